@@ -1,0 +1,82 @@
+#pragma once
+// Where tensors live and what gives them memory. A device is resources only; what it can compute stands in the
+// operation tables of `kernels`.
+
+#include <levin/core/dtype.h>
+
+#include <cstddef>
+#include <functional>
+#include <string>
+
+namespace levin {
+
+/// The two custom types are free columns that a third accelerator fills at run time.
+enum class DeviceType : std::uint8_t { cpu, cuda, custom0, custom1 };
+inline constexpr int kDeviceTypeCount = 4;
+
+struct Device {
+  DeviceType type = DeviceType::cpu;
+  std::int8_t index = 0;
+  friend constexpr bool operator==(Device, Device) = default;
+};
+
+inline constexpr Device kCpu{};
+constexpr Device cpu() { return kCpu; }
+constexpr Device cuda(int index = 0) { return {DeviceType::cuda, static_cast<std::int8_t>(index)}; }
+
+/// "cpu", "cuda:0"
+std::string to_string(Device device);
+/// Reads "cpu", "cuda", "cuda:1"; throws DeviceError.
+Device parse_device(std::string_view text);
+
+/// A queue of work on one device. The CPU has one, which runs at once.
+class Stream {
+ public:
+  constexpr explicit Stream(Device device, void* handle = nullptr) : device_(device), handle_(handle) {}
+  constexpr Device device() const { return device_; }
+  constexpr void* handle() const { return handle_; }  ///< the backend's own stream, null for its default
+
+ private:
+  Device device_;
+  void* handle_;
+};
+
+/// Counters of a device's caching allocator, in bytes unless said otherwise.
+struct MemoryStats {
+  std::size_t allocated = 0;        ///< held by live storages
+  std::size_t peak_allocated = 0;   ///< highest `allocated` since reset_peak
+  std::size_t reserved = 0;         ///< taken from the system, in use or cached
+  std::size_t live_blocks = 0;      ///< number of live storages' blocks
+  std::size_t system_allocations = 0;  ///< how often the system was asked
+};
+
+/// What a device is able to do besides computing. Implementations are registered once and live for ever.
+class DeviceBackend {
+ public:
+  virtual ~DeviceBackend() = default;
+  virtual std::string name() const = 0;               ///< "cpu", "cuda"
+  virtual int device_count() const = 0;
+  virtual void* allocate(std::size_t bytes, Stream& stream) = 0;  ///< 64-byte aligned; throws OutOfMemory
+  virtual void free(void* p, std::size_t bytes, int device_index) noexcept = 0;
+  virtual void copy(void* to, Device to_device, const void* from, Device from_device, std::size_t bytes,
+                    Stream& stream) = 0;
+  virtual void fill_bytes(void* p, int value, std::size_t bytes, Stream& stream) = 0;
+  virtual Stream current_stream(int device_index) = 0;
+  virtual void synchronize(int device_index) = 0;     ///< waits for all work of the device
+  virtual MemoryStats memory_stats(int device_index) const = 0;
+  virtual void empty_cache(int device_index) = 0;     ///< gives cached blocks back to the system
+  virtual std::string properties(int device_index) const = 0;  ///< one line for people
+};
+
+/// The backend of a type; throws DeviceError that says what this build has.
+DeviceBackend& device_backend(DeviceType type);
+inline DeviceBackend& device_backend(Device device) { return device_backend(device.type); }
+/// Makes a backend known (cuda at start-up of a CUDA build, custom types by their authors).
+void register_device(DeviceType type, DeviceBackend& backend);
+/// Throws DeviceError unless the device exists on this machine.
+void require_device(Device device);
+
+/// The stream on which this thread's operations for `device` are queued.
+Stream current_stream(Device device);
+
+}  // namespace levin

@@ -1,0 +1,100 @@
+#pragma once
+// Random numbers by counter: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+// The same seed and offset give the same numbers on every device and in any number of threads.
+
+#include <array>
+#include <cstdint>
+
+namespace levin {
+
+/// Four 32-bit words for block `counter` of stream `seed`, by ten rounds of Philox.
+constexpr std::array<std::uint32_t, 4> philox(std::uint64_t seed, std::uint64_t counter, std::uint64_t subsequence = 0) {
+  std::uint32_t c0 = static_cast<std::uint32_t>(counter), c1 = static_cast<std::uint32_t>(counter >> 32);
+  std::uint32_t c2 = static_cast<std::uint32_t>(subsequence), c3 = static_cast<std::uint32_t>(subsequence >> 32);
+  std::uint32_t k0 = static_cast<std::uint32_t>(seed), k1 = static_cast<std::uint32_t>(seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const std::uint64_t p0 = std::uint64_t{0xD2511F53u} * c0, p1 = std::uint64_t{0xCD9E8D57u} * c2;
+    c0 = static_cast<std::uint32_t>(p1 >> 32) ^ c1 ^ k0;
+    c1 = static_cast<std::uint32_t>(p1);
+    c2 = static_cast<std::uint32_t>(p0 >> 32) ^ c3 ^ k1;
+    c3 = static_cast<std::uint32_t>(p0);
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return {c0, c1, c2, c3};
+}
+
+/// Uniform in [0, 1) with 24 bits.
+constexpr float uniform24(std::uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
+/// Uniform in [0, 1) with 53 bits.
+constexpr double uniform53(std::uint32_t high, std::uint32_t low) {
+  return static_cast<double>(((static_cast<std::uint64_t>(high) << 32) | low) >> 11) * 0x1p-53;
+}
+
+namespace detail {
+__extension__ using u128 = unsigned __int128;
+}
+
+/// What a checkpoint keeps of a generator.
+struct GeneratorState {
+  std::uint64_t seed = 0;
+  std::uint64_t offset = 0;
+  friend bool operator==(const GeneratorState&, const GeneratorState&) = default;
+};
+
+/// A position in one Philox stream. Operations reserve a range of counters and read them by element index.
+/// Not synchronised: share one between threads only with a lock of your own.
+class Generator {
+ public:
+  explicit Generator(std::uint64_t seed = 0) : state_{seed, 0} {}
+
+  std::uint64_t seed() const { return state_.seed; }
+  const GeneratorState& state() const { return state_; }
+  void set_state(const GeneratorState& s) { state_ = s; }
+  void manual_seed(std::uint64_t seed) { state_ = {seed, 0}; }
+
+  /// Takes `blocks` counters (four 32-bit words each) and returns the state at their beginning.
+  GeneratorState reserve(std::uint64_t blocks) {
+    const GeneratorState before = state_;
+    state_.offset += blocks;
+    return before;
+  }
+  /// One 64-bit number; uses one counter.
+  std::uint64_t next_u64() {
+    const auto w = philox(state_.seed, state_.offset++);
+    return (static_cast<std::uint64_t>(w[0]) << 32) | w[1];
+  }
+  /// Uniform integer in [0, bound), without bias (Lemire 2019); bound > 0.
+  std::uint64_t below(std::uint64_t bound) {
+    std::uint64_t x = next_u64();
+    auto wide = static_cast<detail::u128>(x) * bound;
+    if (static_cast<std::uint64_t>(wide) < bound) {
+      const std::uint64_t threshold = (0 - bound) % bound;
+      while (static_cast<std::uint64_t>(wide) < threshold) {
+        x = next_u64();
+        wide = static_cast<detail::u128>(x) * bound;
+      }
+    }
+    return static_cast<std::uint64_t>(wide >> 64);
+  }
+  /// Uniform in [0, 1).
+  double uniform() {
+    const auto w = philox(state_.seed, state_.offset++);
+    return uniform53(w[0], w[1]);
+  }
+  /// An independent stream named by numbers, e.g. fork(epoch, index) for one sample's augmentation.
+  Generator fork(std::uint64_t a, std::uint64_t b = 0) const {
+    const auto w = philox(state_.seed ^ 0x6c6576696e000000ull, a, b);
+    return Generator((static_cast<std::uint64_t>(w[0]) << 32) | w[1]);
+  }
+
+ private:
+  GeneratorState state_;
+};
+
+/// The generator that random operations use when given none. One a process; seed it with manual_seed.
+Generator& default_generator();
+/// Seeds the default generator.
+void manual_seed(std::uint64_t seed);
+
+}  // namespace levin

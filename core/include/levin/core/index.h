@@ -1,0 +1,45 @@
+#pragma once
+// Basic indexing as in Python: x(3, Slice(1, -1), Ellipsis, nil).
+
+#include <levin/core/intrusive.h>
+
+#include <concepts>
+#include <cstdint>
+#include <optional>
+
+namespace levin {
+
+/// Stands for Python's None: an absent bound in a Slice, a new axis of size 1 as an index.
+struct Nil {};
+inline constexpr Nil nil{};
+
+/// Stands for as many full slices as are missing.
+struct EllipsisType {};
+inline constexpr EllipsisType Ellipsis{};
+
+/// start:stop:step with Python's meaning of negative bounds; step must be positive.
+struct Slice {
+  struct Bound {
+    std::optional<std::int64_t> value;
+    Bound(Nil) {}  // NOLINT: implicit
+    Bound(std::integral auto v) : value(static_cast<std::int64_t>(v)) {}  // NOLINT
+  };
+  Slice() = default;
+  Slice(Bound start_, Bound stop_, Bound step_ = nil) : start(start_.value), stop(stop_.value), step(step_.value.value_or(1)) {}
+  std::optional<std::int64_t> start, stop;
+  std::int64_t step = 1;
+};
+
+/// One place of an index expression.
+struct Index {
+  enum class Kind : std::uint8_t { integer, slice, ellipsis, new_axis };
+  Index(std::integral auto i) : kind(Kind::integer), integer(static_cast<std::int64_t>(i)) {}  // NOLINT: implicit
+  Index(Slice s) : kind(Kind::slice), slice(s) {}  // NOLINT
+  Index(EllipsisType) : kind(Kind::ellipsis) {}    // NOLINT
+  Index(Nil) : kind(Kind::new_axis) {}             // NOLINT
+  Kind kind;
+  std::int64_t integer = 0;
+  Slice slice;
+};
+
+}  // namespace levin

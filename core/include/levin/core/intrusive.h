@@ -1,0 +1,120 @@
+#pragma once
+// Reference counting inside the object: one pointer per handle, no control block.
+
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+namespace levin {
+
+/// Base of counted objects; the count starts at 0 and the last IntrusivePtr deletes.
+class RefCounted {
+ public:
+  RefCounted() = default;
+  RefCounted(const RefCounted&) = delete;
+  RefCounted& operator=(const RefCounted&) = delete;
+  std::uint32_t use_count() const { return count_.load(std::memory_order_acquire); }
+
+ protected:
+  ~RefCounted() = default;
+
+ private:
+  template <class T> friend class IntrusivePtr;
+  std::atomic<std::uint32_t> count_{0};
+};
+
+template <class T>
+class IntrusivePtr {
+ public:
+  IntrusivePtr() = default;
+  IntrusivePtr(std::nullptr_t) {}  // NOLINT: implicit
+  explicit IntrusivePtr(T* p) : p_(p) { retain(); }
+  IntrusivePtr(const IntrusivePtr& o) : p_(o.p_) { retain(); }
+  IntrusivePtr(IntrusivePtr&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
+  IntrusivePtr& operator=(const IntrusivePtr& o) {
+    IntrusivePtr(o).swap(*this);
+    return *this;
+  }
+  IntrusivePtr& operator=(IntrusivePtr&& o) noexcept {
+    IntrusivePtr(std::move(o)).swap(*this);
+    return *this;
+  }
+  ~IntrusivePtr() { drop(); }
+
+  void swap(IntrusivePtr& o) noexcept { std::swap(p_, o.p_); }
+  void reset() { IntrusivePtr().swap(*this); }
+  T* get() const { return p_; }
+  T* operator->() const { return p_; }
+  T& operator*() const { return *p_; }
+  explicit operator bool() const { return p_ != nullptr; }
+  friend bool operator==(const IntrusivePtr& a, const IntrusivePtr& b) { return a.p_ == b.p_; }
+
+  /// Takes the pointer out without touching the count, and puts such a pointer back.
+  T* release() { return std::exchange(p_, nullptr); }
+  static IntrusivePtr adopt(T* p) {
+    IntrusivePtr r;
+    r.p_ = p;
+    return r;
+  }
+
+ private:
+  void retain() {
+    if (p_) p_->count_.fetch_add(1, std::memory_order_relaxed);
+  }
+  void drop() {
+    if (p_ && p_->count_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete p_;
+  }
+  T* p_ = nullptr;
+};
+
+template <class T, class... A>
+IntrusivePtr<T> make_intrusive(A&&... a) {
+  return IntrusivePtr<T>(new T(std::forward<A>(a)...));
+}
+
+/// Gives a class its own thread-local free list, since tensors and graph nodes come and go millions of times.
+template <class T>
+class Pooled {
+ public:
+  static void* operator new(std::size_t bytes) {
+    auto& list = free_list();
+    if (bytes == sizeof(T) && list.head) {
+      Slot* s = list.head;
+      list.head = s->next;
+      --list.count;
+      return s;
+    }
+    return ::operator new(bytes);
+  }
+  static void operator delete(void* p, std::size_t bytes) {
+    auto& list = free_list();
+    if (bytes == sizeof(T) && list.count < kKeep) {
+      auto* s = static_cast<Slot*>(p);
+      s->next = list.head;
+      list.head = s;
+      ++list.count;
+    } else {
+      ::operator delete(p);
+    }
+  }
+
+ private:
+  static constexpr int kKeep = 4096;
+  struct Slot {
+    Slot* next;
+  };
+  struct FreeList {
+    Slot* head = nullptr;
+    int count = 0;
+    ~FreeList() {
+      count = kKeep;  // what is freed after this thread's lists are gone goes straight back to the system
+      while (head) ::operator delete(std::exchange(head, head->next));
+    }
+  };
+  static FreeList& free_list() {
+    static thread_local FreeList list;
+    return list;
+  }
+};
+
+}  // namespace levin

@@ -1,0 +1,99 @@
+#pragma once
+// Sizes and strides, inline up to eight dimensions.
+
+#include <levin/core/dtype.h>
+
+#include <initializer_list>
+#include <iterator>
+#include <span>
+
+namespace levin {
+
+inline constexpr int kMaxDims = 8;
+
+/// A short list of integers: the sizes or strides of a tensor, or a list of axes.
+class Shape {
+ public:
+  constexpr Shape() = default;
+  constexpr Shape(std::initializer_list<int64_t> values) : Shape(values.begin(), values.end()) {}
+  constexpr Shape(std::span<const int64_t> values) : Shape(values.begin(), values.end()) {}  // NOLINT: implicit
+  template <std::input_iterator It>
+  constexpr Shape(It first, It last) {
+    for (; first != last; ++first) push_back(static_cast<int64_t>(*first));
+  }
+  static constexpr Shape filled(int dims, int64_t value) {
+    Shape s;
+    for (int i = 0; i < dims; ++i) s.push_back(value);
+    return s;
+  }
+
+  constexpr int size() const { return size_; }
+  constexpr bool empty() const { return size_ == 0; }
+  constexpr int64_t& operator[](int i) { return values_[i]; }
+  constexpr int64_t operator[](int i) const { return values_[i]; }
+  constexpr int64_t back() const { return values_[size_ - 1]; }
+  constexpr const int64_t* begin() const { return values_; }
+  constexpr const int64_t* end() const { return values_ + size_; }
+  constexpr int64_t* begin() { return values_; }
+  constexpr int64_t* end() { return values_ + size_; }
+  constexpr operator std::span<const int64_t>() const { return {values_, static_cast<std::size_t>(size_)}; }  // NOLINT
+
+  constexpr void push_back(int64_t v) {
+    if (size_ == kMaxDims) too_many();
+    values_[size_++] = v;
+  }
+  constexpr void insert(int at, int64_t v) {
+    push_back(v);
+    for (int i = size_ - 1; i > at; --i) values_[i] = values_[i - 1];
+    values_[at] = v;
+  }
+  constexpr void erase(int at) {
+    for (int i = at; i + 1 < size_; ++i) values_[i] = values_[i + 1];
+    --size_;
+  }
+
+  /// Product of all values; 1 when empty.
+  constexpr int64_t numel() const {
+    int64_t n = 1;
+    for (int i = 0; i < size_; ++i) n *= values_[i];
+    return n;
+  }
+  friend constexpr bool operator==(const Shape& a, const Shape& b) {
+    if (a.size_ != b.size_) return false;
+    for (int i = 0; i < a.size_; ++i)
+      if (a.values_[i] != b.values_[i]) return false;
+    return true;
+  }
+
+ private:
+  [[noreturn]] static void too_many();
+  int64_t values_[kMaxDims] = {};
+  int size_ = 0;
+};
+
+/// "(64, 784)", "(3,)", "()" as PyTorch and NumPy write shapes.
+std::string to_string(const Shape& shape);
+
+/// Row-major strides, in elements; a size of 0 or 1 counts as 1.
+Shape contiguous_strides(const Shape& sizes);
+bool is_contiguous(const Shape& sizes, const Shape& strides);
+
+/// Axis in [-dims, dims) to [0, dims); throws IndexError that names `op`. With dims 0, -1 and 0 are accepted.
+int wrap_axis(int64_t axis, int dims, const char* op);
+/// Wraps each axis, refuses repeats; an empty list means all axes.
+Shape wrap_axes(const Shape& axes, int dims, const char* op);
+
+/// The shape to which both broadcast (PyTorch's rules); throws ShapeError that names `op`.
+Shape broadcast_shapes(const Shape& a, const Shape& b, const char* op);
+/// Strides that read a tensor of `sizes`/`strides` as if it had shape `target`; throws ShapeError.
+Shape broadcast_strides(const Shape& sizes, const Shape& strides, const Shape& target, const char* op);
+
+/// Replaces one -1 by what `numel` leaves for it; throws ShapeError when it does not fit.
+Shape infer_size(const Shape& requested, int64_t numel, const char* op);
+/// Strides of a view with `target` sizes on the same memory; false when only a copy could do that.
+bool view_strides(const Shape& sizes, const Shape& strides, const Shape& target, Shape& result);
+
+/// Reduced sizes: `axes` (wrapped) become 1 when `keepdim`, else vanish.
+Shape reduced_sizes(const Shape& sizes, const Shape& axes, bool keepdim);
+
+}  // namespace levin

@@ -1,0 +1,290 @@
+#pragma once
+// The one tensor type: a handle on memory with a shape, and perhaps a place in a gradient graph.
+// Copies of a handle are the same tensor. What follows `// autograd` is defined by that module; free functions of the
+// same names are the API, and the members forward to them.
+
+#include <levin/core/index.h>
+#include <levin/core/storage.h>
+#include <levin/core/tensor_view.h>
+
+#include <functional>
+#include <iosfwd>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace levin {
+
+class Generator;
+class Tensor;
+
+/// What autograd hangs on a tensor; only that module knows more.
+class AutogradData {
+ public:
+  virtual ~AutogradData() = default;
+};
+
+class TensorImpl : public RefCounted, public Pooled<TensorImpl> {
+ public:
+  TensorImpl(StoragePtr storage_, int64_t offset_, const Shape& sizes_, const Shape& strides_, DType dtype_)
+      : storage(std::move(storage_)), offset(offset_), numel(sizes_.numel()), sizes(sizes_), strides(strides_),
+        dtype(dtype_), device(storage->device()), contiguous(levin::is_contiguous(sizes_, strides_)) {}
+
+  StoragePtr storage;
+  int64_t offset;  ///< of the first element, in elements
+  int64_t numel;
+  Shape sizes, strides;
+  DType dtype;
+  Device device;
+  bool contiguous;
+  bool inference = false;  ///< made under inference_mode: may not be saved for backward
+  std::unique_ptr<AutogradData> autograd;
+};
+
+using TensorImplPtr = IntrusivePtr<TensorImpl>;
+
+/// What a creation function may be told; absent fields take the defaults.
+struct TensorOptions {
+  std::optional<DType> dtype{};    ///< default_dtype(), or the data's own type
+  Device device = kCpu;
+  bool requires_grad = false;
+  Generator* generator = nullptr;  ///< default_generator(); random functions only
+};
+
+/// Removes a hook again. Copies name the same hook; an empty handle does nothing.
+class HookHandle {
+ public:
+  HookHandle() = default;
+  explicit HookHandle(std::function<void()> remove) : remove_(std::make_shared<std::function<void()>>(std::move(remove))) {}
+  void remove() {
+    if (remove_ && *remove_) std::exchange(*remove_, nullptr)();
+  }
+
+ private:
+  std::shared_ptr<std::function<void()>> remove_;
+};
+
+/// Arguments of Tensor::backward and levin::backward.
+struct BackwardOptions {
+  bool retain_graph = false;
+  bool create_graph = false;
+};
+
+class Tensor {
+ public:
+  Tensor() = default;
+  explicit Tensor(TensorImplPtr impl) : impl_(std::move(impl)) {}
+
+  // Information
+  bool defined() const { return static_cast<bool>(impl_); }
+  explicit operator bool() const = delete;  // ask defined() or item<bool>()
+  const Shape& sizes() const { return impl()->sizes; }
+  const Shape& shape() const { return impl()->sizes; }
+  const Shape& strides() const { return impl()->strides; }
+  int64_t size(int64_t axis) const { return sizes()[wrap_axis(axis, dim(), "size")]; }
+  int64_t stride(int64_t axis) const { return strides()[wrap_axis(axis, dim(), "stride")]; }
+  int dim() const { return impl()->sizes.size(); }
+  int64_t numel() const { return impl()->numel; }
+  DType dtype() const { return impl()->dtype; }
+  Device device() const { return impl()->device; }
+  bool is_contiguous() const { return impl()->contiguous; }
+  bool is_floating() const { return levin::is_floating(dtype()); }
+  const StoragePtr& storage() const { return impl()->storage; }
+  int64_t storage_offset() const { return impl()->offset; }
+  std::uint32_t version() const { return impl()->storage->version(); }
+  bool is_inference() const { return impl()->inference; }
+  /// True when both handles are the same tensor.
+  bool is_same(const Tensor& o) const { return impl_ == o.impl_; }
+  /// True when both share memory.
+  bool shares_storage(const Tensor& o) const { return impl()->storage == o.impl()->storage; }
+
+  /// Memory and geometry for a kernel.
+  TensorView tensor_view() const;
+  /// First element; T must be the tensor's type (DTypeError) and the device the CPU (DeviceError).
+  template <class T>
+  T* data() const {
+    return static_cast<T*>(checked_data(dtype_of<T>));
+  }
+  /// First element whatever its type or device.
+  void* raw_data() const {
+    return static_cast<std::byte*>(impl()->storage->data()) + impl()->offset * size_of(impl()->dtype);
+  }
+  /// The single element, converted to T; throws ShapeError unless numel() is 1. Waits for the device.
+  template <class T>
+  T item() const {
+    return item_scalar().to<T>();
+  }
+  Scalar item_scalar() const;
+  /// All elements in row-major order, converted to T.
+  template <class T>
+  std::vector<T> to_vector() const;
+
+  // autograd: the graph
+  bool requires_grad() const;
+  /// Makes a leaf record operations (floating types only), or stops it. Returns the same tensor.
+  const Tensor& requires_grad_(bool on = true) const;
+  bool is_leaf() const;
+  /// The accumulated gradient of a leaf, or of a tensor with retain_grad; undefined when there is none.
+  const Tensor& grad() const;
+  void set_grad(const Tensor& g) const;
+  void retain_grad() const;
+  bool retains_grad() const;
+  /// Name of the operation that made this tensor, e.g. "mul"; empty for leaves.
+  std::string grad_fn() const;
+  /// Gradients of this tensor with respect to the graph's leaves, added to their grad(). `gradient` has this tensor's
+  /// shape and may be absent for a single element. Throws GradError.
+  void backward(const Tensor& gradient = {}, const BackwardOptions& options = {}) const;
+  /// Called with the gradient of this tensor during backward; a defined result replaces it.
+  HookHandle register_hook(std::function<Tensor(const Tensor&)> hook) const;
+  /// Called after a leaf's grad() was updated.
+  HookHandle register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook) const;
+  Tensor detach() const;
+
+  // autograd: views (no copy unless said)
+  Tensor reshape(const Shape& sizes) const;  ///< copies when no view can do it
+  Tensor view(const Shape& sizes) const;     ///< throws ShapeError when no view can do it
+  Tensor view_as(const Tensor& other) const { return view(other.sizes()); }
+  Tensor flatten(int64_t start = 0, int64_t end = -1) const;
+  Tensor transpose(int64_t a, int64_t b) const;
+  Tensor t() const;                          ///< of at most two dimensions
+  Tensor permute(const Shape& axes) const;
+  Tensor narrow(int64_t axis, int64_t start, int64_t length) const;
+  Tensor slice(int64_t axis, const Slice& slice) const;
+  Tensor select(int64_t axis, int64_t index) const;
+  Tensor expand(const Shape& sizes) const;   ///< -1 keeps a size
+  Tensor expand_as(const Tensor& other) const { return expand(other.sizes()); }
+  Tensor squeeze() const;
+  Tensor squeeze(int64_t axis) const;
+  Tensor unsqueeze(int64_t axis) const;
+  Tensor unfold(int64_t axis, int64_t size, int64_t step) const;
+  std::vector<Tensor> chunk(int64_t chunks, int64_t axis = 0) const;
+  std::vector<Tensor> split(int64_t size, int64_t axis = 0) const;
+  std::vector<Tensor> split(const Shape& sizes, int64_t axis = 0) const;
+  std::vector<Tensor> unbind(int64_t axis = 0) const;
+  /// Basic indexing with integers, Slice, Ellipsis and nil; a view.
+  Tensor index(std::span<const Index> indices) const;
+  template <class... I>
+    requires(sizeof...(I) > 0 && (std::is_convertible_v<I, Index> && ...))
+  Tensor operator()(I... indices) const {
+    const Index list[] = {Index(indices)...};
+    return index(list);
+  }
+  Tensor operator[](int64_t i) const { return select(0, i); }
+
+  // autograd: copies and conversions
+  Tensor contiguous() const;
+  Tensor clone() const;
+  Tensor to(DType dtype) const;
+  Tensor to(Device device) const;
+  Tensor to(Device device, DType dtype) const;
+  Tensor to(const Tensor& like) const { return to(like.device(), like.dtype()); }
+  Tensor cpu() const { return to(kCpu); }
+  Tensor cuda(int index = 0) const { return to(levin::cuda(index)); }
+
+  // autograd: arithmetic
+  Tensor operator-() const;
+  Tensor abs() const;
+  Tensor exp() const;
+  Tensor log() const;
+  Tensor sqrt() const;
+  Tensor square() const;
+  Tensor pow(const Scalar& exponent) const;
+  Tensor relu() const;
+  Tensor sigmoid() const;
+  Tensor tanh() const;
+  Tensor clamp(std::optional<Scalar> min, std::optional<Scalar> max = std::nullopt) const;
+  Tensor matmul(const Tensor& other) const;
+  Tensor softmax(int64_t axis) const;
+  Tensor log_softmax(int64_t axis) const;
+  Tensor masked_fill(const Tensor& mask, const Scalar& value) const;
+  Tensor eq(const Tensor& other) const;
+  Tensor eq(const Scalar& other) const;
+
+  // autograd: reductions; no axes means all
+  Tensor sum() const;
+  Tensor sum(const Shape& axes, bool keepdim = false) const;
+  Tensor mean() const;
+  Tensor mean(const Shape& axes, bool keepdim = false) const;
+  Tensor max() const;
+  Tensor min() const;
+  Tensor argmax(std::optional<int64_t> axis = std::nullopt, bool keepdim = false) const;
+  Tensor any() const;
+  Tensor all() const;
+
+  // autograd: in place; a leaf that requires grad refuses them outside no_grad
+  const Tensor& add_(const Tensor& other, const Scalar& alpha = 1) const;
+  const Tensor& add_(const Scalar& other) const;
+  const Tensor& sub_(const Tensor& other) const;
+  const Tensor& sub_(const Scalar& other) const;
+  const Tensor& mul_(const Tensor& other) const;
+  const Tensor& mul_(const Scalar& other) const;
+  const Tensor& div_(const Tensor& other) const;
+  const Tensor& div_(const Scalar& other) const;
+  const Tensor& neg_() const;
+  const Tensor& exp_() const;
+  const Tensor& sqrt_() const;
+  const Tensor& relu_() const;
+  const Tensor& clamp_(std::optional<Scalar> min, std::optional<Scalar> max = std::nullopt) const;
+  const Tensor& masked_fill_(const Tensor& mask, const Scalar& value) const;
+  const Tensor& copy_(const Tensor& source) const;  ///< broadcasts and converts
+  const Tensor& fill_(const Scalar& value) const;
+  const Tensor& zero_() const;
+  const Tensor& operator+=(const Tensor& o) const { return add_(o); }
+  const Tensor& operator+=(const Scalar& o) const { return add_(o); }
+  const Tensor& operator-=(const Tensor& o) const { return sub_(o); }
+  const Tensor& operator-=(const Scalar& o) const { return sub_(o); }
+  const Tensor& operator*=(const Tensor& o) const { return mul_(o); }
+  const Tensor& operator*=(const Scalar& o) const { return mul_(o); }
+  const Tensor& operator/=(const Tensor& o) const { return div_(o); }
+  const Tensor& operator/=(const Scalar& o) const { return div_(o); }
+
+  // For the modules above
+  TensorImpl* impl() const {
+    if (!impl_) undefined();
+    return impl_.get();
+  }
+  TensorImpl* impl_or_null() const { return impl_.get(); }
+  const TensorImplPtr& impl_ptr() const { return impl_; }
+
+ private:
+  [[noreturn]] static void undefined();
+  void* checked_data(DType t) const;
+  TensorImplPtr impl_;
+};
+
+/// Memory without values. Row-major.
+Tensor empty(const Shape& sizes, const TensorOptions& options = {});
+/// A tensor over memory of the caller, which must outlive it unless `release` (called once) gives it back.
+Tensor from_blob(void* data, const Shape& sizes, const TensorOptions& options, std::function<void()> release = {});
+Tensor from_blob(void* data, const Shape& sizes, const Shape& strides, const TensorOptions& options,
+                 std::function<void()> release = {});
+/// A new tensor on `source`'s memory with other geometry, unknown to autograd. The modules above build views from it.
+Tensor alias(const Tensor& source, const Shape& sizes, const Shape& strides, int64_t offset);
+
+/// Copies values; the type is T's unless the options name another one.
+template <class T>
+Tensor from_data(std::span<const T> values, const Shape& sizes, const TensorOptions& options = {});
+template <class T>
+Tensor from_data(const std::vector<T>& values, const Shape& sizes, const TensorOptions& options = {}) {
+  return from_data(std::span<const T>(values), sizes, options);
+}
+template <class T>
+Tensor from_data(std::initializer_list<T> values, const Shape& sizes, const TensorOptions& options = {}) {
+  return from_data(std::span<const T>(values.begin(), values.size()), sizes, options);
+}
+/// A one-dimensional tensor of these values.
+template <class T>
+Tensor tensor(std::initializer_list<T> values, const TensorOptions& options = {}) {
+  return from_data(values, {static_cast<int64_t>(values.size())}, options);
+}
+/// A 0-dim tensor; its type is the number's (integers give int64, floating numbers default_dtype()).
+Tensor tensor(const Scalar& value, const TensorOptions& options = {});
+
+/// The options of a tensor, for `randn({2, 3}, like(x))`.
+inline TensorOptions like(const Tensor& t) { return {.dtype = t.dtype(), .device = t.device()}; }
+
+/// PyTorch's form: nested brackets, four digits, "..." in tensors above 1000 elements, then dtype and device.
+std::string to_string(const Tensor& t);
+std::ostream& operator<<(std::ostream& out, const Tensor& t);
+
+}  // namespace levin
