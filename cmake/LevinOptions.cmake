@@ -1,0 +1,44 @@
+# Options, output folders, and the flags of Levin's own targets.
+
+option(LEVIN_BUILD_EXAMPLES "Build the sample programs" ${PROJECT_IS_TOP_LEVEL})
+option(LEVIN_BUILD_TESTS "Build the tests (where doctest is installed)" ${PROJECT_IS_TOP_LEVEL})
+option(LEVIN_BUILD_BENCH "Build the benchmarks (where Google Benchmark is installed)" ${PROJECT_IS_TOP_LEVEL})
+option(LEVIN_WERROR "Treat warnings in Levin's own code as errors" OFF)
+set(LEVIN_CUDA OFF CACHE STRING "CUDA flavour: OFF, ON or EMULATE")
+set(LEVIN_THREADS openmp CACHE STRING "Backend of core::parallel_for: openmp or serial")
+set_property(CACHE LEVIN_CUDA PROPERTY STRINGS OFF ON EMULATE)
+set_property(CACHE LEVIN_THREADS PROPERTY STRINGS openmp serial)
+
+if(NOT LEVIN_CUDA STREQUAL "OFF")
+  message(FATAL_ERROR "LEVIN_CUDA=${LEVIN_CUDA}: this version has CPU kernels only. Configure with -DLEVIN_CUDA=OFF.")
+endif()
+if(NOT LEVIN_THREADS MATCHES "^(openmp|serial)$")
+  message(FATAL_ERROR "LEVIN_THREADS=${LEVIN_THREADS}: choose openmp or serial.")
+endif()
+
+if(PROJECT_IS_TOP_LEVEL)
+  if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+  endif()
+  set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
+  set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+  # NOHASHDIR and BASEDIR let build folders and copies of the tree share one cache.
+  find_program(LEVIN_CCACHE ccache)
+  if(LEVIN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    set(CMAKE_CXX_COMPILER_LAUNCHER env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${LEVIN_CCACHE}")
+  endif()
+  find_program(LEVIN_MOLD mold)
+  if(LEVIN_MOLD)
+    add_link_options(-fuse-ld=mold)
+  endif()
+endif()
+
+# Kernels write their fused multiply-adds out (Highway's MulAdd), so contraction is off: scalar code gives the same
+# bits on every target and with both compilers.
+function(levin_flags target)
+  target_compile_options(${target} PRIVATE
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion $<$<BOOL:${LEVIN_WERROR}>:-Werror>
+    -ffp-contract=off -fno-math-errno -fno-trapping-math)
+  set_target_properties(${target} PROPERTIES CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF)
+endfunction()

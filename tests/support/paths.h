@@ -1,0 +1,12 @@
+#pragma once
+#include <filesystem>
+
+namespace levin::test {
+
+/// The root of the source tree (for stored values and for tests that read the tree itself).
+std::filesystem::path source_dir();
+
+/// The build folder of the running program.
+std::filesystem::path binary_dir();
+
+}  // namespace levin::test
