@@ -1,0 +1,74 @@
+// Rules for files: length, line width, header guards, no words of unfinished work.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "house/source_tree.h"
+
+using levin::test::read_sources;
+
+namespace {
+
+// Spelt in halves, so that this file passes its own rule.
+const std::array<std::string, 6> kUnfinished = {"TO" "DO",         "FIX" "ME",       "X" "XX",
+                                                "not imple" "mented", "unimple" "mented", "place" "holder"};
+
+bool is_word_at(const std::string& line, std::size_t at, std::size_t length) {
+  const auto letter = [&](std::size_t i) {
+    return i < line.size() && std::isalnum(static_cast<unsigned char>(line[i])) != 0;
+  };
+  return !letter(at - 1) && !letter(at + length);
+}
+
+bool holds_word(const std::string& line, const std::string& word) {
+  for (auto at = line.find(word); at != std::string::npos; at = line.find(word, at + 1)) {
+    if (is_word_at(line, at, word.size())) return true;
+  }
+  return false;
+}
+
+// Width in characters: a UTF-8 continuation byte adds none.
+std::ptrdiff_t width(const std::string& line) {
+  return std::count_if(line.begin(), line.end(),
+                       [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; });
+}
+
+}  // namespace
+
+TEST_CASE("a file stays within 450 lines of 120 characters") {
+  for (const auto& file : read_sources()) {
+    CHECK_MESSAGE(file.lines.size() <= 450, file.path.string() << " has " << file.lines.size() << " lines");
+    for (const auto& line : file.lines) CHECK_MESSAGE(width(line) <= 120, file.path.string() << ": " << line);
+  }
+}
+
+TEST_CASE("no words of unfinished work") {
+  for (const auto& file : read_sources()) {
+    for (const auto& line : file.lines) {
+      for (const auto& word : kUnfinished) CHECK_MESSAGE(!holds_word(line, word), file.path.string() << ": " << line);
+    }
+  }
+}
+
+TEST_CASE("every header is guarded by pragma once") {
+  int headers = 0;
+  for (const auto& file : read_sources()) {
+    // A Highway kernel file is meant to be included once for every target.
+    if (file.path.extension() != ".h" || file.path.string().ends_with("-inl.h")) continue;
+    ++headers;
+    const bool guarded = std::find(file.lines.begin(), file.lines.end(), "#pragma once") != file.lines.end();
+    CHECK_MESSAGE(guarded, file.path.string());
+  }
+  CHECK(headers > 5);
+}
+
+TEST_CASE("public headers leave no using-directive behind") {
+  for (const auto& file : read_sources()) {
+    if (file.path.string().find("/include/levin/") == std::string::npos) continue;
+    for (const auto& line : file.lines) {
+      CHECK_MESSAGE(!line.starts_with("using namespace"), file.path.string() << ": " << line);
+    }
+  }
+}

@@ -1,0 +1,218 @@
+"""Applies the edits of tools/mutants/*.txt one at a time in copies of the tree and runs the tests on each.
+
+Prints `caught  NAME  by PROGRAM: TEST CASE` or `ALIVE   NAME`, and closes with `N caught, N alive`.
+"""
+import argparse
+import dataclasses
+import os
+import pathlib
+import queue
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+MODULES = ["core", "kernels", "autograd", "nn", "optim", "data", "interop", "distributed", "trainer"]
+BUILD = "build/release"
+
+
+@dataclasses.dataclass
+class Mutant:
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: list[str]
+
+    def apply(self, root: pathlib.Path) -> str:
+        """The mutated text; raises ValueError where the edit no longer applies."""
+        path = root / self.file
+        text = path.read_text() if path.is_file() else None
+        if text is None:
+            raise ValueError(f"{self.name}: {self.file} does not exist")
+        if text.count(self.old) != 1:
+            raise ValueError(f"{self.name}: `{self.old}` occurs {text.count(self.old)} times in {self.file}, not once")
+        if self.old == self.new:
+            raise ValueError(f"{self.name}: old and new are the same")
+        return text.replace(self.old, self.new)
+
+
+def read_table(path: pathlib.Path) -> list[Mutant]:
+    mutants = []
+    for block in re.split(r"\n\s*\n", path.read_text()):
+        fields = {}
+        for line in block.splitlines():
+            if line.strip() and not line.startswith("#"):
+                key, _, value = line.partition(":")
+                fields[key] = value.removeprefix(" ")
+        if not fields:
+            continue
+        missing = {"name", "file", "old", "new"} - fields.keys()
+        unknown = fields.keys() - {"name", "file", "old", "new", "tests", "note"}
+        if missing or unknown:
+            sys.exit(f"error: {path}: the block `{fields.get('name', block[:40])}` lacks {sorted(missing)} "
+                     f"and has unknown fields {sorted(unknown)}")
+        mutants.append(Mutant(fields["name"], fields["file"], fields["old"], fields["new"],
+                              fields.get("tests", "").split()))
+    return mutants
+
+
+def tracked_files(root: pathlib.Path) -> list[str]:
+    out = subprocess.run(["git", "-c", f"safe.directory={root}", "ls-files", "-z", "--cached", "--others",
+                          "--exclude-standard"], cwd=root, check=True, capture_output=True).stdout
+    return [name for name in out.decode().split("\0") if name and (root / name).is_file()]
+
+
+def copy_tree(root: pathlib.Path, copy: pathlib.Path) -> None:
+    """Makes `copy` equal to the tree; files with the same bytes keep their time, so that ninja rebuilds nothing."""
+    names = tracked_files(root)
+    for name in names:
+        source, target = root / name, copy / name
+        if not target.is_file() or target.read_bytes() != source.read_bytes():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, target)
+    wanted = set(names)
+    for path in copy.rglob("*"):
+        relative = path.relative_to(copy)
+        if path.is_file() and relative.parts[0] != "build" and str(relative) not in wanted:
+            path.unlink()
+
+
+class Workplace:
+    """One copy of the tree with its own build folder."""
+
+    def __init__(self, root: pathlib.Path, number: int):
+        self.dir = root / "build" / "mutants" / str(number)
+        self.dir.mkdir(parents=True, exist_ok=True)
+        copy_tree(root, self.dir)
+        self.run(["cmake", "--preset", "release", "-DLEVIN_BUILD_EXAMPLES=OFF", "-DLEVIN_BUILD_BENCH=OFF"])
+        self.programs = [m for m in MODULES if any((self.dir / "tests" / m).glob("*_test.cpp"))]
+
+    def run(self, command, timeout=None):
+        return subprocess.run(command, cwd=self.dir, text=True, errors="replace", timeout=timeout,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    def build(self, program: str) -> None:
+        done = self.run(["ninja", "-C", BUILD, f"levin_{program}_tests"])
+        if done.returncode:
+            raise RuntimeError("does not build:\n" + "\n".join(
+                line for line in done.stdout.splitlines() if "error" in line or "FAILED" in line)[:800])
+
+    def test(self, program: str, timeout: float):
+        """None when all passed, else what failed."""
+        try:
+            done = self.run([f"{BUILD}/bin/levin_{program}_tests", "--no-colors=true", "--abort-after=1"], timeout)
+        except subprocess.TimeoutExpired:
+            return f"no end within {timeout:.0f} s"
+        if done.returncode == 0:
+            return None
+        cases = re.findall(r"TEST CASE:\s*(.+)", done.stdout)
+        return cases[-1].strip() if cases else f"ended with status {done.returncode}"
+
+    def order(self, mutant: Mutant) -> list[str]:
+        module = mutant.file.split("/")[0]
+        first = [p for p in mutant.tests if p in self.programs]
+        later = self.programs[self.programs.index(module):] if module in self.programs else []
+        return list(dict.fromkeys(first + later + self.programs))
+
+
+def baseline(place: Workplace, programs: list[str]) -> dict[str, float]:
+    """The unchanged tree must be green, or every mutant would count as caught. Returns the time limits."""
+    limits = {}
+    for program in programs:
+        place.build(program)
+        start = time.monotonic()
+        failure = place.test(program, 900)
+        if failure:
+            sys.exit(f"error: levin_{program}_tests fails on the unchanged tree: {failure}")
+        limits[program] = 60 + 10 * (time.monotonic() - start)
+    return limits
+
+
+def try_mutant(place: Workplace, mutant: Mutant, limits: dict[str, float]) -> tuple[str, str]:
+    """(caught, alive or error; by whom)."""
+    path = place.dir / mutant.file
+    original = path.read_text()
+    try:
+        path.write_text(mutant.apply(place.dir))
+        for program in place.order(mutant):
+            place.build(program)
+            failure = place.test(program, limits[program])
+            if failure:
+                return "caught", f"levin_{program}_tests: {failure}"
+        return "alive", ""
+    except (RuntimeError, ValueError) as error:
+        return "error", str(error)
+    finally:
+        path.write_text(original)
+
+
+def work(place, todo, limits, results, lock, deadline):
+    while time.monotonic() < deadline:
+        try:
+            mutant = todo.get_nowait()
+        except queue.Empty:
+            return
+        verdict, by = try_mutant(place, mutant, limits)
+        with lock:
+            results.append(verdict)
+            word = {"caught": "caught", "alive": "ALIVE ", "error": "ERROR "}[verdict]
+            print(f"{word}  {mutant.name}" + (f"  by {by}" if verdict == "caught" else f"  {mutant.file}  {by}"),
+                  flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="./run mutants", description=__doc__)
+    parser.add_argument("names", nargs="*", help="only mutants whose names contain one of these")
+    parser.add_argument("--check", action="store_true", help="only prove that every edit applies")
+    parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count() or 1), help="copies that work side by side")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="start no mutant after this time")
+    args = parser.parse_args()
+    deadline = time.monotonic() + args.seconds
+
+    root = pathlib.Path(__file__).resolve().parent.parent
+    mutants = [m for table in sorted((root / "tools/mutants").glob("*.txt")) for m in read_table(table)]
+    names = [m.name for m in mutants]
+    errors = [f"{name}: the name is used twice" for name in set(names) if names.count(name) > 1]
+    mutants = [m for m in mutants if not args.names or any(part in m.name for part in args.names)]
+    if not mutants:
+        errors.append("no mutant has such a name")
+    for mutant in mutants:
+        try:
+            mutant.apply(root)
+        except ValueError as error:
+            errors.append(str(error))
+    if errors:
+        sys.exit("error: " + "\nerror: ".join(errors))
+    if args.check:
+        print(f"{len(mutants)} mutants apply")
+        return 0
+
+    first = Workplace(root, 0)
+    limits = baseline(first, first.programs)
+    places = [first] + [Workplace(root, i) for i in range(1, min(args.jobs, len(mutants)))]
+    for place in places[1:]:
+        for program in place.programs:
+            place.build(program)  # from the compiler cache, before the clock of a mutant runs
+
+    todo, results, lock = queue.Queue(), [], threading.Lock()
+    for mutant in mutants:
+        todo.put(mutant)
+    threads = [threading.Thread(target=work, args=(p, todo, limits, results, lock, deadline)) for p in places]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    if todo.qsize():
+        print(f"{todo.qsize()} not tried: the time given was over")
+    if results.count("error"):
+        print(f"{results.count('error')} could not be tried")
+    print(f"{results.count('caught')} caught, {results.count('alive')} alive")
+    return 1 if results.count("alive") or results.count("error") else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,10 @@
+# ./run setup [PURPOSE...]: installs the Debian packages for building and for each purpose (default: mnist and test).
+set -euo pipefail
+. tools/lib.sh
+[ $# -gt 0 ] || set -- mnist test
+for purpose in "$@"; do
+  group="packages_$purpose"
+  [ -n "${!group:-}" ] || usage_error "$purpose is no purpose; choose from: build mnist test bench compare mutants clang"
+  need $packages_build ${!group}
+done
+echo "everything is installed for: $*"

@@ -1,0 +1,110 @@
+# ./run test [--preset P] [--full] [FILTER]: builds and runs the tests; FILTER is part of a test program's name.
+# The closing line is `N passed, N failed`, counted in test cases.
+set -euo pipefail
+. tools/lib.sh
+preset=release full=0 filter=
+while [ $# -gt 0 ]; do
+  case $1 in
+    --preset) [ $# -gt 1 ] || usage_error "--preset needs a name: release, debug, tsan or clang"; preset=$2; shift ;;
+    --preset=*) preset=${1#*=} ;;
+    --full) full=1 ;;
+    -h | --help) echo "usage: ./run test [--preset release|debug|tsan|clang] [--full] [FILTER]"; exit 0 ;;
+    -*) usage_error "$1 is no option of test; it knows --preset P and --full" ;;
+    *) filter=$1 ;;
+  esac
+  shift
+done
+grep -q "\"name\": \"$preset\"" CMakePresets.json || usage_error "$preset is no preset; choose release, debug, tsan or clang"
+
+if [ "$full" = 1 ]; then
+  status=0
+  for p in release debug tsan clang; do
+    say "preset $p"
+    bash "$0" --preset "$p" $filter || status=1
+  done
+  say "every public header compiles alone"
+  build release all_verify_interface_header_sets || status=1
+  bash tools/verbs/mutants.sh || status=1
+  exit "$status"
+fi
+
+need $packages_build $packages_test
+[ "$preset" = clang ] && need $packages_clang
+targets=(levin_tests)
+[ -f examples/minimal/main.cpp ] && targets+=(minimal)
+if [ -n "$filter" ]; then
+  targets=()
+  for dir in tests/*/; do
+    name=$(basename "$dir")
+    if compgen -G "$dir*_test.cpp" >/dev/null && [[ $name == *"$filter"* ]]; then targets+=("levin_${name}_tests"); fi
+  done
+fi
+[ ${#targets[@]} -eq 0 ] || build "$preset" "${targets[@]}"
+
+# Leaks are errors in the debug preset; a stall is one everywhere.
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1} UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+limit=${LEVIN_TEST_TIMEOUT:-900}
+passed=0 failed=0 log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+declare -A skipped=()
+
+# A test that cannot run here prints `SKIP: key`; tests/skips.txt gives the reason for each key.
+note_skips() {
+  local key
+  while read -r key; do skipped[$key]=$((${skipped[$key]:-0} + 1)); done < <(sed -n 's/^SKIP: //p' "$log")
+}
+
+run_program() { # a doctest program
+  local name=$1 start=$SECONDS status=0 summary ok bad skip
+  timeout -k 5 "$limit" "build/$preset/bin/$name" --no-colors=true >"$log" 2>&1 || status=$?
+  summary=$(grep -a '^\[doctest\] test cases:' "$log" | tail -n 1 | tr -cd '0-9|')
+  IFS='|' read -r _ ok bad skip <<<"${summary:-|0|0|0}"
+  note_skips
+  # Death by signal, timeout or a sanitizer counts as one more failure; so does a test case that was left out.
+  if [ "$status" != 0 ] && [ "${bad:-0}" = 0 ]; then bad=1; fi
+  if [ -z "$summary" ]; then bad=1; fi
+  bad=$((bad + skip))
+  passed=$((passed + ok)) failed=$((failed + bad))
+  printf '%-28s %5d passed  %d failed  %4d s\n' "$name" "$ok" "$bad" $((SECONDS - start))
+  if [ "$bad" != 0 ]; then
+    echo "--- $name ended with status $status; its last lines:"
+    tail -n 60 "$log"
+    echo "---"
+  fi
+}
+
+run_script() { # a script test: 0 passed, anything else failed
+  local name start=$SECONDS
+  name=$(basename "$1" .sh)
+  if LEVIN_PRESET=$preset timeout -k 5 "$limit" bash "$1" >"$log" 2>&1; then
+    passed=$((passed + 1))
+    printf '%-28s %5d passed  %d failed  %4d s\n' "$name" 1 0 $((SECONDS - start))
+  else
+    failed=$((failed + 1))
+    printf '%-28s %5d passed  %d failed  %4d s\n' "$name" 0 1 $((SECONDS - start))
+    tail -n 40 "$log"
+  fi
+  note_skips
+}
+
+for dir in tests/*/; do
+  name=$(basename "$dir")
+  if compgen -G "$dir*_test.cpp" >/dev/null && [[ $name == *"$filter"* ]]; then run_program "levin_${name}_tests"; fi
+done
+if [ "$preset" = release ]; then
+  for script in tests/scripts/*_test.sh; do
+    if [ -f "$script" ] && [[ $script == *"$filter"* ]]; then run_script "$script"; fi
+  done
+fi
+
+for key in "${!skipped[@]}"; do
+  reason=$(sed -n "s/^$key: //p" tests/skips.txt 2>/dev/null)
+  if [ -z "$reason" ]; then
+    failed=$((failed + skipped[$key]))
+    echo "a test skipped itself for \"$key\", which tests/skips.txt does not allow"
+  else
+    echo "${skipped[$key]} skipped: $reason"
+  fi
+done
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
