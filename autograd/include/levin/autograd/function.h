@@ -1,0 +1,69 @@
+#pragma once
+// Operations of one's own, with their own backward:
+//
+//   struct Cube : Function<Cube> {
+//     static Tensor forward(Context& c, const Tensor& x) { c.save(x); return x * x * x; }
+//     static Tensor backward(Context& c, const Tensor& g) { return g * 3.f * square(c.saved(0)); }
+//   };
+//   Tensor y = Cube::apply(x);
+//
+// backward is recorded under create_graph, so gradients of gradients work when it uses public operations.
+
+#include <levin/autograd/node.h>
+
+#include <tuple>
+
+namespace levin {
+
+namespace detail {
+/// Runs after forward: puts the outputs into the graph through `node`.
+void attach_custom(const NodePtr& node, std::span<const Tensor> inputs, std::span<const Tensor> outputs);
+/// Undefined unless needed, so that backward functions always see a tensor.
+std::vector<Tensor> materialize(const Node& node, std::span<const Tensor> grads);
+
+inline void append_tensors(std::vector<Tensor>& list, const Tensor& t) { list.push_back(t); }
+inline void append_tensors(std::vector<Tensor>& list, const std::vector<Tensor>& t) { list.insert(list.end(), t.begin(), t.end()); }
+template <class T>
+void append_tensors(std::vector<Tensor>&, const T&) {}
+}  // namespace detail
+
+/// Base of a custom operation (curiously recurring). `forward(Context&, args...)` returns a Tensor or a
+/// vector<Tensor>; tensors among the arguments, in order, are the inputs. `backward(Context&, const Tensor& g)` or
+/// `backward(Context&, const std::vector<Tensor>& gs)` returns a Tensor or a vector<Tensor>, one an input.
+template <class Derived>
+class Function {
+ public:
+  template <class... Args>
+  static auto apply(const Args&... args) {
+    auto node = make_intrusive<Node>("Function");
+    std::vector<Tensor> inputs;
+    (detail::append_tensors(inputs, args), ...);
+    for (const Tensor& t : inputs) node->edges.push_back(grad_enabled() && t.defined() ? gradient_edge(t) : Edge{});
+    auto result = [&] {
+      no_grad guard;
+      return Derived::forward(static_cast<Context&>(*node), args...);
+    }();
+    node->multi_backward = [](Context& c, std::span<const Tensor> grads) -> Grads {
+      const auto full = detail::materialize(static_cast<Node&>(c), grads);
+      Grads list;
+      if constexpr (requires { Derived::backward(c, full); }) {
+        append(list, Derived::backward(c, full));
+      } else {
+        append(list, Derived::backward(c, full[0]));
+      }
+      return list;
+    };
+    std::vector<Tensor> outputs;
+    detail::append_tensors(outputs, result);
+    detail::attach_custom(node, inputs, outputs);
+    return result;
+  }
+
+ private:
+  static void append(Grads& list, Tensor t) { list.push_back(std::move(t)); }
+  static void append(Grads& list, std::vector<Tensor> ts) {
+    for (Tensor& t : ts) list.push_back(std::move(t));
+  }
+};
+
+}  // namespace levin

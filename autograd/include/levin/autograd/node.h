@@ -1,0 +1,136 @@
+#pragma once
+// The gradient graph. A node remembers one recorded operation: where its gradients go, what it saved, and the function
+// that computes them. Backward functions are plain functions without captures, so a node cannot hold a tensor that
+// holds the node: all state goes through the context.
+
+#include <levin/autograd/modes.h>
+#include <levin/core/inline_vector.h>
+#include <levin/core/tensor.h>
+
+#include <cstring>
+#include <memory>
+#include <typeinfo>
+
+namespace levin {
+
+class Node;
+using NodePtr = IntrusivePtr<Node>;
+
+/// Gradients with respect to the inputs of an operation, in their order; an undefined tensor means none.
+using Grads = InlineVector<Tensor, 3>;
+
+/// Where a gradient goes: output number `output` of the operation `node`.
+struct Edge {
+  NodePtr node;
+  std::uint32_t output = 0;
+  explicit operator bool() const { return static_cast<bool>(node); }
+};
+
+/// What an operation keeps for its backward.
+class Context {
+ public:
+  /// Keeps inputs (undefined tensors may be among them). A later in-place change of one is an error at backward.
+  template <class... T>
+  void save(const T&... tensors) {
+    (save_one(tensors, false, 0), ...);
+  }
+  /// Keeps output number `index` of this operation without making a cycle.
+  void save_output(const Tensor& output, int index = 0) { save_one(output, true, index); }
+  /// The i-th kept tensor, with its place in the graph, so that gradients of gradients work. Throws GradError when it
+  /// was changed in place or already released by an earlier backward.
+  Tensor saved(int i) const;
+  int saved_count() const { return saved_.size(); }
+
+  /// Keeps one plain value (sizes, options). Cheap for trivially copyable types of up to 160 bytes.
+  template <class T>
+  void set(const T& value) {
+    if constexpr (std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(inline_value_)) {
+      std::memcpy(inline_value_, &value, sizeof(T));
+    } else {
+      heap_value_ = std::make_shared<T>(value);
+    }
+  }
+  template <class T>
+  const T& get() const {
+    if constexpr (std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(inline_value_)) {
+      return *reinterpret_cast<const T*>(inline_value_);
+    } else {
+      return *static_cast<const T*>(heap_value_.get());
+    }
+  }
+
+  /// Whether a gradient for input i is wanted; others may stay undefined.
+  virtual bool needs(int i) const = 0;
+
+ protected:
+  Context() = default;
+  ~Context() = default;
+  void release_saved();
+
+  struct Saved {
+    Tensor tensor;         ///< the leaf itself, or a detached alias
+    NodePtr grad_fn;       ///< of an input that was itself computed
+    std::uint32_t output = 0;
+    std::uint32_t version = 0;
+    bool is_output = false;
+  };
+  void save_one(const Tensor& t, bool is_output, int index);
+
+  InlineVector<Saved, 3> saved_;
+  bool released_ = false;
+
+ private:
+  alignas(16) std::byte inline_value_[160];
+  std::shared_ptr<void> heap_value_;
+};
+
+/// Computes the inputs' gradients from those of the outputs. An output that nothing used has an undefined gradient in
+/// the second form; the first form is for operations of one output.
+using BackwardFn = Grads (*)(Context&, const Tensor& grad);
+using MultiBackwardFn = Grads (*)(Context&, std::span<const Tensor> grads);
+
+/// Shape and type of a tensor that took part in an operation, to which its gradient must come back.
+struct TensorMeta {
+  Shape sizes;
+  DType dtype = DType::f32;
+  Device device;
+};
+
+class Node final : public RefCounted, public Context, public Pooled<Node> {
+ public:
+  explicit Node(const char* name);
+  ~Node();
+
+  const char* name() const { return name_; }
+  std::uint64_t sequence() const { return sequence_; }
+  bool needs(int i) const override { return i < edges.size() && static_cast<bool>(edges[i]); }
+
+  /// Called with the gradients of the outputs before the node computes; may replace them in place.
+  HookHandle register_prehook(std::function<void(std::vector<Tensor>&)> hook);
+  /// Called with the computed gradients of the inputs and those of the outputs; may replace the former in place.
+  HookHandle register_posthook(std::function<void(std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs)> hook);
+
+  // Used by the engine and by record()
+  InlineVector<Edge, 3> edges;         ///< one an input
+  InlineVector<TensorMeta, 3> inputs;  ///< one an input
+  InlineVector<TensorMeta, 1> outputs;
+  BackwardFn backward = nullptr;
+  MultiBackwardFn multi_backward = nullptr;
+  TensorImpl* leaf = nullptr;          ///< of an accumulator: the leaf, null once that is gone
+
+  struct Hooks;
+  std::unique_ptr<Hooks> hooks;
+  Hooks& make_hooks();
+  void release() { release_saved(); }
+
+ private:
+  const char* name_;
+  std::uint64_t sequence_;
+};
+
+/// The node that made `t`; null for leaves.
+NodePtr grad_fn(const Tensor& t);
+/// Where the gradient of `t` goes: its node, or the accumulator of a leaf that requires grad, or nowhere.
+Edge gradient_edge(const Tensor& t);
+
+}  // namespace levin

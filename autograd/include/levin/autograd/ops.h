@@ -1,0 +1,12 @@
+#pragma once
+// All operations.
+
+#include <levin/autograd/ops/conv.h>
+#include <levin/autograd/ops/creation.h>
+#include <levin/autograd/ops/elementwise.h>
+#include <levin/autograd/ops/indexing.h>
+#include <levin/autograd/ops/loss.h>
+#include <levin/autograd/ops/matmul.h>
+#include <levin/autograd/ops/norm.h>
+#include <levin/autograd/ops/reduce.h>
+#include <levin/autograd/ops/view.h>

@@ -1,0 +1,25 @@
+#pragma once
+// Normalisation.
+
+#include <levin/core/tensor.h>
+
+namespace levin {
+
+struct BatchNormOptions {
+  bool training = true;
+  double momentum = 0.1;
+  double eps = 1e-5;
+};
+
+/// (x - mean) / sqrt(var + eps) * weight + bias per channel; x is (B, C, ...), the others (C) or undefined.
+/// In training the statistics are the batch's (biased variance) and running_mean and running_var move towards them
+/// (unbiased variance) in place; else the running ones are used. Ioffe & Szegedy 2015.
+Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                  const Tensor& running_var, const BatchNormOptions& options = {});
+
+/// Normalises over the last dimensions, whose sizes are `normalized_shape`; weight and bias have that shape or are
+/// undefined. Ba et al. 2016.
+Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight = {}, const Tensor& bias = {},
+                  double eps = 1e-5);
+
+}  // namespace levin

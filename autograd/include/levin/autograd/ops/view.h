@@ -1,0 +1,32 @@
+#pragma once
+// Views: other geometry on the same memory. The members of Tensor of the same names forward here.
+
+#include <levin/core/tensor.h>
+
+namespace levin {
+
+Tensor reshape(const Tensor& x, const Shape& sizes);
+Tensor view(const Tensor& x, const Shape& sizes);
+Tensor flatten(const Tensor& x, int64_t start = 0, int64_t end = -1);
+Tensor transpose(const Tensor& x, int64_t a, int64_t b);
+Tensor t(const Tensor& x);
+Tensor permute(const Tensor& x, const Shape& axes);
+Tensor narrow(const Tensor& x, int64_t axis, int64_t start, int64_t length);
+Tensor slice(const Tensor& x, int64_t axis, const Slice& slice);
+Tensor select(const Tensor& x, int64_t axis, int64_t index);
+Tensor expand(const Tensor& x, const Shape& sizes);
+Tensor squeeze(const Tensor& x);
+Tensor squeeze(const Tensor& x, int64_t axis);
+Tensor unsqueeze(const Tensor& x, int64_t axis);
+/// All windows of `size` along an axis, `step` apart; they become a new last axis.
+Tensor unfold(const Tensor& x, int64_t axis, int64_t size, int64_t step);
+/// Any geometry on x's memory; elements read several times sum their gradients. Negative strides are refused.
+Tensor as_strided(const Tensor& x, const Shape& sizes, const Shape& strides, std::optional<int64_t> offset = std::nullopt);
+std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t axis = 0);
+std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t axis = 0);
+std::vector<Tensor> split(const Tensor& x, const Shape& sizes, int64_t axis = 0);
+std::vector<Tensor> unbind(const Tensor& x, int64_t axis = 0);
+Tensor index(const Tensor& x, std::span<const Index> indices);
+Tensor detach(const Tensor& x);
+
+}  // namespace levin

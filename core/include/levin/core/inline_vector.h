@@ -1,0 +1,91 @@
+#pragma once
+// A vector whose first N elements live inside it.
+
+#include <initializer_list>
+#include <memory>
+#include <utility>
+
+namespace levin {
+
+template <class T, int N>
+class InlineVector {
+ public:
+  InlineVector() = default;
+  explicit InlineVector(int size) { resize(size); }
+  InlineVector(std::initializer_list<T> values) {
+    reserve(static_cast<int>(values.size()));
+    for (const T& v : values) data()[size_++] = v;
+  }
+  InlineVector(InlineVector&& o) noexcept { take(o); }
+  InlineVector& operator=(InlineVector&& o) noexcept {
+    if (this != &o) {
+      clear();
+      take(o);
+    }
+    return *this;
+  }
+  InlineVector(const InlineVector& o) { assign(o); }
+  InlineVector& operator=(const InlineVector& o) {
+    if (this != &o) {
+      clear();
+      assign(o);
+    }
+    return *this;
+  }
+
+  int size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  T* data() { return heap_ ? heap_.get() : inline_; }
+  const T* data() const { return heap_ ? heap_.get() : inline_; }
+  T& operator[](int i) { return data()[i]; }
+  const T& operator[](int i) const { return data()[i]; }
+  T* begin() { return data(); }
+  T* end() { return data() + size_; }
+  const T* begin() const { return data(); }
+  const T* end() const { return data() + size_; }
+
+  void push_back(T v) {
+    if (size_ == capacity_) reserve(capacity_ * 2);
+    data()[size_++] = std::move(v);
+  }
+  void resize(int size) {
+    reserve(size);
+    for (int i = size; i < size_; ++i) data()[i] = T{};
+    size_ = size;
+  }
+  void clear() {
+    for (int i = 0; i < size_; ++i) data()[i] = T{};
+    size_ = 0;
+  }
+  void reserve(int capacity) {
+    if (capacity <= capacity_) return;
+    auto bigger = std::make_unique<T[]>(static_cast<std::size_t>(capacity));
+    for (int i = 0; i < size_; ++i) bigger[static_cast<std::size_t>(i)] = std::move(data()[i]);
+    heap_ = std::move(bigger);
+    capacity_ = capacity;
+  }
+
+ private:
+  void assign(const InlineVector& o) {
+    reserve(o.size_);
+    for (int i = 0; i < o.size_; ++i) data()[i] = o[i];
+    size_ = o.size_;
+  }
+  void take(InlineVector& o) {
+    if (o.heap_) {
+      heap_ = std::move(o.heap_);
+      capacity_ = std::exchange(o.capacity_, N);
+      size_ = std::exchange(o.size_, 0);
+    } else {
+      for (int i = 0; i < o.size_; ++i) data()[i] = std::exchange(o.inline_[i], T{});
+      size_ = std::exchange(o.size_, 0);
+    }
+  }
+
+  T inline_[N] = {};
+  std::unique_ptr<T[]> heap_;
+  int size_ = 0;
+  int capacity_ = N;
+};
+
+}  // namespace levin
