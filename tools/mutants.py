@@ -87,7 +87,10 @@ class Workplace:
         self.dir = root / "build" / "mutants" / str(number)
         self.dir.mkdir(parents=True, exist_ok=True)
         copy_tree(root, self.dir)
-        self.run(["cmake", "--preset", "release", "-DLEVIN_BUILD_EXAMPLES=OFF", "-DLEVIN_BUILD_BENCH=OFF"])
+        done = self.run(["cmake", "--preset", "release", "-DLEVIN_BUILD_EXAMPLES=OFF", "-DLEVIN_BUILD_BENCH=OFF"]
+                        + os.environ.get("LEVIN_CMAKE_ARGS", "").split())
+        if done.returncode:
+            sys.exit(f"error: cmake failed in {self.dir}:\n{done.stdout[-2000:]}")
         self.programs = [m for m in MODULES if any((self.dir / "tests" / m).glob("*_test.cpp"))]
 
     def run(self, command, timeout=None):
