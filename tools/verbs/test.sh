@@ -16,16 +16,22 @@ while [ $# -gt 0 ]; do
 done
 grep -q "\"name\": \"$preset\"" CMakePresets.json || usage_error "$preset is no preset; choose release, debug, tsan or clang"
 
-if [ "$full" = 1 ]; then
-  status=0
+if [ "$full" = 1 ]; then # every preset, then the headers and all mutants, summed in one closing line
+  passed=0 failed=0
   for p in release debug tsan clang; do
     say "preset $p"
-    bash "$0" --preset "$p" $filter || status=1
+    line=$(bash "$0" --preset "$p" $filter | tee /dev/stderr | tail -n 1)
+    read -r p_passed _ p_failed _ <<<"$line"
+    if [[ $line != *" passed, "*" failed" ]]; then p_passed=0 p_failed=1; fi
+    passed=$((passed + p_passed)) failed=$((failed + p_failed))
   done
   say "every public header compiles alone"
-  build release all_verify_interface_header_sets || status=1
-  bash tools/verbs/mutants.sh || status=1
-  exit "$status"
+  if (build release all_verify_interface_header_sets); then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+  say "mutants"
+  if bash tools/verbs/mutants.sh; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+  echo "$passed passed, $failed failed"
+  [ "$failed" = 0 ]
+  exit
 fi
 
 need $packages_build $packages_test
