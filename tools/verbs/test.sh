@@ -112,5 +112,6 @@ for key in "${!skipped[@]}"; do
     echo "${skipped[$key]} skipped: $reason"
   fi
 done
+if [ $((passed + failed)) = 0 ]; then usage_error "no test program's name holds \"$filter\""; fi
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
