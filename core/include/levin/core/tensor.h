@@ -22,6 +22,8 @@ class Tensor;
 class AutogradData {
  public:
   virtual ~AutogradData() = default;
+  /// What printing appends: "requires_grad=True", "grad_fn=<mul>", or nothing.
+  virtual std::string describe() const { return {}; }
 };
 
 class TensorImpl : public RefCounted, public Pooled<TensorImpl> {

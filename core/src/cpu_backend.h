@@ -1,0 +1,10 @@
+#pragma once
+// The device that every build has.
+
+#include <levin/core/device.h>
+
+namespace levin {
+
+DeviceBackend& cpu_backend();
+
+}  // namespace levin

@@ -1,0 +1,56 @@
+#include <levin/core/dtype.h>
+
+#include <fmt/format.h>
+
+namespace levin {
+
+namespace {
+
+thread_local DType t_default_dtype = DType::f32;
+
+/// Place in the chain bool < integers < floats; equal ranks need a wider common type.
+int category(DType t) { return t == DType::boolean ? 0 : is_integral(t) ? 1 : 2; }
+
+DType promote_integers(DType a, DType b) {
+  if (a == b) return a;
+  const bool has_u8 = a == DType::u8 || b == DType::u8;
+  if (has_u8 && (a == DType::i8 || b == DType::i8)) return DType::i16;
+  return size_of(a) >= size_of(b) ? a : b;
+}
+
+}  // namespace
+
+std::string_view name_of(DType t) {
+  constexpr std::string_view names[kDTypeCount] = {"float64", "float32", "float16", "bfloat16", "int64",
+                                                   "int32",   "int16",   "int8",    "uint8",    "bool"};
+  return names[static_cast<int>(t)];
+}
+
+DType promote_types(DType a, DType b) {
+  const int ca = category(a), cb = category(b);
+  if (ca != cb) return ca > cb ? a : b;
+  if (ca == 0) return a;
+  if (ca == 1) return promote_integers(a, b);
+  if (a == b) return a;
+  if (size_of(a) == size_of(b)) return DType::f32;  // f16 with bf16
+  return size_of(a) > size_of(b) ? a : b;
+}
+
+DType default_dtype() { return t_default_dtype; }
+
+void set_default_dtype(DType t) {
+  if (!is_floating(t)) {
+    throw DTypeError(fmt::format("[set_default_dtype] the default type must be floating, not {}. Use kFloat or kDouble.",
+                                 name_of(t)));
+  }
+  t_default_dtype = t;
+}
+
+namespace detail {
+
+void refuse_dtype(const char* op, DType t, const char* accepted) {
+  throw DTypeError(fmt::format("[{}] {} is not accepted here, only {}. Convert it with x.to(...).", op, name_of(t), accepted));
+}
+
+}  // namespace detail
+}  // namespace levin

@@ -1,0 +1,32 @@
+#pragma once
+// A tensor's elements where the host can read them.
+
+#include <levin/core/tensor.h>
+
+#include <vector>
+
+namespace levin::detail {
+
+/// Borrows the memory of a CPU tensor, copies that of any other device.
+class HostCopy {
+ public:
+  explicit HostCopy(const Tensor& t) : first_(t.raw_data()) {
+    if (t.device() == kCpu) return;
+    const Storage& storage = *t.storage();
+    bytes_.resize(storage.bytes());
+    Stream stream = current_stream(t.device());
+    DeviceBackend& backend = device_backend(t.device());
+    backend.copy(bytes_.data(), kCpu, storage.data(), t.device(), bytes_.size(), stream);
+    backend.synchronize(t.device().index);
+    first_ = bytes_.data() + t.storage_offset() * size_of(t.dtype());
+  }
+
+  /// The element with index zero on every axis.
+  const void* first() const { return first_; }
+
+ private:
+  std::vector<std::byte> bytes_;
+  const void* first_;
+};
+
+}  // namespace levin::detail

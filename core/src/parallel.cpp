@@ -1,0 +1,130 @@
+#include <levin/core/error.h>
+#include <levin/core/parallel.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+
+#if !defined(LEVIN_SERIAL)
+#include <omp.h>
+#else
+#include <sched.h>
+#endif
+
+namespace levin {
+
+namespace {
+
+thread_local bool t_in_parallel = false;
+thread_local bool t_serial = false;
+
+int default_threads() {
+#if defined(LEVIN_SERIAL)
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+#else
+  return omp_get_max_threads();
+#endif
+}
+
+std::atomic<int>& thread_setting() {
+  static std::atomic<int> threads{std::max(1, default_threads())};
+  return threads;
+}
+
+}  // namespace
+
+int num_threads() { return thread_setting().load(std::memory_order_relaxed); }
+
+void set_num_threads(int threads) {
+  if (threads < 1) throw ValueError(fmt::format("[set_num_threads] {} threads are too few; use 1 or more.", threads));
+  thread_setting().store(threads, std::memory_order_relaxed);
+}
+
+bool in_parallel_region() { return t_in_parallel; }
+void set_thread_serial(bool serial) { t_serial = serial; }
+
+namespace detail {
+
+namespace {
+
+void serial_chunks(int64_t begin, int64_t end, int64_t grain, ChunkFn fn, const void* body) {
+  for (int64_t b = begin; b < end; b += std::min(grain, end - b)) fn(body, b, std::min(b + grain, end));
+}
+
+#if !defined(LEVIN_SERIAL)
+
+/// The chunks that one thread begins with; others take from its end of the queue when their own is empty.
+struct alignas(64) Share {
+  std::atomic<int64_t> next;
+  int64_t end;
+};
+constexpr int kShares = 64;
+
+/// Everything that a team needs, on the stack of the thread that calls.
+struct Job {
+  int64_t begin, end, grain;
+  ChunkFn fn;
+  const void* body;
+  int shares;
+  Share* share;
+  std::atomic<bool> failed{false};
+  std::exception_ptr error;
+
+  void run(int thread) {
+    t_in_parallel = true;
+    for (int k = 0; k < shares; ++k) {
+      Share& s = share[(thread + k) % shares];
+      for (int64_t i; (i = s.next.fetch_add(1, std::memory_order_relaxed)) < s.end;) {
+        if (failed.load(std::memory_order_relaxed)) break;
+        try {
+          fn(body, begin + i * grain, std::min(begin + (i + 1) * grain, end));
+        } catch (...) {
+          if (!failed.exchange(true)) error = std::current_exception();
+        }
+      }
+    }
+    t_in_parallel = false;
+  }
+};
+
+#endif
+
+}  // namespace
+
+void parallel_chunks(int64_t begin, int64_t end, int64_t grain, ChunkFn fn, const void* body) {
+  grain = std::max<int64_t>(grain, 1);
+#if defined(LEVIN_SERIAL)
+  const bool outer = !t_in_parallel;
+  t_in_parallel = true;
+  try {
+    serial_chunks(begin, end, grain, fn, body);
+  } catch (...) {
+    if (outer) t_in_parallel = false;
+    throw;
+  }
+  if (outer) t_in_parallel = false;
+#else
+  const int threads = num_threads();
+  if (threads == 1 || t_in_parallel || t_serial) return serial_chunks(begin, end, grain, fn, body);
+
+  // Neighbouring chunks begin on the same thread, which keeps its caches warm from one operation to the next.
+  static thread_local Share shares[kShares];
+  const int64_t chunks = (end - begin - 1) / grain + 1;
+  const int used = std::min(threads, kShares);
+  for (int s = 0; s < used; ++s) {
+    shares[s].next.store(chunks * s / used, std::memory_order_relaxed);
+    shares[s].end = chunks * (s + 1) / used;
+  }
+  Job job{begin, end, grain, fn, body, used, shares, {}, {}};
+  // Always the whole team: libgomp ends threads that a smaller team does not need, and would start them again.
+#pragma omp parallel num_threads(threads)
+  job.run(omp_get_thread_num());
+  if (job.error) std::rethrow_exception(job.error);
+#endif
+}
+
+}  // namespace detail
+}  // namespace levin

@@ -1,0 +1,199 @@
+#include <levin/core/tensor.h>
+
+#include "host_copy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace levin {
+
+namespace {
+
+/// Bytes that sizes of `op` need; refuses negative sizes and products that overflow.
+std::size_t checked_bytes(const Shape& sizes, DType dtype, const char* op) {
+  int64_t bytes = size_of(dtype);
+  bool overflow = false, negative = false, zero = false;
+  for (const int64_t s : sizes) {
+    negative = negative || s < 0;
+    zero = zero || s == 0;
+    overflow = overflow || __builtin_mul_overflow(bytes, std::max<int64_t>(s, 1), &bytes);
+  }
+  if (negative) [[unlikely]] throw ShapeError(fmt::format("[{}] sizes are 0 or more, not {}.", op, to_string(sizes)));
+  if (overflow) [[unlikely]] {
+    throw ShapeError(fmt::format("[{}] shape {} has more elements than memory can address.", op, to_string(sizes)));
+  }
+  return zero ? 0 : static_cast<std::size_t>(bytes);
+}
+
+Tensor make(StoragePtr storage, const Shape& sizes, const Shape& strides, DType dtype, bool requires_grad) {
+  Tensor t(make_intrusive<TensorImpl>(std::move(storage), 0, sizes, strides, dtype));
+  if (requires_grad) [[unlikely]] t.requires_grad_();
+  return t;
+}
+
+template <class To, class From>
+To convert(From x) {
+  if constexpr (std::is_same_v<To, bool>) {
+    return static_cast<bool>(x != From{});
+  } else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>) {
+    return To(static_cast<float>(x));
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+/// Visits the offsets of all elements in row-major order.
+template <class F>
+void for_each_offset(const Shape& sizes, const Shape& strides, F&& f) {
+  const int64_t n = sizes.numel();
+  Shape index = Shape::filled(sizes.size(), 0);
+  int64_t offset = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    f(offset);
+    for (int d = sizes.size() - 1; d >= 0; --d) {
+      offset += strides[d];
+      if (++index[d] < sizes[d]) break;
+      offset -= strides[d] * sizes[d];
+      index[d] = 0;
+    }
+  }
+}
+
+}  // namespace
+
+void Tensor::undefined() { throw ValueError("[tensor] this tensor is undefined: give it a value before it is used."); }
+
+TensorView Tensor::tensor_view() const {
+  const TensorImpl* t = impl();
+  TensorView v;
+  v.pointer = raw_data();
+  v.sizes = t->sizes;
+  v.strides = t->strides;
+  v.dtype = t->dtype;
+  v.device = t->device;
+  return v;
+}
+
+void* Tensor::checked_data(DType t) const {
+  if (device() != kCpu) {
+    throw DeviceError(fmt::format("[data] the tensor is on {}: copy it with x.cpu() before reading it.",
+                                  levin::to_string(device())));
+  }
+  if (dtype() != t) {
+    throw DTypeError(fmt::format("[data] the tensor holds {}, but {} was asked for. Convert it with x.to(...).",
+                                 name_of(dtype()), name_of(t)));
+  }
+  return raw_data();
+}
+
+Scalar Tensor::item_scalar() const {
+  if (numel() != 1) {
+    throw ShapeError(fmt::format("[item] a tensor of shape {} has {} elements, not 1. Reduce it or index it first.",
+                                 levin::to_string(sizes()), numel()));
+  }
+  alignas(8) std::byte bytes[8];
+  const void* p = raw_data();
+  if (device() != kCpu) {
+    Stream stream = current_stream(device());
+    device_backend(device()).copy(bytes, kCpu, p, device(), static_cast<std::size_t>(size_of(dtype())), stream);
+    device_backend(device()).synchronize(device().index);
+    p = bytes;
+  }
+  return dispatch_all(dtype(), "item", [&]<class T>() { return Scalar(*static_cast<const T*>(p)); });
+}
+
+template <class T>
+std::vector<T> Tensor::to_vector() const {
+  const detail::HostCopy host(*this);
+  std::vector<T> result(static_cast<std::size_t>(numel()));
+  dispatch_all(dtype(), "to_vector", [&]<class From>() {
+    const From* p = static_cast<const From*>(host.first());
+    std::size_t i = 0;
+    for_each_offset(sizes(), strides(), [&](int64_t offset) { result[i++] = convert<T>(p[offset]); });
+  });
+  return result;
+}
+
+Tensor empty(const Shape& sizes, const TensorOptions& options) {
+  const DType dtype = options.dtype.value_or(default_dtype());
+  auto storage = make_intrusive<Storage>(checked_bytes(sizes, dtype, "empty"), options.device);
+  return make(std::move(storage), sizes, contiguous_strides(sizes), dtype, options.requires_grad);
+}
+
+Tensor from_blob(void* data, const Shape& sizes, const TensorOptions& options, std::function<void()> release) {
+  return from_blob(data, sizes, contiguous_strides(sizes), options, std::move(release));
+}
+
+Tensor from_blob(void* data, const Shape& sizes, const Shape& strides, const TensorOptions& options,
+                 std::function<void()> release) {
+  const DType dtype = options.dtype.value_or(default_dtype());
+  const std::size_t dense = checked_bytes(sizes, dtype, "from_blob");
+  if (strides.size() != sizes.size() || std::any_of(strides.begin(), strides.end(), [](int64_t s) { return s < 0; })) {
+    throw ShapeError(fmt::format("[from_blob] strides {} do not fit sizes {}: give one of 0 or more for each size.",
+                                 to_string(strides), to_string(sizes)));
+  }
+  if (!data && dense > 0) throw ValueError("[from_blob] the memory is a null pointer.");
+  int64_t last = 0;
+  for (int i = 0; i < sizes.size(); ++i) last += (sizes[i] - 1) * strides[i];
+  const std::size_t bytes = dense == 0 ? 0 : static_cast<std::size_t>((last + 1) * size_of(dtype));
+  auto storage = make_intrusive<Storage>(data, bytes, options.device, std::move(release));
+  return make(std::move(storage), sizes, strides, dtype, options.requires_grad);
+}
+
+Tensor alias(const Tensor& source, const Shape& sizes, const Shape& strides, int64_t offset) {
+  const TensorImpl* from = source.impl();
+  auto impl = make_intrusive<TensorImpl>(from->storage, offset, sizes, strides, from->dtype);
+  impl->inference = from->inference;
+  return Tensor(std::move(impl));
+}
+
+template <class T>
+Tensor from_data(std::span<const T> values, const Shape& sizes, const TensorOptions& options) {
+  const DType dtype = options.dtype.value_or(dtype_of<T>);
+  checked_bytes(sizes, dtype, "from_data");
+  if (sizes.numel() != static_cast<int64_t>(values.size())) {
+    throw ShapeError(fmt::format("[from_data] {} values do not fill shape {}, which has {} elements.", values.size(),
+                                 to_string(sizes), sizes.numel()));
+  }
+  Tensor host = empty(sizes, {.dtype = dtype});
+  dispatch_all(dtype, "from_data", [&]<class To>() {
+    std::transform(values.begin(), values.end(), static_cast<To*>(host.raw_data()), [](T v) { return convert<To>(v); });
+  });
+  if (options.device == kCpu) {
+    if (options.requires_grad) host.requires_grad_();
+    return host;
+  }
+  Tensor result = empty(sizes, options);
+  Stream stream = current_stream(options.device);
+  DeviceBackend& backend = device_backend(options.device);
+  backend.copy(result.raw_data(), options.device, host.raw_data(), kCpu, host.storage()->bytes(), stream);
+  backend.synchronize(options.device.index);  // the host copy is about to be freed
+  return result;
+}
+
+Tensor tensor(const Scalar& value, const TensorOptions& options) {
+  const DType own = value.is_floating() ? default_dtype() : value.is_integral() ? DType::i64 : DType::boolean;
+  return dispatch_all(options.dtype.value_or(own), "tensor", [&]<class T>() {
+    const T v = value.to<T>();
+    return from_data(std::span<const T>(&v, 1), {}, options);
+  });
+}
+
+#define LEVIN_INSTANTIATE(T)                                                               \
+  template std::vector<T> Tensor::to_vector<T>() const;                                    \
+  template Tensor from_data<T>(std::span<const T>, const Shape&, const TensorOptions&);
+LEVIN_INSTANTIATE(double)
+LEVIN_INSTANTIATE(float)
+LEVIN_INSTANTIATE(Half)
+LEVIN_INSTANTIATE(BFloat16)
+LEVIN_INSTANTIATE(std::int64_t)
+LEVIN_INSTANTIATE(long long)
+LEVIN_INSTANTIATE(std::int32_t)
+LEVIN_INSTANTIATE(std::int16_t)
+LEVIN_INSTANTIATE(std::int8_t)
+LEVIN_INSTANTIATE(std::uint8_t)
+LEVIN_INSTANTIATE(bool)
+#undef LEVIN_INSTANTIATE
+
+}  // namespace levin
