@@ -40,5 +40,8 @@ function(levin_flags target)
   target_compile_options(${target} PRIVATE
     -Wall -Wextra -Wpedantic -Wshadow -Wconversion $<$<BOOL:${LEVIN_WERROR}>:-Werror>
     -ffp-contract=off -fno-math-errno -fno-trapping-math)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    target_compile_options(${target} PRIVATE -Wno-restrict) # false for literal + std::string: GCC bug 105651
+  endif()
   set_target_properties(${target} PROPERTIES CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF)
 endfunction()
