@@ -19,6 +19,13 @@ using NodePtr = IntrusivePtr<Node>;
 /// Gradients with respect to the inputs of an operation, in their order; an undefined tensor means none.
 using Grads = InlineVector<Tensor, 3>;
 
+/// Shape and type of a tensor that took part in an operation, to which its gradient must come back.
+struct TensorMeta {
+  Shape sizes;
+  DType dtype = DType::f32;
+  Device device;
+};
+
 /// Where a gradient goes: output number `output` of the operation `node`.
 struct Edge {
   NodePtr node;
@@ -59,6 +66,8 @@ class Context {
     }
   }
 
+  /// Shape, type and device of input i.
+  const TensorMeta& input(int i) const;
   /// Whether a gradient for input i is wanted; others may stay undefined.
   virtual bool needs(int i) const = 0;
 
@@ -89,13 +98,6 @@ class Context {
 using BackwardFn = Grads (*)(Context&, const Tensor& grad);
 using MultiBackwardFn = Grads (*)(Context&, std::span<const Tensor> grads);
 
-/// Shape and type of a tensor that took part in an operation, to which its gradient must come back.
-struct TensorMeta {
-  Shape sizes;
-  DType dtype = DType::f32;
-  Device device;
-};
-
 class Node final : public RefCounted, public Context, public Pooled<Node> {
  public:
   explicit Node(const char* name);
@@ -116,6 +118,7 @@ class Node final : public RefCounted, public Context, public Pooled<Node> {
   InlineVector<TensorMeta, 1> outputs;
   BackwardFn backward = nullptr;
   MultiBackwardFn multi_backward = nullptr;
+  bool accumulates = false;            ///< adds to a leaf's grad() instead of computing
   TensorImpl* leaf = nullptr;          ///< of an accumulator: the leaf, null once that is gone
 
   struct Hooks;

@@ -161,7 +161,7 @@ class Tensor {
   Tensor unfold(int64_t axis, int64_t size, int64_t step) const;
   std::vector<Tensor> chunk(int64_t chunks, int64_t axis = 0) const;
   std::vector<Tensor> split(int64_t size, int64_t axis = 0) const;
-  std::vector<Tensor> split(const Shape& sizes, int64_t axis = 0) const;
+  std::vector<Tensor> split(const std::vector<int64_t>& sizes, int64_t axis = 0) const;
   std::vector<Tensor> unbind(int64_t axis = 0) const;
   /// Basic indexing with integers, Slice, Ellipsis and nil; a view.
   Tensor index(std::span<const Index> indices) const;

@@ -1,0 +1,355 @@
+// Backward: gradients flow from the outputs to the leaves, each node once, when all of its gradients are there. Ready
+// nodes run latest first, so the order, and with it every sum, is the same in every run.
+
+#include "autograd_meta.h"
+
+#include <levin/autograd/engine.h>
+#include <levin/autograd/ops/creation.h>
+#include <levin/autograd/ops/elementwise.h>
+#include <levin/autograd/ops/reduce.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+namespace levin {
+
+namespace {
+
+/// What one backward pass knows of a node.
+struct Task {
+  Node* node;
+  int waiting = 0;       ///< gradients still to come
+  bool wanted = true;    ///< leads to something whose gradient was asked for
+  InlineVector<Tensor, 1> grads;
+  InlineVector<bool, 1> owned;  ///< the sum was made here and may be added to in place
+};
+
+/// Node* to task number, open addressing: the pass looks up every edge twice.
+class TaskTable {
+ public:
+  int& at(Node* node) {
+    if (used_ * 2 >= slots_.size()) grow();
+    std::size_t i = hash(node);
+    while (slots_[i].node && slots_[i].node != node) i = (i + 1) & (slots_.size() - 1);
+    if (!slots_[i].node) {
+      slots_[i] = {node, -1};
+      ++used_;
+    }
+    return slots_[i].task;
+  }
+
+ private:
+  struct Slot {
+    Node* node = nullptr;
+    int task = -1;
+  };
+  std::size_t hash(Node* node) const {
+    return (std::bit_cast<std::uintptr_t>(node) * 0x9E3779B97F4A7C15ull >> 20) & (slots_.size() - 1);
+  }
+  void grow() {
+    std::vector<Slot> old(slots_.empty() ? 64 : slots_.size() * 2);
+    old.swap(slots_);
+    used_ = 0;
+    for (const Slot& s : old)
+      if (s.node) at(s.node) = s.task;
+  }
+  std::vector<Slot> slots_;
+  std::size_t used_ = 0;
+};
+
+/// An input of grad() or of backward(inputs): where its gradient is taken.
+struct Capture {
+  Edge edge;
+  Tensor grad;
+};
+
+class Pass {
+ public:
+  Pass(bool keep_graph, bool create_graph, bool accumulate, std::vector<Capture>* captures)
+      : keep_graph_(keep_graph), create_graph_(create_graph), accumulate_(accumulate), captures_(captures) {}
+
+  void run(std::span<const Edge> roots, std::span<const Tensor> gradients) {
+    discover(roots);
+    if (captures_) mark_wanted();
+    GradMode mode(create_graph_);
+    for (std::size_t i = 0; i < roots.size(); ++i) deliver(roots[i], gradients[i]);
+    while (!ready_.empty()) {
+      std::pop_heap(ready_.begin(), ready_.end(), Later{this});
+      const int t = ready_.back();
+      ready_.pop_back();
+      execute(tasks_[static_cast<std::size_t>(t)]);
+    }
+  }
+
+ private:
+  struct Later {
+    Pass* pass;
+    bool operator()(int a, int b) const { return pass->priority(a) < pass->priority(b); }
+  };
+  // Accumulators come first: their hooks start communication, and memory is freed early.
+  std::uint64_t priority(int t) const {
+    const Node* n = tasks_[static_cast<std::size_t>(t)].node;
+    return n->accumulates ? ~std::uint64_t{0} - n->sequence() : n->sequence();
+  }
+
+  int task_of(const NodePtr& node) {
+    int& t = table_.at(node.get());
+    if (t < 0) {
+      t = static_cast<int>(tasks_.size());
+      tasks_.push_back({node.get(), 0, true, {}, {}});
+      keep_alive_.push_back(node);
+    }
+    return t;
+  }
+
+  void discover(std::span<const Edge> roots) {
+    for (const Edge& e : roots) ++tasks_[static_cast<std::size_t>(task_of(e.node))].waiting;
+    for (std::size_t i = 0; i < tasks_.size(); ++i)  // grows while it runs: breadth first, each node once
+      for (const Edge& e : tasks_[i].node->edges)
+        if (e) {
+          const int t = task_of(e.node);
+          ++tasks_[static_cast<std::size_t>(t)].waiting;
+        }
+  }
+
+  /// Only nodes from which a captured place can be reached have to run.
+  void mark_wanted() {
+    std::vector<std::vector<int>> consumers(tasks_.size());
+    for (std::size_t i = 0; i < tasks_.size(); ++i) {
+      tasks_[i].wanted = false;
+      for (const Edge& e : tasks_[i].node->edges)
+        if (e) consumers[static_cast<std::size_t>(table_.at(e.node.get()))].push_back(static_cast<int>(i));
+    }
+    std::vector<int> todo;
+    for (const Capture& c : *captures_)
+      if (const int t = table_.at(c.edge.node.get()); t >= 0) {
+        const auto& above = consumers[static_cast<std::size_t>(t)];
+        todo.insert(todo.end(), above.begin(), above.end());
+      }
+    while (!todo.empty()) {
+      const auto t = static_cast<std::size_t>(todo.back());
+      todo.pop_back();
+      if (std::exchange(tasks_[t].wanted, true)) continue;
+      todo.insert(todo.end(), consumers[t].begin(), consumers[t].end());
+    }
+  }
+
+  void deliver(const Edge& edge, const Tensor& grad) {
+    const int t = table_.at(edge.node.get());
+    Task& task = tasks_[static_cast<std::size_t>(t)];
+    if (grad.defined()) add(task, static_cast<int>(edge.output), grad);
+    if (--task.waiting == 0) {
+      ready_.push_back(t);
+      std::push_heap(ready_.begin(), ready_.end(), Later{this});
+    }
+  }
+
+  void add(Task& task, int output, const Tensor& grad) {
+    if (task.grads.size() <= output) {
+      task.grads.resize(output + 1);
+      task.owned.resize(output + 1);
+    }
+    Tensor& sum = task.grads[output];
+    if (!sum.defined()) {
+      sum = grad;
+    } else if (task.owned[output] && !create_graph_) {
+      sum.add_(grad);
+    } else {
+      sum = levin::add(sum, grad);
+      task.owned[output] = true;
+    }
+  }
+
+  void execute(Task& task) {
+    Node& node = *task.node;
+    InlineVector<Tensor, 1> grads = std::move(task.grads);
+    grads.resize(std::max(grads.size(), std::max(1, node.outputs.size())));
+    if (node.hooks) run_output_hooks(node, grads);
+    if (captures_)
+      for (Capture& c : *captures_)
+        if (c.edge.node.get() == &node) c.grad = grads[static_cast<int>(c.edge.output)];
+    if (!task.wanted) return pass_nothing(node);
+    if (node.accumulates) {
+      if (accumulate_) accumulate(node, grads[0]);
+      return;
+    }
+    Grads results = compute(node, grads);
+    if (node.hooks && !node.hooks->after.empty()) run_after_hooks(node, results, grads);
+    for (int i = 0; i < node.edges.size(); ++i)
+      if (const Edge& e = node.edges[i]) deliver(e, i < results.size() ? fit(node, i, results[i]) : Tensor());
+  }
+
+  void pass_nothing(Node& node) {
+    for (const Edge& e : node.edges)
+      if (e) deliver(e, {});
+  }
+
+  Grads compute(Node& node, InlineVector<Tensor, 1>& grads) {
+    bool any = false;
+    for (const Tensor& g : grads) any = any || g.defined();
+    Grads results;
+    if (any) {
+      if (node.backward) {
+        results = node.backward(node, grads[0]);
+      } else if (node.multi_backward) {
+        results = node.multi_backward(node, {grads.data(), static_cast<std::size_t>(grads.size())});
+      } else {
+        throw GradError(fmt::format("[{}] this operation has no backward; use detach() or no_grad if none is wanted.",
+                                    node.name()));
+      }
+      if (anomaly_enabled()) check_nan(node, results);
+    }
+    if (!keep_graph_) node.release();
+    return results;
+  }
+
+  static void check_nan(const Node& node, const Grads& results) {
+    no_grad guard;
+    for (int i = 0; i < results.size(); ++i)
+      if (results[i].defined() && any_nan(results[i]))
+        throw GradError(fmt::format("[backward] the gradient of input {} of the forward operation \"{}\" (number {} "
+                                    "recorded, input of shape {}) has NaN.", i, node.name(), node.sequence(),
+                                    i < node.inputs.size() ? to_string(node.inputs[i].sizes) : "?"));
+  }
+  static bool any_nan(const Tensor& t) { return t.is_floating() && levin::any(isnan(t)).item<bool>(); }
+
+  /// Broadcasting is undone and the type restored here, once for all operations.
+  static Tensor fit(const Node& node, int i, const Tensor& grad) {
+    if (!grad.defined() || i >= node.inputs.size()) return grad;
+    const TensorMeta& meta = node.inputs[i];
+    Tensor g = grad.sizes() == meta.sizes ? grad : sum_to_size(grad, meta.sizes);
+    return g.dtype() == meta.dtype ? g : to(g, meta.dtype);
+  }
+
+  static void run_output_hooks(Node& node, InlineVector<Tensor, 1>& grads) {
+    for (std::size_t i = 0; i < node.hooks->tensor.size(); ++i) {
+      const auto hook = node.hooks->tensor[i];
+      Tensor& g = grads[static_cast<int>(hook.output)];
+      if (!g.defined()) continue;
+      if (const Tensor replaced = hook.call(g); replaced.defined()) g = replaced;
+    }
+    for (const auto& [output, impl] : node.hooks->retained)
+      if (const Tensor& g = grads[static_cast<int>(output)]; g.defined())
+        static_cast<AutogradMeta*>(impl->autograd.get())->grad = g;
+    if (node.hooks->before.empty()) return;
+    std::vector<Tensor> list(grads.begin(), grads.end());
+    for (const auto& hook : node.hooks->before) hook.call(list);
+    for (int i = 0; i < grads.size(); ++i) grads[i] = list[static_cast<std::size_t>(i)];
+  }
+
+  static void run_after_hooks(Node& node, Grads& results, const InlineVector<Tensor, 1>& grads) {
+    std::vector<Tensor> inputs(results.begin(), results.end());
+    const std::vector<Tensor> outputs(grads.begin(), grads.end());
+    for (const auto& hook : node.hooks->after) hook.call(inputs, outputs);
+    for (int i = 0; i < results.size(); ++i) results[i] = inputs[static_cast<std::size_t>(i)];
+  }
+
+  void accumulate(Node& node, const Tensor& grad) {
+    if (!grad.defined() || !node.leaf) return;
+    const Tensor leaf{TensorImplPtr(node.leaf)};
+    Tensor& slot = make_meta(leaf).grad;
+    if (!slot.defined()) {
+      // A gradient that something else still holds, or that is a view, is copied: grad() belongs to the leaf alone.
+      const bool alone = grad.impl_ptr()->use_count() == 1 && grad.storage()->use_count() == 1 && grad.is_contiguous();
+      slot = create_graph_ || alone ? grad : clone(grad);
+    } else if (create_graph_) {
+      slot = levin::add(slot, grad);
+    } else {
+      slot.add_(grad);
+    }
+    if (node.hooks)
+      for (std::size_t i = 0; i < node.hooks->accumulated.size(); ++i) {
+        const auto hook = node.hooks->accumulated[i];
+        hook.call(leaf);
+      }
+  }
+
+  bool keep_graph_, create_graph_, accumulate_;
+  std::vector<Capture>* captures_;
+  std::vector<Task> tasks_;
+  std::vector<NodePtr> keep_alive_;
+  TaskTable table_;
+  std::vector<int> ready_;
+};
+
+/// Checks outputs and completes their gradients.
+std::vector<Tensor> starting_gradients(const char* op, std::span<const Tensor> outputs, std::span<const Tensor> given) {
+  if (!given.empty() && given.size() != outputs.size())
+    throw ValueError(fmt::format("[{}] {} outputs but {} gradients.", op, outputs.size(), given.size()));
+  std::vector<Tensor> gradients;
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Tensor& y = outputs[i];
+    if (!y.requires_grad())
+      throw GradError(fmt::format("[{}] the output does not require grad: nothing it was computed from does, or it was "
+                                  "made under no_grad.", op));
+    if (!given.empty() && given[i].defined()) {
+      if (given[i].sizes() != y.sizes())
+        throw ShapeError(fmt::format("[{}] the output has shape {}, its gradient {}.", op, to_string(y.sizes()),
+                                     to_string(given[i].sizes())));
+      gradients.push_back(given[i].dtype() == y.dtype() ? given[i] : to(given[i], y.dtype()));
+    } else if (y.numel() == 1) {
+      gradients.push_back(ones(y.sizes(), like(y)));
+    } else {
+      throw GradError(fmt::format("[{}] the output has shape {}; without a gradient for it only a single element will do. "
+                                  "Reduce it first, or pass the gradient.", op, to_string(y.sizes())));
+    }
+  }
+  return gradients;
+}
+
+std::vector<Capture> captures_of(const char* op, std::span<const Tensor> inputs) {
+  std::vector<Capture> captures;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    Edge edge = gradient_edge(inputs[i]);
+    if (!edge) throw GradError(fmt::format("[{}] input {} does not require grad.", op, i));
+    captures.push_back({std::move(edge), {}});
+  }
+  return captures;
+}
+
+std::vector<Edge> roots_of(std::span<const Tensor> outputs) {
+  std::vector<Edge> roots;
+  for (const Tensor& y : outputs) roots.push_back(gradient_edge(y));
+  return roots;
+}
+
+}  // namespace
+
+void backward(std::span<const Tensor> outputs, std::span<const Tensor> gradients, const BackwardOptions& options,
+              std::span<const Tensor> inputs) {
+  const std::vector<Tensor> start = starting_gradients("backward", outputs, gradients);
+  std::vector<Capture> captures = captures_of("backward", inputs);
+  const bool keep = options.retain_graph || options.create_graph;
+  Pass(keep, options.create_graph, /*accumulate=*/inputs.empty(), inputs.empty() ? nullptr : &captures)
+      .run(roots_of(outputs), start);
+  GradMode mode(options.create_graph);
+  for (std::size_t i = 0; i < captures.size(); ++i)
+    if (const Tensor& g = captures[i].grad; g.defined())
+      inputs[i].set_grad(inputs[i].grad().defined() ? add(inputs[i].grad(), g) : g);
+}
+
+std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs, const GradOptions& options,
+                         std::span<const Tensor> gradients) {
+  const std::vector<Tensor> start = starting_gradients("grad", outputs, gradients);
+  std::vector<Capture> captures = captures_of("grad", inputs);
+  const bool keep = options.retain_graph || options.create_graph;
+  Pass(keep, options.create_graph, /*accumulate=*/false, &captures).run(roots_of(outputs), start);
+  std::vector<Tensor> result;
+  for (std::size_t i = 0; i < captures.size(); ++i) {
+    if (!captures[i].grad.defined() && !options.allow_unused)
+      throw GradError(fmt::format("[grad] the outputs do not depend on input {}; pass allow_unused = true to get an "
+                                  "undefined gradient for it.", i));
+    result.push_back(captures[i].grad);
+  }
+  return result;
+}
+
+std::vector<Tensor> grad(std::initializer_list<Tensor> outputs, std::initializer_list<Tensor> inputs,
+                         const GradOptions& options, std::initializer_list<Tensor> gradients) {
+  return grad(std::span(outputs.begin(), outputs.size()), std::span(inputs.begin(), inputs.size()), options,
+              std::span(gradients.begin(), gradients.size()));
+}
+
+}  // namespace levin

@@ -1,0 +1,383 @@
+// Views and their gradients.
+
+#include <levin/autograd/ops/creation.h>
+#include <levin/autograd/ops/elementwise.h>
+#include <levin/autograd/ops/indexing.h>
+#include <levin/autograd/ops/view.h>
+#include <levin/autograd/record.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace levin {
+
+namespace {
+
+/// A part of a contiguous tensor: `strides` and `offset` count its elements.
+struct Region {
+  Shape sizes, strides;
+  int64_t offset;
+};
+
+Grads back_to_input_shape(Context& c, const Tensor& g) { return {reshape(g, c.input(0).sizes)}; }
+
+/// Zeros of shape `sizes` with g in the region: the gradient of taking the region. No two of its elements coincide.
+Tensor embed(const Tensor& g, const Shape& sizes, const Region& region) {
+  Tensor y;
+  {
+    no_grad guard;
+    y = zeros(sizes, like(g));
+    alias(y, region.sizes, region.strides, region.offset).copy_(g);
+  }
+  if (Context* c = record("embed", y, {g}, [](Context& k, const Tensor& gg) -> Grads {
+        const auto& r = k.get<Region>();
+        const Tensor whole = contiguous(gg);
+        return {as_strided(whole, r.sizes, r.strides, whole.storage_offset() + r.offset)};
+      }))
+    c->set(region);
+  return y;
+}
+
+/// The view of x that `region` describes in a contiguous tensor of x's shape, and `strides` and `offset` in x's memory.
+Tensor take_region(const char* name, const Tensor& x, const Shape& sizes, const Shape& strides, int64_t offset,
+                   const Region& region) {
+  Tensor y = make_view(x, sizes, strides, offset);
+  if (Context* c = record(name, y, {x}, [](Context& k, const Tensor& g) -> Grads {
+        return {embed(g, k.input(0).sizes, k.get<Region>())};
+      }))
+    c->set(region);
+  return y;
+}
+
+/// Collects what a basic index does, in the memory of x and in a contiguous tensor of its shape at once.
+struct IndexPlan {
+  explicit IndexPlan(const Tensor& x)
+      : in_sizes(x.sizes()), in_strides(x.strides()), dense(contiguous_strides(x.sizes())), offset(x.storage_offset()) {}
+
+  void keep(int axis) { take(axis, 0, in_sizes[axis], 1); }
+  void take(int axis, int64_t start, int64_t length, int64_t step) {
+    sizes.push_back(length);
+    strides.push_back(in_strides[axis] * step);
+    offset += start * in_strides[axis];
+    region_strides.push_back(dense[axis] * step);
+    region_offset += start * dense[axis];
+  }
+  void pick(int axis, int64_t i) {
+    offset += i * in_strides[axis];
+    region_offset += i * dense[axis];
+  }
+  void add_axis() {
+    sizes.push_back(1);
+    strides.push_back(1);
+    region_strides.push_back(1);
+  }
+  Tensor apply(const char* name, const Tensor& x) const {
+    return take_region(name, x, sizes, strides, offset, {sizes, region_strides, region_offset});
+  }
+
+  Shape in_sizes, in_strides, dense;
+  Shape sizes, strides, region_strides;
+  int64_t offset, region_offset = 0;
+};
+
+int64_t wrap_index(int64_t i, int64_t size, int axis, const char* op) {
+  if (i < -size || i >= size)
+    throw IndexError(fmt::format("[{}] index {} is out of range for axis {} of size {}.", op, i, axis, size));
+  return i < 0 ? i + size : i;
+}
+
+void take_slice(IndexPlan& plan, int axis, const Slice& s) {
+  if (s.step <= 0)
+    throw ValueError(fmt::format("[slice] step {} is not positive; use flip() to reverse an axis.", s.step));
+  const int64_t size = plan.in_sizes[axis];
+  const auto bound = [size](std::optional<int64_t> b, int64_t absent) {
+    const int64_t v = b.value_or(absent);
+    return std::clamp<int64_t>(v < 0 ? v + size : v, 0, size);
+  };
+  const int64_t start = bound(s.start, 0), stop = bound(s.stop, size);
+  plan.take(axis, start, std::max<int64_t>(0, (stop - start + s.step - 1) / s.step), s.step);
+}
+
+}  // namespace
+
+Tensor view(const Tensor& x, const Shape& sizes) {
+  const Shape target = infer_size(sizes, x.numel(), "view");
+  Shape strides;
+  if (!view_strides(x.sizes(), x.strides(), target, strides))
+    throw ShapeError(fmt::format("[view] a tensor of shape {} and strides {} cannot be seen as {} without a copy; use "
+                                 "reshape().", to_string(x.sizes()), to_string(x.strides()), to_string(target)));
+  Tensor y = make_view(x, target, strides, x.storage_offset());
+  record("view", y, {x}, back_to_input_shape);
+  return y;
+}
+
+Tensor reshape(const Tensor& x, const Shape& sizes) {
+  const Shape target = infer_size(sizes, x.numel(), "reshape");
+  if (target == x.sizes()) return x;
+  Shape strides;
+  if (!view_strides(x.sizes(), x.strides(), target, strides)) return view(contiguous(x), target);
+  Tensor y = make_view(x, target, strides, x.storage_offset());
+  record("reshape", y, {x}, back_to_input_shape);
+  return y;
+}
+
+Tensor flatten(const Tensor& x, int64_t start, int64_t end) {
+  const int first = wrap_axis(start, x.dim(), "flatten"), last = wrap_axis(end, x.dim(), "flatten");
+  if (first > last)
+    throw ValueError(fmt::format("[flatten] start axis {} lies behind end axis {}.", start, end));
+  if (x.dim() == 0) return reshape(x, {1});
+  Shape target;
+  int64_t joined = 1;
+  for (int i = 0; i < x.dim(); ++i) {
+    if (i < first || i > last) {
+      target.push_back(x.sizes()[i]);
+    } else {
+      joined *= x.sizes()[i];
+      if (i == last) target.push_back(joined);
+    }
+  }
+  return reshape(x, target);
+}
+
+Tensor permute(const Tensor& x, const Shape& axes) {
+  if (axes.size() != x.dim())
+    throw ShapeError(fmt::format("[permute] {} axes given for a tensor of {} dimensions.", axes.size(), x.dim()));
+  const Shape order = axes.empty() ? axes : wrap_axes(axes, x.dim(), "permute");
+  Shape sizes, strides;
+  for (const int64_t a : order) {
+    sizes.push_back(x.sizes()[static_cast<int>(a)]);
+    strides.push_back(x.strides()[static_cast<int>(a)]);
+  }
+  Tensor y = make_view(x, sizes, strides, x.storage_offset());
+  if (Context* c = record("permute", y, {x}, [](Context& k, const Tensor& g) -> Grads {
+        const auto& forward = k.get<Shape>();
+        Shape inverse = forward;
+        for (int i = 0; i < forward.size(); ++i) inverse[static_cast<int>(forward[i])] = i;
+        return {permute(g, inverse)};
+      }))
+    c->set(order);
+  return y;
+}
+
+Tensor transpose(const Tensor& x, int64_t a, int64_t b) {
+  const int first = wrap_axis(a, x.dim(), "transpose"), second = wrap_axis(b, x.dim(), "transpose");
+  if (first == second) return view(x, x.sizes());
+  Shape order;
+  for (int i = 0; i < x.dim(); ++i) order.push_back(i == first ? second : i == second ? first : i);
+  return permute(x, order);
+}
+
+Tensor t(const Tensor& x) {
+  if (x.dim() > 2)
+    throw ShapeError(fmt::format("[t] the tensor has {} dimensions, at most 2 are transposed; use transpose(a, b).", x.dim()));
+  return x.dim() < 2 ? x : transpose(x, 0, 1);
+}
+
+Tensor narrow(const Tensor& x, int64_t axis, int64_t start, int64_t length) {
+  const int a = wrap_axis(axis, x.dim(), "narrow");
+  if (x.dim() == 0) throw ShapeError("[narrow] a 0-dim tensor has no axis to narrow.");
+  const int64_t size = x.sizes()[a], first = start < 0 ? start + size : start;
+  if (first < 0 || length < 0 || first + length > size)
+    throw IndexError(fmt::format("[narrow] elements {} to {} lie outside axis {} of size {}.", start, start + length, a, size));
+  IndexPlan plan(x);
+  for (int i = 0; i < x.dim(); ++i) i == a ? plan.take(i, first, length, 1) : plan.keep(i);
+  return plan.apply("narrow", x);
+}
+
+Tensor slice(const Tensor& x, int64_t axis, const Slice& s) {
+  const int a = wrap_axis(axis, x.dim(), "slice");
+  if (x.dim() == 0) throw ShapeError("[slice] a 0-dim tensor has no axis to slice.");
+  IndexPlan plan(x);
+  for (int i = 0; i < x.dim(); ++i) i == a ? take_slice(plan, i, s) : plan.keep(i);
+  return plan.apply("slice", x);
+}
+
+Tensor select(const Tensor& x, int64_t axis, int64_t i) {
+  if (x.dim() == 0) throw IndexError("[select] a 0-dim tensor cannot be indexed; use item().");
+  const int a = wrap_axis(axis, x.dim(), "select");
+  IndexPlan plan(x);
+  for (int k = 0; k < x.dim(); ++k) k == a ? plan.pick(k, wrap_index(i, x.sizes()[a], a, "select")) : plan.keep(k);
+  return plan.apply("select", x);
+}
+
+Tensor index(const Tensor& x, std::span<const Index> indices) {
+  using Kind = Index::Kind;
+  const auto count = [&](Kind kind) { return std::ranges::count(indices, kind, &Index::kind); };
+  if (count(Kind::ellipsis) > 1) throw IndexError("[index] more than one Ellipsis.");
+  const auto consumed = count(Kind::integer) + count(Kind::slice);
+  if (consumed > x.dim())
+    throw IndexError(fmt::format("[index] {} indices for a tensor of {} dimensions.", consumed, x.dim()));
+  IndexPlan plan(x);
+  int axis = 0;
+  for (const Index& i : indices) {
+    switch (i.kind) {
+      case Kind::integer:
+        plan.pick(axis, wrap_index(i.integer, x.sizes()[axis], axis, "index"));
+        ++axis;
+        break;
+      case Kind::slice: take_slice(plan, axis, i.slice); ++axis; break;
+      case Kind::ellipsis:
+        for (auto k = x.dim() - consumed; k > 0; --k) plan.keep(axis++);
+        break;
+      case Kind::new_axis: plan.add_axis(); break;
+    }
+  }
+  while (axis < x.dim()) plan.keep(axis++);
+  return plan.apply("index", x);
+}
+
+Tensor expand(const Tensor& x, const Shape& sizes) {
+  Shape target = sizes;
+  const int added = target.size() - x.dim();
+  for (int i = 0; i < target.size(); ++i)
+    if (target[i] == -1) {
+      if (i < added)
+        throw ShapeError(fmt::format("[expand] -1 at axis {}, which the tensor of shape {} does not have.", i, to_string(x.sizes())));
+      target[i] = x.sizes()[i - added];
+    }
+  Tensor y = make_view(x, target, broadcast_strides(x.sizes(), x.strides(), target, "expand"), x.storage_offset());
+  record("expand", y, {x}, [](Context&, const Tensor& g) -> Grads { return {g}; });  // the engine sums it back
+  return y;
+}
+
+Tensor squeeze(const Tensor& x) {
+  Shape sizes, strides;
+  for (int i = 0; i < x.dim(); ++i)
+    if (x.sizes()[i] != 1) {
+      sizes.push_back(x.sizes()[i]);
+      strides.push_back(x.strides()[i]);
+    }
+  Tensor y = make_view(x, sizes, strides, x.storage_offset());
+  record("squeeze", y, {x}, back_to_input_shape);
+  return y;
+}
+
+Tensor squeeze(const Tensor& x, int64_t axis) {
+  const int a = wrap_axis(axis, x.dim(), "squeeze");
+  Shape sizes = x.sizes(), strides = x.strides();
+  if (x.dim() > 0 && sizes[a] == 1) {
+    sizes.erase(a);
+    strides.erase(a);
+  }
+  Tensor y = make_view(x, sizes, strides, x.storage_offset());
+  record("squeeze", y, {x}, back_to_input_shape);
+  return y;
+}
+
+Tensor unsqueeze(const Tensor& x, int64_t axis) {
+  const int a = wrap_axis(axis, x.dim() + 1, "unsqueeze");
+  Shape sizes = x.sizes(), strides = x.strides();
+  const int64_t stride = a < x.dim() ? sizes[a] * strides[a] : 1;
+  sizes.insert(a, 1);
+  strides.insert(a, stride);
+  Tensor y = make_view(x, sizes, strides, x.storage_offset());
+  record("unsqueeze", y, {x}, back_to_input_shape);
+  return y;
+}
+
+Tensor as_strided(const Tensor& x, const Shape& sizes, const Shape& strides, std::optional<int64_t> offset) {
+  const int64_t first = offset.value_or(x.storage_offset());
+  int64_t last = first;
+  if (sizes.size() != strides.size())
+    throw ShapeError(fmt::format("[as_strided] {} sizes but {} strides.", sizes.size(), strides.size()));
+  for (int i = 0; i < sizes.size(); ++i) {
+    if (strides[i] < 0) throw ShapeError(fmt::format("[as_strided] stride {} of axis {} is negative.", strides[i], i));
+    last += (sizes[i] - 1) * strides[i];
+  }
+  if (sizes.numel() > 0 && (first < 0 || (last + 1) * size_of(x.dtype()) > static_cast<int64_t>(x.storage()->bytes())))
+    throw ShapeError(fmt::format("[as_strided] sizes {}, strides {} and offset {} reach outside the storage of {} bytes.",
+                                 to_string(sizes), to_string(strides), first, x.storage()->bytes()));
+  Tensor y = make_view(x, sizes, strides, first);
+  if (!would_record({x}) || !x.is_floating()) return y;
+  if (!x.is_contiguous())
+    throw GradError("[as_strided] the gradient of a tensor that is not contiguous is not defined; call contiguous() first.");
+  Context* c = record("as_strided", y, {x}, [](Context& k, const Tensor& g) -> Grads {
+    // Elements may coincide: each goes to the place that it was read from, in a fixed order.
+    const auto& r = k.get<Region>();
+    const Shape& whole = k.input(0).sizes;
+    const Tensor places = as_strided(arange(whole.numel()), r.sizes, r.strides, r.offset);
+    const Tensor flat = index_add(zeros({whole.numel()}, like(g)), 0, reshape(contiguous(places), {-1}).to(g.device()),
+                                  reshape(g, {-1}));
+    return {reshape(flat, whole)};
+  });
+  c->set(Region{sizes, strides, first - x.storage_offset()});
+  return y;
+}
+
+Tensor unfold(const Tensor& x, int64_t axis, int64_t size, int64_t step) {
+  const int a = wrap_axis(axis, x.dim(), "unfold");
+  const int64_t length = x.dim() == 0 ? 1 : x.sizes()[a];
+  if (size < 0 || size > length || step <= 0)
+    throw ShapeError(fmt::format("[unfold] windows of {} with step {} do not fit into axis {} of size {}.", size, step, a, length));
+  const Tensor source = would_record({x}) ? contiguous(x) : x;  // as_strided's gradient wants dense memory
+  Shape sizes = source.sizes(), strides = source.strides();
+  const int64_t stride = x.dim() == 0 ? 1 : strides[a];
+  if (x.dim() > 0) {
+    sizes[a] = (length - size) / step + 1;
+    strides[a] = stride * step;
+  }
+  sizes.push_back(size);
+  strides.push_back(stride);
+  return as_strided(source, sizes, strides);
+}
+
+std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int64_t axis) {
+  const int a = wrap_axis(axis, x.dim(), "split");
+  if (x.dim() == 0) throw ShapeError("[split] a 0-dim tensor has no axis to split.");
+  int64_t total = 0;
+  for (const int64_t s : sizes) total += s;
+  if (total != x.sizes()[a])
+    throw ShapeError(fmt::format("[split] {} sizes add up to {}, axis {} has {}.", sizes.size(), total, a, x.sizes()[a]));
+  std::vector<Tensor> parts;
+  int64_t start = 0;
+  for (const int64_t s : sizes) {
+    Shape part = x.sizes();
+    part[a] = s;
+    parts.push_back(make_view(x, part, x.strides(), x.storage_offset() + start * x.strides()[a]));
+    start += s;
+  }
+  if (Context* c = record("split", parts, {&x, 1}, [](Context& k, std::span<const Tensor> gs) -> Grads {
+        const auto& node = static_cast<const Node&>(k);
+        std::vector<Tensor> whole;
+        for (std::size_t i = 0; i < gs.size(); ++i) {
+          const TensorMeta& m = node.outputs[static_cast<int>(i)];
+          whole.push_back(gs[i].defined() ? gs[i] : zeros(m.sizes, {.dtype = m.dtype, .device = m.device}));
+        }
+        return {cat(whole, k.get<int>())};
+      }))
+    c->set(a);
+  return parts;
+}
+
+std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t axis) {
+  if (size <= 0) throw ValueError(fmt::format("[split] size {} is not positive.", size));
+  const int a = wrap_axis(axis, x.dim(), "split");
+  if (x.dim() == 0) throw ShapeError("[split] a 0-dim tensor has no axis to split.");
+  std::vector<int64_t> sizes;
+  for (int64_t at = 0; at < x.sizes()[a] || at == 0; at += size) sizes.push_back(std::min(size, x.sizes()[a] - at));
+  return split(x, sizes, a);
+}
+
+std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t axis) {
+  if (chunks <= 0) throw ValueError(fmt::format("[chunk] {} chunks; use 1 or more.", chunks));
+  const int64_t length = x.size(axis);
+  return split(x, std::max<int64_t>(1, (length + chunks - 1) / chunks), axis);
+}
+
+std::vector<Tensor> unbind(const Tensor& x, int64_t axis) {
+  const int a = wrap_axis(axis, x.dim(), "unbind");
+  std::vector<Tensor> parts;
+  if (x.dim() == 0) throw ShapeError("[unbind] a 0-dim tensor has no axis.");
+  if (x.sizes()[a] == 0) return parts;
+  for (const Tensor& part : split(x, 1, a)) parts.push_back(squeeze(part, a));
+  return parts;
+}
+
+Tensor detach(const Tensor& x) {
+  Tensor y = alias(x, x.sizes(), x.strides(), x.storage_offset());
+  y.impl()->inference = x.is_inference();
+  return y;
+}
+
+}  // namespace levin

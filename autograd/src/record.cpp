@@ -1,0 +1,225 @@
+// Entering the graph: recording, views, edits in place.
+
+#include "autograd_meta.h"
+
+#include <levin/autograd/ops/creation.h>
+#include <levin/autograd/ops/elementwise.h>
+#include <levin/autograd/ops/view.h>
+#include <levin/autograd/record.h>
+
+#include <fmt/format.h>
+
+namespace levin {
+
+namespace {
+
+bool requires_grad(const Tensor& t) {
+  AutogradMeta* meta = meta_or_null(t);
+  return meta && (meta->requires_grad || meta->grad_fn || meta->view) && t.requires_grad();
+}
+
+NodePtr make_node(const char* name, std::size_t inputs) {
+  auto node = make_intrusive<Node>(name);
+  node->edges.reserve(static_cast<int>(inputs));
+  node->inputs.reserve(static_cast<int>(inputs));
+  return node;
+}
+
+void add_input(Node& node, const Tensor& t) {
+  node.edges.push_back(gradient_edge(t));
+  node.inputs.push_back(t.defined() ? TensorMeta{t.sizes(), t.dtype(), t.device()} : TensorMeta{});
+}
+
+void add_output(const NodePtr& node, const Tensor& t) {
+  const int index = node->outputs.size();
+  node->outputs.push_back({t.sizes(), t.dtype(), t.device()});
+  if (t.is_floating()) set_history(t, node, static_cast<std::uint32_t>(index));
+}
+
+template <class Inputs, class Get>
+bool any_requires_grad(const Inputs& inputs, Get get) {
+  if (!grad_enabled()) return false;
+  for (const auto& i : inputs)
+    if (requires_grad(get(i))) return true;
+  return false;
+}
+
+constexpr auto of_ref = [](const InputRef& r) -> const Tensor& { return *r.tensor; };
+constexpr auto of_tensor = [](const Tensor& t) -> const Tensor& { return t; };
+
+template <class Inputs, class Get>
+Node* record_node(const char* name, const Tensor& output, const Inputs& inputs, Get get, BackwardFn backward) {
+  if (!any_requires_grad(inputs, get) || !output.is_floating()) return nullptr;
+  NodePtr node = make_node(name, inputs.size());
+  for (const auto& i : inputs) add_input(*node, get(i));
+  node->backward = backward;
+  add_output(node, output);
+  return node.get();
+}
+
+template <class Outputs, class Inputs, class Get>
+Node* record_multi(const char* name, const Outputs& outputs, const Inputs& inputs, Get get, MultiBackwardFn backward) {
+  if (!any_requires_grad(inputs, get)) return nullptr;
+  NodePtr node = make_node(name, inputs.size());
+  for (const auto& i : inputs) add_input(*node, get(i));
+  node->multi_backward = backward;
+  Node* kept = nullptr;
+  for (const auto& o : outputs) {
+    add_output(node, get(o));
+    if (get(o).is_floating()) kept = node.get();
+  }
+  return kept;
+}
+
+/// Where an edited view lies in its contiguous base, counted from the base's first element.
+struct Region {
+  Shape sizes, strides;
+  int64_t offset;
+};
+
+}  // namespace
+
+bool would_record(std::initializer_list<InputRef> inputs) { return any_requires_grad(inputs, of_ref); }
+
+Context* record(const char* name, const Tensor& output, std::initializer_list<InputRef> inputs, BackwardFn backward) {
+  return record_node(name, output, inputs, of_ref, backward);
+}
+
+Context* record(const char* name, const Tensor& output, std::span<const Tensor> inputs, BackwardFn backward) {
+  return record_node(name, output, inputs, of_tensor, backward);
+}
+
+Context* record(const char* name, std::initializer_list<InputRef> outputs, std::initializer_list<InputRef> inputs,
+                MultiBackwardFn backward) {
+  return record_multi(name, outputs, inputs, of_ref, backward);
+}
+
+Context* record(const char* name, std::span<const Tensor> outputs, std::span<const Tensor> inputs,
+                MultiBackwardFn backward) {
+  return record_multi(name, outputs, inputs, of_tensor, backward);
+}
+
+// Views
+
+Tensor make_view(const Tensor& x, const Shape& sizes, const Shape& strides, int64_t offset) {
+  Tensor v = alias(x, sizes, strides, offset);
+  if (inference_enabled() || !x.is_floating() || x.is_inference()) return v;
+  AutogradMeta* meta = meta_or_null(x);
+  if (!grad_enabled() && !x.requires_grad()) return v;
+  auto info = std::make_unique<ViewInfo>();
+  const bool of_view = meta && meta->view;
+  info->base = of_view ? meta->view->base : x;
+  info->recorded = grad_enabled() && (!of_view || meta->view->recorded);
+  info->version = v.version();
+  make_meta(v).view = std::move(info);
+  return v;
+}
+
+const NodePtr& current_grad_fn(const Tensor& t, AutogradMeta& meta) {
+  if (!meta.view || !meta.view->recorded || meta.view->version == t.version()) return meta.grad_fn;
+  // The base was edited through another view: this one now reads the base's new history.
+  const Tensor& base = meta.view->base;
+  meta.view->version = t.version();
+  if (!base.requires_grad()) return meta.grad_fn;
+  enable_grad guard;
+  const Tensor fresh = as_strided(base, t.sizes(), t.strides(), t.storage_offset());
+  meta.grad_fn = static_cast<AutogradMeta*>(fresh.impl()->autograd.get())->grad_fn;
+  meta.output = 0;
+  return meta.grad_fn;
+}
+
+// Edits in place
+
+bool begin_in_place(const char* name, const Tensor& x, std::initializer_list<InputRef> others) {
+  for (int i = 0; i < x.dim(); ++i)
+    if (x.strides()[i] == 0 && x.sizes()[i] > 1)
+      throw ShapeError(fmt::format("[{}] the tensor is expanded along axis {}, so several elements share memory; clone "
+                                   "it before writing in place.", name, i));
+  if (x.is_inference() && !inference_enabled())
+    throw GradError(fmt::format("[{}] a tensor made under inference_mode cannot be edited outside of it; clone it.", name));
+  if (!grad_enabled()) return false;
+  AutogradMeta* meta = meta_or_null(x);
+  if (meta && !meta->view && meta->requires_grad && !meta->grad_fn)
+    throw GradError(fmt::format("[{}] a leaf that requires grad cannot be edited in place; do it under no_grad, or on a "
+                                "clone.", name));
+  const bool wanted = requires_grad(x) || any_requires_grad(others, of_ref);
+  if (meta && meta->view && (wanted || meta->view->base.requires_grad())) {
+    const Tensor& base = meta->view->base;
+    if (base.requires_grad() && base.is_leaf())
+      throw GradError(fmt::format("[{}] a view of a leaf that requires grad cannot be edited in place; do it under "
+                                  "no_grad, or on a clone.", name));
+    if (!meta->view->recorded)
+      throw GradError(fmt::format("[{}] this view was made under no_grad, so an edit could not reach its base's history; "
+                                  "make the view while recording.", name));
+    return true;
+  }
+  return wanted;
+}
+
+void end_in_place(const Tensor& x) { x.impl()->storage->bump_version(); }
+
+namespace {
+
+/// The base's new history after an edit through a view: outside the view gradients pass on, inside they go through
+/// the edit (PyTorch calls this node CopySlices).
+void rebase_base(const char* name, const Tensor& view, const Tensor& result) {
+  AutogradMeta& meta = make_meta(view);
+  const Tensor base = meta.view->base;
+  if (!base.is_contiguous())
+    throw GradError(fmt::format("[{}] an edit through a view whose base is not contiguous cannot be recorded; call "
+                                "contiguous() on the base first.", name));
+  NodePtr node = make_node("copy_slices", 2);
+  add_input(*node, base);
+  add_input(*node, result);
+  node->set(Region{view.sizes(), view.strides(), view.storage_offset() - base.storage_offset()});
+  node->backward = [](Context& c, const Tensor& g) -> Grads {
+    const auto& r = c.get<Region>();
+    Tensor outside, inside;
+    if (c.needs(0)) {
+      Tensor edited = zeros(g.sizes(), {.dtype = kBool, .device = g.device()});
+      {
+        no_grad guard;
+        as_strided(edited, r.sizes, r.strides, r.offset).fill_(true);
+      }
+      outside = masked_fill(g, edited, 0);
+    }
+    if (c.needs(1)) {
+      const Tensor whole = contiguous(g);
+      inside = as_strided(whole, r.sizes, r.strides, whole.storage_offset() + r.offset);
+    }
+    return {outside, inside};
+  };
+  node->outputs.push_back({base.sizes(), base.dtype(), base.device()});
+  set_history(base, node, 0);
+  meta.view->version = view.version() - 1;  // forces the view's history to be remade from the base
+}
+
+}  // namespace
+
+const Tensor& replace_in_place(const char* name, const Tensor& x, const std::function<Tensor(const Tensor&)>& f) {
+  // The old value moves to memory of its own and keeps the history, so that f may save it.
+  Tensor old;
+  {
+    no_grad guard;
+    old = clone(x);
+  }
+  if (const Edge edge = gradient_edge(x)) set_history(old, edge.node, edge.output);
+  Tensor result = f(old);
+  if (result.sizes() != x.sizes())
+    throw ShapeError(fmt::format("[{}] the result has shape {}, which does not fit into the tensor of shape {}.", name,
+                                 to_string(result.sizes()), to_string(x.sizes())));
+  result = to(result, x.dtype());
+  {
+    no_grad guard;
+    x.copy_(result);
+  }
+  AutogradMeta& meta = make_meta(x);
+  if (meta.view) {
+    rebase_base(name, x, result);
+  } else if (const Edge edge = gradient_edge(result)) {
+    set_history(x, edge.node, edge.output);
+  }
+  return x;
+}
+
+}  // namespace levin
