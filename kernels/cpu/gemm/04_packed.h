@@ -1,0 +1,93 @@
+#pragma once
+// Rung 4: packed operands, blocked for the caches (K. Goto and R. van de Geijn, "Anatomy of high-performance matrix
+// multiplication", 2008).
+// Idea: copy a block of A (512 rows by k_chunk, stays in L2) and a slab of B (256 columns) into the order in which the
+// register tile reads them; one panel of B (k_chunk by two vectors) then stays in L1 while the block of A passes by.
+// Changes: every inner load hits L1 or streams from L2; transposes cost nothing more, since packing reads any strides.
+// Bound: the multipliers, 85 to 95 % of one core's peak; packing is work of order mk + kn beside mnk. One thread.
+
+#include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/gemm/ops.h"
+#include "kernels/cpu/scratch.h"
+
+#include <algorithm>
+
+namespace levin::kernels::cpu {
+
+/// k is cut in chunks of nearly equal length, none longer than this: a panel of B must fit in L1. The cut depends on k
+/// alone, so each element's sum is formed in the same order whatever the rest of the shape, the layout and the threads.
+inline constexpr int64_t kMaxChunkBytes = 1280;
+
+template <class T>
+struct KChunks {
+  int64_t k, count;
+  explicit KChunks(int64_t k_) : k(k_), count((k_ * int64_t(sizeof(T)) + kMaxChunkBytes - 1) / kMaxChunkBytes) {}
+  int64_t start(int64_t chunk) const { return k * chunk / count; }
+  int64_t size(int64_t chunk) const { return start(chunk + 1) - start(chunk); }
+  int64_t longest() const { return (k + count - 1) / count; }
+};
+
+/// Packs row blocks [begin, end) of A for k in [p0, p0 + length).
+template <class T>
+void pack_a(const GemmArgs<T>& g, const RowBlocks& blocks, int64_t begin, int64_t end, int64_t p0, int64_t length, T* dst) {
+  const GemmOps<T>& ops = gemm_ops<T>();
+  for (int64_t i = begin; i < end; ++i) {
+    const int64_t row = blocks.start(i), height = blocks.size(i);
+    ops.pack(g.a + row * g.a_rs + p0 * g.a_cs, g.a_rs, g.a_cs, height, length, height,
+             dst + packed_a_offset(blocks, begin, i, length));
+  }
+}
+
+/// Packs the panels of B's columns [begin, end).
+template <class T>
+void pack_b(const GemmArgs<T>& g, int64_t begin, int64_t end, int64_t p0, int64_t length, T* dst) {
+  const GemmOps<T>& ops = gemm_ops<T>();
+  for (int64_t j = begin; j < end; j += ops.panel_width) {
+    const int64_t columns = std::min<int64_t>(end - j, ops.panel_width);
+    const int64_t step = columns > ops.lanes ? ops.panel_width : ops.lanes;
+    ops.pack(g.b + p0 * g.b_rs + j * g.b_cs, g.b_cs, g.b_rs, columns, length, step, dst + (j - begin) * length);
+  }
+}
+
+/// Elements that the packed operands take for chunks of `length` in all.
+inline int64_t packed_a_size(const RowBlocks& blocks, int64_t length, int64_t chunks = 1) {
+  return blocks.rows * length + blocks.count * chunks * kPackSlack;
+}
+template <class T>
+int64_t packed_b_size(int64_t columns, int64_t length) {
+  const int64_t width = gemm_ops<T>().panel_width;
+  return (columns + width - 1) / width * width * length;
+}
+
+/// Needs m, n, k >= 1.
+template <class T>
+void gemm_packed(const GemmArgs<T>& args) {
+  constexpr int64_t max_rows = 512, max_columns = 256;
+  const GemmOps<T>& ops = gemm_ops<T>();
+  const KChunks<T> chunks(args.k);
+  const RowBlocks blocks(args.m, ops.max_height);
+  const int64_t group = std::max<int64_t>(1, max_rows / ops.max_height);
+  T* a = scratch<T>(Slot::gemm_a, packed_a_size(blocks, chunks.longest()));
+  T* b = scratch<T>(Slot::gemm_b, packed_b_size<T>(args.n, chunks.longest()));
+  for (int64_t item = 0; item < args.batch; ++item) {
+    GemmArgs<T> g = args;
+    g.a += item * g.a_bs;
+    g.b += item * g.b_bs;
+    g.c += item * g.c_bs;
+    for (int64_t chunk = 0; chunk < chunks.count; ++chunk) {
+      const int64_t p0 = chunks.start(chunk), length = chunks.size(chunk);
+      pack_a(g, blocks, 0, blocks.count, p0, length, a);
+      for (int64_t j = 0; j < g.n; j += max_columns) {
+        const int64_t j1 = std::min(j + max_columns, g.n);
+        pack_b(g, j, j1, p0, length, b);
+        for (int64_t i = 0; i < blocks.count; i += group) {
+          ops.block({&blocks, i, std::min(i + group, blocks.count), j, j1, length, a + packed_a_offset(blocks, 0, i, length), 0,
+                     b, 0, g.c, g.c_rs, g.alpha,
+                     chunk == 0 ? g.beta : T(1), chunk == 0 ? g.bias_n : nullptr});
+        }
+      }
+    }
+  }
+}
+
+}  // namespace levin::kernels::cpu

@@ -1,0 +1,183 @@
+#pragma once
+// Rung 5, which ships: tasks for threads, and no packing that is not repaid.
+// Idea: cut C in a grid of tasks by shape alone. What several tasks read is packed once, by all threads together; what one
+// task alone reads it packs for itself, next to its use. Operands that the register tile can read in place and that are read
+// once or twice are not packed at all. Batches of small products go one product a task.
+// Changes: all cores; small and skinny products lose less to packing.
+// Bound: the multipliers of all cores; for a few rows or columns the memory's bandwidth.
+
+#include "kernels/cpu/gemm/04_packed.h"
+
+#include <levin/core/parallel.h>
+
+namespace levin::kernels::cpu {
+
+namespace detail {
+
+/// How one product is cut: tasks (rows x columns), and who packs what.
+template <class T>
+struct GemmPlan {
+  const GemmOps<T>& ops = gemm_ops<T>();
+  RowBlocks blocks;
+  KChunks<T> chunks;
+  int64_t panels, row_tasks, column_tasks;
+  bool a_in_place, b_in_place, share_a, share_b;
+
+  explicit GemmPlan(const GemmArgs<T>& g)
+      : blocks(g.m, ops.max_height), chunks(g.k), panels((g.n + ops.panel_width - 1) / ops.panel_width) {
+    constexpr double task_work = 1 << 20, most_tasks = 16;
+    constexpr int64_t max_rows = 512, max_panels = 8;
+    const double work = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+    const auto wanted = static_cast<int64_t>(std::clamp(work / task_work, 1.0, most_tasks));
+    row_tasks = divide_up(g.m, max_rows);
+    column_tasks = std::max(divide_up(panels, max_panels), std::min(panels, divide_up(wanted, row_tasks)));
+    row_tasks = std::min(blocks.count, std::max(row_tasks, divide_up(wanted, column_tasks)));
+    a_in_place = g.a_rs == 1 && g.a_cs != 0 && panels <= 2;
+    b_in_place = g.b_cs == 1 && g.b_rs != 0 && blocks.count <= 2 && g.n % ops.panel_width == 0;
+    share_a = column_tasks > 1 && !a_in_place;
+    share_b = row_tasks > 1 && !b_in_place;
+  }
+  static int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
+  int64_t tasks() const { return row_tasks * column_tasks; }
+  int64_t block_begin(int64_t row_task) const { return blocks.count * row_task / row_tasks; }
+  int64_t panel_begin(int64_t column_task) const { return panels * column_task / column_tasks; }
+};
+
+/// Chunks [begin, end) of k and where their shared operands are packed, one chunk after the other.
+template <class T>
+struct KRange {
+  int64_t begin, end;
+  T *a, *b;
+};
+
+template <class T>
+T* shared_a(const GemmPlan<T>& plan, const KRange<T>& range, int64_t chunk) {
+  const int64_t done = plan.chunks.start(chunk) - plan.chunks.start(range.begin);
+  return range.a + packed_a_size(plan.blocks, done, chunk - range.begin);
+}
+
+template <class T>
+T* shared_b(const GemmPlan<T>& plan, const KRange<T>& range, int64_t chunk) {
+  return range.b + (plan.chunks.start(chunk) - plan.chunks.start(range.begin)) * plan.panels * plan.ops.panel_width;
+}
+
+/// One tile of the grid over a range of k.
+template <class T>
+void run_task(const GemmArgs<T>& g, const GemmPlan<T>& plan, const KRange<T>& range, int64_t task) {
+  const int64_t width = plan.ops.panel_width;
+  const int64_t row_task = task / plan.column_tasks, column_task = task % plan.column_tasks;
+  const int64_t i0 = plan.block_begin(row_task), i1 = plan.block_begin(row_task + 1);
+  const int64_t j0 = plan.panel_begin(column_task) * width;
+  const int64_t j1 = std::min(plan.panel_begin(column_task + 1) * width, g.n);
+  for (int64_t chunk = range.begin; chunk < range.end; ++chunk) {
+    const int64_t p0 = plan.chunks.start(chunk), length = plan.chunks.size(chunk);
+    BlockArgs<T> block{&plan.blocks, i0, i1, j0, j1, length, nullptr, 0, nullptr, 0, g.c, g.c_rs, g.alpha, g.beta, g.bias_n};
+    if (chunk > 0) {
+      block.beta = T(1);
+      block.bias = nullptr;
+    }
+    if (plan.a_in_place) {
+      block.a = g.a + plan.blocks.start(i0) + p0 * g.a_cs;
+      block.a_step = g.a_cs;
+    } else if (plan.share_a) {
+      block.a = shared_a(plan, range, chunk) + packed_a_offset(plan.blocks, 0, i0, length);
+    } else {
+      T* own = scratch<T>(Slot::gemm_a, packed_a_offset(plan.blocks, i0, i1, plan.chunks.longest()));
+      pack_a(g, plan.blocks, i0, i1, p0, length, own);
+      block.a = own;
+    }
+    if (plan.b_in_place) {
+      block.b = g.b + p0 * g.b_rs + j0;
+      block.b_step = g.b_rs;
+    } else if (plan.share_b) {
+      block.b = shared_b(plan, range, chunk) + j0 * length;
+    } else {
+      T* own = scratch<T>(Slot::gemm_b, packed_b_size<T>(j1 - j0, plan.chunks.longest()));
+      pack_b(g, j0, j1, p0, length, own);
+      block.b = own;
+    }
+    plan.ops.block(block);
+  }
+}
+
+/// Packs what several tasks share: units of 8 row blocks of A, then of 4 panels of B, for each chunk of the range.
+template <class T>
+void pack_shared(const GemmArgs<T>& g, const GemmPlan<T>& plan, const KRange<T>& range) {
+  constexpr int64_t unit_blocks = 8, unit_panels = 4;
+  const int64_t width = plan.ops.panel_width;
+  const int64_t a_units = plan.share_a ? plan.divide_up(plan.blocks.count, unit_blocks) : 0;
+  const int64_t b_units = plan.share_b ? plan.divide_up(plan.panels, unit_panels) : 0;
+  const int64_t units = a_units + b_units;
+  parallel_for(0, units * (range.end - range.begin), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t u = begin; u < end; ++u) {
+      const int64_t chunk = range.begin + u / units, unit = u % units;
+      const int64_t p0 = plan.chunks.start(chunk), length = plan.chunks.size(chunk);
+      if (unit < a_units) {
+        const int64_t i0 = unit * unit_blocks, i1 = std::min(i0 + unit_blocks, plan.blocks.count);
+        pack_a(g, plan.blocks, i0, i1, p0, length,
+               shared_a(plan, range, chunk) + packed_a_offset(plan.blocks, 0, i0, length));
+      } else {
+        const int64_t j0 = (unit - a_units) * unit_panels * width, j1 = std::min(j0 + unit_panels * width, g.n);
+        pack_b(g, j0, j1, p0, length, shared_b(plan, range, chunk) + j0 * length);
+      }
+    }
+  });
+}
+
+/// One product. Shared packing works on as many chunks of k at once as 8 MiB hold, so that small products need two parallel
+/// regions and large ones little memory.
+template <class T>
+void run_product(const GemmArgs<T>& g) {
+  constexpr int64_t shared_bytes = int64_t{8} << 20;
+  const GemmPlan<T> plan(g);
+  const int64_t longest = plan.chunks.longest();
+  const int64_t a_size = plan.share_a ? packed_a_size(plan.blocks, longest) : 0;
+  const int64_t b_size = plan.share_b ? packed_b_size<T>(g.n, longest) : 0;
+  int64_t at_once = plan.chunks.count;
+  T* shared = nullptr;
+  if (a_size + b_size > 0) {
+    at_once = std::clamp<int64_t>(shared_bytes / static_cast<int64_t>(sizeof(T)) / (a_size + b_size), 1, at_once);
+    shared = scratch<T>(Slot::gemm_shared, (a_size + b_size) * at_once);
+  }
+  for (int64_t chunk = 0; chunk < plan.chunks.count; chunk += at_once) {
+    const KRange<T> range{chunk, std::min(chunk + at_once, plan.chunks.count), shared, shared + a_size * at_once};
+    if (shared) pack_shared(g, plan, range);
+    parallel_for(0, plan.tasks(), 1, [&](int64_t begin, int64_t end) {
+      for (int64_t task = begin; task < end; ++task) run_task(g, plan, range, task);
+    });
+  }
+}
+
+template <class T>
+GemmArgs<T> batch_item(const GemmArgs<T>& g, int64_t i) {
+  GemmArgs<T> one = g;
+  one.a += i * g.a_bs;
+  one.b += i * g.b_bs;
+  one.c += i * g.c_bs;
+  one.batch = 1;
+  return one;
+}
+
+}  // namespace detail
+
+/// Needs m, n, k >= 1.
+template <class T>
+void gemm_threads(const GemmArgs<T>& args) {
+  GemmArgs<T> g = args;
+  if (g.batch > 1 && g.b_bs == 0 && g.a_bs == g.m * g.a_rs && g.c_bs == g.m * g.c_rs) {
+    g.m *= g.batch;  // one B for all: the batch is only more rows
+    g.batch = 1;
+  }
+  constexpr double small_product = 1 << 24, task_work = 1 << 19;
+  const double work = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+  if (g.batch > 1 && work < small_product) {
+    const auto grain = static_cast<int64_t>(std::max(1.0, task_work / work));
+    parallel_for(0, g.batch, grain, [&g](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) detail::run_product(detail::batch_item(g, i));
+    });
+  } else {
+    for (int64_t i = 0; i < g.batch; ++i) detail::run_product(detail::batch_item(g, i));
+  }
+}
+
+}  // namespace levin::kernels::cpu

@@ -1,0 +1,30 @@
+// The SIMD part of the float GEMM, compiled for each target and chosen at run time.
+#include "kernels/cpu/targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/gemm/gemm_f32.cpp"
+#include <hwy/foreach_target.h>
+
+#include "kernels/cpu/gemm/pack-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace levin::kernels::cpu::HWY_NAMESPACE {
+namespace {
+GemmOps<float> ops_f32() {
+  return {static_cast<int>(kLanes<float>), kTileHeight, static_cast<int>(kTileVectors * kLanes<float>), &pack<float>,
+          &run_block<float>};
+}
+}  // namespace
+}  // namespace levin::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace levin::kernels::cpu {
+HWY_EXPORT(ops_f32);
+
+template <>
+const GemmOps<float>& gemm_ops<float>() {
+  static const GemmOps<float> ops = HWY_DYNAMIC_DISPATCH(ops_f32)();
+  return ops;
+}
+}  // namespace levin::kernels::cpu
+#endif

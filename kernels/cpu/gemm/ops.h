@@ -1,0 +1,65 @@
+#pragma once
+// What an instruction set offers to the drivers: its tile sizes and three functions. Drivers are plain C++ and compiled
+// once; only these functions are compiled for each target.
+
+#include <cstdint>
+
+namespace levin::kernels::cpu {
+
+using std::int64_t;
+
+/// Rows of A go in blocks of nearly equal height (13 + 13 + 12 rather than 14 + 14 + 10), none above `max_height`.
+struct RowBlocks {
+  int64_t rows, count, height, taller;  // `taller` blocks have height + 1 rows, the others `height`
+
+  RowBlocks(int64_t rows_, int64_t max_height)
+      : rows(rows_), count((rows_ + max_height - 1) / max_height), height(rows_ / count), taller(rows_ % count) {}
+  int64_t start(int64_t block) const { return block * height + (block < taller ? block : taller); }
+  int64_t size(int64_t block) const { return height + (block < taller ? 1 : 0); }
+};
+
+/// A packed row block ends in this many spare elements: the packing writes whole vectors.
+inline constexpr int64_t kPackSlack = 16;
+
+/// Where row block `to` of packed A lies behind row block `from`; blocks are (k, size(block)).
+inline int64_t packed_a_offset(const RowBlocks& blocks, int64_t from, int64_t to, int64_t k) {
+  return (blocks.start(to) - blocks.start(from)) * k + (to - from) * kPackSlack;
+}
+
+/// C[rows, columns] (+)= A B over one range of k, operands packed or read in place.
+template <class T>
+struct BlockArgs {
+  const RowBlocks* blocks;
+  int64_t block_begin, block_end;  // row blocks to compute
+  int64_t n_begin, n_end;          // columns to compute
+  int64_t k;
+  const T* a;      // at row block `block_begin`; packed: see packed_a_offset
+  int64_t a_step;  // in place (0 when packed): distance of k's neighbours, unit distance between rows
+  const T* b;      // at column n_begin; packed: the panel of column n_begin + j starts at b + j * k, (k, panel width)
+  int64_t b_step;  // in place (0 when packed): distance of k's neighbours, unit distance between columns
+  T* c;            // (m, n) at row 0, column 0
+  int64_t c_rs;
+  T alpha, beta;
+  const T* bias;        // (n) or null
+};
+
+template <class T>
+struct GemmOps {
+  int lanes;         // vector width
+  int max_height;    // rows of the register tile
+  int panel_width;   // its columns: two vectors (the last panel may be one vector wide)
+
+  /// dst[p * step + i] = src[i * i_stride + p * p_stride] for i < count, p < k. May write up to kPackSlack elements past
+  /// the end when count == step; lanes in [count, step) get arbitrary finite-or-not values of src or zero.
+  void (*pack)(const T* src, int64_t i_stride, int64_t p_stride, int64_t count, int64_t k, int64_t step, T* dst);
+  void (*block)(const BlockArgs<T>& args);
+};
+
+template <class T>
+const GemmOps<T>& gemm_ops();
+template <>
+const GemmOps<float>& gemm_ops<float>();
+template <>
+const GemmOps<double>& gemm_ops<double>();
+
+}  // namespace levin::kernels::cpu

@@ -1,0 +1,99 @@
+// The register tile: MR rows by NV vectors of C are held in registers over the whole of k; each step of k loads NV vectors
+// of B, broadcasts MR elements of A, and does MR * NV fused multiply-adds. With 14 x 2 (AVX-512, 32 registers) that is 16
+// loads for 28 multiply-adds, with 6 x 2 (16 registers) 8 for 12: the multipliers, not the loads, are the bound.
+#include "kernels/cpu/gemm/ops.h"
+#include "kernels/cpu/simd-inl.h"
+
+#if defined(LEVIN_KERNELS_CPU_GEMM_TILE_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef LEVIN_KERNELS_CPU_GEMM_TILE_INL_H
+#undef LEVIN_KERNELS_CPU_GEMM_TILE_INL_H
+#else
+#define LEVIN_KERNELS_CPU_GEMM_TILE_INL_H
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace levin::kernels::cpu::HWY_NAMESPACE {
+
+#if HWY_TARGET <= HWY_AVX3
+inline constexpr int kTileHeight = 14;
+#elif HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SCALAR
+inline constexpr int kTileHeight = 4;
+#else
+inline constexpr int kTileHeight = 6;
+#endif
+inline constexpr int kTileVectors = 2;
+
+/// Where a tile of C goes: C = alpha acc + beta C + bias, the last vector `tail` lanes wide.
+template <class T>
+struct TileOut {
+  T* c;
+  int64_t c_rs;
+  T alpha, beta;
+  const T* bias;  // at the tile's first column, or null
+  int64_t tail;
+};
+
+template <int MR, int NV, class T>
+HWY_INLINE void store_tile(const SimdVec<T> (&acc)[MR][NV], const TileOut<T>& out) {
+  const Simd<T> d;
+  constexpr int64_t lanes = kLanes<T>;
+  const auto alpha = hn::Set(d, out.alpha), beta = hn::Set(d, out.beta);
+  const bool whole = out.tail == lanes;
+  unrolled<NV>([&](auto v) HWY_ATTR {
+    const bool exact = whole || v + 1 < NV;
+    auto bias = hn::Zero(d);
+    if (out.bias) bias = exact ? hn::LoadU(d, out.bias + v * lanes) : load_part(out.bias + v * lanes, out.tail);
+    unrolled<MR>([&](auto i) HWY_ATTR {
+      T* c = out.c + i * out.c_rs + v * lanes;
+      auto value = hn::MulAdd(alpha, acc[i][v], bias);
+      if (exact) {
+        if (out.beta != T(0)) value = hn::MulAdd(beta, hn::LoadU(d, c), value);
+        hn::StoreU(value, d, c);
+      } else {
+        if (out.beta != T(0)) value = hn::MulAdd(beta, load_part(c, out.tail), value);
+        store_part(value, c, out.tail);
+      }
+    });
+  });
+}
+
+/// A's elements of one k are neighbours: a[p * a_step + i].
+template <int MR, int NV, class T>
+HWY_NOINLINE void gemm_tile(int64_t k, const T* HWY_RESTRICT a, int64_t a_step, const T* HWY_RESTRICT b, int64_t b_step,
+                            const TileOut<T>& out) {
+  const Simd<T> d;
+  SimdVec<T> acc[MR][NV];
+  unrolled<MR>([&](auto i) HWY_ATTR { unrolled<NV>([&](auto v) HWY_ATTR { acc[i][v] = hn::Zero(d); }); });
+  for (int64_t p = 0; p < k; ++p) {
+    SimdVec<T> row[NV];
+    unrolled<NV>([&](auto v) HWY_ATTR { row[v] = hn::LoadU(d, b + v * kLanes<T>); });
+    unrolled<MR>([&](auto i) HWY_ATTR {
+      const auto x = hn::Set(d, a[i]);
+      unrolled<NV>([&](auto v) HWY_ATTR { acc[i][v] = hn::MulAdd(x, row[v], acc[i][v]); });
+    });
+    a += a_step;
+    b += b_step;
+  }
+  store_tile<MR, NV>(acc, out);
+}
+
+template <class T>
+using TileFn = void (*)(int64_t, const T*, int64_t, const T*, int64_t, const TileOut<T>&);
+
+template <class T, int NV, int... I>
+constexpr TileFn<T> tile_of(int height, std::integer_sequence<int, I...>) {
+  constexpr TileFn<T> table[] = {&gemm_tile<I + 1, NV, T>...};
+  return table[height - 1];
+}
+
+/// Tile function of `height` rows (at most kTileHeight) and `vectors` (1 or 2) vectors.
+template <class T>
+TileFn<T> tile_function(int64_t height, int64_t vectors) {
+  constexpr auto heights = std::make_integer_sequence<int, kTileHeight>{};
+  return vectors == 1 ? tile_of<T, 1>(static_cast<int>(height), heights) : tile_of<T, 2>(static_cast<int>(height), heights);
+}
+
+}  // namespace levin::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

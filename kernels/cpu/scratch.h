@@ -1,0 +1,51 @@
+#pragma once
+// Working memory of the kernels: each thread keeps one buffer a slot, which only grows, so that a steady step allocates
+// nothing. A slot belongs to one level of one kernel family: a kernel that calls another must use other slots.
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+namespace levin::kernels::cpu {
+
+enum class Slot { gemm_shared, gemm_a, gemm_b, gemm_convert, conv_weights, conv_source, conv_gradient, conv_tile, conv_sums, count };
+
+inline constexpr std::size_t kScratchAlignment = 64;
+
+namespace detail {
+class ScratchBuffer {
+ public:
+  ScratchBuffer() = default;
+  ScratchBuffer(const ScratchBuffer&) = delete;
+  ScratchBuffer& operator=(const ScratchBuffer&) = delete;
+  ~ScratchBuffer() { release(); }
+
+  void* at_least(std::size_t bytes) {
+    if (bytes > size_) {
+      release();
+      data_ = ::operator new(bytes, std::align_val_t{kScratchAlignment});
+      size_ = bytes;
+    }
+    return data_;
+  }
+
+ private:
+  void release() {
+    ::operator delete(data_, std::align_val_t{kScratchAlignment});
+    data_ = nullptr;
+    size_ = 0;
+  }
+  void* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+}  // namespace detail
+
+/// The calling thread's buffer of a slot with room for `count` elements, 64-byte aligned, contents undefined. Valid until
+/// the same thread asks for the slot again; other threads may use it while they work for the one that asked.
+template <class T>
+T* scratch(Slot slot, std::int64_t count) {
+  thread_local detail::ScratchBuffer buffers[static_cast<std::size_t>(Slot::count)];
+  return static_cast<T*>(buffers[static_cast<std::size_t>(slot)].at_least(static_cast<std::size_t>(count) * sizeof(T)));
+}
+
+}  // namespace levin::kernels::cpu

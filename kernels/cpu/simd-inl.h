@@ -1,0 +1,117 @@
+// Pieces shared by the SIMD kernels; compiled once for each target.
+#include <hwy/highway.h>
+
+#include <cstdint>
+#include <utility>
+
+#if defined(LEVIN_KERNELS_CPU_SIMD_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef LEVIN_KERNELS_CPU_SIMD_INL_H
+#undef LEVIN_KERNELS_CPU_SIMD_INL_H
+#else
+#define LEVIN_KERNELS_CPU_SIMD_INL_H
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace levin::kernels::cpu::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class T>
+using Simd = hn::ScalableTag<T>;
+template <class T>
+using SimdVec = hn::Vec<Simd<T>>;
+template <class T>
+inline constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(Simd<T>{}));
+
+// Masked accesses are exact from AVX2 on; below, Highway's touch the whole vector.
+#if HWY_TARGET <= HWY_AVX2
+inline constexpr bool kExactMasks = true;
+#else
+inline constexpr bool kExactMasks = false;
+#endif
+
+/// First `count` (at most a vector's) elements, the other lanes zero; reads nothing else.
+template <class T>
+HWY_INLINE SimdVec<T> load_part(const T* p, int64_t count) {
+  const Simd<T> d;
+  if constexpr (kExactMasks) {
+    return hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(count)), d, p);
+  } else {
+    HWY_ALIGN T lanes[kLanes<T>] = {};
+    for (int64_t i = 0; i < count; ++i) lanes[i] = p[i];
+    return hn::Load(d, lanes);
+  }
+}
+
+/// Writes the first `count` lanes and nothing else.
+template <class T>
+HWY_INLINE void store_part(SimdVec<T> v, T* p, int64_t count) {
+  const Simd<T> d;
+  if constexpr (kExactMasks) {
+    hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(count)), d, p);
+  } else {
+    HWY_ALIGN T lanes[kLanes<T>];
+    hn::Store(v, d, lanes);
+    for (int64_t i = 0; i < count; ++i) p[i] = lanes[i];
+  }
+}
+
+/// Calls f(std::integral_constant<int, i>) for i < N: loops over registers have to be unrolled whatever the flags.
+template <int N, class F>
+HWY_INLINE void unrolled(F&& f) {
+  [&]<int... I>(std::integer_sequence<int, I...>) HWY_ATTR { (f(std::integral_constant<int, I>{}), ...); }
+  (std::make_integer_sequence<int, N>{});
+}
+
+#if HWY_TARGET == HWY_SCALAR
+
+template <class T>
+inline constexpr int64_t kBlockLanes = 1;
+
+template <class T>
+HWY_INLINE void transpose_piece(const T* const* rows, int64_t column, SimdVec<T>* out) {
+  out[0] = hn::Set(Simd<T>{}, rows[0][column]);
+}
+
+#else
+
+template <class T>
+inline constexpr int64_t kBlockLanes = 16 / static_cast<int64_t>(sizeof(T));
+
+// A vector of 128-bit blocks, block q read from rows[q * kBlockLanes].
+template <class D, class T = hn::TFromD<D>>
+HWY_INLINE hn::Vec<D> gather_blocks(D d, const T* const* rows, int64_t column) {
+  constexpr int64_t lanes = static_cast<int64_t>(hn::MaxLanes(D{}));
+  if constexpr (lanes <= kBlockLanes<T>) {
+    return hn::LoadU(d, rows[0] + column);
+  } else {
+    const hn::Half<D> half;
+    return hn::Combine(d, gather_blocks(half, rows + lanes / 2, column), gather_blocks(half, rows, column));
+  }
+}
+
+/// Transposes a piece: out[c] lane r = rows[r][column + c] for r < lanes, c < kBlockLanes (4 floats or 2 doubles). Reads
+/// 128-bit blocks, one from each row, and transposes inside the blocks, so no lane crosses a block.
+template <class T>
+HWY_INLINE void transpose_piece(const T* const* rows, int64_t column, SimdVec<T>* out) {
+  const Simd<T> d;
+  const auto r0 = gather_blocks(d, rows, column), r1 = gather_blocks(d, rows + 1, column);
+  if constexpr (sizeof(T) == 8) {
+    out[0] = hn::InterleaveLower(d, r0, r1);
+    out[1] = hn::InterleaveUpper(d, r0, r1);
+  } else {
+    const auto r2 = gather_blocks(d, rows + 2, column), r3 = gather_blocks(d, rows + 3, column);
+    const auto low02 = hn::InterleaveLower(d, r0, r2), low13 = hn::InterleaveLower(d, r1, r3);
+    const auto high02 = hn::InterleaveUpper(d, r0, r2), high13 = hn::InterleaveUpper(d, r1, r3);
+    out[0] = hn::InterleaveLower(d, low02, low13);
+    out[1] = hn::InterleaveUpper(d, low02, low13);
+    out[2] = hn::InterleaveLower(d, high02, high13);
+    out[3] = hn::InterleaveUpper(d, high02, high13);
+  }
+}
+
+#endif
+
+}  // namespace levin::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
