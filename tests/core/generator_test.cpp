@@ -1,0 +1,72 @@
+#include <doctest/doctest.h>
+#include <levin/core/generator.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <vector>
+
+using namespace levin;
+
+using Words = std::array<std::uint32_t, 4>;
+
+TEST_CASE("Philox4x32-10 gives Random123's known answers") {
+  CHECK(philox(0, 0, 0) == Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
+  CHECK(philox(~0ull, ~0ull, ~0ull) == Words{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd});
+  // counter 243f6a88 85a308d3 13198a2e 03707344, key a4093822 299f31d0 (digits of pi)
+  CHECK(philox(0x299f31d0a4093822ull, 0x85a308d3243f6a88ull, 0x0370734413198a2eull) ==
+        Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
+}
+
+TEST_CASE("a generator's state is its whole future") {
+  Generator a(5);
+  a.next_u64();
+  a.below(10);
+  Generator b;
+  b.set_state(a.state());
+  for (int i = 0; i < 20; ++i) CHECK(a.next_u64() == b.next_u64());
+  CHECK(a.state() == b.state());
+  const GeneratorState before = a.reserve(100);
+  CHECK(a.state().offset == before.offset + 100);
+  a.manual_seed(5);
+  CHECK(a.state() == GeneratorState{5, 0});
+}
+
+TEST_CASE("uniform numbers stay in range and are level") {
+  CHECK(uniform24(~0u) < 1.f);
+  CHECK(uniform53(~0u, ~0u) < 1.0);
+  CHECK(uniform24(0) == 0.f);
+  Generator g(1);
+  constexpr int n = 60000;
+  std::array<int, 6> counts{};
+  double sum = 0;
+  for (int i = 0; i < n; ++i) {
+    ++counts[g.below(6)];
+    sum += g.uniform();
+  }
+  // Five standard deviations of a binomial and of a mean of uniforms.
+  for (const int c : counts) CHECK(std::abs(c - n / 6) < 5 * std::sqrt(n * (1.0 / 6) * (5.0 / 6)));
+  CHECK(std::abs(sum / n - 0.5) < 5 * std::sqrt(1.0 / 12 / n));
+  CHECK(g.below(1) == 0);
+}
+
+TEST_CASE("forks are streams of their own") {
+  const Generator g(9);
+  std::set<std::uint64_t> seeds;
+  for (std::uint64_t a = 0; a < 40; ++a) {
+    for (std::uint64_t b = 0; b < 40; ++b) seeds.insert(g.fork(a, b).seed());
+  }
+  CHECK(seeds.size() == 1600);
+  CHECK(g.fork(1, 2).seed() == Generator(9).fork(1, 2).seed());
+  CHECK(g.fork(1, 2).seed() != Generator(10).fork(1, 2).seed());
+}
+
+TEST_CASE("the default generator is seeded for all") {
+  const GeneratorState kept = default_generator().state();
+  manual_seed(3);
+  const auto first = default_generator().next_u64();
+  manual_seed(3);
+  CHECK(default_generator().next_u64() == first);
+  default_generator().set_state(kept);
+}
