@@ -1,0 +1,149 @@
+// Convolution. Its two gradients are operations too; the three are closed under differentiation.
+
+#include <levin/autograd/ops/conv.h>
+#include <levin/autograd/ops/elementwise.h>
+#include <levin/autograd/ops/reduce.h>
+#include <levin/autograd/ops/view.h>
+#include <levin/autograd/record.h>
+#include <levin/kernels/conv.h>
+
+#include <fmt/format.h>
+
+namespace levin {
+
+namespace {
+
+/// Geometry of y = conv(x, weight): what all three operations keep.
+struct Geometry {
+  Pair stride = 1, padding = 0, dilation = 1;
+  int64_t groups = 1;
+  Shape x, weight, y;  ///< sizes
+};
+
+Tensor input_gradient(const Tensor& dy, const Tensor& weight, const Tensor& bias, const Geometry& geometry);
+Tensor weight_gradient(const Tensor& x, const Tensor& dy, const Geometry& geometry);
+
+int64_t output_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
+  return (in + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1;
+}
+
+kernels::Conv2dArgs arguments(const Geometry& g, const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y) {
+  kernels::Conv2dArgs a{x.tensor_view(), weight.tensor_view(), {}, y.tensor_view(), g.stride.h, g.stride.w,
+                        g.padding.h, g.padding.w, g.dilation.h, g.dilation.w, g.groups};
+  if (bias.defined()) a.bias = bias.tensor_view();
+  return a;
+}
+
+Tensor dense(const Tensor& t) { return t.defined() ? contiguous(detach(t)) : t; }
+
+Tensor forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Geometry& geometry) {
+  Tensor y = empty(geometry.y, like(x));
+  Stream stream = current_stream(x.device());
+  kernels::conv2d(arguments(geometry, dense(x), dense(weight), dense(bias), y), stream);
+  if (Context* c = record("conv2d", y, {x, weight, bias}, [](Context& k, const Tensor& g) -> Grads {
+        const auto& geo = k.get<Geometry>();
+        return {k.needs(0) ? input_gradient(g, k.saved(1), {}, geo) : Tensor(),
+                k.needs(1) ? weight_gradient(k.saved(0), g, geo) : Tensor(), k.needs(2) ? sum(g, {0, 2, 3}) : Tensor()};
+      })) {
+    c->save(c->needs(1) ? x : Tensor(), c->needs(0) ? weight : Tensor());
+    c->set(geometry);
+  }
+  return y;
+}
+
+Tensor input_gradient(const Tensor& dy, const Tensor& weight, const Tensor& bias, const Geometry& geometry) {
+  Tensor dx = empty(geometry.x, like(dy));
+  Stream stream = current_stream(dy.device());
+  kernels::conv2d_backward_input(arguments(geometry, dx, dense(weight), dense(bias), dense(dy)), stream);
+  if (Context* c = record("conv2d_backward_input", dx, {dy, weight, bias}, [](Context& k, const Tensor& g) -> Grads {
+        const auto& geo = k.get<Geometry>();
+        return {k.needs(0) ? forward(g, k.saved(1), {}, geo) : Tensor(),
+                k.needs(1) ? weight_gradient(g, k.saved(0), geo) : Tensor(), k.needs(2) ? sum(g, {0, 2, 3}) : Tensor()};
+      })) {
+    c->save(c->needs(1) ? dy : Tensor(), c->needs(0) ? weight : Tensor());
+    c->set(geometry);
+  }
+  return dx;
+}
+
+Tensor weight_gradient(const Tensor& x, const Tensor& dy, const Geometry& geometry) {
+  Tensor dw = empty(geometry.weight, like(x));
+  Stream stream = current_stream(x.device());
+  kernels::conv2d_backward_weight(arguments(geometry, dense(x), dw, {}, dense(dy)), stream);
+  if (Context* c = record("conv2d_backward_weight", dw, {x, dy}, [](Context& k, const Tensor& g) -> Grads {
+        const auto& geo = k.get<Geometry>();
+        return {k.needs(0) ? input_gradient(k.saved(1), g, {}, geo) : Tensor(),
+                k.needs(1) ? forward(k.saved(0), g, {}, geo) : Tensor()};
+      })) {
+    c->save(c->needs(1) ? x : Tensor(), c->needs(0) ? dy : Tensor());
+    c->set(geometry);
+  }
+  return dw;
+}
+
+void check(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t bias_size, Pair stride,
+           Pair dilation, int64_t groups) {
+  if (x.dim() != 4 || weight.dim() != 4)
+    throw ShapeError(fmt::format("[{}] x and weight need four dimensions: x is {}, weight is {}.", op,
+                                 to_string(x.sizes()), to_string(weight.sizes())));
+  if (x.dtype() != weight.dtype() || (bias.defined() && bias.dtype() != x.dtype()))
+    throw DTypeError(fmt::format("[{}] types differ: x is {}, weight is {}. Convert one with x.to(dtype).", op,
+                                 name_of(x.dtype()), name_of(weight.dtype())));
+  if (!x.is_floating())
+    throw DTypeError(fmt::format("[{}] x is {}; a floating type is needed.", op, name_of(x.dtype())));
+  if (x.device() != weight.device())
+    throw DeviceError(fmt::format("[{}] x is on {}, weight on {}. Move one with x.to(device).", op,
+                                  to_string(x.device()), to_string(weight.device())));
+  if (stride.h < 1 || stride.w < 1 || dilation.h < 1 || dilation.w < 1 || groups < 1)
+    throw ValueError(fmt::format("[{}] stride ({}, {}), dilation ({}, {}) and groups {} must be 1 or more.", op, stride.h,
+                                 stride.w, dilation.h, dilation.w, groups));
+  if (bias.defined() && (bias.dim() != 1 || bias.sizes()[0] != bias_size))
+    throw ShapeError(fmt::format("[{}] bias is {}, it needs one value for each of {} output channels.", op,
+                                 to_string(bias.sizes()), bias_size));
+}
+
+/// The kernels compute in f32 and f64; 16-bit tensors go through f32.
+bool is_16_bit(const Tensor& x) { return x.dtype() == kHalf || x.dtype() == kBFloat16; }
+Tensor widened(const Tensor& t) { return t.defined() ? to(t, kFloat32) : t; }
+
+}  // namespace
+
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& o) {
+  check("conv2d", x, weight, bias, weight.dim() == 4 ? weight.sizes()[0] : 0, o.stride, o.dilation, o.groups);
+  if (is_16_bit(x)) return to(conv2d(widened(x), widened(weight), widened(bias), o), x.dtype());
+  const Shape &xs = x.sizes(), &ws = weight.sizes();
+  if (xs[1] != ws[1] * o.groups || ws[0] % o.groups != 0)
+    throw ShapeError(fmt::format("[conv2d] x has {} channels; weight {} with {} groups takes {}.", xs[1],
+                                 to_string(ws), o.groups, ws[1] * o.groups));
+  const int64_t oh = output_size(xs[2], ws[2], o.stride.h, o.padding.h, o.dilation.h);
+  const int64_t ow = output_size(xs[3], ws[3], o.stride.w, o.padding.w, o.dilation.w);
+  if (o.padding.h < 0 || o.padding.w < 0 || oh < 1 || ow < 1)
+    throw ShapeError(fmt::format("[conv2d] the kernel {}x{} with padding ({}, {}) is larger than the input {}x{}.", ws[2],
+                                 ws[3], o.padding.h, o.padding.w, xs[2], xs[3]));
+  return forward(x, weight, bias, {o.stride, o.padding, o.dilation, o.groups, xs, ws, {xs[0], ws[0], oh, ow}});
+}
+
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvTranspose2dOptions& o) {
+  check("conv_transpose2d", x, weight, bias, weight.dim() == 4 ? weight.sizes()[1] * o.groups : 0, o.stride, o.dilation, o.groups);
+  if (is_16_bit(x)) return to(conv_transpose2d(widened(x), widened(weight), widened(bias), o), x.dtype());
+  const Shape &xs = x.sizes(), &ws = weight.sizes();
+  if (xs[1] != ws[0] || ws[0] % o.groups != 0)
+    throw ShapeError(fmt::format("[conv_transpose2d] x has {} channels; weight {} with {} groups takes {}.", xs[1],
+                                 to_string(ws), o.groups, ws[0]));
+  const auto size = [](int64_t in, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation, int64_t extra) {
+    return (in - 1) * stride - 2 * padding + dilation * (kernel - 1) + extra + 1;
+  };
+  const int64_t oh = size(xs[2], ws[2], o.stride.h, o.padding.h, o.dilation.h, o.output_padding.h);
+  const int64_t ow = size(xs[3], ws[3], o.stride.w, o.padding.w, o.dilation.w, o.output_padding.w);
+  if (o.padding.h < 0 || o.padding.w < 0 || oh < 1 || ow < 1)
+    throw ShapeError(fmt::format("[conv_transpose2d] the output would be {}x{}; use less padding.", oh, ow));
+  if (o.output_padding.h < 0 || o.output_padding.w < 0 || o.output_padding.h >= std::max(o.stride.h, o.dilation.h) ||
+      o.output_padding.w >= std::max(o.stride.w, o.dilation.w))
+    throw ValueError(fmt::format("[conv_transpose2d] output_padding ({}, {}) must be smaller than stride or dilation.",
+                                 o.output_padding.h, o.output_padding.w));
+  // In the relation y = conv(x, weight) the transposed operation's input plays y and its output plays x.
+  return input_gradient(x, weight, bias, {o.stride, o.padding, o.dilation, o.groups,
+                                          {xs[0], ws[1] * o.groups, oh, ow}, ws, xs});
+}
+
+}  // namespace levin

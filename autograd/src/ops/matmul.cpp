@@ -1,0 +1,146 @@
+// Products of matrices and their gradients.
+
+#include <levin/autograd/ops/elementwise.h>
+#include <levin/autograd/ops/matmul.h>
+#include <levin/autograd/ops/reduce.h>
+#include <levin/autograd/ops/view.h>
+#include <levin/autograd/record.h>
+#include <levin/kernels/matmul.h>
+
+#include <fmt/format.h>
+
+namespace levin {
+
+namespace {
+
+void check_operands(const char* op, const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype())
+    throw DTypeError(fmt::format("[{}] types differ: a is {}, b is {}. Convert one with x.to(dtype).", op,
+                                 name_of(a.dtype()), name_of(b.dtype())));
+  if (a.dtype() == kBool)
+    throw DTypeError(fmt::format("[{}] bool matrices have no product; convert them with x.to(kInt32).", op));
+  if (a.device() != b.device())
+    throw DeviceError(fmt::format("[{}] a is on {}, b on {}. Move one with x.to(device).", op, to_string(a.device()),
+                                  to_string(b.device())));
+}
+
+[[noreturn]] void inner_sizes_differ(const char* op, const Tensor& a, const Tensor& b) {
+  const bool transposed_fits = b.dim() >= 2 && a.dim() >= 1 && a.sizes().back() == b.sizes().back();
+  throw ShapeError(fmt::format("[{}] inner sizes differ: a is {}, b is {}.{}", op, to_string(a.sizes()),
+                               to_string(b.sizes()), transposed_fits ? " Transpose b?" : ""));
+}
+
+/// Computes a (..., M, K) b (..., K, N) + bias with leading axes broadcast to `lead`; not recorded.
+Tensor compute(const Tensor& a, const Tensor& b, const Tensor& bias, const Shape& lead) {
+  const int ad = a.dim(), bd = b.dim();
+  const auto view_over = [&](const Tensor& x, int64_t rows, int64_t columns) {
+    TensorView v = x.tensor_view();
+    if (x.dim() == 2 && lead.empty()) return v;
+    Shape target = lead;
+    target.push_back(rows);
+    target.push_back(columns);
+    v.strides = broadcast_strides(v.sizes, v.strides, target, "matmul");
+    v.sizes = target;
+    return v;
+  };
+  Shape sizes = lead;
+  sizes.push_back(a.sizes()[ad - 2]);
+  sizes.push_back(b.sizes()[bd - 1]);
+  Tensor y = empty(sizes, like(a));
+  Stream stream = current_stream(a.device());
+  kernels::MatmulArgs args{y.tensor_view(), view_over(a, a.sizes()[ad - 2], a.sizes()[ad - 1]),
+                           view_over(b, b.sizes()[bd - 2], b.sizes()[bd - 1]), {}};
+  if (bias.defined()) args.bias = bias.tensor_view();
+  kernels::matmul(args, stream);
+  return y;
+}
+
+/// Both of two dimensions or more.
+Tensor batched(const char* op, const Tensor& a, const Tensor& b) {
+  const int ad = a.dim(), bd = b.dim();
+  if (a.sizes()[ad - 1] != b.sizes()[bd - 2]) inner_sizes_differ(op, a, b);
+  const Shape lead = ad == 2 && bd == 2
+                         ? Shape{}
+                         : broadcast_shapes(Shape(a.sizes().begin(), a.sizes().end() - 2),
+                                            Shape(b.sizes().begin(), b.sizes().end() - 2), op);
+  Tensor y = compute(a, b, {}, lead);
+  if (Context* c = record("matmul", y, {a, b}, [](Context& k, const Tensor& g) -> Grads {
+        return {k.needs(0) ? matmul(g, k.saved(1).transpose(-2, -1)) : Tensor(),
+                k.needs(1) ? matmul(k.saved(0).transpose(-2, -1), g) : Tensor()};
+      }))
+    c->save(c->needs(1) ? a : Tensor(), c->needs(0) ? b : Tensor());
+  return y;
+}
+
+}  // namespace
+
+Tensor matmul(const Tensor& a, const Tensor& b) {
+  check_operands("matmul", a, b);
+  const int ad = a.dim(), bd = b.dim();
+  if (ad == 0 || bd == 0)
+    throw ShapeError(fmt::format("[matmul] both need a dimension at least: a is {}, b is {}. Use * for numbers.",
+                                 to_string(a.sizes()), to_string(b.sizes())));
+  if (ad == 1 && bd == 1) return squeeze(squeeze(matmul(unsqueeze(a, 0), unsqueeze(b, 1)), 1), 0);
+  if (ad == 1) return squeeze(matmul(unsqueeze(a, 0), b), -2);
+  if (bd == 1) {
+    if (a.sizes().back() != b.sizes()[0]) inner_sizes_differ("matmul", a, b);
+    return squeeze(matmul(a, unsqueeze(b, 1)), -1);
+  }
+  if (ad > 2 && bd == 2 && a.is_contiguous()) {  // one tall matrix instead of many
+    if (a.sizes().back() != b.sizes()[0]) inner_sizes_differ("matmul", a, b);
+    Shape sizes = a.sizes();
+    sizes[ad - 1] = b.sizes()[1];
+    return reshape(batched("matmul", reshape(a, {sizes.numel() / std::max<int64_t>(1, b.sizes()[1]), a.sizes().back()}), b), sizes);
+  }
+  return batched("matmul", a, b);
+}
+
+Tensor mm(const Tensor& a, const Tensor& b) {
+  check_operands("mm", a, b);
+  if (a.dim() != 2 || b.dim() != 2)
+    throw ShapeError(fmt::format("[mm] two matrices are needed: a is {}, b is {}. Use matmul() for other ranks.",
+                                 to_string(a.sizes()), to_string(b.sizes())));
+  return batched("mm", a, b);
+}
+
+Tensor bmm(const Tensor& a, const Tensor& b) {
+  check_operands("bmm", a, b);
+  if (a.dim() != 3 || b.dim() != 3 || a.sizes()[0] != b.sizes()[0])
+    throw ShapeError(fmt::format("[bmm] two batches of the same size are needed: a is {}, b is {}.",
+                                 to_string(a.sizes()), to_string(b.sizes())));
+  return batched("bmm", a, b);
+}
+
+Tensor addmm(const Tensor& bias, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
+  Tensor product = mm(a, b);
+  if (alpha.to<double>() != 1.0) product = mul(product, alpha);
+  return add(product, beta.to<double>() == 1.0 ? bias : mul(bias, beta));
+}
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  check_operands("linear", x, weight);
+  if (weight.dim() != 2 || x.dim() == 0 || x.sizes().back() != weight.sizes()[1])
+    throw ShapeError(fmt::format("[linear] x is {}, weight is {}: the last size of x must be the weight's second.",
+                                 to_string(x.sizes()), to_string(weight.sizes())));
+  if (bias.defined() && (bias.dim() != 1 || bias.sizes()[0] != weight.sizes()[0]))
+    throw ShapeError(fmt::format("[linear] bias is {}, weight is {}: bias needs one value an output, ({},).",
+                                 to_string(bias.sizes()), to_string(weight.sizes()), weight.sizes()[0]));
+  if (bias.defined()) check_operands("linear", x, bias);
+  if (x.dim() != 2) {
+    Shape sizes = x.sizes();
+    sizes[x.dim() - 1] = weight.sizes()[0];
+    const int64_t rows = x.dim() == 1 ? 1 : Shape(x.sizes().begin(), x.sizes().end() - 1).numel();
+    return reshape(linear(reshape(x, {rows, x.sizes().back()}), weight, bias), sizes);
+  }
+  Tensor y = compute(x, alias(weight, {weight.sizes()[1], weight.sizes()[0]},
+                              {weight.strides()[1], weight.strides()[0]}, weight.storage_offset()),
+                     bias.defined() ? bias.detach().contiguous() : bias, {});
+  if (Context* c = record("linear", y, {x, weight, bias}, [](Context& k, const Tensor& g) -> Grads {
+        return {k.needs(0) ? matmul(g, k.saved(1)) : Tensor(), k.needs(1) ? matmul(t(g), k.saved(0)) : Tensor(),
+                k.needs(2) ? sum(g, {0}) : Tensor()};
+      }))
+    c->save(c->needs(1) ? x : Tensor(), c->needs(0) ? weight : Tensor());
+  return y;
+}
+
+}  // namespace levin

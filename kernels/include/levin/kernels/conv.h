@@ -1,0 +1,27 @@
+#pragma once
+// Contract of the two-dimensional convolution and its two gradients: one relation between x, weight and y, of which two
+// are given and the third is computed.
+
+#include <levin/kernels/kernel.h>
+
+namespace levin::kernels {
+
+/// y[b,o,i,j] = bias[o] + sum over c,p,q of x[b, c, i*stride_h - padding_h + p*dilation_h, ...] * weight[o,c,p,q], inside
+/// groups of channels; reading outside x gives 0. All contiguous, f32 or f64:
+/// x (B, C, H, W), weight (O, C / groups, kh, kw), bias (O) or absent, y (B, O, OH, OW).
+/// Flops: 2 B O OH OW (C / groups) kh kw for each of the three.
+struct Conv2dArgs {
+  TensorView x, weight, bias, y;
+  int64_t stride_h = 1, stride_w = 1;
+  int64_t padding_h = 0, padding_w = 0;
+  int64_t dilation_h = 1, dilation_w = 1;
+  int64_t groups = 1;
+};
+/// Computes y.
+extern constinit Kernel<void(const Conv2dArgs&, Stream&)> conv2d;
+/// Computes x, the gradient of the input, from y, the gradient of the output; x's size decides. Adds bias (C) if given.
+extern constinit Kernel<void(const Conv2dArgs&, Stream&)> conv2d_backward_input;
+/// Computes weight, its gradient, from x and y; sums over the batch in a fixed tree.
+extern constinit Kernel<void(const Conv2dArgs&, Stream&)> conv2d_backward_weight;
+
+}  // namespace levin::kernels
