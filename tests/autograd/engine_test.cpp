@@ -1,0 +1,180 @@
+#include <doctest/doctest.h>
+#include <levin/autograd/autograd.h>
+
+#include <thread>
+
+using namespace levin;
+
+namespace {
+Tensor leaf(std::initializer_list<double> values) { return tensor(values).to(kFloat64).requires_grad_(); }
+}  // namespace
+
+TEST_CASE("backward accumulates into leaves") {
+  const Tensor x = leaf({1, 2, 3}), w = leaf({4, 5, 6});
+  sum(x * w).backward();
+  CHECK(x.grad().to_vector<double>() == std::vector<double>{4, 5, 6});
+  CHECK(w.grad().to_vector<double>() == std::vector<double>{1, 2, 3});
+  sum(x * w).backward();
+  CHECK(x.grad().to_vector<double>() == std::vector<double>{8, 10, 12});
+}
+
+TEST_CASE("copies of a handle are the same tensor") {
+  const Tensor w = zeros({2});
+  const Tensor same = w;
+  w.requires_grad_();
+  CHECK(same.requires_grad());
+  sum(same * 3.0f).backward();
+  CHECK(w.grad().to_vector<float>() == std::vector<float>{3, 3});
+  CHECK(w.grad().is_same(same.grad()));
+}
+
+TEST_CASE("a tensor that is used several times sums its gradients") {
+  const Tensor x = leaf({3});
+  const Tensor y = x * x + x * 2.0 + x;
+  sum(y).backward();
+  CHECK(x.grad().item<double>() == 9.0);
+}
+
+TEST_CASE("broadcast gradients come back in the input's shape") {
+  const Tensor a = ones({2, 1, 3}).requires_grad_(), b = ones({4, 1}).requires_grad_(), c = ones({}).requires_grad_();
+  sum(a * b + c).backward();
+  CHECK(a.grad().sizes() == Shape{2, 1, 3});
+  CHECK(a.grad().to_vector<float>() == std::vector<float>(6, 4.0f));
+  CHECK(b.grad().to_vector<float>() == std::vector<float>(4, 6.0f));
+  CHECK(c.grad().item<float>() == 24.0f);
+}
+
+TEST_CASE("gradients come back in the input's type") {
+  const Tensor x = ones({3}).requires_grad_();
+  sum(x.to(kFloat64) * 2.0).backward();
+  CHECK(x.grad().dtype() == kFloat32);
+}
+
+TEST_CASE("backward twice needs retain_graph and says so") {
+  const Tensor x = leaf({2});
+  const Tensor y = sum(x * x);
+  y.backward({}, {.retain_graph = true});
+  y.backward();
+  CHECK(x.grad().item<double>() == 8.0);
+  CHECK_THROWS_WITH_AS(y.backward(), doctest::Contains("retain_graph = true"), GradError);
+}
+
+TEST_CASE("backward refuses what it cannot do") {
+  const Tensor x = leaf({1, 2});
+  CHECK_THROWS_WITH_AS((x * 2.0).backward(), doctest::Contains("(2,)"), GradError);
+  CHECK_THROWS_WITH_AS(sum(x.detach()).backward(), doctest::Contains("does not require grad"), GradError);
+  CHECK_THROWS_AS((x * 2.0).backward(ones({3}, {.dtype = kFloat64})), ShapeError);
+  CHECK_THROWS_AS(arange(3).requires_grad_(), DTypeError);
+}
+
+TEST_CASE("a missing backward throws and names the operation") {
+  const Tensor x = leaf({1}), y = x.detach() * 1.0;
+  record("mystery", y, {x}, nullptr);
+  CHECK_THROWS_WITH_AS(sum(y).backward(), doctest::Contains("[mystery]"), GradError);
+}
+
+TEST_CASE("grad takes gradients without touching leaves") {
+  const Tensor x = leaf({3}), w = leaf({5}), unused = leaf({1});
+  const Tensor middle = x * w;
+  const auto g = grad({sum(middle * middle)}, {middle, x});
+  CHECK(g[0].item<double>() == 30.0);
+  CHECK(g[1].item<double>() == 150.0);
+  CHECK(!x.grad().defined());
+  CHECK_THROWS_WITH_AS(grad({sum(x * w)}, {unused}), doctest::Contains("allow_unused"), GradError);
+  CHECK(!grad({sum(x * w)}, {unused}, {.allow_unused = true})[0].defined());
+}
+
+TEST_CASE("backward with inputs changes only theirs") {
+  const Tensor x = leaf({3}), w = leaf({5});
+  const Tensor y = sum(x * w);
+  backward({&y, 1}, {}, {}, {&x, 1});
+  CHECK(x.grad().item<double>() == 5.0);
+  CHECK(!w.grad().defined());
+}
+
+TEST_CASE("gradients of gradients") {
+  const Tensor x = leaf({2});
+  const Tensor y = sum(x * x * x);
+  const Tensor first = grad({y}, {x}, {.create_graph = true})[0];
+  CHECK(first.item<double>() == 12.0);
+  const Tensor second = grad({sum(first)}, {x}, {.create_graph = true})[0];
+  CHECK(second.item<double>() == 12.0);
+  CHECK(grad({sum(second)}, {x})[0].item<double>() == 6.0);
+}
+
+TEST_CASE("a gradient penalty reaches the weights") {
+  const Tensor w = leaf({1, -2, 3}), x = leaf({0.5, 0.25, 2});
+  const Tensor g = grad({sum(square(w * x))}, {x}, {.create_graph = true})[0];  // 2 w^2 x
+  sum(square(g)).backward();                                                     // d/dw of 4 w^4 x^2 = 16 w^3 x^2
+  const auto got = w.grad().to_vector<double>();
+  CHECK(got[0] == doctest::Approx(16 * 1 * 0.25));
+  CHECK(got[1] == doctest::Approx(16 * -8 * 0.0625));
+  CHECK(got[2] == doctest::Approx(16 * 27 * 4.0));
+}
+
+TEST_CASE("no_grad, enable_grad, inference_mode") {
+  const Tensor x = leaf({1});
+  {
+    no_grad off;
+    CHECK(!(x * 2.0).requires_grad());
+    enable_grad on;
+    CHECK((x * 2.0).requires_grad());
+  }
+  CHECK((x * 2.0).requires_grad());
+  Tensor made;
+  {
+    inference_mode guard;
+    made = ones({1}, {.dtype = kFloat64});
+    CHECK(made.is_inference());
+    CHECK(!(x * made).requires_grad());
+  }
+  CHECK_THROWS_WITH_AS(x * made, doctest::Contains("inference_mode"), GradError);
+  CHECK_THROWS_AS(made.requires_grad_(), GradError);
+  CHECK((x * made.clone()).requires_grad());
+}
+
+TEST_CASE("grad mode is thread-local") {
+  const Tensor x = leaf({1});
+  no_grad off;
+  bool recorded = false;
+  std::thread([&] { recorded = (x * 2.0).requires_grad(); }).join();
+  CHECK(recorded);
+}
+
+TEST_CASE("disjoint graphs run backward in several threads") {
+  std::vector<Tensor> leaves(4);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < 4; ++i)
+    threads.emplace_back([&leaves, i] {
+      leaves[i] = full({10}, static_cast<double>(i), {.dtype = kFloat64}).requires_grad_();
+      Tensor y = leaves[i];
+      for (int k = 0; k < 50; ++k) y = y + leaves[i];
+      sum(y * y).backward();
+    });
+  for (auto& t : threads) t.join();
+  for (std::size_t i = 0; i < 4; ++i)
+    CHECK(leaves[i].grad().to_vector<double>()[9] == doctest::Approx(2.0 * 51 * 51 * static_cast<double>(i)));
+}
+
+TEST_CASE("detach cuts the graph and shares memory") {
+  const Tensor x = leaf({1, 2});
+  const Tensor d = (x * 2.0).detach();
+  CHECK(d.is_leaf());
+  CHECK(!d.requires_grad());
+  CHECK(x.detach().shares_storage(x));
+}
+
+TEST_CASE("anomaly mode names the forward operation") {
+  const Tensor x = leaf({-1});
+  detect_anomaly guard;
+  CHECK_THROWS_WITH_AS(sum(sqrt(x)).backward(), doctest::Contains("\"sqrt\""), GradError);
+}
+
+TEST_CASE("retain_grad keeps the gradient of a result") {
+  const Tensor x = leaf({3});
+  const Tensor y = x * 2.0;
+  y.retain_grad();
+  sum(y * y).backward();
+  CHECK(y.grad().item<double>() == 12.0);
+  CHECK(y.retains_grad());
+}

@@ -1,0 +1,123 @@
+#include <doctest/doctest.h>
+#include <levin/autograd/autograd.h>
+
+using namespace levin;
+
+namespace {
+Tensor leaf(std::initializer_list<double> values) { return tensor(values).to(kFloat64).requires_grad_(); }
+std::vector<double> grad_of(const Tensor& t) { return t.grad().to_vector<double>(); }
+}  // namespace
+
+TEST_CASE("an edit in place is recorded") {
+  const Tensor x = leaf({1, 2}), w = leaf({3, 4});
+  const Tensor y = x * 2.0;
+  y.mul_(w);
+  y.add_(1.0);
+  CHECK(y.to_vector<double>() == std::vector<double>{7, 17});
+  sum(y * y).backward();  // y = 2xw + 1; d = 2y * 2w, 2y * 2x
+  CHECK(grad_of(x) == std::vector<double>{84, 272});
+  CHECK(grad_of(w) == std::vector<double>{28, 136});
+}
+
+TEST_CASE("a leaf that requires grad refuses edits outside no_grad") {
+  const Tensor x = leaf({1});
+  CHECK_THROWS_WITH_AS(x.add_(1.0), doctest::Contains("no_grad"), GradError);
+  CHECK_THROWS_WITH_AS(x.view({1, 1}).add_(1.0), doctest::Contains("view of a leaf"), GradError);
+  no_grad guard;
+  x.add_(1.0);
+  CHECK(x.item<double>() == 2.0);
+}
+
+TEST_CASE("a plain tensor that receives a gradient's path becomes part of the graph") {
+  const Tensor buffer = zeros({2}, {.dtype = kFloat64}), x = leaf({1, 2});
+  buffer.copy_(x * 3.0);
+  CHECK(buffer.requires_grad());
+  sum(buffer).backward();
+  CHECK(grad_of(x) == std::vector<double>{3, 3});
+}
+
+TEST_CASE("overwriting a saved value is caught with versions and the operation's name") {
+  const Tensor x = leaf({1, 2});
+  const Tensor a = x * 1.0, y = a * a;
+  a.add_(1.0);
+  CHECK_THROWS_WITH_AS(sum(y).backward(), doctest::Contains("[mul] a tensor of shape (2,)"), GradError);
+  const Tensor e = exp(x);
+  e.mul_(2.0);
+  CHECK_THROWS_WITH_AS(sum(e).backward(), doctest::Contains("[exp]"), GradError);
+}
+
+TEST_CASE("an edit through a view reaches the base's history") {
+  const Tensor x = leaf({1, 2, 3, 4}), w = leaf({10, 20});
+  const Tensor base = x * 1.0;
+  const Tensor head = base(Slice(0, 2));
+  head.mul_(w);
+  CHECK(base.to_vector<double>() == std::vector<double>{10, 40, 3, 4});
+  sum(base * base).backward();
+  CHECK(grad_of(x) == std::vector<double>{200, 1600, 6, 8});
+  CHECK(grad_of(w) == std::vector<double>{20, 160});
+}
+
+TEST_CASE("another view of an edited base reads the new history") {
+  const Tensor x = leaf({1, 2, 3, 4});
+  const Tensor base = x * 1.0;
+  const Tensor square_view = base.view({2, 2}), row = base.narrow(0, 0, 2);
+  row.mul_(5.0);
+  sum(square_view.t()(0) * tensor({1.0, 2.0}).to(kFloat64)).backward();  // elements 0 and 2
+  CHECK(grad_of(x) == std::vector<double>{5, 0, 2, 0});
+}
+
+TEST_CASE("an edit of the base is seen by its views' gradients") {
+  const Tensor x = leaf({1, 2});
+  const Tensor base = x * 1.0, v = base.unsqueeze(0);
+  base.mul_(3.0);
+  CHECK(v.to_vector<double>() == std::vector<double>{3, 6});
+  sum(v).backward();
+  CHECK(grad_of(x) == std::vector<double>{3, 3});
+}
+
+TEST_CASE("writing into a slice of zeros builds a differentiable whole") {
+  const Tensor a = leaf({1, 2}), b = leaf({3});
+  const Tensor whole = zeros({4}, {.dtype = kFloat64});
+  whole(Slice(0, 2)).copy_(a);
+  whole(Slice(2, 3)).copy_(b * 2.0);
+  sum(whole * tensor({1.0, 10.0, 100.0, 1000.0}).to(kFloat64)).backward();
+  CHECK(grad_of(a) == std::vector<double>{1, 10});
+  CHECK(grad_of(b) == std::vector<double>{200});
+}
+
+TEST_CASE("views made under no_grad cannot be edited while recording") {
+  const Tensor x = leaf({1, 2});
+  const Tensor base = x * 1.0;
+  Tensor v;
+  {
+    no_grad guard;
+    v = base.view({2, 1});
+  }
+  CHECK_THROWS_WITH_AS(v.mul_(2.0), doctest::Contains("no_grad"), GradError);
+}
+
+TEST_CASE("expanded tensors refuse edits") {
+  const Tensor x = zeros({1, 3}).expand({4, 3});
+  CHECK_THROWS_WITH_AS(x.add_(1.0f), doctest::Contains("clone"), ShapeError);
+}
+
+TEST_CASE("versions count edits of the shared storage") {
+  const Tensor x = zeros({4});
+  const Tensor v = x.view({2, 2}), d = x.detach();
+  const auto before = x.version();
+  v.add_(1.0f);
+  d.mul_(2.0f);
+  CHECK(x.version() == before + 2);
+  CHECK(x.to_vector<float>() == std::vector<float>{2, 2, 2, 2});
+}
+
+TEST_CASE("second derivatives go through an edited view") {
+  const auto f = [](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+    const Tensor base = in[0] * in[0];
+    base(Slice(1, 3)).mul_(in[1]);
+    return {base * base};
+  };
+  const std::vector<Tensor> in{leaf({0.5, -1, 2, 1.5}), leaf({0.3, -0.7})};
+  CHECK(gradcheck(f, in) == "");
+  CHECK(gradgradcheck(f, in) == "");
+}

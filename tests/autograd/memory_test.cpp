@@ -1,0 +1,72 @@
+#include <doctest/doctest.h>
+#include <levin/autograd/autograd.h>
+#include <levin/core/allocator.h>
+
+using namespace levin;
+
+TEST_CASE("no storage outlives its graph") {
+  const int64_t before = Storage::live_count();
+  {
+    const Tensor w = randn({4, 4}).requires_grad_();
+    for (int i = 0; i < 3; ++i) {
+      Tensor x = randn({2, 4});
+      for (int k = 0; k < 3; ++k) x = tanh(matmul(x, w));
+      const Tensor e = exp(x);  // saves its own output
+      sum(e * e).backward();
+    }
+    const Tensor y = exp(w), dropped = y * y;  // a graph that never runs backward
+    y.register_hook([](const Tensor& g) { return g; });
+  }
+  CHECK(Storage::live_count() == before);
+}
+
+TEST_CASE("an edit in place makes no cycle") {
+  const int64_t before = Storage::live_count();
+  {
+    const Tensor w = ones({3}).requires_grad_();
+    const Tensor x = ones({3});
+    const Tensor y = x * w;  // saves x
+    x.add_(y);               // x's history now holds the node that saved x
+    const Tensor v = x(Slice(0, 2));
+    v.mul_(w(Slice(0, 2)));
+  }
+  CHECK(Storage::live_count() == before);
+}
+
+TEST_CASE("backward releases what it no longer needs") {
+  const Tensor w = ones({1000}).requires_grad_();
+  Tensor y = w;
+  const int64_t before = Storage::live_count();
+  for (int i = 0; i < 10; ++i) y = y * w;
+  const Tensor loss = sum(y);
+  y = Tensor();
+  CHECK(Storage::live_count() > before + 5);
+  loss.backward();
+  CHECK(Storage::live_count() <= before + 2);  // the loss and w's gradient
+}
+
+TEST_CASE("a chain of a million nodes runs and is freed without a deep stack") {
+  const Tensor w = ones({1}).requires_grad_();
+  Tensor y = w;
+  for (int i = 0; i < 1'000'000; ++i) y = y + w;
+  SUBCASE("backward") {
+    sum(y).backward();
+    CHECK(w.grad().item<float>() == 1'000'001.0f);
+  }
+  SUBCASE("dropped") { y = Tensor(); }
+  CHECK(w.requires_grad());
+}
+
+TEST_CASE("a steady training step asks the system for no memory") {
+  const Tensor w = randn({64, 64}).requires_grad_(), x = randn({32, 64});
+  const auto step = [&] {
+    sum(square(relu(matmul(x, w)))).backward();
+    no_grad guard;
+    w.sub_(w.grad() * 1e-3f);
+    w.set_grad({});
+  };
+  for (int i = 0; i < 5; ++i) step();
+  const auto before = cpu_allocator::stats().system_allocations;
+  for (int i = 0; i < 20; ++i) step();
+  CHECK(cpu_allocator::stats().system_allocations == before);
+}

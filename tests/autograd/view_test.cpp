@@ -1,0 +1,113 @@
+#include <doctest/doctest.h>
+#include <levin/autograd/autograd.h>
+
+using namespace levin;
+
+namespace {
+
+Tensor numbers(const Shape& sizes) { return arange(sizes.numel()).to(kFloat64).reshape(sizes); }
+std::vector<int> values(const Tensor& t) { return t.to_vector<int>(); }
+
+using Make = std::function<Tensor(const Tensor&)>;
+struct ViewCase {
+  const char* name;
+  Shape input;
+  Make make;
+};
+
+const std::vector<ViewCase>& cases() {
+  static const std::vector<ViewCase> all{
+      {"view", {2, 6}, [](const Tensor& x) { return x.view({3, 4}); }},
+      {"reshape", {2, 6}, [](const Tensor& x) { return x.reshape({-1, 3}); }},
+      {"flatten", {2, 3, 2}, [](const Tensor& x) { return x.flatten(1); }},
+      {"transpose", {2, 3, 4}, [](const Tensor& x) { return x.transpose(0, -1); }},
+      {"permute", {2, 3, 4}, [](const Tensor& x) { return x.permute({2, 0, 1}); }},
+      {"narrow", {4, 3}, [](const Tensor& x) { return x.narrow(0, 1, 2); }},
+      {"slice", {7, 2}, [](const Tensor& x) { return x.slice(0, Slice(1, nil, 2)); }},
+      {"select", {3, 4}, [](const Tensor& x) { return x.select(1, -1); }},
+      {"expand", {1, 3}, [](const Tensor& x) { return x.expand({2, 4, -1}); }},
+      {"squeeze", {1, 3, 1}, [](const Tensor& x) { return x.squeeze(); }},
+      {"unsqueeze", {2, 3}, [](const Tensor& x) { return x.unsqueeze(1); }},
+      {"unfold", {5, 2}, [](const Tensor& x) { return x.unfold(0, 3, 1); }},
+      {"as_strided", {9}, [](const Tensor& x) { return as_strided(x, {3, 3}, {2, 1}, 1); }},
+      {"index", {4, 3, 2}, [](const Tensor& x) { return x(Slice(nil, nil, 2), nil, Ellipsis, 1); }},
+      {"of a transposed tensor", {3, 4}, [](const Tensor& x) { return x.t()(Slice(1, 3), 2); }},
+      {"split", {5, 2}, [](const Tensor& x) { return x.split(2)[1]; }},
+      {"unbind", {3, 2}, [](const Tensor& x) { return x.unbind(1)[1]; }},
+  };
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("views share memory and have right first and second gradients") {
+  for (const ViewCase& c : cases()) {
+    CAPTURE(c.name);
+    const Tensor x = numbers(c.input);
+    const Tensor y = c.make(x);
+    CHECK(y.shares_storage(x));
+    if (std::string(c.name) != "expand" && std::string(c.name) != "unfold" && std::string(c.name) != "as_strided") {
+      y.fill_(-1.0);  // every element of the view is an element of the base
+      CHECK(sum(x.eq(-1.0)).item<int64_t>() == y.numel());
+    }
+    const TensorFunction f = [&](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+      const Tensor v = c.make(in[0]);
+      return {v * v};
+    };
+    const std::vector<Tensor> in{(numbers(c.input) * 0.3 - 1.0).requires_grad_()};
+    CHECK(gradcheck(f, in) == "");
+    CHECK(gradgradcheck(f, in) == "");
+  }
+}
+
+TEST_CASE("indexing reads like Python") {
+  const Tensor x = numbers({3, 4});
+  CHECK(values(x(1)) == std::vector<int>{4, 5, 6, 7});
+  CHECK(values(x(-1, Slice(1, -1))) == std::vector<int>{9, 10});
+  CHECK(values(x(Ellipsis, 0)) == std::vector<int>{0, 4, 8});
+  CHECK(values(x(Slice(nil, nil, 2), Slice(2, nil))) == std::vector<int>{2, 3, 10, 11});
+  CHECK(x(nil, 1, nil).sizes() == Shape{1, 1, 4});
+  CHECK(x(Slice(5, 9)).sizes() == Shape{0, 4});
+  CHECK(values(x[2]) == std::vector<int>{8, 9, 10, 11});
+  CHECK(x(1, 2).item<int>() == 6);
+}
+
+TEST_CASE("indexing refuses what Python refuses") {
+  const Tensor x = numbers({3, 4});
+  CHECK_THROWS_WITH_AS(x(3), doctest::Contains("index 3 is out of range for axis 0 of size 3"), IndexError);
+  CHECK_THROWS_AS(x(0, 0, 0), IndexError);
+  CHECK_THROWS_AS(x(Ellipsis, Ellipsis), IndexError);
+  CHECK_THROWS_AS(x(Slice(nil, nil, -1)), ValueError);
+  CHECK_THROWS_AS(x.transpose(0, 2), IndexError);
+  CHECK_THROWS_WITH_AS(x.t().view({12}), doctest::Contains("reshape()"), ShapeError);
+  CHECK_THROWS_AS(x.view({5, -1}), ShapeError);
+  CHECK_THROWS_AS(x.narrow(1, 2, 3), IndexError);
+  CHECK_THROWS_AS(x.split({1, 1}), ShapeError);
+  CHECK_THROWS_AS(as_strided(x, {13}, {1}), ShapeError);
+  CHECK_THROWS_AS(as_strided(x, {2}, {-1}), ShapeError);
+}
+
+TEST_CASE("reshape copies only when it must") {
+  const Tensor x = numbers({3, 4});
+  CHECK(x.reshape({2, 6}).shares_storage(x));
+  CHECK(!x.t().reshape({12}).shares_storage(x));
+  CHECK(values(x.t().reshape({12}))[1] == 4);
+  CHECK(zeros({0, 3}).reshape({3, 0}).numel() == 0);
+}
+
+TEST_CASE("split and chunk cover an axis") {
+  const Tensor x = numbers({7, 2});
+  CHECK(x.chunk(3).size() == 3);
+  CHECK(x.chunk(3)[2].sizes() == Shape{1, 2});
+  CHECK(x.split({3, 4})[1].sizes() == Shape{4, 2});
+  CHECK(numbers({20}).split(1).size() == 20);
+}
+
+TEST_CASE("0-dim tensors") {
+  const Tensor x = tensor(2.5);
+  CHECK(x.dim() == 0);
+  CHECK(x.reshape({1, 1}).sizes() == Shape{1, 1});
+  CHECK(x.unsqueeze(0).squeeze().dim() == 0);
+  CHECK(x.flatten().sizes() == Shape{1});
+  CHECK_THROWS_AS(x[0], IndexError);
+}
