@@ -1,0 +1,121 @@
+#pragma once
+// Things with samples that are found by number.
+
+#include <levin/core/generator.h>
+#include <levin/data/batch.h>
+#include <levin/data/transforms.h>
+
+#include <concepts>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace levin::data {
+
+/// A map from [0, size()) to samples. Several threads of a DataLoader read one dataset at once.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  virtual int64_t size() const = 0;
+  /// Sample number `index`. `rng` belongs to this sample in this epoch, so that augmentations depend on neither the
+  /// number of workers nor the order of the batches.
+  virtual Sample get(int64_t index, Generator& rng) const = 0;
+  /// These samples as one batch. `epoch_rng.fork(index)` is a sample's generator. Override it where one gather is
+  /// faster than stacking.
+  virtual Batch get_batch(std::span<const int64_t> indices, const Generator& epoch_rng) const;
+  /// The whole dataset as one batch.
+  Batch all() const;
+};
+
+using DatasetPtr = std::shared_ptr<const Dataset>;
+
+template <class D>
+concept IsDataset = std::derived_from<std::remove_cvref_t<D>, Dataset>;
+
+/// Takes a dataset by value (tensors inside are handles, so a copy is cheap).
+template <IsDataset D>
+DatasetPtr share(D&& dataset) {
+  return std::make_shared<const std::remove_cvref_t<D>>(std::forward<D>(dataset));
+}
+
+/// Tensors with the same number of rows; sample i is row i of each.
+class TensorDataset final : public Dataset {
+ public:
+  /// Throws ValueError without tensors, ShapeError when the rows differ.
+  explicit TensorDataset(std::vector<Tensor> tensors);
+  int64_t size() const override { return tensors_[0].size(0); }
+  Sample get(int64_t index, Generator& rng) const override;
+  Batch get_batch(std::span<const int64_t> indices, const Generator& epoch_rng) const override;
+
+ private:
+  std::vector<Tensor> tensors_;
+};
+
+/// Some samples of another dataset, in the order given.
+class Subset final : public Dataset {
+ public:
+  /// Throws IndexError for an index outside of the dataset.
+  Subset(DatasetPtr dataset, std::vector<int64_t> indices);
+  int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
+  Sample get(int64_t index, Generator& rng) const override;
+  Batch get_batch(std::span<const int64_t> indices, const Generator& epoch_rng) const override;
+  const std::vector<int64_t>& indices() const { return indices_; }
+
+ private:
+  DatasetPtr dataset_;
+  std::vector<int64_t> indices_;
+};
+
+/// Another dataset with `transform` applied to the first tensor of each sample.
+class TransformedDataset final : public Dataset {
+ public:
+  TransformedDataset(DatasetPtr dataset, Transform transform) : dataset_(std::move(dataset)), transform_(std::move(transform)) {}
+  template <IsDataset D>
+  TransformedDataset(D&& dataset, Transform transform) : TransformedDataset(share(std::forward<D>(dataset)), std::move(transform)) {}
+  int64_t size() const override { return dataset_->size(); }
+  Sample get(int64_t index, Generator& rng) const override;
+
+ private:
+  DatasetPtr dataset_;
+  Transform transform_;
+};
+
+/// How ImageDataset turns bytes into numbers.
+struct ImageOptions {
+  std::vector<float> mean{};  ///< one a channel (or one for all); empty means 0
+  std::vector<float> std{};   ///< likewise; empty means 1
+  Transform augment{};        ///< applied to the (C, H, W) bytes before they become numbers
+};
+
+/// Images kept as bytes, given out as f32 (B, C, H, W) with (byte / 255 - mean) / std, and labels int64 (B).
+class ImageDataset : public Dataset {
+ public:
+  /// `images` is uint8 (N, H, W) or (N, C, H, W), `labels` int64 (N).
+  ImageDataset(Tensor images, Tensor labels, ImageOptions options = {});
+  int64_t size() const override { return images_.size(0); }
+  Sample get(int64_t index, Generator& rng) const override;
+  Batch get_batch(std::span<const int64_t> indices, const Generator& epoch_rng) const override;
+  const Tensor& images() const { return images_; }  ///< uint8 (N, C, H, W)
+  const Tensor& labels() const { return labels_; }  ///< int64 (N)
+
+ private:
+  Tensor bytes_of(int64_t index, Generator& rng) const;
+  void convert(const std::uint8_t* from, float* to, int64_t pixels) const;
+
+  Tensor images_, labels_;
+  std::vector<float> table_;  // (C, 256): every byte's number
+  Transform augment_;
+};
+
+/// Disjoint random parts of a dataset with these sizes, whose sum is the dataset's size (ValueError).
+std::vector<Subset> random_split(DatasetPtr dataset, std::span<const int64_t> sizes, Generator rng = Generator(0));
+template <IsDataset D>
+std::vector<Subset> random_split(D&& dataset, std::initializer_list<int64_t> sizes, Generator rng = Generator(0)) {
+  return random_split(share(std::forward<D>(dataset)), std::span(sizes.begin(), sizes.size()), rng);
+}
+inline std::vector<Subset> random_split(DatasetPtr dataset, std::initializer_list<int64_t> sizes,
+                                        Generator rng = Generator(0)) {
+  return random_split(std::move(dataset), std::span(sizes.begin(), sizes.size()), rng);
+}
+
+}  // namespace levin::data

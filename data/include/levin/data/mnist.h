@@ -1,0 +1,30 @@
+#pragma once
+// MNIST (LeCun et al. 1998) and Fashion-MNIST (Xiao et al. 2017): 60,000 training and 10,000 test images of 28 x 28
+// grey pixels in ten classes.
+
+#include <levin/data/dataset.h>
+
+#include <filesystem>
+#include <string_view>
+
+namespace levin::data {
+
+/// Where Debian's package dataset-fashion-mnist puts the files.
+inline constexpr const char* kFashionMnistDir = "/usr/share/datasets/fashion-mnist";
+
+/// f32 (B, 1, 28, 28) with (byte / 255 - 0.2860) / 0.3530, labels int64 (B).
+class FashionMnist final : public ImageDataset {
+ public:
+  /// `split` is "train" or "test"; `augment` changes the (1, 28, 28) bytes, e.g. Compose{RandomCrop(28, 2),
+  /// RandomHorizontalFlip()}. Throws ValueError for another split, and IoError that names package and option for a
+  /// missing file, else what is wrong with it.
+  explicit FashionMnist(std::string_view split, const std::filesystem::path& dir = kFashionMnistDir, Transform augment = {});
+};
+
+/// The digits: the same files under the same names, (byte / 255 - 0.1307) / 0.3081.
+class Mnist final : public ImageDataset {
+ public:
+  Mnist(std::string_view split, const std::filesystem::path& dir, Transform augment = {});
+};
+
+}  // namespace levin::data

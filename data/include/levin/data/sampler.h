@@ -1,0 +1,111 @@
+#pragma once
+// The order in which a data loader visits a dataset. A sampler has no state: the order is a function of its seed and
+// the epoch, so that a checkpoint needs the epoch's number and nothing else.
+
+#include <levin/core/generator.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace levin::data {
+
+using std::int64_t;
+
+class Sampler {
+ public:
+  virtual ~Sampler() = default;
+  /// Indices in one epoch.
+  virtual int64_t size() const = 0;
+  /// The indices of an epoch (0 or more), in order.
+  virtual std::vector<int64_t> indices(int64_t epoch) const = 0;
+};
+
+/// 0 to n - 1 in random order (Fisher and Yates' shuffle).
+std::vector<int64_t> permutation(int64_t n, Generator& rng);
+
+/// 0, 1, 2, ...
+class SequentialSampler final : public Sampler {
+ public:
+  explicit SequentialSampler(int64_t n) : n_(n) {}
+  int64_t size() const override { return n_; }
+  std::vector<int64_t> indices(int64_t epoch) const override;
+
+ private:
+  int64_t n_;
+};
+
+struct RandomSamplerOptions {
+  bool replacement = false;   ///< draw each index independently
+  int64_t num_samples = -1;   ///< -1 means n; beyond n without replacement, further permutations follow
+};
+
+/// A new random order in each epoch.
+class RandomSampler final : public Sampler {
+ public:
+  explicit RandomSampler(int64_t n, std::uint64_t seed = 0, const RandomSamplerOptions& options = {});
+  int64_t size() const override { return num_samples_; }
+  std::vector<int64_t> indices(int64_t epoch) const override;
+
+ private:
+  int64_t n_;
+  Generator base_;
+  bool replacement_;
+  int64_t num_samples_;
+};
+
+/// These indices only, in their order or shuffled in each epoch.
+class SubsetSampler final : public Sampler {
+ public:
+  explicit SubsetSampler(std::vector<int64_t> indices, bool shuffle = false, std::uint64_t seed = 0)
+      : indices_(std::move(indices)), shuffle_(shuffle), base_(seed) {}
+  int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
+  std::vector<int64_t> indices(int64_t epoch) const override;
+
+ private:
+  std::vector<int64_t> indices_;
+  bool shuffle_;
+  Generator base_;
+};
+
+struct WeightedRandomSamplerOptions {
+  bool replacement = true;
+};
+
+/// Indices drawn with probabilities proportional to `weights`. Without replacement by Efraimidis and Spirakis,
+/// "Weighted random sampling with a reservoir" (2006).
+class WeightedRandomSampler final : public Sampler {
+ public:
+  /// Throws ValueError for weights that are negative, not finite or all zero, or too few for the samples.
+  WeightedRandomSampler(std::vector<double> weights, int64_t num_samples, std::uint64_t seed = 0,
+                        const WeightedRandomSamplerOptions& options = {});
+  int64_t size() const override { return num_samples_; }
+  std::vector<int64_t> indices(int64_t epoch) const override;
+
+ private:
+  std::vector<double> weights_, cumulative_;
+  int64_t num_samples_;
+  Generator base_;
+  bool replacement_;
+};
+
+struct DistributedSamplerOptions {
+  bool shuffle = true;
+  std::uint64_t seed = 0;   ///< the same on all ranks
+  bool drop_last = false;   ///< leave out the tail that does not divide evenly
+  bool pad = true;          ///< repeat indices so that all ranks get as many; false for evaluation, where none may count twice
+};
+
+/// Every num_replicas-th index of one common order, beginning with `rank`.
+class DistributedSampler final : public Sampler {
+ public:
+  /// Throws ValueError for a rank outside of [0, num_replicas).
+  DistributedSampler(int64_t n, int num_replicas, int rank, const DistributedSamplerOptions& options = {});
+  int64_t size() const override;
+  std::vector<int64_t> indices(int64_t epoch) const override;
+
+ private:
+  int64_t n_, replicas_, rank_;
+  DistributedSamplerOptions options_;
+};
+
+}  // namespace levin::data
