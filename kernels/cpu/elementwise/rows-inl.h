@@ -1,0 +1,48 @@
+// Row functions from vector functions; compiled once for each target.
+#include "kernels/cpu/elementwise/rows.h"
+#include "kernels/cpu/math-inl.h"
+
+#if defined(LEVIN_KERNELS_CPU_ROWS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef LEVIN_KERNELS_CPU_ROWS_INL_H
+#undef LEVIN_KERNELS_CPU_ROWS_INL_H
+#else
+#define LEVIN_KERNELS_CPU_ROWS_INL_H
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace levin::kernels::cpu::HWY_NAMESPACE {
+
+template <class T>
+HWY_INLINE SimdVec<T> load_rest(const T* p, int64_t step, int64_t at, int64_t count) {
+  return step ? load_part(p + at, count) : hn::Load(Simd<T>(), p);
+}
+
+/// Applies `Op::call(d, x..., p0, p1)` to a row. Steps are 0 or 1, so an input's address is p + i * step.
+template <class Op, class T, std::size_t... I>
+HWY_INLINE void simd_row(const Row& r, std::index_sequence<I...>) {
+  const Simd<T> d;
+  const auto p0 = constant(d, r.p0), p1 = constant(d, r.p1);
+  const T* const in[] = {static_cast<const T*>(r.in[I])...};
+  T* const out = static_cast<T*>(r.out);
+  int64_t i = 0;
+  for (; i + kLanes<T> <= r.n; i += kLanes<T>)
+    hn::StoreU(Op::call(d, hn::LoadU(d, in[I] + i * r.step[I])..., p0, p1), d, out + i);
+  if (i < r.n) {
+    const int64_t rest = r.n - i;
+    store_part(Op::call(d, load_rest(in[I], r.step[I], i, rest)..., p0, p1), out + i, rest);
+  }
+}
+
+template <class Op, class T, std::size_t Inputs>
+void row(const Row& r) {
+  simd_row<Op, T>(r, std::make_index_sequence<Inputs>{});
+}
+
+/// f32 and f64 rows of an operation.
+template <class Op, std::size_t Inputs>
+inline constexpr Rows kRows{.f32 = row<Op, float, Inputs>, .f64 = row<Op, double, Inputs>};
+
+}  // namespace levin::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,49 @@
+#pragma once
+// How all elementwise kernels run: one driver, which knows shapes, strides, types and threads, calls a row function,
+// which knows one operation on contiguous memory of one type.
+
+#include <levin/core/tensor_view.h>
+
+#include <initializer_list>
+
+namespace levin::kernels::cpu {
+
+/// A stretch of elements. An input with step 0 is one value, repeated over 64 aligned bytes.
+struct Row {
+  void* out;
+  const void* in[3];
+  int64_t step[3];
+  int64_t n;
+  double p0, p1;
+};
+using RowFn = void (*)(const Row&);
+
+/// One operation's rows by type; null where it has none. f16 and bf16 use f32's.
+struct Rows {
+  RowFn f32 = nullptr, f64 = nullptr;
+  RowFn i64 = nullptr, i32 = nullptr, i16 = nullptr, i8 = nullptr, u8 = nullptr, boolean = nullptr;
+};
+
+/// Integer and bool rows only, merged with floating ones when run.
+RowFn row_for(const char* op, const Rows& floating, const Rows& other, DType compute);
+
+/// The type in which values of type `t` are computed: f32 for the 16-bit floats.
+constexpr DType compute_type(DType t) { return t == DType::f16 || t == DType::bf16 ? DType::f32 : t; }
+
+struct RowInput {
+  const TensorView* view;
+  DType compute;  ///< what the row function reads
+};
+
+/// Runs `row` over all of out. `out_compute` is what the row function writes.
+void run_rows(const TensorView& out, DType out_compute, std::initializer_list<RowInput> inputs, RowFn row, double p0 = 0,
+              double p1 = 0);
+
+/// Converts n elements with strides in bytes.
+using ConvertFn = void (*)(void* out, int64_t out_stride, const void* in, int64_t in_stride, int64_t n);
+ConvertFn convert_fn(DType to, DType from);
+
+/// Elements of one chunk of parallel work.
+inline constexpr int64_t kGrain = 32768;
+
+}  // namespace levin::kernels::cpu

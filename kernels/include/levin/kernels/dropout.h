@@ -1,0 +1,19 @@
+#pragma once
+// Contract of dropout (Srivastava et al. 2014, inverted).
+
+#include <levin/core/generator.h>
+#include <levin/kernels/kernel.h>
+
+namespace levin::kernels {
+
+/// out = x / (1 - p) where u >= p, else 0, with u of 24 bits from word i of the sequence that begins at `state` (see
+/// random.h). The mask is never stored: the same call on the gradient is the backward. Floating types; out and x are
+/// contiguous and may be the same memory. Bytes: x once, out once.
+struct DropoutArgs {
+  TensorView out, x;
+  GeneratorState state;
+  double p = 0.5;
+};
+extern constinit Kernel<void(const DropoutArgs&, Stream&)> dropout;
+
+}  // namespace levin::kernels
