@@ -1,0 +1,48 @@
+#pragma once
+// Contracts of fused losses. All tensors are contiguous; floating ones are of one type, f32 or f64.
+
+#include <levin/kernels/kernel.h>
+
+namespace levin::kernels {
+
+/// Throws IndexError, tagged `op`, when a label (int64, any size) is neither in [0, classes) nor ignore_index.
+struct CheckLabelsArgs {
+  TensorView labels;
+  int64_t classes = 0, ignore_index = -100;
+  const char* op = "";
+};
+extern constinit Kernel<void(const CheckLabelsArgs&, Stream&)> check_labels;
+
+/// How per-sample losses become the result: as they are, their mean (weighted by the labels' weights) or their sum.
+enum class LossReduction : std::uint8_t { none, mean, sum };
+
+/// What both directions of cross-entropy know. x (B, C, S) logits; target (B, S) int64 labels or (B, C, S) probabilities of
+/// x's type; weight (C) or absent. With labels the coefficients are q[c] = (1 - smoothing) w[c] [c == target] +
+/// smoothing / C * w[c], and 0 in samples of ignore_index; with probabilities t they are
+/// q[c] = w[c] (t[c] (1 - smoothing) + smoothing / C). A sample's loss is sum over c of q[c] (lse - x[c]).
+struct CrossEntropyArgs {
+  TensorView x, target, weight;
+  TensorView lse;    ///< (B, S) log of the sum of exp(x) over C; written by the forward
+  TensorView norm;   ///< () what `mean` divides by: the sum of the labels' weights, or B S; written by the forward
+  TensorView out;    ///< forward: (B, S) for `none`, else ()
+  TensorView g, dx;  ///< backward: the gradient of out, and of x (B, C, S)
+  int64_t batch = 1, classes = 1, spatial = 1;
+  int64_t ignore_index = -100;
+  double smoothing = 0.0;
+  LossReduction reduction = LossReduction::mean;
+};
+/// Labels out of range throw IndexError. Bytes: x once; about 25 flops an element. Softmax is never stored.
+extern constinit Kernel<void(const CrossEntropyArgs&, Stream&)> cross_entropy;
+/// dx = g / norm * (softmax(x) sum(q) - q). Bytes: x and dx once; about 25 flops an element.
+extern constinit Kernel<void(const CrossEntropyArgs&, Stream&)> cross_entropy_backward;
+
+/// Binary cross-entropy of sigmoid(x) against t: max(x, 0) - x t + log(1 + exp(-|x|)). target has x's size, or is a
+/// TensorView::number. Forward: out of x's size for `none`, else (). Backward: dx = g (sigmoid(x) - t), divided by the
+/// number of elements for `mean`. Bytes: x and target once, dx once; about 40 flops an element.
+struct BceArgs {
+  TensorView x, target, out, g, dx;
+  LossReduction reduction = LossReduction::mean;
+};
+extern constinit Kernel<void(const BceArgs&, Stream&)> bce_with_logits, bce_with_logits_backward;
+
+}  // namespace levin::kernels
