@@ -1,0 +1,27 @@
+#pragma once
+// Every operation's case, by family; each family stands in the source file of its name.
+
+#include "support/op_case.h"
+
+namespace levin::test {
+
+std::vector<OpCase> elementwise_cases();
+std::vector<OpCase> activation_cases();
+std::vector<OpCase> creation_cases();
+std::vector<OpCase> reduce_cases();
+std::vector<OpCase> softmax_cases();
+std::vector<OpCase> norm_cases();
+std::vector<OpCase> loss_cases();
+std::vector<OpCase> indexing_cases();
+std::vector<OpCase> sort_cases();
+std::vector<OpCase> pool_cases();
+std::vector<OpCase> attention_cases();
+std::vector<OpCase> matmul_cases();
+std::vector<OpCase> conv_cases();
+std::vector<OpCase> view_cases();
+std::vector<OpCase> optim_cases();
+
+/// All of them.
+std::vector<OpCase> all_cases();
+
+}  // namespace levin::test

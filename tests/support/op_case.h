@@ -1,0 +1,161 @@
+#pragma once
+// One declarative description of an operation, from which the tests of tests/ops, the stored PyTorch values, the
+// benchmarks and the table of support are made. Type-erased: a case is data and a few functions, no templates.
+//
+//   {.name = "relu",
+//    .op = [](const Tensors& x) -> Tensors { return {relu(x[0])}; },
+//    .reference = pointwise([](double x) { return x > 0 ? x : 0; }),
+//    .samples = unary_samples(away_from(uniform(-3, 3), {0.0})),
+//    .dtypes = kFloatTypes,
+//    .torch = "torch.relu(x0)"}
+
+#include "support/tolerance.h"
+
+#include <levin/autograd/gradcheck.h>
+#include <levin/core/generator.h>
+#include <levin/core/tensor.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace levin::test {
+
+using Tensors = std::vector<Tensor>;
+
+inline const std::vector<DType> kFloatTypes = {DType::f64, DType::f32, DType::f16, DType::bf16};
+inline const std::vector<DType> kWideFloats = {DType::f64, DType::f32};
+inline const std::vector<DType> kNumericTypes = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64,
+                                                 DType::i32, DType::i16, DType::i8,  DType::u8};
+inline const std::vector<DType> kAllTypes = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64,
+                                             DType::i32, DType::i16, DType::i8,  DType::u8,   DType::boolean};
+
+/// Value of element i of n. What does not fit an integer type is truncated towards zero, for u8 after abs().
+using Values = std::function<double(int64_t i, int64_t n, Generator& g)>;
+Values uniform(double low = -2.0, double high = 2.0);
+/// Whole numbers in [low, high).
+Values integers(int64_t low, int64_t high);
+/// A shuffled arithmetic sequence round zero: no ties, and neighbours `step` apart (for max, sort, topk).
+Values distinct(double step = 0.25);
+/// The list over and over (special values, ties, booleans).
+Values cycle(std::vector<double> values);
+/// `values`, moved out of the `margin` round each kink, so that finite differences do not cross one.
+Values away_from(Values values, std::vector<double> kinks, double margin = 0.05);
+
+/// How an input lies in memory. Transposed: last two axes swapped; sliced: every second element of a longer last axis,
+/// from an offset; expanded: stride 0 on the first axis.
+enum class Layout { contiguous, transposed, sliced, expanded };
+inline const std::vector<Layout> kAllLayouts = {Layout::contiguous, Layout::transposed, Layout::sliced, Layout::expanded};
+std::string to_string(Layout layout);
+
+struct InputSpec {
+  Shape sizes{};
+  Values values = uniform();
+  std::optional<DType> dtype{};  ///< fixed (int64 for labels, ...); absent: the type under test
+  bool differentiable = true;    ///< floating inputs only
+  bool rearrange = true;         ///< false: contiguous in every layout
+};
+
+/// int64 in [0, bound): labels, rows.
+inline InputSpec index_input(const Shape& sizes, int64_t bound) {
+  return {.sizes = sizes, .values = integers(0, bound), .dtype = DType::i64, .differentiable = false, .rearrange = true};
+}
+inline InputSpec bool_input(const Shape& sizes) {
+  return {.sizes = sizes, .values = integers(0, 2), .dtype = DType::boolean, .differentiable = false, .rearrange = true};
+}
+
+/// One set of inputs. `op`, `reference` and `torch` replace those of the case where a sample needs other arguments.
+struct Sample {
+  std::vector<InputSpec> inputs{};
+  int64_t terms = 1;      ///< how many terms are added up for one output element (see Tolerance)
+  int64_t grad_terms = 0;  ///< the same for one gradient element; 0: as terms
+  std::string label{};    ///< shown in failures, e.g. "axis 1, keepdim"
+  TensorFunction op{};
+  TensorFunction reference{};
+  std::string torch{};
+};
+
+/// dtype of an output as a function of the type under test.
+enum class Output {
+  same,         ///< the type under test
+  boolean,
+  index,        ///< int64
+  floating,     ///< integers and bool give f32
+  accumulated,  ///< integers and bool give int64
+  any           ///< not checked
+};
+
+/// What the work needs: memory read and written at least, and arithmetic.
+struct Work {
+  double bytes = 0;
+  double flops = 0;
+};
+
+/// Inputs that must be refused: `run` has to throw a levin::Error whose text contains `expected`.
+struct ErrorSample {
+  std::string expected{};
+  std::function<void()> run{};
+};
+
+struct OpCase {
+  std::string name{};
+  TensorFunction op{};
+  /// In double precision by obvious loops: floating inputs and integer inputs under test arrive as contiguous f64,
+  /// inputs with a type of their own as they are, contiguous. Null: PyTorch's stored values are the reference.
+  TensorFunction reference{};
+  std::vector<Sample> samples{};
+  /// Big enough for several chunks of parallel_for: forward once in the first type that is f32, and thread counts.
+  std::vector<Sample> large{};
+  std::vector<DType> dtypes = kWideFloats;
+  std::vector<Layout> layouts = kAllLayouts;
+  std::vector<Output> outputs = {Output::same};  ///< the last one repeats
+  Tolerance tolerance{};
+  /// Of gradients in f32 against those in f64 at the same inputs.
+  Tolerance grad_tolerance = {.ulps = 16, .scale = 1};
+  bool differentiable = true;
+  bool twice = true;          ///< gradgradcheck too
+  bool zero_gradient = false;  ///< gradient is zero everywhere by definition (floor, sign): checked to be just that
+  /// Python expression of x0, x1, ... (and torch, F): a tensor or a tuple. Empty: no PyTorch values.
+  std::string torch{};
+  std::vector<ErrorSample> errors{};
+  /// Inputs for benchmarks and their work; without `work` all inputs and outputs count once, without flops.
+  std::vector<Sample> bench{};
+  std::function<Work(const Tensors& inputs, const Tensors& outputs)> work{};
+};
+
+// Making samples.
+/// One input in shapes (), (0), (1), (31), (33), (7, 13), (2, 3, 5), (4, 0, 3).
+std::vector<Sample> unary_samples(const Values& values = uniform());
+/// Two inputs, the same shapes plus broadcasting both ways.
+std::vector<Sample> binary_samples(const Values& a = uniform(), const Values& b = uniform());
+/// A sample of inputs of the type under test with these shapes.
+Sample sample(const std::vector<Shape>& shapes, const Values& values = uniform(), int64_t terms = 1);
+
+// Making references.
+TensorFunction pointwise(std::function<double(double)> f);
+TensorFunction pointwise(std::function<double(double, double)> f);
+TensorFunction pointwise(std::function<double(double, double, double)> f);
+/// x (f64) read as if broadcast to `target`, row-major.
+std::vector<double> broadcast_values(const Tensor& x, const Shape& target);
+
+// Running (tests/ops, bench and the script's dump use these).
+/// Contiguous storage for each input; the same for the same case, sample and type.
+Tensors make_bases(const OpCase& c, const Sample& s, DType dtype, Layout layout = Layout::contiguous);
+/// The inputs in the wanted layout as views of the bases; differentiable.
+Tensors arrange(const Sample& s, const Tensors& bases, Layout layout);
+Tensors make_inputs(const OpCase& c, const Sample& s, DType dtype, Layout layout = Layout::contiguous);
+const TensorFunction& op_of(const OpCase& c, const Sample& s);
+Work work_of(const OpCase& c, const Tensors& inputs, const Tensors& outputs);
+
+// The modes. Each returns an empty text or what is wrong (worst element, its allowance, its indices).
+/// Against the reference in every type and layout, with guard zones round every buffer.
+std::string check_forward(const OpCase& c);
+/// First derivatives against finite differences in f64, and gradients in f32 against f64.
+std::string check_gradients(const OpCase& c);
+/// Second derivatives against finite differences.
+std::string check_second_gradients(const OpCase& c);
+/// The same bits of outputs and gradients with 1, 2, 3 and 7 threads.
+std::string check_thread_counts(const OpCase& c);
+std::string check_errors(const OpCase& c);
+
+}  // namespace levin::test
