@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <new>
 
+#include <sys/mman.h>
+
 namespace levin::kernels::cpu {
 
 enum class Slot { gemm_shared, gemm_a, gemm_b, gemm_convert, conv_weights, conv_source, conv_gradient, conv_tile, conv_sums, count };
 
-inline constexpr std::size_t kScratchAlignment = 64;
+inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 namespace detail {
 class ScratchBuffer {
@@ -23,7 +25,9 @@ class ScratchBuffer {
   void* at_least(std::size_t bytes) {
     if (bytes > size_) {
       release();
-      data_ = ::operator new(bytes, std::align_val_t{kScratchAlignment});
+      bytes = (bytes + kHugePage - 1) / kHugePage * kHugePage;
+      data_ = ::operator new(bytes, std::align_val_t{kHugePage});
+      madvise(data_, bytes, MADV_HUGEPAGE);
       size_ = bytes;
     }
     return data_;
@@ -31,7 +35,7 @@ class ScratchBuffer {
 
  private:
   void release() {
-    ::operator delete(data_, std::align_val_t{kScratchAlignment});
+    ::operator delete(data_, std::align_val_t{kHugePage});
     data_ = nullptr;
     size_ = 0;
   }

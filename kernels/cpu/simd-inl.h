@@ -1,4 +1,5 @@
 // Pieces shared by the SIMD kernels; compiled once for each target.
+#include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 #pragma once
 // Rung 4: packed operands, blocked for the caches (K. Goto and R. van de Geijn, "Anatomy of high-performance matrix
 // multiplication", 2008).
-// Idea: copy a block of A (512 rows by k_chunk, stays in L2) and a slab of B (256 columns) into the order in which the
-// register tile reads them; one panel of B (k_chunk by two vectors) then stays in L1 while the block of A passes by.
+// Idea: copy a block of A (192 rows by a chunk of k) and a slab of B (256 columns) into the order in which the register tile
+// reads them. Both stay in L2 while the tiles of their product pass.
 // Changes: every inner load hits L1 or streams from L2; transposes cost nothing more, since packing reads any strides.
 // Bound: the multipliers, 85 to 95 % of one core's peak; packing is work of order mk + kn beside mnk. One thread.
 
@@ -14,14 +14,16 @@
 
 namespace levin::kernels::cpu {
 
-/// k is cut in chunks of nearly equal length, none longer than this: a panel of B must fit in L1. The cut depends on k
-/// alone, so each element's sum is formed in the same order whatever the rest of the shape, the layout and the threads.
-inline constexpr int64_t kMaxChunkBytes = 1280;
-
+/// k is cut in chunks of nearly equal length: long, since C is read and written once a chunk (768 floats with AVX-512, 384
+/// with AVX2, where second-level caches are smaller). The cut depends on k and the instruction set alone, so each element's
+/// sum is formed in the same order whatever the rest of the shape, the layout and the threads.
 template <class T>
 struct KChunks {
   int64_t k, count;
-  explicit KChunks(int64_t k_) : k(k_), count((k_ * int64_t(sizeof(T)) + kMaxChunkBytes - 1) / kMaxChunkBytes) {}
+  explicit KChunks(int64_t k_) : k(k_) {
+    const int64_t longest_allowed = int64_t{gemm_ops<T>().panel_width} * 96 / static_cast<int64_t>(sizeof(T));
+    count = (k + longest_allowed - 1) / longest_allowed;
+  }
   int64_t start(int64_t chunk) const { return k * chunk / count; }
   int64_t size(int64_t chunk) const { return start(chunk + 1) - start(chunk); }
   int64_t longest() const { return (k + count - 1) / count; }
@@ -62,7 +64,7 @@ int64_t packed_b_size(int64_t columns, int64_t length) {
 /// Needs m, n, k >= 1.
 template <class T>
 void gemm_packed(const GemmArgs<T>& args) {
-  constexpr int64_t max_rows = 512, max_columns = 256;
+  constexpr int64_t max_rows = 192, max_columns = 256;
   const GemmOps<T>& ops = gemm_ops<T>();
   const KChunks<T> chunks(args.k);
   const RowBlocks blocks(args.m, ops.max_height);

@@ -26,7 +26,7 @@ struct GemmPlan {
   explicit GemmPlan(const GemmArgs<T>& g)
       : blocks(g.m, ops.max_height), chunks(g.k), panels((g.n + ops.panel_width - 1) / ops.panel_width) {
     constexpr double task_work = 1 << 20, most_tasks = 16;
-    constexpr int64_t max_rows = 512, max_panels = 8;
+    constexpr int64_t max_rows = 192, max_panels = 8;
     const double work = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
     const auto wanted = static_cast<int64_t>(std::clamp(work / task_work, 1.0, most_tasks));
     row_tasks = divide_up(g.m, max_rows);

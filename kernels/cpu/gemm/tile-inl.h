@@ -33,27 +33,52 @@ struct TileOut {
   int64_t tail;
 };
 
-template <int MR, int NV, class T>
-HWY_INLINE void store_tile(const SimdVec<T> (&acc)[MR][NV], const TileOut<T>& out) {
+/// The general end of a tile, by way of memory: bias, ragged last vector.
+template <class T>
+HWY_NOINLINE void store_rows(const T* tile, int64_t rows, int64_t vectors, const TileOut<T>& out) {
   const Simd<T> d;
   constexpr int64_t lanes = kLanes<T>;
   const auto alpha = hn::Set(d, out.alpha), beta = hn::Set(d, out.beta);
-  const bool whole = out.tail == lanes;
-  unrolled<NV>([&](auto v) HWY_ATTR {
-    const bool exact = whole || v + 1 < NV;
-    auto bias = hn::Zero(d);
-    if (out.bias) bias = exact ? hn::LoadU(d, out.bias + v * lanes) : load_part(out.bias + v * lanes, out.tail);
-    unrolled<MR>([&](auto i) HWY_ATTR {
+  for (int64_t v = 0; v < vectors; ++v) {
+    const int64_t count = v + 1 < vectors ? lanes : out.tail;
+    const auto bias = out.bias ? load_part(out.bias + v * lanes, count) : hn::Zero(d);
+    for (int64_t i = 0; i < rows; ++i) {
       T* c = out.c + i * out.c_rs + v * lanes;
-      auto value = hn::MulAdd(alpha, acc[i][v], bias);
-      if (exact) {
-        if (out.beta != T(0)) value = hn::MulAdd(beta, hn::LoadU(d, c), value);
-        hn::StoreU(value, d, c);
-      } else {
-        if (out.beta != T(0)) value = hn::MulAdd(beta, load_part(c, out.tail), value);
-        store_part(value, c, out.tail);
-      }
+      auto value = hn::MulAdd(alpha, hn::Load(d, tile + (i * vectors + v) * lanes), bias);
+      if (out.beta != T(0)) value = hn::MulAdd(beta, load_part(c, count), value);
+      store_part(value, c, count);
+    }
+  }
+}
+
+template <int MR, int NV, class T>
+HWY_INLINE void store_tile(SimdVec<T> (&acc)[MR][NV], const TileOut<T>& out) {
+  const Simd<T> d;
+  constexpr int64_t lanes = kLanes<T>;
+  if (out.bias || out.tail != lanes) {
+    HWY_ALIGN T tile[MR * NV * lanes];
+    unrolled<MR>([&](auto i) HWY_ATTR {
+      unrolled<NV>([&](auto v) HWY_ATTR { hn::Store(acc[i][v], d, tile + (i * NV + v) * lanes); });
     });
+    store_rows(tile, MR, NV, out);
+    return;
+  }
+  // All loads come before all stores: with rows a multiple of 4 KiB apart, a load would seem to depend on the store
+  // before it, since the processor first compares twelve bits of the addresses.
+  const auto alpha = hn::Set(d, out.alpha), beta = hn::Set(d, out.beta);
+  const bool update = out.beta != T(0);
+  unrolled<MR>([&](auto i) HWY_ATTR {
+    unrolled<NV>([&](auto v) HWY_ATTR { acc[i][v] = hn::Mul(alpha, acc[i][v]); });
+  });
+  if (update) {
+    unrolled<MR>([&](auto i) HWY_ATTR {
+      const T* c = out.c + i * out.c_rs;
+      unrolled<NV>([&](auto v) HWY_ATTR { acc[i][v] = hn::MulAdd(beta, hn::LoadU(d, c + v * lanes), acc[i][v]); });
+    });
+  }
+  unrolled<MR>([&](auto i) HWY_ATTR {
+    T* c = out.c + i * out.c_rs;
+    unrolled<NV>([&](auto v) HWY_ATTR { hn::StoreU(acc[i][v], d, c + v * lanes); });
   });
 }
 
@@ -64,6 +89,11 @@ HWY_NOINLINE void gemm_tile(int64_t k, const T* HWY_RESTRICT a, int64_t a_step, 
   const Simd<T> d;
   SimdVec<T> acc[MR][NV];
   unrolled<MR>([&](auto i) HWY_ATTR { unrolled<NV>([&](auto v) HWY_ATTR { acc[i][v] = hn::Zero(d); }); });
+  // C is needed when the loop ends; by then it should be near.
+  unrolled<MR>([&](auto i) HWY_ATTR {
+    hwy::Prefetch(out.c + i * out.c_rs);
+    hwy::Prefetch(out.c + i * out.c_rs + (NV - 1) * kLanes<T> + out.tail - 1);
+  });
   for (int64_t p = 0; p < k; ++p) {
     SimdVec<T> row[NV];
     unrolled<NV>([&](auto v) HWY_ATTR { row[v] = hn::LoadU(d, b + v * kLanes<T>); });
