@@ -1,7 +1,150 @@
 #include "cases/cases.h"
 
+#include <levin/autograd/ops.h>
+
 namespace levin::test {
 
-std::vector<OpCase> conv_cases() { return {}; }
+namespace {
+
+/// Calls f(x index, weight index, y index) for every product of the convolution y = conv(x, weight).
+template <class F>
+void each_product(const Shape& x, const Shape& w, const Shape& y, const Conv2dOptions& o, F&& f) {
+  const int64_t out_per_group = w[0] / o.groups;
+  for (int64_t b = 0; b < y[0]; ++b)
+    for (int64_t oc = 0; oc < y[1]; ++oc)
+      for (int64_t i = 0; i < y[2]; ++i)
+        for (int64_t j = 0; j < y[3]; ++j)
+          for (int64_t c = 0; c < w[1]; ++c)
+            for (int64_t p = 0; p < w[2]; ++p)
+              for (int64_t q = 0; q < w[3]; ++q) {
+                const int64_t h = i * o.stride.h - o.padding.h + p * o.dilation.h;
+                const int64_t v = j * o.stride.w - o.padding.w + q * o.dilation.w;
+                const int64_t channel = oc / out_per_group * w[1] + c;
+                if (h >= 0 && h < x[2] && v >= 0 && v < x[3])
+                  f(static_cast<std::size_t>(((b * x[1] + channel) * x[2] + h) * x[3] + v),
+                    static_cast<std::size_t>(((oc * w[1] + c) * w[2] + p) * w[3] + q),
+                    static_cast<std::size_t>(((b * y[1] + oc) * y[2] + i) * y[3] + j));
+              }
+}
+
+int64_t conv_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
+  return (in + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1;
+}
+
+std::vector<double> with_bias(const Shape& y, const Tensors& in) {
+  std::vector<double> values(static_cast<std::size_t>(y.numel()), 0.0);
+  if (in.size() < 3) return values;
+  const auto bias = in[2].to_vector<double>();
+  const int64_t plane = y[2] * y[3];
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = bias[static_cast<std::size_t>(static_cast<int64_t>(i) / plane % y[1])];
+  return values;
+}
+
+Tensors conv_reference(const Tensors& in, const Conv2dOptions& o) {
+  const Shape &x = in[0].sizes(), &w = in[1].sizes();
+  const Shape y{x[0], w[0], conv_size(x[2], w[2], o.stride.h, o.padding.h, o.dilation.h),
+                conv_size(x[3], w[3], o.stride.w, o.padding.w, o.dilation.w)};
+  std::vector<double> values = with_bias(y, in);
+  const auto xv = in[0].to_vector<double>(), wv = in[1].to_vector<double>();
+  each_product(x, w, y, o, [&](std::size_t xi, std::size_t wi, std::size_t yi) { values[yi] += xv[xi] * wv[wi]; });
+  return {from_data(values, y)};
+}
+
+Tensors transpose_reference(const Tensors& in, const ConvTranspose2dOptions& o) {
+  const Shape &x = in[0].sizes(), &w = in[1].sizes();
+  const auto size = [](int64_t n, int64_t k, int64_t s, int64_t p, int64_t d, int64_t extra) {
+    return (n - 1) * s - 2 * p + d * (k - 1) + extra + 1;
+  };
+  const Shape y{x[0], w[1] * o.groups, size(x[2], w[2], o.stride.h, o.padding.h, o.dilation.h, o.output_padding.h),
+                size(x[3], w[3], o.stride.w, o.padding.w, o.dilation.w, o.output_padding.w)};
+  std::vector<double> values = with_bias(y, in);
+  const auto xv = in[0].to_vector<double>(), wv = in[1].to_vector<double>();
+  each_product(y, w, x, {o.stride, o.padding, o.dilation, o.groups},
+               [&](std::size_t yi, std::size_t wi, std::size_t xi) { values[yi] += xv[xi] * wv[wi]; });
+  return {from_data(values, y)};
+}
+
+std::string pair_text(Pair p) { return "(" + std::to_string(p.h) + ", " + std::to_string(p.w) + ")"; }
+
+Sample conv_sample(const std::vector<Shape>& shapes, const Conv2dOptions& o = {}) {
+  Sample s = sample(shapes, uniform(), shapes[1][1] * shapes[1][2] * shapes[1][3] + 1);
+  const std::string arguments = "stride=" + pair_text(o.stride) + ", padding=" + pair_text(o.padding) +
+                                ", dilation=" + pair_text(o.dilation) + ", groups=" + std::to_string(o.groups);
+  s.grad_terms = shapes[0].numel();
+  s.label = arguments;
+  s.op = [o](const Tensors& x) -> Tensors { return {conv2d(x[0], x[1], x.size() > 2 ? x[2] : Tensor(), o)}; };
+  s.reference = [o](const Tensors& x) { return conv_reference(x, o); };
+  s.torch = std::string("F.conv2d(x0, x1, ") + (shapes.size() > 2 ? "x2" : "None") + ", " + arguments + ")";
+  return s;
+}
+
+Sample transpose_sample(const std::vector<Shape>& shapes, const ConvTranspose2dOptions& o = {}) {
+  Sample s = sample(shapes, uniform(), shapes[1][0] * shapes[1][2] * shapes[1][3] + 1);
+  const std::string arguments = "stride=" + pair_text(o.stride) + ", padding=" + pair_text(o.padding) + ", output_padding=" +
+                                pair_text(o.output_padding) + ", dilation=" + pair_text(o.dilation) +
+                                ", groups=" + std::to_string(o.groups);
+  s.grad_terms = shapes[0].numel() * shapes[1].numel();
+  s.label = arguments;
+  s.op = [o](const Tensors& x) -> Tensors { return {conv_transpose2d(x[0], x[1], x.size() > 2 ? x[2] : Tensor(), o)}; };
+  s.reference = [o](const Tensors& x) { return transpose_reference(x, o); };
+  s.torch = std::string("F.conv_transpose2d(x0, x1, ") + (shapes.size() > 2 ? "x2" : "None") + ", " + arguments + ")";
+  return s;
+}
+
+Work conv_work(const Tensors& in, const Tensors& out) {
+  const double weight_per_output = static_cast<double>(in[1].numel() / in[1].size(0));
+  return {4.0 * static_cast<double>(in[0].numel() + in[1].numel() + out[0].numel()),
+          2.0 * static_cast<double>(out[0].numel()) * weight_per_output};
+}
+
+OpCase conv2d_case() {
+  return {.name = "conv2d",
+          .samples = {conv_sample({{1, 1, 3, 3}, {1, 1, 1, 1}}), conv_sample({{2, 2, 5, 4}, {3, 2, 3, 2}, {3}}),
+                      conv_sample({{2, 1, 5, 5}, {2, 1, 3, 3}, {2}}, {.padding = 1}),
+                      conv_sample({{1, 2, 6, 5}, {2, 2, 3, 3}}, {.stride = 2, .padding = 1}),
+                      conv_sample({{1, 2, 6, 7}, {2, 2, 2, 2}}, {.stride = {1, 2}, .padding = {0, 1}, .dilation = {2, 1}}),
+                      conv_sample({{2, 4, 4, 4}, {6, 2, 3, 3}, {6}}, {.padding = 1, .groups = 2}),
+                      conv_sample({{1, 3, 5, 5}, {3, 1, 3, 3}}, {.groups = 3}),
+                      conv_sample({{0, 2, 5, 4}, {3, 2, 3, 2}, {3}})},
+          .large = {conv_sample({{5, 3, 28, 28}, {16, 3, 5, 5}, {16}}, {.padding = 2}),
+                    conv_sample({{3, 16, 14, 14}, {33, 16, 5, 5}, {33}}),
+                    conv_sample({{3, 17, 14, 14}, {20, 17, 4, 4}}, {.stride = 2, .padding = 1})},
+          .dtypes = kFloatTypes,
+          .tolerance = {.ulps = 2, .scale = 4},
+          .grad_tolerance = {.ulps = 16, .scale = 4},
+          .errors = {{"[conv2d] x has 3 channels", [] { conv2d(zeros({1, 3, 5, 5}), zeros({2, 4, 3, 3})); }},
+                     {"larger than the input", [] { conv2d(zeros({1, 1, 2, 2}), zeros({1, 1, 3, 3})); }},
+                     {"four dimensions", [] { conv2d(zeros({1, 5, 5}), zeros({1, 1, 3, 3})); }},
+                     {"one value for each of 2", [] { conv2d(zeros({1, 1, 5, 5}), zeros({2, 1, 3, 3}), zeros({3})); }},
+                     {"must be 1 or more", [] { conv2d(zeros({1, 1, 5, 5}), zeros({2, 1, 3, 3}), {}, {.stride = 0}); }},
+                     {"a floating type", [] { conv2d(zeros({1, 1, 5, 5}, {.dtype = kInt32}), zeros({2, 1, 3, 3}, {.dtype = kInt32})); }}},
+          .bench = {conv_sample({{128, 1, 28, 28}, {16, 1, 5, 5}, {16}}, {.padding = 2}),
+                    conv_sample({{128, 16, 14, 14}, {32, 16, 5, 5}, {32}}),
+                    conv_sample({{128, 32, 26, 26}, {64, 32, 3, 3}, {64}})},
+          .work = conv_work};
+}
+
+OpCase conv_transpose2d_case() {
+  return {.name = "conv_transpose2d",
+          .samples = {transpose_sample({{2, 3, 1, 1}, {3, 2, 4, 4}, {2}}),
+                      transpose_sample({{2, 2, 3, 3}, {2, 3, 4, 4}, {3}}, {.stride = 2, .padding = 1}),
+                      transpose_sample({{1, 2, 3, 4}, {2, 1, 3, 3}}, {.stride = {2, 3}, .padding = 1, .output_padding = {1, 2}}),
+                      transpose_sample({{1, 4, 3, 3}, {4, 1, 3, 3}}, {.padding = 1, .groups = 2, .dilation = 2}),
+                      transpose_sample({{0, 2, 3, 3}, {2, 3, 4, 4}, {3}})},
+          .large = {transpose_sample({{5, 32, 7, 7}, {32, 17, 4, 4}}, {.stride = 2, .padding = 1})},
+          .dtypes = kFloatTypes,
+          .tolerance = {.ulps = 2, .scale = 4},
+          .grad_tolerance = {.ulps = 16, .scale = 4},
+          .errors = {{"[conv_transpose2d] x has 3 channels", [] { conv_transpose2d(zeros({1, 3, 5, 5}), zeros({4, 2, 3, 3})); }},
+                     {"less padding", [] { conv_transpose2d(zeros({1, 1, 1, 1}), zeros({1, 1, 3, 3}), {}, {.padding = 2}); }},
+                     {"output_padding", [] {
+                        conv_transpose2d(zeros({1, 1, 3, 3}), zeros({1, 1, 3, 3}), {}, {.output_padding = 1});
+                      }}}};
+}
+
+}  // namespace
+
+std::vector<OpCase> conv_cases() { return {conv2d_case(), conv_transpose2d_case()}; }
 
 }  // namespace levin::test

@@ -1,7 +1,155 @@
 #include "cases/cases.h"
 
+#include <levin/autograd/ops.h>
+
 namespace levin::test {
 
-std::vector<OpCase> matmul_cases() { return {}; }
+namespace {
+
+/// (..., M, K) (..., K, N) with leading axes that broadcast, by the definition.
+Tensor product(const Tensor& a, const Tensor& b) {
+  const int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1);
+  const Shape lead = broadcast_shapes(Shape(a.sizes().begin(), a.sizes().end() - 2),
+                                      Shape(b.sizes().begin(), b.sizes().end() - 2), "reference");
+  Shape as = lead, bs = lead, ys = lead;
+  for (const int64_t s : {m, k}) as.push_back(s);
+  for (const int64_t s : {k, n}) bs.push_back(s);
+  for (const int64_t s : {m, n}) ys.push_back(s);
+  const auto av = broadcast_values(a, as), bv = broadcast_values(b, bs);
+  std::vector<double> y(static_cast<std::size_t>(ys.numel()), 0.0);
+  for (int64_t i = 0; i < lead.numel(); ++i)
+    for (int64_t r = 0; r < m; ++r)
+      for (int64_t c = 0; c < n; ++c)
+        for (int64_t p = 0; p < k; ++p)
+          y[static_cast<std::size_t>((i * m + r) * n + c)] +=
+              av[static_cast<std::size_t>((i * m + r) * k + p)] * bv[static_cast<std::size_t>((i * k + p) * n + c)];
+  return from_data(y, ys);
+}
+
+/// Vectors become matrices and lose the added axis again.
+Tensor matmul_reference(const Tensor& a, const Tensor& b) {
+  const Tensor a2 = a.dim() == 1 ? a.reshape({1, a.size(0)}) : a, b2 = b.dim() == 1 ? b.reshape({b.size(0), 1}) : b;
+  Tensor y = product(a2, b2);
+  Shape sizes = y.sizes();
+  if (b.dim() == 1) sizes.erase(sizes.size() - 1);
+  if (a.dim() == 1) sizes.erase(sizes.size() - (b.dim() == 1 ? 1 : 2));
+  return y.reshape(sizes);
+}
+
+Tensor linear_reference(const Tensors& in) {
+  const Tensor& x = in[0];
+  const auto w = in[1].to_vector<double>(), xs = x.to_vector<double>();
+  const int64_t outputs = in[1].size(0), inputs = in[1].size(1), rows = inputs == 0 ? 0 : x.numel() / inputs;
+  std::vector<double> y;
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t o = 0; o < outputs; ++o) {
+      double total = in.size() > 2 ? in[2].to_vector<double>()[static_cast<std::size_t>(o)] : 0.0;
+      for (int64_t i = 0; i < inputs; ++i)
+        total += xs[static_cast<std::size_t>(r * inputs + i)] * w[static_cast<std::size_t>(o * inputs + i)];
+      y.push_back(total);
+    }
+  Shape sizes = x.sizes();
+  sizes[x.dim() - 1] = outputs;
+  return from_data(y, sizes);
+}
+
+Sample matrices(const Shape& a, const Shape& b) { return sample({a, b}, uniform(), std::max<int64_t>(1, a.empty() ? 1 : a.back())); }
+
+Work product_work(const Tensors& in, const Tensors& out) {
+  const double k = static_cast<double>(in[0].size(-1)), elements = static_cast<double>(out[0].numel());
+  const double bytes = static_cast<double>(size_of(in[0].dtype()));
+  return {bytes * (static_cast<double>(in[0].numel() + in[1].numel()) + elements), 2.0 * elements * k};
+}
+
+OpCase matmul_case() {
+  return {.name = "matmul",
+          .op = [](const Tensors& x) -> Tensors { return {matmul(x[0], x[1])}; },
+          .reference = [](const Tensors& x) -> Tensors { return {matmul_reference(x[0], x[1])}; },
+          .samples = {matrices({2, 3}, {3, 4}), matrices({1, 1}, {1, 1}), matrices({31, 33}, {33, 17}), matrices({7}, {7}),
+                      matrices({5}, {5, 3}), matrices({3, 5}, {5}), matrices({2, 3, 4}, {2, 4, 5}),
+                      matrices({2, 3, 4}, {4, 5}), matrices({3, 4}, {2, 4, 5}), matrices({2, 1, 3, 4}, {5, 4, 2}),
+                      matrices({0, 3}, {3, 2}), matrices({2, 0}, {0, 3}), matrices({3, 2}, {2, 0}), matrices({0, 2, 3}, {0, 3, 2})},
+          .large = {matrices({130, 257}, {257, 139}), matrices({12, 40, 33}, {12, 33, 50})},
+          .dtypes = kNumericTypes,
+          .tolerance = {.ulps = 2, .scale = 4},
+          .grad_tolerance = {.ulps = 16, .scale = 4},
+          .torch = "torch.matmul(x0, x1)",
+          .errors = {{"inner sizes differ: a is (64, 784), b is (512, 784). Transpose b?",
+                      [] { matmul(zeros({64, 784}), zeros({512, 784})); }},
+                     {"[matmul] types differ: a is float32, b is float64", [] { matmul(zeros({2, 2}), zeros({2, 2}, {.dtype = kFloat64})); }},
+                     {"bool matrices", [] { matmul(zeros({2, 2}, {.dtype = kBool}), zeros({2, 2}, {.dtype = kBool})); }},
+                     {"both need a dimension", [] { matmul(zeros({}), zeros({2, 2})); }},
+                     {"[matmul]", [] { matmul(zeros({2, 3, 4}), zeros({3, 4, 5})); }}},
+          .bench = {matrices({128, 128}, {128, 128}), matrices({512, 512}, {512, 512}), matrices({1024, 1024}, {1024, 1024}),
+                    matrices({48, 128, 32}, {48, 32, 128})},
+          .work = product_work};
+}
+
+OpCase mm_case() {
+  return {.name = "mm",
+          .op = [](const Tensors& x) -> Tensors { return {mm(x[0], x[1])}; },
+          .reference = [](const Tensors& x) -> Tensors { return {product(x[0], x[1])}; },
+          .samples = {matrices({4, 3}, {3, 2}), matrices({13, 31}, {31, 5})},
+          .tolerance = {.ulps = 2, .scale = 4},
+          .grad_tolerance = {.ulps = 16, .scale = 4},
+          .torch = "torch.mm(x0, x1)",
+          .errors = {{"two matrices are needed", [] { mm(zeros({2, 2, 2}), zeros({2, 2})); }}}};
+}
+
+OpCase bmm_case() {
+  return {.name = "bmm",
+          .op = [](const Tensors& x) -> Tensors { return {bmm(x[0], x[1])}; },
+          .reference = [](const Tensors& x) -> Tensors { return {product(x[0], x[1])}; },
+          .samples = {matrices({3, 2, 4}, {3, 4, 2}), matrices({1, 7, 33}, {1, 33, 3})},
+          .tolerance = {.ulps = 2, .scale = 4},
+          .grad_tolerance = {.ulps = 16, .scale = 4},
+          .torch = "torch.bmm(x0, x1)",
+          .errors = {{"two batches of the same size", [] { bmm(zeros({2, 2, 2}), zeros({3, 2, 2})); }}}};
+}
+
+OpCase addmm_case() {
+  const auto run = [](const Tensors& x, double beta, double alpha) -> Tensors { return {addmm(x[0], x[1], x[2], beta, alpha)}; };
+  const auto reference = [](const Tensors& x, double beta, double alpha) -> Tensors {
+    Tensor y = product(x[1], x[2]);
+    const auto bias = broadcast_values(x[0], y.sizes());
+    for (std::size_t i = 0; i < bias.size(); ++i) y.data<double>()[i] = beta * bias[i] + alpha * y.data<double>()[i];
+    return {y};
+  };
+  Sample plain = sample({{3, 2}, {3, 4}, {4, 2}}, uniform(), 5);
+  Sample scaled = sample({{2}, {3, 4}, {4, 2}}, uniform(), 5);
+  scaled.label = "beta 0.5, alpha 2";
+  scaled.op = [run](const Tensors& x) { return run(x, 0.5, 2.0); };
+  scaled.reference = [reference](const Tensors& x) { return reference(x, 0.5, 2.0); };
+  scaled.torch = "torch.addmm(x0, x1, x2, beta=0.5, alpha=2)";
+  return {.name = "addmm",
+          .op = [run](const Tensors& x) { return run(x, 1.0, 1.0); },
+          .reference = [reference](const Tensors& x) { return reference(x, 1.0, 1.0); },
+          .samples = {plain, scaled},
+          .tolerance = {.ulps = 2, .scale = 8},
+          .grad_tolerance = {.ulps = 16, .scale = 8},
+          .torch = "torch.addmm(x0, x1, x2)"};
+}
+
+OpCase linear_case() {
+  const auto shapes = [](const std::vector<Shape>& s) { return sample(s, uniform(), std::max<int64_t>(1, s[1].back() + 1)); };
+  return {.name = "linear",
+          .op = [](const Tensors& x) -> Tensors { return {linear(x[0], x[1], x.size() > 2 ? x[2] : Tensor())}; },
+          .reference = [](const Tensors& x) -> Tensors { return {linear_reference(x)}; },
+          .samples = {shapes({{3, 4}, {2, 4}, {2}}), shapes({{3, 4}, {2, 4}}), shapes({{5}, {3, 5}, {3}}),
+                      shapes({{2, 3, 7}, {5, 7}, {5}}), shapes({{0, 4}, {2, 4}, {2}}), shapes({{17, 31}, {33, 31}, {33}})},
+          .large = {shapes({{128, 300}, {140, 300}, {140}})},
+          .dtypes = kFloatTypes,
+          .tolerance = {.ulps = 2, .scale = 4},
+          .grad_tolerance = {.ulps = 16, .scale = 4},
+          .torch = "F.linear(x0, x1, x2 if n > 2 else None)",
+          .errors = {{"[linear] x is (2, 3), weight is (4, 5)", [] { linear(zeros({2, 3}), zeros({4, 5})); }},
+                     {"bias needs one value an output, (4,)", [] { linear(zeros({2, 5}), zeros({4, 5}), zeros({5})); }}},
+          .bench = {shapes({{128, 784}, {512, 784}, {512}}), shapes({{1024, 192}, {576, 192}, {576}})},
+          .work = product_work};
+}
+
+}  // namespace
+
+std::vector<OpCase> matmul_cases() { return {matmul_case(), mm_case(), bmm_case(), addmm_case(), linear_case()}; }
 
 }  // namespace levin::test

@@ -1,0 +1,160 @@
+// Levin's side of the micro comparisons; the names are those of bench/peers/torch_micro.py.
+// usage: levin_compare_micro [--threads N] [PART-OF-A-NAME...]        prints: name  figure  unit
+
+#include <levin/levin.h>
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <unistd.h>
+
+using namespace levin;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+std::vector<std::string> filters;
+
+bool wanted(const std::string& name) {
+  return filters.empty() ||
+         std::ranges::any_of(filters, [&](const std::string& f) { return name.find(f) != std::string::npos; });
+}
+
+/// Seconds of one call: the best of `rounds` means over n calls.
+template <class F>
+double best(F&& f, int n, int rounds = 5) {
+  for (int i = 0; i < std::max(1, n / 5); ++i) f();
+  double least = 1e30;
+  for (int r = 0; r < rounds; ++r) {
+    const auto start = Clock::now();
+    for (int i = 0; i < n; ++i) f();
+    least = std::min(least, std::chrono::duration<double>(Clock::now() - start).count() / n);
+  }
+  return least;
+}
+
+template <class F>
+void row(const std::string& name, const char* unit, F&& figure) {
+  if (!wanted(name)) return;
+  std::printf("%-32s %12.4f %s\n", name.c_str(), figure(), unit);
+  std::fflush(stdout);
+}
+
+/// Seconds from the start of the process to now, by the kernel's clock (10 ms steps) or 0 when unknown.
+double seconds_since_start() {
+  std::ifstream stat("/proc/self/stat"), uptime("/proc/uptime");
+  std::string text, field;
+  std::getline(stat, text);
+  double up = 0;
+  uptime >> up;
+  std::size_t at = text.rfind(')') + 2;
+  for (int i = 3; i < 22; ++i) at = text.find(' ', at) + 1;
+  return up - std::stod(text.substr(at)) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+void overhead() {
+  const Tensor x = ones({4}), y = ones({4}), g = ones({4}).requires_grad_();
+  row("add tiny, no grad", "us", [&] { return best([&] { const Tensor z = x + y; }, 20000) * 1e6; });
+  row("add tiny, recorded", "us", [&] { return best([&] { const Tensor z = g + y; }, 20000) * 1e6; });
+  row("chain of 1000 adds fwd+bwd", "us/op", [&] {
+    return best([&] {
+      Tensor z = g;
+      for (int i = 0; i < 1000; ++i) z = z + y;
+      sum(z).backward();
+      g.set_grad({});
+    }, 20) * 1e3;
+  });
+}
+
+void products() {
+  for (const int n : {128, 256, 512, 1024, 2048}) {
+    row("gemm " + std::to_string(n), "GFLOP/s", [&] {
+      const Tensor a = randn({n, n}), b = randn({n, n});
+      return 2.0 * n * n * n / best([&] { matmul(a, b); }, n > 1000 ? 3 : 50) / 1e9;
+    });
+  }
+  const int shapes[][3] = {{128, 512, 784}, {128, 784, 512}, {784, 512, 128}, {1024, 576, 192}, {1024, 192, 768}};
+  for (const auto& [m, n, k] : shapes) {
+    row("linear " + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) + " (x @ w.T)", "GFLOP/s", [&] {
+      const Tensor a = randn({m, k}), w = randn({n, k});
+      return 2.0 * m * n * k / best([&] { linear(a, w); }, 100) / 1e9;
+    });
+  }
+}
+
+void convolutions() {
+  const int shapes[][7] = {{128, 1, 28, 32, 3, 1, 0}, {128, 32, 26, 64, 3, 1, 0}, {32, 64, 56, 64, 3, 1, 1}, {64, 64, 14, 128, 4, 2, 1}};
+  for (const auto& [b, c, h, o, k, s, p] : shapes) {
+    const std::string name = "conv " + std::to_string(b) + "x" + std::to_string(c) + "x" + std::to_string(h) + " -> " +
+                             std::to_string(o) + " k" + std::to_string(k) + "s" + std::to_string(s);
+    if (!wanted(name)) continue;
+    const Tensor x = randn({b, c, h, h}).requires_grad_(), w = randn({o, c, k, k}).requires_grad_();
+    const Conv2dOptions options{.stride = s, .padding = p};
+    const Tensor g = randn(conv2d(x, w, {}, options).sizes());
+    const double flops = 2.0 * static_cast<double>(g.numel()) * c * k * k;
+    row(name + " fwd", "GFLOP/s", [&] { return flops / best([&] { conv2d(x, w, {}, options); }, 4) / 1e9; });
+    row(name + " fwd+bwd", "GFLOP/s", [&] {
+      return 3 * flops / best([&] { grad({conv2d(x, w, {}, options)}, {x, w}, {}, {g}); }, 3) / 1e9;
+    });
+  }
+}
+
+void memory_bound() {
+  const Tensor x = randn({4096, 1024}), weight = ones({1024}), bias = zeros({1024});
+  const double bytes = 2.0 * static_cast<double>(x.numel()) * 4 / 1e9;
+  no_grad guard;
+  const auto rate = [&](const char* name, double share, auto f) {
+    row(std::string(name) + " 4096x1024", "GB/s", [&] { return bytes * share / best(f, 30); });
+  };
+  rate("softmax", 1, [&] { softmax(x, 1); });
+  rate("layernorm", 1, [&] { layer_norm(x, {1024}, weight, bias); });
+  rate("gelu", 1, [&] { gelu(x); });
+  rate("relu", 1, [&] { relu(x); });
+  rate("exp", 1, [&] { exp(x); });
+  rate("sum rows", 0.5, [&] { sum(x, {1}); });
+  rate("transpose copy", 1, [&] { x.t().contiguous(); });
+  row("copy 40 MB", "GB/s", [&] {
+    const Tensor z = randn({10'000'000}), y = empty({10'000'000});
+    return 2 * 4e7 / best([&] { y.copy_(z); }, 10) / 1e9;
+  });
+}
+
+void optimizers() {
+  for (const char* name : {"adam fused", "adam default"}) {
+    row(std::string(name) + " 10M", "GB/s", [&] {
+      const Tensor p = randn({10'000'000}).requires_grad_();
+      p.set_grad(randn({10'000'000}));
+      optim::Adam optimizer({p});
+      return 7 * 4e7 / best([&] { optimizer.step(); }, 5, 3) / 1e9;
+    });
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    if (std::strcmp(argv[i], "--threads") == 0 && i + 1 < argc) {
+      set_num_threads(std::atoi(argv[++i]));
+    } else {
+      filters.emplace_back(argv[i]);
+    }
+  }
+  const Tensor first = ones({4}) + ones({4});
+  row("import", "s", [] { return std::max(seconds_since_start(), 0.0001); });
+  overhead();
+  products();
+  convolutions();
+  memory_bound();
+  optimizers();
+  row("peak memory", "MB", [] {
+    rusage usage{};
+    getrusage(RUSAGE_SELF, &usage);
+    return static_cast<double>(usage.ru_maxrss) / 1024;
+  });
+}

@@ -1,0 +1,178 @@
+"""Levin beside PyTorch: the same nets and pieces, alternating in one call, medians, ratios.
+
+A ratio above 1 is in Levin's favour. Rows are `name`, `levin`, `peer`, `ratio`, `unit`.
+"""
+import argparse
+import datetime
+import json
+import os
+import pathlib
+import platform
+import re
+import statistics
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BIN = ROOT / "build/release/bin"
+PEERS = ROOT / "build/peers"
+NETS = ["mlp", "lenet", "cnn", "dcgan", "gpt"]
+LOSS_TOLERANCE = 0.02
+
+
+def row_name(net):
+    return "cnn/lenet" if net == "lenet" else net
+
+
+def run(command):
+    result = subprocess.run([str(c) for c in command], capture_output=True, text=True, cwd=ROOT)
+    if result.returncode != 0:
+        sys.exit(f"error: {' '.join(map(str, command))} ended with {result.returncode}:\n{result.stdout}{result.stderr}")
+    return result.stdout
+
+
+def train_line(output):
+    """(items/s, loss) of a line as torch_train.py and levin_compare_nets print it."""
+    match = re.search(r"([\d.]+) items/s\s+[\d.]+ ms/step\s+loss ([-\d.naif]+)", output)
+    if not match:
+        sys.exit(f"error: no figures in: {output}")
+    return float(match[1]), float(match[2])
+
+
+def row(name, levin, peer, unit):
+    ratio = peer / levin if unit in ("us", "us/op", "s", "ms", "MB") else levin / peer
+    return {"name": name, "levin": levin, "peer": peer, "ratio": ratio, "unit": unit}
+
+
+def compare_net(net, args, variant=()):
+    peer_args = [sys.executable, "bench/peers/torch_train.py", net, "--threads", args.threads, "--steps", args.steps, *variant]
+    weights = PEERS / f"{net}.safetensors"
+    ours, theirs, losses = [], [], []
+    for _ in range(args.rounds):
+        rate, peer_loss = train_line(run([*peer_args, "--dump", PEERS]))
+        theirs.append(rate)
+        rate, loss = train_line(run([BIN / "levin_compare_nets", net, "--threads", args.threads, "--steps", args.steps,
+                                     "--init", weights]))
+        ours.append(rate)
+        losses.append((loss, peer_loss))
+    loss, peer_loss = losses[-1]
+    name = row_name(net) + ("/compiled" if variant else "")
+    if not abs(loss - peer_loss) <= LOSS_TOLERANCE * abs(peer_loss):
+        sys.exit(f"error: {name}: the losses differ by more than 2 %: {loss} here, {peer_loss} there")
+    unit = "tokens/s" if net == "gpt" else "images/s"
+    return {**row(name, statistics.median(ours), statistics.median(theirs), unit), "loss": loss, "peer_loss": peer_loss}
+
+
+def libtorch_mlp(args):
+    """The C++ frontend's mlp, where its headers came with the wheel; or None."""
+    source, binary = ROOT / "bench/peers/libtorch_micro.cpp", PEERS / "libtorch_micro"
+    torch = next(PEERS.glob("venv/lib/python*/site-packages/torch"), None)
+    if torch is None or not (torch / "include/torch/csrc/api/include").is_dir():
+        return None
+    if not binary.exists():
+        run(["g++", "-O2", "-std=c++17", source, f"-I{torch}/include", f"-I{torch}/include/torch/csrc/api/include",
+             f"-L{torch}/lib", f"-Wl,-rpath,{torch}/lib", "-ltorch", "-ltorch_cpu", "-lc10", "-o", binary])
+    output = run([binary])
+    add = min(float(x) for x in re.findall(r"recorded ([\d.]+) us", output))
+    chain = min(float(x) for x in re.findall(r"chain fwd\+bwd ([\d.]+) us", output))
+    rate = max(float(x) for x in re.findall(r"mlp ([\d.]+) img/s", output))
+    return {"mlp": rate, "add": add, "chain": chain}
+
+
+def micro(args):
+    """Pieces by name, the best of alternating rounds on each side."""
+    def table(output):
+        rows = {}
+        for line in output.splitlines():
+            match = re.match(r"(.+?)\s+([\d.]+) (\S+)$", line)
+            if match:
+                rows[match[1].strip()] = (float(match[2]), match[3])
+        return rows
+
+    best = ({}, {})
+    for _ in range(max(1, args.rounds - 1)):
+        for side, command in enumerate(([BIN / "levin_compare_micro", "--threads", args.threads],
+                                        [sys.executable, "bench/peers/torch_micro.py", "--threads", args.threads])):
+            for name, (value, unit) in table(run(command)).items():
+                better = min if unit in ("us", "us/op", "s", "ms", "MB") else max
+                old = best[side].get(name)
+                best[side][name] = (value if old is None else better(old[0], value), unit)
+    ours, theirs = best
+    rows = []
+    for name, (value, unit) in theirs.items():
+        if name in ours:
+            label = {"import": "micro/start-up", "peak memory": "micro/peak memory"}.get(name, f"micro/{name}")
+            rows.append(row(label, ours[name][0], value, unit))
+    return rows
+
+
+def machine():
+    model = next((l.split(":", 1)[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), platform.machine())
+    flags = next((l for l in open("/proc/cpuinfo") if l.startswith("flags")), "")
+    simd = "AVX-512" if " avx512f" in flags else "AVX2" if " avx2" in flags else "SSE4"
+    return f"{model}, {os.cpu_count()} cores, {simd}"
+
+
+def markdown(rows, note):
+    lines = [note, "", "| what | Levin | PyTorch | unit | ratio |", "|---|---:|---:|---|---:|"]
+    for r in rows:
+        lines.append(f"| {r['name']} | {r['levin']:.4g} | {r['peer']:.4g} | {r['unit']} | {r['ratio']:.2f} |")
+    return "\n".join(lines)
+
+
+def rewrite_readme(text):
+    path = ROOT / "README.md"
+    old = path.read_text()
+    new = re.sub(r"(<!-- compare:begin -->\n).*?(<!-- compare:end -->)", lambda m: m[1] + text + "\n" + m[2], old, flags=re.S)
+    if new != old:
+        path.write_text(new)
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="./run compare", description=__doc__)
+    parser.add_argument("filter", nargs="?", default="", help="part of a row's name")
+    parser.add_argument("--json", help="writes the rows to this file as well")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=60)
+    parser.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
+    parser.add_argument("--no-compile", action="store_true", help="leaves out torch.compile's rows")
+    args = parser.parse_args()
+    PEERS.mkdir(parents=True, exist_ok=True)
+
+    rows = []
+    def show(r):
+        rows.append(r)
+        print(f"{r['name']:36s} {r['levin']:12.4g} {r['peer']:12.4g} {r['unit']:9s} {r['ratio']:6.2f}", flush=True)
+
+    print(f"{'':36s} {'levin':>12s} {'pytorch':>12s} {'unit':9s} {'ratio':>6s}")
+    for net in NETS:
+        if args.filter in row_name(net):
+            show(compare_net(net, args))
+            if not args.no_compile:
+                show(compare_net(net, args, ("--compile",)))
+    if args.filter in "mlp/libtorch" or args.filter in "micro/libtorch":
+        if (cpp := libtorch_mlp(args)) is not None:
+            rate, _ = train_line(run([BIN / "levin_compare_nets", "mlp", "--threads", args.threads, "--steps", args.steps]))
+            show(row("mlp/libtorch", rate, cpp["mlp"], "images/s"))
+            ours = dict(re.findall(r"(add tiny, recorded|chain of 1000 adds fwd\+bwd)\s+([\d.]+)",
+                                   run([BIN / "levin_compare_micro", "--threads", args.threads, "add tiny", "chain"])))
+            show(row("micro/libtorch add tiny, recorded", float(ours["add tiny, recorded"]), cpp["add"], "us"))
+            show(row("micro/libtorch chain of 1000 adds", float(ours["chain of 1000 adds fwd+bwd"]), cpp["chain"], "us/op"))
+    if "micro".startswith(args.filter) or args.filter.startswith("micro") or not args.filter:
+        for r in micro(args):
+            if args.filter in r["name"]:
+                show(r)
+    if not rows:
+        sys.exit(f"error: no row's name holds \"{args.filter}\"")
+    if args.json:
+        pathlib.Path(args.json).write_text(json.dumps(rows, indent=1) + "\n")
+    if not args.filter:
+        import torch
+        note = (f"{datetime.date.today():%Y-%m-%d}, {machine()}; {args.threads} threads, float32, PyTorch {torch.__version__}; "
+                f"nets: median of {args.steps} steps, {args.rounds} alternating rounds.")
+        rewrite_readme(markdown(rows, note))
+    slow = [r["name"] for r in rows if r["ratio"] < 1]
+    print(f"{len(rows)} rows, {len(rows) - len(slow)} in Levin's favour" + (f"; behind: {', '.join(slow)}" if slow else ""))
+
+
+main()
