@@ -68,7 +68,7 @@ class DataLoader {
   const DataLoaderOptions& options() const;
   /// The number of the running epoch, or of the next one between two.
   int64_t epoch() const;
-  /// Chooses the next epoch, from its first batch.
+  /// Chooses the next epoch, from its first batch; a loaded state of that same epoch keeps its place.
   void set_epoch(int64_t epoch);
   LoaderState state() const;
   /// The next walk continues there. Throws StateError when samples or batch size differ.
