@@ -1,0 +1,46 @@
+#pragma once
+// Small IDX files in a folder that vanishes with the test.
+
+#include <levin/core/io.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace levin::test {
+
+struct TempDir {
+  TempDir() {
+    std::string name = (std::filesystem::temp_directory_path() / "levin-data-XXXXXX").string();
+    path = mkdtemp(name.data());
+  }
+  ~TempDir() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+  std::filesystem::path path;
+};
+
+inline void put_u32(std::string& out, std::uint32_t v) {
+  for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>((v >> shift) & 0xff);
+}
+
+/// Header of an IDX file: type code and sizes.
+inline std::string idx_header(int code, const std::vector<std::uint32_t>& sizes) {
+  std::string out{'\0', '\0', static_cast<char>(code), static_cast<char>(sizes.size())};
+  for (const std::uint32_t s : sizes) put_u32(out, s);
+  return out;
+}
+
+/// Bytes 0, 1, 2, ... that begin anew after 256.
+inline std::string counting(std::size_t n) {
+  std::string out(n, '\0');
+  for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<char>(i % 256);
+  return out;
+}
+
+std::string gzip(const std::string& text);
+
+}  // namespace levin::test
