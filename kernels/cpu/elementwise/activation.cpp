@@ -29,6 +29,10 @@ struct LeakyRelu {
     return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), x, hn::Mul(x, slope));
   }
 };
+struct ReluBackward {
+  template <class D, class V>
+  static HWY_INLINE V call(D d, V g, V y, V, V) { return hn::IfThenZeroElse(hn::Le(y, hn::Zero(d)), g); }
+};
 struct LeakyReluBackward {
   template <class D, class V>
   static HWY_INLINE V call(D d, V g, V x, V slope, V) {
@@ -38,7 +42,7 @@ struct LeakyReluBackward {
 struct ClampBackward {
   template <class D, class V>
   static HWY_INLINE V call(D, V g, V x, V low, V high) {
-    return hn::IfThenZeroElse(hn::Or(hn::Lt(x, low), hn::Gt(x, high)), g);
+    return hn::IfThenElseZero(hn::And(hn::Ge(x, low), hn::Le(x, high)), g);
   }
 };
 struct Elu {
@@ -150,6 +154,7 @@ LEVIN_TARGET_ROWS(gelu_tanh, GeluTanh, 1)
 LEVIN_TARGET_ROWS(silu, Silu, 1)
 LEVIN_TARGET_ROWS(softplus, Softplus, 1)
 LEVIN_TARGET_ROWS(logsigmoid, Logsigmoid, 1)
+LEVIN_TARGET_ROWS(relu_backward, ReluBackward, 2)
 LEVIN_TARGET_ROWS(leaky_relu_backward, LeakyReluBackward, 2)
 LEVIN_TARGET_ROWS(clamp_backward, ClampBackward, 2)
 LEVIN_TARGET_ROWS(elu_backward, EluBackward, 2)
@@ -174,6 +179,7 @@ LEVIN_UNARY_KERNEL(gelu_tanh, kNoRows)
 LEVIN_UNARY_KERNEL(silu, kNoRows)
 LEVIN_UNARY_KERNEL(softplus, kNoRows)
 LEVIN_UNARY_KERNEL(logsigmoid, kNoRows)
+LEVIN_BINARY_KERNEL(relu_backward, kNoRows)
 LEVIN_BINARY_KERNEL(leaky_relu_backward, kNoRows)
 LEVIN_BINARY_KERNEL(clamp_backward, kNoRows)
 LEVIN_BINARY_KERNEL(elu_backward, kNoRows)

@@ -69,9 +69,11 @@ extern constinit BinaryKernel atan2;
 extern constinit BinaryKernel eq, ne, lt, le, gt, ge, logical_and, logical_or, logical_xor;
 
 // Gradients: a is the gradient of the output; floating types.
-/// a where b > 0, else p0 * a. b is the input or the output of leaky_relu; relu has p0 = 0.
+/// 0 where b <= 0, else a; b is the input or the output of relu.
+extern constinit BinaryKernel relu_backward;
+/// a where b > 0, else p0 * a; b is the input of leaky_relu.
 extern constinit BinaryKernel leaky_relu_backward;
-/// a where p0 <= b <= p1 or b is NaN, else 0.
+/// a where p0 <= b <= p1, else 0; b is the input of clamp.
 extern constinit BinaryKernel clamp_backward;
 /// b is the output: a b (1 - b) and a (1 - b^2).
 extern constinit BinaryKernel sigmoid_backward, tanh_backward;

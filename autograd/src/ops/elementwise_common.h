@@ -1,0 +1,44 @@
+#pragma once
+// What the elementwise operations share: result types, fresh memory, the call of a kernel.
+
+#include <levin/autograd/modes.h>
+#include <levin/autograd/record.h>
+#include <levin/kernels/elementwise.h>
+
+namespace levin::ops {
+
+/// PyTorch's result type of two tensors: one of 0 dimensions counts only where its category (bool, integer, floating) is
+/// higher than that of one with dimensions.
+DType result_type(const Tensor& a, const Tensor& b);
+
+/// The type itself when floating, else default_dtype().
+inline DType floating_type(DType t) { return is_floating(t) ? t : default_dtype(); }
+
+/// Throws DeviceError unless both are on one device.
+Device common_device(const char* op, const Tensor& a, const Tensor& b);
+
+/// Throws DTypeError for bool.
+void refuse_bool(const char* op, DType t, const char* instead);
+
+/// Contiguous memory for the sizes of an existing tensor.
+Tensor fresh(const Shape& sizes, DType dtype, Device device);
+
+/// A number in the type in which values of type `t` are computed.
+inline TensorView number(const Scalar& value, DType t) {
+  return TensorView::number(value, t == DType::f16 || t == DType::bf16 ? DType::f32 : t);
+}
+
+/// Calls the kernel on fresh memory; not recorded.
+Tensor unary(const kernels::UnaryKernel& kernel, const Tensor& x, DType out, double p0 = 0, double p1 = 0);
+Tensor binary(const kernels::BinaryKernel& kernel, const char* op, const Tensor& a, const Tensor& b, DType compute,
+              DType out, double p0 = 1, double p1 = 0);
+/// x with a number: `swapped` puts the number first.
+Tensor binary(const kernels::BinaryKernel& kernel, const Tensor& x, const Scalar& value, DType compute, DType out,
+              double p0 = 1, bool swapped = false);
+Tensor ternary(const kernels::TernaryKernel& kernel, const char* op, const Tensor& a, const Tensor& b, const Tensor& c,
+               DType compute, double p0 = 1);
+
+/// Zeros where an operation's derivative is zero almost everywhere.
+Grads zero_gradient(Context& c, const Tensor& g);
+
+}  // namespace levin::ops

@@ -1,0 +1,196 @@
+// Edits in place. Without recording the kernel writes straight into the tensor's memory; a recorded edit computes a new
+// value with the public operation and moves it in.
+
+#include "elementwise_common.h"
+
+#include <levin/autograd/ops/creation.h>
+#include <levin/autograd/ops/elementwise.h>
+#include <levin/autograd/ops/view.h>
+#include <levin/kernels/copy.h>
+#include <levin/kernels/creation.h>
+
+#include <fmt/format.h>
+
+#include <limits>
+
+namespace levin {
+
+using namespace ops;
+
+namespace {
+
+/// Runs `direct` on x's memory, or `recorded` where the edit belongs into the graph.
+template <class Direct, class Recorded>
+const Tensor& edit(const char* name, const Tensor& x, std::initializer_list<InputRef> others, Direct&& direct,
+                   Recorded&& recorded) {
+  if (begin_in_place(name, x, others)) return replace_in_place(name, x, recorded);
+  Stream stream = current_stream(x.device());
+  direct(stream);
+  end_in_place(x);
+  return x;
+}
+
+void check_type(const char* name, const Tensor& x, DType result) {
+  const DType t = x.dtype();
+  const bool fits = is_floating(t) || (!is_floating(result) && (t != DType::boolean || result == DType::boolean));
+  if (!fits) [[unlikely]] {
+    throw DTypeError(fmt::format("[{}] a result of type {} does not fit into a tensor of type {}; convert it first with "
+                                 "x.to({}).", name, name_of(result), name_of(t), name_of(result)));
+  }
+}
+
+/// Refuses operands that would enlarge x, and copies those that overlap x's memory in another layout.
+Tensor operand_of(const char* name, const Tensor& x, const Tensor& other) {
+  common_device(name, x, other);
+  if (x.sizes() == other.sizes()) {
+    const bool same = x.storage_offset() == other.storage_offset() && x.strides() == other.strides();
+    if (same || !x.shares_storage(other)) return other;
+  } else if (broadcast_shapes(x.sizes(), other.sizes(), name) != x.sizes()) {
+    throw ShapeError(fmt::format("[{}] the result has shape {}, which does not fit into the tensor of shape {}.", name,
+                                 to_string(broadcast_shapes(x.sizes(), other.sizes(), name)), to_string(x.sizes())));
+  }
+  if (!x.shares_storage(other)) return other;
+  no_grad guard;
+  return clone(other);
+}
+
+using BinaryOp = Tensor (*)(const Tensor&, const Tensor&);
+using NumberOp = Tensor (*)(const Tensor&, const Scalar&);
+
+template <class Recorded>
+const Tensor& edit_binary(const char* name, const Tensor& x, const Tensor& other, const kernels::BinaryKernel& kernel,
+                          DType compute, double p0, Recorded&& recorded) {
+  check_type(name, x, compute);
+  return edit(name, x, {other}, [&](Stream& stream) {
+    const Tensor safe = operand_of(name, x, other);
+    kernel({x.tensor_view(), x.tensor_view(), safe.tensor_view(), compute, p0, 0.0}, stream);
+  }, recorded);
+}
+
+template <class Recorded>
+const Tensor& edit_number(const char* name, const Tensor& x, const Scalar& value, const kernels::BinaryKernel& kernel,
+                          DType compute, double p0, Recorded&& recorded) {
+  check_type(name, x, compute);
+  return edit(name, x, {}, [&](Stream& stream) {
+    kernel({x.tensor_view(), x.tensor_view(), number(value, compute), compute, p0, 0.0}, stream);
+  }, recorded);
+}
+
+const Tensor& edit_unary(const char* name, const Tensor& x, const kernels::UnaryKernel& kernel, Tensor (*op)(const Tensor&)) {
+  return edit(name, x, {}, [&](Stream& stream) { kernel({x.tensor_view(), x.tensor_view()}, stream); }, op);
+}
+
+void require_floating(const char* name, const Tensor& x) { check_type(name, x, floating_type(x.dtype())); }
+
+}  // namespace
+
+const Tensor& Tensor::add_(const Tensor& other, const Scalar& alpha) const {
+  return edit_binary("add_", *this, other, kernels::add, result_type(*this, other), alpha.to<double>(),
+                     [&](const Tensor& x) { return add(x, other, alpha); });
+}
+
+const Tensor& Tensor::add_(const Scalar& other) const {
+  return edit_number("add_", *this, other, kernels::add, other.promote_with(dtype()), 1.0,
+                     [&](const Tensor& x) { return add(x, other); });
+}
+
+const Tensor& Tensor::sub_(const Tensor& other) const {
+  refuse_bool("sub_", result_type(*this, other), "logical_xor");
+  return edit_binary("sub_", *this, other, kernels::add, result_type(*this, other), -1.0,
+                     [&](const Tensor& x) { return sub(x, other); });
+}
+
+const Tensor& Tensor::sub_(const Scalar& other) const {
+  refuse_bool("sub_", other.promote_with(dtype()), "logical_xor");
+  return edit_number("sub_", *this, other, kernels::add, other.promote_with(dtype()), -1.0,
+                     [&](const Tensor& x) { return sub(x, other); });
+}
+
+const Tensor& Tensor::mul_(const Tensor& other) const {
+  return edit_binary("mul_", *this, other, kernels::mul, result_type(*this, other), 1.0,
+                     [&](const Tensor& x) { return mul(x, other); });
+}
+
+const Tensor& Tensor::mul_(const Scalar& other) const {
+  return edit_number("mul_", *this, other, kernels::mul, other.promote_with(dtype()), 1.0,
+                     [&](const Tensor& x) { return mul(x, other); });
+}
+
+const Tensor& Tensor::div_(const Tensor& other) const {
+  return edit_binary("div_", *this, other, kernels::div, floating_type(result_type(*this, other)), 1.0,
+                     [&](const Tensor& x) { return div(x, other); });
+}
+
+const Tensor& Tensor::div_(const Scalar& other) const {
+  return edit_number("div_", *this, other, kernels::div, floating_type(other.promote_with(dtype())), 1.0,
+                     [&](const Tensor& x) { return div(x, other); });
+}
+
+const Tensor& Tensor::neg_() const {
+  refuse_bool("neg_", dtype(), "logical_not");
+  return edit_unary("neg_", *this, kernels::neg, levin::neg);
+}
+
+const Tensor& Tensor::exp_() const {
+  require_floating("exp_", *this);
+  return edit_unary("exp_", *this, kernels::exp, levin::exp);
+}
+
+const Tensor& Tensor::sqrt_() const {
+  require_floating("sqrt_", *this);
+  return edit_unary("sqrt_", *this, kernels::sqrt, levin::sqrt);
+}
+
+const Tensor& Tensor::relu_() const {
+  refuse_bool("relu_", dtype(), "the tensor itself");
+  return edit_unary("relu_", *this, kernels::relu, levin::relu);
+}
+
+const Tensor& Tensor::clamp_(std::optional<Scalar> min, std::optional<Scalar> max) const {
+  if (!min && !max) throw ValueError("[clamp_] neither min nor max is given; name one of them.");
+  refuse_bool("clamp_", dtype(), "logical_and or logical_or");
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (const auto& bound : {min, max})
+    if (bound) check_type("clamp_", *this, bound->promote_with(dtype()));
+  return edit("clamp_", *this, {}, [&](Stream& stream) {
+    kernels::clamp({tensor_view(), tensor_view(), min ? min->to<double>() : -infinity, max ? max->to<double>() : infinity},
+                   stream);
+  }, [&](const Tensor& x) { return levin::clamp(x, min, max); });
+}
+
+const Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) const {
+  if (mask.dtype() != kBool) {
+    throw DTypeError(fmt::format("[masked_fill_] the mask is {}, not bool; compare it first, e.g. m != 0.",
+                                 name_of(mask.dtype())));
+  }
+  return edit("masked_fill_", *this, {}, [&](Stream& stream) {
+    const Tensor safe = operand_of("masked_fill_", *this, mask);
+    kernels::where({tensor_view(), safe.tensor_view(), TensorView::number(value, dtype()), tensor_view(), dtype()}, stream);
+  }, [&](const Tensor& x) { return levin::masked_fill(x, mask, value); });
+}
+
+const Tensor& Tensor::copy_(const Tensor& source) const {
+  const Tensor here = levin::to(source, device());
+  return edit("copy_", *this, {here}, [&](Stream& stream) {
+    if (is_same(here)) return;
+    const Tensor safe = operand_of("copy_", *this, here);
+    kernels::copy({tensor_view(), safe.tensor_view()}, stream);
+  }, [&](const Tensor& x) {
+    const Tensor full = levin::expand(here, x.sizes());
+    return full.dtype() == x.dtype() ? levin::clone(full) : levin::to(full, x.dtype());
+  });
+}
+
+const Tensor& Tensor::fill_(const Scalar& value) const {
+  return edit("fill_", *this, {}, [&](Stream& stream) {
+    kernels::fill({tensor_view(), TensorView::number(value, dtype())}, stream);
+  }, [&](const Tensor& x) {
+    Tensor y = full_like(x, value);
+    record("fill_", y, {x}, zero_gradient);
+    return y;
+  });
+}
+
+const Tensor& Tensor::zero_() const { return fill_(0); }
+
+}  // namespace levin
