@@ -6,13 +6,14 @@
 #include <cstdint>
 #include <new>
 
-#include <sys/mman.h>
-
 namespace levin::kernels::cpu {
 
-enum class Slot { gemm_shared, gemm_a, gemm_b, gemm_convert, conv_weights, conv_source, conv_gradient, conv_tile, conv_sums, count };
+enum class Slot {
+  gemm_shared, gemm_a, gemm_b, gemm_convert, conv_weights, conv_source, conv_gradient, conv_tile, conv_sums, reduce, norm,
+  loss, count
+};
 
-inline constexpr std::size_t kHugePage = std::size_t{2} << 20;
+inline constexpr std::size_t kScratchAlignment = 64;
 
 namespace detail {
 class ScratchBuffer {
@@ -25,9 +26,7 @@ class ScratchBuffer {
   void* at_least(std::size_t bytes) {
     if (bytes > size_) {
       release();
-      bytes = (bytes + kHugePage - 1) / kHugePage * kHugePage;
-      data_ = ::operator new(bytes, std::align_val_t{kHugePage});
-      madvise(data_, bytes, MADV_HUGEPAGE);
+      data_ = ::operator new(bytes, std::align_val_t{kScratchAlignment});
       size_ = bytes;
     }
     return data_;
@@ -35,7 +34,7 @@ class ScratchBuffer {
 
  private:
   void release() {
-    ::operator delete(data_, std::align_val_t{kHugePage});
+    ::operator delete(data_, std::align_val_t{kScratchAlignment});
     data_ = nullptr;
     size_ = 0;
   }

@@ -1,0 +1,337 @@
+// Reductions and their gradients.
+
+#include <levin/autograd/ops/creation.h>
+#include <levin/autograd/ops/elementwise.h>
+#include <levin/autograd/ops/indexing.h>
+#include <levin/autograd/ops/reduce.h>
+#include <levin/autograd/ops/view.h>
+#include <levin/autograd/record.h>
+#include <levin/kernels/reduce.h>
+#include <levin/kernels/scan.h>
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+
+namespace levin {
+
+namespace {
+
+/// An output and the same memory with reduced axes kept as 1, as kernels want it.
+struct Reduced {
+  Tensor out;
+  Shape kept;
+  TensorView view;
+};
+
+Reduced prepare(const char* op, const Tensor& x, const Shape& axes, bool keepdim, DType dtype) {
+  Reduced r;
+  if (axes.empty()) {
+    r.kept = Shape::filled(x.dim(), 1);
+    r.out = empty(keepdim ? r.kept : Shape{}, {.dtype = dtype, .device = x.device()});
+  } else {
+    const Shape wrapped = wrap_axes(axes, x.dim(), op);
+    r.kept = reduced_sizes(x.sizes(), wrapped, true);
+    r.out = empty(keepdim ? r.kept : reduced_sizes(x.sizes(), wrapped, false), {.dtype = dtype, .device = x.device()});
+  }
+  r.view = r.out.tensor_view();
+  r.view.sizes = r.kept;
+  r.view.strides = contiguous_strides(r.kept);
+  return r;
+}
+
+/// g with reduced axes put back as 1.
+Tensor keep_axes(const Tensor& g, const Shape& kept) { return g.sizes() == kept ? g : reshape(g, kept); }
+
+/// Repeats g, of reduced sizes, over the input's.
+Tensor spread(Context& k, const Tensor& g) { return expand(keep_axes(g, k.get<Shape>()), k.input(0).sizes); }
+
+DType sum_type(DType t) { return is_floating(t) ? t : DType::i64; }
+
+void need_floating(const char* op, const Tensor& x) {
+  if (!x.is_floating())
+    throw DTypeError(fmt::format("[{}] needs floating-point values, x is {}; convert it with x.to(kFloat32).", op,
+                                 name_of(x.dtype())));
+}
+
+void refuse_empty(const char* op, const Tensor& x, int64_t outputs) {
+  if (x.numel() == 0 && outputs != 0)
+    throw ShapeError(fmt::format("[{}] x is {}: no elements, so there is none to choose. Check the size of x before.", op,
+                                 to_string(x.sizes())));
+}
+
+/// The share of each element that equals the extremum: 1 / ties, else 0.
+Tensor tie_shares(const Tensor& x, const Tensor& extremum, const Shape& kept, const Tensor& g) {
+  const Tensor mask = to(eq(x, keep_axes(extremum, kept)), x.dtype());
+  return mul(div(keep_axes(g, kept), sum_to_size(mask, kept)), mask);
+}
+
+Tensor extremum(const char* op, const kernels::ReduceKernel& kernel, const Tensor& x, const Shape& axes, bool keepdim) {
+  Reduced r = prepare(op, x, axes, keepdim, x.dtype());
+  refuse_empty(op, x, r.out.numel());
+  Stream stream = current_stream(x.device());
+  kernel({r.view, x.tensor_view()}, stream);
+  if (Context* c = record(op, r.out, {x}, [](Context& k, const Tensor& g) -> Grads {
+        return {tie_shares(k.saved(0), k.saved(1), k.get<Shape>(), g)};
+      })) {
+    c->save(x);
+    c->save_output(r.out);
+    c->set(r.kept);
+  }
+  return r.out;
+}
+
+/// x seen as (outer, n, inner) round an axis.
+struct Around {
+  int64_t outer = 1, n = 1, inner = 1;
+};
+Around around(const Tensor& x, int axis) {
+  Around a;
+  if (x.dim() == 0) return a;
+  for (int i = 0; i < axis; ++i) a.outer *= x.sizes()[i];
+  a.n = x.sizes()[axis];
+  for (int i = axis + 1; i < x.dim(); ++i) a.inner *= x.sizes()[i];
+  return a;
+}
+
+using ArgKernel = kernels::Kernel<void(const kernels::ArgReduceArgs&, Stream&)>;
+
+/// Values (undefined unless wanted) and indices along an axis, recorded.
+ValuesIndices arg_extremum(const char* op, const ArgKernel& kernel, const Tensor& x, int64_t axis, bool keepdim,
+                           bool with_values) {
+  const int wrapped = wrap_axis(axis, x.dim(), op);
+  const Shape kept = x.dim() == 0 ? Shape{} : reduced_sizes(x.sizes(), {wrapped}, true);
+  const Shape sizes = keepdim || x.dim() == 0 ? kept : reduced_sizes(x.sizes(), {wrapped}, false);
+  const Around a = around(x, wrapped);
+  refuse_empty(op, x, a.outer * a.inner);
+  ValuesIndices result{with_values ? empty(sizes, like(x)) : Tensor(),
+                       empty(sizes, {.dtype = kInt64, .device = x.device()})};
+  const Tensor source = contiguous(x.detach());
+  Stream stream = current_stream(x.device());
+  kernel({with_values ? result.values.tensor_view() : TensorView(), result.indices.tensor_view(), source.tensor_view(),
+          a.outer, a.n, a.inner}, stream);
+  if (!with_values) return result;
+  if (Context* c = record(op, result.values, {x}, [](Context& k, const Tensor& g) -> Grads {
+        const TensorMeta& in = k.input(0);
+        if (in.sizes.empty()) return {g};
+        const auto& [kept_sizes, along] = k.get<std::pair<Shape, int>>();
+        return {scatter_add(zeros(in.sizes, {.dtype = g.dtype(), .device = g.device()}), along,
+                            reshape(k.saved(0), kept_sizes), keep_axes(g, kept_sizes))};
+      })) {
+    c->save(result.indices);
+    c->set(std::pair<Shape, int>(kept, wrapped));
+  }
+  return result;
+}
+
+Tensor arg_only(const char* op, const ArgKernel& kernel, const Tensor& x, std::optional<int64_t> axis, bool keepdim) {
+  if (axis) return arg_extremum(op, kernel, x, *axis, keepdim, false).indices;
+  const Tensor flat = arg_extremum(op, kernel, reshape(x.detach(), {x.numel()}), 0, false, false).indices;
+  return keepdim ? reshape(flat, Shape::filled(x.dim(), 1)) : flat;
+}
+
+Tensor logical(const char* op, const kernels::ReduceKernel& kernel, const Tensor& x, const Shape& axes, bool keepdim) {
+  Reduced r = prepare(op, x, axes, keepdim, kBool);
+  Stream stream = current_stream(x.device());
+  kernel({r.view, x.tensor_view()}, stream);
+  return r.out;
+}
+
+/// Products of all elements before each along the last axis, or after each; in log2(n) steps of whole tensors.
+Tensor product_beside(const Tensor& x, bool before) {
+  const int64_t n = x.sizes().back();
+  const auto shifted = [&](const Tensor& y, int64_t by) {
+    Shape sizes = y.sizes();
+    sizes[y.dim() - 1] = by;
+    const Tensor fill = ones(sizes, like(y));
+    return before ? cat({fill, narrow(y, -1, 0, n - by)}, -1) : cat({narrow(y, -1, by, n - by), fill}, -1);
+  };
+  Tensor product = shifted(x, 1);
+  for (int64_t step = 1; step < n; step *= 2) product = mul(product, shifted(product, step));
+  return product;
+}
+
+/// For each element the product of all others along the axes that `kept` has as 1; exact with zeros among them.
+Tensor product_of_others(const Tensor& x, const Shape& kept) {
+  Shape order, back = Shape::filled(x.dim(), 0), flat;
+  int64_t n = 1;
+  for (int d = 0; d < x.dim(); ++d)
+    if (kept[d] != 1 || x.sizes()[d] == 1) order.push_back(d), flat.push_back(x.sizes()[d]);
+  for (int d = 0; d < x.dim(); ++d)
+    if (kept[d] == 1 && x.sizes()[d] != 1) order.push_back(d), n *= x.sizes()[d];
+  for (int d = 0; d < x.dim(); ++d) back[static_cast<int>(order[d])] = d;
+  if (n <= 1) return ones(x.sizes(), like(x));
+  flat.push_back(n);
+  const Tensor permuted = permute(x, order), lines = reshape(permuted, flat);
+  return permute(reshape(mul(product_beside(lines, true), product_beside(lines, false)), permuted.sizes()), back);
+}
+
+/// Square root whose gradient at 0 is 0, as PyTorch's std and norm have it.
+Tensor root(const Tensor& v) {
+  Tensor y;
+  {
+    no_grad guard;
+    y = sqrt(v);
+  }
+  if (Context* c = record("std", y, {v}, [](Context& k, const Tensor& g) -> Grads {
+        const Tensor s = k.saved(0);
+        return {masked_fill(div(g, mul(s, 2)), eq(s, 0), 0)};
+      }))
+    c->save_output(y);
+  return y;
+}
+
+Tensor norm_gradient(Context& k, const Tensor& g) {
+  const auto& [kept, p] = k.get<std::pair<Shape, double>>();
+  const Tensor x = k.saved(0), n = keep_axes(k.saved(1), kept), gk = keep_axes(g, kept);
+  if (p == 0.0) return zeros(x.sizes(), like(x));
+  if (p == 1.0) return mul(sign(x), gk);
+  if (p == 2.0) return mul(x, masked_fill(div(gk, n), eq(n, 0), 0));
+  if (std::isinf(p)) return mul(sign(x), tie_shares(abs(x), n, kept, gk));
+  const Tensor scale = masked_fill(div(gk, pow(n, p - 1.0)), eq(n, 0), 0);
+  Tensor slope = pow(abs(x), p - 1.0);
+  if (p < 1.0) slope = masked_fill(slope, eq(x, 0), 0);
+  return mul(mul(sign(x), slope), scale);
+}
+
+Tensor cumsum_towards(const Tensor& x, int axis, bool reverse) {
+  const Tensor source = contiguous(x.detach());
+  Tensor y = empty(x.sizes(), {.dtype = sum_type(x.dtype()), .device = x.device()});
+  const Around a = around(x, axis);
+  Stream stream = current_stream(x.device());
+  kernels::cumsum({y.tensor_view(), source.tensor_view(), a.outer, a.n, a.inner, reverse}, stream);
+  if (Context* c = record("cumsum", y, {x}, [](Context& k, const Tensor& g) -> Grads {
+        const auto& [along, reversed] = k.get<std::pair<int, bool>>();
+        return {cumsum_towards(g, along, !reversed)};
+      }))
+    c->set(std::pair<int, bool>(axis, reverse));
+  return y;
+}
+
+}  // namespace
+
+Tensor sum(const Tensor& x, const Shape& axes, bool keepdim) {
+  Reduced r = prepare("sum", x, axes, keepdim, sum_type(x.dtype()));
+  Stream stream = current_stream(x.device());
+  kernels::sum({r.view, x.tensor_view()}, stream);
+  if (Context* c = record("sum", r.out, {x}, [](Context& k, const Tensor& g) -> Grads { return {spread(k, g)}; }))
+    c->set(r.kept);
+  return r.out;
+}
+
+Tensor mean(const Tensor& x, const Shape& axes, bool keepdim) {
+  need_floating("mean", x);
+  Reduced r = prepare("mean", x, axes, keepdim, x.dtype());
+  const int64_t outputs = r.out.numel();
+  const double count = outputs == 0 ? 1.0 : static_cast<double>(x.numel() / outputs);
+  Stream stream = current_stream(x.device());
+  kernels::sum({r.view, x.tensor_view(), count}, stream);
+  if (Context* c = record("mean", r.out, {x}, [](Context& k, const Tensor& g) -> Grads {
+        const Shape& kept = k.get<Shape>();
+        const int64_t n = kept.numel() == 0 ? 1 : k.input(0).sizes.numel() / kept.numel();
+        return {spread(k, div(g, static_cast<double>(n)))};
+      }))
+    c->set(r.kept);
+  return r.out;
+}
+
+Tensor sum_to_size(const Tensor& x, const Shape& sizes) {
+  if (x.sizes() == sizes) return x;
+  const int lead = x.dim() - sizes.size();
+  bool fits = lead >= 0;
+  for (int d = 0; fits && d < sizes.size(); ++d) fits = sizes[d] == x.sizes()[lead + d] || sizes[d] == 1;
+  if (!fits)
+    throw ShapeError(fmt::format("[sum_to_size] {} does not broadcast to {}; each size has to be 1 or x's.",
+                                 to_string(sizes), to_string(x.sizes())));
+  Shape kept = Shape::filled(lead, 1);
+  for (const int64_t s : sizes) kept.push_back(s);
+  Tensor y = empty(sizes, {.dtype = sum_type(x.dtype()), .device = x.device()});
+  TensorView view = y.tensor_view();
+  view.sizes = kept;
+  view.strides = contiguous_strides(kept);
+  Stream stream = current_stream(x.device());
+  kernels::sum({view, x.tensor_view()}, stream);
+  record("sum_to_size", y, {x}, [](Context& k, const Tensor& g) -> Grads { return {expand(g, k.input(0).sizes)}; });
+  return y;
+}
+
+Tensor prod(const Tensor& x, const Shape& axes, bool keepdim) {
+  Reduced r = prepare("prod", x, axes, keepdim, sum_type(x.dtype()));
+  Stream stream = current_stream(x.device());
+  kernels::prod({r.view, x.tensor_view()}, stream);
+  if (Context* c = record("prod", r.out, {x}, [](Context& k, const Tensor& g) -> Grads {
+        return {mul(product_of_others(k.saved(0), k.get<Shape>()), keep_axes(g, k.get<Shape>()))};
+      })) {
+    c->save(x);
+    c->set(r.kept);
+  }
+  return r.out;
+}
+
+Tensor var(const Tensor& x, const Shape& axes, double correction, bool keepdim) {
+  need_floating("var", x);
+  if (size_of(x.dtype()) == 2) return to(var(to(x, kFloat32), axes, correction, keepdim), x.dtype());
+  const Tensor squares = sum(square(sub(x, mean(x, axes, true))), axes, keepdim);
+  const int64_t outputs = squares.numel();
+  const double count = outputs == 0 ? 0.0 : static_cast<double>(x.numel() / outputs);
+  return div(squares, std::max(0.0, count - correction));
+}
+
+Tensor std(const Tensor& x, const Shape& axes, double correction, bool keepdim) {
+  need_floating("std", x);
+  if (size_of(x.dtype()) == 2) return to(levin::std(to(x, kFloat32), axes, correction, keepdim), x.dtype());
+  return root(var(x, axes, correction, keepdim));
+}
+
+Tensor amax(const Tensor& x, const Shape& axes, bool keepdim) {
+  return extremum("amax", kernels::amax, x, axes, keepdim);
+}
+Tensor amin(const Tensor& x, const Shape& axes, bool keepdim) {
+  return extremum("amin", kernels::amin, x, axes, keepdim);
+}
+Tensor max(const Tensor& x) { return extremum("max", kernels::amax, x, {}, false); }
+Tensor min(const Tensor& x) { return extremum("min", kernels::amin, x, {}, false); }
+
+ValuesIndices max(const Tensor& x, int64_t axis, bool keepdim) {
+  return arg_extremum("max", kernels::argmax, x, axis, keepdim, true);
+}
+ValuesIndices min(const Tensor& x, int64_t axis, bool keepdim) {
+  return arg_extremum("min", kernels::argmin, x, axis, keepdim, true);
+}
+Tensor argmax(const Tensor& x, std::optional<int64_t> axis, bool keepdim) {
+  return arg_only("argmax", kernels::argmax, x, axis, keepdim);
+}
+Tensor argmin(const Tensor& x, std::optional<int64_t> axis, bool keepdim) {
+  return arg_only("argmin", kernels::argmin, x, axis, keepdim);
+}
+
+Tensor any(const Tensor& x, const Shape& axes, bool keepdim) { return logical("any", kernels::any, x, axes, keepdim); }
+Tensor all(const Tensor& x, const Shape& axes, bool keepdim) { return logical("all", kernels::all, x, axes, keepdim); }
+
+Tensor norm(const Tensor& x, double p, const Shape& axes, bool keepdim) {
+  need_floating("norm", x);
+  Reduced r = prepare("norm", x, axes, keepdim, x.dtype());
+  if (std::isinf(p)) refuse_empty("norm", x, r.out.numel());
+  Stream stream = current_stream(x.device());
+  kernels::norm({r.view, x.tensor_view(), p}, stream);
+  if (Context* c = record("norm", r.out, {x}, [](Context& k, const Tensor& g) -> Grads { return {norm_gradient(k, g)}; })) {
+    c->save(x);
+    c->save_output(r.out);
+    c->set(std::pair<Shape, double>(r.kept, p));
+  }
+  return r.out;
+}
+
+Tensor logsumexp(const Tensor& x, const Shape& axes, bool keepdim) {
+  need_floating("logsumexp", x);
+  const Tensor top = amax(x.detach(), axes, true);
+  const Tensor shift = masked_fill(top, isinf(top), 0);
+  const Tensor y = add(log(sum(exp(sub(x, shift)), axes, true)), shift);
+  if (keepdim) return y;
+  return reshape(y, axes.empty() ? Shape{} : reduced_sizes(x.sizes(), wrap_axes(axes, x.dim(), "logsumexp"), false));
+}
+
+Tensor cumsum(const Tensor& x, int64_t axis) { return cumsum_towards(x, wrap_axis(axis, x.dim(), "cumsum"), false); }
+
+}  // namespace levin

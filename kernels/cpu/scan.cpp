@@ -1,0 +1,99 @@
+// What walks along one axis in order: arguments of extrema, cumulative sums.
+#include <levin/core/parallel.h>
+#include <levin/kernels/scan.h>
+
+#include <algorithm>
+
+namespace levin::kernels {
+
+namespace cpu {
+
+namespace {
+
+constexpr int64_t kGrain = 32768;  // elements worth a task
+constexpr int64_t kTile = 64;      // neighbours along the inner axis that walk together
+
+/// Calls f(outer index, first inner index, width) for tiles of the inner axis, in parallel.
+template <class F>
+void for_tiles(int64_t outer, int64_t n, int64_t inner, F&& f) {
+  const int64_t tiles = (inner + kTile - 1) / kTile;
+  const int64_t work = std::max<int64_t>(1, n * std::min(inner, kTile));
+  parallel_for(0, outer * tiles, std::max<int64_t>(1, kGrain / work), [&](int64_t b, int64_t e) {
+    for (int64_t task = b; task < e; ++task) {
+      const int64_t first = task % tiles * kTile;
+      f(task / tiles, first, std::min(kTile, inner - first));
+    }
+  });
+}
+
+template <class T>
+bool is_nan(T v) {
+  if constexpr (dtype_of<T> <= DType::bf16) {
+    const auto wide = static_cast<AccumulateType<T>>(v);
+    return wide != wide;
+  } else {
+    return false;
+  }
+}
+
+template <bool Largest, class T>
+bool beats(T v, T best) {
+  if (is_nan(best)) return false;
+  return (Largest ? v > best : v < best) || is_nan(v);
+}
+
+template <bool Largest, class T>
+void arg_reduce(const ArgReduceArgs& a) {
+  for_tiles(a.outer, a.n, a.inner, [&](int64_t o, int64_t first, int64_t width) {
+    const T* x = a.x.data<T>() + o * a.n * a.inner + first;
+    int64_t* const index = a.indices.data<int64_t>() + o * a.inner + first;
+    T best[kTile];
+    for (int64_t j = 0; j < width; ++j) best[j] = x[j], index[j] = 0;
+    for (int64_t i = 1; i < a.n; ++i) {
+      x += a.inner;
+      for (int64_t j = 0; j < width; ++j)
+        if (beats<Largest>(x[j], best[j])) best[j] = x[j], index[j] = i;
+    }
+    if (a.values.pointer) std::copy(best, best + width, a.values.data<T>() + o * a.inner + first);
+  });
+}
+
+void argmax(const ArgReduceArgs& a, Stream&) {
+  dispatch_all(a.x.dtype, "argmax", [&]<class T>() { arg_reduce<true, T>(a); });
+}
+void argmin(const ArgReduceArgs& a, Stream&) {
+  dispatch_all(a.x.dtype, "argmin", [&]<class T>() { arg_reduce<false, T>(a); });
+}
+
+template <class T, class Out, class Acc>
+void accumulate(const CumsumArgs& a) {
+  for_tiles(a.outer, a.n, a.inner, [&](int64_t o, int64_t first, int64_t width) {
+    Acc sum[kTile] = {};
+    for (int64_t step = 0; step < a.n; ++step) {
+      const int64_t i = a.reverse ? a.n - 1 - step : step, at = (o * a.n + i) * a.inner + first;
+      const T* const x = a.x.data<T>() + at;
+      Out* const out = a.out.data<Out>() + at;
+      for (int64_t j = 0; j < width; ++j) out[j] = static_cast<Out>(sum[j] += static_cast<Acc>(x[j]));
+    }
+  });
+}
+
+void cumsum(const CumsumArgs& a, Stream&) {
+  dispatch_all(a.x.dtype, "cumsum", [&]<class T>() {
+    if constexpr (dtype_of<T> <= DType::bf16) {
+      accumulate<T, T, double>(a);
+    } else {
+      accumulate<T, int64_t, std::uint64_t>(a);
+    }
+  });
+}
+
+}  // namespace
+
+}  // namespace cpu
+
+constinit Kernel<void(const ArgReduceArgs&, Stream&)> argmax{"argmax", cpu::argmax};
+constinit Kernel<void(const ArgReduceArgs&, Stream&)> argmin{"argmin", cpu::argmin};
+constinit Kernel<void(const CumsumArgs&, Stream&)> cumsum{"cumsum", cpu::cumsum};
+
+}  // namespace levin::kernels
