@@ -38,6 +38,34 @@ HWY_INLINE SimdVec<double> load_wide_part(const T* p, int64_t count) {
   }
 }
 
+/// acc plus all lanes of v, two of a float vector's to one of acc's.
+HWY_INLINE SimdVec<double> add_wide(SimdVec<double> acc, SimdVec<double> v) { return hn::Add(acc, v); }
+HWY_INLINE SimdVec<double> add_wide(SimdVec<double> acc, SimdVec<float> v) {
+  const Simd<double> d;
+#if HWY_TARGET == HWY_SCALAR
+  return hn::Add(acc, hn::PromoteTo(d, v));
+#else
+  const hn::Half<Simd<float>> half;
+  return hn::Add(acc, hn::Add(hn::PromoteTo(d, hn::LowerHalf(half, v)), hn::PromoteTo(d, hn::UpperHalf(half, v))));
+#endif
+}
+
+/// Elements of a row from `at`: a whole vector, or what is left of it with `fill` in the other lanes.
+template <class T>
+HWY_INLINE SimdVec<T> load_row(const T* row, int64_t at, int64_t n, T fill = T(0)) {
+  const Simd<T> d;
+  if (n - at >= kLanes<T>) return hn::LoadU(d, row + at);
+  return hn::IfThenElse(hn::FirstN(d, static_cast<size_t>(n - at)), load_part(row + at, n - at), hn::Set(d, fill));
+}
+template <class T>
+HWY_INLINE void store_row(SimdVec<T> v, T* row, int64_t at, int64_t n) {
+  if (n - at >= kLanes<T>) {
+    hn::StoreU(v, Simd<T>(), row + at);
+  } else {
+    store_part(v, row + at, n - at);
+  }
+}
+
 /// Sum of all lanes.
 HWY_INLINE double total(SimdVec<double> v) {
   return hn::GetLane(hn::SumOfLanes(Simd<double>(), v));

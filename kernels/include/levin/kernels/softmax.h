@@ -5,8 +5,8 @@
 
 namespace levin::kernels {
 
-/// Along n: out = exp(x - m) / s, or x - m - log s for log_softmax, with m the maximum and s = sum exp(x - m), accumulated
-/// in double. out may be x. Bytes: x and out once; about 25 flops an element.
+/// Along n: out = exp(x - m) / s, or x - m - log s for log_softmax, with m the maximum and s = sum exp(x - m), which
+/// accumulates in double where inner is 1. out may be x. Bytes: x and out once; about 25 flops an element.
 struct SoftmaxArgs {
   TensorView out, x;
   int64_t outer = 1, n = 1, inner = 1;

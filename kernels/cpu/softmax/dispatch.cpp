@@ -1,0 +1,83 @@
+// The doors of softmax: lines to threads.
+#include "kernels/cpu/softmax/softmax.h"
+
+#include <levin/core/parallel.h>
+#include <levin/kernels/softmax.h>
+
+#include <algorithm>
+
+namespace levin::kernels {
+
+namespace cpu {
+
+namespace {
+
+constexpr int64_t kGrain = 16384;  // elements worth a task
+
+template <class F>
+void dispatch(DType t, const char* op, F&& f) {
+  if (t == DType::f32) return f.template operator()<float>();
+  if (t == DType::f64) return f.template operator()<double>();
+  levin::detail::refuse_dtype(op, t, "float32 and float64");
+}
+
+/// Calls row(offset) for every line along n, or columns(offset, width) for groups of `lanes` neighbours.
+template <class Row, class Columns>
+void for_lines(int64_t outer, int64_t n, int64_t inner, int64_t lanes, Row&& row, Columns&& columns) {
+  if (n == 0) return;
+  if (inner == 1) {
+    parallel_for(0, outer, std::max<int64_t>(1, kGrain / n), [&](int64_t b, int64_t e) {
+      for (int64_t o = b; o < e; ++o) row(o * n);
+    });
+    return;
+  }
+  // Tiles of a width that no instruction set changes, so that chunks are the same on each.
+  constexpr int64_t kTile = 64;
+  const int64_t tiles = (inner + kTile - 1) / kTile;
+  const int64_t work = n * std::min(inner, kTile);
+  parallel_for(0, outer * tiles, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, work)), [&](int64_t b, int64_t e) {
+    for (int64_t task = b; task < e; ++task) {
+      const int64_t end = std::min(inner, (task % tiles + 1) * kTile);
+      for (int64_t j = task % tiles * kTile; j < end; j += lanes)
+        columns(task / tiles * n * inner + j, std::min(lanes, end - j));
+    }
+  });
+}
+
+template <bool Log>
+void forward(const SoftmaxArgs& a, Stream&) {
+  dispatch(a.x.dtype, Log ? "log_softmax" : "softmax", [&]<class T>() {
+    const SoftmaxLines<T>& lines = softmax_lines(T());
+    const auto row = Log ? lines.log_softmax_row : lines.softmax_row;
+    const auto columns = Log ? lines.log_softmax_columns : lines.softmax_columns;
+    const T* const x = a.x.data<T>();
+    T* const out = a.out.data<T>();
+    for_lines(a.outer, a.n, a.inner, lines.lanes, [&](int64_t at) { row(x + at, out + at, a.n); },
+              [&](int64_t at, int64_t width) { columns(x + at, out + at, a.n, a.inner, width); });
+  });
+}
+
+template <bool Log>
+void backward(const SoftmaxBackwardArgs& a, Stream&) {
+  dispatch(a.y.dtype, Log ? "log_softmax_backward" : "softmax_backward", [&]<class T>() {
+    const SoftmaxLines<T>& lines = softmax_lines(T());
+    const auto row = Log ? lines.log_softmax_backward_row : lines.softmax_backward_row;
+    const auto columns = Log ? lines.log_softmax_backward_columns : lines.softmax_backward_columns;
+    const T *const g = a.g.data<T>(), *const y = a.y.data<T>();
+    T* const dx = a.dx.data<T>();
+    for_lines(a.outer, a.n, a.inner, lines.lanes, [&](int64_t at) { row(g + at, y + at, dx + at, a.n); },
+              [&](int64_t at, int64_t width) { columns(g + at, y + at, dx + at, a.n, a.inner, width); });
+  });
+}
+
+}  // namespace
+
+}  // namespace cpu
+
+constinit Kernel<void(const SoftmaxArgs&, Stream&)> softmax{"softmax", cpu::forward<false>};
+constinit Kernel<void(const SoftmaxArgs&, Stream&)> log_softmax{"log_softmax", cpu::forward<true>};
+constinit Kernel<void(const SoftmaxBackwardArgs&, Stream&)> softmax_backward{"softmax_backward", cpu::backward<false>};
+constinit Kernel<void(const SoftmaxBackwardArgs&, Stream&)> log_softmax_backward{"log_softmax_backward",
+                                                                                 cpu::backward<true>};
+
+}  // namespace levin::kernels

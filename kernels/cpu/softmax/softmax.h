@@ -1,0 +1,26 @@
+#pragma once
+// The SIMD pieces of softmax, chosen at run time.
+
+#include <cstdint>
+
+namespace levin::kernels::cpu {
+
+/// Rows are contiguous; columns are `width` (at most `lanes`) neighbours, whose n elements lie `step` apart.
+template <class T>
+struct SoftmaxLines {
+  using Row = void (*)(const T* x, T* out, std::int64_t n);
+  using Columns = void (*)(const T* x, T* out, std::int64_t n, std::int64_t step, std::int64_t width);
+  using BackwardRow = void (*)(const T* g, const T* y, T* dx, std::int64_t n);
+  using BackwardColumns = void (*)(const T* g, const T* y, T* dx, std::int64_t n, std::int64_t step, std::int64_t width);
+
+  std::int64_t lanes;
+  Row softmax_row, log_softmax_row;
+  Columns softmax_columns, log_softmax_columns;
+  BackwardRow softmax_backward_row, log_softmax_backward_row;
+  BackwardColumns softmax_backward_columns, log_softmax_backward_columns;
+};
+
+const SoftmaxLines<float>& softmax_lines(float);
+const SoftmaxLines<double>& softmax_lines(double);
+
+}  // namespace levin::kernels::cpu
