@@ -1,0 +1,49 @@
+// Every operation case in every mode.
+
+#include "cases/cases.h"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <set>
+
+using namespace levin;
+using namespace levin::test;
+
+namespace {
+
+/// All cases, or those whose names contain LEVIN_CASE.
+const std::vector<OpCase>& cases() {
+  static const std::vector<OpCase> list = [] {
+    std::vector<OpCase> kept;
+    const char* filter = std::getenv("LEVIN_CASE");
+    for (OpCase& c : all_cases())
+      if (!filter || c.name.find(filter) != std::string::npos) kept.push_back(std::move(c));
+    return kept;
+  }();
+  return list;
+}
+
+void run(std::string (*mode)(const OpCase&)) {
+  for (const OpCase& c : cases()) {
+    const std::string wrong = mode(c);
+    CHECK_MESSAGE(wrong.empty(), wrong);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("names are unique and every case has samples and types") {
+  std::set<std::string> names;
+  for (const OpCase& c : cases()) {
+    CHECK_MESSAGE(names.insert(c.name).second, c.name);
+    CHECK_MESSAGE((!c.samples.empty() && !c.dtypes.empty()), c.name);
+    CHECK_MESSAGE((c.reference || !c.torch.empty() || c.samples[0].reference), c.name);
+  }
+}
+
+TEST_CASE("operations equal their references in every type and layout") { run(check_forward); }
+TEST_CASE("gradients equal finite differences") { run(check_gradients); }
+TEST_CASE("gradients of gradients equal finite differences") { run(check_second_gradients); }
+TEST_CASE("results have the same bits with 1, 2, 3 and 7 threads") { run(check_thread_counts); }
+TEST_CASE("wrong arguments are refused with their reason") { run(check_errors); }

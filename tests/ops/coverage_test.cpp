@@ -1,0 +1,153 @@
+// No kernel table without a case, no recorded operation without a gradient check.
+
+#include "cases/cases.h"
+#include "support/paths.h"
+
+#include <levin/autograd/engine.h>
+#include <levin/autograd/node.h>
+#include <levin/autograd/ops.h>
+#include <levin/core/io.h>
+#include <levin/kernels/kernel.h>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <map>
+#include <mutex>
+#include <regex>
+#include <set>
+
+using namespace levin;
+using namespace levin::test;
+
+namespace {
+
+/// Names declared as `extern constinit ...Kernel... a, b, c;`.
+std::set<std::string> declared_kernels(const std::string& text) {
+  static const std::regex declaration(R"(extern constinit\s+(?:Kernel<[^;]*?\)>|\w+Kernel)\s+([^;]+);)");
+  static const std::regex word(R"(\w+)");
+  std::set<std::string> names;
+  for (std::sregex_iterator d(text.begin(), text.end(), declaration), end; d != end; ++d) {
+    const std::string list = (*d)[1];
+    for (std::sregex_iterator w(list.begin(), list.end(), word); w != end; ++w) names.insert(w->str());
+  }
+  return names;
+}
+
+struct Collector : kernels::KernelObserver {
+  void called(const char* kernel, Device) override {
+    const std::lock_guard lock(mutex);
+    names.insert(kernel);
+  }
+  std::mutex mutex;
+  std::set<std::string> names;
+};
+
+/// Names of all operations in the graph behind `outputs`.
+void collect_nodes(const Tensors& outputs, std::set<std::string>& names) {
+  std::vector<NodePtr> todo;
+  std::set<const Node*> seen;
+  for (const Tensor& y : outputs)
+    if (NodePtr n = grad_fn(y)) todo.push_back(n);
+  while (!todo.empty()) {
+    const NodePtr n = todo.back();
+    todo.pop_back();
+    if (!seen.insert(n.get()).second) continue;
+    names.insert(n->name());
+    for (const Edge& e : n->edges)
+      if (e) todo.push_back(e.node);
+  }
+}
+
+struct Coverage {
+  std::set<std::string> kernels, operations;
+};
+
+/// Runs every sample forward and backward (and its backward's backward) once in f32 or the case's first type.
+const Coverage& coverage() {
+  static const Coverage result = [] {
+    Collector collector;
+    kernels::KernelObserver* const former = kernels::set_observer(&collector);
+    Coverage found;
+    for (const OpCase& c : all_cases())
+      for (const Sample& s : c.samples)
+        for (const DType dtype : c.dtypes) {
+          if (dtype != c.dtypes[0] && dtype != DType::f32) continue;
+          Tensors inputs = make_inputs(c, s, dtype), leaves;
+          for (std::size_t i = 0; i < inputs.size(); ++i)
+            if (c.differentiable && s.inputs[i].differentiable && inputs[i].is_floating())
+              leaves.push_back(inputs[i].detach().requires_grad_()), inputs[i] = leaves.back();
+          Tensors outputs;
+          for (const Tensor& y : op_of(c, s)(inputs))
+            if (y.requires_grad()) outputs.push_back(y);
+          if (outputs.empty()) continue;
+          collect_nodes(outputs, found.operations);
+          Tensors seeds;
+          for (const Tensor& y : outputs) seeds.push_back(ones_like(y));
+          Tensors seconds;
+          for (const Tensor& g : grad(outputs, leaves, {.create_graph = c.twice, .allow_unused = true}, seeds))
+            if (g.defined() && g.requires_grad()) seconds.push_back(g);
+          collect_nodes(seconds, found.operations);
+          seeds.clear();
+          for (const Tensor& y : seconds) seeds.push_back(ones_like(y));
+          if (!seconds.empty()) grad(seconds, leaves, {.allow_unused = true}, seeds);
+        }
+    kernels::set_observer(former);
+    found.kernels = collector.names;
+    return found;
+  }();
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("kernel declarations are found in contract headers") {
+  const auto names = declared_kernels(
+      "extern constinit Kernel<void(const A&, Stream&)> one;\nextern constinit UnaryKernel two, three,\n    four;\nKernel x;");
+  CHECK(names == std::set<std::string>{"one", "two", "three", "four"});
+}
+
+TEST_CASE("every kernel table is exercised by some case") {
+  std::size_t declared = 0;
+  for (const auto& file : std::filesystem::directory_iterator(source_dir() / "kernels/include/levin/kernels"))
+    for (const std::string& name : declared_kernels(io::read_text(file.path()))) {
+      ++declared;
+      CHECK_MESSAGE(coverage().kernels.count(name) == 1, file.path().filename().string(), ": ", name, " has no case");
+    }
+  CHECK(declared > 50);
+}
+
+TEST_CASE("every recorded operation stands in the graph of some case") {
+  static const std::regex recorded(R"rx(record\(\s*"(\w+)")rx");
+  std::size_t found = 0;
+  for (const auto& file : std::filesystem::recursive_directory_iterator(source_dir() / "autograd/src/ops")) {
+    if (file.path().extension() != ".cpp") continue;
+    const std::string text = io::read_text(file.path());
+    for (std::sregex_iterator r(text.begin(), text.end(), recorded), end; r != end; ++r) {
+      ++found;
+      const std::string name = (*r)[1];
+      CHECK_MESSAGE(coverage().operations.count(name) == 1, file.path().filename().string(), ": ", name, " has no gradient check");
+    }
+  }
+  CHECK(found > 20);
+}
+
+TEST_CASE("the table of what is supported") {
+  const bool print = std::getenv("LEVIN_SUPPORT_TABLE") != nullptr;
+  std::map<std::string, std::string> rows;
+  for (const OpCase& c : all_cases()) {
+    std::string row;
+    for (int t = 0; t < kDTypeCount; ++t) {
+      const bool has = std::find(c.dtypes.begin(), c.dtypes.end(), static_cast<DType>(t)) != c.dtypes.end();
+      row += has ? " x |" : "   |";
+    }
+    const char* gradient = !c.differentiable ? "-" : c.twice ? "twice" : "once";
+    rows[c.name] = fmt::format("| {} |{} {} |", c.name, row, gradient);
+  }
+  CHECK(!rows.empty());
+  if (!print) return;
+  std::cout << "| operation | f64 | f32 | f16 | bf16 | i64 | i32 | i16 | i8 | u8 | bool | gradient |\n";
+  for (const auto& entry : rows) std::cout << entry.second << '\n';
+}

@@ -1,0 +1,144 @@
+// The harness catches what it is for: each planted defect has to be reported.
+
+#include "support/op_case.h"
+
+#include <levin/autograd/ops.h>
+#include <levin/autograd/record.h>
+#include <levin/core/parallel.h>
+
+#include <doctest/doctest.h>
+
+using namespace levin;
+using namespace levin::test;
+
+namespace {
+
+/// x^2 whose forward and backward can be wrong.
+Tensor planted_square(const Tensor& x, double forward_error, double backward_factor) {
+  Tensor y;
+  {
+    no_grad guard;
+    y = add(square(x), Scalar(forward_error));
+  }
+  static thread_local double factor;
+  factor = backward_factor;
+  if (Context* c = record("planted_square", y, {x}, [](Context& k, const Tensor& g) -> Grads {
+        return {g * k.saved(0) * factor};
+      }))
+    c->save(x);
+  return y;
+}
+
+OpCase square_case(double forward_error, double backward_factor) {
+  return {.name = "planted",
+          .op = [=](const Tensors& x) -> Tensors { return {planted_square(x[0], forward_error, backward_factor)}; },
+          .reference = pointwise([](double x) { return x * x; }),
+          .samples = {sample({{2, 3}}, uniform(0.5, 2))}};
+}
+
+bool mentions(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("a right operation passes every mode") {
+  const OpCase c = square_case(0, 2);
+  CHECK(check_forward(c) == "");
+  CHECK(check_gradients(c) == "");
+  CHECK(check_second_gradients(c) == "");
+  CHECK(check_thread_counts(c) == "");
+}
+
+TEST_CASE("a wrong forward is reported with its worst element") {
+  const std::string wrong = check_forward(square_case(1e-4, 2));
+  CHECK(mentions(wrong, "planted"));
+  CHECK(mentions(wrong, "6 of 6 elements differ; the worst at ["));
+  CHECK(mentions(wrong, "allowed"));
+}
+
+TEST_CASE("a forward wrong by few units in the last place is reported in f32") {
+  OpCase c = square_case(0, 2);
+  c.dtypes = {DType::f32};
+  c.op = [](const Tensors& x) -> Tensors { return {square(x[0]) * (1.0 + 4 * 0x1p-23)}; };
+  CHECK(mentions(check_forward(c), "differ"));
+}
+
+TEST_CASE("a wrong backward is reported") { CHECK(mentions(check_gradients(square_case(0, 2.01)), "planted")); }
+
+TEST_CASE("a gradient of zeros is refused") {
+  CHECK(check_gradients(square_case(0, 0)) != "");
+  OpCase c = square_case(0, 2);
+  c.op = [](const Tensors& x) -> Tensors { return {x[0] * 0.0}; };
+  CHECK(check_gradients(c) != "");
+}
+
+TEST_CASE("a wrong second derivative is reported") {
+  OpCase c = square_case(0, 2);
+  c.op = [](const Tensors& x) -> Tensors {
+    const Tensor value = x[0].detach();  // the gradient 2 x treats x as a constant
+    const Tensor y = x[0] * value * 2.0;
+    return {y - (value * value).detach()};
+  };
+  CHECK(check_gradients(c) == "");
+  CHECK(check_second_gradients(c) != "");
+}
+
+TEST_CASE("results that depend on the number of threads are reported") {
+  OpCase c = square_case(0, 2);
+  c.op = [](const Tensors& x) -> Tensors { return {x[0] * static_cast<double>(num_threads())}; };
+  CHECK(mentions(check_thread_counts(c), "threads"));
+}
+
+TEST_CASE("a write outside of a buffer is reported") {
+  OpCase c = square_case(0, 2);
+  c.differentiable = false;
+  c.op = [](const Tensors& x) -> Tensors {
+    const Tensor y = square(x[0]).contiguous();
+    auto* end = static_cast<std::byte*>(y.raw_data()) + y.storage()->bytes();
+    *end = ~*end;
+    return {y};
+  };
+  CHECK(mentions(check_forward(c), "outside"));
+}
+
+TEST_CASE("a wrong shape, type or number of outputs is reported") {
+  OpCase c = square_case(0, 2);
+  c.op = [](const Tensors& x) -> Tensors { return {square(x[0]).flatten()}; };
+  CHECK(mentions(check_forward(c), "has shape (6,), expected is (2, 3)"));
+  c.op = [](const Tensors& x) -> Tensors { return {square(x[0]).to(DType::f64)}; };
+  CHECK(mentions(check_forward(c), "output 0 is float64, expected float32"));
+  c.op = [](const Tensors& x) -> Tensors { return {square(x[0]), x[0]}; };
+  CHECK(mentions(check_forward(c), "gives 2 outputs"));
+}
+
+TEST_CASE("an error that is missing or says something else is reported") {
+  OpCase c = square_case(0, 2);
+  c.errors = {{.expected = "three", .run = [] { throw ShapeError("two"); }}};
+  CHECK(mentions(check_errors(c), "expected \"three\""));
+  c.errors = {{.expected = "three", .run = [] {}}};
+  CHECK(mentions(check_errors(c), "accepts"));
+  c.errors = {{.expected = "two", .run = [] { throw ShapeError("two"); }}};
+  CHECK(check_errors(c) == "");
+}
+
+TEST_CASE("the tolerance model") {
+  const Tolerance t{.ulps = 2, .scale = 3};
+  CHECK(allowance({.ulps = 2}, DType::f32, 8.0, 100) == doctest::Approx(2 * 0x1p-23 * 8));
+  CHECK(allowance(t, DType::f64, 0.0, 10) == doctest::Approx(4 * 0x1p-52 * 30));
+  CHECK(allowance(t, DType::bf16, 1.0, 1) == doctest::Approx(2 * 0x1p-7 + 4 * 0x1p-23 * 3));
+  CHECK(allowance(t, DType::i64, 5.0, 10) == 0);
+  const Tensor nan = tensor({static_cast<float>(NAN), 1.f});
+  CHECK(compare(nan, {NAN, 1.0}, {}) == "");
+  CHECK(compare(nan, {1.0, 1.0}, {}) != "");
+  CHECK(compare(tensor({INFINITY}), {1e300}, {}) == "");
+}
+
+TEST_CASE("inputs are the same values in every type and lie as asked for") {
+  const OpCase c = square_case(0, 2);
+  const Sample s = sample({{3, 4}});
+  for (const Layout layout : kAllLayouts) {
+    const Tensor wide = make_inputs(c, s, DType::f64, layout)[0], narrow = make_inputs(c, s, DType::f32, layout)[0];
+    CHECK(wide.sizes() == Shape{3, 4});
+    CHECK(compare(narrow, wide.to_vector<double>(), {}) == "");
+    CHECK(wide.is_contiguous() == (layout == Layout::contiguous));
+  }
+}
