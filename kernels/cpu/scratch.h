@@ -9,8 +9,9 @@
 namespace levin::kernels::cpu {
 
 enum class Slot {
-  gemm_shared, gemm_a, gemm_b, gemm_convert, conv_weights, conv_source, conv_gradient, conv_tile, conv_sums, reduce, norm,
-  loss, count
+  gemm_shared, gemm_a, gemm_b, gemm_convert,
+  conv_weights, conv_source, conv_pixels, conv_sums, conv_columns,
+  count
 };
 
 inline constexpr std::size_t kScratchAlignment = 64;
