@@ -1,0 +1,119 @@
+#pragma once
+// Convolution as a matrix product: the first rung, and the path for fewer than eight channels on the lane side.
+// Idea: write each output pixel's inputs as a column, (taps, pixels), then call gemm; pixels are the lanes.
+// Bound: writing and reading the column matrix, taps times the image, where a product reads each element few times.
+
+#include "kernels/cpu/conv/conv.h"
+#include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/scratch.h"
+
+#include <levin/core/parallel.h>
+
+#include <algorithm>
+
+namespace levin::kernels::cpu::detail {
+
+/// Output columns [first, second) whose input lies inside the image for kernel column kx.
+inline std::pair<int64_t, int64_t> valid_columns(const Conv2dShape& s, int64_t kx) {
+  const int64_t shift = kx * s.dilation_w - s.pad_w;  // x = ox * stride + shift
+  const int64_t low = shift < 0 ? (-shift + s.stride_w - 1) / s.stride_w : 0;
+  const int64_t high = s.in_w - 1 - shift < 0 ? 0 : (s.in_w - 1 - shift) / s.stride_w + 1;
+  return {std::min(low, s.out_w), std::clamp(high, std::min(low, s.out_w), s.out_w)};
+}
+
+/// Calls f(column row of out_w elements, input line or null, first valid column, end, first input column) for each output
+/// row of each tap of one image's group.
+template <class C, class F>
+void for_each_column_row(const Conv2dShape& s, C* columns, F&& f) {
+  for (int64_t tap = 0; tap < s.taps(); ++tap) {
+    const int64_t channel = tap / s.kernel(), ky = tap % s.kernel() / s.kernel_w, kx = tap % s.kernel_w;
+    const auto [low, high] = valid_columns(s, kx);
+    for (int64_t oy = 0; oy < s.out_h; ++oy, columns += s.out_w) {
+      const int64_t y = oy * s.stride_h + ky * s.dilation_h - s.pad_h;
+      const bool inside = y >= 0 && y < s.in_h;
+      f(columns, inside ? channel * s.in_plane() + y * s.in_w : -1, low, high, low * s.stride_w + kx * s.dilation_w - s.pad_w);
+    }
+  }
+}
+
+/// (C, H, W) to (taps, pixels).
+template <class T>
+void to_columns(const Conv2dShape& s, const T* image, T* columns) {
+  for_each_column_row(s, columns, [&](T* row, int64_t line, int64_t low, int64_t high, int64_t x) {
+    if (line < 0) low = high = 0;
+    std::fill(row, row + low, T(0));
+    for (int64_t o = low; o < high; ++o, x += s.stride_w) row[o] = image[line + x];
+    std::fill(row + high, row + s.out_w, T(0));
+  });
+}
+
+/// Adds (taps, pixels) back into (C, H, W).
+template <class T>
+void add_columns(const Conv2dShape& s, const T* columns, T* image) {
+  for_each_column_row(s, columns, [&](const T* row, int64_t line, int64_t low, int64_t high, int64_t x) {
+    if (line < 0) return;
+    for (int64_t o = low; o < high; ++o, x += s.stride_w) image[line + x] += row[o];
+  });
+}
+
+/// Runs f(item = image * groups + group, columns) for all, in parallel.
+template <class T, class F>
+void for_each_item(const Conv2dShape& s, int64_t items, F&& f) {
+  parallel_for(0, items, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) f(i, scratch<T>(Slot::conv_columns, s.taps() * s.out_plane()));
+  });
+}
+
+template <class T>
+void columns_forward(const Conv2dShape& s, const T* x, const T* w, const T* bias, T* y) {
+  const int64_t m = s.group_out(), n = s.out_plane(), k = s.taps();
+  for_each_item<T>(s, s.batch * s.groups, [&](int64_t item, T* columns) {
+    const int64_t group = item % s.groups;
+    T* out = y + item * m * n;
+    to_columns(s, x + item * s.group_in() * s.in_plane(), columns);
+    if (bias) {
+      for (int64_t c = 0; c < m; ++c) std::fill_n(out + c * n, n, bias[group * m + c]);
+    }
+    gemm(GemmArgs<T>{.m = m, .n = n, .k = k, .a = w + group * m * k, .a_rs = k, .a_cs = 1, .b = columns, .b_rs = n, .b_cs = 1,
+                     .c = out, .c_rs = n, .beta = T(bias ? 1 : 0)});
+  });
+}
+
+template <class T>
+void columns_backward_input(const Conv2dShape& s, const T* dy, const T* w, T* dx) {
+  const int64_t m = s.taps(), n = s.out_plane(), k = s.group_out();
+  for_each_item<T>(s, s.batch * s.groups, [&](int64_t item, T* columns) {
+    T* image = dx + item * s.group_in() * s.in_plane();
+    gemm(GemmArgs<T>{.m = m, .n = n, .k = k, .a = w + item % s.groups * m * k, .a_rs = 1, .a_cs = m, .b = dy + item * k * n,
+                     .b_rs = n, .b_cs = 1, .c = columns, .c_rs = n});
+    std::fill_n(image, s.group_in() * s.in_plane(), T(0));
+    add_columns(s, columns, image);
+  });
+}
+
+/// Chunks of images are summed apart, then added in order.
+template <class T>
+void columns_backward_weight(const Conv2dShape& s, const T* x, const T* dy, T* dw) {
+  constexpr int64_t most_chunks = 16;
+  const int64_t m = s.group_out(), n = s.taps(), k = s.out_plane(), size = s.out_channels * n;
+  const int64_t chunks = std::min(most_chunks, s.batch);
+  T* sums = scratch<T>(Slot::conv_sums, chunks * size);  // (chunks, O, taps)
+  for_each_item<T>(s, chunks * s.groups, [&](int64_t task, T* columns) {
+    const int64_t chunk = task / s.groups, group = task % s.groups;
+    const int64_t first = s.batch * chunk / chunks, last = s.batch * (chunk + 1) / chunks;
+    for (int64_t image = first; image < last; ++image) {
+      const int64_t item = image * s.groups + group;
+      to_columns(s, x + item * s.group_in() * s.in_plane(), columns);
+      gemm(GemmArgs<T>{.m = m, .n = n, .k = k, .a = dy + item * m * k, .a_rs = k, .a_cs = 1, .b = columns, .b_rs = 1, .b_cs = k,
+                       .c = sums + task * m * n, .c_rs = n, .beta = T(image > first ? 1 : 0)});
+    }
+  });
+  parallel_for(0, size, 4096, [&](int64_t begin, int64_t end) {
+    std::copy(sums + begin, sums + end, dw + begin);
+    for (int64_t chunk = 1; chunk < chunks; ++chunk) {
+      for (int64_t i = begin; i < end; ++i) dw[i] += sums[chunk * size + i];
+    }
+  });
+}
+
+}  // namespace levin::kernels::cpu::detail

@@ -1,0 +1,30 @@
+// The SIMD part of the float convolution, compiled for each target and chosen at run time.
+#include "kernels/cpu/targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/conv/conv_f32.cpp"
+#include <hwy/foreach_target.h>
+
+#include "kernels/cpu/conv/tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace levin::kernels::cpu::HWY_NAMESPACE {
+namespace {
+ConvOps<float> conv_ops_f32() {
+  return {static_cast<int>(kLanes<float>), kTileHeight, &run_row<float>, &run_weight_tile<float>, &to_planes<float>,
+          &add_to<float>, &total<float>};
+}
+}  // namespace
+}  // namespace levin::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace levin::kernels::cpu {
+HWY_EXPORT(conv_ops_f32);
+
+template <>
+const ConvOps<float>& conv_ops<float>() {
+  static const ConvOps<float> ops = HWY_DYNAMIC_DISPATCH(conv_ops_f32)();
+  return ops;
+}
+}  // namespace levin::kernels::cpu
+#endif

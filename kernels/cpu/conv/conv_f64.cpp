@@ -1,0 +1,30 @@
+// The SIMD part of the double convolution, compiled for each target and chosen at run time.
+#include "kernels/cpu/targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/conv/conv_f64.cpp"
+#include <hwy/foreach_target.h>
+
+#include "kernels/cpu/conv/tile-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace levin::kernels::cpu::HWY_NAMESPACE {
+namespace {
+ConvOps<double> conv_ops_f64() {
+  return {static_cast<int>(kLanes<double>), kTileHeight, &run_row<double>, &run_weight_tile<double>, &to_planes<double>,
+          &add_to<double>, &total<double>};
+}
+}  // namespace
+}  // namespace levin::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace levin::kernels::cpu {
+HWY_EXPORT(conv_ops_f64);
+
+template <>
+const ConvOps<double>& conv_ops<double>() {
+  static const ConvOps<double> ops = HWY_DYNAMIC_DISPATCH(conv_ops_f64)();
+  return ops;
+}
+}  // namespace levin::kernels::cpu
+#endif

@@ -1,0 +1,153 @@
+// Register tiles of the direct convolution: output channels are the lanes, so any image width fills the vectors.
+#include "kernels/cpu/conv/ops.h"
+#include "kernels/cpu/gemm/tile-inl.h"
+
+#if defined(LEVIN_KERNELS_CPU_CONV_TILE_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef LEVIN_KERNELS_CPU_CONV_TILE_INL_H
+#undef LEVIN_KERNELS_CPU_CONV_TILE_INL_H
+#else
+#define LEVIN_KERNELS_CPU_CONV_TILE_INL_H
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace levin::kernels::cpu::HWY_NAMESPACE {
+
+/// MR neighbouring pixels of a row by NV vectors of channels; a step is a tap, whose inputs for the MR pixels are neighbours.
+template <int MR, int NV, class T>
+HWY_NOINLINE void direct_tile(const T* HWY_RESTRICT source, const DirectRow<T>& row, T* out) {
+  const Simd<T> d;
+  SimdVec<T> acc[MR][NV];
+  unrolled<MR>([&](auto i) HWY_ATTR { unrolled<NV>([&](auto v) HWY_ATTR { acc[i][v] = hn::Zero(d); }); });
+  const T* HWY_RESTRICT w = row.weights;
+  const int64_t* offset = row.offsets;
+  for (const int64_t* end = offset + row.taps; offset != end; ++offset) {
+    const T* HWY_RESTRICT x = source + *offset;
+    SimdVec<T> weight[NV];
+    unrolled<NV>([&](auto v) HWY_ATTR { weight[v] = hn::LoadU(d, w + v * kLanes<T>); });
+    unrolled<MR>([&](auto i) HWY_ATTR {
+      const auto pixel = hn::Set(d, x[i]);
+      unrolled<NV>([&](auto v) HWY_ATTR { acc[i][v] = hn::MulAdd(pixel, weight[v], acc[i][v]); });
+    });
+    w += NV * kLanes<T>;
+  }
+  unrolled<MR>([&](auto i) HWY_ATTR {
+    unrolled<NV>([&](auto v) HWY_ATTR { hn::StoreU(acc[i][v], d, out + i * row.out_step + v * kLanes<T>); });
+  });
+}
+
+/// MR taps by NV vectors of channels; a step is an output pixel.
+template <int MR, int NV, class T>
+HWY_NOINLINE void weight_tile(const WeightTile<T>& g) {
+  const Simd<T> d;
+  SimdVec<T> acc[MR][NV];
+  unrolled<MR>([&](auto i) HWY_ATTR { unrolled<NV>([&](auto v) HWY_ATTR { acc[i][v] = hn::Zero(d); }); });
+  const T* sources[MR];
+  unrolled<MR>([&](auto i) HWY_ATTR { sources[i] = g.sources[i]; });
+  const T* HWY_RESTRICT gradient = g.gradient;
+  for (int64_t r = 0; r < g.rows; ++r) {
+    const int64_t begin = r * g.row_step;
+    for (int64_t q = begin; q < begin + g.columns; ++q) {
+      SimdVec<T> dy[NV];
+      unrolled<NV>([&](auto v) HWY_ATTR { dy[v] = hn::LoadU(d, gradient + v * kLanes<T>); });
+      unrolled<MR>([&](auto i) HWY_ATTR {
+        const auto x = hn::Set(d, sources[i][q]);
+        unrolled<NV>([&](auto v) HWY_ATTR { acc[i][v] = hn::MulAdd(x, dy[v], acc[i][v]); });
+      });
+      gradient += NV * kLanes<T>;
+    }
+  }
+  unrolled<MR>([&](auto i) HWY_ATTR {
+    unrolled<NV>([&](auto v) HWY_ATTR {
+      T* sum = g.sum + (i * NV + v) * kLanes<T>;
+      hn::StoreU(g.add ? hn::Add(hn::LoadU(d, sum), acc[i][v]) : acc[i][v], d, sum);
+    });
+  });
+}
+
+template <class T>
+using DirectFn = void (*)(const T*, const DirectRow<T>&, T*);
+template <class T>
+using WeightFn = void (*)(const WeightTile<T>&);
+
+template <class T, int NV, int... I>
+DirectFn<T> direct_of(int64_t height, std::integer_sequence<int, I...>) {
+  static constexpr DirectFn<T> table[] = {&direct_tile<I + 1, NV, T>...};
+  return table[height - 1];
+}
+
+template <class T, int NV, int... I>
+WeightFn<T> weight_of(int64_t height, std::integer_sequence<int, I...>) {
+  static constexpr WeightFn<T> table[] = {&weight_tile<I + 1, NV, T>...};
+  return table[height - 1];
+}
+
+template <class T>
+void run_row(const DirectRow<T>& row) {
+  constexpr auto heights = std::make_integer_sequence<int, kTileHeight>{};
+  const RowBlocks blocks(row.pixels, kTileHeight);
+  for (int64_t b = 0; b < blocks.count; ++b) {
+    const int64_t start = blocks.start(b), size = blocks.size(b);
+    const auto tile = row.vectors == 1 ? direct_of<T, 1>(size, heights) : direct_of<T, 2>(size, heights);
+    tile(row.source + start, row, row.out + start * row.out_step);
+  }
+}
+
+template <class T>
+void run_weight_tile(const WeightTile<T>& g) {
+  constexpr auto heights = std::make_integer_sequence<int, kTileHeight>{};
+  (g.vectors == 1 ? weight_of<T, 1>(g.height, heights) : weight_of<T, 2>(g.height, heights))(g);
+}
+
+template <class T>
+void to_planes(const Planes<T>& g) {
+  const Simd<T> d;
+  constexpr int64_t lanes = kLanes<T>, block = kBlockLanes<T>;
+  for (int64_t i = 0; i < g.count; i += lanes) {
+    const int64_t valid = g.count - i < lanes ? g.count - i : lanes;
+    const T* rows[lanes];
+    for (int64_t r = 0; r < lanes; ++r) rows[r] = g.pixels + (i + (r < valid ? r : 0)) * g.panel;
+    for (int64_t c = 0; c < g.channels; c += block) {  // the panel is whole blocks, so reading past `channels` is safe
+      SimdVec<T> out[block];
+      transpose_piece(rows, c, out);
+      for (int64_t k = 0; k < block && c + k < g.channels; ++k) {
+        T* to = g.planes + (c + k) * g.plane_step + i;
+        if (g.bias) out[k] = hn::Add(out[k], hn::Set(d, g.bias[c + k]));
+        if (valid == lanes) {
+          hn::StoreU(out[k], d, to);
+        } else {
+          store_part(out[k], to, valid);
+        }
+      }
+    }
+  }
+}
+
+template <class T>
+void add_to(T* sum, const T* term, int64_t count) {
+  const Simd<T> d;
+  int64_t i = 0;
+  for (; i + kLanes<T> <= count; i += kLanes<T>) hn::StoreU(hn::Add(hn::LoadU(d, sum + i), hn::LoadU(d, term + i)), d, sum + i);
+  for (; i < count; ++i) sum[i] += term[i];
+}
+
+/// Sum by four vectors of partial sums.
+template <class T>
+T total(const T* values, int64_t count) {
+  const Simd<T> d;
+  constexpr int64_t step = 4 * kLanes<T>;
+  SimdVec<T> sums[4];
+  unrolled<4>([&](auto v) HWY_ATTR { sums[v] = hn::Zero(d); });
+  int64_t i = 0;
+  for (; i + step <= count; i += step) {
+    unrolled<4>([&](auto v) HWY_ATTR { sums[v] = hn::Add(sums[v], hn::LoadU(d, values + i + v * kLanes<T>)); });
+  }
+  T rest = T(0);
+  for (; i < count; ++i) rest += values[i];
+  const auto sum = hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3]));
+  return hn::GetLane(hn::SumOfLanes(d, sum)) + rest;
+}
+
+}  // namespace levin::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
