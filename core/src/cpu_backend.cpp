@@ -20,8 +20,9 @@ class CpuBackend final : public DeviceBackend {
   void free(void* p, std::size_t bytes, int) noexcept override { cpu_allocator::free(p, bytes); }
   void copy(void* to, Device to_device, const void* from, Device from_device, std::size_t bytes, Stream&) override {
     if (to_device != kCpu || from_device != kCpu) {
-      throw DeviceError(fmt::format("[copy] the cpu's backend cannot copy from {} to {}; the other device's backend does.",
-                                    to_string(from_device), to_string(to_device)));
+      throw DeviceError(
+          fmt::format("[copy] the cpu's backend cannot copy from {} to {}; the other device's backend does.",
+                      to_string(from_device), to_string(to_device)));
     }
     if (bytes > 0) std::memcpy(to, from, bytes);
   }

@@ -40,8 +40,8 @@ DType default_dtype() { return t_default_dtype; }
 
 void set_default_dtype(DType t) {
   if (!is_floating(t)) {
-    throw DTypeError(fmt::format("[set_default_dtype] the default type must be floating, not {}. Use kFloat or kDouble.",
-                                 name_of(t)));
+    throw DTypeError(fmt::format(
+        "[set_default_dtype] the default type must be floating, not {}. Use kFloat or kDouble.", name_of(t)));
   }
   t_default_dtype = t;
 }
@@ -49,7 +49,8 @@ void set_default_dtype(DType t) {
 namespace detail {
 
 void refuse_dtype(const char* op, DType t, const char* accepted) {
-  throw DTypeError(fmt::format("[{}] {} is not accepted here, only {}. Convert it with x.to(...).", op, name_of(t), accepted));
+  throw DTypeError(
+      fmt::format("[{}] {} is not accepted here, only {}. Convert it with x.to(...).", op, name_of(t), accepted));
 }
 
 }  // namespace detail

@@ -26,7 +26,8 @@ std::atomic<std::int64_t> g_bytes_until_failure{-1};
 }
 
 const char* write_remedy(int error) {
-  if (error == ENOSPC || error == EDQUOT) return "Free some space or choose another folder; what was there is untouched.";
+  if (error == ENOSPC || error == EDQUOT)
+    return "Free some space or choose another folder; what was there is untouched.";
   if (error == EACCES || error == EPERM || error == EROFS) return "Choose a folder that you may write to.";
   if (error == ENOENT) return "Make the folder first.";
   return "What was there is untouched.";

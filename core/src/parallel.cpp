@@ -5,7 +5,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
+#include <cstdlib>
 #include <exception>
+#include <fstream>
+#include <limits>
 
 #if !defined(LEVIN_SERIAL)
 #include <omp.h>
@@ -20,13 +24,23 @@ namespace {
 thread_local bool t_in_parallel = false;
 thread_local bool t_serial = false;
 
+/// Whole cores that a container's quota allows (cgroup v2's cpu.max: "200000 100000" or "max 100000").
+int quota_cores() {
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  double quota = 0, period = 0;
+  if (!(file >> quota >> period) || quota <= 0 || period <= 0) return std::numeric_limits<int>::max();
+  return static_cast<int>(std::min(std::ceil(quota / period), 1e6));
+}
+
 int default_threads() {
 #if defined(LEVIN_SERIAL)
   cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+  const int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 #else
-  return omp_get_max_threads();
+  const int cores = omp_get_max_threads();
+  if (std::getenv("OMP_NUM_THREADS")) return cores;
 #endif
+  return std::min(cores, quota_cores());
 }
 
 std::atomic<int>& thread_setting() {

@@ -77,8 +77,9 @@ class Printer {
   }
 
   double floating(int64_t offset) const {
-    return dispatch_floating(tensor_.dtype(), "print",
-                             [&]<class T>() { return static_cast<double>(static_cast<const T*>(host_.first())[offset]); });
+    return dispatch_floating(tensor_.dtype(), "print", [&]<class T>() {
+      return static_cast<double>(static_cast<const T*>(host_.first())[offset]);
+    });
   }
 
   std::string integer_text(int64_t offset) const {
@@ -129,7 +130,8 @@ class Printer {
 
 std::vector<std::string> suffixes(const Tensor& t) {
   std::vector<std::string> list;
-  if (t.device() != kCpu) list.push_back(fmt::format("device='{}:{}'", device_backend(t.device()).name(), t.device().index));
+  if (t.device() != kCpu)
+    list.push_back(fmt::format("device='{}:{}'", device_backend(t.device()).name(), t.device().index));
   const bool usual = t.dtype() == default_dtype();
   if (t.numel() == 0) {
     if (t.dim() != 1) list.push_back("size=" + to_string(t.sizes()));

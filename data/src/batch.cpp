@@ -52,14 +52,16 @@ Tensor stack_place(std::span<const Sample> samples, std::size_t place) {
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const Tensor& t = samples[i].tensors[place];
     if (t.sizes() != first.sizes()) {
-      throw ShapeError(fmt::format("[collate] tensor {} of sample {} is {}, that of sample 0 is {}. Give all samples one "
-                                   "shape, or pass a collate function.",
-                                   place, i, to_string(t.sizes()), to_string(first.sizes())));
+      throw ShapeError(
+          fmt::format("[collate] tensor {} of sample {} is {}, that of sample 0 is {}. Give all samples one "
+                      "shape, or pass a collate function.",
+                      place, i, to_string(t.sizes()), to_string(first.sizes())));
     }
     if (t.dtype() != first.dtype()) {
-      throw DTypeError(fmt::format("[collate] tensor {} of sample {} is {}, that of sample 0 is {}. Give all samples one "
-                                   "type.",
-                                   place, i, name_of(t.dtype()), name_of(first.dtype())));
+      throw DTypeError(
+          fmt::format("[collate] tensor {} of sample {} is {}, that of sample 0 is {}. Give all samples one "
+                      "type.",
+                      place, i, name_of(t.dtype()), name_of(first.dtype())));
     }
     const Tensor dense = t.is_contiguous() ? t : t.contiguous();
     if (bytes > 0) std::memcpy(to + i * bytes, dense.raw_data(), bytes);

@@ -178,14 +178,16 @@ LoaderState DataLoader::state() const {
 
 void DataLoader::load_state(const LoaderState& state) {
   if (state.samples != impl_->sampler->size() || state.batch_size != impl_->options.batch_size) {
-    throw StateError(fmt::format("[dataloader] the state is of {} samples in batches of {}, this loader has {} in batches "
-                                 "of {}. Resume with the same data and batch size.",
-                                 state.samples, state.batch_size, impl_->sampler->size(), impl_->options.batch_size));
+    throw StateError(
+        fmt::format("[dataloader] the state is of {} samples in batches of {}, this loader has {} in batches "
+                    "of {}. Resume with the same data and batch size.",
+                    state.samples, state.batch_size, impl_->sampler->size(), impl_->options.batch_size));
   }
   if (state.epoch < 0 || state.batches < 0 || state.batches > size()) {
-    throw StateError(fmt::format("[dataloader] the state names batch {} of epoch {}, but an epoch has {} batches. It is "
-                                 "damaged.",
-                                 state.batches, state.epoch, size()));
+    throw StateError(
+        fmt::format("[dataloader] the state names batch {} of epoch {}, but an epoch has {} batches. It is "
+                    "damaged.",
+                    state.batches, state.epoch, size()));
   }
   if (impl_->seed != state.seed) {
     impl_->seed = state.seed;

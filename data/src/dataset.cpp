@@ -67,8 +67,9 @@ TensorDataset::TensorDataset(std::vector<Tensor> tensors) : tensors_(std::move(t
   if (tensors_.empty()) throw ValueError("[tensor_dataset] no tensors were given; give at least one.");
   for (Tensor& t : tensors_) {
     if (t.dim() == 0 || t.size(0) != tensors_[0].size(0)) {
-      throw ShapeError(fmt::format("[tensor_dataset] the tensors need the same number of rows: one is {}, the first {}.",
-                                   to_string(t.sizes()), to_string(tensors_[0].sizes())));
+      throw ShapeError(
+          fmt::format("[tensor_dataset] the tensors need the same number of rows: one is {}, the first {}.",
+                      to_string(t.sizes()), to_string(tensors_[0].sizes())));
     }
     if (!t.is_contiguous()) t = t.contiguous();
   }
@@ -87,7 +88,8 @@ Batch TensorDataset::get_batch(std::span<const int64_t> indices, const Generator
   return batch;
 }
 
-Subset::Subset(DatasetPtr dataset, std::vector<int64_t> indices) : dataset_(std::move(dataset)), indices_(std::move(indices)) {
+Subset::Subset(DatasetPtr dataset, std::vector<int64_t> indices)
+    : dataset_(std::move(dataset)), indices_(std::move(indices)) {
   for (const int64_t i : indices_) check_index(i, dataset_->size());
 }
 
@@ -134,7 +136,8 @@ ImageDataset::ImageDataset(Tensor images, Tensor labels, ImageOptions options)
   // One row a channel: the same two transforms that would be applied to a batch.
   const int64_t channels = images_.size(1);
   Tensor bytes = empty({channels, 1, kByteValues}, {.dtype = kUInt8});
-  for (int64_t i = 0; i < bytes.numel(); ++i) bytes.data<std::uint8_t>()[i] = static_cast<std::uint8_t>(i % kByteValues);
+  for (int64_t i = 0; i < bytes.numel(); ++i)
+    bytes.data<std::uint8_t>()[i] = static_cast<std::uint8_t>(i % kByteValues);
   Generator unused;
   table_ = Normalize(options.mean, options.std)(ToFloat{}(bytes, unused), unused).to_vector<float>();
 }
@@ -186,9 +189,10 @@ Batch ImageDataset::get_batch(std::span<const int64_t> indices, const Generator&
 std::vector<Subset> random_split(DatasetPtr dataset, std::span<const int64_t> sizes, Generator rng) {
   const int64_t total = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
   if (total != dataset->size() || std::any_of(sizes.begin(), sizes.end(), [](int64_t s) { return s < 0; })) {
-    throw ValueError(fmt::format("[random_split] the parts {} have {} samples, the dataset has {}. Give sizes of 0 or more "
-                                 "with that sum.",
-                                 fmt::join(sizes, " + "), total, dataset->size()));
+    throw ValueError(
+        fmt::format("[random_split] the parts {} have {} samples, the dataset has {}. Give sizes of 0 or more "
+                    "with that sum.",
+                    fmt::join(sizes, " + "), total, dataset->size()));
   }
   const std::vector<int64_t> order = permutation(total, rng);
   std::vector<Subset> parts;

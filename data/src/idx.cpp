@@ -40,18 +40,20 @@ struct Header {
 };
 
 Header read_header(const io::Bytes& file, const std::filesystem::path& path) {
-  if (file.size() < 4) refuse(path, fmt::format("it has {} bytes, too few for an IDX file. Fetch it again.", file.size()));
+  if (file.size() < 4)
+    refuse(path, fmt::format("it has {} bytes, too few for an IDX file. Fetch it again.", file.size()));
   const auto dtype = type_of_code(file[2]);
   const int dims = static_cast<int>(file[3]);
   if (file[0] != std::byte{0} || file[1] != std::byte{0} || !dtype || dims > kMaxDims) {
-    refuse(path, fmt::format("it begins with {:#010x}, which is no IDX magic number (2051 for images, 2049 for labels). "
-                             "Is this the right file?",
-                             big_endian(file.data())));
+    refuse(path,
+           fmt::format("it begins with {:#010x}, which is no IDX magic number (2051 for images, 2049 for labels). "
+                       "Is this the right file?",
+                       big_endian(file.data())));
   }
   Header header{*dtype, {}, 4 + 4 * static_cast<std::size_t>(dims)};
   if (file.size() < header.bytes) {
-    refuse(path, fmt::format("it is truncated: the header needs {} bytes, the file has {}. Fetch it again.", header.bytes,
-                             file.size()));
+    refuse(path, fmt::format("it is truncated: the header needs {} bytes, the file has {}. Fetch it again.",
+                             header.bytes, file.size()));
   }
   for (int i = 0; i < dims; ++i) header.sizes.push_back(big_endian(file.data() + 4 + 4 * i));
   return header;

@@ -76,7 +76,8 @@ Pair read_pair(std::string_view split, const fs::path& dir, const Source& source
   return {std::move(images), std::move(labels)};
 }
 
-ImageDataset make(std::string_view split, const fs::path& dir, const Source& source, float mean, float std, Transform augment) {
+ImageDataset make(std::string_view split, const fs::path& dir, const Source& source, float mean, float std,
+                  Transform augment) {
   Pair pair = read_pair(split, dir, source);
   return ImageDataset(std::move(pair.images), std::move(pair.labels),
                       {.mean = {mean}, .std = {std}, .augment = std::move(augment)});

@@ -34,7 +34,10 @@ std::vector<int64_t> permutation(int64_t n, Generator& rng) {
 std::vector<int64_t> SequentialSampler::indices(int64_t) const { return count_to(n_); }
 
 RandomSampler::RandomSampler(int64_t n, std::uint64_t seed, const RandomSamplerOptions& options)
-    : n_(n), base_(seed), replacement_(options.replacement), num_samples_(options.num_samples < 0 ? n : options.num_samples) {
+    : n_(n),
+      base_(seed),
+      replacement_(options.replacement),
+      num_samples_(options.num_samples < 0 ? n : options.num_samples) {
   if (n < 1) throw ValueError(fmt::format("[random_sampler] there are {} samples to choose from; give 1 or more.", n));
 }
 

@@ -51,8 +51,8 @@ Tensor ToFloat::operator()(const Tensor& image, Generator&) const {
 
 Normalize::Normalize(std::vector<float> mean, std::vector<float> std) : mean_(std::move(mean)), std_(std::move(std)) {
   if (mean_.empty() || mean_.size() != std_.size()) {
-    throw ValueError(fmt::format("[normalize] {} means and {} stds were given; give one of each a channel.", mean_.size(),
-                                 std_.size()));
+    throw ValueError(fmt::format("[normalize] {} means and {} stds were given; give one of each a channel.",
+                                 mean_.size(), std_.size()));
   }
   if (std::find(std_.begin(), std_.end(), 0.f) != std_.end()) throw ValueError("[normalize] a std is 0; it divides.");
 }
@@ -74,11 +74,13 @@ Tensor Normalize::operator()(const Tensor& image, Generator&) const {
   return out;
 }
 
-RandomCrop::RandomCrop(int64_t height, int64_t width, int64_t padding) : height_(height), width_(width), padding_(padding) {
+RandomCrop::RandomCrop(int64_t height, int64_t width, int64_t padding)
+    : height_(height), width_(width), padding_(padding) {
   if (height < 1 || width < 1 || padding < 0) {
-    throw ValueError(fmt::format("[random_crop] a window of {} x {} with padding {} makes no sense: sizes are 1 or more, "
-                                 "padding 0 or more.",
-                                 height, width, padding));
+    throw ValueError(
+        fmt::format("[random_crop] a window of {} x {} with padding {} makes no sense: sizes are 1 or more, "
+                    "padding 0 or more.",
+                    height, width, padding));
   }
 }
 
@@ -86,8 +88,8 @@ Tensor RandomCrop::operator()(const Tensor& image, Generator& rng) const {
   const Planes in(image, "random_crop");
   const int64_t rows = in.height + 2 * padding_ - height_, columns = in.width + 2 * padding_ - width_;
   if (rows < 0 || columns < 0) {
-    throw ShapeError(fmt::format("[random_crop] a window of {} x {} does not fit an image of {} with padding {}.", height_,
-                                 width_, to_string(image.sizes()), padding_));
+    throw ShapeError(fmt::format("[random_crop] a window of {} x {} does not fit an image of {} with padding {}.",
+                                 height_, width_, to_string(image.sizes()), padding_));
   }
   // Place of the window's corner in the unpadded image.
   const int64_t top = static_cast<int64_t>(rng.below(static_cast<std::uint64_t>(rows) + 1)) - padding_;

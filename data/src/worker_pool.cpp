@@ -24,7 +24,8 @@ struct Slot {
 
 /// All under `mutex`.
 struct WorkerPool::State {
-  State(int workers, int64_t ahead) : slots(static_cast<std::size_t>(ahead)), at_batch(static_cast<std::size_t>(workers), -1) {}
+  State(int workers, int64_t ahead)
+      : slots(static_cast<std::size_t>(ahead)), at_batch(static_cast<std::size_t>(workers), -1) {}
 
   std::mutex mutex;
   std::condition_variable work_or_stop;  ///< for the workers
@@ -131,9 +132,10 @@ Batch WorkerPool::next(double timeout) {
         const auto holder = std::find(s.at_batch.begin(), s.at_batch.end(), batch);
         const std::string who = holder == s.at_batch.end() ? std::string("every worker is")
                                                            : fmt::format("worker {} is", holder - s.at_batch.begin());
-        throw Error(fmt::format("[dataloader] no batch came within {} s: {} still at batch {} (from index {}). Look at what "
-                                "the dataset waits for, or raise timeout.",
-                                timeout, who, batch, s.job->indices_of(batch)[0]));
+        throw Error(
+            fmt::format("[dataloader] no batch came within {} s: {} still at batch {} (from index {}). Look at what "
+                        "the dataset waits for, or raise timeout.",
+                        timeout, who, batch, s.job->indices_of(batch)[0]));
       }
     } else {
       s.progress.wait(lock, ready);

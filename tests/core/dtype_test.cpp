@@ -63,7 +63,8 @@ void check_rounding(std::uint16_t infinity) {
   // Half-way points and their neighbours, over the whole range.
   for (std::uint16_t h = 0; h + 1 < infinity; ++h) {
     const double middle = (static_cast<double>(static_cast<float>(T::from_bits(h))) +
-                           static_cast<double>(static_cast<float>(T::from_bits(static_cast<std::uint16_t>(h + 1))))) / 2;
+                           static_cast<double>(static_cast<float>(T::from_bits(static_cast<std::uint16_t>(h + 1))))) /
+                          2;
     const auto m = static_cast<float>(middle);
     for (const float x : {std::nextafterf(m, 0.f), m, std::nextafterf(m, INFINITY)}) {
       if (T(x).bits != nearest(x)) FAIL_CHECK("near half-way " << x << ": " << T(x).bits << " not " << nearest(x));
@@ -100,7 +101,8 @@ TEST_CASE("names and sizes") {
   CHECK(size_of(kFloat64) == 8);
   CHECK(size_of(kBool) == 1);
   CHECK_THROWS_WITH_AS(dispatch_floating(kInt64, "exp", []<class T>() {}),
-                       "[exp] int64 is not accepted here, only floating-point types. Convert it with x.to(...).", DTypeError);
+                       "[exp] int64 is not accepted here, only floating-point types. Convert it with x.to(...).",
+                       DTypeError);
 }
 
 TEST_CASE("default dtype") {

@@ -89,8 +89,9 @@ TEST_CASE("a full disk leaves the old file and no other") {
   for (const std::int64_t after : {0, 1, 4999}) {
     const FailingDisk disk(after);
     const std::string text = message_of([&] { io::write_file(file, std::string(5000, 'y')); });
-    CHECK(text == "[write] " + file.string() +
-                      ": No space left on device. Free some space or choose another folder; what was there is untouched.");
+    CHECK(text ==
+          "[write] " + file.string() +
+              ": No space left on device. Free some space or choose another folder; what was there is untouched.");
     CHECK(io::read_text(file) == "precious");
     CHECK(dir.entries() == 1);
   }
@@ -185,9 +186,12 @@ TEST_CASE("gunzip refuses what is damaged, cut or too long") {
   for (const std::size_t at : {std::size_t{0}, good.size() / 2, good.size() - 6}) {
     std::string damaged = good;
     damaged[at] = static_cast<char>(damaged[at] ^ 0x5a);
-    CHECK(message_of([&] { io::gunzip(bytes_of(damaged), "x.gz"); }).starts_with("[gunzip] x.gz: it is damaged near byte"));
+    CHECK(message_of([&] {
+            io::gunzip(bytes_of(damaged), "x.gz");
+          }).starts_with("[gunzip] x.gz: it is damaged near byte"));
   }
-  CHECK(message_of([&] { io::gunzip(bytes_of(good + "trailing"), "x.gz"); }).starts_with("[gunzip] x.gz: it is damaged"));
+  CHECK(
+      message_of([&] { io::gunzip(bytes_of(good + "trailing"), "x.gz"); }).starts_with("[gunzip] x.gz: it is damaged"));
   CHECK(message_of([&] { io::gunzip(bytes_of(good), "x.gz", text.size() - 1); })
             .starts_with("[gunzip] x.gz: it holds more than the"));
   CHECK(io::gunzip(bytes_of(good), "x.gz", text.size()).size() == text.size());

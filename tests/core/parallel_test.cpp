@@ -39,7 +39,8 @@ TEST_CASE("chunks depend on range and grain alone") {
     for (const int64_t size : {0, 1, 7, 8, 9, 63, 64, 65, 1000}) {
       for (const int64_t grain : {1, 8, 64, 5000}) {
         Chunks expected;
-        for (int64_t b = begin; b < begin + size; b += grain) expected.emplace_back(b, std::min(b + grain, begin + size));
+        for (int64_t b = begin; b < begin + size; b += grain)
+          expected.emplace_back(b, std::min(b + grain, begin + size));
         for (const int threads : {1, 2, 3, 7, 70}) {
           const Threads scope(threads);
           REQUIRE(chunks_of(begin, begin + size, grain) == expected);

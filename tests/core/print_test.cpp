@@ -11,7 +11,9 @@ using namespace levin;
 
 namespace {
 
-Tensor zeros_of(const Shape& sizes) { return from_data(std::vector<float>(static_cast<std::size_t>(sizes.numel())), sizes); }
+Tensor zeros_of(const Shape& sizes) {
+  return from_data(std::vector<float>(static_cast<std::size_t>(sizes.numel())), sizes);
+}
 
 Tensor count_to(int64_t n) {
   std::vector<int64_t> v(static_cast<std::size_t>(n));

@@ -35,7 +35,8 @@ TEST_CASE("handles are shared") {
   CHECK(a.data<float>()[0] == 9);
   const Tensor undefined;
   CHECK_FALSE(undefined.defined());
-  CHECK_THROWS_WITH_AS(undefined.numel(), "[tensor] this tensor is undefined: give it a value before it is used.", ValueError);
+  CHECK_THROWS_WITH_AS(undefined.numel(), "[tensor] this tensor is undefined: give it a value before it is used.",
+                       ValueError);
 }
 
 TEST_CASE_TEMPLATE("values convert on the way in and out", T, double, float, Half, BFloat16, std::int64_t, std::int32_t,
@@ -96,7 +97,8 @@ TEST_CASE("aliases share memory and read with their own strides") {
 TEST_CASE("data is typed") {
   const Tensor t = from_data<float>({1}, {1});
   CHECK_THROWS_WITH_AS(t.data<double>(),
-                       "[data] the tensor holds float32, but float64 was asked for. Convert it with x.to(...).", DTypeError);
+                       "[data] the tensor holds float32, but float64 was asked for. Convert it with x.to(...).",
+                       DTypeError);
 }
 
 TEST_CASE("from_blob borrows") {

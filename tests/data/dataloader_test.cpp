@@ -72,7 +72,8 @@ TEST_CASE("batches cover the data in order") {
 
 TEST_CASE("the API's one-line loop compiles and runs") {
   int64_t rows = 0;
-  for (const auto& [x, y] : DataLoader(TensorDataset({empty({5, 2}), empty({5})}), {.batch_size = 2, .shuffle = true, .num_workers = 2})) {
+  for (const auto& [x, y] :
+       DataLoader(TensorDataset({empty({5, 2}), empty({5})}), {.batch_size = 2, .shuffle = true, .num_workers = 2})) {
     CHECK(x.size(0) == y.size(0));
     rows += x.size(0);
   }
@@ -81,8 +82,9 @@ TEST_CASE("the API's one-line loop compiles and runs") {
 
 TEST_CASE("shuffle and augmentation do not depend on the number of workers") {
   const auto epochs = [](int workers, int prefetch) {
-    DataLoader loader(Numbers(53),
-                      {.batch_size = 5, .shuffle = true, .num_workers = workers, .prefetch_factor = prefetch, .seed = 11});
+    DataLoader loader(
+        Numbers(53),
+        {.batch_size = 5, .shuffle = true, .num_workers = workers, .prefetch_factor = prefetch, .seed = 11});
     return std::vector<Content>{walk(loader), walk(loader), walk(loader)};
   };
   const auto expected = epochs(0, 2);
@@ -103,7 +105,8 @@ TEST_CASE("shuffle and augmentation do not depend on the number of workers") {
 }
 
 TEST_CASE("a sample's random numbers are its own in each epoch") {
-  DataLoader plain(Numbers(6), {.batch_size = 6, .seed = 1}), shuffled(Numbers(6), {.batch_size = 2, .shuffle = true, .seed = 1});
+  DataLoader plain(Numbers(6), {.batch_size = 6, .seed = 1}),
+      shuffled(Numbers(6), {.batch_size = 2, .shuffle = true, .seed = 1});
   const auto in_order = walk(plain)[0].second;
   for (const auto& [x, r] : walk(shuffled)) {
     for (std::size_t i = 0; i < x.size(); ++i) CHECK(r[i] == in_order[static_cast<std::size_t>(x[i])]);
@@ -273,30 +276,36 @@ TEST_CASE("workers run ahead by no more than asked and stay the same threads") {
 }
 
 TEST_CASE("samplers and collate functions") {
-  DataLoader weighted(Numbers(10), {.batch_size = 5, .sampler = std::make_shared<SubsetSampler>(std::vector<int64_t>{7, 3, 3})});
+  DataLoader weighted(Numbers(10),
+                      {.batch_size = 5, .sampler = std::make_shared<SubsetSampler>(std::vector<int64_t>{7, 3, 3})});
   CHECK(weighted.size() == 1);
   CHECK(indices(walk(weighted)) == std::vector<int64_t>{7, 3, 3});
   for (const int workers : {0, 2}) {
-    DataLoader summing(Numbers(6), {.batch_size = 3, .num_workers = workers, .collate = [](std::span<const Sample> samples) {
-                         int64_t sum = 0;
-                         for (const Sample& s : samples) sum += s[0].item<int64_t>();
-                         return Batch{{from_data<std::int64_t>({sum}, {1})}};
-                       }});
+    DataLoader summing(Numbers(6),
+                       {.batch_size = 3, .num_workers = workers, .collate = [](std::span<const Sample> samples) {
+                          int64_t sum = 0;
+                          for (const Sample& s : samples) sum += s[0].item<int64_t>();
+                          return Batch{{from_data<std::int64_t>({sum}, {1})}};
+                        }});
     std::vector<int64_t> sums;
     for (const Batch& b : summing) sums.push_back(b[0].item<int64_t>());
     CHECK(sums == std::vector<int64_t>{3, 12});
   }
   DataLoader outside(Numbers(5), {.sampler = std::make_shared<SequentialSampler>(6)});
-  CHECK_THROWS_WITH_AS(outside.begin(), "[dataloader] the sampler gave index 5, but the dataset has 5 samples.", IndexError);
+  CHECK_THROWS_WITH_AS(outside.begin(), "[dataloader] the sampler gave index 5, but the dataset has 5 samples.",
+                       IndexError);
 }
 
 TEST_CASE("options that make no sense are refused") {
-  const auto error = [](const DataLoaderOptions& o) { return message_of<ValueError>([&] { DataLoader(Numbers(5), o); }); };
+  const auto error = [](const DataLoaderOptions& o) {
+    return message_of<ValueError>([&] { DataLoader(Numbers(5), o); });
+  };
   CHECK(error({.batch_size = 0}) == "[dataloader] batch_size is 0; use 1 or more.");
   CHECK(error({.num_workers = -1}) == "[dataloader] num_workers is -1; use 0 or more.");
   CHECK(error({.prefetch_factor = 0}) == "[dataloader] prefetch_factor is 0; use 1 or more.");
   CHECK(error({.timeout = -1}) == "[dataloader] timeout is -1 s; use 0 (none) or more.");
-  CHECK(error({.shuffle = true, .sampler = std::make_shared<SequentialSampler>(5)}).find("both given") != std::string::npos);
+  CHECK(error({.shuffle = true, .sampler = std::make_shared<SequentialSampler>(5)}).find("both given") !=
+        std::string::npos);
   CHECK(error({.batch_size = 6, .drop_last = true}) ==
         "[dataloader] 5 samples make no batch of 6 with drop_last; use a smaller batch_size.");
   CHECK(message_of<ValueError>([] { DataLoader(Numbers(0), {}); }) ==
@@ -305,10 +314,11 @@ TEST_CASE("options that make no sense are refused") {
 
 TEST_CASE("a state of other data is refused") {
   DataLoader loader(Numbers(20), {.batch_size = 3}), other(Numbers(20), {.batch_size = 4});
-  CHECK_THROWS_WITH_AS(other.load_state(loader.state()),
-                       "[dataloader] the state is of 20 samples in batches of 3, this loader has 20 in batches of 4. Resume "
-                       "with the same data and batch size.",
-                       StateError);
+  CHECK_THROWS_WITH_AS(
+      other.load_state(loader.state()),
+      "[dataloader] the state is of 20 samples in batches of 3, this loader has 20 in batches of 4. Resume "
+      "with the same data and batch size.",
+      StateError);
   LoaderState damaged = loader.state();
   damaged.batches = 8;
   CHECK_THROWS_AS(loader.load_state(damaged), StateError);

@@ -50,11 +50,22 @@ TEST_CASE("tensor dataset") {
   CHECK(b[1].to_vector<int>() == std::vector<int>{7, 5, 7});
   CHECK(d.all()[1].to_vector<int>() == std::vector<int>{5, 6, 7});
   const std::vector<int64_t> wrong{3};
-  CHECK_THROWS_WITH_AS(d.get_batch(wrong, rng), "[dataset] index 3 is out of range for 3 samples, counted from 0.", IndexError);
+  CHECK_THROWS_WITH_AS(d.get_batch(wrong, rng), "[dataset] index 3 is out of range for 3 samples, counted from 0.",
+                       IndexError);
   CHECK_THROWS_AS(d.get(-1, rng), IndexError);
   CHECK_THROWS_AS(TensorDataset({}), ValueError);
   CHECK_THROWS_AS(TensorDataset({empty({3}), empty({4})}), ShapeError);
   CHECK_THROWS_AS(TensorDataset({empty({})}), ShapeError);
+}
+
+TEST_CASE("tensors that are not dense are taken as well") {
+  const Tensor wide = from_data<float>({0, 1, 2, 3, 4, 5}, {2, 3});
+  const Tensor transposed = alias(wide, {3, 2}, {1, 3}, 0);
+  const TensorDataset d({transposed});
+  CHECK(d.all()[0].to_vector<int>() == std::vector<int>{0, 3, 1, 4, 2, 5});
+  const std::vector<Sample> samples{{{transposed}}, {{transposed}}};
+  CHECK(default_collate(samples)[0].to_vector<int>() == std::vector<int>{0, 3, 1, 4, 2, 5, 0, 3, 1, 4, 2, 5});
+  CHECK(d.all().to(kCpu)[0].sizes() == Shape{3, 2});
 }
 
 TEST_CASE("collating stacks and checks") {
@@ -63,10 +74,11 @@ TEST_CASE("collating stacks and checks") {
   CHECK(default_collate(samples)[0].to_vector<int>() == std::vector<int>{1, 2, 3, 4});
   CHECK(default_collate({}).tensors.empty());
   const std::vector<Sample> ragged{samples[0], {{from_data<float>({3}, {1})}}};
-  CHECK_THROWS_WITH_AS(default_collate(ragged),
-                       "[collate] tensor 0 of sample 1 is (1,), that of sample 0 is (2,). Give all samples one shape, or "
-                       "pass a collate function.",
-                       ShapeError);
+  CHECK_THROWS_WITH_AS(
+      default_collate(ragged),
+      "[collate] tensor 0 of sample 1 is (1,), that of sample 0 is (2,). Give all samples one shape, or "
+      "pass a collate function.",
+      ShapeError);
   const std::vector<Sample> mixed{samples[0], {{from_data<double>({3, 4}, {2})}}};
   CHECK_THROWS_AS(default_collate(mixed), DTypeError);
   const std::vector<Sample> uneven{samples[0], {}};
@@ -87,7 +99,8 @@ TEST_CASE("the gather of images equals one sample after the other") {
     const auto one = d.get(indices[static_cast<std::size_t>(i)], rng)[0].to_vector<float>();
     CHECK(std::equal(one.begin(), one.end(), p + i * 18));
   }
-  CHECK(ImageDataset(empty({2, 4, 5}, {.dtype = kUInt8}), empty({2}, {.dtype = kInt64})).images().sizes() == Shape{2, 1, 4, 5});
+  CHECK(ImageDataset(empty({2, 4, 5}, {.dtype = kUInt8}), empty({2}, {.dtype = kInt64})).images().sizes() ==
+        Shape{2, 1, 4, 5});
   CHECK_THROWS_AS(ImageDataset(empty({2, 4, 5}), empty({2}, {.dtype = kInt64})), ShapeError);
   CHECK_THROWS_AS(ImageDataset(empty({2, 4, 5}, {.dtype = kUInt8}), empty({3}, {.dtype = kInt64})), ShapeError);
 }
@@ -107,7 +120,8 @@ TEST_CASE("augmentation is a sample's own") {
 }
 
 TEST_CASE("transformed dataset") {
-  const TransformedDataset d(small(), [](const Tensor& x, Generator&) { return from_data<float>({x.data<float>()[1]}, {1}); });
+  const TransformedDataset d(small(),
+                             [](const Tensor& x, Generator&) { return from_data<float>({x.data<float>()[1]}, {1}); });
   CHECK(d.size() == 3);
   CHECK(d.all()[0].to_vector<int>() == std::vector<int>{1, 11, 21});
   CHECK(d.all()[1].to_vector<int>() == std::vector<int>{5, 6, 7});

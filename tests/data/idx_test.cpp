@@ -88,16 +88,20 @@ TEST_CASE("damaged IDX files are refused with the values") {
   };
   const std::string head = "[idx] " + file.string() + ": ";
   CHECK(error("") == head + "it has 0 bytes, too few for an IDX file. Fetch it again.");
-  CHECK(error("PNG and more") == head + "it begins with 0x504e4720, which is no IDX magic number (2051 for images, 2049 "
-                                        "for labels). Is this the right file?");
+  CHECK(error("PNG and more") == head +
+                                     "it begins with 0x504e4720, which is no IDX magic number (2051 for images, 2049 "
+                                     "for labels). Is this the right file?");
   CHECK(error(idx_header(7, {1}) + "x").find("it begins with 0x00000701") != std::string::npos);
   CHECK(error(idx_header(8, {2, 3}).substr(0, 9)) ==
         head + "it is truncated: the header needs 12 bytes, the file has 9. Fetch it again.");
   CHECK(error(idx_header(8, {2, 3}) + counting(5)) ==
-        head + "shape (2, 3) of uint8 needs 6 bytes after the header, the file has 5: it is truncated. Fetch it again.");
-  CHECK(error(idx_header(8, {2, 3}) + counting(7)) ==
-        head + "shape (2, 3) of uint8 needs 6 bytes after the header, the file has 7: it has trailing bytes. Fetch it again.");
-  CHECK(error(idx_header(8, {0xffffffff, 0xffffffff, 0xffffffff})).find("more than any file holds") != std::string::npos);
+        head +
+            "shape (2, 3) of uint8 needs 6 bytes after the header, the file has 5: it is truncated. Fetch it again.");
+  CHECK(error(idx_header(8, {2, 3}) + counting(7)) == head +
+                                                          "shape (2, 3) of uint8 needs 6 bytes after the header, the "
+                                                          "file has 7: it has trailing bytes. Fetch it again.");
+  CHECK(error(idx_header(8, {0xffffffff, 0xffffffff, 0xffffffff})).find("more than any file holds") !=
+        std::string::npos);
   CHECK(error(idx_header(8, {1, 1, 1, 1, 1, 1, 1, 1, 1}) + "x").find("no IDX magic number") != std::string::npos);
   const std::string zipped = gzip(idx_header(8, {500}) + counting(500));
   CHECK(error(zipped.substr(0, zipped.size() - 9)).starts_with("[gunzip] " + file.string() + ": it ends early"));
@@ -130,10 +134,11 @@ TEST_CASE("MNIST files become normalised images and labels") {
 
 TEST_CASE("missing and mismatched MNIST files") {
   const TempDir dir;
-  CHECK(message_of([&] { data::FashionMnist("train", dir.path); }) ==
-        "[fashion_mnist] " + (dir.path / "train-labels-idx1-ubyte.gz").string() +
-            " was not found. Install Debian's package dataset-fashion-mnist (apt-get install dataset-fashion-mnist), or "
-            "name the folder of the files with --data.");
+  CHECK(
+      message_of([&] { data::FashionMnist("train", dir.path); }) ==
+      "[fashion_mnist] " + (dir.path / "train-labels-idx1-ubyte.gz").string() +
+          " was not found. Install Debian's package dataset-fashion-mnist (apt-get install dataset-fashion-mnist), or "
+          "name the folder of the files with --data.");
   CHECK(message_of([&] { data::Mnist("test", dir.path); }).find("with --data") != std::string::npos);
   CHECK(message_of([&] { data::FashionMnist("val", dir.path); }) ==
         "[fashion_mnist] \"val\" is no split: write \"train\" or \"test\".");
@@ -143,12 +148,14 @@ TEST_CASE("missing and mismatched MNIST files") {
   io::write_file(labels, idx_header(8, {2}) + counting(2));
   CHECK(message_of([&] { data::FashionMnist("train", dir.path); }) ==
         "[fashion_mnist] " + labels.string() +
-            " holds uint8 of shape (2,), not one uint8 label for each of the 3 images. Do the two files belong together?");
+            " holds uint8 of shape (2,), not one uint8 label for each of the 3 images. Do the two files belong "
+            "together?");
   io::write_file(labels, idx_header(8, {3}) + std::string("\x01\x0a\x02"));
   CHECK(message_of([&] { data::FashionMnist("train", dir.path); }) ==
         "[fashion_mnist] " + labels.string() + ": label 10 of image 1 is out of range; the classes are 0 to 9.");
   io::write_file(images, idx_header(8, {3}) + counting(3));
-  CHECK(message_of([&] { data::FashionMnist("train", dir.path); }).find("not uint8 images (N, 28, 28)") != std::string::npos);
+  CHECK(message_of([&] { data::FashionMnist("train", dir.path); }).find("not uint8 images (N, 28, 28)") !=
+        std::string::npos);
 }
 
 TEST_CASE("the real Fashion-MNIST") {

@@ -54,7 +54,8 @@ TEST_CASE("random crop takes every window of the padded image") {
       std::vector<int> v;
       for (int c = 0; c < 2; ++c) {
         for (int y = top; y < top + 3; ++y) {
-          for (int x = left; x < left + 3; ++x) v.push_back(y < 0 || y > 2 || x < 0 || x > 2 ? 0 : 1 + c * 9 + y * 3 + x);
+          for (int x = left; x < left + 3; ++x)
+            v.push_back(y < 0 || y > 2 || x < 0 || x > 2 ? 0 : 1 + c * 9 + y * 3 + x);
         }
       }
       expected.insert(v);

@@ -9,7 +9,7 @@ namespace levin {
 
 using std::int64_t;
 
-/// Threads that parallel_for uses; at first the number of cores this process may run on.
+/// Threads that parallel_for uses; at first OMP_NUM_THREADS or the cores this process may run on (affinity, quota).
 int num_threads();
 /// Sets it (1 or more); throws ValueError.
 void set_num_threads(int threads);

@@ -69,9 +69,11 @@ class Subset final : public Dataset {
 /// Another dataset with `transform` applied to the first tensor of each sample.
 class TransformedDataset final : public Dataset {
  public:
-  TransformedDataset(DatasetPtr dataset, Transform transform) : dataset_(std::move(dataset)), transform_(std::move(transform)) {}
+  TransformedDataset(DatasetPtr dataset, Transform transform)
+      : dataset_(std::move(dataset)), transform_(std::move(transform)) {}
   template <IsDataset D>
-  TransformedDataset(D&& dataset, Transform transform) : TransformedDataset(share(std::forward<D>(dataset)), std::move(transform)) {}
+  TransformedDataset(D&& dataset, Transform transform)
+      : TransformedDataset(share(std::forward<D>(dataset)), std::move(transform)) {}
   int64_t size() const override { return dataset_->size(); }
   Sample get(int64_t index, Generator& rng) const override;
 

@@ -18,7 +18,8 @@ class FashionMnist final : public ImageDataset {
   /// `split` is "train" or "test"; `augment` changes the (1, 28, 28) bytes, e.g. Compose{RandomCrop(28, 2),
   /// RandomHorizontalFlip()}. Throws ValueError for another split, and IoError that names package and option for a
   /// missing file, else what is wrong with it.
-  explicit FashionMnist(std::string_view split, const std::filesystem::path& dir = kFashionMnistDir, Transform augment = {});
+  explicit FashionMnist(std::string_view split, const std::filesystem::path& dir = kFashionMnistDir,
+                        Transform augment = {});
 };
 
 /// The digits: the same files under the same names, (byte / 255 - 0.1307) / 0.3081.

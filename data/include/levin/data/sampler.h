@@ -92,7 +92,7 @@ struct DistributedSamplerOptions {
   bool shuffle = true;
   std::uint64_t seed = 0;   ///< the same on all ranks
   bool drop_last = false;   ///< leave out the tail that does not divide evenly
-  bool pad = true;          ///< repeat indices so that all ranks get as many; false for evaluation, where none may count twice
+  bool pad = true;  ///< repeat indices so that all ranks get as many; false for evaluation, where none may count twice
 };
 
 /// Every num_replicas-th index of one common order, beginning with `rank`.
