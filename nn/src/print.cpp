@@ -43,7 +43,8 @@ std::string Module::type_name() const {
   std::free(text);
   const std::size_t arguments = name.find('<');
   const std::size_t colon = name.rfind("::", arguments);
-  return colon == std::string::npos ? name : name.substr(colon + 2);
+  const std::size_t begin = colon == std::string::npos ? 0 : colon + 2;
+  return name.substr(begin, arguments == std::string::npos ? arguments : arguments - begin);
 }
 
 std::string to_string(const Module& module) {

@@ -65,6 +65,23 @@ class Module {
     adopt(name, std::move(child));
     return result;
   }
+  /// The same with the module's options in braces at the end: add<nn::Conv2d>("conv1", 1, 16, 5, {.padding = 2}).
+  template <std::derived_from<Module> M>
+  M& add(const std::string& name, const typename M::Options& options) {
+    return add<M, const typename M::Options&>(name, options);
+  }
+  template <std::derived_from<Module> M, class A>
+  M& add(const std::string& name, const A& a, const typename M::Options& options) {
+    return add<M, const A&, const typename M::Options&>(name, a, options);
+  }
+  template <std::derived_from<Module> M, class A, class B>
+  M& add(const std::string& name, const A& a, const B& b, const typename M::Options& options) {
+    return add<M, const A&, const B&, const typename M::Options&>(name, a, b, options);
+  }
+  template <std::derived_from<Module> M, class A, class B, class C>
+  M& add(const std::string& name, const A& a, const B& b, const C& c, const typename M::Options& options) {
+    return add<M, const A&, const B&, const C&, const typename M::Options&>(name, a, b, c, options);
+  }
   /// Registers a trainable tensor and returns it. Undefined stands for a parameter that is absent (no bias).
   Tensor register_parameter(const std::string& name, const Tensor& value);
   /// Registers a tensor that is saved (if persistent) and moved, but not trained.
@@ -131,6 +148,16 @@ class Module {
     } else {
       return std::make_unique<M>(std::forward<Args>(args)...);
     }
+  }
+  /// Moves a temporary to the heap.
+  template <class M>
+  static std::unique_ptr<Module> own(M&& module) {
+    auto owned = std::make_unique<M>(std::move(module));
+    if constexpr (std::default_initializable<M>) {
+      Factory& factory = static_cast<Module&>(*owned).factory_;
+      if (!factory) factory = [] { return std::make_unique<M>(); };
+    }
+    return owned;
   }
   void adopt(const std::string& name, std::unique_ptr<Module> child);
   Module& child(std::size_t i) const { return *children_[i].second; }

@@ -1,0 +1,77 @@
+#pragma once
+// Modules made of modules.
+
+#include <levin/nn/module.h>
+
+namespace levin::nn {
+
+/// Runs its children one after the other; they are named "0", "1", ...
+///
+///   nn::Sequential net(nn::Conv2d(1, 16, 5, {.padding = 2}), nn::ReLU(), nn::MaxPool2d(2), nn::Flatten());
+class Sequential : public Module {
+ public:
+  Sequential() = default;
+  template <class... M>
+    requires(sizeof...(M) > 0 && (std::derived_from<M, Module> && ...) && !(std::same_as<M, Sequential> && ...))
+  explicit Sequential(M&&... modules) {
+    (push_back(std::move(modules)), ...);
+  }
+  Sequential(Sequential&&) = default;
+
+  /// Takes a temporary in at the end.
+  template <std::derived_from<Module> M>
+  Sequential& push_back(M&& module) {
+    adopt(std::to_string(size()), own(std::move(module)));
+    return *this;
+  }
+  std::size_t size() const { return child_count(); }
+  Module& operator[](std::size_t i) const;
+  Tensor forward(const Tensor& x) override;
+  std::unique_ptr<Module> fresh() const override;
+};
+
+/// Children of one type in a row, named "0", "1", ...; forward is up to the parent.
+///
+///   nn::ModuleList<Block>& blocks = add<nn::ModuleList<Block>>("blocks");
+///   for (int i = 0; i < 6; ++i) blocks.append(width);
+template <std::derived_from<Module> M>
+class ModuleList : public Module {
+ public:
+  ModuleList() = default;
+  /// Makes a child from its constructor's arguments.
+  template <class... Args>
+  M& append(Args&&... args) {
+    return add<M>(std::to_string(size()), std::forward<Args>(args)...);
+  }
+  std::size_t size() const { return child_count(); }
+  M& operator[](std::size_t i) const { return static_cast<M&>(child(i)); }
+
+  class Iterator {
+   public:
+    Iterator(const ModuleList& list, std::size_t i) : list_(&list), i_(i) {}
+    M& operator*() const { return (*list_)[i_]; }
+    Iterator& operator++() {
+      ++i_;
+      return *this;
+    }
+    friend bool operator==(const Iterator& a, const Iterator& b) { return a.i_ == b.i_; }
+
+   private:
+    const ModuleList* list_;
+    std::size_t i_;
+  };
+  Iterator begin() const { return {*this, 0}; }
+  Iterator end() const { return {*this, size()}; }
+
+  std::unique_ptr<Module> fresh() const override {
+    auto copy = std::make_unique<ModuleList>();
+    for (const M& m : *this) {
+      auto child = m.fresh();
+      if (!child) return nullptr;
+      copy->adopt(std::to_string(copy->size()), std::move(child));
+    }
+    return copy;
+  }
+};
+
+}  // namespace levin::nn

@@ -1,0 +1,191 @@
+#pragma once
+// Layers with parameters, pooling, shapes, dropout. Names, defaults and initial values are PyTorch's.
+
+#include <levin/autograd/ops/conv.h>
+#include <levin/nn/module.h>
+
+namespace levin::nn {
+
+struct LinearOptions {
+  bool bias = true;
+};
+/// x W^T + b: (..., in_features) to (..., out_features). Weight (out, in) and bias (out) begin uniform in
+/// +-1 / sqrt(in_features).
+class Linear : public Module {
+ public:
+  using Options = LinearOptions;
+  Linear(int64_t in_features, int64_t out_features, const Options& options = {});
+  Tensor forward(const Tensor& x) override;
+  void reset_parameters();
+  std::string extra_repr() const override;
+  std::unique_ptr<Module> fresh() const override;
+
+  const int64_t in_features, out_features;
+  const Tensor weight;  ///< (out_features, in_features)
+  const Tensor bias;    ///< (out_features) or undefined
+};
+
+struct Conv2dOptions {
+  Pair stride = 1;
+  Pair padding = 0;
+  Pair dilation = 1;
+  int64_t groups = 1;
+  bool bias = true;
+};
+/// Cross-correlation (B, C, H, W) to (B, O, H', W').
+class Conv2d : public Module {
+ public:
+  using Options = Conv2dOptions;
+  Conv2d(int64_t in_channels, int64_t out_channels, Pair kernel_size, const Options& options = {});
+  Tensor forward(const Tensor& x) override;
+  void reset_parameters();
+  std::string extra_repr() const override;
+  std::unique_ptr<Module> fresh() const override;
+
+  const int64_t in_channels, out_channels;
+  const Pair kernel_size;
+  const Options options;
+  const Tensor weight;  ///< (O, C / groups, kh, kw)
+  const Tensor bias;    ///< (O) or undefined
+};
+
+struct ConvTranspose2dOptions {
+  Pair stride = 1;
+  Pair padding = 0;
+  Pair output_padding = 0;
+  int64_t groups = 1;
+  bool bias = true;
+  Pair dilation = 1;
+};
+/// The gradient of Conv2d as a layer: (B, C, H, W) to (B, O, H', W') with
+/// H' = (H - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1.
+class ConvTranspose2d : public Module {
+ public:
+  using Options = ConvTranspose2dOptions;
+  ConvTranspose2d(int64_t in_channels, int64_t out_channels, Pair kernel_size, const Options& options = {});
+  Tensor forward(const Tensor& x) override;
+  void reset_parameters();
+  std::string extra_repr() const override;
+  std::unique_ptr<Module> fresh() const override;
+
+  const int64_t in_channels, out_channels;
+  const Pair kernel_size;
+  const Options options;
+  const Tensor weight;  ///< (C, O / groups, kh, kw)
+  const Tensor bias;
+};
+
+class MaxPool2d : public Module {
+ public:
+  using Options = levin::MaxPool2dOptions;
+  explicit MaxPool2d(Pair kernel_size, const Options& options = {});
+  Tensor forward(const Tensor& x) override;
+  std::string extra_repr() const override;
+  std::unique_ptr<Module> fresh() const override;
+
+  const Pair kernel_size;
+  const Options options;
+};
+
+class AvgPool2d : public Module {
+ public:
+  using Options = levin::AvgPool2dOptions;
+  explicit AvgPool2d(Pair kernel_size, const Options& options = {});
+  Tensor forward(const Tensor& x) override;
+  std::string extra_repr() const override;
+  std::unique_ptr<Module> fresh() const override;
+
+  const Pair kernel_size;
+  const Options options;
+};
+
+/// Joins the axes start_dim..end_dim.
+class Flatten : public Module {
+ public:
+  explicit Flatten(int64_t start_dim = 1, int64_t end_dim = -1);
+  Tensor forward(const Tensor& x) override;
+  std::string extra_repr() const override;
+  std::unique_ptr<Module> fresh() const override;
+
+  const int64_t start_dim, end_dim;
+};
+
+class Identity : public Module {
+ public:
+  Tensor forward(const Tensor& x) override { return x; }
+  std::unique_ptr<Module> fresh() const override;
+};
+
+/// Zeroes elements with probability p while training and scales the others by 1 / (1 - p).
+class Dropout : public Module {
+ public:
+  explicit Dropout(double p = 0.5);
+  Tensor forward(const Tensor& x) override;
+  std::string extra_repr() const override;
+  std::unique_ptr<Module> fresh() const override;
+
+  const double p;
+};
+
+struct EmbeddingOptions {
+  std::optional<int64_t> padding_idx{};  ///< this row begins as zeros and gets no gradient
+};
+/// Rows of a table (num_embeddings, embedding_dim) by int64 index: (...) to (..., embedding_dim). Begins standard normal.
+class Embedding : public Module {
+ public:
+  using Options = EmbeddingOptions;
+  Embedding(int64_t num_embeddings, int64_t embedding_dim, const Options& options = {});
+  Tensor forward(const Tensor& index) override;
+  void reset_parameters();
+  std::string extra_repr() const override;
+  std::unique_ptr<Module> fresh() const override;
+
+  const int64_t num_embeddings, embedding_dim;
+  const std::optional<int64_t> padding_idx;
+  const Tensor weight;
+};
+
+struct BatchNorm2dOptions {
+  double eps = 1e-5;
+  std::optional<double> momentum = 0.1;  ///< nullopt: the plain average over all batches
+  bool affine = true;
+  bool track_running_stats = true;
+};
+/// Normalises each channel of (B, C, H, W) by the batch's statistics in training, else by the running ones
+/// (Ioffe & Szegedy 2015). Buffers: running_mean, running_var, num_batches_tracked.
+class BatchNorm2d : public Module {
+ public:
+  using Options = BatchNorm2dOptions;
+  explicit BatchNorm2d(int64_t num_features, const Options& options = {});
+  Tensor forward(const Tensor& x) override;
+  void reset_running_stats();
+  std::string extra_repr() const override;
+  std::unique_ptr<Module> fresh() const override;
+
+  const int64_t num_features;
+  const Options options;
+  const Tensor weight, bias;
+  const Tensor running_mean, running_var, num_batches_tracked;
+};
+
+struct LayerNormOptions {
+  double eps = 1e-5;
+  bool elementwise_affine = true;
+  bool bias = true;
+};
+/// Normalises over the last dimensions, whose sizes are normalized_shape (Ba et al. 2016).
+class LayerNorm : public Module {
+ public:
+  using Options = LayerNormOptions;
+  explicit LayerNorm(const Shape& normalized_shape, const Options& options = {});
+  explicit LayerNorm(int64_t features, const Options& o = {}) : LayerNorm(Shape{features}, o) {}
+  Tensor forward(const Tensor& x) override;
+  std::string extra_repr() const override;
+  std::unique_ptr<Module> fresh() const override;
+
+  const Shape normalized_shape;
+  const Options options;
+  const Tensor weight, bias;
+};
+
+}  // namespace levin::nn

@@ -1,0 +1,59 @@
+#pragma once
+// Losses as modules: loss(input, target).
+
+#include <levin/autograd/ops/loss.h>
+#include <levin/nn/module.h>
+
+namespace levin::nn {
+
+/// Base of modules of an input and a target.
+class Loss : public Module {
+ public:
+  using Module::forward;
+  virtual Tensor forward(const Tensor& input, const Tensor& target) = 0;
+  Tensor operator()(const Tensor& input, const Tensor& target) { return forward(input, target); }
+};
+
+/// See levin::cross_entropy.
+class CrossEntropyLoss : public Loss {
+ public:
+  using Options = CrossEntropyOptions;
+  explicit CrossEntropyLoss(const Options& options = {});
+  Tensor forward(const Tensor& input, const Tensor& target) override { return cross_entropy(input, target, options); }
+  std::unique_ptr<Module> fresh() const override { return std::make_unique<CrossEntropyLoss>(options); }
+
+  const Options options;
+};
+
+/// See levin::nll_loss.
+class NLLLoss : public Loss {
+ public:
+  using Options = NllOptions;
+  explicit NLLLoss(const Options& options = {});
+  Tensor forward(const Tensor& input, const Tensor& target) override { return nll_loss(input, target, options); }
+  std::unique_ptr<Module> fresh() const override { return std::make_unique<NLLLoss>(options); }
+
+  const Options options;
+};
+
+/// See levin::bce_with_logits.
+class BCEWithLogitsLoss : public Loss {
+ public:
+  using Options = BceOptions;
+  explicit BCEWithLogitsLoss(const Options& options = {});
+  Tensor forward(const Tensor& input, const Tensor& target) override { return bce_with_logits(input, target, options); }
+  std::unique_ptr<Module> fresh() const override { return std::make_unique<BCEWithLogitsLoss>(options); }
+
+  const Options options;
+};
+
+class MSELoss : public Loss {
+ public:
+  explicit MSELoss(Reduction reduction_ = Reduction::mean) : reduction(reduction_) {}
+  Tensor forward(const Tensor& input, const Tensor& target) override { return mse_loss(input, target, reduction); }
+  std::unique_ptr<Module> fresh() const override { return std::make_unique<MSELoss>(reduction); }
+
+  const Reduction reduction;
+};
+
+}  // namespace levin::nn

@@ -1,0 +1,9 @@
+#pragma once
+// The whole of nn.
+
+#include <levin/nn/activation.h>
+#include <levin/nn/container.h>
+#include <levin/nn/init.h>
+#include <levin/nn/layers.h>
+#include <levin/nn/loss.h>
+#include <levin/nn/module.h>
