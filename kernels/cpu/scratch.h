@@ -11,6 +11,8 @@ namespace levin::kernels::cpu {
 enum class Slot {
   gemm_shared, gemm_a, gemm_b, gemm_convert,
   conv_weights, conv_source, conv_pixels, conv_sums, conv_columns,
+  reduce, norm, loss,
+  sort, index, attention,
   count
 };
 
