@@ -14,6 +14,11 @@ struct ViewInfo {
 
 struct AutogradMeta final : AutogradData, Pooled<AutogradMeta> {
   ~AutogradMeta() override;
+  /// As PyTorch prints it: "grad_fn=<mul>" or "requires_grad=True".
+  std::string describe() const override {
+    if (grad_fn) return std::string("grad_fn=<") + grad_fn->name() + ">";
+    return requires_grad ? "requires_grad=True" : "";
+  }
 
   Tensor grad;
   NodePtr grad_fn;

@@ -178,3 +178,10 @@ TEST_CASE("retain_grad keeps the gradient of a result") {
   CHECK(y.grad().item<double>() == 12.0);
   CHECK(y.retains_grad());
 }
+
+TEST_CASE("printing tells the place in the graph") {
+  const Tensor x = ones({1}).requires_grad_();
+  CHECK(to_string(x) == "tensor([1.], requires_grad=True)");
+  CHECK(to_string(x * 2.0f) == "tensor([2.], grad_fn=<mul>)");
+  CHECK(to_string(x.detach()) == "tensor([1.])");
+}
