@@ -1,6 +1,7 @@
 // Copies with conversion: whole blocks, transposed tiles, and rows for everything else.
 
 #include "elementwise/rows.h"
+#include "transpose.h"
 
 #include <levin/core/parallel.h>
 #include <levin/kernels/copy.h>
@@ -13,9 +14,6 @@ namespace levin::kernels {
 namespace cpu {
 
 namespace {
-
-constexpr int64_t kTile = 16;         // a cache line of floats
-constexpr int64_t kBand = 64;         // columns of a task
 
 /// Sizes and strides (in elements) of a copy without conversion, unit axes removed and even neighbours merged.
 struct Walk {
@@ -42,73 +40,43 @@ Walk make_walk(const CopyArgs& a) {
   return w;
 }
 
-/// out[c * os + r] = in[r * is + c] for r < rows, c < columns: a line is read and written whole, however far apart the
-/// lines lie.
-template <class T>
-void transpose_tile(T* out, int64_t os, const T* in, int64_t is, int64_t rows, int64_t columns) {
-  T tile[kTile][kTile];
-  if (rows == kTile && columns == kTile) {
-    for (int64_t r = 0; r < kTile; ++r) std::memcpy(tile[r], in + r * is, sizeof tile[r]);
-    for (int64_t c = 0; c < kTile; ++c) {
-      T line[kTile];
-      for (int64_t r = 0; r < kTile; ++r) line[r] = tile[r][c];
-      std::memcpy(out + c * os, line, sizeof line);
-    }
-    return;
-  }
-  for (int64_t c = 0; c < columns; ++c)
-    for (int64_t r = 0; r < rows; ++r) out[c * os + r] = in[r * is + c];
-}
-
 /// The axes `row` (unit in out) and `column` (unit in x) as tiles, all others as a loop over planes.
-template <class T>
-void transposed(const Walk& w, int row, int column, T* out, const T* in) {
+void transposed(const Walk& w, int row, int column, const CopyArgs& a) {
+  const int64_t size = size_of(a.out.dtype);
   const int64_t rows = w.sizes[row], columns = w.sizes[column];
-  const int64_t bands = (columns - 1) / kBand + 1, stripes = (rows - 1) / kBand + 1;
+  const int64_t across = (columns - 1) / kTile + 1, down = (rows - 1) / kTile + 1;
   int64_t planes = 1;
   for (int d = 0; d < w.dims; ++d)
     if (d != row && d != column) planes *= w.sizes[d];
-  parallel_for(0, planes * bands * stripes, std::max<int64_t>(1, kGrain / (kBand * kBand)), [&](int64_t b, int64_t e) {
+  const int64_t grain = std::max<int64_t>(1, kGrain / (std::min(rows, kTile) * std::min(columns, kTile)));
+  parallel_for(0, planes * across * down, grain, [&](int64_t b, int64_t e) {
     for (int64_t task = b; task < e; ++task) {
-      int64_t plane = task / (bands * stripes);
-      const int64_t c0 = task / stripes % bands * kBand, r0 = task % stripes * kBand;
-      T* to = out;
-      const T* from = in;
+      int64_t plane = task / (across * down);
+      const int64_t c = task / down % across * kTile, r = task % down * kTile;
+      int64_t to = c * w.out[column] + r, from = r * w.in[row] + c;
       for (int d = w.dims - 1; d >= 0; --d) {
         if (d == row || d == column) continue;
         to += plane % w.sizes[d] * w.out[d];
         from += plane % w.sizes[d] * w.in[d];
         plane /= w.sizes[d];
       }
-      const int64_t c1 = std::min(c0 + kBand, columns), r1 = std::min(r0 + kBand, rows);
-      for (int64_t r = r0; r < r1; r += kTile)
-        for (int64_t c = c0; c < c1; c += kTile)
-          transpose_tile(to + c * w.out[column] + r, w.out[column], from + r * w.in[row] + c, w.in[row],
-                         std::min(kTile, r1 - r), std::min(kTile, c1 - c));
+      transpose_tile(size, static_cast<std::byte*>(a.out.pointer) + to * size, w.out[column],
+                     static_cast<const std::byte*>(a.x.pointer) + from * size, w.in[row], std::min(kTile, rows - r),
+                     std::min(kTile, columns - c));
     }
   });
 }
 
 /// Copies when one axis is unit in out and another one in x; false when the geometry is different.
-template <class T>
-bool try_transposed(const Walk& w, void* out, const void* in) {
+bool try_transposed(const Walk& w, const CopyArgs& a) {
   int row = -1, column = -1;
   for (int d = 0; d < w.dims; ++d) {
     if (w.out[d] == 1) row = d;
     if (w.in[d] == 1) column = d;
   }
-  if (row < 0 || column < 0 || row == column || w.sizes[row] < 4 || w.sizes[column] < 4) return false;
-  transposed(w, row, column, static_cast<T*>(out), static_cast<const T*>(in));
+  if (row < 0 || column < 0 || row == column || w.sizes[row] < 2 || w.sizes[column] < 2) return false;
+  transposed(w, row, column, a);
   return true;
-}
-
-bool try_transposed(const Walk& w, const CopyArgs& a) {
-  switch (size_of(a.out.dtype)) {
-    case 1: return try_transposed<std::uint8_t>(w, a.out.pointer, a.x.pointer);
-    case 2: return try_transposed<std::uint16_t>(w, a.out.pointer, a.x.pointer);
-    case 4: return try_transposed<std::uint32_t>(w, a.out.pointer, a.x.pointer);
-    default: return try_transposed<std::uint64_t>(w, a.out.pointer, a.x.pointer);
-  }
 }
 
 template <class T>

@@ -63,6 +63,21 @@ void box_muller(T* u, T* v, int64_t n, double mean, double std) {
     hn::StoreU(hn::MulAdd(radius, hn::Sin(d, angle), constant(d, mean)), d, v + i);
   }
 }
+/// Words below `limit` zero their element, the others scale it.
+void dropout_f32(const std::uint32_t* words, const float* x, float* out, int64_t n, std::uint32_t limit, float scale) {
+  const Simd<float> d;
+  const Simd<std::int32_t> di;  // 24 bits: signed comparison is exact
+  const auto bound = hn::Set(di, static_cast<std::int32_t>(limit));
+  int64_t i = 0;
+  for (; i + kLanes<float> <= n; i += kLanes<float>) {
+    const auto bits = hn::LoadU(Simd<std::uint32_t>(), words + i);
+    const auto drawn = hn::BitCast(di, hn::ShiftRight<8>(bits));
+    const auto dropped = hn::RebindMask(d, hn::Lt(drawn, bound));
+    hn::StoreU(hn::IfThenZeroElse(dropped, hn::Mul(hn::LoadU(d, x + i), hn::Set(d, scale))), d, out + i);
+  }
+  for (; i < n; ++i) out[i] = (words[i] >> 8) < limit ? 0.0f : x[i] * scale;
+}
+
 void box_muller_f32(float* u, float* v, int64_t n, double mean, double std) { box_muller(u, v, n, mean, std); }
 void box_muller_f64(double* u, double* v, int64_t n, double mean, double std) { box_muller(u, v, n, mean, std); }
 
@@ -75,6 +90,7 @@ namespace levin::kernels {
 namespace cpu {
 
 HWY_EXPORT(philox_words);
+HWY_EXPORT(dropout_f32);
 HWY_EXPORT(box_muller_f32);
 HWY_EXPORT(box_muller_f64);
 
@@ -188,8 +204,12 @@ void dropout(const DropoutArgs& a, Stream&) {
     T* out = static_cast<T*>(a.out.pointer);
     const T* x = static_cast<const T*>(a.x.pointer);
     for_each_batch(a.out.numel(), 1, a.state, [&](int64_t at, int64_t n, const std::uint32_t* w) {
-      for (int64_t i = 0; i < n; ++i)
-        out[at + i] = (w[i] >> 8) < limit ? T{} : static_cast<T>(static_cast<C>(x[at + i]) * scale);
+      if constexpr (std::is_same_v<T, float>) {
+        HWY_DYNAMIC_DISPATCH(dropout_f32)(w, x + at, out + at, n, limit, scale);
+      } else {
+        for (int64_t i = 0; i < n; ++i)
+          out[at + i] = (w[i] >> 8) < limit ? T{} : static_cast<T>(static_cast<C>(x[at + i]) * scale);
+      }
     });
   });
 }

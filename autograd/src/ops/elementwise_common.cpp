@@ -1,6 +1,7 @@
 #include "elementwise_common.h"
 
 #include <levin/autograd/ops/creation.h>
+#include <levin/autograd/ops/elementwise.h>
 
 #include <fmt/format.h>
 
@@ -9,6 +10,19 @@ namespace levin::ops {
 namespace {
 
 int category(DType t) { return t == DType::boolean ? 0 : is_floating(t) ? 2 : 1; }
+
+/// Elementwise kernels read rows; a big tensor whose rows are columns in memory is quicker transposed first.
+Tensor readable(const Tensor& x) {
+  constexpr int64_t big = 4096;
+  if (x.is_contiguous() || x.numel() < big) return x;
+  const int last = x.dim() - 1;
+  const bool columns = x.sizes()[last] > 1 && x.strides()[last] > 1;
+  bool unit = false;
+  for (int i = 0; i < last; ++i) unit = unit || (x.strides()[i] == 1 && x.sizes()[i] > 1);
+  if (!columns || !unit) return x;
+  no_grad guard;
+  return contiguous(x);
+}
 
 void run(const kernels::BinaryKernel& kernel, const Tensor& y, const TensorView& a, const TensorView& b, DType compute,
          double p0, double p1) {
@@ -48,7 +62,8 @@ Tensor fresh(const Shape& sizes, DType dtype, Device device) {
 Tensor unary(const kernels::UnaryKernel& kernel, const Tensor& x, DType out, double p0, double p1) {
   Tensor y = fresh(x.sizes(), out, x.device());
   Stream stream = current_stream(y.device());
-  kernel({y.tensor_view(), x.tensor_view(), p0, p1}, stream);
+  const Tensor source = readable(x);
+  kernel({y.tensor_view(), source.tensor_view(), p0, p1}, stream);
   return y;
 }
 
@@ -57,7 +72,8 @@ Tensor binary(const kernels::BinaryKernel& kernel, const char* op, const Tensor&
   const Device device = common_device(op, a, b);
   Tensor y = a.sizes() == b.sizes() ? fresh(a.sizes(), out, device)
                                     : fresh(broadcast_shapes(a.sizes(), b.sizes(), op), out, device);
-  run(kernel, y, a.tensor_view(), b.tensor_view(), compute, p0, p1);
+  const Tensor left = readable(a), right = readable(b);
+  run(kernel, y, left.tensor_view(), right.tensor_view(), compute, p0, p1);
   return y;
 }
 

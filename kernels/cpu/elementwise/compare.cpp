@@ -113,17 +113,27 @@ void run_property(const char* op, const UnaryArgs& a, const Rows& rows) {
   run_rows(a.out, DType::boolean, {{&a.x, t}}, row_for(op, rows, rows, t));
 }
 
-/// Moves bits, so types of one size share a row.
+/// Moves bits, so types of one size share a row; without branches, since conditions are often random.
 template <class T>
 void where_row(const Row& r) {
   T* out = static_cast<T*>(r.out);
-  const bool* c = static_cast<const bool*>(r.in[0]);
+  const std::uint8_t* c = static_cast<const std::uint8_t*>(r.in[0]);
   const T* a = static_cast<const T*>(r.in[1]);
   const T* b = static_cast<const T*>(r.in[2]);
+  const auto choose = [](std::uint8_t condition, T x, T y) {
+    const T mask = static_cast<T>(T{0} - static_cast<T>(condition));
+    return static_cast<T>(y ^ ((x ^ y) & mask));
+  };
   if (r.step[0] && r.step[1] && r.step[2]) {
-    for (int64_t i = 0; i < r.n; ++i) out[i] = c[i] ? a[i] : b[i];
+    for (int64_t i = 0; i < r.n; ++i) out[i] = choose(c[i], a[i], b[i]);
+  } else if (r.step[0] && r.step[2]) {
+    const T a0 = *a;
+    for (int64_t i = 0; i < r.n; ++i) out[i] = choose(c[i], a0, b[i]);
+  } else if (r.step[0] && r.step[1]) {
+    const T b0 = *b;
+    for (int64_t i = 0; i < r.n; ++i) out[i] = choose(c[i], a[i], b0);
   } else {
-    for (int64_t i = 0; i < r.n; ++i) out[i] = c[i * r.step[0]] ? a[i * r.step[1]] : b[i * r.step[2]];
+    for (int64_t i = 0; i < r.n; ++i) out[i] = choose(c[i * r.step[0]], a[i * r.step[1]], b[i * r.step[2]]);
   }
 }
 

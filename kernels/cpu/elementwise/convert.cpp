@@ -36,6 +36,8 @@ void convert_row(void* out, int64_t out_stride, const void* in, int64_t in_strid
     const From* from = static_cast<const From*>(in);
     if constexpr (std::is_same_v<To, From>) {
       std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(To));
+    } else if constexpr (sizeof(To) + sizeof(From) == 6 && is_floating(dtype_of<To>) && is_floating(dtype_of<From>)) {
+      simd_convert_fn(dtype_of<To>, dtype_of<From>)(to, from, n);
     } else {
       for (int64_t i = 0; i < n; ++i) to[i] = convert<To>(from[i]);
     }

@@ -43,6 +43,10 @@ void run_rows(const TensorView& out, DType out_compute, std::initializer_list<Ro
 using ConvertFn = void (*)(void* out, int64_t out_stride, const void* in, int64_t in_stride, int64_t n);
 ConvertFn convert_fn(DType to, DType from);
 
+/// The same for contiguous rows of f32 and a 16-bit float with vectors; null for other pairs.
+using ContiguousConvertFn = void (*)(void* out, const void* in, int64_t n);
+ContiguousConvertFn simd_convert_fn(DType to, DType from);
+
 /// Elements of one chunk of parallel work.
 inline constexpr int64_t kGrain = 32768;
 
