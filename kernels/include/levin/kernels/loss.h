@@ -1,5 +1,5 @@
 #pragma once
-// Contracts of fused losses. All tensors are contiguous; floating ones are of one type, f32 or f64.
+// Contracts of fused losses. All tensors are contiguous; floating ones are of one type, f32 or f64, unless said.
 
 #include <levin/kernels/kernel.h>
 
@@ -22,8 +22,8 @@ enum class LossReduction : std::uint8_t { none, mean, sum };
 /// q[c] = w[c] (t[c] (1 - smoothing) + smoothing / C). A sample's loss is sum over c of q[c] (lse - x[c]).
 struct CrossEntropyArgs {
   TensorView x, target, weight;
-  TensorView lse;    ///< (B, S) log of the sum of exp(x) over C; written by the forward
-  TensorView norm;   ///< () what `mean` divides by: the sum of the labels' weights, or B S; written by the forward
+  TensorView lse;    ///< (B, S) f64, log of the sum of exp(x) over C; written by the forward
+  TensorView norm;   ///< () f64, what `mean` divides by: the sum of the labels' weights, or B S; written by the forward
   TensorView out;    ///< forward: (B, S) for `none`, else ()
   TensorView g, dx;  ///< backward: the gradient of out, and of x (B, C, S)
   int64_t batch = 1, classes = 1, spatial = 1;

@@ -1,0 +1,340 @@
+// Losses and their gradients.
+
+#include <levin/autograd/ops/creation.h>
+#include <levin/autograd/ops/elementwise.h>
+#include <levin/autograd/ops/indexing.h>
+#include <levin/autograd/ops/loss.h>
+#include <levin/autograd/ops/reduce.h>
+#include <levin/autograd/ops/view.h>
+#include <levin/autograd/record.h>
+#include <levin/kernels/loss.h>
+
+#include <fmt/format.h>
+
+namespace levin {
+
+namespace {
+
+using kernels::LossReduction;
+
+LossReduction kernel_reduction(Reduction r) {
+  return r == Reduction::none ? LossReduction::none : r == Reduction::mean ? LossReduction::mean : LossReduction::sum;
+}
+
+Tensor reduced(const Tensor& loss, Reduction r) {
+  return r == Reduction::none ? loss : r == Reduction::mean ? mean(loss) : sum(loss);
+}
+
+TensorView view_of(const Tensor& t) { return t.defined() ? t.tensor_view() : TensorView{}; }
+Tensor plain(const Tensor& t) { return t.defined() ? contiguous(t.detach()) : t; }
+bool is_narrow(const Tensor& x) { return x.is_floating() && size_of(x.dtype()) == 2; }
+Tensor widened(const Tensor& t) { return t.defined() && is_narrow(t) ? to(t, kFloat32) : t; }
+
+void check_floating(const char* op, const Tensor& x) {
+  if (!x.is_floating())
+    throw DTypeError(fmt::format("[{}] needs floating-point values, the input is {}; convert it with x.to(kFloat32).", op,
+                                 name_of(x.dtype())));
+}
+
+void check_weight(const char* op, const Tensor& weight, const Tensor& x) {
+  if (!weight.defined()) return;
+  if (weight.sizes() != Shape{x.sizes()[1]})
+    throw ShapeError(fmt::format("[{}] weight is {}, but {} classes need ({},).", op, to_string(weight.sizes()), x.sizes()[1],
+                                 x.sizes()[1]));
+  if (weight.dtype() != x.dtype())
+    throw DTypeError(fmt::format("[{}] weight is {}, the input is {}. Convert one with x.to(dtype).", op,
+                                 name_of(weight.dtype()), name_of(x.dtype())));
+}
+
+/// Labels of x (B, C, ...) have to be int64 (B, ...).
+void check_label_sizes(const char* op, const Tensor& x, const Tensor& target) {
+  if (x.dim() < 2)
+    throw ShapeError(fmt::format("[{}] the input is {}, but (batch, classes, ...) is needed.", op, to_string(x.sizes())));
+  if (target.dtype() != kInt64)
+    throw DTypeError(fmt::format("[{}] class numbers have to be int64, target is {}; convert it with target.to(kInt64).", op,
+                                 name_of(target.dtype())));
+  Shape expected = x.sizes();
+  expected.erase(1);
+  if (target.sizes() != expected)
+    throw ShapeError(fmt::format("[{}] target is {}, but an input of {} needs {}.", op, to_string(target.sizes()),
+                                 to_string(x.sizes()), to_string(expected)));
+}
+
+/// (C) as (1, C, 1, ...).
+Tensor per_class(const Tensor& weight, int dims) {
+  Shape sizes = Shape::filled(dims, 1);
+  sizes[1] = weight.numel();
+  return reshape(weight, sizes);
+}
+
+/// w[target] and 0 where ignored, of target's sizes.
+Tensor label_weights(const Tensor& target, const Tensor& weight, int64_t ignore_index, DType dtype) {
+  const Tensor ignored = eq(target, ignore_index);
+  if (!weight.defined()) return to(logical_not(ignored), dtype);
+  const Tensor safe = masked_fill(target, ignored, 0);
+  return masked_fill(reshape(index_select(weight, 0, reshape(safe, {safe.numel()})), target.sizes()), ignored, 0);
+}
+
+// Cross-entropy
+
+struct CrossEntropyState {
+  int64_t ignore_index;
+  LossReduction reduction;
+  double smoothing;
+};
+
+struct CrossEntropyTensors {
+  Tensor x, target, weight, lse, norm;
+};
+
+kernels::CrossEntropyArgs arguments(const CrossEntropyTensors& t, const CrossEntropyState& s) {
+  const int64_t batch = t.x.sizes()[0], classes = t.x.sizes()[1];
+  kernels::CrossEntropyArgs a;
+  a.x = t.x.tensor_view();
+  a.target = t.target.tensor_view();
+  a.weight = view_of(t.weight);
+  a.lse = t.lse.tensor_view();
+  a.norm = t.norm.tensor_view();
+  a.batch = batch;
+  a.classes = classes;
+  a.spatial = t.lse.numel() / std::max<int64_t>(1, batch);
+  a.ignore_index = s.ignore_index;
+  a.smoothing = s.smoothing;
+  a.reduction = s.reduction;
+  return a;
+}
+
+/// g over what the reduction divides by, to be broadcast over x (B, C, ...).
+Tensor sample_scale(const Tensor& g, const CrossEntropyTensors& t, const CrossEntropyState& s) {
+  if (s.reduction == LossReduction::none) return unsqueeze(g, 1);
+  return s.reduction == LossReduction::mean ? div(g, to(t.norm, g.dtype())) : g;
+}
+
+/// The sum of a sample's coefficients (see the contract), (B, 1, ...).
+Tensor coefficient_sum(const CrossEntropyTensors& t, const CrossEntropyState& s) {
+  const int dims = t.x.dim();
+  const double classes = static_cast<double>(t.x.sizes()[1]);
+  if (t.target.dtype() != kInt64) {
+    const Tensor q = add(mul(t.target, 1.0 - s.smoothing), s.smoothing / classes);
+    return sum(t.weight.defined() ? mul(q, per_class(t.weight, dims)) : q, {1}, true);
+  }
+  Tensor hit = mul(label_weights(t.target, t.weight, s.ignore_index, t.x.dtype()), 1.0 - s.smoothing);
+  if (s.smoothing != 0.0) {
+    const Tensor kept = label_weights(t.target, {}, s.ignore_index, t.x.dtype());
+    hit = add(hit, t.weight.defined() ? mul(kept, mul(sum(t.weight), s.smoothing / classes)) : mul(kept, s.smoothing));
+  }
+  return unsqueeze(hit, 1);
+}
+
+Tensor cross_entropy_backward(const Tensor& g, const CrossEntropyTensors& t, const CrossEntropyState& s);
+
+Grads second_gradients(Context& k, const Tensor& v) {
+  const CrossEntropyTensors t{k.saved(1), k.saved(2), k.saved(3), k.saved(4), k.saved(5)};
+  const CrossEntropyState& s = k.get<CrossEntropyState>();
+  const Tensor g = k.saved(0);
+  Grads grads(3);
+  if (k.needs(0)) {
+    const Tensor unit = mul(v, cross_entropy_backward(ones(g.sizes(), like(g)), t, s));
+    grads[0] = s.reduction == LossReduction::none ? sum(unit, {1}) : sum(unit);
+  }
+  if (!k.needs(1) && !k.needs(2)) return grads;
+  const Tensor p = softmax(t.x, 1), along = sum(mul(v, p), {1}, true), scale = sample_scale(g, t, s);
+  if (k.needs(1)) grads[1] = mul(mul(scale, coefficient_sum(t, s)), mul(p, sub(v, along)));
+  if (k.needs(2)) {
+    const Tensor slope = mul(mul(sub(along, v), scale), 1.0 - s.smoothing);
+    grads[2] = t.weight.defined() ? mul(slope, per_class(t.weight, t.x.dim())) : slope;
+  }
+  return grads;
+}
+
+/// dx of cross_entropy; an operation itself, so that it can be differentiated again.
+Tensor cross_entropy_backward(const Tensor& g, const CrossEntropyTensors& t, const CrossEntropyState& s) {
+  const Tensor upstream = plain(g);
+  const CrossEntropyTensors p{plain(t.x), plain(t.target), plain(t.weight), t.lse, t.norm};
+  Tensor dx = empty(t.x.sizes(), like(t.x));
+  kernels::CrossEntropyArgs args = arguments(p, s);
+  args.g = upstream.tensor_view();
+  args.dx = dx.tensor_view();
+  Stream stream = current_stream(dx.device());
+  kernels::cross_entropy_backward(args, stream);
+  if (Context* c = record("cross_entropy_backward", dx, {g, t.x, t.target}, second_gradients)) {
+    c->save(g, t.x, t.target, t.weight, t.lse, t.norm);
+    c->set(s);
+  }
+  return dx;
+}
+
+Grads first_gradients(Context& k, const Tensor& g) {
+  const CrossEntropyTensors t{k.saved(0), k.saved(1), k.saved(2), k.saved(3), k.saved(4)};
+  const CrossEntropyState& s = k.get<CrossEntropyState>();
+  Grads grads(2);
+  if (k.needs(0)) grads[0] = cross_entropy_backward(g, t, s);
+  if (k.needs(1)) {
+    const Tensor slope = mul(mul(log_softmax(t.x, 1), sample_scale(g, t, s)), s.smoothing - 1.0);
+    grads[1] = t.weight.defined() ? mul(slope, per_class(t.weight, t.x.dim())) : slope;
+  }
+  return grads;
+}
+
+Tensor fused_cross_entropy(const Tensor& x, const Tensor& target, const CrossEntropyOptions& options) {
+  Shape samples = x.sizes();
+  samples.erase(1);
+  const CrossEntropyState s{options.ignore_index, kernel_reduction(options.reduction), options.label_smoothing};
+  const CrossEntropyTensors t{plain(x), plain(target), plain(options.weight),
+                              empty(samples, {.dtype = kFloat64, .device = x.device()}),
+                              empty({}, {.dtype = kFloat64, .device = x.device()})};
+  Tensor loss = empty(options.reduction == Reduction::none ? samples : Shape{}, like(x));
+  kernels::CrossEntropyArgs args = arguments(t, s);
+  args.out = loss.tensor_view();
+  Stream stream = current_stream(x.device());
+  kernels::cross_entropy(args, stream);
+  if (Context* c = record("cross_entropy", loss, {x, target}, first_gradients)) {
+    c->save(x, target, t.weight, t.lse, t.norm);
+    c->set(s);
+  }
+  return loss;
+}
+
+// Binary cross-entropy
+
+struct BceState {
+  LossReduction reduction;
+  bool number;    ///< the target is one number, not a tensor
+  double target;
+};
+
+/// d loss / d result of each element, to be multiplied by g.
+double bce_scale(const BceState& s, int64_t numel) {
+  return s.reduction == LossReduction::mean ? 1.0 / static_cast<double>(numel) : 1.0;
+}
+
+kernels::BceArgs bce_arguments(const Tensor& x, const Tensor& target, const BceState& s) {
+  kernels::BceArgs a;
+  a.x = x.tensor_view();
+  a.target = s.number ? TensorView::number(s.target, x.dtype()) : target.tensor_view();
+  a.reduction = s.reduction;
+  return a;
+}
+
+Tensor bce_backward(const Tensor& g, const Tensor& x, const Tensor& target, const BceState& s) {
+  const Tensor upstream = plain(g), source = plain(x), truth = plain(target);
+  Tensor dx = empty(x.sizes(), like(x));
+  kernels::BceArgs args = bce_arguments(source, truth, s);
+  args.g = upstream.tensor_view();
+  args.dx = dx.tensor_view();
+  Stream stream = current_stream(x.device());
+  kernels::bce_with_logits_backward(args, stream);
+  if (Context* c = record("bce_with_logits_backward", dx, {g, x, target}, [](Context& k, const Tensor& v) -> Grads {
+        const Tensor g1 = k.saved(0), x1 = k.saved(1), target1 = k.saved(2);
+        const BceState& state = k.get<BceState>();
+        const Tensor p = sigmoid(x1), scaled = mul(v, bce_scale(state, x1.numel()));
+        Grads grads(3);
+        if (k.needs(0)) {
+          const Tensor product = mul(scaled, state.number ? sub(p, state.target) : sub(p, target1));
+          grads[0] = state.reduction == LossReduction::none ? product : sum(product);
+        }
+        if (k.needs(1)) grads[1] = mul(mul(scaled, g1), mul(p, rsub(p, 1)));
+        if (k.needs(2)) grads[2] = neg(mul(scaled, g1));
+        return grads;
+      })) {
+    c->save(g, x, target);
+    c->set(s);
+  }
+  return dx;
+}
+
+Tensor fused_bce(const Tensor& x, const Tensor& target, const BceState& s) {
+  const Tensor source = plain(x), truth = plain(target);
+  Tensor loss = empty(s.reduction == LossReduction::none ? x.sizes() : Shape{}, like(x));
+  kernels::BceArgs args = bce_arguments(source, truth, s);
+  args.out = loss.tensor_view();
+  Stream stream = current_stream(x.device());
+  kernels::bce_with_logits(args, stream);
+  if (Context* c = record("bce_with_logits", loss, {x, target}, [](Context& k, const Tensor& g) -> Grads {
+        const Tensor x1 = k.saved(0);
+        const BceState& state = k.get<BceState>();
+        return {k.needs(0) ? bce_backward(g, x1, k.saved(1), state) : Tensor(),
+                k.needs(1) ? mul(mul(x1, g), -bce_scale(state, x1.numel())) : Tensor()};
+      })) {
+    c->save(x, target);
+    c->set(s);
+  }
+  return loss;
+}
+
+/// (1 - t) x - (1 + (pos_weight - 1) t) log sigmoid(x), times weight.
+Tensor composed_bce(const Tensor& x, const Tensor& target, const BceOptions& options) {
+  Tensor log_term = logsigmoid(x);
+  if (options.pos_weight.defined()) log_term = mul(log_term, add(mul(sub(options.pos_weight, 1), target), 1));
+  Tensor loss = sub(mul(rsub(target, 1), x), log_term);
+  if (options.weight.defined()) loss = mul(loss, options.weight);
+  return reduced(loss, options.reduction);
+}
+
+}  // namespace
+
+Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options) {
+  check_floating("cross_entropy", logits);
+  if (is_narrow(logits)) {
+    CrossEntropyOptions wide = options;
+    wide.weight = widened(options.weight);
+    return to(cross_entropy(to(logits, kFloat32), widened(target), wide), logits.dtype());
+  }
+  if (options.label_smoothing < 0.0 || options.label_smoothing > 1.0)
+    throw ValueError(fmt::format("[cross_entropy] label_smoothing is {}, but has to lie in [0, 1].", options.label_smoothing));
+  if (logits.dim() == 1) {  // one sample
+    Shape sizes{1};
+    for (const int64_t n : target.sizes()) sizes.push_back(n);
+    const Tensor loss = cross_entropy(unsqueeze(logits, 0), reshape(target, sizes), options);
+    return options.reduction == Reduction::none ? reshape(loss, {}) : loss;
+  }
+  const bool probabilities = target.is_floating() && target.sizes() == logits.sizes();
+  if (!probabilities) check_label_sizes("cross_entropy", logits, target);
+  check_weight("cross_entropy", options.weight, logits);
+  return fused_cross_entropy(logits, probabilities ? to(target, logits.dtype()) : target, options);
+}
+
+Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const NllOptions& options) {
+  check_floating("nll_loss", log_probabilities);
+  check_label_sizes("nll_loss", log_probabilities, target);
+  check_weight("nll_loss", options.weight, log_probabilities);
+  const Tensor labels = contiguous(target);
+  Stream stream = current_stream(labels.device());
+  kernels::check_labels({labels.tensor_view(), log_probabilities.sizes()[1], options.ignore_index, "nll_loss"}, stream);
+  const Tensor ignored = eq(labels, options.ignore_index), safe = masked_fill(labels, ignored, 0);
+  const Tensor weights = label_weights(labels, options.weight, options.ignore_index, log_probabilities.dtype());
+  const Tensor picked = squeeze(gather(log_probabilities, 1, unsqueeze(safe, 1)), 1);
+  const Tensor loss = masked_fill(neg(mul(picked, weights)), ignored, 0);
+  if (options.reduction != Reduction::mean) return reduced(loss, options.reduction);
+  return div(sum(loss), sum(weights));
+}
+
+Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
+  return reduced(square(sub(input, target)), reduction);
+}
+
+Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
+  return reduced(abs(sub(input, target)), reduction);
+}
+
+Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const BceOptions& options) {
+  check_floating("bce_with_logits", logits);
+  if (target.sizes() != logits.sizes())
+    throw ShapeError(fmt::format("[bce_with_logits] target is {}, logits are {}: they have to be of one size.",
+                                 to_string(target.sizes()), to_string(logits.sizes())));
+  if (options.weight.defined() || options.pos_weight.defined())
+    return composed_bce(logits, to(target, logits.dtype()), options);
+  if (is_narrow(logits))
+    return to(bce_with_logits(to(logits, kFloat32), to(target, kFloat32), options), logits.dtype());
+  return fused_bce(logits, to(target, logits.dtype()), {kernel_reduction(options.reduction), false, 0.0});
+}
+
+Tensor bce_with_logits(const Tensor& logits, const Scalar& target, const BceOptions& options) {
+  check_floating("bce_with_logits", logits);
+  if (options.weight.defined() || options.pos_weight.defined())
+    return composed_bce(logits, full({}, target.to<double>(), like(logits)), options);
+  if (is_narrow(logits)) return to(bce_with_logits(to(logits, kFloat32), target, options), logits.dtype());
+  return fused_bce(logits, {}, {kernel_reduction(options.reduction), true, target.to<double>()});
+}
+
+}  // namespace levin

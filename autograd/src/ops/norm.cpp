@@ -1,0 +1,252 @@
+// Batch and layer norm and their gradients. The second derivative is composed of public operations, from the same
+// formula for both: they differ only in the axes over which they average.
+
+#include <levin/autograd/ops/elementwise.h>
+#include <levin/autograd/ops/norm.h>
+#include <levin/autograd/ops/reduce.h>
+#include <levin/autograd/ops/view.h>
+#include <levin/autograd/record.h>
+#include <levin/kernels/norm.h>
+
+#include <fmt/format.h>
+
+namespace levin {
+
+namespace {
+
+/// Undefined where not asked for.
+struct NormGradients {
+  Tensor dx, dweight, dbias;
+};
+
+TensorView view_of(const Tensor& t) { return t.defined() ? t.tensor_view() : TensorView{}; }
+Tensor plain(const Tensor& t) { return t.defined() ? contiguous(t.detach()) : t; }
+Tensor plus(const Tensor& a, const Tensor& b) { return !a.defined() ? b : !b.defined() ? a : add(a, b); }
+
+/// (C) as (1, C, 1, ...), to be broadcast over x.
+Tensor per_channel(const Tensor& t, int dims) {
+  if (!t.defined()) return t;
+  Shape sizes = Shape::filled(dims, 1);
+  sizes[1] = t.numel();
+  return reshape(t, sizes);
+}
+
+Shape all_but_channels(int dims) {
+  Shape axes{0};
+  for (int d = 2; d < dims; ++d) axes.push_back(d);
+  return axes;
+}
+
+/// The gradient of dx = rstd (h - mean(h) - xh mean(h xh)) with h = g weight, of dweight = sum g xh and of dbias = sum g,
+/// given their gradients v, u and t (which broadcast to x, as weight does, and may be undefined). weight's is of x's size.
+struct SecondGradients {
+  Tensor g, x, weight;
+};
+SecondGradients differentiate(const Tensor& g, const Tensor& x, const Tensor& weight, const Tensor& v, const Tensor& u,
+                              const Tensor& t, const Shape& axes, double eps) {
+  const auto average = [&](const Tensor& z) { return mean(z, axes, true); };
+  const Tensor centred = sub(x, average(x)), rstd = rsqrt(add(average(square(centred)), eps)), xh = mul(centred, rstd);
+  const auto project = [&](const Tensor& z) { return sub(sub(z, average(z)), mul(xh, average(mul(z, xh)))); };
+  const Tensor h = weight.defined() ? mul(g, weight) : g;
+
+  SecondGradients result;
+  Tensor of_xh;
+  if (v.defined()) {
+    const Tensor v_xh = average(mul(v, xh)), h_xh = average(mul(h, xh));
+    const Tensor of_h = mul(rstd, project(v));
+    result.g = weight.defined() ? mul(of_h, weight) : of_h;
+    result.weight = mul(of_h, g);
+    of_xh = neg(mul(rstd, add(mul(v, h_xh), mul(h, v_xh))));
+    const Tensor of_rstd = sub(sub(average(mul(v, h)), mul(average(v), average(h))), mul(v_xh, h_xh));
+    result.x = neg(mul(mul(xh, square(rstd)), of_rstd));
+  }
+  if (u.defined()) {
+    of_xh = plus(of_xh, mul(u, g));
+    result.g = plus(result.g, mul(u, xh));
+  }
+  if (t.defined()) result.g = plus(result.g, expand(t, x.sizes()));
+  if (of_xh.defined()) result.x = plus(result.x, mul(rstd, project(of_xh)));
+  return result;
+}
+
+/// Which gradients to compute: all of them when they are to be differentiated, since recorded outputs have to exist.
+struct Wanted {
+  Wanted(const Context& k, const Tensor& g, const Tensor& x, const Tensor& weight)
+      : recorded(would_record({g, x, weight})), dx(recorded || k.needs(0)), dweight(recorded || k.needs(1)),
+        dbias(recorded || k.needs(2)) {}
+  bool recorded, dx, dweight, dbias;
+};
+
+NormGradients batch_norm_backward(const Wanted& wanted, const Tensor& g, const Tensor& x, const Tensor& weight,
+                                  const Tensor& mean, const Tensor& rstd, double eps) {
+  const Tensor upstream = plain(g), source = plain(x), scale = plain(weight);
+  NormGradients r{wanted.dx ? empty(x.sizes(), like(x)) : Tensor(), wanted.dweight ? empty(mean.sizes(), like(x)) : Tensor(),
+                  wanted.dbias ? empty(mean.sizes(), like(x)) : Tensor()};
+  const int64_t batch = x.sizes()[0], channels = x.sizes()[1];
+  Stream stream = current_stream(x.device());
+  kernels::batch_norm_backward({view_of(r.dx), view_of(r.dweight), view_of(r.dbias), upstream.tensor_view(),
+                                source.tensor_view(), view_of(scale), mean.tensor_view(), rstd.tensor_view(), batch, channels,
+                                x.numel() / (batch * channels)}, stream);
+  if (!wanted.recorded) return r;
+  if (Context* c = record("batch_norm_backward", {r.dx, r.dweight, r.dbias}, {g, x, weight},
+                          [](Context& k, std::span<const Tensor> grads) -> Grads {
+        const Tensor x1 = k.saved(1), weight1 = k.saved(2);
+        const int dims = x1.dim();
+        const SecondGradients s = differentiate(k.saved(0), x1, per_channel(weight1, dims), grads[0],
+                                                per_channel(grads[1], dims), per_channel(grads[2], dims),
+                                                all_but_channels(dims), k.get<double>());
+        const bool of_weight = k.needs(2) && s.weight.defined();
+        return {s.g, s.x, of_weight ? sum(s.weight, all_but_channels(dims)) : Tensor()};
+      })) {
+    c->save(g, x, weight);
+    c->set(eps);
+  }
+  return r;
+}
+
+NormGradients layer_norm_backward(const Wanted& wanted, const Tensor& g, const Tensor& x, const Tensor& weight,
+                                  const Tensor& mean, const Tensor& rstd, const Shape& normalized, double eps) {
+  const Tensor upstream = plain(g), source = plain(x), scale = plain(weight);
+  NormGradients r{wanted.dx ? empty(x.sizes(), like(x)) : Tensor(), wanted.dweight ? empty(normalized, like(x)) : Tensor(),
+                  wanted.dbias ? empty(normalized, like(x)) : Tensor()};
+  Stream stream = current_stream(x.device());
+  kernels::layer_norm_backward({view_of(r.dx), view_of(r.dweight), view_of(r.dbias), upstream.tensor_view(),
+                                source.tensor_view(), view_of(scale), mean.tensor_view(), rstd.tensor_view(), mean.numel(),
+                                normalized.numel()}, stream);
+  if (!wanted.recorded) return r;
+  if (Context* c = record("layer_norm_backward", {r.dx, r.dweight, r.dbias}, {g, x, weight},
+                          [](Context& k, std::span<const Tensor> grads) -> Grads {
+        const auto& [second_eps, count] = k.get<std::pair<double, int>>();
+        Shape axes;
+        for (int d = -count; d < 0; ++d) axes.push_back(d);
+        const SecondGradients s = differentiate(k.saved(0), k.saved(1), k.saved(2), grads[0], grads[1], grads[2], axes,
+                                                second_eps);
+        return {s.g, s.x, k.needs(2) ? s.weight : Tensor()};
+      })) {
+    c->save(g, x, weight);
+    c->set(std::pair<double, int>(eps, normalized.size()));
+  }
+  return r;
+}
+
+void check_parameter(const char* op, const char* name, const Tensor& p, const Tensor& x, const Shape& sizes) {
+  if (!p.defined()) return;
+  if (p.sizes() != sizes)
+    throw ShapeError(fmt::format("[{}] {} is {}, but x of {} needs {}.", op, name, to_string(p.sizes()),
+                                 to_string(x.sizes()), to_string(sizes)));
+  if (p.dtype() != x.dtype())
+    throw DTypeError(fmt::format("[{}] {} is {}, x is {}. Convert one with x.to(dtype).", op, name, name_of(p.dtype()),
+                                 name_of(x.dtype())));
+}
+
+void check_floating(const char* op, const Tensor& x) {
+  if (!x.is_floating())
+    throw DTypeError(fmt::format("[{}] needs floating-point values, x is {}; convert it with x.to(kFloat32).", op,
+                                 name_of(x.dtype())));
+}
+
+bool is_narrow(const Tensor& x) { return x.is_floating() && size_of(x.dtype()) == 2; }
+Tensor widened(const Tensor& t) { return t.defined() ? to(t, kFloat32) : t; }
+
+void check_batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                      const Tensor& running_var, const BatchNormOptions& options) {
+  check_floating("batch_norm", x);
+  if (x.dim() < 2)
+    throw ShapeError(fmt::format("[batch_norm] x is {}, but (batch, channels, ...) is needed; unsqueeze an axis?",
+                                 to_string(x.sizes())));
+  const Shape channels{x.sizes()[1]};
+  check_parameter("batch_norm", "weight", weight, x, channels);
+  check_parameter("batch_norm", "bias", bias, x, channels);
+  check_parameter("batch_norm", "running_mean", running_mean, x, channels);
+  check_parameter("batch_norm", "running_var", running_var, x, channels);
+  if (!options.training && !(running_mean.defined() && running_var.defined()))
+    throw ValueError("[batch_norm] evaluation needs running_mean and running_var; pass them, or set training.");
+  if (options.training && x.sizes()[1] != 0 && x.numel() / x.sizes()[1] < 2)
+    throw ValueError(fmt::format("[batch_norm] x is {}: training needs more than one value a channel for a variance. Use a "
+                                 "larger batch, or eval().", to_string(x.sizes())));
+}
+
+Grads evaluation_gradients(Context& k, const Tensor& g) {
+  const Tensor x = k.saved(0), weight = k.saved(1), mean = k.saved(2), rstd = k.saved(3);
+  const int dims = x.dim();
+  const Shape axes = all_but_channels(dims);
+  Grads grads(3);
+  if (k.needs(0)) grads[0] = mul(g, per_channel(weight.defined() ? mul(weight, rstd) : rstd, dims));
+  if (k.needs(1)) grads[1] = mul(sum(mul(g, sub(x, per_channel(mean, dims))), axes), rstd);
+  if (k.needs(2)) grads[2] = sum(g, axes);
+  return grads;
+}
+
+Grads training_gradients(Context& k, const Tensor& g) {
+  const Tensor x = k.saved(0), weight = k.saved(1);
+  NormGradients r = batch_norm_backward(Wanted(k, g, x, weight), g, x, weight, k.saved(2), k.saved(3), k.get<double>());
+  return {r.dx, k.needs(1) ? r.dweight : Tensor(), k.needs(2) ? r.dbias : Tensor()};
+}
+
+}  // namespace
+
+Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
+                  const Tensor& running_var, const BatchNormOptions& options) {
+  if (is_narrow(x)) {
+    const Tensor mean = widened(running_mean), var = widened(running_var);
+    const Tensor y = batch_norm(widened(x), widened(weight), widened(bias), mean, var, options);
+    if (options.training) {
+      no_grad guard;
+      if (running_mean.defined() && !mean.is_same(running_mean)) running_mean.copy_(mean);
+      if (running_var.defined() && !var.is_same(running_var)) running_var.copy_(var);
+    }
+    return to(y, x.dtype());
+  }
+  check_batch_norm(x, weight, bias, running_mean, running_var, options);
+  const Tensor source = plain(x), scale = plain(weight), shift = plain(bias);
+  const int64_t batch = x.sizes()[0], channels = x.sizes()[1];
+  Tensor y = empty(x.sizes(), like(x)), mean = empty({channels}, like(x)), rstd = empty({channels}, like(x));
+  Stream stream = current_stream(x.device());
+  kernels::batch_norm({y.tensor_view(), source.tensor_view(), view_of(scale), view_of(shift), view_of(running_mean),
+                       view_of(running_var), mean.tensor_view(), rstd.tensor_view(), batch, channels,
+                       batch * channels == 0 ? 0 : x.numel() / (batch * channels), options.momentum, options.eps,
+                       options.training}, stream);
+  if (options.training && running_mean.defined()) end_in_place(running_mean);
+  if (options.training && running_var.defined()) end_in_place(running_var);
+  if (Context* c = record("batch_norm", y, {x, weight, bias}, options.training ? training_gradients : evaluation_gradients)) {
+    c->save(x, weight, mean, rstd);
+    c->set(options.eps);
+  }
+  return y;
+}
+
+Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, const Tensor& bias, double eps) {
+  if (is_narrow(x))
+    return to(layer_norm(widened(x), normalized_shape, widened(weight), widened(bias), eps), x.dtype());
+  check_floating("layer_norm", x);
+  const int lead = x.dim() - normalized_shape.size();
+  if (normalized_shape.empty() || lead < 0 || Shape(x.sizes().begin() + lead, x.sizes().end()) != normalized_shape)
+    throw ShapeError(fmt::format("[layer_norm] x is {}, but its last sizes have to be normalized_shape, {}.",
+                                 to_string(x.sizes()), to_string(normalized_shape)));
+  check_parameter("layer_norm", "weight", weight, x, normalized_shape);
+  check_parameter("layer_norm", "bias", bias, x, normalized_shape);
+  const Shape rows(x.sizes().begin(), x.sizes().begin() + lead);
+  const Tensor source = plain(x), scale = plain(weight), shift = plain(bias);
+  Tensor y = empty(x.sizes(), like(x)), mean, rstd;
+  if (would_record({x, weight, bias})) mean = empty(rows, like(x)), rstd = empty(rows, like(x));
+  Stream stream = current_stream(x.device());
+  kernels::layer_norm({y.tensor_view(), source.tensor_view(), view_of(scale), view_of(shift), view_of(mean), view_of(rstd),
+                       rows.numel(), normalized_shape.numel(), eps}, stream);
+  struct State {
+    Shape normalized;
+    double eps;
+  };
+  if (Context* c = record("layer_norm", y, {x, weight, bias}, [](Context& k, const Tensor& g) -> Grads {
+        const Tensor x1 = k.saved(0), weight1 = k.saved(1);
+        const State& s = k.get<State>();
+        NormGradients r = layer_norm_backward(Wanted(k, g, x1, weight1), g, x1, weight1, k.saved(2), k.saved(3),
+                                              s.normalized, s.eps);
+        return {r.dx, k.needs(1) ? r.dweight : Tensor(), k.needs(2) ? r.dbias : Tensor()};
+      })) {
+    c->save(x, weight, mean, rstd);
+    c->set(State{normalized_shape, eps});
+  }
+  return y;
+}
+
+}  // namespace levin

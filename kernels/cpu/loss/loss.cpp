@@ -1,0 +1,211 @@
+// Cross-entropy and binary cross-entropy, forward and backward.
+#include "kernels/cpu/loss/loss.h"
+#include "kernels/cpu/scratch.h"
+
+#include <levin/core/parallel.h>
+#include <levin/kernels/loss.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace levin::kernels {
+
+namespace cpu {
+
+namespace {
+
+constexpr int64_t kGrain = 16384;  // elements worth a task
+
+template <class F>
+void dispatch(DType t, const char* op, F&& f) {
+  if (t == DType::f32) return f.template operator()<float>();
+  if (t == DType::f64) return f.template operator()<double>();
+  levin::detail::refuse_dtype(op, t, "float32 and float64");
+}
+
+void check(const CheckLabelsArgs& a) {
+  const int64_t* const labels = a.labels.data<int64_t>();
+  const int64_t n = a.labels.numel();
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t label = labels[i];
+    if ((label < 0 || label >= a.classes) && label != a.ignore_index)
+      throw IndexError(fmt::format("[{}] target {} at position {} is outside [0, {}). Labels count from 0; to leave a "
+                                   "sample out, give it ignore_index ({}).", a.op, label, i, a.classes, a.ignore_index));
+  }
+}
+
+/// One sample's view of the arguments.
+template <class T>
+struct CrossEntropy {
+  explicit CrossEntropy(const CrossEntropyArgs& args)
+      : a(args), rows(loss_rows(T())), weight(args.weight.pointer ? args.weight.data<T>() : nullptr),
+        labels(args.target.dtype == DType::i64 ? args.target.data<int64_t>() : nullptr), classes(args.classes),
+        spread(args.smoothing / static_cast<double>(args.classes)) {
+    for (int64_t c = 0; c < classes; ++c) weight_sum += weight_of(c);
+  }
+
+  double weight_of(int64_t c) const { return weight ? static_cast<double>(weight[c]) : 1.0; }
+  bool ignored(int64_t i) const { return labels && labels[i] == a.ignore_index; }
+  int64_t samples() const { return a.batch * a.spatial; }
+  int64_t grain() const { return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, classes)); }
+
+  /// The sample's values over the classes: its row, or a copy in `buffer` when they do not lie together.
+  const T* values(const TensorView& v, int64_t i, T* buffer) const {
+    if (a.spatial == 1) return v.data<T>() + i * classes;
+    const T* from = v.data<T>() + i / a.spatial * classes * a.spatial + i % a.spatial;
+    for (int64_t c = 0; c < classes; ++c) buffer[c] = from[c * a.spatial];
+    return buffer;
+  }
+
+  /// Sum over c of q[c] (lse - x[c]).
+  double loss(int64_t i, const T* x, double lse, T* buffer) const {
+    double result = 0.0;
+    if (labels) {
+      const int64_t t = labels[i];
+      result = (1.0 - a.smoothing) * weight_of(t) * (lse - static_cast<double>(x[t]));
+      if (a.smoothing != 0.0)
+        for (int64_t c = 0; c < classes; ++c) result += spread * weight_of(c) * (lse - static_cast<double>(x[c]));
+    } else {
+      const T* const t = values(a.target, i, buffer);
+      for (int64_t c = 0; c < classes; ++c)
+        result += coefficient(t[c], c) * (lse - static_cast<double>(x[c]));
+    }
+    return result;
+  }
+  double coefficient(T probability, int64_t c) const {
+    return weight_of(c) * (static_cast<double>(probability) * (1.0 - a.smoothing) + spread);
+  }
+
+  void forward() const {
+    const int64_t n = samples(), each = grain(), chunks = (n + each - 1) / each;
+    double* const partial = scratch<double>(Slot::loss, 2 * std::max<int64_t>(1, chunks));  // (chunks, loss and weight)
+    double* const lse = a.lse.data<double>();
+    T* const out = a.reduction == LossReduction::none ? a.out.data<T>() : nullptr;
+    if (labels) check({a.target, classes, a.ignore_index, "cross_entropy"});
+    parallel_for(0, n, each, [&](int64_t b, int64_t e) {
+      T* const buffer = scratch<T>(Slot::norm, 2 * classes);
+      double loss_sum = 0.0, weights = 0.0;
+      for (int64_t i = b; i < e; ++i) {
+        double value = 0.0;
+        if (!ignored(i)) {
+          const T* const x = values(a.x, i, buffer);
+          lse[i] = rows.log_sum_exp(x, classes);
+          value = loss(i, x, lse[i], buffer + classes);
+          weights += labels ? weight_of(labels[i]) : 1.0;
+        } else {
+          lse[i] = 0.0;
+        }
+        loss_sum += value;
+        if (out) out[i] = static_cast<T>(value);
+      }
+      partial[b / each * 2] = loss_sum;
+      partial[b / each * 2 + 1] = weights;
+    });
+    double loss_sum = 0.0, weights = 0.0;
+    for (int64_t k = 0; k < chunks; ++k) loss_sum += partial[2 * k], weights += partial[2 * k + 1];
+    *a.norm.data<double>() = weights;
+    if (!out) *a.out.data<T>() = static_cast<T>(a.reduction == LossReduction::mean ? loss_sum / weights : loss_sum);
+  }
+
+  void backward() const {
+    const T* const g = a.g.data<T>();
+    const bool each_own = a.reduction == LossReduction::none;
+    const double divisor = a.reduction == LossReduction::mean ? *a.norm.data<double>() : 1.0;
+    parallel_for(0, samples(), grain(), [&](int64_t b, int64_t e) {
+      T* const buffer = scratch<T>(Slot::norm, 3 * classes);
+      for (int64_t i = b; i < e; ++i) {
+        T* const dx = a.spatial == 1 ? a.dx.data<T>() + i * classes : buffer + 2 * classes;
+        if (ignored(i)) {
+          std::fill(dx, dx + classes, T(0));
+        } else {
+          gradient(i, values(a.x, i, buffer), static_cast<double>(each_own ? g[i] : *g) / divisor, buffer + classes, dx);
+        }
+        if (a.spatial == 1) continue;
+        T* const to = a.dx.data<T>() + i / a.spatial * classes * a.spatial + i % a.spatial;
+        for (int64_t c = 0; c < classes; ++c) to[c * a.spatial] = dx[c];
+      }
+    });
+  }
+
+  /// dx = scale (softmax(x) sum(q) - q)
+  void gradient(int64_t i, const T* x, double scale, T* buffer, T* dx) const {
+    const double lse = a.lse.data<double>()[i];
+    if (labels) {
+      const double hit = (1.0 - a.smoothing) * weight_of(labels[i]);
+      rows.scaled_softmax(x, lse, static_cast<T>(scale * (hit + spread * weight_sum)), dx, classes);
+      dx[labels[i]] -= static_cast<T>(scale * hit);
+      if (a.smoothing != 0.0)
+        for (int64_t c = 0; c < classes; ++c) dx[c] -= static_cast<T>(scale * spread * weight_of(c));
+    } else {
+      const T* const t = values(a.target, i, buffer);
+      double sum = 0.0;
+      for (int64_t c = 0; c < classes; ++c) sum += coefficient(t[c], c);
+      rows.scaled_softmax(x, lse, static_cast<T>(scale * sum), dx, classes);
+      for (int64_t c = 0; c < classes; ++c) dx[c] -= static_cast<T>(scale * coefficient(t[c], c));
+    }
+  }
+
+  const CrossEntropyArgs& a;
+  const LossRows<T>& rows;
+  const T* weight;
+  const int64_t* labels;
+  int64_t classes;
+  double spread;  ///< smoothing / C
+  double weight_sum = 0.0;
+};
+
+void check_labels(const CheckLabelsArgs& a, Stream&) { check(a); }
+
+void cross_entropy(const CrossEntropyArgs& a, Stream&) {
+  dispatch(a.x.dtype, "cross_entropy", [&]<class T>() { CrossEntropy<T>(a).forward(); });
+}
+void cross_entropy_backward(const CrossEntropyArgs& a, Stream&) {
+  dispatch(a.x.dtype, "cross_entropy_backward", [&]<class T>() { CrossEntropy<T>(a).backward(); });
+}
+
+void bce_with_logits(const BceArgs& a, Stream&) {
+  dispatch(a.x.dtype, "bce_with_logits", [&]<class T>() {
+    const LossRows<T>& rows = loss_rows(T());
+    const T *const x = a.x.data<T>(), *const target = a.target.data<T>();
+    const int64_t n = a.x.numel(), step = a.target.is_number() ? 0 : 1, chunks = (n + kGrain - 1) / kGrain;
+    const bool none = a.reduction == LossReduction::none;
+    T* const out = none ? a.out.data<T>() : nullptr;
+    double* const partial = scratch<double>(Slot::loss, std::max<int64_t>(1, chunks));
+    parallel_for(0, n, kGrain, [&](int64_t b, int64_t e) {
+      partial[b / kGrain] = rows.bce(x + b, target + b * step, step, out ? out + b : nullptr, e - b);
+    });
+    if (none) return;
+    double sum = 0.0;
+    for (int64_t k = 0; k < chunks; ++k) sum += partial[k];
+    *a.out.data<T>() = static_cast<T>(a.reduction == LossReduction::mean ? sum / static_cast<double>(n) : sum);
+  });
+}
+
+void bce_with_logits_backward(const BceArgs& a, Stream&) {
+  dispatch(a.x.dtype, "bce_with_logits_backward", [&]<class T>() {
+    const LossRows<T>& rows = loss_rows(T());
+    const T *const x = a.x.data<T>(), *const target = a.target.data<T>(), *const g = a.g.data<T>();
+    T* const dx = a.dx.data<T>();
+    const int64_t n = a.x.numel(), step = a.target.is_number() ? 0 : 1;
+    const int64_t g_step = a.reduction == LossReduction::none ? 1 : 0;
+    const T scale = a.reduction == LossReduction::mean ? static_cast<T>(1.0 / static_cast<double>(n)) : T(1);
+    parallel_for(0, n, kGrain, [&](int64_t b, int64_t e) {
+      rows.bce_backward(x + b, target + b * step, step, g + b * g_step, g_step, scale, dx + b, e - b);
+    });
+  });
+}
+
+}  // namespace
+
+}  // namespace cpu
+
+constinit Kernel<void(const CheckLabelsArgs&, Stream&)> check_labels{"check_labels", cpu::check_labels};
+constinit Kernel<void(const CrossEntropyArgs&, Stream&)> cross_entropy{"cross_entropy", cpu::cross_entropy};
+constinit Kernel<void(const CrossEntropyArgs&, Stream&)> cross_entropy_backward{"cross_entropy_backward",
+                                                                                cpu::cross_entropy_backward};
+constinit Kernel<void(const BceArgs&, Stream&)> bce_with_logits{"bce_with_logits", cpu::bce_with_logits};
+constinit Kernel<void(const BceArgs&, Stream&)> bce_with_logits_backward{"bce_with_logits_backward",
+                                                                         cpu::bce_with_logits_backward};
+
+}  // namespace levin::kernels

@@ -1,0 +1,25 @@
+#pragma once
+// The SIMD pieces of the losses, chosen at run time.
+
+#include <cstdint>
+
+namespace levin::kernels::cpu {
+
+template <class T>
+struct LossRows {
+  /// log of the sum of exp over a row.
+  double (*log_sum_exp)(const T* x, std::int64_t n);
+  /// dx = scale * exp(x - lse)
+  void (*scaled_softmax)(const T* x, double lse, T scale, T* dx, std::int64_t n);
+  /// Sum of the binary cross-entropies of n elements; each is also written to `out` unless that is null. `target` moves
+  /// by `target_step`, 0 or 1.
+  double (*bce)(const T* x, const T* target, std::int64_t target_step, T* out, std::int64_t n);
+  /// dx = scale * g * (sigmoid(x) - target); g moves by `g_step`, 0 or 1.
+  void (*bce_backward)(const T* x, const T* target, std::int64_t target_step, const T* g, std::int64_t g_step, T scale,
+                       T* dx, std::int64_t n);
+};
+
+const LossRows<float>& loss_rows(float);
+const LossRows<double>& loss_rows(double);
+
+}  // namespace levin::kernels::cpu

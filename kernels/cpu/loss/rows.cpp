@@ -1,0 +1,79 @@
+// SIMD pieces of cross-entropy and binary cross-entropy.
+#include "kernels/cpu/targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/loss/rows.cpp"
+#include <hwy/foreach_target.h>
+
+#include "kernels/cpu/loss/loss.h"
+#include "kernels/cpu/softmax/rows-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace levin::kernels::cpu::HWY_NAMESPACE {
+namespace {
+
+template <class T>
+double log_sum_exp(const T* x, int64_t n) {
+  const T m = max_of_row(x, n);
+  return static_cast<double>(m) + std::log(sum_exp_row<T>(x, m, nullptr, n));
+}
+
+template <class T>
+void scaled_softmax(const T* x, double lse, T scale, T* dx, int64_t n) {
+  const Simd<T> d;
+  const T head = static_cast<T>(lse);  // two steps keep lse's digits
+  const auto high = hn::Set(d, head), low = hn::Set(d, static_cast<T>(lse - static_cast<double>(head)));
+  const auto factor = hn::Set(d, scale);
+  for (int64_t i = 0; i < n; i += kLanes<T>)
+    store_row(hn::Mul(factor, exp_v(d, hn::Sub(hn::Sub(load_row(x, i, n), high), low))), dx, i, n);
+}
+
+template <class T>
+HWY_INLINE SimdVec<T> load_or_set(const T* p, int64_t step, int64_t at, int64_t n) {
+  return step ? load_row(p, at, n) : hn::Set(Simd<T>(), *p);
+}
+
+template <class T>
+double bce(const T* x, const T* target, int64_t target_step, T* out, int64_t n) {
+  const Simd<T> d;
+  auto sum = hn::Zero(Simd<double>());
+  for (int64_t i = 0; i < n; i += kLanes<T>) {
+    const auto v = load_row(x, i, n), t = load_or_set(target, target_step, i, n);
+    const auto soft = log1p_v(d, exp_v(d, hn::Neg(hn::Abs(v))));
+    // The zero comes first, so that a NaN in v stays on x86.
+    auto loss = hn::Add(hn::NegMulAdd(v, t, hn::Max(hn::Zero(d), v)), soft);
+    if (out) store_row(loss, out, i, n);
+    if (n - i < kLanes<T>) loss = hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(n - i)), loss);
+    sum = add_wide(sum, loss);
+  }
+  return total(sum);
+}
+
+template <class T>
+void bce_backward(const T* x, const T* target, int64_t target_step, const T* g, int64_t g_step, T scale, T* dx, int64_t n) {
+  const Simd<T> d;
+  const auto factor = hn::Set(d, scale);
+  for (int64_t i = 0; i < n; i += kLanes<T>) {
+    const auto difference = hn::Sub(sigmoid_v(d, load_row(x, i, n)), load_or_set(target, target_step, i, n));
+    store_row(hn::Mul(hn::Mul(factor, load_or_set(g, g_step, i, n)), difference), dx, i, n);
+  }
+}
+
+template <class T>
+inline constexpr LossRows<T> kLossRows{log_sum_exp<T>, scaled_softmax<T>, bce<T>, bce_backward<T>};
+
+const LossRows<float>* loss_rows_f32() { return &kLossRows<float>; }
+const LossRows<double>* loss_rows_f64() { return &kLossRows<double>; }
+
+}  // namespace
+}  // namespace levin::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace levin::kernels::cpu {
+HWY_EXPORT(loss_rows_f32);
+HWY_EXPORT(loss_rows_f64);
+
+const LossRows<float>& loss_rows(float) { return *HWY_DYNAMIC_DISPATCH(loss_rows_f32)(); }
+const LossRows<double>& loss_rows(double) { return *HWY_DYNAMIC_DISPATCH(loss_rows_f64)(); }
+}  // namespace levin::kernels::cpu
+#endif

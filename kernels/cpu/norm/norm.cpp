@@ -1,0 +1,241 @@
+// Batch and layer norm: a task is some channels or some rows, whose data stay in the cache between the passes.
+#include "kernels/cpu/norm/norm.h"
+#include "kernels/cpu/scratch.h"
+
+#include <levin/core/parallel.h>
+#include <levin/kernels/norm.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace levin::kernels {
+
+namespace cpu {
+
+namespace {
+
+constexpr int64_t kGrain = 16384;  // elements worth a task
+
+template <class F>
+void dispatch(DType t, const char* op, F&& f) {
+  if (t == DType::f32) return f.template operator()<float>();
+  if (t == DType::f64) return f.template operator()<double>();
+  levin::detail::refuse_dtype(op, t, "float32 and float64");
+}
+
+template <class T>
+T* pointer_or_null(const TensorView& v) {
+  return v.pointer ? v.data<T>() : nullptr;
+}
+
+/// Statistics of channel c from its sums about an origin, and what follows from them.
+template <class T>
+struct BatchStatistics {
+  explicit BatchStatistics(const BatchNormArgs& args)
+      : a(args), weight(pointer_or_null<T>(a.weight)), bias(pointer_or_null<T>(a.bias)),
+        running_mean(pointer_or_null<T>(a.running_mean)), running_var(pointer_or_null<T>(a.running_var)),
+        mean(pointer_or_null<T>(a.mean)), rstd(pointer_or_null<T>(a.rstd)), count(static_cast<double>(a.batch * a.spatial)) {}
+
+  Channel<T> from_sums(int64_t c, double origin, double sum, double squares) const {
+    const double average = origin + sum / count, var = std::max(0.0, (squares - sum * sum / count) / count);
+    if (running_mean) running_mean[c] += static_cast<T>(a.momentum * (average - static_cast<double>(running_mean[c])));
+    if (running_var) {
+      const double unbiased = var * count / (count - 1.0);
+      running_var[c] += static_cast<T>(a.momentum * (unbiased - static_cast<double>(running_var[c])));
+    }
+    return finish(c, average, var);
+  }
+  Channel<T> from_running(int64_t c) const {
+    return finish(c, static_cast<double>(running_mean[c]), static_cast<double>(running_var[c]));
+  }
+
+  const BatchNormArgs& a;
+
+ private:
+  Channel<T> finish(int64_t c, double average, double var) const {
+    const double r = 1.0 / std::sqrt(var + a.eps);
+    if (mean) mean[c] = static_cast<T>(average);
+    if (rstd) rstd[c] = static_cast<T>(r);
+    return {static_cast<T>(average), static_cast<T>(r * (weight ? static_cast<double>(weight[c]) : 1.0)),
+            bias ? bias[c] : T(0), T(0), T(0)};
+  }
+
+  const T *weight, *bias;
+  T *running_mean, *running_var, *mean, *rstd;
+  double count;
+};
+
+template <class T>
+void put(Channels<T>& all, int64_t i, const Channel<T>& c) {
+  all.mean[i] = c.mean;
+  all.scale[i] = c.scale;
+  all.shift[i] = c.shift;
+  all.g_mean[i] = c.g_mean;
+  all.slope[i] = c.slope;
+}
+
+/// Calls each(c) for channels of a (B, C, S) tensor, or columns(c, n) for groups of them where S is 1.
+template <class Args, class Each, class Columns>
+void for_channels(const Args& a, int64_t most, Each&& each, Columns&& columns) {
+  if (a.batch * a.spatial == 0) return;
+  if (a.spatial > 1 || a.channels == 1) {
+    parallel_for(0, a.channels, std::max<int64_t>(1, kGrain / (a.batch * a.spatial)), [&](int64_t b, int64_t e) {
+      for (int64_t c = b; c < e; ++c) each(c);
+    });
+  } else {
+    parallel_for(0, (a.channels + most - 1) / most, std::max<int64_t>(1, kGrain / (a.batch * most)),
+                 [&](int64_t b, int64_t e) {
+      for (int64_t group = b; group < e; ++group) columns(group * most, std::min(most, a.channels - group * most));
+    });
+  }
+}
+
+void batch_norm(const BatchNormArgs& a, Stream&) {
+  dispatch(a.x.dtype, "batch_norm", [&]<class T>() {
+    const NormRows<T>& rows = norm_rows(T());
+    const BatchStatistics<T> statistics(a);
+    const T* const x = a.x.data<T>();
+    T* const y = a.y.data<T>();
+    const int64_t step = a.channels * a.spatial;
+    for_channels(a, Channels<T>::kMost, [&](int64_t c) {
+      const Lines lines{a.batch, step, a.spatial};
+      const int64_t at = c * a.spatial;
+      Channel<T> channel;
+      if (a.training) {
+        double sums[2];
+        rows.moments(x + at, lines, static_cast<double>(x[at]), sums);
+        channel = statistics.from_sums(c, static_cast<double>(x[at]), sums[0], sums[1]);
+      } else {
+        channel = statistics.from_running(c);
+      }
+      rows.affine(x + at, y + at, lines, channel);
+    }, [&](int64_t first, int64_t n) {
+      const Lines lines{a.batch, step, n};
+      Channels<T> channels;
+      double sums[2 * Channels<T>::kMost];
+      if (a.training) rows.moments_columns(x + first, lines, sums);
+      for (int64_t i = 0; i < n; ++i)
+        put(channels, i, a.training ? statistics.from_sums(first + i, static_cast<double>(x[first + i]), sums[i], sums[n + i])
+                                    : statistics.from_running(first + i));
+      rows.affine_columns(x + first, y + first, lines, channels);
+    });
+  });
+}
+
+template <class T>
+struct BatchGradient {
+  explicit BatchGradient(const BatchNormBackwardArgs& args)
+      : a(args), weight(pointer_or_null<T>(a.weight)), mean(a.mean.data<T>()), rstd(a.rstd.data<T>()),
+        dweight(pointer_or_null<T>(a.dweight)), dbias(pointer_or_null<T>(a.dbias)),
+        count(static_cast<double>(a.batch * a.spatial)) {}
+
+  /// sum of g and of g (x - mean)
+  Channel<T> finish(int64_t c, double g_sum, double gx_sum) const {
+    const double r = static_cast<double>(rstd[c]);
+    if (dweight) dweight[c] = static_cast<T>(gx_sum * r);
+    if (dbias) dbias[c] = static_cast<T>(g_sum);
+    return {mean[c], static_cast<T>(r * (weight ? static_cast<double>(weight[c]) : 1.0)), T(0),
+            static_cast<T>(g_sum / count), static_cast<T>(gx_sum / count * r * r)};
+  }
+
+  const BatchNormBackwardArgs& a;
+  const T *weight, *mean, *rstd;
+  T *dweight, *dbias;
+  double count;
+};
+
+void batch_norm_backward(const BatchNormBackwardArgs& a, Stream&) {
+  dispatch(a.x.dtype, "batch_norm_backward", [&]<class T>() {
+    const NormRows<T>& rows = norm_rows(T());
+    const BatchGradient<T> gradient(a);
+    const T *const x = a.x.data<T>(), *const g = a.g.data<T>();
+    T* const dx = pointer_or_null<T>(a.dx);
+    const int64_t step = a.channels * a.spatial;
+    for_channels(a, Channels<T>::kMost, [&](int64_t c) {
+      const Lines lines{a.batch, step, a.spatial};
+      const int64_t at = c * a.spatial;
+      double sums[2];
+      rows.gradient_sums(g + at, x + at, lines, {gradient.mean[c], T(0), T(0), T(0), T(0)}, sums);
+      const Channel<T> channel = gradient.finish(c, sums[0], sums[1]);
+      if (dx) rows.input_gradient(g + at, x + at, dx + at, lines, channel);
+    }, [&](int64_t first, int64_t n) {
+      const Lines lines{a.batch, step, n};
+      Channels<T> channels;
+      double sums[2 * Channels<T>::kMost];
+      std::copy(gradient.mean + first, gradient.mean + first + n, channels.mean);
+      rows.gradient_sums_columns(g + first, x + first, lines, channels, sums);
+      for (int64_t i = 0; i < n; ++i) put(channels, i, gradient.finish(first + i, sums[i], sums[n + i]));
+      if (dx) rows.input_gradient_columns(g + first, x + first, dx + first, lines, channels);
+    });
+  });
+}
+
+void layer_norm(const LayerNormArgs& a, Stream&) {
+  dispatch(a.x.dtype, "layer_norm", [&]<class T>() {
+    const NormRows<T>& rows = norm_rows(T());
+    const T *const x = a.x.data<T>(), *const weight = pointer_or_null<T>(a.weight), *const bias = pointer_or_null<T>(a.bias);
+    T *const y = a.y.data<T>(), *const mean = pointer_or_null<T>(a.mean), *const rstd = pointer_or_null<T>(a.rstd);
+    const int64_t n = a.columns;
+    if (n == 0) return;
+    parallel_for(0, a.rows, std::max<int64_t>(1, kGrain / n), [&](int64_t b, int64_t e) {
+      for (int64_t r = b; r < e; ++r)
+        rows.layer(x + r * n, weight, bias, y + r * n, n, a.eps, mean ? mean + r : nullptr, rstd ? rstd + r : nullptr);
+    });
+  });
+}
+
+/// out[j] = sum over chunks of partial[chunk * step + j], in their order.
+template <class T>
+void add_chunks(const T* partial, int64_t chunks, int64_t step, T* out, int64_t n) {
+  constexpr int64_t kTile = 256;
+  parallel_for(0, (n + kTile - 1) / kTile, std::max<int64_t>(1, kGrain / (kTile * std::max<int64_t>(1, chunks))),
+               [&](int64_t b, int64_t e) {
+    for (int64_t tile = b; tile < e; ++tile) {
+      const int64_t first = tile * kTile, width = std::min(kTile, n - first);
+      double sum[kTile] = {};
+      for (int64_t k = 0; k < chunks; ++k)
+        for (int64_t j = 0; j < width; ++j) sum[j] += static_cast<double>(partial[k * step + first + j]);
+      for (int64_t j = 0; j < width; ++j) out[first + j] = static_cast<T>(sum[j]);
+    }
+  });
+}
+
+void layer_norm_backward(const LayerNormBackwardArgs& a, Stream&) {
+  dispatch(a.x.dtype, "layer_norm_backward", [&]<class T>() {
+    const NormRows<T>& rows = norm_rows(T());
+    const T *const x = a.x.data<T>(), *const g = a.g.data<T>(), *const weight = pointer_or_null<T>(a.weight);
+    const T *const mean = a.mean.data<T>(), *const rstd = a.rstd.data<T>();
+    T *const dx = pointer_or_null<T>(a.dx), *const dweight = pointer_or_null<T>(a.dweight);
+    T* const dbias = pointer_or_null<T>(a.dbias);
+    const int64_t n = a.columns;
+    if (n == 0) return;
+    const int64_t most = 64;  // chunks, so that partial sums stay small
+    const int64_t each = std::max({int64_t{1}, 4 * kGrain / n, (a.rows + most - 1) / most}), chunks = (a.rows + each - 1) / each;
+    T* const partial = dweight || dbias ? scratch<T>(Slot::norm, 2 * n * std::max<int64_t>(1, chunks)) : nullptr;
+    parallel_for(0, a.rows, each, [&](int64_t b, int64_t e) {  // partial is (chunks, 2, n)
+      T *dw = nullptr, *db = nullptr;
+      if (partial) {
+        dw = partial + b / each * 2 * n;
+        db = dw + n;
+        std::fill(dw, dw + 2 * n, T(0));
+      }
+      for (int64_t r = b; r < e; ++r)
+        rows.layer_backward(g + r * n, x + r * n, weight, mean[r], rstd[r], dx ? dx + r * n : nullptr, dw, db, n);
+    });
+    if (dweight) add_chunks(partial, chunks, 2 * n, dweight, n);
+    if (dbias) add_chunks(partial + n, chunks, 2 * n, dbias, n);
+  });
+}
+
+}  // namespace
+
+}  // namespace cpu
+
+constinit Kernel<void(const BatchNormArgs&, Stream&)> batch_norm{"batch_norm", cpu::batch_norm};
+constinit Kernel<void(const BatchNormBackwardArgs&, Stream&)> batch_norm_backward{"batch_norm_backward",
+                                                                                  cpu::batch_norm_backward};
+constinit Kernel<void(const LayerNormArgs&, Stream&)> layer_norm{"layer_norm", cpu::layer_norm};
+constinit Kernel<void(const LayerNormBackwardArgs&, Stream&)> layer_norm_backward{"layer_norm_backward",
+                                                                                  cpu::layer_norm_backward};
+
+}  // namespace levin::kernels

@@ -1,0 +1,220 @@
+// SIMD pieces of batch and layer norm. Sums accumulate in double.
+#include "kernels/cpu/targets.h"
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/cpu/norm/rows.cpp"
+#include <hwy/foreach_target.h>
+
+#include "kernels/cpu/norm/norm.h"
+#include "kernels/cpu/wide-inl.h"
+
+#include <cmath>
+
+HWY_BEFORE_NAMESPACE();
+namespace levin::kernels::cpu::HWY_NAMESPACE {
+namespace {
+
+using Wide = SimdVec<double>;
+constexpr int64_t kWide = kLanes<double>;
+
+template <class T>
+void moments(const T* x, Lines l, double origin, double* sums) {
+  const Simd<double> d;
+  const Wide zero = hn::Set(d, origin);
+  Wide a0 = hn::Zero(d), a1 = a0, b0 = a0, b1 = a0;
+  for (int64_t r = 0; r < l.rows; ++r, x += l.step) {
+    int64_t i = 0;
+    for (; i + 2 * kWide <= l.n; i += 2 * kWide) {
+      const Wide u = hn::Sub(load_wide(x + i), zero), v = hn::Sub(load_wide(x + i + kWide), zero);
+      a0 = hn::Add(a0, u);
+      a1 = hn::Add(a1, v);
+      b0 = hn::MulAdd(u, u, b0);
+      b1 = hn::MulAdd(v, v, b1);
+    }
+    for (; i < l.n; i += kWide) {
+      const int64_t rest = l.n - i;
+      const Wide x1 = rest >= kWide ? load_wide(x + i) : load_wide_part(x + i, rest);
+      const Wide u = hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(rest)), hn::Sub(x1, zero));
+      a0 = hn::Add(a0, u);
+      b0 = hn::MulAdd(u, u, b0);
+    }
+  }
+  sums[0] = total(hn::Add(a0, a1));
+  sums[1] = total(hn::Add(b0, b1));
+}
+
+template <class T>
+void affine(const T* x, T* y, Lines l, const Channel<T>& c) {
+  const Simd<T> d;
+  const auto mean = hn::Set(d, c.mean), scale = hn::Set(d, c.scale), shift = hn::Set(d, c.shift);
+  for (int64_t r = 0; r < l.rows; ++r, x += l.step, y += l.step)
+    for (int64_t i = 0; i < l.n; i += kLanes<T>)
+      store_row(hn::MulAdd(hn::Sub(load_row(x, i, l.n), mean), scale, shift), y, i, l.n);
+}
+
+template <class T>
+void gradient_sums(const T* g, const T* x, Lines l, const Channel<T>& c, double* sums) {
+  const Simd<double> d;
+  const Wide mean = hn::Set(d, static_cast<double>(c.mean));
+  Wide a0 = hn::Zero(d), a1 = a0, b0 = a0, b1 = a0;
+  for (int64_t r = 0; r < l.rows; ++r, x += l.step, g += l.step) {
+    int64_t i = 0;
+    for (; i + 2 * kWide <= l.n; i += 2 * kWide) {
+      const Wide u = load_wide(g + i), v = load_wide(g + i + kWide);
+      a0 = hn::Add(a0, u);
+      a1 = hn::Add(a1, v);
+      b0 = hn::MulAdd(u, hn::Sub(load_wide(x + i), mean), b0);
+      b1 = hn::MulAdd(v, hn::Sub(load_wide(x + i + kWide), mean), b1);
+    }
+    for (; i < l.n; i += kWide) {
+      const int64_t rest = l.n - i;
+      const bool whole = rest >= kWide;
+      const Wide u = whole ? load_wide(g + i) : load_wide_part(g + i, rest);  // zero in the lanes that are not there
+      const Wide v = whole ? load_wide(x + i) : load_wide_part(x + i, rest);
+      a0 = hn::Add(a0, u);
+      b0 = hn::MulAdd(u, hn::Sub(v, mean), b0);
+    }
+  }
+  sums[0] = total(hn::Add(a0, a1));
+  sums[1] = total(hn::Add(b0, b1));
+}
+
+template <class T>
+void input_gradient(const T* g, const T* x, T* dx, Lines l, const Channel<T>& c) {
+  const Simd<T> d;
+  const auto mean = hn::Set(d, c.mean), scale = hn::Set(d, c.scale), g_mean = hn::Set(d, c.g_mean);
+  const auto slope = hn::Set(d, c.slope);
+  for (int64_t r = 0; r < l.rows; ++r, x += l.step, g += l.step, dx += l.step)
+    for (int64_t i = 0; i < l.n; i += kLanes<T>) {
+      const auto centred = hn::Sub(load_row(x, i, l.n), mean);
+      store_row(hn::Mul(scale, hn::NegMulAdd(centred, slope, hn::Sub(load_row(g, i, l.n), g_mean))), dx, i, l.n);
+    }
+}
+
+template <class T>
+void moments_columns(const T* x, Lines l, double* sums) {
+  const T* const first = x;
+  for (int64_t i = 0; i < 2 * l.n; ++i) sums[i] = 0.0;
+  for (int64_t r = 0; r < l.rows; ++r, x += l.step)
+    for (int64_t i = 0; i < l.n; i += kWide) {
+      const int64_t rest = l.n - i;
+      if (rest >= kWide) {
+        const Simd<double> d;
+        const Wide u = hn::Sub(load_wide(x + i), load_wide(first + i));
+        hn::StoreU(hn::Add(hn::LoadU(d, sums + i), u), d, sums + i);
+        hn::StoreU(hn::MulAdd(u, u, hn::LoadU(d, sums + l.n + i)), d, sums + l.n + i);
+      } else {
+        const Wide u = hn::Sub(load_wide_part(x + i, rest), load_wide_part(first + i, rest));
+        store_part(hn::Add(load_part(sums + i, rest), u), sums + i, rest);
+        store_part(hn::MulAdd(u, u, load_part(sums + l.n + i, rest)), sums + l.n + i, rest);
+      }
+    }
+}
+
+template <class T>
+void affine_columns(const T* x, T* y, Lines l, const Channels<T>& c) {
+  for (int64_t r = 0; r < l.rows; ++r, x += l.step, y += l.step)
+    for (int64_t i = 0; i < l.n; i += kLanes<T>)
+      store_row(hn::MulAdd(hn::Sub(load_row(x, i, l.n), load_row(c.mean, i, l.n)), load_row(c.scale, i, l.n),
+                           load_row(c.shift, i, l.n)), y, i, l.n);
+}
+
+template <class T>
+void gradient_sums_columns(const T* g, const T* x, Lines l, const Channels<T>& c, double* sums) {
+  for (int64_t i = 0; i < 2 * l.n; ++i) sums[i] = 0.0;
+  for (int64_t r = 0; r < l.rows; ++r, x += l.step, g += l.step)
+    for (int64_t i = 0; i < l.n; i += kWide) {
+      const int64_t rest = l.n - i;
+      if (rest >= kWide) {
+        const Simd<double> d;
+        const Wide u = load_wide(g + i), v = hn::Sub(load_wide(x + i), load_wide(c.mean + i));
+        hn::StoreU(hn::Add(hn::LoadU(d, sums + i), u), d, sums + i);
+        hn::StoreU(hn::MulAdd(u, v, hn::LoadU(d, sums + l.n + i)), d, sums + l.n + i);
+      } else {
+        const Wide u = load_wide_part(g + i, rest), v = hn::Sub(load_wide_part(x + i, rest), load_wide_part(c.mean + i, rest));
+        store_part(hn::Add(load_part(sums + i, rest), u), sums + i, rest);
+        store_part(hn::MulAdd(u, v, load_part(sums + l.n + i, rest)), sums + l.n + i, rest);
+      }
+    }
+}
+
+template <class T>
+void input_gradient_columns(const T* g, const T* x, T* dx, Lines l, const Channels<T>& c) {
+  for (int64_t r = 0; r < l.rows; ++r, x += l.step, g += l.step, dx += l.step)
+    for (int64_t i = 0; i < l.n; i += kLanes<T>) {
+      const auto centred = hn::Sub(load_row(x, i, l.n), load_row(c.mean, i, l.n));
+      const auto g_centred = hn::Sub(load_row(g, i, l.n), load_row(c.g_mean, i, l.n));
+      store_row(hn::Mul(load_row(c.scale, i, l.n), hn::NegMulAdd(centred, load_row(c.slope, i, l.n), g_centred)), dx, i,
+                l.n);
+    }
+}
+
+template <class T>
+void layer(const T* x, const T* weight, const T* bias, T* y, int64_t n, double eps, T* mean_out, T* rstd_out) {
+  const Simd<T> d;
+  Wide sum = hn::Zero(Simd<double>()), squares = sum;
+  for (int64_t i = 0; i < n; i += kLanes<T>) sum = add_wide(sum, load_row(x, i, n));
+  const double average = total(sum) / static_cast<double>(n);
+  const auto mean = hn::Set(d, static_cast<T>(average));
+  for (int64_t i = 0; i < n; i += kLanes<T>) {
+    auto centred = hn::Sub(load_row(x, i, n), mean);
+    if (n - i < kLanes<T>) centred = hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(n - i)), centred);
+    squares = add_wide(squares, hn::Mul(centred, centred));
+  }
+  const double rstd = 1.0 / std::sqrt(total(squares) / static_cast<double>(n) + eps);
+  const auto scale = hn::Set(d, static_cast<T>(rstd));
+  for (int64_t i = 0; i < n; i += kLanes<T>) {
+    auto v = hn::Mul(hn::Sub(load_row(x, i, n), mean), scale);
+    if (weight) v = hn::Mul(v, load_row(weight, i, n));
+    if (bias) v = hn::Add(v, load_row(bias, i, n));
+    store_row(v, y, i, n);
+  }
+  if (mean_out) *mean_out = static_cast<T>(average);
+  if (rstd_out) *rstd_out = static_cast<T>(rstd);
+}
+
+template <class T>
+void layer_backward(const T* g, const T* x, const T* weight, T mean_value, T rstd_value, T* dx, T* dweight, T* dbias,
+                    int64_t n) {
+  const Simd<T> d;
+  const auto mean = hn::Set(d, mean_value), rstd = hn::Set(d, rstd_value);
+  Wide h_sum = hn::Zero(Simd<double>()), hx_sum = h_sum;
+  for (int64_t i = 0; i < n; i += kLanes<T>) {
+    const auto gi = load_row(g, i, n), xh = hn::Mul(hn::Sub(load_row(x, i, n), mean), rstd);
+    const auto h = weight ? hn::Mul(gi, load_row(weight, i, n)) : gi;
+    h_sum = add_wide(h_sum, h);  // h is zero in the lanes that are not there
+    hx_sum = add_wide(hx_sum, hn::Mul(h, xh));
+    if (dweight) store_row(hn::MulAdd(gi, xh, load_row(dweight, i, n)), dweight, i, n);
+    if (dbias) store_row(hn::Add(gi, load_row(dbias, i, n)), dbias, i, n);
+  }
+  if (!dx) return;
+  const double count = static_cast<double>(n);
+  const auto h_mean = hn::Set(d, static_cast<T>(total(h_sum) / count)), slope = hn::Set(d, static_cast<T>(total(hx_sum) / count));
+  for (int64_t i = 0; i < n; i += kLanes<T>) {
+    const auto gi = load_row(g, i, n), xh = hn::Mul(hn::Sub(load_row(x, i, n), mean), rstd);
+    const auto h = weight ? hn::Mul(gi, load_row(weight, i, n)) : gi;
+    store_row(hn::Mul(rstd, hn::NegMulAdd(xh, slope, hn::Sub(h, h_mean))), dx, i, n);
+  }
+}
+
+template <class T>
+inline constexpr NormRows<T> kNormRows{moments<T>,         affine<T>,           gradient_sums<T>,
+                                       input_gradient<T>,  moments_columns<T>,  affine_columns<T>,
+                                       gradient_sums_columns<T>, input_gradient_columns<T>, layer<T>,
+                                       layer_backward<T>};
+
+const NormRows<float>* norm_rows_f32() { return &kNormRows<float>; }
+const NormRows<double>* norm_rows_f64() { return &kNormRows<double>; }
+
+}  // namespace
+}  // namespace levin::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace levin::kernels::cpu {
+HWY_EXPORT(norm_rows_f32);
+HWY_EXPORT(norm_rows_f64);
+
+const NormRows<float>& norm_rows(float) { return *HWY_DYNAMIC_DISPATCH(norm_rows_f32)(); }
+const NormRows<double>& norm_rows(double) { return *HWY_DYNAMIC_DISPATCH(norm_rows_f64)(); }
+}  // namespace levin::kernels::cpu
+#endif

@@ -1,0 +1,54 @@
+// Maximum and sum of exponentials of a contiguous row; compiled once for each target.
+#include "kernels/cpu/math-inl.h"
+#include "kernels/cpu/wide-inl.h"
+
+#if defined(LEVIN_KERNELS_CPU_SOFTMAX_ROWS_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef LEVIN_KERNELS_CPU_SOFTMAX_ROWS_INL_H
+#undef LEVIN_KERNELS_CPU_SOFTMAX_ROWS_INL_H
+#else
+#define LEVIN_KERNELS_CPU_SOFTMAX_ROWS_INL_H
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace levin::kernels::cpu::HWY_NAMESPACE {
+
+template <class T>
+inline constexpr T kLowest = -std::numeric_limits<T>::infinity();
+
+template <class T>
+HWY_INLINE T max_of_row(const T* x, int64_t n) {
+  const Simd<T> d;
+  auto m0 = hn::Set(d, kLowest<T>), m1 = m0;
+  int64_t i = 0;
+  for (; i + 2 * kLanes<T> <= n; i += 2 * kLanes<T>) {
+    m0 = hn::Max(hn::LoadU(d, x + i), m0);
+    m1 = hn::Max(hn::LoadU(d, x + i + kLanes<T>), m1);
+  }
+  for (; i < n; i += kLanes<T>) m0 = hn::Max(load_row(x, i, n, kLowest<T>), m0);
+  return hn::GetLane(hn::MaxOfLanes(d, hn::Max(m0, m1)));
+}
+
+/// Sum of exp(x - m); the exponentials go to `out` unless it is null. NaN anywhere makes the sum NaN.
+template <class T>
+HWY_INLINE double sum_exp_row(const T* x, T m, T* out, int64_t n) {
+  const Simd<T> d;
+  const auto top = hn::Set(d, m);
+  auto sum = hn::Zero(Simd<double>());
+  int64_t i = 0;
+  for (; i + kLanes<T> <= n; i += kLanes<T>) {
+    const auto e = exp_v(d, hn::Sub(hn::LoadU(d, x + i), top));
+    if (out) hn::StoreU(e, d, out + i);
+    sum = add_wide(sum, e);
+  }
+  if (i < n) {
+    const auto e = exp_v(d, hn::Sub(load_part(x + i, n - i), top));
+    if (out) store_part(e, out + i, n - i);
+    sum = add_wide(sum, hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(n - i)), e));
+  }
+  return total(sum);
+}
+
+}  // namespace levin::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
