@@ -1,0 +1,290 @@
+// Moving elements by position, and the gradients: the transpose of a gather is a scatter-add and back.
+
+#include "elementwise_common.h"
+
+#include <levin/autograd/ops/creation.h>
+#include <levin/autograd/ops/elementwise.h>
+#include <levin/autograd/ops/indexing.h>
+#include <levin/autograd/ops/view.h>
+#include <levin/autograd/record.h>
+#include <levin/kernels/copy.h>
+#include <levin/kernels/indexing.h>
+
+#include <fmt/format.h>
+
+namespace levin {
+
+namespace {
+
+void check_index(const char* op, const Tensor& x, const Tensor& index) {
+  if (index.dtype() != kInt64)
+    throw DTypeError(fmt::format("[{}] the index is {}; int64 is needed: index.to(kInt64).", op, name_of(index.dtype())));
+  if (index.device() != x.device())
+    throw DeviceError(fmt::format("[{}] x is on {}, the index on {}. Move one with x.to(device).", op,
+                                  to_string(x.device()), to_string(index.device())));
+}
+
+void check_source(const char* op, const Tensor& x, const Tensor& source) {
+  if (source.dtype() != x.dtype())
+    throw DTypeError(fmt::format("[{}] types differ: x is {}, source is {}. Convert one with x.to(dtype).", op,
+                                 name_of(x.dtype()), name_of(source.dtype())));
+  if (source.device() != x.device())
+    throw DeviceError(fmt::format("[{}] x is on {}, source on {}. Move one with x.to(device).", op,
+                                  to_string(x.device()), to_string(source.device())));
+}
+
+bool is_16_bit(const Tensor& x) { return x.dtype() == kHalf || x.dtype() == kBFloat16; }
+
+/// Values without history, in row-major memory.
+Tensor dense(const Tensor& t) {
+  no_grad guard;
+  return contiguous(detach(t));
+}
+Tensor copy_of(const Tensor& t) {
+  no_grad guard;
+  return t.is_contiguous() ? clone(detach(t)) : dense(t);
+}
+
+int64_t product(const Shape& sizes, int begin, int end) {
+  int64_t n = 1;
+  for (int d = begin; d < end; ++d) n *= sizes[d];
+  return n;
+}
+
+/// The index may be smaller than `t` beside the axis, and also along it where `along` is set.
+void check_lines(const char* op, const char* name, const Tensor& t, const Tensor& index, int axis, bool along) {
+  bool fits = t.dim() == index.dim();
+  for (int d = 0; fits && d < t.dim(); ++d) fits = index.sizes()[d] <= t.sizes()[d] || (d == axis && !along);
+  if (!fits)
+    throw ShapeError(fmt::format("[{}] index {} does not fit {} {}: it needs as many axes, and may be at most as large{}.",
+                                 op, to_string(index.sizes()), name, to_string(t.sizes()),
+                                 along ? std::string() : fmt::format(" except along axis {}", axis)));
+}
+
+/// g's part that the index reaches, as large as the source, with zeros where the index does not reach.
+Tensor to_source_size(const Tensor& g, const Shape& sizes) {
+  if (g.sizes() == sizes) return g;
+  Shape pads;
+  for (int d = g.dim() - 1; d >= 0; --d) {
+    pads.push_back(0);
+    pads.push_back(sizes[d] - g.sizes()[d]);
+  }
+  return pad(g, pads);
+}
+
+}  // namespace
+
+Tensor gather(const Tensor& x, int64_t axis, const Tensor& index) {
+  check_index("gather", x, index);
+  const int a = wrap_axis(axis, x.dim(), "gather");
+  check_lines("gather", "x", x, index, a, false);
+  Tensor y = empty(index.sizes(), like(x));
+  const Tensor from = dense(x), at = dense(index);
+  Stream stream = current_stream(x.device());
+  kernels::gather({y.tensor_view(), from.tensor_view(), at.tensor_view(), a}, stream);
+  if (Context* c = record("gather", y, {x}, [](Context& k, const Tensor& g) -> Grads {
+        const TensorMeta& in = k.input(0);
+        return {scatter_add(zeros(in.sizes, {.dtype = in.dtype, .device = in.device}), k.get<int>(), k.saved(0), g)};
+      })) {
+    c->save(index);
+    c->set(a);
+  }
+  return y;
+}
+
+Tensor scatter_add(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source) {
+  check_index("scatter_add", x, index);
+  check_source("scatter_add", x, source);
+  ops::refuse_bool("scatter_add", x.dtype(), "scatter");
+  if (is_16_bit(x))  // sums are rounded once
+    return to(scatter_add(to(x, kFloat32), axis, index, to(source, kFloat32)), x.dtype());
+  const int a = wrap_axis(axis, x.dim(), "scatter_add");
+  check_lines("scatter_add", "x", x, index, a, false);
+  check_lines("scatter_add", "source", source, index, a, true);
+  Tensor y = copy_of(x);
+  const Tensor from = dense(source), at = dense(index);
+  Stream stream = current_stream(x.device());
+  kernels::scatter_add({y.tensor_view(), from.tensor_view(), at.tensor_view(), a}, stream);
+  if (Context* c = record("scatter_add", y, {x, source}, [](Context& k, const Tensor& g) -> Grads {
+        return {g, k.needs(1) ? to_source_size(gather(g, k.get<int>(), k.saved(0)), k.input(1).sizes) : Tensor()};
+      })) {
+    c->save(index);
+    c->set(a);
+  }
+  return y;
+}
+
+Tensor scatter(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source) {
+  check_index("scatter", x, index);
+  check_source("scatter", x, source);
+  const int a = wrap_axis(axis, x.dim(), "scatter");
+  check_lines("scatter", "x", x, index, a, false);
+  check_lines("scatter", "source", source, index, a, true);
+  Tensor y = copy_of(x);
+  const Tensor from = dense(source), at = dense(index);
+  Stream stream = current_stream(x.device());
+  kernels::scatter({y.tensor_view(), from.tensor_view(), at.tensor_view(), a}, stream);
+  if (Context* c = record("scatter", y, {x, source}, [](Context& k, const Tensor& g) -> Grads {
+        const Tensor where_to = k.saved(0);
+        const int along = k.get<int>();
+        Tensor dx, ds;
+        if (k.needs(0)) dx = scatter(g, along, where_to, zeros(where_to.sizes(), like(g)));
+        if (k.needs(1)) {
+          // Only the last write of a place has a gradient.
+          const Tensor number = reshape(arange(where_to.numel(), {.device = g.device()}), where_to.sizes());
+          const Tensor winner = scatter(zeros(g.sizes(), like(number)), along, where_to, number);
+          const Tensor lost = ne(gather(winner, along, where_to), number);
+          ds = to_source_size(masked_fill(gather(g, along, where_to), lost, 0), k.input(1).sizes);
+        }
+        return {dx, ds};
+      })) {
+    c->save(index);
+    c->set(a);
+  }
+  return y;
+}
+
+namespace {
+
+/// Adds source's slices to y, which the caller owns.
+void add_slices(const char* op, const Tensor& y, int axis, const Tensor& index, const Tensor& source, int64_t skip) {
+  const Tensor from = dense(source), at = dense(index);
+  Stream stream = current_stream(y.device());
+  kernels::index_add({y.tensor_view(), from.tensor_view(), at.tensor_view(), product(y.sizes(), 0, axis), y.sizes()[axis],
+                      product(y.sizes(), axis + 1, y.dim()), skip, op}, stream);
+}
+
+Tensor select_slices(const char* op, const Tensor& x, int axis, const Tensor& index, const Shape& sizes) {
+  Tensor y = empty(sizes, like(x));
+  const Tensor from = dense(x), at = dense(index);
+  Stream stream = current_stream(x.device());
+  kernels::index_select({y.tensor_view(), from.tensor_view(), at.tensor_view(), product(x.sizes(), 0, axis),
+                         x.sizes()[axis], product(x.sizes(), axis + 1, x.dim()), op}, stream);
+  return y;
+}
+
+void check_list(const char* op, const Tensor& x, const Tensor& index) {
+  check_index(op, x, index);
+  if (index.dim() != 1 || x.dim() == 0)
+    throw ShapeError(fmt::format("[{}] x is {}, the index {}: the index needs one dimension and x at least one.", op,
+                                 to_string(x.sizes()), to_string(index.sizes())));
+}
+
+}  // namespace
+
+Tensor index_select(const Tensor& x, int64_t axis, const Tensor& index) {
+  check_list("index_select", x, index);
+  const int a = wrap_axis(axis, x.dim(), "index_select");
+  Shape sizes = x.sizes();
+  sizes[a] = index.numel();
+  Tensor y = select_slices("index_select", x, a, index, sizes);
+  if (Context* c = record("index_select", y, {x}, [](Context& k, const Tensor& g) -> Grads {
+        const TensorMeta& in = k.input(0);
+        return {index_add(zeros(in.sizes, {.dtype = in.dtype, .device = in.device}), k.get<int>(), k.saved(0), g)};
+      })) {
+    c->save(index);
+    c->set(a);
+  }
+  return y;
+}
+
+Tensor index_add(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source) {
+  check_list("index_add", x, index);
+  check_source("index_add", x, source);
+  ops::refuse_bool("index_add", x.dtype(), "scatter");
+  if (is_16_bit(x)) return to(index_add(to(x, kFloat32), axis, index, to(source, kFloat32)), x.dtype());
+  const int a = wrap_axis(axis, x.dim(), "index_add");
+  Shape sizes = x.sizes();
+  sizes[a] = index.numel();
+  if (source.sizes() != sizes)
+    throw ShapeError(fmt::format("[index_add] source is {}; {} indices along axis {} of {} need {}.",
+                                 to_string(source.sizes()), index.numel(), a, to_string(x.sizes()), to_string(sizes)));
+  Tensor y = copy_of(x);
+  add_slices("index_add", y, a, index, source, -1);
+  if (Context* c = record("index_add", y, {x, source}, [](Context& k, const Tensor& g) -> Grads {
+        return {g, k.needs(1) ? index_select(g, k.get<int>(), k.saved(0)) : Tensor()};
+      })) {
+    c->save(index);
+    c->set(a);
+  }
+  return y;
+}
+
+namespace {
+
+struct EmbeddingOptions {
+  int64_t rows = 0;
+  int64_t padding = -1;  ///< row without gradient; -1 for none
+};
+
+/// The gradient of the weight (V, C): g (..., C) summed by index (...).
+Tensor embedding_gradient(const Tensor& g, const Tensor& index, const EmbeddingOptions& o) {
+  if (is_16_bit(g)) return to(embedding_gradient(to(g, kFloat32), index, o), g.dtype());
+  Tensor dw = zeros({o.rows, g.sizes().back()}, like(g));
+  add_slices("embedding", dw, 0, index, g, o.padding);
+  if (Context* c = record("embedding_backward", dw, {g}, [](Context& k, const Tensor& gg) -> Grads {
+        const auto& options = k.get<EmbeddingOptions>();
+        const Tensor rows = embedding(gg, k.saved(0));
+        if (options.padding < 0) return {rows};
+        return {masked_fill(rows, unsqueeze(eq(k.saved(0), options.padding), -1), 0)};
+      })) {
+    c->save(index);
+    c->set(o);
+  }
+  return dw;
+}
+
+}  // namespace
+
+Tensor embedding(const Tensor& weight, const Tensor& index, std::optional<int64_t> padding_idx) {
+  check_index("embedding", weight, index);
+  if (weight.dim() != 2)
+    throw ShapeError(fmt::format("[embedding] weight is {}; it needs two dimensions (rows, columns).",
+                                 to_string(weight.sizes())));
+  EmbeddingOptions options{weight.sizes()[0], -1};
+  if (padding_idx) {
+    if (*padding_idx < -options.rows || *padding_idx >= options.rows)
+      throw IndexError(fmt::format("[embedding] padding_idx {} is out of range for {} rows.", *padding_idx, options.rows));
+    options.padding = *padding_idx < 0 ? *padding_idx + options.rows : *padding_idx;
+  }
+  Shape sizes = index.sizes();
+  sizes.push_back(weight.sizes()[1]);
+  Tensor y = select_slices("embedding", weight, 0, index, sizes);
+  if (Context* c = record("embedding", y, {weight}, [](Context& k, const Tensor& g) -> Grads {
+        return {embedding_gradient(g, k.saved(0), k.get<EmbeddingOptions>())};
+      })) {
+    c->save(index);
+    c->set(options);
+  }
+  return y;
+}
+
+namespace {
+
+Tensor nonzero_of(const Tensor& dense_x) {
+  const int64_t chunks = (dense_x.numel() + kernels::kNonzeroChunk - 1) / kernels::kNonzeroChunk;
+  const TensorOptions int64s{.dtype = kInt64, .device = dense_x.device()};
+  Tensor counts = empty({chunks}, int64s);
+  Stream stream = current_stream(dense_x.device());
+  kernels::count_nonzero({counts.tensor_view(), dense_x.tensor_view()}, stream);
+  int64_t total = 0;
+  for (const int64_t n : counts.to_vector<int64_t>()) total += n;
+  Tensor y = empty({total, dense_x.dim()}, int64s);
+  kernels::nonzero({y.tensor_view(), dense_x.tensor_view(), counts.tensor_view()}, stream);
+  return y;
+}
+
+}  // namespace
+
+Tensor nonzero(const Tensor& x) { return nonzero_of(dense(x)); }
+
+Tensor masked_select(const Tensor& x, const Tensor& mask) {
+  if (mask.dtype() != kBool)
+    throw DTypeError(fmt::format("[masked_select] the mask is {}; bool is needed: compare, or mask.to(kBool).",
+                                 name_of(mask.dtype())));
+  const Shape sizes = broadcast_shapes(x.sizes(), mask.sizes(), "masked_select");
+  const Tensor chosen = dense(reshape(expand(mask, sizes), {sizes.numel()}));
+  return index_select(reshape(expand(x, sizes), {sizes.numel()}), 0, reshape(nonzero_of(chosen), {-1}));
+}
+
+}  // namespace levin

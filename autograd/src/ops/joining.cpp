@@ -1,0 +1,245 @@
+// Joining, mirroring, padding and cutting out.
+
+#include "elementwise_common.h"
+
+#include <levin/autograd/ops/creation.h>
+#include <levin/autograd/ops/elementwise.h>
+#include <levin/autograd/ops/indexing.h>
+#include <levin/autograd/ops/reduce.h>
+#include <levin/autograd/ops/view.h>
+#include <levin/autograd/record.h>
+#include <levin/kernels/copy.h>
+#include <levin/kernels/creation.h>
+#include <levin/kernels/indexing.h>
+
+#include <fmt/format.h>
+
+namespace levin {
+
+namespace {
+
+Tensor dense(const Tensor& t) {
+  no_grad guard;
+  return contiguous(detach(t));
+}
+
+/// PyTorch lets tensors of shape (0,) stand in a list of any shapes.
+bool is_placeholder(const Tensor& t) { return t.dim() == 1 && t.numel() == 0; }
+
+/// Shape and type of the joined tensor; refuses what does not fit.
+struct CatPlan {
+  Shape sizes;
+  DType dtype;
+  int axis;
+};
+
+CatPlan plan_cat(std::span<const Tensor> tensors, int64_t axis) {
+  if (tensors.empty()) throw ValueError("[cat] the list of tensors is empty; give one at least.");
+  std::size_t first = 0;
+  while (first + 1 < tensors.size() && is_placeholder(tensors[first])) ++first;
+  const Tensor& model = tensors[first];
+  if (model.dim() == 0) throw ShapeError("[cat] tensors without dimensions cannot be joined; use stack().");
+  CatPlan plan{model.sizes(), tensors[0].dtype(), wrap_axis(axis, model.dim(), "cat")};
+  plan.sizes[plan.axis] = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor& t = tensors[i];
+    plan.dtype = promote_types(plan.dtype, t.dtype());
+    if (t.device() != model.device())
+      throw DeviceError(fmt::format("[cat] tensor {} is on {}, tensor {} on {}. Move one with x.to(device).", i,
+                                    to_string(t.device()), first, to_string(model.device())));
+    if (is_placeholder(t) && model.dim() != 1) continue;
+    bool fits = t.dim() == model.dim();
+    for (int d = 0; fits && d < t.dim(); ++d) fits = d == plan.axis || t.sizes()[d] == model.sizes()[d];
+    if (!fits)
+      throw ShapeError(fmt::format("[cat] tensor {} has shape {}, which differs from {} outside axis {}.", i,
+                                   to_string(t.sizes()), to_string(model.sizes()), plan.axis));
+    plan.sizes[plan.axis] += t.sizes()[plan.axis];
+  }
+  return plan;
+}
+
+/// Parts that need another type or lie scattered are copied to their place directly.
+void copy_parts(const Tensor& y, std::span<const Tensor> tensors, int axis) {
+  Stream stream = current_stream(y.device());
+  int64_t start = 0;
+  for (const Tensor& t : tensors) {
+    if (t.dim() != y.dim()) continue;
+    Shape sizes = y.sizes();
+    sizes[axis] = t.sizes()[axis];
+    kernels::copy({alias(y, sizes, y.strides(), start * y.strides()[axis]).tensor_view(), t.tensor_view()}, stream);
+    start += t.sizes()[axis];
+  }
+}
+
+}  // namespace
+
+Tensor cat(std::span<const Tensor> tensors, int64_t axis) {
+  const CatPlan plan = plan_cat(tensors, axis);
+  Tensor y = empty(plan.sizes, {.dtype = plan.dtype, .device = tensors[0].device()});
+  bool slabs = true;
+  for (const Tensor& t : tensors) slabs = slabs && t.is_contiguous() && t.dtype() == plan.dtype;
+  if (slabs) {
+    std::vector<TensorView> parts;
+    parts.reserve(tensors.size());
+    for (const Tensor& t : tensors)
+      if (t.dim() == y.dim()) parts.push_back(t.tensor_view());
+    Stream stream = current_stream(y.device());
+    kernels::cat({y.tensor_view(), parts, plan.axis}, stream);
+  } else {
+    copy_parts(y, tensors, plan.axis);
+  }
+  if (Context* c = record("cat", std::span(&y, 1), tensors, [](Context& k, std::span<const Tensor> gs) -> Grads {
+        const auto& [along, dims, count] = k.get<std::array<int, 3>>();
+        Grads parts;
+        int64_t start = 0;
+        for (int i = 0; i < count; ++i) {
+          const bool there = k.input(i).sizes.size() == dims;
+          const int64_t length = there ? k.input(i).sizes[along] : 0;
+          parts.push_back(there && k.needs(i) ? narrow(gs[0], along, start, length) : Tensor());
+          start += length;
+        }
+        return parts;
+      }))
+    c->set(std::array<int, 3>{plan.axis, y.dim(), static_cast<int>(tensors.size())});
+  return y;
+}
+
+Tensor cat(std::initializer_list<Tensor> tensors, int64_t axis) {
+  return cat(std::span<const Tensor>(tensors.begin(), tensors.size()), axis);
+}
+
+Tensor stack(std::span<const Tensor> tensors, int64_t axis) {
+  if (tensors.empty()) throw ValueError("[stack] the list of tensors is empty; give one at least.");
+  const int a = wrap_axis(axis, tensors[0].dim() + 1, "stack");
+  std::vector<Tensor> parts;
+  parts.reserve(tensors.size());
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (tensors[i].sizes() != tensors[0].sizes())
+      throw ShapeError(fmt::format("[stack] tensor {} has shape {}, tensor 0 {}; all shapes must be equal.", i,
+                                   to_string(tensors[i].sizes()), to_string(tensors[0].sizes())));
+    parts.push_back(unsqueeze(tensors[i], a));
+  }
+  return cat(parts, a);
+}
+
+Tensor stack(std::initializer_list<Tensor> tensors, int64_t axis) {
+  return stack(std::span<const Tensor>(tensors.begin(), tensors.size()), axis);
+}
+
+namespace {
+
+struct TriangleOptions {
+  int64_t diagonal;
+  bool upper;
+};
+
+Tensor triangle(const Tensor& x, const TriangleOptions& o) {
+  const char* op = o.upper ? "triu" : "tril";
+  if (x.dim() < 2)
+    throw ShapeError(fmt::format("[{}] x is {}; two dimensions are needed at least.", op, to_string(x.sizes())));
+  Tensor y = empty(x.sizes(), like(x));
+  const Tensor from = dense(x);
+  const int64_t rows = x.size(-2), columns = x.size(-1);
+  Stream stream = current_stream(x.device());
+  if (x.numel() > 0)
+    kernels::triangle({y.tensor_view(), from.tensor_view(), x.numel() / (rows * columns), rows, columns, o.diagonal, o.upper},
+                      stream);
+  if (Context* c = record(op, y, {x}, [](Context& k, const Tensor& g) -> Grads {
+        return {triangle(g, k.get<TriangleOptions>())};
+      }))
+    c->set(o);
+  return y;
+}
+
+}  // namespace
+
+Tensor tril(const Tensor& x, int64_t diagonal) { return triangle(x, {diagonal, false}); }
+Tensor triu(const Tensor& x, int64_t diagonal) { return triangle(x, {diagonal, true}); }
+
+Tensor one_hot(const Tensor& index, int64_t num_classes) {
+  if (index.dtype() != kInt64)
+    throw DTypeError(fmt::format("[one_hot] the index is {}; int64 is needed: index.to(kInt64).", name_of(index.dtype())));
+  if (num_classes < -1)
+    throw ValueError(fmt::format("[one_hot] {} classes make no sense; give 1 or more, or -1 for the largest index plus one.",
+                                 num_classes));
+  if (num_classes <= 0 && index.numel() == 0)
+    throw ValueError("[one_hot] the index is empty, so the number of classes has to be given.");
+  const int64_t classes = num_classes == -1 ? amax(index).item<int64_t>() + 1 : num_classes;
+  Shape sizes = index.sizes();
+  sizes.push_back(std::max<int64_t>(classes, 0));
+  Tensor y = empty(sizes, like(index));
+  const Tensor at = dense(index);
+  Stream stream = current_stream(index.device());
+  kernels::one_hot({y.tensor_view(), at.tensor_view(), sizes.back()}, stream);
+  return y;
+}
+
+Tensor flip(const Tensor& x, const Shape& axes) {
+  const Shape wrapped = axes.empty() ? axes : wrap_axes(axes, x.dim(), "flip");
+  Tensor y = empty(x.sizes(), like(x));
+  TensorView mirrored = x.tensor_view();
+  if (x.numel() > 0) {
+    int64_t last = 0;
+    for (const int64_t a : wrapped) {
+      const int d = static_cast<int>(a);
+      last += (x.sizes()[d] - 1) * x.strides()[d];
+      mirrored.strides[d] = -x.strides()[d];
+    }
+    mirrored.pointer = static_cast<std::byte*>(mirrored.pointer) + last * size_of(x.dtype());
+    Stream stream = current_stream(x.device());
+    kernels::copy({y.tensor_view(), mirrored}, stream);
+  }
+  if (Context* c = record("flip", y, {x}, [](Context& k, const Tensor& g) -> Grads { return {flip(g, k.get<Shape>())}; }))
+    c->set(wrapped);
+  return y;
+}
+
+namespace {
+
+/// What stays of x when negative padding cuts it.
+Tensor cropped(Tensor x, const Shape& pads) {
+  for (int i = 0; i + 1 < pads.size(); i += 2) {
+    const int axis = x.dim() - 1 - i / 2;
+    const int64_t before = std::max<int64_t>(0, -pads[i]), after = std::max<int64_t>(0, -pads[i + 1]);
+    const int64_t kept = x.sizes()[axis] - before - after;
+    if (kept < 0)
+      throw ShapeError(fmt::format("[pad] ({}, {}) cuts more than there is of axis {} of {}.", pads[i], pads[i + 1], axis,
+                                   to_string(x.sizes())));
+    if (before + after > 0) x = narrow(x, axis, before, kept);
+  }
+  return x;
+}
+
+/// Pairs all 0 or more; `value` round x.
+Tensor padded(const Tensor& x, const Shape& pads, const Scalar& value) {
+  Shape sizes = x.sizes();
+  int64_t first = 0;
+  for (int i = 0; i + 1 < pads.size(); i += 2) sizes[x.dim() - 1 - i / 2] += pads[i] + pads[i + 1];
+  Tensor y = full(sizes, value, like(x));
+  for (int i = 0; i + 1 < pads.size(); i += 2) first += pads[i] * y.strides()[x.dim() - 1 - i / 2];
+  if (x.numel() > 0) {
+    Stream stream = current_stream(x.device());
+    kernels::copy({alias(y, x.sizes(), y.strides(), first).tensor_view(), x.tensor_view()}, stream);
+  }
+  if (Context* c = record("pad", y, {x}, [](Context& k, const Tensor& g) -> Grads {
+        Shape opposite = k.get<Shape>();
+        for (int64_t& p : opposite) p = -p;
+        return {cropped(g, opposite)};
+      }))
+    c->set(pads);
+  return y;
+}
+
+}  // namespace
+
+Tensor pad(const Tensor& x, const Shape& pads, const Scalar& value) {
+  if (pads.size() % 2 != 0 || pads.size() / 2 > x.dim())
+    throw ShapeError(fmt::format("[pad] {} values do not make pairs (before, after) for the axes of {}.", pads.size(),
+                                 to_string(x.sizes())));
+  const Tensor inside = cropped(x, pads);
+  Shape added = pads;
+  for (int64_t& p : added) p = std::max<int64_t>(0, p);
+  return padded(inside, added, value);
+}
+
+}  // namespace levin

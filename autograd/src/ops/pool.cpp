@@ -1,0 +1,191 @@
+// Pooling. Max pooling's gradient and its pick of elements by index are each other's derivative.
+
+#include <levin/autograd/ops/conv.h>
+#include <levin/autograd/ops/elementwise.h>
+#include <levin/autograd/ops/view.h>
+#include <levin/autograd/record.h>
+#include <levin/kernels/pool.h>
+
+#include <fmt/format.h>
+
+namespace levin {
+
+namespace {
+
+using kernels::PoolGeometry;
+
+struct PoolOptions {
+  Pair kernel, stride, padding, dilation;
+  bool ceil_mode;
+};
+
+/// Size of the output along one axis; with ceil_mode a last window must begin inside the input or its left padding.
+int64_t pooled_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation, bool ceil_mode) {
+  const int64_t room = in + 2 * padding - dilation * (kernel - 1) - 1;
+  if (room < 0 && !(ceil_mode && room + stride > 0)) return 0;
+  const int64_t out = (room + (ceil_mode ? stride - 1 : 0)) / stride + 1;
+  return ceil_mode && (out - 1) * stride >= in + padding ? out - 1 : out;
+}
+
+void check_values(const char* op, const Tensor& x, const PoolOptions& o) {
+  if (!x.is_floating())
+    throw DTypeError(fmt::format("[{}] x is {}; a floating type is needed.", op, name_of(x.dtype())));
+  if (x.dim() != 3 && x.dim() != 4)
+    throw ShapeError(fmt::format("[{}] x is {}; it needs the dimensions (C, H, W) or (B, C, H, W).", op,
+                                 to_string(x.sizes())));
+  if (o.kernel.h < 1 || o.kernel.w < 1 || o.stride.h < 1 || o.stride.w < 1 || o.dilation.h < 1 || o.dilation.w < 1)
+    throw ValueError(fmt::format("[{}] kernel ({}, {}), stride ({}, {}) and dilation ({}, {}) must be 1 or more.", op,
+                                 o.kernel.h, o.kernel.w, o.stride.h, o.stride.w, o.dilation.h, o.dilation.w));
+  for (const auto& [padding, kernel] : {std::pair{o.padding.h, o.kernel.h}, std::pair{o.padding.w, o.kernel.w}}) {
+    if (padding < 0)
+      throw ValueError(fmt::format("[{}] padding {} is negative; use 0 or more, or crop with narrow().", op, padding));
+    if (2 * padding > kernel)
+      throw ValueError(fmt::format("[{}] padding {} is more than half of the kernel {}; windows would hold nothing but "
+                                   "padding. Use {} at most, or pad().", op, padding, kernel, kernel / 2));
+  }
+}
+
+/// Dilated windows may step over a small input.
+void check_windows(const char* op, int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
+  for (int64_t i = 0; i < out; ++i) {
+    const int64_t start = i * stride - padding;
+    const int64_t first = start < 0 ? start + (-start + dilation - 1) / dilation * dilation : start;
+    if (first >= in || first > start + (kernel - 1) * dilation)
+      throw ShapeError(fmt::format("[{}] window {} of size {} with dilation {} and padding {} holds no element of {}.", op, i,
+                                   kernel, dilation, padding, in));
+  }
+}
+
+PoolGeometry geometry_of(const char* op, const Tensor& x, const PoolOptions& o) {
+  check_values(op, x, o);
+  PoolGeometry g{.kernel_h = o.kernel.h, .kernel_w = o.kernel.w, .stride_h = o.stride.h, .stride_w = o.stride.w,
+                 .padding_h = o.padding.h, .padding_w = o.padding.w, .dilation_h = o.dilation.h, .dilation_w = o.dilation.w};
+  g.h = x.size(-2);
+  g.w = x.size(-1);
+  g.planes = x.dim() == 4 ? x.size(0) * x.size(1) : x.size(0);
+  g.oh = pooled_size(g.h, g.kernel_h, g.stride_h, g.padding_h, g.dilation_h, o.ceil_mode);
+  g.ow = pooled_size(g.w, g.kernel_w, g.stride_w, g.padding_w, g.dilation_w, o.ceil_mode);
+  if (g.oh < 1 || g.ow < 1)
+    throw ShapeError(fmt::format("[{}] the kernel {}x{} with padding ({}, {}) is larger than the input {}x{}.", op, g.kernel_h,
+                                 g.kernel_w, g.padding_h, g.padding_w, g.h, g.w));
+  if (g.dilation_h > 1) check_windows(op, g.h, g.oh, g.kernel_h, g.stride_h, g.padding_h, g.dilation_h);
+  if (g.dilation_w > 1) check_windows(op, g.w, g.ow, g.kernel_w, g.stride_w, g.padding_w, g.dilation_w);
+  return g;
+}
+
+Shape with_plane(const Shape& sizes, int64_t h, int64_t w) {
+  Shape s = sizes;
+  s[s.size() - 2] = h;
+  s[s.size() - 1] = w;
+  return s;
+}
+
+/// Values without history, in row-major memory.
+Tensor dense(const Tensor& t) {
+  no_grad guard;
+  return contiguous(detach(t));
+}
+
+bool is_16_bit(const Tensor& x) { return x.dtype() == kHalf || x.dtype() == kBFloat16; }
+
+Tensor pick(const Tensor& x, const Tensor& indices, const PoolGeometry& g);
+
+/// dx from dy and the places of the maxima.
+Tensor unpool(const Tensor& dy, const Tensor& indices, const PoolGeometry& g) {
+  Tensor dx = empty(with_plane(dy.sizes(), g.h, g.w), like(dy));
+  const Tensor from = dense(dy);
+  Stream stream = current_stream(dy.device());
+  kernels::max_pool2d_backward({dx.tensor_view(), from.tensor_view(), indices.tensor_view(), g}, stream);
+  if (Context* c = record("max_pool2d_backward", dx, {dy}, [](Context& k, const Tensor& gg) -> Grads {
+        return {pick(gg, k.saved(0), k.get<PoolGeometry>())};
+      })) {
+    c->save(indices);
+    c->set(g);
+  }
+  return dx;
+}
+
+Tensor pick(const Tensor& x, const Tensor& indices, const PoolGeometry& g) {
+  Tensor y = empty(with_plane(x.sizes(), g.oh, g.ow), like(x));
+  const Tensor from = dense(x);
+  Stream stream = current_stream(x.device());
+  kernels::max_pool2d_pick({y.tensor_view(), indices.tensor_view(), from.tensor_view(), g}, stream);
+  if (Context* c = record("max_pool2d_pick", y, {x}, [](Context& k, const Tensor& gy) -> Grads {
+        return {unpool(gy, k.saved(0), k.get<PoolGeometry>())};
+      })) {
+    c->save(indices);
+    c->set(g);
+  }
+  return y;
+}
+
+}  // namespace
+
+Tensor max_pool2d(const Tensor& x, Pair kernel, const MaxPool2dOptions& o) {
+  const PoolGeometry g =
+      geometry_of("max_pool2d", x, {kernel, o.stride.value_or(kernel), o.padding, o.dilation, o.ceil_mode});
+  if (is_16_bit(x)) return to(max_pool2d(to(x, kFloat32), kernel, o), x.dtype());
+  const bool recorded = would_record({x});
+  Tensor y = empty(with_plane(x.sizes(), g.oh, g.ow), like(x));
+  Tensor indices;
+  kernels::MaxPool2dArgs args{y.tensor_view(), {}, {}, g};
+  if (recorded) {
+    indices = empty(y.sizes(), {.dtype = g.index_type(), .device = x.device()});
+    args.indices = indices.tensor_view();
+  }
+  const Tensor from = dense(x);
+  args.x = from.tensor_view();
+  Stream stream = current_stream(x.device());
+  kernels::max_pool2d(args, stream);
+  if (!recorded) return y;
+  if (Context* c = record("max_pool2d", y, {x}, [](Context& k, const Tensor& dy) -> Grads {
+        return {unpool(dy, k.saved(0), k.get<PoolGeometry>())};
+      })) {
+    c->save(indices);
+    c->set(g);
+  }
+  return y;
+}
+
+namespace {
+
+struct AvgPlan {
+  PoolGeometry geometry;
+  bool count_include_pad;
+};
+
+Tensor average(const Tensor& x, const AvgPlan& plan);
+
+Tensor spread(const Tensor& dy, const AvgPlan& plan) {
+  Tensor dx = empty(with_plane(dy.sizes(), plan.geometry.h, plan.geometry.w), like(dy));
+  const Tensor from = dense(dy);
+  Stream stream = current_stream(dy.device());
+  kernels::avg_pool2d_backward({from.tensor_view(), dx.tensor_view(), plan.geometry, plan.count_include_pad}, stream);
+  if (Context* c = record("avg_pool2d_backward", dx, {dy}, [](Context& k, const Tensor& gg) -> Grads {
+        return {average(gg, k.get<AvgPlan>())};
+      }))
+    c->set(plan);
+  return dx;
+}
+
+Tensor average(const Tensor& x, const AvgPlan& plan) {
+  Tensor y = empty(with_plane(x.sizes(), plan.geometry.oh, plan.geometry.ow), like(x));
+  const Tensor from = dense(x);
+  Stream stream = current_stream(x.device());
+  kernels::avg_pool2d({y.tensor_view(), from.tensor_view(), plan.geometry, plan.count_include_pad}, stream);
+  if (Context* c = record("avg_pool2d", y, {x}, [](Context& k, const Tensor& dy) -> Grads {
+        return {spread(dy, k.get<AvgPlan>())};
+      }))
+    c->set(plan);
+  return y;
+}
+
+}  // namespace
+
+Tensor avg_pool2d(const Tensor& x, Pair kernel, const AvgPool2dOptions& o) {
+  const PoolGeometry g = geometry_of("avg_pool2d", x, {kernel, o.stride.value_or(kernel), o.padding, 1, o.ceil_mode});
+  if (is_16_bit(x)) return to(avg_pool2d(to(x, kFloat32), kernel, o), x.dtype());
+  return average(x, {g, o.count_include_pad});
+}
+
+}  // namespace levin

@@ -1,0 +1,135 @@
+// Whole slices along an axis: cat, index_select and its sum back, index_add.
+
+#include "index.h"
+
+#include "kernels/cpu/scratch.h"
+
+#include <levin/core/parallel.h>
+#include <levin/kernels/indexing.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace levin::kernels {
+
+namespace cpu {
+
+namespace {
+
+void copy_bytes(std::byte* to, const std::byte* from, int64_t bytes) {
+  std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
+
+/// Every part is a slab of `outer` rows; a task copies a run of one part's bytes.
+void cat(const CatArgs& a, Stream&) {
+  constexpr int64_t task_bytes = 1 << 17;
+  int64_t outer = 1, inner = size_of(a.out.dtype);
+  for (int d = 0; d < a.axis; ++d) outer *= a.out.sizes[d];
+  for (int d = a.axis + 1; d < a.out.dim(); ++d) inner *= a.out.sizes[d];
+  const int64_t out_row = a.out.sizes[a.axis] * inner;
+  std::byte* out = static_cast<std::byte*>(a.out.pointer);
+  for (const TensorView& part : a.parts) {
+    const std::byte* x = static_cast<const std::byte*>(part.pointer);
+    const int64_t row = part.sizes[a.axis] * inner;
+    if (row > 0 && outer == 1) {
+      parallel_for(0, row, task_bytes, [&](int64_t b, int64_t e) { copy_bytes(out + b, x + b, e - b); });
+    } else if (row > 0) {
+      parallel_for(0, outer, std::max<int64_t>(1, task_bytes / row), [&](int64_t b, int64_t e) {
+        for (int64_t o = b; o < e; ++o) copy_bytes(out + o * out_row, x + o * row, row);
+      });
+    }
+    out += row;
+  }
+}
+
+/// Refuses the first index that is out of range.
+void check_index(const TensorView& index, int64_t size, const char* op) {
+  const int64_t* values = static_cast<const int64_t*>(index.pointer);
+  for (int64_t i = 0; i < index.numel(); ++i)
+    if (!is_index(values[i], size)) index_out_of_range(op, values[i], index.sizes, i, size);
+}
+
+template <class T>
+void select_elements(const IndexSelectArgs& a) {
+  const int64_t k = a.index.numel();
+  const int64_t* index = static_cast<const int64_t*>(a.index.pointer);
+  T* out = static_cast<T*>(a.out.pointer);
+  const T* x = static_cast<const T*>(a.x.pointer);
+  parallel_for(0, a.outer * k, kIndexGrain, [&](int64_t b, int64_t e) {
+    int64_t o = b / k, i = b % k;
+    for (int64_t at = b; at < e; ++at) {
+      out[at] = x[o * a.n + index[i]];
+      if (++i == k) i = 0, ++o;
+    }
+  });
+}
+
+void index_select(const IndexSelectArgs& a, Stream&) {
+  check_index(a.index, a.n, a.op);
+  const int64_t k = a.index.numel();
+  if (a.outer * k * a.inner == 0) return;
+  if (a.inner == 1) return dispatch_size(a.out.dtype, [&]<class T>() { select_elements<T>(a); });
+  const int64_t* index = static_cast<const int64_t*>(a.index.pointer);
+  const int64_t bytes = a.inner * size_of(a.out.dtype);
+  std::byte* out = static_cast<std::byte*>(a.out.pointer);
+  const std::byte* x = static_cast<const std::byte*>(a.x.pointer);
+  parallel_for(0, a.outer * k, index_grain(a.inner), [&](int64_t b, int64_t e) {
+    for (int64_t at = b; at < e; ++at) copy_bytes(out + at * bytes, x + (at / k * a.n + index[at % k]) * bytes, bytes);
+  });
+}
+
+/// The places of each row among k indices, in their order (counting sort).
+struct Buckets {
+  const int64_t* start;  ///< (n + 1)
+  const int64_t* order;  ///< (k)
+};
+
+Buckets make_buckets(const IndexAddArgs& a) {
+  const int64_t k = a.index.numel();
+  const int64_t* index = static_cast<const int64_t*>(a.index.pointer);
+  int64_t* start = scratch<int64_t>(Slot::index, a.n + 2 + k);
+  int64_t* order = start + a.n + 2;
+  std::fill_n(start, a.n + 2, 0);
+  for (int64_t i = 0; i < k; ++i)
+    if (index[i] != a.skip) ++start[index[i] + 2];
+  for (int64_t r = 2; r < a.n + 2; ++r) start[r] += start[r - 1];
+  for (int64_t i = 0; i < k; ++i)
+    if (index[i] != a.skip) order[start[index[i] + 1]++] = i;
+  return {start, order};
+}
+
+/// One task sums all sources of some rows, so a row is worked on by one thread and stays in its cache.
+template <class T>
+void add_slices(const IndexAddArgs& a) {
+  const int64_t k = a.index.numel();
+  if (a.outer * k * a.inner == 0) return;
+  const Buckets buckets = make_buckets(a);
+  T* out = static_cast<T*>(a.out.pointer);
+  const T* source = static_cast<const T*>(a.source.pointer);
+  const int64_t per_row = std::max<int64_t>(1, k * a.inner / a.n);
+  parallel_for(0, a.outer * a.n, index_grain(per_row), [&](int64_t b, int64_t e) {
+    for (int64_t row = b; row < e; ++row) {
+      const int64_t o = row / a.n, r = row % a.n;
+      T* to = out + row * a.inner;
+      for (int64_t s = buckets.start[r]; s < buckets.start[r + 1]; ++s) {
+        const T* from = source + (o * k + buckets.order[s]) * a.inner;
+        for (int64_t j = 0; j < a.inner; ++j) to[j] = static_cast<T>(to[j] + from[j]);
+      }
+    }
+  });
+}
+
+void index_add(const IndexAddArgs& a, Stream&) {
+  check_index(a.index, a.n, a.op);
+  dispatch_numeric(a.out.dtype, "index_add", [&]<class T>() { add_slices<T>(a); });
+}
+
+}  // namespace
+
+}  // namespace cpu
+
+constinit Kernel<void(const CatArgs&, Stream&)> cat{"cat", cpu::cat};
+constinit Kernel<void(const IndexSelectArgs&, Stream&)> index_select{"index_select", cpu::index_select};
+constinit Kernel<void(const IndexAddArgs&, Stream&)> index_add{"index_add", cpu::index_add};
+
+}  // namespace levin::kernels

@@ -1,0 +1,30 @@
+#pragma once
+// Contract of scaled dot-product attention by blocks (Dao et al., "FlashAttention", NeurIPS 2022): the (L, S) scores live in
+// blocks that stay in the cache; the backward computes them again.
+
+#include <levin/kernels/kernel.h>
+
+namespace levin::kernels {
+
+/// For every index of the leading axes: out = softmax(scale q k^T) v, and lse = log of the sum of exp of each row's scores.
+/// q (..., L, E), k (..., S, E), v (..., S, Ev) with the same leading sizes and any strides, 1 along the last axis.
+/// out (..., L, Ev) and lse (..., L) contiguous. With `causal` row i sees columns 0 to i. f32 or f64; S is at least 1.
+/// Bytes: q, k, v and out once; flops: 2 L S (E + Ev) an index, about half with `causal`.
+struct AttentionArgs {
+  TensorView out, lse, q, k, v;
+  double scale = 1.0;
+  bool causal = false;
+};
+extern constinit Kernel<void(const AttentionArgs&, Stream&)> attention;
+
+/// With P = exp(scale q k^T - lse) and dS = P (g v^T - sum of g out along the last axis):
+/// dq = scale dS k, dk = scale dS^T q, dv = P^T g. All three contiguous; g and out as out above.
+/// Bytes: eight tensors once; flops: 2 L S (3 E + 2 Ev) an index, about half with `causal`.
+struct AttentionBackwardArgs {
+  TensorView dq, dk, dv, g, out, lse, q, k, v;
+  double scale = 1.0;
+  bool causal = false;
+};
+extern constinit Kernel<void(const AttentionBackwardArgs&, Stream&)> attention_backward;
+
+}  // namespace levin::kernels

@@ -1,0 +1,82 @@
+#pragma once
+// Contracts of moving elements by position. Indices are int64; one outside [0, size) throws IndexError, tagged `op`, with its
+// value, position and the size. All tensors are contiguous and outputs overlap no input. Types are moved by their size, so
+// every type is accepted, except where sums are said. Bytes: what is read and written once.
+
+#include <levin/kernels/kernel.h>
+
+namespace levin::kernels {
+
+/// out = the parts one after the other along `axis`; all have out's type, rank and other sizes.
+struct CatArgs {
+  TensorView out;
+  std::span<const TensorView> parts;
+  int axis = 0;
+};
+extern constinit Kernel<void(const CatArgs&, Stream&)> cat;
+
+/// Slices of an axis of n by a list of k: out (outer, k, inner) = x (outer, n, inner)[:, index, :].
+struct IndexSelectArgs {
+  TensorView out, x, index;
+  int64_t outer = 1, n = 1, inner = 1;
+  const char* op = "index_select";
+};
+extern constinit Kernel<void(const IndexSelectArgs&, Stream&)> index_select;
+
+/// out (outer, n, inner)[:, index[i], :] += source (outer, k, inner)[:, i, :] for i = 0, 1, ... in this order, except where
+/// index[i] == skip. Numeric types; the sum is formed in out's type. Flops: one an element of source.
+struct IndexAddArgs {
+  TensorView out, source, index;
+  int64_t outer = 1, n = 1, inner = 1;
+  int64_t skip = -1;
+  const char* op = "index_add";
+};
+extern constinit Kernel<void(const IndexAddArgs&, Stream&)> index_add;
+
+/// out[..., i, ...] = x[..., index[..., i, ...], ...] with out of index's sizes, which are at most x's beside `axis`.
+struct GatherArgs {
+  TensorView out, x, index;
+  int axis = 0;
+};
+extern constinit Kernel<void(const GatherArgs&, Stream&)> gather;
+
+/// out[..., index[..., i, ...], ...] = (scatter) or += (scatter_add) source[..., i, ...] for i = 0, 1, ... in this order.
+/// index's sizes are at most source's, and at most out's beside `axis`. scatter_add takes numeric types.
+struct ScatterArgs {
+  TensorView out, source, index;
+  int axis = 0;
+};
+extern constinit Kernel<void(const ScatterArgs&, Stream&)> scatter, scatter_add;
+
+/// Elements of x that count_nonzero puts together.
+inline constexpr int64_t kNonzeroChunk = 1 << 14;
+
+/// counts (ceil(numel / kNonzeroChunk)) int64: how many elements of each chunk of x (any type) are not zero.
+struct CountNonzeroArgs {
+  TensorView counts, x;
+};
+extern constinit Kernel<void(const CountNonzeroArgs&, Stream&)> count_nonzero;
+
+/// out (sum of counts, dims of x) int64: the coordinates of the elements of x that are not zero, in row-major order.
+struct NonzeroArgs {
+  TensorView out, x, counts;
+};
+extern constinit Kernel<void(const NonzeroArgs&, Stream&)> nonzero;
+
+/// out = x (batch, rows, columns) where column - row <= diagonal, or >= diagonal when `upper`, else 0. out may be x.
+struct TriangleArgs {
+  TensorView out, x;
+  int64_t batch = 1, rows = 1, columns = 1;
+  int64_t diagonal = 0;
+  bool upper = false;
+};
+extern constinit Kernel<void(const TriangleArgs&, Stream&)> triangle;
+
+/// out (n, classes) int64 = 1 where the column is index (n), else 0.
+struct OneHotArgs {
+  TensorView out, index;
+  int64_t classes = 1;
+};
+extern constinit Kernel<void(const OneHotArgs&, Stream&)> one_hot;
+
+}  // namespace levin::kernels

@@ -1,0 +1,48 @@
+#pragma once
+// Contracts of two-dimensional pooling. All tensors are contiguous and seen as planes: x (planes, h, w), y (planes, oh, ow).
+// The window of output (i, j) covers rows i * stride_h - padding_h + p * dilation_h for p < kernel_h, and columns likewise;
+// what lies outside the plane takes no part.
+
+#include <levin/kernels/kernel.h>
+
+namespace levin::kernels {
+
+struct PoolGeometry {
+  int64_t planes = 1, h = 1, w = 1, oh = 1, ow = 1;
+  int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, padding_h = 0, padding_w = 0;
+  int64_t dilation_h = 1, dilation_w = 1;
+
+  /// Indices of max pooling count inside the window (p * kernel_w + q), so that a byte holds them in all common cases.
+  DType index_type() const { return kernel_h * kernel_w <= 256 ? DType::u8 : DType::i32; }
+};
+
+/// y = the largest element of the window, and indices (of geometry.index_type(), or absent) its place: the first of a tie,
+/// the last NaN. Every window holds an element. f32 or f64. Bytes: x, y and indices once; kernel_h kernel_w comparisons an
+/// output.
+struct MaxPool2dArgs {
+  TensorView y, indices, x;
+  PoolGeometry geometry;
+};
+extern constinit Kernel<void(const MaxPool2dArgs&, Stream&)> max_pool2d;
+
+/// dx = sum of dy over the outputs that took their value there; f32 or f64. Bytes: dy, indices and dx once.
+struct MaxPool2dBackwardArgs {
+  TensorView dx, dy, indices;
+  PoolGeometry geometry;
+};
+extern constinit Kernel<void(const MaxPool2dBackwardArgs&, Stream&)> max_pool2d_backward;
+
+/// y = the elements of x that indices name: the derivative of max_pool2d_backward. Bytes: y and indices twice.
+extern constinit Kernel<void(const MaxPool2dArgs&, Stream&)> max_pool2d_pick;
+
+/// y = sum of the window / divisor. The divisor is the number of elements of the window inside the plane or, with
+/// count_include_pad, inside the padded plane. f32 or f64. The backward reads y, the gradient of the output, and writes x.
+/// Bytes: x and y once; kernel_h kernel_w flops an output.
+struct AvgPool2dArgs {
+  TensorView y, x;
+  PoolGeometry geometry;
+  bool count_include_pad = true;
+};
+extern constinit Kernel<void(const AvgPool2dArgs&, Stream&)> avg_pool2d, avg_pool2d_backward;
+
+}  // namespace levin::kernels
