@@ -83,8 +83,7 @@ Tensor gather(const Tensor& x, int64_t axis, const Tensor& index) {
   Stream stream = current_stream(x.device());
   kernels::gather({y.tensor_view(), from.tensor_view(), at.tensor_view(), a}, stream);
   if (Context* c = record("gather", y, {x}, [](Context& k, const Tensor& g) -> Grads {
-        const TensorMeta& in = k.input(0);
-        return {scatter_add(zeros(in.sizes, {.dtype = in.dtype, .device = in.device}), k.get<int>(), k.saved(0), g)};
+        return {scatter_add(zeros(k.input(0).sizes, like(g)), k.get<int>(), k.saved(0), g)};
       })) {
     c->save(index);
     c->set(a);
@@ -179,8 +178,7 @@ Tensor index_select(const Tensor& x, int64_t axis, const Tensor& index) {
   sizes[a] = index.numel();
   Tensor y = select_slices("index_select", x, a, index, sizes);
   if (Context* c = record("index_select", y, {x}, [](Context& k, const Tensor& g) -> Grads {
-        const TensorMeta& in = k.input(0);
-        return {index_add(zeros(in.sizes, {.dtype = in.dtype, .device = in.device}), k.get<int>(), k.saved(0), g)};
+        return {index_add(zeros(k.input(0).sizes, like(g)), k.get<int>(), k.saved(0), g)};
       })) {
     c->save(index);
     c->set(a);

@@ -1,0 +1,127 @@
+// Sorting: every element becomes an unsigned key in the wanted order, next to its place, so that plain comparison is
+// stable. Long lines go through a radix sort of 11-bit digits, short ones through the standard library.
+
+#include "scratch.h"
+
+#include <levin/core/parallel.h>
+#include <levin/kernels/sort.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+namespace levin::kernels {
+
+namespace cpu {
+
+namespace {
+
+/// Key and place in one word: types of up to four bytes in lines below 2^32 elements.
+struct ShortEntry {
+  static constexpr int kKeyBits = 32;
+  std::uint64_t word;
+  static ShortEntry make(std::uint64_t key, int64_t place) { return {key << 32 | static_cast<std::uint64_t>(place)}; }
+  std::uint64_t key() const { return word >> 32; }
+  int64_t place() const { return static_cast<int64_t>(word & 0xffffffffu); }
+  friend bool operator<(ShortEntry a, ShortEntry b) { return a.word < b.word; }
+};
+
+struct LongEntry {
+  static constexpr int kKeyBits = 64;
+  std::uint64_t word;
+  int64_t at;
+  static LongEntry make(std::uint64_t key, int64_t place) { return {key, place}; }
+  std::uint64_t key() const { return word; }
+  int64_t place() const { return at; }
+  friend bool operator<(const LongEntry& a, const LongEntry& b) { return a.word != b.word ? a.word < b.word : a.at < b.at; }
+};
+
+/// Unsigned number in the order of x: both zeros are one, NaN is the largest.
+template <class T>
+std::uint64_t key_of(T x) {
+  if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
+    return key_of(static_cast<float>(x));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+    constexpr Bits top = Bits{1} << (sizeof(T) * 8 - 1);
+    if (x != x) return static_cast<Bits>(~Bits{0});
+    const Bits bits = std::bit_cast<Bits>(x + T(0));
+    return bits & top ? static_cast<Bits>(~bits) : bits | top;
+  } else if constexpr (std::is_signed_v<T> && sizeof(T) == 8) {
+    return static_cast<std::uint64_t>(x) ^ (std::uint64_t{1} << 63);
+  } else if constexpr (std::is_signed_v<T>) {
+    return static_cast<std::uint64_t>(static_cast<int64_t>(x) - std::numeric_limits<T>::min());
+  } else {
+    return static_cast<std::uint64_t>(x);
+  }
+}
+
+/// Stable by key; the result may lie in `entries` or in `other`, which is returned.
+template <class Entry>
+Entry* radix_sort(Entry* entries, Entry* other, int64_t n) {
+  constexpr int digit = 11, passes = (Entry::kKeyBits + digit - 1) / digit;
+  constexpr std::uint64_t mask = (std::uint64_t{1} << digit) - 1;
+  int64_t counts[passes][std::size_t{1} << digit] = {};
+  for (int64_t i = 0; i < n; ++i)
+    for (int p = 0; p < passes; ++p) ++counts[p][entries[i].key() >> (p * digit) & mask];
+  for (int p = 0; p < passes; ++p) {
+    int64_t* count = counts[p];
+    if (count[entries[0].key() >> (p * digit) & mask] == n) continue;  // one digit for all
+    int64_t at = 0;
+    for (std::uint64_t d = 0; d <= mask; ++d) at += std::exchange(count[d], at);
+    for (int64_t i = 0; i < n; ++i) other[count[entries[i].key() >> (p * digit) & mask]++] = entries[i];
+    std::swap(entries, other);
+  }
+  return entries;
+}
+
+template <class Entry>
+Entry* sorted(Entry* entries, Entry* other, int64_t n, int64_t k) {
+  constexpr int64_t radix_from = 2048;
+  if (k == n && n >= radix_from) return radix_sort(entries, other, n);
+  if (k < n) std::nth_element(entries, entries + k, entries + n);
+  std::sort(entries, entries + k);
+  return entries;
+}
+
+template <class T, class Entry>
+void sort_lines(const SortArgs& a) {
+  const T* x = static_cast<const T*>(a.x.pointer);
+  T* values = static_cast<T*>(a.values.pointer);
+  int64_t* indices = static_cast<int64_t*>(a.indices.pointer);
+  constexpr std::uint64_t all = Entry::kKeyBits == 64 ? ~std::uint64_t{0} : std::uint64_t{0xffffffffu};
+  const std::uint64_t flip = a.descending ? all : 0;
+  parallel_for(0, a.outer * a.inner, std::max<int64_t>(1, 2048 / a.n), [&](int64_t b, int64_t e) {
+    Entry* space = scratch<Entry>(Slot::sort, 2 * a.n);
+    for (int64_t line = b; line < e; ++line) {
+      const int64_t o = line / a.inner, j = line % a.inner;
+      const T* from = x + o * a.n * a.inner + j;
+      for (int64_t i = 0; i < a.n; ++i) space[i] = Entry::make(key_of(from[i * a.inner]) ^ flip, i);
+      const Entry* done = sorted(space, space + a.n, a.n, a.k);
+      for (int64_t i = 0; i < a.k; ++i) {
+        const int64_t to = (o * a.k + i) * a.inner + j;
+        indices[to] = done[i].place();
+        values[to] = from[done[i].place() * a.inner];
+      }
+    }
+  });
+}
+
+void sort(const SortArgs& a, Stream&) {
+  if (a.outer * a.n * a.inner * a.k == 0) return;
+  dispatch_all(a.x.dtype, "sort", [&]<class T>() {
+    if (sizeof(T) == 8 || a.n > int64_t{0xffffffff}) return sort_lines<T, LongEntry>(a);
+    sort_lines<T, ShortEntry>(a);
+  });
+}
+
+}  // namespace
+
+}  // namespace cpu
+
+constinit Kernel<void(const SortArgs&, Stream&)> sort{"sort", cpu::sort};
+constinit Kernel<void(const SortArgs&, Stream&)> topk{"topk", cpu::sort};
+
+}  // namespace levin::kernels
