@@ -1,0 +1,21 @@
+#pragma once
+// Gradient clipping, in place, before the step.
+
+#include <levin/core/state_dict.h>
+
+namespace levin::optim {
+
+struct ClipNormOptions {
+  double norm_type = 2.0;           ///< may be infinity
+  bool error_if_nonfinite = false;  ///< a norm that is NaN or infinite throws ValueError
+};
+/// Scales all gradients by max_norm / (norm + 1e-6) when their common norm exceeds max_norm; returns the norm before
+/// (0-dim, the gradients' type). Parameters without gradient are left out.
+Tensor clip_grad_norm_(const std::vector<Parameter>& parameters, double max_norm, const ClipNormOptions& options = {});
+Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, const ClipNormOptions& options = {});
+
+/// Limits every element of every gradient to [-clip_value, clip_value].
+void clip_grad_value_(const std::vector<Parameter>& parameters, double clip_value);
+void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value);
+
+}  // namespace levin::optim

@@ -1,0 +1,8 @@
+#pragma once
+// The whole of optim.
+
+#include <levin/optim/adam.h>
+#include <levin/optim/clip.h>
+#include <levin/optim/optimizer.h>
+#include <levin/optim/scheduler.h>
+#include <levin/optim/sgd.h>

@@ -1,0 +1,180 @@
+#pragma once
+// Learning rates over time. A scheduler keeps its optimizer's groups alive and works after the optimizer was moved.
+// Steps are the caller's: once an epoch or once an optimizer step.
+
+#include <levin/optim/optimizer.h>
+
+#include <limits>
+
+namespace levin::optim {
+
+/// Base: a learning rate as a function of the number of steps. The first one is set on construction.
+class Scheduler {
+ public:
+  virtual ~Scheduler();
+  Scheduler(Scheduler&&) noexcept = default;
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+  Scheduler& operator=(Scheduler&&) = delete;
+
+  virtual void step();
+  int64_t last_epoch() const { return last_epoch_; }
+  /// The groups' current learning rates.
+  std::vector<double> get_last_lr() const;
+
+  /// 0-dim tensors: "last_epoch" and what else the scheduler remembers.
+  virtual StateDict state_dict() const;
+  /// Throws StateError; nothing has changed then.
+  virtual void load_state_dict(const StateDict& state);
+
+ protected:
+  explicit Scheduler(Optimizer& optimizer);
+  /// Learning rate of group i after last_epoch() steps.
+  virtual double lr(std::size_t i) const = 0;
+  /// Writes the rates (and whatever else is scheduled) to the groups. To be called at the end of constructors.
+  virtual void apply();
+  std::vector<ParamGroup>& groups() const { return *groups_; }
+  double base_lr(std::size_t i) const { return base_lrs_[i]; }
+
+ private:
+  std::shared_ptr<std::vector<ParamGroup>> groups_;
+  std::vector<double> base_lrs_;
+  int64_t last_epoch_ = 0;
+};
+
+/// The base rate times f(step).
+class LambdaLR : public Scheduler {
+ public:
+  LambdaLR(Optimizer& optimizer, std::function<double(int64_t)> factor);
+
+ protected:
+  double lr(std::size_t i) const override;
+
+ private:
+  std::function<double(int64_t)> factor_;
+};
+
+struct StepLROptions {
+  int64_t step_size = 1;
+  double gamma = 0.1;
+};
+/// Times gamma each step_size steps.
+class StepLR : public Scheduler {
+ public:
+  using Options = StepLROptions;
+  StepLR(Optimizer& optimizer, const Options& options);
+  StepLR(Optimizer& optimizer, int64_t step_size, double gamma = 0.1) : StepLR(optimizer, Options{step_size, gamma}) {}
+
+ protected:
+  double lr(std::size_t i) const override;
+
+ private:
+  Options options_;
+};
+
+/// From the base rate to eta_min along half a cosine of t_max steps, and back (Loshchilov & Hutter 2017).
+class CosineAnnealingLR : public Scheduler {
+ public:
+  CosineAnnealingLR(Optimizer& optimizer, int64_t t_max, double eta_min = 0.0);
+
+ protected:
+  double lr(std::size_t i) const override;
+
+ private:
+  int64_t t_max_;
+  double eta_min_;
+};
+
+struct LinearWarmupOptions {
+  int64_t total_iters = 5;
+  double start_factor = 1.0 / 3.0;
+};
+/// Linear from start_factor to 1 times the base rate in total_iters steps; PyTorch's LinearLR.
+class LinearWarmup : public Scheduler {
+ public:
+  using Options = LinearWarmupOptions;
+  explicit LinearWarmup(Optimizer& optimizer, const Options& options = {});
+
+ protected:
+  double lr(std::size_t i) const override;
+
+ private:
+  Options options_;
+};
+
+enum class Anneal { cos, linear };
+
+struct OneCycleOptions {
+  double max_lr = 0.01;
+  int64_t total_steps = 0;      ///< or epochs * steps_per_epoch
+  int64_t epochs = 0;
+  int64_t steps_per_epoch = 0;
+  double pct_start = 0.3;
+  Anneal anneal_strategy = Anneal::cos;
+  bool cycle_momentum = true;   ///< of momentum, or beta1 for Adam
+  double base_momentum = 0.85;
+  double max_momentum = 0.95;
+  double div_factor = 25.0;     ///< begins at max_lr / div_factor
+  double final_div_factor = 1e4;  ///< ends at the beginning's rate over this
+  bool three_phase = false;
+};
+/// Up to max_lr and down to almost nothing, momentum the other way (Smith & Topin 2018). Stepping beyond total_steps
+/// throws ValueError.
+class OneCycleLR : public Scheduler {
+ public:
+  using Options = OneCycleOptions;
+  OneCycleLR(Optimizer& optimizer, const Options& options);
+  void step() override;
+
+ protected:
+  double lr(std::size_t i) const override;
+  void apply() override;
+
+ private:
+  struct Phase {
+    double end, lr_from, lr_to, momentum_from, momentum_to;
+  };
+  /// Value at the current step of what goes from `from` to `to` in each phase.
+  double at(double Phase::*from, double Phase::*to) const;
+
+  Options options_;
+  std::vector<Phase> phases_;
+};
+
+enum class PlateauMode { min, max };
+enum class ThresholdMode { rel, abs };
+
+struct ReduceLROnPlateauOptions {
+  PlateauMode mode = PlateauMode::min;
+  double factor = 0.1;
+  int64_t patience = 10;
+  double threshold = 1e-4;
+  ThresholdMode threshold_mode = ThresholdMode::rel;
+  int64_t cooldown = 0;
+  double min_lr = 0.0;
+  double eps = 1e-8;  ///< smaller changes of the rate are not made
+};
+/// Times factor when a metric has not improved for `patience` steps.
+class ReduceLROnPlateau {
+ public:
+  using Options = ReduceLROnPlateauOptions;
+  explicit ReduceLROnPlateau(Optimizer& optimizer, const Options& options = {});
+
+  void step(double metric);
+  std::vector<double> get_last_lr() const;
+  StateDict state_dict() const;
+  void load_state_dict(const StateDict& state);
+
+ private:
+  bool is_better(double metric) const;
+  void reduce();
+
+  std::shared_ptr<std::vector<ParamGroup>> groups_;
+  Options options_;
+  double best_;
+  int64_t bad_epochs_ = 0;
+  int64_t cooldown_left_ = 0;
+  int64_t last_epoch_ = 0;
+};
+
+}  // namespace levin::optim

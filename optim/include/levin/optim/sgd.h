@@ -1,0 +1,29 @@
+#pragma once
+
+#include <levin/optim/optimizer.h>
+
+namespace levin::optim {
+
+struct SGDOptions {
+  double lr = 1e-3;
+  double momentum = 0.0;
+  double dampening = 0.0;
+  double weight_decay = 0.0;
+  bool nesterov = false;
+  bool maximize = false;
+};
+
+/// Stochastic gradient descent with momentum (Polyak 1964) or Nesterov's (Sutskever et al. 2013), as PyTorch updates.
+class SGD : public Optimizer {
+ public:
+  using Options = SGDOptions;
+  explicit SGD(std::vector<Parameter> params, const Options& options = {});
+  explicit SGD(const std::vector<Tensor>& params, const Options& options = {}) : SGD(named(params), options) {}
+  explicit SGD(std::vector<ParamGroup> groups, const Options& options = {});
+
+ protected:
+  void step_group(const ParamGroup& group, const std::vector<const Parameter*>& params) override;
+  void check(const Settings& settings) const override;
+};
+
+}  // namespace levin::optim

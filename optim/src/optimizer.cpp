@@ -1,0 +1,171 @@
+#include <levin/optim/optimizer.h>
+
+#include <levin/autograd/modes.h>
+#include <levin/autograd/ops/creation.h>
+
+#include <fmt/format.h>
+
+namespace levin::optim {
+
+std::vector<Parameter> named(const std::vector<Tensor>& tensors) {
+  std::vector<Parameter> result;
+  for (const Tensor& t : tensors) result.emplace_back(std::to_string(result.size()), t);
+  return result;
+}
+
+Optimizer::Optimizer(std::string name, std::vector<std::string> slots, Settings defaults)
+    : name_(std::move(name)), slots_(std::move(slots)), defaults_(std::move(defaults)),
+      groups_(std::make_shared<std::vector<ParamGroup>>()) {}
+
+Optimizer::~Optimizer() = default;
+
+void Optimizer::check(const Settings&) const {}
+
+void Optimizer::require_range(const Settings& settings, const char* setting, double low, double high) const {
+  const double v = settings.at(setting);
+  if (!(v >= low && v < high))
+    throw ValueError(fmt::format("[{}] {} is {}. Give a value of at least {} and below {}.", name_, setting, v, low, high));
+}
+
+void Optimizer::add_param_group(ParamGroup group) {
+  if (group.params.empty()) throw ValueError(fmt::format("[{}] a parameter group is empty.", name_));
+  std::string known;
+  for (const auto& entry : defaults_) known += (known.empty() ? "" : ", ") + entry.first;
+  for (const auto& entry : group.settings)
+    if (!defaults_.count(entry.first))
+      throw ValueError(fmt::format("[{}] there is no setting \"{}\". There are: {}.", name_, entry.first, known));
+  group.settings.insert(defaults_.begin(), defaults_.end());
+  check(group.settings);
+  std::vector<Parameter> all = parameters();
+  for (const Parameter& p : group.params) {
+    if (!p.defined() || !p.is_floating() || !p.is_leaf())
+      throw ValueError(fmt::format("[{}] \"{}\" cannot be optimized: give floating leaf tensors.", name_, p.name));
+    for (const Parameter& other : all)
+      if (other.is_same(p) || other.name == p.name)
+        throw ValueError(fmt::format("[{}] the parameter \"{}\" is given twice. Give each one once, with its own name.", name_, p.name));
+    all.push_back(p);
+  }
+  groups_->push_back(std::move(group));
+}
+
+std::vector<Parameter> Optimizer::parameters() const {
+  std::vector<Parameter> all;
+  for (const ParamGroup& g : *groups_) all.insert(all.end(), g.params.begin(), g.params.end());
+  return all;
+}
+
+void Optimizer::step() {
+  no_grad guard;
+  std::vector<const Parameter*> params;
+  for (const ParamGroup& g : *groups_) {
+    params.clear();
+    for (const Parameter& p : g.params) {
+      const Tensor& grad = p.grad();
+      if (!grad.defined()) continue;
+      if (grad.dtype() != p.dtype())
+        throw DTypeError(fmt::format("[{}] the gradient of \"{}\" is {}, the parameter {}. Convert one of them.", name_, p.name,
+                                     name_of(grad.dtype()), name_of(p.dtype())));
+      params.push_back(&p);
+    }
+    if (!params.empty()) step_group(g, params);
+  }
+}
+
+Tensor Optimizer::step(const Closure& closure) {
+  Tensor loss = [&] {
+    enable_grad guard;
+    return closure();
+  }();
+  step();
+  return loss;
+}
+
+void Optimizer::zero_grad(bool set_to_none) {
+  no_grad guard;
+  for (const ParamGroup& g : *groups_)
+    for (const Parameter& p : g.params) {
+      if (!p.grad().defined()) continue;
+      if (set_to_none) {
+        p.set_grad({});
+      } else {
+        p.set_grad(p.grad().detach());
+        p.grad().zero_();
+      }
+    }
+}
+
+Optimizer::State& Optimizer::state_of(const Tensor& parameter) {
+  State& s = state_[parameter.impl()];
+  if (s.slots.empty()) s.slots.resize(slots_.size());
+  return s;
+}
+
+const Tensor& Optimizer::slot(State& state, std::size_t index, const Tensor& parameter) {
+  Tensor& t = state.slots[index];
+  if (!t.defined()) t = zeros(parameter.sizes(), like(parameter));
+  return t;
+}
+
+StateDict Optimizer::state_dict() const {
+  StateDict result;
+  for (const Parameter& p : parameters()) {
+    const auto found = state_.find(p.impl());
+    if (found == state_.end()) continue;
+    const State& s = found->second;
+    result.set("state." + p.name + ".step", tensor(static_cast<double>(s.step), {.dtype = DType::f32}));
+    for (std::size_t i = 0; i < slots_.size(); ++i)
+      if (s.slots[i].defined()) result.set("state." + p.name + "." + slots_[i], s.slots[i]);
+  }
+  for (std::size_t i = 0; i < groups_->size(); ++i)
+    for (const auto& [name, value] : (*groups_)[i].settings)
+      result.set(fmt::format("param_groups.{}.{}", i, name), tensor(value, {.dtype = DType::f64}));
+  return result;
+}
+
+void Optimizer::load_state_dict(const StateDict& state) {
+  std::vector<std::string> problems;
+  std::size_t used = 0;
+  std::unordered_map<const TensorImpl*, State> loaded;
+  for (const Parameter& p : parameters()) {
+    const std::string prefix = "state." + p.name + ".";
+    const Tensor* step = state.find(prefix + "step");
+    if (!step) continue;
+    ++used;
+    State& s = loaded[p.impl()];
+    s.step = static_cast<int64_t>(step->item<double>());
+    s.slots.resize(slots_.size());
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+      const Tensor* t = state.find(prefix + slots_[i]);
+      if (!t) continue;
+      ++used;
+      if (t->sizes() != p.sizes() || t->dtype() != p.dtype()) {
+        problems.push_back(fmt::format("\"{}\" is {} {} there and the parameter {} {}", prefix + slots_[i], to_string(t->sizes()),
+                                       name_of(t->dtype()), to_string(p.sizes()), name_of(p.dtype())));
+        continue;
+      }
+      s.slots[i] = t->to(p.device()).detach().contiguous().clone();
+    }
+  }
+  std::vector<Settings> settings;
+  for (std::size_t i = 0; i < groups_->size(); ++i) {
+    settings.push_back((*groups_)[i].settings);
+    for (auto& [name, value] : settings.back()) {
+      const std::string key = fmt::format("param_groups.{}.{}", i, name);
+      if (const Tensor* t = state.find(key)) {
+        ++used;
+        value = t->item<double>();
+      } else {
+        problems.push_back("missing: \"" + key + "\"");
+      }
+    }
+  }
+  if (used != state.size())
+    problems.push_back(fmt::format("{} of {} entries belong to nothing here", state.size() - used, state.size()));
+  if (!problems.empty())
+    throw StateError(fmt::format("[load_state_dict] this state is not one of this {}: {}. Nothing was loaded.", name_,
+                                 fmt::join(problems, "; ")));
+  state_ = std::move(loaded);
+  for (std::size_t i = 0; i < settings.size(); ++i) (*groups_)[i].settings = settings[i];
+}
+
+}  // namespace levin::optim
