@@ -170,13 +170,13 @@ void step(const char* op, const Args& a) {
     for (int64_t begin = 0; begin < t.numel; begin += kChunk) tasks.push_back({&t, begin});
   const auto run_tasks = [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
-      const auto& [tensor, begin] = tasks[static_cast<std::size_t>(i)];
-      const int64_t n = std::min(kChunk, tensor->numel - begin);
-      dispatch_floating(tensor->dtype, op, [&]<class T>() {
+      const Task& task = tasks[static_cast<std::size_t>(i)];
+      const int64_t n = std::min(kChunk, task.tensor->numel - task.begin);
+      dispatch_floating(task.tensor->dtype, op, [&]<class T>() {
         if constexpr (sizeof(T) >= 4) {
-          run(cut<T>(*tensor, begin, n), a);
+          run(cut<T>(*task.tensor, task.begin, n), a);
         } else {
-          run_narrow(cut<T>(*tensor, begin, n), a);
+          run_narrow(cut<T>(*task.tensor, task.begin, n), a);
         }
       });
     }
