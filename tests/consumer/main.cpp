@@ -1,4 +1,5 @@
 // A user's program: touches every library of the package, so that a missing symbol or dependency shows.
+#include <levin/core/config.h>
 #include <levin/levin.h>
 
 #include <iostream>
