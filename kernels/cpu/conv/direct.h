@@ -80,28 +80,36 @@ inline AxisPlan backward_axis(const Axis& a) {
   return plan;
 }
 
+/// Copies every `step`-th element of a line, the columns [low, high) that exist; the others are padding.
+template <class T>
+void pad_line(const T* line, int64_t step, int64_t low, int64_t high, int64_t extent, T* out) {
+  for (int64_t c = 0; c < low; ++c) out[c] = T(0);
+  if (step == 1) {
+    for (int64_t c = low; c < high; ++c) out[c] = line[c];
+  } else if (step == 2) {
+    for (int64_t c = low; c < high; ++c) out[c] = line[2 * c];
+  } else {
+    for (int64_t c = low; c < high; ++c) out[c] = line[c * step];
+  }
+  for (int64_t c = high; c < extent; ++c) out[c] = T(0);
+}
+
 /// Copies one channel's plane into its padded phases: (row phase, column phase, row, column).
 template <class T>
 void pad_plane(const T* plane, const AxisPlan& rows, const AxisPlan& columns, T* out) {
+  const int64_t step = columns.phases, extent = columns.extent;
   for (int64_t pr = 0; pr < rows.phases; ++pr) {
-    for (int64_t pc = 0; pc < columns.phases; ++pc) {
-      const int64_t start = pc + columns.origin, step = columns.phases;
-      const int64_t low = std::clamp<int64_t>(start < 0 ? (-start + step - 1) / step : 0, 0, columns.extent);
-      const int64_t high = std::clamp<int64_t>(start < columns.size ? (columns.size - 1 - start) / step + 1 : 0, low, columns.extent);
-      for (int64_t r = 0; r < rows.extent; ++r, out += columns.extent) {
+    for (int64_t pc = 0; pc < step; ++pc) {
+      const int64_t start = pc + columns.origin;
+      const int64_t low = std::min(start < 0 ? (-start + step - 1) / step : 0, extent);
+      const int64_t high = std::clamp(start < columns.size ? (columns.size - 1 - start) / step + 1 : 0, low, extent);
+      for (int64_t r = 0; r < rows.extent; ++r, out += extent) {
         const int64_t y = r * rows.phases + pr + rows.origin;
-        if (y < 0 || y >= rows.size) {
-          std::fill_n(out, columns.extent, T(0));
-          continue;
-        }
-        const T* line = plane + y * columns.size + start;
-        std::fill_n(out, low, T(0));
-        if (step == 1) {
-          std::copy_n(line + low, high - low, out + low);
+        if (y >= 0 && y < rows.size) {
+          pad_line(plane + y * columns.size + start, step, low, high, extent, out);
         } else {
-          for (int64_t c = low; c < high; ++c) out[c] = line[c * step];
+          std::fill_n(out, extent, T(0));
         }
-        std::fill(out + high, out + columns.extent, T(0));
       }
     }
   }
@@ -216,13 +224,16 @@ void pack_weights(const DirectPlan& plan, const TapTable& table, const Panels<T>
   for (const int64_t weight : table.weights) dst = std::copy_n(natural + weight * width, width, dst);
 }
 
-/// The padded source of one image's group: a copy in scratch memory, or the planes themselves.
+/// The padded sources of one group of `images` images: copies in scratch memory, or the planes themselves.
 template <class T>
-const T* padded_source(const DirectPlan& plan, const T* planes) {
+const T* padded_source(const DirectPlan& plan, const T* planes, int64_t images = 1, int64_t image_step = 0) {
   if (plan.in_place()) return planes;
-  T* padded = scratch<T>(Slot::conv_source, plan.source_channels * plan.padded_plane());
-  for (int64_t c = 0; c < plan.source_channels; ++c) {
-    pad_plane(planes + c * plan.source_plane(), plan.rows, plan.columns, padded + c * plan.padded_plane());
+  T* padded = scratch<T>(Slot::conv_source, images * plan.source_channels * plan.padded_plane());
+  for (int64_t i = 0; i < images; ++i) {
+    for (int64_t c = 0; c < plan.source_channels; ++c) {
+      pad_plane(planes + i * image_step + c * plan.source_plane(), plan.rows, plan.columns,
+                padded + (i * plan.source_channels + c) * plan.padded_plane());
+    }
   }
   return padded;
 }
@@ -234,15 +245,21 @@ void direct_phase(const DirectPlan& plan, const TapTable& table, const PhaseTaps
   const ConvOps<T>& ops = conv_ops<T>();
   const int64_t width = vectors * ops.lanes;
   const AxisPhase &rows = *phase.rows, &columns = *phase.columns;
-  for (int64_t r = 0; r < rows.count; ++r) {
-    const int64_t position = rows.source + r;
+  const int64_t most_rows = 2 * columns.count <= ops.max_height ? 2 : 1;
+  for (int64_t r = 0; r < rows.count;) {
+    const int64_t position = rows.source + r, count = std::min(most_rows, rows.count - r);
+    const auto outside = [&](const AxisTap& tap) {
+      return !plan.rows.inside(position, tap) && !plan.rows.inside(position + count - 1, tap);
+    };
     auto first = rows.taps.begin(), last = rows.taps.end();
-    while (first != last && !plan.rows.inside(position, *first)) ++first;
-    while (first != last && !plan.rows.inside(position, *(last - 1))) --last;
+    while (first != last && outside(*first)) ++first;
+    while (first != last && outside(*(last - 1))) --last;
     const int64_t tap = phase.first + (first - rows.taps.begin()) * phase.per_row;
     const int64_t pixel = (rows.first + r * rows.step) * plan.result_w + columns.first;
     ops.row({source + position * plan.columns.extent + columns.source, table.offsets.data() + tap, weights + tap * width,
-             (last - first) * phase.per_row, columns.count, pixels + pixel * width, columns.step * width, vectors});
+             (last - first) * phase.per_row, columns.count, count, plan.columns.extent, pixels + pixel * width,
+             columns.step * width, rows.step * plan.result_w * width, vectors});
+    r += count;
   }
 }
 
@@ -282,24 +299,53 @@ void direct_run(const DirectPlan& plan, int64_t batch, int64_t groups, const T* 
   });
 }
 
-/// Weight gradient of the images of one chunk for one group and panel: sum (taps, panel).
+/// What the weight gradient's tasks share. Sums are (chunks, groups, panels, taps, panel), a panel's `panel_size` apart.
 template <class T>
-void direct_weight_chunk(const Conv2dShape& s, const DirectPlan& plan, const TapTable& table, const Panels<T>& panels,
-                         int64_t first_image, int64_t last_image, int64_t group, int64_t panel, const T* x, const T* dy, T* sum) {
+struct WeightGradient {
+  const Conv2dShape& s;
+  const DirectPlan& plan;
+  const TapTable& table;
+  const Panels<T>& panels;
+  const T *x, *dy;
+  int64_t panel_size;
+};
+
+/// Adds `images` images' weight gradient for one group and panel to sum (taps, panel), or overwrites it.
+template <class T>
+void direct_weight_panel(const WeightGradient<T>& g, const T* padded, int64_t image_step, int64_t image, int64_t images,
+                         int64_t group, int64_t panel, bool add, T* sum) {
   const ConvOps<T>& ops = conv_ops<T>();
-  const int64_t width = panels.width(panel), channel = group * s.group_out() + panels.first(panel);
-  const RowBlocks tiles(plan.taps(), ops.max_height);
-  T* gradient = scratch<T>(Slot::conv_pixels, s.out_plane() * width);  // (pixels, panel)
+  const Conv2dShape& s = g.s;
+  const int64_t width = g.panels.width(panel), channel = group * s.group_out() + g.panels.first(panel);
+  T* gradient = scratch<T>(Slot::conv_pixels, images * s.out_plane() * width);  // (images, pixels, panel)
+  for (int64_t i = 0; i < images; ++i) {
+    gemm_ops<T>().pack(g.dy + ((image + i) * s.out_channels + channel) * s.out_plane(), s.out_plane(), 1, g.panels.used(panel),
+                       s.out_plane(), width, gradient + i * s.out_plane() * width);
+  }
+  const RowBlocks tiles(g.plan.taps(), ops.max_height);
   const T* sources[kMostTileHeight];
-  for (int64_t image = first_image; image < last_image; ++image) {
-    const T* padded = padded_source(plan, x + (image * s.in_channels + group * s.group_in()) * s.in_plane());
-    gemm_ops<T>().pack(dy + (image * s.out_channels + channel) * s.out_plane(), s.out_plane(), 1, panels.used(panel),
-                       s.out_plane(), width, gradient);
-    for (int64_t tile = 0; tile < tiles.count; ++tile) {
-      const int64_t tap = tiles.start(tile), height = tiles.size(tile);
-      for (int64_t i = 0; i < height; ++i) sources[i] = padded + table.offsets[static_cast<std::size_t>(tap + i)];
-      ops.weight_tile({sources, height, s.out_h, s.out_w, plan.columns.extent, gradient, sum + tap * width,
-                       image > first_image, panels.vectors(panel)});
+  for (int64_t tile = 0; tile < tiles.count; ++tile) {
+    const int64_t tap = tiles.start(tile), height = tiles.size(tile);
+    for (int64_t i = 0; i < height; ++i) sources[i] = padded + g.table.offsets[static_cast<std::size_t>(tap + i)];
+    ops.weight_tile({sources, height, images, s.out_h, s.out_w, image_step, g.plan.columns.extent, gradient, sum + tap * width,
+                     add, g.panels.vectors(panel)});
+  }
+}
+
+/// Weight gradient of images [first, last), one group, panels [panel_begin, panel_end); `sums` is the first panel's.
+template <class T>
+void direct_weight_chunk(const WeightGradient<T>& g, int64_t first, int64_t last, int64_t group, int64_t panel_begin,
+                         int64_t panel_end, T* sums) {
+  const Conv2dShape& s = g.s;
+  // Small images go several at a time, so that a tile's sums stay in registers for some hundred pixels.
+  const int64_t at_once = std::clamp<int64_t>(256 / s.out_plane(), 1, last - first);
+  const int64_t item = s.in_channels * s.in_plane();
+  for (int64_t image = first; image < last; image += at_once) {
+    const int64_t images = std::min(at_once, last - image);
+    const T* padded = padded_source(g.plan, g.x + image * item + group * s.group_in() * s.in_plane(), images, item);
+    const int64_t image_step = g.plan.in_place() ? item : g.plan.source_channels * g.plan.padded_plane();
+    for (int64_t p = panel_begin; p < panel_end; ++p) {
+      direct_weight_panel(g, padded, image_step, image, images, group, p, image > first, sums + (p - panel_begin) * g.panel_size);
     }
   }
 }
@@ -307,7 +353,7 @@ void direct_weight_chunk(const Conv2dShape& s, const DirectPlan& plan, const Tap
 /// dw of all images: chunks of images summed apart, so that many threads can work, then added in order.
 template <class T>
 void direct_backward_weight(const Conv2dShape& s, const T* x, const T* dy, T* dw) {
-  constexpr int64_t most_chunks = 16, most_bytes = int64_t{4} << 20, unit = 32;
+  constexpr int64_t most_chunks = 16, most_bytes = int64_t{8} << 20, unit = 32;
   const ConvOps<T>& ops = conv_ops<T>();
   const DirectPlan plan = forward_plan(s);
   const TapTable table(plan, TapTable::Order::natural);
@@ -315,12 +361,15 @@ void direct_backward_weight(const Conv2dShape& s, const T* x, const T* dy, T* dw
   const int64_t taps = plan.taps(), panel_size = taps * 2 * ops.lanes, parts = s.groups * panels.count();
   const int64_t chunks = std::clamp<int64_t>(most_bytes / (parts * panel_size * static_cast<int64_t>(sizeof(T))), 1,
                                              std::min(most_chunks, s.batch));
-  T* sums = scratch<T>(Slot::conv_sums, chunks * parts * panel_size);  // (chunks, groups, panels, taps, panel)
-  parallel_for(0, chunks * parts, 1, [&](int64_t begin, int64_t end) {
+  const int64_t splits = std::min(panels.count(), (most_chunks - 1) / (chunks * s.groups) + 1);
+  const WeightGradient<T> gradient{s, plan, table, panels, x, dy, panel_size};
+  T* sums = scratch<T>(Slot::conv_sums, chunks * parts * panel_size);
+  parallel_for(0, chunks * s.groups * splits, 1, [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
-      const int64_t chunk = t / parts, part = t % parts;
-      direct_weight_chunk(s, plan, table, panels, s.batch * chunk / chunks, s.batch * (chunk + 1) / chunks,
-                          part / panels.count(), part % panels.count(), x, dy, sums + t * panel_size);
+      const int64_t item = t / splits, split = t % splits, chunk = item / s.groups;
+      const int64_t p0 = panels.count() * split / splits, p1 = panels.count() * (split + 1) / splits;
+      direct_weight_chunk(gradient, s.batch * chunk / chunks, s.batch * (chunk + 1) / chunks, item % s.groups, p0, p1,
+                          sums + (item * panels.count() + p0) * panel_size);
     }
   });
   const int64_t units = (taps + unit - 1) / unit;

@@ -12,26 +12,28 @@
 HWY_BEFORE_NAMESPACE();
 namespace levin::kernels::cpu::HWY_NAMESPACE {
 
-/// MR neighbouring pixels of a row by NV vectors of channels; a step is a tap, whose inputs for the MR pixels are neighbours.
-template <int MR, int NV, class T>
+/// R rows of MR neighbouring pixels by NV vectors of channels; a step is a tap, whose inputs for the MR pixels are
+/// neighbours. Two rows keep the multipliers busy on narrow images.
+template <int R, int MR, int NV, class T>
 HWY_NOINLINE void direct_tile(const T* HWY_RESTRICT source, const DirectRow<T>& row, T* out) {
   const Simd<T> d;
-  SimdVec<T> acc[MR][NV];
-  unrolled<MR>([&](auto i) HWY_ATTR { unrolled<NV>([&](auto v) HWY_ATTR { acc[i][v] = hn::Zero(d); }); });
+  SimdVec<T> acc[R * MR][NV];
+  unrolled<R * MR>([&](auto i) HWY_ATTR { unrolled<NV>([&](auto v) HWY_ATTR { acc[i][v] = hn::Zero(d); }); });
   const T* HWY_RESTRICT w = row.weights;
   const int64_t* offset = row.offsets;
   for (const int64_t* end = offset + row.taps; offset != end; ++offset) {
     const T* HWY_RESTRICT x = source + *offset;
     SimdVec<T> weight[NV];
     unrolled<NV>([&](auto v) HWY_ATTR { weight[v] = hn::LoadU(d, w + v * kLanes<T>); });
-    unrolled<MR>([&](auto i) HWY_ATTR {
-      const auto pixel = hn::Set(d, x[i]);
+    unrolled<R * MR>([&](auto i) HWY_ATTR {
+      const auto pixel = hn::Set(d, i < MR ? x[i % MR] : x[row.source_step + i % MR]);
       unrolled<NV>([&](auto v) HWY_ATTR { acc[i][v] = hn::MulAdd(pixel, weight[v], acc[i][v]); });
     });
     w += NV * kLanes<T>;
   }
-  unrolled<MR>([&](auto i) HWY_ATTR {
-    unrolled<NV>([&](auto v) HWY_ATTR { hn::StoreU(acc[i][v], d, out + i * row.out_step + v * kLanes<T>); });
+  unrolled<R * MR>([&](auto i) HWY_ATTR {
+    T* to = out + (i / MR) * row.out_row_step + (i % MR) * row.out_step;
+    unrolled<NV>([&](auto v) HWY_ATTR { hn::StoreU(acc[i][v], d, to + v * kLanes<T>); });
   });
 }
 
@@ -44,8 +46,9 @@ HWY_NOINLINE void weight_tile(const WeightTile<T>& g) {
   const T* sources[MR];
   unrolled<MR>([&](auto i) HWY_ATTR { sources[i] = g.sources[i]; });
   const T* HWY_RESTRICT gradient = g.gradient;
-  for (int64_t r = 0; r < g.rows; ++r) {
-    const int64_t begin = r * g.row_step;
+  int64_t begin = -g.row_step;
+  for (int64_t line = 0; line < g.images * g.rows; ++line) {
+    begin = line % g.rows == 0 ? line / g.rows * g.image_step : begin + g.row_step;
     for (int64_t q = begin; q < begin + g.columns; ++q) {
       SimdVec<T> dy[NV];
       unrolled<NV>([&](auto v) HWY_ATTR { dy[v] = hn::LoadU(d, gradient + v * kLanes<T>); });
@@ -69,9 +72,9 @@ using DirectFn = void (*)(const T*, const DirectRow<T>&, T*);
 template <class T>
 using WeightFn = void (*)(const WeightTile<T>&);
 
-template <class T, int NV, int... I>
+template <class T, int R, int NV, int... I>
 DirectFn<T> direct_of(int64_t height, std::integer_sequence<int, I...>) {
-  static constexpr DirectFn<T> table[] = {&direct_tile<I + 1, NV, T>...};
+  static constexpr DirectFn<T> table[] = {&direct_tile<R, I + 1, NV, T>...};
   return table[height - 1];
 }
 
@@ -84,10 +87,15 @@ WeightFn<T> weight_of(int64_t height, std::integer_sequence<int, I...>) {
 template <class T>
 void run_row(const DirectRow<T>& row) {
   constexpr auto heights = std::make_integer_sequence<int, kTileHeight>{};
+  constexpr auto halves = std::make_integer_sequence<int, kTileHeight / 2>{};
+  if (row.rows == 2) {
+    (row.vectors == 1 ? direct_of<T, 2, 1>(row.pixels, halves) : direct_of<T, 2, 2>(row.pixels, halves))(row.source, row, row.out);
+    return;
+  }
   const RowBlocks blocks(row.pixels, kTileHeight);
   for (int64_t b = 0; b < blocks.count; ++b) {
     const int64_t start = blocks.start(b), size = blocks.size(b);
-    const auto tile = row.vectors == 1 ? direct_of<T, 1>(size, heights) : direct_of<T, 2>(size, heights);
+    const auto tile = row.vectors == 1 ? direct_of<T, 1, 1>(size, heights) : direct_of<T, 1, 2>(size, heights);
     tile(row.source + start, row, row.out + start * row.out_step);
   }
 }

@@ -95,6 +95,7 @@ HWY_NOINLINE void gemm_tile(int64_t k, const T* HWY_RESTRICT a, int64_t a_step, 
     hwy::Prefetch(out.c + i * out.c_rs + (NV - 1) * kLanes<T> + out.tail - 1);
   });
   for (int64_t p = 0; p < k; ++p) {
+    hwy::Prefetch(a + 16 * a_step);  // A comes from L2, by streams too short for the hardware's prefetcher
     SimdVec<T> row[NV];
     unrolled<NV>([&](auto v) HWY_ATTR { row[v] = hn::LoadU(d, b + v * kLanes<T>); });
     unrolled<MR>([&](auto i) HWY_ATTR {
