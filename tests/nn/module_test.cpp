@@ -1,0 +1,280 @@
+#include <levin/autograd/ops.h>
+#include <levin/nn/nn.h>
+
+#include <doctest/doctest.h>
+
+#include <sstream>
+
+using namespace levin;
+
+namespace {
+
+struct Net : nn::Module {
+  nn::Linear& fc1 = add<nn::Linear>("fc1", 4, 3);
+  nn::Linear& fc2 = add<nn::Linear>("fc2", 3, 2, {.bias = false});
+  Tensor forward(const Tensor& x) override { return fc2(relu(fc1(x))); }
+};
+
+struct Deep : nn::Module {
+  explicit Deep(int blocks) {
+    for (int i = 0; i < blocks; ++i) list.append();
+  }
+  nn::ModuleList<Net>& list = add<nn::ModuleList<Net>>("list");
+  nn::BatchNorm2d& norm = add<nn::BatchNorm2d>("norm", 2);
+  Tensor scale = register_parameter("scale", ones({2}));
+  Tensor cache = register_buffer("cache", zeros({1}), /*persistent=*/false);
+};
+
+template <class List>
+std::string names(const List& list) {
+  std::string text;
+  for (const auto& entry : list) text += entry.first + " ";
+  return text;
+}
+
+std::string thrown(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "nothing";
+}
+
+bool mentions(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("names are PyTorch's, in the order of registration") {
+  Deep deep(2);
+  CHECK(names(deep.named_parameters()) ==
+        "scale list.0.fc1.weight list.0.fc1.bias list.0.fc2.weight list.1.fc1.weight list.1.fc1.bias list.1.fc2.weight "
+        "norm.weight norm.bias ");
+  CHECK(names(deep.named_buffers()) == "cache norm.running_mean norm.running_var norm.num_batches_tracked ");
+  CHECK(names(deep.named_children()) == "list norm ");
+  CHECK(names(deep.named_parameters(false)) == "scale ");
+  CHECK(names(deep.named_modules()) == " list list.0 list.0.fc1 list.0.fc2 list.1 list.1.fc1 list.1.fc2 norm ");
+  CHECK(deep.parameters()[1].name == "list.0.fc1.weight");
+  CHECK(deep.parameters()[1].is_same(deep.list[0].fc1.weight));
+  CHECK(deep.parameter_count() == 2 + 2 * (12 + 3 + 6) + 4);
+  CHECK(&deep.get_submodule("list.1.fc2") == &deep.list[1].fc2);
+  CHECK(mentions(thrown([&] { deep.get_submodule("fc9"); }), "no module \"fc9\". It has: list, list.0, list.0.fc1"));
+}
+
+TEST_CASE("names that are taken, empty or dotted are refused") {
+  struct Bad : nn::Module {};
+  Bad bad;
+  bad.register_parameter("w", ones({1}));
+  CHECK(mentions(thrown([&] { bad.register_buffer("w", ones({1})); }), "[Bad] the name \"w\" is taken"));
+  CHECK(mentions(thrown([&] { bad.add<nn::ReLU>("a.b"); }), "\"a.b\" is no name"));
+  CHECK(mentions(thrown([&] { bad.add<nn::ReLU>(""); }), "is no name"));
+  CHECK(mentions(thrown([&] { bad(ones({1})); }), "[Bad] has no forward of one tensor"));
+}
+
+TEST_CASE("a shared parameter is listed once and saved under both names") {
+  struct Tied : nn::Module {
+    nn::Linear& head = add<nn::Linear>("head", 3, 3, {.bias = false});
+    Tensor again = register_parameter("again", head.weight);
+  };
+  Tied tied;
+  CHECK(names(tied.named_parameters()) == "again ");
+  CHECK(names(tied.state_dict()) == "again head.weight ");
+}
+
+TEST_CASE("moving a module keeps its members' references right") {
+  Net first;
+  const Tensor weight = first.fc1.weight, x = randn({5, 4});
+  const Tensor y = first(x);
+  Net second = std::move(first);
+  CHECK(second.fc1.weight.is_same(weight));
+  CHECK(&second.fc1 == second.named_children()[0].second);
+  CHECK(second(x).to_vector<float>() == y.to_vector<float>());
+  static_assert(!std::is_copy_constructible_v<Net> && !std::is_move_assignable_v<Net>);
+}
+
+TEST_CASE("clone is deep, of the module's own type, and draws no random numbers") {
+  Net net;
+  net.fc1.weight.requires_grad_(false);
+  net.eval();
+  const GeneratorState before = default_generator().state();
+  Net copy = nn::clone(net);
+  CHECK(default_generator().state() == before);
+  const Tensor x = randn({2, 4});
+  CHECK(copy(x).to_vector<float>() == net(x).to_vector<float>());
+  CHECK(!copy.fc1.weight.shares_storage(net.fc1.weight));
+  CHECK(!copy.fc1.weight.requires_grad());
+  CHECK(copy.fc1.bias.requires_grad());
+  CHECK(!copy.fc2.is_training());
+  copy.fc2.weight.requires_grad_(false);
+  copy.fc2.weight.fill_(0);
+  CHECK(copy(x).to_vector<float>() != net(x).to_vector<float>());
+
+  nn::Linear layer = nn::clone(net.fc1);  // no default constructor: layers know their arguments
+  CHECK(layer.weight.to_vector<float>() == net.fc1.weight.to_vector<float>());
+
+  Deep deep(3);
+  Deep other = nn::clone(deep, 3);
+  CHECK(other.list.size() == 3);
+  CHECK(other.list[2].fc1.bias.to_vector<float>() == deep.list[2].fc1.bias.to_vector<float>());
+  CHECK(mentions(thrown([&] { nn::clone(deep, 2); }), "gave another structure"));
+  CHECK(mentions(thrown([&] { nn::clone(deep); }), "a Deep needs its constructor's arguments"));
+  nn::Module& base = net;
+  CHECK(mentions(thrown([&] { nn::clone(base); }), "the module is a Net, known here by a base class"));
+
+  nn::Sequential net2(nn::Conv2d(1, 2, 3, {.padding = 1}), nn::BatchNorm2d(2), nn::ReLU(), nn::Sequential(nn::Flatten(), nn::Linear(8, 2)));
+  nn::Sequential copy2 = nn::clone(net2);
+  CHECK(names(copy2.state_dict()) == names(net2.state_dict()));
+  const Tensor image = randn({1, 1, 2, 2});
+  copy2.eval(), net2.eval();
+  CHECK(copy2(image).to_vector<float>() == net2(image).to_vector<float>());
+}
+
+TEST_CASE("a clone has its original's dtype") {
+  Net net;
+  net.to(DType::f64);
+  CHECK(nn::clone(net).fc1.weight.dtype() == DType::f64);
+}
+
+TEST_CASE("train, eval, apply, requires_grad_ reach every module") {
+  Deep deep(1);
+  CHECK(deep.is_training());
+  deep.eval();
+  for (const auto& entry : deep.named_modules()) CHECK(!entry.second->is_training());
+  deep.train();
+  CHECK(deep.list[0].fc1.is_training());
+  std::string order;
+  deep.apply([&](nn::Module& m) { order += m.type_name() + " "; });
+  CHECK(order == "Linear Linear Net ModuleList BatchNorm2d Deep ");
+  deep.requires_grad_(false);
+  for (const auto& entry : deep.named_parameters()) CHECK(!entry.second.requires_grad());
+}
+
+TEST_CASE("to changes tensors where they are") {
+  Net net;
+  const Tensor weight = net.fc1.weight;  // a handle as an optimizer holds it
+  const Tensor x = randn({2, 4});
+  net(x).sum().backward();
+  const auto grad = weight.grad().to_vector<float>();
+  net.to(DType::f64);
+  CHECK(weight.dtype() == DType::f64);
+  CHECK(weight.requires_grad());
+  CHECK(weight.grad().dtype() == DType::f64);
+  CHECK(weight.grad().to_vector<float>() == grad);
+  net.zero_grad();
+  CHECK(!weight.grad().defined());
+  net(x.to(DType::f64)).sum().backward();
+  CHECK(weight.grad().dtype() == DType::f64);
+  net.zero_grad(false);
+  CHECK(weight.grad().to_vector<double>() == std::vector<double>(12, 0.0));
+  Deep deep(1);
+  deep.to(DType::f64);
+  CHECK(deep.norm.running_mean.dtype() == DType::f64);
+  CHECK(deep.norm.num_batches_tracked.dtype() == DType::i64);
+  CHECK(mentions(thrown([&] { net.to(DType::i64); }), "[to] parameters are floating, not int64"));
+  CHECK(net.device() == kCpu);
+}
+
+TEST_CASE("load_state_dict is all or nothing and lists every difference") {
+  Deep from(1), to(1);
+  from.norm.num_batches_tracked.fill_(7);
+  CHECK(from.state_dict().contains("norm.running_var"));
+  CHECK(!from.state_dict().contains("cache"));
+  to.load_state_dict(from.state_dict());
+  CHECK(to.list[0].fc1.weight.to_vector<float>() == from.list[0].fc1.weight.to_vector<float>());
+  CHECK(!to.list[0].fc1.weight.shares_storage(from.list[0].fc1.weight));
+  CHECK(to.norm.num_batches_tracked.item<int64_t>() == 7);
+  CHECK(to.list[0].fc1.weight.requires_grad());
+
+  StateDict state;
+  for (const auto& [name, value] : from.state_dict())
+    if (name != "scale") state.set(name, value.clone());
+  state.set("extra", ones({1}));
+  state.set("norm.weight", ones({3}));
+  state.set("norm.bias", ones({2}, {.dtype = DType::f64}));
+  state.set("norm.running_mean", full({2}, 9.f));
+  const std::string text = thrown([&] { to.load_state_dict(state); });
+  CHECK(text == "[load_state_dict] this state is not one of a Deep: \"norm.weight\" has shape (2,) here and (3,) there; "
+                "\"norm.bias\" is float32 here and float64 there; missing: \"scale\"; unexpected: \"extra\". Nothing was loaded.");
+  CHECK(to.norm.running_mean.to_vector<float>() == std::vector<float>{0, 0});
+
+  state.set("norm.weight", full({2}, 5.f));
+  const nn::LoadReport report = to.load_state_dict(state, {.strict = false, .convert = true});
+  CHECK(report.missing == std::vector<std::string>{"scale"});
+  CHECK(report.unexpected == std::vector<std::string>{"extra"});
+  CHECK(to.norm.weight.to_vector<float>() == std::vector<float>{5, 5});
+  CHECK(to.norm.bias.to_vector<float>() == std::vector<float>{1, 1});
+}
+
+TEST_CASE("a tree is printed as PyTorch does, with parameter counts") {
+  nn::Sequential net(nn::Conv2d(1, 16, 5, {.padding = 2}), nn::ReLU(), nn::MaxPool2d(2), nn::Sequential(nn::Flatten(), nn::Linear(3136, 10)),
+                     nn::Dropout(0.25));
+  std::ostringstream out;
+  out << net;
+  CHECK(out.str() == "Sequential(  # 31,786\n"
+                     "  (0): Conv2d(1, 16, kernel_size=(5, 5), stride=(1, 1), padding=(2, 2))  # 416\n"
+                     "  (1): ReLU()\n"
+                     "  (2): MaxPool2d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False)\n"
+                     "  (3): Sequential(  # 31,370\n"
+                     "    (0): Flatten(start_dim=1, end_dim=-1)\n"
+                     "    (1): Linear(in_features=3136, out_features=10, bias=True)  # 31,370\n"
+                     "  )\n"
+                     "  (4): Dropout(p=0.25)\n"
+                     ")");
+}
+
+TEST_CASE("forward hooks see and replace input and output, and handles remove them") {
+  Net net;
+  const Tensor x = randn({2, 4});
+  int calls = 0;
+  HookHandle before = net.fc2.register_forward_pre_hook([&](nn::Module& m, const Tensor& input) {
+    ++calls;
+    CHECK(&m == &net.fc2);
+    CHECK(input.sizes() == Shape{2, 3});
+    return zeros({2, 3});
+  });
+  HookHandle after = net.fc2.register_forward_hook([&](nn::Module&, const Tensor& input, const Tensor& output) {
+    ++calls;
+    CHECK(input.to_vector<float>() == std::vector<float>(6, 0.f));
+    return output + 3.f;
+  });
+  CHECK(net(x).to_vector<float>() == std::vector<float>(4, 3.f));
+  CHECK(calls == 2);
+  before.remove();
+  after.remove();
+  CHECK(net(x).to_vector<float>() != std::vector<float>(4, 3.f));
+  CHECK(calls == 2);
+}
+
+TEST_CASE("backward hooks get the whole gradients and may replace the input's") {
+  Net net;
+  const Tensor x = randn({2, 4}).requires_grad_();
+  Tensor seen_input, seen_output;
+  HookHandle handle = net.fc2.register_full_backward_hook([&](nn::Module&, const Tensor& grad_input, const Tensor& grad_output) {
+    seen_input = grad_input;
+    seen_output = grad_output;
+    return zeros_like(grad_input);
+  });
+  const Tensor y = net(x);
+  (y + y).sum().backward();
+  REQUIRE(seen_input.defined());
+  CHECK(seen_output.to_vector<float>() == std::vector<float>(4, 2.f));
+  CHECK(seen_input.to_vector<float>() == matmul(seen_output, net.fc2.weight.detach()).to_vector<float>());
+  CHECK(x.grad().to_vector<float>() == std::vector<float>(8, 0.f));
+
+  // Without a gradient of the input the hook still runs; after the module is gone it does not.
+  int calls = 0;
+  Tensor loss;
+  {
+    nn::Linear layer(4, 1);
+    layer.register_full_backward_hook([&](nn::Module&, const Tensor& grad_input, const Tensor&) {
+      ++calls;
+      CHECK(!grad_input.defined());
+      return Tensor();
+    });
+    layer(ones({1, 4})).sum().backward();
+    CHECK(calls == 1);
+    loss = layer(ones({1, 4})).sum();
+  }
+  loss.backward();
+  CHECK(calls == 1);
+}
