@@ -118,6 +118,25 @@ HWY_INLINE V erf_v(D d, V x) {
   }
 }
 
+/// erf as it is good enough inside of gelu, at a third of the time. f32: x P(x^2) / Q(x^2) with a minimax fit up to
+/// |x| = 3.96, where erf is 1 within half a unit; absolute error below 3e-7. f64: as erf_v.
+template <class D, class V>
+HWY_INLINE V quick_erf_v(D d, V x) {
+  if constexpr (sizeof(hn::TFromD<D>) == 8) {
+    return erf_v(d, x);
+  } else {
+    const V one = constant(d, 1.0), end = constant(d, 3.9375);
+    const V t = hn::Min(hn::Max(x, hn::Neg(end)), end);
+    const V s = hn::Mul(t, t);
+    const V p = polynomial(d, s, constant(d, 2.015926156673231e-06), 0.00028457905864343047, 0.003825062420219183,
+                           0.05292592942714691, 0.19200947880744934, 1.1283791065216064);
+    const V q = polynomial(d, s, constant(d, 3.77228316210676e-05), 0.0011739146430045366, 0.01508931815624237,
+                           0.11474010348320007, 0.5034966468811035, 1.0);
+    const V y = hn::Div(hn::Mul(t, p), q);
+    return keep_nan(x, hn::Min(hn::Max(y, hn::Neg(one)), one));
+  }
+}
+
 template <class D, class V>
 HWY_INLINE V sigmoid_v(D d, V x) {
   const V one = constant(d, 1.0);

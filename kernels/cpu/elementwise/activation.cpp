@@ -62,7 +62,7 @@ struct EluBackward {
 template <class D, class V>
 HWY_INLINE V normal_cdf(D d, V x) {
   const V half = constant(d, 0.5);
-  return hn::MulAdd(half, erf_v(d, hn::Mul(x, constant(d, kHalfSqrt))), half);
+  return hn::MulAdd(half, quick_erf_v(d, hn::Mul(x, constant(d, kHalfSqrt))), half);
 }
 struct Gelu {
   template <class D, class V>

@@ -1,0 +1,79 @@
+#pragma once
+// Short forms for the cases of operations that work element by element.
+
+#include "support/op_case.h"
+
+#include <levin/autograd/ops/elementwise.h>
+
+#include <string>
+
+namespace levin::test {
+
+inline constexpr int64_t kLargeSize = 100'003;     // a prime of several chunks
+inline constexpr int64_t kBenchSize = 4 << 20;
+
+using Unary = Tensor (*)(const Tensor&);
+using Binary = Tensor (*)(const Tensor&, const Tensor&);
+
+/// Case of a function of one tensor; the rest of its fields may be set on the result.
+inline OpCase unary_case(std::string name, Unary f, double (*reference)(double), const Values& values,
+                         double ulps = 4) {
+  OpCase c;
+  c.name = name;
+  c.op = [f](const Tensors& x) -> Tensors { return {f(x[0])}; };
+  c.reference = pointwise(std::function<double(double)>(reference));
+  c.samples = unary_samples(values);
+  c.large = {sample({{kLargeSize}}, values)};
+  c.dtypes = kFloatTypes;
+  c.tolerance = {.ulps = ulps};
+  c.torch = "torch." + name + "(x0)";
+  c.bench = {sample({{kBenchSize}}, values)};
+  return c;
+}
+
+inline OpCase binary_case(std::string name, Binary f, double (*reference)(double, double), const Values& a, const Values& b,
+                          double ulps = 2) {
+  OpCase c;
+  c.name = name;
+  c.op = [f](const Tensors& x) -> Tensors { return {f(x[0], x[1])}; };
+  c.reference = pointwise(std::function<double(double, double)>(reference));
+  c.samples = binary_samples(a, b);
+  c.large = {{.inputs = {{.sizes = {kLargeSize}, .values = a}, {.sizes = {kLargeSize}, .values = b}}}};
+  c.dtypes = kNumericTypes;
+  c.tolerance = {.ulps = ulps};
+  c.torch = "torch." + name + "(x0, x1)";
+  c.bench = {{.inputs = {{.sizes = {kBenchSize}, .values = a}, {.sizes = {kBenchSize}, .values = b}}}};
+  return c;
+}
+
+inline OpCase with_types(OpCase c, std::vector<DType> dtypes, Output output = Output::same) {
+  c.dtypes = std::move(dtypes);
+  c.outputs = {output};
+  return c;
+}
+
+inline OpCase with_torch(OpCase c, std::string expression) {
+  c.torch = std::move(expression);
+  return c;
+}
+
+/// A bool result: nothing to differentiate.
+inline OpCase as_test(OpCase c) {
+  c.outputs = {Output::boolean};
+  c.differentiable = false;
+  c.dtypes = kAllTypes;
+  return c;
+}
+
+/// A step function: its gradient is zero.
+inline OpCase as_step(OpCase c) {
+  c.zero_gradient = true;
+  return c;
+}
+
+/// Values added to those of another rule.
+inline Values shifted(Values values, double by) {
+  return [values = std::move(values), by](int64_t i, int64_t n, Generator& g) { return values(i, n, g) + by; };
+}
+
+}  // namespace levin::test
