@@ -1,0 +1,63 @@
+// Learns to tell ten kinds of clothes apart: ./run mnist --help
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "lit_mnist.h"
+#include "options.h"
+#include "raw_loop.h"
+#include "run_times.h"
+
+using namespace levin;
+
+namespace {
+
+/// Trains, keeps the weights with the best validation accuracy, and reads the test set once, with those.
+RawResult train(const Options& o, const DataModule& data, FirstStep& first_step) {
+  LitMnist model(o.model, o.lr);
+  TrainerConfig config{.max_epochs = o.max_epochs, .fast_dev_run = o.fast_dev_run, .limit_train_batches = o.limit_train,
+                       .limit_val_batches = o.limit_val, .limit_test_batches = o.limit_test, .num_sanity_val_steps = 0,
+                       .default_root_dir = o.checkpoint};
+  const auto best = std::make_shared<ModelCheckpoint>(
+      ModelCheckpointOptions{.dirpath = o.checkpoint, .monitor = "val_acc", .mode = Mode::max});
+  config.callbacks = {best, first_step};
+  Trainer trainer(config);
+  trainer.fit(model, data, o.resume);
+  const auto folder = best->best_model_path();
+  const auto test = trainer.test(model, data, folder.string());
+  return {.test_acc = test.at("test_acc"), .test_loss = test.at("test_loss"),
+          .val_acc = best->best_model_score().value_or(trainer.metrics().find("val_acc").value_or(0)),
+          .checkpoint = folder.empty() ? folder : o.checkpoint / "best"};
+}
+
+int run(int argc, char** argv) {
+  Options o;
+  if (!parse(argc, argv, o)) return 0;
+  if (o.threads > 0) set_num_threads(static_cast<int>(o.threads));
+  manual_seed(static_cast<std::uint64_t>(o.seed));
+
+  const double before = ms_since_process_start();
+  const DataModule data = load_data(o);
+  FirstStep first_step(ms_since_process_start() - before);
+  const auto start = std::chrono::steady_clock::now();
+  const RawResult r = o.raw ? train_raw(o, data, first_step) : train(o, data, first_step);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+
+  const std::string checkpoint = r.checkpoint.empty() ? "none" : r.checkpoint.string();
+  const auto summary = fmt::format("{} on {}: test accuracy {:.2f} %, best validation accuracy {:.2f} %, {:.1f} s\n"
+                                   "weights: {}\n",
+                                   o.model, o.dataset, 100 * r.test_acc, 100 * r.val_acc, seconds, checkpoint);
+  const auto result = fmt::format("result: test_accuracy={:.4f} test_loss={:.4f} val_accuracy={:.4f} train_seconds={:.1f} "
+                                  "startup_ms={:.0f} epochs={} model={} checkpoint={}\n",
+                                  r.test_acc, r.test_loss, r.val_acc, seconds, *first_step.startup_ms, o.max_epochs,
+                                  o.model, checkpoint);
+  if (!r.checkpoint.empty()) io::write_file(o.checkpoint / "summary.txt", summary + result);
+  fmt::print("{}{}", summary, result);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_main([&] { return run(argc, argv); });
+}

@@ -1,0 +1,12 @@
+#pragma once
+// The same training without a Trainer: nothing hidden.
+
+#include "options.h"
+#include "run_times.h"
+
+struct RawResult {
+  double test_acc = 0, test_loss = 0, val_acc = 0;
+  std::filesystem::path checkpoint{};
+};
+
+RawResult train_raw(const Options& options, const levin::DataModule& data, FirstStep& first_step);

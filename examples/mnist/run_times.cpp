@@ -1,0 +1,30 @@
+#include "run_times.h"
+
+#include <ctime>
+#include <fstream>
+#include <sstream>
+
+#include <unistd.h>
+
+namespace {
+
+double boot_ms() {
+  timespec t{};
+  clock_gettime(CLOCK_BOOTTIME, &t);
+  return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) * 1e-6;
+}
+
+/// Field 22 of /proc/self/stat: ticks from the machine's start to the process's.
+double process_start_ms() {
+  std::ifstream in("/proc/self/stat");
+  std::string text;
+  std::getline(in, text);
+  std::istringstream fields(text.substr(text.rfind(')') + 1));  // the program's name may hold spaces
+  std::string field;
+  for (int i = 3; i <= 22; ++i) fields >> field;
+  return std::stod(field) * 1e3 / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+}  // namespace
+
+double ms_since_process_start() { return boot_ms() - process_start_ms(); }

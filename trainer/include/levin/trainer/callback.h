@@ -1,0 +1,108 @@
+#pragma once
+// Code of other people at known moments of a run. The order of all hooks is held by tests/trainer/hook_order_test.cpp.
+
+#include <levin/data/dataloader.h>
+#include <levin/trainer/config.h>
+#include <levin/trainer/metric_store.h>
+#include <levin/trainer/train_state.h>
+
+namespace levin {
+
+class LevinModule;
+class StepOutput;
+
+/// What a callback sees of the run, and the token by which it can end it.
+struct RunContext {
+  const TrainerConfig& config;
+  const TrainState& state;
+  const MetricStore& metrics;
+  const LevinModule& module;
+  StopToken& stop;
+  Stage stage = Stage::fit;
+  bool sanity_checking = false;
+  bool resumed = false;                 ///< this fit continues a checkpoint
+  std::int64_t train_batches = 0;       ///< of each training epoch
+  std::int64_t eval_batches = 0;        ///< of the evaluation that runs
+  std::int64_t max_epochs = 0;          ///< -1 for no limit
+  std::filesystem::path root_dir{};     ///< where the run's files go
+  std::vector<double> learning_rates{}; ///< one a parameter group
+};
+
+/// Hooks do nothing unless overridden. Each runs for all callbacks in their order, then for the module.
+class Callback {
+ public:
+  virtual ~Callback() = default;
+
+  /// Under this name the state is kept in checkpoints; two of one name are told apart by their order.
+  virtual std::string state_key() const { return {}; }
+  virtual StateMap state() const { return {}; }
+  virtual void load_state(const StateMap&) {}
+  /// True for callbacks that read metrics: their on_train_epoch_end runs after the module's own.
+  virtual bool is_monitoring() const { return false; }
+
+  virtual void setup(RunContext&) {}
+  virtual void teardown(RunContext&) {}
+  virtual void on_fit_start(RunContext&) {}
+  virtual void on_fit_end(RunContext&) {}
+  virtual void on_sanity_check_start(RunContext&) {}
+  virtual void on_sanity_check_end(RunContext&) {}
+  virtual void on_exception(RunContext&, const std::exception&) {}
+  virtual void on_save_checkpoint(RunContext&, StateMap&) {}
+  virtual void on_load_checkpoint(RunContext&, const StateMap&) {}
+
+  virtual void on_train_start(RunContext&) {}
+  virtual void on_train_end(RunContext&) {}
+  virtual void on_train_epoch_start(RunContext&) {}
+  virtual void on_train_epoch_end(RunContext&) {}
+  virtual void on_train_batch_start(RunContext&, const Batch&, int) {}
+  virtual void on_train_batch_end(RunContext&, const StepOutput&, const Batch&, int) {}
+  virtual void on_before_zero_grad(RunContext&) {}
+  virtual void on_before_backward(RunContext&, const Tensor&) {}
+  virtual void on_after_backward(RunContext&) {}
+  virtual void on_before_optimizer_step(RunContext&) {}
+
+  virtual void on_validation_start(RunContext&) {}
+  virtual void on_validation_end(RunContext&) {}
+  virtual void on_validation_epoch_start(RunContext&) {}
+  virtual void on_validation_epoch_end(RunContext&) {}
+  virtual void on_validation_batch_start(RunContext&, const Batch&, int) {}
+  virtual void on_validation_batch_end(RunContext&, const Batch&, int) {}
+
+  virtual void on_test_start(RunContext&) {}
+  virtual void on_test_end(RunContext&) {}
+  virtual void on_test_epoch_start(RunContext&) {}
+  virtual void on_test_epoch_end(RunContext&) {}
+  virtual void on_test_batch_start(RunContext&, const Batch&, int) {}
+  virtual void on_test_batch_end(RunContext&, const Batch&, int) {}
+
+  virtual void on_predict_start(RunContext&) {}
+  virtual void on_predict_end(RunContext&) {}
+  virtual void on_predict_epoch_start(RunContext&) {}
+  virtual void on_predict_epoch_end(RunContext&) {}
+  virtual void on_predict_batch_start(RunContext&, const Batch&, int) {}
+  virtual void on_predict_batch_end(RunContext&, const Batch&, int) {}
+};
+
+/// What a policy wants done with checkpoints. Names are folders below its directory.
+struct CheckpointAction {
+  enum class Kind { save, point, remove };
+  Kind kind = Kind::save;
+  std::filesystem::path path{};  ///< the folder; of a pointer, the pointer
+  std::string target{};          ///< of a pointer: the name it gets
+};
+
+/// Decides when to save what, but writes nothing itself.
+class CheckpointPolicy : public Callback {
+ public:
+  bool is_monitoring() const override { return true; }
+  /// Asked at every save point. If an action fails, the policy gets the state() it had before.
+  virtual std::vector<CheckpointAction> decide(RunContext& run, SavePoint point) = 0;
+  /// What to do when a signal ends the run now.
+  virtual std::vector<CheckpointAction> decide_interrupted(RunContext& run) = 0;
+  /// "best" or "last": the folder it stands for; empty when there is none.
+  virtual std::filesystem::path find(const std::string& which) const = 0;
+  /// Where its folders and pointers stand; known after setup.
+  virtual std::filesystem::path directory() const = 0;
+};
+
+}  // namespace levin

@@ -1,0 +1,81 @@
+#pragma once
+// Everything that a Trainer can be told. Names, defaults and meanings are Lightning's.
+
+#include <levin/trainer/limits.h>
+
+#include <filesystem>
+#include <concepts>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace levin {
+
+class Callback;
+class Logger;
+
+/// A callback shared by the configuration and the Trainer; made from a value of any Callback type.
+class CallbackPtr : public std::shared_ptr<Callback> {
+ public:
+  template <class C>
+    requires std::derived_from<C, Callback>
+  CallbackPtr(C callback)  // NOLINT: implicit, so that a list of callbacks reads as one
+      : std::shared_ptr<Callback>(std::make_shared<C>(std::move(callback))) {}
+  template <class C>
+    requires std::derived_from<C, Callback>
+  CallbackPtr(std::shared_ptr<C> callback) : std::shared_ptr<Callback>(std::move(callback)) {}  // NOLINT
+};
+
+struct TrainerConfig {
+  // How long
+  std::optional<std::int64_t> max_epochs{};  ///< 1000 unless max_steps is given; -1 for no limit
+  std::int64_t min_epochs = 0;               ///< an early stop waits for it
+  std::int64_t max_steps = -1;               ///< optimizer steps; -1 for no limit
+  std::int64_t min_steps = 0;
+  std::int64_t fast_dev_run = 0;  ///< this many batches of everything, one epoch, no checkpoint and no log
+
+  // How much of each epoch: a fraction, or a number of batches
+  BatchLimit limit_train_batches = 1.0;
+  BatchLimit limit_val_batches = 1.0;
+  BatchLimit limit_test_batches = 1.0;
+  BatchLimit limit_predict_batches = 1.0;
+
+  // Validation
+  BatchLimit val_check_interval = 1.0;  ///< part of an epoch, or batches, between two validations
+  std::int64_t check_val_every_n_epoch = 1;
+  std::int64_t num_sanity_val_steps = 2;  ///< batches of validation before training; -1 for all
+  bool inference_mode = true;             ///< evaluation under inference_mode, else no_grad
+
+  // Optimisation
+  std::int64_t accumulate_grad_batches = 1;
+  std::optional<double> gradient_clip_val{};
+  std::string gradient_clip_algorithm = "norm";  ///< "norm" (global L2) or "value"
+  std::string precision = "32-true";
+
+  // Where
+  std::string accelerator = "auto";
+  DeviceList devices = "auto";
+  std::string strategy = "auto";
+
+  // What is written
+  std::filesystem::path default_root_dir{};  ///< the working folder when empty
+  std::int64_t log_every_n_steps = 50;
+  bool enable_checkpointing = true;  ///< adds a ModelCheckpoint where there is none
+  bool enable_progress_bar = true;
+  bool enable_model_summary = true;
+  bool logger = true;  ///< a CSV file
+
+  // Finding faults, repeating runs
+  bool deterministic = true;  ///< always so: results depend neither on timing nor on the number of threads
+  bool detect_anomaly = false;
+  std::optional<std::int64_t> seed{};   ///< seeds the default generator
+  bool handle_signals = true;           ///< SIGINT and SIGTERM end fit after the current step, with a checkpoint
+
+  std::vector<CallbackPtr> callbacks{};
+  std::vector<std::shared_ptr<Logger>> loggers{};  ///< beside the CSV file
+};
+
+/// Throws UsageError with one sentence for a value that makes no sense or needs a part that is not built.
+void check_config(const TrainerConfig& config);
+
+}  // namespace levin

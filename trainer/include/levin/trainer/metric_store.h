@@ -1,0 +1,81 @@
+#pragma once
+// Every value that a run logs, by name, split and step.
+
+#include <levin/trainer/state_map.h>
+
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace levin {
+
+/// How the values of an epoch become one: mean is weighted by batch size.
+enum class Reduce { mean, sum, min, max };
+
+/// Arguments of LevinModule::log. What is not said follows the hook: in training_step values count by the step, in
+/// evaluation and in epoch hooks by the epoch. With both, a value is known as NAME_step and NAME_epoch.
+struct LogOptions {
+  bool prog_bar = false;  ///< shown beside the progress bar
+  bool logger = true;     ///< sent to the loggers
+  std::optional<bool> on_step{};
+  std::optional<bool> on_epoch{};
+  Reduce reduce = Reduce::mean;
+  std::optional<std::int64_t> batch_size{};  ///< weight of this value; the current batch's size unless given
+};
+
+enum class Split { train, validation, test, predict };
+
+class MetricStore {
+ public:
+  /// What is going on while values arrive; the loops set it.
+  enum class Scope { closed, step, eval_step, epoch };
+  void set_scope(Scope scope, Split split, std::int64_t batch_size = 1);
+
+  /// Takes one value. Throws ValueError where logging makes no sense (outside of steps and epoch hooks), for on_step in
+  /// an epoch hook, for neither of both, and for options that differ from those this name had before.
+  void log(std::string_view name, double value, const LogOptions& options = {});
+
+  void start_epoch(Split split);   ///< forgets what the epoch before has gathered
+  void finish_epoch(Split split);  ///< makes the epoch's values known
+  void clear();
+
+  /// The latest value known under `name` ("loss", "loss_step", "loss_epoch"); step values of evaluation do not count.
+  std::optional<double> find(std::string_view name) const;
+  /// All names that find() knows.
+  std::vector<std::string> names() const;
+
+  using Values = std::vector<std::pair<std::string, double>>;  // in the order of their first log
+  Values progress_bar_values() const;
+  Values step_values() const;              ///< for loggers: this step's training values
+  Values epoch_values(Split split) const;  ///< for loggers: a finished epoch
+  /// All values of a finished epoch by their plain names.
+  std::map<std::string, double> results(Split split) const;
+
+  /// Changes with every value that arrives.
+  std::uint64_t stamp() const { return stamp_; }
+
+  StateMap state() const;
+  void load_state(const StateMap& state);
+
+ private:
+  struct Metric {
+    std::string name;
+    Split split = Split::train;
+    bool prog_bar = false, logger = true, on_step = false, on_epoch = false;
+    Reduce reduce = Reduce::mean;
+    std::uint64_t stamp = 0;
+    bool has_step = false, has_sum = false, has_epoch = false;
+    double step = 0, sum = 0, weight = 0, epoch = 0;  // sum is the extreme for min and max
+    std::string step_name() const { return on_epoch ? name + "_step" : name; }
+    std::string epoch_name() const { return on_step ? name + "_epoch" : name; }
+  };
+  Metric& metric(std::string_view name, const LogOptions& options, bool on_step, bool on_epoch);
+
+  std::vector<Metric> metrics_;
+  Scope scope_ = Scope::closed;
+  Split split_ = Split::train;
+  std::int64_t batch_size_ = 1;
+  std::uint64_t stamp_ = 0;
+};
+
+}  // namespace levin

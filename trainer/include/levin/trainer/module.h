@@ -1,0 +1,131 @@
+#pragma once
+// A network together with how it is trained.
+
+#include <levin/data/batch.h>
+#include <levin/nn/module.h>
+#include <levin/trainer/metric_store.h>
+#include <levin/trainer/optimizers.h>
+#include <levin/trainer/train_state.h>
+
+#include <map>
+
+namespace levin {
+
+/// What training_step gives back: a loss, {loss, extras}, or nothing ({}) to skip the batch.
+class StepOutput {
+ public:
+  StepOutput() = default;
+  StepOutput(Tensor loss, std::map<std::string, Tensor> extras = {})  // NOLINT: implicit
+      : loss_(std::move(loss)), extras_(std::move(extras)) {}
+  /// How much this loss counts in an accumulation window instead of the batch's size, e.g. its number of tokens.
+  StepOutput& weight(double weight) {
+    weight_ = weight;
+    return *this;
+  }
+
+  bool empty() const { return !loss_.defined(); }
+  const Tensor& loss() const { return loss_; }
+  const std::map<std::string, Tensor>& extras() const { return extras_; }
+  const std::optional<double>& weight() const { return weight_; }
+  /// Without the graph, so that hooks may keep it.
+  StepOutput detached() const;
+
+ private:
+  Tensor loss_;
+  std::map<std::string, Tensor> extras_;
+  std::optional<double> weight_;
+};
+
+/// What the Trainer lends a module for the time of a run.
+struct ModuleLink {
+  MetricStore* metrics = nullptr;
+  const TrainState* state = nullptr;
+  std::int64_t total_steps = 0;
+};
+
+class LevinModule : public nn::Module {
+ public:
+  // What a program writes
+  virtual StepOutput training_step(const Batch& batch, int index);
+  virtual void validation_step(const Batch&, int) {}
+  virtual void test_step(const Batch&, int) {}
+  virtual Tensor predict_step(const Batch& batch, int index);
+  virtual Optimizers configure_optimizers();
+
+  /// Records a value (a tensor of one element, or a number) under a name. Does nothing outside of a Trainer's run.
+  void log(std::string_view name, const Tensor& value, const LogOptions& options = {});
+  void log(std::string_view name, double value, const LogOptions& options = {});
+
+  std::int64_t current_epoch() const { return link_.state ? link_.state->epoch : 0; }
+  std::int64_t global_step() const { return link_.state ? link_.state->global_step : 0; }
+  /// Optimizer steps of the whole fit, for schedulers; 0 outside of one, -1 without an end.
+  std::int64_t estimated_stepping_batches() const { return link_.total_steps; }
+
+  // Steps of the step: overridden to change what they do
+  virtual void optimizer_zero_grad(optim::Optimizer& optimizer);
+  virtual void backward(const Tensor& loss);
+  /// Clips by the Trainer's own arguments; call the base from an override, or clip as you like.
+  virtual void configure_gradient_clipping(optim::Optimizer& optimizer, std::optional<double> value,
+                                           const std::string& algorithm);
+  virtual void optimizer_step(optim::Optimizer& optimizer);
+  /// `metric` is the monitored value of a plateau scheduler.
+  virtual void lr_scheduler_step(Optimizers& optimizers, std::optional<double> metric);
+
+  // Hooks, in the order of a run; each comes after the callbacks' hook of the same name
+  virtual void prepare_data() {}
+  virtual void setup(Stage) {}
+  virtual void on_load_checkpoint(const StateMap&) {}
+  virtual void on_fit_start() {}
+  virtual void on_train_start() {}
+  virtual void on_train_epoch_start() {}
+  virtual void on_train_batch_start(const Batch&, int) {}
+  virtual void on_before_zero_grad(optim::Optimizer&) {}
+  virtual void on_before_backward(const Tensor&) {}
+  virtual void on_after_backward() {}
+  virtual void on_before_optimizer_step(optim::Optimizer&) {}
+  virtual void on_train_batch_end(const StepOutput&, const Batch&, int) {}
+  virtual void on_train_epoch_end() {}
+  virtual void on_save_checkpoint(StateMap&) {}
+  virtual void on_train_end() {}
+  virtual void on_fit_end() {}
+  virtual void teardown(Stage) {}
+
+  virtual void on_validation_model_zero_grad() {}
+  virtual void on_validation_model_eval() { eval(); }
+  virtual void on_validation_model_train() {}  ///< every submodule has its former mode again
+  virtual void on_validation_start() {}
+  virtual void on_validation_epoch_start() {}
+  virtual void on_validation_batch_start(const Batch&, int) {}
+  virtual void on_validation_batch_end(const Batch&, int) {}
+  virtual void on_validation_epoch_end() {}
+  virtual void on_validation_end() {}
+
+  virtual void on_test_model_eval() { eval(); }
+  virtual void on_test_model_train() {}
+  virtual void on_test_start() {}
+  virtual void on_test_epoch_start() {}
+  virtual void on_test_batch_start(const Batch&, int) {}
+  virtual void on_test_batch_end(const Batch&, int) {}
+  virtual void on_test_epoch_end() {}
+  virtual void on_test_end() {}
+
+  virtual void on_predict_model_eval() { eval(); }
+  virtual void on_predict_model_train() {}
+  virtual void on_predict_start() {}
+  virtual void on_predict_epoch_start() {}
+  virtual void on_predict_batch_start(const Batch&, int) {}
+  virtual void on_predict_batch_end(const Batch&, int) {}
+  virtual void on_predict_epoch_end() {}
+  virtual void on_predict_end() {}
+
+  /// Of the Trainer.
+  void set_link(const ModuleLink& link) { link_ = link; }
+
+ private:
+  ModuleLink link_;
+};
+
+/// Share of rows whose largest score is at the target: logits (B, C), target (B) int64; a scalar f32.
+Tensor accuracy(const Tensor& logits, const Tensor& target);
+
+}  // namespace levin

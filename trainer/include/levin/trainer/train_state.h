@@ -1,0 +1,57 @@
+#pragma once
+// Where a run stands. All of it goes into a checkpoint.
+
+#include <levin/trainer/state_map.h>
+
+#include <atomic>
+#include <mutex>
+
+namespace levin {
+
+enum class Stage { fit, validate, test, predict };
+
+/// Moments at which a checkpoint may be written: all hooks of that moment have run, so a run continued from it repeats
+/// and skips nothing.
+enum class SavePoint { train_batch_end, validation_end, train_epoch_end };
+
+struct TrainState {
+  std::int64_t epoch = 0;            ///< current epoch, from 0
+  std::int64_t batch = 0;            ///< finished batches of this epoch
+  std::int64_t global_step = 0;      ///< finished accumulation windows
+  std::int64_t optimizer_steps = 0;  ///< real steps of the optimizer; a window without any loss makes none
+  std::int64_t samples = 0;          ///< pictures, sentences, ... trained on so far
+  std::int64_t micro = 0;            ///< finished batches of the open accumulation window
+  double window_nominal = 0;         ///< weight that a full window would have; 0 before its first loss
+  double window_weight = 0;          ///< weight of the losses in the open window
+  SavePoint point = SavePoint::train_batch_end;
+  bool epoch_complete = false;       ///< no batch of this epoch is left
+
+  StateMap to_map() const;
+  static TrainState from_map(const StateMap& map);
+};
+
+/// How callbacks, signals and user code end a run early. May be used from any thread.
+class StopToken {
+ public:
+  void request(const std::string& reason) {
+    const std::lock_guard lock(mutex_);
+    if (!requested_.exchange(true)) reason_ = reason;
+  }
+  bool requested() const { return requested_.load(std::memory_order_relaxed); }
+  std::string reason() const {
+    const std::lock_guard lock(mutex_);
+    return reason_;
+  }
+  void clear() {
+    const std::lock_guard lock(mutex_);
+    requested_ = false;
+    reason_.clear();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::atomic<bool> requested_{false};
+  std::string reason_;
+};
+
+}  // namespace levin

@@ -1,0 +1,49 @@
+#pragma once
+// Trains, validates, tests and predicts: the loop around a LevinModule.
+
+#include <levin/trainer/callback.h>
+#include <levin/trainer/data_module.h>
+#include <levin/trainer/logger.h>
+#include <levin/trainer/model_checkpoint.h>
+#include <levin/trainer/module.h>
+#include <levin/trainer/signals.h>
+
+namespace levin {
+
+class Trainer {
+ public:
+  /// Throws UsageError for a configuration that makes no sense or needs parts that are not built.
+  explicit Trainer(TrainerConfig config = {});
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  /// Trains on data.train and validates on data.val. `ckpt_path` continues a run bit by bit: the folder of a checkpoint,
+  /// or "last" or "best" of this trainer's own ModelCheckpoint. Throws Interrupted after a signal, when the checkpoint
+  /// is saved; IoError or StateError for a checkpoint that is damaged or of another network.
+  void fit(LevinModule& module, const DataModule& data, const std::string& ckpt_path = {});
+  void fit(LevinModule& module, data::DataLoader& train);
+  void fit(LevinModule& module, data::DataLoader& train, data::DataLoader& val, const std::string& ckpt_path = {});
+
+  /// Metrics of one pass by name. Without `data`, those of the last fit. With `ckpt_path` its weights are loaded first.
+  std::map<std::string, double> validate(LevinModule& module, const DataModule& data = {}, const std::string& ckpt_path = {});
+  std::map<std::string, double> test(LevinModule& module, const DataModule& data = {}, const std::string& ckpt_path = {});
+  /// What predict_step gave for every batch.
+  std::vector<Tensor> predict(LevinModule& module, const DataModule& data = {}, const std::string& ckpt_path = {});
+
+  const TrainerConfig& config() const;
+  const TrainState& state() const;
+  std::int64_t current_epoch() const { return state().epoch; }
+  std::int64_t global_step() const { return state().global_step; }
+  const MetricStore& metrics() const;
+  /// Ends the run after the current step; may be called from any thread.
+  StopToken& stop_token();
+  /// The folder that "best" or "last" stands for; empty when there is none.
+  std::filesystem::path checkpoint_path(const std::string& which) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace levin

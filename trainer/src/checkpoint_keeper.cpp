@@ -1,0 +1,170 @@
+#include "checkpoint_keeper.h"
+
+#include <levin/core/io.h>
+
+#include <fmt/format.h>
+
+namespace levin {
+namespace {
+
+StateMap to_map(const data::LoaderState& s) {
+  StateMap m;
+  m.set("epoch", s.epoch);
+  m.set("batches", s.batches);
+  m.set("seed", static_cast<std::int64_t>(s.seed));
+  m.set("samples", s.samples);
+  m.set("batch_size", s.batch_size);
+  return m;
+}
+
+data::LoaderState loader_state(const StateMap& m) {
+  return {.epoch = m.get<std::int64_t>("epoch"), .batches = m.get<std::int64_t>("batches"),
+          .seed = static_cast<std::uint64_t>(m.get<std::int64_t>("seed")), .samples = m.get<std::int64_t>("samples"),
+          .batch_size = m.get<std::int64_t>("batch_size")};
+}
+
+StateMap to_map(const GeneratorState& s) {
+  StateMap m;
+  m.set("seed", static_cast<std::int64_t>(s.seed));
+  m.set("offset", static_cast<std::int64_t>(s.offset));
+  return m;
+}
+
+GeneratorState generator_state(const StateMap& m) {
+  return {static_cast<std::uint64_t>(m.get<std::int64_t>("seed")),
+          static_cast<std::uint64_t>(m.get<std::int64_t>("offset"))};
+}
+
+/// "EarlyStopping/val_loss", and "#1" behind the second of that name.
+std::vector<std::string> keys_of(const std::vector<CallbackPtr>& callbacks) {
+  std::vector<std::string> keys;
+  std::map<std::string, int> seen;
+  for (const auto& c : callbacks) {
+    std::string key = c->state_key();
+    if (const int before = seen[key]++; before > 0) key += fmt::format("#{}", before);
+    keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
+}  // namespace
+
+void load_weights(nn::Module& module, const StateDict& weights, const std::filesystem::path& folder) {
+  try {
+    module.load_state_dict(weights);
+  } catch (const StateError& e) {
+    throw StateError(fmt::format("[checkpoint] {} holds another network than this one: {}", folder.string(), e.what()));
+  }
+}
+
+CheckpointKeeper::CheckpointKeeper(Run& run, Optimizers& optimizers, data::DataLoader& train)
+    : run_(run), optimizers_(optimizers), train_(train) {
+  for (const auto& c : run.callbacks)
+    if (auto* policy = dynamic_cast<CheckpointPolicy*>(c.get())) policies_.push_back(policy);
+}
+
+template <class F>
+std::filesystem::path CheckpointKeeper::ask(CheckpointPolicy& policy, const F& decide) {
+  const StateMap before = policy.state();
+  std::filesystem::path saved;
+  try {
+    for (const auto& action : decide()) {
+      perform(action);
+      if (action.kind == CheckpointAction::Kind::save) saved = action.path;
+    }
+  } catch (const IoError&) {
+    policy.load_state(before);
+    throw;
+  }
+  return saved;
+}
+
+void CheckpointKeeper::save_point(SavePoint point) {
+  run_.state.point = point;
+  if (run_.config.fast_dev_run > 0) return;
+  for (auto* policy : policies_) ask(*policy, [&] { return policy->decide(run_.context, point); });
+}
+
+std::filesystem::path CheckpointKeeper::save_interrupted() {
+  std::filesystem::path saved;
+  if (run_.config.fast_dev_run > 0) return saved;
+  for (auto* policy : policies_) {
+    const auto path = ask(*policy, [&] { return policy->decide_interrupted(run_.context); });
+    if (saved.empty()) saved = path;
+  }
+  return saved;
+}
+
+void CheckpointKeeper::perform(const CheckpointAction& action) {
+  switch (action.kind) {
+    case CheckpointAction::Kind::save: write_checkpoint(action.path, snapshot()); break;
+    case CheckpointAction::Kind::point: io::write_pointer(action.path, action.target); break;
+    case CheckpointAction::Kind::remove:
+      if (std::filesystem::exists(action.path / "state.json")) std::filesystem::remove_all(action.path);
+      break;
+  }
+}
+
+StateMap CheckpointKeeper::callback_states() const {
+  StateMap out;
+  const auto keys = keys_of(run_.callbacks);
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    if (const StateMap s = run_.callbacks[i]->state(); !s.empty()) out.put(keys[i], s);
+  return out;
+}
+
+void CheckpointKeeper::load_callback_states(const StateMap& states) {
+  const auto keys = keys_of(run_.callbacks);
+  for (std::size_t i = 0; i < keys.size(); ++i)
+    if (const StateMap s = states.part(keys[i]); !s.empty()) run_.callbacks[i]->load_state(s);
+}
+
+Checkpoint CheckpointKeeper::snapshot() {
+  Checkpoint c;
+  c.model = run_.module.state_dict();
+  c.tensors.merge("optimizer.", optimizers_.optimizer().state_dict());
+  c.tensors.merge("scheduler.", optimizers_.scheduler_state());
+  if (run_.state.window_nominal > 0) {
+    for (const auto& [name, p] : run_.module.named_parameters())
+      if (p.grad().defined()) c.tensors.merge("grad.", {{name, p.grad()}});
+  }
+  StateMap& v = c.values;
+  v.put("loop", run_.state.to_map());
+  v.put("loader", to_map(train_.state()));
+  v.put("rng", to_map(default_generator().state()));
+  v.put("metrics", run_.metrics.state());
+  v.put("precision", run_.precision.state());
+  v.put("callbacks", callback_states());
+  v.set("precision_name", run_.precision.name());
+  StateMap user;
+  for (const auto& callback : run_.callbacks) callback->on_save_checkpoint(run_.context, user);
+  run_.module.on_save_checkpoint(user);
+  v.put("user", user);
+  return c;
+}
+
+void CheckpointKeeper::restore(const Checkpoint& c, const std::filesystem::path& folder) {
+  const StateMap& v = c.values;
+  if (v.get<std::string>("precision_name") != run_.precision.name())
+    throw StateError(fmt::format("[checkpoint] {} was trained with precision {}, this run has {}. Use the same.",
+                                 folder.string(), v.get<std::string>("precision_name"), run_.precision.name()));
+  try {
+    optimizers_.optimizer().load_state_dict(c.tensors.sub("optimizer."));
+    optimizers_.load_scheduler_state(c.tensors.sub("scheduler."));
+    run_.state = TrainState::from_map(v.part("loop"));
+    data::LoaderState place = loader_state(v.part("loader"));
+    // An epoch that is over leaves its loader at its end: the next walk is a new epoch.
+    if (run_.state.epoch_complete) place = {place.epoch + 1, 0, place.seed, place.samples, place.batch_size};
+    train_.load_state(place);
+    run_.metrics.load_state(v.part("metrics"));
+    run_.precision.load_state(v.part("precision"));
+    load_callback_states(v.part("callbacks"));
+  } catch (const StateError& e) {
+    throw StateError(fmt::format("[checkpoint] {} does not fit this run: {}", folder.string(), e.what()));
+  }
+  for (const auto& [name, p] : run_.module.named_parameters())
+    if (const Tensor* grad = c.tensors.find("grad." + name)) p.set_grad(*grad);
+  default_generator().set_state(generator_state(v.part("rng")));
+}
+
+}  // namespace levin

@@ -1,0 +1,42 @@
+#pragma once
+// Between policies, which decide, and the files: takes the state of a fit apart and puts it together again.
+
+#include <levin/trainer/checkpoint.h>
+#include <levin/trainer/optimizers.h>
+
+#include "run.h"
+
+namespace levin {
+
+class CheckpointKeeper {
+ public:
+  CheckpointKeeper(Run& run, Optimizers& optimizers, data::DataLoader& train);
+
+  /// Asks all policies and does what they say. Throws IoError when a checkpoint could not be written; the policy then
+  /// stands where it stood before.
+  void save_point(SavePoint point);
+  /// Saves what is needed to go on after a signal; the folder, empty when no policy wants one.
+  std::filesystem::path save_interrupted();
+
+  /// Everything but the order of the files.
+  Checkpoint snapshot();
+  /// Puts such a state back; throws StateError, naming the folder, when it is of another network or optimizer.
+  void restore(const Checkpoint& checkpoint, const std::filesystem::path& folder);
+
+ private:
+  template <class F>
+  std::filesystem::path ask(CheckpointPolicy& policy, const F& decide);
+  void perform(const CheckpointAction& action);
+  StateMap callback_states() const;
+  void load_callback_states(const StateMap& states);
+
+  Run& run_;
+  Optimizers& optimizers_;
+  data::DataLoader& train_;
+  std::vector<CheckpointPolicy*> policies_;
+};
+
+/// Loads the weights of a checkpoint; throws StateError that names the folder when they do not fit.
+void load_weights(nn::Module& module, const StateDict& weights, const std::filesystem::path& folder);
+
+}  // namespace levin

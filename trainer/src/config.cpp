@@ -1,0 +1,51 @@
+#include <levin/trainer/config.h>
+
+#include <fmt/format.h>
+
+#include <levin/trainer/precision.h>
+#include <levin/trainer/strategy.h>
+
+namespace levin {
+namespace {
+
+void at_least(std::int64_t value, std::int64_t least, const char* option) {
+  if (value < least) throw UsageError(fmt::format("{} {}: give {} or more.", option, value, least));
+}
+
+void check_devices(const TrainerConfig& c) {
+  if (c.accelerator != "auto" && c.accelerator != "cpu")
+    throw UsageError(fmt::format("--accelerator {}: this build computes on the CPU. Use --accelerator cpu.", c.accelerator));
+  const std::string& n = c.devices.text();
+  if (n != "auto" && n != "1" && n != "-1")
+    throw UsageError(fmt::format("--devices {}: a run uses one device here, the CPU. Use --devices 1; "
+                                 "--threads sets how many cores it takes.", n));
+}
+
+}  // namespace
+
+void check_config(const TrainerConfig& c) {
+  at_least(c.max_epochs.value_or(0), -1, "--max-epochs");
+  at_least(c.min_epochs, 0, "--min-epochs");
+  at_least(c.max_steps, -1, "--max-steps");
+  at_least(c.min_steps, 0, "--min-steps");
+  at_least(c.fast_dev_run, 0, "--fast-dev-run");
+  at_least(c.check_val_every_n_epoch, 1, "--check-val-every-n-epoch");
+  at_least(c.num_sanity_val_steps, -1, "--num-sanity-val-steps");
+  at_least(c.accumulate_grad_batches, 1, "--accumulate-grad-batches");
+  at_least(c.log_every_n_steps, 1, "--log-every-n-steps");
+  c.limit_train_batches.check("--limit-train-batches");
+  c.limit_val_batches.check("--limit-val-batches");
+  c.limit_test_batches.check("--limit-test-batches");
+  c.limit_predict_batches.check("--limit-predict-batches");
+  c.val_check_interval.check("--val-check-interval");
+  if (c.val_check_interval.is_count()) at_least(c.val_check_interval.count(), 1, "--val-check-interval");
+  if (c.gradient_clip_val && !(*c.gradient_clip_val > 0))
+    throw UsageError(fmt::format("--gradient-clip-val {}: give a number above 0, or leave it out.", *c.gradient_clip_val));
+  if (c.gradient_clip_algorithm != "norm" && c.gradient_clip_algorithm != "value")
+    throw UsageError(fmt::format("--gradient-clip-algorithm {}: choose norm or value.", c.gradient_clip_algorithm));
+  check_devices(c);
+  make_strategy(c.strategy);
+  make_precision(c.precision);
+}
+
+}  // namespace levin

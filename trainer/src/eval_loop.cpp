@@ -1,0 +1,135 @@
+#include "eval_loop.h"
+
+#include <levin/autograd/modes.h>
+
+namespace levin {
+namespace {
+
+using BatchHook = void (Callback::*)(RunContext&, const Batch&, int);
+using Hook = void (Callback::*)(RunContext&);
+using OwnBatchHook = void (LevinModule::*)(const Batch&, int);
+using OwnHook = void (LevinModule::*)();
+
+/// The same moments under the three names of the stages.
+struct Hooks {
+  Split split;
+  OwnHook model_eval, model_train;
+  Hook start, end, epoch_start, epoch_end;
+  OwnHook own_start, own_end, own_epoch_start, own_epoch_end;
+  BatchHook batch_start, batch_end;
+  OwnBatchHook own_batch_start, own_batch_end;
+};
+
+constexpr Hooks kValidation = {
+    Split::validation, &LevinModule::on_validation_model_eval, &LevinModule::on_validation_model_train,
+    &Callback::on_validation_start, &Callback::on_validation_end,
+    &Callback::on_validation_epoch_start, &Callback::on_validation_epoch_end,
+    &LevinModule::on_validation_start, &LevinModule::on_validation_end,
+    &LevinModule::on_validation_epoch_start, &LevinModule::on_validation_epoch_end,
+    &Callback::on_validation_batch_start, &Callback::on_validation_batch_end,
+    &LevinModule::on_validation_batch_start, &LevinModule::on_validation_batch_end};
+
+constexpr Hooks kTest = {
+    Split::test, &LevinModule::on_test_model_eval, &LevinModule::on_test_model_train,
+    &Callback::on_test_start, &Callback::on_test_end, &Callback::on_test_epoch_start, &Callback::on_test_epoch_end,
+    &LevinModule::on_test_start, &LevinModule::on_test_end,
+    &LevinModule::on_test_epoch_start, &LevinModule::on_test_epoch_end,
+    &Callback::on_test_batch_start, &Callback::on_test_batch_end,
+    &LevinModule::on_test_batch_start, &LevinModule::on_test_batch_end};
+
+constexpr Hooks kPredict = {
+    Split::predict, &LevinModule::on_predict_model_eval, &LevinModule::on_predict_model_train,
+    &Callback::on_predict_start, &Callback::on_predict_end,
+    &Callback::on_predict_epoch_start, &Callback::on_predict_epoch_end,
+    &LevinModule::on_predict_start, &LevinModule::on_predict_end,
+    &LevinModule::on_predict_epoch_start, &LevinModule::on_predict_epoch_end,
+    &Callback::on_predict_batch_start, &Callback::on_predict_batch_end,
+    &LevinModule::on_predict_batch_start, &LevinModule::on_predict_batch_end};
+
+const Hooks& hooks_of(Stage stage) {
+  return stage == Stage::test ? kTest : stage == Stage::predict ? kPredict : kValidation;
+}
+
+/// Gives every submodule the mode back that it had.
+class ModeKeeper {
+ public:
+  explicit ModeKeeper(nn::Module& root) {
+    for (const auto& [name, module] : root.named_modules()) modes_.emplace_back(module, module->is_training());
+  }
+  ~ModeKeeper() { restore(); }
+  ModeKeeper(const ModeKeeper&) = delete;
+  ModeKeeper& operator=(const ModeKeeper&) = delete;
+  void restore() {
+    for (const auto& [module, on] : modes_) module->train(on);  // parents first, so children have the last word
+  }
+
+ private:
+  std::vector<std::pair<nn::Module*, bool>> modes_;
+};
+
+/// inference_mode, or no_grad where the user asked for that.
+detail::AutogradModes eval_modes(bool inference) {
+  auto modes = detail::autograd_modes;
+  modes.grad = false;
+  modes.inference = modes.inference || inference;
+  return modes;
+}
+
+}  // namespace
+
+bool EvalLoop::run(data::DataLoader& loader, std::int64_t batches, std::vector<Tensor>* predictions) {
+  const Hooks& h = hooks_of(stage_);
+  run_.context.eval_batches = batches;
+  ModeKeeper modes(run_.module);
+  const ModeGuard guard(eval_modes(run_.config.inference_mode));
+  (run_.module.*h.model_eval)();
+  run_.metrics.start_epoch(h.split);
+  run_.metrics.set_scope(Scope::epoch, h.split);
+  run_.call(h.start, h.own_start);
+  run_.call(h.epoch_start, h.own_epoch_start);
+  if (!run_batches(loader, batches, predictions)) return false;
+  run_.metrics.set_scope(Scope::epoch, h.split);
+  run_.metrics.finish_epoch(h.split);
+  run_.call(h.epoch_end, h.own_epoch_end);
+  run_.metrics.finish_epoch(h.split);  // with what these hooks have logged
+  run_.metrics.set_scope(Scope::closed, h.split);
+  if (!run_.context.sanity_checking) run_.log_values(run_.metrics.epoch_values(h.split));
+  run_.call(h.end, h.own_end);
+  modes.restore();
+  (run_.module.*h.model_train)();
+  return true;
+}
+
+bool EvalLoop::run_batches(data::DataLoader& loader, std::int64_t batches, std::vector<Tensor>* predictions) {
+  const Hooks& h = hooks_of(stage_);
+  if (batches == 0) return true;
+  auto it = loader.begin();
+  for (std::int64_t i = 0; i < batches && it != loader.end(); ++i) {
+    const int index = static_cast<int>(i);
+    const Batch batch = run_.precision.convert(run_.strategy.to_device(*it));
+    run_.metrics.set_scope(Scope::eval_step, h.split, batch.size());
+    run_.call(h.batch_start, h.own_batch_start, batch, index);
+    step(batch, index, predictions);
+    run_.call(h.batch_end, h.own_batch_end, batch, index);
+    run_.metrics.set_scope(Scope::closed, h.split);
+    if (run_.interrupted()) return false;
+    if (i + 1 < batches) ++it;
+  }
+  return true;
+}
+
+void EvalLoop::step(const Batch& batch, int index, std::vector<Tensor>* predictions) {
+  const auto scope = run_.precision.step_scope();
+  switch (stage_) {
+    case Stage::fit:
+    case Stage::validate: run_.module.validation_step(batch, index); break;
+    case Stage::test: run_.module.test_step(batch, index); break;
+    case Stage::predict: {
+      Tensor out = run_.module.predict_step(batch, index);
+      if (predictions) predictions->push_back(std::move(out));
+      break;
+    }
+  }
+}
+
+}  // namespace levin

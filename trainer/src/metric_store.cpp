@@ -1,0 +1,195 @@
+#include <levin/trainer/metric_store.h>
+
+#include <algorithm>
+
+namespace levin {
+namespace {
+
+std::string quoted(std::string_view name) { return "\"" + std::string(name) + "\""; }
+
+}  // namespace
+
+void MetricStore::set_scope(Scope scope, Split split, std::int64_t batch_size) {
+  scope_ = scope;
+  split_ = split;
+  batch_size_ = batch_size;
+}
+
+MetricStore::Metric& MetricStore::metric(std::string_view name, const LogOptions& o, bool on_step, bool on_epoch) {
+  for (auto& m : metrics_) {
+    if (m.split != split_ || m.name != name) continue;
+    if (m.prog_bar != o.prog_bar || m.logger != o.logger || m.reduce != o.reduce || m.on_step != on_step ||
+        m.on_epoch != on_epoch)
+      throw ValueError("[log] " + quoted(name) + " was logged before with other options. Give the second another name.");
+    return m;
+  }
+  Metric m;
+  m.name = name;
+  m.split = split_;
+  m.prog_bar = o.prog_bar;
+  m.logger = o.logger;
+  m.on_step = on_step;
+  m.on_epoch = on_epoch;
+  m.reduce = o.reduce;
+  return metrics_.emplace_back(std::move(m));
+}
+
+void MetricStore::log(std::string_view name, double value, const LogOptions& o) {
+  if (scope_ == Scope::closed)
+    throw ValueError("[log] " + quoted(name) + " cannot be logged here. Log in a step or in an epoch hook.");
+  const bool on_step = o.on_step.value_or(scope_ == Scope::step);
+  const bool on_epoch = o.on_epoch.value_or(scope_ != Scope::step);
+  if (on_step && scope_ == Scope::epoch)
+    throw ValueError("[log] " + quoted(name) + ": on_step makes no sense in an epoch hook. Leave it out.");
+  if (!on_step && !on_epoch)
+    throw ValueError("[log] " + quoted(name) + ": on_step and on_epoch are both false. Set one of them.");
+
+  Metric& m = metric(name, o, on_step, on_epoch);
+  m.stamp = ++stamp_;
+  if (on_step) {
+    m.step = value;
+    m.has_step = true;
+  }
+  if (!on_epoch) return;
+  const double weight = static_cast<double>(o.batch_size.value_or(scope_ == Scope::epoch ? 1 : batch_size_));
+  if (!std::exchange(m.has_sum, true)) {
+    m.sum = m.reduce == Reduce::mean ? value * weight : value;
+    m.weight = weight;
+    return;
+  }
+  switch (m.reduce) {
+    case Reduce::mean: m.sum += value * weight; break;
+    case Reduce::sum: m.sum += value; break;
+    case Reduce::min: m.sum = std::min(m.sum, value); break;
+    case Reduce::max: m.sum = std::max(m.sum, value); break;
+  }
+  m.weight += weight;
+}
+
+void MetricStore::start_epoch(Split split) {
+  for (auto& m : metrics_)
+    if (m.split == split) m.has_sum = m.has_step = false;
+}
+
+void MetricStore::finish_epoch(Split split) {
+  for (auto& m : metrics_) {
+    if (m.split != split || !m.has_sum) continue;
+    m.epoch = m.reduce == Reduce::mean ? m.sum / m.weight : m.sum;
+    m.has_epoch = true;
+    m.stamp = ++stamp_;
+  }
+}
+
+void MetricStore::clear() {
+  metrics_.clear();
+  scope_ = Scope::closed;
+}
+
+std::optional<double> MetricStore::find(std::string_view name) const {
+  std::optional<double> found;
+  std::uint64_t newest = 0;
+  const auto offer = [&](const Metric& m, double value) {
+    if (found && m.stamp < newest) return;
+    found = value;
+    newest = m.stamp;
+  };
+  for (const auto& m : metrics_) {
+    if (!name.starts_with(m.name)) continue;
+    const auto rest = name.substr(m.name.size());
+    const bool step_counts = m.has_step && m.split == Split::train;
+    if (rest.empty() && m.on_epoch && m.has_epoch) offer(m, m.epoch);
+    else if (rest.empty() && step_counts) offer(m, m.step);
+    else if (rest == "_step" && m.on_epoch && step_counts) offer(m, m.step);
+    else if (rest == "_epoch" && m.on_step && m.has_epoch) offer(m, m.epoch);
+  }
+  return found;
+}
+
+std::vector<std::string> MetricStore::names() const {
+  std::vector<std::string> out;
+  for (const auto& m : metrics_) {
+    const std::string forms[] = {m.name, m.name + "_step", m.name + "_epoch"};
+    for (const auto& form : forms)
+      if (find(form) && std::find(out.begin(), out.end(), form) == out.end()) out.push_back(form);
+  }
+  return out;
+}
+
+MetricStore::Values MetricStore::progress_bar_values() const {
+  Values out;
+  for (const auto& m : metrics_) {
+    if (!m.prog_bar) continue;
+    if (m.has_step) out.emplace_back(m.step_name(), m.step);
+    if (m.has_epoch) out.emplace_back(m.epoch_name(), m.epoch);
+  }
+  return out;
+}
+
+MetricStore::Values MetricStore::step_values() const {
+  Values out;
+  for (const auto& m : metrics_)
+    if (m.split == Split::train && m.logger && m.has_step) out.emplace_back(m.step_name(), m.step);
+  return out;
+}
+
+MetricStore::Values MetricStore::epoch_values(Split split) const {
+  Values out;
+  for (const auto& m : metrics_)
+    if (m.split == split && m.logger && m.has_epoch) out.emplace_back(m.epoch_name(), m.epoch);
+  return out;
+}
+
+std::map<std::string, double> MetricStore::results(Split split) const {
+  std::map<std::string, double> out;
+  for (const auto& m : metrics_)
+    if (m.split == split && m.has_epoch) out[m.name] = m.epoch;
+  return out;
+}
+
+StateMap MetricStore::state() const {
+  std::vector<std::string> names;
+  std::vector<std::int64_t> flags;
+  std::vector<double> numbers;
+  for (const auto& m : metrics_) {
+    names.push_back(m.name);
+    const std::int64_t fields[] = {static_cast<std::int64_t>(m.split), static_cast<std::int64_t>(m.reduce),
+                                   static_cast<std::int64_t>(m.stamp), m.prog_bar, m.logger, m.on_step, m.on_epoch,
+                                   m.has_step, m.has_sum, m.has_epoch};
+    flags.insert(flags.end(), std::begin(fields), std::end(fields));
+    numbers.insert(numbers.end(), {m.step, m.sum, m.weight, m.epoch});
+  }
+  StateMap out;
+  out.set("names", names);
+  out.set("flags", flags);
+  out.set("numbers", numbers);
+  out.set("stamp", static_cast<std::int64_t>(stamp_));
+  return out;
+}
+
+void MetricStore::load_state(const StateMap& state) {
+  const auto names = state.get<std::vector<std::string>>("names");
+  const auto flags = state.get<std::vector<std::int64_t>>("flags");
+  const auto numbers = state.get<std::vector<double>>("numbers");
+  if (flags.size() != names.size() * 10 || numbers.size() != names.size() * 4)
+    throw StateError("[state] the saved metrics have lists of other lengths. They were made by another version.");
+  metrics_.clear();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto* f = &flags[i * 10];
+    const auto* n = &numbers[i * 4];
+    Metric m;
+    m.name = names[i];
+    m.split = static_cast<Split>(f[0]);
+    m.reduce = static_cast<Reduce>(f[1]);
+    m.stamp = static_cast<std::uint64_t>(f[2]);
+    bool* const bools[] = {&m.prog_bar, &m.logger, &m.on_step, &m.on_epoch, &m.has_step, &m.has_sum, &m.has_epoch};
+    for (std::size_t k = 0; k < 7; ++k) *bools[k] = f[3 + k] != 0;
+    m.step = n[0];
+    m.sum = n[1];
+    m.weight = n[2];
+    m.epoch = n[3];
+    metrics_.push_back(std::move(m));
+  }
+  stamp_ = static_cast<std::uint64_t>(state.get<std::int64_t>("stamp"));
+}
+
+}  // namespace levin

@@ -1,0 +1,62 @@
+#pragma once
+// What the loops of one fit, validate, test or predict share, and how hooks are called.
+
+#include <levin/trainer/callback.h>
+#include <levin/trainer/logger.h>
+#include <levin/trainer/module.h>
+#include <levin/trainer/precision.h>
+#include <levin/trainer/signals.h>
+#include <levin/trainer/strategy.h>
+
+namespace levin {
+
+using Scope = MetricStore::Scope;
+
+struct Run {
+  Run(const TrainerConfig& config_, LevinModule& module_, TrainState& state_, MetricStore& metrics_, StopToken& stop_,
+      Strategy& strategy_, Precision& precision_, std::vector<CallbackPtr> callbacks_,
+      std::vector<std::shared_ptr<Logger>> loggers_)
+      : config(config_), module(module_), state(state_), metrics(metrics_), stop(stop_), strategy(strategy_),
+        precision(precision_), callbacks(std::move(callbacks_)), loggers(std::move(loggers_)),
+        context{.config = config_, .state = state_, .metrics = metrics_, .module = module_, .stop = stop_} {}
+
+  const TrainerConfig& config;
+  LevinModule& module;
+  TrainState& state;
+  MetricStore& metrics;
+  StopToken& stop;
+  Strategy& strategy;
+  Precision& precision;
+  std::vector<CallbackPtr> callbacks;
+  std::vector<std::shared_ptr<Logger>> loggers;
+  RunContext context;
+
+  /// The callbacks' hook, in their order.
+  template <class... P, class... A>
+  void callbacks_do(void (Callback::*hook)(RunContext&, P...), const A&... args) {
+    for (const auto& c : callbacks) ((*c).*hook)(context, args...);
+  }
+  /// The callbacks' hook, then the module's of the same name.
+  template <class... P, class... Q, class... A>
+  void call(void (Callback::*hook)(RunContext&, P...), void (LevinModule::*own)(Q...), const A&... args) {
+    callbacks_do(hook, args...);
+    (module.*own)(args...);
+  }
+
+  bool interrupted() const { return config.handle_signals && SignalGuard::received() != 0; }
+  /// To be asked between steps: whether training should end before its planned end.
+  bool stop_requested() const {
+    return stop.requested() && state.epoch + (state.epoch_complete ? 1 : 0) >= config.min_epochs &&
+           state.global_step >= config.min_steps;
+  }
+
+  void log_values(const MetricStore::Values& values);
+  void flush_loggers();
+
+ private:
+  template <class F>
+  void with_loggers(const F& f);
+  bool warned_ = false;
+};
+
+}  // namespace levin
