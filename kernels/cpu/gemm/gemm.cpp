@@ -7,8 +7,6 @@
 #include "kernels/cpu/gemm/04_packed.h"
 #include "kernels/cpu/gemm/05_threads.h"
 
-#include <hwy/targets.h>
-
 namespace levin::kernels::cpu {
 
 namespace {
@@ -93,10 +91,5 @@ void gemm(const GemmArgs<std::int8_t>& args) { gemm_blocked(args); }
 void gemm(const GemmArgs<std::uint8_t>& args) { gemm_blocked(args); }
 
 std::span<const GemmRung> gemm_rungs() { return kRungs; }
-
-const char* simd_target() {
-  const int64_t supported = hwy::SupportedTargets();
-  return hwy::TargetName(supported & -supported);
-}
 
 }  // namespace levin::kernels::cpu

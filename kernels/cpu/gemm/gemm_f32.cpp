@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/gemm/gemm_f32.cpp"
 #include <hwy/foreach_target.h>
 
+#include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/gemm/pack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -25,6 +26,11 @@ template <>
 const GemmOps<float>& gemm_ops<float>() {
   static const GemmOps<float> ops = HWY_DYNAMIC_DISPATCH(ops_f32)();
   return ops;
+}
+
+const char* simd_target() {
+  const int64_t usable = hwy::SupportedTargets() & HWY_TARGETS;
+  return hwy::TargetName(usable & -usable);
 }
 }  // namespace levin::kernels::cpu
 #endif

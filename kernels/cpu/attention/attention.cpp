@@ -1,0 +1,203 @@
+// Attention by blocks: a task holds one block of scores at a time, and each sum has its order by shape alone.
+
+#include "rows.h"
+
+#include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/scratch.h"
+
+#include <levin/core/parallel.h>
+#include <levin/kernels/attention.h>
+
+#include <algorithm>
+
+namespace levin::kernels {
+
+namespace cpu {
+
+namespace {
+
+constexpr int64_t kRowBlock = 64, kColumnBlock = 256;
+
+/// One (rows, width) matrix of a tensor with leading axes; unit stride along a row.
+template <class T>
+struct Matrix {
+  T* data;
+  int64_t step;
+  Matrix from_row(int64_t row) const { return {data + row * step, step}; }
+};
+
+/// Matrix number `n` over the leading axes.
+template <class T>
+Matrix<T> matrix_at(const TensorView& t, int64_t n) {
+  const int lead = t.dim() - 2;
+  T* p = static_cast<T*>(t.pointer);
+  for (int d = lead - 1; d >= 0; --d) {
+    p += n % t.size(d) * t.stride(d);
+    n /= t.size(d);
+  }
+  return {p, t.stride(lead)};
+}
+
+/// c (m, n) = alpha a (m, k) b^T (n, k) + beta c.
+template <class T>
+void times_transposed(int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T> b, Matrix<T> c) {
+  gemm(GemmArgs<T>{.m = m, .n = n, .k = k, .a = a.data, .a_rs = a.step, .a_cs = 1, .b = b.data, .b_rs = 1, .b_cs = b.step,
+                   .c = c.data, .c_rs = c.step, .alpha = alpha});
+}
+
+/// c (m, n) = alpha a (m, k) b (k, n), added to c unless `first`.
+template <class T>
+void times(int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T> b, Matrix<T> c, bool first) {
+  gemm(GemmArgs<T>{.m = m, .n = n, .k = k, .a = a.data, .a_rs = a.step, .a_cs = 1, .b = b.data, .b_rs = b.step, .b_cs = 1,
+                   .c = c.data, .c_rs = c.step, .alpha = alpha, .beta = first ? T(0) : T(1)});
+}
+
+/// c (m, n) = alpha a^T b with a (k, m) and b (k, n), added to c unless `first`.
+template <class T>
+void transposed_times(int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T> b, Matrix<T> c, bool first) {
+  gemm(GemmArgs<T>{.m = m, .n = n, .k = k, .a = a.data, .a_rs = 1, .a_cs = a.step, .b = b.data, .b_rs = b.step, .b_cs = 1,
+                   .c = c.data, .c_rs = c.step, .alpha = alpha, .beta = first ? T(0) : T(1)});
+}
+
+/// Sizes of one problem: q (L, E), k (S, E), v (S, Ev).
+struct Sizes {
+  Sizes(const TensorView& q, const TensorView& k, const TensorView& v)
+      : rows(q.size(q.dim() - 2)), columns(k.size(k.dim() - 2)), width(q.size(q.dim() - 1)), value_width(v.size(v.dim() - 1)) {
+    for (int d = 0; d < q.dim() - 2; ++d) batch *= q.size(d);
+  }
+  int64_t batch = 1, rows, columns, width, value_width;
+  int64_t row_blocks() const { return (rows + kRowBlock - 1) / kRowBlock; }
+  int64_t column_blocks() const { return (columns + kColumnBlock - 1) / kColumnBlock; }
+};
+
+template <class T>
+void forward_block(const AttentionArgs& a, const Sizes& s, int64_t n, int64_t i0, int64_t i1) {
+  const AttentionRows<T>& ops = attention_rows<T>();
+  const int64_t rows = i1 - i0, end = a.causal ? std::min(s.columns, i1) : s.columns;
+  T* space = scratch<T>(Slot::attention, rows * (kColumnBlock + 2));
+  T *peak = space + rows * kColumnBlock, *sum = peak + rows;
+  const auto q = matrix_at<T>(a.q, n).from_row(i0), k = matrix_at<T>(a.k, n), v = matrix_at<T>(a.v, n);
+  const Matrix<T> out{static_cast<T*>(a.out.pointer) + (n * s.rows + i0) * s.value_width, s.value_width};
+  for (int64_t j = 0; j < end; j += kColumnBlock) {
+    const int64_t columns = std::min(kColumnBlock, end - j);
+    const Matrix<T> scores{space, columns};
+    times_transposed(rows, columns, s.width, static_cast<T>(a.scale), q, k.from_row(j), scores);
+    ops.advance({space, rows, columns, columns, i0 + 1 - j, a.causal}, peak, sum, out.data, s.value_width, j == 0);
+    times(rows, s.value_width, columns, T(1), scores, v.from_row(j), out, j == 0);
+  }
+  ops.finish(rows, peak, sum, out.data, s.value_width, static_cast<T*>(a.lse.pointer) + n * s.rows + i0);
+}
+
+void attention(const AttentionArgs& a, Stream&) {
+  const Sizes s(a.q, a.k, a.v);
+  parallel_for(0, s.batch * s.row_blocks(), 1, [&](int64_t b, int64_t e) {
+    for (int64_t task = b; task < e; ++task) {
+      const int64_t i0 = task % s.row_blocks() * kRowBlock, i1 = std::min(s.rows, i0 + kRowBlock);
+      if (a.q.dtype == DType::f64) forward_block<double>(a, s, task / s.row_blocks(), i0, i1);
+      else forward_block<float>(a, s, task / s.row_blocks(), i0, i1);
+    }
+  });
+}
+
+/// The backward of one index of the leading axes.
+template <class T>
+class Backward {
+ public:
+  Backward(const AttentionBackwardArgs& a, const Sizes& s, int64_t n)
+      : a_(a), s_(s), scale_(static_cast<T>(a.scale)), q_(matrix_at<T>(a.q, n)), k_(matrix_at<T>(a.k, n)),
+        v_(matrix_at<T>(a.v, n)), g_(dense(a.g, n * s.rows, s.value_width)), out_(dense(a.out, n * s.rows, s.value_width)),
+        dq_(dense(a.dq, n * s.rows, s.width)), dk_(dense(a.dk, n * s.columns, s.width)),
+        dv_(dense(a.dv, n * s.columns, s.value_width)), lse_(static_cast<T*>(a.lse.pointer) + n * s.rows) {
+    scores_ = scratch<T>(Slot::attention, kRowBlock * (2 * kColumnBlock + 1));
+    ds_ = scores_ + kRowBlock * kColumnBlock;
+    delta_ = ds_ + kRowBlock * kColumnBlock;
+  }
+
+  /// Row block i against column block j: what it adds to dq's rows, and to dk's and dv's.
+  void block(int64_t i, int64_t j, bool into_q, bool into_kv) {
+    const int64_t i0 = i * kRowBlock, rows = std::min(kRowBlock, s_.rows - i0);
+    const int64_t j0 = j * kColumnBlock, end = a_.causal ? std::min(s_.columns, i0 + rows) : s_.columns;
+    const int64_t columns = std::min(kColumnBlock, end - j0);
+    if (columns <= 0) return;
+    const Matrix<T> scores{scores_, columns}, ds{ds_, columns};
+    const Matrix<T> q = q_.from_row(i0), g = g_.from_row(i0), k = k_.from_row(j0);
+    const AttentionRows<T>& ops = attention_rows<T>();
+    times_transposed(rows, columns, s_.width, scale_, q, k, scores);
+    times_transposed(rows, columns, s_.value_width, T(1), g, v_.from_row(j0), ds);
+    ops.dot(rows, s_.value_width, g.data, out_.from_row(i0).data, delta_);
+    ops.differentiate({scores_, rows, columns, columns, i0 + 1 - j0, a_.causal}, ds_, lse_ + i0, delta_);
+    if (into_q) times(rows, s_.width, columns, scale_, ds, k, dq_.from_row(i0), j == 0);
+    if (into_kv) {
+      transposed_times(columns, s_.value_width, rows, T(1), scores, g, dv_.from_row(j0), false);
+      transposed_times(columns, s_.width, rows, scale_, ds, q, dk_.from_row(j0), false);
+    }
+  }
+
+  /// Sets dk and dv of a column block to zero.
+  void clear(int64_t j) {
+    const int64_t j0 = j * kColumnBlock, columns = std::min(kColumnBlock, s_.columns - j0);
+    std::fill_n(dk_.from_row(j0).data, columns * s_.width, T(0));
+    std::fill_n(dv_.from_row(j0).data, columns * s_.value_width, T(0));
+  }
+
+ private:
+  static Matrix<T> dense(const TensorView& t, int64_t row, int64_t width) {
+    return {static_cast<T*>(t.pointer) + row * width, width};
+  }
+
+  const AttentionBackwardArgs& a_;
+  const Sizes& s_;
+  T scale_;
+  Matrix<T> q_, k_, v_, g_, out_, dq_, dk_, dv_;
+  const T* lse_;
+  T *scores_, *ds_, *delta_;
+};
+
+/// Few long sequences are cut in two sweeps, one that owns column blocks and one that owns row blocks; many short ones go
+/// one a task, which computes every block once.
+template <class T>
+void backward(const AttentionBackwardArgs& a) {
+  constexpr int64_t many = 16;
+  const Sizes s(a.q, a.k, a.v);
+  const int64_t row_blocks = s.row_blocks(), column_blocks = s.column_blocks();
+  if (s.batch >= many || row_blocks * column_blocks == 1) {
+    parallel_for(0, s.batch, 1, [&](int64_t b, int64_t e) {
+      for (int64_t n = b; n < e; ++n) {
+        Backward<T> one(a, s, n);
+        for (int64_t j = 0; j < column_blocks; ++j) {
+          one.clear(j);
+          for (int64_t i = 0; i < row_blocks; ++i) one.block(i, j, true, true);
+        }
+      }
+    });
+    return;
+  }
+  parallel_for(0, s.batch * column_blocks, 1, [&](int64_t b, int64_t e) {
+    for (int64_t task = b; task < e; ++task) {
+      Backward<T> one(a, s, task / column_blocks);
+      one.clear(task % column_blocks);
+      for (int64_t i = 0; i < row_blocks; ++i) one.block(i, task % column_blocks, false, true);
+    }
+  });
+  parallel_for(0, s.batch * row_blocks, 1, [&](int64_t b, int64_t e) {
+    for (int64_t task = b; task < e; ++task) {
+      Backward<T> one(a, s, task / row_blocks);
+      for (int64_t j = 0; j < column_blocks; ++j) one.block(task % row_blocks, j, true, false);
+    }
+  });
+}
+
+void attention_backward(const AttentionBackwardArgs& a, Stream&) {
+  if (a.q.dtype == DType::f64) return backward<double>(a);
+  backward<float>(a);
+}
+
+}  // namespace
+
+}  // namespace cpu
+
+constinit Kernel<void(const AttentionArgs&, Stream&)> attention{"attention", cpu::attention};
+constinit Kernel<void(const AttentionBackwardArgs&, Stream&)> attention_backward{"attention_backward",
+                                                                                cpu::attention_backward};
+
+}  // namespace levin::kernels

@@ -1,0 +1,41 @@
+#pragma once
+// Row functions of attention's score blocks, for the instruction set in use.
+
+#include <levin/core/dtype.h>
+
+#include <cstdint>
+
+namespace levin::kernels::cpu {
+
+/// A block of scores (rows, columns), rows `step` apart. Of row r the first valid(r) columns take part.
+template <class T>
+struct ScoreBlock {
+  T* scores;
+  int64_t rows, columns, step;
+  int64_t first_valid;  ///< columns of row 0 that take part; below `columns` only with a causal mask
+  bool causal;          ///< each further row sees one column more
+
+  int64_t valid(int64_t row) const {
+    if (!causal) return columns;
+    const int64_t n = first_valid + row;
+    return n < 0 ? 0 : n < columns ? n : columns;
+  }
+};
+
+template <class T>
+struct AttentionRows {
+  /// One step of the running softmax: scores become exp(score - peak), 0 where masked; peak and sum (rows) are updated, and
+  /// the rows (width) of `out`, summed so far, are scaled to the new peak unless this is the first block.
+  void (*advance)(const ScoreBlock<T>& block, T* peak, T* sum, T* out, int64_t width, bool first);
+  /// out (rows, width) /= sum; lse = peak + log(sum).
+  void (*finish)(int64_t rows, const T* peak, const T* sum, T* out, int64_t width, T* lse);
+  /// sums[r] = sum of a[r] b[r] over `width` contiguous elements.
+  void (*dot)(int64_t rows, int64_t width, const T* a, const T* b, T* sums);
+  /// Scores become P = exp(score - lse), and those of `dp`, of the same geometry, dS = P (dp - delta); 0 where masked.
+  void (*differentiate)(const ScoreBlock<T>& block, T* dp, const T* lse, const T* delta);
+};
+
+template <class T>
+const AttentionRows<T>& attention_rows();
+
+}  // namespace levin::kernels::cpu
