@@ -35,7 +35,7 @@ else()
   set(pc_threads "-pthread")
   set(pc_cflags "-DLEVIN_SERIAL=1")
 endif()
-# Split into full paths only where pkg-config would otherwise pick the shared library.
-set(pc_zlib "${ZLIB_LIBRARIES}")
+set(pc_zlib "${ZLIB_LIBRARIES}") # by its path, as -lz would take the shared library
+file(RELATIVE_PATH pc_prefix "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" /prefix) # the package may be moved
 configure_file(cmake/levin.pc.in "${PROJECT_BINARY_DIR}/levin.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/levin.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

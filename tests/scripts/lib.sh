@@ -8,7 +8,7 @@ fail() { echo "FAILED: $*" >&2; exit 1; }
 
 # Installs the libraries into the build folder; files that did not change are left alone.
 install_to_stage() {
-  ninja -C "$build" levin_tensor levin_interop levin_distributed levin_train >/dev/null
+  ninja -C "$build" levin_libraries >/dev/null
   cmake --install "$build" --prefix "$stage" >/dev/null
   libdir=$(dirname "$(find "$stage" -name levin.pc)")
   export PKG_CONFIG_PATH=$libdir
