@@ -262,6 +262,10 @@ Tensor fused_bce(const Tensor& x, const Tensor& target, const BceState& s) {
   return loss;
 }
 
+BceOptions widened(const BceOptions& options) {
+  return {widened(options.weight), widened(options.pos_weight), options.reduction};
+}
+
 /// (1 - t) x - (1 + (pos_weight - 1) t) log sigmoid(x), times weight.
 Tensor composed_bce(const Tensor& x, const Tensor& target, const BceOptions& options) {
   Tensor log_term = logsigmoid(x);
@@ -322,18 +326,18 @@ Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const BceOpti
   if (target.sizes() != logits.sizes())
     throw ShapeError(fmt::format("[bce_with_logits] target is {}, logits are {}: they have to be of one size.",
                                  to_string(target.sizes()), to_string(logits.sizes())));
+  if (is_narrow(logits))
+    return to(bce_with_logits(to(logits, kFloat32), to(target, kFloat32), widened(options)), logits.dtype());
   if (options.weight.defined() || options.pos_weight.defined())
     return composed_bce(logits, to(target, logits.dtype()), options);
-  if (is_narrow(logits))
-    return to(bce_with_logits(to(logits, kFloat32), to(target, kFloat32), options), logits.dtype());
   return fused_bce(logits, to(target, logits.dtype()), {kernel_reduction(options.reduction), false, 0.0});
 }
 
 Tensor bce_with_logits(const Tensor& logits, const Scalar& target, const BceOptions& options) {
   check_floating("bce_with_logits", logits);
+  if (is_narrow(logits)) return to(bce_with_logits(to(logits, kFloat32), target, widened(options)), logits.dtype());
   if (options.weight.defined() || options.pos_weight.defined())
     return composed_bce(logits, full({}, target.to<double>(), like(logits)), options);
-  if (is_narrow(logits)) return to(bce_with_logits(to(logits, kFloat32), target, options), logits.dtype());
   return fused_bce(logits, {}, {kernel_reduction(options.reduction), true, target.to<double>()});
 }
 

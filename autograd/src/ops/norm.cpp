@@ -166,6 +166,14 @@ void check_batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
                                  "larger batch, or eval().", to_string(x.sizes())));
 }
 
+/// `now` holds new running statistics: in the same memory, or in a copy of another type or layout.
+void update_running(const Tensor& running, const Tensor& now) {
+  if (!running.defined()) return;
+  if (running.shares_storage(now)) return end_in_place(running);
+  no_grad guard;
+  running.copy_(now);
+}
+
 Grads evaluation_gradients(Context& k, const Tensor& g) {
   const Tensor x = k.saved(0), weight = k.saved(1), mean = k.saved(2), rstd = k.saved(3);
   const int dims = x.dim();
@@ -188,26 +196,22 @@ Grads training_gradients(Context& k, const Tensor& g) {
 Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                   const Tensor& running_var, const BatchNormOptions& options) {
   if (is_narrow(x)) {
-    const Tensor mean = widened(running_mean), var = widened(running_var);
-    const Tensor y = batch_norm(widened(x), widened(weight), widened(bias), mean, var, options);
-    if (options.training) {
-      no_grad guard;
-      if (running_mean.defined() && !mean.is_same(running_mean)) running_mean.copy_(mean);
-      if (running_var.defined() && !var.is_same(running_var)) running_var.copy_(var);
-    }
+    const Tensor mean_now = widened(running_mean), var_now = widened(running_var);
+    const Tensor y = batch_norm(widened(x), widened(weight), widened(bias), mean_now, var_now, options);
+    if (options.training) update_running(running_mean, mean_now), update_running(running_var, var_now);
     return to(y, x.dtype());
   }
   check_batch_norm(x, weight, bias, running_mean, running_var, options);
   const Tensor source = plain(x), scale = plain(weight), shift = plain(bias);
+  const Tensor mean_now = plain(running_mean), var_now = plain(running_var);
   const int64_t batch = x.sizes()[0], channels = x.sizes()[1];
   Tensor y = empty(x.sizes(), like(x)), mean = empty({channels}, like(x)), rstd = empty({channels}, like(x));
   Stream stream = current_stream(x.device());
-  kernels::batch_norm({y.tensor_view(), source.tensor_view(), view_of(scale), view_of(shift), view_of(running_mean),
-                       view_of(running_var), mean.tensor_view(), rstd.tensor_view(), batch, channels,
+  kernels::batch_norm({y.tensor_view(), source.tensor_view(), view_of(scale), view_of(shift), view_of(mean_now),
+                       view_of(var_now), mean.tensor_view(), rstd.tensor_view(), batch, channels,
                        batch * channels == 0 ? 0 : x.numel() / (batch * channels), options.momentum, options.eps,
                        options.training}, stream);
-  if (options.training && running_mean.defined()) end_in_place(running_mean);
-  if (options.training && running_var.defined()) end_in_place(running_var);
+  if (options.training) update_running(running_mean, mean_now), update_running(running_var, var_now);
   if (Context* c = record("batch_norm", y, {x, weight, bias}, options.training ? training_gradients : evaluation_gradients)) {
     c->save(x, weight, mean, rstd);
     c->set(options.eps);

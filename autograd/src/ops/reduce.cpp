@@ -325,6 +325,7 @@ Tensor norm(const Tensor& x, double p, const Shape& axes, bool keepdim) {
 
 Tensor logsumexp(const Tensor& x, const Shape& axes, bool keepdim) {
   need_floating("logsumexp", x);
+  if (size_of(x.dtype()) == 2) return to(logsumexp(to(x, kFloat32), axes, keepdim), x.dtype());
   const Tensor top = amax(x.detach(), axes, true);
   const Tensor shift = masked_fill(top, isinf(top), 0);
   const Tensor y = add(log(sum(exp(sub(x, shift)), axes, true)), shift);
