@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 
-MODULES = ["core", "kernels", "autograd", "nn", "optim", "data", "interop", "distributed", "trainer"]
+MODULES = ["core", "kernels", "autograd", "ops", "nn", "optim", "data", "interop", "distributed", "trainer"]
 BUILD = "build/release"
 
 
@@ -83,7 +83,7 @@ def copy_tree(root: pathlib.Path, copy: pathlib.Path) -> None:
 class Workplace:
     """One copy of the tree with its own build folder."""
 
-    def __init__(self, root: pathlib.Path, number: int):
+    def __init__(self, root: pathlib.Path, number: int, only: list[str]):
         self.dir = root / "build" / "mutants" / str(number)
         self.dir.mkdir(parents=True, exist_ok=True)
         copy_tree(root, self.dir)
@@ -91,7 +91,8 @@ class Workplace:
                         + os.environ.get("LEVIN_CMAKE_ARGS", "").split())
         if done.returncode:
             sys.exit(f"error: cmake failed in {self.dir}:\n{done.stdout[-2000:]}")
-        self.programs = [m for m in MODULES if any((self.dir / "tests" / m).glob("*_test.cpp"))]
+        self.programs = [m for m in MODULES
+                         if any((self.dir / "tests" / m).glob("*_test.cpp")) and (not only or m in only)]
 
     def run(self, command, timeout=None):
         return subprocess.run(command, cwd=self.dir, text=True, errors="replace", timeout=timeout,
@@ -171,6 +172,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="only mutants whose names contain one of these")
     parser.add_argument("--check", action="store_true", help="only prove that every edit applies")
     parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count() or 1), help="copies that work side by side")
+    parser.add_argument("--tests", nargs="+", default=[], metavar="PROGRAM", help="only these programs: core, ops, ...")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no mutant after this time")
     args = parser.parse_args()
     deadline = time.monotonic() + args.seconds
@@ -193,9 +195,9 @@ def main() -> int:
         print(f"{len(mutants)} mutants apply")
         return 0
 
-    first = Workplace(root, 0)
+    first = Workplace(root, 0, args.tests)
     limits = baseline(first, first.programs)
-    places = [first] + [Workplace(root, i) for i in range(1, min(args.jobs, len(mutants)))]
+    places = [first] + [Workplace(root, i, args.tests) for i in range(1, min(args.jobs, len(mutants)))]
     for place in places[1:]:
         for program in place.programs:
             place.build(program)  # from the compiler cache, before the clock of a mutant runs
