@@ -1,7 +1,149 @@
+// The fused optimizer steps as functions of (parameter, gradient, state...) that give the new parameter and state.
+
 #include "cases/cases.h"
+
+#include <levin/autograd/ops.h>
+#include <levin/kernels/optim.h>
+
+#include <cmath>
 
 namespace levin::test {
 
-std::vector<OpCase> optim_cases() { return {}; }
+namespace {
+
+using kernels::AdamStepArgs;
+using kernels::SgdStepArgs;
+
+constexpr double kStep = 3;  // the third step: corrections are neither 0 nor 1
+
+/// Copies of x in contiguous memory, as the optimizer has them.
+Tensors copies(const Tensors& x) {
+  Tensors result;
+  for (const Tensor& t : x) result.push_back(t.clone().contiguous());
+  return result;
+}
+
+kernels::OptimTensor tensor_of(const Tensors& x, double beta1, double beta2) {
+  kernels::OptimTensor t;
+  t.param = x[0].raw_data();
+  t.grad = x[1].raw_data();
+  if (x.size() > 2) t.first = x[2].raw_data();
+  if (x.size() > 3) t.second = x[3].raw_data();
+  if (x.size() > 4) t.third = x[4].raw_data();
+  t.numel = x[0].numel();
+  t.dtype = x[0].dtype();
+  t.correction1 = 1 - std::pow(beta1, kStep);
+  t.correction2 = 1 - std::pow(beta2, kStep);
+  return t;
+}
+
+Tensors without_gradient(const Tensors& x) {
+  Tensors result = x;
+  result.erase(result.begin() + 1);
+  return result;
+}
+
+TensorFunction sgd(SgdStepArgs a, bool fresh = false) {
+  return [=](const Tensors& inputs) mutable -> Tensors {
+    const Tensors x = copies(inputs);
+    kernels::OptimTensor t = tensor_of(x, 0, 0);
+    t.fresh = fresh;
+    a.tensors = {&t, 1};
+    Stream stream = current_stream(kCpu);
+    kernels::sgd_step(a, stream);
+    return without_gradient(x);
+  };
+}
+
+TensorFunction sgd_reference(const SgdStepArgs& a, bool fresh = false) {
+  return [=](const Tensors& inputs) -> Tensors {
+    const Tensors x = copies(inputs);
+    for (int64_t i = 0; i < x[0].numel(); ++i) {
+      double& p = x[0].data<double>()[i];
+      double g = x[1].data<double>()[i] * (a.maximize ? -1 : 1) + a.weight_decay * p;
+      if (a.momentum != 0) {
+        double& buffer = x[2].data<double>()[i];
+        buffer = fresh ? g : a.momentum * buffer + (1 - a.dampening) * g;
+        g = a.nesterov ? g + a.momentum * buffer : buffer;
+      }
+      p -= a.lr * g;
+    }
+    return without_gradient(x);
+  };
+}
+
+TensorFunction adam(AdamStepArgs a) {
+  return [=](const Tensors& inputs) mutable -> Tensors {
+    const Tensors x = copies(inputs);
+    const kernels::OptimTensor t = tensor_of(x, a.beta1, a.beta2);
+    a.tensors = {&t, 1};
+    Stream stream = current_stream(kCpu);
+    kernels::adam_step(a, stream);
+    return without_gradient(x);
+  };
+}
+
+TensorFunction adam_reference(const AdamStepArgs& a) {
+  return [=](const Tensors& inputs) -> Tensors {
+    const Tensors x = copies(inputs);
+    for (int64_t i = 0; i < x[0].numel(); ++i) {
+      double &p = x[0].data<double>()[i], &m = x[2].data<double>()[i], &v = x[3].data<double>()[i];
+      double g = x[1].data<double>()[i] * (a.maximize ? -1 : 1);
+      if (a.decoupled) p *= 1 - a.lr * a.weight_decay;
+      else g += a.weight_decay * p;
+      m = a.beta1 * m + (1 - a.beta1) * g;
+      v = a.beta2 * v + (1 - a.beta2) * g * g;
+      double largest = v;
+      if (a.amsgrad) {
+        double& w = x[4].data<double>()[i];
+        w = largest = std::max(w, v);
+      }
+      const double corrected = m / (1 - std::pow(a.beta1, kStep));
+      p -= a.lr * corrected / (std::sqrt(largest / (1 - std::pow(a.beta2, kStep))) + a.eps);
+    }
+    return without_gradient(x);
+  };
+}
+
+std::vector<Sample> samples(int states, std::initializer_list<Shape> shapes) {
+  std::vector<Sample> result;
+  for (const Shape& shape : shapes) {
+    Sample s = sample({shape, shape});
+    for (int i = 0; i < states; ++i) s.inputs.push_back({.sizes = shape, .values = i == 0 ? uniform(-1, 1) : uniform(0.01, 2)});
+    result.push_back(s);
+  }
+  return result;
+}
+
+OpCase step_case(const std::string& name, int states, TensorFunction op, TensorFunction reference) {
+  return {.name = name,
+          .op = std::move(op),
+          .reference = std::move(reference),
+          .samples = samples(states, {{}, {0}, {1}, {31}, {33}, {7, 13}, {1030}}),
+          .large = samples(states, {{50001}}),
+          .dtypes = kFloatTypes,
+          .tolerance = {.ulps = 4, .scale = 2},
+          .differentiable = false,
+          .twice = false,
+          .bench = samples(states, {{1000000}})};
+}
+
+}  // namespace
+
+std::vector<OpCase> optim_cases() {
+  const SgdStepArgs plain{.tensors = {}, .lr = 0.1, .weight_decay = 0.01};
+  const SgdStepArgs momentum{.tensors = {}, .lr = 0.1, .momentum = 0.9, .dampening = 0.2, .maximize = true};
+  const SgdStepArgs nesterov{.tensors = {}, .lr = 0.1, .momentum = 0.9, .weight_decay = 0.05, .nesterov = true};
+  const AdamStepArgs l2{.tensors = {}, .lr = 0.05, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-6, .weight_decay = 0.1};
+  const AdamStepArgs decoupled{.tensors = {}, .lr = 0.05, .weight_decay = 0.1, .decoupled = true, .maximize = true};
+  const AdamStepArgs amsgrad{.tensors = {}, .lr = 0.05, .amsgrad = true};
+  return {step_case("sgd_step", 0, sgd(plain), sgd_reference(plain)),
+          step_case("sgd_step_momentum", 1, sgd(momentum), sgd_reference(momentum)),
+          step_case("sgd_step_fresh", 1, sgd(momentum, true), sgd_reference(momentum, true)),
+          step_case("sgd_step_nesterov", 1, sgd(nesterov), sgd_reference(nesterov)),
+          step_case("adam_step", 2, adam(l2), adam_reference(l2)),
+          step_case("adam_step_decoupled", 2, adam(decoupled), adam_reference(decoupled)),
+          step_case("adam_step_amsgrad", 3, adam(amsgrad), adam_reference(amsgrad))};
+}
 
 }  // namespace levin::test

@@ -8,6 +8,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 using namespace levin;
 using namespace levin::test;
 

@@ -1,0 +1,240 @@
+#include "support/stored_values.h"
+#include "support/tolerance.h"
+
+#include <levin/autograd/modes.h>
+#include <levin/autograd/ops.h>
+#include <levin/core/parallel.h>
+#include <levin/optim/optim.h>
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cmath>
+
+using namespace levin;
+using namespace levin::test;
+
+namespace {
+
+std::string thrown(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "nothing";
+}
+
+bool mentions(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>&)>;
+
+/// Ten steps of the run that make_values.py stored.
+void check_against_pytorch(const std::string& name, const StoredValues& stored, const MakeOptimizer& make) {
+  const std::vector<Tensor> params = {formula(7, 1).to(DType::f64).requires_grad_(), formula(20, 2).to(DType::f64).requires_grad_()};
+  const auto optimizer = make(params);
+  for (int step = 0; step < 10; ++step) {
+    for (std::size_t i = 0; i < 2; ++i)
+      params[i].set_grad(params[i].detach() * 0.5 + formula(params[i].numel(), 100 + 10 * step + static_cast<int64_t>(i)).to(DType::f64));
+    if (step == 4) params[1].set_grad({});
+    optimizer->step();
+    for (std::size_t i = 0; i < 2; ++i) {
+      const auto expected = stored.find(fmt::format("{}/step{}/param{}", name, step, i));
+      if (expected == stored.end()) continue;
+      // Each step adds a few roundings of values around 1.
+      const std::string wrong = compare(params[i].detach(), expected->second, {.ulps = 8, .scale = 1}, 10);
+      CHECK_MESSAGE(wrong.empty(), name, " step ", step, ": ", wrong);
+    }
+  }
+}
+
+template <class O>
+MakeOptimizer make(const typename O::Options& options) {
+  return [options](const std::vector<Tensor>& params) { return std::make_unique<O>(params, options); };
+}
+
+}  // namespace
+
+TEST_CASE("ten steps of each optimizer equal PyTorch's") {
+  const StoredValues stored = read_stored_values("optimizers.txt");
+  CHECK(stored.size() == 9 * 3 * 2);
+  check_against_pytorch("sgd", stored, make<optim::SGD>({.lr = 0.1}));
+  check_against_pytorch("sgd_momentum", stored, make<optim::SGD>({.lr = 0.1, .momentum = 0.9, .dampening = 0.1, .weight_decay = 0.05}));
+  check_against_pytorch("sgd_nesterov", stored, make<optim::SGD>({.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true}));
+  check_against_pytorch("sgd_maximize", stored, make<optim::SGD>({.lr = 0.1, .momentum = 0.5, .maximize = true}));
+  check_against_pytorch("adam", stored, make<optim::Adam>({.lr = 0.05}));
+  check_against_pytorch("adam_decay", stored, make<optim::Adam>({.lr = 0.05, .betas = {0.8, 0.95}, .eps = 1e-6, .weight_decay = 0.1}));
+  check_against_pytorch("adam_amsgrad", stored, make<optim::Adam>({.lr = 0.05, .amsgrad = true}));
+  check_against_pytorch("adamw", stored, make<optim::AdamW>({.lr = 0.05, .weight_decay = 0.1}));
+  check_against_pytorch("adamw_maximize", stored, make<optim::AdamW>({.lr = 0.05, .amsgrad = true, .maximize = true}));
+}
+
+TEST_CASE("defaults are PyTorch's") {
+  const std::vector<Tensor> w = {ones({1}).requires_grad_()};
+  CHECK(optim::SGD(w).param_groups()[0].settings ==
+        optim::Settings{{"lr", 1e-3}, {"momentum", 0}, {"dampening", 0}, {"weight_decay", 0}, {"nesterov", 0}, {"maximize", 0}});
+  const optim::Settings adam{{"lr", 1e-3}, {"beta1", 0.9}, {"beta2", 0.999}, {"eps", 1e-8}, {"weight_decay", 0}, {"amsgrad", 0}, {"maximize", 0}};
+  CHECK(optim::Adam(w).param_groups()[0].settings == adam);
+  CHECK(optim::AdamW(w).param_groups()[0]["weight_decay"] == 1e-2);
+}
+
+TEST_CASE("groups have settings of their own, which can change") {
+  const Tensor a = zeros({2}).requires_grad_(), b = zeros({2}).requires_grad_(), c = zeros({2}).requires_grad_();
+  optim::SGD opt(std::vector<optim::ParamGroup>{{.params = {{"a", a}}}, {.params = {{"b", b}}, .settings = {{"lr", 0.5}}}}, {.lr = 0.1});
+  opt.add_param_group({.params = {{"c", c}}, .settings = {{"weight_decay", 0.1}}});
+  for (const Tensor& t : {a, b, c}) t.set_grad(ones({2}));
+  opt.step();
+  CHECK(a.to_vector<float>()[0] == -0.1f);
+  CHECK(b.to_vector<float>()[0] == -0.5f);
+  opt.param_groups()[0]["lr"] = 2;
+  opt.step();
+  CHECK(a.to_vector<float>()[0] == doctest::Approx(-2.1));
+  CHECK(opt.parameters().size() == 3);
+  CHECK(mentions(thrown([&] { opt.add_param_group({.params = {{"d", ones({1})}}, .settings = {{"beta1", 0.1}}}); }),
+                 "[SGD] there is no setting \"beta1\". There are: dampening, lr,"));
+  CHECK(mentions(thrown([&] { opt.add_param_group({.params = {{"again", a}}}); }), "\"again\" is given twice"));
+  CHECK(mentions(thrown([&] { opt.add_param_group({}); }), "empty"));
+  CHECK(mentions(thrown([&] { opt.add_param_group({.params = {{"d", a * 2.0}}}); }), "\"d\" cannot be optimized"));
+}
+
+TEST_CASE("settings out of range are refused") {
+  const std::vector<Tensor> w = {ones({1}).requires_grad_()};
+  CHECK(mentions(thrown([&] { optim::SGD(w, {.lr = -1}); }), "[SGD] lr is -1. Give a value of at least 0"));
+  CHECK(mentions(thrown([&] { optim::SGD(w, {.nesterov = true}); }), "nesterov needs a momentum"));
+  CHECK(mentions(thrown([&] { optim::Adam(w, {.betas = {1.0, 0.9}}); }), "[Adam] beta1 is 1"));
+  CHECK(mentions(thrown([&] { optim::AdamW(w, {.eps = NAN}); }), "[AdamW] eps is nan"));
+}
+
+TEST_CASE("a step counts as an edit in place, is not recorded, and leaves parameters without gradient alone") {
+  const Tensor w = ones({3}).requires_grad_(), idle = ones({3}).requires_grad_();
+  optim::SGD opt(std::vector<Tensor>{w, idle}, {.lr = 0.5});
+  const Tensor loss = (w * w).sum();
+  loss.backward({}, {.retain_graph = true});
+  opt.step();
+  CHECK(w.to_vector<float>() == std::vector<float>{0, 0, 0});
+  CHECK(idle.to_vector<float>() == std::vector<float>{1, 1, 1});
+  CHECK(w.is_leaf());
+  CHECK_THROWS_AS(loss.backward(), GradError);
+  opt.zero_grad();
+  CHECK(!w.grad().defined());
+  w.set_grad(ones({3}));
+  opt.zero_grad(false);
+  CHECK(w.grad().to_vector<float>() == std::vector<float>{0, 0, 0});
+}
+
+TEST_CASE("a closure is evaluated with recording on") {
+  const Tensor w = ones({1}).requires_grad_();
+  optim::SGD opt(std::vector<Tensor>{w}, {.lr = 0.1});
+  no_grad guard;
+  const Tensor loss = opt.step([&] {
+    opt.zero_grad();
+    const Tensor l = square(w).sum();
+    l.backward();
+    return l;
+  });
+  CHECK(loss.item<float>() == 1.f);
+  CHECK(w.item<float>() == doctest::Approx(0.8));
+}
+
+TEST_CASE("a parameter that is not contiguous is updated where it is") {
+  const Tensor base = zeros({2, 3});
+  const Tensor w = base.t().detach().requires_grad_();
+  w.set_grad(from_data<float>({1, 2, 3, 4, 5, 6}, {3, 2}));
+  optim::Adam opt(std::vector<Tensor>{w}, {.lr = 0.1});
+  opt.step();
+  for (const float v : base.to_vector<float>()) CHECK(v == doctest::Approx(-0.1));
+}
+
+TEST_CASE("a loaded state continues to the bit") {
+  const auto run = [](bool restart) {
+    const Tensor w = formula(50, 1).requires_grad_(), v = formula(70, 2).requires_grad_();
+    const auto fresh = [&](double lr) {
+      return std::make_unique<optim::AdamW>(std::vector<Parameter>{{"w", w}, {"v.weight", v}}, optim::AdamWOptions{.lr = lr, .amsgrad = true});
+    };
+    auto opt = fresh(0.01);
+    opt->param_groups()[0]["beta1"] = 0.7;
+    for (int step = 0; step < 6; ++step) {
+      if (restart && step == 3) {
+        StateDict saved;
+        for (const auto& [name, value] : opt->state_dict()) saved.set(name, value.clone());
+        opt = fresh(5.0);
+        opt->load_state_dict(saved);
+      }
+      w.set_grad(formula(50, 10 + step));
+      v.set_grad(formula(70, 20 + step));
+      opt->step();
+    }
+    return std::pair(w.to_vector<float>(), v.to_vector<float>());
+  };
+  CHECK(run(true) == run(false));
+}
+
+TEST_CASE("state dictionaries have PyTorch's slots under the parameters' names; wrong ones are refused whole") {
+  const Tensor w = ones({2}).requires_grad_();
+  optim::Adam opt(std::vector<Parameter>{{"fc1.weight", w}});
+  w.set_grad(ones({2}));
+  opt.step();
+  const StateDict state = opt.state_dict();
+  CHECK(state.at("state.fc1.weight.step").item<float>() == 1.f);
+  CHECK(state.contains("state.fc1.weight.exp_avg"));
+  CHECK(state.contains("state.fc1.weight.exp_avg_sq"));
+  CHECK(!state.contains("state.fc1.weight.max_exp_avg_sq"));
+  CHECK(state.at("param_groups.0.lr").item<double>() == 1e-3);
+  optim::SGD sgd(std::vector<Parameter>{{"fc1.weight", w}}, {.momentum = 0.9});
+  CHECK(mentions(thrown([&] { sgd.load_state_dict(state); }), "not one of this SGD: missing: \"param_groups.0.dampening\""));
+  StateDict other = state;
+  other.set("state.fc1.weight.exp_avg", ones({3}));
+  CHECK(mentions(thrown([&] { opt.load_state_dict(other); }), "\"state.fc1.weight.exp_avg\" is (3,) float32 there"));
+  other = state;
+  other.set("state.fc9.step", ones({}));
+  CHECK(mentions(thrown([&] { opt.load_state_dict(other); }), "1 of 11 entries belong to nothing here"));
+}
+
+TEST_CASE("a step has the same bits with any number of threads") {
+  const int before = num_threads();
+  std::vector<float> first;
+  for (const int threads : {1, 2, 3, 7}) {
+    set_num_threads(threads);
+    std::vector<Tensor> params;
+    for (int i = 0; i < 40; ++i) params.push_back(formula(i * i * 53 + 1, i).requires_grad_());
+    optim::Adam opt(params);
+    for (int step = 0; step < 2; ++step) {
+      for (const Tensor& p : params) p.set_grad(formula(p.numel(), 77 + step));
+      opt.step();
+    }
+    std::vector<float> all;
+    for (const Tensor& p : params)
+      for (const float v : p.to_vector<float>()) all.push_back(v);
+    if (threads == 1) first = all;
+    CHECK(all == first);
+  }
+  set_num_threads(before);
+}
+
+TEST_CASE("gradients are clipped by their common norm") {
+  const Tensor a = zeros({2}).requires_grad_(), b = zeros({1, 1}).requires_grad_(), idle = zeros({1}).requires_grad_();
+  const auto fill = [&] {
+    a.set_grad(from_data<float>({3, 0}, {2}));
+    b.set_grad(from_data<float>({4}, {1, 1}));
+  };
+  const std::vector<Tensor> all = {a, b, idle};
+  fill();
+  CHECK(optim::clip_grad_norm_(all, 2.5).item<float>() == 5.f);
+  CHECK(a.grad().to_vector<float>()[0] == doctest::Approx(1.5).epsilon(1e-6));
+  CHECK(b.grad().item<float>() == doctest::Approx(2.0).epsilon(1e-6));
+  fill();
+  CHECK(optim::clip_grad_norm_(all, 5.1).item<float>() == 5.f);
+  CHECK(a.grad().to_vector<float>()[0] == 3.f);
+  CHECK(optim::clip_grad_norm_(all, 2.0, {.norm_type = INFINITY}).item<float>() == 4.f);
+  CHECK(b.grad().item<float>() == doctest::Approx(2.0));
+  fill();
+  CHECK(optim::clip_grad_norm_(all, 3.5, {.norm_type = 1}).item<float>() == 7.f);
+  CHECK(b.grad().item<float>() == doctest::Approx(2.0));
+  b.set_grad(full({1, 1}, NAN));
+  CHECK(mentions(thrown([&] { optim::clip_grad_norm_(all, 1, {.error_if_nonfinite = true}); }), "the norm of the 2 gradients is nan"));
+  fill();
+  optim::clip_grad_value_(all, 1.0);
+  CHECK(a.grad().to_vector<float>() == std::vector<float>{1, 0});
+  CHECK(b.grad().item<float>() == 1.f);
+  CHECK(optim::clip_grad_norm_(std::vector<Tensor>{idle}, 1.0).item<float>() == 0.f);
+}

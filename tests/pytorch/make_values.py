@@ -1,0 +1,188 @@
+#!/usr/bin/env python3
+"""Makes the stored PyTorch values that the tests compare with. Needs PyPI's torch; the tests do not.
+
+usage: LEVIN_DUMP_INPUTS=inputs.txt levin_ops_tests -tc="*PyTorch*" && make_values.py inputs.txt
+
+Writes, beside itself:
+  operations.txt   outputs and gradients of the operation cases that name a PyTorch expression
+  optimizers.txt   parameters over ten steps of each optimizer
+  schedulers.txt   learning rates (and momenta) over the steps of each scheduler
+  training.txt     losses of ten training steps of the mlp and of lenet
+Each line is `name dtype shape values`; numbers are written so that they read back exactly.
+"""
+import math
+import pathlib
+import sys
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+HERE = pathlib.Path(__file__).parent
+DTYPES = {"float64": torch.float64, "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16,
+          "int64": torch.int64, "int32": torch.int32, "int16": torch.int16, "int8": torch.int8, "uint8": torch.uint8,
+          "bool": torch.bool}
+NAMES = {v: k for k, v in DTYPES.items()}
+
+
+def write_line(out, name, tensor):
+    tensor = tensor.detach()
+    shape = ",".join(str(s) for s in tensor.shape) or "-"
+    kind = tensor.dtype
+    digits = 17 if kind == torch.float64 else 9
+    if kind.is_floating_point:
+        values = " ".join(f"{v:.{digits}g}" for v in tensor.double().flatten().tolist())
+    else:
+        values = " ".join(str(int(v)) for v in tensor.flatten().tolist())
+    out.write(f"{name} {NAMES[kind]} {shape} {values}\n")
+
+
+def read_line(line):
+    kind, shape, *values = line.split()
+    sizes = [] if shape == "-" else [int(s) for s in shape.split(",")]
+    dtype = DTYPES[kind]
+    if dtype.is_floating_point:
+        return torch.tensor([float(v) for v in values], dtype=torch.float64).to(dtype).reshape(sizes)
+    return torch.tensor([int(v) for v in values], dtype=torch.int64).to(dtype).reshape(sizes)
+
+
+def formula(n, salt):
+    """Numbers that C++ computes too: a hash of the index, as a multiple of 2^-15 in [-1, 1)."""
+    i = torch.arange(n, dtype=torch.int64)
+    h = (i * 2654435761 + salt * 40503) % 4294967296
+    h = ((h ^ (h >> 15)) * 2246822519) % 4294967296
+    return ((h >> 16) - 32768).to(torch.float32) / 32768
+
+
+def cotangent(like, output):
+    """Weights of an output's gradient."""
+    return formula(like.numel(), 1000 + output).to(like.dtype).reshape(like.shape)
+
+
+def operations(path):
+    """Each block: `case NAME`, `fingerprint N`, `eval EXPRESSION`, `input grad|plain ...` lines, `end`."""
+    block, inputs = {}, []
+    with open(HERE / "operations.txt", "w") as out:
+        for line in open(path):
+            word, _, rest = line.rstrip("\n").partition(" ")
+            if word in ("case", "eval", "fingerprint"):
+                block[word] = rest
+            elif word == "input":
+                grad, _, text = rest.partition(" ")
+                t = read_line(text)
+                inputs.append(t.requires_grad_(grad == "grad"))
+            elif word == "end":
+                names = {f"x{i}": t for i, t in enumerate(inputs)}
+                result = eval(block["eval"], {"torch": torch, "F": F, "math": math, "nn": nn}, names)
+                write_line(out, f"{block['case']}/inputs", torch.tensor(int(block["fingerprint"])))
+                result = list(result) if isinstance(result, (tuple, list)) else [result]
+                for i, y in enumerate(result):
+                    write_line(out, f"{block['case']}/out{i}", y)
+                loss = [(y, cotangent(y, i)) for i, y in enumerate(result) if y.requires_grad]
+                wanted = [(i, t) for i, t in enumerate(inputs) if t.requires_grad]
+                if loss and wanted:
+                    grads = torch.autograd.grad([y for y, _ in loss], [t for _, t in wanted], [c for _, c in loss],
+                                                allow_unused=True)
+                    for (i, _), g in zip(wanted, grads):
+                        if g is not None:
+                            write_line(out, f"{block['case']}/grad{i}", g)
+                block, inputs = {}, []
+
+
+def optimizers():
+    kinds = {
+        "sgd": (torch.optim.SGD, dict(lr=0.1)),
+        "sgd_momentum": (torch.optim.SGD, dict(lr=0.1, momentum=0.9, dampening=0.1, weight_decay=0.05)),
+        "sgd_nesterov": (torch.optim.SGD, dict(lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01)),
+        "sgd_maximize": (torch.optim.SGD, dict(lr=0.1, momentum=0.5, maximize=True)),
+        "adam": (torch.optim.Adam, dict(lr=0.05)),
+        "adam_decay": (torch.optim.Adam, dict(lr=0.05, betas=(0.8, 0.95), eps=1e-6, weight_decay=0.1)),
+        "adam_amsgrad": (torch.optim.Adam, dict(lr=0.05, amsgrad=True)),
+        "adamw": (torch.optim.AdamW, dict(lr=0.05, weight_decay=0.1)),
+        "adamw_maximize": (torch.optim.AdamW, dict(lr=0.05, amsgrad=True, maximize=True)),
+    }
+    with open(HERE / "optimizers.txt", "w") as out:
+        for name, (kind, arguments) in kinds.items():
+            params = [nn.Parameter(formula(n, salt).double()) for n, salt in ((7, 1), (20, 2))]
+            optimizer = kind(params, foreach=False, **arguments)
+            for step in range(10):
+                for i, p in enumerate(params):
+                    p.grad = (p.detach() * 0.5 + formula(p.numel(), 100 + 10 * step + i).double())
+                if step == 4:
+                    params[1].grad = None
+                optimizer.step()
+                for i, p in enumerate(params):
+                    if step in (0, 4, 9):
+                        write_line(out, f"{name}/step{step}/param{i}", p)
+
+
+def schedulers():
+    lr = torch.optim.lr_scheduler
+    adam = lambda p: torch.optim.Adam([dict(params=[p[0]]), dict(params=[p[1]], lr=0.02)], lr=0.1)
+    sgd = lambda p: torch.optim.SGD([dict(params=[p[0]]), dict(params=[p[1]], lr=0.02)], lr=0.1, momentum=0.9)
+    kinds = {
+        "step": (adam, lambda o: lr.StepLR(o, 3, 0.5), 12),
+        "cosine": (adam, lambda o: lr.CosineAnnealingLR(o, 8, eta_min=1e-3), 20),
+        "warmup": (adam, lambda o: lr.LinearLR(o, start_factor=0.1, total_iters=4), 10),
+        "lambda": (adam, lambda o: lr.LambdaLR(o, lambda e: 0.9**e), 10),
+        "one_cycle": (adam, lambda o: lr.OneCycleLR(o, 0.4, total_steps=20), 19),
+        "one_cycle_linear": (sgd, lambda o: lr.OneCycleLR(o, 0.4, epochs=3, steps_per_epoch=7, anneal_strategy="linear",
+                                                          pct_start=0.4, div_factor=10.0), 20),
+        "one_cycle_three": (sgd, lambda o: lr.OneCycleLR(o, 0.4, total_steps=15, three_phase=True), 14),
+        "plateau": (adam, lambda o: lr.ReduceLROnPlateau(o, factor=0.5, patience=1, cooldown=1, min_lr=0.01), 16),
+        "plateau_max": (adam, lambda o: lr.ReduceLROnPlateau(o, mode="max", factor=0.5, patience=0, threshold=0.1,
+                                                             threshold_mode="abs"), 16),
+    }
+    metrics = [1.0, 0.9, 0.9, 0.95, 0.9, 0.91, 0.5, 0.49999, 0.6, 0.7, 0.8, 0.2, 0.9, 0.9, 0.9, 0.9]
+    with open(HERE / "schedulers.txt", "w") as out:
+        for name, (make_optimizer, make, steps) in kinds.items():
+            params = [nn.Parameter(torch.zeros(1)), nn.Parameter(torch.zeros(1))]
+            optimizer = make_optimizer(params)
+            scheduler = make(optimizer)
+            rows = []
+            for step in range(steps + 1):
+                group = optimizer.param_groups[0]
+                momentum = group["betas"][0] if "betas" in group else group["momentum"]
+                rows.append([g["lr"] for g in optimizer.param_groups] + [momentum])
+                if step == steps:
+                    break
+                optimizer.step()
+                scheduler.step(*([metrics[step]] if name.startswith("plateau") else []))
+            write_line(out, name, torch.tensor(rows, dtype=torch.float64))
+
+
+def training():
+    """Ten steps of Adam at 1e-3 on two batches of 32 synthetic pictures in turn; float32, initial weights by formula."""
+    nets = {
+        "mlp": nn.Sequential(nn.Flatten(), nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(),
+                             nn.Linear(512, 10)),
+        "lenet": nn.Sequential(nn.Conv2d(1, 16, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(16, 32, 5), nn.ReLU(),
+                               nn.MaxPool2d(2), nn.Flatten(), nn.Linear(800, 128), nn.ReLU(), nn.Linear(128, 10)),
+    }
+    with open(HERE / "training.txt", "w") as out:
+        for name, net in nets.items():
+            with torch.no_grad():
+                for salt, p in enumerate(net.parameters()):
+                    fan_in = net[int(list(dict(net.named_parameters()))[salt].split(".")[0])].weight[0].numel()
+                    scale = 2.0 ** -round(math.log2(fan_in) / 2)  # a power of two: exact on both sides
+                    p.copy_(formula(p.numel(), salt).reshape(p.shape) * scale)
+            optimizer = torch.optim.Adam(net.parameters(), 1e-3)
+            losses = []
+            for step in range(10):
+                x = formula(32 * 784, 50 + step % 2).reshape(32, 1, 28, 28)
+                y = (torch.arange(32) * 7 + step % 2) % 10
+                loss = F.cross_entropy(net(x), y)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                losses.append(loss.item())
+            write_line(out, name, torch.tensor(losses, dtype=torch.float64))
+
+
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    optimizers()
+    schedulers()
+    training()
+    if len(sys.argv) > 1:
+        operations(sys.argv[1])
