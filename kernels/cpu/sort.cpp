@@ -86,6 +86,22 @@ Entry* sorted(Entry* entries, Entry* other, int64_t n, int64_t k) {
   return entries;
 }
 
+/// The first k of n in order, by a heap of k entries with the last of them on top: few elements get in.
+template <class Entry, class F>
+Entry* first_few(Entry* heap, int64_t n, int64_t k, F&& entry) {
+  for (int64_t i = 0; i < k; ++i) heap[i] = entry(i);
+  std::make_heap(heap, heap + k);
+  for (int64_t i = k; i < n; ++i) {
+    const Entry e = entry(i);
+    if (!(e < heap[0])) continue;
+    std::pop_heap(heap, heap + k);
+    heap[k - 1] = e;
+    std::push_heap(heap, heap + k);
+  }
+  std::sort_heap(heap, heap + k);
+  return heap;
+}
+
 template <class T, class Entry>
 void sort_lines(const SortArgs& a) {
   const T* x = static_cast<const T*>(a.x.pointer);
@@ -98,8 +114,14 @@ void sort_lines(const SortArgs& a) {
     for (int64_t line = b; line < e; ++line) {
       const int64_t o = line / a.inner, j = line % a.inner;
       const T* from = x + o * a.n * a.inner + j;
-      for (int64_t i = 0; i < a.n; ++i) space[i] = Entry::make(key_of(from[i * a.inner]) ^ flip, i);
-      const Entry* done = sorted(space, space + a.n, a.n, a.k);
+      const auto entry = [&](int64_t i) { return Entry::make(key_of(from[i * a.inner]) ^ flip, i); };
+      const Entry* done;
+      if (a.k <= a.n / 16) {
+        done = first_few(space, a.n, a.k, entry);
+      } else {
+        for (int64_t i = 0; i < a.n; ++i) space[i] = entry(i);
+        done = sorted(space, space + a.n, a.n, a.k);
+      }
       for (int64_t i = 0; i < a.k; ++i) {
         const int64_t to = (o * a.k + i) * a.inner + j;
         indices[to] = done[i].place();

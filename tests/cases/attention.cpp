@@ -1,7 +1,115 @@
 #include "cases/cases.h"
 
+#include <levin/autograd/ops.h>
+
+#include <cmath>
+#include <limits>
+
 namespace levin::test {
 
-std::vector<OpCase> attention_cases() { return {}; }
+namespace {
+
+constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
+
+/// By the definition, on tensors whose leading sizes broadcast; inputs: q, k, v and perhaps the mask.
+Tensors attention_reference(const Tensors& in, const AttentionOptions& o) {
+  const int64_t rows = in[0].size(-2), columns = in[1].size(-2), width = in[0].size(-1), values = in[2].size(-1);
+  const auto leading = [](const Tensor& t) { return Shape(t.sizes().begin(), t.sizes().end() - 2); };
+  Shape lead = leading(in[0]);
+  for (const Tensor& t : {in[1], in[2]}) lead = broadcast_shapes(lead, leading(t), "reference");
+  const auto spread = [&](const Tensor& t, int64_t r, int64_t c) {
+    Shape sizes = lead;
+    sizes.push_back(r);
+    sizes.push_back(c);
+    return broadcast_values(t, sizes);
+  };
+  const auto q = spread(in[0], rows, width), k = spread(in[1], columns, width), v = spread(in[2], columns, values);
+  const bool choice = in.size() > 3 && in[3].dtype() == kBool;
+  const auto mask = in.size() > 3 ? spread(in[3].to(kDouble), rows, columns) : std::vector<double>();
+  const double scale = o.scale.value_or(1.0 / std::sqrt(static_cast<double>(width)));
+  const auto at = [](int64_t i) { return static_cast<std::size_t>(i); };
+  std::vector<double> y;
+  for (int64_t n = 0; n < lead.numel(); ++n)
+    for (int64_t i = 0; i < rows; ++i) {
+      std::vector<double> p(at(columns));
+      double top = kMinusInfinity, sum = 0;
+      for (int64_t j = 0; j < columns; ++j) {
+        double score = 0;
+        for (int64_t e = 0; e < width; ++e) score += q[at((n * rows + i) * width + e)] * k[at((n * columns + j) * width + e)];
+        score *= scale;
+        const double m = mask.empty() ? 0 : mask[at((n * rows + i) * columns + j)];
+        if ((o.causal && j > i) || (choice && m == 0)) score = kMinusInfinity;
+        if (!choice) score += m;
+        p[at(j)] = score;
+        top = std::max(top, score);
+      }
+      for (double& s : p) sum += s = top == kMinusInfinity ? 0 : std::exp(s - top);
+      for (int64_t e = 0; e < values; ++e) {
+        double out = 0;
+        for (int64_t j = 0; j < columns; ++j) out += p[at(j)] * v[at((n * columns + j) * values + e)];
+        y.push_back(sum == 0 ? 0 : out / sum);
+      }
+    }
+  Shape sizes = lead;
+  sizes.push_back(rows);
+  sizes.push_back(values);
+  return {from_data(y, sizes)};
+}
+
+enum class Mask { none, choice, added };
+
+Sample attention_sample(const Shape& q, const Shape& k, const Shape& v, const AttentionOptions& o = {}, const Shape& mask = {},
+                        Mask kind = Mask::none) {
+  Sample s = sample({q, k, v}, uniform(), q.back() + k[k.size() - 2]);
+  if (kind == Mask::choice) s.inputs.push_back(bool_input(mask));
+  if (kind == Mask::added) s.inputs.push_back({.sizes = mask});
+  s.grad_terms = s.terms * 4;
+  s.label = std::string(o.causal ? "causal " : "") + (o.scale ? "scaled " : "") + (kind == Mask::none ? "" : "masked");
+  s.op = [o](const Tensors& in) -> Tensors {
+    AttentionOptions with = o;
+    if (in.size() > 3) with.mask = in[3];
+    return {scaled_dot_product_attention(in[0], in[1], in[2], with)};
+  };
+  s.reference = [o](const Tensors& in) { return attention_reference(in, o); };
+  s.torch = std::string("F.scaled_dot_product_attention(x0, x1, x2, is_causal=") + (o.causal ? "True" : "False") +
+            (kind == Mask::none ? "" : ", attn_mask=x3") + (o.scale ? ", scale=" + std::to_string(*o.scale) : "") + ")";
+  return s;
+}
+
+Work attention_work(const Tensors& in, const Tensors& out) {
+  const double scores = static_cast<double>(out[0].numel() / out[0].size(-1)) * static_cast<double>(in[1].size(-2));
+  double bytes = static_cast<double>(out[0].numel());
+  for (const Tensor& t : in) bytes += static_cast<double>(t.numel());
+  return {4 * bytes, 2 * scores * static_cast<double>(in[0].size(-1) + in[2].size(-1))};
+}
+
+}  // namespace
+
+std::vector<OpCase> attention_cases() {
+  return {{.name = "scaled_dot_product_attention",
+           .samples = {attention_sample({1, 1}, {1, 1}, {1, 1}, {.scale = 1.0}), attention_sample({2, 3, 4}, {2, 5, 4}, {2, 5, 3}),
+                       attention_sample({2, 2, 5, 3}, {2, 2, 5, 3}, {2, 2, 5, 3}, {.causal = true}),
+                       attention_sample({5, 2}, {3, 2}, {3, 2}, {.causal = true}), attention_sample({2, 3}, {5, 3}, {5, 2}, {.causal = true, .scale = 0.5}),
+                       attention_sample({2, 1, 3, 2}, {1, 2, 4, 2}, {2, 1, 4, 3}),
+                       attention_sample({2, 3, 4}, {2, 5, 4}, {2, 5, 3}, {}, {3, 5}, Mask::choice),
+                       attention_sample({2, 3, 4}, {2, 5, 4}, {2, 5, 3}, {}, {2, 3, 5}, Mask::added),
+                       attention_sample({0, 3, 4}, {0, 5, 4}, {0, 5, 3})},
+           .large = {attention_sample({3, 2, 131, 33}, {3, 2, 131, 33}, {3, 2, 131, 33}, {.causal = true}),
+                     attention_sample({17, 70, 16}, {17, 67, 16}, {17, 67, 16}), attention_sample({2, 300, 8}, {2, 530, 8}, {2, 530, 8}, {.causal = true})},
+           .dtypes = kFloatTypes,
+           .tolerance = {.ulps = 8, .scale = 2},
+           .grad_tolerance = {.ulps = 16, .scale = 4},
+           .torch = "F.scaled_dot_product_attention(x0, x1, x2)",
+           .errors = {{"the last sizes of q and k differ", [] { scaled_dot_product_attention(zeros({2, 3}), zeros({2, 4}), zeros({2, 3})); }},
+                      {"k and v differ in length", [] { scaled_dot_product_attention(zeros({2, 3}), zeros({2, 3}), zeros({4, 3})); }},
+                      {"nothing to attend to", [] { scaled_dot_product_attention(zeros({2, 3}), zeros({0, 3}), zeros({0, 3})); }},
+                      {"exclude each other", [] {
+                         scaled_dot_product_attention(zeros({2, 3}), zeros({2, 3}), zeros({2, 3}), {.mask = zeros({2, 2}), .causal = true});
+                       }},
+                      {"no probability", [] { scaled_dot_product_attention(zeros({2, 3}), zeros({2, 3}), zeros({2, 3}), {.dropout = 1.5}); }},
+                      {"one floating type", [] { scaled_dot_product_attention(zeros({2, 3}), zeros({2, 3}, {.dtype = kDouble}), zeros({2, 3})); }}},
+           .bench = {attention_sample({8, 6, 128, 32}, {8, 6, 128, 32}, {8, 6, 128, 32}, {.causal = true})},
+           .work = attention_work}};
+}
 
 }  // namespace levin::test

@@ -1,7 +1,132 @@
 #include "cases/cases.h"
 
+#include <levin/autograd/ops.h>
+
+#include <limits>
+
 namespace levin::test {
 
-std::vector<OpCase> pool_cases() { return {}; }
+namespace {
+
+struct Window {
+  Pair kernel, stride, padding = 0, dilation = 1;
+  bool ceil_mode = false;
+};
+
+int64_t pooled(int64_t in, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation, bool ceil_mode) {
+  const int64_t room = in + 2 * padding - dilation * (kernel - 1) - 1;
+  int64_t out = room / stride + 1;
+  if (ceil_mode && room % stride != 0 && out * stride < in + padding) ++out;
+  return out;
+}
+
+/// Calls f(output, row, column) for each element of each window, outside the plane too, and end(output) after each.
+template <class F, class End>
+Shape each_window(const Shape& x, const Window& w, F&& f, End&& end) {
+  Shape y = x;
+  const int h = x.size() - 2, v = x.size() - 1;
+  y[h] = pooled(x[h], w.kernel.h, w.stride.h, w.padding.h, w.dilation.h, w.ceil_mode);
+  y[v] = pooled(x[v], w.kernel.w, w.stride.w, w.padding.w, w.dilation.w, w.ceil_mode);
+  for (int64_t o = 0; o < y.numel(); ++o) {
+    const int64_t i = o / y[v] % y[h], j = o % y[v], plane = o / (y[v] * y[h]);
+    for (int64_t p = 0; p < w.kernel.h; ++p)
+      for (int64_t q = 0; q < w.kernel.w; ++q)
+        f(plane, i * w.stride.h - w.padding.h + p * w.dilation.h, j * w.stride.w - w.padding.w + q * w.dilation.w);
+    end();
+  }
+  return y;
+}
+
+std::string pair_text(Pair p) { return "(" + std::to_string(p.h) + ", " + std::to_string(p.w) + ")"; }
+
+std::string arguments(const Window& w) {
+  return pair_text(w.kernel) + ", stride=" + pair_text(w.stride) + ", padding=" + pair_text(w.padding) +
+         (w.ceil_mode ? ", ceil_mode=True" : "");
+}
+
+Sample max_sample(const Shape& x, const Window& w) {
+  Sample s = sample({x}, distinct());
+  s.label = arguments(w) + ", dilation=" + pair_text(w.dilation);
+  s.grad_terms = w.kernel.h * w.kernel.w;
+  s.op = [w](const Tensors& in) -> Tensors {
+    return {max_pool2d(in[0], w.kernel, {.stride = w.stride, .padding = w.padding, .dilation = w.dilation, .ceil_mode = w.ceil_mode})};
+  };
+  s.reference = [w](const Tensors& in) -> Tensors {
+    const auto xs = in[0].to_vector<double>();
+    const int64_t height = in[0].size(-2), width = in[0].size(-1);
+    double best = -std::numeric_limits<double>::infinity();
+    std::vector<double> y;
+    const Shape sizes = each_window(in[0].sizes(), w, [&](int64_t plane, int64_t r, int64_t c) {
+      if (r >= 0 && r < height && c >= 0 && c < width)
+        best = std::max(best, xs[static_cast<std::size_t>((plane * height + r) * width + c)]);
+    }, [&] { y.push_back(std::exchange(best, -std::numeric_limits<double>::infinity())); });
+    return {from_data(y, sizes)};
+  };
+  s.torch = "F.max_pool2d(x0, " + s.label + ")";
+  return s;
+}
+
+OpCase max_pool_case() {
+  return {.name = "max_pool2d",
+          .samples = {max_sample({1, 1, 2, 2}, {2, 2}), max_sample({2, 3, 6, 8}, {2, 2}), max_sample({3, 7, 5}, {2, 2}),
+                      max_sample({2, 2, 7, 9}, {3, 2, 1}), max_sample({1, 2, 5, 6}, {3, 1, 1}), max_sample({2, 1, 6, 7}, {{2, 3}, {3, 2}, {1, 0}}),
+                      max_sample({1, 1, 9, 8}, {3, 2, 1, 2}), max_sample({1, 2, 7, 8}, {3, 3, 0, 1, true}),
+                      max_sample({1, 1, 5, 5}, {2, 2, 1, 1, true}), max_sample({1, 1, 18, 18}, {17, 1}), max_sample({0, 3, 4, 4}, {2, 2})},
+          .large = {max_sample({4, 16, 28, 28}, {2, 2}), max_sample({2, 5, 57, 67}, {3, 2, 1}), max_sample({2, 3, 70, 75}, {2, 2})},
+          .dtypes = kFloatTypes,
+          .tolerance = {.ulps = 0},
+          .grad_tolerance = {.ulps = 2, .scale = 2},
+          .torch = "F.max_pool2d(x0, 2)",
+          .errors = {{"[max_pool2d] padding 2 is more than half of the kernel 3", [] { max_pool2d(zeros({1, 1, 5, 5}), 3, {.padding = 2}); }},
+                     {"larger than the input 2x2", [] { max_pool2d(zeros({1, 1, 2, 2}), 3); }},
+                     {"must be 1 or more", [] { max_pool2d(zeros({1, 1, 2, 2}), 2, {.stride = 0}); }},
+                     {"padding -1 is negative", [] { max_pool2d(zeros({1, 1, 2, 2}), 2, {.padding = -1}); }},
+                     {"(B, C, H, W)", [] { max_pool2d(zeros({4, 4}), 2); }},
+                     {"holds no element", [] { max_pool2d(zeros({1, 1, 1, 1}), 2, {.padding = 1, .dilation = 2}); }},
+                     {"a floating type", [] { max_pool2d(zeros({1, 1, 4, 4}, {.dtype = kInt64}), 2); }}},
+          .bench = {max_sample({128, 16, 28, 28}, {2, 2}), max_sample({32, 64, 56, 56}, {3, 2, 1})}};
+}
+
+Sample average_sample(const Shape& x, const Window& w, bool count_padding = true) {
+  Sample s = sample({x}, uniform(), w.kernel.h * w.kernel.w);
+  s.label = arguments(w) + ", count_include_pad=" + (count_padding ? "True" : "False");
+  s.op = [=](const Tensors& in) -> Tensors {
+    return {avg_pool2d(in[0], w.kernel, {.stride = w.stride, .padding = w.padding, .ceil_mode = w.ceil_mode, .count_include_pad = count_padding})};
+  };
+  s.reference = [=](const Tensors& in) -> Tensors {
+    const auto xs = in[0].to_vector<double>();
+    const int64_t height = in[0].size(-2), width = in[0].size(-1);
+    double sum = 0, count = 0;
+    std::vector<double> y;
+    const Shape sizes = each_window(in[0].sizes(), w, [&](int64_t plane, int64_t r, int64_t c) {
+      const bool inside = r >= 0 && r < height && c >= 0 && c < width;
+      const bool in_padding = r < height + w.padding.h && c < width + w.padding.w;
+      if (inside) sum += xs[static_cast<std::size_t>((plane * height + r) * width + c)];
+      if (inside || (count_padding && in_padding)) ++count;
+    }, [&] { y.push_back(std::exchange(sum, 0.0) / std::exchange(count, 0.0)); });
+    return {from_data(y, sizes)};
+  };
+  s.torch = "F.avg_pool2d(x0, " + s.label + ")";
+  return s;
+}
+
+OpCase avg_pool_case() {
+  return {.name = "avg_pool2d",
+          .samples = {average_sample({1, 1, 2, 2}, {2, 2}), average_sample({2, 3, 6, 8}, {2, 2}), average_sample({3, 7, 5}, {3, 1, 1}),
+                      average_sample({2, 2, 7, 9}, {3, 2, 1}, false), average_sample({2, 1, 6, 7}, {{2, 3}, {3, 2}, {1, 0}}),
+                      average_sample({1, 2, 7, 8}, {3, 3, 0, 1, true}), average_sample({1, 1, 5, 6}, {2, 2, 1, 1, true}),
+                      average_sample({1, 1, 5, 6}, {2, 2, 1, 1, true}, false), average_sample({0, 3, 4, 4}, {2, 2})},
+          .large = {average_sample({4, 16, 28, 28}, {2, 2}), average_sample({2, 5, 57, 67}, {3, 2, 1}, false)},
+          .dtypes = kFloatTypes,
+          .tolerance = {.ulps = 2, .scale = 2},
+          .torch = "F.avg_pool2d(x0, 2)",
+          .errors = {{"[avg_pool2d] padding 2 is more than half of the kernel 3", [] { avg_pool2d(zeros({1, 1, 5, 5}), 3, {.padding = 2}); }},
+                     {"larger than the input", [] { avg_pool2d(zeros({1, 1, 2, 2}), 3); }}},
+          .bench = {average_sample({128, 16, 28, 28}, {2, 2})}};
+}
+
+}  // namespace
+
+std::vector<OpCase> pool_cases() { return {max_pool_case(), avg_pool_case()}; }
 
 }  // namespace levin::test

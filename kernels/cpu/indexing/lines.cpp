@@ -48,52 +48,82 @@ struct Placement {
     }
     return at;
   }
-  int64_t inner(int64_t j) const { return offsets.empty() ? j : offsets[static_cast<std::size_t>(j)]; }
 
   int64_t step = 1;              ///< from one element of a line to the next
   Shape outer_sizes, outer_strides;
   std::vector<int64_t> offsets;  ///< of the axes after it; empty where they are the index's own
 };
 
-/// Calls body(outer, first, last, n, inner) for blocks of lines: all tasks together cover the index once.
+/// Neighbouring elements of the index: `count` from `at` on, at step i of their lines, columns from `column` on. Where a line
+/// has no columns beside it, the elements of one line (`along`).
+struct Run {
+  int64_t outer, at, count, i, column;
+  bool along;
+};
+
+/// Calls body(run) for all of the index; a line is worked through in order by one thread.
 template <class F>
-void for_lines(const Shape& index, int axis, F&& body) {
+void for_runs(const Shape& index, int axis, F&& body) {
   constexpr int64_t block = 256;
   int64_t outer = 1, inner = 1;
-  const int64_t n = index.empty() ? 1 : index[axis];
+  const int64_t n = index[axis];
   for (int d = 0; d < axis; ++d) outer *= index[d];
   for (int d = axis + 1; d < index.size(); ++d) inner *= index[d];
   if (outer * inner * n == 0) return;
   const int64_t blocks = (inner + block - 1) / block;
   parallel_for(0, outer * blocks, index_grain(n * std::min(inner, block)), [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
-      const int64_t first = task % blocks * block;
-      body(task / blocks, first, std::min(first + block, inner), n, inner);
+      const int64_t o = task / blocks, first = task % blocks * block, count = std::min(block, inner - first);
+      if (inner == 1) {
+        body(Run{o, o * n, n, 0, 0, true});
+      } else {
+        for (int64_t i = 0; i < n; ++i) body(Run{o, (o * n + i) * inner + first, count, i, first, false});
+      }
     }
   });
 }
 
+/// One side of a run: element e lies at first[e * unit], or at first[offsets[e]] where sizes differ.
+template <class T>
+struct Side {
+  Side(T* data, const Placement& p, const Run& run)
+      : first(data + p.outer(run.outer)), unit(run.along ? 0 : 1),
+        offsets(run.along || p.offsets.empty() ? nullptr : p.offsets.data() + run.column) {
+    if (!offsets) first += run.column;
+  }
+  T* first;
+  int64_t unit;
+  const int64_t* offsets;
+  T& operator()(int64_t e) const { return first[offsets ? offsets[e] : e * unit]; }
+};
+
 /// 0-dim tensors are lines of one element.
 Shape with_axis(const Shape& sizes) { return sizes.empty() ? Shape{1} : sizes; }
+
+/// out[e] = side(e) moved by index[e] steps. Instantiated for equal sizes, where no offsets are read.
+template <bool kOffsets, class T>
+void gather_run(T* out, const Side<const T>& x, int64_t step, const int64_t* index, const Run& run, int64_t size,
+                const Shape& index_sizes) {
+  const T* first = x.first;
+  const int64_t unit = x.unit;
+  for (int64_t e = 0; e < run.count; ++e) {
+    const int64_t v = index[e];
+    if (!is_index(v, size)) index_out_of_range("gather", v, index_sizes, run.at + e, size);
+    out[e] = first[v * step + (kOffsets ? x.offsets[e] : e * unit)];
+  }
+}
 
 void gather(const GatherArgs& a, Stream&) {
   const Shape index_sizes = with_axis(a.index.sizes), x_sizes = with_axis(a.x.sizes);
   const Placement from(index_sizes, x_sizes, a.axis);
   const int64_t size = x_sizes[a.axis];
   dispatch_size(a.out.dtype, [&]<class T>() {
-    T* out = static_cast<T*>(a.out.pointer);
-    const T* x = static_cast<const T*>(a.x.pointer);
-    const int64_t* index = static_cast<const int64_t*>(a.index.pointer);
-    for_lines(index_sizes, a.axis, [&](int64_t o, int64_t first, int64_t last, int64_t n, int64_t inner) {
-      const T* line = x + from.outer(o);
-      for (int64_t i = 0; i < n; ++i) {
-        const int64_t row = (o * n + i) * inner;
-        for (int64_t j = first; j < last; ++j) {
-          const int64_t v = index[row + j];
-          if (!is_index(v, size)) index_out_of_range("gather", v, a.index.sizes, row + j, size);
-          out[row + j] = line[v * from.step + from.inner(j)];
-        }
-      }
+    for_runs(index_sizes, a.axis, [&](const Run& run) {
+      const Side<const T> x(static_cast<const T*>(a.x.pointer), from, run);
+      T* out = static_cast<T*>(a.out.pointer) + run.at;
+      const int64_t* index = static_cast<const int64_t*>(a.index.pointer) + run.at;
+      if (x.offsets) gather_run<true>(out, x, from.step, index, run, size, a.index.sizes);
+      else gather_run<false>(out, x, from.step, index, run, size, a.index.sizes);
     });
   });
 }
@@ -104,19 +134,16 @@ void scatter_with(const ScatterArgs& a, const char* op, Put put) {
   const Shape index_sizes = with_axis(a.index.sizes), out_sizes = with_axis(a.out.sizes);
   const Placement to(index_sizes, out_sizes, a.axis), from(index_sizes, with_axis(a.source.sizes), a.axis);
   const int64_t size = out_sizes[a.axis];
-  T* out = static_cast<T*>(a.out.pointer);
-  const T* source = static_cast<const T*>(a.source.pointer);
-  const int64_t* index = static_cast<const int64_t*>(a.index.pointer);
-  for_lines(index_sizes, a.axis, [&](int64_t o, int64_t first, int64_t last, int64_t n, int64_t inner) {
-    T* out_line = out + to.outer(o);
-    const T* source_line = source + from.outer(o);
-    for (int64_t i = 0; i < n; ++i) {
-      const int64_t row = (o * n + i) * inner;
-      for (int64_t j = first; j < last; ++j) {
-        const int64_t v = index[row + j];
-        if (!is_index(v, size)) index_out_of_range(op, v, a.index.sizes, row + j, size);
-        put(out_line[v * to.step + to.inner(j)], source_line[i * from.step + from.inner(j)]);
-      }
+  for_runs(index_sizes, a.axis, [&](const Run& run) {
+    const Side<T> out(static_cast<T*>(a.out.pointer), to, run);
+    Side<const T> source(static_cast<const T*>(a.source.pointer), from, run);
+    source.first += run.i * from.step;
+    if (run.along) source.unit = from.step;
+    const int64_t* index = static_cast<const int64_t*>(a.index.pointer) + run.at;
+    for (int64_t e = 0; e < run.count; ++e) {
+      const int64_t v = index[e];
+      if (!is_index(v, size)) index_out_of_range(op, v, a.index.sizes, run.at + e, size);
+      put((&out(e))[v * to.step], source(e));
     }
   });
 }
