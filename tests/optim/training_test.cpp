@@ -27,10 +27,9 @@ void set_weights(nn::Module& net) {
   }
 }
 
-void check_losses(const char* name, nn::Module& net) {
+void check_losses(const std::string& name, nn::Module& net, optim::Optimizer&& optimizer) {
   const std::vector<double> expected = read_stored_values("training.txt").at(name).to_vector<double>();
   set_weights(net);
-  optim::Adam optimizer(net.parameters(), {.lr = 1e-3});
   for (int64_t step = 0; step < 10; ++step) {
     const Tensor x = formula(32 * 784, 50 + step % 2).view({32, 1, 28, 28});
     const Tensor y = remainder(arange(32) * 7 + step % 2, 10);
@@ -43,15 +42,20 @@ void check_losses(const char* name, nn::Module& net) {
   }
 }
 
+void check_both(const std::string& name, nn::Module& net) {
+  check_losses(name + "/sgd", net, optim::SGD(net.parameters(), {.lr = 0.1, .momentum = 0.9}));
+  check_losses(name + "/adam", net, optim::Adam(net.parameters(), {.lr = 2e-3, .eps = 1e-3}));
+}
+
 }  // namespace
 
 TEST_CASE("ten steps of the mlp have PyTorch's losses") {
   nn::Sequential net(nn::Flatten(), nn::Linear(784, 512), nn::ReLU(), nn::Linear(512, 512), nn::ReLU(), nn::Linear(512, 10));
-  check_losses("mlp", net);
+  check_both("mlp", net);
 }
 
 TEST_CASE("ten steps of lenet have PyTorch's losses") {
   nn::Sequential net(nn::Conv2d(1, 16, 5, {.padding = 2}), nn::ReLU(), nn::MaxPool2d(2), nn::Conv2d(16, 32, 5), nn::ReLU(),
                      nn::MaxPool2d(2), nn::Flatten(), nn::Linear(800, 128), nn::ReLU(), nn::Linear(128, 10));
-  check_losses("lenet", net);
+  check_both("lenet", net);
 }
