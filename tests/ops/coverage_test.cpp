@@ -65,7 +65,7 @@ struct Coverage {
   std::set<std::string> kernels, operations;
 };
 
-/// Runs every sample forward and backward (and its backward's backward) once in f32 or the case's first type.
+/// Runs every sample forward, backward, and through the gradients of gradients, in f32 and the case's first type.
 const Coverage& coverage() {
   static const Coverage result = [] {
     Collector collector;
@@ -84,15 +84,25 @@ const Coverage& coverage() {
             if (y.requires_grad()) outputs.push_back(y);
           if (outputs.empty()) continue;
           collect_nodes(outputs, found.operations);
-          Tensors seeds;
-          for (const Tensor& y : outputs) seeds.push_back(ones_like(y));
+          Tensors seeds;  // with a gradient of their own, so that backwards that are linear are recorded too
+          for (const Tensor& y : outputs) seeds.push_back(ones_like(y).requires_grad_());
+          {
+            const GradOptions plain{.retain_graph = true, .allow_unused = true};
+            grad(outputs, leaves, plain, seeds);
+          }
+          if (!c.twice) continue;
           Tensors seconds;
-          for (const Tensor& g : grad(outputs, leaves, {.create_graph = c.twice, .allow_unused = true}, seeds))
+          for (const Tensor& g : grad(outputs, leaves, {.create_graph = true, .allow_unused = true}, seeds))
             if (g.defined() && g.requires_grad()) seconds.push_back(g);
           collect_nodes(seconds, found.operations);
-          seeds.clear();
-          for (const Tensor& y : seconds) seeds.push_back(ones_like(y));
-          if (!seconds.empty()) grad(seconds, leaves, {.allow_unused = true}, seeds);
+          Tensors weights;
+          for (const Tensor& y : seconds) weights.push_back(ones_like(y).requires_grad_());
+          leaves.insert(leaves.end(), seeds.begin(), seeds.end());
+          if (seconds.empty()) continue;
+          Tensors thirds;
+          for (const Tensor& g : grad(seconds, leaves, {.create_graph = true, .allow_unused = true}, weights))
+            if (g.defined() && g.requires_grad()) thirds.push_back(g);
+          collect_nodes(thirds, found.operations);
         }
     kernels::set_observer(former);
     found.kernels = collector.names;
