@@ -36,8 +36,7 @@ fi
 
 need $packages_build $packages_test
 [ "$preset" = clang ] && need $packages_clang
-targets=(levin_tests)
-[ -f examples/minimal/main.cpp ] && targets+=(minimal)
+targets=(levin_tests levin_examples)
 if [ -n "$filter" ]; then
   targets=()
   for dir in tests/*/; do
