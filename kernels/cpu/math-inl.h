@@ -71,11 +71,6 @@ HWY_INLINE V log1p_v(D d, V x) {
   return hn::IfThenElse(hn::Eq(hn::Add(x, one), one), x, log_ends(d, hn::Add(x, one), inner));
 }
 
-template <class D, class V>
-HWY_INLINE V tanh_v(D d, V x) {
-  return keep_nan(x, hn::Tanh(d, x));
-}
-
 /// Arguments beyond the range of the vector reduction go through the standard library.
 template <class D, class V>
 HWY_INLINE V sin_v(D d, V x) {
@@ -99,6 +94,30 @@ HWY_INLINE V polynomial(D d, V x, V sum, double next, C... rest) {
   return polynomial(d, x, hn::MulAdd(sum, x, constant(d, next)), rest...);
 }
 
+template <class D, class V>
+HWY_INLINE V tanh_v(D d, V x) {
+  return keep_nan(x, hn::Tanh(d, x));
+}
+
+/// tanh as it is good enough inside of gelu, at half the time. f32: x P(x^2) / Q(x^2), a minimax fit up to |x| = 8.9 and
+/// 1 beyond; relative error below 4e-7. f64: as tanh_v.
+template <class D, class V>
+HWY_INLINE V quick_tanh_v(D d, V x) {
+  if constexpr (sizeof(hn::TFromD<D>) == 8) {
+    return tanh_v(d, x);
+  } else {
+    const V one = constant(d, 1.0), end = constant(d, 8.9);
+    const V t = hn::Min(hn::Max(x, hn::Neg(end)), end);
+    const V s = hn::Mul(t, t);
+    const V p = polynomial(d, s, constant(d, 3.708921017531175e-11), 1.1172325997677035e-07, 4.23684214183595e-05,
+                           0.004429610446095467, 0.1410195380449295, 1.0);
+    const V q = polynomial(d, s, constant(d, 2.971552337527328e-09), 2.612676780699985e-06, 0.000501539499964565,
+                           0.029213903471827507, 0.4743528664112091, 1.0);
+    const V y = hn::Div(hn::Mul(t, p), q);
+    return hn::IfThenElse(hn::Ge(hn::Abs(x), end), hn::CopySign(one, x), keep_nan(x, y));
+  }
+}
+
 /// f32: x + x P(x^2) below 15/16 and 1 - exp(-(x + x Q(x))) above, where P and Q are minimax fits; within 2 units in the
 /// last place. f64: the standard library's.
 template <class D, class V>
@@ -119,7 +138,7 @@ HWY_INLINE V erf_v(D d, V x) {
 }
 
 /// erf as it is good enough inside of gelu, at a third of the time. f32: x P(x^2) / Q(x^2) with a minimax fit up to
-/// |x| = 3.96, where erf is 1 within half a unit; absolute error below 3e-7. f64: as erf_v.
+/// |x| = 3.96 and 1 beyond; absolute error below 3e-7. f64: as erf_v.
 template <class D, class V>
 HWY_INLINE V quick_erf_v(D d, V x) {
   if constexpr (sizeof(hn::TFromD<D>) == 8) {
@@ -133,7 +152,7 @@ HWY_INLINE V quick_erf_v(D d, V x) {
     const V q = polynomial(d, s, constant(d, 3.77228316210676e-05), 0.0011739146430045366, 0.01508931815624237,
                            0.11474010348320007, 0.5034966468811035, 1.0);
     const V y = hn::Div(hn::Mul(t, p), q);
-    return keep_nan(x, hn::Min(hn::Max(y, hn::Neg(one)), one));
+    return hn::IfThenElse(hn::Ge(hn::Abs(x), end), hn::CopySign(one, x), keep_nan(x, y));
   }
 }
 

@@ -1,4 +1,5 @@
 #include "cases/cases.h"
+#include "cases/host_device.h"
 #include "cases/pointwise.h"
 
 #include <levin/autograd/ops/creation.h>
@@ -115,9 +116,9 @@ std::vector<OpCase> with_numbers() {
       make("pow_3", "x0 ** 3", wide, [](const Tensor& x) { return pow(x, 3); }, [](double x) { return x * x * x; }),
       make("pow_half", "x0 ** 0.5", positive, [](const Tensor& x) { return pow(x, 0.5); }, [](double x) { return std::sqrt(x); }),
       make("pow_minus_one", "x0 ** -1", not_zero, [](const Tensor& x) { return pow(x, -1); }, [](double x) { return 1 / x; }),
-      make("clamp", "torch.clamp(x0, -1, 1.5)", away_from(wide, {-1, 1.5}),
+      make("clamp", "torch.clamp(x0, -1, 1.5)", alive(away_from(wide, {-1, 1.5}), 0.5),
            [](const Tensor& x) { return clamp(x, -1.0, 1.5); }, [](double x) { return std::min(std::max(x, -1.0), 1.5); }),
-      make("clamp_min", "torch.clamp(x0, min=0.5)", away_from(wide, {0.5}),
+      make("clamp_min", "torch.clamp(x0, min=0.5)", alive(away_from(wide, {0.5}), 0.75),
            [](const Tensor& x) { return clamp(x, 0.5); }, [](double x) { return std::max(x, 0.5); })};
 }
 
@@ -146,6 +147,18 @@ std::vector<OpCase> comparisons() {
     list.push_back(c);
   }
   return list;
+}
+
+/// To another device and back, which is the host's memory under another name.
+OpCase to_device() {
+  OpCase c = unary_case("to_device", nullptr, [](double x) { return x; }, uniform(-3, 3), 0);
+  c.op = [](const Tensors& x) -> Tensors { return {to(to(x[0], other_host()), kCpu)}; };
+  c.dtypes = kAllTypes;
+  c.torch.clear();
+  c.errors = {{"custom1 is not in this build", [] { to(ones({2}), Device{DeviceType::custom1, 0}); }},
+              {"[add] the operands are on", [] { add(ones({2}), to(ones({2}), other_host())); }},
+              {"there is no kernel for custom0", [] { neg(to(ones({2}), other_host())); }}};
+  return c;
 }
 
 /// The shapes of three inputs, the first of them a condition where `dtype` says so.
@@ -203,6 +216,7 @@ std::vector<OpCase> masks() {
   c.reference = pointwise([](double x, double m) { return m != 0 ? -3 : x; });
   for (const auto& [x, m] : std::vector<std::pair<Shape, Shape>>{{{}, {}}, {{5}, {5}}, {{2, 3}, {3}}, {{3}, {2, 3}}, {{4, 0}, {4, 1}}})
     c.samples.push_back({.inputs = {{.sizes = x}, bool_input(m)}});
+  for (Sample& s : c.samples) s.inputs[1].values = alive(s.inputs[1].values, 0);
   c.large = {{.inputs = {{.sizes = {kLargeSize}}, bool_input({kLargeSize})}}};
   c.dtypes = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64, DType::i32, DType::i16, DType::i8};
   c.torch = "x0.masked_fill(x1, -3)";
@@ -230,6 +244,7 @@ std::vector<OpCase> copies() {
     c.samples.push_back(sample({{3, 65, 67}}));
     list.push_back(c);
   }
+  list.push_back(to_device());
   return list;
 }
 
@@ -271,8 +286,8 @@ std::vector<OpCase> in_place() {
       one("neg_", "x0.clone().neg_()", wide, [](const Tensor& x) { x.neg_(); }, [](double x) { return -x; }),
       one("exp_", "x0.clone().exp_()", wide, [](const Tensor& x) { x.exp_(); }, [](double x) { return std::exp(x); }),
       one("sqrt_", "x0.clone().sqrt_()", positive, [](const Tensor& x) { x.sqrt_(); }, [](double x) { return std::sqrt(x); }),
-      one("relu_", "x0.clone().relu_()", away_from(wide, {0}), [](const Tensor& x) { x.relu_(); }, [](double x) { return std::max(x, 0.0); }),
-      one("clamp_", "x0.clone().clamp_(-1, 1)", away_from(wide, {-1, 1}), [](const Tensor& x) { x.clamp_(-1, 1); },
+      one("relu_", "x0.clone().relu_()", alive(away_from(wide, {0}), 1.5), [](const Tensor& x) { x.relu_(); }, [](double x) { return std::max(x, 0.0); }),
+      one("clamp_", "x0.clone().clamp_(-1, 1)", alive(away_from(wide, {-1, 1}), 0.5), [](const Tensor& x) { x.clamp_(-1, 1); },
           [](double x) { return std::min(std::max(x, -1.0), 1.0); }),
       one("add_number_", "x0.clone().add_(2)", wide, [](const Tensor& x) { x += 2; }, [](double x) { return x + 2; }),
       one("mul_number_", "x0.clone().mul_(3)", wide, [](const Tensor& x) { x *= 3; }, [](double x) { return 3 * x; }),

@@ -71,6 +71,11 @@ inline OpCase as_step(OpCase c) {
   return c;
 }
 
+/// `value` in small samples, which have to show a gradient that is not zero; else `values`.
+inline Values alive(Values values, double value) {
+  return [values = std::move(values), value](int64_t i, int64_t n, Generator& g) { return n <= 3 ? value : values(i, n, g); };
+}
+
 /// Values added to those of another rule.
 inline Values shifted(Values values, double by) {
   return [values = std::move(values), by](int64_t i, int64_t n, Generator& g) { return values(i, n, g) + by; };

@@ -124,8 +124,12 @@ Tensor rdiv(const Tensor& a, const Scalar& b) {
 
 namespace {
 
-Grads no_floor_divide_gradient(Context&, const Tensor&) {
-  throw GradError("[floor_divide] it has no gradient; use div, or detach its inputs.");
+/// Recorded all the same, so that backward tells instead of passing zeros on.
+Tensor refusing_gradient(const kernels::BinaryKernel& kernel, const Tensor& y, std::initializer_list<InputRef> inputs) {
+  record(kernel.name(), y, inputs, [](Context&, const Tensor&) -> Grads {
+    throw GradError("[floor_divide] it has no gradient; use div, or detach its inputs.");
+  });
+  return y;
 }
 
 }  // namespace
@@ -133,17 +137,13 @@ Grads no_floor_divide_gradient(Context&, const Tensor&) {
 Tensor floor_divide(const Tensor& a, const Tensor& b) {
   const DType t = result_type(a, b);
   refuse_bool("floor_divide", t, "x.to(kInt64)");
-  Tensor y = binary(kernels::floor_divide, "floor_divide", a, b, t, t);
-  record("floor_divide", y, {a, b}, no_floor_divide_gradient);
-  return y;
+  return refusing_gradient(kernels::floor_divide, binary(kernels::floor_divide, "floor_divide", a, b, t, t), {a, b});
 }
 
 Tensor floor_divide(const Tensor& a, const Scalar& b) {
   const DType t = b.promote_with(a.dtype());
   refuse_bool("floor_divide", t, "x.to(kInt64)");
-  Tensor y = binary(kernels::floor_divide, a, b, t, t);
-  record("floor_divide", y, {a}, no_floor_divide_gradient);
-  return y;
+  return refusing_gradient(kernels::floor_divide, binary(kernels::floor_divide, a, b, t, t), {a});
 }
 
 Tensor remainder(const Tensor& a, const Tensor& b) {

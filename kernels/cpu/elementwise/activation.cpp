@@ -78,8 +78,8 @@ struct GeluBackward {
 
 template <class D, class V>
 HWY_INLINE V tanh_of_gelu(D d, V x, V square) {
-  return tanh_v(d, hn::Mul(hn::Mul(constant(d, kTanhScale), x),
-                           hn::MulAdd(constant(d, kTanhCubic), square, constant(d, 1.0))));
+  return quick_tanh_v(d, hn::Mul(hn::Mul(constant(d, kTanhScale), x),
+                                 hn::MulAdd(constant(d, kTanhCubic), square, constant(d, 1.0))));
 }
 struct GeluTanh {
   template <class D, class V>

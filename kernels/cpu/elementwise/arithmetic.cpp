@@ -26,11 +26,11 @@ struct Div {
 };
 struct Maximum {
   template <class D, class V>
-  static HWY_INLINE V call(D, V a, V b, V, V) { return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::Ne(a, a)), a, b); }
+  static HWY_INLINE V call(D, V a, V b, V, V) { return keep_nan(a, hn::IfThenElse(hn::Gt(a, b), a, b)); }
 };
 struct Minimum {
   template <class D, class V>
-  static HWY_INLINE V call(D, V a, V b, V, V) { return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::Ne(a, a)), a, b); }
+  static HWY_INLINE V call(D, V a, V b, V, V) { return keep_nan(a, hn::IfThenElse(hn::Lt(a, b), a, b)); }
 };
 struct Lerp {
   template <class D, class V>

@@ -1,0 +1,177 @@
+// What operations promise beside their values: result types, identity of results, gradients at kinks, refused edits.
+
+#include <levin/autograd/autograd.h>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+using namespace levin;
+
+namespace {
+
+Tensor of(DType t, const Shape& sizes = {2}) { return ones(sizes, {.dtype = t}); }
+
+std::vector<double> gradient(const Tensor& x, const Tensor& y) { return grad({y.sum()}, {x})[0].to_vector<double>(); }
+
+}  // namespace
+
+TEST_CASE("result types follow PyTorch's promotion") {
+  CHECK((of(kInt64) + of(kFloat32)).dtype() == kFloat32);
+  CHECK((of(kUInt8) + of(kInt8)).dtype() == kInt16);
+  CHECK((of(kHalf) + of(kBFloat16)).dtype() == kFloat32);
+  CHECK((of(kBool) + of(kBool)).dtype() == kBool);
+  CHECK((of(kFloat32) * of(kFloat64, {})).dtype() == kFloat32);  // 0 dimensions of the same category do not widen
+  CHECK((of(kInt64) * of(kHalf, {})).dtype() == kHalf);
+  CHECK((of(kInt32, {}) * of(kInt8)).dtype() == kInt8);
+  CHECK((of(kHalf) * 2.5).dtype() == kHalf);
+  CHECK((of(kInt32) * 2.5).dtype() == kFloat32);
+  CHECK((of(kBool) * 2).dtype() == kInt64);
+  CHECK((of(kInt32) / of(kInt32)).dtype() == kFloat32);
+  CHECK(exp(of(kInt16)).dtype() == kFloat32);
+  CHECK(floor(of(kInt16)).dtype() == kInt16);
+  CHECK(pow(of(kInt64), 2).dtype() == kInt64);
+  CHECK(where(of(kBool), of(kInt64), 0.5).dtype() == kFloat32);
+  CHECK((of(kInt64) < of(kFloat64)).dtype() == kBool);
+}
+
+TEST_CASE("16-bit operations compute in f32 and round once") {
+  const Tensor x = tensor({Half(1.0f)}), tiny = tensor({Half(0x1p-11f)});
+  // 1 + 3 * 2^-11 lies between two halves; rounding 3 * 2^-11 first would change nothing, rounding 1 + 2^-11 would.
+  CHECK(add(x, tiny, 3).item<float>() == static_cast<float>(Half(1.0f + 3 * 0x1p-11f)));
+  CHECK((x * 1.0001).item<float>() == static_cast<float>(Half(1.0001f)));
+}
+
+TEST_CASE("integers wrap, divide and raise as PyTorch's") {
+  const Tensor a = tensor<int64_t>({7, -7, 7, -7}), b = tensor<int64_t>({2, 2, -2, -2});
+  CHECK(floor_divide(a, b).to_vector<int>() == std::vector<int>{3, -4, -4, 3});
+  CHECK(remainder(a, b).to_vector<int>() == std::vector<int>{1, 1, -1, -1});
+  CHECK((tensor<std::uint8_t>({250}) + tensor<std::uint8_t>({10})).item<int>() == 4);
+  CHECK(pow(tensor<int64_t>({3}), tensor<int64_t>({4})).item<int>() == 81);
+  CHECK_THROWS_AS(pow(tensor<int64_t>({3}), -1), ValueError);
+  CHECK((tensor({true, false}) + tensor({true, true})).to_vector<bool>() == std::vector<bool>{true, true});
+}
+
+TEST_CASE("conversions that change nothing give the tensor itself") {
+  const Tensor x = rand({2, 3});
+  CHECK(x.to(kFloat32).is_same(x));
+  CHECK(x.to(kCpu).is_same(x));
+  CHECK(x.contiguous().is_same(x));
+  CHECK_FALSE(x.clone().shares_storage(x));
+  CHECK_FALSE(x.t().contiguous().shares_storage(x));
+  CHECK_THROWS_AS(x.to(cuda(0)), DeviceError);
+}
+
+TEST_CASE("gradients come back in the type and shape of the input") {
+  const Tensor x = of(kFloat32, {3, 1}).requires_grad_(), w = of(kFloat64, {4}).requires_grad_();
+  (x * w).sum().backward();
+  CHECK(x.grad().dtype() == kFloat32);
+  CHECK(x.grad().sizes() == Shape{3, 1});
+  CHECK(w.grad().dtype() == kFloat64);
+  CHECK(w.grad().to_vector<double>() == std::vector<double>{3, 3, 3, 3});
+}
+
+TEST_CASE("gradients at kinks and edges are PyTorch's") {
+  const Tensor tie = tensor({1.0, 2.0, 3.0}).requires_grad_(), two = full({3}, 2.0, {.dtype = kFloat64});
+  CHECK(gradient(tie, maximum(tie, two)) == std::vector<double>{0, 0.5, 1});
+  CHECK(gradient(tie, minimum(tie, two)) == std::vector<double>{1, 0.5, 0});
+  CHECK(gradient(tie, clamp(tie, 1, 2)) == std::vector<double>{1, 1, 0});  // bounds count as inside
+  const Tensor zero = tensor({0.0, -0.0}).requires_grad_();
+  CHECK(gradient(zero, relu(zero)) == std::vector<double>{0, 0});
+  CHECK(gradient(zero, abs(zero)) == std::vector<double>{0, 0});
+  CHECK(gradient(zero, pow(zero, 0)) == std::vector<double>{0, 0});
+  CHECK(gradient(zero, pow(zero, 1)) == std::vector<double>{1, 1});
+  const Tensor base = tensor({0.0, 0.0, -2.0}).requires_grad_(), power = tensor({0.0, 2.0, 3.0}).requires_grad_();
+  const Tensor y = pow(base, power);
+  CHECK(y.to_vector<double>() == std::vector<double>{1, 0, -8});
+  const auto both = grad({y.sum()}, {base, power});
+  CHECK(both[0].to_vector<double>() == std::vector<double>{0, 0, 12});
+  CHECK(both[1].to_vector<double>()[0] == 0);
+  CHECK(both[1].to_vector<double>()[1] == 0);
+  CHECK(std::isnan(both[1].to_vector<double>()[2]));
+}
+
+TEST_CASE("an infinite gradient is zeroed by relu where the input is negative") {
+  const Tensor x = tensor({-1.0, 1.0}).requires_grad_();
+  const auto g = grad({relu(x)}, {x}, {}, {full({2}, INFINITY, {.dtype = kFloat64})})[0].to_vector<double>();
+  CHECK(g[0] == 0);
+  CHECK(std::isinf(g[1]));
+}
+
+TEST_CASE("edits in place keep type and memory, and see overlapping operands whole") {
+  const Tensor x = arange(9, {.dtype = kFloat32}).view({3, 3});
+  const void* memory = x.raw_data();
+  x += x.t();
+  CHECK(x.to_vector<int>() == std::vector<int>{0, 4, 8, 4, 8, 12, 8, 12, 16});
+  CHECK(x.raw_data() == memory);
+  x.copy_(x.t() * 2);
+  x.narrow(0, 1, 2).copy_(x.narrow(0, 0, 2));
+  CHECK(x.to_vector<int>() == std::vector<int>{0, 8, 16, 0, 8, 16, 8, 16, 24});
+  const Tensor h = of(kHalf);
+  h += of(kFloat64) * 0.5;
+  CHECK(h.dtype() == kHalf);
+  CHECK(h.to_vector<double>() == std::vector<double>{1.5, 1.5});
+  CHECK_THROWS_AS(of(kInt32) /= 2, DTypeError);
+  CHECK_THROWS_AS(of(kInt32).exp_(), DTypeError);
+  CHECK_THROWS_AS(of(kBool) += 1, DTypeError);
+  CHECK_THROWS_AS(ones({1, 2}).expand({3, 2}) += 1, ShapeError);
+  CHECK_THROWS_AS(ones({2}).copy_(ones({3})), ShapeError);
+}
+
+TEST_CASE("recorded edits carry gradients of both sides") {
+  const Tensor x = tensor({1.0, 2.0}).requires_grad_(), w = tensor({3.0, 4.0}).requires_grad_();
+  const Tensor y = x * 2;
+  y.mul_(w);
+  y.sum().backward();
+  CHECK(x.grad().to_vector<double>() == std::vector<double>{6, 8});
+  CHECK(w.grad().to_vector<double>() == std::vector<double>{2, 4});
+  const Tensor source = tensor({5.0}).requires_grad_(), target = zeros({3}, {.dtype = kFloat64});
+  target.copy_(source);
+  CHECK(gradient(source, target * 2) == std::vector<double>{6});
+  const Tensor gone = x * 2;
+  gone.zero_();
+  CHECK(gradient(x, gone) == std::vector<double>{0, 0});
+}
+
+TEST_CASE("dropout drops the same elements in backward") {
+  Generator g(3);
+  const Tensor x = ones({1000}).requires_grad_();
+  const Tensor y = dropout(x, 0.4, true, &g);
+  y.sum().backward();
+  CHECK(x.grad().to_vector<float>() == y.to_vector<float>());
+  CHECK(dropout(x, 0.4, false).is_same(x));
+  CHECK(dropout(x, 1.0).sum().item<float>() == 0);
+  CHECK(dropout(x, 0.0).is_same(x));
+}
+
+TEST_CASE("random functions continue their generator and repeat by seed") {
+  Generator a(5), b(5);
+  const Tensor first = randn({7}, {.generator = &a}), second = randn({7}, {.generator = &a});
+  CHECK(first.to_vector<float>() == randn({7}, {.generator = &b}).to_vector<float>());
+  CHECK(second.to_vector<float>() == randn({7}, {.generator = &b}).to_vector<float>());
+  CHECK(first.to_vector<float>() != second.to_vector<float>());
+  std::vector<int64_t> order = randperm(1000, {.generator = &a}).to_vector<int64_t>(), sorted(1000);
+  std::iota(sorted.begin(), sorted.end(), 0);
+  CHECK(order != sorted);
+  std::sort(order.begin(), order.end());
+  CHECK(order == sorted);
+  const Tensor strided = zeros({4, 6}).t();
+  normal_(strided, 10, 0.1, &a);
+  CHECK((strided > 5).all().item<bool>());
+  CHECK_THROWS_AS(rand({2}, {.dtype = kInt64}), DTypeError);
+}
+
+TEST_CASE("ranges have PyTorch's lengths and types") {
+  CHECK(arange(5).dtype() == kInt64);
+  CHECK(arange(0, 1, 0.25).dtype() == kFloat32);
+  CHECK(arange(0, 1, 0.3).numel() == 4);
+  CHECK(arange(10, 0, -3).to_vector<int>() == std::vector<int>{10, 7, 4, 1});
+  CHECK(arange(3, 3).numel() == 0);
+  CHECK(linspace(0, 1, 1).to_vector<float>() == std::vector<float>{0});
+  CHECK(linspace(0, 1, 3).to_vector<float>() == std::vector<float>{0, 0.5f, 1});
+  CHECK(full({2}, 3).dtype() == kInt64);
+  CHECK(full({2}, true).dtype() == kBool);
+  CHECK(zeros_like(of(kInt8, {2, 3})).dtype() == kInt8);
+}
