@@ -16,7 +16,7 @@ TEST_CASE("in a training step values count by the step") {
   m.log("epoch", 1.0, {.on_step = false, .on_epoch = true});
   CHECK(m.find("loss") == 2.0);
   CHECK(m.find("both_step") == 1.0);
-  CHECK_FALSE(m.find("both"));
+  CHECK(m.find("both") == 1.0);
   CHECK_FALSE(m.find("epoch"));
   CHECK(m.step_values() == Values{{"loss", 2.0}, {"both_step", 1.0}});
   m.set_scope(Scope::step, Split::train, 2);

@@ -57,6 +57,13 @@ void load_weights(nn::Module& module, const StateDict& weights, const std::files
   }
 }
 
+void check_precision(const Checkpoint& c, const Precision& precision, const std::filesystem::path& folder) {
+  const auto saved = c.values.get<std::string>("precision_name");
+  if (saved != precision.name())
+    throw StateError(fmt::format("[checkpoint] {} was trained with --precision {}, this run has {}. Use the same.",
+                                 folder.string(), saved, precision.name()));
+}
+
 CheckpointKeeper::CheckpointKeeper(Run& run, Optimizers& optimizers, data::DataLoader& train)
     : run_(run), optimizers_(optimizers), train_(train) {
   for (const auto& c : run.callbacks)
@@ -145,9 +152,6 @@ Checkpoint CheckpointKeeper::snapshot() {
 
 void CheckpointKeeper::restore(const Checkpoint& c, const std::filesystem::path& folder) {
   const StateMap& v = c.values;
-  if (v.get<std::string>("precision_name") != run_.precision.name())
-    throw StateError(fmt::format("[checkpoint] {} was trained with precision {}, this run has {}. Use the same.",
-                                 folder.string(), v.get<std::string>("precision_name"), run_.precision.name()));
   try {
     optimizers_.optimizer().load_state_dict(c.tensors.sub("optimizer."));
     optimizers_.load_scheduler_state(c.tensors.sub("scheduler."));

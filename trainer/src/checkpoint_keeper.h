@@ -36,6 +36,9 @@ class CheckpointKeeper {
   std::vector<CheckpointPolicy*> policies_;
 };
 
+/// Throws StateError where a checkpoint was made with another precision.
+void check_precision(const Checkpoint& checkpoint, const Precision& precision, const std::filesystem::path& folder);
+
 /// Loads the weights of a checkpoint; throws StateError that names the folder when they do not fit.
 void load_weights(nn::Module& module, const StateDict& weights, const std::filesystem::path& folder);
 

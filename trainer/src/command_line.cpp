@@ -43,6 +43,7 @@ std::int64_t whole_number(const std::string& option, const std::string& text, st
 }
 
 bool truth(const std::string& option, const std::string& text) {
+  if (text.empty() || text == "{}") return true;  // the bare flag
   if (text == "true" || text == "1" || text == "yes" || text == "on") return true;
   if (text == "false" || text == "0" || text == "no" || text == "off") return false;
   throw UsageError(fmt::format("{} {}: give true or false.", option, text));
@@ -66,7 +67,7 @@ struct CommandLine::Impl {
   void add(const std::string& name, const std::string& type, const std::string& now, const std::string& help,
            std::function<void(const std::string&)> take) {
     names.push_back("--" + name);
-    app.add_option_function<std::string>("--" + name, take, help)->type_name(type)->default_str(now);
+    app.add_option_function<std::string>("--" + name, take, help)->type_name(type)->default_str(now)->take_last();
   }
 
   [[noreturn]] void refuse_unknown(const std::string& argument) const {
@@ -137,7 +138,7 @@ CommandLine& CommandLine::add_flag(const std::string& name, bool& value, const s
   impl_->names.push_back("--" + name);
   const auto take = [&value, name](const std::string& text) { value = truth("--" + name, text); };
   impl_->app.add_option_function<std::string>("--" + name, take, help)
-      ->type_name("BOOL")->default_str(value ? "true" : "false")->expected(0, 1);
+      ->type_name(value ? "BOOL [true]" : "BOOL [false]")->expected(0, 1)->take_last();
   return *this;
 }
 

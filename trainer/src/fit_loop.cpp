@@ -6,7 +6,7 @@ namespace levin {
 
 FitLoop::FitLoop(Run& run, FitParts& parts)
     : run_(run), parts_(parts),
-      val_batches_(parts.val ? run.config.limit_val_batches.of(parts.val->size(), "--limit-val-batches") : 0) {}
+      val_batches_(parts.val ? run.limit(run.config.limit_val_batches, *parts.val, "--limit-val-batches") : 0) {}
 
 std::int64_t FitLoop::max_epochs(const TrainerConfig& c) {
   if (c.fast_dev_run > 0) return 1;

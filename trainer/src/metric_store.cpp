@@ -115,10 +115,10 @@ std::vector<std::string> MetricStore::names() const {
   return out;
 }
 
-MetricStore::Values MetricStore::progress_bar_values() const {
+MetricStore::Values MetricStore::progress_bar_values(std::optional<Split> only) const {
   Values out;
   for (const auto& m : metrics_) {
-    if (!m.prog_bar) continue;
+    if (!m.prog_bar || (only && m.split != *only)) continue;
     if (m.has_step) out.emplace_back(m.step_name(), m.step);
     if (m.has_epoch) out.emplace_back(m.epoch_name(), m.epoch);
   }

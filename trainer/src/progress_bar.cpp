@@ -19,6 +19,12 @@ std::string clock_text(double seconds) {
   return fmt::format("{}:{:02}", s / 60, s % 60);
 }
 
+/// Which values are shown: all in training.
+std::optional<Split> split_of(Stage stage) {
+  if (stage == Stage::fit) return std::nullopt;
+  return stage == Stage::test ? Split::test : stage == Stage::validate ? Split::validation : Split::predict;
+}
+
 std::string gauge(std::int64_t done, std::int64_t total) {
   constexpr std::int64_t kWidth = 20;
   const std::int64_t full = total > 0 ? done * kWidth / total : kWidth;
@@ -58,7 +64,7 @@ void ProgressBar::show(RunContext& run, const std::string& title, const Timing& 
   line += fmt::format(" {}/{}  {:.1f} batches/s", done, total, rate);
   if (last) line += "  took " + clock_text(seconds);
   else if (rate > 0) line += "  left " + clock_text(static_cast<double>(total - done) / rate);
-  for (const auto& [name, value] : run.metrics.progress_bar_values()) line += fmt::format("  {} {:.4f}", name, value);
+  for (const auto& [name, value] : run.metrics.progress_bar_values(split_of(run.stage))) line += fmt::format("  {} {:.4f}", name, value);
   write(line, last);
   shown_ = Clock::now();
 }

@@ -8,6 +8,8 @@
 #include <levin/trainer/signals.h>
 #include <levin/trainer/strategy.h>
 
+#include <algorithm>
+
 namespace levin {
 
 using Scope = MetricStore::Scope;
@@ -41,6 +43,12 @@ struct Run {
   void call(void (Callback::*hook)(RunContext&, P...), void (LevinModule::*own)(Q...), const A&... args) {
     callbacks_do(hook, args...);
     (module.*own)(args...);
+  }
+
+  /// How many of a loader's batches take part.
+  std::int64_t limit(const BatchLimit& asked, const data::DataLoader& loader, const char* option) const {
+    const std::int64_t n = asked.of(loader.size(), option);
+    return config.fast_dev_run > 0 ? std::min(n, config.fast_dev_run) : n;
   }
 
   bool interrupted() const { return config.handle_signals && SignalGuard::received() != 0; }

@@ -66,11 +66,6 @@ struct Trainer::Impl {
     if (config.logger) loggers.push_back(std::make_shared<CSVLogger>(root / "metrics.csv"));
   }
 
-  std::int64_t limit(const BatchLimit& asked, std::int64_t total, const char* option) const {
-    const std::int64_t n = asked.of(total, option);
-    return config.fast_dev_run > 0 ? std::min(n, config.fast_dev_run) : n;
-  }
-
   Run make_run(LevinModule& module, Stage stage) {
     Run run(config, module, state, metrics, stop, *strategy, *precision, callbacks, loggers);
     run.context.stage = stage;
@@ -138,7 +133,7 @@ void Trainer::Impl::fit(LevinModule& module, const std::string& ckpt) {
   metrics.clear();
   Run run = make_run(module, Stage::fit);
   RunContext& context = run.context;
-  context.train_batches = limit(config.limit_train_batches, data.train->size(), "--limit-train-batches");
+  context.train_batches = run.limit(config.limit_train_batches, *data.train, "--limit-train-batches");
 
   guarded(run, module, Stage::fit, [&] {
     precision->setup(module);
@@ -147,6 +142,7 @@ void Trainer::Impl::fit(LevinModule& module, const std::string& ckpt) {
     Checkpoint checkpoint;
     if (!folder.empty()) {
       checkpoint = read_checkpoint(folder);
+      check_precision(checkpoint, *precision, folder);
       load_weights(module, checkpoint.model, folder);
       const StateMap user = checkpoint.values.part("user");
       run.callbacks_do(&Callback::on_load_checkpoint, user);
@@ -208,7 +204,7 @@ void Trainer::Impl::evaluate(LevinModule& module, Stage stage, const DataModule&
     precision->setup(module);
     strategy->setup(module);
     if (const auto folder = resolve(ckpt); !folder.empty()) load_weights(module, read_checkpoint(folder).model, folder);
-    const std::int64_t batches = limit(*asked, loader->size(), option);
+    const std::int64_t batches = run.limit(*asked, *loader, option);
     if (!EvalLoop(run, stage).run(*loader, batches, predictions))
       throw Interrupted(SignalGuard::received(), fmt::format("{} was interrupted.", name_of(stage)));
   });

@@ -45,7 +45,7 @@ class MetricStore {
   std::vector<std::string> names() const;
 
   using Values = std::vector<std::pair<std::string, double>>;  // in the order of their first log
-  Values progress_bar_values() const;
+  Values progress_bar_values(std::optional<Split> only = {}) const;
   Values step_values() const;              ///< for loggers: this step's training values
   Values epoch_values(Split split) const;  ///< for loggers: a finished epoch
   /// All values of a finished epoch by their plain names.
