@@ -196,10 +196,11 @@ Sample bce_sample(const BceForm& f) {
   };
   s.reference = [=](const Tensors& x) -> Tensors {
     const Line v = x[0].to_vector<double>(), p = f.positive ? x.back().to_vector<double>() : Line{1.0};
+    const Line targets = f.number ? Line(v.size(), *f.number) : x[1].to_vector<double>();
+    const Line weights = f.weighted ? x[f.number ? 1 : 2].to_vector<double>() : Line(v.size(), 1.0);
     Losses l{{}, f.sizes, static_cast<double>(v.size())};
     for (std::size_t i = 0; i < v.size(); ++i) {
-      const double t = f.number ? *f.number : x[1].to_vector<double>()[i];
-      const double w = f.weighted ? x[f.number ? 1 : 2].to_vector<double>()[i] : 1.0;
+      const double t = targets[i], w = weights[i];
       l.values.push_back(w * (t * p[i % p.size()] * softplus_of(-v[i]) + (1 - t) * softplus_of(v[i])));
     }
     return {reduced(l, f.reduction)};

@@ -4,6 +4,7 @@
 #include "support/paths.h"
 
 #include <levin/autograd/engine.h>
+#include <levin/autograd/modes.h>
 #include <levin/autograd/node.h>
 #include <levin/autograd/ops.h>
 #include <levin/core/io.h>
@@ -61,6 +62,29 @@ void collect_nodes(const Tensors& outputs, std::set<std::string>& names) {
   }
 }
 
+/// Backward, then again with a graph, and that graph's backward.
+void run_backward(const OpCase& c, const Tensors& all_outputs, const Tensors& leaves, std::set<std::string>& operations) {
+  Tensors outputs, seeds, seconds, weights;
+  for (const Tensor& y : all_outputs)
+    if (y.requires_grad()) outputs.push_back(y);
+  if (outputs.empty()) return;
+  collect_nodes(outputs, operations);
+  for (const Tensor& y : outputs) seeds.push_back(ones_like(y).requires_grad_());
+  {
+    no_grad guard;
+    grad(outputs, leaves, {.retain_graph = true, .allow_unused = true}, seeds);
+  }
+  if (!c.twice) return;
+  for (const Tensor& g : grad(outputs, leaves, {.create_graph = true, .allow_unused = true}, seeds))
+    if (g.defined() && g.requires_grad()) seconds.push_back(g);
+  if (seconds.empty()) return;
+  collect_nodes(seconds, operations);
+  for (const Tensor& y : seconds) weights.push_back(ones_like(y));
+  Tensors wanted = leaves;
+  wanted.insert(wanted.end(), seeds.begin(), seeds.end());
+  grad(seconds, wanted, {.allow_unused = true}, weights);
+}
+
 struct Coverage {
   std::set<std::string> kernels, operations;
 };
@@ -79,30 +103,7 @@ const Coverage& coverage() {
           for (std::size_t i = 0; i < inputs.size(); ++i)
             if (c.differentiable && s.inputs[i].differentiable && inputs[i].is_floating())
               leaves.push_back(inputs[i].detach().requires_grad_()), inputs[i] = leaves.back();
-          Tensors outputs;
-          for (const Tensor& y : op_of(c, s)(inputs))
-            if (y.requires_grad()) outputs.push_back(y);
-          if (outputs.empty()) continue;
-          collect_nodes(outputs, found.operations);
-          Tensors seeds;  // with a gradient of their own, so that backwards that are linear are recorded too
-          for (const Tensor& y : outputs) seeds.push_back(ones_like(y).requires_grad_());
-          {
-            const GradOptions plain{.retain_graph = true, .allow_unused = true};
-            grad(outputs, leaves, plain, seeds);
-          }
-          if (!c.twice) continue;
-          Tensors seconds;
-          for (const Tensor& g : grad(outputs, leaves, {.create_graph = true, .allow_unused = true}, seeds))
-            if (g.defined() && g.requires_grad()) seconds.push_back(g);
-          collect_nodes(seconds, found.operations);
-          Tensors weights;
-          for (const Tensor& y : seconds) weights.push_back(ones_like(y).requires_grad_());
-          leaves.insert(leaves.end(), seeds.begin(), seeds.end());
-          if (seconds.empty()) continue;
-          Tensors thirds;
-          for (const Tensor& g : grad(seconds, leaves, {.create_graph = true, .allow_unused = true}, weights))
-            if (g.defined() && g.requires_grad()) thirds.push_back(g);
-          collect_nodes(thirds, found.operations);
+          run_backward(c, op_of(c, s)(inputs), leaves, found.operations);
         }
     kernels::set_observer(former);
     found.kernels = collector.names;

@@ -39,7 +39,7 @@ std::vector<StoredSample> stored_samples(const std::vector<OpCase>& cases) {
       const std::string& expression = s.torch.empty() ? c.torch : s.torch;
       int64_t elements = 0;
       for (const InputSpec& input : s.inputs) elements += input.sizes.numel();
-      if (expression.empty() || elements < 2 || elements > kElements) continue;
+      if (expression.empty() || expression == "-" || elements < 2 || elements > kElements) continue;
       if (s.torch.empty() && ++shared > kSamples) continue;
       const bool narrow = std::find(c.dtypes.begin(), c.dtypes.end(), DType::f32) != c.dtypes.end();
       const DType dtype = narrow ? DType::f32 : c.dtypes[0];

@@ -73,7 +73,7 @@ def operations(path):
                 inputs.append(t.requires_grad_(grad == "grad"))
             elif word == "end":
                 names = {f"x{i}": t for i, t in enumerate(inputs)}
-                result = eval(block["eval"], {"torch": torch, "F": F, "math": math, "nn": nn}, names)
+                result = eval(block["eval"], {"torch": torch, "F": F, "math": math, "nn": nn, "n": len(inputs)} | names)
                 write_line(out, f"{block['case']}/inputs", torch.tensor(int(block["fingerprint"])))
                 result = list(result) if isinstance(result, (tuple, list)) else [result]
                 for i, y in enumerate(result):
@@ -81,8 +81,12 @@ def operations(path):
                 loss = [(y, cotangent(y, i)) for i, y in enumerate(result) if y.requires_grad]
                 wanted = [(i, t) for i, t in enumerate(inputs) if t.requires_grad]
                 if loss and wanted:
-                    grads = torch.autograd.grad([y for y, _ in loss], [t for _, t in wanted], [c for _, c in loss],
-                                                allow_unused=True)
+                    try:
+                        grads = torch.autograd.grad([y for y, _ in loss], [t for _, t in wanted], [c for _, c in loss],
+                                                    allow_unused=True)
+                    except RuntimeError as e:  # scatter: an index smaller than its source
+                        print(f"{block['case']}: PyTorch has no gradient: {e}", file=sys.stderr)
+                        grads = []
                     for (i, _), g in zip(wanted, grads):
                         if g is not None:
                             write_line(out, f"{block['case']}/grad{i}", g)

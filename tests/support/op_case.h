@@ -115,7 +115,8 @@ struct OpCase {
   bool differentiable = true;
   bool twice = true;          ///< gradgradcheck too
   bool zero_gradient = false;  ///< gradient is zero everywhere by definition (floor, sign): checked to be just that
-  /// Python expression of x0, x1, ... (and torch, F): a tensor or a tuple. Empty: no PyTorch values.
+  /// Python expression of x0, x1, ... (n of them; and torch, F): a tensor or a tuple. Empty: no PyTorch values; "-" in a
+  /// sample: none for that one.
   std::string torch{};
   std::vector<ErrorSample> errors{};
   /// Inputs for benchmarks and their work; without `work` all inputs and outputs count once, without flops.
