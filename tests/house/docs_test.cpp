@@ -1,0 +1,34 @@
+#include <doctest/doctest.h>
+
+#include "support/paths.h"
+
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+namespace {
+
+std::string read(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+TEST_CASE("the page on adding an operation names files that hold what it says") {
+  const std::filesystem::path root = levin::test::source_dir();
+  std::istringstream page(read(root / "docs/adding_an_operation.md"));
+  const std::regex row(R"(\| ([^|]+) \| `([^`]+)` \| `([^`]+)` \|)");
+  int rows = 0;
+  for (std::string line; std::getline(page, line);) {
+    std::smatch m;
+    if (!std::regex_match(line, m, row)) continue;
+    ++rows;
+    CAPTURE(m[2].str());
+    CAPTURE(m[3].str());
+    CHECK(read(root / m[2].str()).find(m[3].str()) != std::string::npos);
+  }
+  CHECK(rows == 5);
+}
