@@ -1,0 +1,96 @@
+// What this machine can do: the measured copy rate and the measured rate of fused multiply-adds. Every other figure is
+// read as a share of one of them.
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "bench/peaks.cpp"
+#include "kernels/cpu/targets.h"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "bench/peaks.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace levin::bench::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// Sixteen independent chains of multiply-adds, enough to fill the pipeline of two units.
+double multiply_adds(std::int64_t rounds) {
+  const hn::ScalableTag<float> d;
+  const auto factor = hn::Set(d, 0.999999f), term = hn::Set(d, 1e-6f);
+  auto a = hn::Set(d, 1.0f), b = a, c = a, e = a, f = a, g = a, h = a, i = a;
+  auto j = a, k = a, l = a, m = a, n = a, o = a, p = a, q = a;
+  for (std::int64_t r = 0; r < rounds; ++r) {
+    a = hn::MulAdd(a, factor, term), b = hn::MulAdd(b, factor, term), c = hn::MulAdd(c, factor, term);
+    e = hn::MulAdd(e, factor, term), f = hn::MulAdd(f, factor, term), g = hn::MulAdd(g, factor, term);
+    h = hn::MulAdd(h, factor, term), i = hn::MulAdd(i, factor, term), j = hn::MulAdd(j, factor, term);
+    k = hn::MulAdd(k, factor, term), l = hn::MulAdd(l, factor, term), m = hn::MulAdd(m, factor, term);
+    n = hn::MulAdd(n, factor, term), o = hn::MulAdd(o, factor, term), p = hn::MulAdd(p, factor, term);
+    q = hn::MulAdd(q, factor, term);
+  }
+  const auto first = hn::Add(hn::Add(hn::Add(a, b), hn::Add(c, e)), hn::Add(hn::Add(f, g), hn::Add(h, i)));
+  const auto second = hn::Add(hn::Add(hn::Add(j, k), hn::Add(l, m)), hn::Add(hn::Add(n, o), hn::Add(p, q)));
+  const double total = static_cast<double>(hn::GetLane(hn::SumOfLanes(d, hn::Add(first, second))));
+  const double flops = 2.0 * 16.0 * static_cast<double>(hn::Lanes(d)) * static_cast<double>(rounds);
+  return total > 0.0 ? flops : 0.0;  // the sum keeps the loop alive
+}
+
+}  // namespace levin::bench::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+
+#include <levin/core/parallel.h>
+#include <levin/core/tensor.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace levin::bench {
+
+HWY_EXPORT(multiply_adds);
+
+namespace {
+
+template <class F>
+double least_seconds(F&& f) {
+  double least = 1e30;
+  for (int round = 0; round < 5; ++round) {
+    const auto start = std::chrono::steady_clock::now();
+    f();
+    least = std::min(least, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return least;
+}
+
+}  // namespace
+
+double peak_flops() {
+  static const double peak = [] {
+    constexpr std::int64_t rounds = 2'000'000;
+    const int threads = num_threads();
+    std::vector<double> done(static_cast<std::size_t>(threads));
+    const double seconds = least_seconds([&] {
+      parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t t = begin; t < end; ++t) done[static_cast<std::size_t>(t)] = HWY_DYNAMIC_DISPATCH(multiply_adds)(rounds);
+      });
+    });
+    double flops = 0;
+    for (const double d : done) flops += d;
+    return flops / seconds;
+  }();
+  return peak;
+}
+
+double peak_bytes() {
+  static const double peak = [] {
+    const Tensor from = empty({16 << 20}), to = empty({16 << 20});
+    from.fill_(1.0f);
+    const double seconds = least_seconds([&] { to.copy_(from); });
+    return 2.0 * 4.0 * static_cast<double>(from.numel()) / seconds;
+  }();
+  return peak;
+}
+
+}  // namespace levin::bench
+
+#endif
