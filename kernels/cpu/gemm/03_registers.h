@@ -47,7 +47,7 @@ void gemm_registers(const GemmArgs<T>& g) {
       b = b_copy.data();
       b_step = g.n;
     }
-    ops.block({&blocks, 0, blocks.count, 0, g.n, g.k, a, a_step, b, b_step, g.c + i * g.c_bs, g.c_rs, g.alpha, g.beta,
+    ops.block({&blocks, 0, blocks.count, 0, g.n, g.k, a, a_step, 0, b, b_step, g.c + i * g.c_bs, g.c_rs, g.alpha, g.beta,
                g.bias_n});
   }
 }

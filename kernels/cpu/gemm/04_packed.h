@@ -84,7 +84,7 @@ void gemm_packed(const GemmArgs<T>& args) {
         pack_b(g, j, j1, p0, length, b);
         for (int64_t i = 0; i < blocks.count; i += group) {
           ops.block({&blocks, i, std::min(i + group, blocks.count), j, j1, length, a + packed_a_offset(blocks, 0, i, length), 0,
-                     b, 0, g.c, g.c_rs, g.alpha,
+                     0, b, 0, g.c, g.c_rs, g.alpha,
                      chunk == 0 ? g.beta : T(1), chunk == 0 ? g.bias_n : nullptr});
         }
       }

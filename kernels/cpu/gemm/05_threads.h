@@ -32,7 +32,7 @@ struct GemmPlan {
     row_tasks = divide_up(g.m, max_rows);
     column_tasks = std::max(divide_up(panels, max_panels), std::min(panels, divide_up(wanted, row_tasks)));
     row_tasks = std::min(blocks.count, std::max(row_tasks, divide_up(wanted, column_tasks)));
-    a_in_place = g.a_rs == 1 && g.a_cs != 0 && panels <= 2;
+    a_in_place = panels <= 2 && ((g.a_rs == 1 && g.a_cs != 0) || (g.a_cs == 1 && g.a_rs != 0));
     b_in_place = g.b_cs == 1 && g.b_rs != 0 && blocks.count <= 2 && g.n % ops.panel_width == 0;
     share_a = column_tasks > 1 && !a_in_place;
     share_b = row_tasks > 1 && !b_in_place;
@@ -71,14 +71,15 @@ void run_task(const GemmArgs<T>& g, const GemmPlan<T>& plan, const KRange<T>& ra
   const int64_t j1 = std::min(plan.panel_begin(column_task + 1) * width, g.n);
   for (int64_t chunk = range.begin; chunk < range.end; ++chunk) {
     const int64_t p0 = plan.chunks.start(chunk), length = plan.chunks.size(chunk);
-    BlockArgs<T> block{&plan.blocks, i0, i1, j0, j1, length, nullptr, 0, nullptr, 0, g.c, g.c_rs, g.alpha, g.beta, g.bias_n};
+    BlockArgs<T> block{&plan.blocks, i0, i1, j0, j1, length, nullptr, 0, 0, nullptr, 0, g.c, g.c_rs, g.alpha,
+                       g.beta, g.bias_n};
     if (chunk > 0) {
       block.beta = T(1);
       block.bias = nullptr;
     }
     if (plan.a_in_place) {
-      block.a = g.a + plan.blocks.start(i0) + p0 * g.a_cs;
-      block.a_step = g.a_cs;
+      block.a = g.a + plan.blocks.start(i0) * g.a_rs + p0 * g.a_cs;
+      (g.a_rs == 1 ? block.a_step : block.a_row_step) = g.a_rs == 1 ? g.a_cs : g.a_rs;
     } else if (plan.share_a) {
       block.a = shared_a(plan, range, chunk) + packed_a_offset(plan.blocks, 0, i0, length);
     } else {

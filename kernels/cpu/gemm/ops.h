@@ -35,6 +35,7 @@ struct BlockArgs {
   int64_t k;
   const T* a;      // at row block `block_begin`; packed: see packed_a_offset
   int64_t a_step;  // in place (0 when packed): distance of k's neighbours, unit distance between rows
+  int64_t a_row_step;  // in place the other way (else 0): distance of rows, k's neighbours adjacent
   const T* b;      // at column n_begin; packed: the panel of column n_begin + j starts at b + j * k, (k, panel width)
   int64_t b_step;  // in place (0 when packed): distance of k's neighbours, unit distance between columns
   T* c;            // (m, n) at row 0, column 0

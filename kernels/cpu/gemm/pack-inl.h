@@ -81,9 +81,17 @@ void run_block(const BlockArgs<T>& g) {
     TileOut<T> out{nullptr, g.c_rs, g.alpha, g.beta, g.bias ? g.bias + j : nullptr, columns - (vectors - 1) * lanes};
     for (int64_t i = g.block_begin; i < g.block_end; ++i) {
       const int64_t height = blocks.size(i), row = blocks.start(i);
-      const T* a = g.a + (g.a_step ? row - first_row : packed_a_offset(blocks, g.block_begin, i, g.k));
+      const T* a = g.a + packed_a_offset(blocks, g.block_begin, i, g.k);
+      int64_t a_step = height;
+      if (g.a_row_step) {
+        a = g.a + (row - first_row) * g.a_row_step;
+        a_step = g.a_row_step;
+      } else if (g.a_step) {
+        a = g.a + (row - first_row);
+        a_step = g.a_step;
+      }
       out.c = g.c + row * g.c_rs + j;
-      tile_function<T>(height, vectors)(g.k, a, g.a_step ? g.a_step : height, b, b_step, out);
+      tile_function<T>(height, vectors, g.a_row_step != 0)(g.k, a, a_step, b, b_step, out);
     }
   }
 }

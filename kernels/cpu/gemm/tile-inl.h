@@ -108,20 +108,45 @@ HWY_NOINLINE void gemm_tile(int64_t k, const T* HWY_RESTRICT a, int64_t a_step, 
   store_tile<MR, NV>(acc, out);
 }
 
+/// A's rows lie a_step apart, each k's neighbours adjacent: a[i * a_step + p]. Row addresses are more than the registers
+/// hold, so each costs a load; worth it where packing would cost more, for few columns.
+template <int MR, int NV, class T>
+HWY_NOINLINE void gemm_tile_rows(int64_t k, const T* HWY_RESTRICT a, int64_t a_step, const T* HWY_RESTRICT b, int64_t b_step,
+                                 const TileOut<T>& out) {
+  const Simd<T> d;
+  const T* rows[MR];
+  SimdVec<T> acc[MR][NV];
+  unrolled<MR>([&](auto i) HWY_ATTR {
+    rows[i] = a + i * a_step;
+    unrolled<NV>([&](auto v) HWY_ATTR { acc[i][v] = hn::Zero(d); });
+  });
+  for (int64_t p = 0; p < k; ++p) {
+    SimdVec<T> row[NV];
+    unrolled<NV>([&](auto v) HWY_ATTR { row[v] = hn::LoadU(d, b + v * kLanes<T>); });
+    unrolled<MR>([&](auto i) HWY_ATTR {
+      const auto x = hn::Set(d, rows[i][p]);
+      unrolled<NV>([&](auto v) HWY_ATTR { acc[i][v] = hn::MulAdd(x, row[v], acc[i][v]); });
+    });
+    b += b_step;
+  }
+  store_tile<MR, NV>(acc, out);
+}
+
 template <class T>
 using TileFn = void (*)(int64_t, const T*, int64_t, const T*, int64_t, const TileOut<T>&);
 
 template <class T, int NV, int... I>
-constexpr TileFn<T> tile_of(int height, std::integer_sequence<int, I...>) {
-  constexpr TileFn<T> table[] = {&gemm_tile<I + 1, NV, T>...};
-  return table[height - 1];
+TileFn<T> tile_of(int64_t height, bool by_row, std::integer_sequence<int, I...>) {
+  static constexpr TileFn<T> packed[] = {&gemm_tile<I + 1, NV, T>...};
+  static constexpr TileFn<T> rows[] = {&gemm_tile_rows<I + 1, NV, T>...};
+  return (by_row ? rows : packed)[height - 1];
 }
 
 /// Tile function of `height` rows (at most kTileHeight) and `vectors` (1 or 2) vectors.
 template <class T>
-TileFn<T> tile_function(int64_t height, int64_t vectors) {
+TileFn<T> tile_function(int64_t height, int64_t vectors, bool by_row) {
   constexpr auto heights = std::make_integer_sequence<int, kTileHeight>{};
-  return vectors == 1 ? tile_of<T, 1>(static_cast<int>(height), heights) : tile_of<T, 2>(static_cast<int>(height), heights);
+  return vectors == 1 ? tile_of<T, 1>(height, by_row, heights) : tile_of<T, 2>(height, by_row, heights);
 }
 
 }  // namespace levin::kernels::cpu::HWY_NAMESPACE
