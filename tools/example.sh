@@ -6,4 +6,6 @@ shift
 group="packages_${name//-/_}"
 need $packages_build ${!group:-}
 build release "$name"
+read -r LEVIN_STARTED _ </proc/uptime # the program reports its start-up time
+export LEVIN_STARTED
 exec "build/release/bin/$name" "$@"
