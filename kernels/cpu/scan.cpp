@@ -1,4 +1,6 @@
 // What walks along one axis in order: arguments of extrema, cumulative sums.
+#include "kernels/cpu/reduce/reduce.h"
+
 #include <levin/core/parallel.h>
 #include <levin/kernels/scan.h>
 
@@ -36,10 +38,33 @@ bool is_nan(T v) {
   }
 }
 
+/// Whether v takes the place of an earlier best: it is better, or the first NaN.
 template <bool Largest, class T>
 bool beats(T v, T best) {
-  if (is_nan(best)) return false;
-  return (Largest ? v > best : v < best) || is_nan(v);
+  if (Largest ? v <= best : v >= best) return false;
+  return !is_nan(best);
+}
+
+constexpr int64_t kLongLine = 64;  // from here two passes, both SIMD, are faster
+
+/// Place of the extremum of a contiguous line.
+template <bool Largest, class T>
+int64_t place_in_line(const T* x, int64_t n) {
+  const FloatReducers& reducers = float_reducers(T());
+  const Reducer<double>& reducer = Largest ? reducers.max : reducers.min;
+  double wide = reducer.neutral;
+  reducer.rows({x, 1, 0, n, 1, 0.0}, &wide);
+  const T extremum = static_cast<T>(wide);
+  const bool nan = is_nan(extremum);
+  constexpr int64_t kBlock = 32;  // compared without a branch
+  int64_t i = 0;
+  for (; i + kBlock <= n; i += kBlock) {
+    int found = 0;
+    for (int64_t j = 0; j < kBlock; ++j) found |= nan ? x[i + j] != x[i + j] : x[i + j] == extremum;
+    if (found) break;
+  }
+  while (nan ? x[i] == x[i] : x[i] != extremum) ++i;
+  return i;
 }
 
 template <bool Largest, class T>
@@ -47,6 +72,14 @@ void arg_reduce(const ArgReduceArgs& a) {
   for_tiles(a.outer, a.n, a.inner, [&](int64_t o, int64_t first, int64_t width) {
     const T* x = a.x.data<T>() + o * a.n * a.inner + first;
     int64_t* const index = a.indices.data<int64_t>() + o * a.inner + first;
+    T* const value = a.values.pointer ? a.values.data<T>() + o * a.inner + first : nullptr;
+    if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) {
+      if (a.inner == 1 && a.n >= kLongLine) {
+        *index = place_in_line<Largest>(x, a.n);
+        if (value) *value = x[*index];
+        return;
+      }
+    }
     T best[kTile];
     for (int64_t j = 0; j < width; ++j) best[j] = x[j], index[j] = 0;
     for (int64_t i = 1; i < a.n; ++i) {
@@ -54,7 +87,7 @@ void arg_reduce(const ArgReduceArgs& a) {
       for (int64_t j = 0; j < width; ++j)
         if (beats<Largest>(x[j], best[j])) best[j] = x[j], index[j] = i;
     }
-    if (a.values.pointer) std::copy(best, best + width, a.values.data<T>() + o * a.inner + first);
+    if (value) std::copy(best, best + width, value);
   });
 }
 

@@ -17,10 +17,10 @@ struct Plus {
   static HWY_INLINE Wide combine(Wide a, Wide b) { return hn::Add(a, b); }
 };
 struct Larger {
-  static HWY_INLINE Wide combine(Wide a, Wide b) { return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::Ne(a, a)), a, b); }
+  static HWY_INLINE Wide combine(Wide a, Wide b) { return hn::IfThenElse(hn::Or(hn::Gt(a, b), hn::IsNaN(a)), a, b); }
 };
 struct Smaller {
-  static HWY_INLINE Wide combine(Wide a, Wide b) { return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::Ne(a, a)), a, b); }
+  static HWY_INLINE Wide combine(Wide a, Wide b) { return hn::IfThenElse(hn::Or(hn::Lt(a, b), hn::IsNaN(a)), a, b); }
 };
 struct Same {
   static HWY_INLINE Wide map(Wide x) { return x; }

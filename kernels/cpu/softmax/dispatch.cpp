@@ -21,9 +21,9 @@ void dispatch(DType t, const char* op, F&& f) {
   levin::detail::refuse_dtype(op, t, "float32 and float64");
 }
 
-/// Calls row(offset) for every line along n, or columns(offset, width) for groups of `lanes` neighbours.
+/// Calls row(offset) for every line along n, or columns(offset, width) for groups of neighbours.
 template <class Row, class Columns>
-void for_lines(int64_t outer, int64_t n, int64_t inner, int64_t lanes, Row&& row, Columns&& columns) {
+void for_lines(int64_t outer, int64_t n, int64_t inner, Row&& row, Columns&& columns) {
   if (n == 0) return;
   if (inner == 1) {
     parallel_for(0, outer, std::max<int64_t>(1, kGrain / n), [&](int64_t b, int64_t e) {
@@ -31,15 +31,12 @@ void for_lines(int64_t outer, int64_t n, int64_t inner, int64_t lanes, Row&& row
     });
     return;
   }
-  // Tiles of a width that no instruction set changes, so that chunks are the same on each.
-  constexpr int64_t kTile = 64;
-  const int64_t tiles = (inner + kTile - 1) / kTile;
-  const int64_t work = n * std::min(inner, kTile);
-  parallel_for(0, outer * tiles, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, work)), [&](int64_t b, int64_t e) {
+  const int64_t tiles = (inner + kMostColumns - 1) / kMostColumns;
+  const int64_t work = std::max<int64_t>(1, n * std::min(inner, kMostColumns));
+  parallel_for(0, outer * tiles, std::max<int64_t>(1, kGrain / work), [&](int64_t b, int64_t e) {
     for (int64_t task = b; task < e; ++task) {
-      const int64_t end = std::min(inner, (task % tiles + 1) * kTile);
-      for (int64_t j = task % tiles * kTile; j < end; j += lanes)
-        columns(task / tiles * n * inner + j, std::min(lanes, end - j));
+      const int64_t first = task % tiles * kMostColumns;
+      columns(task / tiles * n * inner + first, std::min(kMostColumns, inner - first));
     }
   });
 }
@@ -52,7 +49,7 @@ void forward(const SoftmaxArgs& a, Stream&) {
     const auto columns = Log ? lines.log_softmax_columns : lines.softmax_columns;
     const T* const x = a.x.data<T>();
     T* const out = a.out.data<T>();
-    for_lines(a.outer, a.n, a.inner, lines.lanes, [&](int64_t at) { row(x + at, out + at, a.n); },
+    for_lines(a.outer, a.n, a.inner, [&](int64_t at) { row(x + at, out + at, a.n); },
               [&](int64_t at, int64_t width) { columns(x + at, out + at, a.n, a.inner, width); });
   });
 }
@@ -65,7 +62,7 @@ void backward(const SoftmaxBackwardArgs& a, Stream&) {
     const auto columns = Log ? lines.log_softmax_backward_columns : lines.softmax_backward_columns;
     const T *const g = a.g.data<T>(), *const y = a.y.data<T>();
     T* const dx = a.dx.data<T>();
-    for_lines(a.outer, a.n, a.inner, lines.lanes, [&](int64_t at) { row(g + at, y + at, dx + at, a.n); },
+    for_lines(a.outer, a.n, a.inner, [&](int64_t at) { row(g + at, y + at, dx + at, a.n); },
               [&](int64_t at, int64_t width) { columns(g + at, y + at, dx + at, a.n, a.inner, width); });
   });
 }

@@ -47,63 +47,90 @@ void log_softmax_backward_row(const T* g, const T* y, T* dx, int64_t n) {
     store_row(hn::NegMulAdd(exp_v(d, load_row(y, i, n)), s, load_row(g, i, n)), dx, i, n);
 }
 
-// Along an axis that is not the last, a vector holds neighbours of the inner axis; `width` of them are there.
+// Along an axis that is not the last, lines of `width` neighbours are read one after the other; what is known of each
+// neighbour stands in an array of kMostColumns, which whole vectors may be read from and written to.
 
 template <class T>
-HWY_INLINE SimdVec<T> max_of_columns(const T* x, int64_t n, int64_t step, int64_t width) {
-  auto m = load_row(x, 0, width);
-  for (int64_t i = 1; i < n; ++i) m = hn::Max(load_row(x + i * step, 0, width), m);
-  return m;
+struct Columns {
+  HWY_ALIGN T at[kMostColumns];
+  Columns(T value, int64_t width) {
+    for (int64_t j = 0; j < width; j += kLanes<T>) put(j, hn::Set(Simd<T>(), value));
+  }
+  HWY_INLINE SimdVec<T> get(int64_t j) const { return hn::Load(Simd<T>(), at + j); }
+  HWY_INLINE void put(int64_t j, SimdVec<T> v) { hn::Store(v, Simd<T>(), at + j); }
+};
+
+/// Calls f(offset of a line, first column of a vector) for all lines.
+template <class T, class F>
+HWY_INLINE void for_lines(int64_t n, int64_t step, int64_t width, F&& f) {
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j < width; j += kLanes<T>) f(i * step, j);
+}
+
+template <class T>
+Columns<T> max_of_columns(const T* x, int64_t n, int64_t step, int64_t width) {
+  Columns<T> top(kLowest<T>, width);
+  for_lines<T>(n, step, width, [&](int64_t line, int64_t j) HWY_ATTR {
+    top.put(j, hn::Max(load_row(x + line, j, width), top.get(j)));
+  });
+  return top;
 }
 
 template <class T>
 void softmax_columns(const T* x, T* out, int64_t n, int64_t step, int64_t width) {
   const Simd<T> d;
-  const auto top = max_of_columns(x, n, step, width);
-  auto sum = hn::Zero(d);
-  for (int64_t i = 0; i < n; ++i) {
-    const auto e = exp_v(d, hn::Sub(load_row(x + i * step, 0, width), top));
-    store_row(e, out + i * step, 0, width);
-    sum = hn::Add(sum, e);
-  }
-  for (int64_t i = 0; i < n; ++i) store_row(hn::Div(load_row(out + i * step, 0, width), sum), out + i * step, 0, width);
+  const Columns<T> top = max_of_columns(x, n, step, width);
+  Columns<T> sum(T(0), width);
+  for_lines<T>(n, step, width, [&](int64_t line, int64_t j) HWY_ATTR {
+    const auto e = exp_v(d, hn::Sub(load_row(x + line, j, width), top.get(j)));
+    store_row(e, out + line, j, width);
+    sum.put(j, hn::Add(sum.get(j), e));
+  });
+  for_lines<T>(n, step, width, [&](int64_t line, int64_t j) HWY_ATTR {
+    store_row(hn::Div(load_row(out + line, j, width), sum.get(j)), out + line, j, width);
+  });
 }
 
 template <class T>
 void log_softmax_columns(const T* x, T* out, int64_t n, int64_t step, int64_t width) {
   const Simd<T> d;
-  const auto top = max_of_columns(x, n, step, width);
-  auto sum = hn::Zero(d);
-  for (int64_t i = 0; i < n; ++i) sum = hn::Add(sum, exp_v(d, hn::Sub(load_row(x + i * step, 0, width), top)));
-  const auto log_sum = log_v(d, sum);
-  for (int64_t i = 0; i < n; ++i)
-    store_row(hn::Sub(hn::Sub(load_row(x + i * step, 0, width), top), log_sum), out + i * step, 0, width);
+  const Columns<T> top = max_of_columns(x, n, step, width);
+  Columns<T> sum(T(0), width);
+  for_lines<T>(n, step, width, [&](int64_t line, int64_t j) HWY_ATTR {
+    sum.put(j, hn::Add(sum.get(j), exp_v(d, hn::Sub(load_row(x + line, j, width), top.get(j)))));
+  });
+  for (int64_t j = 0; j < width; j += kLanes<T>) sum.put(j, log_v(d, sum.get(j)));
+  for_lines<T>(n, step, width, [&](int64_t line, int64_t j) HWY_ATTR {
+    store_row(hn::Sub(hn::Sub(load_row(x + line, j, width), top.get(j)), sum.get(j)), out + line, j, width);
+  });
 }
 
 template <class T>
 void softmax_backward_columns(const T* g, const T* y, T* dx, int64_t n, int64_t step, int64_t width) {
-  auto sum = hn::Zero(Simd<T>());
-  for (int64_t i = 0; i < n; ++i)
-    sum = hn::MulAdd(load_row(g + i * step, 0, width), load_row(y + i * step, 0, width), sum);
-  for (int64_t i = 0; i < n; ++i)
-    store_row(hn::Mul(load_row(y + i * step, 0, width), hn::Sub(load_row(g + i * step, 0, width), sum)), dx + i * step, 0,
-              width);
+  Columns<T> sum(T(0), width);
+  for_lines<T>(n, step, width, [&](int64_t line, int64_t j) HWY_ATTR {
+    sum.put(j, hn::MulAdd(load_row(g + line, j, width), load_row(y + line, j, width), sum.get(j)));
+  });
+  for_lines<T>(n, step, width, [&](int64_t line, int64_t j) HWY_ATTR {
+    store_row(hn::Mul(load_row(y + line, j, width), hn::Sub(load_row(g + line, j, width), sum.get(j))), dx + line, j, width);
+  });
 }
 
 template <class T>
 void log_softmax_backward_columns(const T* g, const T* y, T* dx, int64_t n, int64_t step, int64_t width) {
   const Simd<T> d;
-  auto sum = hn::Zero(d);
-  for (int64_t i = 0; i < n; ++i) sum = hn::Add(sum, load_row(g + i * step, 0, width));
-  for (int64_t i = 0; i < n; ++i) {
-    const auto p = exp_v(d, load_row(y + i * step, 0, width));
-    store_row(hn::NegMulAdd(p, sum, load_row(g + i * step, 0, width)), dx + i * step, 0, width);
-  }
+  Columns<T> sum(T(0), width);
+  for_lines<T>(n, step, width, [&](int64_t line, int64_t j) HWY_ATTR {
+    sum.put(j, hn::Add(sum.get(j), load_row(g + line, j, width)));
+  });
+  for_lines<T>(n, step, width, [&](int64_t line, int64_t j) HWY_ATTR {
+    const auto p = exp_v(d, load_row(y + line, j, width));
+    store_row(hn::NegMulAdd(p, sum.get(j), load_row(g + line, j, width)), dx + line, j, width);
+  });
 }
 
 template <class T>
-inline constexpr SoftmaxLines<T> kLines{kLanes<T>,
-                                        softmax_row<T>,
+inline constexpr SoftmaxLines<T> kLines{softmax_row<T>,
                                         log_softmax_row<T>,
                                         softmax_columns<T>,
                                         log_softmax_columns<T>,

@@ -5,7 +5,10 @@
 
 namespace levin::kernels::cpu {
 
-/// Rows are contiguous; columns are `width` (at most `lanes`) neighbours, whose n elements lie `step` apart.
+/// Neighbours that are computed together along an axis that is not the last.
+inline constexpr std::int64_t kMostColumns = 64;
+
+/// Rows are contiguous; columns are `width` (at most kMostColumns) neighbours, whose n elements lie `step` apart.
 template <class T>
 struct SoftmaxLines {
   using Row = void (*)(const T* x, T* out, std::int64_t n);
@@ -13,7 +16,6 @@ struct SoftmaxLines {
   using BackwardRow = void (*)(const T* g, const T* y, T* dx, std::int64_t n);
   using BackwardColumns = void (*)(const T* g, const T* y, T* dx, std::int64_t n, std::int64_t step, std::int64_t width);
 
-  std::int64_t lanes;
   Row softmax_row, log_softmax_row;
   Columns softmax_columns, log_softmax_columns;
   BackwardRow softmax_backward_row, log_softmax_backward_row;

@@ -1,0 +1,95 @@
+// Gradients of reductions, losses and norms at the points where they are a convention.
+
+#include <levin/autograd/autograd.h>
+#include <levin/autograd/ops.h>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+using namespace levin;
+
+namespace {
+
+using Line = std::vector<double>;
+
+Tensor leaf(const Line& v) { return from_data(v, {static_cast<int64_t>(v.size())}).requires_grad_(); }
+
+Line gradient(const Tensor& y, const Tensor& x) {
+  x.set_grad({});
+  y.backward();
+  return x.grad().to_vector<double>();
+}
+
+}  // namespace
+
+TEST_CASE("ties share the gradient of amax, and the first takes it all along an axis") {
+  const Tensor x = leaf({3, 1, 3, 3});
+  CHECK(gradient(max(x), x) == Line{1.0 / 3, 0, 1.0 / 3, 1.0 / 3});
+  CHECK(gradient(min(x), x) == Line{0, 1, 0, 0});
+  CHECK(gradient(amax(x, {0}), x) == Line{1.0 / 3, 0, 1.0 / 3, 1.0 / 3});
+  CHECK(gradient(max(x, 0).values, x) == Line{1, 0, 0, 0});
+}
+
+TEST_CASE("std and norms have a gradient of 0 where they are 0") {
+  const Tensor x = leaf({2, 2, 2}), zero = leaf({0, 0, 0});
+  CHECK(gradient(levin::std(x), x) == Line{0, 0, 0});
+  for (const double p : {1.0, 2.0, 3.0}) CHECK(gradient(norm(zero, p), zero) == Line{0, 0, 0});
+}
+
+TEST_CASE("prod has exact gradients with one zero and with two") {
+  const Tensor one = leaf({2, 0, 3}), two = leaf({0, 5, 0});
+  CHECK(gradient(prod(one), one) == Line{0, 6, 0});
+  CHECK(gradient(prod(two), two) == Line{0, 0, 0});
+}
+
+TEST_CASE("means of nothing are NaN, sums 0, products 1") {
+  const Tensor none = zeros({0});
+  CHECK(std::isnan(mean(none).item<double>()));
+  CHECK(sum(none).item<double>() == 0.0);
+  CHECK(prod(none).item<double>() == 1.0);
+  CHECK(norm(none).item<double>() == 0.0);
+}
+
+TEST_CASE("logsumexp and softmax stay finite for large numbers") {
+  const Tensor x = leaf({1e4, 1e4});
+  CHECK(logsumexp(x, {0}).item<double>() == doctest::Approx(1e4 + std::log(2.0)));
+  CHECK(gradient(logsumexp(x, {0}), x) == Line{0.5, 0.5});
+}
+
+TEST_CASE("binary cross-entropy is stable for large logits") {
+  const Tensor x = leaf({1000, -1000, 1000, -1000}), t = from_data(Line{1, 0, 0, 1}, {4});
+  CHECK(bce_with_logits(x, t, {.reduction = Reduction::none}).to_vector<double>() == Line{0, 0, 1000, 1000});
+  CHECK(gradient(bce_with_logits(x, t, {.reduction = Reduction::sum}), x) == Line{0, 0, 1, -1});
+  CHECK(gradient(bce_with_logits(x, 1.0, {.reduction = Reduction::sum}), x) == Line{0, -1, 0, -1});
+}
+
+TEST_CASE("a mean over ignored samples only is NaN, and their gradient is 0 elsewhere") {
+  const Tensor x = from_data(Line{1, 2, 3, 4}, {2, 2}).requires_grad_();
+  const Tensor all = from_data<int64_t>({-100, -100}, {2}), one = from_data<int64_t>({-100, 1}, {2});
+  CHECK(std::isnan(cross_entropy(x, all).item<double>()));
+  const Line g = gradient(cross_entropy(x, one), x);
+  CHECK((g[0] == 0.0 && g[1] == 0.0 && g[3] < 0.0));
+  CHECK(g[2] == doctest::Approx(-g[3]));
+}
+
+TEST_CASE("one sample without a batch axis") {
+  const Tensor x = leaf({1, 2, 3});
+  const Tensor loss = cross_entropy(x, from_data<int64_t>({2}, {}));
+  CHECK(loss.sizes() == Shape{});
+  CHECK(loss.item<double>() == doctest::Approx(std::log(1 + std::exp(-1.0) + std::exp(-2.0))));
+}
+
+TEST_CASE("running statistics move in training, also strided and half ones, and stay in evaluation") {
+  const Tensor x = from_data(Line{1, 2, 3, 6, 5, 10}, {3, 2}, {.dtype = kFloat32});  // channels 1 3 5 and 2 6 10
+  const Tensor pairs = zeros({2, 2}), mean_now = pairs.select(1, 0), var_now = ones({2});
+  batch_norm(x, {}, {}, mean_now, var_now, {.momentum = 0.5});
+  CHECK(mean_now.to_vector<double>() == Line{1.5, 3});
+  CHECK(var_now.to_vector<double>() == Line{2.5, 8.5});
+  batch_norm(x, {}, {}, mean_now, var_now, {.training = false, .momentum = 0.5});
+  CHECK(mean_now.to_vector<double>() == Line{1.5, 3});
+
+  const Tensor half_mean = zeros({2}, {.dtype = kFloat16}), half_var = ones({2}, {.dtype = kFloat16});
+  CHECK(batch_norm(x.to(kFloat16), {}, {}, half_mean, half_var, {.momentum = 0.5}).dtype() == kFloat16);
+  CHECK(half_mean.to_vector<double>() == Line{1.5, 3});
+}
