@@ -99,8 +99,8 @@ HWY_INLINE V tanh_v(D d, V x) {
   return keep_nan(x, hn::Tanh(d, x));
 }
 
-/// tanh as it is good enough inside of gelu, at half the time. f32: x P(x^2) / Q(x^2), a minimax fit up to |x| = 8.9 and
-/// 1 beyond; relative error below 4e-7. f64: as tanh_v.
+/// tanh as it is good enough inside of gelu, at half the time. f32: x P(x^2) / Q(x^2), a minimax fit up to |x| = 8.9
+/// and 1 beyond; relative error below 4e-7. f64: as tanh_v.
 template <class D, class V>
 HWY_INLINE V quick_tanh_v(D d, V x) {
   if constexpr (sizeof(hn::TFromD<D>) == 8) {
@@ -118,8 +118,8 @@ HWY_INLINE V quick_tanh_v(D d, V x) {
   }
 }
 
-/// f32: x + x P(x^2) below 15/16 and 1 - exp(-(x + x Q(x))) above, where P and Q are minimax fits; within 2 units in the
-/// last place. f64: the standard library's.
+/// f32: x + x P(x^2) below 15/16 and 1 - exp(-(x + x Q(x))) above, where P and Q are minimax fits; within 2 units in
+/// the last place. f64: the standard library's.
 template <class D, class V>
 HWY_INLINE V erf_v(D d, V x) {
   if constexpr (sizeof(hn::TFromD<D>) == 8) {

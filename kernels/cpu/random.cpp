@@ -125,14 +125,15 @@ void uniform(const RandomArgs& a, Stream&) {
   const double range = a.p1 - a.p0;
   dispatch_floating(a.out.dtype, "uniform", [&]<class T>() {
     T* out = static_cast<T*>(a.out.pointer);
-    for_each_batch(a.out.numel(), random_words(dtype_of<T>), a.state, [&](int64_t at, int64_t n, const std::uint32_t* w) {
-      if constexpr (std::is_same_v<T, double>) {
-        for (int64_t i = 0; i < n; ++i) out[at + i] = a.p0 + uniform_of_two(w + 2 * i) * range;
-      } else {
-        const float low = static_cast<float>(a.p0), width = static_cast<float>(range);
-        for (int64_t i = 0; i < n; ++i) out[at + i] = static_cast<T>(low + uniform_of<T>(w[i]) * width);
-      }
-    });
+    for_each_batch(a.out.numel(), random_words(dtype_of<T>), a.state,
+                   [&](int64_t at, int64_t n, const std::uint32_t* w) {
+                     if constexpr (std::is_same_v<T, double>) {
+                       for (int64_t i = 0; i < n; ++i) out[at + i] = a.p0 + uniform_of_two(w + 2 * i) * range;
+                     } else {
+                       const float low = static_cast<float>(a.p0), width = static_cast<float>(range);
+                       for (int64_t i = 0; i < n; ++i) out[at + i] = static_cast<T>(low + uniform_of<T>(w[i]) * width);
+                     }
+                   });
   });
 }
 
@@ -141,28 +142,29 @@ void normal(const RandomArgs& a, Stream&) {
     using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
     T* out = static_cast<T*>(a.out.pointer);
     const int64_t numel = a.out.numel();
-    for_each_batch(numel + numel % 2, random_words(dtype_of<T>), a.state, [&](int64_t at, int64_t n, const std::uint32_t* w) {
-      alignas(64) C u[kBatch / 2 + 64] = {}, v[kBatch / 2 + 64] = {};
-      const int64_t pairs = n / 2;
-      for (int64_t i = 0; i < pairs; ++i) {
-        if constexpr (std::is_same_v<T, double>) {
-          u[i] = uniform_of_two(w + 4 * i);
-          v[i] = uniform_of_two(w + 4 * i + 2);
-        } else {
-          u[i] = uniform24(w[2 * i]);
-          v[i] = uniform24(w[2 * i + 1]);
-        }
-      }
-      if constexpr (std::is_same_v<T, double>) {
-        HWY_DYNAMIC_DISPATCH(box_muller_f64)(u, v, pairs, a.p0, a.p1);
-      } else {
-        HWY_DYNAMIC_DISPATCH(box_muller_f32)(u, v, pairs, a.p0, a.p1);
-      }
-      for (int64_t i = 0; i < pairs; ++i) {
-        out[at + 2 * i] = static_cast<T>(u[i]);
-        if (at + 2 * i + 1 < numel) out[at + 2 * i + 1] = static_cast<T>(v[i]);
-      }
-    });
+    for_each_batch(numel + numel % 2, random_words(dtype_of<T>), a.state,
+                   [&](int64_t at, int64_t n, const std::uint32_t* w) {
+                     alignas(64) C u[kBatch / 2 + 64] = {}, v[kBatch / 2 + 64] = {};
+                     const int64_t pairs = n / 2;
+                     for (int64_t i = 0; i < pairs; ++i) {
+                       if constexpr (std::is_same_v<T, double>) {
+                         u[i] = uniform_of_two(w + 4 * i);
+                         v[i] = uniform_of_two(w + 4 * i + 2);
+                       } else {
+                         u[i] = uniform24(w[2 * i]);
+                         v[i] = uniform24(w[2 * i + 1]);
+                       }
+                     }
+                     if constexpr (std::is_same_v<T, double>) {
+                       HWY_DYNAMIC_DISPATCH(box_muller_f64)(u, v, pairs, a.p0, a.p1);
+                     } else {
+                       HWY_DYNAMIC_DISPATCH(box_muller_f32)(u, v, pairs, a.p0, a.p1);
+                     }
+                     for (int64_t i = 0; i < pairs; ++i) {
+                       out[at + 2 * i] = static_cast<T>(u[i]);
+                       if (at + 2 * i + 1 < numel) out[at + 2 * i + 1] = static_cast<T>(v[i]);
+                     }
+                   });
   });
 }
 

@@ -35,7 +35,9 @@ struct LongEntry {
   static LongEntry make(std::uint64_t key, int64_t place) { return {key, place}; }
   std::uint64_t key() const { return word; }
   int64_t place() const { return at; }
-  friend bool operator<(const LongEntry& a, const LongEntry& b) { return a.word != b.word ? a.word < b.word : a.at < b.at; }
+  friend bool operator<(const LongEntry& a, const LongEntry& b) {
+    return a.word != b.word ? a.word < b.word : a.at < b.at;
+  }
 };
 
 /// Unsigned number in the order of x: both zeros are one, NaN is the largest.

@@ -1,5 +1,5 @@
-// Transposed copies of a tile. It goes through a buffer of its own: lines of a matrix whose rows lie a power of two apart
-// fall on each other in the cache, but the buffer is read and written as a block.
+// Transposed copies of a tile. It goes through a buffer of its own: lines of a matrix whose rows lie a power of two
+// apart fall on each other in the cache, but the buffer is read and written as a block.
 #include "kernels/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -43,23 +43,39 @@ OpCase dropout_case() {
 std::vector<OpCase> activation_cases() {
   const Values wide = uniform(-4, 4), kinked = alive(away_from(uniform(-4, 4), {0}), 1.5);
   std::vector<OpCase> list = {
-      with_types(unary_case("relu", relu, [](double x) { return std::max(x, 0.0); }, kinked, 0), kNumericTypes),
-      with_torch(unary_case("leaky_relu", [](const Tensor& x) { return leaky_relu(x, 0.1); },
-                            [](double x) { return x > 0 ? x : 0.1 * x; }, kinked, 1), "F.leaky_relu(x0, 0.1)"),
-      with_torch(unary_case("elu", [](const Tensor& x) { return elu(x, 1.5); },
-                            [](double x) { return x > 0 ? x : 1.5 * std::expm1(x); }, kinked), "F.elu(x0, 1.5)"),
-      with_torch(unary_case("gelu", [](const Tensor& x) { return gelu(x); },
-                            [](double x) { return 0.5 * x * std::erfc(-x * 0.5 * std::numbers::sqrt2); }, wide), "F.gelu(x0)"),
-      with_torch(unary_case("gelu_tanh", [](const Tensor& x) { return gelu(x, Approximate::tanh); },
-                            [](double x) {
-                              return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
-                            }, wide), "F.gelu(x0, approximate='tanh')"),
-      with_torch(unary_case("silu", silu, [](double x) { return x * logistic(x); }, wide), "F.silu(x0)"),
-      with_torch(unary_case("softplus", [](const Tensor& x) { return softplus(x, 2.0, 6.0); },
-                            [](double x) { return 2 * x > 6 ? x : std::log1p(std::exp(2 * x)) / 2; }, away_from(wide, {3})),
+      with_types(unary_case(
+                     "relu", relu, [](double x) { return std::max(x, 0.0); }, kinked, 0),
+                 kNumericTypes),
+      with_torch(unary_case(
+                     "leaky_relu", [](const Tensor& x) { return leaky_relu(x, 0.1); },
+                     [](double x) { return x > 0 ? x : 0.1 * x; }, kinked, 1),
+                 "F.leaky_relu(x0, 0.1)"),
+      with_torch(unary_case(
+                     "elu", [](const Tensor& x) { return elu(x, 1.5); },
+                     [](double x) { return x > 0 ? x : 1.5 * std::expm1(x); }, kinked),
+                 "F.elu(x0, 1.5)"),
+      with_torch(unary_case(
+                     "gelu", [](const Tensor& x) { return gelu(x); },
+                     [](double x) { return 0.5 * x * std::erfc(-x * 0.5 * std::numbers::sqrt2); }, wide),
+                 "F.gelu(x0)"),
+      with_torch(unary_case(
+                     "gelu_tanh", [](const Tensor& x) { return gelu(x, Approximate::tanh); },
+                     [](double x) {
+                       return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+                     },
+                     wide),
+                 "F.gelu(x0, approximate='tanh')"),
+      with_torch(unary_case(
+                     "silu", silu, [](double x) { return x * logistic(x); }, wide),
+                 "F.silu(x0)"),
+      with_torch(unary_case(
+                     "softplus", [](const Tensor& x) { return softplus(x, 2.0, 6.0); },
+                     [](double x) { return 2 * x > 6 ? x : std::log1p(std::exp(2 * x)) / 2; }, away_from(wide, {3})),
                  "F.softplus(x0, 2.0, 6.0)"),
-      with_torch(unary_case("logsigmoid", logsigmoid,
-                            [](double x) { return std::min(x, 0.0) - std::log1p(std::exp(-std::abs(x))); }, wide), "F.logsigmoid(x0)"),
+      with_torch(unary_case(
+                     "logsigmoid", logsigmoid,
+                     [](double x) { return std::min(x, 0.0) - std::log1p(std::exp(-std::abs(x))); }, wide),
+                 "F.logsigmoid(x0)"),
       with_types(unary_case("sigmoid", sigmoid, logistic, wide), kAllTypes, Output::floating),
       with_types(unary_case("tanh", tanh, std::tanh, wide), kAllTypes, Output::floating),
       dropout_case()};

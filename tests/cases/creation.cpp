@@ -84,17 +84,33 @@ std::vector<OpCase> random_cases() {
 
 std::vector<OpCase> creation_cases() {
   std::vector<OpCase> list = {
-      from_nothing("zeros", {3, 5}, kAllTypes, [](DType t) { return zeros({3, 5}, {.dtype = t}); }, [](std::size_t) { return 0; }),
-      from_nothing("ones", {70'000}, kAllTypes, [](DType t) { return ones({70'000}, {.dtype = t}); }, [](std::size_t) { return 1; }),
-      from_nothing("full", {0, 3}, kNumericTypes, [](DType t) { return full({0, 3}, 7, {.dtype = t}); }, [](std::size_t) { return 7; }),
-      from_nothing("arange", {31}, kNumericTypes, [](DType t) { return arange(3, 96, 3, {.dtype = t}); },
-                   [](std::size_t i) { return 3 + 3 * static_cast<double>(i); }),
-      from_nothing("arange_down", {5}, kWideFloats, [](DType t) { return arange(1.0, -0.25, -0.25, {.dtype = t}); },
-                   [](std::size_t i) { return 1 - 0.25 * static_cast<double>(i); }),
-      from_nothing("linspace", {33}, kFloatTypes, [](DType t) { return linspace(-1, 3, 33, {.dtype = t}); },
-                   [](std::size_t i) { return -1 + static_cast<double>(i) / 8; }),
-      from_nothing("eye", {3, 5}, kAllTypes, [](DType t) { return eye(3, 5, {.dtype = t}); },
-                   [](std::size_t i) { return i / 5 == i % 5 ? 1 : 0; })};
+      from_nothing(
+          "zeros", {3, 5}, kAllTypes,
+          [](DType t) {
+            return zeros({3, 5}, {.dtype = t});
+          },
+          [](std::size_t) { return 0; }),
+      from_nothing(
+          "ones", {70'000}, kAllTypes, [](DType t) { return ones({70'000}, {.dtype = t}); },
+          [](std::size_t) { return 1; }),
+      from_nothing(
+          "full", {0, 3}, kNumericTypes,
+          [](DType t) {
+            return full({0, 3}, 7, {.dtype = t});
+          },
+          [](std::size_t) { return 7; }),
+      from_nothing(
+          "arange", {31}, kNumericTypes, [](DType t) { return arange(3, 96, 3, {.dtype = t}); },
+          [](std::size_t i) { return 3 + 3 * static_cast<double>(i); }),
+      from_nothing(
+          "arange_down", {5}, kWideFloats, [](DType t) { return arange(1.0, -0.25, -0.25, {.dtype = t}); },
+          [](std::size_t i) { return 1 - 0.25 * static_cast<double>(i); }),
+      from_nothing(
+          "linspace", {33}, kFloatTypes, [](DType t) { return linspace(-1, 3, 33, {.dtype = t}); },
+          [](std::size_t i) { return -1 + static_cast<double>(i) / 8; }),
+      from_nothing(
+          "eye", {3, 5}, kAllTypes, [](DType t) { return eye(3, 5, {.dtype = t}); },
+          [](std::size_t i) { return i / 5 == i % 5 ? 1 : 0; })};
   list[3].errors = {{"[arange] steps of -1 never lead from 0 to 5", [] { arange(0, 5, -1); }},
                     {"[arange] steps of 0 never lead", [] { arange(0, 5, 0); }}};
   list[5].errors = {{"[linspace] -1 steps", [] { linspace(0, 1, -1); }}};

@@ -21,10 +21,14 @@ std::vector<OpCase> functions() {
   const Values wide = uniform(-4, 4), positive = uniform(0.1, 5), not_zero = away_from(uniform(-3, 3), {0}, 0.2);
   const Values between = away_from(uniform(-3, 3), {-3, -2.5, -2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2, 2.5, 3}, 0.1);
   std::vector<OpCase> list = {
-      with_types(unary_case("neg", neg, [](double x) { return -x; }, wide, 0), {kNumericTypes.begin(), kNumericTypes.end() - 1}),
+      with_types(unary_case(
+                     "neg", neg, [](double x) { return -x; }, wide, 0),
+                 {kNumericTypes.begin(), kNumericTypes.end() - 1}),
       with_types(unary_case("abs", abs, std::abs, away_from(wide, {0}), 0), kNumericTypes),
       with_types(as_step(unary_case("sign", sign, sign_of, away_from(wide, {0}), 0)), kNumericTypes),
-      with_types(unary_case("square", square, [](double x) { return x * x; }, wide, 1), kNumericTypes),
+      with_types(unary_case(
+                     "square", square, [](double x) { return x * x; }, wide, 1),
+                 kNumericTypes),
       with_types(unary_case("exp", exp, std::exp, wide), kAllTypes, Output::floating),
       with_types(unary_case("expm1", expm1, std::expm1, wide), kAllTypes, Output::floating),
       with_types(unary_case("log", log, std::log, positive), kAllTypes, Output::floating),
@@ -32,8 +36,11 @@ std::vector<OpCase> functions() {
       unary_case("log10", log10, std::log10, positive),
       with_types(unary_case("log1p", log1p, std::log1p, uniform(-0.8, 5)), kAllTypes, Output::floating),
       with_types(unary_case("sqrt", sqrt, std::sqrt, positive), kAllTypes, Output::floating),
-      unary_case("rsqrt", rsqrt, [](double x) { return 1 / std::sqrt(x); }, positive),
-      with_types(unary_case("reciprocal", reciprocal, [](double x) { return 1 / x; }, not_zero), kNumericTypes, Output::floating),
+      unary_case(
+          "rsqrt", rsqrt, [](double x) { return 1 / std::sqrt(x); }, positive),
+      with_types(unary_case(
+                     "reciprocal", reciprocal, [](double x) { return 1 / x; }, not_zero),
+                 kNumericTypes, Output::floating),
       with_types(unary_case("sin", sin, std::sin, wide), kNumericTypes, Output::floating),
       with_types(unary_case("cos", cos, std::cos, wide), kNumericTypes, Output::floating),
       unary_case("tan", tan, std::tan, uniform(-1.3, 1.3)),
@@ -50,35 +57,54 @@ std::vector<OpCase> arithmetic() {
   const Values small = integers(-5, 6), wide = uniform(-3, 3), not_zero = away_from(uniform(-3, 3), {0}, 1.0);
   const Values spread = distinct(0.5);
   std::vector<OpCase> list = {
-      with_types(binary_case("add", [](const Tensor& a, const Tensor& b) { return add(a, b); },
-                             [](double a, double b) { return a + b; }, wide, wide), {kAllTypes.begin(), kAllTypes.end() - 2}),
-      with_torch(with_types(binary_case("add_alpha", [](const Tensor& a, const Tensor& b) { return add(a, b, 3); },
-                                        [](double a, double b) { return a + 3 * b; }, wide, wide),
-                            {DType::f64, DType::f32, DType::i64, DType::i32}), "torch.add(x0, x1, alpha=3)"),
-      with_types(binary_case("sub", [](const Tensor& a, const Tensor& b) { return sub(a, b); },
-                             [](double a, double b) { return a - b; }, wide, wide), {kNumericTypes.begin(), kNumericTypes.end() - 1}),
-      binary_case("mul", [](const Tensor& a, const Tensor& b) { return mul(a, b); },
-                  [](double a, double b) { return a * b; }, wide, wide),
-      with_types(binary_case("div", [](const Tensor& a, const Tensor& b) { return div(a, b); },
-                             [](double a, double b) { return a / b; }, wide, not_zero), kNumericTypes, Output::floating),
-      binary_case("remainder", [](const Tensor& a, const Tensor& b) { return remainder(a, b); }, floor_mod,
-                  [](int64_t, int64_t, Generator& g) { return 5.3 + 0.4 * g.uniform(); },
-                  [](int64_t, int64_t, Generator& g) { return g.uniform() < 0.5 ? -2.0 : 2.0; }),
-      with_types(binary_case("pow", [](const Tensor& a, const Tensor& b) { return pow(a, b); },
-                             [](double a, double b) { return std::pow(a, b); }, uniform(0.3, 2.5), uniform(-2, 3), 4), kFloatTypes),
-      binary_case("maximum", maximum, [](double a, double b) { return std::max(a, b); }, spread, shifted(spread, 0.25)),
-      binary_case("minimum", minimum, [](double a, double b) { return std::min(a, b); }, spread, shifted(spread, 0.25)),
-      with_types(binary_case("atan2", atan2, [](double a, double b) { return std::atan2(a, b); }, not_zero, not_zero, 4), kFloatTypes)};
+      with_types(binary_case(
+                     "add", [](const Tensor& a, const Tensor& b) { return add(a, b); },
+                     [](double a, double b) { return a + b; }, wide, wide),
+                 {kAllTypes.begin(), kAllTypes.end() - 2}),
+      with_torch(with_types(binary_case(
+                                "add_alpha", [](const Tensor& a, const Tensor& b) { return add(a, b, 3); },
+                                [](double a, double b) { return a + 3 * b; }, wide, wide),
+                            {DType::f64, DType::f32, DType::i64, DType::i32}),
+                 "torch.add(x0, x1, alpha=3)"),
+      with_types(binary_case(
+                     "sub", [](const Tensor& a, const Tensor& b) { return sub(a, b); },
+                     [](double a, double b) { return a - b; }, wide, wide),
+                 {kNumericTypes.begin(), kNumericTypes.end() - 1}),
+      binary_case(
+          "mul", [](const Tensor& a, const Tensor& b) { return mul(a, b); }, [](double a, double b) { return a * b; },
+          wide, wide),
+      with_types(binary_case(
+                     "div", [](const Tensor& a, const Tensor& b) { return div(a, b); },
+                     [](double a, double b) { return a / b; }, wide, not_zero),
+                 kNumericTypes, Output::floating),
+      binary_case(
+          "remainder", [](const Tensor& a, const Tensor& b) { return remainder(a, b); }, floor_mod,
+          [](int64_t, int64_t, Generator& g) { return 5.3 + 0.4 * g.uniform(); },
+          [](int64_t, int64_t, Generator& g) { return g.uniform() < 0.5 ? -2.0 : 2.0; }),
+      with_types(binary_case(
+                     "pow", [](const Tensor& a, const Tensor& b) { return pow(a, b); },
+                     [](double a, double b) { return std::pow(a, b); }, uniform(0.3, 2.5), uniform(-2, 3), 4),
+                 kFloatTypes),
+      binary_case(
+          "maximum", maximum, [](double a, double b) { return std::max(a, b); }, spread, shifted(spread, 0.25)),
+      binary_case(
+          "minimum", minimum, [](double a, double b) { return std::min(a, b); }, spread, shifted(spread, 0.25)),
+      with_types(binary_case(
+                     "atan2", atan2, [](double a, double b) { return std::atan2(a, b); }, not_zero, not_zero, 4),
+                 kFloatTypes)};
   list[2].tolerance = list[0].tolerance = {.ulps = 1};
   list[1].tolerance = {.ulps = 1, .scale = 6};
   for (OpCase& c : list)
-    if (c.name == "remainder" || c.name == "atan2" || c.name == "div" || c.name == "pow") c.grad_tolerance = {.ulps = 16, .scale = 8};
+    if (c.name == "remainder" || c.name == "atan2" || c.name == "div" || c.name == "pow")
+      c.grad_tolerance = {.ulps = 16, .scale = 8};
   list[0].errors = {{"[add] shapes (2, 3) and (4,) do not broadcast", [] { add(ones({2, 3}), ones({4})); }},
                     {"is undefined", [] { add(ones({2}), Tensor()); }}};
-  list[2].errors = {{"[sub] bool is not accepted", [] { sub(ones({2}, {.dtype = kBool}), ones({2}, {.dtype = kBool})); }}};
+  list[2].errors = {
+      {"[sub] bool is not accepted", [] { sub(ones({2}, {.dtype = kBool}), ones({2}, {.dtype = kBool})); }}};
 
-  OpCase floor_division = binary_case("floor_divide", [](const Tensor& a, const Tensor& b) { return floor_divide(a, b); },
-                                      [](double a, double b) { return std::floor(a / b); }, uniform(-9, 9), not_zero);
+  OpCase floor_division = binary_case(
+      "floor_divide", [](const Tensor& a, const Tensor& b) { return floor_divide(a, b); },
+      [](double a, double b) { return std::floor(a / b); }, uniform(-9, 9), not_zero);
   floor_division.differentiable = false;  // its backward refuses
   floor_division.errors = {{"divided by zero", [] { floor_divide(tensor<int64_t>({1}), tensor<int64_t>({0})); }},
                            {"[floor_divide] it has no gradient", [] {
@@ -98,28 +124,45 @@ std::vector<OpCase> arithmetic() {
 /// A tensor with a number, in place and not.
 std::vector<OpCase> with_numbers() {
   const Values wide = uniform(-3, 3), not_zero = away_from(uniform(-3, 3), {0}, 0.5), positive = uniform(0.2, 3);
-  const auto make = [](const char* name, const char* torch, const Values& values, Unary f, double (*reference)(double)) {
+  const auto make = [](const char* name, const char* torch, const Values& values, Unary f,
+                       double (*reference)(double)) {
     OpCase c = with_torch(unary_case(name, f, reference, values, 2), torch);
     c.tolerance = {.ulps = 2, .scale = 1};
     return c;
   };
   return {
-      make("add_number", "x0 + 2.5", wide, [](const Tensor& x) { return x + 2.5; }, [](double x) { return x + 2.5; }),
-      make("sub_number", "x0 - 2.5", wide, [](const Tensor& x) { return x - 2.5; }, [](double x) { return x - 2.5; }),
-      make("rsub", "2.5 - x0", wide, [](const Tensor& x) { return 2.5 - x; }, [](double x) { return 2.5 - x; }),
-      make("mul_number", "x0 * 1.5", wide, [](const Tensor& x) { return x * 1.5; }, [](double x) { return x * 1.5; }),
-      make("div_number", "x0 / 1.7", wide, [](const Tensor& x) { return x / 1.7; }, [](double x) { return x / 1.7; }),
-      make("rdiv", "2 / x0", not_zero, [](const Tensor& x) { return 2 / x; }, [](double x) { return 2 / x; }),
-      make("remainder_number", "torch.remainder(x0, 2)", uniform(0.1, 1.9), [](const Tensor& x) { return remainder(x, 2); },
-           [](double x) { return floor_mod(x, 2); }),
-      make("pow_2", "x0 ** 2", wide, [](const Tensor& x) { return pow(x, 2); }, [](double x) { return x * x; }),
-      make("pow_3", "x0 ** 3", wide, [](const Tensor& x) { return pow(x, 3); }, [](double x) { return x * x * x; }),
-      make("pow_half", "x0 ** 0.5", positive, [](const Tensor& x) { return pow(x, 0.5); }, [](double x) { return std::sqrt(x); }),
-      make("pow_minus_one", "x0 ** -1", not_zero, [](const Tensor& x) { return pow(x, -1); }, [](double x) { return 1 / x; }),
-      make("clamp", "torch.clamp(x0, -1, 1.5)", alive(away_from(wide, {-1, 1.5}), 0.5),
-           [](const Tensor& x) { return clamp(x, -1.0, 1.5); }, [](double x) { return std::min(std::max(x, -1.0), 1.5); }),
-      make("clamp_min", "torch.clamp(x0, min=0.5)", alive(away_from(wide, {0.5}), 0.75),
-           [](const Tensor& x) { return clamp(x, 0.5); }, [](double x) { return std::max(x, 0.5); })};
+      make(
+          "add_number", "x0 + 2.5", wide, [](const Tensor& x) { return x + 2.5; }, [](double x) { return x + 2.5; }),
+      make(
+          "sub_number", "x0 - 2.5", wide, [](const Tensor& x) { return x - 2.5; }, [](double x) { return x - 2.5; }),
+      make(
+          "rsub", "2.5 - x0", wide, [](const Tensor& x) { return 2.5 - x; }, [](double x) { return 2.5 - x; }),
+      make(
+          "mul_number", "x0 * 1.5", wide, [](const Tensor& x) { return x * 1.5; }, [](double x) { return x * 1.5; }),
+      make(
+          "div_number", "x0 / 1.7", wide, [](const Tensor& x) { return x / 1.7; }, [](double x) { return x / 1.7; }),
+      make(
+          "rdiv", "2 / x0", not_zero, [](const Tensor& x) { return 2 / x; }, [](double x) { return 2 / x; }),
+      make(
+          "remainder_number", "torch.remainder(x0, 2)", uniform(0.1, 1.9),
+          [](const Tensor& x) { return remainder(x, 2); }, [](double x) { return floor_mod(x, 2); }),
+      make(
+          "pow_2", "x0 ** 2", wide, [](const Tensor& x) { return pow(x, 2); }, [](double x) { return x * x; }),
+      make(
+          "pow_3", "x0 ** 3", wide, [](const Tensor& x) { return pow(x, 3); }, [](double x) { return x * x * x; }),
+      make(
+          "pow_half", "x0 ** 0.5", positive, [](const Tensor& x) { return pow(x, 0.5); },
+          [](double x) { return std::sqrt(x); }),
+      make(
+          "pow_minus_one", "x0 ** -1", not_zero, [](const Tensor& x) { return pow(x, -1); },
+          [](double x) { return 1 / x; }),
+      make(
+          "clamp", "torch.clamp(x0, -1, 1.5)", alive(away_from(wide, {-1, 1.5}), 0.5),
+          [](const Tensor& x) { return clamp(x, -1.0, 1.5); },
+          [](double x) { return std::min(std::max(x, -1.0), 1.5); }),
+      make(
+          "clamp_min", "torch.clamp(x0, min=0.5)", alive(away_from(wide, {0.5}), 0.75),
+          [](const Tensor& x) { return clamp(x, 0.5); }, [](double x) { return std::max(x, 0.5); })};
 }
 
 std::vector<OpCase> comparisons() {
@@ -162,10 +205,12 @@ OpCase to_device() {
 }
 
 /// The shapes of three inputs, the first of them a condition where `dtype` says so.
-std::vector<Sample> ternary_samples(const Values& a, const Values& b, const Values& c, std::optional<DType> dtype = {}) {
+std::vector<Sample> ternary_samples(const Values& a, const Values& b, const Values& c,
+                                    std::optional<DType> dtype = {}) {
   std::vector<Sample> list;
-  const std::vector<std::array<Shape, 3>> shapes = {{{{}, {}, {}}}, {{{0}, {0}, {0}}}, {{{33}, {33}, {33}}},
-                                                    {{{2, 3}, {3}, {2, 1}}}, {{{4}, {3, 4}, {}}}, {{{7, 1}, {7, 5}, {1, 5}}}};
+  const std::vector<std::array<Shape, 3>> shapes = {{{{}, {}, {}}},       {{{0}, {0}, {0}}},
+                                                    {{{33}, {33}, {33}}}, {{{2, 3}, {3}, {2, 1}}},
+                                                    {{{4}, {3, 4}, {}}},  {{{7, 1}, {7, 5}, {1, 5}}}};
   for (const auto& s : shapes)
     list.push_back({.inputs = {{.sizes = s[0], .values = a, .dtype = dtype, .differentiable = !dtype},
                                {.sizes = s[1], .values = b}, {.sizes = s[2], .values = c}}});
@@ -214,13 +259,16 @@ std::vector<OpCase> masks() {
   c.name = "masked_fill";
   c.op = [](const Tensors& x) -> Tensors { return {masked_fill(x[0], x[1], -3)}; };
   c.reference = pointwise([](double x, double m) { return m != 0 ? -3 : x; });
-  for (const auto& [x, m] : std::vector<std::pair<Shape, Shape>>{{{}, {}}, {{5}, {5}}, {{2, 3}, {3}}, {{3}, {2, 3}}, {{4, 0}, {4, 1}}})
+  for (const auto& [x, m] :
+       std::vector<std::pair<Shape, Shape>>{{{}, {}}, {{5}, {5}}, {{2, 3}, {3}}, {{3}, {2, 3}}, {{4, 0}, {4, 1}}})
     c.samples.push_back({.inputs = {{.sizes = x}, bool_input(m)}});
   for (Sample& s : c.samples) s.inputs[1].values = alive(s.inputs[1].values, 0);
   c.large = {{.inputs = {{.sizes = {kLargeSize}}, bool_input({kLargeSize})}}};
   c.dtypes = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64, DType::i32, DType::i16, DType::i8};
   c.torch = "x0.masked_fill(x1, -3)";
-  c.errors = {{"[masked_fill] the condition is int64, not bool", [] { masked_fill(ones({2}), tensor<int64_t>({0, 1}), 0); }}};
+  c.errors = {{"[masked_fill] the condition is int64, not bool", [] {
+                 masked_fill(ones({2}), tensor<int64_t>({0, 1}), 0);
+               }}};
   return {c};
 }
 
@@ -250,7 +298,8 @@ std::vector<OpCase> copies() {
 
 std::vector<OpCase> in_place() {
   const Values wide = uniform(-3, 3), not_zero = away_from(uniform(-3, 3), {0}, 1.0), positive = uniform(0.2, 3);
-  const auto two = [&](const char* name, const char* torch, const Values& b, auto edit, double (*reference)(double, double)) {
+  const auto two = [&](const char* name, const char* torch, const Values& b, auto edit,
+                       double (*reference)(double, double)) {
     OpCase c;
     c.name = name;
     c.op = [edit](const Tensors& x) -> Tensors {
@@ -259,7 +308,8 @@ std::vector<OpCase> in_place() {
       return {y};
     };
     c.reference = pointwise(std::function<double(double, double)>(reference));
-    for (const auto& [x, y] : std::vector<std::pair<Shape, Shape>>{{{}, {}}, {{31}, {31}}, {{5, 7}, {7}}, {{5, 7}, {5, 1}}, {{2, 3}, {}}})
+    for (const auto& [x, y] :
+         std::vector<std::pair<Shape, Shape>>{{{}, {}}, {{31}, {31}}, {{5, 7}, {7}}, {{5, 7}, {5, 1}}, {{2, 3}, {}}})
       c.samples.push_back({.inputs = {{.sizes = x, .values = wide}, {.sizes = y, .values = b}}});
     c.dtypes = kFloatTypes;
     c.tolerance = {.ulps = 1};
@@ -267,7 +317,8 @@ std::vector<OpCase> in_place() {
     c.torch = torch;
     return c;
   };
-  const auto one = [&](const char* name, const char* torch, const Values& values, auto edit, double (*reference)(double)) {
+  const auto one = [&](const char* name, const char* torch, const Values& values, auto edit,
+                       double (*reference)(double)) {
     OpCase c = with_torch(unary_case(name, nullptr, reference, values), torch);
     c.op = [edit](const Tensors& x) -> Tensors {
       const Tensor y = clone(x[0]);
@@ -278,23 +329,47 @@ std::vector<OpCase> in_place() {
     return c;
   };
   std::vector<OpCase> list = {
-      two("add_", "x0.clone().add_(x1)", wide, [](const Tensor& x, const Tensor& y) { x += y; }, [](double a, double b) { return a + b; }),
-      two("sub_", "x0.clone().sub_(x1)", wide, [](const Tensor& x, const Tensor& y) { x -= y; }, [](double a, double b) { return a - b; }),
-      two("mul_", "x0.clone().mul_(x1)", wide, [](const Tensor& x, const Tensor& y) { x *= y; }, [](double a, double b) { return a * b; }),
-      two("div_", "x0.clone().div_(x1)", not_zero, [](const Tensor& x, const Tensor& y) { x /= y; }, [](double a, double b) { return a / b; }),
-      two("copy_", "x0.clone().copy_(x1)", wide, [](const Tensor& x, const Tensor& y) { x.copy_(y); }, [](double, double b) { return b; }),
-      one("neg_", "x0.clone().neg_()", wide, [](const Tensor& x) { x.neg_(); }, [](double x) { return -x; }),
-      one("exp_", "x0.clone().exp_()", wide, [](const Tensor& x) { x.exp_(); }, [](double x) { return std::exp(x); }),
-      one("sqrt_", "x0.clone().sqrt_()", positive, [](const Tensor& x) { x.sqrt_(); }, [](double x) { return std::sqrt(x); }),
-      one("relu_", "x0.clone().relu_()", alive(away_from(wide, {0}), 1.5), [](const Tensor& x) { x.relu_(); }, [](double x) { return std::max(x, 0.0); }),
-      one("clamp_", "x0.clone().clamp_(-1, 1)", alive(away_from(wide, {-1, 1}), 0.5), [](const Tensor& x) { x.clamp_(-1, 1); },
-          [](double x) { return std::min(std::max(x, -1.0), 1.0); }),
-      one("add_number_", "x0.clone().add_(2)", wide, [](const Tensor& x) { x += 2; }, [](double x) { return x + 2; }),
-      one("mul_number_", "x0.clone().mul_(3)", wide, [](const Tensor& x) { x *= 3; }, [](double x) { return 3 * x; }),
-      one("fill_", "x0.clone().fill_(2)", wide, [](const Tensor& x) { x.fill_(2); }, [](double) { return 2.0; })};
+      two(
+          "add_", "x0.clone().add_(x1)", wide, [](const Tensor& x, const Tensor& y) { x += y; },
+          [](double a, double b) { return a + b; }),
+      two(
+          "sub_", "x0.clone().sub_(x1)", wide, [](const Tensor& x, const Tensor& y) { x -= y; },
+          [](double a, double b) { return a - b; }),
+      two(
+          "mul_", "x0.clone().mul_(x1)", wide, [](const Tensor& x, const Tensor& y) { x *= y; },
+          [](double a, double b) { return a * b; }),
+      two(
+          "div_", "x0.clone().div_(x1)", not_zero, [](const Tensor& x, const Tensor& y) { x /= y; },
+          [](double a, double b) { return a / b; }),
+      two(
+          "copy_", "x0.clone().copy_(x1)", wide, [](const Tensor& x, const Tensor& y) { x.copy_(y); },
+          [](double, double b) { return b; }),
+      one(
+          "neg_", "x0.clone().neg_()", wide, [](const Tensor& x) { x.neg_(); }, [](double x) { return -x; }),
+      one(
+          "exp_", "x0.clone().exp_()", wide, [](const Tensor& x) { x.exp_(); }, [](double x) { return std::exp(x); }),
+      one(
+          "sqrt_", "x0.clone().sqrt_()", positive, [](const Tensor& x) { x.sqrt_(); },
+          [](double x) { return std::sqrt(x); }),
+      one(
+          "relu_", "x0.clone().relu_()", alive(away_from(wide, {0}), 1.5), [](const Tensor& x) { x.relu_(); },
+          [](double x) { return std::max(x, 0.0); }),
+      one(
+          "clamp_", "x0.clone().clamp_(-1, 1)", alive(away_from(wide, {-1, 1}), 0.5),
+          [](const Tensor& x) { x.clamp_(-1, 1); }, [](double x) { return std::min(std::max(x, -1.0), 1.0); }),
+      one(
+          "add_number_", "x0.clone().add_(2)", wide, [](const Tensor& x) { x += 2; }, [](double x) { return x + 2; }),
+      one(
+          "mul_number_", "x0.clone().mul_(3)", wide, [](const Tensor& x) { x *= 3; }, [](double x) { return 3 * x; }),
+      one(
+          "fill_", "x0.clone().fill_(2)", wide, [](const Tensor& x) { x.fill_(2); }, [](double) { return 2.0; })};
   for (OpCase& c : list) c.zero_gradient = c.name == "fill_";
-  list[0].errors = {{"does not fit into the tensor", [] { ones({3}).add_(ones({2, 3})); }},
-                    {"does not fit into a tensor of type int64", [] { zeros({2}, {.dtype = kInt64}).add_(ones({2})); }}};
+  list[0].errors = {
+      {"does not fit into the tensor",
+       [] {
+         ones({3}).add_(ones({2, 3}));
+       }},
+      {"does not fit into a tensor of type int64", [] { zeros({2}, {.dtype = kInt64}).add_(ones({2})); }}};
   return list;
 }
 
@@ -302,7 +377,8 @@ std::vector<OpCase> in_place() {
 
 std::vector<OpCase> elementwise_cases() {
   std::vector<OpCase> all;
-  for (const auto& family : {functions(), arithmetic(), with_numbers(), comparisons(), of_three(), masks(), copies(), in_place()})
+  for (const auto& family :
+       {functions(), arithmetic(), with_numbers(), comparisons(), of_three(), masks(), copies(), in_place()})
     all.insert(all.end(), family.begin(), family.end());
   return all;
 }

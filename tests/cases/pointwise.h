@@ -31,8 +31,8 @@ inline OpCase unary_case(std::string name, Unary f, double (*reference)(double),
   return c;
 }
 
-inline OpCase binary_case(std::string name, Binary f, double (*reference)(double, double), const Values& a, const Values& b,
-                          double ulps = 2) {
+inline OpCase binary_case(std::string name, Binary f, double (*reference)(double, double), const Values& a,
+                          const Values& b, double ulps = 2) {
   OpCase c;
   c.name = name;
   c.op = [f](const Tensors& x) -> Tensors { return {f(x[0], x[1])}; };
@@ -73,7 +73,9 @@ inline OpCase as_step(OpCase c) {
 
 /// `value` in small samples, which have to show a gradient that is not zero; else `values`.
 inline Values alive(Values values, double value) {
-  return [values = std::move(values), value](int64_t i, int64_t n, Generator& g) { return n <= 3 ? value : values(i, n, g); };
+  return [values = std::move(values), value](int64_t i, int64_t n, Generator& g) {
+    return n <= 3 ? value : values(i, n, g);
+  };
 }
 
 /// Values added to those of another rule.

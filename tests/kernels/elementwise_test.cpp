@@ -211,7 +211,8 @@ TEST_CASE("f32 is rounded to even on the way to 16 bits") {
 TEST_CASE("transposed copies of every element size") {
   on_every_target([] {
     for (const DType t : {DType::u8, DType::bf16, DType::i32, DType::f64})
-      for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{1, 7}, {3, 200}, {64, 64}, {65, 127}, {130, 66}}) {
+      for (const auto& [rows, columns] :
+           {std::pair<int64_t, int64_t>{1, 7}, {3, 200}, {64, 64}, {65, 127}, {130, 66}}) {
         Tensor x = empty({2, rows, columns}, {.dtype = t});
         auto* bytes = static_cast<std::uint8_t*>(x.raw_data());
         for (int64_t i = 0; i < x.numel() * size_of(t); ++i) bytes[i] = static_cast<std::uint8_t>(i * 7 + i / 251);

@@ -118,7 +118,8 @@ constexpr Slope kTanh{"tanh_backward", kernels::tanh_backward, tanh_by_output};
 
 void require_floating(const char* op, const Tensor& x) {
   if (!x.is_floating()) {
-    throw DTypeError(fmt::format("[{}] {} has no such function; convert it with x.to(kFloat32).", op, name_of(x.dtype())));
+    throw DTypeError(
+        fmt::format("[{}] {} has no such function; convert it with x.to(kFloat32).", op, name_of(x.dtype())));
   }
 }
 

@@ -40,12 +40,13 @@ GeneratorState reserve(Generator* generator, int64_t numel, int words) {
 
 void require_floating(const char* op, DType t) {
   if (!is_floating(t))
-    throw DTypeError(fmt::format("[{}] {} numbers are not floating; use randint or .dtype = kFloat32.", op, name_of(t)));
+    throw DTypeError(
+        fmt::format("[{}] {} numbers are not floating; use randint or .dtype = kFloat32.", op, name_of(t)));
 }
 
 /// Draws into memory of any layout.
-void draw(const kernels::Kernel<void(const kernels::RandomArgs&, Stream&)>& kernel, const Tensor& t, double p0, double p1,
-          Generator* generator) {
+void draw(const kernels::Kernel<void(const kernels::RandomArgs&, Stream&)>& kernel, const Tensor& t, double p0,
+          double p1, Generator* generator) {
   require_floating(kernel.name(), t.dtype());
   no_grad guard;
   const Tensor target = t.is_contiguous() ? t : fresh(t.sizes(), t.dtype(), t.device());
@@ -65,8 +66,8 @@ Tensor drawn(const kernels::Kernel<void(const kernels::RandomArgs&, Stream&)>& k
 }
 
 [[noreturn]] void bad_range(double start, double end, double step) {
-  throw ValueError(fmt::format("[arange] steps of {} never lead from {} to {}; use a step of the other sign, not 0.", step,
-                               start, end));
+  throw ValueError(fmt::format("[arange] steps of {} never lead from {} to {}; use a step of the other sign, not 0.",
+                               step, start, end));
 }
 
 int64_t range_length(const Scalar& start, const Scalar& end, const Scalar& step, bool integers) {
@@ -101,7 +102,8 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const 
   refuse_bool("arange", *chosen.dtype, ".dtype = kInt64");
   Tensor t = empty({range_length(start, end, step, integers)}, chosen);
   Stream stream = current_stream(t.device());
-  kernels::arange({t.tensor_view(), start.to<int64_t>(), step.to<int64_t>(), start.to<double>(), step.to<double>()}, stream);
+  kernels::arange({t.tensor_view(), start.to<int64_t>(), step.to<int64_t>(), start.to<double>(), step.to<double>()},
+                  stream);
   return t;
 }
 
@@ -129,7 +131,8 @@ Tensor rand(const Shape& sizes, const TensorOptions& options) { return drawn(ker
 Tensor randn(const Shape& sizes, const TensorOptions& options) { return drawn(kernels::normal, sizes, options); }
 
 Tensor randint(int64_t low, int64_t high, const Shape& sizes, const TensorOptions& options) {
-  if (low >= high) throw ValueError(fmt::format("[randint] no integer lies in [{}, {}); high must exceed low.", low, high));
+  if (low >= high)
+    throw ValueError(fmt::format("[randint] no integer lies in [{}, {}); high must exceed low.", low, high));
   TensorOptions chosen = options;
   if (!chosen.dtype) chosen.dtype = DType::i64;
   refuse_bool("randint", *chosen.dtype, "bernoulli");
@@ -172,14 +175,16 @@ Tensor randint_like(const Tensor& t, int64_t low, int64_t high, const TensorOpti
 }
 
 const Tensor& uniform_(const Tensor& t, double low, double high, Generator* generator) {
-  if (!(low <= high)) throw ValueError(fmt::format("[uniform_] the range [{}, {}) is empty; low must not exceed high.", low, high));
+  if (!(low <= high))
+    throw ValueError(fmt::format("[uniform_] the range [{}, {}) is empty; low must not exceed high.", low, high));
   draw(kernels::uniform, t, low, high, generator);
   end_in_place(t);
   return t;
 }
 
 const Tensor& normal_(const Tensor& t, double mean, double std, Generator* generator) {
-  if (!(std >= 0)) throw ValueError(fmt::format("[normal_] a standard deviation of {} is impossible; use 0 or more.", std));
+  if (!(std >= 0))
+    throw ValueError(fmt::format("[normal_] a standard deviation of {} is impossible; use 0 or more.", std));
   draw(kernels::normal, t, mean, std, generator);
   end_in_place(t);
   return t;

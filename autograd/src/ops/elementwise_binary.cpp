@@ -84,7 +84,8 @@ Tensor mul(const Tensor& a, const Tensor& b) {
 Tensor mul(const Tensor& a, const Scalar& b) {
   const DType t = b.promote_with(a.dtype());
   Tensor y = binary(kernels::mul, a, b, t, t);
-  if (Context* c = record("mul", y, {a}, [](Context& k, const Tensor& g) -> Grads { return {mul(g, k.get<Scalar>())}; }))
+  if (Context* c =
+          record("mul", y, {a}, [](Context& k, const Tensor& g) -> Grads { return {mul(g, k.get<Scalar>())}; }))
     c->set(b);
   return y;
 }
@@ -104,7 +105,8 @@ Tensor div(const Tensor& a, const Tensor& b) {
 Tensor div(const Tensor& a, const Scalar& b) {
   const DType t = floating_type(b.promote_with(a.dtype()));
   Tensor y = binary(kernels::div, a, b, t, t);
-  if (Context* c = record("div", y, {a}, [](Context& k, const Tensor& g) -> Grads { return {div(g, k.get<Scalar>())}; }))
+  if (Context* c =
+          record("div", y, {a}, [](Context& k, const Tensor& g) -> Grads { return {div(g, k.get<Scalar>())}; }))
     c->set(b);
   return y;
 }

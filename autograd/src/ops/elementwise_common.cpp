@@ -49,7 +49,8 @@ Device common_device(const char* op, const Tensor& a, const Tensor& b) {
 }
 
 void refuse_bool(const char* op, DType t, const char* instead) {
-  if (t == DType::boolean) [[unlikely]] throw DTypeError(fmt::format("[{}] bool is not accepted; use {}.", op, instead));
+  if (t == DType::boolean) [[unlikely]]
+    throw DTypeError(fmt::format("[{}] bool is not accepted; use {}.", op, instead));
 }
 
 Tensor fresh(const Shape& sizes, DType dtype, Device device) {

@@ -7,8 +7,8 @@
 
 namespace levin::ops {
 
-/// PyTorch's result type of two tensors: one of 0 dimensions counts only where its category (bool, integer, floating) is
-/// higher than that of one with dimensions.
+/// PyTorch's result type of two tensors: one of 0 dimensions counts only where its category (bool, integer, floating)
+/// is higher than that of one with dimensions.
 DType result_type(const Tensor& a, const Tensor& b);
 
 /// The type itself when floating, else default_dtype().

@@ -65,8 +65,8 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value) {
   const Device device = common_device("masked_fill", x, mask);
   Tensor y = fresh(broadcast_shapes(x.sizes(), mask.sizes(), "masked_fill"), x.dtype(), device);
   Stream stream = current_stream(device);
-  kernels::where({y.tensor_view(), mask.tensor_view(), TensorView::number(value, x.dtype()), x.tensor_view(), x.dtype()},
-                 stream);
+  kernels::where(
+      {y.tensor_view(), mask.tensor_view(), TensorView::number(value, x.dtype()), x.tensor_view(), x.dtype()}, stream);
   if (Context* c = record("masked_fill", y, {x}, [](Context& k, const Tensor& g) -> Grads {
         return {masked_fill(g, k.saved(0), 0)};
       }))

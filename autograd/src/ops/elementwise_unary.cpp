@@ -28,7 +28,9 @@ Tensor from_output(const char* op, const Tensor& y, const Tensor& x, BackwardFn 
 }
 
 /// The function in x's type, or default_dtype() for integers.
-Tensor floating(const kernels::UnaryKernel& kernel, const Tensor& x) { return unary(kernel, x, floating_type(x.dtype())); }
+Tensor floating(const kernels::UnaryKernel& kernel, const Tensor& x) {
+  return unary(kernel, x, floating_type(x.dtype()));
+}
 
 /// Rounding leaves integers as they are.
 Tensor rounded(const kernels::UnaryKernel& kernel, const Tensor& x) {

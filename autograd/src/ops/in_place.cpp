@@ -34,8 +34,10 @@ void check_type(const char* name, const Tensor& x, DType result) {
   const DType t = x.dtype();
   const bool fits = is_floating(t) || (!is_floating(result) && (t != DType::boolean || result == DType::boolean));
   if (!fits) [[unlikely]] {
-    throw DTypeError(fmt::format("[{}] a result of type {} does not fit into a tensor of type {}; convert it first with "
-                                 "x.to({}).", name, name_of(result), name_of(t), name_of(result)));
+    throw DTypeError(
+        fmt::format("[{}] a result of type {} does not fit into a tensor of type {}; convert it first with "
+                    "x.to({}).",
+                    name, name_of(result), name_of(t), name_of(result)));
   }
 }
 
@@ -76,7 +78,8 @@ const Tensor& edit_number(const char* name, const Tensor& x, const Scalar& value
   }, recorded);
 }
 
-const Tensor& edit_unary(const char* name, const Tensor& x, const kernels::UnaryKernel& kernel, Tensor (*op)(const Tensor&)) {
+const Tensor& edit_unary(const char* name, const Tensor& x, const kernels::UnaryKernel& kernel,
+                         Tensor (*op)(const Tensor&)) {
   return edit(name, x, {}, [&](Stream& stream) { kernel({x.tensor_view(), x.tensor_view()}, stream); }, op);
 }
 
@@ -152,10 +155,14 @@ const Tensor& Tensor::clamp_(std::optional<Scalar> min, std::optional<Scalar> ma
   constexpr double infinity = std::numeric_limits<double>::infinity();
   for (const auto& bound : {min, max})
     if (bound) check_type("clamp_", *this, bound->promote_with(dtype()));
-  return edit("clamp_", *this, {}, [&](Stream& stream) {
-    kernels::clamp({tensor_view(), tensor_view(), min ? min->to<double>() : -infinity, max ? max->to<double>() : infinity},
-                   stream);
-  }, [&](const Tensor& x) { return levin::clamp(x, min, max); });
+  return edit(
+      "clamp_", *this, {},
+      [&](Stream& stream) {
+        kernels::clamp(
+            {tensor_view(), tensor_view(), min ? min->to<double>() : -infinity, max ? max->to<double>() : infinity},
+            stream);
+      },
+      [&](const Tensor& x) { return levin::clamp(x, min, max); });
 }
 
 const Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) const {
@@ -163,10 +170,14 @@ const Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) cons
     throw DTypeError(fmt::format("[masked_fill_] the mask is {}, not bool; compare it first, e.g. m != 0.",
                                  name_of(mask.dtype())));
   }
-  return edit("masked_fill_", *this, {}, [&](Stream& stream) {
-    const Tensor safe = operand_of("masked_fill_", *this, mask);
-    kernels::where({tensor_view(), safe.tensor_view(), TensorView::number(value, dtype()), tensor_view(), dtype()}, stream);
-  }, [&](const Tensor& x) { return levin::masked_fill(x, mask, value); });
+  return edit(
+      "masked_fill_", *this, {},
+      [&](Stream& stream) {
+        const Tensor safe = operand_of("masked_fill_", *this, mask);
+        kernels::where({tensor_view(), safe.tensor_view(), TensorView::number(value, dtype()), tensor_view(), dtype()},
+                       stream);
+      },
+      [&](const Tensor& x) { return levin::masked_fill(x, mask, value); });
 }
 
 const Tensor& Tensor::copy_(const Tensor& source) const {

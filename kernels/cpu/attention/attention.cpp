@@ -41,28 +41,63 @@ Matrix<T> matrix_at(const TensorView& t, int64_t n) {
 /// c (m, n) = alpha a (m, k) b^T (n, k) + beta c.
 template <class T>
 void times_transposed(int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T> b, Matrix<T> c) {
-  gemm(GemmArgs<T>{.m = m, .n = n, .k = k, .a = a.data, .a_rs = a.step, .a_cs = 1, .b = b.data, .b_rs = 1, .b_cs = b.step,
-                   .c = c.data, .c_rs = c.step, .alpha = alpha});
+  gemm(GemmArgs<T>{.m = m,
+                   .n = n,
+                   .k = k,
+                   .a = a.data,
+                   .a_rs = a.step,
+                   .a_cs = 1,
+                   .b = b.data,
+                   .b_rs = 1,
+                   .b_cs = b.step,
+                   .c = c.data,
+                   .c_rs = c.step,
+                   .alpha = alpha});
 }
 
 /// c (m, n) = alpha a (m, k) b (k, n), added to c unless `first`.
 template <class T>
 void times(int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T> b, Matrix<T> c, bool first) {
-  gemm(GemmArgs<T>{.m = m, .n = n, .k = k, .a = a.data, .a_rs = a.step, .a_cs = 1, .b = b.data, .b_rs = b.step, .b_cs = 1,
-                   .c = c.data, .c_rs = c.step, .alpha = alpha, .beta = first ? T(0) : T(1)});
+  gemm(GemmArgs<T>{.m = m,
+                   .n = n,
+                   .k = k,
+                   .a = a.data,
+                   .a_rs = a.step,
+                   .a_cs = 1,
+                   .b = b.data,
+                   .b_rs = b.step,
+                   .b_cs = 1,
+                   .c = c.data,
+                   .c_rs = c.step,
+                   .alpha = alpha,
+                   .beta = first ? T(0) : T(1)});
 }
 
 /// c (m, n) = alpha a^T b with a (k, m) and b (k, n), added to c unless `first`.
 template <class T>
 void transposed_times(int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T> b, Matrix<T> c, bool first) {
-  gemm(GemmArgs<T>{.m = m, .n = n, .k = k, .a = a.data, .a_rs = 1, .a_cs = a.step, .b = b.data, .b_rs = b.step, .b_cs = 1,
-                   .c = c.data, .c_rs = c.step, .alpha = alpha, .beta = first ? T(0) : T(1)});
+  gemm(GemmArgs<T>{.m = m,
+                   .n = n,
+                   .k = k,
+                   .a = a.data,
+                   .a_rs = 1,
+                   .a_cs = a.step,
+                   .b = b.data,
+                   .b_rs = b.step,
+                   .b_cs = 1,
+                   .c = c.data,
+                   .c_rs = c.step,
+                   .alpha = alpha,
+                   .beta = first ? T(0) : T(1)});
 }
 
 /// Sizes of one problem: q (L, E), k (S, E), v (S, Ev).
 struct Sizes {
   Sizes(const TensorView& q, const TensorView& k, const TensorView& v)
-      : rows(q.size(q.dim() - 2)), columns(k.size(k.dim() - 2)), width(q.size(q.dim() - 1)), value_width(v.size(v.dim() - 1)) {
+      : rows(q.size(q.dim() - 2)),
+        columns(k.size(k.dim() - 2)),
+        width(q.size(q.dim() - 1)),
+        value_width(v.size(v.dim() - 1)) {
     for (int d = 0; d < q.dim() - 2; ++d) batch *= q.size(d);
   }
   int64_t batch = 1, rows, columns, width, value_width;
@@ -104,10 +139,18 @@ template <class T>
 class Backward {
  public:
   Backward(const AttentionBackwardArgs& a, const Sizes& s, int64_t n)
-      : a_(a), s_(s), scale_(static_cast<T>(a.scale)), q_(matrix_at<T>(a.q, n)), k_(matrix_at<T>(a.k, n)),
-        v_(matrix_at<T>(a.v, n)), g_(dense(a.g, n * s.rows, s.value_width)), out_(dense(a.out, n * s.rows, s.value_width)),
-        dq_(dense(a.dq, n * s.rows, s.width)), dk_(dense(a.dk, n * s.columns, s.width)),
-        dv_(dense(a.dv, n * s.columns, s.value_width)), lse_(static_cast<T*>(a.lse.pointer) + n * s.rows) {
+      : a_(a),
+        s_(s),
+        scale_(static_cast<T>(a.scale)),
+        q_(matrix_at<T>(a.q, n)),
+        k_(matrix_at<T>(a.k, n)),
+        v_(matrix_at<T>(a.v, n)),
+        g_(dense(a.g, n * s.rows, s.value_width)),
+        out_(dense(a.out, n * s.rows, s.value_width)),
+        dq_(dense(a.dq, n * s.rows, s.width)),
+        dk_(dense(a.dk, n * s.columns, s.width)),
+        dv_(dense(a.dv, n * s.columns, s.value_width)),
+        lse_(static_cast<T*>(a.lse.pointer) + n * s.rows) {
     scores_ = scratch<T>(Slot::attention, kRowBlock * (2 * kColumnBlock + 1));
     ds_ = scores_ + kRowBlock * kColumnBlock;
     delta_ = ds_ + kRowBlock * kColumnBlock;
@@ -153,8 +196,8 @@ class Backward {
   T *scores_, *ds_, *delta_;
 };
 
-/// Few long sequences are cut in two sweeps, one that owns column blocks and one that owns row blocks; many short ones go
-/// one a task, which computes every block once.
+/// Few long sequences are cut in two sweeps, one that owns column blocks and one that owns row blocks; many short ones
+/// go one a task, which computes every block once.
 template <class T>
 void backward(const AttentionBackwardArgs& a) {
   constexpr int64_t many = 16;

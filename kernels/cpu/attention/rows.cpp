@@ -108,7 +108,8 @@ void dot(int64_t rows, int64_t width, const T* a, const T* b, T* sums) {
     auto sum = hn::Zero(d);
     in_vectors<T>(
         width, [&](int64_t i) HWY_ATTR { sum = hn::MulAdd(hn::LoadU(d, a + i), hn::LoadU(d, b + i), sum); },
-        [&](int64_t i, int64_t count) HWY_ATTR { sum = hn::MulAdd(load_part(a + i, count), load_part(b + i, count), sum); });
+        [&](int64_t i, int64_t count)
+            HWY_ATTR { sum = hn::MulAdd(load_part(a + i, count), load_part(b + i, count), sum); });
     sums[r] = hn::GetLane(hn::SumOfLanes(d, sum));
   }
 }

@@ -24,8 +24,8 @@ struct ScoreBlock {
 
 template <class T>
 struct AttentionRows {
-  /// One step of the running softmax: scores become exp(score - peak), 0 where masked; peak and sum (rows) are updated, and
-  /// the rows (width) of `out`, summed so far, are scaled to the new peak unless this is the first block.
+  /// One step of the running softmax: scores become exp(score - peak), 0 where masked; peak and sum (rows) are updated,
+  /// and the rows (width) of `out`, summed so far, are scaled to the new peak unless this is the first block.
   void (*advance)(const ScoreBlock<T>& block, T* peak, T* sum, T* out, int64_t width, bool first);
   /// out (rows, width) /= sum; lse = peak + log(sum).
   void (*finish)(int64_t rows, const T* peak, const T* sum, T* out, int64_t width, T* lse);

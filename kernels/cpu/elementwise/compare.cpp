@@ -99,10 +99,14 @@ void constant_row(const Row& r) {
 
 /// Floating properties; integers have a fixed answer.
 template <class Op, bool of_integers>
-constexpr Rows kPropertyRows{.f32 = property_row<Op, float>, .f64 = property_row<Op, double>,
-                             .i64 = constant_row<of_integers, std::int64_t>, .i32 = constant_row<of_integers, std::int32_t>,
-                             .i16 = constant_row<of_integers, std::int16_t>, .i8 = constant_row<of_integers, std::int8_t>,
-                             .u8 = constant_row<of_integers, std::uint8_t>, .boolean = constant_row<of_integers, bool>};
+constexpr Rows kPropertyRows{.f32 = property_row<Op, float>,
+                             .f64 = property_row<Op, double>,
+                             .i64 = constant_row<of_integers, std::int64_t>,
+                             .i32 = constant_row<of_integers, std::int32_t>,
+                             .i16 = constant_row<of_integers, std::int16_t>,
+                             .i8 = constant_row<of_integers, std::int8_t>,
+                             .u8 = constant_row<of_integers, std::uint8_t>,
+                             .boolean = constant_row<of_integers, bool>};
 constexpr Rows kNotRows{.f32 = property_row<Not, float>, .f64 = property_row<Not, double>,
                         .i64 = property_row<Not, std::int64_t>, .i32 = property_row<Not, std::int32_t>,
                         .i16 = property_row<Not, std::int16_t>, .i8 = property_row<Not, std::int8_t>,

@@ -87,7 +87,9 @@ constexpr Rows kAtan2Rows{.f32 = row<Atan2, float>, .f64 = row<Atan2, double>};
 void floor_divide(const BinaryArgs& a, Stream&) {
   run_binary("floor_divide", a, kNumericRows<FloorDivide>, kNumericRows<FloorDivide>);
 }
-void remainder(const BinaryArgs& a, Stream&) { run_binary("remainder", a, kNumericRows<Remainder>, kNumericRows<Remainder>); }
+void remainder(const BinaryArgs& a, Stream&) {
+  run_binary("remainder", a, kNumericRows<Remainder>, kNumericRows<Remainder>);
+}
 void pow(const BinaryArgs& a, Stream&) { run_binary("pow", a, kNumericRows<Pow>, kNumericRows<Pow>); }
 void atan2(const BinaryArgs& a, Stream&) { run_binary("atan2", a, kAtan2Rows); }
 

@@ -114,8 +114,8 @@ void swap_axes(Plan& plan, int a, int b) {
   for (int i = 0; i < plan.operands; ++i) std::swap(plan.strides[i][a], plan.strides[i][b]);
 }
 
-/// Orders axes by out's strides, so that out is written in the order of its memory, then merges those that every operand
-/// walks evenly.
+/// Orders axes by out's strides, so that out is written in the order of its memory, then merges those that every
+/// operand walks evenly.
 void simplify(Plan& plan, const Shape& sizes) {
   for (int d = 0; d < sizes.size(); ++d) {
     if (sizes[d] == 1) continue;

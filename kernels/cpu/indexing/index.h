@@ -15,7 +15,9 @@ namespace levin::kernels::cpu {
 inline constexpr int64_t kIndexGrain = 1 << 14;
 
 /// Tasks of `elements` each that go into one chunk.
-inline int64_t index_grain(int64_t elements) { return std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(1, elements)); }
+inline int64_t index_grain(int64_t elements) {
+  return std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(1, elements));
+}
 
 /// Calls f.operator()<T>() with an unsigned type of an element's size.
 template <class F>
@@ -29,14 +31,15 @@ void dispatch_size(DType t, F&& f) {
 }
 
 /// Throws IndexError for element number `at` of an index of these sizes.
-[[noreturn]] inline void index_out_of_range(const char* op, int64_t value, const Shape& sizes, int64_t at, int64_t size) {
+[[noreturn]] inline void index_out_of_range(const char* op, int64_t value, const Shape& sizes, int64_t at,
+                                            int64_t size) {
   Shape position = sizes;
   for (int i = sizes.size() - 1; i >= 0; --i) {
     position[i] = at % sizes[i];
     at /= sizes[i];
   }
-  throw IndexError(fmt::format("[{}] index {} at position {} is out of range: it must be 0 or more and below {}.", op, value,
-                               sizes.size() == 1 ? std::to_string(position[0]) : to_string(position), size));
+  throw IndexError(fmt::format("[{}] index {} at position {} is out of range: it must be 0 or more and below {}.", op,
+                               value, sizes.size() == 1 ? std::to_string(position[0]) : to_string(position), size));
 }
 
 inline bool is_index(int64_t value, int64_t size) {

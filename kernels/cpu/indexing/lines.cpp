@@ -54,8 +54,8 @@ struct Placement {
   std::vector<int64_t> offsets;  ///< of the axes after it; empty where they are the index's own
 };
 
-/// Neighbouring elements of the index: `count` from `at` on, at step i of their lines, columns from `column` on. Where a line
-/// has no columns beside it, the elements of one line (`along`).
+/// Neighbouring elements of the index: `count` from `at` on, at step i of their lines, columns from `column` on. Where
+/// a line has no columns beside it, the elements of one line (`along`).
 struct Run {
   int64_t outer, at, count, i, column;
   bool along;

@@ -154,7 +154,8 @@ void pick(const MaxPool2dArgs& a) {
 template <class F>
 void dispatch_pool(DType values, DType indices, F&& f) {
   const bool bytes = indices == DType::u8;
-  if (values == DType::f64) return bytes ? f.template operator()<double, std::uint8_t>() : f.template operator()<double, std::int32_t>();
+  if (values == DType::f64)
+    return bytes ? f.template operator()<double, std::uint8_t>() : f.template operator()<double, std::int32_t>();
   return bytes ? f.template operator()<float, std::uint8_t>() : f.template operator()<float, std::int32_t>();
 }
 
@@ -208,7 +209,8 @@ void avg_pool2d_backward(const AvgPool2dArgs& a, Stream&) {
 constinit Kernel<void(const MaxPool2dBackwardArgs&, Stream&)> max_pool2d_backward{"max_pool2d_backward",
                                                                                  cpu::max_pool2d_backward};
 constinit Kernel<void(const MaxPool2dArgs&, Stream&)> max_pool2d_pick{"max_pool2d_pick", cpu::max_pool2d_pick};
-constinit Kernel<void(const AvgPool2dArgs&, Stream&)> avg_pool2d_backward{"avg_pool2d_backward", cpu::avg_pool2d_backward};
+constinit Kernel<void(const AvgPool2dArgs&, Stream&)> avg_pool2d_backward{"avg_pool2d_backward",
+                                                                          cpu::avg_pool2d_backward};
 
 }  // namespace levin::kernels
 #endif

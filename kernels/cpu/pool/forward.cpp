@@ -1,5 +1,5 @@
-// Max and average pooling: a vector holds neighbouring outputs; with stride 2 two vectors of the input are parted into even
-// and odd columns, which serve two columns of the windows.
+// Max and average pooling: a vector holds neighbouring outputs; with stride 2 two vectors of the input are parted into
+// even and odd columns, which serve two columns of the windows.
 #include "kernels/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -11,7 +11,9 @@ namespace levin::kernels::cpu {
 inline constexpr int64_t kPoolGrain = 1 << 14;
 
 /// Planes, or rows of outputs, in a task.
-inline int64_t plane_grain(const PoolGeometry& g) { return std::max<int64_t>(1, kPoolGrain / std::max<int64_t>(1, g.h * g.w)); }
+inline int64_t plane_grain(const PoolGeometry& g) {
+  return std::max<int64_t>(1, kPoolGrain / std::max<int64_t>(1, g.h * g.w));
+}
 inline int64_t row_grain(const PoolGeometry& g) {
   return std::max<int64_t>(1, kPoolGrain / std::max<int64_t>(1, g.stride_h * g.w));
 }
@@ -25,8 +27,8 @@ struct WindowRange {
 };
 
 /// Outputs [begin, end) whose windows lie inside [0, size) altogether.
-inline std::pair<int64_t, int64_t> inner_outputs(int64_t out, int64_t size, int64_t kernel, int64_t stride, int64_t padding,
-                                                 int64_t dilation) {
+inline std::pair<int64_t, int64_t> inner_outputs(int64_t out, int64_t size, int64_t kernel, int64_t stride,
+                                                 int64_t padding, int64_t dilation) {
   const int64_t begin = std::min(out, (padding + stride - 1) / stride);
   const int64_t room = size + padding - dilation * (kernel - 1) - 1;
   return {begin, room < 0 ? begin : std::clamp(room / stride + 1, begin, out)};

@@ -1,11 +1,11 @@
 #pragma once
 // Contracts of the operations that work element by element.
 //
-// Operands broadcast to `out`'s sizes by the rules of broadcast_strides; they may have any strides and any type, which is
-// converted on the fly to the type in which the values are computed. f16 and bf16 are computed in f32 and rounded once.
-// `out` may have any strides without overlap; it may be exactly one of the operands (same memory, sizes and strides) but
-// must not overlap one in part. An operand may be TensorView::number, which costs no memory.
-// Work: every operand that is not a number is read once and `out` is written once; flops are named per group.
+// Operands broadcast to `out`'s sizes by the rules of broadcast_strides; they may have any strides and any type, which
+// is converted on the fly to the type in which the values are computed. f16 and bf16 are computed in f32 and rounded
+// once. `out` may have any strides without overlap; it may be exactly one of the operands (same memory, sizes and
+// strides) but must not overlap one in part. An operand may be TensorView::number, which costs no memory. Work: every
+// operand that is not a number is read once and `out` is written once; flops are named per group.
 
 #include <levin/kernels/kernel.h>
 

@@ -1,7 +1,7 @@
 #pragma once
-// Contracts of random numbers. Each is a function of (seed, offset, index of the element): Philox block offset + k holds
-// four 32-bit words, and element i of out (contiguous) takes the words [i w, i w + w) of the sequence that begins at
-// block `offset`, with w = 1 or 2 as said. So no number depends on threads or devices.
+// Contracts of random numbers. Each is a function of (seed, offset, index of the element): Philox block offset + k
+// holds four 32-bit words, and element i of out (contiguous) takes the words [i w, i w + w) of the sequence that begins
+// at block `offset`, with w = 1 or 2 as said. So no number depends on threads or devices.
 
 #include <levin/core/generator.h>
 #include <levin/kernels/kernel.h>
