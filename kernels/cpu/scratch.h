@@ -9,10 +9,21 @@
 namespace levin::kernels::cpu {
 
 enum class Slot {
-  gemm_shared, gemm_a, gemm_b, gemm_convert,
-  conv_weights, conv_source, conv_pixels, conv_sums, conv_columns,
-  reduce, norm, loss,
-  sort, index, attention,
+  gemm_shared,
+  gemm_a,
+  gemm_b,
+  gemm_convert,
+  conv_weights,
+  conv_source,
+  conv_pixels,
+  conv_sums,
+  conv_columns,
+  reduce,
+  norm,
+  loss,
+  sort,
+  index,
+  attention,
   count
 };
 
@@ -29,7 +40,7 @@ class ScratchBuffer {
   void* at_least(std::size_t bytes) {
     if (bytes > size_) {
       release();
-      data_ = ::operator new(bytes, std::align_val_t{kScratchAlignment});
+      data_ = ::operator new (bytes, std::align_val_t{kScratchAlignment});
       size_ = bytes;
     }
     return data_;
@@ -37,7 +48,7 @@ class ScratchBuffer {
 
  private:
   void release() {
-    ::operator delete(data_, std::align_val_t{kScratchAlignment});
+    ::operator delete (data_, std::align_val_t{kScratchAlignment});
     data_ = nullptr;
     size_ = 0;
   }
@@ -46,8 +57,8 @@ class ScratchBuffer {
 };
 }  // namespace detail
 
-/// The calling thread's buffer of a slot with room for `count` elements, 64-byte aligned, contents undefined. Valid until
-/// the same thread asks for the slot again; other threads may use it while they work for the one that asked.
+/// The calling thread's buffer of a slot with room for `count` elements, 64-byte aligned, contents undefined. Valid
+/// until the same thread asks for the slot again; other threads may use it while they work for the one that asked.
 template <class T>
 T* scratch(Slot slot, std::int64_t count) {
   thread_local detail::ScratchBuffer buffers[static_cast<std::size_t>(Slot::count)];

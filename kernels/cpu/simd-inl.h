@@ -90,8 +90,8 @@ HWY_INLINE hn::Vec<D> gather_blocks(D d, const T* const* rows, int64_t column) {
   }
 }
 
-/// Transposes a piece: out[c] lane r = rows[r][column + c] for r < lanes, c < kBlockLanes (4 floats or 2 doubles). Reads
-/// 128-bit blocks, one from each row, and transposes inside the blocks, so no lane crosses a block.
+/// Transposes a piece: out[c] lane r = rows[r][column + c] for r < lanes, c < kBlockLanes (4 floats or 2 doubles).
+/// Reads 128-bit blocks, one from each row, and transposes inside the blocks, so no lane crosses a block.
 template <class T>
 HWY_INLINE void transpose_piece(const T* const* rows, int64_t column, SimdVec<T>* out) {
   const Simd<T> d;

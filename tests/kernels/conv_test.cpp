@@ -23,9 +23,20 @@ struct Window {
 
 /// `extra` rows and columns of the input are beyond the last window, as with a transposed convolution's output padding.
 Conv2dShape shape(int64_t batch, int64_t in, int64_t h, int64_t w, int64_t out, const Window& k) {
-  Conv2dShape s{.batch = batch, .in_channels = in, .in_h = h, .in_w = w, .out_channels = out, .kernel_h = k.kernel_h,
-                .kernel_w = k.kernel_w, .stride_h = k.stride, .stride_w = k.stride, .pad_h = k.pad, .pad_w = k.pad,
-                .dilation_h = k.dilation, .dilation_w = k.dilation, .groups = k.groups};
+  Conv2dShape s{.batch = batch,
+                .in_channels = in,
+                .in_h = h,
+                .in_w = w,
+                .out_channels = out,
+                .kernel_h = k.kernel_h,
+                .kernel_w = k.kernel_w,
+                .stride_h = k.stride,
+                .stride_w = k.stride,
+                .pad_h = k.pad,
+                .pad_w = k.pad,
+                .dilation_h = k.dilation,
+                .dilation_w = k.dilation,
+                .groups = k.groups};
   s.out_h = (h - k.extra + 2 * k.pad - k.dilation * (k.kernel_h - 1) - 1) / k.stride + 1;
   s.out_w = (w - k.extra + 2 * k.pad - k.dilation * (k.kernel_w - 1) - 1) / k.stride + 1;
   return s;
@@ -33,9 +44,10 @@ Conv2dShape shape(int64_t batch, int64_t in, int64_t h, int64_t w, int64_t out, 
 
 std::string describe(const Conv2dShape& s) {
   const auto text = [](int64_t x) { return std::to_string(x) + " "; };
-  return "batch " + text(s.batch) + "in " + text(s.in_channels) + text(s.in_h) + text(s.in_w) + "out " + text(s.out_channels) +
-         text(s.out_h) + text(s.out_w) + "kernel " + text(s.kernel_h) + text(s.kernel_w) + "stride " + text(s.stride_h) +
-         "pad " + text(s.pad_h) + "dilation " + text(s.dilation_h) + "groups " + text(s.groups);
+  return "batch " + text(s.batch) + "in " + text(s.in_channels) + text(s.in_h) + text(s.in_w) + "out " +
+         text(s.out_channels) + text(s.out_h) + text(s.out_w) + "kernel " + text(s.kernel_h) + text(s.kernel_w) +
+         "stride " + text(s.stride_h) + "pad " + text(s.pad_h) + "dilation " + text(s.dilation_h) + "groups " +
+         text(s.groups);
 }
 
 std::size_t at(int64_t i) { return static_cast<std::size_t>(i); }
@@ -48,8 +60,7 @@ struct Result {
   std::vector<T> got;
   std::vector<double> exact, magnitude, terms;
 
-  explicit Result(int64_t n)
-      : size(n), got(at(n + guard), T(-77)), exact(at(n)), magnitude(at(n)), terms(at(n)) {
+  explicit Result(int64_t n) : size(n), got(at(n + guard), T(-77)), exact(at(n)), magnitude(at(n)), terms(at(n)) {
     std::fill_n(got.begin(), n, std::numeric_limits<T>::quiet_NaN());  // must be overwritten, never read
   }
   void add(int64_t i, double term) {
@@ -99,7 +110,8 @@ struct Case {
       const int64_t n = y / s.out_plane() / s.out_channels, group = o / s.group_out();
       for (int64_t tap = 0; tap < s.taps(); ++tap) {
         const int64_t kx = tap % s.kernel_w, ky = tap / s.kernel_w % s.kernel_h, c = tap / s.kernel();
-        const int64_t iy = oy * s.stride_h + ky * s.dilation_h - s.pad_h, ix = ox * s.stride_w + kx * s.dilation_w - s.pad_w;
+        const int64_t iy = oy * s.stride_h + ky * s.dilation_h - s.pad_h,
+                      ix = ox * s.stride_w + kx * s.dilation_w - s.pad_w;
         if (iy < 0 || iy >= s.in_h || ix < 0 || ix >= s.in_w) continue;
         f(((n * s.in_channels + group * s.group_in() + c) * s.in_h + iy) * s.in_w + ix, o * s.taps() + tap, y);
       }
@@ -107,10 +119,12 @@ struct Case {
   }
 
   std::string verdict() const {
-    Result<T> y(static_cast<int64_t>(dy.size())), dx(static_cast<int64_t>(x.size())), dw(static_cast<int64_t>(w.size()));
+    Result<T> y(static_cast<int64_t>(dy.size())), dx(static_cast<int64_t>(x.size())),
+        dw(static_cast<int64_t>(w.size()));
     Result<T> plain = y, db(s.out_channels);
     each_product([&](int64_t xi, int64_t wi, int64_t yi) {
-      const auto vx = static_cast<double>(x[at(xi)]), vw = static_cast<double>(w[at(wi)]), vy = static_cast<double>(dy[at(yi)]);
+      const auto vx = static_cast<double>(x[at(xi)]), vw = static_cast<double>(w[at(wi)]),
+                 vy = static_cast<double>(dy[at(yi)]);
       y.add(yi, vx * vw);
       plain.add(yi, vx * vw);
       dx.add(xi, vy * vw);
@@ -126,8 +140,8 @@ struct Case {
     conv2d_backward_input(s, dy.data(), w.data(), dx.got.data());
     conv2d_backward_weight(s, x.data(), dy.data(), dw.got.data());
     conv2d_backward_bias(s, dy.data(), db.got.data());
-    for (const std::string& text : {y.verdict("y"), plain.verdict("y without bias"), dx.verdict("dx"), dw.verdict("dw"),
-                                    db.verdict("db")}) {
+    for (const std::string& text :
+         {y.verdict("y"), plain.verdict("y without bias"), dx.verdict("dx"), dw.verdict("dw"), db.verdict("db")}) {
       if (!text.empty()) return text;
     }
     return {};
@@ -198,8 +212,9 @@ TEST_CASE("conv2d: rows and columns that no window reaches, more padding than ke
 
 TEST_CASE("conv2d: the same bits with any number of threads") {
   const ThreadsGuard guard;
-  for (const Conv2dShape& s : {shape(37, 5, 9, 8, 40, {.pad = 1}), shape(3, 40, 9, 8, 70, {.stride = 2, .pad = 1}),
-                               shape(20, 3, 6, 6, 4, {.pad = 1}), shape(5, 16, 7, 7, 24, {.kernel_h = 7, .kernel_w = 7})}) {
+  for (const Conv2dShape& s :
+       {shape(37, 5, 9, 8, 40, {.pad = 1}), shape(3, 40, 9, 8, 70, {.stride = 2, .pad = 1}),
+        shape(20, 3, 6, 6, 4, {.pad = 1}), shape(5, 16, 7, 7, 24, {.kernel_h = 7, .kernel_w = 7})}) {
     const Case<float> c(s);
     std::vector<float> first;
     for (const int threads : {1, 2, 3, 7}) {

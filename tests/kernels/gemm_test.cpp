@@ -32,8 +32,9 @@ struct Problem {
 };
 
 std::string describe(const Problem& p) {
-  return std::to_string(p.batch) + " x (" + std::to_string(p.m) + ", " + std::to_string(p.n) + ", " + std::to_string(p.k) +
-         ") " + (p.transpose_a ? "A^T " : "") + (p.transpose_b ? "B^T " : "") + "spread " + std::to_string(p.spread);
+  return std::to_string(p.batch) + " x (" + std::to_string(p.m) + ", " + std::to_string(p.n) + ", " +
+         std::to_string(p.k) + ") " + (p.transpose_a ? "A^T " : "") + (p.transpose_b ? "B^T " : "") + "spread " +
+         std::to_string(p.spread);
 }
 
 template <class T>
@@ -71,17 +72,31 @@ struct Product {
       }
     }
     c_before = c;
-    args = {.m = p.m, .n = p.n, .k = p.k, .a = a.data(), .a_rs = (p.transpose_a ? 1 : p.k) * p.spread,
-            .a_cs = (p.transpose_a ? p.m : 1) * p.spread, .b = b.data(), .b_rs = (p.transpose_b ? 1 : p.n) * p.spread,
-            .b_cs = (p.transpose_b ? p.k : 1) * p.spread, .c = c.data() + guard, .c_rs = c_rs,
-            .alpha = GemmScalar<T>(p.alpha), .beta = GemmScalar<T>(p.beta), .bias_n = p.bias ? bias.data() : nullptr,
-            .batch = p.batch, .a_bs = a_size, .b_bs = b_size, .c_bs = p.m * c_rs};
+    args = {.m = p.m,
+            .n = p.n,
+            .k = p.k,
+            .a = a.data(),
+            .a_rs = (p.transpose_a ? 1 : p.k) * p.spread,
+            .a_cs = (p.transpose_a ? p.m : 1) * p.spread,
+            .b = b.data(),
+            .b_rs = (p.transpose_b ? 1 : p.n) * p.spread,
+            .b_cs = (p.transpose_b ? p.k : 1) * p.spread,
+            .c = c.data() + guard,
+            .c_rs = c_rs,
+            .alpha = GemmScalar<T>(p.alpha),
+            .beta = GemmScalar<T>(p.beta),
+            .bias_n = p.bias ? bias.data() : nullptr,
+            .batch = p.batch,
+            .a_bs = a_size,
+            .b_bs = b_size,
+            .c_bs = p.m * c_rs};
   }
 
   static std::size_t at(int64_t i) { return static_cast<std::size_t>(i); }
   static Exact exact(T x) { return static_cast<Exact>(x); }
 
-  /// Worst error as a share of gamma_(k + 3) times the sum of magnitudes; above 1 is wrong. Infinite when a guard changed.
+  /// Worst error as a share of gamma_(k + 3) times the sum of magnitudes; above 1 is wrong. Infinite when a guard
+  /// changed.
   double worst() const {
     const auto inside = [this](int64_t i) {
       const int64_t position = i - guard;
@@ -147,7 +162,8 @@ TEST_CASE_TEMPLATE("gemm: sizes round the tile's edges, all transposes", T, floa
       for (const int64_t k : {int64_t{1}, int64_t{4}, int64_t{7}, int64_t{33}}) {
         const bool ta = (m + n) % 2 == 0, tb = (n + k) % 2 == 0;
         check<T>({.m = m, .n = n, .k = k, .transpose_a = ta, .transpose_b = tb});
-        check<T>({.m = m, .n = n, .k = k, .transpose_a = !ta, .transpose_b = tb, .alpha = 0.5, .beta = -2, .bias = true});
+        check<T>(
+            {.m = m, .n = n, .k = k, .transpose_a = !ta, .transpose_b = tb, .alpha = 0.5, .beta = -2, .bias = true});
       }
     }
   }
@@ -239,8 +255,9 @@ TEST_CASE("gemm: every rung of the ladder") {
 
 TEST_CASE("gemm: the same bits with any number of threads") {
   const ThreadsGuard guard;
-  for (const Problem& p : {Problem{.m = 257, .n = 263, .k = 1000}, Problem{.m = 128, .n = 512, .k = 784, .transpose_b = true},
-                           Problem{.m = 31, .n = 32, .k = 33, .batch = 48}, Problem{.m = 1, .n = 2000, .k = 700}}) {
+  for (const Problem& p :
+       {Problem{.m = 257, .n = 263, .k = 1000}, Problem{.m = 128, .n = 512, .k = 784, .transpose_b = true},
+        Problem{.m = 31, .n = 32, .k = 33, .batch = 48}, Problem{.m = 1, .n = 2000, .k = 700}}) {
     set_num_threads(1);
     Product<float> first(p);
     gemm(first.args);

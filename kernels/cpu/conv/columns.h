@@ -21,8 +21,8 @@ inline std::pair<int64_t, int64_t> valid_columns(const Conv2dShape& s, int64_t k
   return {std::min(low, s.out_w), std::clamp(high, std::min(low, s.out_w), s.out_w)};
 }
 
-/// Calls f(column row of out_w elements, input line or null, first valid column, end, first input column) for each output
-/// row of each tap of one image's group.
+/// Calls f(column row of out_w elements, input line or null, first valid column, end, first input column) for each
+/// output row of each tap of one image's group.
 template <class C, class F>
 void for_each_column_row(const Conv2dShape& s, C* columns, F&& f) {
   for (int64_t tap = 0; tap < s.taps(); ++tap) {
@@ -31,7 +31,8 @@ void for_each_column_row(const Conv2dShape& s, C* columns, F&& f) {
     for (int64_t oy = 0; oy < s.out_h; ++oy, columns += s.out_w) {
       const int64_t y = oy * s.stride_h + ky * s.dilation_h - s.pad_h;
       const bool inside = y >= 0 && y < s.in_h;
-      f(columns, inside ? channel * s.in_plane() + y * s.in_w : -1, low, high, low * s.stride_w + kx * s.dilation_w - s.pad_w);
+      f(columns, inside ? channel * s.in_plane() + y * s.in_w : -1, low, high,
+        low * s.stride_w + kx * s.dilation_w - s.pad_w);
     }
   }
 }
@@ -74,8 +75,18 @@ void columns_forward(const Conv2dShape& s, const T* x, const T* w, const T* bias
     if (bias) {
       for (int64_t c = 0; c < m; ++c) std::fill_n(out + c * n, n, bias[group * m + c]);
     }
-    gemm(GemmArgs<T>{.m = m, .n = n, .k = k, .a = w + group * m * k, .a_rs = k, .a_cs = 1, .b = columns, .b_rs = n, .b_cs = 1,
-                     .c = out, .c_rs = n, .beta = T(bias ? 1 : 0)});
+    gemm(GemmArgs<T>{.m = m,
+                     .n = n,
+                     .k = k,
+                     .a = w + group * m * k,
+                     .a_rs = k,
+                     .a_cs = 1,
+                     .b = columns,
+                     .b_rs = n,
+                     .b_cs = 1,
+                     .c = out,
+                     .c_rs = n,
+                     .beta = T(bias ? 1 : 0)});
   });
 }
 
@@ -84,8 +95,17 @@ void columns_backward_input(const Conv2dShape& s, const T* dy, const T* w, T* dx
   const int64_t m = s.taps(), n = s.out_plane(), k = s.group_out();
   for_each_item<T>(s, s.batch * s.groups, [&](int64_t item, T* columns) {
     T* image = dx + item * s.group_in() * s.in_plane();
-    gemm(GemmArgs<T>{.m = m, .n = n, .k = k, .a = w + item % s.groups * m * k, .a_rs = 1, .a_cs = m, .b = dy + item * k * n,
-                     .b_rs = n, .b_cs = 1, .c = columns, .c_rs = n});
+    gemm(GemmArgs<T>{.m = m,
+                     .n = n,
+                     .k = k,
+                     .a = w + item % s.groups * m * k,
+                     .a_rs = 1,
+                     .a_cs = m,
+                     .b = dy + item * k * n,
+                     .b_rs = n,
+                     .b_cs = 1,
+                     .c = columns,
+                     .c_rs = n});
     std::fill_n(image, s.group_in() * s.in_plane(), T(0));
     add_columns(s, columns, image);
   });
@@ -104,8 +124,18 @@ void columns_backward_weight(const Conv2dShape& s, const T* x, const T* dy, T* d
     for (int64_t image = first; image < last; ++image) {
       const int64_t item = image * s.groups + group;
       to_columns(s, x + item * s.group_in() * s.in_plane(), columns);
-      gemm(GemmArgs<T>{.m = m, .n = n, .k = k, .a = dy + item * m * k, .a_rs = k, .a_cs = 1, .b = columns, .b_rs = 1, .b_cs = k,
-                       .c = sums + task * m * n, .c_rs = n, .beta = T(image > first ? 1 : 0)});
+      gemm(GemmArgs<T>{.m = m,
+                       .n = n,
+                       .k = k,
+                       .a = dy + item * m * k,
+                       .a_rs = k,
+                       .a_cs = 1,
+                       .b = columns,
+                       .b_rs = 1,
+                       .b_cs = k,
+                       .c = sums + task * m * n,
+                       .c_rs = n,
+                       .beta = T(image > first ? 1 : 0)});
     }
   });
   parallel_for(0, size, 4096, [&](int64_t begin, int64_t end) {

@@ -13,8 +13,8 @@ constexpr int64_t kDirectChannels = 8;
 
 /// The kernel covers the whole image and there is one output pixel: a product of matrices (B, taps) and (O, taps).
 bool covers_image(const Conv2dShape& s) {
-  return s.groups == 1 && s.out_plane() == 1 && s.pad_h == 0 && s.pad_w == 0 && s.kernel_h == s.in_h && s.kernel_w == s.in_w &&
-         s.dilation_h == 1 && s.dilation_w == 1;
+  return s.groups == 1 && s.out_plane() == 1 && s.pad_h == 0 && s.pad_w == 0 && s.kernel_h == s.in_h &&
+         s.kernel_w == s.in_w && s.dilation_h == 1 && s.dilation_w == 1;
 }
 
 template <class T>
@@ -22,12 +22,22 @@ void forward(const Conv2dShape& shape, const T* x, const T* w, const T* bias, T*
   const Conv2dShape s = detail::flattened(shape);
   if (s.batch * s.out_channels * s.out_plane() == 0) return;
   if (covers_image(s)) {
-    return gemm(GemmArgs<T>{.m = s.batch, .n = s.out_channels, .k = s.taps(), .a = x, .a_rs = s.taps(), .a_cs = 1, .b = w,
-                            .b_rs = 1, .b_cs = s.taps(), .c = y, .c_rs = s.out_channels, .bias_n = bias});
+    return gemm(GemmArgs<T>{.m = s.batch,
+                            .n = s.out_channels,
+                            .k = s.taps(),
+                            .a = x,
+                            .a_rs = s.taps(),
+                            .a_cs = 1,
+                            .b = w,
+                            .b_rs = 1,
+                            .b_cs = s.taps(),
+                            .c = y,
+                            .c_rs = s.out_channels,
+                            .bias_n = bias});
   }
   if (s.group_out() < kDirectChannels || s.in_plane() == 0) return detail::columns_forward(s, x, w, bias, y);
-  detail::direct_run(detail::forward_plan(s), s.batch, s.groups, x, w,
-                     {s.taps(), s.kernel(), s.group_out() * s.taps()}, bias, y);
+  detail::direct_run(detail::forward_plan(s), s.batch, s.groups, x, w, {s.taps(), s.kernel(), s.group_out() * s.taps()},
+                     bias, y);
 }
 
 template <class T>
@@ -35,8 +45,17 @@ void backward_input(const Conv2dShape& shape, const T* dy, const T* w, T* dx) {
   const Conv2dShape s = detail::flattened(shape);
   if (s.batch * s.in_channels * s.in_plane() == 0) return;
   if (covers_image(s)) {
-    return gemm(GemmArgs<T>{.m = s.batch, .n = s.taps(), .k = s.out_channels, .a = dy, .a_rs = s.out_channels, .a_cs = 1,
-                            .b = w, .b_rs = s.taps(), .b_cs = 1, .c = dx, .c_rs = s.taps()});
+    return gemm(GemmArgs<T>{.m = s.batch,
+                            .n = s.taps(),
+                            .k = s.out_channels,
+                            .a = dy,
+                            .a_rs = s.out_channels,
+                            .a_cs = 1,
+                            .b = w,
+                            .b_rs = s.taps(),
+                            .b_cs = 1,
+                            .c = dx,
+                            .c_rs = s.taps()});
   }
   if (s.group_in() < kDirectChannels || s.out_plane() == 0) return detail::columns_backward_input(s, dy, w, dx);
   detail::direct_run(detail::backward_plan(s), s.batch, s.groups, dy, w,
@@ -53,8 +72,17 @@ void backward_weight(const Conv2dShape& shape, const T* x, const T* dy, T* dw) {
     return;
   }
   if (covers_image(s)) {
-    return gemm(GemmArgs<T>{.m = s.out_channels, .n = s.taps(), .k = s.batch, .a = dy, .a_rs = 1, .a_cs = s.out_channels,
-                            .b = x, .b_rs = s.taps(), .b_cs = 1, .c = dw, .c_rs = s.taps()});
+    return gemm(GemmArgs<T>{.m = s.out_channels,
+                            .n = s.taps(),
+                            .k = s.batch,
+                            .a = dy,
+                            .a_rs = 1,
+                            .a_cs = s.out_channels,
+                            .b = x,
+                            .b_rs = s.taps(),
+                            .b_cs = 1,
+                            .c = dw,
+                            .c_rs = s.taps()});
   }
   if (s.group_out() < kDirectChannels || s.in_plane() == 0) return detail::columns_backward_weight(s, x, dy, dw);
   detail::direct_backward_weight(s, x, dy, dw);
@@ -82,7 +110,9 @@ void conv2d_forward(const Conv2dShape& s, const float* x, const float* w, const 
 void conv2d_forward(const Conv2dShape& s, const double* x, const double* w, const double* bias, double* y) {
   forward(s, x, w, bias, y);
 }
-void conv2d_backward_input(const Conv2dShape& s, const float* dy, const float* w, float* dx) { backward_input(s, dy, w, dx); }
+void conv2d_backward_input(const Conv2dShape& s, const float* dy, const float* w, float* dx) {
+  backward_input(s, dy, w, dx);
+}
 void conv2d_backward_input(const Conv2dShape& s, const double* dy, const double* w, double* dx) {
   backward_input(s, dy, w, dx);
 }

@@ -10,8 +10,13 @@ HWY_BEFORE_NAMESPACE();
 namespace levin::kernels::cpu::HWY_NAMESPACE {
 namespace {
 ConvOps<float> conv_ops_f32() {
-  return {static_cast<int>(kLanes<float>), kTileHeight, &run_row<float>, &run_weight_tile<float>, &to_planes<float>,
-          &add_to<float>, &total<float>};
+  return {static_cast<int>(kLanes<float>),
+          kTileHeight,
+          &run_row<float>,
+          &run_weight_tile<float>,
+          &to_planes<float>,
+          &add_to<float>,
+          &total<float>};
 }
 }  // namespace
 }  // namespace levin::kernels::cpu::HWY_NAMESPACE

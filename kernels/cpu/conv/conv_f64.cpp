@@ -10,8 +10,13 @@ HWY_BEFORE_NAMESPACE();
 namespace levin::kernels::cpu::HWY_NAMESPACE {
 namespace {
 ConvOps<double> conv_ops_f64() {
-  return {static_cast<int>(kLanes<double>), kTileHeight, &run_row<double>, &run_weight_tile<double>, &to_planes<double>,
-          &add_to<double>, &total<double>};
+  return {static_cast<int>(kLanes<double>),
+          kTileHeight,
+          &run_row<double>,
+          &run_weight_tile<double>,
+          &to_planes<double>,
+          &add_to<double>,
+          &total<double>};
 }
 }  // namespace
 }  // namespace levin::kernels::cpu::HWY_NAMESPACE

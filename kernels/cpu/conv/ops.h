@@ -17,10 +17,10 @@ struct DirectRow {
   const int64_t* offsets;  // (taps): where a tap's input lies from its pixel; neighbouring pixels are neighbours
   const T* weights;        // (taps, panel)
   int64_t taps, pixels, rows;
-  int64_t source_step;     // distance of the two rows in source
-  T* out;                  // (rows, pixels, panel)
+  int64_t source_step;             // distance of the two rows in source
+  T* out;                          // (rows, pixels, panel)
   int64_t out_step, out_row_step;  // distance of neighbouring pixels and of the two rows in out
-  int64_t vectors;         // panel width in vectors
+  int64_t vectors;                 // panel width in vectors
 };
 
 /// The gradients of up to max_height taps' weights for one panel of output channels over a few images.
@@ -29,9 +29,9 @@ struct WeightTile {
   const T* const* sources;  // (height): each tap's padded input at the first output pixel
   int64_t height, images, rows, columns;
   int64_t image_step, row_step;  // distances in the padded input
-  const T* gradient;        // (images, rows, columns, panel)
-  T* sum;                   // (height, panel)
-  bool add;                 // add to sum, or overwrite
+  const T* gradient;             // (images, rows, columns, panel)
+  T* sum;                        // (height, panel)
+  bool add;                      // add to sum, or overwrite
   int64_t vectors;
 };
 

@@ -89,7 +89,9 @@ void run_row(const DirectRow<T>& row) {
   constexpr auto heights = std::make_integer_sequence<int, kTileHeight>{};
   constexpr auto halves = std::make_integer_sequence<int, kTileHeight / 2>{};
   if (row.rows == 2) {
-    (row.vectors == 1 ? direct_of<T, 2, 1>(row.pixels, halves) : direct_of<T, 2, 2>(row.pixels, halves))(row.source, row, row.out);
+    const bool narrow = row.vectors == 1;
+    const auto tile = narrow ? direct_of<T, 2, 1>(row.pixels, halves) : direct_of<T, 2, 2>(row.pixels, halves);
+    tile(row.source, row, row.out);
     return;
   }
   const RowBlocks blocks(row.pixels, kTileHeight);
@@ -134,7 +136,9 @@ template <class T>
 void add_to(T* sum, const T* term, int64_t count) {
   const Simd<T> d;
   int64_t i = 0;
-  for (; i + kLanes<T> <= count; i += kLanes<T>) hn::StoreU(hn::Add(hn::LoadU(d, sum + i), hn::LoadU(d, term + i)), d, sum + i);
+  for (; i + kLanes<T> <= count; i += kLanes<T>) {
+    hn::StoreU(hn::Add(hn::LoadU(d, sum + i), hn::LoadU(d, term + i)), d, sum + i);
+  }
   for (; i < count; ++i) sum[i] += term[i];
 }
 

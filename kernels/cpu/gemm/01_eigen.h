@@ -2,7 +2,8 @@
 // Rung 1: Eigen's matrix product.
 // Idea: call a good library. Eigen packs and tiles as the later rungs do, in portable C++.
 // Changes: nothing yet; this is the floor to beat, and the fallback of the ladder.
-// Bound: compiled for the baseline (SSE2, no fused multiply-add): a quarter to an eighth of a wide core's peak, one thread.
+// Bound: compiled for the baseline (SSE2, no fused multiply-add): a quarter to an eighth of a wide core's peak, one
+// thread.
 
 #include "kernels/cpu/gemm/gemm.h"
 
@@ -17,7 +18,8 @@ void gemm_eigen(const GemmArgs<T>& g) {
   using Strides = Eigen::Stride<Eigen::Dynamic, Eigen::Dynamic>;
   using View = Eigen::Map<const Matrix, 0, Strides>;
   for (int64_t i = 0; i < g.batch; ++i) {
-    Eigen::Map<Matrix, 0, Eigen::OuterStride<>> c(g.c + i * g.c_bs, Index(g.m), Index(g.n), Eigen::OuterStride<>(g.c_rs));
+    Eigen::Map<Matrix, 0, Eigen::OuterStride<>> c(g.c + i * g.c_bs, Index(g.m), Index(g.n),
+                                                  Eigen::OuterStride<>(g.c_rs));
     if (g.beta == T(0)) {
       c.setZero();
     } else {

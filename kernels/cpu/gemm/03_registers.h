@@ -2,9 +2,9 @@
 // Rung 3: a tile of C in registers.
 // Idea: hold 14 x 2 vectors (AVX-512) or 6 x 2 (AVX2) of C in registers over the whole of k; see tile-inl.h.
 // Changes: C is read and written once instead of k times; SIMD by Highway with run-time dispatch; fused multiply-adds.
-// Bound: A and B are read where they lie: rows of B on as many pages as k is long, each read again for every row block, so
-// caches and TLB misses; operands without a unit stride in the right place have to be copied first.
-// Gained at 1024 over rung 2: 2 times on one AVX-512 core, 6 times at 512, where more fits the caches.
+// Bound: A and B are read where they lie: rows of B on as many pages as k is long, each read again for every row block,
+// so caches and TLB misses; operands without a unit stride in the right place have to be copied first. Gained at 1024
+// over rung 2: 2 times on one AVX-512 core, 6 times at 512, where more fits the caches.
 
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/gemm/ops.h"
@@ -48,8 +48,8 @@ void gemm_registers(const GemmArgs<T>& g) {
       b = b_copy.data();
       b_step = g.n;
     }
-    ops.block({&blocks, 0, blocks.count, 0, g.n, g.k, a, a_step, 0, b, b_step, g.c + i * g.c_bs, g.c_rs, g.alpha, g.beta,
-               g.bias_n});
+    ops.block({&blocks, 0, blocks.count, 0, g.n, g.k, a, a_step, 0, b, b_step, g.c + i * g.c_bs, g.c_rs, g.alpha,
+               g.beta, g.bias_n});
   }
 }
 

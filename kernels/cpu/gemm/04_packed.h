@@ -1,11 +1,11 @@
 #pragma once
 // Rung 4: packed operands, blocked for the caches (K. Goto and R. van de Geijn, "Anatomy of high-performance matrix
 // multiplication", 2008).
-// Idea: copy a block of A (192 rows by a chunk of k) and a slab of B (256 columns) into the order in which the register tile
-// reads them. Both stay in L2 while the tiles of their product pass.
-// Changes: every inner load hits L1 or streams from L2; transposes cost nothing more, since packing reads any strides.
-// Bound: the multipliers, 85 to 95 % of one core's peak; packing is work of order mk + kn beside mnk. One thread.
-// Gained at 1024 over rung 3: 4 times on one AVX-512 core.
+// Idea: copy a block of A (192 rows by a chunk of k) and a slab of B (256 columns) into the order in which the register
+// tile reads them. Both stay in L2 while the tiles of their product pass. Changes: every inner load hits L1 or streams
+// from L2; transposes cost nothing more, since packing reads any strides. Bound: the multipliers, 85 to 95 % of one
+// core's peak; packing is work of order mk + kn beside mnk. One thread. Gained at 1024 over rung 3: 4 times on one
+// AVX-512 core.
 
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/gemm/ops.h"
@@ -15,9 +15,9 @@
 
 namespace levin::kernels::cpu {
 
-/// k is cut in chunks of nearly equal length: long, since C is read and written once a chunk (768 floats with AVX-512, 384
-/// with AVX2, where second-level caches are smaller). The cut depends on k and the instruction set alone, so each element's
-/// sum is formed in the same order whatever the rest of the shape, the layout and the threads.
+/// k is cut in chunks of nearly equal length: long, since C is read and written once a chunk (768 floats with AVX-512,
+/// 384 with AVX2, where second-level caches are smaller). The cut depends on k and the instruction set alone, so each
+/// element's sum is formed in the same order whatever the rest of the shape, the layout and the threads.
 template <class T>
 struct KChunks {
   int64_t k, count;
@@ -32,7 +32,8 @@ struct KChunks {
 
 /// Packs row blocks [begin, end) of A for k in [p0, p0 + length).
 template <class T>
-void pack_a(const GemmArgs<T>& g, const RowBlocks& blocks, int64_t begin, int64_t end, int64_t p0, int64_t length, T* dst) {
+void pack_a(const GemmArgs<T>& g, const RowBlocks& blocks, int64_t begin, int64_t end, int64_t p0, int64_t length,
+            T* dst) {
   const GemmOps<T>& ops = gemm_ops<T>();
   for (int64_t i = begin; i < end; ++i) {
     const int64_t row = blocks.start(i), height = blocks.size(i);
@@ -84,8 +85,9 @@ void gemm_packed(const GemmArgs<T>& args) {
         const int64_t j1 = std::min(j + max_columns, g.n);
         pack_b(g, j, j1, p0, length, b);
         for (int64_t i = 0; i < blocks.count; i += group) {
-          ops.block({&blocks, i, std::min(i + group, blocks.count), j, j1, length, a + packed_a_offset(blocks, 0, i, length), 0,
-                     0, b, 0, g.c, g.c_rs, g.alpha, chunk == 0 ? g.beta : T(1), chunk == 0 ? g.bias_n : nullptr});
+          ops.block({&blocks, i, std::min(i + group, blocks.count), j, j1, length,
+                     a + packed_a_offset(blocks, 0, i, length), 0, 0, b, 0, g.c, g.c_rs, g.alpha,
+                     chunk == 0 ? g.beta : T(1), chunk == 0 ? g.bias_n : nullptr});
         }
       }
     }

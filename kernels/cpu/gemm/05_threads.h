@@ -1,11 +1,11 @@
 #pragma once
 // Rung 5, which ships: tasks for threads, and no packing that is not repaid.
-// Idea: cut C in a grid of tasks by shape alone. What several tasks read is packed once, by all threads together; what one
-// task alone reads it packs for itself, next to its use. Operands that the register tile can read in place and that are read
-// once or twice are not packed at all. Batches of small products go one product a task.
-// Changes: all cores; small and skinny products lose less to packing.
-// Bound: the multipliers of all cores; for a few rows or columns the memory's bandwidth.
-// Gained at 1024 over rung 4: 1.9 times on two cores; a batch of 48 products (128, 32, 128): 2 times.
+// Idea: cut C in a grid of tasks by shape alone. What several tasks read is packed once, by all threads together; what
+// one task alone reads it packs for itself, next to its use. Operands that the register tile can read in place and that
+// are read once or twice are not packed at all. Batches of small products go one product a task. Changes: all cores;
+// small and skinny products lose less to packing. Bound: the multipliers of all cores; for a few rows or columns the
+// memory's bandwidth. Gained at 1024 over rung 4: 1.9 times on two cores; a batch of 48 products (128, 32, 128): 2
+// times.
 
 #include "kernels/cpu/gemm/04_packed.h"
 
@@ -72,8 +72,8 @@ void run_task(const GemmArgs<T>& g, const GemmPlan<T>& plan, const KRange<T>& ra
   const int64_t j1 = std::min(plan.panel_begin(column_task + 1) * width, g.n);
   for (int64_t chunk = range.begin; chunk < range.end; ++chunk) {
     const int64_t p0 = plan.chunks.start(chunk), length = plan.chunks.size(chunk);
-    BlockArgs<T> block{&plan.blocks, i0, i1, j0, j1, length, nullptr, 0, 0, nullptr, 0, g.c, g.c_rs, g.alpha,
-                       g.beta, g.bias_n};
+    BlockArgs<T> block{&plan.blocks, i0, i1,  j0,     j1,      length, nullptr, 0, 0,
+                       nullptr,      0,  g.c, g.c_rs, g.alpha, g.beta, g.bias_n};
     if (chunk > 0) {
       block.beta = T(1);
       block.bias = nullptr;
@@ -126,8 +126,8 @@ void pack_shared(const GemmArgs<T>& g, const GemmPlan<T>& plan, const KRange<T>&
   });
 }
 
-/// One product. Shared packing works on as many chunks of k at once as 8 MiB hold, so that small products need two parallel
-/// regions and large ones little memory.
+/// One product. Shared packing works on as many chunks of k at once as 8 MiB hold, so that small products need two
+/// parallel regions and large ones little memory.
 template <class T>
 void run_product(const GemmArgs<T>& g) {
   constexpr int64_t shared_bytes = int64_t{8} << 20;

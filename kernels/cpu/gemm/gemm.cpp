@@ -27,7 +27,8 @@ struct Widened {
 };
 
 template <class T>
-Widened widen(float* dst, const T* src, int64_t batch, int64_t rows, int64_t columns, int64_t bs, int64_t rs, int64_t cs) {
+Widened widen(float* dst, const T* src, int64_t batch, int64_t rows, int64_t columns, int64_t bs, int64_t rs,
+              int64_t cs) {
   const bool by_column = rs == 1 && cs != 1;
   const int64_t outer = by_column ? columns : rows, inner = by_column ? rows : columns;
   const int64_t outer_stride = by_column ? cs : rs, inner_stride = by_column ? rs : cs;
@@ -54,9 +55,24 @@ void gemm_widened(const GemmArgs<T>& g) {
   const Widened b = widen(b_data, g.b, g.batch, g.k, g.n, g.b_bs, g.b_rs, g.b_cs);
   if (g.beta != 0.0f) widen(c_data, g.c, g.batch, g.m, g.n, g.batch > 1 ? g.c_bs : g.m * g.c_rs, g.c_rs, int64_t{1});
   if (g.bias_n) widen(bias, g.bias_n, 1, 1, g.n, 0, g.n, int64_t{1});
-  gemm(GemmArgs<float>{.m = g.m, .n = g.n, .k = g.k, .a = a.data, .a_rs = a.rs, .a_cs = a.cs, .b = b.data, .b_rs = b.rs,
-                       .b_cs = b.cs, .c = c_data, .c_rs = g.n, .alpha = g.alpha, .beta = g.beta,
-                       .bias_n = g.bias_n ? bias : nullptr, .batch = g.batch, .a_bs = a.bs, .b_bs = b.bs, .c_bs = g.m * g.n});
+  gemm(GemmArgs<float>{.m = g.m,
+                       .n = g.n,
+                       .k = g.k,
+                       .a = a.data,
+                       .a_rs = a.rs,
+                       .a_cs = a.cs,
+                       .b = b.data,
+                       .b_rs = b.rs,
+                       .b_cs = b.cs,
+                       .c = c_data,
+                       .c_rs = g.n,
+                       .alpha = g.alpha,
+                       .beta = g.beta,
+                       .bias_n = g.bias_n ? bias : nullptr,
+                       .batch = g.batch,
+                       .a_bs = a.bs,
+                       .b_bs = b.bs,
+                       .c_bs = g.m * g.n});
   parallel_for(0, g.batch * g.m, 16, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
       T* to = g.c + row / g.m * g.c_bs + row % g.m * g.c_rs;

@@ -14,8 +14,8 @@ template <class T>
 using GemmScalar = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
 
 /// For each i in [0, batch): C_i (m, n) = alpha A_i (m, k) B_i (k, n) + beta C_i + bias_n.
-/// Strides count elements; those of A, B and the batch may be anything, 0 included; C's rows are contiguous and C overlaps
-/// neither A nor B. beta = 0 does not read C. k = 0 leaves beta C + bias.
+/// Strides count elements; those of A, B and the batch may be anything, 0 included; C's rows are contiguous and C
+/// overlaps neither A nor B. beta = 0 does not read C. k = 0 leaves beta C + bias.
 template <class T>
 struct GemmArgs {
   int64_t m = 0, n = 0, k = 0;

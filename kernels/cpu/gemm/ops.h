@@ -33,25 +33,25 @@ struct BlockArgs {
   int64_t block_begin, block_end;  // row blocks to compute
   int64_t n_begin, n_end;          // columns to compute
   int64_t k;
-  const T* a;      // at row block `block_begin`; packed: see packed_a_offset
-  int64_t a_step;  // in place (0 when packed): distance of k's neighbours, unit distance between rows
+  const T* a;          // at row block `block_begin`; packed: see packed_a_offset
+  int64_t a_step;      // in place (0 when packed): distance of k's neighbours, unit distance between rows
   int64_t a_row_step;  // in place the other way (else 0): distance of rows, k's neighbours adjacent
   const T* b;      // at column n_begin; packed: the panel of column n_begin + j starts at b + j * k, (k, panel width)
   int64_t b_step;  // in place (0 when packed): distance of k's neighbours, unit distance between columns
   T* c;            // (m, n) at row 0, column 0
   int64_t c_rs;
   T alpha, beta;
-  const T* bias;        // (n) or null
+  const T* bias;  // (n) or null
 };
 
 template <class T>
 struct GemmOps {
-  int lanes;         // vector width
-  int max_height;    // rows of the register tile
-  int panel_width;   // its columns: two vectors (the last panel may be one vector wide)
+  int lanes;        // vector width
+  int max_height;   // rows of the register tile
+  int panel_width;  // its columns: two vectors (the last panel may be one vector wide)
 
-  /// dst[p * step + i] = src[i * i_stride + p * p_stride] for i < count, p < k. May write up to kPackSlack elements past
-  /// the end when count == step; lanes in [count, step) get arbitrary finite-or-not values of src or zero.
+  /// dst[p * step + i] = src[i * i_stride + p * p_stride] for i < count, p < k. May write up to kPackSlack elements
+  /// past the end when count == step; lanes in [count, step) get arbitrary finite-or-not values of src or zero.
   void (*pack)(const T* src, int64_t i_stride, int64_t p_stride, int64_t count, int64_t k, int64_t step, T* dst);
   void (*block)(const BlockArgs<T>& args);
 };

@@ -1,6 +1,6 @@
-// Packing: the k-th elements of a row block of A, or of a column panel of B, become neighbours, in the order in which the
-// register tile reads them. One pass serves every stride: contiguous along k (transposed in registers), contiguous along
-// the rows or columns (copied), or neither.
+// Packing: the k-th elements of a row block of A, or of a column panel of B, become neighbours, in the order in which
+// the register tile reads them. One pass serves every stride: contiguous along k (transposed in registers), contiguous
+// along the rows or columns (copied), or neither.
 #include "kernels/cpu/gemm/tile-inl.h"
 
 #if defined(LEVIN_KERNELS_CPU_GEMM_PACK_INL_H) == defined(HWY_TARGET_TOGGLE)

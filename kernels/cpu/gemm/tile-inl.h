@@ -1,6 +1,7 @@
-// The register tile: MR rows by NV vectors of C are held in registers over the whole of k; each step of k loads NV vectors
-// of B, broadcasts MR elements of A, and does MR * NV fused multiply-adds. With 14 x 2 (AVX-512, 32 registers) that is 16
-// loads for 28 multiply-adds, with 6 x 2 (16 registers) 8 for 12: the multipliers, not the loads, are the bound.
+// The register tile: MR rows by NV vectors of C are held in registers over the whole of k; each step of k loads NV
+// vectors of B, broadcasts MR elements of A, and does MR * NV fused multiply-adds. With 14 x 2 (AVX-512, 32 registers)
+// that is 16 loads for 28 multiply-adds, with 6 x 2 (16 registers) 8 for 12: the multipliers, not the loads, are the
+// bound.
 #include "kernels/cpu/gemm/ops.h"
 #include "kernels/cpu/simd-inl.h"
 
@@ -67,9 +68,7 @@ HWY_INLINE void store_tile(SimdVec<T> (&acc)[MR][NV], const TileOut<T>& out) {
   // before it, since the processor first compares twelve bits of the addresses.
   const auto alpha = hn::Set(d, out.alpha), beta = hn::Set(d, out.beta);
   const bool update = out.beta != T(0);
-  unrolled<MR>([&](auto i) HWY_ATTR {
-    unrolled<NV>([&](auto v) HWY_ATTR { acc[i][v] = hn::Mul(alpha, acc[i][v]); });
-  });
+  unrolled<MR>([&](auto i) HWY_ATTR { unrolled<NV>([&](auto v) HWY_ATTR { acc[i][v] = hn::Mul(alpha, acc[i][v]); }); });
   if (update) {
     unrolled<MR>([&](auto i) HWY_ATTR {
       const T* c = out.c + i * out.c_rs;
@@ -108,11 +107,11 @@ HWY_NOINLINE void gemm_tile(int64_t k, const T* HWY_RESTRICT a, int64_t a_step, 
   store_tile<MR, NV>(acc, out);
 }
 
-/// A's rows lie a_step apart, each k's neighbours adjacent: a[i * a_step + p]. Row addresses are more than the registers
-/// hold, so each costs a load; worth it where packing would cost more, for few columns.
+/// A's rows lie a_step apart, each k's neighbours adjacent: a[i * a_step + p]. Row addresses are more than the
+/// registers hold, so each costs a load; worth it where packing would cost more, for few columns.
 template <int MR, int NV, class T>
-HWY_NOINLINE void gemm_tile_rows(int64_t k, const T* HWY_RESTRICT a, int64_t a_step, const T* HWY_RESTRICT b, int64_t b_step,
-                                 const TileOut<T>& out) {
+HWY_NOINLINE void gemm_tile_rows(int64_t k, const T* HWY_RESTRICT a, int64_t a_step, const T* HWY_RESTRICT b,
+                                 int64_t b_step, const TileOut<T>& out) {
   const Simd<T> d;
   const T* rows[MR];
   SimdVec<T> acc[MR][NV];

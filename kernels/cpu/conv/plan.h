@@ -1,0 +1,215 @@
+#pragma once
+// The geometry of the direct convolution: what each result pixel reads, worked out once for a shape.
+
+#include "kernels/cpu/conv/conv.h"
+#include "kernels/cpu/conv/ops.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace levin::kernels::cpu::detail {
+
+/// One direction (rows or columns) of a strided, padded, dilated window.
+struct Axis {
+  int64_t in, out, kernel, stride, pad, dilation;
+};
+inline Axis row_axis(const Conv2dShape& s) { return {s.in_h, s.out_h, s.kernel_h, s.stride_h, s.pad_h, s.dilation_h}; }
+inline Axis column_axis(const Conv2dShape& s) {
+  return {s.in_w, s.out_w, s.kernel_w, s.stride_w, s.pad_w, s.dilation_w};
+}
+
+/// A kernel position of one phase and where, in the padded source, it lies from its pixel.
+struct AxisTap {
+  int64_t kernel, phase, shift;
+};
+
+/// Pixels first, first + step, ... of the result and what they read.
+struct AxisPhase {
+  int64_t first, step, count;  // pixels of the result
+  int64_t source;              // padded source position of the first pixel
+  std::vector<AxisTap> taps;   // in order of rising or falling source position
+};
+
+/// How a direction is computed: the padded source holds, for each of `phases` phases p and each i < extent, the
+/// source's element i * phases + p + origin (zero outside).
+struct AxisPlan {
+  int64_t size, phases, extent, origin;
+  std::vector<AxisPhase> results;
+
+  bool whole() const { return phases == 1 && origin == 0 && extent == size; }
+  int64_t element(int64_t position, const AxisTap& tap) const {
+    return (position + tap.shift) * phases + tap.phase + origin;
+  }
+  bool inside(int64_t position, const AxisTap& tap) const {
+    const int64_t e = element(position, tap);
+    return e >= 0 && e < size;
+  }
+};
+
+/// y[o] = sum over k of x[o * stride + k * dilation - pad] w[k]: the stride becomes phases of the source.
+inline AxisPlan forward_axis(const Axis& a) {
+  AxisPlan plan{a.in, a.stride, a.out + (a.kernel - 1) * a.dilation / a.stride, -a.pad, {}};
+  AxisPhase all{0, 1, a.out, 0, {}};
+  for (int64_t k = 0; k < a.kernel; ++k) all.taps.push_back({k, k * a.dilation % a.stride, k * a.dilation / a.stride});
+  plan.results.push_back(std::move(all));
+  return plan;
+}
+
+/// dx[i] = sum over k of dy[(i + pad - k * dilation) / stride] w[k] where that divides: the stride becomes phases of
+/// the result, i + pad = stride * t + r, each with the kernel positions whose k * dilation leaves the same remainder r.
+inline AxisPlan backward_axis(const Axis& a) {
+  const int64_t reach = (a.kernel - 1) * a.dilation / a.stride;
+  const int64_t t_first = a.pad / a.stride, t_last = (a.in - 1 + a.pad) / a.stride;
+  AxisPlan plan{a.out, 1, t_last - t_first + reach + 1, t_first - reach, {}};
+  for (int64_t r = 0; r < a.stride; ++r) {
+    const int64_t t = (std::max<int64_t>(a.pad - r, 0) + a.stride - 1) / a.stride;
+    const int64_t first = t * a.stride + r - a.pad;
+    if (first >= a.in) continue;
+    AxisPhase phase{first, a.stride, (a.in - 1 - first) / a.stride + 1, t - plan.origin, {}};
+    for (int64_t k = 0; k < a.kernel; ++k) {
+      if (k * a.dilation % a.stride == r) phase.taps.push_back({k, 0, -((k * a.dilation - r) / a.stride)});
+    }
+    plan.results.push_back(std::move(phase));
+  }
+  return plan;
+}
+
+/// Copies every `step`-th element of a line, the columns [low, high) that exist; the others are padding.
+template <class T>
+void pad_line(const T* line, int64_t step, int64_t low, int64_t high, int64_t extent, T* out) {
+  for (int64_t c = 0; c < low; ++c) out[c] = T(0);
+  if (step == 1) {
+    for (int64_t c = low; c < high; ++c) out[c] = line[c];
+  } else if (step == 2) {
+    for (int64_t c = low; c < high; ++c) out[c] = line[2 * c];
+  } else {
+    for (int64_t c = low; c < high; ++c) out[c] = line[c * step];
+  }
+  for (int64_t c = high; c < extent; ++c) out[c] = T(0);
+}
+
+/// Copies one channel's plane into its padded phases: (row phase, column phase, row, column).
+template <class T>
+void pad_plane(const T* plane, const AxisPlan& rows, const AxisPlan& columns, T* out) {
+  const int64_t step = columns.phases, extent = columns.extent;
+  for (int64_t pr = 0; pr < rows.phases; ++pr) {
+    for (int64_t pc = 0; pc < step; ++pc) {
+      const int64_t start = pc + columns.origin;
+      const int64_t low = std::min(start < 0 ? (-start + step - 1) / step : 0, extent);
+      const int64_t high = std::clamp(start < columns.size ? (columns.size - 1 - start) / step + 1 : 0, low, extent);
+      for (int64_t r = 0; r < rows.extent; ++r, out += extent) {
+        const int64_t y = r * rows.phases + pr + rows.origin;
+        if (y >= 0 && y < rows.size) {
+          pad_line(plane + y * columns.size + start, step, low, high, extent, out);
+        } else {
+          std::fill_n(out, extent, T(0));
+        }
+      }
+    }
+  }
+}
+
+/// Both directions of one convolution, with what they read and write.
+struct DirectPlan {
+  AxisPlan rows, columns;
+  int64_t source_channels, result_channels;  // of one group
+  int64_t result_h, result_w;
+  int64_t kernel_h, kernel_w;
+
+  int64_t source_plane() const { return rows.size * columns.size; }
+  int64_t result_plane() const { return result_h * result_w; }
+  bool in_place() const { return rows.whole() && columns.whole(); }  // padding would only copy
+
+  int64_t padded_plane() const { return rows.phases * columns.phases * rows.extent * columns.extent; }
+  int64_t kernel() const { return kernel_h * kernel_w; }
+  int64_t taps() const { return source_channels * kernel(); }
+  int64_t offset(int64_t channel, const AxisTap& row, const AxisTap& column) const {
+    const int64_t phase = row.phase * columns.phases + column.phase;
+    return channel * padded_plane() + (phase * rows.extent + row.shift) * columns.extent + column.shift;
+  }
+};
+
+/// A 1 x 1 kernel without stride and padding sees one long row.
+inline Conv2dShape flattened(Conv2dShape s) {
+  if (s.kernel() == 1 && s.stride_h == 1 && s.stride_w == 1 && s.pad_h == 0 && s.pad_w == 0) {
+    s.in_w = s.out_w = s.in_plane();
+    s.in_h = s.out_h = 1;
+  }
+  return s;
+}
+
+inline DirectPlan forward_plan(const Conv2dShape& s) {
+  return {forward_axis(row_axis(s)),
+          forward_axis(column_axis(s)),
+          s.group_in(),
+          s.group_out(),
+          s.out_h,
+          s.out_w,
+          s.kernel_h,
+          s.kernel_w};
+}
+inline DirectPlan backward_plan(const Conv2dShape& s) {
+  return {backward_axis(row_axis(s)),
+          backward_axis(column_axis(s)),
+          s.group_out(),
+          s.group_in(),
+          s.in_h,
+          s.in_w,
+          s.kernel_h,
+          s.kernel_w};
+}
+
+/// Result channels are computed in panels of two vectors, the last perhaps of one.
+template <class T>
+struct Panels {
+  int64_t lanes = conv_ops<T>().lanes, channels;
+  explicit Panels(int64_t channels_) : channels(channels_) {}
+  int64_t count() const { return (channels + 2 * lanes - 1) / (2 * lanes); }
+  int64_t first(int64_t panel) const { return panel * 2 * lanes; }
+  int64_t used(int64_t panel) const { return std::min(channels - first(panel), 2 * lanes); }
+  int64_t vectors(int64_t panel) const { return used(panel) > lanes ? 2 : 1; }
+  int64_t width(int64_t panel) const { return vectors(panel) * lanes; }
+};
+
+/// One pair of phases: the order of its taps, row by row of the kernel, so that rows over the padding can be left out.
+struct PhaseTaps {
+  const AxisPhase *rows, *columns;
+  int64_t first;    // in the tables of offsets and weights
+  int64_t per_row;  // taps of one kernel row: source channels times kernel columns
+};
+
+/// Offsets of all phases' taps, one table: kernel row by kernel row, or (for a plan of one phase) as the weights lie.
+struct TapTable {
+  enum class Order { by_row, natural };
+  std::vector<int64_t> offsets;
+  std::vector<int64_t> weights;  // (taps): source channel * kernel + kernel position
+  std::vector<PhaseTaps> phases;
+
+  TapTable(const DirectPlan& plan, Order order) {
+    for (const AxisPhase& rows : plan.rows.results) {
+      for (const AxisPhase& columns : plan.columns.results) {
+        const auto first = static_cast<int64_t>(offsets.size());
+        phases.push_back({&rows, &columns, first, plan.source_channels * static_cast<int64_t>(columns.taps.size())});
+        if (order == Order::by_row) {
+          for (const AxisTap& row : rows.taps) {
+            for (int64_t c = 0; c < plan.source_channels; ++c) add(plan, c, row, columns);
+          }
+        } else {
+          for (int64_t c = 0; c < plan.source_channels; ++c) {
+            for (const AxisTap& row : rows.taps) add(plan, c, row, columns);
+          }
+        }
+      }
+    }
+  }
+
+ private:
+  void add(const DirectPlan& plan, int64_t channel, const AxisTap& row, const AxisPhase& columns) {
+    for (const AxisTap& column : columns.taps) {
+      offsets.push_back(plan.offset(channel, row, column));
+      weights.push_back(channel * plan.kernel() + row.kernel * plan.kernel_w + column.kernel);
+    }
+  }
+};
+
+}  // namespace levin::kernels::cpu::detail
