@@ -35,7 +35,8 @@ Tensors attention_reference(const Tensors& in, const AttentionOptions& o) {
       double top = kMinusInfinity, sum = 0;
       for (int64_t j = 0; j < columns; ++j) {
         double score = 0;
-        for (int64_t e = 0; e < width; ++e) score += q[at((n * rows + i) * width + e)] * k[at((n * columns + j) * width + e)];
+        for (int64_t e = 0; e < width; ++e)
+          score += q[at((n * rows + i) * width + e)] * k[at((n * columns + j) * width + e)];
         score *= scale;
         const double m = mask.empty() ? 0 : mask[at((n * rows + i) * columns + j)];
         if ((o.causal && j > i) || (choice && m == 0)) score = kMinusInfinity;
@@ -58,8 +59,8 @@ Tensors attention_reference(const Tensors& in, const AttentionOptions& o) {
 
 enum class Mask { none, choice, added };
 
-Sample attention_sample(const Shape& q, const Shape& k, const Shape& v, const AttentionOptions& o = {}, const Shape& mask = {},
-                        Mask kind = Mask::none) {
+Sample attention_sample(const Shape& q, const Shape& k, const Shape& v, const AttentionOptions& o = {},
+                        const Shape& mask = {}, Mask kind = Mask::none) {
   Sample s = sample({q, k, v}, uniform(), q.back() + k[k.size() - 2]);
   if (kind == Mask::choice) s.inputs.push_back(bool_input(mask));
   if (kind == Mask::added) s.inputs.push_back({.sizes = mask});
@@ -87,27 +88,47 @@ Work attention_work(const Tensors& in, const Tensors& out) {
 
 std::vector<OpCase> attention_cases() {
   return {{.name = "scaled_dot_product_attention",
-           .samples = {attention_sample({1, 1}, {1, 1}, {1, 1}, {.scale = 1.0}), attention_sample({2, 3, 4}, {2, 5, 4}, {2, 5, 3}),
+           .samples = {attention_sample({1, 1}, {1, 1}, {1, 1}, {.scale = 1.0}),
+                       attention_sample({2, 3, 4}, {2, 5, 4}, {2, 5, 3}),
                        attention_sample({2, 2, 5, 3}, {2, 2, 5, 3}, {2, 2, 5, 3}, {.causal = true}),
-                       attention_sample({5, 2}, {3, 2}, {3, 2}, {.causal = true}), attention_sample({2, 3}, {5, 3}, {5, 2}, {.causal = true, .scale = 0.5}),
+                       attention_sample({5, 2}, {3, 2}, {3, 2}, {.causal = true}),
+                       attention_sample({2, 3}, {5, 3}, {5, 2}, {.causal = true, .scale = 0.5}),
                        attention_sample({2, 1, 3, 2}, {1, 2, 4, 2}, {2, 1, 4, 3}),
                        attention_sample({2, 3, 4}, {2, 5, 4}, {2, 5, 3}, {}, {3, 5}, Mask::choice),
                        attention_sample({2, 3, 4}, {2, 5, 4}, {2, 5, 3}, {}, {2, 3, 5}, Mask::added),
                        attention_sample({0, 3, 4}, {0, 5, 4}, {0, 5, 3})},
            .large = {attention_sample({3, 2, 131, 33}, {3, 2, 131, 33}, {3, 2, 131, 33}, {.causal = true}),
-                     attention_sample({17, 70, 16}, {17, 67, 16}, {17, 67, 16}), attention_sample({2, 300, 8}, {2, 530, 8}, {2, 530, 8}, {.causal = true})},
+                     attention_sample({17, 70, 16}, {17, 67, 16}, {17, 67, 16}),
+                     attention_sample({2, 300, 8}, {2, 530, 8}, {2, 530, 8}, {.causal = true})},
            .dtypes = kFloatTypes,
            .tolerance = {.ulps = 8, .scale = 2},
            .grad_tolerance = {.ulps = 16, .scale = 4},
            .torch = "F.scaled_dot_product_attention(x0, x1, x2)",
-           .errors = {{"the last sizes of q and k differ", [] { scaled_dot_product_attention(zeros({2, 3}), zeros({2, 4}), zeros({2, 3})); }},
-                      {"k and v differ in length", [] { scaled_dot_product_attention(zeros({2, 3}), zeros({2, 3}), zeros({4, 3})); }},
-                      {"nothing to attend to", [] { scaled_dot_product_attention(zeros({2, 3}), zeros({0, 3}), zeros({0, 3})); }},
-                      {"exclude each other", [] {
-                         scaled_dot_product_attention(zeros({2, 3}), zeros({2, 3}), zeros({2, 3}), {.mask = zeros({2, 2}), .causal = true});
+           .errors = {{"the last sizes of q and k differ",
+                       [] {
+                         scaled_dot_product_attention(zeros({2, 3}), zeros({2, 4}), zeros({2, 3}));
                        }},
-                      {"no probability", [] { scaled_dot_product_attention(zeros({2, 3}), zeros({2, 3}), zeros({2, 3}), {.dropout = 1.5}); }},
-                      {"one floating type", [] { scaled_dot_product_attention(zeros({2, 3}), zeros({2, 3}, {.dtype = kDouble}), zeros({2, 3})); }}},
+                      {"k and v differ in length",
+                       [] {
+                         scaled_dot_product_attention(zeros({2, 3}), zeros({2, 3}), zeros({4, 3}));
+                       }},
+                      {"nothing to attend to",
+                       [] {
+                         scaled_dot_product_attention(zeros({2, 3}), zeros({0, 3}), zeros({0, 3}));
+                       }},
+                      {"exclude each other",
+                       [] {
+                         scaled_dot_product_attention(zeros({2, 3}), zeros({2, 3}), zeros({2, 3}),
+                                                      {.mask = zeros({2, 2}), .causal = true});
+                       }},
+                      {"no probability",
+                       [] {
+                         scaled_dot_product_attention(zeros({2, 3}), zeros({2, 3}), zeros({2, 3}), {.dropout = 1.5});
+                       }},
+                      {"one floating type",
+                       [] {
+                         scaled_dot_product_attention(zeros({2, 3}), zeros({2, 3}, {.dtype = kDouble}), zeros({2, 3}));
+                       }}},
            .bench = {attention_sample({8, 6, 128, 32}, {8, 6, 128, 32}, {8, 6, 128, 32}, {.causal = true})},
            .work = attention_work}};
 }

@@ -1,5 +1,7 @@
 #include "cases/cases.h"
 
+#include <levin/autograd/engine.h>
+#include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
 
 #include <limits>
@@ -49,7 +51,8 @@ Sample max_sample(const Shape& x, const Window& w) {
   s.label = arguments(w) + ", dilation=" + pair_text(w.dilation);
   s.grad_terms = w.kernel.h * w.kernel.w;
   s.op = [w](const Tensors& in) -> Tensors {
-    return {max_pool2d(in[0], w.kernel, {.stride = w.stride, .padding = w.padding, .dilation = w.dilation, .ceil_mode = w.ceil_mode})};
+    return {max_pool2d(in[0], w.kernel,
+                       {.stride = w.stride, .padding = w.padding, .dilation = w.dilation, .ceil_mode = w.ceil_mode})};
   };
   s.reference = [w](const Tensors& in) -> Tensors {
     const auto xs = in[0].to_vector<double>();
@@ -69,29 +72,88 @@ Sample max_sample(const Shape& x, const Window& w) {
 OpCase max_pool_case() {
   return {.name = "max_pool2d",
           .samples = {max_sample({1, 1, 2, 2}, {2, 2}), max_sample({2, 3, 6, 8}, {2, 2}), max_sample({3, 7, 5}, {2, 2}),
-                      max_sample({2, 2, 7, 9}, {3, 2, 1}), max_sample({1, 2, 5, 6}, {3, 1, 1}), max_sample({2, 1, 6, 7}, {{2, 3}, {3, 2}, {1, 0}}),
-                      max_sample({1, 1, 9, 8}, {3, 2, 1, 2}), max_sample({1, 2, 7, 8}, {3, 3, 0, 1, true}),
-                      max_sample({1, 1, 5, 5}, {2, 2, 1, 1, true}), max_sample({1, 1, 18, 18}, {17, 1}), max_sample({0, 3, 4, 4}, {2, 2})},
-          .large = {max_sample({4, 16, 28, 28}, {2, 2}), max_sample({2, 5, 57, 67}, {3, 2, 1}), max_sample({2, 3, 70, 75}, {2, 2})},
+                      max_sample({2, 2, 7, 9}, {3, 2, 1}), max_sample({1, 2, 5, 6}, {3, 1, 1}),
+                      max_sample({2, 1, 6, 7}, {{2, 3}, {3, 2}, {1, 0}}), max_sample({1, 1, 9, 8}, {3, 2, 1, 2}),
+                      max_sample({1, 2, 7, 8}, {3, 3, 0, 1, true}), max_sample({1, 1, 5, 5}, {2, 2, 1, 1, true}),
+                      max_sample({1, 1, 18, 18}, {17, 1}), max_sample({0, 3, 4, 4}, {2, 2})},
+          .large = {max_sample({4, 16, 28, 28}, {2, 2}), max_sample({2, 5, 57, 67}, {3, 2, 1}),
+                    max_sample({2, 3, 70, 75}, {2, 2})},
           .dtypes = kFloatTypes,
           .tolerance = {.ulps = 0},
           .grad_tolerance = {.ulps = 2, .scale = 2},
           .torch = "F.max_pool2d(x0, 2)",
-          .errors = {{"[max_pool2d] padding 2 is more than half of the kernel 3", [] { max_pool2d(zeros({1, 1, 5, 5}), 3, {.padding = 2}); }},
-                     {"larger than the input 2x2", [] { max_pool2d(zeros({1, 1, 2, 2}), 3); }},
-                     {"must be 1 or more", [] { max_pool2d(zeros({1, 1, 2, 2}), 2, {.stride = 0}); }},
-                     {"padding -1 is negative", [] { max_pool2d(zeros({1, 1, 2, 2}), 2, {.padding = -1}); }},
-                     {"(B, C, H, W)", [] { max_pool2d(zeros({4, 4}), 2); }},
-                     {"holds no element", [] { max_pool2d(zeros({1, 1, 1, 1}), 2, {.padding = 1, .dilation = 2}); }},
-                     {"a floating type", [] { max_pool2d(zeros({1, 1, 4, 4}, {.dtype = kInt64}), 2); }}},
+          .errors = {{"[max_pool2d] padding 2 is more than half of the kernel 3",
+                      [] {
+                        max_pool2d(zeros({1, 1, 5, 5}), 3, {.padding = 2});
+                      }},
+                     {"larger than the input 2x2",
+                      [] {
+                        max_pool2d(zeros({1, 1, 2, 2}), 3);
+                      }},
+                     {"must be 1 or more",
+                      [] {
+                        max_pool2d(zeros({1, 1, 2, 2}), 2, {.stride = 0});
+                      }},
+                     {"padding -1 is negative",
+                      [] {
+                        max_pool2d(zeros({1, 1, 2, 2}), 2, {.padding = -1});
+                      }},
+                     {"(B, C, H, W)",
+                      [] {
+                        max_pool2d(zeros({4, 4}), 2);
+                      }},
+                     {"holds no element",
+                      [] {
+                        max_pool2d(zeros({1, 1, 1, 1}), 2, {.padding = 1, .dilation = 2});
+                      }},
+                     {"a floating type",
+                      [] {
+                        max_pool2d(zeros({1, 1, 4, 4}, {.dtype = kInt64}), 2);
+                      }}},
           .bench = {max_sample({128, 16, 28, 28}, {2, 2}), max_sample({32, 64, 56, 56}, {3, 2, 1})}};
+}
+
+/// The gradient (x, g) -> dx as an operation, so that its own derivatives are checked too; linear in g.
+Sample max_backward_sample(const Shape& x, const Shape& g, const Window& w) {
+  Sample s = sample({x, g});
+  s.inputs[0].values = distinct();
+  s.inputs[0].differentiable = false;
+  s.terms = w.kernel.h * w.kernel.w;
+  s.op = [w](const Tensors& in) -> Tensors {
+    enable_grad guard;
+    const Tensor leaf = in[0].detach().requires_grad_();
+    return grad({max_pool2d(leaf, w.kernel, {.stride = w.stride, .padding = w.padding})}, {leaf}, {.create_graph = true},
+                {in[1]});
+  };
+  s.reference = [w](const Tensors& in) -> Tensors {
+    const auto xs = in[0].to_vector<double>(), gs = in[1].to_vector<double>();
+    const int64_t height = in[0].size(-2), width = in[0].size(-1);
+    std::vector<double> dx(xs.size(), 0.0);
+    std::size_t output = 0, winner = xs.size();
+    each_window(in[0].sizes(), w, [&](int64_t plane, int64_t r, int64_t c) {
+      if (r < 0 || r >= height || c < 0 || c >= width) return;
+      const auto at = static_cast<std::size_t>((plane * height + r) * width + c);
+      if (winner == xs.size() || xs[at] > xs[winner]) winner = at;
+    }, [&] { dx[std::exchange(winner, xs.size())] += gs[output++]; });
+    return {from_data(dx, in[0].sizes())};
+  };
+  return s;
+}
+
+OpCase max_pool_backward_case() {
+  return {.name = "max_pool2d_backward",
+          .samples = {max_backward_sample({1, 2, 4, 6}, {1, 2, 2, 3}, {2, 2}),
+                      max_backward_sample({1, 1, 5, 7}, {1, 1, 3, 4}, {3, 2, 1})},
+          .tolerance = {.ulps = 2, .scale = 2}};
 }
 
 Sample average_sample(const Shape& x, const Window& w, bool count_padding = true) {
   Sample s = sample({x}, uniform(), w.kernel.h * w.kernel.w);
   s.label = arguments(w) + ", count_include_pad=" + (count_padding ? "True" : "False");
   s.op = [=](const Tensors& in) -> Tensors {
-    return {avg_pool2d(in[0], w.kernel, {.stride = w.stride, .padding = w.padding, .ceil_mode = w.ceil_mode, .count_include_pad = count_padding})};
+    return {avg_pool2d(
+        in[0], w.kernel,
+        {.stride = w.stride, .padding = w.padding, .ceil_mode = w.ceil_mode, .count_include_pad = count_padding})};
   };
   s.reference = [=](const Tensors& in) -> Tensors {
     const auto xs = in[0].to_vector<double>();
@@ -111,22 +173,30 @@ Sample average_sample(const Shape& x, const Window& w, bool count_padding = true
 }
 
 OpCase avg_pool_case() {
-  return {.name = "avg_pool2d",
-          .samples = {average_sample({1, 1, 2, 2}, {2, 2}), average_sample({2, 3, 6, 8}, {2, 2}), average_sample({3, 7, 5}, {3, 1, 1}),
-                      average_sample({2, 2, 7, 9}, {3, 2, 1}, false), average_sample({2, 1, 6, 7}, {{2, 3}, {3, 2}, {1, 0}}),
-                      average_sample({1, 2, 7, 8}, {3, 3, 0, 1, true}), average_sample({1, 1, 5, 6}, {2, 2, 1, 1, true}),
-                      average_sample({1, 1, 5, 6}, {2, 2, 1, 1, true}, false), average_sample({0, 3, 4, 4}, {2, 2})},
-          .large = {average_sample({4, 16, 28, 28}, {2, 2}), average_sample({2, 5, 57, 67}, {3, 2, 1}, false)},
-          .dtypes = kFloatTypes,
-          .tolerance = {.ulps = 2, .scale = 2},
-          .torch = "F.avg_pool2d(x0, 2)",
-          .errors = {{"[avg_pool2d] padding 2 is more than half of the kernel 3", [] { avg_pool2d(zeros({1, 1, 5, 5}), 3, {.padding = 2}); }},
-                     {"larger than the input", [] { avg_pool2d(zeros({1, 1, 2, 2}), 3); }}},
-          .bench = {average_sample({128, 16, 28, 28}, {2, 2})}};
+  return {
+      .name = "avg_pool2d",
+      .samples = {average_sample({1, 1, 2, 2}, {2, 2}), average_sample({2, 3, 6, 8}, {2, 2}),
+                  average_sample({3, 7, 5}, {3, 1, 1}), average_sample({2, 2, 7, 9}, {3, 2, 1}, false),
+                  average_sample({2, 1, 6, 7}, {{2, 3}, {3, 2}, {1, 0}}),
+                  average_sample({1, 2, 7, 8}, {3, 3, 0, 1, true}), average_sample({1, 1, 5, 6}, {2, 2, 1, 1, true}),
+                  average_sample({1, 1, 5, 6}, {2, 2, 1, 1, true}, false), average_sample({0, 3, 4, 4}, {2, 2})},
+      .large = {average_sample({4, 16, 28, 28}, {2, 2}), average_sample({2, 5, 57, 67}, {3, 2, 1}, false)},
+      .dtypes = kFloatTypes,
+      .tolerance = {.ulps = 2, .scale = 2},
+      .torch = "F.avg_pool2d(x0, 2)",
+      .errors = {{"[avg_pool2d] padding 2 is more than half of the kernel 3",
+                  [] {
+                    avg_pool2d(zeros({1, 1, 5, 5}), 3, {.padding = 2});
+                  }},
+                 {"larger than the input",
+                  [] {
+                    avg_pool2d(zeros({1, 1, 2, 2}), 3);
+                  }}},
+      .bench = {average_sample({128, 16, 28, 28}, {2, 2})}};
 }
 
 }  // namespace
 
-std::vector<OpCase> pool_cases() { return {max_pool_case(), avg_pool_case()}; }
+std::vector<OpCase> pool_cases() { return {max_pool_case(), max_pool_backward_case(), avg_pool_case()}; }
 
 }  // namespace levin::test

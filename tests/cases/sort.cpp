@@ -26,7 +26,8 @@ Tensors sorted_reference(const Tensor& x, int axis, int64_t k, bool descending) 
       const auto at = [&](int64_t i) { return xs[static_cast<std::size_t>((o * n + i) * inner + j)]; };
       std::vector<int64_t> order(static_cast<std::size_t>(n));
       std::iota(order.begin(), order.end(), 0);
-      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return descending ? at(a) > at(b) : at(a) < at(b); });
+      std::stable_sort(order.begin(), order.end(),
+                       [&](int64_t a, int64_t b) { return descending ? at(a) > at(b) : at(a) < at(b); });
       for (int64_t i = 0; i < k; ++i) {
         const auto to = static_cast<std::size_t>((o * k + i) * inner + j);
         places[to] = order[static_cast<std::size_t>(i)];
@@ -54,8 +55,9 @@ Sample sort_sample(const Shape& x, int axis, bool descending) {
 
 OpCase sort_case() {
   return {.name = "sort",
-          .samples = {sort_sample({}, 0, false), sort_sample({1}, 0, true), sort_sample({31}, 0, false), sort_sample({33}, 0, true),
-                      sort_sample({7, 13}, 0, false), sort_sample({2, 3, 5}, 1, true), sort_sample({4, 0, 3}, 1, false)},
+          .samples = {sort_sample({}, 0, false), sort_sample({1}, 0, true), sort_sample({31}, 0, false),
+                      sort_sample({33}, 0, true), sort_sample({7, 13}, 0, false), sort_sample({2, 3, 5}, 1, true),
+                      sort_sample({4, 0, 3}, 1, false)},
           .large = {sort_sample({9000}, 0, false), sort_sample({41, 530}, 1, true)},
           .dtypes = kAllTypes,
           .outputs = {Output::same, Output::index},
@@ -89,21 +91,23 @@ Sample topk_sample(const Shape& x, int64_t k, int axis, bool largest) {
     return {r.values, r.indices};
   };
   s.reference = [=](const Tensors& in) { return sorted_reference(in[0], axis, k, largest); };
-  s.torch = "torch.topk(x0, " + std::to_string(k) + ", dim=" + std::to_string(axis) + ", largest=" + truth(largest) + ")";
+  s.torch =
+      "torch.topk(x0, " + std::to_string(k) + ", dim=" + std::to_string(axis) + ", largest=" + truth(largest) + ")";
   return s;
 }
 
 OpCase topk_case() {
-  return {.name = "topk",
-          .samples = {topk_sample({}, 1, 0, true), topk_sample({31}, 4, 0, true), topk_sample({33}, 33, 0, false),
-                      topk_sample({7, 13}, 3, 0, true), topk_sample({2, 3, 5}, 2, 1, false), topk_sample({5}, 0, 0, true)},
-          .large = {topk_sample({41, 530}, 5, 1, true)},
-          .dtypes = kWideFloats,  // others have ties, whose order PyTorch leaves open
-          .outputs = {Output::same, Output::index},
-          .tolerance = {.ulps = 0},
-          .torch = "torch.topk(x0, 1)",
-          .errors = {{"[topk] k = 4 is out of range: axis 0 of (3,) has 3 elements", [] { topk(zeros({3}), 4); }}},
-          .bench = {topk_sample({1024, 1024}, 5, 1, true)}};
+  return {
+      .name = "topk",
+      .samples = {topk_sample({}, 1, 0, true), topk_sample({31}, 4, 0, true), topk_sample({33}, 33, 0, false),
+                  topk_sample({7, 13}, 3, 0, true), topk_sample({2, 3, 5}, 2, 1, false), topk_sample({5}, 0, 0, true)},
+      .large = {topk_sample({41, 530}, 5, 1, true)},
+      .dtypes = kWideFloats,  // others have ties, whose order PyTorch leaves open
+      .outputs = {Output::same, Output::index},
+      .tolerance = {.ulps = 0},
+      .torch = "torch.topk(x0, 1)",
+      .errors = {{"[topk] k = 4 is out of range: axis 0 of (3,) has 3 elements", [] { topk(zeros({3}), 4); }}},
+      .bench = {topk_sample({1024, 1024}, 5, 1, true)}};
 }
 
 }  // namespace

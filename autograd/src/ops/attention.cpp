@@ -1,5 +1,5 @@
-// Scaled dot-product attention: by blocks where nothing stands in the way, else composed of other operations. The composed
-// form is also the derivative of the derivative, and the tests' oracle.
+// Scaled dot-product attention: by blocks where nothing stands in the way, else composed of other operations. The
+// composed form is also the derivative of the derivative, and the tests' oracle.
 
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
@@ -41,7 +41,8 @@ void check(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOpt
                                   to_string(q.device()), to_string(k.device()), to_string(v.device())));
   if (q.dim() < 2 || k.dim() < 2 || v.dim() < 2)
     throw ShapeError(fmt::format("[{}] {}: each needs two dimensions at least.", op, shapes()));
-  if (q.size(-1) != k.size(-1)) throw ShapeError(fmt::format("[{}] {}: the last sizes of q and k differ.", op, shapes()));
+  if (q.size(-1) != k.size(-1))
+    throw ShapeError(fmt::format("[{}] {}: the last sizes of q and k differ.", op, shapes()));
   if (k.size(-2) != v.size(-2)) throw ShapeError(fmt::format("[{}] {}: k and v differ in length.", op, shapes()));
   if (k.size(-2) == 0 || q.size(-1) == 0)
     throw ShapeError(fmt::format("[{}] {}: there is nothing to attend to.", op, shapes()));
@@ -50,7 +51,8 @@ void check(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOpt
   if (o.mask.defined() && o.causal)
     throw ValueError(fmt::format("[{}] a mask and causal exclude each other; put the triangle into the mask.", op));
   if (o.mask.defined() && o.mask.dtype() != kBool && !o.mask.is_floating())
-    throw DTypeError(fmt::format("[{}] the mask is {}; bool or a floating type is needed.", op, name_of(o.mask.dtype())));
+    throw DTypeError(
+        fmt::format("[{}] the mask is {}; bool or a floating type is needed.", op, name_of(o.mask.dtype())));
 }
 
 /// True above the diagonal: what a causal mask hides.
@@ -123,8 +125,8 @@ Tensor blockwise(const Tensor& q, const Tensor& k, const Tensor& v, const Plan& 
   Tensor y = empty(sizes, like(q)), lse = empty(rows, like(q));
   const Tensor rq = readable(q), rk = readable(k), rv = readable(v);
   Stream stream = current_stream(q.device());
-  kernels::attention({y.tensor_view(), lse.tensor_view(), row_view(rq), row_view(rk), row_view(rv), plan.scale, plan.causal},
-                     stream);
+  kernels::attention(
+      {y.tensor_view(), lse.tensor_view(), row_view(rq), row_view(rk), row_view(rv), plan.scale, plan.causal}, stream);
   if (Context* c = record("scaled_dot_product_attention", y, {q, k, v}, fused_gradients)) {
     c->save(q, k, v);
     c->save_output(y);

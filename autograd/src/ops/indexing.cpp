@@ -18,7 +18,8 @@ namespace {
 
 void check_index(const char* op, const Tensor& x, const Tensor& index) {
   if (index.dtype() != kInt64)
-    throw DTypeError(fmt::format("[{}] the index is {}; int64 is needed: index.to(kInt64).", op, name_of(index.dtype())));
+    throw DTypeError(
+        fmt::format("[{}] the index is {}; int64 is needed: index.to(kInt64).", op, name_of(index.dtype())));
   if (index.device() != x.device())
     throw DeviceError(fmt::format("[{}] x is on {}, the index on {}. Move one with x.to(device).", op,
                                   to_string(x.device()), to_string(index.device())));
@@ -56,9 +57,10 @@ void check_lines(const char* op, const char* name, const Tensor& t, const Tensor
   bool fits = t.dim() == index.dim();
   for (int d = 0; fits && d < t.dim(); ++d) fits = index.sizes()[d] <= t.sizes()[d] || (d == axis && !along);
   if (!fits)
-    throw ShapeError(fmt::format("[{}] index {} does not fit {} {}: it needs as many axes, and may be at most as large{}.",
-                                 op, to_string(index.sizes()), name, to_string(t.sizes()),
-                                 along ? std::string() : fmt::format(" except along axis {}", axis)));
+    throw ShapeError(
+        fmt::format("[{}] index {} does not fit {} {}: it needs as many axes, and may be at most as large{}.", op,
+                    to_string(index.sizes()), name, to_string(t.sizes()),
+                    along ? std::string() : fmt::format(" except along axis {}", axis)));
 }
 
 /// g's part that the index reaches, as large as the source, with zeros where the index does not reach.
@@ -149,8 +151,9 @@ namespace {
 void add_slices(const char* op, const Tensor& y, int axis, const Tensor& index, const Tensor& source, int64_t skip) {
   const Tensor from = dense(source), at = dense(index);
   Stream stream = current_stream(y.device());
-  kernels::index_add({y.tensor_view(), from.tensor_view(), at.tensor_view(), product(y.sizes(), 0, axis), y.sizes()[axis],
-                      product(y.sizes(), axis + 1, y.dim()), skip, op}, stream);
+  kernels::index_add({y.tensor_view(), from.tensor_view(), at.tensor_view(), product(y.sizes(), 0, axis),
+                      y.sizes()[axis], product(y.sizes(), axis + 1, y.dim()), skip, op},
+                     stream);
 }
 
 Tensor select_slices(const char* op, const Tensor& x, int axis, const Tensor& index, const Shape& sizes) {
@@ -242,7 +245,8 @@ Tensor embedding(const Tensor& weight, const Tensor& index, std::optional<int64_
   EmbeddingOptions options{weight.sizes()[0], -1};
   if (padding_idx) {
     if (*padding_idx < -options.rows || *padding_idx >= options.rows)
-      throw IndexError(fmt::format("[embedding] padding_idx {} is out of range for {} rows.", *padding_idx, options.rows));
+      throw IndexError(
+          fmt::format("[embedding] padding_idx {} is out of range for {} rows.", *padding_idx, options.rows));
     options.padding = *padding_idx < 0 ? *padding_idx + options.rows : *padding_idx;
   }
   Shape sizes = index.sizes();

@@ -142,8 +142,9 @@ Tensor triangle(const Tensor& x, const TriangleOptions& o) {
   const int64_t rows = x.size(-2), columns = x.size(-1);
   Stream stream = current_stream(x.device());
   if (x.numel() > 0)
-    kernels::triangle({y.tensor_view(), from.tensor_view(), x.numel() / (rows * columns), rows, columns, o.diagonal, o.upper},
-                      stream);
+    kernels::triangle(
+        {y.tensor_view(), from.tensor_view(), x.numel() / (rows * columns), rows, columns, o.diagonal, o.upper},
+        stream);
   if (Context* c = record(op, y, {x}, [](Context& k, const Tensor& g) -> Grads {
         return {triangle(g, k.get<TriangleOptions>())};
       }))
@@ -158,10 +159,11 @@ Tensor triu(const Tensor& x, int64_t diagonal) { return triangle(x, {diagonal, t
 
 Tensor one_hot(const Tensor& index, int64_t num_classes) {
   if (index.dtype() != kInt64)
-    throw DTypeError(fmt::format("[one_hot] the index is {}; int64 is needed: index.to(kInt64).", name_of(index.dtype())));
+    throw DTypeError(
+        fmt::format("[one_hot] the index is {}; int64 is needed: index.to(kInt64).", name_of(index.dtype())));
   if (num_classes < -1)
-    throw ValueError(fmt::format("[one_hot] {} classes make no sense; give 1 or more, or -1 for the largest index plus one.",
-                                 num_classes));
+    throw ValueError(fmt::format(
+        "[one_hot] {} classes make no sense; give 1 or more, or -1 for the largest index plus one.", num_classes));
   if (num_classes <= 0 && index.numel() == 0)
     throw ValueError("[one_hot] the index is empty, so the number of classes has to be given.");
   const int64_t classes = num_classes == -1 ? amax(index).item<int64_t>() + 1 : num_classes;
@@ -189,7 +191,8 @@ Tensor flip(const Tensor& x, const Shape& axes) {
     Stream stream = current_stream(x.device());
     kernels::copy({y.tensor_view(), mirrored}, stream);
   }
-  if (Context* c = record("flip", y, {x}, [](Context& k, const Tensor& g) -> Grads { return {flip(g, k.get<Shape>())}; }))
+  if (Context* c =
+          record("flip", y, {x}, [](Context& k, const Tensor& g) -> Grads { return {flip(g, k.get<Shape>())}; }))
     c->set(wrapped);
   return y;
 }
@@ -203,8 +206,8 @@ Tensor cropped(Tensor x, const Shape& pads) {
     const int64_t before = std::max<int64_t>(0, -pads[i]), after = std::max<int64_t>(0, -pads[i + 1]);
     const int64_t kept = x.sizes()[axis] - before - after;
     if (kept < 0)
-      throw ShapeError(fmt::format("[pad] ({}, {}) cuts more than there is of axis {} of {}.", pads[i], pads[i + 1], axis,
-                                   to_string(x.sizes())));
+      throw ShapeError(fmt::format("[pad] ({}, {}) cuts more than there is of axis {} of {}.", pads[i], pads[i + 1],
+                                   axis, to_string(x.sizes())));
     if (before + after > 0) x = narrow(x, axis, before, kept);
   }
   return x;

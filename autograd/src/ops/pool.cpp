@@ -46,28 +46,35 @@ void check_values(const char* op, const Tensor& x, const PoolOptions& o) {
 }
 
 /// Dilated windows may step over a small input.
-void check_windows(const char* op, int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
+void check_windows(const char* op, int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t padding,
+                   int64_t dilation) {
   for (int64_t i = 0; i < out; ++i) {
     const int64_t start = i * stride - padding;
     const int64_t first = start < 0 ? start + (-start + dilation - 1) / dilation * dilation : start;
     if (first >= in || first > start + (kernel - 1) * dilation)
-      throw ShapeError(fmt::format("[{}] window {} of size {} with dilation {} and padding {} holds no element of {}.", op, i,
-                                   kernel, dilation, padding, in));
+      throw ShapeError(fmt::format("[{}] window {} of size {} with dilation {} and padding {} holds no element of {}.",
+                                   op, i, kernel, dilation, padding, in));
   }
 }
 
 PoolGeometry geometry_of(const char* op, const Tensor& x, const PoolOptions& o) {
   check_values(op, x, o);
-  PoolGeometry g{.kernel_h = o.kernel.h, .kernel_w = o.kernel.w, .stride_h = o.stride.h, .stride_w = o.stride.w,
-                 .padding_h = o.padding.h, .padding_w = o.padding.w, .dilation_h = o.dilation.h, .dilation_w = o.dilation.w};
+  PoolGeometry g{.kernel_h = o.kernel.h,
+                 .kernel_w = o.kernel.w,
+                 .stride_h = o.stride.h,
+                 .stride_w = o.stride.w,
+                 .padding_h = o.padding.h,
+                 .padding_w = o.padding.w,
+                 .dilation_h = o.dilation.h,
+                 .dilation_w = o.dilation.w};
   g.h = x.size(-2);
   g.w = x.size(-1);
   g.planes = x.dim() == 4 ? x.size(0) * x.size(1) : x.size(0);
   g.oh = pooled_size(g.h, g.kernel_h, g.stride_h, g.padding_h, g.dilation_h, o.ceil_mode);
   g.ow = pooled_size(g.w, g.kernel_w, g.stride_w, g.padding_w, g.dilation_w, o.ceil_mode);
   if (g.oh < 1 || g.ow < 1)
-    throw ShapeError(fmt::format("[{}] the kernel {}x{} with padding ({}, {}) is larger than the input {}x{}.", op, g.kernel_h,
-                                 g.kernel_w, g.padding_h, g.padding_w, g.h, g.w));
+    throw ShapeError(fmt::format("[{}] the kernel {}x{} with padding ({}, {}) is larger than the input {}x{}.", op,
+                                 g.kernel_h, g.kernel_w, g.padding_h, g.padding_w, g.h, g.w));
   if (g.dilation_h > 1) check_windows(op, g.h, g.oh, g.kernel_h, g.stride_h, g.padding_h, g.dilation_h);
   if (g.dilation_w > 1) check_windows(op, g.w, g.ow, g.kernel_w, g.stride_w, g.padding_w, g.dilation_w);
   return g;

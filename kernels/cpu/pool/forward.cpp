@@ -122,7 +122,7 @@ HWY_INLINE void max_row(const PoolGeometry& g, const T* plane, int64_t i, T* y, 
     for (int64_t p = rows.begin; p < rows.end; ++p) {
       const T* row = plane + (top + p * g.dilation_h) * g.w + j * g.stride_w - g.padding_w;
       each_column<kStride>(row, columns, g.dilation_w, count, [&](int64_t q, SimdVec<T> v) HWY_ATTR {
-        const auto better = hn::Or(hn::Gt(v, best), hn::Ne(v, v));
+        const auto better = hn::Or(hn::Gt(v, best), hn::IsNaN(v));
         best = hn::IfThenElse(better, v, best);
         code = hn::IfThenElse(better, hn::Set(d, static_cast<T>(p * columns + q)), code);
       });

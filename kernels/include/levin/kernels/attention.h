@@ -1,15 +1,15 @@
 #pragma once
-// Contract of scaled dot-product attention by blocks (Dao et al., "FlashAttention", NeurIPS 2022): the (L, S) scores live in
-// blocks that stay in the cache; the backward computes them again.
+// Contract of scaled dot-product attention by blocks (Dao et al., "FlashAttention", NeurIPS 2022): the (L, S) scores
+// live in blocks that stay in the cache; the backward computes them again.
 
 #include <levin/kernels/kernel.h>
 
 namespace levin::kernels {
 
-/// For every index of the leading axes: out = softmax(scale q k^T) v, and lse = log of the sum of exp of each row's scores.
-/// q (..., L, E), k (..., S, E), v (..., S, Ev) with the same leading sizes and any strides, 1 along the last axis.
-/// out (..., L, Ev) and lse (..., L) contiguous. With `causal` row i sees columns 0 to i. f32 or f64; S is at least 1.
-/// Bytes: q, k, v and out once; flops: 2 L S (E + Ev) an index, about half with `causal`.
+/// For every index of the leading axes: out = softmax(scale q k^T) v, and lse = log of the sum of exp of each row's
+/// scores. q (..., L, E), k (..., S, E), v (..., S, Ev) with the same leading sizes and any strides, 1 along the last
+/// axis. out (..., L, Ev) and lse (..., L) contiguous. With `causal` row i sees columns 0 to i. f32 or f64; S is at
+/// least 1. Bytes: q, k, v and out once; flops: 2 L S (E + Ev) an index, about half with `causal`.
 struct AttentionArgs {
   TensorView out, lse, q, k, v;
   double scale = 1.0;

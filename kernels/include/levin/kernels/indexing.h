@@ -1,7 +1,7 @@
 #pragma once
-// Contracts of moving elements by position. Indices are int64; one outside [0, size) throws IndexError, tagged `op`, with its
-// value, position and the size. All tensors are contiguous and outputs overlap no input. Types are moved by their size, so
-// every type is accepted, except where sums are said. Bytes: what is read and written once.
+// Contracts of moving elements by position. Indices are int64; one outside [0, size) throws IndexError, tagged `op`,
+// with its value, position and the size. All tensors are contiguous and outputs overlap no input. Types are moved by
+// their size, so every type is accepted, except where sums are said. Bytes: what is read and written once.
 
 #include <levin/kernels/kernel.h>
 
@@ -23,8 +23,8 @@ struct IndexSelectArgs {
 };
 extern constinit Kernel<void(const IndexSelectArgs&, Stream&)> index_select;
 
-/// out (outer, n, inner)[:, index[i], :] += source (outer, k, inner)[:, i, :] for i = 0, 1, ... in this order, except where
-/// index[i] == skip. Numeric types; the sum is formed in out's type. Flops: one an element of source.
+/// out (outer, n, inner)[:, index[i], :] += source (outer, k, inner)[:, i, :] for i = 0, 1, ... in this order, except
+/// where index[i] == skip. Numeric types; the sum is formed in out's type. Flops: one an element of source.
 struct IndexAddArgs {
   TensorView out, source, index;
   int64_t outer = 1, n = 1, inner = 1;
@@ -40,8 +40,8 @@ struct GatherArgs {
 };
 extern constinit Kernel<void(const GatherArgs&, Stream&)> gather;
 
-/// out[..., index[..., i, ...], ...] = (scatter) or += (scatter_add) source[..., i, ...] for i = 0, 1, ... in this order.
-/// index's sizes are at most source's, and at most out's beside `axis`. scatter_add takes numeric types.
+/// out[..., index[..., i, ...], ...] = (scatter) or += (scatter_add) source[..., i, ...] for i = 0, 1, ... in this
+/// order. index's sizes are at most source's, and at most out's beside `axis`. scatter_add takes numeric types.
 struct ScatterArgs {
   TensorView out, source, index;
   int axis = 0;

@@ -6,9 +6,9 @@
 namespace levin::kernels {
 
 /// The first k elements of each line in ascending or descending order: values (outer, k, inner) of x's type and indices
-/// (outer, k, inner) int64, their places in the line. Ties stand in the order of x; NaN is larger than everything, and all
-/// NaNs are ties, as are both zeros. Any type. sort needs k = n. Bytes: x once, both outputs once; about 4 passes over
-/// 8 bytes an element of work.
+/// (outer, k, inner) int64, their places in the line. Ties stand in the order of x; NaN is larger than everything, and
+/// all NaNs are ties, as are both zeros. Any type. sort needs k = n. Bytes: x once, both outputs once; about 4 passes
+/// over 8 bytes an element of work.
 struct SortArgs {
   TensorView values, indices, x;
   int64_t outer = 1, n = 1, inner = 1, k = 1;

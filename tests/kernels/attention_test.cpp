@@ -1,0 +1,130 @@
+// Attention by blocks against the composed form, on views, on both ways of cutting the backward, on any threads.
+
+#include "support/tolerance.h"
+
+#include <levin/autograd/autograd.h>
+#include <levin/core/parallel.h>
+
+#include <doctest/doctest.h>
+
+#include <limits>
+
+using namespace levin;
+using levin::test::compare;
+using levin::test::Tolerance;
+
+namespace {
+
+struct Result {
+  Tensor y, dq, dk, dv;
+  std::vector<Tensor> all() const { return {y, dq, dk, dv}; }
+};
+
+Result run(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o, const Tensor& g) {
+  const Tensor ql = q.detach().requires_grad_(), kl = k.detach().requires_grad_(), vl = v.detach().requires_grad_();
+  const Tensor y = scaled_dot_product_attention(ql, kl, vl, o);
+  const auto grads = grad({y}, {ql, kl, vl}, {}, {g});
+  return {y.detach(), grads[0], grads[1], grads[2]};
+}
+
+/// A mask that hides what `causal` hides, or nothing, forces the composed form.
+Tensor equivalent_mask(int64_t rows, int64_t columns, bool causal) {
+  const Tensor all_true = ones({rows, columns}, {.dtype = kBool});
+  return causal ? tril(all_true) : all_true;
+}
+
+void check_against_composed(int64_t batch, int64_t rows, int64_t columns, int64_t width, int64_t values, DType dtype) {
+  const Tensor q = randn({batch, rows, width}, {.dtype = dtype}), k = randn({batch, columns, width}, {.dtype = dtype});
+  const Tensor v = randn({batch, columns, values}, {.dtype = dtype}),
+               g = randn({batch, rows, values}, {.dtype = dtype});
+  for (const bool causal : {false, true}) {
+    const Result blocks = run(q, k, v, {.causal = causal}, g);
+    const Result composed = run(q, k, v, {.mask = equivalent_mask(rows, columns, causal)}, g);
+    for (std::size_t i = 0; i < 4; ++i) {
+      const std::string wrong =
+          compare(blocks.all()[i], composed.all()[i], Tolerance{.ulps = 16, .scale = 4}, columns + width);
+      CHECK_MESSAGE(wrong.empty(), batch, " x ", rows, " x ", columns, " x ", width, causal ? " causal, " : ", ", i,
+                    ": ", wrong);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("attention by blocks equals the composed form, forward and backward") {
+  manual_seed(31);
+  for (const DType dtype : {kDouble, kFloat}) {
+    check_against_composed(1, 1, 1, 1, 1, dtype);
+    check_against_composed(2, 31, 33, 7, 5, dtype);
+    check_against_composed(17, 65, 70, 16, 16, dtype);  // many problems: one a task
+    check_against_composed(2, 130, 521, 33, 31, dtype);  // few: two sweeps over several blocks of rows and columns
+    check_against_composed(1, 300, 40, 8, 8, dtype);
+    check_against_composed(1, 40, 300, 8, 8, dtype);
+  }
+}
+
+TEST_CASE("attention reads views of one projection in place") {
+  manual_seed(32);
+  const Tensor qkv = randn({3, 37, 3, 2, 16}), heads = qkv.permute({2, 0, 3, 1, 4});  // (3, B, H, T, E)
+  const Tensor g = randn({3, 2, 37, 16});
+  const Result views = run(heads.select(0, 0), heads.select(0, 1), heads.select(0, 2), {.causal = true}, g);
+  const Result copies = run(heads.select(0, 0).contiguous(), heads.select(0, 1).contiguous(),
+                            heads.select(0, 2).contiguous(), {.causal = true}, g);
+  for (std::size_t i = 0; i < 4; ++i) CHECK(views.all()[i].to_vector<float>() == copies.all()[i].to_vector<float>());
+  // A last axis that is not dense is copied first.
+  const Tensor q = randn({16, 37}).t(), k = randn({37, 16}), v = randn({37, 16});
+  CHECK(scaled_dot_product_attention(q, k, v).to_vector<float>() ==
+        scaled_dot_product_attention(q.contiguous(), k, v).to_vector<float>());
+}
+
+TEST_CASE("attention has the same bits on any number of threads") {
+  manual_seed(33);
+  const int before = num_threads();
+  for (const int64_t batch : {2, 19}) {
+    const Tensor q = randn({batch, 150, 16}), k = randn({batch, 300, 16}), v = randn({batch, 300, 16}),
+                 g = randn({batch, 150, 16});
+    set_num_threads(1);
+    const Result expected = run(q, k, v, {}, g);
+    for (const int threads : {2, 3, 7}) {
+      set_num_threads(threads);
+      const Result again = run(q, k, v, {}, g);
+      for (std::size_t i = 0; i < 4; ++i)
+        CHECK(again.all()[i].to_vector<float>() == expected.all()[i].to_vector<float>());
+    }
+  }
+  set_num_threads(before);
+}
+
+TEST_CASE("attention stays finite with large scores") {
+  const Tensor q = full({4, 8}, 100.0), y = scaled_dot_product_attention(q, q, ones({4, 8}), {.causal = true});
+  for (const float x : y.to_vector<float>()) CHECK(x == doctest::Approx(1.0f));
+}
+
+TEST_CASE("a row that may see nothing gives zeros and zero gradients") {
+  manual_seed(34);
+  const Tensor q = randn({2, 4}), k = randn({3, 4}), v = randn({3, 4}), g = ones({2, 4});
+  const Tensor choice = from_data<bool>({true, false, true, false, false, false}, {2, 3});
+  const double hidden = -std::numeric_limits<double>::infinity();
+  const Tensor added = masked_fill(zeros({2, 3}), logical_not(choice), hidden);
+  const Result by_choice = run(q, k, v, {.mask = choice}, g), by_sum = run(q, k, v, {.mask = added}, g);
+  for (const Result& r : {by_choice, by_sum})
+    for (const Tensor& t : {r.y, r.dq})
+      CHECK(t.select(0, 1).to_vector<float>() == std::vector<float>(4, 0.0f));
+  for (std::size_t i = 0; i < 4; ++i) {
+    const std::string wrong = compare(by_choice.all()[i], by_sum.all()[i], Tolerance{.ulps = 4, .scale = 1}, 4);
+    CHECK_MESSAGE(wrong.empty(), wrong);
+  }
+}
+
+TEST_CASE("attention's dropout keeps the mean and follows the generator") {
+  manual_seed(35);
+  const Tensor q = zeros({64, 8}), v = ones({64, 8});
+  manual_seed(36);
+  const Tensor a = scaled_dot_product_attention(q, q, v, {.dropout = 0.5});
+  manual_seed(36);
+  const Tensor b = scaled_dot_product_attention(q, q, v, {.dropout = 0.5});
+  CHECK(a.to_vector<float>() == b.to_vector<float>());
+  // 64 rows of 64 coins: the mean of all has a deviation of 1 / 64.
+  CHECK(std::abs(a.mean().item<double>() - 1.0) < 5.0 / 64.0);
+  CHECK(a.to_vector<float>() != scaled_dot_product_attention(q, q, v).to_vector<float>());
+}

@@ -1,0 +1,154 @@
+// What the operation cases cannot say: ties, NaN, orders of sums, gradients with padding, errors of the kernels.
+
+#include "support/tolerance.h"
+
+#include <levin/autograd/autograd.h>
+#include <levin/core/parallel.h>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+using namespace levin;
+
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// Places in stable order; NaN is larger than all numbers.
+template <class T>
+std::vector<int64_t> stable_order(const std::vector<T>& x, bool descending) {
+  const auto less = [](T a, T b) { return a < b || (b != b && a == a); };
+  std::vector<int64_t> order(x.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    const T u = x[static_cast<std::size_t>(a)], v = x[static_cast<std::size_t>(b)];
+    return descending ? less(v, u) : less(u, v);
+  });
+  return order;
+}
+
+/// The same bits at 1, 2, 3 and 7 threads.
+template <class F>
+void check_threads(F&& f) {
+  const int before = num_threads();
+  set_num_threads(1);
+  const Tensor expected = f();
+  for (const int threads : {2, 3, 7}) {
+    set_num_threads(threads);
+    CHECK(f().template to_vector<double>() == expected.to_vector<double>());
+  }
+  set_num_threads(before);
+}
+
+}  // namespace
+
+TEST_CASE("sort: ties keep their order, NaN comes last, both zeros are one") {
+  const Tensor x = tensor({2.0, kNaN, -0.0, kInfinity, 0.0, -kInfinity, 2.0, kNaN, -1.0});
+  const auto up = sort(x), down = sort(x, 0, true);
+  CHECK(up.indices.to_vector<int64_t>() == std::vector<int64_t>{5, 8, 2, 4, 0, 6, 3, 1, 7});
+  CHECK(down.indices.to_vector<int64_t>() == std::vector<int64_t>{1, 7, 3, 0, 6, 2, 4, 8, 5});
+  CHECK(std::signbit(up.values.to_vector<double>()[2]));
+  CHECK_FALSE(std::signbit(up.values.to_vector<double>()[3]));
+  const auto top = topk(x, 4);
+  CHECK(top.indices.to_vector<int64_t>() == std::vector<int64_t>{1, 7, 3, 0});
+}
+
+TEST_CASE_TEMPLATE("sort: lines of all lengths on both sides of the radix sort", T, double, float, int64_t, int32_t,
+                   int16_t, std::int8_t, std::uint8_t) {
+  manual_seed(11);
+  for (const int64_t n : {1, 31, 33, 1021, 2047, 2048, 5003}) {
+    const Tensor x = randint(is_floating(dtype_of<T>) ? -500 : 0, 100, {n}, {.dtype = dtype_of<T>});
+    const auto values = x.to_vector<T>();
+    for (const bool descending : {false, true}) {
+      const auto order = stable_order(values, descending);
+      CHECK(argsort(x, 0, descending).template to_vector<int64_t>() == order);
+      for (const int64_t k : {int64_t{1}, n / 20 + 1, n / 2, n}) {
+        const auto first = topk(x, k, 0, descending).indices.template to_vector<int64_t>();
+        CHECK(std::equal(first.begin(), first.end(), order.begin()));
+      }
+    }
+  }
+}
+
+TEST_CASE("sort: extreme numbers of each integer type") {
+  const Tensor x = tensor<int64_t>({INT64_MAX, INT64_MIN, -1, 0, 1});
+  CHECK(argsort(x).to_vector<int64_t>() == std::vector<int64_t>{1, 2, 3, 4, 0});
+  const Tensor y = tensor<int32_t>({INT32_MAX, INT32_MIN, -1, 0, 1});
+  CHECK(argsort(y).to_vector<int64_t>() == std::vector<int64_t>{1, 2, 3, 4, 0});
+}
+
+TEST_CASE("scatter: the last write of a place stays and alone gets the gradient") {
+  const Tensor x = zeros({3}, {.dtype = kDouble, .requires_grad = true});
+  const Tensor source = tensor({1.0, 2.0, 3.0, 4.0}, {.requires_grad = true});
+  const Tensor y = scatter(x, 0, tensor<int64_t>({1, 1, 0, 1}), source);
+  CHECK(y.to_vector<double>() == std::vector<double>{3, 4, 0});
+  (y * tensor({10.0, 20.0, 30.0})).sum().backward();
+  CHECK(source.grad().to_vector<double>() == std::vector<double>{0, 0, 10, 20});
+  CHECK(x.grad().to_vector<double>() == std::vector<double>{0, 0, 30});
+}
+
+TEST_CASE("scatter_add and index_add sum in the order of the index, whatever the threads") {
+  manual_seed(12);
+  const Tensor index = randint(0, 13, {4099}), rows = randn({4099, 33}),
+               wide = index.view({4099, 1}).expand({4099, 33});
+  check_threads([&] { return index_add(zeros({13, 33}), 0, index, rows); });
+  check_threads([&] { return scatter_add(zeros({13, 33}), 0, wide, rows); });
+  std::vector<float> expected(13 * 33, 0.0f);
+  const auto at = index.to_vector<int64_t>();
+  const auto values = rows.to_vector<float>();
+  for (std::size_t i = 0; i < at.size(); ++i)
+    for (std::size_t j = 0; j < 33; ++j) expected[static_cast<std::size_t>(at[i]) * 33 + j] += values[i * 33 + j];
+  CHECK(index_add(zeros({13, 33}), 0, index, rows).to_vector<float>() == expected);
+  CHECK(scatter_add(zeros({13, 33}), 0, wide, rows).to_vector<float>() == expected);
+}
+
+TEST_CASE("sums of 16-bit floats are rounded once") {
+  const Tensor ones_ = ones({4096}, {.dtype = kBFloat16}), index = zeros({4096}, {.dtype = kInt64});
+  CHECK(index_add(zeros({1}, {.dtype = kBFloat16}), 0, index, ones_).item<float>() == 4096.0f);
+  CHECK(scatter_add(zeros({1}, {.dtype = kBFloat16}), 0, index, ones_).item<float>() == 4096.0f);
+}
+
+TEST_CASE("embedding: the row of padding_idx has no gradient, also not a second one") {
+  const Tensor weight = from_data<double>({1, 2, 3, 4, 5, 6}, {3, 2}, {.requires_grad = true});
+  const Tensor index = from_data<int64_t>({0, 2, 2, 1}, {2, 2});
+  for (const int64_t padding : {2, -1}) {
+    const Tensor y = embedding(weight, index, padding);
+    CHECK(y.to_vector<double>() == std::vector<double>{1, 2, 5, 6, 5, 6, 3, 4});
+    const Tensor g = grad({y}, {weight}, {}, {ones_like(y)})[0];
+    CHECK(g.to_vector<double>() == std::vector<double>{1, 1, 1, 1, 0, 0});
+  }
+  const Tensor seed = ones({2, 2, 2}, {.dtype = kDouble, .requires_grad = true});
+  const Tensor g = grad({embedding(weight, index, 2)}, {weight}, {.create_graph = true}, {seed})[0];
+  const Tensor back = grad({g}, {seed}, {}, {from_data<double>({1, 2, 3, 4, 5, 6}, {3, 2})})[0];
+  CHECK(back.to_vector<double>() == std::vector<double>{1, 2, 0, 0, 0, 0, 3, 4});
+}
+
+TEST_CASE("cat joins views, promotes types and skips shapeless parts") {
+  const Tensor a = arange(6).view({2, 3}).t(), b = ones({3, 1});
+  const Tensor y = cat({a, b, zeros({0})}, 1);
+  CHECK(y.dtype() == kFloat);
+  CHECK(y.to_vector<float>() == std::vector<float>{0, 3, 1, 1, 4, 1, 2, 5, 1});
+  const Tensor x = arange(4, {.dtype = kDouble}).requires_grad_();
+  cat({x, x * 2.0}).sum().backward();
+  CHECK(x.grad().to_vector<double>() == std::vector<double>{3, 3, 3, 3});
+}
+
+TEST_CASE("flip and pad of views") {
+  const Tensor x = arange(6).view({2, 3}).t();
+  CHECK(flip(x, {0, 1}).to_vector<int64_t>() == std::vector<int64_t>{5, 2, 4, 1, 3, 0});
+  CHECK(pad(x, {1, -1, 0, 1}, 9).to_vector<int64_t>() == std::vector<int64_t>{9, 0, 9, 1, 9, 2, 9, 9});
+}
+
+TEST_CASE("masked_select's gradient goes back through broadcasting") {
+  const Tensor x = from_data<double>({1, 2, 3}, {3}, {.requires_grad = true});
+  const Tensor mask = from_data<bool>({true, false, true, true, true, false}, {2, 3});
+  const Tensor y = masked_select(x, mask);
+  CHECK(y.to_vector<double>() == std::vector<double>{1, 3, 1, 2});
+  y.sum().backward();
+  CHECK(x.grad().to_vector<double>() == std::vector<double>{2, 1, 1});
+}
