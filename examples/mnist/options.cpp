@@ -5,7 +5,7 @@ using namespace levin;
 bool parse(int argc, char** argv, Options& o) {
   CommandLine line("Trains a small network on Fashion-MNIST: pictures of clothes, ten kinds.");
   line.add_choice("model", o.model, {"mlp", "lenet", "cnn"}, "Which network");
-  line.add("max-epochs", o.max_epochs, "Times through the training pictures");
+  line.add("max-epochs", o.max_epochs, "Times through the training pictures", 1);
   line.add("batch-size", o.batch_size, "Pictures a step", 1);
   line.add("lr", o.lr, "Highest learning rate of the one-cycle schedule");
   line.add("seed", o.seed, "Of weights, order and held-out pictures");
