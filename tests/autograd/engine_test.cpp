@@ -48,6 +48,9 @@ TEST_CASE("gradients come back in the input's type") {
   const Tensor x = ones({3}).requires_grad_();
   sum(x.to(kFloat64) * 2.0).backward();
   CHECK(x.grad().dtype() == kFloat32);
+  const Tensor w = full({3}, 2.0, {.dtype = kFloat64}), y = ones({3}).requires_grad_();
+  sum(y * w).backward();  // the promoted product's gradient is float64
+  CHECK(y.grad().dtype() == kFloat32);
 }
 
 TEST_CASE("backward twice needs retain_graph and says so") {
