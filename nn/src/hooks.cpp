@@ -36,8 +36,12 @@ Module::Module() = default;
 Module::~Module() = default;
 
 Module::Module(Module&& other) noexcept
-    : parameters_(std::move(other.parameters_)), buffers_(std::move(other.buffers_)), children_(std::move(other.children_)),
-      factory_(std::move(other.factory_)), hooks_(std::move(other.hooks_)), training_(other.training_) {
+    : parameters_(std::move(other.parameters_)),
+      buffers_(std::move(other.buffers_)),
+      children_(std::move(other.children_)),
+      factory_(std::move(other.factory_)),
+      hooks_(std::move(other.hooks_)),
+      training_(other.training_) {
   if (hooks_) hooks_->lists->owner = this;
 }
 
@@ -46,8 +50,12 @@ Module::Hooks& Module::make_hooks() {
   return *hooks_;
 }
 
-HookHandle Module::register_forward_pre_hook(PreHook hook) { return make_hooks().add(&Hooks::Lists::before, std::move(hook)); }
-HookHandle Module::register_forward_hook(ForwardHook hook) { return make_hooks().add(&Hooks::Lists::after, std::move(hook)); }
+HookHandle Module::register_forward_pre_hook(PreHook hook) {
+  return make_hooks().add(&Hooks::Lists::before, std::move(hook));
+}
+HookHandle Module::register_forward_hook(ForwardHook hook) {
+  return make_hooks().add(&Hooks::Lists::after, std::move(hook));
+}
 HookHandle Module::register_full_backward_hook(BackwardHook hook) {
   return make_hooks().add(&Hooks::Lists::backward, std::move(hook));
 }

@@ -27,7 +27,8 @@ const Tensor& ones_(const Tensor& t) { return constant_(t, 1.0); }
 
 Fans calculate_fans(const Tensor& t) {
   if (t.dim() < 2)
-    throw ShapeError(fmt::format("[init] fans need two dimensions or more, the tensor is {}. Use uniform_ or normal_.", to_string(t.sizes())));
+    throw ShapeError(fmt::format("[init] fans need two dimensions or more, the tensor is {}. Use uniform_ or normal_.",
+                                 to_string(t.sizes())));
   int64_t field = 1;
   for (int axis = 2; axis < t.dim(); ++axis) field *= t.size(axis);
   return {t.size(1) * field, t.size(0) * field};

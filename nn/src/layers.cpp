@@ -28,7 +28,8 @@ void require_groups(const char* layer, int64_t in, int64_t out, int64_t groups) 
   require_positive(layer, "out_channels", out);
   require_positive(layer, "groups", groups);
   if (in % groups != 0 || out % groups != 0)
-    throw ValueError(fmt::format("[{}] {} input and {} output channels do not divide into {} groups.", layer, in, out, groups));
+    throw ValueError(
+        fmt::format("[{}] {} input and {} output channels do not divide into {} groups.", layer, in, out, groups));
 }
 
 /// PyTorch's defaults for linear and convolutional layers: both uniform in +-1 / sqrt(fan_in).
@@ -68,8 +69,8 @@ Tensor conv_weight(const char* layer, int64_t in, int64_t out, int64_t groups, P
 
 template <class Layer>
 std::string conv_repr(const Layer& l, Pair output_padding) {
-  std::string text = fmt::format("{}, {}, kernel_size={}, stride={}", l.in_channels, l.out_channels, pair_text(l.kernel_size),
-                                 pair_text(l.options.stride));
+  std::string text = fmt::format("{}, {}, kernel_size={}, stride={}", l.in_channels, l.out_channels,
+                                 pair_text(l.kernel_size), pair_text(l.options.stride));
   if (l.options.padding != Pair(0)) text += ", padding=" + pair_text(l.options.padding);
   if (l.options.dilation != Pair(1)) text += ", dilation=" + pair_text(l.options.dilation);
   if (output_padding != Pair(0)) text += ", output_padding=" + pair_text(output_padding);
@@ -89,8 +90,9 @@ Conv2d::Conv2d(int64_t in, int64_t out, Pair kernel, const Options& o)
 
 void Conv2d::reset_parameters() { reset_weight_and_bias(weight, bias); }
 Tensor Conv2d::forward(const Tensor& x) {
-  return conv2d(x, weight, bias,
-                {.stride = options.stride, .padding = options.padding, .dilation = options.dilation, .groups = options.groups});
+  return conv2d(
+      x, weight, bias,
+      {.stride = options.stride, .padding = options.padding, .dilation = options.dilation, .groups = options.groups});
 }
 std::string Conv2d::extra_repr() const { return conv_repr(*this, 0); }
 std::unique_ptr<Module> Conv2d::fresh() const {
@@ -107,8 +109,11 @@ ConvTranspose2d::ConvTranspose2d(int64_t in, int64_t out, Pair kernel, const Opt
 void ConvTranspose2d::reset_parameters() { reset_weight_and_bias(weight, bias); }
 Tensor ConvTranspose2d::forward(const Tensor& x) {
   return conv_transpose2d(x, weight, bias,
-                          {.stride = options.stride, .padding = options.padding, .output_padding = options.output_padding,
-                           .groups = options.groups, .dilation = options.dilation});
+                          {.stride = options.stride,
+                           .padding = options.padding,
+                           .output_padding = options.output_padding,
+                           .groups = options.groups,
+                           .dilation = options.dilation});
 }
 std::string ConvTranspose2d::extra_repr() const { return conv_repr(*this, options.output_padding); }
 std::unique_ptr<Module> ConvTranspose2d::fresh() const {
@@ -119,8 +124,8 @@ MaxPool2d::MaxPool2d(Pair kernel, const Options& o) : kernel_size(kernel), optio
 Tensor MaxPool2d::forward(const Tensor& x) { return max_pool2d(x, kernel_size, options); }
 std::string MaxPool2d::extra_repr() const {
   return fmt::format("kernel_size={}, stride={}, padding={}, dilation={}, ceil_mode={}", pool_pair(kernel_size),
-                     pool_pair(options.stride.value_or(kernel_size)), pool_pair(options.padding), pool_pair(options.dilation),
-                     yes_no(options.ceil_mode));
+                     pool_pair(options.stride.value_or(kernel_size)), pool_pair(options.padding),
+                     pool_pair(options.dilation), yes_no(options.ceil_mode));
 }
 std::unique_ptr<Module> MaxPool2d::fresh() const { return std::make_unique<MaxPool2d>(kernel_size, options); }
 
@@ -189,7 +194,8 @@ void BatchNorm2d::reset_running_stats() {
 
 Tensor BatchNorm2d::forward(const Tensor& x) {
   if (x.dim() != 4)
-    throw ShapeError(fmt::format("[BatchNorm2d] the input is {}, expected is (B, {}, H, W).", to_string(x.sizes()), num_features));
+    throw ShapeError(
+        fmt::format("[BatchNorm2d] the input is {}, expected is (B, {}, H, W).", to_string(x.sizes()), num_features));
   const bool batch_statistics = is_training() || !options.track_running_stats;
   double momentum = options.momentum.value_or(0.0);
   if (is_training() && options.track_running_stats) {
@@ -208,7 +214,9 @@ std::string BatchNorm2d::extra_repr() const {
 std::unique_ptr<Module> BatchNorm2d::fresh() const { return std::make_unique<BatchNorm2d>(num_features, options); }
 
 LayerNorm::LayerNorm(const Shape& shape, const Options& o)
-    : normalized_shape(shape), options(o), weight(register_parameter("weight", o.elementwise_affine ? ones(shape) : Tensor())),
+    : normalized_shape(shape),
+      options(o),
+      weight(register_parameter("weight", o.elementwise_affine ? ones(shape) : Tensor())),
       bias(register_parameter("bias", o.elementwise_affine && o.bias ? zeros(shape) : Tensor())) {}
 Tensor LayerNorm::forward(const Tensor& x) { return layer_norm(x, normalized_shape, weight, bias, options.eps); }
 std::string LayerNorm::extra_repr() const {

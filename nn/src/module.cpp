@@ -40,13 +40,16 @@ void move_to(const Tensor& t, std::optional<Device> device, std::optional<DType>
 }  // namespace
 
 Tensor Module::forward(const Tensor&) {
-  throw ValueError(fmt::format("[{}] has no forward of one tensor. Define `Tensor forward(const Tensor& x) override`, or call "
-                               "its own forward directly.", type_name()));
+  throw ValueError(
+      fmt::format("[{}] has no forward of one tensor. Define `Tensor forward(const Tensor& x) override`, or call "
+                  "its own forward directly.",
+                  type_name()));
 }
 
 void Module::check_name(const std::string& name) const {
   if (name.empty() || name.find('.') != std::string::npos)
-    throw ValueError(fmt::format("[{}] \"{}\" is no name: it must not be empty and must have no dots.", type_name(), name));
+    throw ValueError(
+        fmt::format("[{}] \"{}\" is no name: it must not be empty and must have no dots.", type_name(), name));
   bool taken = false;
   for (const auto& p : parameters_) taken |= p.first == name;
   for (const auto& b : buffers_) taken |= b.name == name;
@@ -135,7 +138,8 @@ Module& Module::get_submodule(const std::string& name) {
     if (path == name) return *m;
     if (!path.empty()) known += (known.empty() ? "" : ", ") + path;
   }
-  throw ValueError(fmt::format("[{}] has no module \"{}\". It has: {}.", type_name(), name, known.empty() ? "none" : known));
+  throw ValueError(
+      fmt::format("[{}] has no module \"{}\". It has: {}.", type_name(), name, known.empty() ? "none" : known));
 }
 
 int64_t Module::parameter_count() const {
@@ -168,7 +172,8 @@ Module& Module::to(Device device) {
 
 Module& Module::to(DType dtype) {
   if (!levin::is_floating(dtype))
-    throw DTypeError(fmt::format("[to] parameters are floating, not {}. Use float32, float64, float16 or bfloat16.", name_of(dtype)));
+    throw DTypeError(fmt::format("[to] parameters are floating, not {}. Use float32, float64, float16 or bfloat16.",
+                                 name_of(dtype)));
   for (const auto& entry : named_parameters()) move_to(entry.second, std::nullopt, dtype);
   for (const auto& entry : named_buffers()) move_to(entry.second, std::nullopt, dtype);
   return *this;
@@ -212,15 +217,19 @@ LoadReport Module::load_state_dict(const StateDict& state, const LoadOptions& op
   const StateDict own = state_dict();
   LoadReport report;
   std::vector<std::string> problems;
-  const auto list = [](const std::vector<std::string>& names) { return fmt::format("\"{}\"", fmt::join(names, "\", \"")); };
+  const auto list = [](const std::vector<std::string>& names) {
+    return fmt::format("\"{}\"", fmt::join(names, "\", \""));
+  };
   for (const auto& [name, mine] : own) {
     const Tensor* theirs = state.find(name);
     if (!theirs) {
       report.missing.push_back(name);
     } else if (theirs->sizes() != mine.sizes()) {
-      problems.push_back(fmt::format("\"{}\" has shape {} here and {} there", name, to_string(mine.sizes()), to_string(theirs->sizes())));
+      problems.push_back(fmt::format("\"{}\" has shape {} here and {} there", name, to_string(mine.sizes()),
+                                     to_string(theirs->sizes())));
     } else if (theirs->dtype() != mine.dtype() && !options.convert) {
-      problems.push_back(fmt::format("\"{}\" is {} here and {} there", name, name_of(mine.dtype()), name_of(theirs->dtype())));
+      problems.push_back(
+          fmt::format("\"{}\" is {} here and {} there", name, name_of(mine.dtype()), name_of(theirs->dtype())));
     }
   }
   for (const auto& entry : state)
@@ -228,8 +237,8 @@ LoadReport Module::load_state_dict(const StateDict& state, const LoadOptions& op
   if (options.strict && !report.missing.empty()) problems.push_back("missing: " + list(report.missing));
   if (options.strict && !report.unexpected.empty()) problems.push_back("unexpected: " + list(report.unexpected));
   if (!problems.empty())
-    throw StateError(fmt::format("[load_state_dict] this state is not one of a {}: {}. Nothing was loaded.", type_name(),
-                                 fmt::join(problems, "; ")));
+    throw StateError(fmt::format("[load_state_dict] this state is not one of a {}: {}. Nothing was loaded.",
+                                 type_name(), fmt::join(problems, "; ")));
   no_grad guard;
   for (const auto& [name, mine] : own)
     if (const Tensor* theirs = state.find(name)) mine.copy_(theirs->detach());
@@ -240,8 +249,9 @@ void Cloner::copy_state(const Module& from, Module& to) {
   const auto sources = from.named_modules();
   const auto targets = to.named_modules();
   const auto differ = [&] {
-    throw ValueError("[clone] building a " + from.type_name() +
-                     " again gave another structure. Pass its constructor's arguments: nn::clone(module, arguments...).");
+    throw ValueError(
+        "[clone] building a " + from.type_name() +
+        " again gave another structure. Pass its constructor's arguments: nn::clone(module, arguments...).");
   };
   if (sources.size() != targets.size()) differ();
   no_grad guard;

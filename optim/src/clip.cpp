@@ -26,8 +26,10 @@ Tensor clip_norm(const std::vector<Tensor>& grads, double max_norm, const ClipNo
   for (const Tensor& g : grads) norms.push_back(norm(g, options.norm_type).to(grads[0].device(), grads[0].dtype()));
   const Tensor total = norm(stack(norms), options.norm_type);
   if (options.error_if_nonfinite && !std::isfinite(total.item<double>()))
-    throw ValueError(fmt::format("[clip_grad_norm_] the norm of the {} gradients is {}. Lower the learning rate or the loss scale, "
-                                 "or set error_if_nonfinite = false.", grads.size(), total.item<double>()));
+    throw ValueError(
+        fmt::format("[clip_grad_norm_] the norm of the {} gradients is {}. Lower the learning rate or the loss scale, "
+                    "or set error_if_nonfinite = false.",
+                    grads.size(), total.item<double>()));
   const Tensor factor = clamp(max_norm / (total + 1e-6), std::nullopt, 1.0);
   for (const Tensor& g : grads) g.mul_(factor.to(g.device(), g.dtype()));
   return total;
@@ -47,7 +49,9 @@ Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, c
   return clip_norm(gradients(parameters), max_norm, options);
 }
 
-void clip_grad_value_(const std::vector<Parameter>& parameters, double limit) { clip_value(gradients(parameters), limit); }
+void clip_grad_value_(const std::vector<Parameter>& parameters, double limit) {
+  clip_value(gradients(parameters), limit);
+}
 void clip_grad_value_(const std::vector<Tensor>& parameters, double limit) { clip_value(gradients(parameters), limit); }
 
 }  // namespace levin::optim

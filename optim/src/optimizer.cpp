@@ -24,7 +24,8 @@ void Optimizer::check(const Settings&) const {}
 void Optimizer::require_range(const Settings& settings, const char* setting, double low, double high) const {
   const double v = settings.at(setting);
   if (!(v >= low && v < high))
-    throw ValueError(fmt::format("[{}] {} is {}. Give a value of at least {} and below {}.", name_, setting, v, low, high));
+    throw ValueError(
+        fmt::format("[{}] {} is {}. Give a value of at least {} and below {}.", name_, setting, v, low, high));
 }
 
 void Optimizer::add_param_group(ParamGroup group) {
@@ -42,7 +43,8 @@ void Optimizer::add_param_group(ParamGroup group) {
       throw ValueError(fmt::format("[{}] \"{}\" cannot be optimized: give floating leaf tensors.", name_, p.name));
     for (const Parameter& other : all)
       if (other.is_same(p) || other.name == p.name)
-        throw ValueError(fmt::format("[{}] the parameter \"{}\" is given twice. Give each one once, with its own name.", name_, p.name));
+        throw ValueError(fmt::format("[{}] the parameter \"{}\" is given twice. Give each one once, with its own name.",
+                                     name_, p.name));
     all.push_back(p);
   }
   groups_->push_back(std::move(group));
@@ -63,8 +65,8 @@ void Optimizer::step() {
       const Tensor& grad = p.grad();
       if (!grad.defined()) continue;
       if (grad.dtype() != p.dtype())
-        throw DTypeError(fmt::format("[{}] the gradient of \"{}\" is {}, the parameter {}. Convert one of them.", name_, p.name,
-                                     name_of(grad.dtype()), name_of(p.dtype())));
+        throw DTypeError(fmt::format("[{}] the gradient of \"{}\" is {}, the parameter {}. Convert one of them.", name_,
+                                     p.name, name_of(grad.dtype()), name_of(p.dtype())));
       params.push_back(&p);
     }
     if (!params.empty()) step_group(g, params);
@@ -139,8 +141,9 @@ void Optimizer::load_state_dict(const StateDict& state) {
       if (!t) continue;
       ++used;
       if (t->sizes() != p.sizes() || t->dtype() != p.dtype()) {
-        problems.push_back(fmt::format("\"{}\" is {} {} there and the parameter {} {}", prefix + slots_[i], to_string(t->sizes()),
-                                       name_of(t->dtype()), to_string(p.sizes()), name_of(p.dtype())));
+        problems.push_back(fmt::format("\"{}\" is {} {} there and the parameter {} {}", prefix + slots_[i],
+                                       to_string(t->sizes()), name_of(t->dtype()), to_string(p.sizes()),
+                                       name_of(p.dtype())));
         continue;
       }
       s.slots[i] = t->to(p.device()).detach().contiguous().clone();

@@ -19,7 +19,8 @@ std::vector<double> rates(const std::vector<ParamGroup>& groups) {
 }
 
 void require_at_least(const char* scheduler, const char* argument, double value, double least) {
-  if (!(value >= least)) throw ValueError(fmt::format("[{}] {} is {}. Give {} or more.", scheduler, argument, value, least));
+  if (!(value >= least))
+    throw ValueError(fmt::format("[{}] {} is {}. Give {} or more.", scheduler, argument, value, least));
 }
 
 }  // namespace
@@ -46,7 +47,8 @@ StateDict Scheduler::state_dict() const {
 
 void Scheduler::load_state_dict(const StateDict& state) {
   std::vector<double> loaded;
-  for (std::size_t i = 0; i < base_lrs_.size(); ++i) loaded.push_back(state.at("base_lrs." + std::to_string(i)).item<double>());
+  for (std::size_t i = 0; i < base_lrs_.size(); ++i)
+    loaded.push_back(state.at("base_lrs." + std::to_string(i)).item<double>());
   last_epoch_ = static_cast<int64_t>(state.at("last_epoch").item<double>());
   base_lrs_ = loaded;
 }
@@ -78,7 +80,8 @@ double CosineAnnealingLR::lr(std::size_t i) const {
 LinearWarmup::LinearWarmup(Optimizer& optimizer, const Options& options) : Scheduler(optimizer), options_(options) {
   require_at_least("LinearWarmup", "total_iters", static_cast<double>(options.total_iters), 1);
   if (!(options.start_factor > 0 && options.start_factor <= 1))
-    throw ValueError(fmt::format("[LinearWarmup] start_factor is {}. Give a value above 0 and at most 1.", options.start_factor));
+    throw ValueError(
+        fmt::format("[LinearWarmup] start_factor is {}. Give a value above 0 and at most 1.", options.start_factor));
   LinearWarmup::apply();
 }
 double LinearWarmup::lr(std::size_t i) const {
@@ -91,8 +94,10 @@ OneCycleLR::OneCycleLR(Optimizer& optimizer, const Options& options) : Scheduler
   Options& o = options_;
   if (o.total_steps == 0) o.total_steps = o.epochs * o.steps_per_epoch;
   if (o.total_steps < 1)
-    throw ValueError(fmt::format("[OneCycleLR] total_steps is {}, epochs {} and steps_per_epoch {}. Give total_steps, or the "
-                                 "other two, of 1 or more.", options.total_steps, o.epochs, o.steps_per_epoch));
+    throw ValueError(
+        fmt::format("[OneCycleLR] total_steps is {}, epochs {} and steps_per_epoch {}. Give total_steps, or the "
+                    "other two, of 1 or more.",
+                    options.total_steps, o.epochs, o.steps_per_epoch));
   if (!(o.pct_start >= 0 && o.pct_start <= 1))
     throw ValueError(fmt::format("[OneCycleLR] pct_start is {}. Give a fraction between 0 and 1.", o.pct_start));
   for (const ParamGroup& g : groups())
@@ -137,8 +142,9 @@ void OneCycleLR::apply() {
 
 void OneCycleLR::step() {
   if (last_epoch() >= options_.total_steps)
-    throw ValueError(fmt::format("[OneCycleLR] step {} is beyond total_steps = {}. Give the whole run's number of steps.",
-                                 last_epoch() + 1, options_.total_steps));
+    throw ValueError(
+        fmt::format("[OneCycleLR] step {} is beyond total_steps = {}. Give the whole run's number of steps.",
+                    last_epoch() + 1, options_.total_steps));
   Scheduler::step();
 }
 

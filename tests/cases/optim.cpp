@@ -109,7 +109,8 @@ std::vector<Sample> samples(int states, std::initializer_list<Shape> shapes) {
   std::vector<Sample> result;
   for (const Shape& shape : shapes) {
     Sample s = sample({shape, shape});
-    for (int i = 0; i < states; ++i) s.inputs.push_back({.sizes = shape, .values = i == 0 ? uniform(-1, 1) : uniform(0.01, 2)});
+    for (int i = 0; i < states; ++i)
+      s.inputs.push_back({.sizes = shape, .values = i == 0 ? uniform(-1, 1) : uniform(0.01, 2)});
     result.push_back(s);
   }
   return result;

@@ -64,7 +64,9 @@ TEST_CASE("initialisers") {
   CHECK(moments(w).high <= 2 * std::sqrt(6.0 / 500));
   check_moments(nn::init::xavier_normal_(w), 0, std::sqrt(2.0 / 500));
   check_moments(nn::init::kaiming_uniform_(w, {.nonlinearity = nn::init::Nonlinearity::relu}), 0, std::sqrt(2.0 / 300));
-  check_moments(nn::init::kaiming_normal_(w, {.mode = nn::init::Fan::out, .nonlinearity = nn::init::Nonlinearity::relu}), 0, std::sqrt(2.0 / 200));
+  check_moments(
+      nn::init::kaiming_normal_(w, {.mode = nn::init::Fan::out, .nonlinearity = nn::init::Nonlinearity::relu}), 0,
+      std::sqrt(2.0 / 200));
   check_moments(nn::init::normal_(w, 1.0, 0.5), 1, 0.5);
   check_moments(nn::init::uniform_(w, 2.0, 3.0), 2.5, 1 / std::sqrt(12.0));
   CHECK(moments(nn::init::constant_(w, 3.0)).low == 3.0);
@@ -121,7 +123,8 @@ TEST_CASE("dropout works in training only") {
 }
 
 TEST_CASE("batch norm counts batches and moves its running statistics") {
-  nn::BatchNorm2d norm(2), average(2, {.momentum = std::nullopt}), plain(2, {.affine = false, .track_running_stats = false});
+  nn::BatchNorm2d norm(2), average(2, {.momentum = std::nullopt}),
+      plain(2, {.affine = false, .track_running_stats = false});
   const Tensor a = full({1, 2, 1, 2}, 1.f), b = full({1, 2, 1, 2}, 4.f);
   norm(a), norm(b), average(a), average(b);
   CHECK(norm.num_batches_tracked.item<int64_t>() == 2);
@@ -148,7 +151,8 @@ TEST_CASE("layers refuse arguments that make no sense") {
 TEST_CASE("losses as modules") {
   const Tensor logits = randn({4, 3}), label = from_data<int64_t>({0, 2, 1, 1}, {4}), target = rand({4, 3});
   const auto same = [](const Tensor& a, const Tensor& b) { CHECK(test::compare(a, b, {.ulps = 0}) == ""); };
-  same(nn::CrossEntropyLoss({.label_smoothing = 0.1})(logits, label), cross_entropy(logits, label, {.label_smoothing = 0.1}));
+  same(nn::CrossEntropyLoss({.label_smoothing = 0.1})(logits, label),
+       cross_entropy(logits, label, {.label_smoothing = 0.1}));
   same(nn::NLLLoss()(log_softmax(logits, 1), label), nll_loss(log_softmax(logits, 1), label));
   same(nn::MSELoss(Reduction::sum)(logits, target), mse_loss(logits, target, Reduction::sum));
   same(nn::BCEWithLogitsLoss()(logits, target), bce_with_logits(logits, target));

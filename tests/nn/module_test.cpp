@@ -121,7 +121,8 @@ TEST_CASE("clone is deep, of the module's own type, and draws no random numbers"
   nn::Module& base = net;
   CHECK(mentions(thrown([&] { nn::clone(base); }), "the module is a Net, known here by a base class"));
 
-  nn::Sequential net2(nn::Conv2d(1, 2, 3, {.padding = 1}), nn::BatchNorm2d(2), nn::ReLU(), nn::Sequential(nn::Flatten(), nn::Linear(8, 2)));
+  nn::Sequential net2(nn::Conv2d(1, 2, 3, {.padding = 1}), nn::BatchNorm2d(2), nn::ReLU(),
+                      nn::Sequential(nn::Flatten(), nn::Linear(8, 2)));
   nn::Sequential copy2 = nn::clone(net2);
   CHECK(names(copy2.state_dict()) == names(net2.state_dict()));
   const Tensor image = randn({1, 1, 2, 2});
@@ -193,8 +194,10 @@ TEST_CASE("load_state_dict is all or nothing and lists every difference") {
   state.set("norm.bias", ones({2}, {.dtype = DType::f64}));
   state.set("norm.running_mean", full({2}, 9.f));
   const std::string text = thrown([&] { to.load_state_dict(state); });
-  CHECK(text == "[load_state_dict] this state is not one of a Deep: \"norm.weight\" has shape (2,) here and (3,) there; "
-                "\"norm.bias\" is float32 here and float64 there; missing: \"scale\"; unexpected: \"extra\". Nothing was loaded.");
+  CHECK(text ==
+        "[load_state_dict] this state is not one of a Deep: \"norm.weight\" has shape (2,) here and (3,) there; "
+        "\"norm.bias\" is float32 here and float64 there; missing: \"scale\"; unexpected: \"extra\". Nothing was "
+        "loaded.");
   CHECK(to.norm.running_mean.to_vector<float>() == std::vector<float>{0, 0});
 
   state.set("norm.weight", full({2}, 5.f));
@@ -206,8 +209,8 @@ TEST_CASE("load_state_dict is all or nothing and lists every difference") {
 }
 
 TEST_CASE("a tree is printed as PyTorch does, with parameter counts") {
-  nn::Sequential net(nn::Conv2d(1, 16, 5, {.padding = 2}), nn::ReLU(), nn::MaxPool2d(2), nn::Sequential(nn::Flatten(), nn::Linear(3136, 10)),
-                     nn::Dropout(0.25));
+  nn::Sequential net(nn::Conv2d(1, 16, 5, {.padding = 2}), nn::ReLU(), nn::MaxPool2d(2),
+                     nn::Sequential(nn::Flatten(), nn::Linear(3136, 10)), nn::Dropout(0.25));
   std::ostringstream out;
   out << net;
   CHECK(out.str() == "Sequential(  # 31,786\n"
@@ -249,11 +252,12 @@ TEST_CASE("backward hooks get the whole gradients and may replace the input's") 
   Net net;
   const Tensor x = randn({2, 4}).requires_grad_();
   Tensor seen_input, seen_output;
-  HookHandle handle = net.fc2.register_full_backward_hook([&](nn::Module&, const Tensor& grad_input, const Tensor& grad_output) {
-    seen_input = grad_input;
-    seen_output = grad_output;
-    return zeros_like(grad_input);
-  });
+  HookHandle handle =
+      net.fc2.register_full_backward_hook([&](nn::Module&, const Tensor& grad_input, const Tensor& grad_output) {
+        seen_input = grad_input;
+        seen_output = grad_output;
+        return zeros_like(grad_input);
+      });
   const Tensor y = net(x);
   (y + y).sum().backward();
   REQUIRE(seen_input.defined());

@@ -63,7 +63,8 @@ void collect_nodes(const Tensors& outputs, std::set<std::string>& names) {
 }
 
 /// Backward, then again with a graph, and that graph's backward.
-void run_backward(const OpCase& c, const Tensors& all_outputs, const Tensors& leaves, std::set<std::string>& operations) {
+void run_backward(const OpCase& c, const Tensors& all_outputs, const Tensors& leaves,
+                  std::set<std::string>& operations) {
   Tensors outputs, seeds, seconds, weights;
   for (const Tensor& y : all_outputs)
     if (y.requires_grad()) outputs.push_back(y);
@@ -116,7 +117,8 @@ const Coverage& coverage() {
 
 TEST_CASE("kernel declarations are found in contract headers") {
   const auto names = declared_kernels(
-      "extern constinit Kernel<void(const A&, Stream&)> one;\nextern constinit UnaryKernel two, three,\n    four;\nKernel x;");
+      "extern constinit Kernel<void(const A&, Stream&)> one;\nextern constinit UnaryKernel two, three,\n    "
+      "four;\nKernel x;");
   CHECK(names == std::set<std::string>{"one", "two", "three", "four"});
 }
 
@@ -139,7 +141,8 @@ TEST_CASE("every recorded operation stands in the graph of some case") {
     for (std::sregex_iterator r(text.begin(), text.end(), recorded), end; r != end; ++r) {
       ++found;
       const std::string name = (*r)[1];
-      CHECK_MESSAGE(coverage().operations.count(name) == 1, file.path().filename().string(), ": ", name, " has no gradient check");
+      CHECK_MESSAGE(coverage().operations.count(name) == 1, file.path().filename().string(), ": ", name,
+                    " has no gradient check");
     }
   }
   CHECK(found > 20);

@@ -88,7 +88,8 @@ std::string compare_stored(const StoredSample& s, const StoredValues& stored) {
     if (!wrong.empty()) return fmt::format("output {} {}", i, wrong);
     if (!outputs[i].requires_grad()) continue;
     sources.push_back(outputs[i]);
-    weights.push_back(formula(outputs[i].numel(), 1000 + static_cast<int64_t>(i)).to(outputs[i].dtype()).view(outputs[i].sizes()));
+    weights.push_back(
+        formula(outputs[i].numel(), 1000 + static_cast<int64_t>(i)).to(outputs[i].dtype()).view(outputs[i].sizes()));
   }
   if (sources.empty() || wanted.empty()) return {};
   const Tensors gradients = grad(sources, wanted, {.allow_unused = true}, weights);

@@ -31,11 +31,13 @@ using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(const std:
 
 /// Ten steps of the run that make_values.py stored.
 void check_against_pytorch(const std::string& name, const StoredValues& stored, const MakeOptimizer& make) {
-  const std::vector<Tensor> params = {formula(7, 1).to(DType::f64).requires_grad_(), formula(20, 2).to(DType::f64).requires_grad_()};
+  const std::vector<Tensor> params = {formula(7, 1).to(DType::f64).requires_grad_(),
+                                      formula(20, 2).to(DType::f64).requires_grad_()};
   const auto optimizer = make(params);
   for (int step = 0; step < 10; ++step) {
     for (std::size_t i = 0; i < 2; ++i)
-      params[i].set_grad(params[i].detach() * 0.5 + formula(params[i].numel(), 100 + 10 * step + static_cast<int64_t>(i)).to(DType::f64));
+      params[i].set_grad(params[i].detach() * 0.5 +
+                         formula(params[i].numel(), 100 + 10 * step + static_cast<int64_t>(i)).to(DType::f64));
     if (step == 4) params[1].set_grad({});
     optimizer->step();
     for (std::size_t i = 0; i < 2; ++i) {
@@ -59,11 +61,14 @@ TEST_CASE("ten steps of each optimizer equal PyTorch's") {
   const StoredValues stored = read_stored_values("optimizers.txt");
   CHECK(stored.size() == 9 * 3 * 2);
   check_against_pytorch("sgd", stored, make<optim::SGD>({.lr = 0.1}));
-  check_against_pytorch("sgd_momentum", stored, make<optim::SGD>({.lr = 0.1, .momentum = 0.9, .dampening = 0.1, .weight_decay = 0.05}));
-  check_against_pytorch("sgd_nesterov", stored, make<optim::SGD>({.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true}));
+  check_against_pytorch("sgd_momentum", stored,
+                        make<optim::SGD>({.lr = 0.1, .momentum = 0.9, .dampening = 0.1, .weight_decay = 0.05}));
+  check_against_pytorch("sgd_nesterov", stored,
+                        make<optim::SGD>({.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true}));
   check_against_pytorch("sgd_maximize", stored, make<optim::SGD>({.lr = 0.1, .momentum = 0.5, .maximize = true}));
   check_against_pytorch("adam", stored, make<optim::Adam>({.lr = 0.05}));
-  check_against_pytorch("adam_decay", stored, make<optim::Adam>({.lr = 0.05, .betas = {0.8, 0.95}, .eps = 1e-6, .weight_decay = 0.1}));
+  check_against_pytorch("adam_decay", stored,
+                        make<optim::Adam>({.lr = 0.05, .betas = {0.8, 0.95}, .eps = 1e-6, .weight_decay = 0.1}));
   check_against_pytorch("adam_amsgrad", stored, make<optim::Adam>({.lr = 0.05, .amsgrad = true}));
   check_against_pytorch("adamw", stored, make<optim::AdamW>({.lr = 0.05, .weight_decay = 0.1}));
   check_against_pytorch("adamw_maximize", stored, make<optim::AdamW>({.lr = 0.05, .amsgrad = true, .maximize = true}));
@@ -72,15 +77,19 @@ TEST_CASE("ten steps of each optimizer equal PyTorch's") {
 TEST_CASE("defaults are PyTorch's") {
   const std::vector<Tensor> w = {ones({1}).requires_grad_()};
   CHECK(optim::SGD(w).param_groups()[0].settings ==
-        optim::Settings{{"lr", 1e-3}, {"momentum", 0}, {"dampening", 0}, {"weight_decay", 0}, {"nesterov", 0}, {"maximize", 0}});
-  const optim::Settings adam{{"lr", 1e-3}, {"beta1", 0.9}, {"beta2", 0.999}, {"eps", 1e-8}, {"weight_decay", 0}, {"amsgrad", 0}, {"maximize", 0}};
+        optim::Settings{
+            {"lr", 1e-3}, {"momentum", 0}, {"dampening", 0}, {"weight_decay", 0}, {"nesterov", 0}, {"maximize", 0}});
+  const optim::Settings adam{{"lr", 1e-3},        {"beta1", 0.9}, {"beta2", 0.999}, {"eps", 1e-8},
+                             {"weight_decay", 0}, {"amsgrad", 0}, {"maximize", 0}};
   CHECK(optim::Adam(w).param_groups()[0].settings == adam);
   CHECK(optim::AdamW(w).param_groups()[0]["weight_decay"] == 1e-2);
 }
 
 TEST_CASE("groups have settings of their own, which can change") {
   const Tensor a = zeros({2}).requires_grad_(), b = zeros({2}).requires_grad_(), c = zeros({2}).requires_grad_();
-  optim::SGD opt(std::vector<optim::ParamGroup>{{.params = {{"a", a}}}, {.params = {{"b", b}}, .settings = {{"lr", 0.5}}}}, {.lr = 0.1});
+  optim::SGD opt(
+      std::vector<optim::ParamGroup>{{.params = {{"a", a}}}, {.params = {{"b", b}}, .settings = {{"lr", 0.5}}}},
+      {.lr = 0.1});
   opt.add_param_group({.params = {{"c", c}}, .settings = {{"weight_decay", 0.1}}});
   for (const Tensor& t : {a, b, c}) t.set_grad(ones({2}));
   opt.step();
@@ -149,7 +158,8 @@ TEST_CASE("a loaded state continues to the bit") {
   const auto run = [](bool restart) {
     const Tensor w = formula(50, 1).requires_grad_(), v = formula(70, 2).requires_grad_();
     const auto fresh = [&](double lr) {
-      return std::make_unique<optim::AdamW>(std::vector<Parameter>{{"w", w}, {"v.weight", v}}, optim::AdamWOptions{.lr = lr, .amsgrad = true});
+      return std::make_unique<optim::AdamW>(std::vector<Parameter>{{"w", w}, {"v.weight", v}},
+                                            optim::AdamWOptions{.lr = lr, .amsgrad = true});
     };
     auto opt = fresh(0.01);
     opt->param_groups()[0]["beta1"] = 0.7;
@@ -181,7 +191,8 @@ TEST_CASE("state dictionaries have PyTorch's slots under the parameters' names; 
   CHECK(!state.contains("state.fc1.weight.max_exp_avg_sq"));
   CHECK(state.at("param_groups.0.lr").item<double>() == 1e-3);
   optim::SGD sgd(std::vector<Parameter>{{"fc1.weight", w}}, {.momentum = 0.9});
-  CHECK(mentions(thrown([&] { sgd.load_state_dict(state); }), "not one of this SGD: missing: \"param_groups.0.dampening\""));
+  CHECK(mentions(thrown([&] { sgd.load_state_dict(state); }),
+                 "not one of this SGD: missing: \"param_groups.0.dampening\""));
   StateDict other = state;
   other.set("state.fc1.weight.exp_avg", ones({3}));
   CHECK(mentions(thrown([&] { opt.load_state_dict(other); }), "\"state.fc1.weight.exp_avg\" is (3,) float32 there"));
@@ -231,7 +242,8 @@ TEST_CASE("gradients are clipped by their common norm") {
   CHECK(optim::clip_grad_norm_(all, 3.5, {.norm_type = 1}).item<float>() == 7.f);
   CHECK(b.grad().item<float>() == doctest::Approx(2.0));
   b.set_grad(full({1, 1}, NAN));
-  CHECK(mentions(thrown([&] { optim::clip_grad_norm_(all, 1, {.error_if_nonfinite = true}); }), "the norm of the 2 gradients is nan"));
+  CHECK(mentions(thrown([&] { optim::clip_grad_norm_(all, 1, {.error_if_nonfinite = true}); }),
+                 "the norm of the 2 gradients is nan"));
   fill();
   optim::clip_grad_value_(all, 1.0);
   CHECK(a.grad().to_vector<float>() == std::vector<float>{1, 0});

@@ -38,7 +38,8 @@ void check_losses(const std::string& name, nn::Module& net, optim::Optimizer&& o
     loss.backward();
     optimizer.step();
     const double want = expected[static_cast<std::size_t>(step)];
-    CHECK_MESSAGE(std::abs(loss.item<double>() - want) <= 1e-5 * want, name, " step ", step, ": ", loss.item<double>(), " expected ", want);
+    CHECK_MESSAGE(std::abs(loss.item<double>() - want) <= 1e-5 * want, name, " step ", step, ": ", loss.item<double>(),
+                  " expected ", want);
   }
 }
 
@@ -50,12 +51,14 @@ void check_both(const std::string& name, nn::Module& net) {
 }  // namespace
 
 TEST_CASE("ten steps of the mlp have PyTorch's losses") {
-  nn::Sequential net(nn::Flatten(), nn::Linear(784, 512), nn::ReLU(), nn::Linear(512, 512), nn::ReLU(), nn::Linear(512, 10));
+  nn::Sequential net(nn::Flatten(), nn::Linear(784, 512), nn::ReLU(), nn::Linear(512, 512), nn::ReLU(),
+                     nn::Linear(512, 10));
   check_both("mlp", net);
 }
 
 TEST_CASE("ten steps of lenet have PyTorch's losses") {
-  nn::Sequential net(nn::Conv2d(1, 16, 5, {.padding = 2}), nn::ReLU(), nn::MaxPool2d(2), nn::Conv2d(16, 32, 5), nn::ReLU(),
-                     nn::MaxPool2d(2), nn::Flatten(), nn::Linear(800, 128), nn::ReLU(), nn::Linear(128, 10));
+  nn::Sequential net(nn::Conv2d(1, 16, 5, {.padding = 2}), nn::ReLU(), nn::MaxPool2d(2), nn::Conv2d(16, 32, 5),
+                     nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(), nn::Linear(800, 128), nn::ReLU(),
+                     nn::Linear(128, 10));
   check_both("lenet", net);
 }

@@ -56,7 +56,8 @@ std::string to_string(Layout layout) {
 
 std::vector<Sample> unary_samples(const Values& values) {
   std::vector<Sample> result;
-  for (const Shape& s : {Shape{}, {0}, {1}, {31}, {33}, {7, 13}, {2, 3, 5}, {4, 0, 3}}) result.push_back(sample({s}, values));
+  for (const Shape& s : {Shape{}, {0}, {1}, {31}, {33}, {7, 13}, {2, 3, 5}, {4, 0, 3}})
+    result.push_back(sample({s}, values));
   return result;
 }
 
@@ -122,7 +123,8 @@ TensorFunction pointwise(std::function<double(double, double)> f) {
 
 TensorFunction pointwise(std::function<double(double, double, double)> f) {
   return [f = std::move(f)](const Tensors& x) -> Tensors {
-    return {map_elements({x[0], x[1], x[2]}, [&](const auto& c, std::size_t i) { return f(c[0][i], c[1][i], c[2][i]); })};
+    return {
+        map_elements({x[0], x[1], x[2]}, [&](const auto& c, std::size_t i) { return f(c[0][i], c[1][i], c[2][i]); })};
   };
 }
 

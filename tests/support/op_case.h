@@ -45,7 +45,8 @@ Values away_from(Values values, std::vector<double> kinks, double margin = 0.05)
 /// How an input lies in memory. Transposed: last two axes swapped; sliced: every second element of a longer last axis,
 /// from an offset; expanded: stride 0 on the first axis.
 enum class Layout { contiguous, transposed, sliced, expanded };
-inline const std::vector<Layout> kAllLayouts = {Layout::contiguous, Layout::transposed, Layout::sliced, Layout::expanded};
+inline const std::vector<Layout> kAllLayouts = {Layout::contiguous, Layout::transposed, Layout::sliced,
+                                                Layout::expanded};
 std::string to_string(Layout layout);
 
 struct InputSpec {
@@ -58,10 +59,12 @@ struct InputSpec {
 
 /// int64 in [0, bound): labels, rows.
 inline InputSpec index_input(const Shape& sizes, int64_t bound) {
-  return {.sizes = sizes, .values = integers(0, bound), .dtype = DType::i64, .differentiable = false, .rearrange = true};
+  return {
+      .sizes = sizes, .values = integers(0, bound), .dtype = DType::i64, .differentiable = false, .rearrange = true};
 }
 inline InputSpec bool_input(const Shape& sizes) {
-  return {.sizes = sizes, .values = integers(0, 2), .dtype = DType::boolean, .differentiable = false, .rearrange = true};
+  return {
+      .sizes = sizes, .values = integers(0, 2), .dtype = DType::boolean, .differentiable = false, .rearrange = true};
 }
 
 /// One set of inputs. `op`, `reference` and `torch` replace those of the case where a sample needs other arguments.
@@ -115,8 +118,8 @@ struct OpCase {
   bool differentiable = true;
   bool twice = true;          ///< gradgradcheck too
   bool zero_gradient = false;  ///< gradient is zero everywhere by definition (floor, sign): checked to be just that
-  /// Python expression of x0, x1, ... (n of them; and torch, F): a tensor or a tuple. Empty: no PyTorch values; "-" in a
-  /// sample: none for that one.
+  /// Python expression of x0, x1, ... (n of them; and torch, F): a tensor or a tuple. Empty: no PyTorch values; "-" in
+  /// a sample: none for that one.
   std::string torch{};
   std::vector<ErrorSample> errors{};
   /// Inputs for benchmarks and their work; without `work` all inputs and outputs count once, without flops.

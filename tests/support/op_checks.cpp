@@ -120,7 +120,8 @@ std::string narrow_gradients(const OpCase& c, const Sample& s) {
   const Tensors actual = gradients(c, s, inputs, DType::f32);
   const Tensors expected = gradients(c, s, converted(inputs, DType::f32, DType::f64), DType::f64);
   for (std::size_t i = 0; i < actual.size(); ++i) {
-    if (actual[i].defined() != expected[i].defined()) return fmt::format("gradient {} is undefined in one type only", i);
+    if (actual[i].defined() != expected[i].defined())
+      return fmt::format("gradient {} is undefined in one type only", i);
     if (!actual[i].defined()) continue;
     const std::string difference =
         compare(actual[i], expected[i], c.grad_tolerance, s.grad_terms > 0 ? s.grad_terms : s.terms);
@@ -215,7 +216,8 @@ std::string check_forward(const OpCase& c) {
       for (const Layout layout : c.layouts)
         if (std::string wrong = checked(s, dtype, layout); !wrong.empty()) return wrong;
   for (const Sample& s : c.large)
-    if (std::string wrong = checked(s, has_type(c, DType::f32) ? DType::f32 : c.dtypes[0], Layout::contiguous); !wrong.empty())
+    if (std::string wrong = checked(s, has_type(c, DType::f32) ? DType::f32 : c.dtypes[0], Layout::contiguous);
+        !wrong.empty())
       return wrong;
   return {};
 }
@@ -224,7 +226,8 @@ std::string check_gradients(const OpCase& c) {
   if (!c.differentiable) return {};
   const auto samples = jacobian_samples(c);
   if (samples.empty())
-    return fmt::format("{} is differentiable but has no sample of 1 to {} differentiable elements", c.name, kJacobianElements);
+    return fmt::format("{} is differentiable but has no sample of 1 to {} differentiable elements", c.name,
+                       kJacobianElements);
   ZeroCount zeros;
   for (const Sample* s : samples)
     for (const Layout layout : c.layouts) {

@@ -40,14 +40,16 @@ StoredValues read_stored_values(const std::string& file) {
     std::vector<double> values;
     while (in >> value) values.push_back(std::stod(value));
     if (static_cast<int64_t>(values.size()) != sizes.numel())
-      throw IoError(fmt::format("[stored values] {}: {} has {} values for shape {}.", file, name, values.size(), to_string(sizes)));
+      throw IoError(fmt::format("[stored values] {}: {} has {} values for shape {}.", file, name, values.size(),
+                                to_string(sizes)));
     result[name] = from_data(values, sizes, {.dtype = type});
   }
   return result;
 }
 
 std::string stored_line(const Tensor& t) {
-  std::string text = fmt::format("{} {}", name_of(t.dtype()), t.dim() == 0 ? "-" : fmt::format("{}", fmt::join(t.sizes(), ",")));
+  std::string text =
+      fmt::format("{} {}", name_of(t.dtype()), t.dim() == 0 ? "-" : fmt::format("{}", fmt::join(t.sizes(), ",")));
   for (const double v : t.to_vector<double>()) text += fmt::format(" {:.17g}", v);
   return text;
 }

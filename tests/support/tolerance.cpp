@@ -57,16 +57,19 @@ double allowance(const Tolerance& tolerance, DType t, double reference, int64_t 
          kAccumulation * epsilon(accumulator) * tolerance.scale * static_cast<double>(terms) + tiny(t);
 }
 
-std::string compare(const Tensor& actual, const std::vector<double>& expected, const Tolerance& tolerance, int64_t terms) {
+std::string compare(const Tensor& actual, const std::vector<double>& expected, const Tolerance& tolerance,
+                    int64_t terms) {
   if (static_cast<std::size_t>(actual.numel()) != expected.size())
-    return fmt::format("has {} elements of shape {}, expected are {}", actual.numel(), to_string(actual.sizes()), expected.size());
+    return fmt::format("has {} elements of shape {}, expected are {}", actual.numel(), to_string(actual.sizes()),
+                       expected.size());
   const std::vector<double> values = actual.to_vector<double>();
   double worst = 0;
   std::size_t at = 0, wrong = 0;
   for (std::size_t i = 0; i < values.size(); ++i) {
     // A reference beyond the type's range has to overflow; converting it does just that.
     double want = expected[i];
-    if (actual.dtype() == DType::f32) want = std::abs(want) > 3.4028235677973366e38 ? std::copysign(INFINITY, want) : want;
+    if (actual.dtype() == DType::f32)
+      want = std::abs(want) > 3.4028235677973366e38 ? std::copysign(INFINITY, want) : want;
     if (actual.dtype() == DType::f16) want = std::abs(want) >= 65520 ? std::copysign(INFINITY, want) : want;
     const double e = excess(values[i], want, allowance(tolerance, actual.dtype(), want, terms));
     wrong += e > 1;
@@ -76,9 +79,10 @@ std::string compare(const Tensor& actual, const std::vector<double>& expected, c
     }
   }
   if (wrong == 0) return {};
-  return fmt::format("{} of {} elements differ; the worst at {} is {:.9g}, expected {:.9g}: error {:.3g}, allowed {:.3g}", wrong,
-                     values.size(), position(static_cast<int64_t>(at), actual.sizes()), values[at], expected[at],
-                     std::abs(values[at] - expected[at]), allowance(tolerance, actual.dtype(), expected[at], terms));
+  return fmt::format(
+      "{} of {} elements differ; the worst at {} is {:.9g}, expected {:.9g}: error {:.3g}, allowed {:.3g}", wrong,
+      values.size(), position(static_cast<int64_t>(at), actual.sizes()), values[at], expected[at],
+      std::abs(values[at] - expected[at]), allowance(tolerance, actual.dtype(), expected[at], terms));
 }
 
 std::string compare(const Tensor& actual, const Tensor& expected, const Tolerance& tolerance, int64_t terms) {

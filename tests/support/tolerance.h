@@ -4,10 +4,10 @@
 //   allowance = ulps * eps(T) * |reference| + 4 * eps(A) * scale * n + tiny(T)
 //
 // T is the result's type and A the type in which kernels accumulate (f32 for the 16-bit floats, else T). The first part
-// is the rounding of a computation without cancellation. The second is the one of adding up n terms of magnitude `scale`
-// one after the other: partial sums grow like sqrt(i), their rounding errors add up like a random walk to n / sqrt(2)
-// times eps * scale, and 4 stands for more than five standard deviations (Higham, "Accuracy and Stability of Numerical
-// Algorithms", 2002, section 4). tiny(T) is the smallest subnormal. Integers and bool have to be equal.
+// is the rounding of a computation without cancellation. The second is the one of adding up n terms of magnitude
+// `scale` one after the other: partial sums grow like sqrt(i), their rounding errors add up like a random walk to n /
+// sqrt(2) times eps * scale, and 4 stands for more than five standard deviations (Higham, "Accuracy and Stability of
+// Numerical Algorithms", 2002, section 4). tiny(T) is the smallest subnormal. Integers and bool have to be equal.
 
 #include <levin/core/tensor.h>
 

@@ -1,6 +1,6 @@
 #pragma once
-// Contracts of the optimizers' steps. One call updates all tensors of a parameter group, so that many small tensors cost
-// no more than one large one.
+// Contracts of the optimizers' steps. One call updates all tensors of a parameter group, so that many small tensors
+// cost no more than one large one.
 
 #include <levin/kernels/kernel.h>
 

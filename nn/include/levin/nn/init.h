@@ -1,6 +1,6 @@
 #pragma once
-// Initial values of parameters, in place and not recorded. Fans are PyTorch's: for a weight (O, I, kh, kw) the fan in is
-// I kh kw and the fan out O kh kw. Each returns its argument.
+// Initial values of parameters, in place and not recorded. Fans are PyTorch's: for a weight (O, I, kh, kw) the fan in
+// is I kh kw and the fan out O kh kw. Each returns its argument.
 
 #include <levin/core/generator.h>
 #include <levin/core/tensor.h>

@@ -130,7 +130,8 @@ class Dropout : public Module {
 struct EmbeddingOptions {
   std::optional<int64_t> padding_idx{};  ///< this row begins as zeros and gets no gradient
 };
-/// Rows of a table (num_embeddings, embedding_dim) by int64 index: (...) to (..., embedding_dim). Begins standard normal.
+/// Rows of a table (num_embeddings, embedding_dim) by int64 index: (...) to (..., embedding_dim). Begins standard
+/// normal.
 class Embedding : public Module {
  public:
   using Options = EmbeddingOptions;

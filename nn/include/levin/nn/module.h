@@ -207,7 +207,8 @@ class Cloner {
 template <std::derived_from<Module> M, class... Args>
 M clone(const M& module, const Args&... args) {
   if (typeid(module) != typeid(M))
-    throw ValueError("[clone] the module is a " + module.type_name() + ", known here by a base class. Clone it by its own type.");
+    throw ValueError("[clone] the module is a " + module.type_name() +
+                     ", known here by a base class. Clone it by its own type.");
   Cloner cloner;
   if constexpr (sizeof...(Args) == 0) {
     if (const auto copy = module.fresh()) {
@@ -220,7 +221,8 @@ M clone(const M& module, const Args&... args) {
     Cloner::copy_state(module, copy);
     return copy;
   }
-  throw ValueError("[clone] a " + module.type_name() + " needs its constructor's arguments: nn::clone(module, arguments...).");
+  throw ValueError("[clone] a " + module.type_name() +
+                   " needs its constructor's arguments: nn::clone(module, arguments...).");
 }
 
 /// PyTorch's tree, with the number of parameters behind every module that has some.

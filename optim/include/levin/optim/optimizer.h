@@ -10,8 +10,8 @@
 
 namespace levin::optim {
 
-/// Hyperparameters by PyTorch's names ("lr", "momentum", "weight_decay", ...); switches are 0 or 1. Betas are "beta1" and
-/// "beta2".
+/// Hyperparameters by PyTorch's names ("lr", "momentum", "weight_decay", ...); switches are 0 or 1. Betas are "beta1"
+/// and "beta2".
 using Settings = std::map<std::string, double>;
 
 /// Parameters that share settings: `opt.param_groups()[0]["lr"] = 1e-4;`
