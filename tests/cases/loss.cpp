@@ -39,7 +39,9 @@ Losses class_losses(const Tensors& in, bool weighted, int64_t ignore_index, doub
   l.sizes = x.sizes();
   l.sizes.erase(1);
   for (int64_t i = 0; i < l.sizes.numel(); ++i) {
-    const auto at = [&](int64_t c) { return static_cast<std::size_t>((i / spatial * classes + c) * spatial + i % spatial); };
+    const auto at = [&](int64_t c) {
+      return static_cast<std::size_t>((i / spatial * classes + c) * spatial + i % spatial);
+    };
     double log_sum = 0.0, loss = 0.0;
     for (int64_t c = 0; logits && c < classes; ++c) log_sum += std::exp(v[at(c)]);
     if (logits) log_sum = std::log(log_sum);
@@ -80,8 +82,9 @@ Sample class_sample(const ClassForm& f, bool logits) {
   Sample s{.inputs = {{.sizes = f.sizes, .values = uniform(-3, 3)}, target_of(f)}};
   if (f.weighted) s.inputs.push_back({.sizes = {f.sizes[1]}, .values = uniform(0.5, 2), .differentiable = false});
   s.terms = std::max<int64_t>(1, f.sizes.numel());
-  s.label = fmt::format("{}{}{}{}, {}", f.probabilities ? "probabilities" : "labels", f.weighted ? ", weights" : "",
-                        f.ignore_index >= 0 ? ", ignoring" : "", f.smoothing > 0 ? ", smoothed" : "", name_of(f.reduction));
+  s.label =
+      fmt::format("{}{}{}{}, {}", f.probabilities ? "probabilities" : "labels", f.weighted ? ", weights" : "",
+                  f.ignore_index >= 0 ? ", ignoring" : "", f.smoothing > 0 ? ", smoothed" : "", name_of(f.reduction));
   s.op = [=](const Tensors& x) -> Tensors {
     const Tensor weight = f.weighted ? x[2] : Tensor();
     if (!logits)
@@ -119,7 +122,8 @@ OpCase class_case(bool logits) {
     add({.sizes = {4, 5}, .weighted = true, .smoothing = 0.1, .reduction = Reduction::sum, .probabilities = true});
     add({.sizes = {2, 3, 4}, .weighted = true, .reduction = Reduction::none, .probabilities = true});
   }
-  c.large = {class_sample({{9000, 11}}, logits), class_sample({{300, 517}}, logits), class_sample({{7, 5, 40, 33}}, logits)};
+  c.large = {class_sample({{9000, 11}}, logits), class_sample({{300, 517}}, logits),
+             class_sample({{7, 5, 40, 33}}, logits)};
   c.op = c.samples[0].op;
   c.torch = c.samples[0].torch;
   c.layouts = {Layout::contiguous, Layout::transposed, Layout::sliced};
@@ -128,13 +132,25 @@ OpCase class_case(bool logits) {
   c.bench = {class_sample({{128, 10}}, logits), class_sample({{4096, 1024}}, logits)};
   const std::string tag = logits ? "[cross_entropy]" : "[nll_loss]";
   const auto call = [=](const Tensor& x, const Tensor& t) { logits ? cross_entropy(x, t) : nll_loss(x, t); };
-  c.errors = {
-      {tag + " target 12 at position 7 is outside [0, 10)",
-       [=] { call(ones({8, 10}), tensor<int64_t>({0, 1, 2, 3, 4, 5, 6, 12})); }},
-      {tag + " target -1 at position 0", [=] { call(ones({1, 10}), tensor<int64_t>({-1})); }},
-      {tag + " target is (4,), but an input of (5, 3) needs (5,)", [=] { call(ones({5, 3}), zeros({4}, {.dtype = kInt64})); }},
-      {tag + " class numbers have to be int64", [=] { call(ones({5, 3}), zeros({5}, {.dtype = kInt32})); }},
-      {tag + " needs floating-point values", [=] { call(ones({5, 3}, {.dtype = kInt64}), zeros({5}, {.dtype = kInt64})); }}};
+  c.errors = {{tag + " target 12 at position 7 is outside [0, 10)",
+               [=] {
+                 call(ones({8, 10}), tensor<int64_t>({0, 1, 2, 3, 4, 5, 6, 12}));
+               }},
+              {tag + " target -1 at position 0",
+               [=] {
+                 call(ones({1, 10}), tensor<int64_t>({-1}));
+               }},
+              {tag + " target is (4,), but an input of (5, 3) needs (5,)",
+               [=] {
+                 call(ones({5, 3}), zeros({4}, {.dtype = kInt64}));
+               }},
+              {tag + " class numbers have to be int64",
+               [=] {
+                 call(ones({5, 3}), zeros({5}, {.dtype = kInt32}));
+               }},
+              {tag + " needs floating-point values", [=] {
+                 call(ones({5, 3}, {.dtype = kInt64}), zeros({5}, {.dtype = kInt64}));
+               }}};
   if (logits) {
     c.dtypes = kFloatTypes;
     c.errors.push_back({"label_smoothing is 1.5", [] {
@@ -186,8 +202,8 @@ Sample bce_sample(const BceForm& f) {
   if (f.weighted) s.inputs.push_back({.sizes = f.sizes, .values = uniform(0.5, 2), .differentiable = false});
   if (f.positive) s.inputs.push_back({.sizes = {f.sizes.back()}, .values = uniform(0.5, 2), .differentiable = false});
   s.terms = std::max<int64_t>(1, f.sizes.numel());
-  s.label = fmt::format("{}{}{}{}", name_of(f.reduction), f.weighted ? ", weight" : "", f.positive ? ", pos_weight" : "",
-                        f.number ? ", number" : "");
+  s.label = fmt::format("{}{}{}{}", name_of(f.reduction), f.weighted ? ", weight" : "",
+                        f.positive ? ", pos_weight" : "", f.number ? ", number" : "");
   s.op = [=](const Tensors& x) -> Tensors {
     BceOptions o{.reduction = f.reduction};
     if (f.weighted) o.weight = x[f.number ? 1 : 2];

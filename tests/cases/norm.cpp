@@ -92,15 +92,18 @@ OpCase batch_case(bool training) {
   };
   c.reference = [=](const Tensors& x) { return batch_norm_reference(x, training, 0.3); };
   if (training)
-    c.samples = {batch_sample({4, 3, 5}, 2), batch_sample({6, 4}, 2),    batch_sample({2, 3, 2, 2}, 0), batch_sample({7, 5}, 0),
-                 batch_sample({4, 2, 3}, 1), batch_sample({5, 70}, 4),   batch_sample({4, 3, 2, 2}, 4), batch_sample({3, 1, 17}, 4)};
+    c.samples = {batch_sample({4, 3, 5}, 2),    batch_sample({6, 4}, 2),    batch_sample({2, 3, 2, 2}, 0),
+                 batch_sample({7, 5}, 0),       batch_sample({4, 2, 3}, 1), batch_sample({5, 70}, 4),
+                 batch_sample({4, 3, 2, 2}, 4), batch_sample({3, 1, 17}, 4)};
   else
-    c.samples = {batch_sample({4, 3, 5}, 4), batch_sample({6, 4}, 4), batch_sample({1, 3, 2, 2}, 4), batch_sample({0, 3}, 4)};
+    c.samples = {batch_sample({4, 3, 5}, 4), batch_sample({6, 4}, 4), batch_sample({1, 3, 2, 2}, 4),
+                 batch_sample({0, 3}, 4)};
   c.large = {batch_sample({32, 20, 11, 11}, 4), batch_sample({500, 130}, 4)};
   c.torch = "F.batch_norm(x0, x3, x4, x1, x2, training=False)";
   if (training)
     for (Sample& s : c.samples)
-      s.torch = s.inputs.size() > 4   ? "(lambda m, v: (F.batch_norm(x0, m, v, x1, x2, True, 0.3), m, v))(x3.clone(), x4.clone())"
+      s.torch = s.inputs.size() > 4
+                    ? "(lambda m, v: (F.batch_norm(x0, m, v, x1, x2, True, 0.3), m, v))(x3.clone(), x4.clone())"
                 : s.inputs.size() > 2 ? "F.batch_norm(x0, None, None, x1, x2, True)"
                 : s.inputs.size() > 1 ? "F.batch_norm(x0, None, None, x1, None, True)"
                                       : "F.batch_norm(x0, None, None, None, None, True)";
@@ -110,19 +113,30 @@ OpCase batch_case(bool training) {
   c.grad_tolerance = {.ulps = 32, .scale = 2};
   c.bench = {batch_sample({64, 128, 14, 14}, 4), batch_sample({128, 512}, 4)};
   if (training)
-    c.errors = {
-        {"[batch_norm] x is (3,), but (batch, channels, ...) is needed", [=] { batch_norm(ones({3}), {}, {}, {}, {}); }},
-        {"more than one value a channel", [=] { batch_norm(ones({1, 3}), {}, {}, {}, {}); }},
-        {"[batch_norm] weight is (4,), but x of (2, 3) needs (3,)", [=] { batch_norm(ones({2, 3}), ones({4}), {}, {}, {}); }},
-        {"[batch_norm] bias is float64, x is float32",
-         [=] { batch_norm(ones({2, 3}), {}, ones({3}, {.dtype = kFloat64}), {}, {}); }},
-        {"evaluation needs running_mean", [=] { batch_norm(ones({2, 3}), {}, {}, {}, {}, {.training = false}); }}};
+    c.errors = {{"[batch_norm] x is (3,), but (batch, channels, ...) is needed",
+                 [=] { batch_norm(ones({3}), {}, {}, {}, {}); }},
+                {"more than one value a channel",
+                 [=] {
+                   batch_norm(ones({1, 3}), {}, {}, {}, {});
+                 }},
+                {"[batch_norm] weight is (4,), but x of (2, 3) needs (3,)",
+                 [=] {
+                   batch_norm(ones({2, 3}), ones({4}), {}, {}, {});
+                 }},
+                {"[batch_norm] bias is float64, x is float32",
+                 [=] {
+                   batch_norm(ones({2, 3}), {}, ones({3}, {.dtype = kFloat64}), {}, {});
+                 }},
+                {"evaluation needs running_mean", [=] {
+                   batch_norm(ones({2, 3}), {}, {}, {}, {}, {.training = false});
+                 }}};
   return c;
 }
 
 Tensors layer_norm_reference(const Tensors& in, int64_t n) {
   const Tensor &x = in[0], weight = at_or_none(in, 1), bias = at_or_none(in, 2);
-  const Line v = x.to_vector<double>(), w = weight.defined() ? weight.to_vector<double>() : Line(static_cast<std::size_t>(n), 1.0),
+  const Line v = x.to_vector<double>(),
+             w = weight.defined() ? weight.to_vector<double>() : Line(static_cast<std::size_t>(n), 1.0),
              b = bias.defined() ? bias.to_vector<double>() : Line(static_cast<std::size_t>(n), 0.0);
   Line y;
   for (std::size_t row = 0; row * w.size() < v.size(); ++row) {
@@ -143,7 +157,9 @@ Sample layer_sample(const Shape& sizes, int axes, int parameters) {
   s.terms = std::max<int64_t>(1, normalized.numel());
   s.grad_terms = std::max(s.terms, sizes.numel() / s.terms);
   s.label = fmt::format("{} axes, {} parameters", axes, parameters);
-  s.op = [=](const Tensors& x) -> Tensors { return {layer_norm(x[0], normalized, at_or_none(x, 1), at_or_none(x, 2))}; };
+  s.op = [=](const Tensors& x) -> Tensors {
+    return {layer_norm(x[0], normalized, at_or_none(x, 1), at_or_none(x, 2))};
+  };
   s.reference = [=](const Tensors& x) -> Tensors { return layer_norm_reference(x, normalized.numel()); };
   s.torch = fmt::format("F.layer_norm(x0, ({},){})", fmt::join(normalized, ", "),
                         parameters == 0 ? "" : parameters == 1 ? ", x1" : ", x1, x2");
@@ -152,9 +168,9 @@ Sample layer_sample(const Shape& sizes, int axes, int parameters) {
 
 OpCase layer_case() {
   OpCase c{.name = "layer_norm"};
-  c.samples = {layer_sample({5, 7}, 1, 2),  layer_sample({31}, 1, 2),       layer_sample({2, 3, 5}, 1, 2), layer_sample({2, 3, 4}, 2, 2),
-               layer_sample({4, 9}, 1, 0),  layer_sample({3, 11}, 1, 1),    layer_sample({3, 33}, 1, 2),   layer_sample({0, 5}, 1, 2),
-               layer_sample({2, 130}, 1, 2)};
+  c.samples = {layer_sample({5, 7}, 1, 2),    layer_sample({31}, 1, 2),   layer_sample({2, 3, 5}, 1, 2),
+               layer_sample({2, 3, 4}, 2, 2), layer_sample({4, 9}, 1, 0), layer_sample({3, 11}, 1, 1),
+               layer_sample({3, 33}, 1, 2),   layer_sample({0, 5}, 1, 2), layer_sample({2, 130}, 1, 2)};
   c.large = {layer_sample({700, 257}, 1, 2), layer_sample({9, 40000}, 1, 2)};
   c.op = c.samples[0].op;
   c.torch = c.samples[0].torch;

@@ -59,8 +59,9 @@ const std::vector<Form> kForms = {{{1}, {}},           {{31}, {}},           {{3
                                   {{2, 3, 2, 3}, {1, 3}}, {{3, 2, 4}, {2}},  {{3, 17}, {0}}};
 /// No dimensions, no elements, an axis of one.
 const std::vector<Form> kEdgeForms = {{{}, {}}, {{0}, {}}, {{4, 0, 3}, {1}}, {{4, 0, 3}, {0}}, {{5, 1, 7}, {1}}};
-const std::vector<Form> kLargeForms = {{{100003}, {}},    {{300, 517}, {0}}, {{300, 517}, {1}}, {{16, 33, 49, 11}, {0, 2, 3}},
-                                       {{3, 40009}, {1}}, {{5000, 3}, {0}},  {{97, 2, 601}, {0, 2}}};
+const std::vector<Form> kLargeForms = {
+    {{100003}, {}},    {{300, 517}, {0}}, {{300, 517}, {1}},     {{16, 33, 49, 11}, {0, 2, 3}},
+    {{3, 40009}, {1}}, {{5000, 3}, {0}},  {{97, 2, 601}, {0, 2}}};
 
 Sample reduce_sample(const Form& form, const Values& values, const AxesOp& op, const ReduceFn& f, const char* torch) {
   Sample s = sample({form.sizes}, values);
@@ -88,7 +89,8 @@ OpCase reduction(const char* name, const AxesOp& op, const ReduceFn& f, const Va
   for (const Form& form : kLargeForms) c.large.push_back(reduce_sample(form, values, op, f, nullptr));
   c.op = c.samples[0].op;
   c.torch = torch ? c.samples[0].torch : "";
-  c.bench = {reduce_sample({{4096, 1024}, {1}}, values, op, f, nullptr), reduce_sample({{4096, 1024}, {0}}, values, op, f, nullptr),
+  c.bench = {reduce_sample({{4096, 1024}, {1}}, values, op, f, nullptr),
+             reduce_sample({{4096, 1024}, {0}}, values, op, f, nullptr),
              reduce_sample({{4}, {}}, values, op, f, nullptr)};
   return c;
 }
@@ -160,8 +162,9 @@ void add_sums(std::vector<OpCase>& cases) {
   c.errors = {{"[mean] needs floating-point values, x is int64", [] { mean(ones({2}, {.dtype = kInt64})); }}};
   cases.push_back(c);
 
-  c = reduction("prod", [](const Tensor& x, const Shape& a, bool k) { return prod(x, a, k); }, product, uniform(0.75, 1.25),
-                nullptr);
+  c = reduction(
+      "prod", [](const Tensor& x, const Shape& a, bool k) { return prod(x, a, k); }, product, uniform(0.75, 1.25),
+      nullptr);
   c.dtypes = kFloatTypes;
   c.tolerance = {.ulps = 2, .scale = 1};
   c.large = {c.large[1], c.large[2]};
@@ -179,11 +182,13 @@ void add_sums(std::vector<OpCase>& cases) {
         if (d < lead || to_sizes[d - lead] != from[d]) axes.push_back(d);
       return {axes.empty() ? x[0] : reduce_by(x[0], axes, true, total).reshape(to_sizes)};
     };
-    s.torch = fmt::format("x0.sum_to_size(({}))", to_sizes.empty() ? "" : fmt::format("{},", fmt::join(to_sizes, ", ")));
+    s.torch =
+        fmt::format("x0.sum_to_size(({}))", to_sizes.empty() ? "" : fmt::format("{},", fmt::join(to_sizes, ", ")));
     return s;
   };
-  to_size.samples = {sized({5, 7}, {7}, 5),     sized({5, 7}, {5, 1}, 7), sized({2, 3, 5}, {3, 1}, 10), sized({31}, {}, 31),
-                     sized({5, 7}, {5, 7}, 1),  sized({4, 1, 3}, {1, 1, 3}, 4), sized({0, 3}, {3}, 1)};
+  to_size.samples = {sized({5, 7}, {7}, 5), sized({5, 7}, {5, 1}, 7), sized({2, 3, 5}, {3, 1}, 10),
+                     sized({31}, {}, 31),   sized({5, 7}, {5, 7}, 1), sized({4, 1, 3}, {1, 1, 3}, 4),
+                     sized({0, 3}, {3}, 1)};
   to_size.large = {sized({1000, 700}, {700}, 1000), sized({16, 24, 20, 20}, {24, 1, 1}, 6400)};
   to_size.op = to_size.samples[0].op;
   to_size.torch = to_size.samples[0].torch;
@@ -195,8 +200,9 @@ void add_sums(std::vector<OpCase>& cases) {
 
 void add_extrema(std::vector<OpCase>& cases) {
   const std::vector<Form> edges = {{{}, {}}, {{4, 0, 3}, {0}}, {{5, 1, 7}, {1}}};
-  OpCase c = reduction("amax", [](const Tensor& x, const Shape& a, bool k) { return amax(x, a, k); }, largest, distinct(),
-                       "torch.amax(x0, {})", edges);
+  OpCase c = reduction(
+      "amax", [](const Tensor& x, const Shape& a, bool k) { return amax(x, a, k); }, largest, distinct(),
+      "torch.amax(x0, {})", edges);
   c.dtypes = kNumericTypes;
   c.tolerance = {.ulps = 0};
   c.errors = {{"[amax] x is (0, 3): no elements", [] { amax(ones({0, 3}), {0}); }}};
@@ -275,8 +281,9 @@ void add_logic(std::vector<OpCase>& cases) {
 }
 
 void add_moments(std::vector<OpCase>& cases) {
-  const std::vector<Form> forms = {{{31}, {}},           {{33}, {0}},          {{7, 13}, {}},      {{7, 13}, {0}},
-                                   {{5, 11}, {1}, true}, {{2, 3, 5}, {0, 2}}, {{2, 3, 5}, {1}}, {{2, 3, 2, 3}, {1, 3}, true}};
+  const std::vector<Form> forms = {
+      {{31}, {}},           {{33}, {0}},         {{7, 13}, {}},    {{7, 13}, {0}},
+      {{5, 11}, {1}, true}, {{2, 3, 5}, {0, 2}}, {{2, 3, 5}, {1}}, {{2, 3, 2, 3}, {1, 3}, true}};
   for (const bool root : {false, true})
     for (const double correction : {1.0, 0.0}) {
       OpCase c{.name = fmt::format("{}{}", root ? "std" : "var", correction == 0.0 ? "_biased" : "")};
@@ -288,7 +295,8 @@ void add_moments(std::vector<OpCase>& cases) {
       };
       const std::string torch = fmt::format("torch.{}(x0, {{}}, correction={})", root ? "std" : "var", correction);
       for (const Form& form : forms) c.samples.push_back(reduce_sample(form, uniform(), op, f, torch.c_str()));
-      for (const std::size_t i : {1, 2, 3}) c.large.push_back(reduce_sample(kLargeForms[i], uniform(), op, f, nullptr));
+      for (const std::size_t i : {1u, 2u, 3u})
+        c.large.push_back(reduce_sample(kLargeForms[i], uniform(), op, f, nullptr));
       c.op = c.samples[0].op;
       c.torch = c.samples[0].torch;
       c.dtypes = kFloatTypes;
@@ -308,9 +316,10 @@ void add_norms(std::vector<OpCase>& cases) {
     double p;
     const char* torch;
   };
-  for (const Order& order : {Order{"norm_2", 2.0, "2"}, Order{"norm_1", 1.0, "1"}, Order{"norm_inf", kInfinity, "float('inf')"},
-                             Order{"norm_minus_inf", -kInfinity, "float('-inf')"}, Order{"norm_3", 3.0, "3"},
-                             Order{"norm_half", 0.5, "0.5"}, Order{"norm_0", 0.0, "0"}}) {
+  for (const Order& order :
+       {Order{"norm_2", 2.0, "2"}, Order{"norm_1", 1.0, "1"}, Order{"norm_inf", kInfinity, "float('inf')"},
+        Order{"norm_minus_inf", -kInfinity, "float('-inf')"}, Order{"norm_3", 3.0, "3"}, Order{"norm_half", 0.5, "0.5"},
+        Order{"norm_0", 0.0, "0"}}) {
     const double p = order.p;
     const std::string torch = fmt::format("torch.linalg.vector_norm(x0, ord={}, {{}})", order.torch);
     OpCase c = reduction(order.name, [=](const Tensor& x, const Shape& a, bool k) { return norm(x, p, a, k); },
@@ -325,8 +334,8 @@ void add_norms(std::vector<OpCase>& cases) {
     cases.push_back(c);
   }
 
-  OpCase c = reduction("logsumexp", [](const Tensor& x, const Shape& a, bool k) { return logsumexp(x, a, k); }, log_total_exp,
-                       uniform(-8, 8), "torch.logsumexp(x0, {})", {{{5, 1, 7}, {1}}, {{}, {}}});
+  OpCase c = reduction("logsumexp", [](const Tensor& x, const Shape& a, bool k) { return logsumexp(x, a, k); },
+                       log_total_exp, uniform(-8, 8), "torch.logsumexp(x0, {})", {{{5, 1, 7}, {1}}, {{}, {}}});
   c.dtypes = kFloatTypes;
   c.tolerance = {.ulps = 4, .scale = 1};
   cases.push_back(c);
@@ -352,8 +361,8 @@ void add_scans(std::vector<OpCase>& cases) {
     s.torch = fmt::format("torch.cumsum(x0, {})", axis);
     return s;
   };
-  c.samples = {scan({}, 0), scan({0}, 0), scan({1}, 0), scan({31}, 0), scan({7, 13}, 0), scan({7, 13}, 1), scan({2, 3, 5}, 1),
-               scan({4, 0, 3}, 2)};
+  c.samples = {scan({}, 0),      scan({0}, 0),     scan({1}, 0),       scan({31}, 0),
+               scan({7, 13}, 0), scan({7, 13}, 1), scan({2, 3, 5}, 1), scan({4, 0, 3}, 2)};
   c.large = {scan({300, 517}, 0), scan({300, 517}, 1)};
   c.op = c.samples[0].op;
   c.torch = c.samples[0].torch;

@@ -79,6 +79,8 @@ OpCase single_case(bool logarithm) {
 
 }  // namespace
 
-std::vector<OpCase> softmax_cases() { return {lines_case(false), lines_case(true), single_case(false), single_case(true)}; }
+std::vector<OpCase> softmax_cases() {
+  return {lines_case(false), lines_case(true), single_case(false), single_case(true)};
+}
 
 }  // namespace levin::test

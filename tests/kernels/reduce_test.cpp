@@ -223,7 +223,8 @@ TEST_CASE("softmax at its ends: large logits, infinities, NaN") {
       std::vector<double> v = rows;
       if (by_columns)
         for (int r = 0; r < 5; ++r)
-          for (int c = 0; c < 4; ++c) v[static_cast<std::size_t>(c * 5 + r)] = rows[static_cast<std::size_t>(r * 4 + c)];
+          for (int c = 0; c < 4; ++c)
+            v[static_cast<std::size_t>(c * 5 + r)] = rows[static_cast<std::size_t>(r * 4 + c)];
       const Tensor x = from_data(v, {20}, {.dtype = dtype}), y = empty({20}, {.dtype = dtype});
       const int64_t outer = by_columns ? 1 : 5, inner = by_columns ? 5 : 1;
       kernels::softmax({y.tensor_view(), x.tensor_view(), outer, 4, inner}, stream());
@@ -243,7 +244,8 @@ TEST_CASE("softmax at its ends: large logits, infinities, NaN") {
 
 TEST_CASE("cross-entropy keeps its digits where logits are large and far apart") {
   const Tensor x = from_data({1000.0, 1001.0, -1000.0, 5e4, -5e4, 0.0}, {2, 3}, {.dtype = kFloat32});
-  const Tensor target = from_data<int64_t>({0, 0}, {2}), lse = empty({2}, {.dtype = kFloat64}), norm = empty({}, {.dtype = kFloat64});
+  const Tensor target = from_data<int64_t>({0, 0}, {2}), lse = empty({2}, {.dtype = kFloat64}),
+               norm = empty({}, {.dtype = kFloat64});
   const Tensor loss = empty({2}), g = from_data({1.0f, 1.0f}, {2}), dx = empty({2, 3});
   kernels::CrossEntropyArgs args;
   args.x = x.tensor_view();
@@ -271,7 +273,8 @@ TEST_CASE("batch norm keeps its digits where the mean is large") {
     for (double& x : v) x = static_cast<double>(static_cast<float>(x + 4096.0));
     const Tensor x = from_data(v, noise.sizes(), {.dtype = kFloat32}), y = empty(x.sizes());
     const Tensor mean = empty({channels}), rstd = empty({channels});
-    kernels::BatchNormArgs args{y.tensor_view(), x.tensor_view(), {}, {}, {}, {}, mean.tensor_view(), rstd.tensor_view()};
+    kernels::BatchNormArgs args{y.tensor_view(),    x.tensor_view(),   {}, {}, {}, {},
+                                mean.tensor_view(), rstd.tensor_view()};
     args.batch = batch;
     args.channels = channels;
     args.spatial = spatial;
@@ -301,11 +304,19 @@ TEST_CASE("the same bits from 1, 2, 3 and 7 threads") {
   check_threads([&] {
     const Tensor y = empty(x.sizes()), mean = empty({rows}), rstd = empty({rows}), dx = empty(x.sizes());
     const Tensor dweight = empty({columns}), dbias = empty({columns}), soft = empty(x.sizes());
-    kernels::layer_norm({y.tensor_view(), x.tensor_view(), weight.tensor_view(), {}, mean.tensor_view(), rstd.tensor_view(),
-                         rows, columns}, stream());
-    kernels::layer_norm_backward({dx.tensor_view(), dweight.tensor_view(), dbias.tensor_view(), g.tensor_view(),
-                                  x.tensor_view(), weight.tensor_view(), mean.tensor_view(), rstd.tensor_view(), rows, columns},
-                                 stream());
+    kernels::layer_norm({y.tensor_view(),
+                         x.tensor_view(),
+                         weight.tensor_view(),
+                         {},
+                         mean.tensor_view(),
+                         rstd.tensor_view(),
+                         rows,
+                         columns},
+                        stream());
+    kernels::layer_norm_backward(
+        {dx.tensor_view(), dweight.tensor_view(), dbias.tensor_view(), g.tensor_view(), x.tensor_view(),
+         weight.tensor_view(), mean.tensor_view(), rstd.tensor_view(), rows, columns},
+        stream());
     kernels::softmax({soft.tensor_view(), x.tensor_view(), 1, rows, columns}, stream());
     return std::vector<Tensor>{y, mean, rstd, dx, dweight, dbias, soft};
   });

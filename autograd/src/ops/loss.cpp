@@ -32,15 +32,15 @@ Tensor widened(const Tensor& t) { return t.defined() && is_narrow(t) ? to(t, kFl
 
 void check_floating(const char* op, const Tensor& x) {
   if (!x.is_floating())
-    throw DTypeError(fmt::format("[{}] needs floating-point values, the input is {}; convert it with x.to(kFloat32).", op,
-                                 name_of(x.dtype())));
+    throw DTypeError(fmt::format("[{}] needs floating-point values, the input is {}; convert it with x.to(kFloat32).",
+                                 op, name_of(x.dtype())));
 }
 
 void check_weight(const char* op, const Tensor& weight, const Tensor& x) {
   if (!weight.defined()) return;
   if (weight.sizes() != Shape{x.sizes()[1]})
-    throw ShapeError(fmt::format("[{}] weight is {}, but {} classes need ({},).", op, to_string(weight.sizes()), x.sizes()[1],
-                                 x.sizes()[1]));
+    throw ShapeError(fmt::format("[{}] weight is {}, but {} classes need ({},).", op, to_string(weight.sizes()),
+                                 x.sizes()[1], x.sizes()[1]));
   if (weight.dtype() != x.dtype())
     throw DTypeError(fmt::format("[{}] weight is {}, the input is {}. Convert one with x.to(dtype).", op,
                                  name_of(weight.dtype()), name_of(x.dtype())));
@@ -49,10 +49,12 @@ void check_weight(const char* op, const Tensor& weight, const Tensor& x) {
 /// Labels of x (B, C, ...) have to be int64 (B, ...).
 void check_label_sizes(const char* op, const Tensor& x, const Tensor& target) {
   if (x.dim() < 2)
-    throw ShapeError(fmt::format("[{}] the input is {}, but (batch, classes, ...) is needed.", op, to_string(x.sizes())));
+    throw ShapeError(
+        fmt::format("[{}] the input is {}, but (batch, classes, ...) is needed.", op, to_string(x.sizes())));
   if (target.dtype() != kInt64)
-    throw DTypeError(fmt::format("[{}] class numbers have to be int64, target is {}; convert it with target.to(kInt64).", op,
-                                 name_of(target.dtype())));
+    throw DTypeError(
+        fmt::format("[{}] class numbers have to be int64, target is {}; convert it with target.to(kInt64).", op,
+                    name_of(target.dtype())));
   Shape expected = x.sizes();
   expected.erase(1);
   if (target.sizes() != expected)
@@ -285,7 +287,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
     return to(cross_entropy(to(logits, kFloat32), widened(target), wide), logits.dtype());
   }
   if (options.label_smoothing < 0.0 || options.label_smoothing > 1.0)
-    throw ValueError(fmt::format("[cross_entropy] label_smoothing is {}, but has to lie in [0, 1].", options.label_smoothing));
+    throw ValueError(
+        fmt::format("[cross_entropy] label_smoothing is {}, but has to lie in [0, 1].", options.label_smoothing));
   if (logits.dim() == 1) {  // one sample
     Shape sizes{1};
     for (const int64_t n : target.sizes()) sizes.push_back(n);

@@ -37,8 +37,9 @@ Shape all_but_channels(int dims) {
   return axes;
 }
 
-/// The gradient of dx = rstd (h - mean(h) - xh mean(h xh)) with h = g weight, of dweight = sum g xh and of dbias = sum g,
-/// given their gradients v, u and t (which broadcast to x, as weight does, and may be undefined). weight's is of x's size.
+/// The gradient of dx = rstd (h - mean(h) - xh mean(h xh)) with h = g weight, of dweight = sum g xh and of dbias = sum
+/// g, given their gradients v, u and t (which broadcast to x, as weight does, and may be undefined). weight's is of x's
+/// size.
 struct SecondGradients {
   Tensor g, x, weight;
 };
@@ -80,13 +81,15 @@ struct Wanted {
 NormGradients batch_norm_backward(const Wanted& wanted, const Tensor& g, const Tensor& x, const Tensor& weight,
                                   const Tensor& mean, const Tensor& rstd, double eps) {
   const Tensor upstream = plain(g), source = plain(x), scale = plain(weight);
-  NormGradients r{wanted.dx ? empty(x.sizes(), like(x)) : Tensor(), wanted.dweight ? empty(mean.sizes(), like(x)) : Tensor(),
+  NormGradients r{wanted.dx ? empty(x.sizes(), like(x)) : Tensor(),
+                  wanted.dweight ? empty(mean.sizes(), like(x)) : Tensor(),
                   wanted.dbias ? empty(mean.sizes(), like(x)) : Tensor()};
   const int64_t batch = x.sizes()[0], channels = x.sizes()[1];
   Stream stream = current_stream(x.device());
-  kernels::batch_norm_backward({view_of(r.dx), view_of(r.dweight), view_of(r.dbias), upstream.tensor_view(),
-                                source.tensor_view(), view_of(scale), mean.tensor_view(), rstd.tensor_view(), batch, channels,
-                                x.numel() / (batch * channels)}, stream);
+  kernels::batch_norm_backward(
+      {view_of(r.dx), view_of(r.dweight), view_of(r.dbias), upstream.tensor_view(), source.tensor_view(),
+       view_of(scale), mean.tensor_view(), rstd.tensor_view(), batch, channels, x.numel() / (batch * channels)},
+      stream);
   if (!wanted.recorded) return r;
   if (Context* c = record("batch_norm_backward", {r.dx, r.dweight, r.dbias}, {g, x, weight},
                           [](Context& k, std::span<const Tensor> grads) -> Grads {
@@ -107,12 +110,14 @@ NormGradients batch_norm_backward(const Wanted& wanted, const Tensor& g, const T
 NormGradients layer_norm_backward(const Wanted& wanted, const Tensor& g, const Tensor& x, const Tensor& weight,
                                   const Tensor& mean, const Tensor& rstd, const Shape& normalized, double eps) {
   const Tensor upstream = plain(g), source = plain(x), scale = plain(weight);
-  NormGradients r{wanted.dx ? empty(x.sizes(), like(x)) : Tensor(), wanted.dweight ? empty(normalized, like(x)) : Tensor(),
+  NormGradients r{wanted.dx ? empty(x.sizes(), like(x)) : Tensor(),
+                  wanted.dweight ? empty(normalized, like(x)) : Tensor(),
                   wanted.dbias ? empty(normalized, like(x)) : Tensor()};
   Stream stream = current_stream(x.device());
-  kernels::layer_norm_backward({view_of(r.dx), view_of(r.dweight), view_of(r.dbias), upstream.tensor_view(),
-                                source.tensor_view(), view_of(scale), mean.tensor_view(), rstd.tensor_view(), mean.numel(),
-                                normalized.numel()}, stream);
+  kernels::layer_norm_backward(
+      {view_of(r.dx), view_of(r.dweight), view_of(r.dbias), upstream.tensor_view(), source.tensor_view(),
+       view_of(scale), mean.tensor_view(), rstd.tensor_view(), mean.numel(), normalized.numel()},
+      stream);
   if (!wanted.recorded) return r;
   if (Context* c = record("layer_norm_backward", {r.dx, r.dweight, r.dbias}, {g, x, weight},
                           [](Context& k, std::span<const Tensor> grads) -> Grads {
@@ -162,8 +167,10 @@ void check_batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
   if (!options.training && !(running_mean.defined() && running_var.defined()))
     throw ValueError("[batch_norm] evaluation needs running_mean and running_var; pass them, or set training.");
   if (options.training && x.sizes()[1] != 0 && x.numel() / x.sizes()[1] < 2)
-    throw ValueError(fmt::format("[batch_norm] x is {}: training needs more than one value a channel for a variance. Use a "
-                                 "larger batch, or eval().", to_string(x.sizes())));
+    throw ValueError(
+        fmt::format("[batch_norm] x is {}: training needs more than one value a channel for a variance. Use a "
+                    "larger batch, or eval().",
+                    to_string(x.sizes())));
 }
 
 /// `now` holds new running statistics: in the same memory, or in a copy of another type or layout.
@@ -212,14 +219,16 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, con
                        batch * channels == 0 ? 0 : x.numel() / (batch * channels), options.momentum, options.eps,
                        options.training}, stream);
   if (options.training) update_running(running_mean, mean_now), update_running(running_var, var_now);
-  if (Context* c = record("batch_norm", y, {x, weight, bias}, options.training ? training_gradients : evaluation_gradients)) {
+  if (Context* c =
+          record("batch_norm", y, {x, weight, bias}, options.training ? training_gradients : evaluation_gradients)) {
     c->save(x, weight, mean, rstd);
     c->set(options.eps);
   }
   return y;
 }
 
-Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, const Tensor& bias, double eps) {
+Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, const Tensor& bias,
+                  double eps) {
   if (is_narrow(x))
     return to(layer_norm(widened(x), normalized_shape, widened(weight), widened(bias), eps), x.dtype());
   check_floating("layer_norm", x);
@@ -234,8 +243,9 @@ Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& 
   Tensor y = empty(x.sizes(), like(x)), mean, rstd;
   if (would_record({x, weight, bias})) mean = empty(rows, like(x)), rstd = empty(rows, like(x));
   Stream stream = current_stream(x.device());
-  kernels::layer_norm({y.tensor_view(), source.tensor_view(), view_of(scale), view_of(shift), view_of(mean), view_of(rstd),
-                       rows.numel(), normalized_shape.numel(), eps}, stream);
+  kernels::layer_norm({y.tensor_view(), source.tensor_view(), view_of(scale), view_of(shift), view_of(mean),
+                       view_of(rstd), rows.numel(), normalized_shape.numel(), eps},
+                      stream);
   struct State {
     Shape normalized;
     double eps;

@@ -57,8 +57,8 @@ void need_floating(const char* op, const Tensor& x) {
 
 void refuse_empty(const char* op, const Tensor& x, int64_t outputs) {
   if (x.numel() == 0 && outputs != 0)
-    throw ShapeError(fmt::format("[{}] x is {}: no elements, so there is none to choose. Check the size of x before.", op,
-                                 to_string(x.sizes())));
+    throw ShapeError(fmt::format("[{}] x is {}: no elements, so there is none to choose. Check the size of x before.",
+                                 op, to_string(x.sizes())));
 }
 
 /// The share of each element that equals the extremum: 1 / ties, else 0.
@@ -315,7 +315,8 @@ Tensor norm(const Tensor& x, double p, const Shape& axes, bool keepdim) {
   if (std::isinf(p)) refuse_empty("norm", x, r.out.numel());
   Stream stream = current_stream(x.device());
   kernels::norm({r.view, x.tensor_view(), p}, stream);
-  if (Context* c = record("norm", r.out, {x}, [](Context& k, const Tensor& g) -> Grads { return {norm_gradient(k, g)}; })) {
+  if (Context* c =
+          record("norm", r.out, {x}, [](Context& k, const Tensor& g) -> Grads { return {norm_gradient(k, g)}; })) {
     c->save(x);
     c->save_output(r.out);
     c->set(std::pair<Shape, double>(r.kept, p));

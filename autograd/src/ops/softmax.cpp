@@ -92,8 +92,9 @@ Tensor softmax(const Tensor& x, int64_t axis) {
 Tensor log_softmax(const Tensor& x, int64_t axis) {
   check("log_softmax", x);
   if (size_of(x.dtype()) == 2) return to(log_softmax(to(x, kFloat32), axis), x.dtype());
-  return forward("log_softmax", kernels::log_softmax, x, wrap_axis(axis, x.dim(), "log_softmax"),
-                 [](Context& k, const Tensor& g) -> Grads { return {log_softmax_backward(g, k.saved(0), k.get<int>())}; });
+  return forward(
+      "log_softmax", kernels::log_softmax, x, wrap_axis(axis, x.dim(), "log_softmax"),
+      [](Context& k, const Tensor& g) -> Grads { return {log_softmax_backward(g, k.saved(0), k.get<int>())}; });
 }
 
 }  // namespace levin

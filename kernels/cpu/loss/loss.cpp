@@ -30,8 +30,10 @@ void check(const CheckLabelsArgs& a) {
   for (int64_t i = 0; i < n; ++i) {
     const int64_t label = labels[i];
     if ((label < 0 || label >= a.classes) && label != a.ignore_index)
-      throw IndexError(fmt::format("[{}] target {} at position {} is outside [0, {}). Labels count from 0; to leave a "
-                                   "sample out, give it ignore_index ({}).", a.op, label, i, a.classes, a.ignore_index));
+      throw IndexError(
+          fmt::format("[{}] target {} at position {} is outside [0, {}). Labels count from 0; to leave a "
+                      "sample out, give it ignore_index ({}).",
+                      a.op, label, i, a.classes, a.ignore_index));
   }
 }
 
@@ -119,7 +121,8 @@ struct CrossEntropy {
         if (ignored(i)) {
           std::fill(dx, dx + classes, T(0));
         } else {
-          gradient(i, values(a.x, i, buffer), static_cast<double>(each_own ? g[i] : *g) / divisor, buffer + classes, dx);
+          gradient(i, values(a.x, i, buffer), static_cast<double>(each_own ? g[i] : *g) / divisor, buffer + classes,
+                   dx);
         }
         if (a.spatial == 1) continue;
         T* const to = a.dx.data<T>() + i / a.spatial * classes * a.spatial + i % a.spatial;

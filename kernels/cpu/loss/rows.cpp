@@ -49,7 +49,8 @@ double bce(const T* x, const T* target, int64_t target_step, T* out, int64_t n) 
 }
 
 template <class T>
-void bce_backward(const T* x, const T* target, int64_t target_step, const T* g, int64_t g_step, T scale, T* dx, int64_t n) {
+void bce_backward(const T* x, const T* target, int64_t target_step, const T* g, int64_t g_step, T scale, T* dx,
+                  int64_t n) {
   const Simd<T> d;
   const auto factor = hn::Set(d, scale);
   for (int64_t i = 0; i < n; i += kLanes<T>) {

@@ -32,9 +32,14 @@ T* pointer_or_null(const TensorView& v) {
 template <class T>
 struct BatchStatistics {
   explicit BatchStatistics(const BatchNormArgs& args)
-      : a(args), weight(pointer_or_null<T>(a.weight)), bias(pointer_or_null<T>(a.bias)),
-        running_mean(pointer_or_null<T>(a.running_mean)), running_var(pointer_or_null<T>(a.running_var)),
-        mean(pointer_or_null<T>(a.mean)), rstd(pointer_or_null<T>(a.rstd)), count(static_cast<double>(a.batch * a.spatial)) {}
+      : a(args),
+        weight(pointer_or_null<T>(a.weight)),
+        bias(pointer_or_null<T>(a.bias)),
+        running_mean(pointer_or_null<T>(a.running_mean)),
+        running_var(pointer_or_null<T>(a.running_var)),
+        mean(pointer_or_null<T>(a.mean)),
+        rstd(pointer_or_null<T>(a.rstd)),
+        count(static_cast<double>(a.batch * a.spatial)) {}
 
   Channel<T> from_sums(int64_t c, double origin, double sum, double squares) const {
     const double average = origin + sum / count, var = std::max(0.0, (squares - sum * sum / count) / count);
@@ -115,8 +120,9 @@ void batch_norm(const BatchNormArgs& a, Stream&) {
       double sums[2 * Channels<T>::kMost];
       if (a.training) rows.moments_columns(x + first, lines, sums);
       for (int64_t i = 0; i < n; ++i)
-        put(channels, i, a.training ? statistics.from_sums(first + i, static_cast<double>(x[first + i]), sums[i], sums[n + i])
-                                    : statistics.from_running(first + i));
+        put(channels, i,
+            a.training ? statistics.from_sums(first + i, static_cast<double>(x[first + i]), sums[i], sums[n + i])
+                       : statistics.from_running(first + i));
       rows.affine_columns(x + first, y + first, lines, channels);
     });
   });
@@ -173,7 +179,8 @@ void batch_norm_backward(const BatchNormBackwardArgs& a, Stream&) {
 void layer_norm(const LayerNormArgs& a, Stream&) {
   dispatch(a.x.dtype, "layer_norm", [&]<class T>() {
     const NormRows<T>& rows = norm_rows(T());
-    const T *const x = a.x.data<T>(), *const weight = pointer_or_null<T>(a.weight), *const bias = pointer_or_null<T>(a.bias);
+    const T *const x = a.x.data<T>(), *const weight = pointer_or_null<T>(a.weight),
+                   *const bias = pointer_or_null<T>(a.bias);
     T *const y = a.y.data<T>(), *const mean = pointer_or_null<T>(a.mean), *const rstd = pointer_or_null<T>(a.rstd);
     const int64_t n = a.columns;
     if (n == 0) return;
@@ -210,7 +217,8 @@ void layer_norm_backward(const LayerNormBackwardArgs& a, Stream&) {
     const int64_t n = a.columns;
     if (n == 0) return;
     const int64_t most = 64;  // chunks, so that partial sums stay small
-    const int64_t each = std::max({int64_t{1}, 4 * kGrain / n, (a.rows + most - 1) / most}), chunks = (a.rows + each - 1) / each;
+    const int64_t each = std::max({int64_t{1}, 4 * kGrain / n, (a.rows + most - 1) / most}),
+                  chunks = (a.rows + each - 1) / each;
     T* const partial = dweight || dbias ? scratch<T>(Slot::norm, 2 * n * std::max<int64_t>(1, chunks)) : nullptr;
     parallel_for(0, a.rows, each, [&](int64_t b, int64_t e) {  // partial is (chunks, 2, n)
       T *dw = nullptr, *db = nullptr;

@@ -130,7 +130,8 @@ void gradient_sums_columns(const T* g, const T* x, Lines l, const Channels<T>& c
         hn::StoreU(hn::Add(hn::LoadU(d, sums + i), u), d, sums + i);
         hn::StoreU(hn::MulAdd(u, v, hn::LoadU(d, sums + l.n + i)), d, sums + l.n + i);
       } else {
-        const Wide u = load_wide_part(g + i, rest), v = hn::Sub(load_wide_part(x + i, rest), load_wide_part(c.mean + i, rest));
+        const Wide u = load_wide_part(g + i, rest),
+                   v = hn::Sub(load_wide_part(x + i, rest), load_wide_part(c.mean + i, rest));
         store_part(hn::Add(load_part(sums + i, rest), u), sums + i, rest);
         store_part(hn::MulAdd(u, v, load_part(sums + l.n + i, rest)), sums + l.n + i, rest);
       }
@@ -188,7 +189,8 @@ void layer_backward(const T* g, const T* x, const T* weight, T mean_value, T rst
   }
   if (!dx) return;
   const double count = static_cast<double>(n);
-  const auto h_mean = hn::Set(d, static_cast<T>(total(h_sum) / count)), slope = hn::Set(d, static_cast<T>(total(hx_sum) / count));
+  const auto h_mean = hn::Set(d, static_cast<T>(total(h_sum) / count)),
+             slope = hn::Set(d, static_cast<T>(total(hx_sum) / count));
   for (int64_t i = 0; i < n; i += kLanes<T>) {
     const auto gi = load_row(g, i, n), xh = hn::Mul(hn::Sub(load_row(x, i, n), mean), rstd);
     const auto h = weight ? hn::Mul(gi, load_row(weight, i, n)) : gi;

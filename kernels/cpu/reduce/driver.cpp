@@ -1,6 +1,6 @@
 // The driver of all reductions. Axes are sorted by stride and merged; then either lines of memory are reduced to one
-// number each, or lines are added up element by element. Long reductions are cut into chunks, whose results are combined
-// in their order.
+// number each, or lines are added up element by element. Long reductions are cut into chunks, whose results are
+// combined in their order.
 #include "kernels/cpu/reduce/reduce.h"
 #include "kernels/cpu/scratch.h"
 
@@ -130,7 +130,8 @@ class Job {
   }
 
   /// Lines begin..end of the reduced axes but the last, `n` elements from `first` of each, into *acc.
-  void reduce_lines(const Axes& lines, int64_t x_at, int64_t begin, int64_t end, int64_t first, int64_t n, Acc* acc) const {
+  void reduce_lines(const Axes& lines, int64_t x_at, int64_t begin, int64_t end, int64_t first, int64_t n,
+                    Acc* acc) const {
     const Axis& line = reduced_.back();
     const int64_t step = lines.count ? lines.back().x : 0;
     for_runs(lines, begin, end, [&](int64_t line_at, int64_t, int64_t count) {

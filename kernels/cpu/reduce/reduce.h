@@ -79,8 +79,9 @@ struct Prod {
 };
 struct Max {
   template <class Acc>
-  static constexpr Acc neutral = std::is_same_v<Acc, double> ? static_cast<Acc>(-std::numeric_limits<double>::infinity())
-                                                             : std::numeric_limits<Acc>::lowest();
+  static constexpr Acc neutral = std::is_same_v<Acc, double>
+                                     ? static_cast<Acc>(-std::numeric_limits<double>::infinity())
+                                     : std::numeric_limits<Acc>::lowest();
   template <class Acc, class T> static Acc map(T x, double) { return static_cast<Acc>(x); }
   template <class Acc> static Acc combine(Acc a, Acc b) { return a > b || a != a ? a : b; }
 };
@@ -128,7 +129,7 @@ void strip_columns(const Strip& s, Acc* acc) {
 
 /// The plain loops of an operation.
 template <class Op, class T, class Acc>
-inline constexpr Reducer<Acc> kPlainReducer{strip_rows<Op, T, Acc>, strip_columns<Op, T, Acc>, Op::template combine<Acc>,
-                                            Op::template neutral<Acc>};
+inline constexpr Reducer<Acc> kPlainReducer{strip_rows<Op, T, Acc>, strip_columns<Op, T, Acc>,
+                                            Op::template combine<Acc>, Op::template neutral<Acc>};
 
 }  // namespace levin::kernels::cpu

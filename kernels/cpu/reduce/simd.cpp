@@ -85,7 +85,8 @@ void columns(const Strip& s, double* acc) {
     int64_t i = 0;
     for (; i + lanes <= s.n; i += lanes) {
       const Wide low = Combine::combine(Map::map(load_wide(row + i)), Map::map(load_wide(row + step + i)));
-      const Wide high = Combine::combine(Map::map(load_wide(row + 2 * step + i)), Map::map(load_wide(row + 3 * step + i)));
+      const Wide high =
+          Combine::combine(Map::map(load_wide(row + 2 * step + i)), Map::map(load_wide(row + 3 * step + i)));
       hn::StoreU(Combine::combine(hn::LoadU(d, acc + i), Combine::combine(low, high)), d, acc + i);
     }
     for (; i < s.n; ++i)

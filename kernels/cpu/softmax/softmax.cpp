@@ -112,7 +112,8 @@ void softmax_backward_columns(const T* g, const T* y, T* dx, int64_t n, int64_t 
     sum.put(j, hn::MulAdd(load_row(g + line, j, width), load_row(y + line, j, width), sum.get(j)));
   });
   for_lines<T>(n, step, width, [&](int64_t line, int64_t j) HWY_ATTR {
-    store_row(hn::Mul(load_row(y + line, j, width), hn::Sub(load_row(g + line, j, width), sum.get(j))), dx + line, j, width);
+    store_row(hn::Mul(load_row(y + line, j, width), hn::Sub(load_row(g + line, j, width), sum.get(j))), dx + line, j,
+              width);
   });
 }
 

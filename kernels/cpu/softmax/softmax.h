@@ -14,7 +14,8 @@ struct SoftmaxLines {
   using Row = void (*)(const T* x, T* out, std::int64_t n);
   using Columns = void (*)(const T* x, T* out, std::int64_t n, std::int64_t step, std::int64_t width);
   using BackwardRow = void (*)(const T* g, const T* y, T* dx, std::int64_t n);
-  using BackwardColumns = void (*)(const T* g, const T* y, T* dx, std::int64_t n, std::int64_t step, std::int64_t width);
+  using BackwardColumns = void (*)(const T* g, const T* y, T* dx, std::int64_t n, std::int64_t step,
+                                   std::int64_t width);
 
   Row softmax_row, log_softmax_row;
   Columns softmax_columns, log_softmax_columns;
