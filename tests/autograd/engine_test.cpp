@@ -130,6 +130,8 @@ TEST_CASE("no_grad, enable_grad, inference_mode") {
     made = ones({1}, {.dtype = kFloat64});
     CHECK(made.is_inference());
     CHECK(!(x * made).requires_grad());
+    CHECK(matmul(made, made).is_inference());
+    CHECK(!x.view({1, 1}).is_inference());
   }
   CHECK_THROWS_WITH_AS(x * made, doctest::Contains("inference_mode"), GradError);
   CHECK_THROWS_AS(made.requires_grad_(), GradError);

@@ -20,7 +20,6 @@ namespace {
 
 Tensor filled(const Shape& sizes, const Scalar& value, DType dtype, const TensorOptions& options) {
   Tensor t = empty(sizes, {.dtype = dtype, .device = options.device, .requires_grad = options.requires_grad});
-  t.impl()->inference = inference_enabled();
   Stream stream = current_stream(t.device());
   kernels::fill({t.tensor_view(), TensorView::number(value, dtype)}, stream);
   return t;
@@ -60,7 +59,6 @@ Tensor drawn(const kernels::Kernel<void(const kernels::RandomArgs&, Stream&)>& k
              const TensorOptions& options) {
   require_floating(kernel.name(), options.dtype.value_or(default_dtype()));
   Tensor t = empty(sizes, options);
-  t.impl()->inference = inference_enabled();
   draw(kernel, t, 0.0, 1.0, options.generator);
   return t;
 }

@@ -56,7 +56,6 @@ void refuse_bool(const char* op, DType t, const char* instead) {
 Tensor fresh(const Shape& sizes, DType dtype, Device device) {
   auto storage = make_intrusive<Storage>(static_cast<std::size_t>(sizes.numel() * size_of(dtype)), device);
   Tensor t(make_intrusive<TensorImpl>(std::move(storage), 0, sizes, contiguous_strides(sizes), dtype));
-  t.impl()->inference = inference_enabled();
   return t;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 // Thread-local switches of recording.
 
+#include <levin/core/tensor.h>
+
 namespace levin {
 
 namespace detail {
@@ -19,8 +21,8 @@ inline bool anomaly_enabled() { return detail::autograd_modes.anomaly; }
 /// Sets all switches for a scope and puts the former ones back. Base of the guards below.
 class ModeGuard {
  public:
-  explicit ModeGuard(detail::AutogradModes modes) : before_(detail::autograd_modes) { detail::autograd_modes = modes; }
-  ~ModeGuard() { detail::autograd_modes = before_; }
+  explicit ModeGuard(detail::AutogradModes modes) : before_(detail::autograd_modes) { set(modes); }
+  ~ModeGuard() { set(before_); }
   ModeGuard(const ModeGuard&) = delete;
   ModeGuard& operator=(const ModeGuard&) = delete;
 
@@ -28,6 +30,10 @@ class ModeGuard {
   static detail::AutogradModes current() { return detail::autograd_modes; }
 
  private:
+  static void set(const detail::AutogradModes& modes) {
+    detail::autograd_modes = modes;
+    detail::inference_mode_on = modes.inference;
+  }
   detail::AutogradModes before_;
 };
 

@@ -26,6 +26,11 @@ class AutogradData {
   virtual std::string describe() const { return {}; }
 };
 
+namespace detail {
+/// Set by autograd's inference_mode; here because every tensor that is made asks it.
+inline constinit thread_local bool inference_mode_on = false;
+}  // namespace detail
+
 class TensorImpl : public RefCounted, public Pooled<TensorImpl> {
  public:
   TensorImpl(StoragePtr storage_, int64_t offset_, const Shape& sizes_, const Shape& strides_, DType dtype_)
@@ -39,7 +44,7 @@ class TensorImpl : public RefCounted, public Pooled<TensorImpl> {
   DType dtype;
   Device device;
   bool contiguous;
-  bool inference = false;  ///< made under inference_mode: may not be saved for backward
+  bool inference = detail::inference_mode_on;  ///< made under inference_mode: may not be saved for backward
   std::unique_ptr<AutogradData> autograd;
 };
 
