@@ -122,8 +122,8 @@ Sample max_backward_sample(const Shape& x, const Shape& g, const Window& w) {
   s.op = [w](const Tensors& in) -> Tensors {
     enable_grad guard;
     const Tensor leaf = in[0].detach().requires_grad_();
-    return grad({max_pool2d(leaf, w.kernel, {.stride = w.stride, .padding = w.padding})}, {leaf}, {.create_graph = true},
-                {in[1]});
+    return grad({max_pool2d(leaf, w.kernel, {.stride = w.stride, .padding = w.padding})}, {leaf},
+                {.create_graph = true}, {in[1]});
   };
   s.reference = [w](const Tensors& in) -> Tensors {
     const auto xs = in[0].to_vector<double>(), gs = in[1].to_vector<double>();
