@@ -1,8 +1,10 @@
 #include "checkpoint_keeper.h"
 
 #include <levin/core/io.h>
+#include <levin/kernels/simd_target.h>
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 namespace levin {
 namespace {
@@ -143,6 +145,7 @@ Checkpoint CheckpointKeeper::snapshot() {
   v.put("precision", run_.precision.state());
   v.put("callbacks", callback_states());
   v.set("precision_name", run_.precision.name());
+  v.set("simd_target", std::string(kernels::cpu::simd_target()));
   StateMap user;
   for (const auto& callback : run_.callbacks) callback->on_save_checkpoint(run_.context, user);
   run_.module.on_save_checkpoint(user);
@@ -169,6 +172,9 @@ void CheckpointKeeper::restore(const Checkpoint& c, const std::filesystem::path&
   for (const auto& [name, p] : run_.module.named_parameters())
     if (const Tensor* grad = c.tensors.find("grad." + name)) p.set_grad(*grad);
   default_generator().set_state(generator_state(v.part("rng")));
+  if (const auto target = v.get<std::string>("simd_target"); target != kernels::cpu::simd_target())
+    spdlog::warn("{} was written with {} instructions and goes on with {}: the bits may differ by rounding",
+                 folder.string(), target, kernels::cpu::simd_target());
 }
 
 }  // namespace levin
