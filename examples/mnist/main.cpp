@@ -47,10 +47,10 @@ int run(int argc, char** argv) {
   const auto summary = fmt::format("{} on {}: test accuracy {:.2f} %, best validation accuracy {:.2f} %, {:.1f} s\n"
                                    "weights: {}\n",
                                    o.model, o.dataset, 100 * r.test_acc, 100 * r.val_acc, seconds, checkpoint);
-  const auto result = fmt::format("result: test_accuracy={:.4f} test_loss={:.4f} val_accuracy={:.4f} train_seconds={:.1f} "
-                                  "startup_ms={:.0f} epochs={} model={} checkpoint={}\n",
-                                  r.test_acc, r.test_loss, r.val_acc, seconds, *first_step.startup_ms, o.max_epochs,
-                                  o.model, checkpoint);
+  const auto result = fmt::format(
+      "result: test_accuracy={:.4f} test_loss={:.4f} val_accuracy={:.4f} train_seconds={:.1f} "
+      "startup_ms={:.0f} epochs={} model={} checkpoint={}\n",
+      r.test_acc, r.test_loss, r.val_acc, seconds, *first_step.startup_ms, o.max_epochs, o.model, checkpoint);
   if (!r.checkpoint.empty()) io::write_file(o.checkpoint / "summary.txt", summary + result);
   fmt::print("{}{}", summary, result);
   return 0;

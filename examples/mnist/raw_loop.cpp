@@ -67,8 +67,8 @@ RawResult train_raw(const Options& o, const DataModule& data, FirstStep& first_s
       if (it.index() + 1 == batches) break;
     }
     const Scores val = evaluate(net, *data.val, val_batches);
-    fmt::print("epoch {}/{}  train_loss {:.4f}  val_loss {:.4f}  val_acc {:.4f}\n", epoch + 1, epochs, loss_now, val.loss,
-               val.acc);
+    fmt::print("epoch {}/{}  train_loss {:.4f}  val_loss {:.4f}  val_acc {:.4f}\n", epoch + 1, epochs, loss_now,
+               val.loss, val.acc);
     std::fflush(stdout);
     log.log({.epoch = epoch, .step = step, .values = {{"val_loss", val.loss}, {"val_acc", val.acc}}});
     if (val.acc <= result.val_acc) continue;

@@ -29,7 +29,8 @@ std::uint64_t checked_bytes(const TensorEntry& e, const std::string& what) {
   auto bytes = static_cast<std::uint64_t>(size_of(e.dtype));
   for (const int64_t size : e.sizes) {
     const auto factor = static_cast<std::uint64_t>(std::max<int64_t>(size, 1));
-    if (bytes > kMax / factor) damaged(what, "the size of tensor \"" + e.name + "\" " + to_string(e.sizes) + " overflows");
+    if (bytes > kMax / factor)
+      damaged(what, "the size of tensor \"" + e.name + "\" " + to_string(e.sizes) + " overflows");
     bytes *= factor;
   }
   return e.sizes.numel() == 0 ? 0 : bytes;
@@ -42,7 +43,8 @@ void check_coverage(std::vector<TensorEntry>& entries, std::uint64_t data_bytes,
   });
   std::uint64_t at = 0;
   for (const auto& e : entries) {
-    const std::string name = "tensor \"" + e.name + "\" at bytes " + std::to_string(e.begin) + " to " + std::to_string(e.end);
+    const std::string name =
+        "tensor \"" + e.name + "\" at bytes " + std::to_string(e.begin) + " to " + std::to_string(e.end);
     if (e.end < e.begin || e.end > data_bytes)
       damaged(what, name + " lies outside of the " + std::to_string(data_bytes) + " bytes of data");
     if (e.begin < at) damaged(what, name + " overlaps the tensor before it");

@@ -19,7 +19,8 @@ namespace fs = std::filesystem;
 namespace {
 
 struct Folder {
-  Folder() : path(fs::temp_directory_path() / ("levin-mnist-" + std::to_string(getpid()) + "-" + std::to_string(count++))) {
+  Folder()
+      : path(fs::temp_directory_path() / ("levin-mnist-" + std::to_string(getpid()) + "-" + std::to_string(count++))) {
     fs::create_directories(path);
   }
   ~Folder() { fs::remove_all(path); }
@@ -61,13 +62,24 @@ pid_t start(const fs::path& dir, std::vector<std::string> arguments) {
 Ended finish(const fs::path& dir, pid_t child) {
   int status = 0;
   waitpid(child, &status, 0);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), io::read_text(dir / "out"), io::read_text(dir / "err")};
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), io::read_text(dir / "out"),
+          io::read_text(dir / "err")};
 }
 
-Ended mnist(const fs::path& dir, const std::vector<std::string>& arguments) { return finish(dir, start(dir, arguments)); }
+Ended mnist(const fs::path& dir, const std::vector<std::string>& arguments) {
+  return finish(dir, start(dir, arguments));
+}
 
-const std::vector<std::string> kShort = {"--limit-train-batches", "60", "--limit-val-batches", "2", "--limit-test-batches", "2",
-                                         "--max-epochs", "2", "--model", "mlp"};
+const std::vector<std::string> kShort = {"--limit-train-batches",
+                                         "60",
+                                         "--limit-val-batches",
+                                         "2",
+                                         "--limit-test-batches",
+                                         "2",
+                                         "--max-epochs",
+                                         "2",
+                                         "--model",
+                                         "mlp"};
 
 std::vector<std::string> with(std::vector<std::string> base, const std::vector<std::string>& more) {
   base.insert(base.end(), more.begin(), more.end());
@@ -101,7 +113,8 @@ TEST_CASE("a short training learns, and leaves a checkpoint, a log and a summary
   const Ended e = mnist(f.path, kShort);
   REQUIRE_MESSAGE(e.status == 0, e.err);
   auto r = e.result();
-  for (const char* key : {"test_accuracy", "test_loss", "val_accuracy", "train_seconds", "startup_ms", "epochs", "model", "checkpoint"})
+  for (const char* key :
+       {"test_accuracy", "test_loss", "val_accuracy", "train_seconds", "startup_ms", "epochs", "model", "checkpoint"})
     CHECK_MESSAGE(r.count(key) == 1, key);
   CHECK(std::stod(r["test_accuracy"]) > 0.7);
   CHECK(r["model"] == "mlp");
@@ -121,8 +134,8 @@ TEST_CASE("the three networks have PyTorch's parameter names") {
       {"cnn", {"net.0.weight", "net.2.weight", "net.6.weight", "net.8.weight"}}};
   for (const auto& [model, expected] : names) {
     const Folder f;
-    const Ended e = mnist(f.path, {"--model", model, "--limit-train-batches", "2", "--limit-val-batches", "1", "--limit-test-batches", "1",
-                                   "--max-epochs", "1", "--batch-size", "8"});
+    const Ended e = mnist(f.path, {"--model", model, "--limit-train-batches", "2", "--limit-val-batches", "1",
+                                   "--limit-test-batches", "1", "--max-epochs", "1", "--batch-size", "8"});
     REQUIRE_MESSAGE(e.status == 0, e.err);
     const auto weights = interop::load_safetensors(f.path / "runs/mnist/best/model.safetensors").tensors;
     CHECK(weights.size() == 8);
@@ -140,13 +153,16 @@ TEST_CASE("the raw loop has the Trainer's losses to the bit") {
     CHECK(left.size() == 2);
     CHECK_MESSAGE(left == column(b.path / "runs/mnist/metrics.csv", name), name);
   }
-  for (const char* key : {"test_accuracy", "test_loss", "val_accuracy"}) CHECK(trainer.result()[key] == raw.result()[key]);
+  for (const char* key : {"test_accuracy", "test_loss", "val_accuracy"})
+    CHECK(trainer.result()[key] == raw.result()[key]);
 }
 
 TEST_CASE("the number of threads changes nothing") {
   const Folder a, b;
-  const Ended one = mnist(a.path, with(kShort, {"--threads", "1"})), three = mnist(b.path, with(kShort, {"--threads", "3"}));
-  CHECK(column(a.path / "runs/mnist/metrics.csv", "train_loss") == column(b.path / "runs/mnist/metrics.csv", "train_loss"));
+  const Ended one = mnist(a.path, with(kShort, {"--threads", "1"})),
+              three = mnist(b.path, with(kShort, {"--threads", "3"}));
+  CHECK(column(a.path / "runs/mnist/metrics.csv", "train_loss") ==
+        column(b.path / "runs/mnist/metrics.csv", "train_loss"));
   CHECK(one.result()["test_loss"] == three.result()["test_loss"]);
 }
 
@@ -166,7 +182,8 @@ TEST_CASE("a signal ends with a checkpoint, status 130 or 143, and the resumed r
     REQUIRE(fs::exists(f.path / "runs/mnist/last/state.json"));
     const Ended rest = mnist(f.path, with(kShort, {"--resume", "last"}));
     REQUIRE_MESSAGE(rest.status == 0, rest.err);
-    for (const char* key : {"test_accuracy", "test_loss", "val_accuracy"}) CHECK(rest.result()[key] == expected.at(key));
+    for (const char* key : {"test_accuracy", "test_loss", "val_accuracy"})
+      CHECK(rest.result()[key] == expected.at(key));
   }
 }
 
@@ -229,7 +246,8 @@ TEST_CASE("--fast-dev-run writes nothing, --help lists every option") {
   CHECK_FALSE(fs::exists(f.path / "runs"));
   const Ended help = mnist(f.path, {"--help"});
   CHECK(help.status == 0);
-  for (const char* option : {"model mlp|lenet|cnn", "max-epochs", "batch-size", "lr", "seed", "threads", "data", "dataset", "checkpoint", "resume",
-                             "limit-train-batches", "limit-val-batches", "limit-test-batches", "fast-dev-run", "raw"})
+  for (const char* option :
+       {"model mlp|lenet|cnn", "max-epochs", "batch-size", "lr", "seed", "threads", "data", "dataset", "checkpoint",
+        "resume", "limit-train-batches", "limit-val-batches", "limit-test-batches", "fast-dev-run", "raw"})
     CHECK_MESSAGE(help.out.find(std::string("--") + option) != std::string::npos, option);
 }

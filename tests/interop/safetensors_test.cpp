@@ -19,7 +19,9 @@ io::Bytes file_of(std::string_view header, std::size_t data_bytes, std::uint64_t
   return out;
 }
 
-io::Bytes file_of(std::string_view header, std::size_t data_bytes) { return file_of(header, data_bytes, header.size()); }
+io::Bytes file_of(std::string_view header, std::size_t data_bytes) {
+  return file_of(header, data_bytes, header.size());
+}
 
 std::string refusal(std::span<const std::byte> data) {
   try {
@@ -59,7 +61,8 @@ TEST_CASE("every type comes back with its bits, shape and name") {
 }
 
 TEST_CASE("the bytes are those of the format") {
-  const auto bytes = encode_safetensors({{"b", from_data<std::uint8_t>({7}, {1})}, {"a", from_data<float>({1.f}, {1})}});
+  const auto bytes =
+      encode_safetensors({{"b", from_data<std::uint8_t>({7}, {1})}, {"a", from_data<float>({1.f}, {1})}});
   const std::string header = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
                              R"("b":{"dtype":"U8","shape":[1],"data_offsets":[4,5]}})";
   const std::size_t padded = (header.size() + 7) / 8 * 8;
@@ -109,9 +112,12 @@ TEST_CASE("attacks on the reader are refused with one sentence") {
       {"negative size", one(R"("dtype":"F32","shape":[-1],"data_offsets":[0,4])"), 4, "the number -1"},
       {"fractional size", one(R"("dtype":"F32","shape":[1.5],"data_offsets":[0,4])"), 4, "the number 1.5"},
       {"size above int64", one(R"("dtype":"F32","shape":[9223372036854775808],"data_offsets":[0,4])"), 4, "the size"},
-      {"size above uint64", one(R"("dtype":"F32","shape":[99999999999999999999],"data_offsets":[0,4])"), 4, "the number"},
-      {"product overflows", one(R"("dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0])"), 0, "overflows"},
-      {"overflow hidden by 0", one(R"("dtype":"U8","shape":[0,4294967296,4294967296],"data_offsets":[0,0])"), 0, "overflows"},
+      {"size above uint64", one(R"("dtype":"F32","shape":[99999999999999999999],"data_offsets":[0,4])"), 4,
+       "the number"},
+      {"product overflows", one(R"("dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0])"), 0,
+       "overflows"},
+      {"overflow hidden by 0", one(R"("dtype":"U8","shape":[0,4294967296,4294967296],"data_offsets":[0,0])"), 0,
+       "overflows"},
       {"nine dimensions", one(R"("dtype":"U8","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,1])"), 1, "more than 8"},
       {"offsets reversed", one(f32 + "[4,0]"), 4, "outside"},
       {"offset outside", one(f32 + "[0,8]"), 4, "outside"},
@@ -140,7 +146,8 @@ TEST_CASE("lengths of the header that do not fit are refused") {
   CHECK(refusal({}).find("too few") != std::string::npos);
   CHECK(refusal(file_of("{}", 0, 3)).find("longer than the file") != std::string::npos);
   CHECK(refusal(file_of("{}", 0, 100'000'001)).find("more than 100000000") != std::string::npos);
-  CHECK(refusal(file_of("{}", 0, std::numeric_limits<std::uint64_t>::max())).find("more than 100000000") != std::string::npos);
+  CHECK(refusal(file_of("{}", 0, std::numeric_limits<std::uint64_t>::max())).find("more than 100000000") !=
+        std::string::npos);
   CHECK(refusal(file_of("", 0, 0)).find("does not begin") != std::string::npos);
 }
 

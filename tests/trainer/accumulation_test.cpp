@@ -14,7 +14,8 @@ std::vector<std::vector<double>> train(std::int64_t samples, std::int64_t batch_
     Optimizers configure_optimizers() override { return optim::SGD(parameters(), {.lr = 0.1, .momentum = 0.9}); }
   } model;
   data::DataLoader loader(toy_points(samples), {.batch_size = batch_size});
-  Trainer trainer(quiet({.max_epochs = 3, .accumulate_grad_batches = accumulate, .gradient_clip_val = clip, .precision = "64-true"}));
+  Trainer trainer(quiet(
+      {.max_epochs = 3, .accumulate_grad_batches = accumulate, .gradient_clip_val = clip, .precision = "64-true"}));
   trainer.fit(model, loader);
   const std::int64_t windows = (samples + batch_size * accumulate - 1) / (batch_size * accumulate);
   CHECK(trainer.global_step() == 3 * windows);

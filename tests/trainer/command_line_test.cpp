@@ -18,10 +18,34 @@ std::string refusal(std::vector<const char*> arguments) {
 }  // namespace
 
 TEST_CASE("every field of the configuration is a flag") {
-  const auto c = flags({"--max-epochs", "7", "--precision=64-true", "--devices", "1", "--strategy", "single", "--accelerator", "cpu",
-                        "--limit-train-batches", "0.25", "--limit-val-batches", "3", "--accumulate-grad-batches", "4",
-                        "--gradient-clip-val", "0.5", "--gradient-clip-algorithm", "value", "--enable-progress-bar", "false",
-                        "--detect-anomaly", "--default-root-dir", "a b/c", "--seed", "12", "--max-epochs", "8"});
+  const auto c = flags({"--max-epochs",
+                        "7",
+                        "--precision=64-true",
+                        "--devices",
+                        "1",
+                        "--strategy",
+                        "single",
+                        "--accelerator",
+                        "cpu",
+                        "--limit-train-batches",
+                        "0.25",
+                        "--limit-val-batches",
+                        "3",
+                        "--accumulate-grad-batches",
+                        "4",
+                        "--gradient-clip-val",
+                        "0.5",
+                        "--gradient-clip-algorithm",
+                        "value",
+                        "--enable-progress-bar",
+                        "false",
+                        "--detect-anomaly",
+                        "--default-root-dir",
+                        "a b/c",
+                        "--seed",
+                        "12",
+                        "--max-epochs",
+                        "8"});
   CHECK(c.max_epochs == 8);
   CHECK(c.precision == "64-true");
   CHECK(c.devices.text() == "1");
@@ -52,7 +76,8 @@ TEST_CASE("misuse gives one sentence with the value and what to do") {
   CHECK(contains(refusal({"--gradient-clip-algorithm", "max"}), "choose one of norm|value"));
   CHECK(contains(refusal({"--logger", "maybe"}), "--logger maybe: give true or false."));
   CHECK(contains(refusal({"--max-epochs"}), "--max-epochs"));
-  for (const auto& text : {refusal({"--max-epochs"}), refusal({"--wibble"})}) CHECK(text.find('\n') == std::string::npos);
+  for (const auto& text : {refusal({"--max-epochs"}), refusal({"--wibble"})})
+    CHECK(text.find('\n') == std::string::npos);
 }
 
 TEST_CASE("the frame of main turns exceptions into exit statuses") {

@@ -59,7 +59,12 @@ TEST_CASE("EarlyStopping") {
       {"min_delta", {3, 2.95, 2.91, 1}, {.min_delta = 0.1, .patience = 2}, 3, Reason::patience, 3},
       {"min_delta passed by the sum", {3, 2.95, 2.85, 2}, {.min_delta = 0.1, .patience = 2}, 4, Reason::none, 2},
       {"max", {1, 2, 1.5, 1.5, 3}, {.patience = 2, .mode = Mode::max}, 4, Reason::patience, 2},
-      {"max with min_delta", {1, 1.05, 1.05, 2}, {.min_delta = 0.1, .patience = 2, .mode = Mode::max}, 3, Reason::patience, 1},
+      {"max with min_delta",
+       {1, 1.05, 1.05, 2},
+       {.min_delta = 0.1, .patience = 2, .mode = Mode::max},
+       3,
+       Reason::patience,
+       1},
       {"NaN", {3, NAN, 1}, {}, 2, Reason::non_finite, 3},
       {"infinity", {3, kInf, 1}, {}, 2, Reason::non_finite, 3},
       {"NaN unchecked", {3, NAN, 1}, {.patience = 3, .check_finite = false}, 3, Reason::none, 1},
@@ -100,7 +105,8 @@ TEST_CASE("without validation it watches training") {
   ToyModule model;
   data::DataLoader train(toy_points(8), {.batch_size = 4});
   auto config = quiet({.max_epochs = 20});
-  const auto early = std::make_shared<EarlyStopping>(EarlyStoppingOptions{.monitor = "train_loss", .stopping_threshold = 100.0});
+  const auto early =
+      std::make_shared<EarlyStopping>(EarlyStoppingOptions{.monitor = "train_loss", .stopping_threshold = 100.0});
   config.callbacks = {early};
   Trainer trainer(config);
   trainer.fit(model, train);

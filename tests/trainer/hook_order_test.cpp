@@ -14,22 +14,24 @@ struct Recorder : Callback {
   void note(const char* name) { calls->push_back(std::string("C.") + name); }
 #define RECORD(name) \
   void name(RunContext&) override { note(#name); }
-  RECORD(setup) RECORD(teardown) RECORD(on_fit_start) RECORD(on_fit_end)
-  RECORD(on_sanity_check_start) RECORD(on_sanity_check_end)
-  RECORD(on_train_start) RECORD(on_train_end) RECORD(on_train_epoch_start) RECORD(on_train_epoch_end)
-  RECORD(on_before_zero_grad) RECORD(on_after_backward) RECORD(on_before_optimizer_step)
-  RECORD(on_validation_start) RECORD(on_validation_end) RECORD(on_validation_epoch_start) RECORD(on_validation_epoch_end)
-  RECORD(on_test_start) RECORD(on_test_end) RECORD(on_test_epoch_start) RECORD(on_test_epoch_end)
-  RECORD(on_predict_start) RECORD(on_predict_end) RECORD(on_predict_epoch_start) RECORD(on_predict_epoch_end)
+  RECORD(setup)
+  RECORD(teardown) RECORD(on_fit_start) RECORD(on_fit_end) RECORD(on_sanity_check_start) RECORD(on_sanity_check_end)
+      RECORD(on_train_start) RECORD(on_train_end) RECORD(on_train_epoch_start) RECORD(on_train_epoch_end)
+          RECORD(on_before_zero_grad) RECORD(on_after_backward) RECORD(on_before_optimizer_step)
+              RECORD(on_validation_start) RECORD(on_validation_end) RECORD(on_validation_epoch_start)
+                  RECORD(on_validation_epoch_end) RECORD(on_test_start) RECORD(on_test_end) RECORD(on_test_epoch_start)
+                      RECORD(on_test_epoch_end) RECORD(on_predict_start) RECORD(on_predict_end)
+                          RECORD(on_predict_epoch_start) RECORD(on_predict_epoch_end)
 #undef RECORD
 #define RECORD_BATCH(name) \
   void name(RunContext&, const Batch&, int) override { note(#name); }
-  RECORD_BATCH(on_train_batch_start)
-  RECORD_BATCH(on_validation_batch_start) RECORD_BATCH(on_validation_batch_end)
-  RECORD_BATCH(on_test_batch_start) RECORD_BATCH(on_test_batch_end)
-  RECORD_BATCH(on_predict_batch_start) RECORD_BATCH(on_predict_batch_end)
+                              RECORD_BATCH(on_train_batch_start) RECORD_BATCH(on_validation_batch_start)
+                                  RECORD_BATCH(on_validation_batch_end) RECORD_BATCH(on_test_batch_start)
+                                      RECORD_BATCH(on_test_batch_end) RECORD_BATCH(on_predict_batch_start)
+                                          RECORD_BATCH(on_predict_batch_end)
 #undef RECORD_BATCH
-  void on_train_batch_end(RunContext&, const StepOutput&, const Batch&, int) override { note("on_train_batch_end"); }
+                                              void on_train_batch_end(RunContext&, const StepOutput&, const Batch&,
+                                                                      int) override { note("on_train_batch_end"); }
   void on_before_backward(RunContext&, const Tensor&) override { note("on_before_backward"); }
   void on_save_checkpoint(RunContext&, StateMap&) override { note("on_save_checkpoint"); }
   void on_load_checkpoint(RunContext&, const StateMap&) override { note("on_load_checkpoint"); }
@@ -57,21 +59,23 @@ struct RecordedModule : ToyModule {
   void note(const char* name) { calls->push_back(name); }
 #define RECORD(name) \
   void name() override { note(#name); }
-  RECORD(prepare_data) RECORD(on_fit_start) RECORD(on_fit_end) RECORD(on_train_start) RECORD(on_train_end)
-  RECORD(on_train_epoch_start) RECORD(on_train_epoch_end) RECORD(on_after_backward)
-  RECORD(on_validation_model_zero_grad) RECORD(on_validation_model_train) RECORD(on_test_model_train)
-  RECORD(on_validation_start) RECORD(on_validation_end) RECORD(on_validation_epoch_start) RECORD(on_validation_epoch_end)
-  RECORD(on_test_start) RECORD(on_test_end) RECORD(on_test_epoch_start) RECORD(on_test_epoch_end)
-  RECORD(on_predict_start) RECORD(on_predict_end) RECORD(on_predict_epoch_start) RECORD(on_predict_epoch_end)
+  RECORD(prepare_data)
+  RECORD(on_fit_start) RECORD(on_fit_end) RECORD(on_train_start) RECORD(on_train_end) RECORD(on_train_epoch_start)
+      RECORD(on_train_epoch_end) RECORD(on_after_backward) RECORD(on_validation_model_zero_grad)
+          RECORD(on_validation_model_train) RECORD(on_test_model_train) RECORD(on_validation_start)
+              RECORD(on_validation_end) RECORD(on_validation_epoch_start) RECORD(on_validation_epoch_end)
+                  RECORD(on_test_start) RECORD(on_test_end) RECORD(on_test_epoch_start) RECORD(on_test_epoch_end)
+                      RECORD(on_predict_start) RECORD(on_predict_end) RECORD(on_predict_epoch_start)
+                          RECORD(on_predict_epoch_end)
 #undef RECORD
 #define RECORD_BATCH(name) \
   void name(const Batch&, int) override { note(#name); }
-  RECORD_BATCH(on_train_batch_start)
-  RECORD_BATCH(on_validation_batch_start) RECORD_BATCH(on_validation_batch_end)
-  RECORD_BATCH(on_test_batch_start) RECORD_BATCH(on_test_batch_end)
-  RECORD_BATCH(on_predict_batch_start) RECORD_BATCH(on_predict_batch_end)
+                              RECORD_BATCH(on_train_batch_start) RECORD_BATCH(on_validation_batch_start)
+                                  RECORD_BATCH(on_validation_batch_end) RECORD_BATCH(on_test_batch_start)
+                                      RECORD_BATCH(on_test_batch_end) RECORD_BATCH(on_predict_batch_start)
+                                          RECORD_BATCH(on_predict_batch_end)
 #undef RECORD_BATCH
-  void setup(Stage) override { note("setup"); }
+                                              void setup(Stage) override { note("setup"); }
   void teardown(Stage) override { note("teardown"); }
   void on_train_batch_end(const StepOutput&, const Batch&, int) override { note("on_train_batch_end"); }
   void on_before_backward(const Tensor&) override { note("on_before_backward"); }
@@ -82,7 +86,10 @@ struct RecordedModule : ToyModule {
   void on_validation_model_eval() override { note("on_validation_model_eval"); eval(); }
   void on_test_model_eval() override { note("on_test_model_eval"); eval(); }
   void on_predict_model_eval() override { note("on_predict_model_eval"); eval(); }
-  void optimizer_zero_grad(optim::Optimizer& o) override { note("optimizer_zero_grad"); ToyModule::optimizer_zero_grad(o); }
+  void optimizer_zero_grad(optim::Optimizer& o) override {
+    note("optimizer_zero_grad");
+    ToyModule::optimizer_zero_grad(o);
+  }
   void backward(const Tensor& loss) override { note("backward"); ToyModule::backward(loss); }
   void optimizer_step(optim::Optimizer& o) override { note("optimizer_step"); ToyModule::optimizer_step(o); }
   void configure_gradient_clipping(optim::Optimizer& o, std::optional<double> v, const std::string& a) override {
@@ -93,7 +100,10 @@ struct RecordedModule : ToyModule {
     note("lr_scheduler_step");
     ToyModule::lr_scheduler_step(o, m);
   }
-  StepOutput training_step(const Batch& b, int i) override { note("training_step"); return ToyModule::training_step(b, i); }
+  StepOutput training_step(const Batch& b, int i) override {
+    note("training_step");
+    return ToyModule::training_step(b, i);
+  }
   void validation_step(const Batch& b, int i) override { note("validation_step"); ToyModule::validation_step(b, i); }
   void test_step(const Batch&, int) override { note("test_step"); }
   Tensor predict_step(const Batch& b, int) override { note("predict_step"); return b[0]; }
@@ -123,7 +133,8 @@ std::string train_batch(bool first, bool last) {
 
 std::string evaluation(const std::string& fn, const std::string& step, int batches) {
   std::string s = "on_" + fn + "_model_eval " + both("on_" + fn + "_start") + both("on_" + fn + "_epoch_start");
-  for (int i = 0; i < batches; ++i) s += both("on_" + fn + "_batch_start") + step + " " + both("on_" + fn + "_batch_end");
+  for (int i = 0; i < batches; ++i)
+    s += both("on_" + fn + "_batch_start") + step + " " + both("on_" + fn + "_batch_end");
   s += both("on_" + fn + "_epoch_end") + both("on_" + fn + "_end");
   return fn == "predict" ? s : s + "on_" + fn + "_model_train ";
 }
@@ -149,7 +160,8 @@ TEST_CASE("the hooks of fit, with accumulation, validation, a checkpoint, and it
     data::DataLoader train(toy_points(12), {.batch_size = 4, .seed = 1});
     data::DataLoader val(toy_points(8), {.batch_size = 4});
     auto config = quiet({.max_epochs = epochs, .accumulate_grad_batches = 2});
-    config.callbacks = {Recorder(calls), Monitor(calls), ModelCheckpoint({.dirpath = folder.path, .every_n_epochs = 1})};
+    config.callbacks = {Recorder(calls), Monitor(calls),
+                        ModelCheckpoint({.dirpath = folder.path, .every_n_epochs = 1})};
     Trainer trainer(config);
     trainer.fit(model, train, val, ckpt);
     return trainer.checkpoint_path("last").string();

@@ -12,12 +12,15 @@ namespace {
 
 void fit_once(const std::filesystem::path& dir) {
   ToyModule model;
-  data::DataLoader train(toy_points(12), {.batch_size = 4, .shuffle = true, .num_workers = 1}), val(toy_points(8), {.batch_size = 4});
+  data::DataLoader train(toy_points(12), {.batch_size = 4, .shuffle = true, .num_workers = 1}),
+      val(toy_points(8), {.batch_size = 4});
   auto config = quiet({.max_epochs = 2, .accumulate_grad_batches = 2, .gradient_clip_val = 1.0});
-  config.callbacks = {EarlyStopping({.monitor = "val_loss"}), ModelCheckpoint({.dirpath = dir, .monitor = "val_acc", .mode = Mode::max, .every_n_epochs = 2})};
+  config.callbacks = {EarlyStopping({.monitor = "val_loss"}),
+                      ModelCheckpoint({.dirpath = dir, .monitor = "val_acc", .mode = Mode::max, .every_n_epochs = 2})};
   Trainer trainer(config);
   trainer.fit(model, train, val);
-  trainer.test(model, {.test = std::make_shared<data::DataLoader>(toy_points(4), data::DataLoaderOptions{.batch_size = 4})});
+  trainer.test(model,
+               {.test = std::make_shared<data::DataLoader>(toy_points(4), data::DataLoaderOptions{.batch_size = 4})});
 }
 
 }  // namespace
@@ -107,7 +110,9 @@ TEST_CASE("the Trainer adds less than 5 us to a step") {
     const auto start = std::chrono::steady_clock::now();
     std::int64_t rows = 0;
     for (auto& batch : loader) rows += batch.size();
-    plain = std::min(plain, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() / static_cast<double>(rows));
+    plain =
+        std::min(plain, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() /
+                            static_cast<double>(rows));
   }
   double with = 1e9;
   Nothing model;

@@ -57,7 +57,8 @@ TEST_CASE("reductions") {
     m.log("mean", v);
   }
   m.finish_epoch(Split::test);
-  CHECK(m.results(Split::test) == std::map<std::string, double>{{"sum", 4}, {"min", -1}, {"max", 3}, {"mean", 4.0 / 3}});
+  CHECK(m.results(Split::test) ==
+        std::map<std::string, double>{{"sum", 4}, {"min", -1}, {"max", 3}, {"mean", 4.0 / 3}});
 }
 
 TEST_CASE("step values of evaluation are not for callbacks") {

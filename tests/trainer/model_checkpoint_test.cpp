@@ -87,7 +87,8 @@ TEST_CASE("every n steps, every n epochs, names with values") {
         Names{"best", "epoch=1-step=3", "epoch=2-step=6"});
   CHECK(run(b.path, {1, 1, 1, 1}, {.save_top_k = -1, .save_last = false, .every_n_epochs = 2}).names ==
         Names{"best", "epoch=1-step=4", "epoch=3-step=8"});
-  CHECK(run(c.path, {0.25}, {.filename = "e{epoch}_{score}", .monitor = "score", .save_last = false}).best == "eepoch=0_score=0.2500");
+  CHECK(run(c.path, {0.25}, {.filename = "e{epoch}_{score}", .monitor = "score", .save_last = false}).best ==
+        "eepoch=0_score=0.2500");
 }
 
 TEST_CASE("a resumed run remembers the best of the run before") {

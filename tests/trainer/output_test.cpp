@@ -20,7 +20,8 @@ std::string shown(bool terminal, double plain_interval) {
   ToyModule model;
   data::DataLoader train(toy_points(16), {.batch_size = 4}), val(toy_points(8), {.batch_size = 4});
   auto config = quiet({.max_epochs = 2});
-  config.callbacks = {ProgressBar({.out = out, .terminal = terminal, .max_rate = 1e9, .plain_interval = plain_interval})};
+  config.callbacks = {
+      ProgressBar({.out = out, .terminal = terminal, .max_rate = 1e9, .plain_interval = plain_interval})};
   Trainer(config).fit(model, train, val);
   std::fclose(out);
   return io::read_text(file);
@@ -32,7 +33,8 @@ TEST_CASE("on a terminal one line is overwritten, with rate, time left, loss and
   const std::string text = shown(true, 1e9);
   CHECK(std::count(text.begin(), text.end(), '\n') == 2);  // one an epoch
   CHECK(std::count(text.begin(), text.end(), '\r') >= 8);
-  for (const char* part : {"epoch 1/2 [", "2/4", "batches/s", "left 0:00", "train_loss", "val_acc", "took", "validation", "sanity check"})
+  for (const char* part :
+       {"epoch 1/2 [", "2/4", "batches/s", "left 0:00", "train_loss", "val_acc", "took", "validation", "sanity check"})
     CHECK_MESSAGE(contains(text, part), part);
 }
 
@@ -84,7 +86,8 @@ TEST_CASE("a resumed log drops what came after the checkpoint and keeps what cam
   const TemporaryFolder f;
   const auto file = f.path / "m.csv";
   CSVLogger first(file);
-  for (std::int64_t step = 1; step <= 4; ++step) first.log({.epoch = 0, .step = step, .values = {{"a,b", 0.1 * static_cast<double>(step)}}});
+  for (std::int64_t step = 1; step <= 4; ++step)
+    first.log({.epoch = 0, .step = step, .values = {{"a,b", 0.1 * static_cast<double>(step)}}});
   first.flush();
   CSVLogger second(file);
   second.resume(2);

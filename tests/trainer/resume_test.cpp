@@ -45,17 +45,27 @@ struct Setup {
 Outcome run(const Setup& s, const std::shared_ptr<SaveAlways>& policy, const std::string& ckpt = {}) {
   manual_seed(ckpt.empty() ? 3 : 999);  // all that counts comes from the checkpoint
   ToyModule model(s.toy);
-  data::DataLoader train(toy_points(23), {.batch_size = 4, .shuffle = true, .num_workers = s.workers, .seed = ckpt.empty() ? 7u : 8u});
+  data::DataLoader train(toy_points(23),
+                         {.batch_size = 4, .shuffle = true, .num_workers = s.workers, .seed = ckpt.empty() ? 7u : 8u});
   data::DataLoader val(toy_points(10, 9), {.batch_size = 4});
-  auto config = quiet({.max_epochs = s.epochs, .val_check_interval = s.val_check_interval, .accumulate_grad_batches = s.accumulate,
+  auto config = quiet({.max_epochs = s.epochs,
+                       .val_check_interval = s.val_check_interval,
+                       .accumulate_grad_batches = s.accumulate,
                        .gradient_clip_val = 1.0});
   const auto early = std::make_shared<EarlyStopping>(EarlyStoppingOptions{.monitor = "val_loss", .patience = 100});
   config.callbacks = {early};
   if (policy) config.callbacks.push_back(policy);
   Trainer trainer(config);
   trainer.fit(model, train, val, ckpt);
-  return {values_of(model), model.losses, trainer.metrics().results(Split::validation), trainer.metrics().results(Split::train),
-          default_generator().state(), trainer.global_step(), trainer.current_epoch(), trainer.state().samples, early->state()};
+  return {values_of(model),
+          model.losses,
+          trainer.metrics().results(Split::validation),
+          trainer.metrics().results(Split::train),
+          default_generator().state(),
+          trainer.global_step(),
+          trainer.current_epoch(),
+          trainer.state().samples,
+          early->state()};
 }
 
 void check_resumes_everywhere(const Setup& s, std::size_t expected_points) {
@@ -132,8 +142,10 @@ TEST_CASE("a checkpoint that does not fit is refused with one sentence, and noth
   const auto policy = std::make_shared<SaveAlways>(folder.path);
   run({}, policy);
   const std::string ckpt = (folder.path / "3").string();
-  const auto fit = [&](LevinModule& model, std::int64_t batch_size, const std::string& precision, const std::string& path) {
-    data::DataLoader train(toy_points(23), {.batch_size = batch_size, .shuffle = true}), val(toy_points(10), {.batch_size = 4});
+  const auto fit = [&](LevinModule& model, std::int64_t batch_size, const std::string& precision,
+                       const std::string& path) {
+    data::DataLoader train(toy_points(23), {.batch_size = batch_size, .shuffle = true}),
+        val(toy_points(10), {.batch_size = 4});
     Trainer(quiet({.max_epochs = 2, .precision = precision})).fit(model, train, val, path);
   };
   struct Wider : ToyModule {

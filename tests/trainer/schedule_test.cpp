@@ -82,22 +82,26 @@ TEST_CASE("a scheduler steps by step or by epoch, and plateau by its monitor") {
   };
   struct ByStep : ToyModule {
     Optimizers configure_optimizers() override {
-      return Optimizers(optim::SGD(parameters(), {.lr = 1.0})).schedule([](auto& o) { return optim::StepLR(o, {.step_size = 1, .gamma = 0.5}); },
-                                                                        {.interval = Interval::step, .frequency = 2});
+      return Optimizers(optim::SGD(parameters(), {.lr = 1.0}))
+          .schedule([](auto& o) { return optim::StepLR(o, {.step_size = 1, .gamma = 0.5}); },
+                    {.interval = Interval::step, .frequency = 2});
     }
   } by_step;
   CHECK(rates(by_step, 2) == std::vector<double>{1.0, 0.5, 0.5, 0.25});
   struct ByEpoch : ToyModule {
     Optimizers configure_optimizers() override {
-      return Optimizers(optim::SGD(parameters(), {.lr = 1.0})).schedule([](auto& o) { return optim::StepLR(o, {.step_size = 1, .gamma = 0.5}); });
+      return Optimizers(optim::SGD(parameters(), {.lr = 1.0})).schedule([](auto& o) {
+        return optim::StepLR(o, {.step_size = 1, .gamma = 0.5});
+      });
     }
   } by_epoch;
   CHECK(rates(by_epoch, 3) == std::vector<double>{1.0, 0.5, 0.5, 0.25, 0.25, 0.125});
   struct Plateau : ToyModule {
     void validation_step(const Batch&, int) override { log("flat", 1.0); }
     Optimizers configure_optimizers() override {
-      return Optimizers(optim::SGD(parameters(), {.lr = 1.0})).schedule([](auto& o) { return optim::ReduceLROnPlateau(o, {.factor = 0.1, .patience = 0}); },
-                                                                        {.monitor = "flat"});
+      return Optimizers(optim::SGD(parameters(), {.lr = 1.0}))
+          .schedule([](auto& o) { return optim::ReduceLROnPlateau(o, {.factor = 0.1, .patience = 0}); },
+                    {.monitor = "flat"});
     }
   } plateau;
   const auto r = rates(plateau, 3);

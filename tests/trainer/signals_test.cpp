@@ -33,7 +33,8 @@ struct Result {
 Result run(const std::filesystem::path& dir, std::optional<RaiseAt> raise, const std::string& ckpt = {}) {
   manual_seed(4);
   ToyModule model;
-  data::DataLoader train(toy_points(23), {.batch_size = 4, .shuffle = true, .seed = 1}), val(toy_points(12), {.batch_size = 4});
+  data::DataLoader train(toy_points(23), {.batch_size = 4, .shuffle = true, .seed = 1}),
+      val(toy_points(12), {.batch_size = 4});
   auto config = quiet({.max_epochs = 2});
   config.callbacks = {ModelCheckpoint({.dirpath = dir})};
   if (raise) config.callbacks.push_back(*raise);

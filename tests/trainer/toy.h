@@ -54,7 +54,8 @@ struct ToyModule : LevinModule {
   Optimizers configure_optimizers() override {
     const auto schedule = [](auto& opt) { return optim::StepLR(opt, {.step_size = 3, .gamma = 0.7}); };
     if (options.use_sgd)
-      return Optimizers(optim::SGD(parameters(), {.lr = 0.1, .momentum = 0.9})).schedule(schedule, {.interval = options.interval});
+      return Optimizers(optim::SGD(parameters(), {.lr = 0.1, .momentum = 0.9}))
+          .schedule(schedule, {.interval = options.interval});
     return Optimizers(optim::AdamW(parameters(), {.lr = 0.02})).schedule(schedule, {.interval = options.interval});
   }
 };
@@ -63,7 +64,8 @@ struct ToyModule : LevinModule {
 struct TemporaryFolder {
   TemporaryFolder() {
     static int count = 0;
-    path = std::filesystem::temp_directory_path() / ("levin-trainer-" + std::to_string(getpid()) + "-" + std::to_string(count++));
+    path = std::filesystem::temp_directory_path() /
+           ("levin-trainer-" + std::to_string(getpid()) + "-" + std::to_string(count++));
     std::filesystem::remove_all(path);
     std::filesystem::create_directories(path);
   }

@@ -33,8 +33,9 @@ json read_values(const fs::path& folder) {
   const json root = json::parse(io::read_text(folder / kValues), nullptr, false);
   if (!root.is_object() || root.value("format", "") != kFormat) damaged(folder, "state.json is not a checkpoint's");
   if (root.value("version", 0) != kVersion)
-    throw StateError(fmt::format("[checkpoint] {} has version {}, this program reads {}. Use the program that wrote it.",
-                                 folder.string(), root.value("version", 0), kVersion));
+    throw StateError(
+        fmt::format("[checkpoint] {} has version {}, this program reads {}. Use the program that wrote it.",
+                    folder.string(), root.value("version", 0), kVersion));
   if (!root.contains("values") || !root.contains("files") || root.value("crc32", std::uint32_t{0}) !=
       checksum({root["files"], root["values"]}))
     damaged(folder, "the checksum of state.json does not fit");

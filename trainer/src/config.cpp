@@ -14,7 +14,8 @@ void at_least(std::int64_t value, std::int64_t least, const char* option) {
 
 void check_devices(const TrainerConfig& c) {
   if (c.accelerator != "auto" && c.accelerator != "cpu")
-    throw UsageError(fmt::format("--accelerator {}: this build computes on the CPU. Use --accelerator cpu.", c.accelerator));
+    throw UsageError(
+        fmt::format("--accelerator {}: this build computes on the CPU. Use --accelerator cpu.", c.accelerator));
   const std::string& n = c.devices.text();
   if (n != "auto" && n != "1" && n != "-1")
     throw UsageError(fmt::format("--devices {}: a run uses one device here, the CPU. Use --devices 1; "
@@ -40,7 +41,8 @@ void check_config(const TrainerConfig& c) {
   c.val_check_interval.check("--val-check-interval");
   if (c.val_check_interval.is_count()) at_least(c.val_check_interval.count(), 1, "--val-check-interval");
   if (c.gradient_clip_val && !(*c.gradient_clip_val > 0))
-    throw UsageError(fmt::format("--gradient-clip-val {}: give a number above 0, or leave it out.", *c.gradient_clip_val));
+    throw UsageError(
+        fmt::format("--gradient-clip-val {}: give a number above 0, or leave it out.", *c.gradient_clip_val));
   if (c.gradient_clip_algorithm != "norm" && c.gradient_clip_algorithm != "value")
     throw UsageError(fmt::format("--gradient-clip-algorithm {}: choose norm or value.", c.gradient_clip_algorithm));
   check_devices(c);

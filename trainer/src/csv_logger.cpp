@@ -81,7 +81,8 @@ void CSVLogger::flush() {
   text += '\n';
   for (const auto& row : rows_) {
     text += row.epoch + "," + row.step;
-    for (std::size_t i = 0; i < columns_.size(); ++i) text += "," + (i < row.cells.size() ? row.cells[i] : std::string());
+    for (std::size_t i = 0; i < columns_.size(); ++i)
+      text += "," + (i < row.cells.size() ? row.cells[i] : std::string());
     text += '\n';
   }
   if (file_.has_parent_path()) std::filesystem::create_directories(file_.parent_path());

@@ -15,10 +15,12 @@ DataModule make(const FashionMnistOptions& o) {
                                  train->size()));
   const auto parts = random_split(train, {train->size() - o.num_val, o.num_val}, Generator(o.seed).fork(0x76616c));
   const auto loader = [&](DatasetPtr dataset, std::int64_t batch_size, bool shuffle) {
-    return std::make_shared<DataLoader>(std::move(dataset), DataLoaderOptions{.batch_size = batch_size, .shuffle = shuffle,
-                                                                              .num_workers = o.num_workers, .seed = o.seed});
+    return std::make_shared<DataLoader>(
+        std::move(dataset),
+        DataLoaderOptions{.batch_size = batch_size, .shuffle = shuffle, .num_workers = o.num_workers, .seed = o.seed});
   };
-  DataModule out{.train = loader(share(parts[0]), o.batch_size, true), .test = loader(share(D("test", o.dir)), o.eval_batch_size, false)};
+  DataModule out{.train = loader(share(parts[0]), o.batch_size, true),
+                 .test = loader(share(D("test", o.dir)), o.eval_batch_size, false)};
   if (o.num_val > 0) out.val = loader(share(parts[1]), o.eval_batch_size, false);
   return out;
 }

@@ -17,7 +17,8 @@ EarlyStopping::EarlyStopping(EarlyStoppingOptions options)
     : options_(std::move(options)),
       best_(options_.mode == Mode::min ? std::numeric_limits<double>::infinity()
                                        : -std::numeric_limits<double>::infinity()) {
-  if (options_.monitor.empty()) throw UsageError("[EarlyStopping] monitor is empty. Name a logged value such as val_loss.");
+  if (options_.monitor.empty())
+    throw UsageError("[EarlyStopping] monitor is empty. Name a logged value such as val_loss.");
   if (options_.patience < 0)
     throw UsageError(fmt::format("[EarlyStopping] patience is {}. Give 0 or more.", options_.patience));
 }
@@ -57,8 +58,8 @@ void EarlyStopping::check(RunContext& run) {
   reason_ = judge(*value);
   if (reason_ == Reason::none) return;
   stopped_epoch_ = run.state.epoch;
-  constexpr const char* kWords[] = {"", "is not finite", "passed the stopping threshold", "passed the divergence threshold",
-                                    "no longer improves"};
+  constexpr const char* kWords[] = {"", "is not finite", "passed the stopping threshold",
+                                    "passed the divergence threshold", "no longer improves"};
   run.stop.request(fmt::format("{} = {} {}, best was {}", options_.monitor, *value, kWords[static_cast<int>(reason_)],
                                best_));
 }
@@ -66,7 +67,8 @@ void EarlyStopping::check(RunContext& run) {
 EarlyStopping::Reason EarlyStopping::judge(double value) {
   if (options_.check_finite && !std::isfinite(value)) return Reason::non_finite;
   if (options_.stopping_threshold && better(value, *options_.stopping_threshold)) return Reason::stopping_threshold;
-  if (options_.divergence_threshold && better(*options_.divergence_threshold, value)) return Reason::divergence_threshold;
+  if (options_.divergence_threshold && better(*options_.divergence_threshold, value))
+    return Reason::divergence_threshold;
   const double margin = options_.mode == Mode::min ? options_.min_delta : -options_.min_delta;
   if (better(value + margin, best_)) {
     best_ = value;

@@ -76,8 +76,8 @@ void EpochLoop::interrupt_if_asked() {
   if (!run_.interrupted()) return;
   const int signal = SignalGuard::received();
   const auto path = parts_.keeper.save_interrupted();
-  throw Interrupted(signal, fmt::format("interrupted by {} after step {}. {}", signal == 2 ? "Ctrl-C" : strsignal(signal),
-                                        run_.state.global_step,
+  throw Interrupted(signal, fmt::format("interrupted by {} after step {}. {}",
+                                        signal == 2 ? "Ctrl-C" : strsignal(signal), run_.state.global_step,
                                         path.empty() ? "No checkpoint was asked for."
                                                      : fmt::format("Resume from {}.", path.string())));
 }

@@ -19,7 +19,8 @@ BatchLimit BatchLimit::parse(std::string_view text, const std::string& option) {
   double fraction = 0;
   const auto real = std::from_chars(text.data(), end, fraction);
   if (real.ec != std::errc() || real.ptr != end)
-    throw UsageError(fmt::format("{} {}: give a number of batches such as 20, or a fraction such as 0.25.", option, text));
+    throw UsageError(
+        fmt::format("{} {}: give a number of batches such as 20, or a fraction such as 0.25.", option, text));
   const BatchLimit limit(fraction);
   limit.check(option.c_str());
   return limit;
@@ -37,8 +38,8 @@ std::int64_t BatchLimit::of(std::int64_t total, const char* option) const {
   if (is_count()) return std::min(count_, total);
   const auto n = static_cast<std::int64_t>(static_cast<double>(total) * fraction_);
   if (n == 0 && total > 0 && fraction_ > 0)
-    throw UsageError(fmt::format("{} {}: this leaves none of {} batches. Use {} or more, or a number of batches.", option,
-                                 fraction_, total, 1.0 / static_cast<double>(total)));
+    throw UsageError(fmt::format("{} {}: this leaves none of {} batches. Use {} or more, or a number of batches.",
+                                 option, fraction_, total, 1.0 / static_cast<double>(total)));
   return n;
 }
 

@@ -20,7 +20,8 @@ MetricStore::Metric& MetricStore::metric(std::string_view name, const LogOptions
     if (m.split != split_ || m.name != name) continue;
     if (m.prog_bar != o.prog_bar || m.logger != o.logger || m.reduce != o.reduce || m.on_step != on_step ||
         m.on_epoch != on_epoch)
-      throw ValueError("[log] " + quoted(name) + " was logged before with other options. Give the second another name.");
+      throw ValueError("[log] " + quoted(name) +
+                       " was logged before with other options. Give the second another name.");
     return m;
   }
   Metric m;

@@ -9,7 +9,8 @@ namespace levin {
 
 ModelCheckpoint::ModelCheckpoint(ModelCheckpointOptions options) : options_(std::move(options)) {
   const auto& o = options_;
-  if (o.save_top_k < -1) throw UsageError(fmt::format("[ModelCheckpoint] save_top_k is {}. Give -1, 0 or more.", o.save_top_k));
+  if (o.save_top_k < -1)
+    throw UsageError(fmt::format("[ModelCheckpoint] save_top_k is {}. Give -1, 0 or more.", o.save_top_k));
   if (o.save_top_k > 1 && o.monitor.empty())
     throw UsageError(fmt::format("[ModelCheckpoint] save_top_k is {} without a monitor. Name the value to compare by.",
                                  o.save_top_k));

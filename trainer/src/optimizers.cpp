@@ -8,7 +8,8 @@ void Optimizers::check() const {
   if (config_.frequency < 1)
     throw UsageError(fmt::format("[scheduler] frequency is {}. Give 1 or more.", config_.frequency));
   if (!plateau_) return;
-  if (config_.monitor.empty()) throw UsageError("[scheduler] a plateau scheduler needs a monitor. Name a logged value.");
+  if (config_.monitor.empty())
+    throw UsageError("[scheduler] a plateau scheduler needs a monitor. Name a logged value.");
   if (config_.interval != Interval::epoch)
     throw UsageError("[scheduler] a plateau scheduler steps by the epoch. Leave interval at Interval::epoch.");
 }

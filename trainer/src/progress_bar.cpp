@@ -64,7 +64,8 @@ void ProgressBar::show(RunContext& run, const std::string& title, const Timing& 
   line += fmt::format(" {}/{}  {:.1f} batches/s", done, total, rate);
   if (last) line += "  took " + clock_text(seconds);
   else if (rate > 0) line += "  left " + clock_text(static_cast<double>(total - done) / rate);
-  for (const auto& [name, value] : run.metrics.progress_bar_values(split_of(run.stage))) line += fmt::format("  {} {:.4f}", name, value);
+  for (const auto& [name, value] : run.metrics.progress_bar_values(split_of(run.stage)))
+    line += fmt::format("  {} {:.4f}", name, value);
   write(line, last);
   shown_ = Clock::now();
 }

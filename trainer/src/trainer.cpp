@@ -151,7 +151,8 @@ void Trainer::Impl::fit(LevinModule& module, const std::string& ckpt) {
     module.set_link({.metrics = &metrics, .state = &state,
                      .total_steps = FitLoop::total_steps(config, context.train_batches, context.max_epochs)});
     Optimizers optimizers = module.configure_optimizers();
-    if (optimizers.empty()) throw UsageError("[fit] configure_optimizers gave no optimizer. Return one, e.g. optim::AdamW.");
+    if (optimizers.empty())
+      throw UsageError("[fit] configure_optimizers gave no optimizer. Return one, e.g. optim::AdamW.");
 
     struct Forward final : StepHooks {
       Forward(Run& run_, Optimizers& optimizers_) : run(run_), optimizers(optimizers_) {}
@@ -195,9 +196,10 @@ void Trainer::Impl::evaluate(LevinModule& module, Stage stage, const DataModule&
   };
   const auto loader = pick(given) ? pick(given) : pick(data);
   if (!loader) throw UsageError(fmt::format("[{0}] there is no loader for it. Give {0} one.", name_of(stage)));
-  const std::pair<const BatchLimit*, const char*> limits[] = {{&config.limit_val_batches, "--limit-val-batches"},
-                                                              {&config.limit_test_batches, "--limit-test-batches"},
-                                                              {&config.limit_predict_batches, "--limit-predict-batches"}};
+  const std::pair<const BatchLimit*, const char*> limits[] = {
+      {&config.limit_val_batches, "--limit-val-batches"},
+      {&config.limit_test_batches, "--limit-test-batches"},
+      {&config.limit_predict_batches, "--limit-predict-batches"}};
   const auto& [asked, option] = limits[static_cast<int>(stage) - 1];
   Run run = make_run(module, stage);
   guarded(run, module, stage, [&] {
@@ -224,7 +226,8 @@ void Trainer::fit(LevinModule& module, data::DataLoader& train, data::DataLoader
   fit(module, DataModule{.train = borrowed(train), .val = borrowed(val)}, ckpt_path);
 }
 
-std::map<std::string, double> Trainer::validate(LevinModule& module, const DataModule& data, const std::string& ckpt_path) {
+std::map<std::string, double> Trainer::validate(LevinModule& module, const DataModule& data,
+                                                const std::string& ckpt_path) {
   impl_->evaluate(module, Stage::validate, data, ckpt_path, nullptr);
   return impl_->metrics.results(Split::validation);
 }

@@ -23,8 +23,8 @@ class Strategy {
   /// Puts the module on the device, before the optimizers are made.
   virtual void setup(nn::Module& module) = 0;
   virtual Batch to_device(Batch batch) const = 0;
-  /// From now on backward leaves gradients as they are (true), or reduces them over the ranks (false): the batches of an
-  /// accumulation window but its last need no exchange.
+  /// From now on backward leaves gradients as they are (true), or reduces them over the ranks (false): the batches of
+  /// an accumulation window but its last need no exchange.
   virtual void no_sync(bool on) = 0;
   /// Waits for the reductions that backward began.
   virtual void finish_reduction() = 0;

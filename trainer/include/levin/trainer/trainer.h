@@ -18,16 +18,18 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  /// Trains on data.train and validates on data.val. `ckpt_path` continues a run bit by bit: the folder of a checkpoint,
-  /// or "last" or "best" of this trainer's own ModelCheckpoint. Throws Interrupted after a signal, when the checkpoint
-  /// is saved; IoError or StateError for a checkpoint that is damaged or of another network.
+  /// Trains on data.train and validates on data.val. `ckpt_path` continues a run bit by bit: the folder of a
+  /// checkpoint, or "last" or "best" of this trainer's own ModelCheckpoint. Throws Interrupted after a signal, when the
+  /// checkpoint is saved; IoError or StateError for a checkpoint that is damaged or of another network.
   void fit(LevinModule& module, const DataModule& data, const std::string& ckpt_path = {});
   void fit(LevinModule& module, data::DataLoader& train);
   void fit(LevinModule& module, data::DataLoader& train, data::DataLoader& val, const std::string& ckpt_path = {});
 
   /// Metrics of one pass by name. Without `data`, those of the last fit. With `ckpt_path` its weights are loaded first.
-  std::map<std::string, double> validate(LevinModule& module, const DataModule& data = {}, const std::string& ckpt_path = {});
-  std::map<std::string, double> test(LevinModule& module, const DataModule& data = {}, const std::string& ckpt_path = {});
+  std::map<std::string, double> validate(LevinModule& module, const DataModule& data = {},
+                                         const std::string& ckpt_path = {});
+  std::map<std::string, double> test(LevinModule& module, const DataModule& data = {},
+                                     const std::string& ckpt_path = {});
   /// What predict_step gave for every batch.
   std::vector<Tensor> predict(LevinModule& module, const DataModule& data = {}, const std::string& ckpt_path = {});
 
