@@ -48,8 +48,10 @@ int main(int argc, char** argv) {
   static const auto cases = test::all_cases();
   for (const auto& c : cases)
     for (const auto& s : c.bench)
-      benchmark::RegisterBenchmark(bench::label_of(c, s).c_str(), [&c, &s](benchmark::State& state) { bench::run_case(state, c, s); })
-          ->UseRealTime()->MinTime(0.1);
+      benchmark::RegisterBenchmark(bench::label_of(c, s).c_str(),
+                                   [&c, &s](benchmark::State& state) { bench::run_case(state, c, s); })
+          ->UseRealTime()
+          ->MinTime(0.1);
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   benchmark::AddCustomContext("peak GFLOP/s", std::to_string(bench::peak_flops() / 1e9));

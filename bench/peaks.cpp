@@ -71,7 +71,8 @@ double peak_flops() {
     std::vector<double> done(static_cast<std::size_t>(threads));
     const double seconds = least_seconds([&] {
       parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
-        for (int64_t t = begin; t < end; ++t) done[static_cast<std::size_t>(t)] = HWY_DYNAMIC_DISPATCH(multiply_adds)(rounds);
+        for (int64_t t = begin; t < end; ++t)
+          done[static_cast<std::size_t>(t)] = HWY_DYNAMIC_DISPATCH(multiply_adds)(rounds);
       });
     });
     double flops = 0;

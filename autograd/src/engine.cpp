@@ -292,8 +292,10 @@ std::vector<Tensor> starting_gradients(const char* op, std::span<const Tensor> o
     } else if (y.numel() == 1) {
       gradients.push_back(ones(y.sizes(), like(y)));
     } else {
-      throw GradError(fmt::format("[{}] the output has shape {}; without a gradient for it only a single element will do. "
-                                  "Reduce it first, or pass the gradient.", op, to_string(y.sizes())));
+      throw GradError(
+          fmt::format("[{}] the output has shape {}; without a gradient for it only a single element will do. "
+                      "Reduce it first, or pass the gradient.",
+                      op, to_string(y.sizes())));
     }
   }
   return gradients;

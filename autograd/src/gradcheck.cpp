@@ -61,14 +61,16 @@ std::vector<std::vector<double>> numeric_jacobian(const TensorFunction& f, const
 /// The same by one backward an output element.
 std::vector<std::vector<double>> analytic_jacobian(const std::vector<Tensor>& outputs, const Tensor& input,
                                                    std::size_t elements) {
-  std::vector<std::vector<double>> jacobian(static_cast<std::size_t>(input.numel()), std::vector<double>(elements, 0.0));
+  std::vector<std::vector<double>> jacobian(static_cast<std::size_t>(input.numel()),
+                                            std::vector<double>(elements, 0.0));
   std::size_t column = 0;
   for (const Tensor& y : outputs)
     for (int64_t o = 0; o < y.numel(); ++o, ++column) {
       Tensor one_hot = zeros({y.numel()}, like(y));
       one_hot.data<double>()[o] = 1.0;
       const Tensor seed = one_hot.view(y.sizes());
-      const std::vector<Tensor> g = grad({&y, 1}, {&input, 1}, {.retain_graph = true, .allow_unused = true}, {&seed, 1});
+      const std::vector<Tensor> g =
+          grad({&y, 1}, {&input, 1}, {.retain_graph = true, .allow_unused = true}, {&seed, 1});
       if (!g[0].defined()) continue;
       const std::vector<double> column_values = g[0].to_vector<double>();
       for (std::size_t i = 0; i < column_values.size(); ++i) jacobian[i][column] = column_values[i];

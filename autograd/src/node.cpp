@@ -90,8 +90,9 @@ void Context::save_one(const Tensor& t, bool is_output, int index) {
   Saved s;
   if (t.defined()) {
     if (t.is_inference())
-      throw GradError(fmt::format("[{}] a tensor made under inference_mode cannot be saved for backward; clone it first.",
-                                  static_cast<Node*>(this)->name()));
+      throw GradError(
+          fmt::format("[{}] a tensor made under inference_mode cannot be saved for backward; clone it first.",
+                      static_cast<Node*>(this)->name()));
     AutogradMeta* meta = meta_or_null(t);
     s.version = t.version();
     s.is_output = is_output;
@@ -170,8 +171,10 @@ bool Tensor::requires_grad() const {
 
 const Tensor& Tensor::requires_grad_(bool on) const {
   if (on && !is_floating())
-    throw DTypeError(fmt::format("[requires_grad_] only floating tensors have gradients; this one is {}. Convert it with "
-                                 "x.to(kFloat32).", name_of(dtype())));
+    throw DTypeError(
+        fmt::format("[requires_grad_] only floating tensors have gradients; this one is {}. Convert it with "
+                    "x.to(kFloat32).",
+                    name_of(dtype())));
   if (on && is_inference())
     throw GradError("[requires_grad_] this tensor was made under inference_mode; clone it outside first.");
   if (!is_leaf()) {

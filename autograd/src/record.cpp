@@ -136,12 +136,15 @@ bool begin_in_place(const char* name, const Tensor& x, std::initializer_list<Inp
       throw ShapeError(fmt::format("[{}] the tensor is expanded along axis {}, so several elements share memory; clone "
                                    "it before writing in place.", name, i));
   if (x.is_inference() && !inference_enabled())
-    throw GradError(fmt::format("[{}] a tensor made under inference_mode cannot be edited outside of it; clone it.", name));
+    throw GradError(
+        fmt::format("[{}] a tensor made under inference_mode cannot be edited outside of it; clone it.", name));
   if (!grad_enabled()) return false;
   AutogradMeta* meta = meta_or_null(x);
   if (meta && !meta->view && meta->requires_grad && !meta->grad_fn)
-    throw GradError(fmt::format("[{}] a leaf that requires grad cannot be edited in place; do it under no_grad, or on a "
-                                "clone.", name));
+    throw GradError(
+        fmt::format("[{}] a leaf that requires grad cannot be edited in place; do it under no_grad, or on a "
+                    "clone.",
+                    name));
   const bool wanted = requires_grad(x) || any_requires_grad(others, of_ref);
   if (meta && meta->view && (wanted || meta->view->base.requires_grad())) {
     const Tensor& base = meta->view->base;
@@ -149,8 +152,10 @@ bool begin_in_place(const char* name, const Tensor& x, std::initializer_list<Inp
       throw GradError(fmt::format("[{}] a view of a leaf that requires grad cannot be edited in place; do it under "
                                   "no_grad, or on a clone.", name));
     if (!meta->view->recorded)
-      throw GradError(fmt::format("[{}] this view was made under no_grad, so an edit could not reach its base's history; "
-                                  "make the view while recording.", name));
+      throw GradError(
+          fmt::format("[{}] this view was made under no_grad, so an edit could not reach its base's history; "
+                      "make the view while recording.",
+                      name));
     return true;
   }
   return wanted;

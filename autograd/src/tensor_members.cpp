@@ -11,7 +11,9 @@ Tensor Tensor::flatten(int64_t start, int64_t end) const { return levin::flatten
 Tensor Tensor::transpose(int64_t a, int64_t b) const { return levin::transpose(*this, a, b); }
 Tensor Tensor::t() const { return levin::t(*this); }
 Tensor Tensor::permute(const Shape& axes) const { return levin::permute(*this, axes); }
-Tensor Tensor::narrow(int64_t axis, int64_t start, int64_t length) const { return levin::narrow(*this, axis, start, length); }
+Tensor Tensor::narrow(int64_t axis, int64_t start, int64_t length) const {
+  return levin::narrow(*this, axis, start, length);
+}
 Tensor Tensor::slice(int64_t axis, const Slice& s) const { return levin::slice(*this, axis, s); }
 Tensor Tensor::select(int64_t axis, int64_t i) const { return levin::select(*this, axis, i); }
 Tensor Tensor::expand(const Shape& sizes) const { return levin::expand(*this, sizes); }
@@ -21,7 +23,9 @@ Tensor Tensor::unsqueeze(int64_t axis) const { return levin::unsqueeze(*this, ax
 Tensor Tensor::unfold(int64_t axis, int64_t size, int64_t step) const { return levin::unfold(*this, axis, size, step); }
 std::vector<Tensor> Tensor::chunk(int64_t chunks, int64_t axis) const { return levin::chunk(*this, chunks, axis); }
 std::vector<Tensor> Tensor::split(int64_t size, int64_t axis) const { return levin::split(*this, size, axis); }
-std::vector<Tensor> Tensor::split(const std::vector<int64_t>& sizes, int64_t axis) const { return levin::split(*this, sizes, axis); }
+std::vector<Tensor> Tensor::split(const std::vector<int64_t>& sizes, int64_t axis) const {
+  return levin::split(*this, sizes, axis);
+}
 std::vector<Tensor> Tensor::unbind(int64_t axis) const { return levin::unbind(*this, axis); }
 Tensor Tensor::index(std::span<const Index> indices) const { return levin::index(*this, indices); }
 
@@ -41,11 +45,15 @@ Tensor Tensor::pow(const Scalar& exponent) const { return levin::pow(*this, expo
 Tensor Tensor::relu() const { return levin::relu(*this); }
 Tensor Tensor::sigmoid() const { return levin::sigmoid(*this); }
 Tensor Tensor::tanh() const { return levin::tanh(*this); }
-Tensor Tensor::clamp(std::optional<Scalar> min, std::optional<Scalar> max) const { return levin::clamp(*this, min, max); }
+Tensor Tensor::clamp(std::optional<Scalar> min, std::optional<Scalar> max) const {
+  return levin::clamp(*this, min, max);
+}
 Tensor Tensor::matmul(const Tensor& other) const { return levin::matmul(*this, other); }
 Tensor Tensor::softmax(int64_t axis) const { return levin::softmax(*this, axis); }
 Tensor Tensor::log_softmax(int64_t axis) const { return levin::log_softmax(*this, axis); }
-Tensor Tensor::masked_fill(const Tensor& mask, const Scalar& value) const { return levin::masked_fill(*this, mask, value); }
+Tensor Tensor::masked_fill(const Tensor& mask, const Scalar& value) const {
+  return levin::masked_fill(*this, mask, value);
+}
 Tensor Tensor::eq(const Tensor& other) const { return levin::eq(*this, other); }
 Tensor Tensor::eq(const Scalar& other) const { return levin::eq(*this, other); }
 

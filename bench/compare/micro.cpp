@@ -80,15 +80,17 @@ void products() {
   }
   const int shapes[][3] = {{128, 512, 784}, {128, 784, 512}, {784, 512, 128}, {1024, 576, 192}, {1024, 192, 768}};
   for (const auto& [m, n, k] : shapes) {
-    row("linear " + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) + " (x @ w.T)", "GFLOP/s", [&] {
-      const Tensor a = randn({m, k}), w = randn({n, k});
-      return 2.0 * m * n * k / best([&] { linear(a, w); }, 100) / 1e9;
-    });
+    row("linear " + std::to_string(m) + "x" + std::to_string(n) + "x" + std::to_string(k) + " (x @ w.T)", "GFLOP/s",
+        [&] {
+          const Tensor a = randn({m, k}), w = randn({n, k});
+          return 2.0 * m * n * k / best([&] { linear(a, w); }, 100) / 1e9;
+        });
   }
 }
 
 void convolutions() {
-  const int shapes[][7] = {{128, 1, 28, 32, 3, 1, 0}, {128, 32, 26, 64, 3, 1, 0}, {32, 64, 56, 64, 3, 1, 1}, {64, 64, 14, 128, 4, 2, 1}};
+  const int shapes[][7] = {
+      {128, 1, 28, 32, 3, 1, 0}, {128, 32, 26, 64, 3, 1, 0}, {32, 64, 56, 64, 3, 1, 1}, {64, 64, 14, 128, 4, 2, 1}};
   for (const auto& [b, c, h, o, k, s, p] : shapes) {
     const std::string name = "conv " + std::to_string(b) + "x" + std::to_string(c) + "x" + std::to_string(h) + " -> " +
                              std::to_string(o) + " k" + std::to_string(k) + "s" + std::to_string(s);

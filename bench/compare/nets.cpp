@@ -73,19 +73,21 @@ void train_classifier(const Options& o, nn::Module& net) {
 }
 
 void mlp(const Options& o) {
-  nn::Sequential net(nn::Flatten(), nn::Linear(784, 512), nn::ReLU(), nn::Linear(512, 512), nn::ReLU(), nn::Linear(512, 10));
+  nn::Sequential net(nn::Flatten(), nn::Linear(784, 512), nn::ReLU(), nn::Linear(512, 512), nn::ReLU(),
+                     nn::Linear(512, 10));
   train_classifier(o, net);
 }
 
 void lenet(const Options& o) {
-  nn::Sequential net(nn::Conv2d(1, 16, 5, {.padding = 2}), nn::ReLU(), nn::MaxPool2d(2), nn::Conv2d(16, 32, 5), nn::ReLU(),
-                     nn::MaxPool2d(2), nn::Flatten(), nn::Linear(800, 128), nn::ReLU(), nn::Linear(128, 10));
+  nn::Sequential net(nn::Conv2d(1, 16, 5, {.padding = 2}), nn::ReLU(), nn::MaxPool2d(2), nn::Conv2d(16, 32, 5),
+                     nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(), nn::Linear(800, 128), nn::ReLU(),
+                     nn::Linear(128, 10));
   train_classifier(o, net);
 }
 
 void cnn(const Options& o) {
-  nn::Sequential net(nn::Conv2d(1, 32, 3), nn::ReLU(), nn::Conv2d(32, 64, 3), nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(),
-                     nn::Linear(9216, 128), nn::ReLU(), nn::Linear(128, 10));
+  nn::Sequential net(nn::Conv2d(1, 32, 3), nn::ReLU(), nn::Conv2d(32, 64, 3), nn::ReLU(), nn::MaxPool2d(2),
+                     nn::Flatten(), nn::Linear(9216, 128), nn::ReLU(), nn::Linear(128, 10));
   train_classifier(o, net);
 }
 
@@ -99,8 +101,10 @@ void dcgan(const Options& o) {
   const Start start(o.init);
   start.fill(g, "g.");
   start.fill(d, "d.");
-  const Tensor real = start.input("real", [] { return randn({64, 1, 28, 28}); });                        // (64, 1, 28, 28)
-  const Tensor z = start.input("z", [&] { return randn({kWarmUp + o.steps, 64, 100, 1, 1}); });  // (steps, 64, 100, 1, 1)
+  const Tensor real = start.input("real", [] { return randn({64, 1, 28, 28}); });  // (64, 1, 28, 28)
+  const Tensor z = start.input("z", [&] {
+    return randn({kWarmUp + o.steps, 64, 100, 1, 1});
+  });  // (steps, 64, 100, 1, 1)
   optim::Adam g_optimizer(g.parameters(), {.lr = 2e-4, .betas = {0.5, 0.999}});
   optim::Adam d_optimizer(d.parameters(), {.lr = 2e-4, .betas = {0.5, 0.999}});
   report(o, 64, [&](int i) {
@@ -126,7 +130,8 @@ struct Block : nn::Module {
   nn::LayerNorm& l2 = add<nn::LayerNorm>("l2", channels);
   nn::Linear& qkv = add<nn::Linear>("qkv", channels, 3 * channels);
   nn::Linear& o = add<nn::Linear>("o", channels, channels);
-  nn::Sequential& m = add<nn::Sequential>("m", nn::Linear(channels, 4 * channels), nn::GELU(), nn::Linear(4 * channels, channels));
+  nn::Sequential& m =
+      add<nn::Sequential>("m", nn::Linear(channels, 4 * channels), nn::GELU(), nn::Linear(4 * channels, channels));
 
   Tensor forward(const Tensor& x) override {
     const int64_t batch = x.size(0), length = x.size(1);
@@ -179,7 +184,8 @@ int main(int argc, char** argv) {
       o.net = argument;
     }
   }
-  const std::pair<const char*, void (*)(const Options&)> nets[] = {{"mlp", mlp}, {"lenet", lenet}, {"cnn", cnn}, {"dcgan", dcgan}, {"gpt", gpt}};
+  const std::pair<const char*, void (*)(const Options&)> nets[] = {
+      {"mlp", mlp}, {"lenet", lenet}, {"cnn", cnn}, {"dcgan", dcgan}, {"gpt", gpt}};
   try {
     manual_seed(0);
     for (const auto& [name, run] : nets)

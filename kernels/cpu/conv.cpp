@@ -33,10 +33,11 @@ template <class T>
 void add_channel_bias(const TensorView& x, const T* bias) {
   const int64_t channels = x.size(1), plane = x.size(2) * x.size(3);
   T* first = x.data<T>();
-  parallel_for(0, x.size(0) * channels, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, plane)), [=](int64_t begin, int64_t end) {
-    for (int64_t p = begin; p < end; ++p)
-      for (T *v = first + p * plane, *last = v + plane; v != last; ++v) *v += bias[p % channels];
-  });
+  parallel_for(0, x.size(0) * channels, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, plane)),
+               [=](int64_t begin, int64_t end) {
+                 for (int64_t p = begin; p < end; ++p)
+                   for (T *v = first + p * plane, *last = v + plane; v != last; ++v) *v += bias[p % channels];
+               });
 }
 
 template <class F>
@@ -70,7 +71,9 @@ void conv2d_backward_weight(const Conv2dArgs& a, Stream&) {
 }  // namespace cpu
 
 constinit Kernel<void(const Conv2dArgs&, Stream&)> conv2d{"conv2d", cpu::conv2d};
-constinit Kernel<void(const Conv2dArgs&, Stream&)> conv2d_backward_input{"conv2d_backward_input", cpu::conv2d_backward_input};
-constinit Kernel<void(const Conv2dArgs&, Stream&)> conv2d_backward_weight{"conv2d_backward_weight", cpu::conv2d_backward_weight};
+constinit Kernel<void(const Conv2dArgs&, Stream&)> conv2d_backward_input{"conv2d_backward_input",
+                                                                         cpu::conv2d_backward_input};
+constinit Kernel<void(const Conv2dArgs&, Stream&)> conv2d_backward_weight{"conv2d_backward_weight",
+                                                                          cpu::conv2d_backward_weight};
 
 }  // namespace levin::kernels

@@ -9,8 +9,9 @@ namespace detail {
 std::atomic<KernelObserver*> observer{nullptr};
 
 void missing(const char* kernel, Device device) {
-  throw DeviceError(fmt::format("[{}] there is no kernel for {} in this build; move the tensors to cpu with x.to(cpu()).",
-                                kernel, to_string(device)));
+  throw DeviceError(
+      fmt::format("[{}] there is no kernel for {} in this build; move the tensors to cpu with x.to(cpu()).", kernel,
+                  to_string(device)));
 }
 
 }  // namespace detail

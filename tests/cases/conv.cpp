@@ -81,9 +81,9 @@ Sample conv_sample(const std::vector<Shape>& shapes, const Conv2dOptions& o = {}
 
 Sample transpose_sample(const std::vector<Shape>& shapes, const ConvTranspose2dOptions& o = {}) {
   Sample s = sample(shapes, uniform(), shapes[1][0] * shapes[1][2] * shapes[1][3] + 1);
-  const std::string arguments = "stride=" + pair_text(o.stride) + ", padding=" + pair_text(o.padding) + ", output_padding=" +
-                                pair_text(o.output_padding) + ", dilation=" + pair_text(o.dilation) +
-                                ", groups=" + std::to_string(o.groups);
+  const std::string arguments = "stride=" + pair_text(o.stride) + ", padding=" + pair_text(o.padding) +
+                                ", output_padding=" + pair_text(o.output_padding) +
+                                ", dilation=" + pair_text(o.dilation) + ", groups=" + std::to_string(o.groups);
   s.grad_terms = shapes[0].numel() * shapes[1].numel();
   s.label = arguments;
   s.op = [o](const Tensors& x) -> Tensors { return {conv_transpose2d(x[0], x[1], x.size() > 2 ? x[2] : Tensor(), o)}; };
@@ -99,45 +99,71 @@ Work conv_work(const Tensors& in, const Tensors& out) {
 }
 
 OpCase conv2d_case() {
-  return {.name = "conv2d",
-          .samples = {conv_sample({{1, 1, 3, 3}, {1, 1, 1, 1}}), conv_sample({{2, 2, 5, 4}, {3, 2, 3, 2}, {3}}),
-                      conv_sample({{2, 1, 5, 5}, {2, 1, 3, 3}, {2}}, {.padding = 1}),
-                      conv_sample({{1, 2, 6, 5}, {2, 2, 3, 3}}, {.stride = 2, .padding = 1}),
-                      conv_sample({{1, 2, 6, 7}, {2, 2, 2, 2}}, {.stride = {1, 2}, .padding = {0, 1}, .dilation = {2, 1}}),
-                      conv_sample({{2, 4, 4, 4}, {6, 2, 3, 3}, {6}}, {.padding = 1, .groups = 2}),
-                      conv_sample({{1, 3, 5, 5}, {3, 1, 3, 3}}, {.groups = 3}),
-                      conv_sample({{0, 2, 5, 4}, {3, 2, 3, 2}, {3}})},
-          .large = {conv_sample({{5, 3, 28, 28}, {16, 3, 5, 5}, {16}}, {.padding = 2}),
-                    conv_sample({{3, 16, 14, 14}, {33, 16, 5, 5}, {33}}),
-                    conv_sample({{3, 17, 14, 14}, {20, 17, 4, 4}}, {.stride = 2, .padding = 1})},
-          .dtypes = kFloatTypes,
-          .tolerance = {.ulps = 2, .scale = 4},
-          .grad_tolerance = {.ulps = 16, .scale = 4},
-          .errors = {{"[conv2d] x has 3 channels", [] { conv2d(zeros({1, 3, 5, 5}), zeros({2, 4, 3, 3})); }},
-                     {"larger than the input", [] { conv2d(zeros({1, 1, 2, 2}), zeros({1, 1, 3, 3})); }},
-                     {"four dimensions", [] { conv2d(zeros({1, 5, 5}), zeros({1, 1, 3, 3})); }},
-                     {"one value for each of 2", [] { conv2d(zeros({1, 1, 5, 5}), zeros({2, 1, 3, 3}), zeros({3})); }},
-                     {"must be 1 or more", [] { conv2d(zeros({1, 1, 5, 5}), zeros({2, 1, 3, 3}), {}, {.stride = 0}); }},
-                     {"a floating type", [] { conv2d(zeros({1, 1, 5, 5}, {.dtype = kInt32}), zeros({2, 1, 3, 3}, {.dtype = kInt32})); }}},
-          .bench = {conv_sample({{128, 1, 28, 28}, {16, 1, 5, 5}, {16}}, {.padding = 2}),
-                    conv_sample({{128, 16, 14, 14}, {32, 16, 5, 5}, {32}}),
-                    conv_sample({{128, 32, 26, 26}, {64, 32, 3, 3}, {64}})},
-          .work = conv_work};
+  return {
+      .name = "conv2d",
+      .samples = {conv_sample({{1, 1, 3, 3}, {1, 1, 1, 1}}), conv_sample({{2, 2, 5, 4}, {3, 2, 3, 2}, {3}}),
+                  conv_sample({{2, 1, 5, 5}, {2, 1, 3, 3}, {2}}, {.padding = 1}),
+                  conv_sample({{1, 2, 6, 5}, {2, 2, 3, 3}}, {.stride = 2, .padding = 1}),
+                  conv_sample({{1, 2, 6, 7}, {2, 2, 2, 2}}, {.stride = {1, 2}, .padding = {0, 1}, .dilation = {2, 1}}),
+                  conv_sample({{2, 4, 4, 4}, {6, 2, 3, 3}, {6}}, {.padding = 1, .groups = 2}),
+                  conv_sample({{1, 3, 5, 5}, {3, 1, 3, 3}}, {.groups = 3}),
+                  conv_sample({{0, 2, 5, 4}, {3, 2, 3, 2}, {3}})},
+      .large = {conv_sample({{5, 3, 28, 28}, {16, 3, 5, 5}, {16}}, {.padding = 2}),
+                conv_sample({{3, 16, 14, 14}, {33, 16, 5, 5}, {33}}),
+                conv_sample({{3, 17, 14, 14}, {20, 17, 4, 4}}, {.stride = 2, .padding = 1})},
+      .dtypes = kFloatTypes,
+      .tolerance = {.ulps = 2, .scale = 4},
+      .grad_tolerance = {.ulps = 16, .scale = 4},
+      .errors = {{"[conv2d] x has 3 channels",
+                  [] {
+                    conv2d(zeros({1, 3, 5, 5}), zeros({2, 4, 3, 3}));
+                  }},
+                 {"larger than the input",
+                  [] {
+                    conv2d(zeros({1, 1, 2, 2}), zeros({1, 1, 3, 3}));
+                  }},
+                 {"four dimensions",
+                  [] {
+                    conv2d(zeros({1, 5, 5}), zeros({1, 1, 3, 3}));
+                  }},
+                 {"one value for each of 2",
+                  [] {
+                    conv2d(zeros({1, 1, 5, 5}), zeros({2, 1, 3, 3}), zeros({3}));
+                  }},
+                 {"must be 1 or more",
+                  [] {
+                    conv2d(zeros({1, 1, 5, 5}), zeros({2, 1, 3, 3}), {}, {.stride = 0});
+                  }},
+                 {"a floating type",
+                  [] {
+                    conv2d(zeros({1, 1, 5, 5}, {.dtype = kInt32}), zeros({2, 1, 3, 3}, {.dtype = kInt32}));
+                  }}},
+      .bench = {conv_sample({{128, 1, 28, 28}, {16, 1, 5, 5}, {16}}, {.padding = 2}),
+                conv_sample({{128, 16, 14, 14}, {32, 16, 5, 5}, {32}}),
+                conv_sample({{128, 32, 26, 26}, {64, 32, 3, 3}, {64}})},
+      .work = conv_work};
 }
 
 OpCase conv_transpose2d_case() {
   return {.name = "conv_transpose2d",
           .samples = {transpose_sample({{2, 3, 1, 1}, {3, 2, 4, 4}, {2}}),
                       transpose_sample({{2, 2, 3, 3}, {2, 3, 4, 4}, {3}}, {.stride = 2, .padding = 1}),
-                      transpose_sample({{1, 2, 3, 4}, {2, 1, 3, 3}}, {.stride = {2, 3}, .padding = 1, .output_padding = {1, 2}}),
+                      transpose_sample({{1, 2, 3, 4}, {2, 1, 3, 3}},
+                                       {.stride = {2, 3}, .padding = 1, .output_padding = {1, 2}}),
                       transpose_sample({{1, 4, 3, 3}, {4, 1, 3, 3}}, {.padding = 1, .groups = 2, .dilation = 2}),
                       transpose_sample({{0, 2, 3, 3}, {2, 3, 4, 4}, {3}})},
           .large = {transpose_sample({{5, 32, 7, 7}, {32, 17, 4, 4}}, {.stride = 2, .padding = 1})},
           .dtypes = kFloatTypes,
           .tolerance = {.ulps = 2, .scale = 4},
           .grad_tolerance = {.ulps = 16, .scale = 4},
-          .errors = {{"[conv_transpose2d] x has 3 channels", [] { conv_transpose2d(zeros({1, 3, 5, 5}), zeros({4, 2, 3, 3})); }},
-                     {"less padding", [] { conv_transpose2d(zeros({1, 1, 1, 1}), zeros({1, 1, 3, 3}), {}, {.padding = 2}); }},
+          .errors = {{"[conv_transpose2d] x has 3 channels",
+                      [] {
+                        conv_transpose2d(zeros({1, 3, 5, 5}), zeros({4, 2, 3, 3}));
+                      }},
+                     {"less padding",
+                      [] {
+                        conv_transpose2d(zeros({1, 1, 1, 1}), zeros({1, 1, 3, 3}), {}, {.padding = 2});
+                      }},
                      {"output_padding", [] {
                         conv_transpose2d(zeros({1, 1, 3, 3}), zeros({1, 1, 3, 3}), {}, {.output_padding = 1});
                       }}}};

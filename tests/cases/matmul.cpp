@@ -53,7 +53,9 @@ Tensor linear_reference(const Tensors& in) {
   return from_data(y, sizes);
 }
 
-Sample matrices(const Shape& a, const Shape& b) { return sample({a, b}, uniform(), std::max<int64_t>(1, a.empty() ? 1 : a.back())); }
+Sample matrices(const Shape& a, const Shape& b) {
+  return sample({a, b}, uniform(), std::max<int64_t>(1, a.empty() ? 1 : a.back()));
+}
 
 Work product_work(const Tensors& in, const Tensors& out) {
   const double k = static_cast<double>(in[0].size(-1)), elements = static_cast<double>(out[0].numel());
@@ -65,23 +67,38 @@ OpCase matmul_case() {
   return {.name = "matmul",
           .op = [](const Tensors& x) -> Tensors { return {matmul(x[0], x[1])}; },
           .reference = [](const Tensors& x) -> Tensors { return {matmul_reference(x[0], x[1])}; },
-          .samples = {matrices({2, 3}, {3, 4}), matrices({1, 1}, {1, 1}), matrices({31, 33}, {33, 17}), matrices({7}, {7}),
-                      matrices({5}, {5, 3}), matrices({3, 5}, {5}), matrices({2, 3, 4}, {2, 4, 5}),
+          .samples = {matrices({2, 3}, {3, 4}), matrices({1, 1}, {1, 1}), matrices({31, 33}, {33, 17}),
+                      matrices({7}, {7}), matrices({5}, {5, 3}), matrices({3, 5}, {5}), matrices({2, 3, 4}, {2, 4, 5}),
                       matrices({2, 3, 4}, {4, 5}), matrices({3, 4}, {2, 4, 5}), matrices({2, 1, 3, 4}, {5, 4, 2}),
-                      matrices({0, 3}, {3, 2}), matrices({2, 0}, {0, 3}), matrices({3, 2}, {2, 0}), matrices({0, 2, 3}, {0, 3, 2})},
+                      matrices({0, 3}, {3, 2}), matrices({2, 0}, {0, 3}), matrices({3, 2}, {2, 0}),
+                      matrices({0, 2, 3}, {0, 3, 2})},
           .large = {matrices({130, 257}, {257, 139}), matrices({12, 40, 33}, {12, 33, 50})},
           .dtypes = kNumericTypes,
           .tolerance = {.ulps = 2, .scale = 4},
           .grad_tolerance = {.ulps = 16, .scale = 4},
           .torch = "torch.matmul(x0, x1)",
           .errors = {{"inner sizes differ: a is (64, 784), b is (512, 784). Transpose b?",
-                      [] { matmul(zeros({64, 784}), zeros({512, 784})); }},
-                     {"[matmul] types differ: a is float32, b is float64", [] { matmul(zeros({2, 2}), zeros({2, 2}, {.dtype = kFloat64})); }},
-                     {"bool matrices", [] { matmul(zeros({2, 2}, {.dtype = kBool}), zeros({2, 2}, {.dtype = kBool})); }},
-                     {"both need a dimension", [] { matmul(zeros({}), zeros({2, 2})); }},
-                     {"[matmul]", [] { matmul(zeros({2, 3, 4}), zeros({3, 4, 5})); }}},
-          .bench = {matrices({128, 128}, {128, 128}), matrices({512, 512}, {512, 512}), matrices({1024, 1024}, {1024, 1024}),
-                    matrices({48, 128, 32}, {48, 32, 128})},
+                      [] {
+                        matmul(zeros({64, 784}), zeros({512, 784}));
+                      }},
+                     {"[matmul] types differ: a is float32, b is float64",
+                      [] {
+                        matmul(zeros({2, 2}), zeros({2, 2}, {.dtype = kFloat64}));
+                      }},
+                     {"bool matrices",
+                      [] {
+                        matmul(zeros({2, 2}, {.dtype = kBool}), zeros({2, 2}, {.dtype = kBool}));
+                      }},
+                     {"both need a dimension",
+                      [] {
+                        matmul(zeros({}), zeros({2, 2}));
+                      }},
+                     {"[matmul]",
+                      [] {
+                        matmul(zeros({2, 3, 4}), zeros({3, 4, 5}));
+                      }}},
+          .bench = {matrices({128, 128}, {128, 128}), matrices({512, 512}, {512, 512}),
+                    matrices({1024, 1024}, {1024, 1024}), matrices({48, 128, 32}, {48, 32, 128})},
           .work = product_work};
 }
 
@@ -108,7 +125,9 @@ OpCase bmm_case() {
 }
 
 OpCase addmm_case() {
-  const auto run = [](const Tensors& x, double beta, double alpha) -> Tensors { return {addmm(x[0], x[1], x[2], beta, alpha)}; };
+  const auto run = [](const Tensors& x, double beta, double alpha) -> Tensors {
+    return {addmm(x[0], x[1], x[2], beta, alpha)};
+  };
   const auto reference = [](const Tensors& x, double beta, double alpha) -> Tensors {
     Tensor y = product(x[1], x[2]);
     const auto bias = broadcast_values(x[0], y.sizes());
@@ -131,21 +150,30 @@ OpCase addmm_case() {
 }
 
 OpCase linear_case() {
-  const auto shapes = [](const std::vector<Shape>& s) { return sample(s, uniform(), std::max<int64_t>(1, s[1].back() + 1)); };
-  return {.name = "linear",
-          .op = [](const Tensors& x) -> Tensors { return {linear(x[0], x[1], x.size() > 2 ? x[2] : Tensor())}; },
-          .reference = [](const Tensors& x) -> Tensors { return {linear_reference(x)}; },
-          .samples = {shapes({{3, 4}, {2, 4}, {2}}), shapes({{3, 4}, {2, 4}}), shapes({{5}, {3, 5}, {3}}),
-                      shapes({{2, 3, 7}, {5, 7}, {5}}), shapes({{0, 4}, {2, 4}, {2}}), shapes({{17, 31}, {33, 31}, {33}})},
-          .large = {shapes({{128, 300}, {140, 300}, {140}})},
-          .dtypes = kFloatTypes,
-          .tolerance = {.ulps = 2, .scale = 4},
-          .grad_tolerance = {.ulps = 16, .scale = 4},
-          .torch = "F.linear(x0, x1, x2 if n > 2 else None)",
-          .errors = {{"[linear] x is (2, 3), weight is (4, 5)", [] { linear(zeros({2, 3}), zeros({4, 5})); }},
-                     {"bias needs one value an output, (4,)", [] { linear(zeros({2, 5}), zeros({4, 5}), zeros({5})); }}},
-          .bench = {shapes({{128, 784}, {512, 784}, {512}}), shapes({{1024, 192}, {576, 192}, {576}})},
-          .work = product_work};
+  const auto shapes = [](const std::vector<Shape>& s) {
+    return sample(s, uniform(), std::max<int64_t>(1, s[1].back() + 1));
+  };
+  return {
+      .name = "linear",
+      .op = [](const Tensors& x) -> Tensors { return {linear(x[0], x[1], x.size() > 2 ? x[2] : Tensor())}; },
+      .reference = [](const Tensors& x) -> Tensors { return {linear_reference(x)}; },
+      .samples = {shapes({{3, 4}, {2, 4}, {2}}), shapes({{3, 4}, {2, 4}}), shapes({{5}, {3, 5}, {3}}),
+                  shapes({{2, 3, 7}, {5, 7}, {5}}), shapes({{0, 4}, {2, 4}, {2}}), shapes({{17, 31}, {33, 31}, {33}})},
+      .large = {shapes({{128, 300}, {140, 300}, {140}})},
+      .dtypes = kFloatTypes,
+      .tolerance = {.ulps = 2, .scale = 4},
+      .grad_tolerance = {.ulps = 16, .scale = 4},
+      .torch = "F.linear(x0, x1, x2 if n > 2 else None)",
+      .errors = {{"[linear] x is (2, 3), weight is (4, 5)",
+                  [] {
+                    linear(zeros({2, 3}), zeros({4, 5}));
+                  }},
+                 {"bias needs one value an output, (4,)",
+                  [] {
+                    linear(zeros({2, 5}), zeros({4, 5}), zeros({5}));
+                  }}},
+      .bench = {shapes({{128, 784}, {512, 784}, {512}}), shapes({{1024, 192}, {576, 192}, {576}})},
+      .work = product_work};
 }
 
 }  // namespace

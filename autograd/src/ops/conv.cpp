@@ -27,7 +27,8 @@ int64_t output_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding,
   return (in + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1;
 }
 
-kernels::Conv2dArgs arguments(const Geometry& g, const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y) {
+kernels::Conv2dArgs arguments(const Geometry& g, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                              const Tensor& y) {
   kernels::Conv2dArgs a{x.tensor_view(), weight.tensor_view(), {}, y.tensor_view(), g.stride.h, g.stride.w,
                         g.padding.h, g.padding.w, g.dilation.h, g.dilation.w, g.groups};
   if (bias.defined()) a.bias = bias.tensor_view();
@@ -95,8 +96,8 @@ void check(const char* op, const Tensor& x, const Tensor& weight, const Tensor& 
     throw DeviceError(fmt::format("[{}] x is on {}, weight on {}. Move one with x.to(device).", op,
                                   to_string(x.device()), to_string(weight.device())));
   if (stride.h < 1 || stride.w < 1 || dilation.h < 1 || dilation.w < 1 || groups < 1)
-    throw ValueError(fmt::format("[{}] stride ({}, {}), dilation ({}, {}) and groups {} must be 1 or more.", op, stride.h,
-                                 stride.w, dilation.h, dilation.w, groups));
+    throw ValueError(fmt::format("[{}] stride ({}, {}), dilation ({}, {}) and groups {} must be 1 or more.", op,
+                                 stride.h, stride.w, dilation.h, dilation.w, groups));
   if (bias.defined() && (bias.dim() != 1 || bias.sizes()[0] != bias_size))
     throw ShapeError(fmt::format("[{}] bias is {}, it needs one value for each of {} output channels.", op,
                                  to_string(bias.sizes()), bias_size));
@@ -118,13 +119,14 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
   const int64_t oh = output_size(xs[2], ws[2], o.stride.h, o.padding.h, o.dilation.h);
   const int64_t ow = output_size(xs[3], ws[3], o.stride.w, o.padding.w, o.dilation.w);
   if (o.padding.h < 0 || o.padding.w < 0 || oh < 1 || ow < 1)
-    throw ShapeError(fmt::format("[conv2d] the kernel {}x{} with padding ({}, {}) is larger than the input {}x{}.", ws[2],
-                                 ws[3], o.padding.h, o.padding.w, xs[2], xs[3]));
+    throw ShapeError(fmt::format("[conv2d] the kernel {}x{} with padding ({}, {}) is larger than the input {}x{}.",
+                                 ws[2], ws[3], o.padding.h, o.padding.w, xs[2], xs[3]));
   return forward(x, weight, bias, {o.stride, o.padding, o.dilation, o.groups, xs, ws, {xs[0], ws[0], oh, ow}});
 }
 
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvTranspose2dOptions& o) {
-  check("conv_transpose2d", x, weight, bias, weight.dim() == 4 ? weight.sizes()[1] * o.groups : 0, o.stride, o.dilation, o.groups);
+  check("conv_transpose2d", x, weight, bias, weight.dim() == 4 ? weight.sizes()[1] * o.groups : 0, o.stride, o.dilation,
+        o.groups);
   if (is_16_bit(x)) return to(conv_transpose2d(widened(x), widened(weight), widened(bias), o), x.dtype());
   const Shape &xs = x.sizes(), &ws = weight.sizes();
   if (xs[1] != ws[0] || ws[0] % o.groups != 0)

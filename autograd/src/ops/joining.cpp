@@ -24,7 +24,7 @@ Tensor dense(const Tensor& t) {
 }
 
 /// PyTorch lets tensors of shape (0,) stand in a list of any shapes.
-bool is_placeholder(const Tensor& t) { return t.dim() == 1 && t.numel() == 0; }
+bool is_plain_empty(const Tensor& t) { return t.dim() == 1 && t.numel() == 0; }
 
 /// Shape and type of the joined tensor; refuses what does not fit.
 struct CatPlan {
@@ -36,7 +36,7 @@ struct CatPlan {
 CatPlan plan_cat(std::span<const Tensor> tensors, int64_t axis) {
   if (tensors.empty()) throw ValueError("[cat] the list of tensors is empty; give one at least.");
   std::size_t first = 0;
-  while (first + 1 < tensors.size() && is_placeholder(tensors[first])) ++first;
+  while (first + 1 < tensors.size() && is_plain_empty(tensors[first])) ++first;
   const Tensor& model = tensors[first];
   if (model.dim() == 0) throw ShapeError("[cat] tensors without dimensions cannot be joined; use stack().");
   CatPlan plan{model.sizes(), tensors[0].dtype(), wrap_axis(axis, model.dim(), "cat")};
@@ -47,7 +47,7 @@ CatPlan plan_cat(std::span<const Tensor> tensors, int64_t axis) {
     if (t.device() != model.device())
       throw DeviceError(fmt::format("[cat] tensor {} is on {}, tensor {} on {}. Move one with x.to(device).", i,
                                     to_string(t.device()), first, to_string(model.device())));
-    if (is_placeholder(t) && model.dim() != 1) continue;
+    if (is_plain_empty(t) && model.dim() != 1) continue;
     bool fits = t.dim() == model.dim();
     for (int d = 0; fits && d < t.dim(); ++d) fits = d == plan.axis || t.sizes()[d] == model.sizes()[d];
     if (!fits)

@@ -53,7 +53,10 @@ Tensor take_region(const char* name, const Tensor& x, const Shape& sizes, const 
 /// Collects what a basic index does, in the memory of x and in a contiguous tensor of its shape at once.
 struct IndexPlan {
   explicit IndexPlan(const Tensor& x)
-      : in_sizes(x.sizes()), in_strides(x.strides()), dense(contiguous_strides(x.sizes())), offset(x.storage_offset()) {}
+      : in_sizes(x.sizes()),
+        in_strides(x.strides()),
+        dense(contiguous_strides(x.sizes())),
+        offset(x.storage_offset()) {}
 
   void keep(int axis) { take(axis, 0, in_sizes[axis], 1); }
   void take(int axis, int64_t start, int64_t length, int64_t step) {
@@ -170,7 +173,8 @@ Tensor transpose(const Tensor& x, int64_t a, int64_t b) {
 
 Tensor t(const Tensor& x) {
   if (x.dim() > 2)
-    throw ShapeError(fmt::format("[t] the tensor has {} dimensions, at most 2 are transposed; use transpose(a, b).", x.dim()));
+    throw ShapeError(
+        fmt::format("[t] the tensor has {} dimensions, at most 2 are transposed; use transpose(a, b).", x.dim()));
   return x.dim() < 2 ? x : transpose(x, 0, 1);
 }
 
@@ -179,7 +183,8 @@ Tensor narrow(const Tensor& x, int64_t axis, int64_t start, int64_t length) {
   if (x.dim() == 0) throw ShapeError("[narrow] a 0-dim tensor has no axis to narrow.");
   const int64_t size = x.sizes()[a], first = start < 0 ? start + size : start;
   if (first < 0 || length < 0 || first + length > size)
-    throw IndexError(fmt::format("[narrow] elements {} to {} lie outside axis {} of size {}.", start, start + length, a, size));
+    throw IndexError(
+        fmt::format("[narrow] elements {} to {} lie outside axis {} of size {}.", start, start + length, a, size));
   IndexPlan plan(x);
   for (int i = 0; i < x.dim(); ++i) i == a ? plan.take(i, first, length, 1) : plan.keep(i);
   return plan.apply("narrow", x);
@@ -233,7 +238,8 @@ Tensor expand(const Tensor& x, const Shape& sizes) {
   for (int i = 0; i < target.size(); ++i)
     if (target[i] == -1) {
       if (i < added)
-        throw ShapeError(fmt::format("[expand] -1 at axis {}, which the tensor of shape {} does not have.", i, to_string(x.sizes())));
+        throw ShapeError(fmt::format("[expand] -1 at axis {}, which the tensor of shape {} does not have.", i,
+                                     to_string(x.sizes())));
       target[i] = x.sizes()[i - added];
     }
   Tensor y = make_view(x, target, broadcast_strides(x.sizes(), x.strides(), target, "expand"), x.storage_offset());
@@ -286,12 +292,14 @@ Tensor as_strided(const Tensor& x, const Shape& sizes, const Shape& strides, std
     last += (sizes[i] - 1) * strides[i];
   }
   if (sizes.numel() > 0 && (first < 0 || (last + 1) * size_of(x.dtype()) > static_cast<int64_t>(x.storage()->bytes())))
-    throw ShapeError(fmt::format("[as_strided] sizes {}, strides {} and offset {} reach outside the storage of {} bytes.",
-                                 to_string(sizes), to_string(strides), first, x.storage()->bytes()));
+    throw ShapeError(
+        fmt::format("[as_strided] sizes {}, strides {} and offset {} reach outside the storage of {} bytes.",
+                    to_string(sizes), to_string(strides), first, x.storage()->bytes()));
   Tensor y = make_view(x, sizes, strides, first);
   if (!would_record({x}) || !x.is_floating()) return y;
   if (!x.is_contiguous())
-    throw GradError("[as_strided] the gradient of a tensor that is not contiguous is not defined; call contiguous() first.");
+    throw GradError(
+        "[as_strided] the gradient of a tensor that is not contiguous is not defined; call contiguous() first.");
   Context* c = record("as_strided", y, {x}, [](Context& k, const Tensor& g) -> Grads {
     // Elements may coincide: each goes to the place that it was read from, in a fixed order.
     const auto& r = k.get<Region>();
@@ -309,7 +317,8 @@ Tensor unfold(const Tensor& x, int64_t axis, int64_t size, int64_t step) {
   const int a = wrap_axis(axis, x.dim(), "unfold");
   const int64_t length = x.dim() == 0 ? 1 : x.sizes()[a];
   if (size < 0 || size > length || step <= 0)
-    throw ShapeError(fmt::format("[unfold] windows of {} with step {} do not fit into axis {} of size {}.", size, step, a, length));
+    throw ShapeError(
+        fmt::format("[unfold] windows of {} with step {} do not fit into axis {} of size {}.", size, step, a, length));
   const Tensor source = would_record({x}) ? contiguous(x) : x;  // as_strided's gradient wants dense memory
   Shape sizes = source.sizes(), strides = source.strides();
   const int64_t stride = x.dim() == 0 ? 1 : strides[a];
@@ -328,7 +337,8 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
   int64_t total = 0;
   for (const int64_t s : sizes) total += s;
   if (total != x.sizes()[a])
-    throw ShapeError(fmt::format("[split] {} sizes add up to {}, axis {} has {}.", sizes.size(), total, a, x.sizes()[a]));
+    throw ShapeError(
+        fmt::format("[split] {} sizes add up to {}, axis {} has {}.", sizes.size(), total, a, x.sizes()[a]));
   std::vector<Tensor> parts;
   int64_t start = 0;
   for (const int64_t s : sizes) {

@@ -22,7 +22,9 @@ void attach_custom(const NodePtr& node, std::span<const Tensor> inputs, std::spa
 std::vector<Tensor> materialize(const Node& node, std::span<const Tensor> grads);
 
 inline void append_tensors(std::vector<Tensor>& list, const Tensor& t) { list.push_back(t); }
-inline void append_tensors(std::vector<Tensor>& list, const std::vector<Tensor>& t) { list.insert(list.end(), t.begin(), t.end()); }
+inline void append_tensors(std::vector<Tensor>& list, const std::vector<Tensor>& t) {
+  list.insert(list.end(), t.begin(), t.end());
+}
 template <class T>
 void append_tensors(std::vector<Tensor>&, const T&) {}
 }  // namespace detail

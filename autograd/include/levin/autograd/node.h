@@ -110,7 +110,8 @@ class Node final : public RefCounted, public Context, public Pooled<Node> {
   /// Called with the gradients of the outputs before the node computes; may replace them in place.
   HookHandle register_prehook(std::function<void(std::vector<Tensor>&)> hook);
   /// Called with the computed gradients of the inputs and those of the outputs; may replace the former in place.
-  HookHandle register_posthook(std::function<void(std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs)> hook);
+  HookHandle register_posthook(
+      std::function<void(std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs)> hook);
 
   // Used by the engine and by record()
   InlineVector<Edge, 3> edges;         ///< one an input

@@ -39,8 +39,8 @@ bool would_record(std::initializer_list<InputRef> inputs);
 /// Follow it with record(), whose backward maps the view's gradient to x's.
 Tensor make_view(const Tensor& x, const Shape& sizes, const Shape& strides, int64_t offset);
 
-/// Throws GradError where `x` may not be edited in place (a leaf that requires grad, a view of one, an expanded tensor).
-/// Returns true when the edit has to be recorded because x or one of `others` requires grad.
+/// Throws GradError where `x` may not be edited in place (a leaf that requires grad, a view of one, an expanded
+/// tensor). Returns true when the edit has to be recorded because x or one of `others` requires grad.
 bool begin_in_place(const char* name, const Tensor& x, std::initializer_list<InputRef> others = {});
 /// To be called after x's memory was changed without recording.
 void end_in_place(const Tensor& x);

@@ -8,7 +8,8 @@
 namespace levin {
 
 /// Four 32-bit words for block `counter` of stream `seed`, by ten rounds of Philox.
-constexpr std::array<std::uint32_t, 4> philox(std::uint64_t seed, std::uint64_t counter, std::uint64_t subsequence = 0) {
+constexpr std::array<std::uint32_t, 4> philox(std::uint64_t seed, std::uint64_t counter,
+                                              std::uint64_t subsequence = 0) {
   std::uint32_t c0 = static_cast<std::uint32_t>(counter), c1 = static_cast<std::uint32_t>(counter >> 32);
   std::uint32_t c2 = static_cast<std::uint32_t>(subsequence), c3 = static_cast<std::uint32_t>(subsequence >> 32);
   std::uint32_t k0 = static_cast<std::uint32_t>(seed), k1 = static_cast<std::uint32_t>(seed >> 32);

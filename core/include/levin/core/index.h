@@ -25,7 +25,8 @@ struct Slice {
     Bound(std::integral auto v) : value(static_cast<std::int64_t>(v)) {}  // NOLINT
   };
   Slice() = default;
-  Slice(Bound start_, Bound stop_, Bound step_ = nil) : start(start_.value), stop(stop_.value), step(step_.value.value_or(1)) {}
+  Slice(Bound start_, Bound stop_, Bound step_ = nil)
+      : start(start_.value), stop(stop_.value), step(step_.value.value_or(1)) {}
   std::optional<std::int64_t> start, stop;
   std::int64_t step = 1;
 };

@@ -23,8 +23,8 @@ using ChunkFn = void (*)(const void* body, int64_t begin, int64_t end);
 void parallel_chunks(int64_t begin, int64_t end, int64_t grain, ChunkFn fn, const void* body);
 }  // namespace detail
 
-/// Calls body(b, e) for the chunks [begin + i * grain, min(begin + (i + 1) * grain, end)), in any order and from several
-/// threads; the first exception is rethrown here. A range of one chunk runs at once in the caller.
+/// Calls body(b, e) for the chunks [begin + i * grain, min(begin + (i + 1) * grain, end)), in any order and from
+/// several threads; the first exception is rethrown here. A range of one chunk runs at once in the caller.
 template <class F>
 void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& body) {
   if (end <= begin) return;

@@ -62,7 +62,8 @@ struct TensorOptions {
 class HookHandle {
  public:
   HookHandle() = default;
-  explicit HookHandle(std::function<void()> remove) : remove_(std::make_shared<std::function<void()>>(std::move(remove))) {}
+  explicit HookHandle(std::function<void()> remove)
+      : remove_(std::make_shared<std::function<void()>>(std::move(remove))) {}
   void remove() {
     if (remove_ && *remove_) std::exchange(*remove_, nullptr)();
   }

@@ -34,7 +34,8 @@ class Kernel<void(const Args&, Stream&)> {
  public:
   using Function = void (*)(const Args&, Stream&);
 
-  constexpr Kernel(const char* name, Function cpu, Function cuda = nullptr) : name_(name), columns_{cpu, cuda, nullptr, nullptr} {}
+  constexpr Kernel(const char* name, Function cpu, Function cuda = nullptr)
+      : name_(name), columns_{cpu, cuda, nullptr, nullptr} {}
 
   /// Runs the column of the stream's device; throws DeviceError when it is empty.
   void operator()(const Args& args, Stream& stream) const {

@@ -7,8 +7,8 @@ namespace levin::kernels {
 
 /// out[i] = alpha * a[i] b[i] + beta * out[i] + bias for every index i of the leading axes.
 /// out (..., M, N) contiguous; a (..., M, K) and b (..., K, N) with any strides, the leading axes already broadcast to
-/// out's (stride 0); bias (N) contiguous, or absent (null pointer). One dtype for all; 16-bit floats accumulate in float.
-/// out overlaps no input. Bytes: one pass over a, b and out; flops: 2 M N K an index.
+/// out's (stride 0); bias (N) contiguous, or absent (null pointer). One dtype for all; 16-bit floats accumulate in
+/// float. out overlaps no input. Bytes: one pass over a, b and out; flops: 2 M N K an index.
 struct MatmulArgs {
   TensorView out, a, b, bias;
   double alpha = 1.0, beta = 0.0;

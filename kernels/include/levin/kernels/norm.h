@@ -6,10 +6,11 @@
 
 namespace levin::kernels {
 
-/// y = (x - mean) * rstd * weight + bias, rstd = 1 / sqrt(var + eps). x, y (B, C, S), all others (C); weight, bias and the
-/// running ones may be absent (null pointer). With `training`, mean and var (biased) are the batch's, which are written to
-/// mean and rstd, and running += momentum * (batch - running), where the variance enters unbiased. Without, the running
-/// ones are used and mean and rstd, unless absent, receive them. Bytes: x and y once; about 8 flops an element.
+/// y = (x - mean) * rstd * weight + bias, rstd = 1 / sqrt(var + eps). x, y (B, C, S), all others (C); weight, bias and
+/// the running ones may be absent (null pointer). With `training`, mean and var (biased) are the batch's, which are
+/// written to mean and rstd, and running += momentum * (batch - running), where the variance enters unbiased. Without,
+/// the running ones are used and mean and rstd, unless absent, receive them. Bytes: x and y once; about 8 flops an
+/// element.
 struct BatchNormArgs {
   TensorView y, x, weight, bias, running_mean, running_var, mean, rstd;
   int64_t batch = 1, channels = 1, spatial = 1;
@@ -36,8 +37,8 @@ struct LayerNormArgs {
 };
 extern constinit Kernel<void(const LayerNormArgs&, Stream&)> layer_norm;
 
-/// With h = g weight: dx = rstd (h - mean(h) - xh mean(h xh)) over each row, dweight = sum over rows of g xh, dbias = sum
-/// over rows of g; each may be absent. Bytes: x and g once, dx once; about 12 flops an element.
+/// With h = g weight: dx = rstd (h - mean(h) - xh mean(h xh)) over each row, dweight = sum over rows of g xh, dbias =
+/// sum over rows of g; each may be absent. Bytes: x and g once, dx once; about 12 flops an element.
 struct LayerNormBackwardArgs {
   TensorView dx, dweight, dbias, g, x, weight, mean, rstd;
   int64_t rows = 1, columns = 1;

@@ -1,11 +1,11 @@
 #pragma once
 // Contracts of reductions.
 //
-// `out` has as many axes as x, each of x's size or 1: an axis of size 1 where x has another size is reduced. Any strides;
-// out and x do not overlap. Sums run in trees that the shape alone decides, so the same bits come from any number of
-// threads: floating types accumulate in double, integers and bool in int64 (which wraps), and the result is rounded once
-// to out's type. A reduction of no elements gives the operation's neutral element.
-// Bytes: x once, out once; flops: one an element unless said.
+// `out` has as many axes as x, each of x's size or 1: an axis of size 1 where x has another size is reduced. Any
+// strides; out and x do not overlap. Sums run in trees that the shape alone decides, so the same bits come from any
+// number of threads: floating types accumulate in double, integers and bool in int64 (which wraps), and the result is
+// rounded once to out's type. A reduction of no elements gives the operation's neutral element. Bytes: x once, out
+// once; flops: one an element unless said.
 
 #include <levin/kernels/kernel.h>
 
@@ -30,8 +30,8 @@ extern constinit ReduceKernel amax, amin;
 /// Whether any element (all elements) is not zero; NaN is not zero. out is bool.
 extern constinit ReduceKernel any, all;
 
-/// out = (sum |x|^p)^(1/p); p = infinity gives max |x|, -infinity min |x|, p = 0 the number of elements that are not zero.
-/// Floating types. Two flops an element for p = 1 and 2, about 40 for a general one.
+/// out = (sum |x|^p)^(1/p); p = infinity gives max |x|, -infinity min |x|, p = 0 the number of elements that are not
+/// zero. Floating types. Two flops an element for p = 1 and 2, about 40 for a general one.
 struct NormArgs {
   TensorView out, x;
   double p = 2.0;

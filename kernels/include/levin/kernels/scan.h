@@ -14,8 +14,8 @@ struct ArgReduceArgs {
 };
 extern constinit Kernel<void(const ArgReduceArgs&, Stream&)> argmax, argmin;
 
-/// out[o, i, j] = sum over k <= i of x[o, k, j], or over k >= i when `reverse`. x of a floating type with out of the same
-/// (accumulated in double), or of an integer type or bool with out int64. out may be x.
+/// out[o, i, j] = sum over k <= i of x[o, k, j], or over k >= i when `reverse`. x of a floating type with out of the
+/// same (accumulated in double), or of an integer type or bool with out int64. out may be x.
 struct CumsumArgs {
   TensorView out, x;
   int64_t outer = 1, n = 1, inner = 1;

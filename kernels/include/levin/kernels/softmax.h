@@ -13,8 +13,8 @@ struct SoftmaxArgs {
 };
 extern constinit Kernel<void(const SoftmaxArgs&, Stream&)> softmax, log_softmax;
 
-/// With y the output and g its gradient: dx = y (g - sum y g) for softmax, g - exp(y) sum g for log_softmax. dx may be g.
-/// Bytes: three tensors once; 4 flops an element, about 25 for log_softmax.
+/// With y the output and g its gradient: dx = y (g - sum y g) for softmax, g - exp(y) sum g for log_softmax. dx may be
+/// g. Bytes: three tensors once; 4 flops an element, about 25 for log_softmax.
 struct SoftmaxBackwardArgs {
   TensorView dx, g, y;
   int64_t outer = 1, n = 1, inner = 1;

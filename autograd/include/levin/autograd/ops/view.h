@@ -21,7 +21,8 @@ Tensor unsqueeze(const Tensor& x, int64_t axis);
 /// All windows of `size` along an axis, `step` apart; they become a new last axis.
 Tensor unfold(const Tensor& x, int64_t axis, int64_t size, int64_t step);
 /// Any geometry on x's memory; elements read several times sum their gradients. Negative strides are refused.
-Tensor as_strided(const Tensor& x, const Shape& sizes, const Shape& strides, std::optional<int64_t> offset = std::nullopt);
+Tensor as_strided(const Tensor& x, const Shape& sizes, const Shape& strides,
+                  std::optional<int64_t> offset = std::nullopt);
 std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t axis = 0);
 std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t axis = 0);
 std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int64_t axis = 0);
