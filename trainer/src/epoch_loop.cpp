@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <csignal>
 
 namespace levin {
 namespace {
@@ -77,7 +77,7 @@ void EpochLoop::interrupt_if_asked() {
   const int signal = SignalGuard::received();
   const auto path = parts_.keeper.save_interrupted();
   throw Interrupted(signal, fmt::format("interrupted by {} after step {}. {}",
-                                        signal == 2 ? "Ctrl-C" : strsignal(signal), run_.state.global_step,
+                                        signal == SIGINT ? "Ctrl-C" : "SIGTERM", run_.state.global_step,
                                         path.empty() ? "No checkpoint was asked for."
                                                      : fmt::format("Resume from {}.", path.string())));
 }
