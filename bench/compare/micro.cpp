@@ -9,9 +9,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <string>
-#include <unistd.h>
 
 using namespace levin;
 using Clock = std::chrono::steady_clock;
@@ -43,18 +41,6 @@ void row(const std::string& name, const char* unit, F&& figure) {
   if (!wanted(name)) return;
   std::printf("%-32s %12.4f %s\n", name.c_str(), figure(), unit);
   std::fflush(stdout);
-}
-
-/// Seconds from the start of the process to now, by the kernel's clock (10 ms steps) or 0 when unknown.
-double seconds_since_start() {
-  std::ifstream stat("/proc/self/stat"), uptime("/proc/uptime");
-  std::string text, field;
-  std::getline(stat, text);
-  double up = 0;
-  uptime >> up;
-  std::size_t at = text.rfind(')') + 2;
-  for (int i = 3; i < 22; ++i) at = text.find(' ', at) + 1;
-  return up - std::stod(text.substr(at)) / static_cast<double>(sysconf(_SC_CLK_TCK));
 }
 
 void overhead() {
@@ -148,7 +134,6 @@ int main(int argc, char** argv) {
     }
   }
   const Tensor first = ones({4}) + ones({4});
-  row("import", "s", [] { return std::max(seconds_since_start(), 0.0001); });
   overhead();
   products();
   convolutions();
