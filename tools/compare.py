@@ -126,30 +126,47 @@ def machine():
     return f"{model}, {os.cpu_count()} cores, {simd}"
 
 
+def number(x):
+    return f"{x:,.0f}" if x >= 1000 else f"{x:.4g}"
+
+
 def markdown(rows, note):
     lines = [note, "", "| what | Levin | PyTorch | unit | ratio |", "|---|---:|---:|---|---:|"]
     for r in rows:
-        lines.append(f"| {r['name']} | {r['levin']:.4g} | {r['peer']:.4g} | {r['unit']} | {r['ratio']:.2f} |")
+        lines.append(f"| {r['name']} | {number(r['levin'])} | {number(r['peer'])} | {r['unit']} | {r['ratio']:.2f} |")
     return "\n".join(lines)
 
 
-def rewrite_readme(rows, note):
-    """A filtered run replaces its own rows where the table is of the same day and machine, and else leaves it alone."""
-    path = ROOT / "README.md"
+def rows_of(table):
+    """The rows of a table that markdown() wrote."""
+    rows = []
+    for line in table.splitlines():
+        cells = [c.strip().replace(",", "") for c in line.strip("|").split("|")] if line.startswith("| ") else []
+        if len(cells) == 5 and cells[0] != "what":
+            name = line.split("|")[1].strip()
+            rows.append({"name": name, "levin": float(cells[1]), "peer": float(cells[2]), "unit": cells[3], "ratio": float(cells[4])})
+    return rows
+
+
+def rewrite(path, rows, note):
+    """Replaces the table between the markers. A filtered run replaces its own rows where the table is of the same day and
+    machine, and else leaves it alone."""
     old = path.read_text()
     table = re.search(r"<!-- compare:begin -->\n(.*?)<!-- compare:end -->", old, flags=re.S)[1]
-    new_names = {r["name"] for r in rows}
-    kept = []
-    for line in table.splitlines():
-        cells = [c.strip() for c in line.strip("|").split("|")]
-        if len(cells) == 5 and re.fullmatch(r"[\d.e+-]+", cells[1]) and cells[0] not in new_names:
-            kept.append({"name": cells[0], "levin": float(cells[1]), "peer": float(cells[2]), "unit": cells[3], "ratio": float(cells[4])})
+    names = {r["name"] for r in rows}
+    kept = [r for r in rows_of(table) if r["name"] not in names]
     if kept and note.split(";")[0] not in table:
         return
     text = markdown(sorted(kept + rows, key=lambda r: r["name"].startswith("micro/")), note)
-    new = re.sub(r"(<!-- compare:begin -->\n).*?(<!-- compare:end -->)", lambda m: m[1] + text + "\n" + m[2], old, flags=re.S)
-    if new != old:
-        path.write_text(new)
+    path.write_text(re.sub(r"(<!-- compare:begin -->\n).*?(<!-- compare:end -->)", lambda m: m[1] + text + "\n" + m[2], old, flags=re.S))
+
+
+def write_tables(rows, note):
+    """All rows into docs/compare.md; the nets, start-up, memory and the cost of an operation into the README."""
+    rewrite(ROOT / "docs/compare.md", rows, note)
+    short = [r for r in rows if not r["name"].startswith("micro/") or re.search("start-up|memory|add", r["name"])]
+    if short:
+        rewrite(ROOT / "README.md", short, note)
 
 
 def main():
@@ -195,7 +212,7 @@ def main():
     import torch
     note = (f"{datetime.date.today():%Y-%m-%d}, {machine()}; {args.threads} threads, float32, PyTorch {torch.__version__}; "
             f"nets: median of {args.steps} steps, {args.rounds} alternating rounds.")
-    rewrite_readme(rows, note)
+    write_tables(rows, note)
     slow = [r["name"] for r in rows if r["ratio"] < 1]
     print(f"{len(rows)} rows, {len(rows) - len(slow)} in Levin's favour" + (f"; behind: {', '.join(slow)}" if slow else ""))
 

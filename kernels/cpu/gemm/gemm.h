@@ -2,6 +2,7 @@
 // General matrix product on raw pointers: C = alpha A B + beta C + bias, batched, any strides of A and B.
 
 #include <levin/core/dtype.h>
+#include <levin/kernels/simd_target.h>
 
 #include <cstdint>
 #include <span>
@@ -49,8 +50,5 @@ struct GemmRung {
   void (*run)(const GemmArgs<float>&);
 };
 std::span<const GemmRung> gemm_rungs();
-
-/// Instruction set that the process dispatches to, as Highway names it ("AVX3", "AVX2", "SSE4", ...).
-const char* simd_target();
 
 }  // namespace levin::kernels::cpu
