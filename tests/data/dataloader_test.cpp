@@ -234,15 +234,15 @@ TEST_CASE("other exceptions come nested in an Error") {
 }
 
 TEST_CASE("a worker that stalls is named, and the loader can be used again") {
-  std::atomic<bool> stall{true};
-  const Numbers data(12, [&](int64_t i) {
-    while (i == 4 && stall) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  const auto stall = std::make_shared<std::atomic<bool>>(true);  // the stalled thread may outlive this test
+  const Numbers data(12, [stall](int64_t i) {
+    while (i == 4 && *stall) std::this_thread::sleep_for(std::chrono::milliseconds(2));
   });
   DataLoader loader(data, {.batch_size = 2, .num_workers = 2, .timeout = 0.1});
   const std::string text = message_of<Error>([&] { walk(loader); });
   CHECK(text.starts_with("[dataloader] no batch came within 0.1 s: worker "));
   CHECK(text.ends_with(" is still at batch 2 (from index 4). Look at what the dataset waits for, or raise timeout."));
-  stall = false;
+  *stall = false;
   CHECK(walk(loader).size() == 6);
 }
 

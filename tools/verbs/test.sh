@@ -62,7 +62,7 @@ note_skips() {
 run_program() { # a doctest program
   local name=$1 start=$SECONDS status=0 summary ok bad skip
   timeout -k 5 "$limit" "build/$preset/bin/$name" --no-colors=true >"$log" 2>&1 || status=$?
-  summary=$(grep -a '^\[doctest\] test cases:' "$log" | tail -n 1 | tr -cd '0-9|')
+  summary=$(grep -a '^\[doctest\] test cases:' "$log" | tail -n 1 | tr -cd '0-9|') || summary= # a program that died wrote none
   IFS='|' read -r _ ok bad skip <<<"${summary:-|0|0|0}"
   note_skips
   # Death by signal, timeout or a sanitizer counts as one more failure; so does a test case that was left out.
