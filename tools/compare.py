@@ -12,6 +12,7 @@ import re
 import statistics
 import subprocess
 import sys
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BIN = ROOT / "build/release/bin"
@@ -81,8 +82,6 @@ def libtorch_mlp(args):
 
 def start_up():
     """Seconds of a whole process that adds two tensors and ends: the best of five."""
-    import time
-
     def seconds(command):
         start = time.perf_counter()
         run(command)

@@ -1,4 +1,5 @@
 #include "conv/conv.h"
+#include "dispatch.h"
 
 #include <levin/core/parallel.h>
 #include <levin/kernels/conv.h>
@@ -40,30 +41,23 @@ void add_channel_bias(const TensorView& x, const T* bias) {
                });
 }
 
-template <class F>
-void dispatch(DType dtype, const char* name, F&& f) {
-  if (dtype == DType::f64) return f.template operator()<double>();
-  if (dtype == DType::f32) return f.template operator()<float>();
-  levin::detail::refuse_dtype(name, dtype, "float32 and float64");
-}
-
 }  // namespace
 
 void conv2d(const Conv2dArgs& a, Stream&) {
-  dispatch(a.y.dtype, "conv2d", [&]<class T>() {
+  dispatch_wide(a.y.dtype, "conv2d", [&]<class T>() {
     conv2d_forward(shape_of(a), a.x.data<T>(), a.weight.data<T>(), bias_of<T>(a), a.y.data<T>());
   });
 }
 
 void conv2d_backward_input(const Conv2dArgs& a, Stream&) {
-  dispatch(a.x.dtype, "conv2d_backward_input", [&]<class T>() {
+  dispatch_wide(a.x.dtype, "conv2d_backward_input", [&]<class T>() {
     conv2d_backward_input(shape_of(a), a.y.data<T>(), a.weight.data<T>(), a.x.data<T>());
     if (const T* bias = bias_of<T>(a)) add_channel_bias(a.x, bias);
   });
 }
 
 void conv2d_backward_weight(const Conv2dArgs& a, Stream&) {
-  dispatch(a.weight.dtype, "conv2d_backward_weight", [&]<class T>() {
+  dispatch_wide(a.weight.dtype, "conv2d_backward_weight", [&]<class T>() {
     conv2d_backward_weight(shape_of(a), a.x.data<T>(), a.y.data<T>(), a.weight.data<T>());
   });
 }

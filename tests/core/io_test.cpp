@@ -1,8 +1,9 @@
+#include "support/files.h"
+
 #include <doctest/doctest.h>
 #include <levin/core/error.h>
 #include <levin/core/io.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <cstring>
 #include <fstream>
@@ -10,25 +11,15 @@
 #include <vector>
 
 using namespace levin;
+using levin::test::gzip;
+using levin::test::TempDir;
 namespace fs = std::filesystem;
 
 namespace {
 
-/// An empty folder that vanishes with the test.
-struct TempDir {
-  TempDir() {
-    std::string name = (fs::temp_directory_path() / "levin-io-XXXXXX").string();
-    path = mkdtemp(name.data());
-  }
-  ~TempDir() {
-    std::error_code ignored;
-    fs::remove_all(path, ignored);
-  }
-  std::size_t entries() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(path), fs::directory_iterator()));
-  }
-  fs::path path;
-};
+auto entries(const TempDir& dir) {
+  return std::distance(fs::directory_iterator(dir.path), fs::directory_iterator());
+}
 
 struct FailingDisk {
   explicit FailingDisk(std::int64_t after) { io::fail_writes_after(after); }
@@ -37,20 +28,6 @@ struct FailingDisk {
 
 std::span<const std::byte> bytes_of(const std::string& s) { return std::as_bytes(std::span(s)); }
 std::string text_of(const io::Bytes& b) { return {reinterpret_cast<const char*>(b.data()), b.size()}; }
-
-std::string gzip(const std::string& text) {
-  z_stream z{};
-  deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
-  std::string out(deflateBound(&z, text.size()) + 64, '\0');
-  z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
-  z.avail_in = static_cast<uInt>(text.size());
-  z.next_out = reinterpret_cast<Bytef*>(out.data());
-  z.avail_out = static_cast<uInt>(out.size());
-  deflate(&z, Z_FINISH);
-  out.resize(z.total_out);
-  deflateEnd(&z);
-  return out;
-}
 
 std::string sample_text() {
   std::string text;
@@ -79,7 +56,7 @@ TEST_CASE("what is written is read, and replaces what was there") {
   CHECK(io::read_text(file) == std::string(100000, 'x'));
   io::write_file(file, std::string());
   CHECK(io::read_text(file).empty());
-  CHECK(dir.entries() == 1);
+  CHECK(entries(dir) == 1);
 }
 
 TEST_CASE("a full disk leaves the old file and no other") {
@@ -93,7 +70,7 @@ TEST_CASE("a full disk leaves the old file and no other") {
           "[write] " + file.string() +
               ": No space left on device. Free some space or choose another folder; what was there is untouched.");
     CHECK(io::read_text(file) == "precious");
-    CHECK(dir.entries() == 1);
+    CHECK(entries(dir) == 1);
   }
   const FailingDisk disk(5000);
   io::write_file(file, std::string(5000, 'y'));
@@ -128,15 +105,15 @@ TEST_CASE("a folder is replaced as one") {
   CHECK(io::read_text(folder / "b") == "oneone");
   write("two");
   CHECK(io::read_text(folder / "b") == "twotwo");
-  CHECK(dir.entries() == 1);
+  CHECK(entries(dir) == 1);
   {
     const FailingDisk disk(7);
     CHECK_THROWS_AS(write("three"), IoError);
   }
   CHECK(io::read_text(folder / "a") == "two");
-  CHECK(dir.entries() == 1);
+  CHECK(entries(dir) == 1);
   CHECK_THROWS_AS(io::write_folder(folder, [](const fs::path&) { throw ValueError("stop"); }), ValueError);
-  CHECK(dir.entries() == 1);
+  CHECK(entries(dir) == 1);
   io::write_folder(folder.string() + "/", [](const fs::path&) {});
   CHECK(fs::is_empty(folder));
 }
@@ -166,7 +143,7 @@ TEST_CASE("a pointer moves at once") {
   io::write_pointer(dir.path / "last", "epoch=1");
   io::write_pointer(dir.path / "last", "epoch=2");
   CHECK(fs::read_symlink(dir.path / "last") == "epoch=2");
-  CHECK(dir.entries() == 1);
+  CHECK(entries(dir) == 1);
 }
 
 TEST_CASE("gunzip reads members one after another") {

@@ -1,27 +1,13 @@
 #pragma once
-// Small IDX files in a folder that vanishes with the test.
+// Small IDX files.
 
-#include <levin/core/io.h>
+#include "support/files.h"
 
 #include <cstdint>
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 namespace levin::test {
-
-struct TempDir {
-  TempDir() {
-    std::string name = (std::filesystem::temp_directory_path() / "levin-data-XXXXXX").string();
-    path = mkdtemp(name.data());
-  }
-  ~TempDir() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  std::filesystem::path path;
-};
 
 inline void put_u32(std::string& out, std::uint32_t v) {
   for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>((v >> shift) & 0xff);
@@ -40,7 +26,5 @@ inline std::string counting(std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) out[i] = static_cast<char>(i % 256);
   return out;
 }
-
-std::string gzip(const std::string& text);
 
 }  // namespace levin::test

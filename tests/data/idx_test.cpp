@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <levin/core/io.h>
 #include <levin/data/idx.h>
 #include <levin/data/mnist.h>
 

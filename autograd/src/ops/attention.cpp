@@ -1,6 +1,8 @@
 // Scaled dot-product attention: by blocks where nothing stands in the way, else composed of other operations. The
 // composed form is also the derivative of the derivative, and the tests' oracle.
 
+#include "values.h"
+
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/ops/indexing.h>
@@ -16,6 +18,8 @@
 #include <limits>
 
 namespace levin {
+
+using namespace ops;
 
 namespace {
 
@@ -135,8 +139,6 @@ Tensor blockwise(const Tensor& q, const Tensor& k, const Tensor& v, const Plan& 
   }
   return y;
 }
-
-bool is_16_bit(const Tensor& x) { return x.dtype() == kHalf || x.dtype() == kBFloat16; }
 
 }  // namespace
 

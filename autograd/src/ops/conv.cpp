@@ -1,5 +1,7 @@
 // Convolution. Its two gradients are operations too; the three are closed under differentiation.
 
+#include "values.h"
+
 #include <levin/autograd/ops/conv.h>
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/ops/reduce.h>
@@ -10,6 +12,8 @@
 #include <fmt/format.h>
 
 namespace levin {
+
+using namespace ops;
 
 namespace {
 
@@ -34,8 +38,6 @@ kernels::Conv2dArgs arguments(const Geometry& g, const Tensor& x, const Tensor& 
   if (bias.defined()) a.bias = bias.tensor_view();
   return a;
 }
-
-Tensor dense(const Tensor& t) { return t.defined() ? contiguous(detach(t)) : t; }
 
 Tensor forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Geometry& geometry) {
   Tensor y = empty(geometry.y, like(x));
@@ -103,8 +105,6 @@ void check(const char* op, const Tensor& x, const Tensor& weight, const Tensor& 
                                  to_string(bias.sizes()), bias_size));
 }
 
-/// The kernels compute in f32 and f64; 16-bit tensors go through f32.
-bool is_16_bit(const Tensor& x) { return x.dtype() == kHalf || x.dtype() == kBFloat16; }
 Tensor widened(const Tensor& t) { return t.defined() ? to(t, kFloat32) : t; }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Moving elements by position, and the gradients: the transpose of a gather is a scatter-add and back.
 
 #include "elementwise_common.h"
+#include "values.h"
 
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
@@ -13,6 +14,8 @@
 #include <fmt/format.h>
 
 namespace levin {
+
+using namespace ops;
 
 namespace {
 
@@ -34,13 +37,6 @@ void check_source(const char* op, const Tensor& x, const Tensor& source) {
                                   to_string(x.device()), to_string(source.device())));
 }
 
-bool is_16_bit(const Tensor& x) { return x.dtype() == kHalf || x.dtype() == kBFloat16; }
-
-/// Values without history, in row-major memory.
-Tensor dense(const Tensor& t) {
-  no_grad guard;
-  return contiguous(detach(t));
-}
 Tensor copy_of(const Tensor& t) {
   no_grad guard;
   return t.is_contiguous() ? clone(detach(t)) : dense(t);

@@ -1,6 +1,7 @@
 // Joining, mirroring, padding and cutting out.
 
 #include "elementwise_common.h"
+#include "values.h"
 
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
@@ -16,12 +17,9 @@
 
 namespace levin {
 
-namespace {
+using namespace ops;
 
-Tensor dense(const Tensor& t) {
-  no_grad guard;
-  return contiguous(detach(t));
-}
+namespace {
 
 /// PyTorch lets tensors of shape (0,) stand in a list of any shapes.
 bool is_plain_empty(const Tensor& t) { return t.dim() == 1 && t.numel() == 0; }

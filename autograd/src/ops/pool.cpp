@@ -1,5 +1,7 @@
 // Pooling. Max pooling's gradient and its pick of elements by index are each other's derivative.
 
+#include "values.h"
+
 #include <levin/autograd/ops/conv.h>
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/ops/view.h>
@@ -9,6 +11,8 @@
 #include <fmt/format.h>
 
 namespace levin {
+
+using namespace ops;
 
 namespace {
 
@@ -86,14 +90,6 @@ Shape with_plane(const Shape& sizes, int64_t h, int64_t w) {
   s[s.size() - 1] = w;
   return s;
 }
-
-/// Values without history, in row-major memory.
-Tensor dense(const Tensor& t) {
-  no_grad guard;
-  return contiguous(detach(t));
-}
-
-bool is_16_bit(const Tensor& x) { return x.dtype() == kHalf || x.dtype() == kBFloat16; }
 
 Tensor pick(const Tensor& x, const Tensor& indices, const PoolGeometry& g);
 

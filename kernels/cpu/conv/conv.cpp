@@ -88,20 +88,6 @@ void backward_weight(const Conv2dShape& shape, const T* x, const T* dy, T* dw) {
   detail::direct_backward_weight(s, x, dy, dw);
 }
 
-template <class T>
-void backward_bias(const Conv2dShape& s, const T* dy, T* db) {
-  const ConvOps<T>& ops = conv_ops<T>();
-  parallel_for(0, s.out_channels, 4, [&](int64_t begin, int64_t end) {
-    for (int64_t c = begin; c < end; ++c) {
-      double sum = 0;
-      for (int64_t b = 0; b < s.batch; ++b) {
-        sum += static_cast<double>(ops.total(dy + (b * s.out_channels + c) * s.out_plane(), s.out_plane()));
-      }
-      db[c] = static_cast<T>(sum);
-    }
-  });
-}
-
 }  // namespace
 
 void conv2d_forward(const Conv2dShape& s, const float* x, const float* w, const float* bias, float* y) {
@@ -122,7 +108,5 @@ void conv2d_backward_weight(const Conv2dShape& s, const float* x, const float* d
 void conv2d_backward_weight(const Conv2dShape& s, const double* x, const double* dy, double* dw) {
   backward_weight(s, x, dy, dw);
 }
-void conv2d_backward_bias(const Conv2dShape& s, const float* dy, float* db) { backward_bias(s, dy, db); }
-void conv2d_backward_bias(const Conv2dShape& s, const double* dy, double* db) { backward_bias(s, dy, db); }
 
 }  // namespace levin::kernels::cpu

@@ -41,8 +41,4 @@ void conv2d_backward_input(const Conv2dShape& s, const double* dy, const double*
 void conv2d_backward_weight(const Conv2dShape& s, const float* x, const float* dy, float* dw);
 void conv2d_backward_weight(const Conv2dShape& s, const double* x, const double* dy, double* dw);
 
-/// db (O), the gradient of the bias; overwrites.
-void conv2d_backward_bias(const Conv2dShape& s, const float* dy, float* db);
-void conv2d_backward_bias(const Conv2dShape& s, const double* dy, double* db);
-
 }  // namespace levin::kernels::cpu

@@ -15,8 +15,7 @@ ConvOps<float> conv_ops_f32() {
           &run_row<float>,
           &run_weight_tile<float>,
           &to_planes<float>,
-          &add_to<float>,
-          &total<float>};
+          &add_to<float>};
 }
 }  // namespace
 }  // namespace levin::kernels::cpu::HWY_NAMESPACE

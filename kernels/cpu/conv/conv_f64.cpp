@@ -15,8 +15,7 @@ ConvOps<double> conv_ops_f64() {
           &run_row<double>,
           &run_weight_tile<double>,
           &to_planes<double>,
-          &add_to<double>,
-          &total<double>};
+          &add_to<double>};
 }
 }  // namespace
 }  // namespace levin::kernels::cpu::HWY_NAMESPACE

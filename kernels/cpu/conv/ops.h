@@ -53,7 +53,6 @@ struct ConvOps {
   void (*to_planes)(const Planes<T>&);
   /// sum[i] += term[i]
   void (*add)(T* sum, const T* term, int64_t count);
-  T (*total)(const T* values, int64_t count);
 };
 
 template <class T>

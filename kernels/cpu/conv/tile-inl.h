@@ -142,23 +142,6 @@ void add_to(T* sum, const T* term, int64_t count) {
   for (; i < count; ++i) sum[i] += term[i];
 }
 
-/// Sum by four vectors of partial sums.
-template <class T>
-T total(const T* values, int64_t count) {
-  const Simd<T> d;
-  constexpr int64_t step = 4 * kLanes<T>;
-  SimdVec<T> sums[4];
-  unrolled<4>([&](auto v) HWY_ATTR { sums[v] = hn::Zero(d); });
-  int64_t i = 0;
-  for (; i + step <= count; i += step) {
-    unrolled<4>([&](auto v) HWY_ATTR { sums[v] = hn::Add(sums[v], hn::LoadU(d, values + i + v * kLanes<T>)); });
-  }
-  T rest = T(0);
-  for (; i < count; ++i) rest += values[i];
-  const auto sum = hn::Add(hn::Add(sums[0], sums[1]), hn::Add(sums[2], sums[3]));
-  return hn::GetLane(hn::SumOfLanes(d, sum)) + rest;
-}
-
 }  // namespace levin::kernels::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

@@ -1,4 +1,5 @@
 // Cross-entropy and binary cross-entropy, forward and backward.
+#include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/loss/loss.h"
 #include "kernels/cpu/scratch.h"
 
@@ -16,13 +17,6 @@ namespace cpu {
 namespace {
 
 constexpr int64_t kGrain = 16384;  // elements worth a task
-
-template <class F>
-void dispatch(DType t, const char* op, F&& f) {
-  if (t == DType::f32) return f.template operator()<float>();
-  if (t == DType::f64) return f.template operator()<double>();
-  levin::detail::refuse_dtype(op, t, "float32 and float64");
-}
 
 void check(const CheckLabelsArgs& a) {
   const int64_t* const labels = a.labels.data<int64_t>();
@@ -161,14 +155,14 @@ struct CrossEntropy {
 void check_labels(const CheckLabelsArgs& a, Stream&) { check(a); }
 
 void cross_entropy(const CrossEntropyArgs& a, Stream&) {
-  dispatch(a.x.dtype, "cross_entropy", [&]<class T>() { CrossEntropy<T>(a).forward(); });
+  dispatch_wide(a.x.dtype, "cross_entropy", [&]<class T>() { CrossEntropy<T>(a).forward(); });
 }
 void cross_entropy_backward(const CrossEntropyArgs& a, Stream&) {
-  dispatch(a.x.dtype, "cross_entropy_backward", [&]<class T>() { CrossEntropy<T>(a).backward(); });
+  dispatch_wide(a.x.dtype, "cross_entropy_backward", [&]<class T>() { CrossEntropy<T>(a).backward(); });
 }
 
 void bce_with_logits(const BceArgs& a, Stream&) {
-  dispatch(a.x.dtype, "bce_with_logits", [&]<class T>() {
+  dispatch_wide(a.x.dtype, "bce_with_logits", [&]<class T>() {
     const LossRows<T>& rows = loss_rows(T());
     const T *const x = a.x.data<T>(), *const target = a.target.data<T>();
     const int64_t n = a.x.numel(), step = a.target.is_number() ? 0 : 1, chunks = (n + kGrain - 1) / kGrain;
@@ -186,7 +180,7 @@ void bce_with_logits(const BceArgs& a, Stream&) {
 }
 
 void bce_with_logits_backward(const BceArgs& a, Stream&) {
-  dispatch(a.x.dtype, "bce_with_logits_backward", [&]<class T>() {
+  dispatch_wide(a.x.dtype, "bce_with_logits_backward", [&]<class T>() {
     const LossRows<T>& rows = loss_rows(T());
     const T *const x = a.x.data<T>(), *const target = a.target.data<T>(), *const g = a.g.data<T>();
     T* const dx = a.dx.data<T>();

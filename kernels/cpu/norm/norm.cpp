@@ -1,4 +1,5 @@
 // Batch and layer norm: a task is some channels or some rows, whose data stay in the cache between the passes.
+#include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/norm/norm.h"
 #include "kernels/cpu/scratch.h"
 
@@ -15,13 +16,6 @@ namespace cpu {
 namespace {
 
 constexpr int64_t kGrain = 16384;  // elements worth a task
-
-template <class F>
-void dispatch(DType t, const char* op, F&& f) {
-  if (t == DType::f32) return f.template operator()<float>();
-  if (t == DType::f64) return f.template operator()<double>();
-  levin::detail::refuse_dtype(op, t, "float32 and float64");
-}
 
 template <class T>
 T* pointer_or_null(const TensorView& v) {
@@ -96,7 +90,7 @@ void for_channels(const Args& a, int64_t most, Each&& each, Columns&& columns) {
 }
 
 void batch_norm(const BatchNormArgs& a, Stream&) {
-  dispatch(a.x.dtype, "batch_norm", [&]<class T>() {
+  dispatch_wide(a.x.dtype, "batch_norm", [&]<class T>() {
     const NormRows<T>& rows = norm_rows(T());
     const BatchStatistics<T> statistics(a);
     const T* const x = a.x.data<T>();
@@ -151,7 +145,7 @@ struct BatchGradient {
 };
 
 void batch_norm_backward(const BatchNormBackwardArgs& a, Stream&) {
-  dispatch(a.x.dtype, "batch_norm_backward", [&]<class T>() {
+  dispatch_wide(a.x.dtype, "batch_norm_backward", [&]<class T>() {
     const NormRows<T>& rows = norm_rows(T());
     const BatchGradient<T> gradient(a);
     const T *const x = a.x.data<T>(), *const g = a.g.data<T>();
@@ -177,7 +171,7 @@ void batch_norm_backward(const BatchNormBackwardArgs& a, Stream&) {
 }
 
 void layer_norm(const LayerNormArgs& a, Stream&) {
-  dispatch(a.x.dtype, "layer_norm", [&]<class T>() {
+  dispatch_wide(a.x.dtype, "layer_norm", [&]<class T>() {
     const NormRows<T>& rows = norm_rows(T());
     const T *const x = a.x.data<T>(), *const weight = pointer_or_null<T>(a.weight),
                    *const bias = pointer_or_null<T>(a.bias);
@@ -208,7 +202,7 @@ void add_chunks(const T* partial, int64_t chunks, int64_t step, T* out, int64_t 
 }
 
 void layer_norm_backward(const LayerNormBackwardArgs& a, Stream&) {
-  dispatch(a.x.dtype, "layer_norm_backward", [&]<class T>() {
+  dispatch_wide(a.x.dtype, "layer_norm_backward", [&]<class T>() {
     const NormRows<T>& rows = norm_rows(T());
     const T *const x = a.x.data<T>(), *const g = a.g.data<T>(), *const weight = pointer_or_null<T>(a.weight);
     const T *const mean = a.mean.data<T>(), *const rstd = a.rstd.data<T>();

@@ -1,4 +1,5 @@
 // The doors of softmax: lines to threads.
+#include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/softmax/softmax.h"
 
 #include <levin/core/parallel.h>
@@ -13,13 +14,6 @@ namespace cpu {
 namespace {
 
 constexpr int64_t kGrain = 16384;  // elements worth a task
-
-template <class F>
-void dispatch(DType t, const char* op, F&& f) {
-  if (t == DType::f32) return f.template operator()<float>();
-  if (t == DType::f64) return f.template operator()<double>();
-  levin::detail::refuse_dtype(op, t, "float32 and float64");
-}
 
 /// Calls row(offset) for every line along n, or columns(offset, width) for groups of neighbours.
 template <class Row, class Columns>
@@ -43,7 +37,7 @@ void for_lines(int64_t outer, int64_t n, int64_t inner, Row&& row, Columns&& col
 
 template <bool Log>
 void forward(const SoftmaxArgs& a, Stream&) {
-  dispatch(a.x.dtype, Log ? "log_softmax" : "softmax", [&]<class T>() {
+  dispatch_wide(a.x.dtype, Log ? "log_softmax" : "softmax", [&]<class T>() {
     const SoftmaxLines<T>& lines = softmax_lines(T());
     const auto row = Log ? lines.log_softmax_row : lines.softmax_row;
     const auto columns = Log ? lines.log_softmax_columns : lines.softmax_columns;
@@ -56,7 +50,7 @@ void forward(const SoftmaxArgs& a, Stream&) {
 
 template <bool Log>
 void backward(const SoftmaxBackwardArgs& a, Stream&) {
-  dispatch(a.y.dtype, Log ? "log_softmax_backward" : "softmax_backward", [&]<class T>() {
+  dispatch_wide(a.y.dtype, Log ? "log_softmax_backward" : "softmax_backward", [&]<class T>() {
     const SoftmaxLines<T>& lines = softmax_lines(T());
     const auto row = Log ? lines.log_softmax_backward_row : lines.softmax_backward_row;
     const auto columns = Log ? lines.log_softmax_backward_columns : lines.softmax_backward_columns;

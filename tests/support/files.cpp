@@ -1,8 +1,20 @@
-#include "idx_files.h"
+#include "support/files.h"
 
 #include <zlib.h>
 
+#include <cstdlib>
+
 namespace levin::test {
+
+TempDir::TempDir() {
+  std::string name = (std::filesystem::temp_directory_path() / "levin-test-XXXXXX").string();
+  path = mkdtemp(name.data());
+}
+
+TempDir::~TempDir() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path, ignored);
+}
 
 std::string gzip(const std::string& text) {
   z_stream z{};
