@@ -18,6 +18,17 @@ TEST_CASE("backward accumulates into leaves") {
   CHECK(x.grad().to_vector<double>() == std::vector<double>{8, 10, 12});
 }
 
+TEST_CASE("a gradient belongs to its leaf alone") {
+  const Tensor x = leaf({1, 2}), w = leaf({3, 4}), g = tensor({10.0, 20.0}).to(kFloat64);
+  (x + w).backward(g);  // the same tensor reaches both leaves
+  (x + w).backward(g);
+  CHECK(g.to_vector<double>() == std::vector<double>{10, 20});
+  CHECK(x.grad().to_vector<double>() == std::vector<double>{20, 40});
+  CHECK(w.grad().to_vector<double>() == std::vector<double>{20, 40});
+  x.grad().zero_();
+  CHECK(w.grad().to_vector<double>() == std::vector<double>{20, 40});
+}
+
 TEST_CASE("copies of a handle are the same tensor") {
   const Tensor w = zeros({2});
   const Tensor same = w;
