@@ -1,12 +1,15 @@
 # levin_module(<name> LIBRARY <library>) collects one folder's headers and sources;
 # levin_library(<library> [USES ...]) makes one static library of all folders that named it.
 
+include(LevinCuda)
+
 function(levin_module name)
   cmake_parse_arguments(arg "" "LIBRARY" "" ${ARGN})
   set(dir "${CMAKE_CURRENT_SOURCE_DIR}")
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS "${dir}/include/*.h")
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS
     "${dir}/src/*.cpp" "${dir}/cpu/*.cpp" "${dir}/reference/*.cpp" "${dir}/ops/*.cpp")
+  levin_cuda_sources(sources "${dir}")
   set_property(GLOBAL APPEND PROPERTY levin_${arg_LIBRARY}_modules ${name})
   set_property(GLOBAL PROPERTY levin_${name}_headers "${headers}")
   set_property(GLOBAL PROPERTY levin_${name}_sources "${sources}")

@@ -15,7 +15,7 @@ if [ -z "${LEVIN_IN_NAMESPACE:-}" ]; then # mounts made below end with this name
 fi
 
 dir=$(mktemp -d "${TMPDIR:-/tmp}/levin-root.XXXXXX")
-trap 'umount -R "$dir"/*/proc "$dir"/*/dev 2>/dev/null; rm -rf --one-file-system "$dir"' EXIT
+trap 'umount -R "$dir"/*/proc "$dir"/*/dev 2>/dev/null || true; rm -rf --one-file-system "$dir"' EXIT
 
 make_root() {
   local sources=() file

@@ -1,5 +1,6 @@
 #include "conv/conv.h"
 #include "dispatch.h"
+#include "kernels/src/table.h"
 
 #include <levin/core/parallel.h>
 #include <levin/kernels/conv.h>
@@ -64,10 +65,8 @@ void conv2d_backward_weight(const Conv2dArgs& a, Stream&) {
 
 }  // namespace cpu
 
-constinit Kernel<void(const Conv2dArgs&, Stream&)> conv2d{"conv2d", cpu::conv2d};
-constinit Kernel<void(const Conv2dArgs&, Stream&)> conv2d_backward_input{"conv2d_backward_input",
-                                                                         cpu::conv2d_backward_input};
-constinit Kernel<void(const Conv2dArgs&, Stream&)> conv2d_backward_weight{"conv2d_backward_weight",
-                                                                          cpu::conv2d_backward_weight};
+LEVIN_KERNEL(Conv2dArgs, conv2d, cpu::conv2d);
+LEVIN_KERNEL(Conv2dArgs, conv2d_backward_input, cpu::conv2d_backward_input);
+LEVIN_KERNEL(Conv2dArgs, conv2d_backward_weight, cpu::conv2d_backward_weight);
 
 }  // namespace levin::kernels

@@ -2,6 +2,7 @@
 
 #include "elementwise/rows.h"
 #include "transpose.h"
+#include "kernels/src/table.h"
 
 #include <levin/core/parallel.h>
 #include <levin/kernels/copy.h>
@@ -113,6 +114,6 @@ void copy(const CopyArgs& a, Stream&) {
 
 }  // namespace cpu
 
-constinit Kernel<void(const CopyArgs&, Stream&)> copy{"copy", cpu::copy};
+LEVIN_KERNEL(CopyArgs, copy, cpu::copy);
 
 }  // namespace levin::kernels

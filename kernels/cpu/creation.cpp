@@ -1,4 +1,5 @@
 #include "elementwise/rows.h"
+#include "kernels/src/table.h"
 
 #include <levin/core/parallel.h>
 #include <levin/kernels/copy.h>
@@ -57,8 +58,8 @@ void linspace(const LinspaceArgs& a, Stream&) {
 
 }  // namespace cpu
 
-constinit Kernel<void(const FillArgs&, Stream&)> fill{"fill", cpu::fill};
-constinit Kernel<void(const RangeArgs&, Stream&)> arange{"arange", cpu::arange};
-constinit Kernel<void(const LinspaceArgs&, Stream&)> linspace{"linspace", cpu::linspace};
+LEVIN_KERNEL(FillArgs, fill, cpu::fill);
+LEVIN_KERNEL(RangeArgs, arange, cpu::arange);
+LEVIN_KERNEL(LinspaceArgs, linspace, cpu::linspace);
 
 }  // namespace levin::kernels

@@ -1,4 +1,5 @@
 #include "gemm/gemm.h"
+#include "kernels/src/table.h"
 
 #include <levin/kernels/matmul.h>
 
@@ -60,6 +61,6 @@ void matmul(const MatmulArgs& args, Stream&) {
 
 }  // namespace cpu
 
-constinit Kernel<void(const MatmulArgs&, Stream&)> matmul{"matmul", cpu::matmul};
+LEVIN_KERNEL(MatmulArgs, matmul, cpu::matmul);
 
 }  // namespace levin::kernels

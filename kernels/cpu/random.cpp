@@ -1,5 +1,6 @@
 // Random numbers: a vector of Philox counters at a time.
 #include "kernels/cpu/targets.h"
+#include "kernels/src/table.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/random.cpp"
@@ -220,11 +221,11 @@ void dropout(const DropoutArgs& a, Stream&) {
 
 }  // namespace cpu
 
-constinit Kernel<void(const RandomArgs&, Stream&)> uniform{"uniform", cpu::uniform};
-constinit Kernel<void(const RandomArgs&, Stream&)> normal{"normal", cpu::normal};
-constinit Kernel<void(const RandintArgs&, Stream&)> randint{"randint", cpu::randint};
-constinit Kernel<void(const BernoulliArgs&, Stream&)> bernoulli{"bernoulli", cpu::bernoulli};
-constinit Kernel<void(const DropoutArgs&, Stream&)> dropout{"dropout", cpu::dropout};
+LEVIN_KERNEL(RandomArgs, uniform, cpu::uniform);
+LEVIN_KERNEL(RandomArgs, normal, cpu::normal);
+LEVIN_KERNEL(RandintArgs, randint, cpu::randint);
+LEVIN_KERNEL(BernoulliArgs, bernoulli, cpu::bernoulli);
+LEVIN_KERNEL(DropoutArgs, dropout, cpu::dropout);
 
 }  // namespace levin::kernels
 #endif

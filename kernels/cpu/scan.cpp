@@ -1,5 +1,6 @@
 // What walks along one axis in order: arguments of extrema, cumulative sums.
 #include "kernels/cpu/reduce/reduce.h"
+#include "kernels/src/table.h"
 
 #include <levin/core/parallel.h>
 #include <levin/kernels/scan.h>
@@ -125,8 +126,8 @@ void cumsum(const CumsumArgs& a, Stream&) {
 
 }  // namespace cpu
 
-constinit Kernel<void(const ArgReduceArgs&, Stream&)> argmax{"argmax", cpu::argmax};
-constinit Kernel<void(const ArgReduceArgs&, Stream&)> argmin{"argmin", cpu::argmin};
-constinit Kernel<void(const CumsumArgs&, Stream&)> cumsum{"cumsum", cpu::cumsum};
+LEVIN_KERNEL(ArgReduceArgs, argmax, cpu::argmax);
+LEVIN_KERNEL(ArgReduceArgs, argmin, cpu::argmin);
+LEVIN_KERNEL(CumsumArgs, cumsum, cpu::cumsum);
 
 }  // namespace levin::kernels

@@ -2,6 +2,7 @@
 // stable. Long lines go through a radix sort of 11-bit digits, short ones through the standard library.
 
 #include "scratch.h"
+#include "kernels/src/table.h"
 
 #include <levin/core/parallel.h>
 #include <levin/kernels/sort.h>
@@ -145,7 +146,7 @@ void sort(const SortArgs& a, Stream&) {
 
 }  // namespace cpu
 
-constinit Kernel<void(const SortArgs&, Stream&)> sort{"sort", cpu::sort};
-constinit Kernel<void(const SortArgs&, Stream&)> topk{"topk", cpu::sort};
+LEVIN_KERNEL(SortArgs, sort, cpu::sort);
+LEVIN_KERNEL(SortArgs, topk, cpu::sort);
 
 }  // namespace levin::kernels

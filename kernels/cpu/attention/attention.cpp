@@ -1,6 +1,7 @@
 // Attention by blocks: a task holds one block of scores at a time, and each sum has its order by shape alone.
 
 #include "rows.h"
+#include "kernels/src/table.h"
 
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/scratch.h"
@@ -239,8 +240,7 @@ void attention_backward(const AttentionBackwardArgs& a, Stream&) {
 
 }  // namespace cpu
 
-constinit Kernel<void(const AttentionArgs&, Stream&)> attention{"attention", cpu::attention};
-constinit Kernel<void(const AttentionBackwardArgs&, Stream&)> attention_backward{"attention_backward",
-                                                                                cpu::attention_backward};
+LEVIN_KERNEL(AttentionArgs, attention, cpu::attention);
+LEVIN_KERNEL(AttentionBackwardArgs, attention_backward, cpu::attention_backward);
 
 }  // namespace levin::kernels

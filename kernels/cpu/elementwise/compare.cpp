@@ -1,6 +1,7 @@
 // Comparisons, logic, choice: plain loops that compilers turn into vectors well enough for what is bound by memory.
 
 #include "kernels/cpu/elementwise/dispatch.h"
+#include "kernels/src/table.h"
 
 #include <cmath>
 
@@ -172,19 +173,19 @@ void isfinite(const UnaryArgs& a, Stream&) { run_property("isfinite", a, kProper
 
 }  // namespace cpu
 
-constinit BinaryKernel eq{"eq", cpu::eq};
-constinit BinaryKernel ne{"ne", cpu::ne};
-constinit BinaryKernel lt{"lt", cpu::lt};
-constinit BinaryKernel le{"le", cpu::le};
-constinit BinaryKernel gt{"gt", cpu::gt};
-constinit BinaryKernel ge{"ge", cpu::ge};
-constinit BinaryKernel logical_and{"logical_and", cpu::logical_and};
-constinit BinaryKernel logical_or{"logical_or", cpu::logical_or};
-constinit BinaryKernel logical_xor{"logical_xor", cpu::logical_xor};
-constinit UnaryKernel logical_not{"logical_not", cpu::logical_not};
-constinit UnaryKernel isnan{"isnan", cpu::isnan};
-constinit UnaryKernel isinf{"isinf", cpu::isinf};
-constinit UnaryKernel isfinite{"isfinite", cpu::isfinite};
-constinit TernaryKernel where{"where", cpu::where};
+LEVIN_KERNEL(BinaryArgs, eq, cpu::eq);
+LEVIN_KERNEL(BinaryArgs, ne, cpu::ne);
+LEVIN_KERNEL(BinaryArgs, lt, cpu::lt);
+LEVIN_KERNEL(BinaryArgs, le, cpu::le);
+LEVIN_KERNEL(BinaryArgs, gt, cpu::gt);
+LEVIN_KERNEL(BinaryArgs, ge, cpu::ge);
+LEVIN_KERNEL(BinaryArgs, logical_and, cpu::logical_and);
+LEVIN_KERNEL(BinaryArgs, logical_or, cpu::logical_or);
+LEVIN_KERNEL(BinaryArgs, logical_xor, cpu::logical_xor);
+LEVIN_KERNEL(UnaryArgs, logical_not, cpu::logical_not);
+LEVIN_KERNEL(UnaryArgs, isnan, cpu::isnan);
+LEVIN_KERNEL(UnaryArgs, isinf, cpu::isinf);
+LEVIN_KERNEL(UnaryArgs, isfinite, cpu::isfinite);
+LEVIN_KERNEL(TernaryArgs, where, cpu::where);
 
 }  // namespace levin::kernels

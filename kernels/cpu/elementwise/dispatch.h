@@ -2,6 +2,7 @@
 // From a kernel's arguments to the rows of the instruction set in use.
 
 #include "rows.h"
+#include "kernels/src/table.h"
 
 #include <levin/kernels/elementwise.h>
 
@@ -46,7 +47,7 @@ inline void run_ternary(const char* op, const TernaryArgs& a, const Rows& floati
     run_unary(#name, a, *HWY_DYNAMIC_DISPATCH(name##_rows)(), other);              \
   }                                                                                \
   }                                                                                \
-  constinit UnaryKernel name{#name, cpu::name};
+  LEVIN_KERNEL(UnaryArgs, name, cpu::name);
 
 #define LEVIN_BINARY_KERNEL(name, other)                                           \
   namespace cpu {                                                                  \
@@ -55,7 +56,7 @@ inline void run_ternary(const char* op, const TernaryArgs& a, const Rows& floati
     run_binary(#name, a, *HWY_DYNAMIC_DISPATCH(name##_rows)(), other);             \
   }                                                                                \
   }                                                                                \
-  constinit BinaryKernel name{#name, cpu::name};
+  LEVIN_KERNEL(BinaryArgs, name, cpu::name);
 
 #define LEVIN_TERNARY_KERNEL(name, other)                                          \
   namespace cpu {                                                                  \
@@ -64,4 +65,4 @@ inline void run_ternary(const char* op, const TernaryArgs& a, const Rows& floati
     run_ternary(#name, a, *HWY_DYNAMIC_DISPATCH(name##_rows)(), other);            \
   }                                                                                \
   }                                                                                \
-  constinit TernaryKernel name{#name, cpu::name};
+  LEVIN_KERNEL(TernaryArgs, name, cpu::name);

@@ -1,6 +1,7 @@
 // Floored division, powers and angles: scalar loops over the standard library.
 
 #include "kernels/cpu/elementwise/dispatch.h"
+#include "kernels/src/table.h"
 
 #include <cmath>
 
@@ -97,9 +98,9 @@ void atan2(const BinaryArgs& a, Stream&) { run_binary("atan2", a, kAtan2Rows); }
 
 }  // namespace cpu
 
-constinit BinaryKernel floor_divide{"floor_divide", cpu::floor_divide};
-constinit BinaryKernel remainder{"remainder", cpu::remainder};
-constinit BinaryKernel pow{"pow", cpu::pow};
-constinit BinaryKernel atan2{"atan2", cpu::atan2};
+LEVIN_KERNEL(BinaryArgs, floor_divide, cpu::floor_divide);
+LEVIN_KERNEL(BinaryArgs, remainder, cpu::remainder);
+LEVIN_KERNEL(BinaryArgs, pow, cpu::pow);
+LEVIN_KERNEL(BinaryArgs, atan2, cpu::atan2);
 
 }  // namespace levin::kernels

@@ -1,6 +1,7 @@
 // gather and scatter: lines along one axis, each worked through in order by one thread.
 
 #include "index.h"
+#include "kernels/src/table.h"
 
 #include <levin/core/parallel.h>
 #include <levin/kernels/indexing.h>
@@ -162,8 +163,8 @@ void scatter_add(const ScatterArgs& a, Stream&) {
 
 }  // namespace cpu
 
-constinit Kernel<void(const GatherArgs&, Stream&)> gather{"gather", cpu::gather};
-constinit Kernel<void(const ScatterArgs&, Stream&)> scatter{"scatter", cpu::scatter};
-constinit Kernel<void(const ScatterArgs&, Stream&)> scatter_add{"scatter_add", cpu::scatter_add};
+LEVIN_KERNEL(GatherArgs, gather, cpu::gather);
+LEVIN_KERNEL(ScatterArgs, scatter, cpu::scatter);
+LEVIN_KERNEL(ScatterArgs, scatter_add, cpu::scatter_add);
 
 }  // namespace levin::kernels

@@ -1,6 +1,7 @@
 // Elements chosen by a condition: nonzero, triangles, one-hot rows.
 
 #include "index.h"
+#include "kernels/src/table.h"
 
 #include <levin/core/parallel.h>
 #include <levin/kernels/indexing.h>
@@ -81,9 +82,9 @@ void one_hot(const OneHotArgs& a, Stream&) {
 
 }  // namespace cpu
 
-constinit Kernel<void(const CountNonzeroArgs&, Stream&)> count_nonzero{"count_nonzero", cpu::count_nonzero};
-constinit Kernel<void(const NonzeroArgs&, Stream&)> nonzero{"nonzero", cpu::nonzero};
-constinit Kernel<void(const TriangleArgs&, Stream&)> triangle{"triangle", cpu::triangle};
-constinit Kernel<void(const OneHotArgs&, Stream&)> one_hot{"one_hot", cpu::one_hot};
+LEVIN_KERNEL(CountNonzeroArgs, count_nonzero, cpu::count_nonzero);
+LEVIN_KERNEL(NonzeroArgs, nonzero, cpu::nonzero);
+LEVIN_KERNEL(TriangleArgs, triangle, cpu::triangle);
+LEVIN_KERNEL(OneHotArgs, one_hot, cpu::one_hot);
 
 }  // namespace levin::kernels

@@ -1,6 +1,7 @@
 // Whole slices along an axis: cat, index_select and its sum back, index_add.
 
 #include "index.h"
+#include "kernels/src/table.h"
 
 #include "kernels/cpu/scratch.h"
 
@@ -128,8 +129,8 @@ void index_add(const IndexAddArgs& a, Stream&) {
 
 }  // namespace cpu
 
-constinit Kernel<void(const CatArgs&, Stream&)> cat{"cat", cpu::cat};
-constinit Kernel<void(const IndexSelectArgs&, Stream&)> index_select{"index_select", cpu::index_select};
-constinit Kernel<void(const IndexAddArgs&, Stream&)> index_add{"index_add", cpu::index_add};
+LEVIN_KERNEL(CatArgs, cat, cpu::cat);
+LEVIN_KERNEL(IndexSelectArgs, index_select, cpu::index_select);
+LEVIN_KERNEL(IndexAddArgs, index_add, cpu::index_add);
 
 }  // namespace levin::kernels

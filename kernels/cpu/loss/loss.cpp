@@ -2,6 +2,7 @@
 #include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/loss/loss.h"
 #include "kernels/cpu/scratch.h"
+#include "kernels/src/table.h"
 
 #include <levin/core/parallel.h>
 #include <levin/kernels/loss.h>
@@ -197,12 +198,10 @@ void bce_with_logits_backward(const BceArgs& a, Stream&) {
 
 }  // namespace cpu
 
-constinit Kernel<void(const CheckLabelsArgs&, Stream&)> check_labels{"check_labels", cpu::check_labels};
-constinit Kernel<void(const CrossEntropyArgs&, Stream&)> cross_entropy{"cross_entropy", cpu::cross_entropy};
-constinit Kernel<void(const CrossEntropyArgs&, Stream&)> cross_entropy_backward{"cross_entropy_backward",
-                                                                                cpu::cross_entropy_backward};
-constinit Kernel<void(const BceArgs&, Stream&)> bce_with_logits{"bce_with_logits", cpu::bce_with_logits};
-constinit Kernel<void(const BceArgs&, Stream&)> bce_with_logits_backward{"bce_with_logits_backward",
-                                                                         cpu::bce_with_logits_backward};
+LEVIN_KERNEL(CheckLabelsArgs, check_labels, cpu::check_labels);
+LEVIN_KERNEL(CrossEntropyArgs, cross_entropy, cpu::cross_entropy);
+LEVIN_KERNEL(CrossEntropyArgs, cross_entropy_backward, cpu::cross_entropy_backward);
+LEVIN_KERNEL(BceArgs, bce_with_logits, cpu::bce_with_logits);
+LEVIN_KERNEL(BceArgs, bce_with_logits_backward, cpu::bce_with_logits_backward);
 
 }  // namespace levin::kernels

@@ -2,6 +2,7 @@
 #include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/norm/norm.h"
 #include "kernels/cpu/scratch.h"
+#include "kernels/src/table.h"
 
 #include <levin/core/parallel.h>
 #include <levin/kernels/norm.h>
@@ -233,11 +234,9 @@ void layer_norm_backward(const LayerNormBackwardArgs& a, Stream&) {
 
 }  // namespace cpu
 
-constinit Kernel<void(const BatchNormArgs&, Stream&)> batch_norm{"batch_norm", cpu::batch_norm};
-constinit Kernel<void(const BatchNormBackwardArgs&, Stream&)> batch_norm_backward{"batch_norm_backward",
-                                                                                  cpu::batch_norm_backward};
-constinit Kernel<void(const LayerNormArgs&, Stream&)> layer_norm{"layer_norm", cpu::layer_norm};
-constinit Kernel<void(const LayerNormBackwardArgs&, Stream&)> layer_norm_backward{"layer_norm_backward",
-                                                                                  cpu::layer_norm_backward};
+LEVIN_KERNEL(BatchNormArgs, batch_norm, cpu::batch_norm);
+LEVIN_KERNEL(BatchNormBackwardArgs, batch_norm_backward, cpu::batch_norm_backward);
+LEVIN_KERNEL(LayerNormArgs, layer_norm, cpu::layer_norm);
+LEVIN_KERNEL(LayerNormBackwardArgs, layer_norm_backward, cpu::layer_norm_backward);
 
 }  // namespace levin::kernels

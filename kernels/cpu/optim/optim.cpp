@@ -1,5 +1,6 @@
 // Optimizer steps: all tensors are cut into chunks, which are the tasks of one parallel_for. Memory-bound.
 #include "kernels/cpu/targets.h"
+#include "kernels/src/table.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/optim/optim.cpp"
@@ -195,8 +196,8 @@ void adam_step(const AdamStepArgs& a, Stream&) { step("adam_step", a); }
 }  // namespace
 }  // namespace cpu
 
-constinit Kernel<void(const SgdStepArgs&, Stream&)> sgd_step{"sgd_step", cpu::sgd_step};
-constinit Kernel<void(const AdamStepArgs&, Stream&)> adam_step{"adam_step", cpu::adam_step};
+LEVIN_KERNEL(SgdStepArgs, sgd_step, cpu::sgd_step);
+LEVIN_KERNEL(AdamStepArgs, adam_step, cpu::adam_step);
 
 }  // namespace levin::kernels
 #endif

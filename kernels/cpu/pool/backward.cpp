@@ -1,5 +1,6 @@
 // Gradients of pooling, plane by plane, so that every sum has its order.
 #include "kernels/cpu/targets.h"
+#include "kernels/src/table.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/pool/backward.cpp"
@@ -206,11 +207,9 @@ void avg_pool2d_backward(const AvgPool2dArgs& a, Stream&) {
 }  // namespace
 }  // namespace cpu
 
-constinit Kernel<void(const MaxPool2dBackwardArgs&, Stream&)> max_pool2d_backward{"max_pool2d_backward",
-                                                                                 cpu::max_pool2d_backward};
-constinit Kernel<void(const MaxPool2dArgs&, Stream&)> max_pool2d_pick{"max_pool2d_pick", cpu::max_pool2d_pick};
-constinit Kernel<void(const AvgPool2dArgs&, Stream&)> avg_pool2d_backward{"avg_pool2d_backward",
-                                                                          cpu::avg_pool2d_backward};
+LEVIN_KERNEL(MaxPool2dBackwardArgs, max_pool2d_backward, cpu::max_pool2d_backward);
+LEVIN_KERNEL(MaxPool2dArgs, max_pool2d_pick, cpu::max_pool2d_pick);
+LEVIN_KERNEL(AvgPool2dArgs, avg_pool2d_backward, cpu::avg_pool2d_backward);
 
 }  // namespace levin::kernels
 #endif

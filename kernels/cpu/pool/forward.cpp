@@ -1,6 +1,7 @@
 // Max and average pooling: a vector holds neighbouring outputs; with stride 2 two vectors of the input are parted into
 // even and odd columns, which serve two columns of the windows.
 #include "kernels/cpu/targets.h"
+#include "kernels/src/table.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/pool/forward.cpp"
@@ -233,8 +234,8 @@ void avg_pool2d(const AvgPool2dArgs& a, Stream&) { HWY_DYNAMIC_DISPATCH(avg_pool
 }  // namespace
 }  // namespace cpu
 
-constinit Kernel<void(const MaxPool2dArgs&, Stream&)> max_pool2d{"max_pool2d", cpu::max_pool2d};
-constinit Kernel<void(const AvgPool2dArgs&, Stream&)> avg_pool2d{"avg_pool2d", cpu::avg_pool2d};
+LEVIN_KERNEL(MaxPool2dArgs, max_pool2d, cpu::max_pool2d);
+LEVIN_KERNEL(AvgPool2dArgs, avg_pool2d, cpu::avg_pool2d);
 
 }  // namespace levin::kernels
 #endif

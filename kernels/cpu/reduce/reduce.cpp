@@ -1,5 +1,6 @@
 // The doors of reductions: choice of the strips by type.
 #include "kernels/cpu/reduce/reduce.h"
+#include "kernels/src/table.h"
 
 #include <levin/kernels/reduce.h>
 
@@ -68,12 +69,12 @@ void norm(const NormArgs& a, Stream&) {
 
 }  // namespace cpu
 
-constinit Kernel<void(const SumArgs&, Stream&)> sum{"sum", cpu::sum};
-constinit ReduceKernel prod{"prod", cpu::prod};
-constinit ReduceKernel amax{"amax", cpu::amax};
-constinit ReduceKernel amin{"amin", cpu::amin};
-constinit ReduceKernel any{"any", cpu::any};
-constinit ReduceKernel all{"all", cpu::all};
-constinit Kernel<void(const NormArgs&, Stream&)> norm{"norm", cpu::norm};
+LEVIN_KERNEL(SumArgs, sum, cpu::sum);
+LEVIN_KERNEL(ReduceArgs, prod, cpu::prod);
+LEVIN_KERNEL(ReduceArgs, amax, cpu::amax);
+LEVIN_KERNEL(ReduceArgs, amin, cpu::amin);
+LEVIN_KERNEL(ReduceArgs, any, cpu::any);
+LEVIN_KERNEL(ReduceArgs, all, cpu::all);
+LEVIN_KERNEL(NormArgs, norm, cpu::norm);
 
 }  // namespace levin::kernels

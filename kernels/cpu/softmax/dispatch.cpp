@@ -1,6 +1,7 @@
 // The doors of softmax: lines to threads.
 #include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/softmax/softmax.h"
+#include "kernels/src/table.h"
 
 #include <levin/core/parallel.h>
 #include <levin/kernels/softmax.h>
@@ -65,10 +66,9 @@ void backward(const SoftmaxBackwardArgs& a, Stream&) {
 
 }  // namespace cpu
 
-constinit Kernel<void(const SoftmaxArgs&, Stream&)> softmax{"softmax", cpu::forward<false>};
-constinit Kernel<void(const SoftmaxArgs&, Stream&)> log_softmax{"log_softmax", cpu::forward<true>};
-constinit Kernel<void(const SoftmaxBackwardArgs&, Stream&)> softmax_backward{"softmax_backward", cpu::backward<false>};
-constinit Kernel<void(const SoftmaxBackwardArgs&, Stream&)> log_softmax_backward{"log_softmax_backward",
-                                                                                 cpu::backward<true>};
+LEVIN_KERNEL(SoftmaxArgs, softmax, cpu::forward<false>);
+LEVIN_KERNEL(SoftmaxArgs, log_softmax, cpu::forward<true>);
+LEVIN_KERNEL(SoftmaxBackwardArgs, softmax_backward, cpu::backward<false>);
+LEVIN_KERNEL(SoftmaxBackwardArgs, log_softmax_backward, cpu::backward<true>);
 
 }  // namespace levin::kernels

@@ -1,0 +1,84 @@
+#pragma once
+// Atomic functions with CUDA's names, of all widths: blocks may run on several threads of the host.
+
+#include <cstdint>
+#include <type_traits>
+
+namespace levin::emulator {
+
+template <int bytes>
+struct BitsOf;
+template <>
+struct BitsOf<2> {
+  using type = std::uint16_t;
+};
+template <>
+struct BitsOf<4> {
+  using type = std::uint32_t;
+};
+template <>
+struct BitsOf<8> {
+  using type = std::uint64_t;
+};
+
+/// *p = f(*p) in one step; returns the old value.
+template <class T, class F>
+T atomic_update(T* p, F f) {
+  using Bits = typename BitsOf<sizeof(T)>::type;
+  auto* memory = reinterpret_cast<Bits*>(p);
+  Bits seen = __atomic_load_n(memory, __ATOMIC_RELAXED);
+  for (;;) {
+    T old, next;
+    __builtin_memcpy(&old, &seen, sizeof old);
+    next = f(old);
+    Bits wanted;
+    __builtin_memcpy(&wanted, &next, sizeof wanted);
+    if (__atomic_compare_exchange_n(memory, &seen, wanted, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) return old;
+  }
+}
+
+}  // namespace levin::emulator
+
+template <class T>
+inline T atomicAdd(T* p, std::type_identity_t<T> value) {
+  return levin::emulator::atomic_update(p, [&](T old) { return static_cast<T>(old + value); });
+}
+template <class T>
+inline T atomicSub(T* p, std::type_identity_t<T> value) {
+  return levin::emulator::atomic_update(p, [&](T old) { return static_cast<T>(old - value); });
+}
+template <class T>
+inline T atomicExch(T* p, std::type_identity_t<T> value) {
+  return levin::emulator::atomic_update(p, [&](T) { return value; });
+}
+template <class T>
+inline T atomicMin(T* p, std::type_identity_t<T> value) {
+  return levin::emulator::atomic_update(p, [&](T old) { return value < old ? value : old; });
+}
+template <class T>
+inline T atomicMax(T* p, std::type_identity_t<T> value) {
+  return levin::emulator::atomic_update(p, [&](T old) { return old < value ? value : old; });
+}
+/// Counts up to `limit`, then begins at 0 again; and down from it.
+inline unsigned atomicInc(unsigned* p, unsigned limit) {
+  return levin::emulator::atomic_update(p, [&](unsigned old) { return old >= limit ? 0u : old + 1; });
+}
+inline unsigned atomicDec(unsigned* p, unsigned limit) {
+  return levin::emulator::atomic_update(p, [&](unsigned old) { return old == 0 || old > limit ? limit : old - 1; });
+}
+template <class T>
+inline T atomicCAS(T* p, std::type_identity_t<T> expected, std::type_identity_t<T> value) {
+  return levin::emulator::atomic_update(p, [&](T old) { return old == expected ? value : old; });
+}
+template <class T>
+inline T atomicAnd(T* p, std::type_identity_t<T> value) {
+  return levin::emulator::atomic_update(p, [&](T old) { return static_cast<T>(old & value); });
+}
+template <class T>
+inline T atomicOr(T* p, std::type_identity_t<T> value) {
+  return levin::emulator::atomic_update(p, [&](T old) { return static_cast<T>(old | value); });
+}
+template <class T>
+inline T atomicXor(T* p, std::type_identity_t<T> value) {
+  return levin::emulator::atomic_update(p, [&](T old) { return static_cast<T>(old ^ value); });
+}

@@ -1,0 +1,36 @@
+#pragma once
+// The built-ins of CUDA C++ with their own names: qualifiers, indices, barriers, warp functions, atomics.
+
+#include <levin/emulator/atomics.h>
+#include <levin/emulator/device_math.h>
+#include <levin/emulator/execution.h>
+#include <levin/emulator/vector_types.h>
+#include <levin/emulator/warp_functions.h>
+
+#define __global__
+#define __device__
+#define __host__
+#define __constant__
+#define __forceinline__ inline __attribute__((always_inline))
+#define __launch_bounds__(...)
+#define __grid_constant__
+#define __cluster_dims__(...)
+#define __align__(n) alignas(n)
+
+/// Of the running thread; the scheduler sets them whenever a thread goes on.
+extern constinit thread_local uint3 threadIdx, blockIdx;
+extern constinit thread_local dim3 blockDim, gridDim;
+inline constexpr int warpSize = 32;
+
+inline void __syncthreads(levin::emulator::Site site = levin::emulator::Site::current()) {
+  levin::emulator::block_barrier("__syncthreads", 0, 0, site);
+}
+/// How many threads came with a predicate other than 0; whether all or any did.
+int __syncthreads_count(int predicate, levin::emulator::Site site = levin::emulator::Site::current());
+int __syncthreads_and(int predicate, levin::emulator::Site site = levin::emulator::Site::current());
+int __syncthreads_or(int predicate, levin::emulator::Site site = levin::emulator::Site::current());
+
+// A block's threads run on one thread of the host; blocks see each other's writes in this order.
+inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }

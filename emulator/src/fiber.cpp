@@ -1,0 +1,134 @@
+#include "fiber.h"
+
+#include "poison.h"
+
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <new>
+
+#if defined(LEVIN_EMULATOR_ASAN)
+#include <sanitizer/common_interface_defs.h>
+#endif
+#if defined(LEVIN_EMULATOR_TSAN)
+#include <sanitizer/tsan_interface.h>
+#endif
+
+#if !defined(__x86_64__)
+#error "the emulator switches stacks on x86-64 only"
+#endif
+
+// Saves the registers that a call must keep, exchanges stacks, and returns on the other one.
+extern "C" void levin_switch_stacks(void** from, void* to);
+asm(R"(
+.text
+.p2align 4
+.globl levin_switch_stacks
+.type levin_switch_stacks, @function
+levin_switch_stacks:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+.size levin_switch_stacks, .-levin_switch_stacks
+
+.p2align 4
+.globl levin_fiber_start
+.type levin_fiber_start, @function
+levin_fiber_start:
+  .cfi_startproc
+  .cfi_undefined rip
+  movq %r12, %rdi
+  call *%rbx
+  ud2
+  .cfi_endproc
+.size levin_fiber_start, .-levin_fiber_start
+.section .note.GNU-stack,"",@progbits
+.text
+)");
+extern "C" void levin_fiber_start();
+
+namespace levin::emulator {
+
+namespace {
+#if defined(LEVIN_EMULATOR_ASAN) || defined(LEVIN_EMULATOR_TSAN)
+constexpr std::size_t kStackBytes = 256 * 1024;
+#else
+constexpr std::size_t kStackBytes = 128 * 1024;
+#endif
+constexpr std::size_t kGuardBytes = 4096;  // below the stack: an overflow is a fault, not damage
+}  // namespace
+
+Fiber::Fiber() {
+  void* p = mmap(nullptr, kStackBytes + kGuardBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                 -1, 0);
+  if (p == MAP_FAILED) throw std::bad_alloc();
+  memory_ = static_cast<char*>(p);
+  mprotect(memory_, kGuardBytes, PROT_NONE);
+  context.stack_bottom = memory_ + kGuardBytes;
+  context.stack_size = kStackBytes;
+}
+
+Fiber::~Fiber() {
+  abandon();
+  munmap(memory_, kStackBytes + kGuardBytes);
+}
+
+void Fiber::prepare(void (*entry)(void*), void* argument) {
+  auto* top = reinterpret_cast<void**>(memory_ + kGuardBytes + kStackBytes);
+  // As levin_switch_stacks finds it: r15, r14, r13, r12, rbx, rbp, return address; then the stack is aligned for a call.
+  *--top = nullptr;
+  *--top = nullptr;
+  *--top = reinterpret_cast<void*>(&levin_fiber_start);
+  *--top = nullptr;                          // rbp
+  *--top = reinterpret_cast<void*>(entry);   // rbx
+  *--top = argument;                         // r12
+  for (int i = 0; i < 3; ++i) *--top = nullptr;
+  context.stack_pointer = top;
+#if defined(LEVIN_EMULATOR_TSAN)
+  if (!context.tsan_fiber) context.tsan_fiber = __tsan_create_fiber(0);
+#endif
+}
+
+void Fiber::abandon() {
+  context.stack_pointer = nullptr;
+  context.asan_fake_stack = nullptr;
+  unpoison(memory_ + kGuardBytes, kStackBytes);
+#if defined(LEVIN_EMULATOR_TSAN)
+  if (context.tsan_fiber) __tsan_destroy_fiber(context.tsan_fiber);
+  context.tsan_fiber = nullptr;
+#endif
+}
+
+void switch_context(Context& from, [[maybe_unused]] Context& to) {
+#if defined(LEVIN_EMULATOR_ASAN)
+  __sanitizer_start_switch_fiber(&from.asan_fake_stack, to.stack_bottom, to.stack_size);
+#endif
+#if defined(LEVIN_EMULATOR_TSAN)
+  if (!from.tsan_fiber) from.tsan_fiber = __tsan_get_current_fiber();
+  __tsan_switch_to_fiber(to.tsan_fiber, __tsan_switch_to_fiber_no_sync);
+#endif
+  levin_switch_stacks(&from.stack_pointer, to.stack_pointer);
+#if defined(LEVIN_EMULATOR_ASAN)
+  __sanitizer_finish_switch_fiber(from.asan_fake_stack, nullptr, nullptr);
+#endif
+}
+
+void fiber_entered([[maybe_unused]] Context& from) {
+#if defined(LEVIN_EMULATOR_ASAN)
+  __sanitizer_finish_switch_fiber(nullptr, &from.stack_bottom, &from.stack_size);
+#endif
+}
+
+}  // namespace levin::emulator

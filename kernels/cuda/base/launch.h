@@ -1,0 +1,52 @@
+#pragma once
+// launch(kernel, {.grid = ..., .block = ..., .stream = stream}, args...): the one way to start a kernel.
+
+#include "kernels/cuda/base/cuda.h"
+#include "kernels/cuda/base/error.h"
+
+#include <levin/core/device.h>
+
+#include <utility>
+
+namespace levin::kernels::cuda {
+
+inline cudaStream_t stream_of(const Stream& s) { return static_cast<cudaStream_t>(s.handle()); }
+
+struct LaunchConfig {
+  dim3 grid{1}, block{1}, cluster{1};
+  std::size_t shared = 0;  ///< bytes of dynamic shared memory
+  const Stream& stream;
+};
+
+/// Blocks of `threads` for `n` pieces of work: no more than some waves of the device, so that grid-stride loops run.
+inline unsigned blocks_for(std::int64_t n, int threads = 256) {
+  constexpr std::int64_t most = 132 * 16;
+  const std::int64_t blocks = ceil_div(n, threads);
+  return static_cast<unsigned>(blocks < 1 ? 1 : blocks < most ? blocks : most);
+}
+
+/// Queues the kernel on the stream, whose device must be the current one. Arguments are converted to the kernel's
+/// parameter types. An empty grid is no launch. Throws DeviceError when the launch is refused.
+template <class... P, class... A>
+void launch(void (*kernel)(P...), const LaunchConfig& c, A&&... args) {
+  if (c.grid.x == 0 || c.grid.y == 0 || c.grid.z == 0) return;
+  if (c.shared > 48 * 1024) {
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(c.shared)),
+          "cudaFuncSetAttribute");
+  }
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  attribute.val.clusterDim.x = c.cluster.x;
+  attribute.val.clusterDim.y = c.cluster.y;
+  attribute.val.clusterDim.z = c.cluster.z;
+  cudaLaunchConfig_t config{};
+  config.gridDim = c.grid;
+  config.blockDim = c.block;
+  config.dynamicSmemBytes = c.shared;
+  config.stream = stream_of(c.stream);
+  config.attrs = &attribute;
+  config.numAttrs = c.cluster.x * c.cluster.y * c.cluster.z > 1 ? 1 : 0;
+  check(cudaLaunchKernelEx(&config, kernel, P(std::forward<A>(args))...), "launch");
+}
+
+}  // namespace levin::kernels::cuda
