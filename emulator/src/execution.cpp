@@ -1,7 +1,7 @@
 // The doors of execution.h: each reaches the team that runs the calling kernel.
 
-#include <levin/emulator/execution.h>
 #include <levin/emulator/builtins.h>
+#include <levin/emulator/execution.h>
 
 #include "team.h"
 
@@ -76,8 +76,7 @@ void* map_shared(const void* p, int rank, Site site) {
     t.fail("map_shared: block " + std::to_string(rank) + " of a cluster of " + std::to_string(cluster_size()), site);
   }
   if (!is_shared(p)) t.fail("map_shared: the address is not in this block's shared memory", site);
-  return t.blocks()[static_cast<std::size_t>(rank)].shared +
-         (static_cast<const char*>(p) - t.current().block->shared);
+  return t.blocks()[static_cast<std::size_t>(rank)].shared + (static_cast<const char*>(p) - t.current().block->shared);
 }
 
 bool is_shared(const void* p) {

@@ -71,8 +71,8 @@ constexpr std::size_t kGuardBytes = 4096;  // below the stack: an overflow is a 
 }  // namespace
 
 Fiber::Fiber() {
-  void* p = mmap(nullptr, kStackBytes + kGuardBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                 -1, 0);
+  void* p = mmap(nullptr, kStackBytes + kGuardBytes, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) throw std::bad_alloc();
   memory_ = static_cast<char*>(p);
   mprotect(memory_, kGuardBytes, PROT_NONE);
@@ -87,13 +87,14 @@ Fiber::~Fiber() {
 
 void Fiber::prepare(void (*entry)(void*), void* argument) {
   auto* top = reinterpret_cast<void**>(memory_ + kGuardBytes + kStackBytes);
-  // As levin_switch_stacks finds it: r15, r14, r13, r12, rbx, rbp, return address; then the stack is aligned for a call.
+  // As levin_switch_stacks finds it: r15, r14, r13, r12, rbx, rbp, return address; then the stack is aligned for a
+  // call.
   *--top = nullptr;
   *--top = nullptr;
   *--top = reinterpret_cast<void*>(&levin_fiber_start);
-  *--top = nullptr;                          // rbp
-  *--top = reinterpret_cast<void*>(entry);   // rbx
-  *--top = argument;                         // r12
+  *--top = nullptr;                         // rbp
+  *--top = reinterpret_cast<void*>(entry);  // rbx
+  *--top = argument;                        // r12
   for (int i = 0; i < 3; ++i) *--top = nullptr;
   context.stack_pointer = top;
 #if defined(LEVIN_EMULATOR_TSAN)

@@ -1,8 +1,8 @@
 // The scheduler: which thread runs next, how threads begin and end. This compile unit is not instrumented for the
 // thread sanitizer, to which the order of fibers must not look like synchronisation.
 
-#include "poison.h"
 #include "team.h"
+#include "poison.h"
 #include "tsan.h"
 
 #include <sys/mman.h>
@@ -180,9 +180,7 @@ void Team::give_way() {
   suspend();
 }
 
-void Team::fiber_main(void* team) {
-  static_cast<Team*>(team)->run_thread();
-}
+void Team::fiber_main(void* team) { static_cast<Team*>(team)->run_thread(); }
 
 void Team::run_thread() {
   fiber_entered(host_);
@@ -226,9 +224,7 @@ std::string Team::place_of(const Thread& t) const {
 }
 
 namespace {
-std::string text_of(const Site& site) {
-  return std::string(site.file_name()) + ":" + std::to_string(site.line());
-}
+std::string text_of(const Site& site) { return std::string(site.file_name()) + ":" + std::to_string(site.line()); }
 }  // namespace
 
 void Team::fail(const std::string& what, Site site) {

@@ -26,7 +26,7 @@ struct Thread {
   State state = State::unstarted;
   const char* waits_in = nullptr;  ///< name of what it waits in
   Site site;
-  std::uint32_t mask = 0;          ///< of the warp function it waits in
+  std::uint32_t mask = 0;  ///< of the warp function it waits in
   std::unique_ptr<Fiber> fiber;
   AsyncCopies copies;
 };
@@ -57,14 +57,14 @@ struct SharedArray {
 
 struct Block {
   uint3 index{};
-  int rank = 0;                  ///< in the cluster
+  int rank = 0;  ///< in the cluster
   std::vector<Thread> threads;
   std::vector<Warp> warps;
   Barrier barriers[16];
   std::vector<SharedArray> arrays;
-  char* shared = nullptr;        ///< dynamic memory first, then the declared arrays as threads come to them
+  char* shared = nullptr;  ///< dynamic memory first, then the declared arrays as threads come to them
   std::size_t shared_used = 0;
-  int live = 0;                  ///< threads that have not ended
+  int live = 0;  ///< threads that have not ended
 };
 
 /// Runs clusters one after the other on one thread of the host.

@@ -37,9 +37,7 @@ void any_lanes(void* const* operands, std::uint32_t mask) {
 void all_lanes(void* const* operands, std::uint32_t mask) {
   give(operands, mask, lanes_that_voted(operands, mask) == mask);
 }
-void ballot_lanes(void* const* operands, std::uint32_t mask) {
-  give(operands, mask, lanes_that_voted(operands, mask));
-}
+void ballot_lanes(void* const* operands, std::uint32_t mask) { give(operands, mask, lanes_that_voted(operands, mask)); }
 
 void match_any_lanes(void* const* operands, std::uint32_t mask) {
   for (int lane = 0; lane < 32; ++lane) {

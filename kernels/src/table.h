@@ -6,22 +6,16 @@
 #include <levin/kernels/kernel.h>
 
 #if LEVIN_HAS_CUDA
-#define LEVIN_KERNEL(Args, name, cpu_function)                 \
-  namespace cuda {                                             \
-  void name(const Args&, Stream&);                             \
-  }                                                            \
-  constinit Kernel<void(const Args&, Stream&)> name {          \
-    #name, cpu_function, cuda::name                            \
-  }
+#define LEVIN_KERNEL(Args, name, cpu_function) \
+  namespace cuda {                             \
+  void name(const Args&, Stream&);             \
+  }                                            \
+  constinit Kernel<void(const Args&, Stream&)> name { #name, cpu_function, cuda::name }
 #else
-#define LEVIN_KERNEL(Args, name, cpu_function)        \
-  constinit Kernel<void(const Args&, Stream&)> name { \
-    #name, cpu_function                               \
-  }
+#define LEVIN_KERNEL(Args, name, cpu_function) \
+  constinit Kernel<void(const Args&, Stream&)> name { #name, cpu_function }
 #endif
 
 /// For what has no CUDA kernel, with the reason.
 #define LEVIN_HOST_ONLY(Args, name, cpu_function, reason) \
-  constinit Kernel<void(const Args&, Stream&)> name {     \
-    #name, cpu_function                                   \
-  }
+  constinit Kernel<void(const Args&, Stream&)> name { #name, cpu_function }

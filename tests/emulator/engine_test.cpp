@@ -1,7 +1,7 @@
 // Blocks on fibers: indices, barriers, warp functions, shared memory, and what the emulator reports.
 
-#include <doctest/doctest.h>
 #include <cuda_runtime.h>
+#include <doctest/doctest.h>
 
 #include <functional>
 #include <numeric>
@@ -186,29 +186,35 @@ TEST_CASE("atomics of all widths, over blocks") {
 
 TEST_CASE("shared memory begins as NaN in every block and dynamic memory is aligned") {
   static constexpr char key = 0;
-  CHECK(run_seeds(6, 32, [&] {
-          float* tile = shared<float>(&key, 32);
-          auto* dynamic = static_cast<float*>(dynamic_shared_memory(Site::current()));
-          CHECK(reinterpret_cast<std::uintptr_t>(dynamic) % 1024 == 0);
-          CHECK(dynamic_shared_bytes() == 128);
-          CHECK(tile[threadIdx.x] != tile[threadIdx.x]);
-          CHECK(dynamic[threadIdx.x] != dynamic[threadIdx.x]);
-          tile[threadIdx.x] = dynamic[threadIdx.x] = 1.f;
-        }, 128) == "");
+  CHECK(run_seeds(
+            6, 32,
+            [&] {
+              float* tile = shared<float>(&key, 32);
+              auto* dynamic = static_cast<float*>(dynamic_shared_memory(Site::current()));
+              CHECK(reinterpret_cast<std::uintptr_t>(dynamic) % 1024 == 0);
+              CHECK(dynamic_shared_bytes() == 128);
+              CHECK(tile[threadIdx.x] != tile[threadIdx.x]);
+              CHECK(dynamic[threadIdx.x] != dynamic[threadIdx.x]);
+              tile[threadIdx.x] = dynamic[threadIdx.x] = 1.f;
+            },
+            128) == "");
 }
 
 TEST_CASE("the blocks of a cluster reach each other's shared memory") {
   std::vector<int> out(8 * 32);
   static constexpr char key = 0;
-  CHECK(run_seeds(8, 32, [&] {
-          int* mine = shared<int>(&key, 32);
-          mine[threadIdx.x] = static_cast<int>(blockIdx.x * 100 + threadIdx.x);
-          cluster_barrier("cluster.sync", Site::current());
-          CHECK(cluster_size() == 4);
-          const int* other = static_cast<const int*>(map_shared(mine, (cluster_rank() + 1) % 4, Site::current()));
-          out[blockIdx.x * 32 + threadIdx.x] = other[threadIdx.x];
-          cluster_barrier("cluster.sync", Site::current());
-        }, 0, 4) == "");
+  CHECK(run_seeds(
+            8, 32,
+            [&] {
+              int* mine = shared<int>(&key, 32);
+              mine[threadIdx.x] = static_cast<int>(blockIdx.x * 100 + threadIdx.x);
+              cluster_barrier("cluster.sync", Site::current());
+              CHECK(cluster_size() == 4);
+              const int* other = static_cast<const int*>(map_shared(mine, (cluster_rank() + 1) % 4, Site::current()));
+              out[blockIdx.x * 32 + threadIdx.x] = other[threadIdx.x];
+              cluster_barrier("cluster.sync", Site::current());
+            },
+            0, 4) == "");
   for (int b = 0; b < 8; ++b) CHECK(out[static_cast<std::size_t>(b * 32 + 7)] == (b / 4 * 4 + (b + 1) % 4) * 100 + 7);
 }
 
@@ -258,20 +264,26 @@ TEST_CASE("reports name kernel, block, thread and place") {
     CHECK(holds(text, "thread (32, 0, 0) and the next 31 wait in bar.sync at"));
   }
   SUBCASE("lanes that ended, other masks, other functions") {
-    CHECK(holds(run(1, 32, [] {
-            if (threadIdx.x > 0) __syncwarp();
-          }), "ended"));
+    CHECK(holds(run(1, 32,
+                    [] {
+                      if (threadIdx.x > 0) __syncwarp();
+                    }),
+                "ended"));
     CHECK(holds(run(1, 32, [] { __shfl_sync(1u << ((threadIdx.x + 1) % 32), 1, 0); }), "is not in its own mask"));
-    CHECK(holds(run(1, 32, [] {
-            if (threadIdx.x < 16) {
-              __any_sync(0xffffffffu, 1);
-            } else {
-              __all_sync(0xffffffffu, 1);
-            }
-          }), "wait for this one in"));
-    CHECK(holds(run(1, 32, [] {
-            if (threadIdx.x < 16) __shfl_sync(0xffffu, 1, 20);
-          }), "reads lane 20, which is not in the mask"));
+    CHECK(holds(run(1, 32,
+                    [] {
+                      if (threadIdx.x < 16) {
+                        __any_sync(0xffffffffu, 1);
+                      } else {
+                        __all_sync(0xffffffffu, 1);
+                      }
+                    }),
+                "wait for this one in"));
+    CHECK(holds(run(1, 32,
+                    [] {
+                      if (threadIdx.x < 16) __shfl_sync(0xffffu, 1, 20);
+                    }),
+                "reads lane 20, which is not in the mask"));
   }
   SUBCASE("more shared memory than a block has") {
     static constexpr char key = 0;
@@ -281,9 +293,11 @@ TEST_CASE("reports name kernel, block, thread and place") {
     CHECK(holds(run(1, 1, [] { dynamic_shared_memory(Site::current()); }), "the launch gave none"));
   }
   SUBCASE("a failure of one's own") {
-    CHECK(holds(run(1, 8, [] {
-            if (threadIdx.x == 3) fail("three is bad", Site::current());
-          }), "thread (3, 0, 0), at"));
+    CHECK(holds(run(1, 8,
+                    [] {
+                      if (threadIdx.x == 3) fail("three is bad", Site::current());
+                    }),
+                "thread (3, 0, 0), at"));
   }
   CHECK(run(4, 64, [] { __syncthreads(); }) == "");  // the next grid is not harmed
 }

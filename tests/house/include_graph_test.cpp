@@ -23,8 +23,9 @@ Modules with(Modules base, const Modules& more) {
 
 // Everything that a module may include besides itself. What is allowed is transitive.
 const std::map<std::string, Modules> kMayInclude = {
+    {"emulator", {}},
     {"core", {}},
-    {"kernels", {"core"}},
+    {"kernels", {"core", "emulator"}},
     {"autograd", {"core", "kernels"}},
     {"nn", kTensor},
     {"optim", kTensor},
@@ -33,7 +34,7 @@ const std::map<std::string, Modules> kMayInclude = {
     {"distributed", with(kTensor, {"nn", "optim"})},
     {"trainer", with(kTensor, {"nn", "optim", "data", "interop", "distributed"})},
     {"examples", kAll},
-    {"tests", kAll},
+    {"tests", with(kAll, {"emulator"})},
     {"bench", kAll},
 };
 

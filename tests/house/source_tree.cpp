@@ -1,5 +1,6 @@
 #include "house/source_tree.h"
 
+#include <algorithm>
 #include <fstream>
 #include <regex>
 
@@ -9,8 +10,9 @@ namespace levin::test {
 
 namespace {
 
-const std::vector<std::string> kFolders = {"core", "kernels", "autograd",    "nn",      "optim",    "data",
-                                           "interop", "distributed", "trainer", "examples", "tests", "bench"};
+const std::vector<std::string> kFolders = {"emulator", "core",        "kernels", "autograd", "nn",    "optim", "data",
+                                           "interop",  "distributed", "trainer", "examples", "tests", "bench"};
+const std::vector<std::string> kExtensions = {".h", ".cpp", ".cu", ".cuh"};
 
 SourceFile read_file(const std::filesystem::path& path, const std::filesystem::path& root) {
   SourceFile file{std::filesystem::relative(path, root), {}};
@@ -27,8 +29,8 @@ std::vector<SourceFile> read_sources(const std::vector<std::string>& folders) {
     const auto dir = source_dir() / folder;
     if (!std::filesystem::exists(dir)) continue;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(dir)) {
-      const auto extension = entry.path().extension();
-      if (extension == ".h" || extension == ".cpp") files.push_back(read_file(entry.path(), source_dir()));
+      const bool source = std::ranges::find(kExtensions, entry.path().extension().string()) != kExtensions.end();
+      if (source) files.push_back(read_file(entry.path(), source_dir()));
     }
   }
   return files;

@@ -16,11 +16,11 @@
 #define LEVIN_SHARED(T, name, ...) __shared__ ::levin::kernels::cuda::Array<T, __VA_ARGS__> name
 #define LEVIN_PRAGMA_UNROLL _Pragma("unroll")
 #else
-#define LEVIN_SHARED(T, name, ...)                                                                                \
-  static constexpr char name##_declaration = 0;                                                                    \
-  using name##_type = ::levin::kernels::cuda::Array<T, __VA_ARGS__>;                                               \
-  auto& name = *static_cast<name##_type*>(::levin::emulator::shared_array(                                         \
-      &name##_declaration, sizeof(name##_type), alignof(name##_type) < 16 ? 16 : alignof(name##_type),             \
+#define LEVIN_SHARED(T, name, ...)                                                                     \
+  static constexpr char name##_declaration = 0;                                                        \
+  using name##_type = ::levin::kernels::cuda::Array<T, __VA_ARGS__>;                                   \
+  auto& name = *static_cast<name##_type*>(::levin::emulator::shared_array(                             \
+      &name##_declaration, sizeof(name##_type), alignof(name##_type) < 16 ? 16 : alignof(name##_type), \
       ::levin::emulator::Site::current()))
 #define LEVIN_PRAGMA_UNROLL
 #endif

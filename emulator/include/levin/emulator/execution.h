@@ -1,7 +1,7 @@
 #pragma once
 // How the built-ins of CUDA C++ (threads' indices, barriers, warp instructions) reach the block that runs the calling
-// kernel. A block's threads are fibers of one thread of the host, so nothing here needs a lock; blocks of a grid may run
-// on several threads of the host.
+// kernel. A block's threads are fibers of one thread of the host, so nothing here needs a lock; blocks of a grid may
+// run on several threads of the host.
 
 #include <levin/emulator/async_copy.h>
 #include <levin/emulator/vector_types.h>
@@ -18,8 +18,9 @@ using Site = std::source_location;
 
 /// What all fibers of one kernel launch share.
 struct Config {
-  std::uint64_t seed = 0;  ///< order of threads, warps and blocks, and the moments of asynchronous effects; 0: as numbered
-  int workers = 0;         ///< threads of the host that run blocks; 0: one a core
+  std::uint64_t seed =
+      0;            ///< order of threads, warps and blocks, and the moments of asynchronous effects; 0: as numbered
+  int workers = 0;  ///< threads of the host that run blocks; 0: one a core
 };
 /// Read from LEVIN_EMULATOR_SEED and LEVIN_EMULATOR_WORKERS at first use; tests change it between launches.
 Config& config();

@@ -1,22 +1,22 @@
 #pragma once
 // The toolkit's built-in vector types, with its sizes and alignments.
 
-#define LEVIN_EMULATOR_VECTORS(name, T, size)                                            \
-  struct name##1 {                                                                       \
-    T x;                                                                                 \
-  };                                                                                     \
-  struct alignas(2 * size) name##2 {                                                     \
-    T x, y;                                                                              \
-  };                                                                                     \
-  struct name##3 {                                                                       \
-    T x, y, z;                                                                           \
-  };                                                                                     \
-  struct alignas(4 * size < 16 ? 4 * size : 16) name##4 {                                \
-    T x, y, z, w;                                                                        \
-  };                                                                                     \
-  constexpr name##1 make_##name##1(T x) { return {x}; }                                  \
-  constexpr name##2 make_##name##2(T x, T y) { return {x, y}; }                          \
-  constexpr name##3 make_##name##3(T x, T y, T z) { return {x, y, z}; }                  \
+#define LEVIN_EMULATOR_VECTORS(name, T, size)                           \
+  struct name##1 {                                                      \
+    T x;                                                                \
+  };                                                                    \
+  struct alignas(2 * size) name##2 {                                    \
+    T x, y;                                                             \
+  };                                                                    \
+  struct name##3 {                                                      \
+    T x, y, z;                                                          \
+  };                                                                    \
+  struct alignas(4 * size < 16 ? 4 * size : 16) name##4 {               \
+    T x, y, z, w;                                                       \
+  };                                                                    \
+  constexpr name##1 make_##name##1(T x) { return {x}; }                 \
+  constexpr name##2 make_##name##2(T x, T y) { return {x, y}; }         \
+  constexpr name##3 make_##name##3(T x, T y, T z) { return {x, y, z}; } \
   constexpr name##4 make_##name##4(T x, T y, T z, T w) { return {x, y, z, w}; }
 
 LEVIN_EMULATOR_VECTORS(char, signed char, 1)

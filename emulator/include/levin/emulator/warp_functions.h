@@ -1,5 +1,6 @@
 #pragma once
-// Shuffles, votes, matches and reductions of a warp, with CUDA's names. The last lane of the mask to come works for all.
+// Shuffles, votes, matches and reductions of a warp, with CUDA's names. The last lane of the mask to come works for
+// all.
 
 #include <levin/emulator/execution.h>
 
@@ -26,10 +27,17 @@ constexpr int shuffle_source(Shuffle kind, int lane, int argument, int width) {
   const int first = lane & ~(width - 1), last = first + width - 1;
   int source = lane;
   switch (kind) {
-    case Shuffle::index: return first + (argument & (width - 1));
-    case Shuffle::up: source = lane - argument; break;
-    case Shuffle::down: source = lane + argument; break;
-    case Shuffle::exclusive_or: source = lane ^ argument; return source > last ? lane : source;
+    case Shuffle::index:
+      return first + (argument & (width - 1));
+    case Shuffle::up:
+      source = lane - argument;
+      break;
+    case Shuffle::down:
+      source = lane + argument;
+      break;
+    case Shuffle::exclusive_or:
+      source = lane ^ argument;
+      return source > last ? lane : source;
   }
   return source < first || source > last ? lane : source;
 }
@@ -96,12 +104,12 @@ std::uint64_t bits_of(T value) {
 
 }  // namespace levin::emulator
 
-#define LEVIN_EMULATOR_SHUFFLE(name, kind, argument_type)                                                  \
-  template <class T>                                                                                       \
-  inline T name(unsigned mask, T value, argument_type argument, int width = 32,                            \
-                levin::emulator::Site site = levin::emulator::Site::current()) {                           \
-    return levin::emulator::shuffle<levin::emulator::Shuffle::kind>(#name, mask, value,                    \
-                                                                    static_cast<int>(argument), width, site); \
+#define LEVIN_EMULATOR_SHUFFLE(name, kind, argument_type)                                                           \
+  template <class T>                                                                                                \
+  inline T name(unsigned mask, T value, argument_type argument, int width = 32,                                     \
+                levin::emulator::Site site = levin::emulator::Site::current()) {                                    \
+    return levin::emulator::shuffle<levin::emulator::Shuffle::kind>(#name, mask, value, static_cast<int>(argument), \
+                                                                    width, site);                                   \
   }
 LEVIN_EMULATOR_SHUFFLE(__shfl_sync, index, int)
 LEVIN_EMULATOR_SHUFFLE(__shfl_up_sync, up, unsigned)
@@ -135,10 +143,10 @@ inline unsigned __match_all_sync(unsigned mask, T value, int* all,
   return lanes;
 }
 
-#define LEVIN_EMULATOR_REDUCE(name, T, F)                                                                     \
-  inline T name(unsigned mask, T value, levin::emulator::Site site = levin::emulator::Site::current()) {      \
-    return static_cast<T>(levin::emulator::vote(#name, mask, static_cast<std::uint64_t>(value),               \
-                                                levin::emulator::fold_lanes<T, F>, site));                    \
+#define LEVIN_EMULATOR_REDUCE(name, T, F)                                                                \
+  inline T name(unsigned mask, T value, levin::emulator::Site site = levin::emulator::Site::current()) { \
+    return static_cast<T>(levin::emulator::vote(#name, mask, static_cast<std::uint64_t>(value),          \
+                                                levin::emulator::fold_lanes<T, F>, site));               \
   }
 namespace levin::emulator {
 struct Smaller {

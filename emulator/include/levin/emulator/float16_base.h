@@ -1,0 +1,131 @@
+#pragma once
+// What __half and __nv_bfloat16 share: their bits, and the constructors and conversions that the toolkit gives them.
+
+#include <levin/emulator/rounding.h>
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+/// The toolkit's names for the plain bits.
+struct alignas(2) __half_raw {
+  unsigned short x;
+};
+struct alignas(4) __half2_raw {
+  unsigned short x, y;
+};
+struct alignas(2) __nv_bfloat16_raw {
+  unsigned short x;
+};
+struct alignas(4) __nv_bfloat162_raw {
+  unsigned short x, y;
+};
+
+// A namespace of their own, so that lookup by argument finds nothing else of the emulator in kernels.
+namespace levin::emulator::float16 {
+
+/// IEEE binary16: 5 bits of exponent, 10 of fraction.
+struct Binary16 {
+  using Raw = __half_raw;
+
+  static constexpr float decode(std::uint16_t bits) {
+    const std::uint32_t sign = (bits & 0x8000u) << 16, magnitude = (bits & 0x7fffu) << 13;
+    const std::uint32_t exponent = magnitude & kExponent;
+    // Infinity and NaN are moved on once more, to float's highest exponent.
+    const std::uint32_t normal = magnitude + kRebias + (exponent == kExponent ? kRebias : 0u);
+    // A subnormal's fraction is read below the leading 1 of 2^-14, which is then taken away.
+    const float subnormal = std::bit_cast<float>(magnitude + kSmallestNormal) - std::bit_cast<float>(kSmallestNormal);
+    return std::bit_cast<float>(sign | (exponent == 0 ? std::bit_cast<std::uint32_t>(subnormal) : normal));
+  }
+
+  /// To nearest, ties to even.
+  static constexpr std::uint16_t encode(float value) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    const std::uint32_t sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
+    if (magnitude > 0x7f800000u) return 0x7fff;  // the one NaN that the chip writes
+    std::uint32_t h;
+    if (magnitude >= 0x47800000u) {  // 65536; what lies between 65520 and it carries over to infinity by itself
+      h = 0x7c00u;
+    } else if (magnitude >= kSmallestNormal) {
+      h = (magnitude - kRebias + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
+    } else {  // the sum's last bit is 2^-24, as the subnormals' is: the addition rounds
+      h = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - std::bit_cast<std::uint32_t>(0.5f);
+    }
+    return static_cast<std::uint16_t>(sign | h);
+  }
+
+ private:
+  static constexpr std::uint32_t kExponent = 31u << 23;         ///< binary16's exponent, moved to float's place
+  static constexpr std::uint32_t kRebias = (127u - 15u) << 23;  ///< from the one bias to the other
+  static constexpr std::uint32_t kSmallestNormal = kRebias + (1u << 23);  ///< 2^-14
+};
+
+/// The upper half of a float.
+struct Bfloat16 {
+  using Raw = __nv_bfloat16_raw;
+
+  static constexpr float decode(std::uint16_t bits) {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+  }
+  /// To nearest, ties to even.
+  static constexpr std::uint16_t encode(float value) {
+    const auto bits = std::bit_cast<std::uint32_t>(value);
+    if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fff;
+    return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+  }
+};
+
+/// In any direction: the nearest value, moved by one where it lies on the wrong side.
+template <class Format>
+std::uint16_t encode(float value, Rounding rounding) {
+  const std::uint16_t nearest = Format::encode(value);
+  if (rounding == Rounding::nearest) return nearest;
+  const float had = std::fabs(value), got = std::fabs(Format::decode(nearest));
+  const bool shorter = rounding == Rounding::zero || (rounding == Rounding::down) != std::signbit(value);
+  if (shorter && got > had) return static_cast<std::uint16_t>(nearest - 1);
+  if (!shorter && got < had) return static_cast<std::uint16_t>(nearest + 1);
+  return nearest;
+}
+
+#define LEVIN_EMULATOR_WIDE_INTEGERS(F) \
+  F(short) F(unsigned short) F(int) F(unsigned int) F(long) F(unsigned long) F(long long) F(unsigned long long)
+#define LEVIN_EMULATOR_FROM_INTEGER(I) \
+  Base(I value) : __x(Format::encode(to_odd(value))) {}
+#define LEVIN_EMULATOR_TO_INTEGER(I) \
+  operator I() const { return to_integer<I>(Format::decode(__x), Rounding::zero); }
+
+/// Every conversion but those from raw bits rounds once. All are implicit, as the toolkit has them.
+template <class Format>
+class Base {
+ public:
+  Base() = default;
+  constexpr Base(const typename Format::Raw& raw) : __x(raw.x) {}
+  Base(float value) : __x(Format::encode(value)) {}
+  Base(double value) : __x(Format::encode(to_odd(value))) {}
+  LEVIN_EMULATOR_WIDE_INTEGERS(LEVIN_EMULATOR_FROM_INTEGER)
+
+  constexpr operator typename Format::Raw() const { return {__x}; }
+  operator float() const { return Format::decode(__x); }
+  LEVIN_EMULATOR_TO_INTEGER(char)
+  LEVIN_EMULATOR_TO_INTEGER(signed char)
+  LEVIN_EMULATOR_TO_INTEGER(unsigned char)
+  LEVIN_EMULATOR_WIDE_INTEGERS(LEVIN_EMULATOR_TO_INTEGER)
+  constexpr operator bool() const { return (__x & 0x7fffu) != 0; }
+
+ protected:
+  unsigned short __x;
+};
+#undef LEVIN_EMULATOR_WIDE_INTEGERS
+#undef LEVIN_EMULATOR_FROM_INTEGER
+#undef LEVIN_EMULATOR_TO_INTEGER
+
+template <class T>
+constexpr T from_bits(std::uint16_t bits) {
+  return T(typename T::Raw{bits});
+}
+template <class T>
+constexpr std::uint16_t bits_of(T value) {
+  return static_cast<typename T::Raw>(value).x;
+}
+
+}  // namespace levin::emulator::float16
