@@ -5,6 +5,7 @@ Rows are `name`, `levin`, `peer`, `ratio`, `unit`; for a peak, ratio is the shar
 import argparse
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -24,16 +25,16 @@ def main():
     report = json.loads(result.stdout)
     peaks = {"GFLOP/s": float(report["context"]["peak GFLOP/s"]), "GB/s": float(report["context"]["peak GB/s"])}
     print(f"measured peaks: {peaks['GFLOP/s']:.0f} GFLOP/s float32, {peaks['GB/s']:.1f} GB/s copy\n")
-    openblas = {b["name"].split("/", 2)[2].split("/real_time")[0]: b["GFLOP/s"] for b in report["benchmarks"]
-                if b["name"].startswith("gemm/openblas/")}
+    openblas = {b["name"].split("/")[1]: b["GFLOP/s"] for b in report["benchmarks"]
+                if re.match("gemm_ladder/[^/]+/openblas", b["name"])}
     rows = []
     print(f"{'':58s} {'levin':>10s} {'peer':>10s} {'unit':8s} {'ratio':>6s}")
     for b in report["benchmarks"]:
-        name = b["name"].replace("/real_time", "").replace("/min_time:0.100", "")
+        name = re.sub(r"/(real_time|min_time:[0-9.]+)", "", b["name"])
         bound_by_flops = b.get("GFLOP/s", 0) / peaks["GFLOP/s"] > b.get("GB/s", 0) / peaks["GB/s"]
         unit = "GFLOP/s" if bound_by_flops else "GB/s"
-        size = name.split("/", 2)[2] if name.startswith("gemm/") else ""
-        peer = openblas.get(size, peaks[unit]) if not name.startswith("gemm/openblas/") else peaks[unit]
+        rung = re.match("gemm_ladder/([^/]+)/(?!openblas)", name)
+        peer = openblas.get(rung[1], peaks[unit]) if rung else peaks[unit]
         row = {"name": name, "levin": b.get(unit, 0.0), "peer": peer, "ratio": b.get(unit, 0.0) / peer, "unit": unit}
         rows.append(row)
         print(f"{name[:58]:58s} {row['levin']:10.2f} {peer:10.2f} {unit:8s} {row['ratio']:6.2f}")

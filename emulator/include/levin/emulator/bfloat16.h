@@ -4,7 +4,6 @@
 #include <levin/emulator/half.h>
 
 struct __nv_bfloat16 : levin::emulator::float16::Base<levin::emulator::float16::Bfloat16> {
-  using Format = levin::emulator::float16::Bfloat16;
   using Base::Base;
   __nv_bfloat16() = default;
   explicit __nv_bfloat16(__half value) : __nv_bfloat16(static_cast<float>(value)) {}
@@ -17,8 +16,7 @@ struct alignas(4) __nv_bfloat162 {
 
   __nv_bfloat162() = default;
   constexpr __nv_bfloat162(const __nv_bfloat16& a, const __nv_bfloat16& b) : x(a), y(b) {}
-  constexpr __nv_bfloat162(const __nv_bfloat162_raw& raw)
-      : x(__nv_bfloat16_raw{raw.x}), y(__nv_bfloat16_raw{raw.y}) {}
+  constexpr __nv_bfloat162(const __nv_bfloat162_raw& raw) : x(__nv_bfloat16_raw{raw.x}), y(__nv_bfloat16_raw{raw.y}) {}
   constexpr operator __nv_bfloat162_raw() const {
     return {static_cast<__nv_bfloat16_raw>(x).x, static_cast<__nv_bfloat16_raw>(y).x};
   }

@@ -95,16 +95,19 @@ std::uint16_t encode(float value, Rounding rounding) {
   operator I() const { return to_integer<I>(Format::decode(__x), Rounding::zero); }
 
 /// Every conversion but those from raw bits rounds once. All are implicit, as the toolkit has them.
-template <class Format>
+template <class FormatOf>
 class Base {
  public:
+  using Format = FormatOf;
+  using Raw = typename Format::Raw;
+
   Base() = default;
-  constexpr Base(const typename Format::Raw& raw) : __x(raw.x) {}
+  constexpr Base(const Raw& raw) : __x(raw.x) {}
   Base(float value) : __x(Format::encode(value)) {}
   Base(double value) : __x(Format::encode(to_odd(value))) {}
   LEVIN_EMULATOR_WIDE_INTEGERS(LEVIN_EMULATOR_FROM_INTEGER)
 
-  constexpr operator typename Format::Raw() const { return {__x}; }
+  constexpr operator Raw() const { return {__x}; }
   operator float() const { return Format::decode(__x); }
   LEVIN_EMULATOR_TO_INTEGER(char)
   LEVIN_EMULATOR_TO_INTEGER(signed char)

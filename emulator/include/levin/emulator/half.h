@@ -8,7 +8,6 @@
 struct __nv_bfloat16;
 
 struct __half : levin::emulator::float16::Base<levin::emulator::float16::Binary16> {
-  using Format = levin::emulator::float16::Binary16;
   using Base::Base;
   __half() = default;
   explicit __half(__nv_bfloat16 value);
@@ -20,9 +19,7 @@ struct alignas(4) __half2 {
   __half2() = default;
   constexpr __half2(const __half& a, const __half& b) : x(a), y(b) {}
   constexpr __half2(const __half2_raw& raw) : x(__half_raw{raw.x}), y(__half_raw{raw.y}) {}
-  constexpr operator __half2_raw() const {
-    return {static_cast<__half_raw>(x).x, static_cast<__half_raw>(y).x};
-  }
+  constexpr operator __half2_raw() const { return {static_cast<__half_raw>(x).x, static_cast<__half_raw>(y).x}; }
 };
 
 static_assert(sizeof(__half) == 2 && alignof(__half) == 2 && sizeof(__half2) == 4 && alignof(__half2) == 4);

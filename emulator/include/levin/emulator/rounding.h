@@ -49,7 +49,7 @@ inline float to_odd(double x) {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(towards_zero) | 1u);
 }
 template <class I>
-  requires std::is_integral_v<I>
+requires std::is_integral_v<I>
 float to_odd(I x) {
   const float towards_zero = from_integer<float>(x, Rounding::zero);
   if (static_cast<Int128>(towards_zero) == static_cast<Int128>(x)) return towards_zero;
@@ -66,10 +66,18 @@ I to_integer(F x, Rounding rounding) {
   }
   F whole = x;
   switch (rounding) {
-    case Rounding::nearest: whole = std::nearbyint(x); break;
-    case Rounding::zero: whole = std::trunc(x); break;
-    case Rounding::down: whole = std::floor(x); break;
-    case Rounding::up: whole = std::ceil(x); break;
+    case Rounding::nearest:
+      whole = std::nearbyint(x);
+      break;
+    case Rounding::zero:
+      whole = std::trunc(x);
+      break;
+    case Rounding::down:
+      whole = std::floor(x);
+      break;
+    case Rounding::up:
+      whole = std::ceil(x);
+      break;
   }
   const F beyond = std::ldexp(F{1}, Limits::digits);
   if (whole >= beyond) return Limits::max();

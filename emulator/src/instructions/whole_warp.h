@@ -1,0 +1,27 @@
+#pragma once
+// What all instructions marked .aligned demand: the 32 lanes of a warp come together to one place of the source.
+
+#include <levin/emulator/execution.h>
+
+#include <string>
+
+namespace levin::emulator {
+
+inline void require_whole_warp(const char* name, Site site) {
+  if (live_lanes() != 0xffffffffu) fail(std::string(name) + " needs all 32 lanes of the warp: some have ended", site);
+}
+
+/// For the function of a warp_collective whose operands begin with, or are, a type that has a `site`.
+template <class Operand>
+void require_one_place(const char* name, void* const* operands) {
+  const Site& first = static_cast<const Operand*>(operands[0])->site;
+  for (int lane = 1; lane < 32; ++lane) {
+    const Site& other = static_cast<const Operand*>(operands[lane])->site;
+    if (other.line() == first.line() && other.column() == first.column()) continue;
+    fail(std::string(name) + " in divergent code: lane 0 comes from line " + std::to_string(first.line()) + ", lane " +
+             std::to_string(lane) + " from line " + std::to_string(other.line()),
+         other);
+  }
+}
+
+}  // namespace levin::emulator

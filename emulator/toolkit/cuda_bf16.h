@@ -1,0 +1,5 @@
+#pragma once
+// Stands in for the toolkit's header of this name.
+
+#include <levin/emulator/bfloat16.h>
+#include <levin/emulator/float16_math.h>

@@ -1,0 +1,15 @@
+#pragma once
+// A rung of a ladder of matrix products, for tests and benchmarks.
+
+#include <levin/kernels/matmul.h>
+
+namespace levin::kernels::cuda {
+
+struct MatmulRung {
+  const char* name;
+  const char* idea;
+  bool (*can)(const MatmulArgs&);  ///< whether it computes this product
+  void (*run)(const MatmulArgs&, Stream&);
+};
+
+}  // namespace levin::kernels::cuda
