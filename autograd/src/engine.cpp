@@ -2,6 +2,7 @@
 // nodes run latest first, so the order, and with it every sum, is the same in every run.
 
 #include "autograd_meta.h"
+#include "ops/autocast.h"
 
 #include <levin/autograd/engine.h>
 #include <levin/autograd/ops/creation.h>
@@ -71,6 +72,7 @@ class Pass {
       : keep_graph_(keep_graph), create_graph_(create_graph), accumulate_(accumulate), captures_(captures) {}
 
   void run(std::span<const Edge> roots, std::span<const Tensor> gradients) {
+    const ops::AutocastOff off;  // gradients have the types that forward chose
     discover(roots);
     if (captures_) mark_wanted();
     GradMode mode(create_graph_);

@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <levin/core/config.h>
+
 #include <cstdlib>
 #include <set>
 
@@ -47,3 +49,12 @@ TEST_CASE("gradients equal finite differences") { run(check_gradients); }
 TEST_CASE("gradients of gradients equal finite differences") { run(check_second_gradients); }
 TEST_CASE("results have the same bits with 1, 2, 3 and 7 threads") { run(check_thread_counts); }
 TEST_CASE("wrong arguments are refused with their reason") { run(check_errors); }
+
+#if LEVIN_HAS_CUDA
+TEST_CASE("operations on cuda equal their references in every type and layout, and so do gradients") {
+  for (const OpCase& c : cases()) {
+    const std::string wrong = check_device(c, cuda(0));
+    CHECK_MESSAGE(wrong.empty(), wrong);
+  }
+}
+#endif

@@ -161,5 +161,7 @@ std::string check_second_gradients(const OpCase& c);
 /// The same bits of outputs and gradients with 1, 2, 3 and 7 threads.
 std::string check_thread_counts(const OpCase& c);
 std::string check_errors(const OpCase& c);
+/// Forward in every type and layout, and gradients in f32, on `device`.
+std::string check_device(const OpCase& c, Device device);
 
 }  // namespace levin::test

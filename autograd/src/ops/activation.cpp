@@ -1,6 +1,7 @@
 // Activations. Each fused gradient is an operation too: it is linear in the gradient, and its derivative by the other
 // operand is composed of public operations, so that gradients of any order work.
 
+#include "autocast.h"
 #include "elementwise_common.h"
 
 #include <levin/autograd/ops/elementwise.h>
@@ -153,6 +154,8 @@ Tensor silu(const Tensor& x) {
 }
 
 Tensor softplus(const Tensor& x, double beta, double threshold) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_single([&](const Tensor& v) { return softplus(v, beta, threshold); }, x);
   require_floating("softplus", x);
   return activation(kernels::softplus, kSoftplus, Saves::input, x, beta, threshold);
 }

@@ -1,6 +1,7 @@
 // Scaled dot-product attention: by blocks where nothing stands in the way, else composed of other operations. The
 // composed form is also the derivative of the derivative, and the tests' oracle.
 
+#include "autocast.h"
 #include "values.h"
 
 #include <levin/autograd/ops/creation.h>
@@ -143,6 +144,10 @@ Tensor blockwise(const Tensor& q, const Tensor& k, const Tensor& v, const Plan& 
 }  // namespace
 
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_lower(
+        [&](const Tensor& a, const Tensor& b, const Tensor& c) { return scaled_dot_product_attention(a, b, c, o); }, q,
+        k, v);
   check(q, k, v, o);
   if (is_16_bit(q))
     return to(scaled_dot_product_attention(to(q, kFloat32), to(k, kFloat32), to(v, kFloat32), o), q.dtype());

@@ -1,5 +1,6 @@
 // Convolution. Its two gradients are operations too; the three are closed under differentiation.
 
+#include "autocast.h"
 #include "values.h"
 
 #include <levin/autograd/ops/conv.h>
@@ -110,6 +111,9 @@ Tensor widened(const Tensor& t) { return t.defined() ? to(t, kFloat32) : t; }
 }  // namespace
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& o) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_lower([&](const Tensor& p, const Tensor& q, const Tensor& r) { return conv2d(p, q, r, o); }, x, weight,
+                    bias);
   check("conv2d", x, weight, bias, weight.dim() == 4 ? weight.sizes()[0] : 0, o.stride, o.dilation, o.groups);
   if (is_16_bit(x)) return to(conv2d(widened(x), widened(weight), widened(bias), o), x.dtype());
   const Shape &xs = x.sizes(), &ws = weight.sizes();
@@ -125,6 +129,9 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
 }
 
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvTranspose2dOptions& o) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_lower([&](const Tensor& p, const Tensor& q, const Tensor& r) { return conv_transpose2d(p, q, r, o); }, x,
+                    weight, bias);
   check("conv_transpose2d", x, weight, bias, weight.dim() == 4 ? weight.sizes()[1] * o.groups : 0, o.stride, o.dilation,
         o.groups);
   if (is_16_bit(x)) return to(conv_transpose2d(widened(x), widened(weight), widened(bias), o), x.dtype());

@@ -1,5 +1,6 @@
 // Arithmetic of two tensors, or of a tensor and a number.
 
+#include "autocast.h"
 #include "elementwise_common.h"
 
 #include <levin/autograd/ops/creation.h>
@@ -112,6 +113,8 @@ Tensor div(const Tensor& a, const Scalar& b) {
 }
 
 Tensor rdiv(const Tensor& a, const Scalar& b) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_single([&](const Tensor& v) { return rdiv(v, b); }, a);
   const DType t = floating_type(b.promote_with(a.dtype()));
   Tensor y = binary(kernels::div, a, b, t, t, 1.0, true);
   if (Context* c = record("rdiv", y, {a}, [](Context& k, const Tensor& g) -> Grads {
@@ -169,6 +172,8 @@ Tensor remainder(const Tensor& a, const Scalar& b) {
 }
 
 Tensor pow(const Tensor& base, const Tensor& exponent) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_single([](const Tensor& p, const Tensor& q) { return pow(p, q); }, base, exponent);
   const DType t = result_type(base, exponent);
   refuse_bool("pow", t, "x.to(kInt64)");
   Tensor y = binary(kernels::pow, "pow", base, exponent, t, t);
@@ -188,6 +193,8 @@ Tensor pow(const Tensor& base, const Tensor& exponent) {
 }
 
 Tensor pow(const Tensor& base, const Scalar& exponent) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_single([&](const Tensor& v) { return pow(v, exponent); }, base);
   const DType t = exponent.promote_with(base.dtype());
   refuse_bool("pow", t, "x.to(kInt64)");
   const double e = exponent.to<double>();
@@ -243,6 +250,8 @@ Tensor minimum(const Tensor& a, const Tensor& b) {
 }
 
 Tensor atan2(const Tensor& y, const Tensor& x) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_widest([](const Tensor& p, const Tensor& q) { return atan2(p, q); }, y, x);
   const DType t = floating_type(result_type(y, x));
   Tensor angle = binary(kernels::atan2, "atan2", y, x, t, t);
   if (Context* c = record("atan2", angle, {y, x}, [](Context& k, const Tensor& g) -> Grads {

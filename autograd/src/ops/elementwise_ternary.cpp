@@ -1,5 +1,6 @@
 // Choices and arithmetic of three tensors.
 
+#include "autocast.h"
 #include "elementwise_common.h"
 
 #include <levin/autograd/ops/elementwise.h>
@@ -91,6 +92,9 @@ Tensor lerp(const Tensor& start, const Tensor& end, const Scalar& weight) {
 }
 
 Tensor addcmul(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_widest([&](const Tensor& p, const Tensor& q, const Tensor& r) { return addcmul(p, q, r, value); }, a, b,
+                     c);
   const DType t = result_type_of_three(a, b, c);
   refuse_bool("addcmul", t, "logical_or and logical_and");
   Tensor y = ternary(kernels::addcmul, "addcmul", a, b, c, t, value.to<double>());
@@ -106,6 +110,9 @@ Tensor addcmul(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& 
 }
 
 Tensor addcdiv(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_widest([&](const Tensor& p, const Tensor& q, const Tensor& r) { return addcdiv(p, q, r, value); }, a, b,
+                     c);
   const DType t = floating_type(result_type_of_three(a, b, c));
   Tensor y = ternary(kernels::addcdiv, "addcdiv", a, b, c, t, value.to<double>());
   if (Context* context = record("addcdiv", y, {a, b, c}, [](Context& k, const Tensor& g) -> Grads {

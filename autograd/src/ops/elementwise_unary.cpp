@@ -1,5 +1,6 @@
 // Functions of one tensor.
 
+#include "autocast.h"
 #include "elementwise_common.h"
 
 #include <levin/autograd/ops/creation.h>
@@ -63,33 +64,45 @@ Tensor sign(const Tensor& x) {
 }
 
 Tensor exp(const Tensor& x) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_single([](const Tensor& v) { return exp(v); }, x);
   return from_output("exp", floating(kernels::exp, x), x,
                      [](Context& k, const Tensor& g) -> Grads { return {mul(g, k.saved(0))}; });
 }
 
 Tensor expm1(const Tensor& x) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_single([](const Tensor& v) { return expm1(v); }, x);
   return from_output("expm1", floating(kernels::expm1, x), x,
                      [](Context& k, const Tensor& g) -> Grads { return {mul(g, add(k.saved(0), 1))}; });
 }
 
 Tensor log(const Tensor& x) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_single([](const Tensor& v) { return log(v); }, x);
   return from_input("log", floating(kernels::log, x), x,
                     [](Context& k, const Tensor& g) -> Grads { return {div(g, k.saved(0))}; });
 }
 
 Tensor log2(const Tensor& x) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_single([](const Tensor& v) { return log2(v); }, x);
   return from_input("log2", floating(kernels::log2, x), x, [](Context& k, const Tensor& g) -> Grads {
     return {div(g, mul(k.saved(0), std::numbers::ln2))};
   });
 }
 
 Tensor log10(const Tensor& x) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_single([](const Tensor& v) { return log10(v); }, x);
   return from_input("log10", floating(kernels::log10, x), x, [](Context& k, const Tensor& g) -> Grads {
     return {div(g, mul(k.saved(0), std::numbers::ln10))};
   });
 }
 
 Tensor log1p(const Tensor& x) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_single([](const Tensor& v) { return log1p(v); }, x);
   return from_input("log1p", floating(kernels::log1p, x), x,
                     [](Context& k, const Tensor& g) -> Grads { return {div(g, add(k.saved(0), 1))}; });
 }
@@ -100,6 +113,8 @@ Tensor sqrt(const Tensor& x) {
 }
 
 Tensor rsqrt(const Tensor& x) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_single([](const Tensor& v) { return rsqrt(v); }, x);
   return from_output("rsqrt", floating(kernels::rsqrt, x), x, [](Context& k, const Tensor& g) -> Grads {
     const Tensor y = k.saved(0);
     return {mul(mul(g, -0.5), mul(y, square(y)))};
@@ -113,6 +128,8 @@ Tensor square(const Tensor& x) {
 }
 
 Tensor reciprocal(const Tensor& x) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_single([](const Tensor& v) { return reciprocal(v); }, x);
   return from_output("reciprocal", floating(kernels::reciprocal, x), x,
                      [](Context& k, const Tensor& g) -> Grads { return {neg(mul(g, square(k.saved(0))))}; });
 }
@@ -128,6 +145,8 @@ Tensor cos(const Tensor& x) {
 }
 
 Tensor tan(const Tensor& x) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_single([](const Tensor& v) { return tan(v); }, x);
   return from_output("tan", floating(kernels::tan, x), x,
                      [](Context& k, const Tensor& g) -> Grads { return {mul(g, add(square(k.saved(0)), 1))}; });
 }

@@ -1,5 +1,6 @@
 // Moving elements by position, and the gradients: the transpose of a gather is a scatter-add and back.
 
+#include "autocast.h"
 #include "elementwise_common.h"
 #include "values.h"
 
@@ -90,6 +91,8 @@ Tensor gather(const Tensor& x, int64_t axis, const Tensor& index) {
 }
 
 Tensor scatter_add(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_widest([&](const Tensor& p, const Tensor& q) { return scatter_add(p, axis, index, q); }, x, source);
   check_index("scatter_add", x, index);
   check_source("scatter_add", x, source);
   ops::refuse_bool("scatter_add", x.dtype(), "scatter");

@@ -1,5 +1,7 @@
 // Losses and their gradients.
 
+#include "autocast.h"
+
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/ops/indexing.h>
@@ -12,6 +14,8 @@
 #include <fmt/format.h>
 
 namespace levin {
+
+using namespace ops;
 
 namespace {
 
@@ -280,6 +284,8 @@ Tensor composed_bce(const Tensor& x, const Tensor& target, const BceOptions& opt
 }  // namespace
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_single([&](const Tensor& p, const Tensor& q) { return cross_entropy(p, q, options); }, logits, target);
   check_floating("cross_entropy", logits);
   if (is_narrow(logits)) {
     CrossEntropyOptions wide = options;
@@ -302,6 +308,8 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
 }
 
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const NllOptions& options) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_single([&](const Tensor& p) { return nll_loss(p, target, options); }, log_probabilities);
   check_floating("nll_loss", log_probabilities);
   check_label_sizes("nll_loss", log_probabilities, target);
   check_weight("nll_loss", options.weight, log_probabilities);
@@ -317,14 +325,20 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const Nll
 }
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_single([&](const Tensor& p, const Tensor& q) { return mse_loss(p, q, reduction); }, input, target);
   return reduced(square(sub(input, target)), reduction);
 }
 
 Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_single([&](const Tensor& p, const Tensor& q) { return l1_loss(p, q, reduction); }, input, target);
   return reduced(abs(sub(input, target)), reduction);
 }
 
 Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const BceOptions& options) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_single([&](const Tensor& p, const Tensor& q) { return bce_with_logits(p, q, options); }, logits, target);
   check_floating("bce_with_logits", logits);
   if (target.sizes() != logits.sizes())
     throw ShapeError(fmt::format("[bce_with_logits] target is {}, logits are {}: they have to be of one size.",
@@ -337,6 +351,8 @@ Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const BceOpti
 }
 
 Tensor bce_with_logits(const Tensor& logits, const Scalar& target, const BceOptions& options) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_single([&](const Tensor& p) { return bce_with_logits(p, target, options); }, logits);
   check_floating("bce_with_logits", logits);
   if (is_narrow(logits)) return to(bce_with_logits(to(logits, kFloat32), target, widened(options)), logits.dtype());
   if (options.weight.defined() || options.pos_weight.defined())

@@ -1,5 +1,7 @@
 // Products of matrices and their gradients.
 
+#include "autocast.h"
+
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/ops/matmul.h>
 #include <levin/autograd/ops/reduce.h>
@@ -10,6 +12,8 @@
 #include <fmt/format.h>
 
 namespace levin {
+
+using namespace ops;
 
 namespace {
 
@@ -75,6 +79,8 @@ Tensor batched(const char* op, const Tensor& a, const Tensor& b) {
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_lower([](const Tensor& p, const Tensor& q) { return matmul(p, q); }, a, b);
   check_operands("matmul", a, b);
   const int ad = a.dim(), bd = b.dim();
   if (ad == 0 || bd == 0)
@@ -98,6 +104,8 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
 }
 
 Tensor mm(const Tensor& a, const Tensor& b) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_lower([](const Tensor& p, const Tensor& q) { return mm(p, q); }, a, b);
   check_operands("mm", a, b);
   if (a.dim() != 2 || b.dim() != 2)
     throw ShapeError(fmt::format("[mm] two matrices are needed: a is {}, b is {}. Use matmul() for other ranks.",
@@ -106,6 +114,8 @@ Tensor mm(const Tensor& a, const Tensor& b) {
 }
 
 Tensor bmm(const Tensor& a, const Tensor& b) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_lower([](const Tensor& p, const Tensor& q) { return bmm(p, q); }, a, b);
   check_operands("bmm", a, b);
   if (a.dim() != 3 || b.dim() != 3 || a.sizes()[0] != b.sizes()[0])
     throw ShapeError(fmt::format("[bmm] two batches of the same size are needed: a is {}, b is {}.",
@@ -114,12 +124,17 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
 }
 
 Tensor addmm(const Tensor& bias, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_lower([&](const Tensor& p, const Tensor& q, const Tensor& r) { return addmm(p, q, r, beta, alpha); },
+                    bias, a, b);
   Tensor product = mm(a, b);
   if (alpha.to<double>() != 1.0) product = mul(product, alpha);
   return add(product, beta.to<double>() == 1.0 ? bias : mul(bias, beta));
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_lower([](const Tensor& p, const Tensor& q, const Tensor& r) { return linear(p, q, r); }, x, weight, bias);
   check_operands("linear", x, weight);
   if (weight.dim() != 2 || x.dim() == 0 || x.sizes().back() != weight.sizes()[1])
     throw ShapeError(fmt::format("[linear] x is {}, weight is {}: the last size of x must be the weight's second.",

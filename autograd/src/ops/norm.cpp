@@ -1,6 +1,8 @@
 // Batch and layer norm and their gradients. The second derivative is composed of public operations, from the same
 // formula for both: they differ only in the axes over which they average.
 
+#include "autocast.h"
+
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/ops/norm.h>
 #include <levin/autograd/ops/reduce.h>
@@ -11,6 +13,8 @@
 #include <fmt/format.h>
 
 namespace levin {
+
+using namespace ops;
 
 namespace {
 
@@ -229,6 +233,10 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, con
 
 Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, const Tensor& bias,
                   double eps) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_single(
+        [&](const Tensor& p, const Tensor& q, const Tensor& r) { return layer_norm(p, normalized_shape, q, r, eps); },
+        x, weight, bias);
   if (is_narrow(x))
     return to(layer_norm(widened(x), normalized_shape, widened(weight), widened(bias), eps), x.dtype());
   check_floating("layer_norm", x);

@@ -1,5 +1,7 @@
 // Reductions and their gradients.
 
+#include "autocast.h"
+
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/ops/indexing.h>
@@ -15,6 +17,8 @@
 #include <limits>
 
 namespace levin {
+
+using namespace ops;
 
 namespace {
 
@@ -212,6 +216,8 @@ Tensor cumsum_towards(const Tensor& x, int axis, bool reverse) {
 }  // namespace
 
 Tensor sum(const Tensor& x, const Shape& axes, bool keepdim) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_single([&](const Tensor& v) { return sum(v, axes, keepdim); }, x);
   Reduced r = prepare("sum", x, axes, keepdim, sum_type(x.dtype()));
   Stream stream = current_stream(x.device());
   kernels::sum({r.view, x.tensor_view()}, stream);
@@ -257,6 +263,8 @@ Tensor sum_to_size(const Tensor& x, const Shape& sizes) {
 }
 
 Tensor prod(const Tensor& x, const Shape& axes, bool keepdim) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_single([&](const Tensor& v) { return prod(v, axes, keepdim); }, x);
   Reduced r = prepare("prod", x, axes, keepdim, sum_type(x.dtype()));
   Stream stream = current_stream(x.device());
   kernels::prod({r.view, x.tensor_view()}, stream);
@@ -310,6 +318,8 @@ Tensor any(const Tensor& x, const Shape& axes, bool keepdim) { return logical("a
 Tensor all(const Tensor& x, const Shape& axes, bool keepdim) { return logical("all", kernels::all, x, axes, keepdim); }
 
 Tensor norm(const Tensor& x, double p, const Shape& axes, bool keepdim) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_single([&](const Tensor& v) { return norm(v, p, axes, keepdim); }, x);
   need_floating("norm", x);
   Reduced r = prepare("norm", x, axes, keepdim, x.dtype());
   if (std::isinf(p)) refuse_empty("norm", x, r.out.numel());
@@ -334,6 +344,10 @@ Tensor logsumexp(const Tensor& x, const Shape& axes, bool keepdim) {
   return reshape(y, axes.empty() ? Shape{} : reduced_sizes(x.sizes(), wrap_axes(axes, x.dim(), "logsumexp"), false));
 }
 
-Tensor cumsum(const Tensor& x, int64_t axis) { return cumsum_towards(x, wrap_axis(axis, x.dim(), "cumsum"), false); }
+Tensor cumsum(const Tensor& x, int64_t axis) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_single([&](const Tensor& v) { return cumsum(v, axis); }, x);
+  return cumsum_towards(x, wrap_axis(axis, x.dim(), "cumsum"), false);
+}
 
 }  // namespace levin

@@ -1,5 +1,7 @@
 // Softmax, its logarithm and their gradients.
 
+#include "autocast.h"
+
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/record.h>
@@ -8,6 +10,8 @@
 #include <fmt/format.h>
 
 namespace levin {
+
+using namespace ops;
 
 namespace {
 
@@ -83,6 +87,8 @@ void check(const char* op, const Tensor& x) {
 }  // namespace
 
 Tensor softmax(const Tensor& x, int64_t axis) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_single([&](const Tensor& v) { return softmax(v, axis); }, x);
   check("softmax", x);
   if (size_of(x.dtype()) == 2) return to(softmax(to(x, kFloat32), axis), x.dtype());
   return forward("softmax", kernels::softmax, x, wrap_axis(axis, x.dim(), "softmax"),
@@ -90,6 +96,8 @@ Tensor softmax(const Tensor& x, int64_t axis) {
 }
 
 Tensor log_softmax(const Tensor& x, int64_t axis) {
+  if (autocast_enabled()) [[unlikely]]
+    return in_single([&](const Tensor& v) { return log_softmax(v, axis); }, x);
   check("log_softmax", x);
   if (size_of(x.dtype()) == 2) return to(log_softmax(to(x, kFloat32), axis), x.dtype());
   return forward(

@@ -1,0 +1,33 @@
+#pragma once
+// Pieces that the modes of a case share.
+
+#include "support/op_case.h"
+
+#include <fmt/format.h>
+
+namespace levin::test {
+
+std::string describe(const OpCase& c, const Sample& s, DType dtype, Layout layout);
+
+/// Runs f; an exception becomes text.
+template <class F>
+std::string guarded(const F& f) {
+  try {
+    return f();
+  } catch (const std::exception& e) {
+    return fmt::format("throws {}", e.what());
+  }
+}
+
+/// The type of an output whose rule this is.
+DType expected_type(Output rule, DType tested);
+/// What the reference gets: contiguous, f64 unless the input has a type of its own.
+Tensors reference_inputs(const Sample& s, const Tensors& inputs);
+bool wants_gradient(const InputSpec& spec, DType tested);
+/// Gradients of sum(outputs * cotangents) with respect to the differentiable inputs, given their values. The cotangents
+/// are random, the same for every type and device.
+Tensors gradients(const OpCase& c, const Sample& s, const Tensors& values, DType dtype);
+/// Inputs of type `from` in type `to`, the others as they are; leaves.
+Tensors converted(const Tensors& inputs, DType from, DType to);
+
+}  // namespace levin::test
