@@ -2,7 +2,6 @@
 
 #include "fused.h"
 
-#include <cmath>
 #include <limits>
 
 namespace levin::optim {
@@ -46,21 +45,18 @@ void Adam::check(const Settings& s) const {
 
 void Adam::step_group(const ParamGroup& group, const std::vector<const Parameter*>& params) {
   FusedStep step(params);
-  const double beta1 = group["beta1"], beta2 = group["beta2"];
   const bool amsgrad = group["amsgrad"] != 0;
   for (std::size_t i = 0; i < params.size(); ++i) {
     State& s = state_of(*params[i]);
-    const auto t = static_cast<double>(++s.step);
     kernels::OptimTensor& o = step.tensors[i];
+    o.step = static_cast<double>(++s.step);
     o.first = slot(s, 0, *params[i]).raw_data();
     o.second = slot(s, 1, *params[i]).raw_data();
     if (amsgrad) o.third = slot(s, 2, *params[i]).raw_data();
-    o.correction1 = 1.0 - std::pow(beta1, t);
-    o.correction2 = 1.0 - std::pow(beta2, t);
   }
-  step.run(kernels::adam_step, {.tensors = {}, .lr = group["lr"], .beta1 = beta1, .beta2 = beta2, .eps = group["eps"],
+  step.run(kernels::adam_step, {.tensors = {}, .lr = group["lr"], .beta1 = group["beta1"], .beta2 = group["beta2"], .eps = group["eps"],
                                 .weight_decay = group["weight_decay"], .decoupled = decoupled_, .amsgrad = amsgrad,
-                                .maximize = group["maximize"] != 0});
+                                .maximize = group["maximize"] != 0, .guard = guard()});
 }
 
 }  // namespace levin::optim

@@ -73,6 +73,25 @@ void Optimizer::step() {
   }
 }
 
+void Optimizer::step_unless(const Tensor& found_inf) {
+  no_grad guard;
+  if (!skipped_.defined()) skipped_ = zeros({}, {.dtype = kFloat32, .device = found_inf.device()});
+  found_inf_ = found_inf;
+  try {
+    step();
+  } catch (...) {
+    found_inf_ = {};
+    throw;
+  }
+  found_inf_ = {};
+  skipped_.add_(found_inf);
+}
+
+kernels::StepGuard Optimizer::guard() const {
+  const auto pointer = [](const Tensor& t) { return t.defined() ? t.data<float>() : nullptr; };
+  return {pointer(found_inf_), pointer(skipped_)};
+}
+
 Tensor Optimizer::step(const Closure& closure) {
   Tensor loss = [&] {
     enable_grad guard;
@@ -98,7 +117,10 @@ void Optimizer::zero_grad(bool set_to_none) {
 
 Optimizer::State& Optimizer::state_of(const Tensor& parameter) {
   State& s = state_[parameter.impl()];
-  if (s.slots.empty()) s.slots.resize(slots_.size());
+  if (s.slots.empty()) {
+    s.slots.resize(slots_.size());
+    s.step = skipped_steps();  // earlier skips are not this parameter's
+  }
   return s;
 }
 
@@ -108,13 +130,18 @@ const Tensor& Optimizer::slot(State& state, std::size_t index, const Tensor& par
   return t;
 }
 
+int64_t Optimizer::skipped_steps() const {
+  return skipped_.defined() ? static_cast<int64_t>(skipped_.item<double>()) : 0;
+}
+
 StateDict Optimizer::state_dict() const {
   StateDict result;
+  const int64_t skipped = skipped_steps();
   for (const Parameter& p : parameters()) {
     const auto found = state_.find(p.impl());
     if (found == state_.end()) continue;
     const State& s = found->second;
-    result.set("state." + p.name + ".step", tensor(static_cast<double>(s.step), {.dtype = DType::f32}));
+    result.set("state." + p.name + ".step", tensor(static_cast<double>(s.step - skipped), {.dtype = DType::f32}));
     for (std::size_t i = 0; i < slots_.size(); ++i)
       if (s.slots[i].defined()) result.set("state." + p.name + "." + slots_[i], s.slots[i]);
   }
@@ -168,6 +195,7 @@ void Optimizer::load_state_dict(const StateDict& state) {
     throw StateError(fmt::format("[load_state_dict] this state is not one of this {}: {}. Nothing was loaded.", name_,
                                  fmt::join(problems, "; ")));
   state_ = std::move(loaded);
+  skipped_ = {};
   for (std::size_t i = 0; i < settings.size(); ++i) (*groups_)[i].settings = settings[i];
 }
 

@@ -37,14 +37,15 @@ void SGD::step_group(const ParamGroup& group, const std::vector<const Parameter*
   const double momentum = group["momentum"];
   for (std::size_t i = 0; i < params.size(); ++i) {
     State& s = state_of(*params[i]);
-    ++s.step;
+    step.tensors[i].step = static_cast<double>(++s.step);
     if (momentum == 0) continue;
     step.tensors[i].fresh = !s.slots[0].defined();
     step.tensors[i].first = slot(s, 0, *params[i]).raw_data();
   }
   step.run(kernels::sgd_step, {.tensors = {}, .lr = group["lr"], .momentum = momentum, .dampening = group["dampening"],
                                .weight_decay = group["weight_decay"], .nesterov = group["nesterov"] != 0,
-                               .maximize = group["maximize"] != 0});
+                               .maximize = group["maximize"] != 0,
+                               .guard = guard()});
 }
 
 }  // namespace levin::optim

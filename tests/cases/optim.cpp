@@ -23,7 +23,7 @@ Tensors copies(const Tensors& x) {
   return result;
 }
 
-kernels::OptimTensor tensor_of(const Tensors& x, double beta1, double beta2) {
+kernels::OptimTensor tensor_of(const Tensors& x) {
   kernels::OptimTensor t;
   t.param = x[0].raw_data();
   t.grad = x[1].raw_data();
@@ -32,8 +32,7 @@ kernels::OptimTensor tensor_of(const Tensors& x, double beta1, double beta2) {
   if (x.size() > 4) t.third = x[4].raw_data();
   t.numel = x[0].numel();
   t.dtype = x[0].dtype();
-  t.correction1 = 1 - std::pow(beta1, kStep);
-  t.correction2 = 1 - std::pow(beta2, kStep);
+  t.step = kStep;
   return t;
 }
 
@@ -46,10 +45,10 @@ Tensors without_gradient(const Tensors& x) {
 TensorFunction sgd(SgdStepArgs a, bool fresh = false) {
   return [=](const Tensors& inputs) mutable -> Tensors {
     const Tensors x = copies(inputs);
-    kernels::OptimTensor t = tensor_of(x, 0, 0);
+    kernels::OptimTensor t = tensor_of(x);
     t.fresh = fresh;
     a.tensors = {&t, 1};
-    Stream stream = current_stream(kCpu);
+    Stream stream = current_stream(x[0].device());
     kernels::sgd_step(a, stream);
     return without_gradient(x);
   };
@@ -75,9 +74,9 @@ TensorFunction sgd_reference(const SgdStepArgs& a, bool fresh = false) {
 TensorFunction adam(AdamStepArgs a) {
   return [=](const Tensors& inputs) mutable -> Tensors {
     const Tensors x = copies(inputs);
-    const kernels::OptimTensor t = tensor_of(x, a.beta1, a.beta2);
+    const kernels::OptimTensor t = tensor_of(x);
     a.tensors = {&t, 1};
-    Stream stream = current_stream(kCpu);
+    Stream stream = current_stream(x[0].device());
     kernels::adam_step(a, stream);
     return without_gradient(x);
   };

@@ -153,31 +153,46 @@ void run_narrow(const OptimChunk<T>& c, const Args& a) {
   }
 }
 
+/// What the number of a tensor's step means for its update.
+struct Moment {
+  bool fresh = false;
+  double correction1 = 1.0, correction2 = 1.0;
+};
+Moment moment_of(const SgdStepArgs&, double step) { return {.fresh = step == 1.0}; }
+Moment moment_of(const AdamStepArgs& a, double step) {
+  return {.correction1 = 1.0 - std::pow(a.beta1, step), .correction2 = 1.0 - std::pow(a.beta2, step)};
+}
+
 template <class T>
-OptimChunk<T> cut(const OptimTensor& t, int64_t begin, int64_t n) {
+OptimChunk<T> cut(const OptimTensor& t, const Moment& m, int64_t begin, int64_t n) {
   const auto at = [begin](void* p) { return p ? static_cast<T*>(p) + begin : nullptr; };
-  return {at(t.param), static_cast<const T*>(t.grad) + begin, at(t.first), at(t.second), at(t.third), n, t.fresh,
-          t.correction1, t.correction2};
+  return {at(t.param), static_cast<const T*>(t.grad) + begin, at(t.first), at(t.second), at(t.third), n, t.fresh || m.fresh,
+          m.correction1, m.correction2};
 }
 
 template <class Args>
 void step(const char* op, const Args& a) {
+  if (a.guard.found_inf && *a.guard.found_inf != 0.0f) return;
+  const double skipped = a.guard.skipped ? static_cast<double>(*a.guard.skipped) : 0.0;
   struct Task {
     const OptimTensor* tensor;
+    Moment moment;
     int64_t begin;
   };
   std::vector<Task> tasks;
-  for (const OptimTensor& t : a.tensors)
-    for (int64_t begin = 0; begin < t.numel; begin += kChunk) tasks.push_back({&t, begin});
+  for (const OptimTensor& t : a.tensors) {
+    const Moment moment = moment_of(a, t.step - skipped);
+    for (int64_t begin = 0; begin < t.numel; begin += kChunk) tasks.push_back({&t, moment, begin});
+  }
   const auto run_tasks = [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
       const Task& task = tasks[static_cast<std::size_t>(i)];
       const int64_t n = std::min(kChunk, task.tensor->numel - task.begin);
       dispatch_floating(task.tensor->dtype, op, [&]<class T>() {
         if constexpr (sizeof(T) >= 4) {
-          run(cut<T>(*task.tensor, task.begin, n), a);
+          run(cut<T>(*task.tensor, task.moment, task.begin, n), a);
         } else {
-          run_narrow(cut<T>(*task.tensor, task.begin, n), a);
+          run_narrow(cut<T>(*task.tensor, task.moment, task.begin, n), a);
         }
       });
     }

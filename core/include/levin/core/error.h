@@ -48,6 +48,12 @@ class GradError : public Error {
   using Error::Error;
 };
 
+/// Training went wrong for good: loss scaling skipped too many steps in a row.
+class LossDiverged : public Error {
+ public:
+  using Error::Error;
+};
+
 /// A file could not be read or written, or holds something else than expected.
 class IoError : public Error {
  public:

@@ -1,6 +1,7 @@
 #pragma once
 // Atomic functions with CUDA's names, of all widths: blocks may run on several threads of the host.
 
+#include <bit>
 #include <cstdint>
 #include <type_traits>
 
@@ -28,11 +29,8 @@ T atomic_update(T* p, F f) {
   auto* memory = reinterpret_cast<Bits*>(p);
   Bits seen = __atomic_load_n(memory, __ATOMIC_RELAXED);
   for (;;) {
-    T old, next;
-    __builtin_memcpy(&old, &seen, sizeof old);
-    next = f(old);
-    Bits wanted;
-    __builtin_memcpy(&wanted, &next, sizeof wanted);
+    const T old = std::bit_cast<T>(seen);
+    const Bits wanted = std::bit_cast<Bits>(f(old));
     if (__atomic_compare_exchange_n(memory, &seen, wanted, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) return old;
   }
 }

@@ -18,30 +18,37 @@ struct OptimTensor {
   void* third = nullptr;       ///< Adam with amsgrad: max_exp_avg_sq
   int64_t numel = 0;
   DType dtype = DType::f32;
+  double step = 2.0;           ///< number of this step, from 1
   bool fresh = false;          ///< SGD: the momentum buffer holds nothing yet
-  double correction1 = 1.0;    ///< Adam: 1 - beta1^step
-  double correction2 = 1.0;    ///< Adam: 1 - beta2^step
+};
+
+/// What loss scaling knows on the stream's device and the host does not; null for nothing.
+struct StepGuard {
+  const float* found_inf = nullptr;  ///< not 0: the step changes nothing
+  const float* skipped = nullptr;    ///< how many earlier steps changed nothing; they do not count in `step`
 };
 
 /// g = grad (-grad to maximize) + weight_decay * param
-/// buffer = fresh ? g : momentum * buffer + (1 - dampening) * g;   g = nesterov ? g + momentum * buffer : buffer
+/// buffer = fresh or step is 1 ? g : momentum * buffer + (1 - dampening) * g;   g = nesterov ? g + momentum * buffer : buffer
 /// param -= lr * g
 /// Bytes: param twice, grad once, buffer (with momentum) twice.
 struct SgdStepArgs {
   std::span<const OptimTensor> tensors;
   double lr = 1e-3, momentum = 0.0, dampening = 0.0, weight_decay = 0.0;
   bool nesterov = false, maximize = false;
+  StepGuard guard{};
 };
 extern constinit Kernel<void(const SgdStepArgs&, Stream&)> sgd_step;
 
 /// g = grad (-grad to maximize); decoupled: param *= 1 - lr * weight_decay, else g += weight_decay * param
 /// m += (1 - beta1) (g - m);   v = beta2 v + (1 - beta2) g^2;   w = amsgrad ? max(third, v) : v
-/// param -= lr / correction1 * m / (sqrt(w / correction2) + eps)
+/// param -= lr / (1 - beta1^step) * m / (sqrt(w / (1 - beta2^step)) + eps)
 /// Kingma & Ba 2015; decoupled decay by Loshchilov & Hutter 2019. Bytes: 7 passes over the parameters' size.
 struct AdamStepArgs {
   std::span<const OptimTensor> tensors;
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.0;
   bool decoupled = false, amsgrad = false, maximize = false;
+  StepGuard guard{};
 };
 extern constinit Kernel<void(const AdamStepArgs&, Stream&)> adam_step;
 

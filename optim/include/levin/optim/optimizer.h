@@ -2,6 +2,7 @@
 // Base of all optimizers: parameter groups, state by parameter name, steps.
 
 #include <levin/core/state_dict.h>
+#include <levin/kernels/optim.h>
 
 #include <functional>
 #include <map>
@@ -39,6 +40,9 @@ class Optimizer {
 
   /// Updates every parameter that has a gradient. Nothing is recorded.
   void step();
+  /// Steps unless `found_inf` (one float32 on the parameters' device) is not 0. The host neither waits nor knows; steps
+  /// that changed nothing don't count. GradScaler calls this.
+  void step_unless(const Tensor& found_inf);
   /// Evaluates the loss (and its gradients) by `closure` with recording on, then steps; returns the loss.
   Tensor step(const Closure& closure);
   /// Drops the gradients, or fills them with zeros.
@@ -60,7 +64,7 @@ class Optimizer {
   void load_state_dict(const StateDict& state);
 
  protected:
-  /// State of one parameter: the number of its steps and one tensor a slot, undefined until used.
+  /// State of one parameter: the number of its steps (those that step_unless skipped included) and one tensor a slot, undefined until used.
   struct State {
     int64_t step = 0;
     std::vector<Tensor> slots;
@@ -74,16 +78,22 @@ class Optimizer {
   State& state_of(const Tensor& parameter);
   /// The slot's tensor, made (zeros like the parameter, contiguous) when absent.
   const Tensor& slot(State& state, std::size_t index, const Tensor& parameter);
+  /// What the running step's kernels must obey.
+  kernels::StepGuard guard() const;
   void require_range(const Settings& settings, const char* setting, double low, double high) const;
 
  private:
   friend class Scheduler;
   friend class ReduceLROnPlateau;
+  int64_t skipped_steps() const;
+
   std::string name_;
   std::vector<std::string> slots_;
   Settings defaults_;
   std::shared_ptr<std::vector<ParamGroup>> groups_;  ///< shared with schedulers, so that an optimizer can move
   std::unordered_map<const TensorImpl*, State> state_;
+  Tensor found_inf_;  ///< during step_unless
+  Tensor skipped_;    ///< how many steps changed nothing: one float32 on the device, undefined until one may have
 };
 
 }  // namespace levin::optim

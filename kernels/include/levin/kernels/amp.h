@@ -1,0 +1,39 @@
+#pragma once
+// Contracts of loss scaling, whose state stays on the device: the host never waits for it.
+
+#include <levin/kernels/kernel.h>
+
+#include <span>
+
+namespace levin::kernels {
+
+/// Values of one gradient, contiguous, of a floating dtype.
+struct AmpTensor {
+  void* values = nullptr;
+  int64_t numel = 0;
+  DType dtype = DType::f32;
+};
+
+/// values *= 1 / scale, the reciprocal taken in double and rounded to float; found_inf becomes 1 where a value is
+/// infinite or NaN before or after. `scale` and `found_inf` are one float each on the device. Bytes: values twice.
+struct UnscaleArgs {
+  std::span<const AmpTensor> tensors;
+  const float* scale = nullptr;
+  float* found_inf = nullptr;
+};
+extern constinit Kernel<void(const UnscaleArgs&, Stream&)> amp_unscale;
+
+/// After a step: where found_inf is not 0, scale = max(scale * backoff, min_scale) and tracker = 0; else tracker + 1,
+/// and at growth_interval scale *= growth where that is finite, and tracker = 0. `skips` counts those in a row.
+/// All are one float each on the device.
+struct UpdateScaleArgs {
+  float* scale = nullptr;
+  float* tracker = nullptr;
+  float* skips = nullptr;
+  const float* found_inf = nullptr;
+  float growth = 2.0f, backoff = 0.5f, min_scale = 1.0f;
+  int growth_interval = 2000;
+};
+extern constinit Kernel<void(const UpdateScaleArgs&, Stream&)> amp_update_scale;
+
+}  // namespace levin::kernels

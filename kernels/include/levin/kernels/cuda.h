@@ -1,0 +1,190 @@
+#pragma once
+// levin::cuda::is_available(), streams, events, memory and graphs of NVIDIA devices, with PyTorch's names. In a build
+// without CUDA is_available() is false, device_count() 0, empty_cache() does nothing, and the rest throws DeviceError.
+//
+// levin::cuda is a class of static members, as the function levin::cuda(int) of the same name makes a Device; so it is
+// written levin::cuda::..., never by a using-directive.
+
+#include <levin/core/device.h>
+
+#include <memory>
+
+namespace levin {
+
+class Tensor;
+
+struct cuda {
+  cuda() = delete;
+
+  static constexpr int kCurrent = -1;  ///< the device that is current in this thread
+
+  // Devices. `device` is an index from 0, or kCurrent.
+
+  /// Whether a device can be used here. Never throws.
+  static bool is_available();
+  static int device_count();
+  /// Why there is no device to use: one sentence; empty when there is one.
+  static std::string why_unavailable();
+  static int current_device();
+  static void set_device(int device);
+  /// Waits for all work of the device.
+  static void synchronize(int device = kCurrent);
+
+  struct DeviceProperties {
+    std::string name;
+    int major = 0, minor = 0;  ///< compute capability
+    int multi_processor_count = 0;
+    int warp_size = 0;
+    int max_threads_per_block = 0;
+    int max_threads_per_multi_processor = 0;
+    int regs_per_multiprocessor = 0;
+    std::size_t shared_memory_per_block = 0;        ///< bytes, without asking for more
+    std::size_t shared_memory_per_block_optin = 0;  ///< bytes, the most that a kernel may ask for
+    std::size_t shared_memory_per_multiprocessor = 0;
+    std::size_t l2_cache_size = 0;
+    std::size_t total_memory = 0;
+  };
+  static DeviceProperties get_device_properties(int device = kCurrent);
+
+  /// Makes a device current in this thread until the guard goes.
+  class DeviceGuard {
+   public:
+    explicit DeviceGuard(int device);
+    ~DeviceGuard();
+    DeviceGuard(const DeviceGuard&) = delete;
+    DeviceGuard& operator=(const DeviceGuard&) = delete;
+
+   private:
+    int former_ = 0;
+  };
+
+  // Streams. Work of one stream runs in order; streams run beside each other unless events order them.
+
+  class Event;
+
+  /// A queue out of its device's 32, given out in turn; they live as long as the process.
+  class Stream {
+   public:
+    explicit Stream(int device = kCurrent);
+    explicit Stream(levin::Stream stream) : stream_(stream) {}
+    operator levin::Stream() const { return stream_; }
+    Device device() const { return stream_.device(); }
+    void* handle() const { return stream_.handle(); }
+    /// Whether all its work is done.
+    bool query() const;
+    void synchronize() const;
+    void record_event(Event& event) const;
+    /// Later work of this stream waits for what the event recorded, or for what is queued on the other stream now.
+    void wait_event(const Event& event) const;
+    void wait_stream(const Stream& other) const;
+
+   private:
+    levin::Stream stream_;
+  };
+
+  /// The stream that this thread's operations use, and the one they use at first: one a device, shared by all threads.
+  static Stream current_stream(int device = kCurrent);
+  static Stream default_stream(int device = kCurrent);
+  static void set_stream(const Stream& stream);
+
+  /// Makes a stream and its device current in this thread until the guard goes. Work already queued on the former
+  /// stream is not waited for: wait_stream() says so where it must be.
+  class StreamGuard {
+   public:
+    explicit StreamGuard(const Stream& stream);
+    ~StreamGuard();
+    StreamGuard(const StreamGuard&) = delete;
+    StreamGuard& operator=(const StreamGuard&) = delete;
+
+   private:
+    DeviceGuard device_;
+    Stream former_;
+  };
+
+  /// A mark in a stream's work.
+  class Event {
+   public:
+    explicit Event(bool enable_timing = false);
+    ~Event();
+    Event(Event&& other) noexcept;
+    Event& operator=(Event&& other) noexcept;
+    void record();  ///< on the current stream
+    void record(const Stream& stream);
+    void wait() const;  ///< the current stream's later work waits for the mark
+    void wait(const Stream& stream) const;
+    bool query() const;        ///< whether the mark was passed; true when nothing was recorded
+    void synchronize() const;  ///< the host waits for it
+    /// Milliseconds from this mark to `end`; both were made with enable_timing and recorded, and `end` is waited for.
+    double elapsed_time(const Event& end) const;
+    void* handle() const { return handle_; }
+
+   private:
+    void* handle_ = nullptr;  // made at the first record, on that stream's device
+    int device_ = -1;
+    bool timing_;
+  };
+
+  // Memory of the caching allocator, in bytes.
+
+  static std::size_t memory_allocated(int device = kCurrent);
+  static std::size_t max_memory_allocated(int device = kCurrent);
+  static std::size_t memory_reserved(int device = kCurrent);
+  static std::size_t max_memory_reserved(int device = kCurrent);
+  static void reset_peak_memory_stats(int device = kCurrent);
+  /// Gives all cached memory back to the devices.
+  static void empty_cache();
+
+  struct MemoryReport {
+    std::size_t allocated = 0, peak_allocated = 0;  ///< held by tensors and scratch, rounded up to blocks
+    std::size_t reserved = 0, peak_reserved = 0;    ///< taken from the device
+    std::size_t live_blocks = 0;
+    std::size_t parked_blocks = 0;       ///< freed, but another stream may still use them
+    std::size_t segments = 0;            ///< pieces that the device gave
+    std::size_t system_allocations = 0;  ///< how often the device was asked
+    std::size_t splits = 0, merges = 0;
+    std::size_t retries = 0;             ///< how often the cache was flushed because the device had no more
+    std::size_t out_of_memories = 0;
+    std::size_t cap = 0;                 ///< highest `reserved` allowed; 0: none
+  };
+  static MemoryReport memory_stats(int device = kCurrent);
+  /// The report as a table for people.
+  static std::string memory_summary(int device = kCurrent);
+  /// Highest `reserved` that this process may have on the device, 0 for no cap; beyond it OutOfMemory is thrown.
+  static void set_memory_cap(std::size_t bytes, int device = kCurrent);
+  /// The same as a part of the device's memory, over 0 and up to 1; throws ValueError.
+  static void set_per_process_memory_fraction(double fraction, int device = kCurrent);
+  /// To be called when a tensor is used on a stream other than the one it was made on: its memory, once freed, is not
+  /// given out again before that stream's work until then is done.
+  static void record_stream(const Tensor& tensor, const Stream& stream);
+
+  // Graphs: work recorded once and started again by one call.
+
+  using MempoolId = std::uint64_t;
+  /// For capture_begin(): graphs that never run at the same time may share memory.
+  static MempoolId graph_pool_handle();
+  /// Whether the current stream is recorded now.
+  static bool is_current_stream_capturing();
+
+  /// What is queued on the current stream between capture_begin() and capture_end() is recorded, not run. Memory that
+  /// is allocated in between comes from a pool of the graph's own and keeps its address as long as the graph lives.
+  /// Kernels run with the addresses and arguments of the recording: keep the inputs alive and copy new values into
+  /// them. Copies between host and device can't be recorded; run the work once or more before, so that all is loaded.
+  class Graph {
+   public:
+    Graph();
+    ~Graph();  ///< waits for its last replay
+    Graph(const Graph&) = delete;
+    Graph& operator=(const Graph&) = delete;
+    void capture_begin(MempoolId pool = 0);  ///< 0: a pool of its own
+    void capture_end();
+    void replay();  ///< on the current stream
+    void reset();   ///< forgets the recording; its pool's memory goes back to the cache
+    MempoolId pool() const;
+
+   private:
+    struct Impl;
+    std::unique_ptr<Impl> impl_;
+  };
+};
+
+}  // namespace levin

@@ -1,0 +1,194 @@
+#include <levin/autograd/modes.h>
+#include <levin/autograd/ops/creation.h>
+#include <levin/autograd/ops/elementwise.h>
+#include <levin/autograd/record.h>
+#include <levin/kernels/amp.h>
+#include <levin/optim/grad_scaler.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace levin {
+
+namespace {
+
+Tensor number(double value, Device device) { return full({}, value, {.dtype = kFloat32, .device = device}); }
+
+}  // namespace
+
+GradScaler::GradScaler(const Options& o) : options_(o) {
+  if (!(o.growth_factor > 1.0) || !(o.backoff_factor > 0.0 && o.backoff_factor < 1.0) || !(o.init_scale > 0.0) ||
+      o.growth_interval < 1)
+    throw ValueError(
+        fmt::format("[GradScaler] init_scale {}, growth_factor {}, backoff_factor {}, growth_interval {}: give a scale "
+                    "above 0, a growth above 1, a backoff between 0 and 1 and an interval of 1 or more.",
+                    o.init_scale, o.growth_factor, o.backoff_factor, o.growth_interval));
+  scale_ = number(o.init_scale, kCpu);
+  tracker_ = number(0, kCpu);
+  skips_ = number(0, kCpu);
+}
+
+void GradScaler::move_to(Device device) {
+  if (scale_.device() == device) return;
+  for (Tensor* t : {&scale_, &tracker_, &skips_}) *t = t->to(device);
+}
+
+Tensor GradScaler::scale(const Tensor& loss) {
+  if (!options_.enabled) return loss;
+  move_to(loss.device());
+  return mul(loss, scale_);
+}
+
+std::vector<Tensor> GradScaler::scale(const std::vector<Tensor>& losses) {
+  std::vector<Tensor> result;
+  for (const Tensor& loss : losses) result.push_back(scale(loss));
+  return result;
+}
+
+GradScaler::Seen& GradScaler::seen(optim::Optimizer& optimizer) {
+  for (Seen& s : seen_)
+    if (s.optimizer == &optimizer) return s;
+  seen_.push_back({&optimizer});
+  return seen_.back();
+}
+
+void GradScaler::unscale(Seen& s) {
+  const no_grad guard;
+  std::vector<Tensor> kept;  // of gradients that were not contiguous
+  std::vector<kernels::AmpTensor> tensors;
+  Device device = kCpu;
+  for (const Parameter& p : s.optimizer->parameters()) {
+    if (!p.grad().defined()) continue;
+    if (p.grad().dtype() == kHalf)
+      throw ValueError(fmt::format("[GradScaler] the gradient of \"{}\" is float16: unscaling would lose what scaling "
+                                   "saved. Keep the parameters in float32 and compute under autocast.",
+                                   p.name));
+    if (!p.grad().is_contiguous()) p.set_grad(p.grad().contiguous());
+    if (!tensors.empty() && p.device() != device)
+      throw DeviceError(fmt::format("[GradScaler] parameters are on {} and on {}. Give each device an optimizer of its "
+                                    "own.",
+                                    to_string(device), to_string(p.device())));
+    device = p.device();
+    kept.push_back(p.grad().detach());
+    tensors.push_back({kept.back().raw_data(), kept.back().numel(), kept.back().dtype()});
+  }
+  if (tensors.empty())
+    throw GradError(fmt::format("[GradScaler] no parameter of this {} has a gradient. Call backward() on the scaled "
+                                "loss first.",
+                                s.optimizer->name()));
+  move_to(device);
+  s.found_inf = number(0, device);
+  Stream stream = current_stream(device);
+  kernels::amp_unscale({tensors, scale_.data<float>(), s.found_inf.data<float>()}, stream);
+  for (const Tensor& g : kept) end_in_place(g);
+}
+
+void GradScaler::unscale_(optim::Optimizer& optimizer) {
+  if (!options_.enabled) return;
+  Seen& s = seen(optimizer);
+  if (s.stage == Stage::unscaled)
+    throw GradError("[GradScaler] unscale_() was already called on this optimizer since the last update().");
+  if (s.stage == Stage::stepped) throw GradError("[GradScaler] unscale_() is called after step(). Call it before.");
+  unscale(s);
+  s.stage = Stage::unscaled;
+}
+
+void GradScaler::step(optim::Optimizer& optimizer) {
+  if (!options_.enabled) return optimizer.step();
+  Seen& s = seen(optimizer);
+  if (s.stage == Stage::stepped)
+    throw GradError("[GradScaler] step() was already called on this optimizer since the last update().");
+  if (s.stage == Stage::ready) unscale(s);
+  optimizer.step_unless(s.found_inf);
+  s.stage = Stage::stepped;
+}
+
+void GradScaler::update() {
+  if (!options_.enabled) return;
+  const no_grad guard;
+  Tensor found;
+  for (const Seen& s : seen_)
+    if (s.found_inf.defined()) found = found.defined() ? maximum(found, s.found_inf.to(found.device())) : s.found_inf;
+  if (!found.defined())
+    throw GradError("[GradScaler] update() needs a step() or unscale_() since the last one: nothing was checked.");
+  move_to(found.device());
+  Stream stream = current_stream(found.device());
+  kernels::amp_update_scale(
+      {.scale = scale_.data<float>(), .tracker = tracker_.data<float>(), .skips = skips_.data<float>(),
+       .found_inf = found.data<float>(), .growth = static_cast<float>(options_.growth_factor),
+       .backoff = static_cast<float>(options_.backoff_factor), .min_scale = static_cast<float>(options_.min_scale),
+       .growth_interval = options_.growth_interval},
+      stream);
+  ++updates_;
+  // Reading waits for the device: the CPU's values are there at once, others are looked at now and then.
+  if (options_.max_skips > 0 && (found.device() == kCpu || updates_ % options_.max_skips == 0)) {
+    const int skips = static_cast<int>(skips_.item<float>());
+    if (skips >= options_.max_skips) diverged(skips);
+  }
+  seen_.clear();
+}
+
+void GradScaler::diverged(int skips) const {
+  for (const Seen& s : seen_)
+    for (const Parameter& p : s.optimizer->parameters()) {
+      if (!p.grad().defined()) continue;
+      for (const double v : p.grad().to(kCpu).to_vector<double>())
+        if (!std::isfinite(v))
+          throw LossDiverged(fmt::format("[GradScaler] {} steps in a row had gradients that are not finite, at last at a "
+                                         "scale of {}; the first is that of \"{}\" ({}). Lower the learning rate, or "
+                                         "look for a division by zero in the loss.",
+                                         skips, get_scale(), p.name, v));
+    }
+  throw LossDiverged(fmt::format("[GradScaler] {} steps in a row had gradients that are not finite. Lower the learning "
+                                 "rate.",
+                                 skips));
+}
+
+void GradScaler::update(double new_scale) {
+  if (!options_.enabled) return;
+  if (!(new_scale > 0.0)) throw ValueError(fmt::format("[GradScaler] a scale of {} is not above 0.", new_scale));
+  scale_ = number(new_scale, scale_.device());
+  seen_.clear();
+}
+
+bool GradScaler::found_inf(const optim::Optimizer& optimizer) const {
+  const auto s = std::ranges::find_if(seen_, [&](const Seen& e) { return e.optimizer == &optimizer; });
+  return s != seen_.end() && s->found_inf.defined() && s->found_inf.item<float>() != 0.0f;
+}
+
+double GradScaler::get_scale() const { return options_.enabled ? scale_.item<double>() : 1.0; }
+int GradScaler::get_growth_tracker() const { return static_cast<int>(tracker_.item<float>()); }
+
+StateDict GradScaler::state_dict() const {
+  StateDict state;
+  if (!options_.enabled) return state;
+  const auto put = [&](const char* name, double value) { state.set(name, tensor(value, {.dtype = kFloat64})); };
+  put("scale", get_scale());
+  put("growth_factor", options_.growth_factor);
+  put("backoff_factor", options_.backoff_factor);
+  put("growth_interval", options_.growth_interval);
+  put("_growth_tracker", get_growth_tracker());
+  return state;
+}
+
+void GradScaler::load_state_dict(const StateDict& state) {
+  if (!options_.enabled) return;
+  const auto get = [&](const char* name) {
+    const Tensor* t = state.find(name);
+    if (!t) throw StateError(fmt::format("[GradScaler] the state lacks \"{}\". Nothing was loaded.", name));
+    return t->item<double>();
+  };
+  const double scale = get("scale"), growth = get("growth_factor"), backoff = get("backoff_factor");
+  const double interval = get("growth_interval"), tracker = get("_growth_tracker");
+  options_.growth_factor = growth;
+  options_.backoff_factor = backoff;
+  options_.growth_interval = static_cast<int>(interval);
+  scale_ = number(scale, scale_.device());
+  tracker_ = number(tracker, scale_.device());
+  skips_ = number(0, scale_.device());
+  seen_.clear();
+}
+
+}  // namespace levin

@@ -1,0 +1,204 @@
+// Loss scaling: the state machine, skipped steps, and what must not happen.
+
+#include <doctest/doctest.h>
+#include <levin/autograd/autocast.h>
+#include <levin/autograd/autograd.h>
+#include <levin/autograd/ops.h>
+#include <levin/optim/optim.h>
+
+#include <cmath>
+#include <limits>
+
+using namespace levin;
+
+namespace {
+
+constexpr double kInf = std::numeric_limits<double>::infinity();
+
+Tensor leaf(std::initializer_list<double> values) { return tensor(values).requires_grad_(); }
+
+std::vector<float> values(const Tensor& t) { return t.detach().to_vector<float>(); }
+
+/// One step whose scaled gradient of `w` is `gradient` times the scale.
+void scaled_step(GradScaler& scaler, optim::Optimizer& opt, const Tensor& w, double gradient) {
+  opt.zero_grad();
+  scaler.scale(sum(w * gradient)).backward();
+  scaler.step(opt);
+  scaler.update();
+}
+
+}  // namespace
+
+TEST_CASE("GradScaler: a good step is the step without scaling") {
+  const Tensor a = leaf({1, 2, 3}), b = leaf({1, 2, 3});
+  optim::AdamW scaled({a}), plain({b});
+  GradScaler scaler;
+  for (int i = 0; i < 5; ++i) {
+    scaled_step(scaler, scaled, a, 0.5 + i);
+    plain.zero_grad();
+    sum(b * (0.5 + i)).backward();
+    plain.step();
+    CHECK(values(a) == values(b));
+  }
+  CHECK(scaler.get_scale() == 65536.0);
+  CHECK(scaler.get_growth_tracker() == 5);
+}
+
+TEST_CASE("GradScaler: an overflow skips the step, halves the scale and leaves no trace") {
+  const Tensor a = leaf({1, 2, 3}), b = leaf({1, 2, 3});
+  optim::AdamW scaled({a}), plain({b});
+  GradScaler scaler;
+  const auto plain_step = [&](double gradient) {
+    plain.zero_grad();
+    sum(b * gradient).backward();
+    plain.step();
+  };
+  scaled_step(scaler, scaled, a, 0.5);
+  plain_step(0.5);
+  const auto before = values(a);
+  scaled_step(scaler, scaled, a, kInf);
+  CHECK(values(a) == before);
+  CHECK(scaler.get_scale() == 32768.0);
+  CHECK(scaler.get_growth_tracker() == 0);
+  CHECK(scaled.state_dict().at("state.0.step").item<double>() == 1.0);
+  scaled_step(scaler, scaled, a, std::nan(""));
+  CHECK(scaler.get_scale() == 16384.0);
+  scaled_step(scaler, scaled, a, 0.25);  // bias correction goes on as if nothing had been
+  plain_step(0.25);
+  CHECK(values(a) == values(b));
+  CHECK(scaled.state_dict().at("state.0.step").item<double>() == 2.0);
+}
+
+TEST_CASE("GradScaler: a first step that is skipped leaves momentum fresh") {
+  const Tensor a = leaf({1, 2}), b = leaf({1, 2});
+  const optim::SGDOptions options{.lr = 0.1, .momentum = 0.9, .dampening = 0.5};
+  optim::SGD scaled({a}, options), plain({b}, options);
+  GradScaler scaler;
+  scaled_step(scaler, scaled, a, kInf);
+  for (int i = 0; i < 3; ++i) {
+    scaled_step(scaler, scaled, a, 1.0 + i);
+    plain.zero_grad();
+    sum(b * (1.0 + i)).backward();
+    plain.step();
+    CHECK(values(a) == values(b));
+  }
+}
+
+TEST_CASE("GradScaler: the scale grows after growth_interval good steps in a row") {
+  const Tensor w = leaf({1});
+  optim::SGD opt({w});
+  GradScaler scaler({.init_scale = 8, .growth_interval = 3});
+  for (int i = 0; i < 2; ++i) scaled_step(scaler, opt, w, 1);
+  CHECK(scaler.get_scale() == 8.0);
+  scaled_step(scaler, opt, w, 1);
+  CHECK(scaler.get_scale() == 16.0);
+  CHECK(scaler.get_growth_tracker() == 0);
+  scaled_step(scaler, opt, w, 1);
+  scaled_step(scaler, opt, w, kInf);
+  CHECK(scaler.get_scale() == 8.0);
+  for (int i = 0; i < 2; ++i) scaled_step(scaler, opt, w, 1);
+  CHECK(scaler.get_scale() == 8.0);
+}
+
+TEST_CASE("GradScaler: the scale stays finite and does not fall below its floor") {
+  const Tensor w = leaf({1});
+  optim::SGD opt({w});
+  GradScaler high({.init_scale = 0x1p127, .growth_interval = 1});
+  scaled_step(high, opt, w, 1e-30);
+  CHECK(high.get_scale() == 0x1p127);
+  GradScaler low({.init_scale = 4});
+  for (int i = 0; i < 5; ++i) scaled_step(low, opt, w, kInf);
+  CHECK(low.get_scale() == 1.0);
+}
+
+TEST_CASE("GradScaler: unscale_ once, before step; clipping sees true gradients") {
+  const Tensor w = leaf({3, 4});
+  optim::SGD opt({w}, {.lr = 1.0});
+  GradScaler scaler;
+  scaler.scale(sum(w * w) * 0.5).backward();
+  scaler.unscale_(opt);
+  CHECK(values(w.grad()) == std::vector<float>{3, 4});
+  CHECK(optim::clip_grad_norm_({w}, 1.0).item<float>() == doctest::Approx(5.0));
+  CHECK_THROWS_WITH_AS(scaler.unscale_(opt), doctest::Contains("already called"), GradError);
+  scaler.step(opt);
+  CHECK(values(w)[0] == doctest::Approx(3 - 0.6));
+  CHECK_THROWS_WITH_AS(scaler.step(opt), doctest::Contains("already called"), GradError);
+  CHECK_THROWS_WITH_AS(scaler.unscale_(opt), doctest::Contains("after step()"), GradError);
+  scaler.update();
+  CHECK_THROWS_WITH_AS(scaler.update(), doctest::Contains("nothing was checked"), GradError);
+}
+
+TEST_CASE("GradScaler: several optimizers share one scale, an overflow skips only its own") {
+  const Tensor a = leaf({1}), b = leaf({1});
+  optim::SGD first({a}, {.lr = 1.0}), second({b}, {.lr = 1.0});
+  GradScaler scaler;
+  scaler.scale(sum(a * kInf) + sum(b * 0.5)).backward();
+  scaler.step(first);
+  scaler.step(second);
+  CHECK(scaler.found_inf(first));
+  CHECK_FALSE(scaler.found_inf(second));
+  scaler.update();
+  CHECK(values(a)[0] == 1.0f);
+  CHECK(values(b)[0] == 0.5f);
+  CHECK(scaler.get_scale() == 32768.0);
+}
+
+TEST_CASE("GradScaler: float16 gradients and missing gradients are refused") {
+  const Tensor half = tensor({1.0}).to(kHalf).requires_grad_(), none = leaf({1});
+  optim::SGD of_half({half}), of_none({none});
+  GradScaler scaler;
+  scaler.scale(sum(half)).backward();
+  CHECK_THROWS_WITH_AS(scaler.unscale_(of_half), doctest::Contains("is float16"), ValueError);
+  CHECK_THROWS_WITH_AS(scaler.step(of_none), doctest::Contains("no parameter of this SGD has a gradient"), GradError);
+}
+
+TEST_CASE("GradScaler: twenty skips in a row end training with the parameter's name") {
+  const Tensor fine = leaf({1}), bad = leaf({1});
+  optim::SGD opt(std::vector<Parameter>{{"fine", fine}, {"bad.weight", bad}});
+  GradScaler scaler;
+  const auto diverge = [&] {
+    for (int i = 0; i < 20; ++i) {
+      opt.zero_grad();
+      scaler.scale(sum(fine) + sum(bad * kInf)).backward();
+      scaler.step(opt);
+      if (i == 19) {
+        CHECK_THROWS_WITH_AS(scaler.update(), doctest::Contains("that of \"bad.weight\" (inf)"), LossDiverged);
+      } else {
+        scaler.update();
+      }
+    }
+  };
+  diverge();
+}
+
+TEST_CASE("GradScaler: the state goes on where it was") {
+  const Tensor w = leaf({1});
+  optim::SGD opt({w});
+  GradScaler scaler({.growth_interval = 5});
+  scaled_step(scaler, opt, w, kInf);
+  scaled_step(scaler, opt, w, 1);
+  const StateDict state = scaler.state_dict();
+  GradScaler other;
+  other.load_state_dict(state);
+  CHECK(other.get_scale() == 32768.0);
+  CHECK(other.get_growth_tracker() == 1);
+  for (int i = 0; i < 4; ++i) scaled_step(other, opt, w, 1);
+  CHECK(other.get_scale() == 65536.0);
+  CHECK_THROWS_WITH_AS(other.load_state_dict({}), doctest::Contains("lacks \"scale\""), StateError);
+}
+
+TEST_CASE("GradScaler: disabled, everything passes through") {
+  const Tensor w = leaf({1});
+  optim::SGD opt({w}, {.lr = 1.0});
+  GradScaler scaler({.enabled = false});
+  const Tensor loss = sum(w);
+  CHECK(scaler.scale(loss).is_same(loss));
+  loss.backward();
+  scaler.unscale_(opt);
+  scaler.step(opt);
+  scaler.update();
+  CHECK(values(w)[0] == 0.0f);
+  CHECK(scaler.get_scale() == 1.0);
+  CHECK(scaler.state_dict().size() == 0);
+  CHECK_THROWS_WITH_AS(GradScaler({.growth_factor = 1.0}), doctest::Contains("growth_factor 1"), ValueError);
+}
