@@ -9,9 +9,8 @@ function(levin_cuda_sources list dir)
   file(GLOB_RECURSE kernels CONFIGURE_DEPENDS "${dir}/cuda/*.cu")
   file(GLOB_RECURSE host CONFIGURE_DEPENDS "${dir}/cuda/*.cpp")
   if(LEVIN_CUDA STREQUAL "EMULATE")
-    # Older dependency scanners skip what they take for another language.
-    set_source_files_properties(${kernels} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-x;c++;-Wno-unknown-pragmas"
-      DIRECTORY "${PROJECT_SOURCE_DIR}")
+    set_source_files_properties(${kernels} DIRECTORY "${PROJECT_SOURCE_DIR}" PROPERTIES
+      LANGUAGE CXX COMPILE_OPTIONS "-x;c++;-Wno-unknown-pragmas")
   endif()
   set(${list} ${${list}} ${kernels} ${host} PARENT_SCOPE)
 endfunction()

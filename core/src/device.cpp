@@ -65,7 +65,10 @@ void register_device(DeviceType type, DeviceBackend& backend) {
 }
 
 void require_device(Device device) {
-  const int count = device_backend(device).device_count();
+  const DeviceBackend& backend = device_backend(device);
+  const int count = backend.device_count();
+  const std::string reason = backend.why_unavailable(device.index);
+  if (!reason.empty()) throw DeviceError(reason);
   if (device.index >= 0 && device.index < count) return;
   throw DeviceError(fmt::format("[device] {}:{} does not exist: this machine has {} {} device{}, counted from 0.",
                                 kTypeNames[static_cast<int>(device.type)], static_cast<int>(device.index), count,

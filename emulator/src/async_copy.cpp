@@ -4,6 +4,8 @@
 
 #include <levin/emulator/async_copy.h>
 
+#include "tsan.h"
+
 #if defined(LEVIN_EMULATOR_TSAN)
 extern "C" {
 void __tsan_read_range(void* address, unsigned long bytes);
@@ -34,6 +36,7 @@ void AsyncCopies::begin(void* to, const void* from, std::size_t bytes, std::size
     (void)source[0];
     (void)source[source_bytes - 1];
   }
+  const Unwatched unwatched;
   copies_.push_back({to, from, bytes, source_bytes, groups_, false});
 }
 
@@ -57,6 +60,7 @@ void AsyncCopies::end_before(int group) {
     if (!copy.landed) land(copy);
     note_accesses(copy.to, copy.bytes, copy.from, copy.source_bytes);
   }
+  const Unwatched unwatched;
   copies_.erase(copies_.begin(), copies_.begin() + static_cast<std::ptrdiff_t>(ended));
 }
 

@@ -3,6 +3,7 @@
 #include <levin/emulator/builtins.h>
 #include <levin/emulator/execution.h>
 
+#include "poison.h"
 #include "team.h"
 
 #include <cstdio>
@@ -14,7 +15,7 @@ namespace levin::emulator {
 namespace {
 
 Team& team(const char* what) {
-  Team* t = Team::running();
+  Team* const t = running_team;
   if (!t) throw std::logic_error(std::string(what) + " was called by the host's code: it exists in kernels only");
   return *t;
 }
@@ -33,7 +34,7 @@ Config& config() {
 }
 
 void fail(const std::string& what, Site site) { team("fail").fail(what, site); }
-bool in_kernel() { return Team::running() != nullptr; }
+bool in_kernel() { return running_team != nullptr; }
 
 void* shared_array(const void* key, std::size_t bytes, std::size_t alignment, Site site) {
   return team("shared memory").find_array(key, bytes, alignment, site);
@@ -85,3 +86,11 @@ bool is_shared(const void* p) {
 }
 
 }  // namespace levin::emulator
+
+#if defined(LEVIN_EMULATOR_ASAN)
+/// The address sanitizer calls this before its report.
+extern "C" void __asan_on_error() {
+  levin::emulator::Team* const team = levin::emulator::running_team;
+  if (team) std::fprintf(stderr, "levin emulator: %s:\n", team->place().c_str());
+}
+#endif

@@ -1,6 +1,7 @@
 #include "fiber.h"
 
 #include "poison.h"
+#include "tsan.h"
 
 #include <sys/mman.h>
 
@@ -9,9 +10,6 @@
 
 #if defined(LEVIN_EMULATOR_ASAN)
 #include <sanitizer/common_interface_defs.h>
-#endif
-#if defined(LEVIN_EMULATOR_TSAN)
-#include <sanitizer/tsan_interface.h>
 #endif
 
 #if !defined(__x86_64__)
@@ -70,7 +68,8 @@ constexpr std::size_t kStackBytes = 128 * 1024;
 constexpr std::size_t kGuardBytes = 4096;  // below the stack: an overflow is a fault, not damage
 }  // namespace
 
-Fiber::Fiber() {
+// Stacks that all began at the same place of a page would share few lines of the first cache.
+Fiber::Fiber(unsigned number) : unused_(number % 32 * 128) {
   void* p = mmap(nullptr, kStackBytes + kGuardBytes, PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) throw std::bad_alloc();
@@ -81,12 +80,36 @@ Fiber::Fiber() {
 }
 
 Fiber::~Fiber() {
-  abandon();
+#if defined(LEVIN_EMULATOR_TSAN)
+  if (context.tsan_fiber) __tsan_destroy_fiber(context.tsan_fiber);
+#endif
+  unpoison(memory_ + kGuardBytes, kStackBytes);
   munmap(memory_, kStackBytes + kGuardBytes);
 }
 
+void Fiber::release([[maybe_unused]] const void* tag) {
+#if defined(LEVIN_EMULATOR_TSAN)
+  void* const self = __tsan_get_current_fiber();
+  __tsan_switch_to_fiber(context.tsan_fiber, __tsan_switch_to_fiber_no_sync);
+  order_release(tag);
+  __tsan_switch_to_fiber(self, __tsan_switch_to_fiber_no_sync);
+#endif
+}
+
+void Fiber::name([[maybe_unused]] const char* name) {
+#if defined(LEVIN_EMULATOR_TSAN)
+  __tsan_set_fiber_name(context.tsan_fiber, name);
+#endif
+}
+
 void Fiber::prepare(void (*entry)(void*), void* argument) {
-  auto* top = reinterpret_cast<void**>(memory_ + kGuardBytes + kStackBytes);
+  char* const stack = memory_ + kGuardBytes;
+  unpoison(stack, kStackBytes);  // frames that were never left
+  context.asan_fake_stack = nullptr;
+#if defined(LEVIN_EMULATOR_TSAN)
+  if (!context.tsan_fiber) context.tsan_fiber = __tsan_create_fiber(0);
+#endif
+  auto* top = reinterpret_cast<void**>(stack + kStackBytes - unused_);
   // As levin_switch_stacks finds it: r15, r14, r13, r12, rbx, rbp, return address; then the stack is aligned for a
   // call.
   *--top = nullptr;
@@ -97,24 +120,18 @@ void Fiber::prepare(void (*entry)(void*), void* argument) {
   *--top = argument;                        // r12
   for (int i = 0; i < 3; ++i) *--top = nullptr;
   context.stack_pointer = top;
-#if defined(LEVIN_EMULATOR_TSAN)
-  if (!context.tsan_fiber) context.tsan_fiber = __tsan_create_fiber(0);
-#endif
 }
 
-void Fiber::abandon() {
-  context.stack_pointer = nullptr;
-  context.asan_fake_stack = nullptr;
-  unpoison(memory_ + kGuardBytes, kStackBytes);
-#if defined(LEVIN_EMULATOR_TSAN)
-  if (context.tsan_fiber) __tsan_destroy_fiber(context.tsan_fiber);
-  context.tsan_fiber = nullptr;
-#endif
+void renew_pages(void* p, std::size_t bytes) {
+  if (mmap(p, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != p) {
+    throw std::bad_alloc();
+  }
 }
 
-void switch_context(Context& from, [[maybe_unused]] Context& to) {
+void switch_context(Context& from, [[maybe_unused]] Context& to, [[maybe_unused]] Leave leave) {
 #if defined(LEVIN_EMULATOR_ASAN)
-  __sanitizer_start_switch_fiber(&from.asan_fake_stack, to.stack_bottom, to.stack_size);
+  __sanitizer_start_switch_fiber(leave == Leave::for_good ? nullptr : &from.asan_fake_stack, to.stack_bottom,
+                                 to.stack_size);
 #endif
 #if defined(LEVIN_EMULATOR_TSAN)
   if (!from.tsan_fiber) from.tsan_fiber = __tsan_get_current_fiber();

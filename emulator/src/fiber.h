@@ -16,24 +16,33 @@ struct Context {
 
 class Fiber {
  public:
-  Fiber();
+  /// `number`: how many its owner has made before.
+  explicit Fiber(unsigned number);
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  /// Makes the fiber begin anew in entry(argument) at the next switch to it; entry must not return.
+  /// Makes the fiber begin anew in entry(argument) at the next switch to it, whatever it was doing; entry must not
+  /// return. To the thread sanitizer a fiber is one thread for all its life.
   void prepare(void (*entry)(void*), void* argument);
-  /// Forgets what the fiber was doing, also in the middle of a function.
-  void abandon();
+  /// For the thread sanitizer's reports.
+  void name(const char* name);
+
+  /// Tells the thread sanitizer: what the fiber did is seen after acquire(tag). For one that never comes back.
+  void release(const void* tag);
 
   Context context;
 
  private:
   char* memory_ = nullptr;
+  std::size_t unused_;  ///< bytes at the stack's top
 };
 
-/// Leaves `from`, which may be gone back to, for `to`.
-void switch_context(Context& from, Context& to);
+/// Leaves `from` for `to`, to come back, or not.
+enum class Leave { for_a_while, for_good };
+void switch_context(Context& from, Context& to, Leave leave);
+/// Gives the pages the contents of new ones, zeros, and makes the thread sanitizer forget who touched them.
+void renew_pages(void* p, std::size_t bytes);
 /// The first thing a fiber's entry calls, with the context it was entered from.
 void fiber_entered(Context& from);
 

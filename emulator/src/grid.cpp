@@ -35,6 +35,7 @@ struct Work {
 
   void run() {
     static thread_local Team team;
+    team.begin_grid();
     for (std::uint64_t i; (i = next.fetch_add(1)) < clusters;) {
       const std::uint64_t c = (first + i * (stride % clusters)) % clusters;
       const auto x = static_cast<unsigned>(c % grid_in_clusters.x);
@@ -47,6 +48,7 @@ struct Work {
       if (failure.empty()) failure = text;
       next.store(clusters);
     }
+    team.end_grid();
   }
 };
 
@@ -107,6 +109,7 @@ class Workers {
 
 int wanted_workers() {
   const int wanted = config().workers;
+  if (kThreadSanitizerOn) return std::min(wanted > 0 ? wanted : 2, 4);  // the sanitizer knows 8128 threads, fibers among them
   return wanted > 0 ? wanted : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 

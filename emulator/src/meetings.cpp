@@ -1,45 +1,46 @@
-// Where threads wait for each other: barriers of blocks and clusters, and the functions of a warp.
+// Where threads wait for each other: barriers of blocks and clusters, and the functions of a warp. Not instrumented for
+// the thread sanitizer, as team.cpp is not.
 
 #include "poison.h"
 #include "team.h"
-#include "tsan.h"
 
-#include <algorithm>
+#include <bit>
 #include <cstring>
 
 namespace levin::emulator {
 
 namespace {
 
+bool same_text(const char* a, const char* b) { return a == b || std::strcmp(a, b) == 0; }
+
 bool same_place(const Site& a, const Site& b) {
-  return a.line() == b.line() && a.column() == b.column() && std::strcmp(a.file_name(), b.file_name()) == 0;
+  return a.line() == b.line() && a.column() == b.column() && same_text(a.file_name(), b.file_name());
 }
 
 }  // namespace
 
+// ---- barriers
+
 void Team::wait_at_barrier(const char* name, int id, int count, void* operands, void (*work)(void* const*, int),
                            Site site) {
+  const Unwatched unwatched;
   Thread& t = *current_;
   Block& b = *t.block;
   if (id < 0 || id > 15) fail(std::string(name) + ": barrier " + std::to_string(id) + " does not exist: 0 to 15", site);
   Barrier& barrier = b.barriers[id];
   const bool whole = count == 0;
-  const std::size_t needed = whole ? b.threads.size() : static_cast<std::size_t>(count);
-  if (!barrier.come.empty() && whole) {
-    const Thread& other = *barrier.come.front();
-    if (!same_place(other.site, site)) {
-      fail(std::string("divergent barrier: this thread is in ") + name + " here, thread " +
-               std::to_string(other.number) + " in " + other.waits_in + " at " + other.site.file_name() + ":" +
-               std::to_string(other.site.line()),
-           site);
-    }
+  if (barrier.come.empty()) {
+    ++b.barriers_in_use;
+  } else if (whole) {
+    check_one_place(name, barrier, site);
   }
   barrier.come.push_back(&t);
-  barrier.operands.push_back(operands);
-  order_release(&barrier);
+  t.operands = operands;
   t.site = site;
   t.waits_in = name;
-  if (barrier.come.size() < needed) {
+  const void* const tag = barrier.tags.now();
+  order_release(tag);
+  if (barrier.come.size() < (whole ? b.threads.size() : static_cast<std::size_t>(count))) {
     if (whole && barrier.come.size() == static_cast<std::size_t>(b.live)) {
       check_whole_block(name, barrier);
       throw KernelEnded{};
@@ -47,90 +48,112 @@ void Team::wait_at_barrier(const char* name, int id, int count, void* operands, 
     t.state = Thread::State::waiting;
     suspend();
   } else {
-    if (work) work(barrier.operands.data(), static_cast<int>(barrier.operands.size()));
+    if (work) {
+      operands_.clear();
+      for (const Thread* other : barrier.come) operands_.push_back(other->operands);
+      work(operands_.data(), static_cast<int>(operands_.size()));
+    }
     for (Thread* other : barrier.come) {
       if (other != &t) wake(*other);
     }
     barrier.come.clear();
-    barrier.operands.clear();
+    barrier.tags.next();
+    --b.barriers_in_use;
     if (!t.copies.empty()) t.copies.progress(random());
     give_way();
   }
-  order_acquire(&barrier);
+  order_acquire(tag);
+}
+
+/// All threads of a block must wait in the same barrier of the source.
+void Team::check_one_place(const char* name, const Barrier& barrier, const Site& site) {
+  const Thread& other = *barrier.come.front();
+  if (same_place(other.site, site)) return;
+  fail(std::string("divergent barrier: this thread is in ") + name + " here, thread " + std::to_string(other.number) +
+           " in " + other.waits_in + " at " + other.site.file_name() + ":" + std::to_string(other.site.line()),
+       site);
 }
 
 void Team::wait_at_cluster(const char* name, Site site) {
+  const Unwatched unwatched;
   Thread& t = *current_;
-  cluster_barrier_.come.push_back(&t);
-  order_release(&cluster_barrier_);
+  Barrier& barrier = cluster_barrier_;
+  barrier.come.push_back(&t);
   t.site = site;
   t.waits_in = name;
-  if (cluster_barrier_.come.size() < blocks_.size() * t.block->threads.size()) {
+  const void* const tag = barrier.tags.now();
+  order_release(tag);
+  if (barrier.come.size() < blocks_.size() * t.block->threads.size()) {
     t.state = Thread::State::waiting;
     suspend();
   } else {
-    for (Thread* other : cluster_barrier_.come) {
+    for (Thread* other : barrier.come) {
       if (other != &t) wake(*other);
     }
-    cluster_barrier_.come.clear();
+    barrier.come.clear();
+    barrier.tags.next();
   }
-  order_acquire(&cluster_barrier_);
+  order_acquire(tag);
 }
 
+// ---- warp functions
+
+/// As on the chip, __syncwarp orders the memory of the lanes, and functions that exchange operands order nothing else.
 void Team::meet_in_warp(const char* name, std::uint32_t mask, void* operands, WarpFunction work, Site site) {
+  const Unwatched unwatched;
   Thread& t = *current_;
   const int own = t.number % 32;
-  Block& b = *t.block;
-  Warp& warp = b.warps[static_cast<std::size_t>(t.number / 32)];
+  Warp& warp = *t.warp;
   if (!(mask >> own & 1)) fail(std::string(name) + ": lane " + std::to_string(own) + " is not in its own mask", site);
   // Lanes beyond a ragged last warp do not exist; a mask of all lanes means those that do.
-  const int lanes = std::min(32, static_cast<int>(b.threads.size()) - t.number / 32 * 32);
-  if (lanes < 32) mask &= (1u << lanes) - 1;
+  mask &= warp.lanes;
   if ((mask & ~warp.live) != 0) {
     fail(std::string(name) + ": the mask holds lanes that have ended", site);
   }
-  std::size_t at = 0;
-  while (at < warp.meetings.size() && warp.meetings[at].mask != mask) ++at;
-  if (at == warp.meetings.size()) {
-    for (const WarpMeeting& m : warp.meetings) {
-      if ((m.mask & (1u << own)) != 0) {
-        fail(std::string(name) + ": lanes of the warp wait for this one in " + m.name + " at " + m.site.file_name() +
-                 ":" + std::to_string(m.site.line()) + " with another mask",
-             site);
-      }
-    }
-    warp.meetings.push_back({});
-    warp.meetings[at].name = name;
-    warp.meetings[at].mask = mask;
-    warp.meetings[at].site = site;
-  }
-  WarpMeeting& meeting = warp.meetings[at];
-  if (std::strcmp(meeting.name, name) != 0) {
-    fail(std::string(name) + ": lanes of the warp wait for this one in " + meeting.name + " at " +
-             meeting.site.file_name() + ":" + std::to_string(meeting.site.line()),
-         site);
-  }
+  WarpMeeting& meeting = join_meeting(warp, name, mask, site);
   meeting.come |= 1u << own;
   meeting.operands[own] = operands;
-  order_release(&warp);
+  const void* const tag = meeting.tag;
+  if (!work) order_release(tag);
   t.site = site;
   t.waits_in = name;
   if (meeting.come != mask) {
     t.state = Thread::State::waiting;
     suspend();
   } else {
-    const WarpMeeting whole = meeting;
-    warp.meetings.erase(warp.meetings.begin() + static_cast<std::ptrdiff_t>(at));
-    if (work) work(whole.operands, mask);
-    const std::size_t base = static_cast<std::size_t>(t.number / 32 * 32);
-    for (int lane = 0; lane < 32; ++lane) {
-      if (lane != own && (mask >> lane & 1)) wake(b.threads[base + static_cast<std::size_t>(lane)]);
+    if (work) work(meeting.operands, mask);
+    for (std::uint32_t others = mask & ~(1u << own); others != 0; others &= others - 1) {
+      wake(warp.first[std::countr_zero(others)]);
     }
+    if (&meeting != &warp.meetings.back()) meeting = warp.meetings.back();
+    warp.meetings.pop_back();
   }
-  order_acquire(&warp);
+  if (!work) order_acquire(tag);
 }
 
+/// The meeting of these lanes: the one that others have begun, or a new one.
+WarpMeeting& Team::join_meeting(Warp& warp, const char* name, std::uint32_t mask, const Site& site) {
+  for (WarpMeeting& m : warp.meetings) {
+    if (m.mask != mask) continue;
+    if (!same_text(m.name, name)) {
+      fail(std::string(name) + ": lanes of the warp wait for this one in " + m.name + " at " + m.site.file_name() +
+               ":" + std::to_string(m.site.line()),
+           site);
+    }
+    return m;
+  }
+  WarpMeeting& m = warp.meetings.emplace_back();
+  m.name = name;
+  m.mask = mask;
+  m.site = site;
+  m.tag = &warp.tags[warp.next_tag++ % sizeof warp.tags];
+  return m;
+}
+
+// ---- shared memory
+
 void* Team::find_array(const void* key, std::size_t bytes, std::size_t alignment, Site site) {
+  const Unwatched unwatched;
   Block& b = *current_->block;
   for (const SharedArray& a : b.arrays) {
     if (a.key == key) return b.shared + a.offset;

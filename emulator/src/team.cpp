@@ -3,11 +3,11 @@
 
 #include "team.h"
 #include "poison.h"
-#include "tsan.h"
 
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -17,10 +17,15 @@ constinit thread_local dim3 blockDim{}, gridDim{};
 
 namespace levin::emulator {
 
+constinit thread_local Team* running_team = nullptr;
+
 namespace {
 
-thread_local Team* t_running = nullptr;
-const char kGridTag = 0;  // orders the host before all threads of a grid and these before the host
+#if defined(LEVIN_EMULATOR_ASAN) || defined(LEVIN_EMULATOR_TSAN)
+constexpr bool kThroughHost = true;  // a switch from fiber to fiber goes through the host's stack
+#else
+constexpr bool kThroughHost = false;
+#endif
 
 std::uint64_t mix(std::uint64_t x) {  // splitmix64
   x += 0x9e3779b97f4a7c15u;
@@ -35,9 +40,71 @@ char* new_shared_memory() {
   return static_cast<char*>(p);
 }
 
+std::string text_of(uint3 v) {
+  return "(" + std::to_string(v.x) + ", " + std::to_string(v.y) + ", " + std::to_string(v.z) + ")";
+}
+
+std::string text_of(const Site& site) { return std::string(site.file_name()) + ":" + std::to_string(site.line()); }
+
+bool same(const dim3& a, const dim3& b) { return a.x == b.x && a.y == b.y && a.z == b.z; }
+
 }  // namespace
 
-Team::Team() = default;
+// ---- threads that can go on
+
+void ReadyQueue::reserve(std::size_t threads) {
+  if (ring_.size() < threads) ring_.resize(std::bit_ceil(threads));
+  first_ = count_ = 0;
+}
+
+Thread& ReadyQueue::pop() {
+  Thread& t = *ring_[first_];
+  first_ = (first_ + 1) & (ring_.size() - 1);
+  --count_;
+  return t;
+}
+
+void ReadyQueue::bring_forward(std::size_t i) { std::swap(ring_[first_], ring_[(first_ + i) & (ring_.size() - 1)]); }
+
+// ---- fibers that nobody runs on
+
+#if defined(LEVIN_EMULATOR_TSAN)
+// To the sanitizer a fiber is a thread, and making one takes 0.1 ms and 0.8 MiB. So each thread of a cluster keeps its
+// own, and the next cluster has others, where that is not too many: races in a block show, and those between
+// neighbours.
+constexpr std::size_t kWorthTwoSets = 512;
+
+void FiberStock::next_cluster(std::size_t threads) { set_ = threads <= kWorthTwoSets && set_ == 0 ? 1 : 0; }
+
+std::unique_ptr<Fiber>& FiberStock::place_of(const Thread& t) {
+  auto& fibers = fibers_[set_];
+  const std::size_t before = t.block->threads.size() * static_cast<std::size_t>(t.block->rank);
+  const std::size_t place = before + static_cast<std::size_t>(t.number);
+  if (fibers.size() <= place) fibers.resize(place + 1);
+  return fibers[place];
+}
+
+std::unique_ptr<Fiber> FiberStock::take(const Thread& t) {
+  std::unique_ptr<Fiber> fiber = std::move(place_of(t));
+  return fiber ? std::move(fiber) : std::make_unique<Fiber>(made_++);
+}
+
+void FiberStock::give_back(Thread& t) { place_of(t) = std::move(t.fiber); }
+#else
+void FiberStock::next_cluster(std::size_t) {}
+
+std::unique_ptr<Fiber> FiberStock::take(const Thread&) {
+  auto& fibers = fibers_[set_];
+  if (fibers.empty()) return std::make_unique<Fiber>(made_++);
+  std::unique_ptr<Fiber> fiber = std::move(fibers.back());
+  fibers.pop_back();
+  return fiber;
+}
+
+void FiberStock::give_back(Thread& t) { fibers_[set_].push_back(std::move(t.fiber)); }
+#endif
+
+// ---- a cluster
 
 Team::~Team() {
   for (char* p : shared_memory_) {
@@ -46,194 +113,243 @@ Team::~Team() {
   }
 }
 
-Team* Team::running() { return t_running; }
-
 std::uint64_t Team::random() { return seed_ == 0 ? 0 : mix(random_state_++ ^ seed_); }
 
 std::string Team::run(const Launch& launch, uint3 first, std::uint64_t seed) {
+  const Unwatched unwatched;
   launch_ = &launch;
   seed_ = seed;
   random_state_ = mix(first.x + (std::uint64_t{first.y} << 20) + (std::uint64_t{first.z} << 40));
-  failure_.clear();
   set_up(first);
   blockDim = launch.block;
   gridDim = launch.grid;
-  order_release(&kGridTag);
-  t_running = this;
+  running_team = this;
   while (live_ > 0 && failure_.empty()) {
-    Thread* t = next();
+    Thread* const t = next();
     if (!t) {
       failure_ = deadlock();
       break;
     }
-    resume(*t);
+    take_fiber(*t);
+    become(*t);
+    switch_context(host_, t->fiber->context, Leave::for_a_while);
+    if (current_->state == Thread::State::ended) fibers_.give_back(*current_);
   }
-  t_running = nullptr;
-  order_acquire(&kGridTag);
-  for (Block& b : blocks_) {
-    for (Thread& t : b.threads) {
-      if (!t.fiber) continue;  // it was stopped in the middle: nothing on its stack is needed again
-      t.fiber->abandon();
-      idle_.push_back(std::move(t.fiber));
-    }
-  }
-#if defined(LEVIN_EMULATOR_TSAN)
-  for (auto& f : idle_) f->abandon();  // a new identity for every block: races between blocks show too
-#endif
-  ready_.clear();
+  running_team = nullptr;
+  if (!failure_.empty()) drop_fibers();
   return std::exchange(failure_, {});
 }
 
+/// Threads that were stopped in the middle will not go on.
+void Team::drop_fibers() {
+  for (Block& b : blocks_) {
+    for (Thread& t : b.threads) {
+      if (!t.fiber) continue;
+      t.fiber->release(&end_tag_);
+      t.fiber.reset();
+    }
+  }
+}
+
 void Team::set_up(uint3 first) {
-  const dim3 cluster = launch_->cluster, size = launch_->block;
-  const std::size_t blocks = std::size_t{cluster.x} * cluster.y * cluster.z;
-  const int threads = static_cast<int>(size.x * size.y * size.z), warps = (threads + 31) / 32;
-  blocks_.resize(blocks);
-  while (shared_memory_.size() < blocks) shared_memory_.push_back(new_shared_memory());
-  unstarted_.clear();
+  const dim3 cluster = launch_->cluster;
+  if (!same(cluster_, cluster) || !same(size_, launch_->block)) make_blocks(cluster, launch_->block);
   live_ = 0;
-  for (std::size_t rank = 0; rank < blocks; ++rank) {
-    Block& b = blocks_[rank];
-    const unsigned r = static_cast<unsigned>(rank);
+  for (Block& b : blocks_) {
+    const unsigned r = static_cast<unsigned>(b.rank);
     b.index = {first.x + r % cluster.x, first.y + r / cluster.x % cluster.y, first.z + r / (cluster.x * cluster.y)};
-    b.rank = static_cast<int>(rank);
-    b.live = threads;
-    b.arrays.clear();
-    b.shared = shared_memory_[rank];
-    b.shared_used = launch_->shared_bytes;
-    unpoison(b.shared, b.shared_used);
-    std::memset(b.shared, 0xff, b.shared_used);
-    poison(b.shared + b.shared_used, kSharedBytes - b.shared_used);
-    for (Barrier& barrier : b.barriers) barrier = {};
-    if (b.threads.size() != static_cast<std::size_t>(threads)) {
-      b.threads = std::vector<Thread>(static_cast<std::size_t>(threads));
-      b.warps.resize(static_cast<std::size_t>(warps));
+    set_up_memory(b);
+    for (Barrier& barrier : b.barriers) barrier.come.clear();
+    b.barriers_in_use = 0;
+    for (Warp& w : b.warps) {
+      w.meetings.clear();
+      w.live = w.lanes;
     }
-    for (int w = 0; w < warps; ++w) {
-      Warp& warp = b.warps[static_cast<std::size_t>(w)];
-      const int lanes = std::min(32, threads - 32 * w);
-      warp.meetings.clear();
-      warp.live = lanes == 32 ? 0xffffffffu : (1u << lanes) - 1;
-    }
-    for (int n = 0; n < threads; ++n) {
-      Thread& t = b.threads[static_cast<std::size_t>(n)];
-      const unsigned u = static_cast<unsigned>(n);
-      t.number = n;
-      t.index = {u % size.x, u / size.x % size.y, u / (size.x * size.y)};
-      t.block = &b;
+    for (Thread& t : b.threads) {
       t.state = Thread::State::unstarted;
       t.copies.clear();
-      unstarted_.push_back(&t);
     }
-    live_ += threads;
+    b.live = static_cast<int>(b.threads.size());
+    live_ += b.live;
   }
-  cluster_barrier_ = {};
-  std::reverse(unstarted_.begin(), unstarted_.end());
+  cluster_barrier_.come.clear();
+  ready_.clear();
+  fibers_.next_cluster(order_.size());
+  gave_way_ = false;
+  choose_order();
+}
+
+/// Everything about threads and warps that is the same for all clusters of this shape.
+void Team::make_blocks(dim3 cluster, dim3 size) {
+  const std::size_t threads = std::size_t{size.x} * size.y * size.z;
+  cluster_ = cluster;
+  size_ = size;
+  blocks_.clear();
+  blocks_.resize(std::size_t{cluster.x} * cluster.y * cluster.z);
+  order_.clear();
+  for (Block& b : blocks_) {
+    b.rank = static_cast<int>(&b - blocks_.data());
+    if (shared_memory_.size() <= static_cast<std::size_t>(b.rank)) shared_memory_.push_back(new_shared_memory());
+    b.shared = shared_memory_[static_cast<std::size_t>(b.rank)];
+    b.threads = std::vector<Thread>(threads);
+    b.warps.resize((threads + 31) / 32);
+    unsigned number = 0;
+    for (Thread& t : b.threads) {
+      t.number = static_cast<int>(number);
+      t.index = {number % size.x, number / size.x % size.y, number / (size.x * size.y)};
+      t.block = &b;
+      t.warp = &b.warps[number / 32];
+      if (number % 32 == 0) t.warp->first = &t;
+      t.warp->lanes |= 1u << number % 32;
+      order_.push_back(&t);
+      ++number;
+    }
+  }
+  in_order_ = true;
+  ready_.reserve(order_.size());
+}
+
+/// Dynamic shared memory, filled with bytes 0xff; all else is closed to the address sanitizer.
+void Team::set_up_memory(Block& b) {
+  // The block before is not ordered before this one.
+  if (kThreadSanitizerOn && b.shared_used > 0) renew_pages(b.shared, kSharedBytes);
+  b.arrays.clear();
+  b.shared_used = launch_->shared_bytes;
+  unpoison(b.shared, b.shared_used);
+  std::memset(b.shared, 0xff, b.shared_used);
+  poison(b.shared + b.shared_used, kSharedBytes - b.shared_used);
+}
+
+void Team::choose_order() {
+  started_ = 0;
+  if (!in_order_) {
+    order_.clear();
+    for (Block& b : blocks_) {
+      for (Thread& t : b.threads) order_.push_back(&t);
+    }
+    in_order_ = true;
+  }
   if (seed_ == 0) return;
-  for (std::size_t i = unstarted_.size(); i > 1; --i) std::swap(unstarted_[i - 1], unstarted_[random() % i]);
+  in_order_ = false;
+  for (std::size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[random() % i]);
 }
 
+// ---- who runs
+
+/// Who can go on does, in order, and new threads start when none can: a warp stays in the cache. Other seeds mix them.
 Thread* Team::next() {
-  const bool start = !unstarted_.empty() && (ready_.empty() || seed_ == 0 || random() % 4 != 0);
-  if (start) {
-    Thread* t = unstarted_.back();
-    unstarted_.pop_back();
-    return t;
-  }
+  const bool more = started_ < order_.size();
+  const bool give_way = std::exchange(gave_way_, false);
+  if (more && (ready_.empty() || (seed_ == 0 ? give_way : random() % 4 != 0))) return order_[started_++];
   if (ready_.empty()) return nullptr;
-  if (seed_ != 0 && ready_.size() > 1) std::swap(ready_.front(), ready_[random() % ready_.size()]);
-  Thread* t = ready_.front();
-  ready_.pop_front();
-  return t;
+  if (seed_ != 0 && ready_.size() > 1) ready_.bring_forward(random() % ready_.size());
+  return &ready_.pop();
 }
 
-void Team::resume(Thread& t) {
+/// The built-ins speak of this thread from here on.
+void Team::become(Thread& t) {
   current_ = &t;
+  t.state = Thread::State::ready;
   threadIdx = t.index;
   blockIdx = t.block->index;
-  if (t.state == Thread::State::unstarted) {
-    if (idle_.empty()) idle_.push_back(std::make_unique<Fiber>());
-    t.fiber = std::move(idle_.back());
-    idle_.pop_back();
-    t.fiber->prepare(&Team::fiber_main, this);
-  }
-  t.state = Thread::State::ready;
   if (!t.copies.empty()) t.copies.progress(random());
-  switch_context(host_, t.fiber->context);
-  if (t.state == Thread::State::ended) idle_.push_back(std::move(t.fiber));
-  current_ = nullptr;
 }
 
-void Team::suspend() {
-  Thread& t = *current_;
-  switch_context(t.fiber->context, host_);
+void Team::take_fiber(Thread& t) {
+  if (t.fiber) return;
+  t.fiber = fibers_.take(t);
+  t.fiber->prepare(&Team::fiber_main, this);
+  if (kThreadSanitizerOn) t.fiber->name(("threadIdx " + text_of(t.index)).c_str());
+}
+
+/// Lets others run until somebody wakes the running thread and its turn comes.
+[[gnu::noinline]] void Team::suspend() {
+  Thread& self = *current_;
+  Thread* const t = kThroughHost || !failure_.empty() ? nullptr : next();
+  if (t) {
+    take_fiber(*t);
+    become(*t);
+    if (t == &self) return;
+  }
+  go_on_watching();
+  switch_context(self.fiber->context, t ? t->fiber->context : host_, Leave::for_a_while);
+  stop_watching();
 }
 
 void Team::wake(Thread& t) {
   t.state = Thread::State::ready;
   t.waits_in = nullptr;
-  ready_.push_back(&t);
+  ready_.push(t);
 }
 
 void Team::give_way() {
+  const Unwatched unwatched;
+  gave_way_ = true;
   wake(*current_);
   suspend();
 }
 
-void Team::fiber_main(void* team) { static_cast<Team*>(team)->run_thread(); }
+void Team::fiber_main(void* team) { static_cast<Team*>(team)->run_threads(); }
 
-void Team::run_thread() {
+/// A fiber's life: one thread, and on the same stack the next ones for as long as they are new.
+void Team::run_threads() {
   fiber_entered(host_);
-  Thread& t = *current_;
-  order_acquire(&kGridTag);
-  try {
-    launch_->body(launch_->context);
-    t.copies.wait_all();
-  } catch (const KernelEnded&) {
-  } catch (const std::exception& e) {
-    if (failure_.empty()) failure_ = place_of(t) + ": the kernel threw an exception: " + e.what();
+  for (;;) {
+    Thread& t = *current_;
+    order_acquire(&start_tag_);
+    try {
+      launch_->body(launch_->context);
+      t.copies.wait_all();
+    } catch (const KernelEnded&) {
+    } catch (const std::exception& e) {
+      if (failure_.empty()) failure_ = place_of(t) + ": the kernel threw an exception: " + e.what();
+    }
+    stop_watching();
+    end_thread(t);
+    order_release(&end_tag_);
+    go_on_watching();
+    Thread* const after = kThroughHost || live_ == 0 || !failure_.empty() ? nullptr : next();
+    Fiber& own = *t.fiber;
+    if (!after) switch_context(own.context, host_, Leave::for_good);
+    become(*after);
+    if (after->fiber) {
+      fibers_.give_back(t);
+      switch_context(own.context, after->fiber->context, Leave::for_good);
+    }
+    after->fiber = std::move(t.fiber);
   }
-  order_release(&kGridTag);
-  end_thread(t);
-  suspend();
-  __builtin_unreachable();
 }
 
 void Team::end_thread(Thread& t) {
   t.state = Thread::State::ended;
   Block& b = *t.block;
+  Warp& warp = *t.warp;
   --b.live;
   --live_;
-  Warp& warp = b.warps[static_cast<std::size_t>(t.number / 32)];
   warp.live &= ~(1u << (t.number % 32));
-  if (failure_.empty()) {
-    check_warp_ends(b, warp);
-    for (const Barrier& barrier : b.barriers) {
-      if (!barrier.come.empty() && barrier.come.size() == static_cast<std::size_t>(b.live)) {
-        check_whole_block(barrier.come.front()->waits_in, barrier);
-      }
+  if (!failure_.empty()) return;
+  if (!warp.meetings.empty()) check_warp_ends(warp);
+  if (b.barriers_in_use == 0) return;
+  for (const Barrier& barrier : b.barriers) {
+    if (!barrier.come.empty() && barrier.come.size() == static_cast<std::size_t>(b.live)) {
+      check_whole_block(barrier.come.front()->waits_in, barrier);
     }
   }
 }
 
 std::string Team::place_of(const Thread& t) const {
-  const auto triple = [](uint3 v) {
-    return "(" + std::to_string(v.x) + ", " + std::to_string(v.y) + ", " + std::to_string(v.z) + ")";
-  };
-  return std::string("kernel ") + launch_->kernel + ", block " + triple(t.block->index) + ", thread " + triple(t.index);
+  return std::string("kernel ") + launch_->kernel + ", block " + text_of(t.block->index) + ", thread " +
+         text_of(t.index);
 }
 
-namespace {
-std::string text_of(const Site& site) { return std::string(site.file_name()) + ":" + std::to_string(site.line()); }
-}  // namespace
-
 void Team::fail(const std::string& what, Site site) {
+  const Unwatched unwatched;
   if (failure_.empty()) failure_ = place_of(*current_) + ", at " + text_of(site) + ": " + what;
   throw KernelEnded{};
 }
 
 /// Lanes wait for one that ended: they would wait for ever.
-void Team::check_warp_ends(Block& block, Warp& warp) {
+void Team::check_warp_ends(const Warp& warp) {
   for (const WarpMeeting& m : warp.meetings) {
     const std::uint32_t missing = m.mask & ~m.come & ~warp.live;
     if (missing == 0) continue;
@@ -241,9 +357,8 @@ void Team::check_warp_ends(Block& block, Warp& warp) {
     while (!(missing >> lane & 1)) ++lane;
     int waiting = 0;
     while (!(m.come >> waiting & 1)) ++waiting;
-    const int base = static_cast<int>(&warp - block.warps.data()) * 32;
-    failure_ = place_of(block.threads[static_cast<std::size_t>(base + waiting)]) + ", at " + text_of(m.site) + ": " +
-               m.name + " waits for lane " + std::to_string(lane) + ", which has ended";
+    failure_ = place_of(warp.first[waiting]) + ", at " + text_of(m.site) + ": " + m.name + " waits for lane " +
+               std::to_string(lane) + ", which has ended";
     return;
   }
 }

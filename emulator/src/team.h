@@ -2,10 +2,10 @@
 // The blocks of one cluster (one block where there is no cluster) and the threads that run in them, one fiber each.
 
 #include "fiber.h"
+#include "tsan.h"
 
 #include <levin/emulator/execution.h>
 
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
@@ -16,6 +16,7 @@ namespace levin::emulator {
 struct KernelEnded {};
 
 struct Block;
+struct Warp;
 
 /// One thread of the emulated device.
 struct Thread {
@@ -23,10 +24,11 @@ struct Thread {
   int number = 0;  ///< in its block, x fastest
   uint3 index{};
   Block* block = nullptr;
+  Warp* warp = nullptr;
   State state = State::unstarted;
   const char* waits_in = nullptr;  ///< name of what it waits in
-  Site site;
-  std::uint32_t mask = 0;  ///< of the warp function it waits in
+  Site site;                       ///< of it
+  void* operands = nullptr;        ///< what it brought to the barrier it waits at
   std::unique_ptr<Fiber> fiber;
   AsyncCopies copies;
 };
@@ -36,18 +38,23 @@ struct WarpMeeting {
   const char* name = nullptr;
   std::uint32_t mask = 0, come = 0;
   Site site;
+  const void* tag = nullptr;  ///< for the thread sanitizer
   void* operands[32] = {};
 };
 
 struct Warp {
-  std::vector<WarpMeeting> meetings;
-  std::uint32_t live = 0;
+  Thread* first = nullptr;
+  std::uint32_t lanes = 0;            ///< those that exist: fewer than 32 in a ragged last warp
+  std::uint32_t live = 0;             ///< those that have not ended
+  std::vector<WarpMeeting> meetings;  ///< under way: one, or more where lanes work apart
+  char tags[64] = {};
+  unsigned next_tag = 0;
 };
 
 /// Threads that have come to a barrier.
 struct Barrier {
   std::vector<Thread*> come;
-  std::vector<void*> operands;
+  RoundTags tags;
 };
 
 struct SharedArray {
@@ -61,19 +68,55 @@ struct Block {
   std::vector<Thread> threads;
   std::vector<Warp> warps;
   Barrier barriers[16];
+  int barriers_in_use = 0;  ///< at which somebody waits
   std::vector<SharedArray> arrays;
   char* shared = nullptr;  ///< dynamic memory first, then the declared arrays as threads come to them
   std::size_t shared_used = 0;
   int live = 0;  ///< threads that have not ended
 };
 
+/// Threads that can go on, first come, first served. Holds all of a cluster without growing.
+class ReadyQueue {
+ public:
+  void reserve(std::size_t threads);
+  bool empty() const { return count_ == 0; }
+  std::size_t size() const { return count_; }
+  void clear() { count_ = 0; }
+  void push(Thread& t) { ring_[(first_ + count_++) & (ring_.size() - 1)] = &t; }
+  Thread& pop();
+  /// Puts thread number i of the queue first, and the first in its place.
+  void bring_forward(std::size_t i);
+
+ private:
+  std::vector<Thread*> ring_;  ///< a power of two of places
+  std::size_t first_ = 0, count_ = 0;
+};
+
+/// Fibers that nobody runs on.
+class FiberStock {
+ public:
+  std::unique_ptr<Fiber> take(const Thread& t);
+  void give_back(Thread& t);  ///< the fiber of a thread that has ended
+  void next_cluster(std::size_t threads);
+
+ private:
+  std::unique_ptr<Fiber>& place_of(const Thread& t);
+
+  std::vector<std::unique_ptr<Fiber>> fibers_[2];
+  std::size_t set_ = 0;
+  unsigned made_ = 0;
+};
+
 /// Runs clusters one after the other on one thread of the host.
 class Team {
  public:
-  Team();
+  Team() = default;
   ~Team();
   /// Runs the cluster whose first block is `first`; empty text or what failed.
   std::string run(const Launch& launch, uint3 first, std::uint64_t seed);
+  /// Around the clusters of one grid: what the host's thread did before is seen by them, and by it after what they did.
+  void begin_grid() { order_release(&start_tag_); }
+  void end_grid() { order_acquire(&end_tag_); }
 
   /// What the running thread's code asks for; see execution.h.
   void wait_at_barrier(const char* name, int id, int count, void* operands, void (*work)(void* const*, int), Site site);
@@ -84,39 +127,59 @@ class Team {
   [[noreturn]] void fail(const std::string& what, Site site);
 
   Thread& current() { return *current_; }
+  std::string place() const { return place_of(*current_); }  ///< kernel, block and thread, for reports
   const Launch& launch() const { return *launch_; }
   std::vector<Block>& blocks() { return blocks_; }
 
-  static Team* running();  ///< the team whose kernel code this thread of the host is in; null in the host's code
-
  private:
+  // ---- the cluster
   void set_up(uint3 first);
+  void make_blocks(dim3 cluster, dim3 size);
+  void set_up_memory(Block& block);
+  void choose_order();
+
+  // ---- who runs
   Thread* next();
-  void resume(Thread& t);
+  void become(Thread& t);
+  void take_fiber(Thread& t);
+  void drop_fibers();
   void suspend();
   void wake(Thread& t);
-  void run_thread();
+  void run_threads();
   void end_thread(Thread& t);
-  void check_warp_ends(Block& block, Warp& warp);
+  static void fiber_main(void* team);
+  std::uint64_t random();
+
+  // ---- what waits for ever
+  void check_warp_ends(const Warp& warp);
   void check_whole_block(const char* name, const Barrier& barrier);
+  void check_one_place(const char* name, const Barrier& barrier, const Site& site);
+  WarpMeeting& join_meeting(Warp& warp, const char* name, std::uint32_t mask, const Site& site);
   std::string place_of(const Thread& t) const;
   std::string deadlock() const;
-  std::uint64_t random();
-  static void fiber_main(void* team);
 
   const Launch* launch_ = nullptr;
+  dim3 cluster_{0, 0, 0}, size_{0, 0, 0};  ///< that the blocks are made for
   std::vector<Block> blocks_;
-  std::vector<Thread*> unstarted_;  ///< in reverse order of their start
-  std::deque<Thread*> ready_;
+  std::vector<Thread*> order_;  ///< of the threads' start
+  bool in_order_ = false;       ///< order_ is that of their numbers
+  std::size_t started_ = 0;
+  ReadyQueue ready_;
+  bool gave_way_ = false;  ///< the last to run did, so that others must come first
   Barrier cluster_barrier_;
-  std::vector<std::unique_ptr<Fiber>> idle_;
+  std::vector<void*> operands_;  ///< of the threads at a barrier, for its work
+  FiberStock fibers_;
   Thread* current_ = nullptr;
   Context host_;
   std::uint64_t seed_ = 0, random_state_ = 0;
   int live_ = 0;
+  char start_tag_ = 0, end_tag_ = 0;  ///< for the thread sanitizer
   std::string failure_;
   std::vector<char*> shared_memory_;
 };
+
+/// The team whose kernel code this thread of the host is in; null in the host's code.
+extern constinit thread_local Team* running_team;
 
 inline constexpr std::size_t kSharedBytes = 228 * 1024;  ///< of a block, as on sm_90
 

@@ -17,9 +17,11 @@ RawResult train(const Options& o, const DataModule& data, FirstStep& first_step)
   LitMnist model(o.model, o.lr);
   TrainerConfig config{.max_epochs = o.max_epochs, .fast_dev_run = o.fast_dev_run, .limit_train_batches = o.limit_train,
                        .limit_val_batches = o.limit_val, .limit_test_batches = o.limit_test, .num_sanity_val_steps = 0,
+                       .precision = o.precision, .accelerator = o.accelerator, .devices = o.devices,
                        .default_root_dir = o.checkpoint};
-  const auto best = std::make_shared<ModelCheckpoint>(
-      ModelCheckpointOptions{.dirpath = o.checkpoint, .monitor = "val_acc", .mode = Mode::max});
+  const bool validates = o.limit_val.of(data.val->size(), "--limit-val-batches") > 0;
+  const auto best = std::make_shared<ModelCheckpoint>(ModelCheckpointOptions{
+      .dirpath = o.checkpoint, .monitor = validates ? "val_acc" : "", .mode = Mode::max});
   config.callbacks = {best, first_step};
   Trainer trainer(config);
   trainer.fit(model, data, o.resume);

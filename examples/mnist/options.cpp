@@ -17,12 +17,17 @@ bool parse(int argc, char** argv, Options& o) {
   line.add("limit-train-batches", o.limit_train, "Training batches an epoch, or a fraction");
   line.add("limit-val-batches", o.limit_val, "Validation batches, or a fraction");
   line.add("limit-test-batches", o.limit_test, "Test batches, or a fraction");
+  line.add("precision", o.precision, "32-true, 64-true, 16-mixed, bf16-mixed, 16-true or bf16-true");
+  line.add("accelerator", o.accelerator, "cpu, cuda, or auto: a GPU where there is one");
+  line.add("devices", o.devices, "Which GPU: its index as [0]");
   line.add_flag("fast-dev-run", o.fast_dev_run, "One batch of everything, nothing is written");
   line.add_flag("raw", o.raw, "The same training as a plain loop, without Trainer");
   if (!line.parse(argc, argv)) return false;
   if (!(o.lr > 0)) throw UsageError("--lr " + std::to_string(o.lr) + ": give a number above 0.");
   if (o.dataset == "mnist" && o.data.empty()) throw UsageError("--dataset mnist: say with --data where its files are.");
   if (o.raw && !o.resume.empty()) throw UsageError("--raw cannot --resume: leave one of them out.");
+  if (o.raw && (o.precision != "32-true" || o.accelerator != "cpu"))
+    throw UsageError("--raw is the plain loop on the CPU in float32: leave --precision and --accelerator out.");
   return true;
 }
 

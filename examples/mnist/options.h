@@ -15,6 +15,7 @@ struct Options {
   std::int64_t seed = 1;
   std::int64_t threads = 0;  // 0: all cores
   levin::BatchLimit limit_train = 1.0, limit_val = 1.0, limit_test = 1.0;
+  std::string precision = "32-true", accelerator = "cpu", devices = "auto";
   bool fast_dev_run = false;
   bool raw = false;
 };

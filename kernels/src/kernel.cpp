@@ -1,4 +1,9 @@
+#include <levin/core/config.h>
 #include <levin/kernels/kernel.h>
+
+#if LEVIN_HAS_CUDA
+#include "kernels/cuda/device/backend.h"
+#endif
 
 #include <fmt/format.h>
 
@@ -15,6 +20,13 @@ void missing(const char* kernel, Device device) {
 }
 
 }  // namespace detail
+
+#if LEVIN_HAS_CUDA
+namespace {
+// A static library gives a program only what is referred to: every program with kernels gets the backend from here.
+[[maybe_unused]] const DeviceBackend* const kept = cuda::backend();
+}  // namespace
+#endif
 
 KernelObserver* set_observer(KernelObserver* observer) { return detail::observer.exchange(observer); }
 

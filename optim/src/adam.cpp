@@ -31,7 +31,11 @@ Adam::Adam(const char* name, bool decoupled, std::vector<ParamGroup> groups, con
 AdamW::AdamW(std::vector<Parameter> params, const Options& options) : AdamW(one_group(std::move(params)), options) {}
 AdamW::AdamW(std::vector<ParamGroup> groups, const Options& o)
     : Adam("AdamW", true, std::move(groups),
-           {.lr = o.lr, .betas = o.betas, .eps = o.eps, .weight_decay = o.weight_decay, .amsgrad = o.amsgrad,
+           {.lr = o.lr,
+            .betas = o.betas,
+            .eps = o.eps,
+            .weight_decay = o.weight_decay,
+            .amsgrad = o.amsgrad,
             .maximize = o.maximize}) {}
 
 void Adam::check(const Settings& s) const {
@@ -54,9 +58,16 @@ void Adam::step_group(const ParamGroup& group, const std::vector<const Parameter
     o.second = slot(s, 1, *params[i]).raw_data();
     if (amsgrad) o.third = slot(s, 2, *params[i]).raw_data();
   }
-  step.run(kernels::adam_step, {.tensors = {}, .lr = group["lr"], .beta1 = group["beta1"], .beta2 = group["beta2"], .eps = group["eps"],
-                                .weight_decay = group["weight_decay"], .decoupled = decoupled_, .amsgrad = amsgrad,
-                                .maximize = group["maximize"] != 0, .guard = guard()});
+  step.run(kernels::adam_step, {.tensors = {},
+                                .lr = group["lr"],
+                                .beta1 = group["beta1"],
+                                .beta2 = group["beta2"],
+                                .eps = group["eps"],
+                                .weight_decay = group["weight_decay"],
+                                .decoupled = decoupled_,
+                                .amsgrad = amsgrad,
+                                .maximize = group["maximize"] != 0,
+                                .guard = guard()});
 }
 
 }  // namespace levin::optim

@@ -14,7 +14,17 @@ namespace levin {
 
 namespace {
 
+/// One float32 where it lies, on any device.
+float* floats(const Tensor& t) { return static_cast<float*>(t.raw_data()); }
+
 Tensor number(double value, Device device) { return full({}, value, {.dtype = kFloat32, .device = device}); }
+
+[[noreturn]] void no_gradient(const optim::Optimizer& optimizer) {
+  throw GradError(
+      fmt::format("[GradScaler] no parameter of this {} has a gradient. Call backward() on the scaled loss "
+                  "first.",
+                  optimizer.name()));
+}
 
 }  // namespace
 
@@ -47,10 +57,10 @@ std::vector<Tensor> GradScaler::scale(const std::vector<Tensor>& losses) {
   return result;
 }
 
-GradScaler::Seen& GradScaler::seen(optim::Optimizer& optimizer) {
+GradScaler::Seen& GradScaler::seen(const optim::Optimizer& optimizer) {
   for (Seen& s : seen_)
     if (s.optimizer == &optimizer) return s;
-  seen_.push_back({&optimizer});
+  seen_.push_back({&optimizer, optimizer.parameters()});
   return seen_.back();
 }
 
@@ -59,29 +69,28 @@ void GradScaler::unscale(Seen& s) {
   std::vector<Tensor> kept;  // of gradients that were not contiguous
   std::vector<kernels::AmpTensor> tensors;
   Device device = kCpu;
-  for (const Parameter& p : s.optimizer->parameters()) {
+  for (const Parameter& p : s.parameters) {
     if (!p.grad().defined()) continue;
     if (p.grad().dtype() == kHalf)
-      throw ValueError(fmt::format("[GradScaler] the gradient of \"{}\" is float16: unscaling would lose what scaling "
-                                   "saved. Keep the parameters in float32 and compute under autocast.",
-                                   p.name));
+      throw ValueError(
+          fmt::format("[GradScaler] the gradient of \"{}\" is float16: unscaling would lose what scaling "
+                      "saved. Keep the parameters in float32 and compute under autocast.",
+                      p.name));
     if (!p.grad().is_contiguous()) p.set_grad(p.grad().contiguous());
     if (!tensors.empty() && p.device() != device)
-      throw DeviceError(fmt::format("[GradScaler] parameters are on {} and on {}. Give each device an optimizer of its "
-                                    "own.",
-                                    to_string(device), to_string(p.device())));
+      throw DeviceError(
+          fmt::format("[GradScaler] parameters are on {} and on {}. Give each device an optimizer of its "
+                      "own.",
+                      to_string(device), to_string(p.device())));
     device = p.device();
     kept.push_back(p.grad().detach());
     tensors.push_back({kept.back().raw_data(), kept.back().numel(), kept.back().dtype()});
   }
-  if (tensors.empty())
-    throw GradError(fmt::format("[GradScaler] no parameter of this {} has a gradient. Call backward() on the scaled "
-                                "loss first.",
-                                s.optimizer->name()));
+  if (tensors.empty()) return;
   move_to(device);
   s.found_inf = number(0, device);
   Stream stream = current_stream(device);
-  kernels::amp_unscale({tensors, scale_.data<float>(), s.found_inf.data<float>()}, stream);
+  kernels::amp_unscale({tensors, floats(scale_), floats(s.found_inf)}, stream);
   for (const Tensor& g : kept) end_in_place(g);
 }
 
@@ -92,7 +101,16 @@ void GradScaler::unscale_(optim::Optimizer& optimizer) {
     throw GradError("[GradScaler] unscale_() was already called on this optimizer since the last update().");
   if (s.stage == Stage::stepped) throw GradError("[GradScaler] unscale_() is called after step(). Call it before.");
   unscale(s);
+  if (!s.found_inf.defined()) no_gradient(optimizer);
   s.stage = Stage::unscaled;
+}
+
+bool GradScaler::unscale_(const std::vector<Parameter>& parameters) {
+  if (!options_.enabled) return false;
+  seen_.push_back({nullptr, parameters});
+  unscale(seen_.back());
+  const Tensor& found = seen_.back().found_inf;
+  return found.defined() && found.item<float>() != 0.0f;
 }
 
 void GradScaler::step(optim::Optimizer& optimizer) {
@@ -101,6 +119,7 @@ void GradScaler::step(optim::Optimizer& optimizer) {
   if (s.stage == Stage::stepped)
     throw GradError("[GradScaler] step() was already called on this optimizer since the last update().");
   if (s.stage == Stage::ready) unscale(s);
+  if (!s.found_inf.defined()) no_gradient(optimizer);
   optimizer.step_unless(s.found_inf);
   s.stage = Stage::stepped;
 }
@@ -113,14 +132,27 @@ void GradScaler::update() {
     if (s.found_inf.defined()) found = found.defined() ? maximum(found, s.found_inf.to(found.device())) : s.found_inf;
   if (!found.defined())
     throw GradError("[GradScaler] update() needs a step() or unscale_() since the last one: nothing was checked.");
+  update_from(found);
+}
+
+void GradScaler::update_with(bool found_inf) {
+  if (!options_.enabled) return;
+  const no_grad guard;
+  update_from(number(found_inf ? 1 : 0, scale_.device()));
+}
+
+void GradScaler::update_from(const Tensor& found) {
   move_to(found.device());
   Stream stream = current_stream(found.device());
-  kernels::amp_update_scale(
-      {.scale = scale_.data<float>(), .tracker = tracker_.data<float>(), .skips = skips_.data<float>(),
-       .found_inf = found.data<float>(), .growth = static_cast<float>(options_.growth_factor),
-       .backoff = static_cast<float>(options_.backoff_factor), .min_scale = static_cast<float>(options_.min_scale),
-       .growth_interval = options_.growth_interval},
-      stream);
+  kernels::amp_update_scale({.scale = floats(scale_),
+                             .tracker = floats(tracker_),
+                             .skips = floats(skips_),
+                             .found_inf = floats(found),
+                             .growth = static_cast<float>(options_.growth_factor),
+                             .backoff = static_cast<float>(options_.backoff_factor),
+                             .min_scale = static_cast<float>(options_.min_scale),
+                             .growth_interval = options_.growth_interval},
+                            stream);
   ++updates_;
   // Reading waits for the device: the CPU's values are there at once, others are looked at now and then.
   if (options_.max_skips > 0 && (found.device() == kCpu || updates_ % options_.max_skips == 0)) {
@@ -132,18 +164,20 @@ void GradScaler::update() {
 
 void GradScaler::diverged(int skips) const {
   for (const Seen& s : seen_)
-    for (const Parameter& p : s.optimizer->parameters()) {
+    for (const Parameter& p : s.parameters) {
       if (!p.grad().defined()) continue;
       for (const double v : p.grad().to(kCpu).to_vector<double>())
         if (!std::isfinite(v))
-          throw LossDiverged(fmt::format("[GradScaler] {} steps in a row had gradients that are not finite, at last at a "
-                                         "scale of {}; the first is that of \"{}\" ({}). Lower the learning rate, or "
-                                         "look for a division by zero in the loss.",
-                                         skips, get_scale(), p.name, v));
+          throw LossDiverged(
+              fmt::format("[GradScaler] {} steps in a row had gradients that are not finite, at last at a "
+                          "scale of {}; the first is that of \"{}\" ({}). Lower the learning rate, or "
+                          "look for a division by zero in the loss.",
+                          skips, get_scale(), p.name, v));
     }
-  throw LossDiverged(fmt::format("[GradScaler] {} steps in a row had gradients that are not finite. Lower the learning "
-                                 "rate.",
-                                 skips));
+  throw LossDiverged(
+      fmt::format("[GradScaler] {} steps in a row had gradients that are not finite. Lower the learning "
+                  "rate.",
+                  skips));
 }
 
 void GradScaler::update(double new_scale) {

@@ -14,7 +14,9 @@ std::vector<Parameter> named(const std::vector<Tensor>& tensors) {
 }
 
 Optimizer::Optimizer(std::string name, std::vector<std::string> slots, Settings defaults)
-    : name_(std::move(name)), slots_(std::move(slots)), defaults_(std::move(defaults)),
+    : name_(std::move(name)),
+      slots_(std::move(slots)),
+      defaults_(std::move(defaults)),
       groups_(std::make_shared<std::vector<ParamGroup>>()) {}
 
 Optimizer::~Optimizer() = default;
@@ -88,7 +90,7 @@ void Optimizer::step_unless(const Tensor& found_inf) {
 }
 
 kernels::StepGuard Optimizer::guard() const {
-  const auto pointer = [](const Tensor& t) { return t.defined() ? t.data<float>() : nullptr; };
+  const auto pointer = [](const Tensor& t) { return t.defined() ? static_cast<const float*>(t.raw_data()) : nullptr; };
   return {pointer(found_inf_), pointer(skipped_)};
 }
 

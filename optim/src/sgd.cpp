@@ -42,8 +42,12 @@ void SGD::step_group(const ParamGroup& group, const std::vector<const Parameter*
     step.tensors[i].fresh = !s.slots[0].defined();
     step.tensors[i].first = slot(s, 0, *params[i]).raw_data();
   }
-  step.run(kernels::sgd_step, {.tensors = {}, .lr = group["lr"], .momentum = momentum, .dampening = group["dampening"],
-                               .weight_decay = group["weight_decay"], .nesterov = group["nesterov"] != 0,
+  step.run(kernels::sgd_step, {.tensors = {},
+                               .lr = group["lr"],
+                               .momentum = momentum,
+                               .dampening = group["dampening"],
+                               .weight_decay = group["weight_decay"],
+                               .nesterov = group["nesterov"] != 0,
                                .maximize = group["maximize"] != 0,
                                .guard = guard()});
 }

@@ -21,6 +21,7 @@ std::vector<OpCase> matmul_cases();
 std::vector<OpCase> conv_cases();
 std::vector<OpCase> view_cases();
 std::vector<OpCase> optim_cases();
+std::vector<OpCase> amp_cases();
 
 /// All of them.
 std::vector<OpCase> all_cases();

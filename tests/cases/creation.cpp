@@ -10,13 +10,14 @@ namespace levin::test {
 namespace {
 
 /// Values from nothing: `make` in the type under test, `value` of element i.
-OpCase from_nothing(std::string name, const Shape& sizes, std::vector<DType> dtypes, std::function<Tensor(DType)> make,
-                    std::function<double(std::size_t)> value, Tolerance tolerance = {.ulps = 1}) {
+OpCase from_nothing(std::string name, const Shape& sizes, std::vector<DType> dtypes,
+                    std::function<Tensor(TensorOptions)> make, std::function<double(std::size_t)> value,
+                    Tolerance tolerance = {.ulps = 1}) {
   OpCase c;
   c.name = std::move(name);
-  // The input only carries the type under test.
+  // The input only carries type and device.
   c.samples = {{.inputs = {{.sizes = {1}, .differentiable = false, .rearrange = false}}}};
-  c.op = [make](const Tensors& x) -> Tensors { return {make(x[0].dtype())}; };
+  c.op = [make](const Tensors& x) -> Tensors { return {make(like(x[0]))}; };
   c.reference = [sizes, value](const Tensors&) -> Tensors {
     std::vector<double> v(static_cast<std::size_t>(sizes.numel()));
     for (std::size_t i = 0; i < v.size(); ++i) v[i] = value(i);
@@ -42,9 +43,10 @@ constexpr int64_t kMany = 70'001;
 
 template <class F>
 auto seeded(F f) {
-  return [f](DType t) {
+  return [f](TensorOptions o) {
     Generator g(kSeed);
-    return f(TensorOptions{.dtype = t, .generator = &g});
+    o.generator = &g;
+    return f(o);
   };
 }
 
@@ -52,10 +54,13 @@ std::vector<OpCase> random_cases() {
   const auto uniforms = [](const TensorOptions& o) { return rand({kMany}, o); };
   const auto normals = [](const TensorOptions& o) { return randn({kMany}, o); };
   const auto integers_of = [](const TensorOptions& o) { return randint(-5, 90, {kMany}, o); };
-  OpCase chances = from_nothing("bernoulli", {kMany}, kFloatTypes, [](DType t) {
-    Generator g(kSeed);
-    return bernoulli(full({kMany}, 0.25, {.dtype = t}), &g);
-  }, [](std::size_t i) { return static_cast<double>(word(kSeed, i) >> 8) * 0x1p-24 < 0.25 ? 1.0 : 0.0; });
+  OpCase chances = from_nothing(
+      "bernoulli", {kMany}, kFloatTypes,
+      [](const TensorOptions& t) {
+        Generator g(kSeed);
+        return bernoulli(full({kMany}, 0.25, t), &g);
+      },
+      [](std::size_t i) { return static_cast<double>(word(kSeed, i) >> 8) * 0x1p-24 < 0.25 ? 1.0 : 0.0; });
   chances.errors = {{"[bernoulli] the probability 2 is not in [0, 1]", [] { bernoulli(full({2}, 2.0)); }}};
   OpCase whole = from_nothing("randint", {kMany}, {kNumericTypes.begin(), kNumericTypes.end() - 1}, seeded(integers_of),
                               [](std::size_t i) {
@@ -86,30 +91,30 @@ std::vector<OpCase> creation_cases() {
   std::vector<OpCase> list = {
       from_nothing(
           "zeros", {3, 5}, kAllTypes,
-          [](DType t) {
-            return zeros({3, 5}, {.dtype = t});
+          [](const TensorOptions& t) {
+            return zeros({3, 5}, t);
           },
           [](std::size_t) { return 0; }),
       from_nothing(
-          "ones", {70'000}, kAllTypes, [](DType t) { return ones({70'000}, {.dtype = t}); },
+          "ones", {70'000}, kAllTypes, [](const TensorOptions& t) { return ones({70'000}, t); },
           [](std::size_t) { return 1; }),
       from_nothing(
           "full", {0, 3}, kNumericTypes,
-          [](DType t) {
-            return full({0, 3}, 7, {.dtype = t});
+          [](const TensorOptions& t) {
+            return full({0, 3}, 7, t);
           },
           [](std::size_t) { return 7; }),
       from_nothing(
-          "arange", {31}, kNumericTypes, [](DType t) { return arange(3, 96, 3, {.dtype = t}); },
+          "arange", {31}, kNumericTypes, [](const TensorOptions& t) { return arange(3, 96, 3, t); },
           [](std::size_t i) { return 3 + 3 * static_cast<double>(i); }),
       from_nothing(
-          "arange_down", {5}, kWideFloats, [](DType t) { return arange(1.0, -0.25, -0.25, {.dtype = t}); },
+          "arange_down", {5}, kWideFloats, [](const TensorOptions& t) { return arange(1.0, -0.25, -0.25, t); },
           [](std::size_t i) { return 1 - 0.25 * static_cast<double>(i); }),
       from_nothing(
-          "linspace", {33}, kFloatTypes, [](DType t) { return linspace(-1, 3, 33, {.dtype = t}); },
+          "linspace", {33}, kFloatTypes, [](const TensorOptions& t) { return linspace(-1, 3, 33, t); },
           [](std::size_t i) { return -1 + static_cast<double>(i) / 8; }),
       from_nothing(
-          "eye", {3, 5}, kAllTypes, [](DType t) { return eye(3, 5, {.dtype = t}); },
+          "eye", {3, 5}, kAllTypes, [](const TensorOptions& t) { return eye(3, 5, t); },
           [](std::size_t i) { return i / 5 == i % 5 ? 1 : 0; })};
   list[3].errors = {{"[arange] steps of -1 never lead from 0 to 5", [] { arange(0, 5, -1); }},
                     {"[arange] steps of 0 never lead", [] { arange(0, 5, 0); }}};

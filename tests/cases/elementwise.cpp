@@ -195,7 +195,7 @@ std::vector<OpCase> comparisons() {
 /// To another device and back, which is the host's memory under another name.
 OpCase to_device() {
   OpCase c = unary_case("to_device", nullptr, [](double x) { return x; }, uniform(-3, 3), 0);
-  c.op = [](const Tensors& x) -> Tensors { return {to(to(x[0], other_host()), kCpu)}; };
+  c.op = [](const Tensors& x) -> Tensors { return {to(to(x[0], other_host()), x[0].device())}; };
   c.dtypes = kAllTypes;
   c.torch.clear();
   c.errors = {{"custom1 is not in this build", [] { to(ones({2}), Device{DeviceType::custom1, 0}); }},

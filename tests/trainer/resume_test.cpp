@@ -40,6 +40,7 @@ struct Setup {
   BatchLimit val_check_interval = 1.0;
   std::int64_t epochs = 2;
   int workers = 0;
+  std::string precision = "32-true";
 };
 
 Outcome run(const Setup& s, const std::shared_ptr<SaveAlways>& policy, const std::string& ckpt = {}) {
@@ -51,7 +52,8 @@ Outcome run(const Setup& s, const std::shared_ptr<SaveAlways>& policy, const std
   auto config = quiet({.max_epochs = s.epochs,
                        .val_check_interval = s.val_check_interval,
                        .accumulate_grad_batches = s.accumulate,
-                       .gradient_clip_val = 1.0});
+                       .gradient_clip_val = 1.0,
+                       .precision = s.precision});
   const auto early = std::make_shared<EarlyStopping>(EarlyStoppingOptions{.monitor = "val_loss", .patience = 100});
   config.callbacks = {early};
   if (policy) config.callbacks.push_back(policy);
@@ -99,6 +101,8 @@ void check_resumes_everywhere(const Setup& s, std::size_t expected_points) {
 TEST_CASE("resume is bit-equal at every one of 12 steps: dropout, shuffle, Adam, a scheduler, a ragged tail") {
   check_resumes_everywhere({}, 12 + 2 + 2);  // batches, validations, epochs
 }
+
+TEST_CASE("resume with loss scaling") { check_resumes_everywhere({.precision = "16-mixed"}, 12 + 2 + 2); }
 
 TEST_CASE("resume inside of accumulation windows of 3, with validation twice an epoch and momentum") {
   check_resumes_everywhere({.toy = {.use_sgd = true}, .accumulate = 3, .val_check_interval = 3}, 12 + 4 + 2);

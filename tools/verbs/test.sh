@@ -1,34 +1,64 @@
-# ./run test [--preset P] [--full] [FILTER]: builds and runs the tests; FILTER is part of a test program's name.
+# ./run test [--preset P] [--full] [FILTER]: builds and runs the tests; FILTER is part of a test program's name. Without
+# a preset: release, then emulate, in which the CPU runs the CUDA kernels.
 # The closing line is `N passed, N failed`, counted in test cases.
 set -euo pipefail
 . tools/lib.sh
-preset=release full=0 filter=
+preset= full=0 filter=
+known="release, debug, tsan, clang, emulate, emulate-asan or emulate-tsan"
 while [ $# -gt 0 ]; do
   case $1 in
-    --preset) [ $# -gt 1 ] || usage_error "--preset needs a name: release, debug, tsan or clang"; preset=$2; shift ;;
+    --preset) [ $# -gt 1 ] || usage_error "--preset needs a name: $known"; preset=$2; shift ;;
     --preset=*) preset=${1#*=} ;;
     --full) full=1 ;;
-    -h | --help) echo "usage: ./run test [--preset release|debug|tsan|clang] [--full] [FILTER]"; exit 0 ;;
+    -h | --help) echo "usage: ./run test [--preset P] [--full] [FILTER], where P is $known"; exit 0 ;;
     -*) usage_error "$1 is no option of test; it knows --preset P and --full" ;;
     *) filter=$1 ;;
   esac
   shift
 done
-grep -q "\"name\": \"$preset\"" CMakePresets.json || usage_error "$preset is no preset; choose release, debug, tsan or clang"
+[ -z "$preset" ] || grep -q "\"name\": \"$preset\"" CMakePresets.json ||
+  usage_error "$preset is no preset; choose $known"
 
-if [ "$full" = 1 ]; then # every preset, then the headers and all mutants, summed in one closing line
-  passed=0 failed=0
-  for p in release debug tsan clang; do
+# The test programs of a preset that match the filter: the emulator's presets are about CUDA kernels.
+programs_of() {
+  local dir name
+  for dir in tests/*/; do
+    name=$(basename "$dir")
+    compgen -G "$dir*_test.cpp" >/dev/null && [[ $name == *"$filter"* ]] || continue
+    case $1:$name in
+      emulate*:emulator | emulate*:cuda | emulate*:ops) echo "$name" ;;
+      emulate*:* | *:emulator | *:cuda) ;;
+      *) echo "$name" ;;
+    esac
+  done
+}
+
+# sum_presets PRESET...: runs each and adds up their closing lines.
+passed=0 failed=0
+sum_presets() {
+  local p line p_passed p_failed
+  for p in "$@"; do
+    [ -n "$(programs_of "$p")" ] || [ "$p" = release ] || continue
     say "preset $p"
-    line=$(bash "$0" --preset "$p" $filter | tee /dev/stderr | tail -n 1)
+    line=$(LEVIN_PART=1 bash "$0" --preset "$p" $filter | tee /dev/stderr | tail -n 1)
     read -r p_passed _ p_failed _ <<<"$line"
     if [[ $line != *" passed, "*" failed" ]]; then p_passed=0 p_failed=1; fi
     passed=$((passed + p_passed)) failed=$((failed + p_failed))
   done
+}
+
+if [ "$full" = 1 ]; then # every preset, then the headers and all mutants
+  sum_presets release debug tsan clang emulate emulate-asan emulate-tsan
   say "every public header compiles alone"
   if (build release all_verify_interface_header_sets); then passed=$((passed + 1)); else failed=$((failed + 1)); fi
   say "mutants"
   if bash tools/verbs/mutants.sh; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+elif [ -z "$preset" ]; then
+  [ -z "$filter" ] || [ -n "$(programs_of release)$(programs_of emulate)" ] ||
+    compgen -G "tests/scripts/*$filter*_test.sh" >/dev/null || usage_error "no test program's name holds \"$filter\""
+  sum_presets release emulate
+fi
+if [ -z "$preset" ]; then
   echo "$passed passed, $failed failed"
   [ "$failed" = 0 ]
   exit
@@ -37,19 +67,16 @@ fi
 need $packages_build $packages_test
 [ "$preset" = clang ] && need $packages_clang
 targets=(levin_tests levin_examples)
-if [ -n "$filter" ]; then
+if [ -n "$filter" ] || [[ $preset == emulate* ]]; then
   targets=()
-  for dir in tests/*/; do
-    name=$(basename "$dir")
-    if compgen -G "$dir*_test.cpp" >/dev/null && [[ $name == *"$filter"* ]]; then targets+=("levin_${name}_tests"); fi
-  done
+  for name in $(programs_of "$preset"); do targets+=("levin_${name}_tests"); done
 fi
 [ ${#targets[@]} -eq 0 ] || build "$preset" "${targets[@]}"
 
 # Leaks are errors in the debug preset; a stall is one everywhere.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1} UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 limit=${LEVIN_TEST_TIMEOUT:-900}
-passed=0 failed=0 log=$(mktemp)
+log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 declare -A skipped=()
 
@@ -92,10 +119,7 @@ run_script() { # a script test: 0 passed, anything else failed
   note_skips
 }
 
-for dir in tests/*/; do
-  name=$(basename "$dir")
-  if compgen -G "$dir*_test.cpp" >/dev/null && [[ $name == *"$filter"* ]]; then run_program "levin_${name}_tests"; fi
-done
+for name in $(programs_of "$preset"); do run_program "levin_${name}_tests"; done
 if [ "$preset" = release ]; then
   for script in tests/scripts/*_test.sh; do
     if [ -f "$script" ] && [[ $script == *"$filter"* ]]; then run_script "$script"; fi
@@ -111,6 +135,6 @@ for key in "${!skipped[@]}"; do
     echo "${skipped[$key]} skipped: $reason"
   fi
 done
-if [ $((passed + failed)) = 0 ]; then usage_error "no test program's name holds \"$filter\""; fi
+[ $((passed + failed)) -gt 0 ] || [ -n "${LEVIN_PART:-}" ] || usage_error "no test program's name holds \"$filter\""
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

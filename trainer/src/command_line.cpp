@@ -170,8 +170,8 @@ CommandLine& CommandLine::add_trainer(TrainerConfig& c) {
   add("accumulate-grad-batches", c.accumulate_grad_batches, "Batches an optimizer step", 1);
   add("gradient-clip-val", c.gradient_clip_val, "Clip gradients to this");
   add_choice("gradient-clip-algorithm", c.gradient_clip_algorithm, {"norm", "value"}, "What is clipped");
-  add("precision", c.precision, "32-true or 64-true");
-  add("accelerator", c.accelerator, "auto or cpu");
+  add("precision", c.precision, "32-true, 64-true, 16-mixed, bf16-mixed, 16-true or bf16-true");
+  add("accelerator", c.accelerator, "auto, cpu or cuda");
   add("devices", c.devices, "Number or list of devices");
   add("strategy", c.strategy, "auto or single");
   add("default-root-dir", c.default_root_dir, "Folder for logs and checkpoints");

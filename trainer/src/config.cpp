@@ -12,16 +12,6 @@ void at_least(std::int64_t value, std::int64_t least, const char* option) {
   if (value < least) throw UsageError(fmt::format("{} {}: give {} or more.", option, value, least));
 }
 
-void check_devices(const TrainerConfig& c) {
-  if (c.accelerator != "auto" && c.accelerator != "cpu")
-    throw UsageError(
-        fmt::format("--accelerator {}: this build computes on the CPU. Use --accelerator cpu.", c.accelerator));
-  const std::string& n = c.devices.text();
-  if (n != "auto" && n != "1" && n != "-1")
-    throw UsageError(fmt::format("--devices {}: a run uses one device here, the CPU. Use --devices 1; "
-                                 "--threads sets how many cores it takes.", n));
-}
-
 }  // namespace
 
 void check_config(const TrainerConfig& c) {
@@ -45,8 +35,7 @@ void check_config(const TrainerConfig& c) {
         fmt::format("--gradient-clip-val {}: give a number above 0, or leave it out.", *c.gradient_clip_val));
   if (c.gradient_clip_algorithm != "norm" && c.gradient_clip_algorithm != "value")
     throw UsageError(fmt::format("--gradient-clip-algorithm {}: choose norm or value.", c.gradient_clip_algorithm));
-  check_devices(c);
-  make_strategy(c.strategy);
+  make_strategy(c.strategy, choose_device(c.accelerator, c.devices.text()));
   make_precision(c.precision);
 }
 

@@ -11,7 +11,7 @@ StepRunner::StepRunner(LevinModule& module, Optimizers& optimizers, Strategy& st
                        StepHooks& hooks, StepOptions options)
     : module_(module), optimizers_(optimizers), strategy_(strategy), precision_(precision), hooks_(hooks),
       options_(std::move(options)) {
-  for (const auto& p : optimizers_.optimizer().parameters()) parameters_.push_back(p);
+  parameters_ = optimizers_.optimizer().parameters();
 }
 
 StepOutput StepRunner::run(const Batch& given, int index, bool last, TrainState& state) {

@@ -46,7 +46,7 @@ struct Trainer::Impl {
 
   explicit Impl(TrainerConfig given) : config(std::move(given)) {
     check_config(config);
-    strategy = make_strategy(config.strategy);
+    strategy = make_strategy(config.strategy, choose_device(config.accelerator, config.devices.text()));
     precision = make_precision(config.precision);
     if (config.seed) manual_seed(static_cast<std::uint64_t>(*config.seed));
     root = config.default_root_dir.empty() ? std::filesystem::current_path() : config.default_root_dir;

@@ -33,6 +33,8 @@ Tensor to(const Tensor& x, DType dtype) {
 Tensor to(const Tensor& x, Device device) {
   if (x.device() == device) return x;
   require_device(device);
+  // No backend knows another's memory: two accelerators meet on the host.
+  if (x.device() != kCpu && device != kCpu && x.device().type != device.type) return to(to(x, kCpu), device);
   const Tensor source = contiguous(x);
   Tensor y = fresh(x.sizes(), x.dtype(), device);
   // The side that is not the CPU knows how to move bytes.

@@ -166,8 +166,11 @@ Moment moment_of(const AdamStepArgs& a, double step) {
 template <class T>
 OptimChunk<T> cut(const OptimTensor& t, const Moment& m, int64_t begin, int64_t n) {
   const auto at = [begin](void* p) { return p ? static_cast<T*>(p) + begin : nullptr; };
-  return {at(t.param), static_cast<const T*>(t.grad) + begin, at(t.first), at(t.second), at(t.third), n, t.fresh || m.fresh,
-          m.correction1, m.correction2};
+  return {at(t.param),        static_cast<const T*>(t.grad) + begin,
+          at(t.first),        at(t.second),
+          at(t.third),        n,
+          t.fresh || m.fresh, m.correction1,
+          m.correction2};
 }
 
 template <class Args>

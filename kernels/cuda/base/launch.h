@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/base/cuda.h"
 #include "kernels/cuda/base/error.h"
+#include "kernels/cuda/device/driver.h"
 
 #include <levin/core/device.h>
 
@@ -25,11 +26,12 @@ inline unsigned blocks_for(std::int64_t n, int threads = 256) {
   return static_cast<unsigned>(blocks < 1 ? 1 : blocks < most ? blocks : most);
 }
 
-/// Queues the kernel on the stream, whose device must be the current one. Arguments are converted to the kernel's
+/// Queues the kernel on the stream, on the stream's device. Arguments are converted to the kernel's
 /// parameter types. An empty grid is no launch. Throws DeviceError when the launch is refused.
 template <class... P, class... A>
 void launch(void (*kernel)(P...), const LaunchConfig& c, A&&... args) {
   if (c.grid.x == 0 || c.grid.y == 0 || c.grid.z == 0) return;
+  const DeviceGuard guard(c.stream.device().index);
   if (c.shared > 48 * 1024) {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(c.shared)),
           "cudaFuncSetAttribute");

@@ -86,8 +86,8 @@ __global__ void add_parts(Epilogue<T, Activation> out, int splits) {
 
 template <class T, class Activation>
 void launch_add_parts(const Epilogue<T, Activation>& out, int splits, const Stream& stream) {
-  launch(add_parts<T, Activation>, {.grid = blocks_for(out.batch * out.m * out.n), .block = 256, .stream = stream},
-         out, splits);
+  launch(add_parts<T, Activation>, {.grid = blocks_for(out.batch * out.m * out.n), .block = 256, .stream = stream}, out,
+         splits);
 }
 
 }  // namespace levin::kernels::cuda

@@ -22,9 +22,7 @@ struct TileGrid {
   std::int64_t k_part = 0;  ///< length of a part of K
   int group = 1;
 
-  __host__ __device__ std::int64_t count() const {
-    return static_cast<std::int64_t>(rows) * columns * splits * batch;
-  }
+  __host__ __device__ std::int64_t count() const { return static_cast<std::int64_t>(rows) * columns * splits * batch; }
   __device__ TilePlace at(std::int64_t index) const {
     const std::int64_t tiles = static_cast<std::int64_t>(rows) * columns;
     const std::int64_t item = index / tiles;
@@ -57,7 +55,10 @@ inline TileGrid tile_grid(std::int64_t m, std::int64_t n, std::int64_t k, std::i
   return g;
 }
 
-/// Tiles that one launch can have.
-inline bool fits_grid(const TileGrid& g) { return g.count() <= 0x7fffffff; }
+/// Whether one launch can have so many tiles, and kernels may count m, n and k in 32 bits.
+inline bool fits_launch(const TileGrid& g, std::int64_t m, std::int64_t n, std::int64_t k) {
+  constexpr std::int64_t most = 0x7fff0000;
+  return g.count() <= most && m <= most && n <= most && k <= most;
+}
 
 }  // namespace levin::kernels::cuda

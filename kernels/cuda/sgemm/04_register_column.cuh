@@ -10,15 +10,15 @@
 namespace levin::kernels::cuda {
 
 /// Tiles of 64 x 64, 8 deep; 512 threads.
-__global__ inline void __launch_bounds__(512) sgemm_register_column(Problem<float> p, Epilogue<float> out, TileGrid grid) {
+template <class T>
+__global__ void __launch_bounds__(512) sgemm_register_column(Problem<T> p, Epilogue<T> out, TileGrid grid) {
   constexpr int kTile = 64, kDepth = 8, kRows = 8, kThreads = 512;
   LEVIN_SHARED(float, a_tile, kTile, kDepth);  // (row, k)
   LEVIN_SHARED(float, b_tile, kDepth, kTile);  // (k, column)
   const TilePlace place = grid.at(blockIdx.x);
-  const std::int64_t first_row = static_cast<std::int64_t>(place.row) * kTile;
-  const std::int64_t first_column = static_cast<std::int64_t>(place.column) * kTile;
+  const int first_row = place.row * kTile, first_column = place.column * kTile;
   const int row = static_cast<int>(threadIdx.x) / kTile * kRows, column = static_cast<int>(threadIdx.x) % kTile;
-  const TileSource<float> a(p.a, place.batch, first_row, p.m, p.k), b(p.b, place.batch, first_column, p.n, p.k);
+  const TileSource<T> a(p.a, place.batch, first_row, p.m, p.k), b(p.b, place.batch, first_column, p.n, p.k);
   float sums[kRows][1] = {};
   for (std::int64_t k = 0; k < p.k; k += kDepth) {
     fill_tile<kTile, kDepth, kThreads>(&a_tile[0][0], kDepth, 1, a, k);
@@ -35,10 +35,11 @@ __global__ inline void __launch_bounds__(512) sgemm_register_column(Problem<floa
   for (int i = 0; i < kRows; ++i) out.write(place, first_row + row + i, first_column + column, sums[i]);
 }
 
-inline void run_sgemm_register_column(const Problem<float>& p, Stream& stream) {
+template <class T>
+void run_sgemm_register_column(const Problem<T>& p, Stream& stream) {
   const TileGrid grid = tile_grid(p.m, p.n, p.k, p.batch, 64, 64, 8);
-  launch(sgemm_register_column, {.grid = static_cast<unsigned>(grid.count()), .block = 512, .stream = stream}, p,
-         Epilogue<float>(p), grid);
+  launch(sgemm_register_column<T>, {.grid = static_cast<unsigned>(grid.count()), .block = 512, .stream = stream}, p,
+         Epilogue<T>(p), grid);
 }
 
 }  // namespace levin::kernels::cuda

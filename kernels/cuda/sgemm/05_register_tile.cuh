@@ -10,16 +10,16 @@
 namespace levin::kernels::cuda {
 
 /// Tiles of 128 x 128, 8 deep; 256 threads.
-__global__ inline void __launch_bounds__(256) sgemm_register_tile(Problem<float> p, Epilogue<float> out, TileGrid grid) {
+template <class T>
+__global__ void __launch_bounds__(256) sgemm_register_tile(Problem<T> p, Epilogue<T> out, TileGrid grid) {
   constexpr int kTile = 128, kDepth = 8, kSide = 8, kThreads = 256;
   LEVIN_SHARED(float, a_tile, kTile, kDepth);  // (row, k)
   LEVIN_SHARED(float, b_tile, kDepth, kTile);  // (k, column)
   const TilePlace place = grid.at(blockIdx.x);
-  const std::int64_t first_row = static_cast<std::int64_t>(place.row) * kTile;
-  const std::int64_t first_column = static_cast<std::int64_t>(place.column) * kTile;
+  const int first_row = place.row * kTile, first_column = place.column * kTile;
   const int thread = static_cast<int>(threadIdx.x);
   const int row = thread / (kTile / kSide) * kSide, column = thread % (kTile / kSide) * kSide;
-  const TileSource<float> a(p.a, place.batch, first_row, p.m, p.k), b(p.b, place.batch, first_column, p.n, p.k);
+  const TileSource<T> a(p.a, place.batch, first_row, p.m, p.k), b(p.b, place.batch, first_column, p.n, p.k);
   float sums[kSide][kSide] = {};
   for (std::int64_t k = 0; k < p.k; k += kDepth) {
     fill_tile<kTile, kDepth, kThreads>(&a_tile[0][0], kDepth, 1, a, k);
@@ -50,10 +50,11 @@ __global__ inline void __launch_bounds__(256) sgemm_register_tile(Problem<float>
   }
 }
 
-inline void run_sgemm_register_tile(const Problem<float>& p, Stream& stream) {
+template <class T>
+void run_sgemm_register_tile(const Problem<T>& p, Stream& stream) {
   const TileGrid grid = tile_grid(p.m, p.n, p.k, p.batch, 128, 128, 8);
-  launch(sgemm_register_tile, {.grid = static_cast<unsigned>(grid.count()), .block = 256, .stream = stream}, p,
-         Epilogue<float>(p), grid);
+  launch(sgemm_register_tile<T>, {.grid = static_cast<unsigned>(grid.count()), .block = 256, .stream = stream}, p,
+         Epilogue<T>(p), grid);
 }
 
 }  // namespace levin::kernels::cuda

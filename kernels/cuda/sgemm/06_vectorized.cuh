@@ -33,8 +33,8 @@ __device__ inline void outer_product(float (&sums)[Rows][Columns], const float (
 
 /// A row of a thread's sums: groups of four neighbours, `stride` columns from one to the next.
 template <int Columns, class Out>
-__device__ inline void write_fours(const Out& out, const TilePlace& place, std::int64_t row, std::int64_t column,
-                                   int stride, const float (&sums)[Columns]) {
+__device__ inline void write_fours(const Out& out, const TilePlace& place, int row, int column, int stride,
+                                   const float (&sums)[Columns]) {
   LEVIN_PRAGMA_UNROLL
   for (int v = 0; v < Columns / 4; ++v) {
     const float four[4] = {sums[4 * v], sums[4 * v + 1], sums[4 * v + 2], sums[4 * v + 3]};
@@ -43,17 +43,17 @@ __device__ inline void write_fours(const Out& out, const TilePlace& place, std::
 }
 
 /// Tiles of 128 x 128, 8 deep; 256 threads.
-__global__ inline void __launch_bounds__(256) sgemm_vectorized(Problem<float> p, Epilogue<float> out, TileGrid grid) {
+template <class T>
+__global__ void __launch_bounds__(256) sgemm_vectorized(Problem<T> p, Epilogue<T> out, TileGrid grid) {
   constexpr int kTile = 128, kDepth = 8, kSide = 8, kThreads = 256;
-  LEVIN_SHARED(Pack<float, 4>, a_packs, kDepth * kTile / 4);  // (k, row)
-  LEVIN_SHARED(Pack<float, 4>, b_packs, kDepth * kTile / 4);  // (k, column)
-  float *a_tile = &a_packs[0][0], *b_tile = &b_packs[0][0];
+  LEVIN_SHARED(float4, a_packs, kDepth * kTile / 4);  // (k, row)
+  LEVIN_SHARED(float4, b_packs, kDepth * kTile / 4);  // (k, column)
+  float *a_tile = reinterpret_cast<float*>(a_packs), *b_tile = reinterpret_cast<float*>(b_packs);
   const TilePlace place = grid.at(blockIdx.x);
-  const std::int64_t first_row = static_cast<std::int64_t>(place.row) * kTile;
-  const std::int64_t first_column = static_cast<std::int64_t>(place.column) * kTile;
+  const int first_row = place.row * kTile, first_column = place.column * kTile;
   const int thread = static_cast<int>(threadIdx.x);
   const int row = thread / (kTile / kSide) * kSide, column = thread % (kTile / kSide) * kSide;
-  const TileSource<float> a(p.a, place.batch, first_row, p.m, p.k), b(p.b, place.batch, first_column, p.n, p.k);
+  const TileSource<T> a(p.a, place.batch, first_row, p.m, p.k), b(p.b, place.batch, first_column, p.n, p.k);
   float sums[kSide][kSide] = {};
   for (std::int64_t k = 0; k < p.k; k += kDepth) {
     fill_vectors<kTile, kDepth, kThreads>(a_tile, kTile, a, k);
@@ -72,10 +72,11 @@ __global__ inline void __launch_bounds__(256) sgemm_vectorized(Problem<float> p,
   for (int i = 0; i < kSide; ++i) write_fours(out, place, first_row + row + i, first_column + column, 4, sums[i]);
 }
 
-inline void run_sgemm_vectorized(const Problem<float>& p, Stream& stream) {
+template <class T>
+void run_sgemm_vectorized(const Problem<T>& p, Stream& stream) {
   const TileGrid grid = tile_grid(p.m, p.n, p.k, p.batch, 128, 128, 8);
-  launch(sgemm_vectorized, {.grid = static_cast<unsigned>(grid.count()), .block = 256, .stream = stream}, p,
-         Epilogue<float>(p), grid);
+  launch(sgemm_vectorized<T>, {.grid = static_cast<unsigned>(grid.count()), .block = 256, .stream = stream}, p,
+         Epilogue<T>(p), grid);
 }
 
 }  // namespace levin::kernels::cuda

@@ -1,9 +1,9 @@
 #pragma once
 // Rung 7: tiles of warps.
-// Idea: the eight warps cut the block's tile in 64 x 32; within it a lane owns groups of four rows and four columns that
-// lie apart, so that the lanes' reads of 16 bytes are neighbours. Changes against rung 6: a warp reads 64 + 32 numbers
-// of shared memory a step instead of 16 + 128, without bank conflicts. Bound: the latency of global memory between the
-// barriers. Gained: not yet measured.
+// Idea: the eight warps cut the block's tile in 64 x 32; within it a lane owns groups of four rows and four columns
+// that lie apart, so that the lanes' reads of 16 bytes are neighbours. Changes against rung 6: a warp reads 64 + 32
+// numbers of shared memory a step instead of 16 + 128, without bank conflicts. Bound: the latency of global memory
+// between the barriers. Gained: not yet measured.
 
 #include "kernels/cuda/sgemm/06_vectorized.cuh"
 
@@ -34,7 +34,7 @@ struct WarpTiles {
   }
 
   template <class Out>
-  __device__ void write(const Out& out, const TilePlace& place, std::int64_t first_row, std::int64_t first_column,
+  __device__ void write(const Out& out, const TilePlace& place, int first_row, int first_column,
                         const float (&sums)[kRows][kColumns]) const {
     LEVIN_PRAGMA_UNROLL
     for (int i = 0; i < kRows; ++i)
@@ -44,16 +44,16 @@ struct WarpTiles {
 };
 
 /// Tiles of 128 x 128, 8 deep; 256 threads.
-__global__ inline void __launch_bounds__(256) sgemm_warp_tiles(Problem<float> p, Epilogue<float> out, TileGrid grid) {
+template <class T>
+__global__ void __launch_bounds__(256) sgemm_warp_tiles(Problem<T> p, Epilogue<T> out, TileGrid grid) {
   constexpr int kTile = 128, kDepth = 8, kThreads = 256;
-  LEVIN_SHARED(Pack<float, 4>, a_packs, kDepth * kTile / 4);  // (k, row)
-  LEVIN_SHARED(Pack<float, 4>, b_packs, kDepth * kTile / 4);  // (k, column)
-  float *a_tile = &a_packs[0][0], *b_tile = &b_packs[0][0];
+  LEVIN_SHARED(float4, a_packs, kDepth * kTile / 4);  // (k, row)
+  LEVIN_SHARED(float4, b_packs, kDepth * kTile / 4);  // (k, column)
+  float *a_tile = reinterpret_cast<float*>(a_packs), *b_tile = reinterpret_cast<float*>(b_packs);
   const TilePlace place = grid.at(blockIdx.x);
-  const std::int64_t first_row = static_cast<std::int64_t>(place.row) * kTile;
-  const std::int64_t first_column = static_cast<std::int64_t>(place.column) * kTile;
+  const int first_row = place.row * kTile, first_column = place.column * kTile;
   const WarpTiles<kTile, kTile, 2, 2> own;
-  const TileSource<float> a(p.a, place.batch, first_row, p.m, p.k), b(p.b, place.batch, first_column, p.n, p.k);
+  const TileSource<T> a(p.a, place.batch, first_row, p.m, p.k), b(p.b, place.batch, first_column, p.n, p.k);
   float sums[8][8] = {};
   for (std::int64_t k = 0; k < p.k; k += kDepth) {
     fill_vectors<kTile, kDepth, kThreads>(a_tile, kTile, a, k);
@@ -66,10 +66,11 @@ __global__ inline void __launch_bounds__(256) sgemm_warp_tiles(Problem<float> p,
   own.write(out, place, first_row, first_column, sums);
 }
 
-inline void run_sgemm_warp_tiles(const Problem<float>& p, Stream& stream) {
+template <class T>
+void run_sgemm_warp_tiles(const Problem<T>& p, Stream& stream) {
   const TileGrid grid = tile_grid(p.m, p.n, p.k, p.batch, 128, 128, 8);
-  launch(sgemm_warp_tiles, {.grid = static_cast<unsigned>(grid.count()), .block = 256, .stream = stream}, p,
-         Epilogue<float>(p), grid);
+  launch(sgemm_warp_tiles<T>, {.grid = static_cast<unsigned>(grid.count()), .block = 256, .stream = stream}, p,
+         Epilogue<T>(p), grid);
 }
 
 }  // namespace levin::kernels::cuda

@@ -56,6 +56,8 @@ class DeviceBackend {
   virtual ~DeviceBackend() = default;
   virtual std::string name() const = 0;               ///< "cpu", "cuda"
   virtual int device_count() const = 0;
+  /// Why device number `index` cannot be used: one sentence, or an empty text where the backend has nothing to add.
+  virtual std::string why_unavailable(int /*index*/) const { return {}; }
   virtual void* allocate(std::size_t bytes, Stream& stream) = 0;  ///< 64-byte aligned; throws OutOfMemory
   virtual void free(void* p, std::size_t bytes, int device_index) noexcept = 0;
   virtual void copy(void* to, Device to_device, const void* from, Device from_device, std::size_t bytes,

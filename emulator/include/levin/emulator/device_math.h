@@ -1,6 +1,6 @@
 #pragma once
 // CUDA's mathematical functions and intrinsics by their own names, without a namespace as in CUDA. The approximate
-// ones (__expf and its like) are exact to float here: what holds with them holds within the chip's error as well.
+// ones (__expf and its like) are the C library's: the chip's larger errors do not show here.
 
 #include <levin/emulator/device_integer.h>
 #include <levin/emulator/execution.h>
@@ -8,8 +8,8 @@
 #include <assert.h>
 #include <math.h>    // with float overloads of abs, exp, isnan... outside of std, as CUDA has them
 #include <stdlib.h>  // abs of integers
+#include <time.h>
 
-#include <chrono>
 #include <type_traits>
 
 // The C libraries that add functions of CUDA's names: rsqrt (glibc 2.42) and sinpi, cospi (2.41).
@@ -197,8 +197,9 @@ LEVIN_EMULATOR_STORE(__stwt)
 
 /// Nanoseconds here; it never runs backwards.
 inline long long int clock64() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<long long int>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
 }
 /// For loops that wait for memory to change: other threads run, no time is spent.
 inline void __nanosleep(unsigned int) { levin::emulator::yield_thread(); }

@@ -142,9 +142,9 @@ struct cuda {
     std::size_t segments = 0;            ///< pieces that the device gave
     std::size_t system_allocations = 0;  ///< how often the device was asked
     std::size_t splits = 0, merges = 0;
-    std::size_t retries = 0;             ///< how often the cache was flushed because the device had no more
+    std::size_t retries = 0;  ///< how often the cache was flushed because the device had no more
     std::size_t out_of_memories = 0;
-    std::size_t cap = 0;                 ///< highest `reserved` allowed; 0: none
+    std::size_t cap = 0;  ///< highest `reserved` allowed; 0: none
   };
   static MemoryReport memory_stats(int device = kCurrent);
   /// The report as a table for people.

@@ -29,7 +29,8 @@ struct StepGuard {
 };
 
 /// g = grad (-grad to maximize) + weight_decay * param
-/// buffer = fresh or step is 1 ? g : momentum * buffer + (1 - dampening) * g;   g = nesterov ? g + momentum * buffer : buffer
+/// buffer = fresh or step is 1 ? g : momentum * buffer + (1 - dampening) * g
+/// g = nesterov ? g + momentum * buffer : buffer
 /// param -= lr * g
 /// Bytes: param twice, grad once, buffer (with momentum) twice.
 struct SgdStepArgs {

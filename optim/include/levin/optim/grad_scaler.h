@@ -8,12 +8,12 @@ namespace levin {
 
 struct GradScalerOptions {
   double init_scale = 65536.0;
-  double growth_factor = 2.0;    ///< above 1
-  double backoff_factor = 0.5;   ///< between 0 and 1
-  int growth_interval = 2000;    ///< good steps after which the scale grows
-  bool enabled = true;           ///< false: scale() and step() do nothing of their own
-  double min_scale = 1.0;        ///< the scale never falls below; 0: no floor
-  int max_skips = 20;            ///< skipped steps in a row after which update() throws LossDiverged; 0: never
+  double growth_factor = 2.0;   ///< above 1
+  double backoff_factor = 0.5;  ///< between 0 and 1
+  int growth_interval = 2000;   ///< good steps after which the scale grows
+  bool enabled = true;          ///< false: scale() and step() do nothing of their own
+  double min_scale = 1.0;       ///< the scale never falls below; 0: no floor
+  int max_skips = 20;           ///< skipped steps in a row after which update() throws LossDiverged; 0: never
 };
 
 /// Multiplies the loss so that small float16 gradients don't vanish, and skips steps whose gradients overflowed:
@@ -44,6 +44,10 @@ class GradScaler {
   /// After all optimizers' steps: grows or shrinks the scale. Throws LossDiverged (see max_skips), naming the first
   /// parameter whose gradient is not finite.
   void update();
+  /// For loops that decide about the step themselves: divides these gradients by the scale; true when one is infinite
+  /// or NaN, for which it waits. False without any gradient. Then update_with(), with what all processes agreed on.
+  bool unscale_(const std::vector<Parameter>& parameters);
+  void update_with(bool found_inf);
   /// Sets the scale; the growth tracker goes on.
   void update(double new_scale);
 
@@ -53,7 +57,8 @@ class GradScaler {
   int get_growth_tracker() const;
   bool is_enabled() const { return options_.enabled; }
 
-  /// scale, growth_factor, backoff_factor, growth_interval, _growth_tracker, as PyTorch names them; empty when disabled.
+  /// scale, growth_factor, backoff_factor, growth_interval, _growth_tracker, as PyTorch names them; empty when
+  /// disabled.
   StateDict state_dict() const;
   /// Throws StateError where an entry is absent.
   void load_state_dict(const StateDict& state);
@@ -61,14 +66,16 @@ class GradScaler {
  private:
   enum class Stage { ready, unscaled, stepped };
   struct Seen {
-    optim::Optimizer* optimizer;
+    const optim::Optimizer* optimizer;  ///< null for parameters given by themselves
+    std::vector<Parameter> parameters;
     Stage stage = Stage::ready;
     Tensor found_inf{};
   };
 
-  Seen& seen(optim::Optimizer& optimizer);
+  Seen& seen(const optim::Optimizer& optimizer);
   void move_to(Device device);
   void unscale(Seen& s);
+  void update_from(const Tensor& found_inf);
   [[noreturn]] void diverged(int skips) const;
 
   Options options_;

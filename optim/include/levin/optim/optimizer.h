@@ -64,7 +64,8 @@ class Optimizer {
   void load_state_dict(const StateDict& state);
 
  protected:
-  /// State of one parameter: the number of its steps (those that step_unless skipped included) and one tensor a slot, undefined until used.
+  /// State of one parameter: the number of its steps (those that step_unless skipped included) and one tensor a slot,
+  /// undefined until used.
   struct State {
     int64_t step = 0;
     std::vector<Tensor> slots;

@@ -27,14 +27,16 @@ class Precision {
   /// The loss that backward runs on.
   virtual Tensor scale(const Tensor& loss) = 0;
   /// Brings the gradients back to scale; true when one of them is not finite and the window must be skipped.
-  virtual bool unscale(const std::vector<Tensor>& parameters) = 0;
-  /// After each window.
+  virtual bool unscale(const std::vector<Parameter>& parameters) = 0;
+  /// After each window, on which all processes agreed. Throws LossDiverged after too many skipped ones in a row.
   virtual void update(bool skipped) = 0;
   virtual StateMap state() const = 0;
   virtual void load_state(const StateMap& state) = 0;
 };
 
-/// "32-true" or "64-true" (also "32", "64"); UsageError names what is built for any other name.
+/// By Lightning's names: "32-true", "64-true", "16-true" and "bf16-true" have everything in one type; "16-mixed" (loss
+/// scaling) and "bf16-mixed" keep parameters in float32 and compute under autocast. "64", "32", "16" and "bf16" stand
+/// for 64-true, 32-true, 16-mixed and bf16-mixed. UsageError names what is built for any other name.
 std::unique_ptr<Precision> make_precision(const std::string& name);
 
 }  // namespace levin

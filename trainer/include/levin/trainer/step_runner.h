@@ -40,7 +40,7 @@ class StepRunner {
   /// since they wait for the validation's `metric`.
   void step_epoch_scheduler(std::int64_t epoch, bool plateau, std::optional<double> metric);
 
-  const std::vector<Tensor>& parameters() const { return parameters_; }
+  const std::vector<Parameter>& parameters() const { return parameters_; }
 
  private:
   void backward(const StepOutput& out, std::int64_t samples, bool closes, TrainState& state);
@@ -54,7 +54,7 @@ class StepRunner {
   Precision& precision_;
   StepHooks& hooks_;
   StepOptions options_;
-  std::vector<Tensor> parameters_;  // of the optimizer
+  std::vector<Parameter> parameters_;  // of the optimizer
 };
 
 }  // namespace levin

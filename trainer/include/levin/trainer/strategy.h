@@ -32,7 +32,11 @@ class Strategy {
   virtual void barrier() = 0;
 };
 
-/// "auto" and "single" give one process on the CPU; UsageError names what is built for any other name.
-std::unique_ptr<Strategy> make_strategy(const std::string& name);
+/// "auto" and "single" give one process on `device`; UsageError names what is built for any other name.
+std::unique_ptr<Strategy> make_strategy(const std::string& name, Device device = kCpu);
+
+/// The device of --accelerator ("auto", "cpu", "cuda", "gpu") and --devices ("auto", "1", "-1", or a list of one index,
+/// "[1]"). "auto" takes a GPU where the machine has one. Throws UsageError.
+Device choose_device(const std::string& accelerator, const std::string& devices);
 
 }  // namespace levin

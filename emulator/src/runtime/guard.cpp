@@ -1,0 +1,128 @@
+#include "guard.h"
+
+#include "../poison.h"
+#include "state.h"
+
+#include <levin/emulator/execution.h>
+
+#include <ucontext.h>
+#include <unistd.h>
+#include <atomic>
+#include <csignal>
+#include <cstdarg>
+#include <cstdio>
+
+// Where a kernel's thread goes on after a fault: as if the faulting instruction had called it, so that the exception by
+// which a kernel ends unwinds from there. 128 bytes below the stack pointer belong to the faulting function.
+extern "C" void levin_after_fault();
+asm(R"(
+.text
+.p2align 4
+.globl levin_after_fault
+.type levin_after_fault, @function
+levin_after_fault:
+  .cfi_startproc
+  .cfi_def_cfa_offset 136
+  .cfi_offset rip, -136
+  pushq %rbp
+  .cfi_def_cfa_offset 144
+  .cfi_offset rbp, -144
+  movq %rsp, %rbp
+  .cfi_def_cfa_register rbp
+  andq $-16, %rsp
+  call levin_end_kernel_after_fault
+  ud2
+  .cfi_endproc
+.size levin_after_fault, .-levin_after_fault
+)");
+
+namespace levin::emulator {
+
+namespace {
+
+constinit thread_local char fault_text[512] = "";
+std::atomic<bool> illegal_access{false};
+struct sigaction former {};
+
+__attribute__((format(printf, 1, 2))) void describe(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(fault_text, sizeof(fault_text), format, arguments);
+  va_end(arguments);
+}
+
+/// Writes the sentence; false when the address is nothing of the emulator's.
+bool describe_fault(const void* address, bool kernel) {
+  Runtime& rt = runtime();
+  const bool locked = rt.mutex.try_lock();
+  const Place place = locked ? rt.place_of(address) : Place{};
+  bool ours = false;
+  for (std::size_t d = 0; d < rt.devices.size() && !ours; ++d) ours = rt.devices[d].arena->contains(address);
+  if (locked) rt.mutex.unlock();
+
+  const char* const who = kernel ? "the kernel" : "host code";
+  if (ours && place.kind == Place::Kind::device) {
+    describe("%s touched device memory at %p: byte %td of an allocation of %zu bytes on device %d. %s", who, address,
+             static_cast<const char*>(address) - place.begin, place.bytes, place.device,
+             kernel ? "Its own device has no access to that one: cudaDeviceEnablePeerAccess gives it."
+                    : "Copy it with cudaMemcpy, or touch it in a kernel.");
+  } else if (ours) {
+    describe("%s touched device memory at %p on device %d, where no allocation is.", who, address, place.device);
+  } else if (kernel) {
+    describe("the kernel touched address %p, where no memory is.", address);
+  }
+  return ours;
+}
+
+/// Sends a kernel's thread to where its launch fails.
+void redirect([[maybe_unused]] ucontext_t& context) {
+  auto& registers = context.uc_mcontext.gregs;
+  registers[REG_RSP] -= 128 + 8;
+  // One past the instruction's first byte: unwinding looks one byte before a return address.
+  *reinterpret_cast<greg_t*>(registers[REG_RSP]) = registers[REG_RIP] + 1;
+  registers[REG_RIP] = reinterpret_cast<greg_t>(&levin_after_fault);
+}
+
+#if defined(LEVIN_EMULATOR_ASAN)
+constexpr bool kSanitizerReports = true;  // it knows more of the access than we
+#else
+constexpr bool kSanitizerReports = false;
+#endif
+
+void on_fault(int, siginfo_t* info, void* context) {
+  const bool fault = info->si_code > 0;  // not sent by a program
+  const bool kernel = in_kernel();
+  const bool ours = fault && describe_fault(info->si_addr, kernel);
+  if (fault && kernel && !kSanitizerReports) {
+    illegal_access.store(true);
+    redirect(*static_cast<ucontext_t*>(context));
+    return;
+  }
+  if (ours) {
+    char line[600];
+    const int length = snprintf(line, sizeof(line), "levin emulator: %s\n", fault_text);
+    [[maybe_unused]] const auto written = write(STDERR_FILENO, line, static_cast<std::size_t>(length));
+  }
+  sigaction(SIGSEGV, &former, nullptr);  // the access happens again, with the former action
+  if (!fault) raise(SIGSEGV);
+}
+
+}  // namespace
+
+extern "C" [[noreturn]] void levin_end_kernel_after_fault() { fail(fault_text, Site()); }
+
+void install_guard() {
+  struct sigaction now {};
+  sigaction(SIGSEGV, nullptr, &now);
+  if ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_fault) return;
+  former = now;
+  struct sigaction own {};
+  own.sa_sigaction = on_fault;
+  own.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigemptyset(&own.sa_mask);
+  sigaction(SIGSEGV, &own, nullptr);
+}
+
+bool take_illegal_access() { return illegal_access.exchange(false); }
+
+}  // namespace levin::emulator

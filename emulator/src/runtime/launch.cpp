@@ -1,0 +1,232 @@
+// Kernel launches: checked as CUDA does, then queued for the engine that runs grids.
+
+#include "state.h"
+
+#include <levin/emulator/execution.h>
+
+#include <cxxabi.h>
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+
+namespace levin::emulator {
+
+namespace {
+
+constexpr std::size_t kSharedOptin = 227 * 1024, kSharedAll = 228 * 1024, kSharedReserved = 1024;
+constexpr unsigned kMostThreads = 1024, kMultiprocessors = 4;
+constexpr std::size_t kThreadsOfOne = 2048, kBlocksOfOne = 32;
+
+/// Without its result type and its parameters.
+std::string shortened(std::string name) {
+  if (name.starts_with("void ")) name.erase(0, 5);
+  if (!name.empty() && name.back() == ')') {
+    int depth = 0;
+    std::size_t i = name.size();
+    do {
+      --i;
+      depth += name[i] == ')' ? 1 : name[i] == '(' ? -1 : 0;
+    } while (depth > 0 && i > 0);
+    name.erase(i);
+  }
+  return name;
+}
+
+std::string find_name(const void* function) {
+  Dl_info info{};
+  if (dladdr(function, &info) == 0 || !info.dli_sname || info.dli_saddr != function) {
+    return "at " + text_of(function);
+  }
+  int status = 0;
+  char* const readable = abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status);
+  const std::string name = status == 0 ? shortened(readable) : info.dli_sname;
+  std::free(readable);
+  return name;
+}
+
+Function& function_of(Runtime& rt, const void* address) {
+  Function& f = rt.functions[address];
+  if (f.name.empty()) f.name = find_name(address);
+  return f;
+}
+
+std::string text_of(const dim3& d) {
+  return "(" + std::to_string(d.x) + ", " + std::to_string(d.y) + ", " + std::to_string(d.z) + ")";
+}
+
+/// What the launch's attributes ask for.
+struct Wishes {
+  dim3 cluster{1, 1, 1};
+  bool clustered = false, cooperative = false;
+};
+
+Wishes wishes_of(const cudaLaunchConfig_t& config) {
+  Wishes wishes;
+  for (unsigned i = 0; i < config.numAttrs; ++i) {
+    const cudaLaunchAttribute& a = config.attrs[i];
+    if (a.id == cudaLaunchAttributeClusterDimension) {
+      wishes.cluster = dim3(a.val.clusterDim.x, a.val.clusterDim.y, a.val.clusterDim.z);
+      wishes.clustered = true;
+    } else if (a.id == cudaLaunchAttributeCooperative) {
+      wishes.cooperative = a.val.cooperative != 0;
+    }
+  }
+  return wishes;
+}
+
+std::size_t blocks_on_one(std::size_t threads, std::size_t shared) {
+  const std::size_t whole_warps = (threads + 31) / 32 * 32;
+  return std::min({kThreadsOfOne / whole_warps, kBlocksOfOne, kSharedAll / (shared + kSharedReserved)});
+}
+
+cudaError_t check_cluster(Runtime& rt, const std::string& kernel, const dim3& grid, const Wishes& wishes,
+                          const Function& f) {
+  if (!wishes.clustered) return cudaSuccess;
+  const dim3& c = wishes.cluster;
+  const std::size_t size = std::size_t{c.x} * c.y * c.z;
+  if (rt.major < 9) return rt.refuse(cudaErrorNotSupported, kernel + ": clusters need compute capability 9.0");
+  if (size == 0 || size > (f.big_clusters ? 16u : 8u)) {
+    return rt.refuse(cudaErrorInvalidClusterSize, kernel + ": a cluster of " + text_of(c) + " blocks");
+  }
+  if (grid.x % c.x == 0 && grid.y % c.y == 0 && grid.z % c.z == 0) return cudaSuccess;
+  return rt.refuse(cudaErrorInvalidConfiguration,
+                   kernel + ": a grid of " + text_of(grid) + " blocks is not made of clusters of " + text_of(c));
+}
+
+cudaError_t check(Runtime& rt, const cudaLaunchConfig_t& config, const Wishes& wishes, const Function& f) {
+  const std::string kernel = "launch of kernel " + f.name;
+  const dim3 &g = config.gridDim, &b = config.blockDim;
+  if (g.x == 0 || g.y == 0 || g.z == 0 || g.x > 0x7fffffffu || g.y > 65535 || g.z > 65535) {
+    return rt.refuse(cudaErrorInvalidConfiguration, kernel + ": a grid of " + text_of(g) + " blocks");
+  }
+  const std::size_t threads = std::size_t{b.x} * b.y * b.z;
+  if (threads == 0 || threads > kMostThreads || b.z > 64) {
+    return rt.refuse(cudaErrorInvalidConfiguration, kernel + ": a block of " + text_of(b) + " threads");
+  }
+  if (config.dynamicSmemBytes > static_cast<std::size_t>(f.dynamic_shared)) {
+    return rt.refuse(cudaErrorInvalidValue,
+                     kernel + ": " + std::to_string(config.dynamicSmemBytes) + " bytes of dynamic shared memory, and " +
+                         std::to_string(f.dynamic_shared) + " are allowed. cudaFuncSetAttribute allows up to " +
+                         std::to_string(kSharedOptin) + ".");
+  }
+  const std::size_t resident = blocks_on_one(threads, config.dynamicSmemBytes) * kMultiprocessors;
+  if (wishes.cooperative && std::size_t{g.x} * g.y * g.z > resident) {
+    return rt.refuse(cudaErrorCooperativeLaunchTooLarge,
+                     kernel + ": " + std::to_string(resident) + " blocks can be resident at a time, not " + text_of(g));
+  }
+  return check_cluster(rt, kernel, g, wishes, f);
+}
+
+/// Runs the grid; a fault in it has no place in the source.
+std::string run(const Launch& launch) {
+  std::string text;
+  try {
+    text = run_grid(launch);
+  } catch (const std::exception& e) {
+    text = std::string("kernel ") + launch.kernel + ": " + e.what();
+  }
+  const std::string no_place = ", at :0: ";
+  if (const std::size_t at = text.find(no_place); at != std::string::npos) text.replace(at, no_place.size(), ": ");
+  return text;
+}
+
+}  // namespace
+
+cudaError_t queue_kernel(const cudaLaunchConfig_t* config, const void* function, std::function<void()> body) {
+  return call(Needs::health, [&](Runtime& rt, Lock& lock) {
+    if (!config || !function) return cudaErrorInvalidValue;
+    const Function& f = function_of(rt, function);
+    CUstream_st* const stream = rt.find(config->stream);
+    if (!stream) return rt.refuse(cudaErrorInvalidResourceHandle, "launch of kernel " + f.name + ": no such stream");
+    if (stream->device != this_thread().device) {
+      return rt.refuse(cudaErrorInvalidResourceHandle,
+                       "launch of kernel " + f.name + ": the stream belongs to device " +
+                           std::to_string(stream->device) + ", and " + std::to_string(this_thread().device) +
+                           " is the current one");
+    }
+    const Wishes wishes = wishes_of(*config);
+    const cudaError_t e = check(rt, *config, wishes, f);
+    if (e != cudaSuccess) return e;
+    Launch launch;
+    launch.kernel = f.name.c_str();
+    launch.grid = config->gridDim;
+    launch.block = config->blockDim;
+    launch.cluster = wishes.cluster;
+    launch.shared_bytes = config->dynamicSmemBytes;
+    launch.body = [](void* context) { (*static_cast<const std::function<void()>*>(context))(); };
+    Work work;
+    work.kind = Work::Kind::kernel;
+    work.opens = 1u << stream->device;
+    work.name = launch.kernel;
+    work.run = [launch, call_it = std::move(body)]() mutable {
+      launch.context = &call_it;
+      return run(launch);
+    };
+    return rt.submit(lock, *stream, std::move(work));
+  });
+}
+
+cudaError_t set_function_attribute(const void* function, cudaFuncAttribute attr, int value) {
+  return call(Needs::health, [&](Runtime& rt, Lock&) {
+    if (!function) return cudaErrorInvalidDeviceFunction;
+    Function& f = function_of(rt, function);
+    switch (attr) {
+      case cudaFuncAttributeMaxDynamicSharedMemorySize:
+        if (value < 0 || static_cast<std::size_t>(value) > kSharedOptin) {
+          return rt.refuse(cudaErrorInvalidValue, "cudaFuncSetAttribute: kernel " + f.name + " asks for " +
+                                                      std::to_string(value) + " bytes of shared memory of at most " +
+                                                      std::to_string(kSharedOptin));
+        }
+        f.dynamic_shared = value;
+        return cudaSuccess;
+      case cudaFuncAttributeNonPortableClusterSizeAllowed:
+        f.big_clusters = value != 0;
+        return cudaSuccess;
+      case cudaFuncAttributePreferredSharedMemoryCarveout:
+        return cudaSuccess;
+    }
+    return cudaErrorInvalidValue;
+  });
+}
+
+cudaError_t function_attributes(cudaFuncAttributes* attributes, const void* function) {
+  return call(Needs::health, [&](Runtime& rt, Lock&) {
+    if (!attributes) return cudaErrorInvalidValue;
+    if (!function) return cudaErrorInvalidDeviceFunction;
+    *attributes = {};
+    attributes->maxThreadsPerBlock = static_cast<int>(kMostThreads);
+    attributes->numRegs = 32;
+    attributes->ptxVersion = attributes->binaryVersion = rt.major * 10 + rt.minor;
+    attributes->maxDynamicSharedSizeBytes = function_of(rt, function).dynamic_shared;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t blocks_a_multiprocessor(int* blocks, const void* function, int threads, std::size_t shared) {
+  return call(Needs::health, [&](Runtime& rt, Lock&) {
+    if (!blocks || threads <= 0) return cudaErrorInvalidValue;
+    if (!function) return cudaErrorInvalidDeviceFunction;
+    const bool fits = threads <= static_cast<int>(kMostThreads) &&
+                      shared <= static_cast<std::size_t>(function_of(rt, function).dynamic_shared);
+    *blocks = fits ? static_cast<int>(blocks_on_one(static_cast<std::size_t>(threads), shared)) : 0;
+    return cudaSuccess;
+  });
+}
+
+cudaError_t active_clusters(int* clusters, const void* function, const cudaLaunchConfig_t* config) {
+  return call(Needs::health, [&](Runtime& rt, Lock&) {
+    if (!clusters || !config) return cudaErrorInvalidValue;
+    if (!function) return cudaErrorInvalidDeviceFunction;
+    const Wishes wishes = wishes_of(*config);
+    const cudaError_t e = check(rt, *config, wishes, function_of(rt, function));
+    if (e != cudaSuccess) return e;
+    const dim3 &b = config->blockDim, &c = wishes.cluster;
+    const std::size_t resident = blocks_on_one(std::size_t{b.x} * b.y * b.z, config->dynamicSmemBytes);
+    *clusters = static_cast<int>(resident * kMultiprocessors / (std::size_t{c.x} * c.y * c.z));
+    return cudaSuccess;
+  });
+}
+
+}  // namespace levin::emulator

@@ -1,0 +1,275 @@
+#pragma once
+// The runtime's state: devices, streams, events, graphs, and the work that waits. One mutex guards all of it; it is
+// released while a piece of work runs.
+
+#include "arena.h"
+
+#include <levin/emulator/runtime_api.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace levin::emulator {
+
+using Lock = std::unique_lock<std::mutex>;
+inline constexpr int kMostDevices = 16;
+
+struct Range {
+  const void* p;
+  std::size_t bytes;
+};
+
+/// What a piece of work does when it runs.
+struct Work {
+  enum class Kind { marker, kernel, copy, fill, host, release };
+  Kind kind = Kind::marker;
+  std::uint32_t opens = 0;           ///< bit d: device d's memory must be open
+  const char* name = "";             ///< of the kernel or the call
+  std::vector<Range> touches;        ///< device memory that must be alive when the work runs
+  std::function<std::string()> run;  ///< returns what failed
+};
+
+/// A piece of work in the queues; done when it and all before it have run.
+struct Op {
+  std::uint64_t number = 0;
+  int device = 0;
+  Work work;
+  std::vector<std::shared_ptr<Op>> before;
+  std::vector<Op*> after;
+  int waits_for = 0;
+  bool done = false, running = false;
+  std::chrono::steady_clock::time_point finished;
+};
+using OpRef = std::shared_ptr<Op>;
+
+struct Node {
+  int device = 0;
+  Work work;
+  std::vector<std::size_t> before;
+};
+
+/// What a graph consists of, shared by the graph, its executables and the work of its replays.
+using Nodes = std::vector<Node>;
+
+struct Capture {
+  std::uint64_t id = 0;
+  std::unique_ptr<CUgraph_st> graph;
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+  CUstream_st* origin = nullptr;
+  std::thread::id owner;
+  bool invalid = false, ended = false;
+  std::vector<CUstream_st*> streams;
+};
+using CaptureRef = std::shared_ptr<Capture>;
+
+}  // namespace levin::emulator
+
+struct CUstream_st {
+  int device = 0;
+  unsigned flags = 0;
+  int priority = 0;
+  bool legacy = false;
+  levin::emulator::OpRef last;
+  int impatience = 0;  ///< queries that found it busy
+  levin::emulator::CaptureRef capture;
+  std::vector<std::size_t> tails;  ///< nodes that the next captured one depends on
+};
+
+struct CUevent_st {
+  int device = 0;
+  unsigned flags = 0;
+  levin::emulator::OpRef op;
+  int impatience = 0;
+  levin::emulator::CaptureRef capture;
+  std::vector<std::size_t> tails;
+};
+
+struct CUgraphNode_st {
+  cudaGraphNodeType type;
+};
+
+struct CUgraph_st {
+  levin::emulator::Nodes nodes;
+  std::vector<std::unique_ptr<CUgraphNode_st>> handles;
+};
+
+struct CUgraphExec_st {
+  std::shared_ptr<const levin::emulator::Nodes> nodes;
+  levin::emulator::OpRef last;
+};
+
+struct CUmemPoolHandle_st {
+  int device = 0;
+  std::uint64_t threshold = 0;
+};
+
+namespace levin::emulator {
+
+struct Device {
+  std::unique_ptr<Arena> arena;
+  std::unique_ptr<CUstream_st> legacy;
+  std::unordered_map<std::thread::id, std::unique_ptr<CUstream_st>> per_thread;
+  std::vector<OpRef> orphans;       ///< last work of destroyed streams: the legacy stream's next waits for it
+  cudaError_t error = cudaSuccess;  ///< sticky
+  std::uint32_t peers = 0;          ///< bit d: kernels may touch device d's memory
+  CUmemPoolHandle_st pool;
+};
+
+struct Function {
+  std::string name;
+  int dynamic_shared = 48 * 1024;
+  bool big_clusters = false;
+};
+
+struct HostBlock {
+  std::size_t bytes = 0;
+  bool owned = false;  ///< allocated here, not registered
+  int device = 0;
+};
+
+/// Where an address lies.
+struct Place {
+  enum class Kind { pageable, pinned, device, nowhere } kind = Kind::pageable;
+  int device = 0;
+  const char* begin = nullptr;  ///< of the allocation
+  std::size_t bytes = 0;
+};
+
+class Runtime {
+ public:
+  Runtime();
+
+  std::mutex mutex;
+  std::vector<Device> devices;
+  int major = 9, minor = 0;
+  std::unordered_set<CUstream_st*> streams;
+  std::unordered_set<CUevent_st*> events;
+  std::unordered_set<CUgraph_st*> graphs;
+  std::unordered_set<CUgraphExec_st*> executables;
+  std::unordered_map<const void*, Function> functions;
+  std::map<const char*, HostBlock> host_blocks;
+  std::vector<CaptureRef> captures;
+  std::string report;
+  std::uint64_t openings = 0;
+
+  // ---- devices and memory
+  void make_devices(int count, std::size_t capacity);
+  Place place_of(const void* p) const;
+  /// Keeps `text` as the last report and returns the error.
+  cudaError_t refuse(cudaError_t error, std::string text);
+  cudaError_t allocate(Lock& lock, void** p, std::size_t bytes, int device, const char* call);
+  /// Frees at once; the arena must be open. Returns cudaErrorIllegalAddress for overwritten red zones.
+  cudaError_t release(int device, void* p, const char* call);
+  /// Frees all of the device's memory, streams and events. Returns a sentence for each overwritten red zone.
+  std::vector<std::string> empty_device(Lock& lock, int device);
+  cudaError_t health(int device) const { return devices[static_cast<std::size_t>(device)].error; }
+
+  // ---- streams and queued work
+  /// The stream of a handle; null when there is none such.
+  CUstream_st* find(cudaStream_t handle);
+  /// Queues work that waits for `before` and nothing else.
+  OpRef add(int device, Work work, const std::vector<OpRef>& before);
+  /// Queues work on the stream or captures it; it waits for `extra` too.
+  cudaError_t submit(Lock& lock, CUstream_st& stream, Work work, const OpRef& extra = nullptr);
+  void complete(Lock& lock, std::vector<OpRef> targets);
+  void complete_device(Lock& lock, int device);
+  /// Runs some of what waits when much does, or when the seed says so.
+  void relieve(Lock& lock);
+  /// One step towards `target`: for programs that ask again and again.
+  void nudge(Lock& lock, const OpRef& target, int& impatience);
+  void drop_queues(Lock& lock, int device);  ///< of the device; -1: all
+  std::size_t queued() const { return live_.size(); }
+
+  // ---- capture
+  cudaError_t capture(CUstream_st& stream, Work work);
+  /// Refuses a call that must not be made while something is captured, and invalidates what is.
+  cudaError_t check_no_capture(const char* call);
+  /// A synchronising call on this stream.
+  cudaError_t check_not_captured(CUstream_st& stream, const char* call);
+  void end_capture(const CaptureRef& capture);
+  void destroy(CUstream_st* stream);
+
+  /// The right to run work or to touch device memory; others wait.
+  class Turn {
+   public:
+    Turn(Runtime& runtime, Lock& lock);
+    ~Turn();
+    void wait();     ///< gives it to others until something happens
+    void release();  ///< closes the memory, gives it up
+    void take();
+
+   private:
+    Runtime& runtime_;
+    Lock& lock_;
+  };
+  /// Opens the memory of these devices; closes the others' when `only`.
+  void open(std::uint32_t mask, bool only);
+  void close();
+
+ private:
+  void run(Lock& lock, Turn& turn, OpRef op);
+  void execute(Lock& lock, Turn& turn, Op& op);
+  std::string check_zones(const Work& work);
+  std::string check_alive(const Work& work) const;
+  void finish(Op& op);
+  std::vector<OpRef> needed(const std::vector<OpRef>& targets) const;
+  std::uint64_t random();
+
+  std::condition_variable free_;      ///< the turn is
+  std::condition_variable progress_;  ///< a piece of work is done
+  bool taken_ = false;
+  std::uint64_t next_number_ = 1;
+  std::map<std::uint64_t, OpRef> live_;  ///< not yet done
+  std::vector<Op*> ready_;               ///< waits for nothing
+  std::uint64_t seed_ = 0, random_state_ = 0;
+  bool check_zones_ = true;
+};
+
+/// Made at first use, never destroyed: statics of programs may free memory late.
+Runtime& runtime();
+
+/// The calling thread's.
+struct ThreadState {
+  int device = 0;
+  cudaError_t last_error = cudaSuccess;
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
+  bool in_host_function = false;
+};
+ThreadState& this_thread();
+
+/// Standard error gets "levin emulator: ..." for what a call's result might hide.
+void warn(const std::string& text);
+int number_from(const char* variable, int otherwise);
+
+/// Remembers an error for cudaGetLastError.
+inline cudaError_t note(cudaError_t error) {
+  if (error != cudaSuccess) this_thread().last_error = error;
+  return error;
+}
+
+/// The frame of every call: f(runtime, lock) under the mutex. With Needs::health a device that failed refuses.
+enum class Needs { nothing, health };
+cudaError_t enter(Runtime& rt, Needs needs);
+template <class F>
+cudaError_t call(Needs needs, F&& f) {
+  Runtime& rt = runtime();
+  Lock lock(rt.mutex);
+  const cudaError_t refused = enter(rt, needs);
+  return note(refused != cudaSuccess ? refused : f(rt, lock));
+}
+
+std::string text_of(const void* p);
+/// "an allocation of 64 bytes on device 0"
+std::string text_of(const Allocation& a, int device);
+
+}  // namespace levin::emulator

@@ -1,0 +1,123 @@
+#pragma once
+// Attention as its kernels see it: matrices q (L, E), k (S, E) and v (S, Ev) of any row strides, one for each index of
+// the leading axes; L = rows, S = columns, E = width, Ev = values.
+
+#include "kernels/cuda/base/launch.h"
+#include "kernels/cuda/matmul/problem.cuh"
+
+#include <levin/kernels/attention.h>
+
+namespace levin::kernels::cuda {
+
+struct AttentionSizes {
+  std::int64_t batch = 1;
+  int rows = 0, columns = 0, width = 0, values = 0;
+  bool causal = false;
+
+  /// Columns [0, visible(row)) take part in a row; the last row of a block sees the most.
+  __device__ int visible(int row) const { return causal && row + 1 < columns ? row + 1 : columns; }
+  bool empty() const { return batch == 0 || rows == 0; }
+};
+
+template <class T>
+struct AttentionProblem : AttentionSizes {
+  using C = ComputeType<T>;
+  Operand<T> q, k, v;
+  T* out = nullptr;  // (batch, L, Ev)
+  C* lse = nullptr;  // (batch, L)
+  C scale = 1;
+};
+
+template <class T>
+struct AttentionGradients : AttentionSizes {
+  using C = ComputeType<T>;
+  Operand<T> q, k, v;
+  const T *g = nullptr, *out = nullptr;           // (batch, L, Ev)
+  const C* lse = nullptr;                         // (batch, L)
+  T *dq = nullptr, *dk = nullptr, *dv = nullptr;  // (batch, L, E), (batch, S, E), (batch, S, Ev)
+  C scale = 1;
+};
+
+namespace detail {
+
+/// Matrices with a dense last axis; leading axes are merged where strides allow.
+template <class D>
+Operand<D> rows_of(const TensorView& t) {
+  const int lead = t.dim() - 2;
+  Operand<D> x;
+  x.data = static_cast<const D*>(t.pointer);
+  x.line = t.stride(lead), x.step = 1;
+  BatchOffsets& batch = x.batch;
+  for (int i = lead - 1; i >= 0; --i) {
+    if (t.size(i) == 1) continue;
+    const int last = batch.axes - 1;
+    if (last >= 0 && t.stride(i) == batch.stride[last] * batch.size[last]) {
+      batch.size[last] *= t.size(i);
+    } else {
+      batch.size[batch.axes] = t.size(i), batch.stride[batch.axes] = t.stride(i);
+      ++batch.axes;
+    }
+  }
+  return x;
+}
+
+template <class D, class Args>
+void set_common(const Args& a, D& p) {
+  const int lead = a.q.dim() - 2;
+  for (int i = 0; i < lead; ++i) p.batch *= a.q.size(i);
+  p.rows = static_cast<int>(a.q.size(lead)), p.width = static_cast<int>(a.q.size(lead + 1));
+  p.columns = static_cast<int>(a.k.size(lead)), p.values = static_cast<int>(a.v.size(lead + 1));
+  p.causal = a.causal;
+  p.scale = static_cast<typename D::C>(a.scale);
+}
+
+}  // namespace detail
+
+/// D is a type of the device.
+template <class D>
+AttentionProblem<D> attention_problem(const AttentionArgs& a) {
+  AttentionProblem<D> p;
+  detail::set_common(a, p);
+  p.q = detail::rows_of<D>(a.q), p.k = detail::rows_of<D>(a.k), p.v = detail::rows_of<D>(a.v);
+  p.out = static_cast<D*>(a.out.pointer);
+  p.lse = static_cast<ComputeType<D>*>(a.lse.pointer);
+  return p;
+}
+
+template <class D>
+AttentionGradients<D> attention_problem(const AttentionBackwardArgs& a) {
+  AttentionGradients<D> p;
+  detail::set_common(a, p);
+  p.q = detail::rows_of<D>(a.q), p.k = detail::rows_of<D>(a.k), p.v = detail::rows_of<D>(a.v);
+  p.g = static_cast<const D*>(a.g.pointer), p.out = static_cast<const D*>(a.out.pointer);
+  p.lse = static_cast<const ComputeType<D>*>(a.lse.pointer);
+  p.dq = static_cast<D*>(a.dq.pointer), p.dk = static_cast<D*>(a.dk.pointer), p.dv = static_cast<D*>(a.dv.pointer);
+  return p;
+}
+
+/// The matrices (rows, width) of a contiguous tensor.
+template <class D>
+Operand<D> dense_rows(const D* data, std::int64_t rows, std::int64_t width) {
+  Operand<D> x;
+  x.data = data;
+  x.line = width, x.step = 1;
+  x.batch.axes = 1;
+  x.batch.stride[0] = rows * width;
+  return x;
+}
+
+/// Calls f(first, count) for runs of the leading index whose (count, L, S) scores fit a scratch of some 256 MiB.
+template <class F>
+void for_score_chunks(const AttentionSizes& s, F&& f) {
+  constexpr std::int64_t most = std::int64_t{1} << 26;
+  const std::int64_t one = static_cast<std::int64_t>(s.rows) * s.columns, step = one < most ? most / one : 1;
+  for (std::int64_t first = 0; first < s.batch; first += step)
+    f(first, first + step < s.batch ? step : s.batch - first);
+}
+
+__device__ inline float exponential(float x) { return expf(x); }
+__device__ inline double exponential(double x) { return exp(x); }
+__device__ inline float logarithm(float x) { return logf(x); }
+__device__ inline double logarithm(double x) { return log(x); }
+
+}  // namespace levin::kernels::cuda

@@ -1,0 +1,23 @@
+#pragma once
+// Rung 4, which ships for 16-bit floats: implicit GEMM on tensor cores.
+// Idea: the operands of rung 3, collected by the kernel that hgemm keeps for operands that lie anywhere: eight elements
+// a thread in registers, stored to swizzled shared memory as 16 bytes, multiplied by mma.sync, added up in float.
+// Changes against rung 3: half the bytes and the tensor cores. Bound: single loads and addresses. Gained: not yet
+// measured.
+
+#include "kernels/cuda/conv/03_implicit_gemm.cuh"
+#include "kernels/cuda/hgemm/08_any_operand.cuh"
+
+namespace levin::kernels::cuda {
+
+template <class T>
+struct HalfProduct {
+  static constexpr int kDepth = GatherTiles<T>::kDepth;
+  template <class A, class B, class Out>
+  static void run(const A& a, const B& b, const Out& out, const TileGrid& grid, std::int64_t m, std::int64_t n,
+                  std::int64_t k, const Stream& stream) {
+    launch_hgemm_any_operand<T>(a, b, out, grid, m, n, k, stream);
+  }
+};
+
+}  // namespace levin::kernels::cuda

@@ -1,0 +1,61 @@
+#pragma once
+// The geometry of a convolution as its kernels see it.
+
+#include "kernels/cuda/matmul/problem.cuh"
+
+#include <levin/kernels/conv.h>
+
+namespace levin::kernels::cuda {
+
+/// y (batch, groups * outputs, out_h, out_w) of x (batch, groups * inputs, in_h, in_w) and weight (groups * outputs,
+/// inputs, kernel_h, kernel_w).
+struct ConvShape {
+  int batch, groups, inputs, outputs;  ///< channels of a group
+  int in_h, in_w, kernel_h, kernel_w, out_h, out_w;
+  int stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w;
+
+  explicit ConvShape(const Conv2dArgs& a)
+      : batch(narrow(a.x.size(0))),
+        groups(narrow(a.groups)),
+        inputs(narrow(a.weight.size(1))),
+        outputs(narrow(a.weight.size(0) / a.groups)),
+        in_h(narrow(a.x.size(2))),
+        in_w(narrow(a.x.size(3))),
+        kernel_h(narrow(a.weight.size(2))),
+        kernel_w(narrow(a.weight.size(3))),
+        out_h(narrow(a.y.size(2))),
+        out_w(narrow(a.y.size(3))),
+        stride_h(narrow(a.stride_h)),
+        stride_w(narrow(a.stride_w)),
+        padding_h(narrow(a.padding_h)),
+        padding_w(narrow(a.padding_w)),
+        dilation_h(narrow(a.dilation_h)),
+        dilation_w(narrow(a.dilation_w)) {}
+
+  __host__ __device__ std::int64_t in_plane() const { return static_cast<std::int64_t>(in_h) * in_w; }
+  __host__ __device__ std::int64_t out_plane() const { return static_cast<std::int64_t>(out_h) * out_w; }
+  __host__ __device__ std::int64_t kernel() const { return static_cast<std::int64_t>(kernel_h) * kernel_w; }
+  __host__ __device__ std::int64_t x_image() const { return in_plane() * inputs * groups; }
+  __host__ __device__ std::int64_t y_image() const { return out_plane() * outputs * groups; }
+  __host__ __device__ std::int64_t taps() const { return kernel() * inputs; }  ///< weights of an output
+
+ private:
+  static int narrow(std::int64_t x) { return static_cast<int>(x); }  // sizes of tensors that fit in memory
+};
+
+/// The three tensors of a convolution, in the device's type.
+template <class T>
+struct ConvTensors {
+  T *x, *weight, *y;
+  const T* bias;  ///< may be null
+
+  template <class Levin>
+  static ConvTensors of(const Conv2dArgs& a) {
+    const auto pointer = [](const TensorView& t) {
+      return t.pointer ? reinterpret_cast<T*>(t.data<Levin>()) : nullptr;
+    };
+    return {pointer(a.x), pointer(a.weight), pointer(a.y), pointer(a.bias)};
+  }
+};
+
+}  // namespace levin::kernels::cuda

@@ -1,0 +1,156 @@
+#pragma once
+// The operands of convolutions written as matrix products: elements that are found in images when they are needed.
+
+#include "kernels/cuda/conv/shape.cuh"
+#include "kernels/cuda/matmul/operands.cuh"
+
+namespace levin::kernels::cuda {
+
+/// n / divisor for 0 <= n < 2^31 and 1 <= divisor < 2^31 (0 counts as 1: of nothing no place is asked) by a
+/// multiplication (Granlund and Montgomery, 1994).
+struct FastDivide {
+  std::uint32_t divisor = 1, magic = 1, shift = 0;
+
+  FastDivide() = default;
+  explicit FastDivide(std::int64_t d) : divisor(d < 1 ? 1 : static_cast<std::uint32_t>(d)) {
+    while ((std::uint64_t{1} << shift) < divisor) ++shift;
+    magic =
+        static_cast<std::uint32_t>(((std::uint64_t{1} << 32) * ((std::uint64_t{1} << shift) - divisor)) / divisor + 1);
+  }
+  __device__ int quotient(int n) const {
+    const auto u = static_cast<std::uint32_t>(n);
+    const auto high = static_cast<std::uint32_t>(static_cast<std::uint64_t>(u) * magic >> 32);
+    return static_cast<int>((high + u) >> shift);
+  }
+  __device__ int rest(int n, int of_quotient) const { return n - of_quotient * static_cast<int>(divisor); }
+};
+
+/// A place in an image: where its plane begins, and a row and a column that may lie outside.
+struct Spot {
+  std::int64_t plane;
+  int h, w;
+};
+
+/// The spots of an index that runs over planes, rows and columns: the pixels of a batch or the taps of a filter.
+struct Walk {
+  FastDivide area, width;  ///< of a plane: rows * columns, columns
+  int rows;
+  std::int64_t plane;  ///< elements from one plane to the next
+  int h, h_step, w, w_step;
+
+  Walk(std::int64_t plane_rows, std::int64_t columns, std::int64_t elements, int first_h, int step_h, int first_w,
+       int step_w)
+      : area(plane_rows * columns),
+        width(columns),
+        rows(static_cast<int>(plane_rows)),
+        plane(elements),
+        h(first_h),
+        h_step(step_h),
+        w(first_w),
+        w_step(step_w) {}
+
+  __device__ Spot at(int index) const {
+    const int outer = area.quotient(index), inside = area.rest(index, outer);
+    const int row = width.quotient(inside), column = width.rest(inside, row);
+    return {outer * plane, h + row * h_step, w + column * w_step};
+  }
+  __device__ void next(Spot& s) const {
+    s.w += w_step;
+    if (s.w != w + static_cast<int>(width.divisor) * w_step) return;
+    s.w = w, s.h += h_step;
+    if (s.h != h + rows * h_step) return;
+    s.h = h, s.plane += plane;
+  }
+};
+
+/// An image's element at the sum of a line's and a step's spot, 0 outside of the image. With `Strided` only every
+/// stride-th place holds an element: the image is the gradient of a convolution of that stride.
+template <class T, bool Strided>
+struct WindowReader {
+  using Line = Spot;
+  using Step = Spot;
+  const T* image;
+  Walk lines, steps;
+  int line_count, height, width;
+  FastDivide stride_h, stride_w;
+
+  __device__ Line line(int i) const {  // one that does not exist lies outside of every image
+    return i < line_count ? lines.at(i) : Spot{0, -(1 << 30), 0};
+  }
+  __device__ Step step(int k) const { return steps.at(k); }
+  __device__ void next(Step& s) const { steps.next(s); }
+  __device__ const T* at(const Line& l, const Step& s) const {
+    int h = l.h + s.h, w = l.w + s.w;
+    if constexpr (Strided) {
+      if (h < 0 || w < 0) return nullptr;
+      const int row = stride_h.quotient(h), column = stride_w.quotient(w);
+      if (stride_h.rest(h, row) != 0 || stride_w.rest(w, column) != 0) return nullptr;
+      h = row, w = column;
+    }
+    if (static_cast<unsigned>(h) >= static_cast<unsigned>(height)) return nullptr;
+    if (static_cast<unsigned>(w) >= static_cast<unsigned>(width)) return nullptr;
+    return image + l.plane + s.plane + static_cast<std::int64_t>(h) * width + w;
+  }
+  __device__ static constexpr bool contiguous() { return false; }
+};
+
+/// The batch of products is the groups.
+template <class T, bool Strided, Access access>
+struct WindowOperand {
+  using Element = T;
+  using Reader = WindowReader<T, Strided>;
+  static constexpr Access kAccess = access;
+  Reader of_first;
+  std::int64_t group;  ///< elements from one group to the next
+
+  __device__ Reader reader(std::int64_t batch) const {
+    Reader r = of_first;
+    r.image += batch * group;
+    return r;
+  }
+};
+
+/// A matrix whose steps lie in pieces: k = (outer, inner).
+template <class T>
+struct PieceReader {
+  using Line = const T*;
+  struct Step {
+    std::int64_t offset;
+    int inside;
+  };
+  const T* data;
+  std::int64_t line_stride;
+  int line_count;
+  FastDivide inner;
+  std::int64_t outer_stride;
+
+  __device__ Line line(int i) const { return i < line_count ? data + i * line_stride : nullptr; }
+  __device__ Step step(int k) const {
+    const int outer = inner.quotient(k), inside = inner.rest(k, outer);
+    return {outer * outer_stride + inside, inside};
+  }
+  __device__ void next(Step& s) const {
+    ++s.offset;
+    if (++s.inside != static_cast<int>(inner.divisor)) return;
+    s.inside = 0, s.offset += outer_stride - inner.divisor;
+  }
+  __device__ const T* at(Line l, const Step& s) const { return l ? l + s.offset : nullptr; }
+  __device__ static constexpr bool contiguous() { return false; }
+};
+
+template <class T>
+struct PieceOperand {
+  using Element = T;
+  using Reader = PieceReader<T>;
+  static constexpr Access kAccess = Access::along_k;
+  Reader of_first;
+  std::int64_t group;
+
+  __device__ Reader reader(std::int64_t batch) const {
+    Reader r = of_first;
+    r.data += batch * group;
+    return r;
+  }
+};
+
+}  // namespace levin::kernels::cuda

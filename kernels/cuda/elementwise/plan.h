@@ -1,0 +1,104 @@
+#pragma once
+// Geometry of an elementwise operation: what the host works out about its operands, and what a kernel gets of that.
+
+#include "kernels/cuda/base/cuda.h"
+
+#include <levin/core/tensor_view.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+
+namespace levin::kernels::cuda::elementwise {
+
+inline constexpr int kMostOperands = 4;  ///< the result and three inputs
+
+/// Quotients of numbers below 2^31 by one multiplication (Granlund & Montgomery 1994).
+struct Divider {
+  std::uint32_t divisor = 1, multiplier = 1, shift = 0;
+
+  Divider() = default;
+  explicit Divider(std::uint32_t d) : divisor(d) {
+    while ((1u << shift) < d) ++shift;
+    multiplier = static_cast<std::uint32_t>((std::uint64_t{(1u << shift) - d} << 32) / d + 1);
+  }
+  __device__ std::uint32_t quotient(std::uint32_t n) const { return (__umulhi(n, multiplier) + n) >> shift; }
+};
+
+/// A kernel's argument. Operand 0 is the result. Axes are walked in steps of one element, or of one pack along the
+/// last.
+struct Operands {
+  int dims = 1;
+  std::uint32_t steps = 0;  ///< packs or elements in all
+  std::uint32_t elements = 0;
+  DType compute = DType::f32;  ///< what integers wrap to
+  Divider sizes[kMaxDims];
+  std::int64_t strides[kMostOperands][kMaxDims] = {};  ///< of a step, in elements
+  void* pointers[kMostOperands] = {};                  ///< null: a number
+  std::uint64_t numbers[kMostOperands] = {};           ///< its bits
+  DType dtypes[kMostOperands] = {};
+};
+
+/// Offsets of the first `Count` operands at a step, in elements.
+template <int Count>
+__device__ inline void find_offsets(const Operands& o, std::uint32_t step, std::int64_t (&at)[Count]) {
+  LEVIN_PRAGMA_UNROLL
+  for (int k = 0; k < Count; ++k) at[k] = 0;
+  for (int d = o.dims - 1; d > 0; --d) {
+    const std::uint32_t next = o.sizes[d].quotient(step), index = step - next * o.sizes[d].divisor;
+    LEVIN_PRAGMA_UNROLL
+    for (int k = 0; k < Count; ++k) at[k] += static_cast<std::int64_t>(index) * o.strides[k][d];
+    step = next;
+  }
+  LEVIN_PRAGMA_UNROLL
+  for (int k = 0; k < Count; ++k) at[k] += static_cast<std::int64_t>(step) * o.strides[k][0];
+}
+
+/// All operands over the result's axes: without those of size 1, ordered as the result lies in memory, neighbours
+/// merged that every operand walks evenly.
+class Plan {
+ public:
+  Plan(const TensorView& out, std::initializer_list<const TensorView*> inputs);
+
+  std::int64_t numel() const;
+  int dims() const { return dims_; }
+  std::int64_t size(int axis) const { return sizes_[axis]; }
+  std::int64_t stride(int operand, int axis) const { return strides_[operand][axis]; }
+  void* pointer(int operand) const { return pointers_[operand]; }
+  /// Whether every operand but numbers has the type named for it.
+  bool has_dtypes(std::span<const DType> dtypes) const;
+  /// Whether the last axis can be walked in packs: contiguous or constant for every operand, and aligned.
+  bool packable(int width) const;
+  /// For a kernel that takes `width` elements a step and numbers as `values`, which wrap to `compute` before.
+  Operands operands(int width, std::span<const DType> values, DType compute) const;
+
+  /// Calls f(plan) for parts of fewer than 2^31 elements each, so that kernels count in 32 bits.
+  template <class F>
+  void for_each_part(F&& f) const {
+    if (numel() <= kMostElements) return f(*this);
+    const std::int64_t half = sizes_[0] > 64 ? sizes_[0] / 32 * 16 : sizes_[0] / 2;
+    part(0, half).for_each_part(f);
+    part(half, sizes_[0] - half).for_each_part(f);
+  }
+
+ private:
+  static constexpr std::int64_t kMostElements = (std::int64_t{1} << 31) - 1;
+
+  void add(const TensorView& view, const Shape& sizes);
+  void simplify(const Shape& sizes);
+  void swap_axes(int a, int b);
+  Plan part(std::int64_t first, std::int64_t count) const;
+
+  int dims_ = 0, operands_ = 0;
+  std::int64_t sizes_[kMaxDims] = {};
+  std::int64_t strides_[kMostOperands][kMaxDims] = {};
+  const TensorView* views_[kMostOperands] = {};
+  std::byte* pointers_[kMostOperands] = {};
+};
+
+/// The same number in another type.
+TensorView number_as(const TensorView& number, DType dtype);
+
+[[noreturn]] void refuse_type(const char* op, DType compute);
+
+}  // namespace levin::kernels::cuda::elementwise

@@ -1,0 +1,77 @@
+#pragma once
+// Rung 5: a ring of tiles under way.
+// Idea: cp.async brings the next tiles to shared memory while this one is multiplied. Changes against rung 4: three
+// buffers instead of one, one barrier a tile instead of two, and the copies use no registers. Bound: the warps' waits
+// for ldmatrix before each step's products. Gained: not yet measured.
+
+#include "kernels/cuda/hgemm/tile.cuh"
+
+namespace levin::kernels::cuda {
+
+/// The tiles of A and B that one tile of C needs, on their way through a ring of Stages buffers.
+template <class Tiles, int Stages>
+struct HalfRing {
+  using T = typename Tiles::T;
+  const Problem<T>& p;
+  T* shared;  // (stage, A's tile then B's)
+  HalfCopy<typename Tiles::A, Tiles::kThreads, T> a;
+  HalfCopy<typename Tiles::B, Tiles::kThreads, T> b;
+  int tiles;
+
+  __device__ HalfRing(const Problem<T>& problem, T* memory, const TilePlace& place)
+      : p(problem),
+        shared(memory),
+        a(p.a, place.batch, place.row * Tiles::kM, p.m),
+        b(p.b, place.batch, place.column * Tiles::kN, p.n),
+        tiles(static_cast<int>(ceil_div(p.k, Tiles::kDepth))) {
+    LEVIN_PRAGMA_UNROLL
+    for (int tile = 0; tile < Stages - 1; ++tile) fetch(tile);
+  }
+
+  __device__ T* stage(int tile) const { return shared + tile % Stages * Tiles::kStage; }
+  /// Begins the copies of the next tile, whose number is `tile`; an empty group keeps the count where none is left.
+  __device__ void fetch(int tile) {
+    if (tile < tiles) {
+      const int left = static_cast<int>(p.k) - tile * Tiles::kDepth;
+      a.template copy<true>(stage(tile), p.a, left);
+      b.template copy<true>(stage(tile) + Tiles::A::kElements, p.b, left);
+    }
+    ptx::cp_async_commit();
+  }
+  /// The oldest tile under way is there for all threads, and the one before it is read by all.
+  __device__ void wait() const {
+    ptx::cp_async_wait<Stages - 2>();
+    __syncthreads();
+  }
+};
+
+template <class Tiles, int Stages>
+__global__ void __launch_bounds__(Tiles::kThreads)
+    hgemm_async_stages(Problem<typename Tiles::T> p, Epilogue<typename Tiles::T> out, TileGrid grid) {
+  const TilePlace place = grid.at(blockIdx.x);
+  HalfRing<Tiles, Stages> ring(p, dynamic_shared<typename Tiles::T>(), place);
+  WarpSums<Tiles> warp;
+  for (int tile = 0; tile < ring.tiles; ++tile) {
+    ring.wait();
+    ring.fetch(tile + Stages - 1);
+    warp.multiply(ring.stage(tile));
+  }
+  warp.write(out, place);
+}
+
+template <class T>
+void run_hgemm_async_stages(const Problem<T>& p, Stream& stream) {
+  constexpr int kStages = 3;
+  with_layouts(p, [&]<Layout a, Layout b>() {
+    using Tiles = HalfTiles<T, a, b, 128, 128, 64, 64, 32, true>;
+    const TileGrid grid = tile_grid(p.m, p.n, p.k, p.batch, Tiles::kM, Tiles::kN, Tiles::kDepth);
+    launch(hgemm_async_stages<Tiles, kStages>,
+           {.grid = static_cast<unsigned>(grid.count()),
+            .block = Tiles::kThreads,
+            .shared = sizeof(T) * Tiles::kStage * kStages,
+            .stream = stream},
+           p, Epilogue<T>(p), grid);
+  });
+}
+
+}  // namespace levin::kernels::cuda

@@ -1,0 +1,51 @@
+#pragma once
+// Rung 6: two sets of fragments.
+// Idea: while the tensor cores work on one step's fragments, ldmatrix loads the next step's, also over the border of
+// two tiles. Changes against rung 5: the loop is turned by one step, at the price of a second set of fragments in
+// registers. Bound: the tensor cores, but for the ends of tiles of C. Gained: not yet measured.
+
+#include "kernels/cuda/hgemm/05_async_stages.cuh"
+
+namespace levin::kernels::cuda {
+
+template <class Tiles, int Stages>
+__global__ void __launch_bounds__(Tiles::kThreads)
+    hgemm_register_buffers(Problem<typename Tiles::T> p, Epilogue<typename Tiles::T> out, TileGrid grid) {
+  const TilePlace place = grid.at(blockIdx.x);
+  HalfRing<Tiles, Stages> ring(p, dynamic_shared<typename Tiles::T>(), place);
+  WarpSums<Tiles> warp;
+  Fragments<Tiles> fragments[2];
+  ring.wait();
+  if (ring.tiles > 0) fragments[0].load(ring.stage(0), warp.row, warp.column, 0);
+  for (int tile = 0; tile < ring.tiles; ++tile) {
+    LEVIN_PRAGMA_UNROLL
+    for (int s = 0; s < Tiles::kSteps; ++s) {
+      if (s == 0) ring.fetch(tile + Stages - 1);
+      if (s + 1 < Tiles::kSteps) {
+        fragments[(s + 1) % 2].load(ring.stage(tile), warp.row, warp.column, (s + 1) * 16);
+      } else {
+        ring.wait();
+        if (tile + 1 < ring.tiles) fragments[0].load(ring.stage(tile + 1), warp.row, warp.column, 0);
+      }
+      warp.multiply(fragments[s % 2]);
+    }
+  }
+  warp.write(out, place);
+}
+
+template <class T>
+void run_hgemm_register_buffers(const Problem<T>& p, Stream& stream) {
+  constexpr int kStages = 3;
+  with_layouts(p, [&]<Layout a, Layout b>() {
+    using Tiles = HalfTiles<T, a, b, 128, 128, 64, 64, 32, true>;
+    const TileGrid grid = tile_grid(p.m, p.n, p.k, p.batch, Tiles::kM, Tiles::kN, Tiles::kDepth);
+    launch(hgemm_register_buffers<Tiles, kStages>,
+           {.grid = static_cast<unsigned>(grid.count()),
+            .block = Tiles::kThreads,
+            .shared = sizeof(T) * Tiles::kStage * kStages,
+            .stream = stream},
+           p, Epilogue<T>(p), grid);
+  });
+}
+
+}  // namespace levin::kernels::cuda

@@ -1,0 +1,10 @@
+// The kernel for operands that 16-byte copies cannot move, a compile unit of its own.
+
+#include "kernels/cuda/hgemm/hgemm.cuh"
+
+namespace levin::kernels::cuda {
+
+template void run_hgemm_any_operand<__half>(const Problem<__half>&, Stream&);
+template void run_hgemm_any_operand<__nv_bfloat16>(const Problem<__nv_bfloat16>&, Stream&);
+
+}  // namespace levin::kernels::cuda

@@ -1,0 +1,83 @@
+#pragma once
+// The product of 16-bit floats as it ships: rung 7 where 16-byte copies can move the operands, else rung 8; the tile by
+// the size of C.
+
+#include "kernels/cuda/base/scratch.h"
+#include "kernels/cuda/hgemm/07_persistent.cuh"
+#include "kernels/cuda/hgemm/08_any_operand.cuh"
+#include "kernels/cuda/matmul/choice.h"
+
+namespace levin::kernels::cuda {
+
+/// `resident` blocks fit on a multiprocessor.
+template <class Tiles, class Activation>
+void run_hgemm_tiles(const Problem<typename Tiles::T>& p, int resident, Stream& stream) {
+  using Out = Epilogue<typename Tiles::T, Activation>;
+  TileGrid grid = tile_grid(p.m, p.n, p.k, p.batch, Tiles::kM, Tiles::kN, Tiles::kDepth, true);
+  grid.group = 8;
+  Out out(p);
+  const Scratch<float> parts(stream, grid.splits > 1 ? grid.splits * p.batch * p.m * p.n : 0);
+  out.parts = parts.get();
+  const std::int64_t most = attribute_of(stream, cudaDevAttrMultiProcessorCount) * resident;
+  launch(hgemm_persistent<Tiles, kHalfStages, Out>,
+         {.grid = static_cast<unsigned>(std::min(grid.count(), most)),
+          .block = Tiles::kThreads,
+          .shared = kHalfShared<Tiles>,
+          .stream = stream},
+         p, out, grid);
+  if (grid.splits > 1) launch_add_parts(out, grid.splits, stream);
+}
+
+template <class T>
+bool can_hgemm_any_operand(const Problem<T>& p) {
+  return fits_launch(tile_grid(p.m, p.n, p.k, p.batch, 64, 64, 64, true), p.m, p.n, p.k);
+}
+
+template <class T>
+bool can_hgemm_persistent(const Problem<T>& p) {
+  return can_hgemm_any_operand(p) && vector_ready(p.a) && vector_ready(p.b);
+}
+
+template <class T, Layout a, Layout b, class Activation>
+void run_hgemm_persistent(const Problem<T>& p, Stream& stream) {
+  using Large = LargeHalfTiles<T, a, b>;
+  const std::int64_t tiles = ceil_div(p.m, Large::kM) * ceil_div(p.n, Large::kN) * p.batch;
+  if (tiles >= 64 && has_shared(stream, kHalfShared<Large>)) {
+    run_hgemm_tiles<Large, Activation>(p, 1, stream);
+  } else {
+    run_hgemm_tiles<SmallHalfTiles<T, a, b>, Activation>(p, 4, stream);
+  }
+}
+template <class T>
+void run_hgemm_persistent(const Problem<T>& p, Stream& stream) {
+  with_layouts(p, [&]<Layout a, Layout b>() { run_hgemm_persistent<T, a, b, Identity>(p, stream); });
+}
+
+template <class T, Access access_a, Access access_b, class Activation>
+void run_hgemm_gathered(const Problem<T>& p, Stream& stream) {
+  const TileGrid grid = tile_grid(p.m, p.n, p.k, p.batch, 64, 64, 64, true);
+  Epilogue<T, Activation> out(p);
+  const Scratch<float> parts(stream, grid.splits > 1 ? grid.splits * p.batch * p.m * p.n : 0);
+  out.parts = parts.get();
+  launch_hgemm_any_operand<T>(StridedOperand<T, access_a>{p.a, p.m}, StridedOperand<T, access_b>{p.b, p.n}, out, grid,
+                              p.m, p.n, p.k, stream);
+  if (grid.splits > 1) launch_add_parts(out, grid.splits, stream);
+}
+
+template <class T>
+void run_hgemm_any_operand(const Problem<T>& p, Stream& stream) {
+  constexpr Access k = Access::along_k, l = Access::along_lines;
+  const Access a = element_access(p.a), b = element_access(p.b);
+  if (a == k && b == k) return run_hgemm_gathered<T, k, k, Identity>(p, stream);
+  if (a == k) return run_hgemm_gathered<T, k, l, Identity>(p, stream);
+  if (b == k) return run_hgemm_gathered<T, l, k, Identity>(p, stream);
+  run_hgemm_gathered<T, l, l, Identity>(p, stream);
+}
+
+// Instantiated in persistent_f16.cu, persistent_bf16.cu and any_operand.cu.
+extern template void run_hgemm_persistent<__half>(const Problem<__half>&, Stream&);
+extern template void run_hgemm_persistent<__nv_bfloat16>(const Problem<__nv_bfloat16>&, Stream&);
+extern template void run_hgemm_any_operand<__half>(const Problem<__half>&, Stream&);
+extern template void run_hgemm_any_operand<__nv_bfloat16>(const Problem<__nv_bfloat16>&, Stream&);
+
+}  // namespace levin::kernels::cuda

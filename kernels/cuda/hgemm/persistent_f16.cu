@@ -1,0 +1,9 @@
+// The shipping rung of float16, a compile unit of its own.
+
+#include "kernels/cuda/hgemm/hgemm.cuh"
+
+namespace levin::kernels::cuda {
+
+template void run_hgemm_persistent<__half>(const Problem<__half>&, Stream&);
+
+}  // namespace levin::kernels::cuda

@@ -1,0 +1,9 @@
+// The rungs of bfloat16 that do not ship, a compile unit of their own.
+
+#include "kernels/cuda/hgemm/rungs.cuh"
+
+namespace levin::kernels::cuda {
+
+template struct HalfRungs<__nv_bfloat16>;
+
+}  // namespace levin::kernels::cuda

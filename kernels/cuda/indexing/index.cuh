@@ -1,0 +1,87 @@
+#pragma once
+// What the kernels that move elements by position share.
+
+#include "kernels/cuda/base/launch.h"
+#include "kernels/cuda/indexing/check.h"
+#include "kernels/cuda/indexing/divide.cuh"
+
+#include <levin/kernels/indexing.h>
+
+namespace levin::kernels::cuda {
+
+/// Calls f.template operator()<T>() with an unsigned type of so many bytes: 1, 2, 4 or 8.
+template <class F>
+void with_element(std::int64_t bytes, F&& f) {
+  switch (bytes) {
+    case 1:
+      return f.template operator()<std::uint8_t>();
+    case 2:
+      return f.template operator()<std::uint16_t>();
+    case 4:
+      return f.template operator()<std::uint32_t>();
+    default:
+      return f.template operator()<std::uint64_t>();
+  }
+}
+
+/// The same for what is moved whole, of 16 bytes at most.
+template <class F>
+void with_unit(std::int64_t bytes, F&& f) {
+  if (bytes == 16) return f.template operator()<Pack<std::uint64_t, 2>>();
+  with_element(bytes, f);
+}
+
+/// The most bytes, 16 at most, of which all of these lengths and addresses are multiples.
+class CommonUnit {
+ public:
+  CommonUnit& of(std::int64_t bytes) { return bits_ |= static_cast<std::uint64_t>(bytes), *this; }
+  CommonUnit& of(const void* p) { return bits_ |= reinterpret_cast<std::uintptr_t>(p), *this; }
+  std::int64_t bytes() const { return static_cast<std::int64_t>(bits_ & (~bits_ + 1)); }
+
+ private:
+  std::uint64_t bits_ = 16;
+};
+
+__device__ inline bool is_index(std::int64_t value, std::int64_t size) {
+  return static_cast<std::uint64_t>(value) < static_cast<std::uint64_t>(size);
+}
+
+/// Where the elements of an index lie in a contiguous tensor of other sizes; without the step along `axis` where it is
+/// given. Axes are merged where that tensor's strides allow, the innermost stands first.
+struct Positions {
+  int axes = 0;
+  std::int64_t size[kMaxDims], stride[kMaxDims];
+
+  Positions(const Shape& index, const Shape& sizes, int without_axis = -1) {
+    const Shape strides = contiguous_strides(sizes);
+    for (int d = index.size() - 1; d >= 0; --d) {
+      const std::int64_t step = d == without_axis ? 0 : strides[d];
+      if (index[d] == 1) continue;
+      if (axes > 0 && step == stride[axes - 1] * size[axes - 1]) {
+        size[axes - 1] *= index[d];
+      } else {
+        size[axes] = index[d], stride[axes] = step;
+        ++axes;
+      }
+    }
+  }
+
+  __device__ std::int64_t of(std::int64_t element) const {
+    std::int64_t at = 0;
+    for (int i = 0; i + 1 < axes; ++i) {
+      const Division part = divide(element, size[i]);
+      at += part.remainder * stride[i];
+      element = part.quotient;
+    }
+    return axes > 0 ? at + element * stride[axes - 1] : at;
+  }
+};
+
+/// a + b, rounded to T.
+template <class T>
+__device__ T add(T a, T b) {
+  using C = ComputeType<T>;
+  return convert<T>(static_cast<C>(convert<C>(a) + convert<C>(b)));
+}
+
+}  // namespace levin::kernels::cuda

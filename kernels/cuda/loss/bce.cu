@@ -1,0 +1,85 @@
+// Binary cross-entropy of logits, and its gradient.
+#include "kernels/cuda/loss/sums.cuh"
+#include "kernels/cuda/reduce/dispatch.h"
+
+namespace levin::kernels::cuda {
+
+__device__ inline float soft_part(float x) { return log1pf(expf(-fabsf(x))); }
+__device__ inline double soft_part(double x) { return log1p(exp(-fabs(x))); }
+__device__ inline float exp_of_minus(float x) { return expf(-x); }
+__device__ inline double exp_of_minus(double x) { return exp(-x); }
+
+/// 1 / (1 + exp(-x)), by the exponential that can't overflow.
+template <class T>
+__device__ inline T logistic(T x) {
+  const T e = exp_of_minus(x < T(0) ? -x : x);
+  return (x < T(0) ? e : T(1)) / (T(1) + e);
+}
+
+/// Targets: a tensor, or one number for all.
+template <class T>
+struct BceTarget {
+  const T* values;
+  T number;
+  explicit BceTarget(const TensorView& v)
+      : values(v.is_number() ? nullptr : v.data<T>()), number(v.is_number() ? *v.data<T>() : T(0)) {}
+  __device__ T at(std::int64_t i) const { return values ? values[i] : number; }
+};
+
+/// out is null unless every loss is wanted.
+template <class T>
+__global__ void bce_forward(const T* x, BceTarget<T> target, T* out, std::int64_t n, LossSums* partial) {
+  LossSums own;
+  for (std::int64_t i = global_thread(); i < n; i += grid_threads()) {
+    const T v = x[i];
+    const T loss = (v < T(0) ? T(0) : v) - v * target.at(i) + soft_part(v);
+    if (out) out[i] = loss;
+    own.loss += static_cast<double>(loss);
+    own.weight += 1.0;
+  }
+  leave_sums(own, partial);
+}
+
+/// g has n elements, or one where `single`.
+template <class T>
+__global__ void bce_gradient(const T* x, BceTarget<T> target, const T* g, bool single, T scale, T* dx, std::int64_t n) {
+  for (std::int64_t i = global_thread(); i < n; i += grid_threads()) {
+    dx[i] = scale * g[single ? 0 : i] * (logistic(x[i]) - target.at(i));
+  }
+}
+
+namespace {
+
+template <class T>
+void forward(const BceArgs& a, Stream& stream) {
+  const std::int64_t n = a.x.numel();
+  const bool none = a.reduction == LossReduction::none;
+  const unsigned blocks = n == 0 ? 0 : blocks_for(n, kLossThreads);
+  Scratch<LossSums> partial(stream, blocks);
+  launch(bce_forward<T>, {.grid = blocks, .block = kLossThreads, .stream = stream}, a.x.data<T>(),
+         BceTarget<T>(a.target), none ? a.out.data<T>() : nullptr, n, partial.get());
+  if (none) return;
+  launch(finish_loss<T>, {.block = kLossThreads, .stream = stream}, partial.get(), static_cast<int>(blocks), nullptr,
+         a.out.data<T>(), a.reduction);
+}
+
+template <class T>
+void backward(const BceArgs& a, Stream& stream) {
+  const std::int64_t n = a.x.numel();
+  if (n == 0) return;
+  const T scale = a.reduction == LossReduction::mean ? static_cast<T>(1.0 / static_cast<double>(n)) : T(1);
+  launch(bce_gradient<T>, {.grid = blocks_for(n, kLossThreads), .block = kLossThreads, .stream = stream}, a.x.data<T>(),
+         BceTarget<T>(a.target), a.g.data<T>(), a.reduction != LossReduction::none, scale, a.dx.data<T>(), n);
+}
+
+}  // namespace
+
+void bce_with_logits(const BceArgs& a, Stream& stream) {
+  dispatch_wide(a.x.dtype, "bce_with_logits", [&]<class T>() { forward<T>(a, stream); });
+}
+
+void bce_with_logits_backward(const BceArgs& a, Stream& stream) {
+  dispatch_wide(a.x.dtype, "bce_with_logits_backward", [&]<class T>() { backward<T>(a, stream); });
+}
+
+}  // namespace levin::kernels::cuda

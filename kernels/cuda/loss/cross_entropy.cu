@@ -1,0 +1,46 @@
+// Cross-entropy and its gradient.
+#include "kernels/cuda/loss/cross_entropy.cuh"
+#include "kernels/cuda/reduce/dispatch.h"
+
+namespace levin::kernels::cuda {
+
+namespace {
+
+/// Calls f.operator()<Group>(). Samples whose classes lie apart have their neighbours next to them, so a thread takes
+/// one; else a warp does, or a block where there are many classes.
+template <class F>
+void with_group(const CrossEntropyArgs& a, F&& f) {
+  constexpr std::int64_t kManyClasses = 2048;
+  if (a.spatial > 1) return f.template operator()<ThreadGroup>();
+  if (a.classes <= kManyClasses) return f.template operator()<WarpGroup>();
+  f.template operator()<BlockGroup>();
+}
+
+}  // namespace
+
+void cross_entropy(const CrossEntropyArgs& a, Stream& stream) {
+  if (a.target.dtype == DType::i64) check_labels({a.target, a.classes, a.ignore_index, "cross_entropy"}, stream);
+  dispatch_wide(a.x.dtype, "cross_entropy", [&]<class T>() {
+    with_group(a, [&]<class Group>() {
+      const CrossEntropy<T> loss(a);
+      const unsigned blocks = blocks_of<Group>(loss.samples, kLossThreads);
+      Scratch<LossSums> partial(stream, blocks);
+      launch(cross_entropy_forward<Group, T>, {.grid = blocks, .block = kLossThreads, .stream = stream}, loss,
+             partial.get());
+      launch(finish_loss<T>, {.block = kLossThreads, .stream = stream}, partial.get(), static_cast<int>(blocks),
+             loss.norm, a.reduction == LossReduction::none ? nullptr : loss.out, a.reduction);
+    });
+  });
+}
+
+void cross_entropy_backward(const CrossEntropyArgs& a, Stream& stream) {
+  dispatch_wide(a.x.dtype, "cross_entropy_backward", [&]<class T>() {
+    with_group(a, [&]<class Group>() {
+      const CrossEntropy<T> loss(a);
+      launch(cross_entropy_gradient<Group, T>,
+             {.grid = blocks_of<Group>(loss.samples, kLossThreads), .block = kLossThreads, .stream = stream}, loss);
+    });
+  });
+}
+
+}  // namespace levin::kernels::cuda

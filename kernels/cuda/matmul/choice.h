@@ -1,0 +1,24 @@
+#pragma once
+// What the choice of a kernel looks at.
+
+#include "kernels/cuda/base/error.h"
+
+#include <levin/core/device.h>
+
+#include <cstdint>
+
+namespace levin::kernels::cuda {
+
+/// An attribute of the stream's device.
+inline int attribute_of(const Stream& stream, cudaDeviceAttr attribute) {
+  int value = 0;
+  check(cudaDeviceGetAttribute(&value, attribute, stream.device().index), "cudaDeviceGetAttribute");
+  return value;
+}
+
+/// Whether a block of the device may have so much shared memory.
+inline bool has_shared(const Stream& stream, std::size_t bytes) {
+  return static_cast<std::size_t>(attribute_of(stream, cudaDevAttrMaxSharedMemoryPerBlockOptin)) >= bytes;
+}
+
+}  // namespace levin::kernels::cuda

@@ -1,0 +1,46 @@
+#pragma once
+// Rung 2: the row in shared memory.
+// Idea: the first reading leaves the row in shared memory, where the other two find it. Changes against rung 1: global
+// memory is read once whatever the row's length, up to 160 KiB. Bound: shared memory is passed three times, and long
+// rows leave room for few blocks. Gained: not yet measured.
+
+#include "kernels/cuda/norm/layer_rows.cuh"
+
+namespace levin::kernels::cuda {
+
+inline constexpr std::int64_t kMostSharedRow = 160 * 1024;  ///< bytes; sm_80 has 163 KiB for a block
+
+template <class T>
+__global__ void layer_norm_shared_row(LayerRows<T> l) {
+  T* const values = dynamic_shared<T>();  // (n); each thread reads back only what it wrote itself
+  const int thread = static_cast<int>(threadIdx.x);
+  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x);
+  double sum = 0.0, squares = 0.0;
+  for (std::int64_t i = thread; i < l.n; i += kLayerThreads) {
+    values[i] = l.x[row * l.n + i];
+    sum += static_cast<double>(values[i]);
+  }
+  const double average = block_reduce(sum, Plus{}, 0.0) / static_cast<double>(l.n);
+  const T mean = static_cast<T>(average);
+  for (std::int64_t i = thread; i < l.n; i += kLayerThreads) {
+    const T centred = values[i] - mean;
+    squares += static_cast<double>(centred * centred);
+  }
+  const double rstd = l.rstd_of(block_reduce(squares, Plus{}, 0.0));
+  for (std::int64_t i = thread; i < l.n; i += kLayerThreads) {
+    l.y[row * l.n + i] = l.result(values[i], i, mean, static_cast<T>(rstd));
+  }
+  if (thread == 0) l.store_statistics(row, average, rstd);
+}
+
+template <class T>
+void run_layer_norm_shared_row(const LayerRows<T>& l, Stream& stream) {
+  launch(layer_norm_shared_row<T>,
+         {.grid = static_cast<unsigned>(l.rows),
+          .block = kLayerThreads,
+          .shared = static_cast<std::size_t>(l.n) * sizeof(T),
+          .stream = stream},
+         l);
+}
+
+}  // namespace levin::kernels::cuda

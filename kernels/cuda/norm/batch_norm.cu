@@ -1,0 +1,113 @@
+// Batch norm and its gradients: sums of channels, what follows from them, then all elements.
+#include "kernels/cuda/norm/batch_norm.cuh"
+
+#include "kernels/cuda/base/scratch.h"
+#include "kernels/cuda/reduce/dispatch.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+namespace levin::kernels::cuda {
+
+namespace {
+
+/// About 2048 blocks where there is work for them, by the shape alone.
+ChannelCuts cuts_of(const ChannelShape& shape) {
+  const bool columns = shape.spatial == 1;
+  const std::int64_t n = columns ? shape.batch : shape.batch * shape.spatial, least = columns ? 256 : 8192;
+  const std::int64_t side_by_side = columns ? ceil_div(shape.channels, 32) : shape.channels;
+  const std::int64_t wanted = std::max<std::int64_t>(1, std::min(ceil_div(n, least), 2048 / side_by_side));
+  const std::int64_t each = ceil_div(n, wanted);
+  return {ceil_div(n, each), each};
+}
+
+template <class Source>
+void launch_sums(const Source& source, const ChannelShape& shape, const ChannelCuts& cut, ChannelSums* sums,
+                 Stream& stream) {
+  const bool columns = shape.spatial == 1;
+  const std::int64_t blocks = (columns ? ceil_div(shape.channels, 32) : shape.channels) * cut.cuts;
+  launch(columns ? channel_column_sums<Source> : channel_sums<Source>,
+         {.grid = static_cast<unsigned>(blocks), .block = kChannelThreads, .stream = stream}, source, shape, cut, sums);
+}
+
+template <class Finish>
+void launch_finish(const Finish& finish, const ChannelShape& shape, std::int64_t cuts, const ChannelSums* sums,
+                   Stream& stream) {
+  launch(channel_finish<Finish>, {.grid = blocks_of<WarpGroup>(shape.channels, 128), .block = 128, .stream = stream},
+         finish, shape.channels, cuts, sums);
+}
+
+/// 16 bytes at a time where planes allow it.
+template <class T, class Map>
+void launch_map(const Map& map, const ChannelShape& shape, std::initializer_list<const void*> tensors, Stream& stream) {
+  constexpr int kWidth = 16 / static_cast<int>(sizeof(T));
+  bool aligned = shape.spatial % kWidth == 0;
+  for (const void* p : tensors) aligned &= reinterpret_cast<std::uintptr_t>(p) % 16 == 0;
+  const std::int64_t packs = aligned ? shape.numel() / kWidth : shape.numel();
+  launch(aligned ? channel_map<Map, kWidth> : channel_map<Map, 1>,
+         {.grid = blocks_for(packs), .block = 256, .stream = stream}, map, shape, packs);
+}
+
+template <class T>
+void forward(const BatchNormArgs& a, Stream& stream) {
+  const ChannelShape shape(a.batch, a.channels, a.spatial);
+  const ChannelCuts cut = a.training ? cuts_of(shape) : ChannelCuts{0, 0};
+  const T* const x = a.x.data<T>();
+  Scratch<T> numbers(stream, 3 * a.channels);
+  Scratch<ChannelSums> sums(stream, a.channels * cut.cuts);
+  T *const mean = numbers.get(), *const scale = mean + a.channels, *const shift = scale + a.channels;
+  if (a.training) launch_sums(Moments<T>{x, shape.spatial}, shape, cut, sums.get(), stream);
+  const FinishForward<T> finish{x,
+                                pointer_or_null<const T>(a.weight),
+                                pointer_or_null<const T>(a.bias),
+                                pointer_or_null<T>(a.running_mean),
+                                pointer_or_null<T>(a.running_var),
+                                pointer_or_null<T>(a.mean),
+                                pointer_or_null<T>(a.rstd),
+                                mean,
+                                scale,
+                                shift,
+                                shape.spatial,
+                                static_cast<double>(a.batch * a.spatial),
+                                a.momentum,
+                                a.eps,
+                                a.training};
+  launch_finish(finish, shape, cut.cuts, sums.get(), stream);
+  launch_map<T>(MapForward<T>{x, a.y.data<T>(), mean, scale, shift}, shape, {x, a.y.pointer}, stream);
+}
+
+template <class T>
+void backward(const BatchNormBackwardArgs& a, Stream& stream) {
+  const ChannelShape shape(a.batch, a.channels, a.spatial);
+  const ChannelCuts cut = cuts_of(shape);
+  const T *const g = a.g.data<T>(), *const x = a.x.data<T>(), *const mean = a.mean.data<T>();
+  Scratch<T> numbers(stream, 3 * a.channels);
+  Scratch<ChannelSums> sums(stream, a.channels * cut.cuts);
+  T *const scale = numbers.get(), *const g_mean = scale + a.channels, *const slope = g_mean + a.channels;
+  launch_sums(GradientMoments<T>{g, x, mean}, shape, cut, sums.get(), stream);
+  const FinishBackward<T> finish{pointer_or_null<const T>(a.weight),
+                                 a.rstd.data<T>(),
+                                 pointer_or_null<T>(a.dweight),
+                                 pointer_or_null<T>(a.dbias),
+                                 scale,
+                                 g_mean,
+                                 slope,
+                                 static_cast<double>(a.batch * a.spatial)};
+  launch_finish(finish, shape, cut.cuts, sums.get(), stream);
+  if (!a.dx.pointer) return;
+  launch_map<T>(MapBackward<T>{g, x, a.dx.data<T>(), mean, scale, g_mean, slope}, shape, {g, x, a.dx.pointer}, stream);
+}
+
+}  // namespace
+
+void batch_norm(const BatchNormArgs& a, Stream& stream) {
+  if (a.batch * a.channels * a.spatial == 0) return;
+  dispatch_wide(a.x.dtype, "batch_norm", [&]<class T>() { forward<T>(a, stream); });
+}
+
+void batch_norm_backward(const BatchNormBackwardArgs& a, Stream& stream) {
+  if (a.batch * a.channels * a.spatial == 0) return;
+  dispatch_wide(a.x.dtype, "batch_norm_backward", [&]<class T>() { backward<T>(a, stream); });
+}
+
+}  // namespace levin::kernels::cuda

@@ -1,0 +1,20 @@
+#pragma once
+// The ladder of layer norm, for tests and benchmarks.
+
+#include <levin/kernels/norm.h>
+
+#include <span>
+
+namespace levin::kernels::cuda {
+
+struct LayerNormRung {
+  const char* name;
+  const char* idea;
+  bool (*can)(const LayerNormArgs&);  ///< whether it computes rows like these
+  void (*run)(const LayerNormArgs&, Stream&);
+};
+
+/// All compute layer norm of float32.
+std::span<const LayerNormRung> layer_norm_rungs();
+
+}  // namespace levin::kernels::cuda

@@ -1,0 +1,96 @@
+// Gradients of layer norm: dx and the blocks' sums for dweight and dbias in one kernel, then the sums of those.
+#include "kernels/cuda/norm/layer_norm_backward.cuh"
+#include "kernels/cuda/reduce/dispatch.h"
+#include "kernels/cuda/reduce/run.cuh"
+
+#include <algorithm>
+
+namespace levin::kernels::cuda {
+
+namespace {
+
+/// out (n) = the sums over the blocks of partial (blocks, 2, n), of which `from` is the first line.
+template <class T>
+void add_blocks(const TensorView& out, const T* from, std::int64_t blocks, std::int64_t n, Stream& stream) {
+  TensorView lines = out, sums = out;
+  lines.pointer = const_cast<T*>(from);
+  lines.sizes = {blocks, n};
+  lines.strides = {2 * n, 1};
+  sums.sizes = {1, n};
+  sums.strides = {n, 1};
+  reduce<T>(SumOf{}, sums, lines, {}, stream);
+}
+
+/// Elements a thread has, 4, 8 or 16 floats; 0 when no block holds the row.
+template <class T>
+int elements_for(std::int64_t n) {
+  for (int elements = 4; elements <= (sizeof(T) == 8 ? 8 : 16); elements *= 2) {
+    if (n <= std::int64_t{kGradientThreads} * elements) return elements;
+  }
+  return 0;
+}
+
+template <class T, int kWidth>
+void launch_gradient(const LayerGradient<T>& l, int elements, unsigned blocks, Stream& stream) {
+  constexpr int kMost = sizeof(T) == 8 ? 8 : 16;
+  const auto kernel = elements == 4   ? layer_norm_gradient<T, kWidth, 4>
+                      : elements == 8 ? layer_norm_gradient<T, kWidth, 8>
+                                      : layer_norm_gradient<T, kWidth, kMost>;
+  const auto threads = static_cast<unsigned>(ceil_div(ceil_div(l.n, elements), 32) * 32);
+  launch(kernel, {.grid = blocks, .block = threads, .stream = stream}, l);
+}
+
+template <class T>
+bool are_aligned(const LayerGradient<T>& l) {
+  bool aligned = l.n % (16 / static_cast<int>(sizeof(T))) == 0;
+  for (const void* p : {static_cast<const void*>(l.g), static_cast<const void*>(l.x), static_cast<const void*>(l.dx)}) {
+    aligned &= reinterpret_cast<std::uintptr_t>(p) % 16 == 0;
+  }
+  return aligned;
+}
+
+template <class T>
+void backward(const LayerNormBackwardArgs& a, Stream& stream) {
+  constexpr std::int64_t kMostBlocks = 1024, kLeastRows = 4;
+  const bool sums = a.dweight.pointer || a.dbias.pointer;
+  LayerGradient<T> l{a.g.data<T>(),
+                     a.x.data<T>(),
+                     a.weight.pointer ? a.weight.data<T>() : nullptr,
+                     a.mean.data<T>(),
+                     a.rstd.data<T>(),
+                     a.dx.pointer ? a.dx.data<T>() : nullptr,
+                     nullptr,
+                     a.rows,
+                     a.columns,
+                     std::max(kLeastRows, ceil_div(a.rows, kMostBlocks))};
+  const std::int64_t blocks = ceil_div(l.rows, l.each);
+  Scratch<T> partial(stream, sums ? blocks * 2 * l.n : 0);
+  l.partial = partial.get();
+  const int elements = elements_for<T>(l.n);
+  const auto grid = static_cast<unsigned>(blocks);
+  if (elements > 0 && are_aligned(l)) {
+    launch_gradient<T, 16 / static_cast<int>(sizeof(T))>(l, elements, grid, stream);
+  } else if (elements > 0) {
+    launch_gradient<T, 1>(l, elements, grid, stream);
+  } else {
+    if (l.dx) {
+      launch(layer_norm_gradient_rows<T>,
+             {.grid = static_cast<unsigned>(l.rows), .block = kGradientThreads, .stream = stream}, l);
+    }
+    if (sums) {
+      launch(layer_norm_gradient_columns<T>,
+             {.grid = dim3(grid, static_cast<unsigned>(ceil_div(l.n, 256))), .block = 256, .stream = stream}, l);
+    }
+  }
+  if (a.dweight.pointer) add_blocks<T>(a.dweight, partial.get(), blocks, l.n, stream);
+  if (a.dbias.pointer) add_blocks<T>(a.dbias, partial.get() + l.n, blocks, l.n, stream);
+}
+
+}  // namespace
+
+void layer_norm_backward(const LayerNormBackwardArgs& a, Stream& stream) {
+  if (a.columns == 0) return;
+  dispatch_wide(a.x.dtype, "layer_norm_backward", [&]<class T>() { backward<T>(a, stream); });
+}
+
+}  // namespace levin::kernels::cuda

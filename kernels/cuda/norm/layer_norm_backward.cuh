@@ -1,0 +1,133 @@
+#pragma once
+// Gradients of layer norm. With xh = (x - mean) rstd and h = g weight:
+// dx = rstd (h - mean(h) - xh mean(h xh)) over each row, dweight = sum of g xh and dbias = sum of g over the rows.
+
+#include "kernels/cuda/reduce/group.cuh"
+
+#include <levin/kernels/norm.h>
+
+namespace levin::kernels::cuda {
+
+template <class T>
+struct LayerGradient {
+  const T *g, *x, *weight, *mean, *rstd;
+  T* dx;       ///< (rows, n) or null
+  T* partial;  ///< (blocks, 2, n): sums of g xh and of g over a block's rows; null when neither is wanted
+  std::int64_t rows, n;
+  std::int64_t each;  ///< rows of a block
+
+  __device__ T scaled(T g_value, std::int64_t column) const { return weight ? g_value * weight[column] : g_value; }
+  __device__ std::int64_t first_row() const { return static_cast<std::int64_t>(blockIdx.x) * each; }
+  __device__ std::int64_t end_row() const { return first_row() + each < rows ? first_row() + each : rows; }
+};
+
+/// Means over the row of h and of h xh, from each thread's sums, by two barriers.
+__device__ inline void mean_of_row(double& h, double& h_xh, std::int64_t n) {
+  LEVIN_SHARED(double, first, 32);
+  LEVIN_SHARED(double, second, 32);
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int warps = static_cast<int>(blockDim.x) / 32;
+  h = warp_reduce(h, Plus{});
+  h_xh = warp_reduce(h_xh, Plus{});
+  if (lane == 0) first[warp] = h, second[warp] = h_xh;
+  __syncthreads();
+  h = warp_reduce(lane < warps ? first[lane] : 0.0, Plus{}) / static_cast<double>(n);
+  h_xh = warp_reduce(lane < warps ? second[lane] : 0.0, Plus{}) / static_cast<double>(n);
+  __syncthreads();
+}
+
+inline constexpr int kGradientThreads = 512;
+
+/// A block walks over its rows; a thread has the same columns of each, so that it adds up dweight and dbias in
+/// registers, and x and g are read once. Pack p of thread t holds kWidth columns from (p * threads + t) * kWidth.
+template <class T, int kWidth, int kElements>
+__global__ void __launch_bounds__(kGradientThreads) layer_norm_gradient(LayerGradient<T> l) {
+  using Elements = Pack<T, kWidth>;
+  constexpr int kPacks = kElements / kWidth;
+  const int n = static_cast<int>(l.n), first = static_cast<int>(threadIdx.x) * kWidth;
+  const int step = static_cast<int>(blockDim.x) * kWidth;
+  T dweight[kPacks][kWidth] = {}, dbias[kPacks][kWidth] = {};
+  for (std::int64_t row = l.first_row(); row < l.end_row(); ++row) {
+    const T mean = l.mean[row], rstd = l.rstd[row];
+    Elements gs[kPacks], xs[kPacks];  // g, and x which becomes xh
+    LEVIN_PRAGMA_UNROLL
+    for (int p = 0; p < kPacks; ++p) {
+      if (first + p * step >= n) continue;
+      gs[p] = *reinterpret_cast<const Elements*>(l.g + row * l.n + first + p * step);
+      xs[p] = *reinterpret_cast<const Elements*>(l.x + row * l.n + first + p * step);
+    }
+    double h_mean = 0.0, slope = 0.0;
+    LEVIN_PRAGMA_UNROLL
+    for (int p = 0; p < kPacks; ++p) {
+      const int at = first + p * step;
+      if (at >= n) continue;
+      LEVIN_PRAGMA_UNROLL
+      for (int i = 0; i < kWidth; ++i) {
+        xs[p][i] = (xs[p][i] - mean) * rstd;
+        dweight[p][i] += gs[p][i] * xs[p][i];
+        dbias[p][i] += gs[p][i];
+        gs[p][i] = l.scaled(gs[p][i], at + i);
+        h_mean += static_cast<double>(gs[p][i]);
+        slope += static_cast<double>(gs[p][i] * xs[p][i]);
+      }
+    }
+    if (!l.dx) continue;
+    mean_of_row(h_mean, slope, l.n);
+    LEVIN_PRAGMA_UNROLL
+    for (int p = 0; p < kPacks; ++p) {
+      if (first + p * step >= n) continue;
+      LEVIN_PRAGMA_UNROLL
+      for (int i = 0; i < kWidth; ++i) {
+        gs[p][i] = rstd * (gs[p][i] - static_cast<T>(h_mean) - xs[p][i] * static_cast<T>(slope));
+      }
+      *reinterpret_cast<Elements*>(l.dx + row * l.n + first + p * step) = gs[p];
+    }
+  }
+  if (!l.partial) return;
+  T* const partial = l.partial + static_cast<std::int64_t>(blockIdx.x) * 2 * l.n;
+  LEVIN_PRAGMA_UNROLL
+  for (int p = 0; p < kPacks; ++p) {
+    LEVIN_PRAGMA_UNROLL
+    for (int i = 0; i < kWidth; ++i) {
+      const int at = first + p * step + i;
+      if (at < n) partial[at] = dweight[p][i], partial[l.n + at] = dbias[p][i];
+    }
+  }
+}
+
+/// For rows that no registers hold: dx of a row by a block that reads it twice.
+template <class T>
+__global__ void layer_norm_gradient_rows(LayerGradient<T> l) {
+  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x);
+  const T mean = l.mean[row], rstd = l.rstd[row];
+  const T *const g = l.g + row * l.n, *const x = l.x + row * l.n;
+  double h_mean = 0.0, slope = 0.0;
+  for (std::int64_t i = static_cast<int>(threadIdx.x); i < l.n; i += kGradientThreads) {
+    const T h = l.scaled(g[i], i);
+    h_mean += static_cast<double>(h);
+    slope += static_cast<double>(h * ((x[i] - mean) * rstd));
+  }
+  mean_of_row(h_mean, slope, l.n);
+  for (std::int64_t i = static_cast<int>(threadIdx.x); i < l.n; i += kGradientThreads) {
+    const T xh = (x[i] - mean) * rstd;
+    l.dx[row * l.n + i] = rstd * (l.scaled(g[i], i) - static_cast<T>(h_mean) - xh * static_cast<T>(slope));
+  }
+}
+
+/// For the same rows: partial sums of dweight and dbias, a thread a column; blocks are (rows, columns).
+template <class T>
+__global__ void layer_norm_gradient_columns(LayerGradient<T> l) {
+  const std::int64_t column = static_cast<std::int64_t>(blockIdx.y) * blockDim.x + threadIdx.x;
+  if (column >= l.n) return;
+  T dweight = T(0), dbias = T(0);
+  for (std::int64_t row = l.first_row(); row < l.end_row(); ++row) {
+    const T g = l.g[row * l.n + column];
+    dweight += g * ((l.x[row * l.n + column] - l.mean[row]) * l.rstd[row]);
+    dbias += g;
+  }
+  T* const partial = l.partial + static_cast<std::int64_t>(blockIdx.x) * 2 * l.n;
+  partial[column] = dweight;
+  partial[l.n + column] = dbias;
+}
+
+}  // namespace levin::kernels::cuda

@@ -1,0 +1,171 @@
+// Optimizer steps. A launch takes a list of tensors, which are cut into chunks of one block each, so that many small
+// tensors cost no more than one large one. Bound by memory.
+
+#include "kernels/cuda/elementwise/math.cuh"
+#include "kernels/cuda/optim/chunks.cuh"
+
+#include <levin/kernels/optim.h>
+
+namespace levin::kernels::cuda {
+
+void sgd_step(const SgdStepArgs& a, Stream& stream);
+void adam_step(const AdamStepArgs& a, Stream& stream);
+
+namespace optim {
+
+struct Member {
+  void* param;
+  const void* grad;
+  void *first, *second, *third;
+  std::int64_t numel;
+  double number;  ///< of the step, from 1, with those that were skipped
+  bool fresh, packed;
+};
+
+/// What the number of a tensor's step means for its update.
+template <class C>
+struct Moment {
+  C step, root;  ///< Adam: lr / (1 - beta1^number), sqrt(1 - beta2^number)
+  bool fresh;    ///< SGD: there is no momentum yet
+};
+
+template <class C>
+struct Sgd {
+  C lr, momentum, take, decay;
+  bool decays, remembers, nesterov, maximize;
+
+  explicit Sgd(const SgdStepArgs& a)
+      : lr(static_cast<C>(a.lr)),
+        momentum(static_cast<C>(a.momentum)),
+        take(static_cast<C>(1.0 - a.dampening)),
+        decay(static_cast<C>(a.weight_decay)),
+        decays(a.weight_decay != 0.0),
+        remembers(a.momentum != 0.0),
+        nesterov(a.nesterov),
+        maximize(a.maximize) {}
+
+  __device__ Moment<C> moment(const Member& m, double number) const { return {lr, C(1), m.fresh || number == 1.0}; }
+  __device__ bool reads_first(const Moment<C>& now) const { return remembers && !now.fresh; }
+  __device__ bool uses_first() const { return remembers; }
+  __device__ bool uses_second() const { return false; }
+  __device__ bool uses_third() const { return false; }
+
+  __device__ void update(const Moment<C>& now, C& p, C g, C& first, C&, C&) const {
+    if (maximize) g = -g;
+    if (decays) g = math::fma(decay, p, g);
+    if (remembers) {
+      first = now.fresh ? g : math::fma(take, g, momentum * first);
+      g = nesterov ? math::fma(momentum, first, g) : first;
+    }
+    p = math::fma(-lr, g, p);
+  }
+};
+
+template <class C>
+struct Adam {
+  double lr, beta1, beta2;
+  C take1, keep2, take2, eps, decay;
+  bool decays, decoupled, amsgrad, maximize;
+
+  explicit Adam(const AdamStepArgs& a)
+      : lr(a.lr),
+        beta1(a.beta1),
+        beta2(a.beta2),
+        take1(static_cast<C>(1.0 - a.beta1)),
+        keep2(static_cast<C>(a.beta2)),
+        take2(static_cast<C>(1.0 - a.beta2)),
+        eps(static_cast<C>(a.eps)),
+        decay(static_cast<C>(a.decoupled ? 1.0 - a.lr * a.weight_decay : a.weight_decay)),
+        decays(a.weight_decay != 0.0),
+        decoupled(a.decoupled),
+        amsgrad(a.amsgrad),
+        maximize(a.maximize) {}
+
+  __device__ Moment<C> moment(const Member&, double number) const {
+    return {static_cast<C>(lr / (1.0 - math::pow(beta1, number))),
+            static_cast<C>(math::sqrt(1.0 - math::pow(beta2, number))), false};
+  }
+  __device__ bool reads_first(const Moment<C>&) const { return true; }
+  __device__ bool uses_first() const { return true; }
+  __device__ bool uses_second() const { return true; }
+  __device__ bool uses_third() const { return amsgrad; }
+
+  __device__ void update(const Moment<C>& now, C& p, C g, C& first, C& second, C& third) const {
+    if (maximize) g = -g;
+    if (decays && decoupled) p *= decay;
+    if (decays && !decoupled) g = math::fma(decay, p, g);
+    first = math::fma(take1, g - first, first);
+    second = math::fma(take2, g * g, keep2 * second);
+    if (amsgrad) third = third > second ? third : second;
+    const C denominator = math::sqrt(amsgrad ? third : second) / now.root + eps;
+    p = math::fma(-now.step, first / denominator, p);
+  }
+};
+
+inline constexpr int kTensors = 48;
+
+template <class T, class Step>
+__global__ void __launch_bounds__(kThreads)
+    optim_step(const __grid_constant__ List<Member, kTensors> list, Step step, StepGuard guard) {
+  constexpr int width = 16 / static_cast<int>(sizeof(T));
+  using C = ComputeType<T>;
+  LEVIN_SHARED(Moment<C>, moment, 1);
+  if (guard.found_inf && *guard.found_inf != 0.0f) return;
+  const int index = list.find(blockIdx.x);
+  const Member& m = list.members[index];
+  // Powers in double are dear: one thread takes them for its block.
+  if (threadIdx.x == 0) {
+    const double skipped = guard.skipped ? static_cast<double>(*guard.skipped) : 0.0;
+    moment[0] = step.moment(m, m.number - skipped);
+  }
+  __syncthreads();
+  const Moment<C> now = moment[0];
+  const std::int64_t begin = list.begin(index, blockIdx.x);
+  const int size = chunk_size(m.numel - begin);
+  for (int i = static_cast<int>(threadIdx.x) * width; i < size; i += kThreads * width) {
+    const std::int64_t at = begin + i;
+    const int left = size - i;
+    C p[width], g[width], first[width] = {}, second[width] = {}, third[width] = {};
+    load<T>(p, m.param, at, left, m.packed);
+    load<T>(g, m.grad, at, left, m.packed);
+    if (step.reads_first(now)) load<T>(first, m.first, at, left, m.packed);
+    if (step.uses_second()) load<T>(second, m.second, at, left, m.packed);
+    if (step.uses_third()) load<T>(third, m.third, at, left, m.packed);
+    LEVIN_PRAGMA_UNROLL
+    for (int j = 0; j < width; ++j) step.update(now, p[j], g[j], first[j], second[j], third[j]);
+    store<T>(p, m.param, at, left, m.packed);
+    if (step.uses_first()) store<T>(first, m.first, at, left, m.packed);
+    if (step.uses_second()) store<T>(second, m.second, at, left, m.packed);
+    if (step.uses_third()) store<T>(third, m.third, at, left, m.packed);
+  }
+}
+
+/// Steps all tensors of one type, as many at a time as a list holds.
+template <class T, class Step, class Args>
+void run(DType dtype, const Args& a, const Stream& stream) {
+  const Step step(a);
+  List<Member, kTensors> list;
+  const auto flush = [&] {
+    launch(optim_step<T, Step>, {.grid = list.blocks(), .block = kThreads, .stream = stream}, list, step, a.guard);
+    list.clear();
+  };
+  for (const OptimTensor& t : a.tensors) {
+    if (t.dtype != dtype || t.numel == 0) continue;
+    const bool packed = aligned({t.param, t.grad, t.first, t.second, t.third});
+    list.add({t.param, t.grad, t.first, t.second, t.third, t.numel, t.step, t.fresh, packed}, t.numel);
+    if (list.full()) flush();
+  }
+  flush();
+}
+
+template <template <class> class Step, class Args>
+void run_all(const char* op, const Args& a, const Stream& stream) {
+  for_each_dtype(op, a.tensors, [&]<class T>(DType dtype) { run<T, Step<ComputeType<T>>>(dtype, a, stream); });
+}
+
+}  // namespace optim
+
+void sgd_step(const SgdStepArgs& a, Stream& stream) { optim::run_all<optim::Sgd>("sgd_step", a, stream); }
+void adam_step(const AdamStepArgs& a, Stream& stream) { optim::run_all<optim::Adam>("adam_step", a, stream); }
+
+}  // namespace levin::kernels::cuda

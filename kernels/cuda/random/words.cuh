@@ -1,0 +1,56 @@
+#pragma once
+// Random words by element: a thread takes a whole Philox block and the elements that its four words belong to. The
+// numbers are the CPU's, bit for bit, so sums and products that the CPU rounds separately are kept apart here.
+
+#include "kernels/cuda/base/launch.h"
+
+#include <levin/core/generator.h>
+
+namespace levin::kernels::cuda::random {
+
+struct Words {
+  std::uint32_t values[4];
+  __device__ std::uint32_t operator[](int i) const { return values[i]; }
+};
+
+__device__ inline Words draw(const GeneratorState& state, std::int64_t block) {
+  const auto words = philox(state.seed, state.offset + static_cast<std::uint64_t>(block));
+  return {{words[0], words[1], words[2], words[3]}};
+}
+
+/// Up to Count neighbours to and from memory, in one access where there are so many and `packed` says that their
+/// addresses are aligned.
+template <class T, int Count>
+__device__ inline void store_some(T* p, const T (&values)[Count], std::int64_t left, bool packed) {
+  if (packed && left >= Count) {
+    Pack<T, Count> pack;
+    LEVIN_PRAGMA_UNROLL
+    for (int i = 0; i < Count; ++i) pack[i] = values[i];
+    *reinterpret_cast<Pack<T, Count>*>(p) = pack;
+  } else {
+    LEVIN_PRAGMA_UNROLL
+    for (int i = 0; i < Count; ++i)
+      if (i < left) p[i] = values[i];
+  }
+}
+template <class T, int Count>
+__device__ inline void load_some(T (&values)[Count], const T* p, std::int64_t left, bool packed) {
+  if (packed && left >= Count) {
+    const auto pack = *reinterpret_cast<const Pack<T, Count>*>(p);
+    LEVIN_PRAGMA_UNROLL
+    for (int i = 0; i < Count; ++i) values[i] = pack[i];
+  } else {
+    LEVIN_PRAGMA_UNROLL
+    for (int i = 0; i < Count; ++i) values[i] = i < left ? p[i] : T{};
+  }
+}
+
+/// Whether packs of `count` elements are aligned at every one of the addresses.
+template <class T>
+bool aligned(int count, std::initializer_list<const void*> addresses) {
+  for (const void* p : addresses)
+    if (reinterpret_cast<std::uintptr_t>(p) % (static_cast<std::size_t>(count) * sizeof(T)) != 0) return false;
+  return true;
+}
+
+}  // namespace levin::kernels::cuda::random

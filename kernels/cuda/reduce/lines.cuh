@@ -1,0 +1,123 @@
+#pragma once
+// A reduction as its kernels see it: `outputs` lines of `n` elements each. A line may be cut into pieces, whose
+// accumulators then are lines of their own; so every launch is one level of the same fixed tree.
+
+#include "kernels/cuda/reduce/ops.cuh"
+
+#include <levin/core/tensor_view.h>
+
+#include <algorithm>
+
+namespace levin::kernels::cuda {
+
+/// Axes of x, the innermost last, sorted by stride and merged where evenly spaced.
+struct ReduceAxes {
+  struct Axis {
+    std::int64_t size, x, out;  ///< strides in elements
+  };
+  int count = 0;
+  Axis axis[kMaxDims];
+
+  std::int64_t numel() const {
+    std::int64_t n = 1;
+    for (int i = 0; i < count; ++i) n *= axis[i].size;
+    return n;
+  }
+  void simplify() {
+    for (int i = 1; i < count; ++i) {
+      for (int k = i; k > 0 && axis[k - 1].x < axis[k].x; --k) std::swap(axis[k - 1], axis[k]);
+    }
+    int kept = 0;
+    for (int i = 1; i < count; ++i) {
+      Axis& a = axis[kept];
+      const Axis& b = axis[i];
+      if (a.x == b.x * b.size && a.out == b.out * b.size) {
+        a = {a.size * b.size, b.x, b.out};
+      } else {
+        axis[++kept] = b;
+      }
+    }
+    count = std::min(count, kept + 1);
+  }
+
+  /// Where element `index` lies, counted in row-major order.
+  __device__ std::int64_t x_at(std::int64_t index) const { return place(index, &Axis::x); }
+  __device__ std::int64_t out_at(std::int64_t index) const { return place(index, &Axis::out); }
+
+ private:
+  __device__ std::int64_t place(std::int64_t index, std::int64_t Axis::*stride) const {
+    std::int64_t at = 0;
+    for (int i = count - 1; i > 0; --i) {
+      at += index % axis[i].size * (axis[i].*stride);
+      index /= axis[i].size;
+    }
+    return count > 0 ? at + index * (axis[0].*stride) : 0;
+  }
+};
+
+/// What happens to an accumulator before it is rounded to out's type.
+struct ReduceFinish {
+  enum class Kind : std::uint8_t { none, divide, square_root, power } kind = Kind::none;
+  double value = 1.0;
+};
+
+/// Rounds to the type of `out`, which is floating just when the accumulator is.
+__device__ inline void store_accumulator(void* out, DType dtype, std::int64_t at, double value,
+                                         const ReduceFinish& finish) {
+  if (finish.kind == ReduceFinish::Kind::divide) value /= finish.value;
+  if (finish.kind == ReduceFinish::Kind::square_root) value = sqrt(value);
+  if (finish.kind == ReduceFinish::Kind::power) value = pow(value, finish.value);
+  if (dtype == DType::f64) static_cast<double*>(out)[at] = value;
+  if (dtype == DType::f32) static_cast<float*>(out)[at] = static_cast<float>(value);
+  if (dtype == DType::f16) static_cast<__half*>(out)[at] = convert<__half>(value);
+  if (dtype == DType::bf16) static_cast<__nv_bfloat16*>(out)[at] = convert<__nv_bfloat16>(value);
+}
+__device__ inline void store_accumulator(void* out, DType dtype, std::int64_t at, std::int64_t value,
+                                         const ReduceFinish&) {
+  if (dtype == DType::i64) static_cast<std::int64_t*>(out)[at] = value;
+  if (dtype == DType::i32) static_cast<std::int32_t*>(out)[at] = static_cast<std::int32_t>(value);
+  if (dtype == DType::i16) static_cast<std::int16_t*>(out)[at] = static_cast<std::int16_t>(value);
+  if (dtype == DType::i8) static_cast<std::int8_t*>(out)[at] = static_cast<std::int8_t>(value);
+  if (dtype == DType::u8) static_cast<std::uint8_t*>(out)[at] = static_cast<std::uint8_t>(value);
+  if (dtype == DType::boolean) static_cast<bool*>(out)[at] = value != 0;
+}
+
+/// T is what x holds, Acc what its elements are accumulated in.
+template <class T, class Acc>
+struct ReduceLines {
+  const T* x = nullptr;
+  ReduceAxes kept, reduced;
+  std::int64_t outputs = 0, n = 0;
+  std::int64_t cuts = 1, each = 0;  ///< pieces of a line, and elements of a piece; the last may have fewer
+  void* out = nullptr;
+  DType out_dtype = DType::f32;
+  ReduceFinish finish;
+  Acc* partial = nullptr;  ///< (outputs, cuts), written in place of out where it is not null
+
+  bool contiguous() const { return n <= 1 || (reduced.count == 1 && reduced.axis[0].x == 1); }
+  void cut(std::int64_t elements) {
+    each = elements;
+    cuts = n == 0 ? 1 : ceil_div(n, elements);
+  }
+
+  __device__ std::int64_t output_of(std::int64_t task) const { return cuts == 1 ? task : task / cuts; }
+  /// First element of the piece in its line, and how many it has.
+  __device__ std::int64_t first_of(std::int64_t task) const { return cuts == 1 ? 0 : task % cuts * each; }
+  __device__ std::int64_t length_of(std::int64_t task) const {
+    const std::int64_t first = first_of(task);
+    return cuts == 1 ? n : n - first < each ? n - first : each;
+  }
+  /// The piece's elements, where lines are contiguous.
+  __device__ const T* piece(std::int64_t task) const { return x + kept.x_at(output_of(task)) + first_of(task); }
+  __device__ void store(std::int64_t task, Acc value) const {
+    if (partial) {
+      partial[task] = value;
+    } else {
+      store_accumulator(out, out_dtype, kept.out_at(task), value, finish);
+    }
+  }
+};
+
+inline constexpr int kReduceThreads = 256;
+
+}  // namespace levin::kernels::cuda

@@ -1,0 +1,20 @@
+#pragma once
+// The ladder of softmax, for tests and benchmarks.
+
+#include <levin/kernels/softmax.h>
+
+#include <span>
+
+namespace levin::kernels::cuda {
+
+struct SoftmaxRung {
+  const char* name;
+  const char* idea;
+  bool (*can)(const SoftmaxArgs&);  ///< whether it computes rows like these
+  void (*run)(const SoftmaxArgs&, Stream&);
+};
+
+/// All compute softmax along the last axis (inner is 1) of float32 and float16.
+std::span<const SoftmaxRung> softmax_rungs();
+
+}  // namespace levin::kernels::cuda

@@ -1,0 +1,58 @@
+#pragma once
+// Rows of softmax and the arithmetic that all rungs share.
+
+#include "kernels/cuda/reduce/group.cuh"
+
+#include <levin/kernels/softmax.h>
+
+#include <limits>
+
+namespace levin::kernels::cuda {
+
+/// What sums accumulate in: float for the 16-bit floats, else double.
+template <class T>
+using WideSum = std::conditional_t<sizeof(T) == 2, float, double>;
+
+template <class C>
+inline constexpr C kNoMaximum = -std::numeric_limits<C>::infinity();
+
+__device__ inline float exp_of(float x) { return expf(x); }
+__device__ inline double exp_of(double x) { return exp(x); }
+__device__ inline float log_of(float x) { return logf(x); }
+__device__ inline double log_of(double x) { return log(x); }
+
+/// x and out (rows, n), in the device's types. out may be x.
+template <class T>
+struct SoftmaxRows {
+  const T* x;
+  T* out;
+  std::int64_t rows, n;
+};
+
+/// The last step of an element: exp(x - top) / sum or x - top - log(sum), where `last` is 1 / sum or log(sum).
+template <bool log, class C>
+__device__ inline C softmax_of(C x, C top, C last) {
+  if constexpr (log) {
+    return x - top - last;
+  } else {
+    return exp_of(x - top) * last;
+  }
+}
+template <bool log, class C, class S>
+__device__ inline C last_of(S sum) {
+  if constexpr (log) {
+    return static_cast<C>(log_of(sum));
+  } else {
+    return static_cast<C>(S(1) / sum);
+  }
+}
+
+template <class T>
+SoftmaxRows<DeviceType<T>> softmax_rows_of(const SoftmaxArgs& a) {
+  return {reinterpret_cast<const DeviceType<T>*>(a.x.data<T>()), reinterpret_cast<DeviceType<T>*>(a.out.data<T>()),
+          a.outer, a.n};
+}
+
+inline constexpr int kSoftmaxThreads = 256;
+
+}  // namespace levin::kernels::cuda

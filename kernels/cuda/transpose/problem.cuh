@@ -1,0 +1,49 @@
+#pragma once
+// A transposing copy: planes of out (columns, rows) and in (rows, columns), where rows are out's unit axis and columns
+// in's, and how blocks share it out.
+
+#include "kernels/cuda/base/launch.h"
+#include "kernels/cuda/elementwise/plan.h"
+
+namespace levin::kernels::cuda {
+
+struct TransposeProblem {
+  void* out = nullptr;
+  const void* in = nullptr;
+  std::int64_t rows = 0, columns = 0;
+  std::int64_t out_pitch = 0, in_pitch = 0;  ///< from one column to the next in out, from one row to the next in in
+  int dims = 0;                              ///< axes of the planes
+  elementwise::Divider sizes[kMaxDims];
+  std::int64_t strides[2][kMaxDims] = {};  ///< in out and in in
+  std::int64_t planes = 1;
+  elementwise::Divider across, down;  ///< tiles of a plane
+
+  /// Cuts planes into tiles and returns how many there are.
+  std::int64_t cut(int side) {
+    across = elementwise::Divider(static_cast<std::uint32_t>(ceil_div(columns, side)));
+    down = elementwise::Divider(static_cast<std::uint32_t>(ceil_div(rows, side)));
+    return planes * ceil_div(columns, side) * ceil_div(rows, side);
+  }
+};
+
+/// A tile's first row and column, and its plane's offsets.
+struct TransposePlace {
+  std::int64_t row, column, out, in;
+};
+
+__device__ inline TransposePlace find_tile(const TransposeProblem& p, int side) {
+  const std::uint32_t line = p.across.quotient(blockIdx.x);
+  std::uint32_t plane = p.down.quotient(line);
+  TransposePlace place{};
+  place.column = static_cast<std::int64_t>(blockIdx.x - line * p.across.divisor) * side;
+  place.row = static_cast<std::int64_t>(line - plane * p.down.divisor) * side;
+  for (int d = p.dims - 1; d >= 0; --d) {
+    const std::uint32_t next = p.sizes[d].quotient(plane), index = plane - next * p.sizes[d].divisor;
+    place.out += static_cast<std::int64_t>(index) * p.strides[0][d];
+    place.in += static_cast<std::int64_t>(index) * p.strides[1][d];
+    plane = next;
+  }
+  return place;
+}
+
+}  // namespace levin::kernels::cuda

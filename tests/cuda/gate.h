@@ -1,0 +1,55 @@
+#pragma once
+// Holds a stream's work back while the host looks at what is not yet done.
+
+#include <cuda_runtime.h>
+
+#include <atomic>
+
+#if __has_include(<levin/emulator/execution.h>)
+#include <levin/emulator/execution.h>
+#define LEVIN_TEST_EMULATED 1
+#else
+#define LEVIN_TEST_EMULATED 0
+#endif
+
+namespace levin::test {
+
+/// Work queued on the stream between construction and open() does not run before open(). In the emulator nothing runs
+/// before somebody waits for it; a device is held by a function of the host.
+class Gate {
+ public:
+  explicit Gate(cudaStream_t stream) : stream_(stream) {
+#if LEVIN_TEST_EMULATED
+    seed_ = emulator::config().seed;
+    emulator::config().seed = 0;
+#else
+    cudaLaunchHostFunc(
+        stream_,
+        [](void* open) {
+          while (!static_cast<std::atomic<bool>*>(open)->load()) {
+          }
+        },
+        &open_);
+#endif
+  }
+  ~Gate() { open(); }
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+  /// Lets the work run and waits for it.
+  void open() {
+    if (open_.exchange(true)) return;
+    cudaStreamSynchronize(stream_);
+#if LEVIN_TEST_EMULATED
+    emulator::config().seed = seed_;
+#endif
+  }
+
+ private:
+  cudaStream_t stream_;
+  std::atomic<bool> open_{false};
+#if LEVIN_TEST_EMULATED
+  decltype(emulator::Config::seed) seed_ = 0;
+#endif
+};
+
+}  // namespace levin::test

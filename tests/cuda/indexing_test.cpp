@@ -1,0 +1,136 @@
+// Indexing on the device bit for bit as on the CPU where the operation cases are too small to tell: long lines with
+// places that repeat, several chunks, many parts; and its errors.
+
+#include "cuda/gate.h"
+
+#include <levin/autograd/autograd.h>
+#include <levin/kernels/cuda.h>
+
+#include <doctest/doctest.h>
+
+#include <functional>
+
+using namespace levin;
+
+namespace {
+
+using Values = std::vector<double>;
+
+Tensor there(const Tensor& x) { return x.to(cuda(0)); }
+
+/// f on tensors of the CPU and of the device, whose threads run in several orders.
+void check_same(const char* what, const std::vector<Tensor>& inputs,
+                const std::function<Tensor(const std::vector<Tensor>&)>& f) {
+  std::vector<Tensor> moved;
+  for (const Tensor& x : inputs) moved.push_back(there(x));
+  const Values expected = f(inputs).to_vector<double>();
+  for (const std::uint64_t seed : {0u, 5u}) {
+#if LEVIN_TEST_EMULATED
+    const std::uint64_t before = emulator::config().seed;
+    emulator::config().seed = seed;
+#endif
+    CHECK_MESSAGE(f(moved).cpu().to_vector<double>() == expected, std::string(what) << ", seed " << seed);
+#if LEVIN_TEST_EMULATED
+    emulator::config().seed = before;
+#endif
+  }
+}
+
+std::string message(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const IndexError& e) {
+    return e.what();
+  }
+  return "no IndexError";
+}
+
+}  // namespace
+
+TEST_CASE("cuda: sums at repeated places have the CPU's bits") {
+  manual_seed(41);
+  for (const DType t : {DType::f32, DType::f16, DType::i32}) {
+    const auto random = [&](const Shape& sizes) { return mul(randn(sizes), 50).to(t); };
+    // Short lines, long lines, and places beyond one digit of the sort.
+    for (const auto& [n, places] : {std::pair<int64_t, int64_t>{40, 7}, {300, 5}, {5000, 700}}) {
+      const Tensor index = randint(0, places, {2, n, 3}), source = random({2, n + 1, 4}), x = random({2, places, 5});
+      check_same("scatter_add", {x, index, source}, [](const auto& in) { return scatter_add(in[0], 1, in[1], in[2]); });
+      check_same("scatter", {x, index, source}, [](const auto& in) { return scatter(in[0], 1, in[1], in[2]); });
+      const Tensor rows = randint(0, places, {n});
+      check_same("index_add", {random({2, places, 3}), rows, random({2, n, 3})},
+                 [](const auto& in) { return index_add(in[0], 1, in[1], in[2]); });
+    }
+  }
+}
+
+TEST_CASE("cuda: gather, index_select and cat move what the CPU moves") {
+  manual_seed(42);
+  for (const DType t : {DType::f64, DType::f32, DType::bf16, DType::u8, DType::boolean}) {
+    const Tensor x = randint(0, 100, {3, 70, 9}).to(t);
+    for (int axis = 0; axis < 3; ++axis) {
+      check_same("gather", {x, randint(0, x.size(axis), {3, 9, 9})},
+                 [&](const auto& in) { return gather(in[0], axis, in[1]).to(kDouble); });
+      check_same("index_select", {x, randint(0, x.size(axis), {101})},
+                 [&](const auto& in) { return index_select(in[0], axis, in[1]).to(kDouble); });
+      check_same("cat", {x, x.narrow(1, 3, 5), x.narrow(1, 0, 0)}, [&](const auto& in) {
+        std::vector<Tensor> parts;  // more than one launch takes
+        for (int i = 0; i < 35; ++i) parts.push_back(axis == 1 ? in[i % 3 ? 1 : 2] : in[0]);
+        return cat(parts, axis).to(kDouble);
+      });
+    }
+  }
+}
+
+TEST_CASE("cuda: nonzero in several chunks") {
+  manual_seed(43);
+  for (const int64_t n : {16383, 16385, 40000})
+    check_same("nonzero", {randint(0, 3, {n / 5, 5})}, [](const auto& in) { return nonzero(in[0]); });
+  check_same("nonzero of none", {zeros({40000})}, [](const auto& in) { return nonzero(in[0]); });
+}
+
+TEST_CASE("cuda: the embedding's gradient leaves the padding row out") {
+  manual_seed(44);
+  check_same("embedding", {randn({11, 6}), randint(0, 11, {4, 50}), randn({4, 50, 6})}, [](const auto& in) {
+    const Tensor weight = in[0].detach().requires_grad_();
+    return grad({embedding(weight, in[1], 3)}, {weight}, {}, {in[2]})[0];
+  });
+}
+
+TEST_CASE("cuda: an index out of range is refused in the CPU's words and nothing is harmed") {
+  const Tensor x = zeros({4, 2}), index = from_data<int64_t>({0, 1, 4, -1}, {2, 2});
+  const Tensor rows = from_data<int64_t>({3, 0, -2, 9}, {4}), source = zeros({4, 2});
+  const std::vector<std::function<void(const std::function<Tensor(const Tensor&)>&)>> calls = {
+      [&](const auto& on) { gather(on(x), 0, on(index)); },
+      [&](const auto& on) { scatter(on(x), 0, on(index), on(source)); },
+      [&](const auto& on) { scatter_add(on(x), 0, on(index), on(source)); },
+      [&](const auto& on) { index_select(on(x), 0, on(rows)); },
+      [&](const auto& on) { index_add(on(x), 0, on(rows), on(source)); },
+      [&](const auto& on) { embedding(on(x), on(rows)); },
+      [&](const auto& on) { one_hot(on(rows), 4); },
+  };
+  for (const auto& call : calls) {
+    const std::string expected = message([&] { call([](const Tensor& t) { return t; }); });
+    CHECK(expected.find("is out of range") != std::string::npos);
+    CHECK(message([&] { call(there); }) == expected);
+  }
+  CHECK(there(arange(3)).cpu().to_vector<int64_t>() == std::vector<int64_t>{0, 1, 2});
+}
+
+TEST_CASE("cuda: while a graph is captured nothing is checked; such an index reads zero and writes nothing") {
+  const no_grad guard;
+  const Tensor x = there(tensor({5.0, 6.0, 7.0})), index = there(from_data<int64_t>({1, 9, -4, 2}, {4}));
+  const Tensor source = there(tensor({1.0, 2.0, 3.0, 4.0})), five = full({70}, 5.0, {.device = cuda(0)});
+  const Tensor far = add(zeros({70}, {.dtype = kInt64, .device = cuda(0)}), 3), into = there(zeros({3}));
+  cuda::synchronize(0);
+  cuda::Graph graph;
+  graph.capture_begin();
+  const std::vector<Tensor> results = {index_select(x, 0, index),      gather(x, 0, index),
+                                       scatter(x, 0, index, source),   scatter_add(x, 0, index, source),
+                                       index_add(x, 0, index, source), scatter(into, 0, far, five),
+                                       scatter_add(into, 0, far, five)};
+  graph.capture_end();
+  graph.replay();
+  const std::vector<Values> expected = {{6, 0, 0, 7}, {6, 0, 0, 7}, {5, 1, 4}, {5, 7, 11},
+                                        {5, 7, 11},   {0, 0, 0},    {0, 0, 0}};
+  for (std::size_t i = 0; i < results.size(); ++i) CHECK(results[i].cpu().to_vector<double>() == expected[i]);
+}

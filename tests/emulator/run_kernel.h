@@ -1,0 +1,52 @@
+#pragma once
+// Runs lambdas as kernels.
+
+#include <levin/emulator/execution.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace levin::emulator {
+
+/// Tests leave out kernels that race on purpose where the sanitizer would rightly report them.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool kThreadSanitizer = true;
+#elif defined(__has_feature)
+inline constexpr bool kThreadSanitizer = __has_feature(thread_sanitizer);
+#else
+inline constexpr bool kThreadSanitizer = false;
+#endif
+
+/// Runs `body` for every thread; the report or an empty text.
+inline std::string run_kernel(dim3 grid, dim3 block, std::function<void()> body, std::size_t shared = 0,
+                              dim3 cluster = {}) {
+  return run_grid({.kernel = "test",
+                   .grid = grid,
+                   .block = block,
+                   .cluster = cluster,
+                   .shared_bytes = shared,
+                   .body = [](void* f) { (*static_cast<std::function<void()>*>(f))(); },
+                   .context = &body});
+}
+
+/// The seed of everything that happens by chance, for as long as this lives.
+class WithSeed {
+ public:
+  explicit WithSeed(std::uint64_t seed) : before_(config().seed) { config().seed = seed; }
+  ~WithSeed() { config().seed = before_; }
+  WithSeed(const WithSeed&) = delete;
+  WithSeed& operator=(const WithSeed&) = delete;
+
+ private:
+  std::uint64_t before_;
+};
+
+template <class T>
+T* dynamic_shared(Site site = Site::current()) {
+  return static_cast<T*>(dynamic_shared_memory(site));
+}
+
+inline bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace levin::emulator

@@ -1,0 +1,220 @@
+// Launches: arguments, checks, failures that stay.
+
+#include "runtime_fixture.h"
+
+// Not in an anonymous namespace: reports name kernels by their symbols.
+namespace runtime_kernels {
+
+__global__ void fill(int* out, int n, int value) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < n) out[i] = value;
+}
+
+template <class T>
+__global__ void add(T* out, const T* a, T b) {
+  out[threadIdx.x] = a[threadIdx.x] + b;
+}
+
+/// Half of the block waits at a barrier that the other half never comes to.
+__global__ void diverge(int* out) {
+  if (threadIdx.x < 16) __syncthreads();
+  out[threadIdx.x] = 1;
+}
+
+__global__ void touch(int* p, int value) { *p = value; }
+
+__global__ void nothing() {}
+
+}  // namespace runtime_kernels
+
+namespace levin::emulator {
+namespace {
+
+using namespace runtime_kernels;
+
+cudaLaunchConfig_t shape(unsigned grid, unsigned block, cudaStream_t stream = nullptr, std::size_t shared = 0) {
+  cudaLaunchConfig_t c{};
+  c.gridDim = grid;
+  c.blockDim = block;
+  c.stream = stream;
+  c.dynamicSmemBytes = shared;
+  return c;
+}
+
+TEST_CASE("runtime kernels: arguments are taken at the launch, the kernel runs when somebody waits") {
+  const FreshDevices fresh;
+  const TestStream stream;
+  const DeviceInts a(70, 0);
+  auto c = shape(3, 32, stream);
+  int value = 9;
+  CHECK_OK(cudaLaunchKernelEx(&c, fill, a.data, 70, value));
+  value = 10;
+  CHECK_EQ(queued_work(), 1u);
+  c = shape(1, 32, stream);
+  CHECK_OK(cudaLaunchKernelEx(&c, add<int>, a.data, a.data, short{1}));  // converted to the kernel's parameter
+  CHECK_OK(cudaStreamSynchronize(stream));
+  std::vector<int> wanted(70, 9);
+  std::fill(wanted.begin(), wanted.begin() + 32, 10);
+  CHECK_EQ(a.read(), wanted);
+}
+
+TEST_CASE("runtime kernels: launches that a device cannot take are refused") {
+  const FreshDevices fresh(2);
+  const auto refuse = [](const cudaLaunchConfig_t& c) { return cudaLaunchKernelEx(&c, nothing); };
+  CHECK_ERROR(refuse(shape(1, 1025)), cudaErrorInvalidConfiguration);
+  CHECK(report_has("launch of kernel runtime_kernels::nothing: a block of (1025, 1, 1) threads"));
+  CHECK_ERROR(refuse(shape(0, 32)), cudaErrorInvalidConfiguration);
+  CHECK_ERROR(refuse(shape(1, 0)), cudaErrorInvalidConfiguration);
+  auto c = shape(1, 32);
+  c.gridDim.y = 65536;
+  CHECK_ERROR(refuse(c), cudaErrorInvalidConfiguration);
+  CHECK_ERROR(refuse(shape(1, 32, nullptr, 49153)), cudaErrorInvalidValue);
+  CHECK(report_has("cudaFuncSetAttribute allows up to"));
+  CHECK_OK(cudaFuncSetAttribute(nothing, cudaFuncAttributeMaxDynamicSharedMemorySize, 100000));
+  CHECK_OK(refuse(shape(1, 32, nullptr, 100000)));
+  CHECK_ERROR(cudaFuncSetAttribute(nothing, cudaFuncAttributeMaxDynamicSharedMemorySize, 227 * 1024 + 1),
+              cudaErrorInvalidValue);
+  cudaFuncAttributes f{};
+  CHECK_OK(cudaFuncGetAttributes(&f, nothing));
+  CHECK_EQ(f.maxDynamicSharedSizeBytes, 100000);
+
+  cudaLaunchAttribute a{};
+  c = shape(6, 32);
+  c.attrs = &a;
+  c.numAttrs = 1;
+  a.id = cudaLaunchAttributeClusterDimension;
+  a.val.clusterDim = {4, 1, 1};
+  CHECK_ERROR(refuse(c), cudaErrorInvalidConfiguration);
+  a.val.clusterDim = {16, 1, 1};
+  CHECK_ERROR(refuse(c), cudaErrorInvalidClusterSize);
+  a.val.clusterDim = {2, 1, 1};
+  CHECK_OK(refuse(c));
+  int clusters = 0;
+  CHECK_OK(cudaOccupancyMaxActiveClusters(&clusters, nothing, &c));
+  CHECK_EQ(clusters, 64);
+  a.id = cudaLaunchAttributeCooperative;
+  a.val.cooperative = 1;
+  c.gridDim = 129;
+  CHECK_ERROR(refuse(c), cudaErrorCooperativeLaunchTooLarge);
+  int blocks = 0;
+  CHECK_OK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, nothing, 256, 60000));
+  CHECK_EQ(blocks, 3);
+
+  const TestStream of_first;
+  CHECK_OK(cudaSetDevice(1));
+  CHECK_ERROR(refuse(shape(1, 32, of_first)), cudaErrorInvalidResourceHandle);
+  CHECK_OK(cudaSetDevice(0));
+  CHECK_OK(cudaDeviceSynchronize());
+}
+
+TEST_CASE("runtime kernels: a kernel that fails makes its device fail until it is reset") {
+  const FreshDevices fresh(2);
+  const DeviceInts a(32);
+  auto c = shape(1, 32);
+  CHECK_OK(cudaLaunchKernelEx(&c, diverge, a.data));
+  CHECK_OK(cudaPeekAtLastError());
+  CHECK_ERROR(cudaDeviceSynchronize(), cudaErrorLaunchFailure);
+  CHECK(report_has("kernel runtime_kernels::diverge"));
+  CHECK(report_has("divergent barrier"));
+  CHECK_ERROR(cudaLaunchKernelEx(&c, nothing), cudaErrorLaunchFailure);
+  void* p = nullptr;
+  CHECK_ERROR(cudaMalloc(&p, 4), cudaErrorLaunchFailure);
+  CHECK_ERROR(cudaGetLastError(), cudaErrorLaunchFailure);
+  CHECK_ERROR(cudaGetLastError(), cudaErrorLaunchFailure);
+  CHECK_OK(cudaSetDevice(1));
+  CHECK_OK(cudaMalloc(&p, 4));
+  CHECK_OK(cudaFree(p));
+  CHECK_ERROR(cudaSetDevice(0), cudaErrorLaunchFailure);
+  clear_errors();
+  CHECK_EQ(last_report(), "");
+  CHECK_OK(cudaGetLastError());
+  CHECK_OK(cudaLaunchKernelEx(&c, fill, a.data, 32, 4));
+  CHECK_EQ(a.read(), std::vector<int>(32, 4));
+}
+
+TEST_CASE("runtime kernels: work behind a failed kernel does not run") {
+  const FreshDevices fresh;
+  const DeviceInts a(32, 0);
+  const PinnedInts host(32, 5);
+  auto c = shape(1, 32);
+  CHECK_OK(cudaLaunchKernelEx(&c, diverge, a.data));
+  CHECK_OK(cudaMemcpyAsync(host.data, a.data, 4, cudaMemcpyDeviceToHost));
+  CHECK_ERROR(cudaStreamSynchronize(nullptr), cudaErrorLaunchFailure);
+  CHECK_EQ(host.data[0], 5);
+  CHECK_OK(cudaDeviceReset());
+  CHECK_OK(cudaGetLastError());
+}
+
+TEST_CASE("runtime kernels: a captured kernel runs at each replay with the captured arguments") {
+  const FreshDevices fresh;
+  const TestStream stream;
+  const DeviceInts a(4, 0);
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t exec = nullptr;
+  CHECK_OK(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  auto c = shape(1, 4, stream);
+  CHECK_OK(cudaLaunchKernelEx(&c, add<int>, a.data, a.data, 3));
+  CHECK_OK(cudaStreamEndCapture(stream, &graph));
+  CHECK_OK(cudaGraphInstantiate(&exec, graph));
+  CHECK_OK(cudaGraphDestroy(graph));
+  for (int i = 0; i < 5; ++i) CHECK_OK(cudaGraphLaunch(exec, stream));
+  CHECK_OK(cudaGraphExecDestroy(exec));
+  CHECK_OK(cudaStreamSynchronize(stream));
+  CHECK_EQ(a.read(), std::vector<int>(4, 15));
+}
+
+#if !defined(__SANITIZE_ADDRESS__)  // which stops at the access itself
+
+TEST_CASE("runtime kernels: a write outside of an allocation is told after the kernel") {
+  const FreshDevices fresh;
+  const DeviceInts a(32, 0);
+  auto c = shape(2, 32);
+  CHECK_OK(cudaLaunchKernelEx(&c, fill, a.data, 33, 1));
+  CHECK_ERROR(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+  CHECK(report_has("kernel runtime_kernels::fill wrote outside of an allocation of 128 bytes on device 0"));
+  clear_errors();
+  c = shape(1, 1);
+  CHECK_OK(cudaLaunchKernelEx(&c, touch, a.data + 32 + 30, 1));  // further away: seen when the memory is freed
+  CHECK_OK(cudaDeviceSynchronize());
+  const std::vector<std::string> damage = damaged_allocations();
+  REQUIRE_EQ(damage.size(), 1u);
+  CHECK_EQ(damage[0].find("something wrote outside of an allocation of 128 bytes"), 0u);
+  CHECK_EQ(damaged_allocations().size(), 0u);
+  CHECK_OK(cudaLaunchKernelEx(&c, touch, a.data - 30, 1));
+  CHECK_OK(cudaDeviceSynchronize());
+  CHECK_ERROR(cudaFree(a.data), cudaErrorIllegalAddress);
+  CHECK(report_has("cudaFree: something wrote outside of"));
+}
+
+TEST_CASE("runtime kernels: an address where no memory is ends the kernel, not the program") {
+  const FreshDevices fresh;
+  auto c = shape(1, 1);
+  for (int round = 0; round < 3; ++round) {
+    CHECK_OK(cudaLaunchKernelEx(&c, touch, static_cast<int*>(nullptr), 1));
+    CHECK_ERROR(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+    CHECK(report_has("kernel runtime_kernels::touch, block (0, 0, 0), thread (0, 0, 0): the kernel touched address "));
+    clear_errors();
+  }
+}
+
+TEST_CASE("runtime kernels: a peer's memory needs cudaDeviceEnablePeerAccess") {
+  const FreshDevices fresh(2);
+  const DeviceInts a(1, 0);
+  CHECK_OK(cudaSetDevice(1));
+  auto c = shape(1, 1);
+  CHECK_OK(cudaLaunchKernelEx(&c, touch, a.data, 8));
+  CHECK_ERROR(cudaDeviceSynchronize(), cudaErrorIllegalAddress);
+  CHECK(report_has("byte 0 of an allocation of 4 bytes on device 0"));
+  CHECK(report_has("cudaDeviceEnablePeerAccess"));
+  clear_errors();
+  CHECK_OK(cudaDeviceEnablePeerAccess(0, 0));
+  CHECK_OK(cudaLaunchKernelEx(&c, touch, a.data, 8));
+  CHECK_OK(cudaDeviceSynchronize());
+  CHECK_EQ(a.read()[0], 8);
+  CHECK_OK(cudaSetDevice(0));
+}
+
+#endif
+
+}  // namespace
+}  // namespace levin::emulator
