@@ -41,11 +41,12 @@ endif()
 # Kernels write their fused multiply-adds out (Highway's MulAdd), so contraction is off: scalar code gives the same
 # bits on every target and with both compilers.
 function(levin_flags target)
-  target_compile_options(${target} PRIVATE
-    -Wall -Wextra -Wpedantic -Wshadow -Wconversion $<$<BOOL:${LEVIN_WERROR}>:-Werror>
+  set(flags -Wall -Wextra -Wpedantic -Wshadow -Wconversion $<$<BOOL:${LEVIN_WERROR}>:-Werror>
     -ffp-contract=off -fno-math-errno -fno-trapping-math)
+  target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${flags}>")
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    target_compile_options(${target} PRIVATE -Wno-restrict) # false for literal + std::string: GCC bug 105651
+    # False for literal + std::string: GCC bug 105651.
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
   endif()
   set_target_properties(${target} PROPERTIES CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF)
 endfunction()

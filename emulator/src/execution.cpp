@@ -65,7 +65,7 @@ std::uint32_t live_lanes() {
   const Thread& t = team("__activemask").current();
   return t.block->warps[static_cast<std::size_t>(t.number / 32)].live;
 }
-void yield_thread() { team("yield").give_way(); }
+void yield_thread() { team("yield").yield(); }
 AsyncCopies& async_copies() { return team("cp.async").current().copies; }
 
 int cluster_rank() { return team("cluster").current().block->rank; }

@@ -109,7 +109,7 @@ class Workers {
 
 int wanted_workers() {
   const int wanted = config().workers;
-  if (kThreadSanitizerOn) return std::min(wanted > 0 ? wanted : 2, 4);  // the sanitizer knows 8128 threads, fibers among them
+  if (kThreadSanitizerOn) return std::min(wanted > 0 ? wanted : 2, 4);  // it knows 8128 threads, fibers among them
   return wanted > 0 ? wanted : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 

@@ -262,7 +262,7 @@ void Team::take_fiber(Thread& t) {
   if (kThreadSanitizerOn) t.fiber->name(("threadIdx " + text_of(t.index)).c_str());
 }
 
-/// Lets others run until somebody wakes the running thread and its turn comes.
+/// Lets others run until somebody wakes the running thread and its turn comes. To be called under one Unwatched.
 [[gnu::noinline]] void Team::suspend() {
   Thread& self = *current_;
   Thread* const t = kThroughHost || !failure_.empty() ? nullptr : next();
@@ -283,10 +283,14 @@ void Team::wake(Thread& t) {
 }
 
 void Team::give_way() {
-  const Unwatched unwatched;
   gave_way_ = true;
   wake(*current_);
   suspend();
+}
+
+void Team::yield() {
+  const Unwatched unwatched;
+  give_way();
 }
 
 void Team::fiber_main(void* team) { static_cast<Team*>(team)->run_threads(); }

@@ -123,7 +123,7 @@ class Team {
   void wait_at_cluster(const char* name, Site site);
   void meet_in_warp(const char* name, std::uint32_t mask, void* operands, WarpFunction work, Site site);
   void* find_array(const void* key, std::size_t bytes, std::size_t alignment, Site site);
-  void give_way();
+  void yield();
   [[noreturn]] void fail(const std::string& what, Site site);
 
   Thread& current() { return *current_; }
@@ -144,6 +144,7 @@ class Team {
   void take_fiber(Thread& t);
   void drop_fibers();
   void suspend();
+  void give_way();
   void wake(Thread& t);
   void run_threads();
   void end_thread(Thread& t);

@@ -287,6 +287,13 @@ TEST_CASE("reports name kernel, block, thread and place") {
                              if (threadIdx.x == 3) fail("three is bad", Site::current());
                            }),
                 "thread (3, 0, 0), at"));
+    CHECK(holds(run_kernel(1, 64,
+                           [] {
+                             __syncthreads();
+                             if (threadIdx.x == 3) fail("three is bad", Site::current());
+                             __syncthreads();
+                           }),
+                "thread (3, 0, 0), at"));
   }
   CHECK(run_kernel(4, 64, [] { __syncthreads(); }) == "");  // the next grid is not harmed
 }
