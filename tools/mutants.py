@@ -14,8 +14,11 @@ import sys
 import threading
 import time
 
-MODULES = ["core", "kernels", "autograd", "ops", "nn", "optim", "data", "interop", "distributed", "trainer"]
-BUILD = "build/release"
+# The test programs of each preset, in the order in which they are tried.
+PROGRAMS = {
+    "release": ["core", "kernels", "autograd", "ops", "nn", "optim", "data", "interop", "distributed", "trainer"],
+    "emulate": ["emulator", "cuda", "ops"],
+}
 
 
 @dataclasses.dataclass
@@ -25,6 +28,10 @@ class Mutant:
     old: str
     new: str
     tests: list[str]
+
+    @property
+    def preset(self) -> str:
+        return "emulate" if self.file.startswith(("emulator/", "kernels/cuda/")) else "release"
 
     def apply(self, root: pathlib.Path) -> str:
         """The mutated text; raises ValueError where the edit no longer applies."""
@@ -83,15 +90,16 @@ def copy_tree(root: pathlib.Path, copy: pathlib.Path) -> None:
 class Workplace:
     """One copy of the tree with its own build folder."""
 
-    def __init__(self, root: pathlib.Path, number: int, only: list[str]):
+    def __init__(self, root: pathlib.Path, number: int, only: list[str], preset: str):
+        self.build_dir = f"build/{preset}"
         self.dir = root / "build" / "mutants" / str(number)
         self.dir.mkdir(parents=True, exist_ok=True)
         copy_tree(root, self.dir)
-        done = self.run(["cmake", "--preset", "release", "-DLEVIN_BUILD_EXAMPLES=OFF", "-DLEVIN_BUILD_BENCH=OFF"]
+        done = self.run(["cmake", "--preset", preset, "-DLEVIN_BUILD_EXAMPLES=OFF", "-DLEVIN_BUILD_BENCH=OFF"]
                         + os.environ.get("LEVIN_CMAKE_ARGS", "").split())
         if done.returncode:
             sys.exit(f"error: cmake failed in {self.dir}:\n{done.stdout[-2000:]}")
-        self.programs = [m for m in MODULES
+        self.programs = [m for m in PROGRAMS[preset]
                          if any((self.dir / "tests" / m).glob("*_test.cpp")) and (not only or m in only)]
 
     def run(self, command, timeout=None):
@@ -99,7 +107,7 @@ class Workplace:
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def build(self, program: str) -> None:
-        done = self.run(["ninja", "-C", BUILD, f"levin_{program}_tests"])
+        done = self.run(["ninja", "-C", self.build_dir, f"levin_{program}_tests"])
         if done.returncode:
             raise RuntimeError("does not build:\n" + "\n".join(
                 line for line in done.stdout.splitlines() if "error" in line or "FAILED" in line)[:800])
@@ -107,7 +115,7 @@ class Workplace:
     def test(self, program: str, timeout: float):
         """None when all passed, else what failed."""
         try:
-            done = self.run([f"{BUILD}/bin/levin_{program}_tests", "--no-colors=true", "--abort-after=1"], timeout)
+            done = self.run([f"{self.build_dir}/bin/levin_{program}_tests", "--no-colors=true", "--abort-after=1"], timeout)
         except subprocess.TimeoutExpired:
             return f"no end within {timeout:.0f} s"
         if done.returncode == 0:
@@ -167,6 +175,26 @@ def work(place, todo, limits, results, lock, deadline):
                   flush=True)
 
 
+def try_all(root, preset, mutants, args, results, deadline) -> int:
+    """Tries the mutants of one preset; returns how many the time given did not reach."""
+    first = Workplace(root, 0, args.tests, preset)
+    limits = baseline(first, first.programs)
+    places = [first] + [Workplace(root, i, args.tests, preset) for i in range(1, min(args.jobs, len(mutants)))]
+    for place in places[1:]:
+        for program in place.programs:
+            place.build(program)  # from the compiler cache, before the clock of a mutant runs
+
+    todo, lock = queue.Queue(), threading.Lock()
+    for mutant in mutants:
+        todo.put(mutant)
+    threads = [threading.Thread(target=work, args=(p, todo, limits, results, lock, deadline)) for p in places]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return todo.qsize()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./run mutants", description=__doc__)
     parser.add_argument("names", nargs="*", help="only mutants whose names contain one of these")
@@ -195,24 +223,14 @@ def main() -> int:
         print(f"{len(mutants)} mutants apply")
         return 0
 
-    first = Workplace(root, 0, args.tests)
-    limits = baseline(first, first.programs)
-    places = [first] + [Workplace(root, i, args.tests) for i in range(1, min(args.jobs, len(mutants)))]
-    for place in places[1:]:
-        for program in place.programs:
-            place.build(program)  # from the compiler cache, before the clock of a mutant runs
+    results, left = [], 0
+    for preset in PROGRAMS:
+        of_preset = [m for m in mutants if m.preset == preset]
+        if of_preset:
+            left += try_all(root, preset, of_preset, args, results, deadline)
 
-    todo, results, lock = queue.Queue(), [], threading.Lock()
-    for mutant in mutants:
-        todo.put(mutant)
-    threads = [threading.Thread(target=work, args=(p, todo, limits, results, lock, deadline)) for p in places]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    if todo.qsize():
-        print(f"{todo.qsize()} not tried: the time given was over")
+    if left:
+        print(f"{left} not tried: the time given was over")
     if results.count("error"):
         print(f"{results.count('error')} could not be tried")
     print(f"{results.count('caught')} caught, {results.count('alive')} alive")

@@ -64,6 +64,8 @@ void AsyncCopies::end_before(int group) {
   copies_.erase(copies_.begin(), copies_.begin() + static_cast<std::ptrdiff_t>(ended));
 }
 
+void AsyncCopies::commit() { ++groups_; }
+
 void AsyncCopies::wait(int pending) { end_before(groups_ - pending); }
 
 void AsyncCopies::wait_all() { end_before(++groups_); }

@@ -36,15 +36,18 @@ programs_of() {
 # sum_presets PRESET...: runs each and adds up their closing lines.
 passed=0 failed=0
 sum_presets() {
-  local p line p_passed p_failed
+  local p line p_passed p_failed part
+  part=$(mktemp)
   for p in "$@"; do
     [ -n "$(programs_of "$p")" ] || [ "$p" = release ] || continue
     say "preset $p"
-    line=$(LEVIN_PART=1 bash "$0" --preset "$p" $filter | tee /dev/stderr | tail -n 1)
+    LEVIN_PART=1 bash "$0" --preset "$p" $filter | tee "$part" || true
+    line=$(tail -n 1 "$part")
     read -r p_passed _ p_failed _ <<<"$line"
     if [[ $line != *" passed, "*" failed" ]]; then p_passed=0 p_failed=1; fi
     passed=$((passed + p_passed)) failed=$((failed + p_failed))
   done
+  rm -f "$part"
 }
 
 if [ "$full" = 1 ]; then # every preset, then the headers and all mutants

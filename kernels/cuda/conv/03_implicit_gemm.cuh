@@ -77,22 +77,6 @@ struct ImplicitConv {
   static TileGrid grid_of(std::int64_t m, std::int64_t n, std::int64_t k, const ConvShape& s, bool split) {
     return tile_grid(m, n, k, s.groups, 64, 64, Product::kDepth, split);
   }
-  /// Indices are counted in 32 bits, with room for the sums of two places.
-  static bool can(const ConvShape& s) {
-    constexpr std::int64_t most = std::int64_t{1} << 29;
-    const std::int64_t sizes[] = {s.batch * s.in_plane(),
-                                  s.batch * s.out_plane(),
-                                  s.taps(),
-                                  s.outputs * s.kernel(),
-                                  std::int64_t{s.kernel_h} * s.dilation_h,
-                                  std::int64_t{s.kernel_w} * s.dilation_w,
-                                  std::int64_t{s.out_h} * s.stride_h,
-                                  std::int64_t{s.out_w} * s.stride_w};
-    for (const std::int64_t size : sizes) {
-      if (size > most) return false;
-    }
-    return s.groups * std::max({s.batch * s.in_plane(), s.batch * s.out_plane(), s.taps()}) <= most;
-  }
 
   static Walk windows(const ConvShape& s) {  // where the windows of y's pixels begin in x
     return {s.out_h, s.out_w, s.x_image(), -s.padding_h, s.stride_h, -s.padding_w, s.stride_w};

@@ -1,114 +1,78 @@
 // conv2d and its gradients on CUDA devices: the choice of the kernel by type and shape, and the ladder's list.
 
 #include "kernels/cuda/conv/ladder.h"
-#include "kernels/cuda/conv/rungs.cuh"
+#include "kernels/cuda/conv/rungs.h"
 
 namespace levin::kernels::cuda {
 
 namespace {
 
-struct Forward {
-  static constexpr const char* kName = "conv2d";
-  static std::int64_t rows(const ConvShape& s) { return s.outputs; }  ///< of the matrix product
-  template <class Rung, class T>
-  static void run(const ConvTensors<T>& t, const ConvShape& s, Stream& stream) {
-    Rung::forward(t, s, stream);
-  }
-};
-struct BackwardInput {
-  static constexpr const char* kName = "conv2d_backward_input";
-  static std::int64_t rows(const ConvShape& s) { return s.inputs; }
-  template <class Rung, class T>
-  static void run(const ConvTensors<T>& t, const ConvShape& s, Stream& stream) {
-    Rung::backward_input(t, s, stream);
-  }
-};
-struct BackwardWeight {
-  static constexpr const char* kName = "conv2d_backward_weight";
-  static std::int64_t rows(const ConvShape& s) { return s.outputs; }
-  template <class Rung, class T>
-  static void run(const ConvTensors<T>& t, const ConvShape& s, Stream& stream) {
-    Rung::backward_weight(t, s, stream);
-  }
-};
+constexpr const char* name_of_pass(ConvPass pass) {
+  constexpr const char* names[] = {"conv2d", "conv2d_backward_input", "conv2d_backward_weight"};
+  return names[static_cast<int>(pass)];
+}
 
-/// The implicit GEMM of a type; double has none.
-template <class T>
-struct Implicit {
-  using type = HalfConv<T>;
-};
-template <>
-struct Implicit<float> {
-  using type = FloatConv;
-};
-
-/// Tiles of 64 rows pay from a few rows on.
-template <class Pass>
-void run_pass(const Conv2dArgs& args, Stream& stream) {
-  const ConvShape s(args);
-  dispatch_floating(args.y.dtype, Pass::kName, [&]<class L>() {
+/// Calls f.template operator()<T>(the tensors as T) with the device's type of a floating type.
+template <class F>
+void with_tensors(ConvPass pass, const Conv2dArgs& args, F&& f) {
+  dispatch_floating(args.y.dtype, name_of_pass(pass), [&]<class L>() {
     using T = DeviceType<L>;
-    const auto tensors = ConvTensors<T>::template of<L>(args);
+    f.template operator()<T>(ConvTensors<T>::template of<L>(args));
+  });
+}
+
+/// Implicit GEMM where the product has rows enough for tiles of 64 to pay.
+template <ConvPass pass>
+void run_shipping(const Conv2dArgs& args, Stream& stream) {
+  const ConvShape s(args);
+  const int rows = pass == ConvPass::backward_input ? s.inputs : s.outputs;
+  with_tensors(pass, args, [&]<class T>(const ConvTensors<T>& tensors) {
     if constexpr (!std::is_same_v<T, double>) {
-      using Rung = typename Implicit<T>::type;
-      if (Pass::rows(s) >= 4 && Rung::can(s)) return Pass::template run<Rung>(tensors, s, stream);
+      if (rows >= 4 && fits_implicit_conv(s)) return run_implicit_conv<T>(pass, tensors, s, stream);
     }
-    Pass::template run<DirectConv<T>>(tensors, s, stream);
+    run_direct_conv<T>(pass, tensors, s, stream);
   });
 }
 
 struct Direct {
   static bool can(const Conv2dArgs& a) { return is_floating(a.y.dtype); }
-  template <class Pass>
-  static void run(const Conv2dArgs& args, Stream& stream) {
-    dispatch_floating(args.y.dtype, Pass::kName, [&]<class L>() {
-      using T = DeviceType<L>;
-      Pass::template run<DirectConv<T>>(ConvTensors<T>::template of<L>(args), ConvShape(args), stream);
-    });
+  template <class T>
+  static void run(ConvPass pass, const ConvTensors<T>& t, const ConvShape& s, Stream& stream) {
+    run_direct_conv<T>(pass, t, s, stream);
   }
 };
 struct Columns {
   static bool can(const Conv2dArgs& a) { return a.y.dtype == DType::f32 || a.y.dtype == DType::f64; }
-  template <class Pass>
-  static void run(const Conv2dArgs& args, Stream& stream) {
-    const ConvShape s(args);
-    if (args.y.dtype == DType::f32) {
-      Pass::template run<ColumnsConv<float>>(ConvTensors<float>::of<float>(args), s, stream);
-    } else {
-      Pass::template run<ColumnsConv<double>>(ConvTensors<double>::of<double>(args), s, stream);
-    }
+  template <class T>
+  static void run(ConvPass pass, const ConvTensors<T>& t, const ConvShape& s, Stream& stream) {
+    if constexpr (sizeof(T) >= 4) run_columns_conv<T>(pass, t, s, stream);
   }
 };
 struct ImplicitGemm {
-  static bool can(const Conv2dArgs& a) { return a.y.dtype == DType::f32 && FloatConv::can(ConvShape(a)); }
-  template <class Pass>
-  static void run(const Conv2dArgs& args, Stream& stream) {
-    Pass::template run<FloatConv>(ConvTensors<float>::of<float>(args), ConvShape(args), stream);
+  static bool can(const Conv2dArgs& a) { return a.y.dtype == DType::f32 && fits_implicit_conv(ConvShape(a)); }
+  template <class T>
+  static void run(ConvPass pass, const ConvTensors<T>& t, const ConvShape& s, Stream& stream) {
+    if constexpr (sizeof(T) <= 4) run_implicit_conv<T>(pass, t, s, stream);
   }
 };
-struct TensorCores {
-  static bool can(const Conv2dArgs& a) {
-    return (a.y.dtype == DType::f16 || a.y.dtype == DType::bf16) && HalfConv<__half>::can(ConvShape(a));
-  }
-  template <class Pass>
-  static void run(const Conv2dArgs& args, Stream& stream) {
-    const ConvShape s(args);
-    if (args.y.dtype == DType::f16) {
-      Pass::template run<HalfConv<__half>>(ConvTensors<__half>::of<Half>(args), s, stream);
-    } else {
-      Pass::template run<HalfConv<__nv_bfloat16>>(ConvTensors<__nv_bfloat16>::of<BFloat16>(args), s, stream);
-    }
-  }
+struct TensorCores : ImplicitGemm {
+  static bool can(const Conv2dArgs& a) { return size_of(a.y.dtype) == 2 && fits_implicit_conv(ConvShape(a)); }
 };
 
+template <class Rung, ConvPass pass>
+void run_rung(const Conv2dArgs& args, Stream& stream) {
+  with_tensors(pass, args, [&]<class T>(const ConvTensors<T>& tensors) {
+    Rung::template run<T>(pass, tensors, ConvShape(args), stream);
+  });
+}
 template <class Rung>
 constexpr ConvRung rung(const char* name, const char* idea) {
   return {name,
           idea,
           Rung::can,
-          Rung::template run<Forward>,
-          Rung::template run<BackwardInput>,
-          Rung::template run<BackwardWeight>};
+          run_rung<Rung, ConvPass::forward>,
+          run_rung<Rung, ConvPass::backward_input>,
+          run_rung<Rung, ConvPass::backward_weight>};
 }
 
 constexpr ConvRung kRungs[] = {
@@ -122,8 +86,12 @@ constexpr ConvRung kRungs[] = {
 
 std::span<const ConvRung> conv_rungs() { return kRungs; }
 
-void conv2d(const Conv2dArgs& args, Stream& stream) { run_pass<Forward>(args, stream); }
-void conv2d_backward_input(const Conv2dArgs& args, Stream& stream) { run_pass<BackwardInput>(args, stream); }
-void conv2d_backward_weight(const Conv2dArgs& args, Stream& stream) { run_pass<BackwardWeight>(args, stream); }
+void conv2d(const Conv2dArgs& args, Stream& stream) { run_shipping<ConvPass::forward>(args, stream); }
+void conv2d_backward_input(const Conv2dArgs& args, Stream& stream) {
+  run_shipping<ConvPass::backward_input>(args, stream);
+}
+void conv2d_backward_weight(const Conv2dArgs& args, Stream& stream) {
+  run_shipping<ConvPass::backward_weight>(args, stream);
+}
 
 }  // namespace levin::kernels::cuda

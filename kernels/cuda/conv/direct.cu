@@ -1,14 +1,25 @@
 // The rungs that are not products on the fly, a compile unit of their own.
 
-#include "kernels/cuda/conv/rungs.cuh"
+#include "kernels/cuda/conv/01_direct.cuh"
+#include "kernels/cuda/conv/02_columns.cuh"
+#include "kernels/cuda/conv/rungs.h"
 
 namespace levin::kernels::cuda {
 
-template struct DirectConv<double>;
-template struct DirectConv<float>;
-template struct DirectConv<__half>;
-template struct DirectConv<__nv_bfloat16>;
-template struct ColumnsConv<double>;
-template struct ColumnsConv<float>;
+template <class T>
+void run_direct_conv(ConvPass pass, const ConvTensors<T>& t, const ConvShape& s, Stream& stream) {
+  run_pass_of<DirectConv<T>>(pass, t, s, stream);
+}
+template void run_direct_conv<double>(ConvPass, const ConvTensors<double>&, const ConvShape&, Stream&);
+template void run_direct_conv<float>(ConvPass, const ConvTensors<float>&, const ConvShape&, Stream&);
+template void run_direct_conv<__half>(ConvPass, const ConvTensors<__half>&, const ConvShape&, Stream&);
+template void run_direct_conv<__nv_bfloat16>(ConvPass, const ConvTensors<__nv_bfloat16>&, const ConvShape&, Stream&);
+
+template <class T>
+void run_columns_conv(ConvPass pass, const ConvTensors<T>& t, const ConvShape& s, Stream& stream) {
+  run_pass_of<ColumnsConv<T>>(pass, t, s, stream);
+}
+template void run_columns_conv<double>(ConvPass, const ConvTensors<double>&, const ConvShape&, Stream&);
+template void run_columns_conv<float>(ConvPass, const ConvTensors<float>&, const ConvShape&, Stream&);
 
 }  // namespace levin::kernels::cuda

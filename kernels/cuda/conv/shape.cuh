@@ -5,6 +5,9 @@
 
 #include <levin/kernels/conv.h>
 
+#include <algorithm>
+#include <iterator>
+
 namespace levin::kernels::cuda {
 
 /// y (batch, groups * outputs, out_h, out_w) of x (batch, groups * inputs, in_h, in_w) and weight (groups * outputs,
@@ -42,6 +45,16 @@ struct ConvShape {
  private:
   static int narrow(std::int64_t x) { return static_cast<int>(x); }  // sizes of tensors that fit in memory
 };
+
+/// Whether implicit GEMM can count all indices in 32 bits, with room for the sums of two places.
+inline bool fits_implicit_conv(const ConvShape& s) {
+  constexpr std::int64_t most = std::int64_t{1} << 29;
+  const std::int64_t places[] = {std::int64_t{s.kernel_h} * s.dilation_h, std::int64_t{s.kernel_w} * s.dilation_w,
+                                 std::int64_t{s.out_h} * s.stride_h, std::int64_t{s.out_w} * s.stride_w};
+  const std::int64_t lengths[] = {s.batch * s.in_plane(), s.batch * s.out_plane(), s.taps(), s.outputs * s.kernel()};
+  return *std::max_element(std::begin(places), std::end(places)) <= most &&
+         s.groups * *std::max_element(std::begin(lengths), std::end(lengths)) <= most;
+}
 
 /// The three tensors of a convolution, in the device's type.
 template <class T>

@@ -70,7 +70,7 @@ using GatherTiles = HalfTiles<T, Layout::along_k, Layout::along_k, 64, 64, 64, 3
 
 /// The product is (m, n), of length k.
 template <class Tiles, class A, class B, class Out>
-__global__ void __launch_bounds__(Tiles::kThreads)
+__global__ void __launch_bounds__(Tiles::kThreads, 2)
     hgemm_any_operand(A a_source, B b_source, Out out, TileGrid grid, int m, int n, int k_size) {
   using T = typename Tiles::T;
   T* shared = dynamic_shared<T>();  // two stages of A's tile, then B's

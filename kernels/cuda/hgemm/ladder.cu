@@ -3,7 +3,7 @@
 #include "kernels/cuda/hgemm/ladder.h"
 
 #include "kernels/cuda/hgemm/hgemm.cuh"
-#include "kernels/cuda/hgemm/rungs.cuh"
+#include "kernels/cuda/hgemm/rungs.h"
 
 namespace levin::kernels::cuda {
 

@@ -15,7 +15,7 @@ class AsyncCopies {
   /// of 4 and both addresses are aligned to 4.
   void begin(void* to, const void* from, std::size_t bytes, std::size_t source_bytes);
   /// Closes the group of the copies begun since the last commit; the group may be empty.
-  void commit() { ++groups_; }
+  void commit();
   /// Ends all committed groups but the newest `pending`.
   void wait(int pending);
   /// Ends everything begun, committed or not.
