@@ -6,8 +6,8 @@ if(LEVIN_CUDA STREQUAL "ON")
   include(CheckLanguage)
   check_language(CUDA)
   if(NOT CMAKE_CUDA_COMPILER)
-    message(FATAL_ERROR "LEVIN_CUDA=ON: no nvcc was found. Install NVIDIA's CUDA toolkit 12.4 or later and put nvcc on "
-      "the PATH, or configure with -DLEVIN_CUDA=EMULATE.")
+    message(FATAL_ERROR "LEVIN_CUDA=ON: no nvcc was found. Install NVIDIA's CUDA toolkit (13.0 is tested) and put nvcc "
+      "on the PATH, or configure with -DLEVIN_CUDA=EMULATE.")
   endif()
   enable_language(CUDA)
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")

@@ -124,17 +124,17 @@ class Pass {
       for (const Edge& e : tasks_[i].node->edges)
         if (e) consumers[static_cast<std::size_t>(table_.at(e.node.get()))].push_back(static_cast<int>(i));
     }
-    std::vector<int> todo;
+    std::vector<int> frontier;
     for (const Capture& c : *captures_)
       if (const int t = table_.at(c.edge.node.get()); t >= 0) {
         const auto& above = consumers[static_cast<std::size_t>(t)];
-        todo.insert(todo.end(), above.begin(), above.end());
+        frontier.insert(frontier.end(), above.begin(), above.end());
       }
-    while (!todo.empty()) {
-      const auto t = static_cast<std::size_t>(todo.back());
-      todo.pop_back();
+    while (!frontier.empty()) {
+      const auto t = static_cast<std::size_t>(frontier.back());
+      frontier.pop_back();
       if (std::exchange(tasks_[t].wanted, true)) continue;
-      todo.insert(todo.end(), consumers[t].begin(), consumers[t].end());
+      frontier.insert(frontier.end(), consumers[t].begin(), consumers[t].end());
     }
   }
 

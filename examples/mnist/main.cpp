@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <cmath>
 
 #include "lit_mnist.h"
 #include "options.h"
@@ -28,7 +29,7 @@ RawResult train(const Options& o, const DataModule& data, FirstStep& first_step)
   const auto folder = best->best_model_path();
   const auto test = trainer.test(model, data, folder.string());
   return {.test_acc = test.at("test_acc"), .test_loss = test.at("test_loss"),
-          .val_acc = best->best_model_score().value_or(trainer.metrics().find("val_acc").value_or(0)),
+          .val_acc = best->best_model_score().value_or(trainer.metrics().find("val_acc").value_or(std::nan(""))),
           .checkpoint = folder.empty() ? folder : o.checkpoint / "best"};
 }
 
@@ -46,9 +47,10 @@ int run(int argc, char** argv) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
   const std::string checkpoint = r.checkpoint.empty() ? "none" : r.checkpoint.string();
-  const auto summary = fmt::format("{} on {}: test accuracy {:.2f} %, best validation accuracy {:.2f} %, {:.1f} s\n"
-                                   "weights: {}\n",
-                                   o.model, o.dataset, 100 * r.test_acc, 100 * r.val_acc, seconds, checkpoint);
+  const std::string validation =
+      std::isnan(r.val_acc) ? "no validation" : fmt::format("best validation accuracy {:.2f} %", 100 * r.val_acc);
+  const auto summary = fmt::format("{} on {}: test accuracy {:.2f} %, {}, {:.1f} s\nweights: {}\n", o.model, o.dataset,
+                                   100 * r.test_acc, validation, seconds, checkpoint);
   const auto result = fmt::format(
       "result: test_accuracy={:.4f} test_loss={:.4f} val_accuracy={:.4f} train_seconds={:.1f} "
       "startup_ms={:.0f} epochs={} model={} checkpoint={}\n",

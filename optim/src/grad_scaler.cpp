@@ -66,7 +66,7 @@ GradScaler::Seen& GradScaler::seen(const optim::Optimizer& optimizer) {
 
 void GradScaler::unscale(Seen& s) {
   const no_grad guard;
-  std::vector<Tensor> kept;  // of gradients that were not contiguous
+  std::vector<Tensor> kept;
   std::vector<kernels::AmpTensor> tensors;
   Device device = kCpu;
   for (const Parameter& p : s.parameters) {

@@ -2,6 +2,12 @@
 
 namespace levin::test {
 
+Tensors contiguous_copies(const Tensors& inputs) {
+  Tensors result;
+  for (const Tensor& x : inputs) result.push_back(x.detach().clone().contiguous());
+  return result;
+}
+
 std::vector<OpCase> all_cases() {
   std::vector<OpCase> all;
   for (auto family : {elementwise_cases, activation_cases, creation_cases, reduce_cases, softmax_cases, norm_cases,

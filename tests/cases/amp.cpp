@@ -12,17 +12,11 @@ namespace levin::test {
 
 namespace {
 
-Tensors copies(const Tensors& inputs) {
-  Tensors result;
-  for (const Tensor& x : inputs) result.push_back(x.detach().contiguous().clone());
-  return result;
-}
-
 float* floats(const Tensor& t) { return static_cast<float*>(t.raw_data()); }
 
 /// Inputs: gradient, scale (1), found_inf (1).
 Tensors unscale(const Tensors& inputs) {
-  const Tensors x = copies(inputs);
+  const Tensors x = contiguous_copies(inputs);
   const kernels::AmpTensor t{x[0].raw_data(), x[0].numel(), x[0].dtype()};
   Stream stream = current_stream(x[0].device());
   kernels::amp_unscale({{&t, 1}, floats(x[1]), floats(x[2])}, stream);
@@ -30,7 +24,7 @@ Tensors unscale(const Tensors& inputs) {
 }
 
 Tensors unscale_reference(const Tensors& inputs) {
-  const Tensors x = copies(inputs);
+  const Tensors x = contiguous_copies(inputs);
   const auto factor = static_cast<double>(static_cast<float>(1.0 / x[1].item<double>()));
   for (int64_t i = 0; i < x[0].numel(); ++i) {
     double& v = x[0].data<double>()[i];
@@ -52,7 +46,7 @@ constexpr kernels::UpdateScaleArgs kUpdate{.growth = 4.0f, .backoff = 0.5f, .min
 
 /// Inputs, one number each: scale, tracker, skips, found_inf.
 Tensors update_scale(const Tensors& inputs) {
-  const Tensors x = copies(inputs);
+  const Tensors x = contiguous_copies(inputs);
   kernels::UpdateScaleArgs a = kUpdate;
   a.scale = floats(x[0]);
   a.tracker = floats(x[1]);
@@ -64,7 +58,7 @@ Tensors update_scale(const Tensors& inputs) {
 }
 
 Tensors update_scale_reference(const Tensors& inputs) {
-  const Tensors x = copies(inputs);
+  const Tensors x = contiguous_copies(inputs);
   double &scale = x[0].data<double>()[0], &tracker = x[1].data<double>()[0], &skips = x[2].data<double>()[0];
   if (x[3].item<double>() != 0) {
     scale = std::max<double>(scale * kUpdate.backoff, kUpdate.min_scale);

@@ -23,6 +23,9 @@ std::vector<OpCase> view_cases();
 std::vector<OpCase> optim_cases();
 std::vector<OpCase> amp_cases();
 
+/// Copies in contiguous memory, as the fused kernels have their tensors.
+Tensors contiguous_copies(const Tensors& inputs);
+
 /// All of them.
 std::vector<OpCase> all_cases();
 

@@ -16,13 +16,6 @@ using kernels::SgdStepArgs;
 
 constexpr double kStep = 3;  // the third step: corrections are neither 0 nor 1
 
-/// Copies of x in contiguous memory, as the optimizer has them.
-Tensors copies(const Tensors& x) {
-  Tensors result;
-  for (const Tensor& t : x) result.push_back(t.clone().contiguous());
-  return result;
-}
-
 kernels::OptimTensor tensor_of(const Tensors& x) {
   kernels::OptimTensor t;
   t.param = x[0].raw_data();
@@ -44,7 +37,7 @@ Tensors without_gradient(const Tensors& x) {
 
 TensorFunction sgd(SgdStepArgs a, bool fresh = false) {
   return [=](const Tensors& inputs) mutable -> Tensors {
-    const Tensors x = copies(inputs);
+    const Tensors x = contiguous_copies(inputs);
     kernels::OptimTensor t = tensor_of(x);
     t.fresh = fresh;
     a.tensors = {&t, 1};
@@ -56,7 +49,7 @@ TensorFunction sgd(SgdStepArgs a, bool fresh = false) {
 
 TensorFunction sgd_reference(const SgdStepArgs& a, bool fresh = false) {
   return [=](const Tensors& inputs) -> Tensors {
-    const Tensors x = copies(inputs);
+    const Tensors x = contiguous_copies(inputs);
     for (int64_t i = 0; i < x[0].numel(); ++i) {
       double& p = x[0].data<double>()[i];
       double g = x[1].data<double>()[i] * (a.maximize ? -1 : 1) + a.weight_decay * p;
@@ -73,7 +66,7 @@ TensorFunction sgd_reference(const SgdStepArgs& a, bool fresh = false) {
 
 TensorFunction adam(AdamStepArgs a) {
   return [=](const Tensors& inputs) mutable -> Tensors {
-    const Tensors x = copies(inputs);
+    const Tensors x = contiguous_copies(inputs);
     const kernels::OptimTensor t = tensor_of(x);
     a.tensors = {&t, 1};
     Stream stream = current_stream(x[0].device());
@@ -84,7 +77,7 @@ TensorFunction adam(AdamStepArgs a) {
 
 TensorFunction adam_reference(const AdamStepArgs& a) {
   return [=](const Tensors& inputs) -> Tensors {
-    const Tensors x = copies(inputs);
+    const Tensors x = contiguous_copies(inputs);
     for (int64_t i = 0; i < x[0].numel(); ++i) {
       double &p = x[0].data<double>()[i], &m = x[2].data<double>()[i], &v = x[3].data<double>()[i];
       double g = x[1].data<double>()[i] * (a.maximize ? -1 : 1);

@@ -11,24 +11,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "support/files.h"
 #include "support/paths.h"
 
 using namespace levin;
+using levin::test::TempDir;
 namespace fs = std::filesystem;
 
 namespace {
-
-struct Folder {
-  Folder()
-      : path(fs::temp_directory_path() / ("levin-mnist-" + std::to_string(getpid()) + "-" + std::to_string(count++))) {
-    fs::create_directories(path);
-  }
-  ~Folder() { fs::remove_all(path); }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  static inline int count = 0;
-  fs::path path;
-};
 
 struct Ended {
   int status = -1;
@@ -109,7 +99,7 @@ bool one_line(const std::string& text) { return !text.empty() && text.find('\n')
 }  // namespace
 
 TEST_CASE("a short training learns, and leaves a checkpoint, a log and a summary") {
-  const Folder f;
+  const TempDir f;
   const Ended e = mnist(f.path, kShort);
   REQUIRE_MESSAGE(e.status == 0, e.err);
   auto r = e.result();
@@ -133,7 +123,7 @@ TEST_CASE("the three networks have PyTorch's parameter names") {
       {"lenet", {"net.0.weight", "net.3.weight", "net.7.weight", "net.9.weight"}},
       {"cnn", {"net.0.weight", "net.2.weight", "net.6.weight", "net.8.weight"}}};
   for (const auto& [model, expected] : names) {
-    const Folder f;
+    const TempDir f;
     const Ended e = mnist(f.path, {"--model", model, "--limit-train-batches", "2", "--limit-val-batches", "1",
                                    "--limit-test-batches", "1", "--max-epochs", "1", "--batch-size", "8"});
     REQUIRE_MESSAGE(e.status == 0, e.err);
@@ -144,7 +134,7 @@ TEST_CASE("the three networks have PyTorch's parameter names") {
 }
 
 TEST_CASE("the raw loop has the Trainer's losses to the bit") {
-  const Folder a, b;
+  const TempDir a, b;
   const Ended trainer = mnist(a.path, kShort), raw = mnist(b.path, with(kShort, {"--raw"}));
   REQUIRE(trainer.status == 0);
   REQUIRE_MESSAGE(raw.status == 0, raw.err);
@@ -158,7 +148,7 @@ TEST_CASE("the raw loop has the Trainer's losses to the bit") {
 }
 
 TEST_CASE("the number of threads changes nothing") {
-  const Folder a, b;
+  const TempDir a, b;
   const Ended one = mnist(a.path, with(kShort, {"--threads", "1"})),
               three = mnist(b.path, with(kShort, {"--threads", "3"}));
   CHECK(column(a.path / "runs/mnist/metrics.csv", "train_loss") ==
@@ -167,10 +157,10 @@ TEST_CASE("the number of threads changes nothing") {
 }
 
 TEST_CASE("a signal ends with a checkpoint, status 130 or 143, and the resumed run ends like the whole one") {
-  const Folder whole;
+  const TempDir whole;
   const auto expected = mnist(whole.path, kShort).result();
   for (const auto& [signal, status] : {std::pair(SIGINT, 130), std::pair(SIGTERM, 143)}) {
-    const Folder f;
+    const TempDir f;
     const pid_t child = start(f.path, kShort);
     // The log's first row is not written before the epoch's end; the line of the summary comes before the first step.
     for (int i = 0; i < 2000 && (!fs::exists(f.path / "out") || fs::file_size(f.path / "out") == 0); ++i) usleep(2000);
@@ -188,7 +178,7 @@ TEST_CASE("a signal ends with a checkpoint, status 130 or 143, and the resumed r
 }
 
 TEST_CASE("misuse ends with status 2, failure with 1, each with one sentence") {
-  const Folder f;
+  const TempDir f;
   io::write_file(f.path / "train-images-idx3-ubyte", std::string("\0\0\x08\x03 cut", 8));
   io::write_file(f.path / "train-labels-idx1-ubyte", std::string("wrong magic, long enough"));
   fs::create_directories(f.path / "empty");
@@ -221,7 +211,7 @@ TEST_CASE("misuse ends with status 2, failure with 1, each with one sentence") {
 }
 
 TEST_CASE("a checkpoint of another network or a damaged one is refused, and is whole afterwards") {
-  const Folder f;
+  const TempDir f;
   REQUIRE(mnist(f.path, kShort).status == 0);
   const Ended other = mnist(f.path, {"--resume", "last", "--model", "lenet"});
   CHECK(other.status == 1);
@@ -239,7 +229,7 @@ TEST_CASE("a checkpoint of another network or a damaged one is refused, and is w
 }
 
 TEST_CASE("--fast-dev-run writes nothing, --help lists every option") {
-  const Folder f;
+  const TempDir f;
   const Ended e = mnist(f.path, {"--fast-dev-run", "--model", "mlp"});
   CHECK_MESSAGE(e.status == 0, e.err);
   CHECK(e.result()["checkpoint"] == "none");

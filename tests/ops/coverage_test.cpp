@@ -48,17 +48,17 @@ struct Collector : kernels::KernelObserver {
 
 /// Names of all operations in the graph behind `outputs`.
 void collect_nodes(const Tensors& outputs, std::set<std::string>& names) {
-  std::vector<NodePtr> todo;
+  std::vector<NodePtr> unseen;
   std::set<const Node*> seen;
   for (const Tensor& y : outputs)
-    if (NodePtr n = grad_fn(y)) todo.push_back(n);
-  while (!todo.empty()) {
-    const NodePtr n = todo.back();
-    todo.pop_back();
+    if (NodePtr n = grad_fn(y)) unseen.push_back(n);
+  while (!unseen.empty()) {
+    const NodePtr n = unseen.back();
+    unseen.pop_back();
     if (!seen.insert(n.get()).second) continue;
     names.insert(n->name());
     for (const Edge& e : n->edges)
-      if (e) todo.push_back(e.node);
+      if (e) unseen.push_back(e.node);
   }
 }
 

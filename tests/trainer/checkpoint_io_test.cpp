@@ -38,7 +38,7 @@ void flip(const std::filesystem::path& file, std::size_t at) {
 }  // namespace
 
 TEST_CASE("what is written is what is read, to the bit") {
-  const TemporaryFolder f;
+  const TempDir f;
   write_checkpoint(f.path / "a", sample());
   const Checkpoint c = read_checkpoint(f.path / "a");
   CHECK(c.model.at("fc.weight").to_vector<float>() == sample().model.at("fc.weight").to_vector<float>());
@@ -57,7 +57,7 @@ TEST_CASE("what is written is what is read, to the bit") {
 }
 
 TEST_CASE("a missing, cut or changed file is refused with one sentence that names the folder") {
-  const TemporaryFolder f;
+  const TempDir f;
   for (const char* name : {"model.safetensors", "state.safetensors", "state.json"}) {
     const auto folder = f.path / "c";
     const auto said = [&] { return message_of<IoError>([&] { read_checkpoint(folder); }); };
@@ -83,7 +83,7 @@ TEST_CASE("a missing, cut or changed file is refused with one sentence that name
 }
 
 TEST_CASE("a newer version says so") {
-  const TemporaryFolder f;
+  const TempDir f;
   write_checkpoint(f.path / "a", sample());
   auto text = io::read_text(f.path / "a/state.json");
   const auto at = text.find("\"version\": 1");
@@ -94,7 +94,7 @@ TEST_CASE("a newer version says so") {
 }
 
 TEST_CASE("a disk that is full at any moment leaves the former checkpoint whole") {
-  const TemporaryFolder f;
+  const TempDir f;
   const auto folder = f.path / "c";
   write_checkpoint(folder, sample());
   Checkpoint next = sample();
@@ -121,7 +121,7 @@ TEST_CASE("a disk that is full at any moment leaves the former checkpoint whole"
 }
 
 TEST_CASE("a disk that fills up during training: IoError, the best checkpoint stays and stays the best") {
-  const TemporaryFolder f;
+  const TempDir f;
   manual_seed(1);
   ToyModule model;
   data::DataLoader train(toy_points(8), {.batch_size = 4}), val(toy_points(4), {.batch_size = 4});
@@ -143,7 +143,7 @@ TEST_CASE("a disk that fills up during training: IoError, the best checkpoint st
 }
 
 TEST_CASE("a log that cannot be written does not stop training") {
-  const TemporaryFolder f;
+  const TempDir f;
   std::ofstream(f.path / "file") << "in the way";
   manual_seed(1);
   ToyModule model;
@@ -155,7 +155,7 @@ TEST_CASE("a log that cannot be written does not stop training") {
 }
 
 TEST_CASE("what a crash left behind is put right when reading") {
-  const TemporaryFolder f;
+  const TempDir f;
   write_checkpoint(f.path / "a", sample());
   std::filesystem::rename(f.path / "a", f.path / "a.old");
   CHECK(read_checkpoint(f.path / "a").values.get<std::int64_t>("loop/epoch") == 3);

@@ -153,7 +153,7 @@ void check_same(const Calls& got, const Calls& expected) {
 
 TEST_CASE("the hooks of fit, with accumulation, validation, a checkpoint, and its resume") {
   manual_seed(1);
-  const TemporaryFolder folder;
+  const TempDir folder;
   Calls calls;
   const auto run = [&](std::int64_t epochs, const std::string& ckpt) {
     RecordedModule model(calls);

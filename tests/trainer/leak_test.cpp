@@ -26,7 +26,7 @@ void fit_once(const std::filesystem::path& dir) {
 }  // namespace
 
 TEST_CASE("a hundred fits in one process leak nothing") {
-  const TemporaryFolder f;
+  const TempDir f;
   fit_once(f.path);
   const auto storages = Storage::live_count();
   const auto before = cpu_allocator::stats();

@@ -52,7 +52,7 @@ Result run(const std::filesystem::path& dir, const std::vector<double>& values, 
 }  // namespace
 
 TEST_CASE("the best and the last stay, each under its pointer") {
-  const TemporaryFolder f;
+  const TempDir f;
   const Result r = run(f.path, {0.5, 0.8, 0.7, 0.6}, {.monitor = "score", .mode = Mode::max});
   CHECK(r.names == Names{"best", "last", "epoch=1-step=4", "epoch=3-step=8"});
   CHECK(r.best == "epoch=1-step=4");
@@ -64,17 +64,17 @@ TEST_CASE("the best and the last stay, each under its pointer") {
 }
 
 TEST_CASE("k best by the smallest value, ties to the first, NaN last") {
-  const TemporaryFolder f;
+  const TempDir f;
   const Result r = run(f.path, {0.5, 0.3, 0.3, NAN, 0.9, 0.1},
                        {.monitor = "score", .mode = Mode::min, .save_top_k = 2, .save_last = false});
   CHECK(r.names == Names{"best", "epoch=5-step=12", "epoch=1-step=4"});
   CHECK(r.best == "epoch=5-step=12");
-  const TemporaryFolder g;
+  const TempDir g;
   CHECK(run(g.path, {NAN, 2.0, 3.0}, {.monitor = "score", .save_last = false}).best == "epoch=1-step=4");
 }
 
 TEST_CASE("all, none, and the newest where nothing is watched") {
-  const TemporaryFolder a, b, c, d;
+  const TempDir a, b, c, d;
   CHECK(run(a.path, {3, 2, 1}, {.monitor = "score", .save_top_k = -1, .save_last = false}).names.size() == 4);
   CHECK(run(b.path, {3, 2, 1}, {.save_top_k = 0, .save_last = false}).names.empty());
   CHECK(run(c.path, {3, 2, 1}, {}).names == Names{"best", "last", "epoch=2-step=6"});
@@ -82,7 +82,7 @@ TEST_CASE("all, none, and the newest where nothing is watched") {
 }
 
 TEST_CASE("every n steps, every n epochs, names with values") {
-  const TemporaryFolder a, b, c;
+  const TempDir a, b, c;
   CHECK(run(a.path, {1, 1, 1}, {.save_top_k = -1, .save_last = false, .every_n_train_steps = 3}).names ==
         Names{"best", "epoch=1-step=3", "epoch=2-step=6"});
   CHECK(run(b.path, {1, 1, 1, 1}, {.save_top_k = -1, .save_last = false, .every_n_epochs = 2}).names ==
@@ -92,7 +92,7 @@ TEST_CASE("every n steps, every n epochs, names with values") {
 }
 
 TEST_CASE("a resumed run remembers the best of the run before") {
-  const TemporaryFolder f;
+  const TempDir f;
   run(f.path, {0.9, 0.5}, {.monitor = "score", .mode = Mode::max});
   const Result r = run(f.path, {0, 0, 0.7, 0.6}, {.monitor = "score", .mode = Mode::max}, 4, "last");
   CHECK(r.best == "epoch=0-step=2");
@@ -104,14 +104,14 @@ TEST_CASE("options that contradict each other, and an unknown monitor") {
   CHECK_THROWS_AS(ModelCheckpoint({.save_top_k = 2}), UsageError);
   CHECK_THROWS_AS(ModelCheckpoint({.save_top_k = -2}), UsageError);
   CHECK_THROWS_AS(ModelCheckpoint({.every_n_epochs = 1, .every_n_train_steps = 1}), UsageError);
-  const TemporaryFolder f;
+  const TempDir f;
   const auto text = message_of<UsageError>([&] { run(f.path, {1}, {.monitor = "skore"}); });
   CHECK(contains(text, "\"skore\" was not logged"));
   CHECK(contains(text, "score"));
 }
 
 TEST_CASE("test and predict load the best weights") {
-  const TemporaryFolder f;
+  const TempDir f;
   manual_seed(1);
   struct Model : ToyModule {
     void validation_step(const Batch&, int) override { log("score", current_epoch() == 0 ? 1.0 : 0.0); }

@@ -13,7 +13,7 @@ using namespace levin::test;
 namespace {
 
 std::string shown(bool terminal, double plain_interval) {
-  const TemporaryFolder f;
+  const TempDir f;
   const auto file = f.path / "out";
   std::FILE* out = std::fopen(file.c_str(), "w");
   manual_seed(1);
@@ -59,7 +59,7 @@ TEST_CASE("the summary names modules and counts parameters") {
 }
 
 TEST_CASE("metrics.csv: a row each n steps, a row an epoch, a column a name") {
-  const TemporaryFolder f;
+  const TempDir f;
   manual_seed(1);
   ToyModule model;
   data::DataLoader train(toy_points(16), {.batch_size = 4}), val(toy_points(8), {.batch_size = 4});
@@ -83,7 +83,7 @@ TEST_CASE("metrics.csv: a row each n steps, a row an epoch, a column a name") {
 }
 
 TEST_CASE("a resumed log drops what came after the checkpoint and keeps what came before") {
-  const TemporaryFolder f;
+  const TempDir f;
   const auto file = f.path / "m.csv";
   CSVLogger first(file);
   for (std::int64_t step = 1; step <= 4; ++step)

@@ -71,7 +71,7 @@ Outcome run(const Setup& s, const std::shared_ptr<SaveAlways>& policy, const std
 }
 
 void check_resumes_everywhere(const Setup& s, std::size_t expected_points) {
-  const TemporaryFolder folder;
+  const TempDir folder;
   const auto policy = std::make_shared<SaveAlways>(folder.path);
   const Outcome whole = run(s, policy);
   CHECK(policy->points.size() == expected_points);
@@ -124,7 +124,7 @@ TEST_CASE("a run that max_steps ended goes on in the middle of its epoch") {
     CHECK(trainer.global_step() == steps);
     return std::pair(values_of(model), model.losses.size());
   };
-  const TemporaryFolder a, b;
+  const TempDir a, b;
   const auto whole = run_to(10, a.path, "");
   run_to(4, b.path, "");
   const auto second = run_to(10, b.path, (b.path / "last").string());
@@ -133,7 +133,7 @@ TEST_CASE("a run that max_steps ended goes on in the middle of its epoch") {
 }
 
 TEST_CASE("a finished run has nothing left to do") {
-  const TemporaryFolder folder;
+  const TempDir folder;
   const auto policy = std::make_shared<SaveAlways>(folder.path);
   const Outcome whole = run({}, policy);
   const Outcome again = run({}, nullptr, (folder.path / std::to_string(policy->count - 1)).string());
@@ -142,7 +142,7 @@ TEST_CASE("a finished run has nothing left to do") {
 }
 
 TEST_CASE("a checkpoint that does not fit is refused with one sentence, and nothing is trained") {
-  const TemporaryFolder folder;
+  const TempDir folder;
   const auto policy = std::make_shared<SaveAlways>(folder.path);
   run({}, policy);
   const std::string ckpt = (folder.path / "3").string();

@@ -56,7 +56,7 @@ Result run(const std::filesystem::path& dir, std::optional<RaiseAt> raise, const
 }  // namespace
 
 TEST_CASE("a signal in training ends after the step; the resumed run is bit-equal") {
-  const TemporaryFolder plain, cut;
+  const TempDir plain, cut;
   const Result whole = run(plain.path, std::nullopt);
   const Result part = run(cut.path, RaiseAt(SIGINT, 8));
   CHECK(part.losses.size() == 9);  // the step in which the signal came is finished
@@ -67,7 +67,7 @@ TEST_CASE("a signal in training ends after the step; the resumed run is bit-equa
 }
 
 TEST_CASE("a signal in validation ends it; the resumed run validates anew") {
-  const TemporaryFolder plain, cut;
+  const TempDir plain, cut;
   const Result whole = run(plain.path, std::nullopt);
   const Result part = run(cut.path, RaiseAt(SIGTERM, 6, true));
   CHECK(part.losses.size() == 6);

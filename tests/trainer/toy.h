@@ -1,10 +1,10 @@
 #pragma once
 // A small network with everything that makes resuming hard: dropout, momentum, a scheduler.
+#include "support/files.h"
+
 #include <levin/levin.h>
 
 #include <doctest/doctest.h>
-
-#include <unistd.h>
 
 #include <filesystem>
 #include <string>
@@ -58,24 +58,6 @@ struct ToyModule : LevinModule {
           .schedule(schedule, {.interval = options.interval});
     return Optimizers(optim::AdamW(parameters(), {.lr = 0.02})).schedule(schedule, {.interval = options.interval});
   }
-};
-
-/// A folder of its own that vanishes with the test.
-struct TemporaryFolder {
-  TemporaryFolder() {
-    static int count = 0;
-    path = std::filesystem::temp_directory_path() /
-           ("levin-trainer-" + std::to_string(getpid()) + "-" + std::to_string(count++));
-    std::filesystem::remove_all(path);
-    std::filesystem::create_directories(path);
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  std::filesystem::path path;
 };
 
 /// Nothing on the screen, nothing on the disk.

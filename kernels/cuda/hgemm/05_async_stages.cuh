@@ -59,19 +59,30 @@ __global__ void __launch_bounds__(Tiles::kThreads)
   warp.write(out, place);
 }
 
-template <class T>
-void run_hgemm_async_stages(const Problem<T>& p, Stream& stream) {
+/// Launches a rung, Rung::kernel<Tiles, Stages>, on rings of three stages.
+template <class Rung, class T>
+void run_on_ring(const Problem<T>& p, Stream& stream) {
   constexpr int kStages = 3;
   with_layouts(p, [&]<Layout a, Layout b>() {
     using Tiles = HalfTiles<T, a, b, 128, 128, 64, 64, 32, true>;
     const TileGrid grid = tile_grid(p.m, p.n, p.k, p.batch, Tiles::kM, Tiles::kN, Tiles::kDepth);
-    launch(hgemm_async_stages<Tiles, kStages>,
+    launch(Rung::template kernel<Tiles, kStages>,
            {.grid = static_cast<unsigned>(grid.count()),
             .block = Tiles::kThreads,
             .shared = sizeof(T) * Tiles::kStage * kStages,
             .stream = stream},
            p, Epilogue<T>(p), grid);
   });
+}
+
+struct AsyncStages {
+  template <class Tiles, int Stages>
+  static constexpr auto kernel = &hgemm_async_stages<Tiles, Stages>;
+};
+
+template <class T>
+void run_hgemm_async_stages(const Problem<T>& p, Stream& stream) {
+  run_on_ring<AsyncStages>(p, stream);
 }
 
 }  // namespace levin::kernels::cuda

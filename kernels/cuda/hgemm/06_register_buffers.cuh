@@ -33,19 +33,14 @@ __global__ void __launch_bounds__(Tiles::kThreads)
   warp.write(out, place);
 }
 
+struct RegisterBuffers {
+  template <class Tiles, int Stages>
+  static constexpr auto kernel = &hgemm_register_buffers<Tiles, Stages>;
+};
+
 template <class T>
 void run_hgemm_register_buffers(const Problem<T>& p, Stream& stream) {
-  constexpr int kStages = 3;
-  with_layouts(p, [&]<Layout a, Layout b>() {
-    using Tiles = HalfTiles<T, a, b, 128, 128, 64, 64, 32, true>;
-    const TileGrid grid = tile_grid(p.m, p.n, p.k, p.batch, Tiles::kM, Tiles::kN, Tiles::kDepth);
-    launch(hgemm_register_buffers<Tiles, kStages>,
-           {.grid = static_cast<unsigned>(grid.count()),
-            .block = Tiles::kThreads,
-            .shared = sizeof(T) * Tiles::kStage * kStages,
-            .stream = stream},
-           p, Epilogue<T>(p), grid);
-  });
+  run_on_ring<RegisterBuffers>(p, stream);
 }
 
 }  // namespace levin::kernels::cuda

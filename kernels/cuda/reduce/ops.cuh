@@ -3,6 +3,7 @@
 // an empty line gives (neutral).
 
 #include "kernels/cuda/base/cuda.h"
+#include "kernels/cuda/base/warp.h"
 
 #include <limits>
 
@@ -15,10 +16,12 @@ inline constexpr bool kIsFloating = std::is_floating_point_v<ComputeType<T>>;
 template <class T>
 using Accumulator = std::conditional_t<kIsFloating<T>, double, std::int64_t>;
 
-struct SumOf {
+/// Sums and products: F of two, from the neutral element. Integers wrap.
+template <class F, int kNeutral>
+struct FoldOf {
   template <class Acc>
   static constexpr Acc neutral() {
-    return Acc(0);
+    return Acc(kNeutral);
   }
   template <class Acc, class T>
   __device__ Acc map(T x) const {
@@ -27,31 +30,22 @@ struct SumOf {
   template <class Acc>
   __device__ Acc combine(Acc a, Acc b) const {
     if constexpr (std::is_same_v<Acc, double>) {
-      return a + b;
+      return F{}(a, b);
     } else {
-      return static_cast<Acc>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+      return static_cast<Acc>(F{}(static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b)));
     }
   }
 };
 
-struct ProductOf {
-  template <class Acc>
-  static constexpr Acc neutral() {
-    return Acc(1);
-  }
-  template <class Acc, class T>
-  __device__ Acc map(T x) const {
-    return convert<Acc>(x);
-  }
-  template <class Acc>
-  __device__ Acc combine(Acc a, Acc b) const {
-    if constexpr (std::is_same_v<Acc, double>) {
-      return a * b;
-    } else {
-      return static_cast<Acc>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
-    }
+struct Times {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return a * b;
   }
 };
+
+using SumOf = FoldOf<Plus, 0>;
+using ProductOf = FoldOf<Times, 1>;
 
 /// NaN wins, in this and the next.
 struct LargestOf {

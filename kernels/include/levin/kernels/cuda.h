@@ -2,8 +2,7 @@
 // levin::cuda::is_available(), streams, events, memory and graphs of NVIDIA devices, with PyTorch's names. In a build
 // without CUDA is_available() is false, device_count() 0, empty_cache() does nothing, and the rest throws DeviceError.
 //
-// levin::cuda is a class of static members, as the function levin::cuda(int) of the same name makes a Device; so it is
-// written levin::cuda::..., never by a using-directive.
+// levin::cuda is a class of static members, since the function levin::cuda(int), which makes a Device, has its name.
 
 #include <levin/core/device.h>
 
