@@ -1,0 +1,11 @@
+# What nvcc made of the kernels that ship: no spilled registers, tensor-core instructions where a rung lives by them.
+. tests/scripts/lib.sh
+tools=build/tools/venv
+tool() { PATH=$PATH:/usr/local/cuda/bin command -v "$1" || find "$tools" -name "$1" -type f 2>/dev/null | head -n 1; }
+if [ -z "$(tool cuobjdump)" ] || [ -z "$(tool nvdisasm)" ]; then # smaller installations of the toolkit leave them out
+  [ -x "$tools/bin/python" ] || python3 -m venv "$tools"
+  "$tools/bin/python" -m pip install --quiet "nvidia-cuda-cuobjdump==13.*" "nvidia-cuda-nvdisasm==13.*" ||
+    fail "pip could not install cuobjdump and nvdisasm"
+  chmod +x "$(tool cuobjdump)" "$(tool nvdisasm)"
+fi
+PATH=$PATH:$(dirname "$(tool nvdisasm)") python3 tests/scripts/cuda/code.py "$build" "$(tool cuobjdump)"
