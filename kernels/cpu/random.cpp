@@ -102,7 +102,7 @@ constexpr int64_t kChunk = 16384;   // words of a parallel task
 
 /// Calls f(element, count, words) for stretches of elements that use `per` words each.
 template <class F>
-void for_each_batch(int64_t numel, int per, const GeneratorState& state, F&& f) {
+void for_each_batch(int64_t numel, int per, const PhiloxState& state, F&& f) {
   const int64_t chunk = kChunk / per, batch = kBatch / per;
   parallel_for(0, numel, chunk, [&](int64_t begin, int64_t end) {
     alignas(64) std::uint32_t words[kBatch];

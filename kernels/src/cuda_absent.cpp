@@ -73,6 +73,7 @@ cuda::Graph::Graph() { absent(); }
 cuda::Graph::~Graph() = default;
 void cuda::Graph::capture_begin(MempoolId) { absent(); }
 void cuda::Graph::capture_end() { absent(); }
+void cuda::Graph::capture(const std::function<void()>&, MempoolId) { absent(); }
 void cuda::Graph::replay() { absent(); }
 void cuda::Graph::reset() { absent(); }
 cuda::MempoolId cuda::Graph::pool() const { absent(); }

@@ -23,7 +23,8 @@ Adam::Adam(const char* name, bool decoupled, std::vector<ParamGroup> groups, con
                  {"eps", o.eps},
                  {"weight_decay", o.weight_decay},
                  {"amsgrad", o.amsgrad},
-                 {"maximize", o.maximize}}),
+                 {"maximize", o.maximize},
+                 {"capturable", o.capturable}}),
       decoupled_(decoupled) {
   for (ParamGroup& g : groups) add_param_group(std::move(g));
 }
@@ -36,7 +37,8 @@ AdamW::AdamW(std::vector<ParamGroup> groups, const Options& o)
             .eps = o.eps,
             .weight_decay = o.weight_decay,
             .amsgrad = o.amsgrad,
-            .maximize = o.maximize}) {}
+            .maximize = o.maximize,
+            .capturable = o.capturable}) {}
 
 void Adam::check(const Settings& s) const {
   constexpr double kAny = std::numeric_limits<double>::infinity();
@@ -53,7 +55,7 @@ void Adam::step_group(const ParamGroup& group, const std::vector<const Parameter
   for (std::size_t i = 0; i < params.size(); ++i) {
     State& s = state_of(*params[i]);
     kernels::OptimTensor& o = step.tensors[i];
-    o.step = static_cast<double>(++s.step);
+    count_step(s, group, *params[i], o);
     o.first = slot(s, 0, *params[i]).raw_data();
     o.second = slot(s, 1, *params[i]).raw_data();
     if (amsgrad) o.third = slot(s, 2, *params[i]).raw_data();
@@ -67,7 +69,8 @@ void Adam::step_group(const ParamGroup& group, const std::vector<const Parameter
                                 .decoupled = decoupled_,
                                 .amsgrad = amsgrad,
                                 .maximize = group["maximize"] != 0,
-                                .guard = guard()});
+                                .guard = guard(),
+                                .lr_at = recorded_lr(group, *params[0])});
 }
 
 }  // namespace levin::optim

@@ -2,6 +2,7 @@
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/record.h>
+#include <levin/core/recording.h>
 #include <levin/kernels/amp.h>
 #include <levin/optim/grad_scaler.h>
 
@@ -155,7 +156,7 @@ void GradScaler::update_from(const Tensor& found) {
                             stream);
   ++updates_;
   // Reading waits for the device: the CPU's values are there at once, others are looked at now and then.
-  if (options_.max_skips > 0 && (found.device() == kCpu || updates_ % options_.max_skips == 0)) {
+  if (options_.max_skips > 0 && (found.device() == kCpu || updates_ % options_.max_skips == 0) && !recording(stream)) {
     const int skips = static_cast<int>(skips_.item<float>());
     if (skips >= options_.max_skips) diverged(skips);
   }

@@ -2,8 +2,11 @@
 
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops/creation.h>
+#include <levin/core/recording.h>
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace levin::optim {
 
@@ -17,7 +20,8 @@ Optimizer::Optimizer(std::string name, std::vector<std::string> slots, Settings 
     : name_(std::move(name)),
       slots_(std::move(slots)),
       defaults_(std::move(defaults)),
-      groups_(std::make_shared<std::vector<ParamGroup>>()) {}
+      groups_(std::make_shared<std::vector<ParamGroup>>()),
+      state_(std::make_shared<States>()) {}
 
 Optimizer::~Optimizer() = default;
 
@@ -71,13 +75,16 @@ void Optimizer::step() {
                                      p.name, name_of(grad.dtype()), name_of(p.dtype())));
       params.push_back(&p);
     }
-    if (!params.empty()) step_group(g, params);
+    if (params.empty()) continue;
+    require_capturable(g, *params[0]);
+    step_group(g, params);
   }
 }
 
 void Optimizer::step_unless(const Tensor& found_inf) {
   no_grad guard;
-  if (!skipped_.defined()) skipped_ = zeros({}, {.dtype = kFloat32, .device = found_inf.device()});
+  const bool host_counts = std::ranges::any_of(*groups_, [](const ParamGroup& g) { return g["capturable"] == 0; });
+  if (host_counts && !skipped_.defined()) skipped_ = zeros({}, {.dtype = kFloat32, .device = found_inf.device()});
   found_inf_ = found_inf;
   try {
     step();
@@ -86,7 +93,7 @@ void Optimizer::step_unless(const Tensor& found_inf) {
     throw;
   }
   found_inf_ = {};
-  skipped_.add_(found_inf);
+  if (host_counts) skipped_.add_(found_inf);
 }
 
 kernels::StepGuard Optimizer::guard() const {
@@ -117,33 +124,86 @@ void Optimizer::zero_grad(bool set_to_none) {
     }
 }
 
-Optimizer::State& Optimizer::state_of(const Tensor& parameter) {
-  State& s = state_[parameter.impl()];
-  if (s.slots.empty()) {
-    s.slots.resize(slots_.size());
-    s.step = skipped_steps();  // earlier skips are not this parameter's
-  }
+Optimizer::State& Optimizer::state_of(const Parameter& parameter) {
+  const auto found = state_->find(parameter.impl());
+  if (found != state_->end()) return found->second;
+  require_not_recorded(parameter);
+  const int64_t before = skipped_steps();  // earlier skips are not this parameter's
+  State& s = (*state_)[parameter.impl()];
+  s.slots.resize(slots_.size());
+  s.step = before;
   return s;
 }
 
-const Tensor& Optimizer::slot(State& state, std::size_t index, const Tensor& parameter) {
+void Optimizer::count_step(State& s, const ParamGroup& group, const Parameter& p, kernels::OptimTensor& t) {
+  if (group["capturable"] == 0) {
+    if (s.count.defined()) s.step = steps_of(s) + skipped_steps();
+    s.count = {};
+    t.step = static_cast<double>(++s.step);
+    return;
+  }
+  if (!s.count.defined()) {
+    require_not_recorded(p);
+    s.count = full({}, static_cast<double>(steps_of(s)), {.dtype = kFloat64, .device = p.device()});
+  }
+  t.count = static_cast<double*>(s.count.raw_data());
+}
+
+const Tensor& Optimizer::slot(State& state, std::size_t index, const Parameter& parameter) {
   Tensor& t = state.slots[index];
-  if (!t.defined()) t = zeros(parameter.sizes(), like(parameter));
+  if (t.defined()) return t;
+  require_not_recorded(parameter);
+  t = zeros(parameter.sizes(), like(parameter));
   return t;
+}
+
+void Optimizer::require_capturable(const ParamGroup& group, const Parameter& parameter) const {
+  if (group["capturable"] == 0 && recording(current_stream(parameter.device())))
+    throw StateError(
+        fmt::format("[{}] a step with its number and learning rate on the host cannot be captured into a graph. "
+                    "Set capturable = true.",
+                    name_));
+}
+
+void Optimizer::require_not_recorded(const Parameter& parameter) const {
+  if (recording(current_stream(parameter.device())))
+    throw StateError(
+        fmt::format("[{}] the state of \"{}\" would be made by the graph, and anew by each replay. Run a step before "
+                    "the capture.",
+                    name_, parameter.name));
+}
+
+const double* Optimizer::recorded_lr(const ParamGroup& group, const Parameter& parameter) const {
+  Recording* const recorded = recording(current_stream(parameter.device()));
+  if (!recorded) return nullptr;
+  const auto index = static_cast<std::size_t>(&group - groups_->data());
+  return recorded->variable([groups = groups_, state = state_, index, then = group.settings, name = name_] {
+    const ParamGroup& now = (*groups)[index];
+    for (const auto& [key, value] : then)
+      if (key != "lr" && now[key] != value)
+        throw ValueError(
+            fmt::format("[{}] {} is {} now and was {} at the capture, of which only lr may change. Set it back, or "
+                        "capture again.",
+                        name, key, now[key], value));
+    return now["lr"];
+  });
 }
 
 int64_t Optimizer::skipped_steps() const {
   return skipped_.defined() ? static_cast<int64_t>(skipped_.item<double>()) : 0;
 }
 
+int64_t Optimizer::steps_of(const State& state) const {
+  return state.count.defined() ? static_cast<int64_t>(state.count.item<double>()) : state.step - skipped_steps();
+}
+
 StateDict Optimizer::state_dict() const {
   StateDict result;
-  const int64_t skipped = skipped_steps();
   for (const Parameter& p : parameters()) {
-    const auto found = state_.find(p.impl());
-    if (found == state_.end()) continue;
+    const auto found = state_->find(p.impl());
+    if (found == state_->end()) continue;
     const State& s = found->second;
-    result.set("state." + p.name + ".step", tensor(static_cast<double>(s.step - skipped), {.dtype = DType::f32}));
+    result.set("state." + p.name + ".step", tensor(static_cast<double>(steps_of(s)), {.dtype = DType::f32}));
     for (std::size_t i = 0; i < slots_.size(); ++i)
       if (s.slots[i].defined()) result.set("state." + p.name + "." + slots_[i], s.slots[i]);
   }
@@ -156,7 +216,7 @@ StateDict Optimizer::state_dict() const {
 void Optimizer::load_state_dict(const StateDict& state) {
   std::vector<std::string> problems;
   std::size_t used = 0;
-  std::unordered_map<const TensorImpl*, State> loaded;
+  States loaded;
   for (const Parameter& p : parameters()) {
     const std::string prefix = "state." + p.name + ".";
     const Tensor* step = state.find(prefix + "step");
@@ -186,7 +246,7 @@ void Optimizer::load_state_dict(const StateDict& state) {
       if (const Tensor* t = state.find(key)) {
         ++used;
         value = t->item<double>();
-      } else {
+      } else if (name != "capturable") {  // states of older versions lack it
         problems.push_back("missing: \"" + key + "\"");
       }
     }
@@ -196,9 +256,22 @@ void Optimizer::load_state_dict(const StateDict& state) {
   if (!problems.empty())
     throw StateError(fmt::format("[load_state_dict] this state is not one of this {}: {}. Nothing was loaded.", name_,
                                  fmt::join(problems, "; ")));
-  state_ = std::move(loaded);
-  skipped_ = {};
+  take(std::move(loaded));
   for (std::size_t i = 0; i < settings.size(); ++i) (*groups_)[i].settings = settings[i];
+}
+/// Capturable state stays where graphs know it.
+void Optimizer::take(States loaded) {
+  const no_grad guard;
+  for (auto& [parameter, s] : loaded) {
+    const auto found = state_->find(parameter);
+    if (found == state_->end() || !found->second.count.defined()) continue;
+    const State& old = found->second;
+    for (std::size_t i = 0; i < s.slots.size(); ++i)
+      if (old.slots[i].defined() && s.slots[i].defined()) s.slots[i] = old.slots[i].copy_(s.slots[i]);
+    s.count = old.count.fill_(static_cast<double>(s.step));
+  }
+  *state_ = std::move(loaded);
+  skipped_ = {};
 }
 
 }  // namespace levin::optim

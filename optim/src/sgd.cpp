@@ -18,7 +18,8 @@ SGD::SGD(std::vector<ParamGroup> groups, const Options& o)
                  {"dampening", o.dampening},
                  {"weight_decay", o.weight_decay},
                  {"nesterov", o.nesterov},
-                 {"maximize", o.maximize}}) {
+                 {"maximize", o.maximize},
+                 {"capturable", o.capturable}}) {
   for (ParamGroup& g : groups) add_param_group(std::move(g));
 }
 
@@ -37,7 +38,7 @@ void SGD::step_group(const ParamGroup& group, const std::vector<const Parameter*
   const double momentum = group["momentum"];
   for (std::size_t i = 0; i < params.size(); ++i) {
     State& s = state_of(*params[i]);
-    step.tensors[i].step = static_cast<double>(++s.step);
+    count_step(s, group, *params[i], step.tensors[i]);
     if (momentum == 0) continue;
     step.tensors[i].fresh = !s.slots[0].defined();
     step.tensors[i].first = slot(s, 0, *params[i]).raw_data();
@@ -49,7 +50,8 @@ void SGD::step_group(const ParamGroup& group, const std::vector<const Parameter*
                                .weight_decay = group["weight_decay"],
                                .nesterov = group["nesterov"] != 0,
                                .maximize = group["maximize"] != 0,
-                               .guard = guard()});
+                               .guard = guard(),
+                               .lr_at = recorded_lr(group, *params[0])});
 }
 
 }  // namespace levin::optim

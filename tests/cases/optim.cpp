@@ -35,16 +35,30 @@ Tensors without_gradient(const Tensors& x) {
   return result;
 }
 
-TensorFunction sgd(SgdStepArgs a, bool fresh = false) {
-  return [=](const Tensors& inputs) mutable -> Tensors {
-    const Tensors x = contiguous_copies(inputs);
-    kernels::OptimTensor t = tensor_of(x);
-    t.fresh = fresh;
-    a.tensors = {&t, 1};
-    Stream stream = current_stream(x[0].device());
-    kernels::sgd_step(a, stream);
-    return without_gradient(x);
-  };
+enum class Numbers { host, device };  // where the step's number and the learning rate come from
+
+/// Steps a copy of the tensors and returns it.
+template <class Args>
+Tensors step(const kernels::Kernel<void(const Args&, Stream&)>& kernel, Args a, const Tensors& inputs, Numbers numbers,
+             bool fresh = false) {
+  const Tensors x = contiguous_copies(inputs);
+  kernels::OptimTensor t = tensor_of(x);
+  t.fresh = fresh;
+  a.tensors = {&t, 1};
+  const TensorOptions there{.dtype = DType::f64, .device = x[0].device()};
+  const Tensor count = full({}, kStep - 1, there), lr = full({}, a.lr, there);
+  if (numbers == Numbers::device) {
+    t.count = static_cast<double*>(count.raw_data());
+    a.lr_at = static_cast<const double*>(lr.raw_data());
+    t.step = a.lr = 1e9;  // not to be read
+  }
+  Stream stream = current_stream(x[0].device());
+  kernel(a, stream);
+  return without_gradient(x);
+}
+
+TensorFunction sgd(const SgdStepArgs& a, bool fresh = false, Numbers numbers = Numbers::host) {
+  return [=](const Tensors& inputs) { return step(kernels::sgd_step, a, inputs, numbers, fresh); };
 }
 
 TensorFunction sgd_reference(const SgdStepArgs& a, bool fresh = false) {
@@ -64,15 +78,8 @@ TensorFunction sgd_reference(const SgdStepArgs& a, bool fresh = false) {
   };
 }
 
-TensorFunction adam(AdamStepArgs a) {
-  return [=](const Tensors& inputs) mutable -> Tensors {
-    const Tensors x = contiguous_copies(inputs);
-    const kernels::OptimTensor t = tensor_of(x);
-    a.tensors = {&t, 1};
-    Stream stream = current_stream(x[0].device());
-    kernels::adam_step(a, stream);
-    return without_gradient(x);
-  };
+TensorFunction adam(const AdamStepArgs& a, Numbers numbers = Numbers::host) {
+  return [=](const Tensors& inputs) { return step(kernels::adam_step, a, inputs, numbers); };
 }
 
 TensorFunction adam_reference(const AdamStepArgs& a) {
@@ -136,7 +143,9 @@ std::vector<OpCase> optim_cases() {
           step_case("sgd_step_nesterov", 1, sgd(nesterov), sgd_reference(nesterov)),
           step_case("adam_step", 2, adam(l2), adam_reference(l2)),
           step_case("adam_step_decoupled", 2, adam(decoupled), adam_reference(decoupled)),
-          step_case("adam_step_amsgrad", 3, adam(amsgrad), adam_reference(amsgrad))};
+          step_case("adam_step_amsgrad", 3, adam(amsgrad), adam_reference(amsgrad)),
+          step_case("sgd_step_device_numbers", 1, sgd(momentum, false, Numbers::device), sgd_reference(momentum)),
+          step_case("adam_step_device_numbers", 2, adam(decoupled, Numbers::device), adam_reference(decoupled))};
 }
 
 }  // namespace levin::test

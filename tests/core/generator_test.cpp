@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <levin/core/device.h>
 #include <levin/core/generator.h>
 
 #include <algorithm>
@@ -31,6 +32,20 @@ TEST_CASE("a generator's state is its whole future") {
   CHECK(a.state().offset == before.offset + 100);
   a.manual_seed(5);
   CHECK(a.state() == GeneratorState{5, 0});
+}
+
+TEST_CASE("copies go on by themselves; assignment and moves carry the position") {
+  Generator a(5);
+  a.next_u64();
+  Generator b = a;
+  b.next_u64();
+  CHECK(a.state() == GeneratorState{5, 1});
+  a = b;
+  CHECK(a.state() == GeneratorState{5, 2});
+  const Generator c = std::move(a);
+  CHECK(c.state() == GeneratorState{5, 2});
+  CHECK(b.reserve(3, Stream(kCpu)).offset == 2);  // nothing records the cpu
+  CHECK(b.state().offset == 5);
 }
 
 TEST_CASE("uniform numbers stay in range and are level") {

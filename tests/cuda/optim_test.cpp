@@ -70,6 +70,38 @@ void on_both(F&& f) {
   }
 }
 
+/// Steps one group by numbers of the host and another by numbers in device memory.
+template <class Args>
+void check_device_numbers(const kernels::Kernel<void(const Args&, Stream&)>& kernel, Args a, Device device,
+                          float found) {
+  const Group by_host(device), by_device(device);
+  std::vector<OptimTensor> list(by_device.list().begin(), by_device.list().end());
+  std::vector<double> before;
+  for (OptimTensor& t : list) {
+    before.push_back(t.step - 1);
+    t.step = 1e9;  // not to be read
+  }
+  const TensorOptions f64{.dtype = kFloat64, .device = device};
+  const Tensor counts = from_data(before, {static_cast<int64_t>(list.size())}, f64), lr = full({}, a.lr, f64);
+  for (std::size_t i = 0; i < list.size(); ++i) list[i].count = static_cast<double*>(counts.raw_data()) + i;
+  const Tensor found_inf = full({}, found, {.device = device}), skipped = full({}, -3.0, {.device = device});
+  Stream stream = current_stream(device);
+  a.guard.found_inf = static_cast<const float*>(found_inf.raw_data());
+  a.tensors = by_host.list();
+  kernel(a, stream);
+  a.guard.skipped = static_cast<const float*>(skipped.raw_data());  // counts leave out skips by themselves
+  a.lr_at = static_cast<const double*>(lr.raw_data());
+  a.lr = 1e9;
+  a.tensors = list;
+  kernel(a, stream);
+  const std::vector<double> after = counts.to_vector<double>();
+  for (std::size_t i = 0; i < before.size(); ++i) CHECK(after[i] == before[i] + (found == 0 ? 1 : 0));
+  for (std::size_t i = 0; i < by_host.tensors().size(); ++i) {
+    CAPTURE(i);
+    CHECK(compare(by_device.tensors()[i].to(kCpu), by_host.tensors()[i].to(kCpu), {.ulps = 0}) == "");
+  }
+}
+
 }  // namespace
 
 TEST_CASE("SGD steps lists of tensors as the CPU does") {
@@ -98,6 +130,17 @@ TEST_CASE("a guard holds a step back, and skipped steps do not count") {
       kernels::sgd_step({.tensors = list, .lr = 0.1, .momentum = 0.9, .guard = guard}, s);
       kernels::adam_step({.tensors = list, .lr = 0.01, .guard = guard}, s);
     });
+  }
+}
+
+TEST_CASE("a count and a learning rate on the device stand for the host's, to the bit") {
+  for (const Device device : {Device(kCpu), cuda(0)}) {
+    for (const float found : {0.0f, 1.0f}) {
+      kernels::AdamStepArgs adam{.tensors = {}, .lr = 0.01, .weight_decay = 0.1, .decoupled = true};
+      check_device_numbers(kernels::adam_step, adam, device, found);
+      kernels::SgdStepArgs sgd{.tensors = {}, .lr = 0.01, .momentum = 0.9};
+      check_device_numbers(kernels::sgd_step, sgd, device, found);
+    }
   }
 }
 

@@ -76,11 +76,15 @@ TEST_CASE("ten steps of each optimizer equal PyTorch's") {
 
 TEST_CASE("defaults are PyTorch's") {
   const std::vector<Tensor> w = {ones({1}).requires_grad_()};
-  CHECK(optim::SGD(w).param_groups()[0].settings ==
-        optim::Settings{
-            {"lr", 1e-3}, {"momentum", 0}, {"dampening", 0}, {"weight_decay", 0}, {"nesterov", 0}, {"maximize", 0}});
+  CHECK(optim::SGD(w).param_groups()[0].settings == optim::Settings{{"lr", 1e-3},
+                                                                    {"momentum", 0},
+                                                                    {"dampening", 0},
+                                                                    {"weight_decay", 0},
+                                                                    {"nesterov", 0},
+                                                                    {"maximize", 0},
+                                                                    {"capturable", 0}});
   const optim::Settings adam{{"lr", 1e-3},        {"beta1", 0.9}, {"beta2", 0.999}, {"eps", 1e-8},
-                             {"weight_decay", 0}, {"amsgrad", 0}, {"maximize", 0}};
+                             {"weight_decay", 0}, {"amsgrad", 0}, {"maximize", 0},  {"capturable", 0}};
   CHECK(optim::Adam(w).param_groups()[0].settings == adam);
   CHECK(optim::AdamW(w).param_groups()[0]["weight_decay"] == 1e-2);
 }
@@ -198,7 +202,38 @@ TEST_CASE("state dictionaries have PyTorch's slots under the parameters' names; 
   CHECK(mentions(thrown([&] { opt.load_state_dict(other); }), "\"state.fc1.weight.exp_avg\" is (3,) float32 there"));
   other = state;
   other.set("state.fc9.step", ones({}));
-  CHECK(mentions(thrown([&] { opt.load_state_dict(other); }), "1 of 11 entries belong to nothing here"));
+  CHECK(mentions(thrown([&] { opt.load_state_dict(other); }), "1 of 12 entries belong to nothing here"));
+}
+
+TEST_CASE("on the CPU capturable changes nothing but where the count lies, and is not asked of older states") {
+  const auto run = [](const MakeOptimizer& make_optimizer, bool reload) {
+    const std::vector<Tensor> params = {formula(50, 1).requires_grad_(), formula(3, 2).requires_grad_()};
+    auto opt = make_optimizer(params);
+    for (int step = 0; step < 5; ++step) {
+      for (const Tensor& p : params) p.set_grad(formula(p.numel(), 10 + step));
+      if (step == 3) params[1].set_grad({});
+      opt->param_groups()[0]["lr"] = 0.1 / (1 + step);
+      if (reload && step == 2) {
+        StateDict saved;
+        for (const auto& [name, value] : opt->state_dict())
+          if (name != "param_groups.0.capturable") saved.set(name, value.clone());
+        opt = make_optimizer(params);
+        opt->load_state_dict(saved);
+      }
+      opt->step();
+    }
+    const StateDict state = opt->state_dict();
+    CHECK(state.at("state.0.step").item<double>() == 5);
+    CHECK(state.at("state.1.step").item<double>() == 4);
+    return std::pair(params[0].to_vector<float>(), params[1].to_vector<float>());
+  };
+  for (const bool reload : {false, true}) {
+    CHECK(run(make<optim::Adam>({.capturable = true}), reload) == run(make<optim::Adam>({}), reload));
+    CHECK(run(make<optim::AdamW>({.amsgrad = true, .capturable = true}), reload) ==
+          run(make<optim::AdamW>({.amsgrad = true}), false));
+    CHECK(run(make<optim::SGD>({.momentum = 0.9, .dampening = 0.5, .capturable = true}), reload) ==
+          run(make<optim::SGD>({.momentum = 0.9, .dampening = 0.5}), reload));
+  }
 }
 
 TEST_CASE("a step has the same bits with any number of threads") {

@@ -32,9 +32,9 @@ TensorOptions merged(const Tensor& t, TensorOptions options) {
   return options;
 }
 
-GeneratorState reserve(Generator* generator, int64_t numel, int words) {
+PhiloxState reserve(Generator* generator, int64_t numel, int words, const Stream& stream) {
   Generator& g = generator ? *generator : default_generator();
-  return g.reserve(kernels::random_blocks(numel, words));
+  return g.reserve(kernels::random_blocks(numel, words), stream);
 }
 
 void require_floating(const char* op, DType t) {
@@ -51,7 +51,7 @@ void draw(const kernels::Kernel<void(const kernels::RandomArgs&, Stream&)>& kern
   const Tensor target = t.is_contiguous() ? t : fresh(t.sizes(), t.dtype(), t.device());
   const int64_t even = t.numel() + t.numel() % 2;  // normal numbers come in pairs
   Stream stream = current_stream(t.device());
-  kernel({target.tensor_view(), reserve(generator, even, kernels::random_words(t.dtype())), p0, p1}, stream);
+  kernel({target.tensor_view(), reserve(generator, even, kernels::random_words(t.dtype()), stream), p0, p1}, stream);
   if (!t.is_contiguous()) t.copy_(target);
 }
 
@@ -136,7 +136,7 @@ Tensor randint(int64_t low, int64_t high, const Shape& sizes, const TensorOption
   refuse_bool("randint", *chosen.dtype, "bernoulli");
   Tensor t = empty(sizes, chosen);
   Stream stream = current_stream(t.device());
-  kernels::randint({t.tensor_view(), reserve(options.generator, t.numel(), 2), low, high}, stream);
+  kernels::randint({t.tensor_view(), reserve(options.generator, t.numel(), 2, stream), low, high}, stream);
   return t;
 }
 
@@ -156,7 +156,7 @@ Tensor bernoulli(const Tensor& p, Generator* generator) {
   const Tensor probabilities = p.contiguous();
   Tensor t = fresh(p.sizes(), p.dtype(), p.device());
   Stream stream = current_stream(t.device());
-  kernels::bernoulli({t.tensor_view(), probabilities.tensor_view(), reserve(generator, t.numel(), 1)}, stream);
+  kernels::bernoulli({t.tensor_view(), probabilities.tensor_view(), reserve(generator, t.numel(), 1, stream)}, stream);
   return t;
 }
 

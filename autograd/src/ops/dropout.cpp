@@ -14,7 +14,7 @@ using namespace ops;
 namespace {
 
 struct DropoutState {
-  GeneratorState generator;
+  PhiloxState generator;
   double p;
 };
 
@@ -40,7 +40,7 @@ Tensor dropout(const Tensor& x, double p, bool training, Generator* generator) {
   }
   if (!training || p == 0.0) return x;
   Generator& g = generator ? *generator : default_generator();
-  return apply(x, {g.reserve(kernels::random_blocks(x.numel(), 1)), p});
+  return apply(x, {g.reserve(kernels::random_blocks(x.numel(), 1), current_stream(x.device())), p});
 }
 
 }  // namespace levin

@@ -174,8 +174,9 @@ OptimChunk<T> cut(const OptimTensor& t, const Moment& m, int64_t begin, int64_t 
 }
 
 template <class Args>
-void step(const char* op, const Args& a) {
+void step(const char* op, Args a) {
   if (a.guard.found_inf && *a.guard.found_inf != 0.0f) return;
+  if (a.lr_at) a.lr = *a.lr_at;
   const double skipped = a.guard.skipped ? static_cast<double>(*a.guard.skipped) : 0.0;
   struct Task {
     const OptimTensor* tensor;
@@ -184,7 +185,7 @@ void step(const char* op, const Args& a) {
   };
   std::vector<Task> tasks;
   for (const OptimTensor& t : a.tensors) {
-    const Moment moment = moment_of(a, t.step - skipped);
+    const Moment moment = moment_of(a, t.count ? ++*t.count : t.step - skipped);
     for (int64_t begin = 0; begin < t.numel; begin += kChunk) tasks.push_back({&t, moment, begin});
   }
   const auto run_tasks = [&](int64_t first, int64_t last) {

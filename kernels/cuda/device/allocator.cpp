@@ -50,11 +50,24 @@ Allocator::~Allocator() {
 
 void* Allocator::allocate(std::size_t bytes, cudaStream_t stream) {
   const std::lock_guard lock(mutex_);
+  const std::size_t size = checked_size(bytes);
+  return allocate_from(pool_for(size, stream), size, stream);
+}
+
+void* Allocator::allocate_outside_captures(std::size_t bytes, cudaStream_t stream) {
+  const std::lock_guard lock(mutex_);
+  const std::size_t size = checked_size(bytes);
+  return allocate_from(size <= kSmall ? small_ : large_, size, stream);
+}
+
+std::size_t Allocator::checked_size(std::size_t bytes) {
   if (bytes > kMost) [[unlikely]]
     out_of_memory(bytes, "more than any device has");
+  return caching_ ? block_bytes(bytes) : std::max<std::size_t>(bytes, 1);
+}
+
+void* Allocator::allocate_from(Pool& pool, std::size_t size, cudaStream_t stream) {
   settle();
-  const std::size_t size = caching_ ? block_bytes(bytes) : std::max<std::size_t>(bytes, 1);
-  Pool& pool = pool_for(size, stream);
   Block* block = caching_ ? take_free(pool, size, stream) : nullptr;
   if (!block) block = take_segment(pool, size, stream);
   if (caching_) cut(block, size);

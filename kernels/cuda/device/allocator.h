@@ -44,6 +44,8 @@ class Allocator {
 
   /// Aligned to 256 bytes; no bytes give a valid pointer too. Throws OutOfMemory.
   void* allocate(std::size_t bytes, cudaStream_t stream);
+  /// Never from a graph's pool, so that no captured work uses the memory for something else at another time.
+  void* allocate_outside_captures(std::size_t bytes, cudaStream_t stream);
   void free(void* p) noexcept;
   /// The block that begins at `p` is used on `stream` too; memory from elsewhere is ignored.
   void record_stream(const void* p, cudaStream_t stream);
@@ -101,6 +103,8 @@ class Allocator {
   };
 
   // All of these run under the mutex.
+  void* allocate_from(Pool& pool, std::size_t bytes, cudaStream_t stream);
+  std::size_t checked_size(std::size_t bytes);
   Pool& pool_for(std::size_t bytes, cudaStream_t stream);
   Block* take_free(Pool& pool, std::size_t bytes, cudaStream_t stream);
   Block* take_segment(Pool& pool, std::size_t bytes, cudaStream_t stream);

@@ -3,11 +3,13 @@
 #include "kernels/cuda/base/error.h"
 #include "kernels/cuda/device/allocator.h"
 #include "kernels/cuda/device/driver.h"
+#include "kernels/cuda/device/recording.h"
 #include "kernels/cuda/device/streams.h"
 
 #include <levin/core/error.h>
 
 #include <atomic>
+#include <utility>
 
 namespace levin {
 
@@ -20,6 +22,7 @@ struct cuda::Graph::Impl {
   cudaStream_t stream = nullptr;  ///< the captured one
   cudaGraphExec_t exec = nullptr;
   cudaEvent_t replayed = nullptr;  ///< marks the end of the last replay
+  std::unique_ptr<backend::GraphRecording> recording;
 };
 
 cuda::MempoolId cuda::graph_pool_handle() {
@@ -64,6 +67,18 @@ void cuda::Graph::capture_begin(MempoolId pool) {
     backend::check_failed(error, "cudaStreamBeginCapture");
   }
   g.state = Impl::State::capturing;
+  g.recording = std::make_unique<backend::GraphRecording>(g.device, g.stream);
+}
+
+void cuda::Graph::capture(const std::function<void()>& work, MempoolId pool) {
+  capture_begin(pool);
+  try {
+    work();
+    capture_end();
+  } catch (...) {
+    reset();
+    throw;
+  }
 }
 
 void cuda::Graph::capture_end() {
@@ -82,7 +97,9 @@ void cuda::Graph::capture_end() {
   if (graph) static_cast<void>(cudaGraphDestroy(graph));
   backend::Allocator& memory = backend::allocator(g.device);
   memory.end_pool(g.pool);
+  g.recording->end();
   if (error != cudaSuccess) {
+    g.recording.reset();
     memory.release_pool(g.pool);
     g = Impl{};
     backend::check_failed(error, call);
@@ -97,15 +114,25 @@ void cuda::Graph::replay() {
         "[graph] there is nothing to replay. Record something between capture_begin() and capture_end().");
   }
   const backend::DeviceGuard guard(g.device);
+  if (is_current_stream_capturing()) {
+    throw DeviceError("[graph] a graph cannot be replayed while another one is captured. Replay it before or after.");
+  }
   cudaStream_t stream = backend::current_stream(g.device);
+  // CUDA keeps the replays in order, but not what is written for them: it comes after the last replay, and the first
+  // one after what the memory was used for before.
+  if (g.replayed) {
+    backend::check(cudaStreamWaitEvent(stream, g.replayed, 0), "cudaStreamWaitEvent");
+  } else {
+    backend::order_streams(g.device, g.stream, g.device, stream);
+  }
+  g.recording->before_run(stream);
   backend::check(cudaGraphLaunch(g.exec, stream), "cudaGraphLaunch");
   if (!g.replayed) g.replayed = backend::event_pool().take(g.device);
   backend::check(cudaEventRecord(g.replayed, stream), "cudaEventRecord");
 }
 
 void cuda::Graph::reset() {
-  Impl g = *impl_;
-  *impl_ = Impl{};
+  Impl g = std::exchange(*impl_, Impl{});
   if (g.state == Impl::State::empty) return;
   const backend::DeviceGuard guard(g.device, std::nothrow);
   backend::Allocator& memory = backend::allocator(g.device);
@@ -121,6 +148,7 @@ void cuda::Graph::reset() {
     backend::event_pool().put_back(g.device, g.replayed);
   }
   if (g.exec) static_cast<void>(cudaGraphExecDestroy(g.exec));
+  g.recording.reset();
   memory.release_pool(g.pool);
   backend::check(error, "cudaEventSynchronize");
 }

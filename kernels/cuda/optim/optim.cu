@@ -19,23 +19,27 @@ struct Member {
   void *first, *second, *third;
   std::int64_t numel;
   double number;  ///< of the step, from 1, with those that were skipped
+  double* count;  ///< in its place
   bool fresh, packed;
 };
 
 /// What the number of a tensor's step means for its update.
 template <class C>
 struct Moment {
-  C step, root;  ///< Adam: lr / (1 - beta1^number), sqrt(1 - beta2^number)
-  bool fresh;    ///< SGD: there is no momentum yet
+  C step, root, keep;  ///< lr, for Adam lr / (1 - beta1^number); sqrt(1 - beta2^number); 1 - lr * decay
+  bool fresh;          ///< SGD: there is no momentum yet
 };
 
 template <class C>
 struct Sgd {
-  C lr, momentum, take, decay;
+  double lr;
+  const double* lr_at;
+  C momentum, take, decay;
   bool decays, remembers, nesterov, maximize;
 
   explicit Sgd(const SgdStepArgs& a)
-      : lr(static_cast<C>(a.lr)),
+      : lr(a.lr),
+        lr_at(a.lr_at),
         momentum(static_cast<C>(a.momentum)),
         take(static_cast<C>(1.0 - a.dampening)),
         decay(static_cast<C>(a.weight_decay)),
@@ -44,7 +48,9 @@ struct Sgd {
         nesterov(a.nesterov),
         maximize(a.maximize) {}
 
-  __device__ Moment<C> moment(const Member& m, double number) const { return {lr, C(1), m.fresh || number == 1.0}; }
+  __device__ Moment<C> moment(const Member& m, double number) const {
+    return {static_cast<C>(lr_at ? *lr_at : lr), C(1), C(1), m.fresh || number == 1.0};
+  }
   __device__ bool reads_first(const Moment<C>& now) const { return remembers && !now.fresh; }
   __device__ bool uses_first() const { return remembers; }
   __device__ bool uses_second() const { return false; }
@@ -57,13 +63,14 @@ struct Sgd {
       first = now.fresh ? g : math::fma(take, g, momentum * first);
       g = nesterov ? math::fma(momentum, first, g) : first;
     }
-    p = math::fma(-lr, g, p);
+    p = math::fma(-now.step, g, p);
   }
 };
 
 template <class C>
 struct Adam {
-  double lr, beta1, beta2;
+  double lr, beta1, beta2, weight_decay;
+  const double* lr_at;
   C take1, keep2, take2, eps, decay;
   bool decays, decoupled, amsgrad, maximize;
 
@@ -71,19 +78,23 @@ struct Adam {
       : lr(a.lr),
         beta1(a.beta1),
         beta2(a.beta2),
+        weight_decay(a.weight_decay),
+        lr_at(a.lr_at),
         take1(static_cast<C>(1.0 - a.beta1)),
         keep2(static_cast<C>(a.beta2)),
         take2(static_cast<C>(1.0 - a.beta2)),
         eps(static_cast<C>(a.eps)),
-        decay(static_cast<C>(a.decoupled ? 1.0 - a.lr * a.weight_decay : a.weight_decay)),
+        decay(static_cast<C>(a.weight_decay)),
         decays(a.weight_decay != 0.0),
         decoupled(a.decoupled),
         amsgrad(a.amsgrad),
         maximize(a.maximize) {}
 
   __device__ Moment<C> moment(const Member&, double number) const {
-    return {static_cast<C>(lr / (1.0 - math::pow(beta1, number))),
-            static_cast<C>(math::sqrt(1.0 - math::pow(beta2, number))), false};
+    const double rate = lr_at ? *lr_at : lr;
+    return {static_cast<C>(rate / (1.0 - math::pow(beta1, number))),
+            static_cast<C>(math::sqrt(1.0 - math::pow(beta2, number))),
+            static_cast<C>(__dsub_rn(1.0, __dmul_rn(rate, weight_decay))), false};
   }
   __device__ bool reads_first(const Moment<C>&) const { return true; }
   __device__ bool uses_first() const { return true; }
@@ -92,7 +103,7 @@ struct Adam {
 
   __device__ void update(const Moment<C>& now, C& p, C g, C& first, C& second, C& third) const {
     if (maximize) g = -g;
-    if (decays && decoupled) p *= decay;
+    if (decays && decoupled) p *= now.keep;
     if (decays && !decoupled) g = math::fma(decay, p, g);
     first = math::fma(take1, g - first, first);
     second = math::fma(take2, g * g, keep2 * second);
@@ -103,6 +114,19 @@ struct Adam {
 };
 
 inline constexpr int kTensors = 48;
+
+/// The counts of a list's tensors, where they lie on the device.
+struct Counts {
+  double* at[kTensors];
+  int n;
+};
+
+/// After the step, which reads them.
+__global__ void count_steps(const __grid_constant__ Counts counts, StepGuard guard) {
+  const bool stepped = !guard.found_inf || *guard.found_inf == 0.0f;
+  const int i = static_cast<int>(threadIdx.x);
+  if (i < counts.n && stepped) *counts.at[i] += 1.0;
+}
 
 template <class T, class Step>
 __global__ void __launch_bounds__(kThreads)
@@ -116,7 +140,7 @@ __global__ void __launch_bounds__(kThreads)
   // Powers in double are dear: one thread takes them for its block.
   if (threadIdx.x == 0) {
     const double skipped = guard.skipped ? static_cast<double>(*guard.skipped) : 0.0;
-    moment[0] = step.moment(m, m.number - skipped);
+    moment[0] = step.moment(m, m.count ? *m.count + 1.0 : m.number - skipped);
   }
   __syncthreads();
   const Moment<C> now = moment[0];
@@ -145,14 +169,18 @@ template <class T, class Step, class Args>
 void run(DType dtype, const Args& a, const Stream& stream) {
   const Step step(a);
   List<Member, kTensors> list;
+  Counts counts{};
   const auto flush = [&] {
     launch(optim_step<T, Step>, {.grid = list.blocks(), .block = kThreads, .stream = stream}, list, step, a.guard);
+    if (counts.n > 0) launch(count_steps, {.block = 64, .stream = stream}, counts, a.guard);
     list.clear();
+    counts.n = 0;
   };
   for (const OptimTensor& t : a.tensors) {
-    if (t.dtype != dtype || t.numel == 0) continue;
+    if (t.dtype != dtype) continue;
     const bool packed = aligned({t.param, t.grad, t.first, t.second, t.third});
-    list.add({t.param, t.grad, t.first, t.second, t.third, t.numel, t.step, t.fresh, packed}, t.numel);
+    list.add({t.param, t.grad, t.first, t.second, t.third, t.numel, t.step, t.count, t.fresh, packed}, t.numel);
+    if (t.count) counts.at[counts.n++] = t.count;
     if (list.full()) flush();
   }
   flush();

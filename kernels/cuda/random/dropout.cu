@@ -14,10 +14,11 @@ namespace random {
 
 /// out (n) and x (n), four elements a block; words below `limit` zero their element, the others scale it
 template <class T>
-__global__ void __launch_bounds__(256) dropout_blocks(T* out, const T* x, std::int64_t n, GeneratorState state,
+__global__ void __launch_bounds__(256) dropout_blocks(T* out, const T* x, std::int64_t n, PhiloxState state,
                                                       std::uint32_t limit, ComputeType<T> scale, bool packed) {
+  const GeneratorState begin = begin_of(state);
   for (std::int64_t b = global_thread(); b * 4 < n; b += grid_threads()) {
-    const Words words = draw(state, b);
+    const Words words = draw(begin, b);
     T values[4];
     load_some(values, x + b * 4, n - b * 4, packed);
     LEVIN_PRAGMA_UNROLL

@@ -39,11 +39,12 @@ __device__ inline T uniform_element(const Words& words, int i, ComputeType<T> lo
 
 /// out (n)
 template <class T>
-__global__ void __launch_bounds__(256) uniform_blocks(T* out, std::int64_t n, GeneratorState state, ComputeType<T> low,
+__global__ void __launch_bounds__(256) uniform_blocks(T* out, std::int64_t n, PhiloxState state, ComputeType<T> low,
                                                       ComputeType<T> width, bool packed) {
   constexpr int count = kElements<T>;
+  const GeneratorState begin = begin_of(state);
   for (std::int64_t b = global_thread(); b * count < n; b += grid_threads()) {
-    const Words words = draw(state, b);
+    const Words words = draw(begin, b);
     T values[count];
     LEVIN_PRAGMA_UNROLL
     for (int i = 0; i < count; ++i) values[i] = uniform_element<T>(words, i, low, width);
@@ -62,11 +63,12 @@ __device__ inline void box_muller(C u, C v, C mean, C deviation, C& x, C& y) {
 
 /// out (n); each pair of elements comes from a pair of uniform numbers.
 template <class T>
-__global__ void __launch_bounds__(256) normal_blocks(T* out, std::int64_t n, GeneratorState state, ComputeType<T> mean,
+__global__ void __launch_bounds__(256) normal_blocks(T* out, std::int64_t n, PhiloxState state, ComputeType<T> mean,
                                                      ComputeType<T> deviation, bool packed) {
   constexpr int count = kElements<T>;
+  const GeneratorState begin = begin_of(state);
   for (std::int64_t b = global_thread(); b * count < n; b += grid_threads()) {
-    const Words words = draw(state, b);
+    const Words words = draw(begin, b);
     T values[count];
     LEVIN_PRAGMA_UNROLL
     for (int i = 0; i < count; i += 2) {
@@ -86,9 +88,10 @@ __global__ void __launch_bounds__(256) normal_blocks(T* out, std::int64_t n, Gen
 /// out (n), two elements a block
 template <class T>
 __global__ void __launch_bounds__(256)
-    randint_blocks(T* out, std::int64_t n, GeneratorState state, std::int64_t low, std::uint64_t range, bool packed) {
+    randint_blocks(T* out, std::int64_t n, PhiloxState state, std::int64_t low, std::uint64_t range, bool packed) {
+  const GeneratorState begin = begin_of(state);
   for (std::int64_t b = global_thread(); b * 2 < n; b += grid_threads()) {
-    const Words words = draw(state, b);
+    const Words words = draw(begin, b);
     T values[2];
     LEVIN_PRAGMA_UNROLL
     for (int i = 0; i < 2; ++i) {
@@ -103,9 +106,10 @@ __global__ void __launch_bounds__(256)
 /// out (n) and p (n), four elements a block
 template <class T>
 __global__ void __launch_bounds__(256)
-    bernoulli_blocks(T* out, const T* p, std::int64_t n, GeneratorState state, bool packed) {
+    bernoulli_blocks(T* out, const T* p, std::int64_t n, PhiloxState state, bool packed) {
+  const GeneratorState begin = begin_of(state);
   for (std::int64_t b = global_thread(); b * 4 < n; b += grid_threads()) {
-    const Words words = draw(state, b);
+    const Words words = draw(begin, b);
     T values[4];
     load_some(values, p + b * 4, n - b * 4, packed);
     LEVIN_PRAGMA_UNROLL

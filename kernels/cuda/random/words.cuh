@@ -13,6 +13,12 @@ struct Words {
   __device__ std::uint32_t operator[](int i) const { return values[i]; }
 };
 
+/// The counter that a kernel's first block takes.
+__device__ inline GeneratorState begin_of(const PhiloxState& state) {
+  if (!state.base) return {state.seed, state.offset};
+  return {state.base->seed, state.base->offset + state.offset};
+}
+
 __device__ inline Words draw(const GeneratorState& state, std::int64_t block) {
   const auto words = philox(state.seed, state.offset + static_cast<std::uint64_t>(block));
   return {{words[0], words[1], words[2], words[3]}};

@@ -4,8 +4,11 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 
 namespace levin {
+
+class Stream;
 
 /// Four 32-bit words for block `counter` of stream `seed`, by ten rounds of Philox.
 constexpr std::array<std::uint32_t, 4> philox(std::uint64_t seed, std::uint64_t counter,
@@ -43,26 +46,49 @@ struct GeneratorState {
   friend bool operator==(const GeneratorState&, const GeneratorState&) = default;
 };
 
+/// Where a kernel's numbers begin: counter `offset` of stream `seed`; in work that is recorded to run again and again,
+/// `offset` counters behind what `base` holds in device memory when it runs.
+struct PhiloxState {
+  std::uint64_t seed = 0;
+  std::uint64_t offset = 0;
+  const GeneratorState* base = nullptr;  ///< its seed counts, not the one here
+  constexpr PhiloxState() = default;
+  constexpr PhiloxState(std::uint64_t s, std::uint64_t o, const GeneratorState* b = nullptr)
+      : seed(s), offset(o), base(b) {}
+  constexpr PhiloxState(const GeneratorState& s) : seed(s.seed), offset(s.offset) {}
+};
+
 /// A position in one Philox stream. Operations reserve a range of counters and read them by element index.
-/// Not synchronised: share one between threads only with a lock of your own.
+/// Not synchronised: share one between threads only with a lock of your own. A copy goes on by itself; graphs that draw
+/// from a generator stay with the original, into which assignment writes, and outlive it.
 class Generator {
  public:
-  explicit Generator(std::uint64_t seed = 0) : state_{seed, 0} {}
+  explicit Generator(std::uint64_t seed = 0) : own_{seed, 0} {}
+  Generator(const Generator& other) : own_(other.state()) {}
+  Generator(Generator&& other) noexcept = default;
+  Generator& operator=(const Generator& other) {
+    set_state(other.state());
+    return *this;
+  }
 
-  std::uint64_t seed() const { return state_.seed; }
-  const GeneratorState& state() const { return state_; }
-  void set_state(const GeneratorState& s) { state_ = s; }
-  void manual_seed(std::uint64_t seed) { state_ = {seed, 0}; }
+  std::uint64_t seed() const { return state().seed; }
+  const GeneratorState& state() const { return shared_ ? *shared_ : own_; }
+  void set_state(const GeneratorState& s) { now() = s; }
+  void manual_seed(std::uint64_t seed) { now() = {seed, 0}; }
 
   /// Takes `blocks` counters (four 32-bit words each) and returns the state at their beginning.
   GeneratorState reserve(std::uint64_t blocks) {
-    const GeneratorState before = state_;
-    state_.offset += blocks;
+    const GeneratorState before = state();
+    now().offset += blocks;
     return before;
   }
+  /// The same for work of the stream. Where that is recorded, each of its runs takes the counters, and none are taken
+  /// now. Throws DeviceError when a recording is not one of cuda::Graph.
+  PhiloxState reserve(std::uint64_t blocks, const Stream& stream);
   /// One 64-bit number; uses one counter.
   std::uint64_t next_u64() {
-    const auto w = philox(state_.seed, state_.offset++);
+    const auto [seed, counter] = reserve(1);
+    const auto w = philox(seed, counter);
     return (static_cast<std::uint64_t>(w[0]) << 32) | w[1];
   }
   /// Uniform integer in [0, bound), without bias (Lemire 2019); bound > 0.
@@ -80,17 +106,21 @@ class Generator {
   }
   /// Uniform in [0, 1).
   double uniform() {
-    const auto w = philox(state_.seed, state_.offset++);
+    const auto [seed, counter] = reserve(1);
+    const auto w = philox(seed, counter);
     return uniform53(w[0], w[1]);
   }
   /// An independent stream named by numbers, e.g. fork(epoch, index) for one sample's augmentation.
   Generator fork(std::uint64_t a, std::uint64_t b = 0) const {
-    const auto w = philox(state_.seed ^ 0x6c6576696e000000ull, a, b);
+    const auto w = philox(seed() ^ 0x6c6576696e000000ull, a, b);
     return Generator((static_cast<std::uint64_t>(w[0]) << 32) | w[1]);
   }
 
  private:
-  GeneratorState state_;
+  GeneratorState& now() { return shared_ ? *shared_ : own_; }
+
+  GeneratorState own_;
+  std::shared_ptr<GeneratorState> shared_;  ///< takes the place of own_ once a graph draws from it
 };
 
 /// The generator that random operations use when given none. One a process; seed it with manual_seed.

@@ -168,6 +168,7 @@ struct cuda {
   /// is allocated in between comes from a pool of the graph's own and keeps its address as long as the graph lives.
   /// Kernels run with the addresses and arguments of the recording: keep the inputs alive and copy new values into
   /// them. Copies between host and device can't be recorded; run the work once or more before, so that all is loaded.
+  /// Generators and the learning rates of capturable optimizers are read at each replay (docs/cuda_graphs.md).
   class Graph {
    public:
     Graph();
@@ -176,7 +177,10 @@ struct cuda {
     Graph& operator=(const Graph&) = delete;
     void capture_begin(MempoolId pool = 0);  ///< 0: a pool of its own
     void capture_end();
-    void replay();  ///< on the current stream
+    /// Records what `work` queues. An exception from it ends the capture, after which the graph is empty.
+    void capture(const std::function<void()>& work, MempoolId pool = 0);
+    /// On the current stream, behind the last replay. Throws what the changed settings of a recorded optimizer ask for.
+    void replay();
     void reset();   ///< forgets the recording; its pool's memory goes back to the cache
     MempoolId pool() const;
 

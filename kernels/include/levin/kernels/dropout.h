@@ -11,7 +11,7 @@ namespace levin::kernels {
 /// contiguous and may be the same memory. Bytes: x once, out once.
 struct DropoutArgs {
   TensorView out, x;
-  GeneratorState state;
+  PhiloxState state;
   double p = 0.5;
 };
 extern constinit Kernel<void(const DropoutArgs&, Stream&)> dropout;

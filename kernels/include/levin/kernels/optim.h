@@ -1,6 +1,10 @@
 #pragma once
 // Contracts of the optimizers' steps. One call updates all tensors of a parameter group, so that many small tensors
 // cost no more than one large one.
+//
+// The number of the step and the learning rate may come from device memory, so that a recorded step counts on and obeys
+// schedules. What depends on them (pow(beta, step) and lr * weight_decay, in double) is computed where the step runs,
+// whichever way they came: a recorded step gives the bits of one that is not.
 
 #include <levin/kernels/kernel.h>
 
@@ -19,13 +23,14 @@ struct OptimTensor {
   int64_t numel = 0;
   DType dtype = DType::f32;
   double step = 2.0;           ///< number of this step, from 1
+  double* count = nullptr;     ///< on the stream's device: steps until now; stands for `step`, and the step adds 1
   bool fresh = false;          ///< SGD: the momentum buffer holds nothing yet
 };
 
 /// What loss scaling knows on the stream's device and the host does not; null for nothing.
 struct StepGuard {
   const float* found_inf = nullptr;  ///< not 0: the step changes nothing
-  const float* skipped = nullptr;    ///< how many earlier steps changed nothing; they do not count in `step`
+  const float* skipped = nullptr;  ///< how many earlier steps changed nothing; for `step` on the host they don't count
 };
 
 /// g = grad (-grad to maximize) + weight_decay * param
@@ -38,6 +43,7 @@ struct SgdStepArgs {
   double lr = 1e-3, momentum = 0.0, dampening = 0.0, weight_decay = 0.0;
   bool nesterov = false, maximize = false;
   StepGuard guard{};
+  const double* lr_at = nullptr;  ///< on the stream's device, in place of lr
 };
 extern constinit Kernel<void(const SgdStepArgs&, Stream&)> sgd_step;
 
@@ -50,6 +56,7 @@ struct AdamStepArgs {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.0;
   bool decoupled = false, amsgrad = false, maximize = false;
   StepGuard guard{};
+  const double* lr_at = nullptr;  ///< on the stream's device, in place of lr
 };
 extern constinit Kernel<void(const AdamStepArgs&, Stream&)> adam_step;
 

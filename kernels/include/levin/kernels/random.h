@@ -1,7 +1,8 @@
 #pragma once
 // Contracts of random numbers. Each is a function of (seed, offset, index of the element): Philox block offset + k
 // holds four 32-bit words, and element i of out (contiguous) takes the words [i w, i w + w) of the sequence that begins
-// at block `offset`, with w = 1 or 2 as said. So no number depends on threads or devices.
+// at block `offset`, with w = 1 or 2 as said. So no number depends on threads or devices. A state with a base is for
+// kernels of the device where the base lies.
 
 #include <levin/core/generator.h>
 #include <levin/kernels/kernel.h>
@@ -20,7 +21,7 @@ constexpr int random_words(DType t) { return t == DType::f64 ? 2 : 1; }
 /// Floating types; w = random_words(dtype). normal rounds numel up to an even number of elements.
 struct RandomArgs {
   TensorView out;
-  GeneratorState state;
+  PhiloxState state;
   double p0 = 0.0, p1 = 1.0;
 };
 extern constinit Kernel<void(const RandomArgs&, Stream&)> uniform, normal;
@@ -28,7 +29,7 @@ extern constinit Kernel<void(const RandomArgs&, Stream&)> uniform, normal;
 /// low + floor(u * (high - low)) with u of 64 bits, w = 2; the bias is below (high - low) / 2^64. Any type but bool.
 struct RandintArgs {
   TensorView out;
-  GeneratorState state;
+  PhiloxState state;
   int64_t low = 0, high = 1;
 };
 extern constinit Kernel<void(const RandintArgs&, Stream&)> randint;
@@ -36,7 +37,7 @@ extern constinit Kernel<void(const RandintArgs&, Stream&)> randint;
 /// out = 1 where u < p (of out's sizes, contiguous, the same floating type), else 0; u has 24 bits, w = 1.
 struct BernoulliArgs {
   TensorView out, p;
-  GeneratorState state;
+  PhiloxState state;
 };
 extern constinit Kernel<void(const BernoulliArgs&, Stream&)> bernoulli;
 

@@ -16,6 +16,7 @@ struct AdamOptions {
   double weight_decay = 0.0;  ///< added to the gradient (L2)
   bool amsgrad = false;       ///< Reddi et al. 2018
   bool maximize = false;
+  bool capturable = false;  ///< see Settings
 };
 
 struct AdamWOptions {
@@ -25,6 +26,7 @@ struct AdamWOptions {
   double weight_decay = 1e-2;  ///< decoupled: shrinks the parameter
   bool amsgrad = false;
   bool maximize = false;
+  bool capturable = false;  ///< see Settings
 };
 
 /// Adam (Kingma & Ba 2015), as PyTorch updates.

@@ -13,6 +13,10 @@ namespace levin::optim {
 
 /// Hyperparameters by PyTorch's names ("lr", "momentum", "weight_decay", ...); switches are 0 or 1. Betas are "beta1"
 /// and "beta2".
+///
+/// "capturable" keeps the number of steps on the parameters' device, so that a step can be captured into a cuda::Graph:
+/// each replay then counts, and takes the group's lr of that moment. The other settings are part of the recording; a
+/// replay after one of them changed throws ValueError. On the cpu it changes nothing.
 using Settings = std::map<std::string, double>;
 
 /// Parameters that share settings: `opt.param_groups()[0]["lr"] = 1e-4;`
@@ -38,7 +42,8 @@ class Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
   Optimizer& operator=(Optimizer&&) = delete;
 
-  /// Updates every parameter that has a gradient. Nothing is recorded.
+  /// Updates every parameter that has a gradient. Nothing is recorded. While a graph is captured it throws StateError
+  /// unless the groups are capturable and an earlier step has made the state.
   void step();
   /// Steps unless `found_inf` (one float32 on the parameters' device) is not 0. The host neither waits nor knows; steps
   /// that changed nothing don't count. GradScaler calls this.
@@ -64,10 +69,10 @@ class Optimizer {
   void load_state_dict(const StateDict& state);
 
  protected:
-  /// State of one parameter: the number of its steps (those that step_unless skipped included) and one tensor a slot,
-  /// undefined until used.
+  /// State of one parameter: the number of its steps and one tensor a slot, undefined until used.
   struct State {
-    int64_t step = 0;
+    int64_t step = 0;  ///< with those that step_unless skipped
+    Tensor count;      ///< capturable: in place of `step`, one float64 on the device, without them
     std::vector<Tensor> slots;
   };
 
@@ -76,25 +81,37 @@ class Optimizer {
   virtual void step_group(const ParamGroup& group, const std::vector<const Parameter*>& params) = 0;
   /// Throws ValueError that names the setting.
   virtual void check(const Settings& settings) const;
-  State& state_of(const Tensor& parameter);
+  State& state_of(const Parameter& parameter);
+  /// Gives the kernel the number of the parameter's step, or where it lies.
+  void count_step(State& state, const ParamGroup& group, const Parameter& parameter, kernels::OptimTensor& tensor);
   /// The slot's tensor, made (zeros like the parameter, contiguous) when absent.
-  const Tensor& slot(State& state, std::size_t index, const Tensor& parameter);
+  const Tensor& slot(State& state, std::size_t index, const Parameter& parameter);
   /// What the running step's kernels must obey.
   kernels::StepGuard guard() const;
+  /// Where a recorded step of the group finds its learning rate; null when the step is not recorded.
+  const double* recorded_lr(const ParamGroup& group, const Parameter& parameter) const;
   void require_range(const Settings& settings, const char* setting, double low, double high) const;
 
  private:
   friend class Scheduler;
   friend class ReduceLROnPlateau;
+  using States = std::unordered_map<const TensorImpl*, State>;
+
   int64_t skipped_steps() const;
+  int64_t steps_of(const State& state) const;
+  void require_capturable(const ParamGroup& group, const Parameter& parameter) const;
+  /// Throws StateError while a graph is captured: every replay would make the parameter's state anew.
+  void require_not_recorded(const Parameter& parameter) const;
+  void take(States loaded);
 
   std::string name_;
   std::vector<std::string> slots_;
   Settings defaults_;
   std::shared_ptr<std::vector<ParamGroup>> groups_;  ///< shared with schedulers, so that an optimizer can move
-  std::unordered_map<const TensorImpl*, State> state_;
+  std::shared_ptr<States> state_;                    ///< shared with graphs, which go on using its tensors
   Tensor found_inf_;  ///< during step_unless
-  Tensor skipped_;    ///< how many steps changed nothing: one float32 on the device, undefined until one may have
+  Tensor skipped_;    ///< how many steps changed nothing: one float32 on the device, undefined until one may have;
+                      ///< for groups that are not capturable
 };
 
 }  // namespace levin::optim

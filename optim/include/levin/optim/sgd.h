@@ -11,6 +11,7 @@ struct SGDOptions {
   double weight_decay = 0.0;
   bool nesterov = false;
   bool maximize = false;
+  bool capturable = false;  ///< see Settings
 };
 
 /// Stochastic gradient descent with momentum (Polyak 1964) or Nesterov's (Sutskever et al. 2013), as PyTorch updates.

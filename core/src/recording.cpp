@@ -1,0 +1,27 @@
+#include <levin/core/recording.h>
+
+#include <atomic>
+
+namespace levin {
+
+namespace {
+
+using Find = Recording* (*)(const Stream&);
+
+std::atomic<Find>& finder(DeviceType type) {
+  static constinit std::atomic<Find> finders[kDeviceTypeCount] = {};
+  return finders[static_cast<int>(type)];
+}
+
+}  // namespace
+
+Recording* recording(const Stream& stream) {
+  const Find find = finder(stream.device().type).load(std::memory_order_acquire);
+  return find ? find(stream) : nullptr;
+}
+
+void register_recordings(DeviceType type, Recording* (*find)(const Stream&)) {
+  finder(type).store(find, std::memory_order_release);
+}
+
+}  // namespace levin
