@@ -27,6 +27,13 @@ void cuda::set_device(int) { absent(); }
 void cuda::synchronize(int) { absent(); }
 cuda::DeviceProperties cuda::get_device_properties(int) { absent(); }
 
+void cuda::set_allow_tf32(bool) { absent(); }
+bool cuda::allow_tf32() { return false; }
+void cuda::set_preferred_blas_library(const std::string&) { absent(); }
+std::string cuda::preferred_blas_library() { return "levin"; }
+void cuda::set_preferred_conv_library(const std::string&) { absent(); }
+std::string cuda::preferred_conv_library() { return "levin"; }
+
 cuda::DeviceGuard::DeviceGuard(int) { absent(); }
 cuda::DeviceGuard::~DeviceGuard() { static_cast<void>(former_); }
 

@@ -1,12 +1,14 @@
 #pragma once
-// levin::cuda::is_available(), streams, events, memory and graphs of NVIDIA devices, with PyTorch's names. In a build
-// without CUDA is_available() is false, device_count() 0, empty_cache() does nothing, and the rest throws DeviceError.
+// levin::cuda::is_available(), streams, events, memory, graphs and settings of NVIDIA devices, with PyTorch's names. In
+// a build without CUDA is_available() is false, device_count() 0, empty_cache() does nothing, settings read as their
+// defaults, and the rest throws DeviceError.
 //
 // levin::cuda is a class of static members, since the function levin::cuda(int), which makes a Device, has its name.
 
 #include <levin/core/device.h>
 
 #include <memory>
+#include <string>
 
 namespace levin {
 
@@ -56,6 +58,22 @@ struct cuda {
    private:
     int former_ = 0;
   };
+
+  // Settings of the whole process. PyTorch has them in torch.backends.cuda.
+
+  /// Whether float32 products and convolutions may round their operands to TF32, 10 bits of mantissa, and use the
+  /// tensor cores: several times faster, with errors of about 1e-3 of an operand. Off unless set.
+  static void set_allow_tf32(bool allow);
+  static bool allow_tf32();
+  /// Whose kernels compute matrix products: "levin", our own and the default, or "cublas". NVIDIA's library is opened
+  /// by this call: from LEVIN_CUBLAS_LIBRARY, a path, or where the loader looks. Products that it does not take go on
+  /// with our own kernels. Throws ValueError for another name, and DeviceError where the library cannot be opened; the
+  /// choice then stays as it was.
+  static void set_preferred_blas_library(const std::string& name);
+  static std::string preferred_blas_library();
+  /// The same for convolutions: "levin" or "cudnn", from LEVIN_CUDNN_LIBRARY.
+  static void set_preferred_conv_library(const std::string& name);
+  static std::string preferred_conv_library();
 
   // Streams. Work of one stream runs in order; streams run beside each other unless events order them.
 
