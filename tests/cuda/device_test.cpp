@@ -3,16 +3,14 @@
 #include <levin/core/tensor.h>
 #include <levin/kernels/cuda.h>
 
-#include <fmt/format.h>
-
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "cuda/run_again.h"
 #include "kernels/cuda/base/error.h"
 #include "kernels/cuda/base/scratch.h"
 #include "kernels/cuda/device/allocator.h"
@@ -30,6 +28,7 @@
 #endif
 
 using namespace levin;
+using namespace levin::test;
 using kernels::cuda::copy_bytes;
 
 namespace {
@@ -41,16 +40,6 @@ std::vector<std::uint8_t> numbers(std::size_t n) {
   std::vector<std::uint8_t> v(n);
   for (std::size_t i = 0; i < n; ++i) v[i] = static_cast<std::uint8_t>(i * 7 + i / 251);
   return v;
-}
-
-template <class F>
-std::string message_of(F f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return {};
 }
 
 struct Memory {  // on one device
@@ -109,17 +98,6 @@ TEST_CASE("one sentence for each thing that can be missing") {
 
 #if LEVIN_TEST_EMULATED
 namespace {
-
-/// Runs the calling test case once more, in a process with this variable.
-int run_again_with(const char* name, const char* value, const char* test_case) {
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-  return std::system(fmt::format("{}={} '{}' --minimal '--test-case={}' >&2", name, value, program, test_case).c_str());
-}
-
-bool is_set(const char* name, const char* value) {
-  const char* found = std::getenv(name);
-  return found && std::string(found) == value;
-}
 
 void check_unusable(const std::string& sentence) {
   CHECK(!cuda::is_available());
@@ -252,6 +230,18 @@ TEST_CASE("copies between devices wait for both sides") {
   copy_bytes(back.scratch.get(), levin::cuda(0), there.scratch.get(), levin::cuda(1), source.size(), back.stream);
   CHECK(back.read() == source);
 }
+
+#if LEVIN_TEST_EMULATED
+TEST_CASE("devices reach each other's memory after the first copy between them") {
+  if (cuda::device_count() < 2) return;
+  Memory here(100, 0), there(100, 1);
+  for (int i = 0; i < 2; ++i) {
+    copy_bytes(there.scratch.get(), levin::cuda(1), here.scratch.get(), levin::cuda(0), 100, there.stream);
+    CHECK(cudaDeviceEnablePeerAccess(1, 0) == cudaErrorPeerAccessAlreadyEnabled);
+    static_cast<void>(cudaGetLastError());
+  }
+}
+#endif
 
 TEST_CASE("a tensor's values reach the device and come back") {
   std::vector<float> values(1000);

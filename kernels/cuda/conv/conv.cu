@@ -2,6 +2,8 @@
 
 #include "kernels/cuda/conv/ladder.h"
 #include "kernels/cuda/conv/rungs.h"
+#include "kernels/cuda/vendor/choice.h"
+#include "kernels/cuda/vendor/conv.h"
 
 namespace levin::kernels::cuda {
 
@@ -24,6 +26,7 @@ void with_tensors(ConvPass pass, const Conv2dArgs& args, F&& f) {
 /// Implicit GEMM where the product has rows enough for tiles of 64 to pay.
 template <ConvPass pass>
 void run_shipping(const Conv2dArgs& args, Stream& stream) {
+  if (prefer_cudnn && cudnn_conv(pass, args, stream)) return;
   const ConvShape s(args);
   const int rows = pass == ConvPass::backward_input ? s.inputs : s.outputs;
   with_tensors(pass, args, [&]<class T>(const ConvTensors<T>& tensors) {

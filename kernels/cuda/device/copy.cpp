@@ -1,6 +1,7 @@
 #include "kernels/cuda/base/error.h"
 #include "kernels/cuda/device/backend.h"
 #include "kernels/cuda/device/driver.h"
+#include "kernels/cuda/device/peers.h"
 #include "kernels/cuda/device/pinned.h"
 #include "kernels/cuda/device/streams.h"
 
@@ -50,6 +51,7 @@ void copy_to_host(void* to, const void* from, int device, std::size_t bytes, cud
 /// On the source's stream, after what is queued for the destination; the destination's stream goes on after it.
 void copy_between(void* to, int to_device, const void* from, int from_device, std::size_t bytes, cudaStream_t to_stream,
                   cudaStream_t from_stream) {
+  enable_peer_access(from_device, to_device);
   order_streams(to_device, to_stream, from_device, from_stream);
   {
     const DeviceGuard guard(from_device);

@@ -3,6 +3,8 @@
 #include "kernels/cuda/matmul/fused.cuh"
 #include "kernels/cuda/matmul/options.h"
 #include "kernels/cuda/sgemm/03_shared_tile.cuh"
+#include "kernels/cuda/vendor/choice.h"
+#include "kernels/cuda/vendor/gemm.h"
 
 namespace levin::kernels::cuda {
 
@@ -38,6 +40,7 @@ void choose_matmul(const Problem<__nv_bfloat16>& p, Stream& stream) { choose_hal
 
 void matmul(const MatmulArgs& args, Stream& stream) {
   if (args.out.numel() == 0) return;
+  if (prefer_cublas && cublas_matmul(args, stream)) return;
   dispatch_numeric(args.out.dtype, "matmul", [&]<class T>() { choose_matmul(problem_of<T>(args), stream); });
 }
 

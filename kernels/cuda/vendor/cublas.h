@@ -14,7 +14,7 @@ namespace levin::kernels::cuda {
 namespace cublas_api {
 
 using Handle = void*;
-enum Status : int { kSuccess = 0, kNotSupported = 15 };
+enum Status : int { kSuccess = 0, kAllocationFailed = 3, kNotSupported = 15 };
 enum Operation : int { kPlain = 0, kTransposed = 1 };
 enum Type : int { kFloat32 = 0, kFloat64 = 1, kFloat16 = 2, kBFloat16 = 14 };
 enum Compute : int { kCompute32 = 68, kCompute32Pedantic = 69, kCompute64 = 70, kCompute32Tf32 = 77 };
@@ -24,7 +24,6 @@ inline constexpr int kDefaultAlgorithm = -1;
 /// cuBLAS's functions, by their names without the prefix. Matrices are column-major.
 struct Functions {
   Status (*create)(Handle*);
-  Status (*destroy)(Handle);
   Status (*set_stream)(Handle, cudaStream_t);
   Status (*set_workspace)(Handle, void*, std::size_t);
   Status (*set_math_mode)(Handle, Math);

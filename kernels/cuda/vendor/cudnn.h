@@ -14,10 +14,10 @@ namespace levin::kernels::cuda {
 namespace cudnn_api {
 
 using Handle = void*;
-using Tensor = void*;  ///< descriptors
+using Tensor = void*;  ///< these three describe
 using Filter = void*;
 using Convolution = void*;
-enum Status : int { kSuccess = 0, kNotSupported = 3000, kNotSupportedLast = 3999 };
+enum Status : int { kSuccess = 0, kNotSupported = 3000, kInternalError = 4000 };  // each begins a range
 enum Type : int { kFloat32 = 0, kFloat64 = 1, kFloat16 = 2, kBFloat16 = 9 };
 enum Format : int { kNchw = 0 };
 enum Mode : int { kCrossCorrelation = 1 };
@@ -35,7 +35,8 @@ struct Algorithm {
   int reserved[3];
 };
 
-/// The functions of one of the three convolutions. Operands are x and weight, y and x, or x and y in cuDNN's order.
+/// The functions of one of the three convolutions. The operands are x and weight, weight and y, x and
+/// y; the result is the third.
 struct Pass {
   Status (*algorithms)(Handle, void* first, void* second, Convolution, void* result, int wanted, int* found,
                        Algorithm*);
@@ -50,7 +51,6 @@ struct Functions {
   std::size_t (*version)();
   const char* (*error_string)(Status);
   Status (*create)(Handle*);
-  Status (*destroy)(Handle);
   Status (*set_stream)(Handle, cudaStream_t);
   Status (*create_tensor)(Tensor*);
   Status (*set_tensor)(Tensor, Format, Type, int n, int c, int h, int w);

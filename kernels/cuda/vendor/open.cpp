@@ -18,7 +18,6 @@ cublas_api::Functions open_cublas() {
   SharedLibrary library(names);
   cublas_api::Functions f;
   library.find(f.create, "cublasCreate_v2");
-  library.find(f.destroy, "cublasDestroy_v2");
   library.find(f.set_stream, "cublasSetStream_v2");
   library.find(f.set_workspace, "cublasSetWorkspace_v2");
   library.find(f.set_math_mode, "cublasSetMathMode");
@@ -41,7 +40,6 @@ cudnn_api::Functions open_cudnn() {
   }
   library.find(f.error_string, "cudnnGetErrorString");
   library.find(f.create, "cudnnCreate");
-  library.find(f.destroy, "cudnnDestroy");
   library.find(f.set_stream, "cudnnSetStream");
   library.find(f.create_tensor, "cudnnCreateTensorDescriptor");
   library.find(f.set_tensor, "cudnnSetTensor4dDescriptor");
