@@ -1,8 +1,13 @@
 #include "support/paths.h"
 
+#include <cstdlib>
+
 namespace levin::test {
 
-std::filesystem::path source_dir() { return LEVIN_SOURCE_DIR; }
+std::filesystem::path source_dir() {
+  const char* packed = std::getenv("LEVIN_SOURCE_DIR");  // where ./run silicon's package carries what tests read
+  return packed ? packed : LEVIN_SOURCE_DIR;
+}
 
 std::filesystem::path binary_dir() { return LEVIN_BINARY_DIR; }
 

@@ -1,0 +1,104 @@
+// The ladder of convolutions, forward and both gradients, beside cuDNN.
+
+#include "bench/cuda/problem.h"
+#include "kernels/cuda/conv/ladder.h"
+
+#include <levin/autograd/ops.h>
+
+namespace levin::bench {
+namespace {
+
+using kernels::Conv2dArgs;
+using kernels::cuda::ConvRung;
+
+/// Images (batch, in, side, side) by weights (out, in, 3, 3) with a border of 1.
+struct Size {
+  int64_t batch, in, side, out;
+};
+enum Pass { kForward, kBackwardInput, kBackwardWeight };
+constexpr const char* kFamilies[] = {"conv", "conv_backward_input", "conv_backward_weight"};
+
+using Kernel = void (*)(const Conv2dArgs&, Stream&);
+Kernel kernel_of(const ConvRung& rung, Pass pass) {
+  return pass == kForward ? rung.forward : pass == kBackwardInput ? rung.backward_input : rung.backward_weight;
+}
+void shipped(Pass pass, const Conv2dArgs& args, Stream& stream) {
+  if (pass == kForward) return kernels::conv2d(args, stream);
+  if (pass == kBackwardInput) return kernels::conv2d_backward_input(args, stream);
+  kernels::conv2d_backward_weight(args, stream);
+}
+
+Conv2dArgs args_of(const Tensor& x, const Tensor& weight, const Tensor& y) {
+  return {.x = x.tensor_view(),
+          .weight = weight.tensor_view(),
+          .bias = {},
+          .y = y.tensor_view(),
+          .padding_h = 1,
+          .padding_w = 1};
+}
+
+/// The result's rows are images, or the weights of one output each.
+std::vector<Tensor> exact(Pass pass, const Tensor& x, const Tensor& weight, const Tensor& y, int64_t first,
+                          int64_t count) {
+  const auto all = [](const Tensor& t) { return rows_of(t, 0, t.size(0)); };
+  const auto out = [&](const Tensor& t) {
+    Shape sizes = t.sizes();
+    sizes[0] = count;
+    return empty(sizes, {.dtype = kFloat64});
+  };
+  Stream stream(kCpu);
+  if (pass == kForward) {
+    const Tensor from = rows_of(x, first, count), w = all(weight), to = out(y);
+    shipped(pass, args_of(from, w, to), stream);
+    return {to};
+  }
+  if (pass == kBackwardInput) {
+    const Tensor from = rows_of(y, first, count), w = all(weight), to = out(x);
+    shipped(pass, args_of(to, w, from), stream);
+    return {to};
+  }
+  const Tensor from = all(x), g = all(y.narrow(1, first, count).contiguous()), to = out(weight);
+  shipped(pass, args_of(from, to, g), stream);
+  return {to};
+}
+
+Problem convolution(Pass pass, DType dtype, const Size& s) {
+  const Tensor x = normal({s.batch, s.in, s.side, s.side}, dtype), weight = normal({s.out, s.in, 3, 3}, dtype);
+  const Tensor y = normal({s.batch, s.out, s.side, s.side}, dtype);
+  const Conv2dArgs args = args_of(x, weight, y);
+  Problem p{.family = kFamilies[pass],
+            .dtype = std::string(name_of(dtype)),
+            .sizes = {{"batch", s.batch}, {"in", s.in}, {"side", s.side}, {"out", s.out}, {"kernel", 3}},
+            .bytes = bytes_of({x, weight, y}),
+            .flops = 2.0 * static_cast<double>(y.numel()) * static_cast<double>(s.in * 9),
+            .outputs = {pass == kForward         ? y
+                        : pass == kBackwardInput ? x
+                                                 : weight},
+            .exact = [=](int64_t first, int64_t count) { return exact(pass, x, weight, y, first, count); }};
+  for (const ConvRung& rung : kernels::cuda::conv_rungs()) {
+    if (!rung.can(args)) continue;
+    p.rungs.push_back({.name = rung.name,
+                       .run = [run = kernel_of(rung, pass), args, x, weight, y](Stream& stream) { run(args, stream); },
+                       .peers = {cudnn_peer([=](Stream& stream) { shipped(pass, args, stream); })},
+                       .unit = std::string(name_of(dtype)),
+                       .tolerance = tolerance_of(dtype)});
+  }
+  return p;
+}
+
+}  // namespace
+
+void add_conv(std::vector<Entry>& list, Scale scale) {
+  const auto add = [&](DType dtype, const Size& s) {
+    for (const Pass pass : {kForward, kBackwardInput, kBackwardWeight})
+      list.push_back({kFamilies[pass], [=] { return convolution(pass, dtype, s); }});
+  };
+  if (scale == Scale::check) {
+    for (const DType dtype : {kFloat32, kHalf, kBFloat16}) add(dtype, {3, 8, 6, 12});
+    return;
+  }
+  for (const DType dtype : {kFloat32, kHalf, kBFloat16}) add(dtype, {64, 64, 56, 64});
+  for (const DType dtype : {kFloat32, kHalf}) add(dtype, {64, 256, 14, 256});
+}
+
+}  // namespace levin::bench

@@ -1,0 +1,137 @@
+#include "bench/cuda/report.h"
+
+#include "bench/cuda/check.h"
+
+#include <levin/kernels/cuda.h>
+
+#include <cmath>
+#include <functional>
+
+namespace levin::bench {
+
+namespace {
+
+/// How many rows are judged at each end of a result that is too large for all of them.
+constexpr int64_t kJudgedRows = 2;
+/// A result of one axis has elements for rows.
+int64_t judged_rows(const Problem& p) { return p.outputs.at(0).dim() == 1 ? 4096 : kJudgedRows; }
+
+Json head_of(const Problem& p, const Rung& rung) {
+  Json sizes = Json::object();
+  for (const auto& [name, size] : p.sizes) sizes[name] = size;
+  return {{"name", p.family + "/" + rung.name},
+          {"family", p.family},
+          {"rung", rung.name},
+          {"shape", p.shape()},
+          {"dtype", p.dtype},
+          {"sizes", sizes}};
+}
+
+Json judged(double error, double tolerance) {
+  return {{"error", std::isfinite(error) ? Json(error) : Json("not finite")},
+          {"tolerance", tolerance},
+          {"ok", error <= tolerance}};
+}
+
+/// Others may choose algorithms whose rounding is worse than a sum's, as Winograd's for convolutions.
+constexpr double kPeerTolerance = 10;
+
+/// The peer's row, with what `measured` adds; its failure is its reason to be missing, and no failure of the rung.
+Json peer_row(const Problem& p, const Rung& rung, const Peer& peer, int64_t rows,
+              const std::function<void(Json&)>& measured) {
+  if (!peer.run) return {{"missing", peer.missing}};
+  try {
+    Json row = Json::object();
+    if (peer.computes) row = judged(error_of(p, peer.run, rows), kPeerTolerance * rung.tolerance);
+    measured(row);
+    return row;
+  } catch (const Error& e) {
+    return {{"missing", e.what()}};
+  }
+}
+
+void add_duel(Json& row, const Duel& duel) {
+  row["seconds"] = duel.peer.median;
+  row["ratio"] = duel.ratio;
+  row["lower_ratio"] = duel.lower_ratio;
+  row["upper_ratio"] = duel.upper_ratio;
+}
+
+void add_times(Json& row, const Problem& p, const Rung& rung, const Times& times, const Ceilings& ceilings) {
+  const auto floor = floor_of(p, rung, ceilings);
+  row["unit"] = rung.unit.empty() ? "memory" : rung.unit;
+  row["seconds"] = times.median;
+  row["least_seconds"] = times.least;
+  row["calls"] = times.calls;
+  row["cache"] = "cold";
+  row["bytes"] = p.bytes;
+  row["flops"] = p.flops;
+  row["floor_seconds"] = floor ? Json(*floor) : Json();
+  row["share"] = floor ? Json(*floor / times.median) : Json();
+}
+
+/// One row a rung: its correctness, then what `add` says. A rung that fails is a row that is not ok.
+Json rows_of_problem(const Problem& p, int64_t rows, const std::function<void(Json&, const Rung&)>& add) {
+  Json list = Json::array();
+  for (const Rung& rung : p.rungs) {
+    Json row = head_of(p, rung);
+    row["peers"] = Json::object();
+    try {
+      row.update(judged(error_of(p, rung.run, rows), rung.tolerance));
+      add(row, rung);
+    } catch (const Error& e) {
+      row["error"] = e.what();
+      row["ok"] = false;
+    }
+    list.push_back(row);
+  }
+  return list;
+}
+
+}  // namespace
+
+Json check_problem(const Problem& problem, Meter& meter) {
+  const Problem p = with_kept_rows(problem);
+  return rows_of_problem(p, p.rows(), [&](Json& row, const Rung& rung) {
+    for (const Peer& peer : rung.peers) {
+      row["peers"][peer.name] =
+          peer_row(p, rung, peer, p.rows(), [&](Json&) { (void)meter.measure(rung.run, peer.run); });
+    }
+  });
+}
+
+Json measure_problem(const Problem& problem, Meter& meter, const Ceilings& ceilings) {
+  const Problem p = with_kept_rows(problem);
+  const int64_t rows = judged_rows(p);
+  return rows_of_problem(p, rows, [&](Json& row, const Rung& rung) {
+    Times own;
+    Json peers = Json::object();
+    for (const Peer& peer : rung.peers) {
+      peers[peer.name] = peer_row(p, rung, peer, rows, [&](Json& peer_json) {
+        const Duel duel = meter.measure(rung.run, peer.run);
+        add_duel(peer_json, duel);
+        if (own.calls == 0) own = duel.own;
+      });
+    }
+    if (own.calls == 0) own = meter.measure(rung.run);
+    add_times(row, p, rung, own, ceilings);
+    row["peers"] = peers;
+  });
+}
+
+Json describe_machine(const Ceilings& ceilings) {
+  const auto device = cuda::get_device_properties();
+  Json flops = Json::object();
+  for (const auto& [unit, rate] : ceilings.flops) flops[unit] = rate;
+  return {{"device", device.name},
+          {"compute_capability", std::to_string(device.major) + "." + std::to_string(device.minor)},
+          {"multiprocessors", device.multi_processor_count},
+          {"l2_bytes", device.l2_cache_size},
+          {"memory_bytes", device.total_memory},
+          {"copy_bytes_a_second", ceilings.copy},
+          {"copy_noise", ceilings.noise},
+          {"library_flops_a_second", flops},
+          {"library_missing", ceilings.missing}};
+}
+
+}  // namespace levin::bench

@@ -1,0 +1,198 @@
+"""peer_torch.py BENCH.json [--seconds N] [--check]: the rows of levin_bench_cuda by PyTorch, added to the same file.
+
+Each row gets peers.torch (attention torch_flash and torch_cudnn): seconds and ratio (PyTorch's over Levin's), or missing
+with the reason. Times as levin_bench_cuda takes them: events, cold caches, medians. --check runs each operation once on
+the CPU and adds no figures.
+"""
+import argparse
+import json
+import pathlib
+import statistics
+import sys
+import time
+
+FLUSH_BYTES = 256 << 20
+CALLS = 20
+
+
+def gemm(torch, like, s):
+    a, b = like(s["m"], s["k"]), like(s["k"], s["n"])
+    out = torch.empty(s["m"], s["n"], dtype=a.dtype, device=a.device)
+    return lambda: torch.matmul(a, b, out=out)
+
+
+def conv_tensors(like, s):
+    x = like(s["batch"], s["in"], s["side"], s["side"])
+    weight = like(s["out"], s["in"], s["kernel"], s["kernel"])
+    return x, weight, like(s["batch"], s["out"], s["side"], s["side"])
+
+
+def conv(torch, like, s):
+    x, weight, _ = conv_tensors(like, s)
+    return lambda: torch.nn.functional.conv2d(x, weight, padding=1)
+
+
+def conv_backward(wanted):
+    def make(torch, like, s):
+        x, weight, g = conv_tensors(like, s)
+        return lambda: torch.ops.aten.convolution_backward(g, x, weight, None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1,
+                                                           wanted)
+    return make
+
+
+def attention(backend, backward):
+    def make(torch, like, s):
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+        q, k, v, g = (like(1, s["heads"], s["length"], s["width"]) for _ in range(4))
+        for x in (q, k, v):
+            x.requires_grad_(backward)
+
+        def forward():
+            with sdpa_kernel([getattr(SDPBackend, backend)]):
+                return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=bool(s["causal"]))
+        if not backward:
+            return forward
+        out = forward()
+        return lambda: torch.autograd.grad(out, (q, k, v), g, retain_graph=True)
+    return make
+
+
+def lines(function):
+    def make(torch, like, s):
+        x = like(s["rows"], s["columns"])
+        return lambda: function(torch, x)
+    return make
+
+
+def layer_norm(torch, like, s):
+    x, weight, bias = like(s["rows"], s["columns"]), like(s["columns"]), like(s["columns"])
+    return lambda: torch.nn.functional.layer_norm(x, (s["columns"],), weight, bias)
+
+
+def transpose(torch, like, s):
+    x, out = like(s["columns"], s["rows"]), like(s["rows"], s["columns"])
+    return lambda: out.copy_(x.t())
+
+
+def add(torch, like, s):
+    a, b, out = like(s["n"]), like(s["n"]), like(s["n"])
+    return lambda: torch.add(a, b, out=out)
+
+
+def vector(function):
+    def make(torch, like, s):
+        x = like(s["n"])
+        return lambda: function(torch, x)
+    return make
+
+
+def adamw(torch, like, s):
+    parameters = [torch.nn.Parameter(like(s["n"] // s["tensors"])) for _ in range(s["tensors"])]
+    for p in parameters:
+        p.grad = like(p.numel())
+    return torch.optim.AdamW(parameters, lr=1e-3, fused=True).step
+
+
+FAMILIES = {
+    "sgemm": {"torch": gemm}, "hgemm": {"torch": gemm}, "conv": {"torch": conv},
+    "conv_backward_input": {"torch": conv_backward([True, False, False])},
+    "conv_backward_weight": {"torch": conv_backward([False, True, False])},
+    "attention": {"torch_flash": attention("FLASH_ATTENTION", False), "torch_cudnn": attention("CUDNN_ATTENTION", False)},
+    "attention_backward": {"torch_flash": attention("FLASH_ATTENTION", True),
+                           "torch_cudnn": attention("CUDNN_ATTENTION", True)},
+    "reduce": {"torch": lines(lambda torch, x: x.sum(1, keepdim=True))},
+    "softmax": {"torch": lines(lambda torch, x: torch.softmax(x, 1))},
+    "layer_norm": {"torch": layer_norm}, "transpose": {"torch": transpose}, "add": {"torch": add},
+    "gelu": {"torch": vector(lambda torch, x: torch.nn.functional.gelu(x))}, "adamw": {"torch": adamw},
+    "scan": {"torch": vector(lambda torch, x: x.cumsum(0))},
+    "sort": {"torch": vector(lambda torch, x: x.sort(stable=True))},
+}
+
+
+def seconds_of(torch, flush, call):
+    """Median of calls behind a flush each."""
+    for _ in range(3):
+        call()
+    marks = []
+    for _ in range(CALLS):
+        flush.fill_(1)
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        call()
+        end.record()
+        marks.append((start, end))
+    torch.cuda.synchronize()
+    return statistics.median(start.elapsed_time(end) for start, end in marks) * 1e-3
+
+
+class Side:
+    """PyTorch on one device; figures are kept by problem, as many rungs share one."""
+
+    def __init__(self, torch, check):
+        self.torch, self.check, self.known = torch, check, {}
+        self.device = "cpu" if check else "cuda"
+        self.flush = None if check else torch.empty(FLUSH_BYTES, dtype=torch.uint8, device="cuda")
+
+    def figure(self, name, make, row):
+        tf32 = row.get("unit") == "tf32" or row["rung"] == "tf32"
+        key = (name, row["family"], row["dtype"], row["shape"], tf32)
+        if key not in self.known:
+            self.known[key] = self.measure(make, row, tf32)
+        return self.known[key]
+
+    def measure(self, make, row, tf32):
+        torch = self.torch
+        torch.backends.cuda.matmul.allow_tf32 = tf32
+        torch.backends.cudnn.allow_tf32 = False
+        torch.backends.cudnn.benchmark = True
+        dtype = getattr(torch, row["dtype"])
+        try:
+            call = make(torch, lambda *sizes: torch.randn(sizes, dtype=dtype, device=self.device), row["sizes"])
+            if self.check:
+                call()
+                return {}
+            return {"seconds": seconds_of(torch, self.flush, call)}
+        except (RuntimeError, NotImplementedError, TypeError) as e:
+            return {"missing": "PyTorch: " + str(e).splitlines()[0]}
+
+
+def no_torch(check):
+    """PyTorch, and why not."""
+    try:
+        import torch
+    except ImportError:
+        return None, "this machine's python3 has no PyTorch."
+    if not check and not torch.cuda.is_available():
+        return None, "this machine's PyTorch sees no GPU."
+    return torch, ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("bench", type=pathlib.Path)
+    parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--check", action="store_true")
+    args = parser.parse_args()
+    start = time.monotonic()
+    report = json.loads(args.bench.read_text())
+    torch, reason = no_torch(args.check)
+    side = Side(torch, args.check) if torch else None
+    for row in report["rows"]:
+        for name, make in FAMILIES.get(row["family"], {}).items():
+            if not side:
+                row["peers"][name] = {"missing": reason}
+            elif time.monotonic() - start > args.seconds:
+                row["peers"][name] = {"missing": "the time for PyTorch's rows was used up."}
+            else:
+                peer = dict(side.figure(name, make, row))
+                if peer.get("seconds") and row.get("seconds"):
+                    peer["ratio"] = peer["seconds"] / row["seconds"]
+                row["peers"][name] = peer
+    args.bench.write_text(json.dumps(report, indent=1) + "\n")
+    names = [n for row in report["rows"] for n in row["peers"] if n.startswith("torch")]
+    missing = [r for row in report["rows"] for n, r in row["peers"].items() if n.startswith("torch") and "missing" in r]
+    print(f"{len(names)} rows, {len(missing)} without PyTorch" + (f": {missing[0]['missing']}" if missing else ""))
+    return 0
+
+
+sys.exit(main())

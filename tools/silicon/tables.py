@@ -1,0 +1,152 @@
+"""tables.py [--check] [--root DIR]: rewrites the tables of docs/ladders.md from the rungs' header comments and the newest
+report in docs/silicon. With --check it changes nothing and fails when the page is not up to date.
+"""
+import argparse
+import json
+import pathlib
+import re
+import sys
+
+NOT_YET = "not yet measured"
+
+# A ladder: its folder in kernels/cuda, its family in the benchmarks, the problems in the order in which a rung's figure is
+# looked for (the first that the rung has; type and sizes), and the peer that its share is of.
+LADDERS = [
+    ("sgemm", "sgemm", [("float32", {"m": 4096})], "cublas", "C = A B, float32"),
+    ("hgemm", "hgemm", [("float16", {"m": 4096})], "cublas", "C = A B, 16-bit floats"),
+    ("reduce", "reduce", [("float32", {"rows": 1})], "cub", "a line's sum"),
+    ("softmax", "softmax", [("float32", {"columns": 8192}), ("float32", {"columns": 512})], "memcpy", "softmax of rows"),
+    ("norm", "layer_norm", [("float32", {"columns": 8192})], "memcpy", "layer norm"),
+    ("transpose", "transpose", [("float32", {})], "memcpy", "transposing copy"),
+    ("conv", "conv", [("float32", {"in": 64}), ("float16", {"in": 64})], "cudnn", "convolution, forward"),
+    ("attention", "attention", [("float16", {"width": 128, "causal": 0})], "torch_cudnn", "attention"),
+]
+PEERS = {"cublas": "cuBLAS", "cub": "CUB", "memcpy": "the copy", "cudnn": "cuDNN", "torch_cudnn": "cuDNN by PyTorch"}
+# Headers whose rung goes by another name, and the family where it is not the ladder's.
+NAMES = {"attention/03_flash_forward": ("attention", "flash"), "attention/04_flash_backward": ("attention_backward", "flash")}
+
+
+def header_text(path):
+    """The comment at a rung's head as one line."""
+    words = []
+    for line in path.read_text().splitlines():
+        if line.startswith("//"):
+            words.append(line.removeprefix("//").strip())
+        elif words:
+            break
+    return " ".join(words)
+
+
+def first_sentence(text):
+    match = re.match(r"(.*?(?:\(.*?\).*?)*?)(?:[.:;] |[.:;]?$)", text)
+    return match[1].strip()
+
+
+def parts_of(text):
+    """(title, idea, bound) of a header comment."""
+    title = re.sub(r"^Rung \d+(, which ships[^:]*)?: |^Beside the ladder: ", "", text.split(" Idea: ")[0]).rstrip(". ")
+    title = re.sub(r"^Rung \d+, which ships (.*)$", r"ships \1", title)
+    idea = re.search(r"Idea: (.*?)(?= (?:Changes|Bound|Gained|Ships)\b[^:]*:|$)", text)
+    bound = re.search(r"Bound: (.*?)\.(?= [A-Z]|$)", text)
+    if not idea or not bound:
+        return None
+    return title, idea[1].strip(), bound[1].strip()
+
+
+def rows_of(report, family, rung, dtype, sizes):
+    def fits(row):
+        return (row["family"] == family and re.sub(r"^\d+_", "", row["rung"]) == rung and row["dtype"] == dtype
+                and row.get("ok") and row.get("seconds") and all(row["sizes"].get(k) == v for k, v in sizes.items()))
+    return [row for row in report.get("rows", []) if fits(row)] if report else []
+
+
+def figure_of(row):
+    if row["unit"] == "memory":
+        return f"{row['bytes'] / row['seconds'] / 1e9:,.0f} GB/s"
+    return f"{row['flops'] / row['seconds'] / 1e12:.1f} TFLOP/s"
+
+
+def measured(report, family, rung, problems, peer):
+    """(figure, share) cells of a rung."""
+    for index, (dtype, sizes) in enumerate(problems):
+        rows = rows_of(report, family, rung, dtype, sizes)
+        if not rows:
+            continue
+        row = rows[0]
+        where = "" if index == 0 else f" ({row['dtype']}, {row['shape']})"
+        other = row["peers"].get(peer, {})
+        share = f"{other['ratio']:.2f}" if "ratio" in other else f"no {PEERS[peer]}: {other.get('missing', 'no row')}"
+        return figure_of(row) + where, share
+    return NOT_YET, NOT_YET
+
+
+def cell(text):
+    return text.replace("|", "\\|")
+
+
+def ladder_lines(root, report, ladder):
+    folder, family, problems, peer, title = ladder
+    headers = sorted((root / "kernels/cuda" / folder).glob("[0-9][0-9]_*.cuh"))
+    if not headers:
+        sys.exit(f"error: kernels/cuda/{folder} holds no rungs")
+    dtype, sizes = problems[0]
+    shapes = [row["shape"] for row in (report or {}).get("rows", [])
+              if row["family"] == family and row["dtype"] == dtype and all(row["sizes"].get(k) == v for k, v in sizes.items())]
+    shape = shapes[0] if shapes else " ".join(f"{k}={v}" for k, v in sizes.items())
+    lines = ["", f"## {family}: {title}", "", f"Figures: {dtype}{', ' + shape if shape else ''}.", "",
+             f"| rung | idea | bound by | figure | share of {PEERS[peer]} |", "|---|---|---|---:|---:|"]
+    for path in headers:
+        parts = parts_of(header_text(path))
+        if parts is None:
+            sys.exit(f"error: {path.relative_to(root)} does not say its idea and its bound at its head")
+        name = re.sub(r"^\d+_", "", path.stem)
+        row_family, rung = NAMES.get(f"{folder}/{path.stem}", (family, name))
+        figure, share = measured(report, row_family, rung, problems, peer)
+        link = f"[{path.stem}](../{path.relative_to(root)})"
+        lines.append("| " + " | ".join((link, cell(f"{parts[0]}: {first_sentence(parts[1])}"), cell(parts[2]), figure,
+                                        share)) + " |")
+    return lines
+
+
+def newest_report(root):
+    """The report of the latest date, with the name of its page; or None."""
+    files = sorted((root / "docs/silicon").glob("*.json"))
+    reports = [(json.loads(f.read_text()), f) for f in files]
+    reports.sort(key=lambda pair: pair[0]["date"])
+    return reports[-1] if reports else (None, None)
+
+
+def tables_of(root):
+    report, file = newest_report(root)
+    source = (f"{report['device']}, {report['date']}: [the whole report](silicon/{file.stem}.md)." if report else
+              f"{NOT_YET.capitalize()}: no GPU has run `./run silicon`.")
+    lines = [source]
+    for ladder in LADDERS:
+        lines += ladder_lines(root, report, ladder)
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent.parent)
+    args = parser.parse_args()
+    page = args.root / "docs/ladders.md"
+    old = page.read_text()
+    parts = re.split(r"(<!-- ladders:begin -->\n|\n<!-- ladders:end -->)", old)
+    if len(parts) != 5:
+        sys.exit(f"error: {page} lacks its markers ladders:begin and ladders:end")
+    known = {ladder[0] for ladder in LADDERS}
+    for folder in sorted({p.parent.name for p in (args.root / "kernels/cuda").glob("*/01_*.cuh")} - known):
+        sys.exit(f"error: kernels/cuda/{folder} is a ladder that tools/silicon/tables.py does not know")
+    parts[2] = tables_of(args.root)
+    new = "".join(parts)
+    if args.check:
+        if new != old:
+            sys.exit("error: docs/ladders.md is not up to date with the rungs' headers and docs/silicon; "
+                     "run python3 tools/silicon/tables.py")
+        return
+    page.write_text(new)
+
+
+main()
