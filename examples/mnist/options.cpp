@@ -17,7 +17,7 @@ bool parse(int argc, char** argv, Options& o) {
   line.add("limit-train-batches", o.limit_train, "Training batches an epoch, or a fraction");
   line.add("limit-val-batches", o.limit_val, "Validation batches, or a fraction");
   line.add("limit-test-batches", o.limit_test, "Test batches, or a fraction");
-  line.add("precision", o.precision, "32-true, 64-true, 16-mixed, bf16-mixed, 16-true or bf16-true");
+  line.add("precision", o.precision, "32-true, 64-true, 16-mixed, bf16-mixed, 16-true, bf16-true or 16-o2");
   line.add("accelerator", o.accelerator, "cpu, cuda, or auto: a GPU where there is one");
   line.add("devices", o.devices, "Which GPU: its index as [0]");
   line.add_flag("fast-dev-run", o.fast_dev_run, "One batch of everything, nothing is written");

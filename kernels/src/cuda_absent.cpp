@@ -3,6 +3,8 @@
 #include <levin/core/error.h>
 #include <levin/kernels/cuda.h>
 
+#include "kernels/src/host_read.h"
+
 namespace levin {
 
 namespace {
@@ -84,5 +86,7 @@ void cuda::Graph::capture(const std::function<void()>&, MempoolId) { absent(); }
 void cuda::Graph::replay() { absent(); }
 void cuda::Graph::reset() { absent(); }
 cuda::MempoolId cuda::Graph::pool() const { absent(); }
+
+std::unique_ptr<HostRead::Pending> kernels::begin_host_read(const Tensor&, std::size_t) { return nullptr; }
 
 }  // namespace levin

@@ -27,6 +27,16 @@ Tensor number(double value, Device device) { return full({}, value, {.dtype = kF
                   optimizer.name()));
 }
 
+/// `"fc.weight" (inf)`; empty where all gradients are finite.
+std::string first_not_finite(const std::vector<Parameter>& parameters) {
+  for (const Parameter& p : parameters) {
+    if (!p.grad().defined()) continue;
+    for (const double v : p.grad().to(kCpu).to_vector<double>())
+      if (!std::isfinite(v)) return fmt::format("\"{}\" ({})", p.name, v);
+  }
+  return {};
+}
+
 }  // namespace
 
 GradScaler::GradScaler(const Options& o) : options_(o) {
@@ -93,6 +103,18 @@ void GradScaler::unscale(Seen& s) {
   Stream stream = current_stream(device);
   kernels::amp_unscale({tensors, floats(scale_), floats(s.found_inf)}, stream);
   for (const Tensor& g : kept) end_in_place(g);
+  // Clipping will spread what is not finite over all gradients, so that the first one must be looked for here.
+  if (options_.max_skips > 0 && !recording(stream) && look_at_skips(false) && s.found_inf.item<float>() != 0.0f)
+    s.first_bad = first_not_finite(s.parameters);
+}
+
+/// Takes in what has arrived, or waits for all of it; true once half of the skips that are allowed were seen in a row.
+bool GradScaler::look_at_skips(bool wait) {
+  while (!skip_reads_.empty() && known_skips_ < options_.max_skips && (wait || skip_reads_.front().ready())) {
+    known_skips_ = static_cast<int>(skip_reads_.front().value());
+    skip_reads_.pop_front();
+  }
+  return 2 * known_skips_ >= options_.max_skips;
 }
 
 void GradScaler::unscale_(optim::Optimizer& optimizer) {
@@ -106,12 +128,11 @@ void GradScaler::unscale_(optim::Optimizer& optimizer) {
   s.stage = Stage::unscaled;
 }
 
-bool GradScaler::unscale_(const std::vector<Parameter>& parameters) {
-  if (!options_.enabled) return false;
+Tensor GradScaler::unscale_(const std::vector<Parameter>& parameters) {
+  if (!options_.enabled) return {};
   seen_.push_back({nullptr, parameters});
   unscale(seen_.back());
-  const Tensor& found = seen_.back().found_inf;
-  return found.defined() && found.item<float>() != 0.0f;
+  return seen_.back().found_inf;
 }
 
 void GradScaler::step(optim::Optimizer& optimizer) {
@@ -133,16 +154,12 @@ void GradScaler::update() {
     if (s.found_inf.defined()) found = found.defined() ? maximum(found, s.found_inf.to(found.device())) : s.found_inf;
   if (!found.defined())
     throw GradError("[GradScaler] update() needs a step() or unscale_() since the last one: nothing was checked.");
-  update_from(found);
+  update_with(found);
 }
 
-void GradScaler::update_with(bool found_inf) {
+void GradScaler::update_with(const Tensor& found_inf) {
   if (!options_.enabled) return;
-  const no_grad guard;
-  update_from(number(found_inf ? 1 : 0, scale_.device()));
-}
-
-void GradScaler::update_from(const Tensor& found) {
+  const Tensor found = found_inf.defined() ? found_inf : number(0, scale_.device());
   move_to(found.device());
   Stream stream = current_stream(found.device());
   kernels::amp_update_scale({.scale = floats(scale_),
@@ -154,31 +171,25 @@ void GradScaler::update_from(const Tensor& found) {
                              .min_scale = static_cast<float>(options_.min_scale),
                              .growth_interval = options_.growth_interval},
                             stream);
-  ++updates_;
-  // Reading waits for the device: the CPU's values are there at once, others are looked at now and then.
-  if (options_.max_skips > 0 && (found.device() == kCpu || updates_ % options_.max_skips == 0) && !recording(stream)) {
-    const int skips = static_cast<int>(skips_.item<float>());
-    if (skips >= options_.max_skips) diverged(skips);
-  }
+  if (options_.max_skips > 0 && !recording(stream)) watch_skips();
   seen_.clear();
 }
 
-void GradScaler::diverged(int skips) const {
+void GradScaler::watch_skips() {
+  skip_reads_.emplace_back(skips_);
+  if (look_at_skips(false)) look_at_skips(true);
+  if (known_skips_ >= options_.max_skips) diverged();
+}
+
+void GradScaler::diverged() const {
+  std::string first;
   for (const Seen& s : seen_)
-    for (const Parameter& p : s.parameters) {
-      if (!p.grad().defined()) continue;
-      for (const double v : p.grad().to(kCpu).to_vector<double>())
-        if (!std::isfinite(v))
-          throw LossDiverged(
-              fmt::format("[GradScaler] {} steps in a row had gradients that are not finite, at last at a "
-                          "scale of {}; the first is that of \"{}\" ({}). Lower the learning rate, or "
-                          "look for a division by zero in the loss.",
-                          skips, get_scale(), p.name, v));
-    }
+    if (first.empty()) first = s.first_bad.empty() ? first_not_finite(s.parameters) : s.first_bad;
   throw LossDiverged(
-      fmt::format("[GradScaler] {} steps in a row had gradients that are not finite. Lower the learning "
-                  "rate.",
-                  skips));
+      fmt::format("[GradScaler] {} steps in a row had gradients that are not finite, at last at a scale of {}; {}. "
+                  "Lower the learning rate, or look for a division by zero in the loss.",
+                  known_skips_, get_scale(),
+                  first.empty() ? "this step's gradients are finite again" : "the first is that of " + first));
 }
 
 void GradScaler::update(double new_scale) {
@@ -223,6 +234,8 @@ void GradScaler::load_state_dict(const StateDict& state) {
   scale_ = number(scale, scale_.device());
   tracker_ = number(tracker, scale_.device());
   skips_ = number(0, scale_.device());
+  skip_reads_.clear();
+  known_skips_ = 0;
   seen_.clear();
 }
 

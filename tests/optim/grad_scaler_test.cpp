@@ -171,6 +171,53 @@ TEST_CASE("GradScaler: twenty skips in a row end training with the parameter's n
   diverge();
 }
 
+TEST_CASE("GradScaler: clipping, which spreads a NaN over all gradients, does not hide whose it was") {
+  const Tensor fine = leaf({1}), bad = leaf({1});
+  const std::vector<Parameter> parameters{{"fine", fine}, {"bad.weight", bad}};
+  optim::SGD opt(parameters);
+  GradScaler scaler({.max_skips = 4});
+  const auto step = [&] {
+    opt.zero_grad();
+    scaler.scale(sum(fine) + sum(bad * std::nan(""))).backward();
+    scaler.unscale_(opt);
+    optim::clip_grad_norm_(parameters, 1.0);
+    CHECK(std::isnan(values(fine.grad())[0]));
+    scaler.step(opt);
+    scaler.update();
+  };
+  for (int i = 0; i < 3; ++i) step();
+  CHECK_THROWS_WITH_AS(step(), doctest::Contains("the first is that of \"bad.weight\" (nan)"), LossDiverged);
+  CHECK(values(fine)[0] == 1.0f);
+}
+
+TEST_CASE("GradScaler: a good step between skips begins their count anew") {
+  const Tensor w = leaf({1});
+  optim::SGD opt({w});
+  GradScaler scaler({.max_skips = 4});
+  for (int i = 0; i < 12; ++i) scaled_step(scaler, opt, w, i % 4 == 3 ? 1.0 : kInf);
+  scaled_step(scaler, opt, w, kInf);
+  CHECK(scaler.get_growth_tracker() == 0);
+}
+
+TEST_CASE("GradScaler: loops that decide about the step get found-inf as a tensor") {
+  const Tensor w = leaf({1}), idle = leaf({1});
+  optim::SGD opt({w}, {.lr = 1.0});
+  GradScaler scaler;
+  CHECK_FALSE(scaler.unscale_(std::vector<Parameter>{{"idle", idle}}).defined());
+  scaler.update_with({});
+  CHECK(scaler.get_growth_tracker() == 1);
+  for (const double gradient : {0.5, kInf}) {
+    opt.zero_grad();
+    scaler.scale(sum(w * gradient)).backward();
+    const Tensor found = scaler.unscale_(opt.parameters());
+    CHECK(found.item<float>() == (gradient == kInf ? 1.0f : 0.0f));
+    opt.step_unless(found);
+    scaler.update_with(found);
+  }
+  CHECK(values(w)[0] == 0.5f);
+  CHECK(scaler.get_scale() == 32768.0);
+}
+
 TEST_CASE("GradScaler: the state goes on where it was") {
   const Tensor w = leaf({1});
   optim::SGD opt({w});

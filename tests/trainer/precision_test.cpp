@@ -54,8 +54,8 @@ TEST_CASE("each precision has its types, and the short names are Lightning's") {
   for (const Row& r :
        {Row{"32", "32-true", kFloat32, kFloat32, kFloat32}, Row{"64", "64-true", kFloat64, kFloat64, kFloat64},
         Row{"16", "16-mixed", kFloat32, kHalf, kFloat32}, Row{"bf16", "bf16-mixed", kFloat32, kBFloat16, kFloat32},
-        Row{"16-true", "16-true", kHalf, kHalf, kHalf},
-        Row{"bf16-true", "bf16-true", kBFloat16, kBFloat16, kBFloat16}}) {
+        Row{"16-true", "16-true", kHalf, kHalf, kHalf}, Row{"bf16-true", "bf16-true", kBFloat16, kBFloat16, kBFloat16},
+        Row{"16-o2", "16-o2", kHalf, kHalf, kFloat32}}) {
     INFO(r.name);
     CHECK(make_precision(r.name)->name() == r.full);
     Watched model;
@@ -65,6 +65,10 @@ TEST_CASE("each precision has its types, and the short names are Lightning's") {
     CHECK(model.loss_type == r.loss);
     CHECK_FALSE(autocast_enabled());
   }
+  CHECK_THROWS_WITH_AS(make_precision("16-o3"),
+                       "--precision 16-o3: there are 32-true, 64-true, 16-mixed, bf16-mixed, 16-true, bf16-true and "
+                       "16-o2 (in short 32, 64, 16 and bf16 for the first four). Use one of them.",
+                       UsageError);
 }
 
 TEST_CASE("mixed precision ends within 2 % of float32's loss, over three seeds") {
@@ -78,6 +82,7 @@ TEST_CASE("mixed precision ends within 2 % of float32's loss, over three seeds")
     CHECK(single < 0.9);  // it began at ln 3
     CHECK(loss("16-mixed") == doctest::Approx(single).epsilon(0.02));
     CHECK(loss("bf16-mixed") == doctest::Approx(single).epsilon(0.02));
+    CHECK(loss("16-o2") == doctest::Approx(single).epsilon(0.02));
   }
 }
 

@@ -104,6 +104,10 @@ TEST_CASE("resume is bit-equal at every one of 12 steps: dropout, shuffle, Adam,
 
 TEST_CASE("resume with loss scaling") { check_resumes_everywhere({.precision = "16-mixed"}, 12 + 2 + 2); }
 
+TEST_CASE("resume with master weights, inside of accumulation windows") {
+  check_resumes_everywhere({.accumulate = 2, .precision = "16-o2"}, 12 + 2 + 2);
+}
+
 TEST_CASE("resume inside of accumulation windows of 3, with validation twice an epoch and momentum") {
   check_resumes_everywhere({.toy = {.use_sgd = true}, .accumulate = 3, .val_check_interval = 3}, 12 + 4 + 2);
 }

@@ -51,9 +51,10 @@ std::vector<std::string> keys_of(const std::vector<CallbackPtr>& callbacks) {
 
 }  // namespace
 
-void load_weights(nn::Module& module, const StateDict& weights, const std::filesystem::path& folder) {
+void load_weights(Precision& precision, nn::Module& module, const StateDict& weights,
+                  const std::filesystem::path& folder) {
   try {
-    module.load_state_dict(weights);
+    precision.load_weights(module, weights);
   } catch (const StateError& e) {
     throw StateError(fmt::format("[checkpoint] {} holds another network than this one: {}", folder.string(), e.what()));
   }
@@ -66,8 +67,8 @@ void check_precision(const Checkpoint& c, const Precision& precision, const std:
                                  folder.string(), saved, precision.name()));
 }
 
-CheckpointKeeper::CheckpointKeeper(Run& run, Optimizers& optimizers, data::DataLoader& train)
-    : run_(run), optimizers_(optimizers), train_(train) {
+CheckpointKeeper::CheckpointKeeper(Run& run, Optimizers& optimizers, StepRunner& runner, data::DataLoader& train)
+    : run_(run), optimizers_(optimizers), runner_(runner), train_(train) {
   for (const auto& c : run.callbacks)
     if (auto* policy = dynamic_cast<CheckpointPolicy*>(c.get())) policies_.push_back(policy);
 }
@@ -129,8 +130,9 @@ void CheckpointKeeper::load_callback_states(const StateMap& states) {
 }
 
 Checkpoint CheckpointKeeper::snapshot() {
+  runner_.settle(run_.state);
   Checkpoint c;
-  c.model = run_.module.state_dict();
+  c.model = run_.precision.weights(run_.module);
   c.tensors.merge("optimizer.", optimizers_.optimizer().state_dict());
   c.tensors.merge("scheduler.", optimizers_.scheduler_state());
   if (run_.state.window_nominal > 0) {

@@ -3,6 +3,7 @@
 
 #include <levin/trainer/checkpoint.h>
 #include <levin/trainer/optimizers.h>
+#include <levin/trainer/step_runner.h>
 
 #include "run.h"
 
@@ -10,7 +11,7 @@ namespace levin {
 
 class CheckpointKeeper {
  public:
-  CheckpointKeeper(Run& run, Optimizers& optimizers, data::DataLoader& train);
+  CheckpointKeeper(Run& run, Optimizers& optimizers, StepRunner& runner, data::DataLoader& train);
 
   /// Asks all policies and does what they say. Throws IoError when a checkpoint could not be written; the policy then
   /// stands where it stood before.
@@ -32,6 +33,7 @@ class CheckpointKeeper {
 
   Run& run_;
   Optimizers& optimizers_;
+  StepRunner& runner_;
   data::DataLoader& train_;
   std::vector<CheckpointPolicy*> policies_;
 };
@@ -40,6 +42,7 @@ class CheckpointKeeper {
 void check_precision(const Checkpoint& checkpoint, const Precision& precision, const std::filesystem::path& folder);
 
 /// Loads the weights of a checkpoint; throws StateError that names the folder when they do not fit.
-void load_weights(nn::Module& module, const StateDict& weights, const std::filesystem::path& folder);
+void load_weights(Precision& precision, nn::Module& module, const StateDict& weights,
+                  const std::filesystem::path& folder);
 
 }  // namespace levin

@@ -59,10 +59,12 @@ void EpochLoop::train_batch(const Batch& batch) {
   ++s.batch;
   s.epoch_complete = last;
   if (last) parts_.runner.step_epoch_scheduler(s.epoch, /*plateau=*/false, std::nullopt);
+  const bool logs = stepped && s.global_step % run_.config.log_every_n_steps == 0;
+  if (logs || last) parts_.runner.settle(s);
   if (stepped) update_rates();
   run_.call(&Callback::on_train_batch_end, &LevinModule::on_train_batch_end, out, batch, index);
   run_.metrics.set_scope(Scope::closed, Split::train);
-  if (stepped && s.global_step % run_.config.log_every_n_steps == 0) run_.log_values(run_.metrics.step_values());
+  if (logs) run_.log_values(run_.metrics.step_values());
   parts_.keeper.save_point(SavePoint::train_batch_end);
 }
 
@@ -93,6 +95,7 @@ bool EpochLoop::validation_due() const {
 
 void EpochLoop::validate_if_due() {
   if (!validation_due()) return;
+  parts_.runner.settle(run_.state);
   const GeneratorState before = default_generator().state();
   run_.module.on_validation_model_zero_grad();
   if (!EvalLoop(run_, Stage::fit).run(*parts_.val, val_batches_)) {
@@ -114,6 +117,7 @@ void EpochLoop::step_plateau() {
 
 void EpochLoop::finish() {
   TrainState& s = run_.state;
+  parts_.runner.settle(s);
   if (s.batch >= batches_) s.epoch_complete = true;
   run_.metrics.finish_epoch(Split::train);
   run_.metrics.set_scope(Scope::epoch, Split::train);

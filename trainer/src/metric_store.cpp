@@ -15,14 +15,15 @@ void MetricStore::set_scope(Scope scope, Split split, std::int64_t batch_size) {
   batch_size_ = batch_size;
 }
 
-MetricStore::Metric& MetricStore::metric(std::string_view name, const LogOptions& o, bool on_step, bool on_epoch) {
-  for (auto& m : metrics_) {
+std::size_t MetricStore::index_of(std::string_view name, const LogOptions& o, bool on_step, bool on_epoch) {
+  for (std::size_t i = 0; i < metrics_.size(); ++i) {
+    const Metric& m = metrics_[i];
     if (m.split != split_ || m.name != name) continue;
     if (m.prog_bar != o.prog_bar || m.logger != o.logger || m.reduce != o.reduce || m.on_step != on_step ||
         m.on_epoch != on_epoch)
       throw ValueError("[log] " + quoted(name) +
                        " was logged before with other options. Give the second another name.");
-    return m;
+    return i;
   }
   Metric m;
   m.name = name;
@@ -32,10 +33,11 @@ MetricStore::Metric& MetricStore::metric(std::string_view name, const LogOptions
   m.on_step = on_step;
   m.on_epoch = on_epoch;
   m.reduce = o.reduce;
-  return metrics_.emplace_back(std::move(m));
+  metrics_.push_back(std::move(m));
+  return metrics_.size() - 1;
 }
 
-void MetricStore::log(std::string_view name, double value, const LogOptions& o) {
+void MetricStore::log(std::string_view name, const HostRead& value, const LogOptions& o) {
   if (scope_ == Scope::closed)
     throw ValueError("[log] " + quoted(name) + " cannot be logged here. Log in a step or in an epoch hook.");
   const bool on_step = o.on_step.value_or(scope_ == Scope::step);
@@ -45,34 +47,47 @@ void MetricStore::log(std::string_view name, double value, const LogOptions& o) 
   if (!on_step && !on_epoch)
     throw ValueError("[log] " + quoted(name) + ": on_step and on_epoch are both false. Set one of them.");
 
-  Metric& m = metric(name, o, on_step, on_epoch);
-  m.stamp = ++stamp_;
-  if (on_step) {
+  const double weight = static_cast<double>(o.batch_size.value_or(scope_ == Scope::epoch ? 1 : batch_size_));
+  arrivals_.push_back({index_of(name, o, on_step, on_epoch), value, weight, ++stamp_});
+  settle(/*wait=*/false);
+}
+
+void MetricStore::settle(bool wait) const {
+  for (; !arrivals_.empty() && (wait || arrivals_.front().value.ready()); arrivals_.pop_front())
+    take_in(arrivals_.front());
+}
+
+void MetricStore::take_in(const Arrival& a) const {
+  Metric& m = metrics_[a.metric];
+  const double value = a.value.value();
+  m.stamp = a.stamp;
+  if (m.on_step) {
     m.step = value;
     m.has_step = true;
   }
-  if (!on_epoch) return;
-  const double weight = static_cast<double>(o.batch_size.value_or(scope_ == Scope::epoch ? 1 : batch_size_));
+  if (!m.on_epoch) return;
   if (!std::exchange(m.has_sum, true)) {
-    m.sum = m.reduce == Reduce::mean ? value * weight : value;
-    m.weight = weight;
+    m.sum = m.reduce == Reduce::mean ? value * a.weight : value;
+    m.weight = a.weight;
     return;
   }
   switch (m.reduce) {
-    case Reduce::mean: m.sum += value * weight; break;
+    case Reduce::mean: m.sum += value * a.weight; break;
     case Reduce::sum: m.sum += value; break;
     case Reduce::min: m.sum = std::min(m.sum, value); break;
     case Reduce::max: m.sum = std::max(m.sum, value); break;
   }
-  m.weight += weight;
+  m.weight += a.weight;
 }
 
 void MetricStore::start_epoch(Split split) {
+  settle();
   for (auto& m : metrics_)
     if (m.split == split) m.has_sum = m.has_step = false;
 }
 
 void MetricStore::finish_epoch(Split split) {
+  settle();
   for (auto& m : metrics_) {
     if (m.split != split || !m.has_sum) continue;
     m.epoch = m.reduce == Reduce::mean ? m.sum / m.weight : m.sum;
@@ -82,11 +97,13 @@ void MetricStore::finish_epoch(Split split) {
 }
 
 void MetricStore::clear() {
+  arrivals_.clear();
   metrics_.clear();
   scope_ = Scope::closed;
 }
 
 std::optional<double> MetricStore::find(std::string_view name) const {
+  settle();
   std::optional<double> found;
   std::uint64_t newest = 0;
   const auto offer = [&](const Metric& m, double value) {
@@ -117,6 +134,7 @@ std::vector<std::string> MetricStore::names() const {
 }
 
 MetricStore::Values MetricStore::progress_bar_values(std::optional<Split> only) const {
+  settle();
   Values out;
   for (const auto& m : metrics_) {
     if (!m.prog_bar || (only && m.split != *only)) continue;
@@ -127,6 +145,7 @@ MetricStore::Values MetricStore::progress_bar_values(std::optional<Split> only) 
 }
 
 MetricStore::Values MetricStore::step_values() const {
+  settle();
   Values out;
   for (const auto& m : metrics_)
     if (m.split == Split::train && m.logger && m.has_step) out.emplace_back(m.step_name(), m.step);
@@ -134,6 +153,7 @@ MetricStore::Values MetricStore::step_values() const {
 }
 
 MetricStore::Values MetricStore::epoch_values(Split split) const {
+  settle();
   Values out;
   for (const auto& m : metrics_)
     if (m.split == split && m.logger && m.has_epoch) out.emplace_back(m.epoch_name(), m.epoch);
@@ -141,6 +161,7 @@ MetricStore::Values MetricStore::epoch_values(Split split) const {
 }
 
 std::map<std::string, double> MetricStore::results(Split split) const {
+  settle();
   std::map<std::string, double> out;
   for (const auto& m : metrics_)
     if (m.split == split && m.has_epoch) out[m.name] = m.epoch;
@@ -148,6 +169,7 @@ std::map<std::string, double> MetricStore::results(Split split) const {
 }
 
 StateMap MetricStore::state() const {
+  settle();
   std::vector<std::string> names;
   std::vector<std::int64_t> flags;
   std::vector<double> numbers;
@@ -173,6 +195,7 @@ void MetricStore::load_state(const StateMap& state) {
   const auto numbers = state.get<std::vector<double>>("numbers");
   if (flags.size() != names.size() * 10 || numbers.size() != names.size() * 4)
     throw StateError("[state] the saved metrics have lists of other lengths. They were made by another version.");
+  arrivals_.clear();
   metrics_.clear();
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto* f = &flags[i * 10];

@@ -26,7 +26,7 @@ Optimizers LevinModule::configure_optimizers() {
 }
 
 void LevinModule::log(std::string_view name, const Tensor& value, const LogOptions& options) {
-  if (link_.metrics) link_.metrics->log(name, value.item<double>(), options);
+  if (link_.metrics) link_.metrics->log(name, HostRead(value), options);
 }
 
 void LevinModule::log(std::string_view name, double value, const LogOptions& options) {
@@ -44,7 +44,13 @@ void LevinModule::configure_gradient_clipping(optim::Optimizer& optimizer, std::
   else optim::clip_grad_norm_(optimizer.parameters(), *value);
 }
 
-void LevinModule::optimizer_step(optim::Optimizer& optimizer) { optimizer.step(); }
+void LevinModule::optimizer_step(optim::Optimizer& optimizer) {
+  base_has_stepped_ = true;
+  if (found_inf_.defined())
+    optimizer.step_unless(found_inf_);
+  else
+    optimizer.step();
+}
 
 void LevinModule::lr_scheduler_step(Optimizers& optimizers, std::optional<double> metric) {
   optimizers.step_scheduler(metric);

@@ -1,9 +1,16 @@
 #include <levin/autograd/autocast.h>
 #include <levin/optim/grad_scaler.h>
+#include <levin/trainer/master_weights.h>
 #include <levin/trainer/precision.h>
 
 namespace levin {
 namespace {
+
+Batch converted(Batch batch, DType dtype) {
+  for (Tensor& t : batch.tensors)
+    if (t.is_floating() && t.dtype() != dtype) t = t.to(dtype);
+  return batch;
+}
 
 /// Parameters, inputs and everything between in one type.
 class TruePrecision final : public Precision {
@@ -12,19 +19,15 @@ class TruePrecision final : public Precision {
   std::string name() const override { return name_; }
   void setup(nn::Module& module) override { module.to(dtype_); }
 
-  Batch convert(Batch batch) const override {
-    for (Tensor& t : batch.tensors)
-      if (t.is_floating() && t.dtype() != dtype_) t = t.to(dtype_);
-    return batch;
-  }
+  Batch convert(Batch batch) const override { return converted(std::move(batch), dtype_); }
 
   std::unique_ptr<Scope> step_scope() const override {
     if (default_dtype() == dtype_) return nullptr;
     return std::make_unique<DefaultType>(dtype_);
   }
   Tensor scale(const Tensor& loss) override { return loss; }
-  bool unscale(const std::vector<Parameter>&) override { return false; }
-  void update(bool) override {}
+  Tensor unscale(const std::vector<Parameter>&) override { return {}; }
+  void update(const Tensor&) override {}
   StateMap state() const override { return {}; }
   void load_state(const StateMap&) override {}
 
@@ -38,24 +41,17 @@ class TruePrecision final : public Precision {
   DType dtype_;
 };
 
-/// Parameters in float32, products in a 16-bit type.
-class MixedPrecision final : public Precision {
+/// Products in a 16-bit type under autocast, gradients by a scaler.
+class ScaledPrecision : public Precision {
  public:
-  MixedPrecision(std::string name, DType dtype)
+  ScaledPrecision(std::string name, DType dtype)
       : name_(std::move(name)), dtype_(dtype), scaler_({.enabled = dtype == kHalf}) {}
   std::string name() const override { return name_; }
-  void setup(nn::Module& module) override { module.to(kFloat32); }
-
-  Batch convert(Batch batch) const override {
-    for (Tensor& t : batch.tensors)
-      if (t.is_floating() && t.dtype() != kFloat32) t = t.to(kFloat32);
-    return batch;
-  }
 
   std::unique_ptr<Scope> step_scope() const override { return std::make_unique<Cast>(dtype_); }
   Tensor scale(const Tensor& loss) override { return scaler_.scale(loss); }
-  bool unscale(const std::vector<Parameter>& parameters) override { return scaler_.unscale_(parameters); }
-  void update(bool skipped) override { scaler_.update_with(skipped); }
+  Tensor unscale(const std::vector<Parameter>& parameters) override { return scaler_.unscale_(parameters); }
+  void update(const Tensor& found_inf) override { scaler_.update_with(found_inf); }
 
   StateMap state() const override {
     StateMap map;
@@ -79,6 +75,41 @@ class MixedPrecision final : public Precision {
   GradScaler scaler_;
 };
 
+/// Parameters in float32.
+class MixedPrecision final : public ScaledPrecision {
+ public:
+  using ScaledPrecision::ScaledPrecision;
+  void setup(nn::Module& module) override { module.to(kFloat32); }
+  Batch convert(Batch batch) const override { return converted(std::move(batch), kFloat32); }
+};
+
+/// Apex's O2: parameters in float16 but for normalisation layers. Where Apex patches the model's forward to give
+/// float32 outputs, autocast lets losses and the other delicate operations compute in float32.
+class MasterPrecision final : public ScaledPrecision {
+ public:
+  MasterPrecision() : ScaledPrecision("16-o2", kHalf) {}
+  void setup(nn::Module& module) override { masters_.setup(module); }
+  void attach(optim::Optimizer& optimizer) override { masters_.attach(optimizer); }
+  Batch convert(Batch batch) const override { return converted(std::move(batch), kHalf); }
+  void zero_grad() override { masters_.zero_grad(); }
+  Tensor unscale(const std::vector<Parameter>& parameters) override {
+    masters_.take_gradients();
+    return ScaledPrecision::unscale(parameters);
+  }
+  void after_step() override { masters_.give_weights(); }
+
+  // A checkpoint has the masters as the model's weights, as Apex's state dictionaries have float32 and Lightning's the
+  // names of the model alone: the file loads into a float32 net without loss, no weight is stored twice, and the
+  // float16 model is nothing but the masters rounded, so a resumed run has the same bits.
+  StateDict weights(const nn::Module& module) const override { return masters_.state_dict(module); }
+  void load_weights(nn::Module& module, const StateDict& weights) override {
+    masters_.load_state_dict(module, weights);
+  }
+
+ private:
+  MasterWeights masters_;
+};
+
 }  // namespace
 
 std::unique_ptr<Precision> make_precision(const std::string& name) {
@@ -88,8 +119,10 @@ std::unique_ptr<Precision> make_precision(const std::string& name) {
   if (name == "bf16-true") return std::make_unique<TruePrecision>(name, DType::bf16);
   if (name == "16-mixed" || name == "16") return std::make_unique<MixedPrecision>("16-mixed", DType::f16);
   if (name == "bf16-mixed" || name == "bf16") return std::make_unique<MixedPrecision>("bf16-mixed", DType::bf16);
+  if (name == "16-o2") return std::make_unique<MasterPrecision>();
   throw UsageError("--precision " + name +
-                   ": there are 32-true, 64-true, 16-mixed, bf16-mixed, 16-true and bf16-true. Use one of them.");
+                   ": there are 32-true, 64-true, 16-mixed, bf16-mixed, 16-true, bf16-true and 16-o2 (in short 32, 64, "
+                   "16 and bf16 for the first four). Use one of them.");
 }
 
 }  // namespace levin

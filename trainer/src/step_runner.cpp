@@ -5,12 +5,15 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace levin {
 
 StepRunner::StepRunner(LevinModule& module, Optimizers& optimizers, Strategy& strategy, Precision& precision,
                        StepHooks& hooks, StepOptions options)
     : module_(module), optimizers_(optimizers), strategy_(strategy), precision_(precision), hooks_(hooks),
       options_(std::move(options)) {
+  precision_.attach(optimizers_.optimizer());
   parameters_ = optimizers_.optimizer().parameters();
 }
 
@@ -39,6 +42,7 @@ void StepRunner::backward(const StepOutput& out, std::int64_t samples, bool clos
   if (state.window_nominal == 0) {
     hooks_.on_before_zero_grad();
     module_.optimizer_zero_grad(optimizers_.optimizer());
+    precision_.zero_grad();
     state.window_nominal = weight * static_cast<double>(options_.accumulate_grad_batches);
     state.window_weight = 0;
   }
@@ -52,26 +56,60 @@ void StepRunner::backward(const StepOutput& out, std::int64_t samples, bool clos
 }
 
 void StepRunner::close_window(TrainState& state) {
-  const bool any_loss = state.window_nominal > 0;
-  bool skipped = !any_loss;
-  if (any_loss) {
+  if (state.window_nominal > 0) {
+    if (schedules_steps()) settle(state);
     strategy_.finish_reduction();
-    skipped = strategy_.reduce(precision_.unscale(parameters_) ? 1.0 : 0.0, ReduceOp::max) > 0;
-    if (!skipped) {
-      if (state.window_weight != state.window_nominal) correct_gradients(state.window_nominal / state.window_weight);
-      hooks_.on_before_optimizer_step();
-      module_.configure_gradient_clipping(optimizers_.optimizer(), options_.gradient_clip_val,
-                                          options_.gradient_clip_algorithm);
-      module_.optimizer_step(optimizers_.optimizer());
-      ++state.optimizer_steps;
-    }
-    precision_.update(skipped);
+    Tensor found_inf = precision_.unscale(parameters_);
+    if (found_inf.defined()) found_inf = strategy_.reduce(found_inf, ReduceOp::max);
+    // Sent now, ahead of the step's work.
+    open_.push_back({found_inf.defined() ? HostRead(found_inf) : HostRead(0.0), state.global_step + 1});
+    if (state.window_weight != state.window_nominal) correct_gradients(state.window_nominal / state.window_weight);
+    hooks_.on_before_optimizer_step();
+    module_.configure_gradient_clipping(optimizers_.optimizer(), options_.gradient_clip_val,
+                                        options_.gradient_clip_algorithm);
+    step_window(open_.back(), found_inf);
+    precision_.update(found_inf);
+    // A scheduler moves at the same place whatever the timing: here where nothing has to arrive, else before the next
+    // window's step.
+    if (!found_inf.defined() || found_inf.device() == kCpu)
+      settle(state);
+    else if (!schedules_steps())
+      settle(state, /*wait=*/false);
   }
   state.micro = 0;
   state.window_nominal = state.window_weight = 0;
   ++state.global_step;
-  if (!skipped && optimizers_.has_scheduler() && optimizers_.config().interval == Interval::step)
-    step_scheduler(state.global_step, std::nullopt);
+}
+
+void StepRunner::step_window(const Window& window, const Tensor& found_inf) {
+  // Before the first step nobody has seen whether the module's override goes through the base, which obeys found_inf.
+  if (!obeys_ && window.skipped.value() != 0) return;
+  const bool trusted = std::exchange(obeys_, false);
+  module_.found_inf_ = found_inf;
+  module_.base_has_stepped_ = false;
+  module_.optimizer_step(optimizers_.optimizer());
+  module_.found_inf_ = {};
+  obeys_ = module_.base_has_stepped_;
+  if (trusted && !obeys_ && window.skipped.value() != 0)
+    throw UsageError(
+        fmt::format("[optimizer_step] that of {} called the base before, but not in step {}, whose gradients are not "
+                    "finite. Call LevinModule::optimizer_step always or never.",
+                    module_.type_name(), window.number));
+  precision_.after_step();
+}
+
+bool StepRunner::schedules_steps() const {
+  return optimizers_.has_scheduler() && optimizers_.config().interval == Interval::step;
+}
+
+void StepRunner::settle(TrainState& state, bool wait) {
+  while (!open_.empty() && (wait || open_.front().skipped.ready())) {
+    const Window window = open_.front();
+    open_.pop_front();
+    if (window.skipped.value() != 0) continue;
+    ++state.optimizer_steps;
+    if (schedules_steps()) step_scheduler(window.number, std::nullopt);
+  }
 }
 
 void StepRunner::correct_gradients(double factor) {

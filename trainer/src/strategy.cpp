@@ -25,6 +25,7 @@ class SingleDevice final : public Strategy {
   void no_sync(bool) override {}
   void finish_reduction() override {}
   double reduce(double value, ReduceOp) override { return value; }
+  Tensor reduce(const Tensor& value, ReduceOp) override { return value; }
   void barrier() override {}
 
  private:

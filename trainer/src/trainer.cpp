@@ -143,7 +143,7 @@ void Trainer::Impl::fit(LevinModule& module, const std::string& ckpt) {
     if (!folder.empty()) {
       checkpoint = read_checkpoint(folder);
       check_precision(checkpoint, *precision, folder);
-      load_weights(module, checkpoint.model, folder);
+      load_weights(*precision, module, checkpoint.model, folder);
       const StateMap user = checkpoint.values.part("user");
       run.callbacks_do(&Callback::on_load_checkpoint, user);
       module.on_load_checkpoint(user);
@@ -176,7 +176,7 @@ void Trainer::Impl::fit(LevinModule& module, const std::string& ckpt) {
                       {.accumulate_grad_batches = config.accumulate_grad_batches,
                        .gradient_clip_val = config.gradient_clip_val,
                        .gradient_clip_algorithm = config.gradient_clip_algorithm});
-    CheckpointKeeper keeper(run, optimizers, *data.train);
+    CheckpointKeeper keeper(run, optimizers, runner, *data.train);
     context.resumed = !folder.empty();
     if (context.resumed) {
       keeper.restore(checkpoint, folder);
@@ -205,7 +205,8 @@ void Trainer::Impl::evaluate(LevinModule& module, Stage stage, const DataModule&
   guarded(run, module, stage, [&] {
     precision->setup(module);
     strategy->setup(module);
-    if (const auto folder = resolve(ckpt); !folder.empty()) load_weights(module, read_checkpoint(folder).model, folder);
+    if (const auto folder = resolve(ckpt); !folder.empty())
+      load_weights(*precision, module, read_checkpoint(folder).model, folder);
     const std::int64_t batches = run.limit(*asked, *loader, option);
     if (!EvalLoop(run, stage).run(*loader, batches, predictions))
       throw Interrupted(SignalGuard::received(), fmt::format("{} was interrupted.", name_of(stage)));

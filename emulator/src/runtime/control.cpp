@@ -156,6 +156,12 @@ std::size_t memory_openings() {
   return rt.openings;
 }
 
+std::size_t host_waits() {
+  Runtime& rt = runtime();
+  const Lock lock(rt.mutex);
+  return rt.host_waits;
+}
+
 }  // namespace levin::emulator
 
 /// Ends all work of the current device and makes it as new.

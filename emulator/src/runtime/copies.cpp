@@ -158,7 +158,7 @@ cudaError_t copy(const char* name, const Copy& c, cudaMemcpyKind kind, cudaStrea
     e = rt.submit(lock, *stream, std::move(work));
     if (e != cudaSuccess || !wait) return e;
     const int device = stream->device;
-    rt.complete(lock, {stream->last});
+    rt.host_wait(lock, {stream->last});
     return rt.health(device);
   });
 }
@@ -188,7 +188,7 @@ cudaError_t fill(const char* name, void* p, int value, std::size_t bytes, cudaSt
     e = rt.submit(lock, *stream, std::move(work));
     if (e != cudaSuccess || waits == Waits::as_needed || place.kind == PlaceKind::device) return e;
     const int device = stream->device;
-    rt.complete(lock, {stream->last});
+    rt.host_wait(lock, {stream->last});
     return rt.health(device);
   });
 }
@@ -254,6 +254,7 @@ cudaError_t cudaMemcpyPeer(void* dst, int dstDevice, const void* src, int srcDev
     return call(Needs::health, [&](Runtime& rt, Lock& lock) {
       const cudaError_t refused = rt.check_no_capture("cudaMemcpyPeer");
       if (refused != cudaSuccess) return refused;
+      ++rt.host_waits;
       for (const int device : {dstDevice, srcDevice, this_thread().device}) rt.complete_device(lock, device);
       return rt.health(this_thread().device);
     });

@@ -73,6 +73,7 @@ cudaError_t cudaFree(void* p) {
     if (const cudaError_t refused = rt.check_no_capture("cudaFree"); refused != cudaSuccess) return refused;
     const int device = owner_of(rt, p);
     if (device < 0) return no_allocation(rt, "cudaFree", p);
+    ++rt.host_waits;
     rt.complete_device(lock, device);
     const Runtime::Turn turn(rt, lock);
     rt.open(1u << device, false);
@@ -134,6 +135,7 @@ cudaError_t cudaFreeHost(void* p) {
     if (const cudaError_t refused = rt.check_no_capture("cudaFreeHost"); refused != cudaSuccess) return refused;
     const auto it = rt.host_blocks.find(static_cast<const char*>(p));
     if (it == rt.host_blocks.end() || !it->second.owned) return no_allocation(rt, "cudaFreeHost", p);
+    ++rt.host_waits;
     for (int d = 0; d < static_cast<int>(rt.devices.size()); ++d) rt.complete_device(lock, d);
     rt.host_blocks.erase(static_cast<const char*>(p));
     std::free(p);
@@ -158,6 +160,7 @@ cudaError_t cudaHostUnregister(void* p) {
   return call(Needs::nothing, [&](Runtime& rt, Lock& lock) {
     const auto it = rt.host_blocks.find(static_cast<const char*>(p));
     if (it == rt.host_blocks.end() || it->second.owned) return cudaErrorHostMemoryNotRegistered;
+    ++rt.host_waits;
     for (int d = 0; d < static_cast<int>(rt.devices.size()); ++d) rt.complete_device(lock, d);
     rt.host_blocks.erase(static_cast<const char*>(p));
     return cudaSuccess;

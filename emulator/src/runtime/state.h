@@ -160,7 +160,7 @@ class Runtime {
   std::map<const char*, HostBlock> host_blocks;
   std::vector<CaptureRef> captures;
   std::string report;
-  std::uint64_t openings = 0;
+  std::uint64_t openings = 0, host_waits = 0;
 
   // ---- devices and memory
   void make_devices(int count, std::size_t capacity);
@@ -182,6 +182,8 @@ class Runtime {
   /// Queues work on the stream or captures it; it waits for `extra` too.
   cudaError_t submit(Lock& lock, CUstream_st& stream, Work work, const OpRef& extra = nullptr);
   void complete(Lock& lock, std::vector<OpRef> targets);
+  /// complete() for a call that makes the host wait, whether or not anything is left to wait for.
+  void host_wait(Lock& lock, std::vector<OpRef> targets) { ++host_waits, complete(lock, std::move(targets)); }
   void complete_device(Lock& lock, int device);
   /// Runs some of what waits when much does, or when the seed says so.
   void relieve(Lock& lock);

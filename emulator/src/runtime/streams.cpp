@@ -143,7 +143,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     if (e == cudaSuccess && s->legacy) e = rt.submit(lock, *s, marker("cudaStreamSynchronize"));
     if (e != cudaSuccess) return e;
     const int device = s->device;
-    rt.complete(lock, {s->last});
+    rt.host_wait(lock, {s->last});
     return rt.health(device);
   });
 }
@@ -156,6 +156,7 @@ cudaError_t cudaDeviceSynchronize() {
       c->invalid = true;
       return rt.refuse(cudaErrorStreamCaptureUnsupported, "cudaDeviceSynchronize: a stream is being captured");
     }
+    ++rt.host_waits;
     rt.complete_device(lock, device);
     return rt.health(device);
   });
@@ -294,7 +295,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     if (e == cudaSuccess) e = rt.check_no_capture("cudaEventSynchronize");
     if (e != cudaSuccess) return e;
     const int device = event->device;
-    rt.complete(lock, {event->op});
+    rt.host_wait(lock, {event->op});
     return rt.health(device);
   });
 }

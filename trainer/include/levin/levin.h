@@ -10,6 +10,7 @@
 #include <levin/optim/optim.h>
 #include <levin/trainer/command_line.h>
 #include <levin/trainer/early_stopping.h>
+#include <levin/trainer/master_weights.h>
 #include <levin/trainer/model_checkpoint.h>
 #include <levin/trainer/model_summary.h>
 #include <levin/trainer/progress_bar.h>

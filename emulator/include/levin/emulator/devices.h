@@ -39,5 +39,8 @@ std::vector<std::string> damaged_allocations();
 std::size_t queued_work();
 /// How often device memory was opened for work and closed again.
 std::size_t memory_openings();
+/// How many calls made the host wait for queued work (synchronising calls, copies to pageable memory, cudaFree), also
+/// those that found nothing to wait for. Queries don't wait.
+std::size_t host_waits();
 
 }  // namespace levin::emulator

@@ -2,7 +2,10 @@
 // Dynamic loss scaling, with PyTorch's defaults and semantics.
 
 #include <levin/core/state_dict.h>
+#include <levin/kernels/host_read.h>
 #include <levin/optim/optimizer.h>
+
+#include <deque>
 
 namespace levin {
 
@@ -23,9 +26,11 @@ struct GradScalerOptions {
 ///   scaler.step(opt);
 ///   scaler.update();
 ///
-/// Scale, growth tracker and what was found stay on the parameters' device, and a step never waits for them; only every
-/// `max_skips`-th update reads how many steps were skipped in a row. Micikevicius et al. 2018, "Mixed precision
-/// training".
+/// Scale, growth tracker and what was found stay on the parameters' device, and a good step never waits for them. Each
+/// update sends the host the number of steps skipped in a row, and looks at those numbers that have arrived. Once half
+/// of max_skips is seen, updates wait for their numbers, so that LossDiverged comes with the step that is the last
+/// straw; where the host runs more than max_skips / 2 steps ahead of the device, it comes that much later. Replays of
+/// a captured graph are not looked at. Micikevicius et al. 2018, "Mixed precision training".
 class GradScaler {
  public:
   using Options = GradScalerOptions;
@@ -44,10 +49,11 @@ class GradScaler {
   /// After all optimizers' steps: grows or shrinks the scale. Throws LossDiverged (see max_skips), naming the first
   /// parameter whose gradient is not finite.
   void update();
-  /// For loops that decide about the step themselves: divides these gradients by the scale; true when one is infinite
-  /// or NaN, for which it waits. False without any gradient. Then update_with(), with what all processes agreed on.
-  bool unscale_(const std::vector<Parameter>& parameters);
-  void update_with(bool found_inf);
+  /// For loops that decide about the step themselves: divides these gradients by the scale. One float32 on their device
+  /// comes back, not 0 where a gradient is infinite or NaN, for Optimizer::step_unless(); undefined when disabled or
+  /// without any gradient. Then update_with(), with what all processes agreed on.
+  Tensor unscale_(const std::vector<Parameter>& parameters);
+  void update_with(const Tensor& found_inf);
   /// Sets the scale; the growth tracker goes on.
   void update(double new_scale);
 
@@ -70,18 +76,21 @@ class GradScaler {
     std::vector<Parameter> parameters;
     Stage stage = Stage::ready;
     Tensor found_inf{};
+    std::string first_bad{};  ///< of a step that may be the last: the parameter whose gradient is not finite
   };
 
   Seen& seen(const optim::Optimizer& optimizer);
   void move_to(Device device);
   void unscale(Seen& s);
-  void update_from(const Tensor& found_inf);
-  [[noreturn]] void diverged(int skips) const;
+  bool look_at_skips(bool wait);
+  void watch_skips();
+  [[noreturn]] void diverged() const;
 
   Options options_;
   Tensor scale_, tracker_, skips_;  ///< one float32 each
   std::vector<Seen> seen_;          ///< since the last update
-  std::int64_t updates_ = 0;
+  std::deque<HostRead> skip_reads_;  ///< of skips_ after each update, as far as they have not arrived
+  int known_skips_ = 0;              ///< the newest that has arrived
 };
 
 }  // namespace levin

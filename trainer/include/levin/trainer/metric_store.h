@@ -1,8 +1,10 @@
 #pragma once
 // Every value that a run logs, by name, split and step.
 
+#include <levin/kernels/host_read.h>
 #include <levin/trainer/state_map.h>
 
+#include <deque>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -33,7 +35,9 @@ class MetricStore {
 
   /// Takes one value. Throws ValueError where logging makes no sense (outside of steps and epoch hooks), for on_step in
   /// an epoch hook, for neither of both, and for options that differ from those this name had before.
-  void log(std::string_view name, double value, const LogOptions& options = {});
+  void log(std::string_view name, double value, const LogOptions& options = {}) { log(name, HostRead(value), options); }
+  /// The same for a value that is still on its way from a device: who asks for values waits for it.
+  void log(std::string_view name, const HostRead& value, const LogOptions& options = {});
 
   void start_epoch(Split split);   ///< forgets what the epoch before has gathered
   void finish_epoch(Split split);  ///< makes the epoch's values known
@@ -69,9 +73,20 @@ class MetricStore {
     std::string step_name() const { return on_epoch ? name + "_step" : name; }
     std::string epoch_name() const { return on_step ? name + "_epoch" : name; }
   };
-  Metric& metric(std::string_view name, const LogOptions& options, bool on_step, bool on_epoch);
+  struct Arrival {
+    std::size_t metric;
+    HostRead value;
+    double weight;
+    std::uint64_t stamp;
+  };
+  std::size_t index_of(std::string_view name, const LogOptions& options, bool on_step, bool on_epoch);
+  void take_in(const Arrival& arrival) const;
+  /// Takes in what has arrived, or waits for everything.
+  void settle(bool wait = true) const;
 
-  std::vector<Metric> metrics_;
+  // Readers take in what they waited for.
+  mutable std::vector<Metric> metrics_;
+  mutable std::deque<Arrival> arrivals_;
   Scope scope_ = Scope::closed;
   Split split_ = Split::train;
   std::int64_t batch_size_ = 1;

@@ -67,6 +67,8 @@ class LevinModule : public nn::Module {
   /// Clips by the Trainer's own arguments; call the base from an override, or clip as you like.
   virtual void configure_gradient_clipping(optim::Optimizer& optimizer, std::optional<double> value,
                                            const std::string& algorithm);
+  /// Overrides call the base, which also leaves out a window whose gradients overflowed, without waiting to know. One
+  /// that steps the optimizer itself is called in good windows only, and every window waits to know.
   virtual void optimizer_step(optim::Optimizer& optimizer);
   /// `metric` is the monitored value of a plateau scheduler.
   virtual void lr_scheduler_step(Optimizers& optimizers, std::optional<double> metric);
@@ -122,7 +124,10 @@ class LevinModule : public nn::Module {
   void set_link(const ModuleLink& link) { link_ = link; }
 
  private:
+  friend class StepRunner;
   ModuleLink link_;
+  Tensor found_inf_;  ///< what the base's optimizer_step obeys
+  bool base_has_stepped_ = false;
 };
 
 /// Share of rows whose largest score is at the target: logits (B, C), target (B) int64; a scalar f32.

@@ -29,6 +29,8 @@ class Strategy {
   /// Waits for the reductions that backward began.
   virtual void finish_reduction() = 0;
   virtual double reduce(double value, ReduceOp op) = 0;
+  /// The same for a tensor where it lies; the host does not wait.
+  virtual Tensor reduce(const Tensor& value, ReduceOp op) = 0;
   virtual void barrier() = 0;
 };
 

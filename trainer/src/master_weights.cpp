@@ -1,0 +1,115 @@
+#include <levin/trainer/master_weights.h>
+
+#include <levin/autograd/modes.h>
+#include <levin/autograd/ops.h>
+#include <levin/nn/layers.h>
+
+#include <algorithm>
+
+namespace levin {
+namespace {
+
+bool is_normalisation(const nn::Module& m) {
+  return dynamic_cast<const nn::BatchNorm2d*>(&m) || dynamic_cast<const nn::LayerNorm*>(&m);
+}
+
+/// float16 throughout, but what normalisation layers have, which never goes through float16.
+void halve(nn::Module& module) {
+  std::vector<std::pair<nn::Module*, std::vector<std::pair<Tensor, Tensor>>>> spared;
+  for (const auto& [name, m] : module.named_modules()) {
+    if (!is_normalisation(*m)) continue;
+    auto& values = spared.emplace_back(m, std::vector<std::pair<Tensor, Tensor>>()).second;
+    for (const auto& [key, t] : m->named_parameters()) values.emplace_back(t, t.detach().clone());
+    for (const auto& [key, t] : m->named_buffers()) values.emplace_back(t, t.detach().clone());
+  }
+  module.to(kHalf);
+  const no_grad guard;
+  for (const auto& [m, values] : spared) {
+    m->to(kFloat32);
+    for (const auto& [t, before] : values) t.copy_(before);
+  }
+}
+
+bool same_values(const Tensor& a, const Tensor& b) { return eq(a, b).all().item<bool>(); }
+
+}  // namespace
+
+void MasterWeights::setup(nn::Module& module) {
+  const no_grad guard;
+  refresh();  // what an earlier setup of this module left
+  std::vector<Pair> former = std::exchange(pairs_, {});
+  module.to(kFloat32);
+  for (const auto& [name, p] : module.named_parameters()) {
+    const auto known =
+        std::ranges::find_if(former, [&, &tensor = p](const Pair& f) { return f.model.is_same(tensor); });
+    pairs_.push_back({name, p, known == former.end() ? p.detach().clone() : known->master.to(p.device())});
+  }
+  halve(module);
+  std::erase_if(pairs_, [](const Pair& p) { return p.model.dtype() != kHalf; });
+}
+
+/// A model's weight that is not its master's any more was changed by somebody: it counts.
+void MasterWeights::refresh() {
+  for (Pair& p : pairs_) {
+    p.master = p.master.to(p.model.device());
+    if (!same_values(p.master.to(p.model.dtype()), p.model.detach())) p.master.copy_(p.model.detach());
+  }
+}
+
+void MasterWeights::attach(optim::Optimizer& optimizer) {
+  const no_grad guard;
+  refresh();
+  for (Pair& p : pairs_) {
+    p.attached = false;
+    p.master = p.master.detach().requires_grad_();  // its own tensor for each optimizer, without a gradient
+  }
+  for (optim::ParamGroup& group : optimizer.param_groups()) {
+    for (Parameter& parameter : group.params) {
+      const auto pair = std::ranges::find_if(pairs_, [&](const Pair& p) { return p.model.is_same(parameter); });
+      if (pair == pairs_.end()) continue;
+      pair->attached = true;
+      parameter = Parameter(parameter.name, pair->master);
+    }
+  }
+}
+
+void MasterWeights::zero_grad() {
+  for (const Pair& p : pairs_) p.model.set_grad({});
+}
+
+void MasterWeights::take_gradients() {
+  const no_grad guard;
+  for (const Pair& p : pairs_) {
+    if (!p.attached || !p.model.grad().defined()) continue;
+    p.master.set_grad(p.model.grad().detach().to(kFloat32));
+    p.model.set_grad({});
+  }
+}
+
+void MasterWeights::give_weights() {
+  const no_grad guard;
+  for (const Pair& p : pairs_)
+    if (p.attached) p.model.copy_(p.master);
+}
+
+StateDict MasterWeights::state_dict(const nn::Module& module) const {
+  const no_grad guard;
+  StateDict state;
+  for (const auto& [name, t] : module.state_dict()) {
+    // By memory, since a tied weight has several names.
+    const auto pair =
+        std::ranges::find_if(pairs_, [&, &own = t](const Pair& p) { return p.model.shares_storage(own); });
+    const Tensor& weight = pair == pairs_.end() ? t : pair->master;
+    state.set(name, weight.is_floating() ? weight.detach().to(kFloat32) : weight);
+  }
+  return state;
+}
+
+void MasterWeights::load_state_dict(nn::Module& module, const StateDict& state) {
+  const no_grad guard;
+  module.load_state_dict(state, {.convert = true});
+  for (const Pair& p : pairs_)
+    if (const Tensor* t = state.find(p.name)) p.master.copy_(t->to(p.master.device(), kFloat32));
+}
+
+}  // namespace levin
