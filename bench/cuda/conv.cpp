@@ -15,16 +15,22 @@ using kernels::cuda::ConvRung;
 struct Size {
   int64_t batch, in, side, out;
 };
-enum Pass { kForward, kBackwardInput, kBackwardWeight };
-constexpr const char* kFamilies[] = {"conv", "conv_backward_input", "conv_backward_weight"};
+
+const char* family_of(ConvPass pass) {
+  return pass == ConvPass::forward          ? "conv"
+         : pass == ConvPass::backward_input ? "conv_backward_input"
+                                            : "conv_backward_weight";
+}
 
 using Kernel = void (*)(const Conv2dArgs&, Stream&);
-Kernel kernel_of(const ConvRung& rung, Pass pass) {
-  return pass == kForward ? rung.forward : pass == kBackwardInput ? rung.backward_input : rung.backward_weight;
+Kernel kernel_of(const ConvRung& rung, ConvPass pass) {
+  return pass == ConvPass::forward          ? rung.forward
+         : pass == ConvPass::backward_input ? rung.backward_input
+                                            : rung.backward_weight;
 }
-void shipped(Pass pass, const Conv2dArgs& args, Stream& stream) {
-  if (pass == kForward) return kernels::conv2d(args, stream);
-  if (pass == kBackwardInput) return kernels::conv2d_backward_input(args, stream);
+void shipped(ConvPass pass, const Conv2dArgs& args, Stream& stream) {
+  if (pass == ConvPass::forward) return kernels::conv2d(args, stream);
+  if (pass == ConvPass::backward_input) return kernels::conv2d_backward_input(args, stream);
   kernels::conv2d_backward_weight(args, stream);
 }
 
@@ -38,7 +44,7 @@ Conv2dArgs args_of(const Tensor& x, const Tensor& weight, const Tensor& y) {
 }
 
 /// The result's rows are images, or the weights of one output each.
-std::vector<Tensor> exact(Pass pass, const Tensor& x, const Tensor& weight, const Tensor& y, int64_t first,
+std::vector<Tensor> exact(ConvPass pass, const Tensor& x, const Tensor& weight, const Tensor& y, int64_t first,
                           int64_t count) {
   const auto all = [](const Tensor& t) { return rows_of(t, 0, t.size(0)); };
   const auto out = [&](const Tensor& t) {
@@ -47,12 +53,12 @@ std::vector<Tensor> exact(Pass pass, const Tensor& x, const Tensor& weight, cons
     return empty(sizes, {.dtype = kFloat64});
   };
   Stream stream(kCpu);
-  if (pass == kForward) {
+  if (pass == ConvPass::forward) {
     const Tensor from = rows_of(x, first, count), w = all(weight), to = out(y);
     shipped(pass, args_of(from, w, to), stream);
     return {to};
   }
-  if (pass == kBackwardInput) {
+  if (pass == ConvPass::backward_input) {
     const Tensor from = rows_of(y, first, count), w = all(weight), to = out(x);
     shipped(pass, args_of(to, w, from), stream);
     return {to};
@@ -62,24 +68,24 @@ std::vector<Tensor> exact(Pass pass, const Tensor& x, const Tensor& weight, cons
   return {to};
 }
 
-Problem convolution(Pass pass, DType dtype, const Size& s) {
+Problem convolution(ConvPass pass, DType dtype, const Size& s) {
   const Tensor x = normal({s.batch, s.in, s.side, s.side}, dtype), weight = normal({s.out, s.in, 3, 3}, dtype);
   const Tensor y = normal({s.batch, s.out, s.side, s.side}, dtype);
   const Conv2dArgs args = args_of(x, weight, y);
-  Problem p{.family = kFamilies[pass],
+  Problem p{.family = family_of(pass),
             .dtype = std::string(name_of(dtype)),
             .sizes = {{"batch", s.batch}, {"in", s.in}, {"side", s.side}, {"out", s.out}, {"kernel", 3}},
             .bytes = bytes_of({x, weight, y}),
             .flops = 2.0 * static_cast<double>(y.numel()) * static_cast<double>(s.in * 9),
-            .outputs = {pass == kForward         ? y
-                        : pass == kBackwardInput ? x
-                                                 : weight},
+            .outputs = {pass == ConvPass::forward          ? y
+                        : pass == ConvPass::backward_input ? x
+                                                           : weight},
             .exact = [=](int64_t first, int64_t count) { return exact(pass, x, weight, y, first, count); }};
   for (const ConvRung& rung : kernels::cuda::conv_rungs()) {
     if (!rung.can(args)) continue;
     p.rungs.push_back({.name = rung.name,
                        .run = [run = kernel_of(rung, pass), args, x, weight, y](Stream& stream) { run(args, stream); },
-                       .peers = {cudnn_peer([=](Stream& stream) { shipped(pass, args, stream); })},
+                       .peers = {cudnn_peer(pass, args)},
                        .unit = std::string(name_of(dtype)),
                        .tolerance = tolerance_of(dtype)});
   }
@@ -90,8 +96,8 @@ Problem convolution(Pass pass, DType dtype, const Size& s) {
 
 void add_conv(std::vector<Entry>& list, Scale scale) {
   const auto add = [&](DType dtype, const Size& s) {
-    for (const Pass pass : {kForward, kBackwardInput, kBackwardWeight})
-      list.push_back({kFamilies[pass], [=] { return convolution(pass, dtype, s); }});
+    for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight})
+      list.push_back({family_of(pass), [=] { return convolution(pass, dtype, s); }});
   };
   if (scale == Scale::check) {
     for (const DType dtype : {kFloat32, kHalf, kBFloat16}) add(dtype, {3, 8, 6, 12});

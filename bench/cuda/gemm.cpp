@@ -36,13 +36,12 @@ Problem product(const std::string& family, DType dtype, const Size& s, std::span
             }};
   MatmulArgs args;
   args.out = as_batch_of_one(c), args.a = as_batch_of_one(a), args.b = as_batch_of_one(b);
-  const Run shipped = [args, a, b, c](Stream& stream) { kernels::matmul(args, stream); };
   for (const MatmulRung& rung : rungs) {
     if (!rung.can(args)) continue;
     const bool tf32 = std::string(rung.name) == "tf32";
     p.rungs.push_back({.name = rung.name,
-                       .run = [rung, args](Stream& stream) { rung.run(args, stream); },
-                       .peers = {cublas_peer(shipped, tf32)},
+                       .run = [run = rung.run, args](Stream& stream) { run(args, stream); },
+                       .peers = {cublas_peer(args, tf32)},
                        .unit = tf32                  ? "tf32"
                                : dtype == DType::f32 ? "f32"
                                                      : std::string(name_of(dtype)),

@@ -106,13 +106,14 @@ Ceilings measure_ceilings(Meter& meter, Scale scale) {
        {std::pair{"f32", kFloat32}, {"tf32", kFloat32}, {"f16", kHalf}, {"bf16", kBFloat16}}) {
     const Tensor a = normal({1, n, n}, dtype), b = normal({1, n, n}, dtype), out = empty_like(a);
     const kernels::MatmulArgs args{out.tensor_view(), a.tensor_view(), b.tensor_view(), {}};
-    const Peer product =
-        cublas_peer([=](Stream& stream) { kernels::matmul(args, stream); }, unit == std::string("tf32"));
-    if (!product.run) {
-      c.missing = product.missing;
+    const Peer product = cublas_peer(args, unit == std::string("tf32"));
+    try {
+      if (!product.run) throw DeviceError(product.missing);
+      c.flops.emplace_back(unit, flops / meter.measure(product.run).median);
+    } catch (const DeviceError& e) {
+      c.missing = e.what();
       return c;
     }
-    c.flops.emplace_back(unit, flops / meter.measure(product.run).median);
   }
   return c;
 }

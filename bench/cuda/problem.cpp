@@ -1,10 +1,8 @@
 #include "bench/cuda/problem.h"
 
 #include <levin/autograd/ops.h>
-#include <levin/kernels/cuda.h>
 
 #include <algorithm>
-#include <map>
 
 namespace levin::bench {
 
@@ -39,44 +37,6 @@ double bytes_of(std::span<const Tensor> tensors) {
   for (const Tensor& t : tensors) bytes += static_cast<double>(t.numel() * size_of(t.dtype()));
   return bytes;
 }
-
-namespace {
-
-/// Why a library cannot be chosen; asked once, since opening one that is not there takes a search.
-const std::string& why_missing(const std::string& library, void (*choose)(const std::string&)) {
-  static std::map<std::string, std::string> known;
-  if (const auto found = known.find(library); found != known.end()) return found->second;
-  std::string reason;
-  try {
-    choose(library);
-    choose("levin");
-  } catch (const Error& e) {
-    reason = e.what();
-  }
-  return known[library] = reason;
-}
-
-Peer vendor_peer(const std::string& library, void (*choose)(const std::string&), Run operation) {
-  if (const std::string& reason = why_missing(library, choose); !reason.empty()) return {library, {}, reason};
-  return {library, [library, choose, operation = std::move(operation)](Stream& stream) {
-            choose(library);
-            operation(stream);
-            choose("levin");
-          }};
-}
-
-}  // namespace
-
-Peer cublas_peer(Run operation, bool tf32) {
-  return vendor_peer("cublas", cuda::set_preferred_blas_library,
-                     [tf32, operation = std::move(operation)](Stream& stream) {
-                       cuda::set_allow_tf32(tf32);
-                       operation(stream);
-                       cuda::set_allow_tf32(false);
-                     });
-}
-
-Peer cudnn_peer(Run operation) { return vendor_peer("cudnn", cuda::set_preferred_conv_library, std::move(operation)); }
 
 Peer memcpy_peer(double bytes) {
   const auto half = std::max<int64_t>(static_cast<int64_t>(bytes / 2), 1);

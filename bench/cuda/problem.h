@@ -3,6 +3,8 @@
 // ways to compute the same on the same buffers, and the exact result of some of its rows.
 
 #include <levin/core/tensor.h>
+#include <levin/kernels/conv.h>
+#include <levin/kernels/matmul.h>
 
 #include <functional>
 #include <memory>
@@ -77,9 +79,11 @@ double tolerance_of(DType dtype);
 double bytes_of(std::span<const Tensor> tensors);
 inline double bytes_of(std::initializer_list<Tensor> tensors) { return bytes_of(std::span(tensors)); }
 
-/// The operation with NVIDIA's library behind it, or the reason why it is not there.
-Peer cublas_peer(Run operation, bool tf32 = false);
-Peer cudnn_peer(Run operation);
+/// NVIDIA's libraries on the same arguments, or the reason why they are not there. A product or convolution that the
+/// library does not take throws DeviceError.
+Peer cublas_peer(const kernels::MatmulArgs& args, bool tf32);
+enum class ConvPass { forward, backward_input, backward_weight };
+Peer cudnn_peer(ConvPass pass, const kernels::Conv2dArgs& args);
 /// A copy inside the device that reads half of the bytes and writes the other half.
 Peer memcpy_peer(double bytes);
 

@@ -143,3 +143,23 @@ for name, count, head, item in (("train-images-idx3-ubyte.gz", 300, 16, 784), ("
     assert len(small) == head + count * item and int.from_bytes(small[4:8], "big") == count, name
     assert small[:4] == whole[:4] and small[8:] == whole[8:len(small)], name
 PYTHON
+
+# ---- the package: stripped programs, the libraries that another system may lack, data, and a limit
+mkdir "$work/bin"
+for program in levin_cuda_tests levin_ops_tests levin_bench_cuda mnist minimal; do
+  cp "$build/bin/minimal" "$work/bin/$program"
+done
+bash tools/silicon/pack.sh "$work/bin" "$work/packed"
+tar -C "$work" -xzf "$work/packed/levin-silicon.tar.gz" --one-top-level=unpacked
+package=$work/unpacked/levin-silicon
+for file in on_device.sh report.py peer_torch.py commit data/train-images-idx3-ubyte.gz source/tests/pytorch; do
+  [ -e "$package/$file" ] || fail "the package lacks $file"
+done
+ls "$package"/lib/libhwy.so.* >/dev/null || fail "the package lacks libhwy"
+if ls "$package"/lib/libc.so.* "$package"/lib/libstdc++.so.* 2>/dev/null; then fail "the package brings its own libc"; fi
+[ "$(stat -c %s "$package/bin/minimal")" -lt "$(stat -c %s "$build/bin/minimal")" ] || fail "minimal is not stripped"
+LD_LIBRARY_PATH=$package/lib "$package/bin/minimal" >/dev/null || fail "the packed program does not run"
+says "1000 are allowed" bash tools/silicon/pack.sh "$work/bin" "$work/packed" 1000
+rm "$work/bin/mnist"
+says "mnist was not built" bash tools/silicon/pack.sh "$work/bin" "$work/packed"
+rm -rf "$work"

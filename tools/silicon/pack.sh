@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# tools/silicon/pack.sh BIN OUT: makes OUT/levin-silicon, a folder that runs on a GPU machine without this tree, and
-# OUT/levin-silicon.tar.gz of it. BIN holds the programs of the cuda preset. Fails above 60 MiB.
+# tools/silicon/pack.sh BIN OUT [LIMIT]: makes OUT/levin-silicon, a folder that runs on a GPU machine without this tree,
+# and OUT/levin-silicon.tar.gz of it. BIN holds the programs of the cuda preset. Fails above LIMIT bytes (60 MiB).
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."
 . tools/lib.sh
-bin=$1 out=$2 limit=$((60 * 1024 * 1024))
+bin=$1 out=$2 limit=${3:-$((60 * 1024 * 1024))}
 package=$out/levin-silicon
 rm -rf "$package"
 mkdir -p "$package/bin" "$package/lib" "$package/data"
