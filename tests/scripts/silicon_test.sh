@@ -150,7 +150,7 @@ for program in levin_cuda_tests levin_ops_tests levin_bench_cuda mnist minimal; 
   cp "$build/bin/minimal" "$work/bin/$program"
 done
 bash tools/silicon/pack.sh "$work/bin" "$work/packed"
-tar -C "$work" -xzf "$work/packed/levin-silicon.tar.gz" --one-top-level=unpacked
+tar -C "$work" -xJf "$work/packed/levin-silicon.tar.xz" --one-top-level=unpacked
 package=$work/unpacked/levin-silicon
 for file in on_device.sh report.py peer_torch.py commit data/train-images-idx3-ubyte.gz source/tests/pytorch; do
   [ -e "$package/$file" ] || fail "the package lacks $file"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # tools/silicon/pack.sh BIN OUT [LIMIT]: makes OUT/levin-silicon, a folder that runs on a GPU machine without this tree,
-# and OUT/levin-silicon.tar.gz of it. BIN holds the programs of the cuda preset. Fails above LIMIT bytes (60 MiB).
+# and OUT/levin-silicon.tar.xz of it. BIN holds the programs of the cuda preset. Fails above LIMIT bytes (60 MiB).
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."
 . tools/lib.sh
@@ -30,7 +30,8 @@ python3 tools/silicon/subset.py /usr/share/datasets/fashion-mnist "$package/data
 cp tools/silicon/on_device.sh tools/silicon/report.py tools/silicon/peer_torch.py "$package/"
 git rev-parse HEAD >"$package/commit" 2>/dev/null || echo unknown >"$package/commit"
 
-tar -C "$out" --owner=0 --group=0 -c levin-silicon | gzip -9 >"$out/levin-silicon.tar.gz"
-size=$(stat -c %s "$out/levin-silicon.tar.gz")
-[ "$size" -le "$limit" ] || fail "$out/levin-silicon.tar.gz has $size bytes; $limit are allowed."
-echo "packed: $out/levin-silicon.tar.gz, $size bytes; on a GPU machine: bash levin-silicon/on_device.sh --out FOLDER"
+# The programs hold the same kernels: a dictionary that spans one of them stores these once.
+tar -C "$out" --owner=0 --group=0 -c levin-silicon | xz --lzma2=preset=3,dict=128MiB >"$out/levin-silicon.tar.xz"
+size=$(stat -c %s "$out/levin-silicon.tar.xz")
+[ "$size" -le "$limit" ] || fail "$out/levin-silicon.tar.xz has $size bytes; $limit are allowed."
+echo "packed: $out/levin-silicon.tar.xz, $size bytes; on a GPU machine: bash levin-silicon/on_device.sh --out FOLDER"
