@@ -135,6 +135,7 @@ TEST_CASE("a machine whose devices are too old goes on with the cpu") {
 
 namespace {
 __global__ void broken() { emulator::fail("a kernel that breaks", emulator::Site::current()); }
+__global__ void write_one(float* p) { *p = 1; }
 }  // namespace
 
 TEST_CASE("after a kernel failed the cpu goes on, and freeing is safe") {
@@ -149,6 +150,26 @@ TEST_CASE("after a kernel failed the cpu goes on, and freeing is safe") {
   emulator::clear_errors();
   cuda::synchronize(0);
 }
+
+#if !defined(__SANITIZE_ADDRESS__)  // which ends the program at such an access
+TEST_CASE("after an illegal access every call says so, and the cpu goes on") {
+  auto memory = std::make_unique<Memory>(1000, 0);
+  memory->read();  // puts the emulator's handler of faults in the place of the test framework's
+  kernels::cuda::launch(write_one, {.grid = 1, .block = 32, .stream = memory->stream},
+                        reinterpret_cast<float*>(std::uintptr_t{4096}));
+  for (int i = 0; i < 2; ++i) {
+    const std::string text = message_of([&] { memory->read(); });
+    CHECK(text.starts_with("[cuda] "));
+    CHECK(text.find("cudaErrorIllegalAddress") != std::string::npos);
+    CHECK(text.ends_with("The process must restart to use cuda again, but can go on with the cpu."));
+  }
+  CHECK_THROWS_AS(from_data(std::vector<float>{1, 2}, {2}, {.device = levin::cuda(0)}), DeviceError);
+  memory.reset();
+  CHECK(from_data(std::vector<float>{1, 2}, {2}).to_vector<float>() == std::vector<float>{1, 2});
+  emulator::clear_errors();
+  cuda::synchronize(0);
+}
+#endif
 #endif
 
 TEST_CASE("a device that does not exist is refused") {

@@ -7,10 +7,6 @@
 #include "kernels/cuda/vendor/cudnn.h"
 #include "kernels/cuda/vendor/session.h"
 
-#include <levin/core/error.h>
-
-#include <fmt/format.h>
-
 #include <array>
 #include <limits>
 #include <map>
@@ -26,15 +22,6 @@ constexpr std::size_t kMostWorkspace = std::size_t{256} << 20;
 constexpr std::size_t kMostPlans = 4096;
 
 bool is_unsupported(Status status) { return status >= kNotSupported && status < kInternalError; }
-
-/// Throws, unless the call went well.
-void check(Status status, const char* call) {
-  if (status == kSuccess) return;
-  throw DeviceError(
-      fmt::format("[conv2d] {} failed: {}. Use levin::cuda::set_preferred_conv_library(\"levin\") to go "
-                  "on without cuDNN.",
-                  call, cudnn().error_string(status)));
-}
 
 void* create_handle() {
   Handle handle = nullptr;

@@ -42,4 +42,11 @@ struct Functions {
 /// next call.
 const cublas_api::Functions& cublas();
 
+/// Throws DeviceError, or OutOfMemory where that is the reason, with the call's name and cuBLAS's own words.
+void check_failed(cublas_api::Status status, const char* call);
+
+inline void check(cublas_api::Status status, const char* call) {
+  if (status != cublas_api::kSuccess) check_failed(status, call);
+}
+
 }  // namespace levin::kernels::cuda

@@ -73,4 +73,11 @@ struct Functions {
 /// next call.
 const cudnn_api::Functions& cudnn();
 
+/// Throws DeviceError with the call's name and cuDNN's own words.
+void check_failed(cudnn_api::Status status, const char* call);
+
+inline void check(cudnn_api::Status status, const char* call) {
+  if (status != cudnn_api::kSuccess) check_failed(status, call);
+}
+
 }  // namespace levin::kernels::cuda

@@ -10,13 +10,8 @@
 #include "kernels/cuda/vendor/cublas.h"
 #include "kernels/cuda/vendor/session.h"
 
-#include <levin/core/error.h>
-
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
-#include <string>
 
 namespace levin::kernels::cuda {
 
@@ -25,14 +20,6 @@ namespace {
 using namespace cublas_api;
 
 constexpr std::int64_t kMostPieces = 64;  // launches for one product; beyond, a kernel of our own is one
-
-/// Throws, unless the call went well.
-void check(Status status, const char* call) {
-  if (status == kSuccess) return;
-  const std::string text = fmt::format("[matmul] {} failed: {}.", call, cublas().status_string(status));
-  if (status == kAllocationFailed) throw OutOfMemory(text + " Use a smaller batch or model.");
-  throw DeviceError(text + " Use levin::cuda::set_preferred_blas_library(\"levin\") to go on without cuBLAS.");
-}
 
 void* create_handle() {
   Handle handle = nullptr;

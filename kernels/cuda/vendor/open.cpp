@@ -1,4 +1,4 @@
-// cuBLAS and cuDNN as tables of functions.
+// cuBLAS and cuDNN as tables of functions, and their errors as exceptions.
 
 #include "kernels/cuda/vendor/cublas.h"
 #include "kernels/cuda/vendor/cudnn.h"
@@ -75,6 +75,19 @@ const cublas_api::Functions& cublas() {
 const cudnn_api::Functions& cudnn() {
   static const cudnn_api::Functions functions = open_cudnn();
   return functions;
+}
+
+void check_failed(cublas_api::Status status, const char* call) {
+  const std::string text = fmt::format("[matmul] {} failed: {}.", call, cublas().status_string(status));
+  if (status == cublas_api::kAllocationFailed) throw OutOfMemory(text + " Use a smaller batch or model.");
+  throw DeviceError(text + " Use levin::cuda::set_preferred_blas_library(\"levin\") to go on without cuBLAS.");
+}
+
+void check_failed(cudnn_api::Status status, const char* call) {
+  throw DeviceError(
+      fmt::format("[conv2d] {} failed: {}. Use levin::cuda::set_preferred_conv_library(\"levin\") to go "
+                  "on without cuDNN.",
+                  call, cudnn().error_string(status)));
 }
 
 }  // namespace levin::kernels::cuda
