@@ -3,10 +3,12 @@
 
 #include "kernels/cuda/base/cuda.h"
 #include "kernels/cuda/base/error.h"
+#include "kernels/cuda/base/range.h"
 #include "kernels/cuda/device/driver.h"
 
 #include <levin/core/device.h>
 
+#include <source_location>
 #include <utility>
 
 namespace levin::kernels::cuda {
@@ -17,6 +19,7 @@ struct LaunchConfig {
   dim3 grid{1}, block{1}, cluster{1};
   std::size_t shared = 0;  ///< bytes of dynamic shared memory
   const Stream& stream;
+  std::source_location where = std::source_location::current();  ///< profilers show the function that launches
 };
 
 /// Blocks of `threads` for `n` pieces of work: no more than some waves of the device, so that grid-stride loops run.
@@ -31,6 +34,7 @@ inline unsigned blocks_for(std::int64_t n, int threads = 256) {
 template <class... P, class... A>
 void launch(void (*kernel)(P...), const LaunchConfig& c, A&&... args) {
   if (c.grid.x == 0 || c.grid.y == 0 || c.grid.z == 0) return;
+  const ProfilerRange range(c.where.function_name());
   const DeviceGuard guard(c.stream.device().index);
   if (c.shared > 48 * 1024) {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(c.shared)),

@@ -1,6 +1,6 @@
 #pragma once
-// Ranges that NVIDIA's profilers show on their time line (NVTX 3). The library is header-only: without a profiler, which
-// announces itself in the environment, a range is a comparison with null; nothing is opened.
+// Ranges that NVIDIA's profilers show on their time line (NVTX 3). The library is header-only: without a profiler,
+// which announces itself in the environment, a range is a comparison with null; nothing is opened.
 
 #if defined(__CUDACC__)
 #include <nvtx3/nvToolsExt.h>
