@@ -103,8 +103,10 @@ TEST_CASE("groups have settings of their own, which can change") {
   opt.step();
   CHECK(a.to_vector<float>()[0] == doctest::Approx(-2.1));
   CHECK(opt.parameters().size() == 3);
-  CHECK(mentions(thrown([&] { opt.add_param_group({.params = {{"d", ones({1})}}, .settings = {{"beta1", 0.1}}}); }),
-                 "[SGD] there is no setting \"beta1\". There are: dampening, lr,"));
+  CHECK(mentions(thrown([&] {
+                   opt.add_param_group({.params = {{"d", ones({1})}}, .settings = {{"beta1", 0.1}}});
+                 }),
+                 "[SGD] there is no setting \"beta1\". There are: capturable, dampening, lr,"));
   CHECK(mentions(thrown([&] { opt.add_param_group({.params = {{"again", a}}}); }), "\"again\" is given twice"));
   CHECK(mentions(thrown([&] { opt.add_param_group({}); }), "empty"));
   CHECK(mentions(thrown([&] { opt.add_param_group({.params = {{"d", a * 2.0}}}); }), "\"d\" cannot be optimized"));

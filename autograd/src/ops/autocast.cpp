@@ -43,10 +43,9 @@ Tensor lowered(const Tensor& x) {
   const DType t = detail::autocast_state.dtype;
   if (!x.defined() || x.dtype() == t || !(x.dtype() == kFloat32 || is_16_bit(x))) return x;
   // A cast made while nothing is recorded would cut the weight off from later gradients.
+  const bool keep = detail::autocast_state.cache && grad_enabled() && x.requires_grad() && x.is_leaf();
   // One that a graph makes must not be used outside of it, nor the other way round: replays cast the weights of then.
-  const bool keep = detail::autocast_state.cache && grad_enabled() && x.requires_grad() && x.is_leaf() &&
-                    !recording(current_stream(x.device()));
-  if (!keep) return to(x, t);
+  if (!keep || recording(current_stream(x.device()))) return to(x, t);
   const auto version = static_cast<std::uint32_t>(x.version());
   const auto found = casts().find(x.impl_ptr().get());
   if (found != casts().end() && found->second.version == version && found->second.cast.dtype() == t)

@@ -70,8 +70,10 @@ void GraphRecording::end() {
 }
 
 GeneratorState* GraphRecording::add(Value value) {
-  if (values_.size() == slabs_.size() * ReplayValues::kMost)
-    slabs_.push_back(static_cast<GeneratorState*>(allocator(device_).allocate_outside_captures(sizeof(ReplayValues), stream_)));
+  if (values_.size() == slabs_.size() * ReplayValues::kMost) {
+    void* const slab = allocator(device_).allocate_outside_captures(sizeof(ReplayValues), stream_);
+    slabs_.push_back(static_cast<GeneratorState*>(slab));
+  }
   values_.push_back(std::move(value));
   return place(values_.size() - 1);
 }
