@@ -3,6 +3,8 @@
 #include "cuda/gate.h"
 #include "cuda/training.h"
 
+#include <levin/autograd/autocast.h>
+#include <levin/kernels/cuda.h>
 #include <levin/kernels/host_read.h>
 
 #if LEVIN_TEST_EMULATED
