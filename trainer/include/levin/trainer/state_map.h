@@ -1,46 +1,4 @@
 #pragma once
-// What parts of a training run hand to a checkpoint: plain values by name.
+// Core's: data loaders hand out such values as well.
 
-#include <levin/core/error.h>
-
-#include <cstdint>
-#include <map>
-#include <string>
-#include <variant>
-#include <vector>
-
-namespace levin {
-
-using StateValue = std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>,
-                                std::vector<std::string>>;
-
-class StateMap {
- public:
-  void set(const std::string& key, StateValue value) { values_[key] = std::move(value); }
-  bool has(const std::string& key) const { return values_.contains(key); }
-  bool empty() const { return values_.empty(); }
-
-  /// The value under `key`; throws StateError when it is missing or of another type.
-  template <class T>
-  T get(const std::string& key) const {
-    const StateValue& v = at(key);
-    if (const T* p = std::get_if<T>(&v)) return *p;
-    if (is_empty_list(v)) return T();  // the type of a list without elements is not kept
-    wrong_type(key);
-  }
-
-  /// Copies all of `other` under "<prefix>/<key>"; and takes such a part out again.
-  void put(const std::string& prefix, const StateMap& other);
-  StateMap part(const std::string& prefix) const;
-
-  const std::map<std::string, StateValue>& values() const { return values_; }
-  friend bool operator==(const StateMap&, const StateMap&) = default;
-
- private:
-  const StateValue& at(const std::string& key) const;
-  static bool is_empty_list(const StateValue& v);
-  [[noreturn]] static void wrong_type(const std::string& key);
-  std::map<std::string, StateValue> values_;
-};
-
-}  // namespace levin
+#include <levin/core/state_map.h>

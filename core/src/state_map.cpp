@@ -1,4 +1,4 @@
-#include <levin/trainer/state_map.h>
+#include <levin/core/state_map.h>
 
 namespace levin {
 
