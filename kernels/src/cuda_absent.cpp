@@ -1,6 +1,7 @@
 // levin::cuda in a build without CUDA. A CUDA build takes kernels/cuda/device/public_*.cpp in its place.
 
 #include <levin/core/error.h>
+#include <levin/core/tensor.h>
 #include <levin/kernels/cuda.h>
 
 #include "kernels/src/host_read.h"
@@ -63,6 +64,9 @@ void cuda::Event::wait(const Stream&) const { absent(); }
 bool cuda::Event::query() const { absent(); }
 void cuda::Event::synchronize() const { absent(); }
 double cuda::Event::elapsed_time(const Event&) const { absent(); }
+
+Tensor cuda::pin_memory(const Tensor&) { absent(); }
+bool cuda::is_pinned(const Tensor&) { return false; }
 
 std::size_t cuda::memory_allocated(int) { absent(); }
 std::size_t cuda::max_memory_allocated(int) { absent(); }

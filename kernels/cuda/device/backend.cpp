@@ -5,6 +5,7 @@
 #include "kernels/cuda/device/allocator.h"
 #include "kernels/cuda/device/driver.h"
 #include "kernels/cuda/device/pinned.h"
+#include "kernels/cuda/device/pinned_tensors.h"
 #include "kernels/cuda/device/streams.h"
 
 namespace levin::kernels::cuda {
@@ -67,6 +68,7 @@ class CudaBackend final : public DeviceBackend {
   void empty_cache(int device_index) override {
     allocator(device_index).empty_cache();
     pinned_pool().empty();
+    pinned_tensors().empty();
   }
 
   std::string properties(int device_index) const override { return describe_device(device_index); }

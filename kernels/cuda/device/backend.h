@@ -9,7 +9,8 @@ namespace levin::kernels::cuda {
 DeviceBackend* backend();
 
 /// Between the host and a device, between two devices, or on one; see DeviceBackend::copy. From the host it returns
-/// when the source was read, to the host when the destination is written, otherwise at once.
+/// when the source was read (at once from a page-locked tensor), to the host when the destination is written, otherwise
+/// at once.
 void copy_bytes(void* to, Device to_device, const void* from, Device from_device, std::size_t bytes,
                 const Stream& stream);
 

@@ -3,6 +3,7 @@
 #include "kernels/cuda/device/driver.h"
 #include "kernels/cuda/device/peers.h"
 #include "kernels/cuda/device/pinned.h"
+#include "kernels/cuda/device/pinned_tensors.h"
 #include "kernels/cuda/device/streams.h"
 
 #include <fmt/format.h>
@@ -27,9 +28,15 @@ void refuse_capture(cudaStream_t stream, Device from, Device to) {
       to_string(from), to_string(to)));
 }
 
-/// Piece by piece through page-locked memory: one piece is on its way while the next is read.
+/// At once from a page-locked tensor, else piece by piece through page-locked memory: one piece is on its way while the
+/// next is read.
 void copy_from_host(void* to, int device, const void* from, std::size_t bytes, cudaStream_t stream) {
   const DeviceGuard guard(device);
+  if (pinned_tensors().holds(from, bytes)) {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync from the host");
+    pinned_tensors().record_use(from, device, stream);
+    return;
+  }
   for (std::size_t done = 0; done < bytes;) {
     const std::size_t piece = std::min(bytes - done, PinnedPool::kLargest);
     const PinnedPool::Buffer buffer = pinned_pool().take(piece);

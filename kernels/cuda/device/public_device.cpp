@@ -4,6 +4,7 @@
 #include "kernels/cuda/device/allocator.h"
 #include "kernels/cuda/device/driver.h"
 #include "kernels/cuda/device/pinned.h"
+#include "kernels/cuda/device/pinned_tensors.h"
 #include "kernels/cuda/device/streams.h"
 
 #include <levin/core/tensor.h>
@@ -73,6 +74,7 @@ void cuda::reset_peak_memory_stats(int device) { memory_of(device).reset_peaks()
 void cuda::empty_cache() {
   backend::empty_all_caches();
   backend::pinned_pool().empty();
+  backend::pinned_tensors().empty();
 }
 
 cuda::MemoryReport cuda::memory_stats(int device) { return memory_of(device).report(); }

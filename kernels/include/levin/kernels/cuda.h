@@ -174,6 +174,14 @@ struct cuda {
   /// given out again before that stream's work until then is done.
   static void record_stream(const Tensor& tensor, const Stream& stream);
 
+  /// A copy of a tensor of the CPU in page-locked memory (PyTorch's Tensor.pin_memory); one that is page-locked comes
+  /// back itself. A copy from there to a device runs beside the host, which therefore must not write to the tensor
+  /// before the device has read it; the memory is kept that long by itself. Throws DeviceError for a tensor of a
+  /// device.
+  static Tensor pin_memory(const Tensor& tensor);
+  /// Whether the tensor's memory came from pin_memory(); false in a build without CUDA.
+  static bool is_pinned(const Tensor& tensor);
+
   // Graphs: work recorded once and started again by one call.
 
   using MempoolId = std::uint64_t;
