@@ -1,5 +1,7 @@
 #include <levin/data/batch.h>
 
+#include "copy_stream.h"
+
 #include <fmt/format.h>
 
 #include <cstring>
@@ -26,14 +28,29 @@ Tensor& Batch::operator[](int i) {
 }
 
 int64_t Batch::size() const {
-  if (tensors.empty()) return 0;
-  return tensors[0].dim() == 0 ? 1 : tensors[0].size(0);
+  if (samples >= 0) return samples;
+  for (const Tensor& t : tensors) {
+    if (t.defined()) return t.dim() == 0 ? 1 : t.size(0);
+  }
+  return 0;
+}
+
+Batch Batch::part(int i) const {
+  if (i < 0 || i >= parts()) {
+    throw IndexError(fmt::format("[batch] part {} was asked for, but the batch has {}, counted from 0.", i, parts()));
+  }
+  if (ends.empty()) return *this;
+  const auto begin = tensors.begin() + (i == 0 ? 0 : ends[static_cast<std::size_t>(i) - 1]);
+  return {.tensors{begin, tensors.begin() + ends[static_cast<std::size_t>(i)]}, .dataloader_idx = i};
 }
 
 Batch Batch::to(Device device) const {
-  Batch moved;
-  moved.tensors.reserve(tensors.size());
-  for (const Tensor& t : tensors) moved.tensors.push_back(t.to(device));
+  Batch moved = *this;
+  const detail::CopyStream scope(tensors, device);
+  for (Tensor& t : moved.tensors) {
+    if (t.defined()) t = t.to(device);
+  }
+  scope.finish(moved.tensors);
   return moved;
 }
 

@@ -1,11 +1,13 @@
 #pragma once
-// Which sample this thread is loading, so that an error can name it.
+// What this thread is loading, so that an error can name it.
 
 #include <cstdint>
 
 namespace levin::data::detail {
 
-/// -1 when unknown.
+/// Index of a sample, or its number in a shard; -1 when unknown.
 inline constinit thread_local std::int64_t current_index = -1;
+/// -1 when the data has no shards.
+inline constinit thread_local std::int64_t current_shard = -1;
 
 }  // namespace levin::data::detail

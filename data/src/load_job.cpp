@@ -2,9 +2,11 @@
 
 #include "current_index.h"
 
+#include <levin/kernels/cuda.h>
+
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <utility>
 
 namespace levin::data::detail {
 
@@ -43,20 +45,35 @@ void rethrow_from(const std::string& where) {
   }
 }
 
-std::string place_of_failure(int64_t batch) {
-  const int64_t index = std::exchange(current_index, -1);
-  return index >= 0 ? fmt::format("index {}", index) : fmt::format("batch {}", batch);
+std::string place_of_failure(int64_t turn) {
+  const int64_t index = std::exchange(current_index, -1), shard = std::exchange(current_shard, -1);
+  if (shard >= 0) return fmt::format("sample {} of shard {}", index, shard);
+  return index >= 0 ? fmt::format("index {}", index) : fmt::format("batch {}", turn);
 }
 
-std::span<const int64_t> LoadJob::indices_of(int64_t batch) const {
-  const int64_t begin = batch * batch_size;
-  const int64_t count = std::min(batch_size, static_cast<int64_t>(order.size()) - begin);
-  return std::span(order).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count));
+std::optional<Batch> LoadJob::run(int64_t turn) const {
+  set_default_dtype(default_dtype);
+  current_index = current_shard = -1;
+  std::optional<Batch> batch = load(turn);
+  if (pin_memory && batch) {
+    for (Tensor& t : batch->tensors) {
+      if (t.defined()) t = cuda::pin_memory(t);
+    }
+  }
+  return batch;
 }
 
-Batch LoadJob::load(int64_t batch) const {
-  current_index = -1;
-  const auto indices = indices_of(batch);
+std::span<const int64_t> MapJob::indices_of(int64_t turn) const {
+  const int64_t begin = starts[static_cast<std::size_t>(turn)], end = starts[static_cast<std::size_t>(turn) + 1];
+  return std::span(order).subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+}
+
+std::string MapJob::describe(int64_t turn) const {
+  return fmt::format("batch {} (from index {})", turn, indices_of(turn)[0]);
+}
+
+std::optional<Batch> MapJob::load(int64_t turn) const {
+  const auto indices = indices_of(turn);
   if (!collate) return dataset->get_batch(indices, epoch_rng);
   std::vector<Sample> samples;
   samples.reserve(indices.size());

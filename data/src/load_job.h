@@ -1,5 +1,5 @@
 #pragma once
-// One epoch's work, shared by the loader and its threads.
+// One epoch's work, shared by a loader and its threads: a row of turns, each of which may give a batch.
 
 #include <levin/data/dataloader.h>
 
@@ -8,24 +8,41 @@
 
 namespace levin::data::detail {
 
-struct LoadJob {
-  DatasetPtr dataset;
-  std::vector<int64_t> order;  ///< indices of the epoch
-  int64_t batch_size = 1;
-  int64_t batches = 0;
-  std::function<Batch(std::span<const Sample>)> collate;
-  Generator epoch_rng;         ///< forked by index for each sample
-  DType default_dtype = DType::f32;
+class LoadJob {
+ public:
+  virtual ~LoadJob() = default;
+  /// Called once for each turn, for later turns possibly before earlier ones are done. Nothing comes from a shard that
+  /// is at its end.
+  virtual std::optional<Batch> load(int64_t turn) const = 0;
+  /// "batch 2 (from index 4)"
+  virtual std::string describe(int64_t turn) const = 0;
+  /// load() as the loader's own thread would call it: its default type; page-locked where that was asked for.
+  std::optional<Batch> run(int64_t turn) const;
 
-  std::span<const int64_t> indices_of(int64_t batch) const;
-  Batch load(int64_t batch) const;
+  int64_t turns = 0;
+  DType default_dtype = DType::f32;
+  bool pin_memory = false;
+};
+
+/// Indices of a dataset.
+class MapJob final : public LoadJob {
+ public:
+  std::optional<Batch> load(int64_t turn) const override;
+  std::string describe(int64_t turn) const override;
+  std::span<const int64_t> indices_of(int64_t turn) const;
+
+  DatasetPtr dataset;
+  std::vector<int64_t> order;   ///< indices of the epoch
+  std::vector<int64_t> starts;  ///< where each batch begins in `order`, and the end of the last one
+  Collate collate;
+  Generator epoch_rng;  ///< forked by index for each sample
 };
 
 /// Throws the exception being handled again, its text headed by where it came from: Levin's errors with their type,
 /// others nested in an Error.
 [[noreturn]] void rethrow_from(const std::string& where);
 
-/// "index 7" if known, else "batch 3".
-std::string place_of_failure(int64_t batch);
+/// "index 7" or "sample 3 of shard 1" if known, else "batch 3".
+std::string place_of_failure(int64_t turn);
 
 }  // namespace levin::data::detail

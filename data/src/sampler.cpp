@@ -31,6 +31,26 @@ std::vector<int64_t> permutation(int64_t n, Generator& rng) {
   return list;
 }
 
+BatchSampler::BatchSampler(std::shared_ptr<const Sampler> sampler, int64_t batch_size, bool drop_last)
+    : sampler_(std::move(sampler)), batch_size_(batch_size), drop_last_(drop_last) {
+  if (batch_size < 1) throw ValueError(fmt::format("[batch_sampler] batch_size is {}; use 1 or more.", batch_size));
+}
+
+int64_t BatchSampler::size() const {
+  return drop_last_ ? sampler_->size() / batch_size_ : (sampler_->size() + batch_size_ - 1) / batch_size_;
+}
+
+std::vector<std::vector<int64_t>> BatchSampler::batches(int64_t epoch) const {
+  const std::vector<int64_t> order = sampler_->indices(epoch);
+  std::vector<std::vector<int64_t>> list;
+  for (auto from = order.begin(); static_cast<int64_t>(list.size()) < size();) {
+    const auto to = from + std::min(batch_size_, order.end() - from);
+    list.emplace_back(from, to);
+    from = to;
+  }
+  return list;
+}
+
 std::vector<int64_t> SequentialSampler::indices(int64_t) const { return count_to(n_); }
 
 RandomSampler::RandomSampler(int64_t n, std::uint64_t seed, const RandomSamplerOptions& options)

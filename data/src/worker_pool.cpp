@@ -13,34 +13,51 @@ namespace levin::data::detail {
 
 namespace {
 
-/// A batch that waits to be taken.
+/// What a turn gave, waiting to be taken.
 struct Slot {
   bool ready = false;
-  Batch batch;
+  std::optional<Batch> batch;
   std::exception_ptr error;
 };
+
+thread_local std::optional<WorkerInfo> this_worker;
+
+/// The exception being handled, with the worker's number.
+std::exception_ptr with_worker(int worker, const std::string& place) {
+  try {
+    rethrow_from(fmt::format("[dataloader] worker {}, {}: ", worker, place));
+  } catch (...) {
+    return std::current_exception();
+  }
+}
 
 }  // namespace
 
 /// All under `mutex`.
 struct WorkerPool::State {
-  State(int workers, int64_t ahead)
-      : slots(static_cast<std::size_t>(ahead)), at_batch(static_cast<std::size_t>(workers), -1) {}
+  State(int workers, int64_t ahead, std::function<void(int)> init_)
+      : init(std::move(init_)),
+        slots(static_cast<std::size_t>(ahead)),
+        at_turn(static_cast<std::size_t>(workers), -1) {}
 
   std::mutex mutex;
   std::condition_variable work_or_stop;  ///< for the workers
   std::condition_variable progress;      ///< for the consumer
+  const std::function<void(int)> init;
+  std::exception_ptr init_error;
   std::shared_ptr<const LoadJob> job;
-  std::uint64_t generation = 0;          ///< tells a batch of a dropped job from one of the present job
-  int64_t next = 0;                      ///< batch that the next free worker loads
-  int64_t taken = 0;                     ///< batch that the consumer takes next
+  std::uint64_t generation = 0;  ///< tells a turn of a dropped job from one of the present job
+  int64_t next = 0;              ///< turn that the next free worker loads
+  int64_t taken = 0;             ///< turn that the consumer takes next
   bool stop = false;
-  std::vector<Slot> slots;               ///< batch b waits in slot b % size
-  std::vector<int64_t> at_batch;         ///< of each worker, -1 when idle
+  std::vector<Slot> slots;       ///< turn t waits in slot t % size
+  std::vector<int64_t> at_turn;  ///< of each worker, -1 when idle
 
-  Slot& slot(int64_t batch) { return slots[static_cast<std::size_t>(batch) % slots.size()]; }
-  bool has_work() const { return job && next < job->batches && next < taken + static_cast<int64_t>(slots.size()); }
-  bool all_idle() const { return std::all_of(at_batch.begin(), at_batch.end(), [](int64_t b) { return b < 0; }); }
+  Slot& slot(int64_t turn) { return slots[static_cast<std::size_t>(turn) % slots.size()]; }
+  bool has_work() const { return job && next < job->turns && next < taken + static_cast<int64_t>(slots.size()); }
+  bool all_idle() const {
+    return std::all_of(at_turn.begin(), at_turn.end(), [](int64_t t) { return t < 0; });
+  }
   void drop_job() {
     job.reset();
     ++generation;
@@ -48,7 +65,8 @@ struct WorkerPool::State {
   }
 };
 
-WorkerPool::WorkerPool(int workers, int64_t ahead) : state_(std::make_shared<State>(workers, ahead)) {
+WorkerPool::WorkerPool(int workers, int64_t ahead, std::function<void(int)> init)
+    : state_(std::make_shared<State>(workers, ahead, std::move(init))) {
   for (int w = 0; w < workers; ++w) {
     threads_.emplace_back([state = state_, w] { work(state, w); });
   }
@@ -70,35 +88,45 @@ WorkerPool::~WorkerPool() {
   }
 }
 
-void WorkerPool::work(const std::shared_ptr<State>& state, int worker) {
+bool WorkerPool::initialise(State& s, int worker) {
+  this_worker = WorkerInfo{worker, static_cast<int>(s.at_turn.size())};
   set_thread_serial(true);
+  if (!s.init) return true;
+  try {
+    s.init(worker);
+    return true;
+  } catch (...) {
+    const std::lock_guard lock(s.mutex);
+    s.init_error = with_worker(worker, "worker_init");
+  }
+  s.progress.notify_all();
+  return false;
+}
+
+void WorkerPool::work(const std::shared_ptr<State>& state, int worker) {
   State& s = *state;
+  if (!initialise(s, worker)) return;
   std::unique_lock lock(s.mutex);
   for (;;) {
     s.work_or_stop.wait(lock, [&] { return s.stop || s.has_work(); });
     if (s.stop) return;
-    const int64_t batch = s.next++;
+    const int64_t turn = s.next++;
     const std::uint64_t generation = s.generation;
     std::shared_ptr<const LoadJob> job = s.job;
-    s.at_batch[static_cast<std::size_t>(worker)] = batch;
+    s.at_turn[static_cast<std::size_t>(worker)] = turn;
     lock.unlock();
 
     Slot result{true, {}, {}};
     try {
-      set_default_dtype(job->default_dtype);
-      result.batch = job->load(batch);
+      result.batch = job->run(turn);
     } catch (...) {
-      try {
-        rethrow_from(fmt::format("[dataloader] worker {}, {}: ", worker, place_of_failure(batch)));
-      } catch (...) {
-        result.error = std::current_exception();
-      }
+      result.error = with_worker(worker, place_of_failure(turn));
     }
     job.reset();  // the last thread out may free the dataset: not under the lock
 
     lock.lock();
-    s.at_batch[static_cast<std::size_t>(worker)] = -1;
-    if (generation == s.generation) s.slot(batch) = std::move(result);
+    s.at_turn[static_cast<std::size_t>(worker)] = -1;
+    if (generation == s.generation) s.slot(turn) = std::move(result);
     s.progress.notify_all();
   }
 }
@@ -119,28 +147,34 @@ void WorkerPool::cancel() {
   state_->progress.wait(lock, [&] { return state_->all_idle(); });
 }
 
-Batch WorkerPool::next(double timeout) {
+void WorkerPool::give_up(double timeout) {
+  const State& s = *state_;
+  abandoned_ = broken_ = true;
+  const auto holder = std::find(s.at_turn.begin(), s.at_turn.end(), s.taken);
+  const std::string who = holder == s.at_turn.end() ? std::string("every worker is")
+                                                    : fmt::format("worker {} is", holder - s.at_turn.begin());
+  throw Error(fmt::format(
+      "[dataloader] no batch came within {} s: {} still at {}. Look at what the dataset waits for, or raise "
+      "timeout.",
+      timeout, who, s.job->describe(s.taken)));
+}
+
+std::optional<Batch> WorkerPool::next(double timeout) {
   State& s = *state_;
   Slot slot;
   {
     std::unique_lock lock(s.mutex);
-    const int64_t batch = s.taken;
-    const auto ready = [&] { return s.slot(batch).ready; };
-    if (timeout > 0) {
-      if (!s.progress.wait_for(lock, std::chrono::duration<double>(timeout), ready)) {
-        abandoned_ = true;
-        const auto holder = std::find(s.at_batch.begin(), s.at_batch.end(), batch);
-        const std::string who = holder == s.at_batch.end() ? std::string("every worker is")
-                                                           : fmt::format("worker {} is", holder - s.at_batch.begin());
-        throw Error(
-            fmt::format("[dataloader] no batch came within {} s: {} still at batch {} (from index {}). Look at what "
-                        "the dataset waits for, or raise timeout.",
-                        timeout, who, batch, s.job->indices_of(batch)[0]));
-      }
-    } else {
+    const auto ready = [&] { return s.init_error || s.slot(s.taken).ready; };
+    if (timeout <= 0) {
       s.progress.wait(lock, ready);
+    } else if (!s.progress.wait_for(lock, std::chrono::duration<double>(timeout), ready)) {
+      give_up(timeout);
     }
-    slot = std::exchange(s.slot(batch), {});
+    if (s.init_error) {
+      broken_ = true;
+      std::rethrow_exception(s.init_error);
+    }
+    slot = std::exchange(s.slot(s.taken), {});
     ++s.taken;
   }
   s.work_or_stop.notify_one();
@@ -152,3 +186,5 @@ Batch WorkerPool::next(double timeout) {
 }
 
 }  // namespace levin::data::detail
+
+std::optional<levin::data::WorkerInfo> levin::data::get_worker_info() { return detail::this_worker; }

@@ -10,28 +10,32 @@ namespace levin::data::detail {
 
 class WorkerPool {
  public:
-  /// `ahead` batches may be loaded and not yet taken.
-  WorkerPool(int workers, int64_t ahead);
+  /// `ahead` turns may be loaded and not yet taken. Each thread calls `init` first.
+  WorkerPool(int workers, int64_t ahead, std::function<void(int)> init);
   /// Waits for the threads, except after a timeout: a thread that may never come back is left alone.
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
 
-  /// Begins with batch `first`; what another job left is dropped.
+  /// Begins with turn `first`; what another job left is dropped.
   void start(std::shared_ptr<const LoadJob> job, int64_t first);
   /// Drops the job and waits until no thread works on it.
   void cancel();
-  /// The next batch, or its exception, after which the job is cancelled. Waits at most `timeout` seconds if that is
-  /// above 0; then throws an Error that names the worker, and the pool must not be used any more.
-  Batch next(double timeout);
-  bool abandoned() const { return abandoned_; }
+  /// What the next turn gave, or its exception, after which the job is cancelled. Waits at most `timeout` seconds if
+  /// that is above 0; then throws an Error that names the worker.
+  std::optional<Batch> next(double timeout);
+  /// After a timeout or a failed init: another pool must take its place.
+  bool broken() const { return broken_; }
 
  private:
   struct State;
   static void work(const std::shared_ptr<State>& state, int worker);
+  static bool initialise(State& state, int worker);
+  [[noreturn]] void give_up(double timeout);
   std::shared_ptr<State> state_;  // shared with the threads, which may outlive the pool
   std::vector<std::thread> threads_;
-  bool abandoned_ = false;
+  bool abandoned_ = false;  // a thread may never come back
+  bool broken_ = false;
 };
 
 }  // namespace levin::data::detail

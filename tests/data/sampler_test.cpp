@@ -108,7 +108,7 @@ TEST_CASE("weighted without replacement draws each once and favours the heavy") 
   CHECK_THROWS_AS(WeightedRandomSampler({0, 0}, 1), ValueError);
 }
 
-TEST_CASE("ranks share an epoch out") {
+TEST_CASE("data/distributed_sampler_cover") {
   for (const int64_t n : {1, 7, 8, 20, 23}) {
     for (const int ranks : {1, 2, 3, 4}) {
       for (const bool shuffle : {false, true}) {

@@ -12,14 +12,23 @@ namespace levin {
 /// The tensors of one batch, each with the samples along axis 0. The first two unpack: `auto& [x, y] : loader`; a batch
 /// of more is read by index.
 struct Batch {
-  std::vector<Tensor> tensors;
+  std::vector<Tensor> tensors{};
+  std::vector<int> ends{};  ///< where each part ends in `tensors`: lists of tensors, a combined loader's batches
+  int64_t samples = -1;     ///< set where the first tensor's rows do not tell
+  int dataloader_idx = 0;   ///< which loader it is from, of those walked in sequence
 
   /// Throws IndexError that tells how many tensors there are.
   const Tensor& operator[](int i) const;
   Tensor& operator[](int i);
-  /// Samples: rows of the first tensor, 0 when there is none, 1 for a tensor without dimensions.
+  /// Samples: rows of the first defined tensor, 0 when there is none, 1 for a tensor without dimensions.
   int64_t size() const;
-  /// The same tensors on another device.
+  /// Parts; a plain batch is one.
+  int parts() const { return ends.empty() ? 1 : static_cast<int>(ends.size()); }
+  /// The tensors of one part; throws IndexError.
+  Batch part(int i) const;
+  /// The same tensors on another device. A page-locked batch is copied to a CUDA device on a stream of its own, beside
+  /// the work queued before; what is queued later on this thread's stream waits for it. Until then the source must not
+  /// be written to.
   Batch to(Device device) const;
 };
 

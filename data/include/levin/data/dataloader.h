@@ -2,6 +2,8 @@
 // Batches from a dataset, in order, made by threads ahead of their use.
 
 #include <levin/data/dataset.h>
+#include <levin/data/iterable.h>
+#include <levin/data/loader_state.h>
 #include <levin/data/sampler.h>
 
 #include <functional>
@@ -10,30 +12,41 @@
 
 namespace levin::data {
 
+using Collate = std::function<Batch(std::span<const Sample>)>;
+
 /// PyTorch's arguments, in its order.
 struct DataLoaderOptions {
   int64_t batch_size = 1;
   bool shuffle = false;
   std::shared_ptr<const Sampler> sampler{};      ///< instead of shuffle
+  std::shared_ptr<const BatchSampler> batch_sampler{};  ///< instead of batch_size, shuffle, sampler and drop_last
   int num_workers = 0;                           ///< threads that load ahead; 0 loads in the caller
-  std::function<Batch(std::span<const Sample>)> collate{};  ///< makes a batch from samples; Dataset::get_batch if empty
-  bool pin_memory = false;                       ///< page-locked batches for a device; without effect on the CPU
+  Collate collate{};                             ///< makes a batch from samples; Dataset::get_batch if empty
+  bool pin_memory = false;                       ///< page-locked batches, for CUDA; without a device it does nothing
   bool drop_last = false;                        ///< leave out a last batch that is not full
   double timeout = 0;                            ///< seconds to wait for a worker's batch; 0 waits for ever
+  std::function<void(int worker)> worker_init{};  ///< called first in each worker's thread
   int prefetch_factor = 2;                       ///< batches that each worker may be ahead
   bool persistent_workers = true;                ///< keep the threads between epochs
   std::optional<std::uint64_t> seed{};           ///< of shuffle and augmentations; the default generator's if absent
+  int num_replicas = 1, rank = 0;                ///< who reads which shards of an iterable dataset
 };
 
-/// A place in the data: `batches` counts those handed out, not those prefetched. A loader of the same dataset, batch
-/// size and sampler that loads it continues with the next batch, bit by bit the same.
-struct LoaderState {
-  int64_t epoch = 0;
+/// Which worker this is; for worker_init, datasets and collate functions.
+struct WorkerInfo {
+  int id = 0;
+  int num_workers = 0;
+};
+/// Nothing outside of a DataLoader's workers.
+std::optional<WorkerInfo> get_worker_info();
+
+/// How long a walk took, and how much of that its user waited for batches.
+struct LoaderTimes {
+  double wait = 0;   ///< seconds
+  double total = 0;  ///< seconds since the walk began, up to its end
   int64_t batches = 0;
-  std::uint64_t seed = 0;
-  int64_t samples = 0;     ///< in an epoch, for the check that both loaders agree
-  int64_t batch_size = 0;
-  friend bool operator==(const LoaderState&, const LoaderState&) = default;
+  /// From 0 to 1; 0 before the first batch.
+  double share() const { return total > 0 ? wait / total : 0; }
 };
 
 /// Walks over the batches of one epoch:
@@ -51,6 +64,12 @@ class DataLoader {
   template <IsDataset D>
   explicit DataLoader(D&& dataset, const DataLoaderOptions& options = {})
       : DataLoader(share(std::forward<D>(dataset)), options) {}
+  /// Batches come from the shards in turn, each of samples of one shard; a shard's last batch may be smaller. Throws
+  /// ValueError for options that need an order or a size (shuffle, samplers), and when ranks outnumber shards.
+  explicit DataLoader(IterablePtr dataset, const DataLoaderOptions& options = {});
+  template <IsIterable D>
+  explicit DataLoader(D&& dataset, const DataLoaderOptions& options = {})
+      : DataLoader(share(std::forward<D>(dataset)), options) {}
   DataLoader(DataLoader&&) noexcept;
   DataLoader& operator=(DataLoader&&) noexcept;
   ~DataLoader();
@@ -58,12 +77,15 @@ class DataLoader {
   class Iterator;
   /// Begins an epoch: the one set by set_epoch or load_state, else the next. Loads the first batch.
   Iterator begin();
-  /// Begins at a batch without loading those before it.
+  /// Begins at a batch. Those before it are not loaded, save by iterable datasets and combined loaders.
   Iterator begin_at(int64_t batch);
   static std::default_sentinel_t end() { return {}; }
 
-  /// Batches in an epoch.
+  /// Whether an epoch's length is known beforehand; that of an iterable dataset is not.
+  bool has_size() const;
+  /// Batches in an epoch; throws UsageError when unknown.
   int64_t size() const;
+  /// Null when the batches come from an iterable dataset or from several loaders.
   const DatasetPtr& dataset() const;
   const DataLoaderOptions& options() const;
   /// The number of the running epoch, or of the next one between two.
@@ -71,11 +93,19 @@ class DataLoader {
   /// Chooses the next epoch, from its first batch; a loaded state of that same epoch keeps its place.
   void set_epoch(int64_t epoch);
   LoaderState state() const;
-  /// The next walk continues there. Throws StateError when samples or batch size differ.
+  /// The next walk continues there. Throws StateError when the data or the batch size differ.
   void load_state(const LoaderState& state);
 
- private:
+  /// Of the running walk, or of the last one.
+  LoaderTimes times() const;
+  /// One sentence that tells what to change when more than `threshold` of a walk of 10 batches or more was spent
+  /// waiting; otherwise empty.
+  std::string wait_advice(double threshold = 0.1) const;
+
+ protected:
   struct Impl;
+  explicit DataLoader(std::unique_ptr<Impl> impl);
+  static Impl& impl_of(DataLoader& loader) { return *loader.impl_; }
   std::unique_ptr<Impl> impl_;
 };
 

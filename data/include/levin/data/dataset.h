@@ -46,6 +46,7 @@ class TensorDataset final : public Dataset {
   int64_t size() const override { return tensors_[0].size(0); }
   Sample get(int64_t index, Generator& rng) const override;
   Batch get_batch(std::span<const int64_t> indices, const Generator& epoch_rng) const override;
+  const std::vector<Tensor>& tensors() const { return tensors_; }
 
  private:
   std::vector<Tensor> tensors_;

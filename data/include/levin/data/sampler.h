@@ -5,6 +5,7 @@
 #include <levin/core/generator.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace levin::data {
@@ -18,6 +19,26 @@ class Sampler {
   virtual int64_t size() const = 0;
   /// The indices of an epoch (0 or more), in order.
   virtual std::vector<int64_t> indices(int64_t epoch) const = 0;
+};
+
+/// Whole batches of indices: those of a sampler, `batch_size` at a time. Derive from it for batches of another kind.
+class BatchSampler {
+ public:
+  /// Throws ValueError for a batch_size below 1.
+  BatchSampler(std::shared_ptr<const Sampler> sampler, int64_t batch_size, bool drop_last);
+  virtual ~BatchSampler() = default;
+  /// Batches in one epoch.
+  virtual int64_t size() const;
+  /// The batches of an epoch (0 or more), in order; none is empty.
+  virtual std::vector<std::vector<int64_t>> batches(int64_t epoch) const;
+
+ protected:
+  BatchSampler() = default;
+
+ private:
+  std::shared_ptr<const Sampler> sampler_;
+  int64_t batch_size_ = 1;
+  bool drop_last_ = false;
 };
 
 /// 0 to n - 1 in random order (Fisher and Yates' shuffle).
@@ -54,7 +75,7 @@ class RandomSampler final : public Sampler {
 };
 
 /// These indices only, in their order or shuffled in each epoch.
-class SubsetSampler final : public Sampler {
+class SubsetSampler : public Sampler {
  public:
   explicit SubsetSampler(std::vector<int64_t> indices, bool shuffle = false, std::uint64_t seed = 0)
       : indices_(std::move(indices)), shuffle_(shuffle), base_(seed) {}
@@ -65,6 +86,13 @@ class SubsetSampler final : public Sampler {
   std::vector<int64_t> indices_;
   bool shuffle_;
   Generator base_;
+};
+
+/// These indices only, in a new random order in each epoch.
+class SubsetRandomSampler final : public SubsetSampler {
+ public:
+  explicit SubsetRandomSampler(std::vector<int64_t> indices, std::uint64_t seed = 0)
+      : SubsetSampler(std::move(indices), true, seed) {}
 };
 
 struct WeightedRandomSamplerOptions {

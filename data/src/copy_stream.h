@@ -1,0 +1,28 @@
+#pragma once
+// A second stream for page-locked batches, so that they travel to the device while it computes.
+
+#include <levin/core/tensor.h>
+#include <levin/kernels/cuda.h>
+
+#include <optional>
+#include <span>
+
+namespace levin::detail {
+
+/// The device's copy stream, made at its first use.
+cuda::Stream copy_stream_of(int device);
+
+/// While it lives, this thread's work for a CUDA device goes to that device's copy stream, provided that all tensors
+/// given are page-locked; otherwise it does nothing.
+class CopyStream {
+ public:
+  CopyStream(std::span<const Tensor> from, Device to);
+  /// What was copied may be used on the stream that was current before, which waits for the copies.
+  void finish(std::span<const Tensor> copied) const;
+
+ private:
+  std::optional<cuda::Stream> before_, copies_;
+  std::optional<cuda::StreamGuard> guard_;
+};
+
+}  // namespace levin::detail

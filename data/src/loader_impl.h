@@ -1,0 +1,33 @@
+#pragma once
+// What a DataLoader is: a source of batches, and where its next walk begins.
+
+#include "batch_source.h"
+
+#include <chrono>
+
+namespace levin::data {
+
+struct DataLoader::Impl {
+  explicit Impl(const DataLoaderOptions& o) : options(o) {}
+
+  /// Begins the walk that was chosen, or the next epoch.
+  void begin_walk();
+  /// The next batch, or nothing, which ends the walk.
+  std::optional<Batch> pull();
+  bool running() const { return walking && !chosen; }
+  void choose(const LoaderState& place) {
+    next_place = place;
+    chosen = true;
+  }
+
+  DataLoaderOptions options;  // the source refers to them
+  std::unique_ptr<detail::BatchSource> source;
+  LoaderState next_place;  // where the next walk begins
+  bool chosen = false;     // by set_epoch, load_state or begin_at
+  bool walking = false;
+  std::uint64_t walk = 0;  // tells the iterators apart
+  LoaderTimes times;
+  std::chrono::steady_clock::time_point began;
+};
+
+}  // namespace levin::data
