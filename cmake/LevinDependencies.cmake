@@ -1,7 +1,7 @@
 # What the libraries need. levin-config.cmake looks for the same packages again on the user's side.
 
 set(LEVIN_APT "Debian: ./run setup, or apt-get install g++ cmake ninja-build libhwy-dev libeigen3-dev libfmt-dev \
-zlib1g-dev libcli11-dev nlohmann-json3-dev libspdlog-dev")
+zlib1g-dev libpng-dev libjpeg62-turbo-dev libcli11-dev nlohmann-json3-dev libspdlog-dev")
 macro(levin_need package)
   find_package(${package} QUIET ${ARGN})
   if(NOT ${package}_FOUND)
@@ -23,6 +23,11 @@ if(NOT ZLIB_FOUND)
   unset(ZLIB_LIBRARY CACHE)
   levin_need(ZLIB)
 endif()
+# Static as well: only programs that read or write pictures take them in.
+find_library(PNG_LIBRARY_RELEASE NAMES libpng16.a libpng.a)
+find_library(JPEG_LIBRARY_RELEASE NAMES libjpeg.a)
+levin_need(PNG)
+levin_need(JPEG)
 levin_need(CLI11 CONFIG)
 levin_need(nlohmann_json CONFIG)
 levin_need(spdlog CONFIG)
@@ -31,7 +36,7 @@ levin_need(spdlog CONFIG)
 function(levin_link_dependencies)
   get_target_property(type levin_tensor TYPE)
   if(type STREQUAL "STATIC_LIBRARY")
-    target_link_libraries(levin_tensor PRIVATE hwy::hwy fmt::fmt ZLIB::ZLIB Threads::Threads
+    target_link_libraries(levin_tensor PRIVATE hwy::hwy fmt::fmt PNG::PNG JPEG::JPEG ZLIB::ZLIB Threads::Threads
       $<BUILD_INTERFACE:Eigen3::Eigen>)
     target_compile_definitions(levin_tensor PRIVATE EIGEN_MPL2_ONLY EIGEN_DONT_PARALLELIZE)
     if(LEVIN_THREADS STREQUAL "openmp")

@@ -36,6 +36,7 @@ else()
   set(pc_cflags "-DLEVIN_SERIAL=1")
 endif()
 set(pc_zlib "${ZLIB_LIBRARIES}") # by its path, as -lz would take the shared library
+set(pc_images "${PNG_LIBRARY} ${JPEG_LIBRARY} -lm")
 file(RELATIVE_PATH pc_prefix "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" /prefix) # the package may be moved
 configure_file(cmake/levin.pc.in "${PROJECT_BINARY_DIR}/levin.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/levin.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
