@@ -133,7 +133,7 @@ TEST_CASE("MNIST files become normalised images and labels") {
   }
 }
 
-TEST_CASE("missing and mismatched MNIST files") {
+TEST_CASE("data/missing_dataset_message") {
   const TempDir dir;
   CHECK(
       message_of([&] { data::FashionMnist("train", dir.path); }) ==

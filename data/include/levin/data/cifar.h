@@ -1,0 +1,31 @@
+#pragma once
+// CIFAR-10 and CIFAR-100 (Krizhevsky 2009): 50,000 training and 10,000 test pictures of 32 x 32 in colour, in their
+// binary version: rows of label bytes, then 3072 bytes of red, green and blue.
+
+#include <levin/data/dataset.h>
+
+#include <filesystem>
+#include <string_view>
+
+namespace levin::data {
+
+/// f32 (B, 3, 32, 32) with (byte / 255 - mean) / std, labels int64 (B).
+class Cifar10 final : public ImageDataset {
+ public:
+  static constexpr float kMean[] = {0.4914f, 0.4822f, 0.4465f};
+  static constexpr float kStd[] = {0.2470f, 0.2435f, 0.2616f};
+  /// `dir` holds data_batch_1.bin to data_batch_5.bin and test_batch.bin (or a folder cifar-10-batches-bin with them).
+  /// Throws ValueError for a split other than "train" and "test", IoError for a missing or damaged file.
+  Cifar10(std::string_view split, const std::filesystem::path& dir, Transform augment = {});
+};
+
+/// The same with 100 classes, from train.bin and test.bin (or in a folder cifar-100-binary).
+class Cifar100 final : public ImageDataset {
+ public:
+  static constexpr float kMean[] = {0.5071f, 0.4865f, 0.4409f};
+  static constexpr float kStd[] = {0.2673f, 0.2564f, 0.2762f};
+  /// `coarse`: the 20 superclasses instead.
+  Cifar100(std::string_view split, const std::filesystem::path& dir, Transform augment = {}, bool coarse = false);
+};
+
+}  // namespace levin::data
