@@ -6,6 +6,8 @@
 #include <levin/core/tensor.h>
 
 #include <functional>
+#include <optional>
+#include <utility>
 #include <vector>
 
 namespace levin::data {
@@ -28,15 +30,56 @@ class Normalize {
   std::vector<float> mean_, std_;
 };
 
-/// A random (height, width) window after `padding` zeros were put on every side; any type.
+/// Where the pixels outside of an image come from: a value, the nearest pixel, the image mirrored without or with its
+/// border.
+enum class PaddingMode { constant, edge, reflect, symmetric };
+enum class Interpolation { nearest, bilinear };
+
+/// More pixels around the image; any type.
+class Pad {
+ public:
+  explicit Pad(int64_t padding, double fill = 0, PaddingMode mode = PaddingMode::constant)
+      : Pad(padding, padding, padding, padding, fill, mode) {}
+  /// torchvision's order. Throws ValueError for less than 0; reflect needs less than the image's size (ShapeError).
+  Pad(int64_t left, int64_t top, int64_t right, int64_t bottom, double fill = 0,
+      PaddingMode mode = PaddingMode::constant);
+  Tensor operator()(const Tensor& image, Generator& rng) const;
+  Tensor operator()(const Tensor& image) const;
+
+ private:
+  int64_t left_, top_, right_, bottom_;
+  double fill_;
+  PaddingMode mode_;
+};
+
+struct RandomCropOptions {
+  bool pad_if_needed = false;  ///< pad images that are smaller than the window
+  double fill = 0;
+  PaddingMode padding_mode = PaddingMode::constant;
+};
+
+/// A random (height, width) window after `padding` pixels were put on every side; any type.
 class RandomCrop {
  public:
   explicit RandomCrop(int64_t size, int64_t padding = 0) : RandomCrop(size, size, padding) {}
-  RandomCrop(int64_t height, int64_t width, int64_t padding);
+  RandomCrop(int64_t height, int64_t width, int64_t padding, const RandomCropOptions& options = {});
   Tensor operator()(const Tensor& image, Generator& rng) const;
 
  private:
+  Tensor padded(const Tensor& image) const;
   int64_t height_, width_, padding_;
+  RandomCropOptions options_;
+};
+
+/// The window in the middle; smaller images are padded with 0. Any type.
+class CenterCrop {
+ public:
+  explicit CenterCrop(int64_t size) : CenterCrop(size, size) {}
+  CenterCrop(int64_t height, int64_t width);
+  Tensor operator()(const Tensor& image, Generator& rng) const;
+
+ private:
+  int64_t height_, width_;
 };
 
 /// Mirrors left and right with probability `p`; any type.
@@ -47,6 +90,109 @@ class RandomHorizontalFlip {
 
  private:
   double p_;
+};
+
+/// Mirrors up and down with probability `p`; any type.
+class RandomVerticalFlip {
+ public:
+  explicit RandomVerticalFlip(double p = 0.5);
+  Tensor operator()(const Tensor& image, Generator& rng) const;
+
+ private:
+  double p_;
+};
+
+/// The image in (height, width) pixels, uint8 (rounded) or f32. Bilinear weights by Pillow's method: with antialias, a
+/// pixel of a smaller image is a weighted mean of all that it covers.
+Tensor resize(const Tensor& image, int64_t height, int64_t width, Interpolation interpolation = Interpolation::bilinear,
+              bool antialias = true);
+
+struct ResizeOptions {
+  Interpolation interpolation = Interpolation::bilinear;
+  std::optional<int64_t> max_size{};  ///< the longer edge is not made longer than this; with one size only
+  bool antialias = true;
+};
+
+class Resize {
+ public:
+  /// The shorter edge becomes `size`, the longer one keeps the proportion.
+  explicit Resize(int64_t size, const ResizeOptions& options = {});
+  Resize(int64_t height, int64_t width, const ResizeOptions& options = {});
+  Tensor operator()(const Tensor& image, Generator& rng) const;
+
+ private:
+  int64_t height_, width_;  // width_ 0: height_ is the shorter edge
+  ResizeOptions options_;
+};
+
+/// From and to, both included.
+using Range = std::pair<double, double>;
+
+struct RandomResizedCropOptions {
+  Range scale{0.08, 1.0};         ///< part of the area
+  Range ratio{3.0 / 4, 4.0 / 3};  ///< width over height
+  Interpolation interpolation = Interpolation::bilinear;
+  bool antialias = true;
+};
+
+/// A window of random area and proportion, resized.
+class RandomResizedCrop {
+ public:
+  explicit RandomResizedCrop(int64_t size, const RandomResizedCropOptions& options = {})
+      : RandomResizedCrop(size, size, options) {}
+  RandomResizedCrop(int64_t height, int64_t width, const RandomResizedCropOptions& options = {});
+  Tensor operator()(const Tensor& image, Generator& rng) const;
+
+ private:
+  int64_t height_, width_;
+  RandomResizedCropOptions options_;
+};
+
+struct RandomRotationOptions {
+  Interpolation interpolation = Interpolation::nearest;
+  double fill = 0;
+  std::optional<std::pair<double, double>> center{};  ///< x and y in pixels from the upper left corner; the middle
+};
+
+/// Turns the image, counter-clockwise by an angle from -degrees to degrees; its size stays. uint8 or f32.
+class RandomRotation {
+ public:
+  explicit RandomRotation(double degrees, const RandomRotationOptions& options = {});
+  RandomRotation(Range degrees, const RandomRotationOptions& options = {});
+  Tensor operator()(const Tensor& image, Generator& rng) const;
+
+ private:
+  Range degrees_;
+  RandomRotationOptions options_;
+};
+
+/// Changes brightness, contrast, saturation and hue of a picture (3, H, W) or (1, H, W), uint8 or f32 from 0 to 1, in
+/// random order. A number b means a factor from max(0, 1 - b) to 1 + b; for hue, which has at most 0.5, a shift from -b
+/// to b of the full circle.
+class ColorJitter {
+ public:
+  explicit ColorJitter(double brightness = 0, double contrast = 0, double saturation = 0, double hue = 0);
+  Tensor operator()(const Tensor& image, Generator& rng) const;
+
+ private:
+  double brightness_, contrast_, saturation_, hue_;
+};
+
+struct RandomErasingOptions {
+  double p = 0.5;
+  Range scale{0.02, 0.33};          ///< part of the area
+  Range ratio{0.3, 3.3};            ///< height over width
+  std::optional<double> value = 0;  ///< nothing: normal numbers (f32 images only)
+};
+
+/// Overwrites a random rectangle (Zhong et al., "Random erasing data augmentation", 2017); any type.
+class RandomErasing {
+ public:
+  explicit RandomErasing(const RandomErasingOptions& options = {});
+  Tensor operator()(const Tensor& image, Generator& rng) const;
+
+ private:
+  RandomErasingOptions options_;
 };
 
 /// One after the other.
