@@ -11,6 +11,7 @@
 
 #include <functional>
 #include <optional>
+#include <utility>
 
 using namespace levin;
 
@@ -161,34 +162,38 @@ TEST_CASE("graph: replays that wait in line keep their own numbers") {
 }
 
 TEST_CASE("graph: a replay on another stream waits for the one before it") {
-  const std::vector<Values> expected = drawn_eagerly(Generator(13), 2);
+  constexpr int kReplays = 6;
+  const std::vector<Values> expected = drawn_eagerly(Generator(13), kReplays);
   Generator g(13);
-  const cuda::Stream first(0), second(0);
-  Tensor now, kept;
+  const cuda::Stream streams[] = {cuda::Stream(0), cuda::Stream(0)};
+  Tensor kept;
   cuda::Graph graph;
   {
-    const cuda::StreamGuard on(first);
+    const cuda::StreamGuard on(streams[0]);
     kept = zeros_like(draw_all(g));
+    graph.capture([&] { kept.add_(draw_all(g)); });
+  }
+  Values sum(expected[0].size());
+  for (const Values& drawn : expected)
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += drawn[i];
+  for (std::uint64_t seed = 1; seed <= 8; ++seed) {
+    CAPTURE(seed);
+#if LEVIN_TEST_EMULATED
+    const auto before = std::exchange(emulator::config().seed, seed);
+#endif
+    kept.zero_();
+    cuda::synchronize();
     g.manual_seed(13);
-    graph.capture([&] {
-      now = draw_all(g);
-      kept.add_(now);
-    });
-    first.synchronize();
+    for (int i = 0; i < kReplays; ++i) {
+      const cuda::StreamGuard on(streams[i % 2]);
+      graph.replay();
+    }
+    cuda::synchronize();
+#if LEVIN_TEST_EMULATED
+    emulator::config().seed = before;
+#endif
+    CHECK(kept.to_vector<double>() == sum);
   }
-  {
-    const cuda::StreamGuard on(first);
-    graph.replay();
-  }
-  {
-    const cuda::StreamGuard on(second);
-    graph.replay();
-  }
-  second.synchronize();
-  CHECK(now.to_vector<double>() == expected[1]);
-  Values sum = expected[0];
-  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += expected[1][i];
-  CHECK(kept.to_vector<double>() == sum);
 }
 
 TEST_CASE("graph: two graphs in turn share one sequence, and more generators than a write holds") {
