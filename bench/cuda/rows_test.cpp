@@ -125,6 +125,26 @@ TEST_CASE("bench: a rung that throws is a wrong row, a peer that throws a missin
   CHECK(failed["error"] == "no such unit");
 }
 
+TEST_CASE("bench: a measured row and the machine have what the report reads") {
+  Problem p = copy_of_eight(8);
+  p.rungs[0].peers = {memcpy_peer(p.bytes)};
+  Meter meter(kQuick);
+  const Ceilings ceilings{.copy = 64, .flops = {{"f16", 1}}, .missing = ""};
+  const Json row = measure_problem(p, meter, ceilings)[0];
+  for (const char* field : {"name", "family", "rung", "shape", "dtype", "sizes", "error", "ok", "unit", "seconds",
+                            "least_seconds", "calls", "cache", "bytes", "flops", "floor_seconds", "share"})
+    CHECK_MESSAGE(row.contains(field), field);
+  CHECK(row["floor_seconds"] == 1.0);
+  for (const char* field : {"seconds", "ratio", "lower_ratio", "upper_ratio"})
+    CHECK_MESSAGE(row["peers"]["memcpy"].contains(field), field);
+  p.rungs[0].unit = "f32";  // no rate is known
+  CHECK(measure_problem(p, meter, ceilings)[0]["share"].is_null());
+  const Json machine = describe_machine(ceilings);
+  CHECK(!machine["device"].get<std::string>().empty());
+  CHECK(machine["copy_bytes_a_second"] == 64.0);
+  CHECK(machine["library_flops_a_second"]["f16"] == 1.0);
+}
+
 TEST_CASE("bench: pairs are own, peer, peer, own, each behind a flush") {
   Meter meter({.warm_up_seconds = 0, .quads = 3, .flush_bytes = 4096});
   std::string order;
