@@ -1,10 +1,12 @@
-# ./run silicon: its sentences where something is missing, and what on_device.sh makes of programs that pass, fail, hang or
-# are not there. The programs are stand-ins, so no figure here says anything of a GPU.
+# ./run silicon: its sentences where something is missing, and what on_device.sh makes of programs that pass, fail, hang
+# or are not there. The programs are stand-ins, so no figure here says anything of a GPU.
 . tests/scripts/lib.sh
 work=$build/silicon_test
 rm -rf "$work"
 mkdir -p "$work/tools" "$work/gpu" "$work/levin-silicon/bin" "$work/levin-silicon/lib" "$work/levin-silicon/data"
-for tool in bash env basename dirname readlink grep sed tr cat; do ln -s "$(command -v "$tool")" "$work/tools/$tool"; done
+for tool in bash env basename dirname readlink grep sed tr cat; do
+  ln -s "$(command -v "$tool")" "$work/tools/$tool"
+done
 
 stand_in() { # FILE: a script from stdin
   { echo '#!/bin/bash'; cat; } >"$1"
@@ -46,8 +48,8 @@ import json
 def row(family, rung, dtype, sizes, unit, peers, ok=True):
     shape = " ".join(f"{k}={v}" for k, v in sizes.items())
     return {"name": f"{family}/{rung}", "family": family, "rung": rung, "shape": shape, "dtype": dtype, "sizes": sizes,
-            "error": 0.0 if ok else 9.0, "ok": ok, "unit": unit, "seconds": 2.0, "bytes": 6e9, "flops": 8e12, "share": 0.5,
-            "floor_seconds": 1.0, "peers": peers}
+            "error": 0.0 if ok else 9.0, "ok": ok, "unit": unit, "seconds": 2.0, "bytes": 6e9, "flops": 8e12,
+            "share": 0.5, "floor_seconds": 1.0, "peers": peers}
 
 square = {"m": 4096, "n": 4096, "k": 4096}
 rows = [row("sgemm", "naive", "float32", square, "f32", {"cublas": {"seconds": 0.2, "ratio": 0.1}}),
@@ -61,7 +63,8 @@ rows = [row("sgemm", "naive", "float32", square, "f32", {"cublas": {"seconds": 0
 training = [{"name": f"cnn/{p}", "net": "cnn", "precision": p, "shape": "batch=1", "activation_bytes": b, "loss": 2.3,
              "ok": True, "seconds": s} for p, s, b in (("32-true", 4.0, 100), ("16-mixed", 1.0, 60))]
 print(json.dumps({"machine": {"copy_bytes_a_second": 3e12, "copy_noise": 0.001, "library_flops_a_second": {},
-                              "library_missing": "no cuBLAS"}, "rows": rows, "training": training, "left_out": ["sort"]}))
+                              "library_missing": "no cuBLAS"},
+                  "rows": rows, "training": training, "left_out": ["sort"]}))
 PYTHON
 stand_in "$package/bin/levin_ops_tests" <<'FAKE'
 echo "[doctest] test cases:  1 |  1 passed | 0 failed | 9 skipped"
@@ -128,8 +131,9 @@ FAKE
 status=0
 PATH=$work/gpu:$PATH bash "$package/on_device.sh" --out "$work/late" --seconds 22 >/dev/null || status=$?
 [ "$status" = 1 ] || fail "a hanging part gave status $status, not 1"
-grep -q '^operations	failed	.*it ran past its' "$work/late/parts.tsv" || fail "$(cat "$work/late/parts.tsv")"
-grep -q '^racecheck	left out	0	the 22 seconds were used up' "$work/late/parts.tsv" || fail "$(cat "$work/late/parts.tsv")"
+parts=$(cat "$work/late/parts.tsv")
+grep -q '^operations	failed	.*it ran past its' <<<"$parts" || fail "$parts"
+grep -q '^racecheck	left out	0	the 22 seconds were used up' <<<"$parts" || fail "$parts"
 grep -q "| bench | left out |" "$work"/late/report/*.md || fail "the page does not say that bench was left out"
 
 # ---- the smaller data set is a whole one
@@ -156,7 +160,9 @@ for file in on_device.sh report.py peer_torch.py commit data/train-images-idx3-u
   [ -e "$package/$file" ] || fail "the package lacks $file"
 done
 ls "$package"/lib/libhwy.so.* >/dev/null || fail "the package lacks libhwy"
-if ls "$package"/lib/libc.so.* "$package"/lib/libstdc++.so.* 2>/dev/null; then fail "the package brings its own libc"; fi
+for runtime in libc.so libstdc++.so; do
+  if compgen -G "$package/lib/$runtime.*" >/dev/null; then fail "the package brings its own $runtime"; fi
+done
 [ "$(stat -c %s "$package/bin/minimal")" -lt "$(stat -c %s "$build/bin/minimal")" ] || fail "minimal is not stripped"
 LD_LIBRARY_PATH=$package/lib "$package/bin/minimal" >/dev/null || fail "the packed program does not run"
 says "1000 are allowed" bash tools/silicon/pack.sh "$work/bin" "$work/packed" 1000

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# on_device.sh [--out FOLDER] [--seconds N]: everything that only a GPU can say about this build, within N seconds (600).
+# on_device.sh [--out FOLDER] [--seconds N]: what only a GPU can say about this build, within N seconds (600).
 # Runs the operations' cases and the CUDA tests on the device, trains in mixed precision, measures every rung beside
-# cuBLAS, cuDNN, CUB and PyTorch, looks for bad accesses and races, and writes FOLDER/report/<device>-<date>.md and .json.
-# A part that failed, did not fit or has no tool here is said so in the report. Status 1 when a part failed.
+# cuBLAS, cuDNN, CUB and PyTorch, looks for bad accesses and races, and writes FOLDER/report/<device>-<date>.md and
+# .json. A part that failed, did not fit or has no tool here is said so in the report. Status 1 when a part failed.
 set -uo pipefail
 here=$(dirname "$(readlink -f "$0")")
 out=silicon limit=600
@@ -29,7 +29,7 @@ nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -n 1 >"$
 folders=()
 while read -r site; do
   for folder in "$site"/nvidia/*/lib "$site"/torch/lib; do if [ -d "$folder" ]; then folders+=("$folder"); fi; done
-done < <(python3 -c 'import site, sys; print("\n".join(dict.fromkeys([*site.getsitepackages(), *sys.path])))' 2>/dev/null | grep .)
+done < <(python3 -c 'import site, sys; print(*site.getsitepackages(), *sys.path, sep="\n")' | grep . | sort -u)
 for folder in /usr/local/cuda/lib64 /usr/local/cuda/targets/*/lib /usr/local/cuda/lib /usr/lib/x86_64-linux-gnu; do
   if [ -d "$folder" ]; then folders+=("$folder"); fi
 done
@@ -57,8 +57,13 @@ export LEVIN_SOURCE_DIR=$here/source
 
 # ---- running parts
 # note NAME STATUS SECONDS DETAIL: STATUS is passed, failed, left out or absent.
-note() { printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" >>"$out/parts.tsv"; printf '%-28s %-8s %4s s  %s\n' "$1" "$2" "$3" "$4"; }
-# part NAME SECONDS COMMAND...: runs it with our libraries, no longer than that or than what is left; its output is a log.
+note() {
+  printf '%s\t%s\t%s\t%s\n' "$@" >>"$out/parts.tsv"
+  printf '%-28s %-8s %4s s  %s\n' "$@"
+}
+# The last line of a log that sums it up.
+summary='^\[doctest\] test cases:|^result: |rows, |^error: |ERROR SUMMARY|RACECHECK SUMMARY'
+# part NAME SECONDS COMMAND...: runs it with our libraries, as long as that or what is left; its output is a log.
 failures=0
 part() {
   local name=$1 most=$2 left=$((limit - reserve - SECONDS)) start=$SECONDS status=0 detail
@@ -70,7 +75,7 @@ part() {
   fi
   [ "$most" -le "$left" ] || most=$left
   timeout -k 5 "$most" env "LD_LIBRARY_PATH=$library_path" "$@" >"$log" 2>&1 || status=$?
-  detail=$(grep -aE '^\[doctest\] test cases:|^result: |rows, |^error: |ERROR SUMMARY|RACECHECK SUMMARY' "$log" | tail -n 1 | tr -s ' \t' ' ')
+  detail=$(grep -aE "$summary" "$log" | tail -n 1 | tr -s ' \t' ' ')
   if [ "$status" = 0 ]; then
     note "$name" passed $((SECONDS - start)) "$detail"
   else
@@ -106,7 +111,8 @@ part "bench check" 60 "$here/bin/levin_bench_cuda" --check
 part "minimal" 20 "$here/bin/minimal"
 for precision in 32-true 16-mixed bf16-mixed; do train "$precision"; done
 
-nvidia-smi --query-gpu=clocks.sm,power.draw,temperature.gpu --format=csv,noheader,nounits -l 1 >"$out/smi.csv" 2>/dev/null &
+nvidia-smi --query-gpu=clocks.sm,power.draw,temperature.gpu --format=csv,noheader,nounits -l 1 \
+  >"$out/smi.csv" 2>/dev/null &
 sampler=$!
 part "bench" 220 "$here/bin/levin_bench_cuda" --json "$out/bench.json" --seconds 170
 kill "$sampler" 2>/dev/null
@@ -117,6 +123,7 @@ fi
 sanitize memcheck
 sanitize racecheck
 
-python3 "$here/report.py" "$out" --commit "$(cat "$here/commit")" --date "$(date -u +%F)" --limit "$limit" || failures=$((failures + 1))
+python3 "$here/report.py" "$out" --commit "$(cat "$here/commit")" --date "$(date -u +%F)" --limit "$limit" ||
+  failures=$((failures + 1))
 echo "$failures parts failed after $SECONDS s; the report is in $out/report"
 [ "$failures" = 0 ]

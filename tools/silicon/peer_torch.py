@@ -1,8 +1,8 @@
 """peer_torch.py BENCH.json [--seconds N] [--check]: the rows of levin_bench_cuda by PyTorch, added to the same file.
 
-Each row gets peers.torch (attention torch_flash and torch_cudnn): seconds and ratio (PyTorch's over Levin's), or missing
-with the reason. Times as levin_bench_cuda takes them: events, cold caches, medians. --check runs each operation once on
-the CPU and adds no figures.
+Each row gets peers.torch (attention torch_flash and torch_cudnn): seconds and ratio (PyTorch's over Levin's), or
+missing with the reason. Times as levin_bench_cuda takes them: events, cold caches, medians. --check runs each operation
+once on the CPU and adds no figures.
 """
 import argparse
 import json
@@ -97,7 +97,8 @@ FAMILIES = {
     "sgemm": {"torch": gemm}, "hgemm": {"torch": gemm}, "conv": {"torch": conv},
     "conv_backward_input": {"torch": conv_backward([True, False, False])},
     "conv_backward_weight": {"torch": conv_backward([False, True, False])},
-    "attention": {"torch_flash": attention("FLASH_ATTENTION", False), "torch_cudnn": attention("CUDNN_ATTENTION", False)},
+    "attention": {"torch_flash": attention("FLASH_ATTENTION", False),
+                  "torch_cudnn": attention("CUDNN_ATTENTION", False)},
     "attention_backward": {"torch_flash": attention("FLASH_ATTENTION", True),
                            "torch_cudnn": attention("CUDNN_ATTENTION", True)},
     "reduce": {"torch": lines(lambda torch, x: x.sum(1, keepdim=True))},

@@ -1,7 +1,7 @@
-"""report.py FOLDER --commit C --date D --limit N: FOLDER/report/<device>-<date>.json and .md from what on_device.sh left.
+"""report.py FOLDER --commit C --date D --limit N: FOLDER/report/<device>-<date>.json and .md of on_device.sh's files.
 
-The JSON holds device, driver, date, commit, parts, targets, clocks, mnist, machine, rows, training and left_out. A figure
-that was not measured is null there and says why in the page.
+The JSON holds device, driver, date, commit, parts, targets, clocks, mnist, machine, rows, training and left_out. A
+figure that was not measured is null there and says why in the page.
 """
 import argparse
 import csv
@@ -169,16 +169,16 @@ def page_of(report):
     lines = [f"# {report['device']}, {report['date']}", "",
              f"Driver {report['driver']}, commit {report['commit']}, written by `./run silicon`.", "", "## Parts", ""]
     lines += table(("part", "status", "s", "detail"),
-                   [(p["name"], p["status"], str(p["seconds"]), p["detail"].replace("|", "/")) for p in report["parts"]],
-                   right=(2,))
+                   [(p["name"], p["status"], str(p["seconds"]), p["detail"].replace("|", "/"))
+                    for p in report["parts"]], right=(2,))
     lines += ["", "## Targets", ""]
     lines += table(("target", "bound", "measured", "met"),
                    [(t["name"], f"{t['bound']} or {'less' if t['at_most'] else 'more'}", number(t["measured"], ".3f"),
                      {True: "yes", False: "no", None: "-"}[t["met"]]) for t in report["targets"]], right=(2,))
     lines += ["", "## Benchmarks", "",
-              "Medians by events, each call behind a write of 256 MiB (cold caches), N(0, 1) data, in pairs with the peer "
-              "in the order own, peer, peer, own; PyTorch's rows follow in the same run, not in pairs. The floor is the "
-              "larger of bytes over the copy's rate and operations over cuBLAS's.", ""]
+              "Medians by events, each call behind a write of 256 MiB (cold caches), N(0, 1) data, in pairs with the "
+              "peer in the order own, peer, peer, own; PyTorch's rows follow in the same run, not in pairs. The floor "
+              "is the larger of bytes over the copy's rate and operations over cuBLAS's.", ""]
     lines += [line for one in machine_lines(report) for line in (one, "")]
     lines += bench_tables(report)
     if report["left_out"]:

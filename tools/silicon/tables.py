@@ -1,5 +1,5 @@
-"""tables.py [--check] [--root DIR]: rewrites the tables of docs/ladders.md from the rungs' header comments and the newest
-report in docs/silicon. With --check it changes nothing and fails when the page is not up to date.
+"""tables.py [--check] [--root DIR]: rewrites the tables of docs/ladders.md from the rungs' header comments and the
+newest report in docs/silicon. With --check it changes nothing and fails when the page is not up to date.
 """
 import argparse
 import json
@@ -9,13 +9,14 @@ import sys
 
 NOT_YET = "not yet measured"
 
-# A ladder: its folder in kernels/cuda, its family in the benchmarks, the problems in the order in which a rung's figure is
-# looked for (the first that the rung has; type and sizes), and the peer that its share is of.
+# A ladder: its folder in kernels/cuda, its family in the benchmarks, the problems in the order in which a rung's figure
+# is looked for (the first that the rung has; type and sizes), and the peer that its share is of.
 LADDERS = [
     ("sgemm", "sgemm", [("float32", {"m": 4096})], "cublas", "C = A B, float32"),
     ("hgemm", "hgemm", [("float16", {"m": 4096})], "cublas", "C = A B, 16-bit floats"),
     ("reduce", "reduce", [("float32", {"rows": 1})], "cub", "a line's sum"),
-    ("softmax", "softmax", [("float32", {"columns": 8192}), ("float32", {"columns": 512})], "memcpy", "softmax of rows"),
+    ("softmax", "softmax", [("float32", {"columns": 8192}), ("float32", {"columns": 512})], "memcpy",
+     "softmax of rows"),
     ("norm", "layer_norm", [("float32", {"columns": 8192})], "memcpy", "layer norm"),
     ("transpose", "transpose", [("float32", {})], "memcpy", "transposing copy"),
     ("conv", "conv", [("float32", {"in": 64}), ("float16", {"in": 64})], "cudnn", "convolution, forward"),
@@ -23,7 +24,8 @@ LADDERS = [
 ]
 PEERS = {"cublas": "cuBLAS", "cub": "CUB", "memcpy": "the copy", "cudnn": "cuDNN", "torch_cudnn": "cuDNN by PyTorch"}
 # Headers whose rung goes by another name, and the family where it is not the ladder's.
-NAMES = {"attention/03_flash_forward": ("attention", "flash"), "attention/04_flash_backward": ("attention_backward", "flash")}
+NAMES = {"attention/03_flash_forward": ("attention", "flash"),
+         "attention/04_flash_backward": ("attention_backward", "flash")}
 
 
 def header_text(path):
@@ -53,10 +55,11 @@ def parts_of(text):
     return title, idea[1].strip(), bound[1].strip()
 
 
-def rows_of(report, family, rung, dtype, sizes):
+def rows_of(report, family, dtype, sizes):
+    """The report's rows of a problem that were measured and are right."""
     def fits(row):
-        return (row["family"] == family and re.sub(r"^\d+_", "", row["rung"]) == rung and row["dtype"] == dtype
-                and row.get("ok") and row.get("seconds") and all(row["sizes"].get(k) == v for k, v in sizes.items()))
+        return (row["family"] == family and row["dtype"] == dtype and row.get("ok") and row.get("seconds")
+                and all(row["sizes"].get(k) == v for k, v in sizes.items()))
     return [row for row in report.get("rows", []) if fits(row)] if report else []
 
 
@@ -69,7 +72,7 @@ def figure_of(row):
 def measured(report, family, rung, problems, peer):
     """(figure, share) cells of a rung."""
     for index, (dtype, sizes) in enumerate(problems):
-        rows = rows_of(report, family, rung, dtype, sizes)
+        rows = [row for row in rows_of(report, family, dtype, sizes) if re.sub(r"^\d+_", "", row["rung"]) == rung]
         if not rows:
             continue
         row = rows[0]
@@ -90,8 +93,7 @@ def ladder_lines(root, report, ladder):
     if not headers:
         sys.exit(f"error: kernels/cuda/{folder} holds no rungs")
     dtype, sizes = problems[0]
-    shapes = [row["shape"] for row in (report or {}).get("rows", [])
-              if row["family"] == family and row["dtype"] == dtype and all(row["sizes"].get(k) == v for k, v in sizes.items())]
+    shapes = [row["shape"] for row in rows_of(report, family, dtype, sizes)]
     shape = shapes[0] if shapes else " ".join(f"{k}={v}" for k, v in sizes.items())
     lines = ["", f"## {family}: {title}", "", f"Figures: {dtype}{', ' + shape if shape else ''}.", "",
              f"| rung | idea | bound by | figure | share of {PEERS[peer]} |", "|---|---|---|---:|---:|"]

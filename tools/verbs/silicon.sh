@@ -1,6 +1,6 @@
 # ./run silicon [--pack]: builds the CUDA tests, benchmarks and examples, packs them with the one script that tries and
-# measures them on a GPU (tools/silicon/on_device.sh), runs it here, and files its report in docs/silicon. With --pack it
-# only packs, for a machine that has a GPU but perhaps no compiler.
+# measures them on a GPU (tools/silicon/on_device.sh), runs it here, and files its report in docs/silicon. With --pack
+# it only packs, for a machine that has a GPU but perhaps no compiler.
 set -euo pipefail
 . tools/lib.sh
 pack_only=0
