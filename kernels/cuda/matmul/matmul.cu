@@ -1,6 +1,7 @@
 // matmul on CUDA devices: the choice of the kernel by type, shape and device.
 
 #include "kernels/cuda/matmul/fused.cuh"
+#include "kernels/cuda/matmul/gemv.h"
 #include "kernels/cuda/matmul/options.h"
 #include "kernels/cuda/sgemm/03_shared_tile.cuh"
 #include "kernels/cuda/vendor/choice.h"
@@ -18,6 +19,7 @@ void run_general(const Problem<T>& p, Stream& stream) {
 
 template <class T>
 void choose_half(const Problem<T>& p, Stream& stream) {
+  if (can_gemv(p)) return run_gemv(p, stream);
   if (can_hgemm_persistent(p)) return run_hgemm_persistent<T>(p, stream);
   if (can_hgemm_any_operand(p)) return run_hgemm_any_operand<T>(p, stream);
   run_general(p, stream);
@@ -31,6 +33,7 @@ void choose_matmul(const Problem<T>& p, Stream& stream) {
 }  // namespace
 
 void choose_matmul(const Problem<float>& p, Stream& stream) {
+  if (can_gemv(p)) return run_gemv(p, stream);
   if (!can_sgemm(p)) return run_general(p, stream);
   if (allow_tf32 && can_sgemm_tf32(p)) return run_sgemm_large<Tf32Warps, Identity>(p, stream);
   run_sgemm_async_stages<Identity>(p, stream);
