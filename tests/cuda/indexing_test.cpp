@@ -96,7 +96,7 @@ TEST_CASE("cuda: the embedding's gradient leaves the padding row out") {
   });
 }
 
-TEST_CASE("cuda: an index out of range is refused in the CPU's words and nothing is harmed") {
+TEST_CASE("cuda: an index out of range is refused in the CPU's words where the host waits, and nothing is harmed") {
   const Tensor x = zeros({4, 2}), index = from_data<int64_t>({0, 1, 4, -1}, {2, 2});
   const Tensor rows = from_data<int64_t>({3, 0, -2, 9}, {4}), source = zeros({4, 2});
   const std::vector<std::function<void(const std::function<Tensor(const Tensor&)>&)>> calls = {
@@ -111,12 +111,77 @@ TEST_CASE("cuda: an index out of range is refused in the CPU's words and nothing
   for (const auto& call : calls) {
     const std::string expected = message([&] { call([](const Tensor& t) { return t; }); });
     CHECK(expected.find("is out of range") != std::string::npos);
-    CHECK(message([&] { call(there); }) == expected);
+    CHECK(message([&] { call(there); }) == "no IndexError");
+    CHECK(message([&] { cuda::synchronize(); }) == expected);
+    CHECK(message([&] { cuda::synchronize(); }) == "no IndexError");
   }
   CHECK(there(arange(3)).cpu().to_vector<int64_t>() == std::vector<int64_t>{0, 1, 2});
 }
 
-TEST_CASE("cuda: while a graph is captured nothing is checked; such an index reads zero and writes nothing") {
+TEST_CASE("cuda: every wait of the host tells of an index out of range, of the earliest one") {
+  const Tensor x = there(arange(4)), rows = there(tensor<int64_t>({3, 7, -2})), later = there(tensor<int64_t>({4}));
+  const std::string expected =
+      "[index_select] index 7 at position 1 is out of range: it must be 0 or more and below 4.";
+  const cuda::Stream stream = cuda::current_stream();
+  cuda::Event event;
+  const std::vector<std::function<void(const Tensor&)>> waits = {
+      [](const Tensor& y) { y.cpu(); },
+      [](const Tensor& y) { y.select(0, 0).item<int64_t>(); },
+      [](const Tensor&) { cuda::synchronize(); },
+      [](const Tensor&) { device_backend(cuda(0)).synchronize(0); },
+      [&](const Tensor&) { stream.synchronize(); },
+      [&](const Tensor&) {
+        event.record();
+        event.synchronize();
+      }};
+  for (const auto& wait : waits) {
+    const Tensor y = index_select(x, 0, rows);
+    index_select(x, 0, later);
+    CHECK(message([&] { wait(y); }) == expected);
+    CHECK(y.cpu().to_vector<int64_t>() == std::vector<int64_t>{3, 0, 0});
+  }
+}
+
+TEST_CASE("cuda: of many indices out of range in one launch the first is named, whatever the order of threads") {
+  std::vector<double> values(5000, 1.0);
+  for (std::size_t i = 1234; i < values.size(); ++i) values[i] = -static_cast<double>(i);
+  const Tensor rows = there(from_data(values, {5000}, {.dtype = kInt64})), x = there(zeros({3, 2}));
+  for (const std::uint64_t seed : {0u, 1u, 7u}) {
+#if LEVIN_TEST_EMULATED
+    const std::uint64_t before = emulator::config().seed;
+    emulator::config().seed = seed;
+#endif
+    index_select(x, 0, rows);
+    CHECK(message([] { cuda::synchronize(); }).starts_with("[index_select] index -1234 at position 1234 is"));
+#if LEVIN_TEST_EMULATED
+    emulator::config().seed = before;
+#endif
+  }
+}
+
+TEST_CASE("cuda: operations on good indices and labels wait for nothing, forward and backward") {
+  manual_seed(46);
+  const Tensor table = there(randn({7, 5})), rows = there(randint(0, 7, {12})), labels = there(randint(0, 5, {12}));
+  cuda::synchronize();
+  const cuda::Stream stream = cuda::current_stream();
+  test::Gate gate(static_cast<cudaStream_t>(stream.handle()));
+  const Tensor weight = table.detach().requires_grad_();
+  const Tensor x = embedding(weight, rows);
+  add(cross_entropy(x, labels), nll_loss(log_softmax(x, 1), labels)).backward();
+  const Tensor places = unsqueeze(labels, 1), hot = one_hot(labels, 5);
+  const Tensor moved = scatter_add(zeros_like(x).detach(), 1, places, gather(x.detach(), 1, places));
+  CHECK_FALSE(stream.query());
+  gate.open();
+  CHECK(message([] { cuda::synchronize(); }) == "no IndexError");
+}
+
+TEST_CASE("cuda: an empty result still has its index checked") {
+  const Tensor rows = there(tensor<int64_t>({0, 5}));
+  index_select(there(zeros({4, 0})), 0, rows);
+  CHECK(message([] { cuda::synchronize(); }).starts_with("[index_select] index 5 at position 1"));
+}
+
+TEST_CASE("cuda: a captured index out of range reads zero and writes nothing, and is told of after each replay") {
   const no_grad guard;
   const Tensor x = there(tensor({5.0, 6.0, 7.0})), index = there(from_data<int64_t>({1, 9, -4, 2}, {4}));
   const Tensor source = there(tensor({1.0, 2.0, 3.0, 4.0})), five = full({70}, 5.0, {.device = cuda(0)});
@@ -129,7 +194,10 @@ TEST_CASE("cuda: while a graph is captured nothing is checked; such an index rea
                                        index_add(x, 0, index, source), scatter(into, 0, far, five),
                                        scatter_add(into, 0, far, five)};
   graph.capture_end();
-  graph.replay();
+  for (int i = 0; i < 2; ++i) {
+    graph.replay();
+    CHECK(message([] { cuda::synchronize(); }).starts_with("[index_select] index 9 at position 1 is out of range"));
+  }
   const std::vector<Values> expected = {{6, 0, 0, 7}, {6, 0, 0, 7}, {5, 1, 4}, {5, 7, 11},
                                         {5, 7, 11},   {0, 0, 0},    {0, 0, 0}};
   for (std::size_t i = 0; i < results.size(); ++i) CHECK(results[i].cpu().to_vector<double>() == expected[i]);

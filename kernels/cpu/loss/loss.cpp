@@ -25,10 +25,7 @@ void check(const CheckLabelsArgs& a) {
   for (int64_t i = 0; i < n; ++i) {
     const int64_t label = labels[i];
     if ((label < 0 || label >= a.classes) && label != a.ignore_index)
-      throw IndexError(
-          fmt::format("[{}] target {} at position {} is outside [0, {}). Labels count from 0; to leave a "
-                      "sample out, give it ignore_index ({}).",
-                      a.op, label, i, a.classes, a.ignore_index));
+      label_out_of_range(a.op, label, i, a.classes, a.ignore_index);
   }
 }
 

@@ -1,5 +1,9 @@
 #pragma once
-// The SIMD pieces of the losses, chosen at run time.
+// The SIMD pieces of the losses, chosen at run time, and the words for a label out of range.
+
+#include <levin/core/error.h>
+
+#include <fmt/format.h>
 
 #include <cstdint>
 
@@ -18,6 +22,15 @@ struct LossRows {
   void (*bce_backward)(const T* x, const T* target, std::int64_t target_step, const T* g, std::int64_t g_step, T scale,
                        T* dx, std::int64_t n);
 };
+
+/// Throws IndexError for label number `at`.
+[[noreturn]] inline void label_out_of_range(const char* op, std::int64_t label, std::int64_t at, std::int64_t classes,
+                                            std::int64_t ignored) {
+  throw IndexError(
+      fmt::format("[{}] target {} at position {} is outside [0, {}). Labels count from 0; to leave a sample out, give "
+                  "it ignore_index ({}).",
+                  op, label, at, classes, ignored));
+}
 
 const LossRows<float>& loss_rows(float);
 const LossRows<double>& loss_rows(double);

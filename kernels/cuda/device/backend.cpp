@@ -7,6 +7,7 @@
 #include "kernels/cuda/device/pinned.h"
 #include "kernels/cuda/device/pinned_tensors.h"
 #include "kernels/cuda/device/streams.h"
+#include "kernels/cuda/indexing/guard.h"
 
 namespace levin::kernels::cuda {
 
@@ -52,6 +53,7 @@ class CudaBackend final : public DeviceBackend {
     require_usable(device_index);
     const DeviceGuard guard(device_index);
     check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    throw_refused_index(device_index);
   }
 
   MemoryStats memory_stats(int device_index) const override {

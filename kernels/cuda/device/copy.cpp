@@ -5,6 +5,7 @@
 #include "kernels/cuda/device/pinned.h"
 #include "kernels/cuda/device/pinned_tensors.h"
 #include "kernels/cuda/device/streams.h"
+#include "kernels/cuda/indexing/guard.h"
 
 #include <fmt/format.h>
 
@@ -53,6 +54,7 @@ void copy_to_host(void* to, const void* from, int device, std::size_t bytes, cud
   const DeviceGuard guard(device);
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync to the host");
   check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+  throw_refused_index(device);
 }
 
 /// On the source's stream, after what is queued for the destination; the destination's stream goes on after it.

@@ -6,6 +6,7 @@
 #include "kernels/cuda/device/pinned.h"
 #include "kernels/cuda/device/pinned_tensors.h"
 #include "kernels/cuda/device/streams.h"
+#include "kernels/cuda/indexing/guard.h"
 
 #include <levin/core/tensor.h>
 
@@ -35,8 +36,10 @@ void cuda::set_device(int device) {
 }
 
 void cuda::synchronize(int device) {
-  const backend::DeviceGuard guard(backend::resolve_device(device));
+  device = backend::resolve_device(device);
+  const backend::DeviceGuard guard(device);
   backend::check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+  backend::throw_refused_index(device);
 }
 
 cuda::DeviceProperties cuda::get_device_properties(int device) {

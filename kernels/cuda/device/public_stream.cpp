@@ -3,6 +3,7 @@
 #include "kernels/cuda/base/error.h"
 #include "kernels/cuda/device/driver.h"
 #include "kernels/cuda/device/streams.h"
+#include "kernels/cuda/indexing/guard.h"
 
 #include <levin/kernels/cuda.h>
 
@@ -42,6 +43,7 @@ bool cuda::Stream::query() const { return is_done(cudaStreamQuery(native(*this))
 void cuda::Stream::synchronize() const {
   const backend::DeviceGuard guard(device().index);
   backend::check(cudaStreamSynchronize(native(*this)), "cudaStreamSynchronize");
+  backend::throw_refused_index(device().index);
 }
 
 void cuda::Stream::record_event(Event& event) const { event.record(*this); }
@@ -121,7 +123,9 @@ void cuda::Event::wait(const Stream& stream) const {
 bool cuda::Event::query() const { return !handle_ || is_done(cudaEventQuery(native(handle_)), "cudaEventQuery"); }
 
 void cuda::Event::synchronize() const {
-  if (handle_) backend::check(cudaEventSynchronize(native(handle_)), "cudaEventSynchronize");
+  if (!handle_) return;
+  backend::check(cudaEventSynchronize(native(handle_)), "cudaEventSynchronize");
+  backend::throw_refused_index(device_);
 }
 
 double cuda::Event::elapsed_time(const Event& end) const {

@@ -2,8 +2,8 @@
 // What the kernels that move elements by position share.
 
 #include "kernels/cuda/base/launch.h"
-#include "kernels/cuda/indexing/check.h"
 #include "kernels/cuda/indexing/divide.cuh"
+#include "kernels/cuda/indexing/guard.cuh"
 
 #include <levin/kernels/indexing.h>
 
@@ -41,10 +41,6 @@ class CommonUnit {
  private:
   std::uint64_t bits_ = 16;
 };
-
-__device__ inline bool is_index(std::int64_t value, std::int64_t size) {
-  return static_cast<std::uint64_t>(value) < static_cast<std::uint64_t>(size);
-}
 
 /// Where the elements of an index lie in a contiguous tensor of other sizes; without the step along `axis` where it is
 /// given. Axes are merged where that tensor's strides allow, the innermost stands first.

@@ -30,20 +30,22 @@ struct IndexLines {
 
 /// A scatter into `out` and where it takes its values from.
 struct ScatterPlan {
-  explicit ScatterPlan(const ScatterArgs& a)
+  ScatterPlan(const ScatterArgs& a, const char* op, const Stream& stream)
       : lines(with_axis(a.index.sizes), with_axis(a.out.sizes), a.axis),
         from(with_axis(a.index.sizes), with_axis(a.source.sizes)),
-        index(static_cast<const std::int64_t*>(a.index.pointer)) {}
+        index(static_cast<const std::int64_t*>(a.index.pointer)),
+        guard(index_guard(op, a.index.sizes, lines.size, stream)) {}
 
   /// Where element `e` goes; -1 for nowhere.
   __device__ std::int64_t target(std::int64_t e) const {
     const std::int64_t v = index[e];
-    return is_index(v, lines.size) ? lines.base.of(e) + v * lines.step : -1;
+    return admits(guard, v, e) ? lines.base.of(e) + v * lines.step : -1;
   }
 
   IndexLines lines;
   Positions from;
   const std::int64_t* index;
+  IndexGuard guard;
 };
 
 namespace {
@@ -54,21 +56,22 @@ bool line_by_line(const IndexLines& l) { return l.n <= 64 || l.lines() >= 1 << 1
 }  // namespace
 
 template <class T>
-__global__ void gather_elements(T* out, const T* x, const std::int64_t* index, IndexLines lines, std::int64_t count) {
+__global__ void gather_elements(T* out, const T* x, const std::int64_t* index, IndexLines lines, std::int64_t count,
+                                IndexGuard guard) {
   for (std::int64_t e = global_thread(); e < count; e += grid_threads()) {
     const std::int64_t v = index[e];
-    out[e] = is_index(v, lines.size) ? x[lines.base.of(e) + v * lines.step] : T{};
+    out[e] = admits(guard, v, e) ? x[lines.base.of(e) + v * lines.step] : T{};
   }
 }
 
 void gather(const GatherArgs& a, Stream& stream) {
   const IndexLines lines(with_axis(a.index.sizes), with_axis(a.x.sizes), a.axis);
   if (lines.count() == 0) return;
-  check_index(a.index, lines.size, "gather", stream);
+  const IndexGuard guard = index_guard("gather", a.index.sizes, lines.size, stream);
   with_element(size_of(a.out.dtype), [&]<class T>() {
     launch(gather_elements<T>, {.grid = blocks_for(lines.count()), .block = 256, .stream = stream},
            static_cast<T*>(a.out.pointer), static_cast<const T*>(a.x.pointer),
-           static_cast<const std::int64_t*>(a.index.pointer), lines, lines.count());
+           static_cast<const std::int64_t*>(a.index.pointer), lines, lines.count(), guard);
   });
 }
 
@@ -122,10 +125,9 @@ __global__ void scatter_last(T* out, const T* source, const unsigned long long* 
 }
 
 void scatter(const ScatterArgs& a, Stream& stream) {
-  const ScatterPlan s(a);
+  const ScatterPlan s(a, "scatter", stream);
   const std::int64_t count = s.lines.count();
   if (count == 0) return;
-  check_index(a.index, s.lines.size, "scatter", stream);
   with_element(size_of(a.out.dtype), [&]<class T>() {
     if (line_by_line(s.lines)) return launch_scatter_lines<T>(a, s, Assign{}, stream);
     Scratch<unsigned long long> last(stream, a.out.numel());
@@ -157,9 +159,8 @@ __global__ void add_in_order(T* out, const T* source, const std::uint64_t* keys,
 }
 
 void scatter_add(const ScatterArgs& a, Stream& stream) {
-  const ScatterPlan s(a);
+  const ScatterPlan s(a, "scatter_add", stream);
   const std::int64_t count = s.lines.count(), nowhere = a.out.numel();
-  if (count > 0) check_index(a.index, s.lines.size, "scatter_add", stream);
   dispatch_numeric(a.out.dtype, "scatter_add", [&]<class Element>() {
     using T = DeviceType<Element>;
     if (count == 0) return;

@@ -119,20 +119,21 @@ void triangle(const TriangleArgs& a, Stream& stream) {
   });
 }
 
-__global__ void write_one_hot(std::int64_t* out, const std::int64_t* index, std::int64_t count, std::int64_t classes) {
+__global__ void write_one_hot(std::int64_t* out, const std::int64_t* index, std::int64_t count, IndexGuard guard) {
   for (std::int64_t t = global_thread(); t < count; t += grid_threads()) {
-    const Division at = divide(t, classes);
-    out[t] = index[at.quotient] == at.remainder ? 1 : 0;
+    const Division at = divide(t, guard.size);
+    const std::int64_t value = index[at.quotient];
+    if (at.remainder == 0) admits(guard, value, at.quotient);
+    out[t] = value == at.remainder ? 1 : 0;
   }
 }
 
 void one_hot(const OneHotArgs& a, Stream& stream) {
-  check_index(a.index, a.classes, "one_hot", stream);
+  const IndexGuard guard = index_guard("one_hot", a.index.sizes, a.classes, stream);
   const std::int64_t count = a.index.numel() * a.classes;
-  if (count == 0) return;
+  if (count == 0) return check_values(a.index, guard, stream);
   launch(write_one_hot, {.grid = blocks_for(count), .block = kThreads, .stream = stream},
-         static_cast<std::int64_t*>(a.out.pointer), static_cast<const std::int64_t*>(a.index.pointer), count,
-         a.classes);
+         static_cast<std::int64_t*>(a.out.pointer), static_cast<const std::int64_t*>(a.index.pointer), count, guard);
 }
 
 }  // namespace levin::kernels::cuda

@@ -75,33 +75,34 @@ void cat(const CatArgs& a, Stream& stream) {
 /// out (outer, k, inner) = x (outer, n, inner)[:, index, :]
 template <class T>
 __global__ void select_slices(T* out, const T* x, const std::int64_t* index, std::int64_t count, std::int64_t k,
-                              std::int64_t n, std::int64_t inner) {
+                              IndexGuard guard, std::int64_t inner) {
   for (std::int64_t t = global_thread(); t < count; t += grid_threads()) {
     const Division slice = divide(t, inner), place = divide(slice.quotient, k);
     const std::int64_t row = index[place.remainder];
-    out[t] = is_index(row, n) ? x[(place.quotient * n + row) * inner + slice.remainder] : T{};
+    const bool good = admits(guard, row, place.remainder);
+    out[t] = good ? x[(place.quotient * guard.size + row) * inner + slice.remainder] : T{};
   }
 }
 
 void index_select(const IndexSelectArgs& a, Stream& stream) {
-  check_index(a.index, a.n, a.op, stream);
+  const IndexGuard guard = index_guard(a.op, a.index.sizes, a.n, stream);
   const std::int64_t k = a.index.numel(), bytes = a.inner * size_of(a.out.dtype);
-  if (a.outer * k * bytes == 0) return;
+  if (a.outer * k * bytes == 0) return check_values(a.index, guard, stream);
   const std::int64_t unit = CommonUnit().of(bytes).of(a.out.pointer).of(a.x.pointer).bytes();
   with_unit(unit, [&]<class T>() {
     const std::int64_t inner = bytes / unit, count = a.outer * k * inner;
     launch(select_slices<T>, {.grid = blocks_for(count), .block = 256, .stream = stream},
            static_cast<T*>(a.out.pointer), static_cast<const T*>(a.x.pointer),
-           static_cast<const std::int64_t*>(a.index.pointer), count, k, a.n, inner);
+           static_cast<const std::int64_t*>(a.index.pointer), count, k, guard, inner);
   });
 }
 
 /// keys (k) = the rows; n where a slice is to be left out.
-__global__ void row_keys(std::uint64_t* keys, const std::int64_t* index, std::int64_t k, std::int64_t n,
+__global__ void row_keys(std::uint64_t* keys, const std::int64_t* index, std::int64_t k, IndexGuard guard,
                          std::int64_t skip) {
   for (std::int64_t i = global_thread(); i < k; i += grid_threads()) {
     const std::int64_t row = index[i];
-    keys[i] = static_cast<std::uint64_t>(is_index(row, n) && row != skip ? row : n);
+    keys[i] = static_cast<std::uint64_t>(admits(guard, row, i) && row != skip ? row : guard.size);
   }
 }
 
@@ -130,14 +131,14 @@ __global__ void add_slices(T* out, const T* source, const std::uint64_t* keys, c
 }
 
 void index_add(const IndexAddArgs& a, Stream& stream) {
-  check_index(a.index, a.n, a.op, stream);
+  const IndexGuard guard = index_guard(a.op, a.index.sizes, a.n, stream);
   const std::int64_t k = a.index.numel(), count = a.outer * k * a.inner;
   dispatch_numeric(a.out.dtype, "index_add", [&]<class Element>() {
     using T = DeviceType<Element>;
-    if (count == 0) return;
+    if (count == 0) return check_values(a.index, guard, stream);
     StableOrder order(stream, k);
     launch(row_keys, {.grid = blocks_for(k), .block = 256, .stream = stream}, order.keys(),
-           static_cast<const std::int64_t*>(a.index.pointer), k, a.n, a.skip);
+           static_cast<const std::int64_t*>(a.index.pointer), k, guard, a.skip);
     order.sort(a.n + 1);
     launch(add_slices<T>, {.grid = blocks_for(count), .block = 256, .stream = stream}, static_cast<T*>(a.out.pointer),
            static_cast<const T*>(a.source.pointer), order.keys(), order.places(), count, k, a.n, a.inner);

@@ -19,21 +19,22 @@ __device__ inline T logistic(T x) {
 /// Targets: a tensor, or one number for all.
 template <class T>
 struct BceTarget {
+  using C = ComputeType<T>;
   const T* values;
-  T number;
-  explicit BceTarget(const TensorView& v)
-      : values(v.is_number() ? nullptr : v.data<T>()), number(v.is_number() ? *v.data<T>() : T(0)) {}
-  __device__ T at(std::int64_t i) const { return values ? values[i] : number; }
+  C number;
+  explicit BceTarget(const TensorView& v) : values(elements<const T>(v)), number(v.is_number() ? *v.data<C>() : C(0)) {}
+  __device__ C at(std::int64_t i) const { return values ? convert<C>(values[i]) : number; }
 };
 
 /// out is null unless every loss is wanted.
 template <class T>
 __global__ void bce_forward(const T* x, BceTarget<T> target, T* out, std::int64_t n, LossSums* partial) {
+  using C = ComputeType<T>;
   LossSums own;
   for (std::int64_t i = global_thread(); i < n; i += grid_threads()) {
-    const T v = x[i];
-    const T loss = (v < T(0) ? T(0) : v) - v * target.at(i) + soft_part(v);
-    if (out) out[i] = loss;
+    const C v = convert<C>(x[i]);
+    const C loss = (v < C(0) ? C(0) : v) - v * target.at(i) + soft_part(v);
+    if (out) out[i] = convert<T>(loss);
     own.loss += static_cast<double>(loss);
     own.weight += 1.0;
   }
@@ -42,9 +43,12 @@ __global__ void bce_forward(const T* x, BceTarget<T> target, T* out, std::int64_
 
 /// g has n elements, or one where `single`.
 template <class T>
-__global__ void bce_gradient(const T* x, BceTarget<T> target, const T* g, bool single, T scale, T* dx, std::int64_t n) {
+__global__ void bce_gradient(const T* x, BceTarget<T> target, const T* g, bool single, ComputeType<T> scale, T* dx,
+                             std::int64_t n) {
+  using C = ComputeType<T>;
   for (std::int64_t i = global_thread(); i < n; i += grid_threads()) {
-    dx[i] = scale * g[single ? 0 : i] * (logistic(x[i]) - target.at(i));
+    const C slope = logistic(convert<C>(x[i])) - target.at(i);
+    dx[i] = convert<T>(scale * convert<C>(g[single ? 0 : i]) * slope);
   }
 }
 
@@ -56,30 +60,32 @@ void forward(const BceArgs& a, Stream& stream) {
   const bool none = a.reduction == LossReduction::none;
   const unsigned blocks = n == 0 ? 0 : blocks_for(n, kLossThreads);
   Scratch<LossSums> partial(stream, blocks);
-  launch(bce_forward<T>, {.grid = blocks, .block = kLossThreads, .stream = stream}, a.x.data<T>(),
-         BceTarget<T>(a.target), none ? a.out.data<T>() : nullptr, n, partial.get());
+  launch(bce_forward<T>, {.grid = blocks, .block = kLossThreads, .stream = stream}, elements<const T>(a.x),
+         BceTarget<T>(a.target), none ? elements<T>(a.out) : nullptr, n, partial.get());
   if (none) return;
   launch(finish_loss<T>, {.block = kLossThreads, .stream = stream}, partial.get(), static_cast<int>(blocks), nullptr,
-         a.out.data<T>(), a.reduction);
+         elements<T>(a.out), a.reduction);
 }
 
 template <class T>
 void backward(const BceArgs& a, Stream& stream) {
   const std::int64_t n = a.x.numel();
   if (n == 0) return;
-  const T scale = a.reduction == LossReduction::mean ? static_cast<T>(1.0 / static_cast<double>(n)) : T(1);
-  launch(bce_gradient<T>, {.grid = blocks_for(n, kLossThreads), .block = kLossThreads, .stream = stream}, a.x.data<T>(),
-         BceTarget<T>(a.target), a.g.data<T>(), a.reduction != LossReduction::none, scale, a.dx.data<T>(), n);
+  using C = ComputeType<T>;
+  const C scale = a.reduction == LossReduction::mean ? static_cast<C>(1.0 / static_cast<double>(n)) : C(1);
+  launch(bce_gradient<T>, {.grid = blocks_for(n, kLossThreads), .block = kLossThreads, .stream = stream},
+         elements<const T>(a.x), BceTarget<T>(a.target), elements<const T>(a.g), a.reduction != LossReduction::none,
+         scale, elements<T>(a.dx), n);
 }
 
 }  // namespace
 
 void bce_with_logits(const BceArgs& a, Stream& stream) {
-  dispatch_wide(a.x.dtype, "bce_with_logits", [&]<class T>() { forward<T>(a, stream); });
+  dispatch_floats(a.x.dtype, "bce_with_logits", [&]<class T>() { forward<T>(a, stream); });
 }
 
 void bce_with_logits_backward(const BceArgs& a, Stream& stream) {
-  dispatch_wide(a.x.dtype, "bce_with_logits_backward", [&]<class T>() { backward<T>(a, stream); });
+  dispatch_floats(a.x.dtype, "bce_with_logits_backward", [&]<class T>() { backward<T>(a, stream); });
 }
 
 }  // namespace levin::kernels::cuda

@@ -1,6 +1,5 @@
 // Cross-entropy and its gradient.
 #include "kernels/cuda/loss/cross_entropy.cuh"
-#include "kernels/cuda/reduce/dispatch.h"
 
 namespace levin::kernels::cuda {
 
@@ -19,10 +18,9 @@ void with_group(const CrossEntropyArgs& a, F&& f) {
 }  // namespace
 
 void cross_entropy(const CrossEntropyArgs& a, Stream& stream) {
-  if (a.target.dtype == DType::i64) check_labels({a.target, a.classes, a.ignore_index, "cross_entropy"}, stream);
-  dispatch_wide(a.x.dtype, "cross_entropy", [&]<class T>() {
+  dispatch_floats(a.x.dtype, "cross_entropy", [&]<class T>() {
     with_group(a, [&]<class Group>() {
-      const CrossEntropy<T> loss(a);
+      const CrossEntropy<T> loss(a, stream);
       const unsigned blocks = blocks_of<Group>(loss.samples, kLossThreads);
       Scratch<LossSums> partial(stream, blocks);
       launch(cross_entropy_forward<Group, T>, {.grid = blocks, .block = kLossThreads, .stream = stream}, loss,
@@ -34,9 +32,9 @@ void cross_entropy(const CrossEntropyArgs& a, Stream& stream) {
 }
 
 void cross_entropy_backward(const CrossEntropyArgs& a, Stream& stream) {
-  dispatch_wide(a.x.dtype, "cross_entropy_backward", [&]<class T>() {
+  dispatch_floats(a.x.dtype, "cross_entropy_backward", [&]<class T>() {
     with_group(a, [&]<class Group>() {
-      const CrossEntropy<T> loss(a);
+      const CrossEntropy<T> loss(a, stream);
       launch(cross_entropy_gradient<Group, T>,
              {.grid = blocks_of<Group>(loss.samples, kLossThreads), .block = kLossThreads, .stream = stream}, loss);
     });

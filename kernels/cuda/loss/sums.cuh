@@ -35,7 +35,9 @@ __global__ void finish_loss(const LossSums* partial, int blocks, double* norm, T
   const double loss = block_reduce(own.loss, Plus{}, 0.0), weight = block_reduce(own.weight, Plus{}, 0.0);
   if (threadIdx.x != 0) return;
   if (norm) *norm = weight;
-  if (out) *out = static_cast<T>(reduction == LossReduction::mean ? loss / weight : loss);
+  if (out) {
+    *out = convert<T>(static_cast<ComputeType<T>>(reduction == LossReduction::mean ? loss / weight : loss));
+  }
 }
 
 }  // namespace levin::kernels::cuda

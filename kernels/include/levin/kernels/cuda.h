@@ -28,7 +28,8 @@ struct cuda {
   static std::string why_unavailable();
   static int current_device();
   static void set_device(int device);
-  /// Waits for all work of the device.
+  /// Waits for all work of the device. This, the waits for a stream or an event, and every copy to the host (item(),
+  /// cpu()) throw IndexError when a kernel met an index or a label out of range before; kernels themselves do not stop.
   static void synchronize(int device = kCurrent);
 
   struct DeviceProperties {

@@ -1,6 +1,7 @@
 #pragma once
 // Contracts of moving elements by position. Indices are int64; one outside [0, size) throws IndexError, tagged `op`,
-// with its value, position and the size. All tensors are contiguous and outputs overlap no input. Types are moved by
+// with its value, position and the size. On cuda it is thrown where the host waits for the device next, until when such
+// an index reads zeros and writes nothing. All tensors are contiguous and outputs overlap no input. Types are moved by
 // their size, so every type is accepted, except where sums are said. Bytes: what is read and written once.
 
 #include <levin/kernels/kernel.h>

@@ -1,11 +1,13 @@
 #pragma once
-// Contracts of fused losses. All tensors are contiguous; floating ones are of one type, f32 or f64, unless said.
+// Contracts of fused losses. All tensors are contiguous; floating ones are of one type, unless said, on the cpu f32 or
+// f64. Results of 16-bit floats are rounded once.
 
 #include <levin/kernels/kernel.h>
 
 namespace levin::kernels {
 
-/// Throws IndexError, tagged `op`, when a label (int64, any size) is neither in [0, classes) nor ignore_index.
+/// Throws IndexError, tagged `op`, when a label (int64, any size) is neither in [0, classes) nor ignore_index; on cuda
+/// where the host waits for the device next.
 struct CheckLabelsArgs {
   TensorView labels;
   int64_t classes = 0, ignore_index = -100;
@@ -31,14 +33,16 @@ struct CrossEntropyArgs {
   double smoothing = 0.0;
   LossReduction reduction = LossReduction::mean;
 };
-/// Labels out of range throw IndexError. Bytes: x once; about 25 flops an element. Softmax is never stored.
+/// Labels out of range throw IndexError, on cuda where the host waits for the device next, until when their losses are
+/// NaN. Bytes: x once; about 25 flops an element. Softmax is never stored.
 extern constinit Kernel<void(const CrossEntropyArgs&, Stream&)> cross_entropy;
 /// dx = g / norm * (softmax(x) sum(q) - q). Bytes: x and dx once; about 25 flops an element.
 extern constinit Kernel<void(const CrossEntropyArgs&, Stream&)> cross_entropy_backward;
 
 /// Binary cross-entropy of sigmoid(x) against t: max(x, 0) - x t + log(1 + exp(-|x|)). target has x's size, or is a
-/// TensorView::number. Forward: out of x's size for `none`, else (). Backward: dx = g (sigmoid(x) - t), divided by the
-/// number of elements for `mean`. Bytes: x and target once, dx once; about 40 flops an element.
+/// TensorView::number, of f32 beside 16-bit floats. Forward: out of x's size for `none`, else (). Backward: dx = g
+/// (sigmoid(x) - t), divided by the number of elements for `mean`. Bytes: x and target once, dx once; about 40 flops an
+/// element.
 struct BceArgs {
   TensorView x, target, out, g, dx;
   LossReduction reduction = LossReduction::mean;
