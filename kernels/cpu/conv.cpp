@@ -65,8 +65,8 @@ void conv2d_backward_weight(const Conv2dArgs& a, Stream&) {
 
 }  // namespace cpu
 
-LEVIN_KERNEL(Conv2dArgs, conv2d, cpu::conv2d);
-LEVIN_KERNEL(Conv2dArgs, conv2d_backward_input, cpu::conv2d_backward_input);
-LEVIN_KERNEL(Conv2dArgs, conv2d_backward_weight, cpu::conv2d_backward_weight);
+LEVIN_KERNEL_OF(Conv2dArgs, conv2d, cpu::conv2d, kNot16BitFloats);
+LEVIN_KERNEL_OF(Conv2dArgs, conv2d_backward_input, cpu::conv2d_backward_input, kNot16BitFloats);
+LEVIN_KERNEL_OF(Conv2dArgs, conv2d_backward_weight, cpu::conv2d_backward_weight, kNot16BitFloats);
 
 }  // namespace levin::kernels

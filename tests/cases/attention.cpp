@@ -103,6 +103,10 @@ std::vector<OpCase> attention_cases() {
            .dtypes = kFloatTypes,
            .tolerance = {.ulps = 8, .scale = 2},
            .grad_tolerance = {.ulps = 16, .scale = 4},
+           .grad_dtypes = kRoundedFloats,
+           // Weights add up to 1 and meet values of 2 at most; slopes add up to 12 and meet queries and keys of 2.
+           .rounded = 2,
+           .grad_rounded = 24,
            .torch = "F.scaled_dot_product_attention(x0, x1, x2)",
            .errors = {{"the last sizes of q and k differ",
                        [] {

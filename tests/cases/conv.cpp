@@ -114,6 +114,7 @@ OpCase conv2d_case() {
       .dtypes = kFloatTypes,
       .tolerance = {.ulps = 2, .scale = 4},
       .grad_tolerance = {.ulps = 16, .scale = 4},
+      .grad_dtypes = kRoundedFloats,
       .errors = {{"[conv2d] x has 3 channels",
                   [] {
                     conv2d(zeros({1, 3, 5, 5}), zeros({2, 4, 3, 3}));
@@ -156,6 +157,7 @@ OpCase conv_transpose2d_case() {
           .dtypes = kFloatTypes,
           .tolerance = {.ulps = 2, .scale = 4},
           .grad_tolerance = {.ulps = 16, .scale = 4},
+          .grad_dtypes = kRoundedFloats,
           .errors = {{"[conv_transpose2d] x has 3 channels",
                       [] {
                         conv_transpose2d(zeros({1, 3, 5, 5}), zeros({4, 2, 3, 3}));

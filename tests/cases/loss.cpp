@@ -153,6 +153,7 @@ OpCase class_case(bool logits) {
                }}};
   if (logits) {
     c.dtypes = kFloatTypes;
+    c.grad_dtypes = kRoundedFloats;
     c.errors.push_back({"label_smoothing is 1.5", [] {
                           cross_entropy(ones({2, 3}), zeros({2}, {.dtype = kInt64}), {.label_smoothing = 1.5});
                         }});
@@ -249,6 +250,7 @@ OpCase bce_case() {
   c.op = c.samples[0].op;
   c.torch = c.samples[0].torch;
   c.dtypes = kFloatTypes;
+  c.grad_dtypes = kRoundedFloats;
   c.tolerance = {.ulps = 8, .scale = 1};
   c.errors = {{"[bce_with_logits] target is (3,), logits are (4,)", [] { bce_with_logits(ones({4}), ones({3})); }},
               {"[bce_with_logits] needs floating-point values",

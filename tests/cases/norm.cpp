@@ -111,6 +111,7 @@ OpCase batch_case(bool training) {
   c.layouts = {Layout::contiguous, Layout::transposed, Layout::sliced};  // a variance of 0 leaves no digits
   c.tolerance = {.ulps = 4, .scale = 1};
   c.grad_tolerance = {.ulps = 32, .scale = 2};
+  c.grad_dtypes = kRoundedFloats;
   c.bench = {batch_sample({64, 128, 14, 14}, 4), batch_sample({128, 512}, 4)};
   if (training)
     c.errors = {{"[batch_norm] x is (3,), but (batch, channels, ...) is needed",
@@ -130,6 +131,34 @@ OpCase batch_case(bool training) {
                 {"evaluation needs running_mean", [=] {
                    batch_norm(ones({2, 3}), {}, {}, {}, {}, {.training = false});
                  }}};
+  return c;
+}
+
+/// A 16-bit x beside parameters and statistics of float32, as autocast leaves them.
+OpCase mixed_batch_case() {
+  OpCase c = batch_case(true);
+  c.name = "batch_norm_mixed";
+  c.op = [](const Tensors& in) -> Tensors {
+    Tensors x = in;
+    const DType parameters = size_of(x[0].dtype()) == 2 ? kFloat32 : x[0].dtype();
+    for (std::size_t i = 1; i < x.size(); ++i) x[i] = x[i].to(parameters);
+    if (x.size() < 5) return {batch_norm(x[0], at_or_none(x, 1), at_or_none(x, 2), {}, {}, {.momentum = 0.3})};
+    const Tensor mean = x[3].clone(), var = x[4].clone();
+    const Tensor y = batch_norm(x[0], x[1], x[2], mean, var, {.momentum = 0.3});
+    return {y, mean, var};
+  };
+  c.outputs = {Output::same, Output::any};
+  for (Sample& s : c.samples) s.torch = "-";
+  c.dtypes = {DType::f16, DType::bf16};
+  c.errors = {{"[batch_norm] bias is float16, x is float16 and other parameters are float32",
+               [] {
+                 batch_norm(ones({2, 3}, {.dtype = kHalf}), ones({3}), ones({3}, {.dtype = kHalf}), {}, {});
+               }},
+              {"[batch_norm] weight is float64, x is float16", [] {
+                 batch_norm(ones({2, 3}, {.dtype = kHalf}), ones({3}, {.dtype = kFloat64}), {}, {}, {});
+               }}};
+  c.bench = {};
+  c.large = {};
   return c;
 }
 
@@ -178,6 +207,7 @@ OpCase layer_case() {
   c.layouts = {Layout::contiguous, Layout::transposed, Layout::sliced};  // a variance of 0 leaves no digits
   c.tolerance = {.ulps = 4, .scale = 1};
   c.grad_tolerance = {.ulps = 32, .scale = 2};
+  c.grad_dtypes = kRoundedFloats;
   c.bench = {layer_sample({4096, 1024}, 1, 2), layer_sample({1024, 192}, 1, 2)};
   c.work = [](const Tensors& in, const Tensors&) -> Work {
     const double n = static_cast<double>(in[0].numel());
@@ -192,6 +222,6 @@ OpCase layer_case() {
 
 }  // namespace
 
-std::vector<OpCase> norm_cases() { return {batch_case(true), batch_case(false), layer_case()}; }
+std::vector<OpCase> norm_cases() { return {batch_case(true), batch_case(false), mixed_batch_case(), layer_case()}; }
 
 }  // namespace levin::test

@@ -81,6 +81,7 @@ OpCase max_pool_case() {
           .dtypes = kFloatTypes,
           .tolerance = {.ulps = 0},
           .grad_tolerance = {.ulps = 2, .scale = 2},
+          .grad_dtypes = kRoundedFloats,
           .torch = "F.max_pool2d(x0, 2)",
           .errors = {{"[max_pool2d] padding 2 is more than half of the kernel 3",
                       [] {
@@ -183,6 +184,7 @@ OpCase avg_pool_case() {
       .large = {average_sample({4, 16, 28, 28}, {2, 2}), average_sample({2, 5, 57, 67}, {3, 2, 1}, false)},
       .dtypes = kFloatTypes,
       .tolerance = {.ulps = 2, .scale = 2},
+      .grad_dtypes = kRoundedFloats,
       .torch = "F.avg_pool2d(x0, 2)",
       .errors = {{"[avg_pool2d] padding 2 is more than half of the kernel 3",
                   [] {

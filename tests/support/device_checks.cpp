@@ -17,6 +17,12 @@ Tensors moved(const Tensors& tensors, Device device) {
   return result;
 }
 
+/// What the kernels round on the way counts for the 16-bit floats alone.
+Tolerance of_16_bit(Tolerance tolerance, double rounded, DType dtype) {
+  if (is_floating(dtype) && size_of(dtype) == 2) tolerance.rounded = rounded;
+  return tolerance;
+}
+
 /// The device's outputs against the double-precision reference, or the CPU's where there is none.
 std::string forward_there(const OpCase& c, const Sample& s, DType dtype, Layout layout, Device device) {
   no_grad guard;
@@ -35,25 +41,27 @@ std::string forward_there(const OpCase& c, const Sample& s, DType dtype, Layout 
     const DType type = expected_type(rule, dtype);
     if (rule != Output::any && actual[i].dtype() != type)
       return fmt::format("output {} is {}, expected {}", i, name_of(actual[i].dtype()), name_of(type));
-    const std::string difference = compare(actual[i].to(kCpu), expected[i], c.tolerance, s.terms);
+    const std::string difference =
+        compare(actual[i].to(kCpu), expected[i], of_16_bit(c.tolerance, c.rounded, dtype), s.terms);
     if (!difference.empty()) return fmt::format("output {} {}", i, difference);
   }
   return {};
 }
 
-/// Gradients in f32 on the device against those in f64 on the CPU.
-std::string gradients_there(const OpCase& c, const Sample& s, Device device) {
-  const Tensors inputs = make_inputs(c, s, DType::f32);
+/// Gradients on the device against those in f64 on the CPU.
+std::string gradients_there(const OpCase& c, const Sample& s, DType dtype, Device device) {
+  const Tensors inputs = make_inputs(c, s, dtype);
   manual_seed(1);
-  const Tensors actual = gradients(c, s, moved(inputs, device), DType::f32);
+  const Tensors actual = gradients(c, s, moved(inputs, device), dtype, dtype);
   manual_seed(1);
-  const Tensors expected = gradients(c, s, converted(inputs, DType::f32, DType::f64), DType::f64);
+  const Tensors expected = gradients(c, s, converted(inputs, dtype, DType::f64), DType::f64, dtype);
+  const Tolerance tolerance = of_16_bit(c.grad_tolerance, c.grad_rounded, dtype);
   for (std::size_t i = 0; i < actual.size(); ++i) {
     if (actual[i].defined() != expected[i].defined()) return fmt::format("gradient {} is undefined on one side", i);
     if (!actual[i].defined()) continue;
     if (actual[i].device() != device) return fmt::format("gradient {} is on {}", i, to_string(actual[i].device()));
     const std::string difference =
-        compare(actual[i].to(kCpu), expected[i], c.grad_tolerance, s.grad_terms > 0 ? s.grad_terms : s.terms);
+        compare(actual[i].to(kCpu), expected[i], tolerance, s.grad_terms > 0 ? s.grad_terms : s.terms);
     if (!difference.empty()) return fmt::format("gradient {} {}", i, difference);
   }
   return {};
@@ -69,9 +77,12 @@ std::string check_device(const OpCase& c, Device device) {
         if (const std::string wrong = guarded([&] { return forward_there(c, s, dtype, layout, device); });
             !wrong.empty())
           return describe(c, s, dtype, layout) + ": " + wrong;
-    if (!c.differentiable || std::ranges::find(c.dtypes, DType::f32) == c.dtypes.end()) continue;
-    if (const std::string wrong = guarded([&] { return gradients_there(c, s, device); }); !wrong.empty())
-      return describe(c, s, DType::f32, Layout::contiguous) + ": " + wrong;
+    if (!c.differentiable) continue;
+    for (const DType dtype : c.grad_dtypes) {
+      if (std::ranges::find(c.dtypes, dtype) == c.dtypes.end()) continue;
+      if (const std::string wrong = guarded([&] { return gradients_there(c, s, dtype, device); }); !wrong.empty())
+        return describe(c, s, dtype, Layout::contiguous) + ": " + wrong;
+    }
   }
   return {};
 }

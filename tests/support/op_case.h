@@ -24,6 +24,7 @@ namespace levin::test {
 using Tensors = std::vector<Tensor>;
 
 inline const std::vector<DType> kFloatTypes = {DType::f64, DType::f32, DType::f16, DType::bf16};
+inline const std::vector<DType> kRoundedFloats = {DType::f32, DType::f16, DType::bf16};
 inline const std::vector<DType> kWideFloats = {DType::f64, DType::f32};
 inline const std::vector<DType> kNumericTypes = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64,
                                                  DType::i32, DType::i16, DType::i8,  DType::u8};
@@ -113,8 +114,12 @@ struct OpCase {
   std::vector<Layout> layouts = kAllLayouts;
   std::vector<Output> outputs = {Output::same};  ///< the last one repeats
   Tolerance tolerance{};
-  /// Of gradients in f32 against those in f64 at the same inputs.
+  /// Of gradients in grad_dtypes against those in f64 at the same inputs.
   Tolerance grad_tolerance = {.ulps = 16, .scale = 1};
+  /// Types whose gradients are compared with those in f64 at the same inputs, on the CPU and on other devices.
+  std::vector<DType> grad_dtypes = {DType::f32};
+  /// Tolerance::rounded of results and gradients in the 16-bit floats, on devices whose kernels take these directly.
+  double rounded = 0, grad_rounded = 0;
   bool differentiable = true;
   bool twice = true;          ///< gradgradcheck too
   bool zero_gradient = false;  ///< gradient is zero everywhere by definition (floor, sign): checked to be just that
@@ -161,7 +166,7 @@ std::string check_second_gradients(const OpCase& c);
 /// The same bits of outputs and gradients with 1, 2, 3 and 7 threads.
 std::string check_thread_counts(const OpCase& c);
 std::string check_errors(const OpCase& c);
-/// Forward in every type and layout, and gradients in f32, on `device`.
+/// Forward in every type and layout, and gradients in grad_dtypes, on `device`.
 std::string check_device(const OpCase& c, Device device);
 
 }  // namespace levin::test

@@ -37,10 +37,10 @@ std::string forward_once(const OpCase& c, const Sample& s, DType dtype, Layout l
   return {};
 }
 
-std::string narrow_gradients(const OpCase& c, const Sample& s) {
-  const Tensors inputs = make_inputs(c, s, DType::f32);
-  const Tensors actual = gradients(c, s, inputs, DType::f32);
-  const Tensors expected = gradients(c, s, converted(inputs, DType::f32, DType::f64), DType::f64);
+std::string narrow_gradients(const OpCase& c, const Sample& s, DType dtype) {
+  const Tensors inputs = make_inputs(c, s, dtype);
+  const Tensors actual = gradients(c, s, inputs, dtype, dtype);
+  const Tensors expected = gradients(c, s, converted(inputs, dtype, DType::f64), DType::f64, dtype);
   for (std::size_t i = 0; i < actual.size(); ++i) {
     if (actual[i].defined() != expected[i].defined())
       return fmt::format("gradient {} is undefined in one type only", i);
@@ -103,7 +103,7 @@ class ZeroCount {
 bool has_type(const OpCase& c, DType t) { return std::find(c.dtypes.begin(), c.dtypes.end(), t) != c.dtypes.end(); }
 
 std::string zero_gradients(const OpCase& c, const Sample& s) {
-  for (const Tensor& g : gradients(c, s, make_inputs(c, s, DType::f64), DType::f64))
+  for (const Tensor& g : gradients(c, s, make_inputs(c, s, DType::f64), DType::f64, DType::f64))
     if (g.defined())
       for (const double v : g.to_vector<double>())
         if (v != 0) return fmt::format("has a gradient of {} where it is zero by definition", v);
@@ -161,10 +161,13 @@ std::string check_gradients(const OpCase& c) {
       if (!wrong.empty()) return describe(c, *s, DType::f64, layout) + ": " + wrong;
     }
   if (std::string wrong = zeros.verdict(c); !wrong.empty()) return wrong;
-  if (c.zero_gradient || !has_type(c, DType::f32)) return {};
-  for (const Sample& s : c.samples)
-    if (std::string wrong = guarded([&] { return narrow_gradients(c, s); }); !wrong.empty())
-      return describe(c, s, DType::f32, Layout::contiguous) + ": " + wrong;
+  if (c.zero_gradient) return {};
+  for (const DType dtype : c.grad_dtypes) {
+    if (!has_type(c, dtype)) continue;
+    for (const Sample& s : c.samples)
+      if (std::string wrong = guarded([&] { return narrow_gradients(c, s, dtype); }); !wrong.empty())
+        return describe(c, s, dtype, Layout::contiguous) + ": " + wrong;
+  }
   return {};
 }
 
@@ -197,7 +200,7 @@ std::string check_thread_counts(const OpCase& c) {
           return op_of(c, s)(inputs);
         }();
         if (c.differentiable && is_floating(dtype))
-          for (const Tensor& g : gradients(c, s, inputs, dtype)) all.push_back(g);
+          for (const Tensor& g : gradients(c, s, inputs, dtype, dtype)) all.push_back(g);
         const std::uint64_t h = hash_bits(all);
         if (threads == 1) first = h;
         if (h != first) return fmt::format("has other bits with {} threads than with 1", threads);

@@ -43,14 +43,14 @@ Tensors reference_inputs(const Sample& s, const Tensors& inputs) {
 
 namespace {
 
-/// Random weights for the outputs' gradients, the same for every type.
-Tensors cotangents(const Tensors& outputs, DType dtype) {
+/// Random weights for the outputs' gradients, in numbers that `rounded_as` holds exactly.
+Tensors cotangents(const Tensors& outputs, DType dtype, DType rounded_as) {
   Generator g(7);
   Tensors result;
   for (const Tensor& y : outputs) {
     std::vector<double> v(static_cast<std::size_t>(y.numel()));
     for (double& x : v) x = static_cast<double>(static_cast<float>(2 * g.uniform() - 1));
-    result.push_back(from_data(v, y.sizes(), {.dtype = dtype}).to(y.device()));
+    result.push_back(from_data(v, y.sizes(), {.dtype = rounded_as}).to(dtype).to(y.device()));
   }
   return result;
 }
@@ -61,7 +61,7 @@ bool wants_gradient(const InputSpec& spec, DType tested) {
   return spec.differentiable && is_floating(spec.dtype.value_or(tested));
 }
 
-Tensors gradients(const OpCase& c, const Sample& s, const Tensors& values, DType dtype) {
+Tensors gradients(const OpCase& c, const Sample& s, const Tensors& values, DType dtype, DType rounded_as) {
   Tensors leaves, wanted;
   for (std::size_t i = 0; i < values.size(); ++i) {
     Tensor x = values[i].detach();
@@ -72,7 +72,7 @@ Tensors gradients(const OpCase& c, const Sample& s, const Tensors& values, DType
   for (const Tensor& y : op_of(c, s)(leaves))
     if (y.requires_grad()) outputs.push_back(y);
   if (outputs.empty()) throw GradError("no output requires grad although an input does");
-  return grad(outputs, wanted, {.allow_unused = true}, cotangents(outputs, dtype));
+  return grad(outputs, wanted, {.allow_unused = true}, cotangents(outputs, dtype, rounded_as));
 }
 
 Tensors converted(const Tensors& inputs, DType from, DType to) {

@@ -25,8 +25,8 @@ DType expected_type(Output rule, DType tested);
 Tensors reference_inputs(const Sample& s, const Tensors& inputs);
 bool wants_gradient(const InputSpec& spec, DType tested);
 /// Gradients of sum(outputs * cotangents) with respect to the differentiable inputs, given their values. The cotangents
-/// are random, the same for every type and device.
-Tensors gradients(const OpCase& c, const Sample& s, const Tensors& values, DType dtype);
+/// are random numbers that `rounded_as` holds exactly, the same on every device.
+Tensors gradients(const OpCase& c, const Sample& s, const Tensors& values, DType dtype, DType rounded_as);
 /// Inputs of type `from` in type `to`, the others as they are; leaves.
 Tensors converted(const Tensors& inputs, DType from, DType to);
 

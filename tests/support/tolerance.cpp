@@ -54,7 +54,8 @@ double epsilon(DType t) {
 double allowance(const Tolerance& tolerance, DType t, double reference, int64_t terms) {
   const DType accumulator = t == DType::f64 || !is_floating(t) ? t : DType::f32;
   return tolerance.ulps * epsilon(t) * std::abs(reference) +
-         kAccumulation * epsilon(accumulator) * tolerance.scale * static_cast<double>(terms) + tiny(t);
+         kAccumulation * epsilon(accumulator) * tolerance.scale * static_cast<double>(terms) +
+         epsilon(t) * tolerance.rounded + tiny(t);
 }
 
 std::string compare(const Tensor& actual, const std::vector<double>& expected, const Tolerance& tolerance,

@@ -87,8 +87,13 @@ Tensor composed(const Tensor& q, const Tensor& k, const Tensor& v, const Attenti
   return matmul(p, v);
 }
 
-/// The gradients by public operations, which record.
+/// The gradients by public operations, which record; those of 16-bit floats are rounded once.
 Grads composed_gradients(const Tensor& g, const Tensor& q, const Tensor& k, const Tensor& v, const Plan& plan) {
+  if (is_16_bit(q)) {
+    Grads grads = composed_gradients(widened(g), widened(q), widened(k), widened(v), plan);
+    for (Tensor& x : grads) x = to(x, q.dtype());
+    return grads;
+  }
   const Tensor p = softmax(scores_of(q, k, plan), -1);
   const Tensor dp = matmul(g, transpose(v, -2, -1));
   const Tensor ds = mul(mul(p, sub(dp, sum(mul(p, dp), {-1}, true))), plan.scale);
@@ -127,7 +132,7 @@ Tensor blockwise(const Tensor& q, const Tensor& k, const Tensor& v, const Plan& 
   rows.push_back(q.size(-2));
   Shape sizes = rows;
   sizes.push_back(v.size(-1));
-  Tensor y = empty(sizes, like(q)), lse = empty(rows, like(q));
+  Tensor y = empty(sizes, like(q)), lse = empty(rows, {.dtype = statistics_type(q), .device = q.device()});
   const Tensor rq = readable(q), rk = readable(k), rv = readable(v);
   Stream stream = current_stream(q.device());
   kernels::attention(
@@ -149,10 +154,11 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
         [&](const Tensor& a, const Tensor& b, const Tensor& c) { return scaled_dot_product_attention(a, b, c, o); }, q,
         k, v);
   check(q, k, v, o);
-  if (is_16_bit(q))
-    return to(scaled_dot_product_attention(to(q, kFloat32), to(k, kFloat32), to(v, kFloat32), o), q.dtype());
+  const bool fused = !o.mask.defined() && o.dropout == 0.0 && v.size(-1) > 0;
+  if (needs_float32(kernels::attention, q) || (is_16_bit(q) && !fused))  // composed, it would round every step
+    return to(scaled_dot_product_attention(widened(q), widened(k), widened(v), o), q.dtype());
   const Plan plan{o.scale.value_or(1.0 / std::sqrt(static_cast<double>(q.size(-1)))), o.causal};
-  if (o.mask.defined() || o.dropout > 0.0 || v.size(-1) == 0) return composed(q, k, v, o, plan);
+  if (!fused) return composed(q, k, v, o, plan);
   const char* op = "scaled_dot_product_attention";
   const Shape lead = broadcast_shapes(broadcast_shapes(leading(q), leading(k), op), leading(v), op);
   const auto spread = [&](const Tensor& x) {

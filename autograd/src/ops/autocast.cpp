@@ -53,7 +53,7 @@ Tensor lowered(const Tensor& x) {
   return casts().insert_or_assign(x.impl_ptr().get(), Cast{x, to(x, t), version}).first->second.cast;
 }
 
-Tensor single(const Tensor& x) { return x.defined() && is_16_bit(x) ? to(x, kFloat32) : x; }
+Tensor single(const Tensor& x) { return widened(x); }
 
 }  // namespace ops
 }  // namespace levin

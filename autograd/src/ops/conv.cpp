@@ -106,8 +106,6 @@ void check(const char* op, const Tensor& x, const Tensor& weight, const Tensor& 
                                  to_string(bias.sizes()), bias_size));
 }
 
-Tensor widened(const Tensor& t) { return t.defined() ? to(t, kFloat32) : t; }
-
 }  // namespace
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& o) {
@@ -115,7 +113,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
     return in_lower([&](const Tensor& p, const Tensor& q, const Tensor& r) { return conv2d(p, q, r, o); }, x, weight,
                     bias);
   check("conv2d", x, weight, bias, weight.dim() == 4 ? weight.sizes()[0] : 0, o.stride, o.dilation, o.groups);
-  if (is_16_bit(x)) return to(conv2d(widened(x), widened(weight), widened(bias), o), x.dtype());
+  if (needs_float32(kernels::conv2d, x)) return to(conv2d(widened(x), widened(weight), widened(bias), o), x.dtype());
   const Shape &xs = x.sizes(), &ws = weight.sizes();
   if (xs[1] != ws[1] * o.groups || ws[0] % o.groups != 0)
     throw ShapeError(fmt::format("[conv2d] x has {} channels; weight {} with {} groups takes {}.", xs[1],
@@ -134,7 +132,8 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
                     weight, bias);
   check("conv_transpose2d", x, weight, bias, weight.dim() == 4 ? weight.sizes()[1] * o.groups : 0, o.stride, o.dilation,
         o.groups);
-  if (is_16_bit(x)) return to(conv_transpose2d(widened(x), widened(weight), widened(bias), o), x.dtype());
+  if (needs_float32(kernels::conv2d_backward_input, x))
+    return to(conv_transpose2d(widened(x), widened(weight), widened(bias), o), x.dtype());
   const Shape &xs = x.sizes(), &ws = weight.sizes();
   if (xs[1] != ws[0] || ws[0] % o.groups != 0)
     throw ShapeError(fmt::format("[conv_transpose2d] x has {} channels; weight {} with {} groups takes {}.", xs[1],

@@ -1,6 +1,7 @@
 // Losses and their gradients.
 
 #include "autocast.h"
+#include "values.h"
 
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
@@ -31,8 +32,6 @@ Tensor reduced(const Tensor& loss, Reduction r) {
 
 TensorView view_of(const Tensor& t) { return t.defined() ? t.tensor_view() : TensorView{}; }
 Tensor plain(const Tensor& t) { return t.defined() ? contiguous(t.detach()) : t; }
-bool is_narrow(const Tensor& x) { return x.is_floating() && size_of(x.dtype()) == 2; }
-Tensor widened(const Tensor& t) { return t.defined() && is_narrow(t) ? to(t, kFloat32) : t; }
 
 void check_floating(const char* op, const Tensor& x) {
   if (!x.is_floating())
@@ -134,22 +133,24 @@ Tensor coefficient_sum(const CrossEntropyTensors& t, const CrossEntropyState& s)
 
 Tensor cross_entropy_backward(const Tensor& g, const CrossEntropyTensors& t, const CrossEntropyState& s);
 
-Grads second_gradients(Context& k, const Tensor& v) {
-  const CrossEntropyTensors t{k.saved(1), k.saved(2), k.saved(3), k.saved(4), k.saved(5)};
+Grads second_gradients(Context& k, const Tensor& dv) {
+  const CrossEntropyTensors t{widened(k.saved(1)), widened(k.saved(2)), widened(k.saved(3)), k.saved(4), k.saved(5)};
   const CrossEntropyState& s = k.get<CrossEntropyState>();
-  const Tensor g = k.saved(0);
+  const Tensor v = widened(dv), g = widened(k.saved(0));
   Grads grads(3);
   if (k.needs(0)) {
     const Tensor unit = mul(v, cross_entropy_backward(ones(g.sizes(), like(g)), t, s));
     grads[0] = s.reduction == LossReduction::none ? sum(unit, {1}) : sum(unit);
   }
-  if (!k.needs(1) && !k.needs(2)) return grads;
-  const Tensor p = softmax(t.x, 1), along = sum(mul(v, p), {1}, true), scale = sample_scale(g, t, s);
-  if (k.needs(1)) grads[1] = mul(mul(scale, coefficient_sum(t, s)), mul(p, sub(v, along)));
-  if (k.needs(2)) {
-    const Tensor slope = mul(mul(sub(along, v), scale), 1.0 - s.smoothing);
-    grads[2] = t.weight.defined() ? mul(slope, per_class(t.weight, t.x.dim())) : slope;
+  if (k.needs(1) || k.needs(2)) {
+    const Tensor p = softmax(t.x, 1), along = sum(mul(v, p), {1}, true), scale = sample_scale(g, t, s);
+    if (k.needs(1)) grads[1] = mul(mul(scale, coefficient_sum(t, s)), mul(p, sub(v, along)));
+    if (k.needs(2)) {
+      const Tensor slope = mul(mul(sub(along, v), scale), 1.0 - s.smoothing);
+      grads[2] = t.weight.defined() ? mul(slope, per_class(t.weight, t.x.dim())) : slope;
+    }
   }
+  for (Tensor& d : grads) d = rounded(d, dv.dtype());
   return grads;
 }
 
@@ -176,8 +177,9 @@ Grads first_gradients(Context& k, const Tensor& g) {
   Grads grads(2);
   if (k.needs(0)) grads[0] = cross_entropy_backward(g, t, s);
   if (k.needs(1)) {
-    const Tensor slope = mul(mul(log_softmax(t.x, 1), sample_scale(g, t, s)), s.smoothing - 1.0);
-    grads[1] = t.weight.defined() ? mul(slope, per_class(t.weight, t.x.dim())) : slope;
+    const Tensor scale = sample_scale(widened(g), t, s), weight = widened(t.weight);
+    const Tensor slope = mul(mul(log_softmax(widened(t.x), 1), scale), s.smoothing - 1.0);
+    grads[1] = rounded(weight.defined() ? mul(slope, per_class(weight, t.x.dim())) : slope, t.x.dtype());
   }
   return grads;
 }
@@ -217,7 +219,7 @@ double bce_scale(const BceState& s, int64_t numel) {
 kernels::BceArgs bce_arguments(const Tensor& x, const Tensor& target, const BceState& s) {
   kernels::BceArgs a;
   a.x = x.tensor_view();
-  a.target = s.number ? TensorView::number(s.target, x.dtype()) : target.tensor_view();
+  a.target = s.number ? TensorView::number(s.target, statistics_type(x)) : target.tensor_view();
   a.reduction = s.reduction;
   return a;
 }
@@ -231,9 +233,9 @@ Tensor bce_backward(const Tensor& g, const Tensor& x, const Tensor& target, cons
   Stream stream = current_stream(x.device());
   kernels::bce_with_logits_backward(args, stream);
   if (Context* c = record("bce_with_logits_backward", dx, {g, x, target}, [](Context& k, const Tensor& v) -> Grads {
-        const Tensor g1 = k.saved(0), x1 = k.saved(1), target1 = k.saved(2);
+        const Tensor g1 = widened(k.saved(0)), x1 = widened(k.saved(1)), target1 = widened(k.saved(2));
         const BceState& state = k.get<BceState>();
-        const Tensor p = sigmoid(x1), scaled = mul(v, bce_scale(state, x1.numel()));
+        const Tensor p = sigmoid(x1), scaled = mul(widened(v), bce_scale(state, x1.numel()));
         Grads grads(3);
         if (k.needs(0)) {
           const Tensor product = mul(scaled, state.number ? sub(p, state.target) : sub(p, target1));
@@ -241,6 +243,7 @@ Tensor bce_backward(const Tensor& g, const Tensor& x, const Tensor& target, cons
         }
         if (k.needs(1)) grads[1] = mul(mul(scaled, g1), mul(p, rsub(p, 1)));
         if (k.needs(2)) grads[2] = neg(mul(scaled, g1));
+        for (Tensor& d : grads) d = rounded(d, v.dtype());
         return grads;
       })) {
     c->save(g, x, target);
@@ -259,8 +262,9 @@ Tensor fused_bce(const Tensor& x, const Tensor& target, const BceState& s) {
   if (Context* c = record("bce_with_logits", loss, {x, target}, [](Context& k, const Tensor& g) -> Grads {
         const Tensor x1 = k.saved(0);
         const BceState& state = k.get<BceState>();
+        const auto of_target = [&] { return mul(mul(widened(x1), widened(g)), -bce_scale(state, x1.numel())); };
         return {k.needs(0) ? bce_backward(g, x1, k.saved(1), state) : Tensor(),
-                k.needs(1) ? mul(mul(x1, g), -bce_scale(state, x1.numel())) : Tensor()};
+                k.needs(1) ? to(of_target(), x1.dtype()) : Tensor()};
       })) {
     c->save(x, target);
     c->set(s);
@@ -268,8 +272,14 @@ Tensor fused_bce(const Tensor& x, const Tensor& target, const BceState& s) {
   return loss;
 }
 
-BceOptions widened(const BceOptions& options) {
+BceOptions in_float32(const BceOptions& options) {
   return {widened(options.weight), widened(options.pos_weight), options.reduction};
+}
+
+/// What is composed would round every step.
+bool bce_needs_float32(const Tensor& logits, const BceOptions& options) {
+  const bool composes = options.weight.defined() || options.pos_weight.defined();
+  return needs_float32(kernels::bce_with_logits, logits) || (composes && is_16_bit(logits));
 }
 
 /// (1 - t) x - (1 + (pos_weight - 1) t) log sigmoid(x), times weight.
@@ -287,7 +297,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
   if (autocast_enabled()) [[unlikely]]
     return in_single([&](const Tensor& p, const Tensor& q) { return cross_entropy(p, q, options); }, logits, target);
   check_floating("cross_entropy", logits);
-  if (is_narrow(logits)) {
+  if (needs_float32(kernels::cross_entropy, logits)) {
     CrossEntropyOptions wide = options;
     wide.weight = widened(options.weight);
     return to(cross_entropy(to(logits, kFloat32), widened(target), wide), logits.dtype());
@@ -343,8 +353,8 @@ Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const BceOpti
   if (target.sizes() != logits.sizes())
     throw ShapeError(fmt::format("[bce_with_logits] target is {}, logits are {}: they have to be of one size.",
                                  to_string(target.sizes()), to_string(logits.sizes())));
-  if (is_narrow(logits))
-    return to(bce_with_logits(to(logits, kFloat32), to(target, kFloat32), widened(options)), logits.dtype());
+  if (bce_needs_float32(logits, options))
+    return to(bce_with_logits(to(logits, kFloat32), to(target, kFloat32), in_float32(options)), logits.dtype());
   if (options.weight.defined() || options.pos_weight.defined())
     return composed_bce(logits, to(target, logits.dtype()), options);
   return fused_bce(logits, to(target, logits.dtype()), {kernel_reduction(options.reduction), false, 0.0});
@@ -354,7 +364,8 @@ Tensor bce_with_logits(const Tensor& logits, const Scalar& target, const BceOpti
   if (autocast_enabled()) [[unlikely]]
     return in_single([&](const Tensor& p) { return bce_with_logits(p, target, options); }, logits);
   check_floating("bce_with_logits", logits);
-  if (is_narrow(logits)) return to(bce_with_logits(to(logits, kFloat32), target, widened(options)), logits.dtype());
+  if (bce_needs_float32(logits, options))
+    return to(bce_with_logits(to(logits, kFloat32), target, in_float32(options)), logits.dtype());
   if (options.weight.defined() || options.pos_weight.defined())
     return composed_bce(logits, full({}, target.to<double>(), like(logits)), options);
   return fused_bce(logits, {}, {kernel_reduction(options.reduction), true, target.to<double>()});

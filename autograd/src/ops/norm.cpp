@@ -2,6 +2,7 @@
 // formula for both: they differ only in the axes over which they average.
 
 #include "autocast.h"
+#include "values.h"
 
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/ops/norm.h>
@@ -43,7 +44,7 @@ Shape all_but_channels(int dims) {
 
 /// The gradient of dx = rstd (h - mean(h) - xh mean(h xh)) with h = g weight, of dweight = sum g xh and of dbias = sum
 /// g, given their gradients v, u and t (which broadcast to x, as weight does, and may be undefined). weight's is of x's
-/// size.
+/// size. All are of one type: gradients of 16-bit floats go through float32.
 struct SecondGradients {
   Tensor g, x, weight;
 };
@@ -82,12 +83,18 @@ struct Wanted {
   bool recorded, dx, dweight, dbias;
 };
 
+struct BatchState {
+  double eps;
+  DType parameters;  ///< of weight, bias and the running statistics
+};
+
 NormGradients batch_norm_backward(const Wanted& wanted, const Tensor& g, const Tensor& x, const Tensor& weight,
-                                  const Tensor& mean, const Tensor& rstd, double eps) {
+                                  const Tensor& mean, const Tensor& rstd, const BatchState& state) {
+  const TensorOptions parameter{.dtype = state.parameters, .device = x.device()};
   const Tensor upstream = plain(g), source = plain(x), scale = plain(weight);
   NormGradients r{wanted.dx ? empty(x.sizes(), like(x)) : Tensor(),
-                  wanted.dweight ? empty(mean.sizes(), like(x)) : Tensor(),
-                  wanted.dbias ? empty(mean.sizes(), like(x)) : Tensor()};
+                  wanted.dweight ? empty(mean.sizes(), parameter) : Tensor(),
+                  wanted.dbias ? empty(mean.sizes(), parameter) : Tensor()};
   const int64_t batch = x.sizes()[0], channels = x.sizes()[1];
   Stream stream = current_stream(x.device());
   kernels::batch_norm_backward(
@@ -97,16 +104,18 @@ NormGradients batch_norm_backward(const Wanted& wanted, const Tensor& g, const T
   if (!wanted.recorded) return r;
   if (Context* c = record("batch_norm_backward", {r.dx, r.dweight, r.dbias}, {g, x, weight},
                           [](Context& k, std::span<const Tensor> grads) -> Grads {
-        const Tensor x1 = k.saved(1), weight1 = k.saved(2);
+        const Tensor g1 = k.saved(0), x1 = k.saved(1), weight1 = k.saved(2);
         const int dims = x1.dim();
-        const SecondGradients s = differentiate(k.saved(0), x1, per_channel(weight1, dims), grads[0],
-                                                per_channel(grads[1], dims), per_channel(grads[2], dims),
-                                                all_but_channels(dims), k.get<double>());
+        const auto channels_of = [&](const Tensor& t) { return per_channel(widened(t), dims); };
+        const SecondGradients s =
+            differentiate(widened(g1), widened(x1), channels_of(weight1), widened(grads[0]), channels_of(grads[1]),
+                          channels_of(grads[2]), all_but_channels(dims), k.get<BatchState>().eps);
         const bool of_weight = k.needs(2) && s.weight.defined();
-        return {s.g, s.x, of_weight ? sum(s.weight, all_but_channels(dims)) : Tensor()};
+        return {rounded(s.g, g1.dtype()), rounded(s.x, x1.dtype()),
+                of_weight ? to(sum(s.weight, all_but_channels(dims)), weight1.dtype()) : Tensor()};
       })) {
     c->save(g, x, weight);
-    c->set(eps);
+    c->set(state);
   }
   return r;
 }
@@ -128,9 +137,11 @@ NormGradients layer_norm_backward(const Wanted& wanted, const Tensor& g, const T
         const auto& [second_eps, count] = k.get<std::pair<double, int>>();
         Shape axes;
         for (int d = -count; d < 0; ++d) axes.push_back(d);
-        const SecondGradients s = differentiate(k.saved(0), k.saved(1), k.saved(2), grads[0], grads[1], grads[2], axes,
-                                                second_eps);
-        return {s.g, s.x, k.needs(2) ? s.weight : Tensor()};
+        const Tensor g1 = k.saved(0), x1 = k.saved(1), weight1 = k.saved(2);
+        const SecondGradients s = differentiate(widened(g1), widened(x1), widened(weight1), widened(grads[0]),
+                                                widened(grads[1]), widened(grads[2]), axes, second_eps);
+        return {rounded(s.g, g1.dtype()), rounded(s.x, x1.dtype()),
+                k.needs(2) ? rounded(s.weight, x1.dtype()) : Tensor()};
       })) {
     c->save(g, x, weight);
     c->set(std::pair<double, int>(eps, normalized.size()));
@@ -138,14 +149,24 @@ NormGradients layer_norm_backward(const Wanted& wanted, const Tensor& g, const T
   return r;
 }
 
-void check_parameter(const char* op, const char* name, const Tensor& p, const Tensor& x, const Shape& sizes) {
+/// `type` is what a parameter has to be of.
+void check_parameter(const char* op, const char* name, const Tensor& p, const Tensor& x, const Shape& sizes,
+                     DType type) {
   if (!p.defined()) return;
   if (p.sizes() != sizes)
     throw ShapeError(fmt::format("[{}] {} is {}, but x of {} needs {}.", op, name, to_string(p.sizes()),
                                  to_string(x.sizes()), to_string(sizes)));
-  if (p.dtype() != x.dtype())
-    throw DTypeError(fmt::format("[{}] {} is {}, x is {}. Convert one with x.to(dtype).", op, name, name_of(p.dtype()),
-                                 name_of(x.dtype())));
+  if (p.dtype() != type)
+    throw DTypeError(fmt::format("[{}] {} is {}, x is {}{}. Convert one with x.to(dtype).", op, name,
+                                 name_of(p.dtype()), name_of(x.dtype()),
+                                 type == x.dtype() ? "" : fmt::format(" and other parameters are {}", name_of(type))));
+}
+
+/// Of batch norm's parameters: x's type, or float32 beside a 16-bit x, as under autocast. All have the first's.
+DType parameter_type(const Tensor& x, std::initializer_list<Tensor> parameters) {
+  for (const Tensor& p : parameters)
+    if (p.defined()) return is_16_bit(x) && p.dtype() == kFloat32 ? kFloat32 : x.dtype();
+  return x.dtype();
 }
 
 void check_floating(const char* op, const Tensor& x) {
@@ -154,9 +175,6 @@ void check_floating(const char* op, const Tensor& x) {
                                  name_of(x.dtype())));
 }
 
-bool is_narrow(const Tensor& x) { return x.is_floating() && size_of(x.dtype()) == 2; }
-Tensor widened(const Tensor& t) { return t.defined() ? to(t, kFloat32) : t; }
-
 void check_batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                       const Tensor& running_var, const BatchNormOptions& options) {
   check_floating("batch_norm", x);
@@ -164,10 +182,11 @@ void check_batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
     throw ShapeError(fmt::format("[batch_norm] x is {}, but (batch, channels, ...) is needed; unsqueeze an axis?",
                                  to_string(x.sizes())));
   const Shape channels{x.sizes()[1]};
-  check_parameter("batch_norm", "weight", weight, x, channels);
-  check_parameter("batch_norm", "bias", bias, x, channels);
-  check_parameter("batch_norm", "running_mean", running_mean, x, channels);
-  check_parameter("batch_norm", "running_var", running_var, x, channels);
+  const DType type = parameter_type(x, {weight, bias, running_mean, running_var});
+  check_parameter("batch_norm", "weight", weight, x, channels, type);
+  check_parameter("batch_norm", "bias", bias, x, channels, type);
+  check_parameter("batch_norm", "running_mean", running_mean, x, channels, type);
+  check_parameter("batch_norm", "running_var", running_var, x, channels, type);
   if (!options.training && !(running_mean.defined() && running_var.defined()))
     throw ValueError("[batch_norm] evaluation needs running_mean and running_var; pass them, or set training.");
   if (options.training && x.sizes()[1] != 0 && x.numel() / x.sizes()[1] < 2)
@@ -185,20 +204,23 @@ void update_running(const Tensor& running, const Tensor& now) {
   running.copy_(now);
 }
 
-Grads evaluation_gradients(Context& k, const Tensor& g) {
-  const Tensor x = k.saved(0), weight = k.saved(1), mean = k.saved(2), rstd = k.saved(3);
+Grads evaluation_gradients(Context& k, const Tensor& dy) {
+  const Tensor g = widened(dy), x = widened(k.saved(0)), weight = widened(k.saved(1));
+  const Tensor mean = k.saved(2), rstd = k.saved(3);
   const int dims = x.dim();
   const Shape axes = all_but_channels(dims);
+  const DType parameters = k.get<BatchState>().parameters;
   Grads grads(3);
-  if (k.needs(0)) grads[0] = mul(g, per_channel(weight.defined() ? mul(weight, rstd) : rstd, dims));
-  if (k.needs(1)) grads[1] = mul(sum(mul(g, sub(x, per_channel(mean, dims))), axes), rstd);
-  if (k.needs(2)) grads[2] = sum(g, axes);
+  if (k.needs(0)) grads[0] = to(mul(g, per_channel(weight.defined() ? mul(weight, rstd) : rstd, dims)), dy.dtype());
+  if (k.needs(1)) grads[1] = to(mul(sum(mul(g, sub(x, per_channel(mean, dims))), axes), rstd), parameters);
+  if (k.needs(2)) grads[2] = to(sum(g, axes), parameters);
   return grads;
 }
 
 Grads training_gradients(Context& k, const Tensor& g) {
   const Tensor x = k.saved(0), weight = k.saved(1);
-  NormGradients r = batch_norm_backward(Wanted(k, g, x, weight), g, x, weight, k.saved(2), k.saved(3), k.get<double>());
+  NormGradients r =
+      batch_norm_backward(Wanted(k, g, x, weight), g, x, weight, k.saved(2), k.saved(3), k.get<BatchState>());
   return {r.dx, k.needs(1) ? r.dweight : Tensor(), k.needs(2) ? r.dbias : Tensor()};
 }
 
@@ -206,17 +228,18 @@ Grads training_gradients(Context& k, const Tensor& g) {
 
 Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                   const Tensor& running_var, const BatchNormOptions& options) {
-  if (is_narrow(x)) {
+  check_batch_norm(x, weight, bias, running_mean, running_var, options);
+  if (needs_float32(kernels::batch_norm, x)) {
     const Tensor mean_now = widened(running_mean), var_now = widened(running_var);
     const Tensor y = batch_norm(widened(x), widened(weight), widened(bias), mean_now, var_now, options);
     if (options.training) update_running(running_mean, mean_now), update_running(running_var, var_now);
     return to(y, x.dtype());
   }
-  check_batch_norm(x, weight, bias, running_mean, running_var, options);
   const Tensor source = plain(x), scale = plain(weight), shift = plain(bias);
   const Tensor mean_now = plain(running_mean), var_now = plain(running_var);
   const int64_t batch = x.sizes()[0], channels = x.sizes()[1];
-  Tensor y = empty(x.sizes(), like(x)), mean = empty({channels}, like(x)), rstd = empty({channels}, like(x));
+  const TensorOptions kept{.dtype = statistics_type(x), .device = x.device()};
+  Tensor y = empty(x.sizes(), like(x)), mean = empty({channels}, kept), rstd = empty({channels}, kept);
   Stream stream = current_stream(x.device());
   kernels::batch_norm({y.tensor_view(), source.tensor_view(), view_of(scale), view_of(shift), view_of(mean_now),
                        view_of(var_now), mean.tensor_view(), rstd.tensor_view(), batch, channels,
@@ -226,7 +249,7 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, con
   if (Context* c =
           record("batch_norm", y, {x, weight, bias}, options.training ? training_gradients : evaluation_gradients)) {
     c->save(x, weight, mean, rstd);
-    c->set(options.eps);
+    c->set(BatchState{options.eps, parameter_type(x, {weight, bias, running_mean, running_var})});
   }
   return y;
 }
@@ -237,19 +260,22 @@ Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& 
     return in_single(
         [&](const Tensor& p, const Tensor& q, const Tensor& r) { return layer_norm(p, normalized_shape, q, r, eps); },
         x, weight, bias);
-  if (is_narrow(x))
+  if (needs_float32(kernels::layer_norm, x))
     return to(layer_norm(widened(x), normalized_shape, widened(weight), widened(bias), eps), x.dtype());
   check_floating("layer_norm", x);
   const int lead = x.dim() - normalized_shape.size();
   if (normalized_shape.empty() || lead < 0 || Shape(x.sizes().begin() + lead, x.sizes().end()) != normalized_shape)
     throw ShapeError(fmt::format("[layer_norm] x is {}, but its last sizes have to be normalized_shape, {}.",
                                  to_string(x.sizes()), to_string(normalized_shape)));
-  check_parameter("layer_norm", "weight", weight, x, normalized_shape);
-  check_parameter("layer_norm", "bias", bias, x, normalized_shape);
+  check_parameter("layer_norm", "weight", weight, x, normalized_shape, x.dtype());
+  check_parameter("layer_norm", "bias", bias, x, normalized_shape, x.dtype());
   const Shape rows(x.sizes().begin(), x.sizes().begin() + lead);
   const Tensor source = plain(x), scale = plain(weight), shift = plain(bias);
   Tensor y = empty(x.sizes(), like(x)), mean, rstd;
-  if (would_record({x, weight, bias})) mean = empty(rows, like(x)), rstd = empty(rows, like(x));
+  if (would_record({x, weight, bias})) {
+    const TensorOptions kept{.dtype = statistics_type(x), .device = x.device()};
+    mean = empty(rows, kept), rstd = empty(rows, kept);
+  }
   Stream stream = current_stream(x.device());
   kernels::layer_norm({y.tensor_view(), source.tensor_view(), view_of(scale), view_of(shift), view_of(mean),
                        view_of(rstd), rows.numel(), normalized_shape.numel(), eps},

@@ -127,7 +127,7 @@ Tensor pick(const Tensor& x, const Tensor& indices, const PoolGeometry& g) {
 Tensor max_pool2d(const Tensor& x, Pair kernel, const MaxPool2dOptions& o) {
   const PoolGeometry g =
       geometry_of("max_pool2d", x, {kernel, o.stride.value_or(kernel), o.padding, o.dilation, o.ceil_mode});
-  if (is_16_bit(x)) return to(max_pool2d(to(x, kFloat32), kernel, o), x.dtype());
+  if (needs_float32(kernels::max_pool2d, x)) return to(max_pool2d(to(x, kFloat32), kernel, o), x.dtype());
   const bool recorded = would_record({x});
   Tensor y = empty(with_plane(x.sizes(), g.oh, g.ow), like(x));
   Tensor indices;
@@ -187,7 +187,7 @@ Tensor average(const Tensor& x, const AvgPlan& plan) {
 
 Tensor avg_pool2d(const Tensor& x, Pair kernel, const AvgPool2dOptions& o) {
   const PoolGeometry g = geometry_of("avg_pool2d", x, {kernel, o.stride.value_or(kernel), o.padding, 1, o.ceil_mode});
-  if (is_16_bit(x)) return to(avg_pool2d(to(x, kFloat32), kernel, o), x.dtype());
+  if (needs_float32(kernels::avg_pool2d, x)) return to(avg_pool2d(to(x, kFloat32), kernel, o), x.dtype());
   return average(x, {g, o.count_include_pad});
 }
 

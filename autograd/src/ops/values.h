@@ -4,11 +4,27 @@
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/ops/view.h>
+#include <levin/kernels/kernel.h>
 
 namespace levin::ops {
 
-/// float16 or bfloat16: computed through float32 where a kernel knows only the wide types.
 inline bool is_16_bit(const Tensor& x) { return x.dtype() == kHalf || x.dtype() == kBFloat16; }
+
+/// Whether an operation on x has to go through float32: x is float16 or bfloat16, which the kernel of its device does
+/// not take.
+template <class Signature>
+bool needs_float32(const kernels::Kernel<Signature>& kernel, const Tensor& x) {
+  return is_16_bit(x) && !kernel.takes(x.device().type, x.dtype());
+}
+
+/// 16-bit floats in float32; others, and undefined tensors, as they are.
+inline Tensor widened(const Tensor& t) { return t.defined() && is_16_bit(t) ? to(t, kFloat32) : t; }
+
+/// What was computed through float32 in the type of its tensor again; undefined stays undefined.
+inline Tensor rounded(const Tensor& t, DType dtype) { return t.defined() ? to(t, dtype) : t; }
+
+/// In which a kernel keeps what it computed on x for later: float32 beside the 16-bit floats, else x's type.
+inline DType statistics_type(const Tensor& x) { return is_16_bit(x) ? kFloat32 : x.dtype(); }
 
 /// Values without history, in row-major memory; undefined stays undefined.
 inline Tensor dense(const Tensor& t) {

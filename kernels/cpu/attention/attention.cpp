@@ -240,7 +240,7 @@ void attention_backward(const AttentionBackwardArgs& a, Stream&) {
 
 }  // namespace cpu
 
-LEVIN_KERNEL(AttentionArgs, attention, cpu::attention);
-LEVIN_KERNEL(AttentionBackwardArgs, attention_backward, cpu::attention_backward);
+LEVIN_KERNEL_OF(AttentionArgs, attention, cpu::attention, kNot16BitFloats);
+LEVIN_KERNEL_OF(AttentionBackwardArgs, attention_backward, cpu::attention_backward, kNot16BitFloats);
 
 }  // namespace levin::kernels

@@ -196,9 +196,9 @@ void bce_with_logits_backward(const BceArgs& a, Stream&) {
 }  // namespace cpu
 
 LEVIN_KERNEL(CheckLabelsArgs, check_labels, cpu::check_labels);
-LEVIN_KERNEL(CrossEntropyArgs, cross_entropy, cpu::cross_entropy);
-LEVIN_KERNEL(CrossEntropyArgs, cross_entropy_backward, cpu::cross_entropy_backward);
-LEVIN_KERNEL(BceArgs, bce_with_logits, cpu::bce_with_logits);
-LEVIN_KERNEL(BceArgs, bce_with_logits_backward, cpu::bce_with_logits_backward);
+LEVIN_KERNEL_OF(CrossEntropyArgs, cross_entropy, cpu::cross_entropy, kNot16BitFloats);
+LEVIN_KERNEL_OF(CrossEntropyArgs, cross_entropy_backward, cpu::cross_entropy_backward, kNot16BitFloats);
+LEVIN_KERNEL_OF(BceArgs, bce_with_logits, cpu::bce_with_logits, kNot16BitFloats);
+LEVIN_KERNEL_OF(BceArgs, bce_with_logits_backward, cpu::bce_with_logits_backward, kNot16BitFloats);
 
 }  // namespace levin::kernels

@@ -234,9 +234,9 @@ void layer_norm_backward(const LayerNormBackwardArgs& a, Stream&) {
 
 }  // namespace cpu
 
-LEVIN_KERNEL(BatchNormArgs, batch_norm, cpu::batch_norm);
-LEVIN_KERNEL(BatchNormBackwardArgs, batch_norm_backward, cpu::batch_norm_backward);
-LEVIN_KERNEL(LayerNormArgs, layer_norm, cpu::layer_norm);
-LEVIN_KERNEL(LayerNormBackwardArgs, layer_norm_backward, cpu::layer_norm_backward);
+LEVIN_KERNEL_OF(BatchNormArgs, batch_norm, cpu::batch_norm, kNot16BitFloats);
+LEVIN_KERNEL_OF(BatchNormBackwardArgs, batch_norm_backward, cpu::batch_norm_backward, kNot16BitFloats);
+LEVIN_KERNEL_OF(LayerNormArgs, layer_norm, cpu::layer_norm, kNot16BitFloats);
+LEVIN_KERNEL_OF(LayerNormBackwardArgs, layer_norm_backward, cpu::layer_norm_backward, kNot16BitFloats);
 
 }  // namespace levin::kernels

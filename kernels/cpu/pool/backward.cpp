@@ -207,9 +207,9 @@ void avg_pool2d_backward(const AvgPool2dArgs& a, Stream&) {
 }  // namespace
 }  // namespace cpu
 
-LEVIN_KERNEL(MaxPool2dBackwardArgs, max_pool2d_backward, cpu::max_pool2d_backward);
-LEVIN_KERNEL(MaxPool2dArgs, max_pool2d_pick, cpu::max_pool2d_pick);
-LEVIN_KERNEL(AvgPool2dArgs, avg_pool2d_backward, cpu::avg_pool2d_backward);
+LEVIN_KERNEL_OF(MaxPool2dBackwardArgs, max_pool2d_backward, cpu::max_pool2d_backward, kNot16BitFloats);
+LEVIN_KERNEL_OF(MaxPool2dArgs, max_pool2d_pick, cpu::max_pool2d_pick, kNot16BitFloats);
+LEVIN_KERNEL_OF(AvgPool2dArgs, avg_pool2d_backward, cpu::avg_pool2d_backward, kNot16BitFloats);
 
 }  // namespace levin::kernels
 #endif

@@ -234,8 +234,8 @@ void avg_pool2d(const AvgPool2dArgs& a, Stream&) { HWY_DYNAMIC_DISPATCH(avg_pool
 }  // namespace
 }  // namespace cpu
 
-LEVIN_KERNEL(MaxPool2dArgs, max_pool2d, cpu::max_pool2d);
-LEVIN_KERNEL(AvgPool2dArgs, avg_pool2d, cpu::avg_pool2d);
+LEVIN_KERNEL_OF(MaxPool2dArgs, max_pool2d, cpu::max_pool2d, kNot16BitFloats);
+LEVIN_KERNEL_OF(AvgPool2dArgs, avg_pool2d, cpu::avg_pool2d, kNot16BitFloats);
 
 }  // namespace levin::kernels
 #endif

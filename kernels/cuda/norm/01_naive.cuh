@@ -10,20 +10,21 @@ namespace levin::kernels::cuda {
 
 template <class T>
 __global__ void layer_norm_naive(LayerRows<T> l) {
+  using C = ComputeType<T>;
   const int thread = static_cast<int>(threadIdx.x);
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x);
   const T* const x = l.x + row * l.n;
   double sum = 0.0, squares = 0.0;
-  for (std::int64_t i = thread; i < l.n; i += kLayerThreads) sum += static_cast<double>(x[i]);
+  for (std::int64_t i = thread; i < l.n; i += kLayerThreads) sum += convert<double>(x[i]);
   const double average = block_reduce(sum, Plus{}, 0.0) / static_cast<double>(l.n);
-  const T mean = static_cast<T>(average);
+  const C mean = static_cast<C>(average);
   for (std::int64_t i = thread; i < l.n; i += kLayerThreads) {
-    const T centred = x[i] - mean;
+    const C centred = convert<C>(x[i]) - mean;
     squares += static_cast<double>(centred * centred);
   }
   const double rstd = l.rstd_of(block_reduce(squares, Plus{}, 0.0));
   for (std::int64_t i = thread; i < l.n; i += kLayerThreads) {
-    l.y[row * l.n + i] = l.result(x[i], i, mean, static_cast<T>(rstd));
+    l.y[row * l.n + i] = l.result(x[i], i, mean, static_cast<C>(rstd));
   }
   if (thread == 0) l.store_statistics(row, average, rstd);
 }

@@ -12,23 +12,24 @@ inline constexpr std::int64_t kMostSharedRow = 160 * 1024;  ///< bytes; sm_80 ha
 
 template <class T>
 __global__ void layer_norm_shared_row(LayerRows<T> l) {
+  using C = ComputeType<T>;
   T* const values = dynamic_shared<T>();  // (n); each thread reads back only what it wrote itself
   const int thread = static_cast<int>(threadIdx.x);
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x);
   double sum = 0.0, squares = 0.0;
   for (std::int64_t i = thread; i < l.n; i += kLayerThreads) {
     values[i] = l.x[row * l.n + i];
-    sum += static_cast<double>(values[i]);
+    sum += convert<double>(values[i]);
   }
   const double average = block_reduce(sum, Plus{}, 0.0) / static_cast<double>(l.n);
-  const T mean = static_cast<T>(average);
+  const C mean = static_cast<C>(average);
   for (std::int64_t i = thread; i < l.n; i += kLayerThreads) {
-    const T centred = values[i] - mean;
+    const C centred = convert<C>(values[i]) - mean;
     squares += static_cast<double>(centred * centred);
   }
   const double rstd = l.rstd_of(block_reduce(squares, Plus{}, 0.0));
   for (std::int64_t i = thread; i < l.n; i += kLayerThreads) {
-    l.y[row * l.n + i] = l.result(values[i], i, mean, static_cast<T>(rstd));
+    l.y[row * l.n + i] = l.result(values[i], i, mean, static_cast<C>(rstd));
   }
   if (thread == 0) l.store_statistics(row, average, rstd);
 }

@@ -14,6 +14,7 @@ namespace levin::kernels::cuda {
 template <class Group, class T, int kWidth, int kPacks>
 __device__ inline void layer_norm_in_registers(const LayerRows<T>& l, std::int64_t row) {
   using Elements = Pack<T, kWidth>;
+  using C = ComputeType<T>;
   const int n = static_cast<int>(l.n), first = Group::rank() * kWidth, step = Group::size() * kWidth;
   Elements values[kPacks];
   double sum = 0.0, squares = 0.0;
@@ -25,16 +26,16 @@ __device__ inline void layer_norm_in_registers(const LayerRows<T>& l, std::int64
   for (int p = 0; p < kPacks; ++p) {
     if (first + p * step >= n) continue;
     LEVIN_PRAGMA_UNROLL
-    for (int i = 0; i < kWidth; ++i) sum += static_cast<double>(values[p][i]);
+    for (int i = 0; i < kWidth; ++i) sum += convert<double>(values[p][i]);
   }
   const double average = Group::reduce(sum, Plus{}, 0.0) / static_cast<double>(n);
-  const T mean = static_cast<T>(average);
+  const C mean = static_cast<C>(average);
   LEVIN_PRAGMA_UNROLL
   for (int p = 0; p < kPacks; ++p) {
     if (first + p * step >= n) continue;
     LEVIN_PRAGMA_UNROLL
     for (int i = 0; i < kWidth; ++i) {
-      const T centred = values[p][i] - mean;
+      const C centred = convert<C>(values[p][i]) - mean;
       squares += static_cast<double>(centred * centred);
     }
   }
@@ -44,7 +45,7 @@ __device__ inline void layer_norm_in_registers(const LayerRows<T>& l, std::int64
     const int at = first + p * step;
     if (at >= n) continue;
     LEVIN_PRAGMA_UNROLL
-    for (int i = 0; i < kWidth; ++i) values[p][i] = l.result(values[p][i], at + i, mean, static_cast<T>(rstd));
+    for (int i = 0; i < kWidth; ++i) values[p][i] = l.result(values[p][i], at + i, mean, static_cast<C>(rstd));
     *reinterpret_cast<Elements*>(l.y + row * l.n + at) = values[p];
   }
   if (Group::rank() == 0) l.store_statistics(row, average, rstd);

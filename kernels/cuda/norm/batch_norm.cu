@@ -21,6 +21,14 @@ ChannelCuts cuts_of(const ChannelShape& shape) {
   return {ceil_div(n, each), each};
 }
 
+/// Of the first that is there, or x's.
+DType parameter_type(const TensorView& x, std::initializer_list<TensorView> parameters) {
+  for (const TensorView& p : parameters) {
+    if (p.pointer) return p.dtype;
+  }
+  return x.dtype;
+}
+
 template <class Source>
 void launch_sums(const Source& source, const ChannelShape& shape, const ChannelCuts& cut, ChannelSums* sums,
                  Stream& stream) {
@@ -48,66 +56,72 @@ void launch_map(const Map& map, const ChannelShape& shape, std::initializer_list
          {.grid = blocks_for(packs), .block = 256, .stream = stream}, map, shape, packs);
 }
 
-template <class T>
+template <class T, class P>
 void forward(const BatchNormArgs& a, Stream& stream) {
+  using C = ComputeType<T>;
   const ChannelShape shape(a.batch, a.channels, a.spatial);
   const ChannelCuts cut = a.training ? cuts_of(shape) : ChannelCuts{0, 0};
-  const T* const x = a.x.data<T>();
-  Scratch<T> numbers(stream, 3 * a.channels);
+  const T* const x = elements<const T>(a.x);
+  Scratch<C> numbers(stream, 3 * a.channels);
   Scratch<ChannelSums> sums(stream, a.channels * cut.cuts);
-  T *const mean = numbers.get(), *const scale = mean + a.channels, *const shift = scale + a.channels;
+  C *const mean = numbers.get(), *const scale = mean + a.channels, *const shift = scale + a.channels;
   if (a.training) launch_sums(Moments<T>{x, shape.spatial}, shape, cut, sums.get(), stream);
-  const FinishForward<T> finish{x,
-                                pointer_or_null<const T>(a.weight),
-                                pointer_or_null<const T>(a.bias),
-                                pointer_or_null<T>(a.running_mean),
-                                pointer_or_null<T>(a.running_var),
-                                pointer_or_null<T>(a.mean),
-                                pointer_or_null<T>(a.rstd),
-                                mean,
-                                scale,
-                                shift,
-                                shape.spatial,
-                                static_cast<double>(a.batch * a.spatial),
-                                a.momentum,
-                                a.eps,
-                                a.training};
+  const FinishForward<T, P> finish{x,
+                                   elements<const P>(a.weight),
+                                   elements<const P>(a.bias),
+                                   elements<P>(a.running_mean),
+                                   elements<P>(a.running_var),
+                                   elements<C>(a.mean),
+                                   elements<C>(a.rstd),
+                                   mean,
+                                   scale,
+                                   shift,
+                                   shape.spatial,
+                                   static_cast<double>(a.batch * a.spatial),
+                                   a.momentum,
+                                   a.eps,
+                                   a.training};
   launch_finish(finish, shape, cut.cuts, sums.get(), stream);
-  launch_map<T>(MapForward<T>{x, a.y.data<T>(), mean, scale, shift}, shape, {x, a.y.pointer}, stream);
+  launch_map<T>(MapForward<T>{x, elements<T>(a.y), mean, scale, shift}, shape, {x, a.y.pointer}, stream);
 }
 
-template <class T>
+template <class T, class P>
 void backward(const BatchNormBackwardArgs& a, Stream& stream) {
+  using C = ComputeType<T>;
   const ChannelShape shape(a.batch, a.channels, a.spatial);
   const ChannelCuts cut = cuts_of(shape);
-  const T *const g = a.g.data<T>(), *const x = a.x.data<T>(), *const mean = a.mean.data<T>();
-  Scratch<T> numbers(stream, 3 * a.channels);
+  const T *const g = elements<const T>(a.g), *const x = elements<const T>(a.x);
+  const C* const mean = elements<const C>(a.mean);
+  Scratch<C> numbers(stream, 3 * a.channels);
   Scratch<ChannelSums> sums(stream, a.channels * cut.cuts);
-  T *const scale = numbers.get(), *const g_mean = scale + a.channels, *const slope = g_mean + a.channels;
+  C *const scale = numbers.get(), *const g_mean = scale + a.channels, *const slope = g_mean + a.channels;
   launch_sums(GradientMoments<T>{g, x, mean}, shape, cut, sums.get(), stream);
-  const FinishBackward<T> finish{pointer_or_null<const T>(a.weight),
-                                 a.rstd.data<T>(),
-                                 pointer_or_null<T>(a.dweight),
-                                 pointer_or_null<T>(a.dbias),
-                                 scale,
-                                 g_mean,
-                                 slope,
-                                 static_cast<double>(a.batch * a.spatial)};
+  const FinishBackward<T, P> finish{elements<const P>(a.weight),
+                                    elements<const C>(a.rstd),
+                                    elements<P>(a.dweight),
+                                    elements<P>(a.dbias),
+                                    scale,
+                                    g_mean,
+                                    slope,
+                                    static_cast<double>(a.batch * a.spatial)};
   launch_finish(finish, shape, cut.cuts, sums.get(), stream);
   if (!a.dx.pointer) return;
-  launch_map<T>(MapBackward<T>{g, x, a.dx.data<T>(), mean, scale, g_mean, slope}, shape, {g, x, a.dx.pointer}, stream);
+  launch_map<T>(MapBackward<T>{g, x, elements<T>(a.dx), mean, scale, g_mean, slope}, shape, {g, x, a.dx.pointer},
+                stream);
 }
 
 }  // namespace
 
 void batch_norm(const BatchNormArgs& a, Stream& stream) {
   if (a.batch * a.channels * a.spatial == 0) return;
-  dispatch_wide(a.x.dtype, "batch_norm", [&]<class T>() { forward<T>(a, stream); });
+  dispatch_floats(a.x.dtype, parameter_type(a.x, {a.weight, a.bias, a.running_mean}), "batch_norm",
+                  [&]<class T, class P>() { forward<T, P>(a, stream); });
 }
 
 void batch_norm_backward(const BatchNormBackwardArgs& a, Stream& stream) {
   if (a.batch * a.channels * a.spatial == 0) return;
-  dispatch_wide(a.x.dtype, "batch_norm_backward", [&]<class T>() { backward<T>(a, stream); });
+  dispatch_floats(a.x.dtype, parameter_type(a.x, {a.weight, a.dweight, a.dbias}), "batch_norm_backward",
+                  [&]<class T, class P>() { backward<T, P>(a, stream); });
 }
 
 }  // namespace levin::kernels::cuda

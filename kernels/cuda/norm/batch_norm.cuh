@@ -1,6 +1,7 @@
 #pragma once
 // The arithmetic of batch norm. Between the kernels, each channel's numbers lie in scratch memory (4, C):
-// y = (x - mean) * scale + shift, and dx = scale * (g - g_mean - (x - mean) * slope).
+// y = (x - mean) * scale + shift, and dx = scale * (g - g_mean - (x - mean) * slope). T is the type of x, y and their
+// gradients, P that of parameters and running statistics; numbers are of the type C in which all is computed.
 
 #include "kernels/cuda/norm/channels.cuh"
 
@@ -8,19 +9,14 @@
 
 namespace levin::kernels::cuda {
 
-template <class T>
-T* pointer_or_null(const TensorView& v) {
-  return v.pointer ? v.data<T>() : nullptr;
-}
-
 /// Sums of x - centre and of its square, about the channel's first element.
 template <class T>
 struct Moments {
   const T* x;
   std::int64_t spatial;
-  __device__ double centre(std::int64_t channel) const { return static_cast<double>(x[channel * spatial]); }
+  __device__ double centre(std::int64_t channel) const { return convert<double>(x[channel * spatial]); }
   __device__ void add(std::int64_t at, double centre, ChannelSums& sums) const {
-    const double u = static_cast<double>(x[at]) - centre;
+    const double u = convert<double>(x[at]) - centre;
     sums.first += u;
     sums.second += u * u;
   }
@@ -29,21 +25,25 @@ struct Moments {
 /// Sums of g and of g (x - mean).
 template <class T>
 struct GradientMoments {
-  const T *g, *x, *mean;
+  const T *g, *x;
+  const ComputeType<T>* mean;
   __device__ double centre(std::int64_t channel) const { return static_cast<double>(mean[channel]); }
   __device__ void add(std::int64_t at, double centre, ChannelSums& sums) const {
-    const double u = static_cast<double>(g[at]);
+    const double u = convert<double>(g[at]);
     sums.first += u;
-    sums.second += u * (static_cast<double>(x[at]) - centre);
+    sums.second += u * (convert<double>(x[at]) - centre);
   }
 };
 
 /// From a channel's sums, or from its running statistics, to what the elements need.
-template <class T>
+template <class T, class P>
 struct FinishForward {
-  const T *x, *weight, *bias;
-  T *running_mean, *running_var, *mean, *rstd;
-  T *used_mean, *scale, *shift;  ///< scratch, (C) each
+  using C = ComputeType<T>;
+  const T* x;
+  const P *weight, *bias;
+  P *running_mean, *running_var;
+  C *mean, *rstd;
+  C *used_mean, *scale, *shift;  ///< scratch, (C) each
   std::int64_t spatial;
   double count, momentum, eps;
   bool training;
@@ -51,69 +51,78 @@ struct FinishForward {
   __device__ void operator()(std::int64_t c, const ChannelSums& sums) const {
     double average, var;
     if (training) {
-      average = static_cast<double>(x[c * spatial]) + sums.first / count;
+      average = convert<double>(x[c * spatial]) + sums.first / count;
       var = (sums.second - sums.first * sums.first / count) / count;
       if (var < 0.0) var = 0.0;
       update(running_mean, c, average);
       update(running_var, c, var * count / (count - 1.0));
     } else {
-      average = static_cast<double>(running_mean[c]);
-      var = static_cast<double>(running_var[c]);
+      average = convert<double>(running_mean[c]);
+      var = convert<double>(running_var[c]);
     }
     const double r = 1.0 / sqrt(var + eps);
-    if (mean) mean[c] = static_cast<T>(average);
-    if (rstd) rstd[c] = static_cast<T>(r);
-    used_mean[c] = static_cast<T>(average);
-    scale[c] = static_cast<T>(r * (weight ? static_cast<double>(weight[c]) : 1.0));
-    shift[c] = bias ? bias[c] : T(0);
+    if (mean) mean[c] = static_cast<C>(average);
+    if (rstd) rstd[c] = static_cast<C>(r);
+    used_mean[c] = static_cast<C>(average);
+    scale[c] = static_cast<C>(r * (weight ? convert<double>(weight[c]) : 1.0));
+    shift[c] = bias ? convert<C>(bias[c]) : C(0);
   }
-  __device__ void update(T* running, std::int64_t c, double value) const {
-    if (running) running[c] += static_cast<T>(momentum * (value - static_cast<double>(running[c])));
+  __device__ void update(P* running, std::int64_t c, double value) const {
+    if (!running) return;
+    const C before = convert<C>(running[c]);
+    running[c] = convert<P>(before + static_cast<C>(momentum * (value - static_cast<double>(before))));
   }
 };
 
-template <class T>
+template <class T, class P>
 struct FinishBackward {
-  const T *weight, *rstd;
-  T *dweight, *dbias;
-  T *scale, *g_mean, *slope;  ///< scratch, (C) each
+  using C = ComputeType<T>;
+  const P* weight;
+  const C* rstd;
+  P *dweight, *dbias;
+  C *scale, *g_mean, *slope;  ///< scratch, (C) each
   double count;
 
   __device__ void operator()(std::int64_t c, const ChannelSums& sums) const {
     const double r = static_cast<double>(rstd[c]);
-    if (dweight) dweight[c] = static_cast<T>(sums.second * r);
-    if (dbias) dbias[c] = static_cast<T>(sums.first);
-    scale[c] = static_cast<T>(r * (weight ? static_cast<double>(weight[c]) : 1.0));
-    g_mean[c] = static_cast<T>(sums.first / count);
-    slope[c] = static_cast<T>(sums.second / count * r * r);
+    if (dweight) dweight[c] = convert<P>(static_cast<C>(sums.second * r));
+    if (dbias) dbias[c] = convert<P>(static_cast<C>(sums.first));
+    scale[c] = static_cast<C>(r * (weight ? convert<double>(weight[c]) : 1.0));
+    g_mean[c] = static_cast<C>(sums.first / count);
+    slope[c] = static_cast<C>(sums.second / count * r * r);
   }
 };
 
 template <class T>
 struct MapForward {
+  using C = ComputeType<T>;
   const T* x;
   T* y;
-  const T *mean, *scale, *shift;
+  const C *mean, *scale, *shift;
   template <int kWidth>
   __device__ void run(std::int64_t at, std::int64_t c) const {
     auto pack = *reinterpret_cast<const Pack<T, kWidth>*>(x + at);
     LEVIN_PRAGMA_UNROLL
-    for (int i = 0; i < kWidth; ++i) pack[i] = (pack[i] - mean[c]) * scale[c] + shift[c];
+    for (int i = 0; i < kWidth; ++i) pack[i] = convert<T>((convert<C>(pack[i]) - mean[c]) * scale[c] + shift[c]);
     *reinterpret_cast<Pack<T, kWidth>*>(y + at) = pack;
   }
 };
 
 template <class T>
 struct MapBackward {
+  using C = ComputeType<T>;
   const T *g, *x;
   T* dx;
-  const T *mean, *scale, *g_mean, *slope;
+  const C *mean, *scale, *g_mean, *slope;
   template <int kWidth>
   __device__ void run(std::int64_t at, std::int64_t c) const {
     auto pack = *reinterpret_cast<const Pack<T, kWidth>*>(g + at);
     const auto xs = *reinterpret_cast<const Pack<T, kWidth>*>(x + at);
     LEVIN_PRAGMA_UNROLL
-    for (int i = 0; i < kWidth; ++i) pack[i] = scale[c] * (pack[i] - g_mean[c] - (xs[i] - mean[c]) * slope[c]);
+    for (int i = 0; i < kWidth; ++i) {
+      const C centred = convert<C>(xs[i]) - mean[c];
+      pack[i] = convert<T>(scale[c] * (convert<C>(pack[i]) - g_mean[c] - centred * slope[c]));
+    }
     *reinterpret_cast<Pack<T, kWidth>*>(dx + at) = pack;
   }
 };

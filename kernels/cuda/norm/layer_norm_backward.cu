@@ -1,6 +1,5 @@
 // Gradients of layer norm: dx and the blocks' sums for dweight and dbias in one kernel, then the sums of those.
 #include "kernels/cuda/norm/layer_norm_backward.cuh"
-#include "kernels/cuda/reduce/dispatch.h"
 #include "kernels/cuda/reduce/run.cuh"
 
 #include <algorithm>
@@ -10,15 +9,16 @@ namespace levin::kernels::cuda {
 namespace {
 
 /// out (n) = the sums over the blocks of partial (blocks, 2, n), of which `from` is the first line.
-template <class T>
-void add_blocks(const TensorView& out, const T* from, std::int64_t blocks, std::int64_t n, Stream& stream) {
+template <class C>
+void add_blocks(const TensorView& out, const C* from, std::int64_t blocks, std::int64_t n, Stream& stream) {
   TensorView lines = out, sums = out;
-  lines.pointer = const_cast<T*>(from);
+  lines.pointer = const_cast<C*>(from);
+  lines.dtype = dtype_of<C>;
   lines.sizes = {blocks, n};
   lines.strides = {2 * n, 1};
   sums.sizes = {1, n};
   sums.strides = {n, 1};
-  reduce<T>(SumOf{}, sums, lines, {}, stream);
+  reduce<C>(SumOf{}, sums, lines, {}, stream);
 }
 
 /// Elements a thread has, 4, 8 or 16 floats; 0 when no block holds the row.
@@ -32,8 +32,9 @@ int elements_for(std::int64_t n) {
 
 template <class T, int kWidth>
 void launch_gradient(const LayerGradient<T>& l, int elements, unsigned blocks, Stream& stream) {
-  constexpr int kMost = sizeof(T) == 8 ? 8 : 16;
-  const auto kernel = elements == 4   ? layer_norm_gradient<T, kWidth, 4>
+  constexpr int kLeast = kWidth > 4 ? kWidth : 4, kMost = sizeof(T) == 8 ? 8 : 16;
+  elements = std::max(elements, kLeast);
+  const auto kernel = elements == 4   ? layer_norm_gradient<T, kWidth, kLeast>
                       : elements == 8 ? layer_norm_gradient<T, kWidth, 8>
                                       : layer_norm_gradient<T, kWidth, kMost>;
   const auto threads = static_cast<unsigned>(ceil_div(ceil_div(l.n, elements), 32) * 32);
@@ -51,20 +52,21 @@ bool are_aligned(const LayerGradient<T>& l) {
 
 template <class T>
 void backward(const LayerNormBackwardArgs& a, Stream& stream) {
+  using C = ComputeType<T>;
   constexpr std::int64_t kMostBlocks = 1024, kLeastRows = 4;
   const bool sums = a.dweight.pointer || a.dbias.pointer;
-  LayerGradient<T> l{a.g.data<T>(),
-                     a.x.data<T>(),
-                     a.weight.pointer ? a.weight.data<T>() : nullptr,
-                     a.mean.data<T>(),
-                     a.rstd.data<T>(),
-                     a.dx.pointer ? a.dx.data<T>() : nullptr,
+  LayerGradient<T> l{elements<const T>(a.g),
+                     elements<const T>(a.x),
+                     elements<const T>(a.weight),
+                     elements<const C>(a.mean),
+                     elements<const C>(a.rstd),
+                     elements<T>(a.dx),
                      nullptr,
                      a.rows,
                      a.columns,
                      std::max(kLeastRows, ceil_div(a.rows, kMostBlocks))};
   const std::int64_t blocks = ceil_div(l.rows, l.each);
-  Scratch<T> partial(stream, sums ? blocks * 2 * l.n : 0);
+  Scratch<C> partial(stream, sums ? blocks * 2 * l.n : 0);
   l.partial = partial.get();
   const int elements = elements_for<T>(l.n);
   const auto grid = static_cast<unsigned>(blocks);
@@ -82,15 +84,15 @@ void backward(const LayerNormBackwardArgs& a, Stream& stream) {
              {.grid = dim3(grid, static_cast<unsigned>(ceil_div(l.n, 256))), .block = 256, .stream = stream}, l);
     }
   }
-  if (a.dweight.pointer) add_blocks<T>(a.dweight, partial.get(), blocks, l.n, stream);
-  if (a.dbias.pointer) add_blocks<T>(a.dbias, partial.get() + l.n, blocks, l.n, stream);
+  if (a.dweight.pointer) add_blocks<C>(a.dweight, partial.get(), blocks, l.n, stream);
+  if (a.dbias.pointer) add_blocks<C>(a.dbias, partial.get() + l.n, blocks, l.n, stream);
 }
 
 }  // namespace
 
 void layer_norm_backward(const LayerNormBackwardArgs& a, Stream& stream) {
   if (a.columns == 0) return;
-  dispatch_wide(a.x.dtype, "layer_norm_backward", [&]<class T>() { backward<T>(a, stream); });
+  dispatch_floats(a.x.dtype, "layer_norm_backward", [&]<class T>() { backward<T>(a, stream); });
 }
 
 }  // namespace levin::kernels::cuda

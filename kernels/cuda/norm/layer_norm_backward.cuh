@@ -2,6 +2,7 @@
 // Gradients of layer norm. With xh = (x - mean) rstd and h = g weight:
 // dx = rstd (h - mean(h) - xh mean(h xh)) over each row, dweight = sum of g xh and dbias = sum of g over the rows.
 
+#include "kernels/cuda/reduce/dispatch.h"
 #include "kernels/cuda/reduce/group.cuh"
 
 #include <levin/kernels/norm.h>
@@ -10,13 +11,17 @@ namespace levin::kernels::cuda {
 
 template <class T>
 struct LayerGradient {
-  const T *g, *x, *weight, *mean, *rstd;
+  using C = ComputeType<T>;
+  const T *g, *x, *weight;
+  const C *mean, *rstd;
   T* dx;       ///< (rows, n) or null
-  T* partial;  ///< (blocks, 2, n): sums of g xh and of g over a block's rows; null when neither is wanted
+  C* partial;  ///< (blocks, 2, n): sums of g xh and of g over a block's rows; null when neither is wanted
   std::int64_t rows, n;
   std::int64_t each;  ///< rows of a block
 
-  __device__ T scaled(T g_value, std::int64_t column) const { return weight ? g_value * weight[column] : g_value; }
+  __device__ C scaled(C g_value, std::int64_t column) const {
+    return weight ? g_value * convert<C>(weight[column]) : g_value;
+  }
   __device__ std::int64_t first_row() const { return static_cast<std::int64_t>(blockIdx.x) * each; }
   __device__ std::int64_t end_row() const { return first_row() + each < rows ? first_row() + each : rows; }
 };
@@ -43,18 +48,20 @@ inline constexpr int kGradientThreads = 512;
 template <class T, int kWidth, int kElements>
 __global__ void __launch_bounds__(kGradientThreads) layer_norm_gradient(LayerGradient<T> l) {
   using Elements = Pack<T, kWidth>;
+  using C = ComputeType<T>;
   constexpr int kPacks = kElements / kWidth;
   const int n = static_cast<int>(l.n), first = static_cast<int>(threadIdx.x) * kWidth;
   const int step = static_cast<int>(blockDim.x) * kWidth;
-  T dweight[kPacks][kWidth] = {}, dbias[kPacks][kWidth] = {};
+  C dweight[kPacks][kWidth] = {}, dbias[kPacks][kWidth] = {};
   for (std::int64_t row = l.first_row(); row < l.end_row(); ++row) {
-    const T mean = l.mean[row], rstd = l.rstd[row];
-    Elements gs[kPacks], xs[kPacks];  // g, and x which becomes xh
+    const C mean = l.mean[row], rstd = l.rstd[row];
+    C gs[kPacks][kWidth], xs[kPacks][kWidth];  // h and xh
+    Elements packs[kPacks][2];                 // g and x
     LEVIN_PRAGMA_UNROLL
     for (int p = 0; p < kPacks; ++p) {
       if (first + p * step >= n) continue;
-      gs[p] = *reinterpret_cast<const Elements*>(l.g + row * l.n + first + p * step);
-      xs[p] = *reinterpret_cast<const Elements*>(l.x + row * l.n + first + p * step);
+      packs[p][0] = *reinterpret_cast<const Elements*>(l.g + row * l.n + first + p * step);
+      packs[p][1] = *reinterpret_cast<const Elements*>(l.x + row * l.n + first + p * step);
     }
     double h_mean = 0.0, slope = 0.0;
     LEVIN_PRAGMA_UNROLL
@@ -63,10 +70,11 @@ __global__ void __launch_bounds__(kGradientThreads) layer_norm_gradient(LayerGra
       if (at >= n) continue;
       LEVIN_PRAGMA_UNROLL
       for (int i = 0; i < kWidth; ++i) {
-        xs[p][i] = (xs[p][i] - mean) * rstd;
-        dweight[p][i] += gs[p][i] * xs[p][i];
-        dbias[p][i] += gs[p][i];
-        gs[p][i] = l.scaled(gs[p][i], at + i);
+        const C g = convert<C>(packs[p][0][i]);
+        xs[p][i] = (convert<C>(packs[p][1][i]) - mean) * rstd;
+        dweight[p][i] += g * xs[p][i];
+        dbias[p][i] += g;
+        gs[p][i] = l.scaled(g, at + i);
         h_mean += static_cast<double>(gs[p][i]);
         slope += static_cast<double>(gs[p][i] * xs[p][i]);
       }
@@ -78,13 +86,13 @@ __global__ void __launch_bounds__(kGradientThreads) layer_norm_gradient(LayerGra
       if (first + p * step >= n) continue;
       LEVIN_PRAGMA_UNROLL
       for (int i = 0; i < kWidth; ++i) {
-        gs[p][i] = rstd * (gs[p][i] - static_cast<T>(h_mean) - xs[p][i] * static_cast<T>(slope));
+        packs[p][0][i] = convert<T>(rstd * (gs[p][i] - static_cast<C>(h_mean) - xs[p][i] * static_cast<C>(slope)));
       }
-      *reinterpret_cast<Elements*>(l.dx + row * l.n + first + p * step) = gs[p];
+      *reinterpret_cast<Elements*>(l.dx + row * l.n + first + p * step) = packs[p][0];
     }
   }
   if (!l.partial) return;
-  T* const partial = l.partial + static_cast<std::int64_t>(blockIdx.x) * 2 * l.n;
+  C* const partial = l.partial + static_cast<std::int64_t>(blockIdx.x) * 2 * l.n;
   LEVIN_PRAGMA_UNROLL
   for (int p = 0; p < kPacks; ++p) {
     LEVIN_PRAGMA_UNROLL
@@ -98,34 +106,36 @@ __global__ void __launch_bounds__(kGradientThreads) layer_norm_gradient(LayerGra
 /// For rows that no registers hold: dx of a row by a block that reads it twice.
 template <class T>
 __global__ void layer_norm_gradient_rows(LayerGradient<T> l) {
+  using C = ComputeType<T>;
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x);
-  const T mean = l.mean[row], rstd = l.rstd[row];
+  const C mean = l.mean[row], rstd = l.rstd[row];
   const T *const g = l.g + row * l.n, *const x = l.x + row * l.n;
   double h_mean = 0.0, slope = 0.0;
   for (std::int64_t i = static_cast<int>(threadIdx.x); i < l.n; i += kGradientThreads) {
-    const T h = l.scaled(g[i], i);
+    const C h = l.scaled(convert<C>(g[i]), i);
     h_mean += static_cast<double>(h);
-    slope += static_cast<double>(h * ((x[i] - mean) * rstd));
+    slope += static_cast<double>(h * ((convert<C>(x[i]) - mean) * rstd));
   }
   mean_of_row(h_mean, slope, l.n);
   for (std::int64_t i = static_cast<int>(threadIdx.x); i < l.n; i += kGradientThreads) {
-    const T xh = (x[i] - mean) * rstd;
-    l.dx[row * l.n + i] = rstd * (l.scaled(g[i], i) - static_cast<T>(h_mean) - xh * static_cast<T>(slope));
+    const C h = l.scaled(convert<C>(g[i]), i), xh = (convert<C>(x[i]) - mean) * rstd;
+    l.dx[row * l.n + i] = convert<T>(rstd * (h - static_cast<C>(h_mean) - xh * static_cast<C>(slope)));
   }
 }
 
 /// For the same rows: partial sums of dweight and dbias, a thread a column; blocks are (rows, columns).
 template <class T>
 __global__ void layer_norm_gradient_columns(LayerGradient<T> l) {
+  using C = ComputeType<T>;
   const std::int64_t column = static_cast<std::int64_t>(blockIdx.y) * blockDim.x + threadIdx.x;
   if (column >= l.n) return;
-  T dweight = T(0), dbias = T(0);
+  C dweight = C(0), dbias = C(0);
   for (std::int64_t row = l.first_row(); row < l.end_row(); ++row) {
-    const T g = l.g[row * l.n + column];
-    dweight += g * ((l.x[row * l.n + column] - l.mean[row]) * l.rstd[row]);
+    const C g = convert<C>(l.g[row * l.n + column]);
+    dweight += g * ((convert<C>(l.x[row * l.n + column]) - l.mean[row]) * l.rstd[row]);
     dbias += g;
   }
-  T* const partial = l.partial + static_cast<std::int64_t>(blockIdx.x) * 2 * l.n;
+  C* const partial = l.partial + static_cast<std::int64_t>(blockIdx.x) * 2 * l.n;
   partial[column] = dweight;
   partial[l.n + column] = dbias;
 }

@@ -7,21 +7,22 @@ namespace levin::kernels::cuda {
 /// dx (planes, h, w); dy and indices (planes, oh, ow).
 template <class T, class I>
 __global__ void max_gradient(T* dx, const T* dy, const I* indices, PoolAxes axes, std::int64_t count) {
+  using C = ComputeType<T>;
   const PoolAxis &rows = axes.rows, &columns = axes.columns;
   for (std::int64_t t = global_thread(); t < count; t += grid_threads()) {
     const PoolPlace at(t, rows.size, columns.size);
     const PoolRange down = rows.outputs_over(at.row), across = columns.outputs_over(at.column);
-    T sum = 0;
+    C sum = 0;
     for (std::int64_t i = down.begin; i < down.end; ++i) {
       const std::int64_t p = rows.step_at(i, at.row);
       if (p < 0) continue;
       for (std::int64_t j = across.begin; j < across.end; ++j) {
         const std::int64_t q = columns.step_at(j, at.column);
         const std::int64_t out = (at.plane * rows.outputs + i) * columns.outputs + j;
-        if (q >= 0 && static_cast<std::int64_t>(indices[out]) == p * columns.kernel + q) sum += dy[out];
+        if (q >= 0 && static_cast<std::int64_t>(indices[out]) == p * columns.kernel + q) sum += convert<C>(dy[out]);
       }
     }
-    dx[t] = sum;
+    dx[t] = convert<T>(sum);
   }
 }
 
@@ -61,24 +62,25 @@ void max_pool2d_pick(const MaxPool2dArgs& a, Stream& stream) {
 /// dy (planes, oh, ow); each output gives every element of its window the same share.
 template <class T>
 __global__ void average_gradient(T* dx, const T* dy, PoolAxes axes, std::int64_t count, bool count_padding) {
+  using C = ComputeType<T>;
   const PoolAxis &rows = axes.rows, &columns = axes.columns;
   for (std::int64_t t = global_thread(); t < count; t += grid_threads()) {
     const PoolPlace at(t, rows.size, columns.size);
     const PoolRange down = rows.outputs_over(at.row), across = columns.outputs_over(at.column);
-    T sum = 0;
+    C sum = 0;
     for (std::int64_t i = down.begin; i < down.end; ++i) {
       const std::int64_t height = rows.average_count(i, count_padding);
       const T* line = dy + (at.plane * rows.outputs + i) * columns.outputs;
       for (std::int64_t j = across.begin; j < across.end; ++j)
-        sum += line[j] / static_cast<T>(height * columns.average_count(j, count_padding));
+        sum += convert<C>(line[j]) / static_cast<C>(height * columns.average_count(j, count_padding));
     }
-    dx[t] = sum;
+    dx[t] = convert<T>(sum);
   }
 }
 
 void avg_pool2d_backward(const AvgPool2dArgs& a, Stream& stream) {
   const std::int64_t count = a.geometry.planes * a.geometry.h * a.geometry.w;
-  dispatch_pool(a.x.dtype, "avg_pool2d_backward", [&]<class T>() {
+  dispatch_floats(a.x.dtype, "avg_pool2d_backward", [&]<class T>() {
     if (count == 0) return;
     launch(average_gradient<T>, {.grid = blocks_for(count), .block = 256, .stream = stream},
            static_cast<T*>(a.x.pointer), static_cast<const T*>(a.y.pointer), PoolAxes(a.geometry), count,

@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/base/launch.h"
 #include "kernels/cuda/indexing/divide.cuh"
+#include "kernels/cuda/reduce/dispatch.h"
 
 #include <levin/kernels/pool.h>
 
@@ -67,18 +68,11 @@ struct PoolPlace {
   std::int64_t plane, row, column;
 };
 
-/// Calls f.template operator()<T>() with T float or double; throws DTypeError for other types.
-template <class F>
-void dispatch_pool(DType t, const char* op, F&& f) {
-  if (t == DType::f32) return f.template operator()<float>();
-  if (t == DType::f64) return f.template operator()<double>();
-  levin::detail::refuse_dtype(op, t, "float32 and float64");
-}
-
-/// The same, and with the type of the geometry's indices.
+/// Calls f.template operator()<T, I>() with the device's type of a floating type and the type of the geometry's
+/// indices; throws DTypeError for other types.
 template <class F>
 void dispatch_pool(DType t, const PoolGeometry& g, const char* op, F&& f) {
-  dispatch_pool(t, op, [&]<class T>() {
+  dispatch_floats(t, op, [&]<class T>() {
     if (g.index_type() == DType::u8) return f.template operator()<T, std::uint8_t>();
     f.template operator()<T, std::int32_t>();
   });

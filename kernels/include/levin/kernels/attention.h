@@ -8,8 +8,9 @@ namespace levin::kernels {
 
 /// For every index of the leading axes: out = softmax(scale q k^T) v, and lse = log of the sum of exp of each row's
 /// scores. q (..., L, E), k (..., S, E), v (..., S, Ev) with the same leading sizes and any strides, 1 along the last
-/// axis. out (..., L, Ev) and lse (..., L) contiguous. With `causal` row i sees columns 0 to i. f32 or f64; S is at
-/// least 1. Bytes: q, k, v and out once; flops: 2 L S (E + Ev) an index, about half with `causal`.
+/// axis. out (..., L, Ev) and lse (..., L) contiguous. With `causal` row i sees columns 0 to i. One floating type, on
+/// the cpu f32 or f64; beside 16-bit floats lse is f32, and weights are rounded to their type before they meet v. S is
+/// at least 1. Bytes: q, k, v and out once; flops: 2 L S (E + Ev) an index, about half with `causal`.
 struct AttentionArgs {
   TensorView out, lse, q, k, v;
   double scale = 1.0;
@@ -18,7 +19,8 @@ struct AttentionArgs {
 extern constinit Kernel<void(const AttentionArgs&, Stream&)> attention;
 
 /// With P = exp(scale q k^T - lse) and dS = P (g v^T - sum of g out along the last axis):
-/// dq = scale dS k, dk = scale dS^T q, dv = P^T g. All three contiguous; g and out as out above.
+/// dq = scale dS k, dk = scale dS^T q, dv = P^T g. All three contiguous; g and out as out above. P and dS are rounded
+/// to the tensors' type before they are multiplied.
 /// Bytes: eight tensors once; flops: 2 L S (3 E + 2 Ev) an index, about half with `causal`.
 struct AttentionBackwardArgs {
   TensorView dq, dk, dv, g, out, lse, q, k, v;

@@ -7,8 +7,9 @@
 namespace levin::kernels {
 
 /// y[b,o,i,j] = bias[o] + sum over c,p,q of x[b, c, i*stride_h - padding_h + p*dilation_h, ...] * weight[o,c,p,q],
-/// inside groups of channels; reading outside x gives 0. All contiguous, f32 or f64: x (B, C, H, W), weight (O, C /
-/// groups, kh, kw), bias (O) or absent, y (B, O, OH, OW). Flops: 2 B O OH OW (C / groups) kh kw for each of the three.
+/// inside groups of channels; reading outside x gives 0. All contiguous and of one floating type, on the cpu f32 or
+/// f64; 16-bit floats add up in float. x (B, C, H, W), weight (O, C / groups, kh, kw), bias (O) or absent, y (B, O, OH,
+/// OW). Flops: 2 B O OH OW (C / groups) kh kw for each of the three.
 struct Conv2dArgs {
   TensorView x, weight, bias, y;
   int64_t stride_h = 1, stride_w = 1;

@@ -4,12 +4,34 @@
 //   extern constinit Kernel<void(const SoftmaxArgs&, Stream&)> softmax;      // contract header
 //   constinit Kernel<void(const SoftmaxArgs&, Stream&)> softmax{"softmax", cpu::softmax};   // one source
 //   softmax(args, stream);                                                  // the stream's device chooses the column
+//
+// A table also says which element types a column takes where that is less than the contract names. Operations ask it,
+// and go through float32 where the 16-bit floats are not taken.
 
 #include <levin/core/tensor_view.h>
 
 #include <atomic>
+#include <initializer_list>
 
 namespace levin::kernels {
+
+/// A set of element types.
+class DTypes {
+ public:
+  constexpr DTypes(std::initializer_list<DType> types) {
+    for (const DType t : types) bits_ |= 1u << static_cast<int>(t);
+  }
+  constexpr bool has(DType t) const { return (bits_ >> static_cast<int>(t) & 1u) != 0; }
+  constexpr DTypes without(const DTypes& others) const { return DTypes(bits_ & ~others.bits_); }
+  static constexpr DTypes every() { return DTypes(~0u); }
+
+ private:
+  constexpr explicit DTypes(std::uint32_t bits) : bits_(bits) {}
+  std::uint32_t bits_ = 0;
+};
+
+/// For columns that compute in float32 and float64 alone.
+inline constexpr DTypes kNot16BitFloats = DTypes::every().without({DType::f16, DType::bf16});
 
 /// Told of every kernel call: the profiler counts with it, tests learn which tables were exercised.
 class KernelObserver {
@@ -34,8 +56,9 @@ class Kernel<void(const Args&, Stream&)> {
  public:
   using Function = void (*)(const Args&, Stream&);
 
-  constexpr Kernel(const char* name, Function cpu, Function cuda = nullptr)
-      : name_(name), columns_{cpu, cuda, nullptr, nullptr} {}
+  /// The cuda column takes every type of the contract, the cpu's and the free ones take cpu_types of them.
+  constexpr Kernel(const char* name, Function cpu, Function cuda = nullptr, DTypes cpu_types = DTypes::every())
+      : name_(name), columns_{cpu, cuda, nullptr, nullptr}, types_{cpu_types, DTypes::every(), cpu_types, cpu_types} {}
 
   /// Runs the column of the stream's device; throws DeviceError when it is empty.
   void operator()(const Args& args, Stream& stream) const {
@@ -45,14 +68,22 @@ class Kernel<void(const Args&, Stream&)> {
     f(args, stream);
   }
 
-  /// Fills a column, for accelerators built out of tree.
+  /// Fills a column, for accelerators built out of tree; it takes the same types as the cpu's.
   void set(DeviceType type, Function f) { columns_[static_cast<int>(type)] = f; }
+  /// The same for a column that takes `types`.
+  void set(DeviceType type, Function f, const DTypes& types) {
+    set(type, f);
+    types_[static_cast<int>(type)] = types;
+  }
   bool has(DeviceType type) const { return columns_[static_cast<int>(type)] != nullptr; }
+  /// Whether the column's function takes tensors of type t, which the contract names.
+  bool takes(DeviceType type, DType t) const { return types_[static_cast<int>(type)].has(t); }
   const char* name() const { return name_; }
 
  private:
   const char* name_;
   Function columns_[kDeviceTypeCount];
+  DTypes types_[kDeviceTypeCount];
 };
 
 }  // namespace levin::kernels

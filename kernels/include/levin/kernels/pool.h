@@ -1,7 +1,7 @@
 #pragma once
 // Contracts of two-dimensional pooling. All tensors are contiguous and seen as planes: x (planes, h, w), y (planes, oh,
 // ow). The window of output (i, j) covers rows i * stride_h - padding_h + p * dilation_h for p < kernel_h, and columns
-// likewise; what lies outside the plane takes no part.
+// likewise; what lies outside the plane takes no part. Floating types, on the cpu f32 and f64; 16-bit sums are float's.
 
 #include <levin/kernels/kernel.h>
 
@@ -17,7 +17,7 @@ struct PoolGeometry {
 };
 
 /// y = the largest element of the window, and indices (of geometry.index_type(), or absent) its place: the first of a
-/// tie, the last NaN. Every window holds an element. f32 or f64. Bytes: x, y and indices once; kernel_h kernel_w
+/// tie, the last NaN. Every window holds an element. Bytes: x, y and indices once; kernel_h kernel_w
 /// comparisons an output.
 struct MaxPool2dArgs {
   TensorView y, indices, x;
@@ -25,7 +25,7 @@ struct MaxPool2dArgs {
 };
 extern constinit Kernel<void(const MaxPool2dArgs&, Stream&)> max_pool2d;
 
-/// dx = sum of dy over the outputs that took their value there; f32 or f64. Bytes: dy, indices and dx once.
+/// dx = sum of dy over the outputs that took their value there. Bytes: dy, indices and dx once.
 struct MaxPool2dBackwardArgs {
   TensorView dx, dy, indices;
   PoolGeometry geometry;
@@ -36,7 +36,7 @@ extern constinit Kernel<void(const MaxPool2dBackwardArgs&, Stream&)> max_pool2d_
 extern constinit Kernel<void(const MaxPool2dArgs&, Stream&)> max_pool2d_pick;
 
 /// y = sum of the window / divisor. The divisor is the number of elements of the window inside the plane or, with
-/// count_include_pad, inside the padded plane. f32 or f64. The backward reads y, the gradient of the output, and writes
+/// count_include_pad, inside the padded plane. The backward reads y, the gradient of the output, and writes
 /// x. Bytes: x and y once; kernel_h kernel_w flops an output.
 struct AvgPool2dArgs {
   TensorView y, x;

@@ -1,0 +1,39 @@
+// A kernel table says which types a device's column takes.
+
+#include <levin/kernels/attention.h>
+#include <levin/kernels/conv.h>
+#include <levin/kernels/matmul.h>
+#include <levin/kernels/norm.h>
+
+#include <doctest/doctest.h>
+
+using namespace levin;
+
+TEST_CASE("types are sets") {
+  constexpr kernels::DTypes two{DType::f16, DType::i64};
+  static_assert(two.has(DType::f16) && two.has(DType::i64) && !two.has(DType::f32) && !two.has(DType::bf16));
+  static_assert(!two.without({DType::i64}).has(DType::i64) && two.without({DType::i64}).has(DType::f16));
+  CHECK(kernels::DTypes::every().has(DType::boolean));
+}
+
+TEST_CASE("kernels of the cpu that compute in float32 and float64 say so; those of cuda take every type") {
+  for (const DType t : {DType::f16, DType::bf16}) {
+    CHECK_FALSE(kernels::conv2d.takes(DeviceType::cpu, t));
+    CHECK(kernels::conv2d.takes(DeviceType::cuda, t));
+    CHECK_FALSE(kernels::attention_backward.takes(DeviceType::cpu, t));
+    CHECK(kernels::attention_backward.takes(DeviceType::cuda, t));
+    CHECK(kernels::matmul.takes(DeviceType::cpu, t));
+  }
+  CHECK(kernels::batch_norm.takes(DeviceType::cpu, DType::f32));
+}
+
+TEST_CASE("a column that is filled at run time takes what the cpu's takes, unless it says otherwise") {
+  struct Args {};
+  const auto nothing = [](const Args&, Stream&) {};
+  kernels::Kernel<void(const Args&, Stream&)> table{"table", nothing, nullptr, kernels::kNot16BitFloats};
+  table.set(DeviceType::custom0, nothing);
+  CHECK_FALSE(table.takes(DeviceType::custom0, DType::f16));
+  table.set(DeviceType::custom1, nothing, {DType::f16});
+  CHECK(table.takes(DeviceType::custom1, DType::f16));
+  CHECK_FALSE(table.takes(DeviceType::custom1, DType::f32));
+}
