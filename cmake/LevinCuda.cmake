@@ -17,6 +17,25 @@ if(LEVIN_CUDA STREQUAL "ON")
   find_package(CUDAToolkit REQUIRED)
 endif()
 
+# The sanitizers watch the kernels, the code of devices, the emulator and their tests. All else is compiled as in preset
+# emulate, so that its objects come from the compiler cache.
+set(LEVIN_WATCHED "")
+if(LEVIN_CUDA STREQUAL "EMULATE" AND NOT LEVIN_EMULATE_SANITIZER STREQUAL "none")
+  if(LEVIN_EMULATE_SANITIZER STREQUAL "address")
+    set(sanitizers -fsanitize=address,alignment)
+    set(LEVIN_WATCHED ${sanitizers} -fno-sanitize-recover=alignment)
+  else()
+    set(sanitizers -fsanitize=thread)
+    set(LEVIN_WATCHED ${sanitizers})
+    # The thread sanitizer cannot see how OpenMP's threads wait for each other.
+    set_source_files_properties("${PROJECT_SOURCE_DIR}/core/src/parallel.cpp" DIRECTORY "${PROJECT_SOURCE_DIR}"
+      PROPERTIES COMPILE_DEFINITIONS LEVIN_SERIAL=1)
+  endif()
+  # Optimised less, g++ 12 sees uses of uninitialised variables where there are none.
+  list(APPEND LEVIN_WATCHED -O1 -fno-omit-frame-pointer -Wno-maybe-uninitialized)
+  add_link_options(${sanitizers})
+endif()
+
 # levin_cuda_sources(<list> <dir>) adds a module's CUDA sources, or takes away what stands in for them.
 function(levin_cuda_sources list dir)
   if(NOT LEVIN_HAS_CUDA)
@@ -27,7 +46,8 @@ function(levin_cuda_sources list dir)
   file(GLOB_RECURSE host CONFIGURE_DEPENDS "${dir}/cuda/*.cpp")
   if(LEVIN_CUDA STREQUAL "EMULATE")
     set_source_files_properties(${kernels} DIRECTORY "${PROJECT_SOURCE_DIR}" PROPERTIES
-      LANGUAGE CXX COMPILE_OPTIONS "-x;c++;-Wno-unknown-pragmas")
+      LANGUAGE CXX COMPILE_OPTIONS "-x;c++;-Wno-unknown-pragmas;${LEVIN_WATCHED}")
+    set_source_files_properties(${host} DIRECTORY "${PROJECT_SOURCE_DIR}" PROPERTIES COMPILE_OPTIONS "${LEVIN_WATCHED}")
   endif()
   set(${list} ${${list}} ${kernels} ${host} PARENT_SCOPE)
 endfunction()

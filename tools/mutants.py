@@ -18,6 +18,8 @@ import time
 PROGRAMS = {
     "release": ["core", "kernels", "autograd", "ops", "nn", "optim", "data", "interop", "distributed", "trainer"],
     "emulate": ["emulator", "cuda", "ops"],
+    "emulate-asan": ["emulator", "cuda", "ops"],
+    "emulate-tsan": ["emulator", "cuda", "ops"],
 }
 
 
@@ -28,10 +30,7 @@ class Mutant:
     old: str
     new: str
     tests: list[str]
-
-    @property
-    def preset(self) -> str:
-        return "emulate" if self.file.startswith(("emulator/", "kernels/cuda/")) else "release"
+    preset: str
 
     def apply(self, root: pathlib.Path) -> str:
         """The mutated text; raises ValueError where the edit no longer applies."""
@@ -57,12 +56,16 @@ def read_table(path: pathlib.Path) -> list[Mutant]:
         if not fields:
             continue
         missing = {"name", "file", "old", "new"} - fields.keys()
-        unknown = fields.keys() - {"name", "file", "old", "new", "tests", "note"}
+        unknown = fields.keys() - {"name", "file", "old", "new", "tests", "preset", "note"}
         if missing or unknown:
             sys.exit(f"error: {path}: the block `{fields.get('name', block[:40])}` lacks {sorted(missing)} "
                      f"and has unknown fields {sorted(unknown)}")
+        emulated = fields["file"].startswith(("emulator/", "kernels/cuda/"))
+        preset = fields.get("preset", "emulate" if emulated else "release")
+        if preset not in PROGRAMS:
+            sys.exit(f"error: {path}: `{fields['name']}` names the preset {preset}, which is none of {list(PROGRAMS)}")
         mutants.append(Mutant(fields["name"], fields["file"], fields["old"], fields["new"],
-                              fields.get("tests", "").split()))
+                              fields.get("tests", "").split(), preset))
     return mutants
 
 
@@ -91,6 +94,7 @@ class Workplace:
     """One copy of the tree with its own build folder."""
 
     def __init__(self, root: pathlib.Path, number: int, only: list[str], preset: str):
+        self.sanitized = preset in ("emulate-asan", "emulate-tsan")
         self.build_dir = f"build/{preset}"
         self.dir = root / "build" / "mutants" / str(number)
         self.dir.mkdir(parents=True, exist_ok=True)
@@ -103,8 +107,9 @@ class Workplace:
                          if any((self.dir / "tests" / m).glob("*_test.cpp")) and (not only or m in only)]
 
     def run(self, command, timeout=None):
+        env = {"TSAN_OPTIONS": "halt_on_error=1", "LEVIN_SMALL_CASES": "1"} if self.sanitized else {}
         return subprocess.run(command, cwd=self.dir, text=True, errors="replace", timeout=timeout,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=env | os.environ)
 
     def build(self, program: str) -> None:
         done = self.run(["ninja", "-C", self.build_dir, f"levin_{program}_tests"])
@@ -114,12 +119,17 @@ class Workplace:
 
     def test(self, program: str, timeout: float):
         """None when all passed, else what failed."""
+        command = [f"{self.build_dir}/bin/levin_{program}_tests", "--no-colors=true", "--abort-after=1"]
+        if self.sanitized and program == "ops":
+            command.append("-tc=operations on cuda*")  # what test.sh runs
         try:
-            done = self.run([f"{self.build_dir}/bin/levin_{program}_tests", "--no-colors=true", "--abort-after=1"], timeout)
+            done = self.run(command, timeout)
         except subprocess.TimeoutExpired:
             return f"no end within {timeout:.0f} s"
         if done.returncode == 0:
             return None
+        if reports := re.findall(r"SUMMARY: (\w+Sanitizer: .+)", done.stdout):
+            return reports[0]
         cases = re.findall(r"TEST CASE:\s*(.+)", done.stdout)
         return cases[-1].strip() if cases else f"ended with status {done.returncode}"
 

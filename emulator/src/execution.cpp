@@ -93,4 +93,6 @@ extern "C" void __asan_on_error() {
   levin::emulator::Team* const team = levin::emulator::running_team;
   if (team) std::fprintf(stderr, "levin emulator: %s:\n", team->place().c_str());
 }
+/// And its companion for undefined behaviour, which is a misaligned address.
+extern "C" void __ubsan_on_report() { __asan_on_error(); }
 #endif

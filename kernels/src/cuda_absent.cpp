@@ -78,6 +78,7 @@ cuda::MemoryReport cuda::memory_stats(int) { absent(); }
 std::string cuda::memory_summary(int) { absent(); }
 void cuda::set_memory_cap(std::size_t, int) { absent(); }
 void cuda::set_per_process_memory_fraction(double, int) { absent(); }
+void cuda::fill_uninitialized_memory(bool) {}
 void cuda::record_stream(const Tensor&, const Stream&) { absent(); }
 
 cuda::MempoolId cuda::graph_pool_handle() { absent(); }

@@ -45,6 +45,7 @@ struct Child {
   const char* kernel;  ///< null: all are right
   int line;            ///< that the report must name
   void (*run)();
+  const char* says = nullptr;  ///< null: what most of them are reported as
 };
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -72,6 +73,11 @@ constexpr int past_global_line = __LINE__ - 1;
 __global__ void freed_global(const float* p, float* out) { out[threadIdx.x] = p[threadIdx.x]; }
 constexpr int freed_global_line = __LINE__ - 1;
 
+__global__ void misaligned(float* p, int off) {
+  reinterpret_cast<float4*>(p + off)[threadIdx.x] = float4{1.f, 1.f, 1.f, 1.f};
+}
+constexpr int misaligned_line = __LINE__ - 2;
+
 /// Stops in the middle of frames with arrays, whose red zones must not stay in the way of the next kernel's.
 void leave_frames() {
   const std::string report = run_kernel(1, 64, [] {
@@ -97,6 +103,8 @@ constexpr Child kChildren[] = {
        CHECK(cudaFree(p) == cudaSuccess);
        launch(freed_global, 1, 32, 0, p, out);
      }},
+    {"a vector at an address that is no multiple of its size", "misaligned", misaligned_line,
+     [] { launch(misaligned, 1, 1, 0, floats(32), 1); }, "runtime error: store to misaligned address"},
     {"right kernels", nullptr, 0,
      [] {
        for (const unsigned threads : {1u, 31u, 32u, 7u}) {  // shared memory of one kernel is closed in the next
@@ -105,6 +113,7 @@ constexpr Child kChildren[] = {
          launch(past_dynamic, 3, threads, 4 * threads, 0);
          launch(past_global, 3, threads, 0, floats(threads), 0);
          launch(freed_global, 1, threads, 0, floats(threads), floats(threads));
+         launch(misaligned, 1, threads, 0, floats(4 * threads), 0);
        }
      }},
 };
@@ -201,7 +210,8 @@ constexpr const char* kVariable = "LEVIN_EMULATOR_TEST_CHILD";
 /// What this program says, on both streams, when it runs the test case below as that child.
 std::string output_of(std::size_t child) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe");
-  const std::string command = std::string(kVariable) + "=" + std::to_string(child) + " '" + program +
+  const std::string command = std::string("UBSAN_OPTIONS=print_stacktrace=1 ") + kVariable + "=" +
+                              std::to_string(child) + " '" + program +
                               "' --test-case='the sanitizer*' --no-colors=true 2>&1";
   FILE* const pipe = popen(command.c_str(), "r");
   REQUIRE(pipe);
@@ -217,7 +227,7 @@ void check(const Child& child) {
   const std::string text = output_of(static_cast<std::size_t>(&child - kChildren));
   CAPTURE(text);
   if (child.kernel) {
-    CHECK(text.find(kSays) != std::string::npos);
+    CHECK(text.find(child.says ? child.says : kSays) != std::string::npos);
     CHECK(text.find(std::string("sanitizer_test.cpp:") + std::to_string(child.line)) != std::string::npos);
     CHECK(text.find(std::string("sanitized::") + child.kernel + "(") != std::string::npos);
 #if defined(__SANITIZE_ADDRESS__)

@@ -9,6 +9,8 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <set>
 
 using namespace levin;
 using namespace levin::test;
@@ -110,6 +112,41 @@ TEST_CASE("a wrong shape, type or number of outputs is reported") {
   CHECK(mentions(check_forward(c), "output 0 is float64, expected float32"));
   c.op = [](const Tensors& x) -> Tensors { return {square(x[0]), x[0]}; };
   CHECK(mentions(check_forward(c), "gives 2 outputs"));
+}
+
+TEST_CASE("a wrong result on a device is reported") {
+  CHECK(check_device(square_case(0, 2), kCpu) == "");
+  CHECK(mentions(check_device(square_case(1e-4, 2), kCpu), "planted"));
+  CHECK(mentions(check_device(square_case(0, 2.01), kCpu), "gradients of planted"));
+}
+
+TEST_CASE("a small selection has each sample and each pair of a type and a layout") {
+  const char* const before = std::getenv("LEVIN_SMALL_CASES");
+  const std::string kept = before ? before : "0";
+  OpCase c = square_case(0, 2);
+  c.differentiable = false;
+  c.dtypes = kFloatTypes;
+  c.tolerance = {.ulps = 4};
+  c.samples = {sample({{0}}), sample({{2, 3}}), sample({{5, 7}}), sample({{3, 1}})};
+  std::set<std::string> shapes;
+  std::set<std::pair<DType, bool>> pairs;
+  int runs = 0;
+  c.op = [&](const Tensors& x) -> Tensors {
+    shapes.insert(to_string(x[0].sizes()));
+    pairs.insert({x[0].dtype(), x[0].is_contiguous()});
+    ++runs;
+    return {square(x[0])};
+  };
+  setenv("LEVIN_SMALL_CASES", "1", 1);
+  CHECK(check_device(c, kCpu) == "");
+  CHECK(shapes.size() == 4);
+  CHECK(pairs.size() == 8);
+  CHECK(runs == 1 + 3 * 6);  // 16 pairs over 3 samples
+  setenv("LEVIN_SMALL_CASES", "0", 1);
+  runs = 0;
+  CHECK(check_device(c, kCpu) == "");
+  CHECK(runs == 4 * 16);
+  setenv("LEVIN_SMALL_CASES", kept.c_str(), 1);
 }
 
 TEST_CASE("an error that is missing or says something else is reported") {

@@ -1,11 +1,16 @@
 // An operation case on another device than the CPU.
 
 #include "support/op_runs.h"
+#include "support/thread_order.h"
 
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops/creation.h>
+#include <levin/kernels/cuda.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
 
 namespace levin::test {
 
@@ -67,21 +72,59 @@ std::string gradients_there(const OpCase& c, const Sample& s, DType dtype, Devic
   return {};
 }
 
+using Variant = std::pair<DType, Layout>;
+
+bool has_elements(const Sample& s) {
+  return std::ranges::all_of(s.inputs, [](const InputSpec& i) { return i.sizes.numel() > 0; });
+}
+
+/// In which types and layouts the samples are run: all in all of them. With LEVIN_SMALL_CASES=1 the samples share them
+/// out, so that each sample and each pair of a type and a layout has its turn.
+std::vector<std::vector<Variant>> variants(const OpCase& c) {
+  std::vector<Variant> all;
+  for (const DType dtype : c.dtypes)
+    for (const Layout layout : c.layouts) all.emplace_back(dtype, layout);
+  const char* const small = std::getenv("LEVIN_SMALL_CASES");
+  if (!small || std::string_view(small) != "1") return std::vector(c.samples.size(), all);
+  const auto sharers =
+      std::max<std::size_t>(1, static_cast<std::size_t>(std::ranges::count_if(c.samples, has_elements)));
+  std::vector<std::vector<Variant>> result(c.samples.size());
+  std::size_t next = 0;
+  for (std::size_t s = 0; s < c.samples.size(); ++s) {
+    const std::size_t share = has_elements(c.samples[s]) ? (all.size() + sharers - 1) / sharers : 1;
+    for (std::size_t i = 0; i < share; ++i) result[s].push_back(all[next++ % all.size()]);
+  }
+  return result;
+}
+
+/// Runs f with threads in an order that belongs to `what`; empty, or all of it that somebody who repeats it must know.
+template <class F>
+std::string in_some_order(const std::string& what, const F& f) {
+  const ThreadOrder order(what);
+  const std::string wrong = guarded(f);
+  return wrong.empty() ? wrong : what + order.note() + ": " + wrong;
+}
+
 }  // namespace
 
 std::string check_device(const OpCase& c, Device device) {
-  for (const Sample& s : c.samples) {
+  cuda::fill_uninitialized_memory(true);
+  const auto chosen = variants(c);
+  for (std::size_t i = 0; i < c.samples.size(); ++i) {
+    const Sample& s = c.samples[i];
     if (s.inputs.empty()) continue;  // nothing that could lie on the device
-    for (const DType dtype : c.dtypes)
-      for (const Layout layout : c.layouts)
-        if (const std::string wrong = guarded([&] { return forward_there(c, s, dtype, layout, device); });
-            !wrong.empty())
-          return describe(c, s, dtype, layout) + ": " + wrong;
+    for (const auto& [dtype, layout] : chosen[i])
+      if (std::string wrong =
+              in_some_order(describe(c, s, dtype, layout), [&] { return forward_there(c, s, dtype, layout, device); });
+          !wrong.empty())
+        return wrong;
     if (!c.differentiable) continue;
     for (const DType dtype : c.grad_dtypes) {
       if (std::ranges::find(c.dtypes, dtype) == c.dtypes.end()) continue;
-      if (const std::string wrong = guarded([&] { return gradients_there(c, s, dtype, device); }); !wrong.empty())
-        return describe(c, s, dtype, Layout::contiguous) + ": " + wrong;
+      if (std::string wrong = in_some_order("gradients of " + describe(c, s, dtype, Layout::contiguous),
+                                            [&] { return gradients_there(c, s, dtype, device); });
+          !wrong.empty())
+        return wrong;
     }
   }
   return {};

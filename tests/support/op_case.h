@@ -166,7 +166,9 @@ std::string check_second_gradients(const OpCase& c);
 /// The same bits of outputs and gradients with 1, 2, 3 and 7 threads.
 std::string check_thread_counts(const OpCase& c);
 std::string check_errors(const OpCase& c);
-/// Forward in every type and layout, and gradients in grad_dtypes, on `device`.
+/// Forward in every type and layout, and gradients in grad_dtypes, on `device`, each with threads in another order (see
+/// ThreadOrder) and in memory that was filled with NaN. With LEVIN_SMALL_CASES=1 in the environment the samples share
+/// types and layouts out: each sample and each pair of a type and a layout has its turn.
 std::string check_device(const OpCase& c, Device device);
 
 }  // namespace levin::test

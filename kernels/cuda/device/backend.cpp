@@ -9,6 +9,9 @@
 #include "kernels/cuda/device/streams.h"
 #include "kernels/cuda/indexing/guard.h"
 
+#include <cstdlib>
+#include <string_view>
+
 namespace levin::kernels::cuda {
 
 namespace {
@@ -85,9 +88,25 @@ DeviceBackend* backend() {
   return &the_backend;
 }
 
+std::atomic<bool>& fills_new_memory() {
+  static std::atomic<bool> fills = [] {
+    const char* const text = std::getenv("LEVIN_CUDA_FILL");
+    return text && std::string_view(text) == "1";
+  }();
+  return fills;
+}
+
 void* allocate_scratch(std::size_t bytes, Stream& stream) {
   const int device = stream.device().index;
-  return allocator(device).allocate(bytes, stream_on(device, stream));
+  const cudaStream_t on = stream_on(device, stream);
+  void* const p = allocator(device).allocate(bytes, on);
+  if (bytes == 0 || !fills_new_memory()) return p;
+  const DeviceGuard guard(device);
+  if (const cudaError_t error = cudaMemsetAsync(p, 0xff, bytes, on); error != cudaSuccess) {
+    allocator(device).free(p);
+    check_failed(error, "cudaMemsetAsync");
+  }
+  return p;
 }
 
 void free_scratch(void* p, std::size_t, const Stream& stream) noexcept { allocator(stream.device().index).free(p); }

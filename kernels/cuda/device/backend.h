@@ -3,6 +3,8 @@
 
 #include <levin/core/device.h>
 
+#include <atomic>
+
 namespace levin::kernels::cuda {
 
 /// The one backend, which lives for ever. Its source registers it when the program starts.
@@ -13,5 +15,8 @@ DeviceBackend* backend();
 /// at once.
 void copy_bytes(void* to, Device to_device, const void* from, Device from_device, std::size_t bytes,
                 const Stream& stream);
+
+/// See levin::cuda::fill_uninitialized_memory().
+std::atomic<bool>& fills_new_memory();
 
 }  // namespace levin::kernels::cuda

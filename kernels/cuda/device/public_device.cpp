@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/base/error.h"
 #include "kernels/cuda/device/allocator.h"
+#include "kernels/cuda/device/backend.h"
 #include "kernels/cuda/device/driver.h"
 #include "kernels/cuda/device/pinned.h"
 #include "kernels/cuda/device/pinned_tensors.h"
@@ -95,6 +96,8 @@ void cuda::set_per_process_memory_fraction(double fraction, int device) {
   const std::size_t total = get_device_properties(device).total_memory;
   set_memory_cap(static_cast<std::size_t>(static_cast<double>(total) * fraction), device);
 }
+
+void cuda::fill_uninitialized_memory(bool on) { backend::fills_new_memory() = on; }
 
 void cuda::record_stream(const Tensor& tensor, const Stream& stream) {
   if (tensor.device() != stream.device()) {

@@ -171,6 +171,10 @@ struct cuda {
   static void set_memory_cap(std::size_t bytes, int device = kCurrent);
   /// The same as a part of the device's memory, over 0 and up to 1; throws ValueError.
   static void set_per_process_memory_fraction(double fraction, int device = kCurrent);
+  /// Whether memory is filled with bytes 0xff, NaN in every floating type, each time it is given out (for tensors and
+  /// for kernels' scratch): what reads memory that nobody wrote is wrong every time, not only now and then. At first
+  /// off, or on where LEVIN_CUDA_FILL=1 is in the environment. In a build without CUDA nothing happens.
+  static void fill_uninitialized_memory(bool on);
   /// To be called when a tensor is used on a stream other than the one it was made on: its memory, once freed, is not
   /// given out again before that stream's work until then is done.
   static void record_stream(const Tensor& tensor, const Stream& stream);
