@@ -1,13 +1,15 @@
 // Page-locked tensors and batches: where their copies run, and how long their memory is kept.
+#include "cuda/gate.h"
+
 #include <doctest/doctest.h>
 
+#include <levin/autograd/ops.h>
 #include <levin/data/dataloader.h>
 #include <levin/kernels/cuda.h>
 
 #include <numeric>
 #include <vector>
 
-#include "cuda/gate.h"
 #include "data/src/copy_stream.h"
 #include "kernels/cuda/device/pinned_tensors.h"
 

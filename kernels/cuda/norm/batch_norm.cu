@@ -113,7 +113,8 @@ void backward(const BatchNormBackwardArgs& a, Stream& stream) {
 }  // namespace
 
 void batch_norm(const BatchNormArgs& a, Stream& stream) {
-  if (a.batch * a.channels * a.spatial == 0) return;
+  // In evaluation the statistics are given also where there is nothing to normalise.
+  if (a.channels == 0 || (a.training && a.batch * a.spatial == 0)) return;
   dispatch_floats(a.x.dtype, parameter_type(a.x, {a.weight, a.bias, a.running_mean}), "batch_norm",
                   [&]<class T, class P>() { forward<T, P>(a, stream); });
 }
