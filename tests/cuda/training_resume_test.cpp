@@ -40,8 +40,8 @@ Outcome run(const std::string& precision, const std::string& accelerator, std::i
 }  // namespace
 
 TEST_CASE("resume on cuda and on the cpu is bit-equal with loss scaling and with master weights") {
-  for (const char* precision : {"16-mixed", "16-o2"})
-    for (const char* accelerator : {"cpu", "cuda"}) {
+  for (const std::string precision : {"16-mixed", "16-o2"})
+    for (const std::string accelerator : {"cpu", "cuda"}) {
       INFO(precision, " on ", accelerator);
       const TempDir a, b;
       const Outcome whole = run(precision, accelerator, 6, a.path, false);

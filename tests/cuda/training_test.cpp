@@ -59,7 +59,7 @@ TEST_CASE("on cuda each precision has its types") {
 }
 
 TEST_CASE("an overflow halves the scale, changes no bit, moves no scheduler, and training goes on") {
-  for (const char* precision : {"16-mixed", "16-o2"})
+  for (const std::string precision : {"16-mixed", "16-o2"})
     for (const Device device : {kCpu, kCuda}) {
       INFO(precision, " on ", to_string(device));
       StepByStep<> run(precision, device, {.gradient_clip_val = 1.0});
@@ -135,32 +135,32 @@ TEST_CASE("a module that goes round the base once is told when that did harm") {
   CHECK_THROWS_WITH_AS(run.step(), doctest::Contains("but not in step 2"), UsageError);
 }
 
-// The worst of three seeds, in the emulator: 16-mixed 0.03 % off float32's loss, bf16-mixed 0.3 %, 16-o2 0.03 %.
+// The worst of the three seeds, in the emulator: 16-mixed and 16-o2 0.01 % off float32's loss, bf16-mixed 0.16 %.
 TEST_CASE("on cuda reduced precision ends within 2 % of float32's loss, over three seeds") {
   for (const std::uint64_t seed : {1u, 2u, 3u}) {
     const double single = train("32-true", "cuda", seed, 4).loss;
     CHECK(single < 0.7);  // it began at ln 3
-    for (const char* precision : {"16-mixed", "bf16-mixed", "16-o2"}) {
+    for (const std::string precision : {"16-mixed", "bf16-mixed", "16-o2"}) {
       const double loss = train(precision, "cuda", seed, 4).loss;
-      MESSAGE("seed " << seed << " " << precision << ": " << 100 * (loss / single - 1) << " % off " << single);
+      INFO("seed ", seed, " ", precision);
       CHECK(loss == doctest::Approx(single).epsilon(0.02));
     }
   }
 }
 
 TEST_CASE("cuda and cpu give one training but for rounding") {
-  for (const char* precision : {"16-mixed", "16-o2"}) {
+  for (const std::string precision : {"16-mixed", "16-o2"}) {
     const Run on_cpu = train(precision, "cpu", 2, 2), on_cuda = train(precision, "cuda", 2, 2);
-    // 12 steps of AdamW at 0.02: a gradient whose sign hangs on the last bit of float16 moves a weight by two rates.
-    MESSAGE(precision << ": weights differ by " << distance(on_cpu, on_cuda) << " at most, losses by "
-                      << std::abs(on_cpu.loss - on_cuda.loss));
-    CHECK(distance(on_cpu, on_cuda) < 0.01);
-    CHECK(on_cuda.loss == doctest::Approx(on_cpu.loss).epsilon(0.001));
+    INFO(precision);
+    // Products of up to 16 terms sum in float32 in another order, at most 16 eps off, and round to float16 once: now
+    // and then the other way, by one part in 2048. AdamW hands that on to a step of 0.02, 12 times.
+    CHECK(distance(on_cpu, on_cuda) <= 12 * 0.02 / 2048);
+    CHECK(on_cuda.loss == doctest::Approx(on_cpu.loss).epsilon(1e-4));
   }
 }
 
 TEST_CASE("on cuda a loss that stays infinite ends the run with the parameter's name") {
-  for (const char* precision : {"16-mixed", "16-o2"}) {
+  for (const std::string precision : {"16-mixed", "16-o2"}) {
     INFO(precision);
     StepByStep<> run(precision, kCuda, {.gradient_clip_val = 1.0}, /*scheduled=*/false);
     run.step();  // fc2's gradients alone will be infinite

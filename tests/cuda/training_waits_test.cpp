@@ -6,6 +6,7 @@
 #include <levin/autograd/autocast.h>
 #include <levin/kernels/cuda.h>
 #include <levin/kernels/host_read.h>
+#include <levin/optim/grad_scaler.h>
 
 #if LEVIN_TEST_EMULATED
 #include <levin/emulator/devices.h>
@@ -67,7 +68,7 @@ TEST_CASE("a loop with GradScaler never waits in good steps") {
   net.to(kCuda);
   optim::AdamW opt(net.parameters());
   GradScaler scaler;
-  const Batch points = toy_points(8).get_batch(std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6, 7}, Generator(0));
+  const Batch points = soft_points(8).get_batch(std::vector<std::int64_t>{0, 1, 2, 3, 4, 5, 6, 7}, Generator(0));
   const Tensor x = points[0].to(kCuda), y = points[1].to(kCuda);
   const auto step = [&] {
     opt.zero_grad();
@@ -89,7 +90,7 @@ TEST_CASE("a loop with GradScaler never waits in good steps") {
 
 TEST_CASE("steps of a StepRunner wait for nothing, and with a scheduler for the flag of the window before") {
   const LazyDevice lazy;
-  for (const char* precision : {"16-mixed", "16-o2", "bf16-mixed"}) {
+  for (const std::string precision : {"16-mixed", "16-o2", "bf16-mixed"}) {
     INFO(precision);
     StepByStep<> plain(precision, kCuda, {.gradient_clip_val = 1.0}, /*scheduled=*/false);
     plain.step();
@@ -98,7 +99,7 @@ TEST_CASE("steps of a StepRunner wait for nothing, and with a scheduler for the 
     CHECK(plain.state.optimizer_steps == 23);
     StepByStep<> scheduled(precision, kCuda);
     scheduled.step();
-    const std::size_t wait = precision == std::string("bf16-mixed") ? 0 : 1;
+    const std::size_t wait = precision == "bf16-mixed" ? 0 : 1;
     for (int i = 0; i < 3; ++i) CHECK(waits_of([&] { scheduled.step(); }) == wait);
   }
 }
@@ -106,10 +107,8 @@ TEST_CASE("steps of a StepRunner wait for nothing, and with a scheduler for the 
 TEST_CASE("the wait for a scheduler leaves the window's own work in the queue") {
   const LazyDevice lazy;
   struct Seen : StepHooks {
-    std::size_t queued = 0;
-    void on_after_backward() override { queued = emulator::queued_work(); }
-    void on_before_optimizer_step() override { left = emulator::queued_work(); }
     std::size_t left = 0;
+    void on_before_optimizer_step() override { left = emulator::queued_work(); }
   } seen;
   StepByStep<> run("16-mixed", kCuda);
   run.runner =
@@ -130,7 +129,7 @@ TEST_CASE("a Trainer without a scheduler waits at its log intervals only") {
     }
   } model;
   model.scheduled = false;
-  data::DataLoader loader(toy_points(80), {.batch_size = 8});
+  data::DataLoader loader(soft_points(80), {.batch_size = 8});
   Trainer trainer(quiet({.max_epochs = 1,
                          .gradient_clip_val = 1.0,
                          .precision = "16-mixed",
