@@ -98,7 +98,8 @@ TEST_CASE("steps of a StepRunner wait for nothing, and with a scheduler for the 
     plain.runner->settle(plain.state);
     CHECK(plain.state.optimizer_steps == 23);
     StepByStep<> scheduled(precision, kCuda);
-    scheduled.step();
+    scheduled.step();  // which has waited for its own flag
+    CHECK(waits_of([&] { scheduled.step(); }) == 0);
     const std::size_t wait = precision == "bf16-mixed" ? 0 : 1;
     for (int i = 0; i < 3; ++i) CHECK(waits_of([&] { scheduled.step(); }) == wait);
   }
