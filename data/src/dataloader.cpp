@@ -149,7 +149,7 @@ std::string DataLoader::wait_advice(double threshold) const {
   if (t.batches < enough || t.share() <= threshold) return {};
   const unsigned cores = std::thread::hardware_concurrency();
   return fmt::format(
-      "[dataloader] {:.0f} % of the last {:.2g} s went by waiting for data, with {} workers. Raise num_workers (this "
+      "[dataloader] {:.0f} % of the last {:.2g} s went by waiting for data, with num_workers = {}. Raise it (this "
       "machine has {} cores), or preload the data.",
       100 * t.share(), t.total, impl_->options.num_workers, cores);
 }

@@ -52,7 +52,6 @@ std::string place_of_failure(int64_t turn) {
 }
 
 std::optional<Batch> LoadJob::run(int64_t turn) const {
-  set_default_dtype(default_dtype);
   current_index = current_shard = -1;
   std::optional<Batch> batch = load(turn);
   if (pin_memory && batch) {

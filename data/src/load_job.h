@@ -16,11 +16,11 @@ class LoadJob {
   virtual std::optional<Batch> load(int64_t turn) const = 0;
   /// "batch 2 (from index 4)"
   virtual std::string describe(int64_t turn) const = 0;
-  /// load() as the loader's own thread would call it: its default type; page-locked where that was asked for.
+  /// load(), page-locked where that was asked for.
   std::optional<Batch> run(int64_t turn) const;
 
   int64_t turns = 0;
-  DType default_dtype = DType::f32;
+  DType default_dtype = DType::f32;  ///< of the thread that walks; workers take it over
   bool pin_memory = false;
 };
 

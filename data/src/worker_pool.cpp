@@ -118,6 +118,7 @@ void WorkerPool::work(const std::shared_ptr<State>& state, int worker) {
 
     Slot result{true, {}, {}};
     try {
+      set_default_dtype(job->default_dtype);
       result.batch = job->run(turn);
     } catch (...) {
       result.error = with_worker(worker, place_of_failure(turn));

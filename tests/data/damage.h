@@ -1,6 +1,8 @@
 #pragma once
 // Damages small files in every way that one cut or one changed byte can.
 
+#include "allocations.h"
+
 #include <doctest/doctest.h>
 #include <levin/core/allocator.h>
 #include <levin/core/error.h>
@@ -28,6 +30,7 @@ std::string message_of(F&& f) {
 inline int damage(const std::string& good, const std::function<void(const std::string&)>& read,
                   std::size_t limit = std::size_t{1} << 24) {
   int refused = 0;
+  forget_allocations();
   cpu_allocator::set_cap(limit + cpu_allocator::stats().allocated);
   const auto attempt = [&](const std::string& bytes) {
     try {
@@ -47,6 +50,7 @@ inline int damage(const std::string& good, const std::function<void(const std::s
     }
   }
   cpu_allocator::set_cap(0);
+  CHECK(largest_allocation() <= limit);
   return refused;
 }
 

@@ -3,10 +3,10 @@
 #include <levin/data/idx.h>
 #include <levin/data/mnist.h>
 
+#include "damage.h"
 #include "idx_files.h"
 
 #include <cmath>
-#include <functional>
 #include <string>
 
 using namespace levin;
@@ -14,15 +14,6 @@ using namespace levin::test;
 namespace fs = std::filesystem;
 
 namespace {
-
-std::string message_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "nothing was thrown";
-}
 
 /// The four files of a tiny data set: `n` images of 28 x 28, labels 0, 1, ..., 9, 0, ...
 void write_mnist(const fs::path& dir, std::uint32_t n, bool zipped) {
@@ -106,6 +97,19 @@ TEST_CASE("damaged IDX files are refused with the values") {
   CHECK(error(idx_header(8, {1, 1, 1, 1, 1, 1, 1, 1, 1}) + "x").find("no IDX magic number") != std::string::npos);
   const std::string zipped = gzip(idx_header(8, {500}) + counting(500));
   CHECK(error(zipped.substr(0, zipped.size() - 9)).starts_with("[gunzip] " + file.string() + ": it ends early"));
+}
+
+TEST_CASE("no cut and no changed byte of an IDX file does harm") {
+  const TempDir dir;
+  const fs::path file = dir.path / "x";
+  const std::string plain = idx_header(8, {3, 5}) + counting(15);
+  for (const std::string& good : {plain, gzip(plain)}) {
+    const int refused = damage(good, [&](const std::string& bytes) {
+      io::write_file(file, bytes);
+      data::read_idx(file);
+    });
+    CHECK(refused >= static_cast<int>(good.size()));  // every cut, and more
+  }
 }
 
 TEST_CASE("MNIST files become normalised images and labels") {

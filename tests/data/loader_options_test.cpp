@@ -186,7 +186,7 @@ TEST_CASE("data/wait_warning_only_when_measured") {
   CHECK(slow->times().share() > 0.7);
   CHECK(slow->times().wait <= slow->times().total);
   CHECK(slow->times().total >= 0.24);
-  CHECK(slow->wait_advice().find("went by waiting for data, with 1 workers. Raise num_workers") != std::string::npos);
+  CHECK(slow->wait_advice().find("went by waiting for data, with num_workers = 1. Raise it") != std::string::npos);
   // One worker is enough here: no advice for the sake of a number.
   const auto fast = walked(0, 20);
   CHECK(fast->times().share() < 0.5);
