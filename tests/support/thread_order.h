@@ -7,8 +7,8 @@
 
 namespace levin::test {
 
-/// Until this goes, an order that belongs to `name`, one out of 1024; 0 is the order of the numbers. LEVIN_EMULATOR_SEED
-/// in the environment chooses one for all names. Outside of the emulator the hardware chooses.
+/// Until this goes, an order that belongs to `name`, one out of 1024; 0 is the order of the numbers.
+/// LEVIN_EMULATOR_SEED in the environment chooses one for all names. Outside of the emulator the hardware chooses.
 class ThreadOrder {
  public:
   explicit ThreadOrder(std::string_view name);
