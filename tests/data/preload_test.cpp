@@ -30,14 +30,16 @@ class LateRagged final : public Dataset {
   }
 };
 
-/// Kilobytes of this process's share of memory: a page that n processes have counts as 1/n.
-std::int64_t memory_share() {
-  std::ifstream in("/proc/self/smaps_rollup");
-  for (std::string key; in >> key;) {
-    std::int64_t value = 0;
-    if (key == "Pss:" && in >> value) return value;
+/// Kilobytes of this process's share of the file's mapped pages: a page that n processes have counts as 1/n.
+std::int64_t share_of(const fs::path& file) {
+  std::ifstream in("/proc/self/smaps");
+  std::int64_t sum = 0;
+  bool of_file = false;
+  for (std::string line; std::getline(in, line);) {
+    if (line.find('-') < line.find(' ')) of_file = line.ends_with(file.string());  // a mapping's first line
+    if (of_file && line.starts_with("Pss:")) sum += std::stoll(line.substr(4));
   }
-  return 0;
+  return sum;
 }
 
 /// A name that two runs of the tests at once do not share.
@@ -131,14 +133,13 @@ TEST_CASE("data/mmap_rss_shared") {
   int ready[2], told[2], measure[2], leave[2];
   REQUIRE(pipe(ready) + pipe(told) + pipe(measure) + pipe(leave) == 0);
   const auto child = [&] {
-    const std::int64_t before = memory_share();
     const Tensor mapped = load_npy(file, {.mmap = true});
     double sum = 0;
     for (int64_t k = 0; k < mapped.numel(); k += 512) sum += static_cast<double>(mapped.data<float>()[k]);
     char c = sum > 0 ? 'r' : 'x';
     if (write(ready[1], &c, 1) != 1 || read(measure[0], &c, 1) != 1) return 1;
-    const std::int64_t grown = memory_share() - before;
-    if (write(told[1], &grown, sizeof grown) != sizeof grown || read(leave[0], &c, 1) != 1) return 1;
+    const std::int64_t share = share_of(file);
+    if (write(told[1], &share, sizeof share) != sizeof share || read(leave[0], &c, 1) != 1) return 1;
     return 0;
   };
   std::vector<pid_t> children;
