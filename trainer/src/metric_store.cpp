@@ -37,7 +37,7 @@ std::size_t MetricStore::index_of(std::string_view name, const LogOptions& o, bo
   return metrics_.size() - 1;
 }
 
-void MetricStore::log(std::string_view name, const HostRead& value, const LogOptions& o) {
+std::size_t MetricStore::open(std::string_view name, const LogOptions& o) {
   if (scope_ == Scope::closed)
     throw ValueError("[log] " + quoted(name) + " cannot be logged here. Log in a step or in an epoch hook.");
   const bool on_step = o.on_step.value_or(scope_ == Scope::step);
@@ -46,9 +46,13 @@ void MetricStore::log(std::string_view name, const HostRead& value, const LogOpt
     throw ValueError("[log] " + quoted(name) + ": on_step makes no sense in an epoch hook. Leave it out.");
   if (!on_step && !on_epoch)
     throw ValueError("[log] " + quoted(name) + ": on_step and on_epoch are both false. Set one of them.");
+  return index_of(name, o, on_step, on_epoch);
+}
 
+void MetricStore::log(std::string_view name, const HostRead& value, const LogOptions& o) {
   const double weight = static_cast<double>(o.batch_size.value_or(scope_ == Scope::epoch ? 1 : batch_size_));
-  arrivals_.push_back({index_of(name, o, on_step, on_epoch), value, weight, ++stamp_});
+  const std::size_t metric = open(name, o);
+  arrivals_.push_back({metric, value, weight, ++stamp_});
   settle(/*wait=*/false);
 }
 
@@ -82,14 +86,22 @@ void MetricStore::take_in(const Arrival& a) const {
 
 void MetricStore::start_epoch(Split split) {
   settle();
-  for (auto& m : metrics_)
-    if (m.split == split) m.has_sum = m.has_step = false;
+  for (auto& m : metrics_) {
+    if (m.split != split) continue;
+    m.has_sum = m.has_step = false;
+    m.computed = -1;
+    if (m.object) m.object->reset();
+  }
 }
 
 void MetricStore::finish_epoch(Split split) {
   settle();
   for (auto& m : metrics_) {
     if (m.split != split || !m.has_sum) continue;
+    if (m.object) {
+      finish_object(m);
+      continue;
+    }
     m.epoch = m.reduce == Reduce::mean ? m.sum / m.weight : m.sum;
     m.has_epoch = true;
     m.stamp = ++stamp_;
@@ -98,6 +110,8 @@ void MetricStore::finish_epoch(Split split) {
 
 void MetricStore::clear() {
   arrivals_.clear();
+  for (auto& m : metrics_)
+    if (m.object) m.object->reset();
   metrics_.clear();
   scope_ = Scope::closed;
 }
@@ -170,11 +184,12 @@ std::map<std::string, double> MetricStore::results(Split split) const {
 
 StateMap MetricStore::state() const {
   settle();
-  std::vector<std::string> names;
+  std::vector<std::string> names, objects;
   std::vector<std::int64_t> flags;
   std::vector<double> numbers;
   for (const auto& m : metrics_) {
     names.push_back(m.name);
+    objects.push_back(object_name(m.object));
     const std::int64_t fields[] = {static_cast<std::int64_t>(m.split), static_cast<std::int64_t>(m.reduce),
                                    static_cast<std::int64_t>(m.stamp), m.prog_bar, m.logger, m.on_step, m.on_epoch,
                                    m.has_step, m.has_sum, m.has_epoch};
@@ -186,6 +201,8 @@ StateMap MetricStore::state() const {
   out.set("flags", flags);
   out.set("numbers", numbers);
   out.set("stamp", static_cast<std::int64_t>(stamp_));
+  out.set("objects", objects);
+  out.put("object", object_states());
   return out;
 }
 
@@ -214,6 +231,7 @@ void MetricStore::load_state(const StateMap& state) {
     metrics_.push_back(std::move(m));
   }
   stamp_ = static_cast<std::uint64_t>(state.get<std::int64_t>("stamp"));
+  if (state.has("objects")) load_objects(state);
 }
 
 }  // namespace levin

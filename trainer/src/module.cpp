@@ -33,6 +33,34 @@ void LevinModule::log(std::string_view name, double value, const LogOptions& opt
   if (link_.metrics) link_.metrics->log(name, value, options);
 }
 
+void LevinModule::log(std::string_view name, metrics::Metric& metric, const LogOptions& options) {
+  if (link_.metrics) link_.metrics->log(name, metric, options);
+}
+
+void LevinModule::keep_metric(const std::string& name, std::unique_ptr<metrics::Metric> metric) {
+  for (const auto& [known, _] : metrics_)
+    if (known == name)
+      throw ValueError(
+          fmt::format("[add_metric] there is a metric \"{}\" already. Give the second another name.", name));
+  metrics_.emplace_back(name, std::move(metric));
+  attach_metrics();
+}
+
+void LevinModule::attach_metrics() {
+  if (!link_.metrics) return;
+  MetricStore::Objects objects;
+  for (const auto& [name, metric] : metrics_) objects.emplace_back(name, metric.get());
+  link_.metrics->attach(std::move(objects));
+}
+
+void LevinModule::set_link(const ModuleLink& link) {
+  if (link_.metrics && !link.metrics) link_.metrics->attach({});  // the store may outlive this module
+  if (!link_.metrics && link.metrics)
+    for (const auto& [name, metric] : metrics_) metric->reset();  // a run begins
+  link_ = link;
+  attach_metrics();
+}
+
 void LevinModule::optimizer_zero_grad(optim::Optimizer& optimizer) { optimizer.zero_grad(); }
 
 void LevinModule::backward(const Tensor& loss) { loss.backward(); }

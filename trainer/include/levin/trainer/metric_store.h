@@ -2,6 +2,7 @@
 // Every value that a run logs, by name, split and step.
 
 #include <levin/kernels/host_read.h>
+#include <levin/trainer/metrics/metric.h>
 #include <levin/trainer/state_map.h>
 
 #include <deque>
@@ -39,6 +40,16 @@ class MetricStore {
   /// The same for a value that is still on its way from a device: who asks for values waits for it.
   void log(std::string_view name, const HostRead& value, const LogOptions& options = {});
 
+  using Objects = std::vector<std::pair<std::string, metrics::Metric*>>;
+  /// Metrics that may be logged themselves, by the names under which a checkpoint keeps their states. They outlive
+  /// this store, or are replaced by the next attach.
+  void attach(Objects objects);
+  /// Takes an attached metric. A step has the value that it gave when it was called, metric(preds, target); an epoch
+  /// has what it computes when the epoch is finished, whatever `reduce` and the batch sizes are. It is reset when the
+  /// next epoch of its split begins. Throws ValueError also for a metric that was not attached, that is logged under
+  /// another name or split, or that should count by the step but was only updated.
+  void log(std::string_view name, metrics::Metric& metric, const LogOptions& options = {});
+
   void start_epoch(Split split);   ///< forgets what the epoch before has gathered
   void finish_epoch(Split split);  ///< makes the epoch's values known
   void clear();
@@ -70,6 +81,8 @@ class MetricStore {
     std::uint64_t stamp = 0;
     bool has_step = false, has_sum = false, has_epoch = false;
     double step = 0, sum = 0, weight = 0, epoch = 0;  // sum is the extreme for min and max
+    metrics::Metric* object = nullptr;                // gives the epoch's value, if any
+    std::int64_t computed = -1;                       // its updates when it gave that value
     std::string step_name() const { return on_epoch ? name + "_step" : name; }
     std::string epoch_name() const { return on_step ? name + "_epoch" : name; }
   };
@@ -80,13 +93,20 @@ class MetricStore {
     std::uint64_t stamp;
   };
   std::size_t index_of(std::string_view name, const LogOptions& options, bool on_step, bool on_epoch);
+  /// Checks the moment and the options, and finds the metric for them.
+  std::size_t open(std::string_view name, const LogOptions& options);
   void take_in(const Arrival& arrival) const;
   /// Takes in what has arrived, or waits for everything.
   void settle(bool wait = true) const;
+  void finish_object(Metric& metric);
+  std::string object_name(const metrics::Metric* object) const;  ///< empty for none
+  StateMap object_states() const;
+  void load_objects(const StateMap& state);
 
   // Readers take in what they waited for.
   mutable std::vector<Metric> metrics_;
   mutable std::deque<Arrival> arrivals_;
+  Objects objects_;
   Scope scope_ = Scope::closed;
   Split split_ = Split::train;
   std::int64_t batch_size_ = 1;

@@ -8,6 +8,7 @@
 #include <levin/trainer/train_state.h>
 
 #include <map>
+#include <memory>
 
 namespace levin {
 
@@ -55,6 +56,20 @@ class LevinModule : public nn::Module {
   /// Records a value (a tensor of one element, or a number) under a name. Does nothing outside of a Trainer's run.
   void log(std::string_view name, const Tensor& value, const LogOptions& options = {});
   void log(std::string_view name, double value, const LogOptions& options = {});
+  /// Records a metric of this module (see add_metric): its batch value by the step, what it computes by the epoch,
+  /// after which it is reset. `log("val_auc", auc)` behind `auc.update(scores, target)` is all that a validation_step
+  /// needs.
+  void log(std::string_view name, metrics::Metric& metric, const LogOptions& options = {});
+
+  /// Makes a metric that belongs to this module, whose state checkpoints keep under `name`:
+  /// `metrics::AUROC& auc = add_metric<metrics::AUROC>("auc");`
+  template <class M, class... A>
+  M& add_metric(const std::string& name, A&&... arguments) {
+    auto made = std::make_unique<M>(std::forward<A>(arguments)...);
+    M& metric = *made;
+    keep_metric(name, std::move(made));
+    return metric;
+  }
 
   std::int64_t current_epoch() const { return link_.state ? link_.state->epoch : 0; }
   std::int64_t global_step() const { return link_.state ? link_.state->global_step : 0; }
@@ -121,13 +136,17 @@ class LevinModule : public nn::Module {
   virtual void on_predict_end() {}
 
   /// Of the Trainer.
-  void set_link(const ModuleLink& link) { link_ = link; }
+  void set_link(const ModuleLink& link);
 
  private:
   friend class StepRunner;
+  void keep_metric(const std::string& name, std::unique_ptr<metrics::Metric> metric);
+  void attach_metrics();
+
   ModuleLink link_;
   Tensor found_inf_;  ///< what the base's optimizer_step obeys
   bool base_has_stepped_ = false;
+  std::vector<std::pair<std::string, std::unique_ptr<metrics::Metric>>> metrics_;
 };
 
 /// Share of rows whose largest score is at the target: logits (B, C), target (B) int64; a scalar f32.

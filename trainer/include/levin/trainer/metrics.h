@@ -1,0 +1,6 @@
+#pragma once
+// All metrics.
+
+#include <levin/trainer/metrics/classification.h>
+#include <levin/trainer/metrics/ranking.h>
+#include <levin/trainer/metrics/regression.h>

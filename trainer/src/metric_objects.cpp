@@ -1,0 +1,95 @@
+// The part of the store that knows metrics as objects.
+#include <levin/trainer/metric_store.h>
+
+#include <algorithm>
+
+namespace levin {
+namespace {
+
+std::string quoted(std::string_view name) { return "\"" + std::string(name) + "\""; }
+
+}  // namespace
+
+void MetricStore::attach(Objects objects) {
+  objects_ = std::move(objects);
+  for (auto& m : metrics_)  // of a module that is no longer there
+    if (object_name(m.object).empty()) m.object = nullptr;
+}
+
+std::string MetricStore::object_name(const metrics::Metric* object) const {
+  const auto at = std::find_if(objects_.begin(), objects_.end(), [&](const auto& o) { return o.second == object; });
+  return at == objects_.end() ? std::string() : at->first;
+}
+
+void MetricStore::log(std::string_view name, metrics::Metric& object, const LogOptions& o) {
+  if (object_name(&object).empty())
+    throw ValueError("[log] " + quoted(name) + ": this metric belongs to no module. Make it by add_metric, so that " +
+                     "checkpoints keep it.");
+  for (const auto& m : metrics_)
+    if (m.object == &object && (m.name != name || m.split != split_))
+      throw ValueError("[log] " + quoted(name) + ": this metric is logged as " + quoted(m.name) +
+                       " already. Make one for each name and each of training, validation and test.");
+  Metric& m = metrics_[open(name, o)];
+  if (m.on_step && !object.last().defined())
+    throw ValueError("[log] " + quoted(name) +
+                     ": the metric has no value of this step. Call it, metric(preds, target)," +
+                     " in place of update, or log it with on_epoch only.");
+  m.object = &object;
+  m.stamp = ++stamp_;
+  if (m.on_step) {
+    m.step = object.last().item<double>();
+    m.has_step = true;
+  }
+  m.has_sum = m.on_epoch;
+}
+
+void MetricStore::finish_object(Metric& m) {
+  if (m.object->update_count() == m.computed) return;
+  m.computed = m.object->update_count();
+  m.epoch = m.object->value();
+  m.has_epoch = true;
+  m.stamp = ++stamp_;
+}
+
+/// "NAME/STATE" holds the numbers, "NAME/STATE/sizes" the shape.
+StateMap MetricStore::object_states() const {
+  StateMap out;
+  for (const auto& [name, object] : objects_) {
+    if (object->update_count() == 0) continue;
+    for (const auto& [state, t] : object->state_dict()) {
+      const std::string key = name + "/" + state;
+      if (is_floating(t.dtype()))
+        out.set(key, t.to_vector<double>());
+      else
+        out.set(key, t.to_vector<std::int64_t>());
+      out.set(key + "/sizes", std::vector<std::int64_t>(t.sizes().begin(), t.sizes().end()));
+    }
+  }
+  return out;
+}
+
+void MetricStore::load_objects(const StateMap& state) {
+  const auto logged = state.get<std::vector<std::string>>("objects");
+  for (std::size_t i = 0; i < std::min(logged.size(), metrics_.size()); ++i)
+    for (const auto& [name, object] : objects_)
+      if (name == logged[i]) metrics_[i].object = object;
+
+  for (const auto& [name, object] : objects_) {
+    const StateMap saved = state.part("object/" + name);
+    object->reset();
+    if (saved.empty()) continue;
+    StateDict dict;
+    for (const auto& [key, value] : saved.values()) {
+      if (key.ends_with("/sizes")) continue;
+      const auto sizes = saved.get<std::vector<std::int64_t>>(key + "/sizes");
+      const Shape shape{std::span<const std::int64_t>(sizes)};
+      if (const auto* floats = std::get_if<std::vector<double>>(&value))
+        dict.set(key, from_data(*floats, shape, {.dtype = kFloat64}));
+      else
+        dict.set(key, from_data(saved.get<std::vector<std::int64_t>>(key), shape));
+    }
+    object->load_state_dict(dict);
+  }
+}
+
+}  // namespace levin
