@@ -40,7 +40,7 @@ std::size_t CSVLogger::column(const std::string& name) {
   return columns_.size() - 1;
 }
 
-void CSVLogger::log(const LogRecord& record) {
+void CSVLogger::log_metrics(const LogRecord& record) {
   Row row{std::to_string(record.epoch), std::to_string(record.step), {}};
   for (const auto& [name, value] : record.values) {
     const std::size_t at = column(name);
@@ -74,7 +74,7 @@ void CSVLogger::read_rows(std::int64_t last_step) {
   }
 }
 
-void CSVLogger::flush() {
+void CSVLogger::save() {
   if (!std::exchange(changed_, false)) return;
   std::string text = "epoch,step";
   for (const auto& name : columns_) text += "," + quoted(name);

@@ -18,11 +18,11 @@ void Run::with_loggers(const F& f) {
 
 void Run::log_values(const MetricStore::Values& values) {
   if (values.empty()) return;
-  with_loggers([&](Logger& l) { l.log({.epoch = state.epoch, .step = state.global_step, .values = values}); });
+  with_loggers([&](Logger& l) { l.log_metrics({.epoch = state.epoch, .step = state.global_step, .values = values}); });
 }
 
 void Run::flush_loggers() {
-  with_loggers([](Logger& l) { l.flush(); });
+  with_loggers([](Logger& l) { l.save(); });
 }
 
 }  // namespace levin

@@ -11,7 +11,12 @@
 #include <levin/trainer/command_line.h>
 #include <levin/trainer/early_stopping.h>
 #include <levin/trainer/master_weights.h>
+#include <levin/trainer/html_report.h>
+#include <levin/trainer/image.h>
+#include <levin/trainer/json_lines_logger.h>
+#include <levin/trainer/metrics.h>
 #include <levin/trainer/model_checkpoint.h>
 #include <levin/trainer/model_summary.h>
 #include <levin/trainer/progress_bar.h>
+#include <levin/trainer/tensorboard_logger.h>
 #include <levin/trainer/trainer.h>

@@ -2,8 +2,10 @@
 // Where logged values go.
 
 #include <levin/trainer/metric_store.h>
+#include <levin/trainer/model_graph.h>
 
 #include <filesystem>
+#include <variant>
 
 namespace levin {
 
@@ -14,15 +16,62 @@ struct LogRecord {
   MetricStore::Values values{};
 };
 
-/// A sink for records; knows nothing of training. Failing to write throws IoError, which the Trainer reports once.
+using Hyperparameter = std::variant<bool, std::int64_t, double, std::string>;
+using Hyperparameters = std::vector<std::pair<std::string, Hyperparameter>>;
+/// "true", "128", "0.001", or the text itself
+std::string to_string(const Hyperparameter& value);
+
+/// A line of its own, not over steps: e.g. the loss by learning rate of a search.
+struct LogCurve {
+  std::string name, x_label, y_label;
+  std::vector<double> x{}, y{};
+  bool log_x = false;
+  std::optional<double> mark{};  ///< an x worth seeing
+};
+
+/// How a run ended.
+enum class RunStatus { success, interrupted, failed };
+
+/// A sink for records; knows nothing of training. A logger takes what it has a form for and passes over the rest.
+/// Failing to write throws IoError, which the Trainer reports once.
 class Logger {
  public:
   virtual ~Logger() = default;
-  virtual void log(const LogRecord& record) = 0;
+
+  virtual void log_metrics(const LogRecord& record) = 0;
+  virtual void log_hyperparams(const Hyperparameters&) {}
+  virtual void log_model(const nn::Module&) {}  ///< a table of its modules
+  virtual void log_graph(const ModelGraph&) {}  ///< its operations: see trace_graph
+  /// Pictures as make_grid takes them: (N, C, H, W), (C, H, W) or (H, W), floating in [0, 1] or u8.
+  virtual void log_image(const std::string& /*name*/, const Tensor& /*images*/, std::int64_t /*step*/) {}
+  virtual void log_histogram(const std::string& /*name*/, const Tensor& /*values*/, std::int64_t /*step*/) {}
+  virtual void log_text(const std::string& /*name*/, const std::string& /*text*/, std::int64_t /*step*/) {}
+  /// counts (C, C), row true, column predicted; labels are the classes' names, or empty.
+  virtual void log_confusion_matrix(const std::string& /*name*/, const Tensor& /*counts*/,
+                                    const std::vector<std::string>& /*labels*/, std::int64_t /*step*/) {}
+  virtual void log_curve(const LogCurve&) {}
+
   /// A run continues behind `step`: records beyond it are forgotten.
   virtual void resume(std::int64_t step) = 0;
   /// Makes what was logged safe on disk; called after each epoch and at the end.
-  virtual void flush() = 0;
+  virtual void save() = 0;
+  /// The run is over; saves.
+  virtual void finalize(RunStatus) { save(); }
+
+  virtual std::string name() const { return {}; }
+  virtual std::string version() const { return {}; }
+  /// The folder of its files.
+  virtual std::filesystem::path log_dir() const = 0;
+};
+
+/// save_dir/name/version_k, as Lightning lays runs out: k is the version, or the first number not taken.
+struct LogFolder {
+  std::filesystem::path save_dir{};
+  std::string name = "levin_logs";
+  std::optional<std::int64_t> version{};
+
+  /// Settles the version, and gives the folder.
+  std::filesystem::path settle();
 };
 
 /// One table, metrics.csv: epoch, step, then a column for every name in the order of its first record.
@@ -30,9 +79,10 @@ class CSVLogger : public Logger {
  public:
   explicit CSVLogger(std::filesystem::path file) : file_(std::move(file)) {}
   const std::filesystem::path& path() const { return file_; }
-  void log(const LogRecord& record) override;
+  void log_metrics(const LogRecord& record) override;
   void resume(std::int64_t step) override;
-  void flush() override;
+  void save() override;
+  std::filesystem::path log_dir() const override { return file_.parent_path(); }
 
  private:
   std::size_t column(const std::string& name);

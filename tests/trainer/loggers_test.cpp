@@ -1,0 +1,278 @@
+// Logs in files: JSON lines, events, the report, pictures. tests/scripts/logs_test.sh has other programs read them.
+#include <levin/core/io.h>
+
+#include <zlib.h>
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+#include <cstring>
+
+#include "trainer/toy.h"
+
+using namespace levin;
+using namespace levin::test;
+using nlohmann::json;
+
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::size_t at = 0;
+  for (std::size_t end = 0; (end = text.find('\n', at)) != std::string::npos; at = end + 1)
+    lines.push_back(text.substr(at, end - at));
+  return lines;
+}
+
+/// The data inside a report.
+json report_data(const std::filesystem::path& file) {
+  const std::string page = io::read_text(file), open = "id=\"levin-data\">";
+  const auto start = page.find(open) + open.size();
+  return json::parse(page.substr(start, page.find("</script>", start) - start));
+}
+
+std::uint32_t big_endian(const io::Bytes& b, std::size_t at) {
+  std::uint32_t v = 0;
+  for (std::size_t i = 0; i < 4; ++i) v = (v << 8) | std::to_integer<std::uint32_t>(b[at + i]);
+  return v;
+}
+
+/// Undoes encode_png as any reader would: chunks with right checksums, inflated rows, the filter of each.
+std::vector<int> decode_png(const io::Bytes& png, std::size_t channels) {
+  io::Bytes packed;
+  std::size_t width = 0, height = 0;
+  for (std::size_t at = 8; at < png.size();) {
+    const std::size_t size = big_endian(png, at);
+    const std::string type(reinterpret_cast<const char*>(&png[at + 4]), 4);
+    CHECK(big_endian(png, at + 8 + size) == io::crc32(std::span(png).subspan(at + 4, size + 4)));
+    if (type == "IHDR") width = big_endian(png, at + 8), height = big_endian(png, at + 12);
+    const auto data = png.begin() + static_cast<std::ptrdiff_t>(at + 8);
+    if (type == "IDAT") packed.insert(packed.end(), data, data + static_cast<std::ptrdiff_t>(size));
+    at += 12 + size;
+  }
+  std::vector<unsigned char> rows(height * (width * channels + 1));
+  uLongf size = rows.size();
+  REQUIRE(uncompress(rows.data(), &size, reinterpret_cast<const Bytef*>(packed.data()), packed.size()) == Z_OK);
+  REQUIRE(size == rows.size());
+  std::vector<int> pixels;
+  for (std::size_t y = 0; y < height; ++y) {
+    const auto* row = &rows[y * (width * channels + 1)];
+    REQUIRE(row[0] == 1);
+    for (std::size_t i = 0; i < width * channels; ++i) {
+      const int left = i < channels ? 0 : pixels[pixels.size() - channels];
+      pixels.push_back((row[1 + i] + left) & 255);
+    }
+  }
+  return pixels;  // (H, W, C)
+}
+
+}  // namespace
+
+TEST_CASE("a PNG holds the picture's bytes; floats are scaled, clamped and rounded") {
+  const Tensor colors = randint(0, 256, {3, 5, 7}).to(kUInt8);
+  CHECK(decode_png(encode_png(colors), 3) == colors.permute({1, 2, 0}).contiguous().to_vector<int>());
+  const Tensor grays = tensor({0.0F, 0.5F, 1.0F, -3.0F, 7.0F, std::nanf("")}).reshape({2, 3});
+  CHECK(decode_png(encode_png(grays), 1) == std::vector<int>{0, 128, 255, 0, 255, 0});
+  CHECK(contains(message_of<ShapeError>([] { encode_png(zeros({2, 4, 4})); }), "a picture cannot be (2, 4, 4)."));
+}
+
+TEST_CASE("a grid sets pictures side by side with padding, as torchvision's") {
+  const Tensor images = arange(5).reshape({5, 1, 1, 1}).to(kFloat32).expand({5, 1, 2, 3}) / 4;
+  const Tensor grid = make_grid(images, {.nrow = 3, .padding = 1, .pad_value = 0.5});
+  REQUIRE(grid.sizes() == Shape{3, 7, 13});
+  for (int i = 0; i < 5; ++i) CHECK(grid[2][1 + i / 3 * 3][1 + i % 3 * 4].item<float>() == static_cast<float>(i) / 4);
+  CHECK(grid[0][0][0].item<float>() == 0.5F);
+  CHECK(grid[0][6][12].item<float>() == 0.5F);
+  const Tensor scaled = make_grid(images * 8 - 4, {.nrow = 5, .padding = 0, .normalize = true});
+  CHECK(scaled[1][0][6].item<float>() == 0.5F);
+  CHECK(make_grid(full({4, 4}, 255).to(kUInt8), {.padding = 0})[0][3][3].item<float>() == 1.0F);
+}
+
+TEST_CASE("JSON lines are appended at each save; a continued run drops what came after its checkpoint") {
+  const TempDir f;
+  const auto file = f.path / "logs/m.jsonl";
+  JsonLinesLogger log(file);
+  log.log_hyperparams({{"lr", 0.1}, {"name", std::string("a\"b")}, {"batch", std::int64_t{8}}, {"on", true}});
+  log.log_metrics({0, 1, {{"loss", 0.25}, {"bad", std::nan("")}}});
+  log.save();
+  log.log_metrics({0, 2, {{"loss", 1.0 / 3}}});
+  log.log_text("note", "two\nlines \xff", 2);
+  log.log_confusion_matrix("cm", tensor<std::int64_t>({1, 2, 3, 4}).reshape({2, 2}), {"a", "b"}, 2);
+  log.save();
+  const auto lines = lines_of(io::read_text(file));
+  REQUIRE(lines.size() == 5);
+  CHECK(lines[0] == R"({"hyperparameters":{"lr":0.1,"name":"a\"b","batch":8,"on":true}})");
+  CHECK(lines[1] == R"({"epoch":0,"step":1,"values":{"loss":0.25,"bad":"NaN"}})");
+  CHECK(json::parse(lines[2])["values"]["loss"].get<double>() == 1.0 / 3);
+  CHECK(json::parse(lines[4])["confusion_matrix"] == json::parse("[[1,2],[3,4]]"));
+
+  io::write_file(file, io::read_text(file) + "{\"epoch\":0,\"st");  // as a crash leaves it
+  JsonLinesLogger next(file);
+  next.resume(1);
+  next.log_metrics({0, 2, {{"loss", 9.0}}});
+  next.save();
+  const auto again = lines_of(io::read_text(file));
+  REQUIRE(again.size() == 3);
+  CHECK(again[1] == lines[1]);
+  CHECK(again[2] == R"({"epoch":0,"step":2,"values":{"loss":9.0}})");
+}
+
+TEST_CASE("a full disk leaves whole lines, and the lost ones come with the next save") {
+  const TempDir f;
+  JsonLinesLogger log(f.path / "m.jsonl");
+  log.log_metrics({0, 1, {{"loss", 1.0}}});
+  io::fail_writes_after(0);
+  CHECK_THROWS_AS(log.save(), IoError);
+  io::fail_writes_after(-1);
+  log.log_metrics({0, 2, {{"loss", 2.0}}});
+  log.save();
+  CHECK(lines_of(io::read_text(f.path / "m.jsonl")).size() == 2);
+}
+
+TEST_CASE("event files are framed by length and checksum") {
+  const TempDir f;
+  TensorBoardLogger log({.folder = {.save_dir = f.path, .name = "tb"}});
+  CHECK(log.version() == "version_0");
+  log.log_metrics({1, 5, {{"loss", 0.5}}});
+  log.save();
+  CHECK(TensorBoardLogger({.folder = {.save_dir = f.path, .name = "tb"}}).version() == "version_1");
+  std::filesystem::path file;
+  for (const auto& entry : std::filesystem::directory_iterator(log.log_dir())) file = entry.path();
+  CHECK(contains(file.filename().string(), "events.out.tfevents."));
+  const std::string data = io::read_text(file);
+  std::vector<std::string> records;
+  for (std::size_t at = 0; at < data.size();) {
+    std::uint64_t size = 0;
+    std::memcpy(&size, &data[at], 8);
+    records.push_back(data.substr(at + 12, size));
+    at += 16 + size;
+    REQUIRE(at <= data.size());
+  }
+  REQUIRE(records.size() == 3);
+  CHECK(records[0].substr(9) == std::string("\x1a\x0d", 2) + "brain.Event:2");
+  // Event{wall_time, step 5, summary{value{tag "loss", simple_value 0.5}}}
+  CHECK(records[1].substr(9) == std::string("\x10\x05\x2a\x0d\x0a\x0b\x0a\x04loss\x15\x00\x00\x00\x3f", 19));
+  // the record of 24 bytes: length, its masked CRC-32C
+  CHECK(data.substr(0, 8) == std::string("\x18\0\0\0\0\0\0\0", 8));
+  CHECK(data.substr(8, 4) == "\xa3\x7f\x4b\x22");
+}
+
+TEST_CASE("the graph of a network lists its operations after their inputs, with parameters by name") {
+  ToyModule model({.dropout = 0});
+  const auto graph = trace_graph(model, model(zeros({4, 6})));
+  std::vector<std::string> names;
+  for (const auto& n : graph.nodes) {
+    for (const auto& input : n.inputs)
+      CHECK_MESSAGE(std::find(names.begin(), names.end(), input) != names.end(), n.name << " before " << input);
+    names.push_back(n.name);
+  }
+  for (const char* name : {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias", "relu_1"})
+    CHECK_MESSAGE(std::find(names.begin(), names.end(), name) != names.end(), name);
+  CHECK(graph.nodes.back().shape == Shape{4, 3});
+  CHECK(contains(message_of<ValueError>([&] { trace_graph(model, zeros({2})); }), "has no recorded graph"));
+}
+
+TEST_CASE("the report keeps every value, escapes what it is given, and says how the run ended") {
+  const TempDir f;
+  const auto file = f.path / "sub/report.html";
+  HtmlReport report({.file = file, .title = "a </script><b>"});
+  report.log_hyperparams({{"text", std::string("</script><!--")}, {"lr", 0.5}});
+  report.log_hyperparams({{"lr", 0.25}});
+  report.log_model(ToyModule());
+  for (const int step : {1, 2, 3}) report.log_metrics({0, step, {{"loss", 1.0 / step}}});
+  report.log_metrics({1, 4, {{"loss", std::nan("")}}});
+  report.log_image("grid", rand({2, 1, 4, 4}), 4);
+  report.log_confusion_matrix("cm", eye(2), {}, 4);
+  report.log_curve({.name = "search", .x_label = "lr", .y_label = "loss", .x = {0.1, 1}, .y = {2, 1}, .mark = 0.5});
+  report.save();
+  CHECK(report_data(file)["status"] == "running");
+  report.finalize(RunStatus::interrupted);
+  const std::string page = io::read_text(file);
+  CHECK(contains(page, "<title>a &lt;/script>&lt;b></title>"));
+  CHECK(!contains(page, "http:"));
+  const std::size_t address = page.find("https:");
+  CHECK(address == std::string::npos);
+  const json data = report_data(file);
+  CHECK(data["status"] == "interrupted");
+  CHECK(data["title"] == "a </script><b>");
+  CHECK(data["hyperparameters"] == json::parse(R"([["text", "</script><!--"], ["lr", "0.25"]])"));
+  CHECK(data["series"][0]["name"] == "loss");
+  CHECK(data["series"][0]["x"] == json({1, 2, 3, 4}));
+  CHECK(data["series"][0]["e"] == json({0, 0, 0, 1}));
+  CHECK(data["series"][0]["y"][2].get<double>() == 1.0 / 3);
+  CHECK(data["series"][0]["y"][3] == "NaN");
+  CHECK(data["series"][1]["name"] == "steps_per_second");
+  CHECK(data["model"]["parameters"] == 123);
+  CHECK(data["images"][0]["width"] == 14);
+  CHECK(data["matrices"][0]["rows"] == json::parse("[[1.0,0.0],[0.0,1.0]]"));
+  CHECK(data["curves"][0]["mark"] == 0.5);
+}
+
+TEST_CASE("a continued run goes on in its report, and knows nothing of what came after the checkpoint") {
+  const TempDir f;
+  const auto file = f.path / "report.html";
+  HtmlReport first({.file = file});
+  for (std::int64_t step = 1; step <= 6; ++step) {
+    first.log_metrics({step / 4, step, {{"loss", static_cast<double>(step)}}});
+    first.log_image("grid", zeros({1, 4, 4}), step);
+  }
+  first.finalize(RunStatus::failed);
+  HtmlReport second({.file = file});
+  second.resume(4);
+  second.log_metrics({1, 5, {{"loss", 50.0}}});
+  second.save();
+  const json data = report_data(file);
+  CHECK(data["series"][0]["x"] == json({1, 2, 3, 4, 5}));
+  CHECK(data["series"][0]["y"] == json({1.0, 2.0, 3.0, 4.0, 50.0}));
+  CHECK(data["images"].size() == 4);
+  CHECK(data["status"] == "running");
+  const auto times = data["series"][0]["t"].get<std::vector<double>>();
+  CHECK(std::is_sorted(times.begin(), times.end()));
+  io::write_file(file, "something else");
+  HtmlReport third({.file = file});
+  third.resume(4);
+  third.save();
+  CHECK(report_data(file)["series"].empty());
+}
+
+TEST_CASE("a long curve is thinned, but its spikes stay; of many pictures some stay, the newest too") {
+  const TempDir f;
+  HtmlReport report(
+      {.file = f.path / "r.html", .interval = 1e9, .max_points = 200, .max_images = 5, .throughput = false});
+  for (int step = 0; step < 5000; ++step)
+    report.log_metrics({0, step, {{"loss", step == 1234 ? 77.0 : step == 3000 ? -5.0 : 1.0 / (1 + step)}}});
+  for (std::int64_t step = 1; step <= 40; ++step) report.log_image("grid", zeros({1, 4, 4}), step);
+  report.save();
+  const json data = report_data(f.path / "r.html");
+  const auto y = data["series"][0]["y"].get<std::vector<double>>();
+  CHECK(y.size() <= 200);
+  CHECK(y.size() >= 90);
+  CHECK(*std::max_element(y.begin(), y.end()) == 77.0);
+  CHECK(*std::min_element(y.begin(), y.end()) == -5.0);
+  CHECK(data["images"].size() <= 5);
+  CHECK(data["images"].back()["step"] == 40);
+}
+
+TEST_CASE("the environment names what results depend on") {
+  std::map<std::string, std::string> rows;
+  for (const auto& [key, value] : environment_rows()) rows[key] = value;
+  for (const char* key : {"Levin", "Compiler", "SIMD target", "Threads", "Memory"}) CHECK(!rows[key].empty());
+}
+
+TEST_CASE("logging or not, the weights are the same to the bit") {
+  const TempDir f;
+  std::vector<std::vector<std::vector<float>>> weights;
+  for (const bool logs : {false, true}) {
+    manual_seed(1);
+    ToyModule model;
+    data::DataLoader train(toy_points(24), {.batch_size = 4, .shuffle = true}), val(toy_points(8), {.batch_size = 4});
+    auto config = quiet({.max_epochs = 2, .log_every_n_steps = 1});
+    if (logs)
+      config.loggers = {std::make_shared<HtmlReport>(HtmlReportOptions{.file = f.path / "r.html", .interval = 0}),
+                        std::make_shared<TensorBoardLogger>(TensorBoardOptions{.folder = {.save_dir = f.path}}),
+                        std::make_shared<JsonLinesLogger>(f.path / "m.jsonl")};
+    Trainer(config).fit(model, train, val);
+    weights.push_back(values_of(model));
+  }
+  CHECK(weights[0] == weights[1]);
+  CHECK(report_data(f.path / "r.html")["series"].size() >= 4);
+}

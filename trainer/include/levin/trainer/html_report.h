@@ -1,0 +1,54 @@
+#pragma once
+// A run on one page: curves, images, confusion, model, configuration, environment.
+
+#include <levin/trainer/image.h>
+#include <levin/trainer/logger.h>
+
+#include <memory>
+
+namespace levin {
+
+struct HtmlReportOptions {
+  std::filesystem::path file = "report.html";
+  std::string title = "Training run";
+  double interval = 10;           ///< seconds between two writes while values arrive
+  std::size_t max_points = 4000;  ///< of a curve; beyond, neighbours are joined by their least and greatest value
+  std::size_t max_images = 24;    ///< of a name; beyond, every second one goes
+  std::size_t max_matrices = 12;  ///< likewise
+  bool throughput = true;         ///< a curve of steps a second, from the times of the records
+  GridOptions grid{};             ///< of log_image
+};
+
+/// Writes one HTML file that needs nothing else (no network, no second file), whole at each save and each `interval`
+/// seconds, so a browser may look at it at any time. A continued run goes on in the same file.
+class HtmlReport : public Logger {
+ public:
+  explicit HtmlReport(HtmlReportOptions options = {});
+  ~HtmlReport() override;
+
+  void log_metrics(const LogRecord& record) override;
+  void log_hyperparams(const Hyperparameters& parameters) override;
+  void log_model(const nn::Module& module) override;
+  void log_image(const std::string& name, const Tensor& images, std::int64_t step) override;
+  void log_text(const std::string& name, const std::string& text, std::int64_t step) override;
+  void log_confusion_matrix(const std::string& name, const Tensor& counts, const std::vector<std::string>& labels,
+                            std::int64_t step) override;
+  void log_curve(const LogCurve& curve) override;
+  void resume(std::int64_t step) override;
+  void save() override;
+  void finalize(RunStatus status) override;
+  std::filesystem::path log_dir() const override { return options_.file.parent_path(); }
+
+ private:
+  struct Data;
+  void changed();
+  void add_point(const std::string& name, std::int64_t step, std::int64_t epoch, double value);
+
+  HtmlReportOptions options_;
+  std::unique_ptr<Data> data_;
+};
+
+/// What a run depends on besides its configuration: versions, processor, SIMD target, threads, system.
+std::vector<std::pair<std::string, std::string>> environment_rows();
+
+}  // namespace levin

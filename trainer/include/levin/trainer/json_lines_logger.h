@@ -1,0 +1,31 @@
+#pragma once
+// One JSON object a line, for programs that read along.
+
+#include <levin/trainer/logger.h>
+
+namespace levin {
+
+/// Lines {"epoch":0,"step":50,"values":{"train_loss":0.31}}, {"hyperparameters":{...}}, {"name":...,"text":...} and
+/// {"name":...,"confusion_matrix":[[...]],"labels":[...]}; what is not finite is "NaN", "Infinity" or "-Infinity".
+/// Lines are appended at each save, so a reader may follow; one that a crash cut off is dropped by resume.
+class JsonLinesLogger : public Logger {
+ public:
+  explicit JsonLinesLogger(std::filesystem::path file) : file_(std::move(file)) {}
+  const std::filesystem::path& path() const { return file_; }
+
+  void log_metrics(const LogRecord& record) override;
+  void log_hyperparams(const Hyperparameters& parameters) override;
+  void log_text(const std::string& name, const std::string& text, std::int64_t step) override;
+  void log_confusion_matrix(const std::string& name, const Tensor& counts, const std::vector<std::string>& labels,
+                            std::int64_t step) override;
+  void resume(std::int64_t step) override;
+  void save() override;
+  std::filesystem::path log_dir() const override { return file_.parent_path(); }
+
+ private:
+  std::filesystem::path file_;
+  std::string pending_;
+  bool started_ = false;  ///< this run's first save has replaced what an earlier run left
+};
+
+}  // namespace levin

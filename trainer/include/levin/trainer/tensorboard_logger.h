@@ -1,0 +1,51 @@
+#pragma once
+// Event files for TensorBoard (tensorboard --logdir DIR).
+
+#include <levin/trainer/image.h>
+#include <levin/trainer/logger.h>
+
+#include <memory>
+
+namespace levin {
+
+struct TensorBoardOptions {
+  LogFolder folder{};
+  std::string prefix{};           ///< put before each name, as "prefix-name"
+  bool default_hp_metric = true;  ///< "hp_metric" -1, by which runs of a search are listed when they log none
+  GridOptions grid{};             ///< of log_image
+};
+
+/// Scalars, images, histograms (TensorFlow's exponential buckets), texts, the graph, and hyper-parameters for the
+/// HParams tab; a confusion matrix becomes an image. Files appear with the first record, and a continued run tells
+/// readers to forget what came after its checkpoint.
+class TensorBoardLogger : public Logger {
+ public:
+  explicit TensorBoardLogger(TensorBoardOptions options);
+  ~TensorBoardLogger() override;
+
+  void log_metrics(const LogRecord& record) override;
+  void log_hyperparams(const Hyperparameters& parameters) override;
+  void log_graph(const ModelGraph& graph) override;
+  void log_image(const std::string& name, const Tensor& images, std::int64_t step) override;
+  void log_histogram(const std::string& name, const Tensor& values, std::int64_t step) override;
+  void log_text(const std::string& name, const std::string& text, std::int64_t step) override;
+  void log_confusion_matrix(const std::string& name, const Tensor& counts, const std::vector<std::string>& labels,
+                            std::int64_t step) override;
+  void resume(std::int64_t step) override;
+  void save() override;
+  void finalize(RunStatus status) override;
+  std::string name() const override { return options_.folder.name; }
+  std::string version() const override;
+  std::filesystem::path log_dir() const override;
+
+ private:
+  struct Events;
+  Events& events();
+  std::string full_name(const std::string& name) const;
+
+  mutable TensorBoardOptions options_;
+  std::unique_ptr<Events> events_;
+  bool has_hyperparams_ = false;
+};
+
+}  // namespace levin
