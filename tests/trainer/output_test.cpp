@@ -12,40 +12,135 @@ using namespace levin::test;
 
 namespace {
 
-std::string shown(bool terminal, double plain_interval) {
+std::string shown(ProgressBarOptions options) {
   const TempDir f;
   const auto file = f.path / "out";
-  std::FILE* out = std::fopen(file.c_str(), "w");
+  options.out = std::fopen(file.c_str(), "w");
   manual_seed(1);
   ToyModule model;
   data::DataLoader train(toy_points(16), {.batch_size = 4}), val(toy_points(8), {.batch_size = 4});
-  auto config = quiet({.max_epochs = 2});
-  config.callbacks = {
-      ProgressBar({.out = out, .terminal = terminal, .max_rate = 1e9, .plain_interval = plain_interval})};
-  Trainer(config).fit(model, train, val);
-  std::fclose(out);
+  auto config = quiet({.max_epochs = 2, .val_check_interval = std::int64_t{2}});
+  config.callbacks = {ProgressBar(options)};
+  Trainer trainer(config);
+  const DataModule only_val{.val = std::shared_ptr<data::DataLoader>(std::shared_ptr<void>(), &val)};
+  trainer.fit(model, train, val);
+  trainer.validate(model, only_val);
+  trainer.test(model, {.test = only_val.val});
+  trainer.predict(model, {.predict = only_val.val});
+  std::fclose(options.out);
   return io::read_text(file);
+}
+
+/// What stands on a terminal after each write: knows \r, \n, ESC[nA (up), ESC[K and ESC[J (clear), colours.
+struct Screen {
+  std::vector<std::string> lines = std::vector<std::string>(1);
+  std::size_t row = 0, column = 0, widest = 0;
+
+  void put(char c) {
+    if (c == '\r')
+      column = 0;
+    else if (c == '\n')
+      lines.resize(std::max(lines.size(), ++row + 1)), column = 0;
+    else {
+      auto& line = lines[row];
+      line.resize(std::max(line.size(), column + 1), ' ');
+      line[column++] = c;
+      widest = std::max(widest, column);
+    }
+  }
+  void escape(int number, char kind) {
+    if (kind == 'A') row -= static_cast<std::size_t>(number);
+    if (kind == 'K' || kind == 'J') lines[row].resize(column);
+    if (kind == 'J') lines.resize(row + 1);
+  }
+  /// Calls `look` before each cursor return.
+  template <class F>
+  void write(const std::string& text, const F& look) {
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      if (text[i] != '\x1b') {
+        if (text[i] == '\r') look(*this);
+        put(text[i]);
+        continue;
+      }
+      const auto end = text.find_first_of("AKJm", i);
+      escape(std::atoi(text.substr(i + 2, end - i - 2).c_str()), text[end]);
+      i = end;
+    }
+    look(*this);
+  }
+};
+
+ProgressBarOptions on_terminal() {
+  return {.terminal = true, .color = false, .unicode = false, .columns = 120, .max_rate = 1e9};
 }
 
 }  // namespace
 
-TEST_CASE("on a terminal one line is overwritten, with rate, time left, loss and accuracy") {
-  const std::string text = shown(true, 1e9);
-  CHECK(std::count(text.begin(), text.end(), '\n') == 2);  // one an epoch
-  CHECK(std::count(text.begin(), text.end(), '\r') >= 8);
-  for (const char* part :
-       {"epoch 1/2 [", "2/4", "batches/s", "left 0:00", "train_loss", "val_acc", "took", "validation", "sanity check"})
-    CHECK_MESSAGE(contains(text, part), part);
+TEST_CASE("on a terminal bars are drawn over: an epoch with its validation below, rate, time left, metrics") {
+  std::vector<std::string> seen;
+  Screen screen;
+  std::size_t most = 0;
+  screen.write(shown(on_terminal()), [&](const Screen& s) {
+    std::string all;
+    for (const auto& line : s.lines) all += line + "\n";
+    seen.push_back(all);
+    most = std::max(most, s.lines.size());
+  });
+  const auto stood = [&](const std::string& part) {
+    return std::any_of(seen.begin(), seen.end(), [&](const auto& s) { return contains(s, part); });
+  };
+  CHECK(stood("sanity check [===================="));
+  CHECK(stood("epoch 1/2 [=====>              ] 1/4  "));
+  CHECK(stood("epoch 1/2 [==========>         ] 2/4  "));
+  CHECK(stood("  validation [==========>         ] 1/2  "));
+  CHECK(stood("left 0:00"));
+  const bool nested = std::any_of(seen.begin(), seen.end(), [](const auto& s) {
+    const auto epoch = s.find("epoch 2/2 [==========>"), inside = s.find("\n  validation [");
+    return epoch != std::string::npos && inside != std::string::npos && epoch < inside;
+  });
+  CHECK(nested);
+  // At the end: two epochs, validate, test, predict, each on one line, and no rest of a nested bar.
+  REQUIRE(screen.lines.size() == 6);
+  CHECK(most == 6);
+  const std::string starts[] = {"epoch 1/2 [====================] 4/4",  "epoch 2/2 [====================] 4/4",
+                                "validation [====================] 2/2", "test [====================] 2/2",
+                                "predict [====================] 2/2",    ""};
+  for (std::size_t i = 0; i < 6; ++i) CHECK_MESSAGE(screen.lines[i].starts_with(starts[i]), screen.lines[i]);
+  for (const char* part : {"batches/s", "took 0:00", "train_loss_step ", "val_acc "})
+    CHECK_MESSAGE(contains(screen.lines[1], part), part);
+  CHECK(contains(screen.lines[2], "val_acc "));
+  CHECK(screen.lines[5].empty());
 }
 
-TEST_CASE("elsewhere there are plain lines") {
-  const std::string text = shown(false, 1e9);
-  CHECK(std::count(text.begin(), text.end(), '\n') == 2);
-  CHECK(std::count(text.begin(), text.end(), '\r') == 0);
-  CHECK(contains(text, "epoch 2/2 4/4"));
-  CHECK(contains(text, "val_acc"));
-  const std::string more = shown(false, 0.0);
-  CHECK(std::count(more.begin(), more.end(), '\n') > 6);
+TEST_CASE("a line never wraps: what does not fit is left out, the counts last") {
+  for (const int columns : {20, 40, 61, 80, 200}) {
+    CAPTURE(columns);
+    auto options = on_terminal();
+    options.columns = columns;
+    Screen screen;
+    screen.write(shown(options), [](const Screen&) {});
+    CHECK(screen.widest < static_cast<std::size_t>(columns));
+    CHECK(contains(screen.lines[0], "4/4"));
+    CHECK(contains(screen.lines[0], "val_acc") == (columns == 200));
+  }
+}
+
+TEST_CASE("colours and drawn bars where the terminal has them") {
+  auto options = on_terminal();
+  options.color = options.unicode = true;
+  const std::string text = shown(options);
+  CHECK(contains(text, "\x1b[1mepoch 2/2\x1b[0m \x1b[32m━━━━━━━━━━━━━━━━━━━━\x1b[0m"));
+  CHECK(!contains(shown(on_terminal()), "\x1b[1m"));
+}
+
+TEST_CASE("elsewhere there are plain lines: one an epoch, one an evaluation, more by the clock") {
+  const std::string text = shown({.terminal = false, .plain_interval = 1e9});
+  CHECK(std::count(text.begin(), text.end(), '\n') == 5);
+  CHECK(text.find_first_of("\r\x1b") == std::string::npos);
+  for (const char* part : {"epoch 2/2 4/4  ", "val_acc", "validation 2/2", "test 2/2", "predict 2/2"})
+    CHECK_MESSAGE(contains(text, part), part);
+  const std::string more = shown({.terminal = false, .plain_interval = 0.0});
+  CHECK(std::count(more.begin(), more.end(), '\n') == 2 * 4 + 3 * 2);
 }
 
 TEST_CASE("the summary names modules and counts parameters") {
@@ -87,11 +182,11 @@ TEST_CASE("a resumed log drops what came after the checkpoint and keeps what cam
   const auto file = f.path / "m.csv";
   CSVLogger first(file);
   for (std::int64_t step = 1; step <= 4; ++step)
-    first.log({.epoch = 0, .step = step, .values = {{"a,b", 0.1 * static_cast<double>(step)}}});
-  first.flush();
+    first.log_metrics({.epoch = 0, .step = step, .values = {{"a,b", 0.1 * static_cast<double>(step)}}});
+  first.save();
   CSVLogger second(file);
   second.resume(2);
-  second.log({.epoch = 1, .step = 3, .values = {{"new", 5.0}}});
-  second.flush();
+  second.log_metrics({.epoch = 1, .step = 3, .values = {{"new", 5.0}}});
+  second.save();
   CHECK(io::read_text(file) == "epoch,step,\"a,b\",new\n0,1,0.1,\n0,2,0.2,\n1,3,,5\n");
 }

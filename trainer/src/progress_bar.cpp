@@ -2,21 +2,45 @@
 
 #include <fmt/format.h>
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 
 namespace levin {
 namespace {
+
+constexpr const char *kBold = "1", *kDim = "2", *kGreen = "32", *kBlue = "36";
 
 double seconds_since(std::chrono::steady_clock::time_point t) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - t).count();
 }
 
 std::string clock_text(double seconds) {
-  const auto s = static_cast<std::int64_t>(seconds + 0.5);
+  const auto s = static_cast<std::int64_t>(std::min(seconds, 1e12) + 0.5);
   if (s >= 3600) return fmt::format("{}:{:02}:{:02}", s / 3600, s / 60 % 60, s % 60);
   return fmt::format("{}:{:02}", s / 60, s % 60);
+}
+
+std::string number_text(double v) {
+  const double a = std::abs(v);
+  return a != 0 && (a < 1e-3 || a >= 1e6) ? fmt::format("{:.2e}", v) : fmt::format("{:.4f}", v);
+}
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+bool names_utf8() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const std::string value = environment(name);
+    if (value.empty()) continue;
+    return value.find("UTF-8") != std::string::npos || value.find("utf8") != std::string::npos;
+  }
+  return false;
 }
 
 /// Which values are shown: all in training.
@@ -25,24 +49,22 @@ std::optional<Split> split_of(Stage stage) {
   return stage == Stage::test ? Split::test : stage == Stage::validate ? Split::validation : Split::predict;
 }
 
-std::string gauge(std::int64_t done, std::int64_t total) {
-  constexpr std::int64_t kWidth = 20;
-  const std::int64_t full = total > 0 ? done * kWidth / total : kWidth;
-  std::string out(static_cast<std::size_t>(full), '=');
-  if (full < kWidth) out += '>';
-  out.resize(static_cast<std::size_t>(kWidth), ' ');
-  return "[" + out + "]";
+int columns_of(std::FILE* out) {
+  winsize size{};
+  if (ioctl(fileno(out), TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  const int asked = std::atoi(environment("COLUMNS").c_str());
+  return asked > 0 ? asked : 100;
 }
 
 }  // namespace
 
 ProgressBar::ProgressBar(ProgressBarOptions options)
-    : options_(options), terminal_(options.terminal.value_or(isatty(fileno(options.out)) == 1)) {}
+    : options_(options),
+      terminal_(options.terminal.value_or(isatty(fileno(options.out)) == 1 && environment("TERM") != "dumb")),
+      color_(terminal_ && options.color.value_or(environment("NO_COLOR").empty())),
+      unicode_(options.unicode.value_or(names_utf8())) {}
 
-void ProgressBar::start(Timing& timing, std::int64_t first) {
-  timing.start = Clock::now();
-  timing.first = first;
-}
+void ProgressBar::start(Timing& timing, std::int64_t first) { timing = {Clock::now(), first, 0}; }
 
 bool ProgressBar::due(std::int64_t done, std::int64_t total) {
   const double interval = terminal_ ? 1.0 / options_.max_rate : options_.plain_interval;
@@ -55,30 +77,87 @@ std::string ProgressBar::epoch_title(const RunContext& run) const {
   return fmt::format("epoch {}/{}", run.state.epoch + 1, run.max_epochs);
 }
 
-void ProgressBar::show(RunContext& run, const std::string& title, const Timing& timing, std::int64_t done,
-                       std::int64_t total, bool last) {
-  const double seconds = seconds_since(timing.start);
-  const double rate = seconds > 0 ? static_cast<double>(done - timing.first) / seconds : 0;
-  std::string line = title;
-  if (terminal_) line += " " + gauge(done, total);
-  line += fmt::format(" {}/{}  {:.1f} batches/s", done, total, rate);
-  if (last) line += "  took " + clock_text(seconds);
-  else if (rate > 0) line += "  left " + clock_text(static_cast<double>(total - done) / rate);
-  for (const auto& [name, value] : run.metrics.progress_bar_values(split_of(run.stage)))
-    line += fmt::format("  {} {:.4f}", name, value);
-  write(line, last);
-  shown_ = Clock::now();
+ProgressBar::Bar ProgressBar::bar(const RunContext& run, std::string title, const Timing& timing, std::int64_t done,
+                                  std::int64_t total) const {
+  Bar b{.title = std::move(title), .done = done, .total = total, .seconds = seconds_since(timing.start)};
+  const double own = b.seconds - timing.paused;
+  b.rate = own > 0 ? static_cast<double>(done - timing.first) / own : 0;
+  b.values = run.metrics.progress_bar_values(split_of(run.stage));
+  return b;
 }
 
-void ProgressBar::write(const std::string& line, bool last) {
-  if (terminal_) {
-    const std::size_t pad = width_ > line.size() ? width_ - line.size() : 0;
-    fmt::print(options_.out, "\r{}{}{}", line, std::string(pad, ' '), last ? "\n" : "");
-    width_ = last ? 0 : line.size();
-  } else {
-    fmt::print(options_.out, "{}\n", line);
+std::string ProgressBar::painted(const char* code, const std::string& text) const {
+  return color_ ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : text;
+}
+
+// Parts in the order of their worth; on a terminal each is left out, with all behind it, where the line would wrap.
+std::string ProgressBar::line_of(const Bar& b) const {
+  const std::string counts = fmt::format(" {}/{}", b.done, b.total);
+  std::vector<std::pair<std::string, std::string>> parts;  // as shown, as painted
+  const auto add = [&](const std::string& text) { parts.emplace_back("  " + text, "  " + painted(kDim, text)); };
+  add(fmt::format("{:.{}f} batches/s", b.rate, b.rate < 10 ? 2 : 1));
+  if (b.last)
+    add("took " + clock_text(b.seconds));
+  else if (b.rate > 0)
+    add("left " + clock_text(static_cast<double>(b.total - b.done) / b.rate));
+  if (!b.nested)
+    for (const auto& [name, value] : b.values) {
+      const std::string text = number_text(value);
+      parts.emplace_back("  " + name + " " + text, "  " + painted(kDim, name) + " " + text);
+    }
+  const std::string indent = b.nested ? "  " : "";
+  std::string line = indent + (b.nested ? b.title : painted(kBold, b.title));
+  if (!terminal_) {
+    line += counts;
+    for (const auto& [text, _] : parts) line += text;
+    return line;
   }
+  const auto columns = static_cast<std::int64_t>(options_.columns > 0 ? options_.columns : columns_of(options_.out));
+  std::int64_t used = std::ssize(indent + b.title + counts);
+  const std::int64_t width = std::clamp<std::int64_t>(columns - used - 60, 0, 20);
+  if (width >= 4) {
+    const std::int64_t full = b.total > 0 ? std::min(b.done, b.total) * width / b.total : width;
+    std::string gauge, rest;
+    for (std::int64_t i = 0; i < width; ++i) {
+      if (i < full)
+        gauge += unicode_ ? "━" : "=";
+      else if (i == full)
+        gauge += unicode_ ? "╸" : ">";
+      else
+        rest += unicode_ && color_ ? "━" : " ";
+    }
+    const std::string filled = painted(full == width ? kGreen : kBlue, gauge);
+    line += unicode_ ? " " + filled + painted(kDim, rest) : " [" + filled + rest + "]";
+    used += width + (unicode_ ? 1 : 3);
+  }
+  line += counts;
+  for (const auto& [text, paint] : parts) {
+    used += std::ssize(text);
+    if (used >= columns) break;
+    line += paint;
+  }
+  return line;
+}
+
+void ProgressBar::draw(const std::vector<Bar>& bars) {
+  std::string out;
+  if (terminal_) {
+    if (lines_ > 1) out += fmt::format("\x1b[{}A", lines_ - 1);
+    out += "\r";
+    for (std::size_t i = 0; i < bars.size(); ++i)
+      out += line_of(bars[i]) + "\x1b[K" + (i + 1 < bars.size() ? "\n" : "");
+    if (bars.size() < lines_) out += "\x1b[J";
+    lines_ = bars.size();
+    if (bars.back().last) {
+      out += "\n";
+      lines_ = 0;
+    }
+  } else {
+    for (const auto& b : bars) out += line_of(b) + "\n";
+  }
+  fmt::print(options_.out, "{}", out);
   std::fflush(options_.out);
+  shown_ = Clock::now();
 }
 
 void ProgressBar::on_train_epoch_start(RunContext& run) {
@@ -87,39 +166,57 @@ void ProgressBar::on_train_epoch_start(RunContext& run) {
 }
 
 void ProgressBar::on_train_batch_end(RunContext& run, const StepOutput&, const Batch&, int index) {
-  if (due(index + 1, run.train_batches)) show(run, epoch_title(run), train_, index + 1, run.train_batches, false);
+  if (due(index + 1, run.train_batches)) draw({bar(run, epoch_title(run), train_, index + 1, run.train_batches)});
 }
 
 void ProgressBar::on_train_epoch_end(RunContext& run) {
-  show(run, epoch_title(run), train_, run.state.batch, run.train_batches, true);
+  Bar b = bar(run, epoch_title(run), train_, run.state.batch, run.train_batches);
+  b.last = true;
+  draw({b});
 }
 
-void ProgressBar::on_validation_start(RunContext&) { start(eval_, 0); }
+void ProgressBar::on_validation_start(RunContext& run) {
+  start(eval_, 0);
+  if (run.stage == Stage::fit && !run.sanity_checking)
+    epoch_ = bar(run, epoch_title(run), train_, run.state.batch, run.train_batches);
+}
 void ProgressBar::on_test_start(RunContext&) { start(eval_, 0); }
 void ProgressBar::on_predict_start(RunContext&) { start(eval_, 0); }
 
+void ProgressBar::show_eval(RunContext& run, const char* title, std::int64_t done, bool last) {
+  Bar b = bar(run, title, eval_, done, run.eval_batches);
+  b.last = last;
+  draw({b});
+}
+
 void ProgressBar::on_validation_batch_end(RunContext& run, const Batch&, int index) {
-  if (terminal_ && due(index + 1, run.eval_batches))
-    show(run, run.sanity_checking ? "sanity check" : "validation", eval_, index + 1, run.eval_batches, false);
+  if (!due(index + 1, run.eval_batches)) return;
+  if (run.stage == Stage::validate) {
+    show_eval(run, "validation", index + 1, false);
+  } else if (terminal_) {
+    if (run.sanity_checking) return show_eval(run, "sanity check", index + 1, false);
+    Bar b = bar(run, "validation", eval_, index + 1, run.eval_batches);
+    b.nested = true;
+    draw({epoch_, b});
+  }
 }
 void ProgressBar::on_test_batch_end(RunContext& run, const Batch&, int index) {
-  if (due(index + 1, run.eval_batches)) show(run, "test", eval_, index + 1, run.eval_batches, false);
+  if (due(index + 1, run.eval_batches)) show_eval(run, "test", index + 1, false);
 }
 void ProgressBar::on_predict_batch_end(RunContext& run, const Batch&, int index) {
-  if (due(index + 1, run.eval_batches)) show(run, "predict", eval_, index + 1, run.eval_batches, false);
+  if (due(index + 1, run.eval_batches)) show_eval(run, "predict", index + 1, false);
 }
 
 void ProgressBar::on_validation_end(RunContext& run) {
-  if (run.stage == Stage::validate) show(run, "validation", eval_, run.eval_batches, run.eval_batches, true);
+  if (run.stage == Stage::validate) return show_eval(run, "validation", run.eval_batches, true);
+  if (!run.sanity_checking) train_.paused += seconds_since(eval_.start);
 }
-void ProgressBar::on_test_end(RunContext& run) { show(run, "test", eval_, run.eval_batches, run.eval_batches, true); }
-void ProgressBar::on_predict_end(RunContext& run) {
-  show(run, "predict", eval_, run.eval_batches, run.eval_batches, true);
-}
+void ProgressBar::on_test_end(RunContext& run) { show_eval(run, "test", run.eval_batches, true); }
+void ProgressBar::on_predict_end(RunContext& run) { show_eval(run, "predict", run.eval_batches, true); }
 
 void ProgressBar::on_exception(RunContext&, const std::exception&) {
-  if (terminal_ && width_ > 0) fmt::print(options_.out, "\n");
-  width_ = 0;
+  if (terminal_ && lines_ > 0) fmt::print(options_.out, "\n");
+  lines_ = 0;
 }
 
 }  // namespace levin

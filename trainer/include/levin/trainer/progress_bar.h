@@ -10,12 +10,18 @@ namespace levin {
 
 struct ProgressBarOptions {
   std::FILE* out = stdout;
-  std::optional<bool> terminal{};  ///< overwrites one line; found out when not given
+  std::optional<bool> terminal{};  ///< draws over its own lines; found out when not given (not with TERM=dumb)
+  std::optional<bool> color{};     ///< on a terminal unless NO_COLOR is set
+  std::optional<bool> unicode{};   ///< drawn bars; where the locale's variables name UTF-8
+  int columns = 0;                 ///< width of the terminal, 0 to ask it; what does not fit is left out
   double max_rate = 10.0;          ///< refreshes a second on a terminal
   double plain_interval = 10.0;    ///< seconds between lines elsewhere; every epoch ends with one
 };
 
-/// "epoch 2/5 [=====>    ] 210/430  49 %  31.2 batches/s  left 0:07  train_loss 0.2871  val_acc 0.8930"
+/// On a terminal, with a validation inside the epoch as a second line:
+///   epoch 2/5 [==========>         ] 210/430  31.2 batches/s  left 0:07  train_loss 0.2871  val_acc 0.8930
+///     validation [=====>              ] 12/40  85.0 batches/s  left 0:00
+/// Elsewhere plain lines at intervals. The rate and the time left of an epoch do not count its validations.
 class ProgressBar : public Callback {
  public:
   explicit ProgressBar(ProgressBarOptions options = {});
@@ -40,19 +46,31 @@ class ProgressBar : public Callback {
   struct Timing {
     Clock::time_point start{};
     std::int64_t first = 0;  // batches done at the start
+    double paused = 0;       // seconds that belong to something else
+  };
+  /// One bar as it stands.
+  struct Bar {
+    std::string title;
+    std::int64_t done = 0, total = 0;
+    double seconds = 0, rate = 0;
+    MetricStore::Values values{};
+    bool nested = false, last = false;
   };
   void start(Timing& timing, std::int64_t first);
   bool due(std::int64_t done, std::int64_t total);
-  void show(RunContext& run, const std::string& title, const Timing& timing, std::int64_t done, std::int64_t total,
-            bool last);
+  Bar bar(const RunContext& run, std::string title, const Timing& timing, std::int64_t done, std::int64_t total) const;
+  void show_eval(RunContext& run, const char* title, std::int64_t done, bool last);
   std::string epoch_title(const RunContext& run) const;
-  void write(const std::string& line, bool last);
+  std::string line_of(const Bar& bar) const;
+  std::string painted(const char* code, const std::string& text) const;
+  void draw(const std::vector<Bar>& bars);
 
   ProgressBarOptions options_;
-  bool terminal_;
+  bool terminal_, color_, unicode_;
   Timing train_, eval_;
+  Bar epoch_;  // behind a nested validation
   Clock::time_point shown_{};
-  std::size_t width_ = 0;  // of the line on the terminal
+  std::size_t lines_ = 0;  // of the terminal that are ours
 };
 
 }  // namespace levin
