@@ -11,6 +11,7 @@ packages_mnist="dataset-fashion-mnist"
 packages_test="doctest-dev binutils pkgconf curl dataset-fashion-mnist"
 packages_bench="doctest-dev libbenchmark-dev libopenblas-dev"
 packages_compare="doctest-dev libbenchmark-dev libopenblas-dev python3-venv"
+packages_docs="chromium fonts-inter python3-venv bsdutils"
 packages_mutants="doctest-dev dataset-fashion-mnist python3"
 packages_clang="clang-16 libomp-16-dev"
 

@@ -1,0 +1,96 @@
+"""Pictures of what levin_log_demo wrote: screenshots.py WORK OUT."""
+import html
+import pathlib
+import re
+import sys
+
+from browser import Browser
+
+work, out = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2])
+
+COLORS = {1: "font-weight:700", 2: "opacity:.55", 32: "color:#57d3a0", 36: "color:#6fc3ff"}
+
+
+class Terminal:
+    """The screen behind a stream of bytes: \\r, \\n, colours, cursor up, clearing."""
+
+    def __init__(self):
+        self.lines, self.row, self.column, self.style = [[]], 0, 0, ()
+
+    def write(self, text):
+        for part in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|[^\x1b]", text):
+            if part[0] == "\x1b":
+                self.escape(part[-1], part[2:-1])
+            elif part == "\r":
+                self.column = 0
+            elif part == "\n":
+                self.row += 1
+                self.column = 0
+                while len(self.lines) <= self.row:
+                    self.lines.append([])
+            else:
+                line = self.lines[self.row]
+                line += [(" ", ())] * (self.column + 1 - len(line))
+                line[self.column] = (part, self.style)
+                self.column += 1
+
+    def escape(self, kind, number):
+        if kind == "m":
+            codes = [int(n or 0) for n in number.split(";")]
+            self.style = () if 0 in codes else self.style + tuple(codes)
+        elif kind == "A":
+            self.row -= int(number or 1)
+        elif kind in "KJ":
+            del self.lines[self.row][self.column:]
+            if kind == "J":
+                del self.lines[self.row + 1:]
+
+    def html(self):
+        rows = []
+        for line in self.lines:
+            text = ""
+            for c, style in line:
+                css = ";".join(COLORS[s] for s in style if s in COLORS)
+                text += f'<span style="{css}">{html.escape(c)}</span>' if css else html.escape(c)
+            rows.append(text)
+        return "\n".join(rows).rstrip()
+
+
+PAGE = """<!doctype html><meta charset=utf-8><style>body{{margin:0;padding:26px;background:#e9edf2}}
+div{{background:#12161d;border-radius:11px;box-shadow:0 12px 40px rgba(10,16,28,.28);overflow:hidden}}
+p{{margin:0;padding:11px 16px;background:#1d232d}}i{{display:inline-block;width:12px;height:12px;border-radius:50%;
+background:#3b4452;margin-right:8px}}pre{{margin:0;padding:16px 20px 20px;color:#dfe6ee;
+font:13.5px/1.5 "DejaVu Sans Mono",monospace}}</style><div><p><i></i><i></i><i></i></p><pre>{}</pre></div>"""
+
+
+def terminal_pages():
+    """The screen in the middle of the second epoch's validation, and at the end."""
+    text = re.sub(r"^Script (started|done).*\n?", "", (work / "terminal.txt").read_text(errors="replace"), flags=re.M)
+    screen, middle = Terminal(), None
+    for part in re.split(r"(?=\r)", text.replace("\r\n", "\n\r")):
+        screen.write(part)
+        shown = ["".join(c for c, _ in line) for line in screen.lines]
+        if any(line.startswith("epoch 2") for line in shown) and shown[-1].startswith("  validation"):
+            middle = screen.html()
+    return {"progress_validation": middle, "progress": screen.html()}
+
+
+with Browser() as browser:
+    for name, text in terminal_pages().items():
+        if text is None:
+            sys.exit(f"error: there was no moment for {name}")
+        file = work / f"{name}.html"
+        file.write_text(PAGE.format(text))
+        browser.open(file.as_uri(), 1080, height=100, scale=2).screenshot(out / f"{name}.png")
+    for width in [1280, 390]:
+        for dark in [False, True]:
+            page = browser.open((work / "full/report.html").as_uri(), width, dark=dark, scale=2 if width < 600 else 1)
+            page.wait("[...document.images].every((i) => i.complete)")
+            page.screenshot(out / f"report_{width}{'_dark' if dark else ''}.png")
+        browser.open((work / "empty/report.html").as_uri(), width).screenshot(out / f"report_{width}_empty.png")
+    page = browser.open((work / "full/report.html").as_uri(), 1280)
+    box = page.evaluate("(r => [r.left, r.top, r.width, r.height])(document.querySelector('svg').getBoundingClientRect())")
+    page.mouse("mouseMoved", box[0] + box[2] * 0.55, box[1] + box[3] / 2)
+    page.screenshot(out / "report_hover.png", whole=False)
+for file in sorted(out.glob("*.png")):
+    print(file)
