@@ -89,17 +89,21 @@ Tensor make_grid(std::span<const Tensor> images, const GridOptions& options) {
   return make_grid(default_collate(samples)[0], options);
 }
 
-void save_image(const Tensor& tensor, const std::filesystem::path& path, const GridOptions& options) {
-  const Tensor grid = make_grid(tensor, options);
-  if (grid.dtype() == kUInt8) return write_png(path, grid.contiguous());
-  Tensor bytes = empty(grid.sizes(), {.dtype = kUInt8});
-  const auto* from = grid.data<float>();
+Tensor to_uint8(const Tensor& picture) {
+  if (picture.dtype() == kUInt8) return picture.contiguous();
+  const Tensor values = picture.to(kFloat32).contiguous();
+  Tensor bytes = empty(picture.sizes(), {.dtype = kUInt8});
+  const auto* from = values.data<float>();
   auto* to = bytes.data<std::uint8_t>();
-  for (int64_t i = 0; i < grid.numel(); ++i) {
+  for (int64_t i = 0; i < values.numel(); ++i) {
     // A value that is no number becomes black.
     to[i] = static_cast<std::uint8_t>(std::clamp(std::isnan(from[i]) ? 0.f : from[i] * 255.f + 0.5f, 0.f, 255.f));
   }
-  write_png(path, bytes);
+  return bytes;
+}
+
+void save_image(const Tensor& tensor, const std::filesystem::path& path, const GridOptions& options) {
+  write_png(path, to_uint8(make_grid(tensor, options)));
 }
 
 }  // namespace levin::data

@@ -71,7 +71,7 @@ struct Screen {
 };
 
 ProgressBarOptions on_terminal() {
-  return {.terminal = true, .color = false, .unicode = false, .columns = 120, .max_rate = 1e9};
+  return {.terminal = true, .color = false, .unicode = false, .columns = 160, .max_rate = 1e9};
 }
 
 }  // namespace

@@ -29,11 +29,12 @@ void MetricStore::log(std::string_view name, metrics::Metric& object, const LogO
     if (m.object == &object && (m.name != name || m.split != split_))
       throw ValueError("[log] " + quoted(name) + ": this metric is logged as " + quoted(m.name) +
                        " already. Make one for each name and each of training, validation and test.");
-  Metric& m = metrics_[open(name, o)];
-  if (m.on_step && !object.last().defined())
+  const bool in_step = scope_ == Scope::step || scope_ == Scope::eval_step;
+  if (in_step && o.on_step.value_or(scope_ == Scope::step) && !object.last().defined())
     throw ValueError("[log] " + quoted(name) +
                      ": the metric has no value of this step. Call it, metric(preds, target)," +
                      " in place of update, or log it with on_epoch only.");
+  Metric& m = metrics_[open(name, o)];
   m.object = &object;
   m.stamp = ++stamp_;
   if (m.on_step) {

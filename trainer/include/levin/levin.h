@@ -12,7 +12,6 @@
 #include <levin/trainer/early_stopping.h>
 #include <levin/trainer/master_weights.h>
 #include <levin/trainer/html_report.h>
-#include <levin/trainer/image.h>
 #include <levin/trainer/json_lines_logger.h>
 #include <levin/trainer/metrics.h>
 #include <levin/trainer/model_checkpoint.h>

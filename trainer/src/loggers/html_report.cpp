@@ -23,13 +23,13 @@ constexpr const char* kThroughput = "steps_per_second";
 
 std::string date_text() { return fmt::format("{:%Y-%m-%d %H:%M}", fmt::localtime(std::time(nullptr))); }
 
-std::string base64(const io::Bytes& data) {
+std::string base64(std::string_view data) {
   static constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string out;
   for (std::size_t i = 0; i < data.size(); i += 3) {
     std::uint32_t v = 0;
     for (std::size_t k = 0; k < 3; ++k)
-      v = (v << 8) | (i + k < data.size() ? std::to_integer<std::uint32_t>(data[i + k]) : 0U);
+      v = (v << 8) | (i + k < data.size() ? static_cast<unsigned char>(data[i + k]) : 0U);
     for (std::size_t k = 0; k < 4; ++k) out += i + k <= data.size() ? kDigits[(v >> (18 - 6 * k)) & 63U] : '=';
   }
   return out;
@@ -222,12 +222,12 @@ void HtmlReport::log_model(const nn::Module& module) {
 }
 
 void HtmlReport::log_image(const std::string& name, const Tensor& images, std::int64_t step) {
-  const Tensor grid = make_grid(images, options_.grid);
+  const Tensor grid = data::to_uint8(data::make_grid(images.cpu(), options_.grid));
   data_->images.push_back({{"name", name},
                            {"step", step},
                            {"width", grid.size(2)},
                            {"height", grid.size(1)},
-                           {"png", base64(encode_png(grid))}});
+                           {"png", base64(data::encode_png(grid))}});
   limit(data_->images, name, options_.max_images);
   changed();
 }

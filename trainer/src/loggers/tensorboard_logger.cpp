@@ -154,14 +154,14 @@ void TensorBoardLogger::log_metrics(const LogRecord& record) {
 
 void TensorBoardLogger::log_hyperparams(const Hyperparameters& parameters) {
   ProtoMessage experiment, start;
-  experiment.fixed64(4, 0);
+  experiment.fixed64(3, 0);
   for (const auto& [name, value] : parameters) {
     const int type = value.index() == 0 ? 2 : value.index() == 3 ? 1 : 3;  // DATA_TYPE_BOOL, _STRING, _FLOAT64
-    experiment.message(5, ProtoMessage().bytes(1, name).varint(4, static_cast<std::uint64_t>(type)));
+    experiment.message(4, ProtoMessage().bytes(1, name).varint(4, static_cast<std::uint64_t>(type)));
     start.message(1, ProtoMessage().bytes(1, name).message(2, proto_value(value)));
   }
   if (options_.default_hp_metric)
-    experiment.message(6, ProtoMessage().message(1, ProtoMessage().bytes(2, "hp_metric")));
+    experiment.message(5, ProtoMessage().message(1, ProtoMessage().bytes(2, "hp_metric")));
   auto& file = events().file;
   file.write(hparams_event("_hparams_/experiment", 2, experiment));
   file.write(hparams_event("_hparams_/session_start_info", 3, start));
@@ -174,11 +174,10 @@ void TensorBoardLogger::log_graph(const ModelGraph& graph) {
 }
 
 void TensorBoardLogger::log_image(const std::string& name, const Tensor& images, std::int64_t step) {
-  const Tensor grid = make_grid(images, options_.grid);
-  const io::Bytes png = encode_png(grid);
+  const Tensor grid = data::to_uint8(data::make_grid(images.cpu(), options_.grid));
   ProtoMessage image;
   image.varint(1, static_cast<std::uint64_t>(grid.size(1))).varint(2, static_cast<std::uint64_t>(grid.size(2)));
-  image.varint(3, 3).bytes(4, {reinterpret_cast<const char*>(png.data()), png.size()});
+  image.varint(3, 3).bytes(4, data::encode_png(grid));
   events().file.write(summary_event(step, ProtoMessage().bytes(1, full_name(name)).message(4, image)));
 }
 

@@ -45,6 +45,8 @@ struct GridOptions {
 Tensor make_grid(const Tensor& tensor, const GridOptions& options = {});
 /// A list of pictures of one shape.
 Tensor make_grid(std::span<const Tensor> images, const GridOptions& options = {});
+/// Floating values from 0 to 1 as round(255 x), those outside cut off, NaN as 0; uint8 stays.
+Tensor to_uint8(const Tensor& picture);
 /// The grid as PNG: floating values from 0 to 1 become round(255 x), those outside are cut off; uint8 stays.
 void save_image(const Tensor& tensor, const std::filesystem::path& path, const GridOptions& options = {});
 

@@ -1,7 +1,7 @@
 #pragma once
 // A run on one page: curves, images, confusion, model, configuration, environment.
 
-#include <levin/trainer/image.h>
+#include <levin/data/image.h>
 #include <levin/trainer/logger.h>
 
 #include <memory>
@@ -16,7 +16,7 @@ struct HtmlReportOptions {
   std::size_t max_images = 24;    ///< of a name; beyond, every second one goes
   std::size_t max_matrices = 12;  ///< likewise
   bool throughput = true;         ///< a curve of steps a second, from the times of the records
-  GridOptions grid{};             ///< of log_image
+  data::GridOptions grid{};             ///< of log_image
 };
 
 /// Writes one HTML file that needs nothing else (no network, no second file), whole at each save and each `interval`

@@ -1,7 +1,7 @@
 #pragma once
 // Event files for TensorBoard (tensorboard --logdir DIR).
 
-#include <levin/trainer/image.h>
+#include <levin/data/image.h>
 #include <levin/trainer/logger.h>
 
 #include <memory>
@@ -12,7 +12,7 @@ struct TensorBoardOptions {
   LogFolder folder{};
   std::string prefix{};           ///< put before each name, as "prefix-name"
   bool default_hp_metric = true;  ///< "hp_metric" -1, by which runs of a search are listed when they log none
-  GridOptions grid{};             ///< of log_image
+  data::GridOptions grid{};             ///< of log_image
 };
 
 /// Scalars, images, histograms (TensorFlow's exponential buckets), texts, the graph, and hyper-parameters for the
