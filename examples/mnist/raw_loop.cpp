@@ -63,14 +63,14 @@ RawResult train_raw(const Options& o, const DataModule& data, FirstStep& first_s
       scheduler.step();
       loss_now = loss.item<double>();
       first_step.done();
-      if (++step % 50 == 0) log.log({.epoch = epoch, .step = step, .values = {{"train_loss", loss_now}}});
+      if (++step % 50 == 0) log.log_metrics({.epoch = epoch, .step = step, .values = {{"train_loss", loss_now}}});
       if (it.index() + 1 == batches) break;
     }
     const Scores val = evaluate(net, *data.val, val_batches);
     fmt::print("epoch {}/{}  train_loss {:.4f}  val_loss {:.4f}  val_acc {:.4f}\n", epoch + 1, epochs, loss_now,
                val.loss, val.acc);
     std::fflush(stdout);
-    log.log({.epoch = epoch, .step = step, .values = {{"val_loss", val.loss}, {"val_acc", val.acc}}});
+    log.log_metrics({.epoch = epoch, .step = step, .values = {{"val_loss", val.loss}, {"val_acc", val.acc}}});
     if (val.acc <= result.val_acc) continue;
     result.val_acc = val.acc;
     best = copy_of(net.state_dict());
@@ -80,7 +80,7 @@ RawResult train_raw(const Options& o, const DataModule& data, FirstStep& first_s
   result.test_acc = test.acc;
   result.test_loss = test.loss;
   if (o.fast_dev_run) return result;
-  log.flush();
+  log.save();
   result.checkpoint = o.checkpoint / "raw.safetensors";
   interop::save_safetensors(result.checkpoint, best, {{"format", "pt"}});
   return result;
