@@ -30,14 +30,14 @@ HostRead::HostRead(const Tensor& number) : dtype_(number.dtype()) {
     value_ = number.item<double>();
     return;
   }
-  pending_ = kernels::begin_host_read(number, size_of(dtype_));
+  pending_ = kernels::begin_host_read(number, static_cast<std::size_t>(size_of(dtype_)));
   if (!pending_) pending_ = std::make_shared<ReadLater>(number);
 }
 
 double HostRead::value() const {
   if (!pending_) return value_;
   alignas(16) std::byte bytes[16] = {};
-  pending_->copy_to(bytes, size_of(dtype_));
+  pending_->copy_to(bytes, static_cast<std::size_t>(size_of(dtype_)));
   return dispatch_all(dtype_, "HostRead", [&]<class T>() {
     T number;
     std::memcpy(&number, bytes, sizeof(T));

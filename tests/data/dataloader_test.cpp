@@ -218,6 +218,7 @@ TEST_CASE("data/worker_ids_stable_across_epochs") {
     parallel_for(0, 4, 1, [&](int64_t, int64_t) {
       if (std::this_thread::get_id() != me) parallel = true;
     });
+    std::this_thread::sleep_for(std::chrono::microseconds(200));  // so that one does not do the work of both
     const std::lock_guard lock(mutex);
     ids.insert(me);
   });
