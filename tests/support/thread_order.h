@@ -19,7 +19,7 @@ class ThreadOrder {
   std::string note() const { return note_; }
 
  private:
-  std::uint64_t before_ = 0;
+  [[maybe_unused]] std::uint64_t before_ = 0;  ///< of the emulator
   std::string note_;
 };
 
