@@ -52,6 +52,18 @@ check("hp_metric", [e.value for e in events.Scalars("hp_metric")] == [-1.0])
 check("wall times rise", all(a.wall_time <= b.wall_time for a, b in
                              zip(events.Scalars("train_loss"), events.Scalars("train_loss")[1:])))
 
+
+
+def pixels_of(png):
+    """The packed rows, which may lie in several chunks."""
+    packed, at = b"", 8
+    while at < len(png):
+        size, kind = struct.unpack(">I4s", png[at:at + 8])
+        packed += png[at + 8:at + 8 + size] if kind == b"IDAT" else b""
+        at += 12 + size
+    return packed
+
+
 # Images: PNG files of the sizes that the events state, whole to the last chunk.
 for name in ["Taken for something else", "Validation"]:
     pictures = events.Images(name)
@@ -60,8 +72,7 @@ for name in ["Taken for something else", "Validation"]:
         data = p.encoded_image_string
         width, height = struct.unpack(">II", data[16:24])
         check(f"{name} is {width} x {height}", (width, height) == (p.width, p.height) and data.endswith(b"IEND\xaeB`\x82"))
-        size = struct.unpack(">I", data[33:37])[0]
-        check(f"{name} inflates", len(zlib.decompress(data[41:41 + size])) == height * (1 + 3 * width))
+        check(f"{name} inflates", len(zlib.decompress(pixels_of(data))) == height * (1 + 3 * width))
 
 # Histograms: as many values as parameters, within their bounds.
 for name, count in {"net.1.weight": 784 * 512, "net.5.bias": 10}.items():
