@@ -44,12 +44,13 @@ need() {
   rm -f "$log"
 }
 
-# build PRESET TARGET...: configures where that was not done or does not know a target yet, then builds.
+# build PRESET TARGET...: configures where that was not done, is older than the presets or does not know a target yet,
+# then builds.
 build() {
   local preset=$1 dir=build/$1 log=build/$1.log fresh=0
   shift
   mkdir -p build
-  if [ ! -f "$dir/build.ninja" ] || [ -n "${LEVIN_CMAKE_ARGS:-}" ]; then
+  if [ ! -f "$dir/build.ninja" ] || [ CMakePresets.json -nt "$dir/build.ninja" ] || [ -n "${LEVIN_CMAKE_ARGS:-}" ]; then
     fresh=1
   else
     for target in "$@"; do
