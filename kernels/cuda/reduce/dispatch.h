@@ -7,14 +7,6 @@
 
 namespace levin::kernels::cuda {
 
-/// Calls `f.template operator()<T>()` with T float or double; throws DTypeError for other types.
-template <class F>
-void dispatch_wide(DType t, const char* op, F&& f) {
-  if (t == DType::f32) return f.template operator()<float>();
-  if (t == DType::f64) return f.template operator()<double>();
-  levin::detail::refuse_dtype(op, t, "float32 and float64");
-}
-
 /// Calls `f.template operator()<T>()` with the device's type of a floating type; throws DTypeError for other types.
 template <class F>
 void dispatch_floats(DType t, const char* op, F&& f) {
