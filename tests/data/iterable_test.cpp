@@ -8,6 +8,8 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
+#include <mutex>
 #include <set>
 #include <thread>
 
@@ -130,22 +132,32 @@ TEST_CASE("ranks share the shards out") {
 }
 
 TEST_CASE("one shard is read in order while several workers prepare") {
-  std::atomic<int> reading{0}, preparing{0}, most_reading{0}, most_preparing{0};
-  const auto count = [](std::atomic<int>& now, std::atomic<int>& most) {
-    const int n = ++now;
-    for (int seen = most; n > seen && !most.compare_exchange_weak(seen, n);) {
+  std::atomic<int> reading{0}, most_reading{0};
+  const auto read = [&](int64_t) {
+    const int now = ++reading;
+    for (int seen = most_reading; now > seen && !most_reading.compare_exchange_weak(seen, now);) {
     }
-    std::this_thread::sleep_for(std::chrono::milliseconds(4));
-    --now;
+    std::this_thread::yield();
+    --reading;
   };
-  const Shards data(
-      {24}, [&](int64_t) { count(reading, most_reading); }, [&](int64_t) { count(preparing, most_preparing); });
-  DataLoader loader(data, {.batch_size = 2, .num_workers = 3});
+  // Two workers meet inside prepare(); one alone gives up after the deadline, however busy the machine.
+  std::mutex door;
+  std::condition_variable somebody;
+  int preparing = 0;
+  bool met = false;
+  const auto prepare = [&](int64_t) {
+    std::unique_lock lock(door);
+    met = met || ++preparing > 1;
+    somebody.notify_all();
+    somebody.wait_for(lock, std::chrono::seconds(20), [&] { return met; });
+    --preparing;
+  };
+  DataLoader loader(Shards({24}, read, prepare), {.batch_size = 2, .num_workers = 3});
   std::vector<int64_t> expected(24);
   for (std::size_t i = 0; i < expected.size(); ++i) expected[i] = static_cast<int64_t>(i);
   CHECK(indices(walk(loader)) == expected);
   CHECK(most_reading == 1);
-  CHECK(most_preparing > 1);
+  CHECK(met);
 }
 
 TEST_CASE("a stream's exception names shard and sample, and the loader stays usable") {
