@@ -17,8 +17,8 @@ if(LEVIN_CUDA STREQUAL "ON")
   find_package(CUDAToolkit REQUIRED)
 endif()
 
-# The sanitizers watch the kernels, the code of devices, the emulator and their tests. All else is compiled as in preset
-# emulate, so that its objects come from the compiler cache.
+# The sanitizers watch the kernels, the code of devices and the emulator. All else is compiled as in preset emulate, so
+# that its objects come from the compiler cache.
 set(LEVIN_WATCHED "")
 if(LEVIN_CUDA STREQUAL "EMULATE" AND NOT LEVIN_EMULATE_SANITIZER STREQUAL "none")
   if(LEVIN_EMULATE_SANITIZER STREQUAL "address")

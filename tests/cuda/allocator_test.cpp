@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <string>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "cuda/gate.h"
+#include "kernels/cuda/base/scratch.h"
 #include "kernels/cuda/device/allocator.h"
 #include "kernels/cuda/device/streams.h"
 
@@ -315,6 +317,27 @@ TEST_CASE("threads share an allocator") {
   CHECK(overlaps == 0);
   CHECK(memory.report().allocated == 0);
   CHECK(memory.report().splits == memory.report().merges);
+}
+
+TEST_CASE("memory is NaN whenever it is given out, when that is wanted") {
+  Stream stream = current_stream(cuda(0));
+  const auto next = [&] {  // the scratch memory that a kernel would get now; it leaves zeros
+    const kernels::cuda::Scratch<float> scratch(stream, 100);
+    std::vector<float> values(100);
+    CHECK(cudaMemcpyAsync(values.data(), scratch.get(), scratch.bytes(), cudaMemcpyDeviceToHost, stream_a()) ==
+          cudaSuccess);
+    CHECK(cudaMemsetAsync(scratch.get(), 0, scratch.bytes(), stream_a()) == cudaSuccess);
+    CHECK(cudaStreamSynchronize(stream_a()) == cudaSuccess);
+    return values;
+  };
+  const auto wrong = [](float x) { return std::isnan(x); };
+  levin::cuda::fill_uninitialized_memory(false);
+  next();
+  if (kernels::cuda::allocator(0).caching()) CHECK(next()[99] == 0);  // what was left there
+  levin::cuda::fill_uninitialized_memory(true);
+  CHECK(std::ranges::all_of(next(), wrong));
+  CHECK(std::ranges::all_of(next(), wrong));
+  CHECK(std::ranges::all_of(empty({7}, {.device = cuda(0)}).to_vector<float>(), wrong));
 }
 
 TEST_CASE("the public figures follow tensors") {

@@ -1,6 +1,7 @@
 // An operation case on another device than the CPU.
 
 #include "support/op_runs.h"
+#include "support/small_cases.h"
 #include "support/thread_order.h"
 
 #include <levin/autograd/modes.h>
@@ -8,8 +9,6 @@
 #include <levin/kernels/cuda.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <string_view>
 #include <utility>
 
 namespace levin::test {
@@ -84,8 +83,7 @@ std::vector<std::vector<Variant>> variants(const OpCase& c) {
   std::vector<Variant> all;
   for (const DType dtype : c.dtypes)
     for (const Layout layout : c.layouts) all.emplace_back(dtype, layout);
-  const char* const small = std::getenv("LEVIN_SMALL_CASES");
-  if (!small || std::string_view(small) != "1") return std::vector(c.samples.size(), all);
+  if (!small_cases()) return std::vector(c.samples.size(), all);
   const auto sharers =
       std::max<std::size_t>(1, static_cast<std::size_t>(std::ranges::count_if(c.samples, has_elements)));
   std::vector<std::vector<Variant>> result(c.samples.size());

@@ -82,6 +82,7 @@ export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 limit=${LEVIN_TEST_TIMEOUT:-900}
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
+case $preset in emulate-asan | emulate-tsan) export LEVIN_SMALL_CASES=${LEVIN_SMALL_CASES:-1} ;; esac
 declare -A skipped=()
 
 # A test that cannot run here prints `SKIP: key`; tests/skips.txt gives the reason for each key.
@@ -92,10 +93,8 @@ note_skips() {
 
 run_program() { # a doctest program
   local name=$1 start=$SECONDS status=0 summary ok bad skip only=
-  case $preset:$name in # the operations on devices: the host's code is not watched, and the kernels are slow when they are
-    emulate-asan:levin_ops_tests | emulate-tsan:levin_ops_tests)
-      only="operations on cuda*"
-      export LEVIN_SMALL_CASES=${LEVIN_SMALL_CASES:-1} ;;
+  case $preset:$name in # the operations on devices: the host's code is not watched
+    emulate-asan:levin_ops_tests | emulate-tsan:levin_ops_tests) only="operations on cuda*" ;;
   esac
   timeout -k 5 "$limit" "build/$preset/bin/$name" --no-colors=true ${only:+-tc="$only"} >"$log" 2>&1 || status=$?
   summary=$(grep -a '^\[doctest\] test cases:' "$log" | tail -n 1 | tr -cd '0-9|') || summary= # a program that died wrote none
