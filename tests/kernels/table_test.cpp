@@ -6,6 +6,10 @@
 #include <levin/kernels/norm.h>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
 
 using namespace levin;
 
@@ -36,4 +40,25 @@ TEST_CASE("a column that is filled at run time takes what the cpu's takes, unles
   table.set(DeviceType::custom1, nothing, {DType::f16});
   CHECK(table.takes(DeviceType::custom1, DType::f16));
   CHECK_FALSE(table.takes(DeviceType::custom1, DType::f32));
+}
+
+TEST_CASE("an observer is told of each call before and after it, with its arguments") {
+  struct Args {
+    int value = 0;
+  };
+  struct Observer : kernels::KernelObserver {
+    void called(const char* kernel, Device) override { calls.push_back(std::string("called ") + kernel); }
+    void returned(const char* kernel, const std::type_info& type, const void* args, const Stream&) override {
+      REQUIRE(type == typeid(Args));
+      calls.push_back(fmt::format("returned {} {}", kernel, static_cast<const Args*>(args)->value));
+    }
+    std::vector<std::string> calls;
+  } observer;
+  const kernels::Kernel<void(const Args&, Stream&)> table{"table", [](const Args&, Stream&) {}};
+  Stream stream(kCpu);
+  kernels::KernelObserver* const former = kernels::set_observer(&observer);
+  table({.value = 7}, stream);
+  kernels::set_observer(former);
+  table({.value = 8}, stream);
+  CHECK(observer.calls == std::vector<std::string>{"called table", "returned table 7"});
 }

@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <initializer_list>
+#include <typeinfo>
 
 namespace levin::kernels {
 
@@ -33,11 +34,14 @@ class DTypes {
 /// For columns that compute in float32 and float64 alone.
 inline constexpr DTypes kNot16BitFloats = DTypes::every().without({DType::f16, DType::bf16});
 
-/// Told of every kernel call: the profiler counts with it, tests learn which tables were exercised.
+/// Told of every kernel call, from any thread: the profiler measures with it, tests learn which tables were exercised.
 class KernelObserver {
  public:
   virtual ~KernelObserver() = default;
+  /// Before the column's function runs.
   virtual void called(const char* kernel, Device device) = 0;
+  /// After it, unless it threw; on a device its work may still be queued. `args` is of `type`, see work_of.
+  virtual void returned(const char* /*kernel*/, const std::type_info& /*type*/, const void* /*args*/, const Stream&) {}
 };
 
 /// Sets the process's observer, null for none; returns the former one.
@@ -64,8 +68,10 @@ class Kernel<void(const Args&, Stream&)> {
   void operator()(const Args& args, Stream& stream) const {
     const Function f = columns_[static_cast<int>(stream.device().type)];
     if (!f) detail::missing(name_, stream.device());
-    if (KernelObserver* o = detail::observer.load(std::memory_order_relaxed)) o->called(name_, stream.device());
+    KernelObserver* const o = detail::observer.load(std::memory_order_acquire);
+    if (o) o->called(name_, stream.device());
     f(args, stream);
+    if (o) o->returned(name_, typeid(Args), &args, stream);
   }
 
   /// Fills a column, for accelerators built out of tree; it takes the same types as the cpu's.
