@@ -4,7 +4,7 @@
 set -euo pipefail
 . tools/lib.sh
 preset= full=0 filter=
-known="release, debug, tsan, clang, emulate, emulate-asan or emulate-tsan"
+known="release, debug, tsan, clang, emulate, emulate-asan, emulate-tsan or cuda"
 while [ $# -gt 0 ]; do
   case $1 in
     --preset) [ $# -gt 1 ] || usage_error "--preset needs a name: $known"; preset=$2; shift ;;
@@ -19,15 +19,15 @@ done
 [ -z "$preset" ] || grep -q "\"name\": \"$preset\"" CMakePresets.json ||
   usage_error "$preset is no preset; choose $known"
 
-# The test programs of a preset that match the filter: the emulator's presets are about CUDA kernels.
+# The test programs of a preset that match the filter: the presets of the emulator and of nvcc are about CUDA kernels.
 programs_of() {
   local dir name
   for dir in tests/*/; do
     name=$(basename "$dir")
     compgen -G "$dir*_test.cpp" >/dev/null && [[ $name == *"$filter"* ]] || continue
     case $1:$name in
-      emulate*:emulator | emulate*:cuda | emulate*:ops) echo "$name" ;;
-      emulate*:* | *:emulator | *:cuda) ;;
+      emulate*:emulator | emulate*:cuda | emulate*:ops | cuda:cuda | cuda:ops) echo "$name" ;;
+      emulate*:* | cuda:* | *:emulator | *:cuda) ;;
       *) echo "$name" ;;
     esac
   done
@@ -51,7 +51,13 @@ sum_presets() {
 }
 
 if [ "$full" = 1 ]; then # every preset, then the headers and all mutants
-  sum_presets release debug tsan clang emulate emulate-asan emulate-tsan
+  presets=(release debug tsan clang emulate emulate-asan emulate-tsan)
+  if PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin command -v nvcc >/dev/null; then
+    presets+=(cuda)
+  else
+    say "preset cuda skipped: $(sed -n 's/^nvcc: //p' tests/skips.txt)"
+  fi
+  sum_presets "${presets[@]}"
   say "every public header compiles alone"
   if (build release all_verify_interface_header_sets); then passed=$((passed + 1)); else failed=$((failed + 1)); fi
   say "mutants"
@@ -69,11 +75,20 @@ fi
 
 need $packages_build $packages_test
 [ "$preset" = clang ] && need $packages_clang
+scripts=() # of the preset, which run behind the programs
+case $preset in
+  release) scripts=(tests/scripts/*_test.sh) ;;
+  cuda)
+    scripts=(tests/scripts/cuda/*_test.sh)
+    need python3-venv
+    export PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin ;;
+esac
 targets=(levin_tests levin_examples)
-if [ -n "$filter" ] || [[ $preset == emulate* ]]; then
+if [ -n "$filter" ] || [[ $preset == emulate* || $preset == cuda ]]; then
   targets=()
   for name in $(programs_of "$preset"); do targets+=("levin_${name}_tests"); done
 fi
+[ "$preset" = cuda ] && targets+=(levin_tensor)
 [ ${#targets[@]} -eq 0 ] || build "$preset" "${targets[@]}"
 
 # Leaks are errors in the debug preset, the first race ends a program; a stall is one everywhere.
@@ -128,12 +143,16 @@ run_script() { # a script test: 0 passed, anything else failed
   note_skips
 }
 
-for name in $(programs_of "$preset"); do run_program "levin_${name}_tests"; done
-if [ "$preset" = release ]; then
-  for script in tests/scripts/*_test.sh; do
-    if [ -f "$script" ] && [[ $script == *"$filter"* ]]; then run_script "$script"; fi
-  done
-fi
+for name in $(programs_of "$preset"); do
+  if [ "$preset" = cuda ] && ! nvidia-smi -L 2>/dev/null | grep -q '^GPU '; then
+    skipped[gpu]=$((${skipped[gpu]:-0} + 1))
+  else
+    run_program "levin_${name}_tests"
+  fi
+done
+for script in "${scripts[@]}"; do
+  if [[ $(basename "$script") == *"$filter"* ]]; then run_script "$script"; fi
+done
 
 for key in "${!skipped[@]}"; do
   reason=$(sed -n "s/^$key: //p" tests/skips.txt 2>/dev/null)
