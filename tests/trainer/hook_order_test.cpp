@@ -177,8 +177,8 @@ TEST_CASE("the hooks of fit, with accumulation, validation, a checkpoint, and it
                           "C.on_sanity_check_end " + both("on_train_start") + epoch + epoch + end));
   calls.clear();
   run(3, last);
-  check_same(calls, words("prepare_data " + both("setup") + both("on_load_checkpoint") + "configure_optimizers " +
-                          "C.load_state " + both("on_fit_start") + both("on_train_start") + epoch + end));
+  check_same(calls, words("prepare_data " + both("setup") + both("on_load_checkpoint") + "C.load_state " +
+                          "configure_optimizers " + both("on_fit_start") + both("on_train_start") + epoch + end));
 }
 
 TEST_CASE("the hooks of validate, test and predict") {

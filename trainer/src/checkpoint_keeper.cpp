@@ -115,24 +115,43 @@ void CheckpointKeeper::perform(const CheckpointAction& action) {
   }
 }
 
-StateMap CheckpointKeeper::callback_states() const {
+StateMap CheckpointKeeper::callback_states(StateDict& tensors) const {
   StateMap out;
   const auto keys = keys_of(run_.callbacks);
-  for (std::size_t i = 0; i < keys.size(); ++i)
+  for (std::size_t i = 0; i < keys.size(); ++i) {
     if (const StateMap s = run_.callbacks[i]->state(); !s.empty()) out.put(keys[i], s);
+    tensors.merge("callback." + keys[i] + ".", run_.callbacks[i]->tensors());
+  }
   return out;
 }
 
-void CheckpointKeeper::load_callback_states(const StateMap& states) {
-  const auto keys = keys_of(run_.callbacks);
-  for (std::size_t i = 0; i < keys.size(); ++i)
-    if (const StateMap s = states.part(keys[i]); !s.empty()) run_.callbacks[i]->load_state(s);
+void restore_callbacks(Run& run, const Checkpoint& c, const std::filesystem::path& folder) {
+  try {
+    run.state = TrainState::from_map(c.values.part("loop"));
+    const StateMap states = c.values.part("callbacks");
+    const auto keys = keys_of(run.callbacks);
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      if (const StateMap s = states.part(keys[i]); !s.empty()) run.callbacks[i]->load_state(s);
+      if (const StateDict t = c.tensors.sub("callback." + keys[i] + "."); !t.empty()) run.callbacks[i]->load_tensors(t);
+    }
+  } catch (const StateError& e) {
+    throw StateError(fmt::format("[checkpoint] {} does not fit this run: {}", folder.string(), e.what()));
+  }
+}
+
+StateDict trained_weights(const Checkpoint& c) {
+  const StateDict trained = c.tensors.sub("model.");
+  return trained.empty() ? c.model : trained;
 }
 
 Checkpoint CheckpointKeeper::snapshot() {
   runner_.settle(run_.state);
   Checkpoint c;
   c.model = run_.precision.weights(run_.module);
+  const StateDict trained = c.model;
+  bool replaced = false;
+  for (const auto& callback : run_.callbacks) replaced = callback->on_save_weights(run_.context, c.model) || replaced;
+  if (replaced) c.tensors.merge("model.", trained);
   c.tensors.merge("optimizer.", optimizers_.optimizer().state_dict());
   c.tensors.merge("scheduler.", optimizers_.scheduler_state());
   if (run_.state.window_nominal > 0) {
@@ -145,7 +164,7 @@ Checkpoint CheckpointKeeper::snapshot() {
   v.put("rng", to_map(default_generator().state()));
   v.put("metrics", run_.metrics.state());
   v.put("precision", run_.precision.state());
-  v.put("callbacks", callback_states());
+  v.put("callbacks", callback_states(c.tensors));
   v.set("precision_name", run_.precision.name());
   v.set("simd_target", std::string(kernels::cpu::simd_target()));
   StateMap user;
@@ -160,14 +179,12 @@ void CheckpointKeeper::restore(const Checkpoint& c, const std::filesystem::path&
   try {
     optimizers_.optimizer().load_state_dict(c.tensors.sub("optimizer."));
     optimizers_.load_scheduler_state(c.tensors.sub("scheduler."));
-    run_.state = TrainState::from_map(v.part("loop"));
     data::LoaderState place = loader_state(v.part("loader"));
     // An epoch that is over leaves its loader at its end: the next walk is a new epoch.
     if (run_.state.epoch_complete) place = {place.epoch + 1, 0, place.seed, place.samples, place.batch_size};
     train_.load_state(place);
     run_.metrics.load_state(v.part("metrics"));
     run_.precision.load_state(v.part("precision"));
-    load_callback_states(v.part("callbacks"));
   } catch (const StateError& e) {
     throw StateError(fmt::format("[checkpoint] {} does not fit this run: {}", folder.string(), e.what()));
   }

@@ -28,8 +28,7 @@ class CheckpointKeeper {
   template <class F>
   std::filesystem::path ask(CheckpointPolicy& policy, const F& decide);
   void perform(const CheckpointAction& action);
-  StateMap callback_states() const;
-  void load_callback_states(const StateMap& states);
+  StateMap callback_states(StateDict& tensors) const;
 
   Run& run_;
   Optimizers& optimizers_;
@@ -37,6 +36,12 @@ class CheckpointKeeper {
   data::DataLoader& train_;
   std::vector<CheckpointPolicy*> policies_;
 };
+
+/// Gives callbacks what they had, and the run its place; what comes before the optimizers are made.
+void restore_callbacks(Run& run, const Checkpoint& checkpoint, const std::filesystem::path& folder);
+
+/// The weights that were trained, where the checkpoint's network is an average of them.
+StateDict trained_weights(const Checkpoint& checkpoint);
 
 /// Throws StateError where a checkpoint was made with another precision.
 void check_precision(const Checkpoint& checkpoint, const Precision& precision, const std::filesystem::path& folder);

@@ -139,14 +139,16 @@ void Trainer::Impl::fit(LevinModule& module, const std::string& ckpt) {
     precision->setup(module);
     strategy->setup(module);
     const auto folder = resolve(ckpt);
+    context.resumed = !folder.empty();
     Checkpoint checkpoint;
     if (!folder.empty()) {
       checkpoint = read_checkpoint(folder);
       check_precision(checkpoint, *precision, folder);
-      load_weights(*precision, module, checkpoint.model, folder);
+      load_weights(*precision, module, trained_weights(checkpoint), folder);
       const StateMap user = checkpoint.values.part("user");
       run.callbacks_do(&Callback::on_load_checkpoint, user);
       module.on_load_checkpoint(user);
+      restore_callbacks(run, checkpoint, folder);
     }
     module.set_link({.metrics = &metrics, .state = &state,
                      .total_steps = FitLoop::total_steps(config, context.train_batches, context.max_epochs)});
@@ -177,12 +179,11 @@ void Trainer::Impl::fit(LevinModule& module, const std::string& ckpt) {
                        .gradient_clip_val = config.gradient_clip_val,
                        .gradient_clip_algorithm = config.gradient_clip_algorithm});
     CheckpointKeeper keeper(run, optimizers, runner, *data.train);
-    context.resumed = !folder.empty();
+    run.call(&Callback::on_fit_start, &LevinModule::on_fit_start);
     if (context.resumed) {
       keeper.restore(checkpoint, folder);
       for (const auto& logger : run.loggers) logger->resume(state.global_step);
     }
-    run.call(&Callback::on_fit_start, &LevinModule::on_fit_start);
     FitParts parts{*data.train, data.val.get(), optimizers, runner, keeper};
     if (context.train_batches > 0) FitLoop(run, parts).run(context.resumed);
     run.call(&Callback::on_fit_end, &LevinModule::on_fit_end);

@@ -37,6 +37,13 @@ class Callback {
   virtual std::string state_key() const { return {}; }
   virtual StateMap state() const { return {}; }
   virtual void load_state(const StateMap&) {}
+  /// Tensors kept beside state(), under names of the callback's own. A resumed fit gives both back before
+  /// configure_optimizers; on_fit_start may then add parameter groups, which the optimizer's own state finds in place.
+  virtual StateDict tensors() const { return {}; }
+  virtual void load_tensors(const StateDict&) {}
+  /// Asked before state(). May put other values (their average) in the place of the `weights` that a checkpoint has as
+  /// its network; true when it did. The trained ones are kept beside them, and a resumed fit goes on with those.
+  virtual bool on_save_weights(RunContext&, StateDict& /*weights*/) { return false; }
   /// True for callbacks that read metrics: their on_train_epoch_end runs after the module's own.
   virtual bool is_monitoring() const { return false; }
 
