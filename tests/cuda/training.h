@@ -70,7 +70,8 @@ struct StepByStep {
   /// One batch of 8 points.
   void step(std::uint64_t seed = 5) {
     const std::vector<std::int64_t> rows{0, 1, 2, 3, 4, 5, 6, 7};
-    runner->run(soft_points(8, seed).get_batch(rows, Generator(0)), 0, /*last=*/false, state);
+    const Batch batch = soft_points(8, seed).get_batch(rows, Generator(0));
+    runner->run(strategy->to_device(batch), 0, /*last=*/false, state);
   }
   double scale() const { return precision->state().template get<double>("scale"); }
   double rate() const { return optimizers.optimizer().param_groups()[0]["lr"]; }

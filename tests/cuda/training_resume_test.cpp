@@ -33,8 +33,8 @@ Outcome run(const std::string& precision, const std::string& accelerator, std::i
   CHECK(trainer.global_step() == steps);
   const Checkpoint last = read_checkpoint(folder / "last");
   return {values_of(model), last.model.at("fc1.weight").to_vector<float>(),
-          last.tensors.at("optimizer.state.fc1.weight.exp_avg").to_vector<float>(), trainer.state().optimizer_steps,
-          last.values.part("precision").get<double>("scale")};
+          last.tensors.at("optimizer.state.fc1.weight.exp_avg").to_vector<float>(),
+          trainer.state().optimizer_steps.at(0), last.values.part("precision").get<double>("scale")};
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ Result train(Watched& model, const std::string& precision, std::int64_t epochs, 
   trainer.fit(model, loader);
   double last = 0;
   for (std::size_t i = model.losses.size() - 6; i < model.losses.size(); ++i) last += model.losses[i] / 6;
-  return {last, trainer.global_step(), trainer.state().optimizer_steps};
+  return {last, trainer.global_step(), trainer.state().optimizer_steps.at(0)};
 }
 
 }  // namespace

@@ -152,7 +152,7 @@ Checkpoint CheckpointKeeper::snapshot() {
   bool replaced = false;
   for (const auto& callback : run_.callbacks) replaced = callback->on_save_weights(run_.context, c.model) || replaced;
   if (replaced) c.tensors.merge("model.", trained);
-  c.tensors.merge("optimizer.", optimizers_.optimizer().state_dict());
+  c.tensors.merge("optimizer.", optimizers_.optimizer_state());
   c.tensors.merge("scheduler.", optimizers_.scheduler_state());
   if (run_.state.window_nominal > 0) {
     for (const auto& [name, p] : run_.module.named_parameters())
@@ -177,7 +177,7 @@ Checkpoint CheckpointKeeper::snapshot() {
 void CheckpointKeeper::restore(const Checkpoint& c, const std::filesystem::path& folder) {
   const StateMap& v = c.values;
   try {
-    optimizers_.optimizer().load_state_dict(c.tensors.sub("optimizer."));
+    optimizers_.load_optimizer_state(c.tensors.sub("optimizer."));
     optimizers_.load_scheduler_state(c.tensors.sub("scheduler."));
     data::LoaderState place = loader_state(v.part("loader"));
     // An epoch that is over leaves its loader at its end: the next walk is a new epoch.

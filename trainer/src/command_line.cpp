@@ -58,6 +58,10 @@ std::string shown(const BatchLimit& limit) {
   return limit.is_count() ? fmt::format("{}", limit.count()) : fmt::format("{:.1f}", limit.fraction());
 }
 
+std::string shown(const CheckInterval& interval) {
+  return interval.time() ? interval.time()->text() : shown(interval.batches());
+}
+
 }  // namespace
 
 struct CommandLine::Impl {
@@ -126,6 +130,12 @@ CommandLine& CommandLine::add(const std::string& name, std::optional<double>& va
 CommandLine& CommandLine::add(const std::string& name, BatchLimit& value, const std::string& help) {
   impl_->add(name, "N|FRACTION", shown(value), help,
              [&value, name](const std::string& text) { value = BatchLimit::parse(text, "--" + name); });
+  return *this;
+}
+
+CommandLine& CommandLine::add(const std::string& name, CheckInterval& value, const std::string& help) {
+  impl_->add(name, "N|FRACTION|TIME", shown(value), help,
+             [&value, name](const std::string& text) { value = CheckInterval::parse(text, "--" + name); });
   return *this;
 }
 

@@ -20,7 +20,7 @@ void check_config(const TrainerConfig& c) {
   at_least(c.max_steps, -1, "--max-steps");
   at_least(c.min_steps, 0, "--min-steps");
   at_least(c.fast_dev_run, 0, "--fast-dev-run");
-  at_least(c.check_val_every_n_epoch, 1, "--check-val-every-n-epoch");
+  at_least(c.check_val_every_n_epoch.value_or(1), 1, "--check-val-every-n-epoch");
   at_least(c.num_sanity_val_steps, -1, "--num-sanity-val-steps");
   at_least(c.accumulate_grad_batches, 1, "--accumulate-grad-batches");
   at_least(c.log_every_n_steps, 1, "--log-every-n-steps");
@@ -28,8 +28,12 @@ void check_config(const TrainerConfig& c) {
   c.limit_val_batches.check("--limit-val-batches");
   c.limit_test_batches.check("--limit-test-batches");
   c.limit_predict_batches.check("--limit-predict-batches");
-  c.val_check_interval.check("--val-check-interval");
-  if (c.val_check_interval.is_count()) at_least(c.val_check_interval.count(), 1, "--val-check-interval");
+  c.overfit_batches.check("--overfit-batches");
+  at_least(c.reload_dataloaders_every_n_epochs, 0, "--reload-dataloaders-every-n-epochs");
+  at_least(c.num_nodes, 1, "--num-nodes");
+  const BatchLimit& interval = c.val_check_interval.batches();
+  interval.check("--val-check-interval");
+  if (interval.is_count()) at_least(interval.count(), 1, "--val-check-interval");
   if (c.gradient_clip_val && !(*c.gradient_clip_val > 0))
     throw UsageError(
         fmt::format("--gradient-clip-val {}: give a number above 0, or leave it out.", *c.gradient_clip_val));

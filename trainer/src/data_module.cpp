@@ -4,7 +4,11 @@
 
 #include <fmt/format.h>
 
-namespace levin::data {
+namespace levin {
+
+LoaderPtr borrowed(data::DataLoader& loader) { return LoaderPtr(std::shared_ptr<void>(), &loader); }
+
+namespace data {
 namespace {
 
 template <class D>
@@ -30,4 +34,5 @@ DataModule make(const FashionMnistOptions& o) {
 DataModule fashion_mnist(const FashionMnistOptions& options) { return make<FashionMnist>(options); }
 DataModule mnist(const FashionMnistOptions& options) { return make<Mnist>(options); }
 
-}  // namespace levin::data
+}  // namespace data
+}  // namespace levin

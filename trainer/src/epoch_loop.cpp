@@ -11,13 +11,14 @@ namespace levin {
 namespace {
 
 std::int64_t batches_between_validations(const TrainerConfig& c, std::int64_t train_batches) {
-  if (c.val_check_interval.is_count()) {
-    if (c.val_check_interval.count() > train_batches)
+  const BatchLimit& interval = c.val_check_interval.batches();
+  if (interval.is_count()) {
+    if (interval.count() > train_batches)
       throw UsageError(fmt::format("--val-check-interval {}: an epoch has {} batches. Give at most that many.",
-                                   c.val_check_interval.count(), train_batches));
-    return c.val_check_interval.count();
+                                   interval.count(), train_batches));
+    return interval.count();
   }
-  return std::max<std::int64_t>(1, c.val_check_interval.of(train_batches, "--val-check-interval"));
+  return std::max<std::int64_t>(1, interval.of(train_batches, "--val-check-interval"));
 }
 
 }  // namespace
@@ -38,7 +39,7 @@ void EpochLoop::run(bool resumed) {
   const auto stop = [&] { return s.batch >= batches_ || max_steps_reached() || run_.stop_requested(); };
   if (!stop()) {
     for (auto it = parts_.train.begin(); it != parts_.train.end();) {
-      train_batch(*it);
+      if (!train_batch(run_.to_device(*it))) break;
       interrupt_if_asked();
       validate_if_due();
       if (stop()) break;
@@ -48,12 +49,18 @@ void EpochLoop::run(bool resumed) {
   finish();
 }
 
-void EpochLoop::train_batch(const Batch& batch) {
+bool EpochLoop::train_batch(const Batch& batch) {
   TrainState& s = run_.state;
   const int index = static_cast<int>(s.batch);
   const bool last = s.batch + 1 == batches_;
   run_.metrics.set_scope(Scope::step, Split::train, batch.size());
-  run_.call(&Callback::on_train_batch_start, &LevinModule::on_train_batch_start, batch, index);
+  run_.callbacks_do(&Callback::on_train_batch_start, batch, index);
+  if (!run_.module.on_train_batch_start(batch, index)) {
+    s.epoch_complete = true;
+    s.micro = 0;  // an open window is dropped: its gradients go with the next batch's zero_grad
+    s.window_nominal = s.window_weight = 0;
+    return false;
+  }
   const StepOutput out = parts_.runner.run(batch, index, last, s);
   const bool stepped = s.micro == 0;
   ++s.batch;
@@ -66,12 +73,14 @@ void EpochLoop::train_batch(const Batch& batch) {
   run_.metrics.set_scope(Scope::closed, Split::train);
   if (logs) run_.log_values(run_.metrics.step_values());
   parts_.keeper.save_point(SavePoint::train_batch_end);
+  return true;
 }
 
 void EpochLoop::update_rates() {
   auto& rates = run_.context.learning_rates;
   rates.clear();
-  for (const auto& group : parts_.optimizers.optimizer().param_groups()) rates.push_back(group["lr"]);
+  for (std::size_t i = 0; i < parts_.optimizers.size(); ++i)
+    for (const auto& group : parts_.optimizers.optimizer(i).param_groups()) rates.push_back(group["lr"]);
 }
 
 void EpochLoop::interrupt_if_asked() {
@@ -90,14 +99,14 @@ bool EpochLoop::max_steps_reached() const {
 
 bool EpochLoop::validation_due() const {
   return val_batches_ > 0 && run_.state.batch % val_every_ == 0 &&
-         (run_.state.epoch + 1) % run_.config.check_val_every_n_epoch == 0;
+         (run_.state.epoch + 1) % run_.config.check_val_every_n_epoch.value_or(1) == 0;
 }
 
 void EpochLoop::validate_if_due() {
   if (!validation_due()) return;
   parts_.runner.settle(run_.state);
   const GeneratorState before = default_generator().state();
-  run_.module.on_validation_model_zero_grad();
+  if (run_.state.micro == 0) run_.module.on_validation_model_zero_grad();
   if (!EvalLoop(run_, Stage::fit).run(*parts_.val, val_batches_)) {
     default_generator().set_state(before);  // the validation begins anew after a resume
     interrupt_if_asked();

@@ -106,7 +106,7 @@ bool EvalLoop::run_batches(data::DataLoader& loader, std::int64_t batches, std::
   auto it = loader.begin();
   for (std::int64_t i = 0; i < batches && it != loader.end(); ++i) {
     const int index = static_cast<int>(i);
-    const Batch batch = run_.precision.convert(run_.strategy.to_device(*it));
+    const Batch batch = run_.precision.convert(run_.to_device(*it));
     run_.metrics.set_scope(Scope::eval_step, h.split, batch.size());
     run_.call(h.batch_start, h.own_batch_start, batch, index);
     step(batch, index, predictions);

@@ -26,7 +26,8 @@ class EpochLoop {
   void run(bool resumed);
 
  private:
-  void train_batch(const Batch& batch);
+  /// False where the module leaves out the rest of the epoch.
+  bool train_batch(const Batch& batch);
   void validate_if_due();
   bool validation_due() const;
   void finish();

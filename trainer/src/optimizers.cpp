@@ -3,30 +3,73 @@
 #include <fmt/format.h>
 
 namespace levin {
+namespace {
 
-void Optimizers::check() const {
-  if (config_.frequency < 1)
-    throw UsageError(fmt::format("[scheduler] frequency is {}. Give 1 or more.", config_.frequency));
-  if (!plateau_) return;
-  if (config_.monitor.empty())
+// The first keeps the names that a checkpoint of one optimizer has always had.
+std::string prefix(std::size_t i) { return i == 0 ? "" : fmt::format("{}.", i); }
+
+StateDict part_of(const StateDict& state, std::size_t i, std::size_t count) {
+  if (i > 0) return state.sub(prefix(i));
+  StateDict own;
+  for (const auto& [key, t] : state) {
+    bool others = false;
+    for (std::size_t k = 1; k < count; ++k) others = others || key.starts_with(prefix(k));
+    if (!others) own.set(key, t);
+  }
+  return own;
+}
+
+}  // namespace
+
+void Optimizers::check(const Entry& e) {
+  if (e.config.frequency < 1)
+    throw UsageError(fmt::format("[scheduler] frequency is {}. Give 1 or more.", e.config.frequency));
+  if (!e.plateau) return;
+  if (e.config.monitor.empty())
     throw UsageError("[scheduler] a plateau scheduler needs a monitor. Name a logged value.");
-  if (config_.interval != Interval::epoch)
+  if (e.config.interval != Interval::epoch)
     throw UsageError("[scheduler] a plateau scheduler steps by the epoch. Leave interval at Interval::epoch.");
 }
 
-void Optimizers::step_scheduler(std::optional<double> metric) {
-  if (plateau_) plateau_->step(metric.value());
-  else scheduler_->step();
+void Optimizers::step_scheduler(std::optional<double> metric, std::size_t i) {
+  const Entry& e = entries_.at(i);
+  if (e.plateau && !metric)
+    throw UsageError("[scheduler] a plateau scheduler steps by the value it watches. Give step() that value.");
+  if (e.plateau)
+    e.plateau->step(*metric);
+  else if (e.scheduler)
+    e.scheduler->step();
+}
+
+StateDict Optimizers::optimizer_state() const {
+  StateDict out;
+  for (std::size_t i = 0; i < size(); ++i) out.merge(prefix(i), entries_[i].optimizer->state_dict());
+  return out;
+}
+
+void Optimizers::load_optimizer_state(const StateDict& state) {
+  for (std::size_t i = 0; i < size(); ++i) entries_[i].optimizer->load_state_dict(part_of(state, i, size()));
 }
 
 StateDict Optimizers::scheduler_state() const {
-  if (plateau_) return plateau_->state_dict();
-  return scheduler_ ? scheduler_->state_dict() : StateDict();
+  StateDict out;
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (const auto& e = entries_[i]; e.plateau)
+      out.merge(prefix(i), e.plateau->state_dict());
+    else if (e.scheduler)
+      out.merge(prefix(i), e.scheduler->state_dict());
+  }
+  return out;
 }
 
 void Optimizers::load_scheduler_state(const StateDict& state) {
-  if (plateau_) plateau_->load_state_dict(state);
-  else if (scheduler_) scheduler_->load_state_dict(state);
+  for (std::size_t i = 0; i < size(); ++i) {
+    const StateDict own = part_of(state, i, size());
+    if (const auto& e = entries_[i]; e.plateau)
+      e.plateau->load_state_dict(own);
+    else if (e.scheduler)
+      e.scheduler->load_state_dict(own);
+  }
 }
 
 }  // namespace levin

@@ -16,6 +16,15 @@ void Run::with_loggers(const F& f) {
   }
 }
 
+Batch Run::to_device(Batch batch) {
+  const auto by = [&](auto& hooks) {
+    Batch moved = hooks.on_before_batch_transfer(std::move(batch));
+    moved = hooks.transfer_batch_to_device(std::move(moved), strategy.device());
+    return hooks.on_after_batch_transfer(std::move(moved));
+  };
+  return datamodule ? by(*datamodule) : by(module);
+}
+
 void Run::log_values(const MetricStore::Values& values) {
   if (values.empty()) return;
   with_loggers([&](Logger& l) { l.log_metrics({.epoch = state.epoch, .step = state.global_step, .values = values}); });

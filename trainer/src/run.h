@@ -18,9 +18,25 @@ struct Run {
   Run(const TrainerConfig& config_, LevinModule& module_, TrainState& state_, MetricStore& metrics_, StopToken& stop_,
       Strategy& strategy_, Precision& precision_, std::vector<CallbackPtr> callbacks_,
       std::vector<std::shared_ptr<Logger>> loggers_)
-      : config(config_), module(module_), state(state_), metrics(metrics_), stop(stop_), strategy(strategy_),
-        precision(precision_), callbacks(std::move(callbacks_)), loggers(std::move(loggers_)),
-        context{.config = config_, .state = state_, .metrics = metrics_, .module = module_, .stop = stop_} {}
+      : config(config_),
+        module(module_),
+        state(state_),
+        metrics(metrics_),
+        stop(stop_),
+        strategy(strategy_),
+        precision(precision_),
+        callbacks(std::move(callbacks_)),
+        loggers(std::move(loggers_)),
+        context{.config = config_,
+                .state = state_,
+                .metrics = metrics_,
+                .module = module_,
+                .stop = stop_,
+                .strategy = &strategy_,
+                .precision = &precision_,
+                .loggers = loggers} {}
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
 
   const TrainerConfig& config;
   LevinModule& module;
@@ -31,6 +47,7 @@ struct Run {
   Precision& precision;
   std::vector<CallbackPtr> callbacks;
   std::vector<std::shared_ptr<Logger>> loggers;
+  LevinDataModule* datamodule = nullptr;  ///< whose hooks move batches in place of the module's
   RunContext context;
 
   /// The callbacks' hook, in their order.
@@ -44,6 +61,9 @@ struct Run {
     callbacks_do(hook, args...);
     (module.*own)(args...);
   }
+
+  /// A batch on the device, by the three hooks of its transfer.
+  Batch to_device(Batch batch);
 
   /// How many of a loader's batches take part.
   std::int64_t limit(const BatchLimit& asked, const data::DataLoader& loader, const char* option) const {

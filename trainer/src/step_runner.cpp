@@ -13,12 +13,18 @@ StepRunner::StepRunner(LevinModule& module, Optimizers& optimizers, Strategy& st
                        StepHooks& hooks, StepOptions options)
     : module_(module), optimizers_(optimizers), strategy_(strategy), precision_(precision), hooks_(hooks),
       options_(std::move(options)) {
+  if (optimizers_.size() > 1)
+    throw UsageError(
+        fmt::format("[fit] configure_optimizers gave {} optimizers, and automatic optimization steps one. Set "
+                    "automatic_optimization to false and step them in training_step.",
+                    optimizers_.size()));
   precision_.attach(optimizers_.optimizer());
   parameters_ = optimizers_.optimizer().parameters();
 }
 
 StepOutput StepRunner::run(const Batch& given, int index, bool last, TrainState& state) {
-  const Batch batch = precision_.convert(strategy_.to_device(given));
+  const Batch batch = precision_.convert(given);
+  state.optimizer_steps.resize(optimizers_.size());
   const std::int64_t samples = batch.size();
   const bool closes = last || state.micro + 1 == options_.accumulate_grad_batches;
   StepOutput out;
@@ -107,7 +113,7 @@ void StepRunner::settle(TrainState& state, bool wait) {
     const Window window = open_.front();
     open_.pop_front();
     if (window.skipped.value() != 0) continue;
-    ++state.optimizer_steps;
+    ++state.optimizer_steps[0];
     if (schedules_steps()) step_scheduler(window.number, std::nullopt);
   }
 }

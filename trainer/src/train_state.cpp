@@ -22,7 +22,7 @@ TrainState TrainState::from_map(const StateMap& m) {
   s.epoch = m.get<std::int64_t>("epoch");
   s.batch = m.get<std::int64_t>("batch");
   s.global_step = m.get<std::int64_t>("global_step");
-  s.optimizer_steps = m.get<std::int64_t>("optimizer_steps");
+  s.optimizer_steps = m.get<std::vector<std::int64_t>>("optimizer_steps");
   s.samples = m.get<std::int64_t>("samples");
   s.micro = m.get<std::int64_t>("micro");
   s.window_nominal = m.get<double>("window_nominal");

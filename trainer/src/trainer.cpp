@@ -18,11 +18,6 @@ const char* name_of(Stage stage) {
   return kNames[static_cast<int>(stage)];
 }
 
-/// A loader that somebody else owns.
-std::shared_ptr<data::DataLoader> borrowed(data::DataLoader& loader) {
-  return std::shared_ptr<data::DataLoader>(std::shared_ptr<void>(), &loader);
-}
-
 bool is_policy(const CallbackPtr& c) { return dynamic_cast<CheckpointPolicy*>(c.get()) != nullptr; }
 
 template <class C>
@@ -66,12 +61,11 @@ struct Trainer::Impl {
     if (config.logger) loggers.push_back(std::make_shared<CSVLogger>(root / "metrics.csv"));
   }
 
-  Run make_run(LevinModule& module, Stage stage) {
-    Run run(config, module, state, metrics, stop, *strategy, *precision, callbacks, loggers);
+  void begin(Run& run, Stage stage) {
     run.context.stage = stage;
     run.context.root_dir = root;
     run.context.max_epochs = FitLoop::max_epochs(config);
-    return run;
+    run.context.data = &data;
   }
 
   std::filesystem::path find_checkpoint(const std::string& which) const {
@@ -131,7 +125,8 @@ void Trainer::Impl::fit(LevinModule& module, const std::string& ckpt) {
   if (!data.train) throw UsageError("[fit] there is no loader for training. Give fit one.");
   state = {};
   metrics.clear();
-  Run run = make_run(module, Stage::fit);
+  Run run(config, module, state, metrics, stop, *strategy, *precision, callbacks, loggers);
+  begin(run, Stage::fit);
   RunContext& context = run.context;
   context.train_batches = run.limit(config.limit_train_batches, *data.train, "--limit-train-batches");
 
@@ -179,12 +174,14 @@ void Trainer::Impl::fit(LevinModule& module, const std::string& ckpt) {
                        .gradient_clip_val = config.gradient_clip_val,
                        .gradient_clip_algorithm = config.gradient_clip_algorithm});
     CheckpointKeeper keeper(run, optimizers, runner, *data.train);
+    context.optimizers = &optimizers;
+    context.step_options = &runner.options();
     run.call(&Callback::on_fit_start, &LevinModule::on_fit_start);
     if (context.resumed) {
       keeper.restore(checkpoint, folder);
       for (const auto& logger : run.loggers) logger->resume(state.global_step);
     }
-    FitParts parts{*data.train, data.val.get(), optimizers, runner, keeper};
+    FitParts parts{*data.train, data.val ? &*data.val : nullptr, optimizers, runner, keeper};
     if (context.train_batches > 0) FitLoop(run, parts).run(context.resumed);
     run.call(&Callback::on_fit_end, &LevinModule::on_fit_end);
   });
@@ -202,7 +199,8 @@ void Trainer::Impl::evaluate(LevinModule& module, Stage stage, const DataModule&
       {&config.limit_test_batches, "--limit-test-batches"},
       {&config.limit_predict_batches, "--limit-predict-batches"}};
   const auto& [asked, option] = limits[static_cast<int>(stage) - 1];
-  Run run = make_run(module, stage);
+  Run run(config, module, state, metrics, stop, *strategy, *precision, callbacks, loggers);
+  begin(run, stage);
   guarded(run, module, stage, [&] {
     precision->setup(module);
     strategy->setup(module);

@@ -1,23 +1,39 @@
 #pragma once
 // Code of other people at known moments of a run. The order of all hooks is held by tests/trainer/hook_order_test.cpp.
 
+#include <levin/core/state_dict.h>
 #include <levin/data/dataloader.h>
 #include <levin/trainer/config.h>
 #include <levin/trainer/metric_store.h>
 #include <levin/trainer/train_state.h>
 
+#include <span>
+
 namespace levin {
 
 class LevinModule;
+class Logger;
+class Optimizers;
+class Precision;
 class StepOutput;
+class Strategy;
+struct DataModule;
+struct StepOptions;
 
-/// What a callback sees of the run, and the token by which it can end it.
+/// What a callback sees of the run, what it may change there, and the token by which it can end it. Pointers are null
+/// where there is no such thing: optimizers and step options outside of fit.
 struct RunContext {
   const TrainerConfig& config;
   const TrainState& state;
-  const MetricStore& metrics;
-  const LevinModule& module;
+  MetricStore& metrics;
+  LevinModule& module;
   StopToken& stop;
+  Optimizers* optimizers = nullptr;     ///< with their schedulers, known from on_fit_start on
+  StepOptions* step_options = nullptr;  ///< a change of accumulate_grad_batches counts from the next window on
+  const DataModule* data = nullptr;     ///< the loaders of this run, as far as it has asked for them
+  const Strategy* strategy = nullptr;
+  Precision* precision = nullptr;
+  std::span<const std::shared_ptr<Logger>> loggers{};
   Stage stage = Stage::fit;
   bool sanity_checking = false;
   bool resumed = false;                 ///< this fit continues a checkpoint
@@ -25,7 +41,12 @@ struct RunContext {
   std::int64_t eval_batches = 0;        ///< of the evaluation that runs
   std::int64_t max_epochs = 0;          ///< -1 for no limit
   std::filesystem::path root_dir{};     ///< where the run's files go
-  std::vector<double> learning_rates{}; ///< one a parameter group
+  std::vector<double> learning_rates{}; ///< one a parameter group, of all optimizers in turn
+
+  /// Records a value as LevinModule::log does; the hook in which that happens gives the defaults.
+  void log(std::string_view name, double value, const LogOptions& options = {}) const {
+    metrics.log(name, value, options);
+  }
 };
 
 /// Hooks do nothing unless overridden. Each runs for all callbacks in their order, then for the module.

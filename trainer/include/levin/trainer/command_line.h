@@ -22,6 +22,7 @@ class CommandLine {
   CommandLine& add(const std::string& name, std::int64_t& value, const std::string& help, std::int64_t min = 0);
   CommandLine& add(const std::string& name, double& value, const std::string& help);
   CommandLine& add(const std::string& name, BatchLimit& value, const std::string& help);
+  CommandLine& add(const std::string& name, CheckInterval& value, const std::string& help);
   CommandLine& add(const std::string& name, DeviceList& value, const std::string& help);
   CommandLine& add(const std::string& name, std::optional<std::int64_t>& value, const std::string& help,
                    std::int64_t min = 0);

@@ -32,6 +32,7 @@ struct TrainerConfig {
   std::int64_t min_epochs = 0;               ///< an early stop waits for it
   std::int64_t max_steps = -1;               ///< optimizer steps; -1 for no limit
   std::int64_t min_steps = 0;
+  std::optional<Duration> max_time{};  ///< "DD:HH:MM:SS" or a duration; checked after every batch
   std::int64_t fast_dev_run = 0;  ///< this many batches of everything, one epoch, no checkpoint and no log
 
   // How much of each epoch: a fraction, or a number of batches
@@ -39,10 +40,12 @@ struct TrainerConfig {
   BatchLimit limit_val_batches = 1.0;
   BatchLimit limit_test_batches = 1.0;
   BatchLimit limit_predict_batches = 1.0;
+  BatchLimit overfit_batches = 0.0;  ///< unless 0: limits of training and validation, without shuffling
+  std::int64_t reload_dataloaders_every_n_epochs = 0;  ///< 0: loaders are asked for once
 
   // Validation
-  BatchLimit val_check_interval = 1.0;  ///< part of an epoch, or batches, between two validations
-  std::int64_t check_val_every_n_epoch = 1;
+  CheckInterval val_check_interval = 1.0;  ///< part of an epoch, batches, or time between two validations
+  std::optional<std::int64_t> check_val_every_n_epoch = 1;  ///< without: an interval in batches runs across epochs
   std::int64_t num_sanity_val_steps = 2;  ///< batches of validation before training; -1 for all
   bool inference_mode = true;             ///< evaluation under inference_mode, else no_grad
 
@@ -55,7 +58,10 @@ struct TrainerConfig {
   // Where
   std::string accelerator = "auto";
   DeviceList devices = "auto";
+  std::int64_t num_nodes = 1;
   std::string strategy = "auto";
+  bool use_distributed_sampler = true;  ///< every rank sees its share of the data
+  bool sync_batchnorm = false;          ///< batch norm's statistics over all ranks
 
   // What is written
   std::filesystem::path default_root_dir{};  ///< the working folder when empty
@@ -64,9 +70,12 @@ struct TrainerConfig {
   bool enable_progress_bar = true;
   bool enable_model_summary = true;
   bool logger = true;  ///< a CSV file
+  bool enable_autolog_hparams = true;  ///< loggers get the module's hyper-parameters when a fit begins
+  bool barebones = false;  ///< none of the above, no sanity check, log() does nothing: to measure the loop itself
 
   // Finding faults, repeating runs
   bool deterministic = true;  ///< always so: results depend neither on timing nor on the number of threads
+  std::optional<bool> benchmark{};  ///< accepted for the name's sake: kernels are chosen by shape, never by timing
   bool detect_anomaly = false;
   std::optional<std::int64_t> seed{};   ///< seeds the default generator
   bool handle_signals = true;           ///< SIGINT and SIGTERM end fit after the current step, with a checkpoint

@@ -3,8 +3,10 @@
 
 #include <levin/core/error.h>
 
+#include <chrono>
 #include <concepts>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -31,6 +33,49 @@ class BatchLimit {
   double fraction_ = 1.0;
   std::int64_t count_ = 0;
   bool is_count_ = false;
+};
+
+/// A span of time: a std::chrono duration, or "DD:HH:MM:SS" (days, hours, minutes, seconds; two days are
+/// "02:00:00:00").
+class Duration {
+ public:
+  template <class R, class P>
+  Duration(std::chrono::duration<R, P> value)  // NOLINT: implicit
+      : value_(std::chrono::duration_cast<std::chrono::nanoseconds>(value)) {}
+  /// Throws UsageError for another text.
+  Duration(const char* text) : Duration(parse(text, "a duration")) {}         // NOLINT
+  Duration(const std::string& text) : Duration(parse(text, "a duration")) {}  // NOLINT
+  /// Strict: four numbers, hours below 24, minutes and seconds below 60; UsageError names `option`.
+  static Duration parse(std::string_view text, const std::string& option);
+
+  std::chrono::nanoseconds value() const { return value_; }
+  double seconds() const { return std::chrono::duration<double>(value_).count(); }
+  /// "DD:HH:MM:SS", without parts of a second.
+  std::string text() const;
+
+ private:
+  std::chrono::nanoseconds value_{};
+};
+
+/// When to validate within an epoch: a fraction of it, every so many batches, or every so much time.
+class CheckInterval {
+ public:
+  CheckInterval(std::floating_point auto fraction) : batches_(fraction) {}  // NOLINT: implicit
+  CheckInterval(std::integral auto count) : batches_(count) {}              // NOLINT
+  CheckInterval(BatchLimit batches) : batches_(batches) {}                  // NOLINT
+  CheckInterval(Duration time) : time_(time) {}                             // NOLINT
+  CheckInterval(const char* time) : time_(Duration(time)) {}                // NOLINT
+  template <class R, class P>
+  CheckInterval(std::chrono::duration<R, P> time) : time_(Duration(time)) {}  // NOLINT
+  /// "0.25", "100" or "00:00:10:00"; throws UsageError that names `option`.
+  static CheckInterval parse(std::string_view text, const std::string& option);
+
+  const BatchLimit& batches() const { return batches_; }  ///< means nothing where there is a time
+  const std::optional<Duration>& time() const { return time_; }
+
+ private:
+  BatchLimit batches_ = 1.0;
+  std::optional<Duration> time_{};
 };
 
 /// Devices by number or list: 2, "auto", "0,1".

@@ -3,6 +3,8 @@
 
 #include <levin/data/batch.h>
 #include <levin/nn/module.h>
+#include <levin/trainer/config.h>
+#include <levin/trainer/data_module.h>
 #include <levin/trainer/metric_store.h>
 #include <levin/trainer/optimizers.h>
 #include <levin/trainer/train_state.h>
@@ -88,6 +90,21 @@ class LevinModule : public nn::Module {
   /// `metric` is the monitored value of a plateau scheduler.
   virtual void lr_scheduler_step(Optimizers& optimizers, std::optional<double> metric);
 
+  // Data, for runs that are given none
+  virtual LoaderPtr train_dataloader() { return {}; }
+  virtual Loaders val_dataloader() { return {}; }
+  virtual Loaders test_dataloader() { return {}; }
+  virtual Loaders predict_dataloader() { return {}; }
+  // A batch on its way to the device, in this order, before the hooks of its start
+  virtual Batch on_before_batch_transfer(Batch batch) { return batch; }
+  virtual Batch transfer_batch_to_device(Batch batch, Device device) { return batch.to(device); }
+  virtual Batch on_after_batch_transfer(Batch batch) { return batch; }
+
+  /// Callbacks that belong to this module; one replaces those of its own type that the Trainer has.
+  virtual std::vector<CallbackPtr> configure_callbacks() { return {}; }
+  /// Makes layers that depend on the data; after setup, before weights are loaded and optimizers made.
+  virtual void configure_model() {}
+
   // Hooks, in the order of a run; each comes after the callbacks' hook of the same name
   virtual void prepare_data() {}
   virtual void setup(Stage) {}
@@ -95,7 +112,8 @@ class LevinModule : public nn::Module {
   virtual void on_fit_start() {}
   virtual void on_train_start() {}
   virtual void on_train_epoch_start() {}
-  virtual void on_train_batch_start(const Batch&, int) {}
+  /// False leaves out this batch and the rest of the epoch.
+  virtual bool on_train_batch_start(const Batch&, int) { return true; }
   virtual void on_before_zero_grad(optim::Optimizer&) {}
   virtual void on_before_backward(const Tensor&) {}
   virtual void on_after_backward() {}
@@ -107,7 +125,8 @@ class LevinModule : public nn::Module {
   virtual void on_fit_end() {}
   virtual void teardown(Stage) {}
 
-  virtual void on_validation_model_zero_grad() {}
+  /// Before a validation that is not in the middle of an accumulation window.
+  virtual void on_validation_model_zero_grad() { zero_grad(); }
   virtual void on_validation_model_eval() { eval(); }
   virtual void on_validation_model_train() {}  ///< every submodule has its former mode again
   virtual void on_validation_start() {}

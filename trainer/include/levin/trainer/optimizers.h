@@ -1,5 +1,5 @@
 #pragma once
-// What configure_optimizers gives back: an optimizer, with a scheduler if wanted.
+// What configure_optimizers gives back: optimizers, each with a scheduler if wanted.
 
 #include <levin/optim/optimizer.h>
 #include <levin/optim/scheduler.h>
@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace levin {
 
@@ -19,6 +20,7 @@ struct SchedulerConfig {
   std::int64_t frequency = 1;  ///< every so many epochs or steps
   std::string monitor{};       ///< the logged value that a plateau scheduler watches
   bool strict = true;          ///< a monitor that was never logged is an error
+  std::string name{};          ///< under which LearningRateMonitor logs the rate, in place of lr-<optimizer>
 };
 
 /// Made from an optimizer alone, or followed by schedule():
@@ -26,42 +28,73 @@ struct SchedulerConfig {
 ///     return Optimizers(optim::AdamW(net.parameters(), {.lr = 1e-3}))
 ///         .schedule([](auto& opt) { return optim::OneCycleLR(opt, {.max_lr = 4e-3, .total_steps = 1000}); },
 ///                   {.interval = Interval::step});
+///
+/// Several are added one by one; schedule() is for the last of them. They need manual optimization:
+///
+///     return Optimizers(optim::Adam(g.parameters())).add(optim::Adam(d.parameters()));
 class Optimizers {
  public:
   Optimizers() = default;
   template <class O>
-    requires std::derived_from<O, optim::Optimizer>
-  Optimizers(O optimizer) : optimizer_(std::make_unique<O>(std::move(optimizer))) {}  // NOLINT: implicit
-  Optimizers(std::unique_ptr<optim::Optimizer> optimizer) : optimizer_(std::move(optimizer)) {}  // NOLINT
-
-  template <class F>
-  Optimizers&& schedule(F make, SchedulerConfig config = {}) && {
-    using S = decltype(make(*optimizer_));
-    if constexpr (std::same_as<S, optim::ReduceLROnPlateau>) plateau_ = std::make_unique<S>(make(*optimizer_));
-    else scheduler_ = std::make_unique<S>(make(*optimizer_));
-    config_ = std::move(config);
-    check();
-    return std::move(*this);
+  requires std::derived_from<O, optim::Optimizer> Optimizers(O optimizer)
+      : Optimizers(std::make_unique<O>(std::move(optimizer))) {}  // NOLINT: implicit
+  Optimizers(std::unique_ptr<optim::Optimizer> optimizer) {       // NOLINT
+    entries_.emplace_back().optimizer = std::move(optimizer);
   }
 
-  bool empty() const { return !optimizer_; }
-  optim::Optimizer& optimizer() const { return *optimizer_; }
-  const SchedulerConfig& config() const { return config_; }
-  bool has_scheduler() const { return scheduler_ || plateau_; }
+  template <class O>
+  requires std::derived_from<O, optim::Optimizer> Optimizers && add(O optimizer) && {
+    entries_.emplace_back().optimizer = std::make_unique<O>(std::move(optimizer));
+    return std::move(*this);
+  }
+  template <class F>
+  Optimizers&& schedule(F make, SchedulerConfig config = {}) && {
+    set_scheduler(size() - 1, std::move(make), std::move(config));
+    return std::move(*this);
+  }
+  /// Replaces the scheduler of optimizer i. Throws UsageError for a configuration that makes no sense.
+  template <class F>
+  void set_scheduler(std::size_t i, F make, SchedulerConfig config = {}) {
+    Entry& e = entries_.at(i);
+    using S = decltype(make(*e.optimizer));
+    e.plateau.reset();
+    e.scheduler.reset();
+    if constexpr (std::same_as<S, optim::ReduceLROnPlateau>)
+      e.plateau = std::make_unique<S>(make(*e.optimizer));
+    else
+      e.scheduler = std::make_unique<S>(make(*e.optimizer));
+    e.config = std::move(config);
+    check(e);
+  }
+
+  bool empty() const { return entries_.empty(); }
+  std::size_t size() const { return entries_.size(); }
+  optim::Optimizer& optimizer(std::size_t i = 0) const { return *entries_.at(i).optimizer; }
+  const SchedulerConfig& config(std::size_t i = 0) const { return entries_.at(i).config; }
+  bool has_scheduler(std::size_t i = 0) const { return entries_.at(i).scheduler || entries_.at(i).plateau; }
   /// A scheduler that waits for a metric, and steps apart from the others.
-  bool is_plateau() const { return static_cast<bool>(plateau_); }
-  /// `metric` is for plateau schedulers.
-  void step_scheduler(std::optional<double> metric);
+  bool is_plateau(std::size_t i = 0) const { return static_cast<bool>(entries_.at(i).plateau); }
+  /// Null where there is none, or one that waits for a metric.
+  optim::Scheduler* scheduler(std::size_t i = 0) const { return entries_.at(i).scheduler.get(); }
+  /// `metric` is for plateau schedulers; UsageError where one gets none.
+  void step_scheduler(std::optional<double> metric = {}, std::size_t i = 0);
+
+  /// Of all optimizers: entries of the first by their plain names, of the others under "<i>.".
+  StateDict optimizer_state() const;
+  void load_optimizer_state(const StateDict& state);
   StateDict scheduler_state() const;
   void load_scheduler_state(const StateDict& state);
 
  private:
-  void check() const;  // of config_
+  struct Entry {
+    std::unique_ptr<optim::Optimizer> optimizer{};
+    std::unique_ptr<optim::Scheduler> scheduler{};
+    std::unique_ptr<optim::ReduceLROnPlateau> plateau{};
+    SchedulerConfig config{};
+  };
+  static void check(const Entry& entry);
 
-  std::unique_ptr<optim::Optimizer> optimizer_;
-  std::unique_ptr<optim::Scheduler> scheduler_;
-  std::unique_ptr<optim::ReduceLROnPlateau> plateau_;
-  SchedulerConfig config_;
+  std::vector<Entry> entries_;
 };
 
 }  // namespace levin

@@ -47,7 +47,7 @@ class StepRunner {
   StepRunner(LevinModule& module, Optimizers& optimizers, Strategy& strategy, Precision& precision, StepHooks& hooks,
              StepOptions options);
 
-  /// Runs one batch and closes the window after its last one, or after `last` of the epoch.
+  /// Runs one batch, which lies on the device, and closes the window after its last one, or after `last` of the epoch.
   StepOutput run(const Batch& batch, int index, bool last, TrainState& state);
 
   /// Steps an epoch's scheduler after epoch number `epoch` (from 0). Plateau schedulers step apart from the others,
@@ -57,6 +57,8 @@ class StepRunner {
   /// Waits until it is known of every window whether it was skipped: optimizer_steps and rates are exact then.
   void settle(TrainState& state) { settle(state, /*wait=*/true); }
 
+  /// May change between windows.
+  StepOptions& options() { return options_; }
   const std::vector<Parameter>& parameters() const { return parameters_; }
 
  private:

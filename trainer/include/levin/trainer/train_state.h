@@ -17,9 +17,10 @@ enum class SavePoint { train_batch_end, validation_end, train_epoch_end };
 struct TrainState {
   std::int64_t epoch = 0;            ///< current epoch, from 0
   std::int64_t batch = 0;            ///< finished batches of this epoch
-  std::int64_t global_step = 0;      ///< finished accumulation windows
-  std::int64_t optimizer_steps = 0;  ///< real steps of the optimizer, as far as known (see StepRunner): windows that
-                                     ///< overflowed, or had no loss, make none
+  std::int64_t global_step = 0;      ///< finished accumulation windows; calls of training_step in manual mode
+  /// Real steps of each optimizer, as far as known (see StepRunner): windows that overflowed, or had no loss, make
+  /// none.
+  std::vector<std::int64_t> optimizer_steps{};
   std::int64_t samples = 0;          ///< pictures, sentences, ... trained on so far
   std::int64_t micro = 0;            ///< finished batches of the open accumulation window
   double window_nominal = 0;         ///< weight that a full window would have; 0 before its first loss
