@@ -59,16 +59,20 @@ struct Epilogue {
       for (int i = 0; i < N; ++i) {
         if (i < inside) to[i] = sums[i];
       }
-    } else if (N <= width) {
-      Pack<T, N> values;
-      LEVIN_PRAGMA_UNROLL
-      for (int i = 0; i < N; ++i) values[i] = finish(sums[i], index + i, column + i);
+      return;
+    }
+    Pack<T, N> values;  // finished in one place: an activation is much code, unrolled for each sum of a thread
+    LEVIN_PRAGMA_UNROLL
+    for (int i = 0; i < N; ++i) {
+      if (i < inside) values[i] = finish(sums[i], index + i, column + i);
+    }
+    if (N <= width) {
       *reinterpret_cast<Pack<T, N>*>(c + index) = values;
-    } else {
-      LEVIN_PRAGMA_UNROLL
-      for (int i = 0; i < N; ++i) {
-        if (i < inside) c[index + i] = finish(sums[i], index + i, column + i);
-      }
+      return;
+    }
+    LEVIN_PRAGMA_UNROLL
+    for (int i = 0; i < N; ++i) {
+      if (i < inside) c[index + i] = values[i];
     }
   }
 };
