@@ -46,7 +46,7 @@ function(levin_cuda_sources list dir)
   file(GLOB_RECURSE host CONFIGURE_DEPENDS "${dir}/cuda/*.cpp")
   if(LEVIN_CUDA STREQUAL "EMULATE")
     set(options -x c++ -Wno-unknown-pragmas)
-    if(CMAKE_CXX_FLAGS_RELEASE MATCHES "-O3") # by which kernels would compile half as long again, and run no faster
+    if(CMAKE_CXX_FLAGS_RELEASE MATCHES "-O3") # by which kernels would compile half as long again
       list(APPEND options -O2)
     endif()
     set_source_files_properties(${kernels} DIRECTORY "${PROJECT_SOURCE_DIR}" PROPERTIES
