@@ -64,6 +64,8 @@ Thread& ReadyQueue::pop() {
   return t;
 }
 
+Thread& ReadyQueue::pop_last() { return *ring_[(first_ + --count_) & (ring_.size() - 1)]; }
+
 void ReadyQueue::bring_forward(std::size_t i) { std::swap(ring_[first_], ring_[(first_ + i) & (ring_.size() - 1)]); }
 
 // ---- fibers that nobody runs on
@@ -231,15 +233,27 @@ void Team::choose_order() {
   }
   if (seed_ == 0) return;
   in_order_ = false;
-  for (std::size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[random() % i]);
+  if (!one_warp_ahead()) {
+    for (std::size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[random() % i]);
+    return;
+  }
+  for (std::size_t warps = order_.size() / 32; warps > 1; --warps) {
+    const std::size_t other = random() % warps;
+    for (std::size_t lane = 0; lane < 32; ++lane) std::swap(order_[32 * (warps - 1) + lane], order_[32 * other + lane]);
+  }
 }
 
 // ---- who runs
 
-/// Who can go on does, in order, and new threads start when none can: a warp stays in the cache. Other seeds mix them.
+/// With seed 0, who can go on does, in order, and new threads start when none can: a warp stays in the cache. Odd seeds
+/// let a warp run ahead of all others for as long as it can, which shows a barrier that is missing. Even ones mix all.
 Thread* Team::next() {
   const bool more = started_ < order_.size();
   const bool give_way = std::exchange(gave_way_, false);
+  if (one_warp_ahead() && !(give_way && more)) {
+    if (ready_.empty()) return more ? order_[started_++] : nullptr;
+    return give_way ? &ready_.pop() : &ready_.pop_last();
+  }
   if (more && (ready_.empty() || (seed_ == 0 ? give_way : random() % 4 != 0))) return order_[started_++];
   if (ready_.empty()) return nullptr;
   if (seed_ != 0 && ready_.size() > 1) ready_.bring_forward(random() % ready_.size());

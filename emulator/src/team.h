@@ -75,7 +75,7 @@ struct Block {
   int live = 0;  ///< threads that have not ended
 };
 
-/// Threads that can go on, first come, first served. Holds all of a cluster without growing.
+/// Threads that can go on, in the order in which they came to that. Holds all of a cluster without growing.
 class ReadyQueue {
  public:
   void reserve(std::size_t threads);
@@ -83,7 +83,8 @@ class ReadyQueue {
   std::size_t size() const { return count_; }
   void clear() { count_ = 0; }
   void push(Thread& t) { ring_[(first_ + count_++) & (ring_.size() - 1)] = &t; }
-  Thread& pop();
+  Thread& pop();       ///< the first that came
+  Thread& pop_last();  ///< the last that came
   /// Puts thread number i of the queue first, and the first in its place.
   void bring_forward(std::size_t i);
 
@@ -137,6 +138,7 @@ class Team {
   void make_blocks(dim3 cluster, dim3 size);
   void set_up_memory(Block& block);
   void choose_order();
+  bool one_warp_ahead() const { return seed_ % 2 == 1; }  ///< a kind of order, see next()
 
   // ---- who runs
   Thread* next();

@@ -3,6 +3,7 @@
 
 #include "cuda/matmul_problem.h"
 #include "support/small_cases.h"
+#include "support/thread_order.h"
 
 #include <array>
 #include <map>
@@ -157,6 +158,7 @@ void check(const Conv& c, DType dtype, Runs& runs) {
                                        << " error over allowance " << worst);
     };
     for (const cuda_kernels::ConvRung& rung : cuda_kernels::conv_rungs()) {
+      const ThreadOrder order(describe(c) + std::string(rung.name) + std::to_string(int{pass}));
       verify(rung.name, convolution.worst(pass, bias, [&](const kernels::Conv2dArgs& args) {
         if (!rung.can(args)) return false;
         ++runs[rung.name];

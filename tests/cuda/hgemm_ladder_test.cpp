@@ -3,6 +3,7 @@
 
 #include "cuda/matmul_problem.h"
 #include "support/small_cases.h"
+#include "support/thread_order.h"
 
 #include <map>
 
@@ -21,9 +22,11 @@ void check_rungs(const Problem& p, DType dtype, Runs& runs, const std::string& o
     const kernels::MatmulArgs args = product.args();
     if (!rung.can(args) || (!only.empty() && only != rung.name)) continue;
     ++runs[rung.name];
+    const ThreadOrder order(describe(p) + std::string(rung.name) + std::string(name_of(dtype)));
     rung.run(args, stream);
     const double worst = product.worst();
-    CHECK_MESSAGE(worst <= 1.0, std::string(rung.name) << ": " << describe(p) << " error over allowance " << worst);
+    CHECK_MESSAGE(worst <= 1.0, std::string(rung.name)
+                                    << ": " << describe(p) << " error over allowance " << worst << order.note());
   }
 }
 

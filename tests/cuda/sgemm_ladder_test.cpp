@@ -5,6 +5,7 @@
 #include "kernels/cuda/matmul/fused.h"
 #include "kernels/cuda/matmul/options.h"
 #include "support/small_cases.h"
+#include "support/thread_order.h"
 
 #include <map>
 
@@ -23,9 +24,11 @@ void check_rungs(const Problem& p, std::map<std::string, int>& runs) {
     const kernels::MatmulArgs args = product.args();
     if (!rung.can(args)) continue;
     ++runs[rung.name];
+    const ThreadOrder order(describe(p) + std::string(rung.name));
     rung.run(args, stream);
     const double worst = product.worst(std::string(rung.name) == "tf32" ? kTf32 : 0.0);
-    CHECK_MESSAGE(worst <= 1.0, std::string(rung.name) << ": " << describe(p) << " error over allowance " << worst);
+    CHECK_MESSAGE(worst <= 1.0, std::string(rung.name)
+                                    << ": " << describe(p) << " error over allowance " << worst << order.note());
   }
 }
 

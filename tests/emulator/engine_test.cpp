@@ -5,6 +5,7 @@
 #include <cuda_runtime.h>
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <functional>
 #include <string>
 #include <vector>
@@ -296,4 +297,33 @@ TEST_CASE("reports name kernel, block, thread and place") {
                 "thread (3, 0, 0), at"));
   }
   CHECK(run_kernel(4, 64, [] { __syncthreads(); }) == "");  // the next grid is not harmed
+}
+
+TEST_CASE("odd seeds let a warp run ahead until it must wait") {
+  if (kThreadSanitizer) return;  // which would call the missing barrier a race
+  for (const std::uint64_t seed : {1u, 3u, 5u, 7u}) {
+    const WithSeed with(seed);
+    for (const bool barrier : {false, true}) {
+      std::atomic<int> wrong = 0;
+      const std::string said = run_kernel(
+          1, 96,
+          [&] {
+            int* numbers = dynamic_shared<int>();
+            const auto t = static_cast<int>(threadIdx.x);
+            for (int step = 0; step < 5; ++step) {
+              __syncthreads();  // all are at the same step
+              numbers[t] = step;
+              if (barrier) {
+                __syncthreads();
+              } else {
+                __syncwarp();
+              }
+              wrong += numbers[(t + 32) % 96] != step;
+            }
+          },
+          96 * sizeof(int));
+      CHECK(said == "");
+      CHECK((wrong == 0) == barrier);
+    }
+  }
 }
