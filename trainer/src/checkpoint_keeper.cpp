@@ -148,10 +148,9 @@ Checkpoint CheckpointKeeper::snapshot() {
   runner_.settle(run_.state);
   Checkpoint c;
   c.model = run_.precision.weights(run_.module);
-  const StateDict trained = c.model;
   bool replaced = false;
   for (const auto& callback : run_.callbacks) replaced = callback->on_save_weights(run_.context, c.model) || replaced;
-  if (replaced) c.tensors.merge("model.", trained);
+  if (replaced) c.tensors.merge("model.", run_.precision.weights(run_.module));
   c.tensors.merge("optimizer.", optimizers_.optimizer_state());
   c.tensors.merge("scheduler.", optimizers_.scheduler_state());
   if (run_.state.window_nominal > 0) {
@@ -176,6 +175,7 @@ Checkpoint CheckpointKeeper::snapshot() {
 
 void CheckpointKeeper::restore(const Checkpoint& c, const std::filesystem::path& folder) {
   const StateMap& v = c.values;
+  runner_.take_parameters();
   try {
     optimizers_.load_optimizer_state(c.tensors.sub("optimizer."));
     optimizers_.load_scheduler_state(c.tensors.sub("scheduler."));

@@ -125,8 +125,8 @@ void EvalLoop::step(const Batch& batch, int index, std::vector<Tensor>* predicti
     case Stage::validate: run_.module.validation_step(batch, index); break;
     case Stage::test: run_.module.test_step(batch, index); break;
     case Stage::predict: {
-      Tensor out = run_.module.predict_step(batch, index);
-      if (predictions) predictions->push_back(std::move(out));
+      run_.context.prediction = run_.module.predict_step(batch, index);
+      if (predictions) predictions->push_back(run_.context.prediction);
       break;
     }
   }

@@ -1,5 +1,7 @@
 #include "fit_loop.h"
 
+#include <levin/trainer/early_stopping.h>
+
 #include <fmt/format.h>
 
 namespace levin {
@@ -36,9 +38,22 @@ void FitLoop::sanity_check() {
   run_.callbacks_do(&Callback::on_sanity_check_start);
   EvalLoop(run_, Stage::fit).run(*parts_.val, batches);
   run_.callbacks_do(&Callback::on_sanity_check_end);
+  check_monitors();
   run_.context.sanity_checking = false;
   run_.metrics.clear();
   parts_.val->set_epoch(0);
+}
+
+void FitLoop::check_monitors() const {
+  const auto check = [&](const std::string& who, const std::string& monitor) {
+    // Training may still log other names; these can only be validation's.
+    if (monitor.starts_with("val") && !run_.metrics.find(monitor))
+      throw UsageError(unknown_monitor(who, monitor, run_.metrics));
+  };
+  for (const auto& c : run_.callbacks) check(c->state_key().substr(0, c->state_key().find('/')), c->monitor());
+  for (std::size_t i = 0; i < parts_.optimizers.size(); ++i)
+    if (const auto& config = parts_.optimizers.config(i); parts_.optimizers.is_plateau(i) && config.strict)
+      check("scheduler", config.monitor);
 }
 
 void FitLoop::run(bool resumed) {

@@ -58,6 +58,8 @@ class FitLoop {
  private:
   bool done() const;
   void sanity_check();
+  /// Throws UsageError for a monitor of validation that the sanity check has not seen.
+  void check_monitors() const;
 
   Run& run_;
   FitParts& parts_;

@@ -59,7 +59,10 @@ void MasterWeights::refresh() {
 void MasterWeights::attach(optim::Optimizer& optimizer) {
   const no_grad guard;
   refresh();
+  const auto known = optimizer.parameters();
   for (Pair& p : pairs_) {
+    // Attached before, and called again since groups have come: the optimizer's state belongs to this tensor.
+    if (std::ranges::any_of(known, [&](const Parameter& own) { return own.is_same(p.master); })) continue;
     p.attached = false;
     p.master = p.master.detach().requires_grad_();  // its own tensor for each optimizer, without a gradient
   }

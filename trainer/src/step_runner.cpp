@@ -18,6 +18,13 @@ StepRunner::StepRunner(LevinModule& module, Optimizers& optimizers, Strategy& st
         fmt::format("[fit] configure_optimizers gave {} optimizers, and automatic optimization steps one. Set "
                     "automatic_optimization to false and step them in training_step.",
                     optimizers_.size()));
+  take_parameters();
+}
+
+void StepRunner::take_parameters() {
+  std::size_t count = 0;
+  for (const auto& group : optimizers_.optimizer().param_groups()) count += group.params.size();
+  if (count == parameters_.size()) return;
   precision_.attach(optimizers_.optimizer());
   parameters_ = optimizers_.optimizer().parameters();
 }
@@ -63,6 +70,7 @@ void StepRunner::backward(const StepOutput& out, std::int64_t samples, bool clos
 
 void StepRunner::close_window(TrainState& state) {
   if (state.window_nominal > 0) {
+    take_parameters();
     if (schedules_steps()) settle(state);
     strategy_.finish_reduction();
     Tensor found_inf = precision_.unscale(parameters_);

@@ -42,6 +42,7 @@ struct RunContext {
   std::int64_t max_epochs = 0;          ///< -1 for no limit
   std::filesystem::path root_dir{};     ///< where the run's files go
   std::vector<double> learning_rates{}; ///< one a parameter group, of all optimizers in turn
+  Tensor prediction{};                  ///< what predict_step gave, in on_predict_batch_end
 
   /// Records a value as LevinModule::log does; the hook in which that happens gives the defaults.
   void log(std::string_view name, double value, const LogOptions& options = {}) const {
@@ -67,6 +68,8 @@ class Callback {
   virtual bool on_save_weights(RunContext&, StateDict& /*weights*/) { return false; }
   /// True for callbacks that read metrics: their on_train_epoch_end runs after the module's own.
   virtual bool is_monitoring() const { return false; }
+  /// The logged value without which this callback cannot do its work; empty for none. See the sanity check.
+  virtual std::string monitor() const { return {}; }
 
   virtual void setup(RunContext&) {}
   virtual void teardown(RunContext&) {}

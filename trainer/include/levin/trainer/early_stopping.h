@@ -17,15 +17,21 @@ struct EarlyStoppingOptions {
   bool check_finite = true;   ///< stop on NaN or infinity
   std::optional<double> stopping_threshold{};    ///< stop once better than this
   std::optional<double> divergence_threshold{};  ///< stop once worse than this
-  std::optional<bool> check_on_train_epoch_end{};  ///< else after validation; by default wherever the monitor comes up
+  /// Else after validation. By default at the end of training epochs where each of them has one validation, or none.
+  std::optional<bool> check_on_train_epoch_end{};
+  bool verbose = false;             ///< say when the value improves, and why training stops
+  bool log_rank_zero_only = false;  ///< say it in the first process only
 };
 
 class EarlyStopping : public Callback {
  public:
   explicit EarlyStopping(EarlyStoppingOptions options);
 
-  enum class Reason { none, non_finite, stopping_threshold, divergence_threshold, patience };
+  enum class Reason { not_stopped, threshold, divergence, patience, non_finite };
   Reason reason() const { return reason_; }
+  /// For people; empty while nothing has stopped.
+  const std::string& reason_message() const { return reason_message_; }
+  std::int64_t patience() const { return options_.patience; }
   std::int64_t wait_count() const { return wait_; }
   std::int64_t stopped_epoch() const { return stopped_epoch_; }
   double best_score() const { return best_; }
@@ -34,22 +40,27 @@ class EarlyStopping : public Callback {
   StateMap state() const override;
   void load_state(const StateMap& state) override;
   bool is_monitoring() const override { return true; }
+  std::string monitor() const override { return options_.strict ? options_.monitor : std::string(); }
   void on_validation_end(RunContext& run) override;
   void on_train_epoch_end(RunContext& run) override;
 
  private:
+  bool checks_on_train_epoch_end(const RunContext& run) const;
   void check(RunContext& run);
   Reason judge(double value);
+  std::string explain(Reason reason, double value) const;
+  void say(const RunContext& run, const std::string& text) const;
   bool better(double a, double b) const { return options_.mode == Mode::min ? a < b : a > b; }
 
   EarlyStoppingOptions options_;
   double best_;
   std::int64_t wait_ = 0;
   std::int64_t stopped_epoch_ = 0;
-  Reason reason_ = Reason::none;
+  Reason reason_ = Reason::not_stopped;
+  std::string reason_message_;
 };
 
-/// The sentence for a monitor that was never logged: it lists what was.
+/// The sentence for a monitor that was never logged: it lists what was, and names the one with the nearest spelling.
 std::string unknown_monitor(const std::string& who, const std::string& monitor, const MetricStore& metrics);
 
 }  // namespace levin

@@ -29,6 +29,7 @@ class ModelCheckpoint : public CheckpointPolicy {
   std::string explain() const;
 
   std::string state_key() const override { return "ModelCheckpoint/" + options_.monitor; }
+  std::string monitor() const override { return options_.monitor; }
   StateMap state() const override;
   void load_state(const StateMap& state) override;
   void setup(RunContext& run) override;

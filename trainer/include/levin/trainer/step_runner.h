@@ -59,6 +59,8 @@ class StepRunner {
 
   /// May change between windows.
   StepOptions& options() { return options_; }
+  /// Takes in the parameter groups that the optimizer got meanwhile; done before each step, too.
+  void take_parameters();
   const std::vector<Parameter>& parameters() const { return parameters_; }
 
  private:

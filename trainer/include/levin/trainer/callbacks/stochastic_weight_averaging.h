@@ -1,0 +1,64 @@
+#pragma once
+// Stochastic weight averaging (Izmailov et al. 2018, "Averaging weights leads to wider optima and better
+// generalization"): the mean of the weights at the ends of the last epochs, reached with a high constant rate.
+
+#include <levin/trainer/callbacks/weight_averaging.h>
+
+#include <variant>
+
+namespace levin {
+
+/// The rate goes from what it is to swa_lr in anneal_epochs steps, and stays there; PyTorch's SWALR.
+class SWALR : public optim::Scheduler {
+ public:
+  /// One rate for all groups or one for each; throws ValueError for other numbers of them, and below 0 epochs.
+  SWALR(optim::Optimizer& optimizer, std::vector<double> swa_lrs, std::int64_t anneal_epochs = 10,
+        optim::Anneal strategy = optim::Anneal::cos);
+
+ protected:
+  double lr(std::size_t i) const override;
+
+ private:
+  std::vector<double> swa_lrs_;
+  std::int64_t anneal_epochs_;
+  optim::Anneal strategy_;
+};
+
+struct StochasticWeightAveragingOptions {
+  std::vector<double> swa_lrs{};                             ///< one, or one a parameter group
+  std::variant<double, std::int64_t> swa_epoch_start = 0.8;  ///< a fraction of max_epochs, or the number of an epoch
+  std::int64_t annealing_epochs = 10;
+  optim::Anneal annealing_strategy = optim::Anneal::cos;
+  AveragedWeights::Average avg_fn{};    ///< the plain mean when empty
+  std::optional<Device> device = kCpu;  ///< where the average lies; beside the weights when empty
+};
+
+/// From swa_epoch_start (epochs count from 1 here) SWALR replaces the optimizer's scheduler, and the weights at the end
+/// of each epoch are averaged. When training ends the network gets the average; networks with BatchNorm then walk over
+/// the training batches once more, without gradients, to have their running statistics anew. Needs max_epochs, one
+/// optimizer and automatic optimization.
+class StochasticWeightAveraging : public Callback {
+ public:
+  explicit StochasticWeightAveraging(StochasticWeightAveragingOptions options);
+
+  const StateDict& average() const { return average_.values(); }
+  std::string state_key() const override { return "StochasticWeightAveraging"; }
+  StateMap state() const override;
+  void load_state(const StateMap& state) override;
+  StateDict tensors() const override { return average_.values(); }
+  void load_tensors(const StateDict& tensors) override;
+  void on_fit_start(RunContext& run) override;
+  void on_train_epoch_start(RunContext& run) override;
+  void on_train_epoch_end(RunContext& run) override;
+  void on_train_end(RunContext& run) override;
+
+ private:
+  std::int64_t first_epoch(const RunContext& run) const;
+  void replace_scheduler(RunContext& run);
+
+  StochasticWeightAveragingOptions options_;
+  AveragedWeights average_;
+  bool started_ = false;
+};
+
+}  // namespace levin
