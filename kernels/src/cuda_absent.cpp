@@ -3,6 +3,7 @@
 #include <levin/core/error.h>
 #include <levin/core/tensor.h>
 #include <levin/kernels/cuda.h>
+#include <levin/kernels/range.h>
 
 #include "kernels/src/host_read.h"
 
@@ -91,6 +92,9 @@ void cuda::Graph::capture(const std::function<void()>&, MempoolId) { absent(); }
 void cuda::Graph::replay() { absent(); }
 void cuda::Graph::reset() { absent(); }
 cuda::MempoolId cuda::Graph::pool() const { absent(); }
+
+void kernels::push_range(const char*) {}
+void kernels::pop_range() {}
 
 std::unique_ptr<HostRead::Pending> kernels::begin_host_read(const Tensor&, std::size_t) { return nullptr; }
 

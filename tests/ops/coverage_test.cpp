@@ -8,7 +8,7 @@
 #include <levin/autograd/node.h>
 #include <levin/autograd/ops.h>
 #include <levin/core/io.h>
-#include <levin/kernels/kernel.h>
+#include <levin/kernels/work.h>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -42,8 +42,13 @@ struct Collector : kernels::KernelObserver {
     const std::lock_guard lock(mutex);
     names.insert(kernel);
   }
+  void returned(const char* kernel, const std::type_info& type, const void* args, const Stream&) override {
+    const kernels::Work work = kernels::work_of(kernel, type, args);
+    const std::lock_guard lock(mutex);
+    if (work.bytes > 0) worked.insert(kernel);
+  }
   std::mutex mutex;
-  std::set<std::string> names;
+  std::set<std::string> names, worked;
 };
 
 /// Names of all operations in the graph behind `outputs`.
@@ -87,7 +92,7 @@ void run_backward(const OpCase& c, const Tensors& all_outputs, const Tensors& le
 }
 
 struct Coverage {
-  std::set<std::string> kernels, operations;
+  std::set<std::string> kernels, worked, operations;
 };
 
 /// Runs every sample forward, backward, and through the gradients of gradients, in f32 and the case's first type.
@@ -108,6 +113,7 @@ const Coverage& coverage() {
         }
     kernels::set_observer(former);
     found.kernels = collector.names;
+    found.worked = collector.worked;
     return found;
   }();
   return result;
@@ -130,6 +136,10 @@ TEST_CASE("every kernel table is exercised by some case") {
       CHECK_MESSAGE(coverage().kernels.count(name) == 1, file.path().filename().string(), ": ", name, " has no case");
     }
   CHECK(declared > 50);
+}
+
+TEST_CASE("the profiler knows the work of every kernel") {
+  for (const std::string& name : coverage().kernels) CHECK_MESSAGE(coverage().worked.count(name) == 1, name);
 }
 
 TEST_CASE("every recorded operation stands in the graph of some case") {
