@@ -16,21 +16,20 @@ namespace {
 /// Trains, keeps the weights with the best validation accuracy, and reads the test set once, with those.
 RawResult train(const Options& o, const DataModule& data, FirstStep& first_step) {
   LitMnist model(o.model, o.lr);
-  TrainerConfig config{.max_epochs = o.max_epochs, .fast_dev_run = o.fast_dev_run, .limit_train_batches = o.limit_train,
-                       .limit_val_batches = o.limit_val, .limit_test_batches = o.limit_test, .num_sanity_val_steps = 0,
-                       .precision = o.precision, .accelerator = o.accelerator, .devices = o.devices,
-                       .default_root_dir = o.checkpoint};
-  const bool validates = o.limit_val.of(data.val->size(), "--limit-val-batches") > 0;
+  TrainerConfig config = o.trainer;
+  const bool validates = config.limit_val_batches.of(data.val->size(), "--limit-val-batches") > 0;
   const auto best = std::make_shared<ModelCheckpoint>(ModelCheckpointOptions{
-      .dirpath = o.checkpoint, .monitor = validates ? "val_acc" : "", .mode = Mode::max});
-  config.callbacks = {best, first_step};
+      .dirpath = config.default_root_dir, .monitor = validates ? "val_acc" : "", .mode = Mode::max});
+  if (config.enable_checkpointing) config.callbacks.push_back(best);
+  config.callbacks.push_back(first_step);
   Trainer trainer(config);
-  trainer.fit(model, data, o.resume);
+  trainer.fit(model, data);
   const auto folder = best->best_model_path();
   const auto test = trainer.test(model, data, folder.string());
-  return {.test_acc = test.at("test_acc"), .test_loss = test.at("test_loss"),
+  return {.test_acc = test.at("test_acc"),
+          .test_loss = test.at("test_loss"),
           .val_acc = best->best_model_score().value_or(trainer.metrics().find("val_acc").value_or(std::nan(""))),
-          .checkpoint = folder.empty() ? folder : o.checkpoint / "best"};
+          .checkpoint = folder.empty() ? folder : o.trainer.default_root_dir / "best"};
 }
 
 int run(int argc, char** argv) {
@@ -54,8 +53,8 @@ int run(int argc, char** argv) {
   const auto result = fmt::format(
       "result: test_accuracy={:.4f} test_loss={:.4f} val_accuracy={:.4f} train_seconds={:.1f} "
       "startup_ms={:.0f} epochs={} model={} checkpoint={}\n",
-      r.test_acc, r.test_loss, r.val_acc, seconds, *first_step.startup_ms, o.max_epochs, o.model, checkpoint);
-  if (!r.checkpoint.empty()) io::write_file(o.checkpoint / "summary.txt", summary + result);
+      r.test_acc, r.test_loss, r.val_acc, seconds, *first_step.startup_ms, o.epochs(), o.model, checkpoint);
+  if (!r.checkpoint.empty()) io::write_file(o.trainer.default_root_dir / "summary.txt", summary + result);
   fmt::print("{}{}", summary, result);
   return 0;
 }

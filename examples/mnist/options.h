@@ -7,17 +7,14 @@ struct Options {
   std::string model = "lenet";
   std::string dataset = "fashion";
   std::filesystem::path data{};  // of the IDX files; empty: where Debian's package puts them
-  std::filesystem::path checkpoint = "runs/mnist";
-  std::string resume{};
-  std::int64_t max_epochs = 5;
   std::int64_t batch_size = 128;
   double lr = 4e-3;
   std::int64_t seed = 1;
   std::int64_t threads = 0;  // 0: all cores
-  levin::BatchLimit limit_train = 1.0, limit_val = 1.0, limit_test = 1.0;
-  std::string precision = "32-true", accelerator = "cpu", devices = "auto";
-  bool fast_dev_run = false;
   bool raw = false;
+  levin::TrainerConfig trainer{
+      .max_epochs = 5, .num_sanity_val_steps = 0, .accelerator = "cpu", .default_root_dir = "runs/mnist"};
+  std::int64_t epochs() const { return trainer.max_epochs.value_or(-1); }
 };
 
 /// False after --help; throws levin::UsageError.

@@ -39,13 +39,14 @@ StateDict copy_of(const StateDict& state) {
 
 RawResult train_raw(const Options& o, const DataModule& data, FirstStep& first_step) {
   const auto limit = [&](const BatchLimit& l, const data::DataLoader& loader, const char* option) {
-    return o.fast_dev_run ? 1 : l.of(loader.size(), option);
+    const std::int64_t n = l.of(loader.size(), option);
+    return o.trainer.fast_dev_run > 0 ? std::min(n, o.trainer.fast_dev_run) : n;
   };
-  const std::int64_t batches = limit(o.limit_train, *data.train, "--limit-train-batches");
-  const std::int64_t val_batches = limit(o.limit_val, *data.val, "--limit-val-batches");
-  const std::int64_t test_batches = limit(o.limit_test, *data.test, "--limit-test-batches");
-  const std::int64_t epochs = o.fast_dev_run ? 1 : o.max_epochs;
-  CSVLogger log(o.checkpoint / "metrics.csv");
+  const std::int64_t batches = limit(o.trainer.limit_train_batches, *data.train, "--limit-train-batches");
+  const std::int64_t val_batches = limit(o.trainer.limit_val_batches, *data.val, "--limit-val-batches");
+  const std::int64_t test_batches = limit(o.trainer.limit_test_batches, *data.test, "--limit-test-batches");
+  const std::int64_t epochs = o.trainer.fast_dev_run > 0 ? 1 : o.epochs();
+  CSVLogger log(o.trainer.default_root_dir / "metrics.csv");
 
   nn::Sequential net = make_net(o.model);
   optim::AdamW opt(net.parameters(), {.lr = o.lr / 25});
@@ -79,9 +80,9 @@ RawResult train_raw(const Options& o, const DataModule& data, FirstStep& first_s
   const Scores test = evaluate(net, *data.test, test_batches);
   result.test_acc = test.acc;
   result.test_loss = test.loss;
-  if (o.fast_dev_run) return result;
+  if (o.trainer.fast_dev_run > 0) return result;
   log.save();
-  result.checkpoint = o.checkpoint / "raw.safetensors";
+  result.checkpoint = o.trainer.default_root_dir / "raw.safetensors";
   interop::save_safetensors(result.checkpoint, best, {{"format", "pt"}});
   return result;
 }

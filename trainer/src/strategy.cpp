@@ -6,6 +6,8 @@
 
 #include <string_view>
 
+#include "legacy_options.h"
+
 namespace levin {
 namespace {
 
@@ -35,37 +37,30 @@ class SingleDevice final : public Strategy {
 /// Whether "auto" means a GPU: not in the emulator, where it would be the slowest choice.
 bool prefers_cuda() { return std::string_view(LEVIN_CUDA_FLAVOUR) == "ON" && cuda::is_available(); }
 
-/// "[1]" is the device with that index, "1", "-1" and "auto" the first one where there is no other.
-int device_index(const std::string& devices, int count) {
-  if (devices == "auto" || devices == "1" || (devices == "-1" && count == 1)) return 0;
-  if (devices.size() >= 3 && devices.front() == '[' && devices.back() == ']') {
-    const std::string digits = devices.substr(1, devices.size() - 2);
-    if (digits.find_first_not_of("0123456789") == std::string::npos && digits.size() < 4) {
-      const int index = std::stoi(digits);
-      if (index < count) return index;
-    }
-  }
-  throw UsageError(
-      fmt::format("--devices {}: this machine has {} cuda device{} (counted from 0), and a run uses one. "
-                  "Use --devices 1, or its index as --devices [0].",
-                  devices, count, count == 1 ? "" : "s"));
-}
-
 }  // namespace
 
-Device choose_device(const std::string& accelerator, const std::string& devices) {
+Device choose_device(const std::string& accelerator, const DeviceList& devices) {
   if (accelerator == "cuda" || accelerator == "gpu" || (accelerator == "auto" && prefers_cuda())) {
     if (!cuda::is_available())
       throw UsageError(fmt::format("--accelerator {}: {}", accelerator, cuda::why_unavailable()));
-    return cuda(device_index(devices, cuda::device_count()));
+    const auto indices = devices.indices(cuda::device_count(), "cuda");
+    if (indices.size() > 1)
+      throw UsageError(
+          fmt::format("--devices {}: a run uses one cuda device here. Use --devices 1, or an index as "
+                      "--devices [0].",
+                      devices.text()));
+    return cuda(indices[0]);
   }
+  if (const auto instead = legacy_accelerator(accelerator))
+    throw UsageError(fmt::format("--accelerator {}: {}", accelerator, *instead));
   if (accelerator != "auto" && accelerator != "cpu")
     throw UsageError(fmt::format("--accelerator {}: there are cpu and cuda. Use one of them, or auto.", accelerator));
-  if (devices != "auto" && devices != "1" && devices != "-1")
+  DeviceList::parse(devices.text());
+  if (!devices.is_auto() && devices.text() != "1" && devices.text() != "-1")
     throw UsageError(
         fmt::format("--devices {}: a run uses one device here, the CPU. Use --devices 1; "
                     "--threads sets how many cores it takes.",
-                    devices));
+                    devices.text()));
   return kCpu;
 }
 

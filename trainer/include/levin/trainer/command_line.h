@@ -9,7 +9,9 @@
 
 namespace levin {
 
-/// Named options with one line of help each. Misuse throws UsageError with one sentence.
+/// Named options with one line of help each. Where several say the value of one, a flag wins over the environment
+/// (LEVIN_TRAINER_MAX_EPOCHS=5; options of the Trainer alone), that over the file of --config, that over the default.
+/// Misuse throws UsageError with one sentence that names the option, what was given, and what may be given.
 class CommandLine {
  public:
   explicit CommandLine(const std::string& description);
@@ -24,25 +26,41 @@ class CommandLine {
   CommandLine& add(const std::string& name, BatchLimit& value, const std::string& help);
   CommandLine& add(const std::string& name, CheckInterval& value, const std::string& help);
   CommandLine& add(const std::string& name, DeviceList& value, const std::string& help);
+  CommandLine& add(const std::string& name, std::optional<Duration>& value, const std::string& help);
+  CommandLine& add(const std::string& name, ProfilerChoice& value, const std::string& help);
   CommandLine& add(const std::string& name, std::optional<std::int64_t>& value, const std::string& help,
                    std::int64_t min = 0);
   CommandLine& add(const std::string& name, std::optional<double>& value, const std::string& help);
   CommandLine& add_flag(const std::string& name, bool& value, const std::string& help);
+  CommandLine& add_flag(const std::string& name, std::optional<bool>& value, const std::string& help);
+  /// A number for which the bare flag and "true" stand for 1, "false" for 0.
+  CommandLine& add_count(const std::string& name, std::int64_t& value, const std::string& help);
   /// One of a few words.
   CommandLine& add_choice(const std::string& name, std::string& value, const std::vector<std::string>& choices,
                           const std::string& help);
-  /// Every field of the configuration under its own name: --max-epochs, --precision, ...
-  CommandLine& add_trainer(TrainerConfig& config);
+  /// Every field of the configuration under its own name (--max-epochs, --precision, ...), but for `except`, whose
+  /// names the program takes for itself or has no use for.
+  CommandLine& add_trainer(TrainerConfig& config, const std::vector<std::string>& except = {});
 
-  /// Reads the arguments; false after --help was printed to the standard output, when the program should end.
+  /// Reads the arguments, the environment and the file of --config; false after --help or --print-config printed to
+  /// the standard output, when the program should end.
   bool parse(int argc, const char* const* argv);
+
+  /// Names (max-epochs) of the options that parse found somewhere.
+  std::vector<std::string> given() const;
+  bool is_of_trainer(const std::string& name) const;
+
+  /// All options with their present values, as a file that --config reads.
+  std::string config_text() const;
+  /// All options as a table for documentation: flag, value, default, meaning.
+  std::string markdown() const;
 
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 
-/// Thrown by parse_flags after it printed --help; run_main ends with status 0.
+/// Thrown by parse_flags after it printed --help or --print-config; run_main ends with status 0.
 class HelpShown : public Error {
  public:
   HelpShown() : Error("help was shown") {}

@@ -13,6 +13,7 @@ namespace levin {
 
 class Callback;
 class Logger;
+class Profiler;
 
 /// A callback shared by the configuration and the Trainer; made from a value of any Callback type.
 class CallbackPtr : public std::shared_ptr<Callback> {
@@ -24,6 +25,23 @@ class CallbackPtr : public std::shared_ptr<Callback> {
   template <class C>
     requires std::derived_from<C, Callback>
   CallbackPtr(std::shared_ptr<C> callback) : std::shared_ptr<Callback>(std::move(callback)) {}  // NOLINT
+};
+
+/// What measures a run: "simple", "advanced", "trace", "nvtx", or "" for nothing; or a profiler of the program's own.
+class ProfilerChoice {
+ public:
+  ProfilerChoice() = default;
+  ProfilerChoice(std::string name) : name_(std::move(name)) {}  // NOLINT: implicit
+  ProfilerChoice(const char* name) : name_(name) {}             // NOLINT
+  template <class P>
+  requires std::derived_from<P, Profiler> ProfilerChoice(std::shared_ptr<P> object)
+      : name_("object"), object_(std::move(object)) {}  // NOLINT
+  const std::string& name() const { return name_; }
+  const std::shared_ptr<Profiler>& object() const { return object_; }
+
+ private:
+  std::string name_;
+  std::shared_ptr<Profiler> object_;
 };
 
 struct TrainerConfig {
@@ -58,7 +76,7 @@ struct TrainerConfig {
   // Where
   std::string accelerator = "auto";
   DeviceList devices = "auto";
-  std::int64_t num_nodes = 1;
+  std::int64_t num_nodes = 1;  ///< machines
   std::string strategy = "auto";
   bool use_distributed_sampler = true;  ///< every rank sees its share of the data
   bool sync_batchnorm = false;          ///< batch norm's statistics over all ranks
@@ -67,6 +85,8 @@ struct TrainerConfig {
   std::filesystem::path default_root_dir{};  ///< the working folder when empty
   std::int64_t log_every_n_steps = 50;
   bool enable_checkpointing = true;  ///< adds a ModelCheckpoint where there is none
+  std::int64_t checkpoint_every_n_steps = 0;  ///< adds one that saves the newest state so often; 0 for none
+  std::string resume{};                       ///< the ckpt_path of a fit that is given none: a folder, "last" or "best"
   bool enable_progress_bar = true;
   bool enable_model_summary = true;
   bool logger = true;  ///< a CSV file
@@ -74,6 +94,7 @@ struct TrainerConfig {
   bool barebones = false;  ///< none of the above, no sanity check, log() does nothing: to measure the loop itself
 
   // Finding faults, repeating runs
+  ProfilerChoice profiler{};
   bool deterministic = true;  ///< always so: results depend neither on timing nor on the number of threads
   std::optional<bool> benchmark{};  ///< accepted for the name's sake: kernels are chosen by shape, never by timing
   bool detect_anomaly = false;

@@ -6,9 +6,11 @@
 #include <chrono>
 #include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace levin {
 
@@ -78,13 +80,22 @@ class CheckInterval {
   std::optional<Duration> time_{};
 };
 
-/// Devices by number or list: 2, "auto", "0,1".
+/// Which devices: "auto", all (-1), the first n (2 or "2"), or some by index ("0,3", "[0, 3]", "3,", {0, 3}).
+/// Indices count the visible devices, from 0: CUDA_VISIBLE_DEVICES decides which these are.
 class DeviceList {
  public:
   DeviceList(std::integral auto count) : text_(std::to_string(count)) {}  // NOLINT: implicit
   DeviceList(const char* text) : text_(text) {}                           // NOLINT
   DeviceList(std::string text) : text_(std::move(text)) {}                // NOLINT
+  DeviceList(std::initializer_list<int> indices);                         // NOLINT
+  /// The same from a text; throws UsageError, which names `option`, where it is none of these forms.
+  static DeviceList parse(std::string_view text, const std::string& option = "--devices");
+
   const std::string& text() const { return text_; }
+  bool is_auto() const { return text_ == "auto"; }
+  /// The indices it stands for where `available` devices of a kind are there ("auto" takes the first). Throws
+  /// UsageError with both numbers where it asks for more.
+  std::vector<int> indices(int available, const std::string& kind) const;
 
  private:
   std::string text_;

@@ -3,6 +3,7 @@
 
 #include <levin/data/batch.h>
 #include <levin/nn/module.h>
+#include <levin/trainer/limits.h>
 
 #include <memory>
 #include <string>
@@ -37,8 +38,8 @@ class Strategy {
 /// "auto" and "single" give one process on `device`; UsageError names what is built for any other name.
 std::unique_ptr<Strategy> make_strategy(const std::string& name, Device device = kCpu);
 
-/// The device of --accelerator ("auto", "cpu", "cuda", "gpu") and --devices ("auto", "1", "-1", or a list of one index,
-/// "[1]"). "auto" takes a GPU where the machine has one. Throws UsageError.
-Device choose_device(const std::string& accelerator, const std::string& devices);
+/// The device of --accelerator ("auto", "cpu", "cuda", "gpu") and --devices. "auto" takes a GPU where the machine has
+/// one. Throws UsageError.
+Device choose_device(const std::string& accelerator, const DeviceList& devices);
 
 }  // namespace levin
