@@ -4,6 +4,7 @@
 #include <levin/trainer/progress_bar.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "trainer/toy.h"
 
@@ -189,4 +190,21 @@ TEST_CASE("a resumed log drops what came after the checkpoint and keeps what cam
   second.log_metrics({.epoch = 1, .step = 3, .values = {{"new", 5.0}}});
   second.save();
   CHECK(io::read_text(file) == "epoch,step,\"a,b\",new\n0,1,0.1,\n0,2,0.2,\n1,3,,5\n");
+}
+
+TEST_CASE("the share of waiting for data and the memory are shown where they are asked for") {
+  const std::string plain = shown({.terminal = false});
+  CHECK_FALSE(contains(plain, "  wait "));
+  CHECK_FALSE(contains(plain, " MB"));
+  const std::string text = shown({.terminal = false, .data_wait = true, .memory = true});
+  std::istringstream in(text);
+  int epochs = 0;
+  for (std::string line; std::getline(in, line);) {
+    CHECK_MESSAGE(contains(line, " MB"), line);
+    const bool training = line.starts_with("epoch");
+    CHECK_MESSAGE(contains(line, "  wait ") == training, line);
+    CHECK_MESSAGE(contains(line, " batches/s"), line);
+    epochs += training ? 1 : 0;
+  }
+  CHECK(epochs == 2);
 }

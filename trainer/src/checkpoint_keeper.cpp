@@ -107,7 +107,11 @@ std::filesystem::path CheckpointKeeper::save_interrupted() {
 
 void CheckpointKeeper::perform(const CheckpointAction& action) {
   switch (action.kind) {
-    case CheckpointAction::Kind::save: write_checkpoint(action.path, snapshot()); break;
+    case CheckpointAction::Kind::save: {
+      const ProfileScope scope("save_checkpoint", Phase::checkpoint);
+      write_checkpoint(action.path, snapshot());
+      break;
+    }
     case CheckpointAction::Kind::point: io::write_pointer(action.path, action.target); break;
     case CheckpointAction::Kind::remove:
       if (std::filesystem::exists(action.path / "state.json")) std::filesystem::remove_all(action.path);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <levin/trainer/precision.h>
+#include <levin/trainer/profiler.h>
 #include <levin/trainer/strategy.h>
 
 namespace levin {
@@ -39,8 +40,12 @@ void check_config(const TrainerConfig& c) {
         fmt::format("--gradient-clip-val {}: give a number above 0, or leave it out.", *c.gradient_clip_val));
   if (c.gradient_clip_algorithm != "norm" && c.gradient_clip_algorithm != "value")
     throw UsageError(fmt::format("--gradient-clip-algorithm {}: choose norm or value.", c.gradient_clip_algorithm));
-  make_strategy(c.strategy, choose_device(c.accelerator, c.devices.text()));
+  if (c.num_nodes != 1)
+    throw UsageError(fmt::format("--num-nodes {}: this build trains on one machine. Use --num-nodes 1.", c.num_nodes));
+  at_least(c.checkpoint_every_n_steps, 0, "--checkpoint-every-n-steps");
+  make_strategy(c.strategy, choose_device(c.accelerator, c.devices));
   make_precision(c.precision);
+  make_profiler(c.profiler);
 }
 
 }  // namespace levin

@@ -28,6 +28,7 @@ EpochLoop::EpochLoop(Run& run, FitParts& parts, std::int64_t val_batches)
       val_every_(batches_between_validations(run.config, batches_)) {}
 
 void EpochLoop::run(bool resumed) {
+  const ProfileScope scope("run_training_epoch");
   TrainState& s = run_.state;
   if (!resumed) {
     run_.metrics.start_epoch(Split::train);
@@ -37,19 +38,24 @@ void EpochLoop::run(bool resumed) {
     validate_if_due();  // it comes after the save of that batch
   }
   const auto stop = [&] { return s.batch >= batches_ || max_steps_reached() || run_.stop_requested(); };
+  const auto loading = [](const auto& load) {
+    const ProfileScope wait("[EpochLoop].train_dataloader_next", Phase::data);
+    return load();
+  };
   if (!stop()) {
-    for (auto it = parts_.train.begin(); it != parts_.train.end();) {
+    for (auto it = loading([&] { return parts_.train.begin(); }); it != parts_.train.end();) {
       if (!train_batch(run_.to_device(*it))) break;
       interrupt_if_asked();
       validate_if_due();
       if (stop()) break;
-      ++it;
+      loading([&] { ++it; });
     }
   }
   finish();
 }
 
 bool EpochLoop::train_batch(const Batch& batch) {
+  const ProfileScope scope("run_training_batch");
   TrainState& s = run_.state;
   const int index = static_cast<int>(s.batch);
   const bool last = s.batch + 1 == batches_;

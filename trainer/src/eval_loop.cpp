@@ -2,6 +2,8 @@
 
 #include <levin/autograd/modes.h>
 
+#include <fmt/format.h>
+
 namespace levin {
 namespace {
 
@@ -12,6 +14,7 @@ using OwnHook = void (LevinModule::*)();
 
 /// The same moments under the three names of the stages.
 struct Hooks {
+  const char* name;
   Split split;
   OwnHook model_eval, model_train;
   Hook start, end, epoch_start, epoch_end;
@@ -20,31 +23,56 @@ struct Hooks {
   OwnBatchHook own_batch_start, own_batch_end;
 };
 
-constexpr Hooks kValidation = {
-    Split::validation, &LevinModule::on_validation_model_eval, &LevinModule::on_validation_model_train,
-    &Callback::on_validation_start, &Callback::on_validation_end,
-    &Callback::on_validation_epoch_start, &Callback::on_validation_epoch_end,
-    &LevinModule::on_validation_start, &LevinModule::on_validation_end,
-    &LevinModule::on_validation_epoch_start, &LevinModule::on_validation_epoch_end,
-    &Callback::on_validation_batch_start, &Callback::on_validation_batch_end,
-    &LevinModule::on_validation_batch_start, &LevinModule::on_validation_batch_end};
+constexpr Hooks kValidation = {"validation",
+                               Split::validation,
+                               &LevinModule::on_validation_model_eval,
+                               &LevinModule::on_validation_model_train,
+                               &Callback::on_validation_start,
+                               &Callback::on_validation_end,
+                               &Callback::on_validation_epoch_start,
+                               &Callback::on_validation_epoch_end,
+                               &LevinModule::on_validation_start,
+                               &LevinModule::on_validation_end,
+                               &LevinModule::on_validation_epoch_start,
+                               &LevinModule::on_validation_epoch_end,
+                               &Callback::on_validation_batch_start,
+                               &Callback::on_validation_batch_end,
+                               &LevinModule::on_validation_batch_start,
+                               &LevinModule::on_validation_batch_end};
 
-constexpr Hooks kTest = {
-    Split::test, &LevinModule::on_test_model_eval, &LevinModule::on_test_model_train,
-    &Callback::on_test_start, &Callback::on_test_end, &Callback::on_test_epoch_start, &Callback::on_test_epoch_end,
-    &LevinModule::on_test_start, &LevinModule::on_test_end,
-    &LevinModule::on_test_epoch_start, &LevinModule::on_test_epoch_end,
-    &Callback::on_test_batch_start, &Callback::on_test_batch_end,
-    &LevinModule::on_test_batch_start, &LevinModule::on_test_batch_end};
+constexpr Hooks kTest = {"test",
+                         Split::test,
+                         &LevinModule::on_test_model_eval,
+                         &LevinModule::on_test_model_train,
+                         &Callback::on_test_start,
+                         &Callback::on_test_end,
+                         &Callback::on_test_epoch_start,
+                         &Callback::on_test_epoch_end,
+                         &LevinModule::on_test_start,
+                         &LevinModule::on_test_end,
+                         &LevinModule::on_test_epoch_start,
+                         &LevinModule::on_test_epoch_end,
+                         &Callback::on_test_batch_start,
+                         &Callback::on_test_batch_end,
+                         &LevinModule::on_test_batch_start,
+                         &LevinModule::on_test_batch_end};
 
-constexpr Hooks kPredict = {
-    Split::predict, &LevinModule::on_predict_model_eval, &LevinModule::on_predict_model_train,
-    &Callback::on_predict_start, &Callback::on_predict_end,
-    &Callback::on_predict_epoch_start, &Callback::on_predict_epoch_end,
-    &LevinModule::on_predict_start, &LevinModule::on_predict_end,
-    &LevinModule::on_predict_epoch_start, &LevinModule::on_predict_epoch_end,
-    &Callback::on_predict_batch_start, &Callback::on_predict_batch_end,
-    &LevinModule::on_predict_batch_start, &LevinModule::on_predict_batch_end};
+constexpr Hooks kPredict = {"predict",
+                            Split::predict,
+                            &LevinModule::on_predict_model_eval,
+                            &LevinModule::on_predict_model_train,
+                            &Callback::on_predict_start,
+                            &Callback::on_predict_end,
+                            &Callback::on_predict_epoch_start,
+                            &Callback::on_predict_epoch_end,
+                            &LevinModule::on_predict_start,
+                            &LevinModule::on_predict_end,
+                            &LevinModule::on_predict_epoch_start,
+                            &LevinModule::on_predict_epoch_end,
+                            &Callback::on_predict_batch_start,
+                            &Callback::on_predict_batch_end,
+                            &LevinModule::on_predict_batch_start,
+                            &LevinModule::on_predict_batch_end};
 
 const Hooks& hooks_of(Stage stage) {
   return stage == Stage::test ? kTest : stage == Stage::predict ? kPredict : kValidation;
@@ -79,6 +107,7 @@ detail::AutogradModes eval_modes(bool inference) {
 
 bool EvalLoop::run(data::DataLoader& loader, std::int64_t batches, std::vector<Tensor>* predictions) {
   const Hooks& h = hooks_of(stage_);
+  const ProfileScope scope([&] { return fmt::format("run_{}_epoch", h.name); }, Phase::evaluation);
   run_.context.eval_batches = batches;
   ModeKeeper modes(run_.module);
   const ModeGuard guard(eval_modes(run_.config.inference_mode));

@@ -1,3 +1,5 @@
+#include <levin/trainer/data_module.h>
+#include <levin/trainer/module.h>
 #include <levin/trainer/progress_bar.h>
 
 #include <fmt/format.h>
@@ -83,7 +85,20 @@ ProgressBar::Bar ProgressBar::bar(const RunContext& run, std::string title, cons
   const double own = b.seconds - timing.paused;
   b.rate = own > 0 ? static_cast<double>(done - timing.first) / own : 0;
   b.values = run.metrics.progress_bar_values(split_of(run.stage));
+  b.stats = stats(run);
   return b;
+}
+
+std::vector<std::string> ProgressBar::stats(const RunContext& run) const {
+  std::vector<std::string> out;
+  if (options_.data_wait && run.stage == Stage::fit && run.data && run.data->train)
+    out.push_back(fmt::format("wait {:.0f} %", 100 * run.data->train->times().share()));
+  if (options_.memory) {
+    const Device device = run.module.device();
+    const auto bytes = device_backend(device).memory_stats(device.index).allocated;
+    out.push_back(fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6));
+  }
+  return out;
 }
 
 std::string ProgressBar::painted(const char* code, const std::string& text) const {
@@ -100,6 +115,8 @@ std::string ProgressBar::line_of(const Bar& b) const {
     add("took " + clock_text(b.seconds));
   else if (b.rate > 0)
     add("left " + clock_text(static_cast<double>(b.total - b.done) / b.rate));
+  if (!b.nested)
+    for (const auto& text : b.stats) add(text);
   if (!b.nested)
     for (const auto& [name, value] : b.values) {
       const std::string text = number_text(value);

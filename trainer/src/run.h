@@ -10,6 +10,8 @@
 
 #include <algorithm>
 
+#include "profilers/actions.h"
+
 namespace levin {
 
 using Scope = MetricStore::Scope;
@@ -53,12 +55,16 @@ struct Run {
   /// The callbacks' hook, in their order.
   template <class... P, class... A>
   void callbacks_do(void (Callback::*hook)(RunContext&, P...), const A&... args) {
-    for (const auto& c : callbacks) ((*c).*hook)(context, args...);
+    for (const auto& c : callbacks) {
+      const ProfileScope scope(action_of(*c, hook), Phase::hooks);
+      ((*c).*hook)(context, args...);
+    }
   }
   /// The callbacks' hook, then the module's of the same name.
   template <class... P, class... Q, class... A>
   void call(void (Callback::*hook)(RunContext&, P...), void (LevinModule::*own)(Q...), const A&... args) {
     callbacks_do(hook, args...);
+    const ProfileScope scope(action_of(module, own), Phase::hooks);
     (module.*own)(args...);
   }
 
@@ -83,7 +89,7 @@ struct Run {
 
  private:
   template <class F>
-  void with_loggers(const F& f);
+  void with_loggers(const char* what, const F& f);
   bool warned_ = false;
 };
 

@@ -7,6 +7,8 @@
 
 #include <utility>
 
+#include "profilers/actions.h"
+
 namespace levin {
 
 StepRunner::StepRunner(LevinModule& module, Optimizers& optimizers, Strategy& strategy, Precision& precision,
@@ -36,6 +38,7 @@ StepOutput StepRunner::run(const Batch& given, int index, bool last, TrainState&
   const bool closes = last || state.micro + 1 == options_.accumulate_grad_batches;
   StepOutput out;
   {
+    const ProfileScope profile(action_of(module_, "training_step"), Phase::forward);
     const auto scope = precision_.step_scope();
     out = module_.training_step(batch, index);
   }
@@ -54,6 +57,7 @@ void StepRunner::backward(const StepOutput& out, std::int64_t samples, bool clos
   if (!(weight > 0)) return;
   if (state.window_nominal == 0) {
     hooks_.on_before_zero_grad();
+    const ProfileScope profile(action_of(module_, "optimizer_zero_grad"), Phase::optimizer);
     module_.optimizer_zero_grad(optimizers_.optimizer());
     precision_.zero_grad();
     state.window_nominal = weight * static_cast<double>(options_.accumulate_grad_batches);
@@ -64,12 +68,17 @@ void StepRunner::backward(const StepOutput& out, std::int64_t samples, bool clos
   const Tensor loss = precision_.scale(share == 1.0 ? out.loss() : out.loss() * share);
   strategy_.no_sync(!closes);
   hooks_.on_before_backward(loss);
-  module_.backward(loss);
+  {
+    const ProfileScope profile([&] { return fmt::format("[Strategy]{}.backward", strategy_.name()); }, Phase::backward);
+    module_.backward(loss);
+  }
   hooks_.on_after_backward();
 }
 
 void StepRunner::close_window(TrainState& state) {
   if (state.window_nominal > 0) {
+    const ProfileScope profile([&] { return fmt::format("[Strategy]{}.optimizer_step", strategy_.name()); },
+                               Phase::optimizer);
     take_parameters();
     if (schedules_steps()) settle(state);
     strategy_.finish_reduction();

@@ -33,6 +33,7 @@ struct Trainer::Impl {
   std::vector<std::shared_ptr<Logger>> loggers;
   std::unique_ptr<Strategy> strategy;
   std::unique_ptr<Precision> precision;
+  std::shared_ptr<Profiler> profiler;
   TrainState state;
   MetricStore metrics;
   StopToken stop;
@@ -41,8 +42,9 @@ struct Trainer::Impl {
 
   explicit Impl(TrainerConfig given) : config(std::move(given)) {
     check_config(config);
-    strategy = make_strategy(config.strategy, choose_device(config.accelerator, config.devices.text()));
+    strategy = make_strategy(config.strategy, choose_device(config.accelerator, config.devices));
     precision = make_precision(config.precision);
+    profiler = make_profiler(config.profiler);
     if (config.seed) manual_seed(static_cast<std::uint64_t>(*config.seed));
     root = config.default_root_dir.empty() ? std::filesystem::current_path() : config.default_root_dir;
     add_defaults();
@@ -53,12 +55,21 @@ struct Trainer::Impl {
     callbacks = config.callbacks;
     if (config.enable_model_summary && !has<ModelSummary>(callbacks)) callbacks.push_back(ModelSummary());
     if (config.enable_progress_bar && !has<ProgressBar>(callbacks)) callbacks.push_back(ProgressBar());
-    if (config.enable_checkpointing && config.fast_dev_run == 0 && !has<CheckpointPolicy>(callbacks))
-      callbacks.push_back(ModelCheckpoint());
+    if (config.enable_checkpointing && config.fast_dev_run == 0) add_policies();
     std::stable_partition(callbacks.begin(), callbacks.end(), [](const auto& c) { return !is_policy(c); });
     if (config.fast_dev_run > 0) return;
     loggers = config.loggers;
     if (config.logger) loggers.push_back(std::make_shared<CSVLogger>(root / "metrics.csv"));
+  }
+
+  // Those of --checkpoint-every-n-steps stand apart from the program's own, which have a plan of theirs.
+  void add_policies() {
+    const bool none = !has<CheckpointPolicy>(callbacks);
+    const auto every = config.checkpoint_every_n_steps;
+    if (none)
+      callbacks.push_back(ModelCheckpoint({.every_n_train_steps = every}));
+    else if (every > 0)
+      callbacks.push_back(ModelCheckpoint({.dirpath = root / "checkpoints_by_step", .every_n_train_steps = every}));
   }
 
   void begin(Run& run, Stage stage) {
@@ -81,11 +92,14 @@ struct Trainer::Impl {
   std::filesystem::path resolve(const std::string& ckpt) const {
     if (ckpt.empty() || (ckpt != "last" && ckpt != "best")) return ckpt;
     if (auto path = find_checkpoint(ckpt); !path.empty()) return path;
+    std::filesystem::path newest;
     for (const auto& c : callbacks) {
       const auto* policy = dynamic_cast<CheckpointPolicy*>(c.get());
-      if (policy && std::filesystem::exists(policy->directory() / ckpt))
-        return std::filesystem::canonical(policy->directory() / ckpt);
+      if (!policy || !std::filesystem::exists(policy->directory() / ckpt)) continue;
+      const auto folder = std::filesystem::canonical(policy->directory() / ckpt);
+      if (newest.empty() || (ckpt == "last" && last_write_time(folder) > last_write_time(newest))) newest = folder;
     }
+    if (!newest.empty()) return newest;
     throw IoError(fmt::format("[trainer] there is no checkpoint \"{}\" to load. Train first, or give a folder.", ckpt));
   }
 
@@ -93,6 +107,8 @@ struct Trainer::Impl {
   template <class F>
   void guarded(Run& run, LevinModule& module, Stage stage, const F& body) {
     const SignalGuard signals(config.handle_signals);
+    const ProfilerGuard measuring(profiler.get(), stage, root);
+    const ProfileScope whole([&] { return fmt::format("run_{}", name_of(stage)); });
     const detect_anomaly anomaly(config.detect_anomaly || anomaly_enabled());
     stop.clear();
     const auto finish = [&] {
@@ -133,7 +149,7 @@ void Trainer::Impl::fit(LevinModule& module, const std::string& ckpt) {
   guarded(run, module, Stage::fit, [&] {
     precision->setup(module);
     strategy->setup(module);
-    const auto folder = resolve(ckpt);
+    const auto folder = resolve(ckpt.empty() ? config.resume : ckpt);
     context.resumed = !folder.empty();
     Checkpoint checkpoint;
     if (!folder.empty()) {
@@ -204,7 +220,7 @@ void Trainer::Impl::evaluate(LevinModule& module, Stage stage, const DataModule&
   guarded(run, module, stage, [&] {
     precision->setup(module);
     strategy->setup(module);
-    if (const auto folder = resolve(ckpt); !folder.empty())
+    if (const auto folder = resolve(ckpt.empty() ? config.resume : ckpt); !folder.empty())
       load_weights(*precision, module, read_checkpoint(folder).model, folder);
     const std::int64_t batches = run.limit(*asked, *loader, option);
     if (!EvalLoop(run, stage).run(*loader, batches, predictions))

@@ -15,6 +15,8 @@ struct ProgressBarOptions {
   std::optional<bool> unicode{};   ///< drawn bars; where the locale's variables name UTF-8
   int columns = 0;                 ///< width of the terminal, 0 to ask it; what does not fit is left out
   double max_rate = 10.0;          ///< refreshes a second on a terminal
+  bool data_wait = false;          ///< the share of an epoch's time that its loader made the training wait
+  bool memory = false;             ///< what tensors hold on the module's device
   double plain_interval = 10.0;    ///< seconds between lines elsewhere; every epoch ends with one
 };
 
@@ -54,11 +56,13 @@ class ProgressBar : public Callback {
     std::int64_t done = 0, total = 0;
     double seconds = 0, rate = 0;
     MetricStore::Values values{};
+    std::vector<std::string> stats{};
     bool nested = false, last = false;
   };
   void start(Timing& timing, std::int64_t first);
   bool due(std::int64_t done, std::int64_t total);
   Bar bar(const RunContext& run, std::string title, const Timing& timing, std::int64_t done, std::int64_t total) const;
+  std::vector<std::string> stats(const RunContext& run) const;
   void show_eval(RunContext& run, const char* title, std::int64_t done, bool last);
   std::string epoch_title(const RunContext& run) const;
   std::string line_of(const Bar& bar) const;

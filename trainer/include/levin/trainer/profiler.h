@@ -1,0 +1,156 @@
+#pragma once
+// Where the time of a run goes. Without a profiler a scope is one comparison.
+
+#include <levin/trainer/config.h>
+#include <levin/trainer/train_state.h>
+
+#include <cstdio>
+#include <functional>
+#include <map>
+
+namespace levin {
+
+/// What a moment of a run is spent on. The phases' own times add up to the whole run.
+enum class Phase { loop, data, transfer, forward, backward, optimizer, evaluation, checkpoint, logging, hooks };
+const char* name_of(Phase phase);
+
+/// Told when actions begin and end, which nest. One run at a time, in the thread of the run.
+class Profiler {
+ public:
+  virtual ~Profiler() = default;
+  /// A run begins; what the profiler writes goes below `root`.
+  virtual void setup(Stage, const std::filesystem::path& /*root*/) {}
+  /// Names are Lightning's in the shape of C++: "[LevinModule]Net.training_step", "run_training_batch".
+  virtual void start(const std::string& action, Phase phase) = 0;
+  /// Ends the innermost action.
+  virtual void stop(const std::string& action) = 0;
+  /// What is known now, for people.
+  virtual std::string summary() const { return {}; }
+  /// The run is over, also when it failed.
+  virtual void teardown(Stage) {}
+};
+
+/// Measures nothing.
+class PassThroughProfiler : public Profiler {
+ public:
+  void start(const std::string&, Phase) override {}
+  void stop(const std::string&) override {}
+};
+
+using ProfilerClock = std::function<double()>;  ///< seconds from some moment
+/// The steady clock.
+double profiler_now();
+
+struct SimpleProfilerOptions {
+  std::string filename{};  ///< the report goes to this file below the run's root; empty: to `out`
+  std::FILE* out = stdout;
+  ProfilerClock clock = profiler_now;
+};
+
+/// A table of every hook and phase: calls, mean, total and share of the run, and how much of that was the action's own,
+/// without what it called; then the phases, which add up to the run's time.
+class SimpleProfiler : public Profiler {
+ public:
+  explicit SimpleProfiler(SimpleProfilerOptions options = {});
+
+  struct Record {
+    Phase phase = Phase::loop;
+    std::int64_t calls = 0;
+    double total = 0;  ///< seconds
+    double own = 0;    ///< without the actions inside
+    double mean() const { return calls > 0 ? total / static_cast<double>(calls) : 0; }
+  };
+  const std::map<std::string, Record>& records() const { return records_; }
+  /// Own times by phase; their sum is wall().
+  std::map<Phase, double> phases() const { return phases_; }
+  /// Seconds in outermost actions.
+  double wall() const { return wall_; }
+
+  void setup(Stage stage, const std::filesystem::path& root) override;
+  void start(const std::string& action, Phase phase) override;
+  void stop(const std::string& action) override;
+  std::string summary() const override;
+  void teardown(Stage stage) override;
+
+ protected:
+  double now() const { return options_.clock(); }
+  const std::filesystem::path& root() const { return root_; }
+  /// A finished action, for those who write more than the table.
+  virtual void finished(const std::string& /*action*/, Phase, double /*start*/, double /*seconds*/) {}
+
+ private:
+  struct Open {
+    std::map<std::string, Record>::iterator record;
+    Phase phase;
+    double start = 0, inside = 0;
+  };
+  void close();
+
+  SimpleProfilerOptions options_;
+  std::filesystem::path root_;
+  Stage stage_ = Stage::fit;
+  std::map<std::string, Record> records_;
+  std::map<Phase, double> phases_;
+  double wall_ = 0;
+  std::vector<Open> open_;
+};
+
+/// Actions as ranges on the time line of NVIDIA's profilers (nsys), where the kernels' own ranges lie too. Without a
+/// device, and without such a profiler, it does nothing.
+class NvtxProfiler : public Profiler {
+ public:
+  void start(const std::string& action, Phase phase) override;
+  void stop(const std::string& action) override;
+};
+
+/// The profiler of a name or object, null for ""; throws UsageError that names the known ones.
+std::shared_ptr<Profiler> make_profiler(const ProfilerChoice& choice);
+
+namespace detail {
+extern constinit thread_local Profiler* current_profiler;
+}
+
+/// The profiler of this thread's run, null for none.
+inline Profiler* current_profiler() { return detail::current_profiler; }
+
+/// An action from here to the end of the scope; programs may name their own:
+///
+///     const ProfileScope scope("augmentation", Phase::data);
+class ProfileScope {
+ public:
+  explicit ProfileScope(const char* action, Phase phase = Phase::loop) : profiler_(current_profiler()) {
+    if (profiler_) begin(action, phase);
+  }
+  /// `name` is called only where somebody measures.
+  template <std::invocable F>
+  explicit ProfileScope(const F& name, Phase phase = Phase::loop) : profiler_(current_profiler()) {
+    if (profiler_) begin(name(), phase);
+  }
+  ~ProfileScope() {
+    if (profiler_) profiler_->stop(action_);
+  }
+  ProfileScope(const ProfileScope&) = delete;
+  ProfileScope& operator=(const ProfileScope&) = delete;
+
+ private:
+  void begin(std::string action, Phase phase);
+
+  Profiler* profiler_;
+  std::string action_;
+};
+
+/// Makes a profiler this thread's, between setup and teardown; null does nothing. The former one comes back.
+class ProfilerGuard {
+ public:
+  ProfilerGuard(Profiler* profiler, Stage stage, const std::filesystem::path& root);
+  ~ProfilerGuard();
+  ProfilerGuard(const ProfilerGuard&) = delete;
+  ProfilerGuard& operator=(const ProfilerGuard&) = delete;
+
+ private:
+  Profiler* profiler_;
+  Profiler* former_;
+  Stage stage_;
+};
+
+}  // namespace levin
