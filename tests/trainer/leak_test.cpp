@@ -25,7 +25,7 @@ void fit_once(const std::filesystem::path& dir) {
 
 }  // namespace
 
-TEST_CASE("a hundred fits in one process leak nothing") {
+TEST_CASE("trainer/hundred_runs_no_leak") {
   const TempDir f;
   fit_once(f.path);
   const auto storages = Storage::live_count();

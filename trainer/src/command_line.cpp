@@ -9,6 +9,7 @@
 #include "command_line_impl.h"
 #include "config_file.h"
 #include "legacy_options.h"
+#include "nearest_name.h"
 
 namespace levin {
 namespace {
@@ -17,21 +18,6 @@ constexpr const char* kEnvironment = "LEVIN_TRAINER_";
 constexpr const char* kPrecedence =
     "A flag wins over the environment (LEVIN_TRAINER_MAX_EPOCHS=5 for --max-epochs 5; options of the Trainer alone),\n"
     "the environment over the file of --config (lines max_epochs = 5 or max_epochs: 5), the file over the defaults.";
-
-/// Letters to change, add or drop to make one word of the other.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = std::exchange(row[0], i);
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t change = diagonal + (a[i - 1] != b[j - 1] ? 1 : 0);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, change});
-    }
-  }
-  return row.back();
-}
 
 std::string upper(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::toupper(c); });
@@ -51,12 +37,11 @@ void CommandLine::Impl::refuse_unknown(const std::string& written, const std::st
   const std::string with_value = value.empty() ? written : written + " " + value;
   if (const auto instead = legacy_option(replaced(name, '-', '_'), value))
     throw UsageError(fmt::format("{}: {}", with_value, *instead));
-  const auto nearest = std::min_element(options.begin(), options.end(), [&](const auto& a, const auto& b) {
-    return distance(name, a.name) < distance(name, b.name);
-  });
-  const bool close = nearest != options.end() && distance(name, nearest->name) <= 3;
+  std::vector<std::string> names;
+  for (const auto& o : options) names.push_back(o.name);
+  const std::string nearest = nearest_name(name, names);
   throw UsageError(fmt::format("{}: this option is unknown. {}--help lists all.", written,
-                               close ? fmt::format("Did you mean {}? ", dress(nearest->name)) : ""));
+                               nearest.empty() ? "" : fmt::format("Did you mean {}? ", dress(nearest))));
 }
 
 CommandLine::Impl::Asked CommandLine::Impl::read_flags(int argc, const char* const* argv) {

@@ -8,6 +8,7 @@
 #include <levin/interop/safetensors.h>
 #include <levin/nn/nn.h>
 #include <levin/optim/optim.h>
+#include <levin/trainer/advanced_profiler.h>
 #include <levin/trainer/callbacks/finetuning.h>
 #include <levin/trainer/callbacks/gradient_accumulation_scheduler.h>
 #include <levin/trainer/callbacks/lambda_callback.h>
@@ -29,3 +30,4 @@
 #include <levin/trainer/progress_bar.h>
 #include <levin/trainer/tensorboard_logger.h>
 #include <levin/trainer/trainer.h>
+#include <levin/trainer/tuner.h>
