@@ -88,6 +88,25 @@ TEST_CASE("profiler/sums_to_wall") {
   CHECK(profiler->wall() - phases[Phase::loop] >= 0.95 * profiler->wall());
 }
 
+TEST_CASE("whatever happens inside a validation counts as evaluation") {
+  struct Watcher : Callback {
+    explicit Watcher(Hands& hands_) : hands(hands_) {}
+    void on_validation_batch_end(RunContext&, const Batch&, int) override { hands.now += 4; }
+    Hands& hands;
+  };
+  Hands hands;
+  Timed model(hands);
+  const auto profiler =
+      std::make_shared<SimpleProfiler>(SimpleProfilerOptions{.out = nowhere(), .clock = hands.clock()});
+  TrainerConfig config{.profiler = profiler};
+  config.callbacks = {Watcher(hands)};
+  fit(model, config);
+  auto phases = profiler->phases();
+  CHECK(phases[Phase::evaluation] == 10);
+  CHECK(phases[Phase::hooks] == 0);
+  CHECK(profiler->records().at("[Callback]Watcher.on_validation_batch_end").total == 8);
+}
+
 TEST_CASE("the simple profiler has a row of every hook and phase") {
   Hands hands;
   Timed model(hands);
@@ -278,4 +297,20 @@ TEST_CASE("a trace that grows too long leaves events out and says so") {
   profiler.teardown(Stage::fit);
   CHECK(contains(profiler.summary(), "trace.json: 2 events, 3 left out"));
   CHECK(nlohmann::json::parse(io::read_text(f.path / "trace.json")).at("traceEvents").size() == 2);
+}
+
+TEST_CASE("a test behind a fit writes files of its own") {
+  const TempDir f;
+  const auto run = [&](Profiler& profiler, Stage stage) {
+    const ProfilerGuard guard(&profiler, stage, f.path);
+    const ProfileScope scope("a");
+  };
+  TraceProfiler trace;
+  SimpleProfiler simple({.filename = "profile.txt"});
+  for (Profiler* p : {static_cast<Profiler*>(&trace), static_cast<Profiler*>(&simple)})
+    for (const Stage stage : {Stage::fit, Stage::test}) run(*p, stage);
+  CHECK(contains(io::read_text(f.path / "profile.txt"), "Profile of fit"));
+  CHECK(contains(io::read_text(f.path / "profile-test.txt"), "Profile of test"));
+  CHECK(std::filesystem::exists(f.path / "trace.json"));
+  CHECK(std::filesystem::exists(f.path / "trace-test.json"));
 }

@@ -167,6 +167,18 @@ TEST_CASE("a search ends where the loss explodes") {
   CHECK(Tuner(on_cpu()).lr_find(model, loader, {.early_stop_threshold = {}}).lr.size() == 100);
 }
 
+TEST_CASE("a loss that grows little by little ends a search too") {
+  struct Growing : ToyModule {
+    StepOutput training_step(const Batch& b, int i) override {
+      return ToyModule::training_step(b, i).loss() * std::pow(1.3, std::max(0, i - 10));
+    }
+  } model;
+  data::DataLoader loader(toy_points(24), {.batch_size = 8});
+  const auto steps = Tuner(on_cpu()).lr_find(model, loader, {.max_lr = 1e-6}).lr.size();
+  CHECK(steps > 12);
+  CHECK(steps < 60);
+}
+
 TEST_CASE("the suggestion is where the loss falls fastest") {
   LearningRateResults r;
   for (int i = 0; i < 30; ++i) {

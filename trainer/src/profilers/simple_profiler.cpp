@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "stage_file.h"
+
 namespace levin {
 namespace {
 
@@ -73,15 +75,16 @@ std::string SimpleProfiler::summary() const {
   return out;
 }
 
-void SimpleProfiler::teardown(Stage) {
+void SimpleProfiler::teardown(Stage stage) {
   while (!open_.empty()) close();  // what an exception left open
   if (options_.filename.empty()) {
     fmt::print(options_.out, "{}", summary());
     std::fflush(options_.out);
     return;
   }
-  std::filesystem::create_directories(root_);
-  io::write_file(root_ / options_.filename, summary());
+  const auto file = stage_file(root_ / options_.filename, stage);
+  std::filesystem::create_directories(file.parent_path());
+  io::write_file(file, summary());
 }
 
 }  // namespace levin

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "operation_watch.h"
+#include "stage_file.h"
 
 namespace levin {
 namespace {
@@ -48,7 +49,7 @@ struct TraceProfiler::Data final : OperationSink {
   }
 
   TraceProfilerOptions options;
-  std::filesystem::path root;
+  std::filesystem::path file;
   std::mutex mutex;
   std::vector<Event> events;
   std::size_t left_out = 0;
@@ -59,9 +60,9 @@ struct TraceProfiler::Data final : OperationSink {
 TraceProfiler::TraceProfiler(TraceProfilerOptions options) : data_(std::make_unique<Data>(std::move(options))) {}
 TraceProfiler::~TraceProfiler() = default;
 
-void TraceProfiler::setup(Stage, const std::filesystem::path& root) {
+void TraceProfiler::setup(Stage stage, const std::filesystem::path& root) {
   data_->watch.reset();
-  data_->root = root;
+  data_->file = stage_file(root / data_->options.filename, stage);
   data_->events.clear();
   data_->open.clear();
   data_->left_out = 0;
@@ -78,7 +79,7 @@ void TraceProfiler::stop(const std::string& action) {
 
 std::string TraceProfiler::summary() const {
   const std::string more = data_->left_out > 0 ? fmt::format(", {} left out", data_->left_out) : "";
-  return fmt::format("{}: {} events{}", (data_->root / data_->options.filename).string(), data_->events.size(), more);
+  return fmt::format("{}: {} events{}", data_->file.string(), data_->events.size(), more);
 }
 
 // Complete events ("ph": "X") with microseconds from the first one.
@@ -98,9 +99,8 @@ void TraceProfiler::teardown(Stage) {
                     {"tid", e.thread}});
     if (e.work.bytes > 0) list.back()["args"] = {{"bytes", e.work.bytes}, {"flops", e.work.flops}};
   }
-  std::filesystem::create_directories(data_->root);
-  io::write_file(data_->root / data_->options.filename,
-                 nlohmann::json{{"traceEvents", std::move(list)}, {"displayTimeUnit", "ms"}}.dump());
+  std::filesystem::create_directories(data_->file.parent_path());
+  io::write_file(data_->file, nlohmann::json{{"traceEvents", std::move(list)}, {"displayTimeUnit", "ms"}}.dump());
 }
 
 }  // namespace levin
