@@ -95,7 +95,7 @@ double trainer_step(const Size& s, double& startup) {
 
 int main(int argc, char** argv) {
   return run_main([&] {
-    std::int64_t rounds = 9;
+    std::int64_t rounds = 30;
     CommandLine line("What the Trainer costs over the plain loop.");
     line.add("rounds", rounds, "Runs of each, in turn; the best count", 1);
     if (!line.parse(argc, argv)) return 0;
