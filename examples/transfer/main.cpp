@@ -1,0 +1,100 @@
+// Features learnt on t-shirts to coats, used again to learn sandals to boots from a few pictures: ./run transfer --help
+#include <levin/trainer/checkpoint.h>
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "lit_clothes.h"
+#include "options.h"
+
+using namespace levin;
+
+namespace {
+
+struct Trained {
+  double test_acc = 0;
+  std::filesystem::path checkpoint;
+};
+
+/// Fits, and reads the test set with the weights that were best in validation.
+Trained train(LitClothes& model, const Options& o, const DataModule& data, TrainerConfig config,
+              const std::string& name) {
+  config.num_sanity_val_steps = 0;
+  config.limit_test_batches = o.limit_test;
+  config.accelerator = "cpu";
+  config.default_root_dir = o.checkpoint / name;
+  const auto best = std::make_shared<ModelCheckpoint>(
+      ModelCheckpointOptions{.dirpath = o.checkpoint / name, .monitor = "val_acc", .mode = Mode::max});
+  config.callbacks.push_back(best);
+  Trainer trainer(config);
+  trainer.fit(model, data);
+  const auto folder = best->best_model_path();
+  return {trainer.test(model, data, folder.string()).at("test_acc"), folder};
+}
+
+/// Says whether the backbone is still what it was when training began.
+struct FrozenWatch : Callback {
+  explicit FrozenWatch(std::int64_t unfreezes_at) : epochs(unfreezes_at) {}
+  std::int64_t epochs;
+  std::vector<std::vector<float>> before;
+  bool unchanged = true;
+
+  static std::vector<std::vector<float>> values(const RunContext& run) {
+    std::vector<std::vector<float>> out;
+    for (const auto& [name, t] : run.module.get_submodule("backbone").state_dict()) out.push_back(t.to_vector<float>());
+    return out;
+  }
+  void on_train_start(RunContext& run) override { before = values(run); }
+  void on_train_epoch_end(RunContext& run) override {
+    if (run.state.epoch < epochs) unchanged = unchanged && values(run) == before;
+  }
+};
+
+int run(int argc, char** argv) {
+  Options o;
+  if (!parse(argc, argv, o)) return 0;
+  if (o.threads > 0) set_num_threads(static_cast<int>(o.threads));
+  manual_seed(static_cast<std::uint64_t>(o.seed));
+  const auto start = std::chrono::steady_clock::now();
+
+  std::filesystem::path base = o.from;
+  double base_acc = 0;
+  if (o.from.empty()) {
+    LitClothes first(/*first_class=*/0, 2e-3);
+    fmt::print("1. features, from pictures of classes 0 to 4\n");
+    const Trained t = train(first, o, clothes(o, 0, 0, 128),
+                            {.max_epochs = o.base_epochs, .limit_train_batches = o.limit_base}, "base");
+    base = t.checkpoint;
+    base_acc = t.test_acc;
+  }
+
+  const DataModule few = clothes(o, 5, o.pictures, o.batch_size);
+  fmt::print("2. classes 5 to 9 from {} pictures each, with those features\n", o.pictures);
+  LitClothes transfer(/*first_class=*/5, o.lr);
+  transfer.backbone.load_state_dict(read_checkpoint(base).model.sub("backbone."));
+  const auto watch = std::make_shared<FrozenWatch>(o.unfreeze_at);
+  TrainerConfig config{.max_epochs = o.max_epochs, .log_every_n_steps = 1};
+  config.callbacks = {BackboneFinetuning({.unfreeze_backbone_at_epoch = o.unfreeze_at,
+                                          .lambda_func = [](std::int64_t) { return 1.0; }}),
+                      LearningRateMonitor(), watch};
+  const Trained with = train(transfer, o, few, config, "transfer");
+
+  fmt::print("3. the same pictures and steps from scratch\n");
+  LitClothes scratch(/*first_class=*/5, o.lr);
+  const Trained without = train(scratch, o, few, {.max_epochs = o.max_epochs, .log_every_n_steps = 1}, "scratch");
+
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  fmt::print(
+      "result: transfer_accuracy={:.4f} scratch_accuracy={:.4f} base_accuracy={:.4f} frozen={} pictures={} "
+      "seconds={:.1f} checkpoint={}\n",
+      with.test_acc, without.test_acc, base_acc, watch->unchanged ? "unchanged" : "changed", o.pictures, seconds,
+      (o.checkpoint / "transfer/best").string());
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_main([&] { return run(argc, argv); });
+}

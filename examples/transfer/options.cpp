@@ -1,0 +1,61 @@
+#include "options.h"
+
+#include <array>
+
+using namespace levin;
+
+bool parse(int argc, char** argv, Options& o) {
+  CommandLine line(
+      "Learns five kinds of clothes from few pictures, with features that were learnt on five other kinds.");
+  line.add("from", o.from, "Take the features from this checkpoint of an earlier run, such as runs/transfer/base/best");
+  line.add("base-epochs", o.base_epochs, "Epochs on the first five kinds, without --from", 1);
+  line.add("max-epochs", o.max_epochs, "Epochs on the new kinds", 1);
+  line.add("unfreeze-at", o.unfreeze_at, "From this epoch on the features are trained too, at a tenth of the rate");
+  line.add("pictures", o.pictures, "Training pictures of each new kind", 1);
+  line.add("batch-size", o.batch_size, "Pictures a step on the new kinds", 1);
+  line.add("lr", o.lr, "Learning rate of the head");
+  line.add("seed", o.seed, "Of weights, order and choice of pictures");
+  line.add("threads", o.threads, "Cores to use; 0 for all");
+  line.add("data", o.data, "Folder of the IDX files, plain or .gz");
+  line.add("checkpoint", o.checkpoint, "Folder for checkpoints and logs");
+  line.add("limit-base-batches", o.limit_base, "Training batches an epoch on the first kinds, or a fraction");
+  line.add("limit-test-batches", o.limit_test, "Test batches, or a fraction");
+  if (!line.parse(argc, argv)) return false;
+  if (!(o.lr > 0)) throw UsageError("--lr " + std::to_string(o.lr) + ": give a number above 0.");
+  return true;
+}
+
+DataModule clothes(const Options& o, std::int64_t first_class, std::int64_t per_class, std::int64_t batch_size) {
+  constexpr std::int64_t kHeldOut = 100;  // of each class
+  const std::filesystem::path dir = o.data.empty() ? std::filesystem::path(data::kFashionMnistDir) : o.data;
+  const auto load = [&](const char* split) { return std::make_shared<data::FashionMnist>(split, dir); };
+  const auto train = load("train"), test = load("test");
+
+  std::array<std::int64_t, 5> seen{};
+  std::vector<std::int64_t> chosen, held_out, tested;
+  Generator rng(static_cast<std::uint64_t>(o.seed));
+  const auto labels = train->labels().to_vector<std::int64_t>();
+  for (const std::int64_t i : randperm(train->size(), {.generator = &rng}).to_vector<std::int64_t>()) {
+    const std::int64_t label = labels[static_cast<std::size_t>(i)] - first_class;
+    if (label < 0 || label > 4) continue;
+    const std::int64_t before = seen[static_cast<std::size_t>(label)]++;
+    if (before < kHeldOut)
+      held_out.push_back(i);
+    else if (per_class == 0 || before < kHeldOut + per_class)
+      chosen.push_back(i);
+  }
+  const auto test_labels = test->labels().to_vector<std::int64_t>();
+  for (std::size_t i = 0; i < test_labels.size(); ++i)
+    if (test_labels[i] >= first_class && test_labels[i] <= first_class + 4)
+      tested.push_back(static_cast<std::int64_t>(i));
+
+  const auto loader = [&](const data::DatasetPtr& from, std::vector<std::int64_t> indices, std::int64_t size,
+                          bool shuffle) {
+    return std::make_shared<data::DataLoader>(
+        data::Subset(from, std::move(indices)),
+        data::DataLoaderOptions{.batch_size = size, .shuffle = shuffle, .seed = static_cast<std::uint64_t>(o.seed)});
+  };
+  return {.train = loader(train, std::move(chosen), batch_size, true),
+          .val = loader(train, std::move(held_out), 250, false),
+          .test = loader(test, std::move(tested), 500, false)};
+}

@@ -1,0 +1,84 @@
+// The transfer example as a person runs it, small.
+#include <levin/levin.h>
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <sstream>
+
+#include <sys/wait.h>
+
+#include "support/files.h"
+#include "support/paths.h"
+
+using namespace levin;
+using levin::test::TempDir;
+
+namespace {
+
+struct Ended {
+  int status = -1;
+  std::string out, err;
+
+  /// The value of KEY=VALUE in the last line.
+  std::string result(const std::string& key) const {
+    std::istringstream words(out.substr(std::min(out.size(), out.rfind("result: "))));
+    for (std::string word; words >> word;)
+      if (word.starts_with(key + "=")) return word.substr(key.size() + 1);
+    return {};
+  }
+};
+
+Ended transfer(const TempDir& dir, const std::string& arguments) {
+  const std::string command = "cd " + dir.path.string() + " && " + (test::binary_dir() / "bin/transfer").string() +
+                              " " + arguments + " >out 2>err";
+  const int status = std::system(command.c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128, io::read_text(dir.path / "out"),
+          io::read_text(dir.path / "err")};
+}
+
+}  // namespace
+
+TEST_CASE("callbacks/transfer: features of a checkpoint, frozen to the bit, beat a start from scratch") {
+  const TempDir dir;
+  const Ended e = transfer(dir,
+                           "--base-epochs 1 --limit-base-batches 60 --max-epochs 6 --unfreeze-at 4 --pictures 10 "
+                           "--limit-test-batches 2 --batch-size 10");
+  REQUIRE_MESSAGE(e.status == 0, e.err);
+  const double with = std::stod(e.result("transfer_accuracy")), without = std::stod(e.result("scratch_accuracy"));
+  CHECK(std::stod(e.result("base_accuracy")) > 0.7);
+  CHECK(with > 0.6);
+  CHECK(with > without);
+  CHECK(e.result("frozen") == "unchanged");
+  CHECK(e.result("pictures") == "10");
+  // Two groups of which the second has a tenth of the rate, from epoch 4 on; then it is not what it was.
+  const auto base = interop::load_safetensors(dir.path / "runs/transfer/base/best/model.safetensors").tensors;
+  const auto last = interop::load_safetensors(dir.path / "runs/transfer/transfer/last/model.safetensors").tensors;
+  CHECK(base.size() == last.size());
+  CHECK(base.at("backbone.0.weight").to_vector<float>() != last.at("backbone.0.weight").to_vector<float>());
+  const std::string log = io::read_text(dir.path / "runs/transfer/transfer/metrics.csv");
+  CHECK(log.find("lr-AdamW/pg2") != std::string::npos);
+
+  const Ended again = transfer(dir,
+                               "--from runs/transfer/base/best --max-epochs 1 --unfreeze-at 9 --pictures 5 "
+                               "--limit-test-batches 1 --checkpoint second");
+  REQUIRE_MESSAGE(again.status == 0, again.err);
+  CHECK(again.result("checkpoint") == "second/transfer/best");
+  const auto frozen = interop::load_safetensors(dir.path / "second/transfer/last/model.safetensors").tensors;
+  for (const auto& [name, t] : frozen)
+    if (name.starts_with("backbone.")) CHECK(t.to_vector<float>() == base.at(name).to_vector<float>());
+}
+
+TEST_CASE("transfer: misuse ends with one sentence") {
+  const TempDir dir;
+  const std::pair<const char*, int> rows[] = {
+      {"--pictures 0", 2}, {"--lr 0", 2}, {"--picture 3", 2}, {"--from nowhere", 1}, {"--data nowhere", 1}};
+  for (const auto& [arguments, status] : rows) {
+    INFO(arguments);
+    const Ended e = transfer(dir, arguments);
+    CHECK(e.status == status);
+    CHECK(e.err.starts_with("error: "));
+    CHECK(std::count(e.err.begin(), e.err.end(), '\n') == 1);
+  }
+  CHECK(transfer(dir, "--help").out.find("--unfreeze-at") != std::string::npos);
+}
