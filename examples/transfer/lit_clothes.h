@@ -10,7 +10,7 @@ struct LitClothes : levin::LevinModule {
   std::int64_t first_class;
   double lr;
   levin::nn::Sequential& backbone = add<levin::nn::Sequential>("backbone", make_backbone());
-  levin::nn::Linear& head = add<levin::nn::Linear>("head", 128, 5);
+  levin::nn::Linear& head = add<levin::nn::Linear>("head", 800, 5);
 
   levin::Tensor forward(const levin::Tensor& x) override { return head(backbone(x)); }
 
@@ -31,7 +31,7 @@ struct LitClothes : levin::LevinModule {
   static levin::nn::Sequential make_backbone() {
     using namespace levin::nn;
     return Sequential(Conv2d(1, 16, 5, {.padding = 2}), ReLU(), MaxPool2d(2), Conv2d(16, 32, 5), ReLU(), MaxPool2d(2),
-                      Flatten(), Linear(800, 128), ReLU());
+                      Flatten());
   }
   void evaluate(const levin::Batch& b, const std::string& split) {
     const auto logits = (*this)(b[0]);

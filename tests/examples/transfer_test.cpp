@@ -42,15 +42,15 @@ Ended transfer(const TempDir& dir, const std::string& arguments) {
 TEST_CASE("callbacks/transfer: features of a checkpoint, frozen to the bit, beat a start from scratch") {
   const TempDir dir;
   const Ended e = transfer(dir,
-                           "--base-epochs 1 --limit-base-batches 60 --max-epochs 6 --unfreeze-at 4 --pictures 10 "
-                           "--limit-test-batches 2 --batch-size 10");
+                           "--threads 1 --base-epochs 1 --limit-base-batches 80 --max-epochs 6 --unfreeze-at 4 "
+                           "--pictures 5 --batch-size 5");
   REQUIRE_MESSAGE(e.status == 0, e.err);
   const double with = std::stod(e.result("transfer_accuracy")), without = std::stod(e.result("scratch_accuracy"));
   CHECK(std::stod(e.result("base_accuracy")) > 0.7);
   CHECK(with > 0.6);
   CHECK(with > without);
   CHECK(e.result("frozen") == "unchanged");
-  CHECK(e.result("pictures") == "10");
+  CHECK(e.result("pictures") == "5");
   // Two groups of which the second has a tenth of the rate, from epoch 4 on; then it is not what it was.
   const auto base = interop::load_safetensors(dir.path / "runs/transfer/base/best/model.safetensors").tensors;
   const auto last = interop::load_safetensors(dir.path / "runs/transfer/transfer/last/model.safetensors").tensors;
@@ -60,7 +60,7 @@ TEST_CASE("callbacks/transfer: features of a checkpoint, frozen to the bit, beat
   CHECK(log.find("lr-AdamW/pg2") != std::string::npos);
 
   const Ended again = transfer(dir,
-                               "--from runs/transfer/base/best --max-epochs 1 --unfreeze-at 9 --pictures 5 "
+                               "--threads 1 --from runs/transfer/base/best --max-epochs 1 --unfreeze-at 9 --pictures 5 "
                                "--limit-test-batches 1 --checkpoint second");
   REQUIRE_MESSAGE(again.status == 0, again.err);
   CHECK(again.result("checkpoint") == "second/transfer/best");

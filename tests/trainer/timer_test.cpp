@@ -93,3 +93,9 @@ TEST_CASE("timer/resume_continues") {
       fit({.duration = std::chrono::seconds(25), .verbose = false}, {.max_epochs = 9}, 10, {}, first.last);
   CHECK(none_left.steps == 3);
 }
+
+TEST_CASE("timer/max_time: a Trainer's own option, by the machine's clock") {
+  CHECK(fit({}, {.max_epochs = 2, .max_time = "00:00:00:00"}).steps == 0);
+  CHECK(contains(fit({}, {.max_epochs = 2, .max_time = "00:00:00:00"}).reason, "the time limit of 00:00:00:00"));
+  CHECK(fit({}, {.max_epochs = 2, .max_time = std::chrono::hours(10)}).steps == 8);
+}

@@ -1,6 +1,7 @@
 #include <levin/trainer/trainer.h>
 
 #include <levin/autograd/modes.h>
+#include <levin/trainer/callbacks/timer.h>
 #include <levin/trainer/model_summary.h>
 #include <levin/trainer/progress_bar.h>
 
@@ -53,6 +54,7 @@ struct Trainer::Impl {
   // The user's order, then what the configuration adds; policies last, since they save what the others know.
   void add_defaults() {
     callbacks = config.callbacks;
+    if (config.max_time) callbacks.push_back(Timer(*config.max_time));
     if (config.enable_model_summary && !has<ModelSummary>(callbacks)) callbacks.push_back(ModelSummary());
     if (config.enable_progress_bar && !has<ProgressBar>(callbacks)) callbacks.push_back(ProgressBar());
     if (config.enable_checkpointing && config.fast_dev_run == 0) add_policies();
