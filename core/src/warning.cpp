@@ -12,6 +12,7 @@ namespace {
 struct Warnings {
   std::mutex mutex;
   WarningHandler handler = [](const std::string& text) { std::fprintf(stderr, "warning: %s\n", text.c_str()); };
+  bool is_default = true;
   std::set<std::string> said;
 };
 
@@ -24,7 +25,13 @@ Warnings& warnings() {
 
 WarningHandler set_warning_handler(WarningHandler handler) {
   const std::lock_guard lock(warnings().mutex);
+  warnings().is_default = false;
   return std::exchange(warnings().handler, std::move(handler));
+}
+
+void set_default_warning_handler(WarningHandler handler) {
+  const std::lock_guard lock(warnings().mutex);
+  if (warnings().is_default) warnings().handler = std::move(handler);
 }
 
 void warn(const std::string& text) {

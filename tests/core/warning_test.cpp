@@ -18,3 +18,13 @@ TEST_CASE("warnings go to the handler, those of warn_once a single time") {
   set_warning_handler(former);
   CHECK(said == std::vector<std::string>{"a", "a", "b"});
 }
+
+TEST_CASE("a default handler gives way to one that somebody has set") {
+  std::vector<std::string> said, missed;
+  const WarningHandler former = set_warning_handler([&](const std::string& text) { said.push_back(text); });
+  set_default_warning_handler([&](const std::string& text) { missed.push_back(text); });
+  warn("a");
+  set_warning_handler(former);
+  CHECK(said == std::vector<std::string>{"a"});
+  CHECK(missed.empty());
+}

@@ -109,7 +109,7 @@ TEST_CASE("the wait for a scheduler leaves the window's own work in the queue") 
   const LazyDevice lazy;
   struct Seen : StepHooks {
     std::size_t left = 0;
-    void on_before_optimizer_step() override { left = emulator::queued_work(); }
+    void on_before_optimizer_step(optim::Optimizer&) override { left = emulator::queued_work(); }
   } seen;
   StepByStep<> run("16-mixed", kCuda);
   run.runner =

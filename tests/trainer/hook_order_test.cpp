@@ -86,6 +86,39 @@ struct RecordedModule : ToyModule {
   void on_before_optimizer_step(optim::Optimizer&) override { note("on_before_optimizer_step"); }
   void on_save_checkpoint(StateMap&) override { note("on_save_checkpoint"); }
   void on_load_checkpoint(const StateMap&) override { note("on_load_checkpoint"); }
+  std::vector<CallbackPtr> configure_callbacks() override {
+    note("configure_callbacks");
+    return {};
+  }
+  void configure_model() override { note("configure_model"); }
+  void zero_grad(bool set_to_none) override {
+    note("zero_grad");
+    ToyModule::zero_grad(set_to_none);
+  }
+  LoaderPtr loader(const char* name, std::int64_t samples) {
+    note(name);
+    return std::make_shared<data::DataLoader>(toy_points(samples), data::DataLoaderOptions{.batch_size = 4, .seed = 1});
+  }
+  LoaderPtr train_dataloader() override { return loader("train_dataloader", 12); }
+  Loaders val_dataloader() override { return loader("val_dataloader", 8); }
+  Loaders test_dataloader() override { return loader("test_dataloader", 8); }
+  Loaders predict_dataloader() override { return loader("predict_dataloader", 8); }
+  Batch on_before_batch_transfer(Batch batch) override {
+    note("on_before_batch_transfer");
+    return batch;
+  }
+  Batch transfer_batch_to_device(Batch batch, Device device) override {
+    note("transfer_batch_to_device");
+    return ToyModule::transfer_batch_to_device(std::move(batch), device);
+  }
+  Batch on_after_batch_transfer(Batch batch) override {
+    note("on_after_batch_transfer");
+    return batch;
+  }
+  Tensor forward(const Tensor& x) override {
+    note("forward");
+    return ToyModule::forward(x);
+  }
   void on_validation_model_eval() override { note("on_validation_model_eval"); eval(); }
   void on_test_model_eval() override { note("on_test_model_eval"); eval(); }
   void on_predict_model_eval() override { note("on_predict_model_eval"); eval(); }
@@ -103,11 +136,13 @@ struct RecordedModule : ToyModule {
     note("lr_scheduler_step");
     ToyModule::lr_scheduler_step(o, m);
   }
+  virtual StepOutput step(const Batch& b, int i) { return ToyModule::training_step(b, i); }
   StepOutput training_step(const Batch& b, int i) override {
+    StepOutput out = step(b, i);
     note("training_step");
-    return ToyModule::training_step(b, i);
+    return out;
   }
-  void validation_step(const Batch& b, int i) override { note("validation_step"); ToyModule::validation_step(b, i); }
+  void validation_step(const Batch& b, int i) override { ToyModule::validation_step(b, i); note("validation_step"); }
   void test_step(const Batch&, int) override { note("test_step"); }
   Tensor predict_step(const Batch& b, int) override { note("predict_step"); return b[0]; }
   Optimizers configure_optimizers() override { note("configure_optimizers"); return ToyModule::configure_optimizers(); }
@@ -126,8 +161,10 @@ Calls words(const std::string& text) {
 
 std::string both(const std::string& name) { return "C." + name + " " + name + " "; }
 
+const std::string kTransfer = "on_before_batch_transfer transfer_batch_to_device on_after_batch_transfer ";
+
 std::string train_batch(bool first, bool last) {
-  std::string s = both("on_train_batch_start") + "training_step ";
+  std::string s = kTransfer + both("on_train_batch_start") + "forward training_step ";
   if (first) s += both("on_before_zero_grad") + "optimizer_zero_grad ";
   s += both("on_before_backward") + "backward " + both("on_after_backward");
   if (last) s += both("on_before_optimizer_step") + "configure_gradient_clipping optimizer_step lr_scheduler_step ";
@@ -137,11 +174,13 @@ std::string train_batch(bool first, bool last) {
 std::string evaluation(const std::string& fn, const std::string& step, int batches) {
   std::string s = "on_" + fn + "_model_eval " + both("on_" + fn + "_start") + both("on_" + fn + "_epoch_start");
   for (int i = 0; i < batches; ++i)
-    s += both("on_" + fn + "_batch_start") + step + " " + both("on_" + fn + "_batch_end");
+    s += kTransfer + both("on_" + fn + "_batch_start") + step + " " + both("on_" + fn + "_batch_end");
   s += both("on_" + fn + "_epoch_end") + both("on_" + fn + "_end");
   return fn == "predict" ? s : s + "on_" + fn + "_model_train ";
 }
 
+const std::string kValidation = evaluation("validation", "forward validation_step", 2);
+const std::string kBegin = "configure_callbacks prepare_data " + both("setup") + "configure_model ";
 const std::string kSave = "C.state C.on_save_checkpoint on_save_checkpoint ";
 
 void check_same(const Calls& got, const Calls& expected) {
@@ -152,72 +191,226 @@ void check_same(const Calls& got, const Calls& expected) {
   CHECK(got.size() == expected.size());
 }
 
+/// Its data comes from the module, so that the moments at which it is asked for are seen.
+void fit(RecordedModule& model, TrainerConfig config, const std::string& ckpt = {}) {
+  manual_seed(1);
+  Trainer(quiet(std::move(config))).fit(model, DataModule{}, ckpt);
+}
+
 }  // namespace
 
 TEST_CASE("the hooks of fit, with accumulation, validation, a checkpoint, and its resume") {
-  manual_seed(1);
   const TempDir folder;
   Calls calls;
   const auto run = [&](std::int64_t epochs, const std::string& ckpt) {
     RecordedModule model(calls);
-    data::DataLoader train(toy_points(12), {.batch_size = 4, .seed = 1});
-    data::DataLoader val(toy_points(8), {.batch_size = 4});
-    auto config = quiet({.max_epochs = epochs, .accumulate_grad_batches = 2});
-    config.callbacks = {Recorder(calls), Monitor(calls),
-                        ModelCheckpoint({.dirpath = folder.path, .every_n_epochs = 1})};
-    Trainer trainer(config);
-    trainer.fit(model, train, val, ckpt);
-    return trainer.checkpoint_path("last").string();
+    fit(model,
+        {.max_epochs = epochs,
+         .accumulate_grad_batches = 2,
+         .callbacks = {Recorder(calls), Monitor(calls),
+                       ModelCheckpoint({.dirpath = folder.path, .every_n_epochs = 1})}},
+        ckpt);
   };
   const std::string epoch = both("on_train_epoch_start") + train_batch(true, false) + train_batch(false, true) +
-                            train_batch(true, true) + "on_validation_model_zero_grad " +
-                            evaluation("validation", "validation_step", 2) + both("on_train_epoch_end") +
-                            "M.on_train_epoch_end " + kSave;
+                            train_batch(true, true) + "on_validation_model_zero_grad " + kValidation +
+                            both("on_train_epoch_end") + "M.on_train_epoch_end " + kSave;
   const std::string end = both("on_train_end") + both("on_fit_end") + both("teardown");
-  const std::string last = run(2, "");
-  check_same(calls, words("prepare_data " + both("setup") + "configure_optimizers " + both("on_fit_start") +
-                          "C.on_sanity_check_start " + evaluation("validation", "validation_step", 2) +
-                          "C.on_sanity_check_end " + both("on_train_start") + epoch + epoch + end));
+  run(2, "");
+  check_same(calls, words(kBegin + "configure_optimizers " + both("on_fit_start") + "zero_grad val_dataloader " +
+                          "C.on_sanity_check_start " + kValidation + "C.on_sanity_check_end train_dataloader " +
+                          both("on_train_start") + epoch + epoch + end));
   calls.clear();
-  run(3, last);
-  check_same(calls, words("prepare_data " + both("setup") + both("on_load_checkpoint") + "C.load_state " +
-                          "configure_optimizers " + both("on_fit_start") + both("on_train_start") + epoch + end));
+  run(3, std::filesystem::canonical(folder.path / "last").string());
+  check_same(calls, words(kBegin + "on_load_checkpoint C.on_load_checkpoint C.load_state configure_optimizers " +
+                          both("on_fit_start") + "zero_grad train_dataloader val_dataloader " +
+                          both("on_train_start") + epoch + end));
+}
+
+TEST_CASE("the hooks of manual optimization") {
+  struct Manual : RecordedModule {
+    explicit Manual(Calls& c) : RecordedModule(c) { automatic_optimization = false; }
+    StepOutput step(const Batch& b, int) override {
+      auto [opt] = optimizers();
+      opt.step([&] {
+        opt.zero_grad();
+        const Tensor loss = cross_entropy((*this)(b[0]), b[1]);
+        manual_backward(loss);
+        return loss;
+      });
+      return {};
+    }
+  };
+  Calls calls;
+  Manual model(calls);
+  fit(model, {.max_epochs = 1, .limit_train_batches = 2, .limit_val_batches = 0, .callbacks = {Recorder(calls)}});
+  const std::string batch = kTransfer + both("on_train_batch_start") + "forward " + both("on_before_backward") +
+                            "backward " + both("on_after_backward") + both("on_before_optimizer_step") +
+                            "training_step " + both("on_train_batch_end");
+  check_same(calls, words(kBegin + "configure_optimizers " + both("on_fit_start") +
+                          "zero_grad train_dataloader " + both("on_train_start") +
+                          both("on_train_epoch_start") + batch + batch + both("on_train_epoch_end") +
+                          both("on_train_end") + both("on_fit_end") + both("teardown")));
 }
 
 TEST_CASE("the hooks of validate, test and predict") {
   manual_seed(1);
   Calls calls;
   RecordedModule model(calls);
-  auto loader = std::make_shared<data::DataLoader>(toy_points(8), data::DataLoaderOptions{.batch_size = 4});
-  const DataModule data{.val = loader, .test = loader, .predict = loader};
   auto config = quiet();
   config.callbacks = {Recorder(calls)};
   Trainer trainer(config);
-  const std::string begin = "prepare_data " + both("setup"), end = both("teardown");
-  trainer.validate(model, data);
-  check_same(calls, words(begin + evaluation("validation", "validation_step", 2) + end));
+  const std::string begin = kBegin + "zero_grad ", end = both("teardown");
+  trainer.validate(model);
+  check_same(calls, words(begin + "val_dataloader " + kValidation + end));
   calls.clear();
-  trainer.test(model, data);
-  check_same(calls, words(begin + evaluation("test", "test_step", 2) + end));
+  trainer.test(model);
+  check_same(calls, words(begin + "test_dataloader " + evaluation("test", "test_step", 2) + end));
   calls.clear();
-  CHECK(trainer.predict(model, data).size() == 2);
-  check_same(calls, words(begin + evaluation("predict", "predict_step", 2) + end));
+  CHECK(trainer.predict(model).size() == 2);
+  check_same(calls, words(begin + "predict_dataloader " + evaluation("predict", "predict_step", 2) + end));
 }
 
-TEST_CASE("an exception passes the callbacks, and teardown still runs") {
-  manual_seed(1);
+TEST_CASE("datamodule/hook_order") {
+  struct Data : LevinDataModule {
+    explicit Data(Calls& c) : calls(&c) {}
+    Calls* calls;
+    void note(const char* name) { calls->push_back(std::string("D.") + name); }
+    LoaderPtr loader(const char* name) {
+      note(name);
+      return std::make_shared<data::DataLoader>(toy_points(4), data::DataLoaderOptions{.batch_size = 4, .seed = 1});
+    }
+    void prepare_data() override { note("prepare_data"); }
+    void setup(Stage stage) override { note(stage == Stage::fit ? "setup(fit)" : "setup(other)"); }
+    LoaderPtr train_dataloader() override { return loader("train_dataloader"); }
+    Loaders val_dataloader() override { return loader("val_dataloader"); }
+    Loaders predict_dataloader() override { return loader("predict_dataloader"); }
+    void teardown(Stage) override { note("teardown"); }
+    void on_exception(const std::exception&) override { note("on_exception"); }
+    Batch on_before_batch_transfer(Batch batch) override {
+      note("on_before_batch_transfer");
+      return batch;
+    }
+    Batch transfer_batch_to_device(Batch batch, Device device) override {
+      note("transfer_batch_to_device");
+      return batch.to(device);
+    }
+    Batch on_after_batch_transfer(Batch batch) override {
+      note("on_after_batch_transfer");
+      return batch;
+    }
+  };
+  // The module's hooks of the same names stay unused, but for prepare_data and setup.
   Calls calls;
+  Data data(calls);
   RecordedModule model(calls);
+  manual_seed(1);
+  Trainer trainer(quiet({.max_epochs = 1, .callbacks = {Recorder(calls)}}));
+  trainer.fit(model, data);
+  Calls of_data;
+  for (const auto& call : calls)
+    if (call.starts_with("D.") || call == "prepare_data" || call == "setup" || call == "C.setup" ||
+        call == "C.teardown" || call == "teardown" || call == "training_step" || call.ends_with("_transfer"))
+      of_data.push_back(call);
+  const std::string transfer = "D.on_before_batch_transfer D.transfer_batch_to_device D.on_after_batch_transfer ";
+  check_same(of_data, words("D.prepare_data prepare_data D.setup(fit) C.setup setup D.val_dataloader " + transfer +
+                            "D.train_dataloader " + transfer + "training_step " + transfer +
+                            "D.teardown C.teardown teardown"));
+  calls.clear();
+  CHECK(trainer.predict(model, data).size() == 1);
+  CHECK(std::count(calls.begin(), calls.end(), "D.predict_dataloader") == 1);
+  CHECK(std::count(calls.begin(), calls.end(), "D.setup(other)") == 1);
+  CHECK(contains(message_of<UsageError>([&] { trainer.test(model, data); }), "no loader"));
+}
+
+TEST_CASE("an exception passes the callbacks, the data module and the loggers, and teardown still runs") {
   struct Thrower : Callback {
     void on_before_backward(RunContext&, const Tensor&) override { throw std::runtime_error("boom"); }
   };
+  struct Sink : Logger {
+    explicit Sink(Calls& c) : calls(&c) {}
+    Calls* calls;
+    void log_metrics(const LogRecord&) override {}
+    void resume(std::int64_t) override {}
+    void save() override {}
+    void finalize(RunStatus status) override {
+      constexpr const char* kNames[] = {"L.success", "L.interrupted", "L.failed"};
+      calls->push_back(kNames[static_cast<int>(status)]);
+    }
+    std::filesystem::path log_dir() const override { return {}; }
+  };
+  struct Data : LevinDataModule {
+    explicit Data(Calls& c) : calls(&c) {}
+    Calls* calls;
+    LoaderPtr train_dataloader() override {
+      return std::make_shared<data::DataLoader>(toy_points(8), data::DataLoaderOptions{.batch_size = 4});
+    }
+    void on_exception(const std::exception& e) override { calls->push_back(std::string("D.") + e.what()); }
+    void teardown(Stage) override { calls->push_back("D.teardown"); }
+  };
+  Calls calls;
+  RecordedModule model(calls);
+  Data data(calls);
+  auto config = quiet({.max_epochs = 1, .callbacks = {Recorder(calls), Thrower()}});
+  config.loggers = {std::make_shared<Sink>(calls)};
+  Trainer trainer(config);
+  CHECK_THROWS_WITH(trainer.fit(model, data), "boom");
+  REQUIRE(calls.size() > 6);
+  CHECK(Calls(calls.end() - 6, calls.end()) ==
+        words("C.on_exception D.boom L.failed D.teardown C.teardown teardown"));
+  CHECK(trainer.status() == RunStatus::failed);
+  calls.clear();
+  config.callbacks = {Recorder(calls)};
+  Trainer good(config);
+  good.fit(model, data);
+  CHECK(Calls(calls.end() - 2, calls.end()) == words("teardown L.success"));
+  CHECK(good.status() == RunStatus::success);
+}
+
+TEST_CASE("what is thrown and no exception is passed on, too") {
+  struct Thrower : ToyModule {
+    StepOutput training_step(const Batch&, int) override { throw 7; }
+  } model;
+  struct Witness : Callback {
+    explicit Witness(int& s) : seen(&s) {}
+    int* seen;
+    void on_exception(RunContext&, const std::exception&) override { ++*seen; }
+  };
+  int seen = 0;
   data::DataLoader train(toy_points(8), {.batch_size = 4});
   auto config = quiet({.max_epochs = 1});
-  config.callbacks = {Recorder(calls), Thrower()};
+  config.callbacks = {Witness(seen)};
   Trainer trainer(config);
-  CHECK_THROWS_WITH(trainer.fit(model, train), "boom");
-  REQUIRE(calls.size() > 3);
-  CHECK(Calls(calls.end() - 3, calls.end()) == Calls{"C.on_exception", "C.teardown", "teardown"});
+  CHECK_THROWS_AS(trainer.fit(model, train), int);
+  CHECK(seen == 1);
+}
+
+TEST_CASE("a module leaves out the rest of an epoch, and brings callbacks of its own") {
+  struct Skipper : ToyModule {
+    int steps = 0, ends = 0;
+    bool on_train_batch_start(const Batch&, int index) override { return current_epoch() != 1 || index < 1; }
+    StepOutput training_step(const Batch& b, int i) override {
+      ++steps;
+      return ToyModule::training_step(b, i);
+    }
+    void on_train_epoch_end() override { ++ends; }
+    std::vector<CallbackPtr> configure_callbacks() override { return {mine}; }
+    struct Counter : Callback {
+      int starts = 0;
+      void on_train_start(RunContext&) override { ++starts; }
+    };
+    std::shared_ptr<Counter> mine = std::make_shared<Counter>();
+  } model;
+  const auto replaced = std::make_shared<Skipper::Counter>();
+  data::DataLoader train(toy_points(12), {.batch_size = 4});
+  auto config = quiet({.max_epochs = 3});
+  config.callbacks = {replaced};
+  Trainer trainer(config);
+  trainer.fit(model, train);
+  CHECK(model.steps == 3 + 1 + 3);
+  CHECK(model.ends == 3);
+  CHECK(trainer.current_epoch() == 3);
+  CHECK(model.mine->starts == 1);
+  CHECK(replaced->starts == 0);
 }
 
 TEST_CASE("training_step still sees the gradients of the step before, and validation keeps every submodule's mode") {

@@ -129,6 +129,7 @@ TEST_CASE("configurations that make no sense are refused with one sentence") {
   LevinModule bare;
   data::DataLoader train(toy_points(4), {.batch_size = 4});
   CHECK(contains(message_of<UsageError>([&] { Trainer(quiet()).fit(bare, train); }), "no configure_optimizers"));
-  CHECK(contains(message_of<UsageError>([&] { Trainer(quiet()).fit(bare, DataModule{}); }), "no loader"));
+  ToyModule toy;
+  CHECK(contains(message_of<UsageError>([&] { Trainer(quiet()).fit(toy, DataModule{}); }), "no loader"));
   CHECK(contains(message_of<UsageError>([&] { Trainer(quiet()).test(bare); }), "no loader"));
 }

@@ -9,22 +9,6 @@
 namespace levin {
 namespace {
 
-StateMap to_map(const data::LoaderState& s) {
-  StateMap m;
-  m.set("epoch", s.epoch);
-  m.set("batches", s.batches);
-  m.set("seed", static_cast<std::int64_t>(s.seed));
-  m.set("samples", s.samples);
-  m.set("batch_size", s.batch_size);
-  return m;
-}
-
-data::LoaderState loader_state(const StateMap& m) {
-  return {.epoch = m.get<std::int64_t>("epoch"), .batches = m.get<std::int64_t>("batches"),
-          .seed = static_cast<std::uint64_t>(m.get<std::int64_t>("seed")), .samples = m.get<std::int64_t>("samples"),
-          .batch_size = m.get<std::int64_t>("batch_size")};
-}
-
 StateMap to_map(const GeneratorState& s) {
   StateMap m;
   m.set("seed", static_cast<std::int64_t>(s.seed));
@@ -67,8 +51,8 @@ void check_precision(const Checkpoint& c, const Precision& precision, const std:
                                  folder.string(), saved, precision.name()));
 }
 
-CheckpointKeeper::CheckpointKeeper(Run& run, Optimizers& optimizers, StepRunner& runner, data::DataLoader& train)
-    : run_(run), optimizers_(optimizers), runner_(runner), train_(train) {
+CheckpointKeeper::CheckpointKeeper(Run& run, Optimizers& optimizers, StepRunner& runner, const DataModule& data)
+    : run_(run), optimizers_(optimizers), runner_(runner), data_(data) {
   for (const auto& c : run.callbacks)
     if (auto* policy = dynamic_cast<CheckpointPolicy*>(c.get())) policies_.push_back(policy);
 }
@@ -163,7 +147,7 @@ Checkpoint CheckpointKeeper::snapshot() {
   }
   StateMap& v = c.values;
   v.put("loop", run_.state.to_map());
-  v.put("loader", to_map(train_.state()));
+  v.put("loader", (run_.train_place ? *run_.train_place : data_.train->state()).to_map());
   v.put("rng", to_map(default_generator().state()));
   v.put("metrics", run_.metrics.state());
   v.put("precision", run_.precision.state());
@@ -183,10 +167,9 @@ void CheckpointKeeper::restore(const Checkpoint& c, const std::filesystem::path&
   try {
     optimizers_.load_optimizer_state(c.tensors.sub("optimizer."));
     optimizers_.load_scheduler_state(c.tensors.sub("scheduler."));
-    data::LoaderState place = loader_state(v.part("loader"));
+    const auto place = data::LoaderState::from_map(v.part("loader"));
     // An epoch that is over leaves its loader at its end: the next walk is a new epoch.
-    if (run_.state.epoch_complete) place = {place.epoch + 1, 0, place.seed, place.samples, place.batch_size};
-    train_.load_state(place);
+    data_.train->load_state(run_.state.epoch_complete ? place.at_epoch(place.epoch + 1) : place);
     run_.metrics.load_state(v.part("metrics"));
     run_.precision.load_state(v.part("precision"));
   } catch (const StateError& e) {

@@ -11,7 +11,7 @@ namespace levin {
 
 class CheckpointKeeper {
  public:
-  CheckpointKeeper(Run& run, Optimizers& optimizers, StepRunner& runner, data::DataLoader& train);
+  CheckpointKeeper(Run& run, Optimizers& optimizers, StepRunner& runner, const DataModule& data);
 
   /// Asks all policies and does what they say. Throws IoError when a checkpoint could not be written; the policy then
   /// stands where it stood before.
@@ -33,7 +33,7 @@ class CheckpointKeeper {
   Run& run_;
   Optimizers& optimizers_;
   StepRunner& runner_;
-  data::DataLoader& train_;
+  const DataModule& data_;
   std::vector<CheckpointPolicy*> policies_;
 };
 

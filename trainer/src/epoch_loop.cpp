@@ -10,25 +10,41 @@
 namespace levin {
 namespace {
 
+/// 0: at the end of an epoch, or by time.
 std::int64_t batches_between_validations(const TrainerConfig& c, std::int64_t train_batches) {
   const BatchLimit& interval = c.val_check_interval.batches();
+  if (c.val_check_interval.time()) return 0;
+  if (train_batches < 0 && !interval.is_count()) {
+    if (interval.fraction() == 1.0) return 0;
+    throw UsageError(
+        fmt::format("--val-check-interval {}: the loader does not know how many batches an epoch has. "
+                    "Give 1.0, a number of batches or a time.",
+                    interval.fraction()));
+  }
   if (interval.is_count()) {
-    if (interval.count() > train_batches)
-      throw UsageError(fmt::format("--val-check-interval {}: an epoch has {} batches. Give at most that many.",
-                                   interval.count(), train_batches));
+    if (c.check_val_every_n_epoch && train_batches >= 0 && interval.count() > train_batches)
+      throw UsageError(
+          fmt::format("--val-check-interval {}: an epoch has {} batches. Give at most that many, "
+                      "or no --check-val-every-n-epoch.",
+                      interval.count(), train_batches));
     return interval.count();
   }
-  return std::max<std::int64_t>(1, interval.of(train_batches, "--val-check-interval"));
+  const auto part = static_cast<std::int64_t>(static_cast<double>(train_batches) * interval.fraction());
+  return std::max<std::int64_t>(1, part);
 }
 
 }  // namespace
 
-EpochLoop::EpochLoop(Run& run, FitParts& parts, std::int64_t val_batches)
-    : run_(run), parts_(parts), batches_(run.context.train_batches), val_batches_(val_batches),
-      val_every_(batches_between_validations(run.config, batches_)) {}
+bool EpochLoop::done() const {
+  const TrainState& s = run_.state;
+  const bool over = s.epoch_complete || (batches_ >= 0 && s.batch >= batches_);
+  return over || max_steps_reached() || run_.stop_requested();
+}
 
 void EpochLoop::run(bool resumed) {
   const ProfileScope scope("run_training_epoch");
+  batches_ = run_.context.train_batches;
+  val_every_ = batches_between_validations(run_.config, batches_);
   TrainState& s = run_.state;
   if (!resumed) {
     run_.metrics.start_epoch(Split::train);
@@ -37,39 +53,58 @@ void EpochLoop::run(bool resumed) {
   } else if (s.point == SavePoint::train_batch_end) {
     validate_if_due();  // it comes after the save of that batch
   }
-  const auto stop = [&] { return s.batch >= batches_ || max_steps_reached() || run_.stop_requested(); };
+  if (!done()) run_batches();
+  finish();
+}
+
+void EpochLoop::run_batches() {
+  TrainState& s = run_.state;
+  data::DataLoader& loader = *parts_.data.train;
   const auto loading = [](const auto& load) {
     const ProfileScope wait("[EpochLoop].train_dataloader_next", Phase::data);
     return load();
   };
-  if (!stop()) {
-    for (auto it = loading([&] { return parts_.train.begin(); }); it != parts_.train.end();) {
-      if (!train_batch(run_.to_device(*it))) break;
-      interrupt_if_asked();
-      validate_if_due();
-      if (stop()) break;
+  auto it = loading([&] { return loader.begin(); });
+  if (it == loader.end()) s.epoch_complete = true;  // a loader of unknown size that had nothing
+  while (it != loader.end()) {
+    Batch batch = std::move(*it);
+    bool last = s.batch + 1 == batches_;
+    if (!loader.has_size()) {  // only the next batch tells whether this one is the last
+      run_.train_place = loader.state();
       loading([&] { ++it; });
+      last = last || it == loader.end();
     }
+    if (!train_batch(run_.to_device(std::move(batch)), last)) break;
+    interrupt_if_asked();
+    validate_if_due();
+    if (done()) break;
+    if (loader.has_size()) loading([&] { ++it; });
   }
-  finish();
+  run_.train_place.reset();
 }
 
-bool EpochLoop::train_batch(const Batch& batch) {
+void EpochLoop::skip_epoch() {
+  TrainState& s = run_.state;
+  s.epoch_complete = true;
+  s.micro = 0;  // an open window is dropped: its gradients go with the next batch's zero_grad
+  s.window_nominal = s.window_weight = 0;
+}
+
+bool EpochLoop::train_batch(const Batch& batch, bool last) {
   const ProfileScope scope("run_training_batch");
   TrainState& s = run_.state;
   const int index = static_cast<int>(s.batch);
-  const bool last = s.batch + 1 == batches_;
+  run_.context.is_last_batch = last;
   run_.metrics.set_scope(Scope::step, Split::train, batch.size());
   run_.callbacks_do(&Callback::on_train_batch_start, batch, index);
   if (!run_.module.on_train_batch_start(batch, index)) {
-    s.epoch_complete = true;
-    s.micro = 0;  // an open window is dropped: its gradients go with the next batch's zero_grad
-    s.window_nominal = s.window_weight = 0;
+    skip_epoch();
     return false;
   }
   const StepOutput out = parts_.runner.run(batch, index, last, s);
   const bool stepped = s.micro == 0;
   ++s.batch;
+  ++s.total_batches;
   s.epoch_complete = last;
   if (last) parts_.runner.step_epoch_scheduler(s.epoch, /*plateau=*/false, std::nullopt);
   const bool logs = stepped && s.global_step % run_.config.log_every_n_steps == 0;
@@ -104,8 +139,13 @@ bool EpochLoop::max_steps_reached() const {
 }
 
 bool EpochLoop::validation_due() const {
-  return val_batches_ > 0 && run_.state.batch % val_every_ == 0 &&
-         (run_.state.epoch + 1) % run_.config.check_val_every_n_epoch.value_or(1) == 0;
+  const TrainState& s = run_.state;
+  const auto& every_epochs = run_.config.check_val_every_n_epoch;
+  if (val_.total() == 0 || (every_epochs && (s.epoch + 1) % *every_epochs != 0)) return false;
+  if (const auto& time = run_.config.val_check_interval.time())
+    return std::chrono::steady_clock::now() - run_.last_validation >= time->value();
+  if (val_every_ == 0) return s.epoch_complete;
+  return (every_epochs ? s.batch : s.total_batches) % val_every_ == 0;
 }
 
 void EpochLoop::validate_if_due() {
@@ -113,16 +153,17 @@ void EpochLoop::validate_if_due() {
   parts_.runner.settle(run_.state);
   const GeneratorState before = default_generator().state();
   if (run_.state.micro == 0) run_.module.on_validation_model_zero_grad();
-  if (!EvalLoop(run_, Stage::fit).run(*parts_.val, val_batches_)) {
+  if (!EvalLoop(run_, Stage::fit).run(val_)) {
     default_generator().set_state(before);  // the validation begins anew after a resume
     interrupt_if_asked();
   }
+  run_.last_validation = std::chrono::steady_clock::now();
   parts_.keeper.save_point(SavePoint::validation_end);
   interrupt_if_asked();
 }
 
 void EpochLoop::step_plateau() {
-  if (!parts_.optimizers.is_plateau()) return;
+  if (parts_.runner.manual() || !parts_.optimizers.is_plateau()) return;
   const auto& config = parts_.optimizers.config();
   const auto metric = run_.metrics.find(config.monitor);
   if (!metric && config.strict) throw UsageError(unknown_monitor("scheduler", config.monitor, run_.metrics));
@@ -133,7 +174,7 @@ void EpochLoop::step_plateau() {
 void EpochLoop::finish() {
   TrainState& s = run_.state;
   parts_.runner.settle(s);
-  if (s.batch >= batches_) s.epoch_complete = true;
+  if (batches_ >= 0 && s.batch >= batches_) s.epoch_complete = true;
   run_.metrics.finish_epoch(Split::train);
   run_.metrics.set_scope(Scope::epoch, Split::train);
   for (const auto& c : run_.callbacks)

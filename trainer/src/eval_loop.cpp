@@ -105,10 +105,11 @@ detail::AutogradModes eval_modes(bool inference) {
 
 }  // namespace
 
-bool EvalLoop::run(data::DataLoader& loader, std::int64_t batches, std::vector<Tensor>* predictions) {
+bool EvalLoop::run(const EvalPlan& plan, std::vector<Tensor>* predictions) {
   const Hooks& h = hooks_of(stage_);
   const ProfileScope scope([&] { return fmt::format("run_{}_epoch", h.name); }, Phase::evaluation);
-  run_.context.eval_batches = batches;
+  run_.context.eval_batches = plan.total();
+  several_ = plan.loaders.size() > 1;
   ModeKeeper modes(run_.module);
   const ModeGuard guard(eval_modes(run_.config.inference_mode));
   (run_.module.*h.model_eval)();
@@ -116,7 +117,8 @@ bool EvalLoop::run(data::DataLoader& loader, std::int64_t batches, std::vector<T
   run_.metrics.set_scope(Scope::epoch, h.split);
   run_.call(h.start, h.own_start);
   run_.call(h.epoch_start, h.own_epoch_start);
-  if (!run_batches(loader, batches, predictions)) return false;
+  for (std::size_t k = 0; k < plan.loaders.size(); ++k)
+    if (!run_batches(plan.loaders[k], static_cast<int>(k), plan.batches[k], predictions)) return false;
   run_.metrics.set_scope(Scope::epoch, h.split);
   run_.metrics.finish_epoch(h.split);
   run_.call(h.epoch_end, h.own_epoch_end);
@@ -129,20 +131,22 @@ bool EvalLoop::run(data::DataLoader& loader, std::int64_t batches, std::vector<T
   return true;
 }
 
-bool EvalLoop::run_batches(data::DataLoader& loader, std::int64_t batches, std::vector<Tensor>* predictions) {
+bool EvalLoop::run_batches(data::DataLoader& loader, int which, std::int64_t batches,
+                           std::vector<Tensor>* predictions) {
   const Hooks& h = hooks_of(stage_);
   if (batches == 0) return true;
   auto it = loader.begin();
-  for (std::int64_t i = 0; i < batches && it != loader.end(); ++i) {
+  for (std::int64_t i = 0; (batches < 0 || i < batches) && it != loader.end(); ++i) {
     const int index = static_cast<int>(i);
+    if (several_) it->dataloader_idx = which;
     const Batch batch = run_.precision.convert(run_.to_device(*it));
-    run_.metrics.set_scope(Scope::eval_step, h.split, batch.size());
+    run_.metrics.set_scope(Scope::eval_step, h.split, batch.size(), several_ ? which : -1);
     run_.call(h.batch_start, h.own_batch_start, batch, index);
     step(batch, index, predictions);
     run_.call(h.batch_end, h.own_batch_end, batch, index);
     run_.metrics.set_scope(Scope::closed, h.split);
     if (run_.interrupted()) return false;
-    if (i + 1 < batches) ++it;
+    if (batches < 0 || i + 1 < batches) ++it;
   }
   return true;
 }

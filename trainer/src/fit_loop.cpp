@@ -6,9 +6,18 @@
 
 namespace levin {
 
-FitLoop::FitLoop(Run& run, FitParts& parts)
-    : run_(run), parts_(parts),
-      val_batches_(parts.val ? run.limit(run.config.limit_val_batches, *parts.val, "--limit-val-batches") : 0) {}
+void load_train(Run& run, DataModule& data, const DataSource& source) {
+  if (!data.train) {
+    data.train = source.train(run.module);
+    if (!data.train) throw UsageError("[fit] there is no loader for training. Give fit one.");
+    if (run.config.overfits()) data.train = in_order(data.train);
+  }
+  const auto& c = run.config;
+  run.context.train_batches = c.overfits() ? run.limit(c.overfit_batches, *data.train, "--overfit-batches")
+                                           : run.limit(c.limit_train_batches, *data.train, "--limit-train-batches");
+}
+
+FitLoop::FitLoop(Run& run, FitParts& parts) : run_(run), parts_(parts) {}
 
 std::int64_t FitLoop::max_epochs(const TrainerConfig& c) {
   if (c.fast_dev_run > 0) return 1;
@@ -16,6 +25,7 @@ std::int64_t FitLoop::max_epochs(const TrainerConfig& c) {
 }
 
 std::int64_t FitLoop::total_steps(const TrainerConfig& c, std::int64_t train_batches, std::int64_t max_epochs) {
+  if (train_batches < 0) return c.max_steps;
   const std::int64_t windows = (train_batches + c.accumulate_grad_batches - 1) / c.accumulate_grad_batches;
   if (max_epochs < 0) return c.max_steps;
   const std::int64_t all = windows * max_epochs;
@@ -30,18 +40,32 @@ bool FitLoop::done() const {
   return run_.stop_requested();
 }
 
+void FitLoop::load_val() {
+  val_ = run_.eval_plan(Stage::fit, parts_.source);
+  parts_.data.val = val_.loaders;
+}
+
+void FitLoop::reload() {
+  const std::int64_t every = run_.config.reload_dataloaders_every_n_epochs;
+  if (every == 0 || run_.state.epoch == 0 || run_.state.epoch % every != 0) return;
+  parts_.data.train = nullptr;
+  load_train(run_, parts_.data, parts_.source);
+  parts_.data.train->set_epoch(run_.state.epoch);
+  load_val();
+}
+
 void FitLoop::sanity_check() {
   const std::int64_t asked = run_.config.fast_dev_run > 0 ? 0 : run_.config.num_sanity_val_steps;
-  const std::int64_t batches = asked < 0 ? val_batches_ : std::min(asked, val_batches_);
-  if (batches == 0) return;
+  const EvalPlan plan = val_.at_most(asked);
+  if (plan.total() == 0) return;
   run_.context.sanity_checking = true;
   run_.callbacks_do(&Callback::on_sanity_check_start);
-  EvalLoop(run_, Stage::fit).run(*parts_.val, batches);
+  EvalLoop(run_, Stage::fit).run(plan);
   run_.callbacks_do(&Callback::on_sanity_check_end);
   check_monitors();
   run_.context.sanity_checking = false;
   run_.metrics.clear();
-  parts_.val->set_epoch(0);
+  for (const auto& loader : val_.loaders) loader->set_epoch(0);
 }
 
 void FitLoop::check_monitors() const {
@@ -58,8 +82,16 @@ void FitLoop::check_monitors() const {
 
 void FitLoop::run(bool resumed) {
   TrainState& s = run_.state;
-  if (!resumed && !done()) sanity_check();
-  run_.context.eval_batches = val_batches_;
+  if (!run_.config.overfits() && run_.config.limit_train_batches.is_zero()) return;
+  if (!resumed) {
+    load_val();
+    if (!done()) sanity_check();
+  }
+  load_train(run_, parts_.data, parts_.source);
+  if (run_.context.train_batches == 0) return;
+  if (resumed) load_val();
+  run_.context.eval_batches = val_.total();
+  run_.last_validation = std::chrono::steady_clock::now();
   run_.metrics.set_scope(Scope::epoch, Split::train);
   run_.call(&Callback::on_train_start, &LevinModule::on_train_start);
   // A resumed epoch goes on inside unless all of it, hooks included, had happened.
@@ -71,8 +103,9 @@ void FitLoop::run(bool resumed) {
     inside = false;
   };
   if (inside && s.epoch_complete && s.point == SavePoint::train_epoch_end) next_epoch();
-  EpochLoop epoch(run_, parts_, val_batches_);
+  EpochLoop epoch(run_, parts_, val_);
   while (!done()) {
+    if (!inside) reload();
     epoch.run(std::exchange(inside, false));
     if (!s.epoch_complete) break;
     next_epoch();

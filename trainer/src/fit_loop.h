@@ -10,24 +10,30 @@ namespace levin {
 
 /// What a fit has besides the run.
 struct FitParts {
-  data::DataLoader& train;
-  data::DataLoader* val = nullptr;
+  DataModule& data;          ///< the loaders in use
+  const DataSource& source;  ///< where others come from
   Optimizers& optimizers;
   StepRunner& runner;
   CheckpointKeeper& keeper;
 };
 
+/// Takes the training loader from its source, unless it is there, and counts its batches.
+void load_train(Run& run, DataModule& data, const DataSource& source);
+
 /// The batches of one epoch, with the validations between them.
 class EpochLoop {
  public:
-  EpochLoop(Run& run, FitParts& parts, std::int64_t val_batches);
+  EpochLoop(Run& run, FitParts& parts, const EvalPlan& val) : run_(run), parts_(parts), val_(val) {}
 
   /// Runs the epoch that the state names, or what is left of it after a resume.
   void run(bool resumed);
 
  private:
+  void run_batches();
   /// False where the module leaves out the rest of the epoch.
-  bool train_batch(const Batch& batch);
+  bool train_batch(const Batch& batch, bool last);
+  void skip_epoch();
+  bool done() const;
   void validate_if_due();
   bool validation_due() const;
   void finish();
@@ -38,9 +44,9 @@ class EpochLoop {
 
   Run& run_;
   FitParts& parts_;
-  std::int64_t batches_;      // of an epoch
-  std::int64_t val_batches_;
-  std::int64_t val_every_;    // batches between validations
+  const EvalPlan& val_;
+  std::int64_t batches_ = 0;    // of an epoch, or at most that many; -1 where nobody knows
+  std::int64_t val_every_ = 0;  // batches between validations; 0: at the epoch's end, or by time
 };
 
 class FitLoop {
@@ -57,13 +63,15 @@ class FitLoop {
 
  private:
   bool done() const;
+  void load_val();
   void sanity_check();
   /// Throws UsageError for a monitor of validation that the sanity check has not seen.
   void check_monitors() const;
+  void reload();
 
   Run& run_;
   FitParts& parts_;
-  std::int64_t val_batches_;
+  EvalPlan val_;
 };
 
 }  // namespace levin

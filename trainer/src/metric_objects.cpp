@@ -6,7 +6,7 @@
 namespace levin {
 namespace {
 
-std::string quoted(std::string_view name) { return "\"" + std::string(name) + "\""; }
+std::string in_quotes(std::string_view name) { return "\"" + std::string(name) + "\""; }
 
 }  // namespace
 
@@ -23,15 +23,15 @@ std::string MetricStore::object_name(const metrics::Metric* object) const {
 
 void MetricStore::log(std::string_view name, metrics::Metric& object, const LogOptions& o) {
   if (object_name(&object).empty())
-    throw ValueError("[log] " + quoted(name) + ": this metric belongs to no module. Make it by add_metric, so that " +
+    throw ValueError("[log] " + in_quotes(name) + ": this metric belongs to no module. Make it by add_metric, so that " +
                      "checkpoints keep it.");
   for (const auto& m : metrics_)
-    if (m.object == &object && (m.name != name || m.split != split_))
-      throw ValueError("[log] " + quoted(name) + ": this metric is logged as " + quoted(m.name) +
+    if (m.object == &object && (m.name != name || m.split != split_ || m.suffix != suffix_for(o)))
+      throw ValueError("[log] " + in_quotes(name) + ": this metric is logged as " + in_quotes(m.name) +
                        " already. Make one for each name and each of training, validation and test.");
   const bool in_step = scope_ == Scope::step || scope_ == Scope::eval_step;
   if (in_step && o.on_step.value_or(scope_ == Scope::step) && !object.last().defined())
-    throw ValueError("[log] " + quoted(name) +
+    throw ValueError("[log] " + in_quotes(name) +
                      ": the metric has no value of this step. Call it, metric(preds, target)," +
                      " in place of update, or log it with on_epoch only.");
   Metric& m = metrics_[open(name, o)];

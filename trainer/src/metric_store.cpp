@@ -9,16 +9,22 @@ std::string quoted(std::string_view name) { return "\"" + std::string(name) + "\
 
 }  // namespace
 
-void MetricStore::set_scope(Scope scope, Split split, std::int64_t batch_size) {
+void MetricStore::set_scope(Scope scope, Split split, std::int64_t batch_size, int dataloader) {
+  dataloader_ = dataloader;
   scope_ = scope;
   split_ = split;
   batch_size_ = batch_size;
 }
 
+std::string MetricStore::suffix_for(const LogOptions& o) const {
+  return dataloader_ >= 0 && o.add_dataloader_idx ? "/dataloader_idx_" + std::to_string(dataloader_) : std::string();
+}
+
 std::size_t MetricStore::index_of(std::string_view name, const LogOptions& o, bool on_step, bool on_epoch) {
+  const std::string suffix = suffix_for(o);
   for (std::size_t i = 0; i < metrics_.size(); ++i) {
     const Metric& m = metrics_[i];
-    if (m.split != split_ || m.name != name) continue;
+    if (m.split != split_ || m.name != name || m.suffix != suffix) continue;
     if (m.prog_bar != o.prog_bar || m.logger != o.logger || m.reduce != o.reduce || m.on_step != on_step ||
         m.on_epoch != on_epoch)
       throw ValueError("[log] " + quoted(name) +
@@ -27,6 +33,7 @@ std::size_t MetricStore::index_of(std::string_view name, const LogOptions& o, bo
   }
   Metric m;
   m.name = name;
+  m.suffix = suffix;
   m.split = split_;
   m.prog_bar = o.prog_bar;
   m.logger = o.logger;
@@ -126,8 +133,8 @@ std::optional<double> MetricStore::find(std::string_view name) const {
     newest = m.stamp;
   };
   for (const auto& m : metrics_) {
-    if (!name.starts_with(m.name)) continue;
-    const auto rest = name.substr(m.name.size());
+    if (!name.starts_with(m.name) || !name.substr(m.name.size()).ends_with(m.suffix)) continue;
+    const auto rest = name.substr(m.name.size(), name.size() - m.name.size() - m.suffix.size());
     const bool step_counts = m.has_step && m.split == Split::train;
     if (rest.empty() && m.on_epoch && m.has_epoch) offer(m, m.epoch);
     else if (rest.empty() && step_counts) offer(m, m.step);
@@ -140,7 +147,7 @@ std::optional<double> MetricStore::find(std::string_view name) const {
 std::vector<std::string> MetricStore::names() const {
   std::vector<std::string> out;
   for (const auto& m : metrics_) {
-    const std::string forms[] = {m.name, m.name + "_step", m.name + "_epoch"};
+    const std::string forms[] = {m.name + m.suffix, m.name + "_step" + m.suffix, m.name + "_epoch" + m.suffix};
     for (const auto& form : forms)
       if (find(form) && std::find(out.begin(), out.end(), form) == out.end()) out.push_back(form);
   }
@@ -178,17 +185,18 @@ std::map<std::string, double> MetricStore::results(Split split) const {
   settle();
   std::map<std::string, double> out;
   for (const auto& m : metrics_)
-    if (m.split == split && m.has_epoch) out[m.name] = m.epoch;
+    if (m.split == split && m.has_epoch) out[m.name + m.suffix] = m.epoch;
   return out;
 }
 
 StateMap MetricStore::state() const {
   settle();
-  std::vector<std::string> names, objects;
+  std::vector<std::string> names, suffixes, objects;
   std::vector<std::int64_t> flags;
   std::vector<double> numbers;
   for (const auto& m : metrics_) {
     names.push_back(m.name);
+    suffixes.push_back(m.suffix);
     objects.push_back(object_name(m.object));
     const std::int64_t fields[] = {static_cast<std::int64_t>(m.split), static_cast<std::int64_t>(m.reduce),
                                    static_cast<std::int64_t>(m.stamp), m.prog_bar, m.logger, m.on_step, m.on_epoch,
@@ -198,6 +206,7 @@ StateMap MetricStore::state() const {
   }
   StateMap out;
   out.set("names", names);
+  out.set("suffixes", suffixes);
   out.set("flags", flags);
   out.set("numbers", numbers);
   out.set("stamp", static_cast<std::int64_t>(stamp_));
@@ -208,9 +217,11 @@ StateMap MetricStore::state() const {
 
 void MetricStore::load_state(const StateMap& state) {
   const auto names = state.get<std::vector<std::string>>("names");
+  const auto suffixes =
+      state.has("suffixes") ? state.get<std::vector<std::string>>("suffixes") : std::vector<std::string>(names.size());
   const auto flags = state.get<std::vector<std::int64_t>>("flags");
   const auto numbers = state.get<std::vector<double>>("numbers");
-  if (flags.size() != names.size() * 10 || numbers.size() != names.size() * 4)
+  if (suffixes.size() != names.size() || flags.size() != names.size() * 10 || numbers.size() != names.size() * 4)
     throw StateError("[state] the saved metrics have lists of other lengths. They were made by another version.");
   arrivals_.clear();
   metrics_.clear();
@@ -219,6 +230,7 @@ void MetricStore::load_state(const StateMap& state) {
     const auto* n = &numbers[i * 4];
     Metric m;
     m.name = names[i];
+    m.suffix = suffixes[i];
     m.split = static_cast<Split>(f[0]);
     m.reduce = static_cast<Reduce>(f[1]);
     m.stamp = static_cast<std::uint64_t>(f[2]);

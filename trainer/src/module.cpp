@@ -3,6 +3,7 @@
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
 #include <levin/optim/clip.h>
+#include <levin/trainer/callback.h>
 
 #include <fmt/format.h>
 
@@ -36,6 +37,27 @@ void LevinModule::log(std::string_view name, double value, const LogOptions& opt
 void LevinModule::log(std::string_view name, metrics::Metric& metric, const LogOptions& options) {
   if (link_.metrics) link_.metrics->log(name, metric, options);
 }
+
+void LevinModule::log_dict(const std::vector<std::pair<std::string, Tensor>>& values, const LogOptions& options) {
+  for (const auto& [name, value] : values) log(name, value, options);
+}
+
+bool LevinModule::is_last_batch() const { return link_.run && link_.run->is_last_batch; }
+
+ManualOptimization& LevinModule::manual_steps(const char* what, std::size_t count) const {
+  if (!link_.manual)
+    throw UsageError(
+        fmt::format("[{}] is for manual optimization during fit. Set automatic_optimization to false in "
+                    "the constructor of {}.",
+                    what, type_name()));
+  const std::size_t known = link_.manual->optimizers().size();
+  if (count != 0 && count != known)
+    throw UsageError(
+        fmt::format("[{}] {} are asked for, and configure_optimizers gave {}. Ask for {}.", what, count, known, known));
+  return *link_.manual;
+}
+
+void LevinModule::manual_backward(const Tensor& loss) { manual_steps("manual_backward", 0).backward(loss); }
 
 void LevinModule::keep_metric(const std::string& name, std::unique_ptr<metrics::Metric> metric) {
   for (const auto& [known, _] : metrics_)

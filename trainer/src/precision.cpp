@@ -90,6 +90,7 @@ class MasterPrecision final : public ScaledPrecision {
   MasterPrecision() : ScaledPrecision("16-o2", kHalf) {}
   void setup(nn::Module& module) override { masters_.setup(module); }
   void attach(optim::Optimizer& optimizer) override { masters_.attach(optimizer); }
+  bool has_own_weights() const override { return true; }
   Batch convert(Batch batch) const override { return converted(std::move(batch), kHalf); }
   void zero_grad() override { masters_.zero_grad(); }
   Tensor unscale(const std::vector<Parameter>& parameters) override {

@@ -5,18 +5,38 @@
 
 namespace levin {
 
-// A log that cannot be written is no reason to lose the training.
-template <class F>
-void Run::with_loggers(const char* what, const F& f) {
-  for (const auto& logger : loggers) {
-    try {
-      const ProfileScope scope([&] { return fmt::format("[Logger]{}.{}", short_type_name(typeid(*logger)), what); },
-                               Phase::logging);
-      f(*logger);
-    } catch (const std::exception& e) {
-      if (!std::exchange(warned_, true)) spdlog::warn("the log is incomplete: {}", e.what());
-    }
+void Run::warn_of_loggers(const std::exception& e) {
+  if (!std::exchange(warned_, true)) spdlog::warn("the log is incomplete: {}", e.what());
+}
+
+std::int64_t Run::limit(const BatchLimit& asked, const data::DataLoader& loader, const char* option) const {
+  const std::int64_t n = batches_of(asked, loader, option);
+  if (config.fast_dev_run <= 0) return n;
+  return n < 0 ? config.fast_dev_run : std::min(n, config.fast_dev_run);
+}
+
+EvalPlan Run::eval_plan(Stage stage, const DataSource& source) {
+  const bool validates = stage == Stage::fit || stage == Stage::validate;
+  const bool overfits = stage == Stage::fit && config.overfits();
+  const BatchLimit& asked = overfits               ? config.overfit_batches
+                            : validates            ? config.limit_val_batches
+                            : stage == Stage::test ? config.limit_test_batches
+                                                   : config.limit_predict_batches;
+  const char* option = overfits               ? "--overfit-batches"
+                       : validates            ? "--limit-val-batches"
+                       : stage == Stage::test ? "--limit-test-batches"
+                                              : "--limit-predict-batches";
+  EvalPlan plan;
+  // A fit that shall not validate asks for no data.
+  if (stage == Stage::fit && asked.is_zero()) return plan;
+  plan.loaders = source.eval(stage, module);
+  if (overfits) {
+    std::vector<LoaderPtr> ordered;
+    for (const auto& loader : plan.loaders) ordered.push_back(in_order(loader));
+    plan.loaders = ordered;
   }
+  for (const auto& loader : plan.loaders) plan.batches.push_back(limit(asked, *loader, option));
+  return plan;
 }
 
 Batch Run::to_device(Batch batch) {

@@ -9,6 +9,9 @@
 #include <levin/trainer/strategy.h>
 
 #include <algorithm>
+#include <chrono>
+
+#include "data_source.h"
 
 #include "profilers/actions.h"
 
@@ -51,6 +54,9 @@ struct Run {
   std::vector<std::shared_ptr<Logger>> loggers;
   LevinDataModule* datamodule = nullptr;  ///< whose hooks move batches in place of the module's
   RunContext context;
+  /// The place behind the batch in hand, where the walk had to look ahead of it.
+  std::optional<data::LoaderState> train_place{};
+  std::chrono::steady_clock::time_point last_validation = std::chrono::steady_clock::now();
 
   /// The callbacks' hook, in their order.
   template <class... P, class... A>
@@ -72,10 +78,9 @@ struct Run {
   Batch to_device(Batch batch);
 
   /// How many of a loader's batches take part.
-  std::int64_t limit(const BatchLimit& asked, const data::DataLoader& loader, const char* option) const {
-    const std::int64_t n = asked.of(loader.size(), option);
-    return config.fast_dev_run > 0 ? std::min(n, config.fast_dev_run) : n;
-  }
+  std::int64_t limit(const BatchLimit& asked, const data::DataLoader& loader, const char* option) const;
+  /// The loaders of an evaluation with their limits; empty where there are none.
+  EvalPlan eval_plan(Stage stage, const DataSource& source);
 
   bool interrupted() const { return config.handle_signals && SignalGuard::received() != 0; }
   /// To be asked between steps: whether training should end before its planned end.
@@ -86,10 +91,23 @@ struct Run {
 
   void log_values(const MetricStore::Values& values);
   void flush_loggers();
+  /// Runs f on every logger; an exception is reported once, since a log that cannot be written is no reason to lose the
+  /// training.
+  template <class F>
+  void with_loggers(const char* what, const F& f) {
+    for (const auto& logger : loggers) {
+      try {
+        const ProfileScope scope(
+            [&] { return "[Logger]" + short_type_name(typeid(*logger)) + "." + what; }, Phase::logging);
+        f(*logger);
+      } catch (const std::exception& e) {
+        warn_of_loggers(e);
+      }
+    }
+  }
 
  private:
-  template <class F>
-  void with_loggers(const char* what, const F& f);
+  void warn_of_loggers(const std::exception& e);
   bool warned_ = false;
 };
 

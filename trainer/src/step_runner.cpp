@@ -15,6 +15,10 @@ StepRunner::StepRunner(LevinModule& module, Optimizers& optimizers, Strategy& st
                        StepHooks& hooks, StepOptions options)
     : module_(module), optimizers_(optimizers), strategy_(strategy), precision_(precision), hooks_(hooks),
       options_(std::move(options)) {
+  if (!module_.automatic_optimization) {
+    manual_ = std::make_unique<ManualOptimization>(optimizers_, strategy_, precision_, hooks_);
+    return;
+  }
   if (optimizers_.size() > 1)
     throw UsageError(
         fmt::format("[fit] configure_optimizers gave {} optimizers, and automatic optimization steps one. Set "
@@ -24,6 +28,7 @@ StepRunner::StepRunner(LevinModule& module, Optimizers& optimizers, Strategy& st
 }
 
 void StepRunner::take_parameters() {
+  if (manual_) return;
   std::size_t count = 0;
   for (const auto& group : optimizers_.optimizer().param_groups()) count += group.params.size();
   if (count == parameters_.size()) return;
@@ -36,16 +41,27 @@ StepOutput StepRunner::run(const Batch& given, int index, bool last, TrainState&
   state.optimizer_steps.resize(optimizers_.size());
   const std::int64_t samples = batch.size();
   const bool closes = last || state.micro + 1 == options_.accumulate_grad_batches;
-  StepOutput out;
-  {
-    const ProfileScope profile(action_of(module_, "training_step"), Phase::forward);
-    const auto scope = precision_.step_scope();
-    out = module_.training_step(batch, index);
-  }
+  if (manual_) return run_manual(batch, index, state);
+  const StepOutput out = forward(batch, index);
   if (!out.empty()) backward(out, samples, closes, state);
   state.samples += samples;
   ++state.micro;
   if (closes) close_window(state);
+  return out.detached();
+}
+
+StepOutput StepRunner::forward(const Batch& batch, int index) {
+  const ProfileScope profile(action_of(module_, "training_step"), Phase::forward);
+  const auto scope = precision_.step_scope();
+  return module_.training_step(batch, index);
+}
+
+StepOutput StepRunner::run_manual(const Batch& batch, int index, TrainState& state) {
+  const StepOutput out = forward(batch, index);
+  manual_->finish_batch();
+  state.samples += batch.size();
+  ++state.global_step;
+  manual_->settle(state, /*wait=*/false);
   return out.detached();
 }
 
@@ -87,7 +103,7 @@ void StepRunner::close_window(TrainState& state) {
     // Sent now, ahead of the step's work.
     open_.push_back({found_inf.defined() ? HostRead(found_inf) : HostRead(0.0), state.global_step + 1});
     if (state.window_weight != state.window_nominal) correct_gradients(state.window_nominal / state.window_weight);
-    hooks_.on_before_optimizer_step();
+    hooks_.on_before_optimizer_step(optimizers_.optimizer());
     module_.configure_gradient_clipping(optimizers_.optimizer(), options_.gradient_clip_val,
                                         options_.gradient_clip_algorithm);
     step_window(open_.back(), found_inf);
@@ -122,10 +138,11 @@ void StepRunner::step_window(const Window& window, const Tensor& found_inf) {
 }
 
 bool StepRunner::schedules_steps() const {
-  return optimizers_.has_scheduler() && optimizers_.config().interval == Interval::step;
+  return !manual_ && optimizers_.has_scheduler() && optimizers_.config().interval == Interval::step;
 }
 
 void StepRunner::settle(TrainState& state, bool wait) {
+  if (manual_) manual_->settle(state, wait);
   while (!open_.empty() && (wait || open_.front().skipped.ready())) {
     const Window window = open_.front();
     open_.pop_front();
@@ -142,7 +159,7 @@ void StepRunner::correct_gradients(double factor) {
 }
 
 void StepRunner::step_epoch_scheduler(std::int64_t epoch, bool plateau, std::optional<double> metric) {
-  if (!optimizers_.has_scheduler() || optimizers_.config().interval != Interval::epoch) return;
+  if (manual_ || !optimizers_.has_scheduler() || optimizers_.config().interval != Interval::epoch) return;
   if (plateau == optimizers_.is_plateau()) step_scheduler(epoch + 1, metric);
 }
 

@@ -6,6 +6,7 @@ StateMap TrainState::to_map() const {
   StateMap m;
   m.set("epoch", epoch);
   m.set("batch", batch);
+  m.set("total_batches", total_batches);
   m.set("global_step", global_step);
   m.set("optimizer_steps", optimizer_steps);
   m.set("samples", samples);
@@ -21,6 +22,7 @@ TrainState TrainState::from_map(const StateMap& m) {
   TrainState s;
   s.epoch = m.get<std::int64_t>("epoch");
   s.batch = m.get<std::int64_t>("batch");
+  if (m.has("total_batches")) s.total_batches = m.get<std::int64_t>("total_batches");
   s.global_step = m.get<std::int64_t>("global_step");
   s.optimizer_steps = m.get<std::vector<std::int64_t>>("optimizer_steps");
   s.samples = m.get<std::int64_t>("samples");

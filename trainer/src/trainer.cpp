@@ -2,12 +2,17 @@
 
 #include <levin/autograd/modes.h>
 #include <levin/trainer/callbacks/timer.h>
+#include <levin/core/warning.h>
+#include <levin/trainer/fabric.h>
+#include <levin/trainer/model_graph.h>
 #include <levin/trainer/model_summary.h>
 #include <levin/trainer/progress_bar.h>
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <typeinfo>
 
 #include "fit_loop.h"
 
@@ -26,26 +31,67 @@ bool has(const std::vector<CallbackPtr>& callbacks) {
   return std::any_of(callbacks.begin(), callbacks.end(), [](const auto& c) { return dynamic_cast<C*>(c.get()); });
 }
 
+TrainerConfig checked(TrainerConfig c) {
+  check_config(c);
+  if (!c.barebones) return c;
+  c.enable_checkpointing = c.enable_progress_bar = c.enable_model_summary = c.logger = false;
+  c.loggers.clear();
+  c.num_sanity_val_steps = 0;
+  return c;
+}
+
+/// What happens within a step, for callbacks and the module.
+class Forward final : public StepHooks {
+ public:
+  Forward(Run& run, Optimizers& optimizers) : run_(run), optimizers_(optimizers) {}
+  void on_before_zero_grad() override {
+    run_.callbacks_do(&Callback::on_before_zero_grad);
+    run_.module.on_before_zero_grad(optimizers_.optimizer());
+  }
+  void on_before_backward(const Tensor& loss) override {
+    if (!std::exchange(graph_logged_, true) && !run_.context.resumed)
+      run_.with_loggers("log_graph", [&](Logger& l) { l.log_graph(trace_graph(run_.module, loss)); });
+    run_.call(&Callback::on_before_backward, &LevinModule::on_before_backward, loss);
+  }
+  void backward(const Tensor& loss) override { run_.module.backward(loss); }
+  void on_after_backward() override { run_.call(&Callback::on_after_backward, &LevinModule::on_after_backward); }
+  void on_before_optimizer_step(optim::Optimizer& optimizer) override {
+    run_.callbacks_do(&Callback::on_before_optimizer_step);
+    run_.module.on_before_optimizer_step(optimizer);
+  }
+
+ private:
+  Run& run_;
+  Optimizers& optimizers_;
+  bool graph_logged_ = false;
+};
+
 }  // namespace
 
 struct Trainer::Impl {
   TrainerConfig config;
-  std::vector<CallbackPtr> callbacks;
+  Fabric fabric;
+  std::vector<CallbackPtr> own_callbacks;  // the configuration's and the defaults
+  std::vector<CallbackPtr> callbacks;      // with those of the module that runs
   std::vector<std::shared_ptr<Logger>> loggers;
-  std::unique_ptr<Strategy> strategy;
-  std::unique_ptr<Precision> precision;
-  std::shared_ptr<Profiler> profiler;
+  Precision* precision = &fabric.precision();
+  std::shared_ptr<Profiler> profiler = make_profiler(config.profiler);
   TrainState state;
   MetricStore metrics;
   StopToken stop;
-  DataModule data;
+  DataSource source;
+  DataModule data;  // the loaders in use, or last used
   std::filesystem::path root;
+  const RunContext* running = nullptr;
+  RunStatus status = RunStatus::success;
 
-  explicit Impl(TrainerConfig given) : config(std::move(given)) {
-    check_config(config);
-    strategy = make_strategy(config.strategy, choose_device(config.accelerator, config.devices));
-    precision = make_precision(config.precision);
-    profiler = make_profiler(config.profiler);
+  explicit Impl(TrainerConfig given)
+      : config(checked(std::move(given))),
+        fabric({.accelerator = config.accelerator,
+                .devices = config.devices,
+                .strategy = config.strategy,
+                .precision = config.precision}) {
+    set_default_warning_handler([](const std::string& text) { spdlog::warn("{}", text); });
     if (config.seed) manual_seed(static_cast<std::uint64_t>(*config.seed));
     root = config.default_root_dir.empty() ? std::filesystem::current_path() : config.default_root_dir;
     add_defaults();
@@ -58,7 +104,8 @@ struct Trainer::Impl {
     if (config.enable_model_summary && !has<ModelSummary>(callbacks)) callbacks.push_back(ModelSummary());
     if (config.enable_progress_bar && !has<ProgressBar>(callbacks)) callbacks.push_back(ProgressBar());
     if (config.enable_checkpointing && config.fast_dev_run == 0) add_policies();
-    std::stable_partition(callbacks.begin(), callbacks.end(), [](const auto& c) { return !is_policy(c); });
+    policies_last();
+    own_callbacks = callbacks;
     if (config.fast_dev_run > 0) return;
     loggers = config.loggers;
     if (config.logger) loggers.push_back(std::make_shared<CSVLogger>(root / "metrics.csv"));
@@ -74,7 +121,24 @@ struct Trainer::Impl {
       callbacks.push_back(ModelCheckpoint({.dirpath = root / "checkpoints_by_step", .every_n_train_steps = every}));
   }
 
+  void policies_last() {
+    std::stable_partition(callbacks.begin(), callbacks.end(), [](const auto& c) { return !is_policy(c); });
+  }
+
+  /// The module's own callbacks come in place of those of the same types.
+  void take_callbacks(LevinModule& module) {
+    callbacks = own_callbacks;
+    const auto extra = module.configure_callbacks();
+    std::erase_if(callbacks, [&](const CallbackPtr& c) {
+      const Callback& known = *c;
+      return std::ranges::any_of(extra, [&](const CallbackPtr& e) { return typeid(*e) == typeid(known); });
+    });
+    callbacks.insert(callbacks.end(), extra.begin(), extra.end());
+    policies_last();
+  }
+
   void begin(Run& run, Stage stage) {
+    run.datamodule = source.datamodule;
     run.context.stage = stage;
     run.context.root_dir = root;
     run.context.max_epochs = FitLoop::max_epochs(config);
@@ -113,44 +177,101 @@ struct Trainer::Impl {
     const ProfileScope whole([&] { return fmt::format("run_{}", name_of(stage)); });
     const detect_anomaly anomaly(config.detect_anomaly || anomaly_enabled());
     stop.clear();
+    status = RunStatus::interrupted;
+    running = &run.context;
     const auto finish = [&] {
+      running = nullptr;
       module.set_link({});
       metrics.set_scope(Scope::closed, Split::train);
       run.flush_loggers();
+      if (source.datamodule) source.datamodule->teardown(stage);
       run.callbacks_do(&Callback::teardown);
       module.teardown(stage);
+      source = {};  // what was given may be gone by the next run
+    };
+    const auto fail = [&](const std::exception& e, RunStatus how) {
+      status = how;
+      run.callbacks_do(&Callback::on_exception, e);
+      if (source.datamodule) source.datamodule->on_exception(e);
+      run.with_loggers("finalize", [&](Logger& l) { l.finalize(how); });
+      finish();
     };
     try {
-      module.set_link({.metrics = &metrics, .state = &state});
-      module.prepare_data();
-      run.callbacks_do(&Callback::setup);
-      module.setup(stage);
+      module.set_link(link(run));
+      prepare(run, module, stage);
       body();
+    } catch (const Interrupted& e) {
+      fail(e, RunStatus::interrupted);
+      throw;
     } catch (const std::exception& e) {
-      run.callbacks_do(&Callback::on_exception, e);
-      finish();
+      fail(e, RunStatus::failed);
+      throw;
+    } catch (...) {
+      fail(Error("[trainer] something was thrown that is no std::exception."), RunStatus::failed);
       throw;
     }
     finish();
+    run.with_loggers("finalize", [](Logger& l) { l.finalize(RunStatus::success); });
+    status = RunStatus::success;
   }
 
+  /// Without metrics log() does nothing.
+  ModuleLink link(Run& run) {
+    return {.metrics = config.barebones ? nullptr : &metrics, .state = &state, .run = &run.context};
+  }
+
+  void prepare(Run& run, LevinModule& module, Stage stage) {
+    if (source.datamodule) source.datamodule->prepare_data();
+    module.prepare_data();
+    if (source.datamodule) source.datamodule->setup(stage);
+    run.callbacks_do(&Callback::setup);
+    module.setup(stage);
+    module.configure_model();
+    fabric.setup_module(module);
+  }
+
+  std::int64_t total_steps(Run& run) {
+    load_train(run, data, source);
+    return FitLoop::total_steps(config, run.context.train_batches, run.context.max_epochs);
+  }
+
+  void check_manual(const LevinModule& module) const {
+    if (module.automatic_optimization) return;
+    if (config.gradient_clip_val)
+      throw UsageError(
+          fmt::format("[fit] gradient_clip_val {} is for automatic optimization, and {} steps by itself. Call "
+                      "clip_gradients in its training_step.",
+                      *config.gradient_clip_val, module.type_name()));
+    if (config.accumulate_grad_batches != 1)
+      throw UsageError(
+          fmt::format("[fit] accumulate_grad_batches {} is for automatic optimization, and {} steps by itself. Count "
+                      "batches in its training_step.",
+                      config.accumulate_grad_batches, module.type_name()));
+  }
+
+  void log_begin(Run& run, LevinModule& module) const;
+
   void fit(LevinModule& module, const std::string& ckpt);
-  void evaluate(LevinModule& module, Stage stage, const DataModule& given, const std::string& ckpt,
-                std::vector<Tensor>* predictions);
+  void evaluate(LevinModule& module, Stage stage, const std::string& ckpt, std::vector<Tensor>* predictions);
 };
 
+void Trainer::Impl::log_begin(Run& run, LevinModule& module) const {
+  run.with_loggers("log_model", [&](Logger& l) { l.log_model(module); });
+}
+
 void Trainer::Impl::fit(LevinModule& module, const std::string& ckpt) {
-  if (!data.train) throw UsageError("[fit] there is no loader for training. Give fit one.");
+  check_manual(module);
   state = {};
   metrics.clear();
-  Run run(config, module, state, metrics, stop, *strategy, *precision, callbacks, loggers);
+  data = source.given;
+  data.train = nullptr;  // those of training and validation are taken when the fit needs them
+  data.val = nullptr;
+  take_callbacks(module);
+  Run run(config, module, state, metrics, stop, fabric.strategy(), *precision, callbacks, loggers);
   begin(run, Stage::fit);
   RunContext& context = run.context;
-  context.train_batches = run.limit(config.limit_train_batches, *data.train, "--limit-train-batches");
 
   guarded(run, module, Stage::fit, [&] {
-    precision->setup(module);
-    strategy->setup(module);
     const auto folder = resolve(ckpt.empty() ? config.resume : ckpt);
     context.resumed = !folder.empty();
     Checkpoint checkpoint;
@@ -159,73 +280,60 @@ void Trainer::Impl::fit(LevinModule& module, const std::string& ckpt) {
       check_precision(checkpoint, *precision, folder);
       load_weights(*precision, module, trained_weights(checkpoint), folder);
       const StateMap user = checkpoint.values.part("user");
-      run.callbacks_do(&Callback::on_load_checkpoint, user);
       module.on_load_checkpoint(user);
+      run.callbacks_do(&Callback::on_load_checkpoint, user);
       restore_callbacks(run, checkpoint, folder);
     }
-    module.set_link({.metrics = &metrics, .state = &state,
-                     .total_steps = FitLoop::total_steps(config, context.train_batches, context.max_epochs)});
+    ModuleLink lent = link(run);
+    lent.total_steps = [&] { return total_steps(run); };
+    module.set_link(lent);
     Optimizers optimizers = module.configure_optimizers();
     if (optimizers.empty())
       throw UsageError("[fit] configure_optimizers gave no optimizer. Return one, e.g. optim::AdamW.");
-
-    struct Forward final : StepHooks {
-      Forward(Run& run_, Optimizers& optimizers_) : run(run_), optimizers(optimizers_) {}
-      void on_before_zero_grad() override {
-        run.callbacks_do(&Callback::on_before_zero_grad);
-        run.module.on_before_zero_grad(optimizers.optimizer());
-      }
-      void on_before_backward(const Tensor& loss) override {
-        run.call(&Callback::on_before_backward, &LevinModule::on_before_backward, loss);
-      }
-      void on_after_backward() override { run.call(&Callback::on_after_backward, &LevinModule::on_after_backward); }
-      void on_before_optimizer_step() override {
-        run.callbacks_do(&Callback::on_before_optimizer_step);
-        run.module.on_before_optimizer_step(optimizers.optimizer());
-      }
-      Run& run;
-      Optimizers& optimizers;
-    } hooks(run, optimizers);
-
-    StepRunner runner(module, optimizers, *strategy, *precision, hooks,
+    Forward hooks(run, optimizers);
+    StepRunner runner(module, optimizers, fabric.strategy(), *precision, hooks,
                       {.accumulate_grad_batches = config.accumulate_grad_batches,
                        .gradient_clip_val = config.gradient_clip_val,
                        .gradient_clip_algorithm = config.gradient_clip_algorithm});
-    CheckpointKeeper keeper(run, optimizers, runner, *data.train);
+    lent.manual = runner.manual();
+    module.set_link(lent);
+    CheckpointKeeper keeper(run, optimizers, runner, data);
     context.optimizers = &optimizers;
     context.step_options = &runner.options();
+    state.optimizer_steps.resize(optimizers.size());
+    if (source.given.train) load_train(run, data, source);
     run.call(&Callback::on_fit_start, &LevinModule::on_fit_start);
+    log_begin(run, module);
+    module.zero_grad();
     if (context.resumed) {
+      load_train(run, data, source);
       keeper.restore(checkpoint, folder);
-      for (const auto& logger : run.loggers) logger->resume(state.global_step);
+      run.with_loggers("resume", [&](Logger& l) { l.resume(state.global_step); });
     }
-    FitParts parts{*data.train, data.val ? &*data.val : nullptr, optimizers, runner, keeper};
-    if (context.train_batches > 0) FitLoop(run, parts).run(context.resumed);
+    FitParts parts{data, source, optimizers, runner, keeper};
+    FitLoop(run, parts).run(context.resumed);
     run.call(&Callback::on_fit_end, &LevinModule::on_fit_end);
   });
 }
 
-void Trainer::Impl::evaluate(LevinModule& module, Stage stage, const DataModule& given, const std::string& ckpt,
+void Trainer::Impl::evaluate(LevinModule& module, Stage stage, const std::string& ckpt,
                              std::vector<Tensor>* predictions) {
-  const auto pick = [&](const DataModule& d) {
-    return stage == Stage::validate ? d.val : stage == Stage::test ? d.test : d.predict;
-  };
-  const auto loader = pick(given) ? pick(given) : pick(data);
-  if (!loader) throw UsageError(fmt::format("[{0}] there is no loader for it. Give {0} one.", name_of(stage)));
-  const std::pair<const BatchLimit*, const char*> limits[] = {
-      {&config.limit_val_batches, "--limit-val-batches"},
-      {&config.limit_test_batches, "--limit-test-batches"},
-      {&config.limit_predict_batches, "--limit-predict-batches"}};
-  const auto& [asked, option] = limits[static_cast<int>(stage) - 1];
-  Run run(config, module, state, metrics, stop, *strategy, *precision, callbacks, loggers);
+  if (!source.datamodule) {  // what this run is not given comes from the last one
+    if (!source.given.val) source.given.val = data.val;
+    if (!source.given.test) source.given.test = data.test;
+    if (!source.given.predict) source.given.predict = data.predict;
+  }
+  take_callbacks(module);
+  Run run(config, module, state, metrics, stop, fabric.strategy(), *precision, callbacks, loggers);
   begin(run, stage);
   guarded(run, module, stage, [&] {
-    precision->setup(module);
-    strategy->setup(module);
     if (const auto folder = resolve(ckpt.empty() ? config.resume : ckpt); !folder.empty())
       load_weights(*precision, module, read_checkpoint(folder).model, folder);
-    const std::int64_t batches = run.limit(*asked, *loader, option);
-    if (!EvalLoop(run, stage).run(*loader, batches, predictions))
+    module.zero_grad();
+    const EvalPlan plan = run.eval_plan(stage, source);
+    if (!plan.loaders) throw UsageError(fmt::format("[{0}] there is no loader for it. Give {0} one.", name_of(stage)));
+    (stage == Stage::validate ? data.val : stage == Stage::test ? data.test : data.predict) = plan.loaders;
+    if (!EvalLoop(run, stage).run(plan, predictions))
       throw Interrupted(SignalGuard::received(), fmt::format("{} was interrupted.", name_of(stage)));
   });
 }
@@ -234,7 +342,12 @@ Trainer::Trainer(TrainerConfig config) : impl_(new Impl(std::move(config))) {}
 Trainer::~Trainer() = default;
 
 void Trainer::fit(LevinModule& module, const DataModule& data, const std::string& ckpt_path) {
-  impl_->data = data;
+  impl_->source = {.given = data};
+  impl_->fit(module, ckpt_path);
+}
+
+void Trainer::fit(LevinModule& module, LevinDataModule& data, const std::string& ckpt_path) {
+  impl_->source = {.datamodule = &data};
   impl_->fit(module, ckpt_path);
 }
 
@@ -246,24 +359,52 @@ void Trainer::fit(LevinModule& module, data::DataLoader& train, data::DataLoader
 
 std::map<std::string, double> Trainer::validate(LevinModule& module, const DataModule& data,
                                                 const std::string& ckpt_path) {
-  impl_->evaluate(module, Stage::validate, data, ckpt_path, nullptr);
+  impl_->source = {.given = data};
+  impl_->evaluate(module, Stage::validate, ckpt_path, nullptr);
+  return impl_->metrics.results(Split::validation);
+}
+
+std::map<std::string, double> Trainer::validate(LevinModule& module, LevinDataModule& data,
+                                                const std::string& ckpt_path) {
+  impl_->source = {.datamodule = &data};
+  impl_->evaluate(module, Stage::validate, ckpt_path, nullptr);
   return impl_->metrics.results(Split::validation);
 }
 
 std::map<std::string, double> Trainer::test(LevinModule& module, const DataModule& data, const std::string& ckpt_path) {
-  impl_->evaluate(module, Stage::test, data, ckpt_path, nullptr);
+  impl_->source = {.given = data};
+  impl_->evaluate(module, Stage::test, ckpt_path, nullptr);
+  return impl_->metrics.results(Split::test);
+}
+
+std::map<std::string, double> Trainer::test(LevinModule& module, LevinDataModule& data, const std::string& ckpt_path) {
+  impl_->source = {.datamodule = &data};
+  impl_->evaluate(module, Stage::test, ckpt_path, nullptr);
   return impl_->metrics.results(Split::test);
 }
 
 std::vector<Tensor> Trainer::predict(LevinModule& module, const DataModule& data, const std::string& ckpt_path) {
   std::vector<Tensor> predictions;
-  impl_->evaluate(module, Stage::predict, data, ckpt_path, &predictions);
+  impl_->source = {.given = data};
+  impl_->evaluate(module, Stage::predict, ckpt_path, &predictions);
+  return predictions;
+}
+
+std::vector<Tensor> Trainer::predict(LevinModule& module, LevinDataModule& data, const std::string& ckpt_path) {
+  std::vector<Tensor> predictions;
+  impl_->source = {.datamodule = &data};
+  impl_->evaluate(module, Stage::predict, ckpt_path, &predictions);
   return predictions;
 }
 
 const TrainerConfig& Trainer::config() const { return impl_->config; }
 const TrainState& Trainer::state() const { return impl_->state; }
 const MetricStore& Trainer::metrics() const { return impl_->metrics; }
+bool Trainer::is_last_batch() const { return impl_->running && impl_->running->is_last_batch; }
+std::int64_t Trainer::num_training_batches() const { return impl_->running ? impl_->running->train_batches : 0; }
+bool Trainer::should_stop() const { return impl_->stop.requested(); }
+RunStatus Trainer::status() const { return impl_->status; }
+Fabric& Trainer::fabric() { return impl_->fabric; }
 StopToken& Trainer::stop_token() { return impl_->stop; }
 
 std::filesystem::path Trainer::checkpoint_path(const std::string& which) const { return impl_->find_checkpoint(which); }

@@ -21,6 +21,7 @@
 #include <levin/trainer/callbacks/weight_averaging.h>
 #include <levin/trainer/command_line.h>
 #include <levin/trainer/early_stopping.h>
+#include <levin/trainer/fabric.h>
 #include <levin/trainer/html_report.h>
 #include <levin/trainer/json_lines_logger.h>
 #include <levin/trainer/master_weights.h>

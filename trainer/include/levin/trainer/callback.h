@@ -36,9 +36,10 @@ struct RunContext {
   std::span<const std::shared_ptr<Logger>> loggers{};
   Stage stage = Stage::fit;
   bool sanity_checking = false;
+  bool is_last_batch = false;           ///< training has the last batch of its epoch in hand
   bool resumed = false;                 ///< this fit continues a checkpoint
-  std::int64_t train_batches = 0;       ///< of each training epoch
-  std::int64_t eval_batches = 0;        ///< of the evaluation that runs
+  std::int64_t train_batches = 0;       ///< of each training epoch; -1 where nobody knows
+  std::int64_t eval_batches = 0;        ///< of the evaluation that runs, all its loaders; -1 where nobody knows
   std::int64_t max_epochs = 0;          ///< -1 for no limit
   std::filesystem::path root_dir{};     ///< where the run's files go
   std::vector<double> learning_rates{}; ///< one a parameter group, of all optimizers in turn

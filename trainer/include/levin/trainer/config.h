@@ -101,6 +101,9 @@ struct TrainerConfig {
   std::optional<std::int64_t> seed{};   ///< seeds the default generator
   bool handle_signals = true;           ///< SIGINT and SIGTERM end fit after the current step, with a checkpoint
 
+  /// Whether a few batches are repeated to see the network learn them by heart.
+  bool overfits() const { return !overfit_batches.is_zero(); }
+
   std::vector<CallbackPtr> callbacks{};
   std::vector<std::shared_ptr<Logger>> loggers{};  ///< beside the CSV file
 };

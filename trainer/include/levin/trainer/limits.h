@@ -25,6 +25,7 @@ class BatchLimit {
   bool is_count() const { return is_count_; }
   double fraction() const { return fraction_; }
   std::int64_t count() const { return count_; }
+  bool is_zero() const { return is_count_ ? count_ == 0 : fraction_ == 0; }
   /// How many of `total` batches, at most all; throws UsageError where a fraction lies outside of [0, 1] or leaves
   /// nothing of some batches.
   std::int64_t of(std::int64_t total, const char* option) const;

@@ -24,6 +24,7 @@ struct LogOptions {
   std::optional<bool> on_epoch{};
   Reduce reduce = Reduce::mean;
   std::optional<std::int64_t> batch_size{};  ///< weight of this value; the current batch's size unless given
+  bool add_dataloader_idx = true;            ///< of several evaluation loaders: NAME/dataloader_idx_k
 };
 
 enum class Split { train, validation, test, predict };
@@ -32,7 +33,7 @@ class MetricStore {
  public:
   /// What is going on while values arrive; the loops set it.
   enum class Scope { closed, step, eval_step, epoch };
-  void set_scope(Scope scope, Split split, std::int64_t batch_size = 1);
+  void set_scope(Scope scope, Split split, std::int64_t batch_size = 1, int dataloader = -1);
 
   /// Takes one value. Throws ValueError where logging makes no sense (outside of steps and epoch hooks), for on_step in
   /// an epoch hook, for neither of both, and for options that differ from those this name had before.
@@ -83,8 +84,9 @@ class MetricStore {
     double step = 0, sum = 0, weight = 0, epoch = 0;  // sum is the extreme for min and max
     metrics::Metric* object = nullptr;                // gives the epoch's value, if any
     std::int64_t computed = -1;                       // its updates when it gave that value
-    std::string step_name() const { return on_epoch ? name + "_step" : name; }
-    std::string epoch_name() const { return on_step ? name + "_epoch" : name; }
+    std::string suffix;                               // "/dataloader_idx_1" of one of several loaders
+    std::string step_name() const { return name + (on_epoch ? "_step" : "") + suffix; }
+    std::string epoch_name() const { return name + (on_step ? "_epoch" : "") + suffix; }
   };
   struct Arrival {
     std::size_t metric;
@@ -92,6 +94,7 @@ class MetricStore {
     double weight;
     std::uint64_t stamp;
   };
+  std::string suffix_for(const LogOptions& options) const;
   std::size_t index_of(std::string_view name, const LogOptions& options, bool on_step, bool on_epoch);
   /// Checks the moment and the options, and finds the metric for them.
   std::size_t open(std::string_view name, const LogOptions& options);
@@ -110,6 +113,7 @@ class MetricStore {
   Scope scope_ = Scope::closed;
   Split split_ = Split::train;
   std::int64_t batch_size_ = 1;
+  int dataloader_ = -1;  // which of several
   std::uint64_t stamp_ = 0;
 };
 

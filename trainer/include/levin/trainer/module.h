@@ -5,14 +5,16 @@
 #include <levin/nn/module.h>
 #include <levin/trainer/config.h>
 #include <levin/trainer/data_module.h>
+#include <levin/trainer/manual_optimization.h>
 #include <levin/trainer/metric_store.h>
-#include <levin/trainer/optimizers.h>
 #include <levin/trainer/train_state.h>
 
 #include <map>
 #include <memory>
 
 namespace levin {
+
+struct RunContext;
 
 /// What training_step gives back: a loss, {loss, extras}, or nothing ({}) to skip the batch.
 class StepOutput {
@@ -43,11 +45,18 @@ class StepOutput {
 struct ModuleLink {
   MetricStore* metrics = nullptr;
   const TrainState* state = nullptr;
-  std::int64_t total_steps = 0;
+  const RunContext* run = nullptr;
+  std::function<std::int64_t()> total_steps{};
+  ManualOptimization* manual = nullptr;  ///< in fit, where the module steps by itself
+  Optimizers* optimizers = nullptr;
 };
 
 class LevinModule : public nn::Module {
  public:
+  /// False: training_step does it all itself, by optimizers(), manual_backward and their step(). No clipping, no
+  /// accumulation and no scheduler then comes from the Trainer.
+  bool automatic_optimization = true;
+
   // What a program writes
   virtual StepOutput training_step(const Batch& batch, int index);
   virtual void validation_step(const Batch&, int) {}
@@ -63,6 +72,9 @@ class LevinModule : public nn::Module {
   /// needs.
   void log(std::string_view name, metrics::Metric& metric, const LogOptions& options = {});
 
+  /// Records several values with the same options.
+  void log_dict(const std::vector<std::pair<std::string, Tensor>>& values, const LogOptions& options = {});
+
   /// Makes a metric that belongs to this module, whose state checkpoints keep under `name`:
   /// `metrics::AUROC& auc = add_metric<metrics::AUROC>("auc");`
   template <class M, class... A>
@@ -76,7 +88,38 @@ class LevinModule : public nn::Module {
   std::int64_t current_epoch() const { return link_.state ? link_.state->epoch : 0; }
   std::int64_t global_step() const { return link_.state ? link_.state->global_step : 0; }
   /// Optimizer steps of the whole fit, for schedulers; 0 outside of one, -1 without an end.
-  std::int64_t estimated_stepping_batches() const { return link_.total_steps; }
+  std::int64_t estimated_stepping_batches() const { return link_.total_steps ? link_.total_steps() : 0; }
+  /// Whether training_step has the last batch of its epoch.
+  bool is_last_batch() const;
+
+  // Manual optimization, in fit alone; UsageError elsewhere
+  /// All optimizers of configure_optimizers: `auto [g_opt, d_opt] = optimizers<2>();`. Throws UsageError for another
+  /// number than there are.
+  template <std::size_t N = 1>
+  std::array<OptimizerHandle, N> optimizers() {
+    ManualOptimization& manual = manual_steps("optimizers", N);
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return std::array<OptimizerHandle, N>{OptimizerHandle(manual, I)...};
+    }
+    (std::make_index_sequence<N>());
+  }
+  /// One for each optimizer; stepping one where there is no scheduler does nothing.
+  template <std::size_t N = 1>
+  std::array<SchedulerHandle, N> lr_schedulers() {
+    Optimizers& all = manual_steps("lr_schedulers", N).optimizers();
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return std::array<SchedulerHandle, N>{SchedulerHandle(all, I)...};
+    }
+    (std::make_index_sequence<N>());
+  }
+  /// In place of loss.backward(): scales the loss as the precision asks, and calls the hooks.
+  void manual_backward(const Tensor& loss);
+  /// Clips one optimizer's gradients, at their true scale, before its step.
+  void clip_gradients(const OptimizerHandle& optimizer, double value, const std::string& algorithm = "norm") {
+    optimizer.clip_gradients(value, algorithm);
+  }
+  /// A hook of Lightning's order: before the sanity check, and before an evaluation.
+  virtual void zero_grad(bool set_to_none = true) { nn::Module::zero_grad(set_to_none); }
 
   // Steps of the step: overridden to change what they do
   virtual void optimizer_zero_grad(optim::Optimizer& optimizer);
@@ -126,7 +169,7 @@ class LevinModule : public nn::Module {
   virtual void teardown(Stage) {}
 
   /// Before a validation that is not in the middle of an accumulation window.
-  virtual void on_validation_model_zero_grad() { zero_grad(); }
+  virtual void on_validation_model_zero_grad() { nn::Module::zero_grad(); }
   virtual void on_validation_model_eval() { eval(); }
   virtual void on_validation_model_train() {}  ///< every submodule has its former mode again
   virtual void on_validation_start() {}
@@ -161,6 +204,7 @@ class LevinModule : public nn::Module {
   friend class StepRunner;
   void keep_metric(const std::string& name, std::unique_ptr<metrics::Metric> metric);
   void attach_metrics();
+  ManualOptimization& manual_steps(const char* what, std::size_t count) const;
 
   ModuleLink link_;
   Tensor found_inf_;  ///< what the base's optimizer_step obeys

@@ -20,6 +20,8 @@ class Precision {
   virtual void setup(nn::Module& module) = 0;
   /// Gives the optimizer what it shall step on, where that is not the module's own parameters.
   virtual void attach(optim::Optimizer&) {}
+  /// Steps go to weights kept beside the module's, which one optimizer alone can do.
+  virtual bool has_own_weights() const { return false; }
   /// Converts a batch's floating tensors.
   virtual Batch convert(Batch batch) const = 0;
   /// Lives around the user's step: autocast, default type. May be null.

@@ -2,22 +2,12 @@
 // One training step: the only place that knows its order. It works without a Trainer.
 
 #include <levin/kernels/host_read.h>
+#include <levin/trainer/manual_optimization.h>
 #include <levin/trainer/module.h>
-#include <levin/trainer/precision.h>
-#include <levin/trainer/strategy.h>
 
 #include <deque>
 
 namespace levin {
-
-/// Moments within a step. The Trainer forwards them to callbacks and module.
-struct StepHooks {
-  virtual ~StepHooks() = default;
-  virtual void on_before_zero_grad() {}
-  virtual void on_before_backward(const Tensor&) {}
-  virtual void on_after_backward() {}
-  virtual void on_before_optimizer_step() {}
-};
 
 struct StepOptions {
   std::int64_t accumulate_grad_batches = 1;
@@ -42,6 +32,8 @@ struct StepOptions {
 ///   forward and backward queued: the device never idles for it.
 /// - in the first window, and wherever the module's optimizer_step does not call the base: that window's flag.
 /// On the CPU everything is known at once.
+///
+/// A module with automatic_optimization off steps by itself (see ManualOptimization): here is only counted.
 class StepRunner {
  public:
   StepRunner(LevinModule& module, Optimizers& optimizers, Strategy& strategy, Precision& precision, StepHooks& hooks,
@@ -61,9 +53,13 @@ class StepRunner {
   StepOptions& options() { return options_; }
   /// Takes in the parameter groups that the optimizer got meanwhile; done before each step, too.
   void take_parameters();
+  /// Null unless the module steps by itself.
+  ManualOptimization* manual() const { return manual_.get(); }
   const std::vector<Parameter>& parameters() const { return parameters_; }
 
  private:
+  StepOutput forward(const Batch& batch, int index);
+  StepOutput run_manual(const Batch& batch, int index, TrainState& state);
   void backward(const StepOutput& out, std::int64_t samples, bool closes, TrainState& state);
   struct Window {
     HostRead skipped;
@@ -83,6 +79,7 @@ class StepRunner {
   Precision& precision_;
   StepHooks& hooks_;
   StepOptions options_;
+  std::unique_ptr<ManualOptimization> manual_;
   std::vector<Parameter> parameters_;  // of the optimizer
   std::deque<Window> open_;            // of which it is not yet known whether they were skipped
   bool obeys_ = false;                 // the module's optimizer_step goes through the base, as far as was seen

@@ -17,6 +17,7 @@ enum class SavePoint { train_batch_end, validation_end, train_epoch_end };
 struct TrainState {
   std::int64_t epoch = 0;            ///< current epoch, from 0
   std::int64_t batch = 0;            ///< finished batches of this epoch
+  std::int64_t total_batches = 0;    ///< finished batches of all epochs
   std::int64_t global_step = 0;      ///< finished accumulation windows; calls of training_step in manual mode
   /// Real steps of each optimizer, as far as known (see StepRunner): windows that overflowed, or had no loss, make
   /// none.

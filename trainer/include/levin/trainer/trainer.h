@@ -3,6 +3,7 @@
 
 #include <levin/trainer/callback.h>
 #include <levin/trainer/data_module.h>
+#include <levin/trainer/fabric.h>
 #include <levin/trainer/logger.h>
 #include <levin/trainer/model_checkpoint.h>
 #include <levin/trainer/module.h>
@@ -22,22 +23,35 @@ class Trainer {
   /// checkpoint, or "last" or "best" of this trainer's own ModelCheckpoint. Throws Interrupted after a signal, when the
   /// checkpoint is saved; IoError or StateError for a checkpoint that is damaged or of another network.
   void fit(LevinModule& module, const DataModule& data, const std::string& ckpt_path = {});
+  /// The same with data that a data module makes, or (DataModule{}) the module's own hooks.
+  void fit(LevinModule& module, LevinDataModule& data, const std::string& ckpt_path = {});
   void fit(LevinModule& module, data::DataLoader& train);
   void fit(LevinModule& module, data::DataLoader& train, data::DataLoader& val, const std::string& ckpt_path = {});
 
   /// Metrics of one pass by name. Without `data`, those of the last fit. With `ckpt_path` its weights are loaded first.
   std::map<std::string, double> validate(LevinModule& module, const DataModule& data = {},
                                          const std::string& ckpt_path = {});
+  std::map<std::string, double> validate(LevinModule& module, LevinDataModule& data, const std::string& ckpt_path = {});
   std::map<std::string, double> test(LevinModule& module, const DataModule& data = {},
                                      const std::string& ckpt_path = {});
+  std::map<std::string, double> test(LevinModule& module, LevinDataModule& data, const std::string& ckpt_path = {});
   /// What predict_step gave for every batch.
   std::vector<Tensor> predict(LevinModule& module, const DataModule& data = {}, const std::string& ckpt_path = {});
+
+  std::vector<Tensor> predict(LevinModule& module, LevinDataModule& data, const std::string& ckpt_path = {});
 
   const TrainerConfig& config() const;
   const TrainState& state() const;
   std::int64_t current_epoch() const { return state().epoch; }
   std::int64_t global_step() const { return state().global_step; }
   const MetricStore& metrics() const;
+  bool is_last_batch() const;                 ///< training has the last batch of its epoch in hand
+  std::int64_t num_training_batches() const;  ///< of an epoch of the running fit; -1 where nobody knows
+  bool should_stop() const;
+  /// How the last run ended; interrupted while one is going on.
+  RunStatus status() const;
+  /// Device and precision, as the Trainer uses them.
+  Fabric& fabric();
   /// Ends the run after the current step; may be called from any thread.
   StopToken& stop_token();
   /// The folder that "best" or "last" stands for; empty when there is none.

@@ -1,0 +1,164 @@
+#pragma once
+// The parts of the Trainer under a loop of one's own: device, precision and gradients are taken care of, the order of
+// things is the program's.
+
+#include <levin/data/dataloader.h>
+#include <levin/trainer/config.h>
+#include <levin/trainer/logger.h>
+#include <levin/trainer/manual_optimization.h>
+
+#include <array>
+#include <functional>
+
+namespace levin {
+
+/// Where and how to compute; names and defaults are TrainerConfig's.
+struct FabricConfig {
+  std::string accelerator = "auto";
+  DeviceList devices = "auto";
+  std::string strategy = "auto";
+  std::string precision = "32-true";
+  std::vector<std::shared_ptr<Logger>> loggers{};
+};
+
+/// A loader whose batches lie on the device, in the precision's types. The loader outlives it.
+class FabricLoader {
+ public:
+  FabricLoader(data::DataLoader& loader, const Strategy& strategy, const Precision& precision)
+      : loader_(&loader), strategy_(&strategy), precision_(&precision) {}
+
+  class Iterator {
+   public:
+    using value_type = Batch;
+    using difference_type = std::ptrdiff_t;
+    Iterator(data::DataLoader::Iterator it, const FabricLoader& owner) : it_(std::move(it)), owner_(&owner) {}
+    Batch operator*() { return owner_->precision_->convert(owner_->strategy_->to_device(*it_)); }
+    Iterator& operator++() {
+      ++it_;
+      return *this;
+    }
+    void operator++(int) { ++it_; }
+    friend bool operator==(const Iterator& i, std::default_sentinel_t end) { return i.it_ == end; }
+
+   private:
+    data::DataLoader::Iterator it_;
+    const FabricLoader* owner_;
+  };
+  Iterator begin() const { return {loader_->begin(), *this}; }
+  static std::default_sentinel_t end() { return {}; }
+  data::DataLoader& loader() const { return *loader_; }
+
+ private:
+  data::DataLoader* loader_;
+  const Strategy* strategy_;
+  const Precision* precision_;
+};
+
+/// Lightning's Fabric:
+///
+///     Fabric fabric({.precision = "16-mixed"});
+///     fabric.launch();
+///     auto [opt] = fabric.setup(net, [&] { return optim::AdamW(net.parameters()); });
+///     for (const Batch& batch : fabric.setup_dataloaders(loader)) {
+///       const Tensor loss = fabric.autocast([&] { return cross_entropy(net(batch[0]), batch[1]); });
+///       opt.zero_grad();
+///       fabric.backward(loss);
+///       opt.step();
+///     }
+///
+/// The Trainer is built on one.
+class Fabric {
+ public:
+  /// Throws UsageError for names that are not built.
+  explicit Fabric(FabricConfig config = {});
+  ~Fabric();
+  Fabric(const Fabric&) = delete;
+  Fabric& operator=(const Fabric&) = delete;
+
+  /// Begins: all processes of the run are there when it returns. `body` runs in each of them.
+  void launch(const std::function<void()>& body = {});
+
+  /// Brings a module to the device and into the precision's types. Optimizers are made afterwards.
+  void setup_module(nn::Module& module);
+  /// Takes the optimizers in, with their schedulers. Throws UsageError for another number than N.
+  template <std::size_t N = 1>
+  std::array<OptimizerHandle, N> setup_optimizers(Optimizers optimizers) {
+    ManualOptimization& steps = take(std::move(optimizers), N);
+    return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return std::array<OptimizerHandle, N>{OptimizerHandle(steps, I)...};
+    }
+    (std::make_index_sequence<N>());
+  }
+  /// Both: `make` is called when the module's parameters are what they will be.
+  template <std::size_t N = 1, class F>
+  std::array<OptimizerHandle, N> setup(nn::Module& module, const F& make) {
+    setup_module(module);
+    return setup_optimizers<N>(make());
+  }
+  FabricLoader setup_dataloaders(data::DataLoader& loader) const { return {loader, *strategy_, *precision_}; }
+
+  /// Scales the loss as the precision asks, and runs backward.
+  void backward(const Tensor& loss);
+  /// At the gradients' true scale, by "norm" or "value", before the step.
+  void clip_gradients(const OptimizerHandle& optimizer, double value, const std::string& algorithm = "norm") const {
+    optimizer.clip_gradients(value, algorithm);
+  }
+  /// While the scope is alive, operations compute in the precision's types. May be null.
+  std::unique_ptr<Precision::Scope> autocast() const { return precision_->step_scope(); }
+  template <class F>
+  auto autocast(const F& f) const {
+    const auto scope = autocast();
+    return f();
+  }
+  /// While it is alive, backward exchanges no gradients: for all but the last batch of an accumulation window.
+  class NoSync {
+   public:
+    explicit NoSync(Strategy& strategy) : strategy_(strategy) { strategy_.no_sync(true); }
+    ~NoSync() { strategy_.no_sync(false); }
+    NoSync(const NoSync&) = delete;
+    NoSync& operator=(const NoSync&) = delete;
+
+   private:
+    Strategy& strategy_;
+  };
+  [[nodiscard]] NoSync no_backward_sync() { return NoSync(*strategy_); }
+
+  Batch to_device(Batch batch) const { return strategy_->to_device(std::move(batch)); }
+  Tensor to_device(const Tensor& t) const { return t.to(device()); }
+  /// Over all ranks; the host does not wait.
+  Tensor all_reduce(const Tensor& value, ReduceOp op = ReduceOp::mean) { return strategy_->reduce(value, op); }
+  void barrier() { strategy_->barrier(); }
+  /// A line on standard output, by rank zero.
+  void print(const std::string& text) const;
+  /// One value to all loggers, by rank zero. Throws IoError where that fails.
+  void log(const std::string& name, double value, std::int64_t step);
+  /// Seeds the default generator: weights, shuffling and dropout follow from it.
+  static void seed_everything(std::uint64_t seed);
+
+  /// Writes a checkpoint's folder: weights, optimizers and schedulers as far as they were set up, the generator, and
+  /// `values`. Throws IoError.
+  void save(const std::filesystem::path& folder, const nn::Module& module, const StateMap& values = {});
+  /// Brings all of that back, and gives the values. Throws IoError or StateError.
+  StateMap load(const std::filesystem::path& folder, nn::Module& module);
+
+  Device device() const { return strategy_->device(); }
+  int global_rank() const { return strategy_->rank(); }
+  int world_size() const { return strategy_->world_size(); }
+  bool is_global_zero() const { return strategy_->is_global_zero(); }
+  Strategy& strategy() const { return *strategy_; }
+  Precision& precision() const { return *precision_; }
+  const FabricConfig& config() const { return config_; }
+
+ private:
+  ManualOptimization& take(Optimizers optimizers, std::size_t count);
+
+  FabricConfig config_;
+  std::unique_ptr<Strategy> strategy_;
+  std::unique_ptr<Precision> precision_;
+  StepHooks hooks_;
+  // Handles point into what has been set up; a second setup leaves the first one's alone.
+  struct Taken;
+  std::vector<std::unique_ptr<Taken>> taken_;
+};
+
+}  // namespace levin

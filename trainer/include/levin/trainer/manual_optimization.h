@@ -1,0 +1,115 @@
+#pragma once
+// Steps by the program's own hand: several optimizers, in the order and at the times that training_step wants.
+
+#include <levin/kernels/host_read.h>
+#include <levin/trainer/optimizers.h>
+#include <levin/trainer/precision.h>
+#include <levin/trainer/step_hooks.h>
+#include <levin/trainer/strategy.h>
+
+#include <array>
+#include <deque>
+
+namespace levin {
+
+class ManualOptimization;
+struct TrainState;
+
+/// While one is alive, only the parameters of one optimizer ask for gradients; all get back what they had with its end,
+/// also when an exception passes.
+class Toggled {
+ public:
+  ~Toggled();
+  Toggled(Toggled&& other) noexcept;
+  Toggled(const Toggled&) = delete;
+  Toggled& operator=(const Toggled&) = delete;
+  Toggled& operator=(Toggled&&) = delete;
+
+ private:
+  friend class OptimizerHandle;
+  Toggled(ManualOptimization& owner, std::size_t index, bool sync_grad);
+  std::vector<std::pair<Tensor, bool>> before_;
+  Strategy* strategy_;  // null where nothing was held back
+};
+
+/// One of the optimizers of a run: `auto [g_opt, d_opt] = optimizers<2>();`
+class OptimizerHandle {
+ public:
+  OptimizerHandle(ManualOptimization& owner, std::size_t index) : owner_(&owner), index_(index) {}
+
+  void zero_grad(bool set_to_none = true) const;
+  /// Steps on what manual_backward has gathered: brought back to scale first, left out where that is not finite.
+  void step() const;
+  /// Evaluates the loss by `closure` (zero_grad, forward, manual_backward) first; returns it.
+  Tensor step(const optim::Optimizer::Closure& closure) const;
+  /// Holds the other optimizers' parameters still for the time of a scope: `auto only = d_opt.toggle_model();`. With
+  /// `sync_grad` false, backward exchanges no gradients with other ranks there, as in all but the last batch of an
+  /// accumulation window.
+  [[nodiscard]] Toggled toggle_model(bool sync_grad = true) const;
+  [[nodiscard]] Toggled toggle_optimizer() const { return toggle_model(); }
+  /// Clips these gradients, brought back to scale, by "norm" or "value"; step() then uses them as they are.
+  void clip_gradients(double value, const std::string& algorithm = "norm") const;
+
+  optim::Optimizer& optimizer() const;
+  std::vector<optim::ParamGroup>& param_groups() const { return optimizer().param_groups(); }
+  std::size_t index() const { return index_; }
+
+ private:
+  ManualOptimization* owner_;
+  std::size_t index_;
+};
+
+/// A scheduler of a run, stepped by training_step or an epoch hook.
+class SchedulerHandle {
+ public:
+  SchedulerHandle(Optimizers& optimizers, std::size_t index) : optimizers_(&optimizers), index_(index) {}
+  /// `metric` is for plateau schedulers.
+  void step(std::optional<double> metric = {}) const { optimizers_->step_scheduler(metric, index_); }
+  const SchedulerConfig& config() const { return optimizers_->config(index_); }
+
+ private:
+  Optimizers* optimizers_;
+  std::size_t index_;
+};
+
+/// What the handles work on; used by the Trainer in manual mode and by Fabric. Gradients are scaled as Precision says.
+class ManualOptimization {
+ public:
+  /// When the scale follows what steps have found: with finish_batch, so that it is the same for all optimizers of one
+  /// batch, or with every step.
+  enum class ScaleMoves { with_batch, with_step };
+  /// Throws UsageError for several optimizers and a precision that keeps weights of its own (16-o2).
+  ManualOptimization(Optimizers& optimizers, Strategy& strategy, Precision& precision, StepHooks& hooks,
+                     ScaleMoves moves = ScaleMoves::with_batch);
+
+  void backward(const Tensor& loss);
+  void zero_grad(std::size_t i, bool set_to_none);
+  Tensor step(std::size_t i, const optim::Optimizer::Closure& closure);
+  void clip_gradients(std::size_t i, double value, const std::string& algorithm);
+
+  /// After each batch: the scale follows what the steps found. Throws LossDiverged as Precision::update does.
+  void finish_batch();
+  /// Counts the steps that were made, those that are known or (waiting) all.
+  void settle(TrainState& state, bool wait);
+
+  Optimizers& optimizers() const { return optimizers_; }
+  Strategy& strategy() const { return strategy_; }
+
+ private:
+  const Tensor& unscale(std::size_t i);
+
+  Optimizers& optimizers_;
+  Strategy& strategy_;
+  Precision& precision_;
+  StepHooks& hooks_;
+  ScaleMoves moves_;
+  std::vector<std::optional<Tensor>> unscaled_;  // found-inf of an optimizer whose gradients are at scale already
+  std::optional<Tensor> found_;                  // by all steps of this batch
+  struct Step {
+    std::size_t optimizer;
+    HostRead skipped;
+  };
+  std::deque<Step> open_;  // of which it is not yet known whether they were skipped
+};
+
+}  // namespace levin

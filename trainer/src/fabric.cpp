@@ -1,0 +1,101 @@
+#include <levin/trainer/fabric.h>
+
+#include <levin/core/generator.h>
+#include <levin/trainer/checkpoint.h>
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+namespace levin {
+
+struct Fabric::Taken {
+  Optimizers optimizers;
+  ManualOptimization steps;
+  Taken(Optimizers given, Strategy& strategy, Precision& precision, StepHooks& hooks)
+      : optimizers(std::move(given)),
+        steps(optimizers, strategy, precision, hooks, ManualOptimization::ScaleMoves::with_step) {}
+};
+
+Fabric::Fabric(FabricConfig config)
+    : config_(std::move(config)),
+      strategy_(make_strategy(config_.strategy, choose_device(config_.accelerator, config_.devices))),
+      precision_(make_precision(config_.precision)) {}
+Fabric::~Fabric() = default;
+
+void Fabric::launch(const std::function<void()>& body) {
+  strategy_->barrier();
+  if (body) body();
+}
+
+void Fabric::setup_module(nn::Module& module) {
+  precision_->setup(module);
+  strategy_->setup(module);
+}
+
+ManualOptimization& Fabric::take(Optimizers optimizers, std::size_t count) {
+  if (optimizers.size() != count)
+    throw UsageError(fmt::format("[fabric] {} optimizers were given, and {} asked for. Ask for {}.", optimizers.size(),
+                                 count, optimizers.size()));
+  taken_.push_back(std::make_unique<Taken>(std::move(optimizers), *strategy_, *precision_, hooks_));
+  return taken_.back()->steps;
+}
+
+void Fabric::backward(const Tensor& loss) {
+  if (loss.numel() != 1)
+    throw ShapeError(
+        fmt::format("[backward] the loss has shape {}. Give one number, e.g. its mean.", to_string(loss.sizes())));
+  precision_->scale(loss).backward();
+}
+
+void Fabric::print(const std::string& text) const {
+  if (is_global_zero()) std::puts(text.c_str());
+}
+
+void Fabric::log(const std::string& name, double value, std::int64_t step) {
+  if (!is_global_zero()) return;
+  for (const auto& logger : config_.loggers) logger->log_metrics({.step = step, .values = {{name, value}}});
+}
+
+void Fabric::seed_everything(std::uint64_t seed) { manual_seed(seed); }
+
+void Fabric::save(const std::filesystem::path& folder, const nn::Module& module, const StateMap& values) {
+  if (is_global_zero()) {
+    Checkpoint c;
+    c.model = precision_->weights(module);
+    for (std::size_t i = 0; i < taken_.size(); ++i) {
+      const std::string prefix = fmt::format("fabric.{}.", i);
+      c.tensors.merge(prefix + "optimizer.", taken_[i]->optimizers.optimizer_state());
+      c.tensors.merge(prefix + "scheduler.", taken_[i]->optimizers.scheduler_state());
+    }
+    const GeneratorState rng = default_generator().state();
+    c.values.set("rng/seed", static_cast<std::int64_t>(rng.seed));
+    c.values.set("rng/offset", static_cast<std::int64_t>(rng.offset));
+    c.values.set("precision_name", precision_->name());
+    c.values.put("precision", precision_->state());
+    c.values.put("values", values);
+    write_checkpoint(folder, c);
+  }
+  strategy_->barrier();
+}
+
+StateMap Fabric::load(const std::filesystem::path& folder, nn::Module& module) {
+  const Checkpoint c = read_checkpoint(folder);
+  try {
+    precision_->load_weights(module, c.model);
+    for (std::size_t i = 0; i < taken_.size(); ++i) {
+      const std::string prefix = fmt::format("fabric.{}.", i);
+      taken_[i]->optimizers.load_optimizer_state(c.tensors.sub(prefix + "optimizer."));
+      taken_[i]->optimizers.load_scheduler_state(c.tensors.sub(prefix + "scheduler."));
+    }
+    if (const auto saved = c.values.get<std::string>("precision_name"); saved == precision_->name())
+      precision_->load_state(c.values.part("precision"));
+    default_generator().set_state({static_cast<std::uint64_t>(c.values.get<std::int64_t>("rng/seed")),
+                                   static_cast<std::uint64_t>(c.values.get<std::int64_t>("rng/offset"))});
+  } catch (const StateError& e) {
+    throw StateError(fmt::format("[fabric] {} does not fit what was set up: {}", folder.string(), e.what()));
+  }
+  return c.values.part("values");
+}
+
+}  // namespace levin

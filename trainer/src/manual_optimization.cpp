@@ -1,0 +1,133 @@
+#include <levin/trainer/manual_optimization.h>
+
+#include <levin/autograd/modes.h>
+#include <levin/autograd/ops.h>
+#include <levin/optim/clip.h>
+#include <levin/trainer/train_state.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace levin {
+
+Toggled::Toggled(ManualOptimization& owner, std::size_t index, bool sync_grad)
+    : strategy_(sync_grad ? nullptr : &owner.strategy()) {
+  const auto own = owner.optimizers().optimizer(index).parameters();
+  for (std::size_t i = 0; i < owner.optimizers().size(); ++i) {
+    if (i == index) continue;
+    for (const Tensor& p : owner.optimizers().optimizer(i).parameters()) {
+      if (std::ranges::any_of(own, [&](const Tensor& mine) { return mine.is_same(p); })) continue;
+      before_.emplace_back(p, p.requires_grad());
+      before_.back().first.requires_grad_(false);
+    }
+  }
+  if (strategy_) strategy_->no_sync(true);
+}
+
+Toggled::Toggled(Toggled&& other) noexcept
+    : before_(std::exchange(other.before_, {})), strategy_(std::exchange(other.strategy_, nullptr)) {}
+
+Toggled::~Toggled() {
+  // Backwards: a parameter of two optimizers was seen twice, and its first value is the true one.
+  for (auto it = before_.rbegin(); it != before_.rend(); ++it) it->first.requires_grad_(it->second);
+  if (strategy_) strategy_->no_sync(false);
+}
+
+void OptimizerHandle::zero_grad(bool set_to_none) const { owner_->zero_grad(index_, set_to_none); }
+void OptimizerHandle::step() const { owner_->step(index_, {}); }
+Tensor OptimizerHandle::step(const optim::Optimizer::Closure& closure) const { return owner_->step(index_, closure); }
+Toggled OptimizerHandle::toggle_model(bool sync_grad) const { return Toggled(*owner_, index_, sync_grad); }
+optim::Optimizer& OptimizerHandle::optimizer() const { return owner_->optimizers().optimizer(index_); }
+void OptimizerHandle::clip_gradients(double value, const std::string& algorithm) const {
+  owner_->clip_gradients(index_, value, algorithm);
+}
+
+ManualOptimization::ManualOptimization(Optimizers& optimizers, Strategy& strategy, Precision& precision,
+                                       StepHooks& hooks, ScaleMoves moves)
+    : optimizers_(optimizers),
+      strategy_(strategy),
+      precision_(precision),
+      hooks_(hooks),
+      moves_(moves),
+      unscaled_(optimizers.size()) {
+  if (optimizers.size() == 1)
+    precision.attach(optimizers.optimizer());
+  else if (precision.has_own_weights())
+    throw UsageError(
+        fmt::format("[fit] precision {} keeps master weights for one optimizer, and there are {}. Use "
+                    "16-mixed.",
+                    precision.name(), optimizers.size()));
+}
+
+void ManualOptimization::backward(const Tensor& loss) {
+  if (loss.numel() != 1)
+    throw ShapeError(fmt::format("[manual_backward] the loss has shape {}. Give one number, e.g. its mean.",
+                                 to_string(loss.sizes())));
+  const Tensor scaled = precision_.scale(loss);
+  hooks_.on_before_backward(scaled);
+  hooks_.backward(scaled);
+  hooks_.on_after_backward();
+}
+
+void ManualOptimization::zero_grad(std::size_t i, bool set_to_none) {
+  optimizers_.optimizer(i).zero_grad(set_to_none);
+  precision_.zero_grad();
+  unscaled_[i].reset();
+}
+
+const Tensor& ManualOptimization::unscale(std::size_t i) {
+  if (!unscaled_[i]) {
+    strategy_.finish_reduction();
+    Tensor found = precision_.unscale(optimizers_.optimizer(i).parameters());
+    if (found.defined()) found = strategy_.reduce(found, ReduceOp::max);
+    unscaled_[i] = found;
+  }
+  return *unscaled_[i];
+}
+
+void ManualOptimization::clip_gradients(std::size_t i, double value, const std::string& algorithm) {
+  if (algorithm != "norm" && algorithm != "value")
+    throw UsageError(fmt::format("[clip_gradients] algorithm {}: choose norm or value.", algorithm));
+  unscale(i);
+  const auto parameters = optimizers_.optimizer(i).parameters();
+  if (algorithm == "value")
+    optim::clip_grad_value_(parameters, value);
+  else
+    optim::clip_grad_norm_(parameters, value);
+}
+
+Tensor ManualOptimization::step(std::size_t i, const optim::Optimizer::Closure& closure) {
+  optim::Optimizer& optimizer = optimizers_.optimizer(i);
+  const Tensor loss = closure ? closure() : Tensor();
+  const Tensor found = unscale(i);
+  hooks_.on_before_optimizer_step(optimizer);
+  if (found.defined())
+    optimizer.step_unless(found);
+  else
+    optimizer.step();
+  precision_.after_step();
+  // What lies there now has been stepped on; another backward adds scaled gradients to it.
+  unscaled_[i].reset();
+  if (moves_ == ScaleMoves::with_batch) open_.push_back({i, found.defined() ? HostRead(found) : HostRead(0.0)});
+  const no_grad guard;
+  if (!found_ || !found_->defined())
+    found_ = found;
+  else if (found.defined())
+    found_ = maximum(*found_, found);
+  if (moves_ == ScaleMoves::with_step) finish_batch();
+  return loss;
+}
+
+void ManualOptimization::finish_batch() {
+  if (found_) precision_.update(*std::exchange(found_, std::nullopt));
+}
+
+void ManualOptimization::settle(TrainState& state, bool wait) {
+  state.optimizer_steps.resize(optimizers_.size());
+  for (; !open_.empty() && (wait || open_.front().skipped.ready()); open_.pop_front())
+    if (open_.front().skipped.value() == 0) ++state.optimizer_steps[open_.front().optimizer];
+}
+
+}  // namespace levin
