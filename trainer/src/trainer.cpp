@@ -3,6 +3,7 @@
 #include <levin/autograd/modes.h>
 #include <levin/trainer/callbacks/timer.h>
 #include <levin/core/warning.h>
+#include <levin/trainer/callbacks/timer.h>
 #include <levin/trainer/fabric.h>
 #include <levin/trainer/model_graph.h>
 #include <levin/trainer/model_summary.h>
@@ -102,6 +103,7 @@ struct Trainer::Impl {
     callbacks = config.callbacks;
     if (config.max_time) callbacks.push_back(Timer(*config.max_time));
     if (config.enable_model_summary && !has<ModelSummary>(callbacks)) callbacks.push_back(ModelSummary());
+    if (config.max_time && !has<Timer>(callbacks)) callbacks.push_back(Timer(*config.max_time));
     if (config.enable_progress_bar && !has<ProgressBar>(callbacks)) callbacks.push_back(ProgressBar());
     if (config.enable_checkpointing && config.fast_dev_run == 0) add_policies();
     policies_last();
