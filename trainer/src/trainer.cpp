@@ -305,6 +305,7 @@ void Trainer::Impl::fit(LevinModule& module, const std::string& ckpt) {
     state.optimizer_steps.resize(optimizers.size());
     if (source.given.train) load_train(run, data, source);
     run.call(&Callback::on_fit_start, &LevinModule::on_fit_start);
+    module.set_link(lent);  // a finder's trial in that hook had its own
     log_begin(run, module);
     module.zero_grad();
     if (context.resumed) {

@@ -18,7 +18,7 @@ Trial::Trial(LevinModule& module, data::DataLoader& loader, const TrainerConfig&
   }
   for (const auto& [name, b] : module.named_buffers()) weights_.set(name, b.clone());
   for (const auto& [name, m] : module.named_modules()) modes_.emplace_back(m, m->is_training());
-  module.set_link({.metrics = &metrics_, .state = &state_, .total_steps = steps});
+  module.set_link({.metrics = &metrics_, .state = &state_, .total_steps = [steps] { return steps; }});
   objects_ = metrics_.state();
   try {
     module.train();
@@ -31,6 +31,10 @@ Trial::Trial(LevinModule& module, data::DataLoader& loader, const TrainerConfig&
                                            StepOptions{.accumulate_grad_batches = config.accumulate_grad_batches,
                                                        .gradient_clip_val = config.gradient_clip_val,
                                                        .gradient_clip_algorithm = config.gradient_clip_algorithm});
+    module.set_link({.metrics = &metrics_,
+                     .state = &state_,
+                     .total_steps = [steps] { return steps; },
+                     .manual = runner_->manual()});
   } catch (...) {
     restore();
     throw;
