@@ -3,7 +3,6 @@
 #include <levin/autograd/modes.h>
 #include <levin/trainer/callbacks/timer.h>
 #include <levin/core/warning.h>
-#include <levin/trainer/callbacks/timer.h>
 #include <levin/trainer/fabric.h>
 #include <levin/trainer/model_graph.h>
 #include <levin/trainer/model_summary.h>
@@ -101,9 +100,8 @@ struct Trainer::Impl {
   // The user's order, then what the configuration adds; policies last, since they save what the others know.
   void add_defaults() {
     callbacks = config.callbacks;
-    if (config.max_time) callbacks.push_back(Timer(*config.max_time));
     if (config.enable_model_summary && !has<ModelSummary>(callbacks)) callbacks.push_back(ModelSummary());
-    if (config.max_time && !has<Timer>(callbacks)) callbacks.push_back(Timer(*config.max_time));
+    if (config.max_time) callbacks.push_back(Timer(*config.max_time));
     if (config.enable_progress_bar && !has<ProgressBar>(callbacks)) callbacks.push_back(ProgressBar());
     if (config.enable_checkpointing && config.fast_dev_run == 0) add_policies();
     policies_last();
@@ -266,8 +264,8 @@ void Trainer::Impl::fit(LevinModule& module, const std::string& ckpt) {
   state = {};
   metrics.clear();
   data = source.given;
-  data.train = nullptr;  // those of training and validation are taken when the fit needs them
-  data.val = nullptr;
+  if (config.overfits()) data.train = nullptr;  // it is put in order when it is taken
+  data.val = nullptr;                           // those of a fit are taken when it needs them
   take_callbacks(module);
   Run run(config, module, state, metrics, stop, fabric.strategy(), *precision, callbacks, loggers);
   begin(run, Stage::fit);
