@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <charconv>
@@ -20,6 +21,13 @@ namespace fs = std::filesystem;
 namespace {
 
 std::atomic<std::int64_t> g_bytes_until_failure{-1};
+std::atomic<int> g_write_error{ENOSPC};
+std::atomic<std::int64_t> g_operations_until_kill{-1};
+
+/// Stands before everything that changes files.
+void begin_operation() {
+  if (g_operations_until_kill.load() >= 0 && g_operations_until_kill.fetch_sub(1) == 0) raise(SIGKILL);
+}
 
 [[noreturn]] void fail(const char* op, const fs::path& path, int error, const char* remedy) {
   throw IoError(fmt::format("[{}] {}: {}. {}", op, path.string(), std::strerror(error), remedy));
@@ -40,12 +48,10 @@ fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.
 /// Without a slash at the end, so that it has a file name.
 fs::path named(const fs::path& path) { return path.has_filename() ? path : path.parent_path(); }
 
-std::string temporary_prefix(const fs::path& path) { return "." + path.filename().string() + "."; }
-
 /// ".<name>.<pid>.<number>.tmp" beside `path`: the process tells recover_folder whether it is a stray.
 fs::path temporary_beside(const fs::path& path) {
   static std::atomic<int> number{0};
-  return folder_of(path) / fmt::format("{}{}.{}.tmp", temporary_prefix(path), getpid(), number.fetch_add(1));
+  return folder_of(path) / fmt::format(".{}.{}.{}.tmp", path.filename().string(), getpid(), number.fetch_add(1));
 }
 
 /// A file descriptor that closes itself.
@@ -71,10 +77,12 @@ class File {
 };
 
 ssize_t write_some(int fd, const std::byte* data, std::size_t bytes) {
+  begin_operation();
+  if (g_operations_until_kill.load() >= 0) bytes = std::min(bytes, std::size_t{1} << 16);
   const std::int64_t left = g_bytes_until_failure.load();
   if (left >= 0) {
     if (left == 0) {
-      errno = ENOSPC;
+      errno = g_write_error.load();
       return -1;
     }
     bytes = std::min(bytes, static_cast<std::size_t>(left));
@@ -84,17 +92,20 @@ ssize_t write_some(int fd, const std::byte* data, std::size_t bytes) {
 }
 
 void sync_folder(const fs::path& folder) {
+  begin_operation();
   const File dir(folder, O_RDONLY | O_DIRECTORY);
   if (dir.opened()) fsync(dir.get());  // file systems that cannot do it need no help from us
 }
 
 void remove_quietly(const fs::path& path) {
+  begin_operation();
   std::error_code ignored;
   fs::remove_all(path, ignored);
 }
 
 /// Writes and syncs a new file; 0 or the error.
 int write_new(const fs::path& path, std::span<const std::byte> data) {
+  begin_operation();
   File file(path, O_WRONLY | O_CREAT | O_EXCL);
   if (!file.opened()) return errno;
   while (!data.empty()) {
@@ -103,12 +114,18 @@ int write_new(const fs::path& path, std::span<const std::byte> data) {
     if (n < 0) return errno;
     data = data.subspan(static_cast<std::size_t>(n));
   }
+  begin_operation();
   if (fsync(file.get()) != 0 && errno != EINVAL) return errno;
   return file.close() == 0 ? 0 : errno;
 }
 
+int rename_path(const fs::path& from, const fs::path& to) {
+  begin_operation();
+  return ::rename(from.c_str(), to.c_str());
+}
+
 void rename_or_fail(const fs::path& from, const fs::path& to) {
-  if (::rename(from.c_str(), to.c_str()) == 0) return;
+  if (rename_path(from, to) == 0) return;
   const int error = errno;
   remove_quietly(from);
   fail_writing(to, error);
@@ -124,14 +141,32 @@ void sync_tree(const fs::path& folder) {
 
 fs::path old_name(const fs::path& path) { return path.string() + ".old"; }
 
-/// True for a temporary name of `path` whose process is gone (or is this one, which is not writing now).
-bool is_stray(const std::string& file, const std::string& prefix) {
-  if (!file.starts_with(prefix) || !file.ends_with(".tmp")) return false;
-  int pid = 0;
-  const char* end = file.data() + file.size();
-  const auto [rest, status] = std::from_chars(file.data() + prefix.size(), end, pid);
-  if (status != std::errc{} || rest == end || *rest != '.' || pid <= 0) return false;
+/// True for a name of temporary_beside's, of a file called `name` (empty: of any), whose process is gone (or is this
+/// one, which is not writing now).
+bool is_stray(const std::string& file, const std::string& name) {
+  if (!file.starts_with(".") || !file.ends_with(".tmp")) return false;
+  const auto number = file.rfind('.', file.size() - 5);  // before ".tmp"
+  if (number == std::string::npos || number == 0) return false;
+  const auto process = file.rfind('.', number - 1);
+  if (process == std::string::npos || process == 0) return false;
+  if (!name.empty() && file.compare(1, process - 1, name) != 0) return false;
+  const auto whole = [&](std::size_t from, std::size_t to) {
+    int value = 0;
+    const auto [rest, status] = std::from_chars(file.data() + from + 1, file.data() + to, value);
+    return status == std::errc{} && rest == file.data() + to ? value : -1;
+  };
+  const int pid = whole(process, number);
+  if (pid <= 0 || whole(number, file.size() - 4) < 0) return false;
   return pid == getpid() || (kill(pid, 0) != 0 && errno == ESRCH);
+}
+
+int remove_strays_of(const fs::path& folder, const std::string& name) {
+  std::vector<fs::path> strays;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored))
+    if (is_stray(entry.path().filename().string(), name)) strays.push_back(entry.path());
+  for (const fs::path& stray : strays) remove_quietly(stray);
+  return static_cast<int>(strays.size());
 }
 
 }  // namespace
@@ -150,6 +185,7 @@ void write_file(const fs::path& path, const std::string& text) { write_file(path
 
 void write_folder(const fs::path& where, const std::function<void(const fs::path&)>& fill) {
   const fs::path path = named(where), old = old_name(path), temporary = temporary_beside(path);
+  begin_operation();
   if (mkdir(temporary.c_str(), 0777) != 0) fail_writing(path, errno);
   try {
     fill(temporary);
@@ -164,15 +200,15 @@ void write_folder(const fs::path& where, const std::function<void(const fs::path
   const bool replaces = fs::exists(fs::symlink_status(path));
   if (replaces) {
     remove_quietly(old);
-    if (::rename(path.c_str(), old.c_str()) != 0) {
+    if (rename_path(path, old) != 0) {
       const int error = errno;
       remove_quietly(temporary);
       fail_writing(path, error);
     }
   }
-  if (::rename(temporary.c_str(), path.c_str()) != 0) {
+  if (rename_path(temporary, path) != 0) {
     const int error = errno;
-    if (replaces) ::rename(old.c_str(), path.c_str());
+    if (replaces) rename_path(old, path);
     remove_quietly(temporary);
     fail_writing(path, error);
   }
@@ -186,20 +222,24 @@ void recover_folder(const fs::path& where) {
   if (fs::exists(old)) {
     if (fs::exists(path)) {
       remove_quietly(old);
-    } else if (::rename(old.c_str(), path.c_str()) != 0) {
+    } else if (rename_path(old, path) != 0) {
       fail_writing(path, errno);
     }
   }
-  std::vector<fs::path> strays;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    if (is_stray(entry.path().filename().string(), temporary_prefix(path))) strays.push_back(entry.path());
-  }
-  for (const fs::path& stray : strays) remove_quietly(stray);
+  remove_strays_of(folder, path.filename().string());
 }
+
+void remove_folder(const fs::path& where) {
+  const fs::path path = named(where), temporary = temporary_beside(path);
+  if (rename_path(path, temporary) != 0) fail("remove", path, errno, "What is there is untouched.");
+  remove_quietly(temporary);
+}
+
+int remove_strays(const fs::path& folder) { return remove_strays_of(folder, {}); }
 
 void write_pointer(const fs::path& link, const std::string& target) {
   const fs::path temporary = temporary_beside(link);
+  begin_operation();
   if (symlink(target.c_str(), temporary.c_str()) != 0) fail_writing(link, errno);
   rename_or_fail(temporary, link);
   sync_folder(folder_of(link));
@@ -231,6 +271,11 @@ std::string read_text(const fs::path& path) {
   return {reinterpret_cast<const char*>(data.data()), data.size()};
 }
 
-void fail_writes_after(std::int64_t bytes) { g_bytes_until_failure.store(bytes); }
+void fail_writes_after(std::int64_t bytes, int error) {
+  g_write_error.store(error != 0 ? error : ENOSPC);
+  g_bytes_until_failure.store(bytes);
+}
+
+void kill_process_after(std::int64_t operations) { g_operations_until_kill.store(operations); }
 
 }  // namespace levin::io

@@ -138,6 +138,25 @@ TEST_CASE("recovery finishes what a crash left") {
   io::recover_folder(dir.path / "nowhere" / "x");
 }
 
+TEST_CASE("strays of all names go, other files and those of living processes stay") {
+  const TempDir dir;
+  for (const char* name : {".a.999999999.0.tmp", ".b.c.999999999.12.tmp", ".a.tmp", ".a.x.0.tmp", ".a.999999999.tmp",
+                           "a.999999999.0.tmp", ".a.1.0.tmp", ".a.999999999.0.tmp2"})
+    io::write_file(dir.path / name, std::string("x"));
+  fs::create_directories(dir.path / ".folder.999999999.3.tmp" / "inside");
+  CHECK(io::remove_strays(dir.path) == 3);
+  CHECK(entries(dir) == 6);  // process 1 lives
+  CHECK(io::remove_strays(dir.path / "nowhere") == 0);
+}
+
+TEST_CASE("a folder is removed as one") {
+  const TempDir dir;
+  io::write_folder(dir.path / "a", [](const fs::path& to) { io::write_file(to / "b", std::string("x")); });
+  io::remove_folder(dir.path / "a");
+  CHECK(entries(dir) == 0);
+  CHECK_THROWS_AS(io::remove_folder(dir.path / "a"), IoError);
+}
+
 TEST_CASE("a pointer moves at once") {
   const TempDir dir;
   io::write_pointer(dir.path / "last", "epoch=1");

@@ -177,6 +177,30 @@ TEST_CASE("a signal ends with a checkpoint, status 130 or 143, and the resumed r
   }
 }
 
+TEST_CASE(
+    "SIGUSR1 in a SLURM job ends with a checkpoint and status 138; the job that begins again ends like a whole one") {
+  const TempDir whole, f;
+  const auto expected = mnist(whole.path, kShort).result();
+  io::write_file(f.path / "scontrol", std::string("#!/bin/sh\necho \"$@\" >> calls\n"));
+  fs::permissions(f.path / "scontrol", fs::perms::owner_all);
+  const std::string path = std::getenv("PATH");
+  setenv("PATH", (f.path.string() + ":" + path).c_str(), 1);
+  setenv("SLURM_JOB_ID", "7", 1);
+  const pid_t child = start(f.path, kShort);
+  for (int i = 0; i < 2000 && (!fs::exists(f.path / "out") || fs::file_size(f.path / "out") == 0); ++i) usleep(2000);
+  kill(child, SIGUSR1);
+  const Ended e = finish(f.path, child);
+  CHECK_MESSAGE(e.status == 138, e.err);
+  CHECK(io::read_text(f.path / "calls") == "requeue 7\n");
+  CHECK(fs::exists(f.path / "runs/mnist/hpc_ckpt_1/state.json"));
+  const Ended rest = mnist(f.path, kShort);
+  unsetenv("SLURM_JOB_ID");
+  setenv("PATH", path.c_str(), 1);
+  REQUIRE_MESSAGE(rest.status == 0, rest.err);
+  for (const char* key : {"test_accuracy", "test_loss", "val_accuracy"}) CHECK(rest.result()[key] == expected.at(key));
+  CHECK_FALSE(fs::exists(f.path / "runs/mnist/hpc_ckpt_1"));
+}
+
 TEST_CASE("misuse ends with status 2, failure with 1, each with one sentence") {
   const TempDir f;
   io::write_file(f.path / "train-images-idx3-ubyte", std::string("\0\0\x08\x03 cut", 8));

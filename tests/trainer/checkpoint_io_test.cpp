@@ -86,11 +86,11 @@ TEST_CASE("a newer version says so") {
   const TempDir f;
   write_checkpoint(f.path / "a", sample());
   auto text = io::read_text(f.path / "a/state.json");
-  const auto at = text.find("\"version\": 1");
+  const auto at = text.find("\"version\": 2");
   REQUIRE(at != std::string::npos);
-  text.replace(at, 12, "\"version\": 2");
+  text.replace(at, 12, "\"version\": 3");
   io::write_file(f.path / "a/state.json", text);
-  CHECK(contains(message_of<StateError>([&] { read_checkpoint(f.path / "a"); }), "version 2"));
+  CHECK(contains(message_of<StateError>([&] { read_checkpoint(f.path / "a"); }), "has version 3, this program reads"));
 }
 
 TEST_CASE("a disk that is full at any moment leaves the former checkpoint whole") {

@@ -3,7 +3,9 @@
 #include <levin/interop/safetensors.h>
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
+#include "checkpoint_migration.h"
 #include "state_json.h"
 
 namespace levin {
@@ -12,7 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr int kVersion = 1;
 constexpr const char* kFormat = "levin-checkpoint";
 constexpr const char* kModel = "model.safetensors";
 constexpr const char* kTensors = "state.safetensors";
@@ -32,10 +33,11 @@ std::uint32_t checksum(const json& j) {
 json read_values(const fs::path& folder) {
   const json root = json::parse(io::read_text(folder / kValues), nullptr, false);
   if (!root.is_object() || root.value("format", "") != kFormat) damaged(folder, "state.json is not a checkpoint's");
-  if (root.value("version", 0) != kVersion)
-    throw StateError(
-        fmt::format("[checkpoint] {} has version {}, this program reads {}. Use the program that wrote it.",
-                    folder.string(), root.value("version", 0), kVersion));
+  const int version = root.value("version", 0);
+  if (version < 1 || version > kCheckpointVersion)
+    throw StateError(fmt::format("[checkpoint] {} has version {}, this program reads 1 to {}. Use the program that "
+                                 "wrote it.",
+                                 folder.string(), version, kCheckpointVersion));
   if (!root.contains("values") || !root.contains("files") || root.value("crc32", std::uint32_t{0}) !=
       checksum({root["files"], root["values"]}))
     damaged(folder, "the checksum of state.json does not fit");
@@ -53,28 +55,34 @@ StateDict read_tensors(const fs::path& folder, const char* name, const json& fil
 
 }  // namespace
 
-void write_checkpoint(const fs::path& folder, const Checkpoint& c) {
-  const io::Bytes model = interop::encode_safetensors(c.model, {{"format", "pt"}});
-  const io::Bytes tensors = interop::encode_safetensors(c.tensors);
-  json root = {{"format", kFormat}, {"version", kVersion}};
-  root["files"] = {{kModel, describe(model)}, {kTensors, describe(tensors)}};
-  root["values"] = to_json(c.values);
+EncodedCheckpoint encode_checkpoint(const Checkpoint& c) {
+  return {interop::encode_safetensors(c.model, {{"format", "pt"}}), interop::encode_safetensors(c.tensors),
+          to_json(c.values).dump()};
+}
+
+void write_checkpoint(const fs::path& folder, const EncodedCheckpoint& c) {
+  json root = {{"format", kFormat}, {"version", kCheckpointVersion}};
+  root["files"] = {{kModel, describe(c.model)}, {kTensors, describe(c.tensors)}};
+  root["values"] = json::parse(c.values);
   root["crc32"] = checksum({root["files"], root["values"]});
+  const std::string values = root.dump(1) + "\n";
   try {
     fs::create_directories(fs::absolute(folder).parent_path());
     io::write_folder(folder, [&](const fs::path& to) {
-      io::write_file(to / kModel, model);
-      io::write_file(to / kTensors, tensors);
-      io::write_file(to / kValues, root.dump(1) + "\n");
+      io::write_file(to / kModel, c.model);
+      io::write_file(to / kTensors, c.tensors);
+      io::write_file(to / kValues, values);
     });
   } catch (const fs::filesystem_error& e) {
     throw IoError(fmt::format("[checkpoint] {} was not saved: {}. Choose another folder.", folder.string(),
                               e.code().message()));
   } catch (const IoError& e) {
-    throw IoError(fmt::format("[checkpoint] {} was not saved; what was there before is whole. {}", folder.string(),
-                              e.what()));
+    throw IoError(fmt::format("[checkpoint] {} was not saved ({} bytes); what was there before is whole. {}",
+                              folder.string(), c.model.size() + c.tensors.size() + values.size(), e.what()));
   }
 }
+
+void write_checkpoint(const fs::path& folder, const Checkpoint& c) { write_checkpoint(folder, encode_checkpoint(c)); }
 
 Checkpoint read_checkpoint(const fs::path& folder) {
   if (!fs::is_symlink(folder)) io::recover_folder(folder);
@@ -82,11 +90,31 @@ Checkpoint read_checkpoint(const fs::path& folder) {
     throw IoError(fmt::format("[checkpoint] {} is no folder. Give the folder of a checkpoint.", folder.string()));
   try {
     const json root = read_values(folder);
-    return {read_tensors(folder, kModel, root["files"]), read_tensors(folder, kTensors, root["files"]),
-            state_from_json(root["values"])};
+    Checkpoint c{read_tensors(folder, kModel, root["files"]), read_tensors(folder, kTensors, root["files"]),
+                 state_from_json(root["values"])};
+    migrate(c, root["version"].get<int>());
+    return c;
   } catch (const json::exception&) {
     damaged(folder, "state.json has values of the wrong type");
   }
+}
+
+void remove_checkpoint(const fs::path& folder) {
+  if (fs::is_symlink(folder)) {
+    fs::remove(folder);
+  } else if (fs::exists(folder / kValues)) {
+    io::remove_folder(folder);
+  }
+}
+
+void recover_checkpoints(const fs::path& directory) {
+  if (!fs::is_directory(directory)) return;
+  std::vector<fs::path> old;
+  for (const auto& entry : fs::directory_iterator(directory))
+    if (entry.path().extension() == ".old" && fs::exists(entry.path() / kValues)) old.push_back(entry.path());
+  for (fs::path folder : old) io::recover_folder(folder.replace_extension());
+  if (const int strays = io::remove_strays(directory); strays > 0)
+    spdlog::info("{}: removed {} unfinished files of a run that was killed", directory.string(), strays);
 }
 
 }  // namespace levin

@@ -5,6 +5,7 @@
 #include <levin/trainer/optimizers.h>
 #include <levin/trainer/step_runner.h>
 
+#include "checkpoint_writer.h"
 #include "run.h"
 
 namespace levin {
@@ -13,21 +14,44 @@ class CheckpointKeeper {
  public:
   CheckpointKeeper(Run& run, Optimizers& optimizers, StepRunner& runner, const DataModule& data);
 
-  /// Asks all policies and does what they say. Throws IoError when a checkpoint could not be written; the policy then
-  /// stands where it stood before.
+  /// Says that all hooks of this moment have run: a checkpoint that is taken before the next such moment begins here,
+  /// so that what lies between is done again.
+  void mark(SavePoint point);
+  /// The same, then asks all policies and does what they say. Throws IoError when a checkpoint could not be written, or
+  /// the one before that was written beside training; the policy then stands where it stood before.
   void save_point(SavePoint point);
   /// Saves what is needed to go on after a signal; the folder, empty when no policy wants one.
   std::filesystem::path save_interrupted();
+  /// The same after an exception; what goes wrong now is a warning.
+  void save_exception() noexcept;
+  /// Saves for a SLURM job that begins again: root_dir/hpc_ckpt_k, in the place of the former one.
+  std::filesystem::path save_for_requeue();
+  /// Fit has come to its end.
+  void finish();
 
-  /// Everything but the order of the files.
-  Checkpoint snapshot();
+  /// Everything but the order of the files. Without hooks, on_save_checkpoint is not called.
+  Checkpoint snapshot(bool weights_only = false, bool with_hooks = true);
   /// Puts such a state back; throws StateError, naming the folder, when it is of another network or optimizer.
   void restore(const Checkpoint& checkpoint, const std::filesystem::path& folder);
+  /// The part of it that has to wait for the loaders of the validation. Throws StateError where it stood within one, of
+  /// other data.
+  void restore_val();
 
  private:
+  /// What a checkpoint has to know of the last moment at which everything was done.
+  struct Mark {
+    TrainState state{};
+    data::LoaderState train{};
+    std::vector<data::LoaderState> val{};
+    GeneratorState rng{};
+  };
   template <class F>
   std::filesystem::path ask(CheckpointPolicy& policy, const F& decide);
-  void perform(const CheckpointAction& action);
+  void collect();
+  static void failed(CheckpointPolicy& policy, const StateMap& before, const IoError& error);
+  Mark place() const;
+  void save_training(Checkpoint& checkpoint, const Mark& at);
+  data::LoaderState train_place() const;
   StateMap callback_states(StateDict& tensors) const;
 
   Run& run_;
@@ -35,19 +59,20 @@ class CheckpointKeeper {
   StepRunner& runner_;
   const DataModule& data_;
   std::vector<CheckpointPolicy*> policies_;
+  Mark mark_;
+  std::vector<data::LoaderState> saved_val_;  // until their loaders are there
+  CheckpointPolicy* writing_for_ = nullptr;  // whose checkpoint the writer has
+  StateMap before_writing_;                  // its state then
+  CheckpointWriter writer_;
 };
 
 /// Gives callbacks what they had, and the run its place; what comes before the optimizers are made.
 void restore_callbacks(Run& run, const Checkpoint& checkpoint, const std::filesystem::path& folder);
 
+/// What of such values a checkpoint with weights only has.
+StateMap weights_only_values(const StateMap& values);
+
 /// The weights that were trained, where the checkpoint's network is an average of them.
 StateDict trained_weights(const Checkpoint& checkpoint);
-
-/// Throws StateError where a checkpoint was made with another precision.
-void check_precision(const Checkpoint& checkpoint, const Precision& precision, const std::filesystem::path& folder);
-
-/// Loads the weights of a checkpoint; throws StateError that names the folder when they do not fit.
-void load_weights(Precision& precision, nn::Module& module, const StateDict& weights,
-                  const std::filesystem::path& folder);
 
 }  // namespace levin

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <csignal>
 
+#include "slurm.h"
+
 namespace levin {
 namespace {
 
@@ -52,6 +54,8 @@ void EpochLoop::run(bool resumed) {
     run_.call(&Callback::on_train_epoch_start, &LevinModule::on_train_epoch_start);
   } else if (s.point == SavePoint::train_batch_end) {
     validate_if_due();  // it comes after the save of that batch
+  } else if (s.point == SavePoint::validation_batch_end) {
+    validate(/*resumed=*/true);
   }
   if (!done()) run_batches();
   finish();
@@ -124,7 +128,19 @@ void EpochLoop::update_rates() {
     for (const auto& group : parts_.optimizers.optimizer(i).param_groups()) rates.push_back(group["lr"]);
 }
 
+void EpochLoop::requeue() {
+  SignalGuard::take_requeue();
+  const auto job = slurm::job_id();
+  const auto path = parts_.keeper.save_for_requeue();
+  if (!job || !run_.strategy.is_global_zero() || !slurm::requeue(*job)) return;
+  throw Interrupted(SIGUSR1,
+                    fmt::format("interrupted by SIGUSR1 after step {}. Job {} is in the queue again and goes on "
+                                "from {}.",
+                                run_.state.global_step, *job, path.string()));
+}
+
 void EpochLoop::interrupt_if_asked() {
+  if (run_.requeue_asked()) requeue();
   if (!run_.interrupted()) return;
   const int signal = SignalGuard::received();
   const auto path = parts_.keeper.save_interrupted();
@@ -151,12 +167,16 @@ bool EpochLoop::validation_due() const {
 void EpochLoop::validate_if_due() {
   if (!validation_due()) return;
   parts_.runner.settle(run_.state);
-  const GeneratorState before = default_generator().state();
   if (run_.state.micro == 0) run_.module.on_validation_model_zero_grad();
-  if (!EvalLoop(run_, Stage::fit).run(val_)) {
-    default_generator().set_state(before);  // the validation begins anew after a resume
+  validate(/*resumed=*/false);
+}
+
+void EpochLoop::validate(bool resumed) {
+  const auto after_batch = [&] {
+    parts_.keeper.mark(SavePoint::validation_batch_end);
     interrupt_if_asked();
-  }
+  };
+  EvalLoop(run_, Stage::fit).validate(val_, after_batch, resumed);
   run_.last_validation = std::chrono::steady_clock::now();
   parts_.keeper.save_point(SavePoint::validation_end);
   interrupt_if_asked();

@@ -105,6 +105,14 @@ detail::AutogradModes eval_modes(bool inference) {
 
 }  // namespace
 
+void EvalLoop::validate(const EvalPlan& plan, std::function<void()> after_batch, bool resumed) {
+  after_batch_ = std::move(after_batch);
+  resumed_ = resumed;
+  first_ = resumed ? run_.state.eval_batch : 0;
+  run(plan);
+  run_.state.eval_loader = run_.state.eval_batch = 0;
+}
+
 bool EvalLoop::run(const EvalPlan& plan, std::vector<Tensor>* predictions) {
   const Hooks& h = hooks_of(stage_);
   const ProfileScope scope([&] { return fmt::format("run_{}_epoch", h.name); }, Phase::evaluation);
@@ -113,11 +121,13 @@ bool EvalLoop::run(const EvalPlan& plan, std::vector<Tensor>* predictions) {
   ModeKeeper modes(run_.module);
   const ModeGuard guard(eval_modes(run_.config.inference_mode));
   (run_.module.*h.model_eval)();
-  run_.metrics.start_epoch(h.split);
-  run_.metrics.set_scope(Scope::epoch, h.split);
-  run_.call(h.start, h.own_start);
-  run_.call(h.epoch_start, h.own_epoch_start);
-  for (std::size_t k = 0; k < plan.loaders.size(); ++k)
+  if (!resumed_) {
+    run_.metrics.start_epoch(h.split);
+    run_.metrics.set_scope(Scope::epoch, h.split);
+    run_.call(h.start, h.own_start);
+    run_.call(h.epoch_start, h.own_epoch_start);
+  }
+  for (auto k = static_cast<std::size_t>(resumed_ ? run_.state.eval_loader : 0); k < plan.loaders.size(); ++k)
     if (!run_batches(plan.loaders[k], static_cast<int>(k), plan.batches[k], predictions)) return false;
   run_.metrics.set_scope(Scope::epoch, h.split);
   run_.metrics.finish_epoch(h.split);
@@ -134,9 +144,12 @@ bool EvalLoop::run(const EvalPlan& plan, std::vector<Tensor>* predictions) {
 bool EvalLoop::run_batches(data::DataLoader& loader, int which, std::int64_t batches,
                            std::vector<Tensor>* predictions) {
   const Hooks& h = hooks_of(stage_);
-  if (batches == 0) return true;
+  if (batches >= 0 && first_ >= batches) {  // none is left: the next walk is another epoch's
+    if (std::exchange(first_, 0) > 0) loader.set_epoch(loader.state().epoch + 1);
+    return true;
+  }
   auto it = loader.begin();
-  for (std::int64_t i = 0; (batches < 0 || i < batches) && it != loader.end(); ++i) {
+  for (std::int64_t i = std::exchange(first_, 0); (batches < 0 || i < batches) && it != loader.end(); ++i) {
     const int index = static_cast<int>(i);
     if (several_) it->dataloader_idx = which;
     const Batch batch = run_.precision.convert(run_.to_device(*it));
@@ -145,7 +158,13 @@ bool EvalLoop::run_batches(data::DataLoader& loader, int which, std::int64_t bat
     step(batch, index, predictions);
     run_.call(h.batch_end, h.own_batch_end, batch, index);
     run_.metrics.set_scope(Scope::closed, h.split);
-    if (run_.interrupted()) return false;
+    if (after_batch_) {
+      run_.state.eval_loader = which;
+      run_.state.eval_batch = i + 1;
+      after_batch_();
+    } else if (run_.interrupted()) {
+      return false;
+    }
     if (batches < 0 || i + 1 < batches) ++it;
   }
   return true;

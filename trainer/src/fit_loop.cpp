@@ -89,7 +89,10 @@ void FitLoop::run(bool resumed) {
   }
   load_train(run_, parts_.data, parts_.source);
   if (run_.context.train_batches == 0) return;
-  if (resumed) load_val();
+  if (resumed) {
+    load_val();
+    parts_.keeper.restore_val();
+  }
   run_.context.eval_batches = val_.total();
   run_.last_validation = std::chrono::steady_clock::now();
   run_.metrics.set_scope(Scope::epoch, Split::train);
@@ -100,11 +103,14 @@ void FitLoop::run(bool resumed) {
     ++s.epoch;
     s.batch = 0;
     s.epoch_complete = false;
+    parts_.keeper.mark(s.point);
     inside = false;
   };
   if (inside && s.epoch_complete && s.point == SavePoint::train_epoch_end) next_epoch();
+  // Its end is still to come, even where its last batch had reached a limit.
+  bool unfinished = inside && s.point != SavePoint::train_epoch_end;
   EpochLoop epoch(run_, parts_, val_);
-  while (!done()) {
+  while (std::exchange(unfinished, false) || !done()) {
     if (!inside) reload();
     epoch.run(std::exchange(inside, false));
     if (!s.epoch_complete) break;

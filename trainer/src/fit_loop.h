@@ -35,10 +35,12 @@ class EpochLoop {
   void skip_epoch();
   bool done() const;
   void validate_if_due();
+  void validate(bool resumed);
   bool validation_due() const;
   void finish();
   void step_plateau();
   void interrupt_if_asked();
+  void requeue();
   bool max_steps_reached() const;
   void update_rates();
 

@@ -15,6 +15,18 @@ std::string grouped(std::int64_t n) {
   return digits;
 }
 
+struct Shown {
+  std::string operator()(const std::string& text) const { return text; }
+  template <class T>
+  std::string operator()(const std::vector<T>& list) const {
+    return fmt::format("[{}]", fmt::join(list, ", "));
+  }
+  template <class T>
+  std::string operator()(const T& number) const {
+    return fmt::format("{}", number);
+  }
+};
+
 }  // namespace
 
 std::string summary(const nn::Module& module, int max_depth) {
@@ -36,6 +48,12 @@ std::string summary(const nn::Module& module, int max_depth) {
 
 void ModelSummary::on_fit_start(RunContext& run) {
   fmt::print(options_.out, "{}\n{}", run.module.type_name(), summary(run.module, options_.max_depth));
+  if (const auto& values = run.module.hparams().values(); !values.empty()) {
+    std::string line;
+    for (const auto& [name, value] : values)
+      line += fmt::format("{}{}={}", line.empty() ? "" : ", ", name, std::visit(Shown{}, value));
+    fmt::print(options_.out, "hyper-parameters: {}\n", line);
+  }
   std::fflush(options_.out);
 }
 

@@ -75,6 +75,10 @@ void LevinModule::attach_metrics() {
   link_.metrics->attach(std::move(objects));
 }
 
+void LevinModule::save_hyperparameters(const StateMap& values) {
+  for (const auto& [name, value] : values.values()) hparams_.set(name, value);
+}
+
 void LevinModule::set_link(const ModuleLink& link) {
   if (link_.metrics && !link.metrics) link_.metrics->attach({});  // the store may outlive this module
   if (!link_.metrics && link.metrics)

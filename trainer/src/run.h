@@ -83,6 +83,7 @@ struct Run {
   EvalPlan eval_plan(Stage stage, const DataSource& source);
 
   bool interrupted() const { return config.handle_signals && SignalGuard::received() != 0; }
+  bool requeue_asked() const { return config.handle_signals && SignalGuard::requeue_asked(); }
   /// To be asked between steps: whether training should end before its planned end.
   bool stop_requested() const {
     return stop.requested() && state.epoch + (state.epoch_complete ? 1 : 0) >= config.min_epochs &&

@@ -13,6 +13,8 @@ StateMap TrainState::to_map() const {
   m.set("micro", micro);
   m.set("window_nominal", window_nominal);
   m.set("window_weight", window_weight);
+  m.set("eval_loader", eval_loader);
+  m.set("eval_batch", eval_batch);
   m.set("point", static_cast<std::int64_t>(point));
   m.set("epoch_complete", static_cast<std::int64_t>(epoch_complete));
   return m;
@@ -29,6 +31,8 @@ TrainState TrainState::from_map(const StateMap& m) {
   s.micro = m.get<std::int64_t>("micro");
   s.window_nominal = m.get<double>("window_nominal");
   s.window_weight = m.get<double>("window_weight");
+  s.eval_loader = m.get<std::int64_t>("eval_loader");
+  s.eval_batch = m.get<std::int64_t>("eval_batch");
   s.point = static_cast<SavePoint>(m.get<std::int64_t>("point"));
   s.epoch_complete = m.get<std::int64_t>("epoch_complete") != 0;
   return s;

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <typeinfo>
 
+#include "fit_checkpoint.h"
 #include "fit_loop.h"
 
 namespace levin {
@@ -38,6 +39,16 @@ TrainerConfig checked(TrainerConfig c) {
   c.loggers.clear();
   c.num_sanity_val_steps = 0;
   return c;
+}
+
+/// As loggers take it: lists as text.
+Hyperparameter hyperparameter(const StateValue& value) {
+  return std::visit(
+      [](const auto& v) -> Hyperparameter {
+        if constexpr (std::constructible_from<Hyperparameter, decltype(v)>) return v;
+        else return fmt::format("{}", fmt::join(v, ", "));
+      },
+      value);
 }
 
 /// What happens within a step, for callbacks and the module.
@@ -84,6 +95,8 @@ struct Trainer::Impl {
   std::filesystem::path root;
   const RunContext* running = nullptr;
   RunStatus status = RunStatus::success;
+  CheckpointKeeper* lent = nullptr;      // while a fit runs
+  std::optional<Checkpoint> finished{};  // of the last fit
 
   explicit Impl(TrainerConfig given)
       : config(checked(std::move(given))),
@@ -143,30 +156,6 @@ struct Trainer::Impl {
     run.context.root_dir = root;
     run.context.max_epochs = FitLoop::max_epochs(config);
     run.context.data = &data;
-  }
-
-  std::filesystem::path find_checkpoint(const std::string& which) const {
-    for (const auto& c : callbacks) {
-      const auto* policy = dynamic_cast<CheckpointPolicy*>(c.get());
-      if (!policy) continue;
-      if (auto path = policy->find(which); !path.empty()) return path;
-    }
-    return {};
-  }
-
-  /// A folder as given, or what "last" and "best" stand for: in this trainer, else as pointers of an earlier run.
-  std::filesystem::path resolve(const std::string& ckpt) const {
-    if (ckpt.empty() || (ckpt != "last" && ckpt != "best")) return ckpt;
-    if (auto path = find_checkpoint(ckpt); !path.empty()) return path;
-    std::filesystem::path newest;
-    for (const auto& c : callbacks) {
-      const auto* policy = dynamic_cast<CheckpointPolicy*>(c.get());
-      if (!policy || !std::filesystem::exists(policy->directory() / ckpt)) continue;
-      const auto folder = std::filesystem::canonical(policy->directory() / ckpt);
-      if (newest.empty() || (ckpt == "last" && last_write_time(folder) > last_write_time(newest))) newest = folder;
-    }
-    if (!newest.empty()) return newest;
-    throw IoError(fmt::format("[trainer] there is no checkpoint \"{}\" to load. Train first, or give a folder.", ckpt));
   }
 
   /// Runs `body` between setup and teardown; an exception passes the callbacks on its way.
@@ -251,12 +240,44 @@ struct Trainer::Impl {
 
   void log_begin(Run& run, LevinModule& module) const;
 
+  /// Lends this trainer the keeper of the fit that runs. At its end the state stays, as handles of the same tensors.
+  struct KeeperLoan {
+    KeeperLoan(Impl& trainer_, CheckpointKeeper& of_fit) : trainer(trainer_) { trainer.lent = &of_fit; }
+    ~KeeperLoan() {
+      try {
+        trainer.finished = trainer.lent->snapshot(/*weights_only=*/false, /*with_hooks=*/false);
+      } catch (const std::exception& e) {
+        spdlog::warn("the state of this fit cannot be saved later: {}", e.what());
+      }
+      trainer.lent = nullptr;
+    }
+    KeeperLoan(const KeeperLoan&) = delete;
+    KeeperLoan& operator=(const KeeperLoan&) = delete;
+    Impl& trainer;
+  };
+
+  void save(const std::filesystem::path& path, bool weights_only) const;
   void fit(LevinModule& module, const std::string& ckpt);
   void evaluate(LevinModule& module, Stage stage, const std::string& ckpt, std::vector<Tensor>* predictions);
 };
 
 void Trainer::Impl::log_begin(Run& run, LevinModule& module) const {
   run.with_loggers("log_model", [&](Logger& l) { l.log_model(module); });
+  if (!config.enable_autolog_hparams || module.hparams().empty()) return;
+  Hyperparameters values;
+  for (const auto& [name, value] : module.hparams().values()) values.emplace_back(name, hyperparameter(value));
+  run.with_loggers("log_hyperparams", [&](Logger& l) { l.log_hyperparams(values); });
+}
+
+void Trainer::Impl::save(const std::filesystem::path& path, bool weights_only) const {
+  if (!lent && !finished) throw UsageError("[save_checkpoint] nothing was trained yet. Call it in a fit or after one.");
+  if (lent) return write_checkpoint(path, lent->snapshot(weights_only));
+  Checkpoint c = *finished;
+  if (weights_only) {
+    c.tensors = {};
+    c.values = weights_only_values(c.values);
+  }
+  write_checkpoint(path, c);
 }
 
 void Trainer::Impl::fit(LevinModule& module, const std::string& ckpt) {
@@ -272,21 +293,12 @@ void Trainer::Impl::fit(LevinModule& module, const std::string& ckpt) {
   RunContext& context = run.context;
 
   guarded(run, module, Stage::fit, [&] {
-    const auto folder = resolve(ckpt.empty() ? config.resume : ckpt);
+    const auto folder = choose_checkpoint(run, ckpt.empty() ? config.resume : ckpt);
     context.resumed = !folder.empty();
-    Checkpoint checkpoint;
-    if (!folder.empty()) {
-      checkpoint = read_checkpoint(folder);
-      check_precision(checkpoint, *precision, folder);
-      load_weights(*precision, module, trained_weights(checkpoint), folder);
-      const StateMap user = checkpoint.values.part("user");
-      module.on_load_checkpoint(user);
-      run.callbacks_do(&Callback::on_load_checkpoint, user);
-      restore_callbacks(run, checkpoint, folder);
-    }
-    ModuleLink lent = link(run);
-    lent.total_steps = [&] { return total_steps(run); };
-    module.set_link(lent);
+    const Checkpoint checkpoint = context.resumed ? load_for_fit(run, folder) : Checkpoint();
+    ModuleLink loan = link(run);
+    loan.total_steps = [&] { return total_steps(run); };
+    module.set_link(loan);
     Optimizers optimizers = module.configure_optimizers();
     if (optimizers.empty())
       throw UsageError("[fit] configure_optimizers gave no optimizer. Return one, e.g. optim::AdamW.");
@@ -295,9 +307,10 @@ void Trainer::Impl::fit(LevinModule& module, const std::string& ckpt) {
                       {.accumulate_grad_batches = config.accumulate_grad_batches,
                        .gradient_clip_val = config.gradient_clip_val,
                        .gradient_clip_algorithm = config.gradient_clip_algorithm});
-    lent.manual = runner.manual();
-    module.set_link(lent);
+    loan.manual = runner.manual();
+    module.set_link(loan);
     CheckpointKeeper keeper(run, optimizers, runner, data);
+    const KeeperLoan keeper_loan(*this, keeper);
     context.optimizers = &optimizers;
     context.step_options = &runner.options();
     state.optimizer_steps.resize(optimizers.size());
@@ -312,8 +325,16 @@ void Trainer::Impl::fit(LevinModule& module, const std::string& ckpt) {
       run.with_loggers("resume", [&](Logger& l) { l.resume(state.global_step); });
     }
     FitParts parts{data, source, optimizers, runner, keeper};
-    FitLoop(run, parts).run(context.resumed);
+    try {
+      FitLoop(run, parts).run(context.resumed);
+    } catch (const Interrupted&) {
+      throw;  // it has saved what there is to save
+    } catch (const std::exception&) {
+      keeper.save_exception();
+      throw;
+    }
     run.call(&Callback::on_fit_end, &LevinModule::on_fit_end);
+    keeper.finish();
   });
 }
 
@@ -328,7 +349,7 @@ void Trainer::Impl::evaluate(LevinModule& module, Stage stage, const std::string
   Run run(config, module, state, metrics, stop, fabric.strategy(), *precision, callbacks, loggers);
   begin(run, stage);
   guarded(run, module, stage, [&] {
-    if (const auto folder = resolve(ckpt.empty() ? config.resume : ckpt); !folder.empty())
+    if (const auto folder = resolve_checkpoint(callbacks, ckpt.empty() ? config.resume : ckpt); !folder.empty())
       load_weights(*precision, module, read_checkpoint(folder).model, folder);
     module.zero_grad();
     const EvalPlan plan = run.eval_plan(stage, source);
@@ -408,6 +429,10 @@ RunStatus Trainer::status() const { return impl_->status; }
 Fabric& Trainer::fabric() { return impl_->fabric; }
 StopToken& Trainer::stop_token() { return impl_->stop; }
 
-std::filesystem::path Trainer::checkpoint_path(const std::string& which) const { return impl_->find_checkpoint(which); }
+std::filesystem::path Trainer::checkpoint_path(const std::string& which) const {
+  return find_checkpoint(impl_->callbacks, which);
+}
+
+void Trainer::save_checkpoint(const std::filesystem::path& path, bool weights_only) { impl_->save(path, weights_only); }
 
 }  // namespace levin

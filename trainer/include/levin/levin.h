@@ -28,6 +28,7 @@
 #include <levin/trainer/metrics.h>
 #include <levin/trainer/model_checkpoint.h>
 #include <levin/trainer/model_summary.h>
+#include <levin/trainer/on_exception_checkpoint.h>
 #include <levin/trainer/progress_bar.h>
 #include <levin/trainer/tensorboard_logger.h>
 #include <levin/trainer/trainer.h>

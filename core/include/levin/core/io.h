@@ -25,6 +25,11 @@ void write_folder(const std::filesystem::path& path, const std::function<void(co
 /// Finishes what a crash inside write_folder left: puts "<path>.old" back if `path` is missing, removes strays.
 void recover_folder(const std::filesystem::path& path);
 
+/// Removes a folder as one: a crash in between leaves it whole, or a stray. Throws IoError.
+void remove_folder(const std::filesystem::path& path);
+/// Removes what processes that are gone left half written or half removed in `folder`; gives the number.
+int remove_strays(const std::filesystem::path& folder);
+
 /// Makes `link` name `target` (a relative name) by an atomic rename.
 void write_pointer(const std::filesystem::path& link, const std::string& target);
 
@@ -39,7 +44,11 @@ Bytes gunzip(std::span<const std::byte> data, const std::string& what, std::size
 /// CRC-32 (IEEE) of `data`, continuing from `crc`.
 std::uint32_t crc32(std::span<const std::byte> data, std::uint32_t crc = 0);
 
-/// For tests: makes writes fail with "no space left on device" once `bytes` more have been written; negative turns off.
-void fail_writes_after(std::int64_t bytes);
+/// For tests: makes writes fail with `error` (an errno; 0: no space left on device) once `bytes` more have been written;
+/// negative turns off.
+void fail_writes_after(std::int64_t bytes, int error = 0);
+/// For tests: SIGKILL ends the process in place of operation number `operations` from now (from 0). Each creation,
+/// 64 KiB of writing, synchronisation, renaming and removal is one. Negative turns off.
+void kill_process_after(std::int64_t operations);
 
 }  // namespace levin::io

@@ -4,6 +4,7 @@
 #include <levin/core/error.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <string>
 #include <variant>
@@ -16,6 +17,10 @@ using StateValue = std::variant<std::int64_t, double, std::string, std::vector<s
 
 class StateMap {
  public:
+  StateMap() = default;
+  /// `StateMap{{"hidden", 64}, {"lr", 1e-3}, {"name", "cnn"}}`
+  StateMap(std::initializer_list<std::pair<const std::string, StateValue>> values) : values_(values) {}
+
   void set(const std::string& key, StateValue value) { values_[key] = std::move(value); }
   bool has(const std::string& key) const { return values_.contains(key); }
   bool empty() const { return values_.empty(); }

@@ -121,16 +121,27 @@ struct CheckpointAction {
   Kind kind = Kind::save;
   std::filesystem::path path{};  ///< the folder; of a pointer, the pointer
   std::string target{};          ///< of a pointer: the name it gets
+  bool weights_only = false;     ///< of a folder to save
 };
 
 /// Decides when to save what, but writes nothing itself.
 class CheckpointPolicy : public Callback {
  public:
   bool is_monitoring() const override { return true; }
-  /// Asked at every save point. If an action fails, the policy gets the state() it had before.
+  /// Whether decide has something to decide; asked at every save point, so it is quick.
+  virtual bool due(const RunContext&, SavePoint) { return true; }
+  /// What to do now. If an action fails, the policy gets the state() it had before.
   virtual std::vector<CheckpointAction> decide(RunContext& run, SavePoint point) = 0;
   /// What to do when a signal ends the run now.
   virtual std::vector<CheckpointAction> decide_interrupted(RunContext& run) = 0;
+  /// What to do when an exception ends the run now.
+  virtual std::vector<CheckpointAction> decide_exception(RunContext&) { return {}; }
+  /// What to do when fit has come to its end.
+  virtual std::vector<CheckpointAction> decide_finished(RunContext&) { return {}; }
+  /// Whether a checkpoint that could not be written is a warning only.
+  virtual bool continues_on_error() const { return false; }
+  /// Where a fit that was given no checkpoint goes on; empty for a new start. Asked after setup.
+  virtual std::filesystem::path resume_from() const { return {}; }
   /// "best" or "last": the folder it stands for; empty when there is none.
   virtual std::filesystem::path find(const std::string& which) const = 0;
   /// Where its folders and pointers stand; known after setup.

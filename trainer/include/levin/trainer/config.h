@@ -87,6 +87,7 @@ struct TrainerConfig {
   bool enable_checkpointing = true;  ///< adds a ModelCheckpoint where there is none
   std::int64_t checkpoint_every_n_steps = 0;  ///< adds one that saves the newest state so often; 0 for none
   std::string resume{};                       ///< the ckpt_path of a fit that is given none: a folder, "last" or "best"
+  bool async_checkpoints = false;    ///< they are written by a thread while training goes on; fit waits for the last
   bool enable_progress_bar = true;
   bool enable_model_summary = true;
   bool logger = true;  ///< a CSV file

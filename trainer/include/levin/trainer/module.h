@@ -85,6 +85,13 @@ class LevinModule : public nn::Module {
     return metric;
   }
 
+  /// Keeps what this network was made with: checkpoints save it, load_from_checkpoint makes the same network from it,
+  /// and it is printed with the summary. A constructor calls it, once or for several values in turn.
+  void save_hyperparameters(const StateMap& values);
+  const StateMap& hparams() const { return hparams_; }
+  /// False lets a checkpoint lack weights, or have more, when the Trainer loads it; it names both in a warning.
+  bool strict_loading = true;
+
   std::int64_t current_epoch() const { return link_.state ? link_.state->epoch : 0; }
   std::int64_t global_step() const { return link_.state ? link_.state->global_step : 0; }
   /// Optimizer steps of the whole fit, for schedulers; 0 outside of one, -1 without an end.
@@ -207,6 +214,7 @@ class LevinModule : public nn::Module {
   ManualOptimization& manual_steps(const char* what, std::size_t count) const;
 
   ModuleLink link_;
+  StateMap hparams_;
   Tensor found_inf_;  ///< what the base's optimizer_step obeys
   bool base_has_stepped_ = false;
   std::vector<std::pair<std::string, std::unique_ptr<metrics::Metric>>> metrics_;

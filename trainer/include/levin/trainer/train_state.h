@@ -12,7 +12,7 @@ enum class Stage { fit, validate, test, predict };
 
 /// Moments at which a checkpoint may be written: all hooks of that moment have run, so a run continued from it repeats
 /// and skips nothing.
-enum class SavePoint { train_batch_end, validation_end, train_epoch_end };
+enum class SavePoint { train_batch_end, validation_end, train_epoch_end, validation_batch_end };
 
 struct TrainState {
   std::int64_t epoch = 0;            ///< current epoch, from 0
@@ -26,6 +26,8 @@ struct TrainState {
   std::int64_t micro = 0;            ///< finished batches of the open accumulation window
   double window_nominal = 0;         ///< weight that a full window would have; 0 before its first loss
   double window_weight = 0;          ///< weight of the losses in the open window
+  std::int64_t eval_loader = 0;      ///< which loader the validation that runs has come to
+  std::int64_t eval_batch = 0;       ///< its finished batches
   SavePoint point = SavePoint::train_batch_end;
   bool epoch_complete = false;       ///< no batch of this epoch is left
 

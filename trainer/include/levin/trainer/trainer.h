@@ -4,6 +4,7 @@
 #include <levin/trainer/callback.h>
 #include <levin/trainer/data_module.h>
 #include <levin/trainer/fabric.h>
+#include <levin/trainer/load_from_checkpoint.h>
 #include <levin/trainer/logger.h>
 #include <levin/trainer/model_checkpoint.h>
 #include <levin/trainer/module.h>
@@ -39,6 +40,10 @@ class Trainer {
   std::vector<Tensor> predict(LevinModule& module, const DataModule& data = {}, const std::string& ckpt_path = {});
 
   std::vector<Tensor> predict(LevinModule& module, LevinDataModule& data, const std::string& ckpt_path = {});
+  /// Saves the state of the fit that runs or ran last, so that another goes on from it, or its weights only. Called in
+  /// a hook, it has what is finished: a batch or validation that is not is done again. Throws UsageError before any
+  /// fit, IoError.
+  void save_checkpoint(const std::filesystem::path& path, bool weights_only = false);
 
   const TrainerConfig& config() const;
   const TrainState& state() const;
