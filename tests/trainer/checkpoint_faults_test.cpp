@@ -73,10 +73,11 @@ TEST_CASE("kill -9 anywhere in saving the next and removing the former: `last` a
     write_checkpoint(dir / "a", numbered(1));
     io::write_pointer(dir / "last", "a");
   };
+  const EncodedCheckpoint next = encode_checkpoint(numbered(2));  // a child has none of the threads that fill tensors
   const int operations = killed_everywhere(
       first,
-      [](const fs::path& dir) {
-        write_checkpoint(dir / "b", numbered(2));
+      [&](const fs::path& dir) {
+        write_checkpoint(dir / "b", next);
         io::write_pointer(dir / "last", "b");
         remove_checkpoint(dir / "a");
       },
@@ -93,8 +94,9 @@ TEST_CASE("kill -9 anywhere in saving the next and removing the former: `last` a
 }
 
 TEST_CASE("kill -9 anywhere in replacing a checkpoint of the same name: the old or the new one is there") {
+  const EncodedCheckpoint next = encode_checkpoint(numbered(2));
   killed_everywhere([](const fs::path& dir) { write_checkpoint(dir / "a", numbered(1)); },
-                    [](const fs::path& dir) { write_checkpoint(dir / "a", numbered(2)); },
+                    [&](const fs::path& dir) { write_checkpoint(dir / "a", next); },
                     [](const fs::path& dir) {
                       const auto n = read_checkpoint(dir / "a").values.get<std::int64_t>("number");
                       CHECK((n == 1 || n == 2));

@@ -25,10 +25,10 @@ constexpr const char* kVersion1 = R"({
  "loop/batch": 6, "loop/epoch": 0, "loop/epoch_complete": 1, "loop/global_step": 6, "loop/micro": 0,
  "loop/optimizer_steps": 6, "loop/point": 1, "loop/samples": 23, "loop/window_nominal": 0.0,
  "loop/window_weight": 0.0,
- "metrics/flags": [0, 0, 6, 1, 1, 1, 1, 1, 1, 0],
- "metrics/names": ["train_loss"],
- "metrics/numbers": {"f64": [0.5, 11.5, 23.0, 0.0]},
- "metrics/stamp": 6,
+ "metrics/flags": [0, 0, 6, 1, 1, 1, 1, 1, 1, 0, 1, 0, 7, 0, 1, 0, 1, 0, 1, 1],
+ "metrics/names": ["train_loss", "val_loss"],
+ "metrics/numbers": {"f64": [0.5, 11.5, 23.0, 0.0, 0.0, 2.5, 10.0, 0.25]},
+ "metrics/stamp": 7,
  "precision_name": "32-true",
  "rng/offset": @offset, "rng/seed": 3
 })";

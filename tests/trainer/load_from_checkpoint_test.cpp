@@ -138,17 +138,20 @@ TEST_CASE("checkpoints written beside training: the same bytes, errors at the ne
   const TempDir f;
   const auto fit = [&](const fs::path& dir, bool async, std::int64_t fails_in, std::int64_t epochs) {
     struct Fails : Callback {
-      explicit Fails(std::int64_t e) : epoch(e) {}
+      Fails(fs::path d, std::int64_t e) : last(std::move(d) / "last"), epoch(e) {}
+      fs::path last;
       std::int64_t epoch;
       void on_train_epoch_start(RunContext& run) override {
-        if (run.state.epoch == epoch) io::fail_writes_after(100);
+        if (run.state.epoch != epoch) return;
+        while (!fs::exists(last)) usleep(1000);  // the former one is written
+        io::fail_writes_after(100);
       }
     };
     manual_seed(1);
     ToyModule model;
     auto config = quiet({.max_epochs = epochs, .async_checkpoints = async});
     const auto policy = std::make_shared<ModelCheckpoint>(ModelCheckpointOptions{.dirpath = dir, .save_top_k = -1});
-    config.callbacks = {Fails(fails_in), policy};
+    config.callbacks = {Fails(dir, fails_in), policy};
     Trainer trainer(config);
     const auto said = message_of<IoError>([&] { train(model, trainer); });
     io::fail_writes_after(-1);

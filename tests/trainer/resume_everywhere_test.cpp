@@ -105,7 +105,7 @@ void check_equal(const TrainerConfig& config, int interruptions) {
   const Whole whole = run(a.path, false, config), cut = run(b.path, true, config);
   CHECK(cut.interruptions == interruptions);
   CHECK(whole.steps == 40);
-  CHECK(whole.records.size() > 100);
+  CHECK(whole.records.size() >= 60);
   CHECK(cut.weights == whole.weights);
   CHECK(cut.losses == whole.losses);
   CHECK(cut.records == whole.records);

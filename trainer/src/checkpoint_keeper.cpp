@@ -153,14 +153,12 @@ void CheckpointKeeper::finish() {
 
 // --- taking apart and putting together
 
-StateMap CheckpointKeeper::callback_states(StateDict& tensors) const {
-  StateMap out;
-  const auto keys = keys_of(run_.callbacks);
+void save_callbacks(Checkpoint& c, const std::vector<CallbackPtr>& callbacks) {
+  const auto keys = keys_of(callbacks);
   for (std::size_t i = 0; i < keys.size(); ++i) {
-    if (const StateMap s = run_.callbacks[i]->state(); !s.empty()) out.put(keys[i], s);
-    tensors.merge("callback." + keys[i] + ".", run_.callbacks[i]->tensors());
+    if (const StateMap s = callbacks[i]->state(); !s.empty()) c.values.put("callbacks/" + keys[i], s);
+    c.tensors.merge("callback." + keys[i] + ".", callbacks[i]->tensors());
   }
-  return out;
 }
 
 void restore_callbacks(Run& run, const Checkpoint& c, const std::filesystem::path& folder) {
@@ -233,6 +231,7 @@ Checkpoint CheckpointKeeper::snapshot(bool weights_only, bool with_hooks) {
     save_training(c, at);
   }
   if (with_hooks) {
+    if (!weights_only) save_callbacks(c, run_.callbacks);
     StateMap user;
     for (const auto& callback : run_.callbacks) callback->on_save_checkpoint(run_.context, user);
     run_.module.on_save_checkpoint(user);
@@ -256,7 +255,6 @@ void CheckpointKeeper::save_training(Checkpoint& c, const Mark& at) {
   v.put("rng", to_map(at.rng));
   v.put("metrics", run_.metrics.state());
   v.put("precision", run_.precision.state());
-  v.put("callbacks", callback_states(c.tensors));
 }
 
 void CheckpointKeeper::restore_val() {
@@ -279,8 +277,10 @@ void CheckpointKeeper::restore(const Checkpoint& c, const std::filesystem::path&
     optimizers_.load_optimizer_state(c.tensors.sub("optimizer."));
     optimizers_.load_scheduler_state(c.tensors.sub("scheduler."));
     const auto train = data::LoaderState::from_map(v.part("loader"));
-    // An epoch that is over leaves its loader at its end: the next walk is a new epoch.
-    data_.train->load_state(run_.state.epoch_complete ? train.at_epoch(train.epoch + 1) : train);
+    // An epoch that is over leaves its loader at its end: the next walk is a new epoch. One that was resumed there, and
+    // is saved again, stands at the beginning of the next already.
+    const bool at_end = run_.state.epoch_complete && train.batches > 0;
+    data_.train->load_state(at_end ? train.at_epoch(train.epoch + 1) : train);
     for (StateMap val; !(val = v.part(fmt::format("val_loader{}", saved_val_.size()))).empty();)
       saved_val_.push_back(data::LoaderState::from_map(val));
     run_.metrics.load_state(v.part("metrics"));

@@ -29,7 +29,7 @@ class CheckpointKeeper {
   /// Fit has come to its end.
   void finish();
 
-  /// Everything but the order of the files. Without hooks, on_save_checkpoint is not called.
+  /// Everything but the order of the files. Without hooks, callbacks and module are not asked for what they keep.
   Checkpoint snapshot(bool weights_only = false, bool with_hooks = true);
   /// Puts such a state back; throws StateError, naming the folder, when it is of another network or optimizer.
   void restore(const Checkpoint& checkpoint, const std::filesystem::path& folder);
@@ -52,7 +52,6 @@ class CheckpointKeeper {
   Mark place() const;
   void save_training(Checkpoint& checkpoint, const Mark& at);
   data::LoaderState train_place() const;
-  StateMap callback_states(StateDict& tensors) const;
 
   Run& run_;
   Optimizers& optimizers_;
@@ -65,6 +64,9 @@ class CheckpointKeeper {
   StateMap before_writing_;                  // its state then
   CheckpointWriter writer_;
 };
+
+/// Adds what callbacks keep.
+void save_callbacks(Checkpoint& checkpoint, const std::vector<CallbackPtr>& callbacks);
 
 /// Gives callbacks what they had, and the run its place; what comes before the optimizers are made.
 void restore_callbacks(Run& run, const Checkpoint& checkpoint, const std::filesystem::path& folder);

@@ -97,6 +97,8 @@ struct Trainer::Impl {
   RunStatus status = RunStatus::success;
   CheckpointKeeper* lent = nullptr;      // while a fit runs
   std::optional<Checkpoint> finished{};  // of the last fit
+  LevinModule* trained = nullptr;        // by it
+  std::weak_ptr<const bool> trained_lives{};
 
   explicit Impl(TrainerConfig given)
       : config(checked(std::move(given))),
@@ -256,7 +258,7 @@ struct Trainer::Impl {
     Impl& trainer;
   };
 
-  void save(const std::filesystem::path& path, bool weights_only) const;
+  void save(const std::filesystem::path& path, bool weights_only);
   void fit(LevinModule& module, const std::string& ckpt);
   void evaluate(LevinModule& module, Stage stage, const std::string& ckpt, std::vector<Tensor>* predictions);
 };
@@ -269,19 +271,27 @@ void Trainer::Impl::log_begin(Run& run, LevinModule& module) const {
   run.with_loggers("log_hyperparams", [&](Logger& l) { l.log_hyperparams(values); });
 }
 
-void Trainer::Impl::save(const std::filesystem::path& path, bool weights_only) const {
+void Trainer::Impl::save(const std::filesystem::path& path, bool weights_only) {
   if (!lent && !finished) throw UsageError("[save_checkpoint] nothing was trained yet. Call it in a fit or after one.");
   if (lent) return write_checkpoint(path, lent->snapshot(weights_only));
   Checkpoint c = *finished;
-  if (weights_only) {
-    c.tensors = {};
-    c.values = weights_only_values(c.values);
+  if (weights_only) c.tensors = {};
+  else save_callbacks(c, callbacks);
+  if (!trained_lives.expired()) {
+    Run run(config, *trained, state, metrics, stop, fabric.strategy(), *precision, callbacks, loggers);
+    begin(run, Stage::fit);
+    StateMap user;
+    for (const auto& callback : callbacks) callback->on_save_checkpoint(run.context, user);
+    trained->on_save_checkpoint(user);
+    c.values.put("user", user);
   }
+  if (weights_only) c.values = weights_only_values(c.values);
   write_checkpoint(path, c);
 }
 
 void Trainer::Impl::fit(LevinModule& module, const std::string& ckpt) {
   check_manual(module);
+  trained_lives.reset();
   state = {};
   metrics.clear();
   data = source.given;
@@ -336,6 +346,11 @@ void Trainer::Impl::fit(LevinModule& module, const std::string& ckpt) {
     run.call(&Callback::on_fit_end, &LevinModule::on_fit_end);
     keeper.finish();
   });
+  // A link lives as long as its module, or up to that one's next run: until then save_checkpoint may ask it.
+  const auto alive = std::make_shared<const bool>(true);
+  module.set_link({.total_steps = [alive] { return std::int64_t{0}; }});
+  trained = &module;
+  trained_lives = alive;
 }
 
 void Trainer::Impl::evaluate(LevinModule& module, Stage stage, const std::string& ckpt,
