@@ -42,6 +42,7 @@ const std::vector<ConfigField>& config_fields() {
       {"checkpoint_every_n_steps", &C::checkpoint_every_n_steps, "Steps between checkpoints of their own; 0 for none"},
       {"resume", &C::resume, "Go on from this checkpoint: its folder, last or best"},
       {"enable_progress_bar", &C::enable_progress_bar, "Show progress"},
+      {"async_checkpoints", &C::async_checkpoints, "Write checkpoints while training goes on"},
       {"enable_model_summary", &C::enable_model_summary, "Print the network first"},
       {"logger", &C::logger, "Write metrics.csv"},
       {"enable_autolog_hparams", &C::enable_autolog_hparams, "Log hyper-parameters when a fit begins"},
