@@ -65,7 +65,8 @@ TEST_CASE("the page on checkpoints shows a program that is compiled here and doe
 
   const TempDir f;
   manual_seed(1);
-  data::DataLoader points(toy_points(64), {.batch_size = 64, .shuffle = true}), val(toy_points(32, 9), {.batch_size = 32});
+  data::DataLoader points(toy_points(64), {.batch_size = 64, .shuffle = true}),
+      val(toy_points(32, 9), {.batch_size = 32});
   CHECK(checkpoint_page::train(points, val, f.path, quiet({.max_epochs = 15})) > 0.8);
   std::size_t folders = 0;
   for (const auto& e : std::filesystem::directory_iterator(f.path)) folders += e.is_symlink() ? 0 : 1;

@@ -58,8 +58,9 @@ TEST_CASE("load_from_checkpoint makes the network from its hyper-parameters, and
   CHECK(default_generator().state() == before);
   CHECK(read_checkpoint(f.path / "w").weights_only());
   CHECK(read_checkpoint(f.path / "w").tensors.empty());
-  const auto wider = message_of<StateError>(
-      [&] { load_from_checkpoint<Sized>(f.path / "a", StateMap{{"hidden", 6}}); });
+  const auto wider = message_of<StateError>([&] {
+    load_from_checkpoint<Sized>(f.path / "a", StateMap{{"hidden", 6}});
+  });
   CHECK_MESSAGE(contains(wider, "holds another network"), wider);
   CHECK(contains(wider, "extra.weight"));
 }

@@ -104,7 +104,8 @@ TEST_CASE("names from templates: formats, names left out, metrics that are missi
   CHECK(name("") == "epoch=0-step=2");
   for (const char* wrong : {"{epoch", "epoch}", "{}", "{score:d}", "{score:{}}", "a/{epoch}", "best", "last"}) {
     INFO(wrong);
-    CHECK(contains(message_of<UsageError>([&] { ModelCheckpoint({.filename = wrong}); }), "[ModelCheckpoint] filename"));
+    CHECK(
+        contains(message_of<UsageError>([&] { ModelCheckpoint({.filename = wrong}); }), "[ModelCheckpoint] filename"));
   }
 }
 
@@ -239,8 +240,8 @@ TEST_CASE("what is known of the best: scores, the k-th, another folder") {
   Scripted model({0.5, 0.2, 0.7, 0.4});
   const auto fit = [&](const std::filesystem::path& dir, std::int64_t epochs, const std::string& ckpt) {
     data::DataLoader train(toy_points(8), {.batch_size = 4}), val(toy_points(4), {.batch_size = 4});
-    const auto policy = std::make_shared<ModelCheckpoint>(
-        ModelCheckpointOptions{.dirpath = dir, .monitor = "score", .save_top_k = 2});
+    const auto policy =
+        std::make_shared<ModelCheckpoint>(ModelCheckpointOptions{.dirpath = dir, .monitor = "score", .save_top_k = 2});
     CHECK_FALSE(policy->best_model_score());
     auto config = quiet({.max_epochs = epochs});
     config.callbacks = {policy};
@@ -279,8 +280,10 @@ std::vector<std::vector<float>> fit_with(const CallbackPtr& policy, bool throws,
   config.callbacks = {policy};
   if (throws) config.callbacks.push_back(Throws());
   Trainer trainer(config);
-  if (throws) CHECK_THROWS_AS(trainer.fit(model, train, val, ckpt), ValueError);
-  else trainer.fit(model, train, val, ckpt);
+  if (throws)
+    CHECK_THROWS_AS(trainer.fit(model, train, val, ckpt), ValueError);
+  else
+    trainer.fit(model, train, val, ckpt);
   return values_of(model);
 }
 

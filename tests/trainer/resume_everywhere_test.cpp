@@ -39,7 +39,8 @@ struct InterruptAtOnce : Callback {
 
 /// The toy, whose validation needs random numbers too, with a metric that gathers over an epoch.
 struct Model : ToyModule {
-  metrics::Accuracy& train_acc = add_metric<metrics::Accuracy>("train_acc", metrics::StatScoresOptions{.num_classes = 3});
+  metrics::Accuracy& train_acc =
+      add_metric<metrics::Accuracy>("train_acc", metrics::StatScoresOptions{.num_classes = 3});
   metrics::Accuracy& val_acc = add_metric<metrics::Accuracy>("val_acc", metrics::StatScoresOptions{.num_classes = 3});
   StepOutput training_step(const Batch& b, int i) override {
     train_acc.update((*this)(b[0]), b[1]);
@@ -71,7 +72,8 @@ Whole run(const std::filesystem::path& dir, bool interrupt, const TrainerConfig&
     manual_seed(first ? 3 : 999);  // all that counts comes from the checkpoint
     Model model;
     data::DataLoader train(toy_points(92), {.batch_size = 4, .shuffle = true, .num_workers = 2, .seed = first ? 7 : 8});
-    data::DataLoader val(toy_points(10, 9), {.batch_size = 4, .shuffle = true, .num_workers = 2, .seed = first ? 5 : 6});
+    data::DataLoader val(toy_points(10, 9),
+                         {.batch_size = 4, .shuffle = true, .num_workers = 2, .seed = first ? 5 : 6});
     auto config = quiet(options);
     config.max_steps = 40;
     config.log_every_n_steps = 1;
@@ -121,9 +123,9 @@ void check_equal(const TrainerConfig& config, int interruptions) {
 
 TEST_CASE("40 steps of 3 batches, interrupted after each batch of training and validation: the bits of one run") {
   // 5 epochs of 23 batches, 8 windows each; validations of 3 batches after the 8th and the 16th.
-  check_equal({.val_check_interval = 8, .accumulate_grad_batches = 3, .gradient_clip_val = 1.0,
-               .precision = "16-mixed"},
-              5 * 23 + 5 * 2 * 3);
+  check_equal(
+      {.val_check_interval = 8, .accumulate_grad_batches = 3, .gradient_clip_val = 1.0, .precision = "16-mixed"},
+      5 * 23 + 5 * 2 * 3);
 }
 
 TEST_CASE("the same with checkpoints written beside training, and validation at the end of the epoch") {

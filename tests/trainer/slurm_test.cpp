@@ -16,8 +16,8 @@ namespace fs = std::filesystem;
 /// A SLURM job for the time of a test: its variables, and a scontrol that writes down how it was called.
 struct Job {
   explicit Job(int status = 0) {
-    io::write_file(dir.path / "scontrol", "#!/bin/sh\necho \"$@\" >> " + (dir.path / "calls").string() +
-                                              "\nexit " + std::to_string(status) + "\n");
+    io::write_file(dir.path / "scontrol", "#!/bin/sh\necho \"$@\" >> " + (dir.path / "calls").string() + "\nexit " +
+                                              std::to_string(status) + "\n");
     fs::permissions(dir.path / "scontrol", fs::perms::owner_all);
     set("PATH", dir.path.string() + ":" + path);
     set("SLURM_JOB_ID", "41");

@@ -35,9 +35,10 @@ json read_values(const fs::path& folder) {
   if (!root.is_object() || root.value("format", "") != kFormat) damaged(folder, "state.json is not a checkpoint's");
   const int version = root.value("version", 0);
   if (version < 1 || version > kCheckpointVersion)
-    throw StateError(fmt::format("[checkpoint] {} has version {}, this program reads 1 to {}. Use the program that "
-                                 "wrote it.",
-                                 folder.string(), version, kCheckpointVersion));
+    throw StateError(
+        fmt::format("[checkpoint] {} has version {}, this program reads 1 to {}. Use the program that "
+                    "wrote it.",
+                    folder.string(), version, kCheckpointVersion));
   if (!root.contains("values") || !root.contains("files") || root.value("crc32", std::uint32_t{0}) !=
       checksum({root["files"], root["values"]}))
     damaged(folder, "the checksum of state.json does not fit");

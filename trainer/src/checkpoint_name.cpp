@@ -27,9 +27,8 @@ std::string shown(const std::string& field, double metric, std::int64_t count, c
 NameTemplate::NameTemplate(const std::string& pattern, bool auto_insert)
     : pattern_(pattern.empty() ? "{epoch}-{step}" : pattern), auto_insert_(auto_insert) {
   const auto refuse = [&](const std::string& why) {
-    throw UsageError(
-        fmt::format("[ModelCheckpoint] filename \"{}\": {}. Write e.g. \"{{epoch:02d}}-{{val_loss:.2f}}\".", pattern_,
-                    why));
+    throw UsageError(fmt::format(
+        "[ModelCheckpoint] filename \"{}\": {}. Write e.g. \"{{epoch:02d}}-{{val_loss:.2f}}\".", pattern_, why));
   };
   for (std::size_t at = 0; at < pattern_.size();) {
     const auto open = pattern_.find('{', at);

@@ -22,8 +22,7 @@ std::string text(const When& w) {
   if (w.steps > 0) return w.steps == 1 ? "after every step" : fmt::format("every {} steps", w.steps);
   if (w.time) return fmt::format("every {:g} seconds, after a batch", w.time->seconds());
   const std::string epochs = w.epochs > 1 ? fmt::format("every {} epochs", w.epochs) : "after every epoch";
-  if (!w.on_train_epoch_end)
-    return epochs + " (after every validation instead, where those do not come once an epoch)";
+  if (!w.on_train_epoch_end) return epochs + " (after every validation instead, where those do not come once an epoch)";
   if (*w.on_train_epoch_end) return epochs;
   return w.epochs > 1 ? fmt::format("after the validations of every {}th epoch", w.epochs) : "after every validation";
 }
@@ -82,8 +81,9 @@ std::string CheckpointPlan::explain() const {
                        text(*last_when));
   if (saves_on_exception) out += "Saves when an exception ends the run; `last` names it.\n";
   if (out.empty()) out = "Saves nothing while training goes on.\n";
-  return out + "Saves when a signal ends the run; `last` names it.\n"
-               "A checkpoint that none of these needs any more is removed once the new one is safe on disk.\n";
+  return out +
+         "Saves when a signal ends the run; `last` names it.\n"
+         "A checkpoint that none of these needs any more is removed once the new one is safe on disk.\n";
 }
 
 }  // namespace levin

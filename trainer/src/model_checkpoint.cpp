@@ -21,7 +21,9 @@ bool says_when_or_which(const ModelCheckpointOptions& o) {
 }
 
 CheckpointPlan plan_of(const ModelCheckpointOptions& o) {
-  const When when{.steps = o.every_n_train_steps, .epochs = o.every_n_epochs, .time = o.train_time_interval,
+  const When when{.steps = o.every_n_train_steps,
+                  .epochs = o.every_n_epochs,
+                  .time = o.train_time_interval,
                   .on_train_epoch_end = o.save_on_train_epoch_end};
   if (o.save_top_k > 1 && o.monitor.empty())
     throw UsageError(fmt::format("[ModelCheckpoint] save_top_k is {} without a monitor. Name the value to compare by.",
@@ -106,9 +108,7 @@ std::string ModelCheckpoint::explain() const {
 
 // --- state
 
-std::string ModelCheckpoint::state_key() const {
-  return "ModelCheckpoint/" + monitor();
-}
+std::string ModelCheckpoint::state_key() const { return "ModelCheckpoint/" + monitor(); }
 
 std::string ModelCheckpoint::monitor() const {
   const auto* rule = best_rule(rules_);
@@ -194,9 +194,9 @@ bool ModelCheckpoint::is_due(const When& w, Clock::time_point timer, const RunCo
   if (w.time) return point == SavePoint::train_batch_end && Clock::now() - timer >= w.time->value();
   const auto& c = run.config;
   const CheckInterval& between = c.val_check_interval;
-  const bool validations_differ = run.eval_batches > 0 && (c.check_val_every_n_epoch != 1 || between.time() ||
-                                                           between.batches().is_count() ||
-                                                           between.batches().fraction() != 1.0);
+  const bool validations_differ =
+      run.eval_batches > 0 && (c.check_val_every_n_epoch != 1 || between.time() || between.batches().is_count() ||
+                               between.batches().fraction() != 1.0);
   const bool at_epoch_end = w.on_train_epoch_end.value_or(!validations_differ);
   return point == (at_epoch_end ? SavePoint::train_epoch_end : SavePoint::validation_end) &&
          (run.state.epoch + 1) % std::max<std::int64_t>(w.epochs, 1) == 0;
@@ -229,9 +229,9 @@ std::vector<CheckpointAction> ModelCheckpoint::decide(RunContext& run, SavePoint
     if (!(rule.deferred && metrics_came) && !is_due(rule.says.when, rule.timer, run, point)) continue;
     rule.timer = Clock::now();
     const auto value = score(rule, run, point);
-    const bool has_it = run.state.global_step == last_step_ &&
-                        std::any_of(rule.kept.begin(), rule.kept.end(),
-                                    [&](const Kept& k) { return k.name == last_saved_; });
+    const bool has_it =
+        run.state.global_step == last_step_ &&
+        std::any_of(rule.kept.begin(), rule.kept.end(), [&](const Kept& k) { return k.name == last_saved_; });
     if (value && !has_it && rule.wants(*value)) into.emplace_back(&rule, *value);
   }
   const bool as_last = plan_.last_when && is_due(*plan_.last_when, last_timer_, run, point);
@@ -249,10 +249,9 @@ std::vector<CheckpointAction> ModelCheckpoint::save(RunContext& run, const std::
   const std::string unnamed = "/";  // no folder's name
   for (const auto& [rule, value] : into) {
     auto& kept = rule->kept;
-    const auto at = std::find_if(kept.begin(), kept.end(),
-                                 [&, &says = rule->says, &score = value](const Kept& k) {
-                                   return better(says, score, k.score);
-                                 });
+    const auto at = std::find_if(kept.begin(), kept.end(), [&, &says = rule->says, &score = value](const Kept& k) {
+      return better(says, score, k.score);
+    });
     kept.insert(at, {unnamed, value});
     if (rule->says.k >= 0 && std::ssize(kept) > rule->says.k) kept.pop_back();
   }

@@ -7,7 +7,8 @@ namespace levin {
 OnExceptionCheckpoint::OnExceptionCheckpoint(std::filesystem::path dirpath, std::string filename)
     : dirpath_(std::move(dirpath)), filename_(std::move(filename)) {
   if (filename_.empty() || filename_.find('/') != std::string::npos || filename_ == "." || filename_ == "..")
-    throw UsageError(fmt::format("[OnExceptionCheckpoint] filename is \"{}\". Give the name of one folder.", filename_));
+    throw UsageError(
+        fmt::format("[OnExceptionCheckpoint] filename is \"{}\". Give the name of one folder.", filename_));
 }
 
 void OnExceptionCheckpoint::setup(RunContext& run) {
