@@ -23,8 +23,8 @@ std::string MetricStore::object_name(const metrics::Metric* object) const {
 
 void MetricStore::log(std::string_view name, metrics::Metric& object, const LogOptions& o) {
   if (object_name(&object).empty())
-    throw ValueError("[log] " + in_quotes(name) + ": this metric belongs to no module. Make it by add_metric, so that " +
-                     "checkpoints keep it.");
+    throw ValueError("[log] " + in_quotes(name) + ": this metric belongs to no module. Make it by add_metric, so " +
+                     "that checkpoints keep it.");
   for (const auto& m : metrics_)
     if (m.object == &object && (m.name != name || m.split != split_ || m.suffix != suffix_for(o)))
       throw ValueError("[log] " + in_quotes(name) + ": this metric is logged as " + in_quotes(m.name) +

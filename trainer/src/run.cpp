@@ -4,6 +4,19 @@
 #include <spdlog/spdlog.h>
 
 namespace levin {
+namespace {
+
+/// As loggers take it: lists as text.
+Hyperparameter hyperparameter(const StateValue& value) {
+  return std::visit(
+      [](const auto& v) -> Hyperparameter {
+        if constexpr (std::constructible_from<Hyperparameter, decltype(v)>) return v;
+        else return fmt::format("{}", fmt::join(v, ", "));
+      },
+      value);
+}
+
+}  // namespace
 
 void Run::warn_of_loggers(const std::exception& e) {
   if (!std::exchange(warned_, true)) spdlog::warn("the log is incomplete: {}", e.what());
@@ -54,6 +67,14 @@ void Run::log_values(const MetricStore::Values& values) {
   if (values.empty()) return;
   with_loggers("log_metrics",
                [&](Logger& l) { l.log_metrics({.epoch = state.epoch, .step = state.global_step, .values = values}); });
+}
+
+void Run::log_begin() {
+  with_loggers("log_model", [&](Logger& l) { l.log_model(module); });
+  if (!config.enable_autolog_hparams || module.hparams().empty()) return;
+  Hyperparameters values;
+  for (const auto& [name, value] : module.hparams().values()) values.emplace_back(name, hyperparameter(value));
+  with_loggers("log_hyperparams", [&](Logger& l) { l.log_hyperparams(values); });
 }
 
 void Run::flush_loggers() {

@@ -91,6 +91,7 @@ struct Run {
   }
 
   void log_values(const MetricStore::Values& values);
+  void log_begin();  ///< the network and its hyper-parameters
   void flush_loggers();
   /// Runs f on every logger; an exception is reported once, since a log that cannot be written is no reason to lose the
   /// training.

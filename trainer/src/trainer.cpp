@@ -41,16 +41,6 @@ TrainerConfig checked(TrainerConfig c) {
   return c;
 }
 
-/// As loggers take it: lists as text.
-Hyperparameter hyperparameter(const StateValue& value) {
-  return std::visit(
-      [](const auto& v) -> Hyperparameter {
-        if constexpr (std::constructible_from<Hyperparameter, decltype(v)>) return v;
-        else return fmt::format("{}", fmt::join(v, ", "));
-      },
-      value);
-}
-
 /// What happens within a step, for callbacks and the module.
 class Forward final : public StepHooks {
  public:
@@ -240,7 +230,6 @@ struct Trainer::Impl {
                       config.accumulate_grad_batches, module.type_name()));
   }
 
-  void log_begin(Run& run, LevinModule& module) const;
 
   /// Lends this trainer the keeper of the fit that runs. At its end the state stays, as handles of the same tensors.
   struct KeeperLoan {
@@ -262,14 +251,6 @@ struct Trainer::Impl {
   void fit(LevinModule& module, const std::string& ckpt);
   void evaluate(LevinModule& module, Stage stage, const std::string& ckpt, std::vector<Tensor>* predictions);
 };
-
-void Trainer::Impl::log_begin(Run& run, LevinModule& module) const {
-  run.with_loggers("log_model", [&](Logger& l) { l.log_model(module); });
-  if (!config.enable_autolog_hparams || module.hparams().empty()) return;
-  Hyperparameters values;
-  for (const auto& [name, value] : module.hparams().values()) values.emplace_back(name, hyperparameter(value));
-  run.with_loggers("log_hyperparams", [&](Logger& l) { l.log_hyperparams(values); });
-}
 
 void Trainer::Impl::save(const std::filesystem::path& path, bool weights_only) {
   if (!lent && !finished) throw UsageError("[save_checkpoint] nothing was trained yet. Call it in a fit or after one.");
@@ -326,8 +307,8 @@ void Trainer::Impl::fit(LevinModule& module, const std::string& ckpt) {
     state.optimizer_steps.resize(optimizers.size());
     if (source.given.train) load_train(run, data, source);
     run.call(&Callback::on_fit_start, &LevinModule::on_fit_start);
-    module.set_link(lent);  // a finder's trial in that hook had its own
-    log_begin(run, module);
+    module.set_link(loan);  // a finder's trial in that hook had its own
+    run.log_begin();
     module.zero_grad();
     if (context.resumed) {
       load_train(run, data, source);

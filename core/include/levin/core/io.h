@@ -44,8 +44,8 @@ Bytes gunzip(std::span<const std::byte> data, const std::string& what, std::size
 /// CRC-32 (IEEE) of `data`, continuing from `crc`.
 std::uint32_t crc32(std::span<const std::byte> data, std::uint32_t crc = 0);
 
-/// For tests: makes writes fail with `error` (an errno; 0: no space left on device) once `bytes` more have been written;
-/// negative turns off.
+/// For tests: makes writes fail with `error` (an errno; 0: no space left on device) once `bytes` more have been
+/// written; negative turns off.
 void fail_writes_after(std::int64_t bytes, int error = 0);
 /// For tests: SIGKILL ends the process in place of operation number `operations` from now (from 0). Each creation,
 /// 64 KiB of writing, synchronisation, renaming and removal is one. Negative turns off.
