@@ -1,0 +1,62 @@
+#include "judge.h"
+
+#include <levin/trainer/checkpoint.h>
+
+#include "nets.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace levin;
+
+namespace {
+
+constexpr std::int64_t kAtOnce = 500;
+
+/// Which of the three networks has these weights.
+nn::Sequential net_of(const StateDict& weights) {
+  const Tensor* first = weights.find("net.0.weight");
+  const bool mlp = weights.find("net.1.weight") != nullptr && first == nullptr;
+  return make_net(mlp ? "mlp" : first != nullptr && first->size(0) == 32 ? "cnn" : "lenet");
+}
+
+StateDict weights_in(const std::filesystem::path& checkpoint) {
+  if (!std::filesystem::exists(checkpoint))
+    throw IoError("there is no classifier in " + checkpoint.string() +
+                  ". Train one with ./run mnist, or name its checkpoint with --classifier.");
+  return read_checkpoint(checkpoint).model;
+}
+
+}  // namespace
+
+Judge::Judge(const std::filesystem::path& checkpoint) : Judge(weights_in(checkpoint)) {}
+
+Judge::Judge(const StateDict& weights) : net_(net_of(weights)) {
+  net_.load_state_dict(weights.sub("net."));
+  net_.eval();
+}
+
+Score Judge::score(const Tensor& pictures) {
+  const inference_mode guard;
+  Tensor sum = zeros({10}, {.dtype = DType::f64});
+  double confident = 0;
+  const std::int64_t count = pictures.size(0);
+  for (std::int64_t i = 0; i < count; i += kAtOnce) {
+    const Tensor part = pictures.narrow(0, i, std::min(kAtOnce, count - i));
+    const Tensor p = softmax(net_(to_normalised(part)), 1).to(DType::f64);  // (B, 10)
+    sum = sum + p.sum({0});
+    confident += gt(amax(p, {1}), 0.9).to(DType::f64).sum().item<double>();
+  }
+  double entropy = 0;
+  for (const double p : (sum / static_cast<double>(count)).to_vector<double>())
+    if (p > 0) entropy -= p * std::log(p);
+  return {.confident = confident / static_cast<double>(count), .entropy = entropy};
+}
+
+double Judge::accuracy(const data::FashionMnist& data) {
+  const inference_mode guard;
+  double right = 0;
+  data::DataLoader loader(data, {.batch_size = kAtOnce});
+  for (const Batch& b : loader) right += eq(net_(b[0]).argmax(1), b[1]).to(DType::f64).sum().item<double>();
+  return right / static_cast<double>(data.size());
+}

@@ -1,0 +1,69 @@
+#pragma once
+// The article's GAN: two networks, two optimizers, and steps by hand.
+
+#include "nets.h"
+
+struct GanOptions {
+  bool tiny = false;
+  double lr = 2e-4;
+  std::int64_t accumulate = 2;  ///< batches a step
+};
+
+struct LitGan : levin::LevinModule {
+  explicit LitGan(const GanOptions& options)
+      : g(add<levin::nn::Sequential>("g", make_generator(options.tiny))),
+        d(add<levin::nn::Sequential>("d", make_discriminator(options.tiny))), o(options) {
+    automatic_optimization = false;
+    if (!o.tiny) init_weights(*this);
+  }
+
+  levin::nn::Sequential &g, &d;
+  GanOptions o;
+
+  /// Pictures (B, 1, 28, 28) in [-1, 1] from noise (B, 100, 1, 1).
+  levin::Tensor forward(const levin::Tensor& noise) override { return g(noise).reshape({-1, 1, 28, 28}); }
+
+  levin::StepOutput training_step(const levin::Batch& batch, int index) override {
+    const auto [g_opt, d_opt] = optimizers<2>();
+    const bool first = index % o.accumulate == 0;
+    const std::int64_t window = is_last_batch() ? index % o.accumulate + 1 : o.accumulate;
+    const bool steps = (index + 1) % o.accumulate == 0 || is_last_batch();
+    const levin::Tensor real = to_tanh_range(batch[0]);
+    const levin::Tensor fake = forward(randn({batch.size(), kNoise, 1, 1}, like(real)));
+    {
+      const auto only = d_opt.toggle_model(/*sync_grad=*/steps);
+      const auto loss = bce_with_logits(d(real), 1.0f) + bce_with_logits(d(fake.detach()), 0.0f);
+      update(d_opt, loss, first, steps, window);
+      log("d_loss", loss, {.prog_bar = true});
+    }
+    {
+      const auto only = g_opt.toggle_model(/*sync_grad=*/steps);
+      const auto loss = bce_with_logits(d(fake), 1.0f);
+      update(g_opt, loss, first, steps, window);
+      log("g_loss", loss, {.prog_bar = true});
+    }
+    return {};
+  }
+
+  levin::Optimizers configure_optimizers() override {
+    const auto adam = [&](levin::nn::Module& net) {
+      return levin::optim::Adam(net.parameters(), {.lr = o.lr, .betas = {0.5, 0.999}});
+    };
+    return levin::Optimizers(adam(g)).add(adam(d));
+  }
+
+ private:
+  /// The gradients of a window add up to those of its mean loss.
+  void update(const levin::OptimizerHandle& optimizer, const levin::Tensor& loss, bool first, bool steps,
+              std::int64_t window) {
+    if (first) optimizer.zero_grad();
+    manual_backward(loss / static_cast<double>(o.accumulate));
+    if (!steps) return;
+    if (window < o.accumulate) {  // the epoch ended in the middle of it
+      const levin::no_grad guard;
+      for (const auto& p : optimizer.optimizer().parameters())
+        if (p.grad().defined()) p.grad().mul_(static_cast<double>(o.accumulate) / static_cast<double>(window));
+    }
+    optimizer.step();
+  }
+};

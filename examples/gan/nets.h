@@ -1,0 +1,39 @@
+#pragma once
+// Generator and discriminator: the DCGAN of Radford et al. (2016) for 28 x 28 pictures, or two small perceptrons.
+
+#include <levin/levin.h>
+
+inline constexpr std::int64_t kNoise = 100;
+inline constexpr double kMean = 0.2860, kStd = 0.3530;  // by which FashionMnist normalises
+
+/// FashionMnist's normalised pictures in [-1, 1], and back.
+inline levin::Tensor to_tanh_range(const levin::Tensor& x) { return x * (2 * kStd) + (2 * kMean - 1); }
+inline levin::Tensor to_normalised(const levin::Tensor& pictures) { return (pictures - (2 * kMean - 1)) / (2 * kStd); }
+
+/// Noise (B, 100, 1, 1) to pictures in [-1, 1], (B, 1, 28, 28), or (B, 784) if tiny.
+inline levin::nn::Sequential make_generator(bool tiny) {
+  using namespace levin::nn;
+  if (tiny)
+    return Sequential(Flatten(), Linear(kNoise, 128), LeakyReLU(0.2), Linear(128, 256), LeakyReLU(0.2),
+                      Linear(256, 784), Tanh());
+  return Sequential(ConvTranspose2d(kNoise, 256, 7, {.bias = false}), BatchNorm2d(256), ReLU(),
+                    ConvTranspose2d(256, 128, 4, {.stride = 2, .padding = 1, .bias = false}), BatchNorm2d(128), ReLU(),
+                    ConvTranspose2d(128, 1, 4, {.stride = 2, .padding = 1}), Tanh());
+}
+
+/// Pictures (B, 1, 28, 28) in [-1, 1] to scores (B, 1): above 0 for real ones.
+inline levin::nn::Sequential make_discriminator(bool tiny) {
+  using namespace levin::nn;
+  if (tiny)
+    return Sequential(Flatten(), Linear(784, 256), LeakyReLU(0.2), Linear(256, 128), LeakyReLU(0.2), Linear(128, 1));
+  return Sequential(Conv2d(1, 64, 4, {.stride = 2, .padding = 1}), LeakyReLU(0.2),
+                    Conv2d(64, 128, 4, {.stride = 2, .padding = 1, .bias = false}), BatchNorm2d(128), LeakyReLU(0.2),
+                    Flatten(), Linear(128 * 49, 1));
+}
+
+/// Draws the weights of convolutions and linear layers from N(0, 0.02), as that paper does.
+inline void init_weights(levin::nn::Module& net) {
+  const levin::no_grad guard;
+  for (const auto& [name, p] : net.named_parameters())
+    if (p.dim() > 1) levin::nn::init::normal_(p, 0.0, 0.02);
+}

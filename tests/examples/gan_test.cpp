@@ -1,0 +1,86 @@
+// The GAN example as a person runs it, small.
+#include <levin/levin.h>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <sstream>
+
+#include <sys/wait.h>
+
+#include "support/files.h"
+#include "support/paths.h"
+
+using namespace levin;
+using levin::test::TempDir;
+
+namespace {
+
+struct Ended {
+  int status = -1;
+  std::string out, err;
+
+  /// The value of KEY=VALUE in the last line.
+  double result(const std::string& key) const {
+    std::istringstream words(out.substr(std::min(out.size(), out.rfind("result: "))));
+    for (std::string word; words >> word;)
+      if (word.starts_with(key + "=")) return std::stod(word.substr(key.size() + 1));
+    return std::nan("");
+  }
+};
+
+Ended run(const TempDir& dir, const std::string& program, const std::string& arguments) {
+  const std::string command = "cd " + dir.path.string() + " && " + (test::binary_dir() / "bin" / program).string() +
+                              " " + arguments + " >out 2>err";
+  const int status = std::system(command.c_str());
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128, io::read_text(dir.path / "out"),
+          io::read_text(dir.path / "err")};
+}
+
+}  // namespace
+
+TEST_CASE("gan: learns by hand-made steps, draws a grid an epoch, and is judged") {
+  const TempDir dir;
+  const Ended judge = run(dir, "mnist", "--model mlp --max-epochs 1 --limit-train-batches 100 --limit-val-batches 2 "
+                                        "--limit-test-batches 2 --threads 1");
+  REQUIRE_MESSAGE(judge.status == 0, judge.err);
+  const Ended e = run(dir, "gan", "--tiny --max-epochs 2 --limit-train-batches 61 --threads 1");
+  REQUIRE_MESSAGE(e.status == 0, e.err);
+  // Noise looks like one thing to a classifier: what was drawn at first is of one kind, pictures are of all.
+  CHECK(e.result("real_confident") > 0.4);
+  CHECK(e.result("real_entropy") > 2.2);
+  CHECK(e.result("confident") >= 0.0);
+  CHECK(e.result("entropy") > 0.1);
+  CHECK(e.result("untrained_confident") < e.result("real_confident"));
+
+  const auto grids = dir.path / "runs/gan/grids";
+  std::vector<std::vector<std::uint8_t>> pictures;
+  for (const char* name : {"epoch_00.png", "epoch_01.png", "epoch_02.png"}) {
+    const Tensor grid = data::read_image(grids / name);  // 8 x 8 pictures with 2 pixels between them
+    CHECK(grid.sizes() == Shape{3, 8 * 30 + 2, 8 * 30 + 2});
+    pictures.push_back(grid.to_vector<std::uint8_t>());
+  }
+  CHECK(pictures[0] != pictures[1]);
+  CHECK(pictures[1] != pictures[2]);
+  const std::string report = io::read_text(dir.path / "runs/gan/report.html");
+  CHECK(report.find("d_loss") != std::string::npos);
+  CHECK(report.find("data:image/png") != std::string::npos);
+  CHECK(std::filesystem::exists(dir.path / "runs/gan/tensorboard"));
+
+  const Ended again = run(dir, "gan", "--tiny --max-epochs 2 --limit-train-batches 61 --threads 1 "
+                                      "--enable-progress-bar false --default-root-dir other");
+  REQUIRE_MESSAGE(again.status == 0, again.err);
+  CHECK(data::read_image(dir.path / "other/grids/epoch_02.png").to_vector<std::uint8_t>() == pictures[2]);
+}
+
+TEST_CASE("gan: misuse ends with one sentence") {
+  const TempDir dir;
+  const Ended none = run(dir, "gan", "--classifier nowhere");
+  CHECK(none.status == 1);
+  CHECK(none.err == "error: there is no classifier in nowhere. Train one with ./run mnist, or name its checkpoint with "
+                    "--classifier.\n");
+  CHECK(run(dir, "gan", "--accumulate 0").status == 2);
+  CHECK(run(dir, "gan", "--help").out.find("--tiny") != std::string::npos);
+}
