@@ -98,10 +98,11 @@ struct Run {
   template <class F>
   void with_loggers(const char* what, const F& f) {
     for (const auto& logger : loggers) {
+      Logger& sink = *logger;
       try {
-        const ProfileScope scope(
-            [&] { return "[Logger]" + short_type_name(typeid(*logger)) + "." + what; }, Phase::logging);
-        f(*logger);
+        const ProfileScope scope([&] { return "[Logger]" + short_type_name(typeid(sink)) + "." + what; },
+                                 Phase::logging);
+        f(sink);
       } catch (const std::exception& e) {
         warn_of_loggers(e);
       }

@@ -136,7 +136,10 @@ struct Trainer::Impl {
     const auto extra = module.configure_callbacks();
     std::erase_if(callbacks, [&](const CallbackPtr& c) {
       const Callback& known = *c;
-      return std::ranges::any_of(extra, [&](const CallbackPtr& e) { return typeid(*e) == typeid(known); });
+      return std::ranges::any_of(extra, [&](const CallbackPtr& e) {
+        const Callback& own = *e;
+        return typeid(own) == typeid(known);
+      });
     });
     callbacks.insert(callbacks.end(), extra.begin(), extra.end());
     policies_last();
