@@ -85,7 +85,7 @@ Tensor input(DType t) { return (rand({4, 4}) + 0.5).to(t); }
 
 }  // namespace
 
-TEST_CASE("autocast: the type of each operation's result") {
+TEST_CASE("amp/dtype_of_each_op") {
   for (const DType chosen : {kHalf, kBFloat16}) {
     for (const DType given : {kFloat32, kHalf, kBFloat16}) {
       const Tensor x = input(given);

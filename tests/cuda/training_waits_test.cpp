@@ -119,7 +119,7 @@ TEST_CASE("the wait for a scheduler leaves the window's own work in the queue") 
   run.runner->settle(run.state);
 }
 
-TEST_CASE("a Trainer without a scheduler waits at its log intervals only") {
+TEST_CASE("trainer/no_sync_in_step: a Trainer without a scheduler waits at its log intervals only") {
   const LazyDevice lazy;
   struct Counted : PointNet {
     std::vector<std::size_t> waits;

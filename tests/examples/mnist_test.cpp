@@ -133,7 +133,7 @@ TEST_CASE("the three networks have PyTorch's parameter names") {
   }
 }
 
-TEST_CASE("the raw loop has the Trainer's losses to the bit") {
+TEST_CASE("examples/plain_equals_trainer: the raw loop has the Trainer's losses to the bit") {
   const TempDir a, b;
   const Ended trainer = mnist(a.path, kShort), raw = mnist(b.path, with(kShort, {"--raw"}));
   REQUIRE(trainer.status == 0);

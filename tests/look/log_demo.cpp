@@ -1,10 +1,12 @@
 // Trains mnist's mlp for a while and writes every kind of log, to be looked at by people, browsers and TensorBoard:
 //   levin_log_demo DIR STEPS [stop|continue]
-// With `stop` it ends as a run that is still going, and with STEPS of 0 as one that has not begun. `continue` trains
+// With `stop` it leaves the logs of a run that is still going, and with STEPS of 0 as one that has not begun. `continue` trains
 // nothing, but goes on behind STEPS in logs that are there, by one record.
 #include <levin/levin.h>
 
 #include <fmt/format.h>
+
+#include <cstdlib>
 
 #include "examples/mnist/nets.h"
 
@@ -129,15 +131,15 @@ int main(int argc, char** argv) {
                            .enable_checkpointing = false,
                            .callbacks = {RateMonitor(loggers)},
                            .loggers = loggers};
+      if (stop) config.callbacks.push_back(LambdaCallback({.on_train_end = [&](RunContext&) {
+        for (const auto& l : loggers) l->save();
+        std::_Exit(0);
+      }}));
       Trainer trainer(config);
       trainer.fit(model, data);
-      if (!stop) trainer.test(model, data);
-    }
-    for (const auto& l : loggers) {
-      if (stop || steps == 0)
-        l->save();
-      else
-        l->finalize(RunStatus::success);
+      trainer.test(model, data);
+    } else {
+      for (const auto& l : loggers) l->save();
     }
     fmt::print("report: {}\n", (dir / "report.html").string());
     return 0;

@@ -29,7 +29,7 @@ void scaled_step(GradScaler& scaler, optim::Optimizer& opt, const Tensor& w, dou
 
 }  // namespace
 
-TEST_CASE("GradScaler: a good step is the step without scaling") {
+TEST_CASE("scaler/state_machine: a good step is the step without scaling") {
   const Tensor a = leaf({1, 2, 3}), b = leaf({1, 2, 3});
   optim::AdamW scaled({a}), plain({b});
   GradScaler scaler;
@@ -44,7 +44,7 @@ TEST_CASE("GradScaler: a good step is the step without scaling") {
   CHECK(scaler.get_growth_tracker() == 5);
 }
 
-TEST_CASE("GradScaler: an overflow skips the step, halves the scale and leaves no trace") {
+TEST_CASE("scaler/state_machine: an overflow skips the step, halves the scale and leaves no trace") {
   const Tensor a = leaf({1, 2, 3}), b = leaf({1, 2, 3});
   optim::AdamW scaled({a}), plain({b});
   GradScaler scaler;
@@ -69,7 +69,7 @@ TEST_CASE("GradScaler: an overflow skips the step, halves the scale and leaves n
   CHECK(scaled.state_dict().at("state.0.step").item<double>() == 2.0);
 }
 
-TEST_CASE("GradScaler: a first step that is skipped leaves momentum fresh") {
+TEST_CASE("scaler/state_machine: a first step that is skipped leaves momentum fresh") {
   const Tensor a = leaf({1, 2}), b = leaf({1, 2});
   const optim::SGDOptions options{.lr = 0.1, .momentum = 0.9, .dampening = 0.5};
   optim::SGD scaled({a}, options), plain({b}, options);
@@ -84,7 +84,7 @@ TEST_CASE("GradScaler: a first step that is skipped leaves momentum fresh") {
   }
 }
 
-TEST_CASE("GradScaler: the scale grows after growth_interval good steps in a row") {
+TEST_CASE("scaler/state_machine: the scale grows after growth_interval good steps in a row") {
   const Tensor w = leaf({1});
   optim::SGD opt({w});
   GradScaler scaler({.init_scale = 8, .growth_interval = 3});
@@ -100,7 +100,7 @@ TEST_CASE("GradScaler: the scale grows after growth_interval good steps in a row
   CHECK(scaler.get_scale() == 8.0);
 }
 
-TEST_CASE("GradScaler: the scale stays finite and does not fall below its floor") {
+TEST_CASE("scaler/state_machine: the scale stays finite and does not fall below its floor") {
   const Tensor w = leaf({1});
   optim::SGD opt({w});
   GradScaler high({.init_scale = 0x1p127, .growth_interval = 1});
@@ -111,7 +111,7 @@ TEST_CASE("GradScaler: the scale stays finite and does not fall below its floor"
   CHECK(low.get_scale() == 1.0);
 }
 
-TEST_CASE("GradScaler: unscale_ once, before step; clipping sees true gradients") {
+TEST_CASE("scaler/state_machine: unscale_ once, before step; clipping sees true gradients") {
   const Tensor w = leaf({3, 4});
   optim::SGD opt({w}, {.lr = 1.0});
   GradScaler scaler;
@@ -128,7 +128,7 @@ TEST_CASE("GradScaler: unscale_ once, before step; clipping sees true gradients"
   CHECK_THROWS_WITH_AS(scaler.update(), doctest::Contains("nothing was checked"), GradError);
 }
 
-TEST_CASE("GradScaler: several optimizers share one scale, an overflow skips only its own") {
+TEST_CASE("scaler/state_machine: several optimizers share one scale, an overflow skips only its own") {
   const Tensor a = leaf({1}), b = leaf({1});
   optim::SGD first({a}, {.lr = 1.0}), second({b}, {.lr = 1.0});
   GradScaler scaler;
@@ -143,7 +143,7 @@ TEST_CASE("GradScaler: several optimizers share one scale, an overflow skips onl
   CHECK(scaler.get_scale() == 32768.0);
 }
 
-TEST_CASE("GradScaler: float16 gradients and missing gradients are refused") {
+TEST_CASE("scaler/state_machine: float16 gradients and missing gradients are refused") {
   const Tensor half = tensor({1.0}).to(kHalf).requires_grad_(), none = leaf({1});
   optim::SGD of_half({half}), of_none({none});
   GradScaler scaler;
@@ -152,7 +152,7 @@ TEST_CASE("GradScaler: float16 gradients and missing gradients are refused") {
   CHECK_THROWS_WITH_AS(scaler.step(of_none), doctest::Contains("no parameter of this SGD has a gradient"), GradError);
 }
 
-TEST_CASE("GradScaler: twenty skips in a row end training with the parameter's name") {
+TEST_CASE("scaler/state_machine: twenty skips in a row end training with the parameter's name") {
   const Tensor fine = leaf({1}), bad = leaf({1});
   optim::SGD opt(std::vector<Parameter>{{"fine", fine}, {"bad.weight", bad}});
   GradScaler scaler;
@@ -171,7 +171,7 @@ TEST_CASE("GradScaler: twenty skips in a row end training with the parameter's n
   diverge();
 }
 
-TEST_CASE("GradScaler: clipping, which spreads a NaN over all gradients, does not hide whose it was") {
+TEST_CASE("scaler/state_machine: clipping, which spreads a NaN over all gradients, does not hide whose it was") {
   const Tensor fine = leaf({1}), bad = leaf({1});
   const std::vector<Parameter> parameters{{"fine", fine}, {"bad.weight", bad}};
   optim::SGD opt(parameters);
@@ -190,7 +190,7 @@ TEST_CASE("GradScaler: clipping, which spreads a NaN over all gradients, does no
   CHECK(values(fine)[0] == 1.0f);
 }
 
-TEST_CASE("GradScaler: a good step between skips begins their count anew") {
+TEST_CASE("scaler/state_machine: a good step between skips begins their count anew") {
   const Tensor w = leaf({1});
   optim::SGD opt({w});
   GradScaler scaler({.max_skips = 4});
@@ -199,7 +199,7 @@ TEST_CASE("GradScaler: a good step between skips begins their count anew") {
   CHECK(scaler.get_growth_tracker() == 0);
 }
 
-TEST_CASE("GradScaler: loops that decide about the step get found-inf as a tensor") {
+TEST_CASE("scaler/state_machine: loops that decide about the step get found-inf as a tensor") {
   const Tensor w = leaf({1}), idle = leaf({1});
   optim::SGD opt({w}, {.lr = 1.0});
   GradScaler scaler;
@@ -218,7 +218,7 @@ TEST_CASE("GradScaler: loops that decide about the step get found-inf as a tenso
   CHECK(scaler.get_scale() == 32768.0);
 }
 
-TEST_CASE("GradScaler: the state goes on where it was") {
+TEST_CASE("scaler/state_machine: the state goes on where it was") {
   const Tensor w = leaf({1});
   optim::SGD opt({w});
   GradScaler scaler({.growth_interval = 5});
@@ -234,7 +234,7 @@ TEST_CASE("GradScaler: the state goes on where it was") {
   CHECK_THROWS_WITH_AS(other.load_state_dict({}), doctest::Contains("lacks \"scale\""), StateError);
 }
 
-TEST_CASE("GradScaler: disabled, everything passes through") {
+TEST_CASE("scaler/state_machine: disabled, everything passes through") {
   const Tensor w = leaf({1});
   optim::SGD opt({w}, {.lr = 1.0});
   GradScaler scaler({.enabled = false});

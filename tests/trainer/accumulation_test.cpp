@@ -37,9 +37,9 @@ void check_equal(const std::vector<std::vector<double>>& a, const std::vector<st
 
 }  // namespace
 
-TEST_CASE("accumulation equals the large batch") { check_equal(train(24, 4, 3), train(24, 12, 1)); }
+TEST_CASE("loops/accumulation_equals_big_batch") { check_equal(train(24, 4, 3), train(24, 12, 1)); }
 
-TEST_CASE("accumulation equals the large batch with a ragged last batch and a short last window") {
+TEST_CASE("loops/accumulation_equals_big_batch: with a ragged last batch and a short last window") {
   check_equal(train(22, 4, 3), train(22, 12, 1));  // windows 4+4+4, 4+4+2
   check_equal(train(29, 4, 3), train(29, 12, 1));  // 4+4+4, 4+4+4, 4+1
   check_equal(train(26, 4, 3), train(26, 12, 1));  // 4+4+4, 4+4+4, 2
@@ -80,7 +80,7 @@ TEST_CASE("a loss may report its own weight") {
   }
 }
 
-TEST_CASE("a step that gives no loss is skipped; a window of such steps moves neither optimizer nor scheduler") {
+TEST_CASE("loops/skip_step: no loss, no backward; a window of such steps moves neither optimizer nor scheduler") {
   manual_seed(2);
   struct Skips : ToyModule {
     StepOutput training_step(const Batch& b, int i) override {

@@ -199,7 +199,7 @@ void fit(RecordedModule& model, TrainerConfig config, const std::string& ckpt = 
 
 }  // namespace
 
-TEST_CASE("the hooks of fit, with accumulation, validation, a checkpoint, and its resume") {
+TEST_CASE("hooks/order_fit: with accumulation, validation, a checkpoint, and its resume") {
   const TempDir folder;
   Calls calls;
   const auto run = [&](std::int64_t epochs, const std::string& ckpt) {

@@ -43,7 +43,7 @@ bool equal(const Tensor& a, const Tensor& b) { return a.dtype() == b.dtype() && 
 
 }  // namespace
 
-TEST_CASE("normalisation layers stay in float32 to the bit, all else is float16, masters are float32") {
+TEST_CASE("amp/o2_param_dtypes: normalisation stays float32 to the bit, all else is float16, masters are float32") {
   manual_seed(1);
   Picture net;
   const StateDict before = copy_of(net.state_dict());
@@ -103,7 +103,7 @@ TEST_CASE("clipping sees unscaled float32 gradients, the half model the rounded 
   CHECK(scaler.get_growth_tracker() == 3);
 }
 
-TEST_CASE("steps too small for float16 add up in the masters") {
+TEST_CASE("amp/o2_master_weights_update_tiny_lr: steps too small for float16 add up in the masters") {
   const no_grad guard;
   nn::Linear net(1, 1, {.bias = false});
   net.weight.fill_(1.0);

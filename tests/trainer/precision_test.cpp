@@ -71,7 +71,7 @@ TEST_CASE("each precision has its types, and the short names are Lightning's") {
                        UsageError);
 }
 
-TEST_CASE("mixed precision ends within 2 % of float32's loss, over three seeds") {
+TEST_CASE("amp/loss_curve_vs_f32: mixed precision ends within 2 % of float32's loss, over three seeds") {
   for (const std::uint64_t seed : {1u, 2u, 3u}) {
     const auto loss = [&](const char* precision) {
       manual_seed(seed);

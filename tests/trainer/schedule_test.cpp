@@ -66,7 +66,7 @@ TEST_CASE("limits of test and predict") {
   CHECK(model.tape == "TTPPP");
 }
 
-TEST_CASE("a scheduler steps by step or by epoch, and plateau by its monitor") {
+TEST_CASE("sched/stepped_when: by step or by epoch, and plateau by its monitor") {
   const auto rates = [](LevinModule& model, std::int64_t epochs) {
     struct Rates : Callback {
       explicit Rates(std::vector<double>& r) : rates(&r) {}

@@ -247,6 +247,8 @@ TEST_CASE("the tuner refuses what makes no sense") {
   CHECK(contains(found({.min_lr = 0}), "Give 0 < min_lr < max_lr."));
   CHECK(contains(found({.num_training_steps = 1}), "num_training_steps is 1"));
   CHECK(contains(found({.mode = "log"}), "Choose exponential or linear."));
+  model.automatic_optimization = false;
+  CHECK(contains(found({}), "steps its optimizers by hand"));
   Limited none(1);
   CHECK(contains(message_of<OutOfMemory>([&] { Tuner(on_cpu()).scale_batch_size(none, loader); }),
                  "not even batches of 2 fit"));

@@ -302,4 +302,7 @@ TEST_CASE("callbacks/swa_options") {
   CHECK_THROWS_AS(
       fit(model, {StochasticWeightAveraging(Options{.swa_lrs = {0.1}})}, {.max_epochs = -1, .max_steps = 2}),
       UsageError);
+  model.automatic_optimization = false;
+  CHECK_THROWS_WITH_AS(fit(model, {StochasticWeightAveraging(Options{.swa_lrs = {0.1}})}, {.max_epochs = 2}),
+                       doctest::Contains("by hand"), UsageError);
 }

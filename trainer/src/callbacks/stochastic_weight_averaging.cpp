@@ -4,6 +4,7 @@
 #include <levin/autograd/ops.h>
 #include <levin/nn/layers.h>
 #include <levin/trainer/data_module.h>
+#include <levin/trainer/module.h>
 #include <levin/trainer/precision.h>
 #include <levin/trainer/strategy.h>
 
@@ -150,6 +151,9 @@ void StochasticWeightAveraging::replace_scheduler(RunContext& run) {
 }
 
 void StochasticWeightAveraging::on_fit_start(RunContext& run) {
+  if (!run.module.automatic_optimization)
+    throw UsageError("[StochasticWeightAveraging] the module steps its optimizer by hand, so no schedule can take its "
+                     "place. Average with EMAWeightAveraging.");
   if (run.max_epochs < 0) throw UsageError("[StochasticWeightAveraging] the fit has no last epoch. Set max_epochs.");
   if (run.optimizers->size() != 1)
     throw UsageError(

@@ -104,6 +104,8 @@ std::int64_t Tuner::scale_batch_size(LevinModule& module, data::DataLoader& load
 LearningRateResults Tuner::lr_find(LevinModule& module, data::DataLoader& loader,
                                    const LearningRateOptions& options) const {
   check(options);
+  if (!module.automatic_optimization)
+    throw UsageError("[lr_find] the module steps its optimizers by hand. Search with automatic_optimization.");
   constexpr double kSmoothing = 0.98;
   LearningRateResults results;
   TrainerConfig config = config_;
