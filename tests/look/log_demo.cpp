@@ -1,7 +1,7 @@
 // Trains mnist's mlp for a while and writes every kind of log, to be looked at by people, browsers and TensorBoard:
 //   levin_log_demo DIR STEPS [stop|continue]
-// With `stop` it leaves the logs of a run that is still going, and with STEPS of 0 of one that has not begun. `continue`
-// trains nothing, but goes on behind STEPS in logs that are there, by one record.
+// With `stop` it leaves the logs of a run that is still going, and with STEPS of 0 of one that has not begun. By
+// `continue` it trains nothing, but goes on behind STEPS in logs that are there, by one record.
 #include <levin/levin.h>
 
 #include <fmt/format.h>
