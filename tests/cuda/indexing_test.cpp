@@ -148,7 +148,7 @@ TEST_CASE("cuda: of many indices out of range in one launch the first is named, 
   std::vector<double> values(5000, 1.0);
   for (std::size_t i = 1234; i < values.size(); ++i) values[i] = -static_cast<double>(i);
   const Tensor rows = there(from_data(values, {5000}, {.dtype = kInt64})), x = there(zeros({3, 2}));
-  for (const std::uint64_t seed : {0u, 1u, 7u}) {
+  for ([[maybe_unused]] const std::uint64_t seed : {0u, 1u, 7u}) {
 #if LEVIN_TEST_EMULATED
     const std::uint64_t before = emulator::config().seed;
     emulator::config().seed = seed;
