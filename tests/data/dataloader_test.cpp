@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <mutex>
 #include <numeric>
@@ -210,6 +211,7 @@ TEST_CASE("a worker that stalls is named, and the loader can be used again") {
 TEST_CASE("data/worker_ids_stable_across_epochs") {
   std::atomic<int> loaded{0};
   std::mutex mutex;
+  std::condition_variable somebody;
   std::set<std::thread::id> ids;
   std::atomic<bool> parallel{false};
   const Numbers data(100, [&](int64_t) {
@@ -218,14 +220,15 @@ TEST_CASE("data/worker_ids_stable_across_epochs") {
     parallel_for(0, 4, 1, [&](int64_t, int64_t) {
       if (std::this_thread::get_id() != me) parallel = true;
     });
-    std::this_thread::sleep_for(std::chrono::microseconds(200));  // so that one does not do the work of both
-    const std::lock_guard lock(mutex);
+    std::unique_lock lock(mutex);
     ids.insert(me);
+    somebody.notify_all();
+    somebody.wait_for(lock, std::chrono::seconds(20), [&] { return ids.size() > 1; });  // one must not do all the work
   });
   DataLoader loader(data, {.num_workers = 2, .prefetch_factor = 3});
   {
     auto it = loader.begin();
-    for (int i = 0; i < 200 && loaded < 7; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    for (int i = 0; i < 4000 && loaded < 7; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     CHECK(loaded == 7);  // the one in hand and two times three
     static_cast<void>(it);

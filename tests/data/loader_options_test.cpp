@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -97,13 +98,15 @@ TEST_CASE("a random subset is shuffled anew in each epoch") {
 
 TEST_CASE("worker_init runs once in each worker's thread, which knows its number") {
   std::mutex mutex;
+  std::condition_variable somebody;
   std::set<int> initialised;
   std::set<std::pair<int, int>> seen;
   const Numbers data(12, [&](int64_t) {
     const auto info = get_worker_info();
-    const std::lock_guard lock(mutex);
+    std::unique_lock lock(mutex);
     seen.emplace(info ? info->id : -1, info ? info->num_workers : -1);
-    sleep_ms(2);
+    somebody.notify_all();
+    somebody.wait_for(lock, std::chrono::seconds(20), [&] { return seen.size() > 1; });  // the first leaves some over
   });
   int calls = 0;
   DataLoader loader(data, {.num_workers = 2, .worker_init = [&](int worker) {
