@@ -6,19 +6,6 @@ using namespace levin::test;
 
 namespace {
 
-/// Saves at every save point, under a number.
-struct SaveAlways : CheckpointPolicy {
-  explicit SaveAlways(std::filesystem::path d) : dir(std::move(d)) {}
-  std::filesystem::path dir;
-  int count = 0;
-  std::vector<CheckpointAction> decide(RunContext&, SavePoint) override {
-    return {{CheckpointAction::Kind::save, dir / std::to_string(count++), {}}};
-  }
-  std::vector<CheckpointAction> decide_interrupted(RunContext&) override { return {}; }
-  std::filesystem::path find(const std::string&) const override { return {}; }
-  std::filesystem::path directory() const override { return dir; }
-};
-
 struct Backbone : nn::Module {
   nn::Linear& fc = add<nn::Linear>("fc", 6, 8);
   nn::BatchNorm2d& norm = add<nn::BatchNorm2d>("norm", 8);

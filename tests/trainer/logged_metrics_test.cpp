@@ -36,25 +36,13 @@ struct Scored : ToyModule {
   void on_validation_epoch_end() override { seen_in_hook.push_back(val_auc.value()); }
 };
 
-struct SaveEachStep : CheckpointPolicy {
-  explicit SaveEachStep(std::filesystem::path d) : dir(std::move(d)) {}
-  std::filesystem::path dir;
-  int count = 0;
-  std::vector<CheckpointAction> decide(RunContext&, SavePoint) override {
-    return {{CheckpointAction::Kind::save, dir / std::to_string(count++), {}}};
-  }
-  std::vector<CheckpointAction> decide_interrupted(RunContext&) override { return {}; }
-  std::filesystem::path find(const std::string&) const override { return {}; }
-  std::filesystem::path directory() const override { return dir; }
-};
-
 /// All that a run of two epochs has logged.
 StateMap metrics_of_run(const std::filesystem::path& saves, const std::string& ckpt) {
   manual_seed(1);
   Scored model;
   data::DataLoader train(toy_points(22), {.batch_size = 4}), val(toy_points(10, 6), {.batch_size = 4});
   auto config = quiet({.max_epochs = 2});
-  if (ckpt.empty()) config.callbacks = {std::make_shared<SaveEachStep>(saves)};
+  if (ckpt.empty()) config.callbacks = {std::make_shared<SaveAlways>(saves)};
   Trainer trainer(config);
   trainer.fit(model, train, val, ckpt);
   return trainer.metrics().state();

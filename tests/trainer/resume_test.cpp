@@ -8,22 +8,6 @@ using namespace levin::test;
 
 namespace {
 
-/// Saves at every save point, under a number.
-struct SaveAlways : CheckpointPolicy {
-  explicit SaveAlways(std::filesystem::path d) : dir(std::move(d)) {}
-  std::filesystem::path dir;
-  int count = 0;
-  std::vector<SavePoint> points;
-
-  std::vector<CheckpointAction> decide(RunContext&, SavePoint point) override {
-    points.push_back(point);
-    return {{CheckpointAction::Kind::save, dir / std::to_string(count++), {}}};
-  }
-  std::vector<CheckpointAction> decide_interrupted(RunContext&) override { return {}; }
-  std::filesystem::path find(const std::string&) const override { return {}; }
-  std::filesystem::path directory() const override { return dir; }
-};
-
 /// What a whole run leaves behind, to the bit.
 struct Outcome {
   std::vector<std::vector<float>> weights;

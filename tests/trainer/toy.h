@@ -60,6 +60,22 @@ struct ToyModule : LevinModule {
   }
 };
 
+/// Saves at every save point, under a number.
+struct SaveAlways : CheckpointPolicy {
+  explicit SaveAlways(std::filesystem::path d) : dir(std::move(d)) {}
+  std::filesystem::path dir;
+  int count = 0;
+  std::vector<SavePoint> points;
+
+  std::vector<CheckpointAction> decide(RunContext&, SavePoint point) override {
+    points.push_back(point);
+    return {{CheckpointAction::Kind::save, dir / std::to_string(count++), {}}};
+  }
+  std::vector<CheckpointAction> decide_interrupted(RunContext&) override { return {}; }
+  std::filesystem::path find(const std::string&) const override { return {}; }
+  std::filesystem::path directory() const override { return dir; }
+};
+
 /// Nothing on the screen, nothing on the disk.
 inline TrainerConfig quiet(TrainerConfig c = {}) {
   c.enable_progress_bar = c.enable_model_summary = c.enable_checkpointing = c.logger = false;

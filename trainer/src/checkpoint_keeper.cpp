@@ -6,22 +6,11 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "generator_map.h"
 #include "slurm.h"
 
 namespace levin {
 namespace {
-
-StateMap to_map(const GeneratorState& s) {
-  StateMap m;
-  m.set("seed", static_cast<std::int64_t>(s.seed));
-  m.set("offset", static_cast<std::int64_t>(s.offset));
-  return m;
-}
-
-GeneratorState generator_state(const StateMap& m) {
-  return {static_cast<std::uint64_t>(m.get<std::int64_t>("seed")),
-          static_cast<std::uint64_t>(m.get<std::int64_t>("offset"))};
-}
 
 /// "EarlyStopping/val_loss", and "#1" behind the second of that name.
 std::vector<std::string> keys_of(const std::vector<CallbackPtr>& callbacks) {
@@ -232,10 +221,7 @@ Checkpoint CheckpointKeeper::snapshot(bool weights_only, bool with_hooks) {
   }
   if (with_hooks) {
     if (!weights_only) save_callbacks(c, run_.callbacks);
-    StateMap user;
-    for (const auto& callback : run_.callbacks) callback->on_save_checkpoint(run_.context, user);
-    run_.module.on_save_checkpoint(user);
-    v.put("user", user);
+    v.put("user", run_.user_state());
   }
   if (weights_only) v = weights_only_values(v);
   return c;

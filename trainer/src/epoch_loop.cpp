@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <functional>
 
 #include "slurm.h"
 
@@ -101,7 +102,7 @@ bool EpochLoop::train_batch(const Batch& batch, bool last) {
   run_.context.is_last_batch = last;
   run_.metrics.set_scope(Scope::step, Split::train, batch.size());
   run_.callbacks_do(&Callback::on_train_batch_start, batch, index);
-  if (!run_.module.on_train_batch_start(batch, index)) {
+  if (!run_.module_do(&LevinModule::on_train_batch_start, batch, index)) {
     skip_epoch();
     return false;
   }
@@ -167,7 +168,7 @@ bool EpochLoop::validation_due() const {
 void EpochLoop::validate_if_due() {
   if (!validation_due()) return;
   parts_.runner.settle(run_.state);
-  if (run_.state.micro == 0) run_.module.on_validation_model_zero_grad();
+  if (run_.state.micro == 0) run_.module_do(&LevinModule::on_validation_model_zero_grad);
   validate(/*resumed=*/false);
 }
 
@@ -197,13 +198,12 @@ void EpochLoop::finish() {
   if (batches_ >= 0 && s.batch >= batches_) s.epoch_complete = true;
   run_.metrics.finish_epoch(Split::train);
   run_.metrics.set_scope(Scope::epoch, Split::train);
-  for (const auto& c : run_.callbacks)
-    if (!c->is_monitoring()) c->on_train_epoch_end(run_.context);
-  run_.module.on_train_epoch_end();
+  const auto monitors = [](const Callback& c) { return c.is_monitoring(); };
+  run_.callbacks_do_where(std::not_fn(monitors), &Callback::on_train_epoch_end);
+  run_.module_do(&LevinModule::on_train_epoch_end);
   run_.metrics.finish_epoch(Split::train);  // with what these hooks have logged
   run_.metrics.set_scope(Scope::closed, Split::train);
-  for (const auto& c : run_.callbacks)
-    if (c->is_monitoring()) c->on_train_epoch_end(run_.context);
+  run_.callbacks_do_where(monitors, &Callback::on_train_epoch_end);
   if (s.epoch_complete) step_plateau();
   run_.log_values(run_.metrics.epoch_values(Split::train));
   run_.flush_loggers();

@@ -120,7 +120,7 @@ bool EvalLoop::run(const EvalPlan& plan, std::vector<Tensor>* predictions) {
   several_ = plan.loaders.size() > 1;
   ModeKeeper modes(run_.module);
   const ModeGuard guard(eval_modes(run_.config.inference_mode));
-  (run_.module.*h.model_eval)();
+  run_.module_do(h.model_eval);
   if (!resumed_) {
     run_.metrics.start_epoch(h.split);
     run_.metrics.set_scope(Scope::epoch, h.split);
@@ -137,7 +137,7 @@ bool EvalLoop::run(const EvalPlan& plan, std::vector<Tensor>* predictions) {
   if (!run_.context.sanity_checking) run_.log_values(run_.metrics.epoch_values(h.split));
   run_.call(h.end, h.own_end);
   modes.restore();
-  (run_.module.*h.model_train)();
+  run_.module_do(h.model_train);
   return true;
 }
 

@@ -1,11 +1,12 @@
 #include <levin/trainer/fabric.h>
 
-#include <levin/core/generator.h>
 #include <levin/trainer/checkpoint.h>
 
 #include <fmt/format.h>
 
 #include <cstdio>
+
+#include "generator_map.h"
 
 namespace levin {
 
@@ -68,9 +69,7 @@ void Fabric::save(const std::filesystem::path& folder, const nn::Module& module,
       c.tensors.merge(prefix + "optimizer.", taken_[i]->optimizers.optimizer_state());
       c.tensors.merge(prefix + "scheduler.", taken_[i]->optimizers.scheduler_state());
     }
-    const GeneratorState rng = default_generator().state();
-    c.values.set("rng/seed", static_cast<std::int64_t>(rng.seed));
-    c.values.set("rng/offset", static_cast<std::int64_t>(rng.offset));
+    c.values.put("rng", to_map(default_generator().state()));
     c.values.set("precision_name", precision_->name());
     c.values.put("precision", precision_->state());
     c.values.put("values", values);
@@ -90,8 +89,7 @@ StateMap Fabric::load(const std::filesystem::path& folder, nn::Module& module) {
     }
     if (const auto saved = c.values.get<std::string>("precision_name"); saved == precision_->name())
       precision_->load_state(c.values.part("precision"));
-    default_generator().set_state({static_cast<std::uint64_t>(c.values.get<std::int64_t>("rng/seed")),
-                                   static_cast<std::uint64_t>(c.values.get<std::int64_t>("rng/offset"))});
+    default_generator().set_state(generator_state(c.values.part("rng")));
   } catch (const StateError& e) {
     throw StateError(fmt::format("[fabric] {} does not fit what was set up: {}", folder.string(), e.what()));
   }

@@ -84,7 +84,7 @@ Checkpoint load_for_fit(Run& run, const fs::path& folder) {
   check_place(c, run, folder);
   load_weights(run.precision, run.module, trained_weights(c), folder);
   const StateMap user = c.values.part("user");
-  run.module.on_load_checkpoint(user);
+  run.module_do(&LevinModule::on_load_checkpoint, user);
   run.callbacks_do(&Callback::on_load_checkpoint, user);
   restore_callbacks(run, c, folder);
   return c;

@@ -69,6 +69,12 @@ void Run::log_values(const MetricStore::Values& values) {
                [&](Logger& l) { l.log_metrics({.epoch = state.epoch, .step = state.global_step, .values = values}); });
 }
 
+StateMap Run::user_state() {
+  StateMap user;
+  call(&Callback::on_save_checkpoint, &LevinModule::on_save_checkpoint, user);
+  return user;
+}
+
 void Run::log_begin() {
   with_loggers("log_model", [&](Logger& l) { l.log_model(module); });
   if (!config.enable_autolog_hparams || module.hparams().empty()) return;

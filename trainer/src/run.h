@@ -58,21 +58,35 @@ struct Run {
   std::optional<data::LoaderState> train_place{};
   std::chrono::steady_clock::time_point last_validation = std::chrono::steady_clock::now();
 
-  /// The callbacks' hook, in their order.
-  template <class... P, class... A>
-  void callbacks_do(void (Callback::*hook)(RunContext&, P...), const A&... args) {
+  // Hooks are called by these alone, so that profilers see each of them.
+  /// The hook of those callbacks for which `which` is true, in their order.
+  template <class Which, class... P, class... A>
+  void callbacks_do_where(const Which& which, void (Callback::*hook)(RunContext&, P...), A&&... args) {
     for (const auto& c : callbacks) {
+      if (!which(*c)) continue;
       const ProfileScope scope(action_of(*c, hook), Phase::hooks);
       ((*c).*hook)(context, args...);
     }
   }
+  /// The callbacks' hook, in their order.
+  template <class... P, class... A>
+  void callbacks_do(void (Callback::*hook)(RunContext&, P...), A&&... args) {
+    callbacks_do_where([](const Callback&) { return true; }, hook, args...);
+  }
+  /// The module's hook.
+  template <class R, class... Q, class... A>
+  R module_do(R (LevinModule::*own)(Q...), A&&... args) {
+    const ProfileScope scope(action_of(module, own), Phase::hooks);
+    return (module.*own)(args...);
+  }
   /// The callbacks' hook, then the module's of the same name.
   template <class... P, class... Q, class... A>
-  void call(void (Callback::*hook)(RunContext&, P...), void (LevinModule::*own)(Q...), const A&... args) {
+  void call(void (Callback::*hook)(RunContext&, P...), void (LevinModule::*own)(Q...), A&&... args) {
     callbacks_do(hook, args...);
-    const ProfileScope scope(action_of(module, own), Phase::hooks);
-    (module.*own)(args...);
+    module_do(own, args...);
   }
+  /// What callbacks and module add to a checkpoint.
+  StateMap user_state();
 
   /// A batch on the device, by the three hooks of its transfer.
   Batch to_device(Batch batch);

@@ -47,7 +47,7 @@ class Forward final : public StepHooks {
   Forward(Run& run, Optimizers& optimizers) : run_(run), optimizers_(optimizers) {}
   void on_before_zero_grad() override {
     run_.callbacks_do(&Callback::on_before_zero_grad);
-    run_.module.on_before_zero_grad(optimizers_.optimizer());
+    run_.module_do(&LevinModule::on_before_zero_grad, optimizers_.optimizer());
   }
   void on_before_backward(const Tensor& loss) override {
     if (!std::exchange(graph_logged_, true) && !run_.context.resumed)
@@ -58,7 +58,7 @@ class Forward final : public StepHooks {
   void on_after_backward() override { run_.call(&Callback::on_after_backward, &LevinModule::on_after_backward); }
   void on_before_optimizer_step(optim::Optimizer& optimizer) override {
     run_.callbacks_do(&Callback::on_before_optimizer_step);
-    run_.module.on_before_optimizer_step(optimizer);
+    run_.module_do(&LevinModule::on_before_optimizer_step, optimizer);
   }
 
  private:
@@ -233,7 +233,6 @@ struct Trainer::Impl {
                       config.accumulate_grad_batches, module.type_name()));
   }
 
-
   /// Lends this trainer the keeper of the fit that runs. At its end the state stays, as handles of the same tensors.
   struct KeeperLoan {
     KeeperLoan(Impl& trainer_, CheckpointKeeper& of_fit) : trainer(trainer_) { trainer.lent = &of_fit; }
@@ -264,10 +263,7 @@ void Trainer::Impl::save(const std::filesystem::path& path, bool weights_only) {
   if (!trained_lives.expired()) {
     Run run(config, *trained, state, metrics, stop, fabric.strategy(), *precision, callbacks, loggers);
     begin(run, Stage::fit);
-    StateMap user;
-    for (const auto& callback : callbacks) callback->on_save_checkpoint(run.context, user);
-    trained->on_save_checkpoint(user);
-    c.values.put("user", user);
+    c.values.put("user", run.user_state());
   }
   if (weights_only) c.values = weights_only_values(c.values);
   write_checkpoint(path, c);
