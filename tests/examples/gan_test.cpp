@@ -3,57 +3,26 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <sstream>
-
-#include <sys/wait.h>
-
-#include "support/files.h"
-#include "support/paths.h"
+#include "examples/program.h"
 
 using namespace levin;
 using levin::test::TempDir;
 
-namespace {
-
-struct Ended {
-  int status = -1;
-  std::string out, err;
-
-  /// The value of KEY=VALUE in the last line.
-  double result(const std::string& key) const {
-    std::istringstream words(out.substr(std::min(out.size(), out.rfind("result: "))));
-    for (std::string word; words >> word;)
-      if (word.starts_with(key + "=")) return std::stod(word.substr(key.size() + 1));
-    return std::nan("");
-  }
-};
-
-Ended run(const TempDir& dir, const std::string& program, const std::string& arguments) {
-  const std::string command = "cd " + dir.path.string() + " && " + (test::binary_dir() / "bin" / program).string() +
-                              " " + arguments + " >out 2>err";
-  const int status = std::system(command.c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128, io::read_text(dir.path / "out"),
-          io::read_text(dir.path / "err")};
-}
-
-}  // namespace
-
 TEST_CASE("gan: learns by hand-made steps, draws a grid an epoch, and is judged") {
   const TempDir dir;
-  const Ended judge = run(dir, "mnist", "--model mlp --max-epochs 1 --limit-train-batches 100 --limit-val-batches 2 "
-                                        "--limit-test-batches 2 --threads 1");
+  const test::Ended judge =
+      test::run_program(dir, "mnist",
+                        "--model mlp --max-epochs 1 --limit-train-batches 100 --limit-val-batches 2 "
+                        "--limit-test-batches 2 --threads 1");
   REQUIRE_MESSAGE(judge.status == 0, judge.err);
-  const Ended e = run(dir, "gan", "--tiny --max-epochs 2 --limit-train-batches 61 --threads 1");
+  const test::Ended e = test::run_program(dir, "gan", "--tiny --max-epochs 2 --limit-train-batches 61 --threads 1");
   REQUIRE_MESSAGE(e.status == 0, e.err);
   // Noise looks like one thing to a classifier: what was drawn at first is of one kind, pictures are of all.
-  CHECK(e.result("real_confident") > 0.4);
-  CHECK(e.result("real_entropy") > 2.2);
-  CHECK(e.result("confident") >= 0.0);
-  CHECK(e.result("entropy") > 0.1);
-  CHECK(e.result("untrained_confident") < e.result("real_confident"));
+  CHECK(e.number("real_confident") > 0.4);
+  CHECK(e.number("real_entropy") > 2.2);
+  CHECK(e.number("confident") >= 0.0);
+  CHECK(e.number("entropy") > 0.1);
+  CHECK(e.number("untrained_confident") < e.number("real_confident"));
 
   const auto grids = dir.path / "runs/gan/grids";
   std::vector<std::vector<std::uint8_t>> pictures;
@@ -69,18 +38,19 @@ TEST_CASE("gan: learns by hand-made steps, draws a grid an epoch, and is judged"
   CHECK(report.find("data:image/png") != std::string::npos);
   CHECK(std::filesystem::exists(dir.path / "runs/gan/tensorboard"));
 
-  const Ended again = run(dir, "gan", "--tiny --max-epochs 2 --limit-train-batches 61 --threads 1 "
-                                      "--enable-progress-bar false --default-root-dir other");
+  const test::Ended again = test::run_program(dir, "gan",
+                                              "--tiny --max-epochs 2 --limit-train-batches 61 --threads 1 "
+                                              "--enable-progress-bar false --default-root-dir other");
   REQUIRE_MESSAGE(again.status == 0, again.err);
   CHECK(data::read_image(dir.path / "other/grids/epoch_02.png").to_vector<std::uint8_t>() == pictures[2]);
 }
 
 TEST_CASE("gan: misuse ends with one sentence") {
   const TempDir dir;
-  const Ended none = run(dir, "gan", "--classifier nowhere");
+  const test::Ended none = test::run_program(dir, "gan", "--classifier nowhere");
   CHECK(none.status == 1);
   CHECK(none.err == "error: there is no classifier in nowhere. Train one with ./run mnist, or name its checkpoint with "
                     "--classifier.\n");
-  CHECK(run(dir, "gan", "--accumulate 0").status == 2);
-  CHECK(run(dir, "gan", "--help").out.find("--tiny") != std::string::npos);
+  CHECK(test::run_program(dir, "gan", "--accumulate 0").status == 2);
+  CHECK(test::run_program(dir, "gan", "--help").out.find("--tiny") != std::string::npos);
 }

@@ -3,38 +3,16 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-#include <sstream>
-
-#include <sys/wait.h>
-
-#include "support/files.h"
-#include "support/paths.h"
+#include "examples/program.h"
 
 using namespace levin;
+using levin::test::Ended;
 using levin::test::TempDir;
 
 namespace {
 
-struct Ended {
-  int status = -1;
-  std::string out, err;
-
-  /// The value of KEY=VALUE in the last line.
-  std::string result(const std::string& key) const {
-    std::istringstream words(out.substr(std::min(out.size(), out.rfind("result: "))));
-    for (std::string word; words >> word;)
-      if (word.starts_with(key + "=")) return word.substr(key.size() + 1);
-    return {};
-  }
-};
-
 Ended transfer(const TempDir& dir, const std::string& arguments) {
-  const std::string command = "cd " + dir.path.string() + " && " + (test::binary_dir() / "bin/transfer").string() +
-                              " " + arguments + " >out 2>err";
-  const int status = std::system(command.c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : 128, io::read_text(dir.path / "out"),
-          io::read_text(dir.path / "err")};
+  return test::run_program(dir, "transfer", arguments);
 }
 
 }  // namespace

@@ -71,16 +71,6 @@ struct Classifier : LevinModule {
   }
 };
 
-struct RateMonitor : Callback {
-  explicit RateMonitor(Loggers l) : loggers(std::move(l)) {}
-  Loggers loggers;
-  void on_train_batch_end(RunContext& run, const StepOutput&, const Batch&, int) override {
-    if (run.state.global_step % run.config.log_every_n_steps != 0 || run.learning_rates.empty()) return;
-    for (const auto& l : loggers)
-      l->log_metrics({run.state.epoch, run.state.global_step, {{"lr-AdamW", run.learning_rates[0]}}});
-  }
-};
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -129,7 +119,7 @@ int main(int argc, char** argv) {
                            .default_root_dir = dir,
                            .log_every_n_steps = 5,
                            .enable_checkpointing = false,
-                           .callbacks = {RateMonitor(loggers)},
+                           .callbacks = {LearningRateMonitor()},
                            .loggers = loggers};
       if (stop) config.callbacks.push_back(LambdaCallback({.on_train_end = [&](RunContext&) {
         for (const auto& l : loggers) l->save();

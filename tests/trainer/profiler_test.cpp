@@ -137,7 +137,8 @@ TEST_CASE("the simple profiler has a row of every hook and phase") {
   CHECK(calls("[LevinModule]Timed.on_train_batch_start") == 5);
   CHECK(calls("[LevinModule]Timed.on_before_zero_grad") == 3);
   CHECK(calls("[LevinModule]Timed.on_before_optimizer_step") == 3);
-  for (const std::string hook : {"on_validation_model_zero_grad", "on_validation_model_eval", "on_validation_model_train"})
+  for (const std::string hook :
+       {"on_validation_model_zero_grad", "on_validation_model_eval", "on_validation_model_train"})
     CHECK_MESSAGE(calls(("[LevinModule]Timed." + hook).c_str()) == 1, hook);
   for (const auto& [name, record] : r) CHECK_MESSAGE(!name.ends_with(".hook"), name);
   CHECK(r.at("run_training_batch").mean() == r.at("run_training_batch").total / 5);
