@@ -1,0 +1,136 @@
+#pragma once
+// A small table of keys and bytes that all ranks share: how they find each other before they can talk directly.
+
+#include <levin/distributed/error.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace levin::distributed {
+
+using std::int64_t;
+using Milliseconds = std::chrono::milliseconds;
+
+/// How long anything may take between ranks unless it is told otherwise.
+inline constexpr Milliseconds kDefaultTimeout = std::chrono::seconds(300);
+
+/// All methods may be called from several threads; they throw StoreError.
+class Store {
+ public:
+  virtual ~Store() = default;
+  virtual void set(const std::string& key, const std::string& value) = 0;
+  /// Waits for the key, timeout() long.
+  std::string get(const std::string& key);
+  virtual std::optional<std::string> try_get(const std::string& key) = 0;
+  /// Adds to a decimal number, 0 where the key is absent; returns the sum.
+  virtual int64_t add(const std::string& key, int64_t amount) = 0;
+  /// Sets `desired` if the key holds `expected`, or is absent and `expected` is empty; returns what the key holds then.
+  virtual std::string compare_set(const std::string& key, const std::string& expected, const std::string& desired) = 0;
+  /// Waits until all keys are there; the error names those that are missing.
+  void wait(const std::vector<std::string>& keys, std::optional<Milliseconds> timeout = std::nullopt);
+  /// Those of `keys` that are still missing when all are there or the time is over.
+  virtual std::vector<std::string> wait_missing(const std::vector<std::string>& keys, Milliseconds timeout) = 0;
+  /// Whether there was such a key.
+  virtual bool remove(const std::string& key) = 0;
+  /// All keys that begin with `prefix`, sorted.
+  virtual std::vector<std::string> keys(const std::string& prefix = {}) = 0;
+  /// "tcp://10.0.0.1:29500", for messages.
+  virtual std::string address() const = 0;
+  /// Address of this machine as the other ranks' machines see it; empty where the store cannot tell.
+  virtual std::string local_address() const { return {}; }
+
+  Milliseconds timeout() const { return timeout_; }
+  void set_timeout(Milliseconds timeout) { timeout_ = timeout; }
+
+ private:
+  Milliseconds timeout_ = kDefaultTimeout;
+};
+
+struct TcpStoreOptions {
+  bool server = false;                     ///< this process holds the table (rank 0)
+  Milliseconds timeout = kDefaultTimeout;  ///< of connecting and of waits
+};
+
+class StoreServer;
+
+/// The table lies in one process, on a thread of its own; everybody asks it by TCP.
+class TcpStore final : public Store {
+ public:
+  /// Opens the server if asked (port 0 takes a free one), then connects, trying again until the timeout.
+  /// Throws StoreError: the port is taken, the host is unknown, nobody answers, or somebody else does.
+  TcpStore(const std::string& host, int port, const TcpStoreOptions& options = {});
+  ~TcpStore() override;
+  TcpStore(const TcpStore&) = delete;
+  TcpStore& operator=(const TcpStore&) = delete;
+
+  int port() const { return port_; }
+  void set(const std::string& key, const std::string& value) override;
+  std::optional<std::string> try_get(const std::string& key) override;
+  int64_t add(const std::string& key, int64_t amount) override;
+  std::string compare_set(const std::string& key, const std::string& expected, const std::string& desired) override;
+  std::vector<std::string> wait_missing(const std::vector<std::string>& keys, Milliseconds timeout) override;
+  bool remove(const std::string& key) override;
+  std::vector<std::string> keys(const std::string& prefix = {}) override;
+  std::string address() const override;
+  std::string local_address() const override;
+
+ private:
+  struct Connection;
+  std::vector<std::string> ask(const std::vector<std::string>& request, Milliseconds extra = {});
+
+  std::string host_;
+  int port_;
+  std::unique_ptr<StoreServer> server_;
+  std::unique_ptr<Connection> connection_;
+};
+
+/// The table is a file that all ranks see, under a lock; made by the first, removed when the last store on it closes.
+class FileStore final : public Store {
+ public:
+  explicit FileStore(std::filesystem::path path, Milliseconds timeout = kDefaultTimeout);
+  ~FileStore() override;
+  FileStore(const FileStore&) = delete;
+  FileStore& operator=(const FileStore&) = delete;
+
+  void set(const std::string& key, const std::string& value) override;
+  std::optional<std::string> try_get(const std::string& key) override;
+  int64_t add(const std::string& key, int64_t amount) override;
+  std::string compare_set(const std::string& key, const std::string& expected, const std::string& desired) override;
+  std::vector<std::string> wait_missing(const std::vector<std::string>& keys, Milliseconds timeout) override;
+  bool remove(const std::string& key) override;
+  std::vector<std::string> keys(const std::string& prefix = {}) override;
+  std::string address() const override { return "file://" + path_.string(); }
+
+ private:
+  class Table;
+  std::filesystem::path path_;
+};
+
+/// Another store whose keys all begin with "<prefix>/", so that its users do not meet those of other prefixes.
+class PrefixStore final : public Store {
+ public:
+  PrefixStore(std::string prefix, std::shared_ptr<Store> base);
+
+  void set(const std::string& key, const std::string& value) override { base_->set(prefix_ + key, value); }
+  std::optional<std::string> try_get(const std::string& key) override { return base_->try_get(prefix_ + key); }
+  int64_t add(const std::string& key, int64_t amount) override { return base_->add(prefix_ + key, amount); }
+  std::string compare_set(const std::string& key, const std::string& expected, const std::string& desired) override {
+    return base_->compare_set(prefix_ + key, expected, desired);
+  }
+  std::vector<std::string> wait_missing(const std::vector<std::string>& keys, Milliseconds timeout) override;
+  bool remove(const std::string& key) override { return base_->remove(prefix_ + key); }
+  std::vector<std::string> keys(const std::string& prefix = {}) override;
+  std::string address() const override { return base_->address(); }
+  std::string local_address() const override { return base_->local_address(); }
+
+ private:
+  std::string prefix_;
+  std::shared_ptr<Store> base_;
+};
+
+}  // namespace levin::distributed

@@ -1,0 +1,47 @@
+#pragma once
+// The thread that holds a TcpStore's table.
+
+#include "src/socket.h"
+
+#include <list>
+#include <map>
+#include <thread>
+
+namespace levin::distributed {
+
+/// What a client says first and the server answers, so that neither talks to a stranger.
+inline constexpr const char* kStoreGreeting = "levin-store-1";
+
+class StoreServer {
+ public:
+  /// Listens at once; throws SocketFailure.
+  explicit StoreServer(int port);
+  ~StoreServer();
+  StoreServer(const StoreServer&) = delete;
+  StoreServer& operator=(const StoreServer&) = delete;
+  int port() const { return port_of(listener_.get()); }
+
+ private:
+  struct Client {
+    Descriptor fd;
+    FrameReader reader;
+    bool greeted = false;
+    std::vector<std::string> awaited{};  // keys of a pending wait
+    Clock::time_point deadline{};
+  };
+
+  void run();
+  void serve(Client& client);
+  bool answer(Client& client, const Frame& request);
+  Frame execute(const Frame& request);
+  void finish_waits();
+  int next_deadline() const;
+  std::vector<std::string> missing(const std::vector<std::string>& keys) const;
+
+  Descriptor listener_, wake_read_, wake_write_;
+  std::map<std::string, std::string> table_;
+  std::list<Client> clients_;
+  std::thread thread_;
+};
+
+}  // namespace levin::distributed
