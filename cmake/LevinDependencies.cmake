@@ -1,7 +1,7 @@
 # What the libraries need. levin-config.cmake looks for the same packages again on the user's side.
 
 set(LEVIN_APT "Debian: ./run setup, or apt-get install g++ cmake ninja-build libhwy-dev libeigen3-dev libfmt-dev \
-zlib1g-dev libpng-dev libjpeg62-turbo-dev libcli11-dev nlohmann-json3-dev libspdlog-dev")
+zlib1g-dev libpng-dev libjpeg62-turbo-dev libcli11-dev nlohmann-json3-dev libspdlog-dev libgloo-dev")
 macro(levin_need package)
   find_package(${package} QUIET ${ARGN})
   if(NOT ${package}_FOUND)
@@ -31,6 +31,7 @@ levin_need(JPEG)
 levin_need(CLI11 CONFIG)
 levin_need(nlohmann_json CONFIG)
 levin_need(spdlog CONFIG)
+levin_need(Gloo CONFIG)
 
 # Called when the libraries exist; an INTERFACE library has no sources yet and needs nothing.
 function(levin_link_dependencies)
@@ -57,6 +58,10 @@ function(levin_link_dependencies)
         $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
     endif()
   endforeach()
+  get_target_property(type levin_distributed TYPE)
+  if(type STREQUAL "STATIC_LIBRARY")
+    target_link_libraries(levin_distributed PRIVATE gloo)
+  endif()
   get_target_property(type levin_train TYPE)
   if(type STREQUAL "STATIC_LIBRARY")
     target_link_libraries(levin_train PRIVATE spdlog::spdlog $<BUILD_INTERFACE:CLI11::CLI11>)

@@ -1,0 +1,39 @@
+#pragma once
+// The collective operations as rings and trees of messages, on tensors of the host.
+
+#include <functional>
+
+#include "src/reduction.h"
+#include "src/transport.h"
+
+namespace levin::distributed {
+
+/// What ranks compare before they begin. Fixed in size and free of padding, as it travels as bytes.
+struct Announcement {
+  std::uint64_t sequence;
+  std::int64_t numel;  // 0 where it may differ between ranks
+  std::int32_t root;
+  std::uint8_t kind, dtype, op, unused = 0;
+  friend bool operator==(const Announcement&, const Announcement&) = default;
+};
+
+Announcement announcement_of(const Collective& c, std::uint64_t sequence, int size);
+/// "all_reduce #3 (sum) of 12 float32"
+std::string describe(const Announcement& a);
+/// Sends this rank's announcement to the next one and gives that of the one before.
+Announcement exchange(Channel& channel, const Announcement& own);
+
+/// What all_to_all found: rank `from` sends another number of elements than this rank expects.
+struct SplitMismatch {
+  int from;
+  std::int64_t sent, expected;
+};
+
+/// Runs a checked collective (not send or recv); tensors lie on the host. Throws SplitMismatch.
+void run_collective(Channel& channel, const Collective& c);
+
+/// A message: first its announcement, then the data; `check` may throw before any of that is taken.
+void run_send(Channel& channel, const Collective& c, const Announcement& own);
+void run_recv(Channel& channel, const Collective& c, const std::function<void(const Announcement&)>& check);
+
+}  // namespace levin::distributed

@@ -1,0 +1,29 @@
+#pragma once
+// The other side of a Work.
+
+#include <levin/distributed/process_group.h>
+
+#include <condition_variable>
+#include <mutex>
+
+namespace levin::distributed {
+
+struct Work::State {
+  explicit State(std::string name_) : name(std::move(name_)) {}
+  void finish(std::exception_ptr failure = nullptr) {
+    {
+      const std::lock_guard lock(mutex);
+      done = true;
+      error = std::move(failure);
+    }
+    changed.notify_all();
+  }
+
+  const std::string name;  // "all_reduce #3"
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false;
+  std::exception_ptr error;
+};
+
+}  // namespace levin::distributed

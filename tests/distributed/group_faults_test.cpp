@@ -1,0 +1,134 @@
+// What goes wrong between ranks is one sentence on each of them, soon.
+#include <doctest/doctest.h>
+#include <levin/autograd/autograd.h>
+
+#include "distributed/groups.h"
+
+using namespace levin;
+using namespace levin::distributed;
+using namespace std::chrono_literals;
+using levin::test::errors_in_group;
+
+namespace {
+
+void check_says(const std::vector<std::string>& errors, const std::string& part) {
+  for (const std::string& e : errors) {
+    INFO(e);
+    CHECK(e.find(part) != std::string::npos);
+  }
+}
+
+// Every rank calls f; the ways in which they differ are told to all.
+std::vector<std::string> all_wait(int n, const std::function<Work(ProcessGroup&)>& f, Milliseconds timeout = 60s) {
+  return errors_in_group(
+      n,
+      [&](ProcessGroup& group) {
+        group.barrier().wait();
+        f(group).wait();
+        group.barrier().wait();  // a rank whose part looked right hears of the others' here
+      },
+      timeout);
+}
+
+}  // namespace
+
+TEST_CASE("ranks that call different operations") {
+  const auto errors = all_wait(2, [](ProcessGroup& group) {
+    return group.rank() == 0 ? group.all_reduce(ones({12})) : group.broadcast(ones({12}), 0);
+  });
+  for (const std::string& e : errors) {
+    const bool named = e.find("all_reduce #2 (sum) of 12 float32") != std::string::npos &&
+                       e.find("broadcast #2 of 12 float32 with root 0") != std::string::npos;
+    CHECK_MESSAGE(named, e);
+  }
+}
+
+TEST_CASE("ranks that differ in size, dtype, operation, root or order: all are told") {
+  const auto differ = "All ranks must call the same operations in the same order";
+  check_says(all_wait(3, [](ProcessGroup& g) { return g.all_reduce(ones({g.rank() == 1 ? 4 : 5})); }), differ);
+  check_says(
+      all_wait(3,
+               [](ProcessGroup& g) { return g.all_reduce(ones({4}, {.dtype = g.rank() == 2 ? kFloat64 : kFloat32})); }),
+      differ);
+  check_says(
+      all_wait(3,
+               [](ProcessGroup& g) { return g.all_reduce(ones({4}), g.rank() == 0 ? ReduceOp::max : ReduceOp::sum); }),
+      differ);
+  check_says(all_wait(3, [](ProcessGroup& g) { return g.broadcast(ones({4}), g.rank() == 0 ? 1 : 0); }), differ);
+  check_says(all_wait(3, [](ProcessGroup& g) { return g.rank() == 1 ? g.barrier() : g.all_reduce(ones({4})); }),
+             differ);
+}
+
+TEST_CASE("a message of another size, splits that do not fit together") {
+  check_says(all_wait(2, [](ProcessGroup& g) { return g.rank() == 0 ? g.send(ones({3}), 1) : g.recv(ones({4}), 0); }),
+             "rank 0 calls send #0 of 3 float32, but rank 1 calls recv #0 of 4 float32");
+  check_says(all_wait(2,
+                      [](ProcessGroup& g) {
+                        return g.all_to_all(empty({4}), ones({4}), {.output_splits = {2, 2}, .input_splits = {3, 1}});
+                      }),
+             "Do the splits fit together?");
+}
+
+TEST_CASE("a rank that does not come: the timeout ends the group on all ranks") {
+  TcpStore table("127.0.0.1", 0, {.server = true});
+  const auto errors = errors_in_group(3, [&](ProcessGroup& group) {
+    TcpStore signals("127.0.0.1", table.port());
+    group.barrier().wait();
+    group.set_timeout(300ms);
+    if (group.rank() == 1) {
+      signals.wait({"0", "2"});
+      group.barrier().wait();  // too late: it hears of it as well
+    }
+    const Work work = group.all_reduce(ones({4}));
+    CHECK_THROWS_AS(work.wait(), CollectiveTimeout);
+    signals.set(std::to_string(group.rank()), "");
+    work.wait();
+  });
+  check_says(errors, "waited 0.3 s in all_reduce #2 (sum) of 4 float32: a rank is stalled or does not take part.");
+}
+
+TEST_CASE("an abort and an exception end the group on all ranks, the first with its words") {
+  const auto aborted = errors_in_group(3, [](ProcessGroup& group) {
+    if (group.rank() == 1) group.abort("[matmul] inner sizes differ");
+    while (true) group.all_reduce(ones({4})).wait();
+  });
+  check_says(aborted, "rank 1 failed: [matmul] inner sizes differ");
+
+  const auto thrown = errors_in_group(3, [](ProcessGroup& group) {
+    const auto own = group.new_group({0, 1, 2});
+    group.barrier().wait();
+    if (group.rank() == 2) throw ValueError("a bad batch");
+    while (true) own->all_reduce(ones({4})).wait();
+  });
+  CHECK(thrown[2] == "a bad batch");
+  CHECK(thrown[0].find("rank 2 failed: an exception ended the part of rank 2") != std::string::npos);
+  CHECK(thrown[1].find("rank 2 failed: an exception ended the part of rank 2") != std::string::npos);
+}
+
+TEST_CASE("a rank that leaves as if all were done ends the wait of the others") {
+  const auto errors = errors_in_group(3, [](ProcessGroup& group) {
+    group.barrier().wait();
+    if (group.rank() == 0) group.barrier().wait();
+    if (group.rank() == 1) group.all_reduce(ones({4})).wait();
+  });
+  CHECK(errors[0] != "");
+  CHECK(errors[1] != "");
+  CHECK(errors[2] == "");
+}
+
+TEST_CASE("a group that has ended says so at every later call; those without the failed rank live on") {
+  TcpStore table("127.0.0.1", 0, {.server = true});
+  const auto errors = errors_in_group(4, [&](ProcessGroup& group) {
+    TcpStore signals("127.0.0.1", table.port());
+    const auto low = group.new_group({0, 1}), high = group.new_group({2, 3});
+    signals.set(std::to_string(group.rank()), "");
+    signals.wait({"0", "1", "2", "3"});
+    if (group.rank() == 3) high->abort("no more");
+    if (high) {
+      for (int i = 0; i < 2; ++i) CHECK_THROWS_AS(high->barrier().wait(), RankLost);
+    } else {
+      for (int i = 0; i < 3; ++i) low->barrier().wait();
+    }
+  });
+  for (const std::string& e : errors) CHECK(e == "");
+}

@@ -1,0 +1,38 @@
+#pragma once
+// Groups whose ranks are threads of this process.
+
+#include <levin/distributed/process_group.h>
+#include <levin/distributed/rendezvous.h>
+
+#include "distributed/sockets.h"
+#include "distributed/threads.h"
+
+namespace levin::test {
+
+using GroupBody = std::function<void(distributed::ProcessGroup&)>;
+
+/// Runs body on n ranks of a gloo group, each with a store of its own; gives what each threw.
+inline std::vector<std::string> errors_in_group(int n, const GroupBody& body,
+                                                distributed::Milliseconds timeout = distributed::kDefaultTimeout) {
+  const int port = free_port();
+  return errors_on_threads(n, [&](int rank) {
+    const distributed::RankInfo info{.rank = rank, .world_size = n, .store_port = port};
+    const auto store = distributed::open_store(info);
+    const auto group =
+        distributed::make_process_group("gloo", {.store = store, .rank = rank, .world_size = n, .timeout = timeout});
+    body(*group);
+    // The store lies in rank 0, so that one goes last.
+    store->add("done", 1);
+    while (rank == 0 && store->get("done") != std::to_string(n)) std::this_thread::yield();
+  });
+}
+
+/// The same where none may throw.
+inline void in_group(int n, const GroupBody& body) {
+  const auto errors = errors_in_group(n, body);
+  for (std::size_t r = 0; r < errors.size(); ++r) {
+    if (!errors[r].empty()) throw std::runtime_error("rank " + std::to_string(r) + ": " + errors[r]);
+  }
+}
+
+}  // namespace levin::test

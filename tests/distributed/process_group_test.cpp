@@ -1,0 +1,292 @@
+// Collectives against what they mean, computed by hand.
+#include <doctest/doctest.h>
+#include <levin/autograd/autograd.h>
+
+#include <cmath>
+#include <mutex>
+
+#include "distributed/groups.h"
+
+using namespace levin;
+using namespace levin::distributed;
+using namespace std::chrono_literals;
+using levin::test::in_group;
+
+namespace {
+
+// What rank r holds at place i: small whole numbers, exact in every dtype.
+double value(int rank, int64_t i) { return static_cast<double>((i * 5 + rank * 3 + 1) % 4); }
+
+Tensor filled(int rank, int64_t n, DType dtype, int64_t from = 0) {
+  std::vector<double> v;
+  for (int64_t i = 0; i < n; ++i) v.push_back(value(rank, from + i));
+  return from_data(v, {n}).to(dtype);
+}
+
+double reduced(ReduceOp op, int size, int64_t i) {
+  double result = value(0, i);
+  for (int r = 1; r < size; ++r) {
+    const double v = value(r, i);
+    if (op == ReduceOp::min) result = std::min(result, v);
+    if (op == ReduceOp::max) result = std::max(result, v);
+    if (op == ReduceOp::product) result *= v;
+    if (op == ReduceOp::sum || op == ReduceOp::avg) result += v;
+  }
+  return op == ReduceOp::avg ? result / size : result;
+}
+
+// doctest's assertions may come from several threads, but its output then interleaves: compare first.
+void check_equal(const Tensor& t, const std::function<double(int64_t)>& expected, double tolerance = 0) {
+  const auto got = t.to_vector<double>();
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    const double want = expected(static_cast<int64_t>(i));
+    if (!(std::abs(got[i] - want) <= tolerance * std::abs(want))) {
+      FAIL_CHECK("place " << i << " of " << got.size() << ": " << got[i] << ", not " << want);
+      return;
+    }
+  }
+  CHECK(true);
+}
+
+constexpr ReduceOp kOps[] = {ReduceOp::sum, ReduceOp::avg, ReduceOp::min, ReduceOp::max, ReduceOp::product};
+constexpr DType kTypes[] = {kFloat64, kFloat32, kFloat16, kBFloat16, kInt64, kInt32, kInt16, kInt8, kUInt8};
+
+}  // namespace
+
+TEST_CASE("all_reduce: every operation and dtype") {
+  in_group(3, [&](ProcessGroup& group) {
+    for (const ReduceOp op : kOps) {
+      std::vector<Tensor> tensors;
+      std::vector<Work> works;
+      for (const DType dtype : kTypes) {
+        if (op == ReduceOp::avg && !is_floating(dtype)) continue;
+        tensors.push_back(filled(group.rank(), 13, dtype));
+        works.push_back(group.all_reduce(tensors.back(), op));
+      }
+      for (std::size_t i = 0; i < works.size(); ++i) {
+        works[i].wait();
+        const DType dtype = tensors[i].dtype();
+        const double rounding = dtype == kBFloat16 ? 8e-3 : dtype == kFloat16 ? 1e-3 : 1e-6;
+        check_equal(
+            tensors[i], [&](int64_t k) { return reduced(op, 3, k); }, op == ReduceOp::avg ? rounding : 0);
+      }
+    }
+  });
+}
+
+TEST_CASE("all_reduce, reduce, reduce_scatter on 2, 3 and 4 ranks") {
+  for (const int n : {2, 3, 4}) {
+    in_group(n, [&](ProcessGroup& group) {
+      CHECK(group.size() == n);
+      for (const ReduceOp op : {ReduceOp::avg, ReduceOp::product}) {
+        const auto expected = [&](int64_t i) { return reduced(op, n, i); };
+        const Tensor a = filled(group.rank(), 13, kFloat32), b = filled(group.rank(), 13, kFloat32);
+        group.all_reduce(a, op).wait();
+        check_equal(a, expected, 1e-6);
+        group.reduce(b, n - 1, op).wait();
+        if (group.rank() == n - 1) check_equal(b, expected, 1e-6);
+        const Tensor in = filled(group.rank(), 5 * n, kFloat32), out = empty({5});
+        group.reduce_scatter(out, in, op).wait();
+        check_equal(
+            out, [&](int64_t i) { return expected(5 * group.rank() + i); }, 1e-6);
+        check_equal(in, [&](int64_t i) { return value(group.rank(), i); });
+      }
+    });
+  }
+}
+
+TEST_CASE("all_reduce: booleans, no elements, fewer elements than ranks, many segments") {
+  in_group(3, [](ProcessGroup& group) {
+    const auto flags = [&] { return from_data({group.rank() == 0, true, false}, {3}); };
+    for (const auto& [op, expected] : {std::pair{ReduceOp::sum, std::vector<double>{1, 1, 0}},
+                                       {ReduceOp::max, {1, 1, 0}},
+                                       {ReduceOp::product, {0, 1, 0}},
+                                       {ReduceOp::min, {0, 1, 0}}}) {
+      const Tensor t = flags();
+      group.all_reduce(t, op).wait();
+      CHECK(t.to_vector<double>() == expected);
+    }
+    group.all_reduce(empty({0})).wait();
+    const Tensor two = filled(group.rank(), 2, kFloat32);
+    group.all_reduce(two).wait();
+    check_equal(two, [](int64_t i) { return reduced(ReduceOp::sum, 3, i); });
+    const Tensor large = filled(group.rank(), 500'009, kFloat32);  // 667 KB a part: three segments
+    group.all_reduce(large).wait();
+    check_equal(large, [](int64_t i) { return reduced(ReduceOp::sum, 3, i); });
+  });
+}
+
+TEST_CASE("all_reduce: all ranks get the same bits") {
+  std::mutex mutex;
+  std::vector<std::vector<float>> results;
+  in_group(4, [&](ProcessGroup& group) {
+    Generator rng(static_cast<std::uint64_t>(group.rank()));
+    const Tensor t = randn({1001}, {.generator = &rng});
+    group.all_reduce(t, ReduceOp::avg).wait();
+    const std::lock_guard lock(mutex);
+    results.push_back(t.to_vector<float>());
+  });
+  for (const auto& r : results) CHECK(r == results[0]);
+}
+
+TEST_CASE("broadcast, all_gather, gather, scatter: every root") {
+  for (const int n : {2, 3, 4}) {
+    in_group(n, [&](ProcessGroup& group) {
+      const int rank = group.rank();
+      const Tensor gathered = empty({n, 3}, {.dtype = kInt64});
+      group.all_gather(gathered, filled(rank, 3, kInt64)).wait();
+      check_equal(gathered, [](int64_t i) { return value(static_cast<int>(i / 3), i % 3); });
+      for (int root = 0; root < n; ++root) {
+        const Tensor t = filled(rank, 100'003, kFloat32);
+        group.broadcast(t, root).wait();
+        check_equal(t, [&](int64_t i) { return value(root, i); });
+        const Tensor all = rank == root ? empty({n * 3}) : Tensor();
+        group.gather(all, filled(rank, 3, kFloat32), root).wait();
+        if (rank == root) check_equal(all, [](int64_t i) { return value(static_cast<int>(i / 3), i % 3); });
+        const Tensor mine = empty({3});
+        group.scatter(mine, rank == root ? filled(root, 3 * n, kFloat32) : Tensor(), root).wait();
+        check_equal(mine, [&](int64_t i) { return value(root, 3 * rank + i); });
+      }
+    });
+  }
+}
+
+TEST_CASE("all_to_all: equal parts and splits, some of them empty") {
+  in_group(3, [](ProcessGroup& group) {
+    const int rank = group.rank();
+    const Tensor out = empty({6});
+    group.all_to_all(out, filled(rank, 6, kFloat32)).wait();
+    check_equal(out, [&](int64_t i) { return value(static_cast<int>(i / 2), 2 * rank + i % 2); });
+    // Rank r sends r elements to each rank.
+    const Tensor some = empty({3});
+    group
+        .all_to_all(some, filled(rank, 3 * rank, kFloat32),
+                    {.output_splits = {0, 1, 2}, .input_splits = {rank, rank, rank}})
+        .wait();
+    check_equal(some, [&](int64_t i) { return i == 0 ? value(1, rank) : value(2, 2 * rank + i - 1); });
+  });
+}
+
+TEST_CASE("send and recv: both send first, tags, order") {
+  in_group(3, [](ProcessGroup& group) {
+    const int rank = group.rank(), next = (rank + 1) % 3, before = (rank + 2) % 3;
+    const Tensor out = filled(rank, 300'000, kFloat32), in = empty({300'000});
+    const Work sent = group.send(out, next), received = group.recv(in, before);
+    sent.wait();
+    received.wait();
+    check_equal(in, [&](int64_t i) { return value(before, i); });
+    const Tensor a = empty({1}), b = empty({1}), c = empty({1});
+    const std::vector<Work> works = {group.send(tensor({1.0f}), next, 7),
+                                     group.send(tensor({2.0f}), next, 7),
+                                     group.send(tensor({3.0f}), next, 8),
+                                     group.recv(a, before, 7),
+                                     group.recv(b, before, 7),
+                                     group.recv(c, before, 8)};
+    for (const Work& w : works) w.wait();
+    CHECK(a.item<float>() == 1);
+    CHECK(b.item<float>() == 2);
+    CHECK(c.item<float>() == 3);
+  });
+}
+
+TEST_CASE("works: they begin in order, finish in any waiting order, and bump the version") {
+  in_group(2, [](ProcessGroup& group) {
+    std::vector<Tensor> tensors;
+    std::vector<Work> works;
+    for (int i = 0; i < 20; ++i) {
+      tensors.push_back(filled(group.rank(), 100 + i, kFloat32));
+      const auto version = tensors.back().version();
+      works.push_back(group.all_reduce(tensors.back()));
+      CHECK(tensors.back().version() > version);
+    }
+    for (std::size_t i = works.size(); i-- > 0;) {
+      works[i].wait(60s);
+      CHECK(works[i].is_completed());
+      CHECK(works[i].exception() == nullptr);
+      check_equal(tensors[i], [](int64_t k) { return reduced(ReduceOp::sum, 2, k); });
+    }
+  });
+}
+
+TEST_CASE("work: a wait of its own length, after which the operation goes on") {
+  const int port = levin::test::free_port();
+  TcpStore table("127.0.0.1", port, {.server = true});
+  in_group(2, [&](ProcessGroup& group) {
+    TcpStore signals("127.0.0.1", port);
+    if (group.rank() == 1) signals.wait({"go"});
+    const Work work = group.barrier();
+    if (group.rank() == 0) {
+      CHECK_THROWS_WITH_AS(work.wait(1ms), "[barrier #1] not done after 0.001 s of waiting.", CollectiveTimeout);
+      CHECK_FALSE(work.is_completed());
+      signals.set("go", "");
+    }
+    work.wait();
+  });
+}
+
+TEST_CASE("new_group: some ranks, another order, groups at the same time") {
+  in_group(4, [](ProcessGroup& group) {
+    const int rank = group.rank();
+    const auto even = group.new_group({2, 0}), odd = group.new_group({1, 3}), again = group.new_group({2, 0});
+    CHECK((even == nullptr) == (rank % 2 == 1));
+    CHECK((odd == nullptr) == (rank % 2 == 0));
+    ProcessGroup& own = rank % 2 == 0 ? *even : *odd;
+    CHECK(own.size() == 2);
+    CHECK(own.ranks() == (rank % 2 == 0 ? std::vector<int>{2, 0} : std::vector<int>{1, 3}));
+    CHECK(own.rank() == (rank == 2 || rank == 1 ? 0 : 1));
+    const Tensor t = filled(rank, 5, kFloat32);
+    const Tensor all = filled(rank, 5, kFloat32);
+    const Work wide = group.all_reduce(all);
+    own.all_reduce(t).wait();
+    wide.wait();
+    check_equal(t, [&](int64_t i) { return value(rank % 2, i) + value(rank % 2 + 2, i); });
+    check_equal(all, [](int64_t i) { return reduced(ReduceOp::sum, 4, i); });
+    const Tensor first = filled(rank, 1, kFloat32);
+    own.broadcast(first, 0).wait();
+    CHECK(first.item<double>() == value(own.ranks()[0], 0));
+    if (again) again->barrier().wait();
+    const auto alone = group.new_group({3});
+    if (alone) CHECK(alone->name() == "single");
+    group.barrier().wait();
+  });
+}
+
+TEST_CASE("single: one rank, a real group") {
+  const auto group = make_process_group("single");
+  CHECK(group->name() == "single");
+  CHECK(group->size() == 1);
+  const Tensor t = filled(0, 4, kFloat32), out = empty({4});
+  for (const ReduceOp op : kOps) group->all_reduce(t, op).wait();
+  group->all_gather(out, t).wait();
+  CHECK(out.to_vector<double>() == t.to_vector<double>());
+  group->all_to_all(out.zero_(), t).wait();
+  CHECK(out.to_vector<double>() == t.to_vector<double>());
+  group->broadcast(t, 0).wait();
+  group->barrier().wait();
+  CHECK(group->new_group({0})->size() == 1);
+  CHECK(make_process_group("gloo")->name() == "single");
+  group->abort("the disk is full");
+  CHECK_THROWS_WITH_AS(group->barrier().wait(), "[barrier] rank 0 failed: the disk is full", RankLost);
+}
+
+TEST_CASE("arguments that no rank could accept") {
+  const auto group = make_process_group("single");
+  const Tensor t = empty({4});
+  CHECK_THROWS_AS((void)group->all_reduce(Tensor()), ValueError);
+  CHECK_THROWS_AS((void)group->all_reduce(empty({4, 4}).t()), ValueError);
+  CHECK_THROWS_AS((void)group->all_reduce(empty({4}, {.dtype = kInt32}), ReduceOp::avg), DTypeError);
+  CHECK_THROWS_AS((void)group->broadcast(t, 1), ValueError);
+  CHECK_THROWS_AS((void)group->reduce(t, -1), ValueError);
+  CHECK_THROWS_AS((void)group->all_gather(empty({8}), t), ShapeError);
+  CHECK_THROWS_AS((void)group->reduce_scatter(t, empty({5})), ShapeError);
+  CHECK_THROWS_AS((void)group->all_gather(empty({4}, {.dtype = kFloat64}), t), DTypeError);
+  CHECK_THROWS_AS((void)group->all_to_all(t, t, {.input_splits = {3}}), ShapeError);
+  CHECK_THROWS_AS((void)group->send(t, 0), ValueError);
+  CHECK_THROWS_AS((void)group->recv(t, 0), ValueError);
+  CHECK_THROWS_AS(group->new_group({0, 0}), ValueError);
+  CHECK_THROWS_AS(group->new_group({}), ValueError);
+  CHECK_THROWS_AS(make_process_group("mpi"), ValueError);
+  CHECK_THROWS_AS(make_process_group("single", {.world_size = 2}), ValueError);
+  CHECK_THROWS_AS(make_process_group("gloo", {.world_size = 2}), ValueError);
+  CHECK_THROWS_AS(make_process_group("gloo", {.rank = 2, .world_size = 2}), ValueError);
+}
