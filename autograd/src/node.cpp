@@ -7,14 +7,13 @@
 #include <algorithm>
 #include <atomic>
 
+#include "live_nodes.h"
+
 namespace levin {
 
 namespace {
 
-std::uint64_t next_sequence() {
-  static constinit std::atomic<std::uint64_t> counter{0};
-  return counter.fetch_add(1, std::memory_order_relaxed);
-}
+constinit std::atomic<std::uint64_t> sequence_counter{0};
 
 // A chain of a million nodes must not be freed by a million nested destructors: the outermost one drains this list.
 struct Graveyard {
@@ -50,9 +49,14 @@ AutogradMeta& make_meta(const Tensor& t) {
   return static_cast<AutogradMeta&>(*slot);
 }
 
-Node::Node(const char* name) : name_(name), sequence_(next_sequence()) {}
+std::uint64_t detail::node_count() { return sequence_counter.load(std::memory_order_relaxed); }
+
+Node::Node(const char* name) : name_(name), sequence_(sequence_counter.fetch_add(1, std::memory_order_relaxed)) {
+  if (detail::graph_is_watched()) detail::note_node(sequence_, name_);
+}
 
 Node::~Node() {
+  if (detail::graph_is_watched()) detail::forget_node(sequence_);
   for (Edge& e : edges) bury(e.node);
   for (Saved& s : saved_) bury(s.grad_fn);
   if (graveyard.draining) return;
@@ -155,6 +159,7 @@ Edge gradient_edge(const Tensor& t) {
   if (!meta->requires_grad) return {};
   if (!meta->accumulator) {
     meta->accumulator = make_intrusive<Node>("accumulate_grad");
+    if (detail::graph_is_watched()) detail::forget_node(meta->accumulator->sequence());  // it lives with its leaf
     meta->accumulator->accumulates = true;
     meta->accumulator->leaf = t.impl();
     meta->accumulator->outputs.push_back({t.sizes(), t.dtype(), t.device()});

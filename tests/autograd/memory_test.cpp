@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 #include <levin/autograd/autograd.h>
+#include <levin/autograd/graph_watch.h>
 #include <levin/core/allocator.h>
 
 using namespace levin;
@@ -69,4 +70,37 @@ TEST_CASE("a steady training step asks the system for no memory") {
   const auto before = cpu_allocator::stats().system_allocations;
   for (int i = 0; i < 20; ++i) step();
   CHECK(cpu_allocator::stats().system_allocations == before);
+}
+
+TEST_CASE("autograd/graph_node_count_returns_to_zero") {
+  const Tensor w = randn({4, 4}).requires_grad_(), x = randn({2, 4});
+  const auto loss_of_step = [&] { return sum(square(tanh(matmul(x, w)))); };
+  const Tensor before = loss_of_step(), fresh = ones({}).requires_grad_();
+  const GraphWatch watch;
+  CHECK(watch.live() == 0);  // what was recorded before is not its business
+  {
+    const Tensor loss = loss_of_step() * fresh;
+    CHECK(watch.live() == 5);
+    loss.backward();
+    CHECK(watch.live() == 5);  // the values are freed, the operations wait for the loss to go
+  }
+  CHECK(fresh.grad().defined());
+  CHECK(watch.live() == 0);
+  CHECK(watch.oldest().empty());
+
+  // A list of losses keeps every step's history; what it should hold is their values.
+  std::vector<Tensor> losses;
+  for (int i = 0; i < 3; ++i) losses.push_back(loss_of_step());
+  const std::int64_t three = watch.live();
+  CHECK(three == 12);
+  const std::string oldest = watch.oldest();
+  CHECK_MESSAGE(oldest.find("recorded " + std::to_string(three) + " operations ago") != std::string::npos, oldest);
+  {
+    const GraphWatch inner;
+    losses.erase(losses.begin(), losses.begin() + 2);
+    CHECK(inner.live() == 0);
+  }
+  CHECK(watch.live() < three);
+  for (Tensor& loss : losses) loss = loss.detach();
+  CHECK(watch.live() == 0);
 }
