@@ -38,10 +38,6 @@ DataLoaderOptions usable(DataLoaderOptions o) {
 
 std::uint64_t seed_of(const DataLoaderOptions& o) { return o.seed ? *o.seed : default_generator().seed(); }
 
-double seconds_between(std::chrono::steady_clock::time_point from, std::chrono::steady_clock::time_point to) {
-  return std::chrono::duration<double>(to - from).count();
-}
-
 }  // namespace
 
 void DataLoader::Impl::begin_walk() {
@@ -50,16 +46,16 @@ void DataLoader::Impl::begin_walk() {
   walking = true;
   ++walk;
   times = {};
-  began = std::chrono::steady_clock::now();
+  began = clock();
   source->start(next_place);
 }
 
 std::optional<Batch> DataLoader::Impl::pull() {
-  const auto before = std::chrono::steady_clock::now();
+  const double before = clock();
   std::optional<Batch> batch = source->next();
-  const auto after = std::chrono::steady_clock::now();
-  times.wait += seconds_between(before, after);
-  times.total = seconds_between(began, after);
+  const double after = clock();
+  times.wait += after - before;
+  times.total = after - began;
   if (batch) {
     ++times.batches;
     return batch;
@@ -139,7 +135,7 @@ void DataLoader::load_state(const LoaderState& state) {
 
 LoaderTimes DataLoader::times() const {
   LoaderTimes t = impl_->times;
-  if (impl_->walking) t.total = seconds_between(impl_->began, std::chrono::steady_clock::now());
+  if (impl_->walking) t.total = impl_->clock() - impl_->began;
   return t;
 }
 

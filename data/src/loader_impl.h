@@ -4,8 +4,13 @@
 #include "batch_source.h"
 
 #include <chrono>
+#include <functional>
 
 namespace levin::data {
+
+inline double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
 
 struct DataLoader::Impl {
   explicit Impl(const DataLoaderOptions& o) : options(o) {}
@@ -27,7 +32,8 @@ struct DataLoader::Impl {
   bool walking = false;
   std::uint64_t walk = 0;  // tells the iterators apart
   LoaderTimes times;
-  std::chrono::steady_clock::time_point began;
+  double began = 0;                                // by the clock
+  std::function<double()> clock = steady_seconds;  // tests set another
 };
 
 }  // namespace levin::data

@@ -5,6 +5,7 @@
 
 #include "counted_data.h"
 #include "damage.h"
+#include "data/src/loader_impl.h"
 
 #include <algorithm>
 #include <atomic>
@@ -12,15 +13,12 @@
 #include <condition_variable>
 #include <mutex>
 #include <set>
-#include <thread>
 
 using namespace levin;
 using namespace levin::data;
 using namespace levin::test;
 
 namespace {
-
-void sleep_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
 /// Batches of 1, 2, 3, ... indices, later epochs from the end.
 class Growing final : public BatchSampler {
@@ -41,6 +39,41 @@ class Broken final : public BatchSampler {
 
  private:
   std::vector<std::vector<int64_t>> list_;
+};
+
+/// Time that passes only when a test says so. Knows how often it was read: a walk reads it once when it begins, and
+/// before and after each batch that it waits for.
+class TestClock {
+ public:
+  double read() {
+    const std::lock_guard lock(mutex_);
+    ++reads_;
+    moved_.notify_all();
+    return now_;
+  }
+  void advance(double seconds) {
+    const std::lock_guard lock(mutex_);
+    now_ += seconds;
+  }
+  /// Until somebody waits for sample i.
+  void wait_for_pull_of(int64_t i) {
+    std::unique_lock lock(mutex_);
+    moved_.wait(lock, [&] { return reads_ >= 2 * (i + 1); });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable moved_;
+  double now_ = 0;
+  int64_t reads_ = 0;
+};
+
+/// A loader by that clock.
+struct ClockedLoader : DataLoader {
+  ClockedLoader(const Numbers& data, int workers, TestClock& clock)
+      : DataLoader(data, DataLoaderOptions{.num_workers = workers}) {
+    impl_->clock = [&clock] { return clock.read(); };
+  }
 };
 
 }  // namespace
@@ -124,12 +157,13 @@ TEST_CASE("worker_init runs once in each worker's thread, which knows its number
 
 TEST_CASE("a worker_init that throws comes out of the walk, and the loader can be used again") {
   std::atomic<bool> broken{true};
-  DataLoader loader(Numbers(6), {.num_workers = 2, .worker_init = [&](int worker) {
-                                   if (worker == 1 && broken) throw IoError("[test] no scratch folder.");
-                                   sleep_ms(30);
-                                 }});
+  const Numbers data(6, [&](int64_t) { broken.wait(true); });  // the other worker shall not get through them first
+  DataLoader loader(data, {.num_workers = 2, .worker_init = [&](int worker) {
+                             if (worker == 1 && broken) throw IoError("[test] no scratch folder.");
+                           }});
   CHECK(message_of([&] { walk(loader); }) == "[dataloader] worker 1, worker_init: [test] no scratch folder.");
   broken = false;
+  broken.notify_all();
   CHECK(walk(loader).size() == 6);
 }
 
@@ -163,41 +197,72 @@ TEST_CASE("pin_memory without a device does nothing and says so once") {
                     "[dataloader] pin_memory does nothing here: there is no CUDA device to copy to.", "and this"});
 }
 
-TEST_CASE("more workers load faster what waits") {
-  const auto seconds = [](int workers) {
-    DataLoader loader(Numbers(40, [](int64_t) { sleep_ms(3); }), {.num_workers = workers});
-    const auto before = std::chrono::steady_clock::now();
-    walk(loader);
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
-  };
-  CHECK(seconds(4) < 0.7 * seconds(0));
+TEST_CASE("more workers load more samples at once, so that what waits comes faster") {
+  for (const int workers : {1, 2, 4}) {
+    CAPTURE(workers);
+    std::mutex mutex;
+    std::condition_variable all_there;
+    int loading = 0, most = 0;
+    const Numbers data(40, [&](int64_t) {  // each waits until as many are being loaded as there are workers
+      std::unique_lock lock(mutex);
+      most = std::max(most, ++loading);
+      all_there.notify_all();
+      all_there.wait_for(lock, std::chrono::seconds(20), [&] { return most >= workers; });
+      --loading;
+    });
+    DataLoader loader(data, {.num_workers = workers});
+    CHECK(walk(loader).size() == 40);
+    CHECK(most == workers);
+  }
 }
 
 TEST_CASE("data/wait_warning_only_when_measured") {
-  const auto walked = [](int data_ms, int step_ms) {
-    auto loader = std::make_unique<DataLoader>(Numbers(12, [=](int64_t) { sleep_ms(data_ms); }),
-                                               DataLoaderOptions{.num_workers = 1});
+  TestClock clock;
+  const auto walked = [&](int workers, double data_seconds, double step_seconds) {
+    auto loader = std::make_unique<ClockedLoader>(
+        Numbers(12, [&clock, data_seconds](int64_t) { clock.advance(data_seconds); }), workers, clock);
     CHECK(loader->wait_advice().empty());
     for (const Batch& batch : *loader) {
       static_cast<void>(batch);
-      sleep_ms(step_ms);
+      clock.advance(step_seconds);
     }
     return loader;
   };
-  const auto slow = walked(20, 0);
+  const auto slow = walked(0, 0.02, 0);
   CHECK(slow->times().batches == 12);
-  CHECK(slow->times().share() > 0.7);
-  CHECK(slow->times().wait <= slow->times().total);
-  CHECK(slow->times().total >= 0.24);
-  CHECK(slow->wait_advice().find("went by waiting for data, with num_workers = 1. Raise it") != std::string::npos);
-  // One worker is enough here: no advice for the sake of a number.
-  const auto fast = walked(0, 20);
-  CHECK(fast->times().share() < 0.5);
-  CHECK(fast->wait_advice(0.5).empty());
+  CHECK(slow->times().share() == doctest::Approx(1));
+  CHECK(slow->times().wait == doctest::Approx(0.24));
+  CHECK(slow->times().total == doctest::Approx(0.24));
+  CHECK(slow->wait_advice().starts_with(
+      "[dataloader] 100 % of the last 0.24 s went by waiting for data, with num_workers = 0. Raise it (this machine"));
+  CHECK(walked(0, 2, 13)->wait_advice().starts_with("[dataloader] 13 % of"));
+  CHECK(walked(0, 1, 15)->wait_advice().empty());  // 6 %, and nothing is said below 10
+  CHECK_FALSE(walked(0, 1, 15)->wait_advice(0.05).empty());
+  // What a worker has ready is not waited for: no advice for the sake of a number.
+  const auto fast = walked(1, 0, 0.02);
+  CHECK(fast->times().share() == 0);
+  CHECK(fast->times().total == doctest::Approx(0.24));
+  CHECK(fast->wait_advice(0).empty());
   // The total stands still after the walk.
-  const double total = fast->times().total;
-  sleep_ms(5);
-  CHECK(fast->times().total == total);
+  clock.advance(5);
+  CHECK(fast->times().total == doctest::Approx(0.24));
+}
+
+TEST_CASE("the time that a walk waits for its worker is measured") {
+  TestClock clock;
+  const Numbers data(12, [&](int64_t i) {
+    clock.wait_for_pull_of(i);
+    clock.advance(0.03);
+  });
+  ClockedLoader loader(data, 1, clock);
+  for (const Batch& batch : loader) {
+    static_cast<void>(batch);
+    clock.advance(0.01);
+  }
+  CHECK(loader.times().wait == doctest::Approx(0.36));
+  CHECK(loader.times().share() == doctest::Approx(0.75));
+  CHECK(loader.wait_advice().find("75 % of the last 0.48 s went by waiting for data, with num_workers = 1") !=
+        std::string::npos);
 }
 
 TEST_CASE("a state goes through plain values and back") {
