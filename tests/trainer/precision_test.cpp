@@ -1,5 +1,7 @@
 // Mixed and pure 16-bit training: what stays in which type, skipped windows, and how close it comes to float32.
 #include <levin/autograd/autocast.h>
+#include <levin/autograd/gradcheck.h>
+#include <levin/kernels/cuda.h>
 #include <levin/trainer/precision.h>
 
 #include "trainer/toy.h"
@@ -69,6 +71,72 @@ TEST_CASE("each precision has its types, and the short names are Lightning's") {
                        "--precision 16-o3: there are 32-true, 64-true, 16-mixed, bf16-mixed, 16-true, bf16-true and "
                        "16-o2 (in short 32, 64, 16 and bf16 for the first four). Use one of them.",
                        UsageError);
+}
+
+TEST_CASE("precision/fp64_gradcheck: the whole mlp, loss and all, at 1e-6") {
+  manual_seed(3);
+  ToyModule mlp({.dropout = 0.0});
+  const auto precision = make_precision("64-true");
+  precision->setup(mlp);
+  const Batch batch = precision->convert(Batch{{randn({5, 6}), randint(0, 3, {5})}});
+  CHECK(batch[0].dtype() == kFloat64);
+  std::vector<Tensor> leaves = {batch[0].detach().requires_grad_()};
+  for (const auto& p : mlp.parameters()) leaves.push_back(p);
+  const auto loss = [&](const std::vector<Tensor>& in) {  // the mlp with its weights as arguments
+    const auto scope = precision->step_scope();
+    CHECK(zeros({1}).dtype() == kFloat64);  // what a step makes is of its type too
+    const Tensor hidden = relu(linear(in[0], in[1], in[2]));
+    return std::vector<Tensor>{cross_entropy(linear(hidden, in[3], in[4]), batch[1])};
+  };
+  CHECK(loss(leaves)[0].item<double>() == cross_entropy(mlp(batch[0]), batch[1]).item<double>());
+  CHECK(gradcheck(loss, leaves, {.eps = 1e-6, .atol = 1e-6, .rtol = 1e-6}) == "");
+  CHECK(zeros({1}).dtype() == kFloat32);
+}
+
+TEST_CASE("precision/default_is_exact_f32") {
+  CHECK(TrainerConfig().precision == "32-true");
+  CHECK_FALSE(cuda::allow_tf32());
+  // Products keep all 24 bits: TF32 and the 16-bit types would round the last ones away.
+  struct Exact : ToyModule {
+    StepOutput training_step(const Batch& b, int i) override {
+      const float last_bit = 1.f + 0x1p-23f;
+      const Tensor product = matmul(full({4, 4}, last_bit), eye(4));
+      CHECK(product.dtype() == kFloat32);
+      CHECK(product.to_vector<float>() == full({4, 4}, last_bit).to_vector<float>());
+      CHECK(fc1.weight.dtype() == kFloat32);
+      CHECK(b[0].dtype() == kFloat32);
+      CHECK_FALSE(autocast_enabled());
+      return ToyModule::training_step(b, i);
+    }
+  } model;
+  data::DataLoader loader(toy_points(8), {.batch_size = 4});
+  Trainer(quiet({.max_epochs = 1})).fit(model, loader);
+  CHECK(model.losses.size() == 2);
+}
+
+TEST_CASE("amp/bf16_has_no_scaler") {
+  const auto bf16 = make_precision("bf16-mixed"), half = make_precision("16-mixed");
+  const Tensor loss = full({1}, 3.f).sum();
+  CHECK(bf16->scale(loss).item<float>() == 3.f);
+  CHECK(half->scale(loss).item<float>() == 3.f * 65536.f);
+  const Tensor w = ones({2}).requires_grad_();
+  w.set_grad(full({2}, std::numeric_limits<float>::infinity()));
+  CHECK_FALSE(bf16->unscale({Parameter("w", w)}).defined());  // nobody asks whether gradients are finite
+  CHECK(half->unscale({Parameter("w", w)}).item<float>() != 0.f);
+  CHECK(bf16->state().values().empty());
+  CHECK_FALSE(half->state().values().empty());
+  // A run's backward sees the loss as the step gave it.
+  struct Losses : Callback {
+    void on_before_backward(RunContext& run, const Tensor& seen) override {
+      CHECK(seen.item<double>() == static_cast<ToyModule&>(run.module).losses.back());
+    }
+  };
+  ToyModule model;
+  data::DataLoader loader(toy_points(8), {.batch_size = 4});
+  auto config = quiet({.max_epochs = 1, .precision = "bf16-mixed"});
+  config.callbacks = {Losses()};
+  Trainer(config).fit(model, loader);
+  CHECK(model.losses.size() == 2);
 }
 
 TEST_CASE("amp/loss_curve_vs_f32: mixed precision ends within 2 % of float32's loss, over three seeds") {

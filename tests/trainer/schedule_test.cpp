@@ -131,5 +131,6 @@ TEST_CASE("configurations that make no sense are refused with one sentence") {
   CHECK(contains(message_of<UsageError>([&] { Trainer(quiet()).fit(bare, train); }), "no configure_optimizers"));
   ToyModule toy;
   CHECK(contains(message_of<UsageError>([&] { Trainer(quiet()).fit(toy, DataModule{}); }), "no loader"));
-  CHECK(contains(message_of<UsageError>([&] { Trainer(quiet()).test(bare); }), "no loader"));
+  CHECK(contains(message_of<UsageError>([&] { Trainer(quiet()).test(toy); }), "no loader"));
+  CHECK(contains(message_of<UsageError>([&] { Trainer(quiet()).test(bare); }), "LevinModule has no test_step"));
 }

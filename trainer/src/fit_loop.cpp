@@ -3,8 +3,24 @@
 #include <levin/trainer/early_stopping.h>
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 namespace levin {
+namespace {
+
+/// With the summary: how many samples a step of the optimizer sees, where that is not the loader's batch size.
+void say_effective_batch(const Run& run, const data::DataLoader& train) {
+  const std::int64_t accumulated = run.config.accumulate_grad_batches, ranks = run.strategy.world_size();
+  const auto& o = train.options();
+  const bool known = train.dataset() && !o.batch_sampler;
+  if (!known || accumulated * ranks == 1 || !run.strategy.is_global_zero() || !run.config.enable_model_summary) return;
+  std::string factors = std::to_string(o.batch_size);
+  if (ranks > 1) factors += fmt::format(" x {} ranks", ranks);
+  if (accumulated > 1) factors += fmt::format(" x {} accumulated", accumulated);
+  spdlog::info("effective batch {} = {}", o.batch_size * accumulated * ranks, factors);
+}
+
+}  // namespace
 
 void load_train(Run& run, DataModule& data, const DataSource& source) {
   if (!data.train) {
@@ -93,6 +109,7 @@ void FitLoop::run(bool resumed) {
     load_val();
     parts_.keeper.restore_val();
   }
+  say_effective_batch(run_, *parts_.data.train);
   run_.context.eval_batches = val_.total();
   run_.last_validation = std::chrono::steady_clock::now();
   run_.metrics.set_scope(Scope::epoch, Split::train);

@@ -1,10 +1,21 @@
 #include "run.h"
 
+#include <levin/core/warning.h>
+
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "overridden.h"
+
 namespace levin {
 namespace {
+
+/// The step that this stage needs and the module has not; null for none. predict_step has a default.
+const char* missing_step(Stage stage, const LevinModule& module) {
+  if (stage == Stage::predict) return nullptr;
+  if (stage == Stage::test) return overrides(module, &LevinModule::test_step) ? nullptr : "test_step";
+  return overrides(module, &LevinModule::validation_step) ? nullptr : "validation_step";
+}
 
 /// As loggers take it: lists as text.
 Hyperparameter hyperparameter(const StateValue& value) {
@@ -42,6 +53,13 @@ EvalPlan Run::eval_plan(Stage stage, const DataSource& source) {
   EvalPlan plan;
   // A fit that shall not validate asks for no data.
   if (stage == Stage::fit && asked.is_zero()) return plan;
+  if (const char* step = missing_step(stage, module)) {
+    const std::string what = fmt::format("{} has no {}", module.type_name(), step);
+    if (stage != Stage::fit)
+      throw UsageError(fmt::format("[{}] {}. Write one.", stage == Stage::test ? "test" : "validate", what));
+    if (source.given.val) warn_once(fmt::format("[fit] {}: its loaders are left out.", what));
+    return plan;
+  }
   plan.loaders = source.eval(stage, module);
   if (overfits) {
     std::vector<LoaderPtr> ordered;
