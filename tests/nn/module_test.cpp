@@ -175,6 +175,52 @@ TEST_CASE("to changes tensors where they are") {
   CHECK(net.device() == kCpu);
 }
 
+TEST_CASE("tensor/to_same_device_is_noop") {
+  const Tensor x = randn({2, 3});
+  CHECK(x.to(kCpu).shares_storage(x));
+  CHECK(x.to(kCpu).is_same(x));
+  CHECK(x.cpu().is_same(x));
+  CHECK(x.to(DType::f32).is_same(x));
+  Net net;
+  const Tensor weight = net.fc1.weight;
+  const void* const memory = weight.raw_data();
+  const auto version = weight.version();
+  net.to(kCpu);
+  CHECK(net.fc1.weight.is_same(weight));
+  CHECK(weight.raw_data() == memory);
+  CHECK(weight.version() == version);
+}
+
+TEST_CASE("nn/buffer_properties") {
+  struct Counting : nn::Module {
+    Tensor scale = register_parameter("scale", ones({2}));
+    Tensor kept = register_buffer("kept", full({2}, 2.f));
+    Tensor scratch = register_buffer("scratch", full({2}, 3.f), /*persistent=*/false);
+    Tensor forward(const Tensor& x) override { return x * scale * kept * scratch; }
+  };
+  Counting net;
+  // It moves with the module, where its handles are.
+  const Tensor kept = net.kept, scratch = net.scratch;
+  net.to(DType::f64);
+  CHECK(kept.dtype() == DType::f64);
+  CHECK(scratch.dtype() == DType::f64);
+  CHECK(names(net.named_buffers()) == "kept scratch ");
+  // It is saved unless it is not persistent.
+  CHECK(names(net.state_dict()) == "scale kept ");
+  Counting other;
+  other.to(DType::f64);
+  other.kept.fill_(7);
+  CHECK(net.load_state_dict(other.state_dict()).missing.empty());
+  CHECK(kept.to_vector<double>() == std::vector<double>{7, 7});
+  CHECK(scratch.to_vector<double>() == std::vector<double>{3, 3});
+  // Nothing optimises it, and no gradient comes to it.
+  CHECK(names(net.named_parameters()) == "scale ");
+  net(ones({2}, {.dtype = DType::f64})).sum().backward();
+  CHECK_FALSE(kept.requires_grad());
+  CHECK_FALSE(kept.grad().defined());
+  CHECK(net.scale.grad().to_vector<double>() == std::vector<double>{21, 21});
+}
+
 TEST_CASE("load_state_dict is all or nothing and lists every difference") {
   Deep from(1), to(1);
   from.norm.num_batches_tracked.fill_(7);

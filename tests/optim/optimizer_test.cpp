@@ -137,6 +137,27 @@ TEST_CASE("a step counts as an edit in place, is not recorded, and leaves parame
   CHECK(w.grad().to_vector<float>() == std::vector<float>{0, 0, 0});
 }
 
+TEST_CASE("optim/set_to_none_skips_momentum_update") {
+  // After one step with a gradient: a gradient of zeros lets momentum move the weight on, no gradient leaves it alone.
+  const auto after = [](bool set_to_none) {
+    const Tensor w = ones({2}).requires_grad_();
+    optim::SGD optimizer({w}, {.lr = 0.5, .momentum = 0.5});
+    w.set_grad(full({2}, 1.f));
+    optimizer.step();  // momentum 1, weight 0.5
+    optimizer.zero_grad(set_to_none);
+    CHECK(w.grad().defined() != set_to_none);
+    optimizer.step();  // momentum 0.5, weight 0.25, or nothing
+    return w.to_vector<float>();
+  };
+  CHECK(after(true) == std::vector<float>{0.5f, 0.5f});
+  CHECK(after(false) == std::vector<float>{0.25f, 0.25f});
+  const Tensor w = ones({2}).requires_grad_();
+  optim::SGD optimizer({w});
+  w.set_grad(ones({2}));
+  optimizer.zero_grad();  // PyTorch's default
+  CHECK_FALSE(w.grad().defined());
+}
+
 TEST_CASE("a closure is evaluated with recording on") {
   const Tensor w = ones({1}).requires_grad_();
   optim::SGD opt(std::vector<Tensor>{w}, {.lr = 0.1});
