@@ -57,13 +57,13 @@ RawResult train_raw(const Options& o, const DataModule& data, FirstStep& first_s
     double loss_now = 0;
     for (auto it = data.train->begin(); it != data.train->end(); ++it) {
       const auto& [x, y] = *it;
+      first_step.begin();
       const auto loss = cross_entropy(net(x), y);
       opt.zero_grad();
       loss.backward();
       opt.step();
       scheduler.step();
       loss_now = loss.item<double>();
-      first_step.done();
       if (++step % 50 == 0) log.log_metrics({.epoch = epoch, .step = step, .values = {{"train_loss", loss_now}}});
       if (it.index() + 1 == batches) break;
     }

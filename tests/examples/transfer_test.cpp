@@ -17,7 +17,7 @@ Ended transfer(const TempDir& dir, const std::string& arguments) {
 
 }  // namespace
 
-TEST_CASE("callbacks/transfer: features of a checkpoint, frozen to the bit, beat a start from scratch") {
+TEST_CASE("examples/transfer: features of a checkpoint, frozen to the bit, beat a start from scratch") {
   const TempDir dir;
   const Ended e = transfer(dir,
                            "--threads 1 --base-epochs 1 --limit-base-batches 80 --max-epochs 6 --unfreeze-at 4 "
