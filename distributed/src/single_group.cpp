@@ -62,7 +62,7 @@ std::shared_ptr<ProcessGroup> make_process_group(const std::string& backend, con
   if (!options.store) throw ValueError("[make_process_group] more than one rank needs a store to meet at.");
   std::vector<int> ranks(static_cast<std::size_t>(options.world_size));
   std::iota(ranks.begin(), ranks.end(), 0);
-  auto watch = std::make_shared<Watch>(*options.store, options.rank, options.world_size);
+  auto watch = std::make_shared<Watch>(*options.store, options.rank);
   return make_gloo_group(options.store, std::move(watch), "world", options.rank, std::move(ranks), options.timeout);
 }
 

@@ -31,7 +31,7 @@ void throw_event(const RankEvent& event, const std::string& operation) {
   throw RankLost(event.rank, text);
 }
 
-Watch::Watch(Store& store, int rank, int size) : rank_(rank), size_(size) {
+Watch::Watch(Store& store, int rank) : rank_(rank) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) throw StoreError("[watch] no pipe could be made: too many open files?");
   wake_read_ = Descriptor(ends[0]);
@@ -61,13 +61,21 @@ void Watch::connect(Store& store) {
 }
 
 Watch::~Watch() {
-  report(RankEvent::Kind::left, fmt::format("rank {} has left the group: its part of the program is over.", rank_));
+  if (!failed_) {
+    report(RankEvent::Kind::left, fmt::format("rank {} has left the group: its part of the program is over.", rank_));
+  }
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
   wake_write_.close();
   thread_.join();
+  if (!failed_) return;
+  // After a failure the end of the process closes the connections, and so tells the others that it has had its say.
+  static std::mutex mutex;
+  static auto* kept = new std::list<Peer>;
+  const std::lock_guard lock(mutex);
+  kept->splice(kept->end(), peers_);
 }
 
 int Watch::subscribe(Listener listener) {
@@ -84,6 +92,8 @@ void Watch::unsubscribe(int id) {
 
 void Watch::report(RankEvent::Kind kind, const std::string& text) {
   const std::lock_guard lock(mutex_);
+  if (failed_ && kind == RankEvent::Kind::failed) return;  // the first reason counts
+  failed_ = failed_ || kind == RankEvent::Kind::failed;
   queue_.push_back({kind, rank_, text});
   const char byte = 1;
   [[maybe_unused]] const auto n = write(wake_write_.get(), &byte, 1);  // a full pipe wakes as well
@@ -173,10 +183,19 @@ void Watch::handle(const RankEvent& event, const Peer* from) {
     // A member tells rank 0 only what it found itself; rank 0 tells everybody.
     if (&p != from && p.rank >= 0 && (rank_ == 0 || from == nullptr)) send_to(p, event);
   }
+  const auto now = Clock::now();
+  const bool gone = event.kind == RankEvent::Kind::lost || event.kind == RankEvent::Kind::left;
+  for (Delayed& d : delayed_) {  // the process has ended, so its message is out
+    if (gone && d.event.rank == event.rank && d.event.kind == RankEvent::Kind::failed) d.due = now;
+  }
   if (event.kind == RankEvent::Kind::left) {
-    if (event.rank != rank_) delayed_.push_back({Clock::now() + kLeaveGrace, event});
-  } else {
-    deliver(event);
+    if (event.rank != rank_) delayed_.push_back({now + kLeaveGrace, event});
+  } else if (event.kind == RankEvent::Kind::failed && event.rank != rank_) {
+    delayed_.push_back({now + kLastWords, event});
+  } else if (std::none_of(delayed_.begin(), delayed_.end(), [&](const Delayed& d) {
+               return d.event.rank == event.rank && d.event.kind == RankEvent::Kind::failed;
+             })) {
+    deliver(event);  // a loss that was announced adds nothing
   }
 }
 

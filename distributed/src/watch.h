@@ -28,20 +28,22 @@ struct RankEvent {
 class Watch {
  public:
   /// Rank 0 listens and tells its address through the store; the others connect. Throws StoreError.
-  Watch(Store& store, int rank, int size);
+  Watch(Store& store, int rank);
   ~Watch();
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
   using Listener = std::function<void(const RankEvent&)>;
   /// Called on the watch's thread for each event, also for those that came before. A rank that left is told of only
-  /// kLeaveGrace later, when whatever it sent has arrived.
+  /// kLeaveGrace later, when whatever it sent has arrived; one that failed when its process has ended, or after
+  /// kLastWords, so that its own message stands before those of the others.
   int subscribe(Listener listener);
   void unsubscribe(int id);
   /// Tells all ranks, this one included.
   void report(RankEvent::Kind kind, const std::string& text);
 
   static constexpr auto kLeaveGrace = std::chrono::seconds(2);
+  static constexpr auto kLastWords = std::chrono::seconds(1);
 
  private:
   struct Peer {
@@ -66,14 +68,14 @@ class Watch {
   bool send_queued();
   int next_due() const;
 
-  int rank_, size_;
+  int rank_;
   Descriptor listener_, wake_read_, wake_write_;
   std::list<Peer> peers_;
   std::vector<RankEvent> history_;  // of rank 0, for those that connect late
   std::vector<Delayed> delayed_;
   std::mutex mutex_;  // of what follows
   std::vector<RankEvent> queue_;
-  bool stopping_ = false;
+  bool stopping_ = false, failed_ = false;
   std::recursive_mutex listeners_mutex_;
   std::map<int, Listener> listeners_;
   std::vector<RankEvent> delivered_;
