@@ -66,6 +66,37 @@ struct Capture {
   Tensor grad;
 };
 
+/// Belongs to the outermost pass of a thread: what hooks want to be called at its end.
+class EndCalls {
+ public:
+  EndCalls() {
+    if (current_ == nullptr) current_ = this;
+  }
+  ~EndCalls() {
+    if (current_ == this) current_ = nullptr;
+    for (const Call& c : calls_) c.failed();
+  }
+  EndCalls(const EndCalls&) = delete;
+  EndCalls& operator=(const EndCalls&) = delete;
+
+  void finish() {
+    if (current_ == this) current_ = nullptr;
+    const auto calls = std::exchange(calls_, {});
+    for (const Call& c : calls) c.done();
+  }
+  static void add(std::function<void()> done, std::function<void()> failed) {
+    if (current_ == nullptr) throw GradError("[on_backward_end] no backward pass runs in this thread.");
+    current_->calls_.push_back({std::move(done), std::move(failed)});
+  }
+
+ private:
+  struct Call {
+    std::function<void()> done, failed;
+  };
+  std::vector<Call> calls_;
+  static inline thread_local EndCalls* current_ = nullptr;
+};
+
 class Pass {
  public:
   Pass(bool keep_graph, bool create_graph, bool accumulate, std::vector<Capture>* captures)
@@ -73,6 +104,7 @@ class Pass {
 
   void run(std::span<const Edge> roots, std::span<const Tensor> gradients) {
     const ops::AutocastOff off;  // gradients have the types that forward chose
+    EndCalls end;
     discover(roots);
     if (captures_) mark_wanted();
     GradMode mode(create_graph_);
@@ -83,6 +115,7 @@ class Pass {
       ready_.pop_back();
       execute(tasks_[static_cast<std::size_t>(t)]);
     }
+    end.finish();
   }
 
  private:
@@ -320,6 +353,10 @@ std::vector<Edge> roots_of(std::span<const Tensor> outputs) {
 }
 
 }  // namespace
+
+void on_backward_end(std::function<void()> done, std::function<void()> failed) {
+  EndCalls::add(std::move(done), std::move(failed));
+}
 
 void backward(std::span<const Tensor> outputs, std::span<const Tensor> gradients, const BackwardOptions& options,
               std::span<const Tensor> inputs) {

@@ -50,6 +50,14 @@ void wait_for(int fd, short events, Clock::time_point deadline) {
 
 void set_option(int fd, int level, int name, int value) { setsockopt(fd, level, name, &value, sizeof value); }
 
+bool has_own_peer(int fd) {
+  sockaddr_storage own{}, peer{};
+  socklen_t own_length = sizeof own, peer_length = sizeof peer;
+  return getsockname(fd, reinterpret_cast<sockaddr*>(&own), &own_length) == 0 &&
+         getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_length) == 0 && own_length == peer_length &&
+         std::memcmp(&own, &peer, own_length) == 0;
+}
+
 // One attempt at one address; 0 or the error.
 int try_connect(const addrinfo& address, Clock::time_point deadline, Descriptor& result) {
   Descriptor fd(socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -66,6 +74,8 @@ int try_connect(const addrinfo& address, Clock::time_point deadline, Descriptor&
     getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &length);
     if (error != 0) return error;
   }
+  // A socket that seeks a free port of its own may take the very one it calls, and so answer itself.
+  if (has_own_peer(fd.get())) return ECONNREFUSED;
   set_option(fd.get(), IPPROTO_TCP, TCP_NODELAY, 1);
   result = std::move(fd);
   return 0;

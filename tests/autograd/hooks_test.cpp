@@ -66,6 +66,43 @@ TEST_CASE("accumulation hooks run during backward, not after it") {
   CHECK(order == std::vector<std::string>{"last", "hidden"});
 }
 
+TEST_CASE("a hook's call at the end of backward comes after all gradients, once, of the outermost pass") {
+  const Tensor x = leaf(3), y = leaf(4);
+  std::vector<std::string> events;
+  const auto note = [&](const char* name) { return [&, name] { events.push_back(name); }; };
+  x.register_post_accumulate_grad_hook([&](const Tensor&) {
+    events.push_back("x");
+    on_backward_end(note("end"), note("failed"));
+  });
+  y.register_post_accumulate_grad_hook([&](const Tensor&) { events.push_back("y"); });
+  const Tensor z = sum(y * 2.0 + x);
+  Tensor inner = leaf(1);
+  inner.register_post_accumulate_grad_hook([&](const Tensor&) { on_backward_end(note("inner end"), note("failed")); });
+  z.register_hook([&](const Tensor&) -> Tensor {
+    const enable_grad guard;
+    sum(inner * 2.0).backward();
+    events.push_back("nested pass over");
+    return {};
+  });
+  z.backward();
+  CHECK(events == std::vector<std::string>{"nested pass over", "x", "y", "inner end", "end"});
+  CHECK(inner.grad().item<double>() == 2);
+  CHECK_THROWS_AS(on_backward_end([] {}, [] {}), GradError);
+}
+
+TEST_CASE("an exception in backward calls what was to be told of failure") {
+  const Tensor x = leaf(3);
+  int ended = 0, failed = 0;
+  x.register_post_accumulate_grad_hook([&](const Tensor&) {
+    on_backward_end([&] { ++ended; }, [&] { ++failed; });
+    throw ValueError("from a hook");
+  });
+  CHECK_THROWS_AS(sum(x * 2.0).backward(), ValueError);
+  CHECK(ended == 0);
+  CHECK(failed == 1);
+  CHECK_THROWS_AS(on_backward_end([] {}, [] {}), GradError);
+}
+
 TEST_CASE("hooks of nodes run before and after") {
   const Tensor x = leaf(2);
   const Tensor y = x * x;

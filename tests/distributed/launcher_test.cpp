@@ -107,9 +107,11 @@ TEST_CASE("launcher: what does not end by itself is ended") {
   const levin::test::TempDir dir;
   const std::string pids = (dir.path / "pids").string();
   const auto start = std::chrono::steady_clock::now();
-  const LaunchResult result = run_shell(
-      3, "echo $$ >> " + pids + "; [ $RANK = 1 ] && exit 7; [ $RANK = 2 ] && trap '' TERM; while :; do sleep 0.1; done",
-      100ms);
+  // Rank 1 fails when the others are ready.
+  const std::string script = "[ $RANK = 2 ] && trap '' TERM; echo $$ >> " + pids +
+                             "; while [ $RANK = 1 ]; do [ $(wc -l < " + pids +
+                             ") = 3 ] && exit 7; sleep 0.02; done; while :; do sleep 0.1; done";
+  const LaunchResult result = run_shell(3, script, 100ms);
   CHECK(result.first_failed == 1);
   CHECK(result.exit_status() == 7);
   CHECK(result.statuses[0] == 128 + SIGTERM);

@@ -209,10 +209,9 @@ TEST_CASE("works: they begin in order, finish in any waiting order, and bump the
 }
 
 TEST_CASE("work: a wait of its own length, after which the operation goes on") {
-  const int port = levin::test::free_port();
-  TcpStore table("127.0.0.1", port, {.server = true});
+  TcpStore table("127.0.0.1", 0, {.server = true});
   in_group(2, [&](ProcessGroup& group) {
-    TcpStore signals("127.0.0.1", port);
+    TcpStore signals("127.0.0.1", table.port());
     if (group.rank() == 1) signals.wait({"go"});
     const Work work = group.barrier();
     if (group.rank() == 0) {

@@ -5,6 +5,7 @@
 #include <levin/core/io.h>
 #include <levin/core/parallel.h>
 #include <levin/data/data.h>
+#include <levin/distributed/distributed.h>
 #include <levin/interop/safetensors.h>
 #include <levin/nn/nn.h>
 #include <levin/optim/optim.h>

@@ -11,6 +11,11 @@ namespace levin {
 void backward(std::span<const Tensor> outputs, std::span<const Tensor> gradients = {},
               const BackwardOptions& options = {}, std::span<const Tensor> inputs = {});
 
+/// For hooks that run during a backward pass: `done` is called when all of it is through, before backward returns, and
+/// may throw; `failed` instead of it when an exception ends the pass. Within nested passes the outermost counts. Throws
+/// GradError outside of a pass.
+void on_backward_end(std::function<void()> done, std::function<void()> failed);
+
 /// Arguments of grad().
 struct GradOptions {
   bool retain_graph = false;   ///< implied by create_graph

@@ -1,0 +1,90 @@
+#pragma once
+// Data parallelism: every rank has a replica of the module and its own part of the batch; gradients are averaged over
+// the ranks while backward still runs.
+// S. Li et al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training" (VLDB 2020).
+
+#include <levin/distributed/process_group.h>
+#include <levin/nn/module.h>
+
+namespace levin::distributed {
+
+struct DistributedDataParallelOptions {
+  double bucket_cap_mb = 25;   ///< gradients travel together in buckets of about this size (MiB)
+  double first_bucket_mb = 1;  ///< of the bucket that is ready first, so that the exchange begins early
+  /// Parameters that a step did not use count as zero; one that no rank used keeps its gradient as it is. Without it a
+  /// parameter that backward did not reach is an error.
+  bool find_unused_parameters = false;
+  bool broadcast_buffers = true;  ///< rank 0's buffers are everybody's before each forward that follows an exchange
+};
+
+/// Averages gradients over the ranks of a group, one bucket after the other, in the same order on all ranks.
+class Reducer {
+ public:
+  /// Takes the parameters that require grad. All ranks give the same ones in the same order.
+  Reducer(std::vector<Parameter> parameters, std::shared_ptr<ProcessGroup> group,
+          const DistributedDataParallelOptions& options = {});
+  ~Reducer();
+  Reducer(const Reducer&) = delete;
+  Reducer& operator=(const Reducer&) = delete;
+
+  /// While off, backward only adds up this rank's gradients; the next exchange carries the sum.
+  void set_sync(bool on);
+  bool sync() const;
+
+  /// Names of the parameters in each bucket, in the order of the exchange. After the first exchange it follows the
+  /// order in which rank 0's gradients became ready.
+  std::vector<std::vector<std::string>> buckets() const;
+  /// Exchanges that began while backward was still running, since the start.
+  int64_t overlapped() const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+/// Wraps a module for training on the ranks of a group:
+///
+///   DistributedDataParallel ddp(net, group);
+///   cross_entropy(ddp(x), y).backward();  // gradients are averages when this returns
+///   optimizer.step();                     // the same on all ranks
+class DistributedDataParallel {
+ public:
+  /// Parameters and buffers of all ranks become those of rank 0. Throws CollectiveMismatch, on every rank, where names,
+  /// shapes, dtypes or requires_grad differ.
+  DistributedDataParallel(nn::Module& module, std::shared_ptr<ProcessGroup> group,
+                          const DistributedDataParallelOptions& options = {});
+
+  Tensor operator()(const Tensor& x);
+  nn::Module& module() { return module_; }
+  Reducer& reducer() { return reducer_; }
+  /// What operator() does first, for modules whose forward takes other arguments.
+  void before_forward();
+  /// Throws CollectiveMismatch, on every rank, that names the ranks whose parameters are not those of rank 0 to the
+  /// bit.
+  void check_parameters();
+
+  /// Gradients are not exchanged while the object lives.
+  class NoSync {
+   public:
+    explicit NoSync(Reducer& reducer) : reducer_(reducer), old_(reducer.sync()) { reducer.set_sync(false); }
+    ~NoSync() { reducer_.set_sync(old_); }
+    NoSync(const NoSync&) = delete;
+    NoSync& operator=(const NoSync&) = delete;
+
+   private:
+    Reducer& reducer_;
+    bool old_;
+  };
+  [[nodiscard]] NoSync no_sync() { return NoSync(reducer_); }
+
+ private:
+  nn::Module& module_;
+  std::shared_ptr<ProcessGroup> group_;
+  bool broadcast_buffers_, buffers_due_ = false;
+  Reducer reducer_;
+};
+
+/// The tensors of all ranks become those of `root`, a few large messages instead of many small ones.
+void broadcast_all(ProcessGroup& group, const std::vector<Tensor>& tensors, int root = 0);
+
+}  // namespace levin::distributed

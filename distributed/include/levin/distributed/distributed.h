@@ -1,0 +1,9 @@
+#pragma once
+// Training on several processes and machines.
+
+#include <levin/distributed/ddp.h>
+#include <levin/distributed/error.h>
+#include <levin/distributed/launcher.h>
+#include <levin/distributed/process_group.h>
+#include <levin/distributed/rendezvous.h>
+#include <levin/distributed/store.h>

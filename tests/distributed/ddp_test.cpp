@@ -1,0 +1,255 @@
+// Data parallelism against one rank on the whole batch, and what it does when ranks differ.
+#include <doctest/doctest.h>
+#include <levin/autograd/autograd.h>
+#include <levin/distributed/ddp.h>
+#include <levin/nn/nn.h>
+#include <levin/optim/optim.h>
+
+#include <mutex>
+
+#include "distributed/groups.h"
+
+using namespace levin;
+using namespace levin::distributed;
+using levin::test::errors_in_group;
+using levin::test::in_group;
+
+namespace {
+
+constexpr int64_t kBatch = 12;  // divides by 2, 3 and 4
+
+struct Net : nn::Module {
+  explicit Net(std::uint64_t seed) {
+    Generator rng(seed);
+    const no_grad guard;
+    for (Parameter p : parameters()) p.copy_(mul(randn(p.sizes(), {.generator = &rng}), 0.3));
+  }
+  nn::Linear& fc1 = add<nn::Linear>("fc1", 5, 7);
+  nn::Linear& fc2 = add<nn::Linear>("fc2", 7, 6);
+  nn::Linear& fc3 = add<nn::Linear>("fc3", 6, 3);
+  Tensor forward(const Tensor& x) override { return fc3(tanh(fc2(tanh(fc1(x))))); }
+};
+
+// Two layers of which a step may leave out the second.
+struct Branches : nn::Module {
+  nn::Linear& a = add<nn::Linear>("a", 4, 4);
+  nn::Linear& b = add<nn::Linear>("b", 4, 4);
+  bool use_b = true;
+  Tensor forward(const Tensor& x) override { return use_b ? b(a(x)) : a(x); }
+};
+
+Tensor input(int step) {
+  Generator rng(static_cast<std::uint64_t>(1000 + step));
+  return randn({kBatch, 5}, {.generator = &rng});
+}
+
+Tensor part(const Tensor& x, int rank, int size) {
+  const int64_t n = x.size(0) / size;
+  return x.narrow(0, rank * n, n);
+}
+
+Tensor loss_of(const Tensor& y) { return mean(square(sub(y, 1.0))); }
+
+std::vector<double> weights(const nn::Module& module) {
+  std::vector<double> all;
+  for (const Parameter& p : module.parameters()) {
+    const auto values = p.detach().to_vector<double>();
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
+
+std::vector<double> gradients(const nn::Module& module) {
+  std::vector<double> all;
+  for (const Parameter& p : module.parameters()) {
+    const auto values = p.grad().to_vector<double>();
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
+
+double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  REQUIRE(a.size() == b.size());
+  double worst = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(a[i] - b[i]));
+  return worst;
+}
+
+// Small buckets, so that there are several.
+DistributedDataParallelOptions small(bool find_unused = false) {
+  return {.bucket_cap_mb = 1e-4, .first_bucket_mb = 5e-5, .find_unused_parameters = find_unused};
+}
+
+std::vector<double> train(nn::Module& net, int steps, const std::function<void(int)>& gradients_of_step) {
+  optim::SGD sgd(net.parameters(), {.lr = 0.1, .momentum = 0.9});
+  for (int s = 0; s < steps; ++s) {
+    net.zero_grad(s % 2 == 0);
+    gradients_of_step(s);
+    sgd.step();
+  }
+  return weights(net);
+}
+
+}  // namespace
+
+TEST_CASE("ddp: 2, 3 and 4 ranks train as one rank on the whole batch, their replicas equal to the bit") {
+  Net alone(1);
+  const auto expected = train(alone, 6, [&](int s) { loss_of(alone(input(s))).backward(); });
+  for (const int n : {2, 3, 4}) {
+    std::mutex mutex;
+    std::vector<std::vector<double>> results;
+    in_group(n, [&](ProcessGroup& group) {
+      Net net(static_cast<std::uint64_t>(1 + group.rank()));  // rank 0's values are everybody's
+      DistributedDataParallel ddp(net, {&group, [](ProcessGroup*) {}}, small());
+      CHECK(ddp.reducer().buckets().size() > 2);
+      const auto got = train(net, 6, [&](int s) { loss_of(ddp(part(input(s), group.rank(), n))).backward(); });
+      CHECK(ddp.reducer().overlapped() >= 6);
+      ddp.check_parameters();
+      const std::lock_guard lock(mutex);
+      results.push_back(got);
+    });
+    for (const auto& r : results) {
+      CHECK(r == results[0]);
+      CHECK(distance(r, expected) < 1e-6);
+    }
+  }
+}
+
+TEST_CASE("ddp: micro-batches under no_sync, then one exchange") {
+  Net alone(1);
+  const auto expected = train(alone, 3, [&](int s) {
+    for (int micro = 0; micro < 3; ++micro) loss_of(alone(input(3 * s + micro))).backward();
+  });
+  in_group(2, [&](ProcessGroup& group) {
+    Net net(1);
+    DistributedDataParallel ddp(net, {&group, [](ProcessGroup*) {}}, small());
+    const auto got = train(net, 3, [&](int s) {
+      {
+        const auto quiet = ddp.no_sync();
+        for (int micro = 0; micro < 2; ++micro) {
+          loss_of(ddp(part(input(3 * s + micro), group.rank(), 2))).backward();
+        }
+      }
+      loss_of(ddp(part(input(3 * s + 2), group.rank(), 2))).backward();
+    });
+    CHECK(distance(got, expected) < 1e-6);
+  });
+}
+
+TEST_CASE("ddp: gradients are parts of the buckets, whose order follows the first backward") {
+  in_group(2, [](ProcessGroup& group) {
+    Branches net;
+    DistributedDataParallel ddp(net, {&group, [](ProcessGroup*) {}}, {.bucket_cap_mb = 1e-9, .first_bucket_mb = 1e-9});
+    using Names = std::vector<std::vector<std::string>>;
+    CHECK(ddp.reducer().buckets() == Names{{"b.bias"}, {"b.weight"}, {"a.bias"}, {"a.weight"}});
+    // Backward reaches a before b here.
+    const auto backward = [&] {
+      const Tensor x = ones({2, 4});
+      add(sum(net.b(x)), sum(net.a(x))).backward();
+    };
+    backward();
+    const Tensor first = net.a.parameters()[0].grad();
+    backward();
+    const auto names = ddp.reducer().buckets();
+    CHECK(names.size() == 4);
+    CHECK(names != Names{{"b.bias"}, {"b.weight"}, {"a.bias"}, {"a.weight"}});
+    CHECK(first.to_vector<double>() == std::vector<double>(16, 2.0));  // of the old bucket, before the second backward
+    CHECK(net.a.parameters()[0].grad().to_vector<double>() == std::vector<double>(16, 4.0));
+    const Tensor kept = net.a.parameters()[0].grad();
+    net.zero_grad(false);
+    backward();
+    CHECK(net.a.parameters()[0].grad().raw_data() == kept.raw_data());
+  });
+}
+
+TEST_CASE("ddp: a parameter that backward does not reach is named, on all ranks") {
+  const auto errors = errors_in_group(2, [](ProcessGroup& group) {
+    Branches net;
+    DistributedDataParallel ddp(net, {&group, [](ProcessGroup*) {}});
+    net.use_b = group.rank() == 0;
+    sum(ddp(ones({2, 4}))).backward();
+  });
+  for (const std::string& e : errors) {
+    CHECK_MESSAGE(e.find("backward did not reach 2 of 4 parameters on rank 1: b.weight, b.bias.") != std::string::npos,
+                  e);
+  }
+}
+
+TEST_CASE("ddp: find_unused_parameters averages what some ranks used and leaves the rest alone") {
+  in_group(2, [](ProcessGroup& group) {
+    Branches net;
+    DistributedDataParallel ddp(net, {&group, [](ProcessGroup*) {}}, small(true));
+    const auto b_weight = [&] { return net.b.parameters()[0]; };
+    net.use_b = false;
+    sum(ddp(ones({2, 4}))).backward();
+    CHECK_FALSE(b_weight().grad().defined());
+    net.use_b = group.rank() == 0;
+    net.zero_grad();
+    sum(ddp(ones({2, 4}))).backward();
+    CHECK(b_weight().grad().defined());
+    Branches other;
+    nn::Module& copy = other;
+    copy.load_state_dict(net.state_dict());
+    sum(other(ones({2, 4}))).backward();
+    const auto whole = other.b.parameters()[0].grad().to_vector<double>(), half = b_weight().grad().to_vector<double>();
+    for (std::size_t i = 0; i < whole.size(); ++i) CHECK(half[i] == doctest::Approx(whole[i] / 2));
+    // Used by none in this step: what stood there before stays.
+    net.use_b = false;
+    sum(ddp(ones({2, 4}))).backward();
+    CHECK(b_weight().grad().to_vector<double>() == half);
+  });
+}
+
+TEST_CASE("ddp: buffers of all ranks are those of rank 0 before a forward that follows an exchange") {
+  in_group(2, [](ProcessGroup& group) {
+    nn::BatchNorm2d batch_norm(3);
+    DistributedDataParallel ddp(batch_norm, {&group, [](ProcessGroup*) {}});
+    const auto step = [&] { sum(square(ddp(add(rand({8, 3, 2, 2}), static_cast<double>(group.rank()))))).backward(); };
+    const auto running = [&] { return batch_norm.named_buffers()[0].second.to_vector<double>(); };
+    step();
+    const auto own = running();
+    ddp.before_forward();
+    const Tensor of_rank_0 = from_data(own, {3}), now = from_data(running(), {3});
+    group.broadcast(of_rank_0, 0).wait();
+    CHECK(now.to_vector<double>() == of_rank_0.to_vector<double>());
+    if (group.rank() == 1) CHECK(running() != own);
+  });
+}
+
+TEST_CASE("ddp: modules that differ, parameters that drifted apart") {
+  const auto shapes = errors_in_group(3, [](ProcessGroup& group) {
+    nn::Linear net(4, group.rank() == 2 ? 5 : 6);
+    DistributedDataParallel ddp(net, {&group, [](ProcessGroup*) {}});
+  });
+  for (const std::string& e : shapes) {
+    CHECK_MESSAGE(e.find("the modules of rank 2 differ from that of rank 0") != std::string::npos, e);
+  }
+  CHECK(shapes[2].find("rank 0 has \"weight (6, 4) float32\" where this rank has \"weight (5, 4) float32\"") !=
+        std::string::npos);
+  const auto drift = errors_in_group(3, [](ProcessGroup& group) {
+    nn::Linear net(4, 4);
+    DistributedDataParallel ddp(net, {&group, [](ProcessGroup*) {}});
+    ddp.check_parameters();
+    const no_grad guard;
+    if (group.rank() == 1) net.parameters()[1].add_(1e-6);
+    ddp.check_parameters();
+  });
+  for (const std::string& e : drift) {
+    CHECK_MESSAGE(e.find("the parameters of rank 1 are not those of rank 0 any more") != std::string::npos, e);
+  }
+}
+
+TEST_CASE("ddp: an exception inside backward leaves a reducer that works again") {
+  in_group(2, [](ProcessGroup& group) {
+    Net net(1);
+    DistributedDataParallel ddp(net, {&group, [](ProcessGroup*) {}});
+    const Tensor y = ddp(part(input(0), group.rank(), 2));
+    y.register_hook([](const Tensor&) -> Tensor { throw ValueError("from a hook"); });
+    CHECK_THROWS_AS(loss_of(y).backward(), ValueError);
+    net.zero_grad();
+    loss_of(ddp(part(input(0), group.rank(), 2))).backward();
+    Net alone(1);
+    loss_of(alone(input(0))).backward();
+    CHECK(distance(gradients(net), gradients(alone)) < 1e-6);
+  });
+}
