@@ -32,3 +32,18 @@ TEST_CASE("the page on adding an operation names files that hold what it says") 
   }
   CHECK(rows == 6);
 }
+
+TEST_CASE("the README's table has every verb of ./run") {
+  const std::filesystem::path root = levin::test::source_dir();
+  const std::string page = read(root / "README.md");
+  int verbs = 0;
+  const auto check = [&](const std::string& verb) {
+    ++verbs;
+    CHECK_MESSAGE(std::regex_search(page, std::regex("\n\\| `\\./run " + verb + "[ `]")), verb);
+  };
+  for (const auto& entry : std::filesystem::directory_iterator(root / "tools/verbs"))
+    check(entry.path().stem().string());
+  for (const auto& entry : std::filesystem::directory_iterator(root / "examples"))
+    if (entry.is_directory() && entry.path().filename() != "minimal") check(entry.path().filename().string());
+  CHECK(verbs > 8);
+}

@@ -72,3 +72,26 @@ TEST_CASE("public headers leave no using-directive behind") {
     }
   }
 }
+
+TEST_CASE("examples name no device and no rank") {
+  // The same program runs on one device or on many; flags decide.
+  int files = 0;
+  for (const auto& file : read_sources({"examples"})) {
+    ++files;
+    for (const auto& line : file.lines)
+      for (const char* word : {"cuda", "kCuda", "rank", "world_size", "LOCAL_RANK"})
+        CHECK_MESSAGE(!holds_word(line, word), file.path.string() << ": " << line);
+  }
+  CHECK(files > 5);
+}
+
+TEST_CASE("the Trainer empties no cache") {
+  // It would stall every stream, and the next step would ask the system for the same memory again.
+  int files = 0;
+  for (const auto& file : read_sources({"trainer", "nn", "optim", "autograd"})) {
+    ++files;
+    for (const auto& line : file.lines)
+      CHECK_MESSAGE(!holds_word(line, "empty_cache"), file.path.string() << ": " << line);
+  }
+  CHECK(files > 50);
+}

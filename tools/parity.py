@@ -1,0 +1,165 @@
+"""docs/parity.md from tests/parity.txt and a run of the tests that it names.
+
+usage: parity.py --programs PRESET    the test programs that rows need of this preset
+       parity.py                      runs their cases, writes the page; exit status 1 where a row is not shown
+
+A case counts when it passed with at least one assertion, a script when it passed without skipping itself.
+"""
+import collections
+import datetime
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as xml
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "parity.md"
+CASE = re.compile(r'TEST_CASE(?:_TEMPLATE)?\s*\(\s*"((?:[^"\\]|\\.)*)"')
+HEAD = """# What is promised, and where it is shown
+
+What the articles on training with PyTorch show, and the surface of Lightning 2.x, row by row: with the tests that show it,
+or the sentence why there is none. `./run docs --parity` runs these tests and writes this page from `tests/parity.txt`; a
+test counts when it passed with at least one assertion.
+"""
+
+
+def read_rows():
+    """([(section, name, promise, {field: [values]})], {word: reason})"""
+    rows, reasons, section = [], {}, ""
+    for line in (ROOT / "tests" / "parity.txt").read_text().splitlines():
+        field, _, value = line.partition(": ")
+        if not line or line.startswith("#"):
+            continue
+        if field == "section":
+            section = value
+        elif field == "reason":
+            word, _, sentence = value.partition(" = ")
+            reasons[word] = sentence
+        elif field == "row":
+            name, _, promise = value.partition(" = ")
+            rows.append((section, name, promise, collections.defaultdict(list)))
+        else:
+            rows[-1][3][field].append(value)
+    return rows, reasons
+
+
+def known_cases():
+    """The path of each test case."""
+    cases = {}
+    for path in sorted(ROOT.glob("tests/*/*.cpp")):
+        for name in CASE.findall(path.read_text()):
+            cases[name.replace('\\"', '"')] = path.relative_to(ROOT)
+    return cases
+
+
+def full_name(beginning, cases):
+    if beginning in cases:
+        return beginning
+    found = [name for name in cases if name.startswith(beginning)]
+    if len(found) != 1:
+        raise SystemExit(f"error: tests/parity.txt: {len(found)} test cases begin with \"{beginning}\"; name one")
+    return found[0]
+
+
+def preset_of(path):
+    return "emulate" if path.parts[1] in ("cuda", "emulator") else "release"
+
+
+def program_of(path):
+    return f"levin_{path.parts[1]}_tests"
+
+
+def run_cases(program, names):
+    """The names of those that passed with at least one assertion."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = pathlib.Path(folder) / "report.xml"
+        # A comma would end a name in doctest's filter, where ? stands for any character.
+        wanted = ",".join(re.sub(r"[,\\\"]", "?", name) + "*" for name in names)
+        subprocess.run([program, "-r=xml", "-d", f"-o={report}", f"-tc={wanted}"], cwd=ROOT, check=False,
+                       stdout=subprocess.DEVNULL)
+        try:
+            tree = xml.parse(report)
+        except (OSError, xml.ParseError) as error:
+            print(f"{program}: no readable report ({error})", file=sys.stderr)
+            return set()
+    passed, failed = set(), set()
+    for case in tree.iter("TestCase"):
+        result = case.find("OverallResultsAsserts")
+        if result is None:
+            continue
+        # An instance of a template is name<type>.
+        name = next((n for n in names if case.get("name") == n or case.get("name").startswith(n + "<")), None)
+        good = int(result.get("successes")) > 0 and int(result.get("failures")) == 0
+        good = good and result.get("test_case_success", "true") == "true"
+        (passed if good else failed).add(name)
+    return passed - failed
+
+
+def run_script(name):
+    done = subprocess.run(["bash", f"tests/scripts/{name}.sh"], cwd=ROOT, check=False, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, "LEVIN_PRESET": "release"})
+    return done.returncode == 0 and "SKIP: " not in done.stdout
+
+
+def write_page(rows, reasons, shown, cases):
+    """Returns the names of rows whose tests did not all count."""
+    lines, section, missing, counts = [], None, [], collections.Counter()
+    for row_section, name, promise, fields in rows:
+        if row_section != section:
+            section = row_section
+            lines += ["", f"## {section}", "", "| | what | where it is shown, or why not |", "|---|---|---|"]
+        parts = []
+        for test in fields["test"]:
+            case = full_name(test, cases)
+            if case not in shown:
+                missing.append(f"{name}: {case}")
+            parts.append(f"[{case}](../{cases[case]})".replace("|", "\\|"))
+        for script in fields["script"]:
+            if script not in shown:
+                missing.append(f"{name}: {script}")
+            parts.append(f"[{script}](../tests/scripts/{script}.sh)")
+        parts += [reasons.get(why, why) for why in fields["why"]]
+        counts["shown" if fields["test"] or fields["script"] else "reason"] += 1
+        lines.append(f"| {name} | {promise} | {'; '.join(parts)} |")
+    if not missing:
+        total = f"{datetime.date.today()}: {len(rows)} rows, {counts['shown']} shown by tests, " \
+                f"{counts['reason']} with a reason."
+        PAGE.write_text("\n".join([HEAD, total] + lines) + "\n")
+    return missing
+
+
+def main():
+    rows, reasons = read_rows()
+    cases = known_cases()
+    wanted = collections.defaultdict(set)  # (preset, program) -> names
+    scripts = set()
+    for _, _, _, fields in rows:
+        for test in fields["test"]:
+            name = full_name(test, cases)
+            wanted[preset_of(cases[name]), program_of(cases[name])].add(name)
+        scripts.update(fields["script"])
+    if sys.argv[1:2] == ["--programs"]:
+        print(" ".join(sorted(program for preset, program in wanted if preset == sys.argv[2])))
+        return 0
+    shown = set()
+    for (preset, program), names in sorted(wanted.items()):
+        print(f"{preset}: {len(names)} cases of {program}", file=sys.stderr)
+        passed = run_cases(f"build/{preset}/bin/{program}", names)
+        shown |= passed
+        for name in sorted(names - passed):
+            print(f"  did not pass with an assertion: {name}", file=sys.stderr)
+    for script in sorted(scripts):
+        print(f"release: {script}", file=sys.stderr)
+        if run_script(script):
+            shown.add(script)
+    missing = write_page(rows, reasons, shown, cases)
+    for line in missing:
+        print(f"not shown: {line}", file=sys.stderr)
+    return 1 if missing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
