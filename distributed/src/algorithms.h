@@ -17,6 +17,8 @@ struct Announcement {
   friend bool operator==(const Announcement&, const Announcement&) = default;
 };
 
+static_assert(sizeof(Announcement) == 24);
+
 Announcement announcement_of(const Collective& c, std::uint64_t sequence, int size);
 /// "all_reduce #3 (sum) of 12 float32"
 std::string describe(const Announcement& a);

@@ -147,8 +147,9 @@ TEST_CASE("launcher: ranks die with the launcher") {
     return file >> number >> name >> state && state != "Z";
   };
   for (const pid_t pid : read_pids()) {
-    for (int i = 0; i < 1000 && is_running(pid); ++i) std::this_thread::sleep_for(10ms);
+    for (int i = 0; i < 1000 && is_running(pid); ++i) std::this_thread::sleep_for(5ms);
     CHECK_FALSE(is_running(pid));
+    if (is_running(pid)) kill(pid, SIGKILL);
   }
 }
 

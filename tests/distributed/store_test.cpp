@@ -90,7 +90,8 @@ TEST_CASE("file store: a record that was left unfinished is cut off") {
   const TempDir dir;
   FileStore a(dir.path / "log");
   a.set("whole", "yes");
-  std::ofstream(dir.path / "log", std::ios::app | std::ios::binary) << std::string("\5\0\0\0\xff\0\0\0br", 10);
+  std::ofstream(dir.path / "log", std::ios::app | std::ios::binary)
+      << std::string("\5\0\0\0\xff\0\0\0br", 10) + std::string(100, '\0');
   CHECK(a.get("whole") == "yes");
   a.set("next", "too");
   CHECK(FileStore(dir.path / "log").keys() == std::vector<std::string>{"next", "whole"});

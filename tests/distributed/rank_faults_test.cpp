@@ -1,0 +1,110 @@
+// Faults that only processes can have, in the middle of training.
+#include <levin/autograd/autograd.h>
+#include <levin/distributed/ddp.h>
+#include <levin/nn/nn.h>
+#include <signal.h>
+
+#include <thread>
+
+#include "distributed/ranks.h"
+
+using namespace levin;
+using namespace levin::distributed;
+using namespace std::chrono_literals;
+using levin::test::run_on_ranks;
+
+namespace {
+
+using Time = std::chrono::steady_clock;
+
+bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t n = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++n;
+  return n;
+}
+
+}  // namespace
+
+TEST_CASE("fault: kill -9 of one of four ranks in backward") {
+  const auto result = run_on_ranks(4, [](ProcessGroup& group) {
+    nn::Linear net(64, 64);
+    DistributedDataParallel ddp(net, {&group, [](ProcessGroup*) {}});
+    const auto died = Time::now();
+    try {
+      for (int step = 0;; ++step) {
+        const Tensor y = ddp(ones({8, 64}));
+        if (group.rank() == 2 && step == 3) {
+          y.register_hook([](const Tensor& g) {
+            raise(SIGKILL);
+            return g;
+          });
+        }
+        sum(y).backward();
+      }
+    } catch (const RankLost& e) {
+      CHECK(e.rank() == 2);
+      CHECK(says(e.what(), "[all_reduce #"));
+      CHECK(Time::now() - died < 5s);
+      std::cout << "noticed" << std::endl;
+    }
+  });
+  if (!result) return;
+  INFO(result->output);
+  CHECK(count(result->output, "noticed") == 3);
+  CHECK(result->launch.first_failed == 2);
+  CHECK(result->launch.exit_status() == 128 + SIGKILL);
+}
+
+TEST_CASE("fault: a stalled rank ends the group at the timeout") {
+  const auto result = run_on_ranks(
+      3,
+      [](ProcessGroup& group) {
+        const Tensor process = from_data({static_cast<int64_t>(getpid())}, {1}),
+                     processes = empty({3}, {.dtype = kInt64});
+        group.all_gather(processes, process).wait();
+        group.set_timeout(500ms);
+        if (group.rank() == 1) {
+          raise(SIGSTOP);
+          std::_Exit(5);  // woken up: the others have ended
+        }
+        try {
+          group.all_reduce(ones({10})).wait();
+        } catch (const CollectiveTimeout& e) {
+          CHECK(says(e.what(), "waited 0.5 s in all_reduce #2 (sum) of 10 float32"));
+          std::cout << "noticed" << std::endl;
+        }
+        if (group.rank() == 0) kill(static_cast<pid_t>(processes.to_vector<int64_t>()[1]), SIGCONT);
+      },
+      60s);
+  if (!result) return;
+  INFO(result->output);
+  CHECK(count(result->output, "noticed") == 2);
+  CHECK(result->launch.statuses == std::vector<int>{0, 5, 0});
+}
+
+TEST_CASE("fault: one rank throws in its step, the others end within 5 s with its words") {
+  const auto result = run_on_ranks(3, [](ProcessGroup& group) {
+    nn::Linear net(4, 4);
+    DistributedDataParallel ddp(net, {&group, [](ProcessGroup*) {}});
+    for (int step = 0;; ++step) {
+      const auto start = Time::now();
+      try {
+        if (group.rank() == 1 && step == 2) throw ShapeError("[linear] the batch is bad");
+        sum(ddp(ones({2, 4}))).backward();
+      } catch (const ShapeError& e) {
+        group.abort(e.what());
+        throw;
+      } catch (const RankLost&) {
+        CHECK(Time::now() - start < 5s);
+        throw;
+      }
+    }
+  });
+  if (!result) return;
+  INFO(result->output);
+  CHECK(count(result->output, "rank 1 failed: [linear] the batch is bad") == 2);
+  CHECK(result->output.find("[linear] the batch is bad") < result->output.find("rank 1 failed"));
+  CHECK(result->launch.first_failed == 1);
+}
