@@ -146,11 +146,14 @@ TEST_CASE("launcher: ranks die with the launcher") {
     std::string number, name, state;
     return file >> number >> name >> state && state != "Z";
   };
+  int survivors = 0;
   for (const pid_t pid : read_pids()) {
     for (int i = 0; i < 1000 && is_running(pid); ++i) std::this_thread::sleep_for(5ms);
-    CHECK_FALSE(is_running(pid));
-    if (is_running(pid)) kill(pid, SIGKILL);
+    if (!is_running(pid)) continue;
+    ++survivors;
+    kill(pid, SIGKILL);
   }
+  CHECK(survivors == 0);
 }
 
 TEST_CASE("launcher: SIGTERM to the launcher reaches the ranks") {
