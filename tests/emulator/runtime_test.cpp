@@ -121,7 +121,7 @@ TEST_CASE("runtime: memory freed on a stream is free when the stream has come th
   CHECK_OK(cudaFreeAsync(p, stream));
   CHECK_OK(cudaMemsetAsync(p, 1, 64, stream));  // after the free in the stream's order
   CHECK_ERROR(cudaStreamSynchronize(stream), cudaErrorIllegalAddress);
-  CHECK(report_has("was freed before the queued copy ran"));
+  CHECK(report_has("was freed before the queued work ran"));
 }
 
 TEST_CASE("runtime: addresses are known") {

@@ -31,6 +31,7 @@ bool all_joined(const Capture& c) {
 
 cudaGraphNodeType type_of(Work::Kind kind) {
   switch (kind) {
+    case Work::Kind::collective:
     case Work::Kind::kernel:
       return cudaGraphNodeTypeKernel;
     case Work::Kind::copy:

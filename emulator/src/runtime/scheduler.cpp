@@ -141,28 +141,48 @@ std::vector<OpRef> Runtime::needed(const std::vector<OpRef>& targets) const {
   return found;
 }
 
+/// Runs the first of the candidates that can run; false when none can.
+bool Runtime::run_one(Lock& lock, Turn& turn, const std::vector<OpRef>& candidates, std::size_t first) {
+  for (std::size_t i = first; i < candidates.size(); ++i) {
+    const OpRef& op = candidates[i];
+    if (op->done || op->running || op->waits_for > 0) continue;
+    run(lock, turn, op);
+    return true;
+  }
+  return false;
+}
+
+/// Waits until something happens, unless it has since the rings were counted.
+void Runtime::wait(Lock&, Turn& turn, std::uint64_t rings) {
+  if (rings != rings_) return;
+  const auto self = waiting_.insert(std::this_thread::get_id());
+  turn.wait();
+  waiting_.erase(self);
+}
+
+/// Seed 0: what the targets need and no more, the oldest first.
+void Runtime::complete_in_order(Lock& lock, Turn& turn, std::vector<OpRef> targets) {
+  const std::vector<OpRef> list = needed(targets);
+  for (std::size_t first = 0;;) {
+    while (first < list.size() && list[first]->done) ++first;
+    if (first == list.size()) return;
+    const std::uint64_t rings = rings_;
+    if (!run_one(lock, turn, list, first) && !drive(lock, turn)) wait(lock, turn, rings);
+  }
+}
+
 void Runtime::complete(Lock& lock, std::vector<OpRef> targets) {
   std::erase_if(targets, [](const OpRef& t) { return !t || t->done; });
   if (targets.empty()) return;
   Turn turn(*this, lock);
-  if (config().seed == 0) {
-    for (const OpRef& op : needed(targets)) {
-      while (!op->done) {
-        if (op->waits_for == 0 && !op->running) {
-          run(lock, turn, op);
-        } else {
-          turn.wait();
-        }
-      }
-    }
-    return;
-  }
+  if (config().seed == 0) return complete_in_order(lock, turn, std::move(targets));
   for (const OpRef& t : targets) {
     while (!t->done) {
-      if (ready_.empty()) {
-        turn.wait();
-      } else {
+      const std::uint64_t rings = rings_;
+      if (!ready_.empty()) {
         run(lock, turn, live_.at(ready_[random() % ready_.size()]->number));
+      } else if (!drive(lock, turn)) {
+        wait(lock, turn, rings);
       }
     }
   }
@@ -179,18 +199,16 @@ void Runtime::complete_device(Lock& lock, int device) {
 void Runtime::nudge(Lock& lock, const OpRef& target, int& impatience) {
   if (++impatience < kPatience || taken_) return;
   Turn turn(*this, lock);
-  for (const OpRef& op : needed({target})) {
-    if (op->waits_for > 0 || op->running) continue;
-    run(lock, turn, op);
-    return;
-  }
+  if (!run_one(lock, turn, needed({target}), 0)) drive(lock, turn);
 }
 
 void Runtime::drop_queues(Lock& lock, int device) {
   std::vector<OpRef> targets;
   for (const auto& [number, op] : live_) {
-    if (op->running || (device >= 0 && op->device != device)) continue;
-    if (op->work.kind != Work::Kind::release) op->work = Work();
+    if (device >= 0 && op->device != device) continue;
+    if (op->work.collective) op->work.collective->abandon("device " + std::to_string(op->device) + " was reset");
+    if (op->running && !op->work.collective) continue;
+    if (op->work.kind != Work::Kind::release && !op->running) op->work = Work();
     targets.push_back(op);
   }
   complete(lock, std::move(targets));
@@ -201,6 +219,7 @@ void Runtime::drop_queues(Lock& lock, int device) {
 void Runtime::run(Lock& lock, Turn& turn, OpRef op) {
   std::erase(ready_, op.get());
   op->running = true;
+  if (op->work.kind == Work::Kind::collective) return start(*op);
   const bool failed = devices[static_cast<std::size_t>(op->device)].error != cudaSuccess;
   if (op->work.kind == Work::Kind::release || (op->work.kind != Work::Kind::marker && !failed))
     execute(lock, turn, *op);
@@ -236,7 +255,10 @@ void Runtime::execute(Lock& lock, Turn& turn, Op& op) {
     text = check_zones(work);
     illegal = true;
   }
-  if (text.empty()) return;
+  if (!text.empty()) fail(op, illegal, std::move(text));
+}
+
+void Runtime::fail(const Op& op, bool illegal, std::string text) {
   devices[static_cast<std::size_t>(op.device)].error = illegal ? cudaErrorIllegalAddress : cudaErrorLaunchFailure;
   report = std::move(text);
 }
@@ -247,7 +269,7 @@ std::string Runtime::check_alive(const Work& work) const {
     const char* const end = static_cast<const char*>(r.p) + r.bytes;
     if (place.kind == Place::Kind::device && end <= place.begin + place.bytes) continue;
     return std::string(work.name) + ": the device memory at " + text_of(r.p) +
-           " was freed before the queued copy ran. Free it when the stream has come so far.";
+           " was freed before the queued work ran. Free it when the stream has come so far.";
   }
   return {};
 }
@@ -271,6 +293,7 @@ void Runtime::finish(Op& op) {
   op.finished = std::chrono::steady_clock::now();
   op.before.clear();
   op.work.run = nullptr;
+  op.work.collective.reset();
   for (Op* next : op.after) {
     if (--next->waits_for == 0) ready_.push_back(next);
   }

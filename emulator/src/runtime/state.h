@@ -29,14 +29,27 @@ struct Range {
   std::size_t bytes;
 };
 
+/// Work of several devices together: it goes on in steps, whenever somebody waits for one of them or a bell rings.
+class Collective {
+ public:
+  enum class State { waits, moved, done };
+  virtual ~Collective() = default;
+  /// Does what can be done now, with the device's memory open. After `done`, failure() has the sentence, if any.
+  virtual State advance() = 0;
+  virtual std::string failure() const = 0;
+  /// It will not go on: the other devices must hear of it.
+  virtual void abandon(const std::string& why) = 0;
+};
+
 /// What a piece of work does when it runs.
 struct Work {
-  enum class Kind { marker, kernel, copy, fill, host, release };
+  enum class Kind { marker, kernel, copy, fill, host, release, collective };
   Kind kind = Kind::marker;
   std::uint32_t opens = 0;           ///< bit d: device d's memory must be open
   const char* name = "";             ///< of the kernel or the call
   std::vector<Range> touches;        ///< device memory that must be alive when the work runs
   std::function<std::string()> run;  ///< returns what failed
+  std::shared_ptr<Collective> collective;
 };
 
 /// A piece of work in the queues; done when it and all before it have run.
@@ -190,6 +203,15 @@ class Runtime {
   /// One step towards `target`: for programs that ask again and again.
   void nudge(Lock& lock, const OpRef& target, int& impatience);
   void drop_queues(Lock& lock, int device);  ///< of the device; -1: all
+
+  // ---- work of several devices
+  /// Queued pieces that others wait for; null while there are no communicators.
+  std::vector<OpRef> (*demanded)() = nullptr;
+  /// Something happened outside of the queues: all who wait look again. Under the mutex.
+  void ring() { ++rings_, progress_.notify_all(); }
+  /// What the thread of the communicators does until `stop`.
+  void drive_until(const bool& stop);
+  bool waits(std::thread::id thread) const { return waiting_.count(thread) > 0; }
   std::size_t queued() const { return live_.size(); }
 
   // ---- capture
@@ -221,6 +243,12 @@ class Runtime {
  private:
   void run(Lock& lock, Turn& turn, OpRef op);
   void execute(Lock& lock, Turn& turn, Op& op);
+  void start(Op& op);
+  void fail(const Op& op, bool illegal, std::string text);
+  bool run_one(Lock& lock, Turn& turn, const std::vector<OpRef>& candidates, std::size_t first);
+  bool drive(Lock& lock, Turn& turn);
+  void complete_in_order(Lock& lock, Turn& turn, std::vector<OpRef> targets);
+  void wait(Lock& lock, Turn& turn, std::uint64_t rings);
   std::string check_zones(const Work& work);
   std::string check_alive(const Work& work) const;
   void finish(Op& op);
@@ -233,6 +261,9 @@ class Runtime {
   std::uint64_t next_number_ = 1;
   std::map<std::uint64_t, OpRef> live_;  ///< not yet done
   std::vector<Op*> ready_;               ///< waits for nothing
+  std::vector<OpRef> running_;           ///< collectives that have begun
+  std::uint64_t rings_ = 0;
+  std::unordered_multiset<std::thread::id> waiting_;
   std::uint64_t seed_ = 0, random_state_ = 0;
   bool check_zones_ = true;
 };

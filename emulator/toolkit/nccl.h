@@ -1,0 +1,7 @@
+#pragma once
+// In the place of NCCL's header.
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+#include <levin/emulator/nccl_api.h>
