@@ -1,6 +1,8 @@
-// Levin's own declarations of cuBLAS and cuDNN against the toolkit's headers, where it has them: proven by compiling.
+// Levin's own declarations of cuBLAS, cuDNN and NCCL against the toolkit's headers, where it has them: proven by
+// compiling. NCCL's header is the emulator's in its builds.
 #include "kernels/cuda/vendor/cublas.h"
 #include "kernels/cuda/vendor/cudnn.h"
+#include "kernels/cuda/vendor/nccl.h"
 
 #include <cstddef>
 #include <type_traits>
@@ -12,6 +14,9 @@
 #if __has_include(<cudnn.h>)
 #include <cudnn.h>
 #endif
+#endif
+#if __has_include(<nccl.h>)
+#include <nccl.h>
 #endif
 
 namespace {
@@ -115,4 +120,44 @@ constexpr bool laid_out_alike = sizeof(Algorithm) == sizeof(Theirs) &&
 static_assert(laid_out_alike<cudnnConvolutionFwdAlgoPerf_t> && laid_out_alike<cudnnConvolutionBwdDataAlgoPerf_t> &&
               laid_out_alike<cudnnConvolutionBwdFilterAlgoPerf_t>);
 }  // namespace levin::kernels::cuda::cudnn_api
+#endif
+
+#if defined(NCCL_VERSION_CODE)
+namespace levin::kernels::cuda::nccl_api {
+static_assert(sizeof(UniqueId) == sizeof(ncclUniqueId));
+static_assert(kSuccess == int{ncclSuccess} && kUnhandledCudaError == int{ncclUnhandledCudaError} &&
+              kSystemError == int{ncclSystemError} && kInternalError == int{ncclInternalError} &&
+              kInvalidArgument == int{ncclInvalidArgument} && kInvalidUsage == int{ncclInvalidUsage} &&
+              kRemoteError == int{ncclRemoteError} && kInProgress == int{ncclInProgress});
+static_assert(kInt8 == int{ncclInt8} && kUint8 == int{ncclUint8} && kInt32 == int{ncclInt32} &&
+              kUint32 == int{ncclUint32} && kInt64 == int{ncclInt64} && kUint64 == int{ncclUint64} &&
+              kFloat16 == int{ncclFloat16} && kFloat32 == int{ncclFloat32} && kFloat64 == int{ncclFloat64} &&
+              kBFloat16 == int{ncclBfloat16});
+static_assert(kSum == int{ncclSum} && kProduct == int{ncclProd} && kMaximum == int{ncclMax} &&
+              kMinimum == int{ncclMin} && kAverage == int{ncclAvg} && kNoColor == NCCL_SPLIT_NOCOLOR);
+LEVIN_SAME_CALL(get_version, ncclGetVersion);
+LEVIN_SAME_CALL(get_unique_id, ncclGetUniqueId);
+LEVIN_SAME_CALL(init_rank, ncclCommInitRank);
+LEVIN_SAME_CALL(init_rank_config, ncclCommInitRankConfig);
+LEVIN_SAME_CALL(init_all, ncclCommInitAll);
+LEVIN_SAME_CALL(split, ncclCommSplit);
+LEVIN_SAME_CALL(finalize, ncclCommFinalize);
+LEVIN_SAME_CALL(destroy, ncclCommDestroy);
+LEVIN_SAME_CALL(abort, ncclCommAbort);
+LEVIN_SAME_CALL(async_error, ncclCommGetAsyncError);
+LEVIN_SAME_CALL(count, ncclCommCount);
+LEVIN_SAME_CALL(device, ncclCommCuDevice);
+LEVIN_SAME_CALL(rank, ncclCommUserRank);
+LEVIN_SAME_CALL(error_string, ncclGetErrorString);
+LEVIN_SAME_CALL(last_error, ncclGetLastError);
+LEVIN_SAME_CALL(all_reduce, ncclAllReduce);
+LEVIN_SAME_CALL(reduce, ncclReduce);
+LEVIN_SAME_CALL(broadcast, ncclBroadcast);
+LEVIN_SAME_CALL(all_gather, ncclAllGather);
+LEVIN_SAME_CALL(reduce_scatter, ncclReduceScatter);
+LEVIN_SAME_CALL(send, ncclSend);
+LEVIN_SAME_CALL(recv, ncclRecv);
+LEVIN_SAME_CALL(group_start, ncclGroupStart);
+LEVIN_SAME_CALL(group_end, ncclGroupEnd);
+}  // namespace levin::kernels::cuda::nccl_api
 #endif

@@ -137,3 +137,8 @@ ncclResult_t ncclGroupStart();
 ncclResult_t ncclGroupEnd();
 
 }  // extern "C"
+
+namespace levin::emulator {
+/// The function of that name, as dlsym gives it of NCCL's library; null where the emulator has none.
+void* nccl_function(const char* name);
+}  // namespace levin::emulator
