@@ -221,6 +221,29 @@ TEST_CASE("nccl: collectives are work of their streams") {
   }
 }
 
+TEST_CASE("nccl: messages of a group go on together, whatever their streams") {
+  const FreshDevices fresh(2);
+  const Ranks ranks(2);
+  constexpr std::size_t count = 100000;  // more than the queues between ranks hold
+  const auto send = on_devices(inputs_of<float>(2, count));
+  const auto receive = empty_buffers<float>(2, count);
+  std::vector<cudaStream_t> others(2);
+  ncclGroupStart();
+  for (int r = 0; r < 2; ++r) {
+    cudaSetDevice(r);
+    CHECK_OK(cudaStreamCreateWithFlags(&others[at(r)], cudaStreamNonBlocking));
+    CHECK_NCCL(ncclSend(send[at(r)].data, count, ncclFloat32, 1 - r, ranks.comm(r), ranks.stream(r)));
+    CHECK_NCCL(ncclRecv(receive[at(r)].data, count, ncclFloat32, 1 - r, ranks.comm(r), others[at(r)]));
+  }
+  CHECK_NCCL(ncclGroupEnd());
+  std::vector<float> found(count);
+  CHECK_OK(cudaMemcpyAsync(found.data(), receive[0].data, count * 4, cudaMemcpyDeviceToHost, others[0]));
+  CHECK_OK(cudaStreamSynchronize(others[0]));
+  CHECK(same_bits(found, numbers<float>(1, count)));
+  ranks.wait();
+  for (cudaStream_t stream : others) CHECK_OK(cudaStreamDestroy(stream));
+}
+
 TEST_CASE("nccl: facts of a communicator") {
   const FreshDevices fresh(3);
   int version = 0, value = -1;

@@ -51,26 +51,46 @@ bool is_split_over_groups(const Issued& issued, std::uint64_t group, std::string
   return false;
 }
 
-/// Queues an operation behind all that the rank has queued.
-ncclResult_t submit(Runtime& rt, Lock& lock, const Issued& first, std::shared_ptr<Operation> operation,
-                    std::vector<Range> touches, std::uint64_t number, std::uint64_t group) {
-  ncclComm& comm = *first.comm;
+/// Adds a piece of work that does nothing but wait; false where the stream is gone.
+bool submit_marker(Runtime& rt, Lock& lock, CUstream_st* stream, const OpRef& before) {
+  Work work;
+  work.name = "a collective";
+  return stream && rt.submit(lock, *stream, std::move(work), before) == cudaSuccess;
+}
+
+/// Queues an operation behind all that the rank has queued. It runs in the first call's stream; the other calls'
+/// streams wait for it, and it for them.
+ncclResult_t submit(Runtime& rt, Lock& lock, const std::vector<const Issued*>& calls,
+                    std::shared_ptr<Operation> operation, std::vector<Range> touches, std::uint64_t number,
+                    std::uint64_t group) {
+  ncclComm& comm = *calls.front()->comm;
   const int current = std::exchange(this_thread().device, comm.device);
-  CUstream_st* const stream = rt.find(first.stream);
+  std::vector<CUstream_st*> streams;
+  for (const Issued* call : calls) {
+    CUstream_st* const stream = rt.find(call->stream);
+    if (std::find(streams.begin(), streams.end(), stream) == streams.end()) streams.push_back(stream);
+  }
   Work work;
   work.kind = Work::Kind::collective;
   work.name = "a collective";
   work.opens = 1u << comm.device;
   work.touches = std::move(touches);
   work.collective = operation;
-  const OpRef before = comm.queued.empty() ? nullptr : comm.queued.back().op;
-  const cudaError_t error = stream ? rt.submit(lock, *stream, std::move(work), before) : cudaErrorInvalidResourceHandle;
-  if (error == cudaSuccess) {
-    comm.queued.push_back({stream->last, std::move(operation), number, group, std::this_thread::get_id()});
+  OpRef before = comm.queued.empty() ? nullptr : comm.queued.back().op;
+  bool ok = true;
+  for (std::size_t i = 1; i < streams.size() && ok; ++i) {
+    ok = submit_marker(rt, lock, streams[i], before);
+    if (ok) before = streams[i]->last;
+  }
+  ok = ok && streams[0] && rt.submit(lock, *streams[0], std::move(work), before) == cudaSuccess;
+  if (ok) {
+    const OpRef op = streams[0]->last;
+    comm.queued.push_back({op, std::move(operation), number, group, std::this_thread::get_id()});
+    for (std::size_t i = 1; i < streams.size(); ++i) ok = submit_marker(rt, lock, streams[i], op) && ok;
     rt.ring();
   }
   this_thread().device = current;
-  return error == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+  return ok ? ncclSuccess : ncclUnhandledCudaError;
 }
 
 ncclResult_t queue_collective(Runtime& rt, Lock& lock, const Issued& issued, std::uint64_t group) {
@@ -86,7 +106,7 @@ ncclResult_t queue_collective(Runtime& rt, Lock& lock, const Issued& issued, std
   const int ranks = comm.segment->ranks();
   auto operation = std::make_shared<Operation>(comm.segment, comm.rank);
   operation->add(call, plan_collective(call, comm.rank, ranks, issued.send, issued.receive));
-  return submit(rt, lock, issued, std::move(operation), issued.touches, call.number, group);
+  return submit(rt, lock, {&issued}, std::move(operation), issued.touches, call.number, group);
 }
 
 /// The messages of one rank in a group are one operation, in which all go on at the same time.
@@ -101,7 +121,7 @@ ncclResult_t queue_messages(Runtime& rt, Lock& lock, const std::vector<const Iss
     operation->add(call, plan_message(call, m->peer_from, m->peer_to, m->send, m->receive));
     touches.insert(touches.end(), m->touches.begin(), m->touches.end());
   }
-  return submit(rt, lock, *messages.front(), std::move(operation), std::move(touches), 0, group);
+  return submit(rt, lock, messages, std::move(operation), std::move(touches), 0, group);
 }
 
 ncclResult_t queue(const std::vector<Issued>& issued, std::uint64_t group) {
@@ -114,9 +134,7 @@ ncclResult_t queue(const std::vector<Issued>& issued, std::uint64_t group) {
       if (result == ncclSuccess) result = queue_collective(rt, lock, i, group);
       continue;
     }
-    const auto it = std::find_if(messages.begin(), messages.end(), [&](const auto& m) {
-      return m.first == i.comm && m.second.front()->stream == i.stream;
-    });
+    const auto it = std::find_if(messages.begin(), messages.end(), [&](const auto& m) { return m.first == i.comm; });
     if (it == messages.end()) {
       messages.push_back({i.comm, {&i}});
     } else {
