@@ -244,6 +244,29 @@ TEST_CASE("nccl: messages of a group go on together, whatever their streams") {
   for (cudaStream_t stream : others) CHECK_OK(cudaStreamDestroy(stream));
 }
 
+TEST_CASE("nccl: a rank's calls run in the order of the calls, whatever their streams") {
+  const FreshDevices fresh(2);
+  const Ranks ranks(2);
+  const auto first = on_devices<float>({{1}, {2}}), second = on_devices<float>({{10}, {20}});
+  std::vector<cudaStream_t> others(2);
+  ncclGroupStart();
+  for (int r = 0; r < 2; ++r) {
+    cudaSetDevice(r);
+    CHECK_OK(cudaStreamCreateWithFlags(&others[at(r)], cudaStreamNonBlocking));
+    const cudaStream_t one = r == 0 ? ranks.stream(r) : others[at(r)], two = r == 0 ? others[at(r)] : ranks.stream(r);
+    CHECK_NCCL(ncclAllReduce(first[at(r)].data, first[at(r)].data, 1, ncclFloat32, ncclSum, ranks.comm(r), one));
+    CHECK_NCCL(ncclAllReduce(second[at(r)].data, second[at(r)].data, 1, ncclFloat32, ncclMax, ranks.comm(r), two));
+  }
+  CHECK_NCCL(ncclGroupEnd());
+  CHECK_OK(cudaStreamSynchronize(others[0]));  // the second call's: the first has run before
+  CHECK_OK(cudaStreamQuery(ranks.stream(0)));
+  ranks.wait();
+  CHECK_NCCL(ranks.async_error(0));
+  CHECK_EQ(first[0].read()[0], 3.0f);
+  CHECK_EQ(second[1].read()[0], 20.0f);
+  for (cudaStream_t stream : others) CHECK_OK(cudaStreamDestroy(stream));
+}
+
 TEST_CASE("nccl: facts of a communicator") {
   const FreshDevices fresh(3);
   int version = 0, value = -1;
