@@ -36,6 +36,12 @@ if(LEVIN_CUDA STREQUAL "EMULATE" AND NOT LEVIN_EMULATE_SANITIZER STREQUAL "none"
   add_link_options(${sanitizers})
 endif()
 
+# For nvcc: kernels without tensor-core code are the same PTX for both machines, which saves a fifth of their compile
+# time; the families that are tuned for each machine are compiled for each.
+set(LEVIN_CUDA_ONE_PTX "--generate-code=arch=compute_80,code=[sm_80,sm_90a]")
+set(LEVIN_CUDA_EACH "--generate-code=arch=compute_80,code=[sm_80]" "--generate-code=arch=compute_90a,code=[sm_90a]")
+set(LEVIN_CUDA_TUNED "/cuda/(attention|conv|hgemm|matmul|sgemm)/")
+
 # levin_cuda_sources(<list> <dir>) adds a module's CUDA sources, or takes away what stands in for them.
 function(levin_cuda_sources list dir)
   if(NOT LEVIN_HAS_CUDA)
@@ -52,6 +58,14 @@ function(levin_cuda_sources list dir)
     set_source_files_properties(${kernels} DIRECTORY "${PROJECT_SOURCE_DIR}" PROPERTIES
       LANGUAGE CXX COMPILE_OPTIONS "${options};${LEVIN_WATCHED}")
     set_source_files_properties(${host} DIRECTORY "${PROJECT_SOURCE_DIR}" PROPERTIES COMPILE_OPTIONS "${LEVIN_WATCHED}")
+  else()
+    foreach(kernel IN LISTS kernels)
+      set(code "${LEVIN_CUDA_ONE_PTX}")
+      if(kernel MATCHES "${LEVIN_CUDA_TUNED}")
+        set(code "${LEVIN_CUDA_EACH}")
+      endif()
+      set_property(SOURCE "${kernel}" DIRECTORY "${PROJECT_SOURCE_DIR}" PROPERTY COMPILE_OPTIONS "${code}")
+    endforeach()
   endif()
   set(${list} ${${list}} ${kernels} ${host} PARENT_SCOPE)
 endfunction()

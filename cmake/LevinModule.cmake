@@ -35,7 +35,8 @@ function(levin_library library)
     set(scope INTERFACE)
   endif()
   add_library(levin::${library} ALIAS ${target})
-  set_target_properties(${target} PROPERTIES EXPORT_NAME ${library} VERIFY_INTERFACE_HEADER_SETS ON)
+  set_target_properties(${target} PROPERTIES EXPORT_NAME ${library} VERIFY_INTERFACE_HEADER_SETS ON
+    CUDA_ARCHITECTURES OFF) # levin_cuda_sources chooses them by family
   target_compile_features(${target} ${scope} cxx_std_20)
   foreach(used IN LISTS arg_USES)
     target_link_libraries(${target} ${scope} levin_${used})

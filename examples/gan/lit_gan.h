@@ -1,11 +1,14 @@
 #pragma once
 // The article's GAN: two networks, two optimizers, and steps by hand.
 
+#include <algorithm>
+
 #include "nets.h"
 
 struct GanOptions {
   bool tiny = false;
-  double lr = 2e-4;
+  double lr = 2e-4;             ///< of the generator
+  double d_lr = 4e-4;           ///< of the discriminator, faster: Heusel et al. (2017)
   std::int64_t accumulate = 2;  ///< batches a step
 };
 
@@ -42,14 +45,23 @@ struct LitGan : levin::LevinModule {
       update(g_opt, loss, first, steps, window);
       log("g_loss", loss, {.prog_bar = true});
     }
+    if (steps)
+      for (const auto& scheduler : lr_schedulers<2>()) scheduler.step();
     return {};
   }
 
   levin::Optimizers configure_optimizers() override {
-    const auto adam = [&](levin::nn::Module& net) {
-      return levin::optim::Adam(net.parameters(), {.lr = o.lr, .betas = {0.5, 0.999}});
+    const auto adam = [](levin::nn::Module& net, double lr) {
+      return levin::optim::Adam(net.parameters(), {.lr = lr, .betas = {0.5, 0.999}});
     };
-    return levin::Optimizers(adam(g)).add(adam(d));
+    // The rate is held for half of the steps, then falls to zero in a line: the two networks stop chasing each other.
+    const double steps = static_cast<double>(estimated_stepping_batches()) / static_cast<double>(o.accumulate);
+    const auto rate = [steps](levin::optim::Optimizer& optimizer) {
+      return levin::optim::LambdaLR(optimizer, [steps](std::int64_t step) {
+        return steps > 0 ? std::clamp(2 - 2 * static_cast<double>(step) / steps, 0.0, 1.0) : 1.0;
+      });
+    };
+    return levin::Optimizers(adam(g, o.lr)).schedule(rate).add(adam(d, o.d_lr)).schedule(rate);
   }
 
  private:

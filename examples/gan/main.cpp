@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "judge.h"
@@ -16,16 +17,17 @@ constexpr std::int64_t kJudged = 2000;  // pictures
 
 struct Options {
   GanOptions gan;
-  TrainerConfig trainer{.max_epochs = 8, .num_sanity_val_steps = 0, .default_root_dir = "runs/gan", .seed = 1};
+  TrainerConfig trainer{.max_epochs = 12, .num_sanity_val_steps = 0, .default_root_dir = "runs/gan", .seed = 1};
   std::filesystem::path data{}, classifier = "runs/mnist/best";
-  std::int64_t batch_size = 64;
+  std::int64_t batch_size = 32;
   std::int64_t threads = 0;
 };
 
 bool parse(int argc, char** argv, Options& o) {
   CommandLine line("Trains a generator of pictures against a discriminator, on Fashion-MNIST.");
   line.add_flag("tiny", o.gan.tiny, "Two small perceptrons in place of the DCGAN");
-  line.add("lr", o.gan.lr, "Learning rate of both networks");
+  line.add("lr", o.gan.lr, "Learning rate of the generator");
+  line.add("d-lr", o.gan.d_lr, "Learning rate of the discriminator");
   line.add("accumulate", o.gan.accumulate, "Batches a step of either optimizer", 1);
   line.add("batch-size", o.batch_size, "Pictures a batch", 1);
   line.add("data", o.data, "Folder of the IDX files, plain or .gz");
@@ -47,24 +49,31 @@ Tensor draw(LitGan& gan, const Tensor& noise) {
   return cat(parts, 0);
 }
 
-/// After each epoch the same 64 noises as pictures: a PNG file, and an entry for every logger that takes pictures.
+/// After each epoch the same noises as pictures, judged; the first 64 as a PNG file, and for every logger that takes
+/// pictures.
 class Grid final : public Callback {
  public:
-  Grid(LitGan& gan, std::filesystem::path dir, Tensor noise)
-      : gan_(gan), dir_(std::move(dir)), noise_(std::move(noise)) {}
+  Grid(LitGan& gan, Judge& judge, std::filesystem::path dir, Tensor noise)
+      : gan_(gan), judge_(judge), dir_(std::move(dir)), noise_(std::move(noise)) {}
   void on_train_start(RunContext& run) override { save(run, run.state.epoch); }
   void on_train_epoch_end(RunContext& run) override { save(run, run.state.epoch + 1); }
 
  private:
   void save(RunContext& run, std::int64_t epoch) {
     if (run.config.fast_dev_run > 0) return;
-    const Tensor pictures = (draw(gan_, noise_) + 1.0) / 2.0;
+    const Tensor drawn = draw(gan_, noise_), pictures = (drawn.narrow(0, 0, 64) + 1.0) / 2.0;
+    const Score score = judge_.score(drawn);
     std::filesystem::create_directories(dir_);
     data::save_image(pictures, dir_ / fmt::format("epoch_{:02}.png", epoch));
-    for (const auto& logger : run.loggers) logger->log_image("drawn", pictures, run.state.global_step);
+    for (const auto& logger : run.loggers) {
+      logger->log_image("drawn", pictures, run.state.global_step);
+      logger->log_metrics({run.state.epoch, run.state.global_step,
+                           {{"confident", score.confident}, {"entropy", score.entropy}}});
+    }
   }
 
   LitGan& gan_;
+  Judge& judge_;
   std::filesystem::path dir_;
   Tensor noise_;
 };
@@ -92,7 +101,13 @@ int run(int argc, char** argv) {
   const auto& root = o.trainer.default_root_dir;
   const Tensor noise = randn({kJudged, kNoise, 1, 1});
   const Score real = judge.score(real_pictures(unseen)), untrained = judge.score(draw(gan, noise));
-  o.trainer.callbacks.push_back(Grid(gan, root / "grids", noise.narrow(0, 0, 64)));
+  o.trainer.callbacks.push_back(Grid(gan, judge, root / "grids", noise));
+  // The average over the last thousand steps draws better than any one step; short runs average over fewer.
+  o.trainer.callbacks.push_back(WeightAveraging({.avg_fn = [](const Tensor& average, const Tensor& now,
+                                                              std::int64_t count) {
+    const double n = static_cast<double>(count);
+    return lerp(now, average, std::min(0.999, (1 + n) / (10 + n)));
+  }}));
   o.trainer.loggers.push_back(std::make_shared<TensorBoardLogger>(
       TensorBoardOptions{.folder = {.save_dir = root, .name = "tensorboard"}}));
   o.trainer.loggers.push_back(

@@ -16,9 +16,9 @@ inline levin::nn::Sequential make_generator(bool tiny) {
   if (tiny)
     return Sequential(Flatten(), Linear(kNoise, 128), LeakyReLU(0.2), Linear(128, 256), LeakyReLU(0.2),
                       Linear(256, 784), Tanh());
-  return Sequential(ConvTranspose2d(kNoise, 256, 7, {.bias = false}), BatchNorm2d(256), ReLU(),
-                    ConvTranspose2d(256, 128, 4, {.stride = 2, .padding = 1, .bias = false}), BatchNorm2d(128), ReLU(),
-                    ConvTranspose2d(128, 1, 4, {.stride = 2, .padding = 1}), Tanh());
+  return Sequential(ConvTranspose2d(kNoise, 128, 7, {.bias = false}), BatchNorm2d(128), ReLU(),
+                    ConvTranspose2d(128, 64, 4, {.stride = 2, .padding = 1, .bias = false}), BatchNorm2d(64), ReLU(),
+                    ConvTranspose2d(64, 1, 4, {.stride = 2, .padding = 1}), Tanh());
 }
 
 /// Pictures (B, 1, 28, 28) in [-1, 1] to scores (B, 1): above 0 for real ones.
@@ -26,9 +26,10 @@ inline levin::nn::Sequential make_discriminator(bool tiny) {
   using namespace levin::nn;
   if (tiny)
     return Sequential(Flatten(), Linear(784, 256), LeakyReLU(0.2), Linear(256, 128), LeakyReLU(0.2), Linear(128, 1));
-  return Sequential(Conv2d(1, 64, 4, {.stride = 2, .padding = 1}), LeakyReLU(0.2),
-                    Conv2d(64, 128, 4, {.stride = 2, .padding = 1, .bias = false}), BatchNorm2d(128), LeakyReLU(0.2),
-                    Flatten(), Linear(128 * 49, 1));
+  return Sequential(Conv2d(1, 48, 4, {.stride = 2, .padding = 1}), LeakyReLU(0.2),
+                    Conv2d(48, 96, 4, {.stride = 2, .padding = 1, .bias = false}), BatchNorm2d(96), LeakyReLU(0.2),
+                    Conv2d(96, 192, 3, {.stride = 2, .padding = 1, .bias = false}), BatchNorm2d(192), LeakyReLU(0.2),
+                    Flatten(), Linear(192 * 16, 1));
 }
 
 /// Draws the weights of convolutions and linear layers from N(0, 0.02), as that paper does.
