@@ -64,8 +64,11 @@ def read_table(path: pathlib.Path) -> list[Mutant]:
         preset = fields.get("preset", "emulate" if emulated else "release")
         if preset not in PROGRAMS:
             sys.exit(f"error: {path}: `{fields['name']}` names the preset {preset}, which is none of {list(PROGRAMS)}")
-        mutants.append(Mutant(fields["name"], fields["file"], fields["old"], fields["new"],
-                              fields.get("tests", "").split(), preset))
+        tests = fields.get("tests", "").split()
+        foreign = [t for t in tests if t not in PROGRAMS[preset]]
+        if foreign:
+            sys.exit(f"error: {path}: `{fields['name']}` wants the tests {foreign}, which preset {preset} does not try")
+        mutants.append(Mutant(fields["name"], fields["file"], fields["old"], fields["new"], tests, preset))
     return mutants
 
 
