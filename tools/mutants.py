@@ -134,7 +134,7 @@ class Workplace:
         if reports := re.findall(r"SUMMARY: (\w+Sanitizer: .+)", done.stdout):
             return reports[0]
         cases = re.findall(r"TEST CASE:\s*(.+)", done.stdout)
-        return cases[-1].strip() if cases else f"ended with status {done.returncode}"
+        return cases[0].strip() if cases else f"ended with status {done.returncode}"
 
     def order(self, mutant: Mutant) -> list[str]:
         module = mutant.file.split("/")[0]
