@@ -14,19 +14,17 @@ namespace {
 
 struct Trained {
   double test_acc = 0;
-  std::filesystem::path checkpoint;
+  std::filesystem::path checkpoint;  // with the weights that were best in validation; empty where none was written
 };
 
-/// Fits, and reads the test set with the weights that were best in validation.
-Trained train(LitClothes& model, const Options& o, const DataModule& data, TrainerConfig config,
-              const std::string& name) {
-  config.num_sanity_val_steps = 0;
-  config.limit_test_batches = o.limit_test;
-  config.accelerator = "cpu";
-  config.default_root_dir = o.checkpoint / name;
-  const auto best = std::make_shared<ModelCheckpoint>(
-      ModelCheckpointOptions{.dirpath = o.checkpoint / name, .monitor = "val_acc", .mode = Mode::max});
-  config.callbacks.push_back(best);
+/// Fits, and reads the test set with the best weights.
+Trained train(LitClothes& model, const DataModule& data, TrainerConfig config, const std::string& name) {
+  config.default_root_dir /= name;
+  if (!config.resume.empty() && !std::filesystem::exists(config.default_root_dir / config.resume)) config.resume = {};
+  const bool validates = config.limit_val_batches.of(data.val->size(), "--limit-val-batches") > 0;
+  const auto best = std::make_shared<ModelCheckpoint>(ModelCheckpointOptions{
+      .dirpath = config.default_root_dir, .monitor = validates ? "val_acc" : "", .mode = Mode::max});
+  if (config.enable_checkpointing) config.callbacks.push_back(best);
   Trainer trainer(config);
   trainer.fit(model, data);
   const auto folder = best->best_model_path();
@@ -58,38 +56,45 @@ int run(int argc, char** argv) {
   manual_seed(static_cast<std::uint64_t>(o.seed));
   const auto start = std::chrono::steady_clock::now();
 
-  std::filesystem::path base = o.from;
+  StateDict features;
   double base_acc = 0;
-  if (o.from.empty()) {
+  const auto take = [&](const std::filesystem::path& from) { features = read_checkpoint(from).model.sub("backbone."); };
+  if (!o.from.empty())
+    take(o.from);
+  else {
     LitClothes first(/*first_class=*/0, 2e-3);
     fmt::print("1. features, from pictures of classes 0 to 4\n");
-    const Trained t = train(first, o, clothes(o, 0, 0, 128),
-                            {.max_epochs = o.base_epochs, .limit_train_batches = o.limit_base}, "base");
-    base = t.checkpoint;
+    TrainerConfig config = o.trainer;
+    config.max_epochs = o.base_epochs;
+    const Trained t = train(first, clothes(o, 0, 0, 128), config, "base");
+    if (t.checkpoint.empty())
+      features = first.backbone.state_dict();
+    else
+      take(t.checkpoint);
     base_acc = t.test_acc;
   }
 
   const DataModule few = clothes(o, 5, o.pictures, o.batch_size);
   fmt::print("2. classes 5 to 9 from {} pictures each, with those features\n", o.pictures);
   LitClothes transfer(/*first_class=*/5, o.lr);
-  transfer.backbone.load_state_dict(read_checkpoint(base).model.sub("backbone."));
+  transfer.backbone.load_state_dict(features);
   const auto watch = std::make_shared<FrozenWatch>(o.unfreeze_at);
-  TrainerConfig config{.max_epochs = o.max_epochs, .log_every_n_steps = 1};
+  TrainerConfig config = o.trainer;
   config.callbacks = {BackboneFinetuning({.unfreeze_backbone_at_epoch = o.unfreeze_at,
                                           .lambda_func = [](std::int64_t) { return 1.0; }}),
                       LearningRateMonitor(), watch};
-  const Trained with = train(transfer, o, few, config, "transfer");
+  const Trained with = train(transfer, few, config, "transfer");
 
   fmt::print("3. the same pictures and steps from scratch\n");
   LitClothes scratch(/*first_class=*/5, o.lr);
-  const Trained without = train(scratch, o, few, {.max_epochs = o.max_epochs, .log_every_n_steps = 1}, "scratch");
+  const Trained without = train(scratch, few, o.trainer, "scratch");
 
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   fmt::print(
       "result: transfer_accuracy={:.4f} scratch_accuracy={:.4f} base_accuracy={:.4f} frozen={} pictures={} "
       "seconds={:.1f} checkpoint={}\n",
       with.test_acc, without.test_acc, base_acc, watch->unchanged ? "unchanged" : "changed", o.pictures, seconds,
-      (o.checkpoint / "transfer/best").string());
+      with.checkpoint.empty() ? "none" : (o.trainer.default_root_dir / "transfer/best").string());
   return 0;
 }
 

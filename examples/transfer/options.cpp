@@ -9,7 +9,6 @@ bool parse(int argc, char** argv, Options& o) {
       "Learns five kinds of clothes from few pictures, with features that were learnt on five other kinds.");
   line.add("from", o.from, "Take the features from this checkpoint of an earlier run, such as runs/transfer/base/best");
   line.add("base-epochs", o.base_epochs, "Epochs on the first five kinds, without --from", 1);
-  line.add("max-epochs", o.max_epochs, "Epochs on the new kinds", 1);
   line.add("unfreeze-at", o.unfreeze_at, "From this epoch on the features are trained too, at a tenth of the rate");
   line.add("pictures", o.pictures, "Training pictures of each new kind", 1);
   line.add("batch-size", o.batch_size, "Pictures a step on the new kinds", 1);
@@ -17,11 +16,12 @@ bool parse(int argc, char** argv, Options& o) {
   line.add("seed", o.seed, "Of weights, order and choice of pictures");
   line.add("threads", o.threads, "Cores to use; 0 for all");
   line.add("data", o.data, "Folder of the IDX files, plain or .gz");
-  line.add("checkpoint", o.checkpoint, "Folder for checkpoints and logs");
-  line.add("limit-base-batches", o.limit_base, "Training batches an epoch on the first kinds, or a fraction");
-  line.add("limit-test-batches", o.limit_test, "Test batches, or a fraction");
+  line.add("checkpoint", o.trainer.default_root_dir, "Folder for checkpoints and logs: --default-root-dir");
+  line.add_trainer(o.trainer, {"seed"});
   if (!line.parse(argc, argv)) return false;
   if (!(o.lr > 0)) throw UsageError("--lr " + std::to_string(o.lr) + ": give a number above 0.");
+  if (const auto& from = o.trainer.resume; !from.empty() && from != "last" && from != "best")
+    throw UsageError("--resume " + from + ": there are three trainings. Say last or best, of each its own.");
   return true;
 }
 

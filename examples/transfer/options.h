@@ -5,17 +5,19 @@
 
 struct Options {
   std::filesystem::path data{};  // of the IDX files; empty: where Debian's package puts them
-  std::filesystem::path checkpoint = "runs/transfer";
   std::string from{};  // a checkpoint of the first task; empty: train it
   std::int64_t base_epochs = 2;
-  std::int64_t max_epochs = 20;
   std::int64_t unfreeze_at = 10;
   std::int64_t pictures = 20;  // of each new class
   std::int64_t batch_size = 20;
   double lr = 2e-3;
   std::int64_t seed = 1;
   std::int64_t threads = 0;  // 0: all cores
-  levin::BatchLimit limit_base = 1.0, limit_test = 1.0;
+  levin::TrainerConfig trainer{.max_epochs = 20,
+                               .num_sanity_val_steps = 0,
+                               .accelerator = "cpu",
+                               .default_root_dir = "runs/transfer",
+                               .log_every_n_steps = 1};  // of all three trainings, each in a folder of its own below
 };
 
 /// False after --help; throws levin::UsageError.

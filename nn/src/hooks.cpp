@@ -33,7 +33,17 @@ struct Module::Hooks {
 };
 
 Module::Module() = default;
-Module::~Module() = default;
+
+// Without recursion: trees may be deeper than the stack. Children outlive the destructor of their parent's own class.
+Module::~Module() {
+  auto waiting = std::move(children_);
+  while (!waiting.empty()) {
+    const auto last = std::move(waiting.back().second);
+    waiting.pop_back();
+    for (auto& child : last->children_) waiting.push_back(std::move(child));
+    last->children_.clear();
+  }
+}
 
 Module::Module(Module&& other) noexcept
     : parameters_(std::move(other.parameters_)),

@@ -77,11 +77,30 @@ void Module::adopt(const std::string& name, std::unique_ptr<Module> child) {
 
 std::unique_ptr<Module> Module::fresh() const { return factory_ ? factory_() : nullptr; }
 
-/// Calls f(prefix with a dot or empty, module) for this module and all below, parents first.
+/// Calls f(prefix with a dot or empty, module) for this module and all below, parents first. Without recursion: trees
+/// may be deeper than the stack.
 template <class F>
 void Module::visit(const std::string& prefix, const F& f) const {
-  f(prefix, *this);
-  for (const auto& [name, child] : children_) child->visit(prefix + name + ".", f);
+  struct Level {
+    const Module* module;
+    std::size_t next, length;  // its next child, and how much of the path is its own
+  };
+  std::string path = prefix;
+  std::vector<Level> levels{{this, 0, path.size()}};
+  f(path, *this);
+  while (!levels.empty()) {
+    Level& top = levels.back();
+    if (top.next == top.module->children_.size()) {
+      levels.pop_back();
+      continue;
+    }
+    const auto& [name, child] = top.module->children_[top.next++];
+    path.resize(top.length);
+    path += name;
+    path += '.';
+    levels.push_back({child.get(), 0, path.size()});
+    f(path, *child);
+  }
 }
 
 std::vector<std::pair<std::string, Tensor>> Module::named_parameters(bool recurse) const {
@@ -159,8 +178,14 @@ Module& Module::train(bool on) {
 }
 
 Module& Module::apply(const std::function<void(Module&)>& f) {
-  for (const auto& entry : children_) entry.second->apply(f);
-  f(*this);
+  std::vector<Module*> waiting{this}, parents_first;
+  while (!waiting.empty()) {
+    Module& m = *waiting.back();
+    waiting.pop_back();
+    parents_first.push_back(&m);
+    for (const auto& entry : m.children_) waiting.push_back(entry.second.get());
+  }
+  for (auto m = parents_first.rbegin(); m != parents_first.rend(); ++m) f(**m);  // children first, in their order
   return *this;
 }
 

@@ -127,3 +127,20 @@ TEST_CASE("hooks are refused where there is no gradient") {
   CHECK_THROWS_AS((x * 1.0).register_post_accumulate_grad_hook([](const Tensor&) {}), GradError);
   CHECK_THROWS_AS(plain.retain_grad(), GradError);
 }
+
+TEST_CASE("a hook that holds its own tensor runs, and lets it go when it is removed") {
+  const std::int64_t before = Storage::live_count();
+  {
+    Tensor x = leaf(3), y = x * 2.0;
+    int calls = 0;
+    HookHandle handle = y.register_hook([&calls, y](const Tensor& g) {
+      ++calls;
+      return g * y.detach();
+    });
+    y.backward();
+    CHECK(calls == 1);
+    CHECK(x.grad().item<double>() == 12.0);
+    handle.remove();
+  }
+  CHECK(Storage::live_count() == before);
+}

@@ -20,7 +20,7 @@ Ended transfer(const TempDir& dir, const std::string& arguments) {
 TEST_CASE("examples/transfer: features of a checkpoint, frozen to the bit, beat a start from scratch") {
   const TempDir dir;
   const Ended e = transfer(dir,
-                           "--threads 1 --base-epochs 1 --limit-base-batches 80 --max-epochs 6 --unfreeze-at 4 "
+                           "--threads 1 --base-epochs 1 --limit-train-batches 80 --max-epochs 6 --unfreeze-at 4 "
                            "--pictures 5 --batch-size 5");
   REQUIRE_MESSAGE(e.status == 0, e.err);
   const double with = std::stod(e.result("transfer_accuracy")), without = std::stod(e.result("scratch_accuracy"));
@@ -47,10 +47,37 @@ TEST_CASE("examples/transfer: features of a checkpoint, frozen to the bit, beat 
     if (name.starts_with("backbone.")) CHECK(t.to_vector<float>() == base.at(name).to_vector<float>());
 }
 
+TEST_CASE("transfer: every flag of the Trainer is one of the program") {
+  const TempDir dir;
+  const std::string small = "--threads 1 --limit-train-batches 2 --max-epochs 1 --base-epochs 1 --limit-val-batches 1 ";
+  const Ended e = transfer(dir, small + "--limit-test-batches 1 --precision bf16-mixed --profiler simple");
+  REQUIRE_MESSAGE(e.status == 0, e.err);
+  for (const char* name : {"base", "transfer", "scratch"}) {
+    const auto state = read_checkpoint(dir.path / "runs/transfer" / name / "last").values;
+    CHECK_MESSAGE(state.get<std::int64_t>("loop/global_step") == 2, name);
+    CHECK(state.get<std::string>("precision_name") == "bf16-mixed");
+  }
+  CHECK(e.out.find("BackboneFinetuning.on_train_epoch_start") != std::string::npos);
+
+  // Each training goes on with its own; the first two have nothing left to do.
+  std::filesystem::remove_all(dir.path / "runs/transfer/scratch");
+  const Ended on = transfer(dir, small + "--limit-test-batches 1 --precision bf16-mixed --resume last");
+  REQUIRE_MESSAGE(on.status == 0, on.err);
+  CHECK(on.result("transfer_accuracy") == e.result("transfer_accuracy"));
+  CHECK(on.out.find("epoch 1/1") == on.out.rfind("epoch 1/1"));  // of the third
+
+  const Ended dry = transfer(dir, small + "--fast-dev-run --default-root-dir dry");
+  REQUIRE_MESSAGE(dry.status == 0, dry.err);
+  CHECK(dry.result("checkpoint") == "none");
+  CHECK_FALSE(std::filesystem::exists(dir.path / "dry"));
+  CHECK(transfer(dir, small + "--limit-val-batches 0 --enable-checkpointing false").result("checkpoint") == "none");
+}
+
 TEST_CASE("transfer: misuse ends with one sentence") {
   const TempDir dir;
-  const std::pair<const char*, int> rows[] = {
-      {"--pictures 0", 2}, {"--lr 0", 2}, {"--picture 3", 2}, {"--from nowhere", 1}, {"--data nowhere", 1}};
+  const std::pair<const char*, int> rows[] = {{"--pictures 0", 2},   {"--lr 0", 2},         {"--picture 3", 2},
+                                              {"--from nowhere", 1}, {"--data nowhere", 1}, {"--resume x", 2},
+                                              {"--max-epochs x", 2}};
   for (const auto& [arguments, status] : rows) {
     INFO(arguments);
     const Ended e = transfer(dir, arguments);

@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <regex>
+#include <set>
 #include <sstream>
 
 namespace {
@@ -13,6 +14,25 @@ std::string read(const std::filesystem::path& path) {
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
+}
+
+/// What stands in double quotes from `at` on.
+std::string quoted(const std::string& text, std::size_t at) {
+  return text.substr(at + 1, text.find('"', at + 1) - at - 1);
+}
+
+/// The names of all test cases.
+std::set<std::string> test_names() {
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(levin::test::source_dir() / "tests")) {
+    if (!entry.path().string().ends_with("_test.cpp")) continue;
+    const std::string text = read(entry.path()), open = "TEST_CASE(";
+    for (std::size_t at = 0; (at = text.find(open, at)) != std::string::npos;) {
+      at = text.find_first_not_of(" \n", at + open.size());
+      if (text[at] == '"') names.insert(quoted(text, at));
+    }
+  }
+  return names;
 }
 
 }  // namespace
@@ -46,4 +66,23 @@ TEST_CASE("the README's table has every verb of ./run") {
   for (const auto& entry : std::filesystem::directory_iterator(root / "examples"))
     if (entry.is_directory() && entry.path().filename() != "minimal") check(entry.path().filename().string());
   CHECK(verbs > 8);
+}
+
+TEST_CASE("the page on faults has tests for each, which exist") {
+  const auto names = test_names();
+  std::istringstream page(read(levin::test::source_dir() / "docs/faults.md"));
+  int rows = 0;
+  for (std::string line; std::getline(page, line);) {
+    if (!line.starts_with("| ") || line.starts_with("| fault |")) continue;
+    ++rows;
+    int tests = 0;
+    for (std::size_t at = line.rfind("| ", line.size() - 3); (at = line.find('"', at)) != std::string::npos;) {
+      const std::string name = quoted(line, at);
+      CHECK_MESSAGE(names.contains(name), name);
+      at += name.size() + 2;
+      ++tests;
+    }
+    CHECK_MESSAGE(tests > 0, line);
+  }
+  CHECK(rows == 24);
 }

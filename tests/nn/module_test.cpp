@@ -328,3 +328,47 @@ TEST_CASE("backward hooks get the whole gradients and may replace the input's") 
   loss.backward();
   CHECK(calls == 1);
 }
+
+TEST_CASE("100,000 modules inside each other: names, state, modes and destruction need no deep stack") {
+  struct Nest : nn::Module {
+    void take(std::unique_ptr<Module> inner) { adopt("n", std::move(inner)); }
+  };
+  constexpr std::size_t kDeep = 100000;
+  std::unique_ptr<nn::Module> outer = std::make_unique<nn::Linear>(1, 1);
+  for (std::size_t i = 0; i < kDeep; ++i) {
+    auto next = std::make_unique<Nest>();
+    next->take(std::move(outer));
+    outer = std::move(next);
+  }
+  const StateDict state = outer->state_dict();
+  REQUIRE(state.size() == 2);
+  CHECK(state.begin()->first.size() == 2 * kDeep + std::string("weight").size());
+  CHECK(outer->load_state_dict(state).missing.empty());
+  CHECK(outer->parameter_count() == 2);
+  int seen = 0;
+  outer->eval().apply([&](nn::Module& m) { seen += m.is_training() ? 0 : 1; });
+  CHECK(seen == static_cast<int>(kDeep) + 1);
+  outer.reset();
+}
+
+TEST_CASE("a module's own destructor still has its children, which go after it") {
+  static std::string tape;
+  tape.clear();
+  struct Leaf : nn::Module {
+    char name = '?';
+    ~Leaf() override { tape += name; }
+  };
+  struct Parent : nn::Module {
+    Leaf& a = add<Leaf>("a");
+    Leaf& b = add<Leaf>("b");
+    explicit Parent(char x, char y) { a.name = x, b.name = y; }
+    ~Parent() override { tape += std::string("(") + a.name + b.name + ")"; }
+  };
+  struct Top : nn::Module {
+    Parent& first = add<Parent>("first", '1', '2');
+    Parent& second = add<Parent>("second", '3', '4');
+    ~Top() override { tape += "top"; }
+  };
+  { const Top top; }
+  CHECK(tape == "top(34)43(12)21");
+}

@@ -182,9 +182,9 @@ TEST_CASE("the page on callbacks shows lines that compile and run") {
 
 TEST_CASE("the page on callbacks names every one with its options") {
   const std::string page = read("docs/callbacks.md");
-  for (const char* header : {"early_stopping.h", "callbacks/timer.h", "callbacks/finetuning.h", "callbacks/monitors.h",
-                             "callbacks/model_pruning.h", "callbacks/spike_detection.h", "callbacks/weight_averaging.h",
-                             "callbacks/stochastic_weight_averaging.h"}) {
+  for (const char* header : {"callbacks/early_stopping.h", "callbacks/timer.h", "callbacks/finetuning.h",
+                             "callbacks/monitors.h", "callbacks/model_pruning.h", "callbacks/spike_detection.h",
+                             "callbacks/weight_averaging.h", "callbacks/stochastic_weight_averaging.h"}) {
     std::istringstream text(read(Path("trainer/include/levin/trainer") / header));
     bool options = false;
     for (std::string line; std::getline(text, line);) {

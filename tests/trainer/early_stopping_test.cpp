@@ -1,20 +1,12 @@
 // EarlyStopping as a table: values in, the check that stops out.
 #include <cmath>
 
-#include "trainer/toy.h"
+#include "trainer/scripted.h"
 
 using namespace levin;
 using namespace levin::test;
 
 namespace {
-
-/// Logs a given value at every validation.
-struct Scripted : ToyModule {
-  explicit Scripted(std::vector<double> v) : values(std::move(v)) {}
-  std::vector<double> values;
-  std::size_t at = 0;
-  void validation_step(const Batch&, int) override { log("score", values[std::min(at++, values.size() - 1)]); }
-};
 
 struct Result {
   std::int64_t epochs = 0;
@@ -24,7 +16,7 @@ struct Result {
 
 Result run(const std::vector<double>& values, EarlyStoppingOptions options, TrainerConfig config = {}) {
   manual_seed(1);
-  Scripted model(values);
+  ScoreScript model(values);
   data::DataLoader train(toy_points(4), {.batch_size = 4}), val(toy_points(4), {.batch_size = 4});
   config = quiet(config);
   config.num_sanity_val_steps = 0;
@@ -113,7 +105,7 @@ TEST_CASE("callbacks/early_stopping_strict: a monitor that was never logged is n
 TEST_CASE("callbacks/early_stopping_where: after the epoch where each has one validation, else after validations") {
   const auto checks = [](TrainerConfig config, std::optional<bool> at_epoch_end) {
     manual_seed(1);
-    Scripted model({1, 2, 3, 4, 5, 6, 7, 8, 9});
+    ScoreScript model({1, 2, 3, 4, 5, 6, 7, 8, 9});
     data::DataLoader train(toy_points(16), {.batch_size = 4}), val(toy_points(4), {.batch_size = 4});
     config = quiet(config);
     config.max_epochs = 2;
@@ -134,7 +126,7 @@ TEST_CASE("callbacks/early_stopping_where: after the epoch where each has one va
 
 TEST_CASE("callbacks/early_stopping_state: reason, message and patience go through a checkpoint's state") {
   manual_seed(1);
-  Scripted model({3, 3, 3, 3});
+  ScoreScript model({3, 3, 3, 3});
   data::DataLoader train(toy_points(4), {.batch_size = 4}), val(toy_points(4), {.batch_size = 4});
   auto config = quiet({.max_epochs = 9, .num_sanity_val_steps = 0});
   const auto early = std::make_shared<EarlyStopping>(EarlyStoppingOptions{.monitor = "score", .patience = 2});

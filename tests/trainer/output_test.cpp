@@ -1,7 +1,7 @@
 // What people see and what stays on disk: progress, summary, CSV.
 #include <levin/core/io.h>
-#include <levin/trainer/model_summary.h>
-#include <levin/trainer/progress_bar.h>
+#include <levin/trainer/callbacks/model_summary.h>
+#include <levin/trainer/callbacks/progress_bar.h>
 
 #include <algorithm>
 #include <sstream>

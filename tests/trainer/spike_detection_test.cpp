@@ -4,29 +4,18 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "trainer/toy.h"
+#include "trainer/scripted.h"
 
 using namespace levin;
 using namespace levin::test;
 
 namespace {
 
-/// Its losses are given, batch by batch.
-struct Scripted : ToyModule {
-  explicit Scripted(std::vector<double> v) : values(std::move(v)) {}
-  std::vector<double> values;
-  std::size_t at = 0;
-  StepOutput training_step(const Batch& b, int) override {
-    const double value = values.at(at++);
-    return (*this)(b[0]).sum() * 0.0 + value;
-  }
-};
-
 /// The batch of the spike, -1 without one; one epoch.
 int spike(std::vector<double> losses, SpikeDetectionOptions options, const std::filesystem::path& dir) {
   manual_seed(1);
   const auto n = std::ssize(losses);
-  Scripted model(std::move(losses));
+  LossScript model(std::move(losses));
   data::DataLoader train(toy_points(n), {.batch_size = 1});
   auto config = quiet({.max_epochs = 1, .default_root_dir = dir});
   config.callbacks = {SpikeDetection(options)};

@@ -1,7 +1,5 @@
 #include "fit_loop.h"
 
-#include <levin/trainer/early_stopping.h>
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <functional>
 
 #include "slurm.h"
+#include "unknown_monitor.h"
 
 namespace levin {
 namespace {

@@ -53,9 +53,25 @@ void Fabric::print(const std::string& text) const {
   if (is_global_zero()) std::puts(text.c_str());
 }
 
-void Fabric::log(const std::string& name, double value, std::int64_t step) {
+void Fabric::check_rank(int src) const {
+  if (src < 0 || src >= world_size())
+    throw ValueError(fmt::format("[broadcast] rank {} is not there: the ranks are 0 to {}. Give src one of these.", src,
+                                 world_size() - 1));
+}
+
+Tensor Fabric::broadcast(const Tensor& value, int src) {
+  check_rank(src);
+  return strategy_->broadcast(value, src);
+}
+
+StateMap Fabric::broadcast(const StateMap& values, int src) {
+  check_rank(src);
+  return strategy_->broadcast(values, src);
+}
+
+void Fabric::log_dict(const MetricStore::Values& values, std::int64_t step) {
   if (!is_global_zero()) return;
-  for (const auto& logger : config_.loggers) logger->log_metrics({.step = step, .values = {{name, value}}});
+  for (const auto& logger : config_.loggers) logger->log_metrics({.step = step, .values = values});
 }
 
 void Fabric::seed_everything(std::uint64_t seed) { manual_seed(seed); }

@@ -1,9 +1,13 @@
 #include "fit_loop.h"
 
-#include <levin/trainer/early_stopping.h>
+#include <levin/trainer/callbacks/gradient_accumulation_scheduler.h>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "unknown_monitor.h"
 
 namespace levin {
 namespace {
@@ -31,6 +35,7 @@ void load_train(Run& run, DataModule& data, const DataSource& source) {
   const auto& c = run.config;
   run.context.train_batches = c.overfits() ? run.limit(c.overfit_batches, *data.train, "--overfit-batches")
                                            : run.limit(c.limit_train_batches, *data.train, "--limit-train-batches");
+  run.counts->train = run.context.train_batches;
 }
 
 FitLoop::FitLoop(Run& run, FitParts& parts) : run_(run), parts_(parts) {}
@@ -40,11 +45,26 @@ std::int64_t FitLoop::max_epochs(const TrainerConfig& c) {
   return c.max_epochs.value_or(c.max_steps >= 0 ? -1 : 1000);
 }
 
-std::int64_t FitLoop::total_steps(const TrainerConfig& c, std::int64_t train_batches, std::int64_t max_epochs) {
-  if (train_batches < 0) return c.max_steps;
-  const std::int64_t windows = (train_batches + c.accumulate_grad_batches - 1) / c.accumulate_grad_batches;
-  if (max_epochs < 0) return c.max_steps;
-  const std::int64_t all = windows * max_epochs;
+std::int64_t FitLoop::total_steps(const TrainerConfig& c, std::int64_t train_batches,
+                                  const std::vector<CallbackPtr>& callbacks) {
+  const std::int64_t epochs = max_epochs(c);
+  if (train_batches < 0 || epochs < 0) return c.max_steps;
+  std::int64_t all = 0, first = 0, window = c.accumulate_grad_batches;
+  const auto count_up_to = [&](std::int64_t epoch) {
+    if (epoch <= first) return;
+    all += (epoch - first) * std::max<std::int64_t>(1, (train_batches + window - 1) / window);
+    first = epoch;
+  };
+  const std::int64_t end = std::max<std::int64_t>(1, epochs);
+  for (const auto& callback : callbacks) {
+    const auto* const plan = dynamic_cast<const GradientAccumulationScheduler*>(callback.get());
+    if (!plan) continue;
+    for (const auto& [epoch, batches] : plan->scheduling()) {
+      count_up_to(std::min(epoch, end));
+      window = batches;
+    }
+  }
+  count_up_to(end);
   return c.max_steps >= 0 ? std::min(all, c.max_steps) : all;
 }
 
@@ -73,6 +93,7 @@ void FitLoop::reload() {
 void FitLoop::sanity_check() {
   const std::int64_t asked = run_.config.fast_dev_run > 0 ? 0 : run_.config.num_sanity_val_steps;
   const EvalPlan plan = val_.at_most(asked);
+  run_.counts->sanity_val = plan.batches;
   if (plan.total() == 0) return;
   run_.context.sanity_checking = true;
   run_.callbacks_do(&Callback::on_sanity_check_start);

@@ -59,7 +59,8 @@ class FitLoop {
   void run(bool resumed);
 
   /// Optimizer steps from the first to the last, -1 without an end.
-  static std::int64_t total_steps(const TrainerConfig& config, std::int64_t train_batches, std::int64_t max_epochs);
+  static std::int64_t total_steps(const TrainerConfig& config, std::int64_t train_batches,
+                                  const std::vector<CallbackPtr>& callbacks);
   /// Epochs as the configuration means them, -1 without an end.
   static std::int64_t max_epochs(const TrainerConfig& config);
 

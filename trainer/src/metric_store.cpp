@@ -1,11 +1,34 @@
 #include <levin/trainer/metric_store.h>
 
+#include <levin/trainer/strategy.h>
+
 #include <algorithm>
+#include <limits>
 
 namespace levin {
 namespace {
 
 std::string quoted(std::string_view name) { return "\"" + std::string(name) + "\""; }
+
+ReduceOp over_ranks(Reduce reduce) {
+  switch (reduce) {
+    case Reduce::mean:
+      return ReduceOp::mean;
+    case Reduce::sum:
+      return ReduceOp::sum;
+    case Reduce::min:
+      return ReduceOp::min;
+    case Reduce::max:
+      return ReduceOp::max;
+  }
+  return ReduceOp::mean;
+}
+
+/// What a rank without values adds to those of the others.
+double nothing_of(Reduce reduce) {
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  return reduce == Reduce::min ? inf : reduce == Reduce::max ? -inf : 0.0;
+}
 
 }  // namespace
 
@@ -26,7 +49,7 @@ std::size_t MetricStore::index_of(std::string_view name, const LogOptions& o, bo
     const Metric& m = metrics_[i];
     if (m.split != split_ || m.name != name || m.suffix != suffix) continue;
     if (m.prog_bar != o.prog_bar || m.logger != o.logger || m.reduce != o.reduce || m.on_step != on_step ||
-        m.on_epoch != on_epoch)
+        m.on_epoch != on_epoch || m.sync_dist != o.sync_dist || m.rank_zero_only != o.rank_zero_only)
       throw ValueError("[log] " + quoted(name) +
                        " was logged before with other options. Give the second another name.");
     return i;
@@ -40,6 +63,8 @@ std::size_t MetricStore::index_of(std::string_view name, const LogOptions& o, bo
   m.on_step = on_step;
   m.on_epoch = on_epoch;
   m.reduce = o.reduce;
+  m.sync_dist = o.sync_dist;
+  m.rank_zero_only = o.rank_zero_only;
   metrics_.push_back(std::move(m));
   return metrics_.size() - 1;
 }
@@ -53,15 +78,25 @@ std::size_t MetricStore::open(std::string_view name, const LogOptions& o) {
     throw ValueError("[log] " + quoted(name) + ": on_step makes no sense in an epoch hook. Leave it out.");
   if (!on_step && !on_epoch)
     throw ValueError("[log] " + quoted(name) + ": on_step and on_epoch are both false. Set one of them.");
+  if (o.sync_dist && o.rank_zero_only)
+    throw ValueError("[log] " + quoted(name) + ": sync_dist is a value of all ranks, and rank_zero_only of one. " +
+                     "Set one of them.");
   return index_of(name, o, on_step, on_epoch);
 }
 
-void MetricStore::log(std::string_view name, const HostRead& value, const LogOptions& o) {
+template <class V>
+void MetricStore::arrive(std::string_view name, const V& value, const LogOptions& o) {
   const double weight = static_cast<double>(o.batch_size.value_or(scope_ == Scope::epoch ? 1 : batch_size_));
   const std::size_t metric = open(name, o);
-  arrivals_.push_back({metric, value, weight, ++stamp_});
+  if (o.rank_zero_only && ranks_ && !ranks_->is_global_zero()) return;
+  arrivals_.push_back({metric, HostRead(value), weight, ++stamp_});
+  // Exchanged now, since when a value is taken in depends on the time it needs to arrive.
+  if (o.sync_dist && ranks_ && metrics_[metric].on_step)
+    arrivals_.back().of_all_ranks = HostRead(ranks_->reduce(value, over_ranks(o.reduce)));
   settle(/*wait=*/false);
 }
+template void MetricStore::arrive(std::string_view, const double&, const LogOptions&);
+template void MetricStore::arrive(std::string_view, const Tensor&, const LogOptions&);
 
 void MetricStore::settle(bool wait) const {
   for (; !arrivals_.empty() && (wait || arrivals_.front().value.ready()); arrivals_.pop_front())
@@ -73,7 +108,7 @@ void MetricStore::take_in(const Arrival& a) const {
   const double value = a.value.value();
   m.stamp = a.stamp;
   if (m.on_step) {
-    m.step = value;
+    m.step = a.of_all_ranks ? a.of_all_ranks->value() : value;
     m.has_step = true;
   }
   if (!m.on_epoch) return;
@@ -104,15 +139,26 @@ void MetricStore::start_epoch(Split split) {
 void MetricStore::finish_epoch(Split split) {
   settle();
   for (auto& m : metrics_) {
-    if (m.split != split || !m.has_sum) continue;
-    if (m.object) {
+    if (m.split != split) continue;
+    if (!m.object)
+      finish_sum(m);
+    else if (m.has_sum)
       finish_object(m);
-      continue;
-    }
-    m.epoch = m.reduce == Reduce::mean ? m.sum / m.weight : m.sum;
-    m.has_epoch = true;
-    m.stamp = ++stamp_;
   }
+}
+
+void MetricStore::finish_sum(Metric& m) {
+  double sum = m.has_sum ? m.sum : nothing_of(m.reduce), weight = m.has_sum ? m.weight : 0.0;
+  bool known = m.has_sum;
+  if (ranks_ && m.sync_dist && m.on_epoch) {  // also without a value: the other ranks wait for this one's part
+    weight = ranks_->reduce(weight, ReduceOp::sum);
+    sum = ranks_->reduce(sum, m.reduce == Reduce::mean ? ReduceOp::sum : over_ranks(m.reduce));
+    known = weight > 0;
+  }
+  if (!known) return;
+  m.epoch = m.reduce == Reduce::mean ? sum / weight : sum;
+  m.has_epoch = true;
+  m.stamp = ++stamp_;
 }
 
 void MetricStore::clear() {
@@ -133,7 +179,7 @@ std::optional<double> MetricStore::find(std::string_view name) const {
     newest = m.stamp;
   };
   for (const auto& m : metrics_) {
-    if (!name.starts_with(m.name) || !name.substr(m.name.size()).ends_with(m.suffix)) continue;
+    if (m.rank_zero_only || !name.starts_with(m.name) || !name.substr(m.name.size()).ends_with(m.suffix)) continue;
     const auto rest = name.substr(m.name.size(), name.size() - m.name.size() - m.suffix.size());
     const bool step_counts = m.has_step && m.split == Split::train;
     if (rest.empty() && m.on_epoch && m.has_epoch) offer(m, m.epoch);
@@ -152,6 +198,12 @@ std::vector<std::string> MetricStore::names() const {
       if (find(form) && std::find(out.begin(), out.end(), form) == out.end()) out.push_back(form);
   }
   return out;
+}
+
+bool MetricStore::only_on_rank_zero(std::string_view name) const {
+  return std::any_of(metrics_.begin(), metrics_.end(), [&](const Metric& m) {
+    return m.rank_zero_only && (name == m.name + m.suffix || name == m.step_name() || name == m.epoch_name());
+  });
 }
 
 MetricStore::Values MetricStore::progress_bar_values(std::optional<Split> only) const {
@@ -192,12 +244,13 @@ std::map<std::string, double> MetricStore::results(Split split) const {
 StateMap MetricStore::state() const {
   settle();
   std::vector<std::string> names, suffixes, objects;
-  std::vector<std::int64_t> flags;
+  std::vector<std::int64_t> flags, ranks;
   std::vector<double> numbers;
   for (const auto& m : metrics_) {
     names.push_back(m.name);
     suffixes.push_back(m.suffix);
     objects.push_back(object_name(m.object));
+    ranks.push_back(m.sync_dist ? 1 : m.rank_zero_only ? 2 : 0);
     const std::int64_t fields[] = {static_cast<std::int64_t>(m.split), static_cast<std::int64_t>(m.reduce),
                                    static_cast<std::int64_t>(m.stamp), m.prog_bar, m.logger, m.on_step, m.on_epoch,
                                    m.has_step, m.has_sum, m.has_epoch};
@@ -209,6 +262,7 @@ StateMap MetricStore::state() const {
   out.set("suffixes", suffixes);
   out.set("flags", flags);
   out.set("numbers", numbers);
+  out.set("ranks", ranks);
   out.set("stamp", static_cast<std::int64_t>(stamp_));
   out.set("objects", objects);
   out.put("object", object_states());
@@ -221,7 +275,10 @@ void MetricStore::load_state(const StateMap& state) {
       state.has("suffixes") ? state.get<std::vector<std::string>>("suffixes") : std::vector<std::string>(names.size());
   const auto flags = state.get<std::vector<std::int64_t>>("flags");
   const auto numbers = state.get<std::vector<double>>("numbers");
-  if (suffixes.size() != names.size() || flags.size() != names.size() * 10 || numbers.size() != names.size() * 4)
+  const auto ranks =
+      state.has("ranks") ? state.get<std::vector<std::int64_t>>("ranks") : std::vector<std::int64_t>(names.size());
+  if (suffixes.size() != names.size() || ranks.size() != names.size() || flags.size() != names.size() * 10 ||
+      numbers.size() != names.size() * 4)
     throw StateError("[state] the saved metrics have lists of other lengths. They were made by another version.");
   arrivals_.clear();
   metrics_.clear();
@@ -240,6 +297,8 @@ void MetricStore::load_state(const StateMap& state) {
     m.sum = n[1];
     m.weight = n[2];
     m.epoch = n[3];
+    m.sync_dist = ranks[i] == 1;
+    m.rank_zero_only = ranks[i] == 2;
     metrics_.push_back(std::move(m));
   }
   stamp_ = static_cast<std::uint64_t>(state.get<std::int64_t>("stamp"));

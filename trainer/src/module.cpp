@@ -27,7 +27,7 @@ Optimizers LevinModule::configure_optimizers() {
 }
 
 void LevinModule::log(std::string_view name, const Tensor& value, const LogOptions& options) {
-  if (link_.metrics) link_.metrics->log(name, HostRead(value), options);
+  if (link_.metrics) link_.metrics->log(name, value, options);
 }
 
 void LevinModule::log(std::string_view name, double value, const LogOptions& options) {

@@ -67,6 +67,7 @@ EvalPlan Run::eval_plan(Stage stage, const DataSource& source) {
     plan.loaders = ordered;
   }
   for (const auto& loader : plan.loaders) plan.batches.push_back(limit(asked, *loader, option));
+  (validates ? counts->val : stage == Stage::test ? counts->test : counts->predict) = plan.batches;
   return plan;
 }
 

@@ -19,6 +19,12 @@ namespace levin {
 
 using Scope = MetricStore::Scope;
 
+/// Batches of an epoch, of evaluations by loader, as the limits leave them; -1 where nobody knows.
+struct BatchCounts {
+  std::optional<std::int64_t> train{};
+  std::vector<std::int64_t> val{}, sanity_val{}, test{}, predict{};
+};
+
 struct Run {
   Run(const TrainerConfig& config_, LevinModule& module_, TrainState& state_, MetricStore& metrics_, StopToken& stop_,
       Strategy& strategy_, Precision& precision_, std::vector<CallbackPtr> callbacks_,
@@ -53,6 +59,7 @@ struct Run {
   std::vector<CallbackPtr> callbacks;
   std::vector<std::shared_ptr<Logger>> loggers;
   LevinDataModule* datamodule = nullptr;  ///< whose hooks move batches in place of the module's
+  BatchCounts* counts = nullptr;
   RunContext context;
   /// The place behind the batch in hand, where the walk had to look ahead of it.
   std::optional<data::LoaderState> train_place{};

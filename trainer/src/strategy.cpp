@@ -19,6 +19,8 @@ class SingleDevice final : public Strategy {
   Device device() const override { return device_; }
   int rank() const override { return 0; }
   int world_size() const override { return 1; }
+  int local_rank() const override { return 0; }
+  int node_rank() const override { return 0; }
   void setup(nn::Module& module) override { module.to(device_); }
   Batch to_device(Batch batch) const override {
     for (Tensor& t : batch.tensors) t = t.to(device_);
@@ -28,6 +30,9 @@ class SingleDevice final : public Strategy {
   void finish_reduction() override {}
   double reduce(double value, ReduceOp) override { return value; }
   Tensor reduce(const Tensor& value, ReduceOp) override { return value; }
+  Tensor broadcast(const Tensor& value, int) override { return value; }
+  StateMap broadcast(const StateMap& values, int) override { return values; }
+  Tensor all_gather(const Tensor& value, bool sync_grads) override { return sync_grads ? value : value.detach(); }
   void barrier() override {}
 
  private:

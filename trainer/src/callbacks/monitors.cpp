@@ -37,10 +37,9 @@ void GradientNormMonitor::on_before_optimizer_step(RunContext& run) {
     for (const Parameter& p : run.optimizers->optimizer(i).parameters()) {
       if (!p.grad().defined()) continue;
       norms.push_back(norm(p.grad().to(kFloat32), options_.norm_type));
-      if (options_.per_parameter) run.metrics.log(prefix + "/" + p.name, HostRead(norms.back()), {.on_step = true});
+      if (options_.per_parameter) run.metrics.log(prefix + "/" + p.name, norms.back(), {.on_step = true});
     }
-  if (!norms.empty())
-    run.metrics.log(prefix + "_total", HostRead(norm(stack(norms, 0), options_.norm_type)), {.on_step = true});
+  if (!norms.empty()) run.metrics.log(prefix + "_total", norm(stack(norms, 0), options_.norm_type), {.on_step = true});
 }
 
 ThroughputMonitor::ThroughputMonitor(ThroughputMonitorOptions options) : options_(std::move(options)) {

@@ -76,6 +76,9 @@ void Timer::on_train_epoch_end(RunContext& run) {
 }
 
 void Timer::on_validation_start(RunContext&) { start(Split::validation); }
+void Timer::on_validation_batch_start(RunContext&, const Batch&, int) {
+  if (!watch(Split::validation).start) start(Split::validation);  // one that is resumed inside has no start
+}
 void Timer::on_validation_end(RunContext&) { stop(Split::validation); }
 void Timer::on_test_start(RunContext&) { start(Split::test); }
 void Timer::on_test_end(RunContext&) { stop(Split::test); }

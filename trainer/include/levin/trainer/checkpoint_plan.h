@@ -1,7 +1,7 @@
 #pragma once
 // Which checkpoints a run shall make and keep, said in four verbs.
 
-#include <levin/trainer/early_stopping.h>
+#include <levin/trainer/callbacks/early_stopping.h>
 
 namespace levin {
 

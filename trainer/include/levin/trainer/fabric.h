@@ -3,6 +3,7 @@
 // things is the program's.
 
 #include <levin/data/dataloader.h>
+#include <levin/trainer/callback.h>
 #include <levin/trainer/config.h>
 #include <levin/trainer/logger.h>
 #include <levin/trainer/manual_optimization.h>
@@ -19,6 +20,7 @@ struct FabricConfig {
   std::string strategy = "auto";
   std::string precision = "32-true";
   std::vector<std::shared_ptr<Logger>> loggers{};
+  std::vector<CallbackPtr> callbacks{};  ///< for call()
 };
 
 /// A loader whose batches lie on the device, in the precision's types. The loader outlives it.
@@ -128,10 +130,29 @@ class Fabric {
   /// Over all ranks; the host does not wait.
   Tensor all_reduce(const Tensor& value, ReduceOp op = ReduceOp::mean) { return strategy_->reduce(value, op); }
   void barrier() { strategy_->barrier(); }
+  /// What rank `src` has, on every rank. Throws ValueError for a rank that is not there.
+  Tensor broadcast(const Tensor& value, int src = 0);
+  StateMap broadcast(const StateMap& values, int src = 0);
+  /// The tensors of all ranks, (world_size, ...); with one rank just its tensor. Without `sync_grads` no gradient goes
+  /// through it.
+  Tensor all_gather(const Tensor& value, bool sync_grads = false) { return strategy_->all_gather(value, sync_grads); }
+  /// Runs f on rank zero while the others wait, then on them; `local`: by machine. Gives what f gives.
+  template <class F>
+  std::invoke_result_t<F> rank_zero_first(F&& f, bool local = false) {
+    return strategy_->rank_zero_first(f, local);
+  }
+  /// Calls a member function of the callbacks that have it, in their order; the others are passed over. A class of the
+  /// program's own, derived from Callback, may have any: `fabric.call(&MyCallback::on_best_epoch, epoch, loss)`.
+  template <class C, class R, class... P, class... A>
+  void call(R (C::*hook)(P...), A&&... args) {
+    for (const auto& callback : config_.callbacks)
+      if (auto* const known = dynamic_cast<C*>(callback.get())) (known->*hook)(args...);
+  }
   /// A line on standard output, by rank zero.
   void print(const std::string& text) const;
   /// One value to all loggers, by rank zero. Throws IoError where that fails.
-  void log(const std::string& name, double value, std::int64_t step);
+  void log(const std::string& name, double value, std::int64_t step) { log_dict({{name, value}}, step); }
+  void log_dict(const MetricStore::Values& values, std::int64_t step);
   /// Seeds the default generator: weights, shuffling and dropout follow from it.
   static void seed_everything(std::uint64_t seed);
 
@@ -143,6 +164,8 @@ class Fabric {
 
   Device device() const { return strategy_->device(); }
   int global_rank() const { return strategy_->rank(); }
+  int local_rank() const { return strategy_->local_rank(); }
+  int node_rank() const { return strategy_->node_rank(); }
   int world_size() const { return strategy_->world_size(); }
   bool is_global_zero() const { return strategy_->is_global_zero(); }
   Strategy& strategy() const { return *strategy_; }
@@ -151,6 +174,7 @@ class Fabric {
 
  private:
   ManualOptimization& take(Optimizers optimizers, std::size_t count);
+  void check_rank(int src) const;
 
   FabricConfig config_;
   std::unique_ptr<Strategy> strategy_;

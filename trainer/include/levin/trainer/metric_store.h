@@ -12,6 +12,8 @@
 
 namespace levin {
 
+class Strategy;
+
 /// How the values of an epoch become one: mean is weighted by batch size.
 enum class Reduce { mean, sum, min, max };
 
@@ -25,6 +27,10 @@ struct LogOptions {
   Reduce reduce = Reduce::mean;
   std::optional<std::int64_t> batch_size{};  ///< weight of this value; the current batch's size unless given
   bool add_dataloader_idx = true;            ///< of several evaluation loaders: NAME/dataloader_idx_k
+  /// One value of all ranks, reduced as `reduce` says: a step's at once, an epoch's when it ends (a mean then counts
+  /// every rank's samples). All ranks log it, in the same order.
+  bool sync_dist = false;
+  bool rank_zero_only = false;  ///< rank zero's value alone: no monitor can be one, since other ranks would not know it
 };
 
 enum class Split { train, validation, test, predict };
@@ -35,11 +41,15 @@ class MetricStore {
   enum class Scope { closed, step, eval_step, epoch };
   void set_scope(Scope scope, Split split, std::int64_t batch_size = 1, int dataloader = -1);
 
+  /// The ranks among which values are shared; it outlives this store. Without one there is this process alone.
+  void set_ranks(Strategy& ranks) { ranks_ = &ranks; }
+
   /// Takes one value. Throws ValueError where logging makes no sense (outside of steps and epoch hooks), for on_step in
-  /// an epoch hook, for neither of both, and for options that differ from those this name had before.
-  void log(std::string_view name, double value, const LogOptions& options = {}) { log(name, HostRead(value), options); }
-  /// The same for a value that is still on its way from a device: who asks for values waits for it.
-  void log(std::string_view name, const HostRead& value, const LogOptions& options = {});
+  /// an epoch hook, for neither of both, for sync_dist with rank_zero_only, and for options that differ from those this
+  /// name had before.
+  void log(std::string_view name, double value, const LogOptions& options = {}) { arrive(name, value, options); }
+  /// The same for a tensor of one element, which may be on its way from a device: who asks for values waits for it.
+  void log(std::string_view name, const Tensor& value, const LogOptions& options = {}) { arrive(name, value, options); }
 
   using Objects = std::vector<std::pair<std::string, metrics::Metric*>>;
   /// Metrics that may be logged themselves, by the names under which a checkpoint keeps their states. They outlive
@@ -55,10 +65,13 @@ class MetricStore {
   void finish_epoch(Split split);  ///< makes the epoch's values known
   void clear();
 
-  /// The latest value known under `name` ("loss", "loss_step", "loss_epoch"); step values of evaluation do not count.
+  /// The latest value known under `name` ("loss", "loss_step", "loss_epoch"); neither step values of evaluation count
+  /// nor those that rank zero alone has.
   std::optional<double> find(std::string_view name) const;
   /// All names that find() knows.
   std::vector<std::string> names() const;
+  /// Whether `name` was logged with rank_zero_only.
+  bool only_on_rank_zero(std::string_view name) const;
 
   using Values = std::vector<std::pair<std::string, double>>;  // in the order of their first log
   Values progress_bar_values(std::optional<Split> only = {}) const;
@@ -85,6 +98,7 @@ class MetricStore {
     metrics::Metric* object = nullptr;                // gives the epoch's value, if any
     std::int64_t computed = -1;                       // its updates when it gave that value
     std::string suffix;                               // "/dataloader_idx_1" of one of several loaders
+    bool sync_dist = false, rank_zero_only = false;
     std::string step_name() const { return name + (on_epoch ? "_step" : "") + suffix; }
     std::string epoch_name() const { return name + (on_step ? "_epoch" : "") + suffix; }
   };
@@ -93,7 +107,10 @@ class MetricStore {
     HostRead value;
     double weight;
     std::uint64_t stamp;
+    std::optional<HostRead> of_all_ranks{};  // the step's, where it is another than `value`
   };
+  template <class V>
+  void arrive(std::string_view name, const V& value, const LogOptions& options);
   std::string suffix_for(const LogOptions& options) const;
   std::size_t index_of(std::string_view name, const LogOptions& options, bool on_step, bool on_epoch);
   /// Checks the moment and the options, and finds the metric for them.
@@ -101,6 +118,7 @@ class MetricStore {
   void take_in(const Arrival& arrival) const;
   /// Takes in what has arrived, or waits for everything.
   void settle(bool wait = true) const;
+  void finish_sum(Metric& metric);
   void finish_object(Metric& metric);
   std::string object_name(const metrics::Metric* object) const;  ///< empty for none
   StateMap object_states() const;
@@ -110,6 +128,7 @@ class MetricStore {
   mutable std::vector<Metric> metrics_;
   mutable std::deque<Arrival> arrivals_;
   Objects objects_;
+  Strategy* ranks_ = nullptr;
   Scope scope_ = Scope::closed;
   Split split_ = Split::train;
   std::int64_t batch_size_ = 1;

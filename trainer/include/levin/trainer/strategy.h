@@ -1,12 +1,14 @@
 #pragma once
 // How many processes and devices take part. Knows nothing of precision.
 
+#include <levin/core/state_map.h>
 #include <levin/data/batch.h>
 #include <levin/nn/module.h>
 #include <levin/trainer/limits.h>
 
 #include <memory>
 #include <string>
+#include <type_traits>
 
 namespace levin {
 
@@ -19,6 +21,8 @@ class Strategy {
   virtual Device device() const = 0;  ///< of this process
   virtual int rank() const = 0;
   virtual int world_size() const = 0;
+  virtual int local_rank() const = 0;  ///< among the processes of this machine
+  virtual int node_rank() const = 0;   ///< of this machine among all
   bool is_global_zero() const { return rank() == 0; }
 
   /// Puts the module on the device, before the optimizers are made.
@@ -32,7 +36,43 @@ class Strategy {
   virtual double reduce(double value, ReduceOp op) = 0;
   /// The same for a tensor where it lies; the host does not wait.
   virtual Tensor reduce(const Tensor& value, ReduceOp op) = 0;
+  /// What rank `src` has, on every rank. The tensor has the same sizes and type on all of them.
+  virtual Tensor broadcast(const Tensor& value, int src) = 0;
+  virtual StateMap broadcast(const StateMap& values, int src) = 0;
+  /// The tensors of all ranks, (world_size, ...) where there are several; one rank's has its own sizes, as Lightning's.
+  /// With `sync_grads` a gradient goes back to each rank's own.
+  virtual Tensor all_gather(const Tensor& value, bool sync_grads) = 0;
   virtual void barrier() = 0;
+
+  /// Runs f on rank zero while the others wait, then on them: what the first makes (a download, a folder), the others
+  /// find. `local`: by machine. Where rank zero's throws, the others go on to theirs.
+  template <class F>
+  std::invoke_result_t<F> rank_zero_first(F&& f, bool local = false) {
+    const bool first = (local ? local_rank() : rank()) == 0;
+    if (!first) {
+      barrier();
+      return f();
+    }
+    if constexpr (std::is_void_v<std::invoke_result_t<F>>) {
+      release_after(f);
+      barrier();
+    } else {
+      auto made = release_after(f);
+      barrier();
+      return made;
+    }
+  }
+
+ private:
+  template <class F>
+  auto release_after(F& f) {
+    try {
+      return f();
+    } catch (...) {
+      barrier();
+      throw;
+    }
+  }
 };
 
 /// "auto" and "single" give one process on `device`; UsageError names what is built for any other name.

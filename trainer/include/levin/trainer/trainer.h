@@ -6,7 +6,7 @@
 #include <levin/trainer/fabric.h>
 #include <levin/trainer/load_from_checkpoint.h>
 #include <levin/trainer/logger.h>
-#include <levin/trainer/model_checkpoint.h>
+#include <levin/trainer/callbacks/model_checkpoint.h>
 #include <levin/trainer/module.h>
 #include <levin/trainer/signals.h>
 
@@ -50,15 +50,37 @@ class Trainer {
   std::int64_t current_epoch() const { return state().epoch; }
   std::int64_t global_step() const { return state().global_step; }
   const MetricStore& metrics() const;
-  bool is_last_batch() const;                 ///< training has the last batch of its epoch in hand
-  std::int64_t num_training_batches() const;  ///< of an epoch of the running fit; -1 where nobody knows
+  std::map<std::string, double> callback_metrics() const;      ///< latest values that a monitor may name
+  std::map<std::string, double> logged_metrics() const;        ///< latest values for loggers
+  std::map<std::string, double> progress_bar_metrics() const;  ///< latest values beside the progress bar
+  bool is_last_batch() const;  ///< training has the last batch of its epoch in hand
+  /// Batches of an epoch, as the limits leave them, of this fit or the last one; -1 where nobody knows, 0 before any.
+  std::int64_t num_training_batches() const;
+  /// The same of the last validation, sanity check, test and prediction, by loader.
+  const std::vector<std::int64_t>& num_val_batches() const;
+  const std::vector<std::int64_t>& num_sanity_val_batches() const;
+  const std::vector<std::int64_t>& num_test_batches() const;
+  const std::vector<std::int64_t>& num_predict_batches() const;
+  /// Optimizer steps from the first to the last of this fit or the last one: epochs x accumulation windows, at most
+  /// max_steps; -1 without an end. A GradientAccumulationScheduler counts as it is planned. Throws UsageError before
+  /// any fit.
+  std::int64_t estimated_stepping_batches() const;
   bool should_stop() const;
+  bool interrupted() const;       ///< a signal ended the last run
+  bool received_sigterm() const;  ///< this run, or the last one
   /// How the last run ended; interrupted while one is going on.
   RunStatus status() const;
   /// Device and precision, as the Trainer uses them.
   Fabric& fabric();
+  int world_size() const;
+  int global_rank() const;
+  int local_rank() const;
+  int node_rank() const;
+  bool is_global_zero() const;
   /// Ends the run after the current step; may be called from any thread.
   StopToken& stop_token();
+  /// The checkpoint of which this run or the last one took its weights; empty for none.
+  const std::filesystem::path& ckpt_path() const;
   /// The folder that "best" or "last" stands for; empty when there is none.
   std::filesystem::path checkpoint_path(const std::string& which) const;
 

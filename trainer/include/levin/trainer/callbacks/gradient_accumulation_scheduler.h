@@ -14,6 +14,7 @@ class GradientAccumulationScheduler : public Callback {
   /// Throws UsageError for no entry, an epoch below 0 or a number below 1.
   explicit GradientAccumulationScheduler(std::map<std::int64_t, std::int64_t> scheduling);
   std::int64_t accumulate_at(std::int64_t epoch) const;
+  const std::map<std::int64_t, std::int64_t>& scheduling() const { return scheduling_; }
 
   void setup(RunContext& run) override;
   void on_fit_start(RunContext& run) override;

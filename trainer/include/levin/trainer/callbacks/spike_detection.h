@@ -1,7 +1,7 @@
 #pragma once
 // Ends a run whose loss jumps, before the jump has ruined more than the last steps.
 
-#include <levin/trainer/early_stopping.h>
+#include <levin/trainer/callbacks/early_stopping.h>
 
 #include <deque>
 

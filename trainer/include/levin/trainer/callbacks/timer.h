@@ -37,6 +37,7 @@ class Timer : public Callback {
   void on_train_batch_end(RunContext& run, const StepOutput& out, const Batch& batch, int index) override;
   void on_train_epoch_end(RunContext& run) override;
   void on_validation_start(RunContext& run) override;
+  void on_validation_batch_start(RunContext& run, const Batch& batch, int index) override;
   void on_validation_end(RunContext& run) override;
   void on_test_start(RunContext& run) override;
   void on_test_end(RunContext& run) override;

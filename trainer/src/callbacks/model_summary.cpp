@@ -1,4 +1,4 @@
-#include <levin/trainer/model_summary.h>
+#include <levin/trainer/callbacks/model_summary.h>
 
 #include <levin/trainer/module.h>
 

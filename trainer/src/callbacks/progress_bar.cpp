@@ -1,6 +1,6 @@
+#include <levin/trainer/callbacks/progress_bar.h>
 #include <levin/trainer/data_module.h>
 #include <levin/trainer/module.h>
-#include <levin/trainer/progress_bar.h>
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include <levin/trainer/early_stopping.h>
+#include <levin/trainer/callbacks/early_stopping.h>
 
 #include <levin/trainer/strategy.h>
 
@@ -8,17 +8,9 @@
 #include <cmath>
 #include <limits>
 
-#include "nearest_name.h"
+#include "../unknown_monitor.h"
 
 namespace levin {
-
-std::string unknown_monitor(const std::string& who, const std::string& monitor, const MetricStore& metrics) {
-  const auto names = metrics.names();
-  const std::string nearest = nearest_name(monitor, names);
-  return fmt::format("[{}] the value \"{}\" was not logged; known are: {}. {}Correct monitor, or log it.", who, monitor,
-                     names.empty() ? std::string("none") : fmt::format("{}", fmt::join(names, ", ")),
-                     nearest.empty() ? std::string() : fmt::format("Did you mean {}? ", nearest));
-}
 
 EarlyStopping::EarlyStopping(EarlyStoppingOptions options)
     : options_(std::move(options)),

@@ -60,7 +60,4 @@ class EarlyStopping : public Callback {
   std::string reason_message_;
 };
 
-/// The sentence for a monitor that was never logged: it lists what was, and names the one with the nearest spelling.
-std::string unknown_monitor(const std::string& who, const std::string& monitor, const MetricStore& metrics);
-
 }  // namespace levin

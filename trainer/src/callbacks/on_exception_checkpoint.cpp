@@ -1,4 +1,4 @@
-#include <levin/trainer/on_exception_checkpoint.h>
+#include <levin/trainer/callbacks/on_exception_checkpoint.h>
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include <levin/trainer/model_checkpoint.h>
+#include <levin/trainer/callbacks/model_checkpoint.h>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "checkpoint_name.h"
+#include "../checkpoint_name.h"
+#include "../unknown_monitor.h"
 
 namespace levin {
 namespace {

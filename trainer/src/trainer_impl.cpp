@@ -1,0 +1,353 @@
+#include "trainer_impl.h"
+
+#include <levin/autograd/modes.h>
+#include <levin/core/warning.h>
+#include <levin/trainer/callbacks/model_summary.h>
+#include <levin/trainer/callbacks/progress_bar.h>
+#include <levin/trainer/callbacks/timer.h>
+#include <levin/trainer/model_graph.h>
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <typeinfo>
+
+namespace levin {
+namespace {
+
+const char* name_of(Stage stage) {
+  constexpr const char* kNames[] = {"fit", "validate", "test", "predict"};
+  return kNames[static_cast<int>(stage)];
+}
+
+bool is_policy(const CallbackPtr& c) { return dynamic_cast<CheckpointPolicy*>(c.get()) != nullptr; }
+
+template <class C>
+bool has(const std::vector<CallbackPtr>& callbacks) {
+  return std::any_of(callbacks.begin(), callbacks.end(), [](const auto& c) { return dynamic_cast<C*>(c.get()); });
+}
+
+TrainerConfig checked(TrainerConfig c) {
+  check_config(c);
+  if (!c.barebones) return c;
+  c.enable_checkpointing = c.enable_progress_bar = c.enable_model_summary = c.logger = false;
+  c.loggers.clear();
+  c.num_sanity_val_steps = 0;
+  return c;
+}
+
+/// What happens within a step, for callbacks and the module.
+class Forward final : public StepHooks {
+ public:
+  Forward(Run& run, Optimizers& optimizers) : run_(run), optimizers_(optimizers) {}
+  void on_before_zero_grad() override {
+    run_.callbacks_do(&Callback::on_before_zero_grad);
+    run_.module_do(&LevinModule::on_before_zero_grad, optimizers_.optimizer());
+  }
+  void on_before_backward(const Tensor& loss) override {
+    if (!std::exchange(graph_logged_, true) && !run_.context.resumed)
+      run_.with_loggers("log_graph", [&](Logger& l) { l.log_graph(trace_graph(run_.module, loss)); });
+    run_.call(&Callback::on_before_backward, &LevinModule::on_before_backward, loss);
+  }
+  void backward(const Tensor& loss) override { run_.module.backward(loss); }
+  void on_after_backward() override { run_.call(&Callback::on_after_backward, &LevinModule::on_after_backward); }
+  void on_before_optimizer_step(optim::Optimizer& optimizer) override {
+    run_.callbacks_do(&Callback::on_before_optimizer_step);
+    run_.module_do(&LevinModule::on_before_optimizer_step, optimizer);
+  }
+
+ private:
+  Run& run_;
+  Optimizers& optimizers_;
+  bool graph_logged_ = false;
+};
+
+}  // namespace
+
+Trainer::Impl::Impl(TrainerConfig given)
+    : config(checked(std::move(given))),
+      fabric({.accelerator = config.accelerator,
+              .devices = config.devices,
+              .strategy = config.strategy,
+              .precision = config.precision}) {
+  set_default_warning_handler([](const std::string& text) { spdlog::warn("{}", text); });
+  if (config.seed) manual_seed(static_cast<std::uint64_t>(*config.seed));
+  root = config.default_root_dir.empty() ? std::filesystem::current_path() : config.default_root_dir;
+  metrics.set_ranks(fabric.strategy());
+  add_defaults();
+}
+
+// The user's order, then what the configuration adds; policies last, since they save what the others know.
+void Trainer::Impl::add_defaults() {
+  callbacks = config.callbacks;
+  if (config.enable_model_summary && !has<ModelSummary>(callbacks)) callbacks.push_back(ModelSummary());
+  if (config.max_time) callbacks.push_back(Timer(*config.max_time));
+  if (config.enable_progress_bar && !has<ProgressBar>(callbacks)) callbacks.push_back(ProgressBar());
+  if (config.enable_checkpointing && config.fast_dev_run == 0) add_policies();
+  policies_last();
+  own_callbacks = callbacks;
+  if (config.fast_dev_run > 0) return;
+  loggers = config.loggers;
+  if (config.logger) loggers.push_back(std::make_shared<CSVLogger>(root / "metrics.csv"));
+}
+
+// Those of --checkpoint-every-n-steps stand apart from the program's own, which have a plan of theirs.
+void Trainer::Impl::add_policies() {
+  const bool none = !has<CheckpointPolicy>(callbacks);
+  const auto every = config.checkpoint_every_n_steps;
+  if (none)
+    callbacks.push_back(ModelCheckpoint({.every_n_train_steps = every}));
+  else if (every > 0)
+    callbacks.push_back(ModelCheckpoint({.dirpath = root / "checkpoints_by_step", .every_n_train_steps = every}));
+}
+
+void Trainer::Impl::policies_last() {
+  std::stable_partition(callbacks.begin(), callbacks.end(), [](const auto& c) { return !is_policy(c); });
+}
+
+/// The module's own callbacks come in place of those of the same types.
+void Trainer::Impl::take_callbacks(LevinModule& module) {
+  callbacks = own_callbacks;
+  const auto extra = module.configure_callbacks();
+  std::erase_if(callbacks, [&](const CallbackPtr& c) {
+    const Callback& known = *c;
+    return std::ranges::any_of(extra, [&](const CallbackPtr& e) {
+      const Callback& own = *e;
+      return typeid(own) == typeid(known);
+    });
+  });
+  callbacks.insert(callbacks.end(), extra.begin(), extra.end());
+  policies_last();
+}
+
+void Trainer::Impl::begin(Run& run, Stage stage) {
+  run.datamodule = source.datamodule;
+  run.context.stage = stage;
+  run.context.root_dir = root;
+  run.context.max_epochs = FitLoop::max_epochs(config);
+  run.context.data = &data;
+  run.counts = &counts;
+}
+
+/// Runs `body` between setup and teardown; an exception passes the callbacks on its way.
+template <class F>
+void Trainer::Impl::guarded(Run& run, LevinModule& module, Stage stage, const F& body) {
+  const SignalGuard signals(config.handle_signals);
+  const ProfilerGuard measuring(profiler.get(), stage, root);
+  const ProfileScope whole([&] { return fmt::format("run_{}", name_of(stage)); });
+  const detect_anomaly anomaly(config.detect_anomaly || anomaly_enabled());
+  stop.clear();
+  status = RunStatus::interrupted;
+  ended_by = 0;
+  running = &run;
+  const auto finish = [&] {
+    running = nullptr;
+    module.set_link({});
+    metrics.set_scope(Scope::closed, Split::train);
+    run.flush_loggers();
+    if (source.datamodule) source.datamodule->teardown(stage);
+    run.callbacks_do(&Callback::teardown);
+    module.teardown(stage);
+    source = {};  // what was given may be gone by the next run
+  };
+  const auto fail = [&](const std::exception& e, RunStatus how) {
+    status = how;
+    run.callbacks_do(&Callback::on_exception, e);
+    if (source.datamodule) source.datamodule->on_exception(e);
+    run.with_loggers("finalize", [&](Logger& l) { l.finalize(how); });
+    finish();
+  };
+  try {
+    module.set_link(link(run));
+    prepare(run, module, stage);
+    body();
+  } catch (const Interrupted& e) {
+    ended_by = e.signal();
+    fail(e, RunStatus::interrupted);
+    throw;
+  } catch (const std::exception& e) {
+    fail(e, RunStatus::failed);
+    throw;
+  } catch (...) {
+    fail(Error("[trainer] something was thrown that is no std::exception."), RunStatus::failed);
+    throw;
+  }
+  finish();
+  run.with_loggers("finalize", [](Logger& l) { l.finalize(RunStatus::success); });
+  status = RunStatus::success;
+}
+
+/// Without metrics log() does nothing.
+ModuleLink Trainer::Impl::link(Run& run) {
+  return {.metrics = config.barebones ? nullptr : &metrics, .state = &state, .run = &run.context};
+}
+
+void Trainer::Impl::prepare(Run& run, LevinModule& module, Stage stage) {
+  if (source.datamodule) source.datamodule->prepare_data();
+  module.prepare_data();
+  if (source.datamodule) source.datamodule->setup(stage);
+  run.callbacks_do(&Callback::setup);
+  module.setup(stage);
+  module.configure_model();
+  fabric.setup_module(module);
+}
+
+std::int64_t Trainer::Impl::total_steps() {
+  if (running && running->context.stage == Stage::fit) load_train(*running, data, source);
+  if (!counts.train)
+    throw UsageError(
+        "[estimated_stepping_batches] no fit has counted its batches yet. Ask in a fit, from setup on, or after one.");
+  return FitLoop::total_steps(config, *counts.train, callbacks);
+}
+
+void Trainer::Impl::check_manual(const LevinModule& module) const {
+  if (module.automatic_optimization) return;
+  if (config.gradient_clip_val)
+    throw UsageError(
+        fmt::format("[fit] gradient_clip_val {} is for automatic optimization, and {} steps by itself. Call "
+                    "clip_gradients in its training_step.",
+                    *config.gradient_clip_val, module.type_name()));
+  if (config.accumulate_grad_batches != 1)
+    throw UsageError(
+        fmt::format("[fit] accumulate_grad_batches {} is for automatic optimization, and {} steps by itself. Count "
+                    "batches in its training_step.",
+                    config.accumulate_grad_batches, module.type_name()));
+}
+
+/// Lends this trainer the keeper of the fit that runs. At its end the state stays, as handles of the same tensors.
+struct Trainer::Impl::KeeperLoan {
+  KeeperLoan(Impl& trainer_, CheckpointKeeper& of_fit) : trainer(trainer_) { trainer.lent = &of_fit; }
+  ~KeeperLoan() {
+    try {
+      trainer.finished = trainer.lent->snapshot(/*weights_only=*/false, /*with_hooks=*/false);
+    } catch (const std::exception& e) {
+      spdlog::warn("the state of this fit cannot be saved later: {}", e.what());
+    }
+    trainer.lent = nullptr;
+  }
+  KeeperLoan(const KeeperLoan&) = delete;
+  KeeperLoan& operator=(const KeeperLoan&) = delete;
+  Impl& trainer;
+};
+
+void Trainer::Impl::save(const std::filesystem::path& path, bool weights_only) {
+  if (!lent && !finished) throw UsageError("[save_checkpoint] nothing was trained yet. Call it in a fit or after one.");
+  if (lent) return write_checkpoint(path, lent->snapshot(weights_only));
+  Checkpoint c = *finished;
+  if (weights_only)
+    c.tensors = {};
+  else
+    save_callbacks(c, callbacks);
+  if (!trained_lives.expired()) {
+    Run run(config, *trained, state, metrics, stop, fabric.strategy(), *precision, callbacks, loggers);
+    begin(run, Stage::fit);
+    c.values.put("user", run.user_state());
+  }
+  if (weights_only) c.values = weights_only_values(c.values);
+  write_checkpoint(path, c);
+}
+
+void Trainer::Impl::fit(LevinModule& module, const DataSource& from, const std::string& ckpt) {
+  source = from;
+  check_manual(module);
+  trained_lives.reset();
+  state = {};
+  counts = {};
+  metrics.clear();
+  data = source.given;
+  if (config.overfits()) data.train = nullptr;  // it is put in order when it is taken
+  data.val = nullptr;                           // those of a fit are taken when it needs them
+  take_callbacks(module);
+  Run run(config, module, state, metrics, stop, fabric.strategy(), *precision, callbacks, loggers);
+  begin(run, Stage::fit);
+  RunContext& context = run.context;
+
+  guarded(run, module, Stage::fit, [&] {
+    const auto folder = choose_checkpoint(run, ckpt.empty() ? config.resume : ckpt);
+    ckpt_path = folder;
+    context.resumed = !folder.empty();
+    const Checkpoint checkpoint = context.resumed ? load_for_fit(run, folder) : Checkpoint();
+    ModuleLink loan = link(run);
+    loan.total_steps = [this] { return total_steps(); };
+    module.set_link(loan);
+    Optimizers optimizers = module.configure_optimizers();
+    if (optimizers.empty())
+      throw UsageError("[fit] configure_optimizers gave no optimizer. Return one, e.g. optim::AdamW.");
+    Forward hooks(run, optimizers);
+    StepRunner runner(module, optimizers, fabric.strategy(), *precision, hooks,
+                      {.accumulate_grad_batches = config.accumulate_grad_batches,
+                       .gradient_clip_val = config.gradient_clip_val,
+                       .gradient_clip_algorithm = config.gradient_clip_algorithm});
+    loan.manual = runner.manual();
+    module.set_link(loan);
+    CheckpointKeeper keeper(run, optimizers, runner, data);
+    const KeeperLoan keeper_loan(*this, keeper);
+    context.optimizers = &optimizers;
+    context.step_options = &runner.options();
+    state.optimizer_steps.resize(optimizers.size());
+    if (source.given.train) load_train(run, data, source);
+    run.call(&Callback::on_fit_start, &LevinModule::on_fit_start);
+    module.set_link(loan);  // a finder's trial in that hook had its own
+    run.log_begin();
+    module.zero_grad();
+    if (context.resumed) {
+      load_train(run, data, source);
+      keeper.restore(checkpoint, folder);
+      run.with_loggers("resume", [&](Logger& l) { l.resume(state.global_step); });
+    }
+    FitParts parts{data, source, optimizers, runner, keeper};
+    try {
+      FitLoop(run, parts).run(context.resumed);
+    } catch (const Interrupted&) {
+      throw;  // it has saved what there is to save
+    } catch (const std::exception&) {
+      keeper.save_exception();
+      throw;
+    }
+    run.call(&Callback::on_fit_end, &LevinModule::on_fit_end);
+    keeper.finish();
+  });
+  // A link lives as long as its module, or up to that one's next run: until then save_checkpoint may ask it.
+  const auto alive = std::make_shared<const bool>(true);
+  module.set_link({.total_steps = [alive] { return std::int64_t{0}; }});
+  trained = &module;
+  trained_lives = alive;
+}
+
+void Trainer::Impl::evaluate(LevinModule& module, const DataSource& from, Stage stage, const std::string& ckpt,
+                             std::vector<Tensor>* predictions) {
+  source = from;
+  if (!source.datamodule) {  // what this run is not given comes from the last one
+    if (!source.given.val) source.given.val = data.val;
+    if (!source.given.test) source.given.test = data.test;
+    if (!source.given.predict) source.given.predict = data.predict;
+  }
+  take_callbacks(module);
+  Run run(config, module, state, metrics, stop, fabric.strategy(), *precision, callbacks, loggers);
+  begin(run, stage);
+  guarded(run, module, stage, [&] {
+    ckpt_path = resolve_checkpoint(callbacks, ckpt.empty() ? config.resume : ckpt);
+    if (!ckpt_path.empty()) load_weights(*precision, module, read_checkpoint(ckpt_path).model, ckpt_path);
+    module.zero_grad();
+    const EvalPlan plan = run.eval_plan(stage, source);
+    if (!plan.loaders) throw UsageError(fmt::format("[{0}] there is no loader for it. Give {0} one.", name_of(stage)));
+    (stage == Stage::validate ? data.val : stage == Stage::test ? data.test : data.predict) = plan.loaders;
+    if (!EvalLoop(run, stage).run(plan, predictions))
+      throw Interrupted(SignalGuard::received(), fmt::format("{} was interrupted.", name_of(stage)));
+  });
+}
+
+std::map<std::string, double> Trainer::Impl::measure(LevinModule& module, const DataSource& from, Stage stage,
+                                                     const std::string& ckpt) {
+  evaluate(module, from, stage, ckpt, nullptr);
+  return metrics.results(stage == Stage::test ? Split::test : Split::validation);
+}
+
+std::vector<Tensor> Trainer::Impl::predict(LevinModule& module, const DataSource& from, const std::string& ckpt) {
+  std::vector<Tensor> predictions;
+  evaluate(module, from, Stage::predict, ckpt, &predictions);
+  return predictions;
+}
+
+}  // namespace levin

@@ -1,0 +1,62 @@
+#pragma once
+// What a Trainer keeps between its runs, and how one run goes.
+
+#include <levin/trainer/fabric.h>
+#include <levin/trainer/trainer.h>
+
+#include "fit_checkpoint.h"
+#include "fit_loop.h"
+
+namespace levin {
+
+struct Trainer::Impl {
+  explicit Impl(TrainerConfig given);
+
+  void save(const std::filesystem::path& path, bool weights_only);
+  void fit(LevinModule& module, const DataSource& from, const std::string& ckpt);
+  /// The values of one pass by name.
+  std::map<std::string, double> measure(LevinModule& module, const DataSource& from, Stage stage,
+                                        const std::string& ckpt);
+  std::vector<Tensor> predict(LevinModule& module, const DataSource& from, const std::string& ckpt);
+  /// Of the fit that runs, or of the last one.
+  std::int64_t total_steps();
+
+  TrainerConfig config;
+  Fabric fabric;
+  std::vector<CallbackPtr> own_callbacks;  // the configuration's and the defaults
+  std::vector<CallbackPtr> callbacks;      // with those of the module that runs
+  std::vector<std::shared_ptr<Logger>> loggers;
+  Precision* precision = &fabric.precision();
+  std::shared_ptr<Profiler> profiler = make_profiler(config.profiler);
+  TrainState state;
+  MetricStore metrics;
+  StopToken stop;
+  DataSource source;
+  DataModule data;  // the loaders in use, or last used
+  BatchCounts counts;
+  std::filesystem::path root, ckpt_path;
+  Run* running = nullptr;
+  RunStatus status = RunStatus::success;
+  int ended_by = 0;                      // the signal
+  CheckpointKeeper* lent = nullptr;      // while a fit runs
+  std::optional<Checkpoint> finished{};  // of the last fit
+  LevinModule* trained = nullptr;        // by it
+  std::weak_ptr<const bool> trained_lives{};
+
+ private:
+  void add_defaults();
+  void add_policies();
+  void policies_last();
+  void take_callbacks(LevinModule& module);
+  void begin(Run& run, Stage stage);
+  void prepare(Run& run, LevinModule& module, Stage stage);
+  template <class F>
+  void guarded(Run& run, LevinModule& module, Stage stage, const F& body);
+  ModuleLink link(Run& run);
+  void check_manual(const LevinModule& module) const;
+  struct KeeperLoan;
+  void evaluate(LevinModule& module, const DataSource& from, Stage stage, const std::string& ckpt,
+                std::vector<Tensor>* predictions);
+};
+
+}  // namespace levin
