@@ -277,7 +277,10 @@ TEST_CASE("faults: another locale, file mask, folder, no HOME, names with spaces
     Trainer(config).fit(model, train, val, ckpt);
     return io::read_text(dir / "metrics.csv") + io::read_text(dir / "m.jsonl");
   };
-  const auto both = [&](const fs::path& dir) { return files(dir, "") + files(dir, (dir / "c/last").string()); };
+  const auto both = [&](const fs::path& dir) {
+    const std::string first = files(dir, "");
+    return first + files(dir, (dir / "c/last").string());
+  };
   const std::string plain = both(folder.path / "plain");
 
   const auto home = std::string(std::getenv("HOME") ? std::getenv("HOME") : "");

@@ -1,4 +1,5 @@
-// A run of 40 steps that is interrupted at every step, and within every window and validation, and goes on each time.
+// A run of 40 steps that is interrupted at every step, and within every window and validation, and goes on each time:
+// with dropout, shuffling, loading threads, loss scaling, a schedule, an average of the weights, a timer, metrics.
 #include <levin/trainer/checkpoint.h>
 
 #include <csignal>
@@ -54,12 +55,21 @@ struct Model : ToyModule {
   }
 };
 
+/// Every batch takes a second of this clock.
+struct Clock : Callback {
+  explicit Clock(std::shared_ptr<double> t) : now(std::move(t)) {}
+  std::shared_ptr<double> now;
+  void on_train_batch_end(RunContext&, const StepOutput&, const Batch&, int) override { *now += 1; }
+  void on_validation_batch_end(RunContext&, const Batch&, int) override { *now += 1; }
+};
+
 struct Whole {
   std::vector<std::vector<float>> weights;
   std::vector<double> losses;
   std::vector<Record> records;
   std::map<std::string, double> training, validation;
   GeneratorState rng;
+  double seconds = 0, validation_seconds = 0;
   std::int64_t steps = 0, optimizer_steps = 0, samples = 0;
   int interruptions = 0;
 };
@@ -77,7 +87,11 @@ Whole run(const std::filesystem::path& dir, bool interrupt, const TrainerConfig&
     auto config = quiet(options);
     config.max_steps = 40;
     config.log_every_n_steps = 1;
-    config.callbacks = {ModelCheckpoint({.dirpath = dir, .save_top_k = 0}),
+    const auto now = std::make_shared<double>(first ? 100.0 : 5.0);
+    const auto timer =
+        std::make_shared<Timer>(TimerOptions{.duration = "00:01:00:00", .clock = [now] { return *now; }});
+    config.callbacks = {Clock(now), timer, EMAWeightAveraging({.decay = 0.9, .update_starting_at_step = 5}),
+                        ModelCheckpoint({.dirpath = dir, .save_top_k = 0}),
                         EarlyStopping({.monitor = "val_loss", .patience = 100})};
     if (interrupt) config.callbacks.push_back(InterruptAtOnce());
     config.loggers = {records};
@@ -94,6 +108,8 @@ Whole run(const std::filesystem::path& dir, bool interrupt, const TrainerConfig&
     out.training = trainer.metrics().results(Split::train);
     out.validation = trainer.metrics().results(Split::validation);
     out.rng = default_generator().state();
+    out.seconds = timer->time_elapsed();
+    out.validation_seconds = timer->time_elapsed(Split::validation);
     out.steps = trainer.global_step();
     out.optimizer_steps = trainer.state().optimizer_steps.at(0);
     out.samples = trainer.state().samples;
@@ -114,6 +130,9 @@ void check_equal(const TrainerConfig& config, int interruptions) {
   CHECK(cut.training == whole.training);
   CHECK(cut.validation == whole.validation);
   CHECK(cut.rng == whole.rng);
+  CHECK(whole.seconds > whole.validation_seconds);
+  CHECK(cut.seconds == whole.seconds);
+  CHECK(cut.validation_seconds == whole.validation_seconds);
   CHECK(cut.steps == whole.steps);
   CHECK(cut.optimizer_steps == whole.optimizer_steps);
   CHECK(cut.samples == whole.samples);

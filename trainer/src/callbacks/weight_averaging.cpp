@@ -114,8 +114,13 @@ void WeightAveraging::on_train_epoch_end(RunContext& run) {
   if (should_update({}, run.state.epoch)) average_.update(run, avg_fn_);
 }
 
-void WeightAveraging::on_validation_epoch_start(RunContext& run) {
-  if (run.stage != Stage::fit || average_.count() == 0) return;
+void WeightAveraging::on_validation_epoch_start(RunContext& run) { swap_in(run); }
+
+// One that is resumed inside has no start, and a save in the middle of one has put the trained weights back.
+void WeightAveraging::on_validation_batch_start(RunContext& run, const Batch&, int) { swap_in(run); }
+
+void WeightAveraging::swap_in(RunContext& run) {
+  if (run.stage != Stage::fit || average_.count() == 0 || !trained_.empty()) return;
   trained_ = copies_of(run.precision->weights(run.module));
   average_.copy_to(run);
 }

@@ -2,11 +2,11 @@
 // Trains, validates, tests and predicts: the loop around a LevinModule.
 
 #include <levin/trainer/callback.h>
+#include <levin/trainer/callbacks/model_checkpoint.h>
 #include <levin/trainer/data_module.h>
 #include <levin/trainer/fabric.h>
 #include <levin/trainer/load_from_checkpoint.h>
 #include <levin/trainer/logger.h>
-#include <levin/trainer/callbacks/model_checkpoint.h>
 #include <levin/trainer/module.h>
 #include <levin/trainer/signals.h>
 
@@ -53,7 +53,7 @@ class Trainer {
   std::map<std::string, double> callback_metrics() const;      ///< latest values that a monitor may name
   std::map<std::string, double> logged_metrics() const;        ///< latest values for loggers
   std::map<std::string, double> progress_bar_metrics() const;  ///< latest values beside the progress bar
-  bool is_last_batch() const;  ///< training has the last batch of its epoch in hand
+  bool is_last_batch() const;                                  ///< training has the last batch of its epoch in hand
   /// Batches of an epoch, as the limits leave them, of this fit or the last one; -1 where nobody knows, 0 before any.
   std::int64_t num_training_batches() const;
   /// The same of the last validation, sanity check, test and prediction, by loader.

@@ -64,10 +64,12 @@ class WeightAveraging : public Callback {
   void on_train_batch_end(RunContext& run, const StepOutput& out, const Batch& batch, int index) override;
   void on_train_epoch_end(RunContext& run) override;
   void on_validation_epoch_start(RunContext& run) override;
+  void on_validation_batch_start(RunContext& run, const Batch& batch, int index) override;
   void on_validation_epoch_end(RunContext& run) override;
   void on_train_end(RunContext& run) override;
 
  private:
+  void swap_in(RunContext& run);
   void swap_back(RunContext& run);
 
   AveragedWeights::Average avg_fn_;
