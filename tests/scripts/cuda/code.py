@@ -2,6 +2,7 @@
 and the machine code of the shipped ones. Ends with 1, a line for each fault, where a kernel spills registers or lacks
 the instructions that it lives by."""
 
+import multiprocessing
 import pathlib
 import re
 import subprocess
@@ -61,24 +62,34 @@ def needs(kernel):
     return None
 
 
+def look_at(place):
+    """(kernels with their architectures, faults, instructions looked for) of an object."""
+    cuobjdump, unit = place
+    seen, faults, instructions = [], [], 0
+    for kernel, architecture, stores, loads in spills(unit.with_name(unit.name + ".ptxas")):
+        if needs(kernel) is None:
+            continue
+        seen.append((next(n for n, _ in SHIPPED if n in kernel), architecture))
+        if stores or loads:
+            faults.append(f"{unit.name}, {architecture}: {kernel} spills {stores} bytes, reads back {loads}")
+    for (kernel, architecture), code in code_of(cuobjdump, unit).items():
+        for instruction in needs(kernel) or []:
+            instructions += 1
+            if not re.search(instruction, code):
+                faults.append(f"{unit.name}, {architecture}: {kernel} has no {instruction}")
+    return seen, faults, instructions
+
+
 def main():
     build, cuobjdump = sys.argv[1:]
     units = [u for name in UNITS for u in sorted(pathlib.Path(build).glob(f"**/kernels/cuda/{name}/**/*.cu.o"))]
-    faults, seen, instructions = [], {}, 0
-    for unit in units:
-        for kernel, architecture, stores, loads in spills(unit.with_name(unit.name + ".ptxas")):
-            if needs(kernel) is None:
-                continue
-            seen.setdefault(next(n for n, _ in SHIPPED if n in kernel), set()).add(architecture)
-            if stores or loads:
-                faults.append(f"{unit.name}, {architecture}: {kernel} spills {stores} bytes, reads back {loads}")
-        for (kernel, architecture), code in code_of(cuobjdump, unit).items():
-            for instruction in needs(kernel) or []:
-                instructions += 1
-                if not re.search(instruction, code):
-                    faults.append(f"{unit.name}, {architecture}: {kernel} has no {instruction}")
+    with multiprocessing.Pool() as pool:
+        looks = pool.map(look_at, [(cuobjdump, unit) for unit in units], chunksize=1)
+    seen = {pair for look in looks for pair in look[0]}
+    faults = [fault for look in looks for fault in look[1]]
+    instructions = sum(look[2] for look in looks)
     for name, _ in SHIPPED:
-        if missing := set(ARCHITECTURES) - seen.get(name, set()):
+        if missing := {a for a in ARCHITECTURES if (name, a) not in seen}:
             faults.append(f"{name}: ptxas said nothing of it for {', '.join(sorted(missing))}")
     print(*faults, sep="\n")
     print(f"{len(units)} objects read, {instructions} instructions looked for, {len(faults)} faults")
