@@ -1,5 +1,8 @@
 #include <levin/core/generator.h>
 #include <levin/core/recording.h>
+#include <levin/core/side_by_side.h>
+
+#include <utility>
 
 namespace levin {
 
@@ -10,10 +13,18 @@ PhiloxState Generator::reserve(std::uint64_t blocks, const Stream& stream) {
   return recorded->draw(shared_, blocks);
 }
 
+namespace {
+constinit thread_local Generator* t_default = nullptr;
+}
+
 Generator& default_generator() {
+  if (t_default) return *t_default;
   static Generator& generator = *new Generator(67280421310721ull);  // PyTorch's default seed
   return generator;
 }
+
+DefaultGeneratorGuard::DefaultGeneratorGuard(Generator& generator) : before_(std::exchange(t_default, &generator)) {}
+DefaultGeneratorGuard::~DefaultGeneratorGuard() { t_default = before_; }
 
 void manual_seed(std::uint64_t seed) { default_generator().manual_seed(seed); }
 

@@ -1,5 +1,6 @@
 #include <levin/core/error.h>
 #include <levin/core/parallel.h>
+#include <levin/core/side_by_side.h>
 
 #include <fmt/format.h>
 
@@ -22,7 +23,7 @@ namespace levin {
 namespace {
 
 thread_local bool t_in_parallel = false;
-thread_local bool t_serial = false;
+thread_local int t_limit = std::numeric_limits<int>::max();
 
 /// Whole cores that a container's quota allows (cgroup v2's cpu.max: "200000 100000" or "max 100000").
 int quota_cores() {
@@ -50,7 +51,7 @@ std::atomic<int>& thread_setting() {
 
 }  // namespace
 
-int num_threads() { return thread_setting().load(std::memory_order_relaxed); }
+int num_threads() { return std::min(t_limit, thread_setting().load(std::memory_order_relaxed)); }
 
 void set_num_threads(int threads) {
   if (threads < 1) throw ValueError(fmt::format("[set_num_threads] {} threads are too few; use 1 or more.", threads));
@@ -58,7 +59,13 @@ void set_num_threads(int threads) {
 }
 
 bool in_parallel_region() { return t_in_parallel; }
-void set_thread_serial(bool serial) { t_serial = serial; }
+
+void limit_thread(int threads) {
+  if (threads < 1) throw ValueError(fmt::format("[limit_thread] {} threads are too few; use 1 or more.", threads));
+  t_limit = threads;
+}
+
+void set_thread_serial(bool serial) { t_limit = serial ? 1 : std::numeric_limits<int>::max(); }
 
 namespace detail {
 
@@ -122,7 +129,7 @@ void parallel_chunks(int64_t begin, int64_t end, int64_t grain, ChunkFn fn, cons
   if (outer) t_in_parallel = false;
 #else
   const int threads = num_threads();
-  if (threads == 1 || t_in_parallel || t_serial) return serial_chunks(begin, end, grain, fn, body);
+  if (threads == 1 || t_in_parallel) return serial_chunks(begin, end, grain, fn, body);
 
   // Neighbouring chunks begin on the same thread, which keeps its caches warm from one operation to the next.
   static thread_local Share shares[kShares];

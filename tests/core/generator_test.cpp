@@ -1,11 +1,13 @@
 #include <doctest/doctest.h>
 #include <levin/core/device.h>
 #include <levin/core/generator.h>
+#include <levin/core/side_by_side.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <set>
+#include <thread>
 #include <vector>
 
 using namespace levin;
@@ -84,4 +86,21 @@ TEST_CASE("the default generator is seeded for all") {
   manual_seed(3);
   CHECK(default_generator().next_u64() == first);
   default_generator().set_state(kept);
+}
+
+TEST_CASE("a thread may have a default generator of its own") {
+  const GeneratorState kept = default_generator().state();
+  Generator own(5), same(5);
+  {
+    const DefaultGeneratorGuard guard(own);
+    CHECK(default_generator().next_u64() == same.next_u64());
+    std::thread([&] { CHECK(default_generator().state() == kept); }).join();
+    {
+      Generator inner(6);
+      const DefaultGeneratorGuard nested(inner);
+      CHECK(default_generator().seed() == 6);
+    }
+    CHECK(default_generator().state() == same.state());
+  }
+  CHECK(default_generator().state() == kept);
 }

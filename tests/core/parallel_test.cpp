@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 #include <levin/core/error.h>
 #include <levin/core/parallel.h>
+#include <levin/core/side_by_side.h>
 
 #include <algorithm>
 #include <atomic>
@@ -84,6 +85,29 @@ TEST_CASE("nested calls and serial threads stay on one thread") {
     });
   }).join();
   CHECK_FALSE(moved);
+}
+
+TEST_CASE("a thread with a share keeps to it, others have all") {
+  const Threads scope(3);
+  std::mutex mutex;
+  const auto threads_of = [&] {
+    std::vector<std::thread::id> ids;
+    parallel_for(0, 300, 1, [&](int64_t, int64_t) {
+      const std::lock_guard lock(mutex);
+      ids.push_back(std::this_thread::get_id());
+    });
+    std::sort(ids.begin(), ids.end());
+    return std::unique(ids.begin(), ids.end()) - ids.begin();
+  };
+  std::thread([&] {
+    limit_thread(2);
+    CHECK(num_threads() == 2);
+    CHECK(threads_of() <= 2);
+    limit_thread(9);
+    CHECK(num_threads() == 3);
+  }).join();
+  CHECK(num_threads() == 3);
+  CHECK_THROWS_WITH_AS(limit_thread(0), "[limit_thread] 0 threads are too few; use 1 or more.", ValueError);
 }
 
 TEST_CASE("several threads may call at once") {

@@ -1,85 +1,67 @@
 // A device that somebody adds from outside: its memory and streams through DeviceBackend, its kernels through the free
-// column of every table. That this is all it takes is shown by the cases of all operations.
+// column of every table. That this is all it takes is shown by the cases of all operations, and by training on it.
 #include "cases/cases.h"
-#include "cases/host_device.h"
+#include "cases/host_port.h"
 
-#include <levin/autograd/ops.h>
-#include <levin/kernels/amp.h>
-#include <levin/kernels/attention.h>
-#include <levin/kernels/conv.h>
-#include <levin/kernels/copy.h>
-#include <levin/kernels/creation.h>
-#include <levin/kernels/dropout.h>
-#include <levin/kernels/elementwise.h>
-#include <levin/kernels/indexing.h>
-#include <levin/kernels/loss.h>
-#include <levin/kernels/matmul.h>
-#include <levin/kernels/norm.h>
-#include <levin/kernels/optim.h>
-#include <levin/kernels/pool.h>
-#include <levin/kernels/random.h>
-#include <levin/kernels/reduce.h>
-#include <levin/kernels/scan.h>
-#include <levin/kernels/softmax.h>
-#include <levin/kernels/sort.h>
+#include <levin/autograd/autograd.h>
+#include <levin/nn/nn.h>
+#include <levin/optim/optim.h>
 
 #include <doctest/doctest.h>
 
-#include <type_traits>
-
 using namespace levin;
 using namespace levin::test;
-namespace k = levin::kernels;
-
-namespace {
-
-template <class K>
-struct ArgumentsOf;
-template <class A>
-struct ArgumentsOf<k::Kernel<void(const A&, Stream&)>> {
-  using type = A;
-};
-
-/// Fills the device's column. Its memory is the host's, so the host's kernel is a right one for it.
-template <auto& kernel>
-void port(DeviceType type) {
-  using Arguments = typename ArgumentsOf<std::remove_cvref_t<decltype(kernel)>>::type;
-  kernel.set(type, [](const Arguments& arguments, Stream& stream) {
-    CHECK(stream.device() == other_host());
-    Stream host(kCpu);
-    kernel(arguments, host);
-  });
-}
-
-template <auto&... kernels>
-void port_all(DeviceType type) {
-  (port<kernels>(type), ...);
-}
-
-}  // namespace
 
 TEST_CASE("device/third_party_device_passes_opcases") {
   const Device device = other_host();
   CHECK_THROWS_WITH_AS(neg(ones({2}).to(device)), doctest::Contains("there is no kernel for custom0"), DeviceError);
-  port_all<k::amp_unscale, k::amp_update_scale, k::attention, k::attention_backward, k::conv2d,
-           k::conv2d_backward_input, k::conv2d_backward_weight, k::copy, k::fill, k::arange, k::linspace, k::dropout,
-           k::neg, k::abs, k::sign, k::square, k::floor, k::ceil, k::round, k::trunc, k::reciprocal, k::sqrt, k::rsqrt,
-           k::exp, k::expm1, k::log, k::log2, k::log10, k::log1p, k::sin, k::cos, k::tan, k::tanh, k::sigmoid, k::erf,
-           k::clamp, k::relu, k::leaky_relu, k::elu, k::gelu, k::gelu_tanh, k::silu, k::softplus, k::logsigmoid,
-           k::isnan, k::isinf, k::isfinite, k::logical_not, k::add, k::mul, k::div, k::floor_divide, k::remainder,
-           k::pow, k::maximum, k::minimum, k::atan2, k::eq, k::ne, k::lt, k::le, k::gt, k::ge, k::logical_and,
-           k::logical_or, k::logical_xor, k::relu_backward, k::leaky_relu_backward, k::clamp_backward,
-           k::sigmoid_backward, k::tanh_backward, k::gelu_backward, k::gelu_tanh_backward, k::silu_backward,
-           k::elu_backward, k::softplus_backward, k::logsigmoid_backward, k::where, k::lerp, k::addcmul, k::addcdiv,
-           k::cat, k::index_select, k::index_add, k::gather, k::scatter, k::scatter_add, k::count_nonzero, k::nonzero,
-           k::triangle, k::one_hot, k::check_labels, k::cross_entropy, k::cross_entropy_backward, k::bce_with_logits,
-           k::bce_with_logits_backward, k::matmul, k::batch_norm, k::batch_norm_backward, k::layer_norm,
-           k::layer_norm_backward, k::sgd_step, k::adam_step, k::max_pool2d, k::max_pool2d_backward, k::max_pool2d_pick,
-           k::avg_pool2d, k::avg_pool2d_backward, k::uniform, k::normal, k::randint, k::bernoulli, k::sum, k::prod,
-           k::amax, k::amin, k::any, k::all, k::norm, k::argmax, k::argmin, k::cumsum, k::softmax, k::log_softmax,
-           k::softmax_backward, k::log_softmax_backward, k::sort, k::topk>(device.type);
+  port_kernels();
   for (const OpCase& c : all_cases()) {
     const std::string wrong = check_device(c, device);
     CHECK_MESSAGE(wrong.empty(), wrong);
   }
+}
+
+namespace {
+
+struct Training {
+  std::vector<float> losses;
+  std::vector<std::vector<float>> state;
+  Device where;
+};
+
+/// Twelve steps of a small convolutional net on two kinds of pictures, bright above and bright below.
+Training train_on(Device device) {
+  manual_seed(3);
+  nn::Sequential net(nn::Conv2d(1, 4, 3, {.padding = 1}), nn::BatchNorm2d(4), nn::ReLU(), nn::MaxPool2d(2),
+                     nn::Flatten(), nn::Dropout(0.2), nn::Linear(4 * 4 * 4, 2));
+  net.to(device);
+  optim::AdamW opt(net.parameters(), {.lr = 0.02});
+  Training result{{}, {}, net.device()};
+  for (int step = 0; step < 12; ++step) {
+    const Tensor y = randint(0, 2, {16});                                      // (16)
+    const Tensor bright = y.to(kFloat32).reshape({16, 1, 1, 1}) * 2 - 1;       // -1 or 1
+    const Tensor ramp = linspace(-1, 1, 8).reshape({1, 1, 8, 1});              // from above to below
+    const Tensor x = (bright * ramp + randn({16, 1, 8, 8}) * 0.5).to(device);  // (16, 1, 8, 8)
+    const Tensor loss = cross_entropy(net(x), y.to(device));
+    opt.zero_grad();
+    loss.backward();
+    optim::clip_grad_norm_(net.parameters(), 1.0);
+    opt.step();
+    CHECK(loss.device() == device);
+    result.losses.push_back(loss.item<float>());
+  }
+  for (const auto& [name, t] : net.state_dict()) result.state.push_back(t.cpu().to_vector<float>());
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("device/third_party_device_trains") {
+  port_kernels();
+  const Training here = train_on(kCpu), there = train_on(other_host(1));
+  CHECK(there.where == other_host(1));
+  CHECK(there.losses == here.losses);
+  CHECK(there.state == here.state);
+  CHECK(there.losses.back() < 0.5 * there.losses.front());
 }

@@ -3,6 +3,7 @@
 
 #include <levin/nn/activation.h>
 #include <levin/nn/container.h>
+#include <levin/nn/functional_call.h>
 #include <levin/nn/init.h>
 #include <levin/nn/layers.h>
 #include <levin/nn/loss.h>

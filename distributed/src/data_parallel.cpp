@@ -1,0 +1,244 @@
+#include <fmt/format.h>
+#include <levin/autograd/autocast.h>
+#include <levin/autograd/modes.h>
+#include <levin/autograd/ops.h>
+#include <levin/core/parallel.h>
+#include <levin/core/side_by_side.h>
+#include <levin/distributed/data_parallel.h>
+#include <levin/kernels/cuda.h>
+#include <levin/nn/functional_call.h>
+
+#include <algorithm>
+#include <deque>
+#include <latch>
+#include <optional>
+#include <span>
+
+#include "lane.h"
+#include "replicas.h"
+
+namespace levin::distributed {
+
+namespace {
+
+std::vector<Tensor> tensors_of(const std::vector<std::pair<std::string, Tensor>>& named) {
+  std::vector<Tensor> tensors;
+  for (const auto& entry : named) tensors.push_back(entry.second);
+  return tensors;
+}
+
+/// A replica's tensors hold values during a call only.
+void let_go(const Tensor& t) {
+  const Tensor nothing = empty({0}, {.dtype = t.dtype()});
+  TensorImpl& to = *t.impl();
+  const TensorImpl& from = *nothing.impl();
+  to.storage = from.storage;
+  to.offset = from.offset;
+  to.numel = from.numel;
+  to.sizes = from.sizes;
+  to.strides = from.strides;
+  to.device = from.device;
+  to.contiguous = from.contiguous;
+}
+
+/// What the calling thread's operations go by, for another thread.
+class Surroundings {
+ public:
+  explicit Surroundings(Device device) : device_(device), stream_(current_stream(device)) {}
+
+  template <class F>
+  void call(Generator& generator, const F& f) const {
+    const ModeGuard modes(modes_);
+    const DefaultGeneratorGuard random(generator);
+    std::optional<autocast> lower;
+    if (autocast_.enabled) lower.emplace(autocast_.dtype, true, autocast_.cache);
+    std::optional<cuda::StreamGuard> stream;
+    if (device_.type == DeviceType::cuda) stream.emplace(cuda::Stream(stream_));
+    f();
+  }
+
+ private:
+  Device device_;
+  Stream stream_;
+  detail::AutogradModes modes_ = detail::autograd_modes;
+  detail::AutocastState autocast_ = detail::autocast_state;
+};
+
+}  // namespace
+
+struct DataParallel::Impl {
+  Impl(nn::Module& m, std::vector<Device> d) : module(m), devices(std::move(d)) {}
+  ~Impl() {
+    for (Lane& lane : lanes) lane.finish();
+  }
+
+  nn::Module& replica(std::size_t r) { return r == 0 ? module : *copies[r - 1]; }
+  void check_home() const;
+  void refresh();
+  std::vector<std::unique_ptr<nn::Substitution>> replicate(std::size_t n);
+  void side_by_side(std::size_t n, const std::function<void(std::size_t)>& f);
+
+  nn::Module& module;
+  const std::vector<Device> devices;
+  std::vector<std::unique_ptr<nn::Module>> copies;
+  std::shared_ptr<BytesMoved> moved = std::make_shared<BytesMoved>();
+  std::deque<Lane> lanes;  // one a replica
+};
+
+std::unique_ptr<nn::Module> DataParallel::copy_of(const nn::Module& module) {
+  const nn::Cloner cloner;
+  auto copy = module.fresh();
+  if (!copy) {
+    throw ValueError(
+        fmt::format("[DataParallel] a {} cannot be built again from here, where only its base class is "
+                    "known. Pass it by its own type, or make it with add.",
+                    module.type_name()));
+  }
+  nn::Cloner::copy_state(module, *copy);
+  return copy;
+}
+
+DataParallel::DataParallel(nn::Module& module, std::vector<Device> devices, const Copies& another)
+    : impl_(std::make_unique<Impl>(module, std::move(devices))) {
+  if (impl_->devices.empty()) throw ValueError("[DataParallel] there is no device. Name one or more.");
+  for (const Device d : impl_->devices) require_device(d);
+  impl_->check_home();
+  for (std::size_t r = 1; r < impl_->devices.size(); ++r) {
+    impl_->copies.push_back(another());
+    for (const auto& entry : impl_->copies.back()->named_parameters()) let_go(entry.second);
+    for (const auto& entry : impl_->copies.back()->named_buffers()) let_go(entry.second);
+  }
+}
+
+DataParallel::~DataParallel() = default;
+DataParallel::DataParallel(DataParallel&&) noexcept = default;
+
+nn::Module& DataParallel::module() const { return impl_->module; }
+const std::vector<Device>& DataParallel::devices() const { return impl_->devices; }
+
+DataParallelBytes DataParallel::bytes() const {
+  const BytesMoved& m = *impl_->moved;
+  return {m.parameters, m.inputs, m.outputs, m.output_gradients, m.parameter_gradients, m.input_gradients};
+}
+
+std::vector<int64_t> DataParallel::part_sizes(int64_t batch, std::size_t devices) {
+  const auto n = static_cast<int64_t>(devices);
+  const int64_t size = std::max<int64_t>(1, (batch + n - 1) / n);
+  std::vector<int64_t> sizes;
+  for (int64_t at = 0; at < batch; at += size) sizes.push_back(std::min(size, batch - at));
+  return sizes;
+}
+
+Tensor DataParallel::operator()(const Tensor& x) {
+  return run({x}, [](nn::Module& replica, const std::vector<Tensor>& parts) {
+    return std::vector<Tensor>{replica(parts[0])};
+  })[0];
+}
+
+std::vector<Tensor> DataParallel::run(const std::vector<Tensor>& inputs, const ReplicaForward& forward) {
+  Impl& i = *impl_;
+  i.check_home();
+  const auto sizes = part_sizes(batch_of(inputs), i.devices.size());
+  const std::size_t n = std::max<std::size_t>(1, sizes.size());
+  if (n == 1) {
+    std::vector<Tensor> there;
+    for (const Tensor& x : inputs) there.push_back(x.to(i.devices[0]));
+    return forward(i.module, there);
+  }
+
+  std::vector<std::vector<Tensor>> parts(n), outputs(n);
+  for (const Tensor& x : inputs) {
+    const auto pieces = scatter(x, sizes, i.devices, i.moved);
+    for (std::size_t r = 0; r < n; ++r) parts[r].push_back(pieces[r]);
+  }
+  {
+    i.refresh();
+    const auto replicas = i.replicate(n);
+    i.side_by_side(n, [&](std::size_t r) {
+      outputs[r] = forward(i.replica(r), parts[r]);
+      for (Tensor& y : outputs[r])
+        y = y.defined() ? y.view(y.sizes()) : y;  // it may be a parameter, whose place this is
+    });
+  }
+  std::vector<Tensor> result;
+  for (std::size_t k = 0; k < outputs[0].size(); ++k) {
+    std::vector<Tensor> pieces;
+    for (const auto& list : outputs) {
+      if (list.size() != outputs[0].size() || !list[k].defined())
+        throw ValueError("[DataParallel] the replicas gave different numbers of outputs, or undefined ones.");
+      pieces.push_back(list[k]);
+    }
+    result.push_back(gather(pieces, i.devices[0], i.moved));
+  }
+  return result;
+}
+
+void DataParallel::Impl::check_home() const {
+  const auto check = [&](const auto& entry) {
+    if (entry.second.device() == devices[0]) return;
+    throw DeviceError(
+        fmt::format("[DataParallel] {} is on {}, but the first of the devices is {}. Move the module "
+                    "there: module.to(...).",
+                    entry.first, to_string(entry.second.device()), to_string(devices[0])));
+  };
+  for (const auto& entry : module.named_parameters()) check(entry);
+  for (const auto& entry : module.named_buffers()) check(entry);
+}
+
+// What may have changed in the module since the last call, besides values.
+void DataParallel::Impl::refresh() {
+  const auto originals = std::as_const(module).named_modules();
+  for (const auto& copy : copies) {
+    const auto own = copy->named_modules();
+    for (std::size_t k = 0; k < own.size(); ++k) {  // parents first, and a parent's flag reaches its children
+      if (own[k].second->is_training() != originals[k].second->is_training())
+        own[k].second->train(originals[k].second->is_training());
+    }
+  }
+}
+
+std::vector<std::unique_ptr<nn::Substitution>> DataParallel::Impl::replicate(std::size_t n) {
+  const std::span<const Device> places(devices.data(), n);
+  std::vector<std::vector<Tensor>> values(n);
+  for (const auto& entry : module.named_parameters()) {
+    const auto copies_of_it = distributed::replicate(entry.second, places, moved);
+    for (std::size_t r = 0; r < n; ++r) values[r].push_back(copies_of_it[r]);
+  }
+  std::vector<std::unique_ptr<nn::Substitution>> replicas;
+  replicas.push_back(std::make_unique<nn::Substitution>(tensors_of(module.named_parameters()), values[0]));
+  for (std::size_t r = 1; r < n; ++r) {
+    for (const auto& entry : module.named_buffers()) values[r].push_back(buffer_copy(entry.second, places[r], *moved));
+    auto own = copies[r - 1]->named_parameters();
+    for (auto& buffer : copies[r - 1]->named_buffers()) own.push_back(std::move(buffer));
+    replicas.push_back(std::make_unique<nn::Substitution>(tensors_of(own), values[r]));
+  }
+  return replicas;
+}
+
+// f(r) on a thread for each of n replicas. All have ended when this returns.
+void DataParallel::Impl::side_by_side(std::size_t n, const std::function<void(std::size_t)>& f) {
+  const int share = std::max(1, num_threads() / static_cast<int>(devices.size()));
+  Generator& own = default_generator();
+  std::vector<Generator> others;
+  for (std::size_t r = 1; r < n; ++r) others.push_back(own.fork(own.state().offset, r));
+  std::vector<std::exception_ptr> errors(n);
+  const auto rest = std::make_shared<std::latch>(static_cast<std::ptrdiff_t>(n));
+  while (lanes.size() < n) lanes.emplace_back();
+  for (std::size_t r = 0; r < n; ++r) {
+    lanes[r].add([&, r, rest, around = Surroundings(devices[r])] {
+      try {
+        limit_thread(share);
+        around.call(r == 0 ? own : others[r - 1], [&] { f(r); });
+      } catch (...) {
+        errors[r] = std::current_exception();
+      }
+      rest->count_down();
+    });
+  }
+  rest->wait();
+  for (const std::exception_ptr& e : errors) {
+    if (e) std::rethrow_exception(e);
+  }
+}
+
+}  // namespace levin::distributed

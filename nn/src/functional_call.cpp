@@ -1,0 +1,76 @@
+#include <levin/autograd/ops/view.h>
+#include <levin/nn/functional_call.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace levin::nn {
+
+namespace {
+
+/// All that two tensors are; handles on them stay where they are.
+void swap_contents(const Tensor& a, const Tensor& b) {
+  TensorImpl& x = *a.impl();
+  TensorImpl& y = *b.impl();
+  x.storage.swap(y.storage);
+  std::swap(x.offset, y.offset);
+  std::swap(x.numel, y.numel);
+  std::swap(x.sizes, y.sizes);
+  std::swap(x.strides, y.strides);
+  std::swap(x.dtype, y.dtype);
+  std::swap(x.device, y.device);
+  std::swap(x.contiguous, y.contiguous);
+  std::swap(x.inference, y.inference);
+  x.autograd.swap(y.autograd);
+}
+
+/// A tensor whose contents may go elsewhere for a while: those of a leaf that requires grad may not, since its
+/// accumulator and saved values know it by its address.
+Tensor guest(const Tensor& t) {
+  if (t.requires_grad()) return t.view(t.sizes());
+  return alias(t, t.sizes(), t.strides(), t.storage_offset());
+}
+
+}  // namespace
+
+Substitution::Substitution(std::vector<Tensor> places, const std::vector<Tensor>& tensors)
+    : places_(std::move(places)) {
+  if (places_.size() != tensors.size())
+    throw ValueError(
+        fmt::format("[Substitution] {} places, but {} tensors to stand there.", places_.size(), tensors.size()));
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    if (!places_[i].defined() || !tensors[i].defined())
+      throw ValueError(fmt::format("[Substitution] number {} is undefined; leave it out.", i));
+    tensors_.push_back(guest(tensors[i]));
+  }
+  for (std::size_t i = 0; i < places_.size(); ++i) swap_contents(places_[i], tensors_[i]);
+}
+
+Substitution::~Substitution() {
+  for (std::size_t i = places_.size(); i-- > 0;) swap_contents(places_[i], tensors_[i]);
+}
+
+Tensor functional_call(Module& module, const StateDict& tensors, const Tensor& x) {
+  auto own = module.named_parameters();
+  for (auto& buffer : module.named_buffers()) own.push_back(std::move(buffer));
+  std::vector<Tensor> places, others;
+  for (const auto& [name, t] : tensors) {
+    const auto found = std::find_if(own.begin(), own.end(), [&](const auto& entry) { return entry.first == name; });
+    if (found == own.end())
+      throw StateError(
+          fmt::format("[functional_call] a {} has no parameter or buffer \"{}\".", module.type_name(), name));
+    if (found->second.sizes() != t.sizes())
+      throw StateError(fmt::format("[functional_call] \"{}\" has shape {}, the tensor given for it {}.", name,
+                                   to_string(found->second.sizes()), to_string(t.sizes())));
+    places.push_back(found->second);
+    others.push_back(t);
+  }
+  const Substitution substitution(std::move(places), others);
+  const Tensor y = module(x);
+  for (const auto& entry : own)
+    if (entry.second.is_same(y)) return y.view(y.sizes());
+  return y;
+}
+
+}  // namespace levin::nn
