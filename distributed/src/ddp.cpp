@@ -121,16 +121,6 @@ Tensor DistributedDataParallel::operator()(const Tensor& x) {
   return module_(x);
 }
 
-void DistributedDataParallel::before_forward() {
-  // What was broadcast at the start, or before a forward whose gradients stayed here, is not broadcast again.
-  if (broadcast_buffers_ && buffers_due_ && module_.is_training()) {
-    std::vector<Tensor> buffers;
-    for (const auto& [name, t] : module_.named_buffers()) buffers.push_back(t);
-    broadcast_all(*group_, buffers);
-  }
-  if (module_.is_training()) buffers_due_ = reducer_.sync();
-}
-
 void DistributedDataParallel::check_parameters() {
   std::uint32_t sum = 0;
   for (const Parameter& p : module_.parameters()) {

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 #include <levin/autograd/engine.h>
 #include <levin/autograd/modes.h>
+#include <levin/autograd/ops.h>
 #include <levin/distributed/ddp.h>
 
 #include <algorithm>
@@ -21,7 +22,7 @@ struct Bucket {
   std::vector<std::size_t> parameters;
   Tensor memory;  // (elements of all its parameters)
   std::size_t waiting = 0;
-  Work work{};
+  CommStages stages{};  // that remain to be done
 };
 
 }  // namespace
@@ -30,24 +31,47 @@ struct Reducer::Impl : std::enable_shared_from_this<Impl> {
   std::vector<Parameter> parameters;
   std::shared_ptr<ProcessGroup> group;
   DistributedDataParallelOptions options;
+  CommHook hook = allreduce_hook;
+  bool own_hook = false;
   std::vector<HookHandle> hooks;
   std::vector<Bucket> buckets;
   std::vector<Slot> slots;         // of each parameter
   std::vector<bool> ready;         // in the running backward
+  std::vector<std::uint8_t> used;  // since the last exchange, also under no_sync
   std::vector<std::size_t> order;  // in which gradients became ready
   std::size_t next = 0;            // the bucket to be sent next
   bool sync = true, running = false, rebuilt = false;
   std::vector<std::size_t> new_order;  // to be taken up by the next backward
   int64_t overlapped = 0;
+  int lowest_active = 0;
+  double correction = 1;  // of averages over all ranks where some have no part
+
+  // What a step leaves out. With a static graph that of the first one counts: on all ranks since the first exchange, on
+  // this one since its own first backward, which may come later.
+  std::vector<std::size_t> unused;
+  std::vector<Tensor> before;                // their gradients
+  std::vector<std::uint8_t> used_somewhere;  // by some rank
+  bool known = false, known_here = false;
+  std::vector<std::size_t> unused_here;
 
   void make_buckets(const std::vector<std::size_t>& in_order);
   void add_bucket(std::vector<std::size_t> members);
+  void take_up_order();
   void begin();
   void gradient_ready(std::size_t p);
   void mark_ready(std::size_t p);
+  void mark_unused(std::size_t p);
+  void send(std::size_t b, const Tensor& memory);
+  void finish_buckets();
   void finish();
-  void count_unused(const std::vector<std::size_t>& unused, const std::vector<Tensor>& before);
-  [[noreturn]] void refuse_unused(const std::vector<std::size_t>& unused);
+  void find_used(const std::vector<std::uint8_t>& own);
+  void settle_unused();
+  void find_unused();
+  void shadow(bool keep);
+  void keep_averages(std::size_t b, const Tensor& averages);
+  void check_first_step();
+  [[noreturn]] void refuse(const std::string& text);
+  std::string names_of(const std::vector<std::size_t>& list) const;
   void agree_on_order();
 };
 
@@ -92,23 +116,35 @@ void Reducer::Impl::add_bucket(std::vector<std::size_t> members) {
   buckets.push_back(std::move(bucket));
 }
 
+void Reducer::Impl::take_up_order() {
+  if (!new_order.empty()) make_buckets(std::exchange(new_order, {}));
+}
+
 // The first gradient of a backward is ready.
 void Reducer::Impl::begin() {
   running = true;
-  if (!new_order.empty()) make_buckets(std::exchange(new_order, {}));
+  take_up_order();
   ready.assign(parameters.size(), false);
   order.clear();
+  unused.clear();
+  before.clear();
   next = 0;
   for (Bucket& b : buckets) b.waiting = b.parameters.size();
   on_backward_end([self = shared_from_this()] { self->finish(); },
                   [self = shared_from_this()] { self->running = false; });
+  for (const std::size_t p : unused_here) mark_unused(p);
 }
 
 void Reducer::Impl::gradient_ready(std::size_t p) {
+  used[p] = 1;
   if (!sync) return;
   const no_grad guard;
   if (!running) begin();
   if (ready[p]) {
+    if (std::find(unused.begin(), unused.end(), p) != unused.end()) {
+      refuse(fmt::format("[ddp] backward reached {} on rank {}, which its first step did not. Unset static_graph.",
+                         parameters[p].name, group->rank()));
+    }
     throw GradError(fmt::format("[ddp] the gradient of {} became ready twice in one backward.", parameters[p].name));
   }
   order.push_back(p);
@@ -118,73 +154,157 @@ void Reducer::Impl::gradient_ready(std::size_t p) {
     slot.view.copy_(grad);
     parameters[p].set_grad(slot.view);
   }
-  const std::size_t before = next;
+  const std::size_t sent = next;
   mark_ready(p);
-  if (order.size() < parameters.size()) overlapped += static_cast<int64_t>(next - before);
+  if (order.size() + unused.size() < parameters.size()) overlapped += static_cast<int64_t>(next - sent);
 }
 
 // Buckets are sent in their order, whatever order they become ready in: it must be the same on all ranks.
 void Reducer::Impl::mark_ready(std::size_t p) {
   ready[p] = true;
   --buckets[slots[p].bucket].waiting;
-  for (; next < buckets.size() && buckets[next].waiting == 0; ++next) {
-    buckets[next].work = group->all_reduce(buckets[next].memory, ReduceOp::avg);
+  for (; next < buckets.size() && buckets[next].waiting == 0; ++next) send(next, buckets[next].memory);
+}
+
+// What backward does not reach counts as zero, or as what stands there from earlier backwards.
+void Reducer::Impl::mark_unused(std::size_t p) {
+  const Tensor grad = parameters[p].grad();
+  unused.push_back(p);
+  before.push_back(grad.defined() ? grad.clone() : Tensor());
+  if (!grad.defined()) {
+    slots[p].view.zero_();
+  } else if (!grad.shares_storage(slots[p].view)) {
+    slots[p].view.copy_(grad);
   }
+  mark_ready(p);
+}
+
+void Reducer::Impl::send(std::size_t b, const Tensor& memory) {
+  GradBucket bucket{.index = b, .buffer = memory, .parameters = buckets[b].parameters};
+  int64_t at = 0;
+  for (const std::size_t p : bucket.parameters) {
+    const Parameter& parameter = parameters[p];
+    bucket.gradients.push_back(memory.narrow(0, at, parameter.numel()).view(parameter.sizes()));
+    at += parameter.numel();
+  }
+  buckets[b].stages = hook(*group, bucket);
+}
+
+void Reducer::Impl::finish_buckets() {
+  std::size_t stages = 0;
+  for (const Bucket& b : buckets) stages = std::max(stages, b.stages.size());
+  for (std::size_t s = 0; s < stages; ++s) {
+    for (const Bucket& b : buckets) {
+      if (s < b.stages.size()) b.stages[s]();
+    }
+  }
+  for (Bucket& b : buckets) b.stages.clear();
 }
 
 void Reducer::Impl::finish() {
   running = false;
   const no_grad guard;
-  std::vector<std::size_t> unused;
-  std::vector<Tensor> before;
-  for (std::size_t p = 0; p < parameters.size(); ++p) {
-    if (!ready[p]) unused.push_back(p);
+  if (!std::all_of(ready.begin(), ready.end(), [](bool r) { return r; })) find_unused();
+  finish_buckets();
+  if (correction != 1) {
+    for (const Bucket& b : buckets) b.memory.mul_(correction);
   }
-  if (!unused.empty() && !options.find_unused_parameters) refuse_unused(unused);
-  for (const std::size_t p : unused) {
-    const Tensor grad = parameters[p].grad();
-    before.push_back(grad.defined() ? grad.clone() : Tensor());
-    if (!grad.defined()) {
-      slots[p].view.zero_();
-    } else if (!grad.shares_storage(slots[p].view)) {
-      slots[p].view.copy_(grad);
-    }
-  }
-  for (const std::size_t p : unused) mark_ready(p);
-  for (const Bucket& b : buckets) b.work.wait();
-  if (options.find_unused_parameters) count_unused(unused, before);
+  find_used(used);
+  used.assign(parameters.size(), 0);
+  settle_unused();
+  if (options.static_graph && !std::exchange(known_here, true)) check_first_step();
   if (!rebuilt) agree_on_order();
 }
 
-// A parameter that some rank used gets the average; one that none used keeps what it had.
-void Reducer::Impl::count_unused(const std::vector<std::size_t>& unused, const std::vector<Tensor>& before) {
-  std::vector<std::uint8_t> used(parameters.size(), 1);
-  for (const std::size_t p : unused) used[p] = 0;
-  const Tensor flags = from_data(used, {static_cast<int64_t>(used.size())});
+// With a static graph. The others' first step may have been an earlier one, in which this rank had no part.
+void Reducer::Impl::check_first_step() {
+  unused_here = unused;
+  for (const std::size_t p : order) {
+    if (used_somewhere[p] != 0) continue;
+    refuse(fmt::format("[ddp] backward reached {} on rank {}, which no rank's first step did. Unset static_graph.",
+                       parameters[p].name, group->rank()));
+  }
+}
+
+void Reducer::Impl::find_unused() {
+  std::vector<std::size_t> missing;
+  for (std::size_t p = 0; p < parameters.size(); ++p) {
+    if (!ready[p]) missing.push_back(p);
+  }
+  if (options.static_graph && known_here) {
+    refuse(fmt::format("[ddp] backward did not reach {} on rank {}, as its first step did. Unset static_graph.",
+                       names_of(missing), group->rank()));
+  }
+  if (!options.static_graph && !options.find_unused_parameters) {
+    refuse(
+        fmt::format("[ddp] backward did not reach {} of {} parameters on rank {}: {}. Use them in the loss, or set "
+                    "find_unused_parameters.",
+                    missing.size(), parameters.size(), group->rank(), names_of(missing)));
+  }
+  for (const std::size_t p : missing) mark_unused(p);
+}
+
+// Which parameters some rank used: asked in each exchange, or with a static graph in the first one.
+void Reducer::Impl::find_used(const std::vector<std::uint8_t>& own) {
+  if (options.static_graph ? std::exchange(known, true) : !options.find_unused_parameters) return;
+  const Tensor flags = from_data(own, {static_cast<int64_t>(own.size())});
   group->all_reduce(flags, ReduceOp::max).wait();
+  used_somewhere = flags.to_vector<std::uint8_t>();
+}
+
+// A parameter that some rank used gets the average; one that none used keeps what it had.
+void Reducer::Impl::settle_unused() {
   for (std::size_t i = 0; i < unused.size(); ++i) {
     const std::size_t p = unused[i];
-    if (flags.data<std::uint8_t>()[p] != 0) {
+    if (used_somewhere[p] != 0) {
       parameters[p].set_grad(slots[p].view);
     } else if (before[i].defined()) {
       slots[p].view.copy_(before[i]);
       parameters[p].set_grad(slots[p].view);
     }
   }
+  before.clear();
 }
 
-void Reducer::Impl::refuse_unused(const std::vector<std::size_t>& unused) {
+// A parameter that no rank used keeps what it had, here as on the ranks with a part.
+void Reducer::Impl::keep_averages(std::size_t b, const Tensor& averages) {
+  int64_t at = 0;
+  for (const std::size_t p : buckets[b].parameters) {
+    const int64_t numel = parameters[p].numel();
+    if (used_somewhere.empty() || used_somewhere[p] != 0) {
+      slots[p].view.copy_(averages.narrow(0, at, numel).view(parameters[p].sizes()));
+      parameters[p].set_grad(slots[p].view);
+    }
+    at += numel;
+  }
+}
+
+void Reducer::Impl::shadow(bool keep) {
+  const no_grad guard;
+  take_up_order();
+  std::vector<Tensor> memories;
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
+    memories.push_back(zeros_like(buckets[b].memory));
+    send(b, memories.back());
+  }
+  finish_buckets();
+  find_used(std::vector<std::uint8_t>(parameters.size(), 0));
+  for (std::size_t b = 0; keep && b < buckets.size(); ++b) keep_averages(b, memories[b].mul_(correction));
+  if (!rebuilt) agree_on_order();
+}
+
+std::string Reducer::Impl::names_of(const std::vector<std::size_t>& list) const {
   std::vector<std::string> names;
-  for (const std::size_t p : unused) names.push_back(parameters[p].name);
-  const std::string text = fmt::format(
-      "[ddp] backward did not reach {} of {} parameters on rank {}: {}. Use them in the loss, or set "
-      "find_unused_parameters.",
-      names.size(), parameters.size(), group->rank(), fmt::join(names, ", "));
+  for (const std::size_t p : list) names.push_back(parameters[p].name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+void Reducer::Impl::refuse(const std::string& text) {
   group->abort(text);
   throw GradError(text);
 }
 
-// What rank 0 saw is the order of the buckets from now on; what it did not see comes last.
+// What the lowest rank with a part saw is the order of the buckets from now on; what it did not see comes last.
 void Reducer::Impl::agree_on_order() {
   rebuilt = true;
   for (std::size_t p = 0; p < parameters.size(); ++p) {
@@ -192,7 +312,7 @@ void Reducer::Impl::agree_on_order() {
   }
   const std::vector<int64_t> own(order.begin(), order.end());
   const Tensor common = from_data(own, {static_cast<int64_t>(own.size())});
-  group->broadcast(common, 0).wait();
+  group->broadcast(common, lowest_active).wait();
   for (const int64_t p : common.to_vector<int64_t>()) new_order.push_back(static_cast<std::size_t>(p));
 }
 
@@ -206,6 +326,7 @@ Reducer::Reducer(std::vector<Parameter> parameters, std::shared_ptr<ProcessGroup
   impl_->parameters = std::move(parameters);
   impl_->group = std::move(group);
   impl_->options = options;
+  impl_->used.assign(impl_->parameters.size(), 0);
   std::vector<std::size_t> reversed;
   for (std::size_t p = impl_->parameters.size(); p-- > 0;) reversed.push_back(p);
   impl_->make_buckets(reversed);
@@ -219,6 +340,18 @@ Reducer::~Reducer() {
   for (HookHandle& h : impl_->hooks) h.remove();
 }
 
+void Reducer::register_comm_hook(CommHook hook) {
+  if (impl_->own_hook) throw ValueError("[ddp] a communication hook is registered already; a reducer has one.");
+  impl_->hook = std::move(hook);
+  impl_->own_hook = true;
+}
+
+void Reducer::set_active(int ranks, int lowest, bool divide_by_all) {
+  impl_->lowest_active = lowest;
+  impl_->correction = divide_by_all ? 1 : static_cast<double>(impl_->group->size()) / ranks;
+}
+
+void Reducer::shadow(bool keep) { impl_->shadow(keep); }
 void Reducer::set_sync(bool on) { impl_->sync = on; }
 bool Reducer::sync() const { return impl_->sync; }
 int64_t Reducer::overlapped() const { return impl_->overlapped; }

@@ -1,96 +1,13 @@
 // Data parallelism against one rank on the whole batch, and what it does when ranks differ.
 #include <doctest/doctest.h>
-#include <levin/autograd/autograd.h>
-#include <levin/distributed/ddp.h>
-#include <levin/nn/nn.h>
-#include <levin/optim/optim.h>
 
 #include <mutex>
 
-#include "distributed/groups.h"
+#include "distributed/ddp_models.h"
 
 using namespace levin;
 using namespace levin::distributed;
-using levin::test::errors_in_group;
-using levin::test::in_group;
-
-namespace {
-
-constexpr int64_t kBatch = 12;  // divides by 2, 3 and 4
-
-struct Net : nn::Module {
-  explicit Net(std::uint64_t seed) {
-    Generator rng(seed);
-    const no_grad guard;
-    for (Parameter p : parameters()) p.copy_(mul(randn(p.sizes(), {.generator = &rng}), 0.3));
-  }
-  nn::Linear& fc1 = add<nn::Linear>("fc1", 5, 7);
-  nn::Linear& fc2 = add<nn::Linear>("fc2", 7, 6);
-  nn::Linear& fc3 = add<nn::Linear>("fc3", 6, 3);
-  Tensor forward(const Tensor& x) override { return fc3(tanh(fc2(tanh(fc1(x))))); }
-};
-
-// Two layers of which a step may leave out the second.
-struct Branches : nn::Module {
-  nn::Linear& a = add<nn::Linear>("a", 4, 4);
-  nn::Linear& b = add<nn::Linear>("b", 4, 4);
-  bool use_b = true;
-  Tensor forward(const Tensor& x) override { return use_b ? b(a(x)) : a(x); }
-};
-
-Tensor input(int step) {
-  Generator rng(static_cast<std::uint64_t>(1000 + step));
-  return randn({kBatch, 5}, {.generator = &rng});
-}
-
-Tensor part(const Tensor& x, int rank, int size) {
-  const int64_t n = x.size(0) / size;
-  return x.narrow(0, rank * n, n);
-}
-
-Tensor loss_of(const Tensor& y) { return mean(square(sub(y, 1.0))); }
-
-std::vector<double> weights(const nn::Module& module) {
-  std::vector<double> all;
-  for (const Parameter& p : module.parameters()) {
-    const auto values = p.detach().to_vector<double>();
-    all.insert(all.end(), values.begin(), values.end());
-  }
-  return all;
-}
-
-std::vector<double> gradients(const nn::Module& module) {
-  std::vector<double> all;
-  for (const Parameter& p : module.parameters()) {
-    const auto values = p.grad().to_vector<double>();
-    all.insert(all.end(), values.begin(), values.end());
-  }
-  return all;
-}
-
-double distance(const std::vector<double>& a, const std::vector<double>& b) {
-  REQUIRE(a.size() == b.size());
-  double worst = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(a[i] - b[i]));
-  return worst;
-}
-
-// Small buckets, so that there are several.
-DistributedDataParallelOptions small(bool find_unused = false) {
-  return {.bucket_cap_mb = 1e-4, .first_bucket_mb = 5e-5, .find_unused_parameters = find_unused};
-}
-
-std::vector<double> train(nn::Module& net, int steps, const std::function<void(int)>& gradients_of_step) {
-  optim::SGD sgd(net.parameters(), {.lr = 0.1, .momentum = 0.9});
-  for (int s = 0; s < steps; ++s) {
-    net.zero_grad(s % 2 == 0);
-    gradients_of_step(s);
-    sgd.step();
-  }
-  return weights(net);
-}
-
-}  // namespace
+using namespace levin::test;
 
 TEST_CASE("ddp: 2, 3 and 4 ranks train as one rank on the whole batch, their replicas equal to the bit") {
   Net alone(1);
@@ -100,7 +17,7 @@ TEST_CASE("ddp: 2, 3 and 4 ranks train as one rank on the whole batch, their rep
     std::vector<std::vector<double>> results;
     in_group(n, [&](ProcessGroup& group) {
       Net net(static_cast<std::uint64_t>(1 + group.rank()));  // rank 0's values are everybody's
-      DistributedDataParallel ddp(net, {&group, [](ProcessGroup*) {}}, small());
+      DistributedDataParallel ddp(net, shared(group), small());
       CHECK(ddp.reducer().buckets().size() > 2);
       const auto got = train(net, 6, [&](int s) { loss_of(ddp(part(input(s), group.rank(), n))).backward(); });
       CHECK(ddp.reducer().overlapped() >= 6);
@@ -122,7 +39,7 @@ TEST_CASE("ddp: micro-batches under no_sync, then one exchange") {
   });
   in_group(2, [&](ProcessGroup& group) {
     Net net(1);
-    DistributedDataParallel ddp(net, {&group, [](ProcessGroup*) {}}, small());
+    DistributedDataParallel ddp(net, shared(group), small());
     const auto got = train(net, 3, [&](int s) {
       {
         const auto quiet = ddp.no_sync();
@@ -139,7 +56,7 @@ TEST_CASE("ddp: micro-batches under no_sync, then one exchange") {
 TEST_CASE("ddp: gradients are parts of the buckets, whose order follows the first backward") {
   in_group(2, [](ProcessGroup& group) {
     Branches net;
-    DistributedDataParallel ddp(net, {&group, [](ProcessGroup*) {}}, {.bucket_cap_mb = 1e-9, .first_bucket_mb = 1e-9});
+    DistributedDataParallel ddp(net, shared(group), {.bucket_cap_mb = 1e-9, .first_bucket_mb = 1e-9});
     using Names = std::vector<std::vector<std::string>>;
     CHECK(ddp.reducer().buckets() == Names{{"b.bias"}, {"b.weight"}, {"a.bias"}, {"a.weight"}});
     // Backward reaches a before b here.
@@ -165,7 +82,7 @@ TEST_CASE("ddp: gradients are parts of the buckets, whose order follows the firs
 TEST_CASE("ddp: a parameter that backward does not reach is named, on all ranks") {
   const auto errors = errors_in_group(2, [](ProcessGroup& group) {
     Branches net;
-    DistributedDataParallel ddp(net, {&group, [](ProcessGroup*) {}});
+    DistributedDataParallel ddp(net, shared(group));
     net.use_b = group.rank() == 0;
     sum(ddp(ones({2, 4}))).backward();
   });
@@ -178,7 +95,7 @@ TEST_CASE("ddp: a parameter that backward does not reach is named, on all ranks"
 TEST_CASE("ddp: find_unused_parameters averages what some ranks used and leaves the rest alone") {
   in_group(2, [](ProcessGroup& group) {
     Branches net;
-    DistributedDataParallel ddp(net, {&group, [](ProcessGroup*) {}}, small(true));
+    DistributedDataParallel ddp(net, shared(group), small(true));
     const auto b_weight = [&] { return net.b.parameters()[0]; };
     net.use_b = false;
     sum(ddp(ones({2, 4}))).backward();
@@ -200,10 +117,27 @@ TEST_CASE("ddp: find_unused_parameters averages what some ranks used and leaves 
   });
 }
 
+TEST_CASE("ddp: a parameter that only a micro-batch under no_sync used is averaged") {
+  in_group(2, [](ProcessGroup& group) {
+    Branches net;
+    DistributedDataParallel ddp(net, shared(group), small(true));
+    const auto b_bias = [&] { return net.b.parameters()[1].grad().to_vector<double>(); };
+    net.use_b = group.rank() == 0;
+    {
+      const auto quiet = ddp.no_sync();
+      sum(ddp(ones({2, 4}))).backward();
+    }
+    if (group.rank() == 0) CHECK(b_bias() == std::vector<double>(4, 2.0));
+    net.use_b = false;
+    sum(ddp(ones({2, 4}))).backward();
+    CHECK(b_bias() == std::vector<double>(4, 1.0));
+  });
+}
+
 TEST_CASE("ddp: buffers of all ranks are those of rank 0 before a forward that follows an exchange") {
   in_group(2, [](ProcessGroup& group) {
     nn::BatchNorm2d batch_norm(3);
-    DistributedDataParallel ddp(batch_norm, {&group, [](ProcessGroup*) {}});
+    DistributedDataParallel ddp(batch_norm, shared(group));
     const auto step = [&] { sum(square(ddp(add(rand({8, 3, 2, 2}), static_cast<double>(group.rank()))))).backward(); };
     const auto running = [&] { return batch_norm.named_buffers()[0].second.to_vector<double>(); };
     step();
@@ -219,7 +153,7 @@ TEST_CASE("ddp: buffers of all ranks are those of rank 0 before a forward that f
 TEST_CASE("ddp: modules that differ, parameters that drifted apart") {
   const auto shapes = errors_in_group(3, [](ProcessGroup& group) {
     nn::Linear net(4, group.rank() == 2 ? 5 : 6);
-    DistributedDataParallel ddp(net, {&group, [](ProcessGroup*) {}});
+    DistributedDataParallel ddp(net, shared(group));
   });
   for (const std::string& e : shapes) {
     CHECK_MESSAGE(e.find("the modules of rank 2 differ from that of rank 0") != std::string::npos, e);
@@ -228,7 +162,7 @@ TEST_CASE("ddp: modules that differ, parameters that drifted apart") {
         std::string::npos);
   const auto drift = errors_in_group(3, [](ProcessGroup& group) {
     nn::Linear net(4, 4);
-    DistributedDataParallel ddp(net, {&group, [](ProcessGroup*) {}});
+    DistributedDataParallel ddp(net, shared(group));
     ddp.check_parameters();
     const no_grad guard;
     if (group.rank() == 1) net.parameters()[1].add_(1e-6);
@@ -242,7 +176,7 @@ TEST_CASE("ddp: modules that differ, parameters that drifted apart") {
 TEST_CASE("ddp: an exception inside backward leaves a reducer that works again") {
   in_group(2, [](ProcessGroup& group) {
     Net net(1);
-    DistributedDataParallel ddp(net, {&group, [](ProcessGroup*) {}});
+    DistributedDataParallel ddp(net, shared(group));
     const Tensor y = ddp(part(input(0), group.rank(), 2));
     y.register_hook([](const Tensor&) -> Tensor { throw ValueError("from a hook"); });
     CHECK_THROWS_AS(loss_of(y).backward(), ValueError);

@@ -3,7 +3,7 @@
 // the ranks while backward still runs.
 // S. Li et al., "PyTorch Distributed: Experiences on Accelerating Data Parallel Training" (VLDB 2020).
 
-#include <levin/distributed/process_group.h>
+#include <levin/distributed/comm_hooks.h>
 #include <levin/nn/module.h>
 
 namespace levin::distributed {
@@ -14,6 +14,9 @@ struct DistributedDataParallelOptions {
   /// Parameters that a step did not use count as zero; one that no rank used keeps its gradient as it is. Without it a
   /// parameter that backward did not reach is an error.
   bool find_unused_parameters = false;
+  /// The first exchange finds the unused parameters, and every later step must leave out the same ones: they need not
+  /// be found again, and buckets do not wait for them.
+  bool static_graph = false;
   bool broadcast_buffers = true;  ///< rank 0's buffers are everybody's before each forward that follows an exchange
 };
 
@@ -30,6 +33,16 @@ class Reducer {
   /// While off, backward only adds up this rank's gradients; the next exchange carries the sum.
   void set_sync(bool on);
   bool sync() const;
+  /// Buckets travel by this hook from the next backward on. All ranks register the same one; throws ValueError for a
+  /// second one.
+  void register_comm_hook(CommHook hook);
+
+  /// Of the following exchanges: the ranks that have a part in them, and the lowest of those. Averages are over all
+  /// ranks of the group, those without a part counting as zero, or else over those that have one.
+  void set_active(int ranks, int lowest, bool divide_by_all);
+  /// Takes part in one exchange without gradients of its own. `keep`: gradients become the averages of the others;
+  /// otherwise they are left alone.
+  void shadow(bool keep);
 
   /// Names of the parameters in each bucket, in the order of the exchange. After the first exchange it follows the
   /// order in which rank 0's gradients became ready.
@@ -40,6 +53,16 @@ class Reducer {
  private:
   struct Impl;
   std::shared_ptr<Impl> impl_;
+};
+
+struct JoinOptions {
+  /// Averages are over all ranks, those without batches counting as zero; else over those that still have some.
+  bool divide_by_initial_world_size = true;
+  /// Every rank throws DistributedError as soon as one has no more batches.
+  bool throw_on_early_termination = false;
+  /// Called on a rank without batches after each exchange of the others, its gradients being theirs: an optimizer's
+  /// step here keeps that optimizer's state (momentum) the same on all ranks.
+  std::function<void()> shadow_step{};
 };
 
 /// Wraps a module for training on the ranks of a group:
@@ -59,6 +82,13 @@ class DistributedDataParallel {
   Reducer& reducer() { return reducer_; }
   /// What operator() does first, for modules whose forward takes other arguments.
   void before_forward();
+  void register_comm_hook(CommHook hook) { reducer_.register_comm_hook(std::move(hook)); }
+
+  /// Training with another number of batches on each rank: `body` is this rank's loop, in which each forward in
+  /// training mode is followed by its backward and nothing else is exchanged. Ranks that are through take part in the
+  /// exchanges of the others with zeros. In the end the parameters and buffers of all are those of a rank that had the
+  /// most batches. Ranks differ in no_sync: CollectiveMismatch.
+  void join(const std::function<void()>& body, const JoinOptions& options = {});
   /// Throws CollectiveMismatch, on every rank, that names the ranks whose parameters are not those of rank 0 to the
   /// bit.
   void check_parameters();
@@ -78,9 +108,16 @@ class DistributedDataParallel {
   [[nodiscard]] NoSync no_sync() { return NoSync(reducer_); }
 
  private:
+  struct Step;
+  class Joining;
+  Step announce(bool active);
+  std::vector<Tensor> buffers() const;
+
   nn::Module& module_;
   std::shared_ptr<ProcessGroup> group_;
   bool broadcast_buffers_, buffers_due_ = false;
+  const JoinOptions* joining_ = nullptr;
+  int lowest_active_ = 0;  // in the last step of a join
   Reducer reducer_;
 };
 
