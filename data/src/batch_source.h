@@ -22,6 +22,8 @@ class BatchSource {
   virtual LoaderState place() const = 0;
   /// The walk is over.
   virtual void stop() = 0;
+  /// The same data and seed for the rank that the options name. The options live as long as the source.
+  virtual std::unique_ptr<BatchSource> share(const DataLoaderOptions& options) const = 0;
   /// Whether start() may begin at any batch without loading those before.
   virtual bool can_jump() const { return false; }
   virtual const DatasetPtr& dataset() const {

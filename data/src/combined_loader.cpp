@@ -58,6 +58,12 @@ class CombinedLoader::Source final : public detail::BatchSource {
     return *std::max_element(sizes.begin(), sizes.end());
   }
 
+  std::unique_ptr<detail::BatchSource> share(const DataLoaderOptions& o) const override {
+    std::vector<std::shared_ptr<DataLoader>> parts;
+    for (const auto& l : loaders_) parts.push_back(l->share_of(o.num_replicas, o.rank, o.pad));
+    return std::make_unique<Source>(std::move(parts), mode_);
+  }
+
   LoaderState fresh(int64_t epoch) const override {
     LoaderState place{.epoch = epoch, .samples = count(), .ended = std::vector<int64_t>(loaders_.size(), 0)};
     for (std::size_t i = 0; i < loaders_.size(); ++i) place.parts.push_back(source(i).fresh(epoch));

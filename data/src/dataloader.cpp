@@ -20,6 +20,8 @@ void check_options(const DataLoaderOptions& o) {
   require(o.num_workers >= 0, fmt::format("num_workers is {}; use 0 or more.", o.num_workers));
   require(o.prefetch_factor >= 1, fmt::format("prefetch_factor is {}; use 1 or more.", o.prefetch_factor));
   require(o.timeout >= 0, fmt::format("timeout is {} s; use 0 (none) or more.", o.timeout));
+  require(o.num_replicas >= 1 && o.rank >= 0 && o.rank < o.num_replicas,
+          fmt::format("rank {} of {} does not exist; ranks count from 0.", o.rank, o.num_replicas));
   require(!(o.shuffle && o.sampler), "shuffle and a sampler were both given; the sampler already decides the order.");
   require(!o.batch_sampler || (o.batch_size == 1 && !o.shuffle && !o.sampler && !o.drop_last),
           "a batch sampler was given together with batch_size, shuffle, sampler or drop_last; it already decides all "
@@ -124,6 +126,18 @@ void DataLoader::set_epoch(int64_t epoch) {
   if (epoch < 0) throw ValueError(fmt::format("[dataloader] epoch is {}; use 0 or more.", epoch));
   if (impl_->chosen && impl_->next_place.epoch == epoch) return;
   impl_->choose(impl_->source->fresh(epoch));
+}
+
+std::shared_ptr<DataLoader> DataLoader::share_of(int num_replicas, int rank, bool pad) const {
+  DataLoaderOptions options = impl_->options;
+  options.num_replicas = num_replicas;
+  options.rank = rank;
+  options.pad = pad;
+  auto impl = std::make_unique<Impl>(usable(options));
+  impl->source = impl_->source->share(impl->options);
+  std::shared_ptr<DataLoader> share(new DataLoader(std::move(impl)));
+  share->set_epoch(epoch());
+  return share;
 }
 
 LoaderState DataLoader::state() const { return impl_->running() ? impl_->source->place() : impl_->next_place; }

@@ -16,7 +16,7 @@ class MapSource final : public BatchSource {
       throw ValueError("[dataloader] the dataset is empty; there is nothing to load.");
     }
     choose_sampler();
-    if (batches() >= 1) return;
+    if (batches() >= 1 || (options.num_replicas > 1 && !options.pad)) return;  // a share may be empty
     if (options.batch_sampler)
       throw ValueError("[dataloader] the batch sampler has no batches; there is nothing to load.");
     throw ValueError(fmt::format("[dataloader] {} samples make no batch of {}{}; use a smaller batch_size.", samples(),
@@ -26,6 +26,9 @@ class MapSource final : public BatchSource {
   std::optional<int64_t> size() const override { return batches(); }
   bool can_jump() const override { return true; }
   const DatasetPtr& dataset() const override { return dataset_; }
+  std::unique_ptr<BatchSource> share(const DataLoaderOptions& options) const override {
+    return std::make_unique<MapSource>(dataset_, options, seed_);
+  }
 
   LoaderState fresh(int64_t epoch) const override {
     return {.epoch = epoch, .seed = seed_, .samples = samples(), .batch_size = batch_size()};
@@ -60,21 +63,26 @@ class MapSource final : public BatchSource {
 
  private:
   void choose_sampler() {
-    if (options_.batch_sampler || (sampler_ && options_.sampler)) return;
-    if (options_.sampler) {
-      sampler_ = options_.sampler;
-    } else if (options_.shuffle) {
+    const auto& o = options_;
+    batch_sampler_ = o.batch_sampler;
+    if (batch_sampler_ && o.num_replicas > 1)
+      batch_sampler_ = std::make_shared<ShareBatchSampler>(batch_sampler_, o.num_replicas, o.rank, o.pad);
+    if (batch_sampler_ || (sampler_ && o.sampler)) return;
+    if (o.sampler) {
+      sampler_ = o.sampler;
+    } else if (o.shuffle) {
       sampler_ = std::make_shared<RandomSampler>(dataset_->size(), seed_);
     } else {
       sampler_ = std::make_shared<SequentialSampler>(dataset_->size());
     }
+    if (o.num_replicas > 1) sampler_ = std::make_shared<ShareSampler>(sampler_, o.num_replicas, o.rank, o.pad);
   }
 
   /// 0 where a batch sampler decides.
-  int64_t batch_size() const { return options_.batch_sampler ? 0 : options_.batch_size; }
-  int64_t samples() const { return options_.batch_sampler ? dataset_->size() : sampler_->size(); }
+  int64_t batch_size() const { return batch_sampler_ ? 0 : options_.batch_size; }
+  int64_t samples() const { return batch_sampler_ ? dataset_->size() : sampler_->size(); }
   int64_t batches() const {
-    if (options_.batch_sampler) return options_.batch_sampler->size();
+    if (batch_sampler_) return batch_sampler_->size();
     const int64_t n = sampler_->size(), b = options_.batch_size;
     return options_.drop_last ? n / b : (n + b - 1) / b;
   }
@@ -82,8 +90,8 @@ class MapSource final : public BatchSource {
   std::shared_ptr<const LoadJob> make_job(int64_t epoch) const {
     auto j = std::make_shared<MapJob>();
     j->turns = batches();
-    if (options_.batch_sampler) {
-      take_batches(*j, options_.batch_sampler->batches(epoch));
+    if (batch_sampler_) {
+      take_batches(*j, batch_sampler_->batches(epoch));
     } else {
       j->order = sampler_->indices(epoch);
       check_count(static_cast<int64_t>(j->order.size()), sampler_->size(), "sampler gave {} indices");
@@ -126,7 +134,8 @@ class MapSource final : public BatchSource {
   DatasetPtr dataset_;
   const DataLoaderOptions& options_;
   std::uint64_t seed_;
-  std::shared_ptr<const Sampler> sampler_;  // null with a batch sampler
+  std::shared_ptr<const BatchSampler> batch_sampler_;  // of this rank
+  std::shared_ptr<const Sampler> sampler_;             // the same; null with a batch sampler
   JobRunner runner_;
   LoaderState place_;
 };

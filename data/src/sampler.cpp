@@ -136,18 +136,55 @@ std::vector<int64_t> WeightedRandomSampler::indices(int64_t epoch) const {
   return list;
 }
 
-DistributedSampler::DistributedSampler(int64_t n, int num_replicas, int rank, const DistributedSamplerOptions& options)
-    : n_(n), replicas_(num_replicas), rank_(rank), options_(options) {
+namespace {
+
+void check_rank(const char* who, int num_replicas, int rank) {
   if (num_replicas < 1 || rank < 0 || rank >= num_replicas) {
-    throw ValueError(fmt::format("[distributed_sampler] rank {} of {} does not exist; ranks count from 0.", rank,
-                                 num_replicas));
+    throw ValueError(fmt::format("[{}] rank {} of {} does not exist; ranks count from 0.", who, rank, num_replicas));
   }
 }
 
+int64_t share_size(int64_t n, int64_t replicas, int64_t rank, bool pad) {
+  return (n + replicas - 1 - (pad ? 0 : rank)) / replicas;
+}
+
+/// Every replicas-th of `all`, from its beginning again where they do not suffice.
+template <class T>
+std::vector<T> share(const std::vector<T>& all, int64_t size, int64_t replicas, int64_t rank) {
+  std::vector<T> own;
+  for (int64_t i = 0; i < size; ++i) own.push_back(all[static_cast<std::size_t>(i * replicas + rank) % all.size()]);
+  return own;
+}
+
+}  // namespace
+
+ShareSampler::ShareSampler(std::shared_ptr<const Sampler> all, int num_replicas, int rank, bool pad)
+    : all_(std::move(all)), replicas_(num_replicas), rank_(rank), pad_(pad) {
+  check_rank("share_sampler", num_replicas, rank);
+}
+
+int64_t ShareSampler::size() const { return share_size(all_->size(), replicas_, rank_, pad_); }
+std::vector<int64_t> ShareSampler::indices(int64_t epoch) const {
+  return share(all_->indices(epoch), size(), replicas_, rank_);
+}
+
+ShareBatchSampler::ShareBatchSampler(std::shared_ptr<const BatchSampler> all, int num_replicas, int rank, bool pad)
+    : all_(std::move(all)), replicas_(num_replicas), rank_(rank), pad_(pad) {
+  check_rank("share_batch_sampler", num_replicas, rank);
+}
+
+int64_t ShareBatchSampler::size() const { return share_size(all_->size(), replicas_, rank_, pad_); }
+std::vector<std::vector<int64_t>> ShareBatchSampler::batches(int64_t epoch) const {
+  return share(all_->batches(epoch), size(), replicas_, rank_);
+}
+
+DistributedSampler::DistributedSampler(int64_t n, int num_replicas, int rank, const DistributedSamplerOptions& options)
+    : n_(n), replicas_(num_replicas), rank_(rank), options_(options) {
+  check_rank("distributed_sampler", num_replicas, rank);
+}
+
 int64_t DistributedSampler::size() const {
-  if (options_.drop_last) return n_ / replicas_;
-  if (options_.pad) return (n_ + replicas_ - 1) / replicas_;
-  return (n_ - rank_ + replicas_ - 1) / replicas_;
+  return options_.drop_last ? n_ / replicas_ : share_size(n_, replicas_, rank_, options_.pad);
 }
 
 std::vector<int64_t> DistributedSampler::indices(int64_t epoch) const {
@@ -156,11 +193,7 @@ std::vector<int64_t> DistributedSampler::indices(int64_t epoch) const {
     Generator rng = of_epoch(Generator(options_.seed), epoch);
     shuffle(common, rng);
   }
-  std::vector<int64_t> own(static_cast<std::size_t>(size()));
-  for (std::size_t i = 0; i < own.size(); ++i) {
-    own[i] = common[(i * static_cast<std::size_t>(replicas_) + static_cast<std::size_t>(rank_)) % common.size()];
-  }
-  return own;
+  return share(common, size(), replicas_, rank_);
 }
 
 }  // namespace levin::data

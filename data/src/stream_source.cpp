@@ -131,9 +131,6 @@ class StreamSource final : public BatchSource {
     if (options.shuffle || options.sampler || options.batch_sampler) {
       refuse("an iterable dataset has no indices to shuffle or sample; let open() shuffle with its generator.");
     }
-    if (options.num_replicas < 1 || options.rank < 0 || options.rank >= options.num_replicas) {
-      refuse(fmt::format("rank {} of {} does not exist; ranks count from 0.", options.rank, options.num_replicas));
-    }
     const int64_t all = dataset_->shards();
     if (all < options.num_replicas) {
       refuse(
@@ -143,6 +140,9 @@ class StreamSource final : public BatchSource {
   }
 
   std::optional<int64_t> size() const override { return std::nullopt; }
+  std::unique_ptr<BatchSource> share(const DataLoaderOptions& options) const override {
+    return std::make_unique<StreamSource>(dataset_, options, seed_);
+  }
 
   LoaderState fresh(int64_t epoch) const override {
     return {.epoch = epoch, .seed = seed_, .samples = shards_, .batch_size = options_.batch_size};

@@ -29,7 +29,12 @@ struct DataLoaderOptions {
   int prefetch_factor = 2;                       ///< batches that each worker may be ahead
   bool persistent_workers = true;                ///< keep the threads between epochs
   std::optional<std::uint64_t> seed{};           ///< of shuffle and augmentations; the default generator's if absent
-  int num_replicas = 1, rank = 0;                ///< who reads which shards of an iterable dataset
+  /// Which share of every epoch this loader gives: every num_replicas-th index (or batch of a batch sampler, or shard
+  /// of an iterable dataset), beginning with `rank`. The order, and so the seed, is that of all ranks.
+  int num_replicas = 1, rank = 0;
+  /// Of a share: indices come a second time where the ranks would not get as many; false for evaluation, where none may
+  /// count twice.
+  bool pad = true;
 };
 
 /// Which worker this is; for worker_init, datasets and collate functions.
@@ -92,6 +97,9 @@ class DataLoader {
   int64_t epoch() const;
   /// Chooses the next epoch, from its first batch; a loaded state of that same epoch keeps its place.
   void set_epoch(int64_t epoch);
+  /// The same data in the same order, for one of several ranks; it begins with this loader's epoch. The loader itself
+  /// gives up nothing. Throws ValueError for a rank that does not exist.
+  std::shared_ptr<DataLoader> share_of(int num_replicas, int rank, bool pad = true) const;
   LoaderState state() const;
   /// The next walk continues there. Throws StateError when the data or the batch size differ.
   void load_state(const LoaderState& state);

@@ -116,6 +116,34 @@ class WeightedRandomSampler final : public Sampler {
   bool replacement_;
 };
 
+/// Every num_replicas-th index of another sampler's order, beginning with `rank`. With `pad`, the first indices come
+/// again at the end, so that all ranks get as many.
+class ShareSampler final : public Sampler {
+ public:
+  /// Throws ValueError for a rank outside of [0, num_replicas).
+  ShareSampler(std::shared_ptr<const Sampler> all, int num_replicas, int rank, bool pad);
+  int64_t size() const override;
+  std::vector<int64_t> indices(int64_t epoch) const override;
+
+ private:
+  std::shared_ptr<const Sampler> all_;
+  int64_t replicas_, rank_;
+  bool pad_;
+};
+
+/// The same with whole batches.
+class ShareBatchSampler final : public BatchSampler {
+ public:
+  ShareBatchSampler(std::shared_ptr<const BatchSampler> all, int num_replicas, int rank, bool pad);
+  int64_t size() const override;
+  std::vector<std::vector<int64_t>> batches(int64_t epoch) const override;
+
+ private:
+  std::shared_ptr<const BatchSampler> all_;
+  int64_t replicas_, rank_;
+  bool pad_;
+};
+
 struct DistributedSamplerOptions {
   bool shuffle = true;
   std::uint64_t seed = 0;   ///< the same on all ranks
