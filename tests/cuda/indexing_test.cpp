@@ -1,6 +1,7 @@
 // Indexing on the device bit for bit as on the CPU where the operation cases are too small to tell: long lines with
 // places that repeat, several chunks, many parts; and its errors.
 
+#include "cuda/caching.h"
 #include "cuda/gate.h"
 #include "support/small_cases.h"
 
@@ -163,6 +164,7 @@ TEST_CASE("cuda: of many indices out of range in one launch the first is named, 
 
 TEST_CASE("cuda: operations on good indices and labels wait for nothing, forward and backward") {
   manual_seed(46);
+  const test::Caching cache;
   const Tensor table = there(randn({7, 5})), rows = there(randint(0, 7, {12})), labels = there(randint(0, 5, {12}));
   cuda::synchronize();
   const cuda::Stream stream = cuda::current_stream();

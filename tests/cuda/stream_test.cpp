@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "cuda/caching.h"
 #include "cuda/gate.h"
-#include "kernels/cuda/device/allocator.h"
 #include "kernels/cuda/device/backend.h"
 #include "kernels/cuda/device/streams.h"
 
@@ -159,7 +159,7 @@ TEST_CASE("an event belongs to one device") {
 }
 
 TEST_CASE("a recorded tensor keeps its memory until the other stream is done") {
-  if (!kernels::cuda::allocator(0).caching()) return;  // then freeing waits for the other stream
+  const test::Caching cache;
   const cuda::Stream side(0);
   const std::size_t parked = cuda::memory_stats(0).parked_blocks;
   Buffer* used = new Buffer(1);

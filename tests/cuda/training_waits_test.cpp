@@ -1,5 +1,6 @@
 // How often the host waits for the device in training steps: not at all in good ones. Only the emulator can count.
 
+#include "cuda/caching.h"
 #include "cuda/gate.h"
 #include "cuda/training.h"
 
@@ -25,6 +26,7 @@ struct LazyDevice {
     cuda::synchronize(0);
     emulator::config().seed = seed;
   }
+  const Caching cache{};
   decltype(emulator::Config::seed) seed;
 };
 

@@ -34,6 +34,11 @@ bool Allocator::BestFit::operator()(const Block* a, const Block* b) const {
 
 Allocator::Allocator(int device, bool caching) : device_(device), caching_(caching) { small_.small = true; }
 
+bool Allocator::set_caching(bool on) {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(caching_, on);
+}
+
 Allocator::~Allocator() {
   wait_for_parked();
   const DeviceGuard guard(device_, std::nothrow);
@@ -71,6 +76,7 @@ void* Allocator::allocate_from(Pool& pool, std::size_t size, cudaStream_t stream
   Block* block = caching_ ? take_free(pool, size, stream) : nullptr;
   if (!block) block = take_segment(pool, size, stream);
   if (caching_) cut(block, size);
+  block->is_alone = !caching_;
   return hand_out(block);
 }
 
@@ -82,7 +88,7 @@ void Allocator::free(void* p) noexcept {
   live_.erase(found);
   stats_.allocated -= block->bytes;
   --stats_.live_blocks;
-  const bool waits = !block->used_on.empty() || (!caching_ && !block->pool->owner);
+  const bool waits = !block->used_on.empty() || (block->is_alone && !block->pool->owner);
   if (waits && !may_wait()) {
     late_.push_back(block);
     ++stats_.parked_blocks;

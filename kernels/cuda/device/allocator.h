@@ -40,7 +40,8 @@ class Allocator {
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
 
-  bool caching() const { return caching_; }
+  /// Whether blocks are cut from the cache from now on, and what it was. Those in use go the way they came.
+  bool set_caching(bool on);
 
   /// Aligned to 256 bytes; no bytes give a valid pointer too. Throws OutOfMemory.
   void* allocate(std::size_t bytes, cudaStream_t stream);
@@ -77,7 +78,7 @@ class Allocator {
     Block *before = nullptr, *after = nullptr;  // its neighbours in the segment
     std::vector<cudaStream_t> used_on;          // other streams
     int events = 0;                             // what it waits for while parked
-    bool is_free = false;
+    bool is_free = false, is_alone = false;     // alone: a segment for this one use
     bool is_whole() const { return !before && !after; }
   };
   struct BestFit {
@@ -127,7 +128,7 @@ class Allocator {
   [[noreturn]] void out_of_memory(std::size_t bytes, const char* why);
 
   const int device_;
-  const bool caching_;
+  bool caching_;
   mutable std::mutex mutex_;
   Pool small_, large_;
   std::unordered_map<void*, Block*> live_;

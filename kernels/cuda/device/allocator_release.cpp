@@ -17,7 +17,7 @@ namespace levin::kernels::cuda {
 
 /// The block is in no one's hands any more.
 void Allocator::retire(Block* block) noexcept {
-  if (!caching_ && !block->pool->owner) {
+  if (block->is_alone && !block->pool->owner) {
     free_uncached(block);
   } else if (!block->used_on.empty()) {
     park(block);

@@ -1,0 +1,22 @@
+#pragma once
+// The device's memory comes from the cache while an object lives, in the address sanitizer's preset too: without the
+// cache every freed tensor makes the host wait, and what a test says of waiting would be about that.
+
+#include "kernels/cuda/device/allocator.h"
+
+namespace levin::test {
+
+class Caching {
+ public:
+  explicit Caching(int device = 0)
+      : allocator_(kernels::cuda::allocator(device)), before_(allocator_.set_caching(true)) {}
+  ~Caching() { allocator_.set_caching(before_); }
+  Caching(const Caching&) = delete;
+  Caching& operator=(const Caching&) = delete;
+
+ private:
+  kernels::cuda::Allocator& allocator_;
+  bool before_;
+};
+
+}  // namespace levin::test
