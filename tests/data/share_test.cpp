@@ -129,7 +129,8 @@ TEST_CASE("share: a walk that is resumed goes on with the same samples") {
 }
 
 TEST_CASE("share: samplers and batch samplers of the program's own") {
-  DataLoader subset(count_up(10), {.batch_size = 2, .sampler = std::make_shared<SubsetSampler>(Numbers{9, 7, 5, 3, 1})});
+  DataLoader subset(count_up(10),
+                    {.batch_size = 2, .sampler = std::make_shared<SubsetSampler>(Numbers{9, 7, 5, 3, 1})});
   CHECK(walk(*subset.share_of(2, 0)) == std::vector<Numbers>{{9, 5}, {1}});
   CHECK(walk(*subset.share_of(2, 1)) == std::vector<Numbers>{{7, 3}, {9}});
   CHECK(walk(*subset.share_of(2, 1, false)) == std::vector<Numbers>{{7, 3}});
