@@ -202,6 +202,7 @@ Tensor BatchNorm2d::forward(const Tensor& x) {
     num_batches_tracked.add_(1);
     if (!options.momentum) momentum = 1.0 / num_batches_tracked.item<double>();
   }
+  if (is_training() && normalizer_) return normalizer_(*this, x, momentum);
   return batch_norm(x, weight, bias, running_mean, running_var,
                     {.training = batch_statistics, .momentum = momentum, .eps = options.eps});
 }

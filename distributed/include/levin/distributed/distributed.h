@@ -9,3 +9,4 @@
 #include <levin/distributed/process_group.h>
 #include <levin/distributed/rendezvous.h>
 #include <levin/distributed/store.h>
+#include <levin/distributed/sync_batch_norm.h>

@@ -159,6 +159,10 @@ class BatchNorm2d : public Module {
   using Options = BatchNorm2dOptions;
   explicit BatchNorm2d(int64_t num_features, const Options& options = {});
   Tensor forward(const Tensor& x) override;
+  /// Takes the place of batch_norm in training, for statistics that are more than this batch's
+  /// (distributed::convert_sync_batchnorm). It moves the running statistics by `momentum` too. Clones do not have it.
+  using Normalizer = std::function<Tensor(const BatchNorm2d& module, const Tensor& x, double momentum)>;
+  void set_normalizer(Normalizer f) { normalizer_ = std::move(f); }
   void reset_running_stats();
   std::string extra_repr() const override;
   std::unique_ptr<Module> fresh() const override;
@@ -167,6 +171,9 @@ class BatchNorm2d : public Module {
   const Options options;
   const Tensor weight, bias;
   const Tensor running_mean, running_var, num_batches_tracked;
+
+ private:
+  Normalizer normalizer_;
 };
 
 struct LayerNormOptions {
