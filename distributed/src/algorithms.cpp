@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "src/shared_collectives.h"
+
 namespace levin::distributed {
 
 namespace {
@@ -95,11 +97,28 @@ class Ring {
   std::vector<std::byte> scratch_;
 };
 
-Ring ring_over(Channel& channel, const Tensor& t) {
-  return {channel, bytes_of(t), even_parts(t.numel(), static_cast<std::size_t>(size_of(t.dtype())), channel.size())};
+std::vector<std::size_t> even_parts(const Tensor& t, int size) {
+  return even_parts(t.numel(), static_cast<std::size_t>(size_of(t.dtype())), size);
+}
+
+Ring ring_over(Channel& channel, const Tensor& t) { return {channel, bytes_of(t), even_parts(t, channel.size())}; }
+
+// Directly, where all ranks see the same memory. False: they do not.
+bool reduced_in_memory(Channel& channel, const Collective& c, const Tensor& in, std::byte* own, std::byte* out) {
+  SharedBlocks* blocks = channel.blocks();
+  if (blocks == nullptr) return false;
+  const auto begin = even_parts(in, channel.size());
+  const bool shown = c.kind != Kind::reduce_scatter;
+  reduce_parts(channel, *blocks, {bytes_of(in), own, out, begin, in.dtype(), c.op, shown});
+  return true;
+}
+
+std::byte* own_part(Channel& channel, const Tensor& t) {
+  return bytes_of(t) + even_parts(t, channel.size())[static_cast<std::size_t>(channel.rank())];
 }
 
 void all_reduce(Channel& channel, const Collective& c) {
+  if (reduced_in_memory(channel, c, c.output, own_part(channel, c.output), bytes_of(c.output))) return;
   Ring ring = ring_over(channel, c.output);
   ring.reduce_scatter(c.output.dtype(), c.op);
   ring.all_gather();
@@ -130,14 +149,21 @@ void with_root(Channel& channel, std::byte* whole, std::byte* own, const std::ve
 }
 
 void reduce(Channel& channel, const Collective& c) {
+  std::byte* out = channel.rank() == c.root ? bytes_of(c.output) : nullptr;
+  if (reduced_in_memory(channel, c, c.output, own_part(channel, c.output), out)) return;
   ring_over(channel, c.output).reduce_scatter(c.output.dtype(), c.op);
-  const auto begin = even_parts(c.output.numel(), static_cast<std::size_t>(size_of(c.output.dtype())), channel.size());
+  const auto begin = even_parts(c.output, channel.size());
   std::byte* data = bytes_of(c.output);
   with_root(channel, data, data + begin[static_cast<std::size_t>(channel.rank())], begin, c.root, true);
 }
 
 // Down a binomial tree with the root on top.
 void broadcast(Channel& channel, const Collective& c) {
+  if (SharedBlocks* blocks = channel.blocks()) {
+    std::vector<std::size_t> begin(static_cast<std::size_t>(channel.size()) + 1, size_in_bytes(c.output));
+    std::fill_n(begin.begin(), c.root + 1, 0);  // the root's part is all of it
+    return share_parts(channel, *blocks, bytes_of(c.output), begin);
+  }
   const int size = channel.size(), place = (channel.rank() - c.root + size) % size;
   const Segments all{0, size_in_bytes(c.output)};
   const auto buffer = channel.buffer(bytes_of(c.output), all.end);
@@ -162,13 +188,21 @@ void all_gather(Channel& channel, const Collective& c) {
   const std::size_t part = size_in_bytes(c.input);
   std::byte* own = bytes_of(c.output) + static_cast<std::size_t>(channel.rank()) * part;
   if (part != 0 && own != bytes_of(c.input)) std::memmove(own, bytes_of(c.input), part);
+  if (SharedBlocks* blocks = channel.blocks()) {
+    return share_parts(channel, *blocks, bytes_of(c.output), even_parts(c.output, channel.size()));
+  }
   ring_over(channel, c.output).all_gather();
 }
 
 void reduce_scatter(Channel& channel, const Collective& c) {
   const std::size_t part = size_in_bytes(c.output);
+  if (channel.blocks() != nullptr) {
+    if (part != 0) std::memmove(bytes_of(c.output), own_part(channel, c.input), part);
+    reduced_in_memory(channel, c, c.input, bytes_of(c.output), nullptr);
+    return;
+  }
   std::vector<std::byte> sum(bytes_of(c.input), bytes_of(c.input) + size_in_bytes(c.input));
-  const auto begin = even_parts(c.input.numel(), static_cast<std::size_t>(size_of(c.input.dtype())), channel.size());
+  const auto begin = even_parts(c.input, channel.size());
   Ring(channel, sum.data(), begin).reduce_scatter(c.input.dtype(), c.op);
   if (part != 0) std::memcpy(bytes_of(c.output), sum.data() + static_cast<std::size_t>(channel.rank()) * part, part);
 }

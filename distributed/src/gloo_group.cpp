@@ -1,5 +1,5 @@
-// The group over Gloo: a queue of collectives on a thread of its own, and one each for sends and receives, so that two
-// ranks which both send first do not wait for each other.
+// The group of host tensors, over shared memory or Gloo's connections: a queue of collectives on a thread of its own,
+// and one each for sends and receives, so that two ranks which both send first do not wait for each other.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,6 +11,7 @@
 #include "src/backends.h"
 #include "src/gloo_transport.h"
 #include "src/lane.h"
+#include "src/shared_transport.h"
 #include "src/work.h"
 
 namespace levin::distributed {
@@ -24,15 +25,14 @@ double seconds(Milliseconds t) { return static_cast<double>(t.count()) / 1000.0;
 class GlooGroup final : public ProcessGroup {
  public:
   GlooGroup(std::shared_ptr<Store> store, std::shared_ptr<Watch> watch, const std::string& id, int rank,
-            std::vector<int> ranks, Milliseconds timeout)
+            std::vector<int> ranks, Milliseconds timeout, TransportKind kind)
       : ProcessGroup(rank, std::move(ranks), timeout),
         store_(std::move(store)),
         watch_(std::move(watch)),
+        kind_(kind),
         failures_at_start_(std::uncaught_exceptions()) {
     PrefixStore own(id, store_);
-    std::string address = store_->local_address();
-    if (address.empty()) address = "127.0.0.1";
-    transport_ = std::make_unique<GlooTransport>(own, address, rank, size(), timeout);
+    transport_ = connect(own);
     subscription_ = watch_->subscribe([this](const RankEvent& e) {
       if (place_of(e.rank) >= 0) transport_->end(e);
     });
@@ -59,7 +59,7 @@ class GlooGroup final : public ProcessGroup {
     }
     const std::string id = fmt::format("group/{}/{}", fmt::join(world_ranks, "-"), made_[world_ranks]++);
     if (own < 0) return nullptr;
-    return make_gloo_group(store_, watch_, id, own, world_ranks, timeout());
+    return make_gloo_group(store_, watch_, id, own, world_ranks, timeout(), kind_);
   }
 
   void abort(const std::string& reason) override {
@@ -102,6 +102,15 @@ class GlooGroup final : public ProcessGroup {
     return at == ranks().end() ? -1 : static_cast<int>(at - ranks().begin());
   }
 
+  std::unique_ptr<Transport> connect(Store& own) const {
+    if (auto memory = SharedMemory::open(own, rank(), size(), kind_)) {
+      return std::make_unique<SharedTransport>(std::move(memory));
+    }
+    std::string address = store_->local_address();
+    if (address.empty()) address = "127.0.0.1";
+    return std::make_unique<GlooTransport>(own, address, rank(), size(), timeout());
+  }
+
   static void copy_back(const Tensor& to, const Tensor& from) {
     const no_grad guard;
     to.copy_(from);
@@ -109,7 +118,9 @@ class GlooGroup final : public ProcessGroup {
   }
 
   void run(const Collective& c, const Announcement& own, const std::string& operation, Milliseconds limit) {
-    const auto channel = transport_->channel(operation, Clock::now() + limit);
+    const bool message = c.kind == Kind::send || c.kind == Kind::recv;
+    const auto channel =
+        transport_->channel(operation, Clock::now() + limit, message ? Traffic::message : Traffic::collective);
     try {
       if (const auto event = transport_->ended()) throw_event(*event, operation);
       if (c.kind == Kind::send) return run_send(*channel, c, own);
@@ -156,8 +167,9 @@ class GlooGroup final : public ProcessGroup {
 
   std::shared_ptr<Store> store_;
   std::shared_ptr<Watch> watch_;
+  TransportKind kind_;
   int failures_at_start_;
-  std::unique_ptr<GlooTransport> transport_;
+  std::unique_ptr<Transport> transport_;
   int subscription_ = 0;
   std::map<std::vector<int>, int> made_;
   std::uint64_t collectives_begun_ = 0, messages_ = 0;
@@ -168,9 +180,9 @@ class GlooGroup final : public ProcessGroup {
 
 std::shared_ptr<ProcessGroup> make_gloo_group(std::shared_ptr<Store> store, std::shared_ptr<Watch> watch,
                                               const std::string& id, int rank, std::vector<int> ranks,
-                                              Milliseconds timeout) {
+                                              Milliseconds timeout, TransportKind kind) {
   if (ranks.size() == 1) return make_single_group(std::move(ranks), timeout);
-  return std::make_shared<GlooGroup>(std::move(store), std::move(watch), id, rank, std::move(ranks), timeout);
+  return std::make_shared<GlooGroup>(std::move(store), std::move(watch), id, rank, std::move(ranks), timeout, kind);
 }
 
 }  // namespace levin::distributed

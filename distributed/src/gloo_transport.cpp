@@ -163,7 +163,8 @@ GlooTransport::GlooTransport(Store& store, const std::string& local_address, int
 
 GlooTransport::~GlooTransport() = default;
 
-std::unique_ptr<Channel> GlooTransport::channel(const std::string& name, Clock::time_point deadline) {
+// Slots keep the two kinds of traffic apart.
+std::unique_ptr<Channel> GlooTransport::channel(const std::string& name, Clock::time_point deadline, Traffic) {
   return std::make_unique<GlooChannel>(*impl_, name, deadline);
 }
 
@@ -182,8 +183,5 @@ std::optional<RankEvent> GlooTransport::ended() const {
   const std::lock_guard lock(impl_->mutex);
   return impl_->event;
 }
-
-int GlooTransport::rank() const { return impl_->context->rank; }
-int GlooTransport::size() const { return impl_->context->size; }
 
 }  // namespace levin::distributed

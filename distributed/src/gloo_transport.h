@@ -2,7 +2,6 @@
 // Gloo's TCP connections as a transport: one between each two ranks of a group.
 
 #include "src/transport.h"
-#include "src/watch.h"
 
 namespace levin::distributed {
 
@@ -19,22 +18,17 @@ class WithoutSigpipe {
   std::unique_ptr<Mask> old_;
 };
 
-class GlooTransport {
+class GlooTransport final : public Transport {
  public:
   /// Connects all members through `store`, which is this group's alone. Throws StoreError.
   GlooTransport(Store& store, const std::string& local_address, int rank, int size, Milliseconds timeout);
-  ~GlooTransport();
+  ~GlooTransport() override;
   GlooTransport(const GlooTransport&) = delete;
   GlooTransport& operator=(const GlooTransport&) = delete;
 
-  /// For one operation, called `name` in messages, that must end by the deadline. Its buffers throw what ended the
-  /// group, or CollectiveTimeout.
-  std::unique_ptr<Channel> channel(const std::string& name, Clock::time_point deadline);
-  /// Ends all waiting, now and later, with this event. Only the first counts.
-  void end(const RankEvent& event);
-  std::optional<RankEvent> ended() const;
-  int rank() const;
-  int size() const;
+  std::unique_ptr<Channel> channel(const std::string& name, Clock::time_point deadline, Traffic traffic) override;
+  void end(const RankEvent& event) override;
+  std::optional<RankEvent> ended() const override;
 
   struct Impl;
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "src/socket.h"
+#include "src/watch.h"
 
 namespace levin::distributed {
 
@@ -20,6 +20,26 @@ class MessageBuffer {
   virtual void wait_recv() = 0;
 };
 
+/// Blocks in memory that all ranks of a group see, step by step. All ranks call alike.
+class SharedBlocks {
+ public:
+  virtual ~SharedBlocks() = default;
+  virtual std::size_t block() const = 0;  ///< bytes; a multiple of any element
+  /// Where this rank lays out what `owner` reduces, when the step before the last no longer needs it.
+  virtual std::byte* stage(std::uint64_t step, int owner) = 0;
+  virtual void staged(std::uint64_t step) = 0;
+  /// What `from` has laid out for this rank; waits for it.
+  virtual std::byte* wait_staged(std::uint64_t step, int from) = 0;
+  /// Where this rank shows its result, when nobody reads the one before the last any more.
+  virtual std::byte* result(std::uint64_t step) = 0;
+  virtual void reduced(std::uint64_t step) = 0;
+  /// The result of `owner`; waits for it.
+  virtual const std::byte* wait_result(std::uint64_t step, int owner) = 0;
+  virtual void copied(std::uint64_t step) = 0;
+  /// All `steps` of the operation are through.
+  virtual void finish(std::uint64_t steps) = 0;
+};
+
 /// One operation's use of the network.
 class Channel {
  public:
@@ -27,6 +47,24 @@ class Channel {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual std::unique_ptr<MessageBuffer> buffer(void* memory, std::size_t bytes) = 0;
+  virtual SharedBlocks* blocks() { return nullptr; }
+};
+
+enum class TransportKind : std::uint8_t { automatic, tcp, shared };
+
+/// Two kinds of operations run on threads of their own, and must not meet each other's messages.
+enum class Traffic : std::uint8_t { collective, message };
+
+/// What connects the ranks of a group.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  /// For one operation, called `name` in messages, that must end by the deadline. Its buffers throw what ended the
+  /// group, or CollectiveTimeout.
+  virtual std::unique_ptr<Channel> channel(const std::string& name, Clock::time_point deadline, Traffic traffic) = 0;
+  /// Ends all waiting, now and later, with this event. Only the first counts.
+  virtual void end(const RankEvent& event) = 0;
+  virtual std::optional<RankEvent> ended() const = 0;
 };
 
 }  // namespace levin::distributed

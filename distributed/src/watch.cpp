@@ -12,6 +12,8 @@ namespace levin::distributed {
 namespace {
 
 constexpr auto kSendTime = std::chrono::seconds(5);
+// Whoever started the processes looks for their ends now and then, and is to see that of the failed one first.
+constexpr auto kEndSeen = std::chrono::milliseconds(50);
 
 std::string kind_name(RankEvent::Kind kind) { return std::to_string(static_cast<int>(kind)); }
 
@@ -58,6 +60,7 @@ void Watch::connect(Store& store) {
   peers_.push_back({.fd = connect_to(address.substr(space + 1), std::atoi(address.c_str()), deadline), .rank = 0});
   watch_liveness(peers_.back().fd.get());
   send_frame(peers_.back().fd.get(), {"hello", std::to_string(rank_)}, deadline);
+  receive_frame(peers_.back().fd.get(), deadline);  // from now on this rank is told of everything
 }
 
 Watch::~Watch() {
@@ -156,6 +159,7 @@ bool Watch::listen_to(Peer& peer) {
       if (rank_ == 0 && peer.rank < 0) {
         if (frame->size() != 2 || frame->front() != "hello") return false;
         peer.rank = std::atoi((*frame)[1].c_str());
+        send_frame(peer.fd.get(), {"welcome"}, Clock::now() + kSendTime);
         for (const RankEvent& e : history_) send_to(peer, e);
         continue;
       }
@@ -186,7 +190,7 @@ void Watch::handle(const RankEvent& event, const Peer* from) {
   const auto now = Clock::now();
   const bool gone = event.kind == RankEvent::Kind::lost || event.kind == RankEvent::Kind::left;
   for (Delayed& d : delayed_) {  // the process has ended, so its message is out
-    if (gone && d.event.rank == event.rank && d.event.kind == RankEvent::Kind::failed) d.due = now;
+    if (gone && d.event.rank == event.rank && d.event.kind == RankEvent::Kind::failed) d.due = now + kEndSeen;
   }
   if (event.kind == RankEvent::Kind::left) {
     if (event.rank != rank_) delayed_.push_back({now + kLeaveGrace, event});

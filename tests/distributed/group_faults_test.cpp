@@ -2,14 +2,25 @@
 #include <doctest/doctest.h>
 #include <levin/autograd/autograd.h>
 
+#include <atomic>
+
 #include "distributed/groups.h"
 
 using namespace levin;
 using namespace levin::distributed;
 using namespace std::chrono_literals;
-using levin::test::errors_in_group;
+using levin::test::kTransports;
 
 namespace {
+
+// What each rank threw over TCP, then in shared memory.
+std::vector<std::string> errors_in_group(int n, const levin::test::GroupBody& body, Milliseconds timeout = 60s) {
+  std::vector<std::string> all;
+  for (const std::string& transport : kTransports) {
+    for (const std::string& e : levin::test::errors_in_group(n, body, timeout, transport)) all.push_back(e);
+  }
+  return all;
+}
 
 void check_says(const std::vector<std::string>& errors, const std::string& part) {
   for (const std::string& e : errors) {
@@ -71,13 +82,15 @@ TEST_CASE("a message of another size, splits that do not fit together") {
 
 TEST_CASE("a rank that does not come: the timeout ends the group on all ranks") {
   TcpStore table("127.0.0.1", 0, {.server = true});
+  std::atomic<int> calls = 0;  // three over each transport
   const auto errors = errors_in_group(3, [&](ProcessGroup& group) {
-    TcpStore signals("127.0.0.1", table.port());
+    const auto store = std::make_shared<TcpStore>("127.0.0.1", table.port());
+    PrefixStore signals(calls++ < 3 ? "tcp" : "shared", store);
     group.barrier().wait();
     group.set_timeout(300ms);
     if (group.rank() == 1) {
       signals.wait({"0", "2"});
-      group.barrier().wait();  // too late: it hears of it as well
+      group.all_reduce(ones({4})).wait();  // too late: it hears of it as well
     }
     const Work work = group.all_reduce(ones({4}));
     CHECK_THROWS_AS(work.wait(), CollectiveTimeout);
@@ -100,9 +113,10 @@ TEST_CASE("an abort and an exception end the group on all ranks, the first with 
     if (group.rank() == 2) throw ValueError("a bad batch");
     while (true) own->all_reduce(ones({4})).wait();
   });
-  CHECK(thrown[2] == "a bad batch");
-  CHECK(thrown[0].find("rank 2 failed: an exception ended the part of rank 2") != std::string::npos);
-  CHECK(thrown[1].find("rank 2 failed: an exception ended the part of rank 2") != std::string::npos);
+  for (const std::size_t transport : {0, 3}) {
+    CHECK(thrown[transport + 2] == "a bad batch");
+    check_says({thrown[transport], thrown[transport + 1]}, "rank 2 failed: an exception ended the part of rank 2");
+  }
 }
 
 TEST_CASE("a rank that leaves as if all were done ends the wait of the others") {
@@ -111,15 +125,15 @@ TEST_CASE("a rank that leaves as if all were done ends the wait of the others") 
     if (group.rank() == 0) group.barrier().wait();
     if (group.rank() == 1) group.all_reduce(ones({4})).wait();
   });
-  CHECK(errors[0] != "");
-  CHECK(errors[1] != "");
-  CHECK(errors[2] == "");
+  for (std::size_t i = 0; i < errors.size(); ++i) CHECK((errors[i] == "") == (i % 3 == 2));
 }
 
 TEST_CASE("a group that has ended says so at every later call; those without the failed rank live on") {
   TcpStore table("127.0.0.1", 0, {.server = true});
+  std::atomic<int> calls = 0;
   const auto errors = errors_in_group(4, [&](ProcessGroup& group) {
-    TcpStore signals("127.0.0.1", table.port());
+    const auto store = std::make_shared<TcpStore>("127.0.0.1", table.port());
+    PrefixStore signals(calls++ < 4 ? "tcp" : "shared", store);
     const auto low = group.new_group({0, 1}), high = group.new_group({2, 3});
     signals.set(std::to_string(group.rank()), "");
     signals.wait({"0", "1", "2", "3"});

@@ -9,21 +9,24 @@ namespace levin::test {
 
 using GroupBody = std::function<void(distributed::ProcessGroup&)>;
 
+inline const std::vector<std::string> kTransports = {"tcp", "shared"};
+
 /// Runs body on n ranks of a gloo group, each with a store of its own; gives what each threw.
 inline std::vector<std::string> errors_in_group(int n, const GroupBody& body,
-                                                distributed::Milliseconds timeout = distributed::kDefaultTimeout) {
+                                                distributed::Milliseconds timeout = distributed::kDefaultTimeout,
+                                                const std::string& transport = "auto") {
   const distributed::TcpStore table("127.0.0.1", 0, {.server = true});
   return errors_on_threads(n, [&](int rank) {
     const auto store = std::make_shared<distributed::TcpStore>("127.0.0.1", table.port());
-    const auto group =
-        distributed::make_process_group("gloo", {.store = store, .rank = rank, .world_size = n, .timeout = timeout});
+    const auto group = distributed::make_process_group(
+        "gloo", {.store = store, .rank = rank, .world_size = n, .timeout = timeout, .transport = transport});
     body(*group);
   });
 }
 
 /// The same where none may throw.
-inline void in_group(int n, const GroupBody& body) {
-  const auto errors = errors_in_group(n, body);
+inline void in_group(int n, const GroupBody& body, const std::string& transport = "auto") {
+  const auto errors = errors_in_group(n, body, distributed::kDefaultTimeout, transport);
   for (std::size_t r = 0; r < errors.size(); ++r) {
     if (!errors[r].empty()) throw std::runtime_error("rank " + std::to_string(r) + ": " + errors[r]);
   }

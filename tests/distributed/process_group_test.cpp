@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <levin/autograd/autograd.h>
 
+#include <atomic>
 #include <cmath>
 #include <mutex>
 
@@ -10,9 +11,14 @@
 using namespace levin;
 using namespace levin::distributed;
 using namespace std::chrono_literals;
-using levin::test::in_group;
+using levin::test::kTransports;
 
 namespace {
+
+// On both transports.
+void in_group(int n, const levin::test::GroupBody& body) {
+  for (const std::string& transport : kTransports) levin::test::in_group(n, body, transport);
+}
 
 // What rank r holds at place i: small whole numbers, exact in every dtype.
 double value(int rank, int64_t i) { return static_cast<double>((i * 5 + rank * 3 + 1) % 4); }
@@ -210,8 +216,10 @@ TEST_CASE("works: they begin in order, finish in any waiting order, and bump the
 
 TEST_CASE("work: a wait of its own length, after which the operation goes on") {
   TcpStore table("127.0.0.1", 0, {.server = true});
+  std::atomic<int> calls = 0;  // two over each transport
   in_group(2, [&](ProcessGroup& group) {
-    TcpStore signals("127.0.0.1", table.port());
+    const auto store = std::make_shared<TcpStore>("127.0.0.1", table.port());
+    PrefixStore signals(calls++ < 2 ? "tcp" : "shared", store);
     if (group.rank() == 1) signals.wait({"go"});
     const Work work = group.barrier();
     if (group.rank() == 0) {

@@ -25,10 +25,9 @@ std::size_t count(const std::string& text, const std::string& part) {
   return n;
 }
 
-}  // namespace
-
-TEST_CASE("fault: kill -9 of one of four ranks in backward") {
-  const auto result = run_on_ranks(4, [](ProcessGroup& group) {
+// Bodies of the tests, which run once over TCP and once in shared memory.
+void kill_in_backward(const std::string& transport) {
+  const auto train = [](ProcessGroup& group) {
     nn::Linear net(64, 64);
     DistributedDataParallel ddp(net, {&group, [](ProcessGroup*) {}});
     const auto died = Time::now();
@@ -49,7 +48,8 @@ TEST_CASE("fault: kill -9 of one of four ranks in backward") {
       CHECK(Time::now() - died < 5s);
       std::cout << "noticed" << std::endl;
     }
-  });
+  };
+  const auto result = run_on_ranks(4, train, kDefaultTimeout, transport);
   if (!result) return;
   INFO(result->output);
   CHECK(count(result->output, "noticed") == 3);
@@ -57,7 +57,7 @@ TEST_CASE("fault: kill -9 of one of four ranks in backward") {
   CHECK(result->launch.exit_status() == 128 + SIGKILL);
 }
 
-TEST_CASE("fault: a stalled rank ends the group at the timeout") {
+void stall(const std::string& transport) {
   const auto result = run_on_ranks(
       3,
       [](ProcessGroup& group) {
@@ -77,15 +77,15 @@ TEST_CASE("fault: a stalled rank ends the group at the timeout") {
         }
         if (group.rank() == 0) kill(static_cast<pid_t>(processes.to_vector<int64_t>()[1]), SIGCONT);
       },
-      60s);
+      60s, transport);
   if (!result) return;
   INFO(result->output);
   CHECK(count(result->output, "noticed") == 2);
   CHECK(result->launch.statuses == std::vector<int>{0, 5, 0});
 }
 
-TEST_CASE("fault: one rank throws in its step, the others end within 5 s with its words") {
-  const auto result = run_on_ranks(3, [](ProcessGroup& group) {
+void throw_in_step(const std::string& transport) {
+  const auto train = [](ProcessGroup& group) {
     nn::Linear net(4, 4);
     DistributedDataParallel ddp(net, {&group, [](ProcessGroup*) {}});
     for (int step = 0;; ++step) {
@@ -101,10 +101,20 @@ TEST_CASE("fault: one rank throws in its step, the others end within 5 s with it
         throw;
       }
     }
-  });
+  };
+  const auto result = run_on_ranks(3, train, kDefaultTimeout, transport);
   if (!result) return;
   INFO(result->output);
   CHECK(count(result->output, "rank 1 failed: [linear] the batch is bad") == 2);
   CHECK(result->output.find("[linear] the batch is bad") < result->output.find("rank 1 failed"));
   CHECK(result->launch.first_failed == 1);
 }
+
+}  // namespace
+
+TEST_CASE("fault: kill -9 of one of four ranks in backward") { kill_in_backward("tcp"); }
+TEST_CASE("fault: kill -9 of one of four ranks in backward, in shared memory") { kill_in_backward("shared"); }
+TEST_CASE("fault: a stalled rank ends the group at the timeout") { stall("tcp"); }
+TEST_CASE("fault: a stalled rank ends the group at the timeout, in shared memory") { stall("shared"); }
+TEST_CASE("fault: one rank throws in its step, the others end within 5 s with its words") { throw_in_step("tcp"); }
+TEST_CASE("fault: one rank throws in its step, in shared memory") { throw_in_step("shared"); }

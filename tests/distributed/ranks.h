@@ -52,22 +52,24 @@ class OutputTo {
   int old_[2] = {};
 };
 
-inline void run_rank(const RankBody& body, distributed::Milliseconds timeout) {
+inline void run_rank(const RankBody& body, distributed::Milliseconds timeout, const std::string& transport) {
   using namespace distributed;
   const RankInfo info = rank_info(environment());
   const auto store = open_store(info, "env://", std::chrono::seconds(60));
   join(*store, info);
   const auto group = make_process_group(
-      "gloo", {.store = store, .rank = info.rank, .world_size = info.world_size, .timeout = timeout});
+      "gloo",
+      {.store = store, .rank = info.rank, .world_size = info.world_size, .timeout = timeout, .transport = transport});
   body(*group);
 }
 
 /// Runs the body on n processes and tells how they ended. In a rank: runs the body and gives nothing, whereupon the
 /// test case returns.
 inline std::optional<RanksResult> run_on_ranks(int n, const RankBody& body,
-                                               distributed::Milliseconds timeout = distributed::kDefaultTimeout) {
+                                               distributed::Milliseconds timeout = distributed::kDefaultTimeout,
+                                               const std::string& transport = "auto") {
   if (distributed::is_launched()) {
-    run_rank(body, timeout);
+    run_rank(body, timeout, transport);
     return std::nullopt;
   }
   std::string name = doctest::getContextOptions()->currentTest->m_name;

@@ -130,10 +130,13 @@ struct GroupOptions {
   int rank = 0;
   int world_size = 1;
   Milliseconds timeout = kDefaultTimeout;  ///< of one operation
+  /// Of "gloo": "auto" (shared memory where all ranks of a group are on one host, else TCP), "tcp" or "shared". Empty:
+  /// the variable LEVIN_TRANSPORT, or auto. Where ranks differ, all use TCP.
+  std::string transport{};
 };
 
-/// The group of all ranks: "single" (one rank, nothing moves) or "gloo" (TCP; tensors of other devices go through the
-/// host). Throws ValueError for other names, StoreError and RankLost where the others cannot be reached.
+/// The group of all ranks: "single" (one rank, nothing moves) or "gloo" (shared memory or TCP; tensors of other devices
+/// go through the host). Throws ValueError for other names, StoreError and RankLost where the others cannot be reached.
 std::shared_ptr<ProcessGroup> make_process_group(const std::string& backend, const GroupOptions& options = {});
 
 }  // namespace levin::distributed
