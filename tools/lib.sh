@@ -9,6 +9,7 @@ packages_build="g++ cmake ninja-build ccache mold libhwy-dev libeigen3-dev libfm
   libjpeg62-turbo-dev libcli11-dev nlohmann-json3-dev libspdlog-dev libgloo-dev"
 packages_mnist="dataset-fashion-mnist"
 packages_transfer="dataset-fashion-mnist"
+packages_model_parallel="dataset-fashion-mnist"
 packages_gan="dataset-fashion-mnist"
 packages_test="doctest-dev binutils pkgconf curl iproute2 dataset-fashion-mnist"
 packages_bench="doctest-dev libbenchmark-dev libopenblas-dev"
