@@ -2,11 +2,14 @@
 #include "support/paths.h"
 #include "trainer/toy.h"
 
+#include <levin/core/config.h>
+
 #include <cstdlib>
 #include <iostream>
 #include <regex>
 #include <set>
 #include <sstream>
+#include <string_view>
 
 using namespace levin;
 using namespace levin::test;
@@ -224,14 +227,46 @@ TEST_CASE("every spelling that an old name points to is a flag of today, or a ca
 }
 
 TEST_CASE("accelerator/tpu_refused") {
+  const std::string built = std::string_view(LEVIN_CUDA_FLAVOUR) == "OFF" ? "cpu" : "cpu and cuda";
   const auto said = message_of<UsageError>([] { Trainer(TrainerConfig{.accelerator = "tpu"}); });
-  CHECK(said == "--accelerator tpu: not built; this build has cpu, cuda. Use one of them, or auto.");
+  CHECK(said == "--accelerator tpu: not built; this build has " + built +
+                    ", and another device plugs in through levin/core/device.h and the tables of the operations "
+                    "(docs/adding_a_device.md).");
 }
 
 TEST_CASE("accelerator/ipu_refused") {
-  for (const char* name : {"ipu", "hpu", "mps", "xla"})
-    CHECK(message_of<UsageError>([&] { Trainer(TrainerConfig{.accelerator = name}); }) ==
-          std::string("--accelerator ") + name + ": not built; this build has cpu, cuda. Use one of them, or auto.");
+  const auto accelerator = [](const std::string& name) {
+    return message_of<UsageError>([&] { Trainer(TrainerConfig{.accelerator = name}); });
+  };
+  const auto strategy = [](const std::string& name) {
+    return message_of<UsageError>([&] { Trainer(TrainerConfig{.strategy = name}); });
+  };
+  for (const char* name : {"ipu", "hpu", "mps", "xla"}) {
+    CHECK_MESSAGE(contains(accelerator(name), std::string("--accelerator ") + name + ": not built; this build has cpu"),
+                  accelerator(name));
+    CHECK(contains(strategy(name), std::string("--strategy ") + name + ": not built; this build has cpu"));
+  }
+  for (const char* name : {"tpu", "tpu_spawn", "single_tpu", "single_xla", "xla_debug", "xla_fsdp", "hpu_parallel"})
+    CHECK_MESSAGE(contains(strategy(name), "another device plugs in through levin/core/device.h"), strategy(name));
+  CHECK(contains(accelerator("hivemind"), "--accelerator hivemind: not built; machines that know each other"));
+  CHECK(contains(strategy("hivemind"),
+                 "--strategy hivemind: not built; machines that know each other train together by "
+                 "--strategy ddp"));
+  CHECK_FALSE(contains(strategy("tpus"), "not built"));
+}
+
+TEST_CASE("strategy/deepspeed_points_to_zero") {
+  const std::pair<const char*, const char*> rows[] = {
+      {"deepspeed", "Use --strategy zero_1, zero_2 or zero_3, which is fsdp."},
+      {"deepspeed_stage_1", "Use --strategy zero_1."},
+      {"deepspeed_stage_2", "Use --strategy zero_2."},
+      {"deepspeed_stage_2_offload", "Use --strategy zero_2."},
+      {"deepspeed_stage_3", "Use --strategy zero_3, which is fsdp."},
+      {"deepspeed_stage_3_offload_nvme", "Use --strategy zero_3, which is fsdp."}};
+  for (const auto& [name, instead] : rows) {
+    const auto said = message_of<UsageError>([&] { Trainer(TrainerConfig{.strategy = name}); });
+    CHECK_MESSAGE(said == std::string("--strategy ") + name + ": DeepSpeed is a program of others. " + instead, said);
+  }
 }
 
 TEST_CASE("trainer/devices_parse") {

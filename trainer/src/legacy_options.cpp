@@ -1,6 +1,7 @@
 #include "legacy_options.h"
 
 #include <fmt/format.h>
+#include <levin/core/config.h>
 
 #include <algorithm>
 #include <array>
@@ -68,14 +69,51 @@ std::optional<std::string> legacy_option(std::string_view name, const std::strin
   return "This is an old spelling. " + fmt::format(fmt::runtime(found->instead), value.empty() ? "..." : value);
 }
 
+namespace {
+
+// Devices that others have kernels for; in strategies they are parts of names, such as tpu_spawn and single_xla.
+constexpr std::array<std::string_view, 5> kDevices = {"tpu", "ipu", "hpu", "mps", "xla"};
+
+/// What there is instead, and how it could be otherwise.
+std::string not_built() {
+  const bool cuda = std::string_view(LEVIN_CUDA_FLAVOUR) != "OFF";
+  return fmt::format(
+      "not built; this build has {}, and another device plugs in through levin/core/device.h and the "
+      "tables of the operations (docs/adding_a_device.md).",
+      cuda ? "cpu and cuda" : "cpu");
+}
+
+/// hivemind trains between strangers over the internet.
+std::string no_hivemind() {
+  return "not built; machines that know each other train together by --strategy ddp, over the group of "
+         "levin/distributed/process_group.h.";
+}
+
+}  // namespace
+
+std::optional<std::string> legacy_strategy(const std::string& value) {
+  if (value == "hivemind" || value == "collaborative") return no_hivemind();
+  if (value.starts_with("deepspeed"))
+    return fmt::format("DeepSpeed is a program of others. Use --strategy {}.",
+                       value.starts_with("deepspeed_stage_1")   ? "zero_1"
+                       : value.starts_with("deepspeed_stage_2") ? "zero_2"
+                       : value.starts_with("deepspeed_stage_3") ? "zero_3, which is fsdp"
+                                                                : "zero_1, zero_2 or zero_3, which is fsdp");
+  for (std::size_t at = 0; at <= value.size();) {  // its words
+    const std::size_t end = std::min(value.find('_', at), value.size());
+    if (std::find(kDevices.begin(), kDevices.end(), value.substr(at, end - at)) != kDevices.end()) return not_built();
+    at = end + 1;
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> legacy_accelerator(const std::string& value) {
   constexpr std::array<std::string_view, 6> kStrategies = {"dp", "ddp", "ddp2", "ddp_spawn", "ddp_cpu", "horovod"};
   if (std::find(kStrategies.begin(), kStrategies.end(), value) != kStrategies.end())
     return value == "ddp_cpu" ? "this is a strategy in an old spelling. Use --accelerator cpu --strategy ddp."
                               : fmt::format("this is a strategy. Use --strategy {}.", value);
-  constexpr std::array<std::string_view, 5> kMissing = {"tpu", "ipu", "hpu", "mps", "xla"};
-  if (std::find(kMissing.begin(), kMissing.end(), value) != kMissing.end())
-    return "not built; this build has cpu, cuda. Use one of them, or auto.";
+  if (value == "hivemind") return no_hivemind();
+  if (std::find(kDevices.begin(), kDevices.end(), value) != kDevices.end()) return not_built();
   return std::nullopt;
 }
 

@@ -13,6 +13,8 @@ namespace levin {
 std::optional<std::string> legacy_option(std::string_view name, const std::string& value);
 /// The same for values of `accelerator` that were strategies, or devices that this library has no kernels for.
 std::optional<std::string> legacy_accelerator(const std::string& value);
+/// The same for values of `strategy`.
+std::optional<std::string> legacy_strategy(const std::string& value);
 /// All names, for tests and documentation.
 std::vector<std::string> legacy_option_names();
 

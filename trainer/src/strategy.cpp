@@ -71,6 +71,7 @@ Device choose_device(const std::string& accelerator, const DeviceList& devices) 
 
 std::unique_ptr<Strategy> make_strategy(const std::string& name, Device device) {
   if (name == "auto" || name == "single") return std::make_unique<SingleDevice>(device);
+  if (const auto instead = legacy_strategy(name)) throw UsageError("--strategy " + name + ": " + *instead);
   throw UsageError("--strategy " + name + ": this build has one process on one device. Use --strategy single.");
 }
 
