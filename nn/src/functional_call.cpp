@@ -55,16 +55,16 @@ Tensor functional_call(Module& module, const StateDict& tensors, const Tensor& x
   auto own = module.named_parameters();
   for (auto& buffer : module.named_buffers()) own.push_back(std::move(buffer));
   std::vector<Tensor> places, others;
-  for (const auto& [name, t] : tensors) {
-    const auto found = std::find_if(own.begin(), own.end(), [&](const auto& entry) { return entry.first == name; });
+  for (const StateDict::Entry& given : tensors) {
+    const auto found = std::find_if(own.begin(), own.end(), [&](const auto& e) { return e.first == given.first; });
     if (found == own.end())
       throw StateError(
-          fmt::format("[functional_call] a {} has no parameter or buffer \"{}\".", module.type_name(), name));
-    if (found->second.sizes() != t.sizes())
-      throw StateError(fmt::format("[functional_call] \"{}\" has shape {}, the tensor given for it {}.", name,
-                                   to_string(found->second.sizes()), to_string(t.sizes())));
+          fmt::format("[functional_call] a {} has no parameter or buffer \"{}\".", module.type_name(), given.first));
+    if (found->second.sizes() != given.second.sizes())
+      throw StateError(fmt::format("[functional_call] \"{}\" has shape {}, the tensor given for it {}.", given.first,
+                                   to_string(found->second.sizes()), to_string(given.second.sizes())));
     places.push_back(found->second);
-    others.push_back(t);
+    others.push_back(given.second);
   }
   const Substitution substitution(std::move(places), others);
   const Tensor y = module(x);
