@@ -8,6 +8,7 @@ usage_error() { echo "error: $*" >&2; exit 2; }
 packages_build="g++ cmake ninja-build ccache mold libhwy-dev libeigen3-dev libfmt-dev zlib1g-dev libpng-dev
   libjpeg62-turbo-dev libcli11-dev nlohmann-json3-dev libspdlog-dev libgloo-dev"
 packages_mnist="dataset-fashion-mnist"
+packages_ddp_by_hand="dataset-fashion-mnist"
 packages_transfer="dataset-fashion-mnist"
 packages_model_parallel="dataset-fashion-mnist"
 packages_gan="dataset-fashion-mnist"

@@ -59,8 +59,9 @@ std::string broadcast_text(ProcessGroup& group, const std::string& own) {
   return {p, p + text.numel()};
 }
 
-// Runs before the reducer is made.
-nn::Module& agree(nn::Module& module, ProcessGroup& group) {
+}  // namespace
+
+void share_module(nn::Module& module, ProcessGroup& group) {
   const std::string own = plan_of(module), first = broadcast_text(group, own);
   const auto others = ranks_that_differ(group, own != first);
   if (!others.empty()) {
@@ -72,10 +73,7 @@ nn::Module& agree(nn::Module& module, ProcessGroup& group) {
   for (const auto& [name, t] : module.named_parameters()) tensors.push_back(t);
   for (const auto& [name, t] : module.named_buffers()) tensors.push_back(t);
   broadcast_all(group, tensors);
-  return module;
 }
-
-}  // namespace
 
 void broadcast_all(ProcessGroup& group, const std::vector<Tensor>& tensors, int root) {
   const no_grad guard;
@@ -111,7 +109,7 @@ void broadcast_all(ProcessGroup& group, const std::vector<Tensor>& tensors, int 
 
 DistributedDataParallel::DistributedDataParallel(nn::Module& module, std::shared_ptr<ProcessGroup> group,
                                                  const DistributedDataParallelOptions& options)
-    : module_(agree(module, *group)),
+    : module_((share_module(module, *group), module)),  // before the reducer is made
       group_(group),
       broadcast_buffers_(options.broadcast_buffers),
       reducer_(module.parameters(), group, options) {}

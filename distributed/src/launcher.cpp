@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <functional>
 #include <thread>
 
 #include "src/socket.h"
@@ -137,19 +138,26 @@ class Children {
   std::vector<pid_t> pids_;
 };
 
-int free_port() {
-  try {
-    return port_of(listen_on({}, 0).get());
-  } catch (const SocketFailure& e) {
-    throw DistributedError(fmt::format("[launch] this machine has no free port: {}.", e.reason));
+// Waits until all have ended. Those that outlast the grace after the first failure (or after `begun`) are ended.
+LaunchResult wait_for(Children& children, Milliseconds grace, Clock::time_point begun,
+                      const std::function<void()>& between) {
+  LaunchResult result;
+  auto term = Clock::time_point::max(), kill = term;
+  while (children.collect(result)) {
+    const auto now = Clock::now();
+    between();
+    if (begun == Clock::time_point::max() && result.first_failed >= 0) begun = now;
+    if (begun != Clock::time_point::max() && term == Clock::time_point::max()) {
+      term = begun + grace;
+      kill = term + kAfterTerm;
+    }
+    if (now >= term) children.send(now >= kill ? SIGKILL : SIGTERM);
+    std::this_thread::sleep_for(Milliseconds(now >= term ? 100 : 10));
   }
+  return result;
 }
 
-}  // namespace
-
-bool is_launched() { return environment().contains(kLaunched); }
-
-LaunchResult launch(const LaunchOptions& options) {
+void check(const LaunchOptions& options) {
   if (options.processes < 1 || options.num_nodes < 1 || options.node_rank < 0 ||
       options.node_rank >= options.num_nodes) {
     throw ValueError(fmt::format("[launch] {} processes on node {} of {} make no sense; nodes count from 0.",
@@ -158,26 +166,49 @@ LaunchResult launch(const LaunchOptions& options) {
   if (options.num_nodes > 1 && options.master_port == 0) {
     throw ValueError("[launch] several nodes need a MASTER_PORT that all of them know.");
   }
-  const int port = options.master_port != 0 ? options.master_port : free_port();
+}
+
+void start_ranks(Children& children, const LaunchOptions& options, int first, int port) {
   const auto arguments = options.arguments.empty() ? own_arguments() : options.arguments;
+  for (int r = first; r < options.processes; ++r)
+    children.add(start(options.program, arguments, environment_of(options, r, port)));
+}
+
+}  // namespace
+
+int free_port() {
+  try {
+    return port_of(listen_on({}, 0).get());
+  } catch (const SocketFailure& e) {
+    throw DistributedError(fmt::format("[launch] this machine has no free port: {}.", e.reason));
+  }
+}
+
+bool is_launched() { return environment().contains(kLaunched); }
+
+LaunchResult launch(const LaunchOptions& options) {
+  check(options);
   SignalsForChildren signals;
   Children children;
-  for (int r = 0; r < options.processes; ++r)
-    children.add(start(options.program, arguments, environment_of(options, r, port)));
+  start_ranks(children, options, 0, options.master_port != 0 ? options.master_port : free_port());
+  return wait_for(children, options.grace, Clock::time_point::max(),
+                  [&] { signals.pass_on([&](int signal) { children.send(signal); }); });
+}
 
-  LaunchResult result;
-  auto term = Clock::time_point::max(), kill = term;
-  while (children.collect(result)) {
-    const auto now = Clock::now();
-    signals.pass_on([&](int signal) { children.send(signal); });
-    if (result.first_failed >= 0 && term == Clock::time_point::max()) {
-      term = now + options.grace;
-      kill = term + kAfterTerm;
-    }
-    if (now >= term) children.send(now >= kill ? SIGKILL : SIGTERM);
-    std::this_thread::sleep_for(Milliseconds(now >= term ? 100 : 10));
-  }
-  return result;
+struct LocalRanks::Impl {
+  Children children;
+  Milliseconds grace;
+};
+
+LocalRanks::LocalRanks(const LaunchOptions& options) : impl_(std::make_unique<Impl>()) {
+  check(options);
+  if (options.master_port == 0) throw ValueError("[launch] the other ranks need a MASTER_PORT to find this one.");
+  impl_->grace = options.grace;
+  start_ranks(impl_->children, options, 1, options.master_port);
+}
+
+LocalRanks::~LocalRanks() {
+  wait_for(impl_->children, impl_->grace, Clock::now(), [] {});
 }
 
 }  // namespace levin::distributed

@@ -185,6 +185,13 @@ RankInfo rank_info(const Environment& env, const RankOptions& options) {
   return info;
 }
 
+bool has_launcher(const Environment& env) {
+  const Variables v(env);
+  // In a job's script outside of srun there are SLURM's variables too, of one task.
+  const bool step = v.has("SLURM_PROCID") && v.has("SLURM_NTASKS") && v.text("SLURM_NTASKS") != "1";
+  return v.has("RANK") || v.has("WORLD_SIZE") || v.has("LOCAL_RANK") || v.has("OMPI_COMM_WORLD_RANK") || step;
+}
+
 std::string first_host(const std::string& host_list) {
   std::string host;
   for (std::size_t i = 0; i < host_list.size() && host_list[i] != ','; ++i) {

@@ -29,7 +29,7 @@ struct LitMnist : levin::LevinModule {
  private:
   void evaluate(const levin::Batch& b, const std::string& split) {
     const auto logits = net(b[0]);
-    log(split + "_loss", cross_entropy(logits, b[1]));
-    log(split + "_acc", accuracy(logits, b[1]), {.prog_bar = true});
+    log(split + "_loss", cross_entropy(logits, b[1]), {.sync_dist = true});
+    log(split + "_acc", accuracy(logits, b[1]), {.prog_bar = true, .sync_dist = true});
   }
 };

@@ -29,7 +29,8 @@ RawResult train(const Options& o, const DataModule& data, FirstStep& first_step)
   return {.test_acc = test.at("test_acc"),
           .test_loss = test.at("test_loss"),
           .val_acc = best->best_model_score().value_or(trainer.metrics().find("val_acc").value_or(std::nan(""))),
-          .checkpoint = folder.empty() ? folder : o.trainer.default_root_dir / "best"};
+          .checkpoint = folder.empty() ? folder : o.trainer.default_root_dir / "best",
+          .reports = trainer.is_global_zero()};
 }
 
 int run(int argc, char** argv) {
@@ -45,6 +46,7 @@ int run(int argc, char** argv) {
   const RawResult r = o.raw ? train_raw(o, data, first_step) : train(o, data, first_step);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
+  if (!r.reports) return 0;  // of several processes the first does
   const std::string checkpoint = r.checkpoint.empty() ? "none" : r.checkpoint.string();
   const std::string validation =
       std::isnan(r.val_acc) ? "no validation" : fmt::format("best validation accuracy {:.2f} %", 100 * r.val_acc);

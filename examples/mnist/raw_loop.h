@@ -7,6 +7,7 @@
 struct RawResult {
   double test_acc = 0, test_loss = 0, val_acc = 0;
   std::filesystem::path checkpoint{};
+  bool reports = true;  ///< of several processes, the first
 };
 
 RawResult train_raw(const Options& options, const levin::DataModule& data, FirstStep& first_step);

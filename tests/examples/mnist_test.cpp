@@ -215,7 +215,7 @@ TEST_CASE("misuse ends with status 2, failure with 1, each with one sentence") {
       {{"--batch-size", "0"}, 2, "--batch-size 0: give a whole number of 1 or more."},
       {{"--max-epochs", "0"}, 2, "--max-epochs 0"},
       {{"--max-epoch", "3"}, 2, "--max-epoch: this option is unknown. Did you mean --max-epochs?"},
-      {{"--devices", "99"}, 2, "--devices 99: a run uses one device here, the CPU. Use --devices 1"},
+      {{"--devices", "[0]", "--accelerator", "cpu"}, 2, "--devices [0]: the CPU is one device, which has no index."},
       {{"--model", "resnet"}, 2, "choose one of mlp|lenet|cnn"},
       {{"--lr", "0"}, 2, "give a number above 0"},
       {{"--dataset", "mnist"}, 2, "say with --data where its files are"},

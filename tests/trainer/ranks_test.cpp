@@ -31,8 +31,9 @@ class ThreadRank final : public Strategy {
   int node_rank() const override { return rank_ - local_rank_; }
   void setup(nn::Module&) override {}
   Batch to_device(Batch batch) const override { return batch; }
-  void no_sync(bool) override {}
-  void finish_reduction() override {}
+  void share_buffers(nn::Module&) override {}
+  void reduce_in_backward(const std::vector<Parameter>&) override {}
+  void finish_reduction(const std::vector<Parameter>&) override {}
   double reduce(double value, ReduceOp op) override {
     ++reductions;
     meeting_->said[static_cast<std::size_t>(rank_)] = value;
@@ -56,6 +57,10 @@ class ThreadRank final : public Strategy {
   StateMap broadcast(const StateMap& values, int) override { return values; }
   Tensor all_gather(const Tensor& value, bool) override { return value; }
   void barrier() override { meeting_->gate.arrive_and_wait(); }
+  std::vector<StateMap> gather(const StateMap& own) override { return {own, own}; }
+  using Strategy::any;
+  std::vector<std::uint8_t> any(const std::vector<std::uint8_t>& flags) override { return flags; }
+  void abort(const std::string&) override {}
 
   int reductions = 0;
 

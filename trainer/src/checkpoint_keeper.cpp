@@ -1,10 +1,13 @@
 #include "checkpoint_keeper.h"
 
+#include <levin/autograd/ops.h>
 #include <levin/core/io.h>
 #include <levin/kernels/simd_target.h>
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+
+#include <algorithm>
 
 #include "generator_map.h"
 #include "slurm.h"
@@ -23,6 +26,9 @@ std::vector<std::string> keys_of(const std::vector<CallbackPtr>& callbacks) {
   }
   return keys;
 }
+
+/// Of what ranks other than zero add.
+std::string rank_key(std::size_t rank) { return fmt::format("rank{}", rank); }
 
 }  // namespace
 
@@ -51,21 +57,45 @@ void CheckpointKeeper::collect() {
   }
 }
 
+/// Rank zero decides and writes. The others give their part of what is saved, and then know what it knows.
 template <class F>
 std::filesystem::path CheckpointKeeper::ask(CheckpointPolicy& policy, const F& decide) {
-  using Kind = CheckpointAction::Kind;
-  collect();
-  StateMap before = policy.state();
-  const auto actions = std::make_shared<std::vector<CheckpointAction>>(decide());
-  std::filesystem::path saved;
-  auto contents = std::make_shared<EncodedCheckpoint>();
-  for (const auto& action : *actions) {
-    if (action.kind != Kind::save) continue;
-    saved = action.path;
-    const ProfileScope scope("save_checkpoint", Phase::checkpoint);
-    *contents = encode_checkpoint(snapshot(action.weights_only));
+  const bool writes = run_.strategy.is_global_zero();
+  StateMap plan;
+  std::vector<CheckpointAction> actions;
+  StateMap before;
+  if (writes) {
+    collect();
+    before = policy.state();
+    actions = decide();
+    std::vector<std::int64_t> kinds;
+    for (const auto& action : actions)
+      if (action.kind == CheckpointAction::Kind::save) {
+        kinds.push_back(action.weights_only);
+        plan.set("saved", action.path.string());
+      }
+    plan.set("weights_only", kinds);
+    plan.put("policy", policy.state());
   }
-  if (actions->empty()) return saved;
+  plan = run_.strategy.broadcast(plan, 0);
+  if (!writes) policy.load_state(plan.part("policy"));
+  auto contents = std::make_shared<EncodedCheckpoint>();
+  for (const std::int64_t weights_only : plan.get<std::vector<std::int64_t>>("weights_only")) {
+    const ProfileScope scope("save_checkpoint", Phase::checkpoint);
+    const Checkpoint state = snapshot({.weights_only = weights_only != 0});
+    if (writes) *contents = encode_checkpoint(state);
+  }
+  const std::filesystem::path saved = plan.has("saved") ? plan.get<std::string>("saved") : std::string();
+  return !writes || write(policy, std::move(actions), std::move(contents), std::move(before)) ? saved
+                                                                                              : std::filesystem::path();
+}
+
+/// False where it failed and training goes on.
+bool CheckpointKeeper::write(CheckpointPolicy& policy, std::vector<CheckpointAction> list,
+                             std::shared_ptr<EncodedCheckpoint> contents, StateMap before) {
+  using Kind = CheckpointAction::Kind;
+  if (list.empty()) return true;
+  const auto actions = std::make_shared<std::vector<CheckpointAction>>(std::move(list));
   try {
     writer_.run([actions, contents] {
       for (const auto& action : *actions) {
@@ -78,9 +108,9 @@ std::filesystem::path CheckpointKeeper::ask(CheckpointPolicy& policy, const F& d
     before_writing_ = std::move(before);
   } catch (const IoError& e) {
     failed(policy, before, e);
-    saved.clear();
+    return false;
   }
-  return saved;
+  return true;
 }
 
 void CheckpointKeeper::mark(SavePoint point) {
@@ -94,9 +124,16 @@ void CheckpointKeeper::mark(SavePoint point) {
 
 void CheckpointKeeper::save_point(SavePoint point) {
   mark(point);
-  if (run_.config.fast_dev_run > 0) return;
-  for (auto* policy : policies_)
-    if (policy->due(run_.context, point)) ask(*policy, [&] { return policy->decide(run_.context, point); });
+  std::vector<std::uint8_t> due;
+  for (auto* policy : policies_) {
+    const bool decides = run_.strategy.is_global_zero() && run_.config.fast_dev_run == 0;
+    due.push_back(decides && policy->due(run_.context, point) ? 1 : 0);
+  }
+  due = run_.agree(due);
+  for (std::size_t i = 0; i < due.size(); ++i)
+    if (due[i] != 0) ask(*policies_[i], [&] { return policies_[i]->decide(run_.context, point); });
+  const auto set = [](std::uint8_t flag) { return flag != 0; };
+  if (std::any_of(due.begin(), due.end(), set)) run_.agree();  // a signal may have come while it was written
 }
 
 std::filesystem::path CheckpointKeeper::save_interrupted() {
@@ -107,11 +144,13 @@ std::filesystem::path CheckpointKeeper::save_interrupted() {
     if (saved.empty()) saved = path;
   }
   collect();
+  run_.strategy.barrier();
   return saved;
 }
 
 void CheckpointKeeper::save_exception() noexcept {
-  if (run_.config.fast_dev_run > 0 || run_.context.sanity_checking) return;
+  alone_ = true;  // other ranks are gone, or about to go
+  if (run_.config.fast_dev_run > 0 || run_.context.sanity_checking || !run_.strategy.is_global_zero()) return;
   const auto guarded = [](const auto& f) {
     try {
       f();
@@ -119,7 +158,17 @@ void CheckpointKeeper::save_exception() noexcept {
       spdlog::warn("no checkpoint was saved after the error: {}", e.what());
     }
   };
-  for (auto* policy : policies_) guarded([&] { ask(*policy, [&] { return policy->decide_exception(run_.context); }); });
+  for (auto* policy : policies_)
+    guarded([&] {
+      collect();
+      const StateMap before = policy->state();
+      const auto actions = policy->decide_exception(run_.context);
+      auto contents = std::make_shared<EncodedCheckpoint>();
+      for (const auto& action : actions)
+        if (action.kind == CheckpointAction::Kind::save)
+          *contents = encode_checkpoint(snapshot({.weights_only = action.weights_only}));
+      write(*policy, actions, contents, before);
+    });
   guarded([&] { collect(); });
 }
 
@@ -127,16 +176,23 @@ std::filesystem::path CheckpointKeeper::save_for_requeue() {
   collect();
   const auto& root = run_.context.root_dir;
   const auto former = slurm::newest_checkpoint(root), path = slurm::next_checkpoint(root);
-  write_checkpoint(path, snapshot());
-  if (!former.empty()) remove_checkpoint(former);
+  save(path, {});
+  if (run_.strategy.is_global_zero() && !former.empty()) remove_checkpoint(former);
   return path;
+}
+
+void CheckpointKeeper::save(const std::filesystem::path& path, const Snapshot& what) {
+  const Checkpoint state = snapshot(what);
+  if (run_.strategy.is_global_zero()) write_checkpoint(path, state);
+  run_.strategy.barrier();
 }
 
 void CheckpointKeeper::finish() {
   if (run_.config.fast_dev_run > 0) return;
   for (auto* policy : policies_) ask(*policy, [&] { return policy->decide_finished(run_.context); });
   collect();
-  if (!run_.config.handle_signals || !slurm::job_id()) return;
+  run_.strategy.barrier();  // what was saved is there, on whichever rank fit returns
+  if (!run_.config.handle_signals || !slurm::job_id() || !run_.strategy.is_global_zero()) return;
   if (const auto former = slurm::newest_checkpoint(run_.context.root_dir); !former.empty()) remove_checkpoint(former);
 }
 
@@ -203,7 +259,8 @@ StateMap weights_only_values(const StateMap& values) {
   return out;
 }
 
-Checkpoint CheckpointKeeper::snapshot(bool weights_only, bool with_hooks) {
+Checkpoint CheckpointKeeper::snapshot(const Snapshot& what) {
+  const auto [weights_only, with_hooks] = what;
   runner_.settle(run_.state);
   const Mark at = place();
   Checkpoint c;
@@ -231,16 +288,40 @@ Checkpoint CheckpointKeeper::snapshot(bool weights_only, bool with_hooks) {
 void CheckpointKeeper::save_training(Checkpoint& c, const Mark& at) {
   c.tensors.merge("optimizer.", optimizers_.optimizer_state());
   c.tensors.merge("scheduler.", optimizers_.scheduler_state());
-  if (at.state.window_nominal > 0) {
+  const int ranks = run_.strategy.world_size();
+  const bool open_window = at.state.window_nominal > 0;
+  if (open_window && (alone_ || ranks == 1)) {
     for (const auto& [name, p] : run_.module.named_parameters())
       if (p.grad().defined()) c.tensors.merge("grad.", {{name, p.grad()}});
   }
   StateMap& v = c.values;
-  v.put("loader", at.train.to_map());
-  for (std::size_t i = 0; i < at.val.size(); ++i) v.put(fmt::format("val_loader{}", i), at.val[i].to_map());
-  v.put("rng", to_map(at.rng));
-  v.put("metrics", run_.metrics.state());
   v.put("precision", run_.precision.state());
+  if (ranks > 1) v.set("world_size", static_cast<std::int64_t>(ranks));
+  StateMap own;
+  own.put("loader", at.train.to_map());
+  for (std::size_t i = 0; i < at.val.size(); ++i) own.put(fmt::format("val_loader{}", i), at.val[i].to_map());
+  own.put("rng", to_map(at.rng));
+  own.put("metrics", run_.metrics.state());
+  if (alone_ || ranks == 1) {
+    for (const auto& [key, value] : own.values()) v.set(key, value);
+    return;
+  }
+  save_of_ranks(c, own, open_window);
+}
+
+/// What differs between the ranks: rank zero's under the names that it has alone, the others' below "rank<r>".
+void CheckpointKeeper::save_of_ranks(Checkpoint& c, const StateMap& own, bool open_window) {
+  const auto all = run_.strategy.gather(own);
+  for (const auto& [key, value] : all[0].values()) c.values.set(key, value);
+  for (std::size_t r = 1; r < all.size(); ++r) c.values.put(rank_key(r), all[r]);
+  if (!open_window) return;
+  for (const auto& [name, p] : run_.module.named_parameters()) {
+    if (!p.requires_grad()) continue;
+    const Tensor grads = run_.strategy.all_gather(p.grad().defined() ? p.grad() : zeros(p.sizes(), like(p)), false);
+    c.tensors.merge("grad.", {{name, grads.select(0, 0)}});
+    for (std::size_t r = 1; r < all.size(); ++r)
+      c.tensors.merge(fmt::format("{}.grad.", rank_key(r)), {{name, grads.select(0, static_cast<int>(r))}});
+  }
 }
 
 void CheckpointKeeper::restore_val() {
@@ -256,29 +337,54 @@ void CheckpointKeeper::restore_val() {
   mark(run_.state.point);
 }
 
+/// This rank's part; rank zero's where it saved alone, at an exception.
+StateMap CheckpointKeeper::own_part(const Checkpoint& c) const {
+  const StateMap own = c.values.part(rank_key(static_cast<std::size_t>(run_.strategy.rank())));
+  return own.empty() ? c.values : own;
+}
+
+/// Where the training data go on. Other ranks than those that saved can begin an epoch only.
+data::LoaderState CheckpointKeeper::train_place(const Checkpoint& c, const StateMap& own) const {
+  const auto saved = data::LoaderState::from_map(own.part("loader"));
+  // An epoch that is over leaves its loader at its end: the next walk is a new epoch. One that was resumed there, and
+  // is saved again, stands at the beginning of the next already.
+  const bool at_end = run_.state.epoch_complete && saved.batches > 0;
+  const std::int64_t epoch = saved.epoch + (at_end ? 1 : 0);
+  const auto ranks = c.values.has("world_size") ? c.values.get<std::int64_t>("world_size") : 1;
+  if (ranks == run_.strategy.world_size()) return at_end ? saved.at_epoch(epoch) : saved;
+  if (run_.state.batch > 0 && !run_.state.epoch_complete)
+    throw StateError(
+        fmt::format("{} ranks saved it within an epoch, and this run has {}. Use as many, or go on from an epoch's "
+                    "end.",
+                    ranks, run_.strategy.world_size()));
+  data::LoaderState place = data_.train->state();
+  place.seed = saved.seed;
+  return place.at_epoch(epoch);
+}
+
 void CheckpointKeeper::restore(const Checkpoint& c, const std::filesystem::path& folder) {
-  const StateMap& v = c.values;
+  const StateMap v = own_part(c);
   runner_.take_parameters();
   try {
     optimizers_.load_optimizer_state(c.tensors.sub("optimizer."));
     optimizers_.load_scheduler_state(c.tensors.sub("scheduler."));
-    const auto train = data::LoaderState::from_map(v.part("loader"));
-    // An epoch that is over leaves its loader at its end: the next walk is a new epoch. One that was resumed there, and
-    // is saved again, stands at the beginning of the next already.
-    const bool at_end = run_.state.epoch_complete && train.batches > 0;
-    data_.train->load_state(at_end ? train.at_epoch(train.epoch + 1) : train);
+    data_.train->load_state(train_place(c, v));
     for (StateMap val; !(val = v.part(fmt::format("val_loader{}", saved_val_.size()))).empty();)
       saved_val_.push_back(data::LoaderState::from_map(val));
     run_.metrics.load_state(v.part("metrics"));
-    run_.precision.load_state(v.part("precision"));
+    run_.precision.load_state(c.values.part("precision"));
   } catch (const StateError& e) {
     throw StateError(fmt::format("[checkpoint] {} does not fit this run: {}", folder.string(), e.what()));
   }
-  for (const auto& [name, p] : run_.module.named_parameters())
-    if (const Tensor* grad = c.tensors.find("grad." + name)) p.set_grad(*grad);
+  const std::string prefix = rank_key(static_cast<std::size_t>(run_.strategy.rank()));
+  for (const auto& [name, p] : run_.module.named_parameters()) {
+    const Tensor* own = c.tensors.find(prefix + ".grad." + name);
+    if (const Tensor* grad = own ? own : c.tensors.find("grad." + name)) p.set_grad(*grad);
+  }
   default_generator().set_state(generator_state(v.part("rng")));
   mark(run_.state.point);
-  const auto target = v.has("simd_target") ? v.get<std::string>("simd_target") : kernels::cpu::simd_target();
+  const StateMap& all = c.values;
+  const auto target = all.has("simd_target") ? all.get<std::string>("simd_target") : kernels::cpu::simd_target();
   if (target != kernels::cpu::simd_target())
     spdlog::warn("{} was written with {} instructions and goes on with {}: the bits may differ by rounding",
                  folder.string(), target, kernels::cpu::simd_target());

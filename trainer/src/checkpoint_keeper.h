@@ -29,8 +29,14 @@ class CheckpointKeeper {
   /// Fit has come to its end.
   void finish();
 
-  /// Everything but the order of the files. Without hooks, callbacks and module are not asked for what they keep.
-  Checkpoint snapshot(bool weights_only = false, bool with_hooks = true);
+  struct Snapshot {
+    bool weights_only = false;
+    bool with_hooks = true;  ///< else callbacks and module are not asked for what they keep
+  };
+  /// Everything but the order of the files. All ranks take part; rank zero's is whole.
+  Checkpoint snapshot(const Snapshot& what);
+  /// Writes one, by rank zero; the others wait.
+  void save(const std::filesystem::path& path, const Snapshot& what);
   /// Puts such a state back; throws StateError, naming the folder, when it is of another network or optimizer.
   void restore(const Checkpoint& checkpoint, const std::filesystem::path& folder);
   /// The part of it that has to wait for the loaders of the validation. Throws StateError where it stood within one, of
@@ -47,11 +53,16 @@ class CheckpointKeeper {
   };
   template <class F>
   std::filesystem::path ask(CheckpointPolicy& policy, const F& decide);
+  bool write(CheckpointPolicy& policy, std::vector<CheckpointAction> list, std::shared_ptr<EncodedCheckpoint> contents,
+             StateMap before);
   void collect();
   static void failed(CheckpointPolicy& policy, const StateMap& before, const IoError& error);
   Mark place() const;
   void save_training(Checkpoint& checkpoint, const Mark& at);
+  void save_of_ranks(Checkpoint& checkpoint, const StateMap& own, bool open_window);
+  StateMap own_part(const Checkpoint& checkpoint) const;
   data::LoaderState train_place() const;
+  data::LoaderState train_place(const Checkpoint& checkpoint, const StateMap& own) const;
 
   Run& run_;
   Optimizers& optimizers_;
@@ -63,6 +74,7 @@ class CheckpointKeeper {
   CheckpointPolicy* writing_for_ = nullptr;  // whose checkpoint the writer has
   StateMap before_writing_;                  // its state then
   CheckpointWriter writer_;
+  bool alone_ = false;  // the other ranks take part no more
 };
 
 /// Adds what callbacks keep.

@@ -15,6 +15,15 @@ void at_least(std::int64_t value, std::int64_t least, const char* option) {
 
 }  // namespace
 
+StrategyOptions strategy_options(const TrainerConfig& c) {
+  return {.strategy = c.strategy,
+          .accelerator = c.accelerator,
+          .devices = c.devices,
+          .num_nodes = c.num_nodes,
+          .node_rank = c.node_rank,
+          .timeout = c.timeout};
+}
+
 void check_config(const TrainerConfig& c) {
   at_least(c.max_epochs.value_or(0), -1, "--max-epochs");
   at_least(c.min_epochs, 0, "--min-epochs");
@@ -40,10 +49,10 @@ void check_config(const TrainerConfig& c) {
         fmt::format("--gradient-clip-val {}: give a number above 0, or leave it out.", *c.gradient_clip_val));
   if (c.gradient_clip_algorithm != "norm" && c.gradient_clip_algorithm != "value")
     throw UsageError(fmt::format("--gradient-clip-algorithm {}: choose norm or value.", c.gradient_clip_algorithm));
-  if (c.num_nodes != 1)
-    throw UsageError(fmt::format("--num-nodes {}: this build trains on one machine. Use --num-nodes 1.", c.num_nodes));
+  at_least(c.node_rank, -1, "--node-rank");
+  at_least(c.timeout, 1, "--timeout");
   at_least(c.checkpoint_every_n_steps, 0, "--checkpoint-every-n-steps");
-  make_strategy(c.strategy, choose_device(c.accelerator, c.devices));
+  check_strategy(strategy_options(c));
   make_precision(c.precision);
   make_profiler(c.profiler);
 }

@@ -58,6 +58,13 @@ std::int64_t batches_of(const BatchLimit& limit, const data::DataLoader& loader,
                   option, limit.fraction()));
 }
 
+LoaderPtr shared_out(const LoaderPtr& loader, const Strategy& strategy, bool pad) {
+  if (!loader || strategy.world_size() == 1 || loader->options().num_replicas > 1) return loader;
+  // A rank without any sample would log no value that the others wait for.
+  const bool few = loader->dataset() && loader->dataset()->size() < strategy.world_size();
+  return loader->share_of(strategy.world_size(), strategy.rank(), pad || few);
+}
+
 LoaderPtr in_order(const LoaderPtr& loader) {
   if (!loader || !loader->dataset()) return loader;
   data::DataLoaderOptions options = loader->options();

@@ -2,6 +2,7 @@
 // Where the loaders of a run come from, and how much of each is walked.
 
 #include <levin/trainer/module.h>
+#include <levin/trainer/strategy.h>
 
 namespace levin {
 
@@ -18,7 +19,8 @@ struct DataSource {
 /// Loaders of an evaluation, with the number of batches of each.
 struct EvalPlan {
   Loaders loaders{};
-  std::vector<std::int64_t> batches{};  ///< -1: all of a loader that does not know its size
+  /// Of the rank that has most; -1: all of a loader that does not know its size.
+  std::vector<std::int64_t> batches{};
 
   /// All batches; -1 where nobody knows.
   std::int64_t total() const;
@@ -29,6 +31,10 @@ struct EvalPlan {
 /// How many of a loader's batches take part, -1 for all of those that do not know their size. Throws UsageError for a
 /// part of an unknown size.
 std::int64_t batches_of(const BatchLimit& limit, const data::DataLoader& loader, const char* option);
+
+/// This rank's share of the data: the loader itself where there is one rank, or where the program has made a share.
+/// With `pad` all ranks get as many batches; without, no sample counts twice, unless there are too few for all ranks.
+LoaderPtr shared_out(const LoaderPtr& loader, const Strategy& strategy, bool pad);
 
 /// The same data without shuffling: what --overfit-batches repeats.
 LoaderPtr in_order(const LoaderPtr& loader);

@@ -52,6 +52,7 @@ void EpochLoop::run(bool resumed) {
     run_.metrics.start_epoch(Split::train);
     run_.metrics.set_scope(Scope::epoch, Split::train);
     run_.call(&Callback::on_train_epoch_start, &LevinModule::on_train_epoch_start);
+    run_.agree();
   } else if (s.point == SavePoint::train_batch_end) {
     validate_if_due();  // it comes after the save of that batch
   } else if (s.point == SavePoint::validation_batch_end) {
@@ -69,20 +70,26 @@ void EpochLoop::run_batches() {
     return load();
   };
   auto it = loading([&] { return loader.begin(); });
-  if (it == loader.end()) s.epoch_complete = true;  // a loader of unknown size that had nothing
-  while (it != loader.end()) {
+  // Of loaders of unknown size the first that is at its end ends the epoch on all ranks.
+  const auto ended = [&] { return loader.has_size() ? it == loader.end() : run_.strategy.any(it == loader.end()); };
+  bool at_end = ended();
+  if (at_end) s.epoch_complete = true;  // a loader of unknown size that had nothing
+  while (!at_end) {
     Batch batch = std::move(*it);
     bool last = s.batch + 1 == batches_;
     if (!loader.has_size()) {  // only the next batch tells whether this one is the last
       run_.train_place = loader.state();
       loading([&] { ++it; });
-      last = last || it == loader.end();
+      at_end = ended();
+      last = last || at_end;
     }
     if (!train_batch(run_.to_device(std::move(batch)), last)) break;
     interrupt_if_asked();
     validate_if_due();
     if (done()) break;
-    if (loader.has_size()) loading([&] { ++it; });
+    if (!loader.has_size()) continue;
+    loading([&] { ++it; });
+    at_end = ended();
   }
   run_.train_place.reset();
 }
@@ -132,17 +139,17 @@ void EpochLoop::requeue() {
   SignalGuard::take_requeue();
   const auto job = slurm::job_id();
   const auto path = parts_.keeper.save_for_requeue();
-  if (!job || !run_.strategy.is_global_zero() || !slurm::requeue(*job)) return;
+  if (!run_.strategy.of_rank_zero(job && run_.strategy.is_global_zero() && slurm::requeue(*job))) return;
   throw Interrupted(SIGUSR1,
                     fmt::format("interrupted by SIGUSR1 after step {}. Job {} is in the queue again and goes on "
                                 "from {}.",
-                                run_.state.global_step, *job, path.string()));
+                                run_.state.global_step, job.value_or("of rank 0"), path.string()));
 }
 
 void EpochLoop::interrupt_if_asked() {
   if (run_.requeue_asked()) requeue();
-  if (!run_.interrupted()) return;
-  const int signal = SignalGuard::received();
+  const int signal = run_.signal();
+  if (signal == 0) return;
   const auto path = parts_.keeper.save_interrupted();
   throw Interrupted(signal, fmt::format("interrupted by {} after step {}. {}",
                                         signal == SIGINT ? "Ctrl-C" : "SIGTERM", run_.state.global_step,
@@ -159,7 +166,7 @@ bool EpochLoop::validation_due() const {
   const auto& every_epochs = run_.config.check_val_every_n_epoch;
   if (val_.total() == 0 || (every_epochs && (s.epoch + 1) % *every_epochs != 0)) return false;
   if (const auto& time = run_.config.val_check_interval.time())
-    return std::chrono::steady_clock::now() - run_.last_validation >= time->value();
+    return run_.strategy.of_rank_zero(std::chrono::steady_clock::now() - run_.last_validation >= time->value());
   if (val_every_ == 0) return s.epoch_complete;
   return (every_epochs ? s.batch : s.total_batches) % val_every_ == 0;
 }
@@ -174,6 +181,7 @@ void EpochLoop::validate_if_due() {
 void EpochLoop::validate(bool resumed) {
   const auto after_batch = [&] {
     parts_.keeper.mark(SavePoint::validation_batch_end);
+    run_.agree();
     interrupt_if_asked();
   };
   EvalLoop(run_, Stage::fit).validate(val_, after_batch, resumed);

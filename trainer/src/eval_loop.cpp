@@ -120,6 +120,7 @@ bool EvalLoop::run(const EvalPlan& plan, std::vector<Tensor>* predictions) {
   several_ = plan.loaders.size() > 1;
   ModeKeeper modes(run_.module);
   const ModeGuard guard(eval_modes(run_.config.inference_mode));
+  run_.strategy.share_buffers(run_.module);
   run_.module_do(h.model_eval);
   if (!resumed_) {
     run_.metrics.start_epoch(h.split);
@@ -143,31 +144,39 @@ bool EvalLoop::run(const EvalPlan& plan, std::vector<Tensor>* predictions) {
 
 bool EvalLoop::run_batches(data::DataLoader& loader, int which, std::int64_t batches,
                            std::vector<Tensor>* predictions) {
-  const Hooks& h = hooks_of(stage_);
   if (batches >= 0 && first_ >= batches) {  // none is left: the next walk is another epoch's
     if (std::exchange(first_, 0) > 0) loader.set_epoch(loader.state().epoch + 1);
     return true;
   }
   auto it = loader.begin();
-  for (std::int64_t i = std::exchange(first_, 0); (batches < 0 || i < batches) && it != loader.end(); ++i) {
-    const int index = static_cast<int>(i);
-    if (several_) it->dataloader_idx = which;
-    const Batch batch = run_.precision.convert(run_.to_device(*it));
-    run_.metrics.set_scope(Scope::eval_step, h.split, batch.size(), several_ ? which : -1);
-    run_.call(h.batch_start, h.own_batch_start, batch, index);
-    step(batch, index, predictions);
-    run_.call(h.batch_end, h.own_batch_end, batch, index);
-    run_.metrics.set_scope(Scope::closed, h.split);
+  // One rank may have a batch less than others; it takes part in what they do together.
+  const auto more = [&](std::int64_t i) { return (batches < 0 || i < batches) && it != loader.end(); };
+  for (std::int64_t i = std::exchange(first_, 0); run_.strategy.any(more(i)); ++i) {
+    if (more(i)) {
+      if (several_) it->dataloader_idx = which;
+      run_batch(*it, static_cast<int>(i), which, predictions);
+    }
     if (after_batch_) {
       run_.state.eval_loader = which;
       run_.state.eval_batch = i + 1;
       after_batch_();
-    } else if (run_.interrupted()) {
-      return false;
+    } else {
+      run_.agree();
+      if (run_.signal() != 0) return false;
     }
-    if (batches < 0 || i + 1 < batches) ++it;
+    if (more(i) && (batches < 0 || i + 1 < batches)) ++it;
   }
   return true;
+}
+
+void EvalLoop::run_batch(const Batch& given, int index, int which, std::vector<Tensor>* predictions) {
+  const Hooks& h = hooks_of(stage_);
+  const Batch batch = run_.precision.convert(run_.to_device(given));
+  run_.metrics.set_scope(Scope::eval_step, h.split, batch.size(), several_ ? which : -1);
+  run_.call(h.batch_start, h.own_batch_start, batch, index);
+  step(batch, index, predictions);
+  run_.call(h.batch_end, h.own_batch_end, batch, index);
+  run_.metrics.set_scope(Scope::closed, h.split);
 }
 
 void EvalLoop::step(const Batch& batch, int index, std::vector<Tensor>* predictions) {

@@ -20,6 +20,7 @@ class EvalLoop {
 
  private:
   bool run_batches(data::DataLoader& loader, int which, std::int64_t batches, std::vector<Tensor>* predictions);
+  void run_batch(const Batch& given, int index, int which, std::vector<Tensor>* predictions);
   void step(const Batch& batch, int index, std::vector<Tensor>* predictions);
 
   Run& run_;

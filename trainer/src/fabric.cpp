@@ -6,6 +6,7 @@
 
 #include <cstdio>
 
+#include "data_source.h"
 #include "generator_map.h"
 
 namespace levin {
@@ -20,7 +21,12 @@ struct Fabric::Taken {
 
 Fabric::Fabric(FabricConfig config)
     : config_(std::move(config)),
-      strategy_(make_strategy(config_.strategy, choose_device(config_.accelerator, config_.devices))),
+      strategy_(make_strategy(StrategyOptions{.strategy = config_.strategy,
+                                              .accelerator = config_.accelerator,
+                                              .devices = config_.devices,
+                                              .num_nodes = config_.num_nodes,
+                                              .node_rank = config_.node_rank,
+                                              .timeout = config_.timeout})),
       precision_(make_precision(config_.precision)) {}
 Fabric::~Fabric() = default;
 
@@ -40,6 +46,11 @@ ManualOptimization& Fabric::take(Optimizers optimizers, std::size_t count) {
                                  count, optimizers.size()));
   taken_.push_back(std::make_unique<Taken>(std::move(optimizers), *strategy_, *precision_, hooks_));
   return taken_.back()->steps;
+}
+
+FabricLoader Fabric::setup_dataloaders(data::DataLoader& loader, bool use_distributed_sampler) const {
+  const std::shared_ptr<data::DataLoader> given(std::shared_ptr<void>(), &loader);
+  return {use_distributed_sampler ? shared_out(given, *strategy_, /*pad=*/true) : given, *strategy_, *precision_};
 }
 
 void Fabric::backward(const Tensor& loss) {

@@ -58,6 +58,12 @@ fs::path resolve_checkpoint(const std::vector<CallbackPtr>& callbacks, const std
   return found;
 }
 
+fs::path of_rank_zero(Run& run, const std::function<fs::path()>& find) {
+  StateMap found;
+  if (run.strategy.is_global_zero()) found.set("path", find().string());
+  return run.strategy.broadcast(found, 0).get<std::string>("path");
+}
+
 fs::path choose_checkpoint(const Run& run, const std::string& ckpt) {
   each_policy(run.callbacks, [](const CheckpointPolicy& policy) { recover_checkpoints(policy.directory()); });
   if (!ckpt.empty()) return resolve_checkpoint(run.callbacks, ckpt);

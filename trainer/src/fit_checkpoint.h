@@ -3,6 +3,8 @@
 
 #include <levin/trainer/checkpoint.h>
 
+#include <functional>
+
 #include "run.h"
 
 namespace levin {
@@ -17,6 +19,9 @@ std::filesystem::path resolve_checkpoint(const std::vector<CallbackPtr>& callbac
 /// The same for a fit, which without a path may go on from what a policy or a SLURM job has left; empty for a new
 /// start. Puts right first what a killed process left in the policies' folders.
 std::filesystem::path choose_checkpoint(const Run& run, const std::string& ckpt_path);
+
+/// What `find` gives on rank zero, on all ranks.
+std::filesystem::path of_rank_zero(Run& run, const std::function<std::filesystem::path()>& find);
 
 /// Reads it and gives the module its weights, then the hooks, the callbacks and the run's place what is theirs. Throws
 /// StateError where this run cannot go on from it: weights only, another network or precision; UsageError where it

@@ -32,9 +32,13 @@ void load_train(Run& run, DataModule& data, const DataSource& source) {
     if (!data.train) throw UsageError("[fit] there is no loader for training. Give fit one.");
     if (run.config.overfits()) data.train = in_order(data.train);
   }
+  if (run.config.use_distributed_sampler) data.train = shared_out(data.train, run.strategy, /*pad=*/true);
   const auto& c = run.config;
   run.context.train_batches = c.overfits() ? run.limit(c.overfit_batches, *data.train, "--overfit-batches")
                                            : run.limit(c.limit_train_batches, *data.train, "--limit-train-batches");
+  // Ranks take part in all steps together: the one that has least decides.
+  const auto least = run.strategy.reduce(static_cast<double>(run.context.train_batches), ReduceOp::min);
+  run.context.train_batches = static_cast<std::int64_t>(least);
   run.counts->train = run.context.train_batches;
 }
 
@@ -120,6 +124,7 @@ void FitLoop::check_monitors() const {
 void FitLoop::run(bool resumed) {
   TrainState& s = run_.state;
   if (!run_.config.overfits() && run_.config.limit_train_batches.is_zero()) return;
+  run_.agree();
   if (!resumed) {
     load_val();
     if (!done()) sanity_check();
@@ -135,6 +140,7 @@ void FitLoop::run(bool resumed) {
   run_.last_validation = std::chrono::steady_clock::now();
   run_.metrics.set_scope(Scope::epoch, Split::train);
   run_.call(&Callback::on_train_start, &LevinModule::on_train_start);
+  run_.agree();
   // A resumed epoch goes on inside unless all of it, hooks included, had happened.
   bool inside = resumed && s.batch > 0;
   const auto next_epoch = [&] {

@@ -12,8 +12,7 @@
 
 namespace levin {
 
-Toggled::Toggled(ManualOptimization& owner, std::size_t index, bool sync_grad)
-    : strategy_(sync_grad ? nullptr : &owner.strategy()) {
+Toggled::Toggled(ManualOptimization& owner, std::size_t index) {
   const auto own = owner.optimizers().optimizer(index).parameters();
   for (std::size_t i = 0; i < owner.optimizers().size(); ++i) {
     if (i == index) continue;
@@ -23,22 +22,19 @@ Toggled::Toggled(ManualOptimization& owner, std::size_t index, bool sync_grad)
       before_.back().first.requires_grad_(false);
     }
   }
-  if (strategy_) strategy_->no_sync(true);
 }
 
-Toggled::Toggled(Toggled&& other) noexcept
-    : before_(std::exchange(other.before_, {})), strategy_(std::exchange(other.strategy_, nullptr)) {}
+Toggled::Toggled(Toggled&& other) noexcept : before_(std::exchange(other.before_, {})) {}
 
 Toggled::~Toggled() {
   // Backwards: a parameter of two optimizers was seen twice, and its first value is the true one.
   for (auto it = before_.rbegin(); it != before_.rend(); ++it) it->first.requires_grad_(it->second);
-  if (strategy_) strategy_->no_sync(false);
 }
 
 void OptimizerHandle::zero_grad(bool set_to_none) const { owner_->zero_grad(index_, set_to_none); }
 void OptimizerHandle::step() const { owner_->step(index_, {}); }
 Tensor OptimizerHandle::step(const optim::Optimizer::Closure& closure) const { return owner_->step(index_, closure); }
-Toggled OptimizerHandle::toggle_model(bool sync_grad) const { return Toggled(*owner_, index_, sync_grad); }
+Toggled OptimizerHandle::toggle_model(bool /*sync_grad*/) const { return Toggled(*owner_, index_); }
 optim::Optimizer& OptimizerHandle::optimizer() const { return owner_->optimizers().optimizer(index_); }
 void OptimizerHandle::clip_gradients(double value, const std::string& algorithm) const {
   owner_->clip_gradients(index_, value, algorithm);
@@ -79,8 +75,9 @@ void ManualOptimization::zero_grad(std::size_t i, bool set_to_none) {
 
 const Tensor& ManualOptimization::unscale(std::size_t i) {
   if (!unscaled_[i]) {
-    strategy_.finish_reduction();
-    Tensor found = precision_.unscale(optimizers_.optimizer(i).parameters());
+    const auto parameters = optimizers_.optimizer(i).parameters();
+    strategy_.finish_reduction(parameters);
+    Tensor found = precision_.unscale(parameters);
     if (found.defined()) found = strategy_.reduce(found, ReduceOp::max);
     unscaled_[i] = found;
   }

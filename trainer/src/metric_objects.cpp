@@ -1,5 +1,6 @@
 // The part of the store that knows metrics as objects.
 #include <levin/trainer/metric_store.h>
+#include <levin/trainer/strategy.h>
 
 #include <algorithm>
 
@@ -7,6 +8,31 @@ namespace levin {
 namespace {
 
 std::string in_quotes(std::string_view name) { return "\"" + std::string(name) + "\""; }
+
+/// Of a state, "STATE" has the numbers, "STATE/sizes" the shape.
+void put_metric(StateMap& out, const StateDict& state) {
+  for (const auto& [key, t] : state) {
+    if (is_floating(t.dtype()))
+      out.set(key, t.to_vector<double>());
+    else
+      out.set(key, t.to_vector<std::int64_t>());
+    out.set(key + "/sizes", std::vector<std::int64_t>(t.sizes().begin(), t.sizes().end()));
+  }
+}
+
+StateDict metric_state(const StateMap& saved) {
+  StateDict dict;
+  for (const auto& [key, value] : saved.values()) {
+    if (key.ends_with("/sizes")) continue;
+    const auto sizes = saved.get<std::vector<std::int64_t>>(key + "/sizes");
+    const Shape shape{std::span<const std::int64_t>(sizes)};
+    if (const auto* floats = std::get_if<std::vector<double>>(&value))
+      dict.set(key, from_data(*floats, shape, {.dtype = kFloat64}));
+    else
+      dict.set(key, from_data(saved.get<std::vector<std::int64_t>>(key), shape));
+  }
+  return dict;
+}
 
 }  // namespace
 
@@ -45,26 +71,35 @@ void MetricStore::log(std::string_view name, metrics::Metric& object, const LogO
 }
 
 void MetricStore::finish_object(Metric& m) {
-  if (m.object->update_count() == m.computed) return;
+  const bool changed = m.object->update_count() != m.computed;
+  if (!(ranks_ ? ranks_->any(changed) : changed)) return;
   m.computed = m.object->update_count();
-  m.epoch = m.object->value();
+  m.epoch = value_of_all(*m.object);
   m.has_epoch = true;
   m.stamp = ++stamp_;
 }
 
-/// "NAME/STATE" holds the numbers, "NAME/STATE/sizes" the shape.
+/// What the metric gives for the samples of all ranks, merged in their order; it keeps its own.
+double MetricStore::value_of_all(metrics::Metric& object) const {
+  if (!ranks_ || ranks_->world_size() == 1) return object.value();
+  const StateDict own = object.state_dict();
+  StateMap part;
+  put_metric(part, own);
+  const auto parts = ranks_->gather(part);
+  object.load_state_dict(metric_state(parts[0]));
+  for (std::size_t r = 1; r < parts.size(); ++r) object.merge_state_dict(metric_state(parts[r]));
+  const double value = object.value();
+  object.load_state_dict(own);
+  return value;
+}
+
 StateMap MetricStore::object_states() const {
   StateMap out;
   for (const auto& [name, object] : objects_) {
     if (object->update_count() == 0) continue;
-    for (const auto& [state, t] : object->state_dict()) {
-      const std::string key = name + "/" + state;
-      if (is_floating(t.dtype()))
-        out.set(key, t.to_vector<double>());
-      else
-        out.set(key, t.to_vector<std::int64_t>());
-      out.set(key + "/sizes", std::vector<std::int64_t>(t.sizes().begin(), t.sizes().end()));
-    }
+    StateMap part;
+    put_metric(part, object->state_dict());
+    out.put(name, part);
   }
   return out;
 }
@@ -78,18 +113,7 @@ void MetricStore::load_objects(const StateMap& state) {
   for (const auto& [name, object] : objects_) {
     const StateMap saved = state.part("object/" + name);
     object->reset();
-    if (saved.empty()) continue;
-    StateDict dict;
-    for (const auto& [key, value] : saved.values()) {
-      if (key.ends_with("/sizes")) continue;
-      const auto sizes = saved.get<std::vector<std::int64_t>>(key + "/sizes");
-      const Shape shape{std::span<const std::int64_t>(sizes)};
-      if (const auto* floats = std::get_if<std::vector<double>>(&value))
-        dict.set(key, from_data(*floats, shape, {.dtype = kFloat64}));
-      else
-        dict.set(key, from_data(saved.get<std::vector<std::int64_t>>(key), shape));
-    }
-    object->load_state_dict(dict);
+    if (!saved.empty()) object->load_state_dict(metric_state(saved));
   }
 }
 

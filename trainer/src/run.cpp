@@ -33,6 +33,20 @@ void Run::warn_of_loggers(const std::exception& e) {
   if (!std::exchange(warned_, true)) spdlog::warn("the log is incomplete: {}", e.what());
 }
 
+std::vector<std::uint8_t> Run::agree(std::vector<std::uint8_t> more) {
+  const int signal = config.handle_signals ? SignalGuard::received() : 0;
+  const bool requeue = config.handle_signals && SignalGuard::requeue_asked();
+  more.insert(more.begin(), {static_cast<std::uint8_t>(signal), static_cast<std::uint8_t>(requeue),
+                             static_cast<std::uint8_t>(stop.requested())});
+  more = strategy.any(more);
+  signal_ = more[0];
+  requeue_ = more[1] != 0;
+  stopping_ = more[2] != 0;
+  if (stopping_ && !stop.requested()) stop.request("another rank asked for it");
+  more.erase(more.begin(), more.begin() + 3);
+  return more;
+}
+
 std::int64_t Run::limit(const BatchLimit& asked, const data::DataLoader& loader, const char* option) const {
   const std::int64_t n = batches_of(asked, loader, option);
   if (config.fast_dev_run <= 0) return n;
@@ -60,13 +74,17 @@ EvalPlan Run::eval_plan(Stage stage, const DataSource& source) {
     if (source.given.val) warn_once(fmt::format("[fit] {}: its loaders are left out.", what));
     return plan;
   }
-  plan.loaders = source.eval(stage, module);
-  if (overfits) {
-    std::vector<LoaderPtr> ordered;
-    for (const auto& loader : plan.loaders) ordered.push_back(in_order(loader));
-    plan.loaders = ordered;
+  std::vector<LoaderPtr> own;
+  for (LoaderPtr loader : source.eval(stage, module)) {
+    if (overfits) loader = in_order(loader);
+    if (config.use_distributed_sampler) loader = shared_out(loader, strategy, /*pad=*/false);
+    own.push_back(loader);
   }
-  for (const auto& loader : plan.loaders) plan.batches.push_back(limit(asked, *loader, option));
+  plan.loaders = own;
+  for (const auto& loader : plan.loaders) {
+    const auto batches = static_cast<double>(limit(asked, *loader, option));
+    plan.batches.push_back(static_cast<std::int64_t>(strategy.reduce(batches, ReduceOp::max)));
+  }
   (validates ? counts->val : stage == Stage::test ? counts->test : counts->predict) = plan.batches;
   return plan;
 }

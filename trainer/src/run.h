@@ -103,11 +103,14 @@ struct Run {
   /// The loaders of an evaluation with their limits; empty where there are none.
   EvalPlan eval_plan(Stage stage, const DataSource& source);
 
-  bool interrupted() const { return config.handle_signals && SignalGuard::received() != 0; }
-  bool requeue_asked() const { return config.handle_signals && SignalGuard::requeue_asked(); }
+  /// What signals and stop requests have come to any rank so far. All ranks ask together; what follows is as of then.
+  /// `more` are flags of the caller's, which come back with those of all ranks.
+  std::vector<std::uint8_t> agree(std::vector<std::uint8_t> more = {});
+  int signal() const { return signal_; }  ///< SIGINT, SIGTERM or 0
+  bool requeue_asked() const { return requeue_; }
   /// To be asked between steps: whether training should end before its planned end.
   bool stop_requested() const {
-    return stop.requested() && state.epoch + (state.epoch_complete ? 1 : 0) >= config.min_epochs &&
+    return stopping_ && state.epoch + (state.epoch_complete ? 1 : 0) >= config.min_epochs &&
            state.global_step >= config.min_steps;
   }
 
@@ -133,6 +136,8 @@ struct Run {
  private:
   void warn_of_loggers(const std::exception& e);
   bool warned_ = false;
+  int signal_ = 0;
+  bool requeue_ = false, stopping_ = false;
 };
 
 }  // namespace levin

@@ -42,22 +42,31 @@ StepOutput StepRunner::run(const Batch& given, int index, bool last, TrainState&
   const std::int64_t samples = batch.size();
   const bool closes = last || state.micro + 1 == options_.accumulate_grad_batches;
   if (manual_) return run_manual(batch, index, state);
-  const StepOutput out = forward(batch, index);
+  const StepOutput out = forward(batch, index, state);
   if (!out.empty()) backward(out, samples, closes, state);
+  else if (strategy_.world_size() > 1) refuse_no_loss();
   state.samples += samples;
   ++state.micro;
   if (closes) close_window(state);
   return out.detached();
 }
 
-StepOutput StepRunner::forward(const Batch& batch, int index) {
+void StepRunner::refuse_no_loss() const {
+  throw UsageError(
+      fmt::format("[training_step] that of {} gave a batch no loss, or one of weight 0, on rank {}. Of several ranks "
+                  "none can skip a batch, since all exchange their gradients: return a loss times 0.",
+                  module_.type_name(), strategy_.rank()));
+}
+
+StepOutput StepRunner::forward(const Batch& batch, int index, const TrainState& state) {
+  if (state.micro == 0) strategy_.share_buffers(module_);
   const ProfileScope profile(action_of(module_, "training_step"), Phase::forward);
   const auto scope = precision_.step_scope();
   return module_.training_step(batch, index);
 }
 
 StepOutput StepRunner::run_manual(const Batch& batch, int index, TrainState& state) {
-  const StepOutput out = forward(batch, index);
+  const StepOutput out = forward(batch, index, state);
   manual_->finish_batch();
   state.samples += batch.size();
   ++state.global_step;
@@ -70,19 +79,25 @@ void StepRunner::backward(const StepOutput& out, std::int64_t samples, bool clos
     throw ShapeError(fmt::format("[training_step] the loss has shape {}. Return one number, e.g. its mean.",
                                  to_string(out.loss().sizes())));
   const double weight = out.weight().value_or(static_cast<double>(samples));
-  if (!(weight > 0)) return;
+  if (!(weight > 0)) return strategy_.world_size() > 1 ? refuse_no_loss() : void();
   if (state.window_nominal == 0) {
     hooks_.on_before_zero_grad();
     const ProfileScope profile(action_of(module_, "optimizer_zero_grad"), Phase::optimizer);
     module_.optimizer_zero_grad(optimizers_.optimizer());
     precision_.zero_grad();
-    state.window_nominal = weight * static_cast<double>(options_.accumulate_grad_batches);
+    // Weights of several ranks have one measure. A batch by itself counts as its mean, as everywhere.
+    weighs_ = options_.accumulate_grad_batches > 1 || out.weight();
+    const double common = weighs_ ? strategy_.reduce(weight, ReduceOp::mean) : weight;
+    state.window_nominal = common * static_cast<double>(options_.accumulate_grad_batches);
     state.window_weight = 0;
   }
   state.window_weight += weight;
   const double share = weight / state.window_nominal;
   const Tensor loss = precision_.scale(share == 1.0 ? out.loss() : out.loss() * share);
-  strategy_.no_sync(!closes);
+  if (closes) {
+    take_parameters();
+    strategy_.reduce_in_backward(parameters_);
+  }
   hooks_.on_before_backward(loss);
   {
     const ProfileScope profile([&] { return fmt::format("[Strategy]{}.backward", strategy_.name()); }, Phase::backward);
@@ -97,12 +112,13 @@ void StepRunner::close_window(TrainState& state) {
                                Phase::optimizer);
     take_parameters();
     if (schedules_steps()) settle(state);
-    strategy_.finish_reduction();
+    strategy_.finish_reduction(parameters_);
     Tensor found_inf = precision_.unscale(parameters_);
     if (found_inf.defined()) found_inf = strategy_.reduce(found_inf, ReduceOp::max);
     // Sent now, ahead of the step's work.
     open_.push_back({found_inf.defined() ? HostRead(found_inf) : HostRead(0.0), state.global_step + 1});
-    if (state.window_weight != state.window_nominal) correct_gradients(state.window_nominal / state.window_weight);
+    const double weight = weighs_ ? strategy_.reduce(state.window_weight, ReduceOp::mean) : state.window_weight;
+    if (weight != state.window_nominal) correct_gradients(state.window_nominal / weight);
     hooks_.on_before_optimizer_step(optimizers_.optimizer());
     module_.configure_gradient_clipping(optimizers_.optimizer(), options_.gradient_clip_val,
                                         options_.gradient_clip_algorithm);

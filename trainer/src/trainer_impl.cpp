@@ -2,6 +2,7 @@
 
 #include <levin/autograd/modes.h>
 #include <levin/core/warning.h>
+#include <levin/distributed/error.h>
 #include <levin/trainer/callbacks/model_summary.h>
 #include <levin/trainer/callbacks/progress_bar.h>
 #include <levin/trainer/callbacks/timer.h>
@@ -26,6 +27,12 @@ bool is_policy(const CallbackPtr& c) { return dynamic_cast<CheckpointPolicy*>(c.
 template <class C>
 bool has(const std::vector<CallbackPtr>& callbacks) {
   return std::any_of(callbacks.begin(), callbacks.end(), [](const auto& c) { return dynamic_cast<C*>(c.get()); });
+}
+
+/// What ended the others has ended this one as well, else they are told.
+void abort_ranks(Strategy& strategy, const std::exception& e) {
+  const bool known = dynamic_cast<const distributed::DistributedError*>(&e) || dynamic_cast<const Interrupted*>(&e);
+  if (!known) strategy.abort(e.what());
 }
 
 TrainerConfig checked(TrainerConfig c) {
@@ -70,7 +77,10 @@ Trainer::Impl::Impl(TrainerConfig given)
       fabric({.accelerator = config.accelerator,
               .devices = config.devices,
               .strategy = config.strategy,
-              .precision = config.precision}) {
+              .precision = config.precision,
+              .num_nodes = config.num_nodes,
+              .node_rank = config.node_rank,
+              .timeout = config.timeout}) {
   set_default_warning_handler([](const std::string& text) { spdlog::warn("{}", text); });
   if (config.seed) manual_seed(static_cast<std::uint64_t>(*config.seed));
   root = config.default_root_dir.empty() ? std::filesystem::current_path() : config.default_root_dir;
@@ -87,7 +97,7 @@ void Trainer::Impl::add_defaults() {
   if (config.enable_checkpointing && config.fast_dev_run == 0) add_policies();
   policies_last();
   own_callbacks = callbacks;
-  if (config.fast_dev_run > 0) return;
+  if (config.fast_dev_run > 0 || !fabric.is_global_zero()) return;
   loggers = config.loggers;
   if (config.logger) loggers.push_back(std::make_shared<CSVLogger>(root / "metrics.csv"));
 }
@@ -118,6 +128,11 @@ void Trainer::Impl::take_callbacks(LevinModule& module) {
     });
   });
   callbacks.insert(callbacks.end(), extra.begin(), extra.end());
+  // What goes to the screen is rank zero's.
+  if (!fabric.is_global_zero())
+    std::erase_if(callbacks, [](const CallbackPtr& c) {
+      return dynamic_cast<ProgressBar*>(c.get()) || dynamic_cast<ModelSummary*>(c.get());
+    });
   policies_last();
 }
 
@@ -153,6 +168,7 @@ void Trainer::Impl::guarded(Run& run, LevinModule& module, Stage stage, const F&
   };
   const auto fail = [&](const std::exception& e, RunStatus how) {
     status = how;
+    abort_ranks(fabric.strategy(), e);
     run.callbacks_do(&Callback::on_exception, e);
     if (source.datamodule) source.datamodule->on_exception(e);
     run.with_loggers("finalize", [&](Logger& l) { l.finalize(how); });
@@ -184,8 +200,11 @@ ModuleLink Trainer::Impl::link(Run& run) {
 }
 
 void Trainer::Impl::prepare(Run& run, LevinModule& module, Stage stage) {
-  if (source.datamodule) source.datamodule->prepare_data();
-  module.prepare_data();
+  if (fabric.local_rank() == 0) {  // the others find what it has made
+    if (source.datamodule) source.datamodule->prepare_data();
+    module.prepare_data();
+  }
+  fabric.barrier();
   if (source.datamodule) source.datamodule->setup(stage);
   run.callbacks_do(&Callback::setup);
   module.setup(stage);
@@ -220,7 +239,7 @@ struct Trainer::Impl::KeeperLoan {
   KeeperLoan(Impl& trainer_, CheckpointKeeper& of_fit) : trainer(trainer_) { trainer.lent = &of_fit; }
   ~KeeperLoan() {
     try {
-      trainer.finished = trainer.lent->snapshot(/*weights_only=*/false, /*with_hooks=*/false);
+      trainer.finished = trainer.lent->snapshot({.with_hooks = false});
     } catch (const std::exception& e) {
       spdlog::warn("the state of this fit cannot be saved later: {}", e.what());
     }
@@ -233,7 +252,7 @@ struct Trainer::Impl::KeeperLoan {
 
 void Trainer::Impl::save(const std::filesystem::path& path, bool weights_only) {
   if (!lent && !finished) throw UsageError("[save_checkpoint] nothing was trained yet. Call it in a fit or after one.");
-  if (lent) return write_checkpoint(path, lent->snapshot(weights_only));
+  if (lent) return lent->save(path, {.weights_only = weights_only});
   Checkpoint c = *finished;
   if (weights_only)
     c.tensors = {};
@@ -245,7 +264,8 @@ void Trainer::Impl::save(const std::filesystem::path& path, bool weights_only) {
     c.values.put("user", run.user_state());
   }
   if (weights_only) c.values = weights_only_values(c.values);
-  write_checkpoint(path, c);
+  if (fabric.is_global_zero()) write_checkpoint(path, c);
+  fabric.barrier();
 }
 
 void Trainer::Impl::fit(LevinModule& module, const DataSource& from, const std::string& ckpt) {
@@ -264,7 +284,7 @@ void Trainer::Impl::fit(LevinModule& module, const DataSource& from, const std::
   RunContext& context = run.context;
 
   guarded(run, module, Stage::fit, [&] {
-    const auto folder = choose_checkpoint(run, ckpt.empty() ? config.resume : ckpt);
+    const auto folder = of_rank_zero(run, [&] { return choose_checkpoint(run, ckpt.empty() ? config.resume : ckpt); });
     ckpt_path = folder;
     context.resumed = !folder.empty();
     const Checkpoint checkpoint = context.resumed ? load_for_fit(run, folder) : Checkpoint();
@@ -301,7 +321,8 @@ void Trainer::Impl::fit(LevinModule& module, const DataSource& from, const std::
       FitLoop(run, parts).run(context.resumed);
     } catch (const Interrupted&) {
       throw;  // it has saved what there is to save
-    } catch (const std::exception&) {
+    } catch (const std::exception& e) {
+      abort_ranks(fabric.strategy(), e);
       keeper.save_exception();
       throw;
     }
@@ -327,14 +348,14 @@ void Trainer::Impl::evaluate(LevinModule& module, const DataSource& from, Stage 
   Run run(config, module, state, metrics, stop, fabric.strategy(), *precision, callbacks, loggers);
   begin(run, stage);
   guarded(run, module, stage, [&] {
-    ckpt_path = resolve_checkpoint(callbacks, ckpt.empty() ? config.resume : ckpt);
+    ckpt_path = of_rank_zero(run, [&] { return resolve_checkpoint(callbacks, ckpt.empty() ? config.resume : ckpt); });
     if (!ckpt_path.empty()) load_weights(*precision, module, read_checkpoint(ckpt_path).model, ckpt_path);
     module.zero_grad();
     const EvalPlan plan = run.eval_plan(stage, source);
     if (!plan.loaders) throw UsageError(fmt::format("[{0}] there is no loader for it. Give {0} one.", name_of(stage)));
     (stage == Stage::validate ? data.val : stage == Stage::test ? data.test : data.predict) = plan.loaders;
     if (!EvalLoop(run, stage).run(plan, predictions))
-      throw Interrupted(SignalGuard::received(), fmt::format("{} was interrupted.", name_of(stage)));
+      throw Interrupted(run.signal(), fmt::format("{} was interrupted.", name_of(stage)));
   });
 }
 

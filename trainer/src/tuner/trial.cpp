@@ -9,7 +9,7 @@ Trial::Trial(LevinModule& module, data::DataLoader& loader, const TrainerConfig&
       loader_(loader),
       place_(loader.state()),
       random_(default_generator().state()),
-      strategy_(make_strategy(config.strategy, choose_device(config.accelerator, config.devices))),
+      strategy_(make_strategy(strategy_options(config))),
       precision_(make_precision(config.precision)) {
   for (const auto& [name, p] : module.named_parameters()) {
     weights_.set(name, p.detach().clone());
@@ -74,7 +74,10 @@ void Trial::run(std::int64_t steps, const std::function<bool(std::optional<doubl
       metrics_.set_scope(MetricStore::Scope::step, Split::train, batch.size());
       const StepOutput out = runner_->run(batch, index, ++state_.batch == batches, state_);
       metrics_.set_scope(MetricStore::Scope::closed, Split::train);
-      const auto loss = out.empty() ? std::nullopt : std::optional(out.loss().item<double>());
+      // All ranks come to the same conclusion.
+      const auto loss = out.empty()
+                            ? std::nullopt
+                            : std::optional(strategy_->reduce(out.loss().item<double>(), ReduceOp::mean));
       if (go_on && !go_on(loss)) return;
     }
     if (state_.batch == 0 || (state_.global_step == before && batches < 0))

@@ -65,6 +65,10 @@ struct JoinOptions {
   std::function<void()> shadow_step{};
 };
 
+/// Parameters and buffers of all ranks become those of rank 0. Throws CollectiveMismatch, on every rank, where names,
+/// shapes, dtypes or requires_grad differ.
+void share_module(nn::Module& module, ProcessGroup& group);
+
 /// Wraps a module for training on the ranks of a group:
 ///
 ///   DistributedDataParallel ddp(net, group);
@@ -72,8 +76,7 @@ struct JoinOptions {
 ///   optimizer.step();                     // the same on all ranks
 class DistributedDataParallel {
  public:
-  /// Parameters and buffers of all ranks become those of rank 0. Throws CollectiveMismatch, on every rank, where names,
-  /// shapes, dtypes or requires_grad differ.
+  /// Shares the module as share_module does, and throws as it does.
   DistributedDataParallel(nn::Module& module, std::shared_ptr<ProcessGroup> group,
                           const DistributedDataParallelOptions& options = {});
 

@@ -3,6 +3,8 @@
 
 #include <levin/distributed/rendezvous.h>
 
+#include <memory>
+
 namespace levin::distributed {
 
 struct LaunchOptions {
@@ -32,5 +34,23 @@ bool is_launched();
 /// on. Ranks die with this process, so none is left behind. Throws ValueError for a number of processes below 1, and
 /// DistributedError when the program cannot be started.
 LaunchResult launch(const LaunchOptions& options);
+
+/// The other local ranks of a job of which this process itself is local rank 0. They die with this process; the object
+/// waits for them in its end, and ends those that outlast `grace`.
+class LocalRanks {
+ public:
+  /// Starts local ranks 1 to `processes` - 1; the master's port is not 0. Throws as launch does.
+  explicit LocalRanks(const LaunchOptions& options);
+  ~LocalRanks();
+  LocalRanks(const LocalRanks&) = delete;
+  LocalRanks& operator=(const LocalRanks&) = delete;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// A port that nobody listens on now.
+int free_port();
 
 }  // namespace levin::distributed

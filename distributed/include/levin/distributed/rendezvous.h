@@ -43,6 +43,10 @@ struct RankOptions {
 /// Throws RendezvousError that names the variable and its value.
 RankInfo rank_info(const Environment& env, const RankOptions& options = {});
 
+/// Whether these variables say that somebody has started this process as one of several: torchrun, mpirun, srun, or
+/// launch().
+bool has_launcher(const Environment& env);
+
 /// The first name of a SLURM host list: "gpu[07-09,12],cpu1" gives "gpu07".
 std::string first_host(const std::string& host_list);
 

@@ -76,7 +76,9 @@ struct TrainerConfig {
   // Where
   std::string accelerator = "auto";
   DeviceList devices = "auto";
-  std::int64_t num_nodes = 1;  ///< machines
+  std::int64_t num_nodes = 1;   ///< machines; each starts the program, with MASTER_ADDR, MASTER_PORT and NODE_RANK
+  std::int64_t node_rank = -1;  ///< of this machine, from 0; -1: NODE_RANK
+  std::int64_t timeout = 300;   ///< seconds that ranks wait for each other
   std::string strategy = "auto";
   bool use_distributed_sampler = true;  ///< every rank sees its share of the data
   bool sync_batchnorm = false;          ///< batch norm's statistics over all ranks

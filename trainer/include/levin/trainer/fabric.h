@@ -19,15 +19,19 @@ struct FabricConfig {
   DeviceList devices = "auto";
   std::string strategy = "auto";
   std::string precision = "32-true";
+  std::int64_t num_nodes = 1;
+  std::int64_t node_rank = -1;
+  std::int64_t timeout = 300;
   std::vector<std::shared_ptr<Logger>> loggers{};
   std::vector<CallbackPtr> callbacks{};  ///< for call()
 };
 
-/// A loader whose batches lie on the device, in the precision's types. The loader outlives it.
+/// This rank's share of a loader, whose batches lie on the device, in the precision's types. With one rank it is the
+/// loader itself, which outlives it.
 class FabricLoader {
  public:
-  FabricLoader(data::DataLoader& loader, const Strategy& strategy, const Precision& precision)
-      : loader_(&loader), strategy_(&strategy), precision_(&precision) {}
+  FabricLoader(std::shared_ptr<data::DataLoader> loader, const Strategy& strategy, const Precision& precision)
+      : loader_(std::move(loader)), strategy_(&strategy), precision_(&precision) {}
 
   class Iterator {
    public:
@@ -51,7 +55,7 @@ class FabricLoader {
   data::DataLoader& loader() const { return *loader_; }
 
  private:
-  data::DataLoader* loader_;
+  std::shared_ptr<data::DataLoader> loader_;
   const Strategy* strategy_;
   const Precision* precision_;
 };
@@ -97,7 +101,8 @@ class Fabric {
     setup_module(module);
     return setup_optimizers<N>(make());
   }
-  FabricLoader setup_dataloaders(data::DataLoader& loader) const { return {loader, *strategy_, *precision_}; }
+  /// With `use_distributed_sampler` every rank gets its share of each epoch.
+  FabricLoader setup_dataloaders(data::DataLoader& loader, bool use_distributed_sampler = true) const;
 
   /// Scales the loss as the precision asks, and runs backward.
   void backward(const Tensor& loss);
@@ -112,18 +117,16 @@ class Fabric {
     const auto scope = autocast();
     return f();
   }
-  /// While it is alive, backward exchanges no gradients: for all but the last batch of an accumulation window.
+  /// While it is alive, backward exchanges no gradients: for all but the last batch of an accumulation window. A scope
+  /// for Lightning's name: here no backward does, but the optimizer's step (or clipping) exchanges what was gathered.
   class NoSync {
    public:
-    explicit NoSync(Strategy& strategy) : strategy_(strategy) { strategy_.no_sync(true); }
-    ~NoSync() { strategy_.no_sync(false); }
+    NoSync() = default;
+    ~NoSync() {}
     NoSync(const NoSync&) = delete;
     NoSync& operator=(const NoSync&) = delete;
-
-   private:
-    Strategy& strategy_;
   };
-  [[nodiscard]] NoSync no_backward_sync() { return NoSync(*strategy_); }
+  [[nodiscard]] NoSync no_backward_sync() { return {}; }
 
   Batch to_device(Batch batch) const { return strategy_->to_device(std::move(batch)); }
   Tensor to_device(const Tensor& t) const { return t.to(device()); }

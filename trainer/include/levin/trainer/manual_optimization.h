@@ -27,9 +27,8 @@ class Toggled {
 
  private:
   friend class OptimizerHandle;
-  Toggled(ManualOptimization& owner, std::size_t index, bool sync_grad);
+  Toggled(ManualOptimization& owner, std::size_t index);
   std::vector<std::pair<Tensor, bool>> before_;
-  Strategy* strategy_;  // null where nothing was held back
 };
 
 /// One of the optimizers of a run: `auto [g_opt, d_opt] = optimizers<2>();`
@@ -42,9 +41,8 @@ class OptimizerHandle {
   void step() const;
   /// Evaluates the loss by `closure` (zero_grad, forward, manual_backward) first; returns it.
   Tensor step(const optim::Optimizer::Closure& closure) const;
-  /// Holds the other optimizers' parameters still for the time of a scope: `auto only = d_opt.toggle_model();`. With
-  /// `sync_grad` false, backward exchanges no gradients with other ranks there, as in all but the last batch of an
-  /// accumulation window.
+  /// Holds the other optimizers' parameters still for the time of a scope: `auto only = d_opt.toggle_model();`.
+  /// `sync_grad` is there for Lightning's name: several ranks exchange in step() what was gathered, never in backward.
   [[nodiscard]] Toggled toggle_model(bool sync_grad = true) const;
   [[nodiscard]] Toggled toggle_optimizer() const { return toggle_model(); }
   /// Clips these gradients, brought back to scale, by "norm" or "value"; step() then uses them as they are.
@@ -93,7 +91,6 @@ class ManualOptimization {
   void settle(TrainState& state, bool wait);
 
   Optimizers& optimizers() const { return optimizers_; }
-  Strategy& strategy() const { return strategy_; }
 
  private:
   const Tensor& unscale(std::size_t i);

@@ -56,7 +56,8 @@ class MetricStore {
   /// this store, or are replaced by the next attach.
   void attach(Objects objects);
   /// Takes an attached metric. A step has the value that it gave when it was called, metric(preds, target); an epoch
-  /// has what it computes when the epoch is finished, whatever `reduce` and the batch sizes are. It is reset when the
+  /// has what it computes when the epoch is finished, of the samples of all ranks, whatever `reduce` and the batch
+  /// sizes are. It is reset when the
   /// next epoch of its split begins. Throws ValueError also for a metric that was not attached, that is logged under
   /// another name or split, or that should count by the step but was only updated.
   void log(std::string_view name, metrics::Metric& metric, const LogOptions& options = {});
@@ -120,6 +121,7 @@ class MetricStore {
   void settle(bool wait = true) const;
   void finish_sum(Metric& metric);
   void finish_object(Metric& metric);
+  double value_of_all(metrics::Metric& object) const;
   std::string object_name(const metrics::Metric* object) const;  ///< empty for none
   StateMap object_states() const;
   void load_objects(const StateMap& state);

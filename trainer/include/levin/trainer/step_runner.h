@@ -58,7 +58,8 @@ class StepRunner {
   const std::vector<Parameter>& parameters() const { return parameters_; }
 
  private:
-  StepOutput forward(const Batch& batch, int index);
+  StepOutput forward(const Batch& batch, int index, const TrainState& state);
+  void refuse_no_loss() const;
   StepOutput run_manual(const Batch& batch, int index, TrainState& state);
   void backward(const StepOutput& out, std::int64_t samples, bool closes, TrainState& state);
   struct Window {
@@ -82,6 +83,7 @@ class StepRunner {
   std::unique_ptr<ManualOptimization> manual_;
   std::vector<Parameter> parameters_;  // of the optimizer
   std::deque<Window> open_;            // of which it is not yet known whether they were skipped
+  bool weighs_ = true;                 // the open window's losses have weights that ranks compare
   bool obeys_ = false;                 // the module's optimizer_step goes through the base, as far as was seen
 };
 

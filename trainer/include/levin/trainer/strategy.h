@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 namespace levin {
 
@@ -25,14 +26,18 @@ class Strategy {
   virtual int node_rank() const = 0;   ///< of this machine among all
   bool is_global_zero() const { return rank() == 0; }
 
-  /// Puts the module on the device, before the optimizers are made.
+  /// Puts the module on the device, before the optimizers are made. Weights and buffers of all ranks become rank
+  /// zero's.
   virtual void setup(nn::Module& module) = 0;
   virtual Batch to_device(Batch batch) const = 0;
-  /// From now on backward leaves gradients as they are (true), or reduces them over the ranks (false): the batches of
-  /// an accumulation window but its last need no exchange.
-  virtual void no_sync(bool on) = 0;
-  /// Waits for the reductions that backward began.
-  virtual void finish_reduction() = 0;
+  /// Before a forward in training, and before an evaluation: buffers of all ranks become rank zero's.
+  virtual void share_buffers(nn::Module& module) = 0;
+  /// Before the backward that closes an accumulation window: it exchanges the gradients of these parameters while it
+  /// runs. Any other backward leaves gradients as they are.
+  virtual void reduce_in_backward(const std::vector<Parameter>& parameters) = 0;
+  /// When it returns, the gradients of these parameters are averages over the ranks: those that a backward has
+  /// exchanged, or, where none has, what any number of backwards have gathered.
+  virtual void finish_reduction(const std::vector<Parameter>& parameters) = 0;
   virtual double reduce(double value, ReduceOp op) = 0;
   /// The same for a tensor where it lies; the host does not wait.
   virtual Tensor reduce(const Tensor& value, ReduceOp op) = 0;
@@ -43,6 +48,15 @@ class Strategy {
   /// With `sync_grads` a gradient goes back to each rank's own.
   virtual Tensor all_gather(const Tensor& value, bool sync_grads) = 0;
   virtual void barrier() = 0;
+  /// The maps of all ranks, by rank.
+  virtual std::vector<StateMap> gather(const StateMap& own) = 0;
+  /// The flags that are set (not 0) on any rank; as many on all of them.
+  virtual std::vector<std::uint8_t> any(const std::vector<std::uint8_t>& flags) = 0;
+  bool any(bool flag) { return any(std::vector<std::uint8_t>{flag}).front() != 0; }
+  /// Rank zero's.
+  bool of_rank_zero(bool flag) { return any(is_global_zero() && flag); }
+  /// This rank has failed: the others end, with these words.
+  virtual void abort(const std::string& reason) = 0;
 
   /// Runs f on rank zero while the others wait, then on them: what the first makes (a download, a folder), the others
   /// find. `local`: by machine. Where rank zero's throws, the others go on to theirs.
@@ -75,11 +89,33 @@ class Strategy {
   }
 };
 
-/// "auto" and "single" give one process on `device`; UsageError names what is built for any other name.
+/// Which processes on which devices; names, defaults and meanings are TrainerConfig's.
+struct StrategyOptions {
+  std::string strategy = "auto";
+  std::string accelerator = "auto";
+  DeviceList devices = "auto";
+  std::int64_t num_nodes = 1;
+  std::int64_t node_rank = -1;
+  std::int64_t timeout = 300;
+};
+
+/// "single" is one process on one device. "ddp" is one process a device: those that a launcher has started (see
+/// docs/distributed.md), else this one and others that it starts here by executing the program again, each at its own
+/// call of this function. "auto" is ddp where there are several devices or machines. A process belongs to one such
+/// group, which all of its strategies share. Throws UsageError for names that are not built, and what
+/// distributed::join throws.
+std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options);
+/// The same for one process on a device that is known.
 std::unique_ptr<Strategy> make_strategy(const std::string& name, Device device = kCpu);
 
-/// The device of --accelerator ("auto", "cpu", "cuda", "gpu") and --devices. "auto" takes a GPU where the machine has
-/// one. Throws UsageError.
-Device choose_device(const std::string& accelerator, const DeviceList& devices);
+struct TrainerConfig;
+StrategyOptions strategy_options(const TrainerConfig& config);
+
+/// Throws UsageError for options for which there is no strategy; starts nothing.
+void check_strategy(const StrategyOptions& options);
+
+/// The devices of this machine that --accelerator ("auto", "cpu", "cuda", "gpu") and --devices stand for; on the CPU N
+/// devices are N processes. "auto" takes a GPU where the machine has one. Throws UsageError.
+std::vector<Device> choose_devices(const std::string& accelerator, const DeviceList& devices);
 
 }  // namespace levin

@@ -1,0 +1,74 @@
+// Data parallelism without the Trainer: processes, a group, a wrapped network, each process's share of the data.
+//
+//   ddp_by_hand --processes 2                     starts its ranks itself
+//   mpirun -n 2 ddp_by_hand                       or is started by somebody else
+//   torchrun --nproc-per-node 2 --no-python ddp_by_hand
+#include <fmt/format.h>
+#include <levin/distributed/distributed.h>
+#include <levin/levin.h>
+
+using namespace levin;
+using namespace levin::distributed;
+
+namespace {
+
+struct Options {
+  std::int64_t processes = 2, batch_size = 96, steps = 100;
+  std::filesystem::path data = data::kFashionMnistDir;
+};
+
+int train(const Options& o) {
+  // 2. They meet, and become one group.
+  const RankInfo me = rank_info(environment());
+  const bool several = me.world_size > 1;
+  const auto store = several ? open_store(me) : nullptr;
+  if (several) join(*store, me);
+  const auto group =
+      make_process_group(several ? "gloo" : "single", {.store = store, .rank = me.rank, .world_size = me.world_size});
+
+  // 3. The network's wrapper makes all replicas rank 0's, and averages their gradients while backward runs.
+  manual_seed(static_cast<std::uint64_t>(me.rank));
+  nn::Sequential net(nn::Flatten(), nn::Linear(784, 128), nn::ReLU(), nn::Linear(128, 10));
+  DistributedDataParallel ddp(net, group);
+  optim::SGD optimizer(net.parameters(), {.lr = 0.1, .momentum = 0.9});
+
+  // 4. Every rank takes its share of each epoch; together they make the whole batch.
+  const auto pictures = data::share(data::FashionMnist("train", o.data));
+  const auto sampler = std::make_shared<data::DistributedSampler>(pictures->size(), me.world_size, me.rank);
+  data::DataLoader loader(pictures, {.batch_size = o.batch_size / me.world_size, .sampler = sampler});
+
+  Tensor loss = zeros({});
+  std::int64_t step = 0;
+  for (auto& [x, y] : loader) {
+    if (step++ == o.steps) break;
+    loss = cross_entropy(ddp(x), y);
+    optimizer.zero_grad();
+    loss.backward();
+    optimizer.step();
+  }
+  ddp.check_parameters();  // replicas are equal to the bit
+  const Tensor mean = loss.detach().clone();
+  group->all_reduce(mean, distributed::ReduceOp::avg).wait();
+  if (me.rank == 0) fmt::print("result: ranks={} loss={:.6f}\n", me.world_size, mean.item<double>());
+  return 0;
+}
+
+int run(int argc, char** argv) {
+  Options o;
+  CommandLine line("Trains a small network on Fashion-MNIST in several processes.");
+  line.add("processes", o.processes, "How many, unless somebody else starts them", 1);
+  line.add("batch-size", o.batch_size, "Pictures a step, of all processes", 1);
+  line.add("steps", o.steps, "Steps", 1);
+  line.add("data", o.data, "Folder of the IDX files");
+  if (!line.parse(argc, argv)) return 0;
+  // 1. This program again, once for each rank.
+  if (o.processes > 1 && !has_launcher(environment()))
+    return launch({.processes = static_cast<int>(o.processes)}).exit_status();
+  return train(o);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return run_main([&] { return run(argc, argv); });
+}

@@ -1,0 +1,92 @@
+// The sample programs on several processes, started by themselves and by others.
+#include <doctest/doctest.h>
+
+#include <unistd.h>
+
+#include "examples/program.h"
+
+using namespace levin;
+using namespace levin::test;
+
+namespace {
+
+constexpr const char* kShort =
+    " --max-epochs 1 --limit-train-batches 20 --limit-val-batches 4 --limit-test-batches 4 --model mlp --threads 1"
+    " --accelerator cpu --default-root-dir runs";
+
+}  // namespace
+
+TEST_CASE("examples/ddp_by_hand: two and three processes have the loss of one on the whole batch") {
+  const TempDir dir;
+  const auto alone = run_program(dir, "ddp_by_hand", "--processes 1 --steps 30");
+  REQUIRE(alone.status == 0);
+  for (const int n : {2, 3}) {
+    const auto together = run_program(dir, "ddp_by_hand", "--steps 30 --processes " + std::to_string(n));
+    CHECK_MESSAGE(together.status == 0, together.err);
+    CHECK(together.number("ranks") == n);
+    CHECK(together.number("loss") == doctest::Approx(alone.number("loss")).epsilon(1e-4));
+  }
+}
+
+TEST_CASE("mnist --strategy ddp --devices 2 trains, validates, tests and says so once") {
+  const TempDir dir;
+  const auto alone = run_program(dir, "mnist", "--batch-size 64" + std::string(kShort));
+  CHECK_MESSAGE(alone.status == 0, alone.err);
+  const auto together = run_program(dir, "mnist", "--batch-size 32 --strategy ddp --devices 2" + std::string(kShort));
+  CHECK_MESSAGE(together.status == 0, together.err);
+  CHECK(together.number("test_accuracy") == doctest::Approx(alone.number("test_accuracy")).epsilon(0.02));
+  CHECK(together.out.find("result: ") == together.out.rfind("result: "));
+  CHECK(std::filesystem::exists(dir.path / "runs" / "best" / "model.safetensors"));
+}
+
+TEST_CASE("mnist under the variables of mpirun, srun, torchrun and of several machines") {
+  const TempDir dir;
+  const std::string program = (binary_dir() / "bin/mnist").string();
+  const auto two = [&](const std::string& first, const std::string& second, const std::string& options) {
+    const auto one = [&](const std::string& variables, const char* out) {
+      return "env " + variables + " timeout 100 " + program + " --batch-size 32 --strategy ddp " + options + kShort +
+             " > " + out + " 2> " + out + ".err";
+    };
+    const std::string command = "cd " + dir.path.string() + " && { " + one(second, "second") + " & " +
+                                one(first, "first") + "; a=$?; wait $!; b=$?; exit $((a + b)); }";
+    const int status = std::system(("bash -c '" + command + "'").c_str());
+    INFO(io::read_text(dir.path / "first.err"), io::read_text(dir.path / "second.err"));
+    CHECK(status == 0);
+    const Ended ended{status, io::read_text(dir.path / "first"), io::read_text(dir.path / "second")};
+    CHECK(ended.number("test_accuracy") > 0.3);
+    CHECK(ended.err.find("result: ") == std::string::npos);
+  };
+  const std::string port = "MASTER_PORT=" + std::to_string(20000 + getpid() % 10000);
+  const auto mpi = [&](const char* rank) {
+    return port + " OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2 OMPI_COMM_WORLD_RANK=" + rank +
+           " OMPI_COMM_WORLD_LOCAL_RANK=" + rank;
+  };
+  two(mpi("0"), mpi("1"), "");
+  const auto slurm = [&](const char* rank) {
+    return port + " MASTER_ADDR=127.0.0.1 SLURM_NTASKS=2 SLURM_PROCID=" + rank + " SLURM_LOCALID=" + rank;
+  };
+  two(slurm("0"), slurm("1"), "--devices 2");
+  const auto torchrun = [&](const char* rank) {
+    return port +
+           " TORCHELASTIC_USE_AGENT_STORE=True MASTER_ADDR=localhost WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 RANK=" + rank +
+           " LOCAL_RANK=" + rank;
+  };
+  two(torchrun("0"), torchrun("1"), "");
+  const auto machine = [&](const char* node) { return port + " MASTER_ADDR=127.0.0.1 NODE_RANK=" + std::string(node); };
+  two(machine("0"), machine("1"), "--num-nodes 2 --devices 1");
+}
+
+TEST_CASE("three machines of which one stays away: the others say which rank is missing") {
+  const TempDir dir;
+  const std::string port = std::to_string(20000 + getpid() % 10000);
+  const std::string command =
+      "cd " + dir.path.string() + " && bash -c 'export MASTER_ADDR=127.0.0.1 MASTER_PORT=" + port +
+      "; for n in 0 1; do NODE_RANK=$n timeout 60 " + (binary_dir() / "bin/mnist").string() +
+      " --strategy ddp --num-nodes 3 --devices 1 --timeout 3" + kShort + " > out$n 2> err$n & done; wait'";
+  CHECK(std::system(command.c_str()) == 0);
+  for (const char* file : {"err0", "err1"}) {
+    const auto text = io::read_text(dir.path / file);
+    CHECK_MESSAGE(text.find("1 of 3 ranks did not come") != std::string::npos, text);
+    CHECK_MESSAGE(text.find("rank 2") != std::string::npos, text);
+  }
+}

@@ -1,0 +1,72 @@
+#include "world.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+namespace levin {
+namespace {
+
+using namespace distributed;
+
+constexpr std::chrono::seconds kGrace(30);  // for other ranks to end after this one
+
+/// This process is the first of its machine, and starts the others.
+void start_others(World& world, int processes, const StrategyOptions& o, const Environment& env) {
+  const RankOptions place{
+      .num_nodes = static_cast<int>(o.num_nodes), .devices = processes, .node_rank = static_cast<int>(o.node_rank)};
+  Environment first = env;
+  first["LOCAL_RANK"] = "0";
+  world.info = rank_info(first, place);
+  if (world.info.world_size == 1) return;
+  if (o.num_nodes == 1 && !env.contains("MASTER_PORT")) world.info.store_port = world.info.master_port = free_port();
+  if (processes == 1) return;
+  world.others = std::make_unique<LocalRanks>(LaunchOptions{.processes = processes,
+                                                            .num_nodes = static_cast<int>(o.num_nodes),
+                                                            .node_rank = world.info.node_rank,
+                                                            .master_addr = world.info.master_addr,
+                                                            .master_port = world.info.master_port,
+                                                            .grace = kGrace});
+}
+
+void check_size(const RankInfo& info, int processes, const StrategyOptions& o) {
+  if (o.devices.is_auto() || info.local_world_size == processes) return;
+  throw UsageError(
+      fmt::format("--devices {}: {} has started {} processes on this machine. Use --devices {}, or leave it out.",
+                  o.devices.text(), info.source, info.local_world_size, info.local_world_size));
+}
+
+std::unique_ptr<World> make_world(int processes, const StrategyOptions& o) {
+  auto world = std::make_unique<World>();
+  const Environment env = environment();
+  if (has_launcher(env)) {
+    world->info = rank_info(env, {.num_nodes = static_cast<int>(o.num_nodes),
+                                  .devices = processes,
+                                  .node_rank = static_cast<int>(o.node_rank)});
+    check_size(world->info, processes, o);
+  } else {
+    start_others(*world, processes, o, env);
+  }
+  const RankInfo& me = world->info;
+  const std::chrono::seconds timeout(o.timeout);
+  if (me.rank != 0) spdlog::set_level(spdlog::level::err);  // what all would say, rank zero says
+  if (me.world_size == 1) {
+    world->group = make_process_group("single");
+    return world;
+  }
+  world->store = open_store(me, "env://", timeout);
+  join(*world->store, me, timeout);
+  world->group = make_process_group(
+      "gloo", {.store = world->store, .rank = me.rank, .world_size = me.world_size, .timeout = timeout});
+  return world;
+}
+
+}  // namespace
+
+World& join_world(int processes, const StrategyOptions& options) {
+  static std::unique_ptr<World> world;
+  if (!world) world = make_world(processes, options);
+  check_size(world->info, processes, options);
+  return *world;
+}
+
+}  // namespace levin

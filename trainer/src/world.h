@@ -1,0 +1,22 @@
+#pragma once
+// The processes of this run, as one group.
+
+#include <levin/distributed/launcher.h>
+#include <levin/distributed/process_group.h>
+#include <levin/trainer/strategy.h>
+
+namespace levin {
+
+struct World {
+  distributed::RankInfo info;
+  std::unique_ptr<distributed::LocalRanks> others;  ///< that this process has started, and waits for in the end
+  std::shared_ptr<distributed::Store> store;
+  std::shared_ptr<distributed::ProcessGroup> group;  ///< it ends first
+};
+
+/// Finds this process's place by its environment, or else starts the other processes of this machine; waits until all
+/// are there. The first call decides; the world lasts to the end of the process. Throws UsageError where another world
+/// is asked for, RendezvousError, StoreError.
+World& join_world(int processes, const StrategyOptions& options);
+
+}  // namespace levin
