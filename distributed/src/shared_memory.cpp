@@ -23,7 +23,7 @@ namespace levin::distributed {
 namespace {
 
 constexpr std::size_t kStaging = std::size_t{512} << 10;  // of a rank in one step: stays in a core's own cache
-constexpr int kSpins = 400;
+constexpr int kSpins = 1000;  // tens of microseconds: a block is reduced in that time
 constexpr long kSleepNanoseconds = 20'000'000;  // then somebody looks whether the group has ended
 constexpr std::size_t kToken = 16;
 

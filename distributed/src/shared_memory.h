@@ -78,7 +78,7 @@ class SharedMemory {
   static void pause();
   static void yield();
   static void sleep(SharedBell& bell, std::uint32_t rings);
-  static constexpr int kYields = 20;
+  static constexpr int kYields = 5;
 
   int rank_, size_, spins_;
   std::size_t block_, pipe_bytes_;

@@ -195,6 +195,16 @@ TEST_CASE("send and recv: both send first, tags, order") {
   });
 }
 
+TEST_CASE("send and recv: messages one after the other, of sizes that divide no buffer") {
+  in_group(2, [](ProcessGroup& group) {
+    for (int i = 0; i < 12; ++i) {
+      const Tensor sent = add(arange(5'000 + i), i), got = empty({5'000 + i}, {.dtype = kInt64});
+      group.rank() == 0 ? group.send(sent, 1).wait() : group.recv(got, 0).wait();
+      if (group.rank() == 1) CHECK(got.eq(sent).all().item<bool>());
+    }
+  });
+}
+
 TEST_CASE("works: they begin in order, finish in any waiting order, and bump the version") {
   in_group(2, [](ProcessGroup& group) {
     std::vector<Tensor> tensors;

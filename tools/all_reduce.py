@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+"""Sums over the ranks of this host, by size: our transports beside raw Gloo over loopback, MPI and PyTorch, in one run.
+
+Peers that are not installed are left out: MPI needs mpicxx and mpirun (Debian: libopenmpi-dev, openmpi-bin), PyTorch a
+Python that has it (--python). Build first: cmake --build --preset release --target levin_bench_all_reduce.
+"""
+import argparse
+import collections
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BINARY = ROOT / "build/release/bin/levin_bench_all_reduce"
+PEERS = ROOT / "build/peers"
+
+
+def lines_of(command, **options):
+    result = subprocess.run([str(part) for part in command], capture_output=True, text=True, cwd=ROOT, **options)
+    if result.returncode != 0:
+        sys.exit(f"error: {command[0]} failed:\n{result.stderr}")
+    return [line.split() for line in result.stdout.splitlines() if len(line.split()) == 4]
+
+
+def mpi(ranks):
+    if not (shutil.which("mpicxx") and shutil.which("mpirun")):
+        return []
+    PEERS.mkdir(parents=True, exist_ok=True)
+    program = PEERS / "mpi_all_reduce"
+    command = ["mpicxx", "-std=c++17", "-O3", "bench/peers/mpi_all_reduce.cpp", "-o", program]
+    subprocess.run(command, cwd=ROOT, check=True)
+    root = ["--allow-run-as-root"] if os.geteuid() == 0 else []
+    return lines_of(["mpirun", *root, "--oversubscribe", "-n", ranks, program])
+
+
+def torch(python, ranks):
+    if subprocess.run([python, "-c", "import torch"], capture_output=True).returncode != 0:
+        return []
+    return lines_of([python, "bench/peers/torch_all_reduce.py", ranks])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3, help="turns of all programs; the best figure of each counts")
+    parser.add_argument("--python", default=sys.executable, help="the Python that has PyTorch")
+    parser.add_argument("--json", help="writes the figures to this file as well")
+    args = parser.parse_args()
+    if not BINARY.exists():
+        sys.exit(f"error: {BINARY.relative_to(ROOT)} is missing; build the target levin_bench_all_reduce")
+    rates = collections.defaultdict(dict)  # GB/s by size and program
+    for _ in range(args.rounds):
+        rows = lines_of([BINARY, "--ranks", args.ranks]) + mpi(args.ranks) + torch(args.python, args.ranks)
+        for name, size, _, rate in rows:
+            rates[int(size)][name] = max(float(rate), rates[int(size)].get(name, 0.0))
+    names = [n for n in ("shared", "tcp", "gloo", "mpi", "torch") if any(n in row for row in rates.values())]
+    print(f"GB/s summed up on {args.ranks} ranks of one host; ratios are of shared memory to its peers")
+    peers = [n for n in names if n not in ("shared", "tcp")]
+    print(f"{'bytes':>10s}" + "".join(f"{n:>9s}" for n in names) + "".join(f"{'/ ' + n:>9s}" for n in peers))
+    for size, row in sorted(rates.items()):
+        print(f"{size:10d}" + "".join(f"{row[n]:9.3f}" for n in names) +
+              "".join(f"{row['shared'] / row[n]:9.2f}" for n in peers))
+    if args.json:
+        pathlib.Path(args.json).write_text(json.dumps({"ranks": args.ranks, "GB/s": rates}, indent=1))
+
+
+if __name__ == "__main__":
+    main()
