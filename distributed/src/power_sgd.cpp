@@ -181,6 +181,39 @@ PowerSgd::PowerSgd(const PowerSgdOptions& options) : state_(std::make_shared<Sta
 
 PowerSgd::Traffic PowerSgd::traffic() const { return state_->traffic; }
 
+StateDict PowerSgd::state_dict() const {
+  const GeneratorState rng = state_->rng.state();
+  const auto number = [](auto n) { return tensor(static_cast<int64_t>(n)); };
+  StateDict all = {{"steps", number(state_->steps)}, {"seed", number(rng.seed)}, {"offset", number(rng.offset)}};
+  for (const auto& [p, t] : state_->right) all.set(fmt::format("factor.{}", p), t);
+  for (const auto& [p, t] : state_->errors) all.set(fmt::format("error.{}", p), t);
+  return all;
+}
+
+void PowerSgd::load_state_dict(const StateDict& state) {
+  std::map<std::size_t, Tensor> right, errors;
+  std::map<std::string, int64_t> numbers;
+  for (const auto& [name, t] : state) {
+    const auto dot = name.find('.');
+    const std::string kind = name.substr(0, dot);
+    if (dot == std::string::npos && t.dtype() == kInt64 && t.numel() == 1) {
+      numbers[name] = t.item<int64_t>();
+    } else if ((kind == "factor" || kind == "error") && dot + 1 < name.size() &&
+               name.find_first_not_of("0123456789", dot + 1) == std::string::npos) {
+      (kind == "factor" ? right : errors)[std::stoull(name.substr(dot + 1))] = t.clone();
+    } else {
+      throw StateError(fmt::format("[PowerSgd] \"{}\" is no part of a PowerSGD state.", name));
+    }
+  }
+  for (const char* name : {"steps", "seed", "offset"}) {
+    if (!numbers.contains(name)) throw StateError(fmt::format("[PowerSgd] the state has no \"{}\".", name));
+  }
+  state_->steps = numbers["steps"];
+  state_->rng.set_state({static_cast<std::uint64_t>(numbers["seed"]), static_cast<std::uint64_t>(numbers["offset"])});
+  state_->right = std::move(right);
+  state_->errors = std::move(errors);
+}
+
 CommStages PowerSgd::operator()(ProcessGroup& group, const GradBucket& bucket) const {
   if (bucket.index == 0) ++state_->steps;
   if (state_->steps <= state_->options.start_step) return allreduce_hook(group, bucket);

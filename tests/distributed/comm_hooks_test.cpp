@@ -191,6 +191,26 @@ TEST_CASE("PowerSGD: a gradient that was zero comes back, as does one that was n
   });
 }
 
+TEST_CASE("PowerSGD: a hook that takes over another one's state goes on to the bit") {
+  in_group(2, [](ProcessGroup& group) {
+    const PowerSgd first = at_once(2);
+    PowerSgd second({.rank = 2, .start_step = 0, .min_compression = 0.01, .seed = 9});
+    const auto step = [&](const PowerSgd& hook, int s) {
+      // Zeros in between make it draw.
+      const Tensor own = s % 3 == 2 ? zeros({6, 9}) : random({6, 9}, group.rank(), s);
+      return exchanged(group, hook, own).to_vector<double>();
+    };
+    for (int s = 0; s < 4; ++s) step(first, s);
+    StateDict saved;
+    for (const auto& [name, t] : first.state_dict()) saved.set(name, t.clone());
+    second.load_state_dict(saved);
+    for (int s = 4; s < 9; ++s) CHECK(step(second, s) == step(first, s));
+  });
+  PowerSgd hook;
+  CHECK_THROWS_AS(hook.load_state_dict({{"steps", tensor(1)}}), StateError);
+  CHECK_THROWS_AS(hook.load_state_dict({{"weight", ones({2, 2})}}), StateError);
+}
+
 TEST_CASE("PowerSGD: plain averages at first, and of what would not shrink") {
   in_group(2, [](ProcessGroup& group) {
     const PowerSgd hook({.rank = 1, .start_step = 2});

@@ -63,6 +63,11 @@ class PowerSgd {
   };
   Traffic traffic() const;
 
+  /// What a checkpoint keeps of this rank: factors, errors, the number of exchanges and the place in the random
+  /// numbers. A hook into which it is loaded goes on to the bit; throws StateError for what is no such state.
+  StateDict state_dict() const;
+  void load_state_dict(const StateDict& state);
+
  private:
   struct State;
   std::shared_ptr<State> state_;
