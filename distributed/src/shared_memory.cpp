@@ -166,9 +166,12 @@ std::unique_ptr<SharedMemory> SharedMemory::open(Store& store, int rank, int siz
       if (verdict.size() == 1) verdict += vote.substr(1);
     }
     store.set("shared/verdict", verdict);
+    // The store may go with this process, so the others have read it before this one does anything else.
+    for (int r = 1; r < size; ++r) store.get(fmt::format("shared/seen/{}", r));
   } else {
     store.set(fmt::format("shared/vote/{}", rank), verdict + memory->accept(store, kind));
     verdict = store.get("shared/verdict");
+    store.set(fmt::format("shared/seen/{}", rank), "yes");
   }
   if (verdict.size() == 1) return memory;
   if (verdict[0] == '-') return nullptr;

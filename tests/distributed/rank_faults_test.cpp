@@ -75,7 +75,10 @@ void stall(const std::string& transport) {
           CHECK(says(e.what(), "waited 0.5 s in all_reduce #2 (sum) of 10 float32"));
           std::cout << "noticed" << std::endl;
         }
-        if (group.rank() == 0) kill(static_cast<pid_t>(processes.to_vector<int64_t>()[1]), SIGCONT);
+        if (group.rank() == 0) {
+          std::this_thread::sleep_for(500ms);  // the others are at their timeouts too
+          kill(static_cast<pid_t>(processes.to_vector<int64_t>()[1]), SIGCONT);
+        }
       },
       60s, transport);
   if (!result) return;
