@@ -37,6 +37,11 @@ TEST_CASE("mnist --strategy ddp --devices 2 trains, validates, tests and says so
   CHECK(together.number("test_accuracy") == doctest::Approx(alone.number("test_accuracy")).epsilon(0.02));
   CHECK(together.out.find("result: ") == together.out.rfind("result: "));
   CHECK(std::filesystem::exists(dir.path / "runs" / "best" / "model.safetensors"));
+  // Ranks for each call of the Trainer: the same numbers, told by the process that called.
+  const auto spawned =
+      run_program(dir, "mnist", "--batch-size 32 --strategy ddp_spawn --devices 2" + std::string(kShort));
+  CHECK_MESSAGE(spawned.status == 0, spawned.err);
+  CHECK(spawned.result("test_loss") == together.result("test_loss"));
 }
 
 TEST_CASE("mnist under the variables of mpirun, srun, torchrun and of several machines") {

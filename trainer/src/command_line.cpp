@@ -10,6 +10,7 @@
 #include "config_file.h"
 #include "legacy_options.h"
 #include "nearest_name.h"
+#include "spawn.h"
 
 namespace levin {
 namespace {
@@ -186,6 +187,8 @@ int run_main(const std::function<int()>& body) {
   try {
     return body();
   } catch (const HelpShown&) {
+    return 0;
+  } catch (const SpawnDone&) {
     return 0;
   } catch (const UsageError& e) {
     return complain(e.what(), 2);

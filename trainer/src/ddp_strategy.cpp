@@ -182,7 +182,7 @@ class Ddp final : public Strategy {
 }  // namespace
 
 bool is_ddp(const std::string& name) {
-  return name == "ddp" || name == kUnused || name == "ddp_find_unused_parameters_false";
+  return name == "ddp" || name == "ddp_spawn" || name == kUnused || name == "ddp_find_unused_parameters_false";
 }
 
 std::unique_ptr<Strategy> make_ddp(const std::string& name, const std::vector<Device>& devices,

@@ -9,6 +9,7 @@
 
 #include "ddp_strategy.h"
 #include "legacy_options.h"
+#include "spawn.h"
 
 namespace levin {
 namespace {
@@ -90,11 +91,16 @@ Choice choose(const StrategyOptions& o) {
   if (c.name == "auto") c.name = several ? "ddp" : "single";
   if (const auto instead = legacy_strategy(c.name)) throw UsageError("--strategy " + c.name + ": " + *instead);
   if (c.name != "single" && !is_ddp(c.name))
-    throw UsageError(fmt::format("--strategy {}: there are single and ddp. Use one of them, or auto.", o.strategy));
+    throw UsageError(
+        fmt::format("--strategy {}: there are single, ddp and ddp_spawn. Use one of them, or auto.", o.strategy));
   if (c.name == "single" && several)
     throw UsageError(fmt::format("--strategy single: --devices {} and --num-nodes {} are more than one device. Use "
                                  "--strategy ddp.",
                                  o.devices.text(), o.num_nodes));
+  if (c.name == "ddp_spawn" && o.num_nodes > 1)
+    throw UsageError(fmt::format("--strategy ddp_spawn: its ranks are processes of one machine, and --num-nodes is {}. "
+                                 "Use --strategy ddp.",
+                                 o.num_nodes));
   if (o.node_rank >= o.num_nodes)
     throw UsageError(fmt::format("--node-rank {}: there are {} machines, counted from 0. Give less, or raise "
                                  "--num-nodes.",
@@ -108,7 +114,7 @@ void check_strategy(const StrategyOptions& options) { choose(options); }
 
 std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options) {
   const Choice c = choose(options);
-  if (c.name == "single") return make_strategy(c.name, c.devices[0]);
+  if (c.name == "single" || is_spawning_parent(c.name, c.devices.size())) return make_strategy("single", c.devices[0]);
   return make_ddp(c.name, c.devices, options);
 }
 

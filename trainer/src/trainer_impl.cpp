@@ -269,6 +269,10 @@ void Trainer::Impl::save(const std::filesystem::path& path, bool weights_only) {
 }
 
 void Trainer::Impl::fit(LevinModule& module, const DataSource& from, const std::string& ckpt) {
+  spawned(module, Stage::fit, [&] { fit_here(module, from, ckpt); });
+}
+
+void Trainer::Impl::fit_here(LevinModule& module, const DataSource& from, const std::string& ckpt) {
   source = from;
   check_manual(module);
   trained_lives.reset();
@@ -361,13 +365,13 @@ void Trainer::Impl::evaluate(LevinModule& module, const DataSource& from, Stage 
 
 std::map<std::string, double> Trainer::Impl::measure(LevinModule& module, const DataSource& from, Stage stage,
                                                      const std::string& ckpt) {
-  evaluate(module, from, stage, ckpt, nullptr);
+  spawned(module, stage, [&] { evaluate(module, from, stage, ckpt, nullptr); });
   return metrics.results(stage == Stage::test ? Split::test : Split::validation);
 }
 
 std::vector<Tensor> Trainer::Impl::predict(LevinModule& module, const DataSource& from, const std::string& ckpt) {
   std::vector<Tensor> predictions;
-  evaluate(module, from, Stage::predict, ckpt, &predictions);
+  spawned(module, Stage::predict, [&] { evaluate(module, from, Stage::predict, ckpt, &predictions); });
   return predictions;
 }
 

@@ -14,6 +14,7 @@ struct Trainer::Impl {
 
   void save(const std::filesystem::path& path, bool weights_only);
   void fit(LevinModule& module, const DataSource& from, const std::string& ckpt);
+  void fit_here(LevinModule& module, const DataSource& from, const std::string& ckpt);
   /// The values of one pass by name.
   std::map<std::string, double> measure(LevinModule& module, const DataSource& from, Stage stage,
                                         const std::string& ckpt);
@@ -44,6 +45,10 @@ struct Trainer::Impl {
   std::weak_ptr<const bool> trained_lives{};
 
  private:
+  /// Runs `here`, or has ranks run it, and takes over what they have made.
+  void spawned(LevinModule& module, Stage stage, const std::function<void()>& here);
+  Checkpoint spawn_result(const LevinModule& module);
+  void take_result(LevinModule& module, Stage stage, const std::filesystem::path& folder);
   void add_defaults();
   void add_policies();
   void policies_last();
