@@ -35,7 +35,8 @@ if(PROJECT_IS_TOP_LEVEL)
   # NOHASHDIR and BASEDIR let build folders and copies of the tree share one cache.
   find_program(LEVIN_CCACHE ccache)
   if(LEVIN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    set(CMAKE_CXX_COMPILER_LAUNCHER env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${LEVIN_CCACHE}")
+    set(CMAKE_CXX_COMPILER_LAUNCHER env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1
+      CCACHE_SLOPPINESS=pch_defines,time_macros "${LEVIN_CCACHE}") # what it asks for, to keep precompiled headers
   endif()
   find_program(LEVIN_MOLD mold)
   if(LEVIN_MOLD)
