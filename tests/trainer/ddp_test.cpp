@@ -360,7 +360,9 @@ TEST_CASE("ddp: a rank that throws says why first, all end, and the last checkpo
   CHECK(result->launch.first_failed == 1);
   const auto first = result->output.find("a bad batch"), told = result->output.find("rank 1 failed");
   CHECK(first != std::string::npos);
+  REQUIRE(told != std::string::npos);
   CHECK(first < told);
+  CHECK(contains(result->output, "rank 1 failed: a bad batch"));
   CHECK(read_checkpoint(dir.path / "last").values.part("loop").get<std::int64_t>("global_step") == 7);
 }
 
