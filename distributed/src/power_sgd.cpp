@@ -128,6 +128,12 @@ void PowerSgd::State::send_left(ProcessGroup& group, Exchange& e) {
     const Tensor& m = e.matrices[i];
     const int64_t columns = std::min({options.rank, m.size(0), m.size(1)});
     const auto kept = right.find(e.parameters[i]);
+    if (kept != right.end() && kept->second.sizes() != Shape{m.size(1), columns}) {
+      throw StateError(fmt::format(
+          "[PowerSgd] the factor of parameter {} is {}, its gradient needs {}. Is the state "
+          "another module's?",
+          e.parameters[i], levin::to_string(kept->second.sizes()), levin::to_string(Shape{m.size(1), columns})));
+    }
     e.right.push_back(kept == right.end() ? zeros({m.size(1), columns}, like(m)) : kept->second);
     orthogonalize(e.right.back(), rng);
     shapes.push_back({m.size(0), columns});

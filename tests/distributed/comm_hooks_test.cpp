@@ -205,6 +205,7 @@ TEST_CASE("PowerSGD: a hook that takes over another one's state goes on to the b
     for (const auto& [name, t] : first.state_dict()) saved.set(name, t.clone());
     second.load_state_dict(saved);
     for (int s = 4; s < 9; ++s) CHECK(step(second, s) == step(first, s));
+    CHECK_THROWS_AS(exchanged(group, second, zeros({7, 8})), Error);  // another module's
   });
   PowerSgd hook;
   CHECK_THROWS_AS(hook.load_state_dict({{"steps", tensor(1)}}), StateError);
@@ -225,7 +226,8 @@ TEST_CASE("PowerSGD: plain averages at first, and of what would not shrink") {
       }
       exchange(group, hook, got);
       CHECK((frobenius(sub(got[0].to(kFloat64), exact[0])) < 1e-5) == (step < 2));
-      for (const std::size_t i : {1, 2}) CHECK(frobenius(sub(got[i].to(kFloat64), exact[i])) < 1e-5);
+      for (const std::size_t i : {std::size_t{1}, std::size_t{2}})
+        CHECK(frobenius(sub(got[i].to(kFloat64), exact[i])) < 1e-5);
     }
     CHECK(hook.traffic().elements == 2 * 466);
     CHECK(hook.traffic().sent == 2 * (40 + 16 + 50));

@@ -113,7 +113,7 @@ TEST_CASE("an abort and an exception end the group on all ranks, the first with 
     if (group.rank() == 2) throw ValueError("a bad batch");
     while (true) own->all_reduce(ones({4})).wait();
   });
-  for (const std::size_t transport : {0, 3}) {
+  for (const std::size_t transport : {std::size_t{0}, std::size_t{3}}) {
     CHECK(thrown[transport + 2] == "a bad batch");
     check_says({thrown[transport], thrown[transport + 1]}, "rank 2 failed: an exception ended the part of rank 2");
   }

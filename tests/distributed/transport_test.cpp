@@ -5,7 +5,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
-#include <mutex>
+#include <map>
 #include <sstream>
 #include <thread>
 
@@ -67,7 +67,6 @@ double cpu_seconds(const rusage& u) {
 
 TEST_CASE("transport: sums in shared memory have the bits of those over TCP") {
   for (const int n : {2, 3, 4}) {
-    std::mutex mutex;
     std::map<std::string, std::vector<std::vector<std::byte>>> results;  // by transport
     for (const std::string& transport : kTransports) {
       std::vector<std::vector<std::vector<std::byte>>> of_rank(static_cast<std::size_t>(n));
