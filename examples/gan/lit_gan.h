@@ -7,8 +7,8 @@
 
 struct GanOptions {
   bool tiny = false;
-  double lr = 2e-4;             ///< of the generator
-  double d_lr = 4e-4;           ///< of the discriminator, faster: Heusel et al. (2017)
+  double lr = 6e-4;             ///< of the generator
+  double d_lr = 2.5e-3;         ///< of the discriminator, faster: Heusel et al. (2017)
   std::int64_t accumulate = 2;  ///< batches a step
 };
 
@@ -54,11 +54,12 @@ struct LitGan : levin::LevinModule {
     const auto adam = [](levin::nn::Module& net, double lr) {
       return levin::optim::Adam(net.parameters(), {.lr = lr, .betas = {0.5, 0.999}});
     };
-    // The rate is held for half of the steps, then falls to zero in a line: the two networks stop chasing each other.
+    // The rate is held for a quarter of the steps, then falls to zero in a line: the two networks stop chasing each
+    // other.
     const double steps = static_cast<double>(estimated_stepping_batches()) / static_cast<double>(o.accumulate);
     const auto rate = [steps](levin::optim::Optimizer& optimizer) {
       return levin::optim::LambdaLR(optimizer, [steps](std::int64_t step) {
-        return steps > 0 ? std::clamp(2 - 2 * static_cast<double>(step) / steps, 0.0, 1.0) : 1.0;
+        return steps > 0 ? std::clamp((1 - static_cast<double>(step) / steps) / 0.75, 0.0, 1.0) : 1.0;
       });
     };
     return levin::Optimizers(adam(g, o.lr)).schedule(rate).add(adam(d, o.d_lr)).schedule(rate);

@@ -17,7 +17,7 @@ constexpr std::int64_t kJudged = 2000;  // pictures
 
 struct Options {
   GanOptions gan;
-  TrainerConfig trainer{.max_epochs = 12, .num_sanity_val_steps = 0, .default_root_dir = "runs/gan", .seed = 1};
+  TrainerConfig trainer{.max_epochs = 18, .num_sanity_val_steps = 0, .default_root_dir = "runs/gan", .seed = 1};
   std::filesystem::path data{}, classifier = "runs/mnist/best";
   std::int64_t batch_size = 32;
   std::int64_t threads = 0;

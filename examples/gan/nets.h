@@ -18,7 +18,8 @@ inline levin::nn::Sequential make_generator(bool tiny) {
                       Linear(256, 784), Tanh());
   return Sequential(ConvTranspose2d(kNoise, 128, 7, {.bias = false}), BatchNorm2d(128), ReLU(),
                     ConvTranspose2d(128, 64, 4, {.stride = 2, .padding = 1, .bias = false}), BatchNorm2d(64), ReLU(),
-                    ConvTranspose2d(64, 1, 4, {.stride = 2, .padding = 1}), Tanh());
+                    ConvTranspose2d(64, 32, 4, {.stride = 2, .padding = 1, .bias = false}), BatchNorm2d(32), ReLU(),
+                    Conv2d(32, 1, 3, {.padding = 1}), Tanh());
 }
 
 /// Pictures (B, 1, 28, 28) in [-1, 1] to scores (B, 1): above 0 for real ones.

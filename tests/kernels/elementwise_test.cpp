@@ -63,14 +63,14 @@ Tensor copied(const Tensor& x, const Shape& sizes, const Shape& strides, int64_t
   return y;
 }
 
-struct Function {
+struct MathFunction {
   const kernels::UnaryKernel& kernel;
   double (*reference)(double);
   double low, high;
   double ulps = 4;
 };
 
-const Function kFunctions[] = {
+const MathFunction kFunctions[] = {
     {kernels::exp, std::exp, -80, 80},
     {kernels::expm1, std::expm1, -20, 20},
     {kernels::expm1, std::expm1, -0.1, 0.1},
@@ -105,7 +105,7 @@ std::vector<double> sweep(double low, double high, int64_t n) {
 TEST_CASE("functions are within their units in the last place on every instruction set") {
   on_every_target([] {
     for (const DType t : {DType::f32, DType::f64})
-      for (const Function& f : kFunctions) {
+      for (const MathFunction& f : kFunctions) {
         const Tensor x = from_data(sweep(f.low, f.high, 10'007), {10'007}, {.dtype = t});
         std::vector<double> expected = x.to_vector<double>();
         for (double& v : expected) v = f.reference(v);
