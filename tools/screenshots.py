@@ -1,4 +1,4 @@
-"""Pictures of what levin_log_demo wrote: screenshots.py WORK OUT."""
+"""Pictures of what levin_log_demo and the GAN wrote: screenshots.py WORK GAN OUT."""
 import html
 import pathlib
 import re
@@ -6,7 +6,7 @@ import sys
 
 from browser import Browser
 
-work, out = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2])
+work, gan, out = (pathlib.Path(a).resolve() for a in sys.argv[1:])
 
 COLORS = {1: "font-weight:700", 2: "opacity:.55", 32: "color:#57d3a0", 36: "color:#6fc3ff"}
 
@@ -75,6 +75,17 @@ def terminal_pages():
     return {"progress_validation": middle, "progress": screen.html()}
 
 
+def grids_page():
+    """What the generator drew from the same noise before, halfway through and after its training."""
+    grids = sorted((gan / "grids").glob("epoch_*.png"))
+    chosen = [grids[0], grids[len(grids) // 2], grids[-1]]
+    figures = "".join(f"<figure><img src='{g.as_uri()}'><figcaption>{g.stem.replace('_', ' ')}</figcaption></figure>"
+                      for g in chosen)
+    return ("<!doctype html><meta charset=utf-8><style>body{margin:0;padding:20px;display:flex;gap:20px;"
+            "font:14px Inter,sans-serif}figure{margin:0;text-align:center}img{width:360px;image-rendering:pixelated}"
+            "</style>" + figures)
+
+
 with Browser() as browser:
     for name, text in terminal_pages().items():
         if text is None:
@@ -88,6 +99,12 @@ with Browser() as browser:
             page.wait("[...document.images].every((i) => i.complete)")
             page.screenshot(out / f"report_{width}{'_dark' if dark else ''}.png")
         browser.open((work / "empty/report.html").as_uri(), width).screenshot(out / f"report_{width}_empty.png")
+    file = work / "gan_grids.html"
+    file.write_text(grids_page())
+    page = browser.open(file.as_uri(), 1160, height=100)
+    page.wait("[...document.images].every((i) => i.complete)")
+    page.screenshot(out / "gan_grids.png")
+    browser.open((gan / "report.html").as_uri(), 1280).screenshot(out / "gan_report_1280.png")
     page = browser.open((work / "full/report.html").as_uri(), 1280)
     box = page.evaluate("(r => [r.left, r.top, r.width, r.height])(document.querySelector('svg').getBoundingClientRect())")
     page.mouse("mouseMoved", box[0] + box[2] * 0.55, box[1] + box[3] / 2)

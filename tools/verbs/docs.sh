@@ -1,5 +1,6 @@
 # ./run docs --screenshots [DIR]: trains a small net and writes pictures of what people see (docs/screenshots unless DIR
-# is given): the report at 1280 and 390 pixels, light and dark, and the progress bar in a terminal.
+# is given): the report at 1280 and 390 pixels, light and dark, the progress bar in a terminal, and what ./run gan drew
+# (after a short training where it was not run yet).
 # ./run docs --parity: runs the tests that tests/parity.txt names, and writes docs/parity.md.
 set -euo pipefail
 . tools/lib.sh
@@ -16,8 +17,13 @@ screenshots() { # DIR
     "stty cols 112 rows 30; build/release/bin/levin_log_demo $work/full 300" "$work/terminal.txt" >/dev/null
   build/release/bin/levin_log_demo "$work/running" 20 stop >/dev/null
   build/release/bin/levin_log_demo "$work/empty" 0 >/dev/null
+  local gan=runs/gan
+  if [ ! -f "$gan/report.html" ]; then
+    gan=$work/gan
+    bash tools/verbs/gan.sh --max-epochs 2 --limit-train-batches 200 --default-root-dir "$gan" >/dev/null
+  fi
   say "taking pictures"
-  python3 tools/screenshots.py "$work" "$out"
+  python3 tools/screenshots.py "$work" "$gan" "$out"
 }
 
 parity() {
