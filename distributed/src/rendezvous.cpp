@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <thread>
 
 namespace levin::distributed {
 
@@ -226,6 +227,40 @@ std::shared_ptr<Store> open_store(const RankInfo& info, const std::string& addre
       fmt::format("[rendezvous] \"{}\" is no meeting place. Give env://, tcp://host:port or file:///path.", address));
 }
 
+namespace {
+
+constexpr const char* kGivenUp = "join/given_up";
+constexpr Milliseconds kLook(200);  // how often a waiting rank looks whether another has given up
+
+// The first that gives up says why for all: ranks that came later would wait on, and find the store gone with rank 0.
+[[noreturn]] void give_up(Store& store, const RankInfo& info, const std::string& why) {
+  const std::string said = store.compare_set(kGivenUp, "", why);
+  if (info.rank == 0) std::this_thread::sleep_for(3 * kLook);
+  throw RendezvousError(said);
+}
+
+void wait_for_all(Store& store, const RankInfo& info, Milliseconds limit) {
+  std::vector<std::string> all;
+  for (int r = 0; r < info.world_size; ++r) all.push_back(fmt::format("join/rank/{}", r));
+  const auto start = std::chrono::steady_clock::now();
+  while (true) {
+    const auto waited = std::chrono::duration_cast<Milliseconds>(std::chrono::steady_clock::now() - start);
+    const auto missing = store.wait_missing(all, std::clamp(limit - waited, Milliseconds(0), kLook));
+    if (missing.empty()) return;
+    if (const auto said = store.try_get(kGivenUp)) give_up(store, info, *said);
+    if (waited < limit) continue;
+    std::string names;
+    for (const std::string& key : missing) names += (names.empty() ? "" : ", ") + key.substr(10);
+    give_up(store, info,
+            fmt::format("[join] {} of {} ranks did not come to {} within {} s: rank {}. Were they started, with "
+                        "this MASTER_ADDR and MASTER_PORT?",
+                        missing.size(), info.world_size, store.address(), static_cast<double>(limit.count()) / 1000.0,
+                        names));
+  }
+}
+
+}  // namespace
+
 void join(Store& store, const RankInfo& info, std::optional<Milliseconds> timeout) {
   const Milliseconds limit = timeout.value_or(store.timeout());
   const std::string size = fmt::format("{} (rank {})", info.world_size, info.rank);
@@ -245,16 +280,7 @@ void join(Store& store, const RankInfo& info, std::optional<Milliseconds> timeou
                     "{} is left from an earlier job, remove it.",
                     info.rank, holder.substr(0, holder.find(" #")), own_name, store.address()));
   }
-  std::vector<std::string> all;
-  for (int r = 0; r < info.world_size; ++r) all.push_back(fmt::format("join/rank/{}", r));
-  const auto missing = store.wait_missing(all, limit);
-  if (missing.empty()) return;
-  std::string names;
-  for (const std::string& key : missing) names += (names.empty() ? "" : ", ") + key.substr(10);
-  throw RendezvousError(fmt::format(
-      "[join] {} of {} ranks did not come to {} within {} s: rank {}. Were they started, with "
-      "this MASTER_ADDR and MASTER_PORT?",
-      missing.size(), info.world_size, store.address(), static_cast<double>(limit.count()) / 1000.0, names));
+  wait_for_all(store, info, limit);
 }
 
 }  // namespace levin::distributed

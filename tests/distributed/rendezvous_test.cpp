@@ -172,7 +172,20 @@ TEST_CASE("join: missing ranks, other world sizes and doubles are named") {
   CHECK(says(join_as(1, 4), "3 of 4 ranks did not come to " + store.address() + " within 0.001 s: rank 0, 2, 3."));
   CHECK(says(join_as(2, 3), "rank 2 has a world size of 3, but another rank said 4 (rank 1)."));
   CHECK(says(join_as(1, 4), "two processes call themselves rank 1"));
-  CHECK(says(join_as(0, 4), "2 of 4 ranks"));
+  CHECK(says(join_as(0, 4), "3 of 4 ranks"));  // rank 1 has given up, and does not wait any more
+}
+
+TEST_CASE("join: when the first rank gives up, those that would wait longer say the same") {
+  const int port = levin::test::free_port();
+  const auto start = std::chrono::steady_clock::now();
+  const auto errors = errors_on_threads(2, [&](int rank) {
+    const RankInfo info{.rank = rank, .world_size = 3, .store_port = port};
+    const auto store = open_store(info, "env://", 10s);
+    join(*store, info, rank == 0 ? 400ms : 60s);
+  });
+  for (const std::string& e : errors) CHECK_MESSAGE(says(e, "1 of 3 ranks did not come"), e);
+  for (const std::string& e : errors) CHECK_MESSAGE(says(e, "within 0.4 s: rank 2."), e);
+  CHECK(std::chrono::steady_clock::now() - start < 10s);
 }
 
 TEST_CASE("open_store: an address that is none") {

@@ -16,6 +16,6 @@ echo "$output"
 accuracy=$(sed -n 's/^test accuracy \(.*\)$/\1/p' <<<"$output")
 awk -v a="${accuracy:-0}" 'BEGIN { exit !(a > 0.80) }' || fail "the README's program reached only ${accuracy:-nothing}"
 
-for verb in $(sed -n 's/^`*\.\/run \([a-z]*\).*/\1/p; s/^| `\.\/run \([a-z]*\).*/\1/p' README.md | sort -u); do
+for verb in $(sed -n 's/^`*\.\/run \([a-z_]*\).*/\1/p; s/^| `\.\/run \([a-z_]*\).*/\1/p' README.md | sort -u); do
   [ -f "tools/verbs/$verb.sh" ] || [ -d "examples/$verb" ] || fail "the README names ./run $verb, which does not exist"
 done
