@@ -65,7 +65,8 @@ font:13.5px/1.5 "DejaVu Sans Mono",monospace}}</style><div><p><i></i><i></i><i><
 
 def terminal_pages():
     """The screen in the middle of the second epoch's validation, and at the end."""
-    text = re.sub(r"^Script (started|done).*\n?", "", (work / "terminal.txt").read_text(errors="replace"), flags=re.M)
+    text = (work / "terminal.txt").read_bytes().decode(errors="replace")  # every \r as it was written
+    text = re.sub(r"^Script (started|done).*\n?", "", text, flags=re.M)
     screen, middle = Terminal(), None
     for part in re.split(r"(?=\r)", text.replace("\r\n", "\n\r")):
         screen.write(part)
