@@ -133,8 +133,9 @@ class Workplace:
             return None
         if reports := re.findall(r"SUMMARY: (\w+Sanitizer: .+)", done.stdout):
             return reports[0]
-        cases = re.findall(r"TEST CASE:\s*(.+)", done.stdout)
-        return cases[0].strip() if cases else f"ended with status {done.returncode}"
+        parts = re.split(r"TEST CASE:\s*", done.stdout)[1:]  # of passed ones too, where they have messages
+        failed = [part for part in parts if " ERROR: " in part] or parts
+        return failed[0].split("\n")[0].strip() if failed else f"ended with status {done.returncode}"
 
     def order(self, mutant: Mutant) -> list[str]:
         module = mutant.file.split("/")[0]

@@ -48,7 +48,8 @@ struct Model : ToyModule {
     log("train_acc", train_acc, {.on_step = false, .on_epoch = true});
     return ToyModule::training_step(b, i);
   }
-  void validation_step(const Batch& b, int) override {
+  void validation_step(const Batch& b, int index) override {
+    log("val_index", index);
     val_acc.update((*this)(b[0]), b[1]);
     log("val_gathered", val_acc);
     log("val_loss", cross_entropy((*this)(b[0]) + randn({b.size(), 3}), b[1]));
