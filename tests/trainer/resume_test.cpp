@@ -129,6 +129,29 @@ TEST_CASE("a finished run has nothing left to do") {
   CHECK(again.weights == whole.weights);
 }
 
+TEST_CASE("resume from a checkpoint made between two epochs goes on with the next one's order of batches") {
+  struct Stop : Callback {
+    void on_train_epoch_start(RunContext& run) override {
+      if (run.state.epoch == 1) throw std::runtime_error("between");
+    }
+  };
+  const TempDir folder;
+  const auto fit = [&](bool stops, const std::string& path) {
+    manual_seed(3);
+    ToyModule model;
+    data::DataLoader train(toy_points(23), {.batch_size = 4, .shuffle = true, .seed = 5}),
+        val(toy_points(10), {.batch_size = 4});
+    auto config = quiet({.max_epochs = 3});
+    config.callbacks = {OnExceptionCheckpoint(folder.path)};
+    if (stops) config.callbacks.push_back(Stop());
+    Trainer(config).fit(model, train, val, path);
+    return values_of(model);
+  };
+  const auto whole = fit(false, {});
+  CHECK_THROWS_WITH(fit(true, {}), "between");
+  CHECK(fit(false, (folder.path / "on_exception").string()) == whole);
+}
+
 TEST_CASE("a checkpoint that does not fit is refused with one sentence, and nothing is trained") {
   const TempDir folder;
   const auto policy = std::make_shared<SaveAlways>(folder.path);
