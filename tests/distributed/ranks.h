@@ -63,15 +63,8 @@ inline void run_rank(const RankBody& body, distributed::Milliseconds timeout, co
   body(*group);
 }
 
-/// Runs the body on n processes and tells how they ended. In a rank: runs the body and gives nothing, whereupon the
-/// test case returns.
-inline std::optional<RanksResult> run_on_ranks(int n, const RankBody& body,
-                                               distributed::Milliseconds timeout = distributed::kDefaultTimeout,
-                                               const std::string& transport = "auto") {
-  if (distributed::is_launched()) {
-    run_rank(body, timeout, transport);
-    return std::nullopt;
-  }
+/// The running test case again, by n processes, and how they ended.
+inline RanksResult run_test_again(int n) {
   std::string name = doctest::getContextOptions()->currentTest->m_name;
   for (char& c : name) {
     if (c == ',') c = '?';  // commas part filters; this stands for any one character
@@ -84,6 +77,18 @@ inline std::optional<RanksResult> run_on_ranks(int n, const RankBody& body,
   }
   result.output = io::read_text(dir.path / "output");
   return result;
+}
+
+/// Runs the body on n processes and tells how they ended. In a rank: runs the body and gives nothing, whereupon the
+/// test case returns.
+inline std::optional<RanksResult> run_on_ranks(int n, const RankBody& body,
+                                               distributed::Milliseconds timeout = distributed::kDefaultTimeout,
+                                               const std::string& transport = "auto") {
+  if (distributed::is_launched()) {
+    run_rank(body, timeout, transport);
+    return std::nullopt;
+  }
+  return run_test_again(n);
 }
 
 /// The same where all ranks must pass.

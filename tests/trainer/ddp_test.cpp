@@ -15,17 +15,7 @@ std::optional<RanksResult> on_processes(int n, const std::function<void()>& body
     body();
     return std::nullopt;
   }
-  std::string name = doctest::getContextOptions()->currentTest->m_name;
-  for (char& c : name)
-    if (c == ',') c = '?';
-  const TempDir dir;
-  RanksResult result;
-  {
-    const OutputTo file(dir.path / "output");
-    result.launch = distributed::launch({.processes = n, .arguments = {"ranks", "--test-case=" + name}});
-  }
-  result.output = io::read_text(dir.path / "output");
-  return result;
+  return run_test_again(n);
 }
 
 /// The same where all ranks must pass.

@@ -3,7 +3,6 @@
 #include <levin/core/allocator.h>
 
 #include <chrono>
-#include <ctime>
 
 #include "trainer/toy.h"
 
@@ -101,13 +100,6 @@ TEST_CASE("a plain loop and the Trainer make the same losses and weights, to the
   CHECK(values_of(net) == values_of(with));
 }
 
-namespace {
-
-/// Microseconds that this process has computed: what the machine does besides is no part of them.
-double computed_us() { return 1e6 * static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
-
-}  // namespace
-
 TEST_CASE("bench/trainer_overhead: the Trainer adds less than 5 us to a step") {
   struct Nothing : LevinModule {
     nn::Linear& fc = add<nn::Linear>("fc", 1, 1);
@@ -118,12 +110,14 @@ TEST_CASE("bench/trainer_overhead: the Trainer adds less than 5 us to a step") {
     Optimizers configure_optimizers() override { return optim::SGD(parameters(), {.lr = 0.1}); }
   };
   struct Clock : Callback {
+    using Time = std::chrono::steady_clock;
     explicit Clock(double& b) : best(&b) {}
     double* best;
-    double start = 0;
-    void on_train_epoch_start(RunContext&) override { start = computed_us(); }
+    Time::time_point start{};
+    void on_train_epoch_start(RunContext&) override { start = Time::now(); }
     void on_train_epoch_end(RunContext& run) override {
-      *best = std::min(*best, (computed_us() - start) / static_cast<double>(run.train_batches));
+      const double us = std::chrono::duration<double, std::micro>(Time::now() - start).count();
+      *best = std::min(*best, us / static_cast<double>(run.train_batches));
     }
   };
   // The loader's own time is part of a plain loop too, and is taken off.
@@ -131,10 +125,12 @@ TEST_CASE("bench/trainer_overhead: the Trainer adds less than 5 us to a step") {
   double plain = 1e9;
   for (int round = 0; round < 10; ++round) {
     auto loader = walk();
-    const double start = computed_us();
+    const auto start = std::chrono::steady_clock::now();
     std::int64_t rows = 0;
     for (auto& batch : loader) rows += batch.size();
-    plain = std::min(plain, (computed_us() - start) / static_cast<double>(rows));
+    plain =
+        std::min(plain, std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count() /
+                            static_cast<double>(rows));
   }
   double with = 1e9;
   Nothing model;
