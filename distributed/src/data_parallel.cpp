@@ -7,6 +7,7 @@
 #include <levin/distributed/data_parallel.h>
 #include <levin/kernels/cuda.h>
 #include <levin/nn/functional_call.h>
+#include <levin/nn/set_data.h>
 
 #include <algorithm>
 #include <deque>
@@ -28,18 +29,7 @@ std::vector<Tensor> tensors_of(const std::vector<std::pair<std::string, Tensor>>
 }
 
 /// A replica's tensors hold values during a call only.
-void let_go(const Tensor& t) {
-  const Tensor nothing = empty({0}, {.dtype = t.dtype()});
-  TensorImpl& to = *t.impl();
-  const TensorImpl& from = *nothing.impl();
-  to.storage = from.storage;
-  to.offset = from.offset;
-  to.numel = from.numel;
-  to.sizes = from.sizes;
-  to.strides = from.strides;
-  to.device = from.device;
-  to.contiguous = from.contiguous;
-}
+void let_go(const Tensor& t) { nn::set_data(t, empty({0}, {.dtype = t.dtype()})); }
 
 /// What the calling thread's operations go by, for another thread.
 class Surroundings {

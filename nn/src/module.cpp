@@ -1,4 +1,5 @@
 #include <levin/nn/module.h>
+#include <levin/nn/set_data.h>
 
 #include <levin/autograd/modes.h>
 #include <levin/autograd/node.h>
@@ -9,9 +10,6 @@
 
 namespace levin::nn {
 
-namespace {
-
-/// `t` becomes `value` where it is, so that handles elsewhere (optimizers, buckets) see it.
 void set_data(const Tensor& t, const Tensor& value) {
   TensorImpl& to = *t.impl();
   const TensorImpl& from = *value.impl();
@@ -25,6 +23,8 @@ void set_data(const Tensor& t, const Tensor& value) {
   to.contiguous = from.contiguous;
   if (t.requires_grad()) gradient_edge(t).node->outputs[0] = {t.sizes(), t.dtype(), t.device()};
 }
+
+namespace {
 
 void move_to(const Tensor& t, std::optional<Device> device, std::optional<DType> dtype) {
   if (!t.defined()) return;
