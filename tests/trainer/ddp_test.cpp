@@ -1,7 +1,7 @@
 // The Trainer on several processes. A test case starts itself again, once for each rank; there its body runs.
 #include <csignal>
 
-#include "distributed/ranks.h"
+#include "trainer/processes.h"
 #include "trainer/toy.h"
 
 using namespace levin;
@@ -9,32 +9,12 @@ using namespace levin::test;
 
 namespace {
 
-/// Runs the body on n processes and tells how they ended; in a rank it gives nothing.
-std::optional<RanksResult> on_processes(int n, const std::function<void()>& body) {
-  if (distributed::is_launched()) {
-    body();
-    return std::nullopt;
-  }
-  return run_test_again(n);
-}
-
-/// The same where all ranks must pass.
-void pass_on(int n, const std::function<void()>& body) {
-  const auto result = on_processes(n, body);
-  if (!result) return;
-  INFO(result->output);
-  CHECK(result->launch.exit_status() == 0);
-}
-
 TrainerConfig ddp(TrainerConfig c = {}) {
   c.strategy = "ddp";
   c.accelerator = "cpu";
   c.timeout = 60;
   return quiet(c);
 }
-
-int ranks() { return std::atoi(std::getenv("WORLD_SIZE")); }
-int rank() { return std::atoi(std::getenv("RANK")); }
 
 struct Setup {
   TrainerConfig config{};
@@ -54,27 +34,10 @@ std::vector<std::vector<float>> trained(const Setup& s, bool alone) {
   return values_of(model);
 }
 
-double largest_difference(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {
-  double worst = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    for (std::size_t k = 0; k < a[i].size(); ++k) worst = std::max(worst, std::abs(double{a[i][k]} - double{b[i][k]}));
-  return worst;
-}
-
 void equals_one_rank(const Setup& s) {
   const auto alone = trained(s, true), together = trained(s, false);
   CHECK(largest_difference(alone, together) <= 1e-6);
   CHECK(largest_difference(alone, values_of(ToyModule())) > 1e-3);  // it has learnt
-}
-
-/// Whether all ranks have these values to the bit.
-bool same_on_all(Strategy& strategy, const std::vector<std::vector<float>>& values) {
-  std::vector<double> flat;
-  for (const auto& list : values) flat.insert(flat.end(), list.begin(), list.end());
-  StateMap own;
-  own.set("values", flat);
-  const auto all = strategy.gather(own);
-  return std::all_of(all.begin(), all.end(), [&](const StateMap& other) { return other == own; });
 }
 
 /// Does something at one batch on one rank.

@@ -44,6 +44,7 @@ ManualOptimization& Fabric::take(Optimizers optimizers, std::size_t count) {
   if (optimizers.size() != count)
     throw UsageError(fmt::format("[fabric] {} optimizers were given, and {} asked for. Ask for {}.", optimizers.size(),
                                  count, optimizers.size()));
+  strategy_->setup_optimizers(optimizers);
   taken_.push_back(std::make_unique<Taken>(std::move(optimizers), *strategy_, *precision_, hooks_));
   return taken_.back()->steps;
 }

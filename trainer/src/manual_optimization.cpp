@@ -100,10 +100,13 @@ Tensor ManualOptimization::step(std::size_t i, const optim::Optimizer::Closure& 
   const Tensor loss = closure ? closure() : Tensor();
   const Tensor found = unscale(i);
   hooks_.on_before_optimizer_step(optimizer);
+  const auto parameters = optimizer.parameters();
+  strategy_.before_step(parameters);
   if (found.defined())
     optimizer.step_unless(found);
   else
     optimizer.step();
+  strategy_.after_step(parameters);
   precision_.after_step();
   // What lies there now has been stepped on; another backward adds scaled gradients to it.
   unscaled_[i].reset();

@@ -122,7 +122,9 @@ void StepRunner::close_window(TrainState& state) {
     hooks_.on_before_optimizer_step(optimizers_.optimizer());
     module_.configure_gradient_clipping(optimizers_.optimizer(), options_.gradient_clip_val,
                                         options_.gradient_clip_algorithm);
+    strategy_.before_step(parameters_);
     step_window(open_.back(), found_inf);
+    strategy_.after_step(parameters_);
     precision_.update(found_inf);
     // A scheduler moves at the same place whatever the timing: here where nothing has to arrive, else before the next
     // window's step.

@@ -7,44 +7,12 @@
 #include <charconv>
 #include <string_view>
 
-#include "ddp_strategy.h"
 #include "legacy_options.h"
 #include "spawn.h"
+#include "strategies/strategies.h"
 
 namespace levin {
 namespace {
-
-/// One process on one device.
-class SingleDevice final : public Strategy {
- public:
-  explicit SingleDevice(Device device) : device_(device) {}
-  std::string name() const override { return "single"; }
-  Device device() const override { return device_; }
-  int rank() const override { return 0; }
-  int world_size() const override { return 1; }
-  int local_rank() const override { return 0; }
-  int node_rank() const override { return 0; }
-  void setup(nn::Module& module) override { module.to(device_); }
-  Batch to_device(Batch batch) const override {
-    for (Tensor& t : batch.tensors) t = t.to(device_);
-    return batch;
-  }
-  void share_buffers(nn::Module&) override {}
-  void reduce_in_backward(const std::vector<Parameter>&) override {}
-  void finish_reduction(const std::vector<Parameter>&) override {}
-  double reduce(double value, ReduceOp) override { return value; }
-  Tensor reduce(const Tensor& value, ReduceOp) override { return value; }
-  Tensor broadcast(const Tensor& value, int) override { return value; }
-  StateMap broadcast(const StateMap& values, int) override { return values; }
-  Tensor all_gather(const Tensor& value, bool sync_grads) override { return sync_grads ? value : value.detach(); }
-  void barrier() override {}
-  std::vector<StateMap> gather(const StateMap& own) override { return {own}; }
-  std::vector<std::uint8_t> any(const std::vector<std::uint8_t>& flags) override { return flags; }
-  void abort(const std::string&) override {}
-
- private:
-  Device device_;
-};
 
 /// Whether "auto" means a GPU: not in the emulator, where it would be the slowest choice.
 bool prefers_cuda() { return std::string_view(LEVIN_CUDA_FLAVOUR) == "ON" && cuda::is_available(); }
@@ -79,20 +47,14 @@ std::vector<Device> choose_devices(const std::string& accelerator, const DeviceL
 
 namespace {
 
-/// What the options come to.
-struct Choice {
-  std::vector<Device> devices;
-  std::string name;
-};
-
-Choice choose(const StrategyOptions& o) {
-  Choice c{choose_devices(o.accelerator, o.devices), o.strategy};
+StrategyChoice choose(const StrategyOptions& o) {
+  StrategyChoice c{.name = o.strategy, .devices = choose_devices(o.accelerator, o.devices), .options = &o};
   const bool several = c.devices.size() > 1 || o.num_nodes > 1;
   if (c.name == "auto") c.name = several ? "ddp" : "single";
   if (const auto instead = legacy_strategy(c.name)) throw UsageError("--strategy " + c.name + ": " + *instead);
-  if (c.name != "single" && !is_ddp(c.name))
+  if (find_strategy(c.name) == nullptr)
     throw UsageError(
-        fmt::format("--strategy {}: there are single, ddp and ddp_spawn. Use one of them, or auto.", o.strategy));
+        fmt::format("--strategy {}: there are {}. Use one of them, or auto.", o.strategy, known_strategies()));
   if (c.name == "single" && several)
     throw UsageError(fmt::format("--strategy single: --devices {} and --num-nodes {} are more than one device. Use "
                                  "--strategy ddp.",
@@ -113,13 +75,12 @@ Choice choose(const StrategyOptions& o) {
 void check_strategy(const StrategyOptions& options) { choose(options); }
 
 std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options) {
-  const Choice c = choose(options);
-  if (c.name == "single" || is_spawning_parent(c.name, c.devices.size())) return make_strategy("single", c.devices[0]);
-  return make_ddp(c.name, c.devices, options);
+  const StrategyChoice c = choose(options);
+  return is_spawning_parent(c.name, c.devices.size()) ? make_single(c.devices[0]) : find_strategy(c.name)->make(c);
 }
 
 std::unique_ptr<Strategy> make_strategy(const std::string& name, Device device) {
-  if (name == "auto" || name == "single") return std::make_unique<SingleDevice>(device);
+  if (name == "auto" || name == "single") return make_single(device);
   throw UsageError("--strategy " + name + ": one process on one device is the strategy single.");
 }
 

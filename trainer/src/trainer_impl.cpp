@@ -298,6 +298,7 @@ void Trainer::Impl::fit_here(LevinModule& module, const DataSource& from, const 
     Optimizers optimizers = module.configure_optimizers();
     if (optimizers.empty())
       throw UsageError("[fit] configure_optimizers gave no optimizer. Return one, e.g. optim::AdamW.");
+    fabric.strategy().setup_optimizers(optimizers);
     Forward hooks(run, optimizers);
     StepRunner runner(module, optimizers, fabric.strategy(), *precision, hooks,
                       {.accumulate_grad_batches = config.accumulate_grad_batches,

@@ -13,6 +13,8 @@
 
 namespace levin {
 
+class Optimizers;
+
 enum class ReduceOp { sum, mean, min, max };
 
 class Strategy {
@@ -29,6 +31,8 @@ class Strategy {
   /// Puts the module on the device, before the optimizers are made. Weights and buffers of all ranks become rank
   /// zero's.
   virtual void setup(nn::Module& module) = 0;
+  /// When the optimizers are made, before a checkpoint is loaded into them.
+  virtual void setup_optimizers(const Optimizers&) {}
   virtual Batch to_device(Batch batch) const = 0;
   /// Before a forward in training, and before an evaluation: buffers of all ranks become rank zero's.
   virtual void share_buffers(nn::Module& module) = 0;
@@ -38,6 +42,10 @@ class Strategy {
   /// When it returns, the gradients of these parameters are averages over the ranks: those that a backward has
   /// exchanged, or, where none has, what any number of backwards have gathered.
   virtual void finish_reduction(const std::vector<Parameter>& parameters) = 0;
+  /// Around a step of the optimizer of these parameters, when gradients are unscaled and clipped. Steps that a scaler
+  /// leaves out are among them.
+  virtual void before_step(const std::vector<Parameter>&) {}
+  virtual void after_step(const std::vector<Parameter>&) {}
   virtual double reduce(double value, ReduceOp op) = 0;
   /// The same for a tensor where it lies; the host does not wait.
   virtual Tensor reduce(const Tensor& value, ReduceOp op) = 0;

@@ -1,0 +1,51 @@
+#pragma once
+// The Trainer on several processes: a test case starts itself again, once for each rank; there its body runs.
+
+#include <levin/trainer/strategy.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "distributed/ranks.h"
+
+namespace levin::test {
+
+/// Runs the body on n processes and tells how they ended; in a rank it gives nothing.
+inline std::optional<RanksResult> on_processes(int n, const std::function<void()>& body) {
+  if (distributed::is_launched()) {
+    body();
+    return std::nullopt;
+  }
+  return run_test_again(n);
+}
+
+/// The same where all ranks must pass.
+inline void pass_on(int n, const std::function<void()>& body) {
+  const auto result = on_processes(n, body);
+  if (!result) return;
+  INFO(result->output);
+  CHECK(result->launch.exit_status() == 0);
+}
+
+inline int ranks() { return std::atoi(std::getenv("WORLD_SIZE")); }
+inline int rank() { return std::atoi(std::getenv("RANK")); }
+
+inline double largest_difference(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {
+  double worst = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    for (std::size_t k = 0; k < a[i].size(); ++k) worst = std::max(worst, std::abs(double{a[i][k]} - double{b[i][k]}));
+  return worst;
+}
+
+/// Whether all ranks have these values to the bit.
+inline bool same_on_all(Strategy& strategy, const std::vector<std::vector<float>>& values) {
+  std::vector<double> flat;
+  for (const auto& list : values) flat.insert(flat.end(), list.begin(), list.end());
+  StateMap own;
+  own.set("values", flat);
+  const auto all = strategy.gather(own);
+  return std::all_of(all.begin(), all.end(), [&](const StateMap& other) { return other == own; });
+}
+
+}  // namespace levin::test

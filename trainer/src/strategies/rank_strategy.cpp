@@ -1,0 +1,145 @@
+#include "rank_strategy.h"
+
+#include <levin/autograd/function.h>
+#include <levin/autograd/modes.h>
+#include <levin/autograd/ops.h>
+#include <levin/distributed/ddp.h>
+
+#include <algorithm>
+
+#include "../state_json.h"
+
+namespace levin {
+namespace {
+
+using distributed::ProcessGroup;
+using Operation = distributed::ReduceOp;
+
+constexpr std::uint64_t kOffsets = (std::uint64_t{1} << 48) - 1;  // of the random stream, a rank's part
+
+Operation operation(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
+      return Operation::sum;
+    case ReduceOp::mean:
+      return Operation::avg;
+    case ReduceOp::min:
+      return Operation::min;
+    case ReduceOp::max:
+      return Operation::max;
+  }
+  return Operation::sum;
+}
+
+/// (world_size, ...)
+Tensor gathered(ProcessGroup& group, const Tensor& own) {
+  std::vector<std::int64_t> sizes(own.sizes().begin(), own.sizes().end());
+  sizes.insert(sizes.begin(), group.size());
+  const Tensor all = empty(Shape{std::span<const std::int64_t>(sizes)}, like(own));
+  group.all_gather(all, own.contiguous()).wait();
+  return all;
+}
+
+struct AllGather : Function<AllGather> {
+  static Tensor forward(Context& c, const Tensor& own, const std::shared_ptr<ProcessGroup>& group) {
+    c.set(group);
+    return gathered(*group, own);
+  }
+  /// What all ranks ask of this one's part.
+  static Tensor backward(Context& c, const Tensor& g) {
+    ProcessGroup& group = *c.get<std::shared_ptr<ProcessGroup>>();
+    const Tensor sum = g.contiguous().clone();
+    group.all_reduce(sum).wait();
+    return sum.select(0, group.rank());
+  }
+};
+
+}  // namespace
+
+void RankStrategy::setup(nn::Module& module) {
+  module.to(device_);
+  distributed::share_module(module, group());
+  // Every rank draws numbers of its own (dropout), from its own part of one stream: the seed stays common.
+  GeneratorState random = default_generator().state();
+  random.offset = (random.offset & kOffsets) | (static_cast<std::uint64_t>(rank()) << 48);
+  default_generator().set_state(random);
+}
+
+Batch RankStrategy::to_device(Batch batch) const {
+  for (Tensor& t : batch.tensors) t = t.to(device_);
+  return batch;
+}
+
+void RankStrategy::share_buffers(nn::Module& module) {
+  std::vector<Tensor> buffers;
+  for (const auto& [name, b] : module.named_buffers()) buffers.push_back(b);
+  distributed::broadcast_all(group(), buffers);
+}
+
+double RankStrategy::reduce(double value, ReduceOp op) {
+  return reduce(full({}, value, {.dtype = kFloat64}), op).item<double>();
+}
+
+Tensor RankStrategy::reduce(const Tensor& value, ReduceOp op) {
+  const Tensor out = value.detach().contiguous().clone();
+  group().all_reduce(out, operation(op)).wait();
+  return out;
+}
+
+Tensor RankStrategy::broadcast(const Tensor& value, int src) {
+  const Tensor out = value.detach().contiguous().clone();
+  group().broadcast(out, src).wait();
+  return out;
+}
+
+StateMap RankStrategy::broadcast(const StateMap& values, int src) {
+  return gather(rank() == src ? values : StateMap())[static_cast<std::size_t>(src)];
+}
+
+/// As JSON, in parts of one size.
+std::vector<StateMap> RankStrategy::gather(const StateMap& own) {
+  const std::string text = to_json(own).dump();
+  const Tensor size = full({}, static_cast<double>(text.size()), {.dtype = kInt64});
+  const auto lengths = gathered(*group_, size).to_vector<std::int64_t>();
+  const std::int64_t longest = *std::max_element(lengths.begin(), lengths.end());
+  std::vector<std::uint8_t> bytes(text.begin(), text.end());
+  bytes.resize(static_cast<std::size_t>(longest));
+  const auto all = gathered(*group_, from_data(bytes, {longest})).to_vector<std::uint8_t>();
+  std::vector<StateMap> out;
+  for (std::size_t r = 0; r < lengths.size(); ++r) {
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(r) * longest;
+    out.push_back(state_from_json(nlohmann::json::parse(begin, begin + lengths[r])));
+  }
+  return out;
+}
+
+Tensor RankStrategy::all_gather(const Tensor& value, bool sync_grads) {
+  if (world_size() == 1) return sync_grads ? value : value.detach();
+  return sync_grads ? AllGather::apply(value, group_) : gathered(*group_, value.detach());
+}
+
+std::vector<std::uint8_t> RankStrategy::any(const std::vector<std::uint8_t>& flags) {
+  const Tensor t = from_data(flags, {static_cast<std::int64_t>(flags.size())});
+  group().all_reduce(t, Operation::max).wait();
+  return t.to_vector<std::uint8_t>();
+}
+
+void average_gradients(ProcessGroup& group, const std::vector<Parameter>& parameters) {
+  const no_grad guard;
+  std::vector<std::uint8_t> has;
+  for (const Parameter& p : parameters) has.push_back(p.grad().defined() ? 1 : 0);
+  if (has.empty()) return;
+  const Tensor anywhere = from_data(has, {static_cast<std::int64_t>(has.size())});
+  group.all_reduce(anywhere, Operation::max).wait();
+  std::vector<distributed::Work> works;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const Parameter& p = parameters[i];
+    if (anywhere.data<std::uint8_t>()[i] == 0) continue;
+    if (!p.grad().defined()) p.set_grad(zeros(p.sizes(), like(p)));
+    if (!p.grad().is_contiguous()) p.set_grad(p.grad().contiguous());
+    works.push_back(group.all_reduce(p.grad(), Operation::avg));
+  }
+  for (const auto& work : works) work.wait();
+}
+
+}  // namespace levin

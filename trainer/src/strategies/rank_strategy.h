@@ -1,0 +1,47 @@
+#pragma once
+// What strategies of several processes have in common: the world, and what ranks say to each other.
+
+#include <levin/trainer/strategy.h>
+
+#include "world.h"
+
+namespace levin {
+
+class RankStrategy : public Strategy {
+ public:
+  RankStrategy(World& world, Device device) : world_(world), group_(world.group), device_(device) {}
+  Device device() const override { return device_; }
+  int rank() const override { return world_.info.rank; }
+  int world_size() const override { return world_.info.world_size; }
+  int local_rank() const override { return world_.info.local_rank; }
+  int node_rank() const override { return world_.info.node_rank; }
+
+  /// Rank zero's weights on all ranks; each draws random numbers of its own.
+  void setup(nn::Module& module) override;
+  Batch to_device(Batch batch) const override;
+  void share_buffers(nn::Module& module) override;
+  double reduce(double value, ReduceOp op) override;
+  Tensor reduce(const Tensor& value, ReduceOp op) override;
+  Tensor broadcast(const Tensor& value, int src) override;
+  StateMap broadcast(const StateMap& values, int src) override;
+  std::vector<StateMap> gather(const StateMap& own) override;
+  Tensor all_gather(const Tensor& value, bool sync_grads) override;
+  void barrier() override { group_->barrier().wait(); }
+  using Strategy::any;
+  std::vector<std::uint8_t> any(const std::vector<std::uint8_t>& flags) override;
+  void abort(const std::string& reason) override { group_->abort(reason); }
+
+ protected:
+  distributed::ProcessGroup& group() const { return *group_; }
+  const std::shared_ptr<distributed::ProcessGroup>& shared_group() const { return group_; }
+
+ private:
+  World& world_;
+  std::shared_ptr<distributed::ProcessGroup> group_;
+  Device device_;
+};
+
+/// Averages gradients where they lie, with zeros where a rank has none; one that no rank has stays away.
+void average_gradients(distributed::ProcessGroup& group, const std::vector<Parameter>& parameters);
+
+}  // namespace levin

@@ -1,0 +1,37 @@
+#pragma once
+// The strategies by name.
+
+#include <levin/trainer/strategy.h>
+
+#include <string_view>
+
+#include "world.h"
+
+namespace levin {
+
+/// What the options come to.
+struct StrategyChoice {
+  std::string name;             ///< never "auto"
+  std::vector<Device> devices;  ///< of this machine
+  const StrategyOptions* options = nullptr;
+
+  /// Joins the processes of the run, or starts them: one a device of this machine.
+  World& world() const;
+  /// That of this process among them.
+  Device own_device() const;
+};
+
+std::unique_ptr<Strategy> make_single(Device device);
+std::unique_ptr<Strategy> make_ddp(const StrategyChoice& choice);
+
+struct StrategyKind {
+  std::string_view name;
+  std::unique_ptr<Strategy> (*make)(const StrategyChoice& choice);
+};
+
+/// Null for a name that is none.
+const StrategyKind* find_strategy(std::string_view name);
+/// "single, ddp, ... and x": those that a user may ask for.
+std::string known_strategies();
+
+}  // namespace levin
