@@ -16,7 +16,8 @@ import time
 
 # The test programs of each preset, in the order in which they are tried.
 PROGRAMS = {
-    "release": ["core", "kernels", "autograd", "ops", "nn", "optim", "data", "interop", "distributed", "trainer"],
+    "release": ["core", "kernels", "autograd", "ops", "nn", "optim", "data", "interop", "distributed", "trainer",
+                "strategies"],
     "emulate": ["emulator", "cuda", "ops"],
     "emulate-asan": ["emulator", "cuda", "ops"],
     "emulate-tsan": ["emulator", "cuda", "ops"],

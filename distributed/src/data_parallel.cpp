@@ -57,19 +57,23 @@ class Surroundings {
 }  // namespace
 
 struct DataParallel::Impl {
-  Impl(nn::Module& m, std::vector<Device> d) : module(m), devices(std::move(d)) {}
+  Impl(nn::Module& m, std::vector<Device> d, bool turns) : module(m), devices(std::move(d)), in_turns(turns) {}
   ~Impl() {
     for (Lane& lane : lanes) lane.finish();
   }
 
-  nn::Module& replica(std::size_t r) { return r == 0 ? module : *copies[r - 1]; }
+  nn::Module& replica(std::size_t r) { return r == 0 || in_turns ? module : *copies[r - 1]; }
   void check_home() const;
   void refresh();
-  std::vector<std::unique_ptr<nn::Substitution>> replicate(std::size_t n);
+  std::vector<std::vector<Tensor>> replicate(std::size_t n);
+  std::unique_ptr<nn::Substitution> stand_in(std::size_t r, const std::vector<Tensor>& values);
+  std::vector<Generator> other_generators(std::size_t n) const;
   void side_by_side(std::size_t n, const std::function<void(std::size_t)>& f);
+  void one_by_one(std::size_t n, const std::function<void(std::size_t)>& f);
 
   nn::Module& module;
   const std::vector<Device> devices;
+  const bool in_turns;
   std::vector<std::unique_ptr<nn::Module>> copies;
   std::shared_ptr<BytesMoved> moved = std::make_shared<BytesMoved>();
   std::deque<Lane> lanes;  // one a replica
@@ -89,10 +93,11 @@ std::unique_ptr<nn::Module> DataParallel::copy_of(const nn::Module& module) {
 }
 
 DataParallel::DataParallel(nn::Module& module, std::vector<Device> devices, const Copies& another)
-    : impl_(std::make_unique<Impl>(module, std::move(devices))) {
+    : impl_(std::make_unique<Impl>(module, std::move(devices), another == nullptr)) {
   if (impl_->devices.empty()) throw ValueError("[DataParallel] there is no device. Name one or more.");
   for (const Device d : impl_->devices) require_device(d);
   impl_->check_home();
+  if (impl_->in_turns) return;
   for (std::size_t r = 1; r < impl_->devices.size(); ++r) {
     impl_->copies.push_back(another());
     for (const auto& entry : impl_->copies.back()->named_parameters()) let_go(entry.second);
@@ -126,6 +131,12 @@ Tensor DataParallel::operator()(const Tensor& x) {
 }
 
 std::vector<Tensor> DataParallel::run(const std::vector<Tensor>& inputs, const ReplicaForward& forward) {
+  return run(inputs, [&](std::size_t, nn::Module& replica, const std::vector<Tensor>& parts) {
+    return forward(replica, parts);
+  });
+}
+
+std::vector<Tensor> DataParallel::run(const std::vector<Tensor>& inputs, const NumberedForward& forward) {
   Impl& i = *impl_;
   i.check_home();
   const auto sizes = part_sizes(batch_of(inputs), i.devices.size());
@@ -133,7 +144,7 @@ std::vector<Tensor> DataParallel::run(const std::vector<Tensor>& inputs, const R
   if (n == 1) {
     std::vector<Tensor> there;
     for (const Tensor& x : inputs) there.push_back(x.to(i.devices[0]));
-    return forward(i.module, there);
+    return forward(0, i.module, there);
   }
 
   std::vector<std::vector<Tensor>> parts(n), outputs(n);
@@ -141,14 +152,22 @@ std::vector<Tensor> DataParallel::run(const std::vector<Tensor>& inputs, const R
     const auto pieces = scatter(x, sizes, i.devices, i.moved);
     for (std::size_t r = 0; r < n; ++r) parts[r].push_back(pieces[r]);
   }
-  {
-    i.refresh();
-    const auto replicas = i.replicate(n);
-    i.side_by_side(n, [&](std::size_t r) {
-      outputs[r] = forward(i.replica(r), parts[r]);
-      for (Tensor& y : outputs[r])
-        y = y.defined() ? y.view(y.sizes()) : y;  // it may be a parameter, whose place this is
+  const auto compute = [&](std::size_t r) {
+    outputs[r] = forward(r, i.replica(r), parts[r]);
+    for (Tensor& y : outputs[r])
+      y = y.defined() ? y.view(y.sizes()) : y;  // it may be a parameter, whose place this is
+  };
+  const auto values = i.replicate(n);
+  if (i.in_turns) {
+    i.one_by_one(n, [&](std::size_t r) {
+      const auto replica = i.stand_in(r, values[r]);
+      compute(r);
     });
+  } else {
+    i.refresh();
+    std::vector<std::unique_ptr<nn::Substitution>> replicas;
+    for (std::size_t r = 0; r < n; ++r) replicas.push_back(i.stand_in(r, values[r]));
+    i.side_by_side(n, compute);
   }
   std::vector<Tensor> result;
   for (std::size_t k = 0; k < outputs[0].size(); ++k) {
@@ -187,30 +206,44 @@ void DataParallel::Impl::refresh() {
   }
 }
 
-std::vector<std::unique_ptr<nn::Substitution>> DataParallel::Impl::replicate(std::size_t n) {
+// Each replica's parameters, then the buffers of all but the first, which has the module's own.
+std::vector<std::vector<Tensor>> DataParallel::Impl::replicate(std::size_t n) {
   const std::span<const Device> places(devices.data(), n);
   std::vector<std::vector<Tensor>> values(n);
   for (const auto& entry : module.named_parameters()) {
     const auto copies_of_it = distributed::replicate(entry.second, places, moved);
     for (std::size_t r = 0; r < n; ++r) values[r].push_back(copies_of_it[r]);
   }
-  std::vector<std::unique_ptr<nn::Substitution>> replicas;
-  replicas.push_back(std::make_unique<nn::Substitution>(tensors_of(module.named_parameters()), values[0]));
-  for (std::size_t r = 1; r < n; ++r) {
+  for (std::size_t r = 1; r < n; ++r)
     for (const auto& entry : module.named_buffers()) values[r].push_back(buffer_copy(entry.second, places[r], *moved));
-    auto own = copies[r - 1]->named_parameters();
-    for (auto& buffer : copies[r - 1]->named_buffers()) own.push_back(std::move(buffer));
-    replicas.push_back(std::make_unique<nn::Substitution>(tensors_of(own), values[r]));
-  }
-  return replicas;
+  return values;
+}
+
+std::unique_ptr<nn::Substitution> DataParallel::Impl::stand_in(std::size_t r, const std::vector<Tensor>& values) {
+  auto places = replica(r).named_parameters();
+  if (r > 0)
+    for (auto& buffer : replica(r).named_buffers()) places.push_back(std::move(buffer));
+  return std::make_unique<nn::Substitution>(tensors_of(places), values);
+}
+
+std::vector<Generator> DataParallel::Impl::other_generators(std::size_t n) const {
+  const Generator& own = default_generator();
+  std::vector<Generator> others;
+  for (std::size_t r = 1; r < n; ++r) others.push_back(own.fork(own.state().offset, r));
+  return others;
+}
+
+void DataParallel::Impl::one_by_one(std::size_t n, const std::function<void(std::size_t)>& f) {
+  Generator& own = default_generator();
+  std::vector<Generator> others = other_generators(n);
+  for (std::size_t r = 0; r < n; ++r) Surroundings(devices[r]).call(r == 0 ? own : others[r - 1], [&] { f(r); });
 }
 
 // f(r) on a thread for each of n replicas. All have ended when this returns.
 void DataParallel::Impl::side_by_side(std::size_t n, const std::function<void(std::size_t)>& f) {
   const int share = std::max(1, num_threads() / static_cast<int>(devices.size()));
   Generator& own = default_generator();
-  std::vector<Generator> others;
-  for (std::size_t r = 1; r < n; ++r) others.push_back(own.fork(own.state().offset, r));
+  std::vector<Generator> others = other_generators(n);
   std::vector<std::exception_ptr> errors(n);
   const auto rest = std::make_shared<std::latch>(static_cast<std::ptrdiff_t>(n));
   while (lanes.size() < n) lanes.emplace_back();

@@ -53,6 +53,11 @@ void check_config(const TrainerConfig& c) {
   at_least(c.timeout, 1, "--timeout");
   at_least(c.checkpoint_every_n_steps, 0, "--checkpoint-every-n-steps");
   check_strategy(strategy_options(c));
+  if (c.sync_batchnorm && (c.strategy == "dp" || c.strategy == "ddp2"))
+    throw UsageError(
+        fmt::format("--sync-batchnorm: the replicas of --strategy {} share one process, where each normalises by its "
+                    "own part. Use --strategy ddp.",
+                    c.strategy));
   make_precision(c.precision);
   make_profiler(c.profiler);
 }

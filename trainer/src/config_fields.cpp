@@ -35,7 +35,7 @@ const std::vector<ConfigField>& config_fields() {
       {"num_nodes", &C::num_nodes, "Machines", 1},
       {"node_rank", &C::node_rank, "Which machine this is, from 0; -1: as NODE_RANK says", -1},
       {"timeout", &C::timeout, "Seconds that ranks wait for each other", 1},
-      {"strategy", &C::strategy, "auto, single, ddp or ddp_spawn"},
+      {"strategy", &C::strategy, "auto, single, dp, ddp, ddp2 or ddp_spawn"},
       {"use_distributed_sampler", &C::use_distributed_sampler, "Every rank sees its share of the data"},
       {"sync_batchnorm", &C::sync_batchnorm, "Batch norm's statistics over all ranks"},
       {"default_root_dir", &C::default_root_dir, "Folder for logs and checkpoints; the working folder when empty"},

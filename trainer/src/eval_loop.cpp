@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "replica_run.h"
+
 namespace levin {
 namespace {
 
@@ -181,16 +183,15 @@ void EvalLoop::run_batch(const Batch& given, int index, int which, std::vector<T
 
 void EvalLoop::step(const Batch& batch, int index, std::vector<Tensor>* predictions) {
   const auto scope = run_.precision.step_scope();
-  switch (stage_) {
-    case Stage::fit:
-    case Stage::validate: run_.module.validation_step(batch, index); break;
-    case Stage::test: run_.module.test_step(batch, index); break;
-    case Stage::predict: {
-      run_.context.prediction = run_.module.predict_step(batch, index);
-      if (predictions) predictions->push_back(run_.context.prediction);
-      break;
-    }
-  }
+  const auto outputs = run_on_replicas(run_.module, run_.strategy, batch, [&](std::size_t, auto& m, const Batch& part) {
+    if (stage_ == Stage::predict) return std::vector<Tensor>{m.predict_step(part, index)};
+    if (stage_ == Stage::test) m.test_step(part, index);
+    else m.validation_step(part, index);
+    return std::vector<Tensor>();
+  });
+  if (stage_ != Stage::predict) return;
+  run_.context.prediction = outputs[0];
+  if (predictions) predictions->push_back(outputs[0]);
 }
 
 }  // namespace levin

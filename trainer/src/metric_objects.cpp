@@ -47,7 +47,7 @@ std::string MetricStore::object_name(const metrics::Metric* object) const {
   return at == objects_.end() ? std::string() : at->first;
 }
 
-void MetricStore::log(std::string_view name, metrics::Metric& object, const LogOptions& o) {
+void MetricStore::log(std::string_view name, metrics::Metric& object, const Tensor& last, const LogOptions& o) {
   if (object_name(&object).empty())
     throw ValueError("[log] " + in_quotes(name) + ": this metric belongs to no module. Make it by add_metric, so " +
                      "that checkpoints keep it.");
@@ -56,7 +56,7 @@ void MetricStore::log(std::string_view name, metrics::Metric& object, const LogO
       throw ValueError("[log] " + in_quotes(name) + ": this metric is logged as " + in_quotes(m.name) +
                        " already. Make one for each name and each of training, validation and test.");
   const bool in_step = scope_ == Scope::step || scope_ == Scope::eval_step;
-  if (in_step && o.on_step.value_or(scope_ == Scope::step) && !object.last().defined())
+  if (in_step && o.on_step.value_or(scope_ == Scope::step) && !last.defined())
     throw ValueError("[log] " + in_quotes(name) +
                      ": the metric has no value of this step. Call it, metric(preds, target)," +
                      " in place of update, or log it with on_epoch only.");
@@ -64,7 +64,7 @@ void MetricStore::log(std::string_view name, metrics::Metric& object, const LogO
   m.object = &object;
   m.stamp = ++stamp_;
   if (m.on_step) {
-    m.step = object.last().item<double>();
+    m.step = last.item<double>();
     m.has_step = true;
   }
   m.has_sum = m.on_epoch;

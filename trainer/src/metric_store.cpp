@@ -91,7 +91,7 @@ void MetricStore::arrive(std::string_view name, const V& value, const LogOptions
   if (o.rank_zero_only && ranks_ && !ranks_->is_global_zero()) return;
   arrivals_.push_back({metric, HostRead(value), weight, ++stamp_});
   // Exchanged now, since when a value is taken in depends on the time it needs to arrive.
-  if (o.sync_dist && ranks_ && metrics_[metric].on_step)
+  if (o.sync_dist && ranks_ && ranks_->shares_logs() && metrics_[metric].on_step)
     arrivals_.back().of_all_ranks = HostRead(ranks_->reduce(value, over_ranks(o.reduce)));
   settle(/*wait=*/false);
 }
@@ -150,7 +150,8 @@ void MetricStore::finish_epoch(Split split) {
 void MetricStore::finish_sum(Metric& m) {
   double sum = m.has_sum ? m.sum : nothing_of(m.reduce), weight = m.has_sum ? m.weight : 0.0;
   bool known = m.has_sum;
-  if (ranks_ && m.sync_dist && m.on_epoch) {  // also without a value: the other ranks wait for this one's part
+  if (ranks_ && ranks_->shares_logs() && m.sync_dist && m.on_epoch) {
+    // Also without a value: the other ranks wait for this one's part.
     weight = ranks_->reduce(weight, ReduceOp::sum);
     sum = ranks_->reduce(sum, m.reduce == Reduce::mean ? ReduceOp::sum : over_ranks(m.reduce));
     known = weight > 0;

@@ -27,15 +27,25 @@ Optimizers LevinModule::configure_optimizers() {
 }
 
 void LevinModule::log(std::string_view name, const Tensor& value, const LogOptions& options) {
+  if (link_.part) return link_.part->add(name, value, options);
   if (link_.metrics) link_.metrics->log(name, value, options);
 }
 
 void LevinModule::log(std::string_view name, double value, const LogOptions& options) {
+  if (link_.part) return link_.part->add(name, value, options);
   if (link_.metrics) link_.metrics->log(name, value, options);
 }
 
 void LevinModule::log(std::string_view name, metrics::Metric& metric, const LogOptions& options) {
+  if (link_.part) return link_.part->add(name, metric, of_run(metric), options);
   if (link_.metrics) link_.metrics->log(name, metric, options);
+}
+
+/// A replica's metric is logged as that of the module it stands for.
+metrics::Metric& LevinModule::of_run(metrics::Metric& own) {
+  for (std::size_t i = 0; i < metrics_.size(); ++i)
+    if (link_.original && metrics_[i].second.get() == &own) return *link_.original->metrics_[i].second;
+  return own;
 }
 
 void LevinModule::log_dict(const std::vector<std::pair<std::string, Tensor>>& values, const LogOptions& options) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "profilers/actions.h"
+#include "replica_run.h"
 
 namespace levin {
 
@@ -16,6 +17,11 @@ StepRunner::StepRunner(LevinModule& module, Optimizers& optimizers, Strategy& st
     : module_(module), optimizers_(optimizers), strategy_(strategy), precision_(precision), hooks_(hooks),
       options_(std::move(options)) {
   if (!module_.automatic_optimization) {
+    if (strategy_.replicas() > 1)
+      throw UsageError(fmt::format(
+          "[fit] {} steps by itself, and --strategy {} runs its step once a device before any backward. Use --strategy "
+          "ddp, or wrap networks of it by distributed::DataParallel.",
+          module_.type_name(), strategy_.name()));
     manual_ = std::make_unique<ManualOptimization>(optimizers_, strategy_, precision_, hooks_);
     return;
   }
@@ -62,7 +68,7 @@ StepOutput StepRunner::forward(const Batch& batch, int index, const TrainState& 
   if (state.micro == 0) strategy_.share_buffers(module_);
   const ProfileScope profile(action_of(module_, "training_step"), Phase::forward);
   const auto scope = precision_.step_scope();
-  return module_.training_step(batch, index);
+  return run_training_step(module_, strategy_, batch, index);
 }
 
 StepOutput StepRunner::run_manual(const Batch& batch, int index, TrainState& state) {
@@ -75,9 +81,7 @@ StepOutput StepRunner::run_manual(const Batch& batch, int index, TrainState& sta
 }
 
 void StepRunner::backward(const StepOutput& out, std::int64_t samples, bool closes, TrainState& state) {
-  if (out.loss().numel() != 1)
-    throw ShapeError(fmt::format("[training_step] the loss has shape {}. Return one number, e.g. its mean.",
-                                 to_string(out.loss().sizes())));
+  check_loss(out.loss());
   const double weight = out.weight().value_or(static_cast<double>(samples));
   if (!(weight > 0)) return strategy_.world_size() > 1 ? refuse_no_loss() : void();
   if (state.window_nominal == 0) {

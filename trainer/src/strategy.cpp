@@ -59,6 +59,9 @@ StrategyChoice choose(const StrategyOptions& o) {
     throw UsageError(fmt::format("--strategy single: --devices {} and --num-nodes {} are more than one device. Use "
                                  "--strategy ddp.",
                                  o.devices.text(), o.num_nodes));
+  if (c.name == "dp" && o.num_nodes > 1)
+    throw UsageError(fmt::format("--strategy dp: it is one process, and --num-nodes is {}. Use --strategy ddp.",
+                                 o.num_nodes));
   if (c.name == "ddp_spawn" && o.num_nodes > 1)
     throw UsageError(fmt::format("--strategy ddp_spawn: its ranks are processes of one machine, and --num-nodes is {}. "
                                  "Use --strategy ddp.",

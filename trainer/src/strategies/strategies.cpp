@@ -7,7 +7,9 @@ namespace {
 
 constexpr StrategyKind kKinds[] = {
     {"single", [](const StrategyChoice& c) { return make_single(c.devices[0]); }},
+    {"dp", make_dp},
     {"ddp", make_ddp},
+    {"ddp2", make_ddp2},
     {"ddp_spawn", make_ddp},
     {"ddp_find_unused_parameters_true", make_ddp},
     {"ddp_find_unused_parameters_false", make_ddp},
@@ -21,13 +23,13 @@ const StrategyKind* find_strategy(std::string_view name) {
 }
 
 std::string known_strategies() {
-  std::string names;
+  std::string names, last;
   for (const auto& kind : kKinds) {
     if (kind.name.starts_with("ddp_find")) continue;
-    if (!names.empty()) names += &kind == std::end(kKinds) - 1 ? " and " : ", ";
-    names += kind.name;
+    if (!last.empty()) names += names.empty() ? last : ", " + last;
+    last = kind.name;
   }
-  return names;
+  return names + " and " + last;
 }
 
 World& StrategyChoice::world() const { return join_world(static_cast<int>(devices.size()), *options); }

@@ -22,7 +22,9 @@ struct StrategyChoice {
 };
 
 std::unique_ptr<Strategy> make_single(Device device);
+std::unique_ptr<Strategy> make_dp(const StrategyChoice& choice);
 std::unique_ptr<Strategy> make_ddp(const StrategyChoice& choice);
+std::unique_ptr<Strategy> make_ddp2(const StrategyChoice& choice);
 
 struct StrategyKind {
   std::string_view name;

@@ -29,7 +29,10 @@ void start_others(World& world, int processes, const StrategyOptions& o, const E
 }
 
 void check_size(const RankInfo& info, int processes, const StrategyOptions& o) {
-  if (o.devices.is_auto() || info.local_world_size == processes) return;
+  if (o.strategy == "ddp2" && info.local_world_size > 1)
+    throw UsageError(fmt::format("--strategy ddp2: it is one process a machine, and {} tell of {} on this one.",
+                                 info.source, info.local_world_size));
+  if (o.devices.is_auto() || info.local_world_size == processes || o.strategy == "ddp2") return;
   throw UsageError(
       fmt::format("--devices {}: {} has started {} processes on this machine. Use --devices {}, or leave it out.",
                   o.devices.text(), info.source, info.local_world_size, info.local_world_size));

@@ -44,6 +44,12 @@ class DataParallel {
                      })) {}
   DataParallel(nn::Module& module, std::vector<Device> devices)
       : DataParallel(module, std::move(devices), Copies([&module] { return copy_of(module); })) {}
+  /// For modules that cannot be built again: the module is every replica, one after the other on the calling thread,
+  /// and while it is, the replica's parameters and buffers stand in the places of its own. Devices that work on their
+  /// own still overlap. What a replica's forward leaves in other members, the next one finds; hooks see every part.
+  static DataParallel in_turns(nn::Module& module, std::vector<Device> devices) {
+    return DataParallel(module, std::move(devices), Copies());
+  }
   ~DataParallel();
   DataParallel(DataParallel&&) noexcept;
   DataParallel& operator=(DataParallel&&) = delete;
@@ -58,6 +64,10 @@ class DataParallel {
   /// with its parts of all inputs, which have one first dimension.
   using ReplicaForward = std::function<std::vector<Tensor>(nn::Module& replica, const std::vector<Tensor>& parts)>;
   std::vector<Tensor> run(const std::vector<Tensor>& inputs, const ReplicaForward& forward);
+  /// The same for a `forward` that is told which part it has.
+  using NumberedForward =
+      std::function<std::vector<Tensor>(std::size_t number, nn::Module& replica, const std::vector<Tensor>& parts)>;
+  std::vector<Tensor> run(const std::vector<Tensor>& inputs, const NumberedForward& forward);
 
   nn::Module& module() const;
   const std::vector<Device>& devices() const;

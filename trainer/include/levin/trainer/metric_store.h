@@ -35,6 +35,33 @@ struct LogOptions {
 
 enum class Split { train, validation, test, predict };
 
+/// What the step of one replica has logged while other replicas had the other parts of the batch.
+class LogPart {
+ public:
+  explicit LogPart(std::int64_t samples) : samples_(samples) {}
+  void add(std::string_view name, const Tensor& value, const LogOptions& options) {
+    add(Entry{std::string(name), value.detach(), nullptr, options});
+  }
+  void add(std::string_view name, double value, const LogOptions& options);
+  /// The value that the replica's own metric gave belongs to the run's.
+  void add(std::string_view name, const metrics::Metric& own, metrics::Metric& of_run, const LogOptions& options) {
+    add(Entry{std::string(name), own.last(), &of_run, options});
+  }
+
+ private:
+  friend class MetricStore;
+  struct Entry {
+    std::string name;
+    Tensor value;  ///< undefined for a metric that was only updated
+    metrics::Metric* object = nullptr;
+    LogOptions options{};
+    int nth = 0;  ///< of this name in this part
+  };
+  void add(Entry entry);
+  std::int64_t samples_;
+  std::vector<Entry> entries_;
+};
+
 class MetricStore {
  public:
   /// What is going on while values arrive; the loops set it.
@@ -60,7 +87,12 @@ class MetricStore {
   /// sizes are. It is reset when the
   /// next epoch of its split begins. Throws ValueError also for a metric that was not attached, that is logged under
   /// another name or split, or that should count by the step but was only updated.
-  void log(std::string_view name, metrics::Metric& metric, const LogOptions& options = {});
+  void log(std::string_view name, metrics::Metric& metric, const LogOptions& options = {}) {
+    log(name, metric, metric.last(), options);
+  }
+  /// Takes what the replicas of one step have logged, by name as one value of the whole batch: reduced as the values of
+  /// an epoch are, a mean by samples. A metric's value of the step becomes the mean of its values.
+  void log(const std::vector<LogPart>& parts);
 
   void start_epoch(Split split);   ///< forgets what the epoch before has gathered
   void finish_epoch(Split split);  ///< makes the epoch's values known
@@ -110,6 +142,7 @@ class MetricStore {
     std::uint64_t stamp;
     std::optional<HostRead> of_all_ranks{};  // the step's, where it is another than `value`
   };
+  void log(std::string_view name, metrics::Metric& metric, const Tensor& last, const LogOptions& options);
   template <class V>
   void arrive(std::string_view name, const V& value, const LogOptions& options);
   std::string suffix_for(const LogOptions& options) const;

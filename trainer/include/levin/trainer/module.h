@@ -14,6 +14,7 @@
 
 namespace levin {
 
+class LevinModule;
 struct RunContext;
 
 /// What training_step gives back: a loss, {loss, extras}, or nothing ({}) to skip the batch.
@@ -49,6 +50,8 @@ struct ModuleLink {
   std::function<std::int64_t()> total_steps{};
   ManualOptimization* manual = nullptr;  ///< in fit, where the module steps by itself
   Optimizers* optimizers = nullptr;
+  LogPart* part = nullptr;         ///< where one of several replicas logs
+  LevinModule* original = nullptr;  ///< of which this is a replica
 };
 
 class LevinModule : public nn::Module {
@@ -59,6 +62,11 @@ class LevinModule : public nn::Module {
 
   // What a program writes
   virtual StepOutput training_step(const Batch& batch, int index);
+  /// Gets what training_step gave, and gives the loss. With several devices in one process (strategies dp and ddp2) the
+  /// extras of all of them are joined here along their first dimension, with their gradients, so that a loss may see
+  /// the whole batch; a number of each replica has become a row. The loss, where the replicas gave any, is that of the
+  /// batch.
+  virtual StepOutput training_step_end(const StepOutput& whole) { return whole; }
   virtual void validation_step(const Batch&, int) {}
   virtual void test_step(const Batch&, int) {}
   virtual Tensor predict_step(const Batch& batch, int index);
@@ -209,6 +217,8 @@ class LevinModule : public nn::Module {
 
  private:
   friend class StepRunner;
+  friend class ReplicaRun;
+  metrics::Metric& of_run(metrics::Metric& own);
   void keep_metric(const std::string& name, std::unique_ptr<metrics::Metric> metric);
   void attach_metrics();
   ManualOptimization& manual_steps(const char* what, std::size_t count) const;

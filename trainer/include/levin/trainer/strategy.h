@@ -6,6 +6,7 @@
 #include <levin/nn/module.h>
 #include <levin/trainer/limits.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -13,6 +14,7 @@
 
 namespace levin {
 
+class LevinModule;
 class Optimizers;
 
 enum class ReduceOp { sum, mean, min, max };
@@ -33,7 +35,22 @@ class Strategy {
   virtual void setup(nn::Module& module) = 0;
   /// When the optimizers are made, before a checkpoint is loaded into them.
   virtual void setup_optimizers(const Optimizers&) {}
+  /// Batch norm of this module takes its statistics from all ranks. Throws UsageError where that is not built.
+  virtual void sync_batchnorm(nn::Module&) {}
   virtual Batch to_device(Batch batch) const = 0;
+
+  /// How many devices of this process have a copy of the module.
+  virtual std::size_t replicas() const { return 1; }
+  /// A step of the module or a replica with its part of a batch; `number` is below replicas().
+  using ReplicaStep = std::function<std::vector<Tensor>(std::size_t number, LevinModule& replica, const Batch& part)>;
+  /// Runs it on all replicas. What they give is joined on device() along its first dimension, part after part; a number
+  /// of each becomes a row.
+  virtual std::vector<Tensor> on_replicas(LevinModule& module, const Batch& batch, const ReplicaStep& step) {
+    return step(0, module, batch);
+  }
+  /// Whether sync_dist reaches other ranks.
+  virtual bool shares_logs() const { return true; }
+
   /// Before a forward in training, and before an evaluation: buffers of all ranks become rank zero's.
   virtual void share_buffers(nn::Module& module) = 0;
   /// Before the backward that closes an accumulation window: it exchanges the gradients of these parameters while it

@@ -1,0 +1,34 @@
+#include "ddp.h"
+#include "replicas.h"
+#include "strategies.h"
+
+namespace levin {
+namespace {
+
+/// One process a machine, in which dp's replicas are on its devices; between the machines ddp averages gradients.
+class Ddp2 final : public Ddp {
+ public:
+  Ddp2(World& world, const std::vector<Device>& devices)
+      : Ddp(world, devices[0], /*find_unused=*/false), replicas_(devices) {}
+  std::string name() const override { return "ddp2"; }
+  void setup(nn::Module& module) override {
+    Ddp::setup(module);
+    replicas_.setup(module, name());
+  }
+  std::size_t replicas() const override { return replicas_.size(); }
+  std::vector<Tensor> on_replicas(LevinModule& module, const Batch& batch, const ReplicaStep& step) override {
+    return replicas_.run(module, batch, step);
+  }
+  bool shares_logs() const override { return false; }
+
+ private:
+  ModuleReplicas replicas_;
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_ddp2(const StrategyChoice& choice) {
+  return std::make_unique<Ddp2>(join_world(1, *choice.options), choice.devices);
+}
+
+}  // namespace levin
