@@ -209,6 +209,7 @@ void Trainer::Impl::prepare(Run& run, LevinModule& module, Stage stage) {
   run.callbacks_do(&Callback::setup);
   module.setup(stage);
   module.configure_model();
+  if (config.sync_batchnorm) fabric.strategy().sync_batchnorm(module);
   fabric.setup_module(module);
 }
 

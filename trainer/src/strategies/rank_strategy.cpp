@@ -4,6 +4,7 @@
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
 #include <levin/distributed/ddp.h>
+#include <levin/distributed/sync_batch_norm.h>
 
 #include <algorithm>
 
@@ -64,6 +65,8 @@ void RankStrategy::setup(nn::Module& module) {
   random.offset = (random.offset & kOffsets) | (static_cast<std::uint64_t>(rank()) << 48);
   default_generator().set_state(random);
 }
+
+void RankStrategy::sync_batchnorm(nn::Module& module) { distributed::convert_sync_batchnorm(module, group_); }
 
 Batch RankStrategy::to_device(Batch batch) const {
   for (Tensor& t : batch.tensors) t = t.to(device_);

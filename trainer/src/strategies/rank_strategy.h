@@ -18,6 +18,7 @@ class RankStrategy : public Strategy {
 
   /// Rank zero's weights on all ranks; each draws random numbers of its own.
   void setup(nn::Module& module) override;
+  void sync_batchnorm(nn::Module& module) override;
   Batch to_device(Batch batch) const override;
   void share_buffers(nn::Module& module) override;
   double reduce(double value, ReduceOp op) override;
