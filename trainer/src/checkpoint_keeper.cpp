@@ -124,16 +124,16 @@ void CheckpointKeeper::mark(SavePoint point) {
 
 void CheckpointKeeper::save_point(SavePoint point) {
   mark(point);
-  std::vector<std::uint8_t> due;
+  due_.clear();
   for (auto* policy : policies_) {
     const bool decides = run_.strategy.is_global_zero() && run_.config.fast_dev_run == 0;
-    due.push_back(decides && policy->due(run_.context, point) ? 1 : 0);
+    due_.push_back(decides && policy->due(run_.context, point) ? 1 : 0);
   }
-  due = run_.agree(due);
-  for (std::size_t i = 0; i < due.size(); ++i)
-    if (due[i] != 0) ask(*policies_[i], [&] { return policies_[i]->decide(run_.context, point); });
+  run_.agree(due_);
+  for (std::size_t i = 0; i < due_.size(); ++i)
+    if (due_[i] != 0) ask(*policies_[i], [&] { return policies_[i]->decide(run_.context, point); });
   const auto set = [](std::uint8_t flag) { return flag != 0; };
-  if (std::any_of(due.begin(), due.end(), set)) run_.agree();  // a signal may have come while it was written
+  if (std::any_of(due_.begin(), due_.end(), set)) run_.agree();  // a signal may have come while it was written
 }
 
 std::filesystem::path CheckpointKeeper::save_interrupted() {

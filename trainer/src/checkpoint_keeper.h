@@ -69,6 +69,7 @@ class CheckpointKeeper {
   StepRunner& runner_;
   const DataModule& data_;
   std::vector<CheckpointPolicy*> policies_;
+  std::vector<std::uint8_t> due_;  // by policy, at the save point in hand; kept for its memory
   Mark mark_;
   std::vector<data::LoaderState> saved_val_;  // until their loaders are there
   CheckpointPolicy* writing_for_ = nullptr;  // whose checkpoint the writer has

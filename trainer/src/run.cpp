@@ -33,18 +33,18 @@ void Run::warn_of_loggers(const std::exception& e) {
   if (!std::exchange(warned_, true)) spdlog::warn("the log is incomplete: {}", e.what());
 }
 
-std::vector<std::uint8_t> Run::agree(std::vector<std::uint8_t> more) {
+void Run::agree(std::span<std::uint8_t> more) {
   const int signal = config.handle_signals ? SignalGuard::received() : 0;
   const bool requeue = config.handle_signals && SignalGuard::requeue_asked();
-  more.insert(more.begin(), {static_cast<std::uint8_t>(signal), static_cast<std::uint8_t>(requeue),
-                             static_cast<std::uint8_t>(stop.requested())});
-  more = strategy.any(more);
-  signal_ = more[0];
-  requeue_ = more[1] != 0;
-  stopping_ = more[2] != 0;
+  flags_.assign({static_cast<std::uint8_t>(signal), static_cast<std::uint8_t>(requeue),
+                 static_cast<std::uint8_t>(stop.requested())});
+  flags_.insert(flags_.end(), more.begin(), more.end());
+  strategy.any(flags_);
+  signal_ = flags_[0];
+  requeue_ = flags_[1] != 0;
+  stopping_ = flags_[2] != 0;
   if (stopping_ && !stop.requested()) stop.request("another rank asked for it");
-  more.erase(more.begin(), more.begin() + 3);
-  return more;
+  std::copy(flags_.begin() + 3, flags_.end(), more.begin());
 }
 
 std::int64_t Run::limit(const BatchLimit& asked, const data::DataLoader& loader, const char* option) const {

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <span>
 
 #include "data_source.h"
 
@@ -104,8 +105,8 @@ struct Run {
   EvalPlan eval_plan(Stage stage, const DataSource& source);
 
   /// What signals and stop requests have come to any rank so far. All ranks ask together; what follows is as of then.
-  /// `more` are flags of the caller's, which come back with those of all ranks.
-  std::vector<std::uint8_t> agree(std::vector<std::uint8_t> more = {});
+  /// `more` are flags of the caller's, which become those of all ranks.
+  void agree(std::span<std::uint8_t> more = {});
   int signal() const { return signal_; }  ///< SIGINT, SIGTERM or 0
   bool requeue_asked() const { return requeue_; }
   /// To be asked between steps: whether training should end before its planned end.
@@ -138,6 +139,7 @@ struct Run {
   bool warned_ = false;
   int signal_ = 0;
   bool requeue_ = false, stopping_ = false;
+  std::vector<std::uint8_t> flags_;  // that ranks agree on; kept for its memory
 };
 
 }  // namespace levin

@@ -121,10 +121,9 @@ Tensor RankStrategy::all_gather(const Tensor& value, bool sync_grads) {
   return sync_grads ? AllGather::apply(value, group_) : gathered(*group_, value.detach());
 }
 
-std::vector<std::uint8_t> RankStrategy::any(const std::vector<std::uint8_t>& flags) {
-  const Tensor t = from_data(flags, {static_cast<std::int64_t>(flags.size())});
+void RankStrategy::any(std::span<std::uint8_t> flags) {
+  const Tensor t = from_blob(flags.data(), {static_cast<std::int64_t>(flags.size())}, {.dtype = kUInt8});
   group().all_reduce(t, Operation::max).wait();
-  return t.to_vector<std::uint8_t>();
 }
 
 void average_gradients(ProcessGroup& group, const std::vector<Parameter>& parameters) {

@@ -29,7 +29,7 @@ class RankStrategy : public Strategy {
   Tensor all_gather(const Tensor& value, bool sync_grads) override;
   void barrier() override { group_->barrier().wait(); }
   using Strategy::any;
-  std::vector<std::uint8_t> any(const std::vector<std::uint8_t>& flags) override;
+  void any(std::span<std::uint8_t> flags) override;
   void abort(const std::string& reason) override { group_->abort(reason); }
 
  protected:

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -75,9 +76,13 @@ class Strategy {
   virtual void barrier() = 0;
   /// The maps of all ranks, by rank.
   virtual std::vector<StateMap> gather(const StateMap& own) = 0;
-  /// The flags that are set (not 0) on any rank; as many on all of them.
-  virtual std::vector<std::uint8_t> any(const std::vector<std::uint8_t>& flags) = 0;
-  bool any(bool flag) { return any(std::vector<std::uint8_t>{flag}).front() != 0; }
+  /// Flags become set (not 0) where any rank's are; as many on all of them.
+  virtual void any(std::span<std::uint8_t> flags) = 0;
+  bool any(bool flag) {
+    std::uint8_t one = flag ? 1 : 0;
+    any(std::span(&one, 1));
+    return one != 0;
+  }
   /// Rank zero's.
   bool of_rank_zero(bool flag) { return any(is_global_zero() && flag); }
   /// This rank has failed: the others end, with these words.
