@@ -7,6 +7,8 @@
 
 #include <sstream>
 
+#include "src/broadcast_text.h"
+
 namespace levin::distributed {
 
 namespace {
@@ -46,17 +48,6 @@ std::vector<int> ranks_that_differ(ProcessGroup& group, bool differs) {
     if (all.data<std::uint8_t>()[r] != 0) ranks.push_back(r);
   }
   return ranks;
-}
-
-std::string broadcast_text(ProcessGroup& group, const std::string& own) {
-  const Tensor length = from_data({static_cast<int64_t>(own.size())}, {1});
-  group.broadcast(length, 0).wait();
-  std::vector<std::uint8_t> bytes(own.begin(), own.end());
-  bytes.resize(static_cast<std::size_t>(length.item<int64_t>()));
-  const Tensor text = from_data(bytes, {length.item<int64_t>()});
-  group.broadcast(text, 0).wait();
-  const auto* p = text.data<std::uint8_t>();
-  return {p, p + text.numel()};
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ class GlooGroup final : public ProcessGroup {
     }
     const std::string id = fmt::format("group/{}/{}", fmt::join(world_ranks, "-"), made_[world_ranks]++);
     if (own < 0) return nullptr;
-    return make_gloo_group(store_, watch_, id, own, world_ranks, timeout(), kind_);
+    return as_part(make_gloo_group(store_, watch_, id, own, world_ranks, timeout(), kind_));
   }
 
   void abort(const std::string& reason) override {

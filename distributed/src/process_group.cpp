@@ -112,6 +112,11 @@ void ProcessGroup::check_members(const std::vector<int>& ranks) const {
   }
 }
 
+std::shared_ptr<ProcessGroup> ProcessGroup::as_part(std::shared_ptr<ProcessGroup> made) const {
+  made->part_of_world_ = part_of_world_ || made->size() < size();
+  return made;
+}
+
 Work ProcessGroup::all_reduce(const Tensor& t, ReduceOp op) {
   check_tensor(Kind::all_reduce, "tensor", t);
   check_op(Kind::all_reduce, t, op);

@@ -20,7 +20,7 @@ class SingleGroup final : public ProcessGroup {
 
   std::shared_ptr<ProcessGroup> new_group(const std::vector<int>& members) override {
     check_members(members);
-    return make_single_group(ranks(), timeout());
+    return as_part(make_single_group(ranks(), timeout()));
   }
 
   void abort(const std::string& reason) override { aborted_ = reason; }

@@ -37,6 +37,10 @@ void Scheduler::step() {
   apply();
 }
 
+void Scheduler::scale_base_lrs(double factor) {
+  for (double& lr : base_lrs_) lr *= factor;
+}
+
 std::vector<double> Scheduler::get_last_lr() const { return rates(*groups_); }
 
 StateDict Scheduler::state_dict() const {

@@ -14,6 +14,30 @@ constexpr const char* kShort =
     " --max-epochs 1 --limit-train-batches 20 --limit-val-batches 4 --limit-test-batches 4 --model mlp --threads 1"
     " --accelerator cpu --default-root-dir runs";
 
+/// mnist twice, side by side, each under its own variables.
+void two_of_mnist(const TempDir& dir, const std::string& first, const std::string& second, const std::string& options) {
+  const auto one = [&](const std::string& variables, const char* out) {
+    return "env " + variables + " timeout 100 " + (binary_dir() / "bin/mnist").string() + " --batch-size 32 " +
+           options + kShort + " > " + out + " 2> " + out + ".err";
+  };
+  const std::string command = "cd " + dir.path.string() + " && { " + one(second, "second") + " & " +
+                              one(first, "first") + "; a=$?; wait $!; b=$?; exit $((a + b)); }";
+  const int status = std::system(("bash -c '" + command + "'").c_str());
+  INFO(io::read_text(dir.path / "first.err"), io::read_text(dir.path / "second.err"));
+  CHECK(status == 0);
+  const Ended ended{status, io::read_text(dir.path / "first"), io::read_text(dir.path / "second")};
+  CHECK(ended.number("test_accuracy") > 0.3);
+  CHECK(ended.err.find("result: ") == std::string::npos);
+}
+
+std::string some_port() { return "MASTER_PORT=" + std::to_string(20000 + getpid() % 10000); }
+
+/// What mpirun says to one of two processes.
+std::string by_mpirun(const std::string& rank) {
+  return some_port() + " OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2 OMPI_COMM_WORLD_RANK=" + rank +
+         " OMPI_COMM_WORLD_LOCAL_RANK=" + rank;
+}
+
 }  // namespace
 
 TEST_CASE("examples/ddp_by_hand: two and three processes have the loss of one on the whole batch") {
@@ -46,27 +70,11 @@ TEST_CASE("mnist --strategy ddp --devices 2 trains, validates, tests and says so
 
 TEST_CASE("mnist under the variables of mpirun, srun, torchrun and of several machines") {
   const TempDir dir;
-  const std::string program = (binary_dir() / "bin/mnist").string();
   const auto two = [&](const std::string& first, const std::string& second, const std::string& options) {
-    const auto one = [&](const std::string& variables, const char* out) {
-      return "env " + variables + " timeout 100 " + program + " --batch-size 32 --strategy ddp " + options + kShort +
-             " > " + out + " 2> " + out + ".err";
-    };
-    const std::string command = "cd " + dir.path.string() + " && { " + one(second, "second") + " & " +
-                                one(first, "first") + "; a=$?; wait $!; b=$?; exit $((a + b)); }";
-    const int status = std::system(("bash -c '" + command + "'").c_str());
-    INFO(io::read_text(dir.path / "first.err"), io::read_text(dir.path / "second.err"));
-    CHECK(status == 0);
-    const Ended ended{status, io::read_text(dir.path / "first"), io::read_text(dir.path / "second")};
-    CHECK(ended.number("test_accuracy") > 0.3);
-    CHECK(ended.err.find("result: ") == std::string::npos);
+    two_of_mnist(dir, first, second, "--strategy ddp " + options);
   };
-  const std::string port = "MASTER_PORT=" + std::to_string(20000 + getpid() % 10000);
-  const auto mpi = [&](const char* rank) {
-    return port + " OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2 OMPI_COMM_WORLD_RANK=" + rank +
-           " OMPI_COMM_WORLD_LOCAL_RANK=" + rank;
-  };
-  two(mpi("0"), mpi("1"), "");
+  const std::string port = some_port();
+  two(by_mpirun("0"), by_mpirun("1"), "");
   const auto slurm = [&](const char* rank) {
     return port + " MASTER_ADDR=127.0.0.1 SLURM_NTASKS=2 SLURM_PROCID=" + rank + " SLURM_LOCALID=" + rank;
   };
@@ -79,6 +87,14 @@ TEST_CASE("mnist under the variables of mpirun, srun, torchrun and of several ma
   two(torchrun("0"), torchrun("1"), "");
   const auto machine = [&](const char* node) { return port + " MASTER_ADDR=127.0.0.1 NODE_RANK=" + std::string(node); };
   two(machine("0"), machine("1"), "--num-nodes 2 --devices 1");
+}
+
+TEST_CASE("mnist --strategy horovod under the variables of mpirun, and by itself") {
+  const TempDir dir;
+  two_of_mnist(dir, by_mpirun("0"), by_mpirun("1"), "--strategy horovod --gradient-compression fp16");
+  const auto alone = run_program(dir, "mnist", "--batch-size 32 --strategy horovod --devices 2" + std::string(kShort));
+  CHECK_MESSAGE(alone.status == 0, alone.err);
+  CHECK(alone.number("test_accuracy") > 0.3);
 }
 
 TEST_CASE("three machines of which one stays away: the others say which rank is missing") {

@@ -21,7 +21,11 @@ StrategyOptions strategy_options(const TrainerConfig& c) {
           .devices = c.devices,
           .num_nodes = c.num_nodes,
           .node_rank = c.node_rank,
-          .timeout = c.timeout};
+          .timeout = c.timeout,
+          .scale_lr = c.scale_lr,
+          .gradient_compression = c.gradient_compression,
+          .fusion_threshold_mb = c.fusion_threshold_mb,
+          .cycle_time_ms = c.cycle_time_ms};
 }
 
 void check_config(const TrainerConfig& c) {

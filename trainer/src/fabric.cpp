@@ -26,7 +26,11 @@ Fabric::Fabric(FabricConfig config)
                                               .devices = config_.devices,
                                               .num_nodes = config_.num_nodes,
                                               .node_rank = config_.node_rank,
-                                              .timeout = config_.timeout})),
+                                              .timeout = config_.timeout,
+                                              .scale_lr = config_.scale_lr,
+                                              .gradient_compression = config_.gradient_compression,
+                                              .fusion_threshold_mb = config_.fusion_threshold_mb,
+                                              .cycle_time_ms = config_.cycle_time_ms})),
       precision_(make_precision(config_.precision)) {}
 Fabric::~Fabric() = default;
 

@@ -70,6 +70,7 @@ StrategyChoice choose(const StrategyOptions& o) {
     throw UsageError(fmt::format("--node-rank {}: there are {} machines, counted from 0. Give less, or raise "
                                  "--num-nodes.",
                                  o.node_rank, o.num_nodes));
+  check_horovod(o);
   return c;
 }
 

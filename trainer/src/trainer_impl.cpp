@@ -80,7 +80,11 @@ Trainer::Impl::Impl(TrainerConfig given)
               .precision = config.precision,
               .num_nodes = config.num_nodes,
               .node_rank = config.node_rank,
-              .timeout = config.timeout}) {
+              .timeout = config.timeout,
+              .scale_lr = config.scale_lr,
+              .gradient_compression = config.gradient_compression,
+              .fusion_threshold_mb = config.fusion_threshold_mb,
+              .cycle_time_ms = config.cycle_time_ms}) {
   set_default_warning_handler([](const std::string& text) { spdlog::warn("{}", text); });
   if (config.seed) manual_seed(static_cast<std::uint64_t>(*config.seed));
   root = config.default_root_dir.empty() ? std::filesystem::current_path() : config.default_root_dir;

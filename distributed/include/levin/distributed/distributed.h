@@ -5,6 +5,7 @@
 #include <levin/distributed/data_parallel.h>
 #include <levin/distributed/ddp.h>
 #include <levin/distributed/error.h>
+#include <levin/distributed/horovod.h>
 #include <levin/distributed/launcher.h>
 #include <levin/distributed/process_group.h>
 #include <levin/distributed/rendezvous.h>

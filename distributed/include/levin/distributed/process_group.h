@@ -101,6 +101,8 @@ class ProcessGroup {
 
   /// A group of some of these ranks, in that order. All ranks of this group call it alike; null for those left out.
   virtual std::shared_ptr<ProcessGroup> new_group(const std::vector<int>& ranks) = 0;
+  /// Whether new_group() has left out ranks on the way to this group.
+  bool is_part_of_world() const { return part_of_world_; }
   /// Says that this rank has failed: on all ranks, every group with this one throws RankLost with `reason`.
   virtual void abort(const std::string& reason) = 0;
 
@@ -115,6 +117,8 @@ class ProcessGroup {
   virtual Work begin(Collective collective) = 0;
   /// Throws ValueError for ranks that do not exist or stand twice.
   void check_members(const std::vector<int>& ranks) const;
+  /// For new_group(): what it has made.
+  std::shared_ptr<ProcessGroup> as_part(std::shared_ptr<ProcessGroup> made) const;
 
  private:
   void check_rank(const char* operation, int rank) const;
@@ -122,6 +126,7 @@ class ProcessGroup {
   int rank_;
   std::vector<int> ranks_;
   Milliseconds timeout_;
+  bool part_of_world_ = false;
 };
 
 /// What make_process_group needs to know. All ranks have called join() on the store.

@@ -19,6 +19,9 @@ class Scheduler {
 
   virtual void step();
   int64_t last_epoch() const { return last_epoch_; }
+  /// Multiplies the base rates; the groups follow with the next step. Schedules whose options say rates (OneCycleLR's
+  /// max_lr) keep these.
+  void scale_base_lrs(double factor);
   /// The groups' current learning rates.
   std::vector<double> get_last_lr() const;
 

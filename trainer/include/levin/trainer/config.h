@@ -80,6 +80,10 @@ struct TrainerConfig {
   std::int64_t node_rank = -1;  ///< of this machine, from 0; -1: NODE_RANK
   std::int64_t timeout = 300;   ///< seconds that ranks wait for each other
   std::string strategy = "auto";
+  bool scale_lr = true;  ///< horovod: learning rates and schedules' base rates times the number of ranks
+  std::string gradient_compression = "none";    ///< horovod: "none" or "fp16"
+  std::optional<double> fusion_threshold_mb{};  ///< horovod: MiB that travel together; HOROVOD_FUSION_THRESHOLD, or 64
+  std::optional<double> cycle_time_ms{};  ///< horovod: between two agreements; HOROVOD_CYCLE_TIME, or 5
   bool use_distributed_sampler = true;  ///< every rank sees its share of the data
   bool sync_batchnorm = false;          ///< batch norm's statistics over all ranks
 

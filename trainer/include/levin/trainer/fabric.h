@@ -22,6 +22,10 @@ struct FabricConfig {
   std::int64_t num_nodes = 1;
   std::int64_t node_rank = -1;
   std::int64_t timeout = 300;
+  bool scale_lr = true;
+  std::string gradient_compression = "none";
+  std::optional<double> fusion_threshold_mb{};
+  std::optional<double> cycle_time_ms{};
   std::vector<std::shared_ptr<Logger>> loggers{};
   std::vector<CallbackPtr> callbacks{};  ///< for call()
 };

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -127,13 +128,17 @@ struct StrategyOptions {
   std::int64_t num_nodes = 1;
   std::int64_t node_rank = -1;
   std::int64_t timeout = 300;
+  bool scale_lr = true;
+  std::string gradient_compression = "none";
+  std::optional<double> fusion_threshold_mb{};
+  std::optional<double> cycle_time_ms{};
 };
 
 /// "single" is one process on one device. "ddp" is one process a device: those that a launcher has started (see
 /// docs/distributed.md), else this one and others that it starts here by executing the program again, each at its own
-/// call of this function. "auto" is ddp where there are several devices or machines. A process belongs to one such
-/// group, which all of its strategies share. Throws UsageError for names that are not built, and what
-/// distributed::join throws.
+/// call of this function. "horovod" is the same by Horovod's rules (levin/distributed/horovod.h). "auto" is ddp where
+/// there are several devices or machines. A process belongs to one such group, which all of its strategies share.
+/// Throws UsageError for names that are not built, and what distributed::join throws.
 std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options);
 /// The same for one process on a device that is known.
 std::unique_ptr<Strategy> make_strategy(const std::string& name, Device device = kCpu);

@@ -1,0 +1,65 @@
+#include <levin/autograd/ops.h>
+#include <levin/distributed/ddp.h>
+#include <levin/distributed/horovod.h>
+
+#include <sstream>
+
+#include "src/broadcast_text.h"
+
+namespace levin::distributed {
+
+namespace {
+
+// A line an entry: name, dtype, whether it lies on the parameters' device, sizes.
+std::string plan_of(const StateDict& state) {
+  std::ostringstream plan;
+  for (const auto& [name, t] : state) {
+    plan << name << '\t' << static_cast<int>(t.dtype()) << '\t' << (t.device() == kCpu ? 0 : 1);
+    for (const int64_t n : t.sizes()) plan << '\t' << n;
+    plan << '\n';
+  }
+  return plan.str();
+}
+
+StateDict zeros_of(const std::string& plan, Device device) {
+  StateDict state;
+  std::istringstream lines(plan);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream fields(line);
+    std::string name;
+    std::getline(fields, name, '\t');
+    int dtype = 0, on_device = 0;
+    fields >> dtype >> on_device;
+    std::vector<int64_t> sizes;
+    for (int64_t n = 0; fields >> n;) sizes.push_back(n);
+    state.set(name, zeros(Shape{std::span<const int64_t>(sizes)},
+                          {.dtype = static_cast<DType>(dtype), .device = on_device != 0 ? device : kCpu}));
+  }
+  return state;
+}
+
+}  // namespace
+
+std::string broadcast_text(ProcessGroup& group, const std::string& own) {
+  const Tensor length = from_data({static_cast<int64_t>(own.size())}, {1});
+  group.broadcast(length, 0).wait();
+  std::vector<std::uint8_t> bytes(own.begin(), own.end());
+  bytes.resize(static_cast<std::size_t>(length.item<int64_t>()));
+  const Tensor text = from_data(bytes, {length.item<int64_t>()});
+  group.broadcast(text, 0).wait();
+  const auto* p = text.data<std::uint8_t>();
+  return {p, p + text.numel()};
+}
+
+void broadcast_optimizer_state(optim::Optimizer& optimizer, ProcessGroup& group) {
+  StateDict state = optimizer.state_dict();
+  const std::string plan = broadcast_text(group, plan_of(state));
+  const auto parameters = optimizer.parameters();
+  if (group.rank() != 0) state = zeros_of(plan, parameters.empty() ? kCpu : parameters.front().device());
+  std::vector<Tensor> tensors;
+  for (const auto& [name, t] : state) tensors.push_back(t);
+  broadcast_all(group, tensors);
+  if (group.rank() != 0) optimizer.load_state_dict(state);
+}
+
+}  // namespace levin::distributed

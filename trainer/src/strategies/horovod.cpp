@@ -1,0 +1,96 @@
+#include <fmt/format.h>
+#include <levin/distributed/horovod.h>
+#include <levin/trainer/optimizers.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "rank_strategy.h"
+#include "strategies.h"
+
+namespace levin {
+namespace {
+
+using namespace distributed;
+
+/// The variables count where the options say nothing.
+HorovodOptions options_of(const StrategyOptions& o) {
+  HorovodOptions h;
+  try {
+    h = horovod_options(environment());
+  } catch (const ValueError& e) {
+    throw UsageError(e.what());
+  }
+  if (o.fusion_threshold_mb) h.fusion_threshold = static_cast<std::int64_t>(*o.fusion_threshold_mb * 1024 * 1024);
+  if (o.cycle_time_ms) h.cycle_time = *o.cycle_time_ms;
+  if (o.gradient_compression == "fp16") h.compression = Compression::fp16;
+  return h;
+}
+
+/// Replicas whose gradients are averaged as Horovod does it. Rules of Lightning's HorovodStrategy (until 2023): weights
+/// and optimizers are rank zero's at the start, rates are scaled by the number of ranks.
+class Horovod final : public RankStrategy {
+ public:
+  Horovod(World& world, Device device, const StrategyOptions& o)
+      : RankStrategy(world, device), options_(options_of(o)), scale_lr_(o.scale_lr) {}
+  std::string name() const override { return "horovod"; }
+
+  void setup_optimizers(const Optimizers& optimizers) override {
+    for (std::size_t i = 0; i < optimizers.size(); ++i) {
+      optim::Optimizer& optimizer = optimizers.optimizer(i);
+      broadcast_optimizer_state(optimizer, group());
+      if (!scale_lr_) continue;
+      for (auto& g : optimizer.param_groups()) g["lr"] *= world_size();
+      if (optim::Scheduler* scheduler = optimizers.scheduler(i)) scheduler->scale_base_lrs(world_size());
+    }
+  }
+  void reduce_in_backward(const std::vector<Parameter>& parameters) override { exchange(parameters).set_sync(true); }
+  void finish_reduction(const std::vector<Parameter>& parameters) override {
+    FusedExchange& all = exchange(parameters);
+    all.synchronize();
+    all.set_sync(false);
+  }
+
+ private:
+  struct Exchange {
+    std::vector<Parameter> parameters;
+    std::unique_ptr<FusedExchange> fused;
+  };
+
+  /// One for each list of parameters: of an optimizer, as long as it gets no more of them.
+  FusedExchange& exchange(std::vector<Parameter> parameters) {
+    std::erase_if(parameters, [](const Parameter& p) { return !p.requires_grad(); });
+    const auto same = [](const Parameter& a, const Parameter& b) { return a.is_same(b); };
+    const auto found = std::ranges::find_if(
+        exchanges_, [&](const Exchange& e) { return std::ranges::equal(e.parameters, parameters, same); });
+    if (found != exchanges_.end()) return *found->fused;
+    const auto watched = [&](const Parameter& p) {
+      return std::ranges::any_of(parameters, [&](const Parameter& q) { return same(p, q); });
+    };
+    std::erase_if(exchanges_, [&](const Exchange& e) { return std::ranges::any_of(e.parameters, watched); });
+    exchanges_.push_back({parameters, std::make_unique<FusedExchange>(parameters, shared_group(), options_)});
+    exchanges_.back().fused->set_sync(false);
+    return *exchanges_.back().fused;
+  }
+
+  HorovodOptions options_;
+  bool scale_lr_;
+  std::vector<Exchange> exchanges_;
+};
+
+}  // namespace
+
+void check_horovod(const StrategyOptions& o) {
+  if (o.gradient_compression != "none" && o.gradient_compression != "fp16")
+    throw UsageError(fmt::format("--gradient-compression {}: choose none or fp16.", o.gradient_compression));
+  if (o.fusion_threshold_mb.value_or(0) < 0)
+    throw UsageError(fmt::format("--fusion-threshold-mb {}: give 0 or more.", *o.fusion_threshold_mb));
+  if (o.cycle_time_ms.value_or(0) < 0)
+    throw UsageError(fmt::format("--cycle-time-ms {}: give 0 or more.", *o.cycle_time_ms));
+}
+
+std::unique_ptr<Strategy> make_horovod(const StrategyChoice& choice) {
+  return std::make_unique<Horovod>(choice.world(), choice.own_device(), *choice.options);
+}
+
+}  // namespace levin
