@@ -18,9 +18,9 @@ import time
 PROGRAMS = {
     "release": ["core", "kernels", "autograd", "ops", "nn", "optim", "data", "interop", "distributed", "trainer",
                 "strategies"],
-    "emulate": ["emulator", "cuda", "ops"],
-    "emulate-asan": ["emulator", "cuda", "ops"],
-    "emulate-tsan": ["emulator", "cuda", "ops"],
+    "emulate": ["emulator", "cuda", "nccl", "ops"],
+    "emulate-asan": ["emulator", "cuda", "nccl", "ops"],
+    "emulate-tsan": ["emulator", "cuda", "nccl", "ops"],
 }
 
 
@@ -61,7 +61,7 @@ def read_table(path: pathlib.Path) -> list[Mutant]:
         if missing or unknown:
             sys.exit(f"error: {path}: the block `{fields.get('name', block[:40])}` lacks {sorted(missing)} "
                      f"and has unknown fields {sorted(unknown)}")
-        emulated = fields["file"].startswith(("emulator/", "kernels/cuda/"))
+        emulated = fields["file"].startswith(("emulator/", "kernels/cuda/", "distributed/cuda/"))
         preset = fields.get("preset", "emulate" if emulated else "release")
         if preset not in PROGRAMS:
             sys.exit(f"error: {path}: `{fields['name']}` names the preset {preset}, which is none of {list(PROGRAMS)}")

@@ -259,14 +259,7 @@ std::vector<std::size_t> offsets(const std::vector<int64_t>& splits, std::size_t
 }
 
 void all_to_all(Channel& channel, const Collective& c) {
-  const auto size = static_cast<std::size_t>(channel.size());
-  std::vector<int64_t> sent = c.input_splits, announced(size);
-  const auto one_each = offsets(std::vector<int64_t>(size, 1), sizeof(int64_t));
-  exchange_all(channel, reinterpret_cast<std::byte*>(sent.data()), one_each,
-               reinterpret_cast<std::byte*>(announced.data()), one_each);
-  for (std::size_t r = 0; r < size; ++r) {
-    if (announced[r] != c.output_splits[r]) throw SplitMismatch{static_cast<int>(r), announced[r], c.output_splits[r]};
-  }
+  compare_splits(channel, c);
   const auto element = static_cast<std::size_t>(size_of(c.input.dtype()));
   exchange_all(channel, bytes_of(c.input), offsets(c.input_splits, element), bytes_of(c.output),
                offsets(c.output_splits, element));
@@ -325,6 +318,32 @@ Announcement exchange(Channel& channel, const Announcement& own) {
   return other;
 }
 
+void compare_splits(Channel& channel, const Collective& c) {
+  const auto size = static_cast<std::size_t>(channel.size());
+  std::vector<int64_t> sent = c.input_splits, announced(size);
+  const auto one_each = offsets(std::vector<int64_t>(size, 1), sizeof(int64_t));
+  exchange_all(channel, reinterpret_cast<std::byte*>(sent.data()), one_each,
+               reinterpret_cast<std::byte*>(announced.data()), one_each);
+  for (std::size_t r = 0; r < size; ++r) {
+    if (announced[r] != c.output_splits[r]) throw SplitMismatch{static_cast<int>(r), announced[r], c.output_splits[r]};
+  }
+}
+
+void send_head(Channel& channel, const Collective& c, const Announcement& own) {
+  Announcement mine = own;
+  const auto head = channel.buffer(&mine, sizeof mine);
+  head->send(c.root, slot_of(c.tag, 0), 0, sizeof mine);
+  head->wait_send();
+}
+
+Announcement recv_head(Channel& channel, const Collective& c) {
+  Announcement other{};
+  const auto head = channel.buffer(&other, sizeof other);
+  head->recv(c.root, slot_of(c.tag, 0), 0, sizeof other);
+  head->wait_recv();
+  return other;
+}
+
 void run_collective(Channel& channel, const Collective& c) {
   switch (c.kind) {
     case Kind::all_reduce:
@@ -349,10 +368,7 @@ void run_collective(Channel& channel, const Collective& c) {
 }
 
 void run_send(Channel& channel, const Collective& c, const Announcement& own) {
-  Announcement mine = own;
-  const auto head = channel.buffer(&mine, sizeof mine);
-  head->send(c.root, slot_of(c.tag, 0), 0, sizeof mine);
-  head->wait_send();
+  send_head(channel, c, own);
   const std::size_t bytes = size_in_bytes(c.input);
   if (bytes == 0) return;
   const auto data = channel.buffer(bytes_of(c.input), bytes);
@@ -361,11 +377,7 @@ void run_send(Channel& channel, const Collective& c, const Announcement& own) {
 }
 
 void run_recv(Channel& channel, const Collective& c, const std::function<void(const Announcement&)>& check) {
-  Announcement other{};
-  const auto head = channel.buffer(&other, sizeof other);
-  head->recv(c.root, slot_of(c.tag, 0), 0, sizeof other);
-  head->wait_recv();
-  check(other);
+  check(recv_head(channel, c));
   const std::size_t bytes = size_in_bytes(c.output);
   if (bytes == 0) return;
   const auto data = channel.buffer(bytes_of(c.output), bytes);

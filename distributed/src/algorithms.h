@@ -34,6 +34,13 @@ struct SplitMismatch {
 /// Runs a checked collective (not send or recv); tensors lie on the host. Throws SplitMismatch.
 void run_collective(Channel& channel, const Collective& c);
 
+/// The ranks tell each other how many elements of an all_to_all they send. Throws SplitMismatch.
+void compare_splits(Channel& channel, const Collective& c);
+
+/// A message's announcement, which comes before the data.
+void send_head(Channel& channel, const Collective& c, const Announcement& own);
+Announcement recv_head(Channel& channel, const Collective& c);
+
 /// A message: first its announcement, then the data; `check` may throw before any of that is taken.
 void run_send(Channel& channel, const Collective& c, const Announcement& own);
 void run_recv(Channel& channel, const Collective& c, const std::function<void(const Announcement&)>& check);

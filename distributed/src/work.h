@@ -4,12 +4,14 @@
 #include <levin/distributed/process_group.h>
 
 #include <condition_variable>
+#include <functional>
 #include <mutex>
 
 namespace levin::distributed {
 
 struct Work::State {
   explicit State(std::string name_) : name(std::move(name_)) {}
+  virtual ~State() = default;
   void finish(std::exception_ptr failure = nullptr) {
     {
       const std::lock_guard lock(mutex);
@@ -18,6 +20,8 @@ struct Work::State {
     }
     changed.notify_all();
   }
+  /// What wait() does without a timeout where the host need not wait until all is done: true when that is enough.
+  virtual bool order_streams() { return false; }
 
   const std::string name;  // "all_reduce #3"
   std::mutex mutex;

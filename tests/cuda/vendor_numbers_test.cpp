@@ -135,6 +135,11 @@ static_assert(kInt8 == int{ncclInt8} && kUint8 == int{ncclUint8} && kInt32 == in
               kBFloat16 == int{ncclBfloat16});
 static_assert(kSum == int{ncclSum} && kProduct == int{ncclProd} && kMaximum == int{ncclMax} &&
               kMinimum == int{ncclMin} && kAverage == int{ncclAvg} && kNoColor == NCCL_SPLIT_NOCOLOR);
+static_assert(offsetof(Config, version) == offsetof(ncclConfig_t, version) &&
+              offsetof(Config, blocking) == offsetof(ncclConfig_t, blocking) &&
+              offsetof(Config, net_name) == offsetof(ncclConfig_t, netName) &&
+              offsetof(Config, split_share) == offsetof(ncclConfig_t, splitShare));
+static_assert(Config::kUnset == NCCL_CONFIG_UNDEF_INT);
 LEVIN_SAME_CALL(get_version, ncclGetVersion);
 LEVIN_SAME_CALL(get_unique_id, ncclGetUniqueId);
 LEVIN_SAME_CALL(init_rank, ncclCommInitRank);

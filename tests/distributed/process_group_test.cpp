@@ -3,14 +3,15 @@
 #include <levin/autograd/autograd.h>
 
 #include <atomic>
-#include <cmath>
 #include <mutex>
 
 #include "distributed/groups.h"
+#include "distributed/values.h"
 
 using namespace levin;
 using namespace levin::distributed;
 using namespace std::chrono_literals;
+using namespace levin::test::values;
 using levin::test::kTransports;
 
 namespace {
@@ -19,43 +20,6 @@ namespace {
 void in_group(int n, const levin::test::GroupBody& body) {
   for (const std::string& transport : kTransports) levin::test::in_group(n, body, transport);
 }
-
-// What rank r holds at place i: small whole numbers, exact in every dtype.
-double value(int rank, int64_t i) { return static_cast<double>((i * 5 + rank * 3 + 1) % 4); }
-
-Tensor filled(int rank, int64_t n, DType dtype, int64_t from = 0) {
-  std::vector<double> v;
-  for (int64_t i = 0; i < n; ++i) v.push_back(value(rank, from + i));
-  return from_data(v, {n}).to(dtype);
-}
-
-double reduced(ReduceOp op, int size, int64_t i) {
-  double result = value(0, i);
-  for (int r = 1; r < size; ++r) {
-    const double v = value(r, i);
-    if (op == ReduceOp::min) result = std::min(result, v);
-    if (op == ReduceOp::max) result = std::max(result, v);
-    if (op == ReduceOp::product) result *= v;
-    if (op == ReduceOp::sum || op == ReduceOp::avg) result += v;
-  }
-  return op == ReduceOp::avg ? result / size : result;
-}
-
-// doctest's assertions may come from several threads, but its output then interleaves: compare first.
-void check_equal(const Tensor& t, const std::function<double(int64_t)>& expected, double tolerance = 0) {
-  const auto got = t.to_vector<double>();
-  for (std::size_t i = 0; i < got.size(); ++i) {
-    const double want = expected(static_cast<int64_t>(i));
-    if (!(std::abs(got[i] - want) <= tolerance * std::abs(want))) {
-      FAIL_CHECK("place " << i << " of " << got.size() << ": " << got[i] << ", not " << want);
-      return;
-    }
-  }
-  CHECK(true);
-}
-
-constexpr ReduceOp kOps[] = {ReduceOp::sum, ReduceOp::avg, ReduceOp::min, ReduceOp::max, ReduceOp::product};
-constexpr DType kTypes[] = {kFloat64, kFloat32, kFloat16, kBFloat16, kInt64, kInt32, kInt16, kInt8, kUInt8};
 
 }  // namespace
 
@@ -303,6 +267,10 @@ TEST_CASE("arguments that no rank could accept") {
   CHECK_THROWS_AS(group->new_group({0, 0}), ValueError);
   CHECK_THROWS_AS(group->new_group({}), ValueError);
   CHECK_THROWS_AS(make_process_group("mpi"), ValueError);
+  CHECK_THROWS_WITH_AS(make_process_group("nccl"),
+                       "[make_process_group] this build has no CUDA, so there is no backend \"nccl\". Choose gloo, or "
+                       "build with -DLEVIN_CUDA=ON (or EMULATE, to run the kernels on the cpu).",
+                       ValueError);
   CHECK_THROWS_AS(make_process_group("single", {.world_size = 2}), ValueError);
   CHECK_THROWS_AS(make_process_group("gloo", {.world_size = 2}), ValueError);
   CHECK_THROWS_AS(make_process_group("gloo", {.rank = 2, .world_size = 2}), ValueError);

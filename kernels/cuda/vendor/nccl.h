@@ -39,6 +39,16 @@ enum Type : int {
 enum Operation : int { kSum = 0, kProduct = 1, kMaximum = 2, kMinimum = 3, kAverage = 4 };
 inline constexpr int kNoColor = -1;
 
+/// NCCL's configuration as it was in 2.18; newer versions take it by its size and version.
+struct Config {
+  std::size_t size = sizeof(Config);
+  unsigned magic = 0xcafebeef, version = 21801;
+  int blocking = kUnset, cluster_size = kUnset, min_blocks = kUnset, max_blocks = kUnset;
+  const char* net_name = nullptr;
+  int split_share = kUnset;
+  static constexpr int kUnset = -2147483647 - 1;
+};
+
 /// NCCL's functions, by their names without the prefix. Counts are of elements; buffers lie on the communicator's
 /// device. A null configuration is the default one.
 struct Functions {

@@ -26,7 +26,8 @@ class Work {
 
   bool is_completed() const;
   /// Returns when the operation is done; throws what it failed with, or CollectiveTimeout when `timeout` is over first
-  /// (the operation goes on).
+  /// (the operation goes on). With "nccl" and no timeout the host does not wait, but the work that this thread queues
+  /// on the current stream from then on does; only a barrier's end is waited for.
   void wait(std::optional<Milliseconds> timeout = std::nullopt) const;
   /// What it failed with; null while it runs and after success.
   std::exception_ptr exception() const;
@@ -71,7 +72,7 @@ struct AllToAllOptions {
 class ProcessGroup {
  public:
   virtual ~ProcessGroup() = default;
-  virtual std::string name() const = 0;  ///< "gloo", "nccl", "single"
+  virtual std::string name() const = 0;  ///< "gloo", "nccl", "cpu:gloo,cuda:nccl", "single"
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(ranks_.size()); }
   /// The members' ranks in the world.
@@ -115,6 +116,7 @@ class ProcessGroup {
       : rank_(rank), ranks_(std::move(ranks)), timeout_(timeout) {}
   /// Begins a checked operation.
   virtual Work begin(Collective collective) = 0;
+  static Work begin_on(ProcessGroup& other, Collective collective) { return other.begin(std::move(collective)); }
   /// Throws ValueError for ranks that do not exist or stand twice.
   void check_members(const std::vector<int>& ranks) const;
   /// For new_group(): what it has made.
@@ -138,10 +140,20 @@ struct GroupOptions {
   /// Of "gloo": "auto" (shared memory where all ranks of a group are on one host, else TCP), "tcp" or "shared". Empty:
   /// the variable LEVIN_TRANSPORT, or auto. Where ranks differ, all use TCP.
   std::string transport{};
+  /// Of "nccl": the CUDA device of this rank; the current one where nothing is said.
+  std::optional<int> device{};
+  /// Of "nccl": "ring", by which the order of sums is known, "tree", or "auto" (NCCL's choice by size and machine). It
+  /// sets NCCL_ALGO, unless that is set, before the first communicator; NCCL reads it once a process.
+  std::string nccl_algo = "ring";
 };
 
-/// The group of all ranks: "single" (one rank, nothing moves) or "gloo" (shared memory or TCP; tensors of other devices
-/// go through the host). Throws ValueError for other names, StoreError and RankLost where the others cannot be reached.
+/// The group of all ranks:
+/// - "single": one rank, nothing moves;
+/// - "gloo": shared memory or TCP; tensors of other devices go through the host;
+/// - "nccl": tensors of the rank's CUDA device, from device to device. All types are moved and all but int16 reduced;
+/// - "cpu:gloo,cuda:nccl": the two, each for the tensors of its device. A barrier is that of gloo.
+/// Throws ValueError for other names and for "nccl" in a build without CUDA, DeviceError where there is no such device
+/// or no NCCL, StoreError and RankLost where the others cannot be reached.
 std::shared_ptr<ProcessGroup> make_process_group(const std::string& backend, const GroupOptions& options = {});
 
 }  // namespace levin::distributed
