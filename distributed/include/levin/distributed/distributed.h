@@ -7,6 +7,7 @@
 #include <levin/distributed/error.h>
 #include <levin/distributed/horovod.h>
 #include <levin/distributed/launcher.h>
+#include <levin/distributed/pipeline.h>
 #include <levin/distributed/process_group.h>
 #include <levin/distributed/rendezvous.h>
 #include <levin/distributed/store.h>
