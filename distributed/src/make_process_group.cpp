@@ -59,7 +59,8 @@ std::shared_ptr<ProcessGroup> make_process_group(const std::string& backend, con
                    .rank = options.rank,
                    .ranks = std::vector<int>(static_cast<std::size_t>(options.world_size)),
                    .timeout = options.timeout,
-                   .transport = transport_kind(options.transport)};
+                   .transport = transport_kind(options.transport),
+                   .latency = options.latency};
   std::iota(place.ranks.begin(), place.ranks.end(), 0);
   if (options.world_size > 1) place.watch = std::make_shared<Watch>(*options.store, options.rank);
   if (!nccl) return make_gloo_group(std::move(place));

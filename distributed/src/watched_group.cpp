@@ -7,6 +7,7 @@
 
 #include "src/gloo_transport.h"
 #include "src/shared_transport.h"
+#include "src/slow_transport.h"
 
 namespace levin::distributed {
 
@@ -30,7 +31,7 @@ class NoTransport final : public Transport {
   std::optional<RankEvent> event_;
 };
 
-std::unique_ptr<Transport> connect(const GroupPlace& place) {
+std::unique_ptr<Transport> connected(const GroupPlace& place) {
   if (place.ranks.size() == 1) return std::make_unique<NoTransport>();
   PrefixStore own(place.id, place.store);
   const int size = static_cast<int>(place.ranks.size());
@@ -40,6 +41,11 @@ std::unique_ptr<Transport> connect(const GroupPlace& place) {
   std::string address = place.store->local_address();
   if (address.empty()) address = "127.0.0.1";
   return std::make_unique<GlooTransport>(own, address, place.rank, size, place.timeout);
+}
+
+std::unique_ptr<Transport> connect(const GroupPlace& place) {
+  auto transport = connected(place);
+  return place.latency.count() > 0 ? make_slow_transport(std::move(transport), place.latency) : std::move(transport);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ struct GroupPlace {
   std::vector<int> ranks{};  ///< of the members, in the world
   Milliseconds timeout{};
   TransportKind transport{};
+  Milliseconds latency{};  ///< added to every message
 };
 
 class WatchedGroup : public ProcessGroup {

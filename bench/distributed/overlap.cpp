@@ -1,0 +1,151 @@
+// A step of DistributedDataParallel with and without overlap, over a network with latency.
+// usage: levin_bench_overlap [--ranks N] [--latency-ms T] [--trace FILE]      FILE is for chrome://tracing or Perfetto
+// prints: the step without any exchange, with one behind backward, with one during backward (the best of some rounds),
+// and how much of the exchange is exposed, in milliseconds
+
+#include <levin/autograd/ops.h>
+#include <levin/core/side_by_side.h>
+#include <levin/distributed/distributed.h>
+#include <levin/nn/nn.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <mutex>
+#include <thread>
+
+using namespace levin;
+using namespace levin::distributed;
+
+namespace {
+
+constexpr int kLayers = 8, kWidth = 512, kRounds = 20;
+constexpr int64_t kBatch = 1536;
+
+double ms() {
+  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+struct Span {
+  std::string name;
+  double begin, end;
+  int row;  // 0: the step, 1: the exchange
+};
+
+enum class Mode { no_exchange, behind, during };
+
+/// One rank's network, and what its steps take.
+class Rank {
+ public:
+  explicit Rank(std::shared_ptr<ProcessGroup> group) : group_(std::move(group)) {
+    for (int i = 0; i < kLayers; ++i) {
+      net_.push_back(nn::Linear(kWidth, kWidth));
+      net_.push_back(nn::ReLU());
+    }
+    share_module(net_, *group_);
+    reducer_ = std::make_unique<Reducer>(net_.parameters(), group_,
+                                         DistributedDataParallelOptions{.bucket_cap_mb = 1, .first_bucket_mb = 1});
+    reducer_->register_comm_hook([this](ProcessGroup& g, const GradBucket& b) { return exchange(g, b); });
+  }
+  ~Rank() { join_watchers(); }
+
+  double step(Mode mode) {
+    mode_ = mode;
+    reducer_->set_sync(mode != Mode::no_exchange);
+    group_->barrier().wait();
+    const double start = ms();
+    const Tensor loss = square(net_(x_)).mean();
+    const double middle = ms();
+    loss.backward();
+    const double end = ms();
+    net_.zero_grad(false);
+    join_watchers();
+    if (tracing_) {
+      spans_.push_back({"forward", start, middle, 0});
+      spans_.push_back({"backward", middle, end, 0});
+    }
+    return end - start;
+  }
+
+  std::size_t buckets() const { return reducer_->buckets().size(); }
+  void trace(const std::string& path) {
+    tracing_ = true;
+    step(Mode::during);
+    std::ofstream out(path);
+    out << "[";
+    for (std::size_t i = 0; i < spans_.size(); ++i) {
+      const Span& s = spans_[i];
+      out << (i ? ",\n" : "\n") << R"({"ph":"X","pid":)" << group_->rank() << R"(,"tid":)" << s.row << R"(,"name":")"
+          << s.name << R"(","ts":)" << static_cast<std::int64_t>(1e3 * s.begin) << R"(,"dur":)"
+          << static_cast<std::int64_t>(1e3 * (s.end - s.begin)) << "}";
+    }
+    out << "\n]\n";
+  }
+
+ private:
+  CommStages exchange(ProcessGroup& group, const GradBucket& bucket) {
+    if (mode_ == Mode::behind) return {[&group, t = bucket.buffer] { group.all_reduce(t, ReduceOp::avg).wait(); }};
+    const Work work = group.all_reduce(bucket.buffer, ReduceOp::avg);
+    if (tracing_)
+      watchers_.emplace_back([this, work, begin = ms(), name = "bucket " + std::to_string(bucket.index)] {
+        work.wait();
+        const std::lock_guard lock(mutex_);
+        spans_.push_back({name, begin, ms(), 1});
+      });
+    return {[work] { work.wait(); }};
+  }
+  void join_watchers() {
+    for (std::thread& t : watchers_) t.join();
+    watchers_.clear();
+  }
+
+  std::shared_ptr<ProcessGroup> group_;
+  nn::Sequential net_;
+  Tensor x_ = randn({kBatch, kWidth});
+  std::unique_ptr<Reducer> reducer_;
+  Mode mode_ = Mode::during;
+  bool tracing_ = false;
+  std::mutex mutex_;
+  std::vector<std::thread> watchers_;
+  std::vector<Span> spans_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int ranks = 2, latency = 2;
+  std::string trace;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string option = argv[i];
+    if (option == "--ranks") ranks = std::atoi(argv[i + 1]);
+    if (option == "--latency-ms") latency = std::atoi(argv[i + 1]);
+    if (option == "--trace") trace = argv[i + 1];
+  }
+  if (!is_launched()) return launch({.processes = ranks}).exit_status();
+  limit_thread(1);
+  const RankInfo me = rank_info(environment());
+  const auto store = open_store(me);
+  join(*store, me);
+  Rank rank(make_process_group("gloo", {.store = store,
+                                        .rank = me.rank,
+                                        .world_size = me.world_size,
+                                        .transport = "tcp",
+                                        .latency = Milliseconds(latency)}));
+  double best[3] = {1e9, 1e9, 1e9};
+  for (int round = 0; round < kRounds; ++round) {
+    for (const Mode mode : {Mode::no_exchange, Mode::behind, Mode::during}) {
+      const double took = rank.step(mode);
+      double& b = best[static_cast<int>(mode)];
+      if (round > 1) b = std::min(b, took);  // the first ones agree on the buckets
+    }
+  }
+  if (!trace.empty()) rank.trace(trace + (me.rank == 0 ? "" : "." + std::to_string(me.rank)));
+  if (me.rank != 0) return 0;
+  const double whole = best[1] - best[0], exposed = best[2] - best[0];
+  std::printf("%d ranks, %d ms of latency, %zu buckets of up to 1 MiB\n", me.world_size, latency, rank.buckets());
+  std::printf("no exchange %.1f ms, behind backward %.1f ms, during backward %.1f ms\n", best[0], best[1], best[2]);
+  std::printf("exposed %.1f of %.1f ms: %.0f %%\n", exposed, whole, 100 * exposed / whole);
+  return 0;
+}
