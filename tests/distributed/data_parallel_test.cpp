@@ -72,15 +72,18 @@ TEST_CASE("dp/equals_single") {
         const auto expected = step(
             net, [&](const Tensor& t) { return net(t); }, x);
         net.to(devices[0]);
-        DataParallel parallel(net, devices);
-        const auto got = step(
-            net, [&](const Tensor& t) { return parallel(t); }, x);
-        CHECK(got[0].device() == devices[0]);
-        CHECK(got[1].device() == kCpu);
-        for (std::size_t i = 0; i < expected.size(); ++i)
-          CHECK(distance(got[i], expected[i]) <= (dtype == kFloat32 ? kF32 : kF64));
-        CHECK(net.fc1.weight.is_leaf());
-        CHECK(net.fc1.weight.device() == devices[0]);
+        for (const bool in_turns : {false, true}) {
+          CAPTURE(in_turns);
+          DataParallel parallel = in_turns ? DataParallel::in_turns(net, devices) : DataParallel(net, devices);
+          const auto got = step(
+              net, [&](const Tensor& t) { return parallel(t); }, x);
+          CHECK(got[0].device() == devices[0]);
+          CHECK(got[1].device() == kCpu);
+          for (std::size_t i = 0; i < expected.size(); ++i)
+            CHECK(distance(got[i], expected[i]) <= (dtype == kFloat32 ? kF32 : kF64));
+          CHECK(net.fc1.weight.is_leaf());
+          CHECK(net.fc1.weight.device() == devices[0]);
+        }
       }
     }
   }
