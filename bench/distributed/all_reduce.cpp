@@ -1,5 +1,7 @@
 // Sums over the ranks of one host, by size: our transports, and Gloo's own ring over loopback.
 // usage: levin_bench_all_reduce [--ranks N]        prints: transport  bytes  ms  GB/s (bytes summed up a second)
+//        levin_bench_all_reduce [--ranks N] --latency-ms T        the same over TCP whose messages set out T ms later:
+//        "ring" is the sum, "tree" a broadcast and the answer of the last rank (tools/cost_model.py)
 
 #include <gloo/allreduce.h>
 #include <gloo/rendezvous/context.h>
@@ -59,6 +61,35 @@ void time_levin(const RankInfo& me, const std::shared_ptr<Store>& store, const c
   }
 }
 
+void time_slow(const RankInfo& me, const std::shared_ptr<Store>& store, int latency_ms) {
+  const auto group = make_process_group("gloo", {.store = store,
+                                                 .rank = me.rank,
+                                                 .world_size = me.world_size,
+                                                 .transport = "tcp",
+                                                 .latency = Milliseconds(latency_ms)});
+  const auto best = [&](const auto& call) {
+    double least = 1e9;
+    for (int i = 0; i < 8; ++i) {
+      group->barrier().wait();
+      const double start = seconds();
+      call();
+      least = std::min(least, seconds() - start);
+    }
+    return least;
+  };
+  const int last = me.world_size - 1;
+  const Tensor answer = zeros({1});
+  for (const int64_t bytes : {4 << 10, 256 << 10, 1 << 20, 4 << 20}) {
+    const Tensor t = zeros({bytes / 4});
+    print(me.rank, "ring", bytes, best([&] { group->all_reduce(t).wait(); }));
+    print(me.rank, "tree", bytes, best([&] {
+            group->broadcast(t, 0).wait();
+            if (me.rank == last) group->send(answer, 0).wait();
+            if (me.rank == 0) group->recv(answer, last).wait();
+          }));
+  }
+}
+
 void time_gloo(const RankInfo& me, Store& meeting) {
   const std::string folder =
       (std::filesystem::temp_directory_path() / ("levin-bench-" + std::to_string(me.store_port))).string();
@@ -95,12 +126,19 @@ void time_gloo(const RankInfo& me, Store& meeting) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  int ranks = 2;
-  if (argc == 3 && std::string(argv[1]) == "--ranks") ranks = std::atoi(argv[2]);
+  int ranks = 2, latency = 0;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    if (std::string(argv[i]) == "--ranks") ranks = std::atoi(argv[i + 1]);
+    if (std::string(argv[i]) == "--latency-ms") latency = std::atoi(argv[i + 1]);
+  }
   if (!is_launched()) return launch({.processes = ranks}).exit_status();
   const RankInfo me = rank_info(environment());
   const auto store = open_store(me);
   join(*store, me);
+  if (latency > 0) {
+    time_slow(me, store, latency);
+    return 0;
+  }
   time_levin(me, store, "shared");
   time_levin(me, store, "tcp");
   time_gloo(me, *store);

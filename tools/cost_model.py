@@ -1,0 +1,91 @@
+#!/usr/bin/env python3
+"""What a sum over many ranks would cost: the alpha-beta model of rings and trees, held against measured points.
+
+A round of messages takes alpha + bytes * beta. Neighbours compare their calls first, which is a round of its own.
+- ring:  2 (p - 1) rounds of n / p bytes;
+- tree:  up and down, 2 ceil(log2 p) rounds of n bytes.
+R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of Collective Communication Operations in MPICH" (2005).
+
+The points are sums over 2 to 8 ranks of this host, on connections whose messages set out a while later, and broadcasts
+with the answer of the last rank: half a tree. alpha and beta are fitted to those of --fit ranks, the others are
+predicted. Build first: cmake --build --preset release --target levin_bench_all_reduce.
+"""
+import argparse
+import math
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BINARY = ROOT / "build/release/bin/levin_bench_all_reduce"
+
+
+def ring(p, n):
+    """Rounds and bytes, each one's factor in the time."""
+    return 1 + 2 * (p - 1), 2 * (p - 1) / p * n
+
+
+def tree(p, n):
+    depth = math.ceil(math.log2(p))
+    return 1 + 2 * depth, 2 * depth * n
+
+
+def half_tree(p, n):
+    """A broadcast down to the last rank, then a message of one number, which has a head of its own."""
+    depth = bin(p - 1).count("1")
+    return 1 + depth + 2, depth * n
+
+
+SHAPES = {"ring": ring, "tree": half_tree}
+
+
+def measure(ranks, latency):
+    command = [BINARY, "--ranks", ranks, "--latency-ms", latency]
+    result = subprocess.run([str(part) for part in command], capture_output=True, text=True, cwd=ROOT)
+    if result.returncode != 0:
+        sys.exit(f"error: {BINARY.name} failed:\n{result.stderr}")
+    for line in result.stdout.splitlines():
+        kind, size, ms, _ = line.split()
+        yield kind, ranks, int(size), float(ms) / 1e3
+
+
+def fit(points):
+    """alpha and beta with the least sum of squared relative errors."""
+    aa = ab = bb = ya = yb = 0.0
+    for kind, p, n, seconds in points:
+        a, b = (factor / seconds for factor in SHAPES[kind](p, n))
+        aa, ab, bb, ya, yb = aa + a * a, ab + a * b, bb + b * b, ya + a, yb + b
+    determinant = aa * bb - ab * ab
+    return (ya * bb - yb * ab) / determinant, (aa * yb - ab * ya) / determinant
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--latency-ms", type=int, default=5)
+    parser.add_argument("--ranks", type=int, nargs="+", default=[2, 3, 4, 8])
+    parser.add_argument("--fit", type=int, nargs="+", default=[2, 4], help="ranks whose points decide alpha and beta")
+    args = parser.parse_args()
+    if not BINARY.exists():
+        sys.exit(f"error: {BINARY.relative_to(ROOT)} is missing; build the target levin_bench_all_reduce")
+    points = [point for ranks in args.ranks for point in measure(ranks, args.latency_ms)]
+    alpha, beta = fit([p for p in points if p[1] in args.fit])
+    print(f"alpha {1e3 * alpha:.2f} ms, 1 / beta {1e-9 / beta:.2f} GB/s, of the points of {args.fit} ranks")
+    print(f"{'':6s}{'ranks':>6s}{'bytes':>10s}{'ms':>9s}{'model':>9s}{'error':>8s}")
+    worst = 0.0
+    for kind, p, n, seconds in points:
+        rounds, transferred = SHAPES[kind](p, n)
+        model = rounds * alpha + transferred * beta
+        error = model / seconds - 1
+        mark = "" if p in args.fit else "  predicted"
+        worst = max(worst, abs(error) if mark else 0.0)
+        print(f"{kind:6s}{p:6d}{n:10d}{1e3 * seconds:9.2f}{1e3 * model:9.2f}{100 * error:7.1f}%{mark}")
+    print(f"largest error of a prediction: {100 * worst:.1f} %")
+    print(f"\nms of a sum over 8 to 1024 ranks\n{'ranks':>6s}" + "".join(f"{f'{k} {mb} MB':>14s}" for mb in (1, 25, 100)
+                                                                  for k in ("ring", "tree")))
+    for p in (8, 16, 32, 64, 128, 256, 512, 1024):
+        costs = [shape(p, mb * 1e6) for mb in (1, 25, 100) for shape in (ring, tree)]
+        print(f"{p:6d}" + "".join(f"{1e3 * (rounds * alpha + size * beta):14.1f}" for rounds, size in costs))
+
+
+if __name__ == "__main__":
+    main()
