@@ -222,7 +222,7 @@ TEST_CASE("misuse ends with status 2, failure with 1, each with one sentence") {
       {{"--raw", "--resume", "last"}, 2, "--raw cannot --resume"},
       {{"--data", "empty"}, 1, "was not found"},
       {{"--data", "."}, 1, "train-"},
-      {{"--resume", "last"}, 1, "no checkpoint \"last\""},
+      {{"--resume", "best"}, 1, "no checkpoint \"best\""},
       {{"--resume", "empty"}, 1, "state.json"},
   };
   for (const auto& row : rows) {

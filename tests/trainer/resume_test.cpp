@@ -176,6 +176,24 @@ TEST_CASE("a checkpoint that does not fit is refused with one sentence, and noth
   CHECK(contains(message_of<StateError>([&] { fit(model, 5, "32-true", ckpt); }), "does not fit this run"));
   CHECK(contains(message_of<StateError>([&] { fit(model, 4, "64-true", ckpt); }), "precision"));
   CHECK(contains(message_of<IoError>([&] { fit(model, 4, "32-true", (folder.path / "none").string()); }), "no folder"));
-  CHECK(contains(message_of<IoError>([&] { fit(model, 4, "32-true", "last"); }), "no checkpoint \"last\""));
+  CHECK(contains(message_of<IoError>([&] { fit(model, 4, "32-true", "best"); }), "no checkpoint \"best\""));
   CHECK(model.losses.empty());
+}
+
+TEST_CASE("a fit that shall go on from the last checkpoint begins anew where there is none yet") {
+  TempFolder folder;
+  TrainerConfig config;
+  config.max_epochs = 1;
+  config.default_root_dir = folder.path.string();
+  config.enable_progress_bar = false;
+  config.resume = "last";
+  data::DataLoader train(toy_points(8), {.batch_size = 2});
+  ToyModule first, second, evaluated;
+  Trainer(config).fit(first, train);
+  CHECK(first.losses.size() == 4);
+  config.max_epochs = 2;
+  Trainer(config).fit(second, train);  // by the same command: goes on
+  CHECK(second.losses.size() == 4);
+  config.default_root_dir = (folder.path / "other").string();
+  CHECK(contains(message_of<IoError>([&] { Trainer(config).validate(evaluated, train); }), "no checkpoint \"last\""));
 }

@@ -44,8 +44,10 @@ fs::path find_checkpoint(const std::vector<CallbackPtr>& callbacks, const std::s
   return found;
 }
 
-fs::path resolve_checkpoint(const std::vector<CallbackPtr>& callbacks, const std::string& ckpt) {
-  if (ckpt != "last" && ckpt != "best") return ckpt;
+namespace {
+
+/// The folder of "last" or "best"; empty where there is none.
+fs::path find_named(const std::vector<CallbackPtr>& callbacks, const std::string& ckpt) {
   fs::path found = find_checkpoint(callbacks, ckpt);
   if (!found.empty()) return found;
   each_policy(callbacks, [&](const CheckpointPolicy& policy) {
@@ -53,6 +55,14 @@ fs::path resolve_checkpoint(const std::vector<CallbackPtr>& callbacks, const std
     const auto folder = fs::canonical(policy.directory() / ckpt);
     if (found.empty() || (ckpt == "last" && last_write_time(folder) > last_write_time(found))) found = folder;
   });
+  return found;
+}
+
+}  // namespace
+
+fs::path resolve_checkpoint(const std::vector<CallbackPtr>& callbacks, const std::string& ckpt) {
+  if (ckpt != "last" && ckpt != "best") return ckpt;
+  const fs::path found = find_named(callbacks, ckpt);
   if (found.empty())
     throw IoError(fmt::format("[trainer] there is no checkpoint \"{}\" to load. Train first, or give a folder.", ckpt));
   return found;
@@ -66,6 +76,11 @@ fs::path of_rank_zero(Run& run, const std::function<fs::path()>& find) {
 
 fs::path choose_checkpoint(const Run& run, const std::string& ckpt) {
   each_policy(run.callbacks, [](const CheckpointPolicy& policy) { recover_checkpoints(policy.directory()); });
+  // A program that is started again and again by the same command has none at its first start.
+  if (ckpt == "last" && find_named(run.callbacks, ckpt).empty()) {
+    spdlog::warn("there is no checkpoint \"last\" yet: training begins anew");
+    return {};
+  }
   if (!ckpt.empty()) return resolve_checkpoint(run.callbacks, ckpt);
   fs::path offered;
   if (run.config.handle_signals && slurm::job_id()) {
