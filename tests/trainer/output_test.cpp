@@ -77,6 +77,25 @@ ProgressBarOptions on_terminal() {
 
 }  // namespace
 
+TEST_CASE("a resumed epoch is measured from where it goes on") {
+  const TempDir f;
+  const auto file = f.path / "out";
+  auto config = quiet({.max_epochs = 1, .max_steps = 2, .default_root_dir = f.path.string()});
+  config.enable_checkpointing = true;
+  data::DataLoader train(toy_points(16), {.batch_size = 4});
+  ToyModule first, second;
+  Trainer(config).fit(first, train);
+  config.max_steps = 4;
+  config.resume = "last";
+  std::FILE* out = std::fopen(file.c_str(), "w");
+  config.callbacks = {ProgressBar({.out = out})};
+  Trainer(config).fit(second, train);
+  std::fclose(out);
+  const std::string text = io::read_text(file);
+  CHECK_MESSAGE(contains(text, "epoch 1/1 4/4"), text);
+  CHECK_MESSAGE(contains(text, "took 0:00"), text);  // not since the machine's start
+}
+
 TEST_CASE("on a terminal bars are drawn over: an epoch with its validation below, rate, time left, metrics") {
   std::vector<std::string> seen;
   Screen screen;

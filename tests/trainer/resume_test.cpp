@@ -181,7 +181,7 @@ TEST_CASE("a checkpoint that does not fit is refused with one sentence, and noth
 }
 
 TEST_CASE("a fit that shall go on from the last checkpoint begins anew where there is none yet") {
-  TempFolder folder;
+  const TempDir folder;
   TrainerConfig config;
   config.max_epochs = 1;
   config.default_root_dir = folder.path.string();
@@ -195,5 +195,5 @@ TEST_CASE("a fit that shall go on from the last checkpoint begins anew where the
   Trainer(config).fit(second, train);  // by the same command: goes on
   CHECK(second.losses.size() == 4);
   config.default_root_dir = (folder.path / "other").string();
-  CHECK(contains(message_of<IoError>([&] { Trainer(config).validate(evaluated, train); }), "no checkpoint \"last\""));
+  CHECK(contains(message_of<IoError>([&] { Trainer(config).validate(evaluated, DataModule{.val = borrowed(train)}); }), "no checkpoint \"last\""));
 }

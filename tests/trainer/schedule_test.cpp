@@ -114,7 +114,7 @@ TEST_CASE("sched/stepped_when: by step or by epoch, and plateau by its monitor")
 TEST_CASE("configurations that make no sense are refused with one sentence") {
   const auto said = [](const TrainerConfig& c) { return message_of<UsageError>([&] { Trainer trainer(c); }); };
   CHECK(contains(said({.precision = "8-mixed"}), "--precision 8-mixed: there are 32-true, 64-true, 16-mixed"));
-  CHECK(contains(said({.strategy = "horde"}), "--strategy horde: there are single, ddp"));
+  CHECK(contains(said({.strategy = "horde"}), "--strategy horde: there are single, dp, ddp"));
   if (!cuda::is_available()) CHECK(contains(said({.accelerator = "cuda"}), "--accelerator cuda"));
   CHECK(contains(said({.accelerator = "cpu", .devices = "[0]"}), "--devices [0]"));
   CHECK(contains(said({.max_epochs = -2}), "--max-epochs -2"));

@@ -177,6 +177,9 @@ void ProgressBar::draw(const std::vector<Bar>& bars) {
   shown_ = Clock::now();
 }
 
+// An epoch that is resumed has no start of its own.
+void ProgressBar::on_train_start(RunContext& run) { on_train_epoch_start(run); }
+
 void ProgressBar::on_train_epoch_start(RunContext& run) {
   start(train_, run.state.batch);
   shown_ = train_.start;

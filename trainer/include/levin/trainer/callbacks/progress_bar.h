@@ -28,6 +28,7 @@ class ProgressBar : public Callback {
  public:
   explicit ProgressBar(ProgressBarOptions options = {});
 
+  void on_train_start(RunContext& run) override;
   void on_train_epoch_start(RunContext& run) override;
   void on_train_batch_end(RunContext& run, const StepOutput&, const Batch&, int index) override;
   void on_train_epoch_end(RunContext& run) override;
