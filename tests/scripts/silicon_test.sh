@@ -84,6 +84,16 @@ accuracy=0.8100
 if [ "$2" = bf16-mixed ]; then accuracy=0.1000; fi
 echo "result: test_accuracy=$accuracy test_loss=0.5 train_seconds=1.5 model=cnn"
 FAKE
+stand_in "$package/bin/levin_bench_nccl" <<'FAKE'
+cat >"$2" <<'JSON'
+{"copies": [{"name": "pinned to device", "bytes": 8000000, "ok": true, "seconds": 0.002},
+            {"name": "device to device", "bytes": 8000000, "ok": false}],
+ "checks": [{"name": "ddp equals no ddp", "ok": true}],
+ "all_reduce": [{"ranks": 2, "bytes": 4000000, "ok": true, "seconds": 0.001}, {"ranks": 2, "bytes": 8000, "ok": true}],
+ "ddp": [{"ranks": 1, "ok": true, "seconds": 0.004}, {"ranks": 2, "ok": true, "seconds": 0.005}]}
+JSON
+echo "7 rows, 1 wrong"
+FAKE
 stand_in "$package/bin/minimal" <<'FAKE'
 echo fine
 FAKE
@@ -102,6 +112,7 @@ report = json.load(open(sys.argv[1] + ".json"))
 page = open(sys.argv[1] + ".md").read()
 parts = {p["name"]: p for p in report["parts"]}
 expected = {"operations": "passed", "cuda tests": "failed", "bench check": "passed", "minimal": "passed",
+            "nccl": "passed",
             "mnist 32-true": "passed", "mnist 16-mixed": "passed", "mnist bf16-mixed": "passed",
             "mnist bf16-mixed accuracy": "failed", "bench": "passed", "pytorch": "passed", "memcheck": "passed",
             "racecheck": "failed"}
@@ -120,7 +131,9 @@ assert targets["gpt_blocks bf16-mixed, speed over 32-true"] == (None, None), tar
 assert [m["test_accuracy"] for m in report["mnist"]] == ["0.8100", "0.8100", "0.1000"], report["mnist"]
 assert all("missing" in r["peers"]["torch"] for r in report["rows"]), "stand-in figures beside a real PyTorch"
 for words in ("- cublas (hgemm): it is not on this machine.", "Not reached in time: sort.", "4.0 TFLOP/s", "3 GB/s",
-              "| cuda tests | failed |", "wrong (9.0)", "- torch (", "cuBLAS's rates: not measured. no cuBLAS"):
+              "| cuda tests | failed |", "wrong (9.0)", "| pinned to device | 8.0 | 4.00 | right |",
+              "| device to device | 8.0 | not measured | wrong |", "| 2 | 4.000 | 1.000e-03 | 4.00 | right |",
+              "| 2 | 0.008 | not measured | not measured | right |", "| 2 | 5.000e-03 | 0.800 | right |", "- torch (", "cuBLAS's rates: not measured. no cuBLAS"):
     assert words in page, words + "\n" + page
 PYTHON
 
@@ -150,7 +163,7 @@ PYTHON
 
 # ---- the package: stripped programs, the libraries that another system may lack, data, and a limit
 mkdir "$work/bin"
-for program in levin_cuda_tests levin_ops_tests levin_bench_cuda mnist minimal; do
+for program in levin_cuda_tests levin_ops_tests levin_bench_cuda levin_bench_nccl mnist minimal; do
   cp "$build/bin/minimal" "$work/bin/$program"
 done
 bash tools/silicon/pack.sh "$work/bin" "$work/packed"

@@ -124,6 +124,7 @@ TEST_CASE("configurations that make no sense are refused with one sentence") {
   CHECK(contains(said({.accumulate_grad_batches = 0}), "--accumulate-grad-batches 0"));
   CHECK(contains(said({.gradient_clip_val = 0.0}), "--gradient-clip-val 0"));
   CHECK(contains(said({.gradient_clip_algorithm = "max"}), "choose norm or value"));
+  CHECK(contains(said({.nccl_algo = "star"}), "--nccl-algo star: choose ring, tree or auto."));
   CHECK(contains(message_of<UsageError>([] { tape_of({.val_check_interval = 5}); }), "an epoch has 4 batches"));
   CHECK(contains(message_of<UsageError>([] { tape_of({.limit_train_batches = 0.1}); }), "leaves none of 4 batches"));
   LevinModule bare;

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # on_device.sh [--out FOLDER] [--seconds N]: what only a GPU can say about this build, within N seconds (600).
 # Runs the operations' cases and the CUDA tests on the device, trains in mixed precision, measures every rung beside
-# cuBLAS, cuDNN, CUB and PyTorch, looks for bad accesses and races, and writes FOLDER/report/<device>-<date>.md and
-# .json. A part that failed, did not fit or has no tool here is said so in the report. Status 1 when a part failed.
+# cuBLAS, cuDNN, CUB and PyTorch, copies and sums over NCCL with as many GPUs as there are, looks for bad accesses and
+# races, and writes FOLDER/report/<device>-<date>.md and .json. A part that failed, did not fit or has no tool here is said so in the report. Status 1 when a part failed.
 set -uo pipefail
 here=$(dirname "$(readlink -f "$0")")
 out=silicon limit=600
@@ -50,6 +50,7 @@ find_library() {
 }
 [ -n "${LEVIN_CUBLAS_LIBRARY:-}" ] || find_library LEVIN_CUBLAS_LIBRARY libcublas
 [ -n "${LEVIN_CUDNN_LIBRARY:-}" ] || find_library LEVIN_CUDNN_LIBRARY libcudnn
+[ -n "${LEVIN_NCCL_LIBRARY:-}" ] || find_library LEVIN_NCCL_LIBRARY libnccl
 for folder in ${folders[@]+"${folders[@]}"}; do
   case $folder in */nvidia/*/lib) library_path=$library_path:$folder ;; esac
 done
@@ -109,6 +110,7 @@ part "operations" 150 "$here/bin/levin_ops_tests" --no-colors=true -tc='operatio
 part "cuda tests" 120 "$here/bin/levin_cuda_tests" --no-colors=true
 part "bench check" 60 "$here/bin/levin_bench_cuda" --check
 part "minimal" 20 "$here/bin/minimal"
+part "nccl" 60 "$here/bin/levin_bench_nccl" --json "$out/nccl.json"
 for precision in 32-true 16-mixed bf16-mixed; do train "$precision"; done
 
 nvidia-smi --query-gpu=clocks.sm,power.draw,temperature.gpu --format=csv,noheader,nounits -l 1 \

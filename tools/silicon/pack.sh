@@ -9,7 +9,7 @@ package=$out/levin-silicon
 rm -rf "$package"
 mkdir -p "$package/bin" "$package/lib" "$package/data"
 
-for program in levin_cuda_tests levin_ops_tests levin_bench_cuda mnist minimal; do
+for program in levin_cuda_tests levin_ops_tests levin_bench_cuda levin_bench_nccl mnist minimal; do
   [ -f "$bin/$program" ] || fail "$bin/$program was not built."
   strip -o "$package/bin/$program" "$bin/$program"
 done

@@ -165,6 +165,36 @@ def machine_lines(report):
     return lines
 
 
+def nccl_lines(nccl):
+    """Copies, and sums over the GPUs of this machine; rates only where they were measured."""
+    if not nccl:
+        return [NOT_MEASURED.capitalize() + "."]
+
+    def rate(row, factor=1.0):
+        return f"{row['bytes'] * factor / row['seconds'] / 1e9:,.2f}" if row.get("seconds") else NOT_MEASURED
+
+    def result(row):
+        return "right" if row["ok"] else "wrong"
+
+    lines = table(("copy", "MB", "GB/s", "result"),
+                  [(r["name"], f"{r['bytes'] / 1e6:,.1f}", rate(r), result(r)) for r in nccl["copies"]], right=(1, 2))
+    if nccl.get("missing"):
+        return lines + ["", f"NCCL: {NOT_MEASURED}. {nccl['missing']}"]
+    lines += ["", *table(("check of one rank", "result"), [(r["name"], result(r)) for r in nccl["checks"]])]
+    if not nccl["all_reduce"]:
+        return lines + ["", f"Sums over several GPUs: {NOT_MEASURED}. There is one."]
+    lines += ["", *table(("all_reduce: GPUs", "MB", "seconds", "GB/s of each GPU's links", "result"),
+                         [(str(r["ranks"]), f"{r['bytes'] / 1e6:,.3f}", number(r.get("seconds"), ".3e"),
+                           rate(r, 2 * (r["ranks"] - 1) / r["ranks"]), result(r)) for r in nccl["all_reduce"]],
+                         right=(0, 1, 2, 3))]
+    alone = next((r.get("seconds") for r in nccl["ddp"] if r["ranks"] == 1), None)
+    lines += ["", *table(("DDP: GPUs", "seconds a step", "share of one GPU's speed each", "result"),
+                         [(str(r["ranks"]), number(r.get("seconds"), ".3e"),
+                           number(alone and r.get("seconds") and alone / r["seconds"], ".3f"), result(r))
+                          for r in nccl["ddp"]], right=(0, 1, 2))]
+    return lines
+
+
 def page_of(report):
     lines = [f"# {report['device']}, {report['date']}", "",
              f"Driver {report['driver']}, commit {report['commit']}, written by `./run silicon`.", "", "## Parts", ""]
@@ -191,6 +221,7 @@ def page_of(report):
                    [(r["net"], r["precision"], r["shape"], number(r.get("seconds"), ".3e"),
                      f"{r['activation_bytes'] / 1e6:,.0f}", f"{r['loss']:.4f}", "right" if r["ok"] else "wrong")
                     for r in report["training"]], right=(3, 4, 5))
+    lines += ["", "## Copies and NCCL", "", *nccl_lines(report["nccl"])]
     lines += ["", "## Fashion-MNIST, cnn, 12000 pictures", ""]
     lines += table(("precision", "test accuracy", "seconds"),
                    [(r["precision"], r.get("test_accuracy", NOT_MEASURED), r.get("train_seconds", NOT_MEASURED))
@@ -207,12 +238,13 @@ def main():
     device, _, driver = read_text(args.folder / "device.txt").strip().partition(", ")
     text = read_text(args.folder / "bench.json")
     bench = json.loads(text) if text else {}
+    nccl = read_text(args.folder / "nccl.json")
     report = {"device": device, "driver": driver, "date": args.date, "commit": args.commit,
               "seconds_allowed": int(args.limit), "parts": read_parts(args.folder), "targets": targets_of(bench),
               "clocks": read_clocks(args.folder), "mnist": read_mnist(args.folder),
               "libraries": read_text(args.folder / "libraries.txt").splitlines(),
               "machine": bench.get("machine", {}), "rows": bench.get("rows", []), "training": bench.get("training", []),
-              "left_out": bench.get("left_out", [])}
+              "left_out": bench.get("left_out", []), "nccl": json.loads(nccl) if nccl else {}}
     stem = re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-") + "-" + args.date
     target = args.folder / "report"
     target.mkdir(exist_ok=True)

@@ -21,7 +21,7 @@ command -v nvcc >/dev/null ||
   fail "nvcc was not found; install NVIDIA's CUDA toolkit (13.0 is tested) and put nvcc on the PATH."
 
 need $packages_build $packages_test $packages_mnist xz-utils python3
-build cuda levin_cuda_tests levin_ops_tests levin_bench_cuda mnist minimal
+build cuda levin_cuda_tests levin_ops_tests levin_bench_cuda levin_bench_nccl mnist minimal
 bash tools/silicon/pack.sh build/cuda/bin build/silicon
 [ "$pack_only" = 0 ] || exit 0
 

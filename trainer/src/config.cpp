@@ -22,6 +22,7 @@ StrategyOptions strategy_options(const TrainerConfig& c) {
           .num_nodes = c.num_nodes,
           .node_rank = c.node_rank,
           .timeout = c.timeout,
+          .nccl_algo = c.nccl_algo,
           .scale_lr = c.scale_lr,
           .gradient_compression = c.gradient_compression,
           .fusion_threshold_mb = c.fusion_threshold_mb,
@@ -55,6 +56,8 @@ void check_config(const TrainerConfig& c) {
     throw UsageError(fmt::format("--gradient-clip-algorithm {}: choose norm or value.", c.gradient_clip_algorithm));
   at_least(c.node_rank, -1, "--node-rank");
   at_least(c.timeout, 1, "--timeout");
+  if (c.nccl_algo != "ring" && c.nccl_algo != "tree" && c.nccl_algo != "auto")
+    throw UsageError(fmt::format("--nccl-algo {}: choose ring, tree or auto.", c.nccl_algo));
   at_least(c.checkpoint_every_n_steps, 0, "--checkpoint-every-n-steps");
   check_strategy(strategy_options(c));
   if (c.sync_batchnorm && (c.strategy == "dp" || c.strategy == "ddp2"))

@@ -35,6 +35,7 @@ const std::vector<ConfigField>& config_fields() {
       {"num_nodes", &C::num_nodes, "Machines", 1},
       {"node_rank", &C::node_rank, "Which machine this is, from 0; -1: as NODE_RANK says", -1},
       {"timeout", &C::timeout, "Seconds that ranks wait for each other", 1},
+      {"nccl_algo", &C::nccl_algo, "How NCCL sums over GPUs", 0, {"ring", "tree", "auto"}},
       {"strategy", &C::strategy, "auto, single, dp, ddp, ddp2, ddp_spawn or horovod"},
       {"scale_lr", &C::scale_lr, "horovod: learning rates and schedules' base rates times the number of ranks"},
       {"gradient_compression", &C::gradient_compression, "horovod: how gradients travel", 0, {"none", "fp16"}},

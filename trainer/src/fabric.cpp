@@ -27,6 +27,7 @@ Fabric::Fabric(FabricConfig config)
                                               .num_nodes = config_.num_nodes,
                                               .node_rank = config_.node_rank,
                                               .timeout = config_.timeout,
+                                              .nccl_algo = config_.nccl_algo,
                                               .scale_lr = config_.scale_lr,
                                               .gradient_compression = config_.gradient_compression,
                                               .fusion_threshold_mb = config_.fusion_threshold_mb,

@@ -81,6 +81,7 @@ Trainer::Impl::Impl(TrainerConfig given)
               .num_nodes = config.num_nodes,
               .node_rank = config.node_rank,
               .timeout = config.timeout,
+              .nccl_algo = config.nccl_algo,
               .scale_lr = config.scale_lr,
               .gradient_compression = config.gradient_compression,
               .fusion_threshold_mb = config.fusion_threshold_mb,

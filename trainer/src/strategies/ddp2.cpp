@@ -28,7 +28,7 @@ class Ddp2 final : public Ddp {
 }  // namespace
 
 std::unique_ptr<Strategy> make_ddp2(const StrategyChoice& choice) {
-  return std::make_unique<Ddp2>(join_world(1, *choice.options), choice.devices);
+  return std::make_unique<Ddp2>(choice.world(), choice.devices);
 }
 
 }  // namespace levin

@@ -33,13 +33,8 @@ std::string known_strategies() {
   return names + " and " + last;
 }
 
-World& StrategyChoice::world() const { return join_world(static_cast<int>(devices.size()), *options); }
+World& StrategyChoice::world() const { return join_world(devices, *options); }
 
-Device StrategyChoice::own_device() const {
-  const auto local = static_cast<std::size_t>(world().info.local_rank);
-  // Under a launcher that started more ranks than "auto" knows of, each takes the device of its own number.
-  if (local < devices.size()) return devices[local];
-  return devices[0] == kCpu ? kCpu : cuda(static_cast<int>(local));
-}
+Device StrategyChoice::own_device() const { return device_of(world().info, devices); }
 
 }  // namespace levin

@@ -38,7 +38,20 @@ void check_size(const RankInfo& info, int processes, const StrategyOptions& o) {
                   o.devices.text(), info.source, info.local_world_size, info.local_world_size));
 }
 
-std::unique_ptr<World> make_world(int processes, const StrategyOptions& o) {
+/// Gradients go from device to device; what ranks say to each other goes by the host.
+std::shared_ptr<ProcessGroup> make_group(const World& world, Device device, const StrategyOptions& o) {
+  GroupOptions options{.store = world.store,
+                       .rank = world.info.rank,
+                       .world_size = world.info.world_size,
+                       .timeout = std::chrono::seconds(o.timeout),
+                       .nccl_algo = o.nccl_algo};
+  if (device.type != DeviceType::cuda) return make_process_group("gloo", options);
+  options.device = device.index;
+  return make_process_group("cpu:gloo,cuda:nccl", options);
+}
+
+std::unique_ptr<World> make_world(std::span<const Device> devices, const StrategyOptions& o) {
+  const int processes = o.strategy == "ddp2" ? 1 : static_cast<int>(devices.size());
   auto world = std::make_unique<World>();
   const Environment env = environment();
   if (has_launcher(env)) {
@@ -58,18 +71,23 @@ std::unique_ptr<World> make_world(int processes, const StrategyOptions& o) {
   }
   world->store = open_store(me, "env://", timeout);
   join(*world->store, me, timeout);
-  world->group = make_process_group(
-      "gloo", {.store = world->store, .rank = me.rank, .world_size = me.world_size, .timeout = timeout});
+  world->group = make_group(*world, device_of(me, devices), o);
   return world;
 }
 
 }  // namespace
 
-World& join_world(int processes, const StrategyOptions& options) {
+World& join_world(std::span<const Device> devices, const StrategyOptions& options) {
   static std::unique_ptr<World> world;
-  if (!world) world = make_world(processes, options);
-  check_size(world->info, processes, options);
+  if (!world) world = make_world(devices, options);
+  check_size(world->info, static_cast<int>(devices.size()), options);
   return *world;
+}
+
+Device device_of(const RankInfo& rank, std::span<const Device> devices) {
+  const auto local = static_cast<std::size_t>(rank.local_rank);
+  if (local < devices.size()) return devices[local];
+  return devices[0] == kCpu ? kCpu : cuda(static_cast<int>(local));
 }
 
 }  // namespace levin

@@ -5,6 +5,8 @@
 #include <levin/distributed/process_group.h>
 #include <levin/trainer/strategy.h>
 
+#include <span>
+
 namespace levin {
 
 struct World {
@@ -14,9 +16,13 @@ struct World {
   std::shared_ptr<distributed::ProcessGroup> group;  ///< it ends first
 };
 
-/// Finds this process's place by its environment, or else starts the other processes of this machine; waits until all
-/// are there. The first call decides; the world lasts to the end of the process. Throws UsageError where another world
+/// Finds this process's place by its environment, or else starts the other processes of this machine, one a device
+/// (ddp2: one in all); waits until all are there. The first call decides; the world lasts to the end of the process. Throws UsageError where another world
 /// is asked for, RendezvousError, StoreError.
-World& join_world(int processes, const StrategyOptions& options);
+World& join_world(std::span<const Device> devices, const StrategyOptions& options);
+
+/// The device of a rank: that of its number on its machine, also where a launcher has started more ranks than "auto"
+/// knows of.
+Device device_of(const distributed::RankInfo& rank, std::span<const Device> devices);
 
 }  // namespace levin

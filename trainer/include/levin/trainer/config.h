@@ -79,6 +79,7 @@ struct TrainerConfig {
   std::int64_t num_nodes = 1;   ///< machines; each starts the program, with MASTER_ADDR, MASTER_PORT and NODE_RANK
   std::int64_t node_rank = -1;  ///< of this machine, from 0; -1: NODE_RANK
   std::int64_t timeout = 300;   ///< seconds that ranks wait for each other
+  std::string nccl_algo = "ring";  ///< how NCCL sums over GPUs: "ring" (its order is known), "tree" or "auto"
   std::string strategy = "auto";
   bool scale_lr = true;  ///< horovod: learning rates and schedules' base rates times the number of ranks
   std::string gradient_compression = "none";    ///< horovod: "none" or "fp16"

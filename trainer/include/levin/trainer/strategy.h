@@ -128,6 +128,7 @@ struct StrategyOptions {
   std::int64_t num_nodes = 1;
   std::int64_t node_rank = -1;
   std::int64_t timeout = 300;
+  std::string nccl_algo = "ring";
   bool scale_lr = true;
   std::string gradient_compression = "none";
   std::optional<double> fusion_threshold_mb{};
