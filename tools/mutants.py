@@ -19,8 +19,8 @@ PROGRAMS = {
     "release": ["core", "kernels", "autograd", "ops", "nn", "optim", "data", "interop", "distributed", "trainer",
                 "strategies"],
     "emulate": ["emulator", "cuda", "nccl", "ops"],
-    "emulate-asan": ["emulator", "cuda", "nccl", "ops"],
-    "emulate-tsan": ["emulator", "cuda", "nccl", "ops"],
+    "emulate-asan": ["emulator", "cuda", "ops"],
+    "emulate-tsan": ["emulator", "cuda", "ops"],
 }
 
 

@@ -14,21 +14,25 @@ namespace {
 
 struct Options {
   std::int64_t processes = 2, batch_size = 96, steps = 100;
+  std::string accelerator = "cpu";
   std::filesystem::path data = data::kFashionMnistDir;
 };
 
 int train(const Options& o) {
   // 2. They meet, and become one group.
   const RankInfo me = rank_info(environment());
-  const bool several = me.world_size > 1;
+  const bool several = me.world_size > 1, on_gpus = o.accelerator == "cuda";
+  const Device device = on_gpus ? cuda(me.local_rank) : kCpu;
   const auto store = several ? open_store(me) : nullptr;
   if (several) join(*store, me);
-  const auto group =
-      make_process_group(several ? "gloo" : "single", {.store = store, .rank = me.rank, .world_size = me.world_size});
+  const auto group = make_process_group(
+      on_gpus ? "cpu:gloo,cuda:nccl" : "gloo",
+      {.store = store, .rank = me.rank, .world_size = me.world_size, .device = static_cast<int>(device.index)});
 
   // 3. The network's wrapper makes all replicas rank 0's, and averages their gradients while backward runs.
   manual_seed(static_cast<std::uint64_t>(me.rank));
   nn::Sequential net(nn::Flatten(), nn::Linear(784, 128), nn::ReLU(), nn::Linear(128, 10));
+  net.to(device);
   DistributedDataParallel ddp(net, group);
   optim::SGD optimizer(net.parameters(), {.lr = 0.1, .momentum = 0.9});
 
@@ -41,7 +45,7 @@ int train(const Options& o) {
   std::int64_t step = 0;
   for (auto& [x, y] : loader) {
     if (step++ == o.steps) break;
-    loss = cross_entropy(ddp(x), y);
+    loss = cross_entropy(ddp(x.to(device)), y.to(device));
     optimizer.zero_grad();
     loss.backward();
     optimizer.step();
@@ -59,8 +63,11 @@ int run(int argc, char** argv) {
   line.add("processes", o.processes, "How many, unless somebody else starts them", 1);
   line.add("batch-size", o.batch_size, "Pictures a step, of all processes", 1);
   line.add("steps", o.steps, "Steps", 1);
+  line.add("accelerator", o.accelerator, "cpu, or cuda: each process has a device of its own");
   line.add("data", o.data, "Folder of the IDX files");
   if (!line.parse(argc, argv)) return 0;
+  if (o.accelerator != "cpu" && o.accelerator != "cuda")
+    throw UsageError(fmt::format("--accelerator {}: choose cpu or cuda.", o.accelerator));
   // 1. This program again, once for each rank.
   if (o.processes > 1 && !has_launcher(environment()))
     return launch({.processes = static_cast<int>(o.processes)}).exit_status();

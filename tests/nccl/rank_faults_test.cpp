@@ -140,5 +140,5 @@ TEST_CASE("nccl fault: one rank throws in its step, the others end with its word
   INFO(result->output);
   CHECK(count(result->output, "rank 1 failed: [linear] the batch is bad") == 2);
   CHECK(result->output.find("[linear] the batch is bad") < result->output.find("rank 1 failed"));
-  CHECK(result->launch.first_failed == 1);
+  for (const int status : result->launch.statuses) CHECK(status == 1);
 }

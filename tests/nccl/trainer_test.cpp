@@ -22,6 +22,12 @@ TrainerConfig on_devices(TrainerConfig c) {
   return quiet(c);
 }
 
+/// On ranks whose NCCL has not been told of an algorithm by tests before.
+void pass_on_devices(int n, const std::function<void()>& body) {
+  unsetenv("NCCL_ALGO");
+  pass_on(n, body);
+}
+
 /// Weights after a fit on all ranks, or on one CPU with the whole batch.
 std::vector<std::vector<float>> trained(const TrainerConfig& c, bool alone) {
   manual_seed(3);
@@ -31,12 +37,13 @@ std::vector<std::vector<float>> trained(const TrainerConfig& c, bool alone) {
   trainer.fit(model, train);
   if (!alone) {
     CHECK(trainer.fabric().strategy().device() == cuda(rank()));
+    CHECK(std::string(std::getenv("NCCL_ALGO")) == (c.nccl_algo == "tree" ? "allreduce:tree" : "Ring"));
     CHECK(same_on_all(trainer.fabric().strategy(), values_of(model)));
   }
   return values_of(model);
 }
 
-void equals_one_rank(TrainerConfig c) {
+void equals_one_rank(const TrainerConfig& c) {
   TrainerConfig one = c;
   one.accelerator = "cpu";
   CHECK(largest_difference(trained(one, true), trained(c, false)) <= 2e-6);
@@ -45,10 +52,14 @@ void equals_one_rank(TrainerConfig c) {
 }  // namespace
 
 TEST_CASE("nccl trainer: two ranks equal one with the whole batch, also with accumulation and clipping") {
-  pass_on(2, [] {
+  pass_on_devices(2, [] {
     equals_one_rank({.max_epochs = 2});
     equals_one_rank({.max_epochs = 2, .accumulate_grad_batches = 2, .gradient_clip_val = 0.05});
   });
+}
+
+TEST_CASE("nccl trainer: sums along a tree") {
+  pass_on_devices(3, [] { equals_one_rank({.max_epochs = 1, .nccl_algo = "tree"}); });
 }
 
 TEST_CASE("nccl trainer: a rank that is killed ends the others with one error") {

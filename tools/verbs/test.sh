@@ -26,7 +26,7 @@ programs_of() {
     name=$(basename "$dir")
     compgen -G "$dir*_test.cpp" >/dev/null && [[ $name == *"$filter"* ]] || continue
     case $1:$name in
-      emulate*:emulator | emulate*:cuda | emulate*:nccl | emulate*:ops | cuda:cuda | cuda:ops) echo "$name" ;;
+      emulate:nccl | emulate*:emulator | emulate*:cuda | emulate*:ops | cuda:cuda | cuda:ops) echo "$name" ;;
       emulate*:* | cuda:* | *:emulator | *:cuda | *:nccl) ;;
       *) echo "$name" ;;
     esac

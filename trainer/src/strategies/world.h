@@ -17,8 +17,8 @@ struct World {
 };
 
 /// Finds this process's place by its environment, or else starts the other processes of this machine, one a device
-/// (ddp2: one in all); waits until all are there. The first call decides; the world lasts to the end of the process. Throws UsageError where another world
-/// is asked for, RendezvousError, StoreError.
+/// (ddp2: one in all); waits until all are there. The first call decides; the world lasts to the end of the process.
+/// Throws UsageError where another world is asked for, RendezvousError, StoreError.
 World& join_world(std::span<const Device> devices, const StrategyOptions& options);
 
 /// The device of a rank: that of its number on its machine, also where a launcher has started more ranks than "auto"
