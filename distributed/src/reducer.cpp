@@ -41,6 +41,7 @@ struct Reducer::Impl : std::enable_shared_from_this<Impl> {
   std::vector<std::size_t> order;  // in which gradients became ready
   std::size_t next = 0;            // the bucket to be sent next
   bool sync = true, running = false, rebuilt = false;
+  std::vector<int64_t> common_order;   // of all ranks, once they have agreed
   std::vector<std::size_t> new_order;  // to be taken up by the next backward
   int64_t overlapped = 0;
   int lowest_active = 0;
@@ -73,6 +74,7 @@ struct Reducer::Impl : std::enable_shared_from_this<Impl> {
   [[noreturn]] void refuse(const std::string& text);
   std::string names_of(const std::vector<std::size_t>& list) const;
   void agree_on_order();
+  void follow(const std::vector<int64_t>& agreed);
 };
 
 // A bucket holds one dtype on one device and closes when it has reached its size.
@@ -306,14 +308,20 @@ void Reducer::Impl::refuse(const std::string& text) {
 
 // What the lowest rank with a part saw is the order of the buckets from now on; what it did not see comes last.
 void Reducer::Impl::agree_on_order() {
-  rebuilt = true;
   for (std::size_t p = 0; p < parameters.size(); ++p) {
     if (std::find(order.begin(), order.end(), p) == order.end()) order.push_back(p);
   }
   const std::vector<int64_t> own(order.begin(), order.end());
   const Tensor common = from_data(own, {static_cast<int64_t>(own.size())});
   group->broadcast(common, lowest_active).wait();
-  for (const int64_t p : common.to_vector<int64_t>()) new_order.push_back(static_cast<std::size_t>(p));
+  follow(common.to_vector<int64_t>());
+}
+
+void Reducer::Impl::follow(const std::vector<int64_t>& agreed) {
+  rebuilt = true;
+  common_order = agreed;
+  new_order.clear();
+  for (const int64_t p : agreed) new_order.push_back(static_cast<std::size_t>(p));
 }
 
 Reducer::Reducer(std::vector<Parameter> parameters, std::shared_ptr<ProcessGroup> group,
@@ -354,6 +362,19 @@ void Reducer::set_active(int ranks, int lowest, bool divide_by_all) {
 void Reducer::shadow(bool keep) { impl_->shadow(keep); }
 void Reducer::set_sync(bool on) { impl_->sync = on; }
 bool Reducer::sync() const { return impl_->sync; }
+std::vector<int64_t> Reducer::order() const { return impl_->common_order; }
+
+void Reducer::set_order(const std::vector<int64_t>& order) {
+  std::vector<int64_t> sorted = order;
+  std::ranges::sort(sorted);
+  bool each = sorted.size() == impl_->parameters.size();
+  for (std::size_t i = 0; each && i < sorted.size(); ++i) each = sorted[i] == static_cast<int64_t>(i);
+  if (!each)
+    throw ValueError(fmt::format("[ddp] an order of {} places was given for {} parameters. Give each of them once.",
+                                 order.size(), impl_->parameters.size()));
+  impl_->follow(order);
+}
+
 int64_t Reducer::overlapped() const { return impl_->overlapped; }
 
 std::vector<std::vector<std::string>> Reducer::buckets() const {

@@ -197,6 +197,11 @@ int64_t Optimizer::steps_of(const State& state) const {
   return state.count.defined() ? static_cast<int64_t>(state.count.item<double>()) : state.step - skipped_steps();
 }
 
+int64_t Optimizer::steps_done(const Parameter& parameter) const {
+  const auto found = state_->find(parameter.impl());
+  return found == state_->end() ? 0 : steps_of(found->second);
+}
+
 StateDict Optimizer::state_dict() const {
   StateDict result;
   for (const Parameter& p : parameters()) {

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 
+#include "fit_checkpoint.h"
 #include "generator_map.h"
 #include "slurm.h"
 
@@ -296,6 +297,7 @@ void CheckpointKeeper::save_training(Checkpoint& c, const Mark& at) {
   }
   StateMap& v = c.values;
   v.put("precision", run_.precision.state());
+  if (const StateMap s = run_.strategy.state(); !s.empty()) v.put("strategy", s);
   if (ranks > 1) v.set("world_size", static_cast<std::int64_t>(ranks));
   StateMap own;
   own.put("loader", at.train.to_map());
@@ -314,6 +316,7 @@ void CheckpointKeeper::save_of_ranks(Checkpoint& c, const StateMap& own, bool op
   const auto all = run_.strategy.gather(own);
   for (const auto& [key, value] : all[0].values()) c.values.set(key, value);
   for (std::size_t r = 1; r < all.size(); ++r) c.values.put(rank_key(r), all[r]);
+  if (run_.strategy.replicas_differ()) save_replicas(c);
   if (!open_window) return;
   for (const auto& [name, p] : run_.module.named_parameters()) {
     if (!p.requires_grad()) continue;
@@ -322,6 +325,29 @@ void CheckpointKeeper::save_of_ranks(Checkpoint& c, const StateMap& own, bool op
     for (std::size_t r = 1; r < all.size(); ++r)
       c.tensors.merge(fmt::format("{}.grad.", rank_key(r)), {{name, grads.select(0, static_cast<int>(r))}});
   }
+}
+
+/// Weights and optimizers of the ranks above zero.
+void CheckpointKeeper::save_replicas(Checkpoint& c) {
+  StateDict own;
+  own.merge("model.", run_.precision.weights(run_.module));
+  own.merge("optimizer.", optimizers_.optimizer_state());
+  for (const auto& [name, t] : own) {
+    const Tensor all = run_.strategy.all_gather(t, false);
+    for (int r = 1; r < run_.strategy.world_size(); ++r)
+      c.tensors.merge(rank_key(static_cast<std::size_t>(r)) + ".", {{name, all.select(0, r)}});
+  }
+}
+
+/// Back; other numbers of ranks all go on with rank zero's.
+void CheckpointKeeper::restore_replica(const Checkpoint& c, const std::filesystem::path& folder) {
+  const auto ranks = c.values.has("world_size") ? c.values.get<std::int64_t>("world_size") : 1;
+  if (ranks != run_.strategy.world_size() || !run_.strategy.replicas_differ()) return;
+  const StateDict own = c.tensors.sub(rank_key(static_cast<std::size_t>(run_.strategy.rank())) + ".");
+  const StateDict weights = own.sub("model.");
+  if (weights.empty()) return;
+  load_weights(run_.precision, run_.module, weights, folder);
+  optimizers_.load_optimizer_state(own.sub("optimizer."));
 }
 
 void CheckpointKeeper::restore_val() {
@@ -373,6 +399,8 @@ void CheckpointKeeper::restore(const Checkpoint& c, const std::filesystem::path&
       saved_val_.push_back(data::LoaderState::from_map(val));
     run_.metrics.load_state(v.part("metrics"));
     run_.precision.load_state(c.values.part("precision"));
+    restore_replica(c, folder);
+    if (const StateMap s = c.values.part("strategy"); !s.empty()) run_.strategy.load_state(s);
   } catch (const StateError& e) {
     throw StateError(fmt::format("[checkpoint] {} does not fit this run: {}", folder.string(), e.what()));
   }

@@ -60,6 +60,8 @@ class CheckpointKeeper {
   Mark place() const;
   void save_training(Checkpoint& checkpoint, const Mark& at);
   void save_of_ranks(Checkpoint& checkpoint, const StateMap& own, bool open_window);
+  void save_replicas(Checkpoint& checkpoint);
+  void restore_replica(const Checkpoint& checkpoint, const std::filesystem::path& folder);
   StateMap own_part(const Checkpoint& checkpoint) const;
   data::LoaderState train_place() const;
   data::LoaderState train_place(const Checkpoint& checkpoint, const StateMap& own) const;

@@ -26,7 +26,11 @@ StrategyOptions strategy_options(const TrainerConfig& c) {
           .scale_lr = c.scale_lr,
           .gradient_compression = c.gradient_compression,
           .fusion_threshold_mb = c.fusion_threshold_mb,
-          .cycle_time_ms = c.cycle_time_ms};
+          .cycle_time_ms = c.cycle_time_ms,
+          .bagua_algorithm = c.bagua_algorithm,
+          .bagua_peers = c.bagua_peers,
+          .bagua_warmup_steps = c.bagua_warmup_steps,
+          .bagua_sync_interval_ms = c.bagua_sync_interval_ms};
 }
 
 void check_config(const TrainerConfig& c) {

@@ -31,7 +31,11 @@ Fabric::Fabric(FabricConfig config)
                                               .scale_lr = config_.scale_lr,
                                               .gradient_compression = config_.gradient_compression,
                                               .fusion_threshold_mb = config_.fusion_threshold_mb,
-                                              .cycle_time_ms = config_.cycle_time_ms})),
+                                              .cycle_time_ms = config_.cycle_time_ms,
+                                              .bagua_algorithm = config_.bagua_algorithm,
+                                              .bagua_peers = config_.bagua_peers,
+                                              .bagua_warmup_steps = config_.bagua_warmup_steps,
+                                              .bagua_sync_interval_ms = config_.bagua_sync_interval_ms})),
       precision_(make_precision(config_.precision)) {}
 Fabric::~Fabric() = default;
 

@@ -129,6 +129,7 @@ void StepRunner::close_window(TrainState& state) {
     strategy_.before_step(parameters_);
     step_window(open_.back(), found_inf);
     strategy_.after_step(parameters_);
+    precision_.after_step();
     precision_.update(found_inf);
     // A scheduler moves at the same place whatever the timing: here where nothing has to arrive, else before the next
     // window's step.
@@ -156,7 +157,6 @@ void StepRunner::step_window(const Window& window, const Tensor& found_inf) {
         fmt::format("[optimizer_step] that of {} called the base before, but not in step {}, whose gradients are not "
                     "finite. Call LevinModule::optimizer_step always or never.",
                     module_.type_name(), window.number));
-  precision_.after_step();
 }
 
 bool StepRunner::schedules_steps() const {

@@ -71,6 +71,7 @@ StrategyChoice choose(const StrategyOptions& o) {
                                  "--num-nodes.",
                                  o.node_rank, o.num_nodes));
   check_horovod(o);
+  check_bagua(o);
   return c;
 }
 

@@ -85,7 +85,11 @@ Trainer::Impl::Impl(TrainerConfig given)
               .scale_lr = config.scale_lr,
               .gradient_compression = config.gradient_compression,
               .fusion_threshold_mb = config.fusion_threshold_mb,
-              .cycle_time_ms = config.cycle_time_ms}) {
+              .cycle_time_ms = config.cycle_time_ms,
+              .bagua_algorithm = config.bagua_algorithm,
+              .bagua_peers = config.bagua_peers,
+              .bagua_warmup_steps = config.bagua_warmup_steps,
+              .bagua_sync_interval_ms = config.bagua_sync_interval_ms}) {
   set_default_warning_handler([](const std::string& text) { spdlog::warn("{}", text); });
   if (config.seed) manual_seed(static_cast<std::uint64_t>(*config.seed));
   root = config.default_root_dir.empty() ? std::filesystem::current_path() : config.default_root_dir;
@@ -330,7 +334,9 @@ void Trainer::Impl::fit_here(LevinModule& module, const DataSource& from, const 
     FitParts parts{data, source, optimizers, runner, keeper};
     try {
       FitLoop(run, parts).run(context.resumed);
+      fabric.strategy().end_training();
     } catch (const Interrupted&) {
+      fabric.strategy().end_training();
       throw;  // it has saved what there is to save
     } catch (const std::exception& e) {
       abort_ranks(fabric.strategy(), e);

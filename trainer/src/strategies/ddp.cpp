@@ -1,5 +1,7 @@
 #include "ddp.h"
 
+#include <levin/distributed/bagua.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -16,6 +18,8 @@ void Ddp::reduce_in_backward(const std::vector<Parameter>& parameters) {
     reducer_.reset();
     reducer_ = std::make_unique<distributed::Reducer>(
         watched, shared_group(), distributed::DistributedDataParallelOptions{.find_unused_parameters = find_unused_});
+    if (auto hook = comm_hook()) reducer_->register_comm_hook(std::move(hook));
+    if (const auto order = std::exchange(order_, {}); order.size() == watched.size()) reducer_->set_order(order);
     watched_ = watched;
   }
   reducer_->set_sync(true);
@@ -23,8 +27,19 @@ void Ddp::reduce_in_backward(const std::vector<Parameter>& parameters) {
 }
 
 void Ddp::finish_reduction(const std::vector<Parameter>& parameters) {
-  if (!std::exchange(reduced_, false)) return average_gradients(group(), parameters);
-  reducer_->set_sync(false);  // backward has waited for it
+  if (std::exchange(reduced_, false)) return reducer_->set_sync(false);  // backward has waited for it
+  if (const auto hook = comm_hook()) return distributed::exchange_gradients(group(), parameters, hook);
+  average_gradients(group(), parameters);
+}
+
+StateMap Ddp::state() {
+  const auto order = reducer_ ? reducer_->order() : order_;
+  return order.empty() ? StateMap() : StateMap{{"bucket_order", order}};
+}
+
+void Ddp::load_state(const StateMap& state) {
+  reducer_.reset();
+  if (state.has("bucket_order")) order_ = state.get<std::vector<std::int64_t>>("bucket_order");
 }
 
 std::unique_ptr<Strategy> make_ddp(const StrategyChoice& choice) {

@@ -2,9 +2,7 @@
 #include <levin/distributed/horovod.h>
 #include <levin/trainer/optimizers.h>
 
-#include <algorithm>
-#include <utility>
-
+#include "by_parameters.h"
 #include "rank_strategy.h"
 #include "strategies.h"
 
@@ -52,30 +50,18 @@ class Horovod final : public RankStrategy {
   }
 
  private:
-  struct Exchange {
-    std::vector<Parameter> parameters;
-    std::unique_ptr<FusedExchange> fused;
-  };
-
-  /// One for each list of parameters: of an optimizer, as long as it gets no more of them.
-  FusedExchange& exchange(std::vector<Parameter> parameters) {
-    std::erase_if(parameters, [](const Parameter& p) { return !p.requires_grad(); });
-    const auto same = [](const Parameter& a, const Parameter& b) { return a.is_same(b); };
-    const auto found = std::ranges::find_if(
-        exchanges_, [&](const Exchange& e) { return std::ranges::equal(e.parameters, parameters, same); });
-    if (found != exchanges_.end()) return *found->fused;
-    const auto watched = [&](const Parameter& p) {
-      return std::ranges::any_of(parameters, [&](const Parameter& q) { return same(p, q); });
-    };
-    std::erase_if(exchanges_, [&](const Exchange& e) { return std::ranges::any_of(e.parameters, watched); });
-    exchanges_.push_back({parameters, std::make_unique<FusedExchange>(parameters, shared_group(), options_)});
-    exchanges_.back().fused->set_sync(false);
-    return *exchanges_.back().fused;
+  FusedExchange& exchange(const std::vector<Parameter>& all) {
+    const auto parameters = trainable(all);
+    return exchanges_.of(parameters, [&] {
+      auto made = std::make_unique<FusedExchange>(parameters, shared_group(), options_);
+      made->set_sync(false);
+      return made;
+    });
   }
 
   HorovodOptions options_;
   bool scale_lr_;
-  std::vector<Exchange> exchanges_;
+  ByParameters<FusedExchange> exchanges_;
 };
 
 }  // namespace

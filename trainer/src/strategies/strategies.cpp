@@ -12,6 +12,7 @@ constexpr StrategyKind kKinds[] = {
     {"ddp2", make_ddp2},
     {"ddp_spawn", make_ddp},
     {"horovod", make_horovod},
+    {"bagua", make_bagua},
     {"ddp_find_unused_parameters_true", make_ddp},
     {"ddp_find_unused_parameters_false", make_ddp},
 };

@@ -26,8 +26,10 @@ std::unique_ptr<Strategy> make_dp(const StrategyChoice& choice);
 std::unique_ptr<Strategy> make_ddp(const StrategyChoice& choice);
 std::unique_ptr<Strategy> make_ddp2(const StrategyChoice& choice);
 std::unique_ptr<Strategy> make_horovod(const StrategyChoice& choice);
-/// Throws UsageError for options of horovod that make no sense.
+std::unique_ptr<Strategy> make_bagua(const StrategyChoice& choice);
+/// Throw UsageError for options that make no sense.
 void check_horovod(const StrategyOptions& options);
+void check_bagua(const StrategyOptions& options);
 
 struct StrategyKind {
   std::string_view name;

@@ -47,6 +47,10 @@ class Reducer {
   /// Names of the parameters in each bucket, in the order of the exchange. After the first exchange it follows the
   /// order in which rank 0's gradients became ready.
   std::vector<std::vector<std::string>> buckets() const;
+  /// Places of the parameters in that order; empty before the first exchange. A reducer of another run that is given it
+  /// before its first backward has the same buckets, and so sums of the same bits.
+  std::vector<int64_t> order() const;
+  void set_order(const std::vector<int64_t>& order);
   /// Exchanges that began while backward was still running, since the start.
   int64_t overlapped() const;
 

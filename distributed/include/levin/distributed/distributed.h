@@ -1,6 +1,7 @@
 #pragma once
 // Training on several processes and machines.
 
+#include <levin/distributed/bagua.h>
 #include <levin/distributed/comm_hooks.h>
 #include <levin/distributed/data_parallel.h>
 #include <levin/distributed/ddp.h>

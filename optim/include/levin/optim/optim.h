@@ -5,5 +5,6 @@
 #include <levin/optim/clip.h>
 #include <levin/optim/grad_scaler.h>
 #include <levin/optim/optimizer.h>
+#include <levin/optim/qadam.h>
 #include <levin/optim/scheduler.h>
 #include <levin/optim/sgd.h>

@@ -88,6 +88,10 @@ class Optimizer {
   const Tensor& slot(State& state, std::size_t index, const Parameter& parameter);
   /// What the running step's kernels must obey.
   kernels::StepGuard guard() const;
+  /// The same for a step that is written in operations: undefined, or not 0 where nothing may change.
+  const Tensor& found_inf() const { return found_inf_; }
+  /// Steps of this parameter, without those that step_unless skipped; 0 before the first.
+  int64_t steps_done(const Parameter& parameter) const;
   /// Where a recorded step of the group finds its learning rate; null when the step is not recorded.
   const double* recorded_lr(const ParamGroup& group, const Parameter& parameter) const;
   void require_range(const Settings& settings, const char* setting, double low, double high) const;

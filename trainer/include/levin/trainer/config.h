@@ -85,6 +85,10 @@ struct TrainerConfig {
   std::string gradient_compression = "none";    ///< horovod: "none" or "fp16"
   std::optional<double> fusion_threshold_mb{};  ///< horovod: MiB that travel together; HOROVOD_FUSION_THRESHOLD, or 64
   std::optional<double> cycle_time_ms{};  ///< horovod: between two agreements; HOROVOD_CYCLE_TIME, or 5
+  std::string bagua_algorithm = "gradient_allreduce";  ///< see docs/distributed.md
+  std::string bagua_peers = "all";             ///< bagua decentralized: "all" or "shift_one"
+  std::int64_t bagua_warmup_steps = 0;         ///< bagua async: steps with averaged gradients at first
+  std::int64_t bagua_sync_interval_ms = 500;   ///< bagua async: between two averages of the weights
   bool use_distributed_sampler = true;  ///< every rank sees its share of the data
   bool sync_batchnorm = false;          ///< batch norm's statistics over all ranks
 

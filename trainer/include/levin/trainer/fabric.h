@@ -27,6 +27,10 @@ struct FabricConfig {
   std::string gradient_compression = "none";
   std::optional<double> fusion_threshold_mb{};
   std::optional<double> cycle_time_ms{};
+  std::string bagua_algorithm = "gradient_allreduce";
+  std::string bagua_peers = "all";
+  std::int64_t bagua_warmup_steps = 0;
+  std::int64_t bagua_sync_interval_ms = 500;
   std::vector<std::shared_ptr<Logger>> loggers{};
   std::vector<CallbackPtr> callbacks{};  ///< for call()
 };

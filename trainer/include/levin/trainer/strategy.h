@@ -65,6 +65,13 @@ class Strategy {
   /// leaves out are among them.
   virtual void before_step(const std::vector<Parameter>&) {}
   virtual void after_step(const std::vector<Parameter>&) {}
+  /// After the last step of a fit, on all ranks: nothing is under way when it returns.
+  virtual void end_training() {}
+  /// Whether ranks have weights and optimizers of their own while they train: a checkpoint then holds those of each.
+  virtual bool replicas_differ() const { return false; }
+  /// What else a resumed run goes on with; the same on all ranks.
+  virtual StateMap state() { return {}; }
+  virtual void load_state(const StateMap&) {}
   virtual double reduce(double value, ReduceOp op) = 0;
   /// The same for a tensor where it lies; the host does not wait.
   virtual Tensor reduce(const Tensor& value, ReduceOp op) = 0;
@@ -133,13 +140,18 @@ struct StrategyOptions {
   std::string gradient_compression = "none";
   std::optional<double> fusion_threshold_mb{};
   std::optional<double> cycle_time_ms{};
+  std::string bagua_algorithm = "gradient_allreduce";
+  std::string bagua_peers = "all";
+  std::int64_t bagua_warmup_steps = 0;
+  std::int64_t bagua_sync_interval_ms = 500;
 };
 
 /// "single" is one process on one device. "ddp" is one process a device: those that a launcher has started (see
 /// docs/distributed.md), else this one and others that it starts here by executing the program again, each at its own
-/// call of this function. "horovod" is the same by Horovod's rules (levin/distributed/horovod.h). "auto" is ddp where
-/// there are several devices or machines. A process belongs to one such group, which all of its strategies share.
-/// Throws UsageError for names that are not built, and what distributed::join throws.
+/// call of this function. "horovod" is the same by Horovod's rules (levin/distributed/horovod.h), "bagua" by one of
+/// Bagua's algorithms (levin/distributed/bagua.h). "auto" is ddp where there are several devices or machines. A process
+/// belongs to one such group, which all of its strategies share. Throws UsageError for names that are not built, and
+/// what distributed::join throws.
 std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options);
 /// The same for one process on a device that is known.
 std::unique_ptr<Strategy> make_strategy(const std::string& name, Device device = kCpu);

@@ -1,0 +1,25 @@
+#pragma once
+// Tensors side by side in one message.
+
+#include <levin/core/state_dict.h>
+
+#include <vector>
+
+namespace levin::distributed {
+
+/// Places of tensors of one dtype and device in a list.
+using Places = std::vector<std::size_t>;
+std::vector<Places> by_type(const std::vector<Tensor>& tensors);
+
+/// (elements of all): copies of the tensors at these places.
+Tensor packed(const std::vector<Tensor>& tensors, const Places& places);
+/// Copies them back, in their shapes.
+void unpack(const Tensor& flat, const std::vector<Tensor>& tensors, const Places& places);
+
+inline std::vector<Tensor> detached(const std::vector<Parameter>& parameters) {
+  std::vector<Tensor> tensors;
+  for (const Parameter& p : parameters) tensors.push_back(p.detach());
+  return tensors;
+}
+
+}  // namespace levin::distributed

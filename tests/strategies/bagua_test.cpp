@@ -1,0 +1,199 @@
+// The strategy bagua and its algorithms. A test case starts itself again, once for each rank.
+#include <levin/optim/qadam.h>
+
+#include "strategies/ranks.h"
+
+using namespace levin;
+using namespace levin::test;
+
+namespace {
+
+struct Bagua : ToyModule {
+  explicit Bagua(bool use_qadam = false, double dropout = 0)
+      : ToyModule({.dropout = dropout, .use_sgd = true}), qadam(use_qadam) {}
+  bool qadam;
+  Optimizers configure_optimizers() override {
+    if (!qadam) return ToyModule::configure_optimizers();
+    return Optimizers(optim::QAdam(parameters(), {.lr = 0.02, .warmup_steps = 4}))
+        .schedule([](auto& opt) { return optim::StepLR(opt, {.step_size = 3, .gamma = 0.9}); },
+                  {.interval = Interval::step});
+  }
+};
+
+TrainerConfig with(const std::string& algorithm, TrainerConfig c = {}) {
+  if (algorithm == "ddp") return on_cpu("ddp", std::move(c));
+  c.bagua_algorithm = algorithm;
+  c.bagua_sync_interval_ms = 0;
+  return on_cpu("bagua", std::move(c));
+}
+
+struct Fitted {
+  std::vector<std::vector<float>> weights;
+  bool same = false;  // on all ranks
+  double first = 0, last = 0;  // losses of this rank
+};
+
+Fitted fitted(TrainerConfig config, bool use_qadam = false) {
+  manual_seed(3);
+  Bagua model(use_qadam);
+  data::DataLoader train(toy_points(60), {.batch_size = 5, .shuffle = true, .seed = 7});
+  Trainer trainer(std::move(config));
+  trainer.fit(model, train);
+  const auto end = model.losses.size();
+  return {values_of(model), same_on_all(trainer.fabric().strategy(), values_of(model)),
+          (model.losses[0] + model.losses[1]) / 2, (model.losses[end - 1] + model.losses[end - 2]) / 2};
+}
+
+}  // namespace
+
+TEST_CASE("bagua/gradient_allreduce has the weights of ddp to the bit") {
+  pass_on(3, [] {
+    for (const TrainerConfig& c : {TrainerConfig{.max_epochs = 3}, TrainerConfig{.max_epochs = 2,
+                                                                                .accumulate_grad_batches = 2}}) {
+      CHECK(fitted(with("gradient_allreduce", c)).weights == fitted(with("ddp", c)).weights);
+      CHECK(fitted(on_cpu("bagua", c)).weights == fitted(with("ddp", c)).weights);  // the default
+    }
+  });
+}
+
+TEST_CASE("bagua/bytegrad: replicas equal to the bit, near ddp, by backward's hooks and by hand") {
+  pass_on(3, [] {
+    const Fitted bytes = fitted(with("bytegrad", {.max_epochs = 3})), ddp = fitted(with("ddp", {.max_epochs = 3}));
+    CHECK(bytes.same);
+    const double far = largest_difference(bytes.weights, ddp.weights);
+    CHECK(far <= 0.1);  // 12 steps of rate 0.1 with momentum 0.9, gradients of range 2 or less: 12 0.1 10 2 / 255
+    CHECK(far > 0);
+    const auto by_hand = [](const std::string& algorithm) {
+      manual_seed(3);
+      ToyModule model({.dropout = 0});
+      data::DataLoader train(toy_points(48), {.batch_size = 4, .shuffle = true, .seed = 7});
+      Fabric fabric({.accelerator = "cpu", .strategy = "bagua", .bagua_algorithm = algorithm});
+      fabric.launch();
+      auto [opt] = fabric.setup(model, [&] { return optim::SGD(model.parameters(), {.lr = 0.1}); });
+      for (const Batch& b : fabric.setup_dataloaders(train)) {
+        opt.zero_grad();
+        fabric.backward(cross_entropy(model(b[0]), b[1]));
+        opt.step();
+      }
+      return std::pair(values_of(model), same_on_all(fabric.strategy(), values_of(model)));
+    };
+    const auto full = by_hand("gradient_allreduce"), rounded = by_hand("bytegrad"), own = by_hand("decentralized");
+    CHECK(rounded.second);
+    CHECK(largest_difference(full.first, rounded.first) > 0);
+    CHECK(largest_difference(full.first, rounded.first) <= 0.01);
+    CHECK_FALSE(own.second);
+    CHECK(largest_difference(full.first, own.first) <= 0.3);
+  });
+}
+
+TEST_CASE("bagua: decentralized, low_precision_decentralized and async learn with replicas of their own") {
+  pass_on(2, [] {
+    const double untrained = fitted(with("ddp", {.max_epochs = 1})).first;
+    for (const std::string algorithm : {"decentralized", "low_precision_decentralized", "async"}) {
+      for (const std::string peers : {"all", "shift_one"}) {
+        if (peers == "shift_one" && algorithm != "decentralized") continue;
+        CAPTURE(algorithm);
+        const Fitted f = fitted(with(algorithm, {.max_epochs = 6, .bagua_peers = peers}));
+        if (algorithm != "async") CHECK_FALSE(f.same);  // whose last average may have come behind the last step
+        CHECK(f.last < 0.7 * untrained);
+        const auto far = [&](const std::vector<std::vector<float>>& w) {
+          return largest_difference(w, fitted(with("ddp", {.max_epochs = 6})).weights);
+        };
+        CHECK(far(f.weights) < 1);  // weights of about 1: they were not left alone
+      }
+    }
+  });
+}
+
+TEST_CASE("bagua/async: warm-up steps are those of ddp, and no average is left when a fit ends") {
+  pass_on(3, [] {
+    const TrainerConfig c{.max_epochs = 2, .bagua_warmup_steps = 8};
+    CHECK(fitted(with("async", c)).weights == fitted(with("ddp", c)).weights);
+    for (int again = 0; again < 2; ++again) {
+      const Fitted own = fitted(with("async", {.max_epochs = 2, .bagua_warmup_steps = 3}));
+      CHECK(largest_difference(own.weights, fitted(with("ddp", {.max_epochs = 2})).weights) > 1e-4);
+    }
+  });
+}
+
+TEST_CASE("bagua/qadam: Adam of ddp while it warms up, then near it with replicas equal to the bit") {
+  pass_on(2, [] {
+    const auto steps = [](std::int64_t n, const std::string& algorithm) {
+      return fitted(with(algorithm, {.max_epochs = -1, .max_steps = n}), /*use_qadam=*/true);
+    };
+    CHECK(steps(4, "qadam").weights == steps(4, "ddp").weights);
+    const Fitted bytes = steps(14, "qadam"), full = steps(14, "ddp");  // ddp: the same with exact gradients
+    CHECK(bytes.same);
+    const double far = largest_difference(bytes.weights, full.weights);
+    CHECK(far > 0);
+    CHECK(far <= 0.05);  // 10 steps of 0.02, each off by 1/4 of itself at most
+    CHECK(bytes.last < bytes.first);
+  });
+}
+
+TEST_CASE("bagua: a resumed fit has the bits of one that was not cut, on every rank") {
+  const CommonDir dir;
+  pass_on(4, [&] {
+    for (const std::string algorithm : {"ddp", "bytegrad", "decentralized", "low_precision_decentralized", "qadam"}) {
+      for (const std::string peers : {"all", "shift_one"}) {
+        if (peers == "shift_one" && algorithm != "decentralized") continue;
+        CAPTURE(algorithm);
+        CAPTURE(peers);
+        const auto folder = dir.path / (algorithm + peers);
+        const auto run = [&](const std::shared_ptr<SaveAlways>& policy, const std::string& ckpt) {
+          manual_seed(ckpt.empty() ? 3 : 999);
+          Bagua model(algorithm == "qadam", /*dropout=*/0.25);
+          data::DataLoader train(toy_points(48), {.batch_size = 3, .shuffle = true, .seed = ckpt.empty() ? 7u : 8u});
+          auto config = with(algorithm, {.max_epochs = 2, .bagua_peers = peers});
+          if (policy) config.callbacks.push_back(policy);
+          Trainer(config).fit(model, DataModule{.train = borrowed(train)}, ckpt);
+          return values_of(model);
+        };
+        const auto whole = run(std::make_shared<SaveAlways>(folder), {});
+        for (const int i : {0, 2, 5, 7}) CHECK(run(nullptr, (folder / std::to_string(i)).string()) == whole);
+      }
+    }
+  });
+}
+
+TEST_CASE("bagua: three ranks on a ring go on to the bit, and others take rank zero's weights") {
+  const CommonDir dir;
+  const auto run = [&](TrainerConfig config, const std::shared_ptr<SaveAlways>& policy, const std::string& ckpt) {
+    manual_seed(ckpt.empty() ? 3 : 999);
+    Bagua model;
+    data::DataLoader train(toy_points(30), {.batch_size = 2, .shuffle = true, .seed = 7});
+    config.max_epochs = 2;
+    if (policy) config.callbacks.push_back(policy);
+    Trainer trainer(config);
+    trainer.fit(model, DataModule{.train = borrowed(train)}, ckpt);
+    return std::pair(values_of(model), trainer.global_step());
+  };
+  pass_on(3, [&] {
+    const auto config = with("low_precision_decentralized");
+    const auto whole = run(config, std::make_shared<SaveAlways>(dir.path), {});
+    CHECK(run(config, nullptr, (dir.path / "2").string()) == whole);
+  });
+  if (distributed::is_launched()) return;
+  CHECK(run(quiet(), nullptr, (dir.path / "5").string()).second == 5 + 15);
+}
+
+TEST_CASE("bagua/unknown_algorithm lists the known ones; what does not go together is refused") {
+  const auto refusal = [](TrainerConfig c) {
+    c.strategy = "bagua";
+    return message_of<UsageError>([&] { check_config(c); });
+  };
+  CHECK(refusal({.bagua_algorithm = "onebit"}) ==
+        "--bagua-algorithm onebit: there are gradient_allreduce, bytegrad, decentralized, "
+        "low_precision_decentralized, qadam, async. Use one of them.");
+  CHECK(refusal({.bagua_peers = "some"}) == "--bagua-peers some: choose all or shift_one.");
+  CHECK(refusal({.bagua_warmup_steps = -1}) == "--bagua-warmup-steps -1: give 0 or more.");
+  CHECK(refusal({.bagua_sync_interval_ms = -1}) == "--bagua-sync-interval-ms -1: give 0 or more.");
+  pass_on(3, [] {
+    const auto fit = [](const TrainerConfig& c) {
+      return message_of<UsageError>([&] { fitted(with(c.bagua_algorithm, c)); });
+    };
+    CHECK(contains(fit({.max_epochs = 1, .bagua_algorithm = "qadam"}), "it needs one optimizer, optim::QAdam"));
+    CHECK(contains(fit({.max_epochs = 1, .bagua_algorithm = "decentralized", .bagua_peers = "shift_one"}),
+                   "it makes pairs, and there are 3 ranks"));
+  });
+}

@@ -1,0 +1,61 @@
+#!/usr/bin/env python3
+"""Test accuracy on Fashion-MNIST of the strategies that lose something, beside ddp's: points, over several seeds.
+
+Each mean must be within --points of that of ddp with as many ranks. Build first:
+cmake --build --preset release --target levin_bench_lossy_training
+"""
+import argparse
+import pathlib
+import statistics
+import subprocess
+import sys
+
+BINARY = pathlib.Path(__file__).resolve().parent.parent / "build/release/bin/levin_bench_lossy_training"
+RUNS = {
+    "ddp": ["--strategy", "ddp"],
+    "horovod fp16": ["--strategy", "horovod", "--gradient-compression", "fp16", "--scale-lr", "false"],
+    "bytegrad": ["--strategy", "bagua", "--bagua-algorithm", "bytegrad"],
+    "decentralized all": ["--strategy", "bagua", "--bagua-algorithm", "decentralized"],
+    "decentralized shift_one": ["--strategy", "bagua", "--bagua-algorithm", "decentralized", "--bagua-peers",
+                                "shift_one"],
+    "low_precision_decentralized": ["--strategy", "bagua", "--bagua-algorithm", "low_precision_decentralized"],
+    "qadam": ["--strategy", "bagua", "--bagua-algorithm", "qadam"],
+    "async": ["--strategy", "bagua", "--bagua-algorithm", "async", "--bagua-warmup-steps", "100",
+              "--bagua-sync-interval-ms", "20"],
+}
+
+
+def accuracy(options, seed, args):
+    command = [BINARY, "--devices", args.ranks, "--max-epochs", args.epochs, "--seed", seed] + options
+    result = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    if result.returncode != 0:
+        sys.exit(f"error: {' '.join(map(str, command))} failed:\n{result.stderr}")
+    return 100 * float(result.stdout.split()[-1])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", help="of these runs only, beside ddp: " + ", ".join(RUNS))
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--points", type=float, default=0.5)
+    args = parser.parse_args()
+    far = []
+    for name, options in RUNS.items():
+        if args.names and name not in args.names and name != "ddp":
+            continue
+        each = [accuracy(options, seed, args) for seed in range(args.seeds)]
+        mean = statistics.mean(each)
+        if name == "ddp":
+            exact = mean
+        behind = exact - mean
+        print(f"{name:28} {mean:6.2f} %  {-behind:+5.2f}  ({', '.join(f'{a:.2f}' for a in each)})", flush=True)
+        if behind > args.points:
+            far.append(name)
+    if far:
+        sys.exit(f"error: more than {args.points} points behind ddp: {', '.join(far)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,245 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <levin/autograd/ops.h>
+#include <levin/distributed/bagua.h>
+#include <levin/optim/qadam.h>
+#include <levin/trainer/optimizers.h>
+
+#include <set>
+
+#include "by_parameters.h"
+#include "ddp.h"
+#include "strategies.h"
+
+namespace levin {
+namespace {
+
+using namespace distributed;
+
+/// gradient_allreduce: what ddp does.
+class GradientAllreduce : public Ddp {
+ public:
+  GradientAllreduce(World& world, Device device) : Ddp(world, device, /*find_unused=*/false) {}
+  std::string name() const override { return "bagua"; }
+};
+
+/// Ranks by machine, where some machine has several and there are several: null else.
+ByteGradByMachine by_machine(ProcessGroup& group, int node) {
+  const Tensor all = empty({group.size()}, {.dtype = kInt64});
+  group.all_gather(all, full({1}, static_cast<double>(node), {.dtype = kInt64})).wait();
+  const auto nodes = all.to_vector<std::int64_t>();
+  const std::set<std::int64_t> machines(nodes.begin(), nodes.end());
+  ByteGradByMachine hook;
+  if (machines.size() == 1 || machines.size() == nodes.size()) return hook;
+  std::vector<int> first;
+  for (const std::int64_t m : machines) {
+    std::vector<int> ranks;
+    for (int r = 0; r < group.size(); ++r)
+      if (nodes[static_cast<std::size_t>(r)] == m) ranks.push_back(r);
+    first.push_back(ranks.front());
+    if (const auto made = group.new_group(ranks)) hook.machine = made;
+  }
+  hook.leaders = group.new_group(first);
+  return hook;
+}
+
+/// bytegrad: gradients in 8 bits, between machines only where these have several ranks.
+class ByteGrad final : public GradientAllreduce {
+ public:
+  ByteGrad(World& world, Device device) : GradientAllreduce(world, device), hook_(by_machine(group(), node_rank())) {}
+
+ protected:
+  CommHook comm_hook() override { return hook_.machine ? CommHook(hook_) : CommHook(bytegrad_hook); }
+
+ private:
+  ByteGradByMachine hook_;
+};
+
+/// Each rank steps on its own gradients; what it has of the others comes by its weights.
+class OwnGradients : public RankStrategy {
+ public:
+  using RankStrategy::RankStrategy;
+  std::string name() const override { return "bagua"; }
+  void reduce_in_backward(const std::vector<Parameter>&) override {}
+  void finish_reduction(const std::vector<Parameter>&) override {}
+  bool replicas_differ() const override { return world_size() > 1; }
+};
+
+/// decentralized: weights are averaged before each step, while backward runs.
+class Decentralized final : public OwnGradients {
+ public:
+  Decentralized(World& world, Device device, Peers peers) : OwnGradients(world, device), peers_(peers) {}
+  void setup_optimizers(const Optimizers&) override {
+    averages_.clear();
+    steps_ = 0;
+  }
+  void reduce_in_backward(const std::vector<Parameter>& parameters) override {
+    average(parameters).begin(trainable(parameters));
+  }
+  void before_step(const std::vector<Parameter>& parameters) override {
+    average(parameters).finish(trainable(parameters));
+    steps_ = average(parameters).steps();
+  }
+  StateMap state() override { return {{"steps", steps_}}; }
+  void load_state(const StateMap& state) override { steps_ = state.get<std::int64_t>("steps"); }
+
+ private:
+  PeerAverage& average(const std::vector<Parameter>& all) {
+    return averages_.of(trainable(all), [&] {
+      auto made = std::make_unique<PeerAverage>(shared_group(), peers_);
+      made->set_steps(steps_);
+      return made;
+    });
+  }
+
+  Peers peers_;
+  std::int64_t steps_ = 0;
+  ByParameters<PeerAverage> averages_;
+};
+
+/// low_precision_decentralized: ring neighbours are told each step's change of the weights in 8 bits.
+class LowPrecision final : public OwnGradients {
+ public:
+  using OwnGradients::OwnGradients;
+  void setup_optimizers(const Optimizers&) override { rings_.clear(); }
+  void before_step(const std::vector<Parameter>& parameters) override { ring(parameters).meet(trainable(parameters)); }
+  void after_step(const std::vector<Parameter>& parameters) override {
+    ring(parameters).exchange(trainable(parameters));
+  }
+
+ private:
+  RingDifferences& ring(const std::vector<Parameter>& all) {
+    return rings_.of(trainable(all), [&] { return std::make_unique<RingDifferences>(shared_group()); });
+  }
+  ByParameters<RingDifferences> rings_;
+};
+
+/// async: after a warm-up with averaged gradients, weights are averaged behind training's back.
+class Async final : public GradientAllreduce {
+ public:
+  Async(World& world, Device device, const StrategyOptions& o)
+      : GradientAllreduce(world, device), warmup_(o.bagua_warmup_steps), interval_(o.bagua_sync_interval_ms) {}
+  void setup_optimizers(const Optimizers&) override {
+    averages_.clear();
+    steps_ = 0;
+  }
+  void reduce_in_backward(const std::vector<Parameter>& parameters) override {
+    if (steps_ < warmup_) Ddp::reduce_in_backward(parameters);
+  }
+  void finish_reduction(const std::vector<Parameter>& parameters) override {
+    if (steps_ < warmup_) Ddp::finish_reduction(parameters);
+  }
+  void after_step(const std::vector<Parameter>& all) override {
+    if (steps_++ < warmup_) return;
+    const auto parameters = trainable(all);
+    averages_.of(parameters, [&] { return std::make_unique<AsyncAverage>(shared_group(), interval_); })
+        .after_step(parameters);
+  }
+  void end_training() override {
+    averages_.each([](const std::vector<Parameter>& parameters, AsyncAverage& a) { a.settle(parameters); });
+    averages_.clear();
+  }
+  bool replicas_differ() const override { return world_size() > 1; }
+  StateMap state() override {
+    StateMap own = Ddp::state();
+    own.set("steps", steps_);
+    return own;
+  }
+  void load_state(const StateMap& state) override {
+    Ddp::load_state(state);
+    steps_ = state.get<std::int64_t>("steps");
+  }
+
+ private:
+  std::int64_t warmup_, steps_ = 0;
+  std::chrono::milliseconds interval_;
+  ByParameters<AsyncAverage> averages_;
+};
+
+/// qadam: averaged gradients while the optimizer warms up, then averaged momentum in 8 bits.
+class QAdamRanks final : public GradientAllreduce {
+ public:
+  using GradientAllreduce::GradientAllreduce;
+  void setup_optimizers(const Optimizers& optimizers) override {
+    optimizer_ = dynamic_cast<optim::QAdam*>(&optimizers.optimizer());
+    if (optimizers.size() == 1 && optimizer_ != nullptr) return;
+    throw UsageError(
+        fmt::format("--bagua-algorithm qadam: it needs one optimizer, optim::QAdam, and configure_optimizers gave {}. "
+                    "Return that one, with a scheduler if wanted.",
+                    optimizers.size() == 1 ? optimizers.optimizer().name() : fmt::format("{}", optimizers.size())));
+  }
+  void reduce_in_backward(const std::vector<Parameter>& parameters) override {
+    if (!optimizer_->is_frozen()) Ddp::reduce_in_backward(parameters);
+  }
+  void finish_reduction(const std::vector<Parameter>& parameters) override {
+    if (!optimizer_->is_frozen()) Ddp::finish_reduction(parameters);
+  }
+  void before_step(const std::vector<Parameter>& all) override {
+    if (!optimizer_->is_frozen()) return;
+    const auto parameters = trainable(all);
+    for (const Parameter& p : parameters)
+      if (!p.grad().defined()) p.set_grad(zeros(p.sizes(), like(p)));
+    optimizer_->to_momentum();
+    exchange_gradients(group(), parameters, bytegrad_hook);
+  }
+
+ private:
+  optim::QAdam* optimizer_ = nullptr;
+};
+
+using Make = std::unique_ptr<Strategy> (*)(const StrategyChoice& choice);
+
+template <class S>
+std::unique_ptr<Strategy> plain(const StrategyChoice& c) {
+  return std::make_unique<S>(c.world(), c.own_device());
+}
+
+std::unique_ptr<Strategy> decentralized(const StrategyChoice& c) {
+  World& world = c.world();
+  const bool pairs = c.options->bagua_peers == "shift_one";
+  if (pairs && world.info.world_size > 1 && world.info.world_size % 2 != 0)
+    throw UsageError(fmt::format("--bagua-peers shift_one: it makes pairs, and there are {} ranks. Use an even number, "
+                                 "or --bagua-peers all.",
+                                 world.info.world_size));
+  return std::make_unique<Decentralized>(world, c.own_device(), pairs ? Peers::shift_one : Peers::all);
+}
+
+std::unique_ptr<Strategy> async(const StrategyChoice& c) {
+  return std::make_unique<Async>(c.world(), c.own_device(), *c.options);
+}
+
+struct Algorithm {
+  std::string_view name;
+  Make make;
+};
+constexpr Algorithm kAlgorithms[] = {
+    {"gradient_allreduce", plain<GradientAllreduce>},
+    {"bytegrad", plain<ByteGrad>},
+    {"decentralized", decentralized},
+    {"low_precision_decentralized", plain<LowPrecision>},
+    {"qadam", plain<QAdamRanks>},
+    {"async", async},
+};
+
+}  // namespace
+
+void check_bagua(const StrategyOptions& o) {
+  if (std::ranges::find(kAlgorithms, o.bagua_algorithm, &Algorithm::name) == std::end(kAlgorithms)) {
+    std::vector<std::string_view> names;
+    for (const Algorithm& a : kAlgorithms) names.push_back(a.name);
+    throw UsageError(fmt::format("--bagua-algorithm {}: there are {}. Use one of them.", o.bagua_algorithm,
+                                 fmt::join(names, ", ")));
+  }
+  if (o.bagua_peers != "all" && o.bagua_peers != "shift_one")
+    throw UsageError(fmt::format("--bagua-peers {}: choose all or shift_one.", o.bagua_peers));
+  if (o.bagua_warmup_steps < 0)
+    throw UsageError(fmt::format("--bagua-warmup-steps {}: give 0 or more.", o.bagua_warmup_steps));
+  if (o.bagua_sync_interval_ms < 0)
+    throw UsageError(fmt::format("--bagua-sync-interval-ms {}: give 0 or more.", o.bagua_sync_interval_ms));
+}
+
+std::unique_ptr<Strategy> make_bagua(const StrategyChoice& choice) {
+  return std::ranges::find(kAlgorithms, choice.options->bagua_algorithm, &Algorithm::name)->make(choice);
+}
+
+}  // namespace levin
