@@ -1,5 +1,5 @@
 // A step of one batch by DataParallel (one process) and by DistributedDataParallel (a process a device), on this CPU.
-// usage: levin_bench_dp_ddp [--devices N]        prints: ms a step, and the bytes that go between N devices of their own
+// usage: levin_bench_dp_ddp [--devices N]        prints: ms a step, and the bytes that N devices of their own would move
 
 #include <levin/autograd/ops.h>
 #include <levin/core/parallel.h>
@@ -45,8 +45,8 @@ double time_steps(Net& net, const Tensor& x, const Tensor& y, const Forward& for
   return best;
 }
 
-/// With n devices. dp: the batch to the first one and parts of it on to the others, parameters there and gradients back,
-/// outputs back and their gradients there. ddp: parts of the batch, and a ring of gradients.
+/// With n devices. dp: the batch to the first one and parts of it on to the others, parameters there and gradients
+/// back, outputs back and their gradients there. ddp: parts of the batch, and a ring of gradients.
 void print_bytes(const Net& net, double n) {
   double parameters = 0;
   for (const Parameter& p : net.parameters()) parameters += static_cast<double>(p.numel()) * 4;
