@@ -1,5 +1,5 @@
 // A step of one batch by DataParallel (one process) and by DistributedDataParallel (a process a device), on this CPU.
-// usage: levin_bench_dp_ddp [--devices N]        prints: ms a step, and the bytes that N devices of their own would move
+// usage: levin_bench_dp_ddp [--devices N]        prints: ms a step, and the bytes that N own devices would move
 
 #include <levin/autograd/ops.h>
 #include <levin/core/parallel.h>

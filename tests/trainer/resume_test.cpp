@@ -195,5 +195,6 @@ TEST_CASE("a fit that shall go on from the last checkpoint begins anew where the
   Trainer(config).fit(second, train);  // by the same command: goes on
   CHECK(second.losses.size() == 4);
   config.default_root_dir = (folder.path / "other").string();
-  CHECK(contains(message_of<IoError>([&] { Trainer(config).validate(evaluated, DataModule{.val = borrowed(train)}); }), "no checkpoint \"last\""));
+  const DataModule val{.val = borrowed(train)};
+  CHECK(contains(message_of<IoError>([&] { Trainer(config).validate(evaluated, val); }), "no checkpoint \"last\""));
 }
