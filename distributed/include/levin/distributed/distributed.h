@@ -6,6 +6,7 @@
 #include <levin/distributed/data_parallel.h>
 #include <levin/distributed/ddp.h>
 #include <levin/distributed/error.h>
+#include <levin/distributed/fsdp.h>
 #include <levin/distributed/horovod.h>
 #include <levin/distributed/launcher.h>
 #include <levin/distributed/pipeline.h>
@@ -13,3 +14,4 @@
 #include <levin/distributed/rendezvous.h>
 #include <levin/distributed/store.h>
 #include <levin/distributed/sync_batch_norm.h>
+#include <levin/distributed/zero.h>

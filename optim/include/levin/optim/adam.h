@@ -36,6 +36,7 @@ class Adam : public Optimizer {
   explicit Adam(std::vector<Parameter> params, const Options& options = {});
   explicit Adam(const std::vector<Tensor>& params, const Options& options = {}) : Adam(named(params), options) {}
   explicit Adam(std::vector<ParamGroup> groups, const Options& options = {});
+  bool is_elementwise() const override { return true; }
 
  protected:
   Adam(const char* name, bool decoupled, std::vector<ParamGroup> groups, const Options& options);

@@ -62,6 +62,9 @@ class Optimizer {
 
   /// "SGD", "Adam", ...
   const std::string& name() const { return name_; }
+  /// Whether a step treats each element by itself, whatever the parameter's shape, and keeps one value an element in
+  /// each slot: then ranks can each step a part of a parameter (distributed::ZeroRedundancyOptimizer).
+  virtual bool is_elementwise() const { return false; }
   /// Flat: "state.<parameter>.<slot>" (PyTorch's slot names, with "step" for all) and "param_groups.<i>.<setting>" as
   /// 0-dim f64. Tensors are handles on the optimizer's own.
   StateDict state_dict() const;

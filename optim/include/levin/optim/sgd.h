@@ -21,6 +21,7 @@ class SGD : public Optimizer {
   explicit SGD(std::vector<Parameter> params, const Options& options = {});
   explicit SGD(const std::vector<Tensor>& params, const Options& options = {}) : SGD(named(params), options) {}
   explicit SGD(std::vector<ParamGroup> groups, const Options& options = {});
+  bool is_elementwise() const override { return true; }
 
  protected:
   void step_group(const ParamGroup& group, const std::vector<const Parameter*>& params) override;
