@@ -151,6 +151,7 @@ std::filesystem::path CheckpointKeeper::save_interrupted() {
 
 void CheckpointKeeper::save_exception() noexcept {
   alone_ = true;  // other ranks are gone, or about to go
+  if (run_.strategy.divides_state() && run_.strategy.world_size() > 1) return;  // with their part of the state
   if (run_.config.fast_dev_run > 0 || run_.context.sanity_checking || !run_.strategy.is_global_zero()) return;
   const auto guarded = [](const auto& f) {
     try {
@@ -265,7 +266,7 @@ Checkpoint CheckpointKeeper::snapshot(const Snapshot& what) {
   runner_.settle(run_.state);
   const Mark at = place();
   Checkpoint c;
-  c.model = run_.precision.weights(run_.module);
+  c.model = run_.weights();
   bool replaced = false;
   for (const auto& callback : run_.callbacks) replaced = callback->on_save_weights(run_.context, c.model) || replaced;
   StateMap& v = c.values;
@@ -274,7 +275,7 @@ Checkpoint CheckpointKeeper::snapshot(const Snapshot& what) {
   v.set("precision_name", run_.precision.name());
   v.set("simd_target", std::string(kernels::cpu::simd_target()));
   if (!weights_only) {
-    if (replaced) c.tensors.merge("model.", run_.precision.weights(run_.module));
+    if (replaced) c.tensors.merge("model.", run_.weights());
     save_training(c, at);
   }
   if (with_hooks) {
@@ -287,7 +288,7 @@ Checkpoint CheckpointKeeper::snapshot(const Snapshot& what) {
 
 /// What training goes on from, beside the weights.
 void CheckpointKeeper::save_training(Checkpoint& c, const Mark& at) {
-  c.tensors.merge("optimizer.", optimizers_.optimizer_state());
+  c.tensors.merge("optimizer.", run_.strategy.optimizer_state(optimizers_));
   c.tensors.merge("scheduler.", optimizers_.scheduler_state());
   const int ranks = run_.strategy.world_size();
   const bool open_window = at.state.window_nominal > 0;
@@ -346,7 +347,7 @@ void CheckpointKeeper::restore_replica(const Checkpoint& c, const std::filesyste
   const StateDict own = c.tensors.sub(rank_key(static_cast<std::size_t>(run_.strategy.rank())) + ".");
   const StateDict weights = own.sub("model.");
   if (weights.empty()) return;
-  load_weights(run_.precision, run_.module, weights, folder);
+  load_weights(run_, weights, folder);
   optimizers_.load_optimizer_state(own.sub("optimizer."));
 }
 
@@ -392,7 +393,7 @@ void CheckpointKeeper::restore(const Checkpoint& c, const std::filesystem::path&
   const StateMap v = own_part(c);
   runner_.take_parameters();
   try {
-    optimizers_.load_optimizer_state(c.tensors.sub("optimizer."));
+    run_.strategy.load_optimizer_state(optimizers_, c.tensors.sub("optimizer."));
     optimizers_.load_scheduler_state(c.tensors.sub("scheduler."));
     data_.train->load_state(train_place(c, v));
     for (StateMap val; !(val = v.part(fmt::format("val_loader{}", saved_val_.size()))).empty();)

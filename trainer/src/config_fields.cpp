@@ -36,7 +36,7 @@ const std::vector<ConfigField>& config_fields() {
       {"node_rank", &C::node_rank, "Which machine this is, from 0; -1: as NODE_RANK says", -1},
       {"timeout", &C::timeout, "Seconds that ranks wait for each other", 1},
       {"nccl_algo", &C::nccl_algo, "How NCCL sums over GPUs", 0, {"ring", "tree", "auto"}},
-      {"strategy", &C::strategy, "auto, single, dp, ddp, ddp2, ddp_spawn, horovod or bagua"},
+      {"strategy", &C::strategy, "auto, or a strategy of docs/distributed.md: ddp, zero_2, fsdp ..."},
       {"scale_lr", &C::scale_lr, "horovod: learning rates and schedules' base rates times the number of ranks"},
       {"gradient_compression", &C::gradient_compression, "horovod: how gradients travel", 0, {"none", "fp16"}},
       {"fusion_threshold_mb", &C::fusion_threshold_mb,

@@ -98,14 +98,14 @@ void Fabric::log_dict(const MetricStore::Values& values, std::int64_t step) {
 void Fabric::seed_everything(std::uint64_t seed) { manual_seed(seed); }
 
 void Fabric::save(const std::filesystem::path& folder, const nn::Module& module, const StateMap& values) {
+  Checkpoint c;
+  c.model = strategy_->divides_weights() ? strategy_->weights(module) : precision_->weights(module);
+  for (std::size_t i = 0; i < taken_.size(); ++i) {
+    const std::string prefix = fmt::format("fabric.{}.", i);
+    c.tensors.merge(prefix + "optimizer.", strategy_->optimizer_state(taken_[i]->optimizers));
+    c.tensors.merge(prefix + "scheduler.", taken_[i]->optimizers.scheduler_state());
+  }
   if (is_global_zero()) {
-    Checkpoint c;
-    c.model = precision_->weights(module);
-    for (std::size_t i = 0; i < taken_.size(); ++i) {
-      const std::string prefix = fmt::format("fabric.{}.", i);
-      c.tensors.merge(prefix + "optimizer.", taken_[i]->optimizers.optimizer_state());
-      c.tensors.merge(prefix + "scheduler.", taken_[i]->optimizers.scheduler_state());
-    }
     c.values.put("rng", to_map(default_generator().state()));
     c.values.set("precision_name", precision_->name());
     c.values.put("precision", precision_->state());
@@ -118,10 +118,10 @@ void Fabric::save(const std::filesystem::path& folder, const nn::Module& module,
 StateMap Fabric::load(const std::filesystem::path& folder, nn::Module& module) {
   const Checkpoint c = read_checkpoint(folder);
   try {
-    precision_->load_weights(module, c.model);
+    strategy_->divides_weights() ? strategy_->load_weights(module, c.model) : precision_->load_weights(module, c.model);
     for (std::size_t i = 0; i < taken_.size(); ++i) {
       const std::string prefix = fmt::format("fabric.{}.", i);
-      taken_[i]->optimizers.load_optimizer_state(c.tensors.sub(prefix + "optimizer."));
+      strategy_->load_optimizer_state(taken_[i]->optimizers, c.tensors.sub(prefix + "optimizer."));
       taken_[i]->optimizers.load_scheduler_state(c.tensors.sub(prefix + "scheduler."));
     }
     if (const auto saved = c.values.get<std::string>("precision_name"); saved == precision_->name())

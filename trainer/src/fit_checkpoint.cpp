@@ -103,7 +103,7 @@ Checkpoint load_for_fit(Run& run, const fs::path& folder) {
                     folder.string()));
   check_precision(c, run.precision, folder);
   check_place(c, run, folder);
-  load_weights(run.precision, run.module, trained_weights(c), folder);
+  load_weights(run, trained_weights(c), folder);
   const StateMap user = c.values.part("user");
   run.module_do(&LevinModule::on_load_checkpoint, user);
   run.callbacks_do(&Callback::on_load_checkpoint, user);
@@ -111,21 +111,25 @@ Checkpoint load_for_fit(Run& run, const fs::path& folder) {
   return c;
 }
 
-void load_weights(Precision& precision, LevinModule& module, const StateDict& weights, const fs::path& folder) {
+void load_weights(Run& run, const StateDict& weights, const fs::path& folder) {
+  LevinModule& module = run.module;
   StateDict fitting;
   if (!module.strict_loading) {
     nn::LoadReport report;
-    for (const auto& [name, mine] : precision.weights(module)) {
+    const bool divided = run.strategy.divides_weights();
+    for (const auto& [name, mine] : divided ? module.state_dict() : run.precision.weights(module)) {
       const Tensor* theirs = weights.find(name);
       if (!theirs) report.missing.push_back(name);
-      fitting.set(name, theirs ? *theirs : mine);
+      fitting.set(name, theirs ? *theirs : divided ? Tensor() : mine);
     }
     for (const auto& [name, theirs] : weights)
       if (!fitting.contains(name)) report.unexpected.push_back(name);
     if (const auto text = detail::describe(report); !text.empty()) spdlog::warn("{}: {}", folder.string(), text);
   }
   try {
-    precision.load_weights(module, module.strict_loading ? weights : fitting);
+    const StateDict& whole = module.strict_loading ? weights : fitting;
+    run.strategy.divides_weights() ? run.strategy.load_weights(module, whole)
+                                   : run.precision.load_weights(module, whole);
   } catch (const StateError& e) {
     throw StateError(fmt::format("[checkpoint] {} holds another network than this one: {}", folder.string(), e.what()));
   }

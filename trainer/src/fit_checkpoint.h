@@ -29,7 +29,6 @@ std::filesystem::path of_rank_zero(Run& run, const std::function<std::filesystem
 Checkpoint load_for_fit(Run& run, const std::filesystem::path& folder);
 
 /// Loads the weights as module.strict_loading says; throws StateError that names the folder when they do not fit.
-void load_weights(Precision& precision, LevinModule& module, const StateDict& weights,
-                  const std::filesystem::path& folder);
+void load_weights(Run& run, const StateDict& weights, const std::filesystem::path& folder);
 
 }  // namespace levin

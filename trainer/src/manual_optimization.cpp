@@ -13,10 +13,13 @@
 namespace levin {
 
 Toggled::Toggled(ManualOptimization& owner, std::size_t index) {
-  const auto own = owner.optimizers().optimizer(index).parameters();
+  const auto parameters = [&](std::size_t i) {
+    return owner.strategy_.whole_of(owner.optimizers().optimizer(i).parameters());
+  };
+  const auto own = parameters(index);
   for (std::size_t i = 0; i < owner.optimizers().size(); ++i) {
     if (i == index) continue;
-    for (const Tensor& p : owner.optimizers().optimizer(i).parameters()) {
+    for (const Tensor& p : parameters(i)) {
       if (std::ranges::any_of(own, [&](const Tensor& mine) { return mine.is_same(p); })) continue;
       before_.emplace_back(p, p.requires_grad());
       before_.back().first.requires_grad_(false);
@@ -40,6 +43,14 @@ void OptimizerHandle::clip_gradients(double value, const std::string& algorithm)
   owner_->clip_gradients(index_, value, algorithm);
 }
 
+void refuse_own_weights(const Strategy& strategy, const Precision& precision) {
+  if (!strategy.divides_state() || !precision.has_own_weights()) return;
+  throw UsageError(
+      fmt::format("[fit] --precision {} steps on weights of its own, which --strategy {} does not divide. Use 16-mixed "
+                  "or bf16-mixed, or --strategy ddp.",
+                  precision.name(), strategy.name()));
+}
+
 ManualOptimization::ManualOptimization(Optimizers& optimizers, Strategy& strategy, Precision& precision,
                                        StepHooks& hooks, ScaleMoves moves)
     : optimizers_(optimizers),
@@ -48,6 +59,7 @@ ManualOptimization::ManualOptimization(Optimizers& optimizers, Strategy& strateg
       hooks_(hooks),
       moves_(moves),
       unscaled_(optimizers.size()) {
+  refuse_own_weights(strategy, precision);
   if (optimizers.size() == 1)
     precision.attach(optimizers.optimizer());
   else if (precision.has_own_weights())
@@ -70,6 +82,7 @@ void ManualOptimization::backward(const Tensor& loss) {
 void ManualOptimization::zero_grad(std::size_t i, bool set_to_none) {
   optimizers_.optimizer(i).zero_grad(set_to_none);
   precision_.zero_grad();
+  strategy_.zero_grad(optimizers_.optimizer(i).parameters());
   unscaled_[i].reset();
 }
 
@@ -92,7 +105,7 @@ void ManualOptimization::clip_gradients(std::size_t i, double value, const std::
   if (algorithm == "value")
     optim::clip_grad_value_(parameters, value);
   else
-    optim::clip_grad_norm_(parameters, value);
+    strategy_.clip_grad_norm(parameters, value);
 }
 
 Tensor ManualOptimization::step(std::size_t i, const optim::Optimizer::Closure& closure) {

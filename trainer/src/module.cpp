@@ -104,8 +104,13 @@ void LevinModule::backward(const Tensor& loss) { loss.backward(); }
 void LevinModule::configure_gradient_clipping(optim::Optimizer& optimizer, std::optional<double> value,
                                               const std::string& algorithm) {
   if (!value) return;
-  if (algorithm == "value") optim::clip_grad_value_(optimizer.parameters(), *value);
-  else optim::clip_grad_norm_(optimizer.parameters(), *value);
+  const auto parameters = optimizer.parameters();
+  if (algorithm == "value")
+    optim::clip_grad_value_(parameters, *value);
+  else if (clips_by_)
+    clips_by_->clip_grad_norm(parameters, *value);
+  else
+    optim::clip_grad_norm_(parameters, *value);
 }
 
 void LevinModule::optimizer_step(optim::Optimizer& optimizer) {

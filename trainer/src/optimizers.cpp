@@ -41,14 +41,27 @@ void Optimizers::step_scheduler(std::optional<double> metric, std::size_t i) {
     e.scheduler->step();
 }
 
-StateDict Optimizers::optimizer_state() const {
+StateDict Optimizers::joined(const std::vector<StateDict>& states) {
   StateDict out;
-  for (std::size_t i = 0; i < size(); ++i) out.merge(prefix(i), entries_[i].optimizer->state_dict());
+  for (std::size_t i = 0; i < states.size(); ++i) out.merge(prefix(i), states[i]);
   return out;
 }
 
+std::vector<StateDict> Optimizers::parts(const StateDict& state) const {
+  std::vector<StateDict> out;
+  for (std::size_t i = 0; i < size(); ++i) out.push_back(part_of(state, i, size()));
+  return out;
+}
+
+StateDict Optimizers::optimizer_state() const {
+  std::vector<StateDict> states;
+  for (const Entry& e : entries_) states.push_back(e.optimizer->state_dict());
+  return joined(states);
+}
+
 void Optimizers::load_optimizer_state(const StateDict& state) {
-  for (std::size_t i = 0; i < size(); ++i) entries_[i].optimizer->load_state_dict(part_of(state, i, size()));
+  const auto own = parts(state);
+  for (std::size_t i = 0; i < size(); ++i) entries_[i].optimizer->load_state_dict(own[i]);
 }
 
 StateDict Optimizers::scheduler_state() const {

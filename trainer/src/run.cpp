@@ -100,6 +100,10 @@ Batch Run::to_device(Batch batch) {
   return datamodule ? by(*datamodule) : by(module);
 }
 
+StateDict Run::weights() const {
+  return strategy.divides_weights() ? strategy.weights(module) : precision.weights(module);
+}
+
 void Run::log_values(const MetricStore::Values& values) {
   if (values.empty()) return;
   with_loggers("log_metrics",

@@ -93,6 +93,8 @@ struct Run {
     callbacks_do(hook, args...);
     module_do(own, args...);
   }
+  /// The network's as a checkpoint has them; where ranks have parts, whole on rank zero, and all ranks call.
+  StateDict weights() const;
   /// What callbacks and module add to a checkpoint.
   StateMap user_state();
 

@@ -30,6 +30,7 @@ StepRunner::StepRunner(LevinModule& module, Optimizers& optimizers, Strategy& st
         fmt::format("[fit] configure_optimizers gave {} optimizers, and automatic optimization steps one. Set "
                     "automatic_optimization to false and step them in training_step.",
                     optimizers_.size()));
+  refuse_own_weights(strategy, precision);
   take_parameters();
 }
 
@@ -38,6 +39,7 @@ void StepRunner::take_parameters() {
   std::size_t count = 0;
   for (const auto& group : optimizers_.optimizer().param_groups()) count += group.params.size();
   if (count == parameters_.size()) return;
+  if (!parameters_.empty()) strategy_.setup_optimizers(optimizers_);
   precision_.attach(optimizers_.optimizer());
   parameters_ = optimizers_.optimizer().parameters();
 }
@@ -89,6 +91,7 @@ void StepRunner::backward(const StepOutput& out, std::int64_t samples, bool clos
     const ProfileScope profile(action_of(module_, "optimizer_zero_grad"), Phase::optimizer);
     module_.optimizer_zero_grad(optimizers_.optimizer());
     precision_.zero_grad();
+    strategy_.zero_grad(parameters_);
     // Weights of several ranks have one measure. A batch by itself counts as its mean, as everywhere.
     weighs_ = options_.accumulate_grad_batches > 1 || out.weight();
     const double common = weighs_ ? strategy_.reduce(weight, ReduceOp::mean) : weight;
@@ -124,8 +127,10 @@ void StepRunner::close_window(TrainState& state) {
     const double weight = weighs_ ? strategy_.reduce(state.window_weight, ReduceOp::mean) : state.window_weight;
     if (weight != state.window_nominal) correct_gradients(state.window_nominal / weight);
     hooks_.on_before_optimizer_step(optimizers_.optimizer());
+    module_.clips_by_ = &strategy_;
     module_.configure_gradient_clipping(optimizers_.optimizer(), options_.gradient_clip_val,
                                         options_.gradient_clip_algorithm);
+    module_.clips_by_ = nullptr;
     strategy_.before_step(parameters_);
     step_window(open_.back(), found_inf);
     strategy_.after_step(parameters_);

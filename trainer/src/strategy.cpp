@@ -1,5 +1,7 @@
 #include <levin/core/config.h>
 #include <levin/kernels/cuda.h>
+#include <levin/optim/clip.h>
+#include <levin/trainer/optimizers.h>
 #include <levin/trainer/strategy.h>
 
 #include <fmt/format.h>
@@ -18,6 +20,16 @@ namespace {
 bool prefers_cuda() { return std::string_view(LEVIN_CUDA_FLAVOUR) == "ON" && cuda::is_available(); }
 
 }  // namespace
+
+void Strategy::clip_grad_norm(const std::vector<Parameter>& parameters, double max_norm) {
+  optim::clip_grad_norm_(parameters, max_norm);
+}
+
+StateDict Strategy::optimizer_state(const Optimizers& optimizers) { return optimizers.optimizer_state(); }
+
+void Strategy::load_optimizer_state(Optimizers& optimizers, const StateDict& whole) {
+  optimizers.load_optimizer_state(whole);
+}
 
 std::vector<Device> choose_devices(const std::string& accelerator, const DeviceList& devices) {
   std::vector<Device> out;

@@ -3,9 +3,12 @@
 #include <levin/autograd/modes.h>
 #include <levin/core/warning.h>
 #include <levin/distributed/error.h>
+#include <levin/trainer/callbacks/model_pruning.h>
 #include <levin/trainer/callbacks/model_summary.h>
 #include <levin/trainer/callbacks/progress_bar.h>
+#include <levin/trainer/callbacks/stochastic_weight_averaging.h>
 #include <levin/trainer/callbacks/timer.h>
+#include <levin/trainer/callbacks/weight_averaging.h>
 #include <levin/trainer/model_graph.h>
 
 #include <fmt/format.h>
@@ -187,6 +190,7 @@ void Trainer::Impl::guarded(Run& run, LevinModule& module, Stage stage, const F&
     module.set_link(link(run));
     prepare(run, module, stage);
     body();
+    fabric.strategy().finish(module);
   } catch (const Interrupted& e) {
     ended_by = e.signal();
     fail(e, RunStatus::interrupted);
@@ -243,6 +247,28 @@ void Trainer::Impl::check_manual(const LevinModule& module) const {
                     "batches in its training_step.",
                     config.accumulate_grad_batches, module.type_name()));
 }
+
+/// Where ranks have parts of the weights, nobody can look at all of them.
+void Trainer::Impl::check_divided_weights() {
+  if (!fabric.strategy().divides_weights()) return;
+  for (const auto& c : callbacks) {
+    const Callback& callback = *c;
+    if (dynamic_cast<const WeightAveraging*>(&callback) || dynamic_cast<const StochasticWeightAveraging*>(&callback) ||
+        dynamic_cast<const ModelPruning*>(&callback))
+      throw UsageError(
+          fmt::format("[{}] it works on whole weights, which --strategy {} divides. Use --strategy zero_2.",
+                      short_type_name(typeid(callback)), fabric.strategy().name()));
+  }
+}
+
+/// What a strategy makes for the optimizers of a fit ends with them.
+struct OptimizersInUse {
+  OptimizersInUse(Strategy& s, const Optimizers& optimizers) : strategy(s) { strategy.setup_optimizers(optimizers); }
+  ~OptimizersInUse() { strategy.release_optimizers(); }
+  OptimizersInUse(const OptimizersInUse&) = delete;
+  OptimizersInUse& operator=(const OptimizersInUse&) = delete;
+  Strategy& strategy;
+};
 
 /// Lends this trainer the keeper of the fit that runs. At its end the state stays, as handles of the same tensors.
 struct Trainer::Impl::KeeperLoan {
@@ -305,10 +331,11 @@ void Trainer::Impl::fit_here(LevinModule& module, const DataSource& from, const 
     ModuleLink loan = link(run);
     loan.total_steps = [this] { return total_steps(); };
     module.set_link(loan);
+    check_divided_weights();
     Optimizers optimizers = module.configure_optimizers();
     if (optimizers.empty())
       throw UsageError("[fit] configure_optimizers gave no optimizer. Return one, e.g. optim::AdamW.");
-    fabric.strategy().setup_optimizers(optimizers);
+    const OptimizersInUse in_use(fabric.strategy(), optimizers);
     Forward hooks(run, optimizers);
     StepRunner runner(module, optimizers, fabric.strategy(), *precision, hooks,
                       {.accumulate_grad_batches = config.accumulate_grad_batches,
@@ -366,7 +393,7 @@ void Trainer::Impl::evaluate(LevinModule& module, const DataSource& from, Stage 
   begin(run, stage);
   guarded(run, module, stage, [&] {
     ckpt_path = of_rank_zero(run, [&] { return resolve_checkpoint(callbacks, ckpt.empty() ? config.resume : ckpt); });
-    if (!ckpt_path.empty()) load_weights(*precision, module, read_checkpoint(ckpt_path).model, ckpt_path);
+    if (!ckpt_path.empty()) load_weights(run, read_checkpoint(ckpt_path).model, ckpt_path);
     module.zero_grad();
     const EvalPlan plan = run.eval_plan(stage, source);
     if (!plan.loaders) throw UsageError(fmt::format("[{0}] there is no loader for it. Give {0} one.", name_of(stage)));

@@ -41,7 +41,7 @@ void Trainer::Impl::take_result(LevinModule& module, Stage stage, const std::fil
   const Checkpoint c = read_checkpoint(folder);
   for (const auto& callback : callbacks)
     if (auto* policy = dynamic_cast<CheckpointPolicy*>(callback.get())) policy->setup(run.context);
-  load_weights(*precision, module, c.model, folder);
+  load_weights(run, c.model, folder);
   restore_callbacks(run, c, folder);
   metrics.load_state(c.values.part("metrics"));
   ckpt_path = c.values.get<std::string>("checkpoint");

@@ -31,6 +31,7 @@
 #include <levin/trainer/json_lines_logger.h>
 #include <levin/trainer/master_weights.h>
 #include <levin/trainer/metrics.h>
+#include <levin/trainer/sharded_checkpoint.h>
 #include <levin/trainer/tensorboard_logger.h>
 #include <levin/trainer/trainer.h>
 #include <levin/trainer/tuner.h>

@@ -32,14 +32,23 @@ void GradientNormMonitor::on_before_optimizer_step(RunContext& run) {
   if (!logs_step(run, /*finished=*/false)) return;
   const no_grad guard;
   const std::string prefix = fmt::format("grad_{:.1f}_norm", options_.norm_type);
-  std::vector<Tensor> norms;
+  std::vector<std::string> names;
+  std::vector<Tensor> list;
+  bool pieces = false;
   for (std::size_t i = 0; i < run.optimizers->size(); ++i)
     for (const Parameter& p : run.optimizers->optimizer(i).parameters()) {
       if (!p.grad().defined()) continue;
-      norms.push_back(norm(p.grad().to(kFloat32), options_.norm_type));
-      if (options_.per_parameter) run.metrics.log(prefix + "/" + p.name, norms.back(), {.on_step = true});
+      names.push_back(p.name);
+      list.push_back(p.numel() > 0 ? norm(p.grad().to(kFloat32), options_.norm_type)
+                                   : zeros({}, {.device = p.device()}));
+      pieces = pieces || !run.strategy->whole_of({p}).front().is_same(p);
     }
-  if (!norms.empty()) run.metrics.log(prefix + "_total", norm(stack(norms, 0), options_.norm_type), {.on_step = true});
+  if (list.empty()) return;
+  Tensor norms = stack(list, 0);
+  if (pieces) norms = run.strategy->whole_norms(norms, options_.norm_type);
+  for (std::size_t i = 0; options_.per_parameter && i < names.size(); ++i)
+    run.metrics.log(prefix + "/" + names[i], norms.select(0, static_cast<int>(i)), {.on_step = true});
+  run.metrics.log(prefix + "_total", norm(norms, options_.norm_type), {.on_step = true});
 }
 
 ThroughputMonitor::ThroughputMonitor(ThroughputMonitorOptions options) : options_(std::move(options)) {

@@ -7,6 +7,7 @@
 #include <levin/distributed/sync_batch_norm.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "../state_json.h"
 
@@ -87,6 +88,14 @@ Tensor RankStrategy::reduce(const Tensor& value, ReduceOp op) {
   const Tensor out = value.detach().contiguous().clone();
   group().all_reduce(out, operation(op)).wait();
   return out;
+}
+
+Tensor RankStrategy::norms_over_ranks(const Tensor& norms, double type) const {
+  const no_grad guard;
+  const bool largest = std::isinf(type);
+  const Tensor sum = largest ? norms.clone() : pow(norms, type).contiguous();
+  group().all_reduce(sum, largest ? Operation::max : Operation::sum).wait();
+  return largest ? sum : pow(sum, 1.0 / type);
 }
 
 Tensor RankStrategy::broadcast(const Tensor& value, int src) {

@@ -35,6 +35,8 @@ class RankStrategy : public Strategy {
  protected:
   distributed::ProcessGroup& group() const { return *group_; }
   const std::shared_ptr<distributed::ProcessGroup>& shared_group() const { return group_; }
+  /// whole_norms, where ranks have pieces.
+  Tensor norms_over_ranks(const Tensor& norms, double type) const;
 
  private:
   World& world_;

@@ -15,6 +15,13 @@ constexpr StrategyKind kKinds[] = {
     {"bagua", make_bagua},
     {"ddp_find_unused_parameters_true", make_ddp},
     {"ddp_find_unused_parameters_false", make_ddp},
+    {"zero_1", make_zero},
+    {"zero_2", make_zero},
+    {"sharded", make_zero},
+    {"ddp_sharded", make_zero},
+    {"zero_3", make_fsdp},
+    {"fsdp", make_fsdp},
+    {"fully_sharded", make_fsdp},
 };
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <levin/autograd/modes.h>
 
+#include <fmt/format.h>
+
 namespace levin {
 
 Trial::Trial(LevinModule& module, data::DataLoader& loader, const TrainerConfig& config, std::int64_t steps)
@@ -11,6 +13,10 @@ Trial::Trial(LevinModule& module, data::DataLoader& loader, const TrainerConfig&
       random_(default_generator().state()),
       strategy_(make_strategy(strategy_options(config))),
       precision_(make_precision(config.precision)) {
+  if (strategy_->divides_weights())
+    throw UsageError(fmt::format("[tuner] a trial brings back all weights, which --strategy {} divides. Tune with "
+                                 "--strategy ddp.",
+                                 strategy_->name()));
   for (const auto& [name, p] : module.named_parameters()) {
     weights_.set(name, p.detach().clone());
     if (p.grad().defined()) gradients_.emplace_back(p, p.grad());

@@ -15,6 +15,9 @@ namespace levin {
 class ManualOptimization;
 struct TrainState;
 
+/// Throws UsageError for a precision with weights of its own under a strategy whose ranks have pieces of the weights.
+void refuse_own_weights(const Strategy& strategy, const Precision& precision);
+
 /// While one is alive, only the parameters of one optimizer ask for gradients; all get back what they had with its end,
 /// also when an exception passes.
 class Toggled {
@@ -93,6 +96,7 @@ class ManualOptimization {
   Optimizers& optimizers() const { return optimizers_; }
 
  private:
+  friend class Toggled;
   const Tensor& unscale(std::size_t i);
 
   Optimizers& optimizers_;

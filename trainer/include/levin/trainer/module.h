@@ -225,7 +225,8 @@ class LevinModule : public nn::Module {
 
   ModuleLink link_;
   StateMap hparams_;
-  Tensor found_inf_;  ///< what the base's optimizer_step obeys
+  Tensor found_inf_;               ///< what the base's optimizer_step obeys
+  Strategy* clips_by_ = nullptr;   ///< while gradients are clipped
   bool base_has_stepped_ = false;
   std::vector<std::pair<std::string, std::unique_ptr<metrics::Metric>>> metrics_;
 };

@@ -82,6 +82,9 @@ class Optimizers {
   /// Of all optimizers: entries of the first by their plain names, of the others under "<i>.".
   StateDict optimizer_state() const;
   void load_optimizer_state(const StateDict& state);
+  /// The same of states that were taken from the optimizers elsewhere, one each, and back.
+  static StateDict joined(const std::vector<StateDict>& states);
+  std::vector<StateDict> parts(const StateDict& state) const;
   StateDict scheduler_state() const;
   void load_scheduler_state(const StateDict& state);
 

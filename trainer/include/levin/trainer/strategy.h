@@ -35,10 +35,14 @@ class Strategy {
   /// Puts the module on the device, before the optimizers are made. Weights and buffers of all ranks become rank
   /// zero's.
   virtual void setup(nn::Module& module) = 0;
-  /// When the optimizers are made, before a checkpoint is loaded into them.
+  /// When the optimizers are made, before a checkpoint is loaded into them, and when one got more parameters.
   virtual void setup_optimizers(const Optimizers&) {}
   /// Batch norm of this module takes its statistics from all ranks. Throws UsageError where that is not built.
   virtual void sync_batchnorm(nn::Module&) {}
+  /// Before they are gone.
+  virtual void release_optimizers() {}
+  /// After a run that has come to its end: the module is what it is with one process.
+  virtual void finish(nn::Module&) {}
   virtual Batch to_device(Batch batch) const = 0;
 
   /// How many devices of this process have a copy of the module.
@@ -72,6 +76,26 @@ class Strategy {
   /// What else a resumed run goes on with; the same on all ranks.
   virtual StateMap state() { return {}; }
   virtual void load_state(const StateMap&) {}
+
+  // Where ranks have parts of what one process has whole. Optimizers then step pieces of parameters, of one dimension.
+  virtual bool divides_state() const { return false; }    ///< of optimizers
+  virtual bool divides_weights() const { return false; }  ///< too
+  /// The module's parameters that those of an optimizer are pieces of.
+  virtual std::vector<Parameter> whole_of(std::vector<Parameter> parameters) const { return parameters; }
+  /// Beside the optimizer's own zero_grad.
+  virtual void zero_grad(const std::vector<Parameter>&) {}
+  /// As optim::clip_grad_norm_, by the norm of what all ranks have.
+  virtual void clip_grad_norm(const std::vector<Parameter>& parameters, double max_norm);
+  /// Norms of type `type`, one a piece, as those of the whole gradients. All ranks call.
+  virtual Tensor whole_norms(const Tensor& norms, double /*type*/) const { return norms; }
+  /// The optimizers' state as one process has it, so that any number of ranks goes on from it; whole on rank zero. All
+  /// ranks call. Loading keeps this rank's part.
+  virtual StateDict optimizer_state(const Optimizers& optimizers);
+  virtual void load_optimizer_state(Optimizers& optimizers, const StateDict& whole);
+  /// The same for weights; asked only of strategies that divide them. An undefined tensor keeps what is there.
+  virtual StateDict weights(const nn::Module& module) const { return module.state_dict(); }
+  virtual void load_weights(nn::Module& module, const StateDict& whole) { module.load_state_dict(whole); }
+
   virtual double reduce(double value, ReduceOp op) = 0;
   /// The same for a tensor where it lies; the host does not wait.
   virtual Tensor reduce(const Tensor& value, ReduceOp op) = 0;

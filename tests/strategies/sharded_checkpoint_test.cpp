@@ -1,0 +1,102 @@
+// Checkpoints of which each rank writes its part.
+#include <levin/trainer/sharded_checkpoint.h>
+
+#include "distributed/groups.h"
+#include "strategies/sharded_fits.h"
+
+using namespace levin;
+using namespace levin::distributed;
+using namespace levin::test;
+
+namespace {
+
+struct Net : nn::Module {
+  nn::Linear& a = add<nn::Linear>("a", 6, 11);
+  nn::BatchNorm2d& n = add<nn::BatchNorm2d>("n", 11);
+  nn::Linear& b = add<nn::Linear>("b", 11, 3);
+  Tensor forward(const Tensor& x) override { return b(relu(n(a(x).view({-1, 11, 1, 1})).view({-1, 11}))); }
+};
+
+std::shared_ptr<ProcessGroup> borrow(ProcessGroup& group) {
+  return {&group, [](ProcessGroup*) {}};
+}
+
+void on(int n, const GroupBody& body) { n == 1 ? body(*make_process_group("single")) : in_group(n, body); }
+
+/// Weights after more steps from what is in a folder, or from the beginning; saved into another.
+std::vector<std::vector<float>> run(int n, int steps, const std::filesystem::path& from,
+                                    const std::filesystem::path& to, std::int64_t min_elements = 20) {
+  std::vector<std::vector<float>> result;
+  on(n, [&](ProcessGroup& group) {
+    Net net;
+    {
+      const no_grad guard;
+      Generator rng(3);
+      for (const Parameter& p : net.parameters()) p.copy_(randn(p.sizes(), {.generator = &rng}) * 0.3);
+    }
+    net.eval();  // its statistics are saved all the same
+    FullyShardedDataParallel fsdp(net, borrow(group), {.min_elements = min_elements});
+    optim::AdamW adam(fsdp.parameters(), {.lr = 0.02});
+    if (!from.empty()) {
+      net.named_buffers()[0].second.fill_(7.0);
+      load_sharded_checkpoint(from, fsdp, adam, group);
+      for (const float v : net.named_buffers()[0].second.to_vector<float>()) CHECK(v == 0.0f);
+    }
+    for (int s = 0; s < steps; ++s) {
+      const data::TensorDataset points = toy_points(12, 5);
+      const Tensor x = points.tensors()[0], y = points.tensors()[1];
+      const std::int64_t each = 12 / n;
+      adam.zero_grad();
+      cross_entropy(fsdp(x.narrow(0, group.rank() * each, each)), y.narrow(0, group.rank() * each, each)).backward();
+      adam.step();
+    }
+    if (!to.empty()) save_sharded_checkpoint(to, fsdp, adam, group);
+    fsdp.unshard();
+    if (group.rank() == 0) result = values_of(net);
+  });
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("sharded checkpoint: saved by 4 ranks, it goes on with 4 to the bit, with 2, 1 and 3, in other units") {
+  const TempDir dir;
+  const auto saved = dir.path / "four";
+  run(4, 3, {}, saved);
+  for (int r = 0; r < 4; ++r)
+    CHECK(std::filesystem::exists(saved / ("rank-" + std::to_string(r) + "-of-4.safetensors")));
+  CHECK_FALSE(std::filesystem::exists(saved / "rank-4-of-4.safetensors"));
+  const auto whole = run(4, 6, {}, {});
+  CHECK(run(4, 3, saved, {}) == whole);
+  for (const int n : {1, 2, 3}) CHECK(largest_difference(run(n, 3, saved, {}, n == 2 ? 1000 : 30), whole) <= 1e-5);
+  // And from one rank to more.
+  run(1, 3, {}, dir.path / "one");
+  CHECK(largest_difference(run(2, 3, dir.path / "one", {}), whole) <= 1e-5);
+}
+
+TEST_CASE("sharded checkpoint: files that are missing, of another network, or cannot be written") {
+  const TempDir dir;
+  const auto saved = dir.path / "two";
+  run(2, 1, {}, saved);
+  const auto errors = [&](const std::filesystem::path& from, const std::filesystem::path& to, std::int64_t width) {
+    return errors_in_group(2, [&](ProcessGroup& group) {
+      nn::Linear net(6, width);
+      FullyShardedDataParallel fsdp(net, borrow(group));
+      optim::AdamW adam(fsdp.parameters());
+      if (!to.empty()) return save_sharded_checkpoint(to, fsdp, adam, group);
+      load_sharded_checkpoint(from, fsdp, adam, group);
+    });
+  };
+  for (const auto& e : errors(saved, {}, 4)) CHECK(contains(e, "is not one of this network: it has \"a."));
+  for (const auto& e : errors(dir.path, {}, 4)) CHECK(contains(e, "has no rank-0-of-<n>.safetensors"));
+  io::write_file(dir.path / "file", std::string("in the way"));
+  for (const auto& e : errors({}, dir.path / "file" / "checkpoint", 4)) CHECK_FALSE(e.empty());
+  std::filesystem::remove(saved / "rank-1-of-2.safetensors");
+  const auto missing = errors_in_group(2, [&](ProcessGroup& group) {
+    Net net;
+    FullyShardedDataParallel fsdp(net, borrow(group));
+    optim::AdamW adam(fsdp.parameters());
+    load_sharded_checkpoint(saved, fsdp, adam, group);
+  });
+  for (const auto& e : missing) CHECK(contains(e, "rank-1-of-2.safetensors"));
+}

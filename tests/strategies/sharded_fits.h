@@ -1,0 +1,60 @@
+#pragma once
+// Fits of a small network under a strategy that divides state among ranks, and under ddp.
+
+#include "trainer/processes.h"
+#include "trainer/toy.h"
+
+namespace levin::test {
+
+inline TrainerConfig with_strategy(const std::string& strategy, TrainerConfig c = {}) {
+  c.strategy = strategy;
+  if (strategy != "single") c.accelerator = "cpu";
+  c.timeout = 60;
+  return quiet(c);
+}
+
+/// A folder that all ranks of a case know: its launcher has made it.
+struct SharedDir {
+  std::optional<TempDir> own;
+  std::filesystem::path path;
+  SharedDir() {
+    if (!distributed::is_launched()) {
+      own.emplace();
+      setenv("LEVIN_TEST_FOLDER", own->path.c_str(), 1);
+    }
+    path = std::getenv("LEVIN_TEST_FOLDER");
+  }
+};
+
+/// Several launches in one test case, each with its number of ranks: a rank runs the body of its own launch alone.
+inline void in_turn(const std::vector<std::pair<int, std::function<void()>>>& launches) {
+  const char* own = std::getenv("LEVIN_TEST_LAUNCH");
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    if (distributed::is_launched()) {
+      if (std::to_string(i) == own) return pass_on(launches[i].first, launches[i].second);
+      continue;
+    }
+    setenv("LEVIN_TEST_LAUNCH", std::to_string(i).c_str(), 1);
+    pass_on(launches[i].first, launches[i].second);
+  }
+}
+
+struct FitOptions {
+  TrainerConfig config{};
+  bool use_sgd = false;
+  double dropout = 0;
+  std::int64_t samples = 48, whole = 12;  ///< of a step's batches of all ranks together
+};
+
+/// Weights after a fit; with "single" one rank has the whole batch.
+inline std::vector<std::vector<float>> fit_with(const std::string& strategy, const FitOptions& o) {
+  manual_seed(3);
+  ToyModule model({.dropout = o.dropout, .use_sgd = o.use_sgd});
+  const std::int64_t each = strategy == "single" ? o.whole : o.whole / ranks();
+  data::DataLoader train(toy_points(o.samples), {.batch_size = each, .shuffle = true, .seed = 7});
+  Trainer trainer(with_strategy(strategy, o.config));
+  trainer.fit(model, train);
+  return values_of(model);
+}
+
+}  // namespace levin::test

@@ -1,0 +1,116 @@
+// "fsdp" (zero_3, fully_sharded): parameters, gradients and optimizer state divided among the ranks.
+#include <levin/distributed/fsdp.h>
+#include <levin/trainer/module.h>
+#include <levin/trainer/optimizers.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "rank_strategy.h"
+#include "strategies.h"
+
+namespace levin {
+namespace {
+
+using distributed::FullyShardedDataParallel;
+
+class Fsdp final : public RankStrategy {
+ public:
+  using RankStrategy::RankStrategy;
+  std::string name() const override { return "fsdp"; }
+
+  void setup(nn::Module& module) override {
+    RankStrategy::setup(module);
+    // Its hooks are those of calls, and nobody calls training_step's own module.
+    const auto own = module.parameters(/*recurse=*/false);
+    if (!own.empty() && dynamic_cast<LevinModule*>(&module) != nullptr)
+      throw UsageError(
+          fmt::format("[fsdp] \"{}\" belongs to {} itself. Put it into a module that is called, or use --strategy "
+                      "zero_2.",
+                      own.front().name, module.type_name()));
+    std::erase_if(divided_, [&](const auto& d) { return &d->module() == &module; });
+    if (module.parameters().empty()) return;
+    divided_.push_back(std::make_unique<FullyShardedDataParallel>(module, shared_group()));
+    divided_.back()->set_sync(false);
+  }
+  void setup_optimizers(const Optimizers& optimizers) override {
+    for (std::size_t i = 0; i < optimizers.size(); ++i)
+      for (const auto& d : divided_) d->take(optimizers.optimizer(i));
+  }
+  void finish(nn::Module& module) override {
+    const auto own = std::ranges::find_if(divided_, [&](const auto& d) { return &d->module() == &module; });
+    if (own == divided_.end()) return;
+    (*own)->unshard();
+    divided_.erase(own);
+  }
+
+  void reduce_in_backward(const std::vector<Parameter>&) override {
+    for (const auto& d : divided_) d->set_sync(true);
+    reduces_ = true;
+  }
+  void finish_reduction(const std::vector<Parameter>& parameters) override {
+    const bool reduced = std::exchange(reduces_, false);
+    for (const auto& d : divided_) reduced ? d->set_sync(false) : d->reduce(parameters);
+  }
+
+  bool divides_state() const override { return true; }
+  bool divides_weights() const override { return true; }
+  std::vector<Parameter> whole_of(std::vector<Parameter> parameters) const override {
+    for (const auto& d : divided_) parameters = d->whole_of(std::move(parameters));
+    return parameters;
+  }
+  void zero_grad(const std::vector<Parameter>& parameters) override {
+    for (const Parameter& p : whole_of(parameters)) p.set_grad({});
+  }
+  void clip_grad_norm(const std::vector<Parameter>& parameters, double max_norm) override {
+    distributed::clip_grad_norm_of_pieces_(parameters, max_norm, group());
+  }
+  Tensor whole_norms(const Tensor& norms, double type) const override { return norms_over_ranks(norms, type); }
+  StateDict optimizer_state(const Optimizers& optimizers) override {
+    std::vector<StateDict> states;
+    for (std::size_t i = 0; i < optimizers.size(); ++i)
+      states.push_back(of(optimizers.optimizer(i)).optimizer_state(optimizers.optimizer(i)));
+    return Optimizers::joined(states);
+  }
+  void load_optimizer_state(Optimizers& optimizers, const StateDict& whole) override {
+    const auto states = optimizers.parts(whole);
+    for (std::size_t i = 0; i < states.size(); ++i)
+      of(optimizers.optimizer(i)).load_optimizer_state(optimizers.optimizer(i), states[i]);
+  }
+  StateDict weights(const nn::Module& module) const override {
+    const auto* own = of(module);
+    return own ? own->state_dict() : module.state_dict();
+  }
+  void load_weights(nn::Module& module, const StateDict& whole) override {
+    if (auto* own = of(module))
+      own->load_state_dict(whole);
+    else
+      module.load_state_dict(whole);
+  }
+
+ private:
+  FullyShardedDataParallel* of(const nn::Module& module) const {
+    for (const auto& d : divided_)
+      if (&d->module() == &module) return d.get();
+    return nullptr;
+  }
+  /// An optimizer steps one module's parameters.
+  FullyShardedDataParallel& of(const optim::Optimizer& optimizer) const {
+    const auto parameters = optimizer.parameters();
+    for (const auto& d : divided_)
+      if (std::ranges::all_of(parameters, [&](const Parameter& p) { return d->has(p); })) return *d;
+    throw UsageError("[fsdp] an optimizer steps parameters of several modules. Set up one module that has them all.");
+  }
+
+  std::vector<std::unique_ptr<FullyShardedDataParallel>> divided_;
+  bool reduces_ = false;  // the backward of this window
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_fsdp(const StrategyChoice& choice) {
+  return std::make_unique<Fsdp>(choice.world(), choice.own_device());
+}
+
+}  // namespace levin
