@@ -232,6 +232,20 @@ TEST_CASE("new_group: some ranks, another order, groups at the same time") {
   });
 }
 
+TEST_CASE("new_group: the same ranks out of two groups do not meet each other's") {
+  in_group(3, [](ProcessGroup& group) {
+    const auto front = group.new_group({0, 1, 2}), pair = group.new_group({0, 1}), again = front->new_group({0, 1});
+    if (pair) {
+      const Tensor a = filled(group.rank(), 5, kFloat32), b = filled(group.rank(), 5, kFloat32);
+      const Work works[] = {pair->all_reduce(a), again->all_reduce(b, ReduceOp::max)};
+      for (const Work& w : works) w.wait();
+      check_equal(a, [](int64_t i) { return reduced(ReduceOp::sum, 2, i); });
+      check_equal(b, [](int64_t i) { return reduced(ReduceOp::max, 2, i); });
+    }
+    group.barrier().wait();
+  });
+}
+
 TEST_CASE("single: one rank, a real group") {
   const auto group = make_process_group("single");
   CHECK(group->name() == "single");
