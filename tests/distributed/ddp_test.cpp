@@ -187,3 +187,22 @@ TEST_CASE("ddp: an exception inside backward leaves a reducer that works again")
     CHECK(distance(gradients(net), gradients(alone)) < 1e-6);
   });
 }
+
+TEST_CASE("ddp: a reducer that is given the order of another has its buckets; what is no order is refused") {
+  in_group(2, [](ProcessGroup& group) {
+    Net net(1), other(1);
+    DistributedDataParallel ddp(net, shared(group), small()), again(other, shared(group), small());
+    CHECK(ddp.reducer().order().empty());
+    const auto step = [&](DistributedDataParallel& d) { loss_of(d(part(input(0), group.rank(), 2))).backward(); };
+    step(ddp);
+    const auto order = ddp.reducer().order();
+    CHECK(order.size() == 6);
+    again.reducer().set_order(order);
+    CHECK(again.reducer().order() == order);
+    step(ddp);  // takes the order up
+    step(again);
+    CHECK(again.reducer().buckets() == ddp.reducer().buckets());
+    CHECK_THROWS_AS(again.reducer().set_order({0, 1}), ValueError);
+    CHECK_THROWS_AS(again.reducer().set_order({0, 1, 2, 3, 4, 4}), ValueError);
+  });
+}

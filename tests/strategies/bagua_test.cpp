@@ -172,6 +172,14 @@ TEST_CASE("bagua: three ranks on a ring go on to the bit, and others take rank z
     const auto config = with("low_precision_decentralized");
     const auto whole = run(config, std::make_shared<SaveAlways>(dir.path), {});
     CHECK(run(config, nullptr, (dir.path / "2").string()) == whole);
+    // Other strategies go on with rank zero's weights, and from each other's.
+    for (const char* algorithm : {"ddp", "decentralized", "async"}) {
+      const std::string saved = dir.path / (std::string("by ") + algorithm);
+      CHECK(run(with(algorithm), nullptr, (dir.path / "2").string()).second == 10);
+      run(with(algorithm), std::make_shared<SaveAlways>(saved), {});
+      for (const char* other : {"ddp", "decentralized", "async", "bytegrad"})
+        CHECK(run(with(other), nullptr, (std::filesystem::path(saved) / "7").string()).second == 10);
+    }
   });
   if (distributed::is_launched()) return;
   CHECK(run(quiet(), nullptr, (dir.path / "5").string()).second == 5 + 15);

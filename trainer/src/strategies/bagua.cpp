@@ -65,6 +65,9 @@ class OwnGradients : public RankStrategy {
   bool replicas_differ() const override { return world_size() > 1; }
 };
 
+/// None where another strategy has saved it.
+std::int64_t steps_of(const StateMap& state) { return state.has("steps") ? state.get<std::int64_t>("steps") : 0; }
+
 /// decentralized: weights are averaged before each step, while backward runs.
 class Decentralized final : public OwnGradients {
  public:
@@ -81,7 +84,7 @@ class Decentralized final : public OwnGradients {
     steps_ = average(parameters).steps();
   }
   StateMap state() override { return {{"steps", steps_}}; }
-  void load_state(const StateMap& state) override { steps_ = state.get<std::int64_t>("steps"); }
+  void load_state(const StateMap& state) override { steps_ = steps_of(state); }
 
  private:
   PeerAverage& average(const std::vector<Parameter>& all) {
@@ -147,7 +150,7 @@ class Async final : public GradientAllreduce {
   }
   void load_state(const StateMap& state) override {
     Ddp::load_state(state);
-    steps_ = state.get<std::int64_t>("steps");
+    steps_ = steps_of(state);
   }
 
  private:
