@@ -8,8 +8,8 @@ using namespace levin;
 namespace {
 
 struct Small : LevinModule {
-  explicit Small(bool use_qadam) : qadam(use_qadam) {}
-  bool qadam;
+  explicit Small(std::string o) : optimizer(std::move(o)) {}
+  std::string optimizer;
   nn::Linear& fc1 = add<nn::Linear>("fc1", 784, 64);
   nn::Linear& fc2 = add<nn::Linear>("fc2", 64, 10);
   Tensor forward(const Tensor& x) override { return fc2(relu(fc1(flatten(x, 1)))); }
@@ -18,8 +18,9 @@ struct Small : LevinModule {
   Optimizers configure_optimizers() override {
     const auto schedule = [this](auto& opt) { return optim::CosineAnnealingLR(opt, estimated_stepping_batches()); };
     const SchedulerConfig each_step{.interval = Interval::step};
-    if (qadam) return Optimizers(optim::QAdam(parameters(), {.lr = 2e-3})).schedule(schedule, each_step);
-    return Optimizers(optim::Adam(parameters(), {.lr = 2e-3})).schedule(schedule, each_step);
+    if (optimizer == "qadam") return Optimizers(optim::QAdam(parameters(), {.lr = 2e-3})).schedule(schedule, each_step);
+    if (optimizer == "adam") return Optimizers(optim::Adam(parameters(), {.lr = 2e-3})).schedule(schedule, each_step);
+    return Optimizers(optim::SGD(parameters(), {.lr = 0.05, .momentum = 0.9})).schedule(schedule, each_step);
   }
 };
 
@@ -27,19 +28,23 @@ struct Small : LevinModule {
 
 int main(int argc, char** argv) {
   return run_main([&] {
-    const TrainerConfig config = parse_flags(argc, argv,
-                                             {.max_epochs = 2,
-                                              .num_sanity_val_steps = 0,
-                                              .accelerator = "cpu",
-                                              .enable_checkpointing = false,
-                                              .enable_progress_bar = false,
-                                              .enable_model_summary = false,
-                                              .logger = false,
-                                              .seed = 0});
+    TrainerConfig config{.max_epochs = 5,
+                         .num_sanity_val_steps = 0,
+                         .accelerator = "cpu",
+                         .enable_checkpointing = false,
+                         .enable_progress_bar = false,
+                         .enable_model_summary = false,
+                         .logger = false,
+                         .seed = 0};
+    std::string optimizer = "sgd";
+    CommandLine line("Trains a small network on Fashion-MNIST and prints its test accuracy.");
+    line.add_choice("optimizer", optimizer, {"sgd", "adam", "qadam"}, "With a rate that falls along a cosine");
+    line.add_trainer(config);
+    if (!line.parse(argc, argv)) return 0;
     set_num_threads(1);
     const auto seed = static_cast<std::uint64_t>(config.seed.value_or(0));
     Trainer trainer(config);
-    Small model(config.strategy == "bagua" && config.bagua_algorithm == "qadam");
+    Small model(optimizer);
     DataModule data = data::fashion_mnist({.batch_size = 64, .seed = seed});
     data.val = nullptr;
     trainer.fit(model, data);
