@@ -279,6 +279,32 @@ TEST_CASE("fsdp: shared, frozen and unused parameters, several types, buffers") 
   });
 }
 
+TEST_CASE("fsdp: a weight of two modules belongs to the whole") {
+  struct Layer : nn::Module {
+    explicit Layer(const Tensor& w) : weight(register_parameter("weight", w)) {}
+    Tensor weight;
+    Tensor forward(const Tensor& x) override { return tanh(matmul(x, weight)); }
+  };
+  struct Tied : nn::Module {
+    explicit Tied(const Tensor& w) : in(add<Layer>("in", w)), out(add<Layer>("out", w)) {}
+    Layer &in, &out;
+    Tensor forward(const Tensor& x) override { return out(in(x)); }
+  };
+  in_group(2, [](ProcessGroup& group) {
+    const Tensor start = mul(input(1).narrow(0, 0, 5), 0.3);
+    Tied net(start.clone()), alone(start.clone());
+    FullyShardedDataParallel fsdp(net, shared(group), {.min_elements = 20});
+    CHECK(fsdp.units() == Names{""});
+    const auto opt = sgd_of(fsdp.parameters()), whole = sgd_of(alone.parameters());
+    loss_of(fsdp(part(input(0), group.rank(), 2))).backward();
+    loss_of(alone(input(0))).backward();
+    opt->step();
+    whole->step();
+    fsdp.unshard();
+    CHECK(distance(weights(net), weights(alone)) < 1e-6);
+  });
+}
+
 TEST_CASE("fsdp: values of an earlier step are not taken for those of now") {
   in_group(2, [](ProcessGroup& group) {
     Net net(1);

@@ -315,6 +315,21 @@ TEST_CASE("zero: gradients that were added up are averaged by reduce") {
   });
 }
 
+TEST_CASE("zero: two exchanges without zero_grad between add up") {
+  in_group(2, [](ProcessGroup& group) {
+    Net net(1), alone(1);
+    const auto opt = optimizer_of("SGD", net), whole = optimizer_of("SGD", alone);
+    ZeroRedundancyOptimizer zero(*opt, shared(group), {.stage = 2, .bucket_cap_mb = 1e-4});
+    for (int m = 0; m < 2; ++m) {
+      micro_loss(net, 0, m, group).backward();
+      loss_of(alone(input(m))).backward();
+    }
+    zero.step();
+    whole->step();
+    CHECK(distance(weights(net), weights(alone)) < 1e-6);
+  });
+}
+
 TEST_CASE("zero: what cannot be divided is refused") {
   struct Shaped : optim::SGD {
     using SGD::SGD;
