@@ -254,10 +254,12 @@ TEST_CASE("fsdp: shared, frozen and unused parameters, several types, buffers") 
     nn::Linear& unused = add<nn::Linear>("unused", 4, 4);
     Tensor forward(const Tensor& x) override { return b(n(a(a(x)).view({-1, 4, 1, 1})).view({-1, 4})); }
   };
-  in_group(2, [](ProcessGroup& group) {
-    manual_seed(5);
+  manual_seed(5);
+  const Mixed start;  // the ranks are threads, which share the random numbers
+  const StateDict model = start.state_dict();
+  in_group(2, [&](ProcessGroup& group) {
     Mixed alone, net;
-    static_cast<nn::Module&>(net).load_state_dict(alone.state_dict());
+    for (nn::Module* m : {static_cast<nn::Module*>(&alone), static_cast<nn::Module*>(&net)}) m->load_state_dict(model);
     for (Mixed* m : {&alone, &net}) {
       m->a.bias.requires_grad_(false);
       m->eval();

@@ -30,9 +30,11 @@ struct Layer : nn::Module {
 /// Every rank has the whole network, and computes layers [first, last).
 struct Net : nn::Module {
   Net() {
-    manual_seed(8);
     for (int i = 0; i < kLayers; ++i) layers.push_back(&add<Layer>(std::to_string(i)));
     to(kFloat64);
+    Generator rng(8);  // its own, as the ranks are threads
+    const no_grad guard;
+    for (Parameter p : parameters()) p.copy_(mul(randn(p.sizes(), {.generator = &rng}), 0.4));
   }
   std::vector<Layer*> layers;
   Tensor part(Tensor x, int first, int last) {
