@@ -26,6 +26,8 @@ def run(rank, ranks):
                 best = min(best, (time.perf_counter() - start) / calls)
         if rank == 0:
             print(f"torch {size} {1e3 * best:.4f} {1e-9 * size / best:.3f}", flush=True)
+    dist.barrier()
+    dist.destroy_process_group()  # else its threads may be there when the process ends
 
 
 if __name__ == "__main__":

@@ -185,7 +185,7 @@ Figures measure(const Size& s, std::int64_t rounds, double& startup) {
 
 int main(int argc, char** argv) {
   return run_main([&] {
-    std::int64_t rounds = 30;
+    std::int64_t rounds = 150;
     CommandLine line("What the Trainer costs over the plain loop.");
     line.add("rounds", rounds, "Runs of each, in turn", 1);
     if (!line.parse(argc, argv)) return 0;
