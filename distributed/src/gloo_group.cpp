@@ -76,7 +76,7 @@ class GlooGroup final : public WatchedGroup {
     } catch (const SplitMismatch& m) {
       fail_for(m, operation);
     } catch (const CollectiveTimeout&) {
-      if (ended()) throw;  // told by another rank
+      if (const auto event = ended()) throw_event(*event, operation);  // told by another rank
       time_out(describe(own), operation, limit);
     }
   }
