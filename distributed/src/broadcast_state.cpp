@@ -4,8 +4,6 @@
 
 #include <sstream>
 
-#include "src/broadcast_text.h"
-
 namespace levin::distributed {
 
 namespace {
@@ -39,17 +37,6 @@ StateDict zeros_of(const std::string& plan, Device device) {
 }
 
 }  // namespace
-
-std::string broadcast_text(ProcessGroup& group, const std::string& own) {
-  const Tensor length = from_data({static_cast<int64_t>(own.size())}, {1});
-  group.broadcast(length, 0).wait();
-  std::vector<std::uint8_t> bytes(own.begin(), own.end());
-  bytes.resize(static_cast<std::size_t>(length.item<int64_t>()));
-  const Tensor text = from_data(bytes, {length.item<int64_t>()});
-  group.broadcast(text, 0).wait();
-  const auto* p = text.data<std::uint8_t>();
-  return {p, p + text.numel()};
-}
 
 void broadcast_optimizer_state(optim::Optimizer& optimizer, ProcessGroup& group) {
   StateDict state = optimizer.state_dict();

@@ -2,8 +2,7 @@
 #include <levin/autograd/ops.h>
 #include <levin/distributed/bagua.h>
 
-#include <algorithm>
-
+#include "src/exchange.h"
 #include "src/flat.h"
 
 namespace levin::distributed {
@@ -108,7 +107,6 @@ void exchange_gradients(ProcessGroup& group, const std::vector<Parameter>& param
   }
   std::vector<GradBucket> buckets;
   std::vector<CommStages> all;
-  std::size_t stages = 0;
   for (const Places& places : by_type(gradients)) {
     GradBucket b{.index = buckets.size(), .buffer = packed(gradients, places), .gradients = {}, .parameters = places};
     int64_t at = 0;
@@ -117,14 +115,9 @@ void exchange_gradients(ProcessGroup& group, const std::vector<Parameter>& param
       at += gradients[i].numel();
     }
     all.push_back(hook(group, b));
-    stages = std::max(stages, all.back().size());
     buckets.push_back(std::move(b));
   }
-  for (std::size_t s = 0; s < stages; ++s) {
-    for (const CommStages& of_bucket : all) {
-      if (s < of_bucket.size()) of_bucket[s]();
-    }
-  }
+  run_stages(all);
   for (const GradBucket& b : buckets) unpack(b.buffer, gradients, b.parameters);
 }
 

@@ -7,8 +7,6 @@
 
 #include <sstream>
 
-#include "src/broadcast_text.h"
-
 namespace levin::distributed {
 
 namespace {
@@ -51,6 +49,17 @@ std::vector<int> ranks_that_differ(ProcessGroup& group, bool differs) {
 }
 
 }  // namespace
+
+std::string broadcast_text(ProcessGroup& group, const std::string& own) {
+  const Tensor length = from_data({static_cast<int64_t>(own.size())}, {1});
+  group.broadcast(length, 0).wait();
+  std::vector<std::uint8_t> bytes(own.begin(), own.end());
+  bytes.resize(static_cast<std::size_t>(length.item<int64_t>()));
+  const Tensor text = from_data(bytes, {length.item<int64_t>()});
+  group.broadcast(text, 0).wait();
+  const auto* p = text.data<std::uint8_t>();
+  return {p, p + text.numel()};
+}
 
 void share_module(nn::Module& module, ProcessGroup& group) {
   const std::string own = plan_of(module), first = broadcast_text(group, own);

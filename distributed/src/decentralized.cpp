@@ -4,21 +4,14 @@
 #include <levin/distributed/bagua.h>
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
+#include "src/exchange.h"
 #include "src/flat.h"
 
 namespace levin::distributed {
 
 namespace {
-
-// Nobody else's messages come between.
-std::shared_ptr<ProcessGroup> of_its_own(ProcessGroup& group) {
-  std::vector<int> all(static_cast<std::size_t>(group.size()));
-  std::iota(all.begin(), all.end(), 0);
-  return group.new_group(all);
-}
 
 void wait_for(const std::vector<Work>& works) {
   for (const Work& w : works) w.wait();
@@ -34,7 +27,8 @@ struct PeerAverage::Part {
   std::vector<Work> works;
 };
 
-PeerAverage::PeerAverage(std::shared_ptr<ProcessGroup> group, Peers peers) : group_(of_its_own(*group)), peers_(peers) {
+PeerAverage::PeerAverage(std::shared_ptr<ProcessGroup> group, Peers peers)
+    : group_(group_of_its_own(*group)), peers_(peers) {
   if (peers == Peers::shift_one && group->size() > 1 && group->size() % 2 != 0)
     throw ValueError(
         fmt::format("[decentralized] shift_one makes pairs, and there are {} ranks. Use an even number, or peers all.",
@@ -78,7 +72,7 @@ void PeerAverage::finish(const std::vector<Parameter>& parameters) {
 
 // --- RingDifferences
 
-RingDifferences::RingDifferences(std::shared_ptr<ProcessGroup> group) : group_(of_its_own(*group)) {}
+RingDifferences::RingDifferences(std::shared_ptr<ProcessGroup> group) : group_(group_of_its_own(*group)) {}
 int RingDifferences::left() const { return (group_->rank() + group_->size() - 1) % group_->size(); }
 int RingDifferences::right() const { return (group_->rank() + 1) % group_->size(); }
 
@@ -152,7 +146,10 @@ struct AsyncAverage::Part {
 };
 
 AsyncAverage::AsyncAverage(std::shared_ptr<ProcessGroup> group, std::chrono::duration<double, std::milli> interval)
-    : group_(group), background_(of_its_own(*group)), interval_(interval), next_(std::chrono::steady_clock::now()) {}
+    : group_(group),
+      background_(group_of_its_own(*group)),
+      interval_(interval),
+      next_(std::chrono::steady_clock::now()) {}
 
 AsyncAverage::~AsyncAverage() = default;
 

@@ -22,24 +22,40 @@ std::vector<Places> by_type(const std::vector<Tensor>& tensors) {
   return groups;
 }
 
-Tensor packed(const std::vector<Tensor>& tensors, const Places& places) {
+namespace {
+
+std::vector<Tensor> at(const std::vector<Tensor>& tensors, const Places& places) {
+  std::vector<Tensor> some;
+  for (const std::size_t i : places) some.push_back(tensors[i]);
+  return some;
+}
+
+}  // namespace
+
+Tensor packed(const std::vector<Tensor>& tensors) {
   int64_t numel = 0;
-  for (const std::size_t i : places) numel += tensors[i].numel();
-  const Tensor flat = empty({numel}, like(tensors[places.front()]));
-  int64_t at = 0;
-  for (const std::size_t i : places) {
-    flat.narrow(0, at, tensors[i].numel()).view(tensors[i].sizes()).copy_(tensors[i]);
-    at += tensors[i].numel();
+  for (const Tensor& t : tensors) numel += t.numel();
+  const Tensor flat = empty({numel}, like(tensors.front()));
+  int64_t begin = 0;
+  for (const Tensor& t : tensors) {
+    flat.narrow(0, begin, t.numel()).view(t.sizes()).copy_(t);
+    begin += t.numel();
   }
   return flat;
 }
 
-void unpack(const Tensor& flat, const std::vector<Tensor>& tensors, const Places& places) {
-  int64_t at = 0;
-  for (const std::size_t i : places) {
-    tensors[i].copy_(flat.narrow(0, at, tensors[i].numel()).view(tensors[i].sizes()));
-    at += tensors[i].numel();
+Tensor packed(const std::vector<Tensor>& tensors, const Places& places) { return packed(at(tensors, places)); }
+
+void unpack(const Tensor& flat, const std::vector<Tensor>& tensors) {
+  int64_t begin = 0;
+  for (const Tensor& t : tensors) {
+    t.copy_(flat.narrow(0, begin, t.numel()).view(t.sizes()));
+    begin += t.numel();
   }
+}
+
+void unpack(const Tensor& flat, const std::vector<Tensor>& tensors, const Places& places) {
+  unpack(flat, at(tensors, places));
 }
 
 }  // namespace levin::distributed

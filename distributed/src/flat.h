@@ -11,9 +11,11 @@ namespace levin::distributed {
 using Places = std::vector<std::size_t>;
 std::vector<Places> by_type(const std::vector<Tensor>& tensors);
 
-/// (elements of all): copies of the tensors at these places.
+/// (elements of all): copies of the tensors, or of those at these places.
+Tensor packed(const std::vector<Tensor>& tensors);
 Tensor packed(const std::vector<Tensor>& tensors, const Places& places);
 /// Copies them back, in their shapes.
+void unpack(const Tensor& flat, const std::vector<Tensor>& tensors);
 void unpack(const Tensor& flat, const std::vector<Tensor>& tensors, const Places& places);
 
 inline std::vector<Tensor> detached(const std::vector<Parameter>& parameters) {

@@ -5,6 +5,7 @@
 #include <levin/autograd/ops.h>
 #include <levin/distributed/fsdp.h>
 #include <levin/nn/set_data.h>
+#include <levin/optim/clip.h>
 
 #include <algorithm>
 #include <cmath>
@@ -32,7 +33,6 @@ namespace {
 Parameter leaf(const Parameter& of, const Tensor& values) {
   return {of.name, values.requires_grad_(of.requires_grad())};
 }
-
 
 }  // namespace
 
@@ -214,8 +214,7 @@ Tensor clip_grad_norm_of_pieces_(const std::vector<Parameter>& pieces, double ma
   total = total.contiguous();
   group.all_reduce(total, largest ? ReduceOp::max : ReduceOp::sum).wait();
   if (!largest) total = pow(total, 1.0 / norm_type);
-  const Tensor factor = clamp(max_norm / (total + 1e-6), std::nullopt, 1.0);
-  for (const Tensor& g : grads) g.mul_(factor.to(g.device(), g.dtype()));
+  optim::clip_grads_with_norm_(pieces, max_norm, total);
   return total;
 }
 

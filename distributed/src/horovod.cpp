@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <numeric>
 
+#include "src/exchange.h"
+#include "src/flat.h"
 #include "src/ordered_average.h"
 
 namespace levin::distributed {
@@ -144,40 +145,20 @@ void FusedExchange::Impl::take_answer() {
 
 void FusedExchange::Impl::send(const std::vector<std::size_t>& members) {
   Message m{.parameters = members, .gradients = {}, .buffer = {}, .stages = {}};
-  int64_t numel = 0;
-  for (const std::size_t p : members) {
-    m.gradients.push_back(parameters[p].grad());
-    numel += parameters[p].numel();
-  }
-  if (members.size() == 1 && m.gradients[0].is_contiguous()) {
-    m.buffer = m.gradients[0];
-  } else {
-    m.buffer = empty({numel}, like(m.gradients[0]));
-    int64_t at = 0;
-    for (const Tensor& g : m.gradients) {
-      m.buffer.narrow(0, at, g.numel()).view(g.sizes()).copy_(g);
-      at += g.numel();
-    }
-  }
+  for (const std::size_t p : members) m.gradients.push_back(parameters[p].grad());
+  const bool as_it_lies = members.size() == 1 && m.gradients[0].is_contiguous();
+  m.buffer = as_it_lies ? m.gradients[0] : packed(m.gradients);
   const bool round = options.compression == Compression::fp16 && size_of(m.buffer.dtype()) > 2;
   m.stages = round ? rounded_average(*group, m.buffer) : ordered_average(*group, m.buffer);
   messages.push_back(std::move(m));
 }
 
 void FusedExchange::Impl::finish_messages() {
-  std::size_t stages = 0;
-  for (const Message& m : messages) stages = std::max(stages, m.stages.size());
-  for (std::size_t s = 0; s < stages; ++s) {
-    for (const Message& m : messages) {
-      if (s < m.stages.size()) m.stages[s]();
-    }
-  }
+  std::vector<CommStages> all;
+  for (const Message& m : messages) all.push_back(m.stages);
+  run_stages(all);
   for (const Message& m : messages) {
-    int64_t at = 0;
-    for (const Tensor& g : m.gradients) {
-      if (!m.buffer.is_same(g)) g.copy_(m.buffer.narrow(0, at, g.numel()).view(g.sizes()));
-      at += g.numel();
-    }
+    if (!m.buffer.is_same(m.gradients.front())) unpack(m.buffer, m.gradients);
   }
 }
 
@@ -210,9 +191,7 @@ FusedExchange::FusedExchange(std::vector<Parameter> parameters, std::shared_ptr<
                     options.fusion_threshold, options.cycle_time, options.backward_passes_per_step));
   std::erase_if(parameters, [](const Parameter& p) { return !p.requires_grad(); });
   impl_->parameters = std::move(parameters);
-  std::vector<int> all(static_cast<std::size_t>(group->size()));
-  std::iota(all.begin(), all.end(), 0);
-  impl_->group = group->new_group(all);
+  impl_->group = group_of_its_own(*group);
   impl_->options = options;
   impl_->reset();
   for (std::size_t p = 0; p < impl_->parameters.size(); ++p) {

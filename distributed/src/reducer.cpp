@@ -6,6 +6,9 @@
 #include <levin/distributed/ddp.h>
 
 #include <algorithm>
+#include <utility>
+
+#include "src/exchange.h"
 
 namespace levin::distributed {
 
@@ -193,14 +196,9 @@ void Reducer::Impl::send(std::size_t b, const Tensor& memory) {
 }
 
 void Reducer::Impl::finish_buckets() {
-  std::size_t stages = 0;
-  for (const Bucket& b : buckets) stages = std::max(stages, b.stages.size());
-  for (std::size_t s = 0; s < stages; ++s) {
-    for (const Bucket& b : buckets) {
-      if (s < b.stages.size()) b.stages[s]();
-    }
-  }
-  for (Bucket& b : buckets) b.stages.clear();
+  std::vector<CommStages> all;
+  for (Bucket& b : buckets) all.push_back(std::exchange(b.stages, {}));
+  run_stages(all);
 }
 
 void Reducer::Impl::finish() {

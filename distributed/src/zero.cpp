@@ -111,6 +111,7 @@ void ZeroRedundancyOptimizer::Impl::share_updates() const {
     unit.pack(whole);
     return Sent{whole, group->all_gather(whole, unit.own(whole))};
   };
+  if (units.empty()) return;
   Sent sent = send(*units.front());
   for (std::size_t u = 0; u < units.size(); ++u) {
     const Sent now = sent;

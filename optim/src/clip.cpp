@@ -19,6 +19,11 @@ std::vector<Tensor> gradients(const List& parameters) {
   return grads;
 }
 
+void scale(const std::vector<Tensor>& grads, double max_norm, const Tensor& total_norm) {
+  const Tensor factor = clamp(max_norm / (total_norm + 1e-6), std::nullopt, 1.0);
+  for (const Tensor& g : grads) g.mul_(factor.to(g.device(), g.dtype()));
+}
+
 Tensor clip_norm(const std::vector<Tensor>& grads, double max_norm, const ClipNormOptions& options) {
   no_grad guard;
   if (grads.empty()) return zeros({});
@@ -30,8 +35,7 @@ Tensor clip_norm(const std::vector<Tensor>& grads, double max_norm, const ClipNo
         fmt::format("[clip_grad_norm_] the norm of the {} gradients is {}. Lower the learning rate or the loss scale, "
                     "or set error_if_nonfinite = false.",
                     grads.size(), total.item<double>()));
-  const Tensor factor = clamp(max_norm / (total + 1e-6), std::nullopt, 1.0);
-  for (const Tensor& g : grads) g.mul_(factor.to(g.device(), g.dtype()));
+  scale(grads, max_norm, total);
   return total;
 }
 
@@ -47,6 +51,11 @@ Tensor clip_grad_norm_(const std::vector<Parameter>& parameters, double max_norm
 }
 Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, const ClipNormOptions& options) {
   return clip_norm(gradients(parameters), max_norm, options);
+}
+
+void clip_grads_with_norm_(const std::vector<Parameter>& parameters, double max_norm, const Tensor& total_norm) {
+  const no_grad guard;
+  scale(gradients(parameters), max_norm, total_norm);
 }
 
 void clip_grad_value_(const std::vector<Parameter>& parameters, double limit) {

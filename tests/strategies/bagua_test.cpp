@@ -21,10 +21,10 @@ struct Bagua : ToyModule {
 };
 
 TrainerConfig with(const std::string& algorithm, TrainerConfig c = {}) {
-  if (algorithm == "ddp") return on_cpu("ddp", std::move(c));
+  if (algorithm == "ddp") return with_strategy("ddp", std::move(c));
   c.bagua_algorithm = algorithm;
   c.bagua_sync_interval_ms = 0;
-  return on_cpu("bagua", std::move(c));
+  return with_strategy("bagua", std::move(c));
 }
 
 struct Fitted {
@@ -51,7 +51,7 @@ TEST_CASE("bagua/gradient_allreduce has the weights of ddp to the bit") {
     for (const TrainerConfig& c : {TrainerConfig{.max_epochs = 3}, TrainerConfig{.max_epochs = 2,
                                                                                 .accumulate_grad_batches = 2}}) {
       CHECK(fitted(with("gradient_allreduce", c)).weights == fitted(with("ddp", c)).weights);
-      CHECK(fitted(on_cpu("bagua", c)).weights == fitted(with("ddp", c)).weights);  // the default
+      CHECK(fitted(with_strategy("bagua", c)).weights == fitted(with("ddp", c)).weights);  // the default
     }
   });
 }

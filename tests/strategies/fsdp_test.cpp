@@ -58,7 +58,7 @@ TEST_CASE("fsdp: units of a large network, an evaluation within and after the fi
 }
 
 TEST_CASE("fsdp: a resumed fit has the bits of one that was not cut, also within a window") {
-  const SharedDir dir;
+  const CommonDir dir;
   pass_on(3, [&] {
     const auto run = [&](const std::shared_ptr<SaveAlways>& policy, const std::string& ckpt) {
       manual_seed(ckpt.empty() ? 3 : 999);
@@ -76,7 +76,7 @@ TEST_CASE("fsdp: a resumed fit has the bits of one that was not cut, also within
 }
 
 TEST_CASE("fsdp: saved on 4 ranks, a fit goes on with 2 and with 1, under other strategies too") {
-  const SharedDir dir;
+  const CommonDir dir;
   const auto fit = [&](const std::string& strategy, std::int64_t epochs, const std::string& save,
                        const std::string& ckpt) {
     manual_seed(3);

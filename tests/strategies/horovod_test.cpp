@@ -12,7 +12,7 @@ std::vector<std::vector<float>> fitted(TrainerConfig config, const std::string& 
   ToyModule model(toy);
   if (rank() > 0) model.fc1.weight.detach().zero_();  // rank zero's count
   data::DataLoader train(toy_points(60), {.batch_size = 5, .shuffle = true, .seed = 7});
-  Trainer trainer(on_cpu(strategy, std::move(config)));
+  Trainer trainer(with_strategy(strategy, std::move(config)));
   trainer.fit(model, train);
   CHECK(same_on_all(trainer.fabric().strategy(), values_of(model)));
   return values_of(model);
@@ -61,7 +61,7 @@ TEST_CASE("horovod/lr_is_scaled: the groups' rates and the schedules' base rates
       ToyModule model({.dropout = 0, .use_sgd = true});
       data::DataLoader train(toy_points(60), {.batch_size = 5, .seed = 7});
       const auto watch = std::make_shared<Rates>();
-      auto config = on_cpu("horovod", {.max_epochs = 1, .scale_lr = scale});
+      auto config = with_strategy("horovod", {.max_epochs = 1, .scale_lr = scale});
       config.callbacks = {watch};
       Trainer(config).fit(model, train);
       return watch->seen;
@@ -81,7 +81,7 @@ TEST_CASE("horovod: a resumed fit has the bits of one that was not cut, its rate
       manual_seed(ckpt.empty() ? 3 : 999);
       ToyModule model;
       data::DataLoader train(toy_points(24), {.batch_size = 2, .shuffle = true, .seed = ckpt.empty() ? 7u : 8u});
-      auto config = on_cpu("horovod", {.max_epochs = 2});
+      auto config = with_strategy("horovod", {.max_epochs = 2});
       if (policy) config.callbacks.push_back(policy);
       Trainer trainer(config);
       trainer.fit(model, DataModule{.train = borrowed(train)}, ckpt);
@@ -129,7 +129,7 @@ TEST_CASE("horovod: options that make no sense are refused, and the variables ar
   CHECK(refusal({}) == "nothing was thrown");
   pass_on(1, [] {
     setenv("HOROVOD_CYCLE_TIME", "soon", 1);
-    const auto text = message_of<UsageError>([] { Trainer trainer(on_cpu("horovod")); });
+    const auto text = message_of<UsageError>([] { Trainer trainer(with_strategy("horovod")); });
     CHECK(contains(text, "HOROVOD_CYCLE_TIME is \"soon\""));
   });
 }

@@ -1,30 +1,9 @@
 #pragma once
 // Fits of a small network under a strategy that divides state among ranks, and under ddp.
 
-#include "trainer/processes.h"
-#include "trainer/toy.h"
+#include "strategies/ranks.h"
 
 namespace levin::test {
-
-inline TrainerConfig with_strategy(const std::string& strategy, TrainerConfig c = {}) {
-  c.strategy = strategy;
-  if (strategy != "single") c.accelerator = "cpu";
-  c.timeout = 60;
-  return quiet(c);
-}
-
-/// A folder that all ranks of a case know: its launcher has made it.
-struct SharedDir {
-  std::optional<TempDir> own;
-  std::filesystem::path path;
-  SharedDir() {
-    if (!distributed::is_launched()) {
-      own.emplace();
-      setenv("LEVIN_TEST_FOLDER", own->path.c_str(), 1);
-    }
-    path = std::getenv("LEVIN_TEST_FOLDER");
-  }
-};
 
 /// Several launches in one test case, each with its number of ranks: a rank runs the body of its own launch alone.
 inline void in_turn(const std::vector<std::pair<int, std::function<void()>>>& launches) {

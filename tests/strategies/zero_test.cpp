@@ -111,7 +111,7 @@ TEST_CASE("zero: two optimizers stepped by hand, one held still while the other'
 }
 
 TEST_CASE("zero: Fabric divides state too, and saves it whole") {
-  const SharedDir dir;
+  const CommonDir dir;
   pass_on(2, [&] {
     const auto train = [&](const std::string& strategy, int steps, const std::string& load, const std::string& save) {
       manual_seed(3);
@@ -142,7 +142,7 @@ TEST_CASE("zero: Fabric divides state too, and saves it whole") {
 }
 
 TEST_CASE("zero: a resumed fit has the bits of one that was not cut") {
-  const SharedDir dir;
+  const CommonDir dir;
   pass_on(3, [&] {
     for (const std::string name : {"zero_1", "zero_2"}) {
       const auto run = [&](const std::shared_ptr<SaveAlways>& policy, const std::string& ckpt) {
@@ -165,7 +165,7 @@ TEST_CASE("zero: a resumed fit has the bits of one that was not cut") {
 }
 
 TEST_CASE("zero: saved on 4 ranks, a fit goes on with 2 and with 1, under other strategies too") {
-  const SharedDir dir;
+  const CommonDir dir;
   const auto fit = [&](const std::string& strategy, std::int64_t epochs, const std::string& save,
                        const std::string& ckpt) {
     manual_seed(3);

@@ -51,19 +51,6 @@ struct At : Callback {
   }
 };
 
-/// A folder that all ranks of a case know: its launcher has made it.
-struct CommonDir {
-  std::optional<TempDir> own;
-  std::filesystem::path path;
-  CommonDir() {
-    if (!distributed::is_launched()) {
-      own.emplace();
-      setenv("LEVIN_TEST_FOLDER", own->path.c_str(), 1);
-    }
-    path = std::getenv("LEVIN_TEST_FOLDER");
-  }
-};
-
 }  // namespace
 
 TEST_CASE("ddp/equals_big_batch: two ranks") {

@@ -31,6 +31,19 @@ inline void pass_on(int n, const std::function<void()>& body) {
 inline int ranks() { return std::atoi(std::getenv("WORLD_SIZE")); }
 inline int rank() { return std::atoi(std::getenv("RANK")); }
 
+/// A folder that all ranks of a case know: its launcher has made it.
+struct CommonDir {
+  std::optional<TempDir> own;
+  std::filesystem::path path;
+  CommonDir() {
+    if (!distributed::is_launched()) {
+      own.emplace();
+      setenv("LEVIN_TEST_FOLDER", own->path.c_str(), 1);
+    }
+    path = std::getenv("LEVIN_TEST_FOLDER");
+  }
+};
+
 inline double largest_difference(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {
   double worst = 0;
   for (std::size_t i = 0; i < a.size(); ++i)

@@ -6,6 +6,8 @@
 #include <levin/trainer/profiler.h>
 #include <levin/trainer/strategy.h>
 
+#include "strategy_options.h"
+
 namespace levin {
 namespace {
 
@@ -15,23 +17,7 @@ void at_least(std::int64_t value, std::int64_t least, const char* option) {
 
 }  // namespace
 
-StrategyOptions strategy_options(const TrainerConfig& c) {
-  return {.strategy = c.strategy,
-          .accelerator = c.accelerator,
-          .devices = c.devices,
-          .num_nodes = c.num_nodes,
-          .node_rank = c.node_rank,
-          .timeout = c.timeout,
-          .nccl_algo = c.nccl_algo,
-          .scale_lr = c.scale_lr,
-          .gradient_compression = c.gradient_compression,
-          .fusion_threshold_mb = c.fusion_threshold_mb,
-          .cycle_time_ms = c.cycle_time_ms,
-          .bagua_algorithm = c.bagua_algorithm,
-          .bagua_peers = c.bagua_peers,
-          .bagua_warmup_steps = c.bagua_warmup_steps,
-          .bagua_sync_interval_ms = c.bagua_sync_interval_ms};
-}
+StrategyOptions strategy_options(const TrainerConfig& c) { return strategy_options_of(c); }
 
 void check_config(const TrainerConfig& c) {
   at_least(c.max_epochs.value_or(0), -1, "--max-epochs");

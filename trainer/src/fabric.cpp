@@ -8,6 +8,8 @@
 
 #include "data_source.h"
 #include "generator_map.h"
+#include "strategy_options.h"
+#include "whole_weights.h"
 
 namespace levin {
 
@@ -21,22 +23,12 @@ struct Fabric::Taken {
 
 Fabric::Fabric(FabricConfig config)
     : config_(std::move(config)),
-      strategy_(make_strategy(StrategyOptions{.strategy = config_.strategy,
-                                              .accelerator = config_.accelerator,
-                                              .devices = config_.devices,
-                                              .num_nodes = config_.num_nodes,
-                                              .node_rank = config_.node_rank,
-                                              .timeout = config_.timeout,
-                                              .nccl_algo = config_.nccl_algo,
-                                              .scale_lr = config_.scale_lr,
-                                              .gradient_compression = config_.gradient_compression,
-                                              .fusion_threshold_mb = config_.fusion_threshold_mb,
-                                              .cycle_time_ms = config_.cycle_time_ms,
-                                              .bagua_algorithm = config_.bagua_algorithm,
-                                              .bagua_peers = config_.bagua_peers,
-                                              .bagua_warmup_steps = config_.bagua_warmup_steps,
-                                              .bagua_sync_interval_ms = config_.bagua_sync_interval_ms})),
+      strategy_(make_strategy(strategy_options_of(config_))),
       precision_(make_precision(config_.precision)) {}
+Fabric::Fabric(std::unique_ptr<Strategy> strategy, const std::string& precision)
+    : config_{.strategy = strategy->name(), .precision = precision},
+      strategy_(std::move(strategy)),
+      precision_(make_precision(precision)) {}
 Fabric::~Fabric() = default;
 
 void Fabric::launch(const std::function<void()>& body) {
@@ -99,7 +91,7 @@ void Fabric::seed_everything(std::uint64_t seed) { manual_seed(seed); }
 
 void Fabric::save(const std::filesystem::path& folder, const nn::Module& module, const StateMap& values) {
   Checkpoint c;
-  c.model = strategy_->divides_weights() ? strategy_->weights(module) : precision_->weights(module);
+  c.model = whole_weights(*strategy_, *precision_, module);
   for (std::size_t i = 0; i < taken_.size(); ++i) {
     const std::string prefix = fmt::format("fabric.{}.", i);
     c.tensors.merge(prefix + "optimizer.", strategy_->optimizer_state(taken_[i]->optimizers));
@@ -118,7 +110,7 @@ void Fabric::save(const std::filesystem::path& folder, const nn::Module& module,
 StateMap Fabric::load(const std::filesystem::path& folder, nn::Module& module) {
   const Checkpoint c = read_checkpoint(folder);
   try {
-    strategy_->divides_weights() ? strategy_->load_weights(module, c.model) : precision_->load_weights(module, c.model);
+    load_whole_weights(*strategy_, *precision_, module, c.model);
     for (std::size_t i = 0; i < taken_.size(); ++i) {
       const std::string prefix = fmt::format("fabric.{}.", i);
       strategy_->load_optimizer_state(taken_[i]->optimizers, c.tensors.sub(prefix + "optimizer."));

@@ -7,6 +7,7 @@
 
 #include "checkpoint_keeper.h"
 #include "slurm.h"
+#include "whole_weights.h"
 
 namespace levin {
 namespace {
@@ -128,8 +129,7 @@ void load_weights(Run& run, const StateDict& weights, const fs::path& folder) {
   }
   try {
     const StateDict& whole = module.strict_loading ? weights : fitting;
-    run.strategy.divides_weights() ? run.strategy.load_weights(module, whole)
-                                   : run.precision.load_weights(module, whole);
+    load_whole_weights(run.strategy, run.precision, module, whole);
   } catch (const StateError& e) {
     throw StateError(fmt::format("[checkpoint] {} holds another network than this one: {}", folder.string(), e.what()));
   }

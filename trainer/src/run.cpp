@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 
 #include "overridden.h"
+#include "whole_weights.h"
 
 namespace levin {
 namespace {
@@ -100,9 +101,7 @@ Batch Run::to_device(Batch batch) {
   return datamodule ? by(*datamodule) : by(module);
 }
 
-StateDict Run::weights() const {
-  return strategy.divides_weights() ? strategy.weights(module) : precision.weights(module);
-}
+StateDict Run::weights() const { return whole_weights(strategy, precision, module); }
 
 void Run::log_values(const MetricStore::Values& values) {
   if (values.empty()) return;

@@ -1,5 +1,6 @@
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
+#include <levin/distributed/ddp.h>
 #include <levin/interop/safetensors.h>
 #include <levin/trainer/sharded_checkpoint.h>
 
@@ -14,17 +15,6 @@ namespace {
 namespace fs = std::filesystem;
 using distributed::FullyShardedDataParallel;
 using distributed::ProcessGroup;
-
-/// Rank 0's text on all ranks, at most kPath bytes.
-constexpr std::int64_t kPath = 4096;
-
-std::string of_rank_0(ProcessGroup& group, const std::string& own) {
-  std::vector<std::uint8_t> bytes(own.begin(), own.end());
-  bytes.resize(kPath);
-  const Tensor text = from_data(bytes, {kPath});
-  group.broadcast(text, 0).wait();
-  return reinterpret_cast<const char*>(text.data<std::uint8_t>());
-}
 
 bool anywhere(ProcessGroup& group, bool flag) {
   const Tensor t = from_data({static_cast<std::uint8_t>(flag)}, {1});
@@ -133,7 +123,7 @@ void save_sharded_checkpoint(const fs::path& folder, const FullyShardedDataParal
                                 error.empty() ? "another rank could not write its part." : error));
   };
   if (group.rank() != 0) {
-    const fs::path to = of_rank_0(group, {});
+    const fs::path to = distributed::broadcast_text(group, {});
     if (!to.empty()) write(to);
   } else {
     bool told = false;
@@ -141,11 +131,11 @@ void save_sharded_checkpoint(const fs::path& folder, const FullyShardedDataParal
       fs::create_directories(fs::absolute(folder).parent_path());
       io::write_folder(folder, [&](const fs::path& to) {
         told = true;
-        of_rank_0(group, fs::absolute(to).string());
+        distributed::broadcast_text(group, fs::absolute(to).string());
         write(to);
       });
     } catch (const std::exception& e) {
-      if (!told) of_rank_0(group, {});
+      if (!told) distributed::broadcast_text(group, {});
       error = e.what();
     }
   }

@@ -39,7 +39,7 @@ void StepRunner::take_parameters() {
   std::size_t count = 0;
   for (const auto& group : optimizers_.optimizer().param_groups()) count += group.params.size();
   if (count == parameters_.size()) return;
-  if (!parameters_.empty()) strategy_.setup_optimizers(optimizers_);
+  if (!parameters_.empty()) strategy_.take_parameters(optimizers_);
   precision_.attach(optimizers_.optimizer());
   parameters_ = optimizers_.optimizer().parameters();
 }

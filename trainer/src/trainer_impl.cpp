@@ -77,22 +77,7 @@ class Forward final : public StepHooks {
 
 Trainer::Impl::Impl(TrainerConfig given)
     : config(checked(std::move(given))),
-      fabric({.accelerator = config.accelerator,
-              .devices = config.devices,
-              .strategy = config.strategy,
-              .precision = config.precision,
-              .num_nodes = config.num_nodes,
-              .node_rank = config.node_rank,
-              .timeout = config.timeout,
-              .nccl_algo = config.nccl_algo,
-              .scale_lr = config.scale_lr,
-              .gradient_compression = config.gradient_compression,
-              .fusion_threshold_mb = config.fusion_threshold_mb,
-              .cycle_time_ms = config.cycle_time_ms,
-              .bagua_algorithm = config.bagua_algorithm,
-              .bagua_peers = config.bagua_peers,
-              .bagua_warmup_steps = config.bagua_warmup_steps,
-              .bagua_sync_interval_ms = config.bagua_sync_interval_ms}) {
+      fabric(make_strategy(strategy_options(config)), config.precision) {
   set_default_warning_handler([](const std::string& text) { spdlog::warn("{}", text); });
   if (config.seed) manual_seed(static_cast<std::uint64_t>(*config.seed));
   root = config.default_root_dir.empty() ? std::filesystem::current_path() : config.default_root_dir;

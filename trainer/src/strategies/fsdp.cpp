@@ -38,6 +38,7 @@ class Fsdp final : public RankStrategy {
     for (std::size_t i = 0; i < optimizers.size(); ++i)
       for (const auto& d : divided_) d->take(optimizers.optimizer(i));
   }
+  void take_parameters(const Optimizers& optimizers) override { setup_optimizers(optimizers); }
   void finish(nn::Module& module) override {
     const auto own = std::ranges::find_if(divided_, [&](const auto& d) { return &d->module() == &module; });
     if (own == divided_.end()) return;

@@ -22,15 +22,13 @@ class Zero final : public Ddp {
   void setup_optimizers(const Optimizers& optimizers) override {
     for (std::size_t i = 0; i < optimizers.size(); ++i) {
       optim::Optimizer& optimizer = optimizers.optimizer(i);
-      const auto known = std::ranges::find(divided_, &optimizer, &Divided::optimizer);
-      if (known != divided_.end()) {
-        known->zero->take_parameters();
-        continue;
-      }
       divided_.push_back({&optimizer, std::make_unique<ZeroRedundancyOptimizer>(
                                           optimizer, shared_group(), distributed::ZeroOptions{.stage = stage_})});
       divided_.back().zero->set_sync(false);
     }
+  }
+  void take_parameters(const Optimizers& optimizers) override {
+    for (std::size_t i = 0; i < optimizers.size(); ++i) of(optimizers.optimizer(i)).take_parameters();
   }
   void release_optimizers() override { divided_.clear(); }
 

@@ -130,5 +130,7 @@ class DistributedDataParallel {
 
 /// The tensors of all ranks become those of `root`, a few large messages instead of many small ones.
 void broadcast_all(ProcessGroup& group, const std::vector<Tensor>& tensors, int root = 0);
+/// The text that rank 0 gives, on every rank.
+std::string broadcast_text(ProcessGroup& group, const std::string& own);
 
 }  // namespace levin::distributed

@@ -86,6 +86,8 @@ class Fabric {
  public:
   /// Throws UsageError for names that are not built.
   explicit Fabric(FabricConfig config = {});
+  /// On a strategy that is there already.
+  Fabric(std::unique_ptr<Strategy> strategy, const std::string& precision);
   ~Fabric();
   Fabric(const Fabric&) = delete;
   Fabric& operator=(const Fabric&) = delete;

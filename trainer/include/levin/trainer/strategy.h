@@ -35,8 +35,10 @@ class Strategy {
   /// Puts the module on the device, before the optimizers are made. Weights and buffers of all ranks become rank
   /// zero's.
   virtual void setup(nn::Module& module) = 0;
-  /// When the optimizers are made, before a checkpoint is loaded into them, and when one got more parameters.
+  /// When the optimizers are made, before a checkpoint is loaded into them.
   virtual void setup_optimizers(const Optimizers&) {}
+  /// When one of them got more parameters.
+  virtual void take_parameters(const Optimizers&) {}
   /// Batch norm of this module takes its statistics from all ranks. Throws UsageError where that is not built.
   virtual void sync_batchnorm(nn::Module&) {}
   /// Before they are gone.

@@ -1,0 +1,27 @@
+#pragma once
+// What the Trainer's and Fabric's options, which have the same names, say of the strategy.
+
+#include <levin/trainer/strategy.h>
+
+namespace levin {
+
+template <class Config>
+StrategyOptions strategy_options_of(const Config& c) {
+  return {.strategy = c.strategy,
+          .accelerator = c.accelerator,
+          .devices = c.devices,
+          .num_nodes = c.num_nodes,
+          .node_rank = c.node_rank,
+          .timeout = c.timeout,
+          .nccl_algo = c.nccl_algo,
+          .scale_lr = c.scale_lr,
+          .gradient_compression = c.gradient_compression,
+          .fusion_threshold_mb = c.fusion_threshold_mb,
+          .cycle_time_ms = c.cycle_time_ms,
+          .bagua_algorithm = c.bagua_algorithm,
+          .bagua_peers = c.bagua_peers,
+          .bagua_warmup_steps = c.bagua_warmup_steps,
+          .bagua_sync_interval_ms = c.bagua_sync_interval_ms};
+}
+
+}  // namespace levin
