@@ -74,6 +74,29 @@ TEST_CASE("horovod/lr_is_scaled: the groups' rates and the schedules' base rates
   });
 }
 
+TEST_CASE("horovod: rates are scaled once, also where an optimizer gets more parameters later") {
+  struct Late : ToyModule {
+    Late() : ToyModule({.dropout = 0}) {}
+    Optimizers configure_optimizers() override { return optim::SGD(fc2.parameters(), {.lr = 0.1}); }
+  };
+  pass_on(2, [] {
+    manual_seed(3);
+    Late model;
+    const auto before = model.fc1.weight.to_vector<float>();
+    data::DataLoader train(toy_points(60), {.batch_size = 5, .seed = 7});
+    auto config = with_strategy("horovod", {.max_epochs = 2});
+    std::vector<double> rates;
+    config.callbacks = {
+        BackboneFinetuning({.backbone = "fc1", .unfreeze_backbone_at_epoch = 1, .backbone_initial_lr = 0.04}),
+        LambdaCallback({.on_train_epoch_end = [&](RunContext& run) {
+          for (const auto& group : run.optimizers->optimizer().param_groups()) rates.push_back(group["lr"]);
+        }})};
+    Trainer(config).fit(model, train);
+    CHECK(rates == std::vector<double>{0.2, 0.2, 0.04});
+    CHECK(model.fc1.weight.to_vector<float>() != before);
+  });
+}
+
 TEST_CASE("horovod: a resumed fit has the bits of one that was not cut, its rates scaled once") {
   const CommonDir dir;
   pass_on(3, [&] {

@@ -168,16 +168,51 @@ TEST_CASE("ddp: evaluation counts every sample once, in logged values and in met
       Measured model;
       const auto val = std::make_shared<data::DataLoader>(toy_points(n, 9), data::DataLoaderOptions{.batch_size = 2});
       Trainer trainer(alone ? quiet() : ddp());
-      auto values = trainer.validate(model, DataModule{.val = val});
-      values["batches"] = model.batches;
+      trainer.validate(model, DataModule{.val = val});
+      auto values = trainer.validate(model, DataModule{.val = val});  // by now all ranks know what there is
+      values["batches"] = model.batches / 2;
       return values;
     };
-    for (const std::int64_t n : {18, 13, 7}) {
+    for (const std::int64_t n : {18, 13, 7, 2, 1}) {  // of the last two some ranks get none
       const auto alone = measure(true, n), together = measure(false, n);
       CHECK(together.at("val_loss") == doctest::Approx(alone.at("val_loss")).epsilon(1e-6));
       CHECK(together.at("val_exact") == alone.at("val_exact"));
       const std::int64_t own = (n + 2 - rank()) / 3;
       CHECK(together.at("batches") == (own + 1) / 2);
+    }
+  });
+}
+
+TEST_CASE("ddp: of several loaders some leave a rank without a batch, and all values are those of one process") {
+  pass_on(3, [] {
+    struct Measured : ToyModule {
+      metrics::Accuracy& first = add_metric<metrics::Accuracy>("first", metrics::StatScoresOptions{.num_classes = 3});
+      metrics::Accuracy& last = add_metric<metrics::Accuracy>("last", metrics::StatScoresOptions{.num_classes = 3});
+      void validation_step(const Batch& b, int) override {
+        const Tensor logits = (*this)(b[0]);
+        metrics::Accuracy& own = b.dataloader_idx == 0 ? first : last;
+        own.update(logits, b[1]);
+        log(b.dataloader_idx == 0 ? "first" : "last", own, {.add_dataloader_idx = false});
+        log("val_loss", cross_entropy(logits, b[1]), {.sync_dist = true});
+        log("largest", b[0].max(), {.reduce = Reduce::max, .sync_dist = true});
+        log("samples", static_cast<double>(b.size()), {.reduce = Reduce::sum, .sync_dist = true});
+      }
+    };
+    const auto measure = [](bool alone) {
+      manual_seed(3);
+      Measured model;
+      const auto loader = [](std::int64_t n) {
+        return std::make_shared<data::DataLoader>(toy_points(n, 9), data::DataLoaderOptions{.batch_size = 2});
+      };
+      Trainer trainer(alone ? quiet() : ddp());
+      return trainer.validate(model, DataModule{.val = {loader(1), loader(13), loader(2)}});
+    };
+    const auto alone = measure(true), together = measure(false);
+    CHECK(together.size() == alone.size());
+    for (const auto& [name, value] : alone) {
+      CAPTURE(name);
+      REQUIRE(together.contains(name));
+      CHECK(together.at(name) == doctest::Approx(value).epsilon(1e-6));
     }
   });
 }

@@ -60,9 +60,7 @@ std::int64_t batches_of(const BatchLimit& limit, const data::DataLoader& loader,
 
 LoaderPtr shared_out(const LoaderPtr& loader, const Strategy& strategy, bool pad) {
   if (!loader || strategy.world_size() == 1 || loader->options().num_replicas > 1) return loader;
-  // A rank without any sample would log no value that the others wait for.
-  const bool few = loader->dataset() && loader->dataset()->size() < strategy.world_size();
-  return loader->share_of(strategy.world_size(), strategy.rank(), pad || few);
+  return loader->share_of(strategy.world_size(), strategy.rank(), pad);
 }
 
 LoaderPtr in_order(const LoaderPtr& loader) {

@@ -33,7 +33,7 @@ struct EvalPlan {
 std::int64_t batches_of(const BatchLimit& limit, const data::DataLoader& loader, const char* option);
 
 /// This rank's share of the data: the loader itself where there is one rank, or where the program has made a share.
-/// With `pad` all ranks get as many batches; without, no sample counts twice, unless there are too few for all ranks.
+/// With `pad` all ranks get as many batches; without, no sample counts twice, and a rank may get none.
 LoaderPtr shared_out(const LoaderPtr& loader, const Strategy& strategy, bool pad);
 
 /// The same data without shuffling: what --overfit-batches repeats.

@@ -71,7 +71,7 @@ void MetricStore::log(std::string_view name, metrics::Metric& object, const Tens
 }
 
 void MetricStore::finish_object(Metric& m) {
-  const bool changed = m.object->update_count() != m.computed;
+  const bool changed = m.has_sum && m.object->update_count() != m.computed;
   if (!(ranks_ ? ranks_->any(changed) : changed)) return;
   m.computed = m.object->update_count();
   m.epoch = value_of_all(*m.object);

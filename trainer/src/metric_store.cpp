@@ -138,11 +138,13 @@ void MetricStore::start_epoch(Split split) {
 
 void MetricStore::finish_epoch(Split split) {
   settle();
+  const bool evaluates_on_ranks = split != Split::train && ranks_ && ranks_->world_size() > 1;
+  if (evaluates_on_ranks) learn_of_ranks(split);
   for (auto& m : metrics_) {
     if (m.split != split) continue;
     if (!m.object)
       finish_sum(m);
-    else if (m.has_sum)
+    else if (m.has_sum || (evaluates_on_ranks && m.on_epoch))
       finish_object(m);
   }
 }

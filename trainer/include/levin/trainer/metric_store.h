@@ -95,7 +95,8 @@ class MetricStore {
   void log(const std::vector<LogPart>& parts);
 
   void start_epoch(Split split);   ///< forgets what the epoch before has gathered
-  void finish_epoch(Split split);  ///< makes the epoch's values known
+  /// Makes the epoch's values known. Of several ranks all call; one that had no batch in an evaluation takes part.
+  void finish_epoch(Split split);
   void clear();
 
   /// The latest value known under `name` ("loss", "loss_step", "loss_epoch"); neither step values of evaluation count
@@ -155,6 +156,10 @@ class MetricStore {
   void finish_sum(Metric& metric);
   void finish_object(Metric& metric);
   double value_of_all(metrics::Metric& object) const;
+  std::string key_of(const Metric& metric) const;
+  StateMap known_in(Split split) const;  ///< what this rank's metrics are, without their values
+  std::vector<Metric> without_values(const StateMap& known, Split split) const;
+  void learn_of_ranks(Split split);
   std::string object_name(const metrics::Metric* object) const;  ///< empty for none
   StateMap object_states() const;
   void load_objects(const StateMap& state);
