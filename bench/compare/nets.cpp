@@ -11,6 +11,8 @@
 #include <functional>
 #include <numeric>
 
+#include "classifiers.h"
+
 using namespace levin;
 
 namespace {
@@ -73,21 +75,17 @@ void train_classifier(const Options& o, nn::Module& net) {
 }
 
 void mlp(const Options& o) {
-  nn::Sequential net(nn::Flatten(), nn::Linear(784, 512), nn::ReLU(), nn::Linear(512, 512), nn::ReLU(),
-                     nn::Linear(512, 10));
+  nn::Sequential net = bench::make_mlp();
   train_classifier(o, net);
 }
 
 void lenet(const Options& o) {
-  nn::Sequential net(nn::Conv2d(1, 16, 5, {.padding = 2}), nn::ReLU(), nn::MaxPool2d(2), nn::Conv2d(16, 32, 5),
-                     nn::ReLU(), nn::MaxPool2d(2), nn::Flatten(), nn::Linear(800, 128), nn::ReLU(),
-                     nn::Linear(128, 10));
+  nn::Sequential net = bench::make_lenet();
   train_classifier(o, net);
 }
 
 void cnn(const Options& o) {
-  nn::Sequential net(nn::Conv2d(1, 32, 3), nn::ReLU(), nn::Conv2d(32, 64, 3), nn::ReLU(), nn::MaxPool2d(2),
-                     nn::Flatten(), nn::Linear(9216, 128), nn::ReLU(), nn::Linear(128, 10));
+  nn::Sequential net = bench::make_cnn();
   train_classifier(o, net);
 }
 
