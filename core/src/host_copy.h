@@ -15,9 +15,7 @@ class HostCopy {
     const Storage& storage = *t.storage();
     bytes_.resize(storage.bytes());
     Stream stream = current_stream(t.device());
-    DeviceBackend& backend = device_backend(t.device());
-    backend.copy(bytes_.data(), kCpu, storage.data(), t.device(), bytes_.size(), stream);
-    backend.synchronize(t.device().index);
+    device_backend(t.device()).copy(bytes_.data(), kCpu, storage.data(), t.device(), bytes_.size(), stream);
     first_ = bytes_.data() + t.storage_offset() * size_of(t.dtype());
   }
 

@@ -97,7 +97,6 @@ Scalar Tensor::item_scalar() const {
   if (device() != kCpu) {
     Stream stream = current_stream(device());
     device_backend(device()).copy(bytes, kCpu, p, device(), static_cast<std::size_t>(size_of(dtype())), stream);
-    device_backend(device()).synchronize(device().index);
     p = bytes;
   }
   return dispatch_all(dtype(), "item", [&]<class T>() { return Scalar(*static_cast<const T*>(p)); });
@@ -166,9 +165,8 @@ Tensor from_data(std::span<const T> values, const Shape& sizes, const TensorOpti
   }
   Tensor result = empty(sizes, options);
   Stream stream = current_stream(options.device);
-  DeviceBackend& backend = device_backend(options.device);
-  backend.copy(result.raw_data(), options.device, host.raw_data(), kCpu, host.storage()->bytes(), stream);
-  backend.synchronize(options.device.index);  // the host copy is about to be freed
+  device_backend(options.device)
+      .copy(result.raw_data(), options.device, host.raw_data(), kCpu, host.storage()->bytes(), stream);
   return result;
 }
 

@@ -256,6 +256,25 @@ TEST_CASE("nccl beside gloo: each tensor goes the way of its device") {
       kBoth);
 }
 
+TEST_CASE("nccl: who reads a tensor or makes one waits for its stream, not for what other ranks have yet to begin") {
+  in_nccl_group(
+      2,
+      [](ProcessGroup& group) {
+        const Tensor sum = own(group.rank(), 7, kFloat32), other = ones({3}, {.device = own_device()});
+        Work work;
+        if (group.rank() == 0) work = group.all_reduce(sum);
+        CHECK(add(other, 1.0).to_vector<float>() == std::vector<float>{2, 2, 2});
+        CHECK(other.sum().item<float>() == 3);
+        CHECK(other.cpu().to_vector<float>()[2] == 1);
+        CHECK(from_data({4.0f}, {1}, {.device = own_device()}).item<float>() == 4);
+        group.all_reduce(ones({1})).wait();  // of the hosts
+        if (group.rank() == 1) work = group.all_reduce(sum);
+        work.wait();
+        check_equal(sum, [](int64_t i) { return reduced(ReduceOp::sum, 2, i); });
+      },
+      kBoth);
+}
+
 TEST_CASE("nccl: one rank has a communicator of its own") {
   const auto group = make_process_group("nccl", {.device = 1});
   CHECK(group->name() == "nccl");

@@ -1,39 +1,20 @@
 // The Trainer on several devices, a process each: gradients go over NCCL, what ranks say to each other by the host. A
 // test case starts itself again, once for each rank; there its body runs.
-#include <levin/kernels/cuda.h>
-
 #include <csignal>
 
-#include "trainer/processes.h"
-#include "trainer/toy.h"
+#include "nccl/device_fits.h"
 
 using namespace levin;
 using namespace levin::test;
 
 namespace {
 
-[[maybe_unused]] const int four_devices = setenv("LEVIN_EMULATED_DEVICES", "4", 0);
-
-TrainerConfig on_devices(TrainerConfig c) {
-  c.strategy = "ddp";
-  c.accelerator = "cuda";
-  c.devices = ranks();
-  c.timeout = 60;
-  return quiet(c);
-}
-
-/// On ranks whose NCCL has not been told of an algorithm by tests before.
-void pass_on_devices(int n, const std::function<void()>& body) {
-  unsetenv("NCCL_ALGO");
-  pass_on(n, body);
-}
-
 /// Weights after a fit on all ranks, or on one CPU with the whole batch.
 std::vector<std::vector<float>> trained(const TrainerConfig& c, bool alone) {
   manual_seed(3);
   ToyModule model({.dropout = 0, .use_sgd = true});
   data::DataLoader train(toy_points(48), {.batch_size = alone ? 12 : 12 / ranks(), .shuffle = true, .seed = 7});
-  Trainer trainer(alone ? quiet(c) : on_devices(c));
+  Trainer trainer(alone ? quiet(c) : on_devices("ddp", c));
   trainer.fit(model, train);
   if (!alone) {
     CHECK(trainer.fabric().strategy().device() == cuda(rank()));
@@ -72,7 +53,7 @@ TEST_CASE("nccl trainer: a rank that is killed ends the others with one error") 
     manual_seed(3);
     ToyModule model({.dropout = 0, .use_sgd = true});
     data::DataLoader train(toy_points(48), {.batch_size = 4, .shuffle = true, .seed = 7});
-    TrainerConfig c = on_devices({.max_epochs = 20});
+    TrainerConfig c = on_devices("ddp", {.max_epochs = 20});
     c.callbacks.push_back(std::make_shared<KillAt>());
     Trainer(c).fit(model, train);
   });

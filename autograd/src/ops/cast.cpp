@@ -41,7 +41,6 @@ Tensor to(const Tensor& x, Device device) {
   const Device mover = device.type == DeviceType::cpu ? x.device() : device;
   Stream stream = current_stream(mover);
   device_backend(mover).copy(y.raw_data(), device, source.raw_data(), source.device(), y.storage()->bytes(), stream);
-  if (device.type == DeviceType::cpu) device_backend(mover).synchronize(mover.index);
   record("to_device", y, {x}, [](Context& k, const Tensor& g) -> Grads { return {to(g, k.input(0).device)}; });
   return y;
 }
