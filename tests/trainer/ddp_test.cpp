@@ -295,6 +295,23 @@ TEST_CASE("ddp: a checkpoint of an epoch's end goes on with another number of ra
                  "2 ranks saved it within an epoch, and this run has 1"));
 }
 
+TEST_CASE("ddp: what one process has saved goes on with random numbers of each rank's own") {
+  const CommonDir dir;
+  const auto fit = [&](TrainerConfig config, const std::string& ckpt) {
+    manual_seed(3);
+    ToyModule model;
+    data::DataLoader train(toy_points(24), {.batch_size = 4, .shuffle = true, .seed = 1});
+    config.max_epochs = ckpt.empty() ? 1 : 2;
+    if (ckpt.empty()) config.callbacks = {std::make_shared<SaveAlways>(dir.path / "saved")};
+    Trainer(config).fit(model, DataModule{.train = borrowed(train)}, ckpt);
+  };
+  if (!distributed::is_launched()) fit(quiet(), {});
+  pass_on(2, [&] {
+    fit(ddp(), (dir.path / "saved" / "6").string());
+    CHECK((default_generator().state().offset >> 48) == static_cast<std::uint64_t>(rank()));
+  });
+}
+
 TEST_CASE("ddp: one rank's stop request, or signal, stops all of them after the same step") {
   const CommonDir dir;
   pass_on(3, [&] {

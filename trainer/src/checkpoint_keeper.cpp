@@ -410,7 +410,7 @@ void CheckpointKeeper::restore(const Checkpoint& c, const std::filesystem::path&
     const Tensor* own = c.tensors.find(prefix + ".grad." + name);
     if (const Tensor* grad = own ? own : c.tensors.find("grad." + name)) p.set_grad(*grad);
   }
-  default_generator().set_state(generator_state(v.part("rng")));
+  default_generator().set_state(of_rank(generator_state(v.part("rng")), run_.strategy.rank()));
   mark(run_.state.point);
   const StateMap& all = c.values;
   const auto target = all.has("simd_target") ? all.get<std::string>("simd_target") : kernels::cpu::simd_target();

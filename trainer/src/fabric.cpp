@@ -59,7 +59,11 @@ void Fabric::backward(const Tensor& loss) {
   if (loss.numel() != 1)
     throw ShapeError(
         fmt::format("[backward] the loss has shape {}. Give one number, e.g. its mean.", to_string(loss.sizes())));
-  precision_->scale(loss).backward();
+  const Tensor scaled = precision_->scale(loss);
+  if (taken_.size() == 1 && taken_.front()->optimizers.size() == 1)
+    taken_.front()->steps.backward_of_only(scaled, averages_in_backward_);
+  else
+    scaled.backward();
 }
 
 void Fabric::print(const std::string& text) const {
@@ -97,8 +101,11 @@ void Fabric::save(const std::filesystem::path& folder, const nn::Module& module,
     c.tensors.merge(prefix + "optimizer.", strategy_->optimizer_state(taken_[i]->optimizers));
     c.tensors.merge(prefix + "scheduler.", taken_[i]->optimizers.scheduler_state());
   }
+  const auto random = strategy_->gather(to_map(default_generator().state()));
   if (is_global_zero()) {
-    c.values.put("rng", to_map(default_generator().state()));
+    c.values.put("rng", random.front());
+    for (std::size_t r = 1; r < random.size(); ++r) c.values.put(fmt::format("rank{}.rng", r), random[r]);
+    c.values.put("strategy", strategy_->state());
     c.values.set("precision_name", precision_->name());
     c.values.put("precision", precision_->state());
     c.values.put("values", values);
@@ -118,7 +125,10 @@ StateMap Fabric::load(const std::filesystem::path& folder, nn::Module& module) {
     }
     if (const auto saved = c.values.get<std::string>("precision_name"); saved == precision_->name())
       precision_->load_state(c.values.part("precision"));
-    default_generator().set_state(generator_state(c.values.part("rng")));
+    if (const StateMap s = c.values.part("strategy"); !s.empty()) strategy_->load_state(s);
+    const StateMap own = c.values.part(fmt::format("rank{}.rng", global_rank()));
+    const StateMap& random = own.empty() ? c.values.part("rng") : own;
+    default_generator().set_state(of_rank(generator_state(random), global_rank()));
   } catch (const StateError& e) {
     throw StateError(fmt::format("[fabric] {} does not fit what was set up: {}", folder.string(), e.what()));
   }

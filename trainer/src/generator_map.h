@@ -18,4 +18,11 @@ inline GeneratorState generator_state(const StateMap& m) {
           static_cast<std::uint64_t>(m.get<std::int64_t>("offset"))};
 }
 
+/// The same place in a rank's own part of the stream: ranks that go on from one state draw numbers of their own.
+inline GeneratorState of_rank(GeneratorState s, int rank) {
+  constexpr std::uint64_t offsets = (std::uint64_t{1} << 48) - 1;
+  s.offset = (s.offset & offsets) | (static_cast<std::uint64_t>(rank) << 48);
+  return s;
+}
+
 }  // namespace levin

@@ -79,6 +79,16 @@ void ManualOptimization::backward(const Tensor& loss) {
   hooks_.on_after_backward();
 }
 
+void ManualOptimization::backward_of_only(const Tensor& scaled, bool average) {
+  averaged_ = false;
+  if (!average || !strategy_.may_average_again()) return scaled.backward();
+  const auto parameters = optimizers_.optimizer().parameters();
+  strategy_.reduce_in_backward(parameters);
+  scaled.backward();
+  strategy_.finish_reduction(parameters);
+  averaged_ = true;
+}
+
 void ManualOptimization::zero_grad(std::size_t i, bool set_to_none) {
   optimizers_.optimizer(i).zero_grad(set_to_none);
   precision_.zero_grad();
@@ -89,7 +99,7 @@ void ManualOptimization::zero_grad(std::size_t i, bool set_to_none) {
 const Tensor& ManualOptimization::unscale(std::size_t i) {
   if (!unscaled_[i]) {
     const auto parameters = optimizers_.optimizer(i).parameters();
-    strategy_.finish_reduction(parameters);
+    if (!std::exchange(averaged_, false)) strategy_.finish_reduction(parameters);
     Tensor found = precision_.unscale(parameters);
     if (found.defined()) found = strategy_.reduce(found, ReduceOp::max);
     unscaled_[i] = found;

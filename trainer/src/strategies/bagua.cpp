@@ -21,6 +21,7 @@ class GradientAllreduce : public Ddp {
  public:
   GradientAllreduce(World& world, Device device) : Ddp(world, device, /*find_unused=*/false) {}
   std::string name() const override { return "bagua"; }
+  bool may_average_again() const override { return false; }  // those derived lose something each time
 };
 
 /// Ranks by machine, where some machine has several and there are several: null else.

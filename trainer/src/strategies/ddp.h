@@ -13,6 +13,7 @@ class Ddp : public RankStrategy {
   std::string name() const override { return "ddp"; }
   void reduce_in_backward(const std::vector<Parameter>& parameters) override;
   void finish_reduction(const std::vector<Parameter>& parameters) override;
+  bool may_average_again() const override { return true; }
   /// The order of the buckets: with three ranks or more a sum's bits depend on it.
   StateMap state() override;
   void load_state(const StateMap& state) override;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../generator_map.h"
 #include "../state_json.h"
 
 namespace levin {
@@ -16,8 +17,6 @@ namespace {
 
 using distributed::ProcessGroup;
 using Operation = distributed::ReduceOp;
-
-constexpr std::uint64_t kOffsets = (std::uint64_t{1} << 48) - 1;  // of the random stream, a rank's part
 
 Operation operation(ReduceOp op) {
   switch (op) {
@@ -61,10 +60,8 @@ struct AllGather : Function<AllGather> {
 void RankStrategy::setup(nn::Module& module) {
   module.to(device_);
   distributed::share_module(module, group());
-  // Every rank draws numbers of its own (dropout), from its own part of one stream: the seed stays common.
-  GeneratorState random = default_generator().state();
-  random.offset = (random.offset & kOffsets) | (static_cast<std::uint64_t>(rank()) << 48);
-  default_generator().set_state(random);
+  // Every rank draws numbers of its own (dropout); the seed stays common.
+  default_generator().set_state(of_rank(default_generator().state(), rank()));
 }
 
 void RankStrategy::sync_batchnorm(nn::Module& module) { distributed::convert_sync_batchnorm(module, group_); }

@@ -32,6 +32,7 @@ class Zero final : public Ddp {
   }
   void release_optimizers() override { divided_.clear(); }
 
+  bool may_average_again() const override { return false; }
   void reduce_in_backward(const std::vector<Parameter>& parameters) override {
     ZeroRedundancyOptimizer* zero = of(parameters);
     if (stage_ == 1 || !zero) return Ddp::reduce_in_backward(parameters);

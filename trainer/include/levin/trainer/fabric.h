@@ -10,6 +10,7 @@
 
 #include <array>
 #include <functional>
+#include <utility>
 
 namespace levin {
 
@@ -115,7 +116,8 @@ class Fabric {
   /// With `use_distributed_sampler` every rank gets its share of each epoch.
   FabricLoader setup_dataloaders(data::DataLoader& loader, bool use_distributed_sampler = true) const;
 
-  /// Scales the loss as the precision asks, and runs backward.
+  /// Scales the loss as the precision asks, and runs backward. Under ddp, with one optimizer, gradients are averaged
+  /// over the ranks while it runs; else they are by the optimizer's step (or by clipping).
   void backward(const Tensor& loss);
   /// At the gradients' true scale, by "norm" or "value", before the step.
   void clip_gradients(const OptimizerHandle& optimizer, double value, const std::string& algorithm = "norm") const {
@@ -128,16 +130,20 @@ class Fabric {
     const auto scope = autocast();
     return f();
   }
-  /// While it is alive, backward exchanges no gradients: for all but the last batch of an accumulation window. A scope
-  /// for Lightning's name: here no backward does, but the optimizer's step (or clipping) exchanges what was gathered.
+  /// While it is alive, backward exchanges no gradients: for all but the last batch of an accumulation window. Without
+  /// it the results are the same, but every batch is an exchange. `enabled` is Lightning's: false leaves things alone.
   class NoSync {
    public:
-    NoSync() = default;
-    ~NoSync() {}
+    NoSync(bool& averages, bool enabled) : averages_(averages), old_(std::exchange(averages, averages && !enabled)) {}
+    ~NoSync() { averages_ = old_; }
     NoSync(const NoSync&) = delete;
     NoSync& operator=(const NoSync&) = delete;
+
+   private:
+    bool& averages_;
+    bool old_;
   };
-  [[nodiscard]] NoSync no_backward_sync() { return {}; }
+  [[nodiscard]] NoSync no_backward_sync(bool enabled = true) { return {averages_in_backward_, enabled}; }
 
   Batch to_device(Batch batch) const { return strategy_->to_device(std::move(batch)); }
   Tensor to_device(const Tensor& t) const { return t.to(device()); }
@@ -194,6 +200,7 @@ class Fabric {
   std::unique_ptr<Strategy> strategy_;
   std::unique_ptr<Precision> precision_;
   StepHooks hooks_;
+  bool averages_in_backward_ = true;
   // Handles point into what has been set up; a second setup leaves the first one's alone.
   struct Taken;
   std::vector<std::unique_ptr<Taken>> taken_;

@@ -84,6 +84,9 @@ class ManualOptimization {
                      ScaleMoves moves = ScaleMoves::with_batch);
 
   void backward(const Tensor& loss);
+  /// Where there is one optimizer: backward of a loss at scale, which averages the gradients while it runs where the
+  /// strategy can do that and `average` asks for it.
+  void backward_of_only(const Tensor& scaled, bool average);
   void zero_grad(std::size_t i, bool set_to_none);
   Tensor step(std::size_t i, const optim::Optimizer::Closure& closure);
   void clip_gradients(std::size_t i, double value, const std::string& algorithm);
@@ -104,6 +107,7 @@ class ManualOptimization {
   Precision& precision_;
   StepHooks& hooks_;
   ScaleMoves moves_;
+  bool averaged_ = false;                        // the one optimizer's gradients, by the last backward
   std::vector<std::optional<Tensor>> unscaled_;  // found-inf of an optimizer whose gradients are at scale already
   std::optional<Tensor> found_;                  // by all steps of this batch
   struct Step {

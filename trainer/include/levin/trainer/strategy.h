@@ -67,6 +67,8 @@ class Strategy {
   /// When it returns, the gradients of these parameters are averages over the ranks: those that a backward has
   /// exchanged, or, where none has, what any number of backwards have gathered.
   virtual void finish_reduction(const std::vector<Parameter>& parameters) = 0;
+  /// Whether averages may gather more in another backward, and be averaged again, before a step.
+  virtual bool may_average_again() const { return false; }
   /// Around a step of the optimizer of these parameters, when gradients are unscaled and clipped. Steps that a scaler
   /// leaves out are among them.
   virtual void before_step(const std::vector<Parameter>&) {}
