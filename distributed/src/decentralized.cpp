@@ -19,6 +19,37 @@ void wait_for(const std::vector<Work>& works) {
 
 }  // namespace
 
+// --- consensus
+
+namespace {
+
+/// Of (ranks, ...); see consensus().
+Tensor average_from_first(const Tensor& all) {
+  const Tensor first = all.select(0, 0);
+  if (!all.is_floating()) return first.clone();
+  const DType wide = all.dtype() == kFloat64 ? kFloat64 : kFloat32;
+  const Tensor x0 = first.to(wide);
+  Tensor away = zeros(x0.sizes(), like(x0));
+  const auto ranks = static_cast<int>(all.size(0));
+  for (int r = 1; r < ranks; ++r) away = add(away, sub(all.select(0, r).to(wide), x0));
+  return add(x0, div(away, ranks)).to(all.dtype());
+}
+
+}  // namespace
+
+StateDict consensus(ProcessGroup& group, const StateDict& replica) {
+  const no_grad guard;
+  StateDict average;
+  for (const auto& [name, own] : replica) {
+    std::vector<int64_t> sizes(own.sizes().begin(), own.sizes().end());
+    sizes.insert(sizes.begin(), group.size());
+    const Tensor all = empty(Shape{std::span<const int64_t>(sizes)}, like(own));
+    group.all_gather(all, own.detach().contiguous()).wait();
+    average.set(name, average_from_first(all));
+  }
+  return average;
+}
+
 // --- PeerAverage
 
 struct PeerAverage::Part {

@@ -180,6 +180,31 @@ TEST_CASE("bagua: exchange_gradients averages what lies there, zeros where there
   });
 }
 
+TEST_CASE("bagua/consensus: the average on all ranks to the bit; replicas that are the same keep their bits") {
+  for (const int n : {1, 3, 4}) {
+    in_group(n, [&](ProcessGroup& group) {
+      for (const DType dtype : {kFloat32, kFloat64, kFloat16, kBFloat16}) {
+        const auto eps = dtype == kFloat64 ? 1e-15 : dtype == kFloat32 ? 1e-6 : 4e-3;
+        const StateDict own{{"weight", drawn(group.rank(), 1000, 1, dtype).view({20, 50})},
+                            {"running_var", full({}, group.rank() + 1.0, {.dtype = dtype})},
+                            {"steps", full({2}, group.rank() + 5.0, {.dtype = kInt64})}};
+        const StateDict average = consensus(group, own);
+        CHECK(average.at("running_var").item<double>() == doctest::Approx((n + 1) / 2.0).epsilon(eps));
+        CHECK(average.at("steps").to_vector<int64_t>() == std::vector<int64_t>{5, 5});
+        const Tensor w = average.at("weight");
+        CHECK(w.dtype() == dtype);
+        Tensor exact = zeros({20, 50}, {.dtype = kFloat64});
+        for (int r = 0; r < n; ++r) exact = add(exact, drawn(r, 1000, 1.0 / n, dtype).view({20, 50}).to(kFloat64));
+        CHECK(amax(abs(sub(w.to(kFloat64), exact))).item<double>() < 4 * eps);
+        const Tensor all = empty({n, 20, 50}, {.dtype = dtype});
+        group.all_gather(all, w).wait();
+        for (int r = 0; r < n; ++r) CHECK(all.select(0, r).to_vector<double>() == w.to_vector<double>());
+        CHECK(consensus(group, average).at("weight").to_vector<double>() == w.to_vector<double>());
+      }
+    });
+  }
+}
+
 TEST_CASE("decentralized: x' = the peers' average of x - lr g(x), with all and with shift_one") {
   struct Case {
     int ranks;

@@ -12,6 +12,13 @@ struct Bagua : ToyModule {
   explicit Bagua(bool use_qadam = false, double dropout = 0)
       : ToyModule({.dropout = dropout, .use_sgd = true}), qadam(use_qadam) {}
   bool qadam;
+  std::vector<std::vector<float>> trained;                  // this rank's own weights, before the fit is over
+  std::vector<std::vector<std::vector<float>>> validated;  // what each validation batch was evaluated with
+  void on_train_end() override { trained = values_of(*this); }
+  void validation_step(const Batch& b, int i) override {
+    validated.push_back(values_of(*this));
+    ToyModule::validation_step(b, i);
+  }
   Optimizers configure_optimizers() override {
     if (!qadam) return ToyModule::configure_optimizers();
     return Optimizers(optim::QAdam(parameters(), {.lr = 0.02, .warmup_steps = 4}))
@@ -29,7 +36,8 @@ TrainerConfig with(const std::string& algorithm, TrainerConfig c = {}) {
 
 struct Fitted {
   std::vector<std::vector<float>> weights;
-  bool same = false;  // on all ranks
+  bool same = false;          // on all ranks
+  bool trained_same = false;  // before the fit was over
   double first = 0, last = 0;  // losses of this rank
 };
 
@@ -40,7 +48,8 @@ Fitted fitted(TrainerConfig config, bool use_qadam = false) {
   Trainer trainer(std::move(config));
   trainer.fit(model, train);
   const auto end = model.losses.size();
-  return {values_of(model), same_on_all(trainer.fabric().strategy(), values_of(model)),
+  Strategy& strategy = trainer.fabric().strategy();
+  return {values_of(model), same_on_all(strategy, values_of(model)), same_on_all(strategy, model.trained),
           (model.losses[0] + model.losses[1]) / 2, (model.losses[end - 1] + model.losses[end - 2]) / 2};
 }
 
@@ -94,7 +103,8 @@ TEST_CASE("bagua: decentralized, low_precision_decentralized and async learn wit
         if (peers == "shift_one" && algorithm != "decentralized") continue;
         CAPTURE(algorithm);
         const Fitted f = fitted(with(algorithm, {.max_epochs = 6, .bagua_peers = peers}));
-        if (algorithm != "async") CHECK_FALSE(f.same);  // whose last average may have come behind the last step
+        CHECK(f.same);
+        if (algorithm != "async") CHECK_FALSE(f.trained_same);  // whose last average may have come behind the last step
         CHECK(f.last < 0.7 * untrained);
         const auto far = [&](const std::vector<std::vector<float>>& w) {
           return largest_difference(w, fitted(with("ddp", {.max_epochs = 6})).weights);
@@ -156,7 +166,78 @@ TEST_CASE("bagua: a resumed fit has the bits of one that was not cut, on every r
   });
 }
 
-TEST_CASE("bagua: three ranks on a ring go on to the bit, and others take rank zero's weights") {
+namespace {
+
+/// Of all ranks' values, in double precision.
+std::vector<std::vector<float>> average_of(Strategy& strategy, const std::vector<std::vector<float>>& own) {
+  std::vector<std::vector<float>> average;
+  for (const auto& values : own) {
+    const auto n = static_cast<std::int64_t>(values.size());
+    const Tensor all = strategy.all_gather(from_data(values, {n}).to(kFloat64), false);
+    average.push_back(mean(all, {0}).to(kFloat32).to_vector<float>());
+  }
+  return average;
+}
+
+}  // namespace
+
+TEST_CASE("bagua: replicas are evaluated, saved and given back as their average, and each trains on as it was") {
+  const CommonDir dir;
+  struct Run {
+    std::vector<std::vector<float>> weights, trained;
+    std::vector<std::vector<std::vector<float>>> validated;
+  };
+  const auto run = [&](const std::string& algorithm, TrainerConfig c, bool validates, const std::string& ckpt = {}) {
+    manual_seed(ckpt.empty() ? 3 : 999);
+    Bagua model(/*use_qadam=*/false, /*dropout=*/0.25);
+    data::DataLoader train(toy_points(36), {.batch_size = 4, .shuffle = true, .seed = 7});
+    data::DataLoader val(toy_points(18), {.batch_size = 3});
+    c.num_sanity_val_steps = 0;
+    c.val_check_interval = 2;
+    struct SaveInside : Callback {
+      std::function<void()> save;
+      void on_validation_batch_end(RunContext&, const Batch&, int) override { save(); }
+    };
+    const auto inside = std::make_shared<SaveInside>();
+    if (validates && ckpt.empty()) c.callbacks.push_back(inside);
+    Trainer trainer(with(algorithm, std::move(c)));
+    const std::filesystem::path folder = dir.path / algorithm;
+    inside->save = [&, saved = 0]() mutable { trainer.save_checkpoint(folder / std::to_string(saved++)); };
+    DataModule data{.train = borrowed(train)};
+    if (validates) data.val = borrowed(val);
+    trainer.fit(model, data, ckpt);
+    if (ckpt.empty()) trainer.save_checkpoint(folder / "after");
+    Strategy& strategy = trainer.fabric().strategy();
+    CHECK_FALSE(same_on_all(strategy, model.trained));
+    CHECK(same_on_all(strategy, values_of(model)));
+    CHECK(largest_difference(values_of(model), average_of(strategy, model.trained)) < 1e-6);
+    for (const auto& values : model.validated) CHECK(same_on_all(strategy, values));
+    return Run{values_of(model), model.trained, model.validated};
+  };
+  pass_on(3, [&] {
+    for (const std::string algorithm : {"decentralized", "low_precision_decentralized"}) {
+      CAPTURE(algorithm);
+      const std::string folder = dir.path / algorithm;
+      const Run plain = run(algorithm, {.max_epochs = 2}, /*validates=*/false);
+      const Run whole = run(algorithm, {.max_epochs = 2}, /*validates=*/true);
+      CHECK(whole.trained == plain.trained);
+      REQUIRE(whole.validated.size() == 4);
+      for (int i = 0; i < 4; ++i) {
+        const Checkpoint c = read_checkpoint(folder + "/" + std::to_string(i));
+        Bagua saved;
+        saved.load_state_dict(c.model);
+        CHECK(values_of(saved) == whole.validated[static_cast<std::size_t>(i)]);
+        CHECK(values_of(c.tensors.sub("rank0.model.")) != values_of(c.tensors.sub("rank1.model.")));
+        CHECK(run(algorithm, {.max_epochs = 2}, true, folder + "/" + std::to_string(i)).trained == plain.trained);
+      }
+      const Run longer = run(algorithm, {.max_epochs = 3}, false);
+      run(algorithm, {.max_epochs = 2}, false);
+      CHECK(run(algorithm, {.max_epochs = 3}, false, folder + "/after").trained == longer.trained);
+    }
+  });
+}
+
+TEST_CASE("bagua: three ranks on a ring go on to the bit, and others take the average of their weights") {
   const CommonDir dir;
   const auto run = [&](TrainerConfig config, const std::shared_ptr<SaveAlways>& policy, const std::string& ckpt) {
     manual_seed(ckpt.empty() ? 3 : 999);
@@ -172,7 +253,7 @@ TEST_CASE("bagua: three ranks on a ring go on to the bit, and others take rank z
     const auto config = with("low_precision_decentralized");
     const auto whole = run(config, std::make_shared<SaveAlways>(dir.path), {});
     CHECK(run(config, nullptr, (dir.path / "2").string()) == whole);
-    // Other strategies go on with rank zero's weights, and from each other's.
+    // Other strategies go on with the average, and from each other's.
     for (const char* algorithm : {"ddp", "decentralized", "async"}) {
       const std::string saved = dir.path / (std::string("by ") + algorithm);
       CHECK(run(with(algorithm), nullptr, (dir.path / "2").string()).second == 10);

@@ -82,11 +82,12 @@ inline TrainerConfig quiet(TrainerConfig c = {}) {
   return c;
 }
 
-inline std::vector<std::vector<float>> values_of(const nn::Module& m) {
+inline std::vector<std::vector<float>> values_of(const StateDict& tensors) {
   std::vector<std::vector<float>> out;
-  for (const auto& [name, t] : m.state_dict()) out.push_back(t.to_vector<float>());
+  for (const auto& [name, t] : tensors) out.push_back(t.to_vector<float>());
   return out;
 }
+inline std::vector<std::vector<float>> values_of(const nn::Module& m) { return values_of(m.state_dict()); }
 
 template <class E, class F>
 std::string message_of(const F& f) {

@@ -266,16 +266,18 @@ Checkpoint CheckpointKeeper::snapshot(const Snapshot& what) {
   runner_.settle(run_.state);
   const Mark at = place();
   Checkpoint c;
+  const auto of_all = [&](const StateDict& own) { return alone_ ? own : run_.strategy.consensus(own); };
   c.model = run_.weights();
   bool replaced = false;
   for (const auto& callback : run_.callbacks) replaced = callback->on_save_weights(run_.context, c.model) || replaced;
+  c.model = of_all(c.model);
   StateMap& v = c.values;
   v.put("loop", at.state.to_map());
   v.put("hparams", run_.module.hparams());
   v.set("precision_name", run_.precision.name());
   v.set("simd_target", std::string(kernels::cpu::simd_target()));
   if (!weights_only) {
-    if (replaced) c.tensors.merge("model.", run_.weights());
+    if (replaced) c.tensors.merge("model.", of_all(run_.weights()));
     save_training(c, at);
   }
   if (with_hooks) {
@@ -328,19 +330,19 @@ void CheckpointKeeper::save_of_ranks(Checkpoint& c, const StateMap& own, bool op
   }
 }
 
-/// Weights and optimizers of the ranks above zero.
+/// Weights of all ranks, and optimizers of those above zero.
 void CheckpointKeeper::save_replicas(Checkpoint& c) {
   StateDict own;
-  own.merge("model.", run_.precision.weights(run_.module));
+  own.merge("model.", run_.weights());
   own.merge("optimizer.", optimizers_.optimizer_state());
   for (const auto& [name, t] : own) {
     const Tensor all = run_.strategy.all_gather(t, false);
-    for (int r = 1; r < run_.strategy.world_size(); ++r)
+    for (int r = name.starts_with("model.") ? 0 : 1; r < run_.strategy.world_size(); ++r)
       c.tensors.merge(rank_key(static_cast<std::size_t>(r)) + ".", {{name, all.select(0, r)}});
   }
 }
 
-/// Back; other numbers of ranks all go on with rank zero's.
+/// Back; other numbers of ranks all go on with the average, and the optimizers of rank zero.
 void CheckpointKeeper::restore_replica(const Checkpoint& c, const std::filesystem::path& folder) {
   const auto ranks = c.values.has("world_size") ? c.values.get<std::int64_t>("world_size") : 1;
   if (ranks != run_.strategy.world_size() || !run_.strategy.replicas_differ()) return;
@@ -348,7 +350,7 @@ void CheckpointKeeper::restore_replica(const Checkpoint& c, const std::filesyste
   const StateDict weights = own.sub("model.");
   if (weights.empty()) return;
   load_weights(run_, weights, folder);
-  optimizers_.load_optimizer_state(own.sub("optimizer."));
+  if (run_.strategy.rank() > 0) optimizers_.load_optimizer_state(own.sub("optimizer."));
 }
 
 void CheckpointKeeper::restore_val() {

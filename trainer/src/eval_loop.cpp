@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
+#include "average_in_place.h"
 #include "replica_run.h"
 
 namespace levin {
@@ -120,6 +123,8 @@ bool EvalLoop::run(const EvalPlan& plan, std::vector<Tensor>* predictions) {
   const ProfileScope scope([&] { return fmt::format("run_{}_epoch", h.name); }, Phase::evaluation);
   run_.context.eval_batches = plan.total();
   several_ = plan.loaders.size() > 1;
+  std::optional<AverageInPlace> average;
+  if (stage_ == Stage::fit) average.emplace(run_);
   ModeKeeper modes(run_.module);
   const ModeGuard guard(eval_modes(run_.config.inference_mode));
   run_.strategy.share_buffers(run_.module);

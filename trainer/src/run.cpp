@@ -101,7 +101,7 @@ Batch Run::to_device(Batch batch) {
   return datamodule ? by(*datamodule) : by(module);
 }
 
-StateDict Run::weights() const { return whole_weights(strategy, precision, module); }
+StateDict Run::weights() const { return own_weights ? *own_weights : whole_weights(strategy, precision, module); }
 
 void Run::log_values(const MetricStore::Values& values) {
   if (values.empty()) return;

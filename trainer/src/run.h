@@ -95,6 +95,8 @@ struct Run {
   }
   /// The network's as a checkpoint has them; where ranks have parts, whole on rank zero, and all ranks call.
   StateDict weights() const;
+  /// This rank's own weights, while the module has the average of all (AverageInPlace).
+  const StateDict* own_weights = nullptr;
   /// What callbacks and module add to a checkpoint.
   StateMap user_state();
 

@@ -3,6 +3,7 @@
 #include <levin/autograd/function.h>
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
+#include <levin/distributed/bagua.h>
 #include <levin/distributed/ddp.h>
 #include <levin/distributed/sync_batch_norm.h>
 
@@ -69,6 +70,14 @@ void RankStrategy::sync_batchnorm(nn::Module& module) { distributed::convert_syn
 Batch RankStrategy::to_device(Batch batch) const {
   for (Tensor& t : batch.tensors) t = t.to(device_);
   return batch;
+}
+
+void RankStrategy::finish(nn::Module& module) {
+  if (replicas_differ()) module.load_state_dict(consensus(module.state_dict()));
+}
+
+StateDict RankStrategy::consensus(const StateDict& own) {
+  return replicas_differ() ? distributed::consensus(group(), own) : own;
 }
 
 void RankStrategy::share_buffers(nn::Module& module) {

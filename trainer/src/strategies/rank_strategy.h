@@ -20,6 +20,9 @@ class RankStrategy : public Strategy {
   void setup(nn::Module& module) override;
   void sync_batchnorm(nn::Module& module) override;
   Batch to_device(Batch batch) const override;
+  /// Replicas that differ become their average.
+  void finish(nn::Module& module) override;
+  StateDict consensus(const StateDict& own) override;
   void share_buffers(nn::Module& module) override;
   double reduce(double value, ReduceOp op) override;
   Tensor reduce(const Tensor& value, ReduceOp op) override;

@@ -41,6 +41,14 @@ struct ByteGradByMachine {
 /// gradient counts as zero. All ranks call it.
 void exchange_gradients(ProcessGroup& group, const std::vector<Parameter>& parameters, const CommHook& hook);
 
+// --- replicas that differ
+
+/// What all ranks' weights or buffers are on average: x0 + sum over r of (xr - x0) / ranks, in the order of the ranks,
+/// with the same bits on all of them, and those of the replicas where these are the same. 16-bit numbers are averaged in
+/// float32; what is no floating number is rank 0's. Names, sizes and types are the same on all ranks, which all call.
+/// It is what decentralised training is proven to find (X. Lian et al., below).
+StateDict consensus(ProcessGroup& group, const StateDict& replica);
+
 // --- fewer partners
 
 enum class Peers : std::uint8_t {

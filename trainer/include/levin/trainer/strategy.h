@@ -75,8 +75,12 @@ class Strategy {
   virtual void after_step(const std::vector<Parameter>&) {}
   /// After the last step of a fit, on all ranks: nothing is under way when it returns.
   virtual void end_training() {}
-  /// Whether ranks have weights and optimizers of their own while they train: a checkpoint then holds those of each.
+  /// Whether ranks have weights and optimizers of their own while they train: a checkpoint then holds those of each,
+  /// and their average as the model's.
   virtual bool replicas_differ() const { return false; }
+  /// The average of what such ranks have by these names, the same bits on all of them, who all call it; `own` where
+  /// replicas do not differ.
+  virtual StateDict consensus(const StateDict& own) { return own; }
   /// What else a resumed run goes on with; the same on all ranks.
   virtual StateMap state() { return {}; }
   virtual void load_state(const StateMap&) {}
