@@ -44,8 +44,8 @@ void exchange_gradients(ProcessGroup& group, const std::vector<Parameter>& param
 // --- replicas that differ
 
 /// What all ranks' weights or buffers are on average: x0 + sum over r of (xr - x0) / ranks, in the order of the ranks,
-/// with the same bits on all of them, and those of the replicas where these are the same. 16-bit numbers are averaged in
-/// float32; what is no floating number is rank 0's. Names, sizes and types are the same on all ranks, which all call.
+/// with the same bits on all of them, and those of the replicas where these are the same. 16-bit numbers are averaged
+/// in float32; what is no floating number is rank 0's. All ranks call, with the same names, sizes and types.
 /// It is what decentralised training is proven to find (X. Lian et al., below).
 StateDict consensus(ProcessGroup& group, const StateDict& replica);
 
