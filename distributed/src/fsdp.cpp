@@ -12,6 +12,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "src/gather_order.h"
 #include "src/shard_reducer.h"
 
 namespace levin::distributed {
@@ -25,7 +26,10 @@ struct Unit {
   nn::Module* module;
   std::string name;
   std::shared_ptr<const FlatUnit> flat;
-  Tensor whole{};                // while it is gathered
+  Tensor whole{};                // while it is gathered, and on its way
+  Work work{};                   // that brings it
+  bool placed = false;           // in the parameters
+  bool in_use = false;           // its module computes
   std::uint32_t version = 0;     // of the shard that it was gathered from
   std::uint32_t generation = 0;  // counts values of the shard that were gathered
 };
@@ -36,6 +40,10 @@ int64_t bytes_of(const Tensor& t) { return t.defined() ? t.numel() * size_of(t.d
 Tensor stand_in(const UnitEntry& e) {
   TensorOptions options = like(e.parameter);
   return full({}, std::numeric_limits<double>::quiet_NaN(), options).expand(e.sizes);
+}
+
+bool encloses(const Unit& outer, const Unit& inner) {
+  return outer.name.empty() || inner.name == outer.name || inner.name.starts_with(outer.name + ".");
 }
 
 using Groups = std::vector<std::pair<nn::Module*, std::pair<std::string, std::vector<Parameter>>>>;
@@ -74,14 +82,24 @@ struct FullyShardedDataParallel::Impl : std::enable_shared_from_this<Impl> {
   std::unordered_map<const TensorImpl*, const UnitEntry*> of_parameter, of_piece;
   std::unique_ptr<ShardReducer> reducer;
   std::vector<HookHandle> hooks;
+  GatherOrder training{/*with_backward=*/true}, evaluation{/*with_backward=*/false};
+  GatherOrder* order = &training;  // of the pass in hand
+  std::size_t current = 0;         // the unit that was needed last
   int64_t gathered = 0, peak = 0;  // bytes
 
   void make_units();
   void add_hooks();
+  bool prefetches() const { return options.prefetch && !options.find_unused_parameters; }
+  void begin_gather(Unit& u);
   void gather(Unit& u);
   void drop(Unit& u);
-  void drop_all() {
+  void need(std::size_t u, bool in_backward);
+  bool keep_for_next(std::size_t u, bool backward_comes);
+  void gather_ahead();
+  void drop_unneeded();
+  void backward_done() {
     for (Unit& u : units) drop(u);
+    training.done();
   }
   std::vector<const FlatUnit*> flats() const {
     std::vector<const FlatUnit*> list;
@@ -109,29 +127,82 @@ void FullyShardedDataParallel::Impl::make_units() {
   }
 }
 
-void FullyShardedDataParallel::Impl::gather(Unit& u) {
+void FullyShardedDataParallel::Impl::begin_gather(Unit& u) {
   const no_grad guard;
   const std::uint32_t version = u.flat->shard().storage()->version();
   if (u.whole.defined() && u.version == version) return;
+  const bool in_use = u.in_use;
   drop(u);
+  u.in_use = in_use;
   if (u.version != version) u.generation = (u.generation + 1) % kGenerations;
   u.version = version;
   u.whole = u.flat->empty_whole();
-  group->all_gather(u.whole, u.flat->shard()).wait();
-  // A graph made with other values must see that these are not its own.
-  for (std::uint32_t i = 0; i < u.generation; ++i) u.whole.storage()->bump_version();
-  for (const UnitEntry& e : u.flat->entries())
-    nn::set_data(e.parameter, u.whole.narrow(0, e.begin, e.numel).view(e.sizes));
+  u.work = group->all_gather(u.whole, u.flat->shard());
   gathered += bytes_of(u.whole);
   peak = std::max(peak, gathered);
 }
 
+void FullyShardedDataParallel::Impl::gather(Unit& u) {
+  const no_grad guard;
+  begin_gather(u);
+  if (u.placed) return;
+  u.work.wait();
+  u.work = Work();
+  // A graph made with other values must see that these are not its own.
+  for (std::uint32_t i = 0; i < u.generation; ++i) u.whole.storage()->bump_version();
+  for (const UnitEntry& e : u.flat->entries())
+    nn::set_data(e.parameter, u.whole.narrow(0, e.begin, e.numel).view(e.sizes));
+  u.placed = true;
+}
+
 void FullyShardedDataParallel::Impl::drop(Unit& u) {
+  u.in_use = false;
   if (!u.whole.defined()) return;
   const no_grad guard;
   gathered -= bytes_of(u.whole);
   u.whole = Tensor();
+  u.work = Work();
+  if (!std::exchange(u.placed, false)) return;
   for (const UnitEntry& e : u.flat->entries()) nn::set_data(e.parameter, stand_in(e));
+}
+
+// The next unit's gather begins before this one's is waited for: it travels while this one computes.
+void FullyShardedDataParallel::Impl::need(std::size_t u, bool in_backward) {
+  if (prefetches()) {
+    order = in_backward || grad_enabled() ? &training : &evaluation;
+    if (!units[u].in_use) order->needed(u, in_backward);
+    units[u].in_use = true;
+    current = u;
+    drop_unneeded();
+    begin_gather(units[u]);
+    gather_ahead();
+  }
+  gather(units[u]);
+}
+
+// Of what is neither in use nor next, one that was gathered ahead in vain.
+void FullyShardedDataParallel::Impl::drop_unneeded() {
+  if (!options.reshard_after_forward) return;
+  const auto next = order->next([this](std::size_t v) { return v != current && units[v].in_use; });
+  for (std::size_t v = 0; v < units.size(); ++v)
+    if (!units[v].in_use && next != v) drop(units[v]);
+}
+
+// One unit at most, and only where no more than one is whole beside those that enclose it.
+void FullyShardedDataParallel::Impl::gather_ahead() {
+  if (!prefetches()) return;
+  const auto next = order->next([this](std::size_t v) { return v != current && units[v].in_use; });
+  if (!next || units[*next].whole.defined()) return;
+  const auto beside = std::ranges::count_if(
+      units, [&](const Unit& u) { return u.whole.defined() && !encloses(u, units[*next]); });
+  if (beside <= 1 || !options.reshard_after_forward) begin_gather(units[*next]);
+}
+
+/// A forward of the unit has ended. It stays whole where backward begins with it.
+bool FullyShardedDataParallel::Impl::keep_for_next(std::size_t u, bool backward_comes) {
+  units[u].in_use = false;
+  if (!prefetches() || !backward_comes) return false;
+  return order->next([this](std::size_t v) { return units[v].in_use; }) == u;
 }
 
 // A unit is gathered by its module, or by one within that has some of its parameters and is called by itself.
@@ -149,19 +220,20 @@ void FullyShardedDataParallel::Impl::add_hooks() {
   for (const auto& [m, list] : needs) {
     const std::set<std::size_t> own(list.begin(), list.end());
     hooks.push_back(m->register_forward_pre_hook([this, own](nn::Module&, const Tensor&) {
-      for (const std::size_t u : own) gather(units[u]);
+      for (const std::size_t u : own) need(u, /*in_backward=*/false);
       return Tensor();
     }));
   }
   if (!options.reshard_after_forward) return;
   for (const auto& [m, list] : ends) {
     hooks.push_back(m->register_forward_hook([this, list](nn::Module&, const Tensor&, const Tensor& output) {
-      for (const std::size_t u : list) drop(units[u]);
+      for (const std::size_t u : list)
+        if (!keep_for_next(u, output.requires_grad())) drop(units[u]);
       if (!output.requires_grad()) return Tensor();
       const Tensor seen = output.view(output.sizes());  // one's own, should the output be an input
       seen.register_hook([weak = weak_from_this(), list](const Tensor&) {
         if (const auto self = weak.lock())
-          for (const std::size_t u : list) self->gather(self->units[u]);
+          for (const std::size_t u : list) self->need(u, /*in_backward=*/true);
         return Tensor();
       });
       return seen;
@@ -187,8 +259,12 @@ FullyShardedDataParallel::FullyShardedDataParallel(nn::Module& module, std::shar
   Impl* const impl = impl_.get();
   impl_->reducer = std::make_unique<ShardReducer>(
       group, ShardReducer::Options{.find_unused_parameters = options.find_unused_parameters,
-                                   .unit_ready = [impl](std::size_t u) { impl->drop(impl->units[u]); },
-                                   .backward_done = [impl] { impl->drop_all(); }});
+                                   .unit_ready =
+                                       [impl](std::size_t u) {
+                                         impl->drop(impl->units[u]);
+                                         impl->gather_ahead();
+                                       },
+                                   .backward_done = [impl] { impl->backward_done(); }});
   impl_->make_units();
   impl_->add_hooks();
 }

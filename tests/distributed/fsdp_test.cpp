@@ -105,7 +105,8 @@ TEST_CASE("fsdp/equals_ddp: to the bit with two ranks, with momentum and with Ad
 
 TEST_CASE("fsdp/equals_one_rank: 2, 3 and 4 ranks train as one on the whole batch, the same on all") {
   const FullyShardedOptions kept{.min_elements = 40, .reshard_after_forward = false}, one{.min_elements = 1'000'000};
-  for (const auto& options : {kSmall, kept, one}) {
+  const FullyShardedOptions late{.min_elements = 40, .prefetch = false};
+  for (const auto& options : {kSmall, kept, one, late}) {
     const Case c{.micro = 2, .clip = 0.2, .options = options};
     const auto expected = trained_alone(c);
     for (const int n : {1, 2, 3, 4}) {
@@ -156,6 +157,9 @@ TEST_CASE("fsdp: units by size, whole only while they compute") {
       const no_grad guard;
       fsdp(ones({2, 8}));
     }
+    CHECK(fsdp.held_bytes(*adam).parameters == 2 * unit);
+    for (int pass = 0; pass < 2; ++pass) sum(fsdp(ones({2, 8}))).backward();
+    CHECK(fsdp.peak_gathered_bytes() <= 2 * unit);
     CHECK(fsdp.held_bytes(*adam).parameters == 2 * unit);
     fsdp.unshard();
     if (group.rank() == 0) CHECK(distance(weights(net), before) == doctest::Approx(0.02).epsilon(0.1));

@@ -12,6 +12,10 @@ struct FullyShardedOptions {
   /// elements. The rest belongs to the whole module.
   int64_t min_elements = 100'000;
   bool reshard_after_forward = true;  ///< else a unit stays whole from its forward to its backward
+  /// While a unit computes, the one that came after it in the pass before is gathered: with it two are whole at a time,
+  /// beside those that enclose them. The last of a forward stays whole where backward begins with it. Not done with
+  /// find_unused_parameters, as ranks then need different ones.
+  bool prefetch = true;
   /// As ZeroOptions'.
   bool find_unused_parameters = false;
 };
