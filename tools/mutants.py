@@ -129,7 +129,7 @@ class Workplace:
             failure, case = self.failure(program, timeout, [f"-tce={','.join(by_chance)}"] if by_chance else [])
             if case is None or case in by_chance:
                 return failure
-            if all(self.failure(program, timeout, [f"-tc={case}"])[0] for _ in range(2)):
+            if all(self.failure(program, timeout, [f"-tc={case}"])[0] for _ in range(4)):
                 return failure
             by_chance.append(case)
 

@@ -266,6 +266,40 @@ TEST_CASE("bagua: three ranks on a ring go on to the bit, and others take the av
   CHECK(run(quiet(), nullptr, (dir.path / "5").string()).second == 5 + 15);
 }
 
+TEST_CASE("bagua: rates times the root of the number of ranks, of async behind its warm-up, once in a resumed fit") {
+  const CommonDir dir;
+  struct Rates : Callback {
+    std::vector<double> of_steps;
+    void on_train_batch_end(RunContext& run, const StepOutput&, const Batch&, int) override {
+      of_steps.push_back(run.optimizers->optimizer().param_groups()[0]["lr"]);
+    }
+  };
+  pass_on(4, [&] {
+    const auto rates = [&](TrainerConfig c, const std::string& ckpt = {}) {
+      manual_seed(3);
+      Bagua model;
+      data::DataLoader train(toy_points(48), {.batch_size = 2, .seed = 7});
+      const auto seen = std::make_shared<Rates>();
+      c.callbacks.push_back(seen);
+      if (ckpt.empty()) c.callbacks.push_back(std::make_shared<SaveAlways>(dir.path / c.bagua_algorithm));
+      const std::string algorithm = c.bagua_algorithm;
+      Trainer(with(algorithm, std::move(c))).fit(model, DataModule{.train = borrowed(train)}, ckpt);
+      return seen->of_steps;
+    };
+    const auto plain = rates({.max_epochs = 1, .bagua_algorithm = "decentralized"});
+    REQUIRE(plain.size() == 6);
+    for (const std::string algorithm : {"decentralized", "low_precision_decentralized", "async"}) {
+      CAPTURE(algorithm);
+      const TrainerConfig c{
+          .max_epochs = 1, .bagua_algorithm = algorithm, .bagua_scale_lr = "sqrt", .bagua_warmup_steps = 2};
+      const auto scaled = rates(c), resumed = rates(c, dir.path / algorithm / "3");
+      for (std::size_t i = 0; i < 6; ++i)
+        CHECK(scaled[i] == doctest::Approx(plain[i] * (algorithm == "async" && i < 2 ? 1 : 2)));
+      CHECK(resumed == std::vector<double>(scaled.end() - static_cast<std::ptrdiff_t>(resumed.size()), scaled.end()));
+    }
+  });
+}
+
 TEST_CASE("bagua/unknown_algorithm lists the known ones; what does not go together is refused") {
   const auto refusal = [](TrainerConfig c) {
     c.strategy = "bagua";
@@ -275,6 +309,9 @@ TEST_CASE("bagua/unknown_algorithm lists the known ones; what does not go togeth
         "--bagua-algorithm onebit: there are gradient_allreduce, bytegrad, decentralized, "
         "low_precision_decentralized, qadam, async. Use one of them.");
   CHECK(refusal({.bagua_peers = "some"}) == "--bagua-peers some: choose all or shift_one.");
+  for (const TrainerConfig& c : {TrainerConfig{.bagua_algorithm = "bytegrad", .bagua_scale_lr = "sqrt"},
+                                 TrainerConfig{.bagua_algorithm = "async", .bagua_scale_lr = "linear"}})
+    CHECK(contains(refusal(c), "choose none, or sqrt with --bagua-algorithm decentralized"));
   CHECK(refusal({.bagua_warmup_steps = -1}) == "--bagua-warmup-steps -1: give 0 or more.");
   CHECK(refusal({.bagua_sync_interval_ms = -1}) == "--bagua-sync-interval-ms -1: give 0 or more.");
   pass_on(3, [] {

@@ -20,6 +20,7 @@ StrategyOptions strategy_options_of(const Config& c) {
           .cycle_time_ms = c.cycle_time_ms,
           .bagua_algorithm = c.bagua_algorithm,
           .bagua_peers = c.bagua_peers,
+          .bagua_scale_lr = c.bagua_scale_lr,
           .bagua_warmup_steps = c.bagua_warmup_steps,
           .bagua_sync_interval_ms = c.bagua_sync_interval_ms};
 }

@@ -5,6 +5,7 @@
 #include <levin/optim/qadam.h>
 #include <levin/trainer/optimizers.h>
 
+#include <cmath>
 #include <set>
 
 #include "by_parameters.h"
@@ -56,14 +57,26 @@ class ByteGrad final : public GradientAllreduce {
   ByteGradByMachine hook_;
 };
 
+/// For steps on one rank's gradients. Where noise is most of a gradient, Adam's second moments of it are N times those
+/// of N ranks' average, and the step, which is divided by their root, is shorter by the root of N (S. Malladi et al.,
+/// "On the SDEs and Scaling Rules for Adaptive Gradient Algorithms", NeurIPS 2022).
+double factor_of_own_gradients(const StrategyOptions& o, int ranks) {
+  return o.bagua_scale_lr == "sqrt" ? std::sqrt(ranks) : 1.0;
+}
+
 /// Each rank steps on its own gradients; what it has of the others comes by its weights.
 class OwnGradients : public RankStrategy {
  public:
-  using RankStrategy::RankStrategy;
+  OwnGradients(World& world, Device device, const StrategyOptions& o)
+      : RankStrategy(world, device), factor_(factor_of_own_gradients(o, world_size())) {}
+  void setup_optimizers(const Optimizers& optimizers) override { scale_rates(optimizers, factor_); }
   std::string name() const override { return "bagua"; }
   void reduce_in_backward(const std::vector<Parameter>&) override {}
   void finish_reduction(const std::vector<Parameter>&) override {}
   bool replicas_differ() const override { return world_size() > 1; }
+
+ private:
+  double factor_;
 };
 
 /// None where another strategy has saved it.
@@ -72,8 +85,10 @@ std::int64_t steps_of(const StateMap& state) { return state.has("steps") ? state
 /// decentralized: weights are averaged before each step, while backward runs.
 class Decentralized final : public OwnGradients {
  public:
-  Decentralized(World& world, Device device, Peers peers) : OwnGradients(world, device), peers_(peers) {}
-  void setup_optimizers(const Optimizers&) override {
+  Decentralized(World& world, Device device, const StrategyOptions& o)
+      : OwnGradients(world, device, o), peers_(o.bagua_peers == "shift_one" ? Peers::shift_one : Peers::all) {}
+  void setup_optimizers(const Optimizers& optimizers) override {
+    OwnGradients::setup_optimizers(optimizers);
     averages_.clear();
     steps_ = 0;
   }
@@ -105,7 +120,10 @@ class Decentralized final : public OwnGradients {
 class LowPrecision final : public OwnGradients {
  public:
   using OwnGradients::OwnGradients;
-  void setup_optimizers(const Optimizers&) override { rings_.clear(); }
+  void setup_optimizers(const Optimizers& optimizers) override {
+    OwnGradients::setup_optimizers(optimizers);
+    rings_.clear();
+  }
   void before_step(const std::vector<Parameter>& parameters) override { ring(parameters).meet(trainable(parameters)); }
   void after_step(const std::vector<Parameter>& parameters) override {
     ring(parameters).exchange(trainable(parameters));
@@ -122,8 +140,12 @@ class LowPrecision final : public OwnGradients {
 class Async final : public GradientAllreduce {
  public:
   Async(World& world, Device device, const StrategyOptions& o)
-      : GradientAllreduce(world, device), warmup_(o.bagua_warmup_steps), interval_(o.bagua_sync_interval_ms) {}
-  void setup_optimizers(const Optimizers&) override {
+      : GradientAllreduce(world, device),
+        factor_(factor_of_own_gradients(o, world_size())),
+        warmup_(o.bagua_warmup_steps),
+        interval_(o.bagua_sync_interval_ms) {}
+  void setup_optimizers(const Optimizers& optimizers) override {
+    optimizers_ = &optimizers;
     averages_.clear();
     steps_ = 0;
   }
@@ -132,6 +154,9 @@ class Async final : public GradientAllreduce {
   }
   void finish_reduction(const std::vector<Parameter>& parameters) override {
     if (steps_ < warmup_) Ddp::finish_reduction(parameters);
+  }
+  void before_step(const std::vector<Parameter>&) override {
+    if (steps_ == warmup_) scale_rates(*optimizers_, factor_);
   }
   void after_step(const std::vector<Parameter>& all) override {
     if (steps_++ < warmup_) return;
@@ -155,6 +180,8 @@ class Async final : public GradientAllreduce {
   }
 
  private:
+  const Optimizers* optimizers_ = nullptr;
+  double factor_;
   std::int64_t warmup_, steps_ = 0;
   std::chrono::milliseconds interval_;
   ByParameters<AsyncAverage> averages_;
@@ -200,16 +227,16 @@ std::unique_ptr<Strategy> plain(const StrategyChoice& c) {
 
 std::unique_ptr<Strategy> decentralized(const StrategyChoice& c) {
   World& world = c.world();
-  const bool pairs = c.options->bagua_peers == "shift_one";
-  if (pairs && world.info.world_size > 1 && world.info.world_size % 2 != 0)
+  if (c.options->bagua_peers == "shift_one" && world.info.world_size > 1 && world.info.world_size % 2 != 0)
     throw UsageError(fmt::format("--bagua-peers shift_one: it makes pairs, and there are {} ranks. Use an even number, "
                                  "or --bagua-peers all.",
                                  world.info.world_size));
-  return std::make_unique<Decentralized>(world, c.own_device(), pairs ? Peers::shift_one : Peers::all);
+  return std::make_unique<Decentralized>(world, c.own_device(), *c.options);
 }
 
-std::unique_ptr<Strategy> async(const StrategyChoice& c) {
-  return std::make_unique<Async>(c.world(), c.own_device(), *c.options);
+template <class S>
+std::unique_ptr<Strategy> with_options(const StrategyChoice& c) {
+  return std::make_unique<S>(c.world(), c.own_device(), *c.options);
 }
 
 struct Algorithm {
@@ -220,9 +247,9 @@ constexpr Algorithm kAlgorithms[] = {
     {"gradient_allreduce", plain<GradientAllreduce>},
     {"bytegrad", plain<ByteGrad>},
     {"decentralized", decentralized},
-    {"low_precision_decentralized", plain<LowPrecision>},
+    {"low_precision_decentralized", with_options<LowPrecision>},
     {"qadam", plain<QAdamRanks>},
-    {"async", async},
+    {"async", with_options<Async>},
 };
 
 }  // namespace
@@ -236,6 +263,11 @@ void check_bagua(const StrategyOptions& o) {
   }
   if (o.bagua_peers != "all" && o.bagua_peers != "shift_one")
     throw UsageError(fmt::format("--bagua-peers {}: choose all or shift_one.", o.bagua_peers));
+  const bool own_gradients = o.bagua_algorithm.ends_with("decentralized") || o.bagua_algorithm == "async";
+  if (o.bagua_scale_lr != "none" && (o.bagua_scale_lr != "sqrt" || !own_gradients))
+    throw UsageError(fmt::format("--bagua-scale-lr {}: choose none, or sqrt with --bagua-algorithm decentralized, "
+                                 "low_precision_decentralized or async.",
+                                 o.bagua_scale_lr));
   if (o.bagua_warmup_steps < 0)
     throw UsageError(fmt::format("--bagua-warmup-steps {}: give 0 or more.", o.bagua_warmup_steps));
   if (o.bagua_sync_interval_ms < 0)

@@ -34,13 +34,8 @@ class Horovod final : public RankStrategy {
   std::string name() const override { return "horovod"; }
 
   void setup_optimizers(const Optimizers& optimizers) override {
-    for (std::size_t i = 0; i < optimizers.size(); ++i) {
-      optim::Optimizer& optimizer = optimizers.optimizer(i);
-      broadcast_optimizer_state(optimizer, group());
-      if (!scale_lr_) continue;
-      for (auto& g : optimizer.param_groups()) g["lr"] *= world_size();
-      if (optim::Scheduler* scheduler = optimizers.scheduler(i)) scheduler->scale_base_lrs(world_size());
-    }
+    for (std::size_t i = 0; i < optimizers.size(); ++i) broadcast_optimizer_state(optimizers.optimizer(i), group());
+    if (scale_lr_) scale_rates(optimizers, world_size());
   }
   void reduce_in_backward(const std::vector<Parameter>& parameters) override { exchange(parameters).set_sync(true); }
   void finish_reduction(const std::vector<Parameter>& parameters) override {

@@ -6,6 +6,7 @@
 #include <levin/distributed/bagua.h>
 #include <levin/distributed/ddp.h>
 #include <levin/distributed/sync_batch_norm.h>
+#include <levin/trainer/optimizers.h>
 
 #include <algorithm>
 #include <cmath>
@@ -139,6 +140,13 @@ Tensor RankStrategy::all_gather(const Tensor& value, bool sync_grads) {
 void RankStrategy::any(std::span<std::uint8_t> flags) {
   const Tensor t = from_blob(flags.data(), {static_cast<std::int64_t>(flags.size())}, {.dtype = kUInt8});
   group().all_reduce(t, Operation::max).wait();
+}
+
+void scale_rates(const Optimizers& optimizers, double factor) {
+  for (std::size_t i = 0; i < optimizers.size(); ++i) {
+    for (auto& g : optimizers.optimizer(i).param_groups()) g["lr"] *= factor;
+    if (optim::Scheduler* scheduler = optimizers.scheduler(i)) scheduler->scale_base_lrs(factor);
+  }
 }
 
 void average_gradients(ProcessGroup& group, const std::vector<Parameter>& parameters) {

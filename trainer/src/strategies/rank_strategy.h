@@ -47,6 +47,9 @@ class RankStrategy : public Strategy {
   Device device_;
 };
 
+/// Learning rates, and the base rates of schedules, times this.
+void scale_rates(const Optimizers& optimizers, double factor);
+
 /// Averages gradients where they lie, with zeros where a rank has none; one that no rank has stays away.
 void average_gradients(distributed::ProcessGroup& group, const std::vector<Parameter>& parameters);
 

@@ -87,6 +87,7 @@ struct TrainerConfig {
   std::optional<double> cycle_time_ms{};  ///< horovod: between two agreements; HOROVOD_CYCLE_TIME, or 5
   std::string bagua_algorithm = "gradient_allreduce";  ///< see docs/distributed.md
   std::string bagua_peers = "all";             ///< bagua decentralized: "all" or "shift_one"
+  std::string bagua_scale_lr = "none";         ///< bagua, own gradients: "none", or "sqrt" of the number of ranks
   std::int64_t bagua_warmup_steps = 0;         ///< bagua async: steps with averaged gradients at first
   std::int64_t bagua_sync_interval_ms = 500;   ///< bagua async: between two averages of the weights
   bool use_distributed_sampler = true;  ///< every rank sees its share of the data

@@ -30,6 +30,7 @@ struct FabricConfig {
   std::optional<double> cycle_time_ms{};
   std::string bagua_algorithm = "gradient_allreduce";
   std::string bagua_peers = "all";
+  std::string bagua_scale_lr = "none";
   std::int64_t bagua_warmup_steps = 0;
   std::int64_t bagua_sync_interval_ms = 500;
   std::vector<std::shared_ptr<Logger>> loggers{};

@@ -174,6 +174,7 @@ struct StrategyOptions {
   std::optional<double> cycle_time_ms{};
   std::string bagua_algorithm = "gradient_allreduce";
   std::string bagua_peers = "all";
+  std::string bagua_scale_lr = "none";
   std::int64_t bagua_warmup_steps = 0;
   std::int64_t bagua_sync_interval_ms = 500;
 };
