@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """Sums over the ranks of this host, by size: our transports beside raw Gloo over loopback, MPI and PyTorch, in one run.
 
+Figures are the best of all rounds. Our transports and raw Gloo take turns within a round; "tcp / gloo" is the median of
+their ratios, which says more than the best figures where other programs run.
+
 Peers that are not installed are left out: MPI needs mpicxx and mpirun (Debian: libopenmpi-dev, openmpi-bin), PyTorch a
 Python that has it (--python). Build first: cmake --build --preset release --target levin_bench_all_reduce.
 """
@@ -10,6 +13,7 @@ import json
 import os
 import pathlib
 import shutil
+import statistics
 import subprocess
 import sys
 
@@ -22,7 +26,7 @@ def lines_of(command, **options):
     result = subprocess.run([str(part) for part in command], capture_output=True, text=True, cwd=ROOT, **options)
     if result.returncode != 0:
         sys.exit(f"error: {command[0]} failed:\n{result.stderr}")
-    return [line.split() for line in result.stdout.splitlines() if len(line.split()) == 4]
+    return [line.split() for line in result.stdout.splitlines() if len(line.split()) in (3, 4)]
 
 
 def mpi(ranks):
@@ -52,19 +56,25 @@ def main():
     if not BINARY.exists():
         sys.exit(f"error: {BINARY.relative_to(ROOT)} is missing; build the target levin_bench_all_reduce")
     rates = collections.defaultdict(dict)  # GB/s by size and program
+    ratios = collections.defaultdict(list)  # of tcp to gloo, by size
     for _ in range(args.rounds):
         rows = lines_of([BINARY, "--ranks", args.ranks]) + mpi(args.ranks) + torch(args.python, args.ranks)
-        for name, size, _, rate in rows:
+        for _, size, ratio in (row for row in rows if len(row) == 3):
+            ratios[int(size)].append(float(ratio))
+        for name, size, _, rate in (row for row in rows if len(row) == 4):
             rates[int(size)][name] = max(float(rate), rates[int(size)].get(name, 0.0))
     names = [n for n in ("shared", "tcp", "gloo", "mpi", "torch") if any(n in row for row in rates.values())]
     print(f"GB/s summed up on {args.ranks} ranks of one host; ratios are of shared memory to its peers")
     peers = [n for n in names if n not in ("shared", "tcp")]
-    print(f"{'bytes':>10s}" + "".join(f"{n:>9s}" for n in names) + "".join(f"{'/ ' + n:>9s}" for n in peers))
+    print(f"{'bytes':>10s}" + "".join(f"{n:>9s}" for n in names) + "".join(f"{'/ ' + n:>9s}" for n in peers) +
+          f"{'tcp / gloo':>12s}")
     for size, row in sorted(rates.items()):
         print(f"{size:10d}" + "".join(f"{row[n]:9.3f}" for n in names) +
-              "".join(f"{row['shared'] / row[n]:9.2f}" for n in peers))
+              "".join(f"{row['shared'] / row[n]:9.2f}" for n in peers) + f"{statistics.median(ratios[size]):12.2f}")
     if args.json:
-        pathlib.Path(args.json).write_text(json.dumps({"ranks": args.ranks, "GB/s": rates}, indent=1))
+        pathlib.Path(args.json).write_text(json.dumps(
+            {"ranks": args.ranks, "GB/s": rates, "tcp/gloo": {s: statistics.median(r) for s, r in ratios.items()}},
+            indent=1))
 
 
 if __name__ == "__main__":

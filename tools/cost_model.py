@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """What a sum over many ranks would cost: the alpha-beta model of rings and trees, held against measured points.
 
-A round of messages takes alpha + bytes * beta. Neighbours compare their calls first, which is a round of its own.
-- ring:  2 (p - 1) rounds of n / p bytes;
+A round of messages takes alpha + bytes * beta. Neighbours compare their calls: with the first round of a ring under way,
+before a tree as a round of its own.
+- ring:  2 (p - 1) rounds of n / p bytes; few bytes (16 KiB) on few ranks (8) go to everybody in one round;
 - tree:  up and down, 2 ceil(log2 p) rounds of n bytes.
 R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of Collective Communication Operations in MPICH" (2005).
 
-The points are sums over 2 to 8 ranks of this host, on connections whose messages set out a while later, and broadcasts
+The points are sums over 2 to 8 ranks of this host, on connections whose messages arrive a while later, and broadcasts
 with the answer of the last rank: half a tree. alpha and beta are fitted to those of --fit ranks, the others are
 predicted. Build first: cmake --build --preset release --target levin_bench_all_reduce.
 """
@@ -22,7 +23,9 @@ BINARY = ROOT / "build/release/bin/levin_bench_all_reduce"
 
 def ring(p, n):
     """Rounds and bytes, each one's factor in the time."""
-    return 1 + 2 * (p - 1), 2 * (p - 1) / p * n
+    if p <= 8 and n <= 16 << 10:
+        return 1, (p - 1) * n
+    return 2 * (p - 1), 2 * (p - 1) / p * n
 
 
 def tree(p, n):

@@ -1,6 +1,7 @@
 // Sums over the ranks of one host, by size: our transports, and Gloo's own ring over loopback.
-// usage: levin_bench_all_reduce [--ranks N]        prints: transport  bytes  ms  GB/s (bytes summed up a second)
-//        levin_bench_all_reduce [--ranks N] --latency-ms T        the same over TCP whose messages set out T ms later:
+// usage: levin_bench_all_reduce [--ranks N] [--rounds N] [--bytes N]
+//        prints: transport  bytes  ms  GB/s (bytes summed up a second), and the ratio of TCP's GB/s to Gloo's by size
+//        levin_bench_all_reduce [--ranks N] --latency-ms T        the same over TCP whose messages arrive T ms later:
 //        "ring" is the sum, "tree" a broadcast and the answer of the last rank (tools/cost_model.py)
 
 #include <gloo/allreduce.h>
@@ -15,32 +16,25 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
+#include <map>
 
 using namespace levin;
 using namespace levin::distributed;
 
 namespace {
 
-constexpr int64_t kSizes[] = {4 << 10, 64 << 10, 1 << 20, 4 << 20, 16 << 20, 40'000'000};  // bytes
-constexpr int kRounds = 5;
-constexpr double kBytesARound = 100e6;
+constexpr int64_t kSizes[] = {4 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 40'000'000};  // bytes
+constexpr double kBytesARound = 20e6;
 
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-/// The best round's seconds a call. All ranks call alike.
-template <class Call, class Barrier>
-double time_of(int64_t bytes, const Call& call, const Barrier& barrier) {
-  const int calls = static_cast<int>(std::clamp(kBytesARound / static_cast<double>(bytes), 3.0, 100.0));
-  double best = 1e9;
-  for (int round = 0; round <= kRounds; ++round) {
-    barrier();
-    const double start = seconds();
-    for (int i = 0; i < calls; ++i) call();
-    const double took = (seconds() - start) / calls;
-    if (round > 0) best = std::min(best, took);  // the first one warms up
-  }
-  return best;
-}
+/// Somebody who sums up. All ranks call alike.
+struct Contender {
+  const char* name;
+  std::function<void(const Tensor&)> all_reduce;
+  std::function<void()> barrier;
+};
 
 void print(int rank, const char* name, int64_t bytes, double s) {
   if (rank != 0) return;
@@ -49,16 +43,11 @@ void print(int rank, const char* name, int64_t bytes, double s) {
   std::fflush(stdout);
 }
 
-void time_levin(const RankInfo& me, const std::shared_ptr<Store>& store, const char* transport) {
+Contender levin_over(const RankInfo& me, const std::shared_ptr<Store>& store, const char* transport) {
   const auto own = std::make_shared<PrefixStore>(transport, store);
   const auto group =
       make_process_group("gloo", {.store = own, .rank = me.rank, .world_size = me.world_size, .transport = transport});
-  for (const int64_t bytes : kSizes) {
-    const Tensor t = zeros({bytes / 4});
-    const double s = time_of(
-        bytes, [&] { group->all_reduce(t).wait(); }, [&] { group->barrier().wait(); });
-    print(me.rank, transport, bytes, s);
-  }
+  return {transport, [group](const Tensor& t) { group->all_reduce(t).wait(); }, [group] { group->barrier().wait(); }};
 }
 
 void time_slow(const RankInfo& me, const std::shared_ptr<Store>& store, int latency_ms) {
@@ -90,7 +79,7 @@ void time_slow(const RankInfo& me, const std::shared_ptr<Store>& store, int late
   }
 }
 
-void time_gloo(const RankInfo& me, Store& meeting) {
+Contender raw_gloo(const RankInfo& me, Store& meeting) {
   const std::string folder =
       (std::filesystem::temp_directory_path() / ("levin-bench-" + std::to_string(me.store_port))).string();
   if (me.rank == 0) {
@@ -103,33 +92,62 @@ void time_gloo(const RankInfo& me, Store& meeting) {
   auto device = gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr("127.0.0.1"));
   auto context = std::make_shared<gloo::rendezvous::Context>(me.rank, me.world_size);
   context->connectFullMesh(store, device);
-  for (const int64_t bytes : kSizes) {
-    std::vector<float> data(static_cast<std::size_t>(bytes / 4));
+  const auto reduce = [context](float* p, std::size_t n) {
+    gloo::AllreduceOptions options(context);
+    options.setOutput(p, n);
+    options.setReduceFunction([](void* to, const void* a, const void* b, std::size_t count) {
+      for (std::size_t i = 0; i < count; ++i) {
+        static_cast<float*>(to)[i] = static_cast<const float*>(a)[i] + static_cast<const float*>(b)[i];
+      }
+    });
+    gloo::allreduce(options);
+  };
+  const auto barrier = [reduce] {
     float one = 0;
-    const auto reduce = [&](float* p, std::size_t n) {
-      gloo::AllreduceOptions options(context);
-      options.setOutput(p, n);
-      options.setReduceFunction([](void* to, const void* a, const void* b, std::size_t count) {
-        for (std::size_t i = 0; i < count; ++i) {
-          static_cast<float*>(to)[i] = static_cast<const float*>(a)[i] + static_cast<const float*>(b)[i];
-        }
-      });
-      gloo::allreduce(options);
-    };
-    const double s = time_of(
-        bytes, [&] { reduce(data.data(), data.size()); }, [&] { reduce(&one, 1); });
-    print(me.rank, "gloo", bytes, s);
-  }
+    reduce(&one, 1);
+  };
+  barrier();
   if (me.rank == 0) std::filesystem::remove_all(folder);
+  return {"gloo", [reduce](const Tensor& t) { reduce(t.data<float>(), static_cast<std::size_t>(t.numel())); }, barrier};
+}
+
+double median(std::vector<double> values) {
+  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
+  return values[values.size() / 2];
+}
+
+/// Turn by turn, so that all see the machine alike; a figure is the best round's, a ratio the median of all rounds.
+void compare(const RankInfo& me, const std::vector<Contender>& contenders, int rounds, int64_t only) {
+  for (const int64_t bytes : kSizes) {
+    if (only != 0 && only != bytes) continue;
+    const Tensor t = zeros({bytes / 4});
+    const int calls = static_cast<int>(std::clamp(kBytesARound / static_cast<double>(bytes), 1.0, 100.0));
+    std::map<std::string, std::vector<double>> took;  // seconds a call
+    for (int round = 0; round <= rounds; ++round) {
+      for (const Contender& c : contenders) {
+        c.barrier();
+        const double start = seconds();
+        for (int i = 0; i < calls; ++i) c.all_reduce(t);
+        if (round > 0) took[c.name].push_back((seconds() - start) / calls);  // the first one warms up
+      }
+    }
+    for (const Contender& c : contenders) print(me.rank, c.name, bytes, *std::ranges::min_element(took[c.name]));
+    std::vector<double> ratios;
+    for (std::size_t i = 0; i < took["tcp"].size(); ++i) ratios.push_back(took["gloo"][i] / took["tcp"][i]);
+    if (me.rank == 0) std::printf("tcp/gloo %lld %.3f\n", static_cast<long long>(bytes), median(ratios));
+  }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  int ranks = 2, latency = 0;
+  int ranks = 2, latency = 0, rounds = 25;
+  int64_t only = 0;
   for (int i = 1; i + 1 < argc; i += 2) {
     if (std::string(argv[i]) == "--ranks") ranks = std::atoi(argv[i + 1]);
     if (std::string(argv[i]) == "--latency-ms") latency = std::atoi(argv[i + 1]);
+    if (std::string(argv[i]) == "--rounds") rounds = std::atoi(argv[i + 1]);
+    if (std::string(argv[i]) == "--bytes") only = std::atoll(argv[i + 1]);
   }
   if (!is_launched()) return launch({.processes = ranks}).exit_status();
   const RankInfo me = rank_info(environment());
@@ -139,8 +157,6 @@ int main(int argc, char** argv) {
     time_slow(me, store, latency);
     return 0;
   }
-  time_levin(me, store, "shared");
-  time_levin(me, store, "tcp");
-  time_gloo(me, *store);
+  compare(me, {levin_over(me, store, "shared"), levin_over(me, store, "tcp"), raw_gloo(me, *store)}, rounds, only);
   return 0;
 }

@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  for (const long bytes : {4L << 10, 64L << 10, 1L << 20, 4L << 20, 16L << 20, 40'000'000L}) {
+  for (const long bytes : {4L << 10, 64L << 10, 256L << 10, 1L << 20, 4L << 20, 16L << 20, 40'000'000L}) {
     const int calls = static_cast<int>(std::clamp(100e6 / static_cast<double>(bytes), 3.0, 100.0));
     std::vector<float> data(static_cast<std::size_t>(bytes / 4));
     double best = 1e9;

@@ -14,7 +14,7 @@ import torch.multiprocessing as processes
 def run(rank, ranks):
     torch.set_num_threads(1)
     dist.init_process_group("gloo", rank=rank, world_size=ranks, timeout=datetime.timedelta(seconds=300))
-    for size in (4 << 10, 64 << 10, 1 << 20, 4 << 20, 16 << 20, 40_000_000):
+    for size in (4 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 40_000_000):
         calls = int(min(max(100e6 / size, 3), 100))
         data, best = torch.zeros(size // 4), 1e9
         for turn in range(6):  # the first one warms up

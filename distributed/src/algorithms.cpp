@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 
+#include "src/parts.h"
+#include "src/ring.h"
 #include "src/shared_collectives.h"
 
 namespace levin::distributed {
@@ -13,103 +16,41 @@ namespace {
 
 using Kind = Collective::Kind;
 
-constexpr std::uint64_t kHeaderSlot = 0, kDataSlot = 1;
-// Reducing one segment overlaps with receiving the next.
-constexpr std::size_t kSegment = std::size_t{256} << 10;
-
+constexpr std::uint64_t kHeaderSlot = 0, kDataSlot = 1, kCollectiveSlots = std::uint64_t{1} << 63;
 std::uint64_t slot_of(int tag, std::uint64_t part) { return 2 + 2 * static_cast<std::uint64_t>(tag) + part; }
 
-std::byte* bytes_of(const Tensor& t) { return static_cast<std::byte*>(t.raw_data()); }
-std::size_t size_in_bytes(const Tensor& t) {
-  return static_cast<std::size_t>(t.numel()) * static_cast<std::size_t>(size_of(t.dtype()));
+// Ranks that call different operations use different slots, so that no message meets a call that it is not meant for.
+std::uint64_t slot_of(const Announcement& own) {
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  const auto add = [&](const auto& value) {
+    for (const std::byte b : std::as_bytes(std::span(&value, 1))) {
+      hash = (hash ^ std::to_integer<std::uint64_t>(b)) * 0x100000001b3;
+    }
+  };
+  add(own.numel), add(own.root), add(own.kind), add(own.dtype), add(own.op);
+  return kCollectiveSlots | hash >> 2;
 }
 
-// Where each rank's part of `count` elements begins, in bytes; the first parts are one element longer.
-std::vector<std::size_t> even_parts(int64_t count, std::size_t element, int size) {
-  std::vector<std::size_t> begin(static_cast<std::size_t>(size) + 1, 0);
-  const auto n = static_cast<std::size_t>(size), all = static_cast<std::size_t>(count);
-  for (std::size_t r = 0; r < n; ++r) begin[r + 1] = begin[r] + (all / n + (r < all % n ? 1 : 0)) * element;
-  return begin;
-}
-
-struct Segments {
-  std::size_t begin, end;
-  std::size_t count() const { return (end - begin + kSegment - 1) / kSegment; }
-  template <class F>
-  void each(const F& f) const {
-    for (std::size_t at = begin; at < end; at += kSegment) f(at, std::min(kSegment, end - at));
-  }
+/// One call: what it is, and what must be done before anything of the others is used.
+struct Call {
+  Channel& channel;
+  const Collective& c;
+  const Announcement& own;
+  const std::function<void()>& agree;
 };
 
-// A ring over the parts of one buffer.
-class Ring {
- public:
-  Ring(Channel& channel, std::byte* data, std::vector<std::size_t> begin)
-      : channel_(channel), data_(data), begin_(std::move(begin)), own_(channel.buffer(data, begin_.back())) {}
-
-  // Part c sets out from rank c + 1 and ends, summed up, on rank c.
-  void reduce_scatter(DType dtype, ReduceOp op) {
-    const auto element = static_cast<std::size_t>(size_of(dtype));
-    std::size_t largest = 0;
-    for (std::size_t r = 0; r + 1 < begin_.size(); ++r) largest = std::max(largest, begin_[r + 1] - begin_[r]);
-    scratch_.resize(largest);
-    const auto incoming = channel_.buffer(scratch_.data(), largest);
-    for (int step = 0; step + 1 < size(); ++step) {
-      const Segments out = part(rank() - 1 - step), in = part(rank() - 2 - step);
-      in.each([&](std::size_t at, std::size_t n) { incoming->recv(before(), kDataSlot, at - in.begin, n); });
-      out.each([&](std::size_t at, std::size_t n) { own_->send(after(), kDataSlot, at, n); });
-      in.each([&](std::size_t at, std::size_t n) {
-        incoming->wait_recv();
-        reduce_into(dtype, op, data_ + at, scratch_.data() + (at - in.begin), n / element);
-      });
-      for (std::size_t i = 0; i < out.count(); ++i) own_->wait_send();
-    }
-    if (op == ReduceOp::avg) {
-      const Segments mine = part(rank());
-      divide(dtype, data_ + mine.begin, (mine.end - mine.begin) / element, size());
-    }
-  }
-
-  void all_gather() {
-    for (int step = 0; step + 1 < size(); ++step) {
-      const Segments out = part(rank() - step), in = part(rank() - 1 - step);
-      in.each([&](std::size_t at, std::size_t n) { own_->recv(before(), kDataSlot, at, n); });
-      out.each([&](std::size_t at, std::size_t n) { own_->send(after(), kDataSlot, at, n); });
-      for (std::size_t i = 0; i < in.count(); ++i) own_->wait_recv();
-      for (std::size_t i = 0; i < out.count(); ++i) own_->wait_send();
-    }
-  }
-
- private:
-  int rank() const { return channel_.rank(); }
-  int size() const { return channel_.size(); }
-  int before() const { return (rank() + size() - 1) % size(); }
-  int after() const { return (rank() + 1) % size(); }
-  Segments part(int r) const {
-    const auto i = static_cast<std::size_t>(((r % size()) + size()) % size());
-    return {begin_[i], begin_[i + 1]};
-  }
-
-  Channel& channel_;
-  std::byte* data_;
-  std::vector<std::size_t> begin_;
-  std::unique_ptr<MessageBuffer> own_;
-  std::vector<std::byte> scratch_;
-};
-
-std::vector<std::size_t> even_parts(const Tensor& t, int size) {
-  return even_parts(t.numel(), static_cast<std::size_t>(size_of(t.dtype())), size);
+Ring ring_over(const Call& call, const Tensor& t) {
+  return {call.channel, slot_of(call.own), bytes_of(t), even_parts(t, call.channel.size())};
 }
-
-Ring ring_over(Channel& channel, const Tensor& t) { return {channel, bytes_of(t), even_parts(t, channel.size())}; }
 
 // Directly, where all ranks see the same memory. False: they do not.
-bool reduced_in_memory(Channel& channel, const Collective& c, const Tensor& in, std::byte* own, std::byte* out) {
-  SharedBlocks* blocks = channel.blocks();
+bool reduced_in_memory(const Call& call, const Tensor& in, std::byte* own, std::byte* out) {
+  SharedBlocks* blocks = call.channel.blocks();
   if (blocks == nullptr) return false;
-  const auto begin = even_parts(in, channel.size());
-  const bool shown = c.kind != Kind::reduce_scatter;
-  reduce_parts(channel, *blocks, {bytes_of(in), own, out, begin, in.dtype(), c.op, shown});
+  call.agree();
+  const auto begin = even_parts(in, call.channel.size());
+  const bool shown = call.c.kind != Kind::reduce_scatter;
+  reduce_parts(call.channel, *blocks, {bytes_of(in), own, out, begin, in.dtype(), call.c.op, shown});
   return true;
 }
 
@@ -117,11 +58,10 @@ std::byte* own_part(Channel& channel, const Tensor& t) {
   return bytes_of(t) + even_parts(t, channel.size())[static_cast<std::size_t>(channel.rank())];
 }
 
-void all_reduce(Channel& channel, const Collective& c) {
-  if (reduced_in_memory(channel, c, c.output, own_part(channel, c.output), bytes_of(c.output))) return;
-  Ring ring = ring_over(channel, c.output);
-  ring.reduce_scatter(c.output.dtype(), c.op);
-  ring.all_gather();
+void all_reduce(const Call& call) {
+  const Tensor& t = call.c.output;
+  if (reduced_in_memory(call, t, own_part(call.channel, t), bytes_of(t))) return;
+  ring_over(call, t).all_reduce(t.dtype(), call.c.op, call.agree);
 }
 
 // Every rank sends its part [begin[r], begin[r + 1]) to the root, or gets it from there.
@@ -148,17 +88,21 @@ void with_root(Channel& channel, std::byte* whole, std::byte* own, const std::ve
   for (int i = 0; i < messages; ++i) to_root ? buffer->wait_recv() : buffer->wait_send();
 }
 
-void reduce(Channel& channel, const Collective& c) {
+void reduce(const Call& call) {
+  const Collective& c = call.c;
+  Channel& channel = call.channel;
   std::byte* out = channel.rank() == c.root ? bytes_of(c.output) : nullptr;
-  if (reduced_in_memory(channel, c, c.output, own_part(channel, c.output), out)) return;
-  ring_over(channel, c.output).reduce_scatter(c.output.dtype(), c.op);
-  const auto begin = even_parts(c.output, channel.size());
-  std::byte* data = bytes_of(c.output);
-  with_root(channel, data, data + begin[static_cast<std::size_t>(channel.rank())], begin, c.root, true);
+  if (reduced_in_memory(call, c.output, own_part(channel, c.output), out)) return;
+  ring_over(call, c.output).reduce_scatter(c.output.dtype(), c.op, call.agree);
+  with_root(channel, bytes_of(c.output), own_part(channel, c.output), even_parts(c.output, channel.size()), c.root,
+            true);
 }
 
 // Down a binomial tree with the root on top.
-void broadcast(Channel& channel, const Collective& c) {
+void broadcast(const Call& call) {
+  const Collective& c = call.c;
+  Channel& channel = call.channel;
+  call.agree();
   if (SharedBlocks* blocks = channel.blocks()) {
     std::vector<std::size_t> begin(static_cast<std::size_t>(channel.size()) + 1, size_in_bytes(c.output));
     std::fill_n(begin.begin(), c.root + 1, 0);  // the root's part is all of it
@@ -184,30 +128,37 @@ void broadcast(Channel& channel, const Collective& c) {
   for (std::size_t i = 0; i < sent; ++i) buffer->wait_send();
 }
 
-void all_gather(Channel& channel, const Collective& c) {
+void all_gather(const Call& call) {
+  const Collective& c = call.c;
+  Channel& channel = call.channel;
   const std::size_t part = size_in_bytes(c.input);
   std::byte* own = bytes_of(c.output) + static_cast<std::size_t>(channel.rank()) * part;
   if (part != 0 && own != bytes_of(c.input)) std::memmove(own, bytes_of(c.input), part);
   if (SharedBlocks* blocks = channel.blocks()) {
+    call.agree();
     return share_parts(channel, *blocks, bytes_of(c.output), even_parts(c.output, channel.size()));
   }
-  ring_over(channel, c.output).all_gather();
+  ring_over(call, c.output).all_gather(call.agree);
 }
 
-void reduce_scatter(Channel& channel, const Collective& c) {
+void reduce_scatter(const Call& call) {
+  const Collective& c = call.c;
+  Channel& channel = call.channel;
   const std::size_t part = size_in_bytes(c.output);
   if (channel.blocks() != nullptr) {
     if (part != 0) std::memmove(bytes_of(c.output), own_part(channel, c.input), part);
-    reduced_in_memory(channel, c, c.input, bytes_of(c.output), nullptr);
+    reduced_in_memory(call, c.input, bytes_of(c.output), nullptr);
     return;
   }
-  std::vector<std::byte> sum(bytes_of(c.input), bytes_of(c.input) + size_in_bytes(c.input));
-  const auto begin = even_parts(c.input, channel.size());
-  Ring(channel, sum.data(), begin).reduce_scatter(c.input.dtype(), c.op);
-  if (part != 0) std::memcpy(bytes_of(c.output), sum.data() + static_cast<std::size_t>(channel.rank()) * part, part);
+  const Tensor sum = c.input.clone();
+  ring_over(call, sum).reduce_scatter(sum.dtype(), c.op, call.agree);
+  if (part != 0) std::memcpy(bytes_of(c.output), own_part(channel, sum), part);
 }
 
-void gather(Channel& channel, const Collective& c) {
+void gather(const Call& call) {
+  const Collective& c = call.c;
+  Channel& channel = call.channel;
+  call.agree();
   const std::size_t part = size_in_bytes(c.input);
   std::vector<std::size_t> begin;
   for (int r = 0; r <= channel.size(); ++r) begin.push_back(static_cast<std::size_t>(r) * part);
@@ -218,7 +169,10 @@ void gather(Channel& channel, const Collective& c) {
   with_root(channel, whole, bytes_of(c.input), begin, c.root, true);
 }
 
-void scatter(Channel& channel, const Collective& c) {
+void scatter(const Call& call) {
+  const Collective& c = call.c;
+  Channel& channel = call.channel;
+  call.agree();
   const std::size_t part = size_in_bytes(c.output);
   std::vector<std::size_t> begin;
   for (int r = 0; r <= channel.size(); ++r) begin.push_back(static_cast<std::size_t>(r) * part);
@@ -258,7 +212,10 @@ std::vector<std::size_t> offsets(const std::vector<int64_t>& splits, std::size_t
   return begin;
 }
 
-void all_to_all(Channel& channel, const Collective& c) {
+void all_to_all(const Call& call) {
+  const Collective& c = call.c;
+  Channel& channel = call.channel;
+  call.agree();
   compare_splits(channel, c);
   const auto element = static_cast<std::size_t>(size_of(c.input.dtype()));
   exchange_all(channel, bytes_of(c.input), offsets(c.input_splits, element), bytes_of(c.output),
@@ -266,7 +223,9 @@ void all_to_all(Channel& channel, const Collective& c) {
 }
 
 // Dissemination: after round k everybody knows of the 2^(k + 1) ranks before it.
-void barrier(Channel& channel) {
+void barrier(const Call& call) {
+  Channel& channel = call.channel;
+  call.agree();
   std::byte token[2] = {};
   const auto out = channel.buffer(token, 1), in = channel.buffer(token + 1, 1);
   const int rank = channel.rank(), size = channel.size();
@@ -307,14 +266,101 @@ std::string describe(const Announcement& a) {
   return text;
 }
 
-Announcement exchange(Channel& channel, const Announcement& own) {
-  Announcement mine = own, other{};
+namespace {
+
+/// This rank's announcement sets out to the next one, and that of the one before is read.
+class Greeting {
+ public:
+  Greeting(Channel& channel, const Announcement& own) : channel_(channel), letters_(channel.letters()), own_(own) {
+    if (letters_ != nullptr) {
+      std::memcpy(letters_->write(after()), &own_, sizeof own_);
+      letters_->send(after(), sizeof own_);
+      return;
+    }
+    out_ = channel.buffer(&own_, sizeof own_), in_ = channel.buffer(&other_, sizeof other_);
+    in_->recv(before(), kHeaderSlot, 0, sizeof other_);
+    out_->send(after(), kHeaderSlot, 0, sizeof own_);
+  }
+  Announcement other() {
+    if (letters_ != nullptr) {
+      std::memcpy(&other_, letters_->take(before()), sizeof other_);
+    } else {
+      in_->wait_recv();
+    }
+    return other_;
+  }
+  void finish() { letters_ != nullptr ? letters_->finish() : out_->wait_send(); }
+  int before() const { return (channel_.rank() + channel_.size() - 1) % channel_.size(); }
+
+ private:
+  int after() const { return (channel_.rank() + 1) % channel_.size(); }
+
+  Channel& channel_;
+  Letters* letters_;
+  Announcement own_, other_{};
+  std::unique_ptr<MessageBuffer> out_, in_;
+};
+
+bool fits_letters(Channel& channel, const Collective& c) {
+  Letters* letters = channel.letters();
+  return c.kind == Kind::all_reduce && letters != nullptr &&
+         sizeof(Announcement) + size_in_bytes(c.output) <= letters->room();
+}
+
+// A sum of few bytes: everybody writes everybody a letter with his announcement and his numbers.
+void all_reduce_by_letters(Channel& channel, const Collective& c, const Announcement& own, const Check& check) {
+  Letters& letters = *channel.letters();
   const int rank = channel.rank(), size = channel.size();
-  const auto out = channel.buffer(&mine, sizeof mine), in = channel.buffer(&other, sizeof other);
-  in->recv((rank + size - 1) % size, kHeaderSlot, 0, sizeof other);
-  out->send((rank + 1) % size, kHeaderSlot, 0, sizeof mine);
-  in->wait_recv();
-  out->wait_send();
+  const std::size_t bytes = size_in_bytes(c.output);
+  for (int i = 1; i < size; ++i) {
+    const int to = (rank + i) % size;
+    std::byte* letter = letters.write(to);
+    std::memcpy(letter, &own, sizeof own);
+    if (bytes != 0) std::memcpy(letter + sizeof own, bytes_of(c.output), bytes);
+    letters.send(to, sizeof own + bytes);
+  }
+  std::vector<std::byte*> of(static_cast<std::size_t>(size), bytes_of(c.output));
+  for (int i = 1; i < size; ++i) {
+    const int from = (rank + size - i) % size;
+    std::byte* letter = letters.take(from);
+    Announcement other{};
+    std::memcpy(&other, letter, sizeof other);
+    check(other, from);
+    of[static_cast<std::size_t>(from)] = letter + sizeof other;
+  }
+  reduce_all(c.output.dtype(), c.op, of, rank, even_parts(c.output, size));
+  letters.finish();
+}
+
+void run_agreed(const Call& call) {
+  switch (call.c.kind) {
+    case Kind::all_reduce:
+      return all_reduce(call);
+    case Kind::reduce:
+      return reduce(call);
+    case Kind::broadcast:
+      return broadcast(call);
+    case Kind::all_gather:
+      return all_gather(call);
+    case Kind::reduce_scatter:
+      return reduce_scatter(call);
+    case Kind::all_to_all:
+      return all_to_all(call);
+    case Kind::gather:
+      return gather(call);
+    case Kind::scatter:
+      return scatter(call);
+    default:
+      return barrier(call);
+  }
+}
+
+}  // namespace
+
+Announcement exchange(Channel& channel, const Announcement& own) {
+  Greeting greeting(channel, own);
+  const Announcement other = greeting.other();
+  greeting.finish();
   return other;
 }
 
@@ -344,27 +390,12 @@ Announcement recv_head(Channel& channel, const Collective& c) {
   return other;
 }
 
-void run_collective(Channel& channel, const Collective& c) {
-  switch (c.kind) {
-    case Kind::all_reduce:
-      return all_reduce(channel, c);
-    case Kind::reduce:
-      return reduce(channel, c);
-    case Kind::broadcast:
-      return broadcast(channel, c);
-    case Kind::all_gather:
-      return all_gather(channel, c);
-    case Kind::reduce_scatter:
-      return reduce_scatter(channel, c);
-    case Kind::all_to_all:
-      return all_to_all(channel, c);
-    case Kind::gather:
-      return gather(channel, c);
-    case Kind::scatter:
-      return scatter(channel, c);
-    default:
-      return barrier(channel);
-  }
+void run_collective(Channel& channel, const Collective& c, const Announcement& own, const Check& check) {
+  if (fits_letters(channel, c)) return all_reduce_by_letters(channel, c, own, check);
+  Greeting greeting(channel, own);
+  const std::function<void()> agree = [&] { check(greeting.other(), greeting.before()); };
+  run_agreed({channel, c, own, agree});
+  greeting.finish();
 }
 
 void run_send(Channel& channel, const Collective& c, const Announcement& own) {

@@ -31,8 +31,12 @@ struct SplitMismatch {
   std::int64_t sent, expected;
 };
 
-/// Runs a checked collective (not send or recv); tensors lie on the host. Throws SplitMismatch.
-void run_collective(Channel& channel, const Collective& c);
+/// What compares the announcement of rank `from` with this rank's, and throws where they do not fit.
+using Check = std::function<void(const Announcement& other, int from)>;
+
+/// Runs a collective (not send or recv); tensors lie on the host. Calls are compared before anything of the others is
+/// used. Throws SplitMismatch, and what `check` throws.
+void run_collective(Channel& channel, const Collective& c, const Announcement& own, const Check& check);
 
 /// The ranks tell each other how many elements of an all_to_all they send. Throws SplitMismatch.
 void compare_splits(Channel& channel, const Collective& c);

@@ -15,13 +15,25 @@ namespace {
 
 using Kind = Collective::Kind;
 
+// A work in a lane, which outlives the group.
+struct LaneState final : Work::State {
+  LaneState(std::string name_, std::shared_ptr<Lane> lane_) : State(std::move(name_)), lane(std::move(lane_)) {}
+  void help() override {
+    lane->help([this] {
+      const std::lock_guard lock(mutex);
+      return done;
+    });
+  }
+  const std::shared_ptr<Lane> lane;
+};
+
 class GlooGroup final : public WatchedGroup {
  public:
   explicit GlooGroup(GroupPlace place) : WatchedGroup(std::move(place)) {}
 
   ~GlooGroup() override {
     abort_after_exception();
-    for (Lane* lane : {&collectives_, &sends_, &receives_}) lane->finish();
+    for (const auto& lane : {collectives_, sends_, receives_}) lane->finish();
   }
 
   std::string name() const override { return "gloo"; }
@@ -34,15 +46,15 @@ class GlooGroup final : public WatchedGroup {
   Work begin(Collective c) override {
     const bool message = is_message(c.kind);
     const std::uint64_t sequence = message ? ++messages_ : ++collectives_begun_;
-    auto state = std::make_shared<Work::State>(operation_name(c.kind, sequence));
+    const auto& lane = c.kind == Kind::send ? sends_ : c.kind == Kind::recv ? receives_ : collectives_;
+    auto state = std::make_shared<LaneState>(operation_name(c.kind, sequence), lane);
     if (c.output.defined()) c.output.storage()->bump_version();
-    Lane& lane = c.kind == Kind::send ? sends_ : c.kind == Kind::recv ? receives_ : collectives_;
     const Announcement own = announcement_of(c, message ? 0 : sequence, size());
     const Tensor result = c.output;
     for (Tensor* t : {&c.output, &c.input}) {
       if (t->defined() && t->device().type != DeviceType::cpu) *t = t->detach().cpu();
     }
-    lane.add([this, state, own, result, limit = timeout(), c = std::move(c)] {
+    lane->add([this, state, own, result, limit = timeout(), c = std::move(c)] {
       try {
         const WithoutSigpipe guard;
         run(c, own, state->name, limit);
@@ -70,9 +82,7 @@ class GlooGroup final : public WatchedGroup {
       if (c.kind == Kind::send) return run_send(*channel, c, own);
       if (c.kind == Kind::recv)
         return run_recv(*channel, c, [&](const Announcement& other) { check(own, other, c.root); });
-      const int before = (rank() + size() - 1) % size();
-      check(own, exchange(*channel, own), before);
-      run_collective(*channel, c);
+      run_collective(*channel, c, own, [&](const Announcement& other, int from) { check(own, other, from); });
     } catch (const SplitMismatch& m) {
       fail_for(m, operation);
     } catch (const CollectiveTimeout&) {
@@ -82,7 +92,8 @@ class GlooGroup final : public WatchedGroup {
   }
 
   std::uint64_t collectives_begun_ = 0, messages_ = 0;
-  Lane collectives_, sends_, receives_;
+  const std::shared_ptr<Lane> collectives_ = std::make_shared<Lane>(), sends_ = std::make_shared<Lane>(),
+                              receives_ = std::make_shared<Lane>();
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include <condition_variable>
 #include <set>
+#include <vector>
 
 namespace levin::distributed {
 
@@ -37,28 +38,83 @@ class GlooStore final : public gloo::rendezvous::Store {
 }  // namespace
 
 struct WithoutSigpipe::Mask {
-  sigset_t set;
+  sigset_t set{}, pipe_only{};
+  bool pending = false;  // from before
 };
 
 WithoutSigpipe::WithoutSigpipe() : old_(std::make_unique<Mask>()) {
-  sigset_t pipe_only;
-  sigemptyset(&pipe_only);
-  sigaddset(&pipe_only, SIGPIPE);
-  pthread_sigmask(SIG_BLOCK, &pipe_only, &old_->set);
+  sigemptyset(&old_->pipe_only);
+  sigaddset(&old_->pipe_only, SIGPIPE);
+  sigset_t pending{};
+  sigpending(&pending);
+  old_->pending = sigismember(&pending, SIGPIPE) == 1;
+  pthread_sigmask(SIG_BLOCK, &old_->pipe_only, &old_->set);
 }
 
-WithoutSigpipe::~WithoutSigpipe() { pthread_sigmask(SIG_SETMASK, &old_->set, nullptr); }
+// A signal that came meanwhile waits for the thread, and would end the process when it is let through.
+WithoutSigpipe::~WithoutSigpipe() {
+  const timespec at_once{};
+  while (!old_->pending && sigtimedwait(&old_->pipe_only, nullptr, &at_once) < 0 && errno == EINTR) {
+  }
+  pthread_sigmask(SIG_SETMASK, &old_->set, nullptr);
+}
+
+namespace {
+
+using gloo::transport::UnboundBuffer;
+
+// A letter holds what a small all_reduce sends, where these are few.
+constexpr int kFewRanks = 8;
+constexpr std::size_t kSmallRoom = 64, kRoom = kSmallRoom + (std::size_t{16} << 10);
+constexpr std::uint64_t kLetterSlot = 0;
+constexpr std::size_t kAhead = 2;  // letters of a rank that have room here
+
+// The letters from and to another rank.
+struct LetterBox {
+  Scratch memory{};  // one to be sent, then those that come, in turn
+  std::unique_ptr<UnboundBuffer> buffer{}, out{};
+  std::size_t next = 0;  // to be taken
+  bool sending = false, taken = false, broken = false;
+};
+
+}  // namespace
 
 struct GlooTransport::Impl {
   std::shared_ptr<gloo::rendezvous::Context> context;
   mutable std::mutex mutex;
   std::condition_variable changed;
   std::optional<RankEvent> event;
-  std::set<gloo::transport::UnboundBuffer*> waiting;
+  std::set<UnboundBuffer*> waiting;
+  // Of collectives, one of which runs at a time.
+  std::vector<LetterBox> boxes;  // by rank
+  Scratch scratch;
+
+  std::size_t room() const { return context->size <= kFewRanks ? kRoom : kSmallRoom; }
+  void open_boxes() {
+    boxes.resize(static_cast<std::size_t>(context->size));
+    for (int r = 0; r < context->size; ++r) {
+      LetterBox& box = boxes[static_cast<std::size_t>(r)];
+      if (r == context->rank) continue;
+      std::byte* memory = box.memory.of((1 + kAhead) * room());
+      box.out = context->createUnboundBuffer(memory, room());
+      box.buffer = context->createUnboundBuffer(memory + room(), kAhead * room());
+      for (std::size_t i = 0; i < kAhead; ++i) make_room(r);
+    }
+  }
+  // For the next letter but one. The other rank may have done its part of the program and be gone.
+  void make_room(int from) {
+    LetterBox& box = boxes[static_cast<std::size_t>(from)];
+    try {
+      box.buffer->recv(from, kLetterSlot, box.next * room(), room());
+    } catch (const gloo::Exception&) {
+      box.broken = true;
+    }
+    box.next = (box.next + 1) % kAhead;
+  }
 
   // One wait of a buffer, which `end` can break off.
   template <class Wait>
-  void wait(gloo::transport::UnboundBuffer* buffer, const std::string& name, Clock::time_point deadline, int peer,
+  void wait(UnboundBuffer* buffer, const std::string& name, Clock::time_point deadline, int peer,
             const Wait& wait_for) {
     {
       const std::lock_guard lock(mutex);
@@ -91,57 +147,102 @@ namespace {
 
 using Impl = GlooTransport::Impl;
 
-class GlooBuffer final : public MessageBuffer {
- public:
-  GlooBuffer(Impl& impl, const std::string& name, Clock::time_point deadline, void* memory, std::size_t bytes)
-      : impl_(impl), name_(name), deadline_(deadline), buffer_(impl.context->createUnboundBuffer(memory, bytes)) {}
+// One operation's waiting.
+struct Waiter {
+  Impl& impl;
+  std::string name;
+  Clock::time_point deadline;
 
-  void send(int to, std::uint64_t slot, std::size_t offset, std::size_t bytes) override {
-    begin(to, [&] { buffer_->send(to, slot, offset, bytes); });
-  }
-  void recv(int from, std::uint64_t slot, std::size_t offset, std::size_t bytes) override {
-    begin(from, [&] { buffer_->recv(from, slot, offset, bytes); });
-  }
-  void wait_send() override {
-    impl_.wait(buffer_.get(), name_, deadline_, peer_, [&](Milliseconds t) { return buffer_->waitSend(t); });
-  }
-  void wait_recv() override {
-    impl_.wait(buffer_.get(), name_, deadline_, peer_, [&](Milliseconds t) { return buffer_->waitRecv(t); });
-  }
-
- private:
-  // A broken connection shows here too; then the wait that never ends finds out why.
+  // A broken connection shows where a transfer begins, too; then the wait that never ends finds out why.
   template <class Begin>
-  void begin(int peer, const Begin& begin_transfer) {
-    peer_ = peer;
+  void begin(UnboundBuffer& buffer, int peer, const Begin& begin_transfer) const {
     try {
       begin_transfer();
     } catch (const gloo::Exception&) {
-      impl_.wait(buffer_.get(), name_, deadline_, peer_, [](Milliseconds) { return false; });
+      fail(buffer, peer);
     }
   }
+  void fail(UnboundBuffer& buffer, int peer) const {
+    impl.wait(&buffer, name, deadline, peer, [](Milliseconds) { return false; });
+  }
+  void send(UnboundBuffer& buffer, int to, std::uint64_t slot, std::size_t offset, std::size_t bytes) const {
+    begin(buffer, to, [&] { buffer.send(to, slot, offset, bytes); });
+  }
+  void recv(UnboundBuffer& buffer, int from, std::uint64_t slot, std::size_t offset, std::size_t bytes) const {
+    begin(buffer, from, [&] { buffer.recv(from, slot, offset, bytes); });
+  }
+  void wait_send(UnboundBuffer& buffer, int peer) const {
+    impl.wait(&buffer, name, deadline, peer, [&](Milliseconds t) { return buffer.waitSend(t); });
+  }
+  void wait_recv(UnboundBuffer& buffer, int peer) const {
+    impl.wait(&buffer, name, deadline, peer, [&](Milliseconds t) { return buffer.waitRecv(t); });
+  }
+};
 
-  Impl& impl_;
-  const std::string& name_;
-  Clock::time_point deadline_;
-  std::unique_ptr<gloo::transport::UnboundBuffer> buffer_;
+class GlooBuffer final : public MessageBuffer {
+ public:
+  GlooBuffer(const Waiter& waiter, void* memory, std::size_t bytes)
+      : waiter_(waiter), buffer_(waiter.impl.context->createUnboundBuffer(memory, bytes)) {}
+
+  void send(int to, std::uint64_t slot, std::size_t offset, std::size_t bytes) override {
+    waiter_.send(*buffer_, peer_ = to, slot, offset, bytes);
+  }
+  void recv(int from, std::uint64_t slot, std::size_t offset, std::size_t bytes) override {
+    waiter_.recv(*buffer_, peer_ = from, slot, offset, bytes);
+  }
+  void wait_send() override { waiter_.wait_send(*buffer_, peer_); }
+  void wait_recv() override { waiter_.wait_recv(*buffer_, peer_); }
+
+ private:
+  const Waiter& waiter_;
+  std::unique_ptr<UnboundBuffer> buffer_;
   int peer_ = 0;
 };
 
-class GlooChannel final : public Channel {
+class GlooChannel final : public Channel, public Letters {
  public:
-  GlooChannel(Impl& impl, std::string name, Clock::time_point deadline)
-      : impl_(impl), name_(std::move(name)), deadline_(deadline) {}
+  GlooChannel(Impl& impl, std::string name, Clock::time_point deadline, Traffic traffic)
+      : impl_(impl), waiter_{impl, std::move(name), deadline}, traffic_(traffic) {}
   int rank() const override { return impl_.context->rank; }
   int size() const override { return impl_.context->size; }
   std::unique_ptr<MessageBuffer> buffer(void* memory, std::size_t bytes) override {
-    return std::make_unique<GlooBuffer>(impl_, name_, deadline_, memory, bytes);
+    return std::make_unique<GlooBuffer>(waiter_, memory, bytes);
+  }
+  Letters* letters() override { return traffic_ == Traffic::collective ? this : nullptr; }
+  std::byte* scratch(std::size_t bytes) override { return impl_.scratch.of(bytes); }
+
+  std::size_t room() const override { return impl_.room(); }
+  std::byte* write(int to) override {
+    send_is_done(to);
+    return box(to).memory.of(0);
+  }
+  void send(int to, std::size_t bytes) override {
+    box(to).sending = true;
+    waiter_.send(*box(to).out, to, kLetterSlot, 0, bytes);
+  }
+  std::byte* take(int from) override {
+    LetterBox& b = box(from);
+    if (b.broken) waiter_.fail(*b.buffer, from);
+    waiter_.wait_recv(*b.buffer, from);
+    b.taken = true;
+    return b.memory.of(0) + (1 + b.next) * room();
+  }
+  void finish() override {
+    for (int r = 0; r < size(); ++r) {
+      if (std::exchange(box(r).taken, false)) impl_.make_room(r);
+    }
+    for (int r = 0; r < size(); ++r) send_is_done(r);
   }
 
  private:
+  LetterBox& box(int r) { return impl_.boxes[static_cast<std::size_t>(r)]; }
+  void send_is_done(int to) {
+    if (std::exchange(box(to).sending, false)) waiter_.wait_send(*box(to).out, to);
+  }
+
   Impl& impl_;
-  std::string name_;
-  Clock::time_point deadline_;
+  Waiter waiter_;
+  Traffic traffic_;
 };
 
 }  // namespace
@@ -155,6 +256,7 @@ GlooTransport::GlooTransport(Store& store, const std::string& local_address, int
     impl_->context->setTimeout(timeout);
     GlooStore adapter(store);
     impl_->context->connectFullMesh(adapter, device);
+    impl_->open_boxes();
   } catch (const gloo::Exception& e) {
     throw StoreError(fmt::format("[gloo] rank {} could not connect with the other {} ranks from {}: {}", rank, size - 1,
                                  local_address, e.what()));
@@ -164,15 +266,15 @@ GlooTransport::GlooTransport(Store& store, const std::string& local_address, int
 GlooTransport::~GlooTransport() = default;
 
 // Slots keep the two kinds of traffic apart.
-std::unique_ptr<Channel> GlooTransport::channel(const std::string& name, Clock::time_point deadline, Traffic) {
-  return std::make_unique<GlooChannel>(*impl_, name, deadline);
+std::unique_ptr<Channel> GlooTransport::channel(const std::string& name, Clock::time_point deadline, Traffic traffic) {
+  return std::make_unique<GlooChannel>(*impl_, name, deadline, traffic);
 }
 
 void GlooTransport::end(const RankEvent& event) {
   const std::lock_guard lock(impl_->mutex);
   if (impl_->event) return;
   impl_->event = event;
-  for (gloo::transport::UnboundBuffer* b : impl_->waiting) {
+  for (UnboundBuffer* b : impl_->waiting) {
     b->abortWaitRecv();
     b->abortWaitSend();
   }

@@ -1,5 +1,5 @@
 #pragma once
-// A thread that runs jobs one after the other.
+// A thread that runs jobs one after the other; whoever waits for one may lend its own.
 
 #include <condition_variable>
 #include <deque>
@@ -18,6 +18,14 @@ class Lane {
     if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
     changed_.notify_one();
   }
+  /// Runs jobs on the calling thread until `done`, for as long as no other thread runs one: whoever waits for a job
+  /// need not wait for a thread to wake up.
+  template <class Done>
+  void help(const Done& done) {
+    std::unique_lock lock(mutex_);
+    while (!running_ && !jobs_.empty() && !done()) run_first(lock);
+    if (!running_ && (stopping_ || !jobs_.empty())) changed_.notify_one();
+  }
   /// Returns when all jobs are done and the thread has ended.
   void finish() {
     {
@@ -32,21 +40,26 @@ class Lane {
   void run() {
     std::unique_lock lock(mutex_);
     for (;;) {
-      changed_.wait(lock, [&] { return stopping_ || !jobs_.empty(); });
+      changed_.wait(lock, [&] { return !running_ && (stopping_ || !jobs_.empty()); });
       if (jobs_.empty()) return;
-      std::function<void()> job = std::move(jobs_.front());
-      jobs_.pop_front();
-      lock.unlock();
-      job();
-      job = nullptr;  // what it holds goes before the next wait
-      lock.lock();
+      run_first(lock);
     }
+  }
+  void run_first(std::unique_lock<std::mutex>& lock) {
+    std::function<void()> job = std::move(jobs_.front());
+    jobs_.pop_front();
+    running_ = true;
+    lock.unlock();
+    job();
+    job = nullptr;  // what it holds goes before the next wait
+    lock.lock();
+    running_ = false;
   }
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> jobs_;
-  bool stopping_ = false;
+  bool stopping_ = false, running_ = false;
   std::thread thread_;
 };
 

@@ -81,6 +81,7 @@ bool Work::is_completed() const {
 
 void Work::wait(std::optional<Milliseconds> timeout) const {
   if (!state_ || (!timeout && !is_completed() && state_->order_streams())) return;
+  if (!timeout) state_->help();
   std::unique_lock lock(state_->mutex);
   const auto done = [&] { return state_->done; };
   if (!timeout) {

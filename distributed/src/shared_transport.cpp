@@ -114,6 +114,7 @@ class SharedChannel final : public Channel, public SharedBlocks {
   int size() const override { return memory_.size(); }
   std::unique_ptr<MessageBuffer> buffer(void* memory, std::size_t bytes) override;
   SharedBlocks* blocks() override { return this; }
+  std::byte* scratch(std::size_t bytes) override { return scratch_.of(bytes); }
 
   void add_send(int to, const Transfer& t) { sends_[static_cast<std::size_t>(to)].push_back(t); }
   void add_recv(int from, const Transfer& t) { receives_[static_cast<std::size_t>(from)].push_back(t); }
@@ -203,6 +204,7 @@ class SharedChannel final : public Channel, public SharedBlocks {
   Traffic traffic_;
   std::uint64_t base_;
   std::vector<std::deque<Transfer>> sends_, receives_;  // by peer
+  Scratch scratch_;
 };
 
 namespace {

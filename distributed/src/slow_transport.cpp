@@ -1,5 +1,6 @@
 #include "src/slow_transport.h"
 
+#include <cstring>
 #include <deque>
 #include <thread>
 
@@ -7,68 +8,110 @@ namespace levin::distributed {
 
 namespace {
 
-/// What was sent and has not set out yet, in its order. One thread uses it: it sends before it waits for anything.
-class Delayed {
- public:
-  explicit Delayed(Milliseconds latency) : latency_(latency) {}
-  void add(std::function<void()> send) { waiting_.push_back({Clock::now() + latency_, std::move(send)}); }
-  void flush() {
-    for (; !waiting_.empty(); waiting_.pop_front()) {
-      std::this_thread::sleep_until(waiting_.front().due);
-      waiting_.front().send();
-    }
-  }
+// Every message has a stamp: when it arrives, by the clock of this host, which all its processes share. Whoever waits
+// for the message then waits until that time, so that messages under way together arrive together.
+using Stamp = Clock::rep;
 
- private:
-  struct Message {
-    Clock::time_point due;
-    std::function<void()> send;
-  };
-  Milliseconds latency_;
-  std::deque<Message> waiting_;
-};
+constexpr std::uint64_t kStampSlots = std::uint64_t{1} << 62;  // of a message's slot, which has another bit there
+
+Stamp stamp_after(Milliseconds latency) { return (Clock::now() + latency).time_since_epoch().count(); }
+void sleep_until(Stamp stamp) { std::this_thread::sleep_until(Clock::time_point(Clock::duration(stamp))); }
 
 class SlowBuffer final : public MessageBuffer {
  public:
-  SlowBuffer(std::unique_ptr<MessageBuffer> inner, Delayed& delayed) : inner_(std::move(inner)), delayed_(delayed) {}
+  SlowBuffer(Channel& inner, void* memory, std::size_t bytes, Milliseconds latency)
+      : inner_(inner), buffer_(inner.buffer(memory, bytes)), latency_(latency) {}
   void send(int to, std::uint64_t slot, std::size_t offset, std::size_t bytes) override {
-    delayed_.add([this, to, slot, offset, bytes] { inner_->send(to, slot, offset, bytes); });
+    Stamped& s = add(sent_, stamp_after(latency_));
+    s.buffer->send(to, slot | kStampSlots, 0, sizeof s.stamp);
+    buffer_->send(to, slot, offset, bytes);
   }
   void recv(int from, std::uint64_t slot, std::size_t offset, std::size_t bytes) override {
-    inner_->recv(from, slot, offset, bytes);
+    Stamped& s = add(expected_, 0);
+    s.buffer->recv(from, slot | kStampSlots, 0, sizeof s.stamp);
+    buffer_->recv(from, slot, offset, bytes);
   }
   void wait_send() override {
-    delayed_.flush();
-    inner_->wait_send();
+    buffer_->wait_send();
+    sent_.front().buffer->wait_send();
+    sent_.pop_front();
   }
   void wait_recv() override {
-    delayed_.flush();
-    inner_->wait_recv();
+    buffer_->wait_recv();
+    expected_.front().buffer->wait_recv();
+    sleep_until(expected_.front().stamp);
+    expected_.pop_front();
   }
 
  private:
-  std::unique_ptr<MessageBuffer> inner_;
-  Delayed& delayed_;
+  struct Stamped {
+    Stamp stamp;
+    std::unique_ptr<MessageBuffer> buffer{};
+  };
+  Stamped& add(std::deque<Stamped>& list, Stamp stamp) {
+    Stamped& s = list.emplace_back(stamp);
+    s.buffer = inner_.buffer(&s.stamp, sizeof s.stamp);
+    return s;
+  }
+
+  Channel& inner_;
+  std::unique_ptr<MessageBuffer> buffer_;
+  Milliseconds latency_;
+  std::deque<Stamped> sent_, expected_;
+};
+
+class SlowLetters final : public Letters {
+ public:
+  SlowLetters(Letters& inner, int size, Milliseconds latency)
+      : inner_(inner), latency_(latency), written_(static_cast<std::size_t>(size)) {}
+  std::size_t room() const override { return inner_.room() - sizeof(Stamp); }
+  std::byte* write(int to) override {
+    std::byte*& letter = written_[static_cast<std::size_t>(to)];
+    letter = inner_.write(to);
+    return letter + sizeof(Stamp);
+  }
+  void send(int to, std::size_t bytes) override {
+    const Stamp stamp = stamp_after(latency_);
+    std::memcpy(written_[static_cast<std::size_t>(to)], &stamp, sizeof stamp);
+    inner_.send(to, sizeof stamp + bytes);
+  }
+  std::byte* take(int from) override {
+    std::byte* letter = inner_.take(from);
+    Stamp stamp = 0;
+    std::memcpy(&stamp, letter, sizeof stamp);
+    sleep_until(stamp);
+    return letter + sizeof stamp;
+  }
+  void finish() override { inner_.finish(); }
+
+ private:
+  Letters& inner_;
+  Milliseconds latency_;
+  std::vector<std::byte*> written_;  // to each rank
 };
 
 class SlowChannel final : public Channel {
  public:
-  SlowChannel(std::unique_ptr<Channel> inner, Milliseconds latency) : inner_(std::move(inner)), delayed_(latency) {}
+  SlowChannel(std::unique_ptr<Channel> inner, Milliseconds latency) : inner_(std::move(inner)), latency_(latency) {
+    if (Letters* letters = inner_->letters()) letters_.emplace(*letters, size(), latency);
+  }
   int rank() const override { return inner_->rank(); }
   int size() const override { return inner_->size(); }
   std::unique_ptr<MessageBuffer> buffer(void* memory, std::size_t bytes) override {
-    return std::make_unique<SlowBuffer>(inner_->buffer(memory, bytes), delayed_);
+    return std::make_unique<SlowBuffer>(*inner_, memory, bytes, latency_);
   }
+  Letters* letters() override { return letters_ ? &*letters_ : nullptr; }
+  std::byte* scratch(std::size_t bytes) override { return inner_->scratch(bytes); }
 
  private:
   std::unique_ptr<Channel> inner_;
-  Delayed delayed_;
+  Milliseconds latency_;
+  std::optional<SlowLetters> letters_;
 };
 
 class SlowTransport final : public Transport {
  public:
-  SlowTransport(std::unique_ptr<Transport> inner, Milliseconds latency)
-      : inner_(std::move(inner)), latency_(latency) {}
+  SlowTransport(std::unique_ptr<Transport> inner, Milliseconds latency) : inner_(std::move(inner)), latency_(latency) {}
   std::unique_ptr<Channel> channel(const std::string& name, Clock::time_point deadline, Traffic traffic) override {
     return std::make_unique<SlowChannel>(inner_->channel(name, deadline, traffic), latency_);
   }

@@ -5,7 +5,7 @@
 
 namespace levin::distributed {
 
-/// Every message sets out `latency` after it was sent; those sent together travel together. There are no shared blocks.
+/// Every message arrives `latency` after it was sent, or later. There are no shared blocks.
 std::unique_ptr<Transport> make_slow_transport(std::unique_ptr<Transport> inner, Milliseconds latency);
 
 }  // namespace levin::distributed

@@ -20,6 +20,20 @@ class MessageBuffer {
   virtual void wait_recv() = 0;
 };
 
+/// Short messages that a rank always has room for: they set out without asking first. All ranks call alike.
+class Letters {
+ public:
+  virtual ~Letters() = default;
+  virtual std::size_t room() const = 0;  ///< bytes of a letter; the same on all ranks
+  /// Where the next letter to a rank is written, when the one before is gone.
+  virtual std::byte* write(int to) = 0;
+  virtual void send(int to, std::size_t bytes) = 0;
+  /// The next letter of a rank, to be read or changed until finish(); waits for it. At most one of each rank.
+  virtual std::byte* take(int from) = 0;
+  /// Returns when all letters are gone; what was taken makes room for others.
+  virtual void finish() = 0;
+};
+
 /// Blocks in memory that all ranks of a group see, step by step. All ranks call alike.
 class SharedBlocks {
  public:
@@ -40,6 +54,22 @@ class SharedBlocks {
   virtual void finish(std::uint64_t steps) = 0;
 };
 
+/// Memory that is kept, and not cleared, between uses.
+class Scratch {
+ public:
+  std::byte* of(std::size_t bytes) {
+    if (bytes > bytes_) {
+      memory_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+      bytes_ = bytes;
+    }
+    return memory_.get();
+  }
+
+ private:
+  std::unique_ptr<std::byte[]> memory_;
+  std::size_t bytes_ = 0;
+};
+
 /// One operation's use of the network.
 class Channel {
  public:
@@ -48,6 +78,9 @@ class Channel {
   virtual int size() const = 0;
   virtual std::unique_ptr<MessageBuffer> buffer(void* memory, std::size_t bytes) = 0;
   virtual SharedBlocks* blocks() { return nullptr; }
+  virtual Letters* letters() { return nullptr; }
+  /// Memory for this operation alone, of any content.
+  virtual std::byte* scratch(std::size_t bytes) = 0;
 };
 
 enum class TransportKind : std::uint8_t { automatic, tcp, shared };

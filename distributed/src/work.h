@@ -22,6 +22,8 @@ struct Work::State {
   }
   /// What wait() does without a timeout where the host need not wait until all is done: true when that is enough.
   virtual bool order_streams() { return false; }
+  /// What the host can do for the work instead of sleeping.
+  virtual void help() {}
 
   const std::string name;  // "all_reduce #3"
   std::mutex mutex;

@@ -3,6 +3,7 @@
 #include <levin/autograd/autograd.h>
 
 #include <atomic>
+#include <thread>
 
 #include "distributed/groups.h"
 
@@ -70,6 +71,23 @@ TEST_CASE("ranks that differ in size, dtype, operation, root or order: all are t
              differ);
 }
 
+TEST_CASE("ranks that differ, with data under way: nothing of the other call is used") {
+  const std::vector<std::pair<int64_t, int64_t>> sizes = {{5, 4}, {5, 300'000}, {300'000, 5}, {300'000, 200'000}};
+  for (const auto& [first, second] : sizes) {
+    const auto errors = errors_in_group(2, [&, first = first, second = second](ProcessGroup& group) {
+      const Tensor t = full({group.rank() == 0 ? first : second}, static_cast<double>(7 + group.rank()));
+      try {
+        group.all_reduce(t).wait();
+      } catch (const CollectiveMismatch&) {
+        CHECK(t.eq(static_cast<double>(7 + group.rank())).all().item<bool>());
+        throw;
+      }
+    });
+    check_says(errors, "all_reduce #1 (sum) of " + std::to_string(first) + " float32");
+    check_says(errors, "all_reduce #1 (sum) of " + std::to_string(second) + " float32");
+  }
+}
+
 TEST_CASE("a message of another size, splits that do not fit together") {
   check_says(all_wait(2, [](ProcessGroup& g) { return g.rank() == 0 ? g.send(ones({3}), 1) : g.recv(ones({4}), 0); }),
              "rank 0 calls send #0 of 3 float32, but rank 1 calls recv #0 of 4 float32");
@@ -120,8 +138,13 @@ TEST_CASE("an abort and an exception end the group on all ranks, the first with 
 }
 
 TEST_CASE("a rank that leaves as if all were done ends the wait of the others") {
-  const auto errors = errors_in_group(3, [](ProcessGroup& group) {
+  std::atomic<int> calls = 0;  // three over each transport
+  std::atomic<bool> through[2] = {false, false};
+  const auto errors = errors_in_group(3, [&](ProcessGroup& group) {
+    std::atomic<bool>& last_is_through = through[calls++ / 3];
     group.barrier().wait();
+    if (group.rank() == 2) last_is_through = true;
+    while (!last_is_through) std::this_thread::sleep_for(1ms);  // the others' calls differ, which ends the group
     if (group.rank() == 0) group.barrier().wait();
     if (group.rank() == 1) group.all_reduce(ones({4})).wait();
   });
@@ -143,6 +166,8 @@ TEST_CASE("a group that has ended says so at every later call; those without the
     } else {
       for (int i = 0; i < 3; ++i) low->barrier().wait();
     }
+    signals.set("done " + std::to_string(group.rank()), "");
+    if (group.rank() == 0) signals.wait({"done 2", "done 3"});  // it passes on what others report, so it goes last
   });
   for (const std::string& e : errors) CHECK(e == "");
 }

@@ -87,6 +87,12 @@ TEST_CASE("transport: sums in shared memory have the bits of those over TCP") {
                 if (group.rank() == n - 1) own.push_back(bytes_of(in));
               }
             }
+            // Numbers that fit into a letter over TCP, that just do not, and some segments.
+            for (const int64_t numel : {4000, 4095, 4096, 4097, 4120, 60'001}) {
+              const Tensor t = randn({numel}, {.generator = &rng});
+              group.all_reduce(t, ReduceOp::avg).wait();
+              own.push_back(bytes_of(t));
+            }
           },
           transport);
       for (const auto& list : of_rank) {
@@ -134,6 +140,39 @@ TEST_CASE("transport: three hundred operations of all kinds and sizes in a row")
             }
           }
           CHECK(wrong == 0);
+        },
+        transport);
+  }
+}
+
+TEST_CASE("transport: threads that wait for works of one group, in any order, and for a while only") {
+  for (const std::string& transport : kTransports) {
+    in_group(
+        2,
+        [](ProcessGroup& group) {
+          int wrong = 0;
+          for (int round = 0; round < 20; ++round) {
+            std::vector<Tensor> sums;
+            std::vector<Work> works;
+            for (int64_t n = 0; n < 8; ++n) {
+              sums.push_back(full({n % 2 == 0 ? 10 + n : 40'000 + n}, static_cast<double>(n + group.rank())));
+              works.push_back(group.all_reduce(sums.back()));
+            }
+            std::vector<std::thread> threads;
+            for (std::size_t i = 0; i < works.size(); ++i) {
+              threads.emplace_back([&, i] { works[(5 * i + 3) % works.size()].wait(); });
+            }
+            for (std::thread& t : threads) t.join();
+            for (std::size_t i = 0; i < sums.size(); ++i) {
+              if (!sums[i].eq(static_cast<double>(2 * i + 1)).all().item<bool>()) ++wrong;
+            }
+          }
+          CHECK(wrong == 0);
+          group.barrier().wait();
+          if (group.rank() == 1) std::this_thread::sleep_for(300ms);
+          const Work late = group.all_reduce(ones({3}));
+          if (group.rank() == 0) CHECK_THROWS_AS(late.wait(50ms), CollectiveTimeout);
+          late.wait();
         },
         transport);
   }

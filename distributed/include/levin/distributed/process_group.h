@@ -140,7 +140,8 @@ struct GroupOptions {
   /// Of "gloo": "auto" (shared memory where all ranks of a group are on one host, else TCP), "tcp" or "shared". Empty:
   /// the variable LEVIN_TRANSPORT, or auto. Where ranks differ, all use TCP.
   std::string transport{};
-  /// Of "gloo": every message sets out so much later, to see what a slow network does. The same on all ranks.
+  /// Of "gloo": every message arrives so much later, to see what a slow network does. The same on all ranks, which
+  /// share a host.
   Milliseconds latency{0};
   /// Of "nccl": the CUDA device of this rank; the current one where nothing is said.
   std::optional<int> device{};

@@ -1,0 +1,58 @@
+#pragma once
+// A ring of messages over the parts of one buffer.
+
+#include <functional>
+
+#include "src/parts.h"
+#include "src/reduction.h"
+#include "src/transport.h"
+
+namespace levin::distributed {
+
+/// Part c sets out from rank c + 1, ends, summed up, on rank c, and goes round once more. What has arrived goes on
+/// while the next segment is on its way. P. Patarasuk, X. Yuan, "Bandwidth optimal all-reduce algorithms" (2009).
+class Ring {
+ public:
+  /// Messages travel in `slot`; rank r's part is [begin[r], begin[r + 1]).
+  Ring(Channel& channel, std::uint64_t slot, std::byte* data, std::vector<std::size_t> begin);
+
+  /// `agreed` is called when messages are on their way, and before anything that arrives is used.
+  void all_reduce(DType dtype, ReduceOp op, const std::function<void()>& agreed);
+  void reduce_scatter(DType dtype, ReduceOp op, const std::function<void()>& agreed);
+  void all_gather(const std::function<void()>& agreed);
+
+ private:
+  struct Segment {
+    int round;
+    std::size_t at, bytes;
+  };
+  void run(int first, int last, DType dtype, ReduceOp op, const std::function<void()>& agreed);
+  void expect(std::size_t i);
+  void take(std::size_t i, DType dtype, ReduceOp op);
+  void send(std::size_t at, std::size_t bytes);
+
+  int size() const { return channel_.size(); }
+  int before() const { return (channel_.rank() + size() - 1) % size(); }
+  int after() const { return (channel_.rank() + 1) % size(); }
+  /// Rounds below this one sum up, the later ones pass results on.
+  int sums() const { return size() - 1; }
+  /// What is sent in a round; it came in the one before.
+  Segments part(int round) const;
+
+  Channel& channel_;
+  std::uint64_t slot_;
+  std::byte* data_;
+  std::vector<std::size_t> begin_;
+  std::size_t segment_ = 0;
+  std::byte* scratch_ = nullptr;
+  std::unique_ptr<MessageBuffer> own_, incoming_;
+  std::vector<Segment> expected_;
+  std::size_t sent_ = 0;
+};
+
+/// A sum of few bytes: everybody has everybody's numbers, by rank, and adds them up in the ring's order. `of[rank]` is
+/// the result in the end, the others are lost.
+void reduce_all(DType dtype, ReduceOp op, const std::vector<std::byte*>& of, int rank,
+                const std::vector<std::size_t>& begin);
+
+}  // namespace levin::distributed
