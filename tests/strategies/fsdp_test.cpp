@@ -57,6 +57,39 @@ TEST_CASE("fsdp: units of a large network, an evaluation within and after the fi
   });
 }
 
+TEST_CASE("fsdp: --fsdp-unit-size says which modules are gathered by themselves, in fits and Fabric") {
+  struct Seen : ToyModule {
+    using ToyModule::ToyModule;
+    bool apart = false;  // a layer is not there while the one before computes
+    Tensor forward(const Tensor& x) override {
+      const Tensor y = relu(fc1(x));
+      apart = std::isnan(fc2.weight.detach().to_vector<float>()[0]);
+      return fc2(y);
+    }
+  };
+  pass_on(2, [] {
+    const auto fit = [](std::int64_t size) {
+      manual_seed(3);
+      Seen model({.dropout = 0});
+      data::DataLoader train(toy_points(24), {.batch_size = 6, .seed = 1});
+      Trainer(with_strategy("fsdp", {.max_epochs = 2, .fsdp_unit_size = size})).fit(model, train);
+      CHECK(model.apart == (size == 30));
+      return values_of(model);
+    };
+    CHECK(fit(30) == fit(100'000));
+
+    Seen model({.dropout = 0});
+    Fabric fabric({.accelerator = "cpu", .strategy = "fsdp", .fsdp_unit_size = 30});
+    auto [opt] = fabric.setup(model, [&] { return optim::AdamW(model.parameters(), {.lr = 0.02}); });
+    model(ones({2, 6}));
+    CHECK(model.apart);
+    opt.zero_grad();
+    fabric.strategy().finish(model);
+  });
+  CHECK(message_of<UsageError>([] { check_config({.fsdp_unit_size = 0}); }) ==
+        "--fsdp-unit-size 0: give 1 or more.");
+}
+
 TEST_CASE("fsdp: a resumed fit has the bits of one that was not cut, also within a window") {
   const CommonDir dir;
   pass_on(3, [&] {

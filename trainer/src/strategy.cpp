@@ -84,6 +84,7 @@ StrategyChoice choose(const StrategyOptions& o) {
                                  o.node_rank, o.num_nodes));
   check_horovod(o);
   check_bagua(o);
+  check_fsdp(o);
   return c;
 }
 

@@ -22,7 +22,8 @@ StrategyOptions strategy_options_of(const Config& c) {
           .bagua_peers = c.bagua_peers,
           .bagua_scale_lr = c.bagua_scale_lr,
           .bagua_warmup_steps = c.bagua_warmup_steps,
-          .bagua_sync_interval_ms = c.bagua_sync_interval_ms};
+          .bagua_sync_interval_ms = c.bagua_sync_interval_ms,
+          .fsdp_unit_size = c.fsdp_unit_size};
 }
 
 }  // namespace levin

@@ -17,7 +17,7 @@ using distributed::FullyShardedDataParallel;
 
 class Fsdp final : public RankStrategy {
  public:
-  using RankStrategy::RankStrategy;
+  Fsdp(World& world, Device device, std::int64_t unit_size) : RankStrategy(world, device), unit_size_(unit_size) {}
   std::string name() const override { return "fsdp"; }
 
   void setup(nn::Module& module) override {
@@ -31,7 +31,8 @@ class Fsdp final : public RankStrategy {
                       own.front().name, module.type_name()));
     std::erase_if(divided_, [&](const auto& d) { return &d->module() == &module; });
     if (module.parameters().empty()) return;
-    divided_.push_back(std::make_unique<FullyShardedDataParallel>(module, shared_group()));
+    divided_.push_back(std::make_unique<FullyShardedDataParallel>(
+        module, shared_group(), distributed::FullyShardedOptions{.min_elements = unit_size_}));
     divided_.back()->set_sync(false);
   }
   void setup_optimizers(const Optimizers& optimizers) override {
@@ -104,14 +105,20 @@ class Fsdp final : public RankStrategy {
     throw UsageError("[fsdp] an optimizer steps parameters of several modules. Set up one module that has them all.");
   }
 
+  std::int64_t unit_size_;
   std::vector<std::unique_ptr<FullyShardedDataParallel>> divided_;
   bool reduces_ = false;  // the backward of this window
 };
 
 }  // namespace
 
+void check_fsdp(const StrategyOptions& o) {
+  if (o.fsdp_unit_size < 1)
+    throw UsageError(fmt::format("--fsdp-unit-size {}: give 1 or more.", o.fsdp_unit_size));
+}
+
 std::unique_ptr<Strategy> make_fsdp(const StrategyChoice& choice) {
-  return std::make_unique<Fsdp>(choice.world(), choice.own_device());
+  return std::make_unique<Fsdp>(choice.world(), choice.own_device(), choice.options->fsdp_unit_size);
 }
 
 }  // namespace levin

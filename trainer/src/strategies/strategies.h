@@ -30,6 +30,7 @@ std::unique_ptr<Strategy> make_bagua(const StrategyChoice& choice);
 /// Throw UsageError for options that make no sense.
 void check_horovod(const StrategyOptions& options);
 void check_bagua(const StrategyOptions& options);
+void check_fsdp(const StrategyOptions& options);
 std::unique_ptr<Strategy> make_zero(const StrategyChoice& choice);
 std::unique_ptr<Strategy> make_fsdp(const StrategyChoice& choice);
 

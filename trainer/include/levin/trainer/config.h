@@ -90,6 +90,7 @@ struct TrainerConfig {
   std::string bagua_scale_lr = "none";         ///< bagua, own gradients: "none", or "sqrt" of the number of ranks
   std::int64_t bagua_warmup_steps = 0;         ///< bagua async: steps with averaged gradients at first
   std::int64_t bagua_sync_interval_ms = 500;   ///< bagua async: between two averages of the weights
+  std::int64_t fsdp_unit_size = 100'000;       ///< fsdp: elements from which a module is gathered by itself
   bool use_distributed_sampler = true;  ///< every rank sees its share of the data
   bool sync_batchnorm = false;          ///< batch norm's statistics over all ranks
 

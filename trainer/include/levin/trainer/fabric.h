@@ -33,6 +33,7 @@ struct FabricConfig {
   std::string bagua_scale_lr = "none";
   std::int64_t bagua_warmup_steps = 0;
   std::int64_t bagua_sync_interval_ms = 500;
+  std::int64_t fsdp_unit_size = 100'000;
   std::vector<std::shared_ptr<Logger>> loggers{};
   std::vector<CallbackPtr> callbacks{};  ///< for call()
 };

@@ -177,6 +177,7 @@ struct StrategyOptions {
   std::string bagua_scale_lr = "none";
   std::int64_t bagua_warmup_steps = 0;
   std::int64_t bagua_sync_interval_ms = 500;
+  std::int64_t fsdp_unit_size = 100'000;
 };
 
 /// "single" is one process on one device. "ddp" is one process a device: those that a launcher has started (see
