@@ -319,20 +319,21 @@ TEST_CASE("async: averages arrive behind training's back, and none is left over"
       CHECK(w.to_vector<double>() == std::vector<double>(4, group.rank() == 0 ? mean + 10 : mean));
       // With time to arrive, each step takes in the one before.
       AsyncAverage quick(shared(group), std::chrono::milliseconds(0)), slow(shared(group), std::chrono::hours(1));
-      const Parameter x("x", full({2}, static_cast<double>(group.rank())));
+      const Parameter x("x", full({2}, static_cast<double>(group.rank()))), y("y", x.detach().clone());
       for (int s = 0; s < 1000; ++s) {
         quick.after_step({x});
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
-        slow.after_step({x});
+        slow.after_step({y});
         const Tensor least = from_data({quick.averages()}, {1});
         group.all_reduce(least, ReduceOp::min).wait();
         if (s >= 2 && least.item<int64_t>() >= 2) break;
       }
       quick.settle({x});
-      slow.settle({x});
+      slow.settle({y});
       CHECK(quick.averages() >= 2);
       CHECK(slow.averages() == 1);
       CHECK(x.to_vector<double>()[0] == doctest::Approx(mean));
+      CHECK(y.to_vector<double>()[0] == doctest::Approx(mean));
     });
   }
 }

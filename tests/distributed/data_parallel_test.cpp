@@ -276,7 +276,7 @@ TEST_CASE("dp: a part of a net on several devices, and one inside another") {
     Net& encoder = add<Net>("encoder");
     Placed() { encoder.to(other_host(0)); }
     Tensor forward(const Tensor& x) override {
-      if (!inner) inner = std::make_unique<DataParallel>(encoder, hosts(2));
+      if (!inner) inner = std::make_unique<DataParallel>(encoder, std::vector<Device>{other_host(0), other_host(1)});
       return (*inner)(x);
     }
     std::unique_ptr<DataParallel> inner;

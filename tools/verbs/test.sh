@@ -93,6 +93,7 @@ fi
 
 # Leaks are errors in the debug preset, the first race ends a program; a stall is one everywhere.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1} TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1}
+TSAN_OPTIONS+=:suppressions=$PWD/tests/tsan_suppressions.txt
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 limit=${LEVIN_TEST_TIMEOUT:-900}
 log=$(mktemp)
