@@ -1,8 +1,8 @@
 // A step of DistributedDataParallel with and without overlap, over a network with latency.
 // usage: levin_bench_overlap [--ranks N] [--latency-ms T] [--trace FILE]      FILE is for chrome://tracing or Perfetto
 // prints: the step without any exchange, with one behind backward, with one during backward, and how much of the
-// exchange is exposed, in milliseconds: medians, of differences within a round, since other programs come and go. A
-// step ends when all ranks are through, also one without an exchange: waiting for a slower rank is not the network's.
+// exchange is exposed, in milliseconds: of the best rounds, since other programs come and go. A step ends when all
+// ranks are through, also one without an exchange: waiting for a slower rank is not the network's.
 
 #include <levin/autograd/ops.h>
 #include <levin/core/side_by_side.h>
@@ -22,9 +22,9 @@ using namespace levin::distributed;
 
 namespace {
 
-constexpr int kLayers = 8, kWidth = 256, kRounds = 20;
+constexpr int kLayers = 8, kWidth = 256, kRounds = 40;
 constexpr double kLayer = kWidth * (kWidth + 1) * 4.0 / (1024 * 1024);  // MiB; a bucket each
-constexpr int64_t kBatch = 8192;
+constexpr int64_t kBatch = 4096;
 
 double ms() {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -35,11 +35,6 @@ struct Span {
   double begin, end;
   int row;  // 0: the step, 1: the exchange
 };
-
-double median(std::vector<double> values) {
-  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
-  return values[values.size() / 2];
-}
 
 enum class Mode { no_exchange, behind, during };
 
@@ -147,20 +142,17 @@ int main(int argc, char** argv) {
   };
   Rank rank(group("tcp", latency), group("shared", 0));
   for (int i = 0; i < 2; ++i) rank.step(Mode::during);  // they agree on the buckets
-  std::vector<double> alone, behind, during, wholes, parts;
+  double alone = 1e9, behind = 1e9, during = 1e9;
   for (int round = 0; round < kRounds; ++round) {
-    alone.push_back(rank.step(Mode::no_exchange));
-    behind.push_back(rank.step(Mode::behind));
-    during.push_back(rank.step(Mode::during));
-    wholes.push_back(behind.back() - alone.back());
-    parts.push_back(during.back() - alone.back());
+    alone = std::min(alone, rank.step(Mode::no_exchange));
+    behind = std::min(behind, rank.step(Mode::behind));
+    during = std::min(during, rank.step(Mode::during));
   }
   if (!trace.empty()) rank.trace(trace + (me.rank == 0 ? "" : "." + std::to_string(me.rank)));
   if (me.rank != 0) return 0;
-  const double whole = median(wholes), exposed = median(parts);
+  const double whole = behind - alone, exposed = during - alone;
   std::printf("%d ranks, %d ms of latency, %zu buckets of %.2f MiB\n", me.world_size, latency, rank.buckets(), kLayer);
-  std::printf("no exchange %.1f ms, behind backward %.1f ms, during backward %.1f ms\n", median(alone), median(behind),
-              median(during));
+  std::printf("no exchange %.1f ms, behind backward %.1f ms, during backward %.1f ms\n", alone, behind, during);
   std::printf("exposed %.1f of %.1f ms: %.0f %%\n", exposed, whole, 100 * exposed / whole);
   return 0;
 }
