@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
+#include <numeric>
+#include <utility>
 
 namespace levin::distributed {
 
@@ -50,6 +52,38 @@ std::vector<PipelineAction> one_f_one_b(int stage, int stages, int micro_batches
   return actions;
 }
 
+std::vector<int64_t> balanced_stages(const std::vector<int64_t>& parameters, int stages) {
+  const auto layers = static_cast<int>(parameters.size());
+  if (stages < 1 || layers < stages)
+    throw ValueError(fmt::format("[balanced_stages] {} layers make no {} stages. Give one layer a stage or more.",
+                                 layers, stages));
+  /// Numbers of layers where no stage has more parameters than `most`; empty where that needs more stages.
+  const auto filled = [&](int64_t most) {
+    std::vector<int64_t> counts;
+    for (int layer = 0; layer < layers;) {
+      if (std::ssize(counts) == stages) return std::vector<int64_t>();
+      const int left = stages - static_cast<int>(counts.size()) - 1;  // which need a layer each
+      int64_t sum = 0, count = 0;
+      while (layer < layers - left && sum + parameters[static_cast<std::size_t>(layer)] <= most) {
+        sum += parameters[static_cast<std::size_t>(layer++)];
+        ++count;
+      }
+      if (count == 0) return std::vector<int64_t>();
+      counts.push_back(count);
+    }
+    return counts;
+  };
+  int64_t low = 0, high = std::accumulate(parameters.begin(), parameters.end(), int64_t{0});
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    if (filled(middle).empty())
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return filled(low);
+}
+
 /// A micro-batch between its forward and its backward.
 struct Pipeline::Kept {
   Tensor input, output;  // the last stage's output is its share of the loss
@@ -76,15 +110,32 @@ void Pipeline::send(const Tensor& t, int to, bool gradient) {
   std::erase_if(sends_, [](const auto& s) { return s.first.is_completed() && !s.first.exception(); });
 }
 
+namespace {
+
+Tensor for_message(const Tensor& head, Device device) {
+  const auto numbers = head.to_vector<int64_t>();
+  const std::span<const int64_t> sizes(numbers.data() + 2, static_cast<std::size_t>(numbers[1]));
+  return empty(Shape{sizes}, {.dtype = static_cast<DType>(numbers[0]), .device = device});
+}
+
+}  // namespace
+
 Tensor Pipeline::receive(int from, bool gradient) const {
   const int tag = gradient ? kGradient : kActivation;
   const Tensor head = empty({kLongest + 2}, {.dtype = kInt64});
   group_->recv(head, from, tag).wait();
-  const auto numbers = head.to_vector<int64_t>();
-  const std::span<const int64_t> sizes(numbers.data() + 2, static_cast<std::size_t>(numbers[1]));
-  const Tensor t = empty(Shape{sizes}, {.dtype = static_cast<DType>(numbers[0])});
+  const Tensor t = for_message(head, options_.device);
   group_->recv(t, from, tag).wait();
   return t;
+}
+
+Tensor Pipeline::from_last(const Tensor& t) const {
+  const int last = group_->size() - 1;
+  const Tensor head = is_last() ? head_of(t) : empty({kLongest + 2}, {.dtype = kInt64});
+  group_->broadcast(head, last).wait();
+  const Tensor values = is_last() ? t.contiguous() : for_message(head, options_.device);
+  group_->broadcast(values, last).wait();
+  return values;
 }
 
 void Pipeline::finish_sends() {
@@ -102,62 +153,71 @@ auto Pipeline::timed(const F& f) {
 
 Tensor Pipeline::step(const Tensor& x, const Tensor& target, const Loss& loss) {
   const auto sizes = part_sizes(x);
-  const double start = now();
   int64_t rows = 0;
   for (const int64_t size : sizes) rows += size;
   if (is_last() && (!target.defined() || target.dim() == 0 || target.size(0) != rows))
     throw ShapeError(fmt::format("[Pipeline] the batch has {} rows, the target {}. Give one for each.", rows,
                                  target.defined() ? to_string(target.sizes()) : "none"));
-  schedule_ = one_f_one_b(group_->rank(), group_->size(), static_cast<int>(sizes.size()));
   const Tensor total = zeros({}, {.dtype = kFloat64});
-  std::deque<Kept> kept;
   int64_t row = 0;  // of the next forward
+  const auto forward = [&](int number, const Tensor& from_before) {
+    const int64_t size = sizes[static_cast<std::size_t>(number)], at = std::exchange(row, row + size);
+    const Tensor y = stage_(is_first() ? x.narrow(0, at, size) : from_before);
+    if (!is_last()) return y;
+    const double share = static_cast<double>(size) / static_cast<double>(rows);
+    const Tensor part = loss(y, target.narrow(0, at, size)) * share;
+    const no_grad guard;
+    total.add_(part.detach().cpu().to(kFloat64).reshape({}));
+    return part;
+  };
+  const auto backward = [](const Tensor& output, const Tensor& gradient) { output.backward(gradient); };
+  run(static_cast<int>(sizes.size()), {forward, backward});
+  group_->broadcast(total, group_->size() - 1).wait();
+  return total;
+}
 
-  const auto forward = [&](int64_t size) {
+void Pipeline::run(int micro_batches, const PipelineSteps& steps) {
+  const double start = now();
+  const int before = group_->rank() - 1, behind = group_->rank() + 1;
+  schedule_ = one_f_one_b(group_->rank(), group_->size(), micro_batches);
+  std::deque<Kept> kept;
+  const auto forward = [&](int number) {
     Kept k;
-    k.input = is_first() ? x.narrow(0, row, size) : receive(group_->rank() - 1, false).requires_grad_();
-    k.output = timed([&] {
-      const Tensor y = stage_(k.input);
-      if (!is_last()) return y;
-      const double share = static_cast<double>(size) / static_cast<double>(rows);
-      const Tensor part = loss(y, target.narrow(0, row, size)) * share;
-      const no_grad guard;
-      total.add_(part.detach().cpu().to(kFloat64).reshape({}));
-      return part;
-    });
-    if (!is_last()) send(k.output, group_->rank() + 1, false);
-    row += size;
+    if (!is_first()) k.input = receive(before, false).requires_grad_();
+    k.output = timed([&] { return steps.forward(number, k.input); });
+    if (!is_last()) send(k.output, behind, false);
     kept.push_back(std::move(k));
     most_alive_ = std::max(most_alive_, static_cast<int>(kept.size()));
   };
   const auto backward = [&] {
     const Kept k = std::move(kept.front());
     kept.pop_front();
-    const Tensor gradient = is_last() ? Tensor() : receive(group_->rank() + 1, true).to(k.output.device());
+    const Tensor gradient = is_last() ? Tensor() : receive(behind, true).to(k.output.device());
     const Tensor input_gradient = timed([&] {
-      if (k.output.requires_grad()) k.output.backward(gradient);  // not where a first stage is frozen
+      const bool records = k.output.defined() && k.output.requires_grad();
+      if (records) steps.backward(k.output, gradient);  // not where a first stage is frozen
       return is_first() ? Tensor() : k.input.grad();
     });
     if (is_first()) return;
-    send(input_gradient.defined() ? input_gradient : zeros(k.input.sizes(), like(k.input)), group_->rank() - 1, true);
+    send(input_gradient.defined() ? input_gradient : zeros(k.input.sizes(), like(k.input)), before, true);
   };
   for (const PipelineAction& action : schedule_) {
     if (action.forward)
-      forward(sizes[static_cast<std::size_t>(action.micro_batch)]);
+      forward(action.micro_batch);
     else
       backward();
   }
   finish_sends();
   times_.whole += now() - start;
-  group_->broadcast(total, group_->size() - 1).wait();
-  return total;
 }
 
-Tensor Pipeline::forward(const Tensor& x) {
+Tensor Pipeline::forward(const Tensor& x, bool on_all) {
   const no_grad guard;
   int64_t row = 0;
   std::vector<Tensor> outputs;
-  for (const int64_t size : part_sizes(x)) {
+  auto sizes = part_sizes(x);
+  if (sizes.empty()) sizes.push_back(0);
+  for (const int64_t size : sizes) {
     const Tensor y = stage_(is_first() ? x.narrow(0, row, size) : receive(group_->rank() - 1, false));
     row += size;
     if (is_last())
@@ -166,7 +226,8 @@ Tensor Pipeline::forward(const Tensor& x) {
       send(y, group_->rank() + 1, false);
   }
   finish_sends();
-  return outputs.empty() ? Tensor() : cat(outputs, 0);
+  const Tensor joined = outputs.empty() ? Tensor() : outputs.size() == 1 ? outputs[0] : cat(outputs, 0);
+  return on_all ? from_last(joined) : joined;
 }
 
 }  // namespace levin::distributed

@@ -1,5 +1,6 @@
 // Hooks of modules, and moving a module that has some.
 
+#include <levin/nn/forward_result.h>
 #include <levin/nn/module.h>
 
 #include <map>
@@ -72,9 +73,13 @@ HookHandle Module::register_full_backward_hook(BackwardHook hook) {
 
 Tensor Module::forward_with_hooks(const Tensor& x) {
   const std::shared_ptr<Hooks::Lists> lists = hooks_->lists;
-  Tensor input = x;
-  for (const auto& [id, hook] : std::map(lists->before))
-    if (Tensor other = hook(*this, input); other.defined()) input = other;
+  Tensor input = x, output;
+  try {
+    for (const auto& [id, hook] : std::map(lists->before))
+      if (Tensor other = hook(*this, input); other.defined()) input = other;
+  } catch (const ForwardResult& given) {
+    output = given.output;
+  }
 
   // The gradients of these two views are the module's whole grad_input and grad_output, whatever happens between.
   const bool watch = !lists->backward.empty();
@@ -91,7 +96,7 @@ Tensor Module::forward_with_hooks(const Tensor& x) {
     });
   }
 
-  Tensor output = forward(input);
+  if (!output.defined()) output = forward(input);
   for (const auto& [id, hook] : std::map(lists->after))
     if (Tensor other = hook(*this, input, output); other.defined()) output = other;
 

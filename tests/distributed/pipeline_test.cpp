@@ -132,6 +132,19 @@ TEST_CASE("pipeline: the schedule is 1F1B") {
   CHECK_THROWS_AS(one_f_one_b(2, 2, 1), ValueError);
 }
 
+TEST_CASE("pipeline: layers are cut so that the largest stage is as small as can be") {
+  using Numbers = std::vector<int64_t>;
+  CHECK(balanced_stages({0, 401'920, 0, 262'656, 0, 5130}, 2) == Numbers{3, 3});
+  CHECK(balanced_stages({84, 0, 130, 0, 88, 0, 27}, 3) == Numbers{2, 2, 3});
+  CHECK(balanced_stages({5, 1, 1, 5}, 3) == Numbers{1, 2, 1});
+  CHECK(balanced_stages({1, 1, 1, 100}, 2) == Numbers{3, 1});
+  CHECK(balanced_stages({100, 1, 1, 1}, 2) == Numbers{1, 3});
+  CHECK(balanced_stages({0, 0, 0}, 3) == Numbers{1, 1, 1});
+  CHECK(balanced_stages({7}, 1) == Numbers{1});
+  CHECK_THROWS_AS(balanced_stages({7}, 2), ValueError);
+  CHECK_THROWS_AS(balanced_stages({}, 0), ValueError);
+}
+
 TEST_CASE("pipeline: training on three stages goes on as in one process, also with batches of other sizes") {
   const auto data = [](int64_t rows) {
     Generator rng(static_cast<std::uint64_t>(rows));

@@ -292,11 +292,13 @@ Checkpoint CheckpointKeeper::snapshot(const Snapshot& what) {
 void CheckpointKeeper::save_training(Checkpoint& c, const Mark& at) {
   c.tensors.merge("optimizer.", run_.strategy.optimizer_state(optimizers_));
   c.tensors.merge("scheduler.", optimizers_.scheduler_state());
-  const int ranks = run_.strategy.world_size();
+  const int ranks = run_.strategy.data_ranks();
   const bool open_window = at.state.window_nominal > 0;
   if (open_window && (alone_ || ranks == 1)) {
+    StateDict own;
     for (const auto& [name, p] : run_.module.named_parameters())
-      if (p.grad().defined()) c.tensors.merge("grad.", {{name, p.grad()}});
+      if (p.grad().defined()) own.set(name, p.grad());
+    c.tensors.merge("grad.", run_.strategy.joined(own));
   }
   StateMap& v = c.values;
   v.put("precision", run_.precision.state());
@@ -368,6 +370,7 @@ void CheckpointKeeper::restore_val() {
 
 /// This rank's part; rank zero's where it saved alone, at an exception.
 StateMap CheckpointKeeper::own_part(const Checkpoint& c) const {
+  if (run_.strategy.data_ranks() == 1) return c.values;
   const StateMap own = c.values.part(rank_key(static_cast<std::size_t>(run_.strategy.rank())));
   return own.empty() ? c.values : own;
 }
@@ -380,12 +383,12 @@ data::LoaderState CheckpointKeeper::train_place(const Checkpoint& c, const State
   const bool at_end = run_.state.epoch_complete && saved.batches > 0;
   const std::int64_t epoch = saved.epoch + (at_end ? 1 : 0);
   const auto ranks = c.values.has("world_size") ? c.values.get<std::int64_t>("world_size") : 1;
-  if (ranks == run_.strategy.world_size()) return at_end ? saved.at_epoch(epoch) : saved;
+  if (ranks == run_.strategy.data_ranks()) return at_end ? saved.at_epoch(epoch) : saved;
   if (run_.state.batch > 0 && !run_.state.epoch_complete)
     throw StateError(
         fmt::format("{} ranks saved it within an epoch, and this run has {}. Use as many, or go on from an epoch's "
                     "end.",
-                    ranks, run_.strategy.world_size()));
+                    ranks, run_.strategy.data_ranks()));
   data::LoaderState place = data_.train->state();
   place.seed = saved.seed;
   return place.at_epoch(epoch);
@@ -409,10 +412,13 @@ void CheckpointKeeper::restore(const Checkpoint& c, const std::filesystem::path&
   }
   const std::string prefix = rank_key(static_cast<std::size_t>(run_.strategy.rank()));
   for (const auto& [name, p] : run_.module.named_parameters()) {
+    if (!run_.strategy.has(p)) continue;
     const Tensor* own = c.tensors.find(prefix + ".grad." + name);
     if (const Tensor* grad = own ? own : c.tensors.find("grad." + name)) p.set_grad(*grad);
   }
-  default_generator().set_state(of_rank(generator_state(v.part("rng")), run_.strategy.rank()));
+  // Ranks that have the same data draw the same numbers.
+  const int stream = run_.strategy.data_ranks() == 1 ? 0 : run_.strategy.rank();
+  default_generator().set_state(of_rank(generator_state(v.part("rng")), stream));
   mark(run_.state.point);
   const StateMap& all = c.values;
   const auto target = all.has("simd_target") ? all.get<std::string>("simd_target") : kernels::cpu::simd_target();

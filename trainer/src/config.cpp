@@ -55,6 +55,10 @@ void check_config(const TrainerConfig& c) {
         fmt::format("--sync-batchnorm: the replicas of --strategy {} share one process, where each normalises by its "
                     "own part. Use --strategy ddp.",
                     c.strategy));
+  if (c.sync_batchnorm && c.strategy == "pipeline")
+    throw UsageError(
+        "--sync-batchnorm: under --strategy pipeline one rank has a batch norm, which sees all of a micro-batch. Leave "
+        "it out.");
   make_precision(c.precision);
   make_profiler(c.profiler);
 }

@@ -56,6 +56,8 @@ const std::vector<ConfigField>& config_fields() {
       {"bagua_warmup_steps", &C::bagua_warmup_steps, "bagua async: steps with averaged gradients at first"},
       {"bagua_sync_interval_ms", &C::bagua_sync_interval_ms, "bagua async: ms between two averages of the weights"},
       {"fsdp_unit_size", &C::fsdp_unit_size, "fsdp: elements from which a module is gathered by itself", 1},
+      {"pipeline_micro_batches", &C::pipeline_micro_batches, "pipeline: parts of a batch", 1},
+      {"pipeline_balance", &C::pipeline_balance, "pipeline: layers of each stage, as 2,2; empty: by their parameters"},
       {"use_distributed_sampler", &C::use_distributed_sampler, "Every rank sees its share of the data"},
       {"sync_batchnorm", &C::sync_batchnorm, "Batch norm's statistics over all ranks"},
       {"default_root_dir", &C::default_root_dir, "Folder for logs and checkpoints; the working folder when empty"},

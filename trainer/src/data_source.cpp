@@ -59,8 +59,9 @@ std::int64_t batches_of(const BatchLimit& limit, const data::DataLoader& loader,
 }
 
 LoaderPtr shared_out(const LoaderPtr& loader, const Strategy& strategy, bool pad) {
-  if (!loader || strategy.world_size() == 1 || loader->options().num_replicas > 1) return loader;
-  return loader->share_of(strategy.world_size(), strategy.rank(), pad);
+  const int ranks = strategy.data_ranks();
+  if (!loader || ranks == 1 || loader->options().num_replicas > 1) return loader;
+  return loader->share_of(ranks, strategy.rank(), pad);
 }
 
 LoaderPtr in_order(const LoaderPtr& loader) {

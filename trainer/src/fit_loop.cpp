@@ -14,7 +14,7 @@ namespace {
 
 /// With the summary: how many samples a step of the optimizer sees, where that is not the loader's batch size.
 void say_effective_batch(const Run& run, const data::DataLoader& train) {
-  const std::int64_t accumulated = run.config.accumulate_grad_batches, ranks = run.strategy.world_size();
+  const std::int64_t accumulated = run.config.accumulate_grad_batches, ranks = run.strategy.data_ranks();
   const auto& o = train.options();
   const bool known = train.dataset() && !o.batch_sampler;
   if (!known || accumulated * ranks == 1 || !run.strategy.is_global_zero() || !run.config.enable_model_summary) return;

@@ -46,7 +46,7 @@ void LogPart::add(Entry entry) {
   entries_.push_back(std::move(entry));
 }
 
-void MetricStore::log(const std::vector<LogPart>& parts) {
+std::vector<MetricStore::Joined> MetricStore::join(const std::vector<LogPart>& parts) {
   using Entry = LogPart::Entry;
   struct Value {
     Entry first;
@@ -62,16 +62,91 @@ void MetricStore::log(const std::vector<LogPart>& parts) {
       if (e.value.defined() && e.value.numel() == 1) at->shares.push_back({e.value, weight});
     }
   }
+  std::vector<Joined> result;
   for (const auto& [first, shares] : values) {
-    if (first.object) {
-      log(first.name, *first.object, shares.empty() ? Tensor() : combined(shares, Reduce::mean), first.options);
-      continue;
-    }
-    LogOptions options = first.options;
+    Joined& j = result.emplace_back(Joined{first.name, {}, first.object, first.options});
+    if (!shares.empty() || !first.object)
+      j.value = combined(shares, first.object ? Reduce::mean : first.options.reduce);
     double samples = 0;
     for (const Share& s : shares) samples += s.weight;
-    if (options.batch_size || options.reduce == Reduce::mean) options.batch_size = static_cast<std::int64_t>(samples);
-    arrive(first.name, combined(shares, options.reduce), options);
+    if (!first.object && (j.options.batch_size || j.options.reduce == Reduce::mean))
+      j.options.batch_size = static_cast<std::int64_t>(samples);
+  }
+  return result;
+}
+
+void MetricStore::log(const Joined& value) {
+  if (value.object)
+    log(value.name, *value.object, value.value, value.options);
+  else
+    arrive(value.name, value.value, value.options);
+}
+
+void MetricStore::log(const std::vector<LogPart>& parts) {
+  for (const Joined& value : join(parts)) log(value);
+}
+
+namespace {
+
+std::int64_t from_optional(const std::optional<bool>& flag) { return flag ? static_cast<std::int64_t>(*flag) : -1; }
+std::optional<bool> to_optional(std::int64_t flag) { return flag < 0 ? std::nullopt : std::optional(flag != 0); }
+
+constexpr std::size_t kNumbers = 8;  // of the options
+
+}  // namespace
+
+StateMap MetricStore::joined(const std::vector<LogPart>& parts) const {
+  std::vector<std::string> names, objects;
+  std::vector<double> values;
+  std::vector<std::int64_t> options, defined;
+  for (const Joined& j : join(parts)) {
+    names.push_back(j.name);
+    objects.push_back(object_name(j.object));
+    defined.push_back(j.value.defined());
+    values.push_back(j.value.defined() ? j.value.item<double>() : 0.0);
+    const LogOptions& o = j.options;
+    const std::int64_t numbers[kNumbers] = {o.prog_bar,
+                                            o.logger,
+                                            from_optional(o.on_step),
+                                            from_optional(o.on_epoch),
+                                            static_cast<std::int64_t>(o.reduce),
+                                            o.batch_size.value_or(-1),
+                                            o.add_dataloader_idx,
+                                            o.sync_dist + 2 * o.rank_zero_only};
+    options.insert(options.end(), std::begin(numbers), std::end(numbers));
+  }
+  StateMap out;
+  out.set("names", names);
+  out.set("objects", objects);
+  out.set("values", values);
+  out.set("defined", defined);
+  out.set("options", options);
+  return out;
+}
+
+void MetricStore::log(const StateMap& joined) {
+  const auto names = joined.get<std::vector<std::string>>("names");
+  const auto objects = joined.get<std::vector<std::string>>("objects");
+  const auto values = joined.get<std::vector<double>>("values");
+  const auto defined = joined.get<std::vector<std::int64_t>>("defined");
+  const auto options = joined.get<std::vector<std::int64_t>>("options");
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto* n = &options[i * kNumbers];
+    Joined value{.name = names[i],
+                 .value = defined[i] != 0 ? full({}, values[i], {.dtype = kFloat64}) : Tensor(),
+                 .object = nullptr,
+                 .options = {.prog_bar = n[0] != 0,
+                             .logger = n[1] != 0,
+                             .on_step = to_optional(n[2]),
+                             .on_epoch = to_optional(n[3]),
+                             .reduce = static_cast<Reduce>(n[4]),
+                             .batch_size = n[5] < 0 ? std::nullopt : std::optional(n[5]),
+                             .add_dataloader_idx = n[6] != 0,
+                             .sync_dist = n[7] == 1,
+                             .rank_zero_only = n[7] == 2}};
+    for (const auto& [name, object] : objects_)
+      if (!name.empty() && name == objects[i]) value.object = object;
+    log(value);
   }
 }
 

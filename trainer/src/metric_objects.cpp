@@ -1,4 +1,5 @@
 // The part of the store that knows metrics as objects.
+#include <levin/autograd/ops.h>
 #include <levin/trainer/metric_store.h>
 #include <levin/trainer/strategy.h>
 
@@ -82,6 +83,10 @@ void MetricStore::finish_object(Metric& m) {
 /// What the metric gives for the samples of all ranks, merged in their order; it keeps its own.
 double MetricStore::value_of_all(metrics::Metric& object) const {
   if (!ranks_ || ranks_->world_size() == 1) return object.value();
+  if (ranks_->data_ranks() == 1) {  // rank zero has seen every sample
+    const double own = ranks_->is_global_zero() ? object.value() : 0.0;
+    return ranks_->broadcast(full({}, own, {.dtype = kFloat64}), 0).item<double>();
+  }
   const StateDict own = object.state_dict();
   StateMap part;
   put_metric(part, own);

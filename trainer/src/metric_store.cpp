@@ -138,7 +138,7 @@ void MetricStore::start_epoch(Split split) {
 
 void MetricStore::finish_epoch(Split split) {
   settle();
-  const bool evaluates_on_ranks = split != Split::train && ranks_ && ranks_->world_size() > 1;
+  const bool evaluates_on_ranks = split != Split::train && ranks_ && ranks_->data_ranks() > 1;
   if (evaluates_on_ranks) learn_of_ranks(split);
   for (auto& m : metrics_) {
     if (m.split != split) continue;

@@ -2,6 +2,7 @@
 
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
+#include <levin/nn/container.h>
 #include <levin/optim/clip.h>
 #include <levin/trainer/callback.h>
 
@@ -50,6 +51,15 @@ metrics::Metric& LevinModule::of_run(metrics::Metric& own) {
 
 void LevinModule::log_dict(const std::vector<std::pair<std::string, Tensor>>& values, const LogOptions& options) {
   for (const auto& [name, value] : values) log(name, value, options);
+}
+
+nn::Sequential* LevinModule::pipeline_module() {
+  nn::Sequential* largest = nullptr;
+  for (const auto& [name, child] : named_children()) {
+    auto* const found = dynamic_cast<nn::Sequential*>(child);
+    if (found && (!largest || found->parameter_count() > largest->parameter_count())) largest = found;
+  }
+  return largest;
 }
 
 bool LevinModule::is_last_batch() const { return link_.run && link_.run->is_last_batch; }

@@ -5,59 +5,50 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
+#include <utility>
 
 namespace levin {
+namespace {
 
-/// One step of all replicas.
-class ReplicaRun {
- public:
-  ReplicaRun(LevinModule& module, std::size_t replicas) : module_(module), link_(module.link_), parts_(replicas) {}
-
-  /// Called for each replica, also at the same time.
-  std::vector<Tensor> step(std::size_t number, LevinModule& replica, const Batch& batch,
-                           const Strategy::ReplicaStep& step) {
-    Part& part = parts_[number];
-    part.replica = &replica;
-    part.logged.emplace(batch.size());
-    ModuleLink link = link_;
-    if (link.metrics) link.part = &*part.logged;
-    if (&replica != &module_) link.original = &module_;
-    const Lent lent{replica, std::exchange(replica.link_, link)};
-    return step(number, replica, batch);
-  }
-  void finish() {
-    std::vector<LogPart> logged;
-    for (Part& part : parts_) {
-      if (!part.replica) continue;  // there were fewer parts
-      if (part.replica != &module_) take_metrics(*part.replica);
-      logged.push_back(std::move(*part.logged));
-    }
-    if (link_.metrics) link_.metrics->log(logged);
-  }
-
- private:
-  struct Part {
-    LevinModule* replica = nullptr;
-    std::optional<LogPart> logged{};
-  };
-  struct Lent {
-    LevinModule& replica;
-    ModuleLink before;
-    ~Lent() { replica.link_ = before; }
-  };
-  void take_metrics(LevinModule& replica) {
-    for (std::size_t i = 0; i < replica.metrics_.size(); ++i) {
-      metrics::Metric& own = *replica.metrics_[i].second;
-      if (own.update_count() > 0) module_.metrics_[i].second->merge(own);
-      own.reset();
-    }
-  }
-
-  LevinModule& module_;
-  const ModuleLink link_;
-  std::vector<Part> parts_;
+/// Gives a module its link back.
+struct Lent {
+  ModuleLink& link;
+  ModuleLink before;
+  ~Lent() { link = before; }
 };
+
+}  // namespace
+
+std::vector<Tensor> ReplicaRun::step(std::size_t number, LevinModule& replica, const Batch& batch,
+                                     const Strategy::ReplicaStep& step) {
+  if (number >= parts_.size()) parts_.resize(number + 1);
+  Part& part = parts_[number];
+  part.replica = &replica;
+  part.logged.emplace(batch.size());
+  ModuleLink link = link_;
+  if (link.metrics) link.part = &*part.logged;
+  if (&replica != &module_) link.original = &module_;
+  const Lent lent{replica.link_, std::exchange(replica.link_, link)};
+  return step(number, replica, batch);
+}
+
+std::vector<LogPart> ReplicaRun::logged() {
+  std::vector<LogPart> logged;
+  for (Part& part : parts_) {
+    if (!part.replica) continue;  // there were fewer parts
+    if (part.replica != &module_) take_metrics(*part.replica);
+    logged.push_back(std::move(*part.logged));
+  }
+  return logged;
+}
+
+void ReplicaRun::take_metrics(LevinModule& replica) {
+  for (std::size_t i = 0; i < replica.metrics_.size(); ++i) {
+    metrics::Metric& own = *replica.metrics_[i].second;
+    if (own.update_count() > 0) module_.metrics_[i].second->merge(own);
+    own.reset();
+  }
+}
 
 std::vector<Tensor> run_on_replicas(LevinModule& module, Strategy& strategy, const Batch& batch,
                                     const Strategy::ReplicaStep& step) {

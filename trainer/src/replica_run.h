@@ -4,7 +4,39 @@
 #include <levin/trainer/module.h>
 #include <levin/trainer/strategy.h>
 
+#include <optional>
+
 namespace levin {
+
+/// One step of all replicas, or of one module with the parts of a batch in turn, whose number need not be known.
+class ReplicaRun {
+ public:
+  ReplicaRun(LevinModule& module, std::size_t parts = 0) : module_(module), link_(module.link_), parts_(parts) {}
+
+  /// What a step logs is kept apart. Called for each replica, also at the same time.
+  std::vector<Tensor> step(std::size_t number, LevinModule& replica, const Batch& batch,
+                           const Strategy::ReplicaStep& step);
+  /// What the parts have logged; metrics gather in the module's own.
+  std::vector<LogPart> logged();
+  /// Logs it.
+  void finish() {
+    const auto parts = logged();
+    if (link_.metrics) link_.metrics->log(parts);
+  }
+  /// Where values go; null for nowhere.
+  MetricStore* metrics() const { return link_.metrics; }
+
+ private:
+  struct Part {
+    LevinModule* replica = nullptr;
+    std::optional<LogPart> logged{};
+  };
+  void take_metrics(LevinModule& replica);
+
+  LevinModule& module_;
+  const ModuleLink link_;
+  std::vector<Part> parts_;
+};
 
 /// Outputs are joined; what the replicas log becomes one value a name, and their metrics gather in the module's.
 std::vector<Tensor> run_on_replicas(LevinModule& module, Strategy& strategy, const Batch& batch,

@@ -9,6 +9,7 @@
 
 #include "profilers/actions.h"
 #include "replica_run.h"
+#include "staged_step.h"
 
 namespace levin {
 
@@ -22,6 +23,11 @@ StepRunner::StepRunner(LevinModule& module, Optimizers& optimizers, Strategy& st
           "[fit] {} steps by itself, and --strategy {} runs its step once a device before any backward. Use --strategy "
           "ddp, or wrap networks of it by distributed::DataParallel.",
           module_.type_name(), strategy_.name()));
+    if (strategy_.has_stages())
+      throw UsageError(
+          fmt::format("[fit] {} steps by itself, and --strategy {} has an order of its own for forward and backward. "
+                      "Use --strategy ddp, or distributed::Pipeline in training_step.",
+                      module_.type_name(), strategy_.name()));
     manual_ = std::make_unique<ManualOptimization>(optimizers_, strategy_, precision_, hooks_);
     return;
   }
@@ -50,9 +56,10 @@ StepOutput StepRunner::run(const Batch& given, int index, bool last, TrainState&
   const std::int64_t samples = batch.size();
   const bool closes = last || state.micro + 1 == options_.accumulate_grad_batches;
   if (manual_) return run_manual(batch, index, state);
-  const StepOutput out = forward(batch, index, state);
-  if (!out.empty()) backward(out, samples, closes, state);
-  else if (strategy_.world_size() > 1) refuse_no_loss();
+  const bool staged = strategy_.has_stages();
+  const StepOutput out = staged ? run_stages(batch, index, state) : forward(batch, index, state);
+  if (!staged && !out.empty()) backward(out, samples, closes, state);
+  if (out.empty() && strategy_.world_size() > 1) refuse_no_loss();
   state.samples += samples;
   ++state.micro;
   if (closes) close_window(state);
@@ -87,11 +94,7 @@ void StepRunner::backward(const StepOutput& out, std::int64_t samples, bool clos
   const double weight = out.weight().value_or(static_cast<double>(samples));
   if (!(weight > 0)) return strategy_.world_size() > 1 ? refuse_no_loss() : void();
   if (state.window_nominal == 0) {
-    hooks_.on_before_zero_grad();
-    const ProfileScope profile(action_of(module_, "optimizer_zero_grad"), Phase::optimizer);
-    module_.optimizer_zero_grad(optimizers_.optimizer());
-    precision_.zero_grad();
-    strategy_.zero_grad(parameters_);
+    zero_grad();
     // Weights of several ranks have one measure. A batch by itself counts as its mean, as everywhere.
     weighs_ = options_.accumulate_grad_batches > 1 || out.weight();
     const double common = weighs_ ? strategy_.reduce(weight, ReduceOp::mean) : weight;
@@ -113,6 +116,44 @@ void StepRunner::backward(const StepOutput& out, std::int64_t samples, bool clos
   hooks_.on_after_backward();
 }
 
+void StepRunner::zero_grad() {
+  hooks_.on_before_zero_grad();
+  const ProfileScope profile(action_of(module_, "optimizer_zero_grad"), Phase::optimizer);
+  module_.optimizer_zero_grad(optimizers_.optimizer());
+  precision_.zero_grad();
+  strategy_.zero_grad(parameters_);
+}
+
+/// Forward and backward of a batch whose parts are on their way through several ranks.
+StepOutput StepRunner::run_stages(const Batch& batch, int index, TrainState& state) {
+  if (state.micro == 0) strategy_.share_buffers(module_);
+  if (const bool begins = state.window_nominal == 0; begins) {
+    zero_grad();
+    weighs_ = false;  // rank zero's losses are all
+    state.window_weight = 0;
+  }
+  StagedStep step(module_, strategy_, precision_, hooks_,
+                  {.index = index,
+                   .samples = batch.size(),
+                   .window = options_.accumulate_grad_batches,
+                   .nominal = state.window_nominal});
+  strategy_.run_batch(batch, step);
+  hooks_.on_after_backward();
+  const StagedStep::Result result = step.share();
+  if (result.output.empty()) return {};
+  state.window_nominal = result.nominal;
+  state.window_weight += result.weight;
+  return result.output;
+}
+
+/// What any rank has found. Of stages one may have no gradients.
+Tensor StepRunner::of_all_ranks(const Tensor& found_inf) {
+  const bool known = found_inf.defined();
+  if (strategy_.has_stages() ? !strategy_.any(known) : !known) return {};
+  return strategy_.reduce(known ? found_inf : zeros({}, {.dtype = kFloat32, .device = strategy_.device()}),
+                          ReduceOp::max);
+}
+
 void StepRunner::close_window(TrainState& state) {
   if (state.window_nominal > 0) {
     const ProfileScope profile([&] { return fmt::format("[Strategy]{}.optimizer_step", strategy_.name()); },
@@ -120,8 +161,7 @@ void StepRunner::close_window(TrainState& state) {
     take_parameters();
     if (schedules_steps()) settle(state);
     strategy_.finish_reduction(parameters_);
-    Tensor found_inf = precision_.unscale(parameters_);
-    if (found_inf.defined()) found_inf = strategy_.reduce(found_inf, ReduceOp::max);
+    const Tensor found_inf = of_all_ranks(precision_.unscale(parameters_));
     // Sent now, ahead of the step's work.
     open_.push_back({found_inf.defined() ? HostRead(found_inf) : HostRead(0.0), state.global_step + 1});
     const double weight = weighs_ ? strategy_.reduce(state.window_weight, ReduceOp::mean) : state.window_weight;

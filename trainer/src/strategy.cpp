@@ -85,6 +85,7 @@ StrategyChoice choose(const StrategyOptions& o) {
   check_horovod(o);
   check_bagua(o);
   check_fsdp(o);
+  check_pipeline(o);
   return c;
 }
 

@@ -23,7 +23,9 @@ StrategyOptions strategy_options_of(const Config& c) {
           .bagua_scale_lr = c.bagua_scale_lr,
           .bagua_warmup_steps = c.bagua_warmup_steps,
           .bagua_sync_interval_ms = c.bagua_sync_interval_ms,
-          .fsdp_unit_size = c.fsdp_unit_size};
+          .fsdp_unit_size = c.fsdp_unit_size,
+          .pipeline_micro_batches = c.pipeline_micro_batches,
+          .pipeline_balance = c.pipeline_balance};
 }
 
 }  // namespace levin

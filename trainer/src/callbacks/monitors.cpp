@@ -34,13 +34,15 @@ void GradientNormMonitor::on_before_optimizer_step(RunContext& run) {
   const std::string prefix = fmt::format("grad_{:.1f}_norm", options_.norm_type);
   std::vector<std::string> names;
   std::vector<Tensor> list;
-  bool pieces = false;
+  const bool stages = run.strategy->has_stages();
+  bool pieces = stages;
   for (std::size_t i = 0; i < run.optimizers->size(); ++i)
     for (const Parameter& p : run.optimizers->optimizer(i).parameters()) {
-      if (!p.grad().defined()) continue;
+      const Tensor grad = p.grad();
+      if (!grad.defined() && !(stages && p.requires_grad())) continue;
       names.push_back(p.name);
-      list.push_back(p.numel() > 0 ? norm(p.grad().to(kFloat32), options_.norm_type)
-                                   : zeros({}, {.device = p.device()}));
+      list.push_back(grad.defined() && p.numel() > 0 ? norm(grad.to(kFloat32), options_.norm_type)
+                                                     : zeros({}, {.device = p.device()}));
       pieces = pieces || !run.strategy->whole_of({p}).front().is_same(p);
     }
   if (list.empty()) return;

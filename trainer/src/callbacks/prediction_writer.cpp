@@ -35,13 +35,21 @@ void PredictionWriter::setup(RunContext& run) {
         fmt::format("[PredictionWriter] {} cannot be made: {}. Choose another folder.", dir_.string(), code.message()));
 }
 
+namespace {
+
+/// Where all ranks have the same predictions, rank zero writes them.
+bool writes(const RunContext& run) { return run.strategy->data_ranks() > 1 || run.strategy->is_global_zero(); }
+
+}  // namespace
+
 void PredictionWriter::write_on_batch_end(RunContext& run, const Tensor& prediction, const Batch&, int index) {
+  if (!writes(run)) return;
   const auto name = fmt::format("predictions_rank{}_batch{:06}.npy", run.strategy->rank(), index);
   data::save_npy(dir_ / name, prediction.to(kCpu));
 }
 
 void PredictionWriter::write_on_epoch_end(RunContext& run, const std::vector<Tensor>& predictions) {
-  if (predictions.empty()) return;
+  if (predictions.empty() || !writes(run)) return;
   data::save_npy(dir_ / fmt::format("predictions_rank{}.npy", run.strategy->rank()), cat(predictions, 0).to(kCpu));
 }
 

@@ -115,15 +115,17 @@ StateMap RankStrategy::broadcast(const StateMap& values, int src) {
   return gather(rank() == src ? values : StateMap())[static_cast<std::size_t>(src)];
 }
 
+std::vector<StateMap> RankStrategy::gather(const StateMap& own) { return gather_maps(*group_, own); }
+
 /// As JSON, in parts of one size.
-std::vector<StateMap> RankStrategy::gather(const StateMap& own) {
+std::vector<StateMap> gather_maps(ProcessGroup& group, const StateMap& own) {
   const std::string text = to_json(own).dump();
   const Tensor size = full({}, static_cast<double>(text.size()), {.dtype = kInt64});
-  const auto lengths = gathered(*group_, size).to_vector<std::int64_t>();
+  const auto lengths = gathered(group, size).to_vector<std::int64_t>();
   const std::int64_t longest = *std::max_element(lengths.begin(), lengths.end());
   std::vector<std::uint8_t> bytes(text.begin(), text.end());
   bytes.resize(static_cast<std::size_t>(longest));
-  const auto all = gathered(*group_, from_data(bytes, {longest})).to_vector<std::uint8_t>();
+  const auto all = gathered(group, from_data(bytes, {longest})).to_vector<std::uint8_t>();
   std::vector<StateMap> out;
   for (std::size_t r = 0; r < lengths.size(); ++r) {
     const auto begin = all.begin() + static_cast<std::ptrdiff_t>(r) * longest;

@@ -50,6 +50,9 @@ class RankStrategy : public Strategy {
 /// Learning rates, and the base rates of schedules, times this.
 void scale_rates(const Optimizers& optimizers, double factor);
 
+/// The maps of all ranks, by rank.
+std::vector<StateMap> gather_maps(distributed::ProcessGroup& group, const StateMap& own);
+
 /// Averages gradients where they lie, with zeros where a rank has none; one that no rank has stays away.
 void average_gradients(distributed::ProcessGroup& group, const std::vector<Parameter>& parameters);
 

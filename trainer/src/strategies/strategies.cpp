@@ -22,6 +22,7 @@ constexpr StrategyKind kKinds[] = {
     {"zero_3", make_fsdp},
     {"fsdp", make_fsdp},
     {"fully_sharded", make_fsdp},
+    {"pipeline", make_pipeline},
 };
 
 }  // namespace

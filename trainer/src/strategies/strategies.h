@@ -31,8 +31,10 @@ std::unique_ptr<Strategy> make_bagua(const StrategyChoice& choice);
 void check_horovod(const StrategyOptions& options);
 void check_bagua(const StrategyOptions& options);
 void check_fsdp(const StrategyOptions& options);
+void check_pipeline(const StrategyOptions& options);
 std::unique_ptr<Strategy> make_zero(const StrategyChoice& choice);
 std::unique_ptr<Strategy> make_fsdp(const StrategyChoice& choice);
+std::unique_ptr<Strategy> make_pipeline(const StrategyChoice& choice);
 
 struct StrategyKind {
   std::string_view name;

@@ -23,10 +23,25 @@ std::string to_string(const PipelineAction& action);  ///< "F0", "B3"
 /// turn, then the backwards that are left. Throws ValueError.
 std::vector<PipelineAction> one_f_one_b(int stage, int stages, int micro_batches);
 
+/// Numbers of layers for each of `stages` stages, in their order: the largest stage has as few parameters as can be,
+/// and the first ones take what they can. `parameters` has those of each layer. Throws ValueError for fewer layers than
+/// stages.
+std::vector<int64_t> balanced_stages(const std::vector<int64_t>& parameters, int stages);
+
 struct PipelineOptions {
   /// Parts of a batch, ceil(rows / micro_batches) rows each, the last one smaller. With m of them and s equal stages,
   /// ranks idle (s - 1) / (m + s - 1) of a step.
   int micro_batches = 4;
+  Device device = kCpu;  ///< where what comes from other stages lies
+};
+
+/// What a stage does in a step of one's own.
+struct PipelineSteps {
+  /// The stage's output for a micro-batch: `x` comes from the stage before, and is undefined on the first. The last
+  /// stage's output is what its backward begins with.
+  std::function<Tensor(int micro_batch, const Tensor& x)> forward;
+  /// Runs backward from an output by what the next stage has given; an undefined gradient on the last.
+  std::function<void(const Tensor& output, const Tensor& gradient)> backward;
 };
 
 /// How a rank has spent its steps so far, in seconds.
@@ -65,8 +80,10 @@ class Pipeline {
   /// Throws ShapeError, on the last rank, where x and target have other numbers of rows, and what the group throws.
   Tensor step(const Tensor& x, const Tensor& target, const Loss& loss);
   /// Forward alone, in micro-batches, recording nothing. Gives the joined outputs on the last rank, on the others an
-  /// undefined tensor.
-  Tensor forward(const Tensor& x);
+  /// undefined tensor; with `on_all` the outputs everywhere.
+  Tensor forward(const Tensor& x, bool on_all = false);
+  /// The schedule of a step with other work in it; as many micro-batches on all ranks.
+  void run(int micro_batches, const PipelineSteps& steps);
 
   /// What the last step of this rank did, in its order.
   const std::vector<PipelineAction>& schedule() const { return schedule_; }
@@ -81,6 +98,7 @@ class Pipeline {
   /// Rows of the first rank's batch, on all ranks.
   std::vector<int64_t> part_sizes(const Tensor& x);
   Tensor receive(int from, bool gradient) const;
+  Tensor from_last(const Tensor& t) const;
   void send(const Tensor& t, int to, bool gradient);
   void finish_sends();
   template <class F>

@@ -91,6 +91,8 @@ struct TrainerConfig {
   std::int64_t bagua_warmup_steps = 0;         ///< bagua async: steps with averaged gradients at first
   std::int64_t bagua_sync_interval_ms = 500;   ///< bagua async: between two averages of the weights
   std::int64_t fsdp_unit_size = 100'000;       ///< fsdp: elements from which a module is gathered by itself
+  std::int64_t pipeline_micro_batches = 4;     ///< pipeline: parts of a batch
+  std::string pipeline_balance{};  ///< pipeline: layers of each stage, as "2,2"; empty: by their numbers of parameters
   bool use_distributed_sampler = true;  ///< every rank sees its share of the data
   bool sync_batchnorm = false;          ///< batch norm's statistics over all ranks
 

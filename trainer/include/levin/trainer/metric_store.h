@@ -93,6 +93,9 @@ class MetricStore {
   /// Takes what the replicas of one step have logged, by name as one value of the whole batch: reduced as the values of
   /// an epoch are, a mean by samples. A metric's value of the step becomes the mean of its values.
   void log(const std::vector<LogPart>& parts);
+  /// The same in two steps: what the parts come to, and to log it, also in other processes.
+  StateMap joined(const std::vector<LogPart>& parts) const;
+  void log(const StateMap& joined);
 
   void start_epoch(Split split);   ///< forgets what the epoch before has gathered
   /// Makes the epoch's values known. Of several ranks all call; one that had no batch in an evaluation takes part.
@@ -143,6 +146,15 @@ class MetricStore {
     std::uint64_t stamp;
     std::optional<HostRead> of_all_ranks{};  // the step's, where it is another than `value`
   };
+  /// One value of several parts.
+  struct Joined {
+    std::string name;
+    Tensor value;  ///< float64; undefined for a metric that was only updated
+    metrics::Metric* object;
+    LogOptions options;  ///< with the parts' samples as batch size where that counts
+  };
+  static std::vector<Joined> join(const std::vector<LogPart>& parts);
+  void log(const Joined& value);
   void log(std::string_view name, metrics::Metric& metric, const Tensor& last, const LogOptions& options);
   template <class V>
   void arrive(std::string_view name, const V& value, const LogOptions& options);

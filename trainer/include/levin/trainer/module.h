@@ -14,6 +14,9 @@
 
 namespace levin {
 
+namespace nn {
+class Sequential;
+}
 class LevinModule;
 struct RunContext;
 
@@ -162,6 +165,9 @@ class LevinModule : public nn::Module {
   virtual std::vector<CallbackPtr> configure_callbacks() { return {}; }
   /// Makes layers that depend on the data; after setup, before weights are loaded and optimizers made.
   virtual void configure_model() {}
+  /// What --strategy pipeline cuts into stages; training_step calls it once. By default the child that is a Sequential,
+  /// of several the one with the most parameters; null where there is none.
+  virtual nn::Sequential* pipeline_module();
 
   // Hooks, in the order of a run; each comes after the callbacks' hook of the same name
   virtual void prepare_data() {}

@@ -59,6 +59,8 @@ class StepRunner {
 
  private:
   StepOutput forward(const Batch& batch, int index, const TrainState& state);
+  StepOutput run_stages(const Batch& batch, int index, TrainState& state);
+  void zero_grad();
   void refuse_no_loss() const;
   StepOutput run_manual(const Batch& batch, int index, TrainState& state);
   void backward(const StepOutput& out, std::int64_t samples, bool closes, TrainState& state);
@@ -71,6 +73,7 @@ class StepRunner {
   void step_window(const Window& window, const Tensor& found_inf);
   void settle(TrainState& state, bool wait);
   bool schedules_steps() const;
+  Tensor of_all_ranks(const Tensor& found_inf);
   void correct_gradients(double factor);
   void step_scheduler(std::int64_t count, std::optional<double> metric);
 

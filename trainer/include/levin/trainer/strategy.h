@@ -21,6 +21,20 @@ class Optimizers;
 
 enum class ReduceOp { sum, mean, min, max };
 
+/// What StepRunner does with the parts of a batch for a strategy that takes their forwards and backwards in an order of
+/// its own.
+class BatchParts {
+ public:
+  virtual ~BatchParts() = default;
+  /// training_step of part `number`: its share of the batch's loss, for backward().
+  virtual Tensor forward(std::size_t number, const Batch& part) = 0;
+  virtual void backward(const Tensor& share) = 0;
+  /// training_step on a rank that wants its beginning alone, and ends it by an exception; what it logs is dropped.
+  virtual void begin(const Batch& part) = 0;
+  /// Runs layers in the precision's types.
+  virtual Tensor compute(const std::function<Tensor()>& layers) = 0;
+};
+
 class Strategy {
  public:
   virtual ~Strategy() = default;
@@ -58,6 +72,13 @@ class Strategy {
   }
   /// Whether sync_dist reaches other ranks.
   virtual bool shares_logs() const { return true; }
+  /// Among how many ranks data are shared out. With 1 all ranks read the same batches, and log the same values.
+  virtual int data_ranks() const { return world_size(); }
+
+  /// Whether ranks have the network's layers one behind the other: a training step is run_batch() then.
+  virtual bool has_stages() const { return false; }
+  /// Forward and backward of one batch, on all ranks. Rank zero alone has the loss.
+  virtual void run_batch(const Batch&, BatchParts&) {}
 
   /// Before a forward in training, and before an evaluation: buffers of all ranks become rank zero's.
   virtual void share_buffers(nn::Module& module) = 0;
@@ -85,9 +106,14 @@ class Strategy {
   virtual StateMap state() { return {}; }
   virtual void load_state(const StateMap&) {}
 
-  // Where ranks have parts of what one process has whole. Optimizers then step pieces of parameters, of one dimension.
+  // Where ranks have parts of what one process has whole. Optimizers then step pieces of parameters, of one dimension,
+  // or some of the parameters.
   virtual bool divides_state() const { return false; }    ///< of optimizers
   virtual bool divides_weights() const { return false; }  ///< too
+  /// Whether this rank computes with a parameter of the module, and steps it.
+  virtual bool has(const Tensor& /*parameter*/) const { return true; }
+  /// Of entries that each are some rank's: all, on rank zero, in any order. All ranks call.
+  virtual StateDict joined(const StateDict& own) const { return own; }
   /// The module's parameters that those of an optimizer are pieces of.
   virtual std::vector<Parameter> whole_of(std::vector<Parameter> parameters) const { return parameters; }
   /// Beside the optimizer's own zero_grad.
@@ -178,14 +204,16 @@ struct StrategyOptions {
   std::int64_t bagua_warmup_steps = 0;
   std::int64_t bagua_sync_interval_ms = 500;
   std::int64_t fsdp_unit_size = 100'000;
+  std::int64_t pipeline_micro_batches = 4;
+  std::string pipeline_balance{};
 };
 
 /// "single" is one process on one device. "ddp" is one process a device: those that a launcher has started (see
 /// docs/distributed.md), else this one and others that it starts here by executing the program again, each at its own
 /// call of this function. "horovod" is the same by Horovod's rules (levin/distributed/horovod.h), "bagua" by one of
-/// Bagua's algorithms (levin/distributed/bagua.h). "auto" is ddp where there are several devices or machines. A process
-/// belongs to one such group, which all of its strategies share. Throws UsageError for names that are not built, and
-/// what distributed::join throws.
+/// Bagua's algorithms (levin/distributed/bagua.h); "pipeline" gives each process some layers of the network. "auto" is
+/// ddp where there are several devices or machines. A process belongs to one such group, which all of its strategies
+/// share. Throws UsageError for names that are not built, and what distributed::join throws.
 std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options);
 /// The same for one process on a device that is known.
 std::unique_ptr<Strategy> make_strategy(const std::string& name, Device device = kCpu);

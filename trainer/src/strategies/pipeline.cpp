@@ -1,0 +1,393 @@
+// "pipeline": every rank has some layers of the network, through which a batch goes in micro-batches.
+#include <levin/autograd/modes.h>
+#include <levin/autograd/ops.h>
+#include <levin/distributed/data_parallel.h>
+#include <levin/distributed/ddp.h>
+#include <levin/distributed/fsdp.h>
+#include <levin/distributed/pipeline.h>
+#include <levin/nn/forward_result.h>
+#include <levin/trainer/module.h>
+#include <levin/trainer/optimizers.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "random_streams.h"
+#include "rank_strategy.h"
+#include "stages.h"
+#include "strategies.h"
+
+namespace levin {
+namespace {
+
+using distributed::Pipeline;
+
+constexpr std::int64_t kMostMicroBatches = 1024;
+
+/// Ends training_step on the first stage's rank, where the network's input is known.
+struct Reached {};
+
+class PipelineStrategy final : public RankStrategy {
+ public:
+  PipelineStrategy(World& world, Device device, const StrategyOptions& o)
+      : RankStrategy(world, device), micro_batches_(static_cast<int>(o.pipeline_micro_batches)),
+        balance_(o.pipeline_balance) {}
+  ~PipelineStrategy() override { hook_.remove(); }
+  std::string name() const override { return "pipeline"; }
+  bool shares_logs() const override { return false; }  // all ranks have the same
+  int data_ranks() const override { return 1; }
+  bool has_stages() const override { return world_size() > 1; }
+
+  void setup(nn::Module& module) override;
+  void finish(nn::Module& module) override;
+  void share_buffers(nn::Module&) override {
+    if (stages_ && !stages_->other_buffers().empty()) distributed::broadcast_all(group(), stages_->other_buffers());
+  }
+  void run_batch(const Batch& batch, BatchParts& parts) override;
+  void reduce_in_backward(const std::vector<Parameter>&) override {}
+  void finish_reduction(const std::vector<Parameter>&) override {}
+  /// What stands behind the network is stepped on rank 0.
+  void after_step(const std::vector<Parameter>&) override {
+    if (stages_ && !stages_->other_parameters().empty())
+      distributed::broadcast_all(group(), stages_->other_parameters());
+  }
+
+  bool divides_state() const override { return has_stages(); }
+  bool divides_weights() const override { return has_stages(); }
+  bool has(const Tensor& parameter) const override { return !stages_ || stages_->owner(parameter) == rank(); }
+  StateDict joined(const StateDict& own) const override;
+  void clip_grad_norm(const std::vector<Parameter>& parameters, double max_norm) override {
+    distributed::clip_grad_norm_of_pieces_(parameters, max_norm, group());
+  }
+  Tensor whole_norms(const Tensor& norms, double type) const override { return norms_over_ranks(norms, type); }
+  StateDict optimizer_state(const Optimizers& optimizers) override;
+  void load_optimizer_state(Optimizers& optimizers, const StateDict& whole) override;
+  StateDict weights(const nn::Module& module) const override;
+  void load_weights(nn::Module& module, const StateDict& whole) override;
+
+ private:
+  /// A batch under way.
+  struct Step {
+    BatchParts& parts;
+    std::vector<Batch> pieces;
+    RandomStreams random{};
+    int piece = 0;
+    Tensor input{};  // of this rank's layers
+    int calls = 0;   // of the network, in this piece's training_step
+  };
+
+  bool of(const nn::Module& module) const { return stages_ && &stages_->module() == &module; }
+  std::vector<Batch> split(const Batch& batch) const;
+  void check_same(const Batch& batch) const;
+  void called(const Tensor& x);
+  Tensor loss_of(Step& step, int piece, const Tensor& input) const;
+  Tensor input_of(Step& step, int piece) const;
+  Tensor layers(RandomStreams& random, int piece, const Tensor& x) const;
+  Tensor evaluate(const Tensor& x);
+  [[noreturn]] void never_called() const;
+  /// Pieces of work that draw random numbers: training_step, then each stage.
+  std::uint64_t stream(int piece, int stage) const {
+    return static_cast<std::uint64_t>(piece * (world_size() + 1) + stage + 1);
+  }
+
+  int micro_batches_;
+  std::string balance_;
+  std::shared_ptr<distributed::ProcessGroup> in_order_;  // by stage
+  std::unique_ptr<Stages> stages_;
+  std::string module_type_;
+  HookHandle hook_;
+  Step* step_ = nullptr;
+};
+
+void PipelineStrategy::setup(nn::Module& module) {
+  if (!has_stages()) return module.to(device()), void();
+  auto* const own = dynamic_cast<LevinModule*>(&module);
+  if (!own)
+    throw UsageError(
+        fmt::format("[fabric] --strategy pipeline runs the steps of a LevinModule, and a {} has none. Use the Trainer, "
+                    "or distributed::Pipeline.",
+                    module.type_name()));
+  nn::Sequential* const cut = own->pipeline_module();
+  if (!cut)
+    throw UsageError(
+        fmt::format("[pipeline] {} has no child that is a Sequential. Override its pipeline_module() to name the "
+                    "Sequential that is cut into stages.",
+                    own->type_name()));
+  hook_.remove();
+  stages_ = std::make_unique<Stages>(module, *cut, cut_into_stages(*cut, world_size(), balance_), shared_group());
+  module.to(device());
+  distributed::share_module(module, group());
+  const GeneratorState random = default_generator().state();
+  const Tensor numbers = from_data(std::vector<std::int64_t>{static_cast<std::int64_t>(random.seed),
+                                                             static_cast<std::int64_t>(random.offset)},
+                                   {2});
+  group().broadcast(numbers, 0).wait();
+  const auto* const common = numbers.data<std::int64_t>();
+  default_generator().set_state({static_cast<std::uint64_t>(common[0]), static_cast<std::uint64_t>(common[1])});
+  if (!in_order_) {
+    std::vector<int> ranks(static_cast<std::size_t>(world_size()));
+    std::iota(ranks.rbegin(), ranks.rend(), 0);
+    in_order_ = group().new_group(ranks);
+  }
+  module_type_ = own->type_name();
+  stages_->drop_others();
+  hook_ = cut->register_forward_pre_hook([this](nn::Module&, const Tensor& x) {
+    called(x);
+    return Tensor();
+  });
+}
+
+void PipelineStrategy::finish(nn::Module& module) {
+  if (!of(module)) return;
+  hook_.remove();
+  stages_->collect_all();
+  stages_.reset();
+}
+
+// --- a batch in training
+
+void PipelineStrategy::check_same(const Batch& batch) const {
+  const std::int64_t rows = batch.size();
+  const Tensor range = from_data(std::vector<std::int64_t>{rows, -rows}, {2});
+  group().all_reduce(range, distributed::ReduceOp::max).wait();
+  const auto* const ends = range.data<std::int64_t>();
+  if (ends[0] == -ends[1]) return;
+  throw UsageError(
+      fmt::format("[pipeline] one rank has a batch of {} samples and another one of {}, and all work on the same. Give "
+                  "them loaders without a share for each rank.",
+                  -ends[1], ends[0]));
+}
+
+std::vector<Batch> PipelineStrategy::split(const Batch& batch) const {
+  if (batch.samples >= 0)
+    throw UsageError(
+        fmt::format("[pipeline] a batch says that it has {} samples, so its tensors cannot be cut into parts by their "
+                    "rows. Use --strategy ddp.",
+                    batch.samples));
+  std::vector<Batch> pieces;
+  std::int64_t row = 0;
+  const auto count = static_cast<std::size_t>(micro_batches_);
+  for (const std::int64_t size : distributed::DataParallel::part_sizes(batch.size(), count)) {
+    Batch& piece = pieces.emplace_back(batch);
+    for (Tensor& t : piece.tensors) {
+      if (!t.defined()) continue;
+      if (t.dim() == 0 || t.size(0) != batch.size())
+        throw ShapeError(
+            fmt::format("[pipeline] a batch of {} samples has a tensor {}, which cannot be cut by samples. Give it a "
+                        "row for each.",
+                        batch.size(), to_string(t.sizes())));
+      t = t.narrow(0, row, size);
+    }
+    row += size;
+  }
+  return pieces;
+}
+
+void PipelineStrategy::run_batch(const Batch& batch, BatchParts& parts) {
+  check_same(batch);
+  Step step{.parts = parts, .pieces = split(batch)};
+  struct Open {
+    Step*& current;
+    ~Open() { current = nullptr; }
+  } const open{step_};
+  step_ = &step;
+  const auto forward = [&](int piece, const Tensor& received) {
+    if (stages_->is_last()) return loss_of(step, piece, received);
+    const Tensor x = stages_->is_first() ? input_of(step, piece) : received;
+    return parts.compute([&] { return layers(step.random, piece, x); });
+  };
+  const auto backward = [&](const Tensor& output, const Tensor& gradient) {
+    if (stages_->is_last())
+      parts.backward(output);
+    else
+      output.backward(gradient);
+  };
+  Pipeline pipeline([](const Tensor& x) { return x; }, in_order_,
+                    {.micro_batches = micro_batches_, .device = device()});
+  pipeline.run(static_cast<int>(step.pieces.size()), {forward, backward});
+  step.random.agree(group());
+}
+
+Tensor PipelineStrategy::loss_of(Step& step, int piece, const Tensor& input) const {
+  Tensor share;
+  step.piece = piece;
+  step.input = input;
+  step.calls = 0;
+  step.random.run(stream(piece, -1), [&] {
+    const auto number = static_cast<std::size_t>(piece);
+    share = step.parts.forward(number, step.pieces[number]);
+  });
+  step.input = Tensor();
+  if (step.calls == 0) never_called();
+  return share;
+}
+
+Tensor PipelineStrategy::input_of(Step& step, int piece) const {
+  step.input = Tensor();
+  step.random.run(stream(piece, -1), [&] {
+    try {
+      step.parts.begin(step.pieces[static_cast<std::size_t>(piece)]);
+    } catch (const Reached&) {
+    }
+  });
+  if (!step.input.defined()) never_called();
+  return std::exchange(step.input, Tensor());
+}
+
+Tensor PipelineStrategy::layers(RandomStreams& random, int piece, const Tensor& x) const {
+  Tensor y;
+  random.run(stream(piece, stages_->own()), [&] { y = stages_->forward(x); });
+  return y;
+}
+
+/// The network has been called. It throws, in the place of its forward.
+void PipelineStrategy::called(const Tensor& x) {
+  if (!step_) throw nn::ForwardResult{evaluate(x)};
+  if (x.requires_grad())
+    throw UsageError(
+        fmt::format("[pipeline] what goes into \"{}\" needs a gradient, which ends at the first stage: parameters "
+                    "stand in front of it. Move their layers into the Sequential, or freeze them.",
+                    stages_->name()));
+  if (stages_->is_first()) {
+    step_->input = x;
+    throw Reached{};
+  }
+  if (++step_->calls > 1)
+    throw UsageError(
+        fmt::format("[pipeline] training_step of {} calls \"{}\" more than once, and the pipeline runs once for a "
+                    "micro-batch. Call it once, with all samples, or use --strategy ddp.",
+                    module_type_, stages_->name()));
+  throw nn::ForwardResult{layers(step_->random, step_->piece, step_->input)};
+}
+
+void PipelineStrategy::never_called() const {
+  throw UsageError(
+      fmt::format("[pipeline] training_step of {0} does not call \"{1}\", which --strategy pipeline cuts. Call it as "
+                  "{1}(x), or override pipeline_module().",
+                  module_type_, stages_->name()));
+}
+
+/// Forward through the stages, whose output all ranks get.
+Tensor PipelineStrategy::evaluate(const Tensor& x) {
+  if (grad_enabled())
+    throw UsageError(
+        fmt::format("[pipeline] \"{}\" is called with gradients outside of the Trainer's training_step, where forward "
+                    "and backward go through the stages together. Call it under no_grad.",
+                    stages_->name()));
+  RandomStreams random;
+  int piece = 0;
+  Pipeline pipeline([&](const Tensor& part) { return layers(random, piece++, part); }, in_order_,
+                    {.micro_batches = micro_batches_, .device = device()});
+  const Tensor output = pipeline.forward(x, /*on_all=*/true);
+  random.agree(group());
+  return output;
+}
+
+// --- what one process has whole
+
+StateDict PipelineStrategy::joined(const StateDict& own) const {
+  if (!stages_) return own;
+  std::vector<std::string> names;
+  std::vector<std::int64_t> kinds;
+  for (const auto& [name, t] : own) {
+    names.push_back(name);
+    kinds.insert(kinds.end(), {static_cast<std::int64_t>(t.dtype()), t.device() == device() ? 1 : 0, t.dim()});
+    kinds.insert(kinds.end(), t.sizes().begin(), t.sizes().end());
+  }
+  StateMap list;
+  list.set("names", names);
+  list.set("kinds", kinds);
+  const auto lists = gather_maps(group(), list);
+  if (rank() != 0) {
+    for (const auto& [name, t] : own) group().send(t.detach().contiguous(), 0).wait();
+    return {};
+  }
+  StateDict all = own;
+  for (int r = 1; r < world_size(); ++r) {
+    const StateMap& theirs = lists[static_cast<std::size_t>(r)];
+    const auto numbers = theirs.get<std::vector<std::int64_t>>("kinds");
+    auto at = numbers.begin();
+    for (const auto& name : theirs.get<std::vector<std::string>>("names")) {
+      const auto dtype = static_cast<DType>(*at++);
+      const Device where = *at++ != 0 ? device() : kCpu;
+      const auto dim = *at++;
+      const std::vector<std::int64_t> sizes(at, at + dim);
+      at += dim;
+      const Tensor t = empty(Shape{std::span<const std::int64_t>(sizes)}, {.dtype = dtype, .device = where});
+      group().recv(t, r).wait();
+      all.set(name, t);
+    }
+  }
+  return all;
+}
+
+StateDict PipelineStrategy::optimizer_state(const Optimizers& optimizers) {
+  std::vector<StateDict> states;
+  for (std::size_t i = 0; i < optimizers.size(); ++i) {
+    StateDict own;
+    for (const auto& [name, t] : optimizers.optimizer(i).state_dict())
+      if (rank() == 0 || name.starts_with("state.")) own.set(name, t);
+    const StateDict all = joined(own);
+    StateDict in_order;  // as one process has it
+    for (const Parameter& p : optimizers.optimizer(i).parameters())
+      in_order.merge("state." + p.name + ".", all.sub("state." + p.name + "."));
+    in_order.merge("param_groups.", all.sub("param_groups."));
+    states.push_back(in_order);
+  }
+  return Optimizers::joined(states);
+}
+
+void PipelineStrategy::load_optimizer_state(Optimizers& optimizers, const StateDict& whole) {
+  const auto states = optimizers.parts(whole);
+  StateDict own;
+  std::vector<StateDict> list;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    std::vector<std::string> foreign;
+    for (const Parameter& p : optimizers.optimizer(i).parameters())
+      if (!has(p)) foreign.push_back("state." + p.name + ".");
+    StateDict& kept = list.emplace_back();
+    for (const auto& [name, t] : states[i])
+      if (std::ranges::none_of(foreign, [&](const std::string& prefix) { return name.starts_with(prefix); }))
+        kept.set(name, t);
+  }
+  optimizers.load_optimizer_state(Optimizers::joined(list));
+}
+
+StateDict PipelineStrategy::weights(const nn::Module& module) const {
+  if (!of(module)) return module.state_dict();
+  const StateDict all = joined(stages_->own_weights());
+  StateDict in_order;
+  if (rank() == 0)
+    for (const auto& [name, t] : module.state_dict()) in_order.set(name, all.at(name));
+  return in_order;
+}
+
+void PipelineStrategy::load_weights(nn::Module& module, const StateDict& whole) {
+  if (!of(module)) return void(module.load_state_dict(whole));
+  stages_->allocate();
+  StateDict given;
+  const StateDict own = module.state_dict();
+  for (const auto& [name, t] : whole) given.set(name, t.defined() || !own.contains(name) ? t : own.at(name));
+  struct Drop {
+    Stages& stages;
+    ~Drop() { stages.drop_others(); }
+  } const drop{*stages_};
+  module.load_state_dict(given);
+}
+
+}  // namespace
+
+void check_pipeline(const StrategyOptions& o) {
+  if (o.pipeline_micro_batches < 1 || o.pipeline_micro_batches > kMostMicroBatches)
+    throw UsageError(
+        fmt::format("--pipeline-micro-batches {}: give 1 to {}.", o.pipeline_micro_batches, kMostMicroBatches));
+  layers_of_stages(o.pipeline_balance);
+}
+
+std::unique_ptr<Strategy> make_pipeline(const StrategyChoice& choice) {
+  return std::make_unique<PipelineStrategy>(choice.world(), choice.own_device(), *choice.options);
+}
+
+}  // namespace levin
