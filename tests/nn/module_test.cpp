@@ -1,4 +1,5 @@
 #include <levin/autograd/ops.h>
+#include <levin/nn/forward_result.h>
 #include <levin/nn/nn.h>
 
 #include <doctest/doctest.h>
@@ -292,6 +293,17 @@ TEST_CASE("forward hooks see and replace input and output, and handles remove th
   after.remove();
   CHECK(net(x).to_vector<float>() != std::vector<float>(4, 3.f));
   CHECK(calls == 2);
+}
+
+TEST_CASE("a forward pre-hook may give the output itself, and the hooks behind it see that") {
+  nn::Linear layer(2, 3);
+  auto before = layer.register_forward_pre_hook(
+      [](nn::Module&, const Tensor& x) -> Tensor { throw nn::ForwardResult{x * 2.0}; });
+  auto behind = layer.register_forward_hook([](nn::Module&, const Tensor&, const Tensor& y) { return y + 1.0; });
+  CHECK(layer(ones({1, 2})).to_vector<float>() == std::vector<float>{3, 3});
+  before.remove();
+  behind.remove();
+  CHECK(layer(ones({1, 2})).size(1) == 3);
 }
 
 TEST_CASE("backward hooks get the whole gradients and may replace the input's") {
