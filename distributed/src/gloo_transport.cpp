@@ -7,6 +7,7 @@
 #include <gloo/transport/tcp/device.h>
 #include <signal.h>
 
+#include <array>
 #include <condition_variable>
 #include <set>
 #include <vector>
@@ -72,9 +73,12 @@ constexpr std::size_t kAhead = 2;  // letters of a rank that have room here
 // The letters from and to another rank.
 struct LetterBox {
   Scratch memory{};  // one to be sent, then those that come, in turn
-  std::unique_ptr<UnboundBuffer> buffer{}, out{};
+  std::unique_ptr<UnboundBuffer> out{};
+  // One for each: a connection that closes breaks what is awaited, and not what has come.
+  std::array<std::unique_ptr<UnboundBuffer>, kAhead> in{};
   std::size_t next = 0;  // to be taken
-  bool sending = false, taken = false, broken = false;
+  bool sending = false, taken = false;
+  std::array<bool, kAhead> broken{};
 };
 
 }  // namespace
@@ -97,7 +101,9 @@ struct GlooTransport::Impl {
       if (r == context->rank) continue;
       std::byte* memory = box.memory.of((1 + kAhead) * room());
       box.out = context->createUnboundBuffer(memory, room());
-      box.buffer = context->createUnboundBuffer(memory + room(), kAhead * room());
+      for (std::size_t i = 0; i < kAhead; ++i) {
+        box.in[i] = context->createUnboundBuffer(memory + (1 + i) * room(), room());
+      }
       for (std::size_t i = 0; i < kAhead; ++i) make_room(r);
     }
   }
@@ -105,9 +111,9 @@ struct GlooTransport::Impl {
   void make_room(int from) {
     LetterBox& box = boxes[static_cast<std::size_t>(from)];
     try {
-      box.buffer->recv(from, kLetterSlot, box.next * room(), room());
+      box.in[box.next]->recv(from, kLetterSlot, 0, room());
     } catch (const gloo::Exception&) {
-      box.broken = true;
+      box.broken[box.next] = true;
     }
     box.next = (box.next + 1) % kAhead;
   }
@@ -222,8 +228,9 @@ class GlooChannel final : public Channel, public Letters {
   }
   std::byte* take(int from) override {
     LetterBox& b = box(from);
-    if (b.broken) waiter_.fail(*b.buffer, from);
-    waiter_.wait_recv(*b.buffer, from);
+    UnboundBuffer& letter = *b.in[b.next];
+    if (b.broken[b.next]) waiter_.fail(letter, from);
+    waiter_.wait_recv(letter, from);
     b.taken = true;
     return b.memory.of(0) + (1 + b.next) * room();
   }
