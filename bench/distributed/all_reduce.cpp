@@ -19,8 +19,11 @@
 #include <functional>
 #include <map>
 
+#include "../median.h"
+
 using namespace levin;
 using namespace levin::distributed;
+using bench::median;
 
 namespace {
 
@@ -109,11 +112,6 @@ Contender raw_gloo(const RankInfo& me, Store& meeting) {
   barrier();
   if (me.rank == 0) std::filesystem::remove_all(folder);
   return {"gloo", [reduce](const Tensor& t) { reduce(t.data<float>(), static_cast<std::size_t>(t.numel())); }, barrier};
-}
-
-double median(std::vector<double> values) {
-  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
-  return values[values.size() / 2];
 }
 
 /// Turn by turn, so that all see the machine alike; a figure is the best round's, a ratio the median of all rounds.

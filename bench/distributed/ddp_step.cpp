@@ -11,12 +11,12 @@
 #include <levin/distributed/distributed.h>
 #include <levin/optim/optim.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 
 #include "../compare/classifiers.h"
+#include "../median.h"
 
 using namespace levin;
 using namespace levin::distributed;
@@ -29,11 +29,6 @@ constexpr int64_t kBatch = 128;  // of a rank
 nn::Sequential make_net(const std::string& name) {
   if (name == "cnn") return bench::make_cnn();
   return name == "lenet" ? bench::make_lenet() : bench::make_mlp();
-}
-
-double median(std::vector<double> values) {
-  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
-  return values[values.size() / 2];
 }
 
 /// A network with its optimizer, and what its steps took.
@@ -57,7 +52,7 @@ class Training {
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
     took_.push_back(took.count());
   }
-  double ms() const { return median({took_.begin() + kWarmUp, took_.end()}); }
+  double ms() const { return bench::median({took_.begin() + kWarmUp, took_.end()}); }
   const std::string& how() const { return how_; }
 
  private:

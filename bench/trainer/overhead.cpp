@@ -19,7 +19,10 @@
 #include <span>
 #include <vector>
 
+#include "../median.h"
+
 using namespace levin;
+using bench::median;
 using Clock = std::chrono::steady_clock;
 
 namespace {
@@ -38,12 +41,6 @@ struct Marks {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = us(at[i + 1] - at[i]);
   }
 };
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 struct Size {
   const char* name;

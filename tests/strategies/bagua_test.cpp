@@ -95,6 +95,34 @@ TEST_CASE("bagua/bytegrad: replicas equal to the bit, near ddp, by backward's ho
   });
 }
 
+TEST_CASE("bagua: what Fabric saves of replicas that differ is their average") {
+  const CommonDir dir;
+  pass_on(2, [&] {
+    manual_seed(3);
+    ToyModule model({.dropout = 0});
+    Fabric fabric({.accelerator = "cpu", .strategy = "bagua", .bagua_algorithm = "decentralized"});
+    fabric.launch();
+    auto [opt] = fabric.setup(model, [&] { return optim::SGD(model.parameters(), {.lr = 0.1}); });
+    const Batch b = toy_points(6, static_cast<std::uint64_t>(20 + rank())).get_batch(
+        std::vector<std::int64_t>{0, 1, 2, 3, 4, 5}, Generator(0));
+    fabric.backward(cross_entropy(model(b[0]), b[1]));
+    opt.step();
+    const auto own = values_of(model);
+    CHECK_FALSE(same_on_all(fabric.strategy(), own));
+    fabric.save(dir.path / "ckpt", model);
+    CHECK(values_of(model) == own);
+    fabric.load(dir.path / "ckpt", model);
+    const auto loaded = values_of(model);
+    CHECK(same_on_all(fabric.strategy(), loaded));
+    std::vector<std::vector<float>> average;
+    for (const auto& values : own) {
+      const Tensor mine = from_data(values, {static_cast<std::int64_t>(values.size())});
+      average.push_back(fabric.all_reduce(mine).to_vector<float>());
+    }
+    CHECK(largest_difference(loaded, average) <= 1e-6);
+  });
+}
+
 TEST_CASE("bagua: decentralized, low_precision_decentralized and async learn with replicas of their own") {
   pass_on(2, [] {
     const double untrained = fitted(with("ddp", {.max_epochs = 1})).first;

@@ -1,19 +1,15 @@
 // --strategy dp: one process, a replica a device. All of it equals one device on the whole batch.
-#include <levin/trainer/metrics.h>
-
-#include "strategies/replicas.h"
+#include "strategies/logged_fits.h"
 
 using namespace levin;
 using namespace levin::test;
 
 namespace {
 
-/// Logs in every way, and remembers on which threads and with how many samples its steps ran.
-struct Watched : LevinModule {
+/// Remembers on which threads and with how many samples its steps ran.
+struct Watched : LogsInEveryWay {
   nn::Linear& fc1 = add<nn::Linear>("fc1", 6, 12);
   nn::Linear& fc2 = add<nn::Linear>("fc2", 12, 3);
-  metrics::Accuracy& seen = add_metric<metrics::Accuracy>("seen", metrics::StatScoresOptions{.num_classes = 3});
-  metrics::Accuracy& val = add_metric<metrics::Accuracy>("val", metrics::StatScoresOptions{.num_classes = 3});
   static inline std::mutex mutex;
   static inline std::multiset<std::int64_t> parts;
   static inline std::set<std::thread::id> threads;
@@ -29,61 +25,26 @@ struct Watched : LevinModule {
       parts.insert(b.size());
       threads.insert(std::this_thread::get_id());
     }
-    const Tensor scores = (*this)(b[0]), loss = cross_entropy(scores, b[1]);
-    log("loss", loss, {.on_step = true, .on_epoch = true});
-    log("largest", amax(scores), {.on_epoch = true, .reduce = Reduce::max});
-    log("samples", static_cast<double>(b.size()), {.on_epoch = true, .reduce = Reduce::sum});
-    log("index", index);
-    seen(scores, b[1]);
-    log("seen", seen, {.on_epoch = true});
-    return loss;
+    return LogsInEveryWay::training_step(b, index);
   }
-  void validation_step(const Batch& b, int) override {
-    const Tensor scores = (*this)(b[0]);
-    log("val_loss", cross_entropy(scores, b[1]));
-    val.update(scores, b[1]);
-    log("val_acc", val);
-  }
-  Tensor predict_step(const Batch& b, int) override { return (*this)(b[0]); }
   Optimizers configure_optimizers() override { return optim::SGD(parameters(), {.lr = 0.3, .momentum = 0.9}); }
-};
-
-struct Result {
-  std::vector<std::vector<float>> weights;
-  LoggedValues::Values logged;
-  std::vector<float> predictions;
 };
 
 /// 125 samples: batches of 64 and 61.
 template <class Module>
-Result trained(TrainerConfig config) {
+FitResult trained(TrainerConfig config) {
   manual_seed(3);
   Module model;
-  Result result;
   data::DataLoader train(toy_points(125), {.batch_size = 64, .shuffle = true, .seed = 7});
   data::DataLoader val(toy_points(61, 9), {.batch_size = 61});
   config.max_epochs = 3;
-  config.callbacks = {LoggedValues(result.logged)};
-  Trainer trainer(config);
-  trainer.fit(model, train, val);
-  result.weights = values_of(model);
-  for (const Tensor& t : trainer.predict(model, DataModule{.predict = borrowed(val)})) {
-    const auto part = t.to_vector<float>();
-    result.predictions.insert(result.predictions.end(), part.begin(), part.end());
-  }
-  return result;
-}
-
-void equals(const Result& one, const Result& several) {
-  CHECK(largest_difference(one.weights, several.weights) <= 1e-6);
-  CHECK(difference(one.logged, several.logged) <= 1e-5);
-  CHECK(largest_difference({one.predictions}, {several.predictions}) <= 1e-5);
+  return fit_and_predict(model, config, train, val);
 }
 
 }  // namespace
 
 TEST_CASE("strategy dp: weights, logged values, metrics and predictions of 4 replicas are those of one device") {
-  const Result one = trained<Watched>(quiet());
+  const FitResult one = trained<Watched>(quiet());
   CHECK(largest_difference(one.weights, values_of(Watched())) > 1e-2);  // it has learnt
   const std::multiset<std::int64_t> sizes = [] {
     std::multiset<std::int64_t> s;
@@ -112,7 +73,7 @@ TEST_CASE("strategy dp: accumulation, clipping, bf16 and own weights of losses g
   const TrainerConfig config{.accumulate_grad_batches = 2, .gradient_clip_val = 0.02};
   equals(trained<Tokens>(quiet(config)), trained<Tokens>(on_replicas("dp", 3, config)));
   const TrainerConfig mixed{.precision = "bf16-mixed"};
-  const Result one = trained<Watched>(quiet(mixed)), several = trained<Watched>(on_replicas("dp", 3, mixed));
+  const FitResult one = trained<Watched>(quiet(mixed)), several = trained<Watched>(on_replicas("dp", 3, mixed));
   CHECK(largest_difference(one.weights, several.weights) <= 0.02);
 }
 

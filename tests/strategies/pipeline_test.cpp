@@ -6,7 +6,7 @@ using namespace levin::test;
 
 TEST_CASE("strategy pipeline: weights, logged values, metrics and predictions are those of one process, on 2 to 4") {
   const auto body = [] {
-    const StagedResult one = staged_fit("single"), several = staged_fit("pipeline");
+    const FitResult one = staged_fit("single"), several = staged_fit("pipeline");
     equals(one, several);
     manual_seed(3);
     CHECK(largest_difference(one.weights, values_of(StagedModule())) > 1e-2);  // it has learnt

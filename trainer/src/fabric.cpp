@@ -95,7 +95,7 @@ void Fabric::seed_everything(std::uint64_t seed) { manual_seed(seed); }
 
 void Fabric::save(const std::filesystem::path& folder, const nn::Module& module, const StateMap& values) {
   Checkpoint c;
-  c.model = whole_weights(*strategy_, *precision_, module);
+  c.model = strategy_->consensus(whole_weights(*strategy_, *precision_, module));
   for (std::size_t i = 0; i < taken_.size(); ++i) {
     const std::string prefix = fmt::format("fabric.{}.", i);
     c.tensors.merge(prefix + "optimizer.", strategy_->optimizer_state(taken_[i]->optimizers));

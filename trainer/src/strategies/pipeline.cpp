@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "batch_rows.h"
 #include "random_streams.h"
 #include "rank_strategy.h"
 #include "stages.h"
@@ -161,11 +162,7 @@ void PipelineStrategy::check_same(const Batch& batch) const {
 }
 
 std::vector<Batch> PipelineStrategy::split(const Batch& batch) const {
-  if (batch.samples >= 0)
-    throw UsageError(
-        fmt::format("[pipeline] a batch says that it has {} samples, so its tensors cannot be cut into parts by their "
-                    "rows. Use --strategy ddp.",
-                    batch.samples));
+  refuse_stated_samples(batch, "pipeline");
   std::vector<Batch> pieces;
   std::int64_t row = 0;
   const auto count = static_cast<std::size_t>(micro_batches_);

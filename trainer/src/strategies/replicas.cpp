@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "batch_rows.h"
+
 namespace levin {
 
 void ModuleReplicas::setup(nn::Module& module, const std::string& strategy) {
@@ -25,11 +27,7 @@ void ModuleReplicas::setup(nn::Module& module, const std::string& strategy) {
 
 std::vector<Tensor> ModuleReplicas::run(LevinModule& module, const Batch& batch, const Strategy::ReplicaStep& step) {
   if (!parallel_) return step(0, module, batch);
-  if (batch.samples >= 0)
-    throw UsageError(
-        fmt::format("[dp] a batch says that it has {} samples, so its tensors cannot be cut into parts by their rows. "
-                    "Use --strategy ddp.",
-                    batch.samples));
+  refuse_stated_samples(batch, "dp");
   std::vector<Tensor> inputs;
   for (const Tensor& t : batch.tensors)
     if (t.defined()) inputs.push_back(t);

@@ -181,7 +181,7 @@ class Fabric {
   static void seed_everything(std::uint64_t seed);
 
   /// Writes a checkpoint's folder: weights, optimizers and schedulers as far as they were set up, the generator, and
-  /// `values`. Throws IoError.
+  /// `values`. Of replicas that differ the weights are the average. Throws IoError.
   void save(const std::filesystem::path& folder, const nn::Module& module, const StateMap& values = {});
   /// Brings all of that back, and gives the values. Throws IoError or StateError.
   StateMap load(const std::filesystem::path& folder, nn::Module& module);
