@@ -2,15 +2,29 @@
 #include <levin/core/recording.h>
 #include <levin/core/side_by_side.h>
 
+#include <thread>
 #include <utility>
 
 namespace levin {
 
+void detail::SpinLock::wait() {
+  do {
+    std::this_thread::yield();
+  } while (held_.exchange(true, std::memory_order_acquire));
+}
+
 PhiloxState Generator::reserve(std::uint64_t blocks, const Stream& stream) {
   Recording* const recorded = recording(stream);
-  if (!recorded) return reserve(blocks);
-  if (!shared_) shared_ = std::make_shared<GeneratorState>(own_);
-  return recorded->draw(shared_, blocks);
+  return recorded ? recorded->draw(share(), blocks) : reserve(blocks);
+}
+
+std::shared_ptr<Generator> Generator::share() {
+  const std::lock_guard lock(lock_);
+  if (!shared_) {
+    shared_ = std::make_shared<Generator>();
+    shared_->set_state(own_);
+  }
+  return shared_;
 }
 
 namespace {

@@ -5,7 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
+#include <latch>
+#include <map>
 #include <set>
 #include <thread>
 #include <vector>
@@ -13,6 +16,23 @@
 using namespace levin;
 
 using Words = std::array<std::uint32_t, 4>;
+
+namespace {
+
+/// Runs f(0), f(1), ... on threads that begin together.
+template <class F>
+void on_threads(int n, const F& f) {
+  std::latch start(n);
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < n; ++i) {
+    threads.emplace_back([&, i] {
+      start.arrive_and_wait();
+      f(i);
+    });
+  }
+}
+
+}  // namespace
 
 TEST_CASE("Philox4x32-10 gives Random123's known answers") {
   CHECK(philox(0, 0, 0) == Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
@@ -103,4 +123,69 @@ TEST_CASE("a thread may have a default generator of its own") {
     CHECK(default_generator().state() == same.state());
   }
   CHECK(default_generator().state() == kept);
+}
+
+TEST_CASE("threads that draw from one generator share out the numbers of one stream") {
+  constexpr int threads = 4, each = 100'000;
+  Generator shared(7), alone(7);
+  std::vector<std::uint64_t> drawn[threads];
+  on_threads(threads, [&](int t) {
+    for (int i = 0; i < each; ++i) drawn[t].push_back(shared.next_u64());
+  });
+  std::vector<std::uint64_t> all, expected;
+  for (const auto& d : drawn) all.insert(all.end(), d.begin(), d.end());
+  for (int i = 0; i < threads * each; ++i) expected.push_back(alone.next_u64());
+  std::ranges::sort(all);
+  std::ranges::sort(expected);
+  CHECK(all == expected);
+  CHECK(shared.state() == alone.state());
+}
+
+TEST_CASE("a state that another thread sets falls between two draws") {
+  constexpr int threads = 3;
+  constexpr std::size_t most = 500'000;
+  Generator shared(0);
+  std::atomic<bool> over{false};
+  std::atomic<int> drawing{threads};
+  std::vector<GeneratorState> drawn[threads];
+  on_threads(threads + 1, [&](int t) {
+    if (t < threads) {
+      while (!over && drawn[t].size() < most) drawn[t].push_back(shared.reserve(2));
+      --drawing;
+      return;
+    }
+    for (std::uint64_t seed = 1; seed <= 2000 && drawing > 0; ++seed) {
+      while (shared.state().offset < 20 && drawing > 0) std::this_thread::yield();
+      shared.set_state({seed, 0});
+    }
+    over = true;
+  });
+  std::map<std::uint64_t, std::vector<std::uint64_t>> by_seed;
+  for (const auto& d : drawn)
+    for (const auto& [seed, offset] : d) by_seed[seed].push_back(offset);
+  int wrong = 0;
+  for (auto& [seed, offsets] : by_seed) {
+    std::ranges::sort(offsets);
+    for (std::size_t i = 0; i < offsets.size(); ++i) wrong += offsets[i] != 2 * i;
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("threads may copy a generator that others draw from") {
+  constexpr int times = 20'000;
+  Generator shared(7);
+  std::vector<std::uint64_t> seen;
+  on_threads(3, [&](int t) {
+    for (int i = 0; i < times; ++i) {
+      if (t > 0) {
+        shared.reserve(1);
+        continue;
+      }
+      Generator copy = shared;
+      const Generator moved = std::move(copy);
+      seen.push_back(moved.state().offset);
+    }
+  });
+  CHECK(std::ranges::is_sorted(seen));
+  CHECK(shared.state() == GeneratorState{7, 2 * times});
 }

@@ -7,23 +7,14 @@
 #include <levin/nn/nn.h>
 #include <levin/optim/optim.h>
 
-#include <mutex>
-
 #include "distributed/groups.h"
 
 namespace levin::test {
 
 inline constexpr int64_t kBatch = 12;  // divides by 2, 3 and 4
 
-// Ranks that are threads make their modules one after the other: weights are drawn from one generator.
-struct MadeApart {
-  static inline std::mutex one_at_a_time;
-  std::unique_lock<std::mutex> making{one_at_a_time};
-};
-
-struct Net : MadeApart, nn::Module {
+struct Net : nn::Module {
   explicit Net(std::uint64_t seed) {
-    making.unlock();
     Generator rng(seed);
     const no_grad guard;
     for (Parameter p : parameters()) p.copy_(mul(randn(p.sizes(), {.generator = &rng}), 0.3));
@@ -35,8 +26,7 @@ struct Net : MadeApart, nn::Module {
 };
 
 // Two layers of which a step may leave out the second.
-struct Branches : MadeApart, nn::Module {
-  Branches() { making.unlock(); }
+struct Branches : nn::Module {
   nn::Linear& a = add<nn::Linear>("a", 4, 4);
   nn::Linear& b = add<nn::Linear>("b", 4, 4);
   bool use_b = true;

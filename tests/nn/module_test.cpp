@@ -4,7 +4,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <mutex>
 #include <sstream>
+#include <thread>
 
 using namespace levin;
 
@@ -129,6 +132,34 @@ TEST_CASE("clone is deep, of the module's own type, and draws no random numbers"
   const Tensor image = randn({1, 1, 2, 2});
   copy2.eval(), net2.eval();
   CHECK(copy2(image).to_vector<float>() == net2(image).to_vector<float>());
+}
+
+TEST_CASE("modules made and cloned on several threads share out the numbers of one stream") {
+  constexpr int threads = 3, each = 200;
+  const auto make = [] { return nn::Linear(4, 3, {.bias = false}); };
+  const auto values = [](const nn::Linear& layer) { return layer.weight.detach().to_vector<float>(); };
+  const GeneratorState kept = default_generator().state();
+  manual_seed(8);
+  std::vector<std::vector<float>> together, alone;
+  for (int i = 0; i < threads * each; ++i) alone.push_back(values(make()));
+  manual_seed(8);
+  std::mutex mutex;
+  {
+    std::vector<std::jthread> all;
+    for (int t = 0; t < threads; ++t) {
+      all.emplace_back([&] {
+        for (int i = 0; i < each; ++i) {
+          const nn::Linear layer = make(), copy = nn::clone(layer);
+          const std::lock_guard lock(mutex);
+          together.push_back(values(copy));
+        }
+      });
+    }
+  }
+  default_generator().set_state(kept);
+  std::ranges::sort(alone);
+  std::ranges::sort(together);
+  CHECK(together == alone);
 }
 
 TEST_CASE("a clone has its original's dtype") {

@@ -78,7 +78,7 @@ GeneratorState* GraphRecording::add(Value value) {
   return place(values_.size() - 1);
 }
 
-PhiloxState GraphRecording::draw(const std::shared_ptr<GeneratorState>& generator, std::uint64_t blocks) {
+PhiloxState GraphRecording::draw(const std::shared_ptr<Generator>& generator, std::uint64_t blocks) {
   std::size_t i = 0;
   while (i < values_.size() && values_[i].generator != generator) ++i;
   GeneratorState* const base = i < values_.size() ? place(i) : add({.generator = generator});
@@ -92,9 +92,11 @@ const double* GraphRecording::variable(std::function<double()> now) {
 }
 
 void GraphRecording::before_run(cudaStream_t stream) {
-  std::vector<GeneratorState> now;  // all before anything is queued, as they may throw
-  for (const Value& v : values_)
-    now.push_back(v.generator ? *v.generator : GeneratorState{std::bit_cast<std::uint64_t>(v.number()), 0});
+  std::vector<GeneratorState> now(values_.size());
+  for (std::size_t i = 0; i < now.size(); ++i)  // all before anything is drawn or queued, as they may throw
+    if (!values_[i].generator) now[i].seed = std::bit_cast<std::uint64_t>(values_[i].number());
+  for (std::size_t i = 0; i < now.size(); ++i)
+    if (values_[i].generator) now[i] = values_[i].generator->reserve(values_[i].blocks);
   for (std::size_t s = 0; s < slabs_.size(); ++s) {
     const std::size_t first = s * ReplayValues::kMost,
                       count = std::min(now.size() - first, std::size_t{ReplayValues::kMost});
@@ -102,8 +104,6 @@ void GraphRecording::before_run(cudaStream_t stream) {
     std::copy_n(now.begin() + static_cast<std::ptrdiff_t>(first), count, values.at);
     write_replay_values(slabs_[s], values, static_cast<int>(count), as_stream(device_, stream));
   }
-  for (const Value& v : values_)
-    if (v.generator) v.generator->offset += v.blocks;
 }
 
 }  // namespace levin::kernels::cuda

@@ -28,7 +28,7 @@ class GraphRecording final : public Recording {
   GraphRecording(const GraphRecording&) = delete;
   GraphRecording& operator=(const GraphRecording&) = delete;
 
-  PhiloxState draw(const std::shared_ptr<GeneratorState>& generator, std::uint64_t blocks) override;
+  PhiloxState draw(const std::shared_ptr<Generator>& generator, std::uint64_t blocks) override;
   const double* variable(std::function<double()> now) override;
 
   /// The capture is over.
@@ -38,8 +38,8 @@ class GraphRecording final : public Recording {
 
  private:
   struct Value {
-    std::shared_ptr<GeneratorState> generator{};  ///< or null, and there is a `number`
-    std::uint64_t blocks = 0;                     ///< that a run takes
+    std::shared_ptr<Generator> generator{};  ///< or null, and there is a `number`
+    std::uint64_t blocks = 0;                ///< that a run takes
     std::function<double()> number{};
   };
   GeneratorState* place(std::size_t i) const { return slabs_[i / ReplayValues::kMost] + i % ReplayValues::kMost; }

@@ -3,8 +3,11 @@
 // The same seed and offset give the same numbers on every device and in any number of threads.
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <utility>
 
 namespace levin {
 
@@ -37,7 +40,20 @@ constexpr double uniform53(std::uint32_t high, std::uint32_t low) {
 
 namespace detail {
 __extension__ using u128 = unsigned __int128;
-}
+
+/// For a few instructions: a mutex costs twice what drawing one number does.
+class SpinLock {
+ public:
+  void lock() {
+    if (held_.exchange(true, std::memory_order_acquire)) wait();
+  }
+  void unlock() { held_.store(false, std::memory_order_release); }
+
+ private:
+  void wait();
+  std::atomic<bool> held_{false};
+};
+}  // namespace detail
 
 /// What a checkpoint keeps of a generator.
 struct GeneratorState {
@@ -59,27 +75,42 @@ struct PhiloxState {
 };
 
 /// A position in one Philox stream. Operations reserve a range of counters and read them by element index.
-/// Not synchronised: share one between threads only with a lock of your own. A copy goes on by itself; graphs that draw
-/// from a generator stay with the original, into which assignment writes, and outlive it.
+/// Threads may share one. What each call draws is a block of the stream as a whole, and no block is drawn twice or left
+/// out; which thread gets which is not fixed. A state that is set or seeded meanwhile falls between two calls. A copy
+/// goes on by itself; graphs that draw from a generator stay with the original, into which assignment writes, and
+/// outlive it.
 class Generator {
  public:
   explicit Generator(std::uint64_t seed = 0) : own_{seed, 0} {}
   Generator(const Generator& other) : own_(other.state()) {}
-  Generator(Generator&& other) noexcept = default;
+  Generator(Generator&& other) noexcept {
+    const std::lock_guard lock(other.lock_);
+    own_ = other.own_;
+    shared_ = std::move(other.shared_);
+  }
   Generator& operator=(const Generator& other) {
     set_state(other.state());
     return *this;
   }
 
   std::uint64_t seed() const { return state().seed; }
-  const GeneratorState& state() const { return shared_ ? *shared_ : own_; }
-  void set_state(const GeneratorState& s) { now() = s; }
-  void manual_seed(std::uint64_t seed) { now() = {seed, 0}; }
+  GeneratorState state() const {
+    const std::lock_guard lock(lock_);
+    return shared_ ? shared_->state() : own_;
+  }
+  void set_state(const GeneratorState& s) {
+    const std::lock_guard lock(lock_);
+    if (shared_) return shared_->set_state(s);
+    own_ = s;
+  }
+  void manual_seed(std::uint64_t seed) { set_state({seed, 0}); }
 
   /// Takes `blocks` counters (four 32-bit words each) and returns the state at their beginning.
   GeneratorState reserve(std::uint64_t blocks) {
-    const GeneratorState before = state();
-    now().offset += blocks;
+    const std::lock_guard lock(lock_);
+    if (shared_) return shared_->reserve(blocks);
+    const GeneratorState before = own_;
+    own_.offset += blocks;
     return before;
   }
   /// The same for work of the stream. Where that is recorded, each of its runs takes the counters, and none are taken
@@ -117,10 +148,11 @@ class Generator {
   }
 
  private:
-  GeneratorState& now() { return shared_ ? *shared_ : own_; }
+  std::shared_ptr<Generator> share();
 
+  mutable detail::SpinLock lock_;  ///< of what follows
   GeneratorState own_;
-  std::shared_ptr<GeneratorState> shared_;  ///< takes the place of own_ once a graph draws from it
+  std::shared_ptr<Generator> shared_;  ///< takes the place of own_ once a graph draws from it
 };
 
 /// The generator that random operations use when given none. One a process; seed it with manual_seed.

@@ -13,7 +13,7 @@ class Recording {
  public:
   virtual ~Recording() = default;
   /// Every run takes `blocks` counters of the generator; returns where kernels find them.
-  virtual PhiloxState draw(const std::shared_ptr<GeneratorState>& generator, std::uint64_t blocks) = 0;
+  virtual PhiloxState draw(const std::shared_ptr<Generator>& generator, std::uint64_t blocks) = 0;
   /// A number in device memory, which `now` gives anew for every run. It runs on the host; what it throws keeps the run
   /// from beginning.
   virtual const double* variable(std::function<double()> now) = 0;

@@ -15,7 +15,7 @@
 // children are never removed. Copying is deleted (two networks would share weights unnoticed: use nn::clone); moving a
 // whole module is safe, since its children keep their addresses; assignment is deleted.
 
-#include <levin/core/generator.h>
+#include <levin/core/side_by_side.h>
 #include <levin/core/state_dict.h>
 
 #include <concepts>
@@ -190,16 +190,14 @@ class Module {
 /// Constructs modules and copies their state for nn::clone.
 class Cloner {
  public:
-  /// Draws nothing from the default generator.
-  explicit Cloner() : state_(default_generator().state()) {}
-  ~Cloner() { default_generator().set_state(state_); }
-  Cloner(const Cloner&) = delete;
-  Cloner& operator=(const Cloner&) = delete;
+  /// While it lives, this thread draws from a copy of its default generator.
+  Cloner() = default;
   /// Values, requires_grad, training flags, devices and dtypes; throws ValueError where the trees differ.
   static void copy_state(const Module& from, Module& to);
 
  private:
-  GeneratorState state_;
+  Generator copy_ = default_generator();
+  DefaultGeneratorGuard guard_{copy_};
 };
 
 /// A deep copy of the module's own type: `Net copy = nn::clone(net);`. Gradients and hooks are not copied. A module

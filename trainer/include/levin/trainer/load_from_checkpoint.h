@@ -1,7 +1,7 @@
 #pragma once
 // A network made anew from a checkpoint, without a Trainer.
 
-#include <levin/core/generator.h>
+#include <levin/core/side_by_side.h>
 #include <levin/trainer/checkpoint.h>
 #include <levin/trainer/module.h>
 
@@ -31,13 +31,15 @@ template <std::derived_from<nn::Module> Net, class... A>
 std::unique_ptr<Net> load_from_checkpoint(const std::filesystem::path& folder, const nn::LoadOptions& options,
                                           A&&... arguments) {
   const Checkpoint checkpoint = read_checkpoint(folder);
-  const GeneratorState random = default_generator().state();
   std::unique_ptr<Net> net;
-  if constexpr (sizeof...(A) == 0 && std::constructible_from<Net, const StateMap&>)
-    net = std::make_unique<Net>(checkpoint.hparams());
-  else
-    net = std::make_unique<Net>(std::forward<A>(arguments)...);
-  default_generator().set_state(random);
+  {
+    Generator copy = default_generator();
+    const DefaultGeneratorGuard guard(copy);
+    if constexpr (sizeof...(A) == 0 && std::constructible_from<Net, const StateMap&>)
+      net = std::make_unique<Net>(checkpoint.hparams());
+    else
+      net = std::make_unique<Net>(std::forward<A>(arguments)...);
+  }
   detail::load_checkpoint(*net, checkpoint, options, folder);
   return net;
 }
