@@ -43,12 +43,14 @@ class ThreadRank final : public Strategy {
     switch (op) {
       case ReduceOp::sum:
         return a + b;
-      case ReduceOp::mean:
+      case ReduceOp::avg:
         return (a + b) / 2;
       case ReduceOp::min:
         return std::min(a, b);
       case ReduceOp::max:
         return std::max(a, b);
+      case ReduceOp::product:
+        return a * b;
     }
     return 0;
   }

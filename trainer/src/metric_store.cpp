@@ -13,7 +13,7 @@ std::string quoted(std::string_view name) { return "\"" + std::string(name) + "\
 ReduceOp over_ranks(Reduce reduce) {
   switch (reduce) {
     case Reduce::mean:
-      return ReduceOp::mean;
+      return ReduceOp::avg;
     case Reduce::sum:
       return ReduceOp::sum;
     case Reduce::min:
@@ -21,7 +21,7 @@ ReduceOp over_ranks(Reduce reduce) {
     case Reduce::max:
       return ReduceOp::max;
   }
-  return ReduceOp::mean;
+  return ReduceOp::avg;
 }
 
 /// What a rank without values adds to those of the others.

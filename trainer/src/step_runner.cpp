@@ -97,7 +97,7 @@ void StepRunner::backward(const StepOutput& out, std::int64_t samples, bool clos
     zero_grad();
     // Weights of several ranks have one measure. A batch by itself counts as its mean, as everywhere.
     weighs_ = options_.accumulate_grad_batches > 1 || out.weight();
-    const double common = weighs_ ? strategy_.reduce(weight, ReduceOp::mean) : weight;
+    const double common = weighs_ ? strategy_.reduce(weight, ReduceOp::avg) : weight;
     state.window_nominal = common * static_cast<double>(options_.accumulate_grad_batches);
     state.window_weight = 0;
   }
@@ -164,7 +164,7 @@ void StepRunner::close_window(TrainState& state) {
     const Tensor found_inf = of_all_ranks(precision_.unscale(parameters_));
     // Sent now, ahead of the step's work.
     open_.push_back({found_inf.defined() ? HostRead(found_inf) : HostRead(0.0), state.global_step + 1});
-    const double weight = weighs_ ? strategy_.reduce(state.window_weight, ReduceOp::mean) : state.window_weight;
+    const double weight = weighs_ ? strategy_.reduce(state.window_weight, ReduceOp::avg) : state.window_weight;
     if (weight != state.window_nominal) correct_gradients(state.window_nominal / weight);
     hooks_.on_before_optimizer_step(optimizers_.optimizer());
     module_.clips_by_ = &strategy_;

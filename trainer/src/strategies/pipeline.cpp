@@ -152,7 +152,7 @@ void PipelineStrategy::finish(nn::Module& module) {
 void PipelineStrategy::check_same(const Batch& batch) const {
   const std::int64_t rows = batch.size();
   const Tensor range = from_data(std::vector<std::int64_t>{rows, -rows}, {2});
-  group().all_reduce(range, distributed::ReduceOp::max).wait();
+  group().all_reduce(range, ReduceOp::max).wait();
   const auto* const ends = range.data<std::int64_t>();
   if (ends[0] == -ends[1]) return;
   throw UsageError(

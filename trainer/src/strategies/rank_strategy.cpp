@@ -18,21 +18,6 @@ namespace levin {
 namespace {
 
 using distributed::ProcessGroup;
-using Operation = distributed::ReduceOp;
-
-Operation operation(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::sum:
-      return Operation::sum;
-    case ReduceOp::mean:
-      return Operation::avg;
-    case ReduceOp::min:
-      return Operation::min;
-    case ReduceOp::max:
-      return Operation::max;
-  }
-  return Operation::sum;
-}
 
 /// (world_size, ...)
 Tensor gathered(ProcessGroup& group, const Tensor& own) {
@@ -93,7 +78,7 @@ double RankStrategy::reduce(double value, ReduceOp op) {
 
 Tensor RankStrategy::reduce(const Tensor& value, ReduceOp op) {
   const Tensor out = value.detach().contiguous().clone();
-  group().all_reduce(out, operation(op)).wait();
+  group().all_reduce(out, op).wait();
   return out;
 }
 
@@ -101,7 +86,7 @@ Tensor RankStrategy::norms_over_ranks(const Tensor& norms, double type) const {
   const no_grad guard;
   const bool largest = std::isinf(type);
   const Tensor sum = largest ? norms.clone() : pow(norms, type).contiguous();
-  group().all_reduce(sum, largest ? Operation::max : Operation::sum).wait();
+  group().all_reduce(sum, largest ? ReduceOp::max : ReduceOp::sum).wait();
   return largest ? sum : pow(sum, 1.0 / type);
 }
 
@@ -141,7 +126,7 @@ Tensor RankStrategy::all_gather(const Tensor& value, bool sync_grads) {
 
 void RankStrategy::any(std::span<std::uint8_t> flags) {
   const Tensor t = from_blob(flags.data(), {static_cast<std::int64_t>(flags.size())}, {.dtype = kUInt8});
-  group().all_reduce(t, Operation::max).wait();
+  group().all_reduce(t, ReduceOp::max).wait();
 }
 
 void scale_rates(const Optimizers& optimizers, double factor) {
@@ -157,14 +142,14 @@ void average_gradients(ProcessGroup& group, const std::vector<Parameter>& parame
   for (const Parameter& p : parameters) has.push_back(p.grad().defined() ? 1 : 0);
   if (has.empty()) return;
   const Tensor anywhere = from_data(has, {static_cast<std::int64_t>(has.size())});
-  group.all_reduce(anywhere, Operation::max).wait();
+  group.all_reduce(anywhere, ReduceOp::max).wait();
   std::vector<distributed::Work> works;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const Parameter& p = parameters[i];
     if (anywhere.data<std::uint8_t>()[i] == 0) continue;
     if (!p.grad().defined()) p.set_grad(zeros(p.sizes(), like(p)));
     if (!p.grad().is_contiguous()) p.set_grad(p.grad().contiguous());
-    works.push_back(group.all_reduce(p.grad(), Operation::avg));
+    works.push_back(group.all_reduce(p.grad(), ReduceOp::avg));
   }
   for (const auto& work : works) work.wait();
 }

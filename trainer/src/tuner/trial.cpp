@@ -83,7 +83,7 @@ void Trial::run(std::int64_t steps, const std::function<bool(std::optional<doubl
       // All ranks come to the same conclusion.
       const auto loss = out.empty()
                             ? std::nullopt
-                            : std::optional(strategy_->reduce(out.loss().item<double>(), ReduceOp::mean));
+                            : std::optional(strategy_->reduce(out.loss().item<double>(), ReduceOp::avg));
       if (go_on && !go_on(loss)) return;
     }
     if (state_.batch == 0 || (state_.global_step == before && batches < 0))

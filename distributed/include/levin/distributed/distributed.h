@@ -11,6 +11,7 @@
 #include <levin/distributed/launcher.h>
 #include <levin/distributed/pipeline.h>
 #include <levin/distributed/process_group.h>
+#include <levin/distributed/reduce_op.h>
 #include <levin/distributed/rendezvous.h>
 #include <levin/distributed/store.h>
 #include <levin/distributed/sync_batch_norm.h>

@@ -7,15 +7,12 @@
 // The first failure ends the group: all of its later operations throw the same error.
 
 #include <levin/core/tensor.h>
+#include <levin/distributed/reduce_op.h>
 #include <levin/distributed/store.h>
 
 #include <exception>
 
 namespace levin::distributed {
-
-/// `avg` is for floating types only. Booleans: sum and max are "or", product and min are "and".
-enum class ReduceOp : std::uint8_t { sum, avg, min, max, product };
-std::string to_string(ReduceOp op);
 
 /// A handle on an operation under way; copies name the same one.
 class Work {

@@ -152,7 +152,7 @@ class Fabric {
   Batch to_device(Batch batch) const { return strategy_->to_device(std::move(batch)); }
   Tensor to_device(const Tensor& t) const { return t.to(device()); }
   /// Over all ranks; the host does not wait.
-  Tensor all_reduce(const Tensor& value, ReduceOp op = ReduceOp::mean) { return strategy_->reduce(value, op); }
+  Tensor all_reduce(const Tensor& value, ReduceOp op = ReduceOp::avg) { return strategy_->reduce(value, op); }
   void barrier() { strategy_->barrier(); }
   /// What rank `src` has, on every rank. Throws ValueError for a rank that is not there.
   Tensor broadcast(const Tensor& value, int src = 0);

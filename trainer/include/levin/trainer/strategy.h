@@ -3,6 +3,7 @@
 
 #include <levin/core/state_map.h>
 #include <levin/data/batch.h>
+#include <levin/distributed/reduce_op.h>
 #include <levin/nn/module.h>
 #include <levin/trainer/limits.h>
 
@@ -19,7 +20,7 @@ namespace levin {
 class LevinModule;
 class Optimizers;
 
-enum class ReduceOp { sum, mean, min, max };
+using distributed::ReduceOp;
 
 /// What StepRunner does with the parts of a batch for a strategy that takes their forwards and backwards in an order of
 /// its own.

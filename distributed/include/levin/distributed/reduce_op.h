@@ -1,0 +1,13 @@
+#pragma once
+// How the values of several ranks become one.
+
+#include <cstdint>
+#include <string>
+
+namespace levin::distributed {
+
+/// `avg` is for floating types only. Booleans: sum and max are "or", product and min are "and".
+enum class ReduceOp : std::uint8_t { sum, avg, min, max, product };
+std::string to_string(ReduceOp op);
+
+}  // namespace levin::distributed
