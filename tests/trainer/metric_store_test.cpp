@@ -114,6 +114,54 @@ TEST_CASE("the state comes back in the middle of an epoch") {
   CHECK(a.names() == b.names());
 }
 
+namespace {
+
+/// Values that each have an option by which they differ from the first.
+void log_all_ways(const std::function<void(const char*, double, const LogOptions&)>& log) {
+  log("plain", 1, {});
+  log("bar", 2, {.prog_bar = true});
+  log("quiet", 3, {.logger = false});
+  log("epoch", 4, {.on_step = false, .on_epoch = true, .reduce = Reduce::max});
+  log("both", 5, {.on_step = true, .on_epoch = true, .batch_size = 3});
+  log("shared", 6, {.on_epoch = true, .reduce = Reduce::min, .sync_dist = true});
+  log("zero", 7, {.rank_zero_only = true});
+  log("one_name", 8, {.on_epoch = true, .add_dataloader_idx = false});
+}
+
+}  // namespace
+
+TEST_CASE("options stand in a checkpoint in numbers, which do not change") {
+  MetricStore m, again;
+  m.set_scope(Scope::step, Split::train, 2);
+  log_all_ways([&](const char* name, double value, const LogOptions& o) { m.log(name, value, o); });
+  // split, reduce, stamp, prog_bar, logger, on_step, on_epoch, has_step, has_sum, has_epoch
+  const std::vector<std::int64_t> flags = {
+      0, 0, 1, 0, 1, 1, 0, 1, 0, 0, /**/ 0, 0, 2, 1, 1, 1, 0, 1, 0, 0, /**/ 0, 0, 3, 0, 0, 1, 0, 1, 0, 0, /**/
+      0, 3, 4, 0, 1, 0, 1, 0, 1, 0, /**/ 0, 0, 5, 0, 1, 1, 1, 1, 1, 0, /**/ 0, 2, 6, 0, 1, 1, 1, 1, 1, 0, /**/
+      0, 0, 7, 0, 1, 1, 0, 1, 0, 0, /**/ 0, 0, 8, 0, 1, 1, 1, 1, 1, 0};
+  const StateMap state = m.state();
+  CHECK(state.get<std::vector<std::int64_t>>("flags") == flags);
+  CHECK(state.get<std::vector<std::int64_t>>("ranks") == std::vector<std::int64_t>{0, 0, 0, 0, 0, 1, 2, 0});
+  again.load_state(state);
+  CHECK(again.state() == state);
+  again.set_scope(Scope::step, Split::train, 2);
+  CHECK_NOTHROW(log_all_ways([&](const char* name, double value, const LogOptions& o) { again.log(name, value, o); }));
+}
+
+TEST_CASE("what parts of a batch have logged is the same in another process, with all options") {
+  LogPart part(2);
+  log_all_ways([&](const char* name, double value, const LogOptions& o) { part.add(name, value, o); });
+  for (const Scope scope : {Scope::step, Scope::eval_step}) {
+    MetricStore here, there;
+    const Split split = scope == Scope::step ? Split::train : Split::validation;
+    for (MetricStore* m : {&here, &there}) m->set_scope(scope, split, 4, scope == Scope::step ? -1 : 1);
+    here.log(std::vector{part});
+    there.log(here.joined({part}));
+    CHECK(there.state() == here.state());
+    CHECK(here.only_on_rank_zero(split == Split::train ? "zero" : "zero/dataloader_idx_1"));
+  }
+}
+
 TEST_CASE("in a run, where which hook may log") {
   struct Logs : ToyModule {
     StepOutput training_step(const Batch& b, int i) override {

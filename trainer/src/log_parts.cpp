@@ -4,6 +4,9 @@
 #include <levin/trainer/metric_store.h>
 
 #include <algorithm>
+#include <iterator>
+
+#include "log_options.h"
 
 namespace levin {
 namespace {
@@ -55,8 +58,8 @@ std::vector<MetricStore::Joined> MetricStore::join(const std::vector<LogPart>& p
   std::vector<Value> values;  // in the order in which the first replica, then the next, has logged them
   for (const LogPart& part : parts) {
     for (const Entry& e : part.entries_) {
-      auto at = std::ranges::find_if(
-          values, [&](const Value& v) { return v.first.name == e.name && v.first.nth == e.nth; });
+      auto at =
+          std::ranges::find_if(values, [&](const Value& v) { return v.first.name == e.name && v.first.nth == e.nth; });
       if (at == values.end()) at = values.insert(values.end(), {e, {}});
       const auto weight = static_cast<double>(e.options.batch_size.value_or(part.samples_));
       if (e.value.defined() && e.value.numel() == 1) at->shares.push_back({e.value, weight});
@@ -86,34 +89,19 @@ void MetricStore::log(const std::vector<LogPart>& parts) {
   for (const Joined& value : join(parts)) log(value);
 }
 
-namespace {
-
-std::int64_t from_optional(const std::optional<bool>& flag) { return flag ? static_cast<std::int64_t>(*flag) : -1; }
-std::optional<bool> to_optional(std::int64_t flag) { return flag < 0 ? std::nullopt : std::optional(flag != 0); }
-
-constexpr std::size_t kNumbers = 8;  // of the options
-
-}  // namespace
-
 StateMap MetricStore::joined(const std::vector<LogPart>& parts) const {
   std::vector<std::string> names, objects;
   std::vector<double> values;
-  std::vector<std::int64_t> options, defined;
+  std::vector<std::int64_t> options, batch_sizes, indexed, defined;
   for (const Joined& j : join(parts)) {
     names.push_back(j.name);
     objects.push_back(object_name(j.object));
     defined.push_back(j.value.defined());
     values.push_back(j.value.defined() ? j.value.item<double>() : 0.0);
     const LogOptions& o = j.options;
-    const std::int64_t numbers[kNumbers] = {o.prog_bar,
-                                            o.logger,
-                                            from_optional(o.on_step),
-                                            from_optional(o.on_epoch),
-                                            static_cast<std::int64_t>(o.reduce),
-                                            o.batch_size.value_or(-1),
-                                            o.add_dataloader_idx,
-                                            o.sync_dist + 2 * o.rank_zero_only};
-    options.insert(options.end(), std::begin(numbers), std::end(numbers));
+    std::ranges::copy(to_numbers(o), std::back_inserter(options));
+    batch_sizes.push_back(o.batch_size.value_or(-1));
+    indexed.push_back(o.add_dataloader_idx);
   }
   StateMap out;
   out.set("names", names);
@@ -121,6 +109,8 @@ StateMap MetricStore::joined(const std::vector<LogPart>& parts) const {
   out.set("values", values);
   out.set("defined", defined);
   out.set("options", options);
+  out.set("batch_sizes", batch_sizes);
+  out.set("indexed", indexed);
   return out;
 }
 
@@ -130,20 +120,15 @@ void MetricStore::log(const StateMap& joined) {
   const auto values = joined.get<std::vector<double>>("values");
   const auto defined = joined.get<std::vector<std::int64_t>>("defined");
   const auto options = joined.get<std::vector<std::int64_t>>("options");
+  const auto batch_sizes = joined.get<std::vector<std::int64_t>>("batch_sizes");
+  const auto indexed = joined.get<std::vector<std::int64_t>>("indexed");
   for (std::size_t i = 0; i < names.size(); ++i) {
-    const auto* n = &options[i * kNumbers];
     Joined value{.name = names[i],
                  .value = defined[i] != 0 ? full({}, values[i], {.dtype = kFloat64}) : Tensor(),
                  .object = nullptr,
-                 .options = {.prog_bar = n[0] != 0,
-                             .logger = n[1] != 0,
-                             .on_step = to_optional(n[2]),
-                             .on_epoch = to_optional(n[3]),
-                             .reduce = static_cast<Reduce>(n[4]),
-                             .batch_size = n[5] < 0 ? std::nullopt : std::optional(n[5]),
-                             .add_dataloader_idx = n[6] != 0,
-                             .sync_dist = n[7] == 1,
-                             .rank_zero_only = n[7] == 2}};
+                 .options = {.batch_size = batch_sizes[i] < 0 ? std::nullopt : std::optional(batch_sizes[i]),
+                             .add_dataloader_idx = indexed[i] != 0}};
+    from_numbers(numbers_at(options, i), value.options);
     for (const auto& [name, object] : objects_)
       if (!name.empty() && name == objects[i]) value.object = object;
     log(value);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "log_options.h"
+
 namespace levin {
 namespace {
 
@@ -43,13 +45,12 @@ std::string MetricStore::suffix_for(const LogOptions& o) const {
   return dataloader_ >= 0 && o.add_dataloader_idx ? "/dataloader_idx_" + std::to_string(dataloader_) : std::string();
 }
 
-std::size_t MetricStore::index_of(std::string_view name, const LogOptions& o, bool on_step, bool on_epoch) {
+std::size_t MetricStore::index_of(std::string_view name, const LogOptions& o) {
   const std::string suffix = suffix_for(o);
   for (std::size_t i = 0; i < metrics_.size(); ++i) {
     const Metric& m = metrics_[i];
     if (m.split != split_ || m.name != name || m.suffix != suffix) continue;
-    if (m.prog_bar != o.prog_bar || m.logger != o.logger || m.reduce != o.reduce || m.on_step != on_step ||
-        m.on_epoch != on_epoch || m.sync_dist != o.sync_dist || m.rank_zero_only != o.rank_zero_only)
+    if (to_numbers(m) != to_numbers(o))
       throw ValueError("[log] " + quoted(name) +
                        " was logged before with other options. Give the second another name.");
     return i;
@@ -58,30 +59,24 @@ std::size_t MetricStore::index_of(std::string_view name, const LogOptions& o, bo
   m.name = name;
   m.suffix = suffix;
   m.split = split_;
-  m.prog_bar = o.prog_bar;
-  m.logger = o.logger;
-  m.on_step = on_step;
-  m.on_epoch = on_epoch;
-  m.reduce = o.reduce;
-  m.sync_dist = o.sync_dist;
-  m.rank_zero_only = o.rank_zero_only;
+  from_numbers(to_numbers(o), m);
   metrics_.push_back(std::move(m));
   return metrics_.size() - 1;
 }
 
-std::size_t MetricStore::open(std::string_view name, const LogOptions& o) {
+std::size_t MetricStore::open(std::string_view name, LogOptions o) {
   if (scope_ == Scope::closed)
     throw ValueError("[log] " + quoted(name) + " cannot be logged here. Log in a step or in an epoch hook.");
-  const bool on_step = o.on_step.value_or(scope_ == Scope::step);
-  const bool on_epoch = o.on_epoch.value_or(scope_ != Scope::step);
-  if (on_step && scope_ == Scope::epoch)
+  o.on_step = o.on_step.value_or(scope_ == Scope::step);
+  o.on_epoch = o.on_epoch.value_or(scope_ != Scope::step);
+  if (*o.on_step && scope_ == Scope::epoch)
     throw ValueError("[log] " + quoted(name) + ": on_step makes no sense in an epoch hook. Leave it out.");
-  if (!on_step && !on_epoch)
+  if (!*o.on_step && !*o.on_epoch)
     throw ValueError("[log] " + quoted(name) + ": on_step and on_epoch are both false. Set one of them.");
   if (o.sync_dist && o.rank_zero_only)
     throw ValueError("[log] " + quoted(name) + ": sync_dist is a value of all ranks, and rank_zero_only of one. " +
                      "Set one of them.");
-  return index_of(name, o, on_step, on_epoch);
+  return index_of(name, o);
 }
 
 template <class V>
@@ -253,11 +248,10 @@ StateMap MetricStore::state() const {
     names.push_back(m.name);
     suffixes.push_back(m.suffix);
     objects.push_back(object_name(m.object));
-    ranks.push_back(m.sync_dist ? 1 : m.rank_zero_only ? 2 : 0);
-    const std::int64_t fields[] = {static_cast<std::int64_t>(m.split), static_cast<std::int64_t>(m.reduce),
-                                   static_cast<std::int64_t>(m.stamp), m.prog_bar, m.logger, m.on_step, m.on_epoch,
-                                   m.has_step, m.has_sum, m.has_epoch};
-    flags.insert(flags.end(), std::begin(fields), std::end(fields));
+    const auto [reduce, prog_bar, logger, on_step, on_epoch, of_ranks] = to_numbers(m);
+    ranks.push_back(of_ranks);
+    flags.insert(flags.end(), {static_cast<std::int64_t>(m.split), reduce, static_cast<std::int64_t>(m.stamp), prog_bar,
+                               logger, on_step, on_epoch, m.has_step, m.has_sum, m.has_epoch});
     numbers.insert(numbers.end(), {m.step, m.sum, m.weight, m.epoch});
   }
   StateMap out;
@@ -292,16 +286,15 @@ void MetricStore::load_state(const StateMap& state) {
     m.name = names[i];
     m.suffix = suffixes[i];
     m.split = static_cast<Split>(f[0]);
-    m.reduce = static_cast<Reduce>(f[1]);
     m.stamp = static_cast<std::uint64_t>(f[2]);
-    bool* const bools[] = {&m.prog_bar, &m.logger, &m.on_step, &m.on_epoch, &m.has_step, &m.has_sum, &m.has_epoch};
-    for (std::size_t k = 0; k < 7; ++k) *bools[k] = f[3 + k] != 0;
+    from_numbers({f[1], f[3], f[4], f[5], f[6], ranks[i]}, m);
+    m.has_step = f[7] != 0;
+    m.has_sum = f[8] != 0;
+    m.has_epoch = f[9] != 0;
     m.step = n[0];
     m.sum = n[1];
     m.weight = n[2];
     m.epoch = n[3];
-    m.sync_dist = ranks[i] == 1;
-    m.rank_zero_only = ranks[i] == 2;
     metrics_.push_back(std::move(m));
   }
   stamp_ = static_cast<std::uint64_t>(state.get<std::int64_t>("stamp"));

@@ -7,6 +7,9 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <iterator>
+
+#include "log_options.h"
 
 namespace levin {
 namespace {
@@ -29,20 +32,19 @@ std::string MetricStore::key_of(const Metric& m) const {
 
 StateMap MetricStore::known_in(Split split) const {
   std::vector<std::string> names, suffixes, objects;
-  std::vector<std::int64_t> flags;
+  std::vector<std::int64_t> options;
   for (const Metric& m : metrics_) {
     if (m.split != split) continue;
     names.push_back(m.name);
     suffixes.push_back(m.suffix);
     objects.push_back(object_name(m.object));
-    flags.insert(flags.end(), {m.prog_bar, m.logger, m.on_step, m.on_epoch, m.sync_dist, m.rank_zero_only,
-                               static_cast<std::int64_t>(m.reduce)});
+    std::ranges::copy(to_numbers(m), std::back_inserter(options));
   }
   StateMap out;
   out.set("names", names);
   out.set("suffixes", suffixes);
   out.set("objects", objects);
-  out.set("flags", flags);
+  out.set("options", options);
   return out;
 }
 
@@ -50,17 +52,14 @@ std::vector<MetricStore::Metric> MetricStore::without_values(const StateMap& kno
   const auto names = known.get<std::vector<std::string>>("names");
   const auto suffixes = known.get<std::vector<std::string>>("suffixes");
   const auto objects = known.get<std::vector<std::string>>("objects");
-  const auto flags = known.get<std::vector<std::int64_t>>("flags");
+  const auto options = known.get<std::vector<std::int64_t>>("options");
   std::vector<Metric> out(names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     Metric& m = out[i];
-    const std::int64_t* f = &flags[i * 7];
     m.name = names[i];
     m.suffix = suffixes[i];
     m.split = split;
-    bool* const bools[] = {&m.prog_bar, &m.logger, &m.on_step, &m.on_epoch, &m.sync_dist, &m.rank_zero_only};
-    for (std::size_t k = 0; k < std::size(bools); ++k) *bools[k] = f[k] != 0;
-    m.reduce = static_cast<Reduce>(f[6]);
+    from_numbers(numbers_at(options, i), m);
     for (const auto& [name, object] : objects_)
       if (name == objects[i]) m.object = object;
   }

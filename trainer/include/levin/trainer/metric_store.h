@@ -159,9 +159,9 @@ class MetricStore {
   template <class V>
   void arrive(std::string_view name, const V& value, const LogOptions& options);
   std::string suffix_for(const LogOptions& options) const;
-  std::size_t index_of(std::string_view name, const LogOptions& options, bool on_step, bool on_epoch);
+  std::size_t index_of(std::string_view name, const LogOptions& options);
   /// Checks the moment and the options, and finds the metric for them.
-  std::size_t open(std::string_view name, const LogOptions& options);
+  std::size_t open(std::string_view name, LogOptions options);
   void take_in(const Arrival& arrival) const;
   /// Takes in what has arrived, or waits for everything.
   void settle(bool wait = true) const;
