@@ -176,26 +176,61 @@ StateDict gather_state(const optim::Optimizer& optimizer, const std::vector<cons
   return result;
 }
 
+namespace {
+
+/// The parameters whose pieces an optimizer steps, by its names for them.
+class Divided {
+ public:
+  Divided(const optim::Optimizer& optimizer, const std::vector<const FlatUnit*>& units) {
+    const auto names = names_of(optimizer);
+    for (const FlatUnit* unit : units)
+      for (const UnitEntry& e : unit->entries())
+        if (const auto known = names.find(e.piece.impl()); known != names.end()) entries_[known->second] = &e;
+  }
+  /// That of an entry of the optimizer's state; null where ranks do not divide it.
+  const UnitEntry* find(const std::string& key) const {
+    const auto dot = key.rfind('.');
+    if (!key.starts_with("state.") || !is_divided(key.substr(dot + 1))) return nullptr;
+    const auto found = entries_.find(key.substr(6, dot - 6));
+    return found == entries_.end() ? nullptr : found->second;
+  }
+
+ private:
+  std::map<std::string, const UnitEntry*> entries_;
+};
+
+}  // namespace
+
+void add_shard(std::vector<Shard>& shards, const UnitEntry& e, const std::string& name, const Tensor& own, int rank) {
+  if (own.numel() > 0) shards.push_back({name, own, e.own_begin, e.sizes});
+  if (e.numel == 0 && rank == 0) shards.push_back({name, zeros(e.sizes, like(own)), 0, e.sizes});
+}
+
+std::vector<Shard> state_shards(const optim::Optimizer& optimizer, const std::vector<const FlatUnit*>& units,
+                                int rank) {
+  const no_grad guard;
+  const Divided divided(optimizer, units);
+  std::vector<Shard> shards;
+  const StateDict own = optimizer.state_dict();
+  for (const auto& [name, t] : own) {
+    if (const UnitEntry* e = divided.find(name))
+      add_shard(shards, *e, name, t, rank);
+    else if (rank == 0)
+      shards.push_back({name, t, 0, t.sizes()});
+  }
+  return shards;
+}
+
 void load_state(optim::Optimizer& optimizer, const std::vector<const FlatUnit*>& units, const StateDict& whole) {
   const no_grad guard;
-  const auto names = names_of(optimizer);
-  std::map<std::string, const UnitEntry*> entries;
-  for (const FlatUnit* unit : units)
-    for (const UnitEntry& e : unit->entries())
-      if (const auto known = names.find(e.piece.impl()); known != names.end()) entries[known->second] = &e;
+  const Divided divided(optimizer, units);
   StateDict own;
   for (const auto& [name, t] : whole) {
-    const auto dot = name.rfind('.');
-    const auto found = name.starts_with("state.") ? entries.find(name.substr(6, dot - 6)) : entries.end();
-    if (found == entries.end() || !is_divided(name.substr(dot + 1))) {
-      own.merge("", {{name, t}});
-      continue;
-    }
-    const UnitEntry& e = *found->second;
-    if (t.sizes() != e.sizes)
+    const UnitEntry* e = divided.find(name);
+    if (e && t.sizes() != e->sizes)
       throw StateError(fmt::format("[load_state_dict] \"{}\" is {} there and the parameter {}. Nothing was loaded.",
-                                   name, to_string(t.sizes()), to_string(e.sizes)));
-    own.merge("", {{name, own_elements(e, t.contiguous())}});
+                                   name, to_string(t.sizes()), to_string(e->sizes)));
+    own.merge("", {{name, e ? own_elements(*e, t.contiguous()) : t}});
   }
   optimizer.load_state_dict(own);
 }

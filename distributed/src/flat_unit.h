@@ -4,6 +4,7 @@
 
 #include <levin/core/state_dict.h>
 #include <levin/distributed/process_group.h>
+#include <levin/distributed/shard.h>
 #include <levin/optim/optimizer.h>
 
 namespace levin::distributed {
@@ -55,6 +56,10 @@ class FlatUnit {
 /// (own elements), a view of a contiguous tensor of the parameter's shape.
 Tensor own_elements(const UnitEntry& e, const Tensor& parameter);
 
+/// This rank's elements of a divided tensor of the parameter's shape; nothing where it has none. One without elements is
+/// rank 0's.
+void add_shard(std::vector<Shard>& shards, const UnitEntry& e, const std::string& name, const Tensor& own, int rank);
+
 /// Units of about `cap_mb` MiB in the order of the parameters, a bigger parameter by itself; each holds one dtype on
 /// one device.
 std::vector<std::vector<Parameter>> divide_into_units(const std::vector<Parameter>& parameters, double cap_mb);
@@ -65,6 +70,8 @@ void require_elementwise(const optim::Optimizer& optimizer);
 /// rank 0, else empty. All ranks call.
 StateDict gather_state(const optim::Optimizer& optimizer, const std::vector<const FlatUnit*>& units,
                        ProcessGroup& group);
+/// What this rank has of it. A tensor that is not divided is rank 0's.
+std::vector<Shard> state_shards(const optim::Optimizer& optimizer, const std::vector<const FlatUnit*>& units, int rank);
 /// Gives such an optimizer this rank's part. Throws StateError.
 void load_state(optim::Optimizer& optimizer, const std::vector<const FlatUnit*>& units, const StateDict& whole);
 

@@ -382,6 +382,26 @@ void FullyShardedDataParallel::load_optimizer_state(optim::Optimizer& optimizer,
   load_state(optimizer, impl_->flats(), whole);
 }
 
+std::vector<Shard> FullyShardedDataParallel::shards() const {
+  const no_grad guard;
+  const int rank = impl_->group->rank();
+  std::vector<Shard> own;
+  const auto names = impl_->by_name();
+  const StateDict all = impl_->module->state_dict();
+  for (const auto& [name, t] : all) {
+    const auto found = names.find(name);
+    if (found != names.end())
+      add_shard(own, *found->second, name, found->second->piece.detach(), rank);
+    else if (rank == 0)
+      own.push_back({name, t, 0, t.sizes()});
+  }
+  return own;
+}
+
+std::vector<Shard> FullyShardedDataParallel::optimizer_shards(const optim::Optimizer& optimizer) const {
+  return state_shards(optimizer, impl_->flats(), impl_->group->rank());
+}
+
 void FullyShardedDataParallel::unshard() {
   const no_grad guard;
   for (HookHandle& h : impl_->hooks) h.remove();

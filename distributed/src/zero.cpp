@@ -168,6 +168,13 @@ void ZeroRedundancyOptimizer::load_state_dict(const StateDict& whole) {
   if (!impl_->steps_pieces_always()) impl_->put(false);
 }
 
+std::vector<Shard> ZeroRedundancyOptimizer::shards() {
+  impl_->put(true);
+  auto own = state_shards(impl_->optimizer, impl_->unit_list(), impl_->group->rank());
+  if (!impl_->steps_pieces_always()) impl_->put(false);
+  return own;
+}
+
 std::vector<Parameter> ZeroRedundancyOptimizer::whole_of(std::vector<Parameter> pieces) const {
   for (Parameter& p : pieces)
     if (const UnitEntry* e = impl_->entry_of(p)) p = e->parameter;

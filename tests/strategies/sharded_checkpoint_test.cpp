@@ -1,4 +1,5 @@
 // Checkpoints of which each rank writes its part.
+#include <levin/trainer/checkpoint.h>
 #include <levin/trainer/sharded_checkpoint.h>
 
 #include "distributed/groups.h"
@@ -39,7 +40,7 @@ std::vector<std::vector<float>> run(int n, int steps, const std::filesystem::pat
     optim::AdamW adam(fsdp.parameters(), {.lr = 0.02});
     if (!from.empty()) {
       net.named_buffers()[0].second.fill_(7.0);
-      load_sharded_checkpoint(from, fsdp, adam, group);
+      load_sharded_checkpoint(from, fsdp, adam);
       for (const float v : net.named_buffers()[0].second.to_vector<float>()) CHECK(v == 0.0f);
     }
     for (int s = 0; s < steps; ++s) {
@@ -64,14 +65,34 @@ TEST_CASE("sharded checkpoint: saved by 4 ranks, it goes on with 4 to the bit, w
   const auto saved = dir.path / "four";
   run(4, 3, {}, saved);
   for (int r = 0; r < 4; ++r)
-    CHECK(std::filesystem::exists(saved / ("rank-" + std::to_string(r) + "-of-4.safetensors")));
-  CHECK_FALSE(std::filesystem::exists(saved / "rank-4-of-4.safetensors"));
+    CHECK(std::filesystem::exists(saved / ("part-" + std::to_string(r) + "-of-4.safetensors")));
+  CHECK_FALSE(std::filesystem::exists(saved / "part-4-of-4.safetensors"));
   const auto whole = run(4, 6, {}, {});
   CHECK(run(4, 3, saved, {}) == whole);
   for (const int n : {1, 2, 3}) CHECK(largest_difference(run(n, 3, saved, {}, n == 2 ? 1000 : 30), whole) <= 1e-5);
   // And from one rank to more.
   run(1, 3, {}, dir.path / "one");
   CHECK(largest_difference(run(2, 3, dir.path / "one", {}), whole) <= 1e-5);
+}
+
+TEST_CASE("sharded checkpoint: a rank knows its shards by itself, and read_checkpoint makes one whole") {
+  const TempDir dir;
+  std::vector<std::int64_t> elements(3);
+  std::vector<std::vector<float>> values;
+  in_group(3, [&](ProcessGroup& group) {
+    Net net;
+    FullyShardedDataParallel fsdp(net, borrow(group), {.min_elements = 20});
+    optim::AdamW adam(fsdp.parameters());
+    if (group.rank() == 1)  // the others have no part in it
+      for (const Shard& s : fsdp.shards()) elements[1] += s.values.numel();
+    save_sharded_checkpoint(dir.path / "three", fsdp, adam, group);
+    fsdp.unshard();
+    if (group.rank() == 0) values = values_of(net);
+  });
+  CHECK(elements[1] == 44);  // a third of 6 * 11 + 11, of 2 * 11 and of 11 * 3 + 3
+  Net net;
+  net.load_state_dict(read_checkpoint(dir.path / "three").model);
+  CHECK(values_of(net) == values);
 }
 
 TEST_CASE("sharded checkpoint: files that are missing, of another network, or cannot be written") {
@@ -84,19 +105,22 @@ TEST_CASE("sharded checkpoint: files that are missing, of another network, or ca
       FullyShardedDataParallel fsdp(net, borrow(group));
       optim::AdamW adam(fsdp.parameters());
       if (!to.empty()) return save_sharded_checkpoint(to, fsdp, adam, group);
-      load_sharded_checkpoint(from, fsdp, adam, group);
+      load_sharded_checkpoint(from, fsdp, adam);
     });
   };
   for (const auto& e : errors(saved, {}, 4)) CHECK(contains(e, "is not one of this network: it has \"a."));
-  for (const auto& e : errors(dir.path, {}, 4)) CHECK(contains(e, "has no rank-0-of-<n>.safetensors"));
+  for (const auto& e : errors(saved, {}, 11)) CHECK(contains(e, "is not one of this network: it has \"a."));
+  write_checkpoint(dir.path / "whole", Checkpoint());
+  for (const auto& e : errors(dir.path / "whole", {}, 4)) CHECK(contains(e, "whole has no parts of ranks."));
+  for (const auto& e : errors(dir.path, {}, 4)) CHECK(contains(e, "state.json: No such file"));
   io::write_file(dir.path / "file", std::string("in the way"));
   for (const auto& e : errors({}, dir.path / "file" / "checkpoint", 4)) CHECK_FALSE(e.empty());
-  std::filesystem::remove(saved / "rank-1-of-2.safetensors");
+  std::filesystem::remove(saved / "part-1-of-2.safetensors");
   const auto missing = errors_in_group(2, [&](ProcessGroup& group) {
     Net net;
     FullyShardedDataParallel fsdp(net, borrow(group));
     optim::AdamW adam(fsdp.parameters());
-    load_sharded_checkpoint(saved, fsdp, adam, group);
+    load_sharded_checkpoint(saved, fsdp, adam);
   });
-  for (const auto& e : missing) CHECK(contains(e, "rank-1-of-2.safetensors"));
+  for (const auto& e : missing) CHECK(contains(e, "part-1-of-2.safetensors"));
 }

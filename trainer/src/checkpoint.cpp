@@ -5,29 +5,40 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include "checkpoint_files.h"
 #include "checkpoint_migration.h"
+#include "checkpoint_shards.h"
 #include "state_json.h"
 
 namespace levin {
-namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr const char* kFormat = "levin-checkpoint";
-constexpr const char* kModel = "model.safetensors";
-constexpr const char* kTensors = "state.safetensors";
-constexpr const char* kValues = "state.json";
+namespace checkpoint_files {
+namespace {
 
-json describe(const io::Bytes& bytes) { return {{"bytes", bytes.size()}, {"crc32", io::crc32(bytes)}}; }
+constexpr const char* kFormat = "levin-checkpoint";
 
 std::uint32_t checksum(const json& j) {
   const std::string text = j.dump();
   return io::crc32(std::as_bytes(std::span(text)));
 }
 
-[[noreturn]] void damaged(const fs::path& folder, const std::string& how) {
+}  // namespace
+
+json describe(const io::Bytes& bytes) { return {{"bytes", bytes.size()}, {"crc32", io::crc32(bytes)}}; }
+
+void damaged(const fs::path& folder, const std::string& how) {
   throw IoError(fmt::format("[checkpoint] {} is damaged: {}. Resume from another checkpoint.", folder.string(), how));
+}
+
+std::string values_file(const json& files, const json& values) {
+  json root = {{"format", kFormat}, {"version", kCheckpointVersion}};
+  root["files"] = files;
+  root["values"] = values;
+  root["crc32"] = checksum({root["files"], root["values"]});
+  return root.dump(1) + "\n";
 }
 
 json read_values(const fs::path& folder) {
@@ -45,7 +56,7 @@ json read_values(const fs::path& folder) {
   return root;
 }
 
-StateDict read_tensors(const fs::path& folder, const char* name, const json& files) {
+StateDict read_tensors(const fs::path& folder, const std::string& name, const json& files) {
   const io::Bytes bytes = io::read_file(folder / name);
   const auto entry = files.find(name);
   if (entry == files.end() || *entry != describe(bytes))
@@ -54,7 +65,22 @@ StateDict read_tensors(const fs::path& folder, const char* name, const json& fil
   return interop::decode_safetensors(bytes, (folder / name).string()).tensors;
 }
 
-}  // namespace
+void write_as_one(const fs::path& folder, const std::string& size, const std::function<void(const fs::path&)>& fill) {
+  try {
+    fs::create_directories(fs::absolute(folder).parent_path());
+    io::write_folder(folder, fill);
+  } catch (const fs::filesystem_error& e) {
+    throw IoError(fmt::format("[checkpoint] {} was not saved: {}. Choose another folder.", folder.string(),
+                              e.code().message()));
+  } catch (const IoError& e) {
+    throw IoError(fmt::format("[checkpoint] {} was not saved{}; what was there before is whole. {}", folder.string(),
+                              size.empty() ? "" : fmt::format(" ({})", size), e.what()));
+  }
+}
+
+}  // namespace checkpoint_files
+
+using namespace checkpoint_files;
 
 EncodedCheckpoint encode_checkpoint(const Checkpoint& c) {
   return {interop::encode_safetensors(c.model, {{"format", "pt"}}), interop::encode_safetensors(c.tensors),
@@ -62,28 +88,31 @@ EncodedCheckpoint encode_checkpoint(const Checkpoint& c) {
 }
 
 void write_checkpoint(const fs::path& folder, const EncodedCheckpoint& c) {
-  json root = {{"format", kFormat}, {"version", kCheckpointVersion}};
-  root["files"] = {{kModel, describe(c.model)}, {kTensors, describe(c.tensors)}};
-  root["values"] = json::parse(c.values);
-  root["crc32"] = checksum({root["files"], root["values"]});
-  const std::string values = root.dump(1) + "\n";
-  try {
-    fs::create_directories(fs::absolute(folder).parent_path());
-    io::write_folder(folder, [&](const fs::path& to) {
-      io::write_file(to / kModel, c.model);
-      io::write_file(to / kTensors, c.tensors);
-      io::write_file(to / kValues, values);
-    });
-  } catch (const fs::filesystem_error& e) {
-    throw IoError(fmt::format("[checkpoint] {} was not saved: {}. Choose another folder.", folder.string(),
-                              e.code().message()));
-  } catch (const IoError& e) {
-    throw IoError(fmt::format("[checkpoint] {} was not saved ({} bytes); what was there before is whole. {}",
-                              folder.string(), c.model.size() + c.tensors.size() + values.size(), e.what()));
-  }
+  const std::string values =
+      values_file({{kModel, describe(c.model)}, {kTensors, describe(c.tensors)}}, json::parse(c.values));
+  const auto size = c.model.size() + c.tensors.size() + values.size();
+  write_as_one(folder, fmt::format("{} bytes", size), [&](const fs::path& to) {
+    io::write_file(to / kModel, c.model);
+    io::write_file(to / kTensors, c.tensors);
+    io::write_file(to / kValues, values);
+  });
 }
 
 void write_checkpoint(const fs::path& folder, const Checkpoint& c) { write_checkpoint(folder, encode_checkpoint(c)); }
+
+namespace {
+
+void take_parts(Checkpoint& c, const fs::path& folder, const json& files) {
+  constexpr std::string_view kOfModel = "model.";
+  ShardJoiner joiner(folder);
+  join_parts(folder, files, joiner);
+  for (const auto& [name, t] : joiner.joined()) {
+    const bool of_model = name.starts_with(kOfModel);
+    (of_model ? c.model : c.tensors).merge("", {{of_model ? name.substr(kOfModel.size()) : name, t}});
+  }
+}
+
+}  // namespace
 
 Checkpoint read_checkpoint(const fs::path& folder) {
   if (!fs::is_symlink(folder)) io::recover_folder(folder);
@@ -91,8 +120,14 @@ Checkpoint read_checkpoint(const fs::path& folder) {
     throw IoError(fmt::format("[checkpoint] {} is no folder. Give the folder of a checkpoint.", folder.string()));
   try {
     const json root = read_values(folder);
-    Checkpoint c{read_tensors(folder, kModel, root["files"]), read_tensors(folder, kTensors, root["files"]),
-                 state_from_json(root["values"])};
+    const json& files = root["files"];
+    Checkpoint c;
+    c.tensors = read_tensors(folder, kTensors, files);
+    c.values = state_from_json(root["values"]);
+    if (files.contains(kModel))
+      c.model = read_tensors(folder, kModel, files);
+    else
+      take_parts(c, folder, files);
     migrate(c, root["version"].get<int>());
     return c;
   } catch (const json::exception&) {

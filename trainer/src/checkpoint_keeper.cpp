@@ -9,6 +9,8 @@
 
 #include <algorithm>
 
+#include "checkpoint_shards.h"
+#include "checkpoint_values.h"
 #include "fit_checkpoint.h"
 #include "generator_map.h"
 #include "slurm.h"
@@ -16,25 +18,17 @@
 namespace levin {
 namespace {
 
-/// "EarlyStopping/val_loss", and "#1" behind the second of that name.
-std::vector<std::string> keys_of(const std::vector<CallbackPtr>& callbacks) {
-  std::vector<std::string> keys;
-  std::map<std::string, int> seen;
-  for (const auto& c : callbacks) {
-    std::string key = c->state_key();
-    if (const int before = seen[key]++; before > 0) key += fmt::format("#{}", before);
-    keys.push_back(std::move(key));
-  }
-  return keys;
-}
-
 /// Of what ranks other than zero add.
 std::string rank_key(std::size_t rank) { return fmt::format("rank{}", rank); }
 
 }  // namespace
 
 CheckpointKeeper::CheckpointKeeper(Run& run, Optimizers& optimizers, StepRunner& runner, const DataModule& data)
-    : run_(run), optimizers_(optimizers), runner_(runner), data_(data), writer_(run.config.async_checkpoints) {
+    : run_(run),
+      optimizers_(optimizers),
+      runner_(runner),
+      data_(data),
+      writer_(run.config.async_checkpoints && !run.strategy.saves_shards()) {
   for (const auto& c : run.callbacks)
     if (auto* policy = dynamic_cast<CheckpointPolicy*>(c.get())) policies_.push_back(policy);
   mark(run.state.point);
@@ -58,40 +52,58 @@ void CheckpointKeeper::collect() {
   }
 }
 
-/// Rank zero decides and writes. The others give their part of what is saved, and then know what it knows.
+/// Rank zero decides and writes. The others give their part of what is saved, or write it, and then know what it knows.
 template <class F>
 std::filesystem::path CheckpointKeeper::ask(CheckpointPolicy& policy, const F& decide) {
   const bool writes = run_.strategy.is_global_zero();
-  StateMap plan;
+  if (writes) collect();
+  StateMap before = policy.state(), plan;
   std::vector<CheckpointAction> actions;
-  StateMap before;
   if (writes) {
-    collect();
-    before = policy.state();
     actions = decide();
     std::vector<std::int64_t> kinds;
+    std::vector<std::string> paths;
     for (const auto& action : actions)
       if (action.kind == CheckpointAction::Kind::save) {
         kinds.push_back(action.weights_only);
-        plan.set("saved", action.path.string());
+        paths.push_back(action.path.string());
       }
+    plan.set("saved", paths);
     plan.set("weights_only", kinds);
     plan.put("policy", policy.state());
   }
   plan = run_.strategy.broadcast(plan, 0);
   if (!writes) policy.load_state(plan.part("policy"));
-  auto contents = std::make_shared<EncodedCheckpoint>();
-  for (const std::int64_t weights_only : plan.get<std::vector<std::int64_t>>("weights_only")) {
+  std::shared_ptr<EncodedCheckpoint> contents;
+  const auto saved = plan.get<std::vector<std::string>>("saved");
+  const auto weights_only = plan.get<std::vector<std::int64_t>>("weights_only");
+  for (std::size_t i = 0; i < saved.size(); ++i) {
     const ProfileScope scope("save_checkpoint", Phase::checkpoint);
-    const Checkpoint state = snapshot({.weights_only = weights_only != 0});
-    if (writes) *contents = encode_checkpoint(state);
+    const Checkpoint state = snapshot({.weights_only = weights_only[i] != 0});
+    if (run_.strategy.saves_shards()) {
+      if (!write_part(policy, saved[i], state, before)) return {};
+    } else if (writes) {
+      contents = std::make_shared<EncodedCheckpoint>(encode_checkpoint(state));
+    }
   }
-  const std::filesystem::path saved = plan.has("saved") ? plan.get<std::string>("saved") : std::string();
-  return !writes || write(policy, std::move(actions), std::move(contents), std::move(before)) ? saved
+  const std::filesystem::path last = saved.empty() ? std::string() : saved.back();
+  return !writes || write(policy, std::move(actions), std::move(contents), std::move(before)) ? last
                                                                                               : std::filesystem::path();
 }
 
-/// False where it failed and training goes on.
+/// The same, of what each rank writes now; where one could not, it has failed on all of them.
+bool CheckpointKeeper::write_part(CheckpointPolicy& policy, const std::filesystem::path& path, const Checkpoint& state,
+                                  const StateMap& before) {
+  try {
+    write_checkpoint(run_.strategy, path, state);
+  } catch (const IoError& e) {
+    failed(policy, before, e);
+    return false;
+  }
+  return true;
+}
+
+/// False where it failed and training goes on. Without contents what is to be saved is there already.
 bool CheckpointKeeper::write(CheckpointPolicy& policy, std::vector<CheckpointAction> list,
                              std::shared_ptr<EncodedCheckpoint> contents, StateMap before) {
   using Kind = CheckpointAction::Kind;
@@ -100,7 +112,7 @@ bool CheckpointKeeper::write(CheckpointPolicy& policy, std::vector<CheckpointAct
   try {
     writer_.run([actions, contents] {
       for (const auto& action : *actions) {
-        if (action.kind == Kind::save) write_checkpoint(action.path, *contents);
+        if (action.kind == Kind::save && contents) write_checkpoint(action.path, *contents);
         if (action.kind == Kind::point) io::write_pointer(action.path, action.target);
         if (action.kind == Kind::remove) remove_checkpoint(action.path);
       }
@@ -184,9 +196,7 @@ std::filesystem::path CheckpointKeeper::save_for_requeue() {
 }
 
 void CheckpointKeeper::save(const std::filesystem::path& path, const Snapshot& what) {
-  const Checkpoint state = snapshot(what);
-  if (run_.strategy.is_global_zero()) write_checkpoint(path, state);
-  run_.strategy.barrier();
+  write_checkpoint(run_.strategy, path, snapshot(what));
 }
 
 void CheckpointKeeper::finish() {
@@ -199,33 +209,6 @@ void CheckpointKeeper::finish() {
 }
 
 // --- taking apart and putting together
-
-void save_callbacks(Checkpoint& c, const std::vector<CallbackPtr>& callbacks) {
-  const auto keys = keys_of(callbacks);
-  for (std::size_t i = 0; i < keys.size(); ++i) {
-    if (const StateMap s = callbacks[i]->state(); !s.empty()) c.values.put("callbacks/" + keys[i], s);
-    c.tensors.merge("callback." + keys[i] + ".", callbacks[i]->tensors());
-  }
-}
-
-void restore_callbacks(Run& run, const Checkpoint& c, const std::filesystem::path& folder) {
-  try {
-    run.state = TrainState::from_map(c.values.part("loop"));
-    const StateMap states = c.values.part("callbacks");
-    const auto keys = keys_of(run.callbacks);
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-      if (const StateMap s = states.part(keys[i]); !s.empty()) run.callbacks[i]->load_state(s);
-      if (const StateDict t = c.tensors.sub("callback." + keys[i] + "."); !t.empty()) run.callbacks[i]->load_tensors(t);
-    }
-  } catch (const StateError& e) {
-    throw StateError(fmt::format("[checkpoint] {} does not fit this run: {}", folder.string(), e.what()));
-  }
-}
-
-StateDict trained_weights(const Checkpoint& c) {
-  const StateDict trained = c.tensors.sub("model.");
-  return trained.empty() ? c.model : trained;
-}
 
 /// Behind the batch in hand, where the walk had to look ahead of it.
 data::LoaderState CheckpointKeeper::train_place() const {
@@ -253,23 +236,19 @@ CheckpointKeeper::Mark CheckpointKeeper::place() const {
   return at;
 }
 
-StateMap weights_only_values(const StateMap& values) {
-  StateMap out;
-  for (const char* part : {"loop", "hparams", "user"}) out.put(part, values.part(part));
-  for (const char* name : {"precision_name", "simd_target"}) out.set(name, values.get<std::string>(name));
-  out.set("weights_only", std::int64_t{1});
-  return out;
-}
-
 Checkpoint CheckpointKeeper::snapshot(const Snapshot& what) {
   const auto [weights_only, with_hooks] = what;
   runner_.settle(run_.state);
   const Mark at = place();
   Checkpoint c;
   const auto of_all = [&](const StateDict& own) { return alone_ ? own : run_.strategy.consensus(own); };
-  c.model = run_.weights();
+  const bool in_shards = run_.strategy.saves_shards(), has_whole = !in_shards || !run_.strategy.divides_weights();
+  if (has_whole) c.model = run_.weights();
   bool replaced = false;
   for (const auto& callback : run_.callbacks) replaced = callback->on_save_weights(run_.context, c.model) || replaced;
+  if (replaced && !has_whole)
+    throw UsageError("[checkpoint] a callback puts other weights into it, and no rank has all. Use "
+                     "--fsdp-state-dict-type full.");
   c.model = of_all(c.model);
   StateMap& v = c.values;
   v.put("loop", at.state.to_map());
@@ -284,13 +263,17 @@ Checkpoint CheckpointKeeper::snapshot(const Snapshot& what) {
     if (!weights_only) save_callbacks(c, run_.callbacks);
     v.put("user", run_.user_state());
   }
-  if (weights_only) v = weights_only_values(v);
+  if (weights_only) keep_weights_only(c);
+  if (in_shards) add_shards(c, "model.", weight_shards(run_.strategy, run_.module, std::exchange(c.model, {})));
   return c;
 }
 
 /// What training goes on from, beside the weights.
 void CheckpointKeeper::save_training(Checkpoint& c, const Mark& at) {
-  c.tensors.merge("optimizer.", run_.strategy.optimizer_state(optimizers_));
+  if (run_.strategy.saves_shards())
+    add_shards(c, "optimizer.", run_.strategy.optimizer_shards(optimizers_));
+  else
+    c.tensors.merge("optimizer.", run_.strategy.optimizer_state(optimizers_));
   c.tensors.merge("scheduler.", optimizers_.scheduler_state());
   const int ranks = run_.strategy.data_ranks();
   const bool open_window = at.state.window_nominal > 0;
@@ -323,9 +306,15 @@ void CheckpointKeeper::save_of_ranks(Checkpoint& c, const StateMap& own, bool op
   for (std::size_t r = 1; r < all.size(); ++r) c.values.put(rank_key(r), all[r]);
   if (run_.strategy.replicas_differ()) save_replicas(c);
   if (!open_window) return;
+  const auto rank = static_cast<std::size_t>(run_.strategy.rank());
   for (const auto& [name, p] : run_.module.named_parameters()) {
     if (!p.requires_grad()) continue;
-    const Tensor grads = run_.strategy.all_gather(p.grad().defined() ? p.grad() : zeros(p.sizes(), like(p)), false);
+    const Tensor grad = p.grad().defined() ? p.grad() : zeros(p.sizes(), like(p));
+    if (run_.strategy.saves_shards()) {
+      add_shards(c, rank == 0 ? "grad." : rank_key(rank) + ".grad.", {{name, grad, 0, grad.sizes()}});
+      continue;
+    }
+    const Tensor grads = run_.strategy.all_gather(grad, false);
     c.tensors.merge("grad.", {{name, grads.select(0, 0)}});
     for (std::size_t r = 1; r < all.size(); ++r)
       c.tensors.merge(fmt::format("{}.grad.", rank_key(r)), {{name, grads.select(0, static_cast<int>(r))}});

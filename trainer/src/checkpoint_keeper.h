@@ -33,9 +33,9 @@ class CheckpointKeeper {
     bool weights_only = false;
     bool with_hooks = true;  ///< else callbacks and module are not asked for what they keep
   };
-  /// Everything but the order of the files. All ranks take part; rank zero's is whole.
+  /// Everything but the order of the files. All ranks take part; rank zero's is whole, or has its shards.
   Checkpoint snapshot(const Snapshot& what);
-  /// Writes one, by rank zero; the others wait.
+  /// Writes one, by rank zero or each rank its part; the others wait.
   void save(const std::filesystem::path& path, const Snapshot& what);
   /// Puts such a state back; throws StateError, naming the folder, when it is of another network or optimizer.
   void restore(const Checkpoint& checkpoint, const std::filesystem::path& folder);
@@ -55,6 +55,8 @@ class CheckpointKeeper {
   std::filesystem::path ask(CheckpointPolicy& policy, const F& decide);
   bool write(CheckpointPolicy& policy, std::vector<CheckpointAction> list, std::shared_ptr<EncodedCheckpoint> contents,
              StateMap before);
+  bool write_part(CheckpointPolicy& policy, const std::filesystem::path& path, const Checkpoint& state,
+                  const StateMap& before);
   void collect();
   static void failed(CheckpointPolicy& policy, const StateMap& before, const IoError& error);
   Mark place() const;
@@ -79,17 +81,5 @@ class CheckpointKeeper {
   CheckpointWriter writer_;
   bool alone_ = false;  // the other ranks take part no more
 };
-
-/// Adds what callbacks keep.
-void save_callbacks(Checkpoint& checkpoint, const std::vector<CallbackPtr>& callbacks);
-
-/// Gives callbacks what they had, and the run its place; what comes before the optimizers are made.
-void restore_callbacks(Run& run, const Checkpoint& checkpoint, const std::filesystem::path& folder);
-
-/// What of such values a checkpoint with weights only has.
-StateMap weights_only_values(const StateMap& values);
-
-/// The weights that were trained, where the checkpoint's network is an average of them.
-StateDict trained_weights(const Checkpoint& checkpoint);
 
 }  // namespace levin

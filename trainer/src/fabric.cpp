@@ -6,6 +6,7 @@
 
 #include <cstdio>
 
+#include "checkpoint_shards.h"
 #include "data_source.h"
 #include "generator_map.h"
 #include "strategy_options.h"
@@ -95,23 +96,26 @@ void Fabric::seed_everything(std::uint64_t seed) { manual_seed(seed); }
 
 void Fabric::save(const std::filesystem::path& folder, const nn::Module& module, const StateMap& values) {
   Checkpoint c;
-  c.model = strategy_->consensus(whole_weights(*strategy_, *precision_, module));
+  const bool in_shards = strategy_->saves_shards();
+  if (!in_shards || !strategy_->divides_weights())
+    c.model = strategy_->consensus(whole_weights(*strategy_, *precision_, module));
+  if (in_shards) add_shards(c, "model.", weight_shards(*strategy_, module, std::exchange(c.model, {})));
   for (std::size_t i = 0; i < taken_.size(); ++i) {
     const std::string prefix = fmt::format("fabric.{}.", i);
-    c.tensors.merge(prefix + "optimizer.", strategy_->optimizer_state(taken_[i]->optimizers));
+    if (in_shards)
+      add_shards(c, prefix + "optimizer.", strategy_->optimizer_shards(taken_[i]->optimizers));
+    else
+      c.tensors.merge(prefix + "optimizer.", strategy_->optimizer_state(taken_[i]->optimizers));
     c.tensors.merge(prefix + "scheduler.", taken_[i]->optimizers.scheduler_state());
   }
   const auto random = strategy_->gather(to_map(default_generator().state()));
-  if (is_global_zero()) {
-    c.values.put("rng", random.front());
-    for (std::size_t r = 1; r < random.size(); ++r) c.values.put(fmt::format("rank{}.rng", r), random[r]);
-    c.values.put("strategy", strategy_->state());
-    c.values.set("precision_name", precision_->name());
-    c.values.put("precision", precision_->state());
-    c.values.put("values", values);
-    write_checkpoint(folder, c);
-  }
-  strategy_->barrier();
+  c.values.put("rng", random.front());
+  for (std::size_t r = 1; r < random.size(); ++r) c.values.put(fmt::format("rank{}.rng", r), random[r]);
+  c.values.put("strategy", strategy_->state());
+  c.values.set("precision_name", precision_->name());
+  c.values.put("precision", precision_->state());
+  c.values.put("values", values);
+  write_checkpoint(*strategy_, folder, c);
 }
 
 StateMap Fabric::load(const std::filesystem::path& folder, nn::Module& module) {

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include "checkpoint_keeper.h"
+#include "checkpoint_values.h"
 #include "slurm.h"
 #include "whole_weights.h"
 

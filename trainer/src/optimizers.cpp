@@ -5,21 +5,21 @@
 namespace levin {
 namespace {
 
-// The first keeps the names that a checkpoint of one optimizer has always had.
-std::string prefix(std::size_t i) { return i == 0 ? "" : fmt::format("{}.", i); }
-
 StateDict part_of(const StateDict& state, std::size_t i, std::size_t count) {
-  if (i > 0) return state.sub(prefix(i));
+  if (i > 0) return state.sub(Optimizers::prefix(i));
   StateDict own;
   for (const auto& [key, t] : state) {
     bool others = false;
-    for (std::size_t k = 1; k < count; ++k) others = others || key.starts_with(prefix(k));
+    for (std::size_t k = 1; k < count; ++k) others = others || key.starts_with(Optimizers::prefix(k));
     if (!others) own.set(key, t);
   }
   return own;
 }
 
 }  // namespace
+
+// The first keeps the names that a checkpoint of one optimizer has always had.
+std::string Optimizers::prefix(std::size_t i) { return i == 0 ? "" : fmt::format("{}.", i); }
 
 void Optimizers::check(const Entry& e) {
   if (e.config.frequency < 1)

@@ -84,7 +84,7 @@ StrategyChoice choose(const StrategyOptions& o) {
                                  o.node_rank, o.num_nodes));
   check_horovod(o);
   check_bagua(o);
-  check_fsdp(o);
+  check_fsdp(o, c.name);
   check_pipeline(o);
   return c;
 }

@@ -24,6 +24,7 @@ StrategyOptions strategy_options_of(const Config& c) {
           .bagua_warmup_steps = c.bagua_warmup_steps,
           .bagua_sync_interval_ms = c.bagua_sync_interval_ms,
           .fsdp_unit_size = c.fsdp_unit_size,
+          .fsdp_state_dict_type = c.fsdp_state_dict_type,
           .pipeline_micro_batches = c.pipeline_micro_batches,
           .pipeline_balance = c.pipeline_balance};
 }

@@ -17,6 +17,9 @@
 #include <algorithm>
 #include <typeinfo>
 
+#include "checkpoint_shards.h"
+#include "checkpoint_values.h"
+
 namespace levin {
 namespace {
 
@@ -275,18 +278,14 @@ void Trainer::Impl::save(const std::filesystem::path& path, bool weights_only) {
   if (!lent && !finished) throw UsageError("[save_checkpoint] nothing was trained yet. Call it in a fit or after one.");
   if (lent) return lent->save(path, {.weights_only = weights_only});
   Checkpoint c = *finished;
-  if (weights_only)
-    c.tensors = {};
-  else
-    save_callbacks(c, callbacks);
+  if (!weights_only) save_callbacks(c, callbacks);
   if (!trained_lives.expired()) {
     Run run(config, *trained, state, metrics, stop, fabric.strategy(), *precision, callbacks, loggers);
     begin(run, Stage::fit);
     c.values.put("user", run.user_state());
   }
-  if (weights_only) c.values = weights_only_values(c.values);
-  if (fabric.is_global_zero()) write_checkpoint(path, c);
-  fabric.barrier();
+  if (weights_only) keep_weights_only(c);
+  write_checkpoint(fabric.strategy(), path, c);
 }
 
 void Trainer::Impl::fit(LevinModule& module, const DataSource& from, const std::string& ckpt) {

@@ -1,6 +1,7 @@
 // The Trainer under ddp_spawn: what passes between the process that calls and the ranks that work.
 #include <fmt/format.h>
 
+#include "checkpoint_values.h"
 #include "spawn.h"
 #include "trainer_impl.h"
 

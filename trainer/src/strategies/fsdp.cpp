@@ -17,7 +17,8 @@ using distributed::FullyShardedDataParallel;
 
 class Fsdp final : public RankStrategy {
  public:
-  Fsdp(World& world, Device device, std::int64_t unit_size) : RankStrategy(world, device), unit_size_(unit_size) {}
+  Fsdp(World& world, Device device, const StrategyOptions& o)
+      : RankStrategy(world, device), unit_size_(o.fsdp_unit_size), sharded_(o.fsdp_state_dict_type == "sharded") {}
   std::string name() const override { return "fsdp"; }
 
   void setup(nn::Module& module) override {
@@ -90,6 +91,18 @@ class Fsdp final : public RankStrategy {
     else
       module.load_state_dict(whole);
   }
+  bool saves_shards() const override { return sharded_ && world_size() > 1; }
+  std::vector<distributed::Shard> optimizer_shards(const Optimizers& optimizers) override {
+    return shards_by_optimizer(optimizers, [this](optim::Optimizer& o) { return of(o).optimizer_shards(o); });
+  }
+  std::vector<distributed::Shard> weight_shards(const nn::Module& module) const override {
+    if (const auto* own = of(module)) return own->shards();
+    std::vector<distributed::Shard> buffers;  // it has no parameters
+    if (is_global_zero())
+      for (const StateDict all = module.state_dict(); const auto& [name, t] : all)
+        buffers.push_back({name, t, 0, t.sizes()});
+    return buffers;
+  }
 
  private:
   FullyShardedDataParallel* of(const nn::Module& module) const {
@@ -106,19 +119,27 @@ class Fsdp final : public RankStrategy {
   }
 
   std::int64_t unit_size_;
+  bool sharded_;  // checkpoints
   std::vector<std::unique_ptr<FullyShardedDataParallel>> divided_;
   bool reduces_ = false;  // the backward of this window
 };
 
 }  // namespace
 
-void check_fsdp(const StrategyOptions& o) {
+void check_fsdp(const StrategyOptions& o, const std::string& strategy) {
   if (o.fsdp_unit_size < 1)
     throw UsageError(fmt::format("--fsdp-unit-size {}: give 1 or more.", o.fsdp_unit_size));
+  const std::string& type = o.fsdp_state_dict_type;
+  if (type != "full" && type != "sharded")
+    throw UsageError(fmt::format("--fsdp-state-dict-type {}: choose full or sharded.", type));
+  if (type == "sharded" && !divides_state(strategy))
+    throw UsageError(fmt::format("--fsdp-state-dict-type sharded: with --strategy {} ranks have no parts of their own. "
+                                 "Use --strategy fsdp, zero_1 or zero_2, or full.",
+                                 strategy));
 }
 
 std::unique_ptr<Strategy> make_fsdp(const StrategyChoice& choice) {
-  return std::make_unique<Fsdp>(choice.world(), choice.own_device(), choice.options->fsdp_unit_size);
+  return std::make_unique<Fsdp>(choice.world(), choice.own_device(), *choice.options);
 }
 
 }  // namespace levin

@@ -6,7 +6,6 @@
 #include <levin/distributed/bagua.h>
 #include <levin/distributed/ddp.h>
 #include <levin/distributed/sync_batch_norm.h>
-#include <levin/trainer/optimizers.h>
 
 #include <algorithm>
 #include <cmath>

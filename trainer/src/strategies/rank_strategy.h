@@ -1,6 +1,7 @@
 #pragma once
 // What strategies of several processes have in common: the world, and what ranks say to each other.
 
+#include <levin/trainer/optimizers.h>
 #include <levin/trainer/strategy.h>
 
 #include "world.h"
@@ -49,6 +50,18 @@ class RankStrategy : public Strategy {
 
 /// Learning rates, and the base rates of schedules, times this.
 void scale_rates(const Optimizers& optimizers, double factor);
+
+/// Those that `of` gives for each optimizer, named as Optimizers::joined names its state.
+template <class F>
+std::vector<distributed::Shard> shards_by_optimizer(const Optimizers& optimizers, const F& of) {
+  std::vector<distributed::Shard> all;
+  for (std::size_t i = 0; i < optimizers.size(); ++i)
+    for (distributed::Shard& s : of(optimizers.optimizer(i))) {
+      s.name = Optimizers::prefix(i) + s.name;
+      all.push_back(std::move(s));
+    }
+  return all;
+}
 
 /// The maps of all ranks, by rank.
 std::vector<StateMap> gather_maps(distributed::ProcessGroup& group, const StateMap& own);

@@ -32,6 +32,11 @@ const StrategyKind* find_strategy(std::string_view name) {
   return kind == std::end(kKinds) ? nullptr : kind;
 }
 
+bool divides_state(std::string_view name) {
+  const StrategyKind* kind = find_strategy(name);
+  return kind != nullptr && (kind->make == make_zero || kind->make == make_fsdp);
+}
+
 std::string known_strategies() {
   std::string names, last;
   for (const auto& kind : kKinds) {

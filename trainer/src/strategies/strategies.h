@@ -30,7 +30,8 @@ std::unique_ptr<Strategy> make_bagua(const StrategyChoice& choice);
 /// Throw UsageError for options that make no sense.
 void check_horovod(const StrategyOptions& options);
 void check_bagua(const StrategyOptions& options);
-void check_fsdp(const StrategyOptions& options);
+/// `strategy`: its name, never "auto".
+void check_fsdp(const StrategyOptions& options, const std::string& strategy);
 void check_pipeline(const StrategyOptions& options);
 std::unique_ptr<Strategy> make_zero(const StrategyChoice& choice);
 std::unique_ptr<Strategy> make_fsdp(const StrategyChoice& choice);
@@ -43,6 +44,8 @@ struct StrategyKind {
 
 /// Null for a name that is none.
 const StrategyKind* find_strategy(std::string_view name);
+/// Whether ranks divide what a checkpoint holds.
+bool divides_state(std::string_view name);
 /// "single, ddp, ... and x": those that a user may ask for.
 std::string known_strategies();
 

@@ -16,7 +16,8 @@ using distributed::ZeroRedundancyOptimizer;
 
 class Zero final : public Ddp {
  public:
-  Zero(World& world, Device device, int stage) : Ddp(world, device, /*find_unused=*/false), stage_(stage) {}
+  Zero(World& world, Device device, int stage, bool sharded)
+      : Ddp(world, device, /*find_unused=*/false), stage_(stage), sharded_(sharded) {}
   std::string name() const override { return fmt::format("zero_{}", stage_); }
 
   void setup_optimizers(const Optimizers& optimizers) override {
@@ -75,6 +76,10 @@ class Zero final : public Ddp {
     const auto states = optimizers.parts(whole);
     for (std::size_t i = 0; i < states.size(); ++i) of(optimizers.optimizer(i)).load_state_dict(states[i]);
   }
+  bool saves_shards() const override { return sharded_ && world_size() > 1; }
+  std::vector<distributed::Shard> optimizer_shards(const Optimizers& optimizers) override {
+    return shards_by_optimizer(optimizers, [this](optim::Optimizer& o) { return of(o).shards(); });
+  }
 
  private:
   struct Divided {
@@ -93,6 +98,7 @@ class Zero final : public Ddp {
   }
 
   int stage_;
+  bool sharded_;  // checkpoints
   std::vector<Divided> divided_;
   bool reduces_ = false;  // the backward of this window
 };
@@ -100,7 +106,8 @@ class Zero final : public Ddp {
 }  // namespace
 
 std::unique_ptr<Strategy> make_zero(const StrategyChoice& choice) {
-  return std::make_unique<Zero>(choice.world(), choice.own_device(), choice.name == "zero_1" ? 1 : 2);
+  return std::make_unique<Zero>(choice.world(), choice.own_device(), choice.name == "zero_1" ? 1 : 2,
+                                choice.options->fsdp_state_dict_type == "sharded");
 }
 
 }  // namespace levin

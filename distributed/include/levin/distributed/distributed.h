@@ -13,6 +13,7 @@
 #include <levin/distributed/process_group.h>
 #include <levin/distributed/reduce_op.h>
 #include <levin/distributed/rendezvous.h>
+#include <levin/distributed/shard.h>
 #include <levin/distributed/store.h>
 #include <levin/distributed/sync_batch_norm.h>
 #include <levin/distributed/zero.h>

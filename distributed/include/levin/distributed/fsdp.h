@@ -68,6 +68,10 @@ class FullyShardedDataParallel {
   /// The same for an optimizer that steps pieces; its state is that of one that steps the parameters.
   StateDict optimizer_state(const optim::Optimizer& optimizer) const;
   void load_optimizer_state(optim::Optimizer& optimizer, const StateDict& whole) const;
+  /// What this rank has of state_dict(), and of optimizer_state(), as handles; what is not divided is rank 0's. Asks no
+  /// other rank.
+  std::vector<Shard> shards() const;
+  std::vector<Shard> optimizer_shards(const optim::Optimizer& optimizer) const;
 
   /// The module is what it was, with whole parameters and without hooks; this object ends with it. All ranks call.
   void unshard();

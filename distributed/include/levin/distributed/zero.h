@@ -4,6 +4,7 @@
 // and 2. Stage 3 is FullyShardedDataParallel (fsdp.h).
 
 #include <levin/distributed/process_group.h>
+#include <levin/distributed/shard.h>
 #include <levin/optim/optimizer.h>
 
 namespace levin::distributed {
@@ -63,6 +64,8 @@ class ZeroRedundancyOptimizer {
   StateDict state_dict();
   /// Keeps this rank's part of such a state, saved by any number of ranks. Throws StateError.
   void load_state_dict(const StateDict& whole);
+  /// What this rank has of state_dict(), as handles; what is not divided is rank 0's. Asks no other rank.
+  std::vector<Shard> shards();
 
   // What step() is made of, for loops that step the optimizer themselves
   void before_step();  ///< the optimizer steps pieces from here on (with stage 2 it always does)

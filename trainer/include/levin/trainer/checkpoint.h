@@ -3,10 +3,12 @@
 //
 // A checkpoint is a folder: model.safetensors (the module's parameters and buffers under PyTorch's names),
 // state.safetensors (the optimizers' tensors, gradients of an unfinished accumulation window), state.json (everything
-// that is a number, the version of the format, the sizes and checksums of the other two).
+// that is a number, the version of the format, the sizes and checksums of the others). A sharded one has
+// part-<r>-of-<n>.safetensors of each rank in place of model.safetensors and of the optimizers' tensors.
 
 #include <levin/core/io.h>
 #include <levin/core/state_dict.h>
+#include <levin/distributed/shard.h>
 #include <levin/trainer/state_map.h>
 
 #include <filesystem>
@@ -17,6 +19,9 @@ struct Checkpoint {
   StateDict model;
   StateDict tensors;
   StateMap values;
+  /// What this rank alone writes of a sharded checkpoint, as "model.<name>" or by the name in `tensors`. One that was
+  /// read has all of it in the others.
+  std::vector<distributed::Shard> shards{};
 
   /// Holds no optimizer: training cannot go on from it.
   bool weights_only() const { return values.has("weights_only"); }
@@ -39,7 +44,7 @@ EncodedCheckpoint encode_checkpoint(const Checkpoint& checkpoint);
 void write_checkpoint(const std::filesystem::path& folder, const EncodedCheckpoint& checkpoint);
 void write_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint);
 
-/// Reads a folder, or what the pointer `last` names. Throws IoError where a file is missing or damaged (sizes and
+/// Reads a folder, or what the pointer `last` names; a sharded one becomes whole. Throws IoError where a file is missing or damaged (sizes and
 /// checksums are checked before anything is used) and StateError where a newer version wrote it.
 Checkpoint read_checkpoint(const std::filesystem::path& folder);
 

@@ -91,6 +91,9 @@ struct TrainerConfig {
   std::int64_t bagua_warmup_steps = 0;         ///< bagua async: steps with averaged gradients at first
   std::int64_t bagua_sync_interval_ms = 500;   ///< bagua async: between two averages of the weights
   std::int64_t fsdp_unit_size = 100'000;       ///< fsdp: elements from which a module is gathered by itself
+  /// fsdp, zero_1, zero_2: "full" checkpoints are gathered and written by rank 0; of "sharded" ones each rank writes its
+  /// part, never beside training, into a folder that all ranks see. Any strategy reads both.
+  std::string fsdp_state_dict_type = "full";
   std::int64_t pipeline_micro_batches = 4;     ///< pipeline: parts of a batch
   std::string pipeline_balance{};  ///< pipeline: layers of each stage, as "2,2"; empty: by their numbers of parameters
   bool use_distributed_sampler = true;  ///< every rank sees its share of the data
@@ -102,7 +105,7 @@ struct TrainerConfig {
   bool enable_checkpointing = true;  ///< adds a ModelCheckpoint where there is none
   std::int64_t checkpoint_every_n_steps = 0;  ///< adds one that saves the newest state so often; 0 for none
   std::string resume{};                       ///< the ckpt_path of a fit that is given none: a folder, "last" or "best"
-  bool async_checkpoints = false;    ///< they are written by a thread while training goes on; fit waits for the last
+  bool async_checkpoints = false;    ///< a thread writes those that are not sharded; fit waits for the last
   bool enable_progress_bar = true;
   bool enable_model_summary = true;
   bool logger = true;  ///< a CSV file

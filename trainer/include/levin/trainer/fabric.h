@@ -34,6 +34,7 @@ struct FabricConfig {
   std::int64_t bagua_warmup_steps = 0;
   std::int64_t bagua_sync_interval_ms = 500;
   std::int64_t fsdp_unit_size = 100'000;
+  std::string fsdp_state_dict_type = "full";
   std::int64_t pipeline_micro_batches = 4;
   std::string pipeline_balance{};
   std::vector<std::shared_ptr<Logger>> loggers{};

@@ -85,6 +85,8 @@ class Optimizers {
   /// The same of states that were taken from the optimizers elsewhere, one each, and back.
   static StateDict joined(const std::vector<StateDict>& states);
   std::vector<StateDict> parts(const StateDict& state) const;
+  /// What stands before the names of optimizer i in there.
+  static std::string prefix(std::size_t i);
   StateDict scheduler_state() const;
   void load_scheduler_state(const StateDict& state);
 

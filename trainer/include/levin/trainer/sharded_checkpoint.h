@@ -1,9 +1,9 @@
 #pragma once
 // What FullyShardedDataParallel divides, as files of which each rank writes its own; nothing is gathered.
 //
-// A folder has a file a rank, rank-<r>-of-<n>.safetensors: pieces of parameters ("model.<name>") and of the optimizer's
-// state ("optimizer.state.<name>.<slot>"), each (own elements) with the place of its first element in the parameter
-// ("model.begin.<name>"). Buffers, numbers of steps and settings are in the file of rank 0.
+// The folder is a sharded checkpoint (checkpoint.h) of a module and its optimizer: read_checkpoint, load_from_checkpoint
+// and evaluations read it, too, and load_sharded_checkpoint reads what the Trainer saves under
+// --fsdp-state-dict-type sharded.
 
 #include <levin/distributed/fsdp.h>
 
@@ -16,9 +16,10 @@ namespace levin {
 void save_sharded_checkpoint(const std::filesystem::path& folder, const distributed::FullyShardedDataParallel& fsdp,
                              const optim::Optimizer& optimizer, distributed::ProcessGroup& group);
 
-/// Takes this rank's parts, whatever the number of ranks that saved and however modules are divided into units. All
-/// ranks call. Throws IoError for files that are missing or damaged and StateError for those of another network.
+/// Takes this rank's parts, whatever the number of ranks that saved and however modules are divided into units. Holds
+/// one file at a time. Asks no other rank. Throws IoError for files that are missing or damaged and StateError for those
+/// of another network.
 void load_sharded_checkpoint(const std::filesystem::path& folder, distributed::FullyShardedDataParallel& fsdp,
-                             optim::Optimizer& optimizer, distributed::ProcessGroup& group);
+                             optim::Optimizer& optimizer);
 
 }  // namespace levin

@@ -4,6 +4,7 @@
 #include <levin/core/state_map.h>
 #include <levin/data/batch.h>
 #include <levin/distributed/reduce_op.h>
+#include <levin/distributed/shard.h>
 #include <levin/nn/module.h>
 #include <levin/trainer/limits.h>
 
@@ -131,6 +132,12 @@ class Strategy {
   virtual StateDict weights(const nn::Module& module) const { return module.state_dict(); }
   virtual void load_weights(nn::Module& module, const StateDict& whole) { module.load_state_dict(whole); }
 
+  /// Whether each rank writes its own part of a checkpoint, so that no rank has to hold the whole.
+  virtual bool saves_shards() const { return false; }
+  /// That part of the optimizers' state, and, where ranks divide weights, of those. Without other ranks.
+  virtual std::vector<distributed::Shard> optimizer_shards(const Optimizers&) { return {}; }
+  virtual std::vector<distributed::Shard> weight_shards(const nn::Module&) const { return {}; }
+
   virtual double reduce(double value, ReduceOp op) = 0;
   /// The same for a tensor where it lies; the host does not wait.
   virtual Tensor reduce(const Tensor& value, ReduceOp op) = 0;
@@ -205,6 +212,7 @@ struct StrategyOptions {
   std::int64_t bagua_warmup_steps = 0;
   std::int64_t bagua_sync_interval_ms = 500;
   std::int64_t fsdp_unit_size = 100'000;
+  std::string fsdp_state_dict_type = "full";
   std::int64_t pipeline_micro_batches = 4;
   std::string pipeline_balance{};
 };
