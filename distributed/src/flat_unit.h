@@ -56,8 +56,8 @@ class FlatUnit {
 /// (own elements), a view of a contiguous tensor of the parameter's shape.
 Tensor own_elements(const UnitEntry& e, const Tensor& parameter);
 
-/// This rank's elements of a divided tensor of the parameter's shape; nothing where it has none. One without elements is
-/// rank 0's.
+/// Adds this rank's elements of a tensor that is divided as the parameter is; nothing where it has none. A tensor
+/// without elements is rank 0's.
 void add_shard(std::vector<Shard>& shards, const UnitEntry& e, const std::string& name, const Tensor& own, int rank);
 
 /// Units of about `cap_mb` MiB in the order of the parameters, a bigger parameter by itself; each holds one dtype on

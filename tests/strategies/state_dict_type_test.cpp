@@ -1,6 +1,7 @@
 // --fsdp-state-dict-type sharded: the Trainer's and Fabric's checkpoints, of which each rank writes its part.
 #include <levin/trainer/checkpoint.h>
 #include <levin/trainer/load_from_checkpoint.h>
+#include <levin/trainer/sharded_checkpoint.h>
 
 #include <nlohmann/json.hpp>
 
@@ -88,7 +89,7 @@ Values fit(const TrainerConfig& config, const fs::path& ckpt, std::int64_t each 
 
 }  // namespace
 
-TEST_CASE("sharded: saved by 2 ranks and resumed by 2, a fit has the bits of one without a pause, within a window too") {
+TEST_CASE("sharded: saved and resumed by 2 ranks, a fit has the bits of one without a pause, also within a window") {
   const CommonDir dir;
   pass_on(2, [&] {
     for (const char* strategy : {"fsdp", "zero_1", "zero_2"}) {
@@ -144,9 +145,21 @@ TEST_CASE("sharded: saved by 4 ranks, each a quarter, a fit goes on with 2 and w
   if (distributed::is_launched()) return;
   const auto of_rank = [](int r) { return "part-" + std::to_string(r) + "-of-4.safetensors"; };
   const double quarter = 200'003 * 3 * sizeof(float) / 4.0;  // weights and Adam's two averages
-  for (int r = 0; r < 4; ++r)
-    CHECK(static_cast<double>(fs::file_size(dir.path / "wide/2" / of_rank(r))) == doctest::Approx(quarter).epsilon(0.01));
+  for (int r = 0; r < 4; ++r) {
+    const auto bytes = static_cast<double>(fs::file_size(dir.path / "wide/2" / of_rank(r)));
+    CHECK(bytes == doctest::Approx(quarter).epsilon(0.01));
+  }
   CHECK(fs::file_size(dir.path / "wide/2/state.safetensors") < 2000);
+  // And without the Trainer.
+  Wide wide;
+  distributed::FullyShardedDataParallel fsdp(wide, distributed::make_process_group("single"));
+  optim::AdamW adam(fsdp.parameters());
+  load_sharded_checkpoint(dir.path / "wide/2", fsdp, adam);
+  const Checkpoint saved = read_checkpoint(dir.path / "wide/2");
+  const StateDict state = fsdp.optimizer_state(adam);
+  CHECK(fsdp.state_dict().at("up.weight").to_vector<float>() == saved.model.at("up.weight").to_vector<float>());
+  CHECK(state.at("state.down.bias.exp_avg").to_vector<float>() ==
+        saved.tensors.at("optimizer.state.down.bias.exp_avg").to_vector<float>());
 }
 
 TEST_CASE("sharded: a part that is missing, damaged or of another checkpoint is an error that names it") {

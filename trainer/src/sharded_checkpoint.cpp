@@ -37,6 +37,7 @@ class OwnElements {
       if (buffers_.contains(name)) return std::nullopt;
       return of(name);
     }
+    if (!key.starts_with("optimizer.")) return ShardJoiner::Range{0, 0};
     const auto dot = key.rfind('.');
     if (!key.starts_with(kState) || key.substr(dot) == ".step") return std::nullopt;
     const auto stepped = stepped_.find(key.substr(kState.size(), dot - kState.size()));

@@ -44,8 +44,9 @@ EncodedCheckpoint encode_checkpoint(const Checkpoint& checkpoint);
 void write_checkpoint(const std::filesystem::path& folder, const EncodedCheckpoint& checkpoint);
 void write_checkpoint(const std::filesystem::path& folder, const Checkpoint& checkpoint);
 
-/// Reads a folder, or what the pointer `last` names; a sharded one becomes whole. Throws IoError where a file is missing or damaged (sizes and
-/// checksums are checked before anything is used) and StateError where a newer version wrote it.
+/// Reads a folder, or what the pointer `last` names; a sharded one becomes whole. Throws IoError where a file is
+/// missing or damaged (sizes and checksums are checked before anything is used) and StateError where a newer version
+/// wrote it.
 Checkpoint read_checkpoint(const std::filesystem::path& folder);
 
 /// Removes a checkpoint, or a pointer to one; anything else stays. Throws IoError.

@@ -91,8 +91,8 @@ struct TrainerConfig {
   std::int64_t bagua_warmup_steps = 0;         ///< bagua async: steps with averaged gradients at first
   std::int64_t bagua_sync_interval_ms = 500;   ///< bagua async: between two averages of the weights
   std::int64_t fsdp_unit_size = 100'000;       ///< fsdp: elements from which a module is gathered by itself
-  /// fsdp, zero_1, zero_2: "full" checkpoints are gathered and written by rank 0; of "sharded" ones each rank writes its
-  /// part, never beside training, into a folder that all ranks see. Any strategy reads both.
+  /// fsdp, zero_1, zero_2: "full" checkpoints are gathered and written by rank 0; of "sharded" ones each rank writes
+  /// its part, never beside training, into a folder that all ranks see. Any strategy reads both.
   std::string fsdp_state_dict_type = "full";
   std::int64_t pipeline_micro_batches = 4;     ///< pipeline: parts of a batch
   std::string pipeline_balance{};  ///< pipeline: layers of each stage, as "2,2"; empty: by their numbers of parameters

@@ -1,9 +1,8 @@
 #pragma once
 // What FullyShardedDataParallel divides, as files of which each rank writes its own; nothing is gathered.
 //
-// The folder is a sharded checkpoint (checkpoint.h) of a module and its optimizer: read_checkpoint, load_from_checkpoint
-// and evaluations read it, too, and load_sharded_checkpoint reads what the Trainer saves under
-// --fsdp-state-dict-type sharded.
+// The folder is a sharded checkpoint (checkpoint.h) of a module and its optimizer: read_checkpoint reads it too, and
+// load_sharded_checkpoint what the Trainer saves under --fsdp-state-dict-type sharded.
 
 #include <levin/distributed/fsdp.h>
 
@@ -17,8 +16,8 @@ void save_sharded_checkpoint(const std::filesystem::path& folder, const distribu
                              const optim::Optimizer& optimizer, distributed::ProcessGroup& group);
 
 /// Takes this rank's parts, whatever the number of ranks that saved and however modules are divided into units. Holds
-/// one file at a time. Asks no other rank. Throws IoError for files that are missing or damaged and StateError for those
-/// of another network.
+/// one file at a time, and asks no other rank. Throws IoError for files that are missing or damaged and StateError for
+/// those of another network.
 void load_sharded_checkpoint(const std::filesystem::path& folder, distributed::FullyShardedDataParallel& fsdp,
                              optim::Optimizer& optimizer);
 
