@@ -283,6 +283,7 @@ TEST_CASE("sharded: the best and the newest stay, weights alone and after a fit;
       step(first, a);
       first.first->save(dir.path / "fabric", a);
       CHECK(fs::exists(dir.path / "fabric/part-1-of-2.safetensors"));
+      CHECK(interop::load_safetensors(dir.path / "fabric/state.safetensors").tensors.empty());
       second.first->load(dir.path / "fabric", b);
       step(first, a);
       step(second, b);
