@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Sums over the ranks of this host, by size: our transports beside raw Gloo over loopback, MPI and PyTorch, in one run.
 
-Figures are the best of all rounds. Our transports and raw Gloo take turns within a round; "tcp / gloo" is the median of
-their ratios, which says more than the best figures where other programs run.
+"in_place" are tensors that all ranks see, as the buckets of DistributedDataParallel are; "shared" any tensors, through
+the same memory. Figures are the best of all rounds. Ours and raw Gloo take turns within a round, each with a call that
+does not count first; "tcp / gloo" is the median of their ratios, which says more than the best figures where other
+programs run.
 
 Peers that are not installed are left out: MPI needs mpicxx and mpirun (Debian: libopenmpi-dev, openmpi-bin), PyTorch a
 Python that has it (--python). Build first: cmake --build --preset release --target levin_bench_all_reduce.
@@ -63,14 +65,16 @@ def main():
             ratios[int(size)].append(float(ratio))
         for name, size, _, rate in (row for row in rows if len(row) == 4):
             rates[int(size)][name] = max(float(rate), rates[int(size)].get(name, 0.0))
-    names = [n for n in ("shared", "tcp", "gloo", "mpi", "torch") if any(n in row for row in rates.values())]
-    print(f"GB/s summed up on {args.ranks} ranks of one host; ratios are of shared memory to its peers")
-    peers = [n for n in names if n not in ("shared", "tcp")]
-    print(f"{'bytes':>10s}" + "".join(f"{n:>9s}" for n in names) + "".join(f"{'/ ' + n:>9s}" for n in peers) +
-          f"{'tcp / gloo':>12s}")
+    names = [n for n in ("in_place", "shared", "tcp", "gloo", "mpi", "torch") if any(n in row for row in rates.values())]
+    print(f"GB/s summed up on {args.ranks} ranks of one host")
+    print(f"{'bytes':>10s}" + "".join(f"{n:>10s}" for n in names) + f"{'tcp / gloo':>12s}")
     for size, row in sorted(rates.items()):
-        print(f"{size:10d}" + "".join(f"{row[n]:9.3f}" for n in names) +
-              "".join(f"{row['shared'] / row[n]:9.2f}" for n in peers) + f"{statistics.median(ratios[size]):12.2f}")
+        print(f"{size:10d}" + "".join(f"{row[n]:10.3f}" for n in names) + f"{statistics.median(ratios[size]):12.2f}")
+    peers = [n for n in names if n not in ("in_place", "shared", "tcp")]
+    pairs = [(own, peer) for own in ("in_place", "shared") for peer in peers]
+    print("\nratios\n" + f"{'bytes':>10s}" + "".join(f"{f'{own} / {peer}':>18s}" for own, peer in pairs))
+    for size, row in sorted(rates.items()):
+        print(f"{size:10d}" + "".join(f"{row[own] / row[peer]:18.2f}" for own, peer in pairs))
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(
             {"ranks": args.ranks, "GB/s": rates, "tcp/gloo": {s: statistics.median(r) for s, r in ratios.items()}},

@@ -1,5 +1,6 @@
-// Sums over the ranks of one host, by size: our transports, and Gloo's own ring over loopback.
-// usage: levin_bench_all_reduce [--ranks N] [--rounds N] [--bytes N]
+// Sums over the ranks of one host, by size: our transports (shared memory with tensors of shared_empty() and with any),
+// and Gloo's own ring over loopback.
+// usage: levin_bench_all_reduce [--ranks N] [--rounds N] [--bytes N] [--only NAME]
 //        prints: transport  bytes  ms  GB/s (bytes summed up a second), and the ratio of TCP's GB/s to Gloo's by size
 //        levin_bench_all_reduce [--ranks N] --latency-ms T        the same over TCP whose messages arrive T ms later:
 //        "ring" is the sum, "tree" a broadcast and the answer of the last rank (tools/cost_model.py)
@@ -37,6 +38,7 @@ struct Contender {
   const char* name;
   std::function<void(const Tensor&)> all_reduce;
   std::function<void()> barrier;
+  std::function<Tensor(int64_t)> zeros;
 };
 
 void print(int rank, const char* name, int64_t bytes, double s) {
@@ -50,7 +52,21 @@ Contender levin_over(const RankInfo& me, const std::shared_ptr<Store>& store, co
   const auto own = std::make_shared<PrefixStore>(transport, store);
   const auto group =
       make_process_group("gloo", {.store = own, .rank = me.rank, .world_size = me.world_size, .transport = transport});
-  return {transport, [group](const Tensor& t) { group->all_reduce(t).wait(); }, [group] { group->barrier().wait(); }};
+  return {transport, [group](const Tensor& t) { group->all_reduce(t).wait(); }, [group] { group->barrier().wait(); },
+          [](int64_t elements) { return zeros({elements}); }};
+}
+
+/// Tensors that all ranks see, as the buckets of DistributedDataParallel are.
+Contender in_place(const RankInfo& me, const std::shared_ptr<Store>& store) {
+  const auto own = std::make_shared<PrefixStore>("in_place", store);
+  const auto group =
+      make_process_group("gloo", {.store = own, .rank = me.rank, .world_size = me.world_size, .transport = "shared"});
+  return {"in_place", [group](const Tensor& t) { group->all_reduce(t).wait(); }, [group] { group->barrier().wait(); },
+          [group](int64_t elements) {
+            const Tensor t = group->shared_empty({elements});
+            t.zero_();
+            return t;
+          }};
 }
 
 void time_slow(const RankInfo& me, const std::shared_ptr<Store>& store, int latency_ms) {
@@ -111,28 +127,33 @@ Contender raw_gloo(const RankInfo& me, Store& meeting) {
   };
   barrier();
   if (me.rank == 0) std::filesystem::remove_all(folder);
-  return {"gloo", [reduce](const Tensor& t) { reduce(t.data<float>(), static_cast<std::size_t>(t.numel())); }, barrier};
+  return {"gloo", [reduce](const Tensor& t) { reduce(t.data<float>(), static_cast<std::size_t>(t.numel())); }, barrier,
+          [](int64_t elements) { return zeros({elements}); }};
 }
 
 /// Turn by turn, so that all see the machine alike; a figure is the best round's, a ratio the median of all rounds.
 void compare(const RankInfo& me, const std::vector<Contender>& contenders, int rounds, int64_t only) {
   for (const int64_t bytes : kSizes) {
     if (only != 0 && only != bytes) continue;
-    const Tensor t = zeros({bytes / 4});
+    std::map<std::string, Tensor> tensors;
+    for (const Contender& c : contenders) tensors[c.name] = c.zeros(bytes / 4);
     const int calls = static_cast<int>(std::clamp(kBytesARound / static_cast<double>(bytes), 1.0, 100.0));
     std::map<std::string, std::vector<double>> took;  // seconds a call
     for (int round = 0; round <= rounds; ++round) {
       for (const Contender& c : contenders) {
         c.barrier();
+        c.all_reduce(tensors[c.name]);  // the tensor comes back into the caches
         const double start = seconds();
-        for (int i = 0; i < calls; ++i) c.all_reduce(t);
+        for (int i = 0; i < calls; ++i) c.all_reduce(tensors[c.name]);
         if (round > 0) took[c.name].push_back((seconds() - start) / calls);  // the first one warms up
       }
     }
     for (const Contender& c : contenders) print(me.rank, c.name, bytes, *std::ranges::min_element(took[c.name]));
     std::vector<double> ratios;
-    for (std::size_t i = 0; i < took["tcp"].size(); ++i) ratios.push_back(took["gloo"][i] / took["tcp"][i]);
-    if (me.rank == 0) std::printf("tcp/gloo %lld %.3f\n", static_cast<long long>(bytes), median(ratios));
+    const std::vector<double>&tcp = took["tcp"], &gloo = took["gloo"];
+    for (std::size_t i = 0; i < std::min(tcp.size(), gloo.size()); ++i) ratios.push_back(gloo[i] / tcp[i]);
+    if (me.rank != 0 || ratios.empty()) continue;
+    std::printf("tcp/gloo %lld %.3f\n", static_cast<long long>(bytes), median(ratios));
   }
 }
 
@@ -140,12 +161,14 @@ void compare(const RankInfo& me, const std::vector<Contender>& contenders, int r
 
 int main(int argc, char** argv) {
   int ranks = 2, latency = 0, rounds = 25;
-  int64_t only = 0;
+  int64_t bytes = 0;
+  std::string name;
   for (int i = 1; i + 1 < argc; i += 2) {
     if (std::string(argv[i]) == "--ranks") ranks = std::atoi(argv[i + 1]);
     if (std::string(argv[i]) == "--latency-ms") latency = std::atoi(argv[i + 1]);
     if (std::string(argv[i]) == "--rounds") rounds = std::atoi(argv[i + 1]);
-    if (std::string(argv[i]) == "--bytes") only = std::atoll(argv[i + 1]);
+    if (std::string(argv[i]) == "--bytes") bytes = std::atoll(argv[i + 1]);
+    if (std::string(argv[i]) == "--only") name = argv[i + 1];
   }
   if (!is_launched()) return launch({.processes = ranks}).exit_status();
   const RankInfo me = rank_info(environment());
@@ -155,6 +178,9 @@ int main(int argc, char** argv) {
     time_slow(me, store, latency);
     return 0;
   }
-  compare(me, {levin_over(me, store, "shared"), levin_over(me, store, "tcp"), raw_gloo(me, *store)}, rounds, only);
+  std::vector<Contender> all = {in_place(me, store), levin_over(me, store, "shared"), levin_over(me, store, "tcp"),
+                                raw_gloo(me, *store)};
+  if (!name.empty()) std::erase_if(all, [&](const Contender& c) { return c.name != name; });
+  compare(me, all, rounds, bytes);
   return 0;
 }

@@ -1,11 +1,9 @@
 #include "src/algorithms.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
-#include <span>
 
+#include "src/by_letters.h"
 #include "src/parts.h"
 #include "src/ring.h"
 #include "src/shared_collectives.h"
@@ -16,20 +14,8 @@ namespace {
 
 using Kind = Collective::Kind;
 
-constexpr std::uint64_t kHeaderSlot = 0, kDataSlot = 1, kCollectiveSlots = std::uint64_t{1} << 63;
+constexpr std::uint64_t kDataSlot = 1;
 std::uint64_t slot_of(int tag, std::uint64_t part) { return 2 + 2 * static_cast<std::uint64_t>(tag) + part; }
-
-// Ranks that call different operations use different slots, so that no message meets a call that it is not meant for.
-std::uint64_t slot_of(const Announcement& own) {
-  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
-  const auto add = [&](const auto& value) {
-    for (const std::byte b : std::as_bytes(std::span(&value, 1))) {
-      hash = (hash ^ std::to_integer<std::uint64_t>(b)) * 0x100000001b3;
-    }
-  };
-  add(own.numel), add(own.root), add(own.kind), add(own.dtype), add(own.op);
-  return kCollectiveSlots | hash >> 2;
-}
 
 /// One call: what it is, and what must be done before anything of the others is used.
 struct Call {
@@ -37,10 +23,11 @@ struct Call {
   const Collective& c;
   const Announcement& own;
   const std::function<void()>& agree;
+  const std::vector<std::byte*>& of;  // the tensors of all ranks, once agreed, where this rank sees them; else empty
 };
 
 Ring ring_over(const Call& call, const Tensor& t) {
-  return {call.channel, slot_of(call.own), bytes_of(t), even_parts(t, call.channel.size())};
+  return {call.channel, data_slot(call.own), bytes_of(t), even_parts(t, call.channel.size())};
 }
 
 // Directly, where all ranks see the same memory. False: they do not.
@@ -50,6 +37,10 @@ bool reduced_in_memory(const Call& call, const Tensor& in, std::byte* own, std::
   call.agree();
   const auto begin = even_parts(in, call.channel.size());
   const bool shown = call.c.kind != Kind::reduce_scatter;
+  if (!call.of.empty() && call.c.kind != Kind::reduce) {
+    reduce_in_place(call.channel, *blocks, {call.of, own, shown, begin, in.dtype(), call.c.op});
+    return true;
+  }
   reduce_parts(call.channel, *blocks, {bytes_of(in), own, out, begin, in.dtype(), call.c.op, shown});
   return true;
 }
@@ -136,7 +127,9 @@ void all_gather(const Call& call) {
   if (part != 0 && own != bytes_of(c.input)) std::memmove(own, bytes_of(c.input), part);
   if (SharedBlocks* blocks = channel.blocks()) {
     call.agree();
-    return share_parts(channel, *blocks, bytes_of(c.output), even_parts(c.output, channel.size()));
+    const auto begin = even_parts(c.output, channel.size());
+    return call.of.empty() ? share_parts(channel, *blocks, bytes_of(c.output), begin)
+                           : share_in_place(channel, *blocks, call.of, begin);
   }
   ring_over(call, c.output).all_gather(call.agree);
 }
@@ -222,10 +215,12 @@ void all_to_all(const Call& call) {
                offsets(c.output_splits, element));
 }
 
-// Dissemination: after round k everybody knows of the 2^(k + 1) ranks before it.
+// Dissemination: after round k everybody knows of the 2^(k + 1) ranks before it. Where all ranks hear of all, they have
+// agreed when all are here.
 void barrier(const Call& call) {
   Channel& channel = call.channel;
   call.agree();
+  if (channel.blocks() != nullptr) return;
   std::byte token[2] = {};
   const auto out = channel.buffer(token, 1), in = channel.buffer(token + 1, 1);
   const int rank = channel.rank(), size = channel.size();
@@ -239,97 +234,26 @@ void barrier(const Call& call) {
 
 }  // namespace
 
-Announcement announcement_of(const Collective& c, std::uint64_t sequence, int size) {
-  const Tensor& t = c.output.defined() ? c.output : c.input;
-  Announcement a{sequence, 0, c.root, static_cast<std::uint8_t>(c.kind), 0, static_cast<std::uint8_t>(c.op)};
-  if (!t.defined()) return a;
-  a.dtype = static_cast<std::uint8_t>(t.dtype());
-  a.numel = t.numel();
-  if (c.kind == Kind::all_gather || c.kind == Kind::gather) a.numel = c.input.numel();
-  if (c.kind == Kind::reduce_scatter) a.numel = c.output.numel() * size;
-  if (c.kind == Kind::all_to_all) a.numel = 0;
-  return a;
-}
-
-std::string describe(const Announcement& a) {
-  const auto kind = static_cast<Kind>(a.kind);
-  std::string text = fmt::format("{} #{}", to_string(kind), a.sequence);
-  if (kind == Kind::barrier) return text;
-  if (kind == Kind::all_reduce || kind == Kind::reduce || kind == Kind::reduce_scatter) {
-    text += fmt::format(" ({})", to_string(static_cast<ReduceOp>(a.op)));
-  }
-  if (kind != Kind::all_to_all) text += fmt::format(" of {}", a.numel);
-  text += fmt::format(" {}", name_of(static_cast<DType>(a.dtype)));
-  if (kind == Kind::reduce || kind == Kind::broadcast || kind == Kind::gather || kind == Kind::scatter) {
-    text += fmt::format(" with root {}", a.root);
-  }
-  return text;
-}
-
 namespace {
 
-/// This rank's announcement sets out to the next one, and that of the one before is read.
-class Greeting {
- public:
-  Greeting(Channel& channel, const Announcement& own) : channel_(channel), letters_(channel.letters()), own_(own) {
-    if (letters_ != nullptr) {
-      std::memcpy(letters_->write(after()), &own_, sizeof own_);
-      letters_->send(after(), sizeof own_);
-      return;
-    }
-    out_ = channel.buffer(&own_, sizeof own_), in_ = channel.buffer(&other_, sizeof other_);
-    in_->recv(before(), kHeaderSlot, 0, sizeof other_);
-    out_->send(after(), kHeaderSlot, 0, sizeof own_);
-  }
-  Announcement other() {
-    if (letters_ != nullptr) {
-      std::memcpy(&other_, letters_->take(before()), sizeof other_);
-    } else {
-      in_->wait_recv();
-    }
-    return other_;
-  }
-  void finish() { letters_ != nullptr ? letters_->finish() : out_->wait_send(); }
-  int before() const { return (channel_.rank() + channel_.size() - 1) % channel_.size(); }
-
- private:
-  int after() const { return (channel_.rank() + 1) % channel_.size(); }
-
-  Channel& channel_;
-  Letters* letters_;
-  Announcement own_, other_{};
-  std::unique_ptr<MessageBuffer> out_, in_;
-};
-
-bool fits_letters(Channel& channel, const Collective& c) {
-  Letters* letters = channel.letters();
-  return c.kind == Kind::all_reduce && letters != nullptr &&
-         sizeof(Announcement) + size_in_bytes(c.output) <= letters->room();
+// Of what the others read or write, in memory that all see; 0 where there is none.
+std::uint64_t place_of(const SharedBlocks& blocks, const Collective& c) {
+  const bool reads_input = c.kind == Kind::reduce_scatter;
+  if (c.kind != Kind::all_reduce && c.kind != Kind::all_gather && !reads_input) return 0;
+  return blocks.place_of(bytes_of(reads_input ? c.input : c.output));
 }
 
-// A sum of few bytes: everybody writes everybody a letter with his announcement and his numbers.
-void all_reduce_by_letters(Channel& channel, const Collective& c, const Announcement& own, const Check& check) {
-  Letters& letters = *channel.letters();
-  const int rank = channel.rank(), size = channel.size();
-  const std::size_t bytes = size_in_bytes(c.output);
-  for (int i = 1; i < size; ++i) {
-    const int to = (rank + i) % size;
-    std::byte* letter = letters.write(to);
-    std::memcpy(letter, &own, sizeof own);
-    if (bytes != 0) std::memcpy(letter + sizeof own, bytes_of(c.output), bytes);
-    letters.send(to, sizeof own + bytes);
+// By rank; empty where one is not seen.
+std::vector<std::byte*> seen_by_all(const SharedBlocks& blocks, const Announcement& own, int rank,
+                                    const std::vector<std::pair<int, Announcement>>& others) {
+  if (own.place == 0) return {};
+  std::vector<std::byte*> of(others.size() + 1);
+  of[static_cast<std::size_t>(rank)] = blocks.tensor_at(rank, own.place);
+  for (const auto& [r, other] : others) {
+    if (other.place == 0) return {};
+    of[static_cast<std::size_t>(r)] = blocks.tensor_at(r, other.place);
   }
-  std::vector<std::byte*> of(static_cast<std::size_t>(size), bytes_of(c.output));
-  for (int i = 1; i < size; ++i) {
-    const int from = (rank + size - i) % size;
-    std::byte* letter = letters.take(from);
-    Announcement other{};
-    std::memcpy(&other, letter, sizeof other);
-    check(other, from);
-    of[static_cast<std::size_t>(from)] = letter + sizeof other;
-  }
-  reduce_all(c.output.dtype(), c.op, of, rank, even_parts(c.output, size));
-  letters.finish();
+  return of;
 }
 
 void run_agreed(const Call& call) {
@@ -356,13 +280,6 @@ void run_agreed(const Call& call) {
 }
 
 }  // namespace
-
-Announcement exchange(Channel& channel, const Announcement& own) {
-  Greeting greeting(channel, own);
-  const Announcement other = greeting.other();
-  greeting.finish();
-  return other;
-}
 
 void compare_splits(Channel& channel, const Collective& c) {
   const auto size = static_cast<std::size_t>(channel.size());
@@ -391,10 +308,18 @@ Announcement recv_head(Channel& channel, const Collective& c) {
 }
 
 void run_collective(Channel& channel, const Collective& c, const Announcement& own, const Check& check) {
-  if (fits_letters(channel, c)) return all_reduce_by_letters(channel, c, own, check);
-  Greeting greeting(channel, own);
-  const std::function<void()> agree = [&] { check(greeting.other(), greeting.before()); };
-  run_agreed({channel, c, own, agree});
+  if (goes_by_letters(channel, c)) return all_reduce_by_letters(channel, c, own, check);
+  SharedBlocks* blocks = channel.blocks();
+  Announcement mine = own;
+  if (blocks != nullptr) mine.place = place_of(*blocks, c);
+  Greeting greeting(channel, mine);
+  std::vector<std::byte*> of;
+  const std::function<void()> agree = [&] {
+    const auto others = greeting.others();
+    for (const auto& [from, other] : others) check(other, from);
+    if (blocks != nullptr) of = seen_by_all(*blocks, mine, channel.rank(), others);
+  };
+  run_agreed({channel, c, own, agree, of});
   greeting.finish();
 }
 

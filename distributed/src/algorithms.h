@@ -3,27 +3,10 @@
 
 #include <functional>
 
+#include "src/announcement.h"
 #include "src/reduction.h"
-#include "src/transport.h"
 
 namespace levin::distributed {
-
-/// What ranks compare before they begin. Fixed in size and free of padding, as it travels as bytes.
-struct Announcement {
-  std::uint64_t sequence;
-  std::int64_t numel;  // 0 where it may differ between ranks
-  std::int32_t root;
-  std::uint8_t kind, dtype, op, unused = 0;
-  friend bool operator==(const Announcement&, const Announcement&) = default;
-};
-
-static_assert(sizeof(Announcement) == 24);
-
-Announcement announcement_of(const Collective& c, std::uint64_t sequence, int size);
-/// "all_reduce #3 (sum) of 12 float32"
-std::string describe(const Announcement& a);
-/// Sends this rank's announcement to the next one and gives that of the one before.
-Announcement exchange(Channel& channel, const Announcement& own);
 
 /// What all_to_all found: rank `from` sends another number of elements than this rank expects.
 struct SplitMismatch {

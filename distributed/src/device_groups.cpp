@@ -21,6 +21,11 @@ class DeviceGroups final : public ProcessGroup {
     return cuda ? as_part(make_device_groups(std::move(cpu), std::move(cuda))) : nullptr;
   }
 
+  Tensor shared_empty(const Shape& sizes, const TensorOptions& options) override {
+    hand_down_timeout();
+    return cpu_->shared_empty(sizes, options);
+  }
+
   void abort(const std::string& reason) override {
     cpu_->abort(reason);
     cuda_->abort(reason);

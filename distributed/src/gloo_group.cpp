@@ -38,6 +38,16 @@ class GlooGroup final : public WatchedGroup {
 
   std::string name() const override { return "gloo"; }
 
+  Tensor shared_empty(const Shape& sizes, const TensorOptions& options) override {
+    SharedTensors* tensors = options.device.type == DeviceType::cpu ? transport().tensors() : nullptr;
+    if (tensors != nullptr && !sees_tensors_) sees_tensors_ = all_see(*tensors);
+    const int64_t bytes = sizes.numel() * size_of(options.dtype.value_or(default_dtype()));
+    const bool shared = tensors != nullptr && *sees_tensors_ && bytes > 0;
+    const auto memory = shared ? tensors->allocate(static_cast<std::size_t>(bytes)) : nullptr;
+    if (memory == nullptr) return ProcessGroup::shared_empty(sizes, options);
+    return from_blob(memory.get(), sizes, options, [memory] {});
+  }
+
  protected:
   std::shared_ptr<ProcessGroup> make_like_this(GroupPlace place) const override {
     return make_gloo_group(std::move(place));
@@ -91,6 +101,15 @@ class GlooGroup final : public WatchedGroup {
     }
   }
 
+  bool all_see(SharedTensors& tensors) {
+    tensors.offer();
+    barrier().wait();
+    const Tensor accepted = from_data(std::vector<std::uint8_t>{tensors.accept()}, {1});
+    all_reduce(accepted, ReduceOp::min).wait();
+    return accepted.item<std::uint8_t>() != 0;
+  }
+
+  std::optional<bool> sees_tensors_;  // of each other's memory; asked by the first shared_empty()
   std::uint64_t collectives_begun_ = 0, messages_ = 0;
   const std::shared_ptr<Lane> collectives_ = std::make_shared<Lane>(), sends_ = std::make_shared<Lane>(),
                               receives_ = std::make_shared<Lane>();

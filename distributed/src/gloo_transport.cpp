@@ -64,9 +64,6 @@ namespace {
 
 using gloo::transport::UnboundBuffer;
 
-// A letter holds what a small all_reduce sends, where these are few.
-constexpr int kFewRanks = 8;
-constexpr std::size_t kSmallRoom = 64, kRoom = kSmallRoom + (std::size_t{16} << 10);
 constexpr std::uint64_t kLetterSlot = 0;
 constexpr std::size_t kAhead = 2;  // letters of a rank that have room here
 
@@ -93,7 +90,8 @@ struct GlooTransport::Impl {
   std::vector<LetterBox> boxes;  // by rank
   Scratch scratch;
 
-  std::size_t room() const { return context->size <= kFewRanks ? kRoom : kSmallRoom; }
+  // A message costs threads that wake up, more than copying its bytes does.
+  std::size_t room() const { return context->size == 2 ? std::size_t{512} << 10 : letter_room(context->size); }
   void open_boxes() {
     boxes.resize(static_cast<std::size_t>(context->size));
     for (int r = 0; r < context->size; ++r) {

@@ -118,6 +118,8 @@ std::shared_ptr<ProcessGroup> ProcessGroup::as_part(std::shared_ptr<ProcessGroup
   return made;
 }
 
+Tensor ProcessGroup::shared_empty(const Shape& sizes, const TensorOptions& options) { return empty(sizes, options); }
+
 Work ProcessGroup::all_reduce(const Tensor& t, ReduceOp op) {
   check_tensor(Kind::all_reduce, "tensor", t);
   check_op(Kind::all_reduce, t, op);

@@ -108,7 +108,7 @@ void Reducer::Impl::add_bucket(std::vector<std::size_t> members) {
   const Parameter& first = parameters[members.front()];
   int64_t numel = 0;
   for (const std::size_t p : members) numel += parameters[p].numel();
-  Bucket bucket{.parameters = std::move(members), .memory = empty({numel}, like(first))};
+  Bucket bucket{.parameters = std::move(members), .memory = group->shared_empty({numel}, like(first))};
   int64_t at = 0;
   for (const std::size_t p : bucket.parameters) {
     const Parameter& parameter = parameters[p];

@@ -1,7 +1,5 @@
 #include "src/ring.h"
 
-#include <cstring>
-
 namespace levin::distributed {
 
 namespace {
@@ -85,22 +83,6 @@ void Ring::take(std::size_t i, DType dtype, ReduceOp op) {
 void Ring::send(std::size_t at, std::size_t bytes) {
   own_->send(after(), slot_, at, bytes);
   ++sent_;
-}
-
-void reduce_all(DType dtype, ReduceOp op, const std::vector<std::byte*>& of, int rank,
-                const std::vector<std::size_t>& begin) {
-  const std::size_t size = of.size(), element = static_cast<std::size_t>(size_of(dtype));
-  for (std::size_t part = 0; part < size; ++part) {
-    const std::size_t at = begin[part], count = (begin[part + 1] - at) / element;
-    if (count == 0) continue;
-    for (std::size_t i = 2; i <= size; ++i) {
-      reduce_into(dtype, op, of[(part + i) % size] + at, of[(part + i - 1) % size] + at, count);
-    }
-    if (op == ReduceOp::avg) divide(dtype, of[part] + at, count, static_cast<int>(size));
-    if (part != static_cast<std::size_t>(rank)) {
-      std::memcpy(of[static_cast<std::size_t>(rank)] + at, of[part] + at, count * element);
-    }
-  }
 }
 
 }  // namespace levin::distributed

@@ -50,9 +50,4 @@ class Ring {
   std::size_t sent_ = 0;
 };
 
-/// A sum of few bytes: everybody has everybody's numbers, by rank, and adds them up in the ring's order. `of[rank]` is
-/// the result in the end, the others are lost.
-void reduce_all(DType dtype, ReduceOp op, const std::vector<std::byte*>& of, int rank,
-                const std::vector<std::size_t>& begin);
-
 }  // namespace levin::distributed

@@ -23,7 +23,22 @@ struct PartedReduction {
 };
 void reduce_parts(Channel& channel, SharedBlocks& blocks, const PartedReduction& r);
 
+/// The same where every rank sees the tensors of all, `of[rank]`: nothing is copied between. The sum of this rank's
+/// part goes to `own` and, if it is `everywhere`, to all tensors.
+struct ReductionInPlace {
+  const std::vector<std::byte*>& of;
+  std::byte* own;
+  bool everywhere;
+  const std::vector<std::size_t>& begin;
+  DType dtype;
+  ReduceOp op;
+};
+void reduce_in_place(Channel& channel, SharedBlocks& blocks, const ReductionInPlace& r);
+
 /// Part r of `whole` of rank r is copied to all. A broadcast is a single part.
 void share_parts(Channel& channel, SharedBlocks& blocks, std::byte* whole, const std::vector<std::size_t>& begin);
+/// The same where every rank sees the tensors of all.
+void share_in_place(Channel& channel, SharedBlocks& blocks, const std::vector<std::byte*>& of,
+                    const std::vector<std::size_t>& begin);
 
 }  // namespace levin::distributed

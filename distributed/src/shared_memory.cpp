@@ -22,7 +22,7 @@ namespace levin::distributed {
 
 namespace {
 
-constexpr std::size_t kStaging = std::size_t{512} << 10;  // of a rank in one step: stays in a core's own cache
+constexpr std::size_t kStaging = std::size_t{256} << 10;  // of a rank in one step: stays in a core's own cache
 constexpr int kSpins = 1000;  // tens of microseconds: a block is reduced in that time
 constexpr long kSleepNanoseconds = 20'000'000;  // then somebody looks whether the group has ended
 constexpr std::size_t kToken = 16;
@@ -70,13 +70,17 @@ SharedMemory::SharedMemory(int rank, int size) : rank_(rank), size_(size) {
   const auto n = static_cast<std::size_t>(size);
   block_ = std::clamp(kStaging / n / 64 * 64, std::size_t{16} << 10, std::size_t{256} << 10);
   pipe_bytes_ = std::size_t{size <= 16 ? 64u : 16u} << 10;
+  letter_bytes_ = letter_room(size);
   // Whoever spins while others have no core keeps them from what it waits for.
   spins_ = static_cast<unsigned>(size) <= std::thread::hardware_concurrency() ? kSpins : 0;
   bells_ = 64;  // behind the token
   progress_ = bells_ + 2 * n * sizeof(SharedBell);
   pipes_ = progress_ + n * sizeof(SharedProgress);
-  pipe_data_ = pipes_ + 2 * n * n * sizeof(SharedPipe);
-  staged_ = pipe_data_ + 2 * n * n * pipe_bytes_;
+  letters_ = pipes_ + 2 * n * n * sizeof(SharedPipe);
+  offers_ = letters_ + n * n * sizeof(SharedLetters);
+  pipe_data_ = (offers_ + n * sizeof(SharedOffer) + 63) / 64 * 64;
+  letter_data_ = pipe_data_ + 2 * n * n * pipe_bytes_;
+  staged_ = letter_data_ + kDepth * n * n * letter_bytes_;
   results_ = staged_ + kDepth * n * n * block_;
   total_ = results_ + kDepth * n * block_;
 }
@@ -85,8 +89,12 @@ SharedMemory::~SharedMemory() {
   if (base_ != nullptr) munmap(base_, total_);
 }
 
+std::size_t SharedMemory::pair_index(int from, int to) const {
+  return static_cast<std::size_t>(from) * static_cast<std::size_t>(size_) + static_cast<std::size_t>(to);
+}
+
 std::size_t SharedMemory::pair_index(int from, int to, Traffic traffic) const {
-  return bell_index(from * size_ + to, traffic);
+  return 2 * pair_index(from, to) + static_cast<std::size_t>(traffic);
 }
 
 SharedBell& SharedMemory::bell(int rank, Traffic traffic) const {
@@ -104,6 +112,18 @@ SharedPipe& SharedMemory::pipe(int from, int to, Traffic traffic) const {
 std::byte* SharedMemory::pipe_data(int from, int to, Traffic traffic) const {
   return base_ + pipe_data_ + pair_index(from, to, traffic) * pipe_bytes_;
 }
+
+SharedLetters& SharedMemory::letters(int from, int to) const {
+  return reinterpret_cast<SharedLetters*>(base_ + letters_)[pair_index(from, to)];
+}
+
+std::byte* SharedMemory::letter(int from, int to, std::uint64_t number) const {
+  return base_ + letter_data_ + (kDepth * pair_index(from, to) + number % kDepth) * letter_bytes_;
+}
+
+SharedOffer& SharedMemory::offer(int rank) const { return reinterpret_cast<SharedOffer*>(base_ + offers_)[rank]; }
+
+std::string SharedMemory::token() const { return {reinterpret_cast<const char*>(base_), kToken}; }
 
 std::byte* SharedMemory::staged(int from, int owner, std::uint64_t step) const {
   const auto row = static_cast<std::uint64_t>(from) * kDepth + step % kDepth;

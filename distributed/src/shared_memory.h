@@ -21,6 +21,17 @@ struct SharedProgress {
   alignas(64) std::atomic<std::uint64_t> copied;
 };
 
+/// Letters from one rank to another, ever.
+struct SharedLetters {
+  alignas(64) std::atomic<std::uint64_t> sent;
+  alignas(64) std::atomic<std::uint64_t> taken;
+};
+
+/// Where the others find the memory for tensors of a rank.
+struct SharedOffer {
+  int pid, fd;
+};
+
 /// What a rank sleeps on: whoever changes something for it rings.
 struct SharedBell {
   alignas(64) std::atomic<std::uint32_t> rings;
@@ -46,10 +57,15 @@ class SharedMemory {
   SharedProgress& progress(int rank) const;
   SharedPipe& pipe(int from, int to, Traffic traffic) const;
   std::byte* pipe_data(int from, int to, Traffic traffic) const;
+  SharedLetters& letters(int from, int to) const;
+  std::size_t letter_bytes() const { return letter_bytes_; }
+  std::byte* letter(int from, int to, std::uint64_t number) const;
+  SharedOffer& offer(int rank) const;
+  std::string token() const;  ///< known to the ranks of this group alone
   /// Where `from` lays out what `owner` reduces, and where `owner` shows its result; steps alternate.
   std::byte* staged(int from, int owner, std::uint64_t step) const;
   std::byte* result(int owner, std::uint64_t step) const;
-  static constexpr std::uint64_t kDepth = 2;  ///< steps that have memory of their own
+  static constexpr std::uint64_t kDepth = 2;  ///< steps, and letters, that have memory of their own
 
   void ring(int rank, Traffic traffic) const;
   void ring_others(Traffic traffic) const;
@@ -71,6 +87,7 @@ class SharedMemory {
 
  private:
   SharedMemory(int rank, int size);
+  std::size_t pair_index(int from, int to) const;
   std::size_t pair_index(int from, int to, Traffic traffic) const;
   std::string offer(Store& store, TransportKind kind, Descriptor& fd);
   std::string accept(Store& store, TransportKind kind);
@@ -81,8 +98,9 @@ class SharedMemory {
   static constexpr int kYields = 5;
 
   int rank_, size_, spins_;
-  std::size_t block_, pipe_bytes_;
-  std::size_t bells_, progress_, pipes_, pipe_data_, staged_, results_, total_;  // where they begin, in bytes
+  std::size_t block_, pipe_bytes_, letter_bytes_;
+  // Where they begin, in bytes.
+  std::size_t bells_, progress_, pipes_, letters_, offers_, pipe_data_, letter_data_, staged_, results_, total_;
   std::byte* base_ = nullptr;
 };
 

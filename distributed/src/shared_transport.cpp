@@ -1,6 +1,7 @@
 #include "src/shared_transport.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -98,7 +99,7 @@ bool pull(PipeEnd pipe, Transfer& t) {
 
 }  // namespace
 
-class SharedChannel final : public Channel, public SharedBlocks {
+class SharedChannel final : public Channel, public SharedBlocks, public Letters {
  public:
   SharedChannel(SharedTransport& transport, std::string name, Clock::time_point deadline, Traffic traffic)
       : transport_(transport),
@@ -108,12 +109,14 @@ class SharedChannel final : public Channel, public SharedBlocks {
         traffic_(traffic),
         base_(transport.steps_),
         sends_(static_cast<std::size_t>(memory_.size())),
-        receives_(sends_.size()) {}
+        receives_(sends_.size()),
+        taken_(sends_.size()) {}
 
   int rank() const override { return memory_.rank(); }
   int size() const override { return memory_.size(); }
   std::unique_ptr<MessageBuffer> buffer(void* memory, std::size_t bytes) override;
   SharedBlocks* blocks() override { return this; }
+  Letters* letters() override { return traffic_ == Traffic::collective ? this : nullptr; }
   std::byte* scratch(std::size_t bytes) override { return scratch_.of(bytes); }
 
   void add_send(int to, const Transfer& t) { sends_[static_cast<std::size_t>(to)].push_back(t); }
@@ -158,6 +161,43 @@ class SharedChannel final : public Channel, public SharedBlocks {
   }
   void copied(std::uint64_t step) override { advance(&SharedProgress::copied, step); }
   void finish(std::uint64_t steps) override { transport_.steps_ = base_ += steps; }
+
+  std::uint64_t place_of(const std::byte* tensor) const override {
+    if (!transport_.accepted_.load()) return 0;
+    const SharedArena& own = *transport_.arenas_[static_cast<std::size_t>(rank())];
+    return own.holds(tensor) ? static_cast<std::uint64_t>(tensor - own.base()) : 0;
+  }
+  std::byte* tensor_at(int owner, std::uint64_t place) const override {
+    return transport_.arenas_[static_cast<std::size_t>(owner)]->base() + place;
+  }
+
+  std::size_t room() const override { return memory_.letter_bytes(); }
+  std::byte* write(int to) override {
+    const SharedLetters& own = memory_.letters(rank(), to);
+    const std::uint64_t number = own.sent.load();
+    const auto free = [&] { return number < own.taken.load() + SharedMemory::kDepth; };
+    if (!free()) wait(free);
+    return memory_.letter(rank(), to, number);
+  }
+  void send(int to, std::size_t) override {
+    memory_.letters(rank(), to).sent.fetch_add(1);
+    memory_.ring(to, traffic_);
+  }
+  std::byte* take(int from) override {
+    const SharedLetters& theirs = memory_.letters(from, rank());
+    const std::uint64_t number = theirs.taken.load();
+    const auto come = [&] { return theirs.sent.load() > number; };
+    if (!come()) wait(come);
+    taken_[static_cast<std::size_t>(from)] = true;
+    return memory_.letter(from, rank(), number);
+  }
+  void finish() override {
+    for (int r = 0; r < size(); ++r) {
+      if (!std::exchange(taken_[static_cast<std::size_t>(r)], false)) continue;
+      memory_.letters(r, rank()).taken.fetch_add(1);
+      memory_.ring(r, traffic_);
+    }
+  }
 
  private:
   using Counter = std::atomic<std::uint64_t> SharedProgress::*;
@@ -204,6 +244,7 @@ class SharedChannel final : public Channel, public SharedBlocks {
   Traffic traffic_;
   std::uint64_t base_;
   std::vector<std::deque<Transfer>> sends_, receives_;  // by peer
+  std::vector<std::uint8_t> taken_;  // a letter, by rank
   Scratch scratch_;
 };
 
@@ -244,6 +285,30 @@ SharedTransport::~SharedTransport() = default;
 std::unique_ptr<Channel> SharedTransport::channel(const std::string& name, Clock::time_point deadline,
                                                   Traffic traffic) {
   return std::make_unique<SharedChannel>(*this, name, deadline, traffic);
+}
+
+void SharedTransport::offer() {
+  const auto rank = static_cast<std::size_t>(memory_->rank());
+  arenas_.resize(static_cast<std::size_t>(memory_->size()));
+  arenas_[rank] = SharedArena::create(memory_->token());
+  memory_->offer(memory_->rank()) = {getpid(), arenas_[rank] ? arenas_[rank]->fd() : -1};
+}
+
+bool SharedTransport::accept() {
+  for (int r = 0; r < memory_->size(); ++r) {
+    auto& arena = arenas_[static_cast<std::size_t>(r)];
+    const SharedOffer o = memory_->offer(r);
+    if (r != memory_->rank() && o.fd >= 0) arena = SharedArena::open(o.pid, o.fd, memory_->token());
+  }
+  accepted_ = std::ranges::all_of(arenas_, [](const auto& arena) { return arena != nullptr; });
+  return accepted_.load();
+}
+
+std::shared_ptr<void> SharedTransport::allocate(std::size_t bytes) {
+  const auto& own = arenas_[static_cast<std::size_t>(memory_->rank())];
+  std::byte* memory = ended() ? nullptr : own->allocate(bytes);
+  if (memory == nullptr) return nullptr;
+  return {memory, [own](std::byte* p) { own->free(p); }};
 }
 
 void SharedTransport::end(const RankEvent& event) {

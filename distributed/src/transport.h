@@ -34,6 +34,9 @@ class Letters {
   virtual void finish() = 0;
 };
 
+/// Bytes of a letter that holds what a small all_reduce sends, where ranks are few.
+constexpr std::size_t letter_room(int ranks) { return 64 + (ranks <= 8 ? std::size_t{16} << 10 : 0); }
+
 /// Blocks in memory that all ranks of a group see, step by step. All ranks call alike.
 class SharedBlocks {
  public:
@@ -52,6 +55,10 @@ class SharedBlocks {
   virtual void copied(std::uint64_t step) = 0;
   /// All `steps` of the operation are through.
   virtual void finish(std::uint64_t steps) = 0;
+
+  /// Where a tensor of this rank lies in memory that all see, for tensor_at() of another; 0: not there.
+  virtual std::uint64_t place_of(const std::byte* tensor) const = 0;
+  virtual std::byte* tensor_at(int rank, std::uint64_t place) const = 0;
 };
 
 /// Memory that is kept, and not cleared, between uses.
@@ -68,6 +75,17 @@ class Scratch {
  private:
   std::unique_ptr<std::byte[]> memory_;
   std::size_t bytes_ = 0;
+};
+
+/// Memory for tensors that all ranks of a group see. All ranks offer theirs, then all accept those of the others; where
+/// one cannot, none allocates.
+class SharedTensors {
+ public:
+  virtual ~SharedTensors() = default;
+  virtual void offer() = 0;
+  virtual bool accept() = 0;  ///< false where the system refuses
+  /// Memory of this rank, zeros; null where there is no more.
+  virtual std::shared_ptr<void> allocate(std::size_t bytes) = 0;
 };
 
 /// One operation's use of the network.
@@ -95,6 +113,7 @@ class Transport {
   /// For one operation, called `name` in messages, that must end by the deadline. Its buffers throw what ended the
   /// group, or CollectiveTimeout.
   virtual std::unique_ptr<Channel> channel(const std::string& name, Clock::time_point deadline, Traffic traffic) = 0;
+  virtual SharedTensors* tensors() { return nullptr; }
   /// Ends all waiting, now and later, with this event. Only the first counts.
   virtual void end(const RankEvent& event) = 0;
   virtual std::optional<RankEvent> ended() const = 0;

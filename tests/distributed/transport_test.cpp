@@ -87,10 +87,11 @@ TEST_CASE("transport: sums in shared memory have the bits of those over TCP") {
                 if (group.rank() == n - 1) own.push_back(bytes_of(in));
               }
             }
-            // Numbers that fit into a letter over TCP, that just do not, and some segments.
-            for (const int64_t numel : {4000, 4095, 4096, 4097, 4120, 60'001}) {
+            // What fits into a letter, of many ranks or of two, and what just does not; what two ranks swap, and more.
+            for (const int64_t numel :
+                 {4000, 4095, 4096, 4097, 4120, 60'001, 131'064, 131'065, 131'072, 262'144, 262'145}) {
               const Tensor t = randn({numel}, {.generator = &rng});
-              group.all_reduce(t, ReduceOp::avg).wait();
+              group.all_reduce(t, numel % 2 == 0 ? ReduceOp::avg : ReduceOp::min).wait();
               own.push_back(bytes_of(t));
             }
           },

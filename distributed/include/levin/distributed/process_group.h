@@ -97,6 +97,11 @@ class ProcessGroup {
   /// Complete when all ranks have called it.
   [[nodiscard]] Work barrier();
 
+  /// An uninitialised tensor for operations of this group. Where its ranks share a host they all see the memory
+  /// ("symmetric memory"): all_reduce, reduce_scatter and all_gather then work in place, without a copy from rank to
+  /// rank. Elsewhere, and for other devices, it is an ordinary one. All ranks of the group call the first one alike.
+  virtual Tensor shared_empty(const Shape& sizes, const TensorOptions& options = {});
+
   /// A group of some of these ranks, in that order. All ranks of this group call it alike; null for those left out.
   virtual std::shared_ptr<ProcessGroup> new_group(const std::vector<int>& ranks) = 0;
   /// Whether new_group() has left out ranks on the way to this group.
