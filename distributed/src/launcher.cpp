@@ -12,6 +12,7 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <thread>
 
 #include "src/socket.h"
@@ -176,21 +177,31 @@ void start_ranks(Children& children, const LaunchOptions& options, int first, in
 
 }  // namespace
 
-int free_port() {
+struct HeldPort::Impl {
+  Descriptor socket;
+};
+
+HeldPort::HeldPort() : impl_(std::make_unique<Impl>()) {
   try {
-    return port_of(listen_on({}, 0).get());
+    impl_->socket = hold_port();
   } catch (const SocketFailure& e) {
     throw DistributedError(fmt::format("[launch] this machine has no free port: {}.", e.reason));
   }
 }
+
+HeldPort::~HeldPort() = default;
+
+int HeldPort::number() const { return port_of(impl_->socket.get()); }
 
 bool is_launched() { return environment().contains(kLaunched); }
 
 LaunchResult launch(const LaunchOptions& options) {
   check(options);
   SignalsForChildren signals;
+  std::optional<HeldPort> port;
+  if (options.master_port == 0) port.emplace();
   Children children;
-  start_ranks(children, options, 0, options.master_port != 0 ? options.master_port : free_port());
+  start_ranks(children, options, 0, port ? port->number() : options.master_port);
   return wait_for(children, options.grace, Clock::time_point::max(),
                   [&] { signals.pass_on([&](int signal) { children.send(signal); }); });
 }

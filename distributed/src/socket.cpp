@@ -130,7 +130,9 @@ void Descriptor::close() {
   if (fd_ >= 0) ::close(std::exchange(fd_, -1));
 }
 
-Descriptor listen_on(const std::string& host, int port) {
+namespace {
+
+Descriptor open_port(const std::string& host, int port, bool listens) {
   int status = 0;
   const Addresses list = resolve(host, port, AI_PASSIVE, status);
   if (status != 0) throw SocketFailure{.reason = gai_strerror(status), .host_unknown = true};
@@ -138,13 +140,19 @@ Descriptor listen_on(const std::string& host, int port) {
   for (const addrinfo* a = list.get(); a != nullptr; a = a->ai_next) {
     Descriptor fd(socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (fd) {
-      set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
-      if (bind(fd.get(), a->ai_addr, a->ai_addrlen) == 0 && listen(fd.get(), 1024) == 0) return fd;
+      set_option(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);  // several may have a port of which one listens
+      if (bind(fd.get(), a->ai_addr, a->ai_addrlen) == 0 && (!listens || listen(fd.get(), 1024) == 0)) return fd;
     }
     error = errno;
   }
   throw SocketFailure{.reason = reason_of(error)};
 }
+
+}  // namespace
+
+Descriptor listen_on(const std::string& host, int port) { return open_port(host, port, /*listens=*/true); }
+
+Descriptor hold_port() { return open_port({}, 0, /*listens=*/false); }
 
 int port_of(int fd) {
   sockaddr_storage address{};

@@ -41,6 +41,9 @@ struct SocketFailure {
 
 /// A listening socket on all addresses, or on `host`; port 0 takes a free one. Throws SocketFailure.
 Descriptor listen_on(const std::string& host, int port);
+/// A free port, as a socket that does not listen: while it is open the port is given to no other program, but listen_on
+/// may open it. Throws SocketFailure.
+Descriptor hold_port();
 int port_of(int fd);
 /// The numeric address of this end of a connection.
 std::string local_address_of(int fd);

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "distributed/ranks.h"
+#include "distributed/sockets.h"
 
 using namespace levin;
 using namespace levin::distributed;
@@ -166,6 +167,29 @@ TEST_CASE("launcher: SIGTERM to the launcher reaches the ranks") {
   const LaunchResult result = run_shell(1, "trap 'exit 43' TERM; : > " + out + "; while :; do sleep 0.05; done");
   sender.join();
   CHECK(result.exit_status() == 43);
+}
+
+TEST_CASE("launcher: a job's port is given to nobody else, and its first rank may listen there") {
+  using levin::test::bind_error;
+  {
+    const HeldPort held;
+    CHECK(bind_error(held.number()) == EADDRINUSE);
+    const TcpStore server("127.0.0.1", held.number(), {.server = true});
+    CHECK(server.port() == held.number());
+  }
+  const levin::test::TempDir dir;
+  const std::string port = dir.path / "port", seen = dir.path / "seen";
+  int error = 0;
+  std::thread other([&] {
+    while (!std::filesystem::exists(port)) std::this_thread::sleep_for(1ms);
+    error = bind_error(std::stoi(io::read_text(port)));
+    std::ofstream{seen};
+  });
+  const LaunchResult result = run_shell(1, "echo $MASTER_PORT > " + port + ".new; mv " + port + ".new " + port +
+                                               "; while [ ! -e " + seen + " ]; do sleep 0.02; done");
+  other.join();
+  CHECK(result.exit_status() == 0);
+  CHECK(error == EADDRINUSE);
 }
 
 TEST_CASE("launcher: numbers that make no sense") {

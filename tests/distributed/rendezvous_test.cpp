@@ -1,8 +1,8 @@
 // Who am I: a function of the environment. Who is missing: a question to the store.
 #include <doctest/doctest.h>
+#include <levin/distributed/launcher.h>
 #include <levin/distributed/rendezvous.h>
 
-#include "distributed/sockets.h"
 #include "distributed/threads.h"
 #include "support/files.h"
 
@@ -144,7 +144,8 @@ TEST_CASE("rank: what makes no sense is named with its value") {
 
 TEST_CASE("join: all come, by tcp and by file") {
   const levin::test::TempDir dir;
-  const int port = levin::test::free_port();
+  const HeldPort held;
+  const int port = held.number();
   for (const std::string& address : {std::string("env://"), "file://" + (dir.path / "meet").string()}) {
     const auto errors = errors_on_threads(3, [&](int rank) {
       const RankInfo info{.rank = rank, .world_size = 3, .store_port = port};
@@ -176,7 +177,8 @@ TEST_CASE("join: missing ranks, other world sizes and doubles are named") {
 }
 
 TEST_CASE("join: when the first rank gives up, those that would wait longer say the same") {
-  const int port = levin::test::free_port();
+  const HeldPort held;
+  const int port = held.number();
   const auto start = std::chrono::steady_clock::now();
   const auto errors = errors_on_threads(2, [&](int rank) {
     const RankInfo info{.rank = rank, .world_size = 3, .store_port = port};

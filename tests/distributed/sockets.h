@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <string>
 #include <thread>
 
@@ -40,8 +41,14 @@ class Listener {
   int fd_, port_ = 0;
 };
 
-/// A port on which nobody listens.
-inline int free_port() { return Listener().port(); }
+/// Why another program could not have the port: an errno, or 0.
+inline int bind_error(int port) {
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = loopback(port);
+  const int error = bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
+  close(fd);
+  return error;
+}
 
 /// A service that answers its first caller with a text.
 class Stranger {

@@ -1,5 +1,6 @@
 // The stores: what they keep, who waits for what, and what people are told when it goes wrong.
 #include <doctest/doctest.h>
+#include <levin/distributed/launcher.h>
 #include <levin/distributed/store.h>
 
 #include <atomic>
@@ -126,7 +127,8 @@ TEST_CASE("prefix store: users with different prefixes do not meet") {
 }
 
 TEST_CASE("tcp store: a client may come before the server") {
-  const int port = levin::test::free_port();
+  const HeldPort held;
+  const int port = held.number();
   std::thread late([&] {
     TcpStore client("127.0.0.1", port, {.timeout = 60s});
     client.set("early", "bird");
@@ -147,7 +149,8 @@ TEST_CASE("tcp store: a port that is taken, a host that is unknown, a silent por
   text = error_of([] { TcpStore lost("no-such-host.invalid", 29500, {.timeout = 60s}); });
   CHECK(says(text, "the host \"no-such-host.invalid\" is unknown"));
 
-  const int silent = levin::test::free_port();
+  const HeldPort held;
+  const int silent = held.number();
   text = error_of([&] { TcpStore alone("127.0.0.1", silent, {.timeout = 100ms}); });
   CHECK(says(text, "nobody answered at 127.0.0.1:" + std::to_string(silent) + " within 0.1 s: Connection refused."));
 

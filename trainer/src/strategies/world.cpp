@@ -18,7 +18,8 @@ void start_others(World& world, int processes, const StrategyOptions& o, const E
   first["LOCAL_RANK"] = "0";
   world.info = rank_info(first, place);
   if (world.info.world_size == 1) return;
-  if (o.num_nodes == 1 && !env.contains("MASTER_PORT")) world.info.store_port = world.info.master_port = free_port();
+  if (o.num_nodes == 1 && !env.contains("MASTER_PORT"))
+    world.info.store_port = world.info.master_port = world.port.emplace().number();
   if (processes == 1) return;
   world.others = std::make_unique<LocalRanks>(LaunchOptions{.processes = processes,
                                                             .num_nodes = static_cast<int>(o.num_nodes),

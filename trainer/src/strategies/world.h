@@ -5,12 +5,14 @@
 #include <levin/distributed/process_group.h>
 #include <levin/trainer/strategy.h>
 
+#include <optional>
 #include <span>
 
 namespace levin {
 
 struct World {
   distributed::RankInfo info;
+  std::optional<distributed::HeldPort> port;  ///< of the store, where nobody has named one
   std::unique_ptr<distributed::LocalRanks> others;  ///< that this process has started, and waits for in the end
   std::shared_ptr<distributed::Store> store;
   std::shared_ptr<distributed::ProcessGroup> group;  ///< it ends first

@@ -50,7 +50,20 @@ class LocalRanks {
   std::unique_ptr<Impl> impl_;
 };
 
-/// A port that nobody listens on now.
-int free_port();
+/// A free port of this machine for the master of a job. While the object lives, the system gives the port to no other
+/// program, not even for the end of a connection; who knows its number may listen there.
+class HeldPort {
+ public:
+  /// Throws DistributedError where no port is free.
+  HeldPort();
+  ~HeldPort();
+  HeldPort(const HeldPort&) = delete;
+  HeldPort& operator=(const HeldPort&) = delete;
+  int number() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 }  // namespace levin::distributed
