@@ -2,9 +2,8 @@
 """Sums over the ranks of this host, by size: our transports beside raw Gloo over loopback, MPI and PyTorch, in one run.
 
 "in_place" are tensors that all ranks see, as the buckets of DistributedDataParallel are; "shared" any tensors, through
-the same memory. Figures are the best of all rounds. Ours and raw Gloo take turns within a round, each with a call that
-does not count first; "tcp / gloo" is the median of their ratios, which says more than the best figures where other
-programs run.
+the same memory. Figures are the best of all rounds, in which each program runs alone, but ours over TCP and raw Gloo
+take turns; "tcp / gloo" is the median of their ratios, which says more than the best figures where other programs run.
 
 Peers that are not installed are left out: MPI needs mpicxx and mpirun (Debian: libopenmpi-dev, openmpi-bin), PyTorch a
 Python that has it (--python). Build first: cmake --build --preset release --target levin_bench_all_reduce.
@@ -60,7 +59,9 @@ def main():
     rates = collections.defaultdict(dict)  # GB/s by size and program
     ratios = collections.defaultdict(list)  # of tcp to gloo, by size
     for _ in range(args.rounds):
-        rows = lines_of([BINARY, "--ranks", args.ranks]) + mpi(args.ranks) + torch(args.python, args.ranks)
+        rows = mpi(args.ranks) + torch(args.python, args.ranks)
+        for names in ("in_place", "shared", "tcp,gloo"):
+            rows += lines_of([BINARY, "--ranks", args.ranks, "--only", names])
         for _, size, ratio in (row for row in rows if len(row) == 3):
             ratios[int(size)].append(float(ratio))
         for name, size, _, rate in (row for row in rows if len(row) == 4):

@@ -1,6 +1,6 @@
 // Sums over the ranks of one host, by size: our transports (shared memory with tensors of shared_empty() and with any),
 // and Gloo's own ring over loopback.
-// usage: levin_bench_all_reduce [--ranks N] [--rounds N] [--bytes N] [--only NAME]
+// usage: levin_bench_all_reduce [--ranks N] [--rounds N] [--bytes N] [--only NAME,...]
 //        prints: transport  bytes  ms  GB/s (bytes summed up a second), and the ratio of TCP's GB/s to Gloo's by size
 //        levin_bench_all_reduce [--ranks N] --latency-ms T        the same over TCP whose messages arrive T ms later:
 //        "ring" is the sum, "tree" a broadcast and the answer of the last rank (tools/cost_model.py)
@@ -162,13 +162,13 @@ void compare(const RankInfo& me, const std::vector<Contender>& contenders, int r
 int main(int argc, char** argv) {
   int ranks = 2, latency = 0, rounds = 25;
   int64_t bytes = 0;
-  std::string name;
+  std::string names;
   for (int i = 1; i + 1 < argc; i += 2) {
     if (std::string(argv[i]) == "--ranks") ranks = std::atoi(argv[i + 1]);
     if (std::string(argv[i]) == "--latency-ms") latency = std::atoi(argv[i + 1]);
     if (std::string(argv[i]) == "--rounds") rounds = std::atoi(argv[i + 1]);
     if (std::string(argv[i]) == "--bytes") bytes = std::atoll(argv[i + 1]);
-    if (std::string(argv[i]) == "--only") name = argv[i + 1];
+    if (std::string(argv[i]) == "--only") names = argv[i + 1];
   }
   if (!is_launched()) return launch({.processes = ranks}).exit_status();
   const RankInfo me = rank_info(environment());
@@ -180,7 +180,10 @@ int main(int argc, char** argv) {
   }
   std::vector<Contender> all = {in_place(me, store), levin_over(me, store, "shared"), levin_over(me, store, "tcp"),
                                 raw_gloo(me, *store)};
-  if (!name.empty()) std::erase_if(all, [&](const Contender& c) { return c.name != name; });
+  const auto is_left_out = [&](const Contender& c) {
+    return ("," + names + ",").find("," + std::string(c.name) + ",") == std::string::npos;
+  };
+  if (!names.empty()) std::erase_if(all, is_left_out);
   compare(me, all, rounds, bytes);
   return 0;
 }

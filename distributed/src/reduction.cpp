@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <type_traits>
 
+#include "src/vector_sum.h"
+
 namespace levin::distributed {
 
 namespace {
@@ -61,6 +63,8 @@ void divide_typed(void* into, std::size_t count, int divisor) {
 }  // namespace
 
 void reduce_into(DType dtype, ReduceOp op, void* into, const void* from, std::size_t count) {
+  const bool sum = op == ReduceOp::sum || op == ReduceOp::avg;
+  if (sum && add_into(dtype, into, from, count)) return;
   switch (dtype) {
     case DType::f64:
       return reduce_typed<double>(op, into, from, count);
