@@ -8,12 +8,14 @@ before a tree as a round of its own.
 - tree:  up and down, 2 ceil(log2 p) rounds of n bytes.
 R. Thakur, R. Rabenseifner, W. Gropp, "Optimization of Collective Communication Operations in MPICH" (2005).
 
-The points are sums over 2 to 8 ranks of this host, on connections whose messages arrive a while later, and broadcasts
-with the answer of the last rank: half a tree. alpha and beta are fitted to those of --fit ranks, the others are
-predicted. Build first: cmake --build --preset release --target levin_bench_all_reduce.
+The points are sums over 2 to 8 ranks of this host, and broadcasts with the answer of the last rank: half a tree. Few
+bytes go over connections whose messages arrive a while later and show alpha; many, over connections as they are, show
+beta, which is the work of copying here. alpha and beta are fitted to the points of --fit ranks, the others are predicted.
+Build first: cmake --build --preset release --target levin_bench_all_reduce.
 """
 import argparse
 import math
+import os
 import pathlib
 import subprocess
 import sys
@@ -23,7 +25,7 @@ BINARY = ROOT / "build/release/bin/levin_bench_all_reduce"
 
 
 def ring(p, n):
-    """Rounds and bytes, each one's factor in the time."""
+    """Rounds, and bytes that go one after the other: each one's factor in the time."""
     if (p <= 8 and n <= 16 << 10) or (p == 2 and n <= 1 << 20):
         return 1, (p - 1) * n
     return 2 * (p - 1), 2 * (p - 1) / p * n
@@ -35,12 +37,22 @@ def tree(p, n):
 
 
 def half_tree(p, n):
-    """A broadcast down to the last rank, then a message of one number, which has a head of its own."""
+    """A broadcast down to the last rank, then a message of one number."""
     depth = bin(p - 1).count("1")
-    return 1 + depth + 2, depth * n
+    return 1 + depth + 1, depth * n
 
 
 SHAPES = {"ring": ring, "tree": half_tree}
+CORES = os.cpu_count()
+
+
+def factors(point):
+    """Those of a point that was measured on one host: a message keeps two cores busy, so that not all go at once; without
+    latency a round takes no time besides its bytes."""
+    kind, p, n, late, _ = point
+    rounds, path = SHAPES[kind](p, n)
+    of_all_ranks = p * path if kind == "ring" else (p - 1) * n
+    return rounds if late else 0, max(path, 2 / CORES * of_all_ranks)
 
 
 def measure(ranks, latency):
@@ -50,14 +62,14 @@ def measure(ranks, latency):
         sys.exit(f"error: {BINARY.name} failed:\n{result.stderr}")
     for line in result.stdout.splitlines():
         kind, size, ms, _ = line.split()
-        yield kind, ranks, int(size), float(ms) / 1e3
+        yield kind, ranks, int(size), latency > 0, float(ms) / 1e3
 
 
 def fit(points):
     """alpha and beta with the least sum of squared relative errors."""
     aa = ab = bb = ya = yb = 0.0
-    for kind, p, n, seconds in points:
-        a, b = (factor / seconds for factor in SHAPES[kind](p, n))
+    for point in points:
+        a, b = (factor / point[-1] for factor in factors(point))
         aa, ab, bb, ya, yb = aa + a * a, ab + a * b, bb + b * b, ya + a, yb + b
     determinant = aa * bb - ab * ab
     return (ya * bb - yb * ab) / determinant, (aa * yb - ab * ya) / determinant
@@ -71,13 +83,14 @@ def main():
     args = parser.parse_args()
     if not BINARY.exists():
         sys.exit(f"error: {BINARY.relative_to(ROOT)} is missing; build the target levin_bench_all_reduce")
-    points = [point for ranks in args.ranks for point in measure(ranks, args.latency_ms)]
+    points = [point for ranks in args.ranks for latency in (args.latency_ms, 0) for point in measure(ranks, latency)]
     alpha, beta = fit([p for p in points if p[1] in args.fit])
     print(f"alpha {1e3 * alpha:.2f} ms, 1 / beta {1e-9 / beta:.2f} GB/s, of the points of {args.fit} ranks")
     print(f"{'':6s}{'ranks':>6s}{'bytes':>10s}{'ms':>9s}{'model':>9s}{'error':>8s}")
     worst = 0.0
-    for kind, p, n, seconds in points:
-        rounds, transferred = SHAPES[kind](p, n)
+    for point in points:
+        kind, p, n, _, seconds = point
+        rounds, transferred = factors(point)
         model = rounds * alpha + transferred * beta
         error = model / seconds - 1
         mark = "" if p in args.fit else "  predicted"

@@ -2,8 +2,9 @@
 // and Gloo's own ring over loopback.
 // usage: levin_bench_all_reduce [--ranks N] [--rounds N] [--bytes N] [--only NAME,...]
 //        prints: transport  bytes  ms  GB/s (bytes summed up a second), and the ratio of TCP's GB/s to Gloo's by size
-//        levin_bench_all_reduce [--ranks N] --latency-ms T        the same over TCP whose messages arrive T ms later:
-//        "ring" is the sum, "tree" a broadcast and the answer of the last rank (tools/cost_model.py)
+//        levin_bench_all_reduce [--ranks N] --latency-ms T        over TCP whose messages arrive T ms later, few bytes,
+//        or with 0 as they are, many: "ring" is the sum, "tree" a broadcast and the answer of the last rank
+//        (tools/cost_model.py)
 
 #include <gloo/allreduce.h>
 #include <gloo/rendezvous/context.h>
@@ -70,15 +71,18 @@ Contender in_place(const RankInfo& me, const std::shared_ptr<Store>& store) {
 }
 
 void time_slow(const RankInfo& me, const std::shared_ptr<Store>& store, int latency_ms) {
-  const auto group = make_process_group("gloo", {.store = store,
-                                                 .rank = me.rank,
-                                                 .world_size = me.world_size,
-                                                 .transport = "tcp",
-                                                 .latency = Milliseconds(latency_ms)});
+  const auto over = [&](const char* transport, int latency) {
+    return make_process_group("gloo", {.store = std::make_shared<PrefixStore>(transport, store),
+                                       .rank = me.rank,
+                                       .world_size = me.world_size,
+                                       .transport = transport,
+                                       .latency = Milliseconds(latency)});
+  };
+  const auto group = over("tcp", latency_ms), line = over("shared", 0);  // at which all start together
   const auto best = [&](const auto& call) {
     double least = 1e9;
     for (int i = 0; i < 8; ++i) {
-      group->barrier().wait();
+      line->barrier().wait();
       const double start = seconds();
       call();
       least = std::min(least, seconds() - start);
@@ -87,7 +91,8 @@ void time_slow(const RankInfo& me, const std::shared_ptr<Store>& store, int late
   };
   const int last = me.world_size - 1;
   const Tensor answer = zeros({1});
-  for (const int64_t bytes : {4 << 10, 256 << 10, 1 << 20, 4 << 20}) {
+  const std::vector<int64_t> few = {4 << 10, 256 << 10, 1 << 20}, many = {16 << 20, 40'000'000};
+  for (const int64_t bytes : latency_ms > 0 ? few : many) {
     const Tensor t = zeros({bytes / 4});
     print(me.rank, "ring", bytes, best([&] { group->all_reduce(t).wait(); }));
     print(me.rank, "tree", bytes, best([&] {
@@ -160,7 +165,7 @@ void compare(const RankInfo& me, const std::vector<Contender>& contenders, int r
 }  // namespace
 
 int main(int argc, char** argv) {
-  int ranks = 2, latency = 0, rounds = 25;
+  int ranks = 2, latency = -1, rounds = 25;
   int64_t bytes = 0;
   std::string names;
   for (int i = 1; i + 1 < argc; i += 2) {
@@ -174,7 +179,7 @@ int main(int argc, char** argv) {
   const RankInfo me = rank_info(environment());
   const auto store = open_store(me);
   join(*store, me);
-  if (latency > 0) {
+  if (latency >= 0) {
     time_slow(me, store, latency);
     return 0;
   }
