@@ -293,6 +293,19 @@ TEST_CASE("batch norm keeps its digits where the mean is large") {
   }
 }
 
+TEST_CASE("batch norm gives its statistics of evaluation also where there is nothing to normalise") {
+  const Tensor nothing = empty({0, 3, 4}), running_mean = from_data({1.0F, 2.0F, 3.0F}, {3}), running_var = ones({3});
+  const Tensor mean = full({3}, 7.0), rstd = full({3}, 7.0);
+  kernels::BatchNormArgs args{nothing.tensor_view(),      nothing.tensor_view(),     {}, {},
+                              running_mean.tensor_view(), running_var.tensor_view(), mean.tensor_view(),
+                              rstd.tensor_view()};
+  args.batch = 0, args.channels = 3, args.spatial = 4;
+  args.eps = 3.0, args.training = false;
+  kernels::batch_norm(args, stream());
+  CHECK(mean.to_vector<float>() == std::vector<float>{1, 2, 3});
+  CHECK(rstd.to_vector<float>() == std::vector<float>{0.5F, 0.5F, 0.5F});
+}
+
 TEST_CASE("the same bits from 1, 2, 3 and 7 threads") {
   const Tensor memory = random({400000}, kFloat32, -1, 1);
   for (const Geometry& g : kGeometries)

@@ -97,6 +97,9 @@ void batch_norm(const BatchNormArgs& a, Stream&) {
     const T* const x = a.x.data<T>();
     T* const y = a.y.data<T>();
     const int64_t step = a.channels * a.spatial;
+    // In evaluation the statistics are given also where there is nothing to normalise.
+    const bool empty = a.batch * a.spatial == 0;
+    for (int64_t c = 0; empty && !a.training && c < a.channels; ++c) statistics.from_running(c);
     for_channels(a, Channels<T>::kMost, [&](int64_t c) {
       const Lines lines{a.batch, step, a.spatial};
       const int64_t at = c * a.spatial;
