@@ -181,7 +181,7 @@ class NcclGroup final : public WatchedGroup {
     try {
       if (c.kind == Kind::send) return send_head(*channel, c, own);
       if (c.kind == Kind::recv) return check(own, recv_head(*channel, c), c.root);
-      for (const auto& [from, other] : exchange(*channel, own)) check(own, other, from);
+      exchange(*channel, own, [&](const Announcement& other, int from) { check(own, other, from); });
       if (c.kind == Kind::all_to_all) compare_splits(*channel, c);
     } catch (const SplitMismatch& m) {
       fail_for(m, operation);

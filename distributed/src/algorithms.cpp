@@ -315,8 +315,7 @@ void run_collective(Channel& channel, const Collective& c, const Announcement& o
   Greeting greeting(channel, mine);
   std::vector<std::byte*> of;
   const std::function<void()> agree = [&] {
-    const auto others = greeting.others();
-    for (const auto& [from, other] : others) check(other, from);
+    const auto others = greeting.hear(check);
     if (blocks != nullptr) of = seen_by_all(*blocks, mine, channel.rank(), others);
   };
   run_agreed({channel, c, own, agree, of});

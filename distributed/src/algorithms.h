@@ -14,9 +14,6 @@ struct SplitMismatch {
   std::int64_t sent, expected;
 };
 
-/// What compares the announcement of rank `from` with this rank's, and throws where they do not fit.
-using Check = std::function<void(const Announcement& other, int from)>;
-
 /// Runs a collective (not send or recv); tensors lie on the host. Calls are compared before anything of the others is
 /// used. Throws SplitMismatch, and what `check` throws.
 void run_collective(Channel& channel, const Collective& c, const Announcement& own, const Check& check);

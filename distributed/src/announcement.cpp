@@ -75,21 +75,21 @@ Greeting::Greeting(Channel& channel, const Announcement& own)
   }
 }
 
-std::vector<std::pair<int, Announcement>> Greeting::others() {
+std::vector<std::pair<int, Announcement>> Greeting::hear(const Check& check) {
   std::vector<std::pair<int, Announcement>> all;
   if (letters_ == nullptr) in_->wait_recv();
   for (const int r : from_) {
+    if (letters_ != nullptr) std::memcpy(&other_, letters_->take(r), sizeof other_);
+    check(other_, r);
     all.emplace_back(r, other_);
-    if (letters_ != nullptr) std::memcpy(&all.back().second, letters_->take(r), sizeof(Announcement));
   }
   return all;
 }
 
-std::vector<std::pair<int, Announcement>> exchange(Channel& channel, const Announcement& own) {
+void exchange(Channel& channel, const Announcement& own, const Check& check) {
   Greeting greeting(channel, own);
-  auto others = greeting.others();
+  greeting.hear(check);
   greeting.finish();
-  return others;
 }
 
 }  // namespace levin::distributed

@@ -3,6 +3,7 @@
 
 #include <levin/distributed/process_group.h>
 
+#include <functional>
 #include <vector>
 
 #include "src/transport.h"
@@ -29,12 +30,15 @@ std::string describe(const Announcement& a);
 /// that it is not meant for.
 std::uint64_t data_slot(const Announcement& own);
 
+/// What compares the announcement of rank `from` with this rank's, and throws where they do not fit.
+using Check = std::function<void(const Announcement& other, int from)>;
+
 /// This rank's announcement sets out to the next one or, where all see the same memory, to all; theirs are read.
 class Greeting {
  public:
   Greeting(Channel& channel, const Announcement& own);
-  /// Waits for them: who announces what.
-  std::vector<std::pair<int, Announcement>> others();
+  /// Waits for them and compares each as it comes, since another may never do. Gives who announces what.
+  std::vector<std::pair<int, Announcement>> hear(const Check& check);
   void finish() { letters_ != nullptr ? letters_->finish() : out_->wait_send(); }
 
  private:
@@ -45,6 +49,6 @@ class Greeting {
 };
 
 /// A greeting alone.
-std::vector<std::pair<int, Announcement>> exchange(Channel& channel, const Announcement& own);
+void exchange(Channel& channel, const Announcement& own, const Check& check);
 
 }  // namespace levin::distributed

@@ -71,6 +71,22 @@ TEST_CASE("ranks that differ in size, dtype, operation, root or order: all are t
              differ);
 }
 
+TEST_CASE("ranks that differ are told while another has not come") {
+  const auto errors = errors_in_group(3, [](ProcessGroup& group) {
+    group.barrier().wait();
+    if (group.rank() == 0) std::this_thread::sleep_for(2s);
+    const auto start = std::chrono::steady_clock::now();
+    try {
+      (group.rank() == 1 ? group.broadcast(ones({100'000}), 1) : group.all_reduce(ones({100'000}))).wait();
+    } catch (const CollectiveMismatch& e) {
+      const bool soon = std::chrono::steady_clock::now() < start + 1500ms;
+      throw std::runtime_error(std::string(soon ? "soon: " : "late: ") + e.what());
+    }
+  });
+  check_says(errors, "soon: ");
+  check_says(errors, "All ranks must call the same operations");
+}
+
 TEST_CASE("ranks that differ, with data under way: nothing of the other call is used") {
   const std::vector<std::pair<int64_t, int64_t>> sizes = {{5, 4}, {5, 300'000}, {300'000, 5}, {300'000, 200'000}};
   for (const auto& [first, second] : sizes) {
