@@ -184,6 +184,8 @@ class SharedChannel final : public Channel, public SharedBlocks, public Letters 
     memory_.ring(to, traffic_);
   }
   std::byte* take(int from) override {
+    // An operation that the group's end broke off leaves letters behind, which the next one must not take for its own.
+    if (const auto event = transport_.ended()) throw_event(*event, name_);
     const SharedLetters& theirs = memory_.letters(from, rank());
     const std::uint64_t number = theirs.taken.load();
     const auto come = [&] { return theirs.sent.load() > number; };
