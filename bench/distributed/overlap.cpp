@@ -1,5 +1,6 @@
 // A step of DistributedDataParallel with and without overlap, over a network with latency.
-// usage: levin_bench_overlap [--ranks N] [--latency-ms T] [--trace FILE]      FILE is for chrome://tracing or Perfetto
+// usage: levin_bench_overlap [--ranks N] [--layers N] [--latency-ms T] [--trace FILE]
+//        FILE is for chrome://tracing or Perfetto
 // prints: the step without any exchange, with one behind backward, with one during backward, and how much of the
 // exchange is exposed, in milliseconds: of the best rounds, since other programs come and go. A step ends when all
 // ranks are through, also one without an exchange: waiting for a slower rank is not the network's.
@@ -22,7 +23,7 @@ using namespace levin::distributed;
 
 namespace {
 
-constexpr int kLayers = 8, kWidth = 256, kRounds = 40;
+constexpr int kWidth = 256, kRounds = 40;
 constexpr double kLayer = kWidth * (kWidth + 1) * 4.0 / (1024 * 1024);  // MiB; a bucket each
 constexpr int64_t kBatch = 4096;
 
@@ -42,9 +43,9 @@ enum class Mode { no_exchange, behind, during };
 class Rank {
  public:
   /// `line` starts and ends the steps.
-  Rank(std::shared_ptr<ProcessGroup> group, std::shared_ptr<ProcessGroup> line)
+  Rank(int layers, std::shared_ptr<ProcessGroup> group, std::shared_ptr<ProcessGroup> line)
       : group_(std::move(group)), line_(std::move(line)) {
-    for (int i = 0; i < kLayers; ++i) {
+    for (int i = 0; i < layers; ++i) {
       net_.push_back(nn::Linear(kWidth, kWidth));
       net_.push_back(nn::ReLU());
     }
@@ -120,11 +121,12 @@ class Rank {
 }  // namespace
 
 int main(int argc, char** argv) {
-  int ranks = 2, latency = 2;
+  int ranks = 2, layers = 16, latency = 2;
   std::string trace;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string option = argv[i];
     if (option == "--ranks") ranks = std::atoi(argv[i + 1]);
+    if (option == "--layers") layers = std::atoi(argv[i + 1]);
     if (option == "--latency-ms") latency = std::atoi(argv[i + 1]);
     if (option == "--trace") trace = argv[i + 1];
   }
@@ -140,7 +142,7 @@ int main(int argc, char** argv) {
                                        .transport = transport,
                                        .latency = Milliseconds(delay)});
   };
-  Rank rank(group("tcp", latency), group("shared", 0));
+  Rank rank(layers, group("tcp", latency), group("shared", 0));
   for (int i = 0; i < 2; ++i) rank.step(Mode::during);  // they agree on the buckets
   double alone = 1e9, behind = 1e9, during = 1e9;
   for (int round = 0; round < kRounds; ++round) {
