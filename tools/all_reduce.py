@@ -60,8 +60,8 @@ def main():
     ratios = collections.defaultdict(list)  # of tcp to gloo, by size
     for _ in range(args.rounds):
         rows = mpi(args.ranks) + torch(args.python, args.ranks)
-        for names in ("in_place", "shared", "tcp,gloo"):
-            rows += lines_of([BINARY, "--ranks", args.ranks, "--only", names])
+        for together in ("in_place", "shared", "tcp,gloo"):
+            rows += lines_of([BINARY, "--ranks", args.ranks, "--only", together])
         for _, size, ratio in (row for row in rows if len(row) == 3):
             ratios[int(size)].append(float(ratio))
         for name, size, _, rate in (row for row in rows if len(row) == 4):

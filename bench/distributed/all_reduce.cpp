@@ -39,7 +39,7 @@ struct Contender {
   const char* name;
   std::function<void(const Tensor&)> all_reduce;
   std::function<void()> barrier;
-  std::function<Tensor(int64_t)> zeros;
+  std::function<Tensor(int64_t)> zeros = [](int64_t elements) { return levin::zeros({elements}); };
 };
 
 void print(int rank, const char* name, int64_t bytes, double s) {
@@ -49,36 +49,33 @@ void print(int rank, const char* name, int64_t bytes, double s) {
   std::fflush(stdout);
 }
 
-Contender levin_over(const RankInfo& me, const std::shared_ptr<Store>& store, const char* transport) {
-  const auto own = std::make_shared<PrefixStore>(transport, store);
-  const auto group =
-      make_process_group("gloo", {.store = own, .rank = me.rank, .world_size = me.world_size, .transport = transport});
-  return {transport, [group](const Tensor& t) { group->all_reduce(t).wait(); }, [group] { group->barrier().wait(); },
-          [](int64_t elements) { return zeros({elements}); }};
+std::shared_ptr<ProcessGroup> group_over(const RankInfo& me, const std::shared_ptr<Store>& store, const char* name,
+                                         const char* transport, int latency_ms = 0) {
+  return make_process_group("gloo", {.store = std::make_shared<PrefixStore>(name, store),
+                                     .rank = me.rank,
+                                     .world_size = me.world_size,
+                                     .transport = transport,
+                                     .latency = Milliseconds(latency_ms)});
+}
+
+Contender levin_by(const char* name, const std::shared_ptr<ProcessGroup>& group) {
+  return {name, [group](const Tensor& t) { group->all_reduce(t).wait(); }, [group] { group->barrier().wait(); }};
 }
 
 /// Tensors that all ranks see, as the buckets of DistributedDataParallel are.
-Contender in_place(const RankInfo& me, const std::shared_ptr<Store>& store) {
-  const auto own = std::make_shared<PrefixStore>("in_place", store);
-  const auto group =
-      make_process_group("gloo", {.store = own, .rank = me.rank, .world_size = me.world_size, .transport = "shared"});
-  return {"in_place", [group](const Tensor& t) { group->all_reduce(t).wait(); }, [group] { group->barrier().wait(); },
-          [group](int64_t elements) {
-            const Tensor t = group->shared_empty({elements});
-            t.zero_();
-            return t;
-          }};
+Contender in_place(const std::shared_ptr<ProcessGroup>& group) {
+  Contender c = levin_by("in_place", group);
+  c.zeros = [group](int64_t elements) {
+    const Tensor t = group->shared_empty({elements});
+    t.zero_();
+    return t;
+  };
+  return c;
 }
 
 void time_slow(const RankInfo& me, const std::shared_ptr<Store>& store, int latency_ms) {
-  const auto over = [&](const char* transport, int latency) {
-    return make_process_group("gloo", {.store = std::make_shared<PrefixStore>(transport, store),
-                                       .rank = me.rank,
-                                       .world_size = me.world_size,
-                                       .transport = transport,
-                                       .latency = Milliseconds(latency)});
-  };
-  const auto group = over("tcp", latency_ms), line = over("shared", 0);  // at which all start together
+  const auto group = group_over(me, store, "tcp", "tcp", latency_ms);
+  const auto line = group_over(me, store, "line", "shared");  // at which all start together
   const auto best = [&](const auto& call) {
     double least = 1e9;
     for (int i = 0; i < 8; ++i) {
@@ -132,8 +129,7 @@ Contender raw_gloo(const RankInfo& me, Store& meeting) {
   };
   barrier();
   if (me.rank == 0) std::filesystem::remove_all(folder);
-  return {"gloo", [reduce](const Tensor& t) { reduce(t.data<float>(), static_cast<std::size_t>(t.numel())); }, barrier,
-          [](int64_t elements) { return zeros({elements}); }};
+  return {"gloo", [reduce](const Tensor& t) { reduce(t.data<float>(), static_cast<std::size_t>(t.numel())); }, barrier};
 }
 
 /// Turn by turn, so that all see the machine alike; a figure is the best round's, a ratio the median of all rounds.
@@ -183,8 +179,9 @@ int main(int argc, char** argv) {
     time_slow(me, store, latency);
     return 0;
   }
-  std::vector<Contender> all = {in_place(me, store), levin_over(me, store, "shared"), levin_over(me, store, "tcp"),
-                                raw_gloo(me, *store)};
+  std::vector<Contender> all = {in_place(group_over(me, store, "in_place", "shared")),
+                                levin_by("shared", group_over(me, store, "shared", "shared")),
+                                levin_by("tcp", group_over(me, store, "tcp", "tcp")), raw_gloo(me, *store)};
   const auto is_left_out = [&](const Contender& c) {
     return ("," + names + ",").find("," + std::string(c.name) + ",") == std::string::npos;
   };

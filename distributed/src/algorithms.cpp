@@ -37,7 +37,7 @@ bool reduced_in_memory(const Call& call, const Tensor& in, std::byte* own, std::
   call.agree();
   const auto begin = even_parts(in, call.channel.size());
   const bool shown = call.c.kind != Kind::reduce_scatter;
-  if (!call.of.empty() && call.c.kind != Kind::reduce) {
+  if (!call.of.empty()) {
     reduce_in_place(call.channel, *blocks, {call.of, own, shown, begin, in.dtype(), call.c.op});
     return true;
   }
@@ -231,10 +231,6 @@ void barrier(const Call& call) {
     out->wait_send();
   }
 }
-
-}  // namespace
-
-namespace {
 
 // Of what the others read or write, in memory that all see; 0 where there is none.
 std::uint64_t place_of(const SharedBlocks& blocks, const Collective& c) {

@@ -9,6 +9,12 @@ namespace levin::test {
 
 using GroupBody = std::function<void(distributed::ProcessGroup&)>;
 
+/// Of a contiguous tensor.
+inline std::vector<std::byte> bytes_of(const Tensor& t) {
+  const auto* p = static_cast<const std::byte*>(t.raw_data());
+  return {p, p + t.numel() * size_of(t.dtype())};
+}
+
 inline const std::vector<std::string> kTransports = {"tcp", "shared"};
 
 /// Runs body on n ranks of a gloo group, each with a store of its own; gives what each threw.

@@ -17,16 +17,12 @@
 
 using namespace levin;
 using namespace levin::distributed;
+using levin::test::bytes_of;
 using levin::test::in_group;
 using levin::test::pass_on_ranks;
 using levin::test::run_on_ranks;
 
 namespace {
-
-std::vector<std::byte> bytes_of(const Tensor& t) {
-  const auto* p = static_cast<const std::byte*>(t.raw_data());
-  return {p, p + t.numel() * size_of(t.dtype())};
-}
 
 bool all_ranks_see(const Tensor& t) {
   std::ifstream maps("/proc/self/maps");

@@ -15,6 +15,7 @@
 using namespace levin;
 using namespace levin::distributed;
 using namespace std::chrono_literals;
+using levin::test::bytes_of;
 using levin::test::errors_on_threads;
 using levin::test::in_group;
 using levin::test::kTransports;
@@ -27,11 +28,6 @@ bool memory_is_mapped() {
   std::stringstream text;
   text << maps.rdbuf();
   return text.str().find("memfd:levin") != std::string::npos;
-}
-
-std::vector<std::byte> bytes_of(const Tensor& t) {
-  const auto* p = static_cast<const std::byte*>(t.raw_data());
-  return {p, p + t.numel() * size_of(t.dtype())};
 }
 
 // What each rank asks for; gives what each threw.

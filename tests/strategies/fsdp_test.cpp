@@ -131,26 +131,6 @@ TEST_CASE("fsdp: saved on 4 ranks, a fit goes on with 2 and with 1, under other 
 
 TEST_CASE("fsdp: two optimizers stepped by hand, and Fabric") {
   pass_on(2, [] {
-    struct Duel : LevinModule {
-      Duel() { automatic_optimization = false; }
-      nn::Linear& a = add<nn::Linear>("a", 6, 8);
-      nn::Linear& b = add<nn::Linear>("b", 8, 3);
-      StepOutput training_step(const Batch& batch, int) override {
-        auto [first, second] = optimizers<2>();
-        for (auto* opt : {&first, &second}) {
-          const auto only = opt->toggle_model();
-          manual_backward(cross_entropy(b(relu(a(batch[0]))), batch[1]));
-          opt->clip_gradients(0.1);
-          opt->step();
-          opt->zero_grad();
-        }
-        return {};
-      }
-      Optimizers configure_optimizers() override {
-        return Optimizers(optim::SGD(a.parameters(), {.lr = 0.1, .momentum = 0.9}))
-            .add(optim::AdamW(b.parameters(), {.lr = 0.01}));
-      }
-    };
     const auto by_hand = [](const std::string& strategy) {
       manual_seed(3);
       Duel model;

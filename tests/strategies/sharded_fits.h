@@ -18,6 +18,29 @@ inline void in_turn(const std::vector<std::pair<int, std::function<void()>>>& la
   }
 }
 
+/// Two optimizers, stepped by hand, each on a batch.
+struct Duel : LevinModule {
+  Duel() { automatic_optimization = false; }
+  nn::Linear& a = add<nn::Linear>("a", 6, 8);
+  nn::Linear& b = add<nn::Linear>("b", 8, 3);
+  StepOutput training_step(const Batch& batch, int) override {
+    auto [first, second] = optimizers<2>();
+    for (auto* opt : {&first, &second}) {
+      const auto only = opt->toggle_model();
+      manual_backward(loss(batch));
+      opt->clip_gradients(0.1);
+      opt->step();
+      opt->zero_grad();
+    }
+    return {};
+  }
+  Tensor loss(const Batch& batch) { return cross_entropy(b(relu(a(batch[0]))), batch[1]); }
+  Optimizers configure_optimizers() override {
+    return Optimizers(optim::SGD(a.parameters(), {.lr = 0.1, .momentum = 0.9}))
+        .add(optim::AdamW(b.parameters(), {.lr = 0.01}));
+  }
+};
+
 struct FitOptions {
   TrainerConfig config{};
   bool use_sgd = false;

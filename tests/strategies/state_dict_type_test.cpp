@@ -26,27 +26,6 @@ struct Wide : LevinModule {
   Optimizers configure_optimizers() override { return optim::AdamW(parameters(), {.lr = 1e-3}); }
 };
 
-/// Two optimizers, stepped by hand.
-struct Duel : LevinModule {
-  Duel() { automatic_optimization = false; }
-  nn::Linear& a = add<nn::Linear>("a", 6, 8);
-  nn::Linear& b = add<nn::Linear>("b", 8, 3);
-  StepOutput training_step(const Batch& batch, int) override {
-    auto [first, second] = optimizers<2>();
-    for (auto* opt : {&first, &second}) {
-      const auto only = opt->toggle_model();
-      manual_backward(cross_entropy(b(relu(a(batch[0]))), batch[1]));
-      opt->step();
-      opt->zero_grad();
-    }
-    return {};
-  }
-  Optimizers configure_optimizers() override {
-    return Optimizers(optim::SGD(a.parameters(), {.lr = 0.1, .momentum = 0.9}))
-        .add(optim::AdamW(b.parameters(), {.lr = 0.01}));
-  }
-};
-
 TrainerConfig sharded(const std::string& strategy, TrainerConfig c = {}) {
   c.fsdp_state_dict_type = "sharded";
   return with_strategy(strategy, c);
