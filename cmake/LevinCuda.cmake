@@ -1,8 +1,18 @@
-# The CUDA flavours. In EMULATE the host compiler takes the kernels' sources, with the emulator in the toolkit's place.
+# The CUDA flavours. ON: nvcc compiles the kernels into the libraries. OFF: the libraries have none, and the tests of the
+# kernels link them as compiled by the host compiler, with the emulator in the toolkit's place. EMULATE: so does every
+# program.
 
 if(LEVIN_CUDA STREQUAL "ON")
   # CMake 3.25 does not know nvcc's C++20, and wants the architectures before the language.
+  set(LEVIN_CUDA_CODE all CACHE STRING "Machine code of the CUDA build: all (sm_80 and sm_90a), or sm_90a alone")
+  set_property(CACHE LEVIN_CUDA_CODE PROPERTY STRINGS all sm_90a)
+  if(NOT LEVIN_CUDA_CODE MATCHES "^(all|sm_90a)$")
+    message(FATAL_ERROR "LEVIN_CUDA_CODE=${LEVIN_CUDA_CODE}: choose all or sm_90a.")
+  endif()
   set(CMAKE_CUDA_ARCHITECTURES 80-real 90a-real)
+  if(LEVIN_CUDA_CODE STREQUAL "sm_90a")
+    set(CMAKE_CUDA_ARCHITECTURES 90a-real)
+  endif()
   include(CheckLanguage)
   check_language(CUDA)
   if(NOT CMAKE_CUDA_COMPILER)
@@ -12,7 +22,7 @@ if(LEVIN_CUDA STREQUAL "ON")
   enable_language(CUDA)
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
-  set(CMAKE_CUDA_FLAGS "${CMAKE_CUDA_FLAGS} --expt-relaxed-constexpr -Xptxas=-v -Xfatbin=-compress-all")
+  set(CMAKE_CUDA_FLAGS "${CMAKE_CUDA_FLAGS} --expt-relaxed-constexpr -lineinfo -Xptxas=-v -Xfatbin=-compress-all")
   set(CMAKE_CUDA_COMPILER_LAUNCHER bash "${PROJECT_SOURCE_DIR}/cmake/ptxas_report.sh" ${CMAKE_CXX_COMPILER_LAUNCHER})
   find_package(CUDAToolkit REQUIRED)
 endif()
@@ -40,32 +50,53 @@ endif()
 # time; the families that are tuned for each machine are compiled for each.
 set(LEVIN_CUDA_ONE_PTX "--generate-code=arch=compute_80,code=[sm_80,sm_90a]")
 set(LEVIN_CUDA_EACH "--generate-code=arch=compute_80,code=[sm_80]" "--generate-code=arch=compute_90a,code=[sm_90a]")
+if(LEVIN_CUDA_CODE STREQUAL "sm_90a")
+  set(LEVIN_CUDA_ONE_PTX "--generate-code=arch=compute_90a,code=[sm_90a]")
+  set(LEVIN_CUDA_EACH "${LEVIN_CUDA_ONE_PTX}")
+endif()
 set(LEVIN_CUDA_TUNED "/cuda/(attention|conv|hgemm|matmul|sgemm)/")
 
-# levin_cuda_sources(<list> <dir>) adds a module's CUDA sources, or takes away what stands in for them.
+# levin_cuda_sources(<list> <dir>) adds a module's CUDA sources for nvcc and takes away what stands in for them.
 function(levin_cuda_sources list dir)
-  if(NOT LEVIN_HAS_CUDA)
+  if(NOT LEVIN_CUDA STREQUAL "ON")
     return()
   endif()
   list(FILTER ${list} EXCLUDE REGEX "/cuda_absent\\.cpp$")
   file(GLOB_RECURSE kernels CONFIGURE_DEPENDS "${dir}/cuda/*.cu")
   file(GLOB_RECURSE host CONFIGURE_DEPENDS "${dir}/cuda/*.cpp")
-  if(LEVIN_CUDA STREQUAL "EMULATE")
-    set(options -x c++ -Wno-unknown-pragmas)
-    if(CMAKE_CXX_FLAGS_RELEASE MATCHES "-O3") # by which kernels would compile half as long again
-      list(APPEND options -O2)
+  foreach(kernel IN LISTS kernels)
+    set(code "${LEVIN_CUDA_ONE_PTX}")
+    if(kernel MATCHES "${LEVIN_CUDA_TUNED}")
+      set(code "${LEVIN_CUDA_EACH}")
     endif()
-    set_source_files_properties(${kernels} DIRECTORY "${PROJECT_SOURCE_DIR}" PROPERTIES
-      LANGUAGE CXX COMPILE_OPTIONS "${options};${LEVIN_WATCHED}")
-    set_source_files_properties(${host} DIRECTORY "${PROJECT_SOURCE_DIR}" PROPERTIES COMPILE_OPTIONS "${LEVIN_WATCHED}")
-  else()
-    foreach(kernel IN LISTS kernels)
-      set(code "${LEVIN_CUDA_ONE_PTX}")
-      if(kernel MATCHES "${LEVIN_CUDA_TUNED}")
-        set(code "${LEVIN_CUDA_EACH}")
-      endif()
-      set_property(SOURCE "${kernel}" DIRECTORY "${PROJECT_SOURCE_DIR}" PROPERTY COMPILE_OPTIONS "${code}")
-    endforeach()
-  endif()
+    set_property(SOURCE "${kernel}" DIRECTORY "${PROJECT_SOURCE_DIR}" PROPERTY COMPILE_OPTIONS "${code}")
+  endforeach()
   set(${list} ${${list}} ${kernels} ${host} PARENT_SCOPE)
+endfunction()
+
+# levin_emulated(<module> <library>) makes levin_<module>_emulated: the module's CUDA sources, compiled for the emulator.
+# A program that links it has CUDA kernels; the library itself is the same with and without it.
+function(levin_emulated module library)
+  set(target levin_${module}_emulated)
+  file(GLOB_RECURSE kernels CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${module}/cuda/*.cu")
+  file(GLOB_RECURSE host CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${module}/cuda/*.cpp")
+  set_source_files_properties(${kernels} PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-x;c++;-Wno-unknown-pragmas")
+  add_library(${target} STATIC EXCLUDE_FROM_ALL ${kernels} ${host})
+  levin_flags(${target})
+  levin_batches(${target} ${module}_cuda 12 ${host})
+  if(CMAKE_CXX_FLAGS_RELEASE MATCHES "-O3") # by which kernels would compile half as long again
+    target_compile_options(${target} PRIVATE -O2)
+  endif()
+  target_compile_options(${target} PRIVATE ${LEVIN_WATCHED})
+  target_compile_definitions(${target} PRIVATE LEVIN_EMULATED=1)
+  target_include_directories(${target} PRIVATE "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/${module}")
+  target_link_libraries(${target} PUBLIC levin_emulator levin_${library} PRIVATE fmt::fmt Threads::Threads)
+endfunction()
+
+# levin_link_emulated(<program> <module>...) gives a program the CUDA kernels of these modules. All of their objects are
+# linked: the tables of the operations refer to them weakly.
+function(levin_link_emulated program)
+  foreach(module IN LISTS ARGN)
+    target_link_libraries(${program} PRIVATE "$<LINK_LIBRARY:WHOLE_ARCHIVE,levin_${module}_emulated>")
+  endforeach()
 endfunction()

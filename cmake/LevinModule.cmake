@@ -1,7 +1,28 @@
 # levin_module(<name> LIBRARY <library>) collects one folder's headers and sources;
-# levin_library(<library> [USES ...]) makes one static library of all folders that named it.
+# levin_library(<library> [USES ...] [PRECOMPILED ...]) makes one static library of all folders that named it; its
+# sources share the precompiled headers.
 
 include(LevinCuda)
+
+# levin_batches(<target> <name> <size> <source>...) compiles sources in batches (unity builds) of `size` files, so that
+# headers are read once a batch. Highway's files include themselves once for every instruction set and stay alone, and so
+# does what the kernels for the emulator replace.
+# LEVIN_UNITY=OFF compiles every file by itself. The sources belong to the folder of the CMakeLists.txt that calls.
+function(levin_batches target name size)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ${LEVIN_UNITY} UNITY_BUILD_MODE GROUP)
+  if(LEVIN_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # a class with a member of a type local to its own file
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
+  endif()
+  set(count 0)
+  foreach(source IN LISTS ARGN)
+    file(STRINGS "${source}" alone REGEX "foreach_target\\.h" LIMIT_COUNT 1)
+    if(NOT alone AND source MATCHES "\\.cpp$" AND NOT source MATCHES "/cuda_absent\\.cpp$")
+      math(EXPR batch "${count} / ${size} + 1")
+      math(EXPR count "${count} + 1")
+      set_property(SOURCE "${source}" PROPERTY UNITY_GROUP "${name}_${batch}")
+    endif()
+  endforeach()
+endfunction()
 
 function(levin_module name)
   cmake_parse_arguments(arg "" "LIBRARY" "" ${ARGN})
@@ -17,7 +38,7 @@ function(levin_module name)
 endfunction()
 
 function(levin_library library)
-  cmake_parse_arguments(arg "" "" "USES" ${ARGN})
+  cmake_parse_arguments(arg "" "" "USES;PRECOMPILED" ${ARGN})
   set(target levin_${library})
   get_property(modules GLOBAL PROPERTY levin_${library}_modules)
 
@@ -30,6 +51,13 @@ function(levin_library library)
     add_library(${target} STATIC ${all_sources})
     set(scope PUBLIC)
     levin_flags(${target})
+    if(LEVIN_UNITY)
+      target_precompile_headers(${target} PRIVATE ${arg_PRECOMPILED})
+    endif()
+    foreach(module IN LISTS modules)
+      get_property(sources GLOBAL PROPERTY levin_${module}_sources)
+      levin_batches(${target} ${module} 12 ${sources})
+    endforeach()
   else()
     add_library(${target} INTERFACE)
     set(scope INTERFACE)

@@ -48,6 +48,66 @@ need() {
   rm -f "$log"
 }
 
+# minutes_of SECONDS: 75 as 1:15, 3700 as 1:01:40.
+minutes_of() {
+  if [ "$1" -lt 3600 ]; then
+    printf '%d:%02d' $(($1 / 60)) $(($1 % 60))
+  else
+    printf '%d:%02d:%02d' $(($1 / 3600)) $(($1 / 60 % 60)) $(($1 % 60))
+  fi
+}
+
+# show_build NAME LOG: copies ninja's output from stdin to LOG and shows the progress on stderr: in a terminal one line
+# that is rewritten in place, elsewhere a line every five seconds. A build with nothing to do shows nothing.
+show_build() {
+  local name=$1 start=$SECONDS columns=0 shown=0 finished=0 total=0 failed=0
+  local line= part text status seconds
+  if [ -t 2 ]; then
+    columns=$(stty size <&2 2>/dev/null | cut -d ' ' -f 2)
+    [ "${columns:-0}" -gt 0 ] || columns=80
+  fi
+  while :; do
+    status=0
+    IFS= read -r -t 1 part || status=$? # above 128: a second passed, and part may be the begin of a line
+    line+=$part
+    if [ "$status" -lt 128 ]; then
+      [ -z "$line" ] || printf '%s\n' "$line"
+      case $line in FAILED:*) failed=1 ;; esac
+      if [[ $line =~ ^\[([0-9]+)/([0-9]+)\]\  ]]; then finished=${BASH_REMATCH[1]} total=${BASH_REMATCH[2]}; fi
+      line=
+    fi
+    [ "$status" != 1 ] || break
+    seconds=$((SECONDS - start))
+    text="building $name: starting, $(minutes_of $seconds)"
+    if [ "$total" -gt 0 ]; then
+      text="building $name: $finished of $total files, $((total - finished)) left, $(minutes_of $seconds)"
+      if [ "$finished" -ge 10 ] && [ "$seconds" -ge 10 ]; then
+        text+=", about $(minutes_of $((seconds * (total - finished) / finished))) to go"
+      fi
+    fi
+    if [ "$columns" -gt 0 ] && [ $((total + seconds)) -gt 0 ]; then
+      text="==> $text"
+      printf '\r\033[K%s' "${text:0:columns-1}" >&2
+      shown=$seconds
+    elif [ "$columns" = 0 ] && [ "$seconds" -ge $((shown + 5)) ]; then
+      say "$text"
+      shown=$seconds
+    fi
+  done >"$2"
+  seconds=$(minutes_of $((SECONDS - start)))
+  [ "$columns" = 0 ] || printf '\r\033[K' >&2
+  if [ "$failed" = 1 ]; then
+    say "building $name: failed after $finished of $total files, $seconds"
+  elif [ "$total" -gt 0 ] && [ "$finished" = "$total" ]; then
+    say "built $name: $total files, $seconds"
+  fi
+}
+
+# build_messages LOG: what compilers and ninja said, without the lines of progress and without compilers' commands.
+build_messages() {
+  awk '/^\[[0-9]+\/[0-9]+\] / || /^ninja: Entering directory/ { next } { print } /^FAILED: / { getline }' "$1"
+}
+
 # build PRESET TARGET...: configures where that was not done, is older than the presets or does not know a target yet,
 # then builds.
 build() {
@@ -65,12 +125,12 @@ build() {
     say "configuring $dir"
     cmake --preset "$preset" ${LEVIN_CMAKE_ARGS:-} >"$log" 2>&1 || { tail -n 20 "$log" >&2; fail "cmake failed; its output is in $log"; }
   fi
-  local status=0
-  [ "$fresh" = 0 ] || say "building $* in $dir"
-  if [ -t 2 ]; then
-    ninja -C "$dir" "$@" >&2 || status=$?
-  else
-    ninja -C "$dir" "$@" >"$log" 2>&1 || { status=$?; grep -vE '^\[[0-9]+/[0-9]+\] [A-Z][a-z]+ing ' "$log" | tail -n 60 >&2; }
+  local name="$*" messages
+  [ ${#name} -le 40 ] || name="$# targets"
+  if ! (set -o pipefail; NINJA_STATUS='[%f/%t] ' ninja -C "$dir" "$@" 2>&1 | show_build "$name in $dir" "$log"); then
+    mapfile -t messages < <(build_messages "$log")
+    printf '%s\n' "${messages[@]:0:80}" >&2
+    [ ${#messages[@]} -le 80 ] || echo "... and $((${#messages[@]} - 80)) more lines" >&2
+    fail "the build of $* failed (preset $preset); its whole output is in $log"
   fi
-  [ "$status" = 0 ] || fail "the build of $* failed (preset $preset)."
 }

@@ -1,6 +1,8 @@
 """Applies the edits of tools/mutants/*.txt one at a time in copies of the tree and runs the tests on each.
 
-Prints `caught  NAME  by PROGRAM: TEST CASE` or `ALIVE   NAME`, and closes with `N caught, N alive`.
+Prints `caught  NAME  by PROGRAM: TEST CASE` or `ALIVE   NAME`, and closes with `N caught, N alive, N flaky`. A failure
+counts only when it repeats: a test case that fails in the whole program and passes in one of four runs alone is flaky.
+It is printed as `FLAKY`, the mutant is tried without it, and the run fails.
 """
 import argparse
 import dataclasses
@@ -22,6 +24,8 @@ PROGRAMS = {
     "emulate-asan": ["emulator", "cuda", "ops"],
     "emulate-tsan": ["emulator", "cuda", "ops"],
 }
+
+REPEATS = 4  # runs in which a failed test case must fail again before it counts
 
 
 @dataclasses.dataclass
@@ -121,17 +125,25 @@ class Workplace:
             raise RuntimeError("does not build:\n" + "\n".join(
                 line for line in done.stdout.splitlines() if "error" in line or "FAILED" in line)[:800])
 
-    def test(self, program: str, timeout: float):
-        """None when all passed, else what failed. A case that passes when it is run again, alone, failed by chance (of
-        timing, on a busy machine) and is left out."""
-        by_chance = []
+    def test(self, program: str, timeout: float, report_flaky):
+        """None when all passed, else what failed, in every one of `REPEATS` runs more. A failure that does not repeat
+        goes to report_flaky(text), and the other cases are run without it."""
+        left_out = []
         while True:
-            failure, case = self.failure(program, timeout, [f"-tce={','.join(by_chance)}"] if by_chance else [])
-            if case is None or case in by_chance:
+            exclude = [f"-tce={','.join(left_out)}"] if left_out else []
+            failure, case = self.failure(program, timeout, exclude)
+            if failure is None:
+                return None
+            if case is None:  # a crash, a sanitizer's report or a timeout: the whole program again
+                if self.failure(program, timeout, exclude)[0]:
+                    return failure
+                report_flaky(f"levin_{program}_tests: {failure}, which did not repeat")
+                return None
+            again = sum(self.failure(program, timeout, [f"-tc={case}"])[0] is not None for _ in range(REPEATS))
+            if again == REPEATS or case in left_out:
                 return failure
-            if all(self.failure(program, timeout, [f"-tc={case}"])[0] for _ in range(4)):
-                return failure
-            by_chance.append(case)
+            report_flaky(f"levin_{program}_tests: {failure} (failed in {again} of {REPEATS} runs alone)")
+            left_out.append(case)
 
     def failure(self, program: str, timeout: float, options: list[str]):
         """What failed, and a filter for that case where it is known; (None, None) when all passed."""
@@ -162,20 +174,34 @@ class Workplace:
         return [p for p in dict.fromkeys(later + self.programs) if p not in self.named(mutant)]
 
 
-def baseline(place: Workplace, programs: list[str]) -> dict[str, float]:
+class FlakyTests:
+    """Failures that did not repeat: each is printed where it is seen, and together they fail the run."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.seen: list[str] = []
+
+    def report(self, where: str, failure: str) -> None:
+        with self.lock:
+            self.seen.append(f"{where}: {failure}")
+            print(f"FLAKY   {where}  {failure}", flush=True)
+
+
+def baseline(place: Workplace, programs: list[str], flaky: FlakyTests) -> dict[str, float]:
     """The unchanged tree must be green, or every mutant would count as caught. Returns the time limits."""
     limits = {}
     for program in programs:
         place.build(program)
         start = time.monotonic()
-        failure = place.test(program, 900)
+        failure = place.test(program, 900, lambda text: flaky.report("unchanged tree", text))
         if failure:
             sys.exit(f"error: levin_{program}_tests fails on the unchanged tree: {failure}")
         limits[program] = 60 + 10 * (time.monotonic() - start)
     return limits
 
 
-def try_mutant(place: Workplace, mutant: Mutant, programs: list[str], limits: dict[str, float]) -> tuple[str, str]:
+def try_mutant(place: Workplace, mutant: Mutant, programs: list[str], limits: dict[str, float],
+               flaky: FlakyTests) -> tuple[str, str]:
     """(caught, alive or error; by whom)."""
     path = place.dir / mutant.file
     original = path.read_text()
@@ -183,7 +209,7 @@ def try_mutant(place: Workplace, mutant: Mutant, programs: list[str], limits: di
         path.write_text(mutant.apply(place.dir))
         for program in programs:
             place.build(program)
-            failure = place.test(program, limits[program])
+            failure = place.test(program, limits[program], lambda text: flaky.report(mutant.name, text))
             if failure:
                 return "caught", f"levin_{program}_tests: {failure}"
         return "alive", ""
@@ -193,13 +219,13 @@ def try_mutant(place: Workplace, mutant: Mutant, programs: list[str], limits: di
         path.write_text(original)
 
 
-def work(place, todo, choose, limits, results, lock, deadline):
+def work(place, todo, choose, limits, results, lock, deadline, flaky):
     while time.monotonic() < deadline:
         try:
             mutant = todo.get_nowait()
         except queue.Empty:
             return
-        verdict, by = try_mutant(place, mutant, choose(place, mutant), limits)
+        verdict, by = try_mutant(place, mutant, choose(place, mutant), limits, flaky)
         with lock:
             results[mutant.name] = (verdict, by)
             if verdict != "alive":
@@ -207,18 +233,19 @@ def work(place, todo, choose, limits, results, lock, deadline):
                       f"ERROR   {mutant.name}  {mutant.file}  {by}", flush=True)
 
 
-def try_on(places, mutants, choose, limits, deadline) -> tuple[dict[str, tuple[str, str]], list[Mutant]]:
+def try_on(places, mutants, choose, limits, deadline, flaky) -> tuple[dict[str, tuple[str, str]], list[Mutant]]:
     """Runs the programs that choose(place, mutant) gives. Verdicts by name, and the mutants that stay alive."""
     needed = {program for mutant in mutants for program in choose(places[0], mutant)}
     fresh = [p for p in places[0].programs if p in needed and p not in limits]
-    limits |= baseline(places[0], fresh)
+    limits |= baseline(places[0], fresh, flaky)
     for place in places[1:]:
         for program in fresh:
             place.build(program)  # from the compiler cache, before the clock of a mutant runs
     todo, lock, results = queue.Queue(), threading.Lock(), {}
     for mutant in mutants:
         todo.put(mutant)
-    threads = [threading.Thread(target=work, args=(p, todo, choose, limits, results, lock, deadline)) for p in places]
+    threads = [threading.Thread(target=work, args=(p, todo, choose, limits, results, lock, deadline, flaky))
+               for p in places]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -226,18 +253,18 @@ def try_on(places, mutants, choose, limits, deadline) -> tuple[dict[str, tuple[s
     return results, [m for m in mutants if results.get(m.name, ("", ""))[0] == "alive"]
 
 
-def try_all(root, preset, mutants, args, results, deadline) -> int:
+def try_all(root, preset, mutants, args, results, deadline, flaky) -> int:
     """Tries the mutants of one preset; returns how many the time given did not reach. A mutant meets the programs that
     it names; those that survive them, or name none, meet all others, which are not built where there is no such one."""
     places = [Workplace(root, i, args.tests, preset) for i in range(max(1, min(args.jobs, len(mutants))))]
     limits: dict[str, float] = {}
-    found, survivors = try_on(places, mutants, Workplace.named, limits, deadline)
+    found, survivors = try_on(places, mutants, Workplace.named, limits, deadline, flaky)
     left = len(mutants) - len(found)
     results += [verdict for verdict, _ in found.values() if verdict != "alive"]
     if not survivors or time.monotonic() >= deadline:
         return left + len(survivors)
     left += len(survivors)
-    found, survivors = try_on(places, survivors, Workplace.others, limits, deadline)
+    found, survivors = try_on(places, survivors, Workplace.others, limits, deadline, flaky)
     for mutant in survivors:
         print(f"ALIVE   {mutant.name}  {mutant.file}", flush=True)
     results += [verdict for verdict, _ in found.values()]
@@ -272,18 +299,22 @@ def main() -> int:
         print(f"{len(mutants)} mutants apply")
         return 0
 
-    results, left = [], 0
+    results, left, flaky = [], 0, FlakyTests()
     for preset in PROGRAMS:
         of_preset = [m for m in mutants if m.preset == preset]
         if of_preset:
-            left += try_all(root, preset, of_preset, args, results, deadline)
+            left += try_all(root, preset, of_preset, args, results, deadline, flaky)
 
     if left:
         print(f"{left} not tried: the time given was over")
     if results.count("error"):
         print(f"{results.count('error')} could not be tried")
-    print(f"{results.count('caught')} caught, {results.count('alive')} alive")
-    return 1 if results.count("alive") or results.count("error") else 0
+    if flaky.seen:
+        print("tests that failed and did not fail again:")
+        for line in flaky.seen:
+            print(f"  {line}")
+    print(f"{results.count('caught')} caught, {results.count('alive')} alive, {len(flaky.seen)} flaky")
+    return 1 if results.count("alive") or results.count("error") or flaky.seen else 0
 
 
 if __name__ == "__main__":

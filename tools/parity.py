@@ -1,7 +1,8 @@
 """docs/parity.md from tests/parity.txt and a run of the tests that it names.
 
 usage: parity.py --programs PRESET    the test programs that rows need of this preset
-       parity.py                      runs their cases, writes the page; exit status 1 where a row is not shown
+       parity.py [--new]              runs their cases, writes the page; exit status 1 where a row is not shown. With
+                                      --new only cases that the page does not have yet: those that it has still count
 
 A case counts when it passed with at least one assertion, a script when it passed without skipping itself.
 """
@@ -22,8 +23,13 @@ HEAD = """# What is promised, and where it is shown
 
 What the articles on training with PyTorch show, and the surface of Lightning 2.x, row by row: with the tests that show it,
 or the sentence why there is none. `./run docs --parity` runs these tests and writes this page from `tests/parity.txt`; a
-test counts when it passed with at least one assertion.
+test counts when it passed with at least one assertion. Names in `code` are this library's; a test finds each in a public
+header or a table of flags.
+
+A row is *shown*; or *shown in part*, with what is not there; or *refused*: tests show that the name is refused with the
+reason; or *absent*.
 """
+STATES = {"lacks": "shown in part", "refused": "refused", "absent": "absent"}  # by the field that says why
 
 
 def read_rows():
@@ -65,7 +71,7 @@ def full_name(beginning, cases):
 
 
 def preset_of(path):
-    return "emulate" if path.parts[1] in ("cuda", "emulator") else "release"
+    return "emulate" if path.parts[1] in ("cuda", "emulator", "nccl") else "release"
 
 
 def program_of(path):
@@ -104,13 +110,20 @@ def run_script(name):
     return done.returncode == 0 and "SKIP: " not in done.stdout
 
 
-def write_page(rows, reasons, shown, cases):
+def date_of(page):
+    """Today; where most cases are those of a page, when that was written, too."""
+    today = datetime.date.today()
+    former = re.search(r"^(\d{4}-\d{2}-\d{2})[^:]*: \d+ rows", page, re.MULTILINE)
+    return f"{former[1]} (new cases {today})" if former and former[1] != str(today) else str(today)
+
+
+def write_page(rows, reasons, shown, cases, date):
     """Returns the names of rows whose tests did not all count."""
     lines, section, missing, counts = [], None, [], collections.Counter()
     for row_section, name, promise, fields in rows:
         if row_section != section:
             section = row_section
-            lines += ["", f"## {section}", "", "| | what | where it is shown, or why not |", "|---|---|---|"]
+            lines += ["", f"## {section}", "", "| | what | | where it is shown, or why not |", "|---|---|---|---|"]
         parts = []
         for test in fields["test"]:
             case = full_name(test, cases)
@@ -121,12 +134,14 @@ def write_page(rows, reasons, shown, cases):
             if script not in shown:
                 missing.append(f"{name}: {script}")
             parts.append(f"[{script}](../tests/scripts/{script}.sh)")
-        parts += [reasons.get(why, why) for why in fields["why"]]
-        counts["shown" if fields["test"] or fields["script"] else "reason"] += 1
-        lines.append(f"| {name} | {promise} | {'; '.join(parts)} |")
+        state = next((STATES[field] for field in STATES if fields[field]), "shown")
+        for field in ("note", *STATES):
+            parts += [reasons.get(why, why) for why in fields[field]]
+        counts[state] += 1
+        lines.append(f"| {name} | {promise} | {state} | {'; '.join(parts)} |")
     if not missing:
-        total = f"{datetime.date.today()}: {len(rows)} rows, {counts['shown']} shown by tests, " \
-                f"{counts['reason']} with a reason."
+        total = f"{date}: {len(rows)} rows, {counts['shown']} shown by tests, " \
+                f"{counts['shown in part']} shown in part, {counts['refused']} refused, {counts['absent']} absent."
         PAGE.write_text("\n".join([HEAD, total] + lines) + "\n")
     return missing
 
@@ -145,7 +160,13 @@ def main():
         print(" ".join(sorted(program for preset, program in wanted if preset == sys.argv[2])))
         return 0
     shown = set()
+    page = PAGE.read_text() if sys.argv[1:2] == ["--new"] else ""
     for (preset, program), names in sorted(wanted.items()):
+        known = {name for name in names if f"[{name}](".replace("|", "\\|") in page}
+        shown |= known
+        names -= known
+        if not names:
+            continue
         print(f"{preset}: {len(names)} cases of {program}", file=sys.stderr)
         passed = run_cases(f"build/{preset}/bin/{program}", names)
         shown |= passed
@@ -153,9 +174,9 @@ def main():
             print(f"  did not pass with an assertion: {name}", file=sys.stderr)
     for script in sorted(scripts):
         print(f"release: {script}", file=sys.stderr)
-        if run_script(script):
+        if f"[{script}](" in page or run_script(script):
             shown.add(script)
-    missing = write_page(rows, reasons, shown, cases)
+    missing = write_page(rows, reasons, shown, cases, date_of(page))
     for line in missing:
         print(f"not shown: {line}", file=sys.stderr)
     return 1 if missing else 0

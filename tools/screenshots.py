@@ -1,12 +1,14 @@
-"""Pictures of what levin_log_demo and the GAN wrote: screenshots.py WORK GAN OUT."""
+"""Pictures of what mnist, levin_log_demo and the GAN wrote: screenshots.py WORK GAN README OUT. README gets the three
+pictures of the front page, OUT those for checks of the layout."""
 import html
 import pathlib
 import re
 import sys
 
 from browser import Browser
+from small_png import shrink
 
-work, gan, out = (pathlib.Path(a).resolve() for a in sys.argv[1:])
+work, gan, readme, out = (pathlib.Path(a).resolve() for a in sys.argv[1:])
 
 COLORS = {1: "font-weight:700", 2: "opacity:.55", 32: "color:#57d3a0", 36: "color:#6fc3ff"}
 
@@ -63,17 +65,24 @@ background:#3b4452;margin-right:8px}}pre{{margin:0;padding:16px 20px 20px;color:
 font:13.5px/1.5 "DejaVu Sans Mono",monospace}}</style><div><p><i></i><i></i><i></i></p><pre>{}</pre></div>"""
 
 
-def terminal_pages():
-    """The screen in the middle of the second epoch's validation, and at the end."""
-    text = (work / "terminal.txt").read_bytes().decode(errors="replace")  # every \r as it was written
+def screens(recording, wanted):
+    """Of a recorded terminal: the last screen for which `wanted` is true of its lines, and the screen at the end."""
+    text = (work / recording).read_bytes().decode(errors="replace")  # every \r as it was written
     text = re.sub(r"^Script (started|done).*\n?", "", text, flags=re.M)
-    screen, middle = Terminal(), None
+    screen, found = Terminal(), None
     for part in re.split(r"(?=\r)", text.replace("\r\n", "\n\r")):
         screen.write(part)
-        shown = ["".join(c for c, _ in line) for line in screen.lines]
-        if any(line.startswith("epoch 2") for line in shown) and shown[-1].startswith("  validation"):
-            middle = screen.html()
-    return {"progress_validation": middle, "progress": screen.html()}
+        if wanted(["".join(c for c, _ in line) for line in screen.lines]):
+            found = screen.html()
+    if found is None:
+        sys.exit(f"error: {recording} has no such moment")
+    return found, screen.html()
+
+
+def terminal_picture(browser, screen, png, width=1080):
+    file = work / f"{png.stem}.html"
+    file.write_text(PAGE.format(screen))
+    browser.open(file.as_uri(), width, height=100, scale=2).screenshot(png)
 
 
 def grids_page():
@@ -87,28 +96,46 @@ def grids_page():
             "</style>" + figures)
 
 
-with Browser() as browser:
-    for name, text in terminal_pages().items():
-        if text is None:
-            sys.exit(f"error: there was no moment for {name}")
-        file = work / f"{name}.html"
-        file.write_text(PAGE.format(text))
-        browser.open(file.as_uri(), 1080, height=100, scale=2).screenshot(out / f"{name}.png")
+def readme_pictures(browser):
+    during, _ = screens("mnist.txt", lambda lines: re.match("epoch 4/5 .* 2[0-9][0-9]/", lines[-1]))
+    terminal_picture(browser, during, readme / "progress.png")
+    page = browser.open((work / "runs/mnist/report.html").as_uri(), 1280)
+    page.wait("[...document.images].every((i) => i.complete)")
+    page.evaluate("for (const part of document.querySelectorAll('#model, #environment, footer')) part.remove()")
+    page.screenshot(readme / "report.png")
+    page_picture(browser, grids_page(), readme / "gan.png")
+    for name in ["progress", "report", "gan"]:
+        shrink(readme / f"{name}.png")
+
+
+def page_picture(browser, text, png):
+    file = work / f"{png.stem}_page.html"
+    file.write_text(text)
+    page = browser.open(file.as_uri(), 1160, height=100)
+    page.wait("[...document.images].every((i) => i.complete)")
+    page.screenshot(png)
+
+
+def layout_pictures(browser):
+    validation, end = screens("demo.txt", lambda lines: any(line.startswith("epoch 2") for line in lines) and
+                              lines[-1].startswith("  validation"))
+    terminal_picture(browser, validation, out / "progress_validation.png")
+    terminal_picture(browser, end, out / "progress.png")
     for width in [1280, 390]:
         for dark in [False, True]:
             page = browser.open((work / "full/report.html").as_uri(), width, dark=dark, scale=2 if width < 600 else 1)
             page.wait("[...document.images].every((i) => i.complete)")
             page.screenshot(out / f"report_{width}{'_dark' if dark else ''}.png")
         browser.open((work / "empty/report.html").as_uri(), width).screenshot(out / f"report_{width}_empty.png")
-    file = work / "gan_grids.html"
-    file.write_text(grids_page())
-    page = browser.open(file.as_uri(), 1160, height=100)
-    page.wait("[...document.images].every((i) => i.complete)")
-    page.screenshot(out / "gan_grids.png")
     browser.open((gan / "report.html").as_uri(), 1280).screenshot(out / "gan_report_1280.png")
     page = browser.open((work / "full/report.html").as_uri(), 1280)
     box = page.evaluate("(r => [r.left, r.top, r.width, r.height])(document.querySelector('svg').getBoundingClientRect())")
     page.mouse("mouseMoved", box[0] + box[2] * 0.55, box[1] + box[3] / 2)
     page.screenshot(out / "report_hover.png", whole=False)
-for file in sorted(out.glob("*.png")):
+
+
+with Browser() as browser:
+    readme_pictures(browser)
+    layout_pictures(browser)
+for file in [*sorted(readme.glob("*.png")), *sorted(out.glob("*.png"))]:
     print(file)

@@ -1,6 +1,7 @@
 // Entering the graph: recording, views, edits in place.
 
 #include "autograd_meta.h"
+#include "ops/region.h"
 
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
@@ -8,6 +9,8 @@
 #include <levin/autograd/record.h>
 
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace levin {
 
@@ -70,12 +73,6 @@ Node* record_multi(const char* name, const Outputs& outputs, const Inputs& input
   }
   return kept;
 }
-
-/// Where an edited view lies in its contiguous base, counted from the base's first element.
-struct Region {
-  Shape sizes, strides;
-  int64_t offset;
-};
 
 }  // namespace
 
@@ -165,35 +162,51 @@ void end_in_place(const Tensor& x) { x.impl()->storage->bump_version(); }
 
 namespace {
 
+/// g in memory of `span` elements, at the places of the region; what lies between them is zero.
+Tensor laid_out(const Tensor& g, const ops::Region& region, int64_t span) {
+  if (region.offset == 0 && region.end() == span && is_contiguous(region.sizes, region.strides)) return contiguous(g);
+  const Tensor memory = zeros({span}, {.dtype = g.dtype(), .device = g.device()});
+  as_strided(memory, region.sizes, region.strides, region.offset).copy_(g);
+  return memory;
+}
+
+/// Gradients of a base and of the result that was written into a part of it: the base gets what lies outside of the
+/// part, the result what lies inside.
+Grads copy_slices_gradient(Context& c, const Tensor& g) {
+  const auto& [whole, part] = c.get<std::pair<ops::Region, ops::Region>>();
+  const int64_t span = std::max(whole.end(), part.end());
+  Tensor outside, inside;
+  if (c.needs(0)) {
+    const Tensor edited = zeros({span}, {.dtype = kBool, .device = g.device()});
+    {
+      no_grad guard;
+      as_strided(edited, part.sizes, part.strides, part.offset).fill_(true);
+    }
+    outside = masked_fill(g, as_strided(edited, whole.sizes, whole.strides, whole.offset), 0);
+  }
+  if (c.needs(1)) {
+    const Tensor memory = laid_out(g, whole, span);
+    inside = as_strided(memory, part.sizes, part.strides, memory.storage_offset() + part.offset);
+  }
+  return {outside, inside};
+}
+
 /// The base's new history after an edit through a view: outside the view gradients pass on, inside they go through
 /// the edit (PyTorch calls this node CopySlices).
 void rebase_base(const char* name, const Tensor& view, const Tensor& result) {
   AutogradMeta& meta = make_meta(view);
   const Tensor base = meta.view->base;
-  if (!base.is_contiguous())
-    throw GradError(fmt::format("[{}] an edit through a view whose base is not contiguous cannot be recorded; call "
-                                "contiguous() on the base first.", name));
+  if (ops::region_of(base).may_overlap())
+    throw GradError(
+        fmt::format("[{}] the view's base has shape {} and strides {}, so several of its elements may share "
+                    "memory, and an edit through the view cannot be recorded; call contiguous() on the "
+                    "base first.",
+                    name, to_string(base.sizes()), to_string(base.strides())));
   NodePtr node = make_node("copy_slices", 2);
   add_input(*node, base);
   add_input(*node, result);
-  node->set(Region{view.sizes(), view.strides(), view.storage_offset() - base.storage_offset()});
-  node->backward = [](Context& c, const Tensor& g) -> Grads {
-    const auto& r = c.get<Region>();
-    Tensor outside, inside;
-    if (c.needs(0)) {
-      Tensor edited = zeros(g.sizes(), {.dtype = kBool, .device = g.device()});
-      {
-        no_grad guard;
-        as_strided(edited, r.sizes, r.strides, r.offset).fill_(true);
-      }
-      outside = masked_fill(g, edited, 0);
-    }
-    if (c.needs(1)) {
-      const Tensor whole = contiguous(g);
-      inside = as_strided(whole, r.sizes, r.strides, whole.storage_offset() + r.offset);
-    }
-    return {outside, inside};
-  };
+  node->set(ops::shared_memory(ops::region_of(base), ops::region_of(view)));
+  node->backward = copy_slices_gradient;
   node->outputs.push_back({base.sizes(), base.dtype(), base.device()});
   set_history(base, node, 0);
   meta.view->version = view.version() - 1;  // forces the view's history to be remade from the base

@@ -90,6 +90,7 @@ void add_rungs(Problem& p, std::span<const RungType> rungs, const Args& args, co
                        .unit = std::string(name_of(dtype)),
                        .tolerance = 2 * tolerance_of(dtype)});  // weights and sums are rounded
   }
+  set_levels(p);
 }
 
 Problem forward(const Size& s, DType dtype) {

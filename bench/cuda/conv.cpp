@@ -89,6 +89,7 @@ Problem convolution(ConvPass pass, DType dtype, const Size& s) {
                        .unit = std::string(name_of(dtype)),
                        .tolerance = tolerance_of(dtype)});
   }
+  set_levels(p);
   return p;
 }
 

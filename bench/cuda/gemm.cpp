@@ -47,6 +47,7 @@ Problem product(const std::string& family, DType dtype, const Size& s, std::span
                                                      : std::string(name_of(dtype)),
                        .tolerance = tf32 ? 1e-3 : tolerance_of(dtype)});
   }
+  set_levels(p, dtype == DType::f32 ? "async_stages" : "persistent");
   return p;
 }
 

@@ -41,6 +41,7 @@ Problem reduce(int64_t rows, int64_t columns) {
   // Numbers of both signs cancel to the root of their count.
   p.rungs = rungs_of(kernels::cuda::reduce_rungs(), kernels::SumArgs{out.tensor_view(), x.tensor_view()}, {x, out},
                      peers, 1e-4);
+  set_levels(p);
   return p;
 }
 
@@ -55,6 +56,7 @@ Problem softmax_rows(int64_t rows, int64_t columns, DType dtype) {
             .exact = [x](int64_t first, int64_t count) { return std::vector{softmax(rows_of(x, first, count), 1)}; }};
   const kernels::SoftmaxArgs args{out.tensor_view(), x.tensor_view(), rows, columns, 1};
   p.rungs = rungs_of(kernels::cuda::softmax_rungs(), args, {x, out}, {memcpy_peer(p.bytes)}, tolerance_of(dtype));
+  set_levels(p);
   return p;
 }
 
@@ -82,6 +84,7 @@ Problem layer_norm_rows(int64_t rows, int64_t columns) {
                                     .columns = columns};
   p.rungs = rungs_of(kernels::cuda::layer_norm_rungs(), args, {x, y, weight, bias, mean, rstd}, {memcpy_peer(p.bytes)},
                      tolerance_of(kFloat32));
+  set_levels(p);
   return p;
 }
 
@@ -97,6 +100,7 @@ Problem transpose(int64_t rows, int64_t columns, DType dtype) {
             }};
   const kernels::CopyArgs args{out.tensor_view(), x.t().tensor_view()};
   p.rungs = rungs_of(kernels::cuda::transpose_rungs(), args, {x, out}, {memcpy_peer(p.bytes)}, 0);
+  set_levels(p);
   return p;
 }
 

@@ -1,37 +1,51 @@
-// levin_bench_cuda: every rung of every CUDA ladder, and the operations without one, beside NVIDIA's libraries, in one
-// process on one device.
+// levin_bench_cuda: every rung of every CUDA ladder, and the operations without one, beside NVIDIA's libraries. Each
+// family has a process of its own; what ships and the training steps come first, the naive rungs last.
 
-#include "bench/cuda/report.h"
-#include "bench/cuda/training.h"
+#include "bench/cuda/supervisor.h"
 
-#include <levin/autograd/modes.h>
-#include <levin/core/config.h>
-#include <levin/core/io.h>
 #include <levin/kernels/cuda.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <memory>
 
 namespace levin::bench {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: levin_bench_cuda [--check] [--json FILE] [--seconds N] [FAMILY...]\n"
-    "  --check    small sizes: every rung and peer computes the right thing; no figures\n"
-    "  --json     writes the rows to this file\n"
-    "  --seconds  problems that are not begun after this long are left out, and named\n"
-    "  FAMILY     sgemm, softmax, training, ...: only these\n";
+    "usage: levin_bench_cuda [--check] [--json FILE] [--seconds N] [--row-seconds N] [--one-process] [FILTER...]\n"
+    "  --check        small sizes: every rung and peer computes the right thing; no figures\n"
+    "  --json         writes a line to this file for each row, as soon as it is there\n"
+    "  --seconds      problems that are not begun after this long are left out, and named\n"
+    "  --row-seconds  a process that computes no row for this long is killed (90)\n"
+    "  --one-process  for debuggers: no process for each family, so that a row that fails may take others with it\n"
+    "  FILTER         sgemm, hgemm/persistent, training, ...: only this family, or this rung of it\n";
+
+struct Filter {
+  std::string family, rung;
+};
 
 struct Options {
-  bool check = false;
-  std::string json;
-  double seconds = 1e9;
-  std::vector<std::string> families;
+  bool check = false, one_process = false;
+  std::string json, worker;
+  double seconds = 1e9, row_seconds = 90;
+  std::vector<Filter> filters;
 
   bool wants(const std::string& family) const {
-    return families.empty() || std::ranges::find(families, family) != families.end();
+    return filters.empty() || std::ranges::find(filters, family, &Filter::family) != filters.end();
+  }
+  /// The rungs that are asked for; empty: all.
+  std::vector<std::string> rungs(const std::string& family) const {
+    std::vector<std::string> names;
+    for (const Filter& f : filters) {
+      if (f.family != family) continue;
+      if (f.rung.empty()) return {};
+      names.push_back(f.rung);
+    }
+    return names;
   }
 };
 
@@ -45,14 +59,21 @@ Options parse(int argc, char** argv) {
     const std::string argument = argv[i];
     if (argument == "--check") {
       o.check = true;
+    } else if (argument == "--one-process") {
+      o.one_process = true;
     } else if (argument == "--json") {
       o.json = value(i);
     } else if (argument == "--seconds") {
       o.seconds = std::strtod(value(i).c_str(), nullptr);
+    } else if (argument == "--row-seconds") {
+      o.row_seconds = std::strtod(value(i).c_str(), nullptr);
+    } else if (argument == "--worker") {  // what this program starts itself with
+      o.worker = value(i);
     } else if (argument.starts_with("-")) {
       throw UsageError("[levin_bench_cuda] " + argument + " is no option.\n" + kUsage);
     } else {
-      o.families.push_back(argument);
+      const std::size_t slash = argument.find('/');
+      o.filters.push_back({argument.substr(0, slash), slash == argument.npos ? "" : argument.substr(slash + 1)});
     }
   }
   return o;
@@ -66,91 +87,118 @@ void print_row(const Json& row) {
     if (!row["share"].is_null()) std::printf("  %5.1f %% of its floor", row["share"].get<double>() * 100);
   }
   std::printf("%s", row["ok"] ? " right" : " WRONG");
+  if (!row["ok"]) std::printf(" (%s)", row["error"].dump().c_str());
   for (const auto& [name, peer] : row["peers"].items()) {
     if (peer.contains("ratio")) std::printf("  %s %.3f", name.c_str(), peer["ratio"].get<double>());
     if (peer.contains("ok") && !peer["ok"]) std::printf("  %s WRONG", name.c_str());
   }
   std::printf("\n");
-  std::fflush(stdout);
 }
 
-/// The rows of one problem, or one row that says why it could not be made.
-Json rows_of(const Entry& entry, const Options& o, Meter& meter, const Ceilings& ceilings) {
-  no_grad guard;
-  if (!o.check) cuda::empty_cache();
-  try {
-    const Problem p = entry.make();
-    return o.check ? check_problem(p, meter) : measure_problem(p, meter, ceilings);
-  } catch (const Error& e) {
-    return Json::array({{{"name", entry.family + "/none"},
-                         {"family", entry.family},
-                         {"rung", "none"},
-                         {"shape", ""},
-                         {"dtype", ""},
-                         {"error", e.what()},
-                         {"ok", false},
-                         {"peers", Json::object()}}});
+/// Prints rows, writes each to the file as it comes, and counts.
+class Report {
+ public:
+  explicit Report(const std::string& path)
+      : file_(path.empty() ? nullptr : std::fopen(path.c_str(), "w"), &std::fclose) {
+    if (!path.empty() && !file_) throw UsageError("[levin_bench_cuda] " + path + " cannot be written.");
   }
-}
 
-/// Runs what was asked for; returns the report.
-Json run(const Options& o) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto in_time = [&] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() < o.seconds;
-  };
-  const Scale scale = o.check ? Scale::check : Scale::full;
-  Meter meter(o.check ? MeterOptions{.warm_up_seconds = 0, .quads = 2, .flush_bytes = 4096} : MeterOptions{});
-  Json report = Json::object(), left_out = Json::array();
-  Ceilings ceilings;
-  if (!o.check) {
-    ceilings = measure_ceilings(meter, scale);
-    report["machine"] = describe_machine(ceilings);
-  }
-  report["rows"] = Json::array();
-  for (const Entry& entry : problems(scale)) {
-    if (!o.wants(entry.family)) continue;
-    if (!in_time()) {
-      left_out.push_back(entry.family);
-      continue;
+  void add(const Json& message) {
+    const std::string kind = message["kind"];
+    const Json& row = message["row"];
+    if (file_) {
+      Json line = {{"kind", kind}};
+      line.update(row);
+      std::fputs((line.dump() + "\n").c_str(), file_.get());
+      std::fflush(file_.get());
     }
-    for (const Json& row : rows_of(entry, o, meter, ceilings)) {
+    if (kind == "row") {
       print_row(row);
-      report["rows"].push_back(row);
+      ++rows_;
+      wrong_ += row["ok"] ? 0 : 1;
+      for (const auto& [name, peer] : row["peers"].items()) wrong_ += peer.contains("ok") && !peer["ok"] ? 1 : 0;
+    } else if (kind == "training") {
+      std::printf("%-34s %s\n", row["name"].get<std::string>().c_str(), row["ok"] ? "right" : "WRONG");
+      wrong_ += row["ok"] ? 0 : 1;
+    } else if (kind == "left_out") {
+      ++left_out_;
+    }
+    std::fflush(stdout);
+  }
+  int finish() const {
+    std::printf("%d rows, %d wrong, %d problems left out\n", rows_, wrong_, left_out_);
+    return wrong_ == 0 ? 0 : 1;
+  }
+
+ private:
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+  int rows_ = 0, wrong_ = 0, left_out_ = 0;
+};
+
+/// A process each, in the order of what matters most.
+std::vector<Task> tasks_of(const Options& o, const std::vector<Entry>& entries) {
+  std::vector<Task> tasks;
+  const auto add = [&](const std::string& family, std::optional<Level> level) {
+    tasks.push_back({.family = family, .level = level, .rungs = o.rungs(family), .check = o.check});
+  };
+  std::vector<Entry> families;  // the first of each
+  for (const Entry& e : entries)
+    if (o.wants(e.family) && std::ranges::find(families, e.family, &Entry::family) == families.end())
+      families.push_back(e);
+  if (!o.check) add("machine", {});
+  if (o.wants("training")) add("training", {});
+  for (const Level level : {Level::ships, Level::others, Level::naive}) {
+    for (const Entry& e : families) {
+      if (o.check && level == Level::ships) add(e.family, {});  // all levels: every process costs seconds to start
+      if (!o.check && (e.ladder || level == Level::ships)) add(e.family, level);
     }
   }
-  if (o.wants("training")) {
-    if (in_time()) {
-      report["training"] = training_rows(scale, !o.check);
-    } else {
-      left_out.push_back("training");
-    }
-  }
-  report["left_out"] = left_out;
-  return report;
+  return tasks;
 }
 
-int wrong_rows(const Json& report) {
-  int wrong = 0;
-  for (const Json& row : report["rows"]) {
-    wrong += row["ok"] ? 0 : 1;
-    for (const auto& [name, peer] : row["peers"].items()) wrong += peer.contains("ok") && !peer["ok"] ? 1 : 0;
+int run_all(const Options& o, const std::string& program) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<Entry> entries = problems(o.check ? Scale::check : Scale::full);
+  Report report(o.json);
+  Ceilings ceilings;
+  const Supervision supervision{.command =
+                                    [&](const Task& t) {
+                                      return std::vector<std::string>{program, "--worker", to_json(t).dump()};
+                                    },
+                                .row_seconds = o.row_seconds};
+  const Say keep = [&](const Json& message) {
+    if (message["kind"] == "begin" || message["kind"] == "end") return;
+    if (message["kind"] == "machine") ceilings = ceilings_of(message["ceilings"]);
+    report.add(message);
+  };
+  for (Task task : tasks_of(o, entries)) {
+    task.seconds = o.seconds - std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    task.ceilings = ceilings;
+    if (task.seconds <= 0) {
+      keep({{"kind", "left_out"}, {"row", {{"name", task.family}}}});
+    } else if (o.one_process) {
+      if (!run_task(task, entries, keep)) break;
+    } else {
+      supervise(task, supervision, keep);
+    }
   }
-  if (report.contains("training"))
-    for (const Json& row : report["training"]) wrong += row["ok"] ? 0 : 1;
-  return wrong;
+  return report.finish();
 }
 
 int main_of(int argc, char** argv) {
   const Options o = parse(argc, argv);
+  if (!o.worker.empty()) {
+    const Task task = task_of(Json::parse(o.worker));
+    const bool done = run_task(task, problems(task.check ? Scale::check : Scale::full), [](const Json& message) {
+      std::puts(message.dump().c_str());
+      std::fflush(stdout);
+    });
+    return done ? 0 : kDeviceLost;
+  }
   if (!cuda::is_available()) throw DeviceError(cuda::why_unavailable());
-  if (!o.check && std::string(LEVIN_CUDA_FLAVOUR) == "EMULATE")
+  if (!o.check && std::string(cuda::flavour()) == "EMULATE")
     throw UsageError("[levin_bench_cuda] the emulator's times say nothing about a GPU: give --check.");
-  const Json report = run(o);
-  if (!o.json.empty()) io::write_file(o.json, report.dump(1) + "\n");
-  const int wrong = wrong_rows(report);
-  std::printf("%zu rows, %d wrong, %zu problems left out\n", report["rows"].size(), wrong, report["left_out"].size());
-  return wrong == 0 ? 0 : 1;
+  return run_all(o, std::filesystem::read_symlink("/proc/self/exe"));
 }
 
 }  // namespace

@@ -119,6 +119,7 @@ Ceilings measure_ceilings(Meter& meter, Scale scale) {
 }
 
 std::optional<double> floor_of(const Problem& problem, const Rung& rung, const Ceilings& ceilings) {
+  if (ceilings.copy == 0) return {};
   const double moved = problem.bytes / ceilings.copy;
   if (rung.unit.empty()) return moved;
   if (const auto rate = ceilings.flops_of(rung.unit)) return std::max(moved, problem.flops / *rate);

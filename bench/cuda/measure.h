@@ -50,7 +50,7 @@ class Meter {
 
 /// What this machine reaches, measured first: bytes a second of copies, and flops a second of the library's products.
 struct Ceilings {
-  double copy = 0;
+  double copy = 0;   ///< 0: not measured
   double noise = 0;  ///< half the distance between the quartiles of the copy's ratio to itself
   std::vector<std::pair<std::string, double>> flops;  ///< by unit: "f32", "tf32", "f16", "bf16"
   std::string missing;                                ///< why flops is empty

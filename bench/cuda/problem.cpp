@@ -12,6 +12,14 @@ std::string Problem::shape() const {
   return text;
 }
 
+void set_levels(Problem& problem, const std::string& ships) {
+  std::vector<Rung>& rungs = problem.rungs;
+  if (rungs.empty()) return;
+  for (Rung& rung : rungs) rung.level = &rung == &rungs.front() ? Level::naive : Level::others;
+  const auto named = std::ranges::find(rungs, ships, &Rung::name);
+  (named == rungs.end() ? rungs.back() : *named).level = Level::ships;
+}
+
 std::vector<Entry> problems(Scale scale) {
   std::vector<Entry> list;
   add_lines(list, scale);

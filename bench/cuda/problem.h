@@ -26,12 +26,16 @@ struct Peer {
   bool computes = true;   ///< whether it writes the problem's outputs
 };
 
+/// The order of measuring, should the time run out: what ships, the other rungs, and each ladder's first one.
+enum class Level { ships, others, naive };
+
 struct Rung {
   std::string name;
   Run run;
   std::vector<Peer> peers{};
   std::string unit{};    ///< whose rate bounds it: "f32", "tf32", "f16", "bf16"; empty where memory does
   double tolerance = 0;  ///< largest norm of the error over the norm of the result
+  Level level = Level::ships;
 };
 
 struct Problem {
@@ -56,6 +60,7 @@ enum class Scale { check, full };
 struct Entry {
   std::string family{};
   std::function<Problem()> make;
+  bool ladder = true;  ///< it has rungs of all levels; without a ladder there is what ships alone
 };
 
 /// Every problem of the benchmarks.
@@ -68,6 +73,9 @@ void add_lines(std::vector<Entry>& list, Scale scale);    ///< reduce, softmax, 
 void add_streams(std::vector<Entry>& list, Scale scale);  ///< elementwise, adamw, scan, sort
 
 // Helpers of the families.
+
+/// Gives the rungs of a ladder their levels: `ships` is the rung of that name, or the last one where there is none.
+void set_levels(Problem& problem, const std::string& ships = "");
 
 /// Standard normal numbers on the device.
 Tensor normal(const Shape& sizes, DType dtype);

@@ -16,17 +16,6 @@ constexpr int64_t kJudgedRows = 2;
 /// A result of one axis has elements for rows.
 int64_t judged_rows(const Problem& p) { return p.outputs.at(0).dim() == 1 ? 4096 : kJudgedRows; }
 
-Json head_of(const Problem& p, const Rung& rung) {
-  Json sizes = Json::object();
-  for (const auto& [name, size] : p.sizes) sizes[name] = size;
-  return {{"name", p.family + "/" + rung.name},
-          {"family", p.family},
-          {"rung", rung.name},
-          {"shape", p.shape()},
-          {"dtype", p.dtype},
-          {"sizes", sizes}};
-}
-
 Json judged(double error, double tolerance) {
   return {{"error", std::isfinite(error) ? Json(error) : Json("not finite")},
           {"tolerance", tolerance},
@@ -70,29 +59,41 @@ void add_times(Json& row, const Problem& p, const Rung& rung, const Times& times
   row["share"] = floor ? Json(*floor / times.median) : Json();
 }
 
-/// One row a rung: its correctness, then what `add` says. A rung that fails is a row that is not ok.
-Json rows_of_problem(const Problem& p, int64_t rows, const std::function<void(Json&, const Rung&)>& add) {
-  Json list = Json::array();
-  for (const Rung& rung : p.rungs) {
-    Json row = head_of(p, rung);
-    row["peers"] = Json::object();
-    try {
-      row.update(judged(error_of(p, rung.run, rows), rung.tolerance));
-      add(row, rung);
-    } catch (const Error& e) {
-      row["error"] = e.what();
-      row["ok"] = false;
-    }
-    list.push_back(row);
+/// The rung's correctness, then what `add` says. A rung that fails is a row that is not ok.
+Json row_of_rung(const Problem& p, const Rung& rung, int64_t rows, const std::function<void(Json&)>& add) {
+  Json row = head_of(p, rung);
+  row["peers"] = Json::object();
+  try {
+    row.update(judged(error_of(p, rung.run, rows), rung.tolerance));
+    add(row);
+  } catch (const Error& e) {
+    return failed_row(row, e.what());
   }
-  return list;
+  return row;
 }
 
 }  // namespace
 
-Json check_problem(const Problem& problem, Meter& meter) {
-  const Problem p = with_kept_rows(problem);
-  return rows_of_problem(p, p.rows(), [&](Json& row, const Rung& rung) {
+Json head_of(const Problem& p, const Rung& rung) {
+  Json sizes = Json::object();
+  for (const auto& [name, size] : p.sizes) sizes[name] = size;
+  return {{"name", p.family + "/" + rung.name},
+          {"family", p.family},
+          {"rung", rung.name},
+          {"shape", p.shape()},
+          {"dtype", p.dtype},
+          {"sizes", sizes}};
+}
+
+Json failed_row(Json head, const std::string& reason) {
+  head["error"] = reason;
+  head["ok"] = false;
+  if (!head.contains("peers")) head["peers"] = Json::object();
+  return head;
+}
+
+Json check_rung(const Problem& p, const Rung& rung, Meter& meter) {
+  return row_of_rung(p, rung, p.rows(), [&](Json& row) {
     for (const Peer& peer : rung.peers) {
       row["peers"][peer.name] =
           peer_row(p, rung, peer, p.rows(), [&](Json&) { (void)meter.measure(rung.run, peer.run); });
@@ -100,10 +101,23 @@ Json check_problem(const Problem& problem, Meter& meter) {
   });
 }
 
+Json check_problem(const Problem& problem, Meter& meter) {
+  const Problem p = with_kept_rows(problem);
+  Json list = Json::array();
+  for (const Rung& rung : p.rungs) list.push_back(check_rung(p, rung, meter));
+  return list;
+}
+
 Json measure_problem(const Problem& problem, Meter& meter, const Ceilings& ceilings) {
   const Problem p = with_kept_rows(problem);
+  Json list = Json::array();
+  for (const Rung& rung : p.rungs) list.push_back(measure_rung(p, rung, meter, ceilings));
+  return list;
+}
+
+Json measure_rung(const Problem& p, const Rung& rung, Meter& meter, const Ceilings& ceilings) {
   const int64_t rows = judged_rows(p);
-  return rows_of_problem(p, rows, [&](Json& row, const Rung& rung) {
+  return row_of_rung(p, rung, rows, [&](Json& row) {
     Times own;
     Json peers = Json::object();
     for (const Peer& peer : rung.peers) {

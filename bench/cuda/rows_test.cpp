@@ -2,6 +2,7 @@
 
 #include "bench/cuda/check.h"
 #include "bench/cuda/report.h"
+#include "bench/cuda/supervisor.h"
 #include "bench/cuda/training.h"
 #include "kernels/cuda/attention/ladder.h"
 #include "kernels/cuda/conv/ladder.h"
@@ -15,10 +16,18 @@
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
 
+#include <levin/kernels/cuda.h>
+#include <levin/kernels/elementwise.h>
+
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <set>
+#include <thread>
 
 using namespace levin;
 using namespace levin::bench;
@@ -46,6 +55,52 @@ Problem copy_of_eight(int64_t copied) {
                      .peers = {}}},
           .outputs = {out},
           .exact = [x](int64_t first, int64_t count) { return std::vector{rows_of(x, first, count)}; }};
+}
+
+/// Ladders of four rungs, of which those of `broken` end the process in three ways.
+std::vector<Entry> planted_entries() {
+  const auto ladder = [](const std::string& family, const std::map<std::string, Run>& planted) {
+    return Entry{family, [=] {
+                   Problem p = copy_of_eight(8);
+                   p.family = family;
+                   for (const char* name : {"second", "third", "fourth"})
+                     p.rungs.push_back(p.rungs[0]), p.rungs.back().name = name;
+                   p.rungs[0].name = "first";
+                   for (Rung& rung : p.rungs)
+                     if (const auto found = planted.find(rung.name); found != planted.end()) rung.run = found->second;
+                   set_levels(p);
+                   return p;
+                 }};
+  };
+  const Run illegal = [](Stream& stream) {
+    const Tensor x = on_device({8}, kFloat32);
+    kernels::BinaryArgs args{.out = x.tensor_view(), .a = x.tensor_view(), .b = x.tensor_view(), .compute = kFloat32};
+    args.out.pointer = reinterpret_cast<void*>(0x1000);
+    kernels::add(args, stream);
+  };
+  const Run aborts = [](Stream&) { std::abort(); };
+  const Run hangs = [](Stream&) { std::this_thread::sleep_for(std::chrono::seconds(60)); };
+  return {ladder("broken", {{"third", illegal}}),
+          ladder("right", {}),
+          ladder("broken", {{"first", aborts}, {"second", hangs}}),
+          {"broken", []() -> Problem { throw DeviceError("no such problem"); }}};
+}
+
+constexpr const char* kBenchWorker = "LEVIN_TEST_BENCH_WORKER";
+
+/// The rows of a task whose processes are this program, by name and in their order.
+std::vector<std::pair<std::string, Json>> supervised(const Task& task) {
+  std::vector<std::pair<std::string, Json>> rows;
+  const Supervision supervision{.command =
+                                    [](const Task& t) {
+                                      return std::vector<std::string>{
+                                          "env", std::string(kBenchWorker) + "=" + to_json(t).dump(),
+                                          std::filesystem::read_symlink("/proc/self/exe"),
+                                          "-tc=bench: the process of a task"};
+                                    },
+                                .row_seconds = 5};
+  supervise(task, supervision, [&](const Json& m) { rows.emplace_back(m["row"]["name"], m["row"]); });
+  return rows;
 }
 
 }  // namespace
@@ -183,5 +238,69 @@ TEST_CASE("bench: training steps in mixed precision have the losses of float32, 
     CHECK_MESSAGE(row["ok"].get<bool>(), row.dump());
     CHECK(!row.contains("seconds"));
     CHECK(row["activation_bytes"] > 0);
+  }
+}
+
+TEST_CASE("bench: the process of a task") {
+  const char* const text = std::getenv(kBenchWorker);
+  if (!text) return;  // the next test cases start it
+  const Task task = task_of(Json::parse(text));
+  const bool done = run_task(task, planted_entries(), [](const Json& message) {
+    std::puts(message.dump().c_str());
+    std::fflush(stdout);
+  });
+  std::_Exit(done ? 0 : kDeviceLost);
+}
+
+TEST_CASE("bench: an illegal access, a crash and a hang lose one row each, and no other") {
+  const auto rows = supervised({.family = "broken", .level = {}, .check = true});
+  std::vector<std::string> names, wrong;
+  for (const auto& [name, row] : rows) {
+    names.push_back(name);
+    if (row["ok"] == false) wrong.push_back(row["error"]);
+  }
+  // The best rung of each problem comes first, the first one last.
+  CHECK(names == std::vector<std::string>{"broken/fourth", "broken/third", "broken/second", "broken/first",
+                                          "broken/fourth", "broken/third", "broken/second", "broken/first",
+                                          "broken/none"});
+  REQUIRE(wrong.size() == 4);
+  CHECK(wrong[0].find("cudaErrorIllegalAddress") != std::string::npos);
+  CHECK(wrong[1] == "no row came for 5 s, so the process was killed.");
+  CHECK(wrong[2].find("the process ended with signal 6") == 0);
+  CHECK(wrong[3] == "no such problem");
+  for (const int i : {1, 6, 7, 8}) CHECK(rows[static_cast<std::size_t>(i)].second["ok"] == false);
+}
+
+TEST_CASE("bench: a task of one level or of named rungs has these rows alone, from where it is to begin") {
+  const auto names = [](const Task& task) {
+    std::string text;
+    for (const auto& [name, row] : supervised(task)) text += name + (row["ok"] == true ? " " : "! ");
+    return text;
+  };
+  CHECK(names({.family = "right", .level = {}, .check = true}) == "right/fourth right/third right/second right/first ");
+  CHECK(names({.family = "right", .level = Level::ships, .check = true}) == "right/fourth ");
+  CHECK(names({.family = "right", .level = Level::others, .check = true}) == "right/third right/second ");
+  CHECK(names({.family = "right", .level = Level::naive, .check = true}) == "right/first ");
+  CHECK(names({.family = "right", .level = {}, .rungs = {"third", "first"}, .check = true}) ==
+        "right/third right/first ");
+  CHECK(names({.family = "right", .level = {}, .from = {1, 2}, .check = true}) == "right/second right/first ");
+  CHECK(names({.family = "right", .level = {}, .from = {2, -1}, .check = true}) == "");
+  CHECK(names({.family = "none", .level = {}, .check = true}) == "");
+}
+
+TEST_CASE("bench: each problem has one rung that ships, and a ladder's first rung comes last") {
+  for (const Entry& entry : problems(Scale::check)) {
+    const Problem p = entry.make();
+    CAPTURE(p.family);
+    int ships = 0, naive = 0;
+    for (const Rung& rung : p.rungs) ships += rung.level == Level::ships, naive += rung.level == Level::naive;
+    CHECK(ships == 1);
+    CHECK(naive == (p.rungs.size() > 1 ? 1 : 0));
+    CHECK(entry.ladder == (std::set<std::string>{"add", "gelu", "adamw", "scan", "sort"}.count(p.family) == 0));
+    if (p.family == "hgemm" || p.family == "sgemm") {
+      for (const Rung& rung : p.rungs)
+        CHECK((rung.level == Level::ships) ==
+              (rung.name == "persistent" || (p.family == "sgemm" && rung.name == "async_stages")));
+    }
   }
 }

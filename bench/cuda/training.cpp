@@ -145,9 +145,14 @@ void add_task(Json& rows, const std::function<Task(Scale)>& make, Scale scale, b
 }  // namespace
 
 Json training_rows(Scale scale, bool figures) {
+  Json rows = training_rows("cnn", scale, figures);
+  for (Json& row : training_rows("gpt_blocks", scale, figures)) rows.push_back(std::move(row));
+  return rows;
+}
+
+Json training_rows(const std::string& net, Scale scale, bool figures) {
   Json rows = Json::array();
-  add_task(rows, cnn, scale, figures);
-  add_task(rows, gpt_blocks, scale, figures);
+  add_task(rows, net == "cnn" ? cnn : gpt_blocks, scale, figures);
   return rows;
 }
 

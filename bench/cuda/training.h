@@ -9,5 +9,7 @@ namespace levin::bench {
 /// after the steps, activation_bytes (memory that the forward pass leaves for the backward one), and, unless `figures`
 /// is false, seconds a step, the median of steps taken in turn. ok: the loss is within 2 % of the one of 32-true.
 Json training_rows(Scale scale, bool figures);
+/// The rows of one net: "cnn" or "gpt_blocks".
+Json training_rows(const std::string& net, Scale scale, bool figures);
 
 }  // namespace levin::bench

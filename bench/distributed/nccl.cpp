@@ -2,7 +2,6 @@
 // through it, and with several GPUs sums by size and DDP by the number of GPUs. Ranks are threads.
 //   levin_bench_nccl [--check] [--json FILE]
 // --check computes small sizes and takes no times: in the emulator they would say nothing of a GPU.
-#include <levin/core/config.h>
 #include <levin/kernels/cuda.h>
 #include <levin/levin.h>
 
@@ -202,7 +201,7 @@ int run(int argc, char** argv) {
   line.add("json", o.json, "File for the rows");
   if (!line.parse(argc, argv)) return 0;
   if (!cuda::is_available()) throw DeviceError(cuda::why_unavailable());
-  if (!o.check && std::string(LEVIN_CUDA_FLAVOUR) == "EMULATE")
+  if (!o.check && std::string(cuda::flavour()) == "EMULATE")
     throw UsageError("[levin_bench_nccl] the emulator's times say nothing about a GPU: give --check.");
   const Json report = measure(o);
   if (!o.json.empty()) io::write_file(o.json, report.dump(1) + "\n");

@@ -171,8 +171,8 @@ std::string human(std::size_t bytes) {
       cap == ~0ull ? "none" : human(cap * kUnit), cap == ~0ull ? "" : ", or raise the cap"));
 }
 
-/// Counts one block more; throws at the cap.
-void count_in(std::size_t bytes, std::size_t size) {
+/// Counts one block more and returns the live units; throws at the cap.
+std::uint64_t count_in(std::size_t bytes, std::size_t size) {
   Central& all = central();
   const std::uint64_t step = kOneBlock + size / kUnit;
   const std::uint64_t now = units(all.live.fetch_add(step, std::memory_order_relaxed) + step);
@@ -180,8 +180,14 @@ void count_in(std::size_t bytes, std::size_t size) {
     all.live.fetch_sub(step, std::memory_order_relaxed);
     out_of_memory(bytes, "which the cap forbids");
   }
-  std::uint64_t peak = all.peak.load(std::memory_order_relaxed);
-  while (now > peak && !all.peak.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
+  return now;
+}
+
+/// Called when the block is there: what the system refuses is no peak.
+void raise_peak(std::uint64_t now) {
+  std::atomic<std::uint64_t>& highest = central().peak;
+  std::uint64_t peak = highest.load(std::memory_order_relaxed);
+  while (now > peak && !highest.compare_exchange_weak(peak, now, std::memory_order_relaxed)) {
   }
 }
 
@@ -265,12 +271,15 @@ bool free_guarded(void* p) noexcept {
 void* allocate(std::size_t bytes) {
   if (bytes > kLargest) [[unlikely]] out_of_memory(bytes, "more than any machine has");
   if (central().guards.load(std::memory_order_relaxed)) [[unlikely]] {
-    count_in(bytes, guarded_total(bytes));
-    return allocate_guarded(bytes);
+    const std::uint64_t live = count_in(bytes, guarded_total(bytes));
+    void* const guarded = allocate_guarded(bytes);
+    raise_peak(live);
+    return guarded;
   }
   const std::size_t c = class_of(bytes);
-  count_in(bytes, class_bytes(c));
+  const std::uint64_t live = count_in(bytes, class_bytes(c));
   void* p = c < kSmallClasses && t_cache.bins[c].head ? t_cache.bins[c].pop() : allocate_slowly(bytes, c);
+  raise_peak(live);
   ASAN_UNPOISON_MEMORY_REGION(p, class_bytes(c));
   ASAN_POISON_MEMORY_REGION(static_cast<std::byte*>(p) + (bytes + 7) / 8 * 8, class_bytes(c) - (bytes + 7) / 8 * 8);
   return p;

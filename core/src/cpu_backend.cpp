@@ -12,8 +12,19 @@ namespace levin {
 
 namespace {
 
+InstructionSets instruction_sets_of_this_processor() {
+#if defined(__x86_64__)
+  return {.sse4_2 = __builtin_cpu_supports("sse4.2") != 0,
+          .pclmul = __builtin_cpu_supports("pclmul") != 0,
+          .aes = __builtin_cpu_supports("aes") != 0};
+#else
+  return {};
+#endif
+}
+
 class CpuBackend final : public DeviceBackend {
  public:
+  CpuBackend() { require_instruction_sets(instruction_sets_of_this_processor()); }
   std::string name() const override { return "cpu"; }
   int device_count() const override { return 1; }
   void* allocate(std::size_t bytes, Stream&) override { return cpu_allocator::allocate(bytes); }
@@ -39,6 +50,18 @@ class CpuBackend final : public DeviceBackend {
 };
 
 }  // namespace
+
+void require_instruction_sets(const InstructionSets& present) {
+  std::string missing;
+  if (!present.sse4_2) missing += " SSE4.2";
+  if (!present.pclmul) missing += " PCLMUL";
+  if (!present.aes) missing += " AES";
+  if (!missing.empty())
+    throw DeviceError(
+        fmt::format("[cpu] this processor lacks{}, which the kernels need; use an x86-64 processor of 2011 or "
+                    "later.",
+                    missing));
+}
 
 DeviceBackend& cpu_backend() {
   static CpuBackend& backend = *new CpuBackend;  // never destroyed: tensors may outlive main

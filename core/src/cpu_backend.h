@@ -5,6 +5,15 @@
 
 namespace levin {
 
+/// Throws DeviceError where the processor lacks instruction sets, see require_instruction_sets().
 DeviceBackend& cpu_backend();
+
+/// Instruction sets of the kernels' baseline, which is SSE4 as Highway defines it.
+struct InstructionSets {
+  bool sse4_2 = true, pclmul = true, aes = true;
+};
+
+/// Throws DeviceError that names the missing ones.
+void require_instruction_sets(const InstructionSets& present);
 
 }  // namespace levin

@@ -91,4 +91,10 @@ FashionMnist::FashionMnist(std::string_view split, const fs::path& dir, Transfor
 Mnist::Mnist(std::string_view split, const fs::path& dir, Transform augment)
     : ImageDataset(make(split, dir, kDigits, 0.1307f, 0.3081f, std::move(augment))) {}
 
+const std::vector<std::string>& FashionMnist::classes() {
+  static const std::vector<std::string> names = {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
+                                                 "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
+  return names;
+}
+
 }  // namespace levin::data

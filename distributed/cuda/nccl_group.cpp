@@ -26,7 +26,7 @@ using Kind = Collective::Kind;
 
 constexpr auto kTold = std::chrono::seconds(1);       // until the watch has told this rank's own failure
 constexpr auto kFarewell = std::chrono::seconds(10);  // for what others still need of a communicator
-constexpr auto kPause = std::chrono::milliseconds(1);
+constexpr auto kPollPause = std::chrono::milliseconds(1);
 
 // NCCL reads the variable with the first communicator. Since 2.24 it names the operations that have no tree an error.
 void choose_algorithm(const std::string& algorithm) {
@@ -103,7 +103,7 @@ class NcclGroup final : public WatchedGroup {
   void end_everywhere(const RankEvent& event) override {
     report(event);
     const auto until = Clock::now() + kTold;
-    while (!ended() && Clock::now() < until && size() > 1) std::this_thread::sleep_for(kPause);
+    while (!ended() && Clock::now() < until && size() > 1) std::this_thread::sleep_for(kPollPause);
     transport().end(event);
   }
 
@@ -158,7 +158,7 @@ class NcclGroup final : public WatchedGroup {
         const std::string fate = all ? store.compare_set("fate", "", "go") : store.try_get("fate").value_or("");
         if (fate == "go") return;
         patient();
-        std::this_thread::sleep_for(kPause);
+        std::this_thread::sleep_for(kPollPause);
       }
     } catch (...) {
       if (store.compare_set("fate", "", "no") != "go") throw;
@@ -254,7 +254,7 @@ class NcclGroup final : public WatchedGroup {
         throw;
       } catch (const DeviceError& e) {
         const auto until = Clock::now() + NcclPoller::kGrace;
-        while (!ended() && Clock::now() < until && size() > 1) std::this_thread::sleep_for(kPause);
+        while (!ended() && Clock::now() < until && size() > 1) std::this_thread::sleep_for(kPollPause);
         nccl_failed(e.what(), operation);
       }
     } catch (...) {

@@ -120,30 +120,35 @@ std::shared_ptr<ProcessGroup> ProcessGroup::as_part(std::shared_ptr<ProcessGroup
 
 Tensor ProcessGroup::shared_empty(const Shape& sizes, const TensorOptions& options) { return empty(sizes, options); }
 
+Work ProcessGroup::start(Collective collective) {
+  ++begun_.at(static_cast<std::size_t>(collective.kind));
+  return begin(std::move(collective));
+}
+
 Work ProcessGroup::all_reduce(const Tensor& t, ReduceOp op) {
   check_tensor(Kind::all_reduce, "tensor", t);
   check_op(Kind::all_reduce, t, op);
-  return begin({.kind = Kind::all_reduce, .output = t, .op = op});
+  return start({.kind = Kind::all_reduce, .output = t, .op = op});
 }
 
 Work ProcessGroup::reduce(const Tensor& t, int root, ReduceOp op) {
   check_rank("reduce", root);
   check_tensor(Kind::reduce, "tensor", t);
   check_op(Kind::reduce, t, op);
-  return begin({.kind = Kind::reduce, .output = t, .op = op, .root = root});
+  return start({.kind = Kind::reduce, .output = t, .op = op, .root = root});
 }
 
 Work ProcessGroup::broadcast(const Tensor& t, int root) {
   check_rank("broadcast", root);
   check_tensor(Kind::broadcast, "tensor", t);
-  return begin({.kind = Kind::broadcast, .output = t, .root = root});
+  return start({.kind = Kind::broadcast, .output = t, .root = root});
 }
 
 Work ProcessGroup::all_gather(const Tensor& output, const Tensor& input) {
   check_tensor(Kind::all_gather, "output", output);
   check_tensor(Kind::all_gather, "input", input);
   check_pair(Kind::all_gather, "output", output, input, size());
-  return begin({.kind = Kind::all_gather, .output = output, .input = input});
+  return start({.kind = Kind::all_gather, .output = output, .input = input});
 }
 
 Work ProcessGroup::reduce_scatter(const Tensor& output, const Tensor& input, ReduceOp op) {
@@ -151,7 +156,7 @@ Work ProcessGroup::reduce_scatter(const Tensor& output, const Tensor& input, Red
   check_tensor(Kind::reduce_scatter, "input", input);
   check_pair(Kind::reduce_scatter, "input", input, output, size());
   check_op(Kind::reduce_scatter, input, op);
-  return begin({.kind = Kind::reduce_scatter, .output = output, .input = input, .op = op});
+  return start({.kind = Kind::reduce_scatter, .output = output, .input = input, .op = op});
 }
 
 Work ProcessGroup::all_to_all(const Tensor& output, const Tensor& input, const AllToAllOptions& options) {
@@ -162,7 +167,7 @@ Work ProcessGroup::all_to_all(const Tensor& output, const Tensor& input, const A
   auto to = options.input_splits.empty() ? equal_parts("input", input.numel(), size()) : options.input_splits;
   check_splits("output", from, output.numel(), size());
   check_splits("input", to, input.numel(), size());
-  return begin({.kind = Kind::all_to_all,
+  return start({.kind = Kind::all_to_all,
                 .output = output,
                 .input = input,
                 .output_splits = std::move(from),
@@ -176,7 +181,7 @@ Work ProcessGroup::gather(const Tensor& output, const Tensor& input, int root) {
     check_tensor(Kind::gather, "output", output);
     check_pair(Kind::gather, "output", output, input, size());
   }
-  return begin({.kind = Kind::gather, .output = rank_ == root ? output : Tensor(), .input = input, .root = root});
+  return start({.kind = Kind::gather, .output = rank_ == root ? output : Tensor(), .input = input, .root = root});
 }
 
 Work ProcessGroup::scatter(const Tensor& output, const Tensor& input, int root) {
@@ -186,23 +191,23 @@ Work ProcessGroup::scatter(const Tensor& output, const Tensor& input, int root) 
     check_tensor(Kind::scatter, "input", input);
     check_pair(Kind::scatter, "input", input, output, size());
   }
-  return begin({.kind = Kind::scatter, .output = output, .input = rank_ == root ? input : Tensor(), .root = root});
+  return start({.kind = Kind::scatter, .output = output, .input = rank_ == root ? input : Tensor(), .root = root});
 }
 
 Work ProcessGroup::send(const Tensor& t, int to, int tag) {
   check_rank("send", to);
   check_tensor(Kind::send, "tensor", t);
   if (to == rank_) throw ValueError(fmt::format("[send] rank {} sends to itself; copy the tensor.", to));
-  return begin({.kind = Kind::send, .input = t, .root = to, .tag = tag});
+  return start({.kind = Kind::send, .input = t, .root = to, .tag = tag});
 }
 
 Work ProcessGroup::recv(const Tensor& t, int from, int tag) {
   check_rank("recv", from);
   check_tensor(Kind::recv, "tensor", t);
   if (from == rank_) throw ValueError(fmt::format("[recv] rank {} receives from itself; copy the tensor.", from));
-  return begin({.kind = Kind::recv, .output = t, .root = from, .tag = tag});
+  return start({.kind = Kind::recv, .output = t, .root = from, .tag = tag});
 }
 
-Work ProcessGroup::barrier() { return begin({.kind = Kind::barrier}); }
+Work ProcessGroup::barrier() { return start({.kind = Kind::barrier}); }
 
 }  // namespace levin::distributed

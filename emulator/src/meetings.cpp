@@ -152,6 +152,16 @@ WarpMeeting& Team::join_meeting(Warp& warp, const char* name, std::uint32_t mask
 
 // ---- shared memory
 
+std::string shared_memory_fault(std::size_t arrays, std::size_t dynamic, std::size_t limit) {
+  if (dynamic > 0) arrays = whole_kib(arrays);
+  if (arrays + dynamic <= limit) return {};
+  std::string text = "shared memory: a block's arrays take " + std::to_string(arrays) + " bytes and the launch gives " +
+                     std::to_string(dynamic) + ", together " + std::to_string(arrays + dynamic) + " of at most " +
+                     std::to_string(limit) + ".";
+  if (limit <= kUsualSharedBytes) text += " cudaFuncSetAttribute allows more.";
+  return text;
+}
+
 void* Team::find_array(const void* key, std::size_t bytes, std::size_t alignment, Site site) {
   const Unwatched unwatched;
   Block& b = *current_->block;
@@ -160,11 +170,16 @@ void* Team::find_array(const void* key, std::size_t bytes, std::size_t alignment
   }
   // The gap between two arrays stays poisoned for the address sanitizer.
   const std::size_t offset = (b.shared_used + 2 * alignment - 1) / alignment * alignment;
-  if (offset + bytes > kSharedBytes) {
-    fail("shared memory: " + std::to_string(offset + bytes) + " bytes are asked for, a block has " +
-             std::to_string(kSharedBytes),
-         site);
+  const std::size_t arrays = (b.array_bytes + alignment - 1) / alignment * alignment + bytes;
+  if (launch_->array_bytes) {
+    std::size_t known = launch_->array_bytes->load(std::memory_order_relaxed);
+    while (known < arrays && !launch_->array_bytes->compare_exchange_weak(known, arrays)) {
+    }
   }
+  const std::string fault = shared_memory_fault(arrays, launch_->shared_bytes, launch_->shared_limit);
+  if (!fault.empty()) fail(fault, site);
+  if (offset + bytes > kSharedBytes) fail("shared memory: the gaps between its arrays need too much", site);
+  b.array_bytes = arrays;
   unpoison(b.shared + offset, bytes);
   std::memset(b.shared + offset, 0xff, bytes);
   b.arrays.push_back({key, offset, bytes});

@@ -216,6 +216,7 @@ void Team::set_up_memory(Block& b) {
   // The block before is not ordered before this one.
   if (kThreadSanitizerOn && b.shared_used > 0) renew_pages(b.shared, kSharedBytes);
   b.arrays.clear();
+  b.array_bytes = 0;
   b.shared_used = launch_->shared_bytes;
   unpoison(b.shared, b.shared_used);
   std::memset(b.shared, 0xff, b.shared_used);

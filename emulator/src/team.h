@@ -72,7 +72,8 @@ struct Block {
   std::vector<SharedArray> arrays;
   char* shared = nullptr;  ///< dynamic memory first, then the declared arrays as threads come to them
   std::size_t shared_used = 0;
-  int live = 0;  ///< threads that have not ended
+  std::size_t array_bytes = 0;         ///< of the arrays alone, without the gaps between them
+  int live = 0;                        ///< threads that have not ended
 };
 
 /// Threads that can go on, in the order in which they came to that. Holds all of a cluster without growing.
@@ -184,6 +185,12 @@ class Team {
 /// The team whose kernel code this thread of the host is in; null in the host's code.
 extern constinit thread_local Team* running_team;
 
-inline constexpr std::size_t kSharedBytes = 228 * 1024;  ///< of a block, as on sm_90
+inline constexpr std::size_t kSharedBytes = 256 * 1024;  ///< of a block, with the gaps between its arrays
+
+/// Of arrays that have dynamic memory behind them, which nvcc aligns to 1024 bytes.
+constexpr std::size_t whole_kib(std::size_t arrays) { return (arrays + 1023) / 1024 * 1024; }
+
+/// Why a block cannot have so much shared memory, as one sentence and its remedy; empty where it can.
+std::string shared_memory_fault(std::size_t arrays, std::size_t dynamic, std::size_t limit);
 
 }  // namespace levin::emulator

@@ -17,7 +17,11 @@ constexpr std::int64_t kJudged = 2000;  // pictures
 
 struct Options {
   GanOptions gan;
-  TrainerConfig trainer{.max_epochs = 18, .num_sanity_val_steps = 0, .default_root_dir = "runs/gan", .seed = 1};
+  TrainerConfig trainer{.max_epochs = 18,
+                        .num_sanity_val_steps = 0,
+                        .default_root_dir = "runs/gan",
+                        .logger = "csv,tensorboard,html",
+                        .seed = 1};
   std::filesystem::path data{}, classifier = "runs/mnist/best";
   std::int64_t batch_size = 32;
   std::int64_t threads = 0;
@@ -108,10 +112,6 @@ int run(int argc, char** argv) {
     const double n = static_cast<double>(count);
     return lerp(now, average, std::min(0.999, (1 + n) / (10 + n)));
   }}));
-  o.trainer.loggers.push_back(std::make_shared<TensorBoardLogger>(
-      TensorBoardOptions{.folder = {.save_dir = root, .name = "tensorboard"}}));
-  o.trainer.loggers.push_back(
-      std::make_shared<HtmlReport>(HtmlReportOptions{.file = root / "report.html", .title = "GAN on Fashion-MNIST"}));
 
   const auto start = std::chrono::steady_clock::now();
   data::DataLoader loader(pictures, {.batch_size = o.batch_size, .shuffle = true, .drop_last = true,
@@ -120,7 +120,8 @@ int run(int argc, char** argv) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
   const Score drawn = judge.score(draw(gan, noise));
-  fmt::print("pictures of every epoch: {}\nreport: {}\n", (root / "grids").string(), (root / "report.html").string());
+  fmt::print("pictures of every epoch: {}\n", (root / "grids").string());
+  if (o.trainer.logger.has("html")) fmt::print("report: {}\n", (root / "report.html").string());
   fmt::print("result: confident={:.4f} entropy={:.4f} real_confident={:.4f} untrained_confident={:.4f} "
              "real_entropy={:.4f} train_seconds={:.1f}\n",
              drawn.confident, drawn.entropy, real.confident, untrained.confident, real.entropy, seconds);

@@ -22,14 +22,19 @@ RawResult train(const Options& o, const DataModule& data, FirstStep& first_step)
       .dirpath = config.default_root_dir, .monitor = validates ? "val_acc" : "", .mode = Mode::max});
   if (config.enable_checkpointing) config.callbacks.push_back(best);
   config.callbacks.push_back(first_step);
+  config.callbacks.push_back(LearningRateMonitor());
+  config.callbacks.push_back(
+      TestReport(o.dataset == "fashion" ? data::FashionMnist::classes() : std::vector<std::string>()));
   Trainer trainer(config);
   trainer.fit(model, data);
   const auto folder = best->best_model_path();
   const auto test = trainer.test(model, data, folder.string());
+  const bool writes_report = trainer.config().logger.has("html") && config.fast_dev_run == 0;
   return {.test_acc = test.at("test_acc"),
           .test_loss = test.at("test_loss"),
           .val_acc = best->best_model_score().value_or(trainer.metrics().find("val_acc").value_or(std::nan(""))),
           .checkpoint = folder.empty() ? folder : o.trainer.default_root_dir / "best",
+          .report = writes_report ? o.trainer.default_root_dir / "report.html" : "",
           .reports = trainer.is_global_zero()};
 }
 
@@ -50,8 +55,9 @@ int run(int argc, char** argv) {
   const std::string checkpoint = r.checkpoint.empty() ? "none" : r.checkpoint.string();
   const std::string validation =
       std::isnan(r.val_acc) ? "no validation" : fmt::format("best validation accuracy {:.2f} %", 100 * r.val_acc);
-  const auto summary = fmt::format("{} on {}: test accuracy {:.2f} %, {}, {:.1f} s\nweights: {}\n", o.model, o.dataset,
-                                   100 * r.test_acc, validation, seconds, checkpoint);
+  auto summary = fmt::format("{} on {}: test accuracy {:.2f} %, {}, {:.1f} s\nweights: {}\n", o.model, o.dataset,
+                             100 * r.test_acc, validation, seconds, checkpoint);
+  if (!r.report.empty()) summary += fmt::format("report: {}\n", r.report.string());
   const auto result = fmt::format(
       "result: test_accuracy={:.4f} test_loss={:.4f} val_accuracy={:.4f} train_seconds={:.1f} "
       "startup_ms={:.0f} epochs={} model={} checkpoint={}\n",

@@ -12,8 +12,11 @@ struct Options {
   std::int64_t seed = 1;
   std::int64_t threads = 0;  // 0: all cores
   bool raw = false;
-  levin::TrainerConfig trainer{
-      .max_epochs = 5, .num_sanity_val_steps = 0, .accelerator = "cpu", .default_root_dir = "runs/mnist"};
+  levin::TrainerConfig trainer{.max_epochs = 5,
+                               .num_sanity_val_steps = 0,
+                               .accelerator = "cpu",
+                               .default_root_dir = "runs/mnist",
+                               .logger = "csv,html"};
   std::int64_t epochs() const { return trainer.max_epochs.value_or(-1); }
 };
 

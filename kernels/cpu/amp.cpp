@@ -13,7 +13,7 @@ namespace cpu {
 
 namespace {
 
-constexpr int64_t kGrain = 32768;  // elements of a task
+constexpr int64_t kAmpGrain = 32768;  // elements of a task
 
 /// True where all values are finite, before and after.
 template <class T>
@@ -37,7 +37,7 @@ void amp_unscale(const UnscaleArgs& a, Stream&) {
   for (const AmpTensor& t : a.tensors) {
     dispatch_floating(t.dtype, "amp_unscale", [&]<class T>() {
       T* const values = static_cast<T*>(t.values);
-      parallel_for(0, t.numel, kGrain, [&](int64_t begin, int64_t end) {
+      parallel_for(0, t.numel, kAmpGrain, [&](int64_t begin, int64_t end) {
         if (!multiply(values + begin, end - begin, factor)) finite.store(false, std::memory_order_relaxed);
       });
     });

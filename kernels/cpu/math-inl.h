@@ -27,6 +27,12 @@ HWY_INLINE V keep_nan(V x, V y) {
   return hn::IfThenElse(hn::Eq(x, x), y, x);
 }
 
+/// y, but x itself where x is NaN or a zero, whose sign is kept.
+template <class D, class V>
+HWY_INLINE V keep_nan_and_zero(D d, V x, V y) {
+  return hn::IfThenElse(hn::Gt(hn::Abs(x), hn::Zero(d)), y, x);
+}
+
 /// Lane by lane through a function of the standard library.
 template <class D, class V>
 HWY_INLINE V lanewise(D d, hn::TFromD<D> (*f)(hn::TFromD<D>), V x) {
@@ -45,7 +51,7 @@ HWY_INLINE V exp_v(D d, V x) {
 template <class D, class V>
 HWY_INLINE V expm1_v(D d, V x) {
   constexpr double top = sizeof(hn::TFromD<D>) == 4 ? 104.0 : 1000.0;
-  return keep_nan(x, hn::Expm1(d, hn::Min(x, constant(d, top))));
+  return keep_nan_and_zero(d, x, hn::Expm1(d, hn::Min(x, constant(d, top))));
 }
 
 /// Fixes a logarithm `y` of `x`, which is right for 0 < x < infinity.
@@ -74,7 +80,7 @@ HWY_INLINE V log1p_v(D d, V x) {
 /// Arguments beyond the range of the vector reduction go through the standard library.
 template <class D, class V>
 HWY_INLINE V sin_v(D d, V x) {
-  if (hn::AllTrue(d, hn::Lt(hn::Abs(x), constant(d, 30000.0)))) return hn::Sin(d, x);
+  if (hn::AllTrue(d, hn::Lt(hn::Abs(x), constant(d, 30000.0)))) return keep_nan_and_zero(d, x, hn::Sin(d, x));
   return lanewise(d, +[](hn::TFromD<D> v) { return std::sin(v); }, x);
 }
 

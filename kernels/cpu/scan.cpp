@@ -13,18 +13,18 @@ namespace cpu {
 
 namespace {
 
-constexpr int64_t kGrain = 32768;  // elements worth a task
-constexpr int64_t kTile = 64;      // neighbours along the inner axis that walk together
+constexpr int64_t kScanGrain = 32768;  // elements worth a task
+constexpr int64_t kScanTile = 64;      // neighbours along the inner axis that walk together
 
 /// Calls f(outer index, first inner index, width) for tiles of the inner axis, in parallel.
 template <class F>
 void for_tiles(int64_t outer, int64_t n, int64_t inner, F&& f) {
-  const int64_t tiles = (inner + kTile - 1) / kTile;
-  const int64_t work = std::max<int64_t>(1, n * std::min(inner, kTile));
-  parallel_for(0, outer * tiles, std::max<int64_t>(1, kGrain / work), [&](int64_t b, int64_t e) {
+  const int64_t tiles = (inner + kScanTile - 1) / kScanTile;
+  const int64_t work = std::max<int64_t>(1, n * std::min(inner, kScanTile));
+  parallel_for(0, outer * tiles, std::max<int64_t>(1, kScanGrain / work), [&](int64_t b, int64_t e) {
     for (int64_t task = b; task < e; ++task) {
-      const int64_t first = task % tiles * kTile;
-      f(task / tiles, first, std::min(kTile, inner - first));
+      const int64_t first = task % tiles * kScanTile;
+      f(task / tiles, first, std::min(kScanTile, inner - first));
     }
   });
 }
@@ -81,7 +81,7 @@ void arg_reduce(const ArgReduceArgs& a) {
         return;
       }
     }
-    T best[kTile];
+    T best[kScanTile];
     for (int64_t j = 0; j < width; ++j) best[j] = x[j], index[j] = 0;
     for (int64_t i = 1; i < a.n; ++i) {
       x += a.inner;
@@ -102,7 +102,7 @@ void argmin(const ArgReduceArgs& a, Stream&) {
 template <class T, class Out, class Acc>
 void accumulate(const CumsumArgs& a) {
   for_tiles(a.outer, a.n, a.inner, [&](int64_t o, int64_t first, int64_t width) {
-    Acc sum[kTile] = {};
+    Acc sum[kScanTile] = {};
     for (int64_t step = 0; step < a.n; ++step) {
       const int64_t i = a.reverse ? a.n - 1 - step : step, at = (o * a.n + i) * a.inner + first;
       const T* const x = a.x.data<T>() + at;

@@ -1,10 +1,14 @@
 #pragma once
-// Instruction sets that the SIMD kernels are compiled for: the baseline, SSE4, AVX2 and AVX-512 on x86. SSSE3 alone is
-// not worth its share of the build. Builds with a sanitizer, which takes minutes over the widest tiles, have the
-// baseline and AVX2. To be included before <hwy/foreach_target.h>.
+// Instruction sets that the SIMD kernels are compiled for: SSE4, AVX2 and AVX-512 on x86. SSE4 is the baseline, since
+// Highway 1.0 has none between it and scalar emulation; core/src/cpu_backend.h refuses older processors. Builds
+// with a sanitizer, which takes minutes over the widest tiles, have SSE4 and AVX2. To be included before
+// <hwy/foreach_target.h>.
+#if defined(__x86_64__) && !defined(HWY_BASELINE_TARGETS)
+#define HWY_BASELINE_TARGETS HWY_SSE4
+#endif
 #ifndef HWY_DISABLED_TARGETS
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3 | HWY_AVX3_DL)
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3 | HWY_AVX3_DL)
 #else
 #define HWY_DISABLED_TARGETS HWY_SSSE3
 #endif

@@ -24,6 +24,7 @@ levin::Stream no_stream() { absent(); }
 struct cuda::Graph::Impl {};
 
 bool cuda::is_available() { return false; }
+const char* cuda::flavour() { return "OFF"; }
 int cuda::device_count() { return 0; }
 std::string cuda::why_unavailable() { return kAbsent; }
 int cuda::current_device() { absent(); }

@@ -10,10 +10,12 @@
 namespace levin::nn::init {
 
 const Tensor& uniform_(const Tensor& t, double low, double high, Generator* generator) {
+  no_grad guard;
   return levin::uniform_(t, low, high, generator);
 }
 
 const Tensor& normal_(const Tensor& t, double mean, double std, Generator* generator) {
+  no_grad guard;
   return levin::normal_(t, mean, std, generator);
 }
 

@@ -1,3 +1,5 @@
+#include "found_inf.h"
+
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
@@ -159,7 +161,8 @@ void GradScaler::update() {
 
 void GradScaler::update_with(const Tensor& found_inf) {
   if (!options_.enabled) return;
-  const Tensor found = found_inf.defined() ? found_inf : number(0, scale_.device());
+  const no_grad guard;
+  const Tensor found = found_inf.defined() ? optim::found_inf_of("GradScaler", found_inf) : number(0, scale_.device());
   move_to(found.device());
   Stream stream = current_stream(found.device());
   kernels::amp_update_scale({.scale = floats(scale_),

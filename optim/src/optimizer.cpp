@@ -1,5 +1,7 @@
 #include <levin/optim/optimizer.h>
 
+#include "found_inf.h"
+
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops/creation.h>
 #include <levin/core/recording.h>
@@ -81,8 +83,9 @@ void Optimizer::step() {
   }
 }
 
-void Optimizer::step_unless(const Tensor& found_inf) {
+void Optimizer::step_unless(const Tensor& given) {
   no_grad guard;
+  const Tensor found_inf = found_inf_of(name_, given);
   const bool host_counts = std::ranges::any_of(*groups_, [](const ParamGroup& g) { return g["capturable"] == 0; });
   if (host_counts && !skipped_.defined()) skipped_ = zeros({}, {.dtype = kFloat32, .device = found_inf.device()});
   found_inf_ = found_inf;

@@ -9,7 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "support/comparison.h"
+
 using namespace levin;
+using levin::test::approx;
 
 namespace {
 
@@ -157,7 +160,7 @@ TEST_CASE("autocast: gradients reach float32 leaves, and backward keeps forward'
   w.set_grad({});
   cross_entropy(matmul(x, w), zeros({4}, {.dtype = kInt64})).backward();
   const auto plain = w.grad().to_vector<float>();
-  for (std::size_t i = 0; i < plain.size(); ++i) CHECK(outside[i] == doctest::Approx(plain[i]).epsilon(0.02));
+  for (std::size_t i = 0; i < plain.size(); ++i) CHECK(outside[i] == approx(plain[i], {.relative = 0.02}));
   CHECK(outside != plain);
 }
 
@@ -179,7 +182,7 @@ TEST_CASE("autocast: a weight is cast once in a scope, and anew after an edit or
     }
     CHECK(cast_of_weight().get() != first);
     CHECK(matmul(x, w).to(kFloat32).to_vector<float>()[0] ==
-          doctest::Approx(matmul(x.to(kHalf), w.detach().to(kHalf)).to(kFloat32).to_vector<float>()[0]));
+          approx(matmul(x.to(kHalf), w.detach().to(kHalf)).to(kFloat32).to_vector<float>()[0], {.relative = 1e-6}));
   }
   {
     const autocast on(kHalf, true, /*cache_enabled=*/false);

@@ -121,3 +121,86 @@ TEST_CASE("second derivatives go through an edited view") {
   CHECK(gradcheck(f, in) == "");
   CHECK(gradgradcheck(f, in) == "");
 }
+
+TEST_CASE("a whole copy cuts the history, and the source gets the gradient") {
+  for (const DType type : {kFloat64, kFloat32, kHalf, kInt64, kBool})
+    for (const Shape& sizes : {Shape{3}, Shape{1}, Shape{}}) {
+      CAPTURE(name_of(type));
+      CAPTURE(to_string(sizes));
+      const Tensor x = leaf({1, 2, 3}), constant = ones(sizes, {.dtype = type});
+      const Tensor y = x * 3.0;
+      y.copy_(constant);
+      CHECK(y.requires_grad());
+      sum(y * y).backward();
+      CHECK(grad_of(x) == std::vector<double>{0, 0, 0});
+      if (!constant.is_floating()) continue;
+      const Tensor z = x * 3.0;
+      constant.requires_grad_();
+      z.copy_(constant);
+      x.set_grad({});
+      sum(z * 2.0).backward();
+      CHECK(grad_of(x) == std::vector<double>{0, 0, 0});
+      CHECK(constant.grad().dtype() == type);
+      CHECK(constant.grad().sizes() == sizes);
+      CHECK(constant.grad().sum().item<double>() == 6.0);
+    }
+}
+
+TEST_CASE("a whole copy cuts the history of the views, and one through a view that of the base") {
+  const Tensor x = leaf({1, 2, 3, 4}), w = leaf({5, 6, 7, 8});
+  const Tensor base = x * 3.0, view = base.view({2, 2}), column = view.t()(0);
+  base.copy_(w);
+  sum(view * view).backward();
+  CHECK(grad_of(x) == std::vector<double>{0, 0, 0, 0});
+  CHECK(grad_of(w) == std::vector<double>{10, 12, 14, 16});
+  x.set_grad({});
+  w.set_grad({});
+  sum(column).backward();
+  CHECK(grad_of(x) == std::vector<double>{0, 0, 0, 0});
+  CHECK(grad_of(w) == std::vector<double>{1, 0, 1, 0});
+
+  const Tensor other = x * 3.0;
+  other.view({2, 2}).t().copy_(tensor({1.0, 2.0}));
+  sum(other * other).backward();
+  CHECK(other.to_vector<double>() == std::vector<double>{1, 1, 2, 2});
+  CHECK(grad_of(x) == std::vector<double>{0, 0, 0, 0});
+}
+
+TEST_CASE("random values in place cut the history; leaves that require grad refuse them outside no_grad") {
+  const Tensor x = leaf({1, 2, 3, 4});
+  for (const bool normal : {true, false}) {
+    const Tensor y = x * 3.0, strided = (x * 3.0).view({2, 2}).t();
+    for (const Tensor& t : {y, strided}) {
+      normal ? normal_(t, 100.0, 1.0) : uniform_(t, 90.0, 110.0);
+      CHECK((t > 80.0).all().item<bool>());
+      x.set_grad({});
+      sum(t * t).backward();
+      CHECK(grad_of(x) == std::vector<double>{0, 0, 0, 0});
+    }
+    CHECK_THROWS_WITH_AS(normal ? normal_(x) : uniform_(x), doctest::Contains("no_grad"), GradError);
+  }
+}
+
+TEST_CASE("an edit through a view of a base that is not contiguous is recorded") {
+  const auto f = [](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+    Tensor base;
+    {
+      no_grad guard;  // so that the base is no view itself
+      base = zeros({4, 3}, {.dtype = kFloat64}).t().narrow(0, 0, 2);
+    }
+    base.copy_(in[0] * in[0]);
+    base.narrow(1, 1, 2).mul_(in[1]);
+    return {base * base};
+  };
+  const std::vector<Tensor> in{leaf({0.5, -1, 2, 1.5, 0.25, -0.75, 1.25, 3}).detach().view({2, 4}).requires_grad_(),
+                               leaf({0.3, -0.7})};
+  CHECK(gradcheck(f, in) == "");
+  CHECK(gradgradcheck(f, in) == "");
+
+  Tensor shared;
+  {
+    no_grad guard;
+    shared = zeros({1, 3}, {.dtype = kFloat64}).expand({2, 3});
+  }
+  CHECK_THROWS_WITH_AS(shared(0).copy_(leaf({1, 2, 3})), doctest::Contains("share memory"), GradError);
+}

@@ -82,6 +82,8 @@ std::vector<OpCase> activation_cases() {
   for (OpCase& c : list) {
     if (c.name.starts_with("gelu")) c.tolerance = {.ulps = 4, .scale = 4};  // x times a number near 0
     c.grad_tolerance = {.ulps = 16, .scale = 2};
+    // 1 - tanh^2, of which little is left, is multiplied by up to 8.
+    if (c.name == "gelu_tanh") c.grad_tolerance.scale = 8;
   }
   list[0].errors = {{"[relu] bool is not accepted", [] { relu(ones({2}, {.dtype = kBool})); }}};
   list[3].errors = {{"[gelu] int64 has no such function", [] { gelu(tensor<int64_t>({1})); }}};

@@ -92,6 +92,8 @@ std::vector<OpCase> amp_cases() {
                        unscale_sample({33}, cycle({1, -2, inf}), 4), unscale_sample({5}, cycle({1, -inf, 0}), 4),
                        unscale_sample({1030}, cycle({0.5, -8}), 0.5)},
            .large = {unscale_sample({100003}, uniform(), 65536)},
+           // A task is 32,768 elements.
+           .limits = {unscale_sample({32768}, uniform(), 8), unscale_sample({32769}, uniform(), 8)},
            .dtypes = kFloatTypes,
            .outputs = {Output::same, Output::any},
            .tolerance = {.ulps = 1},

@@ -22,6 +22,8 @@ std::vector<OpCase> conv_cases();
 std::vector<OpCase> view_cases();
 std::vector<OpCase> optim_cases();
 std::vector<OpCase> amp_cases();
+std::vector<OpCase> edge_cases();
+std::vector<OpCase> edge_slope_cases();
 
 /// Copies in contiguous memory, as the fused kernels have their tensors.
 Tensors contiguous_copies(const Tensors& inputs);

@@ -2,6 +2,8 @@
 
 #include <levin/autograd/ops.h>
 
+#include <algorithm>
+
 namespace levin::test {
 
 namespace {
@@ -41,10 +43,28 @@ std::vector<double> with_bias(const Shape& y, const Tensors& in) {
   return values;
 }
 
+Shape conv_sizes(const Shape& x, const Shape& w, const Conv2dOptions& o) {
+  return {x[0], w[0], conv_size(x[2], w[2], o.stride.h, o.padding.h, o.dilation.h),
+          conv_size(x[3], w[3], o.stride.w, o.padding.w, o.dilation.w)};
+}
+
+Shape transpose_sizes(const Shape& x, const Shape& w, const ConvTranspose2dOptions& o) {
+  const auto size = [](int64_t n, int64_t k, int64_t s, int64_t p, int64_t d, int64_t extra) {
+    return (n - 1) * s - 2 * p + d * (k - 1) + extra + 1;
+  };
+  return {x[0], w[1] * o.groups, size(x[2], w[2], o.stride.h, o.padding.h, o.dilation.h, o.output_padding.h),
+          size(x[3], w[3], o.stride.w, o.padding.w, o.dilation.w, o.output_padding.w)};
+}
+
+/// The most terms of a gradient: x's adds up over a window of all outputs, the weight's and the bias's over all images
+/// and places.
+int64_t terms_of_gradients(const Shape& x, const Shape& w, const Shape& y) {
+  const int64_t places = std::max(x[2] * x[3], y[2] * y[3]);
+  return std::max({int64_t{1}, w[0] * w[2] * w[3], w[1] * w[2] * w[3], x[0] * places});
+}
+
 Tensors conv_reference(const Tensors& in, const Conv2dOptions& o) {
-  const Shape &x = in[0].sizes(), &w = in[1].sizes();
-  const Shape y{x[0], w[0], conv_size(x[2], w[2], o.stride.h, o.padding.h, o.dilation.h),
-                conv_size(x[3], w[3], o.stride.w, o.padding.w, o.dilation.w)};
+  const Shape &x = in[0].sizes(), &w = in[1].sizes(), y = conv_sizes(x, w, o);
   std::vector<double> values = with_bias(y, in);
   const auto xv = in[0].to_vector<double>(), wv = in[1].to_vector<double>();
   each_product(x, w, y, o, [&](std::size_t xi, std::size_t wi, std::size_t yi) { values[yi] += xv[xi] * wv[wi]; });
@@ -52,12 +72,7 @@ Tensors conv_reference(const Tensors& in, const Conv2dOptions& o) {
 }
 
 Tensors transpose_reference(const Tensors& in, const ConvTranspose2dOptions& o) {
-  const Shape &x = in[0].sizes(), &w = in[1].sizes();
-  const auto size = [](int64_t n, int64_t k, int64_t s, int64_t p, int64_t d, int64_t extra) {
-    return (n - 1) * s - 2 * p + d * (k - 1) + extra + 1;
-  };
-  const Shape y{x[0], w[1] * o.groups, size(x[2], w[2], o.stride.h, o.padding.h, o.dilation.h, o.output_padding.h),
-                size(x[3], w[3], o.stride.w, o.padding.w, o.dilation.w, o.output_padding.w)};
+  const Shape &x = in[0].sizes(), &w = in[1].sizes(), y = transpose_sizes(x, w, o);
   std::vector<double> values = with_bias(y, in);
   const auto xv = in[0].to_vector<double>(), wv = in[1].to_vector<double>();
   each_product(y, w, x, {o.stride, o.padding, o.dilation, o.groups},
@@ -71,7 +86,7 @@ Sample conv_sample(const std::vector<Shape>& shapes, const Conv2dOptions& o = {}
   Sample s = sample(shapes, uniform(), shapes[1][1] * shapes[1][2] * shapes[1][3] + 1);
   const std::string arguments = "stride=" + pair_text(o.stride) + ", padding=" + pair_text(o.padding) +
                                 ", dilation=" + pair_text(o.dilation) + ", groups=" + std::to_string(o.groups);
-  s.grad_terms = shapes[0].numel();
+  s.grad_terms = terms_of_gradients(shapes[0], shapes[1], conv_sizes(shapes[0], shapes[1], o));
   s.label = arguments;
   s.op = [o](const Tensors& x) -> Tensors { return {conv2d(x[0], x[1], x.size() > 2 ? x[2] : Tensor(), o)}; };
   s.reference = [o](const Tensors& x) { return conv_reference(x, o); };
@@ -84,7 +99,7 @@ Sample transpose_sample(const std::vector<Shape>& shapes, const ConvTranspose2dO
   const std::string arguments = "stride=" + pair_text(o.stride) + ", padding=" + pair_text(o.padding) +
                                 ", output_padding=" + pair_text(o.output_padding) +
                                 ", dilation=" + pair_text(o.dilation) + ", groups=" + std::to_string(o.groups);
-  s.grad_terms = shapes[0].numel() * shapes[1].numel();
+  s.grad_terms = terms_of_gradients(shapes[0], shapes[1], transpose_sizes(shapes[0], shapes[1], o));
   s.label = arguments;
   s.op = [o](const Tensors& x) -> Tensors { return {conv_transpose2d(x[0], x[1], x.size() > 2 ? x[2] : Tensor(), o)}; };
   s.reference = [o](const Tensors& x) { return transpose_reference(x, o); };
@@ -122,6 +137,14 @@ OpCase conv2d_case() {
                  {"larger than the input",
                   [] {
                     conv2d(zeros({1, 1, 2, 2}), zeros({1, 1, 3, 3}));
+                  }},
+                 {"larger than the input 2x2",
+                  [] {
+                    conv2d(zeros({1, 1, 2, 2}), zeros({1, 1, 3, 3}), {}, {.stride = 2});
+                  }},
+                 {"larger than the input 9x3",
+                  [] {
+                    conv2d(zeros({1, 1, 9, 3}), zeros({1, 1, 3, 3}), {}, {.stride = {1, 4}, .dilation = {1, 2}});
                   }},
                  {"four dimensions",
                   [] {

@@ -111,6 +111,8 @@ OpCase gather_case() {
                       gather_sample({4, 5}, {3, 2}, 1), gather_sample({3, 4, 5}, {2, 6, 3}, 1),
                       gather_sample({3, 2}, {0, 2}, 0)},
           .large = {gather_sample({70, 300}, {65, 290}, 0), gather_sample({300, 70}, {300, 65}, 1)},
+          // A task is 16,384 elements.
+          .limits = {gather_sample({64, 256}, {64, 256}, 1), gather_sample({64, 257}, {64, 257}, 0)},
           .dtypes = kAllTypes,
           .tolerance = {.ulps = 0},
           .torch = "torch.gather(x0, 0, x1)",
@@ -227,6 +229,8 @@ OpCase index_select_case() {
                       index_select_sample({3, 5, 2}, 4, 1), index_select_sample({3, 5}, 33, 1),
                       index_select_sample({3, 5}, 0, 1)},
           .large = {index_select_sample({65, 192}, 1024, 0), index_select_sample({129, 65}, 400, 1)},
+          // A task is 16,384 elements.
+          .limits = {index_select_sample({65, 64}, 256, 0), index_select_sample({65, 64}, 257, 0)},
           .dtypes = kAllTypes,
           .tolerance = {.ulps = 0},
           .torch = "torch.index_select(x0, 0, x1)",
@@ -261,6 +265,8 @@ OpCase index_add_case() {
           .samples = {index_add_sample({3}, 7, 0), index_add_sample({4, 3}, 5, 0), index_add_sample({2, 3, 5}, 8, 1),
                       index_add_sample({2, 3}, 0, 1)},
           .large = {index_add_sample({65, 192}, 500, 0), index_add_sample({129, 65}, 200, 1)},
+          // A task is 16,384 elements.
+          .limits = {index_add_sample({64, 256}, 300, 0), index_add_sample({65, 256}, 300, 0)},
           .dtypes = kNumericTypes,
           .tolerance = {.ulps = 2, .scale = 2},
           .grad_tolerance = {.ulps = 2, .scale = 2},
@@ -276,7 +282,7 @@ OpCase index_add_case() {
 
 Sample embedding_sample(const Shape& weight, const Shape& index, std::optional<int64_t> padding = std::nullopt) {
   return {.inputs = {{.sizes = weight}, index_input(index, weight[0])},
-          .grad_terms = index.numel(),
+          .grad_terms = 4 * (1 + index.numel() / weight[0]),  // a row is met four times as often as on average, at most
           .label = padding ? "padding_idx" : "",
           .op = [padding](const Tensors& in) -> Tensors { return {embedding(in[0], in[1], padding)}; },
           .reference = [](const Tensors& in) -> Tensors {

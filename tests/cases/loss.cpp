@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace levin::test {
@@ -27,6 +28,9 @@ Tensor reduced(const Losses& l, Reduction r) {
 }
 
 const char* name_of(Reduction r) { return r == Reduction::none ? "none" : r == Reduction::mean ? "mean" : "sum"; }
+
+/// How many losses of n are added up in one result: a mean divides their error by n again.
+int64_t added_up(Reduction r, int64_t n) { return r == Reduction::sum ? std::max<int64_t>(1, n) : 1; }
 
 /// x (B, C, ...) with -log_softmax taken here unless x already holds log-probabilities.
 Losses class_losses(const Tensors& in, bool weighted, int64_t ignore_index, double smoothing, bool logits) {
@@ -81,7 +85,10 @@ InputSpec target_of(const ClassForm& f) {
 Sample class_sample(const ClassForm& f, bool logits) {
   Sample s{.inputs = {{.sizes = f.sizes, .values = uniform(-3, 3)}, target_of(f)}};
   if (f.weighted) s.inputs.push_back({.sizes = {f.sizes[1]}, .values = uniform(0.5, 2), .differentiable = false});
-  s.terms = std::max<int64_t>(1, f.sizes.numel());
+  // Over the classes goes a sum of probabilities times logarithms; that of exponentials is relative to its own size.
+  const int64_t classes = f.probabilities ? f.sizes[1] : 1;
+  s.terms = classes * added_up(f.reduction, f.sizes.numel() / f.sizes[1]);
+  s.grad_terms = classes;
   s.label =
       fmt::format("{}{}{}{}, {}", f.probabilities ? "probabilities" : "labels", f.weighted ? ", weights" : "",
                   f.ignore_index >= 0 ? ", ignoring" : "", f.smoothing > 0 ? ", smoothed" : "", name_of(f.reduction));
@@ -124,6 +131,7 @@ OpCase class_case(bool logits) {
   }
   c.large = {class_sample({{9000, 11}}, logits), class_sample({{300, 517}}, logits),
              class_sample({{7, 5, 40, 33}}, logits)};
+  c.limits = {class_sample({{2048, 8}}, logits), class_sample({{2049, 8}}, logits)};  // a task is 16,384 elements
   c.op = c.samples[0].op;
   c.torch = c.samples[0].torch;
   c.layouts = {Layout::contiguous, Layout::transposed, Layout::sliced};
@@ -170,7 +178,8 @@ OpCase pair_case(const char* name, Tensor (*op)(const Tensor&, const Tensor&, Re
   for (const Shape& sizes : {Shape{}, {1}, {31}, {5, 6}, {2, 3, 5}})
     for (const Reduction r : {Reduction::mean, Reduction::sum, Reduction::none}) {
       Sample s{.inputs = {{.sizes = sizes, .values = uniform(0.2, 2)}, {.sizes = sizes, .values = uniform(-2, -0.2)}}};
-      s.terms = std::max<int64_t>(1, sizes.numel());
+      s.terms = added_up(r, sizes.numel());
+      s.grad_terms = 1;
       s.label = name_of(r);
       s.op = [=](const Tensors& x) -> Tensors { return {op(x[0], x[1], r)}; };
       s.reference = [=](const Tensors& x) -> Tensors {
@@ -202,7 +211,8 @@ Sample bce_sample(const BceForm& f) {
   if (!f.number) s.inputs.push_back({.sizes = f.sizes, .values = uniform(0, 1)});
   if (f.weighted) s.inputs.push_back({.sizes = f.sizes, .values = uniform(0.5, 2), .differentiable = false});
   if (f.positive) s.inputs.push_back({.sizes = {f.sizes.back()}, .values = uniform(0.5, 2), .differentiable = false});
-  s.terms = std::max<int64_t>(1, f.sizes.numel());
+  s.terms = added_up(f.reduction, f.sizes.numel());
+  s.grad_terms = 1;
   s.label = fmt::format("{}{}{}{}", name_of(f.reduction), f.weighted ? ", weight" : "",
                         f.positive ? ", pos_weight" : "", f.number ? ", number" : "");
   s.op = [=](const Tensors& x) -> Tensors {
@@ -247,6 +257,7 @@ OpCase bce_case() {
     c.samples.push_back(bce_sample(f));
   c.large = {bce_sample({{100003}}), bce_sample({.sizes = {100003}, .number = 1.0}),
              bce_sample({.sizes = {100003}, .reduction = Reduction::none})};
+  c.limits = {bce_sample({{16384}}), bce_sample({{16385}})};  // a task is 16,384 elements
   c.op = c.samples[0].op;
   c.torch = c.samples[0].torch;
   c.dtypes = kFloatTypes;

@@ -29,6 +29,7 @@ OpCase masked_select_case() {
           .samples = {make({31}, {31}), make({7, 5}, {7, 5}), make({4, 1}, {3}), make({3, 5}, {4, 1, 5}),
                       make({0, 3}, {0, 3})},
           .large = {make({40000}, {40000})},
+          .limits = {make({16384}, {16384}), make({16385}, {16385})},  // a task is 16,384 elements
           .dtypes = kAllTypes,
           .tolerance = {.ulps = 0},
           .torch = "torch.masked_select(x0, x1)",
@@ -51,6 +52,7 @@ OpCase nonzero_case() {
           },
           .samples = unary_samples(integers(-1, 2)),
           .large = {sample({{40000}}, integers(0, 2))},
+          .limits = {sample({{16384}}, integers(0, 2)), sample({{16385}}, integers(0, 2))},
           .dtypes = kAllTypes,
           .outputs = {Output::index},
           .differentiable = false,

@@ -2,6 +2,8 @@
 
 #include <levin/autograd/ops.h>
 
+#include <algorithm>
+
 namespace levin::test {
 
 namespace {
@@ -54,7 +56,14 @@ Tensor linear_reference(const Tensors& in) {
 }
 
 Sample matrices(const Shape& a, const Shape& b) {
-  return sample({a, b}, uniform(), std::max<int64_t>(1, a.empty() ? 1 : a.back()));
+  Sample s = sample({a, b}, uniform(), std::max<int64_t>(1, a.back()));
+  // a's gradient adds up over b's columns, b's over a's rows; what broadcasts adds up over the other's batch too.
+  const auto columns = [](const Shape& x) { return x.size() > 1 ? x.back() : 1; };
+  const auto matrix = [](const Shape& x) { return x.size() > 1 ? x.back() * x[x.size() - 2] : x.back(); };
+  const auto batch = [&](const Shape& x) { return matrix(x) > 0 ? x.numel() / matrix(x) : 0; };
+  const int64_t rows = a.size() > 1 ? a[a.size() - 2] : 1;
+  s.grad_terms = std::max({int64_t{1}, rows * batch(a), columns(b) * batch(b)});
+  return s;
 }
 
 Work product_work(const Tensors& in, const Tensors& out) {
@@ -146,12 +155,46 @@ OpCase addmm_case() {
           .samples = {plain, scaled},
           .tolerance = {.ulps = 2, .scale = 8},
           .grad_tolerance = {.ulps = 16, .scale = 8},
-          .torch = "torch.addmm(x0, x1, x2)"};
+          .torch = "torch.addmm(x0, x1, x2)",
+          .errors = {{"[addmm] the bias is (2, 1, 2), which does not broadcast to the product's shape (3, 2)",
+                      [] {
+                        addmm(zeros({2, 1, 2}), zeros({3, 4}), zeros({4, 2}));
+                      }},
+                     {"[addmm] inner sizes differ", [] {
+                        addmm(zeros({2}), zeros({3, 4}), zeros({5, 2}));
+                      }}}};
+}
+
+/// Products of 257 and 2049, which bfloat16 and float16 round, less 256 and 2048. All of it is exact in float32.
+OpCase cancelling_addmm_case() {
+  OpCase c = addmm_case();
+  const Sample scaled = c.samples[1];
+  c.name = "addmm_cancelling";
+  c.torch.clear();
+  c.errors.clear();
+  c.samples.clear();
+  c.dtypes = kFloatTypes;
+  for (const Shape& bias : {Shape{2}, {1, 2}, {3, 2}})
+    for (const bool factors : {false, true}) {
+      Sample s = sample({bias, {3, 4}, {4, 2}}, uniform(), 5);
+      if (factors) {
+        s = scaled;  // beta 0.5, alpha 2
+        s.torch.clear();
+        s.inputs[0].sizes = bias;
+      }
+      s.inputs[0].values = factors ? cycle({-1024, -8192}) : cycle({-256, -2048});
+      s.inputs[1].values = cycle({16, 1, 45, 24});
+      s.inputs[2].values = cycle({16, 0, 1, 0, 0, 45, 0, 1});
+      c.samples.push_back(s);
+    }
+  return c;
 }
 
 OpCase linear_case() {
-  const auto shapes = [](const std::vector<Shape>& s) {
-    return sample(s, uniform(), std::max<int64_t>(1, s[1].back() + 1));
+  const auto shapes = [](const std::vector<Shape>& sizes) {
+    Sample s = sample(sizes, uniform(), sizes[1].back() + 1);
+    s.grad_terms = std::max({int64_t{1}, sizes[1][0], sizes[0].numel() / sizes[0].back()});  // outputs, rows
+    return s;
   };
   return {
       .name = "linear",
@@ -178,6 +221,8 @@ OpCase linear_case() {
 
 }  // namespace
 
-std::vector<OpCase> matmul_cases() { return {matmul_case(), mm_case(), bmm_case(), addmm_case(), linear_case()}; }
+std::vector<OpCase> matmul_cases() {
+  return {matmul_case(), mm_case(), bmm_case(), addmm_case(), cancelling_addmm_case(), linear_case()};
+}
 
 }  // namespace levin::test

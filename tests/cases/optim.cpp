@@ -121,11 +121,24 @@ OpCase step_case(const std::string& name, int states, TensorFunction op, TensorF
           .reference = std::move(reference),
           .samples = samples(states, {{}, {0}, {1}, {31}, {33}, {7, 13}, {1030}}),
           .large = samples(states, {{50001}}),
+          .limits = samples(states, {{16384}, {16385}}),  // a task is 16,384 elements
           .dtypes = kFloatTypes,
           .tolerance = {.ulps = 4, .scale = 2},
           .differentiable = false,
           .twice = false,
           .bench = samples(states, {{1000000}})};
+}
+
+/// Without memory the first moment is the gradient, however small it is beside the former one.
+OpCase forgetful_case() {
+  const AdamStepArgs a{.tensors = {}, .lr = 0.05, .beta1 = 0.0};
+  OpCase c = step_case("adam_step_forgetful", 2, adam(a), adam_reference(a));
+  c.samples = samples(2, {{1}, {33}});
+  for (Sample& s : c.samples) s.inputs[1].values = uniform(1e-6, 1e-5), s.inputs[2].values = uniform(1, 2);
+  c.large.clear();
+  c.limits.clear();  // the other cases have ordinary moments of these sizes
+  c.tolerance = {.ulps = 4};
+  return c;
 }
 
 }  // namespace
@@ -143,6 +156,7 @@ std::vector<OpCase> optim_cases() {
           step_case("sgd_step_nesterov", 1, sgd(nesterov), sgd_reference(nesterov)),
           step_case("adam_step", 2, adam(l2), adam_reference(l2)),
           step_case("adam_step_decoupled", 2, adam(decoupled), adam_reference(decoupled)),
+          forgetful_case(),
           step_case("adam_step_amsgrad", 3, adam(amsgrad), adam_reference(amsgrad)),
           step_case("sgd_step_device_numbers", 1, sgd(momentum, false, Numbers::device), sgd_reference(momentum)),
           step_case("adam_step_device_numbers", 2, adam(decoupled, Numbers::device), adam_reference(decoupled))};

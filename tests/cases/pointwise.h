@@ -9,7 +9,8 @@
 
 namespace levin::test {
 
-inline constexpr int64_t kLargeSize = 100'003;     // a prime of several chunks
+inline constexpr int64_t kLargeSize = 100'003;     // a prime of several tasks
+inline constexpr int64_t kTaskSize = 32'768;       // elements of a task: one, and one and an element
 inline constexpr int64_t kBenchSize = 4 << 20;
 
 using Unary = Tensor (*)(const Tensor&);
@@ -24,6 +25,7 @@ inline OpCase unary_case(std::string name, Unary f, double (*reference)(double),
   c.reference = pointwise(std::function<double(double)>(reference));
   c.samples = unary_samples(values);
   c.large = {sample({{kLargeSize}}, values)};
+  c.limits = {sample({{kTaskSize}}, values), sample({{kTaskSize + 1}}, values)};
   c.dtypes = kFloatTypes;
   c.tolerance = {.ulps = ulps};
   c.torch = "torch." + name + "(x0)";
@@ -38,7 +40,11 @@ inline OpCase binary_case(std::string name, Binary f, double (*reference)(double
   c.op = [f](const Tensors& x) -> Tensors { return {f(x[0], x[1])}; };
   c.reference = pointwise(std::function<double(double, double)>(reference));
   c.samples = binary_samples(a, b);
-  c.large = {{.inputs = {{.sizes = {kLargeSize}, .values = a}, {.sizes = {kLargeSize}, .values = b}}}};
+  const auto line = [&](int64_t n) -> Sample {
+    return {.inputs = {{.sizes = {n}, .values = a}, {.sizes = {n}, .values = b}}};
+  };
+  c.large = {line(kLargeSize)};
+  c.limits = {line(kTaskSize), line(kTaskSize + 1)};
   c.dtypes = kNumericTypes;
   c.tolerance = {.ulps = ulps};
   c.torch = "torch." + name + "(x0, x1)";

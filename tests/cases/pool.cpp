@@ -78,6 +78,7 @@ OpCase max_pool_case() {
                       max_sample({1, 1, 18, 18}, {17, 1}), max_sample({0, 3, 4, 4}, {2, 2})},
           .large = {max_sample({4, 16, 28, 28}, {2, 2}), max_sample({2, 5, 57, 67}, {3, 2, 1}),
                     max_sample({2, 3, 70, 75}, {2, 2})},
+          .limits = {max_sample({1, 16, 32, 32}, {2, 2}), max_sample({1, 17, 32, 32}, {3, 2, 1})},  // a task is 16,384
           .dtypes = kFloatTypes,
           .tolerance = {.ulps = 0},
           .grad_tolerance = {.ulps = 2, .scale = 2},
@@ -182,6 +183,8 @@ OpCase avg_pool_case() {
                   average_sample({1, 2, 7, 8}, {3, 3, 0, 1, true}), average_sample({1, 1, 5, 6}, {2, 2, 1, 1, true}),
                   average_sample({1, 1, 5, 6}, {2, 2, 1, 1, true}, false), average_sample({0, 3, 4, 4}, {2, 2})},
       .large = {average_sample({4, 16, 28, 28}, {2, 2}), average_sample({2, 5, 57, 67}, {3, 2, 1}, false)},
+      // A task is 16,384 elements.
+      .limits = {average_sample({1, 16, 32, 32}, {2, 2}), average_sample({1, 17, 32, 32}, {3, 2, 1})},
       .dtypes = kFloatTypes,
       .tolerance = {.ulps = 2, .scale = 2},
       .grad_dtypes = kRoundedFloats,

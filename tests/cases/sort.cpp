@@ -59,6 +59,7 @@ OpCase sort_case() {
                       sort_sample({33}, 0, true), sort_sample({7, 13}, 0, false), sort_sample({2, 3, 5}, 1, true),
                       sort_sample({4, 0, 3}, 1, false)},
           .large = {sort_sample({9000}, 0, false), sort_sample({41, 530}, 1, true)},
+          .limits = {sort_sample({8, 256}, 1, false), sort_sample({9, 256}, 1, false)},  // a task is 2,048 elements
           .dtypes = kAllTypes,
           .outputs = {Output::same, Output::index},
           .tolerance = {.ulps = 0},

@@ -3,8 +3,14 @@
 #include <levin/core/storage.h>
 #include <levin/core/tensor.h>
 
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -90,7 +96,10 @@ TEST_CASE("the cap is kept, and what it refuses leaves no trace") {
 
 TEST_CASE("more than the machine has is an error, not an end") {
   CHECK_THROWS_AS(empty({int64_t{1} << 44}), OutOfMemory);
+  cpu_allocator::reset_peak();
+  const std::size_t before = cpu_allocator::stats().allocated;
   CHECK_THROWS_AS(empty({int64_t{1} << 40}), OutOfMemory);
+  CHECK(cpu_allocator::stats().peak_allocated == before);
   CHECK_THROWS_AS(empty({int64_t{1} << 40, int64_t{1} << 40}), ShapeError);
   CHECK(empty({4}).defined());
 }
@@ -159,3 +168,98 @@ TEST_CASE("a storage lives as long as its last view") {
   CHECK(released == 1);
   CHECK(Storage::live_count() == live);
 }
+
+TEST_CASE("every block that comes from the system is counted, guarded ones with their zones") {
+  const MemoryStats before = cpu_allocator::stats();
+  const std::size_t unusual = 777 << 20;  // of a size that no other test leaves behind
+  void* p = cpu_allocator::allocate(unusual);
+  CHECK(cpu_allocator::stats().system_allocations == before.system_allocations + 1);
+  cpu_allocator::free(p, unusual);
+  cpu_allocator::empty_cache();
+  const std::size_t reserved = cpu_allocator::stats().reserved;
+  cpu_allocator::set_guards(true);
+  void* guarded = cpu_allocator::allocate(100);
+  cpu_allocator::set_guards(false);
+  const MemoryStats during = cpu_allocator::stats();
+  CHECK(during.live_blocks == before.live_blocks + 1);
+  CHECK(during.allocated >= before.allocated + 100 + 2 * 64);
+  CHECK(during.reserved == reserved + (during.allocated - before.allocated));
+  cpu_allocator::free(guarded, 100);
+  CHECK(cpu_allocator::stats().allocated == before.allocated);
+  CHECK(cpu_allocator::stats().live_blocks == before.live_blocks);
+  CHECK(cpu_allocator::stats().reserved == reserved);
+}
+
+TEST_CASE("an error of memory reports what is live, the peak and what is reserved") {
+  cpu_allocator::empty_cache();
+  cpu_allocator::reset_peak();
+  {
+    const Tensor passing = empty({5 << 20});  // 20 MiB, which then lie in the cache
+  }
+  const Tensor live = empty({3 << 20});
+  const MemoryStats s = cpu_allocator::stats();
+  REQUIRE(s.reserved > s.allocated + (10u << 20));
+  cpu_allocator::set_cap(s.allocated + (1u << 20));
+  std::string text;
+  try {
+    empty({2 << 20});
+  } catch (const OutOfMemory& e) {
+    text = e.what();
+  }
+  cpu_allocator::set_cap(0);
+  const auto mib = [](std::size_t bytes) { return fmt::format("{:.2f} MiB", static_cast<double>(bytes) / (1 << 20)); };
+  CHECK_MESSAGE(text.find(fmt::format("the cap forbids: {} in {} live blocks (peak {}), {} taken from the system",
+                                      mib(s.allocated), s.live_blocks, mib(s.peak_allocated), mib(s.reserved))) !=
+                    std::string::npos,
+                text);
+}
+
+TEST_CASE("what a thread has freed serves others, while it lives and when it has ended") {
+  cpu_allocator::empty_cache();
+  constexpr std::size_t bytes = 1000, blocks = 4000;
+  const auto take_all = [] {
+    std::vector<void*> taken;
+    for (std::size_t i = 0; i < blocks; ++i) taken.push_back(cpu_allocator::allocate(bytes));
+    return taken;
+  };
+  const auto free_all = [](const std::vector<void*>& taken) {
+    for (void* p : taken) cpu_allocator::free(p, bytes);
+  };
+  free_all(take_all());  // this thread lives on, and keeps a bounded part
+  std::size_t asked = cpu_allocator::stats().system_allocations;
+  std::thread([&] { free_all(take_all()); }).join();
+  CHECK(cpu_allocator::stats().system_allocations - asked < blocks / 4);
+  cpu_allocator::empty_cache();
+  std::thread([&] { free_all(take_all()); }).join();
+  asked = cpu_allocator::stats().system_allocations;
+  free_all(take_all());
+  CHECK(cpu_allocator::stats().system_allocations == asked);
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("where the system has no more, free blocks of other sizes are given back first") {
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    void* p = cpu_allocator::allocate(std::size_t{600} << 20);
+    cpu_allocator::free(p, std::size_t{600} << 20);
+    std::ifstream statm("/proc/self/statm");
+    rlim_t pages = 0;
+    statm >> pages;
+    const rlim_t now = pages * static_cast<rlim_t>(sysconf(_SC_PAGESIZE));
+    const rlimit limit{now + (rlim_t{100} << 20), RLIM_INFINITY};
+    setrlimit(RLIMIT_AS, &limit);
+    int status = 1;
+    try {
+      cpu_allocator::allocate(std::size_t{400} << 20);
+      status = 0;
+    } catch (const OutOfMemory&) {
+    }
+    _exit(status);
+  }
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 0);
+}
+#endif

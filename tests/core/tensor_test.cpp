@@ -1,5 +1,5 @@
 #include <doctest/doctest.h>
-#include <levin/core/config.h>
+#include <levin/kernels/cuda.h>
 #include <levin/core/tensor.h>
 
 #include <cstring>
@@ -125,7 +125,7 @@ TEST_CASE("devices") {
   CHECK(device_backend(kCpu).device_count() == 1);
   CHECK_THROWS_WITH_AS(require_device({DeviceType::cpu, 1}),
                        "[device] cpu:1 does not exist: this machine has 1 cpu device, counted from 0.", DeviceError);
-  if constexpr (std::string_view(LEVIN_CUDA_FLAVOUR) == "OFF") {
+  if (std::string_view(cuda::flavour()) == "OFF") {
     CHECK_THROWS_WITH_AS(empty({2}, {.device = cuda(0)}),
                          "[device] cuda is not in this build: it has cpu. Use one of these, or a build with "
                          "-DLEVIN_CUDA=ON.",

@@ -2,6 +2,7 @@
 #include "kernels/cuda/conv/ladder.h"
 
 #include "cuda/matmul_problem.h"
+#include "support/comparison.h"
 #include "support/small_cases.h"
 #include "support/thread_order.h"
 
@@ -59,15 +60,10 @@ struct Exact {
   double worst(const std::vector<double>& got, DType dtype) const {
     const double unit = dtype == DType::f64 ? 0x1p-53 : 0x1p-24;
     const double rounding = dtype == DType::f16 ? 0x1p-11 : dtype == DType::bf16 ? 0x1p-8 : unit;
-    double result = got.size() == value.size() ? 0 : std::numeric_limits<double>::infinity();
-    for (std::size_t i = 0; i < std::min(got.size(), value.size()); ++i) {
-      const double allowed = (terms[i] + 4) * unit * magnitude[i] + rounding * std::abs(value[i]) + 0x1p-25;
-      const double off = std::abs(got[i] - value[i]);
-      result = std::max(result, off <= allowed    ? off / allowed
-                                : std::isnan(off) ? 1e300
-                                                  : std::max(2.0, off / allowed));
-    }
-    return result;
+    if (value.empty()) return got.empty() ? 0 : std::numeric_limits<double>::infinity();  // no images
+    return largest_share(got, value, [&](std::size_t i) {
+      return (terms[i] + 4) * unit * magnitude[i] + rounding * std::abs(value[i]) + 0x1p-25;
+    });
   }
 };
 

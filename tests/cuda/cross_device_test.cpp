@@ -7,7 +7,10 @@
 
 #include <vector>
 
+#include "support/comparison.h"
+
 using namespace levin;
+using levin::test::approx;
 
 namespace {
 
@@ -49,7 +52,7 @@ TEST_CASE("autograd/cross_device_backward") {
     for (std::size_t i = 0; i < expected.size(); ++i) {
       const auto a = actual[i].to_vector<float>(), e = expected[i].to_vector<float>();
       REQUIRE(a.size() == e.size());
-      for (std::size_t j = 0; j < a.size(); ++j) CHECK(a[j] == doctest::Approx(e[j]).epsilon(1e-5));
+      for (std::size_t j = 0; j < a.size(); ++j) CHECK(a[j] == approx(e[j], {.relative = 1e-5}));
     }
   }
   // A move to where a tensor is costs nothing, there as here.

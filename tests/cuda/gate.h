@@ -3,7 +3,11 @@
 
 #include <cuda_runtime.h>
 
+#include <doctest/doctest.h>
+
 #include <atomic>
+#include <cstdlib>
+#include <string>
 
 #if __has_include(<levin/emulator/execution.h>)
 #include <levin/emulator/execution.h>
@@ -12,17 +16,28 @@
 #define LEVIN_TEST_EMULATED 0
 #endif
 
+/// Of every test case that uses a Gate: tools/silicon/cases.py runs these with all kernels loaded before the first one,
+/// as the driver may wait for the device when it loads a kernel.
+#define LEVIN_HOLDS_A_STREAM doctest::test_suite("holds a stream")
+
 namespace levin::test {
+
+/// The test suite of the running test case.
+const std::string& current_suite();
 
 /// Work queued on the stream between construction and open() does not run before open(). In the emulator nothing runs
 /// before somebody waits for it; a device is held by a function of the host.
 class Gate {
  public:
   explicit Gate(cudaStream_t stream) : stream_(stream) {
+    CHECK_MESSAGE(current_suite() == "holds a stream", "a test case with a Gate is marked LEVIN_HOLDS_A_STREAM");
 #if LEVIN_TEST_EMULATED
     seed_ = emulator::config().seed;
     emulator::config().seed = 0;
 #else
+    const char* const loading = std::getenv("CUDA_MODULE_LOADING");
+    REQUIRE_MESSAGE((loading && std::string(loading) == "EAGER"),
+                    "this test holds a stream while kernels are launched; run it with CUDA_MODULE_LOADING=EAGER");
     cudaLaunchHostFunc(
         stream_,
         [](void* open) {

@@ -150,7 +150,8 @@ TEST_CASE("graph: two networks' steps in turn are two eager runs") {
   CHECK(run_two(true) == run_two(false));
 }
 
-TEST_CASE("graph: replays that wait in line take the learning rate and the numbers of their own moment") {
+TEST_CASE("graph: replays that wait in line take the learning rate and the numbers of their own moment" *
+          LEVIN_HOLDS_A_STREAM) {
   const auto run = [](bool graphed) {
     TrainingRun r({.net = make<Mlp>, .optimizer = adam});
     manual_seed(22);

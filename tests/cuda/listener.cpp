@@ -1,5 +1,6 @@
 // Around every test of this program: threads run in an order that belongs to the test's name, and memory that nobody
 // wrote is NaN.
+#include "cuda/gate.h"
 #include "support/thread_order.h"
 
 #include <levin/kernels/cuda.h>
@@ -10,11 +11,14 @@
 
 namespace {
 
+std::string suite;
+
 struct EveryTest final : doctest::IReporter {
   explicit EveryTest(const doctest::ContextOptions&) {}
 
   void test_case_start(const doctest::TestCaseData& test) override {
     levin::cuda::fill_uninitialized_memory(true);
+    suite = test.m_test_suite;
     order.emplace(test.m_name);
   }
   void test_case_end(const doctest::CurrentTestCaseStats& stats) override {
@@ -37,5 +41,7 @@ struct EveryTest final : doctest::IReporter {
 };
 
 }  // namespace
+
+const std::string& levin::test::current_suite() { return suite; }
 
 REGISTER_LISTENER("every test", 1, EveryTest);

@@ -47,7 +47,7 @@ TEST_CASE("page-locked copies hold the same values") {
   CHECK_FALSE(cuda::is_pinned(Tensor()));
 }
 
-TEST_CASE("data/pin_memory_overlap") {
+TEST_CASE("data/pin_memory_overlap" * LEVIN_HOLDS_A_STREAM) {
   const cuda::Stream compute = cuda::current_stream(0), copies = detail::copy_stream_of(0);
   const Tensor on_device = empty({1000}, {.device = kCuda});
   const Batch pinned{{cuda::pin_memory(counting(1000)), cuda::pin_memory(counting(10, 5))}};
@@ -81,7 +81,7 @@ TEST_CASE("data/pin_memory_overlap") {
   CHECK(pageable.to(kCuda)[0].cpu().to_vector<int>() == pageable[0].to_vector<int>());
 }
 
-TEST_CASE("page-locked memory is kept until the device has read it, then used again") {
+TEST_CASE("page-locked memory is kept until the device has read it, then used again" * LEVIN_HOLDS_A_STREAM) {
   cuda::synchronize();
   cuda::empty_cache();
   const auto before = pinned_tensors().stats();

@@ -2,6 +2,7 @@
 // run that diverges.
 
 #include "cuda/training.h"
+#include "support/comparison.h"
 #include "support/tolerance.h"
 
 #include <cmath>
@@ -29,15 +30,6 @@ Run train(const std::string& precision, const std::string& accelerator, std::uin
   CHECK(trainer.state().optimizer_steps.at(0) == 6 * epochs);
   return {trainer.metrics().results(Split::train).at("loss"), model.fc1.weight.dtype(), model.norm.weight.dtype(),
           model.logits_type, values_of(model)};
-}
-
-/// The worst difference of any weight.
-double distance(const Run& a, const Run& b) {
-  double worst = 0;
-  for (std::size_t i = 0; i < a.weights.size(); ++i)
-    for (std::size_t j = 0; j < a.weights[i].size(); ++j)
-      worst = std::max(worst, std::abs(static_cast<double>(a.weights[i][j]) - static_cast<double>(b.weights[i][j])));
-  return worst;
 }
 
 }  // namespace
@@ -87,7 +79,7 @@ TEST_CASE("an overflow halves the scale, changes no bit, moves no scheduler, and
       CHECK(run.state.global_step == 6);
       CHECK(run.state.optimizer_steps.at(0) == 4);
       CHECK(run.model->scheduler_steps == 4);
-      CHECK(run.rate() == doctest::Approx(0.02 * std::pow(0.97, 4)));
+      CHECK(run.rate() == approx(0.02 * std::pow(0.97, 4), {.relative = 1e-12}));
       CHECK(run.optimizers.optimizer().state_dict().at("state.fc1.weight.step").item<double>() == 4);
       for (const auto& [name, t] : run.model->state_dict()) CHECK_MESSAGE(isfinite(t).all().item<bool>(), name);
     }
@@ -143,7 +135,7 @@ TEST_CASE("on cuda reduced precision ends within 2 % of float32's loss, over thr
     for (const std::string precision : {"16-mixed", "bf16-mixed", "16-o2"}) {
       const double loss = train(precision, "cuda", seed, 4).loss;
       INFO("seed ", seed, " ", precision);
-      CHECK(loss == doctest::Approx(single).epsilon(0.02));
+      CHECK(loss == approx(single, {.relative = 0.02}));
     }
   }
 }
@@ -154,8 +146,8 @@ TEST_CASE("cuda and cpu give one training but for rounding") {
     INFO(precision);
     // Products of up to 16 terms sum in float32 in another order, at most 16 eps off, and round to float16 once: now
     // and then the other way, by one part in 2048. AdamW hands that on to a step of 0.02, 12 times.
-    CHECK(distance(on_cpu, on_cuda) <= 12 * 0.02 / 2048);
-    CHECK(on_cuda.loss == doctest::Approx(on_cpu.loss).epsilon(1e-4));
+    CHECK(largest_difference(on_cpu.weights, on_cuda.weights) <= 12 * 0.02 / 2048);
+    CHECK(on_cuda.loss == approx(on_cpu.loss, {.relative = 1e-4}));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <levin/data/transforms.h>
 
 #include "damage.h"
+#include "support/comparison.h"
 
 #include <algorithm>
 #include <cmath>
@@ -86,8 +87,8 @@ TEST_CASE("resizing gives Pillow's bytes to one step") {
   }
   const Tensor row = from_data<float>({0, 1, 2, 3}, {1, 1, 4});
   const auto halved = resize(row, 1, 2).to_vector<double>();
-  CHECK(halved[0] == doctest::Approx(5.0 / 7));
-  CHECK(halved[1] == doctest::Approx(16.0 / 7));
+  CHECK(halved[0] == approx(5.0 / 7, {.relative = 1e-6}));
+  CHECK(halved[1] == approx(16.0 / 7, {.relative = 1e-6}));
   CHECK(resize(row, 1, 2, Interpolation::bilinear, false).to_vector<float>() == std::vector<float>{0.5f, 2.5f});
   CHECK(resize(row, 1, 2, Interpolation::nearest).to_vector<float>() == std::vector<float>{0, 2});
   CHECK(resize(row, 2, 8, Interpolation::nearest).to_vector<float>() ==
@@ -153,7 +154,7 @@ TEST_CASE("a quarter turn is exact and counter-clockwise") {
   CHECK(ints(RandomRotation(0)(image, rng)) == ints(image));
   const auto smooth =
       RandomRotation({90, 90}, {.interpolation = Interpolation::bilinear})(counting({1, 4, 4}, kFloat32), rng);
-  CHECK(smooth.to_vector<float>()[0] == doctest::Approx(4).epsilon(1e-5));
+  CHECK(smooth.to_vector<float>()[0] == approx(4, {.relative = 1e-5}));
   const auto corner = RandomRotation({45, 45}, {.fill = 77})(counting({1, 9, 9}), rng);
   CHECK(ints(corner)[0] == 77);
   CHECK(ints(corner)[40] == 41);
@@ -180,19 +181,19 @@ TEST_CASE("colours change by the given strengths only") {
 
     // Saturation keeps the gray value, but for rounding and what is cut off.
     const auto vivid = ColorJitter(0, 0, 0.4)(from_data<float>({0.5f, 0.4f, 0.3f}, {3, 1, 1}), rng).to_vector<float>();
-    CHECK(0.2989f * vivid[0] + 0.587f * vivid[1] + 0.114f * vivid[2] == doctest::Approx(0.41845).epsilon(1e-4));
+    CHECK(0.2989f * vivid[0] + 0.587f * vivid[1] + 0.114f * vivid[2] == approx(0.41845, {.relative = 1e-4}));
     CHECK(vivid[0] - vivid[2] >= 0.2 * 0.59);
     CHECK(vivid[0] - vivid[2] <= 0.2 * 1.41);
 
     // Contrast keeps the mean of the gray values.
     const auto strong = ColorJitter(0, 0.3)(from_data<float>({0.4f, 0.6f}, {1, 1, 2}), rng).to_vector<float>();
-    CHECK(strong[0] + strong[1] == doctest::Approx(1).epsilon(1e-5));
+    CHECK(strong[0] + strong[1] == approx(1, {.relative = 1e-5}));
 
     // Hue keeps the least and the greatest of the three.
     const auto turned =
         ColorJitter(0, 0, 0, 0.5)(from_data<float>({0.9f, 0.2f, 0.5f}, {3, 1, 1}), rng).to_vector<float>();
-    CHECK(*std::max_element(turned.begin(), turned.end()) == doctest::Approx(0.9).epsilon(1e-5));
-    CHECK(*std::min_element(turned.begin(), turned.end()) == doctest::Approx(0.2).epsilon(1e-4));
+    CHECK(*std::max_element(turned.begin(), turned.end()) == approx(0.9, {.relative = 1e-5}));
+    CHECK(*std::min_element(turned.begin(), turned.end()) == approx(0.2, {.relative = 1e-4}));
   }
   const auto gray = ints(ColorJitter(0, 0, 1, 0.5)(from_data<std::uint8_t>({5, 6}, {1, 1, 2}), rng));
   CHECK(gray == std::vector<int>{5, 6});

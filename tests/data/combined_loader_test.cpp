@@ -5,6 +5,7 @@
 #include "damage.h"
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 using namespace levin;
@@ -139,4 +140,17 @@ TEST_CASE("a failing part comes out of the combined walk, which can be begun aga
   CHECK(message_of([&] { walk_all(loader); }) == "[dataloader] index 2: [test] damaged.");
   broken = false;
   CHECK(walk_all(loader).size() == 4);
+}
+
+TEST_CASE("combined_loader: shares of an evaluation repeat nothing") {
+  const CombinedLoader all({numbers(5, 1, 0, false), numbers(3, 1, 0, false)}, CombinedMode::sequential);
+  for (const bool pad : {true, false}) {
+    std::multiset<int64_t> seen;
+    for (const int rank : {0, 1}) {
+      const auto share = all.share_of(2, rank, pad);
+      for (const int64_t i : indices(walk(*share))) seen.insert(i);
+    }
+    CHECK(seen.size() == (pad ? 10 : 8));
+    if (!pad) CHECK(seen == std::multiset<int64_t>{0, 0, 1, 1, 2, 2, 3, 4});
+  }
 }

@@ -181,3 +181,12 @@ TEST_CASE("texts as samples, and one long text as blocks") {
   CHECK_THROWS_AS(TokenBlockDataset(from_data<int64_t>({0, 1, 2}, {3}), 3), ValueError);
   CHECK_THROWS_AS(TokenBlockDataset(empty({9}), 3), ShapeError);
 }
+
+TEST_CASE("a vocabulary of line ends and backslashes comes back from its file") {
+  const Vocabulary v(Tokens{"a", "b\r", "\r", "\n", "c\nd", "\\", "\\n", "e\\"});
+  const auto file = std::filesystem::temp_directory_path() / "levin-vocabulary-of-line-ends.txt";
+  v.save(file);
+  CHECK(Vocabulary::load(file).tokens() == v.tokens());
+  CHECK(read_lines(file).size() == 8);
+  std::filesystem::remove(file);
+}

@@ -6,6 +6,7 @@
 #include "counted_data.h"
 #include "damage.h"
 #include "data/src/loader_impl.h"
+#include "support/comparison.h"
 
 #include <algorithm>
 #include <atomic>
@@ -230,9 +231,9 @@ TEST_CASE("data/wait_warning_only_when_measured") {
   };
   const auto slow = walked(0, 0.02, 0);
   CHECK(slow->times().batches == 12);
-  CHECK(slow->times().share() == doctest::Approx(1));
-  CHECK(slow->times().wait == doctest::Approx(0.24));
-  CHECK(slow->times().total == doctest::Approx(0.24));
+  CHECK(slow->times().share() == approx(1, {.relative = 1e-9}));
+  CHECK(slow->times().wait == approx(0.24, {.relative = 1e-9}));
+  CHECK(slow->times().total == approx(0.24, {.relative = 1e-9}));
   CHECK(slow->wait_advice().starts_with(
       "[dataloader] 100 % of the last 0.24 s went by waiting for data, with num_workers = 0. Raise it (this machine"));
   CHECK(walked(0, 2, 13)->wait_advice().starts_with("[dataloader] 13 % of"));
@@ -241,11 +242,11 @@ TEST_CASE("data/wait_warning_only_when_measured") {
   // What a worker has ready is not waited for: no advice for the sake of a number.
   const auto fast = walked(1, 0, 0.02);
   CHECK(fast->times().share() == 0);
-  CHECK(fast->times().total == doctest::Approx(0.24));
+  CHECK(fast->times().total == approx(0.24, {.relative = 1e-9}));
   CHECK(fast->wait_advice(0).empty());
   // The total stands still after the walk.
   clock.advance(5);
-  CHECK(fast->times().total == doctest::Approx(0.24));
+  CHECK(fast->times().total == approx(0.24, {.relative = 1e-9}));
 }
 
 TEST_CASE("the time that a walk waits for its worker is measured") {
@@ -259,8 +260,8 @@ TEST_CASE("the time that a walk waits for its worker is measured") {
     static_cast<void>(batch);
     clock.advance(0.01);
   }
-  CHECK(loader.times().wait == doctest::Approx(0.36));
-  CHECK(loader.times().share() == doctest::Approx(0.75));
+  CHECK(loader.times().wait == approx(0.36, {.relative = 1e-9}));
+  CHECK(loader.times().share() == approx(0.75, {.relative = 1e-9}));
   CHECK(loader.wait_advice().find("75 % of the last 0.48 s went by waiting for data, with num_workers = 1") !=
         std::string::npos);
 }

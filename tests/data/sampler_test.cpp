@@ -134,3 +134,16 @@ TEST_CASE("data/distributed_sampler_cover") {
   CHECK(DistributedSampler(100, 2, 0).indices(0) != DistributedSampler(100, 2, 0).indices(1));
   CHECK_THROWS_AS(DistributedSampler(7, 2, 2), ValueError);
 }
+
+TEST_CASE("a distributed sampler's order is that of its seed, on every rank") {
+  const auto order = [](std::uint64_t seed) {
+    std::vector<std::vector<int64_t>> ranks;
+    for (const int rank : {0, 1, 2}) ranks.push_back(DistributedSampler(99, 3, rank, {.seed = seed}).indices(4));
+    return ranks;
+  };
+  CHECK(order(7) == order(7));
+  CHECK(order(7) != order(8));
+  std::set<int64_t> all;
+  for (const auto& rank : order(7)) all.insert(rank.begin(), rank.end());
+  CHECK(all.size() == 99);
+}

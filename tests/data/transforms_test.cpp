@@ -6,8 +6,11 @@
 #include <set>
 #include <vector>
 
+#include "support/comparison.h"
+
 using namespace levin;
 using namespace levin::data;
+using levin::test::approx;
 
 namespace {
 
@@ -89,6 +92,6 @@ TEST_CASE("compose applies in order") {
   const Compose c{RandomHorizontalFlip(1), ToFloat{}, Normalize({1.f / 255}, {1.f / 255})};
   const auto v = c(counting_image({1, 1, 3}), rng).to_vector<double>();
   REQUIRE(v.size() == 3);
-  CHECK(v[0] == doctest::Approx(2).epsilon(1e-6));
+  CHECK(v[0] == approx(2, {.relative = 1e-6}));
   CHECK(std::abs(v[2]) < 1e-6);
 }

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "distributed/ddp_models.h"
+#include "support/comparison.h"
 
 using namespace levin;
 using namespace levin::distributed;
@@ -87,10 +88,8 @@ TEST_CASE("comm hooks: 16 bits lose at most n u times the mean absolute gradient
             CHECK(result.to(half ? kFloat16 : kBFloat16).to_vector<double>() == result.to_vector<double>());
             const auto got = result.to_vector<double>();
             const double u = half ? 0x1p-11 : 0x1p-8, smallest = half ? 0x1p-25 : 0;
-            double worst = 0;
-            for (std::size_t i = 0; i < got.size(); ++i) {
-              worst = std::max(worst, std::abs(got[i] - exact[i]) / (n * (u * sizes[i] + smallest)));
-            }
+            const double worst =
+                largest_share(got, exact, [&](std::size_t i) { return n * (u * sizes[i] + smallest); });
             CHECK(worst <= 1);
             CHECK(worst > 0);
           }
@@ -124,7 +123,7 @@ TEST_CASE("comm hooks: DDP with fp16 follows DDP without, replicas equal to the 
       CHECK(ddp.reducer().overlapped() >= 10);
     }
     CHECK(distance(results[0], results[1]) < 2e-3);
-    CHECK(distance(results[0], results[1]) > 0);
+    CHECK(differs(results[0], results[1]));
   });
 }
 
@@ -246,5 +245,41 @@ TEST_CASE("PowerSGD: DDP with it learns, replicas equal to the bit") {
     train(net, 60, [&](int) { loss_of(ddp(part(input(0), group.rank(), 2))).backward(); });
     ddp.check_parameters();
     CHECK(loss_of(net(input(0))).item<double>() < 0.02 * first);
+  });
+}
+
+TEST_CASE("PowerSGD: its state holds what its options ask for, and its traffic what was sent") {
+  in_group(2, [](ProcessGroup& group) {
+    for (const bool feedback : {false, true}) {
+      for (const bool warm : {false, true}) {
+        const PowerSgd hook({.rank = 2,
+                             .start_step = 0,
+                             .min_compression = 0.01,
+                             .error_feedback = feedback,
+                             .warm_start = warm});
+        exchange(group, hook, {random({20, 30}, group.rank()), random({7}, group.rank(), 1)});
+        const StateDict state = hook.state_dict();
+        CHECK(state.contains("error.0") == feedback);
+        CHECK(state.contains("factor.0") == warm);
+        CHECK(state.size() == 3 + (feedback ? 1 : 0) + (warm ? 1 : 0));
+        CHECK(hook.traffic().elements == 20 * 30 + 7);
+        CHECK(hook.traffic().sent == 2 * (20 + 30) + 7);
+      }
+    }
+  });
+}
+
+TEST_CASE("PowerSGD: a state that is loaded goes on with the random numbers of the saved one") {
+  in_group(2, [](ProcessGroup& group) {
+    const PowerSgdOptions options{
+        .rank = 1, .start_step = 0, .min_compression = 0.01, .error_feedback = false, .warm_start = false};
+    const PowerSgd first(options);
+    PowerSgd second(options);
+    const Tensor gradient = random({20, 30}, group.rank());
+    const auto before = exchanged(group, first, gradient).to_vector<float>();
+    second.load_state_dict(first.state_dict());
+    const auto next = exchanged(group, first, gradient).to_vector<float>();
+    CHECK(next != before);  // other first factors each time
+    CHECK(exchanged(group, second, gradient).to_vector<float>() == next);
   });
 }

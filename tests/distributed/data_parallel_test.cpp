@@ -13,9 +13,11 @@
 #include <thread>
 
 #include "cases/host_port.h"
+#include "support/comparison.h"
 
 using namespace levin;
 using namespace levin::distributed;
+using levin::test::largest_difference;
 using levin::test::other_host;
 
 namespace {
@@ -34,12 +36,6 @@ std::vector<Device> hosts(int n) {
   std::vector<Device> devices;
   for (int i = 0; i < n; ++i) devices.push_back(other_host(i));
   return devices;
-}
-
-double distance(const Tensor& a, const Tensor& b) {
-  REQUIRE(a.sizes() == b.sizes());
-  return a.numel() == 0 ? 0
-                        : amax(abs(sub(a.detach().cpu().to(kFloat64), b.detach().cpu().to(kFloat64)))).item<double>();
 }
 
 std::vector<float> values(const Tensor& t) { return t.detach().cpu().to_vector<float>(); }
@@ -80,7 +76,7 @@ TEST_CASE("dp/equals_single") {
           CHECK(got[0].device() == devices[0]);
           CHECK(got[1].device() == kCpu);
           for (std::size_t i = 0; i < expected.size(); ++i)
-            CHECK(distance(got[i], expected[i]) <= (dtype == kFloat32 ? kF32 : kF64));
+            CHECK(largest_difference(got[i], expected[i]) <= (dtype == kFloat32 ? kF32 : kF64));
           CHECK(net.fc1.weight.is_leaf());
           CHECK(net.fc1.weight.device() == devices[0]);
         }
@@ -134,7 +130,7 @@ TEST_CASE("dp: several steps of an optimizer give the weights of one device, the
   const Tensor alone = train(cpus(1));
   for (const auto& devices : {cpus(3), hosts(3)}) {
     const Tensor once = train(devices);
-    CHECK(distance(once, alone) <= kF32);
+    CHECK(largest_difference(once, alone) <= kF32);
     for (int i = 0; i < 5; ++i) CHECK(values(train(devices)) == values(once));
   }
 }
@@ -154,7 +150,7 @@ TEST_CASE("dp: gradients of gradients") {
   };
   const auto expected = second([&](const Tensor& t) { return net(t); });
   const auto got = second([&](const Tensor& t) { return parallel(t); });
-  for (std::size_t i = 0; i < expected.size(); ++i) CHECK(distance(got[i], expected[i]) <= 1e-11);
+  for (std::size_t i = 0; i < expected.size(); ++i) CHECK(largest_difference(got[i], expected[i]) <= 1e-11);
 }
 
 TEST_CASE("dp: one device is the plain call, with its hooks and random numbers") {
@@ -193,12 +189,12 @@ TEST_CASE("dp: each replica normalises by its own part; the first one's buffers 
     }
     expected.push_back(nn::BatchNorm2d(2)(x.narrow(0, 3, 3)));
     expected.push_back(nn::BatchNorm2d(2)(x.narrow(0, 6, 2)));
-    CHECK(distance(y, cat({expected[0], expected[1], expected[2]}, 0)) <= kF32);
+    CHECK(largest_difference(y, cat({expected[0], expected[1], expected[2]}, 0)) <= kF32);
     net.eval(), same.eval();
-    CHECK(distance(parallel(x), same(x)) <= kF32);
+    CHECK(largest_difference(parallel(x), same(x)) <= kF32);
     net.train();
     net[0].eval();  // one layer alone
-    CHECK(distance(parallel(x), same(x)) <= kF32);
+    CHECK(largest_difference(parallel(x), same(x)) <= kF32);
   }
 }
 
@@ -285,14 +281,14 @@ TEST_CASE("dp: a part of a net on several devices, and one inside another") {
   Placed net;
   net.encoder.load_state_dict(reference.state_dict());
   const Tensor x = randn({9, 6});
-  CHECK(distance(net(x), reference(x)) <= kF32);
+  CHECK(largest_difference(net(x), reference(x)) <= kF32);
   // Two replicas of it, each of which cuts its part again.
   DataParallel outer(net, {other_host(0), other_host(0)});
   const auto got = step(
       net, [&](const Tensor& t) { return outer(t); }, x);
   const auto expected = step(
       reference, [&](const Tensor& t) { return reference(t); }, x);
-  for (std::size_t i = 0; i < expected.size(); ++i) CHECK(distance(got[i], expected[i]) <= kF32);
+  for (std::size_t i = 0; i < expected.size(); ++i) CHECK(largest_difference(got[i], expected[i]) <= kF32);
 }
 
 TEST_CASE("dp: outputs of no dimension are one element a part; parameters may be outputs") {
@@ -331,7 +327,7 @@ TEST_CASE("dp: errors are the first replica's and leave everything usable") {
   CHECK_THROWS_WITH_AS(parallel(bad), "part 2", std::runtime_error);
   CHECK(values(net.fc.weight) == weight);
   CHECK(net.fc.weight.is_leaf());
-  CHECK(distance(parallel(ones({3, 2})), net(ones({3, 2}))) <= kF32);
+  CHECK(largest_difference(parallel(ones({3, 2})), net(ones({3, 2}))) <= kF32);
   CHECK_THROWS_AS(parallel(ones({3, 5})), ShapeError);
   CHECK_THROWS_WITH_AS(parallel(tensor(1.0)), doctest::Contains("inputs are cut along their first dimension"),
                        ShapeError);

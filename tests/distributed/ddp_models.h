@@ -8,6 +8,7 @@
 #include <levin/optim/optim.h>
 
 #include "distributed/groups.h"
+#include "support/comparison.h"
 
 namespace levin::test {
 
@@ -64,10 +65,7 @@ inline std::vector<double> gradients(const nn::Module& module) {
 }
 
 inline double distance(const std::vector<double>& a, const std::vector<double>& b) {
-  REQUIRE(a.size() == b.size());
-  double worst = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) worst = std::max(worst, std::abs(a[i] - b[i]));
-  return worst;
+  return largest_difference(a, b);
 }
 
 // Small buckets, so that there are several.

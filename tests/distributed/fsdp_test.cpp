@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "distributed/ddp_models.h"
+#include "support/comparison.h"
 
 using namespace levin;
 using namespace levin::distributed;
@@ -162,7 +163,7 @@ TEST_CASE("fsdp: units by size, whole only while they compute") {
     CHECK(fsdp.peak_gathered_bytes() <= 2 * unit);
     CHECK(fsdp.held_bytes(*adam).parameters == 2 * unit);
     fsdp.unshard();
-    if (group.rank() == 0) CHECK(distance(weights(net), before) == doctest::Approx(0.02).epsilon(0.1));
+    if (group.rank() == 0) CHECK(distance(weights(net), before) == approx(0.02, {.relative = 0.1}));
   });
 }
 

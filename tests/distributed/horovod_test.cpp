@@ -4,6 +4,7 @@
 #include <levin/distributed/horovod.h>
 
 #include "distributed/ddp_models.h"
+#include "support/comparison.h"
 
 using namespace levin;
 using namespace levin::distributed;
@@ -153,9 +154,8 @@ TEST_CASE("horovod: fp16 loses at most 2^-10 of the mean absolute gradient") {
         exchange.synchronize();
         const Drawn exact = of_all(draw, n);
         const auto got = p.grad().to_vector<double>();
-        double worst = 0;
-        for (std::size_t i = 0; i < got.size(); ++i)
-          worst = std::max(worst, std::abs(got[i] - exact.average[i]) / (0x1p-10 * exact.size[i] + 0x1p-24));
+        const double worst = largest_share(
+            got, exact.average, [&](std::size_t i) { return 0x1p-10 * exact.size[i] + 0x1p-24; });
         CHECK(worst <= 1);
         CHECK(worst > 0.01);
       }

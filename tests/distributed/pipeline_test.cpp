@@ -12,11 +12,13 @@
 #include <thread>
 
 #include "distributed/groups.h"
+#include "support/comparison.h"
 
 using namespace levin;
 using namespace levin::distributed;
 using levin::test::errors_in_group;
 using levin::test::in_group;
+using levin::test::largest_difference;
 
 namespace {
 
@@ -60,7 +62,6 @@ std::string text(const std::vector<PipelineAction>& actions) {
   return out;
 }
 
-double distance(const Tensor& a, const Tensor& b) { return amax(abs(a.detach() - b.detach())).item<double>(); }
 
 /// Sleeps in forward and twice as long in backward, as layers compute.
 struct Slow : Function<Slow> {
@@ -103,19 +104,20 @@ TEST_CASE("pipeline/equals_whole_network: 2 to 4 stages, 1 to 8 micro-batches") 
         const std::lock_guard lock(doctest);
         CAPTURE(stages);
         CAPTURE(micro);
-        CHECK(distance(got, expected) <= 1e-14);
+        CHECK(largest_difference(got, expected) <= 1e-14);
         const auto [from, to] = stage_of(g);
         for (int i = 0; i < kLayers; ++i) {
           const nn::Linear& own = net->layers[static_cast<std::size_t>(i)]->fc;
           CHECK(own.weight.grad().defined() == (i >= from && i < to));
           const nn::Linear& reference = whole.layers[static_cast<std::size_t>(i)]->fc;
-          if (own.weight.grad().defined()) CHECK(distance(own.weight.grad(), reference.weight.grad()) <= 1e-14);
+          if (own.weight.grad().defined())
+            CHECK(largest_difference(own.weight.grad(), reference.weight.grad()) <= 1e-14);
         }
         const int parts = static_cast<int>(DataParallel::part_sizes(13, static_cast<std::size_t>(micro)).size());
         CHECK(pipeline.most_alive() == std::min(stages - g.rank(), parts));
         CHECK(pipeline.schedule() == one_f_one_b(g.rank(), stages, parts));
         CHECK(out.defined() == last);
-        if (last) CHECK(distance(out, whole.part(x, 0, kLayers)) <= 1e-14);
+        if (last) CHECK(largest_difference(out, whole.part(x, 0, kLayers)) <= 1e-14);
       }
     });
   }
@@ -178,7 +180,7 @@ TEST_CASE("pipeline: training on three stages goes on as in one process, also wi
     const std::lock_guard lock(mutex);
     for (int i = stage_of(g).first; i < stage_of(g).last; ++i) {
       const auto at = static_cast<std::size_t>(i);
-      CHECK(distance(net->layers[at]->fc.weight, one.layers[at]->fc.weight) <= 1e-13);
+      CHECK(largest_difference(net->layers[at]->fc.weight, one.layers[at]->fc.weight) <= 1e-13);
     }
   });
 }

@@ -192,6 +192,25 @@ TEST_CASE("shared tensors: where the system refuses on one rank, all have ordina
   });
 }
 
+TEST_CASE("shared tensors: where one rank cannot open another's memory, though all have their own, all have ordinary "
+          "ones") {
+  pass_on_ranks(2, [](ProcessGroup& group) {
+    rlimit before{};
+    getrlimit(RLIMIT_NOFILE, &before);
+    if (group.rank() == 1) {
+      const int next = dup(0);
+      close(next);
+      const rlimit one_more{.rlim_cur = static_cast<rlim_t>(next) + 1, .rlim_max = before.rlim_max};
+      setrlimit(RLIMIT_NOFILE, &one_more);
+    }
+    const Tensor t = group.shared_empty({10'000});
+    setrlimit(RLIMIT_NOFILE, &before);
+    CHECK_FALSE(all_ranks_see(t));
+    group.all_reduce(t.fill_(1.0)).wait();
+    CHECK(t.eq(2.0).all().item<bool>());
+  });
+}
+
 TEST_CASE("shared tensors: of other devices and none, in a group of one, on TCP: ordinary") {
   const auto single = make_process_group("single");
   CHECK(single->shared_empty({3}, {.dtype = kFloat64}).dtype() == kFloat64);

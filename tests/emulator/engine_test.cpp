@@ -277,7 +277,8 @@ TEST_CASE("reports name kernel, block, thread and place") {
   }
   SUBCASE("more shared memory than a block has") {
     static constexpr char key = 0;
-    CHECK(holds(run_kernel(1, 1, [] { shared<char>(&key, 300000); }), "a block has 233472"));
+    CHECK(holds(run_kernel(1, 1, [] { shared<char>(&key, 300000); }),
+                "take 300000 bytes and the launch gives 0, together 300000 of at most 232448."));
   }
   SUBCASE("dynamic shared memory that the launch did not give") {
     CHECK(holds(run_kernel(1, 1, [] { dynamic_shared_memory(Site::current()); }), "the launch gave none"));

@@ -1,6 +1,14 @@
 // Launches: arguments, checks, failures that stay.
 
+#include "kernels/cuda/base/cuda.h"
 #include "runtime_fixture.h"
+
+#include <unistd.h>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
 
 // Not in an anonymous namespace: reports name kernels by their symbols.
 namespace runtime_kernels {
@@ -24,6 +32,15 @@ __global__ void diverge(int* out) {
 __global__ void touch(int* p, int value) { *p = value; }
 
 __global__ void nothing() {}
+
+/// An array of 1 KiB beside the dynamic shared memory, which is touched at both ends.
+__global__ void array_beside_dynamic(float* out, int dynamic_floats) {
+  LEVIN_SHARED(float, tile, 256);
+  float* const dynamic = levin::kernels::cuda::dynamic_shared<float>();
+  if (threadIdx.x != 0) return;
+  tile[0] = 1.f, tile[255] = 2.f, dynamic[0] = 3.f, dynamic[dynamic_floats - 1] = 4.f;
+  *out = tile[0] + tile[255] + dynamic[0] + dynamic[dynamic_floats - 1];
+}
 
 }  // namespace runtime_kernels
 
@@ -69,7 +86,9 @@ TEST_CASE("runtime kernels: launches that a device cannot take are refused") {
   c.gridDim.y = 65536;
   CHECK_ERROR(refuse(c), cudaErrorInvalidConfiguration);
   CHECK_ERROR(refuse(shape(1, 32, nullptr, 49153)), cudaErrorInvalidValue);
-  CHECK(report_has("cudaFuncSetAttribute allows up to"));
+  CHECK(
+      report_has("a block's arrays take 0 bytes and the launch gives 49153, together 49153 of at most 49152. "
+                 "cudaFuncSetAttribute allows more."));
   CHECK_OK(cudaFuncSetAttribute(nothing, cudaFuncAttributeMaxDynamicSharedMemorySize, 100000));
   CHECK_OK(refuse(shape(1, 32, nullptr, 100000)));
   CHECK_ERROR(cudaFuncSetAttribute(nothing, cudaFuncAttributeMaxDynamicSharedMemorySize, 227 * 1024 + 1),
@@ -105,6 +124,76 @@ TEST_CASE("runtime kernels: launches that a device cannot take are refused") {
   CHECK_ERROR(refuse(shape(1, 32, of_first)), cudaErrorInvalidResourceHandle);
   CHECK_OK(cudaSetDevice(0));
   CHECK_OK(cudaDeviceSynchronize());
+}
+
+TEST_CASE("runtime kernels: arrays and dynamic shared memory have 48 KiB together unless the kernel asked for more") {
+  const FreshDevices fresh;
+  float* out = nullptr;
+  CHECK_OK(cudaMalloc(&out, sizeof(float)));
+  const auto launch = [&](int dynamic) {
+    const auto c = shape(1, 32, nullptr, static_cast<std::size_t>(dynamic));
+    const cudaError_t e = cudaLaunchKernelEx(&c, array_beside_dynamic, out, dynamic / 4);
+    return e != cudaSuccess ? e : cudaDeviceSynchronize();
+  };
+  const auto ask = [](int bytes) {
+    return cudaFuncSetAttribute(array_beside_dynamic, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+  };
+  const std::string fault =
+      "shared memory: a block's arrays take 1024 bytes and the launch gives 49152, together 50176 of at most 49152. "
+      "cudaFuncSetAttribute allows more.";
+  CHECK_ERROR(launch(48 * 1024), cudaErrorLaunchFailure);  // the first launch: its arrays are known as it runs
+  CHECK(report_has("kernel runtime_kernels::array_beside_dynamic, block (0, 0, 0), thread (0, 0, 0), at "));
+  CHECK(report_has(fault));
+  clear_errors();
+  CHECK_ERROR(launch(48 * 1024), cudaErrorInvalidValue);  // from then on the launch itself is refused
+  CHECK(report_has("launch of kernel runtime_kernels::array_beside_dynamic: " + fault));
+  CHECK_OK(launch(47 * 1024));
+  cudaFuncAttributes f{};
+  CHECK_OK(cudaFuncGetAttributes(&f, array_beside_dynamic));
+  CHECK_EQ(f.sharedSizeBytes, 1024u);
+  CHECK_EQ(f.maxDynamicSharedSizeBytes, 47 * 1024);
+
+  CHECK_ERROR(ask(226 * 1024 + 1), cudaErrorInvalidValue);
+  CHECK(
+      report_has("asks for 231425 bytes of dynamic shared memory beside 1024 of its arrays; a block of compute "
+                 "capability 9.0 has at most 232448"));
+  CHECK_OK(ask(226 * 1024));
+  CHECK_OK(launch(48 * 1024));
+  CHECK_OK(launch(226 * 1024));
+  CHECK_ERROR(launch(227 * 1024), cudaErrorInvalidValue);
+  set_architecture(8, 0);
+  CHECK_ERROR(launch(163 * 1024), cudaErrorInvalidValue);
+  CHECK(report_has("together 167936 of at most 166912."));
+  CHECK_OK(launch(162 * 1024));
+  set_architecture(8, 6);
+  CHECK_ERROR(ask(99 * 1024), cudaErrorInvalidValue);
+  CHECK_OK(ask(98 * 1024));
+  set_architecture(9, 0);
+  CHECK_OK(cudaFree(out));
+}
+
+TEST_CASE("runtime kernels: LEVIN_EMULATOR_LAUNCHES lists the most that was launched of each kernel") {
+  if (std::getenv("LEVIN_EMULATOR_TEST_LAUNCHES")) {
+    const FreshDevices fresh;
+    float* out = nullptr;
+    CHECK_OK(cudaMalloc(&out, sizeof(float)));
+    for (const unsigned threads : {64u, 160u, 32u}) {
+      const auto c = shape(1, threads, nullptr, 16 * threads);
+      CHECK_OK(cudaLaunchKernelEx(&c, array_beside_dynamic, out, static_cast<int>(4 * threads)));
+      CHECK_OK(cudaDeviceSynchronize());
+    }
+    CHECK_OK(cudaFree(out));
+    return;
+  }
+  const std::string program = std::filesystem::read_symlink("/proc/self/exe");
+  const std::string file = std::filesystem::temp_directory_path() / ("levin_launches_" + std::to_string(getpid()));
+  const std::string command = "LEVIN_EMULATOR_TEST_LAUNCHES=1 LEVIN_EMULATOR_LAUNCHES=" + file + " '" + program +
+                              "' --minimal -tc='runtime kernels: LEVIN_EMULATOR_LAUNCHES*'";
+  CHECK_EQ(std::system(command.c_str()), 0);
+  std::stringstream text;
+  text << std::ifstream(file).rdbuf();
+  std::filesystem::remove(file);
+  CHECK_EQ(text.str(), "_ZN15runtime_kernels20array_beside_dynamicEPfi\t160\t2560\t1024\n");
 }
 
 TEST_CASE("runtime kernels: a kernel that fails makes its device fail until it is reset") {

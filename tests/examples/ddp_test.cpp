@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "examples/program.h"
+#include "support/comparison.h"
 
 using namespace levin;
 using namespace levin::test;
@@ -48,7 +49,7 @@ TEST_CASE("examples/ddp_by_hand: two and three processes have the loss of one on
     const auto together = run_program(dir, "ddp_by_hand", "--steps 30 --processes " + std::to_string(n));
     CHECK_MESSAGE(together.status == 0, together.err);
     CHECK(together.number("ranks") == n);
-    CHECK(together.number("loss") == doctest::Approx(alone.number("loss")).epsilon(1e-4));
+    CHECK(together.number("loss") == approx(alone.number("loss"), {.relative = 1e-4}));
   }
 }
 
@@ -58,7 +59,7 @@ TEST_CASE("mnist --strategy ddp --devices 2 trains, validates, tests and says so
   CHECK_MESSAGE(alone.status == 0, alone.err);
   const auto together = run_program(dir, "mnist", "--batch-size 32 --strategy ddp --devices 2" + std::string(kShort));
   CHECK_MESSAGE(together.status == 0, together.err);
-  CHECK(together.number("test_accuracy") == doctest::Approx(alone.number("test_accuracy")).epsilon(0.02));
+  CHECK(together.number("test_accuracy") == approx(alone.number("test_accuracy"), {.relative = 0.02}));
   CHECK(together.out.find("result: ") == together.out.rfind("result: "));
   CHECK(std::filesystem::exists(dir.path / "runs" / "best" / "model.safetensors"));
   // Ranks for each call of the Trainer: the same numbers, told by the process that called.

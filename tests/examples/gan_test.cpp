@@ -20,8 +20,7 @@ TEST_CASE("gan: learns by hand-made steps, draws a grid an epoch, and is judged"
   // Noise looks like one thing to a classifier: what was drawn at first is of one kind, pictures are of all.
   CHECK(e.number("real_confident") > 0.4);
   CHECK(e.number("real_entropy") > 2.2);
-  CHECK(e.number("confident") >= 0.0);
-  CHECK(e.number("entropy") > 0.1);
+  CHECK(e.number("entropy") > 1.4);  // 1.8 to 2.0 with three seeds; 1.0 where nothing is learned
   CHECK(e.number("untrained_confident") < e.number("real_confident"));
 
   const auto grids = dir.path / "runs/gan/grids";

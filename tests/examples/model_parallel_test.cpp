@@ -3,8 +3,10 @@
 
 #include "examples/model_parallel/autoencoder.h"
 #include "examples/program.h"
+#include "support/comparison.h"
 
 using namespace levin;
+using levin::test::approx;
 using levin::test::Ended;
 using levin::test::TempDir;
 
@@ -18,7 +20,7 @@ TEST_CASE("examples/model_parallel: it learns, and halves on several devices are
   CHECK(one.number("test_error") < 0.3 * one.number("before"));
   const Ended several = program("--encoder cpu,cpu --decoder cpu,cpu,cpu");
   REQUIRE_MESSAGE(several.status == 0, several.err);
-  CHECK(several.number("test_error") == doctest::Approx(one.number("test_error")).epsilon(0.01));
+  CHECK(several.number("test_error") == approx(one.number("test_error"), {.relative = 0.01}));
   CHECK(several.result("encoder") == "cpu,cpu");
 }
 

@@ -14,11 +14,12 @@ struct Rule {
   const char* instead;
 };
 
-const std::array<Rule, 6> kRules = {{
+const std::array<Rule, 7> kRules = {{
     {"<<<", "launch(kernel, {.grid = ..., .block = ...}, ...)"},
     {"__shared__", "LEVIN_SHARED or dynamic_shared<T>()"},
     {"asm(", "a function of kernels/cuda/base/ptx.h"},
     {"asm volatile", "a function of kernels/cuda/base/ptx.h"},
+    {"*reinterpret_cast<", "pack_at<N>(p) or vector_at<V>(p), which the emulator checks"},
     {"__managed__", "memory of the caching allocator"},
     {"printf(", "an exception in the launcher"},
 }};

@@ -1,4 +1,4 @@
-// tests/parity.txt names test cases that exist, and docs/parity.md has its rows.
+// tests/parity.txt names test cases and parts of the API that exist, and docs/parity.md has its rows and their count.
 #include <doctest/doctest.h>
 
 #include <fstream>
@@ -22,7 +22,17 @@ std::string read(const std::filesystem::path& path) {
 
 struct Row {
   std::string name, promise;
-  std::vector<std::string> tests, scripts, reasons;
+  std::vector<std::string> tests, scripts;
+  std::map<std::string, std::vector<std::string>> remarks;  // by field: note, lacks, refused, absent
+
+  bool has(const std::string& field) const { return remarks.contains(field); }
+  /// As the page calls it; empty for a row that is in no state, or in several.
+  std::string state() const {
+    const bool tested = !tests.empty() || !scripts.empty();
+    const int said = (has("lacks") ? 1 : 0) + (has("refused") ? 1 : 0) + (has("absent") ? 1 : 0);
+    if (said > 1 || tested == has("absent")) return {};
+    return has("lacks") ? "shown in part" : has("refused") ? "refused" : has("absent") ? "absent" : "shown";
+  }
 };
 
 struct Table {
@@ -47,8 +57,8 @@ Table read_table() {
       table.rows.back().tests.push_back(value);
     } else if (field == "script") {
       table.rows.back().scripts.push_back(value);
-    } else if (field == "why") {
-      table.rows.back().reasons.push_back(value);
+    } else if (field == "note" || field == "lacks" || field == "refused" || field == "absent") {
+      table.rows.back().remarks[field].push_back(value);
     } else {
       CHECK_MESSAGE(field == "section", line);
     }
@@ -75,6 +85,37 @@ std::ptrdiff_t count(const std::set<std::string>& cases, const std::string& begi
   return std::count_if(cases.begin(), cases.end(), [&](const auto& name) { return name.starts_with(beginning); });
 }
 
+/// The words of public headers without their comments, and of the tables of flags, strategies and precisions.
+std::set<std::string> words_of_api() {
+  static const std::regex comment(R"(//[^\n]*)"), word(R"([A-Za-z0-9_][A-Za-z0-9_-]*)");
+  std::set<std::string> words;
+  const auto take = [&](const std::filesystem::path& path) {
+    const std::string text = std::regex_replace(read(path), comment, "");
+    for (std::sregex_iterator it(text.begin(), text.end(), word), end; it != end; ++it) words.insert(it->str());
+  };
+  for (const auto& module : std::filesystem::directory_iterator(source_dir())) {
+    const auto headers = module.path() / "include";
+    if (!std::filesystem::is_directory(headers)) continue;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(headers))
+      if (entry.path().extension() == ".h") take(entry.path());
+  }
+  for (const char* table : {"config_fields.cpp", "legacy_options.cpp", "precision.cpp", "strategies/strategies.cpp"})
+    take(std::filesystem::path("trainer/src") / table);
+  return words;
+}
+
+/// The names in `code` of a text, numbers apart.
+std::vector<std::string> names_in_code(const std::string& text) {
+  static const std::regex code("`([^`]*)`"), name(R"([A-Za-z0-9_][A-Za-z0-9_-]*)"), number(R"([0-9]+)");
+  std::vector<std::string> names;
+  for (std::sregex_iterator it(text.begin(), text.end(), code), end; it != end; ++it) {
+    const std::string inside = (*it)[1];
+    for (std::sregex_iterator n(inside.begin(), inside.end(), name); n != end; ++n)
+      if (!std::regex_match(n->str(), number)) names.push_back(n->str());
+  }
+  return names;
+}
+
 }  // namespace
 
 TEST_CASE("every row of the table of parity has tests that exist, or a reason, and stands on its page") {
@@ -84,17 +125,43 @@ TEST_CASE("every row of the table of parity has tests that exist, or a reason, a
   CHECK(cases.size() > 900);
   CHECK(table.rows.size() > 250);
   std::set<std::string> names;
+  std::map<std::string, int> counts;
   for (const Row& row : table.rows) {
     INFO(row.name);
     CHECK_FALSE(row.promise.empty());
-    CHECK(row.tests.size() + row.scripts.size() + row.reasons.size() > 0);
+    const std::string state = row.state();
+    CHECK_FALSE(state.empty());
+    ++counts[state];
     names.insert(row.name);
     for (const auto& test : row.tests) CHECK_MESSAGE(count(cases, test) == 1, test);
     for (const auto& script : row.scripts)
       CHECK(std::filesystem::exists(source_dir() / "tests/scripts" / (script + ".sh")));
-    for (const auto& reason : row.reasons)  // a word that stands for a sentence, or a sentence
-      CHECK_MESSAGE((table.reasons.count(reason) == 1 || reason.find(' ') != std::string::npos), reason);
-    CHECK(page.find("| " + row.name + " | " + row.promise + " |") != std::string::npos);
+    for (const auto& [field, remarks] : row.remarks)
+      for (const auto& remark : remarks)  // a word that stands for a sentence, or a sentence
+        CHECK_MESSAGE((table.reasons.count(remark) == 1 || remark.find(' ') != std::string::npos), remark);
+    CHECK(page.find("| " + row.name + " | " + row.promise + " | " + state + " | ") != std::string::npos);
   }
   CHECK(names.size() == table.rows.size());
+  std::ostringstream total;
+  total << ": " << table.rows.size() << " rows, " << counts["shown"] << " shown by tests, " << counts["shown in part"]
+        << " shown in part, " << counts["refused"] << " refused, " << counts["absent"] << " absent.";
+  CHECK_MESSAGE(page.find(total.str()) != std::string::npos, total.str());
+}
+
+TEST_CASE("every name in code of the table of parity stands in a public header or a table of flags") {
+  const auto words = words_of_api();
+  CHECK(words.contains("find_unused_parameters"));
+  CHECK_FALSE(words.contains("suggest_integrations"));
+  int checked = 0;
+  for (const Row& row : read_table().rows) {
+    INFO(row.name);
+    std::string text = row.name + " " + row.promise;
+    for (const auto& [field, remarks] : row.remarks)
+      for (const auto& remark : remarks) text += " " + remark;
+    for (const std::string& name : names_in_code(text)) {
+      CHECK_MESSAGE(words.contains(name), name);
+      ++checked;
+    }
+  }
+  CHECK(checked > 200);
 }

@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <limits>
+#include <map>
 
 using namespace levin;
 using interop::decode_safetensors;
@@ -179,4 +180,58 @@ TEST_CASE("a file on disk") {
   CHECK(interop::load_safetensors(path).tensors.at("x").to_vector<double>()[0] == 0.1);
   std::filesystem::remove(path);
   CHECK_THROWS_AS(interop::load_safetensors(path), IoError);
+}
+
+TEST_CASE("every type has the format's own name") {
+  const std::map<DType, const char*> names = {{kFloat64, "F64"}, {kFloat32, "F32"}, {kFloat16, "F16"},
+                                              {kBFloat16, "BF16"}, {kInt64, "I64"}, {kInt32, "I32"},
+                                              {kInt16, "I16"}, {kInt8, "I8"}, {kUInt8, "U8"}, {kBool, "BOOL"}};
+  REQUIRE(names.size() == kDTypeCount);
+  for (const auto& [dtype, name] : names) {
+    const auto bytes = encode_safetensors({{"t", empty({1}, {.dtype = dtype})}});
+    const std::string header(reinterpret_cast<const char*>(bytes.data()) + 8, bytes.size() - 8);
+    CHECK_MESSAGE(header.starts_with("{\"t\":{\"dtype\":\"" + std::string(name) + "\","), header);
+  }
+}
+
+TEST_CASE("tensors of one width are written in the order of their names") {
+  const Tensor one = from_data<float>({1}, {1}), two = from_data<float>({2}, {1});
+  const auto a = encode_safetensors({{"b", two}, {"a", one}}), b = encode_safetensors({{"a", one}, {"b", two}});
+  CHECK(a == b);
+  const std::string text(reinterpret_cast<const char*>(a.data()) + 8, a.size() - 8);
+  CHECK(text.find("\"a\"") < text.find("\"b\""));
+  CHECK(text.find("\"shape\":[1],\"data_offsets\":[0,4]") < text.find("\"b\""));
+}
+
+TEST_CASE("eight dimensions come back, and so do empty tensors before, between and behind others") {
+  const Tensor deep = from_data<float>({1, 2, 3, 4}, {1, 2, 1, 1, 2, 1, 1, 1});
+  const auto back = decode_safetensors(encode_safetensors({{"deep", deep}}), "deep").tensors;
+  CHECK(same_bytes(back.at("deep"), deep));
+  // As another writer may have ordered them: all of the empty ones begin where another tensor begins or ends.
+  const std::string f32 = R"("dtype":"F32",)";
+  const std::string header = "{\"a\":{" + f32 + R"("shape":[1],"data_offsets":[0,4]},"b":{)" + f32 +
+                             R"("shape":[0],"data_offsets":[0,0]},"c":{)" + f32 +
+                             R"("shape":[2,0],"data_offsets":[4,4]},"d":{)" + f32 +
+                             R"("shape":[1],"data_offsets":[4,8]},"e":{)" + f32 +
+                             R"("shape":[0,3],"data_offsets":[8,8]}})";
+  const auto read = decode_safetensors(file_of(header, 8), "empty").tensors;
+  REQUIRE(read.size() == 5);
+  CHECK(read.at("c").sizes() == Shape{2, 0});
+  CHECK(read.at("d").numel() == 1);
+}
+
+TEST_CASE("a file keeps its metadata, and a damaged one is named") {
+  const auto path = std::filesystem::temp_directory_path() / "levin-safetensors-named.safetensors";
+  interop::save_safetensors(path, {{"x", from_data<float>({1}, {1})}}, {{"format", "pt"}, {"quote", "a \"b\"\n"}});
+  const auto metadata = interop::load_safetensors(path).metadata;
+  CHECK(metadata == std::map<std::string, std::string>{{"format", "pt"}, {"quote", "a \"b\"\n"}});
+  io::write_file(path, std::string("too few"));
+  std::string said;
+  try {
+    interop::load_safetensors(path);
+  } catch (const IoError& e) {
+    said = e.what();
+  }
+  CHECK(said.starts_with("[safetensors] " + path.string() + " is damaged"));
+  std::filesystem::remove(path);
 }

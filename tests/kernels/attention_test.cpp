@@ -1,5 +1,6 @@
 // Attention by blocks against the composed form, on views, on both ways of cutting the backward, on any threads.
 
+#include "support/comparison.h"
 #include "support/tolerance.h"
 
 #include <levin/autograd/autograd.h>
@@ -10,6 +11,7 @@
 #include <limits>
 
 using namespace levin;
+using levin::test::approx;
 using levin::test::compare;
 using levin::test::Tolerance;
 
@@ -60,6 +62,9 @@ TEST_CASE("attention by blocks equals the composed form, forward and backward") 
     check_against_composed(2, 130, 521, 33, 31, dtype);  // few: two sweeps over several blocks of rows and columns
     check_against_composed(1, 300, 40, 8, 8, dtype);
     check_against_composed(1, 40, 300, 8, 8, dtype);
+    check_against_composed(17, 70, 300, 8, 8, dtype);  // many problems of several blocks of columns
+    check_against_composed(17, 300, 280, 5, 9, dtype);
+    check_against_composed(2, 300, 600, 9, 5, dtype);
   }
 }
 
@@ -97,7 +102,7 @@ TEST_CASE("attention has the same bits on any number of threads") {
 
 TEST_CASE("attention stays finite with large scores") {
   const Tensor q = full({4, 8}, 100.0), y = scaled_dot_product_attention(q, q, ones({4, 8}), {.causal = true});
-  for (const float x : y.to_vector<float>()) CHECK(x == doctest::Approx(1.0f));
+  for (const float x : y.to_vector<float>()) CHECK(x == approx(1.0f, {.relative = 1e-6}));
 }
 
 TEST_CASE("a row that may see nothing gives zeros and zero gradients") {
@@ -127,4 +132,26 @@ TEST_CASE("attention's dropout keeps the mean and follows the generator") {
   // 64 rows of 64 coins: the mean of all has a deviation of 1 / 64.
   CHECK(std::abs(a.mean().item<double>() - 1.0) < 5.0 / 64.0);
   CHECK(a.to_vector<float>() != scaled_dot_product_attention(q, q, v).to_vector<float>());
+}
+
+TEST_CASE("attention by blocks has the gradients of a scale that is given") {
+  manual_seed(37);
+  for (const int64_t batch : {2, 17}) {
+    const Tensor q = randn({batch, 70, 8}, {.dtype = kDouble}), k = randn({batch, 300, 8}, {.dtype = kDouble});
+    const Tensor v = randn({batch, 300, 6}, {.dtype = kDouble}), g = randn({batch, 70, 6}, {.dtype = kDouble});
+    const Result blocks = run(q, k, v, {.scale = 0.9}, g);
+    const Result composed = run(q, k, v, {.mask = equivalent_mask(70, 300, false), .scale = 0.9}, g);
+    for (std::size_t i = 0; i < 4; ++i) {
+      const std::string wrong = compare(blocks.all()[i], composed.all()[i], Tolerance{.ulps = 16, .scale = 4}, 308);
+      CHECK_MESSAGE(wrong.empty(), batch, ", ", i, ": ", wrong);
+    }
+  }
+}
+
+TEST_CASE("attention by blocks stays exact where every score is far below zero") {
+  for (const int64_t columns : {1, 5, 33, 261}) {
+    const Tensor q = full({3, 8}, 30.0), k = full({columns, 8}, -30.0), v = ones({columns, 4});
+    for (const float x : scaled_dot_product_attention(q, k, v).to_vector<float>())
+      CHECK_MESSAGE(std::abs(x - 1.0f) <= 1e-6f, columns, ": ", x);
+  }
 }

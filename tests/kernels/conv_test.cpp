@@ -228,3 +228,18 @@ TEST_CASE("conv2d: the same bits with any number of threads") {
     }
   }
 }
+
+TEST_CASE_TEMPLATE("conv2d: more images than chunks of the weight's gradient, and large weights of few channels", T,
+                   float, double) {
+  check<T>(shape(37, 3, 6, 6, 4, {.pad = 1}));
+  check<T>(shape(37, 6, 5, 5, 4, {.groups = 2}));
+  check<T>(shape(37, 9, 17, 18, 10, {.pad = 1}));  // images one by one
+  check<T>(shape(50, 9, 9, 9, 10, {.pad = 1}));    // three at a time
+  check<T>(shape(2, 300, 3, 3, 4, {.pad = 1}));
+}
+
+TEST_CASE_TEMPLATE("conv2d: groups whose kernel covers the whole image", T, float, double) {
+  check<T>(shape(3, 8, 3, 3, 16, {.groups = 2}));
+  check<T>(shape(3, 6, 3, 3, 4, {.groups = 2}));
+  check<T>(shape(3, 16, 3, 3, 32, {.groups = 2}));
+}

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 
@@ -151,4 +152,67 @@ TEST_CASE("masked_select's gradient goes back through broadcasting") {
   CHECK(y.to_vector<double>() == std::vector<double>{1, 3, 1, 2});
   y.sum().backward();
   CHECK(x.grad().to_vector<double>() == std::vector<double>{2, 1, 1});
+}
+
+TEST_CASE("nonzero finds every place over many chunks") {
+  const Tensor x = randint(0, 3, {5 * 16384 + 77});
+  const auto values = x.to_vector<int64_t>();
+  std::vector<int64_t> expected;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values[i] != 0) expected.push_back(static_cast<int64_t>(i));
+  CHECK(nonzero(x).to_vector<int64_t>() == expected);
+}
+
+TEST_CASE("index_select of single elements begins each task where the last one ended") {
+  manual_seed(13);
+  const Tensor x = randn({90, 37}), index = randint(0, 37, {1001});
+  const auto values = x.to_vector<float>();
+  const auto at = index.to_vector<int64_t>();
+  std::vector<float> expected;
+  for (std::size_t row = 0; row < 90; ++row)
+    for (const int64_t i : at) expected.push_back(values[row * 37 + static_cast<std::size_t>(i)]);
+  CHECK(index_select(x, 1, index).to_vector<float>() == expected);
+}
+
+TEST_CASE("an index out of range is named with its value and its place in the index") {
+  const auto said = [](const std::function<void()>& f) -> std::string {
+    try {
+      f();
+    } catch (const IndexError& e) {
+      return e.what();
+    }
+    return "nothing was thrown";
+  };
+  const Tensor x = zeros({3, 5, 4}), line = zeros({7});
+  const Tensor index = zeros({2, 5, 3}, {.dtype = kInt64});
+  index.select(0, 1).select(0, 2).select(0, 1).fill_(9);
+  const auto expect = [&](const char* op, const std::function<void()>& f) {
+    const std::string text = said(f);
+    CHECK_MESSAGE(text.find("index 9 at position (1, 2, 1)") != std::string::npos, op, ": ", text);
+  };
+  expect("gather", [&] { gather(x, 0, index); });
+  expect("gather", [&] { gather(x, 1, index); });
+  expect("gather", [&] { gather(x, 2, index); });
+  expect("scatter", [&] { scatter(x, 0, index, zeros({2, 5, 3})); });
+  expect("scatter_add", [&] { scatter_add(x, 2, index, zeros({2, 5, 3})); });
+  CHECK(said([&] { gather(line, 0, tensor<int64_t>({0, 6, 7})); }).find("index 7 at position 2 ") != std::string::npos);
+  CHECK(said([&] { index_select(line, 0, tensor<int64_t>({0, -1})); }).find("index -1 at position 1 ") !=
+        std::string::npos);
+}
+
+TEST_CASE("gather and scatter_add reach every column of lines wider than a block") {
+  manual_seed(14);
+  const std::size_t rows = 9, columns = 700;
+  const Tensor x = randn({5, 700}), source = randn({9, 700}), index = randint(0, 5, {9, 700});
+  const auto values = x.to_vector<float>(), added = source.to_vector<float>();
+  const auto at = index.to_vector<int64_t>();
+  std::vector<float> picked, sums(5 * columns, 0.0f);
+  for (std::size_t i = 0; i < rows; ++i)
+    for (std::size_t j = 0; j < columns; ++j) {
+      const std::size_t place = static_cast<std::size_t>(at[i * columns + j]) * columns + j;
+      picked.push_back(values[place]);
+      sums[place] += added[i * columns + j];
+    }
+  CHECK(gather(x, 0, index).to_vector<float>() == picked);
+  CHECK(scatter_add(zeros({5, 700}), 0, index, source).to_vector<float>() == sums);
 }

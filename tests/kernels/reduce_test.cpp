@@ -1,5 +1,6 @@
 // Reductions, softmax, losses and norms, kernel by kernel: what the operation cases do not reach.
 
+#include "support/comparison.h"
 #include "support/tolerance.h"
 
 #include <levin/core/generator.h>
@@ -91,6 +92,11 @@ const std::vector<Geometry> kGeometries = {
     {{2, 3, 50021}, {150063, 50021, 1}, {0, 2}},
     {{4099, 3}, {3, 1}, {0}},
     {{2, 2, 2, 2, 2, 2, 2, 2}, {128, 64, 32, 16, 8, 4, 2, 1}, {0, 2, 4, 6}},
+    {{70001}, {5}, {0}},                         // a strided line in pieces
+    {{3, 40009}, {133000, 3}, {1}},              // some of them
+    {{600, 5, 4}, {1, 2400, 600}, {2}},          // a result with its axes turned, in tiles
+    {{600, 2, 100}, {1, 60000, 600}, {2}},       // and in cuts
+    {{100, 3, 7}, {7, 700, 1}, {2}},             // and in batches
 };
 
 TensorView view_of(const Tensor& memory, const Geometry& g) {
@@ -230,10 +236,10 @@ TEST_CASE("softmax at its ends: large logits, infinities, NaN") {
       kernels::softmax({y.tensor_view(), x.tensor_view(), outer, 4, inner}, stream());
       const std::vector<double> out = y.to_vector<double>();
       const auto at = [&](int r, int c) { return out[static_cast<std::size_t>(by_columns ? c * 5 + r : r * 4 + c)]; };
-      CHECK(at(0, 0) == doctest::Approx(0.5));
+      CHECK(at(0, 0) == 0.5);
       CHECK(at(0, 2) == 0.0);
       CHECK(at(1, 0) == 0.0);
-      CHECK(at(1, 1) + at(1, 2) == doctest::Approx(1.0));
+      CHECK(at(1, 1) + at(1, 2) == approx(1.0, {.relative = 4 * epsilon(dtype)}));
       for (const int r : {2, 3, 4}) {
         bool any_nan = false;
         for (int c = 0; c < 4; ++c) any_nan |= std::isnan(at(r, c));
@@ -244,7 +250,7 @@ TEST_CASE("softmax at its ends: large logits, infinities, NaN") {
 
 TEST_CASE("cross-entropy keeps its digits where logits are large and far apart") {
   const Tensor x = from_data({1000.0, 1001.0, -1000.0, 5e4, -5e4, 0.0}, {2, 3}, {.dtype = kFloat32});
-  const Tensor target = from_data<int64_t>({0, 0}, {2}), lse = empty({2}, {.dtype = kFloat64}),
+  const Tensor target = from_data<int64_t>({0, 0}, {2}), lse = empty({2, 2}, {.dtype = kFloat64}),
                norm = empty({}, {.dtype = kFloat64});
   const Tensor loss = empty({2}), g = from_data({1.0f, 1.0f}, {2}), dx = empty({2, 3});
   kernels::CrossEntropyArgs args;
@@ -333,4 +339,47 @@ TEST_CASE("the same bits from 1, 2, 3 and 7 threads") {
     kernels::softmax({soft.tensor_view(), x.tensor_view(), 1, rows, columns}, stream());
     return std::vector<Tensor>{y, mean, rstd, dx, dweight, dbias, soft};
   });
+}
+
+TEST_CASE("norms of other powers, along rows and along columns, in one piece and in many") {
+  const Tensor memory = random({400000}, kFloat32, -2, 2);
+  const std::vector<double> values = memory.to_vector<double>();
+  for (const double p : {0.0, 0.5, 1.0, 2.0, 3.0, 4.0})
+    for (const Geometry& g : kGeometries) {
+      const TensorView x = view_of(memory, g);
+      std::vector<double> powers;
+      for (const double v : values) powers.push_back(p == 0.0 ? v != 0 : std::pow(std::abs(v), p));
+      std::vector<double> expected = plain_sums(x, kept_sizes(g.sizes, g.axes), powers.data());
+      if (p != 0.0)
+        for (double& v : expected) v = std::pow(v, 1.0 / p);
+      const Tensor y = empty(kept_sizes(g.sizes, g.axes));
+      kernels::norm({y.tensor_view(), x, p}, stream());
+      const std::string wrong = compare(y, expected, {.ulps = 2});
+      CHECK_MESSAGE(wrong.empty(), "p ", p, ": ", to_string(g.sizes), " ", to_string(g.strides), " over ",
+                    to_string(g.axes), ": ", wrong);
+    }
+}
+
+TEST_CASE("softmax is exact wherever the largest of a line stands, and where all are far below zero") {
+  for (const DType dtype : {DType::f32, DType::f64})
+    for (const int64_t n : {1, 3, 17, 64, 70, 150})
+      for (const int64_t place : {int64_t{0}, n / 3, n / 2, n - 1})
+        for (const auto& [outer, inner] : {std::pair<int64_t, int64_t>{2, 1}, {2, 70}, {1, 3}}) {
+          // All 1000 below zero, one of them 200 above the others.
+          const Tensor x = full({outer, n, inner}, -1200.0, {.dtype = dtype}), y = empty(x.sizes(), like(x));
+          x.select(1, static_cast<int>(place)).fill_(-1000.0);
+          for (const bool log : {false, true}) {
+            (log ? kernels::log_softmax : kernels::softmax)({y.tensor_view(), x.tensor_view(), outer, n, inner},
+                                                            stream());
+            const auto values = y.to_vector<double>();
+            std::int64_t wrong = 0;
+            for (std::size_t i = 0; i < values.size(); ++i) {
+              const bool top = static_cast<int64_t>(i) / inner % n == place;
+              const double wanted = log ? (top ? 0.0 : -200.0) : top ? 1.0 : 0.0;
+              wrong += !(std::abs(values[i] - wanted) <= 1e-30);
+            }
+            CHECK_MESSAGE(wrong == 0, name_of(dtype), " ", outer, " x ", n, " x ", inner, ", the largest at ", place,
+                          log ? ", logarithm" : "");
+          }
+        }
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Looks at a report in headless Chromium at desktop and phone widths: check_report.py FULL.html RUNNING.html EMPTY.html
+MNIST.html
 
 Full: every section is filled, each chart has a curve of at least two points at two places, hovering, zooming by mouse
 and keyboard, hiding, smoothing and the axes work. All: no sideways overflow, no word on the console, light and dark.
@@ -102,7 +103,7 @@ def use(page, name):
     check(f"{name}: the console says {page.errors()}", not page.errors())
 
 
-full, running, empty = [pathlib.Path(a).resolve().as_uri() for a in sys.argv[1:4]]
+full, running, empty, mnist = [pathlib.Path(a).resolve().as_uri() for a in sys.argv[1:5]]
 with Browser() as browser:
     for width in [1280, 390]:
         for dark in [False, True]:
@@ -122,5 +123,13 @@ with Browser() as browser:
         common(page, f"{width} px, empty")
         says = page.evaluate("document.getElementById('charts').textContent")
         check(f"{width} px: with no data it says {says!r}", "No values yet" in says)
+        page = browser.open(mnist, width)
+        name = f"{width} px, mnist"
+        common(page, name)
+        page.wait("[...document.images].every((i) => i.complete)")
+        for section in ["summary", "curves", "images", "confusion", "model", "environment"]:
+            check(f"{name}: {section} is hidden", page.evaluate(f"!document.getElementById('{section}').hidden"))
+        tiles = page.evaluate("[...document.querySelectorAll('.tile .name')].map((t) => t.textContent).join(' ')")
+        check(f"{name}: the first values are {tiles!r}", tiles.startswith(("test_loss test_acc", "test_acc test_loss")))
 print("the report: failed" if failures else "the report: ok")
 sys.exit(1 if failures else 0)

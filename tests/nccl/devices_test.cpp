@@ -1,5 +1,6 @@
 // One process on several devices: replicas of a module, and layers on devices of their own.
 #include "examples/model_parallel/autoencoder.h"
+#include "support/comparison.h"
 
 #include <doctest/doctest.h>
 #include <levin/kernels/cuda.h>
@@ -7,6 +8,7 @@
 #include <cstdlib>
 
 using namespace levin;
+using levin::test::largest_difference;
 
 namespace {
 
@@ -17,11 +19,6 @@ struct Net : nn::Module {
   nn::Linear& fc2 = add<nn::Linear>("fc2", 8, 3);
   Tensor forward(const Tensor& x) override { return fc2(tanh(fc1(x))); }
 };
-
-double distance(const Tensor& a, const Tensor& b) {
-  REQUIRE(a.sizes() == b.sizes());
-  return amax(abs(a.detach().cpu() - b.detach().cpu())).item<double>();
-}
 
 /// Output, gradient of the input, and of all parameters.
 std::vector<Tensor> step(nn::Module& net, const std::function<Tensor(const Tensor&)>& forward, const Tensor& x) {
@@ -51,7 +48,7 @@ TEST_CASE("several devices: DataParallel on 2 and 3 equals one, whatever the bat
           net, [&](const Tensor& in) { return parallel(in); }, x.to(cuda(0)));
       for (std::size_t i = 0; i < expected.size(); ++i) {
         CHECK(got[i].device() == cuda(0));
-        CHECK(distance(got[i], expected[i]) < 1e-6);
+        CHECK(largest_difference(got[i], expected[i]) < 1e-6);
       }
     }
   }
@@ -81,6 +78,6 @@ TEST_CASE("several devices: an encoder on one device and a decoder on another tr
     const auto got = train(encoder, decoder);
     CHECK(got.front().device() == encoder[0]);
     CHECK(got.back().device() == decoder[0]);
-    for (std::size_t i = 0; i < got.size(); ++i) CHECK(distance(got[i], expected[i]) < 1e-5);
+    for (std::size_t i = 0; i < got.size(); ++i) CHECK(largest_difference(got[i], expected[i]) < 1e-5);
   }
 }

@@ -1,5 +1,6 @@
 // Stages of one network on CUDA devices, a process each.
 #include "nccl/device_fits.h"
+#include "support/comparison.h"
 
 using namespace levin;
 using namespace levin::test;
@@ -41,8 +42,8 @@ void check_pipeline(int devices) {
          {TrainerConfig{}, TrainerConfig{.accumulate_grad_batches = 2, .gradient_clip_val = 0.5}}) {
       const Fitted one = fit("single", config), stages = fit("pipeline", config);
       CHECK(largest_difference(one.weights, stages.weights) <= 1e-6);
-      CHECK(stages.loss == doctest::Approx(one.loss).epsilon(1e-5));
-      CHECK(stages.val_loss == doctest::Approx(one.val_loss).epsilon(1e-5));
+      CHECK(stages.loss == approx(one.loss, {.relative = 1e-6}));
+      CHECK(stages.val_loss == approx(one.val_loss, {.relative = 1e-6}));
     }
   });
 }

@@ -1,3 +1,4 @@
+#include "support/comparison.h"
 #include "support/tolerance.h"
 
 #include <levin/autograd/modes.h>
@@ -9,6 +10,7 @@
 #include <cmath>
 
 using namespace levin;
+using levin::test::approx;
 
 namespace {
 
@@ -71,7 +73,7 @@ TEST_CASE("initialisers") {
   check_moments(nn::init::uniform_(w, 2.0, 3.0), 2.5, 1 / std::sqrt(12.0));
   CHECK(moments(nn::init::constant_(w, 3.0)).low == 3.0);
   CHECK(moments(w).high == 3.0);
-  CHECK(nn::init::calculate_gain(nn::init::Nonlinearity::tanh) == doctest::Approx(5.0 / 3));
+  CHECK(nn::init::calculate_gain(nn::init::Nonlinearity::tanh) == 5.0 / 3);
   CHECK(nn::init::calculate_fans(empty({6, 4, 3, 5})).in == 60);
   CHECK(nn::init::calculate_fans(empty({6, 4, 3, 5})).out == 90);
   CHECK_THROWS_AS(nn::init::xavier_uniform_(empty({3})), ShapeError);
@@ -113,7 +115,7 @@ TEST_CASE("dropout works in training only") {
   manual_seed(1);
   double zeros_seen = 0;
   for (const float v : drop(x).to_vector<float>()) {
-    CHECK((v == 0.f || v == doctest::Approx(1 / 0.6)));
+    CHECK((v == 0.f || v == approx(1 / 0.6, {.relative = 1e-6})));
     zeros_seen += v == 0.f;
   }
   CHECK(std::abs(zeros_seen / 10000 - 0.4) < 6 * std::sqrt(0.24 / 10000));
@@ -128,12 +130,12 @@ TEST_CASE("batch norm counts batches and moves its running statistics") {
   const Tensor a = full({1, 2, 1, 2}, 1.f), b = full({1, 2, 1, 2}, 4.f);
   norm(a), norm(b), average(a), average(b);
   CHECK(norm.num_batches_tracked.item<int64_t>() == 2);
-  CHECK(norm.running_mean.to_vector<float>()[0] == doctest::Approx(0.9 * 0.1 + 0.4));
-  CHECK(norm.running_var.to_vector<float>()[0] == doctest::Approx(0.81));
-  CHECK(average.running_mean.to_vector<float>()[1] == doctest::Approx(2.5));
+  CHECK(norm.running_mean.to_vector<float>()[0] == approx(0.9 * 0.1 + 0.4, {.relative = 1e-6}));
+  CHECK(norm.running_var.to_vector<float>()[0] == approx(0.81, {.relative = 1e-6}));
+  CHECK(average.running_mean.to_vector<float>()[1] == 2.5f);
   norm.eval();
   const float expected = static_cast<float>((4.0 - 0.49) / std::sqrt(0.81 + 1e-5));
-  CHECK(norm(b).to_vector<float>()[0] == doctest::Approx(expected));
+  CHECK(norm(b).to_vector<float>()[0] == approx(expected, {.relative = 1e-6}));
   CHECK(norm.num_batches_tracked.item<int64_t>() == 2);
   plain.eval();
   CHECK(plain(b).to_vector<float>()[0] == 0.f);
@@ -172,4 +174,43 @@ TEST_CASE("sequential") {
   CHECK(net.size() == 4);
   CHECK_THROWS_AS(net[4], IndexError);
   CHECK(net.parameters()[2].name == "2.weight");
+}
+
+TEST_CASE("layers pass on their options away from the defaults") {
+  manual_seed(6);
+  const auto same = [](const Tensor& a, const Tensor& b) { CHECK(test::compare(a, b, {.ulps = 0}) == ""); };
+  const auto differ = [](const Tensor& a, const Tensor& b) {
+    REQUIRE(a.numel() == b.numel());
+    CHECK(a.to_vector<float>() != b.to_vector<float>());
+  };
+  const Tensor x = randn({2, 4, 9, 8});
+  nn::Conv2d conv(4, 6, 3, {.padding = 2, .dilation = Pair(2, 1), .groups = 2});
+  same(conv(x), conv2d(x, conv.weight, conv.bias, {.padding = 2, .dilation = Pair(2, 1), .groups = 2}));
+  nn::ConvTranspose2d up(4, 6, 3, {.stride = 2, .groups = 2, .dilation = Pair(1, 2)});
+  same(up(x), conv_transpose2d(x, up.weight, up.bias, {.stride = 2, .groups = 2, .dilation = Pair(1, 2)}));
+  nn::MaxPool2d max_pool(2, {.stride = 3, .padding = 1, .dilation = 2, .ceil_mode = true});
+  same(max_pool(x), max_pool2d(x, 2, {.stride = 3, .padding = 1, .dilation = 2, .ceil_mode = true}));
+  nn::AvgPool2d avg_pool(3, {.stride = 2, .padding = 1, .ceil_mode = true, .count_include_pad = false});
+  same(avg_pool(x), avg_pool2d(x, 3, {.stride = 2, .padding = 1, .ceil_mode = true, .count_include_pad = false}));
+  same(nn::Flatten(0, 2)(x), flatten(x, 0, 2));
+  nn::LayerNorm norm(Shape{9, 8}, {.eps = 0.5});
+  same(norm(x), layer_norm(x, {9, 8}, norm.weight, norm.bias, 0.5));
+  differ(norm(x), layer_norm(x, {9, 8}, norm.weight, norm.bias));
+  nn::BatchNorm2d batch(4, {.eps = 0.5}), plain(4);
+  differ(batch(x), plain(x));
+  batch.eval();
+  const Tensor evaluated = batch_norm(x, batch.weight, batch.bias, batch.running_mean, batch.running_var,
+                                      {.training = false, .eps = 0.5});
+  same(batch(x), evaluated);
+}
+
+TEST_CASE("an embedding layer and its clone leave the row of padding without a gradient") {
+  manual_seed(7);
+  nn::Embedding table(5, 2, {.padding_idx = 1});
+  nn::Embedding copy = nn::clone(table);
+  const Tensor index = from_data<int64_t>({1, 0, 1, 4}, {4});
+  for (nn::Embedding* layer : {&table, &copy}) {
+    (*layer)(index).sum().backward();
+    CHECK(layer->weight.grad().to_vector<float>() == std::vector<float>{1, 1, 0, 0, 0, 0, 0, 0, 1, 1});
+  }
 }

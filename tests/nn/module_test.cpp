@@ -415,3 +415,12 @@ TEST_CASE("a module's own destructor still has its children, which go after it")
   { const Top top; }
   CHECK(tape == "top(34)43(12)21");
 }
+
+TEST_CASE("a conversion takes the gradient along") {
+  nn::Linear layer(2, 1, {.bias = false});
+  layer.weight.set_grad(from_data<float>({0.5f, -3.f}, {1, 2}));
+  layer.to(kFloat64);
+  REQUIRE(layer.weight.grad().defined());
+  CHECK(layer.weight.grad().dtype() == kFloat64);
+  CHECK(layer.weight.grad().to_vector<double>() == std::vector<double>{0.5, -3});
+}

@@ -1,6 +1,7 @@
 // Every operation case in every mode.
 
 #include "cases/cases.h"
+#include "support/shard.h"
 
 #include <doctest/doctest.h>
 
@@ -14,13 +15,14 @@ using namespace levin::test;
 
 namespace {
 
-/// All cases, or those whose names contain LEVIN_CASE.
+/// All cases, or those whose names contain LEVIN_CASE, or this process's shard of them.
 const std::vector<OpCase>& cases() {
   static const std::vector<OpCase> list = [] {
     std::vector<OpCase> kept;
     const char* filter = std::getenv("LEVIN_CASE");
+    std::size_t number = 0;
     for (OpCase& c : all_cases())
-      if (!filter || c.name.find(filter) != std::string::npos) kept.push_back(std::move(c));
+      if (in_shard(number++) && (!filter || c.name.find(filter) != std::string::npos)) kept.push_back(std::move(c));
     return kept;
   }();
   return list;
@@ -46,11 +48,13 @@ TEST_CASE("names are unique and every case has samples and types") {
 
 TEST_CASE("operations equal their references in every type and layout") { run(check_forward); }
 TEST_CASE("gradients equal finite differences") { run(check_gradients); }
+TEST_CASE("gradients of large samples equal slopes of the reference, and those in f64") { run(check_large_gradients); }
+TEST_CASE("gradients do not depend on how the incoming one lies in memory") { run(check_incoming_layouts); }
 TEST_CASE("gradients of gradients equal finite differences") { run(check_second_gradients); }
 TEST_CASE("results have the same bits with 1, 2, 3 and 7 threads") { run(check_thread_counts); }
 TEST_CASE("wrong arguments are refused with their reason") { run(check_errors); }
 
-#if LEVIN_HAS_CUDA
+#if defined(LEVIN_TEST_CUDA)
 TEST_CASE("operations on cuda equal their references in every type and layout, and so do gradients") {
   for (const OpCase& c : cases()) {
     const std::string wrong = check_device(c, cuda(0));

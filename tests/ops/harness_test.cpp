@@ -1,6 +1,7 @@
 // The harness catches what it is for: each planted defect has to be reported.
 
 #include "support/op_case.h"
+#include "support/shard.h"
 
 #include <levin/autograd/ops.h>
 #include <levin/autograd/record.h>
@@ -26,9 +27,8 @@ Tensor planted_square(const Tensor& x, double forward_error, double backward_fac
   }
   static thread_local double factor;
   factor = backward_factor;
-  if (Context* c = record("planted_square", y, {x}, [](Context& k, const Tensor& g) -> Grads {
-        return {g * k.saved(0) * factor};
-      }))
+  if (Context* c = record("planted_square", y, {x},
+                          [](Context& k, const Tensor& g) -> Grads { return {g * k.saved(0) * factor}; }))
     c->save(x);
   return y;
 }
@@ -84,6 +84,69 @@ TEST_CASE("a wrong second derivative is reported") {
   };
   CHECK(check_gradients(c) == "");
   CHECK(check_second_gradients(c) != "");
+}
+
+/// x^2 whose gradient is `factor` times too large at one place.
+Tensor square_wrong_at(const Tensor& x, int64_t at, double by) {
+  static thread_local int64_t place;
+  static thread_local double factor;
+  place = at, factor = by;
+  Tensor y;
+  {
+    no_grad guard;
+    y = square(x);
+  }
+  if (Context* c = record("square_wrong_at", y, {x}, [](Context& k, const Tensor& g) -> Grads {
+        const Tensor own = g * k.saved(0) * 2.0;
+        own.detach().flatten()[place % own.numel()].mul_(factor);
+        return {own};
+      }))
+    c->save(x);
+  return y;
+}
+
+TEST_CASE("one wrong gradient of a large sample is reported") {
+  OpCase c = square_case(0, 2);
+  c.large = {sample({{100'003}}, uniform(0.5, 2))};
+  CHECK(check_large_gradients(c) == "");
+  for (const int64_t place : {0, 50'000, 100'002}) {
+    c.op = [=](const Tensors& x) -> Tensors { return {square_wrong_at(x[0], place, x[0].numel() > 6 ? 0 : 1)}; };
+    CHECK(check_gradients(c) == "");
+    CHECK(mentions(check_large_gradients(c), "the slope along a random direction"));
+    c.op = [=](const Tensors& x) -> Tensors {
+      return {square_wrong_at(x[0], place, x[0].dtype() == DType::f32 ? 1.0001 : 1)};
+    };
+    CHECK(mentions(check_large_gradients(c), "gradient 0 1 of 100003 elements differ"));
+  }
+  c.op = [](const Tensors& x) -> Tensors { return {x[0] * 0.0}; };
+  CHECK(mentions(check_large_gradients(c), "the slope along a random direction"));
+}
+
+TEST_CASE("a backward that takes every incoming gradient for contiguous is reported") {
+  OpCase c = square_case(0, 2);
+  c.large = {sample({{300, 40}}, uniform(0.5, 2))};
+  static thread_local bool right;
+  for (const bool is_right : {true, false}) {
+    right = is_right;
+    c.op = [](const Tensors& x) -> Tensors {
+      Tensor y;
+      {
+        no_grad guard;
+        y = square(x[0]);
+      }
+      if (Context* k = record("planted_strides", y, {x[0]}, [](Context& own, const Tensor& g) -> Grads {
+            const Tensor raw = g.is_contiguous() || right
+                                   ? g
+                                   : as_strided(g, g.sizes(), contiguous_strides(g.sizes()));
+            return {raw * own.saved(0) * 2.0};
+          }))
+        k->save(x[0]);
+      return {y};
+    };
+    CHECK((check_incoming_layouts(c) == "") == right);
+    CHECK((check_large_gradients(c) == "") == right);
+  }
+  CHECK(mentions(check_incoming_layouts(c), "for an incoming gradient that is transposed, gradient 0"));
 }
 
 TEST_CASE("results that depend on the number of threads are reported") {
@@ -151,6 +214,33 @@ TEST_CASE("a small selection has each sample and each pair of a type and a layou
   setenv("LEVIN_SMALL_CASES", kept.c_str(), 1);
 }
 
+TEST_CASE("shards take every item once, and a wrong LEVIN_SHARD is refused") {
+  struct Variable {
+    ~Variable() { before.empty() ? unsetenv("LEVIN_SHARD") : setenv("LEVIN_SHARD", before.c_str(), 1); }
+    std::string before = std::getenv("LEVIN_SHARD") ? std::getenv("LEVIN_SHARD") : "";
+  } const restored;
+  const auto taken = [](const char* text) {
+    setenv("LEVIN_SHARD", text, 1);
+    std::vector<std::size_t> items;
+    for (std::size_t i = 0; i < 10; ++i)
+      if (in_shard(i)) items.push_back(i);
+    return items;
+  };
+  CHECK(taken("1/4") == std::vector<std::size_t>{0, 4, 8});
+  CHECK(taken("2/4") == std::vector<std::size_t>{1, 5, 9});
+  CHECK(taken("3/4") == std::vector<std::size_t>{2, 6});
+  CHECK(taken("4/4") == std::vector<std::size_t>{3, 7});
+  CHECK(taken("1/1").size() == 10);
+  CHECK(taken("12/12").empty());
+  for (const char* wrong : {"", "0/4", "5/4", "1", "1/", "/4", "1/0", "a/4", "1/4x", "-1/4", "1 /4"}) {
+    CHECK_THROWS_WITH_AS(taken(wrong),
+                         ("[tests] LEVIN_SHARD=" + std::string(wrong) + ": give i/n, with i from 1 to n.").c_str(),
+                         UsageError);
+  }
+  unsetenv("LEVIN_SHARD");
+  CHECK(in_shard(7));
+}
+
 TEST_CASE("an error that is missing or says something else is reported") {
   OpCase c = square_case(0, 2);
   c.errors = {{.expected = "three", .run = [] { throw ShapeError("two"); }}};
@@ -163,9 +253,9 @@ TEST_CASE("an error that is missing or says something else is reported") {
 
 TEST_CASE("the tolerance model") {
   const Tolerance t{.ulps = 2, .scale = 3};
-  CHECK(allowance({.ulps = 2}, DType::f32, 8.0, 100) == doctest::Approx(2 * 0x1p-23 * 8));
-  CHECK(allowance(t, DType::f64, 0.0, 10) == doctest::Approx(4 * 0x1p-52 * 30));
-  CHECK(allowance(t, DType::bf16, 1.0, 1) == doctest::Approx(2 * 0x1p-7 + 4 * 0x1p-23 * 3));
+  CHECK(allowance({.ulps = 2}, DType::f32, 8.0, 100) == 2 * 0x1p-23 * 8);
+  CHECK(allowance(t, DType::f64, 0.0, 10) == 4 * 0x1p-52 * 30);
+  CHECK(allowance(t, DType::bf16, 1.0, 1) == 2 * 0x1p-7 + 4 * 0x1p-23 * 3);
   CHECK(allowance(t, DType::i64, 5.0, 10) == 0);
   const Tensor nan = tensor({static_cast<float>(NAN), 1.f});
   CHECK(compare(nan, {NAN, 1.0}, {}) == "");

@@ -9,7 +9,10 @@
 #include <cmath>
 #include <limits>
 
+#include "support/comparison.h"
+
 using namespace levin;
+using levin::test::approx;
 
 namespace {
 
@@ -118,10 +121,10 @@ TEST_CASE("scaler/state_machine: unscale_ once, before step; clipping sees true 
   scaler.scale(sum(w * w) * 0.5).backward();
   scaler.unscale_(opt);
   CHECK(values(w.grad()) == std::vector<float>{3, 4});
-  CHECK(optim::clip_grad_norm_({w}, 1.0).item<float>() == doctest::Approx(5.0));
+  CHECK(optim::clip_grad_norm_({w}, 1.0).item<float>() == 5.f);
   CHECK_THROWS_WITH_AS(scaler.unscale_(opt), doctest::Contains("already called"), GradError);
   scaler.step(opt);
-  CHECK(values(w)[0] == doctest::Approx(3 - 0.6));
+  CHECK(values(w)[0] == approx(3 - 0.6, {.relative = 1e-6}));
   CHECK_THROWS_WITH_AS(scaler.step(opt), doctest::Contains("already called"), GradError);
   CHECK_THROWS_WITH_AS(scaler.unscale_(opt), doctest::Contains("after step()"), GradError);
   scaler.update();
@@ -218,6 +221,29 @@ TEST_CASE("scaler/state_machine: loops that decide about the step get found-inf 
   CHECK(scaler.get_scale() == 32768.0);
 }
 
+TEST_CASE("scaler/state_machine: found-inf is one number of any shape and type") {
+  for (const Shape& sizes : {Shape{}, Shape{1}, Shape{1, 1}})
+    for (const DType type : {kFloat32, kFloat64, kInt64, kBool}) {
+      const Tensor w = leaf({1});
+      optim::SGD opt({w}, {.lr = 1.0});
+      GradScaler scaler;
+      for (const int found : {0, 1, 0}) {
+        w.set_grad(full({1}, 0.25, like(w)));
+        const Tensor flag = full(sizes, found, {.dtype = type});
+        opt.step_unless(flag);
+        scaler.update_with(flag);
+      }
+      CHECK(values(w)[0] == 0.5f);
+      CHECK(scaler.get_scale() == 32768.0);
+    }
+  const Tensor w = leaf({1});
+  optim::SGD opt({w});
+  CHECK_THROWS_WITH_AS(opt.step_unless(zeros({2})), doctest::Contains("[SGD] found_inf is (2,); one number is needed"),
+                       ShapeError);
+  GradScaler scaler;
+  CHECK_THROWS_WITH_AS(scaler.update_with(zeros({0})), doctest::Contains("found_inf is (0,)"), ShapeError);
+}
+
 TEST_CASE("scaler/state_machine: the state goes on where it was") {
   const Tensor w = leaf({1});
   optim::SGD opt({w});
@@ -248,4 +274,46 @@ TEST_CASE("scaler/state_machine: disabled, everything passes through") {
   CHECK(scaler.get_scale() == 1.0);
   CHECK(scaler.state_dict().size() == 0);
   CHECK_THROWS_WITH_AS(GradScaler({.growth_factor = 1.0}), doctest::Contains("growth_factor 1"), ValueError);
+}
+
+TEST_CASE("scaler/state_machine: factors away from the defaults are saved with the state") {
+  const Tensor w = leaf({1});
+  optim::SGD opt({w});
+  const GradScaler first({.init_scale = 64, .growth_factor = 3, .backoff_factor = 0.25, .growth_interval = 2});
+  GradScaler second;
+  second.load_state_dict(first.state_dict());
+  scaled_step(second, opt, w, kInf);
+  CHECK(second.get_scale() == 16.0);
+  scaled_step(second, opt, w, 1);
+  scaled_step(second, opt, w, 1);
+  CHECK(second.get_scale() == 48.0);
+}
+
+TEST_CASE("scaler/state_machine: the scale falls whichever of several optimizers overflows") {
+  for (const std::size_t bad : {0, 1, 2}) {
+    const std::vector<Tensor> w = {leaf({1}), leaf({1}), leaf({1})};
+    std::vector<optim::SGD> optimizers;
+    Tensor loss = zeros({});
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      optimizers.emplace_back(std::vector<Tensor>{w[i]});
+      loss = loss + sum(w[i] * (i == bad ? kInf : 0.5));
+    }
+    GradScaler scaler({.init_scale = 8});
+    scaler.scale(loss).backward();
+    for (optim::SGD& o : optimizers) scaler.step(o);
+    scaler.update();
+    CHECK(scaler.get_scale() == 4.0);
+  }
+}
+
+TEST_CASE("scaler/state_machine: a gradient of other strides is unscaled element by element") {
+  const Tensor w = zeros({2, 3}).requires_grad_(), wide = zeros({2, 3}).requires_grad_();
+  optim::SGD opt({w, wide}, {.lr = 1.0});
+  GradScaler scaler({.init_scale = 2});
+  static_cast<void>(scaler.scale(sum(w)));
+  w.set_grad(from_data<float>({2, 8, 4, 10, 6, 12}, {3, 2}).t());
+  wide.set_grad(from_data<float>({2, 4, 6}, {1, 3}).expand({2, 3}));
+  scaler.step(opt);
+  CHECK(values(w) == std::vector<float>{-1, -2, -3, -4, -5, -6});
+  CHECK(values(wide) == std::vector<float>{-1, -2, -3, -1, -2, -3});
 }

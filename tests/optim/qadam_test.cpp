@@ -4,7 +4,10 @@
 
 #include <cmath>
 
+#include "support/comparison.h"
+
 using namespace levin;
+using levin::test::approx;
 
 namespace {
 
@@ -51,7 +54,7 @@ TEST_CASE("QAdam: after the warm-up the formula with a frozen second moment, by 
     }
   }
   const auto got = q.p.to_vector<double>();
-  for (std::size_t i = 0; i < 3; ++i) CHECK(got[i] == doctest::Approx(p[i]).epsilon(1e-5));
+  for (std::size_t i = 0; i < 3; ++i) CHECK(got[i] == approx(p[i], {.relative = 1e-5}));
 }
 
 TEST_CASE("QAdam: all groups end their warm-up with the same step; skipped steps change and count nothing") {

@@ -117,3 +117,71 @@ TEST_CASE("schedulers refuse what makes no sense") {
   s.step();
   CHECK_THROWS_AS(s.step(), ValueError);
 }
+
+TEST_CASE("a plateau scheduler that is saved in its cooldown goes on with it") {
+  Adam a = adam(), b = adam();
+  const ReduceLROnPlateauOptions options{.factor = 0.5, .patience = 0, .cooldown = 2};
+  ReduceLROnPlateau first(a, options), second(b, options);
+  first.step(1.0);
+  first.step(2.0);  // the rate falls, and two steps of rest begin
+  CHECK(a.param_groups()[0]["lr"] == 0.05);
+  second.load_state_dict(first.state_dict());
+  b.load_state_dict(a.state_dict());
+  for (const double rate : {0.05, 0.05, 0.025}) {
+    first.step(2.0);
+    second.step(2.0);
+    CHECK(a.param_groups()[0]["lr"] == rate);
+    CHECK(b.param_groups()[0]["lr"] == rate);
+  }
+}
+
+TEST_CASE("a plateau scheduler of a maximum has a relative threshold, and leaves changes below eps undone") {
+  Adam a = adam(), b = adam();
+  ReduceLROnPlateau high(a, {.mode = PlateauMode::max, .factor = 0.5, .patience = 0, .threshold = 0.25});
+  high.step(1.0);
+  high.step(1.5);
+  CHECK(a.param_groups()[0]["lr"] == 0.1);
+  high.step(1.75);  // more, but not by a quarter
+  CHECK(a.param_groups()[0]["lr"] == 0.05);
+  ReduceLROnPlateau coarse(b, {.factor = 0.5, .patience = 0, .eps = 0.02});
+  coarse.step(1.0);
+  coarse.step(1.0);
+  CHECK(b.param_groups()[0]["lr"] == 0.05);
+  CHECK(b.param_groups()[1]["lr"] == 0.02);  // half of it would be a change of 0.01
+}
+
+TEST_CASE("one cycle with factors and momenta of its own, and without momentum") {
+  SGD o = sgd(), still = sgd();
+  const OneCycleOptions options{.max_lr = 0.4,
+                                .total_steps = 10,
+                                .pct_start = 0.5,
+                                .base_momentum = 0.25,
+                                .max_momentum = 0.75,
+                                .div_factor = 4,
+                                .final_div_factor = 8};
+  const auto rounded = [](double actual, double wanted) { return std::abs(actual - wanted) <= 1e-15 * wanted; };
+  OneCycleLR cycle(o, options);
+  CHECK(rounded(o.param_groups()[1]["lr"], 0.4 / 4));
+  CHECK(o.param_groups()[1]["momentum"] == 0.75);
+  for (int i = 0; i < 4; ++i) cycle.step();
+  CHECK(o.param_groups()[1]["lr"] == 0.4);
+  CHECK(o.param_groups()[1]["momentum"] == 0.25);
+  for (int i = 0; i < 5; ++i) cycle.step();
+  CHECK(rounded(o.param_groups()[1]["lr"], 0.4 / 4 / 8));
+  CHECK(o.param_groups()[1]["momentum"] == 0.75);
+  OneCycleLR rate_only(still, {.max_lr = 0.4, .total_steps = 10, .cycle_momentum = false});
+  for (int i = 0; i < 5; ++i) rate_only.step();
+  CHECK(still.param_groups()[0]["momentum"] == 0.9);
+}
+
+TEST_CASE("a scheduler that is loaded goes on from the base rates of the saved one") {
+  Adam a = adam(), b(two_groups(), {.lr = 3.0});
+  StepLR first(a, 2, 0.5), second(b, 2, 0.5);
+  first.step();
+  first.scale_base_lrs(4);
+  second.load_state_dict(first.state_dict());
+  first.step();
+  second.step();
+  CHECK(a.param_groups()[0]["lr"] == 0.2);
+  CHECK(second.get_last_lr() == first.get_last_lr());
+}

@@ -80,16 +80,17 @@ def operations(path):
                     write_line(out, f"{block['case']}/out{i}", y)
                 loss = [(y, cotangent(y, i)) for i, y in enumerate(result) if y.requires_grad]
                 wanted = [(i, t) for i, t in enumerate(inputs) if t.requires_grad]
+                grads = [None] * len(wanted)
                 if loss and wanted:
                     try:
                         grads = torch.autograd.grad([y for y, _ in loss], [t for _, t in wanted], [c for _, c in loss],
                                                     allow_unused=True)
                     except RuntimeError as e:  # scatter: an index smaller than its source
                         print(f"{block['case']}: PyTorch has no gradient: {e}", file=sys.stderr)
-                        grads = []
-                    for (i, _), g in zip(wanted, grads):
-                        if g is not None:
-                            write_line(out, f"{block['case']}/grad{i}", g)
+                        write_line(out, f"{block['case']}/no_gradients", torch.tensor(1))
+                        wanted = []
+                for (i, t), g in zip(wanted, grads):  # a gradient that PyTorch leaves out is zero
+                    write_line(out, f"{block['case']}/grad{i}", torch.zeros_like(t) if g is None else g)
                 block, inputs = {}, []
 
 

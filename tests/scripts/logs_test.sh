@@ -9,7 +9,9 @@ rm -rf "$work"
 "$demo" "$work/running" 20 stop >>"$work.txt"
 "$demo" "$work/empty" 0 >>"$work.txt"
 grep -q $'\r' "$work.txt" && fail "output into a file holds carriage returns"
-python3 tests/look/check_report.py "$work"/{full,running,empty}/report.html
+"$build/bin/mnist" --model mlp --max-epochs 2 --limit-train-batches 100 --limit-val-batches 4 --limit-test-batches 8 \
+  --default-root-dir "$work/mnist" >>"$work.txt"
+python3 tests/look/check_report.py "$work"/{full,running,empty,mnist}/report.html
 
 venv=build/tools/venv
 if ! "$venv/bin/python" -c 'import tensorboard' 2>/dev/null; then

@@ -38,11 +38,16 @@ status=0
 
 # ---- on_device.sh
 package=$work/levin-silicon
-cp tools/silicon/on_device.sh tools/silicon/report.py tools/silicon/peer_torch.py "$package/"
+cp tools/silicon/{on_device.sh,cases.py,report.py,peer_torch.py} "$package/"
 echo abc123 >"$package/commit"
 says "no NVIDIA GPU was found here" env PATH="$work/tools" bash "$package/on_device.sh" --out "$work/none"
+for words in "--seconds soon" "--only nonsense" "--only operations,nonsense" "--nonsense" "--out"; do
+  status=0
+  bash "$package/on_device.sh" $words >/dev/null 2>&1 || status=$?
+  [ "$status" = 2 ] || fail "on_device.sh $words ended with $status, not 2"
+done
 
-python3 - >"$work/bench.json" <<'PYTHON'
+python3 - >"$work/bench.jsonl" <<'PYTHON'
 import json
 
 def row(family, rung, dtype, sizes, unit, peers, ok=True):
@@ -62,20 +67,33 @@ rows = [row("sgemm", "naive", "float32", square, "f32", {"cublas": {"seconds": 0
             {"memcpy": {"seconds": 3.0, "ratio": 1.5}}, ok=False)]
 training = [{"name": f"cnn/{p}", "net": "cnn", "precision": p, "shape": "batch=1", "activation_bytes": b, "loss": 2.3,
              "ok": True, "seconds": s} for p, s, b in (("32-true", 4.0, 100), ("16-mixed", 1.0, 60))]
-print(json.dumps({"machine": {"copy_bytes_a_second": 3e12, "copy_noise": 0.001, "library_flops_a_second": {},
-                              "library_missing": "no cuBLAS"},
-                  "rows": rows, "training": training, "left_out": ["sort"]}))
+print(json.dumps({"kind": "machine", "copy_bytes_a_second": 3e12, "copy_noise": 0.001, "library_flops_a_second": {},
+                  "library_missing": "no cuBLAS"}))
+for kind, lines in ("training", training), ("row", rows), ("left_out", [{"name": "sort"}]):
+    for line in lines:
+        print(json.dumps({"kind": kind, **line}))
+print('{"kind": "row", "cut')  # the last line of a run that was ended
 PYTHON
-stand_in "$package/bin/levin_ops_tests" <<'FAKE'
-echo "[doctest] test cases:  1 |  1 passed | 0 failed | 9 skipped"
-[ -d "$LEVIN_SOURCE_DIR" ] || [ -n "$LEVIN_SOURCE_DIR" ]
+stand_in "$package/bin/levin_ops_tests" <<FAKE
+if [ "\$1" = --list-test-cases ]; then
+  printf '[doctest] listing all test case names\n=====\noperations on cuda, all\n=====\n[doctest] 1\n'
+  exit
+fi
+echo "\$LEVIN_SHARD \$*" >>"$work/shards.txt"
+[ "\$LEVIN_SOURCE_DIR" = "$package/source" ]
 FAKE
 stand_in "$package/bin/levin_cuda_tests" <<'FAKE'
-echo "[doctest] test cases: 80 | 79 passed | 1 failed | 0 skipped"
-exit 1
+case "$*" in
+  *--list-test-cases*"-ts=holds a stream"*) echo "held, back" ;;
+  *--list-test-cases*) printf 'fine\nheld, back\nbroken\n' ;;
+  *"-tc=held\, back"*) [ "$CUDA_MODULE_LOADING" = EAGER ] ;;
+  *-tc=fine*) [ -z "${CUDA_MODULE_LOADING:-}" ] ;;
+  *-tc=broken*) echo "launches block: ${CUDA_LAUNCH_BLOCKING:-no}"; exit 1 ;;
+  *) exit 7 ;;
+esac
 FAKE
 stand_in "$package/bin/levin_bench_cuda" <<FAKE
-if [ "\$1" = --json ]; then cp "$work/bench.json" "\$2"; fi
+if [ "\$1" = --json ]; then cp "$work/bench.jsonl" "\$2"; fi
 echo "6 rows, 0 wrong, 1 problems left out"
 FAKE
 stand_in "$package/bin/mnist" <<'FAKE'
@@ -95,17 +113,32 @@ JSON
 echo "7 rows, 1 wrong"
 FAKE
 stand_in "$package/bin/minimal" <<'FAKE'
-echo fine
+echo "result: $LD_LIBRARY_PATH"
 FAKE
 stand_in "$work/gpu/compute-sanitizer" <<'FAKE'
 if [ "$2" = racecheck ]; then echo "RACECHECK SUMMARY: 1 hazard"; exit 9; fi
 [ "$LEVIN_CUDA_CACHING" = 0 ] && echo "ERROR SUMMARY: 0 errors"
 FAKE
 
-status=0
-PATH=$work/gpu:$PATH bash "$package/on_device.sh" --out "$work/out" || status=$?
-[ "$status" = 1 ] || fail "a failed part gave status $status, not 1"
-report=$work/out/report/stand-in-x1-$(date -u +%F)
+# Three calls, as for a device that is there for minutes at a time, make one report.
+for group in correctness figures memcheck,racecheck,initcheck,synccheck; do
+  status=0
+  PATH=$work/gpu:$PATH LD_LIBRARY_PATH=/machine/own bash "$package/on_device.sh" --out "$work/out" --only $group || status=$?
+  [ "$status" = "$([ $group = figures ] && echo 0 || echo 1)" ] || fail "$group gave status $status"
+done
+[ "$(ls "$work/out" | wc -l)" = 3 ] || fail "the output is not three files: $(ls "$work/out")"
+[ "$(cut -d ' ' -f 1 "$work/shards.txt" | sort | tr '\n' ' ')" = "1/8 2/8 3/8 4/8 5/8 6/8 7/8 8/8 " ] || fail "$(cat "$work/shards.txt")"
+grep -q -- '-tc=operations on cuda\\, all$' "$work/shards.txt" || fail "$(cat "$work/shards.txt")"
+mkdir "$work/logs"
+python3 -m tarfile -e "$work/out/logs.tar.gz" "$work/logs"
+again=$work/logs/silicon/logs/cuda_tests/003_broken.txt
+for words in "broken: status 1" "launches block: no" "==== CUDA_LAUNCH_BLOCKING=1: status 1" "launches block: 1" \
+  "==== memcheck: passed" "==== racecheck: status 9" "==== initcheck: passed" "==== synccheck: passed"; do
+  grep -qxF "$words" "$again" || fail "$again lacks \"$words\": $(cat "$again")"
+done
+grep -qxF "again: broken: CUDA_LAUNCH_BLOCKING=1: status 1; memcheck: passed; racecheck: status 9; initcheck: passed; synccheck: passed" \
+  "$work/logs/silicon/logs/cuda_tests.txt" || fail "$(cat "$work/logs/silicon/logs/cuda_tests.txt")"
+report=$work/out/stand-in-x1-$(date -u +%F)
 python3 - "$report" <<'PYTHON'
 import json, sys
 report = json.load(open(sys.argv[1] + ".json"))
@@ -115,9 +148,14 @@ expected = {"operations": "passed", "cuda tests": "failed", "bench check": "pass
             "nccl": "passed",
             "mnist 32-true": "passed", "mnist 16-mixed": "passed", "mnist bf16-mixed": "passed",
             "mnist bf16-mixed accuracy": "failed", "bench": "passed", "pytorch": "passed", "memcheck": "passed",
-            "racecheck": "failed"}
+            "racecheck": "failed", "initcheck": "passed", "synccheck": "passed"}
 assert {n: p["status"] for n, p in parts.items()} == expected, parts
-assert "79 passed | 1 failed" in parts["cuda tests"]["detail"], parts
+assert parts["operations"]["detail"] == "result: 8 cases, 0 failed, 0 left out", parts
+assert parts["cuda tests"]["detail"] == "status 1: result: 3 cases, 1 failed, 0 left out", parts
+path = parts["minimal"]["detail"].removeprefix("result: ").split(":")
+assert path[0].endswith("levin-silicon/lib") and path[-2:] == ["/machine/own", "/usr/local/nvidia/lib64"], path
+for words in ("device and driver: Stand-in X1, 1.2.3", "nvcc: ", "python3: Python 3", "libcuda: ", "package: abc123"):
+    assert any(line.startswith(words) for line in report["environment"]) and words in page, words
 assert (report["device"], report["driver"], report["commit"]) == ("Stand-in X1", "1.2.3", "abc123"), report["device"]
 assert report["clocks"] == {"sm_mhz": 1600.0, "watts": 300.5, "celsius": 50.0}, report["clocks"]
 targets = {t["name"]: (t["measured"], t["met"]) for t in report["targets"]}
@@ -138,16 +176,80 @@ for words in ("- cublas (hgemm): it is not on this machine.", "Not reached in ti
 PYTHON
 
 # ---- a part that hangs is stopped, and what does not fit is said
-stand_in "$package/bin/levin_ops_tests" <<'FAKE'
+stand_in "$package/bin/minimal" <<'FAKE'
 exec sleep 60
 FAKE
 status=0
-PATH=$work/gpu:$PATH bash "$package/on_device.sh" --out "$work/late" --seconds 22 >/dev/null || status=$?
+PATH=$work/gpu:$PATH bash "$package/on_device.sh" --out "$work/late" --seconds 17 --only minimal,bench,racecheck \
+  >"$work/late.txt" || status=$?
 [ "$status" = 1 ] || fail "a hanging part gave status $status, not 1"
-parts=$(cat "$work/late/parts.tsv")
-grep -q '^operations	failed	.*it ran past its' <<<"$parts" || fail "$parts"
-grep -q '^racecheck	left out	0	the 22 seconds were used up' <<<"$parts" || fail "$parts"
-grep -q "| bench | left out |" "$work"/late/report/*.md || fail "the page does not say that bench was left out"
+grep -q '^minimal .*it ran past its' "$work/late.txt" || fail "$(cat "$work/late.txt")"
+grep -q '^racecheck .*left out .*the 17 seconds were used up' "$work/late.txt" || fail "$(cat "$work/late.txt")"
+grep -q "| bench | left out |" "$work"/late/*.md || fail "the page does not say that bench was left out"
+
+# ---- without a GPU the script itself can be tried
+bash "$package/on_device.sh" --dry-run --out "$work/dry" --only operations,bench,memcheck >"$work/dry.txt" || fail "$(cat "$work/dry.txt")"
+for words in "^operations .*passed .*8 cases, 0 failed" "^bench .*passed" "^memcheck .*absent"; do
+  grep -q "$words" "$work/dry.txt" || fail "the dry run does not say \"$words\": $(cat "$work/dry.txt")"
+done
+[ "$(ls "$work/dry")" = "$(printf '%s\n' "levin-emulator-$(date -u +%F)".{json,md} logs.tar.gz)" ] || fail "$(ls "$work/dry")"
+
+# ---- cases.py alone: a case that hangs is one that failed, and what the time does not reach is left out
+stand_in "$work/hangs" <<'FAKE'
+case "$*" in
+  *--list-test-cases*-ts=*) ;;
+  *--list-test-cases*) printf 'a\nb\nc\n' ;;
+  *-tc=b*) echo "begins"; exec sleep 60 ;;
+esac
+FAKE
+status=0
+said=$(PATH=/usr/bin:/bin python3 tools/silicon/cases.py "$work/hangs" --out "$work/hung" --each 1 --jobs 2) || status=$?
+[ "$status" = 1 ] && grep -qx "result: 3 cases, 1 failed, 0 left out" <<<"$said" || fail "$said"
+grep -qx "failed: b (longer than 1 s)" <<<"$said" || fail "$said"
+grep -qx "begins" "$work/hung/002_b.txt" || fail "what a hanging case said is lost"
+said=$(python3 tools/silicon/cases.py "$work/hangs" --out "$work/hung" --each 1 --seconds 0) && fail "$said"
+grep -qx "result: 3 cases, 0 failed, 3 left out" <<<"$said" || fail "$said"
+
+# ---- PyTorch's side, with a module in its place: cudnn.benchmark is on, and the faster layout of a convolution counts
+mkdir "$work/torch"
+cat >"$work/torch/torch.py" <<'PYTHON'
+import types
+__version__ = "stand-in"
+contiguous_format, channels_last, float16, float32, uint8 = "contiguous_format", "channels_last", "f16", "f32", "u8"
+clock, layout = 0.0, None
+class Tensor:
+    def to(self, memory_format):
+        global layout
+        layout = memory_format
+        return self
+    def fill_(self, value): pass
+def make(*args, **options): return Tensor()
+randn = empty = make
+def conv2d(x, weight, padding):
+    global clock
+    assert backends.cudnn.benchmark is True
+    clock += {"contiguous_format": 8.0, "channels_last": 2.0}[layout]
+class Event:
+    def __init__(self, enable_timing): pass
+    def record(self): self.at = clock
+    def elapsed_time(self, end): return (end.at - self.at) * 1e3
+nn = types.SimpleNamespace(functional=types.SimpleNamespace(conv2d=conv2d))
+cuda = types.SimpleNamespace(is_available=lambda: True, Event=Event, synchronize=lambda: None)
+backends = types.SimpleNamespace(cuda=types.SimpleNamespace(matmul=types.SimpleNamespace()), cudnn=types.SimpleNamespace())
+PYTHON
+python3 - >"$work/conv.jsonl" <<'PYTHON'
+import json
+for rung in ("direct", "tensor_cores"):
+    print(json.dumps({"kind": "row", "family": "conv", "rung": rung, "dtype": "float16", "shape": "in=64", "ok": True, "seconds": 4.0,
+                      "unit": "float16", "sizes": {"batch": 1, "in": 64, "out": 64, "side": 8, "kernel": 3}, "peers": {}}))
+PYTHON
+PYTHONPATH=$work/torch python3 tools/silicon/peer_torch.py "$work/conv.jsonl" --to "$work/pytorch.jsonl" >/dev/null
+python3 - "$work/pytorch.jsonl" <<'PYTHON'
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+assert [line["rung"] for line in lines] == ["direct", "tensor_cores"], lines
+assert all(line["peers"] == {"torch": {"seconds": 2.0, "layout": "channels_last", "ratio": 0.5}} for line in lines), lines
+PYTHON
 
 # ---- the smaller data set is a whole one
 mkdir "$work/idx"
@@ -169,7 +271,9 @@ done
 bash tools/silicon/pack.sh "$work/bin" "$work/packed"
 tar -C "$work" -xJf "$work/packed/levin-silicon.tar.xz" --one-top-level=unpacked
 package=$work/unpacked/levin-silicon
-for file in on_device.sh report.py peer_torch.py commit data/train-images-idx3-ubyte.gz source/tests/pytorch; do
+reads=$(grep -rhoE 'source_dir\(\) / "[^"]+"' tests/ops tests/cuda tests/support tests/cases | sed 's/.*"\(.*\)"/source\/\1/')
+reads+=" $(grep -ohE '"(docs|tests)/[^"]+"' tests/cuda/*_test.cpp | tr -d '"' | sed 's/^/source\//')"
+for file in on_device.sh cases.py report.py peer_torch.py commit data/train-images-idx3-ubyte.gz source/tests/pytorch $reads; do
   [ -e "$package/$file" ] || fail "the package lacks $file"
 done
 ls "$package"/lib/libhwy.so.* >/dev/null || fail "the package lacks libhwy"
@@ -178,6 +282,9 @@ for runtime in libc.so libstdc++.so; do
 done
 [ "$(stat -c %s "$package/bin/minimal")" -lt "$(stat -c %s "$build/bin/minimal")" ] || fail "minimal is not stripped"
 LD_LIBRARY_PATH=$package/lib "$package/bin/minimal" >/dev/null || fail "the packed program does not run"
+bash tools/silicon/pack.sh "$work/bin" "$work/packed" | grep -q "^nothing has changed: " || fail "what is packed was packed again"
+touch "$work/bin/minimal"
+bash tools/silicon/pack.sh "$work/bin" "$work/packed" | grep -q "^packed: " || fail "a new program was not packed"
 says "1000 are allowed" bash tools/silicon/pack.sh "$work/bin" "$work/packed" 1000
 rm "$work/bin/mnist"
 says "mnist was not built" bash tools/silicon/pack.sh "$work/bin" "$work/packed"

@@ -1,5 +1,6 @@
 // fsdp (zero_3, fully_sharded) under the Trainer and Fabric, against ddp and one process.
 #include "strategies/sharded_fits.h"
+#include "support/comparison.h"
 
 using namespace levin;
 using namespace levin::test;
@@ -48,12 +49,12 @@ TEST_CASE("fsdp: units of a large network, an evaluation within and after the fi
       trainer.fit(model, train, val);
       const auto within = trainer.metrics().find("val_loss");
       const auto after = trainer.validate(model, DataModule{.val = borrowed(val)}).at("val_loss");
-      CHECK(after == doctest::Approx(*within));
+      CHECK(after == approx(*within, {.relative = 1e-6}));
       return std::pair(values_of(model), after);
     };
     const auto sharded = fit("fsdp"), ddp = fit("ddp");
     CHECK(sharded.first == ddp.first);
-    CHECK(sharded.second == doctest::Approx(ddp.second));
+    CHECK(sharded.second == approx(ddp.second, {.relative = 1e-6}));
   });
 }
 

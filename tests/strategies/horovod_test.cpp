@@ -1,5 +1,6 @@
 // The strategy horovod. A test case starts itself again, once for each rank.
 #include "strategies/ranks.h"
+#include "support/comparison.h"
 
 using namespace levin;
 using namespace levin::test;
@@ -69,8 +70,8 @@ TEST_CASE("horovod/lr_is_scaled: the groups' rates and the schedules' base rates
     const auto plain = rates(false), scaled = rates(true);
     REQUIRE(plain.size() == 4);
     CHECK(plain[0] == 0.1);
-    CHECK(plain[3] == doctest::Approx(0.07));
-    for (std::size_t i = 0; i < plain.size(); ++i) CHECK(scaled[i] == doctest::Approx(3 * plain[i]).epsilon(1e-12));
+    CHECK(plain[3] == approx(0.07, {.relative = 1e-12}));
+    for (std::size_t i = 0; i < plain.size(); ++i) CHECK(scaled[i] == approx(3 * plain[i], {.relative = 1e-12}));
   });
 }
 

@@ -54,7 +54,7 @@ inline FitResult fit_and_predict(LevinModule& model, TrainerConfig config, data:
 inline void equals(const FitResult& one, const FitResult& several, double bound = 1e-6) {
   CHECK(largest_difference(one.weights, several.weights) <= bound);
   CHECK(difference(one.logged, several.logged) <= 10 * bound);
-  CHECK(largest_difference({one.predictions}, {several.predictions}) <= 10 * bound);
+  CHECK(largest_difference(one.predictions, several.predictions) <= 10 * bound);
 }
 
 }  // namespace levin::test

@@ -5,6 +5,7 @@
 #include <set>
 #include <thread>
 
+#include "support/comparison.h"
 #include "trainer/processes.h"
 #include "trainer/toy.h"
 
@@ -39,18 +40,18 @@ struct LoggedValues : Callback {
   bool is_monitoring() const override { return true; }
 };
 
-/// The same names everywhere; the largest difference of two values.
+/// The largest difference of two values, whose names have to be the same.
 inline double difference(const LoggedValues::Values& a, const LoggedValues::Values& b) {
   REQUIRE(a.size() == b.size());
-  double worst = 0;
+  Largest worst;
   for (std::size_t i = 0; i < a.size(); ++i) {
     REQUIRE(a[i].size() == b[i].size());
     for (std::size_t k = 0; k < a[i].size(); ++k) {
       CHECK(a[i][k].first == b[i][k].first);
-      worst = std::max(worst, std::abs(a[i][k].second - b[i][k].second));
+      worst.add(std::abs(a[i][k].second - b[i][k].second));
     }
   }
-  return worst;
+  return worst.value();
 }
 
 }  // namespace levin::test

@@ -46,26 +46,25 @@ std::string forward_there(const OpCase& c, const Sample& s, DType dtype, Layout 
     if (rule != Output::any && actual[i].dtype() != type)
       return fmt::format("output {} is {}, expected {}", i, name_of(actual[i].dtype()), name_of(type));
     const std::string difference =
-        compare(actual[i].to(kCpu), expected[i], of_16_bit(c.tolerance, c.rounded, dtype), s.terms);
+        compare(actual[i].to(kCpu), expected[i], of_16_bit(tolerance_of(c, s), c.rounded, dtype), s.terms);
     if (!difference.empty()) return fmt::format("output {} {}", i, difference);
   }
   return {};
 }
 
-/// Gradients on the device against those in f64 on the CPU.
-std::string gradients_there(const OpCase& c, const Sample& s, DType dtype, Device device) {
+/// Gradients on the device, for incoming ones in a layout, against those in f64 on the CPU.
+std::string gradients_there(const OpCase& c, const Sample& s, DType dtype, Layout incoming, Device device) {
   const Tensors inputs = make_inputs(c, s, dtype);
   manual_seed(1);
-  const Tensors actual = gradients(c, s, moved(inputs, device), dtype, dtype);
+  const Tensors actual = gradients(c, s, moved(inputs, device), dtype, dtype, incoming);
   manual_seed(1);
-  const Tensors expected = gradients(c, s, converted(inputs, dtype, DType::f64), DType::f64, dtype);
-  const Tolerance tolerance = of_16_bit(c.grad_tolerance, c.grad_rounded, dtype);
+  const Tensors expected = gradients(c, s, converted(inputs, dtype, DType::f64), DType::f64, dtype, incoming);
+  const Tolerance tolerance = of_16_bit(grad_tolerance_of(c, s), c.grad_rounded, dtype);
   for (std::size_t i = 0; i < actual.size(); ++i) {
     if (actual[i].defined() != expected[i].defined()) return fmt::format("gradient {} is undefined on one side", i);
     if (!actual[i].defined()) continue;
     if (actual[i].device() != device) return fmt::format("gradient {} is on {}", i, to_string(actual[i].device()));
-    const std::string difference =
-        compare(actual[i].to(kCpu), expected[i], tolerance, s.grad_terms > 0 ? s.grad_terms : s.terms);
+    const std::string difference = compare(actual[i].to(kCpu), expected[i], tolerance, grad_terms_of(s));
     if (!difference.empty()) return fmt::format("gradient {} {}", i, difference);
   }
   return {};
@@ -119,8 +118,11 @@ std::string check_device(const OpCase& c, Device device) {
     if (!c.differentiable) continue;
     for (const DType dtype : c.grad_dtypes) {
       if (std::ranges::find(c.dtypes, dtype) == c.dtypes.end()) continue;
-      if (std::string wrong = in_some_order("gradients of " + describe(c, s, dtype, Layout::contiguous),
-                                            [&] { return gradients_there(c, s, dtype, device); });
+      const Layout incoming = kAllLayouts[i % kAllLayouts.size()];  // the samples share the layouts out
+      const std::string what = fmt::format("gradients of {} for an incoming one that is {}",
+                                           describe(c, s, dtype, Layout::contiguous), to_string(incoming));
+      if (std::string wrong =
+              in_some_order(what, [&] { return gradients_there(c, s, dtype, incoming, device); });
           !wrong.empty())
         return wrong;
     }

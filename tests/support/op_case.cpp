@@ -156,17 +156,19 @@ std::uint64_t hash_text(const std::string& text) {
 
 }  // namespace
 
+Tensor make_base(const InputSpec& spec, DType dtype, Layout layout, Generator& g) {
+  const Shape sizes = base_sizes(spec, layout);
+  const DType type = spec.dtype.value_or(dtype);
+  std::vector<double> values(static_cast<std::size_t>(sizes.numel()));
+  const int64_t n = sizes.numel();
+  for (int64_t i = 0; i < n; ++i) values[static_cast<std::size_t>(i)] = fit(spec.values(i, n, g), type);
+  return from_data(values, sizes, {.dtype = type});
+}
+
 Tensors make_bases(const OpCase& c, const Sample& s, DType dtype, Layout layout) {
   Generator g(hash_text(c.name) + static_cast<std::uint64_t>(s.inputs.size()));
   Tensors bases;
-  for (const InputSpec& spec : s.inputs) {
-    const Shape sizes = base_sizes(spec, layout);
-    const DType type = spec.dtype.value_or(dtype);
-    std::vector<double> values(static_cast<std::size_t>(sizes.numel()));
-    const int64_t n = sizes.numel();
-    for (int64_t i = 0; i < n; ++i) values[static_cast<std::size_t>(i)] = fit(spec.values(i, n, g), type);
-    bases.push_back(from_data(values, sizes, {.dtype = type}));
-  }
+  for (const InputSpec& spec : s.inputs) bases.push_back(make_base(spec, dtype, layout, g));
   return bases;
 }
 
@@ -189,6 +191,12 @@ Tensors make_inputs(const OpCase& c, const Sample& s, DType dtype, Layout layout
 }
 
 const TensorFunction& op_of(const OpCase& c, const Sample& s) { return s.op ? s.op : c.op; }
+
+Tolerance tolerance_of(const OpCase& c, const Sample& s) { return s.tolerance.value_or(c.tolerance); }
+
+Tolerance grad_tolerance_of(const OpCase& c, const Sample& s) { return s.grad_tolerance.value_or(c.grad_tolerance); }
+
+int64_t grad_terms_of(const Sample& s) { return s.grad_terms > 0 ? s.grad_terms : s.terms; }
 
 Work work_of(const OpCase& c, const Tensors& inputs, const Tensors& outputs) {
   if (c.work) return c.work(inputs, outputs);

@@ -16,6 +16,7 @@
 #include <levin/core/tensor.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,7 @@ struct Sample {
   std::vector<InputSpec> inputs{};
   int64_t terms = 1;      ///< how many terms are added up for one output element (see Tolerance)
   int64_t grad_terms = 0;  ///< the same for one gradient element; 0: as terms
+  std::optional<Tolerance> tolerance{}, grad_tolerance{};  ///< replace those of the case
   std::string label{};    ///< shown in failures, e.g. "axis 1, keepdim"
   TensorFunction op{};
   TensorFunction reference{};
@@ -110,6 +112,8 @@ struct OpCase {
   std::vector<Sample> samples{};
   /// Big enough for several chunks of parallel_for: forward once in the first type that is f32, and thread counts.
   std::vector<Sample> large{};
+  /// As many elements as one task of parallel_for takes, and one more: forward and gradients, as `large`.
+  std::vector<Sample> limits{};
   std::vector<DType> dtypes = kWideFloats;
   std::vector<Layout> layouts = kAllLayouts;
   std::vector<Output> outputs = {Output::same};  ///< the last one repeats
@@ -150,10 +154,15 @@ std::vector<double> broadcast_values(const Tensor& x, const Shape& target);
 // Running (tests/ops, bench and the script's dump use these).
 /// Contiguous storage for each input; the same for the same case, sample and type.
 Tensors make_bases(const OpCase& c, const Sample& s, DType dtype, Layout layout = Layout::contiguous);
+Tensor make_base(const InputSpec& spec, DType dtype, Layout layout, Generator& g);
 /// The inputs in the wanted layout as views of the bases; differentiable.
 Tensors arrange(const Sample& s, const Tensors& bases, Layout layout);
 Tensors make_inputs(const OpCase& c, const Sample& s, DType dtype, Layout layout = Layout::contiguous);
 const TensorFunction& op_of(const OpCase& c, const Sample& s);
+Tolerance tolerance_of(const OpCase& c, const Sample& s);
+Tolerance grad_tolerance_of(const OpCase& c, const Sample& s);
+/// How many terms one gradient element adds up.
+int64_t grad_terms_of(const Sample& s);
 Work work_of(const OpCase& c, const Tensors& inputs, const Tensors& outputs);
 
 // The modes. Each returns an empty text or what is wrong (worst element, its allowance, its indices).
@@ -161,6 +170,11 @@ Work work_of(const OpCase& c, const Tensors& inputs, const Tensors& outputs);
 std::string check_forward(const OpCase& c);
 /// First derivatives against finite differences in f64, and gradients in f32 against f64.
 std::string check_gradients(const OpCase& c);
+/// Gradients of `large` and `limits`: in f64 against the reference's slope along a random direction, in the first of
+/// grad_dtypes against those in f64, and in the first sample with an incoming gradient that is not contiguous.
+std::string check_large_gradients(const OpCase& c);
+/// Gradients for incoming ones that are transposed, sliced and expanded against those for contiguous copies.
+std::string check_incoming_layouts(const OpCase& c);
 /// Second derivatives against finite differences.
 std::string check_second_gradients(const OpCase& c);
 /// The same bits of outputs and gradients with 1, 2, 3 and 7 threads.

@@ -41,38 +41,62 @@ Tensors reference_inputs(const Sample& s, const Tensors& inputs) {
   return result;
 }
 
-namespace {
-
-/// Random weights for the outputs' gradients, in numbers that `rounded_as` holds exactly.
-Tensors cotangents(const Tensors& outputs, DType dtype, DType rounded_as) {
-  Generator g(7);
-  Tensors result;
-  for (const Tensor& y : outputs) {
-    std::vector<double> v(static_cast<std::size_t>(y.numel()));
-    for (double& x : v) x = static_cast<double>(static_cast<float>(2 * g.uniform() - 1));
-    result.push_back(from_data(v, y.sizes(), {.dtype = rounded_as}).to(dtype).to(y.device()));
-  }
-  return result;
-}
-
-}  // namespace
-
 bool wants_gradient(const InputSpec& spec, DType tested) {
   return spec.differentiable && is_floating(spec.dtype.value_or(tested));
 }
 
-Tensors gradients(const OpCase& c, const Sample& s, const Tensors& values, DType dtype, DType rounded_as) {
-  Tensors leaves, wanted;
+Recorded recorded(const OpCase& c, const Sample& s, const Tensors& values, DType dtype) {
+  Recorded run;
+  Tensors inputs;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    Tensor x = values[i].detach();
-    if (wants_gradient(s.inputs[i], dtype)) wanted.push_back(x.requires_grad_());
-    leaves.push_back(x);
+    inputs.push_back(values[i].detach());
+    if (wants_gradient(s.inputs[i], dtype)) run.leaves.push_back(inputs.back().requires_grad_());
   }
-  Tensors outputs;
-  for (const Tensor& y : op_of(c, s)(leaves))
-    if (y.requires_grad()) outputs.push_back(y);
-  if (outputs.empty()) throw GradError("no output requires grad although an input does");
-  return grad(outputs, wanted, {.allow_unused = true}, cotangents(outputs, dtype, rounded_as));
+  const Tensors all = op_of(c, s)(inputs);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (all[i].requires_grad()) run.outputs.push_back(all[i]), run.places.push_back(i);
+  if (run.outputs.empty()) throw GradError("no output requires grad although an input does");
+  return run;
+}
+
+Tensors random_cotangents(const Tensors& outputs, DType dtype, DType rounded_as, Layout layout) {
+  Generator g(7);
+  const Values values = [](int64_t, int64_t, Generator& own) {
+    return static_cast<double>(static_cast<float>(2 * own.uniform() - 1));
+  };
+  Tensors result;
+  for (const Tensor& y : outputs) {
+    const InputSpec spec{.sizes = y.sizes(), .values = values};
+    const Tensor base = make_base(spec, rounded_as, layout, g).to(dtype).to(y.device());
+    result.push_back(arrange({.inputs = {spec}}, {base}, layout)[0]);
+  }
+  return result;
+}
+
+Tensors gradients(const Recorded& run, const Tensors& cotangents, bool retain_graph) {
+  return grad(run.outputs, run.leaves, {.retain_graph = retain_graph, .allow_unused = true}, cotangents);
+}
+
+Tensors gradients(const OpCase& c, const Sample& s, const Tensors& values, DType dtype, DType rounded_as,
+                  Layout cotangents) {
+  const Recorded run = recorded(c, s, values, dtype);
+  return gradients(run, random_cotangents(run.outputs, dtype, rounded_as, cotangents));
+}
+
+std::string compare_gradients(const Tensors& actual, const Tensors& expected, const OpCase& c, const Sample& s) {
+  for (std::size_t i = 0; i < actual.size(); ++i) {
+    if (actual[i].defined() != expected[i].defined()) return fmt::format("gradient {} is undefined on one side", i);
+    if (!actual[i].defined()) continue;
+    const std::string difference = compare(actual[i], expected[i], grad_tolerance_of(c, s), grad_terms_of(s));
+    if (!difference.empty()) return fmt::format("gradient {} {}", i, difference);
+  }
+  return {};
+}
+
+std::string narrow_gradients(const OpCase& c, const Sample& s, DType dtype) {
+  const Tensors inputs = make_inputs(c, s, dtype);
+  const Tensors actual = gradients(c, s, inputs, dtype, dtype);
+  return compare_gradients(actual, gradients(c, s, converted(inputs, dtype, DType::f64), DType::f64, dtype), c, s);
 }
 
 Tensors converted(const Tensors& inputs, DType from, DType to) {

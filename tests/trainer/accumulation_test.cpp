@@ -1,4 +1,5 @@
 // Accumulating k batches equals one batch of their samples, at the ragged end of an epoch too.
+#include "support/comparison.h"
 #include "trainer/toy.h"
 
 using namespace levin;
@@ -28,11 +29,7 @@ std::vector<std::vector<double>> train(std::int64_t samples, std::int64_t batch_
 
 /// Both sides sum the same terms in another order: in double, a few hundred roundings over all steps.
 void check_equal(const std::vector<std::vector<double>>& a, const std::vector<std::vector<double>>& b) {
-  REQUIRE(a.size() == b.size());
-  double worst = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    for (std::size_t k = 0; k < a[i].size(); ++k) worst = std::max(worst, std::abs(a[i][k] - b[i][k]));
-  CHECK(worst < 1000 * std::numeric_limits<double>::epsilon());
+  CHECK(largest_difference(a, b) < 1000 * std::numeric_limits<double>::epsilon());
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 // docs/callbacks.md shows the lines between the markers; the test compares and runs them.
+#include "support/comparison.h"
 #include "support/paths.h"
 
 #include <fstream>
@@ -108,7 +109,7 @@ void zeros() {
   config.callbacks = {pruning};
 // page ends
   fit(config, 2);
-  CHECK(pruning->sparsity() == doctest::Approx(0.36).epsilon(0.02));
+  CHECK(pruning->sparsity() == approx(0.36, {.relative = 0.02}));
 }
 
 void predictions(const Path& dir) {

@@ -74,7 +74,7 @@ TEST_CASE("misuse gives one sentence with the value and what to do") {
   CHECK(contains(refusal({"--limit-train-batches", "-1"}), "--limit-train-batches -1"));
   CHECK(contains(refusal({"--limit-train-batches", "half"}), "--limit-train-batches half"));
   CHECK(contains(refusal({"--gradient-clip-algorithm", "max"}), "choose one of norm|value"));
-  CHECK(contains(refusal({"--logger", "maybe"}), "--logger maybe: give true or false."));
+  CHECK(contains(refusal({"--inference-mode", "maybe"}), "--inference-mode maybe: give true or false."));
   CHECK(contains(refusal({"--max-epochs"}), "--max-epochs"));
   for (const auto& text : {refusal({"--max-epochs"}), refusal({"--wibble"})})
     CHECK(text.find('\n') == std::string::npos);

@@ -1,4 +1,6 @@
 // The Trainer's parts under loops of one's own.
+#include <levin/interop/safetensors.h>
+
 #include "trainer/toy.h"
 
 using namespace levin;
@@ -103,6 +105,45 @@ TEST_CASE("Fabric saves and loads what was set up") {
     nn::Linear& only = add<nn::Linear>("only", 2, 2);
   } wrong;
   CHECK(contains(message_of<StateError>([&] { bare.load(folder.path / "ckpt", wrong); }), "does not fit"));
+}
+
+TEST_CASE("Fabric: load_raw takes the weights of a file, strictly or as far as they fit") {
+  const TempDir folder;
+  const auto file = folder.path / "weights.safetensors";
+  manual_seed(1);
+  const Plain given;
+  StateDict more = given.state_dict();
+  more.set("extra", ones({2}));
+  interop::save_safetensors(file, given.state_dict());
+  interop::save_safetensors(folder.path / "more.safetensors", more);
+  for (const std::string precision : {"32-true", "16-o2"}) {
+    CAPTURE(precision);
+    Fabric fabric({.precision = precision});
+    manual_seed(2);
+    Plain model;
+    fabric.setup(model, [&] { return model.configure_optimizers(); });
+    const auto before = values_of(model);
+    const std::string said = message_of<StateError>([&] { fabric.load_raw(folder.path / "more.safetensors", model); });
+    CHECK_MESSAGE(contains(said, "[load_raw] " + (folder.path / "more.safetensors").string()), said);
+    CHECK_MESSAGE(contains(said, "extra"), said);
+    CHECK(values_of(model) == before);
+    const nn::LoadReport report = fabric.load_raw(folder.path / "more.safetensors", model, /*strict=*/false);
+    CHECK(report.unexpected == std::vector<std::string>{"extra"});
+    CHECK(report.missing.empty());
+    if (precision == "32-true") CHECK(values_of(model) == values_of(given));
+    StateDict less;
+    for (const auto& [name, t] : given.state_dict())
+      if (name != "fc2.bias") less.set(name, t * 2.0);
+    interop::save_safetensors(folder.path / "less.safetensors", less);
+    CHECK(fabric.load_raw(folder.path / "less.safetensors", model, false).missing ==
+          std::vector<std::string>{"fc2.bias"});
+    CHECK(fabric.precision().weights(model).at("fc1.bias").to_vector<float>() ==
+          less.at("fc1.bias").to_vector<float>());
+    fabric.load_raw(file, model);
+    for (const auto& [name, t] : fabric.precision().weights(model))
+      CHECK(t.to_vector<float>() == given.state_dict().at(name).to_vector<float>());
+    CHECK_THROWS_AS(fabric.load_raw(folder.path / "none.safetensors", model), IoError);
+  }
 }
 
 TEST_CASE("Fabric's small friends") {

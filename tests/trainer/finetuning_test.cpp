@@ -1,4 +1,5 @@
 // A frozen backbone, its later group, and rates by hand.
+#include "support/comparison.h"
 #include "trainer/toy.h"
 
 using namespace levin;
@@ -97,7 +98,7 @@ TEST_CASE("callbacks/base_finetuning: the helpers") {
   optim::SGD sgd(BaseFinetuning::trainable_parameters(model, model), {.lr = 1.0});
   BaseFinetuning::unfreeze_and_add_param_group(model, model.backbone, sgd);
   REQUIRE(sgd.param_groups().size() == 2);
-  CHECK(sgd.param_groups()[1]["lr"] == doctest::Approx(0.1));
+  CHECK(sgd.param_groups()[1]["lr"] == approx(0.1, {.relative = 1e-12}));
   CHECK(sgd.param_groups()[1].params.size() == 4);
   CHECK(sgd.param_groups()[1].params[0].name == "backbone.fc.weight");
   BaseFinetuning::unfreeze_and_add_param_group(model, model.backbone, sgd);  // nothing is left

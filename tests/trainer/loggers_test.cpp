@@ -3,8 +3,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <set>
+#include <thread>
 
 #include "trainer/toy.h"
 
@@ -219,4 +222,83 @@ TEST_CASE("logging or not, the weights are the same to the bit") {
   }
   CHECK(weights[0] == weights[1]);
   CHECK(report_data(f.path / "r.html")["series"].size() >= 4);
+}
+
+TEST_CASE("metrics.csv: names with commas and quotes come back, and go on in a continued run") {
+  const TempDir f;
+  const std::string name = "a,\"b\"";
+  CSVLogger first(f.path / "metrics.csv");
+  first.log_metrics({0, 1, {{name, 0.5}, {"plain", 1.0}}});
+  first.save();
+  const std::string header = "epoch,step,\"a,\"\"b\"\"\",plain";
+  CHECK(lines_of(io::read_text(first.path())) == std::vector<std::string>{header, "0,1,0.5,1"});
+  CSVLogger second(f.path / "metrics.csv");
+  second.resume(1);
+  second.log_metrics({0, 2, {{name, 0.25}}});
+  second.save();
+  CHECK(lines_of(io::read_text(second.path())) == std::vector<std::string>{header, "0,1,0.5,1", "0,2,0.25,"});
+}
+
+TEST_CASE("the report's throughput counts the steps between two records") {
+  const TempDir f;
+  HtmlReport report({.file = f.path / "r.html", .interval = 1e9});
+  report.log_metrics({0, 0, {{"loss", 1.0}}});
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  report.log_metrics({0, 1000, {{"loss", 1.0}}});
+  report.save();
+  const json data = report_data(f.path / "r.html");
+  const auto times = data["series"][0]["t"].get<std::vector<double>>();
+  const double steps = data["series"][1]["y"][0].get<double>() * (times[1] - times[0]);
+  CHECK(steps > 900);  // times are rounded to milliseconds
+  CHECK(steps < 1100);
+}
+
+TEST_CASE("the report's pictures are whole PNG files; matrices are kept by a number of their own") {
+  const TempDir f;
+  HtmlReport report({.file = f.path / "r.html", .interval = 1e9, .max_images = 3, .max_matrices = 5});
+  const std::string digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  const auto decoded = [&](const std::string& text) {
+    std::string out;
+    REQUIRE(text.size() % 4 == 0);
+    for (std::size_t i = 0; i < text.size(); i += 4) {
+      std::uint32_t v = 0;
+      int given = 0;
+      for (std::size_t k = 0; k < 4; ++k) {
+        const auto digit = digits.find(text[i + k]);
+        given += digit != std::string::npos;
+        v = v << 6 | static_cast<std::uint32_t>(digit == std::string::npos ? 0 : digit);
+      }
+      for (int k = 0; k + 1 < given; ++k) out += static_cast<char>(v >> (16 - 8 * k));
+    }
+    return out;
+  };
+  manual_seed(3);
+  std::vector<std::string> pictures;
+  std::set<std::size_t> rests;  // of three, which base64 pads
+  for (int i = 0; rests.size() < 3 && i < 100; ++i) {
+    const Tensor image = rand({1, 4 + i, 5});
+    const std::string png = data::encode_png(data::to_uint8(data::make_grid(image, data::GridOptions{})));
+    if (!rests.insert(png.size() % 3).second) continue;
+    report.log_image("image", image, i);
+    pictures.push_back(png);
+  }
+  REQUIRE(pictures.size() == 3);
+  for (std::int64_t step = 0; step < 5; ++step) report.log_confusion_matrix("cm", eye(2), {}, step);
+  report.save();
+  const json data = report_data(f.path / "r.html");
+  REQUIRE(data["images"].size() == 3);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(decoded(data["images"][i]["png"].get<std::string>()) == pictures[i]);
+  CHECK(data["matrices"].size() == 5);
+}
+
+TEST_CASE("the report counts the parameters that learn apart from all") {
+  const TempDir f;
+  ToyModule model;  // 6 x 12 + 12 and 12 x 3 + 3
+  model.fc1.requires_grad_(false);
+  HtmlReport report({.file = f.path / "r.html"});
+  report.log_model(model);
+  report.save();
+  const json data = report_data(f.path / "r.html");
+  CHECK(data["model"]["parameters"] == 123);
+  CHECK(data["model"]["trainable"] == 39);
 }

@@ -1,4 +1,7 @@
 // Several optimizers, stepped by training_step itself.
+#include <limits>
+
+#include "support/comparison.h"
 #include "trainer/toy.h"
 
 using namespace levin;
@@ -166,7 +169,7 @@ TEST_CASE("manual clipping sees gradients at their true scale, and a window that
     config.precision = "16-mixed";
     Trainer(config).fit(*m, loader);
   }
-  CHECK(clipped.norm_at_step == doctest::Approx(1e-3).epsilon(0.01));  // 65536 times that were it scaled
+  CHECK(clipped.norm_at_step == approx(1e-3, {.relative = 0.01}));  // 65536 times that were it scaled
   CHECK(plain.norm_at_step > 10);  // not clipped, and not yet brought back to scale
 
   struct Overflow : Duel {
@@ -258,4 +261,34 @@ TEST_CASE("a manual run goes on from its checkpoint, with both optimizers") {
   const auto [half, last] = run(2, "");
   CHECK(half != whole);
   CHECK(run(4, last).first == whole);
+}
+
+TEST_CASE("of several manual optimizers any overflow lowers the scale, whichever steps last") {
+  struct Overflow : Duel {
+    std::size_t bad = 0;
+    std::vector<double> scales;
+    void on_before_backward(const Tensor& loss) override { scales.push_back(loss.item<double>()); }
+    StepOutput training_step(const Batch& b, int index) override {
+      auto handles = optimizers<2>();
+      for (const std::size_t i : {0, 1}) {
+        const Tensor one = (i == 0 ? g(b[0]) : d(b[0])).mean() * 0.0 + 1.0;  // so that its scaled value is the scale
+        handles[i].zero_grad();
+        manual_backward(index == 0 && i == bad ? one * std::numeric_limits<double>::quiet_NaN() : one);
+        handles[i].step();
+      }
+      return {};
+    }
+  };
+  for (const std::size_t bad : {0, 1}) {
+    manual_seed(3);
+    Overflow model;
+    model.bad = bad;
+    data::DataLoader loader(toy_points(8), {.batch_size = 4});
+    auto config = epochs(1);
+    config.precision = "16-mixed";
+    Trainer(config).fit(model, loader);
+    REQUIRE(model.scales.size() == 4);
+    CHECK(model.scales[2] == 32768.0);
+    CHECK(model.scales[3] == 32768.0);
+  }
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "support/comparison.h"
 #include "trainer/metric_cases.h"
 #include "trainer/toy.h"
 
@@ -13,14 +14,21 @@ using metrics::Task;
 
 namespace {
 
-void check_close(const Tensor& got, const Tensor& wanted, double relative) {
+void check_close(const Tensor& got, const Tensor& wanted, Within within) {
   REQUIRE(got.sizes() == wanted.sizes());
+  REQUIRE(got.numel() > 0);
   const auto a = got.to_vector<double>(), b = wanted.to_vector<double>();
   for (std::size_t i = 0; i < a.size(); ++i) {
-    const double allowed = relative * std::max(1.0, std::abs(b[i]));
-    const bool same = std::isnan(a[i]) == std::isnan(b[i]) && !(std::abs(a[i] - b[i]) > allowed);
-    CHECK_MESSAGE(same, a[i] << " is not " << b[i]);
+    if (std::isnan(b[i]))
+      CHECK(std::isnan(a[i]));
+    else
+      CHECK(a[i] == approx(b[i], within));
   }
+}
+
+/// Relative to the value, or to 1 where something is taken off 1.
+Within tolerance_of(const MetricCase& c, double bound) {
+  return {.relative = bound, .absolute = c.name.starts_with("r2") ? bound : 0};
 }
 
 /// Feeds rows [begin, end) in pieces of random sizes, some of them empty.
@@ -39,7 +47,7 @@ bool is_exact(const MetricCase& c) {
 }
 
 void check_same(const MetricCase& c, const Tensor& got, const Tensor& whole) {
-  check_close(got, whole, is_exact(c) ? 0 : 1e-14);
+  check_close(got, whole, tolerance_of(c, is_exact(c) ? 0 : 1e-14));
 }
 
 }  // namespace
@@ -53,10 +61,10 @@ TEST_CASE("metrics equal torchmetrics' and scikit-learn's stored values") {
     metric->update(c.preds, c.target);
     const Tensor got = metric->compute();
     REQUIRE(stored.contains("tm/" + c.name));
-    check_close(got, stored.at("tm/" + c.name), 4e-7);  // float32 there
+    check_close(got, stored.at("tm/" + c.name), tolerance_of(c, 4e-7));  // float32 there
     ++used;
     if (!stored.contains("sk/" + c.name)) continue;
-    check_close(got, stored.at("sk/" + c.name), 1e-14);
+    check_close(got, stored.at("sk/" + c.name), tolerance_of(c, 1e-14));
     ++used;
   }
   CHECK(used == stored.size());
@@ -97,7 +105,7 @@ TEST_CASE("a metric that was saved in the middle goes on from there to the bit")
     CHECK(second->update_count() == 1);
     for (auto* m : {straight.get(), second.get()})
       m->update(c.preds.narrow(0, half, rest), c.target.narrow(0, half, rest));
-    check_close(second->compute(), straight->compute(), 0);
+    check_close(second->compute(), straight->compute(), {});
   }
 }
 
@@ -109,7 +117,7 @@ TEST_CASE("called, a metric gives the batch's value and gathers; reset forgets")
     (*m)(c.preds.narrow(0, 0, half), c.target.narrow(0, 0, half));
     const Tensor got = (*m)(c.preds.narrow(0, half, rest), c.target.narrow(0, half, rest));
     batch->update(c.preds.narrow(0, half, rest), c.target.narrow(0, half, rest));
-    check_close(got, batch->compute(), 0);
+    check_close(got, batch->compute(), {});
     CHECK(m->last().is_same(got));
     whole->update(c.preds, c.target);
     check_same(c, m->compute(), whole->compute());
@@ -145,8 +153,8 @@ TEST_CASE("area and average precision equal a count over all pairs, with many eq
       precision += right / above;
       positives += 1;
     }
-    CHECK(auroc.value() == doctest::Approx(won / pairs).epsilon(1e-14));
-    CHECK(ap.value() == doctest::Approx(precision / positives).epsilon(1e-14));
+    CHECK(auroc.value() == approx(won / pairs, {.relative = 1e-14}));
+    CHECK(ap.value() == approx(precision / positives, {.relative = 1e-14}));
   }
 }
 
@@ -219,4 +227,51 @@ TEST_CASE("wrong inputs, options and states are refused in one sentence, and cha
   metrics::AUROC auroc;
   auroc.update(tensor({0.5F, std::nanf("")}), tensor<std::int64_t>({0, 1}));
   CHECK(contains(message_of<ValueError>([&] { auroc.compute(); }), "[AUROC] 1 of 2 scores are NaN"));
+}
+
+TEST_CASE("options of metrics away from their defaults") {
+  metrics::ConfusionMatrix low({.task = Task::binary, .threshold = 0.25});
+  low.update(tensor({0.3F, 0.2F, 0.6F, 0.3F}), tensor<std::int64_t>({1, 0, 1, 0}));
+  CHECK(low.compute().to_vector<std::int64_t>() == std::vector<std::int64_t>{1, 1, 0, 2});
+  metrics::ConfusionMatrix shares({.num_classes = 2, .normalize = metrics::Normalize::by_true});
+  shares.update(tensor<std::int64_t>({0, 1, 1, 1}), tensor<std::int64_t>({0, 0, 0, 1}));
+  CHECK(shares.compute().to_vector<double>() == std::vector<double>{1.0 / 3, 2.0 / 3, 0, 1});
+  metrics::MeanAbsoluteError outputs({.num_outputs = 2});
+  outputs.update(from_data<float>({1, 10, 3, 20}, {2, 2}), zeros({2, 2}));
+  CHECK(outputs.compute().to_vector<double>() == std::vector<double>{2, 15});
+  metrics::MeanMetric mean;
+  mean.update(tensor({1.0F, 5.0F, 3.0F}), tensor({1.0F, std::nanf(""), 3.0F}));
+  CHECK(mean.value() == 2.5);
+  // Of three classes, where the samples of one target are ignored as if they were not there.
+  manual_seed(8);
+  const Tensor scores = rand({12, 3}), target = tensor<std::int64_t>({0, 1, -1, 2, 1, -1, -1, 0, 2, 2, 0, 1});
+  std::vector<std::int64_t> rows;
+  for (std::int64_t i = 0; i < 12; ++i)
+    if (target.select(0, static_cast<int>(i)).item<std::int64_t>() >= 0) rows.push_back(i);
+  const Tensor kept = from_data(rows, {std::ssize(rows)});
+  metrics::AUROC with({.task = Task::multiclass, .num_classes = 3, .ignore_index = -1});
+  metrics::AUROC without({.task = Task::multiclass, .num_classes = 3});
+  with.update(scores, target);
+  without.update(index_select(scores, 0, kept), index_select(target, 0, kept));
+  CHECK(with.value() == without.value());
+}
+
+TEST_CASE("scores of 16 bits are summed up as those of 32") {
+  manual_seed(9);
+  const Tensor scores = (randn({2, 5, 50}) * 3).to(kHalf), words = randint(0, 50, {2, 5});
+  metrics::Perplexity narrow, wide;
+  narrow.update(scores, words);
+  wide.update(scores.to(kFloat32), words);
+  CHECK(narrow.value() == wide.value());
+}
+
+TEST_CASE("a metric that takes in another has counted the updates of both") {
+  metrics::Accuracy a({.task = Task::binary}), b({.task = Task::binary});
+  const Tensor p = tensor({0.9F}), t = tensor<std::int64_t>({1});
+  for (int i = 0; i < 3; ++i) a.update(p, t);
+  for (int i = 0; i < 2; ++i) b.update(p, t);
+  a.merge(b);
+  CHECK(a.update_count() == 5);
+  b.merge_state_dict(a.state_dict());
+  CHECK(b.update_count() == 7);
 }

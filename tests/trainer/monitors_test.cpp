@@ -5,6 +5,7 @@
 
 #include <levin/trainer/strategy.h>
 
+#include "support/comparison.h"
 #include "trainer/toy.h"
 
 using namespace levin;
@@ -73,7 +74,7 @@ TEST_CASE("callbacks/learning_rate_monitor: rates by the scheduler's interval an
   REQUIRE(rates.size() == 8);
   for (std::size_t i = 0; i < 8; ++i) {
     CHECK(rates[i].first == static_cast<std::int64_t>(i) + 1);
-    CHECK(rates[i].second == doctest::Approx(0.02 * std::pow(0.7, static_cast<double>(i / 3))));
+    CHECK(rates[i].second == approx(0.02 * std::pow(0.7, static_cast<double>(i / 3)), {.relative = 1e-12}));
   }
   CHECK(steps->of("lr-AdamW-momentum")[0].second == 0.9);
   CHECK(steps->of("lr-AdamW-weight_decay")[0].second == 0.01);
@@ -82,7 +83,7 @@ TEST_CASE("callbacks/learning_rate_monitor: rates by the scheduler's interval an
   ToyModule forced({.interval = Interval::step});
   const auto epochs = fit(forced, {LearningRateMonitor({.logging_interval = Interval::epoch, .log_key_prefix = "a/"})});
   REQUIRE(epochs->of("a/lr-AdamW").size() == 2);
-  CHECK(epochs->of("a/lr-AdamW")[1].second == doctest::Approx(0.02 * 0.7));  // after four steps
+  CHECK(epochs->of("a/lr-AdamW")[1].second == approx(0.02 * 0.7, {.relative = 1e-12}));  // after four steps
   Groups groups;
   const auto two = fit(groups, {LearningRateMonitor()}, {.log_every_n_steps = 4});
   CHECK(two->names("lr-") == std::vector<std::string>{"lr-SGD/pg1", "lr-SGD/pg2"});
@@ -95,14 +96,15 @@ TEST_CASE("callbacks/gradient_norm_monitor: the norm before clipping, of all and
   struct Kept : ToyModule {
     std::vector<double> norms, largest;
     void on_before_optimizer_step(optim::Optimizer& o) override {
-      double sum = 0, most = 0;
+      double sum = 0;
+      Largest most;
       for (const Parameter& p : o.parameters())
         for (const double g : p.grad().to(kFloat64).to_vector<double>()) {
           sum += g * g;
-          most = std::max(most, std::abs(g));
+          most.add(std::abs(g));
         }
       norms.push_back(std::sqrt(sum));
-      largest.push_back(most);
+      largest.push_back(most.value());
     }
   } model;
   const auto records = fit(model,
@@ -113,8 +115,8 @@ TEST_CASE("callbacks/gradient_norm_monitor: the norm before clipping, of all and
   REQUIRE(total.size() == 4);
   REQUIRE(most.size() == 4);
   for (std::size_t i = 0; i < 4; ++i) {
-    CHECK(total[i].second == doctest::Approx(model.norms[i]).epsilon(1e-6));
-    CHECK(most[i].second == doctest::Approx(model.largest[i]).epsilon(1e-6));
+    CHECK(total[i].second == approx(model.norms[i], {.relative = 1e-6}));
+    CHECK(most[i].second == approx(model.largest[i], {.relative = 1e-6}));
   }
   CHECK(records->names("grad_2.0_norm/") ==
         std::vector<std::string>{"grad_2.0_norm/fc1.weight", "grad_2.0_norm/fc1.bias", "grad_2.0_norm/fc2.weight",

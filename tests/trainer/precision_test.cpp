@@ -4,6 +4,7 @@
 #include <levin/kernels/cuda.h>
 #include <levin/trainer/precision.h>
 
+#include "support/comparison.h"
 #include "trainer/toy.h"
 
 #include <limits>
@@ -148,9 +149,9 @@ TEST_CASE("amp/loss_curve_vs_f32: mixed precision ends within 2 % of float32's l
     };
     const double single = loss("32-true");
     CHECK(single < 0.9);  // it began at ln 3
-    CHECK(loss("16-mixed") == doctest::Approx(single).epsilon(0.02));
-    CHECK(loss("bf16-mixed") == doctest::Approx(single).epsilon(0.02));
-    CHECK(loss("16-o2") == doctest::Approx(single).epsilon(0.02));
+    CHECK(loss("16-mixed") == approx(single, {.relative = 0.02}));
+    CHECK(loss("bf16-mixed") == approx(single, {.relative = 0.02}));
+    CHECK(loss("16-o2") == approx(single, {.relative = 0.02}));
   }
 }
 
@@ -164,7 +165,7 @@ TEST_CASE("an overflow skips the window and halves the scale, and training recov
   CHECK(a.optimizer_steps == 72);
   CHECK(b.steps == 72);
   CHECK(b.optimizer_steps == 71);
-  CHECK(b.loss == doctest::Approx(a.loss).epsilon(0.25));
+  CHECK(b.loss == approx(a.loss, {.relative = 0.25}));
   for (const auto& [name, t] : hurt.state_dict()) CHECK_MESSAGE(isfinite(t).all().item<bool>(), name);
 }
 

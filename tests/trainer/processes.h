@@ -4,10 +4,10 @@
 #include <levin/trainer/strategy.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 
 #include "distributed/ranks.h"
+#include "support/comparison.h"
 
 namespace levin::test {
 
@@ -43,13 +43,6 @@ struct CommonDir {
     path = std::getenv("LEVIN_TEST_FOLDER");
   }
 };
-
-inline double largest_difference(const std::vector<std::vector<float>>& a, const std::vector<std::vector<float>>& b) {
-  double worst = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    for (std::size_t k = 0; k < a[i].size(); ++k) worst = std::max(worst, std::abs(double{a[i][k]} - double{b[i][k]}));
-  return worst;
-}
 
 /// Whether all ranks have these values to the bit.
 inline bool same_on_all(Strategy& strategy, const std::vector<std::vector<float>>& values) {

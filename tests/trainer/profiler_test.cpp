@@ -5,8 +5,11 @@
 #include <levin/kernels/conv.h>
 #include <levin/kernels/work.h>
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <regex>
 
 using namespace levin;
@@ -322,4 +325,104 @@ TEST_CASE("a test behind a fit writes files of its own") {
   CHECK(contains(io::read_text(f.path / "profile-test.txt"), "Profile of test"));
   CHECK(std::filesystem::exists(f.path / "trace.json"));
   CHECK(std::filesystem::exists(f.path / "trace-test.json"));
+}
+
+TEST_CASE("the table tells the time of an action from that of the actions inside it") {
+  Hands hands;
+  SimpleProfiler profiler({.out = nowhere(), .clock = hands.clock()});
+  profiler.setup(Stage::fit, ".");
+  for (int i = 0; i < 2; ++i) {
+    profiler.start("outer", Phase::loop);
+    hands.now += 0.5;
+    profiler.start("inner", Phase::forward);
+    hands.now += 1.5;
+    profiler.stop("inner");
+    profiler.stop("outer");
+  }
+  const std::string text = profiler.summary();
+  CHECK_MESSAGE(contains(text, "Profile of fit: 4.000 s"), text);
+  // mean ms, calls, total s, %, own %
+  CHECK_MESSAGE(std::regex_search(text, std::regex(R"(outer +2000\.0000 +2 +4\.0000 +100\.00 +25\.00\n)")), text);
+  CHECK_MESSAGE(std::regex_search(text, std::regex(R"(inner +1500\.0000 +2 +3\.0000 +75\.00 +75\.00\n)")), text);
+  CHECK_MESSAGE(std::regex_search(text, std::regex(R"(forward +3\.0000 +75\.00\n)")), text);
+}
+
+TEST_CASE("whatever happens inside a save counts as checkpoint") {
+  Hands hands;
+  SimpleProfiler profiler({.out = nowhere(), .clock = hands.clock()});
+  profiler.setup(Stage::fit, ".");
+  profiler.start("save_checkpoint", Phase::checkpoint);
+  profiler.start("on_save_checkpoint", Phase::hooks);
+  hands.now += 2;
+  profiler.stop("on_save_checkpoint");
+  profiler.stop("save_checkpoint");
+  auto phases = profiler.phases();
+  CHECK(phases[Phase::checkpoint] == 2);
+  CHECK(phases[Phase::hooks] == 0);
+}
+
+TEST_CASE("a second run is profiled from its own beginning") {
+  const TempDir f;
+  Hands hands;
+  SimpleProfiler simple({.filename = "profile.txt", .clock = hands.clock()});
+  AdvancedProfiler advanced({.table = {.out = nowhere()}, .roof = [](Device, DType) { return Roof{1, 1}; }});
+  TraceProfiler trace({.max_events = 2, .operations = false, .clock = hands.clock()});
+  const auto run = [&](Profiler& profiler, int actions) {
+    const ProfilerGuard guard(&profiler, Stage::fit, f.path);
+    for (int i = 0; i < actions; ++i) {
+      const ProfileScope scope("action");
+      hands.now += 1;
+      static_cast<void>(ones({3}) + ones({3}));
+    }
+  };
+  for (Profiler* p : {static_cast<Profiler*>(&simple), static_cast<Profiler*>(&advanced),
+                      static_cast<Profiler*>(&trace)}) {
+    run(*p, 5);
+    run(*p, 2);
+  }
+  CHECK(simple.wall() == 2);
+  CHECK(simple.phases().at(Phase::loop) == 2);
+  CHECK(simple.records().at("action").calls == 2);
+  CHECK(advanced.operations().at({"add", DType::f32, DeviceType::cpu}).calls == 2);
+  CHECK_MESSAGE(trace.summary().ends_with(": 2 events"), trace.summary());
+}
+
+TEST_CASE("the table of operations has the rates of their bytes and of their flops, and what bounds them") {
+  for (const bool slow_memory : {true, false}) {
+    const auto profiler = std::make_shared<AdvancedProfiler>(
+        AdvancedProfilerOptions{.table = {.out = nowhere()}, .roof = [&](Device, DType) {
+                                  return slow_memory ? Roof{1e3, 1e15} : Roof{1e15, 1e3};
+                                }});
+    const ProfilerGuard guard(profiler.get(), Stage::fit, ".");
+    const Tensor a = ones({64, 96});
+    for (int i = 0; i < 3; ++i) static_cast<void>(matmul(a, a.t()));
+    const auto o = profiler->operations().at({"matmul", DType::f32, DeviceType::cpu});
+    const std::string rates = fmt::format("{:9.2f} {:9.2f}", o.bytes / o.seconds / 1e9, o.flops / o.seconds / 1e9);
+    const std::string text = profiler->summary();
+    const auto begin = text.find("matmul"), end = text.find('\n', begin);
+    const std::string row = text.substr(begin, end - begin);
+    CHECK_MESSAGE(contains(row, rates), row);
+    CHECK_MESSAGE(row.ends_with(slow_memory ? "  bytes" : "  flops"), row);
+  }
+}
+
+TEST_CASE("a trace has its times in microseconds from the first event") {
+  const TempDir f;
+  Hands hands{.now = 1000};
+  TraceProfiler profiler({.operations = false, .clock = hands.clock()});
+  profiler.setup(Stage::fit, f.path);
+  profiler.start("a", Phase::loop);
+  hands.now += 0.25;
+  profiler.start("b", Phase::forward);
+  hands.now += 0.5;
+  profiler.stop("b");
+  profiler.stop("a");
+  profiler.teardown(Stage::fit);
+  const auto events = nlohmann::json::parse(io::read_text(f.path / "trace.json")).at("traceEvents");
+  REQUIRE(events.size() == 2);
+  CHECK(events[0].at("name") == "b");
+  CHECK(events[0].at("ts").get<double>() == 250000);
+  CHECK(events[0].at("dur").get<double>() == 500000);
+  CHECK(events[1].at("ts").get<double>() == 0);
+  CHECK(events[1].at("dur").get<double>() == 750000);
 }

@@ -1,4 +1,5 @@
 // How many batches, when validation comes, what configurations are refused.
+#include "support/comparison.h"
 #include "trainer/toy.h"
 
 #include <levin/kernels/cuda.h>
@@ -108,7 +109,7 @@ TEST_CASE("sched/stepped_when: by step or by epoch, and plateau by its monitor")
   } plateau;
   const auto r = rates(plateau, 3);
   CHECK(r[2] == 1.0);
-  CHECK(r[4] == doctest::Approx(0.1));
+  CHECK(r[4] == approx(0.1, {.relative = 1e-12}));
 }
 
 TEST_CASE("configurations that make no sense are refused with one sentence") {

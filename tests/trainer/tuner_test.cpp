@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "support/comparison.h"
 #include "trainer/toy.h"
 
 using namespace levin;
@@ -146,14 +147,14 @@ TEST_CASE("rates grow from min_lr to max_lr, whatever the module schedules") {
   CHECK(r.loss.size() == 4);
   CHECK(model.rates == r.lr);
   const double expected[] = {1e-4, 1e-2, 1e-1, 1};
-  for (std::size_t i = 0; i < 4; ++i) CHECK(r.lr[i] == doctest::Approx(expected[i]).epsilon(1e-9));
-  CHECK(r.loss[0] == doctest::Approx(model.losses[0]).epsilon(1e-9));
+  for (std::size_t i = 0; i < 4; ++i) CHECK(r.lr[i] == approx(expected[i], {.relative = 1e-9}));
+  CHECK(r.loss[0] == approx(model.losses[0], {.relative = 1e-9}));
   const double second = (0.98 * 0.02 * model.losses[0] + 0.02 * model.losses[1]) / (1 - 0.98 * 0.98);
-  CHECK(r.loss[1] == doctest::Approx(second).epsilon(1e-9));
+  CHECK(r.loss[1] == approx(second, {.relative = 1e-9}));
   const auto linear = Tuner(on_cpu()).lr_find(
       model, loader,
       {.min_lr = 0.1, .max_lr = 0.5, .num_training_steps = 4, .mode = "linear", .early_stop_threshold = {}});
-  CHECK(linear.lr[2] == doctest::Approx(0.4).epsilon(1e-9));
+  CHECK(linear.lr[2] == approx(0.4, {.relative = 1e-9}));
 }
 
 TEST_CASE("a search ends where the loss explodes") {
@@ -252,4 +253,88 @@ TEST_CASE("the tuner refuses what makes no sense") {
   Limited none(1);
   CHECK(contains(message_of<OutOfMemory>([&] { Tuner(on_cpu()).scale_batch_size(none, loader); }),
                  "not even batches of 2 fit"));
+}
+
+TEST_CASE("a trial takes the Trainer's accumulation and clipping, and as many steps as are asked for") {
+  struct Counted : ToyModule {
+    int batches = 0;
+    std::vector<double> clips;
+    StepOutput training_step(const Batch& b, int i) override {
+      ++batches;
+      return ToyModule::training_step(b, i);
+    }
+    void configure_gradient_clipping(optim::Optimizer& o, std::optional<double> value,
+                                     const std::string& algorithm) override {
+      clips.push_back(value.value_or(-1));
+      CHECK(algorithm == "value");
+      ToyModule::configure_gradient_clipping(o, value, algorithm);
+    }
+  } model;
+  data::DataLoader loader(toy_points(64), {.batch_size = 1});
+  auto config = on_cpu();
+  config.accumulate_grad_batches = 3;
+  config.gradient_clip_val = 0.25;
+  config.gradient_clip_algorithm = "value";
+  Tuner(config).scale_batch_size(model, loader, {.steps_per_trial = 5, .init_val = 4, .max_val = 4});
+  CHECK(model.batches == 15);
+  CHECK(model.clips == std::vector<double>(5, 0.25));
+}
+
+TEST_CASE("a trial brings back buffers, and the loader keeps its order") {
+  struct Counting : ToyModule {
+    const Tensor seen = register_buffer("seen", zeros({1}));
+    StepOutput training_step(const Batch& b, int i) override {
+      const no_grad guard;
+      seen.add_(static_cast<double>(b.size()));
+      const enable_grad on;
+      return ToyModule::training_step(b, i);
+    }
+  } model;
+  data::DataLoader loader(toy_points(32), {.batch_size = 2, .shuffle = true, .seed = 11});
+  Tuner(on_cpu()).lr_find(model, loader, {.num_training_steps = 5});
+  CHECK(model.seen.item<float>() == 0);
+  const auto size = Tuner(on_cpu()).scale_batch_size(model, loader, {.max_val = 8});
+  CHECK(model.seen.item<float>() == 0);
+  CHECK(size == 8);
+  data::DataLoader plain(toy_points(32), {.batch_size = 8, .shuffle = true, .seed = 11});
+  const Batch first = *loader.begin(), wanted = *plain.begin();
+  CHECK(first[0].to_vector<float>() == wanted[0].to_vector<float>());
+}
+
+TEST_CASE("a search moves the rates of all groups, and ends at a threshold of its own") {
+  struct Groups : ToyModule {
+    optim::Optimizer* optimizer = nullptr;
+    std::vector<double> first, second;
+    StepOutput training_step(const Batch& b, int i) override {
+      first.push_back(optimizer->param_groups()[0]["lr"]);
+      second.push_back(optimizer->param_groups()[1]["lr"]);
+      return ToyModule::training_step(b, i).loss() * 0.0 + (i < 10 ? 1.0 : 10.0);
+    }
+    Optimizers configure_optimizers() override {
+      optim::SGD sgd({{.params = fc1.parameters(), .settings = {{"lr", 0.1}}}}, {.lr = 0.5});
+      std::vector<Parameter> rest;
+      for (const Parameter& p : fc2.parameters()) rest.emplace_back("fc2." + p.name, p);
+      sgd.add_param_group({.params = rest});
+      Optimizers made = std::move(sgd);
+      optimizer = &made.optimizer();
+      return made;
+    }
+  } model;
+  data::DataLoader loader(toy_points(24), {.batch_size = 8});
+  // The smoothed loss is about 1.9 after eleven steps, of which the last one has a loss of 10.
+  const auto r = Tuner(on_cpu()).lr_find(model, loader, {.early_stop_threshold = 1.5});
+  CHECK(r.lr.size() == 11);
+  CHECK(model.first == r.lr);
+  CHECK(model.second == r.lr);
+}
+
+TEST_CASE("a suggestion looks away from the last points") {
+  LearningRateResults r;
+  for (int i = 0; i < 30; ++i) {
+    r.lr.push_back(i + 1);
+    r.loss.push_back(i < 20 ? 2 : 1);
+  }
+  r.loss.back() = -50;
+  CHECK(r.suggestion() == r.lr[19]);
+  CHECK(r.suggestion(10, 0) == r.lr[29]);
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <csignal>
 
+#include "support/comparison.h"
 #include "trainer/toy.h"
 
 using namespace levin;
@@ -43,10 +44,7 @@ struct NormToy : ToyModule {
 };
 
 void check_close(const Values& got, const Values& expected) {
-  REQUIRE(got.size() == expected.size());
-  for (std::size_t i = 0; i < got.size(); ++i)
-    for (std::size_t k = 0; k < got[i].size(); ++k)
-      CHECK(std::abs(got[i][k] - expected[i][k]) <= 1e-6 * std::max(1.0, std::abs(expected[i][k])));
+  CHECK(largest_difference(got, expected) <= 1e-6);
 }
 
 /// Four batches an epoch and a validation.
@@ -233,14 +231,14 @@ TEST_CASE("callbacks/swalr: from the rate to swa_lr along a cosine or a line") {
   }
   // PyTorch 2.11: torch.optim.swa_utils.SWALR(sgd, 0.2, anneal_epochs=4)
   const std::vector<double> expected = {1.0, 0.8828427124746191, 0.6, 0.31715728752538104, 0.2, 0.2, 0.2};
-  for (std::size_t i = 0; i < rates.size(); ++i) CHECK(rates[i] == doctest::Approx(expected[i]).epsilon(1e-12));
+  for (std::size_t i = 0; i < rates.size(); ++i) CHECK(rates[i] == approx(expected[i], {.relative = 1e-12}));
   sgd.param_groups()[0]["lr"] = 1.0;
   SWALR line(sgd, {0.2}, 4, optim::Anneal::linear);
   line.step();
-  CHECK(line.get_last_lr()[0] == doctest::Approx(0.8));
+  CHECK(line.get_last_lr()[0] == approx(0.8, {.relative = 1e-12}));
   sgd.param_groups()[0]["lr"] = 1.0;
   SWALR at_once(sgd, {0.2}, 0);
-  CHECK(at_once.get_last_lr()[0] == doctest::Approx(0.2));
+  CHECK(at_once.get_last_lr()[0] == approx(0.2, {.relative = 1e-12}));
   CHECK_THROWS_AS(SWALR(sgd, {0.2, 0.3}), ValueError);
   CHECK_THROWS_AS(SWALR(sgd, {0.2}, -1), ValueError);
 }
@@ -260,8 +258,8 @@ TEST_CASE("callbacks/swa: the mean of the last epochs, its rate, and running sta
   REQUIRE(model.after_epoch.size() == 5);
   // Epochs 3 to 5; the toy's own schedule has moved the rate by then.
   CHECK(swa->state().get<std::int64_t>("count") == 3);
-  CHECK(rates[3] == doctest::Approx(0.05));
-  CHECK(rates[4] == doctest::Approx(0.05));
+  CHECK(rates[3] == approx(0.05, {.relative = 1e-12}));
+  CHECK(rates[4] == approx(0.05, {.relative = 1e-12}));
   auto mean = mean_of({model.after_epoch[2], model.after_epoch[3], model.after_epoch[4]});
   auto end = doubles(model.state_dict());
   // The last three are the statistics: those of the training data, whose batches each count the same.
@@ -269,8 +267,8 @@ TEST_CASE("callbacks/swa: the mean of the last epochs, its rate, and running sta
   const auto means = points.mean({0, 1}).to_vector<double>();
   const auto variances = var(points, {1}, 1).mean({0}).to_vector<double>();
   for (std::size_t c = 0; c < 6; ++c) {
-    CHECK(end[end.size() - 3][c] == doctest::Approx(means[c]).epsilon(1e-5));
-    CHECK(end[end.size() - 2][c] == doctest::Approx(variances[c]).epsilon(1e-5));
+    CHECK(end[end.size() - 3][c] == approx(means[c], {.relative = 1e-5}));
+    CHECK(end[end.size() - 2][c] == approx(variances[c], {.relative = 1e-5}));
   }
   CHECK(end.back()[0] == 4);
   for (auto* v : {&mean, &end}) v->resize(v->size() - 3);

@@ -1,16 +1,31 @@
 #!/usr/bin/env bash
 # tools/silicon/pack.sh BIN OUT [LIMIT]: makes OUT/levin-silicon, a folder that runs on a GPU machine without this tree,
-# and OUT/levin-silicon.tar.xz of it. BIN holds the programs of the cuda preset. Fails above LIMIT bytes (60 MiB).
+# and OUT/levin-silicon.tar.xz of it. BIN holds the programs of the silicon preset. Fails above LIMIT bytes (50 MiB). Does
+# nothing where the package is newer than all that goes into it.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."
 . tools/lib.sh
-bin=$1 out=$2 limit=${3:-$((60 * 1024 * 1024))}
+bin=$1 out=$2 limit=${3:-$((50 * 1024 * 1024))}
 package=$out/levin-silicon
-rm -rf "$package"
+programs=(levin_cuda_tests levin_ops_tests levin_bench_cuda levin_bench_nccl mnist minimal)
+scripts=(on_device.sh cases.py report.py peer_torch.py)
+# What the tests read of the tree.
+sources=(tests/pytorch kernels/include/levin/kernels autograd/src/ops docs/cuda_graphs.md tests/cuda/graph_errors_test.cpp)
+unpack="tar -xJf levin-silicon.tar.xz, or without xz: python3 -c 'import tarfile; tarfile.open(\"levin-silicon.tar.xz\").extractall()'"
+next="$unpack; then bash levin-silicon/on_device.sh --out FOLDER"
+for program in "${programs[@]}"; do
+  [ -f "$bin/$program" ] || fail "$bin/$program was not built."
+done
+archive=$out/levin-silicon.tar.xz
+if [ -f "$archive" ] && [ "$(stat -c %s "$archive")" -le "$limit" ] &&
+  [ -z "$(find "${programs[@]/#/$bin/}" "${scripts[@]/#/tools/silicon/}" "${sources[@]}" tools/silicon/pack.sh -newer "$archive" | head -n 1)" ]; then
+  echo "nothing has changed: $archive, $(stat -c %s "$archive") bytes; on a GPU machine: $next"
+  exit 0
+fi
+rm -rf "$package" "$archive"
 mkdir -p "$package/bin" "$package/lib" "$package/data"
 
-for program in levin_cuda_tests levin_ops_tests levin_bench_cuda levin_bench_nccl mnist minimal; do
-  [ -f "$bin/$program" ] || fail "$bin/$program was not built."
+for program in "${programs[@]}"; do
   strip -o "$package/bin/$program" "$bin/$program"
 done
 # The libraries that another distribution may lack. Those of the C and C++ runtime are the machine's own.
@@ -21,17 +36,16 @@ done | sort -u | while read -r name path; do
   if [[ ! $name =~ $own ]]; then cp -L "$path" "$package/lib/$name"; fi
 done
 
-# What the tests read of the tree.
-for path in tests/pytorch kernels/include/levin/kernels autograd/src/ops; do
-  mkdir -p "$package/source/$path"
-  cp -r "$path/." "$package/source/$path"
+for path in "${sources[@]}"; do
+  mkdir -p "$package/source/$(dirname "$path")"
+  cp -r "$path" "$package/source/$path"
 done
 python3 tools/silicon/subset.py /usr/share/datasets/fashion-mnist "$package/data" 12000 2000
-cp tools/silicon/on_device.sh tools/silicon/report.py tools/silicon/peer_torch.py "$package/"
-git rev-parse HEAD >"$package/commit" 2>/dev/null || echo unknown >"$package/commit"
+cp "${scripts[@]/#/tools/silicon/}" "$package/"
+git describe --always --abbrev=40 --dirty >"$package/commit" 2>/dev/null || echo unknown >"$package/commit"
 
 # The programs hold the same kernels: a dictionary that spans one of them stores these once.
-tar -C "$out" --owner=0 --group=0 -c levin-silicon | xz --lzma2=preset=3,dict=128MiB >"$out/levin-silicon.tar.xz"
-size=$(stat -c %s "$out/levin-silicon.tar.xz")
-[ "$size" -le "$limit" ] || fail "$out/levin-silicon.tar.xz has $size bytes; $limit are allowed."
-echo "packed: $out/levin-silicon.tar.xz, $size bytes; on a GPU machine: bash levin-silicon/on_device.sh --out FOLDER"
+tar -C "$out" --owner=0 --group=0 -c levin-silicon | xz --lzma2=preset=3,dict=128MiB >"$archive"
+size=$(stat -c %s "$archive")
+[ "$size" -le "$limit" ] || fail "$archive has $size bytes; $limit are allowed."
+echo "packed: $archive, $size bytes; on a GPU machine: $next"

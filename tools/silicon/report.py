@@ -1,6 +1,7 @@
-"""report.py FOLDER --commit C --date D --limit N: FOLDER/report/<device>-<date>.json and .md of on_device.sh's files.
+"""report.py FOLDER --to OUT --commit C --date D --limit N: OUT/<device>-<date>.json and .md of on_device.sh's files.
 
-The JSON holds device, driver, date, commit, parts, targets, clocks, mnist, machine, rows, training and left_out. A
+FOLDER/bench.jsonl has a line for each row of levin_bench_cuda, FOLDER/pytorch.jsonl for each of peer_torch.py. The JSON
+of the report holds device, driver, date, commit, parts, targets, clocks, mnist, machine, rows, training and left_out. A
 figure that was not measured is null there and says why in the page.
 """
 import argparse
@@ -40,6 +41,37 @@ def read_mnist(folder):
         fields = dict(pair.split("=", 1) for pair in match[1].split()) if match else {}
         rows.append({"precision": log.stem.removeprefix("mnist_"), **fields})
     return rows
+
+
+def read_lines(path):
+    """The objects of a file with one a line; a line that was cut short is passed over."""
+    found = []
+    for line in read_text(path).splitlines():
+        try:
+            found.append(json.loads(line))
+        except json.JSONDecodeError:
+            continue
+    return found
+
+
+def read_bench(folder):
+    """machine, rows, training and left_out, with PyTorch's figures among the peers of the rows."""
+    bench = {"machine": {}, "rows": [], "training": [], "left_out": []}
+    for line in read_lines(folder / "bench.jsonl"):
+        kind = line.pop("kind")
+        if kind == "machine":
+            bench["machine"] = line
+        elif kind == "left_out":
+            bench["left_out"].append(line["name"])
+        else:
+            bench["rows" if kind == "row" else "training"].append(line)
+    problems = {}
+    for row in bench["rows"]:
+        problems.setdefault((row["family"], row["rung"], row["dtype"], row["shape"]), []).append(row)
+    for line in read_lines(folder / "pytorch.jsonl"):
+        for row in problems.get((line["family"], line["rung"], line["dtype"], line["shape"]), []):
+            row["peers"].update(line["peers"])
+    return bench
 
 
 def rows_where(bench, **wanted):
@@ -96,6 +128,9 @@ def targets_of(bench):
     for family in ("attention", "attention_backward"):
         halves = [r for d in ("float16", "bfloat16") for r in rows_where(bench, family=family, dtype=d)]
         target(f"{family}, share of cuDNN's", 0.5, worst_problem(halves, "torch_cudnn"))
+    for dtype in ("float32", "float16"):
+        target(f"convolution {dtype}, share of PyTorch's", 0.5,
+               worst_problem(rows_where(bench, family="conv", dtype=dtype), "torch"))
     for net in ("cnn", "gpt_blocks"):
         for precision in ("16-mixed", "bf16-mixed"):
             target(f"{net} {precision}, speed over 32-true", 3.0, training_ratio(bench, net, precision, "seconds"))
@@ -197,7 +232,8 @@ def nccl_lines(nccl):
 
 def page_of(report):
     lines = [f"# {report['device']}, {report['date']}", "",
-             f"Driver {report['driver']}, commit {report['commit']}, written by `./run silicon`.", "", "## Parts", ""]
+             f"Driver {report['driver']}, commit {report['commit']}, written by `./run silicon`.", "", "## Machine", "",
+             "```", *report["environment"], "```", "", "## Parts", ""]
     lines += table(("part", "status", "s", "detail"),
                    [(p["name"], p["status"], str(p["seconds"]), p["detail"].replace("|", "/"))
                     for p in report["parts"]], right=(2,))
@@ -207,7 +243,8 @@ def page_of(report):
                      {True: "yes", False: "no", None: "-"}[t["met"]]) for t in report["targets"]], right=(2,))
     lines += ["", "## Benchmarks", "",
               "Medians by events, each call behind a write of 256 MiB (cold caches), N(0, 1) data, in pairs with the "
-              "peer in the order own, peer, peer, own; PyTorch's rows follow in the same run, not in pairs. The floor "
+              "peer in the order own, peer, peer, own; PyTorch's rows follow in the same run, not in pairs, with "
+              "cudnn.benchmark on, and convolutions in the faster of contiguous and channels-last layout. The floor "
               "is the larger of bytes over the copy's rate and operations over cuBLAS's.", ""]
     lines += [line for one in machine_lines(report) for line in (one, "")]
     lines += bench_tables(report)
@@ -232,24 +269,23 @@ def page_of(report):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--to", type=pathlib.Path, required=True)
     for name in ("--commit", "--date", "--limit"):
         parser.add_argument(name, required=True)
     args = parser.parse_args()
     device, _, driver = read_text(args.folder / "device.txt").strip().partition(", ")
-    text = read_text(args.folder / "bench.json")
-    bench = json.loads(text) if text else {}
+    bench = read_bench(args.folder)
     nccl = read_text(args.folder / "nccl.json")
     report = {"device": device, "driver": driver, "date": args.date, "commit": args.commit,
               "seconds_allowed": int(args.limit), "parts": read_parts(args.folder), "targets": targets_of(bench),
               "clocks": read_clocks(args.folder), "mnist": read_mnist(args.folder),
-              "libraries": read_text(args.folder / "libraries.txt").splitlines(),
-              "machine": bench.get("machine", {}), "rows": bench.get("rows", []), "training": bench.get("training", []),
-              "left_out": bench.get("left_out", []), "nccl": json.loads(nccl) if nccl else {}}
+              "environment": read_text(args.folder / "environment.txt").splitlines(),
+              "libraries": read_text(args.folder / "libraries.txt").splitlines(), **bench, "nccl": json.loads(nccl) if nccl else {}}
     stem = re.sub(r"[^a-z0-9]+", "-", device.lower()).strip("-") + "-" + args.date
-    target = args.folder / "report"
-    target.mkdir(exist_ok=True)
-    (target / f"{stem}.json").write_text(json.dumps(report, indent=1) + "\n")
-    (target / f"{stem}.md").write_text(page_of(report))
+    for name, text in ((f"{stem}.json", json.dumps(report, indent=1) + "\n"), (f"{stem}.md", page_of(report))):
+        new = args.to / (name + ".new")
+        new.write_text(text)
+        new.replace(args.to / name)
 
 
 main()

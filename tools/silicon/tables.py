@@ -19,10 +19,10 @@ LADDERS = [
      "softmax of rows"),
     ("norm", "layer_norm", [("float32", {"columns": 8192})], "memcpy", "layer norm"),
     ("transpose", "transpose", [("float32", {})], "memcpy", "transposing copy"),
-    ("conv", "conv", [("float32", {"in": 64}), ("float16", {"in": 64})], "cudnn", "convolution, forward"),
+    ("conv", "conv", [("float32", {"in": 64}), ("float16", {"in": 64})], "torch", "convolution, forward"),
     ("attention", "attention", [("float16", {"width": 128, "causal": 0})], "torch_cudnn", "attention"),
 ]
-PEERS = {"cublas": "cuBLAS", "cub": "CUB", "memcpy": "the copy", "cudnn": "cuDNN", "torch_cudnn": "cuDNN by PyTorch"}
+PEERS = {"cublas": "cuBLAS", "cub": "CUB", "memcpy": "the copy", "torch": "PyTorch", "torch_cudnn": "cuDNN by PyTorch"}
 # Headers whose rung goes by another name, and the family where it is not the ladder's.
 NAMES = {"attention/03_flash_forward": ("attention", "flash"),
          "attention/04_flash_backward": ("attention_backward", "flash")}

@@ -1,29 +1,30 @@
-# ./run docs --screenshots [DIR]: trains a small net and writes pictures of what people see (docs/screenshots unless DIR
-# is given): the report at 1280 and 390 pixels, light and dark, the progress bar in a terminal, and what ./run gan drew
-# (after a short training where it was not run yet).
+# ./run docs --screenshots [DIR]: the pictures of the README, into docs/images: ./run mnist in a terminal, its report, and
+# what ./run gan drew, which is run first where it was not run yet (a quarter of an hour on two cores). DIR gets pictures
+# for checks of the layout: a report with everything in it at 1280 and 390 pixels, light and dark, and the progress bar
+# (default: build/release/screenshots/all).
 # ./run docs --parity: runs the tests that tests/parity.txt names, and writes docs/parity.md.
 set -euo pipefail
 . tools/lib.sh
 
+# in_terminal FILE DIR COMMAND: runs it in DIR on a terminal of 112 columns, and keeps every byte that it writes.
+in_terminal() {
+  (cd "$2" && COLUMNS=112 TERM=xterm-256color LC_ALL=C.UTF-8 script -qfec "stty cols 112 rows 30; $3" "$1" >/dev/null)
+}
+
 screenshots() { # DIR
-  local out=$1 work=build/release/screenshots
+  local out=$1 work=$PWD/build/release/screenshots bin=$PWD/build/release/bin
   need $packages_build $packages_test $packages_docs
-  build release levin_log_demo
+  build release levin_log_demo mnist
   rm -rf "$work"
   mkdir -p "$work" "$out"
   say "training"
-  # script gives the program a terminal, whose every byte it keeps
-  COLUMNS=112 TERM=xterm-256color LC_ALL=C.UTF-8 script -qfec \
-    "stty cols 112 rows 30; build/release/bin/levin_log_demo $work/full 300" "$work/terminal.txt" >/dev/null
-  build/release/bin/levin_log_demo "$work/running" 20 stop >/dev/null
-  build/release/bin/levin_log_demo "$work/empty" 0 >/dev/null
-  local gan=runs/gan
-  if [ ! -f "$gan/report.html" ]; then
-    gan=$work/gan
-    bash tools/verbs/gan.sh --max-epochs 2 --limit-train-batches 200 --default-root-dir "$gan" >/dev/null
-  fi
+  in_terminal "$work/mnist.txt" "$work" "$bin/mnist"
+  in_terminal "$work/demo.txt" "$work" "$bin/levin_log_demo full 300"
+  "$bin/levin_log_demo" "$work/running" 20 stop >/dev/null
+  "$bin/levin_log_demo" "$work/empty" 0 >/dev/null
+  [ -f runs/gan/report.html ] || bash tools/verbs/gan.sh --classifier "$work/runs/mnist/best" >/dev/null
   say "taking pictures"
-  python3 tools/screenshots.py "$work" "$gan" "$out"
+  python3 tools/screenshots.py "$work" runs/gan docs/images "$out"
 }
 
 parity() {
@@ -38,7 +39,7 @@ parity() {
 }
 
 case ${1:-} in
-  --screenshots) screenshots "${2:-docs/screenshots}" ;;
+  --screenshots) screenshots "${2:-build/release/screenshots/all}" ;;
   --parity) parity ;;
   *) usage_error "docs knows --screenshots [DIR] and --parity" ;;
 esac

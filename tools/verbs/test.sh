@@ -1,5 +1,5 @@
 # ./run test [--preset P] [--full] [FILTER]: builds and runs the tests; FILTER is part of a test program's name. Without
-# a preset: release, then emulate, in which the CPU runs the CUDA kernels.
+# a preset: release, whose tests of the CUDA kernels run them on the CPU, in the emulator.
 # The closing line is `N passed, N failed`, counted in test cases.
 set -euo pipefail
 . tools/lib.sh
@@ -19,14 +19,15 @@ done
 [ -z "$preset" ] || grep -q "\"name\": \"$preset\"" CMakePresets.json ||
   usage_error "$preset is no preset; choose $known"
 
-# The test programs of a preset that match the filter: the presets of the emulator and of nvcc are about CUDA kernels.
+# The test programs of a preset that match the filter: all in release; the presets of the emulator and of nvcc are about
+# CUDA kernels, the others about the rest.
 programs_of() {
   local dir name
   for dir in tests/*/; do
     name=$(basename "$dir")
     compgen -G "$dir*_test.cpp" >/dev/null && [[ $name == *"$filter"* ]] || continue
     case $1:$name in
-      emulate:nccl | emulate*:emulator | emulate*:cuda | emulate*:ops | cuda:cuda | cuda:ops) echo "$name" ;;
+      release:* | emulate:nccl | emulate*:emulator | emulate*:cuda | emulate*:ops | cuda:cuda | cuda:ops) echo "$name" ;;
       emulate*:* | cuda:* | *:emulator | *:cuda | *:nccl) ;;
       *) echo "$name" ;;
     esac
@@ -51,7 +52,7 @@ sum_presets() {
 }
 
 if [ "$full" = 1 ]; then # every preset, then the headers and all mutants
-  presets=(release debug tsan clang emulate emulate-asan emulate-tsan)
+  presets=(release debug tsan clang emulate-asan emulate-tsan)
   if PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin command -v nvcc >/dev/null; then
     presets+=(cuda)
   else
@@ -63,9 +64,9 @@ if [ "$full" = 1 ]; then # every preset, then the headers and all mutants
   say "mutants"
   if bash tools/verbs/mutants.sh; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
 elif [ -z "$preset" ]; then
-  [ -z "$filter" ] || [ -n "$(programs_of release)$(programs_of emulate)" ] ||
+  [ -z "$filter" ] || [ -n "$(programs_of release)" ] ||
     compgen -G "tests/scripts/*$filter*_test.sh" >/dev/null || usage_error "no test program's name holds \"$filter\""
-  sum_presets release emulate
+  preset=release
 fi
 if [ -z "$preset" ]; then
   echo "$passed passed, $failed failed"
@@ -96,6 +97,11 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1} TSAN_OPTIONS=${TSAN_OPTIONS:
 TSAN_OPTIONS+=:suppressions=$PWD/tests/tsan_suppressions.txt
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 limit=${LEVIN_TEST_TIMEOUT:-900}
+[ "$preset" != cuda ] || export CUDA_MODULE_LOADING=EAGER # tests hold streams back while kernels are launched
+if [ "$preset" = release ]; then # for preset cuda's look at what nvcc made of the kernels that were launched
+  export LEVIN_EMULATOR_LAUNCHES=$PWD/build/launches.tsv
+  [ -n "$filter" ] || rm -f "$LEVIN_EMULATOR_LAUNCHES"
+fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 case $preset in emulate-asan | emulate-tsan) export LEVIN_SMALL_CASES=${LEVIN_SMALL_CASES:-1} ;; esac

@@ -157,6 +157,16 @@ CommandLine& CommandLine::add(const std::string& name, ProfilerChoice& value, co
   return *this;
 }
 
+CommandLine& CommandLine::add(const std::string& name, LoggerChoice& value, const std::string& help) {
+  impl_->add({.name = name,
+              .type = "NAMES",
+              .help = help,
+              .take = [&value](const auto& label, const auto& text) { value = LoggerChoice::parse(text, label); },
+              .show = [&value] { return in_quotes(value.text()); },
+              .bare = true});
+  return *this;
+}
+
 CommandLine& CommandLine::add_flag(const std::string& name, bool& value, const std::string& help) {
   impl_->add({.name = name,
               .type = "BOOL",

@@ -13,7 +13,7 @@ using ConfigMember =
                  std::optional<double> TrainerConfig::*, std::optional<Duration> TrainerConfig::*,
                  bool TrainerConfig::*, std::optional<bool> TrainerConfig::*, std::string TrainerConfig::*,
                  std::filesystem::path TrainerConfig::*, BatchLimit TrainerConfig::*, CheckInterval TrainerConfig::*,
-                 DeviceList TrainerConfig::*, ProfilerChoice TrainerConfig::*>;
+                 DeviceList TrainerConfig::*, ProfilerChoice TrainerConfig::*, LoggerChoice TrainerConfig::*>;
 
 struct ConfigField {
   const char* name;  ///< as in TrainerConfig

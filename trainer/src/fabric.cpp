@@ -1,5 +1,6 @@
 #include <levin/trainer/fabric.h>
 
+#include <levin/interop/safetensors.h>
 #include <levin/trainer/checkpoint.h>
 
 #include <fmt/format.h>
@@ -19,7 +20,12 @@ struct Fabric::Taken {
   ManualOptimization steps;
   Taken(Optimizers given, Strategy& strategy, Precision& precision, StepHooks& hooks)
       : optimizers(std::move(given)),
-        steps(optimizers, strategy, precision, hooks, ManualOptimization::ScaleMoves::with_step) {}
+        steps(known_to(strategy), strategy, precision, hooks, ManualOptimization::ScaleMoves::with_step) {}
+  /// The strategy may keep the address, which is final here.
+  Optimizers& known_to(Strategy& strategy) {
+    strategy.setup_optimizers(optimizers);
+    return optimizers;
+  }
 };
 
 Fabric::Fabric(FabricConfig config)
@@ -46,7 +52,6 @@ ManualOptimization& Fabric::take(Optimizers optimizers, std::size_t count) {
   if (optimizers.size() != count)
     throw UsageError(fmt::format("[fabric] {} optimizers were given, and {} asked for. Ask for {}.", optimizers.size(),
                                  count, optimizers.size()));
-  strategy_->setup_optimizers(optimizers);
   taken_.push_back(std::make_unique<Taken>(std::move(optimizers), *strategy_, *precision_, hooks_));
   return taken_.back()->steps;
 }
@@ -61,10 +66,12 @@ void Fabric::backward(const Tensor& loss) {
     throw ShapeError(
         fmt::format("[backward] the loss has shape {}. Give one number, e.g. its mean.", to_string(loss.sizes())));
   const Tensor scaled = precision_->scale(loss);
-  if (taken_.size() == 1 && taken_.front()->optimizers.size() == 1)
+  if (taken_.size() == 1 && taken_.front()->optimizers.size() == 1) {
     taken_.front()->steps.backward_of_only(scaled, averages_in_backward_);
-  else
+  } else {
+    for (const auto& taken : taken_) taken->steps.gradients_are_added();
     scaled.backward();
+  }
 }
 
 void Fabric::print(const std::string& text) const {
@@ -137,6 +144,18 @@ StateMap Fabric::load(const std::filesystem::path& folder, nn::Module& module) {
     throw StateError(fmt::format("[fabric] {} does not fit what was set up: {}", folder.string(), e.what()));
   }
   return c.values.part("values");
+}
+
+nn::LoadReport Fabric::load_raw(const std::filesystem::path& file, nn::Module& module, bool strict) {
+  const StateDict given = interop::load_safetensors(file).tensors;
+  nn::LoadReport report;
+  try {
+    load_whole_weights(*strategy_, *precision_, module,
+                       strict ? given : fitting_weights(*strategy_, *precision_, module, given, report));
+  } catch (const StateError& e) {
+    throw StateError(fmt::format("[load_raw] {} does not fit the module: {}", file.string(), e.what()));
+  }
+  return report;
 }
 
 }  // namespace levin

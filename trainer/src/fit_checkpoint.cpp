@@ -117,14 +117,7 @@ void load_weights(Run& run, const StateDict& weights, const fs::path& folder) {
   StateDict fitting;
   if (!module.strict_loading) {
     nn::LoadReport report;
-    const bool divided = run.strategy.divides_weights();
-    for (const auto& [name, mine] : divided ? module.state_dict() : run.precision.weights(module)) {
-      const Tensor* theirs = weights.find(name);
-      if (!theirs) report.missing.push_back(name);
-      fitting.set(name, theirs ? *theirs : divided ? Tensor() : mine);
-    }
-    for (const auto& [name, theirs] : weights)
-      if (!fitting.contains(name)) report.unexpected.push_back(name);
+    fitting = fitting_weights(run.strategy, run.precision, module, weights, report);
     if (const auto text = detail::describe(report); !text.empty()) spdlog::warn("{}: {}", folder.string(), text);
   }
   try {

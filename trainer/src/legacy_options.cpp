@@ -1,7 +1,7 @@
 #include "legacy_options.h"
 
 #include <fmt/format.h>
-#include <levin/core/config.h>
+#include <levin/kernels/cuda.h>
 
 #include <algorithm>
 #include <array>
@@ -76,7 +76,7 @@ constexpr std::array<std::string_view, 5> kDevices = {"tpu", "ipu", "hpu", "mps"
 
 /// What there is instead, and how it could be otherwise.
 std::string not_built() {
-  const bool cuda = std::string_view(LEVIN_CUDA_FLAVOUR) != "OFF";
+  const bool cuda = std::string_view(cuda::flavour()) != "OFF";
   return fmt::format(
       "not built; this build has {}, and another device plugs in through levin/core/device.h and the "
       "tables of the operations (docs/adding_a_device.md).",

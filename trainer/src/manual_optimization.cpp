@@ -12,7 +12,8 @@
 
 namespace levin {
 
-Toggled::Toggled(ManualOptimization& owner, std::size_t index) {
+Toggled::Toggled(ManualOptimization& owner, std::size_t index, bool sync_grad)
+    : owner_(&owner), synced_before_(std::exchange(owner.syncs_, owner.syncs_ && sync_grad)) {
   const auto parameters = [&](std::size_t i) {
     return owner.strategy_.whole_of(owner.optimizers().optimizer(i).parameters());
   };
@@ -27,9 +28,13 @@ Toggled::Toggled(ManualOptimization& owner, std::size_t index) {
   }
 }
 
-Toggled::Toggled(Toggled&& other) noexcept : before_(std::exchange(other.before_, {})) {}
+Toggled::Toggled(Toggled&& other) noexcept
+    : owner_(std::exchange(other.owner_, nullptr)),
+      synced_before_(other.synced_before_),
+      before_(std::exchange(other.before_, {})) {}
 
 Toggled::~Toggled() {
+  if (owner_) owner_->syncs_ = synced_before_;
   // Backwards: a parameter of two optimizers was seen twice, and its first value is the true one.
   for (auto it = before_.rbegin(); it != before_.rend(); ++it) it->first.requires_grad_(it->second);
 }
@@ -37,7 +42,7 @@ Toggled::~Toggled() {
 void OptimizerHandle::zero_grad(bool set_to_none) const { owner_->zero_grad(index_, set_to_none); }
 void OptimizerHandle::step() const { owner_->step(index_, {}); }
 Tensor OptimizerHandle::step(const optim::Optimizer::Closure& closure) const { return owner_->step(index_, closure); }
-Toggled OptimizerHandle::toggle_model(bool /*sync_grad*/) const { return Toggled(*owner_, index_); }
+Toggled OptimizerHandle::toggle_model(bool sync_grad) const { return Toggled(*owner_, index_, sync_grad); }
 optim::Optimizer& OptimizerHandle::optimizer() const { return owner_->optimizers().optimizer(index_); }
 void OptimizerHandle::clip_gradients(double value, const std::string& algorithm) const {
   owner_->clip_gradients(index_, value, algorithm);
@@ -58,7 +63,7 @@ ManualOptimization::ManualOptimization(Optimizers& optimizers, Strategy& strateg
       precision_(precision),
       hooks_(hooks),
       moves_(moves),
-      unscaled_(optimizers.size()) {
+      gathered_(optimizers.size()) {
   refuse_own_weights(strategy, precision);
   if (optimizers.size() == 1)
     precision.attach(optimizers.optimizer());
@@ -75,36 +80,50 @@ void ManualOptimization::backward(const Tensor& loss) {
                                  to_string(loss.sizes())));
   const Tensor scaled = precision_.scale(loss);
   hooks_.on_before_backward(scaled);
+  gradients_are_added();
   hooks_.backward(scaled);
   hooks_.on_after_backward();
 }
 
+/// Averages that may be averaged again are with what a backward adds to them.
+void ManualOptimization::gradients_are_added() {
+  if (!strategy_.may_average_again()) return;
+  for (Gathered& g : gathered_) g.averaged = false;
+}
+
 void ManualOptimization::backward_of_only(const Tensor& scaled, bool average) {
-  averaged_ = false;
-  if (!average || !strategy_.may_average_again()) return scaled.backward();
+  gradients_are_added();
+  if (!average || !syncs_ || !strategy_.may_average_again()) return scaled.backward();
   const auto parameters = optimizers_.optimizer().parameters();
   strategy_.reduce_in_backward(parameters);
   scaled.backward();
   strategy_.finish_reduction(parameters);
-  averaged_ = true;
+  gathered_.front().averaged = true;
 }
 
 void ManualOptimization::zero_grad(std::size_t i, bool set_to_none) {
   optimizers_.optimizer(i).zero_grad(set_to_none);
   precision_.zero_grad();
   strategy_.zero_grad(optimizers_.optimizer(i).parameters());
-  unscaled_[i].reset();
+  gathered_[i] = {};
 }
 
 const Tensor& ManualOptimization::unscale(std::size_t i) {
-  if (!unscaled_[i]) {
-    const auto parameters = optimizers_.optimizer(i).parameters();
-    if (!std::exchange(averaged_, false)) strategy_.finish_reduction(parameters);
-    Tensor found = precision_.unscale(parameters);
-    if (found.defined()) found = strategy_.reduce(found, ReduceOp::max);
-    unscaled_[i] = found;
+  if (!syncs_ && strategy_.divides_state() && strategy_.world_size() > 1)
+    throw UsageError(
+        fmt::format("[toggle_model] a step without sync_grad, and --strategy {} needs the gradients of all ranks for "
+                    "each. Give sync_grad true for the batches that step.",
+                    strategy_.name()));
+  Gathered& g = gathered_[i];
+  const auto parameters = optimizers_.optimizer(i).parameters();
+  const bool exchanges = syncs_ && !g.averaged, first = !g.found;
+  if (exchanges) {
+    strategy_.finish_reduction(parameters);
+    g.averaged = true;
   }
-  return *unscaled_[i];
+  if (first) g.found = precision_.unscale(parameters);
+  if (g.found->defined() && syncs_ && (exchanges || first)) g.found = strategy_.reduce(*g.found, ReduceOp::max);
+  return *g.found;
 }
 
 void ManualOptimization::clip_gradients(std::size_t i, double value, const std::string& algorithm) {
@@ -132,19 +151,24 @@ Tensor ManualOptimization::step(std::size_t i, const optim::Optimizer::Closure& 
   strategy_.after_step(parameters);
   precision_.after_step();
   // What lies there now has been stepped on; another backward adds scaled gradients to it.
-  unscaled_[i].reset();
+  gathered_[i] = {};
+  own_found_ = own_found_ || (found.defined() && !syncs_);
   if (moves_ == ScaleMoves::with_batch) open_.push_back({i, found.defined() ? HostRead(found) : HostRead(0.0)});
   const no_grad guard;
   if (!found_ || !found_->defined())
     found_ = found;
   else if (found.defined())
     found_ = maximum(*found_, found);
-  if (moves_ == ScaleMoves::with_step) finish_batch();
+  if (moves_ == ScaleMoves::with_step && syncs_) finish_batch();
   return loss;
 }
 
 void ManualOptimization::finish_batch() {
-  if (found_) precision_.update(*std::exchange(found_, std::nullopt));
+  if (!found_) return;
+  Tensor found = *std::exchange(found_, std::nullopt);
+  // The scale is one for all ranks.
+  if (std::exchange(own_found_, false) && found.defined()) found = strategy_.reduce(found, ReduceOp::max);
+  precision_.update(found);
 }
 
 void ManualOptimization::settle(TrainState& state, bool wait) {

@@ -1,4 +1,3 @@
-#include <levin/core/config.h>
 #include <levin/kernels/cuda.h>
 #include <levin/optim/clip.h>
 #include <levin/trainer/optimizers.h>
@@ -17,7 +16,7 @@ namespace levin {
 namespace {
 
 /// Whether "auto" means a GPU: not in the emulator, where it would be the slowest choice.
-bool prefers_cuda() { return std::string_view(LEVIN_CUDA_FLAVOUR) == "ON" && cuda::is_available(); }
+bool prefers_cuda() { return std::string_view(cuda::flavour()) == "ON" && cuda::is_available(); }
 
 }  // namespace
 
@@ -82,6 +81,7 @@ StrategyChoice choose(const StrategyOptions& o) {
     throw UsageError(fmt::format("--node-rank {}: there are {} machines, counted from 0. Give less, or raise "
                                  "--num-nodes.",
                                  o.node_rank, o.num_nodes));
+  check_ddp(o, c.name);
   check_horovod(o);
   check_bagua(o);
   check_fsdp(o, c.name);

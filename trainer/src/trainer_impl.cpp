@@ -99,7 +99,7 @@ void Trainer::Impl::add_defaults() {
   own_callbacks = callbacks;
   if (config.fast_dev_run > 0 || !fabric.is_global_zero()) return;
   loggers = config.loggers;
-  if (config.logger) loggers.push_back(std::make_shared<CSVLogger>(root / "metrics.csv"));
+  for (auto& logger : make_loggers(config.logger, root)) loggers.push_back(std::move(logger));
 }
 
 // Those of --checkpoint-every-n-steps stand apart from the program's own, which have a plan of theirs.

@@ -178,6 +178,11 @@ Tensor clamp(const Tensor& x, std::optional<Scalar> min, std::optional<Scalar> m
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const double low = min ? min->to<double>() : -infinity, high = max ? max->to<double>() : infinity;
   if (is_floating(t)) return activation(kernels::clamp, kClamp, Saves::input, to(x, t), low, high);
+  const bool exact = (!min || is_exact_parameter(*min, t)) && (!max || is_exact_parameter(*max, t));
+  if (t == DType::i64 && !exact) {  // narrower integers do not reach as far
+    Tensor y = min ? binary(kernels::maximum, x, *min, t, t) : to(x, t);
+    return max ? binary(kernels::minimum, y, *max, t, t) : y;
+  }
   return unary(kernels::clamp, x, t, low, high);
 }
 

@@ -28,8 +28,10 @@ struct Geometry {
 Tensor input_gradient(const Tensor& dy, const Tensor& weight, const Tensor& bias, const Geometry& geometry);
 Tensor weight_gradient(const Tensor& x, const Tensor& dy, const Geometry& geometry);
 
+/// 0 where the kernel does not fit into the padded input.
 int64_t output_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
-  return (in + 2 * padding - dilation * (kernel - 1) - 1) / stride + 1;
+  const int64_t room = in + 2 * padding - dilation * (kernel - 1) - 1;
+  return room < 0 ? 0 : room / stride + 1;
 }
 
 kernels::Conv2dArgs arguments(const Geometry& g, const Tensor& x, const Tensor& weight, const Tensor& bias,

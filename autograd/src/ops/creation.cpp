@@ -43,9 +43,10 @@ void require_floating(const char* op, DType t) {
         fmt::format("[{}] {} numbers are not floating; use randint or .dtype = kFloat32.", op, name_of(t)));
 }
 
+using RandomKernel = kernels::Kernel<void(const kernels::RandomArgs&, Stream&)>;
+
 /// Draws into memory of any layout.
-void draw(const kernels::Kernel<void(const kernels::RandomArgs&, Stream&)>& kernel, const Tensor& t, double p0,
-          double p1, Generator* generator) {
+void draw(const RandomKernel& kernel, const Tensor& t, double p0, double p1, Generator* generator) {
   require_floating(kernel.name(), t.dtype());
   no_grad guard;
   const Tensor target = t.is_contiguous() ? t : fresh(t.sizes(), t.dtype(), t.device());
@@ -55,8 +56,23 @@ void draw(const kernels::Kernel<void(const kernels::RandomArgs&, Stream&)>& kern
   if (!t.is_contiguous()) t.copy_(target);
 }
 
-Tensor drawn(const kernels::Kernel<void(const kernels::RandomArgs&, Stream&)>& kernel, const Shape& sizes,
-             const TensorOptions& options) {
+/// t's values become random ones, which do not depend on its former history.
+const Tensor& draw_in_place(const char* name, const RandomKernel& kernel, const Tensor& t, double p0, double p1,
+                            Generator* generator) {
+  if (!begin_in_place(name, t)) {
+    draw(kernel, t, p0, p1, generator);
+    end_in_place(t);
+    return t;
+  }
+  return replace_in_place(name, t, [&](const Tensor& x) {
+    const Tensor y = fresh(x.sizes(), x.dtype(), x.device());
+    draw(kernel, y, p0, p1, generator);
+    record(name, y, {x}, zero_gradient);
+    return y;
+  });
+}
+
+Tensor drawn(const RandomKernel& kernel, const Shape& sizes, const TensorOptions& options) {
   require_floating(kernel.name(), options.dtype.value_or(default_dtype()));
   Tensor t = empty(sizes, options);
   draw(kernel, t, 0.0, 1.0, options.generator);
@@ -175,17 +191,13 @@ Tensor randint_like(const Tensor& t, int64_t low, int64_t high, const TensorOpti
 const Tensor& uniform_(const Tensor& t, double low, double high, Generator* generator) {
   if (!(low <= high))
     throw ValueError(fmt::format("[uniform_] the range [{}, {}) is empty; low must not exceed high.", low, high));
-  draw(kernels::uniform, t, low, high, generator);
-  end_in_place(t);
-  return t;
+  return draw_in_place("uniform_", kernels::uniform, t, low, high, generator);
 }
 
 const Tensor& normal_(const Tensor& t, double mean, double std, Generator* generator) {
   if (!(std >= 0))
     throw ValueError(fmt::format("[normal_] a standard deviation of {} is impossible; use 0 or more.", std));
-  draw(kernels::normal, t, mean, std, generator);
-  end_in_place(t);
-  return t;
+  return draw_in_place("normal_", kernels::normal, t, mean, std, generator);
 }
 
 }  // namespace levin

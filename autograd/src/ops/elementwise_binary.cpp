@@ -16,14 +16,6 @@ using namespace ops;
 
 namespace {
 
-/// Scalar factors of integers must be integers.
-void check_factor(const char* op, const Scalar& alpha, DType t) {
-  if (alpha.is_floating() && !is_floating(t)) {
-    throw DTypeError(fmt::format("[{}] a floating alpha does not fit {} tensors; use an integer or x.to(kFloat32).", op,
-                                 name_of(t)));
-  }
-}
-
 /// a + factor * b under the name of the operation that asked.
 Tensor add_scaled(const char* op, const Tensor& a, const Tensor& b, double factor) {
   const DType t = result_type(a, b);
@@ -46,7 +38,9 @@ Tensor add_number(const char* op, const Tensor& a, const Scalar& b, double facto
 }  // namespace
 
 Tensor add(const Tensor& a, const Tensor& b, const Scalar& alpha) {
-  check_factor("add", alpha, result_type(a, b));
+  const DType t = result_type(a, b);
+  check_factor("add", alpha, t);
+  if (!is_exact_parameter(alpha, t)) return add(a, mul(to(b, t), alpha));
   return add_scaled("add", a, b, alpha.to<double>());
 }
 
@@ -56,6 +50,7 @@ Tensor sub(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   const DType t = result_type(a, b);
   refuse_bool("sub", t, "logical_xor or logical_not");
   check_factor("sub", alpha, t);
+  if (!is_exact_parameter(alpha, t)) return sub(a, mul(to(b, t), alpha));
   return add_scaled("sub", a, b, -alpha.to<double>());
 }
 
@@ -178,7 +173,8 @@ Tensor pow(const Tensor& base, const Tensor& exponent) {
   refuse_bool("pow", t, "x.to(kInt64)");
   Tensor y = binary(kernels::pow, "pow", base, exponent, t, t);
   if (Context* c = record("pow", y, {base, exponent}, [](Context& k, const Tensor& g) -> Grads {
-        const Tensor b = k.saved(0), e = k.saved(1);
+        // In the result's type: the logarithm of a narrower base would have fewer digits.
+        const Tensor b = to(k.saved(0), g.dtype()), e = to(k.saved(1), g.dtype());
         Grads grads{Tensor(), Tensor()};
         if (k.needs(0)) grads[0] = masked_fill(mul(g, mul(e, pow(b, sub(e, 1)))), eq(e, 0), 0);
         if (k.needs(1)) {
@@ -249,15 +245,39 @@ Tensor minimum(const Tensor& a, const Tensor& b) {
   return y;
 }
 
+namespace {
+
+/// x / (x^2 + y^2) and y / (x^2 + y^2), 0 at the origin. Both are divided by the larger magnitude first, so that no
+/// square overflows or vanishes; the result does not depend on that number, which therefore has no gradient.
+struct AngleSlopes {
+  AngleSlopes(const Tensor& of_y, const Tensor& of_x) {
+    Tensor origin;
+    {
+      no_grad guard;
+      const Tensor larger = maximum(abs(of_y), abs(of_x));
+      origin = eq(larger, 0);
+      scale = masked_fill(larger, logical_or(origin, isinf(larger)), 1);
+    }
+    y = div(of_y, scale);
+    x = div(of_x, scale);
+    squares = masked_fill(add(square(y), square(x)), origin, 1);
+  }
+  Tensor times(const Tensor& g, const Tensor& side) const { return div(div(mul(g, side), squares), scale); }
+
+  Tensor y, x, scale, squares;
+};
+
+}  // namespace
+
 Tensor atan2(const Tensor& y, const Tensor& x) {
   if (autocast_enabled()) [[unlikely]]
     return in_widest([](const Tensor& p, const Tensor& q) { return atan2(p, q); }, y, x);
   const DType t = floating_type(result_type(y, x));
   Tensor angle = binary(kernels::atan2, "atan2", y, x, t, t);
   if (Context* c = record("atan2", angle, {y, x}, [](Context& k, const Tensor& g) -> Grads {
-        const Tensor v = k.saved(0), u = k.saved(1);
-        const Tensor scaled = div(g, add(square(v), square(u)));
-        return {k.needs(0) ? mul(scaled, u) : Tensor(), k.needs(1) ? neg(mul(scaled, v)) : Tensor()};
+        const AngleSlopes slopes(to(k.saved(0), g.dtype()), to(k.saved(1), g.dtype()));
+        return {k.needs(0) ? slopes.times(g, slopes.x) : Tensor(),
+                k.needs(1) ? neg(slopes.times(g, slopes.y)) : Tensor()};
       }))
     c->save(y, x);
   return angle;

@@ -53,6 +53,20 @@ void refuse_bool(const char* op, DType t, const char* instead) {
     throw DTypeError(fmt::format("[{}] bool is not accepted; use {}.", op, instead));
 }
 
+bool is_exact_parameter(const Scalar& value, DType t) {
+  if (is_floating(t) || t == DType::boolean || value.is_floating()) return true;
+  constexpr int64_t most = int64_t{1} << 53;
+  const int64_t v = value.to<int64_t>();
+  return -most <= v && v <= most;
+}
+
+void check_factor(const char* op, const Scalar& factor, DType t) {
+  if (factor.is_floating() && !is_floating(t)) {
+    throw DTypeError(fmt::format("[{}] a floating factor does not fit {} tensors; use an integer or x.to(kFloat32).",
+                                 op, name_of(t)));
+  }
+}
+
 Tensor fresh(const Shape& sizes, DType dtype, Device device) {
   auto storage = make_intrusive<Storage>(static_cast<std::size_t>(sizes.numel() * size_of(dtype)), device);
   Tensor t(make_intrusive<TensorImpl>(std::move(storage), 0, sizes, contiguous_strides(sizes), dtype));

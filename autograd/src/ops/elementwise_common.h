@@ -28,6 +28,13 @@ inline TensorView number(const Scalar& value, DType t) {
   return TensorView::number(value, t == DType::f16 || t == DType::bf16 ? DType::f32 : t);
 }
 
+/// Throws DTypeError for a floating factor of integers.
+void check_factor(const char* op, const Scalar& factor, DType t);
+
+/// Whether kernels, which take the parameters of integers as double, get exactly this one. For others a composition of
+/// operations has to do, which take numbers as they are.
+bool is_exact_parameter(const Scalar& value, DType t);
+
 /// Calls the kernel on fresh memory; not recorded.
 Tensor unary(const kernels::UnaryKernel& kernel, const Tensor& x, DType out, double p0 = 0, double p1 = 0);
 Tensor binary(const kernels::BinaryKernel& kernel, const char* op, const Tensor& a, const Tensor& b, DType compute,

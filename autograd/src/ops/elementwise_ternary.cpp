@@ -79,9 +79,10 @@ Tensor lerp(const Tensor& start, const Tensor& end, const Tensor& weight) {
   const DType t = floating_type(result_type_of_three(start, end, weight));
   Tensor y = ternary(kernels::lerp, "lerp", start, end, weight, t);
   if (Context* c = record("lerp", y, {start, end, weight}, [](Context& k, const Tensor& g) -> Grads {
-        const Tensor w = k.saved(2);
-        return {k.needs(0) ? mul(g, rsub(w, 1)) : Tensor(), k.needs(1) ? mul(g, w) : Tensor(),
-                k.needs(2) ? mul(g, sub(k.saved(1), k.saved(0))) : Tensor()};
+        // In the result's type, which may have more digits than an operand's.
+        const auto wide = [&](int i) { return to(k.saved(i), g.dtype()); };
+        return {k.needs(0) ? mul(g, rsub(wide(2), 1)) : Tensor(), k.needs(1) ? mul(g, wide(2)) : Tensor(),
+                k.needs(2) ? mul(g, sub(wide(1), wide(0))) : Tensor()};
       }))
     c->save(c->needs(2) ? start : Tensor(), c->needs(2) ? end : Tensor(), weight);
   return y;
@@ -97,6 +98,8 @@ Tensor addcmul(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& 
                      c);
   const DType t = result_type_of_three(a, b, c);
   refuse_bool("addcmul", t, "logical_or and logical_and");
+  check_factor("addcmul", value, t);
+  if (!is_exact_parameter(value, t)) return add(a, mul(mul(to(b, t), c), value));
   Tensor y = ternary(kernels::addcmul, "addcmul", a, b, c, t, value.to<double>());
   if (Context* context = record("addcmul", y, {a, b, c}, [](Context& k, const Tensor& g) -> Grads {
         const double v = k.get<double>();
@@ -116,10 +119,11 @@ Tensor addcdiv(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& 
   const DType t = floating_type(result_type_of_three(a, b, c));
   Tensor y = ternary(kernels::addcdiv, "addcdiv", a, b, c, t, value.to<double>());
   if (Context* context = record("addcdiv", y, {a, b, c}, [](Context& k, const Tensor& g) -> Grads {
-        const Tensor divisor = k.saved(1);
+        const auto wide = [&](int i) { return to(k.saved(i), g.dtype()); };  // quotients with the result's digits
+        const Tensor divisor = wide(1);
         const Tensor scaled = mul(g, k.get<double>());
         return {k.needs(0) ? g : Tensor(), k.needs(1) ? div(scaled, divisor) : Tensor(),
-                k.needs(2) ? neg(mul(scaled, div(div(k.saved(0), divisor), divisor))) : Tensor()};
+                k.needs(2) ? neg(mul(scaled, div(div(wide(0), divisor), divisor))) : Tensor()};
       })) {
     context->save(context->needs(2) ? b : Tensor(), c);
     context->set(value.to<double>());

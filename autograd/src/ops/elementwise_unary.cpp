@@ -34,7 +34,7 @@ Tensor floating(const kernels::UnaryKernel& kernel, const Tensor& x) {
 }
 
 /// Rounding leaves integers as they are.
-Tensor rounded(const kernels::UnaryKernel& kernel, const Tensor& x) {
+Tensor rounding(const kernels::UnaryKernel& kernel, const Tensor& x) {
   if (!x.is_floating()) return clone(x);
   Tensor y = unary(kernel, x, x.dtype());
   record(kernel.name(), y, {x}, zero_gradient);
@@ -157,9 +157,9 @@ Tensor erf(const Tensor& x) {
   });
 }
 
-Tensor floor(const Tensor& x) { return rounded(kernels::floor, x); }
-Tensor ceil(const Tensor& x) { return rounded(kernels::ceil, x); }
-Tensor round(const Tensor& x) { return rounded(kernels::round, x); }
-Tensor trunc(const Tensor& x) { return rounded(kernels::trunc, x); }
+Tensor floor(const Tensor& x) { return rounding(kernels::floor, x); }
+Tensor ceil(const Tensor& x) { return rounding(kernels::ceil, x); }
+Tensor round(const Tensor& x) { return rounding(kernels::round, x); }
+Tensor trunc(const Tensor& x) { return rounding(kernels::trunc, x); }
 
 }  // namespace levin

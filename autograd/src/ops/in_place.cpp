@@ -88,7 +88,10 @@ void require_floating(const char* name, const Tensor& x) { check_type(name, x, f
 }  // namespace
 
 const Tensor& Tensor::add_(const Tensor& other, const Scalar& alpha) const {
-  return edit_binary("add_", *this, other, kernels::add, result_type(*this, other), alpha.to<double>(),
+  const DType t = result_type(*this, other);
+  check_factor("add_", alpha, t);
+  if (!is_exact_parameter(alpha, t)) return add_(levin::mul(levin::to(other, t), alpha));
+  return edit_binary("add_", *this, other, kernels::add, t, alpha.to<double>(),
                      [&](const Tensor& x) { return add(x, other, alpha); });
 }
 
@@ -155,6 +158,8 @@ const Tensor& Tensor::clamp_(std::optional<Scalar> min, std::optional<Scalar> ma
   constexpr double infinity = std::numeric_limits<double>::infinity();
   for (const auto& bound : {min, max})
     if (bound) check_type("clamp_", *this, bound->promote_with(dtype()));
+  const bool exact = (!min || is_exact_parameter(*min, dtype())) && (!max || is_exact_parameter(*max, dtype()));
+  if (dtype() == kInt64 && !exact) return copy_(levin::clamp(*this, min, max));
   return edit(
       "clamp_", *this, {},
       [&](Stream& stream) {
@@ -182,14 +187,24 @@ const Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) cons
 
 const Tensor& Tensor::copy_(const Tensor& source) const {
   const Tensor here = levin::to(source, device());
-  return edit("copy_", *this, {here}, [&](Stream& stream) {
-    if (is_same(here)) return;
-    const Tensor safe = operand_of("copy_", *this, here);
-    kernels::copy({tensor_view(), safe.tensor_view()}, stream);
-  }, [&](const Tensor& x) {
-    const Tensor full = levin::expand(here, x.sizes());
-    return full.dtype() == x.dtype() ? levin::clone(full) : levin::to(full, x.dtype());
-  });
+  return edit(
+      "copy_", *this, {here},
+      [&](Stream& stream) {
+        if (is_same(here)) return;
+        const Tensor safe = operand_of("copy_", *this, here);
+        kernels::copy({tensor_view(), safe.tensor_view()}, stream);
+      },
+      [&](const Tensor& x) {
+        const Tensor y = empty(x.sizes(), {.dtype = x.dtype(), .device = x.device()});
+        {
+          no_grad guard;
+          y.copy_(here);
+        }
+        record("copy_", y, {x, here}, [](Context& k, const Tensor& g) -> Grads {
+          return {k.needs(0) ? zeros_like(g) : Tensor(), k.needs(1) ? g : Tensor()};
+        });
+        return y;
+      });
 }
 
 const Tensor& Tensor::fill_(const Scalar& value) const {

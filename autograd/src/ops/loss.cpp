@@ -30,14 +30,6 @@ Tensor reduced(const Tensor& loss, Reduction r) {
   return r == Reduction::none ? loss : r == Reduction::mean ? mean(loss) : sum(loss);
 }
 
-TensorView view_of(const Tensor& t) { return t.defined() ? t.tensor_view() : TensorView{}; }
-Tensor plain(const Tensor& t) { return t.defined() ? contiguous(t.detach()) : t; }
-
-void check_floating(const char* op, const Tensor& x) {
-  if (!x.is_floating())
-    throw DTypeError(fmt::format("[{}] needs floating-point values, the input is {}; convert it with x.to(kFloat32).",
-                                 op, name_of(x.dtype())));
-}
 
 void check_weight(const char* op, const Tensor& weight, const Tensor& x) {
   if (!weight.defined()) return;
@@ -102,7 +94,7 @@ kernels::CrossEntropyArgs arguments(const CrossEntropyTensors& t, const CrossEnt
   a.norm = t.norm.tensor_view();
   a.batch = batch;
   a.classes = classes;
-  a.spatial = t.lse.numel() / std::max<int64_t>(1, batch);
+  a.spatial = t.lse.numel() / 2 / std::max<int64_t>(1, batch);
   a.ignore_index = s.ignore_index;
   a.smoothing = s.smoothing;
   a.reduction = s.reduction;
@@ -144,7 +136,12 @@ Grads second_gradients(Context& k, const Tensor& dv) {
   }
   if (k.needs(1) || k.needs(2)) {
     const Tensor p = softmax(t.x, 1), along = sum(mul(v, p), {1}, true), scale = sample_scale(g, t, s);
-    if (k.needs(1)) grads[1] = mul(mul(scale, coefficient_sum(t, s)), mul(p, sub(v, along)));
+    if (k.needs(1)) {
+      Tensor factor = mul(scale, coefficient_sum(t, s));
+      // Where every label is ignored the mean divides by 0; ignored samples have no gradient all the same.
+      if (t.target.dtype() == kInt64) factor = masked_fill(factor, unsqueeze(eq(t.target, s.ignore_index), 1), 0);
+      grads[1] = mul(factor, mul(p, sub(v, along)));
+    }
     if (k.needs(2)) {
       const Tensor slope = mul(mul(sub(along, v), scale), 1.0 - s.smoothing);
       grads[2] = t.weight.defined() ? mul(slope, per_class(t.weight, t.x.dim())) : slope;
@@ -156,8 +153,8 @@ Grads second_gradients(Context& k, const Tensor& dv) {
 
 /// dx of cross_entropy; an operation itself, so that it can be differentiated again.
 Tensor cross_entropy_backward(const Tensor& g, const CrossEntropyTensors& t, const CrossEntropyState& s) {
-  const Tensor upstream = plain(g);
-  const CrossEntropyTensors p{plain(t.x), plain(t.target), plain(t.weight), t.lse, t.norm};
+  const Tensor upstream = dense(g);
+  const CrossEntropyTensors p{dense(t.x), dense(t.target), dense(t.weight), t.lse, t.norm};
   Tensor dx = empty(t.x.sizes(), like(t.x));
   kernels::CrossEntropyArgs args = arguments(p, s);
   args.g = upstream.tensor_view();
@@ -188,8 +185,10 @@ Tensor fused_cross_entropy(const Tensor& x, const Tensor& target, const CrossEnt
   Shape samples = x.sizes();
   samples.erase(1);
   const CrossEntropyState s{options.ignore_index, kernel_reduction(options.reduction), options.label_smoothing};
-  const CrossEntropyTensors t{plain(x), plain(target), plain(options.weight),
-                              empty(samples, {.dtype = kFloat64, .device = x.device()}),
+  Shape sums = samples;  // each in two parts
+  sums.insert(0, 2);
+  const CrossEntropyTensors t{dense(x), dense(target), dense(options.weight),
+                              empty(sums, {.dtype = kFloat64, .device = x.device()}),
                               empty({}, {.dtype = kFloat64, .device = x.device()})};
   Tensor loss = empty(options.reduction == Reduction::none ? samples : Shape{}, like(x));
   kernels::CrossEntropyArgs args = arguments(t, s);
@@ -225,7 +224,7 @@ kernels::BceArgs bce_arguments(const Tensor& x, const Tensor& target, const BceS
 }
 
 Tensor bce_backward(const Tensor& g, const Tensor& x, const Tensor& target, const BceState& s) {
-  const Tensor upstream = plain(g), source = plain(x), truth = plain(target);
+  const Tensor upstream = dense(g), source = dense(x), truth = dense(target);
   Tensor dx = empty(x.sizes(), like(x));
   kernels::BceArgs args = bce_arguments(source, truth, s);
   args.g = upstream.tensor_view();
@@ -253,7 +252,7 @@ Tensor bce_backward(const Tensor& g, const Tensor& x, const Tensor& target, cons
 }
 
 Tensor fused_bce(const Tensor& x, const Tensor& target, const BceState& s) {
-  const Tensor source = plain(x), truth = plain(target);
+  const Tensor source = dense(x), truth = dense(target);
   Tensor loss = empty(s.reduction == LossReduction::none ? x.sizes() : Shape{}, like(x));
   kernels::BceArgs args = bce_arguments(source, truth, s);
   args.out = loss.tensor_view();
@@ -282,11 +281,11 @@ bool bce_needs_float32(const Tensor& logits, const BceOptions& options) {
   return needs_float32(kernels::bce_with_logits, logits) || (composes && is_16_bit(logits));
 }
 
-/// (1 - t) x - (1 + (pos_weight - 1) t) log sigmoid(x), times weight.
+/// -(pos_weight t log sigmoid(x) + (1 - t) log sigmoid(-x)), times weight. Each part's gradient keeps its digits: with
+/// (1 - t) x taken out of the logarithm, 1 - sigmoid(-x) would have none left for x far below 0.
 Tensor composed_bce(const Tensor& x, const Tensor& target, const BceOptions& options) {
-  Tensor log_term = logsigmoid(x);
-  if (options.pos_weight.defined()) log_term = mul(log_term, add(mul(sub(options.pos_weight, 1), target), 1));
-  Tensor loss = sub(mul(rsub(target, 1), x), log_term);
+  const Tensor positive = options.pos_weight.defined() ? mul(options.pos_weight, target) : target;
+  Tensor loss = neg(add(mul(logsigmoid(x), positive), mul(logsigmoid(neg(x)), rsub(target, 1))));
   if (options.weight.defined()) loss = mul(loss, options.weight);
   return reduced(loss, options.reduction);
 }
@@ -321,6 +320,11 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const Nll
   if (autocast_enabled()) [[unlikely]]
     return in_single([&](const Tensor& p) { return nll_loss(p, target, options); }, log_probabilities);
   check_floating("nll_loss", log_probabilities);
+  if (is_16_bit(log_probabilities)) {  // the sum of the weights would overflow a float16
+    NllOptions wide = options;
+    wide.weight = widened(options.weight);
+    return to(nll_loss(widened(log_probabilities), target, wide), log_probabilities.dtype());
+  }
   check_label_sizes("nll_loss", log_probabilities, target);
   check_weight("nll_loss", options.weight, log_probabilities);
   const Tensor labels = contiguous(target);

@@ -7,6 +7,7 @@
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
+#include <levin/kernels/copy.h>
 #include <levin/kernels/matmul.h>
 
 #include <fmt/format.h>
@@ -32,6 +33,13 @@ void check_operands(const char* op, const Tensor& a, const Tensor& b) {
   const bool transposed_fits = b.dim() >= 2 && a.dim() >= 1 && a.sizes().back() == b.sizes().back();
   throw ShapeError(fmt::format("[{}] inner sizes differ: a is {}, b is {}.{}", op, to_string(a.sizes()),
                                to_string(b.sizes()), transposed_fits ? " Transpose b?" : ""));
+}
+
+void check_matrices(const char* op, const Tensor& a, const Tensor& b) {
+  check_operands(op, a, b);
+  if (a.dim() != 2 || b.dim() != 2)
+    throw ShapeError(fmt::format("[{}] two matrices are needed: a is {}, b is {}. Use matmul() for other ranks.", op,
+                                 to_string(a.sizes()), to_string(b.sizes())));
 }
 
 /// Computes a (..., M, K) b (..., K, N) + bias with leading axes broadcast to `lead`; not recorded.
@@ -106,10 +114,7 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
 Tensor mm(const Tensor& a, const Tensor& b) {
   if (autocast_enabled()) [[unlikely]]
     return in_lower([](const Tensor& p, const Tensor& q) { return mm(p, q); }, a, b);
-  check_operands("mm", a, b);
-  if (a.dim() != 2 || b.dim() != 2)
-    throw ShapeError(fmt::format("[mm] two matrices are needed: a is {}, b is {}. Use matmul() for other ranks.",
-                                 to_string(a.sizes()), to_string(b.sizes())));
+  check_matrices("mm", a, b);
   return batched("mm", a, b);
 }
 
@@ -123,13 +128,60 @@ Tensor bmm(const Tensor& a, const Tensor& b) {
   return batched("bmm", a, b);
 }
 
+namespace {
+
+struct AddmmFactors {
+  double beta, alpha;
+};
+
+Tensor scaled_by(const Tensor& x, double factor) { return factor == 1.0 ? x : mul(x, factor); }
+
+/// beta bias + alpha a b in the accumulators of the product, rounded once. All of one floating type.
+Tensor fused_addmm(const Tensor& bias, const Tensor& a, const Tensor& b, const AddmmFactors& f) {
+  const Shape sizes{a.sizes()[0], b.sizes()[1]};
+  Tensor y;
+  if (bias.dim() == 1 && bias.sizes()[0] == sizes[1] && f.beta == 1.0 && f.alpha == 1.0) {
+    y = compute(a, b, bias.detach().contiguous(), {});
+  } else {
+    y = empty(sizes, like(a));
+    Stream stream = current_stream(a.device());
+    if (f.beta != 0.0) kernels::copy({y.tensor_view(), bias.tensor_view()}, stream);
+    kernels::matmul({y.tensor_view(), a.tensor_view(), b.tensor_view(), {}, f.alpha, f.beta}, stream);
+  }
+  if (Context* c = record("addmm", y, {bias, a, b}, [](Context& k, const Tensor& g) -> Grads {
+        const AddmmFactors& factors = k.get<AddmmFactors>();
+        return {k.needs(0) ? scaled_by(g, factors.beta) : Tensor(),
+                k.needs(1) ? scaled_by(matmul(g, t(k.saved(1))), factors.alpha) : Tensor(),
+                k.needs(2) ? scaled_by(matmul(t(k.saved(0)), g), factors.alpha) : Tensor()};
+      })) {
+    c->save(c->needs(2) ? a : Tensor(), c->needs(1) ? b : Tensor());
+    c->set(f);
+  }
+  return y;
+}
+
+}  // namespace
+
 Tensor addmm(const Tensor& bias, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
   if (autocast_enabled()) [[unlikely]]
     return in_lower([&](const Tensor& p, const Tensor& q, const Tensor& r) { return addmm(p, q, r, beta, alpha); },
                     bias, a, b);
-  Tensor product = mm(a, b);
-  if (alpha.to<double>() != 1.0) product = mul(product, alpha);
-  return add(product, beta.to<double>() == 1.0 ? bias : mul(bias, beta));
+  check_matrices("addmm", a, b);
+  if (a.sizes()[1] != b.sizes()[0]) inner_sizes_differ("addmm", a, b);
+  const Shape sizes{a.sizes()[0], b.sizes()[1]};
+  if (broadcast_shapes(bias.sizes(), sizes, "addmm") != sizes)
+    throw ShapeError(fmt::format("[addmm] the bias is {}, which does not broadcast to the product's shape {}.",
+                                 to_string(bias.sizes()), to_string(sizes)));
+  if (bias.device() != a.device())
+    throw DeviceError(fmt::format("[addmm] the bias is on {}, a on {}. Move one with x.to(device).",
+                                  to_string(bias.device()), to_string(a.device())));
+  if (a.is_floating() && bias.dtype() == a.dtype())
+    return fused_addmm(bias, a, b, {beta.to<double>(), alpha.to<double>()});
+  // Integers: the factors stay integers. A bias of another type: the types are promoted as in add().
+  const auto scaled = [](const Tensor& x, const Scalar& factor) {
+    return factor.to<double>() == 1.0 ? x : mul(x, factor);
+  };
+  return add(scaled(mm(a, b), alpha), scaled(bias, beta));
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {

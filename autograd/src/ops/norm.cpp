@@ -24,8 +24,6 @@ struct NormGradients {
   Tensor dx, dweight, dbias;
 };
 
-TensorView view_of(const Tensor& t) { return t.defined() ? t.tensor_view() : TensorView{}; }
-Tensor plain(const Tensor& t) { return t.defined() ? contiguous(t.detach()) : t; }
 Tensor plus(const Tensor& a, const Tensor& b) { return !a.defined() ? b : !b.defined() ? a : add(a, b); }
 
 /// (C) as (1, C, 1, ...), to be broadcast over x.
@@ -91,7 +89,7 @@ struct BatchState {
 NormGradients batch_norm_backward(const Wanted& wanted, const Tensor& g, const Tensor& x, const Tensor& weight,
                                   const Tensor& mean, const Tensor& rstd, const BatchState& state) {
   const TensorOptions parameter{.dtype = state.parameters, .device = x.device()};
-  const Tensor upstream = plain(g), source = plain(x), scale = plain(weight);
+  const Tensor upstream = dense(g), source = dense(x), scale = dense(weight);
   NormGradients r{wanted.dx ? empty(x.sizes(), like(x)) : Tensor(),
                   wanted.dweight ? empty(mean.sizes(), parameter) : Tensor(),
                   wanted.dbias ? empty(mean.sizes(), parameter) : Tensor()};
@@ -122,7 +120,7 @@ NormGradients batch_norm_backward(const Wanted& wanted, const Tensor& g, const T
 
 NormGradients layer_norm_backward(const Wanted& wanted, const Tensor& g, const Tensor& x, const Tensor& weight,
                                   const Tensor& mean, const Tensor& rstd, const Shape& normalized, double eps) {
-  const Tensor upstream = plain(g), source = plain(x), scale = plain(weight);
+  const Tensor upstream = dense(g), source = dense(x), scale = dense(weight);
   NormGradients r{wanted.dx ? empty(x.sizes(), like(x)) : Tensor(),
                   wanted.dweight ? empty(normalized, like(x)) : Tensor(),
                   wanted.dbias ? empty(normalized, like(x)) : Tensor()};
@@ -167,12 +165,6 @@ DType parameter_type(const Tensor& x, std::initializer_list<Tensor> parameters) 
   for (const Tensor& p : parameters)
     if (p.defined()) return is_16_bit(x) && p.dtype() == kFloat32 ? kFloat32 : x.dtype();
   return x.dtype();
-}
-
-void check_floating(const char* op, const Tensor& x) {
-  if (!x.is_floating())
-    throw DTypeError(fmt::format("[{}] needs floating-point values, x is {}; convert it with x.to(kFloat32).", op,
-                                 name_of(x.dtype())));
 }
 
 void check_batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
@@ -235,8 +227,8 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, con
     if (options.training) update_running(running_mean, mean_now), update_running(running_var, var_now);
     return to(y, x.dtype());
   }
-  const Tensor source = plain(x), scale = plain(weight), shift = plain(bias);
-  const Tensor mean_now = plain(running_mean), var_now = plain(running_var);
+  const Tensor source = dense(x), scale = dense(weight), shift = dense(bias);
+  const Tensor mean_now = dense(running_mean), var_now = dense(running_var);
   const int64_t batch = x.sizes()[0], channels = x.sizes()[1];
   const TensorOptions kept{.dtype = statistics_type(x), .device = x.device()};
   Tensor y = empty(x.sizes(), like(x)), mean = empty({channels}, kept), rstd = empty({channels}, kept);
@@ -270,7 +262,7 @@ Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& 
   check_parameter("layer_norm", "weight", weight, x, normalized_shape, x.dtype());
   check_parameter("layer_norm", "bias", bias, x, normalized_shape, x.dtype());
   const Shape rows(x.sizes().begin(), x.sizes().begin() + lead);
-  const Tensor source = plain(x), scale = plain(weight), shift = plain(bias);
+  const Tensor source = dense(x), scale = dense(weight), shift = dense(bias);
   Tensor y = empty(x.sizes(), like(x)), mean, rstd;
   if (would_record({x, weight, bias})) {
     const TensorOptions kept{.dtype = statistics_type(x), .device = x.device()};

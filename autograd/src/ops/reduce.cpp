@@ -1,6 +1,7 @@
 // Reductions and their gradients.
 
 #include "autocast.h"
+#include "values.h"
 
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
@@ -53,32 +54,37 @@ Tensor spread(Context& k, const Tensor& g) { return expand(keep_axes(g, k.get<Sh
 
 DType sum_type(DType t) { return is_floating(t) ? t : DType::i64; }
 
-void need_floating(const char* op, const Tensor& x) {
-  if (!x.is_floating())
-    throw DTypeError(fmt::format("[{}] needs floating-point values, x is {}; convert it with x.to(kFloat32).", op,
-                                 name_of(x.dtype())));
-}
-
 void refuse_empty(const char* op, const Tensor& x, int64_t outputs) {
   if (x.numel() == 0 && outputs != 0)
     throw ShapeError(fmt::format("[{}] x is {}: no elements, so there is none to choose. Check the size of x before.",
                                  op, to_string(x.sizes())));
 }
 
-/// The share of each element that equals the extremum: 1 / ties, else 0.
-Tensor tie_shares(const Tensor& x, const Tensor& extremum, const Shape& kept, const Tensor& g) {
-  const Tensor mask = to(eq(x, keep_axes(extremum, kept)), x.dtype());
-  return mul(div(keep_axes(g, kept), sum_to_size(mask, kept)), mask);
+/// Equal parts of g for the elements that `ties` marks; counted in int64, since a 16-bit float ends at 65,504.
+Tensor tie_share(const Tensor& ties, const Shape& kept, const Tensor& g) {
+  return div(keep_axes(g, kept), sum_to_size(ties, kept));
 }
 
-Tensor extremum(const char* op, const kernels::ReduceKernel& kernel, const Tensor& x, const Shape& axes, bool keepdim) {
+/// As in PyTorch a NaN makes all gradients of its line NaN: nothing equals the extremum, and 0 elements share.
+Grads extremum_along_gradient(Context& k, const Tensor& g) {
+  const Shape& kept = k.get<Shape>();
+  const Tensor ties = eq(k.saved(0), keep_axes(k.saved(1), kept));
+  return {mul(tie_share(ties, kept, g), ties)};
+}
+
+/// As in PyTorch the NaN elements share the gradient where there are any.
+Grads extremum_of_all_gradient(Context& k, const Tensor& g) {
+  const Tensor x = k.saved(0), ties = logical_or(eq(x, k.saved(1)), isnan(x));
+  return {where(ties, tie_share(ties, k.get<Shape>(), g), 0)};
+}
+
+Tensor extremum(const char* op, const kernels::ReduceKernel& kernel, const Tensor& x, const Shape& axes, bool keepdim,
+                BackwardFn backward) {
   Reduced r = prepare(op, x, axes, keepdim, x.dtype());
   refuse_empty(op, x, r.out.numel());
   Stream stream = current_stream(x.device());
   kernel({r.view, x.tensor_view()}, stream);
-  if (Context* c = record(op, r.out, {x}, [](Context& k, const Tensor& g) -> Grads {
-        return {tie_shares(k.saved(0), k.saved(1), k.get<Shape>(), g)};
-      })) {
+  if (Context* c = record(op, r.out, {x}, backward)) {
     c->save(x);
     c->save_output(r.out);
     c->set(r.kept);
@@ -192,11 +198,31 @@ Tensor norm_gradient(Context& k, const Tensor& g) {
   if (p == 0.0) return zeros(x.sizes(), like(x));
   if (p == 1.0) return mul(sign(x), gk);
   if (p == 2.0) return mul(x, masked_fill(div(gk, n), eq(n, 0), 0));
-  if (std::isinf(p)) return mul(sign(x), tie_shares(abs(x), n, kept, gk));
+  if (std::isinf(p)) {
+    const Tensor ties = eq(abs(x), n);
+    return mul(sign(x), where(ties, tie_share(ties, kept, gk), 0));
+  }
   const Tensor scale = masked_fill(div(gk, pow(n, p - 1.0)), eq(n, 0), 0);
   Tensor slope = pow(abs(x), p - 1.0);
   if (p < 1.0) slope = masked_fill(slope, eq(x, 0), 0);
   return mul(mul(sign(x), slope), scale);
+}
+
+/// log(sum(exp(z))) with the axes kept. The gradient is exp(z - result), not exp(z) / sum: that is NaN where both
+/// overflow.
+Tensor log_sum_exp(const Tensor& z, const Shape& axes) {
+  Tensor y;
+  {
+    no_grad guard;
+    y = log(sum(exp(z), axes, true));
+  }
+  if (Context* c = record("logsumexp", y, {z}, [](Context& k, const Tensor& g) -> Grads {
+        return {mul(g, exp(sub(k.saved(0), k.saved(1))))};
+      })) {
+    c->save(z);
+    c->save_output(y);
+  }
+  return y;
 }
 
 Tensor cumsum_towards(const Tensor& x, int axis, bool reverse) {
@@ -227,7 +253,7 @@ Tensor sum(const Tensor& x, const Shape& axes, bool keepdim) {
 }
 
 Tensor mean(const Tensor& x, const Shape& axes, bool keepdim) {
-  need_floating("mean", x);
+  check_floating("mean", x);
   Reduced r = prepare("mean", x, axes, keepdim, x.dtype());
   const int64_t outputs = r.out.numel();
   const double count = outputs == 0 ? 1.0 : static_cast<double>(x.numel() / outputs);
@@ -236,7 +262,7 @@ Tensor mean(const Tensor& x, const Shape& axes, bool keepdim) {
   if (Context* c = record("mean", r.out, {x}, [](Context& k, const Tensor& g) -> Grads {
         const Shape& kept = k.get<Shape>();
         const int64_t n = kept.numel() == 0 ? 1 : k.input(0).sizes.numel() / kept.numel();
-        return {spread(k, div(g, static_cast<double>(n)))};
+        return {spread(k, div(g, static_cast<double>(std::max<int64_t>(1, n))))};  // n is 0 where x has no elements
       }))
     c->set(r.kept);
   return r.out;
@@ -278,28 +304,30 @@ Tensor prod(const Tensor& x, const Shape& axes, bool keepdim) {
 }
 
 Tensor var(const Tensor& x, const Shape& axes, double correction, bool keepdim) {
-  need_floating("var", x);
+  check_floating("var", x);
   if (size_of(x.dtype()) == 2) return to(var(to(x, kFloat32), axes, correction, keepdim), x.dtype());
   const Tensor squares = sum(square(sub(x, mean(x, axes, true))), axes, keepdim);
   const int64_t outputs = squares.numel();
   const double count = outputs == 0 ? 0.0 : static_cast<double>(x.numel() / outputs);
+  if (count == 0.0)
+    return add(squares, std::numeric_limits<double>::quiet_NaN());  // a recorded division by 0 gives NaN gradients
   return div(squares, std::max(0.0, count - correction));
 }
 
 Tensor std(const Tensor& x, const Shape& axes, double correction, bool keepdim) {
-  need_floating("std", x);
+  check_floating("std", x);
   if (size_of(x.dtype()) == 2) return to(levin::std(to(x, kFloat32), axes, correction, keepdim), x.dtype());
   return root(var(x, axes, correction, keepdim));
 }
 
 Tensor amax(const Tensor& x, const Shape& axes, bool keepdim) {
-  return extremum("amax", kernels::amax, x, axes, keepdim);
+  return extremum("amax", kernels::amax, x, axes, keepdim, extremum_along_gradient);
 }
 Tensor amin(const Tensor& x, const Shape& axes, bool keepdim) {
-  return extremum("amin", kernels::amin, x, axes, keepdim);
+  return extremum("amin", kernels::amin, x, axes, keepdim, extremum_along_gradient);
 }
-Tensor max(const Tensor& x) { return extremum("max", kernels::amax, x, {}, false); }
-Tensor min(const Tensor& x) { return extremum("min", kernels::amin, x, {}, false); }
+Tensor max(const Tensor& x) { return extremum("max", kernels::amax, x, {}, false, extremum_of_all_gradient); }
+Tensor min(const Tensor& x) { return extremum("min", kernels::amin, x, {}, false, extremum_of_all_gradient); }
 
 ValuesIndices max(const Tensor& x, int64_t axis, bool keepdim) {
   return arg_extremum("max", kernels::argmax, x, axis, keepdim, true);
@@ -320,7 +348,7 @@ Tensor all(const Tensor& x, const Shape& axes, bool keepdim) { return logical("a
 Tensor norm(const Tensor& x, double p, const Shape& axes, bool keepdim) {
   if (autocast_enabled()) [[unlikely]]
     return in_single([&](const Tensor& v) { return norm(v, p, axes, keepdim); }, x);
-  need_floating("norm", x);
+  check_floating("norm", x);
   Reduced r = prepare("norm", x, axes, keepdim, x.dtype());
   if (std::isinf(p)) refuse_empty("norm", x, r.out.numel());
   Stream stream = current_stream(x.device());
@@ -335,11 +363,15 @@ Tensor norm(const Tensor& x, double p, const Shape& axes, bool keepdim) {
 }
 
 Tensor logsumexp(const Tensor& x, const Shape& axes, bool keepdim) {
-  need_floating("logsumexp", x);
+  check_floating("logsumexp", x);
   if (size_of(x.dtype()) == 2) return to(logsumexp(to(x, kFloat32), axes, keepdim), x.dtype());
-  const Tensor top = amax(x.detach(), axes, true);
-  const Tensor shift = masked_fill(top, isinf(top), 0);
-  const Tensor y = add(log(sum(exp(sub(x, shift)), axes, true)), shift);
+  Tensor shift;  // the largest value, 0 where that is infinite; undefined where there are no elements
+  if (x.numel() > 0) {
+    const Tensor top = amax(x.detach(), axes, true);
+    shift = masked_fill(top, isinf(top), 0);
+  }
+  Tensor y = log_sum_exp(shift.defined() ? sub(x, shift) : x, axes);
+  if (shift.defined()) y = add(y, shift);
   if (keepdim) return y;
   return reshape(y, axes.empty() ? Shape{} : reduced_sizes(x.sizes(), wrap_axes(axes, x.dim(), "logsumexp"), false));
 }

@@ -1,6 +1,7 @@
 // Softmax, its logarithm and their gradients.
 
 #include "autocast.h"
+#include "values.h"
 
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/ops/reduce.h>
@@ -78,18 +79,12 @@ Tensor forward(const char* op, const ForwardKernel& kernel, const Tensor& x, int
   return y;
 }
 
-void check(const char* op, const Tensor& x) {
-  if (!x.is_floating())
-    throw DTypeError(fmt::format("[{}] needs floating-point values, x is {}; convert it with x.to(kFloat32).", op,
-                                 name_of(x.dtype())));
-}
-
 }  // namespace
 
 Tensor softmax(const Tensor& x, int64_t axis) {
   if (autocast_enabled()) [[unlikely]]
     return in_single([&](const Tensor& v) { return softmax(v, axis); }, x);
-  check("softmax", x);
+  check_floating("softmax", x);
   if (size_of(x.dtype()) == 2) return to(softmax(to(x, kFloat32), axis), x.dtype());
   return forward("softmax", kernels::softmax, x, wrap_axis(axis, x.dim(), "softmax"),
                  [](Context& k, const Tensor& g) -> Grads { return {softmax_backward(g, k.saved(0), k.get<int>())}; });
@@ -98,7 +93,7 @@ Tensor softmax(const Tensor& x, int64_t axis) {
 Tensor log_softmax(const Tensor& x, int64_t axis) {
   if (autocast_enabled()) [[unlikely]]
     return in_single([&](const Tensor& v) { return log_softmax(v, axis); }, x);
-  check("log_softmax", x);
+  check_floating("log_softmax", x);
   if (size_of(x.dtype()) == 2) return to(log_softmax(to(x, kFloat32), axis), x.dtype());
   return forward(
       "log_softmax", kernels::log_softmax, x, wrap_axis(axis, x.dim(), "log_softmax"),

@@ -6,7 +6,16 @@
 #include <levin/autograd/ops/view.h>
 #include <levin/kernels/kernel.h>
 
+#include <fmt/format.h>
+
 namespace levin::ops {
+
+/// Throws DTypeError unless x holds floating-point values.
+inline void check_floating(const char* op, const Tensor& x) {
+  if (!x.is_floating())
+    throw DTypeError(fmt::format("[{}] needs floating-point values, x is {}; convert it with x.to(kFloat32).", op,
+                                 name_of(x.dtype())));
+}
 
 inline bool is_16_bit(const Tensor& x) { return x.dtype() == kHalf || x.dtype() == kBFloat16; }
 
@@ -32,5 +41,8 @@ inline Tensor dense(const Tensor& t) {
   no_grad guard;
   return contiguous(detach(t));
 }
+
+/// A kernel's argument; undefined gives an empty view.
+inline TensorView view_of(const Tensor& t) { return t.defined() ? t.tensor_view() : TensorView{}; }
 
 }  // namespace levin::ops

@@ -1,5 +1,8 @@
 // Views and their gradients.
 
+#include "region.h"
+#include "values.h"
+
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/ops/indexing.h>
@@ -12,17 +15,14 @@
 
 namespace levin {
 
-namespace {
+using ops::Region;
 
-/// A part of a contiguous tensor: `strides` and `offset` count its elements.
-struct Region {
-  Shape sizes, strides;
-  int64_t offset;
-};
+namespace {
 
 Grads back_to_input_shape(Context& c, const Tensor& g) { return {reshape(g, c.input(0).sizes)}; }
 
-/// Zeros of shape `sizes` with g in the region: the gradient of taking the region. No two of its elements coincide.
+/// Contiguous zeros of shape `sizes` with g in the region: the gradient of taking the region, no two of whose elements
+/// coincide.
 Tensor embed(const Tensor& g, const Shape& sizes, const Region& region) {
   Tensor y;
   {
@@ -37,6 +37,27 @@ Tensor embed(const Tensor& g, const Shape& sizes, const Region& region) {
       }))
     c->set(region);
   return y;
+}
+
+/// Contiguous memory of `span` elements with g at the places of the region; elements that coincide are added up in a
+/// fixed order.
+Tensor add_up(const Tensor& g, const Region& region, int64_t span) {
+  if (!region.may_overlap()) return embed(g, {span}, region);
+  const Tensor places = as_strided(arange(span), region.sizes, region.strides, region.offset);
+  return index_add(zeros({span}, like(g)), 0, reshape(contiguous(places), {-1}).to(g.device()), reshape(g, {-1}));
+}
+
+/// As in PyTorch: the gradients add up where they were read from, and elements of the input that share memory get equal
+/// parts of what came there.
+Grads as_strided_gradient(Context& k, const Tensor& g) {
+  const auto& [in, out] = k.get<std::pair<Region, Region>>();
+  const int64_t span = std::max(in.end(), out.end());
+  Tensor memory = add_up(g, out, span);
+  if (in.may_overlap()) {
+    const Tensor ones_of_x = ones(in.sizes, {.dtype = ops::statistics_type(g), .device = g.device()});
+    memory = div(memory, clamp(add_up(ones_of_x, in, span), 1.0));
+  }
+  return {as_strided(memory, in.sizes, in.strides, in.offset)};
 }
 
 /// The view of x that `region` describes in a contiguous tensor of x's shape, and `strides` and `offset` in x's memory.
@@ -296,20 +317,8 @@ Tensor as_strided(const Tensor& x, const Shape& sizes, const Shape& strides, std
         fmt::format("[as_strided] sizes {}, strides {} and offset {} reach outside the storage of {} bytes.",
                     to_string(sizes), to_string(strides), first, x.storage()->bytes()));
   Tensor y = make_view(x, sizes, strides, first);
-  if (!would_record({x}) || !x.is_floating()) return y;
-  if (!x.is_contiguous())
-    throw GradError(
-        "[as_strided] the gradient of a tensor that is not contiguous is not defined; call contiguous() first.");
-  Context* c = record("as_strided", y, {x}, [](Context& k, const Tensor& g) -> Grads {
-    // Elements may coincide: each goes to the place that it was read from, in a fixed order.
-    const auto& r = k.get<Region>();
-    const Shape& whole = k.input(0).sizes;
-    const Tensor places = as_strided(arange(whole.numel()), r.sizes, r.strides, r.offset);
-    const Tensor flat = index_add(zeros({whole.numel()}, like(g)), 0, reshape(contiguous(places), {-1}).to(g.device()),
-                                  reshape(g, {-1}));
-    return {reshape(flat, whole)};
-  });
-  c->set(Region{sizes, strides, first - x.storage_offset()});
+  if (Context* c = record("as_strided", y, {x}, as_strided_gradient))
+    c->set(ops::shared_memory(ops::region_of(x), {sizes, strides, first}));
   return y;
 }
 
@@ -319,8 +328,7 @@ Tensor unfold(const Tensor& x, int64_t axis, int64_t size, int64_t step) {
   if (size < 0 || size > length || step <= 0)
     throw ShapeError(
         fmt::format("[unfold] windows of {} with step {} do not fit into axis {} of size {}.", size, step, a, length));
-  const Tensor source = would_record({x}) ? contiguous(x) : x;  // as_strided's gradient wants dense memory
-  Shape sizes = source.sizes(), strides = source.strides();
+  Shape sizes = x.sizes(), strides = x.strides();
   const int64_t stride = x.dim() == 0 ? 1 : strides[a];
   if (x.dim() > 0) {
     sizes[a] = (length - size) / step + 1;
@@ -328,7 +336,7 @@ Tensor unfold(const Tensor& x, int64_t axis, int64_t size, int64_t step) {
   }
   sizes.push_back(size);
   strides.push_back(stride);
-  return as_strided(source, sizes, strides);
+  return as_strided(x, sizes, strides);
 }
 
 std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int64_t axis) {
@@ -372,6 +380,7 @@ std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t axis) {
 std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t axis) {
   if (chunks <= 0) throw ValueError(fmt::format("[chunk] {} chunks; use 1 or more.", chunks));
   const int64_t length = x.size(axis);
+  if (length == 0) return split(x, std::vector<int64_t>(static_cast<std::size_t>(chunks), 0), axis);
   return split(x, std::max<int64_t>(1, (length + chunks - 1) / chunks), axis);
 }
 

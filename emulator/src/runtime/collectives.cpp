@@ -15,7 +15,7 @@ void Runtime::start(Op& op) {
     return;
   }
   op.work.collective->abandon(text.empty() ? "device " + std::to_string(op.device) + " has failed" : text);
-  if (!text.empty()) fail(op, true, std::move(text));
+  if (!text.empty()) fail(op, cudaErrorIllegalAddress, std::move(text));
   finish(op);
 }
 

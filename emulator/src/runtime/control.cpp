@@ -67,7 +67,10 @@ std::vector<std::string> empty_all(Runtime& rt, Lock& lock) {
   for (CUgraphExec_st* e : rt.executables) delete e;
   rt.graphs.clear();
   rt.executables.clear();
-  for (auto& [address, f] : rt.functions) f = Function{.name = std::move(f.name)};
+  for (auto& [address, f] : rt.functions) {
+    f.asked_shared.reset();
+    f.big_clusters = false;
+  }
   this_thread() = ThreadState{};
   return texts;
 }
@@ -160,6 +163,12 @@ std::size_t host_waits() {
   Runtime& rt = runtime();
   const Lock lock(rt.mutex);
   return rt.host_waits;
+}
+
+std::size_t shared_requests() {
+  Runtime& rt = runtime();
+  const Lock lock(rt.mutex);
+  return rt.shared_requests;
 }
 
 }  // namespace levin::emulator

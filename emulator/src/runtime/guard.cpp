@@ -41,7 +41,7 @@ namespace levin::emulator {
 namespace {
 
 constinit thread_local char fault_text[512] = "";
-std::atomic<bool> illegal_access{false};
+std::atomic<cudaError_t> fault_of_kernel{cudaSuccess};
 struct sigaction former {};
 
 __attribute__((format(printf, 1, 2))) void describe(const char* format, ...) {
@@ -92,9 +92,15 @@ constexpr bool kSanitizerReports = false;
 void on_fault(int, siginfo_t* info, void* context) {
   const bool fault = info->si_code > 0;  // not sent by a program
   const bool kernel = in_kernel();
-  const bool ours = fault && describe_fault(info->si_addr, kernel);
+  const bool misaligned = info->si_code == SI_KERNEL;  // no address comes with it
+  const bool ours = fault && !misaligned && describe_fault(info->si_addr, kernel);
+  if (misaligned && kernel) {
+    describe(
+        "misaligned address: 16 bytes or more are read or written at once at an address that is no multiple of "
+        "16, or at one that cannot exist.");
+  }
   if (fault && kernel && !kSanitizerReports) {
-    illegal_access.store(true);
+    fault_of_kernel.store(misaligned ? cudaErrorMisalignedAddress : cudaErrorIllegalAddress);
     redirect(*static_cast<ucontext_t*>(context));
     return;
   }
@@ -123,6 +129,14 @@ void install_guard() {
   sigaction(SIGSEGV, &own, nullptr);
 }
 
-bool take_illegal_access() { return illegal_access.exchange(false); }
+void note_fault(cudaError_t error) { fault_of_kernel.store(error); }
+cudaError_t take_fault() { return fault_of_kernel.exchange(cudaSuccess); }
+
+void fail_misaligned(const void* p, std::size_t alignment, Site site) {
+  note_fault(cudaErrorMisalignedAddress);
+  fail("misaligned address: " + text_of(p) + " is no multiple of " + std::to_string(alignment) +
+           ", the size of what is read or written there at once",
+       site);
+}
 
 }  // namespace levin::emulator

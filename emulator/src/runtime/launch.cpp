@@ -1,5 +1,6 @@
 // Kernel launches: checked as CUDA does, then queued for the engine that runs grids.
 
+#include "../team.h"
 #include "state.h"
 
 #include <levin/emulator/execution.h>
@@ -15,7 +16,6 @@ namespace levin::emulator {
 
 namespace {
 
-constexpr std::size_t kSharedOptin = 227 * 1024, kSharedAll = 228 * 1024, kSharedReserved = 1024;
 constexpr unsigned kMostThreads = 1024, kMultiprocessors = 4;
 constexpr std::size_t kThreadsOfOne = 2048, kBlocksOfOne = 32;
 
@@ -34,22 +34,34 @@ std::string shortened(std::string name) {
   return name;
 }
 
-std::string find_name(const void* function) {
+void find_name(Function& f, const void* address) {
   Dl_info info{};
-  if (dladdr(function, &info) == 0 || !info.dli_sname || info.dli_saddr != function) {
-    return "at " + text_of(function);
+  if (dladdr(address, &info) == 0 || !info.dli_sname || info.dli_saddr != address) {
+    f.name = "at " + text_of(address);
+    return;
   }
+  f.symbol = info.dli_sname;
   int status = 0;
   char* const readable = abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status);
-  const std::string name = status == 0 ? shortened(readable) : info.dli_sname;
+  f.name = status == 0 ? shortened(readable) : info.dli_sname;
   std::free(readable);
-  return name;
 }
 
 Function& function_of(Runtime& rt, const void* address) {
   Function& f = rt.functions[address];
-  if (f.name.empty()) f.name = find_name(address);
+  if (f.name.empty()) find_name(f, address);
   return f;
+}
+
+/// Bytes of dynamic shared memory that a launch of the kernel may give.
+std::size_t most_dynamic(const Function& f) {
+  if (f.asked_shared) return static_cast<std::size_t>(*f.asked_shared);
+  return kUsualSharedBytes - std::min(whole_kib(f.array_bytes), kUsualSharedBytes);
+}
+
+/// Bytes that the arrays and the dynamic memory of a block may have together.
+std::size_t shared_limit(const Runtime& rt, const Function& f) {
+  return f.asked_shared ? shared_limits(rt.major, rt.minor).block : kUsualSharedBytes;
 }
 
 std::string text_of(const dim3& d) {
@@ -76,9 +88,10 @@ Wishes wishes_of(const cudaLaunchConfig_t& config) {
   return wishes;
 }
 
-std::size_t blocks_on_one(std::size_t threads, std::size_t shared) {
+std::size_t blocks_on_one(const Runtime& rt, std::size_t threads, std::size_t shared) {
   const std::size_t whole_warps = (threads + 31) / 32 * 32;
-  return std::min({kThreadsOfOne / whole_warps, kBlocksOfOne, kSharedAll / (shared + kSharedReserved)});
+  const SharedLimits limits = shared_limits(rt.major, rt.minor);
+  return std::min({kThreadsOfOne / whole_warps, kBlocksOfOne, limits.multiprocessor / (shared + limits.reserved)});
 }
 
 cudaError_t check_cluster(Runtime& rt, const std::string& kernel, const dim3& grid, const Wishes& wishes,
@@ -105,13 +118,14 @@ cudaError_t check(Runtime& rt, const cudaLaunchConfig_t& config, const Wishes& w
   if (threads == 0 || threads > kMostThreads || b.z > 64) {
     return rt.refuse(cudaErrorInvalidConfiguration, kernel + ": a block of " + text_of(b) + " threads");
   }
-  if (config.dynamicSmemBytes > static_cast<std::size_t>(f.dynamic_shared)) {
+  const std::string fault = shared_memory_fault(f.array_bytes, config.dynamicSmemBytes, shared_limit(rt, f));
+  if (!fault.empty()) return rt.refuse(cudaErrorInvalidValue, kernel + ": " + fault);
+  if (config.dynamicSmemBytes > most_dynamic(f)) {
     return rt.refuse(cudaErrorInvalidValue,
                      kernel + ": " + std::to_string(config.dynamicSmemBytes) + " bytes of dynamic shared memory, and " +
-                         std::to_string(f.dynamic_shared) + " are allowed. cudaFuncSetAttribute allows up to " +
-                         std::to_string(kSharedOptin) + ".");
+                         std::to_string(most_dynamic(f)) + " were allowed by cudaFuncSetAttribute.");
   }
-  const std::size_t resident = blocks_on_one(threads, config.dynamicSmemBytes) * kMultiprocessors;
+  const std::size_t resident = blocks_on_one(rt, threads, config.dynamicSmemBytes) * kMultiprocessors;
   if (wishes.cooperative && std::size_t{g.x} * g.y * g.z > resident) {
     return rt.refuse(cudaErrorCooperativeLaunchTooLarge,
                      kernel + ": " + std::to_string(resident) + " blocks can be resident at a time, not " + text_of(g));
@@ -137,7 +151,7 @@ std::string run(const Launch& launch) {
 cudaError_t queue_kernel(const cudaLaunchConfig_t* config, const void* function, std::function<void()> body) {
   return call(Needs::health, [&](Runtime& rt, Lock& lock) {
     if (!config || !function) return cudaErrorInvalidValue;
-    const Function& f = function_of(rt, function);
+    Function& f = function_of(rt, function);
     CUstream_st* const stream = rt.find(config->stream);
     if (!stream) return rt.refuse(cudaErrorInvalidResourceHandle, "launch of kernel " + f.name + ": no such stream");
     if (stream->device != this_thread().device) {
@@ -155,6 +169,10 @@ cudaError_t queue_kernel(const cudaLaunchConfig_t* config, const void* function,
     launch.block = config->blockDim;
     launch.cluster = wishes.cluster;
     launch.shared_bytes = config->dynamicSmemBytes;
+    launch.shared_limit = shared_limit(rt, f);
+    launch.array_bytes = &f.array_bytes;
+    f.most_threads = std::max(f.most_threads, config->blockDim.x * config->blockDim.y * config->blockDim.z);
+    f.most_dynamic = std::max(f.most_dynamic, config->dynamicSmemBytes);
     launch.body = [](void* context) { (*static_cast<const std::function<void()>*>(context))(); };
     Work work;
     work.kind = Work::Kind::kernel;
@@ -173,14 +191,19 @@ cudaError_t set_function_attribute(const void* function, cudaFuncAttribute attr,
     if (!function) return cudaErrorInvalidDeviceFunction;
     Function& f = function_of(rt, function);
     switch (attr) {
-      case cudaFuncAttributeMaxDynamicSharedMemorySize:
-        if (value < 0 || static_cast<std::size_t>(value) > kSharedOptin) {
-          return rt.refuse(cudaErrorInvalidValue, "cudaFuncSetAttribute: kernel " + f.name + " asks for " +
-                                                      std::to_string(value) + " bytes of shared memory of at most " +
-                                                      std::to_string(kSharedOptin));
+      case cudaFuncAttributeMaxDynamicSharedMemorySize: {
+        const std::size_t arrays = whole_kib(f.array_bytes), most = shared_limits(rt.major, rt.minor).block;
+        if (value < 0 || arrays + static_cast<std::size_t>(value) > most) {
+          return rt.refuse(cudaErrorInvalidValue,
+                           "cudaFuncSetAttribute: kernel " + f.name + " asks for " + std::to_string(value) +
+                               " bytes of dynamic shared memory beside " + std::to_string(arrays) +
+                               " of its arrays; a block of compute capability " + std::to_string(rt.major) + "." +
+                               std::to_string(rt.minor) + " has at most " + std::to_string(most));
         }
-        f.dynamic_shared = value;
+        f.asked_shared = value;
+        ++rt.shared_requests;
         return cudaSuccess;
+      }
       case cudaFuncAttributeNonPortableClusterSizeAllowed:
         f.big_clusters = value != 0;
         return cudaSuccess;
@@ -199,7 +222,9 @@ cudaError_t function_attributes(cudaFuncAttributes* attributes, const void* func
     attributes->maxThreadsPerBlock = static_cast<int>(kMostThreads);
     attributes->numRegs = 32;
     attributes->ptxVersion = attributes->binaryVersion = rt.major * 10 + rt.minor;
-    attributes->maxDynamicSharedSizeBytes = function_of(rt, function).dynamic_shared;
+    const Function& f = function_of(rt, function);
+    attributes->sharedSizeBytes = whole_kib(f.array_bytes);
+    attributes->maxDynamicSharedSizeBytes = static_cast<int>(most_dynamic(f));
     return cudaSuccess;
   });
 }
@@ -208,9 +233,9 @@ cudaError_t blocks_a_multiprocessor(int* blocks, const void* function, int threa
   return call(Needs::health, [&](Runtime& rt, Lock&) {
     if (!blocks || threads <= 0) return cudaErrorInvalidValue;
     if (!function) return cudaErrorInvalidDeviceFunction;
-    const bool fits = threads <= static_cast<int>(kMostThreads) &&
-                      shared <= static_cast<std::size_t>(function_of(rt, function).dynamic_shared);
-    *blocks = fits ? static_cast<int>(blocks_on_one(static_cast<std::size_t>(threads), shared)) : 0;
+    const Function& f = function_of(rt, function);
+    const bool fits = threads <= static_cast<int>(kMostThreads) && shared <= most_dynamic(f);
+    *blocks = fits ? static_cast<int>(blocks_on_one(rt, static_cast<std::size_t>(threads), shared + f.array_bytes)) : 0;
     return cudaSuccess;
   });
 }
@@ -220,10 +245,12 @@ cudaError_t active_clusters(int* clusters, const void* function, const cudaLaunc
     if (!clusters || !config) return cudaErrorInvalidValue;
     if (!function) return cudaErrorInvalidDeviceFunction;
     const Wishes wishes = wishes_of(*config);
-    const cudaError_t e = check(rt, *config, wishes, function_of(rt, function));
+    const Function& f = function_of(rt, function);
+    const cudaError_t e = check(rt, *config, wishes, f);
     if (e != cudaSuccess) return e;
     const dim3 &b = config->blockDim, &c = wishes.cluster;
-    const std::size_t resident = blocks_on_one(std::size_t{b.x} * b.y * b.z, config->dynamicSmemBytes);
+    const std::size_t resident =
+        blocks_on_one(rt, std::size_t{b.x} * b.y * b.z, config->dynamicSmemBytes + f.array_bytes);
     *clusters = static_cast<int>(resident * kMultiprocessors / (std::size_t{c.x} * c.y * c.z));
     return cudaSuccess;
   });

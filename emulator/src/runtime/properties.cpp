@@ -2,6 +2,8 @@
 
 #include "state.h"
 
+#include <levin/emulator/execution.h>
+
 #include <cstdio>
 #include <cstring>
 
@@ -21,10 +23,11 @@ cudaDeviceProp properties_of(const Runtime& rt, int device) {
   std::strcpy(p.name, "Levin emulator");
   p.uuid.bytes[15] = static_cast<char>(device);
   p.totalGlobalMem = rt.devices[static_cast<std::size_t>(device)].arena->capacity();
-  p.sharedMemPerBlock = 48 * 1024;
-  p.sharedMemPerBlockOptin = 227 * 1024;
-  p.sharedMemPerMultiprocessor = 228 * 1024;
-  p.reservedSharedMemPerBlock = 1024;
+  const SharedLimits shared = shared_limits(rt.major, rt.minor);
+  p.sharedMemPerBlock = kUsualSharedBytes;
+  p.sharedMemPerBlockOptin = shared.block;
+  p.sharedMemPerMultiprocessor = shared.multiprocessor;
+  p.reservedSharedMemPerBlock = shared.reserved;
   p.regsPerBlock = p.regsPerMultiprocessor = 65536;
   p.warpSize = 32;
   p.memPitch = 0x7fffffff;
@@ -135,6 +138,13 @@ int attribute_of(const cudaDeviceProp& p, cudaDeviceAttr attr) {
 }
 
 }  // namespace
+
+/// CUDA C++ Programming Guide, technical specifications by compute capability.
+SharedLimits levin::emulator::shared_limits(int major, int minor) {
+  const bool small = (major == 8 && (minor == 6 || minor == 9)) || major == 12;
+  const std::size_t kib = small ? 100 : major == 8 ? 164 : 228;
+  return {(kib - 1) * 1024, kib * 1024, 1024};
+}
 
 cudaError_t cudaGetDeviceCount(int* count) {
   if (!count) return note(cudaErrorInvalidValue);

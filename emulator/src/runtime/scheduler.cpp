@@ -246,20 +246,22 @@ void Runtime::execute(Lock& lock, Turn& turn, Op& op) {
   }
   std::string text = check_alive(work);
   if (text.empty()) {
+    static_cast<void>(take_fault());  // of a grid that ran without a launch
     lock.unlock();
     text = work.run();
     lock.lock();
   }
-  bool illegal = take_illegal_access() || !kernel;
+  cudaError_t error = take_fault();
+  if (error == cudaSuccess) error = kernel ? cudaErrorLaunchFailure : cudaErrorIllegalAddress;
   if (text.empty() && kernel && check_zones_) {
     text = check_zones(work);
-    illegal = true;
+    error = cudaErrorIllegalAddress;
   }
-  if (!text.empty()) fail(op, illegal, std::move(text));
+  if (!text.empty()) fail(op, error, std::move(text));
 }
 
-void Runtime::fail(const Op& op, bool illegal, std::string text) {
-  devices[static_cast<std::size_t>(op.device)].error = illegal ? cudaErrorIllegalAddress : cudaErrorLaunchFailure;
+void Runtime::fail(const Op& op, cudaError_t error, std::string text) {
+  devices[static_cast<std::size_t>(op.device)].error = error;
   report = std::move(text);
 }
 

@@ -18,9 +18,25 @@ int number_from(const char* variable, int otherwise) {
 namespace {
 Runtime* the_runtime = nullptr;  // for the list at exit, which must not make one
 
+void list_launches(const char* file) {
+  std::string text;
+  for (const auto& [address, f] : the_runtime->functions) {
+    if (f.most_threads == 0 || f.symbol.empty()) continue;
+    text += f.symbol + "\t" + std::to_string(f.most_threads) + "\t" + std::to_string(f.most_dynamic) + "\t" +
+            std::to_string(f.array_bytes) + "\n";
+  }
+  std::FILE* const out = std::fopen(file, "a");
+  if (!out) return warn(std::string("LEVIN_EMULATOR_LAUNCHES: ") + file + " cannot be written");
+  std::setvbuf(out, nullptr, _IONBF, 0);  // one write, as several programs may end at once
+  std::fwrite(text.data(), 1, text.size(), out);
+  std::fclose(out);
+}
+
 /// Runs after the destructors of all statics.
-__attribute__((destructor)) void list_leaks() {
-  if (!the_runtime || number_from("LEVIN_EMULATOR_LEAKS", 0) == 0) return;
+__attribute__((destructor)) void list_at_exit() {
+  if (!the_runtime) return;
+  if (const char* file = std::getenv("LEVIN_EMULATOR_LAUNCHES")) list_launches(file);
+  if (number_from("LEVIN_EMULATOR_LEAKS", 0) == 0) return;
   for (const std::string& leak : leaked_allocations()) warn("alive at the end: " + leak);
 }
 }  // namespace

@@ -6,12 +6,14 @@
 
 #include <levin/emulator/runtime_api.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -138,11 +140,21 @@ struct Device {
   CUmemPoolHandle_st pool;
 };
 
+/// What is known of a kernel. It keeps its place for as long as the process lives, as queued launches point to it.
 struct Function {
-  std::string name;
-  int dynamic_shared = 48 * 1024;
+  std::string name, symbol;
+  std::optional<int> asked_shared;  ///< by cudaFuncAttributeMaxDynamicSharedMemorySize
   bool big_clusters = false;
+  std::atomic<std::size_t> array_bytes{0};  ///< of a block's arrays in shared memory, as far as a launch has met them
+  unsigned most_threads = 0;                ///< of a block, over all launches
+  std::size_t most_dynamic = 0;             ///< bytes of dynamic shared memory, over all launches
 };
+
+/// Bytes of shared memory that a block and a multiprocessor have at most, and what the system keeps of each block.
+struct SharedLimits {
+  std::size_t block, multiprocessor, reserved;
+};
+SharedLimits shared_limits(int major, int minor);
 
 struct HostBlock {
   std::size_t bytes = 0;
@@ -173,7 +185,7 @@ class Runtime {
   std::map<const char*, HostBlock> host_blocks;
   std::vector<CaptureRef> captures;
   std::string report;
-  std::uint64_t openings = 0, host_waits = 0;
+  std::uint64_t openings = 0, host_waits = 0, shared_requests = 0;
 
   // ---- devices and memory
   void make_devices(int count, std::size_t capacity);
@@ -244,7 +256,7 @@ class Runtime {
   void run(Lock& lock, Turn& turn, OpRef op);
   void execute(Lock& lock, Turn& turn, Op& op);
   void start(Op& op);
-  void fail(const Op& op, bool illegal, std::string text);
+  void fail(const Op& op, cudaError_t error, std::string text);
   bool run_one(Lock& lock, Turn& turn, const std::vector<OpRef>& candidates, std::size_t first);
   bool drive(Lock& lock, Turn& turn);
   void complete_in_order(Lock& lock, Turn& turn, std::vector<OpRef> targets);

@@ -84,8 +84,8 @@ HWY_INLINE V tanh_of_gelu(D d, V x, V square) {
 struct GeluTanh {
   template <class D, class V>
   static HWY_INLINE V call(D d, V x, V, V) {
-    const V half = hn::Mul(x, constant(d, 0.5));
-    return hn::MulAdd(half, tanh_of_gelu(d, x, hn::Mul(x, x)), half);
+    const V half = hn::Mul(x, constant(d, 0.5));  // times 1 + tanh: half + half * tanh would lose the sign of -0
+    return hn::Mul(half, hn::Add(constant(d, 1.0), tanh_of_gelu(d, x, hn::Mul(x, x))));
   }
 };
 struct GeluTanhBackward {

@@ -18,10 +18,10 @@ template <class To, class From>
 inline To convert(From x) {
   if constexpr (std::is_same_v<To, From>) {
     return x;
-  } else if constexpr (std::is_same_v<To, bool>) {
-    return static_cast<float>(x) != 0.0f || x != x;
   } else if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>) {
     return convert<To>(static_cast<float>(x));
+  } else if constexpr (std::is_same_v<To, bool>) {
+    return x != From{};  // in x's own type: a narrower one may make a zero of it
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && sizeof(To) < 4) {
     return static_cast<To>(static_cast<std::int64_t>(x));  // wraps as PyTorch's on x86
   } else {

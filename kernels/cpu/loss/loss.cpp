@@ -17,7 +17,7 @@ namespace cpu {
 
 namespace {
 
-constexpr int64_t kGrain = 16384;  // elements worth a task
+constexpr int64_t kLossGrain = 16384;  // elements worth a task
 
 void check(const CheckLabelsArgs& a) {
   const int64_t* const labels = a.labels.data<int64_t>();
@@ -42,7 +42,7 @@ struct CrossEntropy {
   double weight_of(int64_t c) const { return weight ? static_cast<double>(weight[c]) : 1.0; }
   bool ignored(int64_t i) const { return labels && labels[i] == a.ignore_index; }
   int64_t samples() const { return a.batch * a.spatial; }
-  int64_t grain() const { return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, classes)); }
+  int64_t grain() const { return std::max<int64_t>(1, kLossGrain / std::max<int64_t>(1, classes)); }
 
   /// The sample's values over the classes: its row, or a copy in `buffer` when they do not lie together.
   const T* values(const TensorView& v, int64_t i, T* buffer) const {
@@ -53,17 +53,17 @@ struct CrossEntropy {
   }
 
   /// Sum over c of q[c] (lse - x[c]).
-  double loss(int64_t i, const T* x, double lse, T* buffer) const {
+  double loss(int64_t i, const T* x, ExactSum lse, T* buffer) const {
+    const auto below = [&](int64_t c) { return (lse.value - static_cast<double>(x[c])) + lse.rest; };
     double result = 0.0;
     if (labels) {
       const int64_t t = labels[i];
-      result = (1.0 - a.smoothing) * weight_of(t) * (lse - static_cast<double>(x[t]));
+      result = (1.0 - a.smoothing) * weight_of(t) * below(t);
       if (a.smoothing != 0.0)
-        for (int64_t c = 0; c < classes; ++c) result += spread * weight_of(c) * (lse - static_cast<double>(x[c]));
+        for (int64_t c = 0; c < classes; ++c) result += spread * weight_of(c) * below(c);
     } else {
       const T* const t = values(a.target, i, buffer);
-      for (int64_t c = 0; c < classes; ++c)
-        result += coefficient(t[c], c) * (lse - static_cast<double>(x[c]));
+      for (int64_t c = 0; c < classes; ++c) result += coefficient(t[c], c) * below(c);
     }
     return result;
   }
@@ -84,11 +84,13 @@ struct CrossEntropy {
         double value = 0.0;
         if (!ignored(i)) {
           const T* const x = values(a.x, i, buffer);
-          lse[i] = rows.log_sum_exp(x, classes);
-          value = loss(i, x, lse[i], buffer + classes);
+          const ExactSum sum = rows.log_sum_exp(x, classes);
+          lse[i] = sum.value;
+          lse[n + i] = sum.rest;
+          value = loss(i, x, sum, buffer + classes);
           weights += labels ? weight_of(labels[i]) : 1.0;
         } else {
-          lse[i] = 0.0;
+          lse[i] = lse[n + i] = 0.0;
         }
         loss_sum += value;
         if (out) out[i] = static_cast<T>(value);
@@ -125,7 +127,8 @@ struct CrossEntropy {
 
   /// dx = scale (softmax(x) sum(q) - q)
   void gradient(int64_t i, const T* x, double scale, T* buffer, T* dx) const {
-    const double lse = a.lse.data<double>()[i];
+    const double* const sums = a.lse.data<double>();  // (2, samples)
+    const ExactSum lse{sums[i], sums[samples() + i]};
     if (labels) {
       const double hit = (1.0 - a.smoothing) * weight_of(labels[i]);
       rows.scaled_softmax(x, lse, static_cast<T>(scale * (hit + spread * weight_sum)), dx, classes);
@@ -163,12 +166,12 @@ void bce_with_logits(const BceArgs& a, Stream&) {
   dispatch_wide(a.x.dtype, "bce_with_logits", [&]<class T>() {
     const LossRows<T>& rows = loss_rows(T());
     const T *const x = a.x.data<T>(), *const target = a.target.data<T>();
-    const int64_t n = a.x.numel(), step = a.target.is_number() ? 0 : 1, chunks = (n + kGrain - 1) / kGrain;
+    const int64_t n = a.x.numel(), step = a.target.is_number() ? 0 : 1, chunks = (n + kLossGrain - 1) / kLossGrain;
     const bool none = a.reduction == LossReduction::none;
     T* const out = none ? a.out.data<T>() : nullptr;
     double* const partial = scratch<double>(Slot::loss, std::max<int64_t>(1, chunks));
-    parallel_for(0, n, kGrain, [&](int64_t b, int64_t e) {
-      partial[b / kGrain] = rows.bce(x + b, target + b * step, step, out ? out + b : nullptr, e - b);
+    parallel_for(0, n, kLossGrain, [&](int64_t b, int64_t e) {
+      partial[b / kLossGrain] = rows.bce(x + b, target + b * step, step, out ? out + b : nullptr, e - b);
     });
     if (none) return;
     double sum = 0.0;
@@ -185,7 +188,7 @@ void bce_with_logits_backward(const BceArgs& a, Stream&) {
     const int64_t n = a.x.numel(), step = a.target.is_number() ? 0 : 1;
     const int64_t g_step = a.reduction == LossReduction::none ? 1 : 0;
     const T scale = a.reduction == LossReduction::mean ? static_cast<T>(1.0 / static_cast<double>(n)) : T(1);
-    parallel_for(0, n, kGrain, [&](int64_t b, int64_t e) {
+    parallel_for(0, n, kLossGrain, [&](int64_t b, int64_t e) {
       rows.bce_backward(x + b, target + b * step, step, g + b * g_step, g_step, scale, dx + b, e - b);
     });
   });

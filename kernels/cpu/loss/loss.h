@@ -9,12 +9,17 @@
 
 namespace levin::kernels::cpu {
 
+/// A sum of two doubles: value is the nearest double, rest what that leaves.
+struct ExactSum {
+  double value, rest;
+};
+
 template <class T>
 struct LossRows {
   /// log of the sum of exp over a row.
-  double (*log_sum_exp)(const T* x, std::int64_t n);
+  ExactSum (*log_sum_exp)(const T* x, std::int64_t n);
   /// dx = scale * exp(x - lse)
-  void (*scaled_softmax)(const T* x, double lse, T scale, T* dx, std::int64_t n);
+  void (*scaled_softmax)(const T* x, ExactSum lse, T scale, T* dx, std::int64_t n);
   /// Sum of the binary cross-entropies of n elements; each is also written to `out` unless that is null. `target` moves
   /// by `target_step`, 0 or 1.
   double (*bce)(const T* x, const T* target, std::int64_t target_step, T* out, std::int64_t n);

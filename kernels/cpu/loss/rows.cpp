@@ -11,17 +11,24 @@ HWY_BEFORE_NAMESPACE();
 namespace levin::kernels::cpu::HWY_NAMESPACE {
 namespace {
 
-template <class T>
-double log_sum_exp(const T* x, int64_t n) {
-  const T m = max_of_row(x, n);
-  return static_cast<double>(m) + std::log(sum_exp_row<T>(x, m, nullptr, n));
+/// Knuth's two-sum.
+ExactSum exact_sum(double a, double b) {
+  const double sum = a + b, of_b = sum - a, of_a = sum - of_b;
+  return {sum, (a - of_a) + (b - of_b)};
 }
 
 template <class T>
-void scaled_softmax(const T* x, double lse, T scale, T* dx, int64_t n) {
+ExactSum log_sum_exp(const T* x, int64_t n) {
+  const T m = max_of_row(x, n);
+  return exact_sum(static_cast<double>(m), std::log(sum_exp_row<T>(x, m, nullptr, n)));
+}
+
+template <class T>
+void scaled_softmax(const T* x, ExactSum lse, T scale, T* dx, int64_t n) {
   const Simd<T> d;
-  const T head = static_cast<T>(lse);  // two steps keep lse's digits
-  const auto high = hn::Set(d, head), low = hn::Set(d, static_cast<T>(lse - static_cast<double>(head)));
+  const T head = static_cast<T>(lse.value);  // two steps keep lse's digits
+  const auto high = hn::Set(d, head),
+             low = hn::Set(d, static_cast<T>((lse.value - static_cast<double>(head)) + lse.rest));
   const auto factor = hn::Set(d, scale);
   for (int64_t i = 0; i < n; i += kLanes<T>)
     store_row(hn::Mul(factor, exp_v(d, hn::Sub(hn::Sub(load_row(x, i, n), high), low))), dx, i, n);

@@ -16,7 +16,7 @@ namespace cpu {
 
 namespace {
 
-constexpr int64_t kGrain = 16384;  // elements worth a task
+constexpr int64_t kNormGrain = 16384;  // elements worth a task
 
 template <class T>
 T* pointer_or_null(const TensorView& v) {
@@ -38,11 +38,8 @@ struct BatchStatistics {
 
   Channel<T> from_sums(int64_t c, double origin, double sum, double squares) const {
     const double average = origin + sum / count, var = std::max(0.0, (squares - sum * sum / count) / count);
-    if (running_mean) running_mean[c] += static_cast<T>(a.momentum * (average - static_cast<double>(running_mean[c])));
-    if (running_var) {
-      const double unbiased = var * count / (count - 1.0);
-      running_var[c] += static_cast<T>(a.momentum * (unbiased - static_cast<double>(running_var[c])));
-    }
+    if (running_mean) running_mean[c] = moved(running_mean[c], average);
+    if (running_var) running_var[c] = moved(running_var[c], var * count / (count - 1.0));
     return finish(c, average, var);
   }
   Channel<T> from_running(int64_t c) const {
@@ -52,6 +49,10 @@ struct BatchStatistics {
   const BatchNormArgs& a;
 
  private:
+  /// With momentum 1 this is `now`, also where that is far smaller than `running`.
+  T moved(T running, double now) const {
+    return static_cast<T>((1.0 - a.momentum) * static_cast<double>(running) + a.momentum * now);
+  }
   Channel<T> finish(int64_t c, double average, double var) const {
     const double r = 1.0 / std::sqrt(var + a.eps);
     if (mean) mean[c] = static_cast<T>(average);
@@ -79,11 +80,11 @@ template <class Args, class Each, class Columns>
 void for_channels(const Args& a, int64_t most, Each&& each, Columns&& columns) {
   if (a.batch * a.spatial == 0) return;
   if (a.spatial > 1 || a.channels == 1) {
-    parallel_for(0, a.channels, std::max<int64_t>(1, kGrain / (a.batch * a.spatial)), [&](int64_t b, int64_t e) {
+    parallel_for(0, a.channels, std::max<int64_t>(1, kNormGrain / (a.batch * a.spatial)), [&](int64_t b, int64_t e) {
       for (int64_t c = b; c < e; ++c) each(c);
     });
   } else {
-    parallel_for(0, (a.channels + most - 1) / most, std::max<int64_t>(1, kGrain / (a.batch * most)),
+    parallel_for(0, (a.channels + most - 1) / most, std::max<int64_t>(1, kNormGrain / (a.batch * most)),
                  [&](int64_t b, int64_t e) {
       for (int64_t group = b; group < e; ++group) columns(group * most, std::min(most, a.channels - group * most));
     });
@@ -182,7 +183,7 @@ void layer_norm(const LayerNormArgs& a, Stream&) {
     T *const y = a.y.data<T>(), *const mean = pointer_or_null<T>(a.mean), *const rstd = pointer_or_null<T>(a.rstd);
     const int64_t n = a.columns;
     if (n == 0) return;
-    parallel_for(0, a.rows, std::max<int64_t>(1, kGrain / n), [&](int64_t b, int64_t e) {
+    parallel_for(0, a.rows, std::max<int64_t>(1, kNormGrain / n), [&](int64_t b, int64_t e) {
       for (int64_t r = b; r < e; ++r)
         rows.layer(x + r * n, weight, bias, y + r * n, n, a.eps, mean ? mean + r : nullptr, rstd ? rstd + r : nullptr);
     });
@@ -193,7 +194,7 @@ void layer_norm(const LayerNormArgs& a, Stream&) {
 template <class T>
 void add_chunks(const T* partial, int64_t chunks, int64_t step, T* out, int64_t n) {
   constexpr int64_t kTile = 256;
-  parallel_for(0, (n + kTile - 1) / kTile, std::max<int64_t>(1, kGrain / (kTile * std::max<int64_t>(1, chunks))),
+  parallel_for(0, (n + kTile - 1) / kTile, std::max<int64_t>(1, kNormGrain / (kTile * std::max<int64_t>(1, chunks))),
                [&](int64_t b, int64_t e) {
     for (int64_t tile = b; tile < e; ++tile) {
       const int64_t first = tile * kTile, width = std::min(kTile, n - first);
@@ -215,7 +216,7 @@ void layer_norm_backward(const LayerNormBackwardArgs& a, Stream&) {
     const int64_t n = a.columns;
     if (n == 0) return;
     const int64_t most = 64;  // chunks, so that partial sums stay small
-    const int64_t each = std::max({int64_t{1}, 4 * kGrain / n, (a.rows + most - 1) / most}),
+    const int64_t each = std::max({int64_t{1}, 4 * kNormGrain / n, (a.rows + most - 1) / most}),
                   chunks = (a.rows + each - 1) / each;
     T* const partial = dweight || dbias ? scratch<T>(Slot::norm, 2 * n * std::max<int64_t>(1, chunks)) : nullptr;
     parallel_for(0, a.rows, each, [&](int64_t b, int64_t e) {  // partial is (chunks, 2, n)

@@ -73,7 +73,10 @@ template <class T>
 void adam_chunk(const OptimChunk<T>& c, const AdamStepArgs& a) {
   const Simd<T> d;
   const auto set = [d](double v) HWY_ATTR { return hn::Set(d, static_cast<T>(v)); };
-  const auto take1 = set(1.0 - a.beta1), keep2 = set(a.beta2), take2 = set(1.0 - a.beta2), eps = set(a.eps);
+  // As lerp, from the nearer end: with beta1 = 0 the first moment is the gradient to the bit.
+  const bool from_gradient = 1.0 - a.beta1 >= 0.5;
+  const auto move1 = set(from_gradient ? -a.beta1 : 1.0 - a.beta1), keep2 = set(a.beta2), take2 = set(1.0 - a.beta2),
+             eps = set(a.eps);
   const auto decay = set(a.decoupled ? 1.0 - a.lr * a.weight_decay : a.weight_decay);
   const auto step = set(a.lr / c.correction1), root = set(std::sqrt(c.correction2));
   const bool decays = a.weight_decay != 0.0;
@@ -82,7 +85,7 @@ void adam_chunk(const OptimChunk<T>& c, const AdamStepArgs& a) {
     if (a.maximize) g = hn::Neg(g);
     if (decays && a.decoupled) p = hn::Mul(p, decay);
     if (decays && !a.decoupled) g = hn::MulAdd(decay, p, g);
-    const auto m0 = load(c.first), m = hn::MulAdd(take1, hn::Sub(g, m0), m0);
+    const auto m0 = load(c.first), m = hn::MulAdd(move1, hn::Sub(g, m0), from_gradient ? g : m0);
     const auto v = hn::MulAdd(take2, hn::Mul(g, g), hn::Mul(keep2, load(c.second)));
     store(m, c.first);
     store(v, c.second);

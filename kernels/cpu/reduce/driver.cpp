@@ -13,7 +13,7 @@ namespace levin::kernels::cpu {
 namespace {
 
 constexpr int64_t kChunk = 32768;    // elements that are worth a task
-constexpr int64_t kTile = 512;       // columns of one task
+constexpr int64_t kColumnTile = 512;       // columns of one task
 constexpr int64_t kManyTasks = 64;   // then nothing is cut
 constexpr int64_t kBatch = 64;       // results that are stored together
 
@@ -190,21 +190,22 @@ class Job {
   void columns() {
     const Axes outer = kept_.without_last();
     const Axis& line = kept_.back();
-    const int64_t tiles = ceil_div(line.size, kTile), blocks = outer.numel() * tiles, lines = reduced_.numel();
-    const int64_t width = std::min(line.size, kTile);
+    const int64_t tiles = ceil_div(line.size, kColumnTile), blocks = outer.numel() * tiles, lines = reduced_.numel();
+    const int64_t width = std::min(line.size, kColumnTile);
     const bool whole = blocks >= kManyTasks || lines * width <= kChunk;
     const int64_t lines_each = whole ? lines : std::max<int64_t>(16, kChunk / width);
     const int64_t cuts = whole ? 1 : ceil_div(lines, lines_each);
-    Acc* const partial = whole ? nullptr : scratch<Acc>(Slot::reduce, blocks * cuts * kTile);  // (blocks, cuts, kTile)
+    // (blocks, cuts, kColumnTile)
+    Acc* const partial = whole ? nullptr : scratch<Acc>(Slot::reduce, blocks * cuts * kColumnTile);
     const int64_t work = std::max<int64_t>(1, std::min(lines, lines_each) * width);
     parallel_for(0, blocks * cuts, std::max<int64_t>(1, kChunk / work), [&](int64_t b, int64_t e) {
-      Acc own[kTile];
+      Acc own[kColumnTile];
       for (int64_t task = b; task < e; ++task) {
         const int64_t block = task / cuts, begin = task % cuts * lines_each;
-        Acc* const acc = whole ? own : partial + task * kTile;
-        int64_t x_at = block % tiles * kTile * line.x, out_at = block % tiles * kTile * line.out;
+        Acc* const acc = whole ? own : partial + task * kColumnTile;
+        int64_t x_at = block % tiles * kColumnTile * line.x, out_at = block % tiles * kColumnTile * line.out;
         outer.locate(block / tiles, x_at, out_at);
-        const int64_t n = std::min(kTile, line.size - block % tiles * kTile);
+        const int64_t n = std::min(kColumnTile, line.size - block % tiles * kColumnTile);
         std::fill(acc, acc + n, r_.neutral);
         for_runs(reduced_, begin, std::min(begin + lines_each, lines), [&](int64_t line_at, int64_t, int64_t count) {
           r_.columns({at(x_at + line_at), count, reduced_.back().x, n, line.x, p_}, acc);
@@ -214,11 +215,11 @@ class Job {
     });
     if (whole) return;
     for (int64_t block = 0; block < blocks; ++block) {
-      Acc* const acc = partial + block * cuts * kTile;
-      const int64_t n = std::min(kTile, line.size - block % tiles * kTile);
+      Acc* const acc = partial + block * cuts * kColumnTile;
+      const int64_t n = std::min(kColumnTile, line.size - block % tiles * kColumnTile);
       for (int64_t cut = 1; cut < cuts; ++cut)
-        for (int64_t i = 0; i < n; ++i) acc[i] = r_.combine(acc[i], acc[cut * kTile + i]);
-      int64_t x_at = 0, out_at = block % tiles * kTile * line.out;
+        for (int64_t i = 0; i < n; ++i) acc[i] = r_.combine(acc[i], acc[cut * kColumnTile + i]);
+      int64_t x_at = 0, out_at = block % tiles * kColumnTile * line.out;
       outer.locate(block / tiles, x_at, out_at);
       store(acc, n, out_at, line.out);
     }

@@ -14,21 +14,21 @@ namespace cpu {
 
 namespace {
 
-constexpr int64_t kGrain = 16384;  // elements worth a task
+constexpr int64_t kSoftmaxGrain = 16384;  // elements worth a task
 
 /// Calls row(offset) for every line along n, or columns(offset, width) for groups of neighbours.
 template <class Row, class Columns>
 void for_lines(int64_t outer, int64_t n, int64_t inner, Row&& row, Columns&& columns) {
   if (n == 0) return;
   if (inner == 1) {
-    parallel_for(0, outer, std::max<int64_t>(1, kGrain / n), [&](int64_t b, int64_t e) {
+    parallel_for(0, outer, std::max<int64_t>(1, kSoftmaxGrain / n), [&](int64_t b, int64_t e) {
       for (int64_t o = b; o < e; ++o) row(o * n);
     });
     return;
   }
   const int64_t tiles = (inner + kMostColumns - 1) / kMostColumns;
   const int64_t work = std::max<int64_t>(1, n * std::min(inner, kMostColumns));
-  parallel_for(0, outer * tiles, std::max<int64_t>(1, kGrain / work), [&](int64_t b, int64_t e) {
+  parallel_for(0, outer * tiles, std::max<int64_t>(1, kSoftmaxGrain / work), [&](int64_t b, int64_t e) {
     for (int64_t task = b; task < e; ++task) {
       const int64_t first = task % tiles * kMostColumns;
       columns(task / tiles * n * inner + first, std::min(kMostColumns, inner - first));

@@ -36,7 +36,7 @@ struct FloatTile {
     }
   }
 
-  __device__ static const Four& four(const float* p) { return *reinterpret_cast<const Four*>(p); }
+  __device__ static const Four& four(const float* p) { return vector_at<Four>(p); }
 
   /// scores = a b^T over the first `width` columns of both tiles.
   __device__ static void dot(Scores& scores, const float* a, const float* b, int width) {

@@ -50,7 +50,7 @@ struct HalfRows {
         Pack<T, 8> eight;
         LEVIN_PRAGMA_UNROLL
         for (int e = 0; e < 8; ++e) eight[e] = e < inside ? source[e] : convert<T>(0.0f);
-        *reinterpret_cast<Pack<T, 8>*>(to) = eight;
+        pack_at<8>(to) = eight;
       }
     }
   }

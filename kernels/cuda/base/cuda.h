@@ -92,6 +92,28 @@ struct alignas(sizeof(T) * N) Pack {
   __device__ const T& operator[](int i) const { return values[i]; }
 };
 
+/// The V that lies at `p`, which is aligned to V's size; the emulator reports where it is not.
+#if defined(__CUDACC__)
+template <class V, class T>
+__device__ inline auto& vector_at(T* p) {
+  return *reinterpret_cast<std::conditional_t<std::is_const_v<T>, const V, V>*>(p);
+}
+template <int N, class T>
+__device__ inline auto& pack_at(T* p) {
+  return vector_at<Pack<std::remove_const_t<T>, N>>(p);
+}
+#else
+template <class V, class T>
+inline auto& vector_at(T* p, emulator::Site site = emulator::Site::current()) {
+  if (reinterpret_cast<std::uintptr_t>(p) % alignof(V) != 0) emulator::fail_misaligned(p, alignof(V), site);
+  return *reinterpret_cast<std::conditional_t<std::is_const_v<T>, const V, V>*>(p);
+}
+template <int N, class T>
+inline auto& pack_at(T* p, emulator::Site site = emulator::Site::current()) {
+  return vector_at<Pack<std::remove_const_t<T>, N>>(p, site);
+}
+#endif
+
 /// This thread's number in a one-dimensional grid, and how many threads the grid has: for grid-stride loops.
 __device__ inline std::int64_t global_thread() {
   return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;

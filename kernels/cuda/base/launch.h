@@ -4,6 +4,7 @@
 #include "kernels/cuda/base/cuda.h"
 #include "kernels/cuda/base/error.h"
 #include "kernels/cuda/base/range.h"
+#include "kernels/cuda/base/shared_memory.h"
 #include "kernels/cuda/device/driver.h"
 
 #include <levin/core/device.h>
@@ -29,6 +30,10 @@ inline unsigned blocks_for(std::int64_t n, int threads = 256) {
   return static_cast<unsigned>(blocks < 1 ? 1 : blocks < most ? blocks : most);
 }
 
+/// Launches with at least this much dynamic shared memory need allow_dynamic_shared: without it, arrays and dynamic
+/// memory have 48 KiB together, and the launcher does not know what the arrays take.
+inline constexpr std::size_t kAskForShared = 32 * 1024;
+
 /// Queues the kernel on the stream, on the stream's device. Arguments are converted to the kernel's
 /// parameter types. An empty grid is no launch. Throws DeviceError when the launch is refused.
 template <class... P, class... A>
@@ -36,9 +41,8 @@ void launch(void (*kernel)(P...), const LaunchConfig& c, A&&... args) {
   if (c.grid.x == 0 || c.grid.y == 0 || c.grid.z == 0) return;
   const ProfilerRange range(c.where.function_name());
   const DeviceGuard guard(c.stream.device().index);
-  if (c.shared > 48 * 1024) {
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(c.shared)),
-          "cudaFuncSetAttribute");
+  if (c.shared >= kAskForShared) {
+    allow_dynamic_shared(reinterpret_cast<const void*>(kernel), c.stream.device().index);
   }
   cudaLaunchAttribute attribute{};
   attribute.id = cudaLaunchAttributeClusterDimension;

@@ -49,7 +49,7 @@ struct PlaneOut {
       Pack<T, N> values;
       LEVIN_PRAGMA_UNROLL
       for (int i = 0; i < N; ++i) values[i] = convert<T>(sums[i] + shift);
-      *reinterpret_cast<Pack<T, N>*>(data + item * image + channel * plane.divisor + pixel) = values;
+      pack_at<N>(data + item * image + channel * plane.divisor + pixel) = values;
       return;
     }
     LEVIN_PRAGMA_UNROLL

@@ -25,6 +25,14 @@ backend::Allocator& memory_of(int device) { return backend::allocator(backend::r
 
 bool cuda::is_available() { return backend::device_count() > 0; }
 
+const char* cuda::flavour() {
+#if defined(LEVIN_EMULATED)
+  return "EMULATE";
+#else
+  return "ON";
+#endif
+}
+
 int cuda::device_count() { return backend::device_count(); }
 
 std::string cuda::why_unavailable() { return backend::why_unavailable(); }

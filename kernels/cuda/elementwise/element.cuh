@@ -158,7 +158,7 @@ __device__ inline Pack<ComputeType<T>, Width> load_pack(const Operands& o, int k
     LEVIN_PRAGMA_UNROLL
     for (int i = 0; i < Width; ++i) values[i] = value;
   } else if (count == Width) {
-    const auto pack = *reinterpret_cast<const Pack<T, Width>*>(p + at);
+    const auto pack = pack_at<Width>(p + at);
     LEVIN_PRAGMA_UNROLL
     for (int i = 0; i < Width; ++i) values[i] = convert<C>(pack[i]);
   } else {
@@ -171,7 +171,7 @@ __device__ inline Pack<ComputeType<T>, Width> load_pack(const Operands& o, int k
 template <class T, int Width>
 __device__ inline void store_pack(T* p, const Pack<T, Width>& values, int count) {
   if (count == Width) {
-    *reinterpret_cast<Pack<T, Width>*>(p) = values;
+    pack_at<Width>(p) = values;
   } else {
     LEVIN_PRAGMA_UNROLL
     for (int i = 0; i < Width; ++i)

@@ -47,7 +47,7 @@ struct GatherTile {
       auto step = reader.step(first);
       const T* from = reader.at(line, step);
       if (reader.contiguous() && inside >= 8 && from && reinterpret_cast<std::uintptr_t>(from) % 16 == 0) {
-        held[i] = *reinterpret_cast<const Pack<T, 8>*>(from);
+        held[i] = pack_at<8>(from);
         continue;
       }
       LEVIN_PRAGMA_UNROLL
@@ -61,7 +61,7 @@ struct GatherTile {
 
   __device__ void put(T* tile) const {
     LEVIN_PRAGMA_UNROLL
-    for (int i = 0; i < kChunks; ++i) *reinterpret_cast<Pack<T, 8>*>(tile + Tile::at(line_of(i), step_of(i))) = held[i];
+    for (int i = 0; i < kChunks; ++i) pack_at<8>(tile + Tile::at(line_of(i), step_of(i))) = held[i];
   }
 };
 

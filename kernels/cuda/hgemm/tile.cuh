@@ -90,7 +90,7 @@ struct HalfCopy {
       if constexpr (Async) {
         ptx::cp_async16(to, source, inside * 2);  // of 0 bytes nothing is read
       } else {
-        *reinterpret_cast<Pack<T, 8>*>(to) = load_eight(source, inside);
+        pack_at<8>(to) = load_eight(source, inside);
       }
       source += kRowsAtOnce * pitch(x);
     }
@@ -102,7 +102,7 @@ struct HalfCopy {
   __device__ static int column() { return static_cast<int>(threadIdx.x) % kChunksAcross * 8; }
   __device__ static std::int64_t pitch(const Operand<T>& x) { return kAlongK ? x.line : x.step; }
   __device__ static Pack<T, 8> load_eight(const T* from, int inside) {
-    if (inside == 8) return *reinterpret_cast<const Pack<T, 8>*>(from);
+    if (inside == 8) return pack_at<8>(from);
     Pack<T, 8> v;
     LEVIN_PRAGMA_UNROLL
     for (int i = 0; i < 8; ++i) v[i] = i < inside ? from[i] : convert<T>(0);

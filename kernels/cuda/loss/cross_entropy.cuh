@@ -16,7 +16,7 @@ struct CrossEntropy {
   const std::int64_t* labels;  ///< (B, S), or null
   const T* probabilities;      ///< (B, C, S), or null
   const T* weight;             ///< (C), or null
-  double* lse;                 ///< (B, S)
+  double* lse;                 ///< (2, B, S)
   double* norm;
   T* out;
   const T* g;
@@ -66,6 +66,18 @@ struct CrossEntropy {
   __device__ bool spreads() const { return !labels || smoothing != 0.0; }
 };
 
+/// A sum of two doubles: value is the nearest double, rest what that leaves.
+struct ExactSum {
+  double value, rest;
+  __device__ double minus(double x) const { return (value - x) + rest; }
+};
+
+/// Knuth's two-sum; the intrinsics keep the compiler from fusing or reordering.
+__device__ inline ExactSum exact_sum(double a, double b) {
+  const double sum = __dadd_rn(a, b), of_b = __dsub_rn(sum, a), of_a = __dsub_rn(sum, of_b);
+  return {sum, __dadd_rn(__dsub_rn(a, of_a), __dsub_rn(b, of_b))};
+}
+
 /// The sample's loss and weight, the same for all threads of the group; stores lse.
 template <class Group, class T>
 __device__ LossSums sample_loss(const CrossEntropy<T>& a, std::int64_t sample) {
@@ -73,13 +85,16 @@ __device__ LossSums sample_loss(const CrossEntropy<T>& a, std::int64_t sample) {
   OnlineSum<C, double> own;
   for (std::int64_t c = Group::rank(); c < a.classes; c += Group::size()) own.add(a.logit(sample, c));
   const OnlineSum<C, double> all = combine_online<Group>(own);
-  const double lse = static_cast<double>(all.top) + ::log(all.sum);
-  if (Group::rank() == 0) a.lse[sample] = lse;
+  const ExactSum lse = exact_sum(static_cast<double>(all.top), ::log(all.sum));
+  if (Group::rank() == 0) {
+    a.lse[sample] = lse.value;
+    a.lse[a.samples + sample] = lse.rest;
+  }
   LossSums result{0.0, 1.0};
   if (a.spreads()) {
     double sum = 0.0;
     for (std::int64_t c = Group::rank(); c < a.classes; c += Group::size()) {
-      sum += a.coefficient(sample, c) * (lse - static_cast<double>(a.logit(sample, c)));
+      sum += a.coefficient(sample, c) * lse.minus(static_cast<double>(a.logit(sample, c)));
     }
     result.loss = Group::reduce(sum, Plus{}, 0.0);
   }
@@ -87,7 +102,7 @@ __device__ LossSums sample_loss(const CrossEntropy<T>& a, std::int64_t sample) {
     result.weight = a.label_weight(sample);
     const std::int64_t given = a.labels[sample], label = is_index(given, a.classes) ? given : 0;
     if (Group::rank() == 0) admits(a.guard, given, sample);
-    result.loss += (1.0 - a.smoothing) * result.weight * (lse - static_cast<double>(a.logit(sample, label)));
+    result.loss += (1.0 - a.smoothing) * result.weight * lse.minus(static_cast<double>(a.logit(sample, label)));
   }
   return result;
 }
@@ -100,7 +115,7 @@ __global__ void cross_entropy_forward(CrossEntropy<T> a, LossSums* partial) {
     if (!a.ignored(i)) {
       sample = sample_loss<Group>(a, i);
     } else if (Group::rank() == 0) {
-      a.lse[i] = 0.0;
+      a.lse[i] = a.lse[a.samples + i] = 0.0;
     }
     if (Group::rank() != 0) continue;
     if (a.reduction == LossReduction::none) a.out[i] = convert<T>(static_cast<ComputeType<T>>(sample.loss));
@@ -128,8 +143,9 @@ __global__ void cross_entropy_gradient(CrossEntropy<T> a) {
       for (std::int64_t c = Group::rank(); c < a.classes; c += Group::size()) sum += a.coefficient(i, c);
       total += Group::reduce(sum, Plus{}, 0.0);
     }
-    const double lse = a.lse[i];
-    const C head = static_cast<C>(lse), rest = static_cast<C>(lse - static_cast<double>(head));  // two keep its digits
+    const ExactSum lse{a.lse[i], a.lse[a.samples + i]};
+    const C head = static_cast<C>(lse.value);  // two steps keep lse's digits
+    const C rest = static_cast<C>((lse.value - static_cast<double>(head)) + lse.rest);
     const C factor = static_cast<C>(scale * total);
     for (std::int64_t c = Group::rank(); c < a.classes; c += Group::size()) {
       const std::int64_t at = a.at(i, c);

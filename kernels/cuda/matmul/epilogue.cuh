@@ -67,7 +67,7 @@ struct Epilogue {
       if (i < inside) values[i] = finish(sums[i], index + i, column + i);
     }
     if (N <= width) {
-      *reinterpret_cast<Pack<T, N>*>(c + index) = values;
+      pack_at<N>(c + index) = values;
       return;
     }
     LEVIN_PRAGMA_UNROLL

@@ -41,8 +41,8 @@ __global__ void gemv_lines(Gemv<T> g, Epilogue<T> out) {
     const T *const row = g.matrix.of(item) + line * g.matrix.line, *const x = g.vector.of(item);
     S sum{};
     for (std::int64_t k = Group::rank() * kWidth; k < g.k; k += Group::size() * kWidth) {
-      const auto a = *reinterpret_cast<const Elements*>(row + (kWidth > 1 ? k : k * g.matrix.step));
-      const auto b = *reinterpret_cast<const Elements*>(x + (kWidth > 1 ? k : k * g.vector.step));
+      const auto a = vector_at<Elements>(row + (kWidth > 1 ? k : k * g.matrix.step));
+      const auto b = vector_at<Elements>(x + (kWidth > 1 ? k : k * g.vector.step));
       LEVIN_PRAGMA_UNROLL
       for (int i = 0; i < kWidth; ++i) sum += convert<S>(a[i]) * convert<S>(b[i]);
     }

@@ -20,7 +20,7 @@ __device__ inline void layer_norm_in_registers(const LayerRows<T>& l, std::int64
   double sum = 0.0, squares = 0.0;
   LEVIN_PRAGMA_UNROLL
   for (int p = 0; p < kPacks; ++p) {
-    if (first + p * step < n) values[p] = *reinterpret_cast<const Elements*>(l.x + row * l.n + first + p * step);
+    if (first + p * step < n) values[p] = vector_at<Elements>(l.x + row * l.n + first + p * step);
   }
   LEVIN_PRAGMA_UNROLL
   for (int p = 0; p < kPacks; ++p) {
@@ -46,7 +46,7 @@ __device__ inline void layer_norm_in_registers(const LayerRows<T>& l, std::int64
     if (at >= n) continue;
     LEVIN_PRAGMA_UNROLL
     for (int i = 0; i < kWidth; ++i) values[p][i] = l.result(values[p][i], at + i, mean, static_cast<C>(rstd));
-    *reinterpret_cast<Elements*>(l.y + row * l.n + at) = values[p];
+    vector_at<Elements>(l.y + row * l.n + at) = values[p];
   }
   if (Group::rank() == 0) l.store_statistics(row, average, rstd);
 }

@@ -69,8 +69,8 @@ struct FinishForward {
   }
   __device__ void update(P* running, std::int64_t c, double value) const {
     if (!running) return;
-    const C before = convert<C>(running[c]);
-    running[c] = convert<P>(before + static_cast<C>(momentum * (value - static_cast<double>(before))));
+    const double before = convert<double>(running[c]);
+    running[c] = convert<P>(static_cast<C>((1.0 - momentum) * before + momentum * value));
   }
 };
 
@@ -101,10 +101,10 @@ struct MapForward {
   const C *mean, *scale, *shift;
   template <int kWidth>
   __device__ void run(std::int64_t at, std::int64_t c) const {
-    auto pack = *reinterpret_cast<const Pack<T, kWidth>*>(x + at);
+    auto pack = pack_at<kWidth>(x + at);
     LEVIN_PRAGMA_UNROLL
     for (int i = 0; i < kWidth; ++i) pack[i] = convert<T>((convert<C>(pack[i]) - mean[c]) * scale[c] + shift[c]);
-    *reinterpret_cast<Pack<T, kWidth>*>(y + at) = pack;
+    pack_at<kWidth>(y + at) = pack;
   }
 };
 
@@ -116,14 +116,14 @@ struct MapBackward {
   const C *mean, *scale, *g_mean, *slope;
   template <int kWidth>
   __device__ void run(std::int64_t at, std::int64_t c) const {
-    auto pack = *reinterpret_cast<const Pack<T, kWidth>*>(g + at);
-    const auto xs = *reinterpret_cast<const Pack<T, kWidth>*>(x + at);
+    auto pack = pack_at<kWidth>(g + at);
+    const auto xs = pack_at<kWidth>(x + at);
     LEVIN_PRAGMA_UNROLL
     for (int i = 0; i < kWidth; ++i) {
       const C centred = convert<C>(xs[i]) - mean[c];
       pack[i] = convert<T>(scale[c] * (convert<C>(pack[i]) - g_mean[c] - centred * slope[c]));
     }
-    *reinterpret_cast<Pack<T, kWidth>*>(dx + at) = pack;
+    pack_at<kWidth>(dx + at) = pack;
   }
 };
 

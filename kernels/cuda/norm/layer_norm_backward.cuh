@@ -60,8 +60,8 @@ __global__ void __launch_bounds__(kGradientThreads) layer_norm_gradient(LayerGra
     LEVIN_PRAGMA_UNROLL
     for (int p = 0; p < kPacks; ++p) {
       if (first + p * step >= n) continue;
-      packs[p][0] = *reinterpret_cast<const Elements*>(l.g + row * l.n + first + p * step);
-      packs[p][1] = *reinterpret_cast<const Elements*>(l.x + row * l.n + first + p * step);
+      packs[p][0] = vector_at<Elements>(l.g + row * l.n + first + p * step);
+      packs[p][1] = vector_at<Elements>(l.x + row * l.n + first + p * step);
     }
     double h_mean = 0.0, slope = 0.0;
     LEVIN_PRAGMA_UNROLL
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(kGradientThreads) layer_norm_gradient(LayerGra
       for (int i = 0; i < kWidth; ++i) {
         packs[p][0][i] = convert<T>(rstd * (gs[p][i] - static_cast<C>(h_mean) - xs[p][i] * static_cast<C>(slope)));
       }
-      *reinterpret_cast<Elements*>(l.dx + row * l.n + first + p * step) = packs[p][0];
+      vector_at<Elements>(l.dx + row * l.n + first + p * step) = packs[p][0];
     }
   }
   if (!l.partial) return;

@@ -56,7 +56,7 @@ template <class T, int Width>
 __device__ inline void load(ComputeType<T> (&values)[Width], const void* from, std::int64_t at, int left, bool packed) {
   const T* p = static_cast<const T*>(from) + at;
   if (packed && left >= Width) {
-    const auto pack = *reinterpret_cast<const Pack<T, Width>*>(p);
+    const auto pack = pack_at<Width>(p);
     LEVIN_PRAGMA_UNROLL
     for (int i = 0; i < Width; ++i) values[i] = convert<ComputeType<T>>(pack[i]);
   } else {
@@ -72,7 +72,7 @@ __device__ inline void store(const ComputeType<T> (&values)[Width], void* to, st
     Pack<T, Width> pack;
     LEVIN_PRAGMA_UNROLL
     for (int i = 0; i < Width; ++i) pack[i] = convert<T>(values[i]);
-    *reinterpret_cast<Pack<T, Width>*>(p) = pack;
+    pack_at<Width>(p) = pack;
   } else {
     LEVIN_PRAGMA_UNROLL
     for (int i = 0; i < Width; ++i)

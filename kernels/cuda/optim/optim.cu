@@ -71,8 +71,9 @@ template <class C>
 struct Adam {
   double lr, beta1, beta2, weight_decay;
   const double* lr_at;
-  C take1, keep2, take2, eps, decay;
+  C move1, keep2, take2, eps, decay;
   bool decays, decoupled, amsgrad, maximize;
+  bool from_gradient;  ///< the first moment, as lerp, from the nearer end: with beta1 = 0 it is the gradient to the bit
 
   explicit Adam(const AdamStepArgs& a)
       : lr(a.lr),
@@ -80,7 +81,7 @@ struct Adam {
         beta2(a.beta2),
         weight_decay(a.weight_decay),
         lr_at(a.lr_at),
-        take1(static_cast<C>(1.0 - a.beta1)),
+        move1(static_cast<C>(1.0 - a.beta1 >= 0.5 ? -a.beta1 : 1.0 - a.beta1)),
         keep2(static_cast<C>(a.beta2)),
         take2(static_cast<C>(1.0 - a.beta2)),
         eps(static_cast<C>(a.eps)),
@@ -88,7 +89,8 @@ struct Adam {
         decays(a.weight_decay != 0.0),
         decoupled(a.decoupled),
         amsgrad(a.amsgrad),
-        maximize(a.maximize) {}
+        maximize(a.maximize),
+        from_gradient(1.0 - a.beta1 >= 0.5) {}
 
   __device__ Moment<C> moment(const Member&, double number) const {
     const double rate = lr_at ? *lr_at : lr;
@@ -105,7 +107,7 @@ struct Adam {
     if (maximize) g = -g;
     if (decays && decoupled) p *= now.keep;
     if (decays && !decoupled) g = math::fma(decay, p, g);
-    first = math::fma(take1, g - first, first);
+    first = math::fma(move1, g - first, from_gradient ? g : first);
     second = math::fma(take2, g * g, keep2 * second);
     if (amsgrad) third = third > second ? third : second;
     const C denominator = math::sqrt(amsgrad ? third : second) / now.root + eps;

@@ -32,7 +32,7 @@ __device__ inline void store_some(T* p, const T (&values)[Count], std::int64_t l
     Pack<T, Count> pack;
     LEVIN_PRAGMA_UNROLL
     for (int i = 0; i < Count; ++i) pack[i] = values[i];
-    *reinterpret_cast<Pack<T, Count>*>(p) = pack;
+    pack_at<Count>(p) = pack;
   } else {
     LEVIN_PRAGMA_UNROLL
     for (int i = 0; i < Count; ++i)
@@ -42,7 +42,7 @@ __device__ inline void store_some(T* p, const T (&values)[Count], std::int64_t l
 template <class T, int Count>
 __device__ inline void load_some(T (&values)[Count], const T* p, std::int64_t left, bool packed) {
   if (packed && left >= Count) {
-    const auto pack = *reinterpret_cast<const Pack<T, Count>*>(p);
+    const auto pack = pack_at<Count>(p);
     LEVIN_PRAGMA_UNROLL
     for (int i = 0; i < Count; ++i) values[i] = pack[i];
   } else {

@@ -12,7 +12,7 @@ namespace levin::kernels::cuda {
 /// The pack's elements in [0, left), the others zero.
 template <class T, int N>
 __device__ inline Pack<T, N> load_some(const T* x, std::int64_t left, bool aligned) {
-  if (aligned && left >= N) return *reinterpret_cast<const Pack<T, N>*>(x);
+  if (aligned && left >= N) return pack_at<N>(x);
   Pack<T, N> pack{};
   LEVIN_PRAGMA_UNROLL
   for (int i = 0; i < N; ++i) {

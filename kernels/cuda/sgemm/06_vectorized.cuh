@@ -15,7 +15,7 @@ template <int Count>
 __device__ inline void load_fours(float (&values)[4 * Count], const float* from, int stride) {
   LEVIN_PRAGMA_UNROLL
   for (int v = 0; v < Count; ++v) {
-    const auto four = *reinterpret_cast<const Pack<float, 4>*>(from + v * stride);
+    const auto four = pack_at<4>(from + v * stride);
     LEVIN_PRAGMA_UNROLL
     for (int i = 0; i < 4; ++i) values[4 * v + i] = four[i];
   }

@@ -36,7 +36,7 @@ __device__ void fill_tile(T* tile, int line_pitch, int step_pitch, const TileSou
 
 /// Four neighbours in memory, of which `inside` exist.
 __device__ inline Pack<float, 4> load_four(const float* from, std::int64_t inside) {
-  if (inside >= 4) return *reinterpret_cast<const Pack<float, 4>*>(from);
+  if (inside >= 4) return pack_at<4>(from);
   Pack<float, 4> v;
   LEVIN_PRAGMA_UNROLL
   for (int i = 0; i < 4; ++i) v[i] = i < inside ? from[i] : 0.0f;
@@ -59,7 +59,7 @@ __device__ void fill_vectors(float* tile, int pitch, const TileSource<float>& x,
       LEVIN_PRAGMA_UNROLL
       for (int j = 0; j < 4; ++j) tile[(s + j) * pitch + i] = v[j];
     } else {
-      *reinterpret_cast<Pack<float, 4>*>(tile + s * pitch + i) = v;
+      pack_at<4>(tile + s * pitch + i) = v;
     }
   }
 }

@@ -23,7 +23,7 @@ __device__ inline void softmax_in_registers(const T* x, T* out, int n) {
   for (int p = 0; p < kPacks; ++p) {
     const int at = first + p * step;
     Elements pack;
-    if (at < n) pack = *reinterpret_cast<const Elements*>(x + at);
+    if (at < n) pack = vector_at<Elements>(x + at);
     LEVIN_PRAGMA_UNROLL
     for (int i = 0; i < kWidth; ++i) {
       values[p][i] = at < n ? convert<C>(pack[i]) : kNoMaximum<C>;
@@ -49,7 +49,7 @@ __device__ inline void softmax_in_registers(const T* x, T* out, int n) {
     Elements pack;
     LEVIN_PRAGMA_UNROLL
     for (int i = 0; i < kWidth; ++i) pack[i] = convert<T>(log ? values[p][i] - top - last : values[p][i] * last);
-    if (at < n) *reinterpret_cast<Elements*>(out + at) = pack;
+    if (at < n) vector_at<Elements>(out + at) = pack;
   }
 }
 

@@ -38,8 +38,8 @@ __device__ inline void gradient_in_registers(const T* g, const T* y, T* dx, int 
   for (int p = 0; p < kPacks; ++p) {
     const int at = first + p * step;
     if (at >= n) continue;
-    gs[p] = *reinterpret_cast<const Elements*>(g + at);
-    ys[p] = *reinterpret_cast<const Elements*>(y + at);
+    gs[p] = vector_at<Elements>(g + at);
+    ys[p] = vector_at<Elements>(y + at);
   }
   S own = S(0);
   LEVIN_PRAGMA_UNROLL
@@ -60,7 +60,7 @@ __device__ inline void gradient_in_registers(const T* g, const T* y, T* dx, int 
     for (int i = 0; i < kWidth; ++i) {
       pack[i] = convert<T>(gradient_of<log>(convert<C>(gs[p][i]), convert<C>(ys[p][i]), sum));
     }
-    *reinterpret_cast<Elements*>(dx + at) = pack;
+    vector_at<Elements>(dx + at) = pack;
   }
 }
 

@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(256) transpose_packed(TransposeProblem p) {
     if (row >= p.rows || column >= p.columns) continue;
     Word square[P];
     LEVIN_PRAGMA_UNROLL
-    for (int i = 0; i < P; ++i) square[i] = *reinterpret_cast<const Word*>(in + (row + i) * p.in_pitch + column);
+    for (int i = 0; i < P; ++i) square[i] = vector_at<Word>(in + (row + i) * p.in_pitch + column);
     LEVIN_PRAGMA_UNROLL
     for (int j = 0; j < P; ++j) {
       Word turned;
@@ -44,8 +44,7 @@ __global__ void __launch_bounds__(256) transpose_packed(TransposeProblem p) {
     const std::int64_t row = tile.row + lane * P, column = tile.column + group * P;
     if (row >= p.rows || column >= p.columns) continue;
     LEVIN_PRAGMA_UNROLL
-    for (int j = 0; j < P; ++j)
-      *reinterpret_cast<Word*>(out + (column + j) * p.out_pitch + row) = buffer[j][group][lane];
+    for (int j = 0; j < P; ++j) vector_at<Word>(out + (column + j) * p.out_pitch + row) = buffer[j][group][lane];
   }
 }
 

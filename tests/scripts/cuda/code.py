@@ -1,6 +1,8 @@
-"""code.py BUILD CUOBJDUMP: reads what ptxas said of each kernel (cmake/ptxas_report.sh keeps it beside the objects)
-and the machine code of the shipped ones. Ends with 1, a line for each fault, where a kernel spills registers or lacks
-the instructions that it lives by."""
+"""code.py BUILD CUOBJDUMP [LAUNCHES]: reads what ptxas said of each kernel (cmake/ptxas_report.sh keeps it beside the
+objects) and the machine code of the shipped ones. Ends with 1, a line for each fault, where a shipped kernel spills
+registers or lacks the instructions that it lives by, and where a kernel cannot be launched as the tests launch it:
+LAUNCHES is the list that the emulator wrote of them (LEVIN_EMULATOR_LAUNCHES), on a device of compute capability 9.0.
+Its registers times the threads of a block, and its arrays with the dynamic shared memory, must fit the architecture."""
 
 import multiprocessing
 import pathlib
@@ -10,6 +12,13 @@ import sys
 
 ARCHITECTURES = ("sm_80", "sm_90a")
 UNITS = ("sgemm", "hgemm", "matmul", "conv", "attention")
+
+# Of a block (CUDA C++ Programming Guide, technical specifications): registers, and bytes of shared memory for a kernel
+# that asks for more than the usual. Launches ask for it from kAskForShared on (kernels/cuda/base/launch.h).
+REGISTERS = 64 * 1024
+SHARED = {"sm_80": 163 * 1024, "sm_90a": 227 * 1024}
+USUAL_SHARED, ASK_FOR_SHARED = 48 * 1024, 32 * 1024
+LAUNCHED_ON = "sm_90a"
 
 # The shipped rungs of GEMM, convolution and attention: part of the kernel's name, and what its code must contain.
 HALF_PRODUCT, TF32_PRODUCT = r"HMMA\.16816\.F32", r"HMMA\.1688\.F32\.TF32"
@@ -38,6 +47,60 @@ def spills(report):
         elif (match := re.search(r"(\d+) bytes spill stores, (\d+) bytes spill loads", line)) and kernel:
             yield kernel, architecture, int(match[1]), int(match[2])
             kernel = None
+
+
+def resources(report):
+    """{(kernel, architecture): (registers a thread, bytes of arrays in shared memory)} of a report of ptxas -v."""
+    found, key = {}, None
+    for line in report.read_text(errors="replace").splitlines():
+        if match := re.search(r"Compiling entry function '(\S+)' for '(\S+)'", line):
+            key = match.groups()
+        elif (match := re.search(r"Used (\d+) registers", line)) and key:
+            shared = re.search(r"(\d+) bytes smem", line)
+            found[key] = int(match[1]), int(shared[1]) if shared else 0
+            key = None
+    return found
+
+
+def read_launches(file):
+    """{kernel: (most threads of a block, most bytes of dynamic shared memory)}"""
+    most = {}
+    for line in file.read_text().splitlines():
+        kernel, threads, dynamic, _ = line.split("\t")
+        before = most.get(kernel, (0, 0))
+        most[kernel] = max(before[0], int(threads)), max(before[1], int(dynamic))
+    return most
+
+
+def registers_of_block(registers, threads):
+    """Registers are given to warps, 256 at a time."""
+    return -(-threads // 32) * (-(-registers * 32 // 256) * 256)
+
+
+def launch_faults(kernel, architecture, used, launched):
+    """Why the architecture refuses a launch of the kernel, if it does."""
+    (registers, arrays), (threads, dynamic) = used, launched
+    where, faults = f"{architecture}: {kernel}", []
+    if (wanted := registers_of_block(registers, threads)) > REGISTERS:
+        faults.append(f"{where} uses {registers} registers, for {threads} threads {wanted} of {REGISTERS}")
+    if architecture != LAUNCHED_ON:  # for others the launchers may choose other sizes
+        return faults
+    most = SHARED[architecture] if dynamic >= ASK_FOR_SHARED else USUAL_SHARED
+    if arrays + dynamic > most:
+        faults.append(f"{where} has {arrays} bytes of arrays and {dynamic} of dynamic shared memory, of {most}")
+    return faults
+
+
+def check_launches(build, launches):
+    """(kernels that were launched, faults)"""
+    reports = pathlib.Path(build).glob("**/kernels/cuda/**/*.ptxas")
+    used = {key: value for report in reports for key, value in resources(report).items()}
+    seen = {kernel for kernel, _ in used if kernel in launches}
+    faults = [fault for (kernel, architecture), value in sorted(used.items()) if kernel in launches
+              for fault in launch_faults(kernel, architecture, value, launches[kernel])]
+    if not seen:
+        faults.append(f"none of the {len(launches)} launched kernels is one of the {len(used)} that ptxas compiled")
+    return len(seen), faults
 
 
 def code_of(cuobjdump, unit):
@@ -81,7 +144,7 @@ def look_at(place):
 
 
 def main():
-    build, cuobjdump = sys.argv[1:]
+    build, cuobjdump, *launches = sys.argv[1:]
     units = [u for name in UNITS for u in sorted(pathlib.Path(build).glob(f"**/kernels/cuda/{name}/**/*.cu.o"))]
     with multiprocessing.Pool() as pool:
         looks = pool.map(look_at, [(cuobjdump, unit) for unit in units], chunksize=1)
@@ -91,8 +154,13 @@ def main():
     for name, _ in SHIPPED:
         if missing := {a for a in ARCHITECTURES if (name, a) not in seen}:
             faults.append(f"{name}: ptxas said nothing of it for {', '.join(sorted(missing))}")
+    launched = 0
+    if launches:
+        launched, more = check_launches(build, read_launches(pathlib.Path(launches[0])))
+        faults += more
     print(*faults, sep="\n")
-    print(f"{len(units)} objects read, {instructions} instructions looked for, {len(faults)} faults")
+    print(f"{len(units)} objects read, {instructions} instructions looked for, {launched} kernels with their launches, "
+          f"{len(faults)} faults")
     sys.exit(1 if faults or not instructions else 0)
 
 

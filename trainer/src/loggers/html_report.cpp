@@ -174,8 +174,9 @@ void HtmlReport::add_point(const std::string& name, std::int64_t step, std::int6
 void HtmlReport::log_metrics(const LogRecord& record) {
   Data& d = *data_;
   d.status = "running";
+  // A test after the last epoch has that epoch's step and the next epoch's number, which does not count.
+  if (d.epoch < 0 || record.step > d.step) d.epoch = std::max(d.epoch, record.epoch);
   d.step = std::max(d.step, record.step);
-  d.epoch = std::max(d.epoch, record.epoch);
   for (const auto& [name, value] : record.values) add_point(name, record.step, record.epoch, value);
   const double now = d.seconds();
   if (options_.throughput && d.last_step && record.step > *d.last_step && now > d.last_seconds)

@@ -1,4 +1,3 @@
-#include <levin/kernels/range.h>
 #include <levin/trainer/advanced_profiler.h>
 
 #include <fmt/format.h>
@@ -22,8 +21,8 @@ double profiler_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-void NvtxProfiler::start(const std::string& action, Phase) { kernels::push_range(action.c_str()); }
-void NvtxProfiler::stop(const std::string&) { kernels::pop_range(); }
+void NvtxProfiler::start(const std::string& action, Phase) { options_.push(action.c_str()); }
+void NvtxProfiler::stop(const std::string&) { options_.pop(); }
 
 std::shared_ptr<Profiler> make_profiler(const ProfilerChoice& choice) {
   const std::string& name = choice.name();

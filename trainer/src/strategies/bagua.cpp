@@ -6,7 +6,6 @@
 #include <levin/trainer/optimizers.h>
 
 #include <cmath>
-#include <set>
 
 #include "by_parameters.h"
 #include "ddp.h"
@@ -27,17 +26,11 @@ class GradientAllreduce : public Ddp {
 
 /// Ranks by machine, where some machine has several and there are several: null else.
 ByteGradByMachine by_machine(ProcessGroup& group, int node) {
-  const Tensor all = empty({group.size()}, {.dtype = kInt64});
-  group.all_gather(all, full({1}, static_cast<double>(node), {.dtype = kInt64})).wait();
-  const auto nodes = all.to_vector<std::int64_t>();
-  const std::set<std::int64_t> machines(nodes.begin(), nodes.end());
+  const auto machines = ranks_by_machine(group, node);
   ByteGradByMachine hook;
-  if (machines.size() == 1 || machines.size() == nodes.size()) return hook;
+  if (machines.size() == 1 || machines.size() == static_cast<std::size_t>(group.size())) return hook;
   std::vector<int> first;
-  for (const std::int64_t m : machines) {
-    std::vector<int> ranks;
-    for (int r = 0; r < group.size(); ++r)
-      if (nodes[static_cast<std::size_t>(r)] == m) ranks.push_back(r);
+  for (const std::vector<int>& ranks : machines) {
     first.push_back(ranks.front());
     if (const auto made = group.new_group(ranks)) hook.machine = made;
   }
@@ -51,7 +44,9 @@ class ByteGrad final : public GradientAllreduce {
   ByteGrad(World& world, Device device) : GradientAllreduce(world, device), hook_(by_machine(group(), node_rank())) {}
 
  protected:
-  CommHook comm_hook() override { return hook_.machine ? CommHook(hook_) : CommHook(bytegrad_hook); }
+  CommHook comm_hook(const std::vector<Parameter>&) override {
+    return hook_.machine ? CommHook(hook_) : CommHook(bytegrad_hook);
+  }
 
  private:
   ByteGradByMachine hook_;

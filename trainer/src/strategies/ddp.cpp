@@ -5,20 +5,18 @@
 #include <algorithm>
 #include <utility>
 
-#include "strategies.h"
+#include "by_parameters.h"
 
 namespace levin {
 
 void Ddp::reduce_in_backward(const std::vector<Parameter>& parameters) {
-  std::vector<Parameter> watched;
-  for (const Parameter& p : parameters)
-    if (p.requires_grad()) watched.push_back(p);
+  const std::vector<Parameter> watched = trainable(parameters);
   const auto same = [](const Parameter& a, const Parameter& b) { return a.is_same(b); };
   if (!reducer_ || !std::equal(watched.begin(), watched.end(), watched_.begin(), watched_.end(), same)) {
     reducer_.reset();
     reducer_ = std::make_unique<distributed::Reducer>(
         watched, shared_group(), distributed::DistributedDataParallelOptions{.find_unused_parameters = find_unused_});
-    if (auto hook = comm_hook()) reducer_->register_comm_hook(std::move(hook));
+    if (auto hook = comm_hook(watched)) reducer_->register_comm_hook(std::move(hook));
     if (const auto order = std::exchange(order_, {}); order.size() == watched.size()) reducer_->set_order(order);
     watched_ = watched;
   }
@@ -28,7 +26,8 @@ void Ddp::reduce_in_backward(const std::vector<Parameter>& parameters) {
 
 void Ddp::finish_reduction(const std::vector<Parameter>& parameters) {
   if (std::exchange(reduced_, false)) return reducer_->set_sync(false);  // backward has waited for it
-  if (const auto hook = comm_hook()) return distributed::exchange_gradients(group(), parameters, hook);
+  const auto watched = trainable(parameters);
+  if (const auto hook = comm_hook(watched)) return distributed::exchange_gradients(group(), watched, hook);
   average_gradients(group(), parameters);
 }
 
@@ -43,7 +42,13 @@ void Ddp::load_state(const StateMap& state) {
 }
 
 std::unique_ptr<Strategy> make_ddp(const StrategyChoice& choice) {
-  return std::make_unique<Ddp>(choice.world(), choice.own_device(), choice.name == "ddp_find_unused_parameters_true");
+  const bool find_unused = choice.name == "ddp_find_unused_parameters_true";
+  const std::string& hook = choice.options->ddp_comm_hook;
+  if (hook == "post_local_sgd") return make_post_local_sgd(choice, find_unused);
+  return std::make_unique<Ddp>(choice.world(), choice.own_device(), find_unused,
+                               hook == "fp16_compress"   ? distributed::CommHook(distributed::fp16_compress_hook)
+                               : hook == "bf16_compress" ? distributed::CommHook(distributed::bf16_compress_hook)
+                                                         : distributed::CommHook());
 }
 
 }  // namespace levin

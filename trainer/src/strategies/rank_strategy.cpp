@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "../generator_map.h"
 #include "../state_json.h"
@@ -100,6 +101,15 @@ StateMap RankStrategy::broadcast(const StateMap& values, int src) {
 }
 
 std::vector<StateMap> RankStrategy::gather(const StateMap& own) { return gather_maps(*group_, own); }
+
+std::vector<std::vector<int>> ranks_by_machine(ProcessGroup& group, int node) {
+  const auto nodes = gathered(group, full({}, static_cast<double>(node), {.dtype = kInt64})).to_vector<std::int64_t>();
+  std::map<std::int64_t, std::vector<int>> machines;
+  for (int r = 0; r < group.size(); ++r) machines[nodes[static_cast<std::size_t>(r)]].push_back(r);
+  std::vector<std::vector<int>> ranks;
+  for (auto& [machine, own] : machines) ranks.push_back(std::move(own));
+  return ranks;
+}
 
 /// As JSON, in parts of one size.
 std::vector<StateMap> gather_maps(ProcessGroup& group, const StateMap& own) {

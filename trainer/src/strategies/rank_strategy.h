@@ -16,6 +16,7 @@ class RankStrategy : public Strategy {
   int world_size() const override { return world_.info.world_size; }
   int local_rank() const override { return world_.info.local_rank; }
   int node_rank() const override { return world_.info.node_rank; }
+  distributed::ProcessGroup* process_group() const override { return group_.get(); }
 
   /// Rank zero's weights on all ranks; each draws random numbers of its own.
   void setup(nn::Module& module) override;
@@ -62,6 +63,9 @@ std::vector<distributed::Shard> shards_by_optimizer(const Optimizers& optimizers
     }
   return all;
 }
+
+/// The ranks of each machine; `node` is that of this rank. All ranks call.
+std::vector<std::vector<int>> ranks_by_machine(distributed::ProcessGroup& group, int node);
 
 /// The maps of all ranks, by rank.
 std::vector<StateMap> gather_maps(distributed::ProcessGroup& group, const StateMap& own);

@@ -27,10 +27,10 @@ std::unique_ptr<Strategy> make_ddp(const StrategyChoice& choice);
 std::unique_ptr<Strategy> make_ddp2(const StrategyChoice& choice);
 std::unique_ptr<Strategy> make_horovod(const StrategyChoice& choice);
 std::unique_ptr<Strategy> make_bagua(const StrategyChoice& choice);
-/// Throw UsageError for options that make no sense.
+/// Throw UsageError for options that make no sense; `strategy` is its name, never "auto".
+void check_ddp(const StrategyOptions& options, const std::string& strategy);
 void check_horovod(const StrategyOptions& options);
 void check_bagua(const StrategyOptions& options);
-/// `strategy`: its name, never "auto".
 void check_fsdp(const StrategyOptions& options, const std::string& strategy);
 void check_pipeline(const StrategyOptions& options);
 std::unique_ptr<Strategy> make_zero(const StrategyChoice& choice);

@@ -5,7 +5,9 @@
 #include <levin/data/dataset.h>
 
 #include <filesystem>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace levin::data {
 
@@ -20,6 +22,8 @@ class FashionMnist final : public ImageDataset {
   /// missing file, else what is wrong with it.
   explicit FashionMnist(std::string_view split, const std::filesystem::path& dir = kFashionMnistDir,
                         Transform augment = {});
+  /// The names of the labels 0 to 9, as torchvision has them: "T-shirt/top", "Trouser", ...
+  static const std::vector<std::string>& classes();
 };
 
 /// The digits: the same files under the same names, (byte / 255 - 0.1307) / 0.3081.

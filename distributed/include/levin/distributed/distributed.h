@@ -9,6 +9,7 @@
 #include <levin/distributed/fsdp.h>
 #include <levin/distributed/horovod.h>
 #include <levin/distributed/launcher.h>
+#include <levin/distributed/model_averaging.h>
 #include <levin/distributed/pipeline.h>
 #include <levin/distributed/process_group.h>
 #include <levin/distributed/reduce_op.h>

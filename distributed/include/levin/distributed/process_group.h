@@ -10,6 +10,8 @@
 #include <levin/distributed/reduce_op.h>
 #include <levin/distributed/store.h>
 
+#include <array>
+#include <atomic>
 #include <exception>
 
 namespace levin::distributed {
@@ -106,6 +108,8 @@ class ProcessGroup {
   virtual std::shared_ptr<ProcessGroup> new_group(const std::vector<int>& ranks) = 0;
   /// Whether new_group() has left out ranks on the way to this group.
   bool is_part_of_world() const { return part_of_world_; }
+  /// How many operations of this kind this rank has begun in this group.
+  int64_t begun(Collective::Kind kind) const { return begun_[static_cast<std::size_t>(kind)]; }
   /// Says that this rank has failed: on all ranks, every group with this one throws RankLost with `reason`.
   virtual void abort(const std::string& reason) = 0;
 
@@ -126,11 +130,13 @@ class ProcessGroup {
 
  private:
   void check_rank(const char* operation, int rank) const;
+  Work start(Collective collective);
 
   int rank_;
   std::vector<int> ranks_;
   Milliseconds timeout_;
   bool part_of_world_ = false;
+  std::array<std::atomic<int64_t>, 11> begun_{};  // by kind
 };
 
 /// What make_process_group needs to know. All ranks have called join() on the store.

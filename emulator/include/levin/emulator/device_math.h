@@ -84,11 +84,11 @@ inline void sincosf(float x, float* sine, float* cosine) { *sine = sinf(x), *cos
 namespace levin::emulator {
 /// sin and cos of pi x, exact at multiples of a half.
 inline void sine_and_cosine_of_pi(double x, double* sine, double* cosine) {
-  const double turned = remainder(x, 2.0);  // in [-1, 1]
-  const double quarters = nearbyint(2.0 * turned);
+  const double turned = ::remainder(x, 2.0);  // in [-1, 1]
+  const double quarters = ::nearbyint(2.0 * turned);
   const double angle = 3.141592653589793 * (turned - 0.5 * quarters);
-  const double s = sin(angle), c = cos(angle);
-  switch (isfinite(x) ? static_cast<int>(quarters) & 3 : 0) {
+  const double s = ::sin(angle), c = ::cos(angle);
+  switch (std::isfinite(x) ? static_cast<int>(quarters) & 3 : 0) {
     case 0:
       *sine = s, *cosine = c;
       break;

@@ -9,6 +9,9 @@
 //   LEVIN_EMULATOR_PROTECT=0      device memory stays open to the host's code
 //   LEVIN_EMULATOR_RED_ZONES=0    the zones round allocations are looked at when memory is freed, not after each kernel
 //   LEVIN_EMULATOR_LEAKS=1        what is alive when the program ends is listed on standard error
+//   LEVIN_EMULATOR_LAUNCHES=FILE  a line for each kernel that was launched is added to it when the program ends:
+//   symbol,
+//                                 most threads of a block, most dynamic shared memory, bytes of its arrays
 
 #include <cstddef>
 #include <string>
@@ -42,5 +45,7 @@ std::size_t memory_openings();
 /// How many calls made the host wait for queued work (synchronising calls, copies to pageable memory, cudaFree), also
 /// those that found nothing to wait for. Queries don't wait.
 std::size_t host_waits();
+/// How often cudaFuncSetAttribute gave a kernel more dynamic shared memory.
+std::size_t shared_requests();
 
 }  // namespace levin::emulator

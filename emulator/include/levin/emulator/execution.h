@@ -6,6 +6,7 @@
 #include <levin/emulator/async_copy.h>
 #include <levin/emulator/vector_types.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <source_location>
@@ -28,6 +29,9 @@ Config& config();
 /// Ends the running kernel: its launch fails with `what`, the kernel's name, block, thread and the site. For checks of
 /// the emulator itself; throws through the fiber.
 [[noreturn]] void fail(const std::string& what, Site site);
+/// fail() for a vector access at an address that is no multiple of its `alignment`; on a device it ends the kernel with
+/// cudaErrorMisalignedAddress, and here too.
+[[noreturn]] void fail_misaligned(const void* p, std::size_t alignment, Site site);
 /// True in code of a kernel, false in code of the host.
 bool in_kernel();
 
@@ -71,11 +75,18 @@ void* map_shared(const void* p, int rank, Site site);
 /// True when `p` lies in the calling block's shared memory.
 bool is_shared(const void* p);
 
+/// The most shared memory that any architecture gives to a block (sm_90), and what a kernel gets that did not ask for
+/// more with cudaFuncAttributeMaxDynamicSharedMemorySize.
+inline constexpr std::size_t kMostSharedBytes = 227 * 1024, kUsualSharedBytes = 48 * 1024;
+
 /// A grid to run: `body` is one thread's call of the kernel.
 struct Launch {
   const char* kernel = "kernel";
   dim3 grid{1, 1, 1}, block{1, 1, 1}, cluster{1, 1, 1};
-  std::size_t shared_bytes = 0;
+  std::size_t shared_bytes = 0;                 ///< of dynamic shared memory
+  std::size_t shared_limit = kMostSharedBytes;  ///< for a block's arrays and its dynamic shared memory together
+  /// Grows to what one block's arrays take, as the kernel declares them; may be null.
+  std::atomic<std::size_t>* array_bytes = nullptr;
   void (*body)(void* context) = nullptr;
   void* context = nullptr;
 };

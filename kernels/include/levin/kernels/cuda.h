@@ -23,6 +23,9 @@ struct cuda {
 
   /// Whether a device can be used here. Never throws.
   static bool is_available();
+  /// The kernels that the program was linked with: "ON" (compiled by nvcc), "EMULATE" (run by the emulator on the CPU)
+  /// or "OFF" (none).
+  static const char* flavour();
   static int device_count();
   /// Why there is no device to use: one sentence; empty when there is one.
   static std::string why_unavailable();

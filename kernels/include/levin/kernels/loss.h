@@ -24,7 +24,8 @@ enum class LossReduction : std::uint8_t { none, mean, sum };
 /// - smoothing) + smoothing / C). A sample's loss is sum over c of q[c] (lse - x[c]).
 struct CrossEntropyArgs {
   TensorView x, target, weight;
-  TensorView lse;    ///< (B, S) f64, log of the sum of exp(x) over C; written by the forward
+  TensorView lse;    ///< (2, B, S) f64, log of the sum of exp(x) over C and the rest that its rounding leaves, which
+                     ///< differences of large logits need; written by the forward
   TensorView norm;   ///< () f64, what `mean` divides by: the sum of the labels' weights, or B S; written by the forward
   TensorView out;    ///< forward: (B, S) for `none`, else ()
   TensorView g, dx;  ///< backward: the gradient of out, and of x (B, C, S)

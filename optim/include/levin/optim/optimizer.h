@@ -45,8 +45,9 @@ class Optimizer {
   /// Updates every parameter that has a gradient. Nothing is recorded. While a graph is captured it throws StateError
   /// unless the groups are capturable and an earlier step has made the state.
   void step();
-  /// Steps unless `found_inf` (one float32 on the parameters' device) is not 0. The host neither waits nor knows; steps
-  /// that changed nothing don't count. GradScaler calls this.
+  /// Steps unless `found_inf` (one number on the parameters' device, of any shape with one element) is not 0. The host
+  /// neither waits nor knows; steps that changed nothing don't count. GradScaler calls this. Throws ShapeError for any
+  /// other number of elements.
   void step_unless(const Tensor& found_inf);
   /// Evaluates the loss (and its gradients) by `closure` with recording on, then steps; returns the loss.
   Tensor step(const Closure& closure);

@@ -31,7 +31,7 @@ struct RunContext {
   Optimizers* optimizers = nullptr;     ///< with their schedulers, known from on_fit_start on
   StepOptions* step_options = nullptr;  ///< a change of accumulate_grad_batches counts from the next window on
   const DataModule* data = nullptr;     ///< the loaders of this run, as far as it has asked for them
-  const Strategy* strategy = nullptr;
+  Strategy* strategy = nullptr;
   Precision* precision = nullptr;
   std::span<const std::shared_ptr<Logger>> loggers{};
   Stage stage = Stage::fit;

@@ -28,6 +28,7 @@ class CommandLine {
   CommandLine& add(const std::string& name, DeviceList& value, const std::string& help);
   CommandLine& add(const std::string& name, std::optional<Duration>& value, const std::string& help);
   CommandLine& add(const std::string& name, ProfilerChoice& value, const std::string& help);
+  CommandLine& add(const std::string& name, LoggerChoice& value, const std::string& help);
   CommandLine& add(const std::string& name, std::optional<std::int64_t>& value, const std::string& help,
                    std::int64_t min = 0);
   CommandLine& add(const std::string& name, std::optional<double>& value, const std::string& help);

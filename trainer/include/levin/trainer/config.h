@@ -44,6 +44,26 @@ class ProfilerChoice {
   std::shared_ptr<Profiler> object_;
 };
 
+/// The logs that a Trainer writes into its folder: "csv" (metrics.csv), "tensorboard" (tensorboard/version_k), "jsonl"
+/// (metrics.jsonl), "html" (report.html), several separated by commas, or "none". true means csv, false means none.
+class LoggerChoice {
+ public:
+  LoggerChoice(bool on = true);  // NOLINT: implicit
+  /// Throws UsageError for an unknown name.
+  LoggerChoice(const std::string& text) : LoggerChoice(parse(text)) {}  // NOLINT: implicit
+  LoggerChoice(const char* text) : LoggerChoice(parse(text)) {}         // NOLINT
+  /// Also takes a list in brackets and the words for true and false. Throws UsageError, which begins with `option`.
+  static LoggerChoice parse(const std::string& text, const std::string& option = "--logger");
+  const std::vector<std::string>& names() const { return names_; }
+  bool has(const std::string& name) const;
+  /// "csv,html", or "none"
+  std::string text() const;
+  operator bool() const { return !names_.empty(); }  // NOLINT: implicit, for `a = b = config.logger = false`
+
+ private:
+  std::vector<std::string> names_;
+};
+
 struct TrainerConfig {
   // How long
   std::optional<std::int64_t> max_epochs{};  ///< 1000 unless max_steps is given; -1 for no limit
@@ -81,6 +101,10 @@ struct TrainerConfig {
   std::int64_t timeout = 300;   ///< seconds that ranks wait for each other
   std::string nccl_algo = "ring";  ///< how NCCL sums over GPUs: "ring" (its order is known), "tree" or "auto"
   std::string strategy = "auto";
+  std::string ddp_comm_hook = "none";  ///< ddp: "none", "fp16_compress", "bf16_compress" or "post_local_sgd"
+  std::int64_t model_averaging_period = 0;    ///< post_local_sgd: steps between two averages of the weights
+  std::int64_t start_local_sgd_iter = 0;      ///< post_local_sgd: steps with averaged gradients at first
+  bool post_local_gradient_allreduce = true;  ///< post_local_sgd: then gradients are averaged within a machine
   bool scale_lr = true;  ///< horovod: learning rates and schedules' base rates times the number of ranks
   std::string gradient_compression = "none";    ///< horovod: "none" or "fp16"
   std::optional<double> fusion_threshold_mb{};  ///< horovod: MiB that travel together; HOROVOD_FUSION_THRESHOLD, or 64
@@ -108,7 +132,7 @@ struct TrainerConfig {
   bool async_checkpoints = false;    ///< a thread writes those that are not sharded; fit waits for the last
   bool enable_progress_bar = true;
   bool enable_model_summary = true;
-  bool logger = true;  ///< a CSV file
+  LoggerChoice logger = true;  ///< "csv", "tensorboard", "jsonl", "html", or several: "csv,html"; false for none
   bool enable_autolog_hparams = true;  ///< loggers get the module's hyper-parameters when a fit begins
   bool barebones = false;  ///< none of the above, no sanity check, log() does nothing: to measure the loop itself
 
@@ -124,7 +148,7 @@ struct TrainerConfig {
   bool overfits() const { return !overfit_batches.is_zero(); }
 
   std::vector<CallbackPtr> callbacks{};
-  std::vector<std::shared_ptr<Logger>> loggers{};  ///< beside the CSV file
+  std::vector<std::shared_ptr<Logger>> loggers{};  ///< beside those of `logger`
 };
 
 /// Throws UsageError with one sentence for a value that makes no sense or needs a part that is not built.

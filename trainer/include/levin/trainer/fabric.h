@@ -24,6 +24,10 @@ struct FabricConfig {
   std::int64_t node_rank = -1;
   std::int64_t timeout = 300;
   std::string nccl_algo = "ring";
+  std::string ddp_comm_hook = "none";
+  std::int64_t model_averaging_period = 0;
+  std::int64_t start_local_sgd_iter = 0;
+  bool post_local_gradient_allreduce = true;
   bool scale_lr = true;
   std::string gradient_compression = "none";
   std::optional<double> fusion_threshold_mb{};
@@ -186,6 +190,11 @@ class Fabric {
   void save(const std::filesystem::path& folder, const nn::Module& module, const StateMap& values = {});
   /// Brings all of that back, and gives the values. Throws IoError or StateError.
   StateMap load(const std::filesystem::path& folder, nn::Module& module);
+
+  /// Loads the weights of a safetensors file, of this library or another, into a module. Not strict, names that only
+  /// one of the two has are left out and reported. Throws IoError for a file that cannot be read, StateError for
+  /// weights that do not fit.
+  nn::LoadReport load_raw(const std::filesystem::path& file, nn::Module& module, bool strict = true);
 
   Device device() const { return strategy_->device(); }
   int global_rank() const { return strategy_->rank(); }

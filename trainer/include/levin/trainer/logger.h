@@ -1,6 +1,7 @@
 #pragma once
 // Where logged values go.
 
+#include <levin/trainer/config.h>
 #include <levin/trainer/metric_store.h>
 #include <levin/trainer/model_graph.h>
 
@@ -97,5 +98,8 @@ class CSVLogger : public Logger {
   std::vector<Row> rows_;
   bool changed_ = false;
 };
+
+/// The loggers of these names, whose files lie in `root`.
+std::vector<std::shared_ptr<Logger>> make_loggers(const LoggerChoice& choice, const std::filesystem::path& root);
 
 }  // namespace levin

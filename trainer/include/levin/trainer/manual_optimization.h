@@ -18,8 +18,8 @@ struct TrainState;
 /// Throws UsageError for a precision with weights of its own under a strategy whose ranks have pieces of the weights.
 void refuse_own_weights(const Strategy& strategy, const Precision& precision);
 
-/// While one is alive, only the parameters of one optimizer ask for gradients; all get back what they had with its end,
-/// also when an exception passes.
+/// While one is alive, only the parameters of one optimizer ask for gradients, and gradients are exchanged only where
+/// its `sync_grad` says so. Its end gives both back as they were, also when an exception passes.
 class Toggled {
  public:
   ~Toggled();
@@ -30,7 +30,9 @@ class Toggled {
 
  private:
   friend class OptimizerHandle;
-  Toggled(ManualOptimization& owner, std::size_t index);
+  Toggled(ManualOptimization& owner, std::size_t index, bool sync_grad);
+  ManualOptimization* owner_;
+  bool synced_before_;
   std::vector<std::pair<Tensor, bool>> before_;
 };
 
@@ -45,9 +47,12 @@ class OptimizerHandle {
   /// Evaluates the loss by `closure` (zero_grad, forward, manual_backward) first; returns it.
   Tensor step(const optim::Optimizer::Closure& closure) const;
   /// Holds the other optimizers' parameters still for the time of a scope: `auto only = d_opt.toggle_model();`.
-  /// `sync_grad` is there for Lightning's name: several ranks exchange in step() what was gathered, never in backward.
+  /// Without `sync_grad` ranks exchange no gradients in it: give false for the batches of an accumulation window that
+  /// do not step. What they gathered is averaged with the rest by a later step(), clip_gradients() or backward. A step
+  /// inside of such a scope uses this rank's own gradients, so that replicas differ from then on; throws UsageError
+  /// where a strategy divides the optimizer's state, whose steps need all ranks.
   [[nodiscard]] Toggled toggle_model(bool sync_grad = true) const;
-  [[nodiscard]] Toggled toggle_optimizer() const { return toggle_model(); }
+  [[nodiscard]] Toggled toggle_optimizer(bool sync_grad = true) const { return toggle_model(sync_grad); }
   /// Clips these gradients, brought back to scale, by "norm" or "value"; step() then uses them as they are.
   void clip_gradients(double value, const std::string& algorithm = "norm") const;
 
@@ -87,6 +92,8 @@ class ManualOptimization {
   /// Where there is one optimizer: backward of a loss at scale, which averages the gradients while it runs where the
   /// strategy can do that and `average` asks for it.
   void backward_of_only(const Tensor& scaled, bool average);
+  /// Before a backward that is not one of these two.
+  void gradients_are_added();
   void zero_grad(std::size_t i, bool set_to_none);
   Tensor step(std::size_t i, const optim::Optimizer::Closure& closure);
   void clip_gradients(std::size_t i, double value, const std::string& algorithm);
@@ -107,9 +114,15 @@ class ManualOptimization {
   Precision& precision_;
   StepHooks& hooks_;
   ScaleMoves moves_;
-  bool averaged_ = false;                        // the one optimizer's gradients, by the last backward
-  std::vector<std::optional<Tensor>> unscaled_;  // found-inf of an optimizer whose gradients are at scale already
-  std::optional<Tensor> found_;                  // by all steps of this batch
+  bool syncs_ = true;  // gradients are exchanged
+  /// The gradients of an optimizer.
+  struct Gathered {
+    bool averaged = false;          // over the ranks, and nothing was added since
+    std::optional<Tensor> found{};  // their found-inf, where they are at scale already
+  };
+  std::vector<Gathered> gathered_;
+  std::optional<Tensor> found_;  // by all steps of this batch
+  bool own_found_ = false;       // some of that is this rank's alone
   struct Step {
     std::size_t optimizer;
     HostRead skipped;

@@ -1,6 +1,7 @@
 #pragma once
 // Where the time of a run goes. Without a profiler a scope is one comparison.
 
+#include <levin/kernels/range.h>
 #include <levin/trainer/config.h>
 #include <levin/trainer/train_state.h>
 
@@ -95,12 +96,22 @@ class SimpleProfiler : public Profiler {
   std::vector<Open> open_;
 };
 
+/// Where ranges go; by default to NVTX.
+struct NvtxProfilerOptions {
+  std::function<void(const char*)> push = kernels::push_range;  ///< begins a range of this thread
+  std::function<void()> pop = kernels::pop_range;               ///< ends the innermost one
+};
+
 /// Actions as ranges on the time line of NVIDIA's profilers (nsys), where the kernels' own ranges lie too. Without a
 /// device, and without such a profiler, it does nothing.
 class NvtxProfiler : public Profiler {
  public:
+  explicit NvtxProfiler(NvtxProfilerOptions options = {}) : options_(std::move(options)) {}
   void start(const std::string& action, Phase phase) override;
   void stop(const std::string& action) override;
+
+ private:
+  NvtxProfilerOptions options_;
 };
 
 /// The profiler of a name or object, null for ""; throws UsageError that names the known ones.

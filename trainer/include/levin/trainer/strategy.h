@@ -18,6 +18,9 @@
 
 namespace levin {
 
+namespace distributed {
+class ProcessGroup;
+}
 class LevinModule;
 class Optimizers;
 
@@ -47,6 +50,8 @@ class Strategy {
   virtual int local_rank() const = 0;  ///< among the processes of this machine
   virtual int node_rank() const = 0;   ///< of this machine among all
   bool is_global_zero() const { return rank() == 0; }
+  /// The group of all ranks, for collectives of the program's own; null where there is one process.
+  virtual distributed::ProcessGroup* process_group() const { return nullptr; }
 
   /// Puts the module on the device, before the optimizers are made. Weights and buffers of all ranks become rank
   /// zero's.
@@ -202,6 +207,10 @@ struct StrategyOptions {
   std::int64_t node_rank = -1;
   std::int64_t timeout = 300;
   std::string nccl_algo = "ring";
+  std::string ddp_comm_hook = "none";
+  std::int64_t model_averaging_period = 0;
+  std::int64_t start_local_sgd_iter = 0;
+  bool post_local_gradient_allreduce = true;
   bool scale_lr = true;
   std::string gradient_compression = "none";
   std::optional<double> fusion_threshold_mb{};

@@ -1,0 +1,53 @@
+#pragma once
+// Where the elements of a strided view lie.
+
+#include <levin/core/tensor.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace levin::ops {
+
+/// Sizes, strides and offset of a view, counted in elements of the memory that it describes.
+struct Region {
+  Shape sizes, strides;
+  int64_t offset = 0;
+
+  /// One past the last element that the view reaches; 0 where it has no elements.
+  int64_t end() const {
+    if (sizes.numel() == 0) return 0;
+    int64_t last = offset;
+    for (int d = 0; d < sizes.size(); ++d) last += (sizes[d] - 1) * strides[d];
+    return last + 1;
+  }
+
+  /// Whether several elements of the view may share memory. False negatives do not occur: the axes are taken by
+  /// ascending stride, and each has to step beyond what the axes before it reach.
+  bool may_overlap() const {
+    if (sizes.numel() == 0) return false;
+    Shape order;
+    for (int d = 0; d < sizes.size(); ++d)
+      if (sizes[d] > 1) order.push_back(d);
+    std::sort(order.begin(), order.end(),
+              [&](int64_t a, int64_t b) { return strides[static_cast<int>(a)] < strides[static_cast<int>(b)]; });
+    int64_t reach = 0;
+    for (const int64_t d : order) {
+      const int axis = static_cast<int>(d);
+      if (strides[axis] <= reach) return true;
+      reach += (sizes[axis] - 1) * strides[axis];
+    }
+    return false;
+  }
+};
+
+inline Region region_of(const Tensor& x) { return {x.sizes(), x.strides(), x.storage_offset()}; }
+
+/// Both regions of one memory, counted from the first element that either of them names.
+inline std::pair<Region, Region> shared_memory(Region one, Region other) {
+  const int64_t begin = std::min(one.offset, other.offset);
+  one.offset -= begin;
+  other.offset -= begin;
+  return {one, other};
+}
+
+}  // namespace levin::ops

@@ -1,0 +1,83 @@
+// Misaligned accesses, each planted in a small kernel, with a right one beside it.
+
+#include "kernels/cuda/base/cuda.h"
+#include "runtime_fixture.h"
+
+#include <cstdint>
+
+// Not in an anonymous namespace: reports name kernels by their symbols.
+namespace accesses {
+
+using levin::kernels::cuda::pack_at;
+
+/// Four floats at once, `off` elements behind an aligned address.
+__global__ void pack_of_four(float* p, int off) { pack_at<4>(p + off)[0] = 1.f; }
+constexpr int pack_line = __LINE__ - 1;
+
+__global__ void half_pack(const __half* p, float* out, int off) { *out = __half2float(pack_at<2>(p + off)[1]); }
+
+/// The same without the helper, as no kernel of Levin's does.
+__global__ void bare_vector(float* p, int off) {
+  using Vector = float __attribute__((vector_size(16)));
+  *reinterpret_cast<Vector*>(p + off) = Vector{1.f, 1.f, 1.f, 1.f};
+}
+
+}  // namespace accesses
+
+namespace levin::emulator {
+namespace {
+
+template <class... P, class... A>
+cudaError_t run(void (*kernel)(P...), unsigned block, std::size_t shared, A... args) {
+  clear_errors();
+  cudaLaunchConfig_t config{};
+  config.gridDim = 1;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared;
+  const cudaError_t e = cudaLaunchKernelEx(&config, kernel, args...);
+  return e != cudaSuccess ? e : cudaDeviceSynchronize();
+}
+
+struct Memory {
+  FreshDevices fresh;
+  void* bytes = nullptr;
+  Memory() {
+    CHECK_OK(cudaMalloc(&bytes, 4096));
+    CHECK_OK(cudaMemset(bytes, 0, 4096));
+  }
+  ~Memory() {
+    clear_errors();
+    CHECK_OK(cudaFree(bytes));
+  }
+  template <class T>
+  T* as(int offset = 0) const {
+    return reinterpret_cast<T*>(static_cast<char*>(bytes) + offset);
+  }
+};
+
+// With a sanitizer such an access ends the process: sanitizer_test.cpp.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_CASE("accesses: a pack at an address that is no multiple of its size ends the kernel with its line") {
+  const Memory memory;
+  CHECK_OK(run(accesses::pack_of_four, 1, 0, memory.as<float>(), 4));
+  CHECK_ERROR(run(accesses::pack_of_four, 1, 0, memory.as<float>(), 2), cudaErrorMisalignedAddress);
+  CHECK(report_has("kernel accesses::pack_of_four, block (0, 0, 0), thread (0, 0, 0), at "));
+  CHECK(report_has("accesses_test.cpp:" + std::to_string(accesses::pack_line) + ": misaligned address: "));
+  CHECK(report_has(" is no multiple of 16, the size of what is read or written there at once"));
+  CHECK_OK(run(accesses::half_pack, 1, 0, memory.as<__half>(), memory.as<float>(512), 2));
+  CHECK_ERROR(run(accesses::half_pack, 1, 0, memory.as<__half>(), memory.as<float>(512), 1),
+              cudaErrorMisalignedAddress);
+  CHECK(report_has(" is no multiple of 4,"));
+  CHECK_ERROR(run(accesses::pack_of_four, 1, 0, static_cast<float*>(nullptr), 0), cudaErrorIllegalAddress);
+}
+
+TEST_CASE("accesses: 16 bytes that the CPU moves at once are found without a helper too") {
+  const Memory memory;
+  CHECK_OK(run(accesses::bare_vector, 1, 0, memory.as<float>(), 4));
+  CHECK_ERROR(run(accesses::bare_vector, 1, 0, memory.as<float>(), 1), cudaErrorMisalignedAddress);
+  CHECK(report_has("kernel accesses::bare_vector, block (0, 0, 0), thread (0, 0, 0): misaligned address: "));
+}
+#endif
+
+}  // namespace
+}  // namespace levin::emulator

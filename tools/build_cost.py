@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""Measures what a build costs from an empty compiler cache: CPU seconds (user + system) by module and the ten most
+expensive compilations.
+
+  tools/build_cost.py [--preset P] [--update] [TARGET...]
+
+Builds the targets (default: mnist) in build/cost-P with the compiler cache off. --update writes the table into
+docs/building.md. As a compiler launcher (--record FILE COMMAND...) it appends one line a compilation to FILE."""
+import argparse
+import collections
+import datetime
+import os
+import pathlib
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "building.md"
+MODULES = ("core", "kernels", "autograd", "nn", "optim", "data", "interop", "distributed", "trainer", "emulator", "tests",
+           "examples")
+
+
+def cpu_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def record(log, command):
+    """Runs one compiler command and notes its CPU seconds and its output file."""
+    status = subprocess.run(command).returncode
+    output = command[command.index("-o") + 1] if "-o" in command else command[-1]
+    with open(log, "a") as f:
+        f.write(f"{cpu_seconds():.3f}\t{output}\n")
+    return status
+
+
+def module_of(output):
+    """The module of an object file: its batch names it, else its path does."""
+    batch = re.search(r"/Unity/unity_([a-z]+)_", output)
+    if batch:
+        return batch.group(1)
+    parts = output.split("/")
+    if parts[0] == "tests" or parts[0] == "examples":
+        return parts[0]
+    return next((p for p in parts if p in MODULES), "precompiled headers" if "cmake_pch" in output else "other")
+
+
+def build(preset, targets):
+    """Builds `targets` in a fresh folder; returns wall and CPU seconds, and CPU seconds by object file."""
+    folder = ROOT / "build" / f"cost-{preset}"
+    shutil.rmtree(folder, ignore_errors=True)
+    log = folder.parent / f"cost-{preset}.tsv"
+    log.unlink(missing_ok=True)
+    environment = dict(os.environ, CCACHE_DISABLE="1")
+    subprocess.run(["cmake", "--preset", preset, "-B", str(folder),
+                    f"-DCMAKE_CXX_COMPILER_LAUNCHER={sys.executable};{__file__};--record;{log}"],
+                   cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
+    start, cpu = time.monotonic(), cpu_seconds()
+    subprocess.run(["ninja", "-C", str(folder), *targets], env=environment, check=True, stdout=subprocess.DEVNULL)
+    wall, cpu = time.monotonic() - start, cpu_seconds() - cpu
+    files = {}
+    for line in log.read_text().splitlines():
+        seconds, output = line.split("\t")
+        files[output] = float(seconds)
+    return wall, cpu, files
+
+
+def machine():
+    model = re.search(r"model name\s*:\s*(.*)", pathlib.Path("/proc/cpuinfo").read_text())
+    simd = "AVX-512" if " avx512f" in pathlib.Path("/proc/cpuinfo").read_text() else "AVX2"
+    return f"{model.group(1).strip() if model else 'unknown CPU'} ({simd}), {os.cpu_count()} cores"
+
+
+def report(preset, targets, wall, cpu, files):
+    """The tables in Markdown."""
+    modules, count = collections.Counter(), collections.Counter()
+    for output, seconds in files.items():
+        modules[module_of(output)] += seconds
+        count[module_of(output)] += 1
+    rows = [f"`{' '.join(targets)}`, preset {preset}: {cpu:.0f} s of CPU time (user + system), {wall:.0f} s of wall time. "
+            f"{machine()}, {datetime.date.today()}.", "", "| module | CPU seconds | compilations |", "|---|---:|---:|"]
+    rows += [f"| {name} | {seconds:.1f} | {count[name]} |" for name, seconds in modules.most_common()]
+    rows += ["", "| most expensive compilations | CPU seconds |", "|---|---:|"]
+    for output, seconds in sorted(files.items(), key=lambda item: -item[1])[:10]:
+        name = re.sub(r"^.*?\.dir/|\.o$", "", output)
+        rows.append(f"| `{name}` | {seconds:.1f} |")
+    return "\n".join(rows)
+
+
+def update_page(text):
+    start, end = "<!-- build_cost: start -->", "<!-- build_cost: end -->"
+    page = PAGE.read_text()
+    before, rest = page.split(start)
+    after = rest.split(end)[1]
+    PAGE.write_text(f"{before}{start}\n{text}\n{end}{after}")
+
+
+def main():
+    if len(sys.argv) > 3 and sys.argv[1] == "--record":
+        sys.exit(record(sys.argv[2], sys.argv[3:]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--preset", default="release")
+    parser.add_argument("--update", action="store_true", help="write the tables into docs/building.md")
+    parser.add_argument("targets", nargs="*", default=["mnist"])
+    arguments = parser.parse_args()
+    text = report(arguments.preset, arguments.targets, *build(arguments.preset, arguments.targets))
+    print(text)
+    if arguments.update:
+        update_page(text)
+
+
+if __name__ == "__main__":
+    main()
