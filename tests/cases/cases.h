@@ -24,6 +24,7 @@ std::vector<OpCase> optim_cases();
 std::vector<OpCase> amp_cases();
 std::vector<OpCase> edge_cases();
 std::vector<OpCase> edge_slope_cases();
+std::vector<OpCase> edge_infinity_cases();
 
 /// Copies in contiguous memory, as the fused kernels have their tensors.
 Tensors contiguous_copies(const Tensors& inputs);

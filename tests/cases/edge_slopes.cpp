@@ -15,11 +15,10 @@ namespace {
 
 using Line = EdgeValues;
 
-constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
 /// Elements beside NaN and infinity keep their values and gradients.
 std::vector<OpCase> beside_nan() {
-  const Line values = {kNan, 1.5, -1.0, -3.0, 0.25, -0.5, 2.0, -kEdgeInfinity, -2.0, kNan, kNan, -0.125, 4.0};
+  const Line values = {kEdgeNan,       1.5,  -1.0,     -3.0,     0.25,   -0.5, 2.0,
+                       -kEdgeInfinity, -2.0, kEdgeNan, kEdgeNan, -0.125, 4.0};
   std::vector<OpCase> list;
   const auto add = [&](const char* name, Unary f, double (*slope)(double), double (*second)(double)) {
     const auto op = [f](const Tensors& x) -> Tensors { return {f(x[0])}; };
@@ -54,14 +53,14 @@ Tensor shared_by_ties(const Tensor& x, double extremum) {
 
 std::vector<OpCase> extrema() {
   std::vector<OpCase> list;
-  const Line with_nan = {1, kNan, -3, 3, 3, kNan, 0};
+  const Line with_nan = {1, kEdgeNan, -3, 3, 3, kEdgeNan, 0};
   const std::vector<Sample> nan_samples = {{.inputs = {values_of({7}, with_nan)}},
                                            {.inputs = {values_of({33}, with_nan)}}};
   for (const auto& [name, f] : {std::pair{"max", Unary([](const Tensor& x) { return max(x); })},
                                 std::pair{"min", Unary([](const Tensor& x) { return min(x); })}})
     list.push_back(edge_case(
         fmt::format("{}_with_nan", name), slopes_of([f](const Tensors& x) -> Tensors { return {f(x[0])}; }),
-        [](const Tensors& x) -> Tensors { return {shared_by_ties(x[0], kNan)}; }, nan_samples));
+        [](const Tensors& x) -> Tensors { return {shared_by_ties(x[0], kEdgeNan)}; }, nan_samples));
   // sign(NaN) is 0, and so is the gradient.
   for (const double p : {kEdgeInfinity, -kEdgeInfinity})
     list.push_back(edge_case(p > 0 ? "norm_inf_with_nan" : "norm_minus_inf_with_nan",
@@ -94,7 +93,7 @@ std::vector<OpCase> infinite_sums() {
       "logsumexp_beside_infinity", slopes_of([](const Tensors& x) -> Tensors { return {logsumexp(x[0], {1})}; }),
       [](const Tensors& x) -> Tensors {
         Line v = x[0].to_vector<double>();
-        for (double& e : v) e = std::isinf(e) ? kNan : 0.0;
+        for (double& e : v) e = std::isinf(e) ? kEdgeNan : 0.0;
         return {from_data(v, x[0].sizes())};
       },
       {{.inputs = {values_of({5, 3}, {3e38, kEdgeInfinity, -2.0})}}}, {DType::f64, DType::f32, DType::bf16});

@@ -16,6 +16,7 @@ namespace levin::test {
 using EdgeValues = std::vector<double>;
 
 inline constexpr double kEdgeInfinity = std::numeric_limits<double>::infinity();
+inline constexpr double kEdgeNan = std::numeric_limits<double>::quiet_NaN();
 
 /// The gradients of f's output, for an incoming gradient of ones, as outputs: one for each floating input, undefined
 /// where f does not depend on it.

@@ -80,7 +80,7 @@ OpCase matmul_case() {
                       matrices({7}, {7}), matrices({5}, {5, 3}), matrices({3, 5}, {5}), matrices({2, 3, 4}, {2, 4, 5}),
                       matrices({2, 3, 4}, {4, 5}), matrices({3, 4}, {2, 4, 5}), matrices({2, 1, 3, 4}, {5, 4, 2}),
                       matrices({0, 3}, {3, 2}), matrices({2, 0}, {0, 3}), matrices({3, 2}, {2, 0}),
-                      matrices({0, 2, 3}, {0, 3, 2})},
+                      matrices({0, 2, 3}, {0, 3, 2}), matrices({2, 3, 4}, {4, 0}), matrices({2, 3, 0}, {0, 4})},
           .large = {matrices({130, 257}, {257, 139}), matrices({12, 40, 33}, {12, 33, 50})},
           .dtypes = kNumericTypes,
           .tolerance = {.ulps = 2, .scale = 4},

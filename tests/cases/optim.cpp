@@ -95,7 +95,7 @@ TensorFunction adam_reference(const AdamStepArgs& a) {
       double largest = v;
       if (a.amsgrad) {
         double& w = x[4].data<double>()[i];
-        w = largest = std::max(w, v);
+        w = largest = std::isnan(v) ? v : std::max(w, v);
       }
       const double corrected = m / (1 - std::pow(a.beta1, kStep));
       p -= a.lr * corrected / (std::sqrt(largest / (1 - std::pow(a.beta2, kStep))) + a.eps);

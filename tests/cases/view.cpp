@@ -27,6 +27,15 @@ Sample view_sample(std::string label, const Shape& sizes, std::function<Tensor(c
   return s;
 }
 
+/// Its strides are those of the memory, which is therefore contiguous.
+Sample strided_sample() {
+  Sample s = view_sample(
+      "as_strided", {9}, [](const Tensor& x) { return as_strided(x, {3, 3}, {2, 1}, 1); }, {3, 3},
+      [](const Shape& i) { return 1 + 2 * i[0] + i[1]; }, "-");
+  s.inputs[0].rearrange = false;
+  return s;
+}
+
 OpCase views_case() {
   return {.name = "views",
           .samples = {view_sample(
@@ -64,7 +73,8 @@ OpCase views_case() {
                           [](const Shape& i) { return i[0] * 6 + i[1]; }, "x0.flatten(1)"),
                       view_sample(
                           "split", {7, 2}, [](const Tensor& x) { return split(x, 3)[1]; }, {3, 2},
-                          [](const Shape& i) { return (i[0] + 3) * 2 + i[1]; }, "x0.split(3)[1]")},
+                          [](const Shape& i) { return (i[0] + 3) * 2 + i[1]; }, "x0.split(3)[1]"),
+                      strided_sample()},
           .dtypes = kAllTypes};
 }
 

@@ -180,7 +180,7 @@ Tensor pow(const Tensor& base, const Tensor& exponent) {
         if (k.needs(1)) {
           // 0 to a positive power stays 0 when the power changes.
           const Tensor flat = logical_and(eq(b, 0), ge(e, 0));
-          grads[1] = mul(g, masked_fill(mul(pow(b, e), log(b)), flat, 0));
+          grads[1] = mul(g, masked_fill(mul(pow(b, e), log(masked_fill(b, flat, 1))), flat, 0));
         }
         return grads;
       }))

@@ -14,6 +14,8 @@
 
 #include <fmt/format.h>
 
+#include <limits>
+
 namespace levin {
 
 using namespace ops;
@@ -335,7 +337,10 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const Nll
   const Tensor picked = squeeze(gather(log_probabilities, 1, unsqueeze(safe, 1)), 1);
   const Tensor loss = masked_fill(neg(mul(picked, weights)), ignored, 0);
   if (options.reduction != Reduction::mean) return reduced(loss, options.reduction);
-  return div(sum(loss), sum(weights));
+  // Without a sample the mean is NaN, as in PyTorch, but all gradients are 0, which a division by 0 would not leave.
+  const Tensor nothing = all(ignored);
+  return masked_fill(div(sum(loss), masked_fill(sum(weights), nothing, 1)), nothing,
+                     std::numeric_limits<double>::quiet_NaN());
 }
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction) {

@@ -104,9 +104,8 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
     if (a.sizes().back() != b.sizes()[0]) inner_sizes_differ("matmul", a, b);
     Shape sizes = a.sizes();
     sizes[ad - 1] = b.sizes()[1];
-    return reshape(
-        batched("matmul", reshape(a, {sizes.numel() / std::max<int64_t>(1, b.sizes()[1]), a.sizes().back()}), b),
-        sizes);
+    const int64_t rows = Shape(a.sizes().begin(), a.sizes().end() - 1).numel();
+    return reshape(batched("matmul", reshape(a, {rows, a.sizes().back()}), b), sizes);
   }
   return batched("matmul", a, b);
 }

@@ -6,6 +6,7 @@
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/ops/indexing.h>
+#include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
 
@@ -322,6 +323,29 @@ Tensor as_strided(const Tensor& x, const Shape& sizes, const Shape& strides, std
   return y;
 }
 
+namespace {
+
+/// Windows overlap where they are longer than their step: what came to each adds up, in a fixed order. Unlike that of
+/// as_strided, this gradient is of x's elements, whether or not several of them share memory.
+Grads unfold_gradient(Context& k, const Tensor& g) {
+  const auto& [axis, step] = k.get<std::pair<int, int64_t>>();
+  const TensorMeta& in = k.input(0);
+  if (in.sizes.empty()) return {sum(g, {0})};  // one element, or none
+  const int64_t windows = g.sizes()[axis], size = g.sizes().back();
+  Shape order;
+  for (int d = 0; d + 1 < g.dim(); ++d) {
+    order.push_back(d);
+    if (d == axis) order.push_back(g.dim() - 1);
+  }
+  const Tensor starts = mul(unsqueeze(arange(windows), 1), step), places = add(starts, arange(size));
+  Shape flat = in.sizes;
+  flat[axis] = windows * size;
+  return {index_add(zeros(in.sizes, like(g)), axis, reshape(places, {windows * size}).to(g.device()),
+                    reshape(permute(g, order), flat))};
+}
+
+}  // namespace
+
 Tensor unfold(const Tensor& x, int64_t axis, int64_t size, int64_t step) {
   const int a = wrap_axis(axis, x.dim(), "unfold");
   const int64_t length = x.dim() == 0 ? 1 : x.sizes()[a];
@@ -336,7 +360,9 @@ Tensor unfold(const Tensor& x, int64_t axis, int64_t size, int64_t step) {
   }
   sizes.push_back(size);
   strides.push_back(stride);
-  return as_strided(x, sizes, strides);
+  Tensor y = make_view(x, sizes, strides, x.storage_offset());
+  if (Context* c = record("unfold", y, {x}, unfold_gradient)) c->set(std::pair<int, int64_t>(a, step));
+  return y;
 }
 
 std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int64_t axis) {

@@ -46,8 +46,9 @@ double bce(const T* x, const T* target, int64_t target_step, T* out, int64_t n) 
   for (int64_t i = 0; i < n; i += kLanes<T>) {
     const auto v = load_row(x, i, n), t = load_or_set(target, target_step, i, n);
     const auto soft = log1p_v(d, exp_v(d, hn::Neg(hn::Abs(v))));
-    // The zero comes first, so that a NaN in v stays on x86.
-    auto loss = hn::Add(hn::NegMulAdd(v, t, hn::Max(hn::Zero(d), v)), soft);
+    // max(v, 0) - v t as one product: at an infinite v its two parts would cancel to NaN.
+    const auto share = hn::IfThenElse(hn::Gt(v, hn::Zero(d)), hn::Sub(hn::Set(d, T(1)), t), t);
+    auto loss = hn::MulAdd(hn::Abs(v), share, soft);
     if (out) store_row(loss, out, i, n);
     if (n - i < kLanes<T>) loss = hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(n - i)), loss);
     sum = add_wide(sum, loss);

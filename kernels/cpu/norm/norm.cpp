@@ -36,8 +36,11 @@ struct BatchStatistics {
         rstd(pointer_or_null<T>(a.rstd)),
         count(static_cast<double>(a.batch * a.spatial)) {}
 
-  Channel<T> from_sums(int64_t c, double origin, double sum, double squares) const {
-    const double average = origin + sum / count, var = std::max(0.0, (squares - sum * sum / count) / count);
+  /// Sums about the origin of the channel's first element. A NaN in the variance stays.
+  Channel<T> from_sums(int64_t c, T first, double sum, double squares) const {
+    const double average = static_cast<double>(origin_at(first)) + sum / count;
+    double var = (squares - sum * sum / count) / count;
+    if (var < 0.0) var = 0.0;
     if (running_mean) running_mean[c] = moved(running_mean[c], average);
     if (running_var) running_var[c] = moved(running_var[c], var * count / (count - 1.0));
     return finish(c, average, var);
@@ -107,8 +110,8 @@ void batch_norm(const BatchNormArgs& a, Stream&) {
       Channel<T> channel;
       if (a.training) {
         double sums[2];
-        rows.moments(x + at, lines, static_cast<double>(x[at]), sums);
-        channel = statistics.from_sums(c, static_cast<double>(x[at]), sums[0], sums[1]);
+        rows.moments(x + at, lines, static_cast<double>(origin_at(x[at])), sums);
+        channel = statistics.from_sums(c, x[at], sums[0], sums[1]);
       } else {
         channel = statistics.from_running(c);
       }
@@ -120,7 +123,7 @@ void batch_norm(const BatchNormArgs& a, Stream&) {
       if (a.training) rows.moments_columns(x + first, lines, sums);
       for (int64_t i = 0; i < n; ++i)
         put(channels, i,
-            a.training ? statistics.from_sums(first + i, static_cast<double>(x[first + i]), sums[i], sums[n + i])
+            a.training ? statistics.from_sums(first + i, x[first + i], sums[i], sums[n + i])
                        : statistics.from_running(first + i));
       rows.affine_columns(x + first, y + first, lines, channels);
     });

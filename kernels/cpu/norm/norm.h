@@ -1,6 +1,7 @@
 #pragma once
 // The SIMD pieces of normalisation, chosen at run time.
 
+#include <cmath>
 #include <cstdint>
 
 namespace levin::kernels::cpu {
@@ -22,6 +23,12 @@ struct Channels {
   T mean[kMost], scale[kMost], shift[kMost], g_mean[kMost], slope[kMost];
 };
 
+/// What a channel's sums are taken about: its first element, which an infinite one would turn into NaN.
+template <class T>
+T origin_at(T first) {
+  return std::isfinite(first) ? first : T(0);
+}
+
 template <class T>
 struct NormRows {
   // A channel is all of the lines.
@@ -30,7 +37,7 @@ struct NormRows {
   void (*gradient_sums)(const T* g, const T* x, Lines l, const Channel<T>& c, double* sums);  ///< of g and g (x - mean)
   void (*input_gradient)(const T* g, const T* x, T* dx, Lines l, const Channel<T>& c);
 
-  // A channel is a column; sums are (2, n), the origin of each column is its first element.
+  // A channel is a column; sums are (2, n), about origin_at() each column's first element.
   void (*moments_columns)(const T* x, Lines l, double* sums);
   void (*affine_columns)(const T* x, T* y, Lines l, const Channels<T>& c);
   void (*gradient_sums_columns)(const T* g, const T* x, Lines l, const Channels<T>& c, double* sums);

@@ -93,17 +93,18 @@ void input_gradient(const T* g, const T* x, T* dx, Lines l, const Channel<T>& c)
 template <class T>
 void moments_columns(const T* x, Lines l, double* sums) {
   const T* const first = x;
+  const Simd<double> wide;
+  const auto about = [&](Wide v) HWY_ATTR { return hn::IfThenElseZero(hn::IsFinite(v), v); };  // as origin_at()
   for (int64_t i = 0; i < 2 * l.n; ++i) sums[i] = 0.0;
   for (int64_t r = 0; r < l.rows; ++r, x += l.step)
     for (int64_t i = 0; i < l.n; i += kWide) {
       const int64_t rest = l.n - i;
       if (rest >= kWide) {
-        const Simd<double> d;
-        const Wide u = hn::Sub(load_wide(x + i), load_wide(first + i));
-        hn::StoreU(hn::Add(hn::LoadU(d, sums + i), u), d, sums + i);
-        hn::StoreU(hn::MulAdd(u, u, hn::LoadU(d, sums + l.n + i)), d, sums + l.n + i);
+        const Wide u = hn::Sub(load_wide(x + i), about(load_wide(first + i)));
+        hn::StoreU(hn::Add(hn::LoadU(wide, sums + i), u), wide, sums + i);
+        hn::StoreU(hn::MulAdd(u, u, hn::LoadU(wide, sums + l.n + i)), wide, sums + l.n + i);
       } else {
-        const Wide u = hn::Sub(load_wide_part(x + i, rest), load_wide_part(first + i, rest));
+        const Wide u = hn::Sub(load_wide_part(x + i, rest), about(load_wide_part(first + i, rest)));
         store_part(hn::Add(load_part(sums + i, rest), u), sums + i, rest);
         store_part(hn::MulAdd(u, u, load_part(sums + l.n + i, rest)), sums + l.n + i, rest);
       }

@@ -91,7 +91,8 @@ void adam_chunk(const OptimChunk<T>& c, const AdamStepArgs& a) {
     store(v, c.second);
     auto w = v;
     if (a.amsgrad) {
-      w = hn::Max(load(c.third), v);
+      const auto most = load(c.third);  // Max keeps a NaN of v alone
+      w = hn::IfThenElse(hn::IsNaN(most), most, hn::Max(most, v));
       store(w, c.third);
     }
     const auto denominator = hn::Add(hn::Div(hn::Sqrt(w), root), eps);

@@ -32,8 +32,9 @@ __global__ void bce_forward(const T* x, BceTarget<T> target, T* out, std::int64_
   using C = ComputeType<T>;
   LossSums own;
   for (std::int64_t i = global_thread(); i < n; i += grid_threads()) {
-    const C v = convert<C>(x[i]);
-    const C loss = (v < C(0) ? C(0) : v) - v * target.at(i) + soft_part(v);
+    const C v = convert<C>(x[i]), t = target.at(i);
+    // max(v, 0) - v t as one product: at an infinite v its two parts would cancel to NaN.
+    const C loss = (v > C(0) ? v * (C(1) - t) : -v * t) + soft_part(v);
     if (out) out[i] = convert<T>(loss);
     own.loss += static_cast<double>(loss);
     own.weight += 1.0;

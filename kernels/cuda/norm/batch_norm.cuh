@@ -9,12 +9,19 @@
 
 namespace levin::kernels::cuda {
 
-/// Sums of x - centre and of its square, about the channel's first element.
+/// A channel's first element, about which its sums are taken; an infinite one would turn them into NaN.
+template <class T>
+__device__ double origin_at(T first) {
+  const double v = convert<double>(first);
+  return v - v == 0.0 ? v : 0.0;
+}
+
+/// Sums of x - centre and of its square.
 template <class T>
 struct Moments {
   const T* x;
   std::int64_t spatial;
-  __device__ double centre(std::int64_t channel) const { return convert<double>(x[channel * spatial]); }
+  __device__ double centre(std::int64_t channel) const { return origin_at(x[channel * spatial]); }
   __device__ void add(std::int64_t at, double centre, ChannelSums& sums) const {
     const double u = convert<double>(x[at]) - centre;
     sums.first += u;
@@ -51,7 +58,7 @@ struct FinishForward {
   __device__ void operator()(std::int64_t c, const ChannelSums& sums) const {
     double average, var;
     if (training) {
-      average = convert<double>(x[c * spatial]) + sums.first / count;
+      average = origin_at(x[c * spatial]) + sums.first / count;
       var = (sums.second - sums.first * sums.first / count) / count;
       if (var < 0.0) var = 0.0;
       update(running_mean, c, average);

@@ -109,7 +109,7 @@ struct Adam {
     if (decays && !decoupled) g = math::fma(decay, p, g);
     first = math::fma(move1, g - first, from_gradient ? g : first);
     second = math::fma(take2, g * g, keep2 * second);
-    if (amsgrad) third = third > second ? third : second;
+    if (amsgrad) third = third > second || third != third ? third : second;  // a NaN of either stays
     const C denominator = math::sqrt(amsgrad ? third : second) / now.root + eps;
     p = math::fma(-now.step, first / denominator, p);
   }

@@ -40,7 +40,8 @@ extern constinit Kernel<void(const CrossEntropyArgs&, Stream&)> cross_entropy;
 /// dx = g / norm * (softmax(x) sum(q) - q). Bytes: x and dx once; about 25 flops an element.
 extern constinit Kernel<void(const CrossEntropyArgs&, Stream&)> cross_entropy_backward;
 
-/// Binary cross-entropy of sigmoid(x) against t: max(x, 0) - x t + log(1 + exp(-|x|)). target has x's size, or is a
+/// Binary cross-entropy of sigmoid(x) against t: |x| (x > 0 ? 1 - t : t) + log(1 + exp(-|x|)), which
+/// stays infinite at an infinite x. target has x's size, or is a
 /// TensorView::number, of f32 beside 16-bit floats. Forward: out of x's size for `none`, else (). Backward: dx = g
 /// (sigmoid(x) - t), divided by the number of elements for `mean`. Bytes: x and target once, dx once; about 40 flops an
 /// element.
