@@ -204,3 +204,11 @@ TEST_CASE("an edit through a view of a base that is not contiguous is recorded")
   }
   CHECK_THROWS_WITH_AS(shared(0).copy_(leaf({1, 2, 3})), doctest::Contains("share memory"), GradError);
 }
+
+TEST_CASE("an empty view of an expanded tensor has a gradient when its base is edited") {
+  const Tensor x = ones({2}).requires_grad_(), base = clone(x);
+  const Tensor empty_view = base.slice(0, Slice(0, 0)).expand({3, 0});
+  base.mul_(2);
+  const Tensor g = grad({base, empty_view}, {x}, {}, {ones({2}), ones({3, 0})})[0];
+  CHECK(g.to_vector<float>() == std::vector<float>{2, 2});
+}

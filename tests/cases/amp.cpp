@@ -91,6 +91,11 @@ std::vector<OpCase> amp_cases() {
                        unscale_sample({31}, uniform(-100, 100), 65536), unscale_sample({7, 13}, uniform(), 3),
                        unscale_sample({33}, cycle({1, -2, inf}), 4), unscale_sample({5}, cycle({1, -inf, 0}), 4),
                        unscale_sample({1030}, cycle({0.5, -8}), 0.5)},
+           .draw =
+               [](Draw& d) {
+                 const double scale = std::ldexp(1.0, static_cast<int>(d.below(20)));
+                 return unscale_sample(d.shape(), uniform(), scale);
+               },
            .large = {unscale_sample({100003}, uniform(), 65536)},
            // A task is 32,768 elements.
            .limits = {unscale_sample({32768}, uniform(), 8), unscale_sample({32769}, uniform(), 8)},

@@ -2,6 +2,7 @@
 
 #include <levin/autograd/ops.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -33,22 +34,24 @@ Tensors attention_reference(const Tensors& in, const AttentionOptions& o) {
     for (int64_t i = 0; i < rows; ++i) {
       std::vector<double> p(at(columns));
       double top = kMinusInfinity, sum = 0;
+      bool attends = false;  // a row that is masked as a whole gives 0
       for (int64_t j = 0; j < columns; ++j) {
         double score = 0;
         for (int64_t e = 0; e < width; ++e)
           score += q[at((n * rows + i) * width + e)] * k[at((n * columns + j) * width + e)];
         score *= scale;
         const double m = mask.empty() ? 0 : mask[at((n * rows + i) * columns + j)];
-        if ((o.causal && j > i) || (choice && m == 0)) score = kMinusInfinity;
-        if (!choice) score += m;
+        const bool masked = (o.causal && j > i) || (choice && m == 0) || (!choice && m == kMinusInfinity);
+        attends |= !masked;
+        score = masked ? kMinusInfinity : choice ? score : score + m;
         p[at(j)] = score;
         top = std::max(top, score);
       }
-      for (double& s : p) sum += s = top == kMinusInfinity ? 0 : std::exp(s - top);
+      for (double& s : p) sum += s = attends ? std::exp(s - top) : 0;
       for (int64_t e = 0; e < values; ++e) {
         double out = 0;
         for (int64_t j = 0; j < columns; ++j) out += p[at(j)] * v[at((n * columns + j) * values + e)];
-        y.push_back(sum == 0 ? 0 : out / sum);
+        y.push_back(attends ? out / sum : 0);
       }
     }
   Shape sizes = lead;
@@ -65,6 +68,8 @@ Sample attention_sample(const Shape& q, const Shape& k, const Shape& v, const At
   Sample s = sample({q, k, v}, uniform(), q.back() + 1);
   if (kind == Mask::choice) s.inputs.push_back(bool_input(mask));
   if (kind == Mask::added) s.inputs.push_back({.sizes = mask});
+  // Kernels may leave out what is masked, or multiply it by a weight of 0.
+  if (o.causal || kind != Mask::none) s.inputs[2].finite = true;
   s.grad_terms = s.terms * 4;
   s.label = std::string(o.causal ? "causal " : "") + (o.scale ? "scaled " : "") + (kind == Mask::none ? "" : "masked");
   s.op = [o](const Tensors& in) -> Tensors {
@@ -76,6 +81,26 @@ Sample attention_sample(const Shape& q, const Shape& k, const Shape& v, const At
   s.torch = std::string("F.scaled_dot_product_attention(x0, x1, x2, is_causal=") + (o.causal ? "True" : "False") +
             (kind == Mask::none ? "" : ", attn_mask=x3") + (o.scale ? ", scale=" + std::to_string(*o.scale) : "") + ")";
   return s;
+}
+
+Sample random_attention(Draw& d) {
+  const int64_t rows = d.size(12, false), columns = d.size(12, false);
+  const int64_t width = d.size(9, false), values = d.size(9, false);
+  const Shape lead = d.shape(0, 2, 6);
+  const auto with_lead = [&](int64_t r, int64_t c) {
+    Shape sizes = d.chance(70) ? lead : d.broadcasting_to(lead);
+    sizes.push_back(r);
+    sizes.push_back(c);
+    return sizes;
+  };
+  AttentionOptions o;
+  if (d.chance(25)) o.scale = 0.25 * static_cast<double>(d.between(1, 8));
+  const Mask kind = d.chance(30) ? d.of(std::array{Mask::choice, Mask::added}) : Mask::none;
+  o.causal = kind == Mask::none && d.chance(40);
+  const Shape q = with_lead(rows, width), k = with_lead(columns, width), v = with_lead(columns, values);
+  Shape mask{rows, columns};
+  if (d.chance(30)) mask[0] = 1;
+  return attention_sample(q, k, v, o, mask, kind);
 }
 
 Work attention_work(const Tensors& in, const Tensors& out) {
@@ -98,6 +123,7 @@ std::vector<OpCase> attention_cases() {
                        attention_sample({2, 3, 4}, {2, 5, 4}, {2, 5, 3}, {}, {3, 5}, Mask::choice),
                        attention_sample({2, 3, 4}, {2, 5, 4}, {2, 5, 3}, {}, {2, 3, 5}, Mask::added),
                        attention_sample({0, 3, 4}, {0, 5, 4}, {0, 5, 3})},
+           .draw = random_attention,
            .large = {attention_sample({3, 2, 131, 33}, {3, 2, 131, 33}, {3, 2, 131, 33}, {.causal = true}),
                      attention_sample({17, 70, 16}, {17, 67, 16}, {17, 67, 16}),
                      attention_sample({2, 300, 8}, {2, 530, 8}, {2, 530, 8}, {.causal = true})},

@@ -9,6 +9,7 @@ std::vector<OpCase> elementwise_cases();
 std::vector<OpCase> activation_cases();
 std::vector<OpCase> creation_cases();
 std::vector<OpCase> reduce_cases();
+std::vector<OpCase> scan_cases();
 std::vector<OpCase> softmax_cases();
 std::vector<OpCase> norm_cases();
 std::vector<OpCase> loss_cases();

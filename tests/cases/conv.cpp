@@ -2,6 +2,8 @@
 
 #include <levin/autograd/ops.h>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace levin::test {
@@ -56,6 +58,11 @@ Shape transpose_sizes(const Shape& x, const Shape& w, const ConvTranspose2dOptio
           size(x[3], w[3], o.stride.w, o.padding.w, o.dilation.w, o.output_padding.w)};
 }
 
+/// Kernels may multiply the zeros of the padding or leave them out, which differ beside an infinity.
+void without_infinities(Sample& s) {
+  for (InputSpec& i : s.inputs) i.finite = true;
+}
+
 /// The most terms of a gradient: x's adds up over a window of all outputs, the weight's and the bias's over all images
 /// and places.
 int64_t terms_of_gradients(const Shape& x, const Shape& w, const Shape& y) {
@@ -88,8 +95,13 @@ Sample conv_sample(const std::vector<Shape>& shapes, const Conv2dOptions& o = {}
                                 ", dilation=" + pair_text(o.dilation) + ", groups=" + std::to_string(o.groups);
   s.grad_terms = terms_of_gradients(shapes[0], shapes[1], conv_sizes(shapes[0], shapes[1], o));
   s.label = arguments;
+  without_infinities(s);
   s.op = [o](const Tensors& x) -> Tensors { return {conv2d(x[0], x[1], x.size() > 2 ? x[2] : Tensor(), o)}; };
   s.reference = [o](const Tensors& x) { return conv_reference(x, o); };
+  s.code = fmt::format(
+      "conv2d(x0, x1, {}, {{.stride = {{{}, {}}}, .padding = {{{}, {}}}, .dilation = {{{}, {}}}, .groups = {}}})",
+      shapes.size() > 2 ? "x2" : "Tensor()", o.stride.h, o.stride.w, o.padding.h, o.padding.w, o.dilation.h,
+      o.dilation.w, o.groups);
   s.torch = std::string("F.conv2d(x0, x1, ") + (shapes.size() > 2 ? "x2" : "None") + ", " + arguments + ")";
   return s;
 }
@@ -101,6 +113,7 @@ Sample transpose_sample(const std::vector<Shape>& shapes, const ConvTranspose2dO
                                 ", dilation=" + pair_text(o.dilation) + ", groups=" + std::to_string(o.groups);
   s.grad_terms = terms_of_gradients(shapes[0], shapes[1], transpose_sizes(shapes[0], shapes[1], o));
   s.label = arguments;
+  without_infinities(s);
   s.op = [o](const Tensors& x) -> Tensors { return {conv_transpose2d(x[0], x[1], x.size() > 2 ? x[2] : Tensor(), o)}; };
   s.reference = [o](const Tensors& x) { return transpose_reference(x, o); };
   s.torch = std::string("F.conv_transpose2d(x0, x1, ") + (shapes.size() > 2 ? "x2" : "None") + ", " + arguments + ")";
@@ -113,6 +126,39 @@ Work conv_work(const Tensors& in, const Tensors& out) {
           2.0 * static_cast<double>(out[0].numel()) * weight_per_output};
 }
 
+Pair random_pair(Draw& d, int64_t low, int64_t high) {
+  const int64_t h = d.between(low, high);
+  return {h, d.chance(50) ? h : d.between(low, high)};
+}
+
+Sample random_conv(Draw& d) {
+  Conv2dOptions o{.stride = random_pair(d, 1, 3), .padding = random_pair(d, 0, 2), .dilation = random_pair(d, 1, 2)};
+  o.groups = d.chance(30) ? d.between(1, 3) : 1;
+  const int64_t inputs = d.between(1, 3), outputs = d.between(1, 3) * o.groups;
+  const Pair kernel = random_pair(d, 1, 4);
+  const auto least = [](int64_t k, int64_t dilation, int64_t padding) {
+    return std::max<int64_t>(1, dilation * (k - 1) + 1 - 2 * padding);
+  };
+  const int64_t height = least(kernel.h, o.dilation.h, o.padding.h) + d.below(6);
+  const int64_t width = least(kernel.w, o.dilation.w, o.padding.w) + d.below(9);
+  std::vector<Shape> shapes{{d.between(1, 3), inputs * o.groups, height, width}, {outputs, inputs, kernel.h, kernel.w}};
+  if (d.chance(50)) shapes.push_back({outputs});
+  return conv_sample(shapes, o);
+}
+
+Sample random_transpose(Draw& d) {
+  ConvTranspose2dOptions o{.stride = random_pair(d, 1, 3), .dilation = random_pair(d, 1, 2)};
+  o.groups = d.chance(30) ? d.between(1, 3) : 1;
+  const Pair kernel = random_pair(d, 1, 4);
+  o.padding = {d.below(o.dilation.h * (kernel.h - 1) / 2 + 1), d.below(o.dilation.w * (kernel.w - 1) / 2 + 1)};
+  o.output_padding = {d.below(std::max(o.stride.h, o.dilation.h)), d.below(std::max(o.stride.w, o.dilation.w))};
+  const int64_t outputs = d.between(1, 3), inputs = d.between(1, 3) * o.groups;
+  std::vector<Shape> shapes{{d.between(1, 3), inputs, d.between(1, 5), d.between(1, 7)},
+                            {inputs, outputs, kernel.h, kernel.w}};
+  if (d.chance(50)) shapes.push_back({outputs * o.groups});
+  return transpose_sample(shapes, o);
+}
+
 OpCase conv2d_case() {
   return {
       .name = "conv2d",
@@ -123,6 +169,7 @@ OpCase conv2d_case() {
                   conv_sample({{2, 4, 4, 4}, {6, 2, 3, 3}, {6}}, {.padding = 1, .groups = 2}),
                   conv_sample({{1, 3, 5, 5}, {3, 1, 3, 3}}, {.groups = 3}),
                   conv_sample({{0, 2, 5, 4}, {3, 2, 3, 2}, {3}})},
+      .draw = random_conv,
       .large = {conv_sample({{5, 3, 28, 28}, {16, 3, 5, 5}, {16}}, {.padding = 2}),
                 conv_sample({{3, 16, 14, 14}, {33, 16, 5, 5}, {33}}),
                 conv_sample({{3, 17, 14, 14}, {20, 17, 4, 4}}, {.stride = 2, .padding = 1})},
@@ -175,7 +222,10 @@ OpCase conv_transpose2d_case() {
                       transpose_sample({{1, 2, 3, 4}, {2, 1, 3, 3}},
                                        {.stride = {2, 3}, .padding = 1, .output_padding = {1, 2}}),
                       transpose_sample({{1, 4, 3, 3}, {4, 1, 3, 3}}, {.padding = 1, .groups = 2, .dilation = 2}),
-                      transpose_sample({{0, 2, 3, 3}, {2, 3, 4, 4}, {3}})},
+                      transpose_sample({{0, 2, 3, 3}, {2, 3, 4, 4}, {3}}),
+                      transpose_sample({{2, 3, 3, 2}, {3, 2, 1, 1}}, {.output_padding = {1, 0}, .dilation = {2, 1}}),
+                      transpose_sample({{1, 9, 2, 2}, {9, 8, 2, 1}}, {.output_padding = {1, 1}, .dilation = {2, 2}})},
+          .draw = random_transpose,
           .large = {transpose_sample({{5, 32, 7, 7}, {32, 17, 4, 4}}, {.stride = 2, .padding = 1})},
           .dtypes = kFloatTypes,
           .tolerance = {.ulps = 2, .scale = 4},

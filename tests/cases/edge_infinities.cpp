@@ -112,6 +112,25 @@ OpCase powers_of_zero() {
   return c;
 }
 
+/// The slope of b^e by b is e b^(e - 1), and that by e is 1 / b where e is 0.
+OpCase powers_of_nought() {
+  OpCase c = edge_case(
+      "pow_slopes_to_the_power_0", slopes_of([](const Tensors& x) -> Tensors {
+        const Tensor y = pow(x[0], x[1]);
+        return {grad(Tensors{y}, Tensors{x[0]}, {.create_graph = true}, Tensors{ones_like(y)})[0]};
+      }),
+      [](const Tensors& in) -> Tensors {
+        const Line b = in[0].to_vector<double>();
+        Line by_e;
+        for (const double v : b) by_e.push_back(1 / v);
+        return {zeros(in[0].sizes(), {.dtype = kFloat64}), from_data(by_e, in[0].sizes())};
+      },
+      {{.inputs = {values_of({5}, {0.5, 2, 4, 8}), values_of({5}, {0})}}}, kWideFloats);
+  c.layouts = {Layout::contiguous};
+  c.tolerance = {.ulps = 8};
+  return c;
+}
+
 /// amsgrad's largest second moment keeps a NaN, whether it is an old or a new one.
 OpCase nan_moments() {
   OpCase c = edge_case(
@@ -161,8 +180,8 @@ OpCase windows_of_shared_memory() {
 }  // namespace
 
 std::vector<OpCase> edge_infinity_cases() {
-  return {infinite_logits(), infinite_channels(), nothing_to_learn(),
-          powers_of_zero(),  nan_moments(),       windows_of_shared_memory()};
+  return {infinite_logits(),  infinite_channels(), nothing_to_learn(),        powers_of_zero(),
+          powers_of_nought(), nan_moments(),       windows_of_shared_memory()};
 }
 
 }  // namespace levin::test

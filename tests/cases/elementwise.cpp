@@ -14,7 +14,16 @@ double floor_mod(double a, double b) {
   const double m = std::fmod(a, b);
   return m != 0 && (m < 0) != (b < 0) ? m + b : m;
 }
+/// As Python's //: of the exact quotient, and NaN for an infinite dividend.
+double floor_quotient(double a, double b) {
+  if (b == 0) return a / b;
+  const double m = std::fmod(a, b), quotient = (a - m) / b - (m != 0 && (m < 0) != (b < 0) ? 1 : 0);
+  return std::isfinite(quotient) ? std::nearbyint(quotient) : quotient;
+}
 double half_even(double x) { return std::nearbyint(x); }
+/// A NaN of either stays.
+double larger(double a, double b) { return std::isnan(a) || a > b ? a : b; }
+double smaller(double a, double b) { return std::isnan(a) || a < b ? a : b; }
 double sign_of(double x) { return (x > 0) - (x < 0); }
 
 std::vector<OpCase> functions() {
@@ -86,9 +95,9 @@ std::vector<OpCase> arithmetic() {
                      [](double a, double b) { return std::pow(a, b); }, uniform(0.3, 2.5), uniform(-2, 3), 4),
                  kFloatTypes),
       binary_case(
-          "maximum", maximum, [](double a, double b) { return std::max(a, b); }, spread, shifted(spread, 0.25)),
+          "maximum", maximum, larger, spread, shifted(spread, 0.25)),
       binary_case(
-          "minimum", minimum, [](double a, double b) { return std::min(a, b); }, spread, shifted(spread, 0.25)),
+          "minimum", minimum, smaller, spread, shifted(spread, 0.25)),
       with_types(binary_case(
                      "atan2", atan2, [](double a, double b) { return std::atan2(a, b); }, not_zero, not_zero, 4),
                  kFloatTypes)};
@@ -104,7 +113,7 @@ std::vector<OpCase> arithmetic() {
 
   OpCase floor_division = binary_case(
       "floor_divide", [](const Tensor& a, const Tensor& b) { return floor_divide(a, b); },
-      [](double a, double b) { return std::floor(a / b); }, uniform(-9, 9), not_zero);
+      floor_quotient, uniform(-9, 9), not_zero);
   floor_division.differentiable = false;  // its backward refuses
   floor_division.errors = {{"divided by zero", [] { floor_divide(tensor<int64_t>({1}), tensor<int64_t>({0})); }},
                            {"[floor_divide] it has no gradient", [] {
@@ -226,6 +235,12 @@ std::vector<OpCase> of_three() {
     c.op = [f](const Tensors& x) -> Tensors { return {f(x[0], x[1], x[2])}; };
     c.reference = pointwise(std::function<double(double, double, double)>(reference));
     c.samples = std::move(samples);
+    c.draw = [specs = c.samples[0].inputs](Draw& d) {
+      Sample s{.inputs = specs};
+      const Shape whole = d.shape();
+      for (InputSpec& i : s.inputs) i.sizes = d.chance(50) ? whole : d.broadcasting_to(whole);
+      return s;
+    };
     c.large = {c.samples[0]};
     for (InputSpec& i : c.large[0].inputs) i.sizes = {kLargeSize};
     c.bench = c.large;
@@ -242,7 +257,7 @@ std::vector<OpCase> of_three() {
            [](double c, double a, double b) { return c != 0 ? a : b; }),
       make("lerp", "torch.lerp(x0, x1, x2)", ternary_samples(wide, wide, uniform(-0.5, 1.5)),
            [](const Tensor& a, const Tensor& b, const Tensor& w) { return lerp(a, b, w); },
-           [](double a, double b, double w) { return a + w * (b - a); }),
+           [](double a, double b, double w) { return std::abs(w) < 0.5 ? a + w * (b - a) : b - (b - a) * (1 - w); }),
       make("addcmul", "torch.addcmul(x0, x1, x2, value=0.5)", ternary_samples(wide, wide, wide),
            [](const Tensor& a, const Tensor& b, const Tensor& c) { return addcmul(a, b, c, 0.5); },
            [](double a, double b, double c) { return a + 0.5 * b * c; }),
@@ -262,6 +277,11 @@ std::vector<OpCase> masks() {
   for (const auto& [x, m] :
        std::vector<std::pair<Shape, Shape>>{{{}, {}}, {{5}, {5}}, {{2, 3}, {3}}, {{3}, {2, 3}}, {{4, 0}, {4, 1}}})
     c.samples.push_back({.inputs = {{.sizes = x}, bool_input(m)}});
+  c.draw = [](Draw& d) -> Sample {
+    const Shape whole = d.shape(), part = d.broadcasting_to(whole);
+    const bool swapped = d.chance(30);
+    return {.inputs = {{.sizes = swapped ? part : whole}, bool_input(swapped ? whole : part)}};
+  };
   for (Sample& s : c.samples) s.inputs[1].values = alive(s.inputs[1].values, 0);
   c.large = {{.inputs = {{.sizes = {kLargeSize}}, bool_input({kLargeSize})}}};
   c.dtypes = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64, DType::i32, DType::i16, DType::i8};
@@ -276,7 +296,9 @@ std::vector<OpCase> copies() {
   std::vector<OpCase> list;
   for (const DType to_type : kAllTypes) {
     const std::string name(name_of(to_type));
-    OpCase c = unary_case("to_" + name, nullptr, [](double x) { return x; }, integers(0, 2), 0);
+    OpCase c = unary_case("to_" + name, nullptr, [](double x) { return x; }, integers(0, 2), 0.5);
+    if (to_type == kBool) c.reference = pointwise([](double x) { return double(x != 0); });
+    else if (!is_floating(to_type)) c.reference = pointwise([](double x) { return std::trunc(x); });
     c.op = [to_type](const Tensors& x) -> Tensors { return {to(x[0], to_type)}; };
     c.dtypes = kAllTypes;
     c.outputs = {Output::any};
@@ -311,6 +333,10 @@ std::vector<OpCase> in_place() {
     for (const auto& [x, y] :
          std::vector<std::pair<Shape, Shape>>{{{}, {}}, {{31}, {31}}, {{5, 7}, {7}}, {{5, 7}, {5, 1}}, {{2, 3}, {}}})
       c.samples.push_back({.inputs = {{.sizes = x, .values = wide}, {.sizes = y, .values = b}}});
+    c.draw = [b](Draw& d) -> Sample {
+      const Shape whole = d.shape();
+      return {.inputs = {{.sizes = whole}, {.sizes = d.broadcasting_to(whole), .values = b}}};
+    };
     c.dtypes = kFloatTypes;
     c.tolerance = {.ulps = 1};
     c.grad_tolerance = {.ulps = 16, .scale = 8};

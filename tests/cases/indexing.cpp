@@ -45,13 +45,33 @@ Sample cat_sample(const std::vector<Shape>& shapes, int axis) {
   s.op = [axis](const Tensors& x) -> Tensors { return {cat(x, axis)}; };
   s.reference = [axis](const Tensors& x) { return cat_reference(x, axis); };
   s.torch = "torch.cat((" + names + "), " + std::to_string(axis) + ")";
+  s.code = "cat({" + names + "}, " + std::to_string(axis) + ")";
   return s;
+}
+
+Sample random_cat(Draw& d) {
+  const Shape first = d.shape(1, 4, 60);
+  const int axis = static_cast<int>(d.below(first.size()));
+  std::vector<Shape> shapes{first};
+  for (int64_t n = d.below(3); n > 0; --n) shapes.push_back(with(first, axis, d.size(6)));
+  return cat_sample(shapes, axis);
+}
+
+/// x and an index that is at most as large beside the axis.
+std::pair<Shape, Shape> random_lines(Draw& d, int& axis) {
+  const Shape x = d.shape();
+  axis = static_cast<int>(d.below(x.size()));
+  Shape index = x;
+  for (int a = 0; a < x.size(); ++a)
+    index[a] = a == axis ? (x[a] == 0 ? 0 : d.size(9)) : x[a] - d.below(std::min<int64_t>(2, x[a] + 1));
+  return {x, index};
 }
 
 OpCase cat_case() {
   return {.name = "cat",
           .samples = {cat_sample({{3}}, 0), cat_sample({{2, 3}, {1, 3}, {4, 3}}, 0), cat_sample({{2, 3}, {2, 1}}, 1),
                       cat_sample({{2, 3, 2}, {2, 0, 2}, {2, 5, 2}}, 1), cat_sample({{0, 3}, {0, 3}}, 1)},
+          .draw = random_cat,
           .large = {cat_sample({{33, 700}, {33, 531}}, 1), cat_sample({{97, 300}, {31, 300}}, 0)},
           .dtypes = kAllTypes,
           .tolerance = {.ulps = 0},
@@ -77,11 +97,18 @@ OpCase stack_case() {
       return cat_reference(parts, axis);
     };
     s.torch.replace(0, 9, "torch.stack");
+    s.code.replace(0, 3, "stack");
     return s;
   };
   return {
       .name = "stack",
       .samples = {make({{}, {}}, 0), make({{2, 3}, {2, 3}}, 0), make({{2, 3}, {2, 3}, {2, 3}}, 2), make({{0}, {0}}, 1)},
+      .draw =
+          [make](Draw& d) {
+            const Shape one = d.shape(0, 3, 60);
+            const int axis = static_cast<int>(d.below(one.size() + 1));
+            return make(std::vector<Shape>(static_cast<std::size_t>(d.between(1, 3)), one), axis);
+          },
       .dtypes = kAllTypes,
       .tolerance = {.ulps = 0},
       .torch = "torch.stack((x0,), 0)",
@@ -110,6 +137,12 @@ OpCase gather_case() {
           .samples = {gather_sample({}, {}, 0), gather_sample({5}, {7}, 0), gather_sample({4, 3}, {2, 3}, 0),
                       gather_sample({4, 5}, {3, 2}, 1), gather_sample({3, 4, 5}, {2, 6, 3}, 1),
                       gather_sample({3, 2}, {0, 2}, 0)},
+          .draw =
+              [](Draw& d) {
+                int axis = 0;
+                const auto [x, index] = random_lines(d, axis);
+                return gather_sample(x, index, axis);
+              },
           .large = {gather_sample({70, 300}, {65, 290}, 0), gather_sample({300, 70}, {300, 65}, 1)},
           // A task is 16,384 elements.
           .limits = {gather_sample({64, 256}, {64, 256}, 1), gather_sample({64, 257}, {64, 257}, 0)},
@@ -169,6 +202,14 @@ OpCase scatter_add_case() {
           .samples = {scatter_add_sample({}, {}, {}, 0), scatter_add_sample({3}, {7}, {7}, 0),
                       scatter_add_sample({4, 3}, {5, 2}, {5, 3}, 0), scatter_add_sample({3, 4}, {2, 7}, {3, 8}, 1),
                       scatter_add_sample({3, 2}, {0, 2}, {1, 2}, 0)},
+          .draw =
+              [](Draw& d) {
+                int axis = 0;
+                const auto [x, index] = random_lines(d, axis);
+                Shape source = index;
+                for (int64_t& n : source) n += d.below(2);
+                return scatter_add_sample(x, index, source, axis);
+              },
           .large = {scatter_add_sample({60, 300}, {60, 290}, {60, 300}, 0),
                     scatter_add_sample({300, 70}, {290, 65}, {300, 65}, 1)},
           .dtypes = kNumericTypes,
@@ -200,6 +241,18 @@ OpCase scatter_case() {
                       scatter_sample({4, 3}, distinct_index({3, 2}, 0, 4), {3, 3}, 0, false),
                       scatter_sample({2, 5}, distinct_index({2, 4}, 1, 5), {2, 4}, 1, true),
                       scatter_sample({3}, index_input({7}, 3), {7}, 0, false)},
+          .draw =
+              [](Draw& d) {
+                int axis = 0;
+                auto [x, index] = random_lines(d, axis);
+                if (x.empty()) x = index = {1};
+                index[axis] = std::min(index[axis], x[axis]);
+                const bool same = !d.chance(40);
+                Shape source = index;
+                for (int64_t& n : source) n += same ? 0 : d.below(2);
+                InputSpec places = distinct_index(index, axis, std::max<int64_t>(1, x[axis]));
+                return scatter_sample(x, std::move(places), source, axis, same);
+              },
           .large = {scatter_sample({60, 300}, index_input({60, 290}, 60), {60, 300}, 0, false)},
           .dtypes = kAllTypes,
           .tolerance = {.ulps = 0},
@@ -228,6 +281,12 @@ OpCase index_select_case() {
           .samples = {index_select_sample({5}, 3, 0), index_select_sample({4, 3}, 7, 0),
                       index_select_sample({3, 5, 2}, 4, 1), index_select_sample({3, 5}, 33, 1),
                       index_select_sample({3, 5}, 0, 1)},
+          .draw =
+              [](Draw& d) {
+                const Shape x = d.shape(1);
+                const int axis = static_cast<int>(d.below(x.size()));
+                return index_select_sample(x, x[axis] == 0 ? 0 : d.size(9), axis);
+              },
           .large = {index_select_sample({65, 192}, 1024, 0), index_select_sample({129, 65}, 400, 1)},
           // A task is 16,384 elements.
           .limits = {index_select_sample({65, 64}, 256, 0), index_select_sample({65, 64}, 257, 0)},
@@ -264,6 +323,12 @@ OpCase index_add_case() {
   return {.name = "index_add",
           .samples = {index_add_sample({3}, 7, 0), index_add_sample({4, 3}, 5, 0), index_add_sample({2, 3, 5}, 8, 1),
                       index_add_sample({2, 3}, 0, 1)},
+          .draw =
+              [](Draw& d) {
+                const Shape x = d.shape(1);
+                const int axis = static_cast<int>(d.below(x.size()));
+                return index_add_sample(x, x[axis] == 0 ? 0 : d.size(9), axis);
+              },
           .large = {index_add_sample({65, 192}, 500, 0), index_add_sample({129, 65}, 200, 1)},
           // A task is 16,384 elements.
           .limits = {index_add_sample({64, 256}, 300, 0), index_add_sample({65, 256}, 300, 0)},
@@ -301,6 +366,11 @@ OpCase embedding_case() {
   return {.name = "embedding",
           .samples = {embedding_sample({3, 2}, {}), embedding_sample({4, 3}, {5}), embedding_sample({5, 1}, {2, 7}),
                       embedding_sample({4, 3}, {0})},
+          .draw =
+              [](Draw& d) {
+                const Shape index = d.shape(0, 2, 20);
+                return embedding_sample({d.size(9, false), d.size(9, false)}, index);
+              },
           .large = {embedding_sample({65, 96}, {7, 60})},
           .dtypes = kFloatTypes,
           .tolerance = {.ulps = 0},

@@ -5,7 +5,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <limits>
 
 namespace levin::test {
 
@@ -46,9 +48,11 @@ Losses class_losses(const Tensors& in, bool weighted, int64_t ignore_index, doub
     const auto at = [&](int64_t c) {
       return static_cast<std::size_t>((i / spatial * classes + c) * spatial + i % spatial);
     };
-    double log_sum = 0.0, loss = 0.0;
-    for (int64_t c = 0; logits && c < classes; ++c) log_sum += std::exp(v[at(c)]);
-    if (logits) log_sum = std::log(log_sum);
+    double log_sum = 0.0, loss = 0.0, top = -std::numeric_limits<double>::infinity();
+    for (int64_t c = 0; logits && c < classes; ++c) top = std::max(top, v[at(c)]);
+    for (int64_t c = 0; logits && c < classes; ++c) log_sum += std::exp(v[at(c)] - top);
+    log_sum = logits ? std::log(log_sum) : 0.0;
+    if (!logits) top = 0.0;
     const int64_t label = labels ? static_cast<int64_t>(t[static_cast<std::size_t>(i)]) : -1;
     if (labels && label == ignore_index) {
       l.values.push_back(0.0);
@@ -57,7 +61,8 @@ Losses class_losses(const Tensors& in, bool weighted, int64_t ignore_index, doub
     for (int64_t c = 0; c < classes; ++c) {
       const double truth = labels ? (c == label ? 1.0 : 0.0) : t[at(c)];
       const double q = truth * (1 - smoothing) + smoothing / static_cast<double>(classes);
-      loss += q * w[static_cast<std::size_t>(c)] * (log_sum - v[at(c)]);
+      if (labels && q == 0) continue;  // only the label's weight and logit count
+      loss += q * w[static_cast<std::size_t>(c)] * ((top - v[at(c)]) + log_sum);
     }
     l.values.push_back(loss);
     l.norm += labels ? w[static_cast<std::size_t>(label)] : 1.0;
@@ -76,7 +81,7 @@ struct ClassForm {
 
 InputSpec target_of(const ClassForm& f) {
   Shape sizes = f.sizes;
-  if (f.probabilities) return {.sizes = sizes, .values = uniform(0.05, 1)};
+  if (f.probabilities) return {.sizes = sizes, .values = uniform(0.05, 1), .finite = true};  // a probability
   const int64_t classes = sizes[1];
   sizes.erase(1);
   return index_input(sizes, classes);
@@ -96,8 +101,9 @@ Sample class_sample(const ClassForm& f, bool logits) {
     const Tensor weight = f.weighted ? x[2] : Tensor();
     if (!logits)
       return {nll_loss(x[0], x[1], {.weight = weight, .ignore_index = f.ignore_index, .reduction = f.reduction})};
-    return {cross_entropy(x[0], x[1], {.weight = weight, .ignore_index = f.ignore_index, .reduction = f.reduction,
-                                       .label_smoothing = f.smoothing})};
+    return {cross_entropy(
+        x[0], x[1],
+        {.weight = weight, .ignore_index = f.ignore_index, .reduction = f.reduction, .label_smoothing = f.smoothing})};
   };
   s.reference = [=](const Tensors& x) -> Tensors {
     return {reduced(class_losses(x, f.weighted, f.ignore_index, f.smoothing, logits), f.reduction)};
@@ -106,6 +112,17 @@ Sample class_sample(const ClassForm& f, bool logits) {
                         f.weighted ? "weight=x2, " : "", f.ignore_index, name_of(f.reduction),
                         logits ? fmt::format(", label_smoothing={}", f.smoothing) : "");
   return s;
+}
+
+Sample random_classes(Draw& d, bool logits) {
+  ClassForm f{.sizes = {d.size(8), d.size(12, false)}};
+  for (const int64_t n : d.shape(0, 2, 12)) f.sizes.push_back(n);
+  f.reduction = d.of(std::array{Reduction::mean, Reduction::sum, Reduction::none});
+  f.weighted = d.chance(40);
+  if (logits && d.chance(30)) f.smoothing = 0.1 * static_cast<double>(d.between(1, 10));
+  f.probabilities = logits && d.chance(30);
+  if (!f.probabilities && d.chance(40)) f.ignore_index = d.below(f.sizes[1]);
+  return class_sample(f, logits);
 }
 
 OpCase class_case(bool logits) {
@@ -129,6 +146,7 @@ OpCase class_case(bool logits) {
     add({.sizes = {4, 5}, .weighted = true, .smoothing = 0.1, .reduction = Reduction::sum, .probabilities = true});
     add({.sizes = {2, 3, 4}, .weighted = true, .reduction = Reduction::none, .probabilities = true});
   }
+  c.draw = [logits](Draw& d) { return random_classes(d, logits); };
   c.large = {class_sample({{9000, 11}}, logits), class_sample({{300, 517}}, logits),
              class_sample({{7, 5, 40, 33}}, logits)};
   c.limits = {class_sample({{2048, 8}}, logits), class_sample({{2049, 8}}, logits)};  // a task is 16,384 elements
@@ -175,22 +193,26 @@ OpCase class_case(bool logits) {
 /// Losses of pairs: f(x, t), of inputs whose differences stay away from 0.
 OpCase pair_case(const char* name, Tensor (*op)(const Tensor&, const Tensor&, Reduction), double (*f)(double, double)) {
   OpCase c{.name = name};
+  const auto make = [=](const Shape& sizes, Reduction r) {
+    Sample s{.inputs = {{.sizes = sizes, .values = uniform(0.2, 2)}, {.sizes = sizes, .values = uniform(-2, -0.2)}}};
+    s.terms = added_up(r, sizes.numel());
+    s.grad_terms = 1;
+    s.label = name_of(r);
+    s.op = [=](const Tensors& x) -> Tensors { return {op(x[0], x[1], r)}; };
+    s.reference = [=](const Tensors& x) -> Tensors {
+      const Line a = x[0].to_vector<double>(), b = x[1].to_vector<double>();
+      Losses l{{}, x[0].sizes(), static_cast<double>(a.size())};
+      for (std::size_t i = 0; i < a.size(); ++i) l.values.push_back(f(a[i], b[i]));
+      return {reduced(l, r)};
+    };
+    s.torch = fmt::format("F.{}(x0, x1, reduction='{}')", name, name_of(r));
+    s.code = fmt::format("{}(x0, x1, Reduction::{})", name, name_of(r));
+    return s;
+  };
+  const std::array reductions{Reduction::mean, Reduction::sum, Reduction::none};
   for (const Shape& sizes : {Shape{}, {1}, {31}, {5, 6}, {2, 3, 5}})
-    for (const Reduction r : {Reduction::mean, Reduction::sum, Reduction::none}) {
-      Sample s{.inputs = {{.sizes = sizes, .values = uniform(0.2, 2)}, {.sizes = sizes, .values = uniform(-2, -0.2)}}};
-      s.terms = added_up(r, sizes.numel());
-      s.grad_terms = 1;
-      s.label = name_of(r);
-      s.op = [=](const Tensors& x) -> Tensors { return {op(x[0], x[1], r)}; };
-      s.reference = [=](const Tensors& x) -> Tensors {
-        const Line a = x[0].to_vector<double>(), b = x[1].to_vector<double>();
-        Losses l{{}, x[0].sizes(), static_cast<double>(a.size())};
-        for (std::size_t i = 0; i < a.size(); ++i) l.values.push_back(f(a[i], b[i]));
-        return {reduced(l, r)};
-      };
-      s.torch = fmt::format("F.{}(x0, x1, reduction='{}')", name, name_of(r));
-      c.samples.push_back(s);
-    }
+    for (const Reduction r : reductions) c.samples.push_back(make(sizes, r));
+  c.draw = [=](Draw& d) { return make(d.shape(), d.of(reductions)); };
   c.op = c.samples[0].op;
   c.torch = c.samples[0].torch;
   c.tolerance = {.ulps = 4, .scale = 1};
@@ -208,7 +230,7 @@ struct BceForm {
 
 Sample bce_sample(const BceForm& f) {
   Sample s{.inputs = {{.sizes = f.sizes, .values = uniform(-6, 6)}}};
-  if (!f.number) s.inputs.push_back({.sizes = f.sizes, .values = uniform(0, 1)});
+  if (!f.number) s.inputs.push_back({.sizes = f.sizes, .values = uniform(0, 1), .finite = true});  // a probability
   if (f.weighted) s.inputs.push_back({.sizes = f.sizes, .values = uniform(0.5, 2), .differentiable = false});
   if (f.positive) s.inputs.push_back({.sizes = {f.sizes.back()}, .values = uniform(0.5, 2), .differentiable = false});
   s.terms = added_up(f.reduction, f.sizes.numel());
@@ -234,9 +256,20 @@ Sample bce_sample(const BceForm& f) {
   };
   s.torch = fmt::format("F.binary_cross_entropy_with_logits(x0, {}, weight={}, pos_weight={}, reduction='{}')",
                         f.number ? fmt::format("torch.full_like(x0, {})", *f.number) : "x1",
-                        !f.weighted ? "None" : f.number ? "x1" : "x2",
+                        !f.weighted ? "None"
+                        : f.number  ? "x1"
+                                    : "x2",
                         !f.positive ? "None" : fmt::format("x{}", s.inputs.size() - 1), name_of(f.reduction));
   return s;
+}
+
+Sample random_bce(Draw& d) {
+  BceForm f{.sizes = d.shape()};
+  f.reduction = d.of(std::array{Reduction::mean, Reduction::sum, Reduction::none});
+  f.weighted = d.chance(30);
+  f.positive = !f.sizes.empty() && d.chance(30);
+  if (d.chance(25)) f.number = 0.25 * static_cast<double>(d.below(5));
+  return bce_sample(f);
 }
 
 OpCase bce_case() {
@@ -255,6 +288,7 @@ OpCase bce_case() {
                                                {{4, 5}, Reduction::mean, true, true, 0.75},
                                                {{0, 3}, Reduction::sum}})
     c.samples.push_back(bce_sample(f));
+  c.draw = random_bce;
   c.large = {bce_sample({{100003}}), bce_sample({.sizes = {100003}, .number = 1.0}),
              bce_sample({.sizes = {100003}, .reduction = Reduction::none})};
   c.limits = {bce_sample({{16384}}), bce_sample({{16385}})};  // a task is 16,384 elements

@@ -28,6 +28,11 @@ OpCase masked_select_case() {
           },
           .samples = {make({31}, {31}), make({7, 5}, {7, 5}), make({4, 1}, {3}), make({3, 5}, {4, 1, 5}),
                       make({0, 3}, {0, 3})},
+          .draw =
+              [make](Draw& d) {
+                const Shape x = d.shape();
+                return make(x, d.chance(70) ? x : d.broadcasting_to(x));
+              },
           .large = {make({40000}, {40000})},
           .limits = {make({16384}, {16384}), make({16385}, {16385})},  // a task is 16,384 elements
           .dtypes = kAllTypes,
@@ -51,6 +56,7 @@ OpCase nonzero_case() {
             return {from_data(y, {count, in[0].dim()})};
           },
           .samples = unary_samples(integers(-1, 2)),
+          .draw = [](Draw& d) { return sample({d.shape()}, integers(-1, 2)); },
           .large = {sample({{40000}}, integers(0, 2))},
           .limits = {sample({{16384}}, integers(0, 2)), sample({{16385}}, integers(0, 2))},
           .dtypes = kAllTypes,
@@ -63,6 +69,7 @@ OpCase triangle_case(bool upper) {
   const auto make = [upper](const Shape& x, int64_t diagonal) {
     Sample s = sample({x});
     s.label = "diagonal " + std::to_string(diagonal);
+    s.code = std::string(upper ? "triu" : "tril") + "(x0, " + std::to_string(diagonal) + ")";
     s.op = [=](const Tensors& in) -> Tensors { return {upper ? triu(in[0], diagonal) : tril(in[0], diagonal)}; };
     s.reference = [=](const Tensors& in) -> Tensors {
       return {moved(in[0], in[0].sizes(), [&](const Shape& at) -> std::optional<Shape> {
@@ -77,6 +84,7 @@ OpCase triangle_case(bool upper) {
   return {.name = upper ? "triu" : "tril",
           .samples = {make({3, 3}, 0), make({2, 4, 5}, 1), make({5, 2}, -2), make({1, 1}, 0), make({3, 4}, 9),
                       make({2, 0, 3}, 0)},
+          .draw = [make](Draw& d) { return make(d.shape(2), d.below(5) - d.below(5)); },
           .large = {make({3, 130, 129}, 0)},
           .dtypes = kAllTypes,
           .tolerance = {.ulps = 0},
@@ -105,6 +113,7 @@ OpCase one_hot_case() {
   };
   return {.name = "one_hot",
           .samples = {make({}, 5), make({31}, 7), make({2, 3}, -1), make({0}, 4)},
+          .draw = [make](Draw& d) { return make(d.shape(0, 3), d.between(5, 9)); },
           .dtypes = {DType::i64},
           .outputs = {Output::index},
           .differentiable = false,
@@ -118,6 +127,7 @@ OpCase flip_case() {
   const auto make = [](const Shape& x, const Shape& axes) {
     Sample s = sample({x});
     s.label = "axes " + to_string(axes);
+    s.code = "flip(x0, " + braces(axes) + ")";
     s.op = [axes](const Tensors& in) -> Tensors { return {flip(in[0], axes)}; };
     s.reference = [axes](const Tensors& in) -> Tensors {
       return {moved(in[0], in[0].sizes(), [&](const Shape& at) -> std::optional<Shape> {
@@ -135,6 +145,11 @@ OpCase flip_case() {
   return {.name = "flip",
           .samples = {make({5}, {0}), make({3, 4}, {1}), make({3, 4}, {0, -1}), make({2, 3, 4}, {1}), make({2, 3}, {}),
                       make({0, 3}, {0})},
+          .draw =
+              [make](Draw& d) {
+                const Shape x = d.shape();
+                return make(x, d.axes(x));
+              },
           .large = {make({70, 300}, {1})},
           .dtypes = kAllTypes,
           .tolerance = {.ulps = 0},
@@ -146,6 +161,7 @@ OpCase pad_case() {
   const auto make = [](const Shape& x, const Shape& pads, double value = 0) {
     Sample s = sample({x});
     s.label = "pads " + to_string(pads);
+    s.code = "pad(x0, " + braces(pads) + ", " + std::to_string(value) + ")";
     s.op = [=](const Tensors& in) -> Tensors { return {pad(in[0], pads, value)}; };
     s.reference = [=](const Tensors& in) -> Tensors {
       Shape sizes = in[0].sizes(), before = Shape::filled(in[0].dim(), 0);
@@ -168,6 +184,17 @@ OpCase pad_case() {
   return {.name = "pad",
           .samples = {make({3}, {1, 2}), make({2, 3}, {0, 1, 2, 0}, 1), make({1, 2, 3, 4}, {2, 2, 1, 1}),
                       make({4, 5}, {-1, 2, 1, -2}), make({2, 3}, {}), make({0, 2}, {1, 1, 1, 0})},
+          .draw =
+              [make](Draw& d) {
+                const Shape x = d.shape(0, 3, 60);
+                Shape pads;
+                for (int axis = x.size() - 1; axis >= 0 && d.chance(70); --axis) {
+                  const int64_t before = d.chance(20) ? -d.below(x[axis] / 2 + 1) : d.below(3);
+                  pads.push_back(before);
+                  pads.push_back(d.chance(20) ? -d.below(x[axis] / 2 + 1) : d.below(3));
+                }
+                return make(x, pads, d.chance(30) ? 1 : 0);
+              },
           .large = {make({8, 65, 65}, {1, 1, 2, 2})},
           .dtypes = kAllTypes,
           .tolerance = {.ulps = 0},

@@ -72,6 +72,23 @@ Work product_work(const Tensors& in, const Tensors& out) {
   return {bytes * (static_cast<double>(in[0].numel() + in[1].numel()) + elements), 2.0 * elements * k};
 }
 
+/// Vectors, matrices and batches of them.
+Sample random_product(Draw& d) {
+  const int64_t m = d.size(), k = d.size(), n = d.size();
+  const Shape lead = d.chance(40) ? d.shape(0, 2, 6) : Shape{};
+  Shape a = d.chance(50) ? lead : d.broadcasting_to(lead), b = d.chance(50) ? lead : d.broadcasting_to(lead);
+  if (!a.empty() || !d.chance(15)) a.push_back(m);
+  a.push_back(k);
+  b.push_back(k);
+  if (b.size() > 1 || !d.chance(15)) b.push_back(n);
+  return matrices(a, b);
+}
+
+Sample random_matrices(Draw& d, int64_t batch) {
+  const int64_t m = d.size(), k = d.size(), n = d.size();
+  return batch < 0 ? matrices({m, k}, {k, n}) : matrices({batch, m, k}, {batch, k, n});
+}
+
 OpCase matmul_case() {
   return {.name = "matmul",
           .op = [](const Tensors& x) -> Tensors { return {matmul(x[0], x[1])}; },
@@ -81,6 +98,7 @@ OpCase matmul_case() {
                       matrices({2, 3, 4}, {4, 5}), matrices({3, 4}, {2, 4, 5}), matrices({2, 1, 3, 4}, {5, 4, 2}),
                       matrices({0, 3}, {3, 2}), matrices({2, 0}, {0, 3}), matrices({3, 2}, {2, 0}),
                       matrices({0, 2, 3}, {0, 3, 2}), matrices({2, 3, 4}, {4, 0}), matrices({2, 3, 0}, {0, 4})},
+          .draw = random_product,
           .large = {matrices({130, 257}, {257, 139}), matrices({12, 40, 33}, {12, 33, 50})},
           .dtypes = kNumericTypes,
           .tolerance = {.ulps = 2, .scale = 4},
@@ -116,6 +134,7 @@ OpCase mm_case() {
           .op = [](const Tensors& x) -> Tensors { return {mm(x[0], x[1])}; },
           .reference = [](const Tensors& x) -> Tensors { return {product(x[0], x[1])}; },
           .samples = {matrices({4, 3}, {3, 2}), matrices({13, 31}, {31, 5})},
+          .draw = [](Draw& d) { return random_matrices(d, -1); },
           .tolerance = {.ulps = 2, .scale = 4},
           .grad_tolerance = {.ulps = 16, .scale = 4},
           .torch = "torch.mm(x0, x1)",
@@ -127,6 +146,7 @@ OpCase bmm_case() {
           .op = [](const Tensors& x) -> Tensors { return {bmm(x[0], x[1])}; },
           .reference = [](const Tensors& x) -> Tensors { return {product(x[0], x[1])}; },
           .samples = {matrices({3, 2, 4}, {3, 4, 2}), matrices({1, 7, 33}, {1, 33, 3})},
+          .draw = [](Draw& d) { return random_matrices(d, d.size(4)); },
           .tolerance = {.ulps = 2, .scale = 4},
           .grad_tolerance = {.ulps = 16, .scale = 4},
           .torch = "torch.bmm(x0, x1)",
@@ -149,10 +169,22 @@ OpCase addmm_case() {
   scaled.op = [run](const Tensors& x) { return run(x, 0.5, 2.0); };
   scaled.reference = [reference](const Tensors& x) { return reference(x, 0.5, 2.0); };
   scaled.torch = "torch.addmm(x0, x1, x2, beta=0.5, alpha=2)";
+  scaled.code = "addmm(x0, x1, x2, 0.5, 2)";
   return {.name = "addmm",
           .op = [run](const Tensors& x) { return run(x, 1.0, 1.0); },
           .reference = [reference](const Tensors& x) { return reference(x, 1.0, 1.0); },
           .samples = {plain, scaled},
+          .draw =
+              [plain, scaled](Draw& d) {
+                Sample s = d.chance(40) ? scaled : plain;
+                const int64_t m = d.size(), k = d.size(), n = d.size();
+                s.inputs[0].sizes = d.broadcasting_to({m, n});
+                s.inputs[1].sizes = {m, k};
+                s.inputs[2].sizes = {k, n};
+                s.terms = k + 1;
+                s.grad_terms = std::max({int64_t{1}, m, n, m * n / std::max<int64_t>(1, s.inputs[0].sizes.numel())});
+                return s;
+              },
           .tolerance = {.ulps = 2, .scale = 8},
           .grad_tolerance = {.ulps = 16, .scale = 8},
           .torch = "torch.addmm(x0, x1, x2)",
@@ -170,6 +202,7 @@ OpCase cancelling_addmm_case() {
   OpCase c = addmm_case();
   const Sample scaled = c.samples[1];
   c.name = "addmm_cancelling";
+  c.draw = nullptr;
   c.torch.clear();
   c.errors.clear();
   c.samples.clear();
@@ -202,6 +235,13 @@ OpCase linear_case() {
       .reference = [](const Tensors& x) -> Tensors { return {linear_reference(x)}; },
       .samples = {shapes({{3, 4}, {2, 4}, {2}}), shapes({{3, 4}, {2, 4}}), shapes({{5}, {3, 5}, {3}}),
                   shapes({{2, 3, 7}, {5, 7}, {5}}), shapes({{0, 4}, {2, 4}, {2}}), shapes({{17, 31}, {33, 31}, {33}})},
+      .draw =
+          [shapes](Draw& d) {
+            Shape x = d.shape(1, 3);
+            const int64_t outputs = d.size(20, false);
+            x[x.size() - 1] = std::max<int64_t>(1, x.back());
+            return d.chance(50) ? shapes({x, {outputs, x.back()}, {outputs}}) : shapes({x, {outputs, x.back()}});
+          },
       .large = {shapes({{128, 300}, {140, 300}, {140}})},
       .dtypes = kFloatTypes,
       .tolerance = {.ulps = 2, .scale = 4},

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <array>
 #include <cmath>
 
 namespace levin::test {
@@ -81,6 +82,32 @@ Sample batch_sample(const Shape& sizes, int parameters) {
   return s;
 }
 
+/// PyTorch's expression for training with as many inputs as the sample has.
+std::string torch_of_batch(const Sample& s) {
+  return s.inputs.size() > 4
+             ? "(lambda m, v: (F.batch_norm(x0, m, v, x1, x2, True, 0.3), m, v))(x3.clone(), x4.clone())"
+         : s.inputs.size() > 2 ? "F.batch_norm(x0, None, None, x1, x2, True)"
+         : s.inputs.size() > 1 ? "F.batch_norm(x0, None, None, x1, None, True)"
+                               : "F.batch_norm(x0, None, None, None, None, True)";
+}
+
+/// Two values a channel at least, which training needs.
+Sample random_batch(Draw& d, bool training) {
+  Shape x{d.size(8, !training), d.size(12, false)};
+  for (const int64_t n : d.shape(0, 2, 30)) x.push_back(std::max<int64_t>(n, 1));
+  if (training && x.numel() / x[1] < 2) x[0] = 2;
+  return batch_sample(x, training ? d.of(std::array{2, 0, 1, 4}) : 4);
+}
+
+Sample layer_sample(const Shape& sizes, int axes, int parameters, double eps = 1e-5);
+
+Sample random_layer(Draw& d) {
+  Shape x = d.shape(1);
+  const int axes = static_cast<int>(d.between(1, x.size()));
+  for (int a = x.size() - axes; a < x.size(); ++a) x[a] = std::max<int64_t>(1, x[a]);
+  return layer_sample(x, axes, static_cast<int>(d.below(3)), d.chance(30) ? 0.25 : 1e-5);
+}
+
 OpCase batch_case(bool training) {
   OpCase c{.name = training ? "batch_norm" : "batch_norm_eval"};
   const auto op_with = [=](double eps) -> TensorFunction {
@@ -102,15 +129,17 @@ OpCase batch_case(bool training) {
   else
     c.samples = {batch_sample({4, 3, 5}, 4), batch_sample({6, 4}, 4), batch_sample({1, 3, 2, 2}, 4),
                  batch_sample({0, 3}, 4)};
+  c.draw = [training](Draw& d) {
+    Sample s = random_batch(d, training);
+    if (!training) return s;
+    s.torch = torch_of_batch(s);
+    return s;
+  };
   c.large = {batch_sample({32, 20, 11, 11}, 4), batch_sample({500, 130}, 4)};
   c.torch = "F.batch_norm(x0, x3, x4, x1, x2, training=False)";
   if (training)
     for (Sample& s : c.samples)
-      s.torch = s.inputs.size() > 4
-                    ? "(lambda m, v: (F.batch_norm(x0, m, v, x1, x2, True, 0.3), m, v))(x3.clone(), x4.clone())"
-                : s.inputs.size() > 2 ? "F.batch_norm(x0, None, None, x1, x2, True)"
-                : s.inputs.size() > 1 ? "F.batch_norm(x0, None, None, x1, None, True)"
-                                      : "F.batch_norm(x0, None, None, None, None, True)";
+      s.torch = torch_of_batch(s);
   const auto with_eps = [=](Sample s, const char* torch) {
     s.label += ", eps 0.25";
     s.op = op_with(0.25);
@@ -168,6 +197,11 @@ OpCase mixed_batch_case() {
     return {y, mean, var};
   };
   c.outputs = {Output::same, Output::any};
+  c.draw = [](Draw& d) {
+    Sample s = random_batch(d, true);
+    s.torch = "-";
+    return s;
+  };
   for (Sample& s : c.samples) s.torch = "-";
   c.dtypes = {DType::f16, DType::bf16};
   c.errors = {{"[batch_norm] bias is float16, x is float16 and other parameters are float32",
@@ -198,7 +232,7 @@ Tensors layer_norm_reference(const Tensors& in, int64_t n, double eps) {
   return {from_data(y, x.sizes())};
 }
 
-Sample layer_sample(const Shape& sizes, int axes, int parameters, double eps = 1e-5) {
+Sample layer_sample(const Shape& sizes, int axes, int parameters, double eps) {
   const Shape normalized(sizes.end() - axes, sizes.end());
   Sample s{.inputs = {{.sizes = sizes}}};
   if (parameters > 0) s.inputs.push_back({.sizes = normalized, .values = uniform(0.5, 1.5)});
@@ -221,6 +255,7 @@ OpCase layer_case() {
                layer_sample({2, 3, 4}, 2, 2), layer_sample({4, 9}, 1, 0), layer_sample({3, 11}, 1, 1),
                layer_sample({3, 33}, 1, 2),   layer_sample({0, 5}, 1, 2), layer_sample({2, 130}, 1, 2),
                layer_sample({5, 7}, 1, 2, 0.25), layer_sample({3, 2, 6}, 2, 0, 0.25)};
+  c.draw = random_layer;
   c.large = {layer_sample({700, 257}, 1, 2), layer_sample({9, 40000}, 1, 2)};
   // Rows of which one or several make a task of 16,384 elements, and of which one is more than a task.
   c.limits = {layer_sample({64, 256}, 1, 2), layer_sample({65, 256}, 1, 2, 0.25), layer_sample({2, 16384}, 1, 0),

@@ -66,7 +66,7 @@ TensorFunction sgd_reference(const SgdStepArgs& a, bool fresh = false) {
     const Tensors x = contiguous_copies(inputs);
     for (int64_t i = 0; i < x[0].numel(); ++i) {
       double& p = x[0].data<double>()[i];
-      double g = x[1].data<double>()[i] * (a.maximize ? -1 : 1) + a.weight_decay * p;
+      double g = x[1].data<double>()[i] * (a.maximize ? -1 : 1) + (a.weight_decay != 0 ? a.weight_decay * p : 0);
       if (a.momentum != 0) {
         double& buffer = x[2].data<double>()[i];
         buffer = fresh ? g : a.momentum * buffer + (1 - a.dampening) * g;
@@ -89,8 +89,8 @@ TensorFunction adam_reference(const AdamStepArgs& a) {
       double &p = x[0].data<double>()[i], &m = x[2].data<double>()[i], &v = x[3].data<double>()[i];
       double g = x[1].data<double>()[i] * (a.maximize ? -1 : 1);
       if (a.decoupled) p *= 1 - a.lr * a.weight_decay;
-      else g += a.weight_decay * p;
-      m = a.beta1 * m + (1 - a.beta1) * g;
+      else if (a.weight_decay != 0) g += a.weight_decay * p;
+      m = a.beta1 > 0.5 ? m + (1 - a.beta1) * (g - m) : g - a.beta1 * (g - m);  // as lerp
       v = a.beta2 * v + (1 - a.beta2) * g * g;
       double largest = v;
       if (a.amsgrad) {
@@ -120,6 +120,10 @@ OpCase step_case(const std::string& name, int states, TensorFunction op, TensorF
           .op = std::move(op),
           .reference = std::move(reference),
           .samples = samples(states, {{}, {0}, {1}, {31}, {33}, {7, 13}, {1030}}),
+          .draw =
+              [states](Draw& d) {
+                return samples(states, {d.shape(0, 4, 600)})[0];
+              },
           .large = samples(states, {{50001}}),
           .limits = samples(states, {{16384}, {16385}}),  // a task is 16,384 elements
           .dtypes = kFloatTypes,

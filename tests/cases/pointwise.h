@@ -24,6 +24,8 @@ inline OpCase unary_case(std::string name, Unary f, double (*reference)(double),
   c.op = [f](const Tensors& x) -> Tensors { return {f(x[0])}; };
   c.reference = pointwise(std::function<double(double)>(reference));
   c.samples = unary_samples(values);
+  c.pointwise = true;
+  c.draw = [values](Draw& d) { return sample({d.shape()}, values); };
   c.large = {sample({{kLargeSize}}, values)};
   c.limits = {sample({{kTaskSize}}, values), sample({{kTaskSize + 1}}, values)};
   c.dtypes = kFloatTypes;
@@ -33,6 +35,13 @@ inline OpCase unary_case(std::string name, Unary f, double (*reference)(double),
   return c;
 }
 
+/// Two inputs, of which one may broadcast to the other.
+inline Sample pair_sample(Draw& d, const Values& a, const Values& b) {
+  const Shape whole = d.shape(), part = d.broadcasting_to(whole);
+  const bool swapped = d.chance(30);
+  return {.inputs = {{.sizes = swapped ? part : whole, .values = a}, {.sizes = swapped ? whole : part, .values = b}}};
+}
+
 inline OpCase binary_case(std::string name, Binary f, double (*reference)(double, double), const Values& a,
                           const Values& b, double ulps = 2) {
   OpCase c;
@@ -40,6 +49,8 @@ inline OpCase binary_case(std::string name, Binary f, double (*reference)(double
   c.op = [f](const Tensors& x) -> Tensors { return {f(x[0], x[1])}; };
   c.reference = pointwise(std::function<double(double, double)>(reference));
   c.samples = binary_samples(a, b);
+  c.pointwise = true;
+  c.draw = [a, b](Draw& d) { return pair_sample(d, a, b); };
   const auto line = [&](int64_t n) -> Sample {
     return {.inputs = {{.sizes = {n}, .values = a}, {.sizes = {n}, .values = b}}};
   };

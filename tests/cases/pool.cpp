@@ -4,6 +4,7 @@
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
 
+#include <cmath>
 #include <limits>
 
 namespace levin::test {
@@ -59,14 +60,36 @@ Sample max_sample(const Shape& x, const Window& w) {
     const int64_t height = in[0].size(-2), width = in[0].size(-1);
     double best = -std::numeric_limits<double>::infinity();
     std::vector<double> y;
-    const Shape sizes = each_window(in[0].sizes(), w, [&](int64_t plane, int64_t r, int64_t c) {
-      if (r >= 0 && r < height && c >= 0 && c < width)
-        best = std::max(best, xs[static_cast<std::size_t>((plane * height + r) * width + c)]);
-    }, [&] { y.push_back(std::exchange(best, -std::numeric_limits<double>::infinity())); });
+    const Shape sizes = each_window(
+        in[0].sizes(), w,
+        [&](int64_t plane, int64_t r, int64_t c) {
+          if (r >= 0 && r < height && c >= 0 && c < width)
+            if (const double v = xs[static_cast<std::size_t>((plane * height + r) * width + c)];
+                std::isnan(v) || v > best)
+              best = v;
+        },
+        [&] { y.push_back(std::exchange(best, -std::numeric_limits<double>::infinity())); });
     return {from_data(y, sizes)};
   };
   s.torch = "F.max_pool2d(x0, " + s.label + ")";
   return s;
+}
+
+Window random_window(Draw& d) {
+  Window w{.kernel = Pair(d.between(1, 3), d.between(1, 3)), .stride = Pair(d.between(1, 3), d.between(1, 3))};
+  w.padding = {d.below(w.kernel.h / 2 + 1), d.below(w.kernel.w / 2 + 1)};
+  w.ceil_mode = d.chance(30);
+  return w;
+}
+
+/// A plane that holds a window.
+Shape random_planes(Draw& d, const Window& w) {
+  const Shape lead = d.shape(1, 2, 6);
+  Shape x;
+  for (const int64_t n : lead) x.push_back(std::max<int64_t>(1, n));
+  x.push_back(w.dilation.h * (w.kernel.h - 1) + 1 + d.below(6));
+  x.push_back(w.dilation.w * (w.kernel.w - 1) + 1 + d.below(9));
+  return x;
 }
 
 OpCase max_pool_case() {
@@ -76,6 +99,12 @@ OpCase max_pool_case() {
                       max_sample({2, 1, 6, 7}, {{2, 3}, {3, 2}, {1, 0}}), max_sample({1, 1, 9, 8}, {3, 2, 1, 2}),
                       max_sample({1, 2, 7, 8}, {3, 3, 0, 1, true}), max_sample({1, 1, 5, 5}, {2, 2, 1, 1, true}),
                       max_sample({1, 1, 18, 18}, {17, 1}), max_sample({0, 3, 4, 4}, {2, 2})},
+          .draw =
+              [](Draw& d) {
+                Window w = random_window(d);
+                if (d.chance(30)) w.dilation = {d.between(1, 2), d.between(1, 2)};
+                return max_sample(random_planes(d, w), w);
+              },
           .large = {max_sample({4, 16, 28, 28}, {2, 2}), max_sample({2, 5, 57, 67}, {3, 2, 1}),
                     max_sample({2, 3, 70, 75}, {2, 2})},
           .limits = {max_sample({1, 16, 32, 32}, {2, 2}), max_sample({1, 17, 32, 32}, {3, 2, 1})},  // a task is 16,384
@@ -132,11 +161,14 @@ Sample max_backward_sample(const Shape& x, const Shape& g, const Window& w) {
     const int64_t height = in[0].size(-2), width = in[0].size(-1);
     std::vector<double> dx(xs.size(), 0.0);
     std::size_t output = 0, winner = xs.size();
-    each_window(in[0].sizes(), w, [&](int64_t plane, int64_t r, int64_t c) {
-      if (r < 0 || r >= height || c < 0 || c >= width) return;
-      const auto at = static_cast<std::size_t>((plane * height + r) * width + c);
-      if (winner == xs.size() || xs[at] > xs[winner]) winner = at;
-    }, [&] { dx[std::exchange(winner, xs.size())] += gs[output++]; });
+    each_window(
+        in[0].sizes(), w,
+        [&](int64_t plane, int64_t r, int64_t c) {
+          if (r < 0 || r >= height || c < 0 || c >= width) return;
+          const auto at = static_cast<std::size_t>((plane * height + r) * width + c);
+          if (winner == xs.size() || xs[at] > xs[winner]) winner = at;
+        },
+        [&] { dx[std::exchange(winner, xs.size())] += gs[output++]; });
     return {from_data(dx, in[0].sizes())};
   };
   return s;
@@ -162,12 +194,15 @@ Sample average_sample(const Shape& x, const Window& w, bool count_padding = true
     const int64_t height = in[0].size(-2), width = in[0].size(-1);
     double sum = 0, count = 0;
     std::vector<double> y;
-    const Shape sizes = each_window(in[0].sizes(), w, [&](int64_t plane, int64_t r, int64_t c) {
-      const bool inside = r >= 0 && r < height && c >= 0 && c < width;
-      const bool in_padding = r < height + w.padding.h && c < width + w.padding.w;
-      if (inside) sum += xs[static_cast<std::size_t>((plane * height + r) * width + c)];
-      if (inside || (count_padding && in_padding)) ++count;
-    }, [&] { y.push_back(std::exchange(sum, 0.0) / std::exchange(count, 0.0)); });
+    const Shape sizes = each_window(
+        in[0].sizes(), w,
+        [&](int64_t plane, int64_t r, int64_t c) {
+          const bool inside = r >= 0 && r < height && c >= 0 && c < width;
+          const bool in_padding = r < height + w.padding.h && c < width + w.padding.w;
+          if (inside) sum += xs[static_cast<std::size_t>((plane * height + r) * width + c)];
+          if (inside || (count_padding && in_padding)) ++count;
+        },
+        [&] { y.push_back(std::exchange(sum, 0.0) / std::exchange(count, 0.0)); });
     return {from_data(y, sizes)};
   };
   s.torch = "F.avg_pool2d(x0, " + s.label + ")";
@@ -182,6 +217,11 @@ OpCase avg_pool_case() {
                   average_sample({2, 1, 6, 7}, {{2, 3}, {3, 2}, {1, 0}}),
                   average_sample({1, 2, 7, 8}, {3, 3, 0, 1, true}), average_sample({1, 1, 5, 6}, {2, 2, 1, 1, true}),
                   average_sample({1, 1, 5, 6}, {2, 2, 1, 1, true}, false), average_sample({0, 3, 4, 4}, {2, 2})},
+      .draw =
+          [](Draw& d) {
+            const Window w = random_window(d);
+            return average_sample(random_planes(d, w), w, !d.chance(40));
+          },
       .large = {average_sample({4, 16, 28, 28}, {2, 2}), average_sample({2, 5, 57, 67}, {3, 2, 1}, false)},
       // A task is 16,384 elements.
       .limits = {average_sample({1, 16, 32, 32}, {2, 2}), average_sample({1, 17, 32, 32}, {3, 2, 1})},

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -73,14 +74,24 @@ Sample reduce_sample(const Form& form, const Values& values, const AxesOp& op, c
   s.label = fmt::format("axes {}{}", to_string(form.axes), form.keepdim ? ", keepdim" : "");
   s.op = [=](const Tensors& x) -> Tensors { return {op(x[0], form.axes, form.keepdim)}; };
   s.reference = [=](const Tensors& x) -> Tensors { return {reduce_by(x[0], form.axes, form.keepdim, f)}; };
+  s.code = fmt::format("(x0, {}, {})", braces(form.axes), form.keepdim);
   if (torch && form.sizes.numel() > 0) {
     Shape axes = form.axes;
     if (axes.empty())
       for (int d = 0; d < form.sizes.size(); ++d) axes.push_back(d);
-    s.torch = fmt::format(fmt::runtime(torch), fmt::format("dim=({},), keepdim={}", fmt::join(axes, ", "),
-                                                           form.keepdim ? "True" : "False"));
+    s.torch = fmt::format(fmt::runtime(torch), fmt::format("dim=({}{}), keepdim={}", fmt::join(axes, ", "),
+                                                           axes.empty() ? "" : ",", form.keepdim ? "True" : "False"));
   }
   return s;
+}
+
+/// Of one element at least, since extrema refuse less.
+Form random_form(Draw& d) {
+  Form form{d.shape(), {}};
+  for (int64_t& n : form.sizes) n = std::max<int64_t>(1, n);
+  form.axes = d.axes(form.sizes);
+  form.keepdim = d.chance(40);
+  return form;
 }
 
 /// `torch` has {} where dim and keepdim go; null for none.
@@ -90,6 +101,9 @@ OpCase reduction(const char* name, const AxesOp& op, const ReduceFn& f, const Va
   for (const Form& form : kForms) c.samples.push_back(reduce_sample(form, values, op, f, torch));
   for (const Form& form : edges) c.samples.push_back(reduce_sample(form, values, op, f, torch));
   for (const Form& form : kLargeForms) c.large.push_back(reduce_sample(form, values, op, f, nullptr));
+  c.draw = [=, expression = std::string(torch ? torch : "")](Draw& d) {
+    return reduce_sample(random_form(d), values, op, f, expression.empty() ? nullptr : expression.c_str());
+  };
   c.op = c.samples[0].op;
   c.torch = torch ? c.samples[0].torch : "";
   c.bench = {reduce_sample({{4096, 1024}, {1}}, values, op, f, nullptr),
@@ -103,6 +117,11 @@ OpCase reduction(const char* name, const AxesOp& op, const ReduceFn& f, const Va
 void without_growth(OpCase& c) {
   for (auto* list : {&c.samples, &c.large})
     for (Sample& s : *list) s.terms = 1;
+  c.draw = [draw = std::move(c.draw)](Draw& d) {
+    Sample s = draw(d);
+    s.terms = 1;
+    return s;
+  };
 }
 
 double total(const Line& line) {
@@ -118,12 +137,12 @@ double product(const Line& line) {
 }
 double largest(const Line& line) {
   double m = -kInfinity;
-  for (const double v : line) m = std::max(m, v);
+  for (const double v : line) m = std::isnan(v) || v > m ? v : m;
   return m;
 }
 double smallest(const Line& line) {
   double m = kInfinity;
-  for (const double v : line) m = std::min(m, v);
+  for (const double v : line) m = std::isnan(v) || v < m ? v : m;
   return m;
 }
 double variance(const Line& line, double correction) {
@@ -144,13 +163,16 @@ double p_norm(const Line& line, double p) {
 double log_total_exp(const Line& line) {
   const double m = largest(line);
   double sum = 0.0;
+  if (std::isinf(m)) return m;
   for (const double v : line) sum += std::exp(v - m);
   return m + std::log(sum);
 }
 double first_place(const Line& line, bool largest_wanted) {
   std::size_t best = 0;
   for (std::size_t i = 1; i < line.size(); ++i)
-    if (largest_wanted ? line[i] > line[best] : line[i] < line[best]) best = i;
+    if (!std::isnan(line[best]) &&
+        (std::isnan(line[i]) || (largest_wanted ? line[i] > line[best] : line[i] < line[best])))
+      best = i;
   return static_cast<double>(best);
 }
 
@@ -177,17 +199,24 @@ void add_sums(std::vector<OpCase>& cases) {
       nullptr);
   c.dtypes = kFloatTypes;
   c.large = {c.large[1], c.large[2]};
+  const auto bounded = [](Sample& s) {  // each factor rounds once, relative to the product
+    s.tolerance = {.ulps = 1 + static_cast<double>(s.terms) / 2};
+    s.grad_tolerance = {.ulps = 16 + static_cast<double>(s.terms) / 2};
+  };
   for (auto* list : {&c.samples, &c.large})
-    for (Sample& s : *list) {  // each factor rounds once, relative to the product
-      s.tolerance = {.ulps = 1 + static_cast<double>(s.terms) / 2};
-      s.grad_tolerance = {.ulps = 16 + static_cast<double>(s.terms) / 2};
-    }
+    for (Sample& s : *list) bounded(s);
+  c.draw = [bounded, draw = std::move(c.draw)](Draw& d) {
+    Sample s = draw(d);
+    bounded(s);
+    return s;
+  };
   cases.push_back(c);
 
   OpCase to_size{.name = "sum_to_size"};
   const auto sized = [](const Shape& from, const Shape& to_sizes, int64_t terms) {
     Sample s = sample({from}, uniform(), terms);
     s.label = "to " + to_string(to_sizes);
+    s.code = "sum_to_size(x0, " + braces(to_sizes) + ")";
     s.op = [=](const Tensors& x) -> Tensors { return {sum_to_size(x[0], to_sizes)}; };
     s.reference = [=](const Tensors& x) -> Tensors {
       Shape axes;
@@ -204,6 +233,10 @@ void add_sums(std::vector<OpCase>& cases) {
                      sized({31}, {}, 31),   sized({5, 7}, {5, 7}, 1), sized({4, 1, 3}, {1, 1, 3}, 4),
                      sized({0, 3}, {3}, 1)};
   to_size.large = {sized({1000, 700}, {700}, 1000), sized({16, 24, 20, 20}, {24, 1, 1}, 6400)};
+  to_size.draw = [sized](Draw& d) {
+    const Shape whole = d.shape(), part = d.broadcasting_to(whole);
+    return sized(whole, part, std::max<int64_t>(1, whole.numel() / std::max<int64_t>(1, part.numel())));
+  };
   to_size.op = to_size.samples[0].op;
   to_size.torch = to_size.samples[0].torch;
   to_size.tolerance = {.ulps = 1, .scale = 0.25};
@@ -230,9 +263,10 @@ void add_extrema(std::vector<OpCase>& cases) {
   for (const bool is_max : {true, false}) {
     OpCase along{.name = is_max ? "max_along" : "min_along"};
     OpCase where{.name = is_max ? "argmax" : "argmin"};
-    const auto along_sample = [&](const Shape& sizes, int64_t axis, bool keepdim, bool values) {
+    const auto along_sample = [=](const Shape& sizes, int64_t axis, bool keepdim, bool values) {
       Sample s = sample({sizes}, distinct());
       s.label = fmt::format("axis {}{}", axis, keepdim ? ", keepdim" : "");
+      s.code = fmt::format("{}{}(x0, {}, {})", values ? "" : "arg", is_max ? "max" : "min", axis, keepdim);
       s.op = [=](const Tensors& x) -> Tensors {
         if (!values) return {is_max ? argmax(x[0], axis, keepdim) : argmin(x[0], axis, keepdim)};
         const ValuesIndices r = is_max ? max(x[0], axis, keepdim) : min(x[0], axis, keepdim);
@@ -255,6 +289,12 @@ void add_extrema(std::vector<OpCase>& cases) {
                {{2, 3, 5}, -1, true}, {{4, 0, 3}, 0, false}, {{3, 2, 70}, 1, false}})
         target->samples.push_back(along_sample(sizes, axis, keepdim, values));
       target->large = {along_sample({300, 517}, 0, false, values), along_sample({300, 517}, 1, false, values)};
+      target->draw = [along_sample, values](Draw& d) {
+        Form form = random_form(d);
+        if (form.sizes.empty()) form.sizes = {1};
+        const int64_t axis = d.axis(form.sizes);
+        return along_sample(form.sizes, axis, form.keepdim, values);
+      };
       target->op = target->samples[0].op;
       target->torch = target->samples[0].torch;
       target->dtypes = kNumericTypes;
@@ -278,16 +318,20 @@ void add_extrema(std::vector<OpCase>& cases) {
   }
 }
 
+bool is_true(double v) { return v != 0; }
+
 void add_logic(std::vector<OpCase>& cases) {
   const Values rare = cycle({0, 0, 0, 0, 0, 0, 1}), often = cycle({1, 2, 1, 1, 3, 1, 1, 0});
   OpCase c = reduction("any", [](const Tensor& x, const Shape& a, bool k) { return any(x, a, k); },
-                       [](const Line& line) { return largest(line) > 0 ? 1.0 : 0.0; }, rare, "torch.any(x0, {})");
+                       [](const Line& line) { return std::ranges::any_of(line, is_true) ? 1.0 : 0.0; }, rare,
+                       "torch.any(x0, {})");
   c.differentiable = false;
   c.dtypes = kAllTypes;
   c.outputs = {Output::boolean};
   cases.push_back(c);
   c = reduction("all", [](const Tensor& x, const Shape& a, bool k) { return all(x, a, k); },
-                [](const Line& line) { return smallest(line) > 0 ? 1.0 : 0.0; }, often, "torch.all(x0, {})");
+                [](const Line& line) { return std::ranges::all_of(line, is_true) ? 1.0 : 0.0; }, often,
+                "torch.all(x0, {})");
   c.differentiable = false;
   c.dtypes = kAllTypes;
   c.outputs = {Output::boolean};
@@ -309,6 +353,7 @@ void add_moments(std::vector<OpCase>& cases) {
       };
       const std::string torch = fmt::format("torch.{}(x0, {{}}, correction={})", root ? "std" : "var", correction);
       for (const Form& form : forms) c.samples.push_back(reduce_sample(form, uniform(), op, f, torch.c_str()));
+      c.draw = [=](Draw& d) { return reduce_sample(random_form(d), uniform(), op, f, torch.c_str()); };
       for (const std::size_t i : {0u, 1u, 2u, 3u})
         c.large.push_back(reduce_sample(kLargeForms[i], uniform(), op, f, nullptr));
       c.op = c.samples[0].op;
@@ -359,39 +404,6 @@ void add_norms(std::vector<OpCase>& cases) {
   cases.push_back(c);
 }
 
-void add_scans(std::vector<OpCase>& cases) {
-  OpCase c{.name = "cumsum"};
-  const auto scan = [](const Shape& sizes, int64_t axis) {
-    Sample s = sample({sizes}, uniform());
-    s.label = fmt::format("axis {}", axis);
-    s.terms = sizes.empty() ? 1 : std::max<int64_t>(1, sizes[wrap_axis(axis, sizes.size(), "sample")]);
-    s.op = [=](const Tensors& x) -> Tensors { return {cumsum(x[0], axis)}; };
-    s.reference = [=](const Tensors& x) -> Tensors {
-      Line v = x[0].to_vector<double>();
-      if (sizes.empty()) return {from_data(v, sizes)};
-      int64_t inner = 1;
-      const int along = wrap_axis(axis, sizes.size(), "reference");
-      for (int d = along + 1; d < sizes.size(); ++d) inner *= sizes[d];
-      for (int64_t i = 0; i < sizes.numel(); ++i)
-        if (i / inner % sizes[along] > 0) v[static_cast<std::size_t>(i)] += v[static_cast<std::size_t>(i - inner)];
-      return {from_data(v, sizes)};
-    };
-    s.torch = fmt::format("torch.cumsum(x0, {})", axis);
-    return s;
-  };
-  c.samples = {scan({}, 0),      scan({0}, 0),     scan({1}, 0),       scan({31}, 0),
-               scan({7, 13}, 0), scan({7, 13}, 1), scan({2, 3, 5}, 1), scan({4, 0, 3}, 2)};
-  c.large = {scan({300, 517}, 0), scan({300, 517}, 1)};
-  c.limits = {scan({128, 256}, 1), scan({129, 256}, 1)};  // a task is 32,768 elements
-  c.op = c.samples[0].op;
-  c.torch = c.samples[0].torch;
-  c.dtypes = kAllTypes;
-  c.outputs = {Output::accumulated};
-  c.tolerance = {.ulps = 1, .scale = 0.25};
-  c.errors = {{"[cumsum]", [] { cumsum(ones({3}), 1); }}};
-  cases.push_back(c);
-}
-
 }  // namespace
 
 std::vector<OpCase> reduce_cases() {
@@ -401,7 +413,6 @@ std::vector<OpCase> reduce_cases() {
   add_logic(cases);
   add_moments(cases);
   add_norms(cases);
-  add_scans(cases);
   return cases;
 }
 

@@ -37,6 +37,7 @@ Sample line_sample(bool logarithm, const Shape& sizes, int64_t axis, const Value
   const int64_t n = sizes.empty() ? 1 : std::max<int64_t>(1, sizes[wrap_axis(axis, sizes.size(), "sample")]);
   s.grad_terms = logarithm ? n : 1;
   s.label = fmt::format("axis {}", axis);
+  s.code = fmt::format("{}(x0, {})", logarithm ? "log_softmax" : "softmax", axis);
   s.op = [=](const Tensors& x) -> Tensors { return {logarithm ? log_softmax(x[0], axis) : softmax(x[0], axis)}; };
   s.reference = [=](const Tensors& x) -> Tensors { return {softmax_reference(x[0], axis, logarithm)}; };
   s.torch = fmt::format("torch.{}(x0, {})", logarithm ? "log_softmax" : "softmax", axis);
@@ -51,6 +52,10 @@ OpCase lines_case(bool logarithm) {
                line({4, 0, 3}, 1),    line_sample(logarithm, {6, 5}, 1, uniform(-90, 90)),
                line_sample(logarithm, {6, 5}, 1, cycle({1e4, 1e4 + 1, -1e4, 0, 3}))};
   c.large = {line({600, 257}, 1), line({60, 17, 130}, 1)};
+  c.draw = [=](Draw& d) {
+    const Shape sizes = d.shape(1);
+    return line(sizes, d.axis(sizes));
+  };
   // A task is 16,384 elements: as many, a line more, and lines that are longer.
   c.limits = {line({64, 256}, 1), line({65, 256}, 1), line({2, 16385}, 1), line({128, 129}, 0)};
   c.op = c.samples[0].op;

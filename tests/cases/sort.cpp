@@ -3,11 +3,15 @@
 #include <levin/autograd/ops.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace levin::test {
 
 namespace {
+
+/// A NaN is above all numbers.
+bool above(double a, double b) { return a > b || (std::isnan(a) && !std::isnan(b)); }
 
 /// The first k of each line along `axis` in stable order: values and places.
 Tensors sorted_reference(const Tensor& x, int axis, int64_t k, bool descending) {
@@ -27,7 +31,7 @@ Tensors sorted_reference(const Tensor& x, int axis, int64_t k, bool descending) 
       std::vector<int64_t> order(static_cast<std::size_t>(n));
       std::iota(order.begin(), order.end(), 0);
       std::stable_sort(order.begin(), order.end(),
-                       [&](int64_t a, int64_t b) { return descending ? at(a) > at(b) : at(a) < at(b); });
+                       [&](int64_t a, int64_t b) { return descending ? above(at(a), at(b)) : above(at(b), at(a)); });
       for (int64_t i = 0; i < k; ++i) {
         const auto to = static_cast<std::size_t>((o * k + i) * inner + j);
         places[to] = order[static_cast<std::size_t>(i)];
@@ -42,6 +46,7 @@ std::string truth(bool b) { return b ? "True" : "False"; }
 Sample sort_sample(const Shape& x, int axis, bool descending) {
   Sample s = sample({x}, distinct());
   s.label = "axis " + std::to_string(axis) + (descending ? ", descending" : "");
+  s.code = "sort(x0, " + std::to_string(axis) + (descending ? ", true).values" : ", false).values");
   s.op = [=](const Tensors& in) -> Tensors {
     const auto r = sort(in[0], axis, descending);
     return {r.values, r.indices};
@@ -58,6 +63,12 @@ OpCase sort_case() {
           .samples = {sort_sample({}, 0, false), sort_sample({1}, 0, true), sort_sample({31}, 0, false),
                       sort_sample({33}, 0, true), sort_sample({7, 13}, 0, false), sort_sample({2, 3, 5}, 1, true),
                       sort_sample({4, 0, 3}, 1, false)},
+          .draw =
+              [](Draw& d) {
+                const Shape sizes = d.shape();
+                const int axis = static_cast<int>(d.below(sizes.size()));
+                return sort_sample(sizes, axis, d.chance(50));
+              },
           .large = {sort_sample({9000}, 0, false), sort_sample({41, 530}, 1, true)},
           .limits = {sort_sample({8, 256}, 1, false), sort_sample({9, 256}, 1, false)},  // a task is 2,048 elements
           .dtypes = kAllTypes,
@@ -74,10 +85,17 @@ OpCase argsort_case() {
     s.op = [=](const Tensors& in) -> Tensors { return {argsort(in[0], axis, descending)}; };
     s.reference = [r = s.reference](const Tensors& in) -> Tensors { return {r(in)[1]}; };
     s.torch.replace(0, 10, "torch.argsort");
+    s.code = "argsort(x0, " + std::to_string(axis) + (descending ? ", true)" : ", false)");
     return s;
   };
   return {.name = "argsort",
           .samples = {make({33}, 0, false), make({7, 13}, 0, true), make({2, 3, 5}, 2, false)},
+          .draw =
+              [make](Draw& d) {
+                const Shape sizes = d.shape();
+                const int axis = static_cast<int>(d.below(sizes.size()));
+                return make(sizes, axis, d.chance(50));
+              },
           .dtypes = kAllTypes,
           .outputs = {Output::index},
           .differentiable = false,
@@ -86,6 +104,7 @@ OpCase argsort_case() {
 
 Sample topk_sample(const Shape& x, int64_t k, int axis, bool largest) {
   Sample s = sample({x}, distinct());
+  s.code = "topk(x0, " + std::to_string(k) + ", " + std::to_string(axis) + (largest ? "" : ", false") + ").values";
   s.label = "k " + std::to_string(k) + ", axis " + std::to_string(axis) + (largest ? "" : ", smallest");
   s.op = [=](const Tensors& in) -> Tensors {
     const auto r = topk(in[0], k, axis, largest);
@@ -102,6 +121,13 @@ OpCase topk_case() {
       .name = "topk",
       .samples = {topk_sample({}, 1, 0, true), topk_sample({31}, 4, 0, true), topk_sample({33}, 33, 0, false),
                   topk_sample({7, 13}, 3, 0, true), topk_sample({2, 3, 5}, 2, 1, false), topk_sample({5}, 0, 0, true)},
+      .draw =
+          [](Draw& d) {
+            const Shape sizes = d.shape();
+            const int axis = static_cast<int>(d.below(sizes.size()));
+            const int64_t most = sizes.empty() ? 1 : sizes[axis], k = sizes.empty() ? 1 : d.between(0, most);
+            return topk_sample(sizes, k, axis, !d.chance(50));
+          },
       .large = {topk_sample({41, 530}, 5, 1, true)},
       .dtypes = kWideFloats,  // others have ties, whose order PyTorch leaves open
       .outputs = {Output::same, Output::index},

@@ -79,6 +79,12 @@ Sample sample(const std::vector<Shape>& shapes, const Values& values, int64_t te
   return s;
 }
 
+std::string braces(const Shape& shape) {
+  std::string text = "{";
+  for (int d = 0; d < shape.size(); ++d) text += (d > 0 ? ", " : "") + std::to_string(shape[d]);
+  return text + "}";
+}
+
 std::vector<double> broadcast_values(const Tensor& x, const Shape& target) {
   const Shape strides = broadcast_strides(x.sizes(), x.strides(), target, "reference");
   const std::vector<double> values = x.to_vector<double>();

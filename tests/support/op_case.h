@@ -9,6 +9,7 @@
 //    .dtypes = kFloatTypes,
 //    .torch = "torch.relu(x0)"}
 
+#include "support/draw.h"
 #include "support/tolerance.h"
 
 #include <levin/autograd/gradcheck.h>
@@ -57,16 +58,15 @@ struct InputSpec {
   std::optional<DType> dtype{};  ///< fixed (int64 for labels, ...); absent: the type under test
   bool differentiable = true;    ///< floating inputs only
   bool rearrange = true;         ///< false: contiguous in every layout
+  bool finite = false;           ///< random tests draw no infinity or NaN: the case says why
 };
 
 /// int64 in [0, bound): labels, rows.
 inline InputSpec index_input(const Shape& sizes, int64_t bound) {
-  return {
-      .sizes = sizes, .values = integers(0, bound), .dtype = DType::i64, .differentiable = false, .rearrange = true};
+  return {.sizes = sizes, .values = integers(0, bound), .dtype = DType::i64, .differentiable = false};
 }
 inline InputSpec bool_input(const Shape& sizes) {
-  return {
-      .sizes = sizes, .values = integers(0, 2), .dtype = DType::boolean, .differentiable = false, .rearrange = true};
+  return {.sizes = sizes, .values = integers(0, 2), .dtype = DType::boolean, .differentiable = false};
 }
 
 /// One set of inputs. `op`, `reference` and `torch` replace those of the case where a sample needs other arguments.
@@ -79,6 +79,7 @@ struct Sample {
   TensorFunction op{};
   TensorFunction reference{};
   std::string torch{};
+  std::string code{};     ///< the call in C++, of x0, x1, ...; empty: the case's name and all inputs
 };
 
 /// dtype of an output as a function of the type under test.
@@ -110,6 +111,8 @@ struct OpCase {
   /// inputs with a type of their own as they are, contiguous. Null: PyTorch's stored values are the reference.
   TensorFunction reference{};
   std::vector<Sample> samples{};
+  /// A sample of random sizes and arguments, for tests/fuzz; null: one of the samples.
+  std::function<Sample(Draw&)> draw{};
   /// Big enough for several chunks of parallel_for: forward once in the first type that is f32, and thread counts.
   std::vector<Sample> large{};
   /// As many elements as one task of parallel_for takes, and one more: forward and gradients, as `large`.
@@ -124,6 +127,9 @@ struct OpCase {
   std::vector<DType> grad_dtypes = {DType::f32};
   /// Tolerance::rounded of results and gradients in the 16-bit floats, on devices whose kernels take these directly.
   double rounded = 0, grad_rounded = 0;
+  /// Each output element is a function of one element of each input, rounded a few times: it is right over all of a
+  /// type's range.
+  bool pointwise = false;
   bool differentiable = true;
   bool twice = true;          ///< gradgradcheck too
   bool zero_gradient = false;  ///< gradient is zero everywhere by definition (floor, sign): checked to be just that
@@ -143,6 +149,9 @@ std::vector<Sample> unary_samples(const Values& values = uniform());
 std::vector<Sample> binary_samples(const Values& a = uniform(), const Values& b = uniform());
 /// A sample of inputs of the type under test with these shapes.
 Sample sample(const std::vector<Shape>& shapes, const Values& values = uniform(), int64_t terms = 1);
+
+/// "{2, 3}", as C++ writes a shape.
+std::string braces(const Shape& shape);
 
 // Making references.
 TensorFunction pointwise(std::function<double(double)> f);

@@ -53,6 +53,7 @@ sum_presets() {
 
 if [ "$full" = 1 ]; then # every preset, then the headers and all mutants
   presets=(release debug tsan clang emulate-asan emulate-tsan)
+  export LEVIN_FULL=1 # more random tests
   if PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin command -v nvcc >/dev/null; then
     presets+=(cuda)
   else

@@ -176,7 +176,11 @@ Tensor pow(const Tensor& base, const Tensor& exponent) {
         // In the result's type: the logarithm of a narrower base would have fewer digits.
         const Tensor b = to(k.saved(0), g.dtype()), e = to(k.saved(1), g.dtype());
         Grads grads{Tensor(), Tensor()};
-        if (k.needs(0)) grads[0] = masked_fill(mul(g, mul(e, pow(b, sub(e, 1)))), eq(e, 0), 0);
+        if (k.needs(0)) {
+          // To the power 0 the slope is 0 also where the lower power is not finite.
+          const Tensor lower = pow(b, sub(e, 1)), flat = logical_and(eq(e, 0), logical_not(isfinite(lower)));
+          grads[0] = masked_fill(mul(g, mul(e, masked_fill(lower, flat, 0))), flat, 0);
+        }
         if (k.needs(1)) {
           // 0 to a positive power stays 0 when the power changes.
           const Tensor flat = logical_and(eq(b, 0), ge(e, 0));

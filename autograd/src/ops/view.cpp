@@ -29,7 +29,8 @@ Tensor embed(const Tensor& g, const Shape& sizes, const Region& region) {
   {
     no_grad guard;
     y = zeros(sizes, like(g));
-    alias(y, region.sizes, region.strides, region.offset).copy_(g);
+    // Without elements nothing is written: an empty view of an expanded tensor would be refused.
+    if (g.numel() > 0) alias(y, region.sizes, region.strides, region.offset).copy_(g);
   }
   if (Context* c = record("embed", y, {g}, [](Context& k, const Tensor& gg) -> Grads {
         const auto& r = k.get<Region>();

@@ -129,9 +129,11 @@ struct DirectPlan {
   }
 };
 
-/// A 1 x 1 kernel without stride and padding sees one long row.
+/// A 1 x 1 kernel without stride and padding sees one long row. A transposed convolution may have pixels beyond what
+/// its kernel reaches (output_padding beside a dilation), and then both planes differ.
 inline Conv2dShape flattened(Conv2dShape s) {
-  if (s.kernel() == 1 && s.stride_h == 1 && s.stride_w == 1 && s.pad_h == 0 && s.pad_w == 0) {
+  const bool same = s.in_h == s.out_h && s.in_w == s.out_w;
+  if (same && s.kernel() == 1 && s.stride_h == 1 && s.stride_w == 1 && s.pad_h == 0 && s.pad_w == 0) {
     s.in_w = s.out_w = s.in_plane();
     s.in_h = s.out_h = 1;
   }

@@ -1,0 +1,83 @@
+#include "fuzz/reduce.h"
+
+#include <algorithm>
+
+namespace levin::fuzz {
+
+namespace {
+
+using Choices = test::Draw::Choices;
+
+class Reducer {
+ public:
+  Reducer(Choices failing, const Fails& fails, int attempts)
+      : best_(std::move(failing)), fails_(fails), attempts_(attempts) {}
+
+  Choices run() {
+    bool better = true;
+    while (better && attempts_ > 0) {
+      better = false;
+      for (const std::size_t length : {64, 16, 8, 4, 2, 1}) better |= blocks(length);
+      better |= numbers();
+    }
+    return best_;
+  }
+
+ private:
+  bool accept(Choices candidate) {
+    while (!candidate.empty() && candidate.back() == 0) candidate.pop_back();  // what is missing is 0
+    const bool simpler = candidate.size() < best_.size() || (candidate.size() == best_.size() && candidate < best_);
+    if (!simpler || attempts_-- <= 0 || !fails_(candidate)) return false;
+    best_ = std::move(candidate);
+    return true;
+  }
+
+  /// Leaves blocks out, or makes them 0.
+  bool blocks(std::size_t length) {
+    bool better = false;
+    for (std::size_t at = best_.size(); at-- > 0 && attempts_ > 0;) {
+      if (at + length > best_.size()) continue;
+      const auto begin = static_cast<std::ptrdiff_t>(at), end = static_cast<std::ptrdiff_t>(at + length);
+      Choices shorter = best_;
+      shorter.erase(shorter.begin() + begin, shorter.begin() + end);
+      if (accept(std::move(shorter))) {
+        better = true;
+        continue;
+      }
+      Choices zeros = best_;
+      std::fill(zeros.begin() + begin, zeros.begin() + end, 0u);
+      if (zeros != best_) better |= accept(std::move(zeros));
+    }
+    return better;
+  }
+
+  /// Halves single choices, then counts them down.
+  bool numbers() {
+    bool better = false;
+    for (std::size_t at = 0; at < best_.size() && attempts_ > 0; ++at)
+      for (bool smaller = true; smaller && at < best_.size() && best_[at] > 0;) {
+        smaller = false;
+        for (const std::uint32_t v : {best_[at] / 2, best_[at] - 1}) {
+          Choices candidate = best_;
+          candidate[at] = v;
+          if (accept(std::move(candidate))) {
+            smaller = better = true;
+            break;
+          }
+        }
+      }
+    return better;
+  }
+
+  Choices best_;
+  const Fails& fails_;
+  int attempts_;
+};
+
+}  // namespace
+
+Choices reduced(Choices failing, const Fails& fails, int attempts) {
+  return Reducer(std::move(failing), fails, attempts).run();
+}
+
+}  // namespace levin::fuzz

@@ -1,0 +1,145 @@
+// The random tests find what is planted and make it small.
+
+#include "cases/cases.h"
+#include "fuzz/cases.h"
+#include "fuzz/processes.h"
+#include "fuzz/reduce.h"
+
+#include <levin/autograd/ops.h>
+#include <levin/autograd/record.h>
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+#include <optional>
+
+using namespace levin;
+using namespace levin::test;
+
+namespace {
+
+/// x^2, with a fault.
+using Fault = Tensor (*)(const Tensor& x);
+
+OpCase square_with(Fault fault) {
+  OpCase c{.name = "planted"};
+  c.op = [fault](const Tensors& x) -> Tensors { return {fault(x[0])}; };
+  c.reference = pointwise([](double x) { return x * x; });
+  c.samples = {sample({{2}})};
+  c.draw = [](Draw& d) { return sample({d.shape()}); };
+  c.dtypes = {DType::f32, DType::f64};
+  c.pointwise = true;
+  return c;
+}
+
+struct Found {
+  Draw::Choices choices{};
+  std::string wrong{}, code{};
+};
+
+/// The first failure of 2000 tests, made small.
+std::optional<Found> found(const OpCase& c, const std::string& family = "single") {
+  fuzz::Suite suite{.cases = {c}, .family = family};
+  if (family == "graphs") suite.cases = all_cases(), suite.cases.push_back(c);
+  for (std::uint64_t number = 0; number < 2000; ++number) {
+    Draw d(1, number);
+    if (fuzz::run_case(d, suite).empty()) continue;
+    Found f;
+    f.choices = fuzz::reduced(d.choices(), [&](const Draw::Choices& choices) {
+      Draw smaller(choices);
+      return !fuzz::run_case(smaller, suite).empty();
+    });
+    Draw smallest(f.choices);
+    f.wrong = fuzz::run_case(smallest, suite, [&](const std::string& code) { f.code += code; });
+    return f;
+  }
+  return std::nullopt;
+}
+
+/// A square whose backward is given.
+Tensor recorded_square(const Tensor& x, BackwardFn backward) {
+  Tensor y;
+  {
+    no_grad guard;
+    y = square(x);
+  }
+  if (Context* c = record("planted", y, {x}, backward)) c->save(x);
+  return y;
+}
+
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("random tests pass a right operation") {
+  CHECK(!found(square_with([](const Tensor& x) { return square(x); })));
+}
+
+TEST_CASE("random tests find a wrong value of strided inputs, and make the input small") {
+  const auto f = found(
+      square_with([](const Tensor& x) { return x.is_contiguous() || x.numel() < 4 ? square(x) : add(square(x), 1); }));
+  REQUIRE(f);
+  CHECK(holds(f->wrong, "output 0"));
+  CHECK(holds(f->code, "as_strided"));
+  CHECK(f->code.size() < 400);
+  CHECK(f->choices.size() < 30);
+}
+
+TEST_CASE("random tests find a lost NaN") {
+  const auto f = found(square_with([](const Tensor& x) { return where(isnan(x), zeros_like(x), square(x)); }));
+  REQUIRE(f);
+  CHECK(holds(f->wrong, "expected nan"));
+}
+
+TEST_CASE("random tests find wrong first gradients") {
+  const auto f = found(square_with([](const Tensor& x) {
+    return recorded_square(x, [](Context& k, const Tensor& g) -> Grads { return {mul(mul(g, k.saved(0)), 2.001)}; });
+  }));
+  REQUIRE(f);
+  CHECK(holds(f->wrong, "the slope along a direction"));
+}
+
+TEST_CASE("random tests find a gradient that takes the incoming one for contiguous") {
+  const auto f = found(square_with([](const Tensor& x) {
+    return recorded_square(x, [](Context& k, const Tensor& g) -> Grads {
+      const Tensor read =
+          g.is_contiguous() ? g : alias(g, g.sizes(), contiguous_strides(g.sizes()), g.storage_offset());
+      return {mul(mul(read, k.saved(0)), 2)};
+    });
+  }));
+  REQUIRE(f);
+  CHECK(holds(f->wrong, "gradient 0"));
+}
+
+TEST_CASE("random tests find wrong second gradients") {
+  const auto f = found(square_with([](const Tensor& x) {
+    return recorded_square(x,
+                           [](Context& k, const Tensor& g) -> Grads { return {mul(mul(g, k.saved(0).detach()), 2)}; });
+  }));
+  REQUIRE(f);
+  CHECK(holds(f->wrong, "second gradient"));
+}
+
+TEST_CASE("random tests find a fault that shows in a graph, and leave a short one") {
+  const auto f =
+      found(square_with([](const Tensor& x) { return grad_fn(x) && x.numel() > 2 ? add(square(x), 0.5) : square(x); }),
+            "graphs");
+  REQUIRE(f);
+  CHECK(holds(f->code, "planted"));
+  CHECK(!holds(f->code, "const Tensor y3"));
+}
+
+TEST_CASE("a test that dies is a failure like others, and the tests behind it still run") {
+  const auto test = [](std::int64_t number) -> std::string {
+    if (number == 7) std::raise(SIGKILL);
+    return number == 11 ? "wrong" : "";
+  };
+  std::int64_t most = 0;
+  const auto failures = fuzz::run_many(0, 20, 2, test, [&](std::int64_t done, std::size_t) { most = done; });
+  REQUIRE(failures.size() == 2);
+  CHECK(failures[0].number == 7);
+  CHECK(holds(failures[0].wrong, "died"));
+  CHECK(failures[1].number == 11);
+  CHECK(failures[1].wrong == "wrong");
+  CHECK(most == 20);
+}
