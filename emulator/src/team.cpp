@@ -367,6 +367,13 @@ void Team::fail(const std::string& what, Site site) {
   throw KernelEnded{};
 }
 
+void Team::stop(const char* line, const char* what) {
+  stop_watching();
+  if (failure_.empty()) failure_ = place_of(*current_) + (line ? std::string(", at ") + line : "") + ": " + what;
+  go_on_watching();
+  for (;;) switch_context(current_->fiber->context, host_, Leave::for_good);
+}
+
 /// Lanes wait for one that ended: they would wait for ever.
 void Team::check_warp_ends(const Warp& warp) {
   for (const WarpMeeting& m : warp.meetings) {

@@ -127,6 +127,9 @@ class Team {
   void* find_array(const void* key, std::size_t bytes, std::size_t alignment, Site site);
   void yield();
   [[noreturn]] void fail(const std::string& what, Site site);
+  /// As fail(), from where no exception can be thrown: the thread stops where it stands, and nothing of its stack is
+  /// destroyed. `line` is of the kernel's source, or null. The caller must own no memory.
+  [[noreturn]] void stop(const char* line, const char* what);
 
   Thread& current() { return *current_; }
   std::string place() const { return place_of(*current_); }  ///< kernel, block and thread, for reports

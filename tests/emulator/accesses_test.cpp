@@ -16,6 +16,19 @@ constexpr int pack_line = __LINE__ - 1;
 
 __global__ void half_pack(const __half* p, float* out, int off) { *out = __half2float(pack_at<2>(p + off)[1]); }
 
+/// With an object to be destroyed around the access.
+struct Counter {
+  float* p;
+  ~Counter() {
+    if (p) atomicAdd(p + 64, 1.f);
+  }
+};
+__global__ void guarded(float* p) {
+  const Counter counter{p};
+  __syncthreads();
+  p[threadIdx.x] = 1.f;
+}
+
 /// The same without the helper, as no kernel of Levin's does.
 __global__ void bare_vector(float* p, int off) {
   using Vector = float __attribute__((vector_size(16)));
@@ -55,8 +68,6 @@ struct Memory {
   }
 };
 
-// With a sanitizer such an access ends the process: sanitizer_test.cpp.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST_CASE("accesses: a pack at an address that is no multiple of its size ends the kernel with its line") {
   const Memory memory;
   CHECK_OK(run(accesses::pack_of_four, 1, 0, memory.as<float>(), 4));
@@ -68,7 +79,17 @@ TEST_CASE("accesses: a pack at an address that is no multiple of its size ends t
   CHECK_ERROR(run(accesses::half_pack, 1, 0, memory.as<__half>(), memory.as<float>(512), 1),
               cudaErrorMisalignedAddress);
   CHECK(report_has(" is no multiple of 4,"));
-  CHECK_ERROR(run(accesses::pack_of_four, 1, 0, static_cast<float*>(nullptr), 0), cudaErrorIllegalAddress);
+}
+
+#if !defined(__SANITIZE_ADDRESS__)  // which ends the process at the access itself: sanitizer_test.cpp
+TEST_CASE("accesses: a fault in a kernel that exceptions pass through ends the kernel") {
+  const Memory memory;
+  for (int round = 0; round < 3; ++round) {
+    CHECK_ERROR(run(accesses::pack_of_four, 1, 0, static_cast<float*>(nullptr), 0), cudaErrorIllegalAddress);
+    CHECK(report_has("kernel accesses::pack_of_four, block (0, 0, 0), thread (0, 0, 0): the kernel touched address "));
+    CHECK_ERROR(run(accesses::guarded, 64, 0, static_cast<float*>(nullptr)), cudaErrorIllegalAddress);
+    CHECK_OK(run(accesses::guarded, 64, 0, memory.as<float>()));
+  }
 }
 
 TEST_CASE("accesses: 16 bytes that the CPU moves at once are found without a helper too") {

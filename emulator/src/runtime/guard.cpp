@@ -1,6 +1,7 @@
 #include "guard.h"
 
 #include "../poison.h"
+#include "../team.h"
 #include "state.h"
 
 #include <levin/emulator/execution.h>
@@ -11,30 +12,6 @@
 #include <csignal>
 #include <cstdarg>
 #include <cstdio>
-
-// Where a kernel's thread goes on after a fault: as if the faulting instruction had called it, so that the exception by
-// which a kernel ends unwinds from there. 128 bytes below the stack pointer belong to the faulting function.
-extern "C" void levin_after_fault();
-asm(R"(
-.text
-.p2align 4
-.globl levin_after_fault
-.type levin_after_fault, @function
-levin_after_fault:
-  .cfi_startproc
-  .cfi_def_cfa_offset 136
-  .cfi_offset rip, -136
-  pushq %rbp
-  .cfi_def_cfa_offset 144
-  .cfi_offset rbp, -144
-  movq %rsp, %rbp
-  .cfi_def_cfa_register rbp
-  andq $-16, %rsp
-  call levin_end_kernel_after_fault
-  ud2
-  .cfi_endproc
-.size levin_after_fault, .-levin_after_fault
-)");
 
 namespace levin::emulator {
 
@@ -74,13 +51,16 @@ bool describe_fault(const void* address, bool kernel) {
   return ours;
 }
 
-/// Sends a kernel's thread to where its launch fails.
-void redirect([[maybe_unused]] ucontext_t& context) {
+/// Where a kernel's thread goes on after a fault. The faulting instruction may stand where no exception can be thrown.
+[[noreturn]] void end_kernel() { running_team->stop(nullptr, fault_text); }
+
+/// Sends it there. The 128 bytes below the stack pointer belong to the faulting function; a function begins 8 bytes
+/// below a multiple of 16.
+void redirect(ucontext_t& context) {
   auto& registers = context.uc_mcontext.gregs;
-  registers[REG_RSP] -= 128 + 8;
-  // One past the instruction's first byte: unwinding looks one byte before a return address.
-  *reinterpret_cast<greg_t*>(registers[REG_RSP]) = registers[REG_RIP] + 1;
-  registers[REG_RIP] = reinterpret_cast<greg_t>(&levin_after_fault);
+  registers[REG_RSP] = ((registers[REG_RSP] - 128) & ~greg_t{15}) - 8;
+  *reinterpret_cast<greg_t*>(registers[REG_RSP]) = registers[REG_RIP];  // as if it had made a call, for debuggers
+  registers[REG_RIP] = reinterpret_cast<greg_t>(&end_kernel);
 }
 
 #if defined(LEVIN_EMULATOR_ASAN)
@@ -114,8 +94,6 @@ void on_fault(int, siginfo_t* info, void* context) {
 }
 
 }  // namespace
-
-extern "C" [[noreturn]] void levin_end_kernel_after_fault() { fail(fault_text, Site()); }
 
 void install_guard() {
   struct sigaction now {};

@@ -133,17 +133,12 @@ cudaError_t check(Runtime& rt, const cudaLaunchConfig_t& config, const Wishes& w
   return check_cluster(rt, kernel, g, wishes, f);
 }
 
-/// Runs the grid; a fault in it has no place in the source.
 std::string run(const Launch& launch) {
-  std::string text;
   try {
-    text = run_grid(launch);
+    return run_grid(launch);
   } catch (const std::exception& e) {
-    text = std::string("kernel ") + launch.kernel + ": " + e.what();
+    return std::string("kernel ") + launch.kernel + ": " + e.what();
   }
-  const std::string no_place = ", at :0: ";
-  if (const std::size_t at = text.find(no_place); at != std::string::npos) text.replace(at, no_place.size(), ": ");
-  return text;
 }
 
 }  // namespace
