@@ -34,6 +34,13 @@ if(LEVIN_CUDA STREQUAL "EMULATE" AND NOT LEVIN_EMULATE_SANITIZER STREQUAL "none"
   if(LEVIN_EMULATE_SANITIZER STREQUAL "address")
     set(sanitizers -fsanitize=address,alignment)
     set(LEVIN_WATCHED ${sanitizers} -fno-sanitize-recover=alignment)
+  elseif(LEVIN_EMULATE_SANITIZER STREQUAL "memory")
+    # Only memory that the emulator marks counts as uninitialised. Calls in the place of inlined checks are what it wraps.
+    set(sanitizers -fsanitize=memory)
+    set(LEVIN_WATCHED ${sanitizers} -fsanitize-memory-track-origins=1 -fno-sanitize-memory-param-retval
+      -fno-sanitize-memory-use-after-dtor
+      "SHELL:-mllvm -msan-poison-stack=0" "SHELL:-mllvm -msan-poison-undef=0"
+      "SHELL:-mllvm -msan-instrumentation-with-call-threshold=0")
   else()
     set(sanitizers -fsanitize=thread)
     set(LEVIN_WATCHED ${sanitizers})
@@ -42,9 +49,14 @@ if(LEVIN_CUDA STREQUAL "EMULATE" AND NOT LEVIN_EMULATE_SANITIZER STREQUAL "none"
       PROPERTIES COMPILE_DEFINITIONS LEVIN_SERIAL=1)
   endif()
   # Optimised less, g++ 12 sees uses of uninitialised variables where there are none.
-  list(APPEND LEVIN_WATCHED -O1 -g1 -fno-omit-frame-pointer -Wno-maybe-uninitialized)
+  list(APPEND LEVIN_WATCHED -O1 -g1 -fno-omit-frame-pointer)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    list(APPEND LEVIN_WATCHED -Wno-maybe-uninitialized)
+  endif()
   add_link_options(${sanitizers})
 endif()
+# The same for single source files, whose options know no SHELL:.
+list(TRANSFORM LEVIN_WATCHED REPLACE "^SHELL:([^ ]+) (.+)" "\\1;\\2" OUTPUT_VARIABLE LEVIN_WATCHED_FILE)
 
 # For nvcc: kernels without tensor-core code are the same PTX for both machines, which saves a fifth of their compile
 # time; the families that are tuned for each machine are compiled for each.

@@ -22,6 +22,7 @@ PROGRAMS = {
                 "strategies"],
     "emulate": ["emulator", "cuda", "nccl", "ops"],
     "emulate-asan": ["emulator", "cuda", "ops"],
+    "emulate-msan": ["emulator", "cuda", "ops"],
     "emulate-tsan": ["emulator", "cuda", "ops"],
 }
 
@@ -102,7 +103,7 @@ class Workplace:
     """One copy of the tree with its own build folder."""
 
     def __init__(self, root: pathlib.Path, number: int, only: list[str], preset: str):
-        self.sanitized = preset in ("emulate-asan", "emulate-tsan")
+        self.sanitized = preset in ("emulate-asan", "emulate-msan", "emulate-tsan")
         self.build_dir = f"build/{preset}"
         self.dir = root / "build" / "mutants" / str(number)
         self.dir.mkdir(parents=True, exist_ok=True)

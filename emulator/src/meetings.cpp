@@ -1,6 +1,7 @@
 // Where threads wait for each other: barriers of blocks and clusters, and the functions of a warp. Not instrumented for
 // the thread sanitizer, as team.cpp is not.
 
+#include "msan.h"
 #include "poison.h"
 #include "team.h"
 
@@ -182,6 +183,7 @@ void* Team::find_array(const void* key, std::size_t bytes, std::size_t alignment
   b.array_bytes = arrays;
   unpoison(b.shared + offset, bytes);
   std::memset(b.shared + offset, 0xff, bytes);
+  mark_unwritten(b.shared + offset, bytes, origin_of("the array in shared memory", &site));
   b.arrays.push_back({key, offset, bytes});
   b.shared_used = offset + bytes;
   return b.shared + offset;

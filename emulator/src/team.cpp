@@ -2,6 +2,7 @@
 // thread sanitizer, to which the order of fibers must not look like synchronisation.
 
 #include "team.h"
+#include "msan.h"
 #include "poison.h"
 
 #include <sys/mman.h>
@@ -138,6 +139,7 @@ std::string Team::run(const Launch& launch, uint3 first, std::uint64_t seed) {
     if (current_->state == Thread::State::ended) fibers_.give_back(*current_);
   }
   running_team = nullptr;
+  forget_parameters();
   if (!failure_.empty()) drop_fibers();
   return std::exchange(failure_, {});
 }
@@ -220,6 +222,8 @@ void Team::set_up_memory(Block& b) {
   b.shared_used = launch_->shared_bytes;
   unpoison(b.shared, b.shared_used);
   std::memset(b.shared, 0xff, b.shared_used);
+  static const std::uint32_t origin = origin_of("dynamic shared memory");
+  mark_unwritten(b.shared, b.shared_used, origin);
   poison(b.shared + b.shared_used, kSharedBytes - b.shared_used);
 }
 

@@ -4,7 +4,7 @@
 set -euo pipefail
 . tools/lib.sh
 preset= full=0 filter=
-known="release, debug, tsan, clang, emulate, emulate-asan, emulate-tsan or cuda"
+known="release, debug, tsan, clang, emulate, emulate-asan, emulate-msan, emulate-tsan or cuda"
 while [ $# -gt 0 ]; do
   case $1 in
     --preset) [ $# -gt 1 ] || usage_error "--preset needs a name: $known"; preset=$2; shift ;;
@@ -52,7 +52,7 @@ sum_presets() {
 }
 
 if [ "$full" = 1 ]; then # every preset, then the headers and all mutants
-  presets=(release debug tsan clang emulate-asan emulate-tsan)
+  presets=(release debug tsan clang emulate-asan emulate-msan emulate-tsan)
   export LEVIN_FULL=1 # more random tests
   if PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin command -v nvcc >/dev/null; then
     presets+=(cuda)
@@ -76,7 +76,7 @@ if [ -z "$preset" ]; then
 fi
 
 need $packages_build $packages_test
-[ "$preset" = clang ] && need $packages_clang
+case $preset in clang | emulate-msan) need $packages_clang ;; esac
 scripts=() # of the preset, which run behind the programs
 case $preset in
   release) scripts=(tests/scripts/*_test.sh) ;;
@@ -105,7 +105,7 @@ if [ "$preset" = release ]; then # for preset cuda's look at what nvcc made of t
 fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-case $preset in emulate-asan | emulate-tsan) export LEVIN_SMALL_CASES=${LEVIN_SMALL_CASES:-1} ;; esac
+case $preset in emulate-?san) export LEVIN_SMALL_CASES=${LEVIN_SMALL_CASES:-1} ;; esac
 declare -A skipped=()
 
 # A test that cannot run here prints `SKIP: key`; tests/skips.txt gives the reason for each key.
@@ -117,7 +117,7 @@ note_skips() {
 run_program() { # a doctest program
   local name=$1 start=$SECONDS status=0 summary ok bad skip only=
   case $preset:$name in # the operations on devices: the host's code is not watched
-    emulate-asan:levin_ops_tests | emulate-tsan:levin_ops_tests) only="operations on cuda*" ;;
+    emulate-?san:levin_ops_tests) only="operations on cuda*" ;;
   esac
   timeout -k 5 "$limit" "build/$preset/bin/$name" --no-colors=true ${only:+-tc="$only"} >"$log" 2>&1 || status=$?
   summary=$(grep -a '^\[doctest\] test cases:' "$log" | tail -n 1 | tr -cd '0-9|') || summary= # a program that died wrote none

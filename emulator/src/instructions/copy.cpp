@@ -1,5 +1,7 @@
 // cp.async.
 
+#include "../msan.h"
+
 #include <levin/emulator/instructions.h>
 
 #include <string>
@@ -33,6 +35,8 @@ void copy_async(void* shared, const void* global, int bytes, int source_bytes, S
          site);
   }
   async_copies().begin(shared, global, static_cast<std::size_t>(bytes), static_cast<std::size_t>(source_bytes));
+  static const std::uint32_t origin = origin_of("shared memory to which a cp.async is under way");
+  mark_unwritten(shared, static_cast<std::size_t>(bytes), origin);
 }
 
 }  // namespace levin::emulator

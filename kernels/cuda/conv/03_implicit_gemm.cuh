@@ -34,9 +34,10 @@ struct PlaneOut {
         columns(static_cast<int>(batch * pixels)),
         plane(pixels),
         image(groups * channels * pixels) {
-    while (width < 4 && pixels % (2 * width) == 0 &&
-           reinterpret_cast<std::uintptr_t>(to) % (2 * width * sizeof(T)) == 0)
-      width *= 2;
+    const auto aligned_to = [address = reinterpret_cast<std::uintptr_t>(to)](int elements) {
+      return address % (static_cast<std::size_t>(elements) * sizeof(T)) == 0;
+    };
+    while (width < 4 && pixels % (2 * width) == 0 && aligned_to(2 * width)) width *= 2;
   }
 
   template <int N>

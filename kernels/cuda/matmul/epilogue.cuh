@@ -33,8 +33,10 @@ struct Epilogue {
 
   explicit Epilogue(const Problem<T>& p)
       : c(p.c), bias(p.bias), residual(p.residual), alpha(p.alpha), beta(p.beta), m(p.m), n(p.n), batch(p.batch) {
-    while (width < 4 && n % (2 * width) == 0 && reinterpret_cast<std::uintptr_t>(c) % (2 * width * sizeof(T)) == 0)
-      width *= 2;
+    const auto aligned_to = [address = reinterpret_cast<std::uintptr_t>(c)](int elements) {
+      return address % (static_cast<std::size_t>(elements) * sizeof(T)) == 0;
+    };
+    while (width < 4 && n % (2 * width) == 0 && aligned_to(2 * width)) width *= 2;
   }
 
   /// The element of C at `index` from the sum of its products. With beta = 0 C is not read.

@@ -58,7 +58,12 @@ inline double scalar(const void* p, bool wide) {
 
 template <class... A>
 bool complain(const char* format, A... values) {
-  snprintf(levin_fake_vendor()->complaint, sizeof(FakeVendor::complaint), format, values...);
+  char* const to = levin_fake_vendor()->complaint;
+  if constexpr (sizeof...(values) == 0) {
+    snprintf(to, sizeof(FakeVendor::complaint), "%s", format);
+  } else {
+    snprintf(to, sizeof(FakeVendor::complaint), format, values...);
+  }
   return false;
 }
 

@@ -1,6 +1,8 @@
 #pragma once
 // Atomic functions with CUDA's names, of all widths: blocks may run on several threads of the host.
 
+#include <levin/emulator/uninitialized.h>
+
 #include <bit>
 #include <cstdint>
 #include <type_traits>
@@ -31,6 +33,7 @@ T atomic_update(T* p, F f) {
   for (;;) {
     const T old = std::bit_cast<T>(seen);
     const Bits wanted = std::bit_cast<Bits>(f(old));
+    check_atomic_operand(&wanted, sizeof(Bits));
     if (__atomic_compare_exchange_n(memory, &seen, wanted, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) return old;
   }
 }

@@ -24,6 +24,11 @@ struct alignas(4) __nv_bfloat162_raw {
 // A namespace of their own, so that lookup by argument finds nothing else of the emulator in kernels.
 namespace levin::emulator::float16 {
 
+/// All bits where `condition` holds, none elsewhere. Conversions choose by masks, not by branches: a kernel may convert
+/// what nobody has written and throw it away, and the memory sanitizer takes a branch for a use.
+constexpr std::uint32_t mask_of(bool condition) { return 0u - static_cast<std::uint32_t>(condition); }
+constexpr std::uint32_t choose(std::uint32_t mask, std::uint32_t a, std::uint32_t b) { return b ^ ((a ^ b) & mask); }
+
 /// IEEE binary16: 5 bits of exponent, 10 of fraction.
 struct Binary16 {
   using Raw = __half_raw;
@@ -32,26 +37,26 @@ struct Binary16 {
     const std::uint32_t sign = (bits & 0x8000u) << 16, magnitude = (bits & 0x7fffu) << 13;
     const std::uint32_t exponent = magnitude & kExponent;
     // Infinity and NaN are moved on once more, to float's highest exponent.
-    const std::uint32_t normal = magnitude + kRebias + (exponent == kExponent ? kRebias : 0u);
+    const std::uint32_t normal = magnitude + kRebias + (kRebias & mask_of(exponent == kExponent));
     // A subnormal's fraction is read below the leading 1 of 2^-14, which is then taken away.
     const float subnormal = std::bit_cast<float>(magnitude + kSmallestNormal) - std::bit_cast<float>(kSmallestNormal);
-    return std::bit_cast<float>(sign | (exponent == 0 ? std::bit_cast<std::uint32_t>(subnormal) : normal));
+    const std::uint32_t value = choose(mask_of(exponent == 0), std::bit_cast<std::uint32_t>(subnormal), normal);
+    return std::bit_cast<float>(sign | value);
   }
 
   /// To nearest, ties to even.
   static constexpr std::uint16_t encode(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
-    if (magnitude > 0x7f800000u) return 0x7fff;  // the one NaN that the chip writes
-    std::uint32_t h;
-    if (magnitude >= 0x47800000u) {  // 65536; what lies between 65520 and it carries over to infinity by itself
-      h = 0x7c00u;
-    } else if (magnitude >= kSmallestNormal) {
-      h = (magnitude - kRebias + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
-    } else {  // the sum's last bit is 2^-24, as the subnormals' is: the addition rounds
-      h = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - std::bit_cast<std::uint32_t>(0.5f);
-    }
-    return static_cast<std::uint16_t>(sign | h);
+    // The sum's last bit is 2^-24, as the subnormals' is: the addition rounds.
+    const std::uint32_t subnormal =
+        std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - std::bit_cast<std::uint32_t>(0.5f);
+    const std::uint32_t normal = (magnitude - kRebias + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
+    std::uint32_t h = choose(mask_of(magnitude >= kSmallestNormal), normal, subnormal);
+    // From 65536 on; what lies between 65520 and it carries over to infinity by itself.
+    h = sign | choose(mask_of(magnitude >= 0x47800000u), 0x7c00u, h);
+    // The one NaN that the chip writes.
+    return static_cast<std::uint16_t>(choose(mask_of(magnitude > 0x7f800000u), 0x7fffu, h));
   }
 
  private:
@@ -70,8 +75,8 @@ struct Bfloat16 {
   /// To nearest, ties to even.
   static constexpr std::uint16_t encode(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
-    if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fff;
-    return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+    const std::uint32_t nearest = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    return static_cast<std::uint16_t>(choose(mask_of((bits & 0x7fffffffu) > 0x7f800000u), 0x7fffu, nearest));
   }
 };
 
