@@ -112,6 +112,41 @@ OpCase powers_of_zero() {
   return c;
 }
 
+/// Where there is one value, or none, gradients do not depend on it: second ones are 0, whatever first ones are.
+std::vector<OpCase> too_few_values() {
+  // Second gradients by x and by the incoming gradient.
+  const auto second_of = [](TensorFunction f) -> TensorFunction {
+    return [f = std::move(f)](const Tensors& inputs) -> Tensors {
+      enable_grad guard;
+      Tensors x;
+      for (const Tensor& t : inputs) x.push_back(t.detach().requires_grad_());
+      const Tensor y = f(x)[0], g = ones_like(y).requires_grad_();
+      Tensor total = zeros({}, like(x[0]));
+      for (const Tensor& d : grad(Tensors{y}, x, {.create_graph = true}, Tensors{g})) total = add(total, sum(d));
+      Tensors results;
+      for (const Tensor& wanted : {x[0], g}) {
+        const Tensor d = grad(Tensors{total}, Tensors{wanted}, {.retain_graph = true, .allow_unused = true}, {})[0];
+        results.push_back(d.defined() ? d : zeros_like(wanted));
+      }
+      return results;
+    };
+  };
+  OpCase one = edge_case(
+      "var_of_one_number_twice", second_of([](const Tensors& x) -> Tensors { return {var(x[0])}; }),
+      [](const Tensors&) -> Tensors {
+        return {zeros({}, {.dtype = kFloat64}), full({}, kEdgeNan, {.dtype = kFloat64})};
+      },
+      {{.inputs = {{.sizes = {}}}}}, kWideFloats);
+  OpCase none = edge_case(
+      "cross_entropy_of_nothing_twice",
+      second_of([](const Tensors& x) -> Tensors { return {cross_entropy(x[0], x[1])}; }),
+      [](const Tensors& x) -> Tensors {
+        return {zeros(x[0].sizes(), {.dtype = kFloat64}), zeros({}, {.dtype = kFloat64})};
+      },
+      {{.inputs = {{.sizes = {0, 3}}, {.sizes = {0, 3}}}}}, kWideFloats);
+  return {one, none};
+}
+
 /// The slope of b^e by b is e b^(e - 1), and that by e is 1 / b where e is 0.
 OpCase powers_of_nought() {
   OpCase c = edge_case(
@@ -180,8 +215,11 @@ OpCase windows_of_shared_memory() {
 }  // namespace
 
 std::vector<OpCase> edge_infinity_cases() {
-  return {infinite_logits(),  infinite_channels(), nothing_to_learn(),        powers_of_zero(),
-          powers_of_nought(), nan_moments(),       windows_of_shared_memory()};
+  std::vector<OpCase> all = too_few_values();
+  for (OpCase& c : std::vector<OpCase>{infinite_logits(), infinite_channels(), nothing_to_learn(), powers_of_zero(),
+                                       powers_of_nought(), nan_moments(), windows_of_shared_memory()})
+    all.push_back(std::move(c));
+  return all;
 }
 
 }  // namespace levin::test

@@ -59,10 +59,11 @@ Losses class_losses(const Tensors& in, bool weighted, int64_t ignore_index, doub
       continue;
     }
     for (int64_t c = 0; c < classes; ++c) {
-      const double truth = labels ? (c == label ? 1.0 : 0.0) : t[at(c)];
-      const double q = truth * (1 - smoothing) + smoothing / static_cast<double>(classes);
-      if (labels && q == 0) continue;  // only the label's weight and logit count
-      loss += q * w[static_cast<std::size_t>(c)] * ((top - v[at(c)]) + log_sum);
+      const double below = (top - v[at(c)]) + log_sum, weight = w[static_cast<std::size_t>(c)];
+      const double spread = smoothing / static_cast<double>(classes);
+      if (!labels) loss += (t[at(c)] * (1 - smoothing) + spread) * weight * below;
+      if (labels && c == label) loss += (1 - smoothing) * weight * below;  // two parts, as in PyTorch
+      if (labels && smoothing != 0) loss += spread * weight * below;
     }
     l.values.push_back(loss);
     l.norm += labels ? w[static_cast<std::size_t>(label)] : 1.0;

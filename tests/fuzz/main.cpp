@@ -3,6 +3,7 @@
 #include "cases/cases.h"
 #include "fuzz/cases.h"
 #include "fuzz/processes.h"
+#include "fuzz/pytorch.h"
 #include "fuzz/reduce.h"
 
 #include <levin/core/parallel.h>
@@ -27,7 +28,7 @@ constexpr std::size_t kReduced = 12;  // failures that are made small; of the ot
 struct Options {
   std::uint64_t seed = 1;
   std::int64_t count = 10'000, number = -1;
-  std::string op, family, against = "reference";
+  std::string op, family, against = "reference", python;
   int workers = 2;
 };
 
@@ -63,6 +64,8 @@ Options parse(int argc, char** argv) {
       o.op = value;
     else if (name == "--family")
       o.family = value;
+    else if (name == "--python")
+      o.python = value;
     else if (name == "--against")
       o.against = value;
     else
@@ -115,7 +118,8 @@ void report(const Failure& failure, const Suite& suite, const Options& o) {
                            }).text;
   fmt::print("case {}: {}\nreduced: {}\n{}", failure.number, failure.wrong, tried(small, suite), code);
   fmt::print("replay: ./run fuzz ops --seed {} --case {}{}{}\n\n", o.seed, failure.number,
-             o.op.empty() ? "" : " --op " + o.op, o.family.empty() ? "" : " --family " + o.family);
+             (o.op.empty() ? "" : " --op " + o.op) + (o.family.empty() ? "" : " --family " + o.family),
+             o.against == "reference" ? "" : " --against " + o.against);
   std::fflush(stdout);
 }
 
@@ -124,7 +128,9 @@ void report(const Failure& failure, const Suite& suite, const Options& o) {
 int main(int argc, char** argv) {
   const Options o = parse(argc, argv);
   set_num_threads(1);  // the processes are the parallel work
-  const Suite suite = suite_of(o);
+  Suite suite = suite_of(o);
+  Pytorch pytorch(o.python);
+  if (o.against == "pytorch") suite.peer = [&](const Program& p) { return pytorch.run(p); };
   const auto test = [&](std::int64_t number) {
     Draw d(o.seed, static_cast<std::uint64_t>(number));
     return run_case(d, suite);
@@ -138,6 +144,7 @@ int main(int argc, char** argv) {
                  if (shows) fmt::print(stderr, "\r{} of {}, {} failed, {:.0f} s", done, o.count, failed, seconds());
                });
   if (shows) fmt::print(stderr, "\r\033[K");
+  if (suite.peer && !failures.empty()) pytorch.start();  // one for all tests that make failures small
   for (std::size_t i = 0; i < failures.size(); ++i) {
     if (i < kReduced)
       report(failures[i], suite, o);

@@ -106,7 +106,9 @@ kernels::CrossEntropyArgs arguments(const CrossEntropyTensors& t, const CrossEnt
 /// g over what the reduction divides by, to be broadcast over x (B, C, ...).
 Tensor sample_scale(const Tensor& g, const CrossEntropyTensors& t, const CrossEntropyState& s) {
   if (s.reduction == LossReduction::none) return unsqueeze(g, 1);
-  return s.reduction == LossReduction::mean ? div(g, to(t.norm, g.dtype())) : g;
+  // Gradients of a mean of nothing are empty, but second ones would show its division by 0.
+  if (s.reduction != LossReduction::mean || t.x.numel() == 0) return g;
+  return div(g, to(t.norm, g.dtype()));
 }
 
 /// The sum of a sample's coefficients (see the contract), (B, 1, ...).

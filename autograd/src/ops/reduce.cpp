@@ -309,8 +309,10 @@ Tensor var(const Tensor& x, const Shape& axes, double correction, bool keepdim) 
   const Tensor squares = sum(square(sub(x, mean(x, axes, true))), axes, keepdim);
   const int64_t outputs = squares.numel();
   const double count = outputs == 0 ? 0.0 : static_cast<double>(x.numel() / outputs);
-  if (count == 0.0)
-    return add(squares, std::numeric_limits<double>::quiet_NaN());  // a recorded division by 0 gives NaN gradients
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  if (count == 0.0) return add(squares, nan);  // a recorded division by 0 gives NaN gradients
+  // As in PyTorch the variance of a single number is NaN, with a gradient that is NaN whatever the number is.
+  if (x.dim() == 0 && correction >= 1.0) return mul(sum(x, axes, keepdim), nan);
   return div(squares, std::max(0.0, count - correction));
 }
 
