@@ -21,7 +21,7 @@ need $packages_build $packages_test
 build release levin_fuzz
 venv=build/peers/venv
 if [[ " $* " == *" --against pytorch "* ]]; then
-  need $packages_compare
+  need python3-venv
   if [ ! -x "$venv/bin/python" ]; then
     say "installing PyTorch from PyPI into $venv"
     python3 -m venv "$venv"
