@@ -5,6 +5,11 @@
 
 namespace levin::detail {
 
+void append_tensors(std::vector<Tensor>& list, const Tensor& t) { list.push_back(t); }
+void append_tensors(std::vector<Tensor>& list, const std::vector<Tensor>& t) {
+  list.insert(list.end(), t.begin(), t.end());
+}
+
 void attach_custom(const NodePtr& node, std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
   bool wanted = false;
   for (const Edge& e : node->edges) wanted = wanted || e;

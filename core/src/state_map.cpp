@@ -2,6 +2,18 @@
 
 namespace levin {
 
+StateMap::StateMap() = default;
+StateMap::~StateMap() = default;
+StateMap::StateMap(const StateMap&) = default;
+StateMap::StateMap(StateMap&&) noexcept = default;
+StateMap& StateMap::operator=(const StateMap&) = default;
+StateMap& StateMap::operator=(StateMap&&) noexcept = default;
+StateMap::StateMap(std::initializer_list<std::pair<const std::string, StateValue>> values) : values_(values) {}
+
+void StateMap::set(const std::string& key, StateValue value) { values_[key] = std::move(value); }
+bool StateMap::has(const std::string& key) const { return values_.contains(key); }
+bool operator==(const StateMap& a, const StateMap& b) { return a.values_ == b.values_; }
+
 void StateMap::put(const std::string& prefix, const StateMap& other) {
   for (const auto& [key, value] : other.values_) values_[prefix + "/" + key] = value;
 }

@@ -194,4 +194,11 @@ LEVIN_INSTANTIATE(std::uint8_t)
 LEVIN_INSTANTIATE(bool)
 #undef LEVIN_INSTANTIATE
 
+HookHandle::HookHandle(std::function<void()> remove)
+    : remove_(std::make_shared<std::function<void()>>(std::move(remove))) {}
+
+void HookHandle::remove() {
+  if (remove_ && *remove_) std::exchange(*remove_, nullptr)();
+}
+
 }  // namespace levin

@@ -103,4 +103,6 @@ Batch default_collate(std::span<const Sample> samples) {
 }
 
 }  // namespace data
+int Batch::parts() const { return ends.empty() ? 1 : static_cast<int>(ends.size()); }
+
 }  // namespace levin

@@ -204,4 +204,11 @@ std::vector<Subset> random_split(DatasetPtr dataset, std::span<const int64_t> si
   return parts;
 }
 
+std::vector<Subset> random_split(DatasetPtr dataset, std::initializer_list<int64_t> sizes, Generator rng) {
+  return random_split(std::move(dataset), std::span(sizes.begin(), sizes.size()), rng);
+}
+
+TransformedDataset::TransformedDataset(DatasetPtr dataset, Transform transform)
+    : dataset_(std::move(dataset)), transform_(std::move(transform)) {}
+
 }  // namespace levin::data

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <tuple>
+
 namespace levin::data {
 
 LoaderState LoaderState::at_epoch(int64_t number) const {
@@ -37,6 +39,13 @@ LoaderState LoaderState::from_map(const StateMap& m) {
   // A damaged count ends at the first part that is missing.
   for (int64_t i = 0; i < parts; ++i) s.parts.push_back(from_map(m.part(fmt::format("part{}", i))));
   return s;
+}
+
+bool operator==(const LoaderState& a, const LoaderState& b) {
+  const auto all = [](const LoaderState& s) {
+    return std::tie(s.epoch, s.batches, s.seed, s.samples, s.batch_size, s.turns, s.parts, s.ended);
+  };
+  return all(a) == all(b);
 }
 
 }  // namespace levin::data

@@ -102,6 +102,8 @@ Tokens tokenize_bytes(std::string_view text) {
   return tokens;
 }
 
+bool Vocabulary::contains(std::string_view token) const { return numbers_.contains(std::string(token)); }
+
 Vocabulary::Vocabulary(Tokens tokens) : tokens_(std::move(tokens)) {
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
     if (!numbers_.emplace(tokens_[i], static_cast<int64_t>(i)).second) {

@@ -58,4 +58,6 @@ Tensor Compose::operator()(const Tensor& image, Generator& rng) const {
   return result;
 }
 
+Compose::Compose(std::initializer_list<Transform> transforms) : transforms_(transforms) {}
+
 }  // namespace levin::data

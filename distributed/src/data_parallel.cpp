@@ -105,6 +105,13 @@ DataParallel::DataParallel(nn::Module& module, std::vector<Device> devices, cons
   }
 }
 
+DataParallel::DataParallel(nn::Module& module, std::vector<Device> devices)
+    : DataParallel(module, std::move(devices), Copies([&module] { return copy_of(module); })) {}
+
+DataParallel DataParallel::in_turns(nn::Module& module, std::vector<Device> devices) {
+  return DataParallel(module, std::move(devices), Copies());
+}
+
 DataParallel::~DataParallel() = default;
 DataParallel::DataParallel(DataParallel&&) noexcept = default;
 

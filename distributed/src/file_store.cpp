@@ -162,4 +162,6 @@ std::vector<std::string> FileStore::keys(const std::string& prefix) {
   return names;
 }
 
+std::string FileStore::address() const { return "file://" + path_.string(); }
+
 }  // namespace levin::distributed

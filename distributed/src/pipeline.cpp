@@ -89,6 +89,9 @@ struct Pipeline::Kept {
   Tensor input, output;  // the last stage's output is its share of the loss
 };
 
+Pipeline::Pipeline(nn::Module& stage, std::shared_ptr<ProcessGroup> group, const PipelineOptions& options)
+    : Pipeline(Stage([&stage](const Tensor& x) { return stage(x); }), std::move(group), options) {}
+
 Pipeline::Pipeline(Stage stage, std::shared_ptr<ProcessGroup> group, const PipelineOptions& options)
     : stage_(std::move(stage)), group_(std::move(group)), options_(options) {
   if (options.micro_batches < 1)

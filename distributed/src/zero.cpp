@@ -41,7 +41,7 @@ struct ZeroRedundancyOptimizer::Impl {
 
 ZeroRedundancyOptimizer::ZeroRedundancyOptimizer(optim::Optimizer& optimizer, std::shared_ptr<ProcessGroup> group,
                                                  const ZeroOptions& options)
-    : impl_(new Impl{.optimizer = optimizer, .group = std::move(group), .options = options}) {
+    : impl_(std::unique_ptr<Impl>(new Impl{.optimizer = optimizer, .group = std::move(group), .options = options})) {
   if (options.stage != 1 && options.stage != 2)
     throw ValueError(fmt::format("[zero] stage {}: an optimizer has the stages 1 and 2; FullyShardedDataParallel is 3.",
                                  options.stage));

@@ -22,7 +22,7 @@ void swap_contents(const Tensor& a, const Tensor& b) {
   std::swap(x.device, y.device);
   std::swap(x.contiguous, y.contiguous);
   std::swap(x.inference, y.inference);
-  x.autograd.swap(y.autograd);
+  std::swap(x.autograd, y.autograd);
 }
 
 /// A tensor whose contents may go elsewhere for a while: those of a leaf that requires grad may not, since its

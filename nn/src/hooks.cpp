@@ -39,7 +39,7 @@ Module::Module() = default;
 Module::~Module() {
   auto waiting = std::move(children_);
   while (!waiting.empty()) {
-    const auto last = std::move(waiting.back().second);
+    const auto last = std::move(waiting.back().module);
     waiting.pop_back();
     for (auto& child : last->children_) waiting.push_back(std::move(child));
     last->children_.clear();

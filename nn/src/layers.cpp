@@ -212,6 +212,8 @@ std::string BatchNorm2d::extra_repr() const {
                      options.momentum ? fmt::format("{}", *options.momentum) : "None", yes_no(options.affine),
                      yes_no(options.track_running_stats));
 }
+void BatchNorm2d::set_normalizer(Normalizer f) { normalizer_ = std::move(f); }
+
 std::unique_ptr<Module> BatchNorm2d::fresh() const { return std::make_unique<BatchNorm2d>(num_features, options); }
 
 LayerNorm::LayerNorm(const Shape& shape, const Options& o)
@@ -225,6 +227,12 @@ std::string LayerNorm::extra_repr() const {
                      yes_no(options.elementwise_affine));
 }
 std::unique_ptr<Module> LayerNorm::fresh() const { return std::make_unique<LayerNorm>(normalized_shape, options); }
+
+std::unique_ptr<Module> ReLU::fresh() const { return std::make_unique<ReLU>(); }
+std::unique_ptr<Module> LeakyReLU::fresh() const { return std::make_unique<LeakyReLU>(negative_slope); }
+std::unique_ptr<Module> GELU::fresh() const { return std::make_unique<GELU>(approximate); }
+std::unique_ptr<Module> Tanh::fresh() const { return std::make_unique<Tanh>(); }
+std::unique_ptr<Module> Sigmoid::fresh() const { return std::make_unique<Sigmoid>(); }
 
 std::string LeakyReLU::extra_repr() const { return fmt::format("negative_slope={}", negative_slope); }
 std::string GELU::extra_repr() const {
@@ -252,6 +260,10 @@ std::unique_ptr<Module> Sequential::fresh() const {
   return copy;
 }
 
+std::unique_ptr<Module> CrossEntropyLoss::fresh() const { return std::make_unique<CrossEntropyLoss>(options); }
+std::unique_ptr<Module> NLLLoss::fresh() const { return std::make_unique<NLLLoss>(options); }
+std::unique_ptr<Module> BCEWithLogitsLoss::fresh() const { return std::make_unique<BCEWithLogitsLoss>(options); }
+std::unique_ptr<Module> MSELoss::fresh() const { return std::make_unique<MSELoss>(reduction); }
 CrossEntropyLoss::CrossEntropyLoss(const Options& o) : options(o) { register_buffer("weight", o.weight); }
 NLLLoss::NLLLoss(const Options& o) : options(o) { register_buffer("weight", o.weight); }
 BCEWithLogitsLoss::BCEWithLogitsLoss(const Options& o) : options(o) {

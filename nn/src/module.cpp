@@ -53,7 +53,7 @@ void Module::check_name(const std::string& name) const {
   bool taken = false;
   for (const auto& p : parameters_) taken |= p.first == name;
   for (const auto& b : buffers_) taken |= b.name == name;
-  for (const auto& c : children_) taken |= c.first == name;
+  for (const auto& c : children_) taken |= c.name == name;
   if (taken) throw ValueError(fmt::format("[{}] the name \"{}\" is taken. Choose another one.", type_name(), name));
 }
 
@@ -72,8 +72,11 @@ Tensor Module::register_buffer(const std::string& name, const Tensor& value, boo
 
 void Module::adopt(const std::string& name, std::unique_ptr<Module> child) {
   check_name(name);
-  children_.emplace_back(name, std::move(child));
+  children_.push_back({name, std::move(child)});
 }
+
+Module& Module::child(std::size_t i) const { return *children_[i].module; }
+std::size_t Module::child_count() const { return children_.size(); }
 
 std::unique_ptr<Module> Module::fresh() const { return factory_ ? factory_() : nullptr; }
 
@@ -183,7 +186,7 @@ Module& Module::apply(const std::function<void(Module&)>& f) {
     Module& m = *waiting.back();
     waiting.pop_back();
     parents_first.push_back(&m);
-    for (const auto& entry : m.children_) waiting.push_back(entry.second.get());
+    for (const auto& entry : m.children_) waiting.push_back(entry.module.get());
   }
   for (auto m = parents_first.rbegin(); m != parents_first.rend(); ++m) f(**m);  // children first, in their order
   return *this;

@@ -282,4 +282,10 @@ void Optimizer::take(States loaded) {
   skipped_ = {};
 }
 
+double& ParamGroup::operator[](const std::string& name) { return settings.at(name); }
+double ParamGroup::operator[](const std::string& name) const { return settings.at(name); }
+bool ParamGroup::has(const std::string& name) const { return settings.count(name) != 0; }
+
+Optimizer::Optimizer(Optimizer&&) noexcept = default;
+
 }  // namespace levin::optim

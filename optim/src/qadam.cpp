@@ -4,10 +4,14 @@
 
 #include <cmath>
 #include <limits>
+#include <unordered_set>
 
 #include "fused.h"
 
 namespace levin::optim {
+
+/// Parameters whose gradients are momentum until the step.
+struct QAdam::Made : std::unordered_set<const TensorImpl*> {};
 
 QAdam::QAdam(std::vector<Parameter> params, const Options& options)
     : QAdam(std::vector<ParamGroup>{{.params = std::move(params)}}, options) {}
@@ -20,9 +24,13 @@ QAdam::QAdam(std::vector<ParamGroup> groups, const Options& o)
                  {"eps", o.eps},
                  {"weight_decay", o.weight_decay},
                  {"warmup_steps", static_cast<double>(o.warmup_steps)},
-                 {"capturable", 0}}) {
+                 {"capturable", 0}}),
+      made_(std::make_unique<Made>()) {
   for (ParamGroup& g : groups) add_param_group(std::move(g));
 }
+
+QAdam::~QAdam() = default;
+QAdam::QAdam(QAdam&&) noexcept = default;
 
 void QAdam::check(const Settings& s) const {
   constexpr double kAny = std::numeric_limits<double>::infinity();
@@ -58,7 +66,7 @@ void QAdam::to_momentum() {
 }
 
 void QAdam::make_momentum(const ParamGroup& group, const Parameter& parameter) {
-  if (!made_.insert(parameter.impl()).second) return;
+  if (!made_->insert(parameter.impl()).second) return;
   State& s = state_of(parameter);
   const Tensor& grad = parameter.grad();
   if (group["weight_decay"] != 0) grad.add_(parameter.detach(), group["weight_decay"]);
@@ -91,7 +99,7 @@ void QAdam::step_group(const ParamGroup& group, const std::vector<const Paramete
 void QAdam::frozen_step(const ParamGroup& group, const Parameter& parameter) {
   const double number = static_cast<double>(steps_done(parameter) + 1);
   make_momentum(group, parameter);
-  made_.erase(parameter.impl());
+  made_->erase(parameter.impl());
   State& s = state_of(parameter);
   ++s.step;
   const Tensor &m = slot(s, 0, parameter), &v = slot(s, 1, parameter);

@@ -116,7 +116,9 @@ void CommandLine::Impl::read_file(const std::filesystem::path& file) {
   }
 }
 
-CommandLine::CommandLine(const std::string& description) : impl_(new Impl) { impl_->description = description; }
+CommandLine::CommandLine(const std::string& description) : impl_(std::make_unique<Impl>()) {
+  impl_->description = description;
+}
 CommandLine::~CommandLine() = default;
 
 bool CommandLine::parse(int argc, const char* const* argv) {

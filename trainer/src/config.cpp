@@ -63,4 +63,8 @@ void check_config(const TrainerConfig& c) {
   make_profiler(c.profiler);
 }
 
+LoggerChoice::LoggerChoice(const std::string& text) : LoggerChoice(parse(text)) {}
+LoggerChoice::LoggerChoice(const char* text) : LoggerChoice(parse(text)) {}
+LoggerChoice::operator bool() const { return !names_.empty(); }
+
 }  // namespace levin

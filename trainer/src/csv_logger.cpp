@@ -89,4 +89,6 @@ void CSVLogger::save() {
   io::write_file(file_, text);
 }
 
+CSVLogger::CSVLogger(std::filesystem::path file) : file_(std::move(file)) {}
+
 }  // namespace levin

@@ -35,4 +35,21 @@ DataModule fashion_mnist(const FashionMnistOptions& options) { return make<Fashi
 DataModule mnist(const FashionMnistOptions& options) { return make<Mnist>(options); }
 
 }  // namespace data
+Loaders::Loaders() = default;
+Loaders::~Loaders() = default;
+Loaders::Loaders(const Loaders&) = default;
+Loaders::Loaders(Loaders&&) noexcept = default;
+Loaders& Loaders::operator=(const Loaders&) = default;
+Loaders& Loaders::operator=(Loaders&&) noexcept = default;
+Loaders::Loaders(std::nullptr_t) {}
+Loaders::Loaders(LoaderPtr loader) {
+  if (loader) list_.push_back(std::move(loader));
+}
+Loaders::Loaders(std::vector<LoaderPtr> list) : list_(std::move(list)) {}
+Loaders::Loaders(std::initializer_list<LoaderPtr> list) : list_(list) {}
+data::DataLoader& Loaders::operator*() const { return *list_.front(); }
+data::DataLoader* Loaders::operator->() const { return list_.front().get(); }
+std::size_t Loaders::size() const { return list_.size(); }
+data::DataLoader& Loaders::operator[](std::size_t i) const { return *list_.at(i); }
+
 }  // namespace levin

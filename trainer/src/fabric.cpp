@@ -158,4 +158,10 @@ nn::LoadReport Fabric::load_raw(const std::filesystem::path& file, nn::Module& m
   return report;
 }
 
+std::unique_ptr<Precision::Scope> Fabric::autocast() const { return precision_->step_scope(); }
+
+void Fabric::log(const std::string& name, double value, std::int64_t step) { log_dict({{name, value}}, step); }
+
+OwnedPtr<Precision::Scope> Fabric::step_scope() const { return autocast(); }
+
 }  // namespace levin

@@ -136,4 +136,11 @@ std::vector<int> DeviceList::indices(int available, const std::string& kind) con
   return out;
 }
 
+Duration::Duration(const char* text) : Duration(parse(text, "a duration")) {}
+Duration::Duration(const std::string& text) : Duration(parse(text, "a duration")) {}
+double Duration::seconds() const { return std::chrono::duration<double>(value_).count(); }
+
+CheckInterval::CheckInterval(Duration time) : time_(time) {}
+CheckInterval::CheckInterval(const char* time) : time_(Duration(time)) {}
+
 }  // namespace levin

@@ -115,4 +115,12 @@ void MasterWeights::load_state_dict(nn::Module& module, const StateDict& state) 
     if (const Tensor* t = state.find(p.name)) p.master.copy_(t->to(p.master.device(), kFloat32));
 }
 
+MasterWeights::MasterWeights() = default;
+MasterWeights::MasterWeights(nn::Module& module) { setup(module); }
+MasterWeights::~MasterWeights() = default;
+MasterWeights::MasterWeights(const MasterWeights&) = default;
+MasterWeights::MasterWeights(MasterWeights&&) noexcept = default;
+MasterWeights& MasterWeights::operator=(const MasterWeights&) = default;
+MasterWeights& MasterWeights::operator=(MasterWeights&&) noexcept = default;
+
 }  // namespace levin

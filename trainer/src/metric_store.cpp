@@ -301,4 +301,23 @@ void MetricStore::load_state(const StateMap& state) {
   if (state.has("objects")) load_objects(state);
 }
 
+LogPart::LogPart(std::int64_t samples) : samples_(samples) {}
+LogPart::~LogPart() = default;
+LogPart::LogPart(const LogPart&) = default;
+LogPart::LogPart(LogPart&&) noexcept = default;
+LogPart& LogPart::operator=(const LogPart&) = default;
+LogPart& LogPart::operator=(LogPart&&) noexcept = default;
+
+void LogPart::add(std::string_view name, const Tensor& value, const LogOptions& options) {
+  add(Entry{std::string(name), value.detach(), nullptr, options});
+}
+
+void LogPart::add(std::string_view name, const metrics::Metric& own, metrics::Metric& of_run,
+                  const LogOptions& options) {
+  add(Entry{std::string(name), own.last(), &of_run, options});
+}
+
+std::string MetricStore::Metric::step_name() const { return name + (on_epoch ? "_step" : "") + suffix; }
+std::string MetricStore::Metric::epoch_name() const { return name + (on_step ? "_epoch" : "") + suffix; }
+
 }  // namespace levin

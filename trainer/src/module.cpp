@@ -10,6 +10,9 @@
 
 namespace levin {
 
+StepOutput::StepOutput(Tensor loss, std::map<std::string, Tensor> extras)
+    : loss_(std::move(loss)), extras_(std::move(extras)) {}
+
 StepOutput StepOutput::detached() const {
   StepOutput out = *this;
   if (!empty()) out.loss_ = loss_.detach();
@@ -45,13 +48,15 @@ void LevinModule::log(std::string_view name, metrics::Metric& metric, const LogO
 /// A replica's metric is logged as that of the module it stands for.
 metrics::Metric& LevinModule::of_run(metrics::Metric& own) {
   for (std::size_t i = 0; i < metrics_.size(); ++i)
-    if (link_.original && metrics_[i].second.get() == &own) return *link_.original->metrics_[i].second;
+    if (link_.original && metrics_[i].metric.get() == &own) return *link_.original->metrics_[i].metric;
   return own;
 }
 
 void LevinModule::log_dict(const std::vector<std::pair<std::string, Tensor>>& values, const LogOptions& options) {
   for (const auto& [name, value] : values) log(name, value, options);
 }
+
+StepOutput LevinModule::training_step_end(const StepOutput& whole) { return whole; }
 
 nn::Sequential* LevinModule::pipeline_module() {
   nn::Sequential* largest = nullptr;
@@ -84,7 +89,7 @@ void LevinModule::keep_metric(const std::string& name, std::unique_ptr<metrics::
     if (known == name)
       throw ValueError(
           fmt::format("[add_metric] there is a metric \"{}\" already. Give the second another name.", name));
-  metrics_.emplace_back(name, std::move(metric));
+  metrics_.push_back({name, std::move(metric)});
   attach_metrics();
 }
 

@@ -3,6 +3,14 @@
 #include <fmt/format.h>
 
 namespace levin {
+
+struct Optimizers::Entry {
+  std::unique_ptr<optim::Optimizer> optimizer{};
+  std::unique_ptr<optim::Scheduler> scheduler{};
+  std::unique_ptr<optim::ReduceLROnPlateau> plateau{};
+  SchedulerConfig config{};
+};
+
 namespace {
 
 StateDict part_of(const StateDict& state, std::size_t i, std::size_t count) {
@@ -17,6 +25,45 @@ StateDict part_of(const StateDict& state, std::size_t i, std::size_t count) {
 }
 
 }  // namespace
+
+Optimizers::Optimizers() = default;
+Optimizers::Optimizers(std::unique_ptr<optim::Optimizer> optimizer) { append(optimizer.release()); }
+Optimizers::~Optimizers() = default;
+Optimizers::Optimizers(Optimizers&&) noexcept = default;
+Optimizers& Optimizers::operator=(Optimizers&&) noexcept = default;
+
+void Optimizers::append(optim::Optimizer* owned) {
+  std::unique_ptr<optim::Optimizer> optimizer(owned);
+  entries_.emplace_back().optimizer = std::move(optimizer);
+}
+
+optim::Optimizer& Optimizers::without_scheduler(std::size_t i) {
+  Entry& e = entries_.at(i);
+  e.plateau.reset();
+  e.scheduler.reset();
+  return *e.optimizer;
+}
+
+void Optimizers::take_scheduler(std::size_t i, optim::Scheduler* owned, SchedulerConfig config) {
+  Entry& e = entries_[i];
+  e.scheduler.reset(owned);
+  e.config = std::move(config);
+  check(e);
+}
+
+void Optimizers::take_scheduler(std::size_t i, optim::ReduceLROnPlateau* owned, SchedulerConfig config) {
+  Entry& e = entries_[i];
+  e.plateau.reset(owned);
+  e.config = std::move(config);
+  check(e);
+}
+
+std::size_t Optimizers::size() const { return entries_.size(); }
+optim::Optimizer& Optimizers::optimizer(std::size_t i) const { return *entries_.at(i).optimizer; }
+const SchedulerConfig& Optimizers::config(std::size_t i) const { return entries_.at(i).config; }
+bool Optimizers::has_scheduler(std::size_t i) const { return entries_.at(i).scheduler || entries_.at(i).plateau; }
+bool Optimizers::is_plateau(std::size_t i) const { return static_cast<bool>(entries_.at(i).plateau); }
+optim::Scheduler* Optimizers::scheduler(std::size_t i) const { return entries_.at(i).scheduler.get(); }
 
 // The first keeps the names that a checkpoint of one optimizer has always had.
 std::string Optimizers::prefix(std::size_t i) { return i == 0 ? "" : fmt::format("{}.", i); }

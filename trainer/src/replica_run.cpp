@@ -44,8 +44,8 @@ std::vector<LogPart> ReplicaRun::logged() {
 
 void ReplicaRun::take_metrics(LevinModule& replica) {
   for (std::size_t i = 0; i < replica.metrics_.size(); ++i) {
-    metrics::Metric& own = *replica.metrics_[i].second;
-    if (own.update_count() > 0) module_.metrics_[i].second->merge(own);
+    metrics::Metric& own = *replica.metrics_[i].metric;
+    if (own.update_count() > 0) module_.metrics_[i].metric->merge(own);
     own.reset();
   }
 }
@@ -67,8 +67,6 @@ Device device_of(const Batch& part) {
   const auto t = std::ranges::find_if(part.tensors, [](const Tensor& x) { return x.defined(); });
   return t == part.tensors.end() ? kCpu : t->device();
 }
-
-Tensor as_rows(const Tensor& t) { return t.dim() == 0 ? t.reshape({1}) : t; }
 
 /// The loss of a replica's part (0 where it has none), then the extras.
 std::vector<Tensor> flat(const StepOutput& out, Device device) {

@@ -8,6 +8,9 @@
 
 namespace levin {
 
+/// A number as one row.
+inline Tensor as_rows(const Tensor& t) { return t.dim() == 0 ? t.reshape({1}) : t; }
+
 /// One step of all replicas, or of one module with the parts of a batch in turn, whose number need not be known.
 class ReplicaRun {
  public:

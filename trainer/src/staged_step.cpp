@@ -10,11 +10,6 @@
 #include "profilers/actions.h"
 
 namespace levin {
-namespace {
-
-Tensor as_rows(const Tensor& t) { return t.dim() == 0 ? t.reshape({1}) : t; }
-
-}  // namespace
 
 Tensor StagedStep::forward(std::size_t number, const Batch& part) {
   const ProfileScope profile(action_of(module_, "training_step"), Phase::forward);

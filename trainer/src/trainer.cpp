@@ -11,7 +11,7 @@ std::map<std::string, double> by_name(const MetricStore::Values& values) { retur
 
 }  // namespace
 
-Trainer::Trainer(TrainerConfig config) : impl_(new Impl(std::move(config))) {}
+Trainer::Trainer(TrainerConfig config) : impl_(std::make_unique<Impl>(std::move(config))) {}
 Trainer::~Trainer() = default;
 
 void Trainer::fit(LevinModule& module, const DataModule& data, const std::string& ckpt_path) {

@@ -113,4 +113,7 @@ EarlyStopping::Reason EarlyStopping::judge(double value) {
   return ++wait_ >= options_.patience ? Reason::patience : Reason::not_stopped;
 }
 
+std::string EarlyStopping::state_key() const { return "EarlyStopping/" + options_.monitor; }
+std::string EarlyStopping::monitor() const { return options_.strict ? options_.monitor : std::string(); }
+
 }  // namespace levin

@@ -156,7 +156,7 @@ void HtmlReport::Data::read(const json& j, std::int64_t last_step_kept) {
   for (json* list : {&images, &matrices, &texts}) drop_after(*list, last_step_kept);
 }
 
-HtmlReport::HtmlReport(HtmlReportOptions options) : options_(std::move(options)), data_(new Data) {}
+HtmlReport::HtmlReport(HtmlReportOptions options) : options_(std::move(options)), data_(std::make_unique<Data>()) {}
 HtmlReport::~HtmlReport() = default;
 
 void HtmlReport::changed() {

@@ -163,4 +163,9 @@ void Metric::require_same_sizes(const Tensor& preds, const Tensor& target) const
                                to_string(preds.sizes()), to_string(target.sizes())));
 }
 
+Metric::Metric(const char* name) : name_(name) {}
+Metric::~Metric() = default;
+Metric::Metric(const Metric&) = default;
+Metric& Metric::operator=(const Metric&) = default;
+
 }  // namespace levin::metrics

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
 
 #include "operation_watch.h"
 
@@ -49,11 +50,19 @@ double AdvancedProfiler::Operation::share(const Roof& roof) const {
   return per_second(needed, seconds);
 }
 
+bool operator==(const AdvancedProfiler::Key& a, const AdvancedProfiler::Key& b) = default;
+std::strong_ordering operator<=>(const AdvancedProfiler::Key& a, const AdvancedProfiler::Key& b) = default;
+
+struct AdvancedProfiler::Gathered {
+  std::mutex mutex;
+  std::map<Key, Operation> operations;
+};
+
 struct AdvancedProfiler::Watch final : OperationSink {
   explicit Watch(AdvancedProfiler& profiler_) : profiler(profiler_), watch(*this) {}
   void operation(const char* kernel, Device device, const kernels::Work& work, double, double seconds) override {
-    const std::lock_guard lock(profiler.mutex_);
-    Operation& o = profiler.operations_[{kernel, work.dtype, device.type}];
+    const std::lock_guard lock(profiler.gathered_->mutex);
+    Operation& o = profiler.gathered_->operations[{kernel, work.dtype, device.type}];
     ++o.calls;
     o.seconds += seconds;
     o.bytes += work.bytes;
@@ -64,18 +73,18 @@ struct AdvancedProfiler::Watch final : OperationSink {
 };
 
 AdvancedProfiler::AdvancedProfiler(AdvancedProfilerOptions options)
-    : SimpleProfiler(options.table), options_(std::move(options)) {}
+    : SimpleProfiler(options.table), options_(std::move(options)), gathered_(std::make_unique<Gathered>()) {}
 AdvancedProfiler::~AdvancedProfiler() = default;
 
 std::map<AdvancedProfiler::Key, AdvancedProfiler::Operation> AdvancedProfiler::operations() const {
-  const std::lock_guard lock(mutex_);
-  return operations_;
+  const std::lock_guard lock(gathered_->mutex);
+  return gathered_->operations;
 }
 
 void AdvancedProfiler::setup(Stage stage, const std::filesystem::path& root) {
   SimpleProfiler::setup(stage, root);
   watch_.reset();
-  operations_.clear();
+  gathered_->operations.clear();
   watch_ = std::make_unique<Watch>(*this);
 }
 

@@ -87,4 +87,6 @@ void SimpleProfiler::teardown(Stage stage) {
   io::write_file(file, summary());
 }
 
+std::map<Phase, double> SimpleProfiler::phases() const { return phases_; }
+
 }  // namespace levin

@@ -161,6 +161,9 @@ LogCurve LearningRateResults::curve() const {
           .mark = suggestion()};
 }
 
+Tuner::Tuner(const Trainer& trainer) : config_(trainer.config()) {}
+Tuner::Tuner(TrainerConfig config) : config_(std::move(config)) {}
+
 BatchSizeFinder::BatchSizeFinder(BatchSizeOptions options, std::function<void(std::int64_t)> update)
     : options_(std::move(options)), update_(std::move(update)) {
   check(options_);

@@ -21,10 +21,8 @@ void attach_custom(const NodePtr& node, std::span<const Tensor> inputs, std::spa
 /// Undefined unless needed, so that backward functions always see a tensor.
 std::vector<Tensor> materialize(const Node& node, std::span<const Tensor> grads);
 
-inline void append_tensors(std::vector<Tensor>& list, const Tensor& t) { list.push_back(t); }
-inline void append_tensors(std::vector<Tensor>& list, const std::vector<Tensor>& t) {
-  list.insert(list.end(), t.begin(), t.end());
-}
+void append_tensors(std::vector<Tensor>& list, const Tensor& t);
+void append_tensors(std::vector<Tensor>& list, const std::vector<Tensor>& t);
 template <class T>
 void append_tensors(std::vector<Tensor>&, const T&) {}
 }  // namespace detail

@@ -5,6 +5,7 @@
 
 #include <levin/autograd/modes.h>
 #include <levin/core/inline_vector.h>
+#include <levin/core/owned_ptr.h>
 #include <levin/core/tensor.h>
 
 #include <cstring>
@@ -123,7 +124,7 @@ class Node final : public RefCounted, public Context, public Pooled<Node> {
   TensorImpl* leaf = nullptr;          ///< of an accumulator: the leaf, null once that is gone
 
   struct Hooks;
-  std::unique_ptr<Hooks> hooks;
+  OwnedPtr<Hooks> hooks;
   Hooks& make_hooks();
   void release() { release_saved(); }
 

@@ -2,7 +2,7 @@
 // A vector whose first N elements live inside it.
 
 #include <initializer_list>
-#include <memory>
+#include <cstddef>
 #include <utility>
 
 namespace levin {
@@ -24,6 +24,7 @@ class InlineVector {
     }
     return *this;
   }
+  ~InlineVector() { delete[] heap_; }
   InlineVector(const InlineVector& o) { assign(o); }
   InlineVector& operator=(const InlineVector& o) {
     if (this != &o) {
@@ -35,8 +36,8 @@ class InlineVector {
 
   int size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  T* data() { return heap_ ? heap_.get() : inline_; }
-  const T* data() const { return heap_ ? heap_.get() : inline_; }
+  T* data() { return heap_ ? heap_ : inline_; }
+  const T* data() const { return heap_ ? heap_ : inline_; }
   T& operator[](int i) { return data()[i]; }
   const T& operator[](int i) const { return data()[i]; }
   T* begin() { return data(); }
@@ -59,9 +60,10 @@ class InlineVector {
   }
   void reserve(int capacity) {
     if (capacity <= capacity_) return;
-    auto bigger = std::make_unique<T[]>(static_cast<std::size_t>(capacity));
-    for (int i = 0; i < size_; ++i) bigger[static_cast<std::size_t>(i)] = std::move(data()[i]);
-    heap_ = std::move(bigger);
+    static_assert(noexcept(std::declval<T&>() = std::declval<T>()), "a move that throws would leak the new array");
+    T* const bigger = new T[static_cast<std::size_t>(capacity)]();
+    for (int i = 0; i < size_; ++i) bigger[i] = std::move(data()[i]);
+    delete[] std::exchange(heap_, bigger);
     capacity_ = capacity;
   }
 
@@ -73,7 +75,7 @@ class InlineVector {
   }
   void take(InlineVector& o) {
     if (o.heap_) {
-      heap_ = std::move(o.heap_);
+      delete[] std::exchange(heap_, std::exchange(o.heap_, nullptr));
       capacity_ = std::exchange(o.capacity_, N);
       size_ = std::exchange(o.size_, 0);
     } else {
@@ -83,7 +85,7 @@ class InlineVector {
   }
 
   T inline_[N] = {};
-  std::unique_ptr<T[]> heap_;
+  T* heap_ = nullptr;  // not a std::unique_ptr, of which every type costs the compiler 1.4 MB
   int size_ = 0;
   int capacity_ = N;
 };

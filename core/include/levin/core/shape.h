@@ -15,8 +15,12 @@ inline constexpr int kMaxDims = 8;
 class Shape {
  public:
   constexpr Shape() = default;
-  constexpr Shape(std::initializer_list<int64_t> values) : Shape(values.begin(), values.end()) {}
-  constexpr Shape(std::span<const int64_t> values) : Shape(values.begin(), values.end()) {}  // NOLINT: implicit
+  constexpr Shape(std::initializer_list<int64_t> values) {
+    for (const int64_t v : values) push_back(v);
+  }
+  constexpr Shape(std::span<const int64_t> values) {  // NOLINT: implicit
+    for (std::size_t i = 0; i < values.size(); ++i) push_back(values[i]);
+  }
   template <std::input_iterator It>
   constexpr Shape(It first, It last) {
     for (; first != last; ++first) push_back(static_cast<int64_t>(*first));

@@ -21,8 +21,13 @@ class StateDict {
  public:
   using Entry = std::pair<std::string, Tensor>;
 
-  StateDict() = default;
-  StateDict(std::initializer_list<Entry> entries) : entries_(entries) {}
+  StateDict();
+  ~StateDict();
+  StateDict(const StateDict&);
+  StateDict(StateDict&&) noexcept;
+  StateDict& operator=(const StateDict&);
+  StateDict& operator=(StateDict&&) noexcept;
+  StateDict(std::initializer_list<Entry> entries);
 
   std::size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
@@ -31,37 +36,15 @@ class StateDict {
 
   bool contains(std::string_view name) const { return find(name) != nullptr; }
   /// Null when there is none.
-  const Tensor* find(std::string_view name) const {
-    for (const Entry& e : entries_)
-      if (e.first == name) return &e.second;
-    return nullptr;
-  }
+  const Tensor* find(std::string_view name) const;
   /// Throws StateError when there is none.
-  const Tensor& at(std::string_view name) const {
-    if (const Tensor* t = find(name)) return *t;
-    throw StateError("[state_dict] there is no entry \"" + std::string(name) + "\" among the " +
-                     std::to_string(size()) + " of this dictionary.");
-  }
+  const Tensor& at(std::string_view name) const;
   /// Adds or replaces.
-  void set(const std::string& name, const Tensor& value) {
-    for (Entry& e : entries_)
-      if (e.first == name) {
-        e.second = value;
-        return;
-      }
-    entries_.emplace_back(name, value);
-  }
+  void set(const std::string& name, const Tensor& value);
   /// All of `other` under "prefix" + name.
-  void merge(const std::string& prefix, const StateDict& other) {
-    for (const auto& [name, value] : other) entries_.emplace_back(prefix + name, value);
-  }
+  void merge(const std::string& prefix, const StateDict& other);
   /// The entries whose names begin with `prefix`, without it.
-  StateDict sub(std::string_view prefix) const {
-    StateDict result;
-    for (const auto& [name, value] : entries_)
-      if (name.starts_with(prefix)) result.entries_.emplace_back(name.substr(prefix.size()), value);
-    return result;
-  }
+  StateDict sub(std::string_view prefix) const;
 
  private:
   std::vector<Entry> entries_;

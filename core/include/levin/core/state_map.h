@@ -17,12 +17,17 @@ using StateValue = std::variant<std::int64_t, double, std::string, std::vector<s
 
 class StateMap {
  public:
-  StateMap() = default;
+  StateMap();
+  ~StateMap();
+  StateMap(const StateMap&);
+  StateMap(StateMap&&) noexcept;
+  StateMap& operator=(const StateMap&);
+  StateMap& operator=(StateMap&&) noexcept;
   /// `StateMap{{"hidden", 64}, {"lr", 1e-3}, {"name", "cnn"}}`
-  StateMap(std::initializer_list<std::pair<const std::string, StateValue>> values) : values_(values) {}
+  StateMap(std::initializer_list<std::pair<const std::string, StateValue>> values);
 
-  void set(const std::string& key, StateValue value) { values_[key] = std::move(value); }
-  bool has(const std::string& key) const { return values_.contains(key); }
+  void set(const std::string& key, StateValue value);
+  bool has(const std::string& key) const;
   bool empty() const { return values_.empty(); }
 
   /// The value under `key`; throws StateError when it is missing or of another type.
@@ -39,7 +44,7 @@ class StateMap {
   StateMap part(const std::string& prefix) const;
 
   const std::map<std::string, StateValue>& values() const { return values_; }
-  friend bool operator==(const StateMap&, const StateMap&) = default;
+  friend bool operator==(const StateMap& a, const StateMap& b);
 
  private:
   const StateValue& at(const std::string& key) const;

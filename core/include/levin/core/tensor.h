@@ -4,6 +4,7 @@
 // same names are the API, and the members forward to them.
 
 #include <levin/core/index.h>
+#include <levin/core/owned_ptr.h>
 #include <levin/core/storage.h>
 #include <levin/core/tensor_view.h>
 
@@ -45,7 +46,7 @@ class TensorImpl : public RefCounted, public Pooled<TensorImpl> {
   Device device;
   bool contiguous;
   bool inference = detail::inference_mode_on;  ///< made under inference_mode: may not be saved for backward
-  std::unique_ptr<AutogradData> autograd;
+  OwnedPtr<AutogradData> autograd;
 };
 
 using TensorImplPtr = IntrusivePtr<TensorImpl>;
@@ -62,11 +63,8 @@ struct TensorOptions {
 class HookHandle {
  public:
   HookHandle() = default;
-  explicit HookHandle(std::function<void()> remove)
-      : remove_(std::make_shared<std::function<void()>>(std::move(remove))) {}
-  void remove() {
-    if (remove_ && *remove_) std::exchange(*remove_, nullptr)();
-  }
+  explicit HookHandle(std::function<void()> remove);
+  void remove();
 
  private:
   std::shared_ptr<std::function<void()>> remove_;

@@ -23,7 +23,7 @@ struct Batch {
   /// Samples: rows of the first defined tensor, 0 when there is none, 1 for a tensor without dimensions.
   int64_t size() const;
   /// Parts; a plain batch is one.
-  int parts() const { return ends.empty() ? 1 : static_cast<int>(ends.size()); }
+  int parts() const;
   /// The tensors of one part; throws IndexError.
   Batch part(int i) const;
   /// The same tensors on another device. A page-locked batch is copied to a CUDA device on a stream of its own, beside

@@ -1,6 +1,7 @@
 #pragma once
 // Batches from a dataset, in order, made by threads ahead of their use.
 
+#include <levin/core/owned_ptr.h>
 #include <levin/data/dataset.h>
 #include <levin/data/iterable.h>
 #include <levin/data/loader_state.h>
@@ -114,7 +115,7 @@ class DataLoader {
   struct Impl;
   explicit DataLoader(std::unique_ptr<Impl> impl);
   static Impl& impl_of(DataLoader& loader) { return *loader.impl_; }
-  std::unique_ptr<Impl> impl_;
+  OwnedPtr<Impl> impl_;
 };
 
 /// The place in a walk. Move-only.

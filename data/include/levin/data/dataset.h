@@ -70,8 +70,7 @@ class Subset final : public Dataset {
 /// Another dataset with `transform` applied to the first tensor of each sample.
 class TransformedDataset final : public Dataset {
  public:
-  TransformedDataset(DatasetPtr dataset, Transform transform)
-      : dataset_(std::move(dataset)), transform_(std::move(transform)) {}
+  TransformedDataset(DatasetPtr dataset, Transform transform);
   template <IsDataset D>
   TransformedDataset(D&& dataset, Transform transform)
       : TransformedDataset(share(std::forward<D>(dataset)), std::move(transform)) {}
@@ -116,9 +115,7 @@ template <IsDataset D>
 std::vector<Subset> random_split(D&& dataset, std::initializer_list<int64_t> sizes, Generator rng = Generator(0)) {
   return random_split(share(std::forward<D>(dataset)), std::span(sizes.begin(), sizes.size()), rng);
 }
-inline std::vector<Subset> random_split(DatasetPtr dataset, std::initializer_list<int64_t> sizes,
-                                        Generator rng = Generator(0)) {
-  return random_split(std::move(dataset), std::span(sizes.begin(), sizes.size()), rng);
-}
+std::vector<Subset> random_split(DatasetPtr dataset, std::initializer_list<int64_t> sizes,
+                                 Generator rng = Generator(0));
 
 }  // namespace levin::data

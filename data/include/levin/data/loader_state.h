@@ -21,7 +21,7 @@ struct LoaderState {
   int64_t turns = 0;                 ///< iterable datasets: shards asked so far, those at their end included
   std::vector<LoaderState> parts{};  ///< combined loaders: the place in each
   std::vector<int64_t> ended{};      ///< combined loaders: 1 for each part that was at its end
-  friend bool operator==(const LoaderState&, const LoaderState&) = default;
+  friend bool operator==(const LoaderState& a, const LoaderState& b);
 
   /// The beginning of an epoch of the same data, with the same seeds.
   LoaderState at_epoch(int64_t number) const;

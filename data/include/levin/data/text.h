@@ -37,7 +37,7 @@ class Vocabulary {
   /// Numbers them in this order. Throws ValueError when one comes twice.
   explicit Vocabulary(Tokens tokens);
   int64_t size() const { return static_cast<int64_t>(tokens_.size()); }
-  bool contains(std::string_view token) const { return numbers_.contains(std::string(token)); }
+  bool contains(std::string_view token) const;
   /// The token's number; that of "<unk>" for one that is unknown. Throws ValueError when there is no "<unk>" either.
   int64_t operator[](std::string_view token) const;
   /// Throws IndexError.

@@ -198,7 +198,7 @@ class RandomErasing {
 /// One after the other.
 class Compose {
  public:
-  Compose(std::initializer_list<Transform> transforms) : transforms_(transforms) {}
+  Compose(std::initializer_list<Transform> transforms);
   Tensor operator()(const Tensor& image, Generator& rng) const;
 
  private:

@@ -2,6 +2,7 @@
 // One process, several devices: every call scatters the batch, copies the parameters to the devices, computes there
 // side by side and gathers the outputs. PyTorch's torch.nn.DataParallel; DistributedDataParallel moves fewer bytes.
 
+#include <levin/core/owned_ptr.h>
 #include <levin/nn/module.h>
 
 namespace levin::distributed {
@@ -42,14 +43,11 @@ class DataParallel {
                        }
                        return std::unique_ptr<nn::Module>(new M(nn::clone(module, args...)));
                      })) {}
-  DataParallel(nn::Module& module, std::vector<Device> devices)
-      : DataParallel(module, std::move(devices), Copies([&module] { return copy_of(module); })) {}
+  DataParallel(nn::Module& module, std::vector<Device> devices);
   /// For modules that cannot be built again: the module is every replica, one after the other on the calling thread,
   /// and while it is, the replica's parameters and buffers stand in the places of its own. Devices that work on their
   /// own still overlap. What a replica's forward leaves in other members, the next one finds; hooks see every part.
-  static DataParallel in_turns(nn::Module& module, std::vector<Device> devices) {
-    return DataParallel(module, std::move(devices), Copies());
-  }
+  static DataParallel in_turns(nn::Module& module, std::vector<Device> devices);
   ~DataParallel();
   DataParallel(DataParallel&&) noexcept;
   DataParallel& operator=(DataParallel&&) = delete;
@@ -83,7 +81,7 @@ class DataParallel {
   static std::unique_ptr<nn::Module> copy_of(const nn::Module& module);
 
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  OwnedPtr<Impl> impl_;
 };
 
 }  // namespace levin::distributed

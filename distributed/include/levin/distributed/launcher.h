@@ -1,9 +1,8 @@
 #pragma once
 // Starts the local ranks of a job: this program again, once for each rank, with the variables that rank_info reads.
 
+#include <levin/core/owned_ptr.h>
 #include <levin/distributed/rendezvous.h>
-
-#include <memory>
 
 namespace levin::distributed {
 
@@ -47,7 +46,7 @@ class LocalRanks {
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  OwnedPtr<Impl> impl_;
 };
 
 /// A free port of this machine for the master of a job. While the object lives, the system gives the port to no other
@@ -63,7 +62,7 @@ class HeldPort {
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  OwnedPtr<Impl> impl_;
 };
 
 }  // namespace levin::distributed

@@ -72,8 +72,7 @@ class Pipeline {
   /// Throws ValueError for less than one micro-batch.
   Pipeline(Stage stage, std::shared_ptr<ProcessGroup> group, const PipelineOptions& options = {});
   /// The module outlives this object.
-  Pipeline(nn::Module& stage, std::shared_ptr<ProcessGroup> group, const PipelineOptions& options = {})
-      : Pipeline(Stage([&stage](const Tensor& x) { return stage(x); }), std::move(group), options) {}
+  Pipeline(nn::Module& stage, std::shared_ptr<ProcessGroup> group, const PipelineOptions& options = {});
 
   /// Forward and backward of a batch; all ranks call it. `x` (B, ...) is the first rank's, `target` (B, ...) the last
   /// one's, which computes the loss; the others' may be undefined. Gives the batch's loss, float64, on every rank.

@@ -1,6 +1,7 @@
 #pragma once
 // A small table of keys and bytes that all ranks share: how they find each other before they can talk directly.
 
+#include <levin/core/owned_ptr.h>
 #include <levin/distributed/error.h>
 
 #include <chrono>
@@ -85,8 +86,8 @@ class TcpStore final : public Store {
 
   std::string host_;
   int port_;
-  std::unique_ptr<StoreServer> server_;
-  std::unique_ptr<Connection> connection_;
+  OwnedPtr<StoreServer> server_;
+  OwnedPtr<Connection> connection_;
 };
 
 /// The table is a file that all ranks see, under a lock; made by the first, removed when the last store on it closes.
@@ -104,7 +105,7 @@ class FileStore final : public Store {
   std::vector<std::string> wait_missing(const std::vector<std::string>& keys, Milliseconds timeout) override;
   bool remove(const std::string& key) override;
   std::vector<std::string> keys(const std::string& prefix = {}) override;
-  std::string address() const override { return "file://" + path_.string(); }
+  std::string address() const override;
 
  private:
   class Table;

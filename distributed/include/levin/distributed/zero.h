@@ -3,6 +3,7 @@
 // S. Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training Trillion Parameter Models" (SC 2020), stages 1
 // and 2. Stage 3 is FullyShardedDataParallel (fsdp.h).
 
+#include <levin/core/owned_ptr.h>
 #include <levin/distributed/process_group.h>
 #include <levin/distributed/shard.h>
 #include <levin/optim/optimizer.h>
@@ -80,7 +81,7 @@ class ZeroRedundancyOptimizer {
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  OwnedPtr<Impl> impl_;
 };
 
 }  // namespace levin::distributed

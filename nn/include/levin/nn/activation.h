@@ -9,7 +9,7 @@ namespace levin::nn {
 class ReLU : public Module {
  public:
   Tensor forward(const Tensor& x) override { return relu(x); }
-  std::unique_ptr<Module> fresh() const override { return std::make_unique<ReLU>(); }
+  std::unique_ptr<Module> fresh() const override;
 };
 
 class LeakyReLU : public Module {
@@ -17,7 +17,7 @@ class LeakyReLU : public Module {
   explicit LeakyReLU(double negative_slope_ = 0.01) : negative_slope(negative_slope_) {}
   Tensor forward(const Tensor& x) override { return leaky_relu(x, negative_slope); }
   std::string extra_repr() const override;
-  std::unique_ptr<Module> fresh() const override { return std::make_unique<LeakyReLU>(negative_slope); }
+  std::unique_ptr<Module> fresh() const override;
 
   const double negative_slope;
 };
@@ -27,7 +27,7 @@ class GELU : public Module {
   explicit GELU(Approximate approximate_ = Approximate::none) : approximate(approximate_) {}
   Tensor forward(const Tensor& x) override { return gelu(x, approximate); }
   std::string extra_repr() const override;
-  std::unique_ptr<Module> fresh() const override { return std::make_unique<GELU>(approximate); }
+  std::unique_ptr<Module> fresh() const override;
 
   const Approximate approximate;
 };
@@ -35,13 +35,13 @@ class GELU : public Module {
 class Tanh : public Module {
  public:
   Tensor forward(const Tensor& x) override { return tanh(x); }
-  std::unique_ptr<Module> fresh() const override { return std::make_unique<Tanh>(); }
+  std::unique_ptr<Module> fresh() const override;
 };
 
 class Sigmoid : public Module {
  public:
   Tensor forward(const Tensor& x) override { return sigmoid(x); }
-  std::unique_ptr<Module> fresh() const override { return std::make_unique<Sigmoid>(); }
+  std::unique_ptr<Module> fresh() const override;
 };
 
 }  // namespace levin::nn

@@ -162,7 +162,7 @@ class BatchNorm2d : public Module {
   /// Takes the place of batch_norm in training, for statistics that are more than this batch's
   /// (distributed::convert_sync_batchnorm). It moves the running statistics by `momentum` too. Clones do not have it.
   using Normalizer = std::function<Tensor(const BatchNorm2d& module, const Tensor& x, double momentum)>;
-  void set_normalizer(Normalizer f) { normalizer_ = std::move(f); }
+  void set_normalizer(Normalizer f);
   void reset_running_stats();
   std::string extra_repr() const override;
   std::unique_ptr<Module> fresh() const override;

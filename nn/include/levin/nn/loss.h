@@ -20,7 +20,7 @@ class CrossEntropyLoss : public Loss {
   using Options = CrossEntropyOptions;
   explicit CrossEntropyLoss(const Options& options = {});
   Tensor forward(const Tensor& input, const Tensor& target) override { return cross_entropy(input, target, options); }
-  std::unique_ptr<Module> fresh() const override { return std::make_unique<CrossEntropyLoss>(options); }
+  std::unique_ptr<Module> fresh() const override;
 
   const Options options;
 };
@@ -31,7 +31,7 @@ class NLLLoss : public Loss {
   using Options = NllOptions;
   explicit NLLLoss(const Options& options = {});
   Tensor forward(const Tensor& input, const Tensor& target) override { return nll_loss(input, target, options); }
-  std::unique_ptr<Module> fresh() const override { return std::make_unique<NLLLoss>(options); }
+  std::unique_ptr<Module> fresh() const override;
 
   const Options options;
 };
@@ -42,7 +42,7 @@ class BCEWithLogitsLoss : public Loss {
   using Options = BceOptions;
   explicit BCEWithLogitsLoss(const Options& options = {});
   Tensor forward(const Tensor& input, const Tensor& target) override { return bce_with_logits(input, target, options); }
-  std::unique_ptr<Module> fresh() const override { return std::make_unique<BCEWithLogitsLoss>(options); }
+  std::unique_ptr<Module> fresh() const override;
 
   const Options options;
 };
@@ -51,7 +51,7 @@ class MSELoss : public Loss {
  public:
   explicit MSELoss(Reduction reduction_ = Reduction::mean) : reduction(reduction_) {}
   Tensor forward(const Tensor& input, const Tensor& target) override { return mse_loss(input, target, reduction); }
-  std::unique_ptr<Module> fresh() const override { return std::make_unique<MSELoss>(reduction); }
+  std::unique_ptr<Module> fresh() const override;
 
   const Reduction reduction;
 };

@@ -15,6 +15,7 @@
 // children are never removed. Copying is deleted (two networks would share weights unnoticed: use nn::clone); moving a
 // whole module is safe, since its children keep their addresses; assignment is deleted.
 
+#include <levin/core/owned_ptr.h>
 #include <levin/core/side_by_side.h>
 #include <levin/core/state_dict.h>
 
@@ -160,13 +161,17 @@ class Module {
     return owned;
   }
   void adopt(const std::string& name, std::unique_ptr<Module> child);
-  Module& child(std::size_t i) const { return *children_[i].second; }
-  std::size_t child_count() const { return children_.size(); }
+  Module& child(std::size_t i) const;
+  std::size_t child_count() const;
 
  private:
   friend class Cloner;
   using Factory = std::function<std::unique_ptr<Module>()>;
   struct Hooks;
+  struct Child {
+    std::string name;
+    OwnedPtr<Module> module;
+  };
   struct Buffer {
     std::string name;
     Tensor tensor;
@@ -181,9 +186,9 @@ class Module {
 
   std::vector<std::pair<std::string, Tensor>> parameters_;
   std::vector<Buffer> buffers_;
-  std::vector<std::pair<std::string, std::unique_ptr<Module>>> children_;
+  std::vector<Child> children_;
   Factory factory_;
-  std::unique_ptr<Hooks> hooks_;
+  OwnedPtr<Hooks> hooks_;
   bool training_ = true;
 };
 

@@ -24,9 +24,9 @@ struct ParamGroup {
   std::vector<Parameter> params{};
   Settings settings{};  ///< what is absent comes from the optimizer's arguments
 
-  double& operator[](const std::string& name) { return settings.at(name); }
-  double operator[](const std::string& name) const { return settings.at(name); }
-  bool has(const std::string& name) const { return settings.count(name) != 0; }
+  double& operator[](const std::string& name);
+  double operator[](const std::string& name) const;
+  bool has(const std::string& name) const;
 };
 
 /// Names tensors "0", "1", ... as PyTorch numbers them. Modules give names of their own: net.parameters().
@@ -37,7 +37,7 @@ class Optimizer {
   using Closure = std::function<Tensor()>;
 
   virtual ~Optimizer();
-  Optimizer(Optimizer&&) noexcept = default;
+  Optimizer(Optimizer&&) noexcept;
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
   Optimizer& operator=(Optimizer&&) = delete;

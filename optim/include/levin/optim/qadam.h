@@ -1,8 +1,7 @@
 #pragma once
 
+#include <levin/core/owned_ptr.h>
 #include <levin/optim/adam.h>
-
-#include <unordered_set>
 
 namespace levin::optim {
 
@@ -30,6 +29,8 @@ class QAdam : public Optimizer {
   explicit QAdam(std::vector<Parameter> params, const Options& options = {});
   explicit QAdam(const std::vector<Tensor>& params, const Options& options = {}) : QAdam(named(params), options) {}
   explicit QAdam(std::vector<ParamGroup> groups, const Options& options = {});
+  ~QAdam() override;
+  QAdam(QAdam&&) noexcept;
 
   /// Whether the warm-up is over. Waits for the device where a loss scaler may have skipped steps.
   bool is_frozen() const;
@@ -44,7 +45,8 @@ class QAdam : public Optimizer {
   void frozen_step(const ParamGroup& group, const Parameter& parameter);
   void make_momentum(const ParamGroup& group, const Parameter& parameter);
 
-  std::unordered_set<const TensorImpl*> made_;  ///< whose gradients are momentum until the step
+  struct Made;
+  OwnedPtr<Made> made_;
 };
 
 }  // namespace levin::optim

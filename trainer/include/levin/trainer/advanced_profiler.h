@@ -3,9 +3,10 @@
 
 #include <levin/core/device.h>
 #include <levin/core/dtype.h>
+#include <levin/core/owned_ptr.h>
 #include <levin/trainer/profiler.h>
 
-#include <mutex>
+#include <compare>
 
 namespace levin {
 
@@ -44,7 +45,8 @@ class AdvancedProfiler : public SimpleProfiler {
     std::string kernel;
     DType dtype;
     DeviceType device;
-    friend auto operator<=>(const Key&, const Key&) = default;
+    friend bool operator==(const Key& a, const Key& b);
+    friend std::strong_ordering operator<=>(const Key& a, const Key& b);
   };
   std::map<Key, Operation> operations() const;
 
@@ -53,11 +55,11 @@ class AdvancedProfiler : public SimpleProfiler {
   void teardown(Stage stage) override;
 
  private:
+  struct Gathered;
   struct Watch;
   AdvancedProfilerOptions options_;
-  mutable std::mutex mutex_;
-  std::map<Key, Operation> operations_;
-  std::unique_ptr<Watch> watch_;
+  OwnedPtr<Gathered> gathered_;
+  OwnedPtr<Watch> watch_;
 };
 
 struct TraceProfilerOptions {
@@ -81,7 +83,7 @@ class TraceProfiler : public Profiler {
 
  private:
   struct Data;
-  std::unique_ptr<Data> data_;
+  OwnedPtr<Data> data_;
 };
 
 }  // namespace levin

@@ -1,11 +1,11 @@
 #pragma once
 // Options of a program, and the frame of its main function.
 
+#include <levin/core/owned_ptr.h>
 #include <levin/trainer/config.h>
 
 #include <filesystem>
 #include <functional>
-#include <memory>
 
 namespace levin {
 
@@ -58,7 +58,7 @@ class CommandLine {
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  OwnedPtr<Impl> impl_;
 };
 
 /// Thrown by parse_flags after it printed --help or --print-config; run_main ends with status 0.

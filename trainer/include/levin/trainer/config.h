@@ -50,15 +50,15 @@ class LoggerChoice {
  public:
   LoggerChoice(bool on = true);  // NOLINT: implicit
   /// Throws UsageError for an unknown name.
-  LoggerChoice(const std::string& text) : LoggerChoice(parse(text)) {}  // NOLINT: implicit
-  LoggerChoice(const char* text) : LoggerChoice(parse(text)) {}         // NOLINT
+  LoggerChoice(const std::string& text);  // NOLINT: implicit
+  LoggerChoice(const char* text);         // NOLINT
   /// Also takes a list in brackets and the words for true and false. Throws UsageError, which begins with `option`.
   static LoggerChoice parse(const std::string& text, const std::string& option = "--logger");
   const std::vector<std::string>& names() const { return names_; }
   bool has(const std::string& name) const;
   /// "csv,html", or "none"
   std::string text() const;
-  operator bool() const { return !names_.empty(); }  // NOLINT: implicit, for `a = b = config.logger = false`
+  operator bool() const;  // NOLINT: implicit, for `a = b = config.logger = false`
 
  private:
   std::vector<std::string> names_;

@@ -18,18 +18,21 @@ using LoaderPtr = std::shared_ptr<data::DataLoader>;
 /// Loaders that are walked one after the other; mostly one. Reads as a pointer to the first.
 class Loaders {
  public:
-  Loaders() = default;
-  Loaders(std::nullptr_t) {}   // NOLINT: implicit, like the others
-  Loaders(LoaderPtr loader) {  // NOLINT
-    if (loader) list_.push_back(std::move(loader));
-  }
-  Loaders(std::vector<LoaderPtr> list) : list_(std::move(list)) {}  // NOLINT
-  Loaders(std::initializer_list<LoaderPtr> list) : list_(list) {}
-  explicit operator bool() const { return !list_.empty(); }
-  data::DataLoader& operator*() const { return *list_.front(); }
-  data::DataLoader* operator->() const { return list_.front().get(); }
-  std::size_t size() const { return list_.size(); }
-  data::DataLoader& operator[](std::size_t i) const { return *list_.at(i); }
+  Loaders();
+  ~Loaders();
+  Loaders(const Loaders&);
+  Loaders(Loaders&&) noexcept;
+  Loaders& operator=(const Loaders&);
+  Loaders& operator=(Loaders&&) noexcept;
+  Loaders(std::nullptr_t);               // NOLINT: implicit, like the others
+  Loaders(LoaderPtr loader);             // NOLINT
+  Loaders(std::vector<LoaderPtr> list);  // NOLINT
+  Loaders(std::initializer_list<LoaderPtr> list);
+  explicit operator bool() const { return size() != 0; }
+  data::DataLoader& operator*() const;
+  data::DataLoader* operator->() const;
+  std::size_t size() const;
+  data::DataLoader& operator[](std::size_t i) const;
   auto begin() const { return list_.begin(); }
   auto end() const { return list_.end(); }
 

@@ -2,6 +2,7 @@
 // The parts of the Trainer under a loop of one's own: device, precision and gradients are taken care of, the order of
 // things is the program's.
 
+#include <levin/core/owned_ptr.h>
 #include <levin/data/dataloader.h>
 #include <levin/trainer/callback.h>
 #include <levin/trainer/config.h>
@@ -133,10 +134,10 @@ class Fabric {
     optimizer.clip_gradients(value, algorithm);
   }
   /// While the scope is alive, operations compute in the precision's types. May be null.
-  std::unique_ptr<Precision::Scope> autocast() const { return precision_->step_scope(); }
+  std::unique_ptr<Precision::Scope> autocast() const;
   template <class F>
   auto autocast(const F& f) const {
-    const auto scope = autocast();
+    const OwnedPtr<Precision::Scope> scope = step_scope();
     return f();
   }
   /// While it is alive, backward exchanges no gradients: for all but the last batch of an accumulation window. Without
@@ -180,7 +181,7 @@ class Fabric {
   /// A line on standard output, by rank zero.
   void print(const std::string& text) const;
   /// One value to all loggers, by rank zero. Throws IoError where that fails.
-  void log(const std::string& name, double value, std::int64_t step) { log_dict({{name, value}}, step); }
+  void log(const std::string& name, double value, std::int64_t step);
   void log_dict(const MetricStore::Values& values, std::int64_t step);
   /// Seeds the default generator: weights, shuffling and dropout follow from it.
   static void seed_everything(std::uint64_t seed);
@@ -207,17 +208,18 @@ class Fabric {
   const FabricConfig& config() const { return config_; }
 
  private:
+  OwnedPtr<Precision::Scope> step_scope() const;
   ManualOptimization& take(Optimizers optimizers, std::size_t count);
   void check_rank(int src) const;
 
   FabricConfig config_;
-  std::unique_ptr<Strategy> strategy_;
-  std::unique_ptr<Precision> precision_;
+  OwnedPtr<Strategy> strategy_;
+  OwnedPtr<Precision> precision_;
   StepHooks hooks_;
   bool averages_in_backward_ = true;
   // Handles point into what has been set up; a second setup leaves the first one's alone.
   struct Taken;
-  std::vector<std::unique_ptr<Taken>> taken_;
+  std::vector<OwnedPtr<Taken>> taken_;
 };
 
 }  // namespace levin

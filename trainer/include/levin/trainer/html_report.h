@@ -1,10 +1,9 @@
 #pragma once
 // A run on one page: curves, images, confusion, model, configuration, environment.
 
+#include <levin/core/owned_ptr.h>
 #include <levin/data/image.h>
 #include <levin/trainer/logger.h>
-
-#include <memory>
 
 namespace levin {
 
@@ -45,7 +44,7 @@ class HtmlReport : public Logger {
   void add_point(const std::string& name, std::int64_t step, std::int64_t epoch, double value);
 
   HtmlReportOptions options_;
-  std::unique_ptr<Data> data_;
+  OwnedPtr<Data> data_;
 };
 
 /// What a run depends on besides its configuration: versions, processor, SIMD target, threads, system.

@@ -46,13 +46,13 @@ class Duration {
   Duration(std::chrono::duration<R, P> value)  // NOLINT: implicit
       : value_(std::chrono::duration_cast<std::chrono::nanoseconds>(value)) {}
   /// Throws UsageError for another text.
-  Duration(const char* text) : Duration(parse(text, "a duration")) {}         // NOLINT
-  Duration(const std::string& text) : Duration(parse(text, "a duration")) {}  // NOLINT
+  Duration(const char* text);         // NOLINT
+  Duration(const std::string& text);  // NOLINT
   /// Strict: four numbers, hours below 24, minutes and seconds below 60; UsageError names `option`.
   static Duration parse(std::string_view text, const std::string& option);
 
   std::chrono::nanoseconds value() const { return value_; }
-  double seconds() const { return std::chrono::duration<double>(value_).count(); }
+  double seconds() const;
   /// "DD:HH:MM:SS", without parts of a second.
   std::string text() const;
 
@@ -66,10 +66,10 @@ class CheckInterval {
   CheckInterval(std::floating_point auto fraction) : batches_(fraction) {}  // NOLINT: implicit
   CheckInterval(std::integral auto count) : batches_(count) {}              // NOLINT
   CheckInterval(BatchLimit batches) : batches_(batches) {}                  // NOLINT
-  CheckInterval(Duration time) : time_(time) {}                             // NOLINT
-  CheckInterval(const char* time) : time_(Duration(time)) {}                // NOLINT
+  CheckInterval(Duration time);                                             // NOLINT
+  CheckInterval(const char* time);                                          // NOLINT
   template <class R, class P>
-  CheckInterval(std::chrono::duration<R, P> time) : time_(Duration(time)) {}  // NOLINT
+  CheckInterval(std::chrono::duration<R, P> time) : CheckInterval(Duration(time)) {}  // NOLINT
   /// "0.25", "100" or "00:00:10:00"; throws UsageError that names `option`.
   static CheckInterval parse(std::string_view text, const std::string& option);
 

@@ -78,7 +78,7 @@ struct LogFolder {
 /// One table, metrics.csv: epoch, step, then a column for every name in the order of its first record.
 class CSVLogger : public Logger {
  public:
-  explicit CSVLogger(std::filesystem::path file) : file_(std::move(file)) {}
+  explicit CSVLogger(std::filesystem::path file);
   const std::filesystem::path& path() const { return file_; }
   void log_metrics(const LogRecord& record) override;
   void resume(std::int64_t step) override;

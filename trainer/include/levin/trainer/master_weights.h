@@ -25,8 +25,13 @@ namespace levin {
 ///   }
 class MasterWeights {
  public:
-  MasterWeights() = default;
-  explicit MasterWeights(nn::Module& module) { setup(module); }
+  MasterWeights();
+  ~MasterWeights();
+  MasterWeights(const MasterWeights&);
+  MasterWeights(MasterWeights&&) noexcept;
+  MasterWeights& operator=(const MasterWeights&);
+  MasterWeights& operator=(MasterWeights&&) noexcept;
+  explicit MasterWeights(nn::Module& module);
 
   /// Converts the module; masters begin with its float32 values, or go on where they fit what the module has.
   void setup(nn::Module& module);

@@ -38,15 +38,16 @@ enum class Split { train, validation, test, predict };
 /// What the step of one replica has logged while other replicas had the other parts of the batch.
 class LogPart {
  public:
-  explicit LogPart(std::int64_t samples) : samples_(samples) {}
-  void add(std::string_view name, const Tensor& value, const LogOptions& options) {
-    add(Entry{std::string(name), value.detach(), nullptr, options});
-  }
+  explicit LogPart(std::int64_t samples);
+  ~LogPart();
+  LogPart(const LogPart&);
+  LogPart(LogPart&&) noexcept;
+  LogPart& operator=(const LogPart&);
+  LogPart& operator=(LogPart&&) noexcept;
+  void add(std::string_view name, const Tensor& value, const LogOptions& options);
   void add(std::string_view name, double value, const LogOptions& options);
   /// The value that the replica's own metric gave belongs to the run's.
-  void add(std::string_view name, const metrics::Metric& own, metrics::Metric& of_run, const LogOptions& options) {
-    add(Entry{std::string(name), own.last(), &of_run, options});
-  }
+  void add(std::string_view name, const metrics::Metric& own, metrics::Metric& of_run, const LogOptions& options);
 
  private:
   friend class MetricStore;
@@ -136,8 +137,8 @@ class MetricStore {
     std::int64_t computed = -1;                       // its updates when it gave that value
     std::string suffix;                               // "/dataloader_idx_1" of one of several loaders
     bool sync_dist = false, rank_zero_only = false;
-    std::string step_name() const { return name + (on_epoch ? "_step" : "") + suffix; }
-    std::string epoch_name() const { return name + (on_step ? "_epoch" : "") + suffix; }
+    std::string step_name() const;
+    std::string epoch_name() const;
   };
   struct Arrival {
     std::size_t metric;

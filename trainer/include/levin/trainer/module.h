@@ -1,6 +1,7 @@
 #pragma once
 // A network together with how it is trained.
 
+#include <levin/core/owned_ptr.h>
 #include <levin/data/batch.h>
 #include <levin/nn/module.h>
 #include <levin/trainer/config.h>
@@ -24,8 +25,7 @@ struct RunContext;
 class StepOutput {
  public:
   StepOutput() = default;
-  StepOutput(Tensor loss, std::map<std::string, Tensor> extras = {})  // NOLINT: implicit
-      : loss_(std::move(loss)), extras_(std::move(extras)) {}
+  StepOutput(Tensor loss, std::map<std::string, Tensor> extras = {});  // NOLINT: implicit
   /// How much this loss counts in an accumulation window instead of the batch's size, e.g. its number of tokens.
   StepOutput& weight(double weight) {
     weight_ = weight;
@@ -69,7 +69,7 @@ class LevinModule : public nn::Module {
   /// extras of all of them are joined here along their first dimension, with their gradients, so that a loss may see
   /// the whole batch; a number of each replica has become a row. The loss, where the replicas gave any, is that of the
   /// batch.
-  virtual StepOutput training_step_end(const StepOutput& whole) { return whole; }
+  virtual StepOutput training_step_end(const StepOutput& whole);
   virtual void validation_step(const Batch&, int) {}
   virtual void test_step(const Batch&, int) {}
   virtual Tensor predict_step(const Batch& batch, int index);
@@ -234,7 +234,11 @@ class LevinModule : public nn::Module {
   Tensor found_inf_;               ///< what the base's optimizer_step obeys
   Strategy* clips_by_ = nullptr;   ///< while gradients are clipped
   bool base_has_stepped_ = false;
-  std::vector<std::pair<std::string, std::unique_ptr<metrics::Metric>>> metrics_;
+  struct OwnMetric {
+    std::string name;
+    OwnedPtr<metrics::Metric> metric;
+  };
+  std::vector<OwnMetric> metrics_;
 };
 
 /// Share of rows whose largest score is at the target: logits (B, C), target (B) int64; a scalar f32.

@@ -34,17 +34,20 @@ struct SchedulerConfig {
 ///     return Optimizers(optim::Adam(g.parameters())).add(optim::Adam(d.parameters()));
 class Optimizers {
  public:
-  Optimizers() = default;
+  Optimizers();
   template <class O>
-  requires std::derived_from<O, optim::Optimizer> Optimizers(O optimizer)
-      : Optimizers(std::make_unique<O>(std::move(optimizer))) {}  // NOLINT: implicit
-  Optimizers(std::unique_ptr<optim::Optimizer> optimizer) {       // NOLINT
-    entries_.emplace_back().optimizer = std::move(optimizer);
+  requires std::derived_from<O, optim::Optimizer> Optimizers(O optimizer)  // NOLINT: implicit
+      : Optimizers() {
+    append(new O(std::move(optimizer)));
   }
+  Optimizers(std::unique_ptr<optim::Optimizer> optimizer);  // NOLINT
+  ~Optimizers();
+  Optimizers(Optimizers&&) noexcept;
+  Optimizers& operator=(Optimizers&&) noexcept;
 
   template <class O>
   requires std::derived_from<O, optim::Optimizer> Optimizers && add(O optimizer) && {
-    entries_.emplace_back().optimizer = std::make_unique<O>(std::move(optimizer));
+    append(new O(std::move(optimizer)));
     return std::move(*this);
   }
   template <class F>
@@ -55,27 +58,19 @@ class Optimizers {
   /// Replaces the scheduler of optimizer i. Throws UsageError for a configuration that makes no sense.
   template <class F>
   void set_scheduler(std::size_t i, F make, SchedulerConfig config = {}) {
-    Entry& e = entries_.at(i);
-    using S = decltype(make(*e.optimizer));
-    e.plateau.reset();
-    e.scheduler.reset();
-    if constexpr (std::same_as<S, optim::ReduceLROnPlateau>)
-      e.plateau = std::make_unique<S>(make(*e.optimizer));
-    else
-      e.scheduler = std::make_unique<S>(make(*e.optimizer));
-    e.config = std::move(config);
-    check(e);
+    optim::Optimizer& stepped = without_scheduler(i);
+    take_scheduler(i, new auto(make(stepped)), std::move(config));
   }
 
-  bool empty() const { return entries_.empty(); }
-  std::size_t size() const { return entries_.size(); }
-  optim::Optimizer& optimizer(std::size_t i = 0) const { return *entries_.at(i).optimizer; }
-  const SchedulerConfig& config(std::size_t i = 0) const { return entries_.at(i).config; }
-  bool has_scheduler(std::size_t i = 0) const { return entries_.at(i).scheduler || entries_.at(i).plateau; }
+  bool empty() const { return size() == 0; }
+  std::size_t size() const;
+  optim::Optimizer& optimizer(std::size_t i = 0) const;
+  const SchedulerConfig& config(std::size_t i = 0) const;
+  bool has_scheduler(std::size_t i = 0) const;
   /// A scheduler that waits for a metric, and steps apart from the others.
-  bool is_plateau(std::size_t i = 0) const { return static_cast<bool>(entries_.at(i).plateau); }
+  bool is_plateau(std::size_t i = 0) const;
   /// Null where there is none, or one that waits for a metric.
-  optim::Scheduler* scheduler(std::size_t i = 0) const { return entries_.at(i).scheduler.get(); }
+  optim::Scheduler* scheduler(std::size_t i = 0) const;
   /// `metric` is for plateau schedulers; UsageError where one gets none.
   void step_scheduler(std::optional<double> metric = {}, std::size_t i = 0);
 
@@ -91,13 +86,13 @@ class Optimizers {
   void load_scheduler_state(const StateDict& state);
 
  private:
-  struct Entry {
-    std::unique_ptr<optim::Optimizer> optimizer{};
-    std::unique_ptr<optim::Scheduler> scheduler{};
-    std::unique_ptr<optim::ReduceLROnPlateau> plateau{};
-    SchedulerConfig config{};
-  };
+  struct Entry;
   static void check(const Entry& entry);
+  void append(optim::Optimizer* owned);
+  /// Drops the scheduler of optimizer i, which comes back.
+  optim::Optimizer& without_scheduler(std::size_t i);
+  void take_scheduler(std::size_t i, optim::Scheduler* owned, SchedulerConfig config);
+  void take_scheduler(std::size_t i, optim::ReduceLROnPlateau* owned, SchedulerConfig config);
 
   std::vector<Entry> entries_;
 };

@@ -1,6 +1,7 @@
 #pragma once
 // Where the time of a run goes. Without a profiler a scope is one comparison.
 
+#include <levin/core/owned_ptr.h>
 #include <levin/kernels/range.h>
 #include <levin/trainer/config.h>
 #include <levin/trainer/train_state.h>
@@ -63,7 +64,7 @@ class SimpleProfiler : public Profiler {
   };
   const std::map<std::string, Record>& records() const { return records_; }
   /// Own times by phase; their sum is wall().
-  std::map<Phase, double> phases() const { return phases_; }
+  std::map<Phase, double> phases() const;
   /// Seconds in outermost actions.
   double wall() const { return wall_; }
 

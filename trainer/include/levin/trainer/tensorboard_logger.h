@@ -1,10 +1,9 @@
 #pragma once
 // Event files for TensorBoard (tensorboard --logdir DIR).
 
+#include <levin/core/owned_ptr.h>
 #include <levin/data/image.h>
 #include <levin/trainer/logger.h>
-
-#include <memory>
 
 namespace levin {
 
@@ -44,7 +43,7 @@ class TensorBoardLogger : public Logger {
   std::string full_name(const std::string& name) const;
 
   mutable TensorBoardOptions options_;
-  std::unique_ptr<Events> events_;
+  OwnedPtr<Events> events_;
   bool has_hyperparams_ = false;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 // Trains, validates, tests and predicts: the loop around a LevinModule.
 
+#include <levin/core/owned_ptr.h>
 #include <levin/trainer/callback.h>
 #include <levin/trainer/callbacks/model_checkpoint.h>
 #include <levin/trainer/data_module.h>
@@ -86,7 +87,7 @@ class Trainer {
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  OwnedPtr<Impl> impl_;
 };
 
 }  // namespace levin

@@ -38,8 +38,8 @@ struct LearningRateResults {
 /// were, also where a trial throws.
 class Tuner {
  public:
-  explicit Tuner(const Trainer& trainer) : config_(trainer.config()) {}
-  explicit Tuner(TrainerConfig config) : config_(std::move(config)) {}
+  explicit Tuner(const Trainer& trainer);
+  explicit Tuner(TrainerConfig config);
 
   /// The largest batch size that trains without OutOfMemory, up to max_val and the size of the dataset; `loader` gives
   /// batches of that size from now on. Throws UsageError for options that make no sense and for a loader whose batches

@@ -36,11 +36,11 @@ class EarlyStopping : public Callback {
   std::int64_t stopped_epoch() const { return stopped_epoch_; }
   double best_score() const { return best_; }
 
-  std::string state_key() const override { return "EarlyStopping/" + options_.monitor; }
+  std::string state_key() const override;
   StateMap state() const override;
   void load_state(const StateMap& state) override;
   bool is_monitoring() const override { return true; }
-  std::string monitor() const override { return options_.strict ? options_.monitor : std::string(); }
+  std::string monitor() const override;
   void on_validation_end(RunContext& run) override;
   void on_train_epoch_end(RunContext& run) override;
 

@@ -38,8 +38,8 @@ class BaseFinetuning : public Callback {
  private:
   // Names: the parameters of each group by optimizer, parameters that take gradients, BatchNorm layers that learn.
   struct Parts {
-    std::vector<std::vector<std::vector<std::string>>> groups{};
-    std::vector<std::string> trainable{}, learning_norms{};
+    std::vector<std::vector<std::vector<std::string>>> groups;
+    std::vector<std::string> trainable, learning_norms;
   };
   void remember(RunContext& run);
 

@@ -36,72 +36,51 @@ struct LambdaHooks {
 /// `config.callbacks = {LambdaCallback({.on_train_end = [](RunContext& run) { ... }})};`
 class LambdaCallback : public Callback {
  public:
-  explicit LambdaCallback(LambdaHooks hooks) : hooks_(std::move(hooks)) {}
+  explicit LambdaCallback(LambdaHooks hooks);
 
-  void setup(RunContext& run) override { call(hooks_.setup, run); }
-  void teardown(RunContext& run) override { call(hooks_.teardown, run); }
-  void on_fit_start(RunContext& run) override { call(hooks_.on_fit_start, run); }
-  void on_fit_end(RunContext& run) override { call(hooks_.on_fit_end, run); }
-  void on_sanity_check_start(RunContext& run) override { call(hooks_.on_sanity_check_start, run); }
-  void on_sanity_check_end(RunContext& run) override { call(hooks_.on_sanity_check_end, run); }
-  void on_exception(RunContext& run, const std::exception& e) override { call(hooks_.on_exception, run, e); }
-  void on_save_checkpoint(RunContext& run, StateMap& state) override { call(hooks_.on_save_checkpoint, run, state); }
-  void on_load_checkpoint(RunContext& run, const StateMap& state) override {
-    call(hooks_.on_load_checkpoint, run, state);
-  }
+  void setup(RunContext& run) override;
+  void teardown(RunContext& run) override;
+  void on_fit_start(RunContext& run) override;
+  void on_fit_end(RunContext& run) override;
+  void on_sanity_check_start(RunContext& run) override;
+  void on_sanity_check_end(RunContext& run) override;
+  void on_exception(RunContext& run, const std::exception& e) override;
+  void on_save_checkpoint(RunContext& run, StateMap& state) override;
+  void on_load_checkpoint(RunContext& run, const StateMap& state) override;
 
-  void on_train_start(RunContext& run) override { call(hooks_.on_train_start, run); }
-  void on_train_end(RunContext& run) override { call(hooks_.on_train_end, run); }
-  void on_train_epoch_start(RunContext& run) override { call(hooks_.on_train_epoch_start, run); }
-  void on_train_epoch_end(RunContext& run) override { call(hooks_.on_train_epoch_end, run); }
-  void on_train_batch_start(RunContext& run, const Batch& b, int i) override {
-    call(hooks_.on_train_batch_start, run, b, i);
-  }
-  void on_train_batch_end(RunContext& run, const StepOutput& out, const Batch& b, int i) override {
-    call(hooks_.on_train_batch_end, run, out, b, i);
-  }
-  void on_before_zero_grad(RunContext& run) override { call(hooks_.on_before_zero_grad, run); }
-  void on_before_backward(RunContext& run, const Tensor& loss) override { call(hooks_.on_before_backward, run, loss); }
-  void on_after_backward(RunContext& run) override { call(hooks_.on_after_backward, run); }
-  void on_before_optimizer_step(RunContext& run) override { call(hooks_.on_before_optimizer_step, run); }
+  void on_train_start(RunContext& run) override;
+  void on_train_end(RunContext& run) override;
+  void on_train_epoch_start(RunContext& run) override;
+  void on_train_epoch_end(RunContext& run) override;
+  void on_train_batch_start(RunContext& run, const Batch& b, int i) override;
+  void on_train_batch_end(RunContext& run, const StepOutput& out, const Batch& b, int i) override;
+  void on_before_zero_grad(RunContext& run) override;
+  void on_before_backward(RunContext& run, const Tensor& loss) override;
+  void on_after_backward(RunContext& run) override;
+  void on_before_optimizer_step(RunContext& run) override;
 
-  void on_validation_start(RunContext& run) override { call(hooks_.on_validation_start, run); }
-  void on_validation_end(RunContext& run) override { call(hooks_.on_validation_end, run); }
-  void on_validation_epoch_start(RunContext& run) override { call(hooks_.on_validation_epoch_start, run); }
-  void on_validation_epoch_end(RunContext& run) override { call(hooks_.on_validation_epoch_end, run); }
-  void on_validation_batch_start(RunContext& run, const Batch& b, int i) override {
-    call(hooks_.on_validation_batch_start, run, b, i);
-  }
-  void on_validation_batch_end(RunContext& run, const Batch& b, int i) override {
-    call(hooks_.on_validation_batch_end, run, b, i);
-  }
+  void on_validation_start(RunContext& run) override;
+  void on_validation_end(RunContext& run) override;
+  void on_validation_epoch_start(RunContext& run) override;
+  void on_validation_epoch_end(RunContext& run) override;
+  void on_validation_batch_start(RunContext& run, const Batch& b, int i) override;
+  void on_validation_batch_end(RunContext& run, const Batch& b, int i) override;
 
-  void on_test_start(RunContext& run) override { call(hooks_.on_test_start, run); }
-  void on_test_end(RunContext& run) override { call(hooks_.on_test_end, run); }
-  void on_test_epoch_start(RunContext& run) override { call(hooks_.on_test_epoch_start, run); }
-  void on_test_epoch_end(RunContext& run) override { call(hooks_.on_test_epoch_end, run); }
-  void on_test_batch_start(RunContext& run, const Batch& b, int i) override {
-    call(hooks_.on_test_batch_start, run, b, i);
-  }
-  void on_test_batch_end(RunContext& run, const Batch& b, int i) override { call(hooks_.on_test_batch_end, run, b, i); }
+  void on_test_start(RunContext& run) override;
+  void on_test_end(RunContext& run) override;
+  void on_test_epoch_start(RunContext& run) override;
+  void on_test_epoch_end(RunContext& run) override;
+  void on_test_batch_start(RunContext& run, const Batch& b, int i) override;
+  void on_test_batch_end(RunContext& run, const Batch& b, int i) override;
 
-  void on_predict_start(RunContext& run) override { call(hooks_.on_predict_start, run); }
-  void on_predict_end(RunContext& run) override { call(hooks_.on_predict_end, run); }
-  void on_predict_epoch_start(RunContext& run) override { call(hooks_.on_predict_epoch_start, run); }
-  void on_predict_epoch_end(RunContext& run) override { call(hooks_.on_predict_epoch_end, run); }
-  void on_predict_batch_start(RunContext& run, const Batch& b, int i) override {
-    call(hooks_.on_predict_batch_start, run, b, i);
-  }
-  void on_predict_batch_end(RunContext& run, const Batch& b, int i) override {
-    call(hooks_.on_predict_batch_end, run, b, i);
-  }
+  void on_predict_start(RunContext& run) override;
+  void on_predict_end(RunContext& run) override;
+  void on_predict_epoch_start(RunContext& run) override;
+  void on_predict_epoch_end(RunContext& run) override;
+  void on_predict_batch_start(RunContext& run, const Batch& b, int i) override;
+  void on_predict_batch_end(RunContext& run, const Batch& b, int i) override;
 
  private:
-  template <class F, class... A>
-  static void call(const F& f, RunContext& run, A&... arguments) {
-    if (f) f(run, arguments...);
-  }
-
   LambdaHooks hooks_;
 };
 

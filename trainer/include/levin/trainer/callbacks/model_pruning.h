@@ -19,7 +19,7 @@ struct ModelPruningOptions {
   std::vector<std::string> parameter_names = {"weight"};  ///< of every layer, where none are listed
   bool use_global_unstructured = true;  ///< one ranking over all parameters; for unstructured functions
   /// Of what is left: a fraction, a number of weights (or slices), or either by epoch.
-  std::variant<double, std::int64_t, std::function<double(std::int64_t)>> amount = 0.5;
+  std::variant<double, std::int64_t, std::function<double(std::int64_t)>> amount{std::in_place_index<0>, 0.5};
   std::function<bool(std::int64_t)> apply_pruning{};  ///< whether to prune in an epoch; always when empty
   bool make_pruning_permanent = true;                 ///< forget the masks when training ends; the zeros stay
   bool use_lottery_ticket_hypothesis = false;         ///< what is left goes back to its first values after each pruning

@@ -26,7 +26,8 @@ class SWALR : public optim::Scheduler {
 
 struct StochasticWeightAveragingOptions {
   std::vector<double> swa_lrs{};                             ///< one, or one a parameter group
-  std::variant<double, std::int64_t> swa_epoch_start = 0.8;  ///< a fraction of max_epochs, or the number of an epoch
+  /// A fraction of max_epochs, or the number of an epoch.
+  std::variant<double, std::int64_t> swa_epoch_start{std::in_place_index<0>, 0.8};
   std::int64_t annealing_epochs = 10;
   optim::Anneal annealing_strategy = optim::Anneal::cos;
   AveragedWeights::Average avg_fn{};    ///< the plain mean when empty

@@ -17,7 +17,7 @@ enum class StateReduce { sum, min, max, cat };
 /// from counts and from kept samples) are the same to the bit; sums agree within the rounding of float64.
 class Metric {
  public:
-  virtual ~Metric() = default;
+  virtual ~Metric();
 
   /// Takes in one batch. Throws ShapeError, DTypeError, ValueError.
   void update(const Tensor& preds, const Tensor& target);
@@ -46,9 +46,9 @@ class Metric {
 
  protected:
   /// `name` heads the error messages.
-  explicit Metric(const char* name) : name_(name) {}
-  Metric(const Metric&) = default;
-  Metric& operator=(const Metric&) = default;
+  explicit Metric(const char* name);
+  Metric(const Metric&);
+  Metric& operator=(const Metric&);
 
   virtual void add(const Tensor& preds, const Tensor& target) = 0;
   virtual Tensor result() const = 0;
