@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Measures what a build costs from an empty compiler cache: CPU seconds (user + system) by module and the ten most
-expensive compilations.
+expensive compilations; and what `#include <levin/levin.h>` costs in a program.
 
   tools/build_cost.py [--preset P] [--update] [TARGET...]
+  tools/build_cost.py --umbrella FOLDER    prints the compiler's memory (MB) for that include; FOLDER is configured
 
 Builds the targets (default: mnist) in build/cost-P with the compiler cache off. --update writes the table into
 docs/building.md. As a compiler launcher (--record FILE COMMAND...) it appends one line a compilation to FILE."""
@@ -69,13 +70,30 @@ def build(preset, targets):
     return wall, cpu, files
 
 
+def umbrella(folder):
+    """CPU seconds (the least of three runs) and megabytes that GCC uses for `#include <levin/levin.h>` alone, with the
+    configuration of a build folder."""
+    include = [f"-I{ROOT / m / 'include'}" for m in MODULES if (ROOT / m / "include").is_dir() and m != "emulator"]
+    command = ["g++", "-std=c++20", "-fsyntax-only", "-ftime-report", "-x", "c++", *include,
+               f"-I{folder / 'generated' / 'include'}", "-"]
+    seconds = []
+    for _ in range(3):
+        before = cpu_seconds()
+        done = subprocess.run(command, input="#include <levin/levin.h>\n", check=True, text=True,
+                              stderr=subprocess.PIPE)
+        seconds.append(cpu_seconds() - before)
+    total = re.search(r"^ *TOTAL .* (\d+)([kM])\s*$", done.stderr, re.MULTILINE)
+    megabytes = int(total.group(1)) / (1 if total.group(2) == "M" else 1024)
+    return min(seconds), round(megabytes)
+
+
 def machine():
     model = re.search(r"model name\s*:\s*(.*)", pathlib.Path("/proc/cpuinfo").read_text())
     simd = "AVX-512" if " avx512f" in pathlib.Path("/proc/cpuinfo").read_text() else "AVX2"
     return f"{model.group(1).strip() if model else 'unknown CPU'} ({simd}), {os.cpu_count()} cores"
 
 
-def report(preset, targets, wall, cpu, files):
+def report(preset, targets, wall, cpu, files, include):
     """The tables in Markdown."""
     modules, count = collections.Counter(), collections.Counter()
     for output, seconds in files.items():
@@ -88,6 +106,8 @@ def report(preset, targets, wall, cpu, files):
     for output, seconds in sorted(files.items(), key=lambda item: -item[1])[:10]:
         name = re.sub(r"^.*?\.dir/|\.o$", "", output)
         rows.append(f"| `{name}` | {seconds:.1f} |")
+    rows += ["", f"`#include <levin/levin.h>` in a program: {include[0]:.1f} s of CPU time and {include[1]} MB of the "
+                 "compiler's memory (`g++ -std=c++20 -fsyntax-only`)."]
     return "\n".join(rows)
 
 
@@ -105,9 +125,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--preset", default="release")
     parser.add_argument("--update", action="store_true", help="write the tables into docs/building.md")
+    parser.add_argument("--umbrella", metavar="FOLDER", type=pathlib.Path, help="print GCC's memory for levin.h, in MB")
     parser.add_argument("targets", nargs="*", default=["mnist"])
     arguments = parser.parse_args()
-    text = report(arguments.preset, arguments.targets, *build(arguments.preset, arguments.targets))
+    if arguments.umbrella:
+        print(umbrella(arguments.umbrella)[1])
+        return
+    built = build(arguments.preset, arguments.targets)
+    include = umbrella(ROOT / "build" / f"cost-{arguments.preset}")
+    text = report(arguments.preset, arguments.targets, *built, include)
     print(text)
     if arguments.update:
         update_page(text)
