@@ -5,6 +5,7 @@ option(LEVIN_BUILD_TESTS "Build the tests (where doctest is installed)" ${PROJEC
 option(LEVIN_BUILD_BENCH "Build the benchmarks (where Google Benchmark is installed)" ${PROJECT_IS_TOP_LEVEL})
 option(LEVIN_WERROR "Treat warnings in Levin's own code as errors" OFF)
 option(LEVIN_UNITY "Compile the sources in batches (off: every file by itself)" ON)
+option(LEVIN_UNITY_TESTS "Compile the tests in batches" ${LEVIN_UNITY})
 set(LEVIN_CUDA OFF CACHE STRING "CUDA flavour: OFF, ON or EMULATE")
 set(LEVIN_THREADS openmp CACHE STRING "Backend of core::parallel_for: openmp or serial")
 set(LEVIN_EMULATE_SANITIZER none CACHE STRING "What watches kernels in the emulator: none, address, memory or thread")

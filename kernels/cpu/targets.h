@@ -6,8 +6,15 @@
 #if defined(__x86_64__) && !defined(HWY_BASELINE_TARGETS)
 #define HWY_BASELINE_TARGETS HWY_SSE4
 #endif
-#ifndef HWY_DISABLED_TARGETS
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define LEVIN_SANITIZED 1
+#elif defined(__has_feature)  // clang
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define LEVIN_SANITIZED 1
+#endif
+#endif
+#ifndef HWY_DISABLED_TARGETS
+#ifdef LEVIN_SANITIZED
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3 | HWY_AVX3_DL)
 #else
 #define HWY_DISABLED_TARGETS HWY_SSSE3

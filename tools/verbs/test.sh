@@ -103,65 +103,81 @@ if [ "$preset" = release ]; then # for preset cuda's look at what nvcc made of t
   export LEVIN_EMULATOR_LAUNCHES=$PWD/build/launches.tsv
   [ -n "$filter" ] || rm -f "$LEVIN_EMULATOR_LAUNCHES"
 fi
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 case $preset in emulate-?san) export LEVIN_SMALL_CASES=${LEVIN_SMALL_CASES:-1} ;; esac
-declare -A skipped=()
-
-# A test that cannot run here prints `SKIP: key`; tests/skips.txt gives the reason for each key.
-note_skips() {
-  local key
-  while read -r key; do skipped[$key]=$((${skipped[$key]:-0} + 1)); done < <(sed -n 's/^SKIP: //p' "$log")
+# report NAME PASSED FAILED SECONDS: the line of a test, and of one that failed the end of its output, in one piece, since
+# several tests run at once.
+report() {
+  {
+    printf '%-28s %5d passed  %d failed  %4d s\n' "$1" "$2" "$3" "$4"
+    if [ "$3" != 0 ]; then
+      echo "--- the last lines of $1:"
+      tail -n 60 "$work/$1.log"
+      echo "---"
+    fi
+  } >"$work/$1.report"
+  flock "$work" cat "$work/$1.report"
+  echo "$2 $3" >"$work/$1.count"
 }
 
 run_program() { # a doctest program
-  local name=$1 start=$SECONDS status=0 summary ok bad skip only=
+  local name=$1 start=$SECONDS status=0 summary ok bad skip only= log=$work/$1.log
   case $preset:$name in # the operations on devices: the host's code is not watched
     emulate-?san:levin_ops_tests) only="operations on cuda*" ;;
   esac
   timeout -k 5 "$limit" "build/$preset/bin/$name" --no-colors=true ${only:+-tc="$only"} >"$log" 2>&1 || status=$?
   summary=$(grep -a '^\[doctest\] test cases:' "$log" | tail -n 1 | tr -cd '0-9|') || summary= # a program that died wrote none
   IFS='|' read -r _ ok bad skip <<<"${summary:-|0|0|0}"
-  note_skips
   [ -z "$only" ] || skip=0
   # Death by signal, timeout or a sanitizer counts as one more failure; so does a test case that was left out.
   if [ "$status" != 0 ] && [ "${bad:-0}" = 0 ]; then bad=1; fi
   if [ -z "$summary" ]; then bad=1; fi
-  bad=$((bad + skip))
-  passed=$((passed + ok)) failed=$((failed + bad))
-  printf '%-28s %5d passed  %d failed  %4d s\n' "$name" "$ok" "$bad" $((SECONDS - start))
-  if [ "$bad" != 0 ]; then
-    echo "--- $name ended with status $status; its last lines:"
-    tail -n 60 "$log"
-    echo "---"
-  fi
+  [ "$status" = 0 ] || echo "(ended with status $status)" >>"$log"
+  report "$name" "$ok" $((bad + skip)) $((SECONDS - start))
 }
 
 run_script() { # a script test: 0 passed, anything else failed
-  local name start=$SECONDS
+  local name start=$SECONDS status=0
   name=$(basename "$1" .sh)
-  if LEVIN_PRESET=$preset timeout -k 5 "$limit" bash "$1" >"$log" 2>&1; then
-    passed=$((passed + 1))
-    printf '%-28s %5d passed  %d failed  %4d s\n' "$name" 1 0 $((SECONDS - start))
-  else
-    failed=$((failed + 1))
-    printf '%-28s %5d passed  %d failed  %4d s\n' "$name" 0 1 $((SECONDS - start))
-    tail -n 40 "$log"
-  fi
-  note_skips
+  LEVIN_PRESET=$preset timeout -k 5 "$limit" bash "$1" >"$work/$name.log" 2>&1 || status=1
+  report "$name" $((1 - status)) $status $((SECONDS - start))
 }
 
+# Two tests run at once, as one waits for files, sleeps and other processes half of its time. Under a sanitizer of the
+# emulator one alone has all the memory.
+jobs=${LEVIN_TEST_JOBS:-2}
+[[ $preset != emulate-* ]] || jobs=1
+running=0
+in_turn() { # in_turn FUNCTION ARGUMENT
+  if [ "$running" -ge "$jobs" ]; then
+    wait -n || true
+    running=$((running - 1))
+  fi
+  "$@" &
+  running=$((running + 1))
+}
+
+declare -A skipped=()
+for script in "${scripts[@]}"; do
+  if [[ $(basename "$script") == *"$filter"* ]]; then in_turn run_script "$script"; fi
+done
 for name in $(programs_of "$preset"); do
   if [ "$preset" = cuda ] && ! nvidia-smi -L 2>/dev/null | grep -q '^GPU '; then
     skipped[gpu]=$((${skipped[gpu]:-0} + 1))
   else
-    run_program "levin_${name}_tests"
+    in_turn run_program "levin_${name}_tests"
   fi
 done
-for script in "${scripts[@]}"; do
-  if [[ $(basename "$script") == *"$filter"* ]]; then run_script "$script"; fi
-done
+wait
+while read -r ok bad; do
+  passed=$((passed + ok)) failed=$((failed + bad))
+done < <(cat /dev/null "$work"/*.count 2>/dev/null)
 
+# A test that cannot run here prints `SKIP: key`; tests/skips.txt gives the reason for each key.
+while read -r key; do
+  skipped[$key]=$((${skipped[$key]:-0} + 1))
+done < <(sed -n 's/^SKIP: //p' /dev/null "$work"/*.log 2>/dev/null)
 for key in "${!skipped[@]}"; do
   reason=$(sed -n "s/^$key: //p" tests/skips.txt 2>/dev/null)
   if [ -z "$reason" ]; then

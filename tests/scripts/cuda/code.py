@@ -10,7 +10,6 @@ import re
 import subprocess
 import sys
 
-ARCHITECTURES = ("sm_80", "sm_90a")
 UNITS = ("sgemm", "hgemm", "matmul", "conv", "attention")
 
 # Of a block (CUDA C++ Programming Guide, technical specifications): registers, and bytes of shared memory for a kernel
@@ -143,6 +142,12 @@ def look_at(place):
     return seen, faults, instructions
 
 
+def architectures(build):
+    """The architectures that the build folder compiles for."""
+    cache = pathlib.Path(build, "CMakeCache.txt").read_text()
+    return ("sm_90a",) if "LEVIN_CUDA_CODE:STRING=sm_90a" in cache else ("sm_80", "sm_90a")
+
+
 def main():
     build, cuobjdump, *launches = sys.argv[1:]
     units = [u for name in UNITS for u in sorted(pathlib.Path(build).glob(f"**/kernels/cuda/{name}/**/*.cu.o"))]
@@ -152,7 +157,7 @@ def main():
     faults = [fault for look in looks for fault in look[1]]
     instructions = sum(look[2] for look in looks)
     for name, _ in SHIPPED:
-        if missing := {a for a in ARCHITECTURES if (name, a) not in seen}:
+        if missing := {a for a in architectures(build) if (name, a) not in seen}:
             faults.append(f"{name}: ptxas said nothing of it for {', '.join(sorted(missing))}")
     launched = 0
     if launches:
