@@ -271,6 +271,11 @@ done
 bash tools/silicon/pack.sh "$work/bin" "$work/packed"
 tar -C "$work" -xJf "$work/packed/levin-silicon.tar.xz" --one-top-level=unpacked
 package=$work/unpacked/levin-silicon
+mkdir "$work/by_python"
+cp "$work/packed/levin-silicon.tar.xz" "$work/by_python/"
+(cd "$work/by_python" && python3 -c 'import tarfile; tarfile.open("levin-silicon.tar.xz").extractall()')
+diff -r "$package" "$work/by_python/levin-silicon" || fail "Python unpacks the package otherwise than tar"
+[ -x "$work/by_python/levin-silicon/bin/minimal" ] || fail "unpacked by Python, the programs cannot be run"
 reads=$(grep -rhoE 'source_dir\(\) / "[^"]+"' tests/ops tests/cuda tests/support tests/cases | sed 's/.*"\(.*\)"/source\/\1/')
 reads+=" $(grep -ohE '"(docs|tests)/[^"]+"' tests/cuda/*_test.cpp | tr -d '"' | sed 's/^/source\//')"
 for file in on_device.sh cases.py report.py peer_torch.py commit data/train-images-idx3-ubyte.gz source/tests/pytorch $reads; do
