@@ -61,6 +61,8 @@ function(levin_flags target)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # False for literal + std::string: GCC bug 105651.
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
+  elseif(CMAKE_CXX_COMPILER_ID MATCHES "Clang") # which is also given options that silence g++ alone
+    target_compile_options(${target} PRIVATE -Wno-unknown-warning-option)
   endif()
   set_target_properties(${target} PROPERTIES CXX_STANDARD_REQUIRED ON CXX_EXTENSIONS OFF)
 endfunction()
