@@ -48,11 +48,7 @@ if(LEVIN_CUDA STREQUAL "EMULATE" AND NOT LEVIN_EMULATE_SANITIZER STREQUAL "none"
     set_source_files_properties("${PROJECT_SOURCE_DIR}/core/src/parallel.cpp" DIRECTORY "${PROJECT_SOURCE_DIR}"
       PROPERTIES COMPILE_DEFINITIONS LEVIN_SERIAL=1)
   endif()
-  # Optimised less, g++ 12 sees uses of uninitialised variables where there are none.
-  list(APPEND LEVIN_WATCHED -O1 -g1 -fno-omit-frame-pointer)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    list(APPEND LEVIN_WATCHED -Wno-maybe-uninitialized)
-  endif()
+  list(APPEND LEVIN_WATCHED ${LEVIN_LITTLE_OPTIMISED} -g1 -fno-omit-frame-pointer)
   add_link_options(${sanitizers})
 endif()
 # The same for single source files, whose options know no SHELL:.
@@ -128,7 +124,7 @@ function(levin_emulated module library)
   levin_flags(${target})
   levin_batches(${target} ${module}_cuda 12 ${host})
   if(CMAKE_CXX_FLAGS_RELEASE MATCHES "-O3") # by which kernels would compile twice as long
-    target_compile_options(${target} PRIVATE -O1 -Wno-maybe-uninitialized)
+    target_compile_options(${target} PRIVATE ${LEVIN_LITTLE_OPTIMISED})
   endif()
   target_compile_options(${target} PRIVATE ${LEVIN_WATCHED})
   target_compile_definitions(${target} PRIVATE LEVIN_EMULATED=1)
