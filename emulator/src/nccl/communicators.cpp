@@ -19,8 +19,6 @@ std::string hex(std::uint64_t value) {
   return text;
 }
 
-std::string name_of(int rank) { return "rank " + std::to_string(rank); }
-
 /// "ranks 1, 3"
 std::string list(const std::vector<int>& ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
@@ -41,7 +39,7 @@ ncclResult_t wait_for_all(Segment& segment, const char* call, F&& is_there) {
     }
     if (missing.empty()) return ncclSuccess;
     if (const int dead = segment.find_dead(); dead >= 0) {
-      segment.fail(ncclRemoteError, std::string(call) + ": " + name_of(dead) + " (process " +
+      segment.fail(ncclRemoteError, std::string(call) + ": " + rank_name(dead) + " (process " +
                                         std::to_string(segment.slot(dead).pid.load()) + ") ended.");
     } else if (Clock::now() > end) {
       segment.fail(ncclRemoteError, std::string(call) + ": " + list(missing) + " did not come within " +
@@ -85,7 +83,7 @@ class Init : public Joining {
         if (other->segment != comm->segment) continue;
         seat = static_cast<int>(comm->segment->slot(other->rank).seat.load());
         if (other->device != device_) continue;
-        error = name_of(rank_) + " and " + name_of(other->rank) + " of this process both use device " +
+        error = rank_name(rank_) + " and " + rank_name(other->rank) + " of this process both use device " +
                 std::to_string(device_) + ". Each rank needs a device of its own.";
       }
     }
@@ -106,7 +104,7 @@ class Init : public Joining {
   void undo() override {
     if (!comm_) return;
     Segment& segment = *comm_->segment;
-    segment.fail(ncclRemoteError, call_ + (": " + name_of(rank_) + " gave up"));
+    segment.fail(ncclRemoteError, call_ + (": " + rank_name(rank_) + " gave up"));
     leave(comm_.get());
     bool alone = true;
     for (int r = 0; r < ranks_; ++r) alone = alone && segment.slot(r).presence.load() != Presence::present;
@@ -123,7 +121,7 @@ class Init : public Joining {
 
   ncclResult_t enter_with(std::unique_ptr<ncclComm> comm, int seat) {
     if (!comm->segment->join(rank_, seat)) {
-      return refuse(ncclInvalidArgument, call_ + (": " + name_of(rank_) + " is there already. Each rank comes once."));
+      return refuse(ncclInvalidArgument, call_ + (": " + rank_name(rank_) + " is there already. Each rank comes once."));
     }
     comm->rank = rank_;
     comm->device = device_;
@@ -205,7 +203,7 @@ ncclResult_t init(const char* call, ncclComm_t* comm, int ranks, const ncclUniqu
   if (ranks < 1 || ranks > kMostRanks) {
     error = std::to_string(ranks) + " ranks; the emulator takes 1 to " + std::to_string(kMostRanks);
   } else if (rank < 0 || rank >= ranks) {
-    error = name_of(rank) + " of " + std::to_string(ranks) + " ranks";
+    error = rank_name(rank) + " of " + std::to_string(ranks) + " ranks";
   }
   if (!error.empty()) return note_in_group(refuse(ncclInvalidArgument, call + (": " + error)));
   return join(std::make_unique<Init>(comm, given.substr(sizeof(kIdPrefix) - 1), ranks, rank, device, call));
@@ -303,7 +301,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
     const Lock lock(runtime().mutex);
     for (const ncclComm::Queued& q : comm->queued) busy = busy || !q.op->done;
   }
-  if (busy) comm->segment->fail(ncclRemoteError, name_of(comm->rank) + " called ncclCommAbort.");
+  if (busy) comm->segment->fail(ncclRemoteError, rank_name(comm->rank) + " called ncclCommAbort.");
   complete(comm);
   leave(comm);
   delete comm;

@@ -7,8 +7,6 @@ namespace levin::emulator::nccl {
 
 namespace {
 
-std::string name_of(int rank) { return "rank " + std::to_string(rank); }
-
 /// Steps of a call have at most one peer on each side.
 int peer_from(const std::vector<Step>& steps) {
   const auto it = std::find_if(steps.begin(), steps.end(), [](const Step& s) { return s.from >= 0; });
@@ -50,7 +48,7 @@ Collective::State Operation::advance() {
 }
 
 void Operation::abandon(const std::string& why) {
-  segment_->fail(ncclRemoteError, name_of(rank_) + " cannot go on with " + describe(first_call()) + ": " + why);
+  segment_->fail(ncclRemoteError, rank_name(rank_) + " cannot go on with " + describe(first_call()) + ": " + why);
 }
 
 bool Operation::is_wanted() {
@@ -81,8 +79,8 @@ void Operation::compare_announced() {
 
 void Operation::mismatch(int peer, const Call& theirs, const Call& ours) {
   const bool mine_first = rank_ < peer;
-  const std::string a = name_of(mine_first ? rank_ : peer) + " calls " + describe(mine_first ? ours : theirs);
-  const std::string b = name_of(mine_first ? peer : rank_) + " calls " + describe(mine_first ? theirs : ours);
+  const std::string a = rank_name(mine_first ? rank_ : peer) + " calls " + describe(mine_first ? ours : theirs);
+  const std::string b = rank_name(mine_first ? peer : rank_) + " calls " + describe(mine_first ? theirs : ours);
   segment_->fail(ncclInvalidUsage, "the ranks' calls differ: " + a + ", but " + b +
                                        ". All ranks must make the same calls in the same order.");
 }
@@ -163,7 +161,7 @@ int Operation::awaited(const Step& step) {
   const bool has_room = step.to < 0 || segment_->channel(rank_, step.to).has_room();
   const int peer = hears ? step.to : step.from;
   if ((!hears && from_left) || (hears && !has_room && to_left)) {
-    segment_->fail(ncclRemoteError, name_of(peer) + " has destroyed its communicator, but " + name_of(rank_) +
+    segment_->fail(ncclRemoteError, rank_name(peer) + " has destroyed its communicator, but " + rank_name(rank_) +
                                         " waits for it in " + describe(first_call()) + ".");
   }
   return peer;

@@ -14,6 +14,9 @@ namespace levin::emulator::nccl {
 inline constexpr int kMostRanks = 64;
 inline constexpr std::size_t kMessageBytes = 32 * 1024, kMessages = 4;
 
+/// A rank in a message.
+inline std::string rank_name(int rank) { return "rank " + std::to_string(rank); }
+
 enum class Kind : std::uint8_t { all_reduce, reduce, broadcast, all_gather, reduce_scatter, message };
 
 /// What a rank calls. All ranks' calls with one number must be equal; messages are numbered for each pair of ranks.

@@ -33,7 +33,7 @@ struct Copy {
 
 bool is_host(PlaceKind k) { return k == PlaceKind::pageable || k == PlaceKind::pinned; }
 
-const char* text_of(PlaceKind k) {
+const char* kind_name(PlaceKind k) {
   switch (k) {
     case PlaceKind::pageable:
       return "pageable host memory";
@@ -51,7 +51,7 @@ const char* text_of(PlaceKind k) {
 cudaError_t check_range(Runtime& rt, const char* call, const char* role, const Place& place, const void* p,
                         std::size_t bytes) {
   if (place.kind == PlaceKind::nowhere) {
-    return rt.refuse(cudaErrorInvalidValue, std::string(call) + ": the " + role + " " + levin::emulator::text_of(p) +
+    return rt.refuse(cudaErrorInvalidValue, std::string(call) + ": the " + role + " " + text_of(p) +
                                                 " lies in no live allocation of device " +
                                                 std::to_string(place.device));
   }
@@ -60,7 +60,7 @@ cudaError_t check_range(Runtime& rt, const char* call, const char* role, const P
   if (bytes <= place.bytes - offset) return cudaSuccess;
   return rt.refuse(cudaErrorInvalidValue, std::string(call) + ": the " + role + " has " +
                                               std::to_string(place.bytes - offset) + " bytes behind " +
-                                              levin::emulator::text_of(p) + ", and " + std::to_string(bytes) +
+                                              text_of(p) + ", and " + std::to_string(bytes) +
                                               " are copied");
 }
 
@@ -89,8 +89,8 @@ cudaError_t check_kind(Runtime& rt, const char* call, cudaMemcpyKind kind, Place
   if (fits_dst && fits_src) return cudaSuccess;
   return rt.refuse(cudaErrorInvalidValue, std::string(call) + ": the direction says from " +
                                               (from_device ? "device" : "host") + " to " +
-                                              (to_device ? "device" : "host") + ", but the source is " + text_of(src) +
-                                              " and the destination " + text_of(dst));
+                                              (to_device ? "device" : "host") + ", but the source is " + kind_name(src) +
+                                              " and the destination " + kind_name(dst));
 }
 
 cudaError_t check(Runtime& rt, const char* call, const Copy& c, cudaMemcpyKind kind, const Place& dst,
@@ -171,7 +171,7 @@ cudaError_t fill(const char* name, void* p, int value, std::size_t bytes, cudaSt
     const Place place = rt.place_of(p);
     if (place.kind == PlaceKind::pageable) {
       return rt.refuse(cudaErrorInvalidValue,
-                       std::string(name) + ": " + levin::emulator::text_of(p) + " is pageable host memory");
+                       std::string(name) + ": " + text_of(p) + " is pageable host memory");
     }
     cudaError_t e = check_range(rt, name, "destination", place, p, bytes);
     if (e == cudaSuccess && waits == Waits::until_done) e = rt.check_no_capture(name);
@@ -210,9 +210,9 @@ cudaError_t check_peers(const char* name, const void* dst, int dst_device, const
     const int count = static_cast<int>(rt.devices.size());
     if (dst_device < 0 || dst_device >= count || src_device < 0 || src_device >= count) return cudaErrorInvalidDevice;
     if (lies_on(dst, dst_device) && lies_on(src, src_device)) return cudaSuccess;
-    return rt.refuse(cudaErrorInvalidValue, std::string(name) + ": " + levin::emulator::text_of(dst) +
+    return rt.refuse(cudaErrorInvalidValue, std::string(name) + ": " + text_of(dst) +
                                                 " is not on device " + std::to_string(dst_device) + ", or " +
-                                                levin::emulator::text_of(src) + " not on device " +
+                                                text_of(src) + " not on device " +
                                                 std::to_string(src_device));
   });
 }
