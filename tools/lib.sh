@@ -108,13 +108,14 @@ build_messages() {
   awk '/^\[[0-9]+\/[0-9]+\] / || /^ninja: Entering directory/ { next } { print } /^FAILED: / { getline }' "$1"
 }
 
-# build PRESET TARGET...: configures where that was not done, is older than the presets or does not know a target yet,
-# then builds.
+# build PRESET TARGET...: configures where that was not done, with other LEVIN_CMAKE_ARGS, is older than the presets or
+# does not know a target yet, then builds.
 build() {
   local preset=$1 dir=build/$1 log=build/$1.log fresh=0
   shift
   mkdir -p build
-  if [ ! -f "$dir/build.ninja" ] || [ CMakePresets.json -nt "$dir/build.ninja" ] || [ -n "${LEVIN_CMAKE_ARGS:-}" ]; then
+  if [ ! -f "$dir/build.ninja" ] || [ CMakePresets.json -nt "$dir/build.ninja" ] ||
+    [ "$(cat "$dir/cmake_args" 2>/dev/null)" != "${LEVIN_CMAKE_ARGS:-}" ]; then
     fresh=1
   else
     for target in "$@"; do
@@ -124,6 +125,7 @@ build() {
   if [ "$fresh" = 1 ]; then
     say "configuring $dir"
     cmake --preset "$preset" ${LEVIN_CMAKE_ARGS:-} >"$log" 2>&1 || { tail -n 20 "$log" >&2; fail "cmake failed; its output is in $log"; }
+    echo "${LEVIN_CMAKE_ARGS:-}" >"$dir/cmake_args"
   fi
   local name="$*" messages
   [ ${#name} -le 40 ] || name="$# targets"

@@ -1,31 +1,39 @@
-# ./run test [--preset P] [--full] [FILTER]: builds and runs the tests; FILTER is part of a test program's name. Without
+# ./run test [--preset P] [--full] [FILTER...]: builds and runs the tests; FILTER is part of a test program's name. Without
 # a preset: release, whose tests of the CUDA kernels run them on the CPU, in the emulator.
 # The closing line is `N passed, N failed`, counted in test cases.
 set -euo pipefail
 . tools/lib.sh
-preset= full=0 filter=
+preset= full=0 filters=()
 known="release, debug, tsan, clang, emulate, emulate-asan, emulate-msan, emulate-tsan or cuda"
 while [ $# -gt 0 ]; do
   case $1 in
     --preset) [ $# -gt 1 ] || usage_error "--preset needs a name: $known"; preset=$2; shift ;;
     --preset=*) preset=${1#*=} ;;
     --full) full=1 ;;
-    -h | --help) echo "usage: ./run test [--preset P] [--full] [FILTER], where P is $known"; exit 0 ;;
+    -h | --help) echo "usage: ./run test [--preset P] [--full] [FILTER...], where P is $known"; exit 0 ;;
     -*) usage_error "$1 is no option of test; it knows --preset P and --full" ;;
-    *) filter=$1 ;;
+    *) filters+=("$1") ;;
   esac
   shift
 done
 [ -z "$preset" ] || grep -q "\"name\": \"$preset\"" CMakePresets.json ||
   usage_error "$preset is no preset; choose $known"
 
-# The test programs of a preset that match the filter: all in release; the presets of the emulator and of nvcc are about
+wanted() { # wanted NAME: it holds one of the filters, or there is none
+  local filter
+  for filter in "${filters[@]}"; do
+    [[ $1 != *"$filter"* ]] || return 0
+  done
+  [ ${#filters[@]} = 0 ]
+}
+
+# The test programs of a preset that match a filter: all in release; the presets of the emulator and of nvcc are about
 # CUDA kernels, the others about the rest.
 programs_of() {
   local dir name
   for dir in tests/*/; do
     name=$(basename "$dir")
-    compgen -G "$dir*_test.cpp" >/dev/null && [[ $name == *"$filter"* ]] || continue
+    compgen -G "$dir*_test.cpp" >/dev/null && wanted "$name" || continue
     case $1:$name in
       release:* | emulate:nccl | emulate*:emulator | emulate*:cuda | emulate*:ops | cuda:cuda | cuda:ops) echo "$name" ;;
       emulate*:* | cuda:* | *:emulator | *:cuda | *:nccl) ;;
@@ -42,7 +50,7 @@ sum_presets() {
   for p in "$@"; do
     [ -n "$(programs_of "$p")" ] || [ "$p" = release ] || continue
     say "preset $p"
-    LEVIN_PART=1 bash "$0" --preset "$p" $filter | tee "$part" || true
+    LEVIN_PART=1 bash "$0" --preset "$p" "${filters[@]}" | tee "$part" || true
     line=$(tail -n 1 "$part")
     read -r p_passed _ p_failed _ <<<"$line"
     if [[ $line != *" passed, "*" failed" ]]; then p_passed=0 p_failed=1; fi
@@ -65,8 +73,11 @@ if [ "$full" = 1 ]; then # every preset, then the headers and all mutants
   say "mutants"
   if bash tools/verbs/mutants.sh; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
 elif [ -z "$preset" ]; then
-  [ -z "$filter" ] || [ -n "$(programs_of release)" ] ||
-    compgen -G "tests/scripts/*$filter*_test.sh" >/dev/null || usage_error "no test program's name holds \"$filter\""
+  known=$(programs_of release)
+  for script in tests/scripts/*_test.sh; do
+    if wanted "$(basename "$script")"; then known+=$script; fi
+  done
+  [ -n "$known" ] || usage_error "no test program's name holds \"${filters[*]}\""
   preset=release
 fi
 if [ -z "$preset" ]; then
@@ -86,7 +97,7 @@ case $preset in
     export PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin ;;
 esac
 targets=(levin_tests levin_examples)
-if [ -n "$filter" ] || [[ $preset == emulate* || $preset == cuda ]]; then
+if [ ${#filters[@]} -gt 0 ] || [[ $preset == emulate* || $preset == cuda ]]; then
   targets=()
   for name in $(programs_of "$preset"); do targets+=("levin_${name}_tests"); done
 fi
@@ -101,7 +112,7 @@ limit=${LEVIN_TEST_TIMEOUT:-900}
 [ "$preset" != cuda ] || export CUDA_MODULE_LOADING=EAGER # tests hold streams back while kernels are launched
 if [ "$preset" = release ]; then # for preset cuda's look at what nvcc made of the kernels that were launched
   export LEVIN_EMULATOR_LAUNCHES=$PWD/build/launches.tsv
-  [ -n "$filter" ] || rm -f "$LEVIN_EMULATOR_LAUNCHES"
+  [ ${#filters[@]} -gt 0 ] || rm -f "$LEVIN_EMULATOR_LAUNCHES"
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -160,7 +171,7 @@ in_turn() { # in_turn FUNCTION ARGUMENT
 
 declare -A skipped=()
 for script in "${scripts[@]}"; do
-  if [[ $(basename "$script") == *"$filter"* ]]; then in_turn run_script "$script"; fi
+  if wanted "$(basename "$script")"; then in_turn run_script "$script"; fi
 done
 for name in $(programs_of "$preset"); do
   if [ "$preset" = cuda ] && ! nvidia-smi -L 2>/dev/null | grep -q '^GPU '; then
@@ -187,6 +198,6 @@ for key in "${!skipped[@]}"; do
     echo "${skipped[$key]} skipped: $reason"
   fi
 done
-[ $((passed + failed)) -gt 0 ] || [ -n "${LEVIN_PART:-}" ] || usage_error "no test program's name holds \"$filter\""
+[ $((passed + failed)) -gt 0 ] || [ -n "${LEVIN_PART:-}" ] || usage_error "no test program's name holds \"${filters[*]}\""
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
