@@ -121,7 +121,8 @@ class Init : public Joining {
 
   ncclResult_t enter_with(std::unique_ptr<ncclComm> comm, int seat) {
     if (!comm->segment->join(rank_, seat)) {
-      return refuse(ncclInvalidArgument, call_ + (": " + rank_name(rank_) + " is there already. Each rank comes once."));
+      return refuse(ncclInvalidArgument,
+                    call_ + (": " + rank_name(rank_) + " is there already. Each rank comes once."));
     }
     comm->rank = rank_;
     comm->device = device_;

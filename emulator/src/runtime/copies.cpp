@@ -89,8 +89,8 @@ cudaError_t check_kind(Runtime& rt, const char* call, cudaMemcpyKind kind, Place
   if (fits_dst && fits_src) return cudaSuccess;
   return rt.refuse(cudaErrorInvalidValue, std::string(call) + ": the direction says from " +
                                               (from_device ? "device" : "host") + " to " +
-                                              (to_device ? "device" : "host") + ", but the source is " + kind_name(src) +
-                                              " and the destination " + kind_name(dst));
+                                              (to_device ? "device" : "host") + ", but the source is " +
+                                              kind_name(src) + " and the destination " + kind_name(dst));
 }
 
 cudaError_t check(Runtime& rt, const char* call, const Copy& c, cudaMemcpyKind kind, const Place& dst,
