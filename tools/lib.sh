@@ -17,7 +17,7 @@ packages_bench="doctest-dev libbenchmark-dev libopenblas-dev"
 packages_compare="doctest-dev libbenchmark-dev libopenblas-dev python3-venv"
 packages_docs="chromium fonts-inter python3-venv bsdutils"
 packages_mutants="doctest-dev dataset-fashion-mnist python3"
-packages_clang="clang-16 libomp-16-dev libclang-rt-16-dev"
+packages_clang="clang-16 libomp-16-dev libclang-rt-16-dev llvm-16" # llvm-16: symbols in the sanitizers' reports
 
 # need PACKAGE...: installs what is missing; touches neither network nor root where nothing is.
 need() {

@@ -63,15 +63,19 @@ TEST_CASE("ddp: gradients are parts of the buckets, whose order follows the firs
     // Backward reaches a before b here.
     const auto backward = [&] {
       const Tensor x = ones({2, 4});
-      add(sum(net.b(x)), sum(net.a(x))).backward();
+      const Tensor of_b = sum(net.b(x));
+      const Tensor of_a = sum(net.a(x));
+      add(of_b, of_a).backward();
     };
     backward();
-    const Tensor first = net.a.parameters()[0].grad();
+    const Tensor first = net.b.parameters()[0].grad();
     backward();
     const auto names = ddp.reducer().buckets();
     CHECK(names.size() == 4);
     CHECK(names != Names{{"b.bias"}, {"b.weight"}, {"a.bias"}, {"a.weight"}});
-    CHECK(first.to_vector<double>() == std::vector<double>(16, 2.0));  // of the old bucket, before the second backward
+    // The second backward moves b's gradients to new buckets before it adds to them; the old bucket keeps its values.
+    CHECK(first.to_vector<double>() == std::vector<double>(16, 2.0));
+    CHECK(net.b.parameters()[0].grad().to_vector<double>() == std::vector<double>(16, 4.0));
     CHECK(net.a.parameters()[0].grad().to_vector<double>() == std::vector<double>(16, 4.0));
     const Tensor kept = net.a.parameters()[0].grad();
     net.zero_grad(false);
