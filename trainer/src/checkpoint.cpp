@@ -3,11 +3,11 @@
 #include <levin/interop/safetensors.h>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include "checkpoint_files.h"
 #include "checkpoint_migration.h"
 #include "checkpoint_shards.h"
+#include "logging.h"
 #include "state_json.h"
 
 namespace levin {
@@ -50,8 +50,8 @@ json read_values(const fs::path& folder) {
         fmt::format("[checkpoint] {} has version {}, this program reads 1 to {}. Use the program that "
                     "wrote it.",
                     folder.string(), version, kCheckpointVersion));
-  if (!root.contains("values") || !root.contains("files") || root.value("crc32", std::uint32_t{0}) !=
-      checksum({root["files"], root["values"]}))
+  if (!root.contains("values") || !root.contains("files") ||
+      root.value("crc32", std::uint32_t{0}) != checksum({root["files"], root["values"]}))
     damaged(folder, "the checksum of state.json does not fit");
   return root;
 }
@@ -70,8 +70,8 @@ void write_as_one(const fs::path& folder, const std::string& size, const std::fu
     fs::create_directories(fs::absolute(folder).parent_path());
     io::write_folder(folder, fill);
   } catch (const fs::filesystem_error& e) {
-    throw IoError(fmt::format("[checkpoint] {} was not saved: {}. Choose another folder.", folder.string(),
-                              e.code().message()));
+    throw IoError(
+        fmt::format("[checkpoint] {} was not saved: {}. Choose another folder.", folder.string(), e.code().message()));
   } catch (const IoError& e) {
     throw IoError(fmt::format("[checkpoint] {} was not saved{}; what was there before is whole. {}", folder.string(),
                               size.empty() ? "" : fmt::format(" ({})", size), e.what()));
@@ -150,7 +150,7 @@ void recover_checkpoints(const fs::path& directory) {
     if (entry.path().extension() == ".old" && fs::exists(entry.path() / kValues)) old.push_back(entry.path());
   for (fs::path folder : old) io::recover_folder(folder.replace_extension());
   if (const int strays = io::remove_strays(directory); strays > 0)
-    spdlog::info("{}: removed {} unfinished files of a run that was killed", directory.string(), strays);
+    logging::info("{}: removed {} unfinished files of a run that was killed", directory.string(), strays);
 }
 
 }  // namespace levin

@@ -5,7 +5,6 @@
 #include <levin/kernels/simd_target.h>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 
@@ -13,6 +12,7 @@
 #include "checkpoint_values.h"
 #include "fit_checkpoint.h"
 #include "generator_map.h"
+#include "logging.h"
 #include "slurm.h"
 
 namespace levin {
@@ -39,7 +39,7 @@ CheckpointKeeper::CheckpointKeeper(Run& run, Optimizers& optimizers, StepRunner&
 void CheckpointKeeper::failed(CheckpointPolicy& policy, const StateMap& before, const IoError& error) {
   policy.load_state(before);
   if (!policy.continues_on_error()) throw error;
-  spdlog::warn("training goes on without a checkpoint: {}", error.what());
+  logging::warn("training goes on without a checkpoint: {}", error.what());
 }
 
 /// Waits for what is being written, and says how that went.
@@ -162,14 +162,14 @@ std::filesystem::path CheckpointKeeper::save_interrupted() {
 }
 
 void CheckpointKeeper::save_exception() noexcept {
-  alone_ = true;  // other ranks are gone, or about to go
+  alone_ = true;                                                                // other ranks are gone, or about to go
   if (run_.strategy.divides_state() && run_.strategy.world_size() > 1) return;  // with their part of the state
   if (run_.config.fast_dev_run > 0 || run_.context.sanity_checking || !run_.strategy.is_global_zero()) return;
   const auto guarded = [](const auto& f) {
     try {
       f();
     } catch (const std::exception& e) {
-      spdlog::warn("no checkpoint was saved after the error: {}", e.what());
+      logging::warn("no checkpoint was saved after the error: {}", e.what());
     }
   };
   for (auto* policy : policies_)
@@ -247,8 +247,9 @@ Checkpoint CheckpointKeeper::snapshot(const Snapshot& what) {
   bool replaced = false;
   for (const auto& callback : run_.callbacks) replaced = callback->on_save_weights(run_.context, c.model) || replaced;
   if (replaced && !has_whole)
-    throw UsageError("[checkpoint] a callback puts other weights into it, and no rank has all. Use "
-                     "--fsdp-state-dict-type full.");
+    throw UsageError(
+        "[checkpoint] a callback puts other weights into it, and no rank has all. Use "
+        "--fsdp-state-dict-type full.");
   c.model = of_all(c.model);
   StateMap& v = c.values;
   v.put("loop", at.state.to_map());
@@ -350,7 +351,7 @@ void CheckpointKeeper::restore_val() {
       data_.val[i].load_state(saved_val_[i]);
     } catch (const StateError& e) {
       if (run_.state.point == SavePoint::validation_batch_end) throw;
-      spdlog::warn("the data for validation are others than those of the checkpoint: {}", e.what());
+      logging::warn("the data for validation are others than those of the checkpoint: {}", e.what());
     }
   }
   saved_val_.clear();
@@ -412,8 +413,8 @@ void CheckpointKeeper::restore(const Checkpoint& c, const std::filesystem::path&
   const StateMap& all = c.values;
   const auto target = all.has("simd_target") ? all.get<std::string>("simd_target") : kernels::cpu::simd_target();
   if (target != kernels::cpu::simd_target())
-    spdlog::warn("{} was written with {} instructions and goes on with {}: the bits may differ by rounding",
-                 folder.string(), target, kernels::cpu::simd_target());
+    logging::warn("{} was written with {} instructions and goes on with {}: the bits may differ by rounding",
+                  folder.string(), target, kernels::cpu::simd_target());
 }
 
 }  // namespace levin

@@ -3,9 +3,9 @@
 #include <levin/trainer/load_from_checkpoint.h>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include "checkpoint_values.h"
+#include "logging.h"
 #include "slurm.h"
 #include "whole_weights.h"
 
@@ -79,7 +79,7 @@ fs::path choose_checkpoint(const Run& run, const std::string& ckpt) {
   each_policy(run.callbacks, [](const CheckpointPolicy& policy) { recover_checkpoints(policy.directory()); });
   // A program that is started again and again by the same command has none at its first start.
   if (ckpt == "last" && find_named(run.callbacks, ckpt).empty()) {
-    spdlog::warn("there is no checkpoint \"last\" yet: training begins anew");
+    logging::warn("there is no checkpoint \"last\" yet: training begins anew");
     return {};
   }
   if (!ckpt.empty()) return resolve_checkpoint(run.callbacks, ckpt);
@@ -91,7 +91,7 @@ fs::path choose_checkpoint(const Run& run, const std::string& ckpt) {
   each_policy(run.callbacks, [&](const CheckpointPolicy& policy) {
     if (offered.empty()) offered = policy.resume_from();
   });
-  if (!offered.empty()) spdlog::info("goes on from {}", offered.string());
+  if (!offered.empty()) logging::info("goes on from {}", offered.string());
   return offered;
 }
 
@@ -118,7 +118,7 @@ void load_weights(Run& run, const StateDict& weights, const fs::path& folder) {
   if (!module.strict_loading) {
     nn::LoadReport report;
     fitting = fitting_weights(run.strategy, run.precision, module, weights, report);
-    if (const auto text = detail::describe(report); !text.empty()) spdlog::warn("{}: {}", folder.string(), text);
+    if (const auto text = detail::describe(report); !text.empty()) logging::warn("{}: {}", folder.string(), text);
   }
   try {
     const StateDict& whole = module.strict_loading ? weights : fitting;

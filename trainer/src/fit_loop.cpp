@@ -3,10 +3,10 @@
 #include <levin/trainer/callbacks/gradient_accumulation_scheduler.h>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 
+#include "logging.h"
 #include "unknown_monitor.h"
 
 namespace levin {
@@ -21,7 +21,7 @@ void say_effective_batch(const Run& run, const data::DataLoader& train) {
   std::string factors = std::to_string(o.batch_size);
   if (ranks > 1) factors += fmt::format(" x {} ranks", ranks);
   if (accumulated > 1) factors += fmt::format(" x {} accumulated", accumulated);
-  spdlog::info("effective batch {} = {}", o.batch_size * accumulated * ranks, factors);
+  logging::info("effective batch {} = {}", o.batch_size * accumulated * ranks, factors);
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 #include <levin/trainer/load_from_checkpoint.h>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
+
+#include "logging.h"
 
 namespace levin::detail {
 
@@ -23,7 +24,7 @@ void load_checkpoint(nn::Module& module, const Checkpoint& c, const nn::LoadOpti
   }
   try {
     const nn::LoadReport report = module.load_state_dict(c.model, options);
-    if (const auto text = describe(report); !text.empty()) spdlog::warn("{}: {}", folder.string(), text);
+    if (const auto text = describe(report); !text.empty()) logging::warn("{}: {}", folder.string(), text);
   } catch (const StateError& e) {
     throw StateError(fmt::format("[checkpoint] {} holds another network than this one: {}", folder.string(), e.what()));
   }

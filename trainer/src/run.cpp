@@ -3,8 +3,8 @@
 #include <levin/core/warning.h>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
+#include "logging.h"
 #include "overridden.h"
 #include "whole_weights.h"
 
@@ -22,8 +22,10 @@ const char* missing_step(Stage stage, const LevinModule& module) {
 Hyperparameter hyperparameter(const StateValue& value) {
   return std::visit(
       [](const auto& v) -> Hyperparameter {
-        if constexpr (std::constructible_from<Hyperparameter, decltype(v)>) return v;
-        else return fmt::format("{}", fmt::join(v, ", "));
+        if constexpr (std::constructible_from<Hyperparameter, decltype(v)>)
+          return v;
+        else
+          return fmt::format("{}", fmt::join(v, ", "));
       },
       value);
 }
@@ -31,7 +33,7 @@ Hyperparameter hyperparameter(const StateValue& value) {
 }  // namespace
 
 void Run::warn_of_loggers(const std::exception& e) {
-  if (!std::exchange(warned_, true)) spdlog::warn("the log is incomplete: {}", e.what());
+  if (!std::exchange(warned_, true)) logging::warn("the log is incomplete: {}", e.what());
 }
 
 void Run::agree(std::span<std::uint8_t> more) {

@@ -2,12 +2,13 @@
 
 #include <fmt/format.h>
 #include <spawn.h>
-#include <spdlog/spdlog.h>
 #include <sys/wait.h>
 
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+
+#include "logging.h"
 
 extern char** environ;  // NOLINT: POSIX
 
@@ -54,15 +55,15 @@ bool requeue(const std::string& job) {
   char* const argv[] = {words[0].data(), words[1].data(), words[2].data(), nullptr};
   pid_t child = 0;
   if (const int error = posix_spawnp(&child, argv[0], nullptr, nullptr, argv, environ); error != 0) {
-    spdlog::warn("job {} was not put in the queue again: scontrol: {}", job, std::strerror(error));
+    logging::warn("job {} was not put in the queue again: scontrol: {}", job, std::strerror(error));
     return false;
   }
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
-  spdlog::warn("job {} was not put in the queue again: scontrol requeue ended with status {}", job,
-               WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+  logging::warn("job {} was not put in the queue again: scontrol requeue ended with status {}", job,
+                WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
   return false;
 }
 

@@ -12,13 +12,13 @@
 #include <levin/trainer/model_graph.h>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <typeinfo>
 
 #include "checkpoint_shards.h"
 #include "checkpoint_values.h"
+#include "logging.h"
 
 namespace levin {
 namespace {
@@ -79,9 +79,8 @@ class Forward final : public StepHooks {
 }  // namespace
 
 Trainer::Impl::Impl(TrainerConfig given)
-    : config(checked(std::move(given))),
-      fabric(make_strategy(strategy_options(config)), config.precision) {
-  set_default_warning_handler([](const std::string& text) { spdlog::warn("{}", text); });
+    : config(checked(std::move(given))), fabric(make_strategy(strategy_options(config)), config.precision) {
+  set_default_warning_handler([](const std::string& text) { logging::warn("{}", text); });
   if (config.seed) manual_seed(static_cast<std::uint64_t>(*config.seed));
   root = config.default_root_dir.empty() ? std::filesystem::current_path() : config.default_root_dir;
   metrics.set_ranks(fabric.strategy());
@@ -265,7 +264,7 @@ struct Trainer::Impl::KeeperLoan {
     try {
       trainer.finished = trainer.lent->snapshot({.with_hooks = false});
     } catch (const std::exception& e) {
-      spdlog::warn("the state of this fit cannot be saved later: {}", e.what());
+      logging::warn("the state of this fit cannot be saved later: {}", e.what());
     }
     trainer.lent = nullptr;
   }

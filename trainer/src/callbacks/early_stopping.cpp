@@ -3,11 +3,11 @@
 #include <levin/trainer/strategy.h>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <cmath>
 #include <limits>
 
+#include "../logging.h"
 #include "../unknown_monitor.h"
 
 namespace levin {
@@ -58,7 +58,7 @@ void EarlyStopping::on_train_epoch_end(RunContext& run) {
 
 void EarlyStopping::say(const RunContext& run, const std::string& text) const {
   if (options_.verbose && (!options_.log_rank_zero_only || run.strategy->is_global_zero()))
-    spdlog::info("EarlyStopping: {}", text);
+    logging::info("EarlyStopping: {}", text);
 }
 
 void EarlyStopping::check(RunContext& run) {

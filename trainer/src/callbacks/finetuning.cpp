@@ -4,9 +4,10 @@
 #include <levin/trainer/optimizers.h>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
+
+#include "../logging.h"
 
 namespace levin {
 namespace {
@@ -62,7 +63,7 @@ void BaseFinetuning::unfreeze_and_add_param_group(nn::Module& root, nn::Module& 
   const std::size_t all = fresh.size();
   std::erase_if(fresh, [&](const Parameter& p) { return holds(known, p); });
   if (fresh.size() != all)
-    spdlog::warn(
+    logging::warn(
         "[finetuning] {} of {} parameters are in the optimizer already and keep their rate: give it only "
         "those that are trained from the start",
         all - fresh.size(), all);
@@ -192,8 +193,8 @@ void BackboneFinetuning::finetune(LevinModule& module, std::int64_t epoch, optim
     groups.back()["lr"] = previous_lr_;
   }
   if (options_.verbose)
-    spdlog::info("epoch {}: the backbone's learning rate is {:.{}g}, the head's {:.{}g}", epoch, previous_lr_,
-                 options_.rounding, head_lr, options_.rounding);
+    logging::info("epoch {}: the backbone's learning rate is {:.{}g}, the head's {:.{}g}", epoch, previous_lr_,
+                  options_.rounding, head_lr, options_.rounding);
 }
 
 }  // namespace levin

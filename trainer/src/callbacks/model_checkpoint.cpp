@@ -1,12 +1,12 @@
 #include <levin/trainer/callbacks/model_checkpoint.h>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "../checkpoint_name.h"
+#include "../logging.h"
 #include "../unknown_monitor.h"
 
 namespace levin {
@@ -152,8 +152,8 @@ void ModelCheckpoint::load_state(const StateMap& s) {
   const auto there = s.get<std::string>("dirpath");
   if (there != absolute_text(dir_)) {
     if (!best_elsewhere_.empty())
-      spdlog::warn("checkpoints go to {} now; those in {} stay as they are, only the best of them is remembered",
-                   dir_.string(), there);
+      logging::warn("checkpoints go to {} now; those in {} stay as they are, only the best of them is remembered",
+                    dir_.string(), there);
     return;
   }
   for (std::size_t i = 0; i < rules_.size(); ++i) {
@@ -180,7 +180,7 @@ void ModelCheckpoint::on_fit_start(RunContext& run) {
   }
   last_timer_ = Clock::now();
   for (Rule& rule : rules_) rule.timer = last_timer_;
-  if (options_.verbose) spdlog::info("checkpoints:\n{}", explain());
+  if (options_.verbose) logging::info("checkpoints:\n{}", explain());
 }
 
 // --- decisions
@@ -266,7 +266,7 @@ std::vector<CheckpointAction> ModelCheckpoint::save(RunContext& run, const std::
   if (plan_.last_when) last_ = name;
   last_step_ = run.state.global_step;
   last_saved_ = name;
-  if (options_.verbose && !written) spdlog::info("saves {}", (dir_ / name).string());
+  if (options_.verbose && !written) logging::info("saves {}", (dir_ / name).string());
   auto actions = actions_for(written ? std::string() : name, before);
   if (had_last && last_.empty())  // it was of an interrupted run, and no rule keeps it
     actions.push_back({CheckpointAction::Kind::remove, dir_ / "last", {}});

@@ -5,11 +5,12 @@
 #include <levin/trainer/precision.h>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+
+#include "../logging.h"
 
 namespace levin {
 namespace {
@@ -172,9 +173,9 @@ void ModelPruning::prune(RunContext& run) {
   }
   apply(run, first_);
   if (options_.verbose == 0) return;
-  spdlog::info("pruned after epoch {}: {:.2f} % of the weights are zero", epoch, 100 * sparsity());
+  logging::info("pruned after epoch {}: {:.2f} % of the weights are zero", epoch, 100 * sparsity());
   if (options_.verbose < 2) return;
-  for (const auto& [name, mask] : masks_) spdlog::info("  {}: {:.2f} %", name, 100 * sparsity(name));
+  for (const auto& [name, mask] : masks_) logging::info("  {}: {:.2f} %", name, 100 * sparsity(name));
 }
 
 /// Masks the weights, or sets them to the values of `from` where it has some.

@@ -3,9 +3,10 @@
 #include <levin/trainer/module.h>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <chrono>
+
+#include "../logging.h"
 
 namespace levin {
 
@@ -54,7 +55,7 @@ void Timer::check(RunContext& run) {
   if (!left || *left > 0 || run.stop.requested()) return;
   const auto text =
       fmt::format("the time limit of {} is reached after {:.1f} s", options_.duration->text(), time_elapsed());
-  if (options_.verbose) spdlog::info("training stops: {}", text);
+  if (options_.verbose) logging::info("training stops: {}", text);
   run.stop.request(text);
 }
 

@@ -5,10 +5,11 @@
 #include <levin/autograd/ops.h>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <typeinfo>
+
+#include "../logging.h"
 
 namespace levin::metrics {
 
@@ -154,7 +155,7 @@ void Metric::load_state_dict(const StateDict& state) {
 }
 
 void Metric::warn(const std::string& text) const {
-  if (!std::exchange(warned_, true)) spdlog::warn("[{}] {}", name_, text);
+  if (!std::exchange(warned_, true)) logging::warn("[{}] {}", name_, text);
 }
 
 void Metric::require_same_sizes(const Tensor& preds, const Tensor& target) const {

@@ -1,9 +1,10 @@
 #include <levin/trainer/advanced_profiler.h>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <chrono>
+
+#include "../logging.h"
 
 namespace levin {
 
@@ -53,7 +54,7 @@ ProfilerGuard::~ProfilerGuard() {
   try {
     profiler_->teardown(stage_);
   } catch (const std::exception& e) {
-    spdlog::warn("the profile is incomplete: {}", e.what());  // no reason to lose the run
+    logging::warn("the profile is incomplete: {}", e.what());  // no reason to lose the run
   }
 }
 

@@ -1,7 +1,8 @@
 #include "world.h"
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
+
+#include "../logging.h"
 
 namespace levin {
 namespace {
@@ -56,16 +57,16 @@ std::unique_ptr<World> make_world(std::span<const Device> devices, const Strateg
   auto world = std::make_unique<World>();
   const Environment env = environment();
   if (has_launcher(env)) {
-    world->info = rank_info(env, {.num_nodes = static_cast<int>(o.num_nodes),
-                                  .devices = processes,
-                                  .node_rank = static_cast<int>(o.node_rank)});
+    world->info = rank_info(
+        env,
+        {.num_nodes = static_cast<int>(o.num_nodes), .devices = processes, .node_rank = static_cast<int>(o.node_rank)});
     check_size(world->info, processes, o);
   } else {
     start_others(*world, processes, o, env);
   }
   const RankInfo& me = world->info;
   const std::chrono::seconds timeout(o.timeout);
-  if (me.rank != 0) spdlog::set_level(spdlog::level::err);  // what all would say, rank zero says
+  if (me.rank != 0) logging::only_errors();  // what all would say, rank zero says
   if (me.world_size == 1) {
     world->group = make_process_group("single");
     return world;

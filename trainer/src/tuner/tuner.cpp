@@ -1,10 +1,10 @@
 #include <levin/trainer/tuner.h>
 
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
 #include <cmath>
 
+#include "../logging.h"
 #include "trial.h"
 
 namespace levin {
@@ -71,7 +71,7 @@ std::int64_t Tuner::scale_batch_size(LevinModule& module, data::DataLoader& load
       Trial(module, trial_loader, config_, options.steps_per_trial).run(options.steps_per_trial);
       return true;
     } catch (const OutOfMemory&) {
-      spdlog::debug("batch size {} does not fit", size);
+      logging::debug("batch size {} does not fit", size);
       return false;
     }
   };
@@ -176,7 +176,7 @@ void BatchSizeFinder::setup(RunContext& run) {
   link_again(run);
   run.train_batches = run.config.limit_train_batches.of(loader.size(), "--limit-train-batches");
   if (update_) update_(*result_);
-  spdlog::info("batch size {} fits", *result_);
+  logging::info("batch size {} fits", *result_);
 }
 
 LearningRateFinder::LearningRateFinder(LearningRateOptions options, std::function<void(double)> update)
@@ -191,7 +191,7 @@ void LearningRateFinder::setup(RunContext& run) {
   const auto suggestion = results_.suggestion();
   if (suggestion && update_) update_(*suggestion);
   for (const auto& logger : run.loggers) logger->log_curve(results_.curve());
-  spdlog::info("learning rate: {}", suggestion ? fmt::format("{:.3g}", *suggestion) : "no suggestion");
+  logging::info("learning rate: {}", suggestion ? fmt::format("{:.3g}", *suggestion) : "no suggestion");
 }
 
 }  // namespace levin
