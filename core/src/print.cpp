@@ -36,7 +36,7 @@ class Printer {
       parts.push_back(i < 0 ? "..." : text(axis + 1, offset + i * tensor_.strides()[axis], indent + 1));
     });
     const std::string lines(static_cast<std::size_t>(sizes.size() - axis - 1), '\n');
-    return "[" + fmt::format("{}", fmt::join(parts, "," + lines + std::string(indent + 1, ' '))) + "]";
+    return fmt::format("[{}]", fmt::join(parts, fmt::format(",{}{:{}}", lines, "", indent + 1)));
   }
 
  private:
