@@ -1,5 +1,5 @@
 #pragma once
-// What autograd hangs on a tensor.
+// The data that autograd attaches to a tensor.
 
 #include <levin/autograd/node.h>
 

@@ -18,7 +18,7 @@ namespace levin {
 
 namespace {
 
-/// What one backward pass knows of a node.
+/// The state of a node in one backward pass.
 struct Task {
   Node* node;
   int waiting = 0;       ///< gradients still to come

@@ -1,5 +1,5 @@
 #pragma once
-// What nodes tell of themselves where a GraphWatch is alive.
+// Records of nodes while a GraphWatch is alive.
 
 #include <atomic>
 #include <cstdint>

@@ -94,7 +94,7 @@ Central& central() {
   return c;
 }
 
-/// What a thread keeps. Trivial, so that blocks freed after the thread's destructors ran still find it (closed).
+/// A thread's cache of blocks. Trivial, so that blocks freed after the thread's destructors ran still find it (closed).
 struct Cache {
   Bin bins[kSmallClasses];
   enum class State : std::uint8_t { fresh, open, closed } state;

@@ -17,7 +17,7 @@ cuda::Stream copy_stream_of(int device);
 class CopyStream {
  public:
   CopyStream(std::span<const Tensor> from, Device to);
-  /// What was copied may be used on the stream that was current before, which waits for the copies.
+  /// Makes the stream that was current before wait for the copies, so that it may use them.
   void finish(std::span<const Tensor> copied) const;
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// What this thread is loading, so that an error can name it.
+// The index that this thread is loading, so that an error can name it.
 
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a DataLoader is: a source of batches, and where its next walk begins.
+// State of a DataLoader: a source of batches, and where the next iteration begins.
 
 #include "batch_source.h"
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kClasses = 10;
 
-/// What differs between the two data sets.
+/// The differences between the two data sets.
 struct Source {
   const char* tag;
   const char* remedy;

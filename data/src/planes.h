@@ -1,5 +1,5 @@
 #pragma once
-// What the transforms share.
+// Shared by the transforms.
 
 #include <levin/data/transforms.h>
 

@@ -12,7 +12,7 @@ namespace levin::data::detail {
 
 namespace {
 
-/// What both ways share.
+/// Shared by reading and writing.
 struct Session {
   png_structp png = nullptr;
   png_infop info = nullptr;

@@ -13,7 +13,7 @@ namespace levin::data::detail {
 
 namespace {
 
-/// What a turn gave, waiting to be taken.
+/// The result of a turn, waiting to be taken.
 struct Slot {
   bool ready = false;
   std::optional<Batch> batch;

@@ -21,8 +21,8 @@ class WorkerPool {
   void start(std::shared_ptr<const LoadJob> job, int64_t first);
   /// Drops the job and waits until no thread works on it.
   void cancel();
-  /// What the next turn gave, or its exception, after which the job is cancelled. Waits at most `timeout` seconds if
-  /// that is above 0; then throws an Error that names the worker.
+  /// Returns the result of the next turn, or throws its exception, after which the job is cancelled. Waits at most
+  /// `timeout` seconds if that is above 0; then throws an Error that names the worker.
   std::optional<Batch> next(double timeout);
   /// After a timeout or a failed init: another pool must take its place.
   bool broken() const { return broken_; }

@@ -15,7 +15,7 @@ struct ZipMember {
   std::uint64_t begin = 0;             ///< of its content in the file
 };
 
-/// What the central directory lists. Throws IoError for anything that does not fit the file.
+/// The entries of the central directory. Throws IoError for anything that does not fit the file.
 std::vector<ZipMember> zip_members(std::span<const std::byte> file, const std::string& name);
 
 /// A member's content; the checksum of a stored one is not verified when `lazily`.

@@ -1,4 +1,4 @@
-// What walks along one axis in order: arguments of extrema, cumulative sums.
+// Operations that walk along one axis in order: arguments of extrema, cumulative sums.
 #include "kernels/cpu/reduce/reduce.h"
 #include "kernels/src/table.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a build with CUDA adds to HostRead.
+// The part of HostRead that a CUDA build adds.
 
 #include <levin/kernels/host_read.h>
 

@@ -178,7 +178,7 @@ Work cat_work(string_view, const CatArgs& a) {
   return w;
 }
 
-// What is moved by position: each element that arrives was read once, with its index.
+// Bytes of elements that move by position: each element that arrives was read once, with its index.
 Work index_select_work(string_view, const IndexSelectArgs& a) {
   return {2 * bytes(a.out) + bytes(a.index), 0, a.out.dtype};
 }

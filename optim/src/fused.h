@@ -1,5 +1,5 @@
 #pragma once
-// What the optimizers share: contiguous memory of parameters for one fused step.
+// Shared by the optimizers: contiguous memory of parameters for one fused step.
 
 #include <levin/autograd/record.h>
 #include <levin/core/state_dict.h>

@@ -1,5 +1,5 @@
 #pragma once
-// What the elementwise operations share: result types, fresh memory, the call of a kernel.
+// Shared by the elementwise operations: result types, fresh memory, the call of a kernel.
 
 #include <levin/autograd/modes.h>
 #include <levin/autograd/record.h>

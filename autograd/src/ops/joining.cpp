@@ -197,7 +197,7 @@ Tensor flip(const Tensor& x, const Shape& axes) {
 
 namespace {
 
-/// What stays of x when negative padding cuts it.
+/// The part of x that remains when negative padding cuts it.
 Tensor cropped(Tensor x, const Shape& pads) {
   for (int i = 0; i + 1 < pads.size(); i += 2) {
     const int axis = x.dim() - 1 - i / 2;

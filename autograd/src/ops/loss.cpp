@@ -279,7 +279,7 @@ BceOptions in_float32(const BceOptions& options) {
   return {widened(options.weight), widened(options.pos_weight), options.reduction};
 }
 
-/// What is composed would round every step.
+/// A composition would round every step.
 bool bce_needs_float32(const Tensor& logits, const BceOptions& options) {
   const bool composes = options.weight.defined() || options.pos_weight.defined();
   return needs_float32(kernels::bce_with_logits, logits) || (composes && is_16_bit(logits));

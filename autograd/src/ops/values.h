@@ -1,5 +1,5 @@
 #pragma once
-// What operations ask of their inputs' values before they call a kernel.
+// Questions about inputs' values that operations ask before they call a kernel.
 
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops/elementwise.h>
@@ -29,7 +29,7 @@ bool needs_float32(const kernels::Kernel<Signature>& kernel, const Tensor& x) {
 /// 16-bit floats in float32; others, and undefined tensors, as they are.
 inline Tensor widened(const Tensor& t) { return t.defined() && is_16_bit(t) ? to(t, kFloat32) : t; }
 
-/// What was computed through float32 in the type of its tensor again; undefined stays undefined.
+/// Converts a result computed in float32 back to the type of its tensor; undefined stays undefined.
 inline Tensor rounded(const Tensor& t, DType dtype) { return t.defined() ? to(t, dtype) : t; }
 
 /// In which a kernel keeps what it computed on x for later: float32 beside the 16-bit floats, else x's type.

@@ -113,7 +113,7 @@ void direct_run(const DirectPlan& plan, int64_t batch, int64_t groups, const T* 
   });
 }
 
-/// What the weight gradient's tasks share. Sums are (chunks, groups, panels, taps, panel), a panel's `panel_size`
+/// Shared by the tasks of the weight gradient. Sums are (chunks, groups, panels, taps, panel), a panel's `panel_size`
 /// apart.
 template <class T>
 struct WeightGradient {

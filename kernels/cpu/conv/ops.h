@@ -1,5 +1,5 @@
 #pragma once
-// What an instruction set offers to the convolution drivers.
+// The interface of an instruction set to the convolution drivers.
 
 #include <cstdint>
 

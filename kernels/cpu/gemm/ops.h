@@ -1,6 +1,6 @@
 #pragma once
-// What an instruction set offers to the drivers: its tile sizes and three functions. Drivers are plain C++ and compiled
-// once; only these functions are compiled for each target.
+// The interface of an instruction set to the drivers: its tile sizes and three functions. Drivers are plain C++ and
+// compiled once; only these functions are compiled for each target.
 
 #include <cstdint>
 

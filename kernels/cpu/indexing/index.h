@@ -1,5 +1,5 @@
 #pragma once
-// What the kernels that read indices share.
+// Shared by the kernels that read indices.
 
 #include <levin/core/error.h>
 #include <levin/core/tensor_view.h>

@@ -23,7 +23,7 @@ struct Channels {
   T mean[kMost], scale[kMost], shift[kMost], g_mean[kMost], slope[kMost];
 };
 
-/// What a channel's sums are taken about: its first element, which an infinite one would turn into NaN.
+/// The origin of a channel's sums: its first element, which an infinite one would turn into NaN.
 template <class T>
 T origin_at(T first) {
   return std::isfinite(first) ? first : T(0);

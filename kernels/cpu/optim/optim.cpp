@@ -157,7 +157,7 @@ void run_narrow(const OptimChunk<T>& c, const Args& a) {
   }
 }
 
-/// What the number of a tensor's step means for its update.
+/// Factors of an update that follow from the tensor's step number.
 struct Moment {
   bool fresh = false;
   double correction1 = 1.0, correction2 = 1.0;

@@ -1,5 +1,5 @@
 #pragma once
-// What the pooling kernels share: which part of a window lies inside the plane.
+// Shared by the pooling kernels: which part of a window lies inside the plane.
 
 #include <levin/kernels/pool.h>
 
@@ -34,7 +34,7 @@ inline std::pair<int64_t, int64_t> inner_outputs(int64_t out, int64_t size, int6
   return {begin, room < 0 ? begin : std::clamp(room / stride + 1, begin, out)};
 }
 
-/// What average pooling divides by along one axis.
+/// The divisor of average pooling along one axis.
 inline int64_t average_count(int64_t start, int64_t kernel, int64_t padding, int64_t size, bool count_padding) {
   const int64_t end = std::min(start + kernel, size + padding);
   return count_padding ? end - start : std::min(end, size) - std::max<int64_t>(start, 0);

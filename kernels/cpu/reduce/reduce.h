@@ -25,7 +25,7 @@ struct Reducer {
   Acc neutral;
 };
 
-/// What happens to an accumulator before it is rounded to out's type.
+/// Applied to an accumulator before it is rounded to out's type.
 struct Finish {
   enum class Kind : std::uint8_t { none, divide, square_root, power } kind = Kind::none;
   double value = 1.0;

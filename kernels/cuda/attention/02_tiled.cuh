@@ -12,7 +12,7 @@
 
 namespace levin::kernels::cuda {
 
-/// What a causal mask leaves of a product with the scores (rows i, columns j, j <= i) as a result or as a factor.
+/// The part that a causal mask leaves of a product with the scores (rows i, columns j, j <= i), as result or factor.
 enum class Mask { none, result, left, left_transposed };
 
 /// c (count, m, n) = alpha a b. Operands of one number per score count their matrices from 0, the others from `first`.

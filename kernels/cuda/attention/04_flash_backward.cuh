@@ -24,7 +24,7 @@ __global__ void flash_delta(const T* g, const T* out, float* delta, std::int64_t
   }
 }
 
-/// What both kernels know of a row of q.
+/// Per-row values of q that both kernels use.
 struct RowConstants {
   float lse2, delta;  ///< the former in powers of 2
 };

@@ -1,5 +1,5 @@
 #pragma once
-// What every CUDA source includes: the toolkit (or the emulator in its place), the spellings that both compilers take,
+// Included by every CUDA source: the toolkit (or the emulator in its place), the spellings that both compilers take,
 // and the small helpers that kernels share.
 
 #include <levin/core/dtype.h>

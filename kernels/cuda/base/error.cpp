@@ -12,7 +12,7 @@ namespace levin::kernels::cuda {
 
 namespace {
 
-/// What went wrong in the running kernel or copy, where the emulator stands in for the device.
+/// The error of the running kernel or copy, where the emulator stands in for the device.
 std::string emulator_report() {
 #if __has_include(<levin/emulator/devices.h>)
   return emulator::last_report();

@@ -14,7 +14,7 @@ namespace {
 
 std::string version(int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); }
 
-/// What was found when first asked; it does not change in the life of a process.
+/// The result of the first query; it does not change in the life of a process.
 struct Machine {
   std::vector<cudaDeviceProp> devices;
   int driver = 0, runtime = 0;

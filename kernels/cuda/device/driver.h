@@ -1,5 +1,5 @@
 #pragma once
-// What the machine has: the driver, its devices, and clear words where there is nothing to use.
+// The driver and its devices, with clear messages where there is nothing to use.
 
 #include <levin/core/device.h>
 

@@ -25,7 +25,7 @@ class PinnedTensors {
   void give_back(void* p) noexcept;
   /// Whether these bytes lie in a block that a tensor holds.
   bool holds(const void* p, std::size_t bytes) const;
-  /// What is queued on the device's stream now may read the block of `p`.
+  /// Work that is queued on the device's stream now may read the block of `p`.
   void record_use(const void* p, int device, cudaStream_t stream);
   /// Gives the blocks that nobody uses back to the system.
   void empty();

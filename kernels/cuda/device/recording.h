@@ -1,5 +1,5 @@
 #pragma once
-// What the host changes from run to run of a graph, written to the graph's device memory before each run.
+// Values that the host changes between runs of a graph, written to the graph's device memory before each run.
 
 #include <levin/core/recording.h>
 

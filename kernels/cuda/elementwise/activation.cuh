@@ -1,5 +1,5 @@
 #pragma once
-// What activations and their gradients share.
+// Shared by activations and their gradients.
 
 #include "kernels/cuda/elementwise/launcher.cuh"
 #include "kernels/cuda/elementwise/math.cuh"

@@ -96,7 +96,7 @@ __device__ __attribute__((noinline)) void store_any(void* p, std::int64_t at, DT
   }
 }
 
-/// What `x` is in an integer type or bool: kernels for all integers compute in 64 bits, whose low bits are right.
+/// `x` converted to an integer type or bool: kernels for all integers compute in 64 bits, whose low bits are right.
 __device__ inline std::int64_t wrap(std::int64_t x, DType dtype) {
   switch (dtype) {
     case DType::i32:

@@ -39,7 +39,7 @@ struct Types {
   /// Elements in a pack of 16 bytes of the widest type.
   static constexpr int width = 16 / std::max({static_cast<int>(sizeof(Out)), static_cast<int>(sizeof(In))...});
   static constexpr DType dtypes[1 + sizeof...(In)] = {dtype_of_device<Out>, dtype_of_device<In>...};
-  /// What numbers become.
+  /// The type that numbers are converted to.
   static constexpr DType values[1 + sizeof...(In)] = {dtype_of_device<ComputeType<Out>>,
                                                       dtype_of_device<ComputeType<In>>...};
   using Inputs = std::index_sequence_for<In...>;

@@ -11,7 +11,7 @@
 
 namespace levin::kernels::cuda {
 
-/// What a block loads: for one tile of C after the other, the tiles of the operands along K.
+/// The loads of a block: for one tile of C after the other, the tiles of the operands along K.
 template <class Tiles>
 struct HalfStream {
   using T = typename Tiles::T;

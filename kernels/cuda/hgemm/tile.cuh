@@ -1,5 +1,5 @@
 #pragma once
-// What the tensor-core rungs share: tiles in shared memory, fragments in registers, and how the sums are written.
+// Shared by the tensor-core rungs: tiles in shared memory, fragments in registers, and how the sums are written.
 
 #include "kernels/cuda/base/ptx.h"
 #include "kernels/cuda/matmul/epilogue.cuh"

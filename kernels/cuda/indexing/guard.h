@@ -12,7 +12,8 @@ namespace levin::kernels::cuda {
 struct IndexGate;
 struct IndexReport;
 
-/// What a kernel needs to refuse a value, by value: a graph holds its own. `op` lives as long as the process.
+/// The arguments with which a kernel refuses a value, passed by value: a graph holds its own. `op` lives as long as the
+/// process.
 struct IndexGuard {
   IndexGate* gate = nullptr;      ///< in the device's memory
   IndexReport* report = nullptr;  ///< in the host's memory

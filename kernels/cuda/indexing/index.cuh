@@ -1,5 +1,5 @@
 #pragma once
-// What the kernels that move elements by position share.
+// Shared by the kernels that move elements by position.
 
 #include "kernels/cuda/base/launch.h"
 #include "kernels/cuda/indexing/divide.cuh"

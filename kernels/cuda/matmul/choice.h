@@ -1,5 +1,5 @@
 #pragma once
-// What the choice of a kernel looks at.
+// The properties of a product by which a kernel is chosen.
 
 #include "kernels/cuda/base/error.h"
 

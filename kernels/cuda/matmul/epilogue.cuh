@@ -1,5 +1,5 @@
 #pragma once
-// What happens to a finished sum before it is stored, in registers: C = activation(alpha sum + beta C + bias) +
+// Epilogue: applied to a finished sum in registers before it is stored: C = activation(alpha sum + beta C + bias) +
 // residual. A separate kernel for each of these would read and write all of C again.
 
 #include "kernels/cuda/base/launch.h"

@@ -9,7 +9,7 @@
 
 namespace levin::kernels::cuda {
 
-/// What products are added up in: float for floats of 32 bits and less, double, and for integers 64 bits that wrap.
+/// Accumulator type of products: float for floats of 32 bits and less, double, and for integers 64 bits that wrap.
 template <class T>
 using Sum = std::conditional_t<std::is_integral_v<T>, std::uint64_t, ComputeType<T>>;
 

@@ -23,7 +23,7 @@ struct Member {
   bool fresh, packed;
 };
 
-/// What the number of a tensor's step means for its update.
+/// Factors of an update that follow from the tensor's step number.
 template <class C>
 struct Moment {
   C step, root, keep;  ///< lr, for Adam lr / (1 - beta1^number); sqrt(1 - beta2^number); 1 - lr * decay

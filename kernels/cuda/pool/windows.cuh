@@ -42,7 +42,7 @@ struct PoolAxis {
     return way.remainder == 0 ? way.quotient : -1;
   }
 
-  /// What average pooling divides by along this axis (dilation 1).
+  /// The divisor of average pooling along this axis (dilation 1).
   __device__ std::int64_t average_count(std::int64_t output, bool count_padding) const {
     const std::int64_t first = start(output), reach = first + kernel;
     const std::int64_t end = reach < size + padding ? reach : size + padding;

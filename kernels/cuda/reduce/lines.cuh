@@ -55,7 +55,7 @@ struct ReduceAxes {
   }
 };
 
-/// What happens to an accumulator before it is rounded to out's type.
+/// Applied to an accumulator before it is rounded to out's type.
 struct ReduceFinish {
   enum class Kind : std::uint8_t { none, divide, square_root, power } kind = Kind::none;
   double value = 1.0;

@@ -144,7 +144,7 @@ struct AllOf : AnyOf {
   }
 };
 
-/// What Op accumulates elements of type T in.
+/// Op's accumulator type for elements of type T.
 template <class Op, class T>
 using AccumulatorOf = std::conditional_t<std::is_base_of_v<AnyOf, Op>, std::int64_t, Accumulator<T>>;
 

@@ -10,7 +10,7 @@
 
 namespace levin::kernels::cuda {
 
-/// What Op's reduction of x to out needs, before anything is cut. T is the type of x.
+/// The problem of Op's reduction of x to out, before it is split. T is the type of x.
 template <class Op, class T>
 ReduceLines<DeviceType<T>, AccumulatorOf<Op, DeviceType<T>>> lines_of(const TensorView& out, const TensorView& x,
                                                                       const ReduceFinish& finish) {

@@ -9,7 +9,7 @@
 
 namespace levin::kernels::cuda {
 
-/// What values are compared as: 4 or 8 bytes, so that lanes can hand them on.
+/// Representation in which values are compared: 4 or 8 bytes, so that lanes can hand them on.
 template <class T>
 using Comparable =
     std::conditional_t<kIsFloating<T>, ComputeType<T>, std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>>;

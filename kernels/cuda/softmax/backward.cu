@@ -12,7 +12,7 @@ struct SoftmaxGradient {
   std::int64_t outer, n, inner;
 };
 
-/// What an element adds to the sum, and its gradient given the sum.
+/// An element's term of the sum, and its gradient given the sum.
 template <bool log, class C>
 __device__ inline C gradient_term(C g, C y) {
   return log ? g : g * y;

@@ -9,7 +9,7 @@
 
 namespace levin::kernels::cuda {
 
-/// What sums accumulate in: float for the 16-bit floats, else double.
+/// Accumulator type of sums: float for the 16-bit floats, else double.
 template <class T>
 using WideSum = std::conditional_t<sizeof(T) == 2, float, double>;
 

@@ -11,7 +11,7 @@ namespace levin::kernels::cuda {
 inline constexpr int kDigits = 256, kSortThreads = 256, kSortWarps = kSortThreads / 32, kSortItems = 8;
 inline constexpr int kSortTile = kSortThreads * kSortItems;
 
-/// What the first pass reads: the tensor.
+/// Input of the first pass: the tensor.
 template <class T>
 struct TensorEntries {
   using Key = SortKey<T>;
@@ -20,7 +20,7 @@ struct TensorEntries {
   __device__ std::uint32_t place(std::int64_t, std::int64_t i) const { return static_cast<std::uint32_t>(i); }
 };
 
-/// What a pass writes and the next one reads; (lines, n) each.
+/// Output of a pass and input of the next one; (lines, n) each.
 template <class K>
 struct BufferedEntries {
   using Key = K;

@@ -43,7 +43,7 @@ __global__ void sort_short(SortLines<T> s, int size) {
   for (int i = thread; i < s.k; i += threads) s.store(line, i, static_cast<std::int64_t>(entries[i].place()));
 }
 
-/// What a block knows of the k-th key of its line, digit by digit from the top.
+/// The block's knowledge of the k-th key of its line, digit by digit from the top.
 template <class Key>
 struct Selection {
   Key prefix, mask;      ///< the digits that are known

@@ -67,7 +67,7 @@ const Pass& functions_of(ConvPass pass) {
                                             : f.backward_weight;
 }
 
-/// What cuDNN is told of a convolution, and the algorithm that was chosen.
+/// The description of a convolution for cuDNN, and the algorithm that was chosen.
 class Plan {
  public:
   Plan(ConvPass pass, const Conv2dArgs& args, Handle handle) : math_(math_of(args.y.dtype)) {

@@ -6,7 +6,7 @@
 
 namespace levin::kernels::cuda {
 
-/// What messages and the search say of a library.
+/// Names of a library for messages and for the search.
 struct LibraryNames {
   const char* title;               ///< for people: cuBLAS
   const char* variable;            ///< of the environment: a path, tried instead of the files

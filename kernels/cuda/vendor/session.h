@@ -1,5 +1,5 @@
 #pragma once
-// What calls of NVIDIA's libraries share: their handles and what stands in the result before they add to it.
+// State that calls of NVIDIA's libraries share: their handles and what stands in the result before they add to it.
 
 #include "kernels/cuda/device/driver.h"
 

@@ -34,7 +34,7 @@ struct Edge {
   explicit operator bool() const { return static_cast<bool>(node); }
 };
 
-/// What an operation keeps for its backward.
+/// Values that an operation keeps for its backward.
 class Context {
  public:
   /// Keeps inputs (undefined tensors may be among them). A later in-place change of one is an error at backward.

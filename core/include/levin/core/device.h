@@ -50,7 +50,7 @@ struct MemoryStats {
   std::size_t system_allocations = 0;  ///< how often the system was asked
 };
 
-/// What a device is able to do besides computing. Implementations are registered once and live for ever.
+/// The services of a device besides kernels. Implementations are registered once and live for ever.
 class DeviceBackend {
  public:
   virtual ~DeviceBackend() = default;

@@ -55,7 +55,7 @@ class SpinLock {
 };
 }  // namespace detail
 
-/// What a checkpoint keeps of a generator.
+/// The state of a generator as a checkpoint stores it.
 struct GeneratorState {
   std::uint64_t seed = 0;
   std::uint64_t offset = 0;

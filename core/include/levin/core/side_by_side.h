@@ -1,5 +1,5 @@
 #pragma once
-// What threads need that compute side by side, each for itself: the replicas of a module.
+// State for threads that compute independently side by side, such as the replicas of a module.
 
 #include <levin/core/generator.h>
 

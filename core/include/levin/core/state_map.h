@@ -1,5 +1,5 @@
 #pragma once
-// What parts of a training run, and data loaders, hand to a checkpoint: plain values by name.
+// The state that parts of a training run, and data loaders, save to a checkpoint: plain values by name.
 
 #include <levin/core/error.h>
 

@@ -19,11 +19,11 @@ namespace levin {
 class Generator;
 class Tensor;
 
-/// What autograd hangs on a tensor; only that module knows more.
+/// Base of the data that autograd attaches to a tensor; only that module knows more.
 class AutogradData {
  public:
   virtual ~AutogradData() = default;
-  /// What printing appends: "requires_grad=True", "grad_fn=<mul>", or nothing.
+  /// The text that printing appends: "requires_grad=True", "grad_fn=<mul>", or nothing.
   virtual std::string describe() const { return {}; }
 };
 
@@ -51,7 +51,7 @@ class TensorImpl : public RefCounted, public Pooled<TensorImpl> {
 
 using TensorImplPtr = IntrusivePtr<TensorImpl>;
 
-/// What a creation function may be told; absent fields take the defaults.
+/// Options of creation functions; absent fields take the defaults.
 struct TensorOptions {
   std::optional<DType> dtype{};    ///< default_dtype(), or the data's own type
   Device device = kCpu;

@@ -1,5 +1,5 @@
 #pragma once
-// What a kernel receives: memory and geometry, nothing of autograd, no ownership.
+// The argument type of kernels: memory and geometry, without autograd or ownership.
 
 #include <levin/core/device.h>
 #include <levin/core/scalar.h>

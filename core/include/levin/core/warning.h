@@ -1,5 +1,5 @@
 #pragma once
-// What the library has to say without failing.
+// Warnings: messages about calls that do not fail.
 
 #include <functional>
 #include <string>
@@ -11,7 +11,7 @@ using WarningHandler = std::function<void(const std::string& text)>;
 /// Where warnings go: "warning: ..." on standard error unless changed. Returns the former handler; an empty one
 /// silences. May be called from any thread.
 WarningHandler set_warning_handler(WarningHandler handler);
-/// What is used as long as nobody has called set_warning_handler.
+/// Sets the handler that is used until set_warning_handler is called.
 void set_default_warning_handler(WarningHandler handler);
 /// Hands one sentence to the handler.
 void warn(const std::string& text);

@@ -1,5 +1,5 @@
 #pragma once
-// What a data loader hands out: a few tensors that belong together, usually inputs and targets.
+// A data loader's unit: a few tensors that belong together, usually inputs and targets.
 
 #include <levin/core/tensor.h>
 

@@ -9,7 +9,8 @@
 
 namespace levin::data {
 
-/// What a URL should hold; checked by its MD5, which the data sets' authors publish. (It finds accidents, not attacks.)
+/// The expected content of a URL, checked by its MD5, which the data sets' authors publish. (It finds accidents, not
+/// attacks.)
 struct RemoteFile {
   std::string name;
   std::string md5;  ///< 32 hexadecimal digits

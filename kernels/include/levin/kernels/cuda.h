@@ -198,7 +198,7 @@ struct cuda {
   /// Whether the current stream is recorded now.
   static bool is_current_stream_capturing();
 
-  /// What is queued on the current stream between capture_begin() and capture_end() is recorded, not run. Memory that
+  /// Work queued on the current stream between capture_begin() and capture_end() is recorded, not run. Memory that
   /// is allocated in between comes from a pool of the graph's own and keeps its address as long as the graph lives.
   /// Kernels run with the addresses and arguments of the recording: keep the inputs alive and copy new values into
   /// them. Copies between host and device can't be recorded; run the work once or more before, so that all is loaded.

@@ -21,7 +21,7 @@ class HostRead {
   /// The number; waits unless ready().
   double value() const;
 
-  /// What a device does for it.
+  /// The device's side of a read.
   struct Pending {
     virtual ~Pending() = default;
     virtual bool ready() = 0;

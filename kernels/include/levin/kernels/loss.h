@@ -18,10 +18,11 @@ extern constinit Kernel<void(const CheckLabelsArgs&, Stream&)> check_labels;
 /// How per-sample losses become the result: as they are, their mean (weighted by the labels' weights) or their sum.
 enum class LossReduction : std::uint8_t { none, mean, sum };
 
-/// What both directions of cross-entropy know. x (B, C, S) logits; target (B, S) int64 labels or (B, C, S)
-/// probabilities of x's type; weight (C) or absent. With labels the coefficients are q[c] = (1 - smoothing) w[c] [c ==
-/// target] + smoothing / C * w[c], and 0 in samples of ignore_index; with probabilities t they are q[c] = w[c] (t[c] (1
-/// - smoothing) + smoothing / C). A sample's loss is sum over c of q[c] (lse - x[c]).
+/// Arguments that forward and backward of cross-entropy share. x (B, C, S) logits; target (B, S) int64 labels or
+/// (B, C, S) probabilities of x's type; weight (C) or absent. With labels the coefficients are
+/// q[c] = (1 - smoothing) w[c] [c == target] + smoothing / C * w[c], and 0 in samples of ignore_index; with
+/// probabilities t they are q[c] = w[c] (t[c] (1 - smoothing) + smoothing / C). A sample's loss is the sum over c of
+/// q[c] (lse - x[c]).
 struct CrossEntropyArgs {
   TensorView x, target, weight;
   TensorView lse;    ///< (2, B, S) f64, log of the sum of exp(x) over C and the rest that its rounding leaves, which

@@ -27,7 +27,7 @@ struct OptimTensor {
   bool fresh = false;          ///< SGD: the momentum buffer holds nothing yet
 };
 
-/// What loss scaling knows on the stream's device and the host does not; null for nothing.
+/// Loss-scaling state that only the stream's device knows; null for none.
 struct StepGuard {
   const float* found_inf = nullptr;  ///< not 0: the step changes nothing
   const float* skipped = nullptr;  ///< how many earlier steps changed nothing; for `step` on the host they don't count

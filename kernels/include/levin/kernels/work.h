@@ -1,5 +1,5 @@
 #pragma once
-// What a kernel call has to do at least, by its contract; the profiler sets it beside the time that it took.
+// The least work of a kernel call by its contract; the profiler compares it with the measured time.
 
 #include <levin/kernels/kernel.h>
 

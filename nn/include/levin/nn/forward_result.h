@@ -5,7 +5,7 @@
 
 namespace levin::nn {
 
-/// What a forward pre-hook throws to give the module's output itself: forward is not run, the hooks behind it are.
+/// Thrown by a forward pre-hook to give the module's output itself: forward is not run, the hooks behind it are.
 struct ForwardResult {
   Tensor output;
 };

@@ -32,7 +32,7 @@ struct LoadOptions {
   bool convert = false;  ///< another dtype is converted instead of refused
 };
 
-/// What load_state_dict found besides what fitted; with strict both are empty.
+/// Keys that load_state_dict could not match; with strict both are empty.
 struct LoadReport {
   std::vector<std::string> missing;
   std::vector<std::string> unexpected;
@@ -51,7 +51,7 @@ class Module {
   Module& operator=(const Module&) = delete;
   Module& operator=(Module&&) = delete;
 
-  /// What the module computes. A module whose forward takes other arguments declares its own and is called by
+  /// Computes the module's output. A module whose forward takes other arguments declares its own and is called by
   /// `net.forward(a, b)`; hooks belong to this form.
   virtual Tensor forward(const Tensor& x);
   /// forward with the hooks round it.

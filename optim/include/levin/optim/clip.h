@@ -14,7 +14,7 @@ struct ClipNormOptions {
 Tensor clip_grad_norm_(const std::vector<Parameter>& parameters, double max_norm, const ClipNormOptions& options = {});
 Tensor clip_grad_norm_(const std::vector<Tensor>& parameters, double max_norm, const ClipNormOptions& options = {});
 
-/// What clip_grad_norm_ does where the norm is known: `total_norm` (0-dim) is that of all gradients together, of which
+/// Clips where the norm is already known: `total_norm` (0-dim) is that of all gradients together, of which
 /// these may be a part.
 void clip_grads_with_norm_(const std::vector<Parameter>& parameters, double max_norm, const Tensor& total_norm);
 

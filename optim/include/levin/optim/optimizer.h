@@ -90,7 +90,7 @@ class Optimizer {
   void count_step(State& state, const ParamGroup& group, const Parameter& parameter, kernels::OptimTensor& tensor);
   /// The slot's tensor, made (zeros like the parameter, contiguous) when absent.
   const Tensor& slot(State& state, std::size_t index, const Parameter& parameter);
-  /// What the running step's kernels must obey.
+  /// Device-side state that the kernels of the running step obey.
   kernels::StepGuard guard() const;
   /// The same for a step that is written in operations: undefined, or not 0 where nothing may change.
   const Tensor& found_inf() const { return found_inf_; }
