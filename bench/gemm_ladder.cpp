@@ -1,4 +1,4 @@
-// The rungs of the GEMM ladder one above the other, with OpenBLAS beside them where it is installed.
+// Benchmarks all rungs of the GEMM ladder, and OpenBLAS where it is installed.
 
 #include "bench/peaks.h"
 #include "kernels/cpu/gemm/gemm.h"
@@ -11,7 +11,7 @@
 #include <vector>
 
 #if defined(LEVIN_BENCH_OPENBLAS)
-// Declared here, since the header's place differs between packages: row-major 101, no transpose 111, transpose 112.
+// Declared here, because the header's path differs between packages. Row-major is 101, no transpose 111, transpose 112.
 extern "C" void cblas_sgemm(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha,
                             const float* a, int lda, const float* b, int ldb, float beta, float* c, int ldc);
 extern "C" void openblas_set_num_threads(int threads);

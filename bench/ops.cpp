@@ -1,5 +1,5 @@
-// Every operation case that names benchmark inputs: seconds a call, bytes and flops a second, and the share of the
-// measured peak that bounds it.
+// Benchmarks every operation case that has benchmark inputs: seconds per call, bytes and flops per second, and the
+// fraction of the measured peak that bounds it.
 
 #include "bench/peaks.h"
 #include "cases/cases.h"
@@ -32,7 +32,7 @@ void run_case(benchmark::State& state, const OpCase& c, const Sample& s) {
   const auto work = test::work_of(c, inputs, op(inputs));
   for (auto _ : state) benchmark::DoNotOptimize(op(inputs));
   const double calls = static_cast<double>(state.iterations());
-  // The floor: neither bytes nor flops can go faster than the peaks.
+  // The lower bound of the time: bytes and flops cannot exceed the peaks.
   const double floor_seconds = std::max(work.bytes / peak_bytes(), work.flops / peak_flops());
   state.counters["GB/s"] = benchmark::Counter(work.bytes * calls / 1e9, benchmark::Counter::kIsRate);
   state.counters["GFLOP/s"] = benchmark::Counter(work.flops * calls / 1e9, benchmark::Counter::kIsRate);

@@ -1,5 +1,5 @@
-// What this machine can do: the measured copy rate and the measured rate of fused multiply-adds. Every other figure is
-// read as a share of one of them.
+// Measures this machine's peaks: the copy bandwidth and the rate of fused multiply-adds. All other results are read as
+// a fraction of one of them.
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "bench/peaks.cpp"
@@ -17,7 +17,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 double multiply_adds(std::int64_t rounds) {
   const hn::ScalableTag<float> d;
   const auto factor = hn::Set(d, 0.999999f), term = hn::Set(d, 1e-6f);
-  // Each chain begins elsewhere, or the compiler would see that all are one.
+  // Each chain starts with another value, so that the compiler cannot merge them.
   const auto start = [&](int chain) HWY_ATTR { return hn::Set(d, 1.0f + 0.01f * static_cast<float>(chain)); };
   auto a = start(0), b = start(1), c = start(2), e = start(3), f = start(4), g = start(5), h = start(6), i = start(7);
   auto j = start(8), k = start(9), l = start(10), m = start(11), n = start(12), o = start(13), p = start(14);
@@ -34,7 +34,7 @@ double multiply_adds(std::int64_t rounds) {
   const auto second = hn::Add(hn::Add(hn::Add(j, k), hn::Add(l, m)), hn::Add(hn::Add(n, o), hn::Add(p, q)));
   const double total = static_cast<double>(hn::GetLane(hn::SumOfLanes(d, hn::Add(first, second))));
   const double flops = 2.0 * 16.0 * static_cast<double>(hn::Lanes(d)) * static_cast<double>(rounds);
-  return total > 0.0 ? flops : 0.0;  // the sum keeps the loop alive
+  return total > 0.0 ? flops : 0.0;  // uses the sum, so that the loop is not optimised away
 }
 
 }  // namespace levin::bench::HWY_NAMESPACE
@@ -54,7 +54,7 @@ HWY_EXPORT(multiply_adds);
 
 namespace {
 
-/// Of as many calls as fit a second: clocks rise and neighbours come and go.
+/// Returns the best rate of the calls that fit into one second, because clocks ramp up and the machine's load varies.
 template <class F>
 double least_seconds(F&& f) {
   double least = 1e30;

@@ -2,9 +2,9 @@
 
 namespace levin::bench {
 
-/// Measured f32 multiply-adds of this process's threads, in flops a second.
+/// Returns the measured peak of f32 multiply-adds with this process's threads, in flops per second.
 double peak_flops();
-/// Measured copy of 64 MiB, in bytes a second (read and written).
+/// Returns the measured bandwidth of a copy of 64 MiB, in bytes per second read and written.
 double peak_bytes();
 
 }  // namespace levin::bench

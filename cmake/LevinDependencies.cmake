@@ -1,4 +1,4 @@
-# What the libraries need. levin-config.cmake looks for the same packages again on the user's side.
+# Finds the packages that the libraries need. levin-config.cmake looks for the same packages again on the user's side.
 
 set(LEVIN_APT "Debian: ./run setup, or apt-get install g++ cmake ninja-build libhwy-dev libeigen3-dev libfmt-dev \
 zlib1g-dev libpng-dev libjpeg62-turbo-dev libcli11-dev nlohmann-json3-dev libspdlog-dev libgloo-dev")
@@ -23,7 +23,7 @@ if(NOT ZLIB_FOUND)
   unset(ZLIB_LIBRARY CACHE)
   levin_need(ZLIB)
 endif()
-# Static as well: only programs that read or write pictures take them in.
+# Static as well: only programs that read or write images link them.
 find_library(PNG_LIBRARY_RELEASE NAMES libpng16.a libpng.a)
 find_library(JPEG_LIBRARY_RELEASE NAMES libjpeg.a)
 levin_need(PNG)

@@ -44,7 +44,7 @@ if(PROJECT_IS_TOP_LEVEL)
   find_program(LEVIN_CCACHE ccache)
   if(LEVIN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
     set(CMAKE_CXX_COMPILER_LAUNCHER env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1
-      CCACHE_SLOPPINESS=pch_defines,time_macros "${LEVIN_CCACHE}") # what it asks for, to keep precompiled headers
+      CCACHE_SLOPPINESS=pch_defines,time_macros "${LEVIN_CCACHE}") # required by ccache for precompiled headers
   endif()
   find_program(LEVIN_MOLD mold)
   if(LEVIN_MOLD)

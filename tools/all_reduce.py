@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Sums over the ranks of this host, by size: our transports beside raw Gloo over loopback, MPI and PyTorch, in one run.
+"""Compares all-reduce over the ranks of this host by size: Levin's transports, raw Gloo over loopback, MPI and PyTorch.
 
-"in_place" are tensors that all ranks see, as the buckets of DistributedDataParallel are; "shared" any tensors, through
-the same memory. Figures are the best of all rounds, in which each program runs alone, but ours over TCP and raw Gloo
-take turns; "tcp / gloo" is the median of their ratios, which says more than the best figures where other programs run.
+"in_place" reduces tensors that all ranks map, as the buckets of DistributedDataParallel; "shared" copies other tensors
+through the same memory. Values are those of the best round. Each program runs alone in a round, except that Levin over
+TCP and raw Gloo are interleaved; "tcp / gloo" is the median of their ratios, which is more robust to other programs.
 
-Peers that are not installed are left out: MPI needs mpicxx and mpirun (Debian: libopenmpi-dev, openmpi-bin), PyTorch a
+Peers that are not installed are skipped: MPI needs mpicxx and mpirun (Debian: libopenmpi-dev, openmpi-bin), PyTorch a
 Python that has it (--python). Build first: cmake --build --preset release --target levin_bench_all_reduce.
 """
 import argparse
@@ -50,14 +50,14 @@ def torch(python, ranks):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument("--rounds", type=int, default=3, help="turns of all programs; the best figure of each counts")
-    parser.add_argument("--python", default=sys.executable, help="the Python that has PyTorch")
-    parser.add_argument("--json", help="writes the figures to this file as well")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of all programs; the best one of each counts")
+    parser.add_argument("--python", default=sys.executable, help="Python interpreter that has PyTorch")
+    parser.add_argument("--json", help="also write the results to this file")
     args = parser.parse_args()
     if not BINARY.exists():
         sys.exit(f"error: {BINARY.relative_to(ROOT)} is missing; build the target levin_bench_all_reduce")
     rates = collections.defaultdict(dict)  # GB/s by size and program
-    ratios = collections.defaultdict(list)  # of tcp to gloo, by size
+    ratios = collections.defaultdict(list)  # ratio of tcp to gloo, by size
     for _ in range(args.rounds):
         rows = mpi(args.ranks) + torch(args.python, args.ranks)
         for together in ("in_place", "shared", "tcp,gloo"):
@@ -67,7 +67,7 @@ def main():
         for name, size, _, rate in (row for row in rows if len(row) == 4):
             rates[int(size)][name] = max(float(rate), rates[int(size)].get(name, 0.0))
     names = [n for n in ("in_place", "shared", "tcp", "gloo", "mpi", "torch") if any(n in row for row in rates.values())]
-    print(f"GB/s summed up on {args.ranks} ranks of one host")
+    print(f"GB/s of all-reduce on {args.ranks} ranks of one host")
     print(f"{'bytes':>10s}" + "".join(f"{n:>10s}" for n in names) + f"{'tcp / gloo':>12s}")
     for size, row in sorted(rates.items()):
         print(f"{size:10d}" + "".join(f"{row[n]:10.3f}" for n in names) + f"{statistics.median(ratios[size]):12.2f}")

@@ -1,6 +1,6 @@
-"""Runs the benchmarks and prints each as GB/s or GFLOP/s beside its peer: OpenBLAS for a GEMM rung, else the measured peak.
+"""Runs the benchmarks and prints GB/s or GFLOP/s next to the peer: OpenBLAS for a GEMM rung, else the measured peak.
 
-Rows are `name`, `levin`, `peer`, `ratio`, `unit`; for a peak, ratio is the share of it that was reached.
+Rows are `name`, `levin`, `peer`, `ratio`, `unit`; for a peak, ratio is the fraction of it that was reached.
 """
 import argparse
 import json
@@ -16,7 +16,7 @@ BINARY = ROOT / "build/release/bin/levin_bench"
 def main():
     parser = argparse.ArgumentParser(prog="./run bench", description=__doc__)
     parser.add_argument("filter", nargs="?", default="", help="regular expression on names")
-    parser.add_argument("--json", help="writes the rows to this file as well")
+    parser.add_argument("--json", help="also write the rows to this file")
     args = parser.parse_args()
     command = [BINARY, "--benchmark_format=json"] + ([f"--benchmark_filter={args.filter}"] if args.filter else [])
     result = subprocess.run(command, capture_output=True, text=True)

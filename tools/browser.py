@@ -1,4 +1,4 @@
-"""Headless Chromium over its debugging pipe, with nothing but the standard library: pages are looked at and asked."""
+"""Drives headless Chromium over its debugging pipe with only the standard library, to inspect and screenshot pages."""
 import base64
 import json
 import os
@@ -11,7 +11,7 @@ import time
 
 
 class Browser:
-    """with Browser() as b: page = b.open(url, width=1280); page.evaluate("document.title")"""
+    """Usage: with Browser() as b: page = b.open(url, width=1280); page.evaluate("document.title")"""
 
     def __init__(self):
         program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -44,7 +44,7 @@ class Browser:
         shutil.rmtree(self.profile, ignore_errors=True)
 
     def read(self, limit):
-        """One message, or None after `limit` seconds."""
+        """Returns one message, or None after `limit` seconds."""
         end = time.monotonic() + limit
         while b"\0" not in self.buffer:
             left = end - time.monotonic()
@@ -52,7 +52,7 @@ class Browser:
                 return None
             part = os.read(self.back, 1 << 20)
             if not part:
-                raise SystemExit("error: chromium ended by itself")
+                raise SystemExit("error: chromium exited unexpectedly")
             self.buffer += part
         text, self.buffer = self.buffer.split(b"\0", 1)
         return json.loads(text)
@@ -87,7 +87,7 @@ class Page:
             self.call(domain + ".enable")
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale,
                   mobile=width < 600)
-        self.call("Emulation.setFocusEmulationEnabled", enabled=True)  # a page behind others draws no frames
+        self.call("Emulation.setFocusEmulationEnabled", enabled=True)  # a page in the background draws no frames
         self.call("Page.bringToFront")
         self.call("Emulation.setEmulatedMedia",
                   features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
@@ -109,11 +109,11 @@ class Page:
         end = time.monotonic() + limit
         while not self.evaluate(condition):
             if time.monotonic() > end:
-                raise SystemExit(f"error: after {limit} s it is still not so that {condition}")
+                raise SystemExit(f"error: after {limit} s this is still false: {condition}")
             time.sleep(0.05)
 
     def errors(self):
-        """What the console holds so far: exceptions, errors, warnings."""
+        """Returns the console's messages so far: exceptions, errors, warnings."""
         out = []
         for e in self.browser.events:
             p = e.get("params", {})
@@ -126,7 +126,7 @@ class Page:
         return out
 
     def overflow(self):
-        """By how many pixels the page is wider than its window."""
+        """Returns the number of pixels by which the page is wider than its window."""
         return self.evaluate("Math.max(document.documentElement.scrollWidth, document.body.scrollWidth) - innerWidth")
 
     def mouse(self, kind, x, y, **more):

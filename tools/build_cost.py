@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Measures what a build costs from an empty compiler cache: CPU seconds (user + system) by module and the ten most
-expensive compilations; and what `#include <levin/levin.h>` costs in a program.
+expensive compilations; and the cost of `#include <levin/levin.h>` in a program.
 
   tools/build_cost.py [--preset P] [--update] [TARGET...]
   tools/build_cost.py --umbrella FOLDER    prints the compiler's memory (MB) for that include; FOLDER is configured
 
 Builds the targets (default: mnist) in build/cost-P with the compiler cache off. --update writes the table into
-docs/building.md. As a compiler launcher (--record FILE COMMAND...) it appends one line a compilation to FILE."""
+docs/building.md. As a compiler launcher (--record FILE COMMAND...) it appends one line per compilation to FILE."""
 import argparse
 import collections
 import datetime
@@ -31,7 +31,7 @@ def cpu_seconds():
 
 
 def record(log, command):
-    """Runs one compiler command and notes its CPU seconds and its output file."""
+    """Runs one compiler command and records its CPU seconds and its output file."""
     status = subprocess.run(command).returncode
     output = command[command.index("-o") + 1] if "-o" in command else command[-1]
     with open(log, "a") as f:
@@ -40,7 +40,7 @@ def record(log, command):
 
 
 def module_of(output):
-    """The module of an object file: its batch names it, else its path does."""
+    """Returns the module of an object file, from the name of its batch or else from its path."""
     batch = re.search(r"/Unity/unity_([a-z]+)_", output)
     if batch:
         return batch.group(1)
@@ -71,7 +71,7 @@ def build(preset, targets):
 
 
 def umbrella(folder):
-    """CPU seconds (the least of three runs) and megabytes that GCC uses for `#include <levin/levin.h>` alone, with the
+    """Returns the CPU seconds (minimum of three runs) and megabytes that GCC uses for `#include <levin/levin.h>` in the
     configuration of a build folder."""
     include = [f"-I{ROOT / m / 'include'}" for m in MODULES if (ROOT / m / "include").is_dir() and m != "emulator"]
     command = ["g++", "-std=c++20", "-fsyntax-only", "-ftime-report", "-x", "c++", *include,
@@ -94,7 +94,7 @@ def machine():
 
 
 def report(preset, targets, wall, cpu, files, include):
-    """The tables in Markdown."""
+    """Returns the tables in Markdown."""
     modules, count = collections.Counter(), collections.Counter()
     for output, seconds in files.items():
         modules[module_of(output)] += seconds

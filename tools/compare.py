@@ -1,4 +1,4 @@
-"""Levin beside PyTorch: the same nets and pieces, alternating in one call, medians, ratios.
+"""Compares Levin with PyTorch: the same nets and micro benchmarks, interleaved in one call; medians and ratios.
 
 A ratio above 1 is in Levin's favour. Rows are `name`, `levin`, `peer`, `ratio`, `unit`.
 """
@@ -33,10 +33,10 @@ def run(command):
 
 
 def train_line(output):
-    """(items/s, loss) of a line as torch_train.py and levin_compare_nets print it."""
+    """Returns (items/s, loss) from a line that torch_train.py or levin_compare_nets printed."""
     match = re.search(r"([\d.]+) items/s\s+[\d.]+ ms/step\s+loss ([-\d.naif]+)", output)
     if not match:
-        sys.exit(f"error: no figures in: {output}")
+        sys.exit(f"error: no results in: {output}")
     return float(match[1]), float(match[2])
 
 
@@ -65,7 +65,7 @@ def compare_net(net, args, variant=()):
 
 
 def libtorch_mlp(args):
-    """The C++ frontend's mlp, where its headers came with the wheel; or None."""
+    """Runs the C++ frontend's mlp if the wheel includes its headers, else returns None."""
     source, binary = ROOT / "bench/peers/libtorch_micro.cpp", PEERS / "libtorch_micro"
     torch = next(PEERS.glob("venv/lib/python*/site-packages/torch"), None)
     if torch is None or not (torch / "include/torch/csrc/api/include").is_dir():
@@ -81,7 +81,7 @@ def libtorch_mlp(args):
 
 
 def start_up():
-    """Seconds of a whole process that adds two tensors and ends: the best of five."""
+    """Returns the seconds of a whole process that adds two tensors: the best of five."""
     def seconds(command):
         start = time.perf_counter()
         run(command)
@@ -93,7 +93,7 @@ def start_up():
 
 
 def micro(args):
-    """Pieces by name, the best of alternating rounds on each side."""
+    """Returns the micro benchmarks by name: the best of interleaved rounds on each side."""
     def table(output):
         rows = {}
         for line in output.splitlines():
@@ -137,7 +137,7 @@ def markdown(rows, note):
 
 
 def rows_of(table):
-    """The rows of a table that markdown() wrote."""
+    """Returns the rows of a table that markdown() wrote."""
     rows = []
     for line in table.splitlines():
         cells = [c.strip().replace(",", "") for c in line.strip("|").split("|")] if line.startswith("| ") else []
@@ -148,8 +148,8 @@ def rows_of(table):
 
 
 def rewrite(path, rows, note):
-    """Replaces the table between the markers. A filtered run replaces its own rows where the table is of the same day and
-    machine, and else leaves it alone."""
+    """Replaces the table between the markers. A filtered run replaces its own rows if the table is of the same day and
+    machine, else leaves the table unchanged."""
     old = path.read_text()
     table = re.search(r"<!-- compare:begin -->\n(.*?)<!-- compare:end -->", old, flags=re.S)[1]
     names = {r["name"] for r in rows}
@@ -161,7 +161,7 @@ def rewrite(path, rows, note):
 
 
 def write_tables(rows, note):
-    """All rows into docs/compare.md; the nets, start-up, memory and the cost of an operation into the README."""
+    """Writes all rows to docs/compare.md, and the nets, start-up, memory and the cost of an operation to the README."""
     rewrite(ROOT / "docs/compare.md", rows, note)
     short = [r for r in rows if not r["name"].startswith("micro/") or re.search("start-up|memory|add", r["name"])]
     if short:
@@ -171,7 +171,7 @@ def write_tables(rows, note):
 def main():
     parser = argparse.ArgumentParser(prog="./run compare", description=__doc__)
     parser.add_argument("filter", nargs="?", default="", help="part of a row's name")
-    parser.add_argument("--json", help="writes the rows to this file as well")
+    parser.add_argument("--json", help="also write the rows to this file")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--threads", type=int, default=min(2, os.cpu_count() or 1))
@@ -205,7 +205,7 @@ def main():
             if args.filter in r["name"]:
                 show(r)
     if not rows:
-        sys.exit(f"error: no row's name holds \"{args.filter}\"")
+        sys.exit(f"error: no row's name contains \"{args.filter}\"")
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(rows, indent=1) + "\n")
     import torch

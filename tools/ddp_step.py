@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A training step of data parallelism on this host, one thread a rank: ours beside PyTorch's, and N ranks beside one.
+"""Compares a training step of DDP on this host, with one thread per rank: Levin with PyTorch, and N ranks with one.
 
-Both sides run in turn, --rounds times; figures are medians over the rounds. PyTorch is left out where --python has none.
+Both sides alternate for --rounds rounds; results are medians over the rounds. PyTorch is skipped if --python has none.
 Build first: cmake --build --preset release --target levin_bench_ddp_step.
 """
 import argparse
@@ -16,7 +16,7 @@ BINARY = ROOT / "build/release/bin/levin_bench_ddp_step"
 
 
 def figures_of(command):
-    """{(side, ranks, net, how): ms} as the programs print them."""
+    """Returns {(side, ranks, net, how): ms} as printed by the programs."""
     result = subprocess.run([str(part) for part in command], capture_output=True, text=True, cwd=ROOT)
     if result.returncode != 0:
         sys.exit(f"error: {command[0]} failed:\n{result.stderr}")
@@ -28,9 +28,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--nets", nargs="+", default=["mlp", "lenet", "cnn"], choices=["mlp", "lenet", "cnn"])
-    parser.add_argument("--steps", type=int, default=60, help="of each program in a round")
+    parser.add_argument("--steps", type=int, default=60, help="steps of each program per round")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--python", default=sys.executable, help="the Python that has PyTorch")
+    parser.add_argument("--python", default=sys.executable, help="Python interpreter that has PyTorch")
     args = parser.parse_args()
     if not BINARY.exists():
         sys.exit(f"error: {BINARY.relative_to(ROOT)} is missing; build the target levin_bench_ddp_step")
@@ -46,7 +46,7 @@ def main():
                     took[key].append(ms)
     ms = {key: statistics.median(values) for key, values in took.items()}
 
-    print(f"ms a step, a batch of 128 a rank; {args.ranks} ranks of one thread on one host")
+    print(f"ms per step with a batch of 128 per rank; {args.ranks} ranks with one thread each on one host")
     print(f"{'':14s}{'one rank':>10s}{'alone':>10s}{'behind':>10s}{'ddp':>10s}{'one / ddp':>11s}"
           f"{'behind - alone':>16s}{'ddp - alone':>13s}")
     for side in ("levin", "torch"):

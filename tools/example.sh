@@ -1,4 +1,4 @@
-# Builds one example and becomes it. $1 is its name, the rest are its arguments.
+# Builds one example and replaces itself by it. $1 is the example's name, the rest are its arguments.
 set -euo pipefail
 . tools/lib.sh
 name=$1

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# tools/fresh_root.sh [VERB...]: shows that the README's commands work on a bare Debian 12 (default: mnist test).
-# Makes a minimal root from this machine's apt sources with nothing but git and sudo in it, clones the committed tree into
-# it, and runs `./run VERB` for each verb: as root, then in a second root as a user with sudo; and each once more without
-# network. Prints the times and PASS. Needs root, mmdebstrap, and some 4 GiB under TMPDIR.
+# tools/fresh_root.sh [VERB...]: checks that the README's commands work on a bare Debian 12 (default: mnist test).
+# Makes a minimal root with only git and sudo from this machine's apt sources, clones the committed tree into it, and
+# runs
+# `./run VERB` for each verb: as root, then in a second root as a user with sudo, and each once more without network.
+# Prints the times and PASS. Needs root, mmdebstrap, and about 4 GiB under TMPDIR.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 . tools/lib.sh
 [ $# -gt 0 ] || set -- mnist test
 
 [ "$(id -u)" = 0 ] || exec sudo -- "$0" "$@"
-if [ -z "${LEVIN_IN_NAMESPACE:-}" ]; then # mounts made below end with this namespace
+if [ -z "${LEVIN_IN_NAMESPACE:-}" ]; then # the mounts below disappear with this namespace
   need mmdebstrap git
   LEVIN_IN_NAMESPACE=1 exec unshare --mount -- "$0" "$@"
 fi
@@ -29,7 +30,7 @@ make_root() {
   echo 'dev ALL=(ALL) NOPASSWD: ALL' >"$dir/base/etc/sudoers.d/dev"
 }
 
-# enter ROOT USER COMMAND...: runs a command there; OFFLINE=1 takes the network away.
+# enter ROOT USER COMMAND...: runs a command in that root; OFFLINE=1 disables the network.
 enter() {
   local root=$1 user=$2 home=/root cut=()
   shift 2
@@ -41,7 +42,7 @@ enter() {
     bash -c 'cd && cd "$0" && exec "$@"' "$@"
 }
 
-# timed WHAT COMMAND...: prints the time to the first line of the program itself, the whole time, and the last line.
+# timed WHAT COMMAND...: prints the time until the program's own first line, the total time, and the last line.
 timed() {
   local what=$1 log=$dir/log begin status=0 first
   shift
@@ -57,7 +58,7 @@ timed() {
   tail -n 1 "$log"
   if [ "$status" != 0 ]; then
     tail -n 40 "$dir/err" "$log"
-    echo "FAIL: $what ended with status $status"
+    echo "FAIL: $what exited with status $status"
     exit 1
   fi
 }

@@ -1,10 +1,10 @@
-# Sourced by the scripts behind ./run: packages, configuring, building. The caller stands in the repository's root.
+# Sourced by the scripts behind ./run: packages, configuration, builds. The current directory is the repository's root.
 
 say() { echo "==> $*" >&2; }
 fail() { echo "error: $*" >&2; exit 1; }
 usage_error() { echo "error: $*" >&2; exit 2; }
 
-# The Debian packages of each purpose.
+# The Debian packages for each purpose.
 packages_build="g++ cmake ninja-build ccache mold libhwy-dev libeigen3-dev libfmt-dev zlib1g-dev libpng-dev
   libjpeg62-turbo-dev libcli11-dev nlohmann-json3-dev libspdlog-dev libgloo-dev"
 packages_mnist="dataset-fashion-mnist"
@@ -19,9 +19,9 @@ packages_docs="chromium fonts-inter python3-venv bsdutils"
 packages_mutants="doctest-dev dataset-fashion-mnist python3"
 packages_clang="clang-16 libomp-16-dev libclang-rt-16-dev llvm-16" # llvm-16: symbols in the sanitizers' reports
 
-# need PACKAGE...: installs what is missing; touches neither network nor root where nothing is.
+# need PACKAGE...: installs missing packages. If none is missing it needs neither network nor root.
 need() {
-  command -v dpkg-query >/dev/null || return 0 # another distribution: CMake will say what it lacks
+  command -v dpkg-query >/dev/null || return 0 # on other distributions CMake reports what is missing
   local missing
   missing=$(LC_ALL=C comm -13 \
     <(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "$@" 2>/dev/null | sed -n 's/^installed //p' | LC_ALL=C sort -u) \
@@ -37,18 +37,18 @@ need() {
   local log
   log=$(mktemp)
   local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300)
-  # The package lists may be absent or old: read them anew only when the first try fails.
+  # The package lists may be absent or outdated, so they are updated only if the first attempt fails.
   if ! "${apt[@]}" install -y --no-install-recommends $missing >"$log" 2>&1 &&
     ! { "${apt[@]}" update >"$log" 2>&1 &&
         "${apt[@]}" install -y --no-install-recommends $missing >>"$log" 2>&1; }; then
     tail -n 5 "$log" >&2
     rm -f "$log"
-    fail "apt-get could not install" $missing "(its last words are above). Check the network and the package sources."
+    fail "apt-get could not install" $missing "(its last output is above). Check the network and the package sources."
   fi
   rm -f "$log"
 }
 
-# minutes_of SECONDS: 75 as 1:15, 3700 as 1:01:40.
+# minutes_of SECONDS: formats 75 as 1:15 and 3700 as 1:01:40.
 minutes_of() {
   if [ "$1" -lt 3600 ]; then
     printf '%d:%02d' $(($1 / 60)) $(($1 % 60))
@@ -57,8 +57,8 @@ minutes_of() {
   fi
 }
 
-# show_build NAME LOG: copies ninja's output from stdin to LOG and shows the progress on stderr: in a terminal one line
-# that is rewritten in place, elsewhere a line every five seconds. A build with nothing to do shows nothing.
+# show_build NAME LOG: copies ninja's output from stdin to LOG and shows the progress on stderr: in a terminal as one
+# line that is rewritten in place, elsewhere as a line every five seconds. A build with nothing to do shows nothing.
 show_build() {
   local name=$1 start=$SECONDS columns=0 shown=0 finished=0 total=0 failed=0
   local line= part text status seconds
@@ -68,7 +68,7 @@ show_build() {
   fi
   while :; do
     status=0
-    IFS= read -r -t 1 part || status=$? # above 128: a second passed, and part may be the begin of a line
+    IFS= read -r -t 1 part || status=$? # above 128: timeout after a second; part may hold an incomplete line
     line+=$part
     if [ "$status" -lt 128 ]; then
       [ -z "$line" ] || printf '%s\n' "$line"
@@ -103,13 +103,13 @@ show_build() {
   fi
 }
 
-# build_messages LOG: what compilers and ninja said, without the lines of progress and without compilers' commands.
+# build_messages LOG: prints the messages of compilers and ninja, without progress lines and compiler commands.
 build_messages() {
   awk '/^\[[0-9]+\/[0-9]+\] / || /^ninja: Entering directory/ { next } { print } /^FAILED: / { getline }' "$1"
 }
 
-# build PRESET TARGET...: configures where that was not done, with other LEVIN_CMAKE_ARGS, is older than the presets or
-# does not know a target yet, then builds.
+# build PRESET TARGET...: configures if that was not done, or with other LEVIN_CMAKE_ARGS, or before the last change of
+# the presets, or without one of the targets; then builds.
 build() {
   local preset=$1 dir=build/$1 log=build/$1.log fresh=0
   shift
@@ -133,6 +133,6 @@ build() {
     mapfile -t messages < <(build_messages "$log")
     printf '%s\n' "${messages[@]:0:80}" >&2
     [ ${#messages[@]} -le 80 ] || echo "... and $((${#messages[@]} - 80)) more lines" >&2
-    fail "the build of $* failed (preset $preset); its whole output is in $log"
+    fail "the build of $* failed (preset $preset); the full output is in $log"
   fi
 }

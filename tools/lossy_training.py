@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Test accuracy on Fashion-MNIST of the strategies that lose something, beside ddp's: points, over several seeds.
+"""Compares the test accuracy on Fashion-MNIST under lossy strategies with that under ddp, over several seeds.
 
-Each mean must be within --points of that of ddp with as many ranks. Build first:
+Each mean must be within --points percentage points of that of ddp with as many ranks. Build first:
 cmake --build --preset release --target levin_bench_lossy_training
 """
 import argparse
@@ -11,9 +11,9 @@ import subprocess
 import sys
 
 BINARY = pathlib.Path(__file__).resolve().parent.parent / "build/release/bin/levin_bench_lossy_training"
-# Ranks that step on their own gradients need Adam's rates scaled; see docs/distributed.md.
+# Ranks that step on their own gradients need scaled learning rates with Adam; see docs/distributed.md.
 OWN = "--optimizer adam --strategy bagua --bagua-scale-lr sqrt --bagua-algorithm"
-# By the run that each is compared with.
+# Grouped by the run that each is compared with.
 RUNS = {
     "ddp": {
         "horovod fp16": "--strategy horovod --gradient-compression fp16 --scale-lr false",

@@ -26,7 +26,7 @@ PROGRAMS = {
     "emulate-tsan": ["emulator", "cuda", "ops"],
 }
 
-REPEATS = 4  # runs in which a failed test case must fail again before it counts
+REPEATS = 4  # further runs in which a failed test case must fail again to count
 
 
 @dataclasses.dataclass
@@ -39,7 +39,7 @@ class Mutant:
     preset: str
 
     def apply(self, root: pathlib.Path) -> str:
-        """The mutated text; raises ValueError where the edit no longer applies."""
+        """Returns the mutated text. Raises ValueError if the edit no longer applies."""
         path = root / self.file
         text = path.read_text() if path.is_file() else None
         if text is None:
@@ -69,11 +69,11 @@ def read_table(path: pathlib.Path) -> list[Mutant]:
         emulated = fields["file"].startswith(("emulator/", "kernels/cuda/", "distributed/cuda/"))
         preset = fields.get("preset", "emulate" if emulated else "release")
         if preset not in PROGRAMS:
-            sys.exit(f"error: {path}: `{fields['name']}` names the preset {preset}, which is none of {list(PROGRAMS)}")
+            sys.exit(f"error: {path}: `{fields['name']}` names the preset {preset}; choose one of {list(PROGRAMS)}")
         tests = fields.get("tests", "").split()
         foreign = [t for t in tests if t not in PROGRAMS[preset]]
         if foreign:
-            sys.exit(f"error: {path}: `{fields['name']}` wants the tests {foreign}, which preset {preset} does not try")
+            sys.exit(f"error: {path}: `{fields['name']}` names the tests {foreign}, which preset {preset} does not run")
         mutants.append(Mutant(fields["name"], fields["file"], fields["old"], fields["new"], tests, preset))
     return mutants
 
@@ -85,7 +85,7 @@ def tracked_files(root: pathlib.Path) -> list[str]:
 
 
 def copy_tree(root: pathlib.Path, copy: pathlib.Path) -> None:
-    """Makes `copy` equal to the tree; files with the same bytes keep their time, so that ninja rebuilds nothing."""
+    """Makes `copy` equal to the tree. Unchanged files keep their time stamps, so that ninja does not rebuild them."""
     names = tracked_files(root)
     for name in names:
         source, target = root / name, copy / name
@@ -100,7 +100,7 @@ def copy_tree(root: pathlib.Path, copy: pathlib.Path) -> None:
 
 
 class Workplace:
-    """One copy of the tree with its own build folder."""
+    """A copy of the tree with its own build folder."""
 
     def __init__(self, root: pathlib.Path, number: int, only: list[str], preset: str):
         self.sanitized = preset in ("emulate-asan", "emulate-msan", "emulate-tsan")
@@ -113,7 +113,7 @@ class Workplace:
         if done.returncode:
             sys.exit(f"error: cmake failed in {self.dir}:\n{done.stdout[-2000:]}")
         self.programs = [m for m in PROGRAMS[preset]
-                         if any((self.dir / "tests" / m).glob("*_test.cpp")) and (not only or m in only)]
+                         if any((self.dir / "tests" / m).rglob("*_test.cpp")) and (not only or m in only)]
 
     def run(self, command, timeout=None):
         env = {"TSAN_OPTIONS": "halt_on_error=1", "LEVIN_SMALL_CASES": "1"} if self.sanitized else {}
@@ -127,15 +127,15 @@ class Workplace:
                 line for line in done.stdout.splitlines() if "error" in line or "FAILED" in line)[:800])
 
     def test(self, program: str, timeout: float, report_flaky):
-        """None when all passed, else what failed, in every one of `REPEATS` runs more. A failure that does not repeat
-        goes to report_flaky(text), and the other cases are run without it."""
+        """Returns None if all passed, else a failure that repeated in `REPEATS` further runs. One that does not repeat
+        is passed to report_flaky(text), and the other cases are run without it."""
         left_out = []
         while True:
             exclude = [f"-tce={','.join(left_out)}"] if left_out else []
             failure, case = self.failure(program, timeout, exclude)
             if failure is None:
                 return None
-            if case is None:  # a crash, a sanitizer's report or a timeout: the whole program again
+            if case is None:  # after a crash, a sanitizer's report or a timeout, repeat the whole program
                 if self.failure(program, timeout, exclude)[0]:
                     return failure
                 report_flaky(f"levin_{program}_tests: {failure}, which did not repeat")
@@ -147,22 +147,22 @@ class Workplace:
             left_out.append(case)
 
     def failure(self, program: str, timeout: float, options: list[str]):
-        """What failed, and a filter for that case where it is known; (None, None) when all passed."""
+        """Returns the failure and a filter for its case if known; (None, None) if all passed."""
         command = [f"{self.build_dir}/bin/levin_{program}_tests", "--no-colors=true", "--abort-after=1"] + options
         if self.sanitized and program == "ops" and not options:
-            command.append("-tc=operations on cuda*")  # what test.sh runs
+            command.append("-tc=operations on cuda*")  # as test.sh does
         try:
             done = self.run(command, timeout)
         except subprocess.TimeoutExpired:
-            return f"no end within {timeout:.0f} s", None
+            return f"no exit within {timeout:.0f} s", None
         if done.returncode == 0:
             return None, None
         if reports := re.findall(r"SUMMARY: (\w+Sanitizer: .+)", done.stdout):
             return reports[0], None
-        parts = re.split(r"TEST CASE:\s*", done.stdout)[1:]  # of passed ones too, where they have messages
+        parts = re.split(r"TEST CASE:\s*", done.stdout)[1:]  # also lists passed cases that print messages
         failed = [part for part in parts if " ERROR: " in part] or parts
         if not failed:
-            return f"ended with status {done.returncode}", None
+            return f"exited with status {done.returncode}", None
         name = failed[0].split("\n")[0].strip()
         return name, name.replace(",", "?").replace("\\", "?")
 
@@ -176,7 +176,7 @@ class Workplace:
 
 
 class FlakyTests:
-    """Failures that did not repeat: each is printed where it is seen, and together they fail the run."""
+    """Failures that did not repeat. Each is printed when it is seen, and any of them fails the run."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -189,7 +189,7 @@ class FlakyTests:
 
 
 def baseline(place: Workplace, programs: list[str], flaky: FlakyTests) -> dict[str, float]:
-    """The unchanged tree must be green, or every mutant would count as caught. Returns the time limits."""
+    """Checks that the unchanged tree passes, or else every mutant would count as caught. Returns the time limits."""
     limits = {}
     for program in programs:
         place.build(program)
@@ -203,7 +203,7 @@ def baseline(place: Workplace, programs: list[str], flaky: FlakyTests) -> dict[s
 
 def try_mutant(place: Workplace, mutant: Mutant, programs: list[str], limits: dict[str, float],
                flaky: FlakyTests) -> tuple[str, str]:
-    """(caught, alive or error; by whom)."""
+    """Returns (caught, alive or error; the test that caught it)."""
     path = place.dir / mutant.file
     original = path.read_text()
     try:
@@ -235,13 +235,13 @@ def work(place, todo, choose, limits, results, lock, deadline, flaky):
 
 
 def try_on(places, mutants, choose, limits, deadline, flaky) -> tuple[dict[str, tuple[str, str]], list[Mutant]]:
-    """Runs the programs that choose(place, mutant) gives. Verdicts by name, and the mutants that stay alive."""
+    """Runs the programs that choose(place, mutant) returns. Returns the verdicts by name and the live mutants."""
     needed = {program for mutant in mutants for program in choose(places[0], mutant)}
     fresh = [p for p in places[0].programs if p in needed and p not in limits]
     limits |= baseline(places[0], fresh, flaky)
     for place in places[1:]:
         for program in fresh:
-            place.build(program)  # from the compiler cache, before the clock of a mutant runs
+            place.build(program)  # from the compiler cache, before a mutant's time starts
     todo, lock, results = queue.Queue(), threading.Lock(), {}
     for mutant in mutants:
         todo.put(mutant)
@@ -255,8 +255,8 @@ def try_on(places, mutants, choose, limits, deadline, flaky) -> tuple[dict[str, 
 
 
 def try_all(root, preset, mutants, args, results, deadline, flaky) -> int:
-    """Tries the mutants of one preset; returns how many the time given did not reach. A mutant meets the programs that
-    it names; those that survive them, or name none, meet all others, which are not built where there is no such one."""
+    """Tries the mutants of one preset. Returns how many were not tried for lack of time. First come the
+    programs that a mutant names; if it survives or names none, all others, which are built only if needed."""
     places = [Workplace(root, i, args.tests, preset) for i in range(max(1, min(args.jobs, len(mutants))))]
     limits: dict[str, float] = {}
     found, survivors = try_on(places, mutants, Workplace.named, limits, deadline, flaky)
@@ -275,8 +275,8 @@ def try_all(root, preset, mutants, args, results, deadline, flaky) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="./run mutants", description=__doc__)
     parser.add_argument("names", nargs="*", help="only mutants whose names contain one of these")
-    parser.add_argument("--check", action="store_true", help="only prove that every edit applies")
-    parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count() or 1), help="copies that work side by side")
+    parser.add_argument("--check", action="store_true", help="only check that every edit applies")
+    parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count() or 1), help="copies that run in parallel")
     parser.add_argument("--tests", nargs="+", default=[], metavar="PROGRAM", help="only these programs: core, ops, ...")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no mutant after this time")
     args = parser.parse_args()
@@ -288,7 +288,7 @@ def main() -> int:
     errors = [f"{name}: the name is used twice" for name in set(names) if names.count(name) > 1]
     mutants = [m for m in mutants if not args.names or any(part in m.name for part in args.names)]
     if not mutants:
-        errors.append("no mutant has such a name")
+        errors.append("no mutant has that name")
     for mutant in mutants:
         try:
             mutant.apply(root)
@@ -307,11 +307,11 @@ def main() -> int:
             left += try_all(root, preset, of_preset, args, results, deadline, flaky)
 
     if left:
-        print(f"{left} not tried: the time given was over")
+        print(f"{left} not tried: the time was used up")
     if results.count("error"):
         print(f"{results.count('error')} could not be tried")
     if flaky.seen:
-        print("tests that failed and did not fail again:")
+        print("flaky tests, which failed once and then passed:")
         for line in flaky.seen:
             print(f"  {line}")
     print(f"{results.count('caught')} caught, {results.count('alive')} alive, {len(flaky.seen)} flaky")

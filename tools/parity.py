@@ -1,10 +1,10 @@
-"""docs/parity.md from tests/parity.txt and a run of the tests that it names.
+"""Generates docs/parity.md from tests/parity.txt and a run of the tests that it names.
 
-usage: parity.py --programs PRESET    the test programs that rows need of this preset
-       parity.py [--new]              runs their cases, writes the page; exit status 1 where a row is not shown. With
-                                      --new only cases that the page does not have yet: those that it has still count
+usage: parity.py --programs PRESET    prints the test programs of this preset that rows need
+       parity.py [--new]              runs the cases and writes the page; exit status 1 if a row is not shown.
+                                      --new runs only cases that the page lacks and keeps its other results
 
-A case counts when it passed with at least one assertion, a script when it passed without skipping itself.
+A case counts if it passed with at least one assertion, a script if it passed without skipping itself.
 """
 import collections
 import datetime
@@ -19,7 +19,7 @@ import xml.etree.ElementTree as xml
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "parity.md"
 CASE = re.compile(r'TEST_CASE(?:_TEMPLATE)?\s*\(\s*"((?:[^"\\]|\\.)*)"')
-HEAD = """# What is promised, and where it is shown
+HEAD = """# Promised features and the tests that show them
 
 What the articles on training with PyTorch show, and the surface of Lightning 2.x, row by row: with the tests that show it,
 or the sentence why there is none. `./run docs --parity` runs these tests and writes this page from `tests/parity.txt`; a
@@ -29,11 +29,11 @@ header or a table of flags.
 A row is *shown*; or *shown in part*, with what is not there; or *refused*: tests show that the name is refused with the
 reason; or *absent*.
 """
-STATES = {"lacks": "shown in part", "refused": "refused", "absent": "absent"}  # by the field that says why
+STATES = {"lacks": "shown in part", "refused": "refused", "absent": "absent"}  # by the field that gives the reason
 
 
 def read_rows():
-    """([(section, name, promise, {field: [values]})], {word: reason})"""
+    """Returns ([(section, name, promise, {field: [values]})], {word: reason})."""
     rows, reasons, section = [], {}, ""
     for line in (ROOT / "tests" / "parity.txt").read_text().splitlines():
         field, _, value = line.partition(": ")
@@ -53,9 +53,9 @@ def read_rows():
 
 
 def known_cases():
-    """The path of each test case."""
+    """Returns the path of each test case."""
     cases = {}
-    for path in sorted(ROOT.glob("tests/*/*.cpp")):
+    for path in sorted(ROOT.glob("tests/*/**/*.cpp")):
         for name in CASE.findall(path.read_text()):
             cases[name.replace('\\"', '"')] = path.relative_to(ROOT)
     return cases
@@ -79,10 +79,10 @@ def program_of(path):
 
 
 def run_cases(program, names):
-    """The names of those that passed with at least one assertion."""
+    """Returns the names of the cases that passed with at least one assertion."""
     with tempfile.TemporaryDirectory() as folder:
         report = pathlib.Path(folder) / "report.xml"
-        # A comma would end a name in doctest's filter, where ? stands for any character.
+        # A comma ends a name in doctest's filter; ? matches any character.
         wanted = ",".join(re.sub(r"[,\\\"]", "?", name) + "*" for name in names)
         subprocess.run([program, "-r=xml", "-d", f"-o={report}", f"-tc={wanted}"], cwd=ROOT, check=False,
                        stdout=subprocess.DEVNULL)
@@ -96,7 +96,7 @@ def run_cases(program, names):
         result = case.find("OverallResultsAsserts")
         if result is None:
             continue
-        # An instance of a template is name<type>.
+        # An instance of a template case is named name<type>.
         name = next((n for n in names if case.get("name") == n or case.get("name").startswith(n + "<")), None)
         good = int(result.get("successes")) > 0 and int(result.get("failures")) == 0
         good = good and result.get("test_case_success", "true") == "true"
@@ -111,7 +111,7 @@ def run_script(name):
 
 
 def date_of(page):
-    """Today; where most cases are those of a page, when that was written, too."""
+    """Returns today's date, and also the date of the page if most cases are taken from it."""
     today = datetime.date.today()
     former = re.search(r"^(\d{4}-\d{2}-\d{2})[^:]*: \d+ rows", page, re.MULTILINE)
     return f"{former[1]} (new cases {today})" if former and former[1] != str(today) else str(today)

@@ -1,5 +1,5 @@
-"""Pictures of what mnist, levin_log_demo and the GAN wrote: screenshots.py WORK GAN README OUT. README gets the three
-pictures of the front page, OUT those for checks of the layout."""
+"""Screenshots of the output of mnist, levin_log_demo and the GAN: screenshots.py WORK GAN README OUT. README gets
+the three images of the README, OUT those for checks of the layout."""
 import html
 import pathlib
 import re
@@ -14,7 +14,7 @@ COLORS = {1: "font-weight:700", 2: "opacity:.55", 32: "color:#57d3a0", 36: "colo
 
 
 class Terminal:
-    """The screen behind a stream of bytes: \\r, \\n, colours, cursor up, clearing."""
+    """A terminal's screen after a stream of bytes: \\r, \\n, colours, cursor up, clearing."""
 
     def __init__(self):
         self.lines, self.row, self.column, self.style = [[]], 0, 0, ()
@@ -66,8 +66,8 @@ font:13.5px/1.5 "DejaVu Sans Mono",monospace}}</style><div><p><i></i><i></i><i><
 
 
 def screens(recording, wanted):
-    """Of a recorded terminal: the last screen for which `wanted` is true of its lines, and the screen at the end."""
-    text = (work / recording).read_bytes().decode(errors="replace")  # every \r as it was written
+    """Returns from a recorded terminal the last screen whose lines satisfy `wanted`, and the final screen."""
+    text = (work / recording).read_bytes().decode(errors="replace")  # keeps every \r
     text = re.sub(r"^Script (started|done).*\n?", "", text, flags=re.M)
     screen, found = Terminal(), None
     for part in re.split(r"(?=\r)", text.replace("\r\n", "\n\r")):
@@ -75,18 +75,18 @@ def screens(recording, wanted):
         if wanted(["".join(c for c, _ in line) for line in screen.lines]):
             found = screen.html()
     if found is None:
-        sys.exit(f"error: {recording} has no such moment")
+        sys.exit(f"error: no screen of {recording} matches")
     return found, screen.html()
 
 
-def terminal_picture(browser, screen, png, width=1080):
+def terminal_image(browser, screen, png, width=1080):
     file = work / f"{png.stem}.html"
     file.write_text(PAGE.format(screen))
     browser.open(file.as_uri(), width, height=100, scale=2).screenshot(png)
 
 
 def grids_page():
-    """What the generator drew from the same noise before, halfway through and after its training."""
+    """Returns a page of the images generated from the same noise before, halfway through and after training."""
     grids = sorted((gan / "grids").glob("epoch_*.png"))
     chosen = [grids[0], grids[len(grids) // 2], grids[-1]]
     figures = "".join(f"<figure><img src='{g.as_uri()}'><figcaption>{g.stem.replace('_', ' ')}</figcaption></figure>"
@@ -96,19 +96,19 @@ def grids_page():
             "</style>" + figures)
 
 
-def readme_pictures(browser):
+def readme_images(browser):
     during, _ = screens("mnist.txt", lambda lines: re.match("epoch 4/5 .* 2[0-9][0-9]/", lines[-1]))
-    terminal_picture(browser, during, readme / "progress.png")
+    terminal_image(browser, during, readme / "progress.png")
     page = browser.open((work / "runs/mnist/report.html").as_uri(), 1280)
     page.wait("[...document.images].every((i) => i.complete)")
     page.evaluate("for (const part of document.querySelectorAll('#model, #environment, footer')) part.remove()")
     page.screenshot(readme / "report.png")
-    page_picture(browser, grids_page(), readme / "gan.png")
+    page_image(browser, grids_page(), readme / "gan.png")
     for name in ["progress", "report", "gan"]:
         shrink(readme / f"{name}.png")
 
 
-def page_picture(browser, text, png):
+def page_image(browser, text, png):
     file = work / f"{png.stem}_page.html"
     file.write_text(text)
     page = browser.open(file.as_uri(), 1160, height=100)
@@ -116,11 +116,11 @@ def page_picture(browser, text, png):
     page.screenshot(png)
 
 
-def layout_pictures(browser):
+def layout_images(browser):
     validation, end = screens("demo.txt", lambda lines: any(line.startswith("epoch 2") for line in lines) and
                               lines[-1].startswith("  validation"))
-    terminal_picture(browser, validation, out / "progress_validation.png")
-    terminal_picture(browser, end, out / "progress.png")
+    terminal_image(browser, validation, out / "progress_validation.png")
+    terminal_image(browser, end, out / "progress.png")
     for width in [1280, 390]:
         for dark in [False, True]:
             page = browser.open((work / "full/report.html").as_uri(), width, dark=dark, scale=2 if width < 600 else 1)
@@ -135,7 +135,7 @@ def layout_pictures(browser):
 
 
 with Browser() as browser:
-    readme_pictures(browser)
-    layout_pictures(browser)
+    readme_images(browser)
+    layout_images(browser)
 for file in [*sorted(readme.glob("*.png")), *sorted(out.glob("*.png"))]:
     print(file)

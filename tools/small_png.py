@@ -1,4 +1,4 @@
-"""Makes a PNG file of a browser small: at most 256 colours, one byte a pixel. Standard library only."""
+"""Compresses a browser's PNG file to at most 256 colours and one byte per pixel. Uses only the standard library."""
 import collections
 import struct
 import zlib
@@ -13,7 +13,7 @@ def chunks(data):
 
 
 def rows_of(raw, width, height, depth):
-    """The rows behind PNG's filters, `depth` bytes a pixel."""
+    """Returns the rows with PNG's filters undone; a pixel has `depth` bytes."""
     stride, before = width * depth, bytearray(width * depth)
     for y in range(height):
         start = y * (stride + 1)
@@ -37,9 +37,9 @@ def rows_of(raw, width, height, depth):
 
 
 def palette_of(pixels):
-    """At most 256 colours by frequency, and the place of the nearest of them for every colour there is."""
+    """Returns a palette of at most 256 frequent colours, and for every colour the index of the nearest one."""
     coarse = {}
-    for color, count in collections.Counter(pixels).items():  # of colours that differ by less than 8, the frequent one
+    for color, count in collections.Counter(pixels).items():  # keeps the most frequent of similar colours
         coarse.setdefault(tuple(v >> 3 for v in color), collections.Counter())[color] += count
     best = sorted(coarse.values(), key=lambda c: -sum(c.values()))
     palette = [c.most_common(1)[0][0] for c in best[:256]]
@@ -49,11 +49,11 @@ def palette_of(pixels):
 
 
 def shrink(path):
-    """Rewrites the file; pixels are RGB or RGBA without transparency, 8 bits a channel."""
+    """Rewrites the file. Pixels are RGB or RGBA without transparency, with 8 bits per channel."""
     parts = list(chunks(path.read_bytes()))
     width, height, bits, kind = struct.unpack(">IIBB", parts[0][1][:10])
     if bits != 8 or kind not in (2, 6):
-        raise SystemExit(f"error: {path} has another kind of pixels ({bits} bits, type {kind})")
+        raise SystemExit(f"error: {path} has unsupported pixels ({bits} bits, type {kind})")
     depth = 3 if kind == 2 else 4
     raw = zlib.decompress(b"".join(body for name, body in parts if name == b"IDAT"))
     rows = [list(zip(*(row[c::depth] for c in range(3)))) for row in rows_of(raw, width, height, depth)]

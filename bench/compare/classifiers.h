@@ -1,5 +1,5 @@
 #pragma once
-// The classifiers that are set beside PyTorch's: those of bench/peers/torch_train.py. Images are (B, 1, 28, 28).
+// The classifiers that are compared with PyTorch's in bench/peers/torch_train.py. Images are (B, 1, 28, 28).
 
 #include <levin/nn/nn.h>
 

@@ -1,4 +1,4 @@
-// Levin's side of the micro comparisons; the names are those of bench/peers/torch_micro.py.
+// Levin's side of the micro comparisons. The names are those of bench/peers/torch_micro.py.
 // usage: levin_compare_micro [--threads N] [PART-OF-A-NAME...]        prints: name  figure  unit
 
 #include <levin/levin.h>
@@ -23,7 +23,7 @@ bool wanted(const std::string& name) {
          std::ranges::any_of(filters, [&](const std::string& f) { return name.find(f) != std::string::npos; });
 }
 
-/// Seconds of one call: the best of `rounds` means over n calls.
+/// Returns the seconds per call: the best of `rounds` means over n calls.
 template <class F>
 double best(F&& f, int n, int rounds = 5) {
   for (int i = 0; i < std::max(1, n / 5); ++i) f();

@@ -1,4 +1,4 @@
-// Levin's side of the training comparison: the nets, inputs and prints of bench/peers/torch_train.py.
+// Levin's side of the training comparison. Nets, inputs and output match bench/peers/torch_train.py.
 // usage: levin_compare_nets mlp|lenet|cnn|dcgan|gpt [--threads N] [--steps N] [--init FILE]
 // --init names the safetensors file with initial weights and inputs that the other side wrote.
 
@@ -25,7 +25,7 @@ struct Options {
   std::string init;
 };
 
-/// The other side's weights and inputs; random ones of the same shapes without a file.
+/// Provides the weights and inputs that the other side wrote, or without a file random ones of the same shapes.
 class Start {
  public:
   explicit Start(const std::string& file) {

@@ -1,4 +1,5 @@
-// The ladders of attention, forward and backward. cuDNN's stands in PyTorch's rows (tools/silicon/peer_torch.py).
+// The ladders of attention, forward and backward. PyTorch's rows (tools/silicon/peer_torch.py) include cuDNN's
+// attention.
 
 #include "bench/cuda/problem.h"
 #include "kernels/cuda/attention/ladder.h"
@@ -56,7 +57,7 @@ Tensors make_tensors(const Size& s, DType dtype) {
           .lse = on_device({s.heads, s.length}, kFloat32)};
 }
 
-/// Some heads on the CPU, with the forward computed.
+/// Copies some heads to the CPU and computes the forward pass there.
 Tensors exact_forward(const Tensors& t, const Size& s, int64_t first, int64_t count) {
   const auto rows = [&](const Tensor& x) { return rows_of(x, first, count); };
   Tensors e{.q = rows(t.q),

@@ -42,7 +42,7 @@ double error_of(const Problem& problem, const Run& run, int64_t count) {
   if (problem.reset) {
     problem.reset();
   } else {
-    for (const Tensor& out : problem.outputs)  // all bits set: NaN in every floating type
+    for (const Tensor& out : problem.outputs)  // a byte of 0xff is NaN in every floating type
       device_backend(stream.device())
           .fill_bytes(out.raw_data(), 0xFF, static_cast<std::size_t>(out.numel() * size_of(out.dtype())), stream);
   }

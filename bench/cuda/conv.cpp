@@ -1,4 +1,4 @@
-// The ladder of convolutions, forward and both gradients, beside cuDNN.
+// The ladder of convolutions, forward and both gradients, compared with cuDNN.
 
 #include "bench/cuda/problem.h"
 #include "kernels/cuda/conv/ladder.h"
@@ -11,7 +11,7 @@ namespace {
 using kernels::Conv2dArgs;
 using kernels::cuda::ConvRung;
 
-/// Images (batch, in, side, side) by weights (out, in, 3, 3) with a border of 1.
+/// Images (batch, in, side, side) convolved with weights (out, in, 3, 3) at padding 1.
 struct Size {
   int64_t batch, in, side, out;
 };
@@ -43,7 +43,7 @@ Conv2dArgs args_of(const Tensor& x, const Tensor& weight, const Tensor& y) {
           .padding_w = 1};
 }
 
-/// The result's rows are images, or the weights of one output each.
+/// Computes the exact result. Its rows are images, or for the weight gradient the weights of one output channel each.
 std::vector<Tensor> exact(ConvPass pass, const Tensor& x, const Tensor& weight, const Tensor& y, int64_t first,
                           int64_t count) {
   const auto all = [](const Tensor& t) { return rows_of(t, 0, t.size(0)); };

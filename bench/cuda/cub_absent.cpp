@@ -1,4 +1,4 @@
-// The emulator's build has no CUB: its headers need nvcc.
+// The emulator's build has no CUB, because its headers need nvcc.
 
 #include "bench/cuda/problem.h"
 

@@ -1,5 +1,5 @@
-// CUB's device-wide algorithms on the problems' own buffers. Their scratch memory is taken once, outside the timed
-// call.
+// CUB's device-wide algorithms on the problems' own buffers. Their temporary storage is allocated once, outside of the
+// timed call.
 
 #include "bench/cuda/problem.h"
 #include "kernels/cuda/base/error.h"
@@ -16,7 +16,7 @@ namespace {
 
 cudaStream_t stream_of(const Stream& stream) { return static_cast<cudaStream_t>(stream.handle()); }
 
-/// A peer of call(scratch, bytes, stream), which CUB first asks for the bytes it wants.
+/// Makes a peer from call(scratch, bytes, stream), which CUB first calls to query the size of its temporary storage.
 template <class Call>
 Peer cub_peer(Call call) {
   std::size_t bytes = 0;

@@ -1,4 +1,4 @@
-// The ladders of matrix products: C = A B, all row-major, beside cuBLAS.
+// The ladders of matrix products C = A B, all row-major, compared with cuBLAS.
 
 #include "bench/cuda/problem.h"
 #include "kernels/cuda/hgemm/ladder.h"
@@ -66,7 +66,7 @@ void add_gemm(std::vector<Entry>& list, Scale scale) {
   add("sgemm", kFloat32, {4096, 4096, 4096}, sgemm);
   for (const DType dtype : {kHalf, kBFloat16}) {
     add("hgemm", dtype, {4096, 4096, 4096}, hgemm);
-    add("hgemm", dtype, {8192, 8192, 8192}, hgemm.subspan(2));  // the rungs with tensor cores: others take seconds
+    add("hgemm", dtype, {8192, 8192, 8192}, hgemm.subspan(2));  // only the rungs with tensor cores; others take seconds
   }
 }
 

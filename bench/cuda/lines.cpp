@@ -1,4 +1,4 @@
-// The ladders that memory bounds: sums, softmax and layer norm of lines, and transposing copies.
+// The memory-bound ladders: sum, softmax and layer norm of rows, and transposing copies.
 
 #include "bench/cuda/problem.h"
 #include "kernels/cuda/norm/ladder.h"
@@ -11,7 +11,7 @@
 namespace levin::bench {
 namespace {
 
-/// The rungs of a ladder that can, each on the same arguments. `keep` holds the tensors that the arguments point to.
+/// Returns the rungs of a ladder that support these arguments. `keep` owns the tensors that the arguments point to.
 template <class RungType, class Args>
 std::vector<Rung> rungs_of(std::span<const RungType> ladder, const Args& args, const std::vector<Tensor>& keep,
                            const std::vector<Peer>& peers, double tolerance) {
@@ -38,7 +38,7 @@ Problem reduce(int64_t rows, int64_t columns) {
       .exact = [x](int64_t first, int64_t count) { return std::vector{rows_of(x, first, count).sum({1}, true)}; }};
   std::vector<Peer> peers{memcpy_peer(p.bytes)};
   if (rows == 1) peers.push_back(cub_sum_peer(out, x));
-  // Numbers of both signs cancel to the root of their count.
+  // The sum of n numbers of both signs is only about sqrt(n).
   p.rungs = rungs_of(kernels::cuda::reduce_rungs(), kernels::SumArgs{out.tensor_view(), x.tensor_view()}, {x, out},
                      peers, 1e-4);
   set_levels(p);

@@ -1,5 +1,5 @@
-// levin_bench_cuda: every rung of every CUDA ladder, and the operations without one, beside NVIDIA's libraries. Each
-// family has a process of its own; what ships and the training steps come first, the naive rungs last.
+// levin_bench_cuda: measures every rung of every CUDA ladder, and the operations without one, next to NVIDIA's
+// libraries. Each family runs in its own process; shipping kernels and training steps come first, naive rungs last.
 
 #include "bench/cuda/supervisor.h"
 
@@ -17,12 +17,12 @@ namespace {
 
 constexpr const char* kUsage =
     "usage: levin_bench_cuda [--check] [--json FILE] [--seconds N] [--row-seconds N] [--one-process] [FILTER...]\n"
-    "  --check        small sizes: every rung and peer computes the right thing; no figures\n"
-    "  --json         writes a line to this file for each row, as soon as it is there\n"
-    "  --seconds      problems that are not begun after this long are left out, and named\n"
-    "  --row-seconds  a process that computes no row for this long is killed (90)\n"
-    "  --one-process  for debuggers: no process for each family, so that a row that fails may take others with it\n"
-    "  FILTER         sgemm, hgemm/persistent, training, ...: only this family, or this rung of it\n";
+    "  --check        checks the results of every rung and peer at small sizes; no timings\n"
+    "  --json         writes each row to this file as one line, as soon as it is measured\n"
+    "  --seconds      problems that have not started after this long are skipped and listed\n"
+    "  --row-seconds  a process that reports no row for this long is killed (90)\n"
+    "  --one-process  runs all families in one process, for debuggers; a crash loses all further rows\n"
+    "  FILTER         sgemm, hgemm/persistent, training, ...: runs only this family, or this rung of it\n";
 
 struct Filter {
   std::string family, rung;
@@ -37,7 +37,7 @@ struct Options {
   bool wants(const std::string& family) const {
     return filters.empty() || std::ranges::find(filters, family, &Filter::family) != filters.end();
   }
-  /// The rungs that are asked for; empty: all.
+  /// Returns the rungs that the filters name; empty means all.
   std::vector<std::string> rungs(const std::string& family) const {
     std::vector<std::string> names;
     for (const Filter& f : filters) {
@@ -67,7 +67,7 @@ Options parse(int argc, char** argv) {
       o.seconds = std::strtod(value(i).c_str(), nullptr);
     } else if (argument == "--row-seconds") {
       o.row_seconds = std::strtod(value(i).c_str(), nullptr);
-    } else if (argument == "--worker") {  // what this program starts itself with
+    } else if (argument == "--worker") {  // given by this program when it starts itself
       o.worker = value(i);
     } else if (argument.starts_with("-")) {
       throw UsageError("[levin_bench_cuda] " + argument + " is no option.\n" + kUsage);
@@ -95,7 +95,7 @@ void print_row(const Json& row) {
   std::printf("\n");
 }
 
-/// Prints rows, writes each to the file as it comes, and counts.
+/// Prints rows, writes each to the file at once, and counts them.
 class Report {
  public:
   explicit Report(const std::string& path)
@@ -135,13 +135,13 @@ class Report {
   int rows_ = 0, wrong_ = 0, left_out_ = 0;
 };
 
-/// A process each, in the order of what matters most.
+/// Returns one task per process, the most important first.
 std::vector<Task> tasks_of(const Options& o, const std::vector<Entry>& entries) {
   std::vector<Task> tasks;
   const auto add = [&](const std::string& family, std::optional<Level> level) {
     tasks.push_back({.family = family, .level = level, .rungs = o.rungs(family), .check = o.check});
   };
-  std::vector<Entry> families;  // the first of each
+  std::vector<Entry> families;  // the first entry of each family
   for (const Entry& e : entries)
     if (o.wants(e.family) && std::ranges::find(families, e.family, &Entry::family) == families.end())
       families.push_back(e);
@@ -149,7 +149,7 @@ std::vector<Task> tasks_of(const Options& o, const std::vector<Entry>& entries) 
   if (o.wants("training")) add("training", {});
   for (const Level level : {Level::ships, Level::others, Level::naive}) {
     for (const Entry& e : families) {
-      if (o.check && level == Level::ships) add(e.family, {});  // all levels: every process costs seconds to start
+      if (o.check && level == Level::ships) add(e.family, {});  // all levels: a process takes seconds to start
       if (!o.check && (e.ladder || level == Level::ships)) add(e.family, level);
     }
   }

@@ -1,5 +1,5 @@
 #pragma once
-// Times of device work by events, taken cold and in turn with a peer.
+// Times device work with events, with cold caches and interleaved with a peer.
 
 #include "bench/cuda/problem.h"
 
@@ -7,24 +7,25 @@
 
 namespace levin::bench {
 
-/// Seconds of one call.
+/// Statistics of the seconds per call.
 struct Times {
   double median = 0, least = 0;
   int calls = 0;
 };
 Times summary_of(std::vector<double> seconds);
 
-/// Calls of two, measured as own, peer, peer, own, so that a clock that drifts serves both alike.
+/// Interleaved calls of two implementations in the order own, peer, peer, own, so that clock drift affects both
+/// equally.
 struct Duel {
   Times own, peer;
-  double ratio = 0;                         ///< median of peer over own, pair by pair: above 1, own is faster
-  double lower_ratio = 0, upper_ratio = 0;  ///< quartiles
+  double ratio = 0;                         ///< median of peer / own over pairs; above 1: own is faster
+  double lower_ratio = 0, upper_ratio = 0;  ///< quartiles of the ratio
 };
 
 struct MeterOptions {
   double warm_up_seconds = 0.15;
-  int quads = 10;             ///< of four calls: 20 pairs
-  double quad_seconds = 1.5;  ///< no further quads after this long, but two at least
+  int quads = 10;             ///< groups of four calls, so 20 pairs
+  double quad_seconds = 1.5;  ///< no quad starts after this long, except the first two
   std::int64_t flush_bytes = 256 << 20;
 };
 
@@ -36,29 +37,30 @@ class Meter {
   Times measure(const Run& own);
   Duel measure(const Run& own, const Run& peer);
 
-  /// Seconds of each call, queued one after the other, each behind a write of `flush_bytes` that takes the caches and
-  /// gives the host time to queue. Neither is inside the measured time.
+  /// Returns the seconds of each call. Calls are queued one after the other, each after a write of `flush_bytes` that
+  /// evicts the caches and gives the host time to queue. The write and the queueing are not included.
   std::vector<double> seconds_of(std::span<const Run* const> calls);
 
  private:
-  /// Quads of calls of the two, warmed up; seconds in the order own, peer, peer, own.
+  /// Returns the seconds of quads of calls after a warm-up, in the order own, peer, peer, own.
   std::vector<std::vector<double>> quads_of(const Run& own, const Run& peer);
 
   Options options_;
   Tensor flush_;
 };
 
-/// What this machine reaches, measured first: bytes a second of copies, and flops a second of the library's products.
+/// Measured peaks of this machine: bytes per second of a copy, and flops per second of the library's matrix products.
 struct Ceilings {
-  double copy = 0;   ///< 0: not measured
-  double noise = 0;  ///< half the distance between the quartiles of the copy's ratio to itself
+  double copy = 0;   ///< bytes per second; 0: not measured
+  double noise = 0;  ///< half the interquartile range of the copy's ratio to itself
   std::vector<std::pair<std::string, double>> flops;  ///< by unit: "f32", "tf32", "f16", "bf16"
-  std::string missing;                                ///< why flops is empty
+  std::string missing;                                ///< the reason why flops is empty
   std::optional<double> flops_of(const std::string& unit) const;
 };
 Ceilings measure_ceilings(Meter& meter, Scale scale);
 
-/// Seconds below which the work cannot be done, by the larger of its two terms; none where a rate was not measured.
+/// Returns the lower bound of the seconds: the larger of bytes and flops over their peaks; nothing if a peak was not
+/// measured.
 std::optional<double> floor_of(const Problem& problem, const Rung& rung, const Ceilings& ceilings);
 
 }  // namespace levin::bench

@@ -11,9 +11,9 @@ namespace levin::bench {
 
 namespace {
 
-/// How many rows are judged at each end of a result that is too large for all of them.
+/// Number of rows that are checked at each end of a result that is too large to be checked as a whole.
 constexpr int64_t kJudgedRows = 2;
-/// A result of one axis has elements for rows.
+/// Returns the number of rows to check; the rows of a one-dimensional result are its elements.
 int64_t judged_rows(const Problem& p) { return p.outputs.at(0).dim() == 1 ? 4096 : kJudgedRows; }
 
 Json judged(double error, double tolerance) {
@@ -22,10 +22,11 @@ Json judged(double error, double tolerance) {
           {"ok", error <= tolerance}};
 }
 
-/// Others may choose algorithms whose rounding is worse than a sum's, as Winograd's for convolutions.
+/// Peers may choose algorithms that round worse than a plain sum, such as Winograd convolutions.
 constexpr double kPeerTolerance = 10;
 
-/// The peer's row, with what `measured` adds; its failure is its reason to be missing, and no failure of the rung.
+/// Returns the peer's row with the additions of `measured`. A peer that fails is reported as missing and does not fail
+/// the rung.
 Json peer_row(const Problem& p, const Rung& rung, const Peer& peer, int64_t rows,
               const std::function<void(Json&)>& measured) {
   if (!peer.run) return {{"missing", peer.missing}};
@@ -59,7 +60,7 @@ void add_times(Json& row, const Problem& p, const Rung& rung, const Times& times
   row["share"] = floor ? Json(*floor / times.median) : Json();
 }
 
-/// The rung's correctness, then what `add` says. A rung that fails is a row that is not ok.
+/// Returns the rung's row: its correctness, then what `add` appends. If the rung throws, the row is not ok.
 Json row_of_rung(const Problem& p, const Rung& rung, int64_t rows, const std::function<void(Json&)>& add) {
   Json row = head_of(p, rung);
   row["peers"] = Json::object();

@@ -1,4 +1,4 @@
-// Every row of the CUDA benchmarks at small sizes; part of levin_cuda_tests.
+// Runs every row of the CUDA benchmarks at small sizes; part of levin_cuda_tests.
 
 #include "bench/cuda/check.h"
 #include "bench/cuda/report.h"
@@ -36,14 +36,14 @@ namespace {
 
 constexpr MeterOptions kQuick{.warm_up_seconds = 0, .quads = 2, .flush_bytes = 4096};
 
-/// The names of a ladder's rungs.
+/// Returns the names of a ladder's rungs.
 std::set<std::string> names_of(const auto& ladder) {
   std::set<std::string> names;
   for (const auto& rung : ladder) names.insert(rung.name);
   return names;
 }
 
-/// A copy of eight numbers with one rung; `run` copies too few of them where it is wrong.
+/// Returns a problem that copies eight numbers. Its one rung copies `copied` of them, which is wrong if fewer.
 Problem copy_of_eight(int64_t copied) {
   const Tensor x = normal({8}, kFloat32), out = on_device({8}, kFloat32);
   return {.family = "copy",
@@ -57,7 +57,7 @@ Problem copy_of_eight(int64_t copied) {
           .exact = [x](int64_t first, int64_t count) { return std::vector{rows_of(x, first, count)}; }};
 }
 
-/// Ladders of four rungs, of which those of `broken` end the process in three ways.
+/// Returns ladders of four rungs; those of the ladder `broken` end the process in three ways.
 std::vector<Entry> planted_entries() {
   const auto ladder = [](const std::string& family, const std::map<std::string, Run>& planted) {
     return Entry{family, [=] {
@@ -88,7 +88,7 @@ std::vector<Entry> planted_entries() {
 
 constexpr const char* kBenchWorker = "LEVIN_TEST_BENCH_WORKER";
 
-/// The rows of a task whose processes are this program, by name and in their order.
+/// Returns the names and rows of a task, in order; this program is also the task's child process.
 std::vector<std::pair<std::string, Json>> supervised(const Task& task) {
   std::vector<std::pair<std::string, Json>> rows;
   const Supervision supervision{.command =
@@ -105,7 +105,7 @@ std::vector<std::pair<std::string, Json>> supervised(const Task& task) {
 
 }  // namespace
 
-TEST_CASE("bench: every rung of every ladder has rows, all of which are right") {
+TEST_CASE("bench: every rung of every ladder has rows and all are correct") {
   no_grad guard;
   Meter meter(kQuick);
   std::map<std::string, std::set<std::string>> rungs;
@@ -135,14 +135,14 @@ TEST_CASE("bench: every rung of every ladder has rows, all of which are right") 
   for (const char* single : {"add", "gelu", "adamw", "scan", "sort"}) CHECK(rungs[single].size() == 1);
 }
 
-TEST_CASE("bench: the full sizes have the families of the small ones") {
+TEST_CASE("bench: the full sizes have the same families as the small ones") {
   std::set<std::string> small, full;
   for (const Entry& entry : problems(Scale::check)) small.insert(entry.family);
   for (const Entry& entry : problems(Scale::full)) full.insert(entry.family);
   CHECK(small == full);
 }
 
-TEST_CASE("bench: an element that was not written is an error, at either end") {
+TEST_CASE("bench: an unwritten element at either end is an error") {
   const Problem right = copy_of_eight(8), wrong = copy_of_eight(7);
   CHECK(error_of(right, right.rungs[0].run, 2) == 0);
   CHECK(std::isinf(error_of(wrong, wrong.rungs[0].run, 8)));
@@ -151,7 +151,7 @@ TEST_CASE("bench: an element that was not written is an error, at either end") {
   CHECK(check_problem(wrong, meter)[0]["ok"] == false);
 }
 
-TEST_CASE("bench: exact rows are computed once") {
+TEST_CASE("bench: exact rows are computed only once") {
   Problem p = copy_of_eight(8);
   int calls = 0;
   p.exact = [&calls, exact = p.exact](int64_t first, int64_t count) {
@@ -164,7 +164,7 @@ TEST_CASE("bench: exact rows are computed once") {
   CHECK(calls == 1);
 }
 
-TEST_CASE("bench: a rung that throws is a wrong row, a peer that throws a missing one") {
+TEST_CASE("bench: a rung that throws fails its row, a peer that throws is missing") {
   Problem p = copy_of_eight(8);
   const Run throws = [](Stream&) { throw DeviceError("no such unit"); };
   p.rungs[0].peers = {{.name = "broken", .run = throws}, {.name = "absent", .missing = "not here"}};
@@ -180,7 +180,7 @@ TEST_CASE("bench: a rung that throws is a wrong row, a peer that throws a missin
   CHECK(failed["error"] == "no such unit");
 }
 
-TEST_CASE("bench: a measured row and the machine have what the report reads") {
+TEST_CASE("bench: a measured row and the machine have every member that the report reads") {
   Problem p = copy_of_eight(8);
   p.rungs[0].peers = {memcpy_peer(p.bytes)};
   Meter meter(kQuick);
@@ -192,7 +192,7 @@ TEST_CASE("bench: a measured row and the machine have what the report reads") {
   CHECK(row["floor_seconds"] == 1.0);
   for (const char* field : {"seconds", "ratio", "lower_ratio", "upper_ratio"})
     CHECK_MESSAGE(row["peers"]["memcpy"].contains(field), field);
-  p.rungs[0].unit = "f32";  // no rate is known
+  p.rungs[0].unit = "f32";  // its peak is unknown
   CHECK(measure_problem(p, meter, ceilings)[0]["share"].is_null());
   const Json machine = describe_machine(ceilings);
   CHECK(!machine["device"].get<std::string>().empty());
@@ -200,18 +200,18 @@ TEST_CASE("bench: a measured row and the machine have what the report reads") {
   CHECK(machine["library_flops_a_second"]["f16"] == 1.0);
 }
 
-TEST_CASE("bench: pairs are own, peer, peer, own, each behind a flush") {
+TEST_CASE("bench: calls are interleaved as own, peer, peer, own, each after a flush") {
   Meter meter({.warm_up_seconds = 0, .quads = 3, .flush_bytes = 4096});
   std::string order;
   const Duel duel = meter.measure([&](Stream&) { order += 'a'; }, [&](Stream&) { order += 'b'; });
-  CHECK(order == "ababbaabbaabba");  // one warm-up of both first
+  CHECK(order == "ababbaabbaabba");  // one warm-up call of each first
   CHECK(duel.own.calls == 6);
   CHECK(duel.peer.calls == 6);
   CHECK(duel.lower_ratio <= duel.ratio);
   CHECK(duel.ratio <= duel.upper_ratio);
 }
 
-TEST_CASE("bench: medians, and floors by the larger of two terms") {
+TEST_CASE("bench: medians, and floors from the larger of two terms") {
   CHECK(summary_of({4, 1, 3, 2}).median == 2.5);
   CHECK(summary_of({4, 1, 3, 2}).least == 1);
   const Ceilings ceilings{.copy = 10, .flops = {{"f16", 100}}, .missing = ""};
@@ -224,14 +224,14 @@ TEST_CASE("bench: medians, and floors by the larger of two terms") {
   CHECK(!floor(20, 1000, "f32"));
 }
 
-TEST_CASE("bench: ceilings without cuBLAS say why there are none") {
+TEST_CASE("bench: ceilings without cuBLAS give the reason") {
   Meter meter(kQuick);
   const Ceilings ceilings = measure_ceilings(meter, Scale::check);
   CHECK(ceilings.copy > 0);
   CHECK(ceilings.missing.empty() == !ceilings.flops.empty());
 }
 
-TEST_CASE("bench: training steps in mixed precision have the losses of float32, and no figures where none are asked") {
+TEST_CASE("bench: training steps in mixed precision have the losses of float32, and no timings unless asked for") {
   const Json rows = training_rows(Scale::check, false);
   REQUIRE(rows.size() == 6);
   for (const Json& row : rows) {
@@ -252,14 +252,14 @@ TEST_CASE("bench: the process of a task") {
   std::_Exit(done ? 0 : kDeviceLost);
 }
 
-TEST_CASE("bench: an illegal access, a crash and a hang lose one row each, and no other") {
+TEST_CASE("bench: an illegal access, a crash and a hang lose one row each") {
   const auto rows = supervised({.family = "broken", .level = {}, .check = true});
   std::vector<std::string> names, wrong;
   for (const auto& [name, row] : rows) {
     names.push_back(name);
     if (row["ok"] == false) wrong.push_back(row["error"]);
   }
-  // The best rung of each problem comes first, the first one last.
+  // The shipping rung of each problem comes first and its naive rung last.
   CHECK(names == std::vector<std::string>{"broken/fourth", "broken/third", "broken/second", "broken/first",
                                           "broken/fourth", "broken/third", "broken/second", "broken/first",
                                           "broken/none"});
@@ -271,7 +271,7 @@ TEST_CASE("bench: an illegal access, a crash and a hang lose one row each, and n
   for (const int i : {1, 6, 7, 8}) CHECK(rows[static_cast<std::size_t>(i)].second["ok"] == false);
 }
 
-TEST_CASE("bench: a task of one level or of named rungs has these rows alone, from where it is to begin") {
+TEST_CASE("bench: a task of one level or of named rungs runs only these rows, from its start position") {
   const auto names = [](const Task& task) {
     std::string text;
     for (const auto& [name, row] : supervised(task)) text += name + (row["ok"] == true ? " " : "! ");

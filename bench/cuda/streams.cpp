@@ -1,4 +1,4 @@
-// Operations without a ladder, all bound by memory: element by element, AdamW, running sums and sorting.
+// Memory-bound operations without a ladder: elementwise, AdamW, prefix sums and sorting.
 
 #include "bench/cuda/problem.h"
 
@@ -45,7 +45,7 @@ Problem gelu_of(int64_t n, DType dtype) {
   return p;
 }
 
-/// Parameters of one size each, as many as make `n` numbers: param, grad, exp_avg and exp_avg_sq.
+/// Parameters of equal size with `n` numbers in total, and their grad, exp_avg and exp_avg_sq.
 struct AdamState {
   std::vector<Tensor> values[4];
   std::vector<kernels::OptimTensor> tensors;
@@ -142,7 +142,7 @@ void add_streams(std::vector<Entry>& list, Scale scale) {
     list.push_back({"add", [=] { return add(full ? 1 << 27 : 3001, dtype); }, false});
     list.push_back({"gelu", [=] { return gelu_of(full ? 1 << 27 : 3001, dtype); }, false});
   }
-  // 148 tensors of 124 million numbers in all: a GPT-2 of the smallest size.
+  // 148 tensors with 124 million numbers in total, as in the smallest GPT-2.
   list.push_back({"adamw", [=] { return full ? adamw(148 * 840000, 148) : adamw(3 * 500, 3); }, false});
   list.push_back({"scan", [=] { return scan(full ? 1 << 26 : 3001); }, false});
   list.push_back({"sort", [=] { return radix_sort(full ? 1 << 24 : 3001); }, false});

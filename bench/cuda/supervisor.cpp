@@ -18,7 +18,7 @@ namespace levin::bench {
 
 namespace {
 
-/// A process whose standard output is read line by line.
+/// A child process whose standard output is read line by line.
 class Child {
  public:
   explicit Child(std::vector<std::string> command) {
@@ -49,7 +49,7 @@ class Child {
   Child& operator=(const Child&) = delete;
 
   enum class Read { line, end, silence };
-  /// The next line, waiting for `seconds` at most.
+  /// Reads the next line, waiting at most `seconds`.
   Read read_line(std::string& line, double seconds) {
     for (;;) {
       if (const auto end = buffer_.find('\n'); end != std::string::npos) {
@@ -91,11 +91,11 @@ std::string reason_of(int status) {
   return "the process ended with status " + std::to_string(WEXITSTATUS(status));
 }
 
-/// One process's part of a task.
+/// The outcome of one child process.
 struct ProcessRun {
-  std::optional<Json> begun;  ///< the message of a row that was begun and has not come
-  std::optional<Place> next;  ///< behind the last row that was begun
-  std::string reason;         ///< why the process ended; empty when all is done
+  std::optional<Json> begun;  ///< message of a row that was begun and not reported
+  std::optional<Place> next;  ///< the place after the last row that was begun
+  std::string reason;         ///< why the process ended; empty if it finished
 };
 
 Place behind(const Place& place) {
@@ -144,7 +144,7 @@ void supervise(Task task, const Supervision& supervision, const Say& say) {
       row["row"] = failed_row(row["row"], run.reason + ".");
       say(row);
     }
-    if (!run.next || *run.next <= task.from) {  // it did not come so far as to begin a row
+    if (!run.next || *run.next <= task.from) {  // the process ended before it began a row
       const Json head = {
           {"name", task.family + "/none"}, {"family", task.family}, {"rung", "none"}, {"shape", ""}, {"dtype", ""}};
       if (!run.begun) say({{"kind", "row"}, {"row", failed_row(head, run.reason + ".")}});

@@ -67,7 +67,7 @@ Task gpt_blocks(Scale scale) {
           net, randn({batch, length, width}).to(cuda(0)), randint(0, 256, {batch * length}).to(cuda(0))};
 }
 
-/// One task in one precision, with weights of its own.
+/// One task in one precision, with its own weights.
 class Trainee {
  public:
   Trainee(const std::function<Task(Scale)>& make, Scale scale, std::string precision)
@@ -91,7 +91,7 @@ class Trainee {
     optimizer_.zero_grad();
     return loss.detach();
   }
-  /// Seconds of a step, until the device is done; its loss stays in last_loss().
+  /// Returns the seconds of a step until the device is done; last_loss() returns its loss.
   double timed_step() {
     cuda::Event start(true), end(true);
     start.record();

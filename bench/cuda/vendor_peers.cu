@@ -1,4 +1,5 @@
-// cuBLAS and cuDNN, called past the tables, so that a problem they do not take is never our own kernel's by mistake.
+// Calls cuBLAS and cuDNN directly, not through the kernel tables, so that our own kernel never runs by mistake for a
+// problem that they do not support.
 
 #include "bench/cuda/problem.h"
 #include "kernels/cuda/vendor/conv.h"
@@ -12,7 +13,8 @@ namespace levin::bench {
 
 namespace {
 
-/// The peer of taken(stream), which says whether the library took the problem; open() throws where it is not there.
+/// Makes a peer from taken(stream), which returns whether the library supports the problem. open() throws if the
+/// library is missing.
 template <class Open, class Taken>
 Peer library_peer(const std::string& name, Open open, Taken taken) {
   try {

@@ -13,7 +13,7 @@ namespace levin::bench {
 
 namespace {
 
-/// An illegal access and the like end everything that the process could do on its device.
+/// Returns true after an illegal access or a similar error, after which the process can no longer use the device.
 bool device_is_lost() {
   try {
     cuda::synchronize();
@@ -27,7 +27,7 @@ Json head_without_rung(const std::string& family) {
   return {{"name", family + "/none"}, {"family", family}, {"rung", "none"}, {"shape", ""}, {"dtype", ""}};
 }
 
-/// The rungs to measure, the best ones first.
+/// Returns the rungs to measure, the shipping one first.
 std::vector<const Rung*> selected(const Problem& p, const Task& task) {
   std::vector<const Rung*> rungs;
   for (const Rung& rung : p.rungs) {
@@ -47,7 +47,7 @@ class ProblemRows {
         say_(say),
         meter_(task.check ? MeterOptions{.warm_up_seconds = 0, .quads = 2, .flush_bytes = 4096} : MeterOptions{}) {}
 
-  /// The rows of a problem; false when the device was lost.
+  /// Reports the rows of a problem. Returns false if the device was lost.
   bool run(const Entry& entry, int number) {
     begin({number, -1}, head_without_rung(entry.family));
     try {
@@ -78,7 +78,7 @@ class ProblemRows {
   }
   bool end(const Place& place, const Json& row) {
     say_({{"kind", "row"}, {"entry", place.entry}, {"position", place.position}, {"row", row}});
-    return !device_is_lost();  // a peer may have lost it too, beside a row that is right
+    return !device_is_lost();  // a peer may have lost it although the row is correct
   }
 
   const Task& task_;

@@ -1,6 +1,6 @@
 #pragma once
-// The part of the benchmarks that one process computes: a family of problems, the training steps, or the machine's
-// rates. A process whose device was lost says so and ends; supervisor.h goes on behind the row that did it.
+// The part of the benchmarks that one process runs: a family of problems, the training steps, or the machine's peaks. A
+// process that loses its device reports that and ends; supervisor.h continues after the row that caused it.
 
 #include "bench/cuda/report.h"
 
@@ -12,8 +12,8 @@
 
 namespace levin::bench {
 
-/// A row's place: its problem in the list of all, and its place among the rungs that are measured of it. -1: the
-/// problem is being made.
+/// A row's place: the index of its problem, and its index among that problem's measured rungs. -1 means that the
+/// problem is being created.
 struct Place {
   int entry = 0, position = -1;
   auto operator<=>(const Place&) const = default;
@@ -21,11 +21,11 @@ struct Place {
 
 struct Task {
   std::string family;                ///< "machine", "training", or a family of problems
-  std::optional<Level> level;        ///< rungs of this level alone
-  std::vector<std::string> rungs{};  ///< rungs of these names alone; empty: all
-  Place from{};                      ///< rows before it are left out
-  bool check = false;                ///< small sizes and no figures
-  double seconds = 1e9;              ///< problems that are not begun after this long are left out
+  std::optional<Level> level;        ///< only rungs of this level
+  std::vector<std::string> rungs{};  ///< only rungs of these names; empty: all
+  Place from{};                      ///< rows before it are skipped
+  bool check = false;                ///< small sizes and no timings
+  double seconds = 1e9;              ///< problems that have not started after this long are skipped
   Ceilings ceilings{};
 };
 Json to_json(const Task& task);
@@ -34,13 +34,13 @@ Task task_of(const Json& json);
 Json to_json(const Ceilings& ceilings);
 Ceilings ceilings_of(const Json& json);
 
-/// Says what happens as it happens, an object each:
+/// Reports progress as it happens, one object each:
 ///   kind: "begin", "row", "training", "machine" or "left_out"
 ///   entry, position: of begin and row
-///   row: what belongs into the report; of begin, how the row begins
+///   row: the report's row; for "begin", its first members
 using Say = std::function<void(const Json& message)>;
 
-/// Returns false when the device was lost: the process can compute no further row.
+/// Returns false if the device was lost, after which the process can compute no further row.
 bool run_task(const Task& task, const std::vector<Entry>& entries, const Say& say);
 
 }  // namespace levin::bench

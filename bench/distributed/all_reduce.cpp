@@ -1,10 +1,10 @@
-// Sums over the ranks of one host, by size: our transports (shared memory with tensors of shared_empty() and with any),
-// and Gloo's own ring over loopback.
+// Benchmarks all-reduce over the ranks of one host, by size: Levin's transports (shared memory with tensors of
+// shared_empty() and with ordinary ones, TCP), and Gloo's ring over loopback.
 // usage: levin_bench_all_reduce [--ranks N] [--rounds N] [--bytes N] [--only NAME,...]
-//        prints: transport  bytes  ms  GB/s (bytes summed up a second), and the ratio of TCP's GB/s to Gloo's by size
-//        levin_bench_all_reduce [--ranks N] --latency-ms T        over TCP whose messages arrive T ms later, few bytes,
-//        or with 0 as they are, many: "ring" is the sum, "tree" a broadcast and the answer of the last rank
-//        (tools/cost_model.py)
+//        prints: transport  bytes  ms  GB/s (bytes reduced per second), and the ratio of TCP's GB/s to Gloo's by size
+//        levin_bench_all_reduce [--ranks N] --latency-ms T
+//        measures TCP for tools/cost_model.py: small messages that are delayed by T ms, or large ones without delay
+//        if T is 0. "ring" is an all-reduce, "tree" a broadcast and the last rank's answer.
 
 #include <gloo/allreduce.h>
 #include <gloo/rendezvous/context.h>
@@ -29,12 +29,12 @@ using bench::median;
 
 namespace {
 
-constexpr int64_t kSizes[] = {4 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 40'000'000};  // bytes
+constexpr int64_t kSizes[] = {4 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 40'000'000};  // in bytes
 constexpr double kBytesARound = 20e6;
 
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-/// Somebody who sums up. All ranks call alike.
+/// An implementation of all-reduce. All ranks make the same calls.
 struct Contender {
   const char* name;
   std::function<void(const Tensor&)> all_reduce;
@@ -62,7 +62,7 @@ Contender levin_by(const char* name, const std::shared_ptr<ProcessGroup>& group)
   return {name, [group](const Tensor& t) { group->all_reduce(t).wait(); }, [group] { group->barrier().wait(); }};
 }
 
-/// Tensors that all ranks see, as the buckets of DistributedDataParallel are.
+/// Reduces tensors in memory that all ranks map, as the buckets of DistributedDataParallel are.
 Contender in_place(const std::shared_ptr<ProcessGroup>& group) {
   Contender c = levin_by("in_place", group);
   c.zeros = [group](int64_t elements) {
@@ -75,7 +75,7 @@ Contender in_place(const std::shared_ptr<ProcessGroup>& group) {
 
 void time_slow(const RankInfo& me, const std::shared_ptr<Store>& store, int latency_ms) {
   const auto group = group_over(me, store, "tcp", "tcp", latency_ms);
-  const auto line = group_over(me, store, "line", "shared");  // at which all start together
+  const auto line = group_over(me, store, "line", "shared");  // a barrier at which all ranks start together
   const auto best = [&](const auto& call) {
     double least = 1e9;
     for (int i = 0; i < 8; ++i) {
@@ -132,21 +132,22 @@ Contender raw_gloo(const RankInfo& me, Store& meeting) {
   return {"gloo", [reduce](const Tensor& t) { reduce(t.data<float>(), static_cast<std::size_t>(t.numel())); }, barrier};
 }
 
-/// Turn by turn, so that all see the machine alike; a figure is the best round's, a ratio the median of all rounds.
+/// Interleaves the contenders, so that the machine's load affects all equally. Times are those of the best round,
+/// ratios medians over all rounds.
 void compare(const RankInfo& me, const std::vector<Contender>& contenders, int rounds, int64_t only) {
   for (const int64_t bytes : kSizes) {
     if (only != 0 && only != bytes) continue;
     std::map<std::string, Tensor> tensors;
     for (const Contender& c : contenders) tensors[c.name] = c.zeros(bytes / 4);
     const int calls = static_cast<int>(std::clamp(kBytesARound / static_cast<double>(bytes), 1.0, 100.0));
-    std::map<std::string, std::vector<double>> took;  // seconds a call
+    std::map<std::string, std::vector<double>> took;  // seconds per call
     for (int round = 0; round <= rounds; ++round) {
       for (const Contender& c : contenders) {
         c.barrier();
-        c.all_reduce(tensors[c.name]);  // the tensor comes back into the caches
+        c.all_reduce(tensors[c.name]);  // brings the tensor back into the caches
         const double start = seconds();
         for (int i = 0; i < calls; ++i) c.all_reduce(tensors[c.name]);
-        if (round > 0) took[c.name].push_back((seconds() - start) / calls);  // the first one warms up
+        if (round > 0) took[c.name].push_back((seconds() - start) / calls);  // the first round is the warm-up
       }
     }
     for (const Contender& c : contenders) print(me.rank, c.name, bytes, *std::ranges::min_element(took[c.name]));

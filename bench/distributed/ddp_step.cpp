@@ -1,9 +1,9 @@
-// A training step of data parallelism, a process a device with one thread each; tools/ddp_step.py sets it beside
-// PyTorch's (bench/peers/torch_ddp.py).
+// Benchmarks a training step of data parallelism with one process per device and one thread each; tools/ddp_step.py
+// compares it with PyTorch's (bench/peers/torch_ddp.py).
 // usage: levin_bench_ddp_step [--ranks N] [--net mlp|lenet|cnn] [--steps N]
 // prints "levin RANKS NET HOW MS", medians, where HOW is
-//   alone   every process trains a network of its own: what this machine gives N processes
-//   behind  gradients are averaged when backward has ended
+//   alone   every process trains its own network without communication
+//   behind  gradients are averaged after backward
 //   ddp     gradients are averaged while backward runs
 
 #include <levin/autograd/ops.h>
@@ -24,14 +24,14 @@ using namespace levin::distributed;
 namespace {
 
 constexpr int kWarmUp = 8;
-constexpr int64_t kBatch = 128;  // of a rank
+constexpr int64_t kBatch = 128;  // per rank
 
 nn::Sequential make_net(const std::string& name) {
   if (name == "cnn") return bench::make_cnn();
   return name == "lenet" ? bench::make_lenet() : bench::make_mlp();
 }
 
-/// A network with its optimizer, and what its steps took.
+/// A network with its optimizer and the measured times of its steps.
 class Training {
  public:
   Training(std::string how, const std::string& net, const std::shared_ptr<ProcessGroup>& group)
@@ -84,7 +84,7 @@ int main(int argc, char** argv) {
   std::vector<std::unique_ptr<Training>> all;
   for (const char* how : {"alone", "behind", "ddp"})
     if (ranks > 1 || std::string(how) == "alone") all.push_back(std::make_unique<Training>(how, net, group));
-  for (int i = 0; i < kWarmUp + steps; ++i) {  // in turn, as other programs come and go
+  for (int i = 0; i < kWarmUp + steps; ++i) {  // interleaved, because the machine's load varies
     for (const auto& training : all) {
       group->barrier().wait();
       training->step(x, y);

@@ -1,5 +1,5 @@
-// A step of one batch by DataParallel (one process) and by DistributedDataParallel (a process a device), on this CPU.
-// usage: levin_bench_dp_ddp [--devices N]        prints: ms a step, and the bytes that N own devices would move
+// Compares a step with DataParallel (one process) and DistributedDataParallel (one process per device) on this CPU.
+// usage: levin_bench_dp_ddp [--devices N]        prints: ms per step, and the bytes that N separate devices would move
 
 #include <levin/autograd/ops.h>
 #include <levin/core/parallel.h>
@@ -28,7 +28,7 @@ struct Net : nn::Module {
   Tensor forward(const Tensor& x) override { return fc3(relu(fc2(relu(fc1(x))))); }
 };
 
-/// The fastest step, in ms.
+/// Returns the time of the fastest step, in ms.
 template <class Forward, class Before>
 double time_steps(Net& net, const Tensor& x, const Tensor& y, const Forward& forward, const Before& before) {
   optim::SGD optimizer(net.parameters(), {.lr = 0.01});
@@ -45,14 +45,15 @@ double time_steps(Net& net, const Tensor& x, const Tensor& y, const Forward& for
   return best;
 }
 
-/// With n devices. dp: the batch to the first one and parts of it on to the others, parameters there and gradients
-/// back, outputs back and their gradients there. ddp: parts of the batch, and a ring of gradients.
+/// Prints the bytes that n devices would move per step. dp scatters the batch, replicates the parameters, gathers the
+/// outputs, and moves the gradients of both back. ddp loads parts of the batch and all-reduces the gradients over a
+/// ring.
 void print_bytes(const Net& net, double n) {
   double parameters = 0;
   for (const Parameter& p : net.parameters()) parameters += static_cast<double>(p.numel()) * 4;
   const double inputs = kBatch * kIn * 4.0, outputs = kBatch * kOut * 4.0, away = (n - 1) / n, mib = 1024.0 * 1024.0;
   const double dp = inputs + 2 * (n - 1) * parameters + away * (inputs + 2 * outputs);
-  std::printf("bytes of a step: dp %.2f MiB, all of them at the first device; ddp %.2f MiB, %.2f at each\n", dp / mib,
+  std::printf("bytes per step: dp %.2f MiB, all through the first device; ddp %.2f MiB, %.2f per device\n", dp / mib,
               (inputs + 2 * (n - 1) * parameters) / mib, (inputs / n + 2 * away * parameters) / mib);
 }
 
@@ -68,7 +69,7 @@ int main(int argc, char** argv) {
   const Tensor x = randn({kBatch, kIn}), y = randint(0, kOut, {kBatch});
   const auto nothing = [] {};
   double one = 0, dp = 0;
-  if (me.rank == 0) {  // the others wait for it
+  if (me.rank == 0) {  // the other ranks wait for it
     Net net;
     one = time_steps(net, x, y, [&](const Tensor& t) { return net(t); }, nothing);
     Net wrapped;
@@ -84,7 +85,7 @@ int main(int argc, char** argv) {
       net, x.narrow(0, me.rank * part, part), y.narrow(0, me.rank * part, part),
       [&](const Tensor& t) { return ddp(t); }, [&] { group->barrier().wait(); });
   if (me.rank != 0) return 0;
-  std::printf("ms of a step on %d devices: one device with all threads %.2f, dp %.2f, ddp %.2f\n", n, one, dp, of_ddp);
+  std::printf("ms per step on %d devices: one device with all threads %.2f, dp %.2f, ddp %.2f\n", n, one, dp, of_ddp);
   print_bytes(net, n);
   return 0;
 }

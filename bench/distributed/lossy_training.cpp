@@ -1,5 +1,5 @@
-// Test accuracy of a small network on Fashion-MNIST under a strategy; tools/lossy_training.py compares the lossy ones
-// with ddp. Every option of the Trainer is a flag.
+// Prints the test accuracy of a small network on Fashion-MNIST under a strategy; tools/lossy_training.py compares the
+// lossy strategies with ddp. Every option of the Trainer is a flag.
 #include <fmt/format.h>
 #include <levin/levin.h>
 
@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
                          .seed = 0};
     std::string optimizer = "sgd";
     CommandLine line("Trains a small network on Fashion-MNIST and prints its test accuracy.");
-    line.add_choice("optimizer", optimizer, {"sgd", "adam", "qadam"}, "With a rate that falls along a cosine");
+    line.add_choice("optimizer", optimizer, {"sgd", "adam", "qadam"}, "Optimizer, with a cosine schedule");
     line.add_trainer(config);
     if (!line.parse(argc, argv)) return 0;
     set_num_threads(1);

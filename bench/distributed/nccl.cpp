@@ -1,7 +1,6 @@
-// What ./run silicon measures of copies and of NCCL: the paths between host and device, a group of one rank and DDP
-// through it, and with several GPUs sums by size and DDP by the number of GPUs. Ranks are threads.
-//   levin_bench_nccl [--check] [--json FILE]
-// --check computes small sizes and takes no times: in the emulator they would say nothing of a GPU.
+// Benchmarks copies and NCCL for ./run silicon: copies between host and device, a group of one rank and DDP on it, and
+// with several GPUs all-reduce by size and DDP by the number of GPUs. Ranks are threads.
+// --check runs small sizes without timings, which would mean nothing in the emulator.
 #include <levin/kernels/cuda.h>
 #include <levin/levin.h>
 
@@ -23,7 +22,7 @@ struct Options {
   std::filesystem::path json;
 };
 
-/// Median seconds of one call on this thread, the device's work included; nothing under --check.
+/// Returns the median seconds per call including the device's work, measured on this thread; nothing under --check.
 std::optional<double> seconds_of(const Options& o, const std::function<void()>& call) {
   call();
   if (o.check) return std::nullopt;
@@ -84,7 +83,7 @@ nn::Sequential net_of(const Options& o, int device) {
   return net;
 }
 
-/// Weights after steps on inputs of this rank, and how long one step takes.
+/// The weights after some steps on this rank's inputs, and the time of a step.
 struct Trained {
   std::vector<float> weights{};
   std::optional<double> seconds{};
@@ -117,13 +116,13 @@ Json check_rows(const Options& o) {
   group->broadcast(t, 0).wait();
   group->all_gather(out, t).wait();
   const bool same = out.eq(arange(1000).to(kFloat32).to(cuda(0))).all().item<bool>();
-  rows.push_back({{"name", "all_reduce, broadcast and all_gather give what they got"}, {"ok", same}});
+  rows.push_back({{"name", "all_reduce, broadcast and all_gather of one rank return their input"}, {"ok", same}});
   const bool equal = train(o, group, false).weights == train(o, nullptr, false).weights;
-  rows.push_back({{"name", "DDP gives the weights of the plain loop, to the bit"}, {"ok", equal}});
+  rows.push_back({{"name", "DDP matches the weights of the plain loop bit for bit"}, {"ok", equal}});
   return rows;
 }
 
-/// Runs body on n ranks, rank r on cuda:r; what one throws is thrown.
+/// Runs `body` on n ranks, rank r on cuda:r, and rethrows an exception of a rank.
 void on_ranks(int n, const std::function<void(const std::shared_ptr<ProcessGroup>&)>& body) {
   const distributed::TcpStore table("127.0.0.1", 0, {.server = true});
   std::vector<std::string> errors(static_cast<std::size_t>(n));
@@ -162,7 +161,7 @@ void sum_rows(const Options& o, int ranks, Json& rows) {
   });
 }
 
-/// All ranks have the same inputs, so that the weights are those of one.
+/// All ranks get the same inputs, so the weights equal those of a single rank.
 void ddp_row(const Options& o, int ranks, const std::vector<float>& expected, Json& rows) {
   on_ranks(ranks, [&](const std::shared_ptr<ProcessGroup>& group) {
     const Trained trained = train(o, group, true);
@@ -196,9 +195,9 @@ Json measure(const Options& o) {
 
 int run(int argc, char** argv) {
   Options o;
-  CommandLine line("Copies and sums over NCCL on the GPUs of this machine.");
+  CommandLine line("Benchmarks copies and NCCL collectives on the GPUs of this machine.");
   line.add_flag("check", o.check, "Small sizes, no times");
-  line.add("json", o.json, "File for the rows");
+  line.add("json", o.json, "File to write the rows to");
   if (!line.parse(argc, argv)) return 0;
   if (!cuda::is_available()) throw DeviceError(cuda::why_unavailable());
   if (!o.check && std::string(cuda::flavour()) == "EMULATE")

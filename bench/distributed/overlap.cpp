@@ -1,9 +1,10 @@
-// A step of DistributedDataParallel with and without overlap, over a network with latency.
+// Benchmarks a step of DistributedDataParallel with and without overlap, over a network with latency.
 // usage: levin_bench_overlap [--ranks N] [--layers N] [--latency-ms T] [--trace FILE]
-//        FILE is for chrome://tracing or Perfetto
-// prints: the step without any exchange, with one behind backward, with one during backward, and how much of the
-// exchange is exposed, in milliseconds: of the best rounds, since other programs come and go. A step ends when all
-// ranks are through, also one without an exchange: waiting for a slower rank is not the network's.
+//        FILE gets a trace for chrome://tracing or Perfetto
+// prints: the step without communication, with communication after backward, with communication during backward, and
+// the exposed communication, in milliseconds. Values are those of the best rounds, because the machine's load varies. A
+// step ends when all ranks are done, also without communication, so that waiting for a slower rank is not counted as
+// communication.
 
 #include <levin/autograd/ops.h>
 #include <levin/core/side_by_side.h>
@@ -24,7 +25,7 @@ using namespace levin::distributed;
 namespace {
 
 constexpr int kWidth = 256, kRounds = 40;
-constexpr double kLayer = kWidth * (kWidth + 1) * 4.0 / (1024 * 1024);  // MiB; a bucket each
+constexpr double kLayer = kWidth * (kWidth + 1) * 4.0 / (1024 * 1024);  // MiB; each layer is one bucket
 constexpr int64_t kBatch = 4096;
 
 double ms() {
@@ -39,10 +40,10 @@ struct Span {
 
 enum class Mode { no_exchange, behind, during };
 
-/// One rank's network, and what its steps take.
+/// One rank's network and the measured times of its steps.
 class Rank {
  public:
-  /// `line` starts and ends the steps.
+  /// `line` is the group whose barrier starts and ends the steps.
   Rank(int layers, std::shared_ptr<ProcessGroup> group, std::shared_ptr<ProcessGroup> line)
       : group_(std::move(group)), line_(std::move(line)) {
     for (int i = 0; i < layers; ++i) {
@@ -143,7 +144,7 @@ int main(int argc, char** argv) {
                                        .latency = Milliseconds(delay)});
   };
   Rank rank(layers, group("tcp", latency), group("shared", 0));
-  for (int i = 0; i < 2; ++i) rank.step(Mode::during);  // they agree on the buckets
+  for (int i = 0; i < 2; ++i) rank.step(Mode::during);  // the ranks agree on the buckets
   double alone = 1e9, behind = 1e9, during = 1e9;
   for (int round = 0; round < kRounds; ++round) {
     alone = std::min(alone, rank.step(Mode::no_exchange));

@@ -1,4 +1,4 @@
-// MPI's side of tools/all_reduce.py: sums over the ranks of one host, by size.
+// MPI's side of tools/all_reduce.py: benchmarks MPI_Allreduce over the ranks of one host, by size.
 // usage: mpirun -n N mpi_all_reduce        prints: mpi  bytes  ms  GB/s
 
 #include <mpi.h>
@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
     const int calls = static_cast<int>(std::clamp(100e6 / static_cast<double>(bytes), 3.0, 100.0));
     std::vector<float> data(static_cast<std::size_t>(bytes / 4));
     double best = 1e9;
-    for (int round = 0; round <= 5; ++round) {  // the first one warms up
+    for (int round = 0; round <= 5; ++round) {  // the first round is the warm-up
       MPI_Barrier(MPI_COMM_WORLD);
       const double start = MPI_Wtime();
       for (int i = 0; i < calls; ++i) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PyTorch's side of tools/all_reduce.py: its gloo backend, by size.
+"""PyTorch's side of tools/all_reduce.py: benchmarks all-reduce of its gloo backend, by size.
 usage: torch_all_reduce.py RANKS        prints: torch  bytes  ms  GB/s"""
 import datetime
 import os
@@ -17,7 +17,7 @@ def run(rank, ranks):
     for size in (4 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 40_000_000):
         calls = int(min(max(100e6 / size, 3), 100))
         data, best = torch.zeros(size // 4), 1e9
-        for turn in range(6):  # the first one warms up
+        for turn in range(6):  # the first round is the warm-up
             dist.barrier()
             start = time.perf_counter()
             for _ in range(calls):
@@ -27,7 +27,7 @@ def run(rank, ranks):
         if rank == 0:
             print(f"torch {size} {1e3 * best:.4f} {1e-9 * size / best:.3f}", flush=True)
     dist.barrier()
-    dist.destroy_process_group()  # else its threads may be there when the process ends
+    dist.destroy_process_group()  # otherwise its threads may still run when the process exits
 
 
 if __name__ == "__main__":

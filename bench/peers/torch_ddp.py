@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PyTorch's side of tools/ddp_step.py: a step of DistributedDataParallel over gloo, one thread a rank.
+"""PyTorch's side of tools/ddp_step.py: a step of DistributedDataParallel over gloo, one thread per rank.
 usage: torch_ddp.py RANKS mlp|lenet|cnn STEPS        prints: torch  ranks  net  how  ms, as levin_bench_ddp_step does"""
 import copy
 import datetime
@@ -48,7 +48,7 @@ def run(rank, ranks, name, steps):
         for how, seconds in took.items():
             print(f"torch {ranks} {name} {how} {1e3 * statistics.median(seconds[WARM_UP:]):.4f}", flush=True)
     dist.barrier()
-    dist.destroy_process_group()  # else its threads may be there when the process ends
+    dist.destroy_process_group()  # otherwise its threads may still run when the process exits
 
 
 if __name__ == "__main__":

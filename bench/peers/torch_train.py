@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """PyTorch's side of the training comparison: four nets on synthetic inputs of the real shapes; data loading is excluded.
 usage: torch_train.py [mlp|cnn|dcgan|gpt|all] [--threads 2] [--steps 60] [--compile] [--dump DIR]
-Prints one line a net: name, items/s (tokens/s for gpt), median ms a step, mean loss over all steps.
---dump writes DIR/NET.safetensors with the initial weights and all inputs, so that the other side trains on the same."""
+Prints one line per net: name, items/s (tokens/s for gpt), median ms per step, mean loss over all steps.
+--dump writes DIR/NET.safetensors with the initial weights and all inputs for the other side."""
 import argparse, statistics, time, torch, torch.nn as nn, torch.nn.functional as F
 p = argparse.ArgumentParser()
 p.add_argument("what", nargs="?", default="all"); p.add_argument("--threads", type=int, default=2)

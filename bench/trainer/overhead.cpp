@@ -1,10 +1,9 @@
-// What the Trainer costs: microseconds a step over the plain loop at several sizes of step, and milliseconds from
-// Trainer() to the first step.
-// usage: levin_bench_trainer [--rounds N]        prints: name  figure  unit; exit status 1 where a limit is passed
-// A round is a process of its own, which runs both loops, since where its memory lies in the caches changes a step more
-// than the Trainer does. A step is compared with the same step of the other loop in the same round, and the median of
-// all these pairs counts: clocks that change and other programs move both alike.
-
+// Measures the Trainer's overhead: microseconds per step over a plain loop at several sizes of step, and milliseconds
+// from Trainer() to the first step.
+// usage: levin_bench_trainer [--rounds N]        prints: name  figure  unit; exit status 1 if a limit is exceeded
+// Each round is a process that runs both loops, because memory layout affects the cache behaviour of a step more than
+// the Trainer does. A step is paired with the same step of the other loop in the same round, and the median over all
+// pairs is reported, because changing clocks and other programs affect both alike.
 #include <levin/levin.h>
 
 #include <sys/mman.h>
@@ -27,16 +26,16 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-constexpr double kMostOverhead = 5;  // us a step
+constexpr double kMostOverhead = 5;  // us per step
 constexpr double kMostStartup = 50;  // ms
 
 double us(Clock::duration d) { return std::chrono::duration<double, std::micro>(d).count(); }
 
-/// When a run began, reached each of its steps, and ended.
+/// Timestamps of a run's begin, of each of its steps, and of its end.
 struct Marks {
   std::vector<Clock::time_point> at{};
   void operator()() { at.push_back(Clock::now()); }
-  /// What lies between them, in us.
+  /// Writes the durations between the timestamps, in us.
   void steps(std::span<double> out) const {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = us(at[i + 1] - at[i]);
   }
@@ -52,7 +51,7 @@ constexpr Size kSizes[] = {{"1 x 1", 1, 1, 1, 4000},
                            {"mlp 256, batch 64", 256, 256, 64, 200},
                            {"mlp 512, batch 128", 784, 512, 128, 60}};
 
-/// Two layers and a mean square; the same in both loops.
+/// Two layers and a mean square error; both loops use it.
 struct Net : LevinModule {
   explicit Net(const Size& s)
       : fc1(add<nn::Linear>("fc1", s.features, s.width)), fc2(add<nn::Linear>("fc2", s.width, 1)) {}
@@ -70,7 +69,7 @@ struct Net : LevinModule {
   Optimizers configure_optimizers() override { return optim::SGD(parameters(), {.lr = 1e-4}); }
 };
 
-/// Begins and ends the run where its steps do.
+/// Records the timestamps of the Trainer's run.
 struct Epoch : Callback {
   explicit Epoch(Net& net_) : net(&net_) {}
   void on_train_epoch_start(RunContext&) override { net->marks(); }
@@ -98,7 +97,7 @@ Marks plain_run(const Size& s) {
   return net.marks;
 }
 
-/// `started`: milliseconds from Trainer() to the first step.
+/// Runs the Trainer. `started` gets the milliseconds from Trainer() to the first step.
 Marks trainer_run(const Size& s, double& started) {
   Net net(s);
   auto loader = loader_of(s);
@@ -115,13 +114,13 @@ Marks trainer_run(const Size& s, double& started) {
   return net.marks;
 }
 
-/// Figures that a round's process leaves for this one: the start-up, then each step of the plain loop and of the
-/// Trainer's, in us.
+/// Shared memory in which a round's process returns its results: the start-up time, then each step of the plain loop
+/// and of the Trainer, in us.
 class Shared {
  public:
   explicit Shared(std::size_t steps) : steps_(steps), bytes_((2 * steps + 1) * sizeof(double)) {
     void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw IoError("[bench] no memory to share with a process.");
+    if (memory == MAP_FAILED) throw IoError("[bench] cannot map memory to share with a child process.");
     values_ = static_cast<double*>(memory);
   }
   ~Shared() { munmap(values_, bytes_); }
@@ -137,7 +136,7 @@ class Shared {
   double* values_;
 };
 
-/// The Trainer's run of a process that has run nothing, then both loops, in the order that `turn` gives.
+/// Runs the Trainer in the fresh process for its start-up time, then both loops in the order given by `turn`.
 void run_both(const Size& s, std::int64_t turn, Shared& figures) {
   trainer_run(s, figures.startup());
   Marks plain, with;
@@ -155,10 +154,10 @@ void in_own_process(const std::function<void()>& f) {
   if (child == 0) _exit(run_main([&] { return f(), 0; }));
   int status = 0;
   if (child < 0 || waitpid(child, &status, 0) != child || status != 0)
-    throw IoError("[bench] the process of a round failed.");
+    throw IoError("[bench] the child process of a round failed.");
 }
 
-/// Microseconds a step, medians over all steps of all rounds.
+/// Microseconds per step: medians over all steps of all rounds.
 struct Figures {
   double plain, trainer, overhead;
 };
@@ -183,10 +182,10 @@ Figures measure(const Size& s, std::int64_t rounds, double& startup) {
 int main(int argc, char** argv) {
   return run_main([&] {
     std::int64_t rounds = 150;
-    CommandLine line("What the Trainer costs over the plain loop.");
+    CommandLine line("Measures the Trainer's overhead over a plain loop.");
     line.add("rounds", rounds, "Runs of each, in turn", 1);
     if (!line.parse(argc, argv)) return 0;
-    set_num_threads(1);  // what is asked for is the loop's time, not the kernels'
+    set_num_threads(1);  // the loop's time is measured, not the kernels'
     bool fine = true;
     double startup = std::numeric_limits<double>::infinity();
     for (const Size& s : kSizes) {

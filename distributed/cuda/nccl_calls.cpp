@@ -22,7 +22,7 @@ nccl_api::Type type_of(DType dtype) {
   return kTypes[static_cast<int>(dtype)];
 }
 
-/// Booleans are bytes of 0 and 1, of which the sum is "or", and the product "and".
+/// Booleans are bytes of 0 and 1: their sum is "or", computed as maximum, and their product "and", computed as minimum.
 nccl_api::Operation operation_of(const Collective& c, DType dtype) {
   using Op = nccl_api::Operation;
   const bool logical = dtype == kBool;
@@ -41,7 +41,7 @@ nccl_api::Operation operation_of(const Collective& c, DType dtype) {
   return Op::kSum;
 }
 
-/// A tensor as NCCL counts it: int16, which it does not know, is moved as twice as many bytes.
+/// Number of elements as passed to NCCL: int16, which NCCL does not have, is moved as twice as many bytes.
 std::size_t units(const Tensor& t, int64_t elements) {
   return static_cast<std::size_t>(t.dtype() == kInt16 ? 2 * elements : elements);
 }
@@ -51,7 +51,7 @@ std::byte* at(const Tensor& t, int64_t element) {
   return static_cast<std::byte*>(t.raw_data()) + element * size_of(t.dtype());
 }
 
-/// Messages between this rank and others, of parts of a tensor.
+/// Sends and receives parts of tensors.
 class Messages {
  public:
   Messages(const nccl_api::Functions& nccl, nccl_api::Comm comm, cudaStream_t stream)
@@ -71,7 +71,7 @@ class Messages {
   cudaStream_t stream_;
 };
 
-/// Where the parts of an all_to_all begin, in elements.
+/// Returns where the parts of an all_to_all begin, in elements.
 std::vector<int64_t> begins(const std::vector<int64_t>& splits) {
   std::vector<int64_t> begin = {0};
   for (const int64_t n : splits) begin.push_back(begin.back() + n);

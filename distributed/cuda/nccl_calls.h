@@ -1,5 +1,5 @@
 #pragma once
-// Collectives as calls of NCCL.
+// Translates collectives into NCCL calls.
 
 #include <levin/distributed/process_group.h>
 
@@ -7,13 +7,13 @@
 
 namespace levin::distributed {
 
-/// Throws DeviceError for tensors that do not lie on the device, DTypeError where NCCL cannot reduce the type.
+/// Throws DeviceError for tensors on another device, DTypeError where NCCL cannot reduce the type.
 void check_for_nccl(const Collective& c, int device);
 
-/// What stays on this rank (of gather, scatter and all_to_all) is copied on the stream.
+/// Copies this rank's own part of a gather, scatter or all_to_all, on the stream.
 void copy_own_part(const Collective& c, int rank, int device, cudaStream_t stream);
 
-/// Queues the calls of a collective; a send or recv counts its peer as `c.root`. Within a group of NCCL.
+/// Queues the calls of a collective, within an NCCL group call. For send and recv, `c.root` is the peer.
 void queue_on_nccl(const Collective& c, int rank, int size, const kernels::cuda::nccl_api::Functions& nccl,
                    kernels::cuda::nccl_api::Comm comm, cudaStream_t stream);
 

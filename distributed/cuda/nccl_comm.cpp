@@ -60,7 +60,7 @@ void NcclComm::call(const char* what, const Calls& calls, const Patience& patien
   try {
     calls(nccl(), comm_);
   } catch (...) {
-    static_cast<void>(nccl().group_end());  // what was refused has its own words
+    static_cast<void>(nccl().group_end());  // its error would hide that of the refused call
     throw;
   }
   wait(nccl().group_end(), what, lock, patience);

@@ -1,6 +1,6 @@
 #pragma once
-// One communicator of NCCL. Its calls return at once (it is made non-blocking), so that a rank which waits for others
-// hears of a failure meanwhile, and may end it from another thread.
+// An NCCL communicator. It is non-blocking, so that a rank that waits for others can react to a failure, and so that
+// another thread can abort it.
 
 #include <functional>
 #include <mutex>
@@ -12,24 +12,24 @@ namespace levin::distributed {
 
 class NcclComm {
  public:
-  /// Called again and again while NCCL is busy; an exception from it ends the waiting.
+  /// Called repeatedly while NCCL is busy; an exception from it ends the wait.
   using Patience = std::function<void()>;
 
-  /// Waits for all ranks with this id. `device` is that of this rank.
+  /// Waits for all ranks with this id. `device` is this rank's device.
   NcclComm(int device, int ranks, const kernels::cuda::nccl_api::UniqueId& id, int rank, const Patience& patience);
-  /// Aborts it unless it was finished.
+  /// Aborts the communicator unless it was finished.
   ~NcclComm();
   NcclComm(const NcclComm&) = delete;
   NcclComm& operator=(const NcclComm&) = delete;
 
   using Calls = std::function<void(const kernels::cuda::nccl_api::Functions&, kernels::cuda::nccl_api::Comm)>;
-  /// Makes the calls as one group, and returns when all are queued. Throws DeviceError with NCCL's words.
+  /// Makes the calls as one NCCL group, and returns when all are queued. Throws DeviceError with NCCL's message.
   void call(const char* what, const Calls& calls, const Patience& patience);
-  /// NCCL's words on what failed since, or nothing.
+  /// Returns NCCL's message about an asynchronous error, or an empty text.
   std::string error();
-  /// Work under way ends, here and in the end on the other ranks.
+  /// Aborts pending work, here and eventually on the other ranks.
   void abort();
-  /// Waits for what others still need of this rank, then gives all back.
+  /// Waits for work that others still need of this rank, then frees the communicator.
   void finish(const Patience& patience);
 
  private:
@@ -41,7 +41,7 @@ class NcclComm {
   kernels::cuda::nccl_api::Comm comm_ = nullptr;
 };
 
-/// Rank 0's answer is given to the others by other means.
+/// Made by rank 0, which sends it to the others through the store.
 kernels::cuda::nccl_api::UniqueId make_nccl_id();
 
 }  // namespace levin::distributed

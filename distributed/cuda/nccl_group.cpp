@@ -1,7 +1,6 @@
-// The group of CUDA tensors, over NCCL. Collectives are queued on a stream of the group; each pair of ranks has a
-// communicator and a stream for each direction of its messages, made by the first one, so that two ranks which both
-// send first do not wait for each other. What calls were made is compared beside that, by the connections that the
-// ranks' hosts have.
+// The group of CUDA tensors, over NCCL. Collectives are queued on one stream of the group. Each pair of ranks has a
+// communicator and a stream for each direction of its messages, made by the first message, so that two ranks that both
+// send first do not wait for each other. The headers of calls are compared separately, over the host connections.
 
 #include "cuda/nccl_calls.h"  // CUDA's headers come first
 #include "cuda/nccl_poller.h"
@@ -12,9 +11,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "src/backends.h"
-#include "src/gloo_transport.h"
-#include "src/lane.h"
+#include "src/groups/backends.h"
+#include "src/groups/task_queue.h"
+#include "src/transports/gloo_transport.h"
 
 namespace levin::distributed {
 
@@ -24,11 +23,11 @@ namespace {
 
 using Kind = Collective::Kind;
 
-constexpr auto kTold = std::chrono::seconds(1);       // until the watch has told this rank's own failure
-constexpr auto kFarewell = std::chrono::seconds(10);  // for what others still need of a communicator
+constexpr auto kTold = std::chrono::seconds(1);       // wait for the detector to deliver this rank's own failure
+constexpr auto kFarewell = std::chrono::seconds(10);  // wait for the other ranks when a communicator is finished
 constexpr auto kPollPause = std::chrono::milliseconds(1);
 
-// NCCL reads the variable with the first communicator. Since 2.24 it names the operations that have no tree an error.
+// NCCL reads the variable with the first communicator. Since 2.24, "Tree" is an error for operations without a tree.
 void choose_algorithm(const std::string& algorithm) {
   if (algorithm == "auto" || std::getenv("NCCL_ALGO") != nullptr) return;
   int version = 0;
@@ -37,10 +36,10 @@ void choose_algorithm(const std::string& algorithm) {
   setenv("NCCL_ALGO", algorithm == "tree" ? tree : "Ring", 1);
 }
 
-class NcclGroup final : public WatchedGroup {
+class NcclGroup final : public MonitoredGroup {
  public:
   NcclGroup(GroupPlace place_of_rank, NcclOptions options)
-      : WatchedGroup(std::move(place_of_rank)),
+      : MonitoredGroup(std::move(place_of_rank)),
         options_(std::move(options)),
         stream_(options_.device),
         flag_(zeros({1}, {.device = levin::cuda(options_.device)})),
@@ -56,8 +55,8 @@ class NcclGroup final : public WatchedGroup {
 
   ~NcclGroup() override {
     abort_after_exception();
-    for (Lane* lane : {&compare_, &send_heads_, &recv_heads_}) lane->finish();
-    for (auto& [key, link] : links_) link->lane.finish();
+    for (TaskQueue* queue : {&compare_, &send_headers_, &recv_headers_}) queue->finish();
+    for (auto& [key, link] : links_) link->queue.finish();
     poller_.finish();
     quietly([&] {
       if (ended()) return;
@@ -85,7 +84,7 @@ class NcclGroup final : public WatchedGroup {
     const bool message = is_message(c.kind);
     const std::uint64_t sequence = message ? ++messages_ : ++collectives_begun_;
     NcclOperation o{
-        .own = announcement_of(c, message ? 0 : sequence, size()),
+        .own = header_of(c, message ? 0 : sequence, size()),
         .work = std::make_shared<NcclWork>(operation_name(c.kind, sequence), device(), c.kind == Kind::barrier),
         .limit = timeout(),
         .deadline = Clock::now() + timeout()};
@@ -98,8 +97,8 @@ class NcclGroup final : public WatchedGroup {
     return work;
   }
 
-  // The watch tells all groups of this rank, the one of the host first, before what NCCL has left undone is given up
-  // and the host goes on.
+  // Reports the event first: the detector then ends all groups of this rank, beginning with the host group, before
+  // unfinished NCCL work is aborted and the host goes on.
   void end_everywhere(const RankEvent& event) override {
     report(event);
     const auto until = Clock::now() + kTold;
@@ -108,12 +107,12 @@ class NcclGroup final : public WatchedGroup {
   }
 
  private:
-  /// Messages from one rank to another.
+  /// The messages from one rank to another.
   struct Link {
     explicit Link(int device) : stream(device) {}
     cuda::Stream stream;
     std::unique_ptr<NcclComm> comm;
-    Lane lane;
+    TaskQueue queue;
   };
 
   int device() const { return options_.device; }
@@ -122,7 +121,7 @@ class NcclGroup final : public WatchedGroup {
   static void quietly(const F& f) {
     try {
       f();
-    } catch (const std::exception&) {  // the event of the group tells of it
+    } catch (const std::exception&) {  // the group's event reports it
     }
   }
 
@@ -134,7 +133,7 @@ class NcclGroup final : public WatchedGroup {
   }
   NcclComm::Patience patience(const NcclOperation& o) { return patience(describe(o.own), o.work->name, o.limit); }
 
-  /// Of the ranks that use this key; their rank 0 tells the others its name.
+  /// Makes the communicator of the ranks that use this key; their rank 0 publishes its id.
   std::unique_ptr<NcclComm> make_comm(const std::string& key, int own, int ranks, const NcclComm::Patience& patient) {
     if (ranks == 1) return std::make_unique<NcclComm>(device(), 1, make_nccl_id(), 0, patient);
     PrefixStore store(place().id + key, place().store);
@@ -149,7 +148,7 @@ class NcclGroup final : public WatchedGroup {
     return std::make_unique<NcclComm>(device(), ranks, id, own, patient);
   }
 
-  // What makes a communicator may wait for a rank that has given up: so all of them begin, or none.
+  // Making a communicator could wait for a rank that has given up: either all ranks begin, or none.
   static void agree_to_begin(Store& store, int own, int ranks, const NcclComm::Patience& patient) {
     try {
       store.add("here", 1);
@@ -168,20 +167,20 @@ class NcclGroup final : public WatchedGroup {
   void compare_later(const NcclOperation& o) {
     if (size() == 1) return;
     const Kind kind = o.collective.kind;
-    Lane& lane = kind == Kind::send ? send_heads_ : kind == Kind::recv ? recv_heads_ : compare_;
-    lane.add([this, c = o.collective, own = o.own, name = o.work->name, limit = o.limit] {
+    TaskQueue& queue = kind == Kind::send ? send_headers_ : kind == Kind::recv ? recv_headers_ : compare_;
+    queue.add([this, c = o.collective, own = o.own, name = o.work->name, limit = o.limit] {
       quietly([&] { compare(c, own, name, limit); });
     });
   }
 
-  void compare(const Collective& c, const Announcement& own, const std::string& operation, Milliseconds limit) {
+  void compare(const Collective& c, const CollectiveHeader& own, const std::string& operation, Milliseconds limit) {
     const WithoutSigpipe guard;
     const auto channel = transport().channel(operation, Clock::now() + limit,
                                              is_message(c.kind) ? Traffic::message : Traffic::collective);
     try {
-      if (c.kind == Kind::send) return send_head(*channel, c, own);
-      if (c.kind == Kind::recv) return check(own, recv_head(*channel, c), c.root);
-      exchange(*channel, own, [&](const Announcement& other, int from) { check(own, other, from); });
+      if (c.kind == Kind::send) return send_header(*channel, c, own);
+      if (c.kind == Kind::recv) return check(own, recv_header(*channel, c), c.root);
+      exchange(*channel, own, [&](const CollectiveHeader& other, int from) { check(own, other, from); });
       if (c.kind == Kind::all_to_all) compare_splits(*channel, c);
     } catch (const SplitMismatch& m) {
       fail_for(m, operation);
@@ -193,10 +192,10 @@ class NcclGroup final : public WatchedGroup {
   void queue_collective(NcclOperation o) {
     o.comm = comm_.get();
     stream_.wait_stream(cuda::current_stream(device()));
-    queue(std::move(o), stream_, rank(), size());
+    enqueue(std::move(o), stream_, rank(), size());
   }
 
-  // On the link's thread, as its first message waits until the other rank comes to it.
+  // Runs on the link's thread, since the first message waits until the other rank makes the communicator too.
   void queue_message(NcclOperation o) {
     const bool sends = o.collective.kind == Kind::send;
     const int peer = o.collective.root;
@@ -205,7 +204,7 @@ class NcclGroup final : public WatchedGroup {
     auto ready = std::make_shared<cuda::Event>();
     ready->record(cuda::current_stream(device()));
     o.collective.root = sends ? 1 : 0;
-    link.lane.add([this, &link, ready, key, sends, o = std::move(o)] {
+    link.queue.add([this, &link, ready, key, sends, o = std::move(o)] {
       NcclOperation of_link = o;
       try {
         if (!link.comm) {
@@ -218,7 +217,7 @@ class NcclGroup final : public WatchedGroup {
       } catch (...) {
         return o.work->finish(failure(o.work->name));
       }
-      queue(std::move(of_link), link.stream, sends ? 0 : 1, 2);
+      enqueue(std::move(of_link), link.stream, sends ? 0 : 1, 2);
     });
   }
 
@@ -229,7 +228,7 @@ class NcclGroup final : public WatchedGroup {
     return *link;
   }
 
-  void queue(NcclOperation o, const cuda::Stream& stream, int own, int ranks) {
+  void enqueue(NcclOperation o, const cuda::Stream& stream, int own, int ranks) {
     const auto native = static_cast<cudaStream_t>(stream.handle());
     const Collective& c = o.collective;
     try {
@@ -247,7 +246,7 @@ class NcclGroup final : public WatchedGroup {
     poller_.add(std::move(o));
   }
 
-  // What is being handled, or the reason behind NCCL's words.
+  // Returns the exception being handled, or the cause of an NCCL error.
   std::exception_ptr failure(const std::string& operation) {
     try {
       try {
@@ -278,12 +277,12 @@ class NcclGroup final : public WatchedGroup {
 
   NcclOptions options_;
   cuda::Stream stream_;
-  Tensor flag_;  // (1), of barriers
+  Tensor flag_;  // (1), input of barriers
   std::unique_ptr<NcclComm> comm_;
   std::uint64_t collectives_begun_ = 0, messages_ = 0;
   std::mutex links_mutex_;
   std::map<std::string, std::unique_ptr<Link>> links_;
-  Lane compare_, send_heads_, recv_heads_;
+  TaskQueue compare_, send_headers_, recv_headers_;
   NcclPoller poller_;
 };
 

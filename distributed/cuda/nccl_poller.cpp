@@ -67,7 +67,7 @@ void NcclPoller::run() {
   }
 }
 
-// Whether anything has changed.
+// Returns whether anything has changed.
 bool NcclPoller::look() {
   const std::size_t before = operations_.size();
   const auto now = Clock::now();
@@ -89,7 +89,7 @@ bool NcclPoller::look() {
   return operations_.size() != before;
 }
 
-// What an event says counts only while NCCL reports no error: it ends the work of a failed communicator.
+// A completed event counts only if NCCL reports no error, since aborting a communicator completes its events too.
 bool NcclPoller::is_done(const NcclOperation& operation) {
   std::string words;
   bool done = false;

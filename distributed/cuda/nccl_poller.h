@@ -1,6 +1,6 @@
 #pragma once
-// Watches over the operations of a group that are queued on the device: says which are done, which take too long, and
-// that NCCL has failed. A thread looks at their events; the host thread that queued them goes on.
+// Monitors the operations that a group has queued on the device: detects their completion, timeouts and NCCL errors. A
+// thread polls their events, so that the host thread that queued them can go on.
 
 #include <levin/kernels/cuda.h>
 
@@ -8,16 +8,16 @@
 #include <thread>
 
 #include "cuda/nccl_comm.h"
-#include "src/watched_group.h"
-#include "src/work.h"
+#include "src/groups/monitored_group.h"
+#include "src/groups/work.h"
 
 namespace levin::distributed {
 
-/// A Work whose end is an event of the group's stream.
+/// A Work that ends with an event on the group's stream.
 struct NcclWork final : Work::State {
   NcclWork(std::string name_, int device_, bool host_waits_)
       : State(std::move(name_)), device(device_), host_waits(host_waits_) {}
-  /// The event is recorded.
+  /// Called when the event has been recorded.
   void set_queued();
   bool order_streams() override;
 
@@ -27,10 +27,10 @@ struct NcclWork final : Work::State {
   bool queued = false;
 };
 
-/// An operation under way. Its tensors live until it is done.
+/// An operation in flight. It keeps its tensors alive until it is done.
 struct NcclOperation {
   Collective collective{};
-  Announcement own;
+  CollectiveHeader own;
   std::shared_ptr<NcclWork> work;
   Milliseconds limit;
   Clock::time_point deadline;
@@ -39,20 +39,20 @@ struct NcclOperation {
 
 class NcclPoller {
  public:
-  /// What ends a group. Each is called on the poller's thread.
+  /// Callbacks into a group, called on the poller's thread.
   struct Group {
     std::function<std::optional<RankEvent>()> ended;
     std::function<void(const NcclOperation&)> timed_out;   ///< ended() has an event afterwards
-    std::function<void(const std::string& words)> failed;  ///< likewise
-    std::function<void()> abort;                           ///< of all communicators
+    std::function<void(const std::string& words)> failed;  ///< ended() has an event afterwards
+    std::function<void()> abort;                           ///< aborts all communicators
   };
   explicit NcclPoller(Group group) : group_(std::move(group)) {}
   void add(NcclOperation operation);
   /// Returns when all operations are done or have failed.
   void finish();
 
-  /// How long another reason is waited for when NCCL reports an error: it is often that a rank has gone, whose name
-  /// and last words come by the watch.
+  /// Time to wait for a better reason when NCCL reports an error: often a rank has gone, and the failure detector
+  /// delivers its number and its last message.
   static constexpr auto kGrace = std::chrono::milliseconds(2500);
 
  private:
@@ -62,10 +62,10 @@ class NcclPoller {
   void end(const RankEvent& event);
 
   Group group_;
-  std::list<NcclOperation> operations_;  // of the thread
-  std::string words_;                    // of NCCL, on its first error
+  std::list<NcclOperation> operations_;  // used by the thread only
+  std::string words_;                    // NCCL's first error message
   Clock::time_point suspected_{};
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards added_ and stopping_
   std::condition_variable changed_;
   std::list<NcclOperation> added_;
   bool stopping_ = false;

@@ -1,6 +1,6 @@
-// The thread sanitizer must see a copy as done by the thread that waits for it, not by the scheduler that lets it land.
-// This compile unit is therefore not instrumented, lands copies without library calls, and tells the sanitizer of the
-// accesses where the thread begins the copy and where it waits for it: everything between must keep away.
+// The thread sanitizer must attribute a copy to the thread that waits for it, not to the scheduler that completes it.
+// This compile unit is therefore not instrumented, copies without library calls, and reports the accesses to the
+// sanitizer when the thread starts the copy and when it waits for it. An access in between is a race.
 
 #include <levin/emulator/async_copy.h>
 
@@ -32,7 +32,7 @@ void AsyncCopies::begin(void* to, const void* from, std::size_t bytes, std::size
   auto* words = static_cast<volatile std::uint32_t*>(to);
   for (std::size_t i = 0; i < bytes / 4; ++i) words[i] = 0xffffffffu;
   const auto* source = static_cast<const volatile unsigned char*>(from);
-  if (source_bytes != 0) {  // an address out of bounds is reported here, in the thread's own code
+  if (source_bytes != 0) {  // reports an address out of bounds here, in the thread's own code
     (void)source[0];
     (void)source[source_bytes - 1];
   }
@@ -52,7 +52,7 @@ void AsyncCopies::land(Copy& copy) {
   copy.landed = true;
 }
 
-/// Groups end in the order of their commits, so what ends is a prefix of the copies.
+/// Groups complete in the order of their commits, so the completed copies are a prefix of the list.
 void AsyncCopies::end_before(int group) {
   std::size_t ended = 0;
   while (ended < copies_.size() && copies_[ended].group < group) {

@@ -1,4 +1,4 @@
-// The doors of execution.h: each reaches the team that runs the calling kernel.
+// Implements execution.h: each function forwards to the team that runs the calling kernel.
 
 #include <levin/emulator/builtins.h>
 #include <levin/emulator/execution.h>
@@ -88,11 +88,11 @@ bool is_shared(const void* p) {
 }  // namespace levin::emulator
 
 #if defined(LEVIN_EMULATOR_ASAN)
-/// The address sanitizer calls this before its report.
+/// Called by the address sanitizer before its report.
 extern "C" void __asan_on_error() {
   levin::emulator::Team* const team = levin::emulator::running_team;
   if (team) std::fprintf(stderr, "levin emulator: %s:\n", team->place().c_str());
 }
-/// And its companion for undefined behaviour, which is a misaligned address.
+/// Called by the undefined behaviour sanitizer, which reports misaligned addresses.
 extern "C" void __ubsan_on_report() { __asan_on_error(); }
 #endif

@@ -16,7 +16,7 @@
 #error "the emulator switches stacks on x86-64 only"
 #endif
 
-// Saves the registers that a call must keep, exchanges stacks, and returns on the other one.
+// Saves the callee-saved registers, switches stacks, and returns on the other one.
 extern "C" void levin_switch_stacks(void** from, void* to);
 asm(R"(
 .text
@@ -65,10 +65,10 @@ constexpr std::size_t kStackBytes = 256 * 1024;
 #else
 constexpr std::size_t kStackBytes = 128 * 1024;
 #endif
-constexpr std::size_t kGuardBytes = 4096;  // below the stack: an overflow is a fault, not damage
+constexpr std::size_t kGuardBytes = 4096;  // a guard page below the stack turns an overflow into a fault
 }  // namespace
 
-// Stacks that all began at the same place of a page would share few lines of the first cache.
+// Offsets each stack, because stacks that start at the same offset in a page would share few lines of the L1 cache.
 Fiber::Fiber(unsigned number) : unused_(number % 32 * 128) {
   void* p = mmap(nullptr, kStackBytes + kGuardBytes, PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -104,14 +104,14 @@ void Fiber::name([[maybe_unused]] const char* name) {
 
 void Fiber::prepare(void (*entry)(void*), void* argument) {
   char* const stack = memory_ + kGuardBytes;
-  unpoison(stack, kStackBytes);  // frames that were never left
+  unpoison(stack, kStackBytes);  // frames that never returned
   context.asan_fake_stack = nullptr;
 #if defined(LEVIN_EMULATOR_TSAN)
   if (!context.tsan_fiber) context.tsan_fiber = __tsan_create_fiber(0);
 #endif
   auto* top = reinterpret_cast<void**>(stack + kStackBytes - unused_);
-  // As levin_switch_stacks finds it: r15, r14, r13, r12, rbx, rbp, return address; then the stack is aligned for a
-  // call.
+  // The layout that levin_switch_stacks expects: r15, r14, r13, r12, rbx, rbp, return address. The stack is then
+  // aligned for a call.
   *--top = nullptr;
   *--top = nullptr;
   *--top = reinterpret_cast<void*>(&levin_fiber_start);

@@ -1,49 +1,49 @@
 #pragma once
-// A stack that one can switch to and from. The sanitizers are told of each switch.
+// Fibers: stacks to switch between. The sanitizers are told of each switch.
 
 #include <cstddef>
 
 namespace levin::emulator {
 
-/// A place to come back to: a suspended fiber, or the host's thread while a fiber runs.
+/// A context to switch back to: a suspended fiber, or the host thread while a fiber runs.
 struct Context {
   void* stack_pointer = nullptr;
   void* asan_fake_stack = nullptr;
-  const void* stack_bottom = nullptr;  ///< lowest address, of a fiber or of the host's thread
+  const void* stack_bottom = nullptr;  ///< lowest address of the fiber's or host thread's stack
   std::size_t stack_size = 0;
   void* tsan_fiber = nullptr;
 };
 
 class Fiber {
  public:
-  /// `number`: how many its owner has made before.
+  /// `number` is the index of the fiber among its owner's.
   explicit Fiber(unsigned number);
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  /// Makes the fiber begin anew in entry(argument) at the next switch to it, whatever it was doing; entry must not
-  /// return. To the thread sanitizer a fiber is one thread for all its life.
+  /// Makes the fiber restart in entry(argument) at the next switch to it, whatever it was doing; entry must not return.
+  /// To the thread sanitizer a fiber is the same thread for all its life.
   void prepare(void (*entry)(void*), void* argument);
-  /// For the thread sanitizer's reports.
+  /// Sets the name in the thread sanitizer's reports.
   void name(const char* name);
 
-  /// Tells the thread sanitizer: what the fiber did is seen after acquire(tag). For one that never comes back.
+  /// Tells the thread sanitizer that the fiber's writes are visible after acquire(tag), for a fiber that never resumes.
   void release(const void* tag);
 
   Context context;
 
  private:
   char* memory_ = nullptr;
-  std::size_t unused_;  ///< bytes at the stack's top
+  std::size_t unused_;  ///< bytes at the top of the stack
 };
 
-/// Leaves `from` for `to`, to come back, or not.
+/// Switches from `from` to `to`. `leave` says whether `from` will be resumed.
 enum class Leave { for_a_while, for_good };
 void switch_context(Context& from, Context& to, Leave leave);
-/// Gives the pages the contents of new ones, zeros, and makes the thread sanitizer forget who touched them.
+/// Resets the pages to zeros, as new ones, and makes the thread sanitizer forget their accesses.
 void renew_pages(void* p, std::size_t bytes);
-/// The first thing a fiber's entry calls, with the context it was entered from.
+/// Must be called first by a fiber's entry, with the context that it was entered from.
 void fiber_entered(Context& from);
 
 }  // namespace levin::emulator

@@ -1,4 +1,4 @@
-// A grid's clusters, dealt out to threads of the host.
+// Distributes a grid's clusters over host threads.
 
 #include "team.h"
 
@@ -13,22 +13,22 @@ namespace levin::emulator {
 
 namespace {
 
-constexpr std::uint64_t kWorthSharing = 1024;  // emulated threads below which one thread of the host does it all
+constexpr std::uint64_t kWorthSharing = 1024;  // emulated threads below which one host thread runs the grid
 
-/// One grid on its way.
+/// A grid that is running.
 struct Work {
   const Launch& launch;
   std::uint64_t seed, clusters, stride, first;
   dim3 grid_in_clusters;
   std::atomic<std::uint64_t> next{0};
   std::mutex mutex;
-  std::string failure;  ///< of the lowest-numbered cluster that failed first
+  std::string failure;  ///< failure of the lowest-numbered failed cluster
 
   explicit Work(const Launch& l, std::uint64_t s) : launch(l), seed(s), stride(1), first(0) {
     grid_in_clusters = {l.grid.x / l.cluster.x, l.grid.y / l.cluster.y, l.grid.z / l.cluster.z};
     clusters = std::uint64_t{grid_in_clusters.x} * grid_in_clusters.y * grid_in_clusters.z;
     if (seed == 0 || clusters < 2) return;
-    first = seed * 7919 % clusters;  // another order of blocks for each seed: every stride prime to their number is one
+    first = seed * 7919 % clusters;  // each seed orders blocks differently; a coprime stride visits all
     stride = 1 + seed * 104729 % clusters;
     while (std::gcd(stride, clusters) != 1) ++stride;
   }
@@ -52,7 +52,7 @@ struct Work {
   }
 };
 
-/// Threads of the host that wait for grids.
+/// A pool of host threads that wait for grids.
 class Workers {
  public:
   explicit Workers(int count) {
@@ -77,7 +77,7 @@ class Workers {
     wake_.notify_all();
     work.run();
     std::unique_lock lock(mutex_);
-    work_ = nullptr;  // who has not begun need not
+    work_ = nullptr;  // workers that have not started need not
     done_.wait(lock, [&] { return busy_ == 0; });
   }
 
@@ -109,7 +109,7 @@ class Workers {
 
 int wanted_workers() {
   const int wanted = config().workers;
-  if (kThreadSanitizerOn) return std::min(wanted > 0 ? wanted : 2, 4);  // it knows 8128 threads, fibers among them
+  if (kThreadSanitizerOn) return std::min(wanted > 0 ? wanted : 2, 4);  // it supports 8128 threads, including fibers
   return wanted > 0 ? wanted : static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
 }
 
@@ -124,7 +124,7 @@ std::string run_grid(const Launch& launch) {
     work.run();
     return work.failure;
   }
-  static std::mutex one_grid;  // grids take turns
+  static std::mutex one_grid;  // grids run one at a time
   static std::unique_ptr<Workers> workers;
   const std::lock_guard lock(one_grid);
   if (!workers || workers->count() != wanted - 1) workers = std::make_unique<Workers>(wanted - 1);

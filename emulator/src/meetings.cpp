@@ -1,5 +1,5 @@
-// Where threads wait for each other: barriers of blocks and clusters, and the functions of a warp. Not instrumented for
-// the thread sanitizer, as team.cpp is not.
+// Synchronisation of threads: barriers of blocks and clusters, and warp functions. As with team.cpp, the thread
+// sanitizer does not instrument this compile unit.
 
 #include "msan.h"
 #include "poison.h"
@@ -66,7 +66,7 @@ void Team::wait_at_barrier(const char* name, int id, int count, void* operands, 
   order_acquire(tag);
 }
 
-/// All threads of a block must wait in the same barrier of the source.
+/// Checks that all threads of a block wait in the same barrier of the source.
 void Team::check_one_place(const char* name, const Barrier& barrier, const Site& site) {
   const Thread& other = *barrier.come.front();
   if (same_place(other.site, site)) return;
@@ -99,14 +99,15 @@ void Team::wait_at_cluster(const char* name, Site site) {
 
 // ---- warp functions
 
-/// As on the chip, __syncwarp orders the memory of the lanes, and functions that exchange operands order nothing else.
+/// As on the GPU, __syncwarp orders the lanes' memory accesses, and functions that exchange operands order nothing
+/// else.
 void Team::meet_in_warp(const char* name, std::uint32_t mask, void* operands, WarpFunction work, Site site) {
   const Unwatched unwatched;
   Thread& t = *current_;
   const int own = t.number % 32;
   Warp& warp = *t.warp;
   if (!(mask >> own & 1)) fail(std::string(name) + ": lane " + std::to_string(own) + " is not in its own mask", site);
-  // Lanes beyond a ragged last warp do not exist; a mask of all lanes means those that do.
+  // A partial last warp has fewer lanes; a mask of all lanes means those that exist.
   mask &= warp.lanes;
   if ((mask & ~warp.live) != 0) {
     fail(std::string(name) + ": the mask holds lanes that have ended", site);
@@ -132,7 +133,7 @@ void Team::meet_in_warp(const char* name, std::uint32_t mask, void* operands, Wa
   if (!work) order_acquire(tag);
 }
 
-/// The meeting of these lanes: the one that others have begun, or a new one.
+/// Returns the meeting of these lanes: the one that other lanes started, or a new one.
 WarpMeeting& Team::join_meeting(Warp& warp, const char* name, std::uint32_t mask, const Site& site) {
   for (WarpMeeting& m : warp.meetings) {
     if (m.mask != mask) continue;

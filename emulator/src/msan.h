@@ -1,7 +1,6 @@
 #pragma once
-// What the memory sanitizer must be told: which memory nobody has written yet. All other memory counts as written, so
-// that code which the sanitizer does not watch gives no false report. runtime/msan.cpp makes its reports those of the
-// emulator.
+// Tells the memory sanitizer which memory is unwritten. All other memory counts as written, so that uninstrumented code
+// causes no false reports. runtime/msan.cpp turns the sanitizer's reports into those of the emulator.
 
 #include <levin/emulator/execution.h>
 
@@ -11,10 +10,11 @@
 namespace levin::emulator {
 
 #if defined(LEVIN_EMULATOR_MSAN)
-/// A number for a kind of memory, and the place of its declaration, that reports name.
+/// Returns an origin id for a kind of memory and the place of its declaration, which reports name.
 std::uint32_t origin_of(const char* what, const Site* declared = nullptr);
 void mark_unwritten(void* p, std::size_t bytes, std::uint32_t origin);
-/// Code that is not watched calls code that is: what this thread passed last says nothing of that call.
+/// Clears the sanitizer's record of the parameters this thread passed last. Needed where uninstrumented code calls
+/// instrumented code.
 void forget_parameters();
 #else
 inline std::uint32_t origin_of(const char*, const Site* = nullptr) { return 0; }

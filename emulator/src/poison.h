@@ -1,5 +1,5 @@
 #pragma once
-// Tells the address sanitizer which memory may be touched; nothing where it is not compiled in.
+// Tells the address sanitizer which memory may be accessed; no effect without it.
 
 #include <cstddef>
 

@@ -1,5 +1,5 @@
-// The scheduler: which thread runs next, how threads begin and end. This compile unit is not instrumented for the
-// thread sanitizer, to which the order of fibers must not look like synchronisation.
+// The scheduler of a team's threads. The thread sanitizer does not instrument this compile unit, because it must not
+// take the order of fibers for synchronisation.
 
 #include "team.h"
 #include "msan.h"
@@ -23,7 +23,7 @@ constinit thread_local Team* running_team = nullptr;
 namespace {
 
 #if defined(LEVIN_EMULATOR_ASAN) || defined(LEVIN_EMULATOR_TSAN)
-constexpr bool kThroughHost = true;  // a switch from fiber to fiber goes through the host's stack
+constexpr bool kThroughHost = true;  // switches between fibers go through the host's stack
 #else
 constexpr bool kThroughHost = false;
 #endif
@@ -51,7 +51,7 @@ bool same(const dim3& a, const dim3& b) { return a.x == b.x && a.y == b.y && a.z
 
 }  // namespace
 
-// ---- threads that can go on
+// ---- ready threads
 
 void ReadyQueue::reserve(std::size_t threads) {
   if (ring_.size() < threads) ring_.resize(std::bit_ceil(threads));
@@ -69,12 +69,12 @@ Thread& ReadyQueue::pop_last() { return *ring_[(first_ + --count_) & (ring_.size
 
 void ReadyQueue::bring_forward(std::size_t i) { std::swap(ring_[first_], ring_[(first_ + i) & (ring_.size() - 1)]); }
 
-// ---- fibers that nobody runs on
+// ---- unused fibers
 
 #if defined(LEVIN_EMULATOR_TSAN)
-// To the sanitizer a fiber is a thread, and making one takes 0.1 ms and 0.8 MiB. So each thread of a cluster keeps its
-// own, and the next cluster has others, where that is not too many: races in a block show, and those between
-// neighbours.
+// To the sanitizer a fiber is a thread, and creating one takes 0.1 ms and 0.8 MiB. Therefore each thread of a cluster
+// keeps its fiber, and unless there are too many threads the next cluster uses a second set. Races within a block and
+// between neighbouring blocks are then detected.
 constexpr std::size_t kWorthTwoSets = 512;
 
 void FiberStock::next_cluster(std::size_t threads) { set_ = threads <= kWorthTwoSets && set_ == 0 ? 1 : 0; }
@@ -144,7 +144,7 @@ std::string Team::run(const Launch& launch, uint3 first, std::uint64_t seed) {
   return std::exchange(failure_, {});
 }
 
-/// Threads that were stopped in the middle will not go on.
+/// Drops the fibers of threads that were stopped midway and will not resume.
 void Team::drop_fibers() {
   for (Block& b : blocks_) {
     for (Thread& t : b.threads) {
@@ -183,7 +183,7 @@ void Team::set_up(uint3 first) {
   choose_order();
 }
 
-/// Everything about threads and warps that is the same for all clusters of this shape.
+/// Sets up the state of threads and warps that is the same for all clusters of this shape.
 void Team::make_blocks(dim3 cluster, dim3 size) {
   const std::size_t threads = std::size_t{size.x} * size.y * size.z;
   cluster_ = cluster;
@@ -213,9 +213,9 @@ void Team::make_blocks(dim3 cluster, dim3 size) {
   ready_.reserve(order_.size());
 }
 
-/// Dynamic shared memory, filled with bytes 0xff; all else is closed to the address sanitizer.
+/// Fills dynamic shared memory with bytes 0xff and poisons the rest for the address sanitizer.
 void Team::set_up_memory(Block& b) {
-  // The block before is not ordered before this one.
+  // The previous block is not ordered before this one.
   if (kThreadSanitizerOn && b.shared_used > 0) renew_pages(b.shared, kSharedBytes);
   b.arrays.clear();
   b.array_bytes = 0;
@@ -248,10 +248,11 @@ void Team::choose_order() {
   }
 }
 
-// ---- who runs
+// ---- scheduling
 
-/// With seed 0, who can go on does, in order, and new threads start when none can: a warp stays in the cache. Odd seeds
-/// let a warp run ahead of all others for as long as it can, which shows a barrier that is missing. Even ones mix all.
+/// Returns the next thread to run. With seed 0 ready threads run in order, and new threads start when none is ready, so
+/// a warp stays in the cache. Odd seeds let one warp run ahead of all others for as long as possible, which exposes a
+/// missing barrier. Even seeds shuffle all.
 Thread* Team::next() {
   const bool more = started_ < order_.size();
   const bool give_way = std::exchange(gave_way_, false);
@@ -265,7 +266,7 @@ Thread* Team::next() {
   return &ready_.pop();
 }
 
-/// The built-ins speak of this thread from here on.
+/// Makes the built-ins refer to this thread.
 void Team::become(Thread& t) {
   current_ = &t;
   t.state = Thread::State::ready;
@@ -281,7 +282,7 @@ void Team::take_fiber(Thread& t) {
   if (kThreadSanitizerOn) t.fiber->name(("threadIdx " + text_of(t.index)).c_str());
 }
 
-/// Lets others run until somebody wakes the running thread and its turn comes. To be called under one Unwatched.
+/// Lets others run until the current thread is woken and scheduled. Must be called within one Unwatched.
 [[gnu::noinline]] void Team::suspend() {
   Thread& self = *current_;
   Thread* const t = kThroughHost || !failure_.empty() ? nullptr : next();
@@ -314,7 +315,7 @@ void Team::yield() {
 
 void Team::fiber_main(void* team) { static_cast<Team*>(team)->run_threads(); }
 
-/// A fiber's life: one thread, and on the same stack the next ones for as long as they are new.
+/// The body of a fiber: runs one thread, and then on the same stack further threads as long as these are new.
 void Team::run_threads() {
   fiber_entered(host_);
   for (;;) {
@@ -378,7 +379,7 @@ void Team::stop(const char* line, const char* what) {
   for (;;) switch_context(current_->fiber->context, host_, Leave::for_good);
 }
 
-/// Lanes wait for one that ended: they would wait for ever.
+/// Reports lanes that would wait forever for a lane that has ended.
 void Team::check_warp_ends(const Warp& warp) {
   for (const WarpMeeting& m : warp.meetings) {
     const std::uint32_t missing = m.mask & ~m.come & ~warp.live;
@@ -393,7 +394,7 @@ void Team::check_warp_ends(const Warp& warp) {
   }
 }
 
-/// All threads that live have come to a barrier of the whole block, but others ended without it.
+/// Reports threads that ended without reaching a barrier of the whole block at which all live threads wait.
 void Team::check_whole_block(const char* name, const Barrier& barrier) {
   const Thread& t = *barrier.come.front();
   const int ended = static_cast<int>(t.block->threads.size()) - t.block->live;
@@ -408,7 +409,7 @@ std::string Team::deadlock() const {
     for (std::size_t i = 0; i < b.threads.size(); ++i) {
       const Thread& t = b.threads[i];
       if (t.state != Thread::State::waiting) continue;
-      std::size_t last = i;  // neighbours that wait in the same place share a line
+      std::size_t last = i;  // neighbours that wait at the same place share a line
       while (last + 1 < b.threads.size() && b.threads[last + 1].state == Thread::State::waiting &&
              b.threads[last + 1].site.line() == t.site.line() && b.threads[last + 1].waits_in == t.waits_in) {
         ++last;

@@ -1,7 +1,7 @@
 #pragma once
-// What the thread sanitizer must be told: which waits order memory, and which accesses are none of a kernel's. To it
-// each thread of a block is a thread of its own, ordered behind the launch and before its end, and nothing else orders
-// it but what orders threads on the chip.
+// Tells the thread sanitizer which waits order memory and which accesses are not made by a kernel. To it each thread of
+// a block is a separate thread, which starts after the launch and ends before the launch does. Only the operations that
+// order threads on the GPU order it with others.
 
 #if defined(LEVIN_EMULATOR_TSAN)
 #include <sanitizer/tsan_interface.h>
@@ -19,7 +19,7 @@ inline constexpr bool kThreadSanitizerOn = true;
 inline constexpr bool kThreadSanitizerOn = false;
 #endif
 
-/// All that happened before release(p) is seen after acquire(p).
+/// Everything before release(p) is visible after acquire(p).
 inline void order_release([[maybe_unused]] const void* tag) {
 #if defined(LEVIN_EMULATOR_TSAN)
   __tsan_release(const_cast<void*>(tag));
@@ -31,7 +31,7 @@ inline void order_acquire([[maybe_unused]] const void* tag) {
 #endif
 }
 
-/// From here on, what the running thread touches is not looked at, in library calls and other compile units too.
+/// Ignores the running thread's accesses from here on, also in library calls and other compile units.
 inline void stop_watching() {
 #if defined(LEVIN_EMULATOR_TSAN)
   __tsan_ignore_thread_begin();
@@ -43,8 +43,8 @@ inline void go_on_watching() {
 #endif
 }
 
-/// The engine's own work, for as long as this lives. A thread that gives way in it is watched until it comes back: the
-/// sanitizer wants the two calls in pairs, and some threads never come back.
+/// Marks the scope of the engine's own work. A thread that yields within it is watched until it resumes, because the
+/// sanitizer needs the two calls in pairs and some threads never resume.
 class Unwatched {
  public:
   Unwatched() { stop_watching(); }
@@ -53,7 +53,7 @@ class Unwatched {
   Unwatched& operator=(const Unwatched&) = delete;
 };
 
-/// Tags for the rounds of one barrier, used in turn: a thread that has gone on to the next round must not look ordered
+/// Alternating tags for the rounds of one barrier: a thread that has entered the next round must not seem ordered
 /// before those that have yet to leave this one.
 class RoundTags {
  public:

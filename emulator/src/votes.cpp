@@ -8,7 +8,7 @@ namespace {
 
 VoteOperand& operand(void* p) { return *static_cast<VoteOperand*>(p); }
 
-/// Gives every lane of the mask the result.
+/// Writes the result to every lane of the mask.
 void give(void* const* operands, std::uint32_t mask, std::uint64_t result) {
   for (int lane = 0; lane < 32; ++lane) {
     if (mask >> lane & 1) operand(operands[lane]).result = result;

@@ -1,5 +1,5 @@
 #pragma once
-// Cooperative groups in the emulator: the part of the toolkit's header that kernels use, with its names.
+// Cooperative groups in the emulator: the part of the toolkit's header that kernels use, under the same names.
 
 #include <levin/emulator/builtins.h>
 
@@ -22,7 +22,7 @@ class thread_block {
 };
 inline thread_block this_thread_block() { return {}; }
 
-/// Size neighbouring threads of a warp, cut out of a block or of a larger tile.
+/// A tile of `Size` neighbouring threads of a warp, partitioned from a block or from a larger tile.
 template <unsigned Size, class Parent = void>
 class thread_block_tile {
   static_assert(std::has_single_bit(Size) && Size <= 32, "tiles have 1, 2, 4, 8, 16 or 32 threads");
@@ -37,7 +37,7 @@ class thread_block_tile {
   static unsigned thread_rank() { return static_cast<unsigned>(::levin::emulator::lane()) % Size; }
   static constexpr unsigned num_threads() { return Size; }
   static constexpr unsigned size() { return Size; }
-  /// Which of the tiles that the parent was cut into, and how many those are.
+  /// Return the tile's rank among the tiles of its parent, and their number.
   unsigned meta_group_rank() const { return meta_rank_; }
   unsigned meta_group_size() const { return meta_size_; }
 
@@ -59,7 +59,7 @@ class thread_block_tile {
   }
   int any(int predicate, Site site = Site::current()) const { return __any_sync(mask(), predicate, site); }
   int all(int predicate, Site site = Site::current()) const { return __all_sync(mask(), predicate, site); }
-  /// Bit r is the predicate of the tile's thread r.
+  /// Returns a mask whose bit r is the predicate of the tile's thread r.
   unsigned ballot(int predicate, Site site = Site::current()) const {
     return __ballot_sync(mask(), predicate, site) >> first_lane();
   }
@@ -83,8 +83,8 @@ thread_block_tile<Size, thread_block_tile<ParentSize, Grandparent>> tiled_partit
   return {tile.thread_rank() / Size, ParentSize / Size};
 }
 
-/// The lanes of the warp that have not ended. On the chip it is those that run together at this place: use it where no
-/// lane is elsewhere, after others have returned.
+/// The lanes of the warp that have not ended. On the GPU it is the lanes that run together at this place, so use it
+/// only after other lanes have returned.
 class coalesced_group {
  public:
   coalesced_group() : mask_(__activemask()) {}
@@ -100,7 +100,7 @@ class coalesced_group {
   T shfl(T value, unsigned rank, Site site = Site::current()) const {
     return __shfl_sync(mask_, value, lane_of(rank % num_threads()), 32, site);
   }
-  /// Where there is no such thread, the value of the thread itself.
+  /// Returns the thread's own value if the source thread does not exist.
   template <class T>
   T shfl_up(T value, unsigned delta, Site site = Site::current()) const {
     const unsigned own = thread_rank();
@@ -121,7 +121,7 @@ class coalesced_group {
   }
 
  private:
-  /// Number of the mask's bit that has `rank` set bits below it.
+  /// Returns the position of the mask's set bit with `rank` set bits below it.
   int lane_of(unsigned rank) const {
     unsigned rest = mask_;
     while (rank-- > 0) rest &= rest - 1;
@@ -132,7 +132,7 @@ class coalesced_group {
 };
 inline coalesced_group coalesced_threads() { return {}; }
 
-/// All blocks of the cluster; one block where the launch made no clusters.
+/// All blocks of the cluster; one block if the launch has no clusters.
 class cluster_group {
  public:
   static void sync(Site site = Site::current()) { ::levin::emulator::cluster_barrier("cluster_group::sync", site); }
@@ -141,7 +141,7 @@ class cluster_group {
   static unsigned thread_rank() { return block_rank() * thread_block::num_threads() + thread_block::thread_rank(); }
   static unsigned num_threads() { return num_blocks() * thread_block::num_threads(); }
   static unsigned size() { return num_threads(); }
-  /// What block `rank` of the cluster has where this block has *p, in shared memory.
+  /// Returns the address in block `rank` of the cluster that corresponds to p in this block's shared memory.
   template <class T>
   static T* map_shared_rank(T* p, unsigned rank, Site site = Site::current()) {
     return static_cast<T*>(::levin::emulator::map_shared(p, static_cast<int>(rank), site));

@@ -1,5 +1,5 @@
 #pragma once
-// Stands in for the toolkit's header of this name.
+// Replaces the toolkit's header of this name.
 
 #include <levin/emulator/builtins.h>
 #include <levin/emulator/runtime_api.h>

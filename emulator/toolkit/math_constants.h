@@ -1,5 +1,5 @@
 #pragma once
-// Stands in for the toolkit's header of this name: its constants, float (_F) and double.
+// Replaces the toolkit's header of this name: its constants for float (_F) and double.
 
 #include <levin/emulator/device_integer.h>
 

@@ -1,5 +1,5 @@
 #pragma once
-// In the place of NCCL's header.
+// Replaces NCCL's header.
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>

@@ -1,7 +1,7 @@
-// Data parallelism without the Trainer: processes, a group, a wrapped network, each process's share of the data.
+// Data parallelism without the Trainer: launch processes, form a process group, wrap the network, and shard the data.
 //
-//   ddp_by_hand --processes 2                     starts its ranks itself
-//   mpirun -n 2 ddp_by_hand                       or is started by somebody else
+//   ddp_by_hand --processes 2                     starts its own ranks
+//   mpirun -n 2 ddp_by_hand                       a launcher starts the ranks
 //   torchrun --nproc-per-node 2 --no-python ddp_by_hand
 #include <fmt/format.h>
 #include <levin/distributed/distributed.h>
@@ -19,7 +19,7 @@ struct Options {
 };
 
 int train(const Options& o) {
-  // 2. They meet, and become one group.
+  // 2. The ranks find each other through the store and form a process group.
   const RankInfo me = rank_info(environment());
   const bool several = me.world_size > 1, on_gpus = o.accelerator == "cuda";
   const Device device = on_gpus ? cuda(me.local_rank) : kCpu;
@@ -29,17 +29,17 @@ int train(const Options& o) {
       on_gpus ? "cpu:gloo,cuda:nccl" : "gloo",
       {.store = store, .rank = me.rank, .world_size = me.world_size, .device = static_cast<int>(device.index)});
 
-  // 3. The network's wrapper makes all replicas rank 0's, and averages their gradients while backward runs.
+  // 3. The wrapper broadcasts rank 0's parameters to all replicas and averages the gradients while backward runs.
   manual_seed(static_cast<std::uint64_t>(me.rank));
   nn::Sequential net(nn::Flatten(), nn::Linear(784, 128), nn::ReLU(), nn::Linear(128, 10));
   net.to(device);
   DistributedDataParallel ddp(net, group);
   optim::SGD optimizer(net.parameters(), {.lr = 0.1, .momentum = 0.9});
 
-  // 4. Every rank takes its share of each epoch; together they make the whole batch.
-  const auto pictures = data::share(data::FashionMnist("train", o.data));
-  const auto sampler = std::make_shared<data::DistributedSampler>(pictures->size(), me.world_size, me.rank);
-  data::DataLoader loader(pictures, {.batch_size = o.batch_size / me.world_size, .sampler = sampler});
+  // 4. Every rank loads its own shard of each epoch; the shards' batches together make the global batch.
+  const auto images = data::share(data::FashionMnist("train", o.data));
+  const auto sampler = std::make_shared<data::DistributedSampler>(images->size(), me.world_size, me.rank);
+  data::DataLoader loader(images, {.batch_size = o.batch_size / me.world_size, .sampler = sampler});
 
   Tensor loss = zeros({});
   std::int64_t step = 0;
@@ -50,7 +50,7 @@ int train(const Options& o) {
     loss.backward();
     optimizer.step();
   }
-  ddp.check_parameters();  // replicas are equal to the bit
+  ddp.check_parameters();  // throws if the replicas differ in a single bit
   const Tensor mean = loss.detach().clone();
   group->all_reduce(mean, distributed::ReduceOp::avg).wait();
   if (me.rank == 0) fmt::print("result: ranks={} loss={:.6f}\n", me.world_size, mean.item<double>());
@@ -60,15 +60,15 @@ int train(const Options& o) {
 int run(int argc, char** argv) {
   Options o;
   CommandLine line("Trains a small network on Fashion-MNIST in several processes.");
-  line.add("processes", o.processes, "How many, unless somebody else starts them", 1);
-  line.add("batch-size", o.batch_size, "Pictures a step, of all processes", 1);
-  line.add("steps", o.steps, "Steps", 1);
-  line.add("accelerator", o.accelerator, "cpu, or cuda: each process has a device of its own");
+  line.add("processes", o.processes, "Number of processes, unless a launcher starts them", 1);
+  line.add("batch-size", o.batch_size, "Images per step, over all processes", 1);
+  line.add("steps", o.steps, "Training steps", 1);
+  line.add("accelerator", o.accelerator, "cpu, or cuda with one device per process");
   line.add("data", o.data, "Folder of the IDX files");
   if (!line.parse(argc, argv)) return 0;
   if (o.accelerator != "cpu" && o.accelerator != "cuda")
     throw UsageError(fmt::format("--accelerator {}: choose cpu or cuda.", o.accelerator));
-  // 1. This program again, once for each rank.
+  // 1. Start this program again, once for each rank.
   if (o.processes > 1 && !has_launcher(environment()))
     return launch({.processes = static_cast<int>(o.processes)}).exit_status();
   return train(o);

@@ -11,9 +11,9 @@ using namespace levin;
 
 namespace {
 
-constexpr std::int64_t kAtOnce = 500;
+constexpr std::int64_t kAtOnce = 500;  // images in one forward pass
 
-/// Which of the three networks has these weights.
+/// Builds the one of the three networks that these weights belong to.
 nn::Sequential net_of(const StateDict& weights) {
   const Tensor* first = weights.find("net.0.weight");
   const bool mlp = weights.find("net.1.weight") != nullptr && first == nullptr;
@@ -36,13 +36,13 @@ Judge::Judge(const StateDict& weights) : net_(net_of(weights)) {
   net_.eval();
 }
 
-Score Judge::score(const Tensor& pictures) {
+Score Judge::score(const Tensor& images) {
   const inference_mode guard;
   Tensor sum = zeros({10}, {.dtype = DType::f64});
   double confident = 0;
-  const std::int64_t count = pictures.size(0);
+  const std::int64_t count = images.size(0);
   for (std::int64_t i = 0; i < count; i += kAtOnce) {
-    const Tensor part = pictures.narrow(0, i, std::min(kAtOnce, count - i));
+    const Tensor part = images.narrow(0, i, std::min(kAtOnce, count - i));
     const Tensor p = softmax(net_(to_normalised(part)), 1).to(DType::f64);  // (B, 10)
     sum = sum + p.sum({0});
     confident += gt(amax(p, {1}), 0.9).to(DType::f64).sum().item<double>();

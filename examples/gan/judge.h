@@ -1,24 +1,24 @@
 #pragma once
-// What a trained classifier thinks of pictures.
+// Scores generated images with a trained classifier.
 
 #include <levin/levin.h>
 
 #include "../mnist/nets.h"
 
-/// confident: share of the pictures with a class above 0.9. entropy: of the mean distribution over the classes, in nats
-/// (ln 10 = 2.303 where all are drawn alike).
+/// `confident` is the fraction of images for which some class has a probability above 0.9. `entropy` is that of the
+/// mean distribution over the classes, in nats: ln 10 = 2.303 if all classes are drawn equally often.
 struct Score {
   double confident = 0, entropy = 0;
 };
 
 class Judge {
  public:
-  /// The network of a checkpoint of ./run mnist. Throws IoError where there is none, StateError for another network.
+  /// Loads a checkpoint of ./run mnist. Throws IoError if there is none, StateError if it belongs to another network.
   explicit Judge(const std::filesystem::path& checkpoint);
 
-  /// pictures (N, 1, 28, 28) in [-1, 1]
-  Score score(const levin::Tensor& pictures);
-  /// Share of these pictures that it tells rightly.
+  /// Scores images (N, 1, 28, 28) in [-1, 1].
+  Score score(const levin::Tensor& images);
+  /// Returns the fraction of these images that it classifies correctly.
   double accuracy(const levin::data::FashionMnist& data);
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// The article's GAN: two networks, two optimizers, and steps by hand.
+// A GAN with two networks, two optimizers and manual optimization.
 
 #include <algorithm>
 
@@ -7,9 +7,9 @@
 
 struct GanOptions {
   bool tiny = false;
-  double lr = 6e-4;             ///< of the generator
-  double d_lr = 2.5e-3;         ///< of the discriminator, faster: Heusel et al. (2017)
-  std::int64_t accumulate = 2;  ///< batches a step
+  double lr = 6e-4;             ///< the generator's learning rate
+  double d_lr = 2.5e-3;         ///< the discriminator's, which is higher as in Heusel et al. (2017)
+  std::int64_t accumulate = 2;  ///< batches per optimizer step
 };
 
 struct LitGan : levin::LevinModule {
@@ -23,7 +23,7 @@ struct LitGan : levin::LevinModule {
   levin::nn::Sequential &g, &d;
   GanOptions o;
 
-  /// Pictures (B, 1, 28, 28) in [-1, 1] from noise (B, 100, 1, 1).
+  /// Maps noise (B, 100, 1, 1) to images (B, 1, 28, 28) in [-1, 1].
   levin::Tensor forward(const levin::Tensor& noise) override { return g(noise).reshape({-1, 1, 28, 28}); }
 
   levin::StepOutput training_step(const levin::Batch& batch, int index) override {
@@ -54,8 +54,8 @@ struct LitGan : levin::LevinModule {
     const auto adam = [](levin::nn::Module& net, double lr) {
       return levin::optim::Adam(net.parameters(), {.lr = lr, .betas = {0.5, 0.999}});
     };
-    // The rate is held for a quarter of the steps, then falls to zero in a line: the two networks stop chasing each
-    // other.
+    // The rate is constant for the first quarter of the steps and then falls linearly to zero, so that the two networks
+    // stop oscillating around each other.
     const double steps = static_cast<double>(estimated_stepping_batches()) / static_cast<double>(o.accumulate);
     const auto rate = [steps](levin::optim::Optimizer& optimizer) {
       return levin::optim::LambdaLR(optimizer, [steps](std::int64_t step) {
@@ -66,13 +66,13 @@ struct LitGan : levin::LevinModule {
   }
 
  private:
-  /// The gradients of a window add up to those of its mean loss.
+  /// Accumulates the gradients of the window's mean loss, and steps after its last batch.
   void update(const levin::OptimizerHandle& optimizer, const levin::Tensor& loss, bool first, bool steps,
               std::int64_t window) {
     if (first) optimizer.zero_grad();
     manual_backward(loss / static_cast<double>(o.accumulate));
     if (!steps) return;
-    if (window < o.accumulate) {  // the epoch ended in the middle of it
+    if (window < o.accumulate) {  // the epoch ended in the middle of the window
       const levin::no_grad guard;
       for (const auto& p : optimizer.optimizer().parameters())
         if (p.grad().defined()) p.grad().mul_(static_cast<double>(o.accumulate) / static_cast<double>(window));

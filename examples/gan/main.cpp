@@ -1,4 +1,4 @@
-// Learns to draw clothes from noise: ./run gan --help
+// Trains a GAN that draws clothes from noise: ./run gan --help
 #include <levin/levin.h>
 
 #include <fmt/format.h>
@@ -13,7 +13,7 @@ using namespace levin;
 
 namespace {
 
-constexpr std::int64_t kJudged = 2000;  // pictures
+constexpr std::int64_t kJudged = 2000;  // images that the classifier scores
 
 struct Options {
   GanOptions gan;
@@ -28,20 +28,20 @@ struct Options {
 };
 
 bool parse(int argc, char** argv, Options& o) {
-  CommandLine line("Trains a generator of pictures against a discriminator, on Fashion-MNIST.");
-  line.add_flag("tiny", o.gan.tiny, "Two small perceptrons in place of the DCGAN");
+  CommandLine line("Trains a GAN on Fashion-MNIST: a generator of images against a discriminator.");
+  line.add_flag("tiny", o.gan.tiny, "Use two small perceptrons instead of the DCGAN");
   line.add("lr", o.gan.lr, "Learning rate of the generator");
   line.add("d-lr", o.gan.d_lr, "Learning rate of the discriminator");
-  line.add("accumulate", o.gan.accumulate, "Batches a step of either optimizer", 1);
-  line.add("batch-size", o.batch_size, "Pictures a batch", 1);
+  line.add("accumulate", o.gan.accumulate, "Batches per step of each optimizer", 1);
+  line.add("batch-size", o.batch_size, "Images per batch", 1);
   line.add("data", o.data, "Folder of the IDX files, plain or .gz");
-  line.add("classifier", o.classifier, "Checkpoint of ./run mnist, which judges the pictures");
+  line.add("classifier", o.classifier, "Checkpoint of ./run mnist that scores the images");
   line.add("threads", o.threads, "Cores to use; 0 for all");
   line.add_trainer(o.trainer);
   return line.parse(argc, argv);
 }
 
-/// Pictures (n, 1, 28, 28) in [-1, 1] as evaluation draws them; the module keeps its mode.
+/// Generates images (n, 1, 28, 28) in [-1, 1] in evaluation mode, and restores the module's mode.
 Tensor draw(LitGan& gan, const Tensor& noise) {
   const inference_mode guard;
   const bool training = gan.is_training();
@@ -53,8 +53,8 @@ Tensor draw(LitGan& gan, const Tensor& noise) {
   return cat(parts, 0);
 }
 
-/// After each epoch the same noises as pictures, judged; the first 64 as a PNG file, and for every logger that takes
-/// pictures.
+/// After each epoch, generates images from the same noise, scores them, and gives the first 64 to a PNG file and to
+/// every logger that takes images.
 class Grid final : public Callback {
  public:
   Grid(LitGan& gan, Judge& judge, std::filesystem::path dir, Tensor noise)
@@ -65,12 +65,12 @@ class Grid final : public Callback {
  private:
   void save(RunContext& run, std::int64_t epoch) {
     if (run.config.fast_dev_run > 0) return;
-    const Tensor drawn = draw(gan_, noise_), pictures = (drawn.narrow(0, 0, 64) + 1.0) / 2.0;
+    const Tensor drawn = draw(gan_, noise_), images = (drawn.narrow(0, 0, 64) + 1.0) / 2.0;
     const Score score = judge_.score(drawn);
     std::filesystem::create_directories(dir_);
-    data::save_image(pictures, dir_ / fmt::format("epoch_{:02}.png", epoch));
+    data::save_image(images, dir_ / fmt::format("epoch_{:02}.png", epoch));
     for (const auto& logger : run.loggers) {
-      logger->log_image("drawn", pictures, run.state.global_step);
+      logger->log_image("drawn", images, run.state.global_step);
       logger->log_metrics({run.state.epoch, run.state.global_step,
                            {{"confident", score.confident}, {"entropy", score.entropy}}});
     }
@@ -82,8 +82,8 @@ class Grid final : public Callback {
   Tensor noise_;
 };
 
-/// The first pictures of the test set in [-1, 1].
-Tensor real_pictures(const data::FashionMnist& data) {
+/// Returns the first kJudged images of the test set in [-1, 1].
+Tensor real_images(const data::FashionMnist& data) {
   data::DataLoader loader(data, {.batch_size = kJudged});
   return to_tanh_range((*loader.begin())[0]);
 }
@@ -96,17 +96,18 @@ int run(int argc, char** argv) {
   manual_seed(static_cast<std::uint64_t>(o.trainer.seed.value_or(1)));
 
   Judge judge(o.classifier);
-  const data::FashionMnist pictures("train", o.data), unseen("test", o.data);
+  const data::FashionMnist images("train", o.data), unseen("test", o.data);
   const double accuracy = judge.accuracy(unseen);
-  fmt::print("judge: {} is right for {:.2f} % of the test pictures{}\n", o.classifier.string(), 100 * accuracy,
-             accuracy < 0.9 ? "; one with 90 % or more would say more of a GAN" : "");
+  fmt::print("judge: {} is right for {:.2f} % of the test images{}\n", o.classifier.string(), 100 * accuracy,
+             accuracy < 0.9 ? "; use one with 90 % or more for meaningful scores" : "");
 
   LitGan gan(o.gan);
   const auto& root = o.trainer.default_root_dir;
   const Tensor noise = randn({kJudged, kNoise, 1, 1});
-  const Score real = judge.score(real_pictures(unseen)), untrained = judge.score(draw(gan, noise));
+  const Score real = judge.score(real_images(unseen)), untrained = judge.score(draw(gan, noise));
   o.trainer.callbacks.push_back(Grid(gan, judge, root / "grids", noise));
-  // The average over the last thousand steps draws better than any one step; short runs average over fewer.
+  // The weights averaged over the last thousand steps draw better than those of any one step; short runs average over
+  // fewer steps.
   o.trainer.callbacks.push_back(WeightAveraging({.avg_fn = [](const Tensor& average, const Tensor& now,
                                                               std::int64_t count) {
     const double n = static_cast<double>(count);
@@ -114,13 +115,13 @@ int run(int argc, char** argv) {
   }}));
 
   const auto start = std::chrono::steady_clock::now();
-  data::DataLoader loader(pictures, {.batch_size = o.batch_size, .shuffle = true, .drop_last = true,
-                                     .seed = static_cast<std::uint64_t>(o.trainer.seed.value_or(1))});
+  data::DataLoader loader(images, {.batch_size = o.batch_size, .shuffle = true, .drop_last = true,
+                                  .seed = static_cast<std::uint64_t>(o.trainer.seed.value_or(1))});
   Trainer(o.trainer).fit(gan, loader);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
   const Score drawn = judge.score(draw(gan, noise));
-  fmt::print("pictures of every epoch: {}\n", (root / "grids").string());
+  fmt::print("images of every epoch: {}\n", (root / "grids").string());
   if (o.trainer.logger.has("html")) fmt::print("report: {}\n", (root / "report.html").string());
   fmt::print("result: confident={:.4f} entropy={:.4f} real_confident={:.4f} untrained_confident={:.4f} "
              "real_entropy={:.4f} train_seconds={:.1f}\n",

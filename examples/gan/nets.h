@@ -1,16 +1,17 @@
 #pragma once
-// Generator and discriminator: the DCGAN of Radford et al. (2016) for 28 x 28 pictures, or two small perceptrons.
+// The generator and the discriminator: the DCGAN of Radford et al. (2016) for images of 28 x 28, or two small
+// perceptrons.
 
 #include <levin/levin.h>
 
 inline constexpr std::int64_t kNoise = 100;
-inline constexpr double kMean = 0.2860, kStd = 0.3530;  // by which FashionMnist normalises
+inline constexpr double kMean = 0.2860, kStd = 0.3530;  // with which data::FashionMnist normalises
 
-/// FashionMnist's normalised pictures in [-1, 1], and back.
+/// Converts FashionMnist's normalised images to [-1, 1], and back.
 inline levin::Tensor to_tanh_range(const levin::Tensor& x) { return x * (2 * kStd) + (2 * kMean - 1); }
-inline levin::Tensor to_normalised(const levin::Tensor& pictures) { return (pictures - (2 * kMean - 1)) / (2 * kStd); }
+inline levin::Tensor to_normalised(const levin::Tensor& images) { return (images - (2 * kMean - 1)) / (2 * kStd); }
 
-/// Noise (B, 100, 1, 1) to pictures in [-1, 1], (B, 1, 28, 28), or (B, 784) if tiny.
+/// The generator maps noise (B, 100, 1, 1) to images in [-1, 1] of shape (B, 1, 28, 28), or (B, 784) if tiny.
 inline levin::nn::Sequential make_generator(bool tiny) {
   using namespace levin::nn;
   if (tiny)
@@ -22,7 +23,8 @@ inline levin::nn::Sequential make_generator(bool tiny) {
                     Conv2d(32, 1, 3, {.padding = 1}), Tanh());
 }
 
-/// Pictures (B, 1, 28, 28) in [-1, 1] to scores (B, 1): above 0 for real ones.
+/// The discriminator maps images (B, 1, 28, 28) in [-1, 1] to logits (B, 1), which are positive for images taken as
+/// real.
 inline levin::nn::Sequential make_discriminator(bool tiny) {
   using namespace levin::nn;
   if (tiny)
@@ -33,7 +35,7 @@ inline levin::nn::Sequential make_discriminator(bool tiny) {
                     Flatten(), Linear(192 * 16, 1));
 }
 
-/// Draws the weights of convolutions and linear layers from N(0, 0.02), as that paper does.
+/// Draws the weights of convolutions and linear layers from N(0, 0.02), as in the DCGAN paper.
 inline void init_weights(levin::nn::Module& net) {
   const levin::no_grad guard;
   for (const auto& [name, p] : net.named_parameters())

@@ -1,5 +1,5 @@
 #pragma once
-// The network with its training, as the Trainer wants it.
+// The network with its training, validation and test steps, as a module for the Trainer.
 
 #include "mistakes.h"
 #include "nets.h"
@@ -9,7 +9,7 @@ struct LitMnist : levin::LevinModule {
 
   levin::nn::Sequential& net;
   double max_lr;
-  /// Of the test: counts by true and predicted class, and pictures of mistakes.
+  /// Counts of the test set by true and predicted class; `mistakes` holds misclassified images.
   levin::metrics::ConfusionMatrix& confusion = add_metric<levin::metrics::ConfusionMatrix>(
       "confusion", levin::metrics::ConfusionMatrixOptions{.num_classes = 10});
   Mistakes mistakes{10};
@@ -44,7 +44,7 @@ struct LitMnist : levin::LevinModule {
   }
 };
 
-/// After the test its confusion matrix and mistakes go to every logger that has a form for them.
+/// After the test, gives the confusion matrix and the misclassified images to every logger that takes them.
 struct TestReport : levin::Callback {
   explicit TestReport(std::vector<std::string> names) : classes(std::move(names)) {}
   std::vector<std::string> classes;

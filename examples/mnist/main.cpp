@@ -1,4 +1,4 @@
-// Learns to tell ten kinds of clothes apart: ./run mnist --help
+// Trains a classifier of ten kinds of clothes: ./run mnist --help
 #include <fmt/format.h>
 
 #include <chrono>
@@ -13,7 +13,7 @@ using namespace levin;
 
 namespace {
 
-/// Trains, keeps the weights with the best validation accuracy, and reads the test set once, with those.
+/// Trains, keeps the weights with the best validation accuracy, and evaluates those on the test set once.
 RawResult train(const Options& o, const DataModule& data, FirstStep& first_step) {
   LitMnist model(o.model, o.lr);
   TrainerConfig config = o.trainer;
@@ -51,7 +51,7 @@ int run(int argc, char** argv) {
   const RawResult r = o.raw ? train_raw(o, data, first_step) : train(o, data, first_step);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
-  if (!r.reports) return 0;  // of several processes the first does
+  if (!r.reports) return 0;  // only rank 0 reports
   const std::string checkpoint = r.checkpoint.empty() ? "none" : r.checkpoint.string();
   const std::string validation =
       std::isnan(r.val_acc) ? "no validation" : fmt::format("best validation accuracy {:.2f} %", 100 * r.val_acc);

@@ -1,5 +1,5 @@
 #pragma once
-// The first misclassified images of every class.
+// Collects the first misclassified images of every class.
 
 #include <levin/levin.h>
 
@@ -12,7 +12,7 @@ class Mistakes {
   explicit Mistakes(std::int64_t classes)
       : images_(levin::zeros({classes * kPerClass, 1, 28, 28})), kept_(static_cast<std::size_t>(classes)) {}
 
-  /// Images (B, 1, 28, 28), logits (B, C), targets (B).
+  /// Adds the misclassified ones of a batch: images (B, 1, 28, 28), logits (B, C), targets (B).
   void add(const levin::Tensor& images, const levin::Tensor& logits, const levin::Tensor& targets) {
     const auto wrong = levin::nonzero(levin::ne(levin::argmax(logits, 1), targets).to(levin::kInt64));
     for (const auto row : wrong.cpu().to_vector<std::int64_t>()) {
@@ -24,7 +24,8 @@ class Mistakes {
       images_.select(0, target * kPerClass + kept++).copy_((image - least) / std::max(range, 1e-6));
     }
   }
-  /// (classes * kPerClass, 1, 28, 28) in [0, 1]: kPerClass of each class in turn, black where there are fewer.
+  /// Returns (classes * kPerClass, 1, 28, 28) in [0, 1]: kPerClass images for each class in turn, black ones if there
+  /// are fewer.
   const levin::Tensor& images() const { return images_; }
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// The three networks. Their parameters have the names of the same nn.Sequential in PyTorch.
+// The three networks. Their parameters are named as in the same nn.Sequential of PyTorch.
 
 #include <levin/levin.h>
 

@@ -1,12 +1,12 @@
 #pragma once
-// What the program can be told.
+// The program's options.
 
 #include <levin/levin.h>
 
 struct Options {
   std::string model = "lenet";
   std::string dataset = "fashion";
-  std::filesystem::path data{};  // of the IDX files; empty: where Debian's package puts them
+  std::filesystem::path data{};  // folder of the IDX files; empty: where Debian's package installs them
   std::int64_t batch_size = 128;
   double lr = 4e-3;
   std::int64_t seed = 1;
@@ -20,8 +20,8 @@ struct Options {
   std::int64_t epochs() const { return trainer.max_epochs.value_or(-1); }
 };
 
-/// False after --help; throws levin::UsageError.
+/// Returns false after --help. Throws levin::UsageError.
 bool parse(int argc, char** argv, Options& options);
 
-/// The held-out pictures depend on the seed alone. Reads the files.
+/// Reads the files. The choice of held-out images depends on the seed alone.
 levin::DataModule load_data(const Options& options);

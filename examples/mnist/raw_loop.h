@@ -1,5 +1,5 @@
 #pragma once
-// The same training without a Trainer: nothing hidden.
+// The same training as a plain loop, without the Trainer.
 
 #include "options.h"
 #include "run_times.h"
@@ -7,7 +7,7 @@
 struct RawResult {
   double test_acc = 0, test_loss = 0, val_acc = 0;
   std::filesystem::path checkpoint{}, report{};
-  bool reports = true;  ///< of several processes, the first
+  bool reports = true;  ///< true on rank 0
 };
 
 RawResult train_raw(const Options& options, const levin::DataModule& data, FirstStep& first_step);

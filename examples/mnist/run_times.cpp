@@ -16,8 +16,9 @@ double boot_ms() {
   return static_cast<double>(t.tv_sec) * 1e3 + static_cast<double>(t.tv_nsec) * 1e-6;
 }
 
-/// Field 22 of /proc/self/stat: ticks from the machine's start to the process's. ./run builds and then becomes the
-/// program, in the same process; it says in LEVIN_STARTED when that was (seconds since the machine's start).
+/// Returns field 22 of /proc/self/stat, converted from ticks to milliseconds: the time from the machine's boot to the
+/// start of the process. ./run first builds and then becomes the program within the same process; LEVIN_STARTED holds
+/// the time of that exec, in seconds since boot.
 double process_start_ms() {
   std::ifstream in("/proc/self/stat");
   std::string text;

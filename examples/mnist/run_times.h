@@ -1,13 +1,13 @@
 #pragma once
-// How long what took.
+// Start-up times.
 
 #include <levin/levin.h>
 
-/// Milliseconds since the process began, by the system's own record (to 10 ms).
+/// Returns the milliseconds since the process started, as recorded by the system with a resolution of 10 ms.
 double ms_since_process_start();
 
-/// Time from the process's start to its first training step, less the reading of data and the sanity check: what a run
-/// costs before it does what it is for.
+/// Measures the start-up: the time from the start of the process to its first training step, without the reading of
+/// data and the sanity check.
 struct FirstStep : levin::Callback {
   explicit FirstStep(double data_ms) : apart_ms(data_ms) {}
   void on_sanity_check_start(levin::RunContext&) override { apart_ms -= ms_since_process_start(); }

@@ -1,11 +1,11 @@
 #pragma once
-// Layers on different devices by hand: an encoder on one, a decoder on another.
+// Model parallelism by hand: the encoder lies on one device and the decoder on another.
 
 #include <levin/levin.h>
 
 #include <optional>
 
-/// Pictures to 32 numbers and back.
+/// Encodes images as 32 numbers and decodes them.
 struct Autoencoder : levin::nn::Module {
   using Devices = std::vector<levin::Device>;
   levin::nn::Sequential& encoder = add<levin::nn::Sequential>(
@@ -13,7 +13,8 @@ struct Autoencoder : levin::nn::Module {
   levin::nn::Sequential& decoder =
       add<levin::nn::Sequential>("decoder", levin::nn::Linear(32, 128), levin::nn::ReLU(), levin::nn::Linear(128, 784));
 
-  /// Either half goes to a device of its own; with several it is cut along the batch and lies on the first.
+  /// Places the encoder and the decoder. A half with several devices splits its batch over them; its parameters lie on
+  /// the first.
   void place(const Devices& of_encoder, const Devices& of_decoder) {
     encoder.to(of_encoder.at(0));
     decoder.to(of_decoder.at(0));
@@ -21,7 +22,7 @@ struct Autoencoder : levin::nn::Module {
     decode.emplace(decoder, of_decoder);
   }
 
-  /// x (B, 1, 28, 28), anywhere, to (B, 1, 28, 28) on the decoder's device. Gradients come back the same way.
+  /// Maps x (B, 1, 28, 28) on any device to (B, 1, 28, 28) on the decoder's device. Gradients flow back the same way.
   levin::Tensor forward(const levin::Tensor& x) override {
     const levin::Tensor code = (*encode)(x.to(encoder.device()));    // (B, 32), on the encoder's device
     return (*decode)(code.to(decoder.device())).reshape(x.sizes());  // on the decoder's

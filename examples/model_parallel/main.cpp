@@ -1,4 +1,4 @@
-// A network whose halves lie on different devices, in a plain loop: ./run model_parallel --help
+// Trains a network whose halves lie on different devices, in a plain loop: ./run model_parallel --help
 #include <fmt/format.h>
 
 #include <chrono>
@@ -17,13 +17,13 @@ struct Options {
 };
 
 bool parse(int argc, char** argv, Options& o) {
-  CommandLine line("Packs pictures of clothes into 32 numbers: the encoder on one device, the decoder on another.");
-  line.add("encoder", o.encoder, "Device of the encoder; several, with commas, share its batch");
-  line.add("decoder", o.decoder, "Device of the decoder; several, with commas, share its batch");
+  CommandLine line("Trains an autoencoder on Fashion-MNIST, with the encoder on one device, the decoder on another.");
+  line.add("encoder", o.encoder, "Device of the encoder; several, separated by commas, split its batch");
+  line.add("decoder", o.decoder, "Device of the decoder; several, separated by commas, split its batch");
   line.add("steps", o.steps, "Training steps", 1);
-  line.add("batch-size", o.batch_size, "Pictures a step", 1);
+  line.add("batch-size", o.batch_size, "Images per step", 1);
   line.add("lr", o.lr, "Learning rate");
-  line.add("seed", o.seed, "Of weights and order");
+  line.add("seed", o.seed, "Seed of the weights and the order");
   line.add("threads", o.threads, "Cores to use; 0 for all");
   line.add("data", o.data, "Folder of the IDX files, plain or .gz");
   if (!line.parse(argc, argv)) return false;
@@ -31,7 +31,7 @@ bool parse(int argc, char** argv, Options& o) {
   return true;
 }
 
-/// "cpu", or several with commas.
+/// Parses "cpu" or several devices separated by commas.
 std::vector<Device> devices(const char* option, const std::string& text) {
   std::vector<Device> list;
   for (std::size_t at = 0; at <= text.size(); at = std::min(text.find(',', at), text.size()) + 1) {
@@ -45,11 +45,11 @@ std::vector<Device> devices(const char* option, const std::string& text) {
   return list;
 }
 
-/// Mean squared difference of a pixel in [0, 1], over the test pictures.
-double error_of(Autoencoder& net, const Tensor& pictures) {
+/// Returns the mean squared error per pixel in [0, 1] over the test images.
+double error_of(Autoencoder& net, const Tensor& images) {
   const no_grad guard;
   double sum = 0;
-  const auto parts = split(pictures, 500);
+  const auto parts = split(images, 500);
   for (const Tensor& x : parts) sum += square(net(x) - x.to(net.decoder.device())).mean().item<double>();
   return sum / static_cast<double>(parts.size());
 }
@@ -64,7 +64,7 @@ int run(int argc, char** argv) {
   Autoencoder net;
   net.place(of_encoder, of_decoder);
   optim::AdamW opt(net.parameters(), {.lr = o.lr});
-  const auto pixels = [](const Tensor& x) { return x * 0.3530 + 0.2860; };    // the dataset normalises
+  const auto pixels = [](const Tensor& x) { return x * 0.3530 + 0.2860; };    // undoes the dataset's normalisation
   const auto [test, test_labels] = data::FashionMnist("test", o.data).all();
   const Tensor unseen = pixels(test);  // (10000, 1, 28, 28)
   data::DataLoader loader(data::FashionMnist("train", o.data), {.batch_size = o.batch_size, .shuffle = true});
@@ -72,8 +72,8 @@ int run(int argc, char** argv) {
   const double before = error_of(net, unseen);
   const auto start = std::chrono::steady_clock::now();
   for (std::int64_t step = 0; step < o.steps;) {
-    for (const auto& [pictures, labels] : loader) {
-      const Tensor x = pixels(pictures);
+    for (const auto& [images, labels] : loader) {
+      const Tensor x = pixels(images);
       const Tensor loss = square(net(x) - x.to(net.decoder.device())).mean();
       opt.zero_grad();
       loss.backward();

@@ -1,10 +1,10 @@
 #pragma once
-// Five kinds of clothes told apart: feature layers, which another task can use again, and a head.
+// A classifier of five kinds of clothes: a backbone, which another task can reuse, and a head.
 
 #include <levin/levin.h>
 
 struct LitClothes : levin::LevinModule {
-  /// Classes first_class to first_class + 4 of Fashion-MNIST.
+  /// Classifies the classes first_class to first_class + 4 of Fashion-MNIST.
   LitClothes(std::int64_t first_class_, double lr_) : first_class(first_class_), lr(lr_) {}
 
   std::int64_t first_class;
@@ -22,7 +22,8 @@ struct LitClothes : levin::LevinModule {
   void validation_step(const levin::Batch& b, int) override { evaluate(b, "val"); }
   void test_step(const levin::Batch& b, int) override { evaluate(b, "test"); }
 
-  /// What takes gradients now: all of it, or the head alone while a callback has the backbone frozen.
+  /// Optimizes the parameters that require grad now: all of them, or only the head's while a callback has frozen the
+  /// backbone.
   levin::Optimizers configure_optimizers() override {
     return levin::optim::AdamW(levin::BaseFinetuning::trainable_parameters(*this, *this), {.lr = lr});
   }

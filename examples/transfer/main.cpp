@@ -1,4 +1,5 @@
-// Features learnt on t-shirts to coats, used again to learn sandals to boots from a few pictures: ./run transfer --help
+// Transfer learning: features trained on t-shirts to coats classify sandals to boots from a few images: ./run transfer
+// --help
 #include <levin/trainer/checkpoint.h>
 
 #include <fmt/format.h>
@@ -14,10 +15,10 @@ namespace {
 
 struct Trained {
   double test_acc = 0;
-  std::filesystem::path checkpoint;  // with the weights that were best in validation; empty where none was written
+  std::filesystem::path checkpoint;  // the best weights in validation; empty if none was written
 };
 
-/// Fits, and reads the test set with the best weights.
+/// Fits, and evaluates the best weights on the test set.
 Trained train(LitClothes& model, const DataModule& data, TrainerConfig config, const std::string& name) {
   config.default_root_dir /= name;
   if (!config.resume.empty() && !std::filesystem::exists(config.default_root_dir / config.resume)) config.resume = {};
@@ -31,9 +32,9 @@ Trained train(LitClothes& model, const DataModule& data, TrainerConfig config, c
   return {trainer.test(model, data, folder.string()).at("test_acc"), folder};
 }
 
-/// Says whether the backbone is still what it was when training began.
-struct FrozenWatch : Callback {
-  explicit FrozenWatch(std::int64_t unfreezes_at) : epochs(unfreezes_at) {}
+/// Checks that the backbone is unchanged until it is unfrozen.
+struct FrozenCheck : Callback {
+  explicit FrozenCheck(std::int64_t unfreezes_at) : epochs(unfreezes_at) {}
   std::int64_t epochs;
   std::vector<std::vector<float>> before;
   bool unchanged = true;
@@ -63,7 +64,7 @@ int run(int argc, char** argv) {
     take(o.from);
   else {
     LitClothes first(/*first_class=*/0, 2e-3);
-    fmt::print("1. features, from pictures of classes 0 to 4\n");
+    fmt::print("1. train features on images of classes 0 to 4\n");
     TrainerConfig config = o.trainer;
     config.max_epochs = o.base_epochs;
     const Trained t = train(first, clothes(o, 0, 0, 128), config, "base");
@@ -74,26 +75,26 @@ int run(int argc, char** argv) {
     base_acc = t.test_acc;
   }
 
-  const DataModule few = clothes(o, 5, o.pictures, o.batch_size);
-  fmt::print("2. classes 5 to 9 from {} pictures each, with those features\n", o.pictures);
+  const DataModule few = clothes(o, 5, o.images, o.batch_size);
+  fmt::print("2. train on {} images of each of classes 5 to 9, with those features\n", o.images);
   LitClothes transfer(/*first_class=*/5, o.lr);
   transfer.backbone.load_state_dict(features);
-  const auto watch = std::make_shared<FrozenWatch>(o.unfreeze_at);
+  const auto check = std::make_shared<FrozenCheck>(o.unfreeze_at);
   TrainerConfig config = o.trainer;
   config.callbacks = {BackboneFinetuning({.unfreeze_backbone_at_epoch = o.unfreeze_at,
                                           .lambda_func = [](std::int64_t) { return 1.0; }}),
-                      LearningRateMonitor(), watch};
+                      LearningRateMonitor(), check};
   const Trained with = train(transfer, few, config, "transfer");
 
-  fmt::print("3. the same pictures and steps from scratch\n");
+  fmt::print("3. train on the same images from scratch\n");
   LitClothes scratch(/*first_class=*/5, o.lr);
   const Trained without = train(scratch, few, o.trainer, "scratch");
 
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   fmt::print(
-      "result: transfer_accuracy={:.4f} scratch_accuracy={:.4f} base_accuracy={:.4f} frozen={} pictures={} "
+      "result: transfer_accuracy={:.4f} scratch_accuracy={:.4f} base_accuracy={:.4f} frozen={} images={} "
       "seconds={:.1f} checkpoint={}\n",
-      with.test_acc, without.test_acc, base_acc, watch->unchanged ? "unchanged" : "changed", o.pictures, seconds,
+      with.test_acc, without.test_acc, base_acc, check->unchanged ? "unchanged" : "changed", o.images, seconds,
       with.checkpoint.empty() ? "none" : (o.trainer.default_root_dir / "transfer/best").string());
   return 0;
 }

@@ -6,14 +6,14 @@ using namespace levin;
 
 bool parse(int argc, char** argv, Options& o) {
   CommandLine line(
-      "Learns five kinds of clothes from few pictures, with features that were learnt on five other kinds.");
+      "Learns five kinds of clothes from a few images, with features that were trained on five other kinds.");
   line.add("from", o.from, "Take the features from this checkpoint of an earlier run, such as runs/transfer/base/best");
   line.add("base-epochs", o.base_epochs, "Epochs on the first five kinds, without --from", 1);
-  line.add("unfreeze-at", o.unfreeze_at, "From this epoch on the features are trained too, at a tenth of the rate");
-  line.add("pictures", o.pictures, "Training pictures of each new kind", 1);
-  line.add("batch-size", o.batch_size, "Pictures a step on the new kinds", 1);
+  line.add("unfreeze-at", o.unfreeze_at, "Epoch from which the features are trained too, at a tenth of the rate");
+  line.add("images", o.images, "Training images of each new kind", 1);
+  line.add("batch-size", o.batch_size, "Images per step on the new kinds", 1);
   line.add("lr", o.lr, "Learning rate of the head");
-  line.add("seed", o.seed, "Of weights, order and choice of pictures");
+  line.add("seed", o.seed, "Seed of the weights, the order and the choice of images");
   line.add("threads", o.threads, "Cores to use; 0 for all");
   line.add("data", o.data, "Folder of the IDX files, plain or .gz");
   line.add("checkpoint", o.trainer.default_root_dir, "Folder for checkpoints and logs: --default-root-dir");
@@ -21,12 +21,12 @@ bool parse(int argc, char** argv, Options& o) {
   if (!line.parse(argc, argv)) return false;
   if (!(o.lr > 0)) throw UsageError("--lr " + std::to_string(o.lr) + ": give a number above 0.");
   if (const auto& from = o.trainer.resume; !from.empty() && from != "last" && from != "best")
-    throw UsageError("--resume " + from + ": there are three trainings. Say last or best, of each its own.");
+    throw UsageError("--resume " + from + ": each of the three trainings has its own; give last or best.");
   return true;
 }
 
 DataModule clothes(const Options& o, std::int64_t first_class, std::int64_t per_class, std::int64_t batch_size) {
-  constexpr std::int64_t kHeldOut = 100;  // of each class
+  constexpr std::int64_t kHeldOut = 100;  // images of each class
   const std::filesystem::path dir = o.data.empty() ? std::filesystem::path(data::kFashionMnistDir) : o.data;
   const auto load = [&](const char* split) { return std::make_shared<data::FashionMnist>(split, dir); };
   const auto train = load("train"), test = load("test");

@@ -1,4 +1,4 @@
-// levin::cuda in a build without CUDA. A CUDA build takes kernels/cuda/device/public_*.cpp in its place.
+// levin::cuda in a build without CUDA. A CUDA build takes kernels/cuda/device/public/*.cpp in its place.
 
 #include <levin/core/error.h>
 #include <levin/core/tensor.h>

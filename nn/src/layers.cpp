@@ -177,7 +177,7 @@ std::unique_ptr<Module> Embedding::fresh() const {
   return std::make_unique<Embedding>(num_embeddings, embedding_dim, Options{.padding_idx = padding_idx});
 }
 
-BatchNorm2d::BatchNorm2d(int64_t features, const Options& o)
+BatchNorm::BatchNorm(int64_t features, const Options& o)
     : num_features(features), options(o), weight(register_parameter("weight", o.affine ? ones({features}) : Tensor())),
       bias(register_parameter("bias", o.affine ? zeros({features}) : Tensor())),
       running_mean(register_buffer("running_mean", o.track_running_stats ? zeros({features}) : Tensor())),
@@ -185,17 +185,14 @@ BatchNorm2d::BatchNorm2d(int64_t features, const Options& o)
       num_batches_tracked(register_buffer(
           "num_batches_tracked", o.track_running_stats ? zeros({}, {.dtype = DType::i64}) : Tensor())) {}
 
-void BatchNorm2d::reset_running_stats() {
+void BatchNorm::reset_running_stats() {
   if (!options.track_running_stats) return;
   running_mean.zero_();
   running_var.fill_(1);
   num_batches_tracked.zero_();
 }
 
-Tensor BatchNorm2d::forward(const Tensor& x) {
-  if (x.dim() != 4)
-    throw ShapeError(
-        fmt::format("[BatchNorm2d] the input is {}, expected is (B, {}, H, W).", to_string(x.sizes()), num_features));
+Tensor BatchNorm::forward(const Tensor& x) {
   const bool batch_statistics = is_training() || !options.track_running_stats;
   double momentum = options.momentum.value_or(0.0);
   if (is_training() && options.track_running_stats) {
@@ -207,12 +204,21 @@ Tensor BatchNorm2d::forward(const Tensor& x) {
                     {.training = batch_statistics, .momentum = momentum, .eps = options.eps});
 }
 
-std::string BatchNorm2d::extra_repr() const {
+std::string BatchNorm::extra_repr() const {
   return fmt::format("{}, eps={}, momentum={}, affine={}, track_running_stats={}", num_features, options.eps,
                      options.momentum ? fmt::format("{}", *options.momentum) : "None", yes_no(options.affine),
                      yes_no(options.track_running_stats));
 }
-void BatchNorm2d::set_normalizer(Normalizer f) { normalizer_ = std::move(f); }
+void BatchNorm::set_normalizer(Normalizer f) { normalizer_ = std::move(f); }
+
+std::unique_ptr<Module> BatchNorm::fresh() const { return std::make_unique<BatchNorm>(num_features, options); }
+
+Tensor BatchNorm2d::forward(const Tensor& x) {
+  if (x.dim() != 4)
+    throw ShapeError(
+        fmt::format("[BatchNorm2d] the input is {}, expected is (B, {}, H, W).", to_string(x.sizes()), num_features));
+  return BatchNorm::forward(x);
+}
 
 std::unique_ptr<Module> BatchNorm2d::fresh() const { return std::make_unique<BatchNorm2d>(num_features, options); }
 

@@ -1,4 +1,4 @@
-// Automatic mixed precision: which operation computes in which type, scopes, and the kept casts of weights.
+// Automatic mixed precision: the type each operation computes in, scopes, and the cache of weight casts.
 
 #include <doctest/doctest.h>
 #include <levin/autograd/autocast.h>
@@ -104,7 +104,7 @@ TEST_CASE("amp/dtype_of_each_op") {
   }
 }
 
-TEST_CASE("autocast: the widest type where inputs differ") {
+TEST_CASE("autocast: inputs of different types use the widest one") {
   const Tensor narrow = input(kHalf), wide = input(kFloat32), index = zeros({4, 4}, {.dtype = kInt64});
   const autocast on(kHalf);
   CHECK(addcmul(narrow, narrow, wide).dtype() == kFloat32);
@@ -114,7 +114,7 @@ TEST_CASE("autocast: the widest type where inputs differ") {
   CHECK(atan2(narrow, narrow).dtype() == kHalf);
 }
 
-TEST_CASE("autocast: scopes nest, the innermost counts, and what was comes back") {
+TEST_CASE("autocast: scopes nest, the innermost applies, and leaving one restores the previous") {
   const Tensor x = input(kFloat32);
   CHECK_FALSE(autocast_enabled());
   {
@@ -164,9 +164,9 @@ TEST_CASE("autocast: gradients reach float32 leaves, and backward keeps forward'
   CHECK(outside != plain);
 }
 
-TEST_CASE("autocast: a weight is cast once in a scope, and anew after an edit or in the next scope") {
+TEST_CASE("autocast: a weight is cast once per scope, and again after an edit or in the next scope") {
   const Tensor x = input(kFloat32), w = input(kFloat32).requires_grad_();
-  const auto cast_of_weight = [&] {  // the node of the cast is the first input of matmul's graph
+  const auto cast_of_weight = [&] {  // the cast's node is the first input of matmul's node
     const Tensor y = matmul(x, w);
     return gradient_edge(y).node->edges[1].node;
   };
@@ -190,7 +190,7 @@ TEST_CASE("autocast: a weight is cast once in a scope, and anew after an edit or
   }
 }
 
-TEST_CASE("autocast: a cast made under no_grad does not cut the weight off") {
+TEST_CASE("autocast: a cast cached under no_grad does not detach the weight") {
   const Tensor x = input(kFloat32), w = input(kFloat32).requires_grad_();
   const autocast on(kHalf);
   {

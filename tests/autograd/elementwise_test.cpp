@@ -1,4 +1,5 @@
-// What operations promise beside their values: result types, identity of results, gradients at kinks, refused edits.
+// Properties of operations apart from their values: result types, results that alias, gradients at kinks, refused
+// edits.
 
 #include <levin/autograd/autograd.h>
 
@@ -54,7 +55,7 @@ TEST_CASE("integers wrap, divide and raise as PyTorch's") {
   CHECK((tensor({true, false}) + tensor({true, true})).to_vector<bool>() == std::vector<bool>{true, true});
 }
 
-TEST_CASE("conversions that change nothing give the tensor itself") {
+TEST_CASE("conversions that change nothing return the tensor itself") {
   const Tensor x = rand({2, 3});
   CHECK(x.to(kFloat32).is_same(x));
   CHECK(x.to(kCpu).is_same(x));
@@ -77,7 +78,7 @@ TEST_CASE("gradients at kinks and edges are PyTorch's") {
   const Tensor tie = tensor({1.0, 2.0, 3.0}).requires_grad_(), two = full({3}, 2.0, {.dtype = kFloat64});
   CHECK(gradient(tie, maximum(tie, two)) == std::vector<double>{0, 0.5, 1});
   CHECK(gradient(tie, minimum(tie, two)) == std::vector<double>{1, 0.5, 0});
-  CHECK(gradient(tie, clamp(tie, 1, 2)) == std::vector<double>{1, 1, 0});  // bounds count as inside
+  CHECK(gradient(tie, clamp(tie, 1, 2)) == std::vector<double>{1, 1, 0});  // the bounds are inside
   const Tensor zero = tensor({0.0, -0.0}).requires_grad_();
   CHECK(gradient(zero, relu(zero)) == std::vector<double>{0, 0});
   CHECK(gradient(zero, abs(zero)) == std::vector<double>{0, 0});
@@ -93,14 +94,14 @@ TEST_CASE("gradients at kinks and edges are PyTorch's") {
   CHECK(std::isnan(both[1].to_vector<double>()[2]));
 }
 
-TEST_CASE("an infinite gradient is zeroed by relu where the input is negative") {
+TEST_CASE("relu zeroes an infinite gradient where the input is negative") {
   const Tensor x = tensor({-1.0, 1.0}).requires_grad_();
   const auto g = grad({relu(x)}, {x}, {}, {full({2}, INFINITY, {.dtype = kFloat64})})[0].to_vector<double>();
   CHECK(g[0] == 0);
   CHECK(std::isinf(g[1]));
 }
 
-TEST_CASE("edits in place keep type and memory, and see overlapping operands whole") {
+TEST_CASE("in-place edits keep type and memory, and read overlapping operands before writing") {
   const Tensor x = arange(9, {.dtype = kFloat32}).view({3, 3});
   const void* memory = x.raw_data();
   x += x.t();
@@ -120,7 +121,7 @@ TEST_CASE("edits in place keep type and memory, and see overlapping operands who
   CHECK_THROWS_AS(ones({2}).copy_(ones({3})), ShapeError);
 }
 
-TEST_CASE("recorded edits carry gradients of both sides") {
+TEST_CASE("recorded in-place edits propagate gradients to both operands") {
   const Tensor x = tensor({1.0, 2.0}).requires_grad_(), w = tensor({3.0, 4.0}).requires_grad_();
   const Tensor y = x * 2;
   y.mul_(w);

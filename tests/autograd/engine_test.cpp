@@ -18,7 +18,7 @@ TEST_CASE("backward accumulates into leaves") {
   CHECK(x.grad().to_vector<double>() == std::vector<double>{8, 10, 12});
 }
 
-TEST_CASE("a gradient belongs to its leaf alone") {
+TEST_CASE("leaves do not share the memory of a gradient") {
   const Tensor x = leaf({1, 2}), w = leaf({3, 4}), g = tensor({10.0, 20.0}).to(kFloat64);
   (x + w).backward(g);  // the same tensor reaches both leaves
   (x + w).backward(g);
@@ -39,14 +39,14 @@ TEST_CASE("copies of a handle are the same tensor") {
   CHECK(w.grad().is_same(same.grad()));
 }
 
-TEST_CASE("a tensor that is used several times sums its gradients") {
+TEST_CASE("the gradients of a tensor that is used several times add up") {
   const Tensor x = leaf({3});
   const Tensor y = x * x + x * 2.0 + x;
   sum(y).backward();
   CHECK(x.grad().item<double>() == 9.0);
 }
 
-TEST_CASE("broadcast gradients come back in the input's shape") {
+TEST_CASE("gradients of broadcast inputs have the input's shape") {
   const Tensor a = ones({2, 1, 3}).requires_grad_(), b = ones({4, 1}).requires_grad_(), c = ones({}).requires_grad_();
   sum(a * b + c).backward();
   CHECK(a.grad().sizes() == Shape{2, 1, 3});
@@ -55,7 +55,7 @@ TEST_CASE("broadcast gradients come back in the input's shape") {
   CHECK(c.grad().item<float>() == 24.0f);
 }
 
-TEST_CASE("gradients come back in the input's type") {
+TEST_CASE("gradients have the input's type") {
   const Tensor x = ones({3}).requires_grad_();
   sum(x.to(kFloat64) * 2.0).backward();
   CHECK(x.grad().dtype() == kFloat32);
@@ -64,7 +64,7 @@ TEST_CASE("gradients come back in the input's type") {
   CHECK(y.grad().dtype() == kFloat32);
 }
 
-TEST_CASE("backward twice needs retain_graph and says so") {
+TEST_CASE("a second backward needs retain_graph, and the error says so") {
   const Tensor x = leaf({2});
   const Tensor y = sum(x * x);
   y.backward({}, {.retain_graph = true});
@@ -73,7 +73,7 @@ TEST_CASE("backward twice needs retain_graph and says so") {
   CHECK_THROWS_WITH_AS(y.backward(), doctest::Contains("retain_graph = true"), GradError);
 }
 
-TEST_CASE("backward refuses what it cannot do") {
+TEST_CASE("backward refuses invalid calls") {
   const Tensor x = leaf({1, 2});
   CHECK_THROWS_WITH_AS((x * 2.0).backward(), doctest::Contains("(2,)"), GradError);
   CHECK_THROWS_WITH_AS(sum(x.detach()).backward(), doctest::Contains("does not require grad"), GradError);
@@ -87,7 +87,7 @@ TEST_CASE("a missing backward throws and names the operation") {
   CHECK_THROWS_WITH_AS(sum(y).backward(), doctest::Contains("[mystery]"), GradError);
 }
 
-TEST_CASE("grad takes gradients without touching leaves") {
+TEST_CASE("grad returns gradients without accumulating into leaves") {
   const Tensor x = leaf({3}), w = leaf({5}), unused = leaf({1});
   const Tensor middle = x * w;
   const auto g = grad({sum(middle * middle)}, {middle, x});
@@ -98,7 +98,7 @@ TEST_CASE("grad takes gradients without touching leaves") {
   CHECK(!grad({sum(x * w)}, {unused}, {.allow_unused = true})[0].defined());
 }
 
-TEST_CASE("backward with inputs changes only theirs") {
+TEST_CASE("backward with inputs accumulates only into them") {
   const Tensor x = leaf({3}), w = leaf({5});
   const Tensor y = sum(x * w);
   backward({&y, 1}, {}, {}, {&x, 1});
@@ -195,7 +195,7 @@ TEST_CASE("retain_grad keeps the gradient of a result") {
   CHECK(y.retains_grad());
 }
 
-TEST_CASE("printing tells the place in the graph") {
+TEST_CASE("printing shows the tensor's place in the graph") {
   const Tensor x = ones({1}).requires_grad_();
   CHECK(to_string(x) == "tensor([1.], requires_grad=True)");
   CHECK(to_string(x * 2.0f) == "tensor([2.], grad_fn=<mul>)");

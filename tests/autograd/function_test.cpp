@@ -46,7 +46,7 @@ TensorFunction one(F f) {
 
 }  // namespace
 
-TEST_CASE("an operation of one's own has first and second gradients") {
+TEST_CASE("a custom operation has first and second gradients") {
   const std::vector<Tensor> x{leaf({0.5, -1.5, 2})};
   CHECK(gradcheck(one([](const Tensor& t) { return Cube::apply(t); }), x) == "");
   CHECK(gradgradcheck(one([](const Tensor& t) { return Cube::apply(t); }), x) == "");
@@ -67,7 +67,7 @@ TEST_CASE("nothing is recorded under no_grad") {
   CHECK(!Cube::apply(leaf({1})).requires_grad());
 }
 
-TEST_CASE("gradcheck finds a wrong backward and says where") {
+TEST_CASE("gradcheck finds a wrong backward and reports where") {
   const std::string text = gradcheck(one([](const Tensor& t) { return WrongCube::apply(t); }), {leaf({0.5, 2})});
   CHECK(text.find("input 0 element 0") != std::string::npos);
 }
@@ -77,7 +77,7 @@ TEST_CASE("gradcheck refuses gradients that are zero everywhere") {
         std::string::npos);
 }
 
-TEST_CASE("gradcheck wants float64 and something to differentiate") {
+TEST_CASE("gradcheck requires float64 and a differentiable input") {
   CHECK(gradcheck(one([](const Tensor& t) { return t * 2.0f; }), {ones({2}).requires_grad_()}) != "");
   CHECK(gradcheck(one([](const Tensor& t) { return t.detach(); }), {leaf({1})}) == "no output requires grad");
 }

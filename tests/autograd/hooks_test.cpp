@@ -25,7 +25,7 @@ TEST_CASE("a tensor hook sees and replaces the gradient") {
   CHECK(x.grad().item<double>() == 24.0);
 }
 
-TEST_CASE("a hook on a leaf sees the whole sum once") {
+TEST_CASE("a hook on a leaf sees the complete sum once") {
   const Tensor x = leaf(1);
   int calls = 0;
   x.register_hook([&](const Tensor& g) {
@@ -37,7 +37,7 @@ TEST_CASE("a hook on a leaf sees the whole sum once") {
   CHECK(calls == 1);
 }
 
-TEST_CASE("after accumulation a hook may consume the gradient") {
+TEST_CASE("a post-accumulation hook may consume the gradient") {
   const Tensor x = leaf(1), w = leaf(2);
   std::vector<std::string> order;
   x.register_post_accumulate_grad_hook([&](const Tensor& t) {
@@ -66,7 +66,7 @@ TEST_CASE("accumulation hooks run during backward, not after it") {
   CHECK(order == std::vector<std::string>{"last", "hidden"});
 }
 
-TEST_CASE("a hook's call at the end of backward comes after all gradients, once, of the outermost pass") {
+TEST_CASE("a callback queued by a hook runs once, after all gradients of the outermost backward") {
   const Tensor x = leaf(3), y = leaf(4);
   std::vector<std::string> events;
   const auto note = [&](const char* name) { return [&, name] { events.push_back(name); }; };
@@ -90,7 +90,7 @@ TEST_CASE("a hook's call at the end of backward comes after all gradients, once,
   CHECK_THROWS_AS(on_backward_end([] {}, [] {}), GradError);
 }
 
-TEST_CASE("an exception in backward calls what was to be told of failure") {
+TEST_CASE("an exception in backward calls the queued failure callbacks") {
   const Tensor x = leaf(3);
   int ended = 0, failed = 0;
   x.register_post_accumulate_grad_hook([&](const Tensor&) {
@@ -103,7 +103,7 @@ TEST_CASE("an exception in backward calls what was to be told of failure") {
   CHECK_THROWS_AS(on_backward_end([] {}, [] {}), GradError);
 }
 
-TEST_CASE("hooks of nodes run before and after") {
+TEST_CASE("hooks of nodes run before and after the node") {
   const Tensor x = leaf(2);
   const Tensor y = x * x;
   const NodePtr node = grad_fn(y);
@@ -121,14 +121,14 @@ TEST_CASE("hooks of nodes run before and after") {
   CHECK(x.grad().item<double>() == 8.0);
 }
 
-TEST_CASE("hooks are refused where there is no gradient") {
+TEST_CASE("hooks are refused on tensors without a gradient") {
   const Tensor plain = ones({1}), x = leaf(1);
   CHECK_THROWS_AS(plain.register_hook([](const Tensor& g) { return g; }), GradError);
   CHECK_THROWS_AS((x * 1.0).register_post_accumulate_grad_hook([](const Tensor&) {}), GradError);
   CHECK_THROWS_AS(plain.retain_grad(), GradError);
 }
 
-TEST_CASE("a hook that holds its own tensor runs, and lets it go when it is removed") {
+TEST_CASE("a hook that holds its own tensor runs, and releases it when it is removed") {
   const std::int64_t before = Storage::live_count();
   {
     Tensor x = leaf(3), y = x * 2.0;

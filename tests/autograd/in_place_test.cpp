@@ -8,7 +8,7 @@ Tensor leaf(std::initializer_list<double> values) { return tensor(values).to(kFl
 std::vector<double> grad_of(const Tensor& t) { return t.grad().to_vector<double>(); }
 }  // namespace
 
-TEST_CASE("an edit in place is recorded") {
+TEST_CASE("an in-place edit is recorded") {
   const Tensor x = leaf({1, 2}), w = leaf({3, 4});
   const Tensor y = x * 2.0;
   y.mul_(w);
@@ -28,7 +28,7 @@ TEST_CASE("a leaf that requires grad refuses edits outside no_grad") {
   CHECK(x.item<double>() == 2.0);
 }
 
-TEST_CASE("a plain tensor that receives a gradient's path becomes part of the graph") {
+TEST_CASE("writing a tensor of the graph into a plain tensor makes it part of the graph") {
   const Tensor buffer = zeros({2}, {.dtype = kFloat64}), x = leaf({1, 2});
   buffer.copy_(x * 3.0);
   CHECK(buffer.requires_grad());
@@ -57,7 +57,7 @@ TEST_CASE("an edit through a view reaches the base's history") {
   CHECK(grad_of(w) == std::vector<double>{20, 160});
 }
 
-TEST_CASE("another view of an edited base reads the new history") {
+TEST_CASE("another view of an edited base uses the new history") {
   const Tensor x = leaf({1, 2, 3, 4});
   const Tensor base = x * 1.0;
   const Tensor square_view = base.view({2, 2}), row = base.narrow(0, 0, 2);
@@ -66,7 +66,7 @@ TEST_CASE("another view of an edited base reads the new history") {
   CHECK(grad_of(x) == std::vector<double>{5, 0, 2, 0});
 }
 
-TEST_CASE("an edit of the base is seen by its views' gradients") {
+TEST_CASE("the gradients of views reflect an edit of the base") {
   const Tensor x = leaf({1, 2});
   const Tensor base = x * 1.0, v = base.unsqueeze(0);
   base.mul_(3.0);
@@ -75,7 +75,7 @@ TEST_CASE("an edit of the base is seen by its views' gradients") {
   CHECK(grad_of(x) == std::vector<double>{3, 3});
 }
 
-TEST_CASE("writing into a slice of zeros builds a differentiable whole") {
+TEST_CASE("writing into slices of zeros gives a differentiable tensor") {
   const Tensor a = leaf({1, 2}), b = leaf({3});
   const Tensor whole = zeros({4}, {.dtype = kFloat64});
   whole(Slice(0, 2)).copy_(a);
@@ -122,7 +122,7 @@ TEST_CASE("second derivatives go through an edited view") {
   CHECK(gradgradcheck(f, in) == "");
 }
 
-TEST_CASE("a whole copy cuts the history, and the source gets the gradient") {
+TEST_CASE("copy_ of the whole tensor cuts its history, and the source gets the gradient") {
   for (const DType type : {kFloat64, kFloat32, kHalf, kInt64, kBool})
     for (const Shape& sizes : {Shape{3}, Shape{1}, Shape{}}) {
       CAPTURE(name_of(type));
@@ -146,7 +146,7 @@ TEST_CASE("a whole copy cuts the history, and the source gets the gradient") {
     }
 }
 
-TEST_CASE("a whole copy cuts the history of the views, and one through a view that of the base") {
+TEST_CASE("copy_ of a base cuts the history of its views, and copy_ through a view that of its base") {
   const Tensor x = leaf({1, 2, 3, 4}), w = leaf({5, 6, 7, 8});
   const Tensor base = x * 3.0, view = base.view({2, 2}), column = view.t()(0);
   base.copy_(w);
@@ -166,7 +166,7 @@ TEST_CASE("a whole copy cuts the history of the views, and one through a view th
   CHECK(grad_of(x) == std::vector<double>{0, 0, 0, 0});
 }
 
-TEST_CASE("random values in place cut the history; leaves that require grad refuse them outside no_grad") {
+TEST_CASE("filling in place with random values cuts the history; leaves that require grad refuse it outside no_grad") {
   const Tensor x = leaf({1, 2, 3, 4});
   for (const bool normal : {true, false}) {
     const Tensor y = x * 3.0, strided = (x * 3.0).view({2, 2}).t();
@@ -185,7 +185,7 @@ TEST_CASE("an edit through a view of a base that is not contiguous is recorded")
   const auto f = [](const std::vector<Tensor>& in) -> std::vector<Tensor> {
     Tensor base;
     {
-      no_grad guard;  // so that the base is no view itself
+      no_grad guard;  // so that the base is not itself a view
       base = zeros({4, 3}, {.dtype = kFloat64}).t().narrow(0, 0, 2);
     }
     base.copy_(in[0] * in[0]);

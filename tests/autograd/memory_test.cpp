@@ -21,7 +21,7 @@ TEST_CASE("no storage outlives its graph") {
   CHECK(Storage::live_count() == before);
 }
 
-TEST_CASE("an edit in place makes no cycle") {
+TEST_CASE("an in-place edit makes no reference cycle") {
   const int64_t before = Storage::live_count();
   {
     const Tensor w = ones({3}).requires_grad_();
@@ -58,7 +58,7 @@ TEST_CASE("a chain of a million nodes runs and is freed without a deep stack") {
   CHECK(w.requires_grad());
 }
 
-TEST_CASE("a steady training step asks the system for no memory") {
+TEST_CASE("a training step in steady state allocates no memory from the system") {
   const Tensor w = randn({64, 64}).requires_grad_(), x = randn({32, 64});
   const auto step = [&] {
     sum(square(relu(matmul(x, w)))).backward();
@@ -77,18 +77,18 @@ TEST_CASE("autograd/graph_node_count_returns_to_zero") {
   const auto loss_of_step = [&] { return sum(square(tanh(matmul(x, w)))); };
   const Tensor before = loss_of_step(), fresh = ones({}).requires_grad_();
   const GraphWatch watch;
-  CHECK(watch.live() == 0);  // what was recorded before is not its business
+  CHECK(watch.live() == 0);  // nodes recorded before are not counted
   {
     const Tensor loss = loss_of_step() * fresh;
     CHECK(watch.live() == 5);
     loss.backward();
-    CHECK(watch.live() == 5);  // the values are freed, the operations wait for the loss to go
+    CHECK(watch.live() == 5);  // the values are freed, the nodes live as long as the loss
   }
   CHECK(fresh.grad().defined());
   CHECK(watch.live() == 0);
   CHECK(watch.oldest().empty());
 
-  // A list of losses keeps every step's history; what it should hold is their values.
+  // A list of losses keeps the history of every step; it should hold only their values.
   std::vector<Tensor> losses;
   for (int i = 0; i < 3; ++i) losses.push_back(loss_of_step());
   const std::int64_t three = watch.live();

@@ -1,4 +1,4 @@
-// What the operation cases do not vary: the layout of incoming gradients, and eps in derivatives of derivatives.
+// Aspects that the operation cases do not vary: the layout of incoming gradients, and eps in second derivatives.
 
 #include "support/tolerance.h"
 
@@ -21,17 +21,17 @@ struct Differentiable {
   std::function<Tensor(const Tensor&)> f;
 };
 
-/// The values of g in the memory order of its axes reversed.
+/// Returns the values of g with the memory order of its axes reversed.
 Tensor turned(const Tensor& g) {
   Shape reversed;
   for (int d = g.dim() - 1; d >= 0; --d) reversed.push_back(d);
   return g.permute(reversed).contiguous().permute(reversed);
 }
 
-/// Its first slice for all, with strides of 0.
+/// Repeats the first slice, with strides of 0.
 Tensor repeated(const Tensor& g) { return g.narrow(0, 0, 1).expand(g.sizes()); }
 
-/// Every second element of a wider tensor, whose others are NaN.
+/// Returns g as every second element of a wider tensor whose other elements are NaN.
 Tensor sparse(const Tensor& g) {
   Shape wide = g.sizes();
   wide.push_back(2);
@@ -83,14 +83,14 @@ std::vector<Differentiable> operations() {
 
 }  // namespace
 
-TEST_CASE("gradients are those of the incoming gradient's values, whatever its strides") {
+TEST_CASE("gradients do not depend on the strides of the incoming gradient") {
   for (const Differentiable& d : operations()) {
     const Tensor x = d.x.detach().requires_grad_();
     const Tensor y = d.f(x);
     const Tensor random_g = randn(y.sizes());
     for (const auto& [layout, g] : {std::pair("turned", turned(random_g)), std::pair("repeated", repeated(random_g)),
                                     std::pair("sparse", sparse(random_g))}) {
-      REQUIRE((y.dim() == 1 || !g.is_contiguous()));  // a line has no axes to turn
+      REQUIRE((y.dim() == 1 || !g.is_contiguous()));  // a vector has no axes to reverse
       const Tensor strided = grad({y}, {x}, {.retain_graph = true}, {g})[0];
       const Tensor dense = grad({y}, {x}, {.retain_graph = true}, {g.contiguous()})[0];
       const std::string wrong = compare(strided, dense, {.ulps = 4, .scale = 1}, 64);
@@ -99,7 +99,7 @@ TEST_CASE("gradients are those of the incoming gradient's values, whatever its s
   }
 }
 
-TEST_CASE("derivatives of derivatives of norms follow their eps") {
+TEST_CASE("second derivatives of norms depend on eps") {
   manual_seed(42);
   const auto leaf = [](const Shape& sizes) { return randn(sizes, {.dtype = kDouble}).requires_grad_(); };
   for (const double eps : {1e-5, 0.3, 2.0}) {

@@ -26,7 +26,7 @@ Line gradient(const Tensor& y, const Tensor& x) {
 
 }  // namespace
 
-TEST_CASE("ties share the gradient of amax, and the first takes it all along an axis") {
+TEST_CASE("amax splits the gradient between ties; max along an axis gives it to the first") {
   const Tensor x = leaf({3, 1, 3, 3});
   CHECK(gradient(max(x), x) == Line{1.0 / 3, 0, 1.0 / 3, 1.0 / 3});
   CHECK(gradient(min(x), x) == Line{0, 1, 0, 0});
@@ -34,7 +34,7 @@ TEST_CASE("ties share the gradient of amax, and the first takes it all along an 
   CHECK(gradient(max(x, 0).values, x) == Line{1, 0, 0, 0});
 }
 
-TEST_CASE("std and norms have a gradient of 0 where they are 0") {
+TEST_CASE("std and norms of 0 have a gradient of 0") {
   const Tensor x = leaf({2, 2, 2}), zero = leaf({0, 0, 0});
   CHECK(gradient(levin::std(x), x) == Line{0, 0, 0});
   for (const double p : {1.0, 2.0, 3.0}) CHECK(gradient(norm(zero, p), zero) == Line{0, 0, 0});
@@ -46,7 +46,7 @@ TEST_CASE("prod has exact gradients with one zero and with two") {
   CHECK(gradient(prod(two), two) == Line{0, 0, 0});
 }
 
-TEST_CASE("means of nothing are NaN, sums 0, products 1") {
+TEST_CASE("empty means are NaN, sums 0, products 1") {
   const Tensor none = zeros({0});
   CHECK(std::isnan(mean(none).item<double>()));
   CHECK(sum(none).item<double>() == 0.0);
@@ -67,7 +67,7 @@ TEST_CASE("binary cross-entropy is stable for large logits") {
   CHECK(gradient(bce_with_logits(x, 1.0, {.reduction = Reduction::sum}), x) == Line{0, -1, 0, -1});
 }
 
-TEST_CASE("a mean over ignored samples only is NaN, and their gradient is 0 elsewhere") {
+TEST_CASE("a loss of only ignored samples is NaN, and its gradient is 0") {
   const Tensor x = from_data(Line{1, 2, 3, 4}, {2, 2}).requires_grad_();
   const Tensor all = from_data<int64_t>({-100, -100}, {2}), one = from_data<int64_t>({-100, 1}, {2});
   CHECK(std::isnan(cross_entropy(x, all).item<double>()));
@@ -83,7 +83,7 @@ TEST_CASE("one sample without a batch axis") {
   CHECK(loss.item<double>() == approx(std::log(1 + std::exp(-1.0) + std::exp(-2.0)), {.relative = 1e-15}));
 }
 
-TEST_CASE("running statistics move in training, also strided and half ones, and stay in evaluation") {
+TEST_CASE("running statistics, also strided or half, are updated in training and not in evaluation") {
   const Tensor x = from_data(Line{1, 2, 3, 6, 5, 10}, {3, 2}, {.dtype = kFloat32});  // channels 1 3 5 and 2 6 10
   const Tensor pairs = zeros({2, 2}), mean_now = pairs.select(1, 0), var_now = ones({2});
   batch_norm(x, {}, {}, mean_now, var_now, {.momentum = 0.5});
@@ -122,7 +122,7 @@ TEST_CASE("second derivatives over no elements are zero") {
   CHECK(std::isnan(var(none).item<double>()));
 }
 
-TEST_CASE("cross-entropy of ignored samples only has second derivatives of zero") {
+TEST_CASE("cross-entropy of only ignored samples has second derivatives of zero") {
   for (const double smoothing : {0.0, 0.1}) {
     const Tensor x = from_data(Line{1, 2, 3, 4}, {2, 2}).requires_grad_(), v = from_data(Line{1, -1, 2, 3}, {2, 2});
     const Tensor loss = cross_entropy(x, from_data<int64_t>({-100, -100}, {2}), {.label_smoothing = smoothing});

@@ -77,7 +77,7 @@ const std::vector<ViewCase>& cases() {
 
 }  // namespace
 
-TEST_CASE("views share memory and have right first and second gradients") {
+TEST_CASE("views share memory and have correct first and second gradients") {
   for (const ViewCase& c : cases()) {
     CAPTURE(c.name);
     const Tensor x = numbers(c.input);
@@ -133,7 +133,7 @@ TEST_CASE("reshape copies only when it must") {
   CHECK(zeros({0, 3}).reshape({3, 0}).numel() == 0);
 }
 
-TEST_CASE("edits through windows of a recorded tensor that is not contiguous reach it") {
+TEST_CASE("edits through windows of a recorded non-contiguous tensor reach it") {
   const Tensor x = (numbers({3, 4}) + 1.0).requires_grad_();
   const Tensor y = (x * 1.0).t();            // (4, 3)
   const Tensor windows = y.unfold(0, 2, 2);  // (2, 3, 2)

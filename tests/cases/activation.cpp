@@ -12,7 +12,7 @@ namespace {
 
 double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 
-/// What dropout keeps is a function of the generator alone.
+/// The elements that dropout keeps depend only on the generator.
 TensorFunction dropout_reference(double p) {
   return [p](const Tensors& x) -> Tensors {
     const Generator g(11);
@@ -80,9 +80,9 @@ std::vector<OpCase> activation_cases() {
       with_types(unary_case("tanh", tanh, std::tanh, wide), kAllTypes, Output::floating),
       dropout_case()};
   for (OpCase& c : list) {
-    if (c.name.starts_with("gelu")) c.tolerance = {.ulps = 4, .scale = 4};  // x times a number near 0
+    if (c.name.starts_with("gelu")) c.tolerance = {.ulps = 4, .scale = 4};  // multiplies x by a number near 0
     c.grad_tolerance = {.ulps = 16, .scale = 2};
-    // 1 - tanh^2, of which little is left, is multiplied by up to 8.
+    // 1 - tanh^2 has few digits left and is multiplied by up to 8.
     if (c.name == "gelu_tanh") c.grad_tolerance.scale = 8;
   }
   list[0].errors = {{"[relu] bool is not accepted", [] { relu(ones({2}, {.dtype = kBool})); }}};

@@ -1,4 +1,4 @@
-// Loss scaling's two kernels.
+// The two kernels of loss scaling.
 
 #include "cases/cases.h"
 
@@ -97,7 +97,7 @@ std::vector<OpCase> amp_cases() {
                  return unscale_sample(d.shape(), uniform(), scale);
                },
            .large = {unscale_sample({100003}, uniform(), 65536)},
-           // A task is 32,768 elements.
+           // A parallel task has 32,768 elements.
            .limits = {unscale_sample({32768}, uniform(), 8), unscale_sample({32769}, uniform(), 8)},
            .dtypes = kFloatTypes,
            .outputs = {Output::same, Output::any},

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
-/// By the definition, on tensors whose leading sizes broadcast; inputs: q, k, v and perhaps the mask.
+/// Computes attention by the definition, with leading sizes that broadcast; inputs: q, k, v and optionally the mask.
 Tensors attention_reference(const Tensors& in, const AttentionOptions& o) {
   const int64_t rows = in[0].size(-2), columns = in[1].size(-2), width = in[0].size(-1), values = in[2].size(-1);
   const auto leading = [](const Tensor& t) { return Shape(t.sizes().begin(), t.sizes().end() - 2); };
@@ -34,7 +34,7 @@ Tensors attention_reference(const Tensors& in, const AttentionOptions& o) {
     for (int64_t i = 0; i < rows; ++i) {
       std::vector<double> p(at(columns));
       double top = kMinusInfinity, sum = 0;
-      bool attends = false;  // a row that is masked as a whole gives 0
+      bool attends = false;  // a fully masked row gives 0
       for (int64_t j = 0; j < columns; ++j) {
         double score = 0;
         for (int64_t e = 0; e < width; ++e)
@@ -64,11 +64,11 @@ enum class Mask { none, choice, added };
 
 Sample attention_sample(const Shape& q, const Shape& k, const Shape& v, const AttentionOptions& o = {},
                         const Shape& mask = {}, Mask kind = Mask::none) {
-  // A score adds up q.back() products; the weights of a row add up to 1, however many there are.
+  // A score is a sum of q.back() products; the weights of a row sum to 1, however many there are.
   Sample s = sample({q, k, v}, uniform(), q.back() + 1);
   if (kind == Mask::choice) s.inputs.push_back(bool_input(mask));
   if (kind == Mask::added) s.inputs.push_back({.sizes = mask});
-  // Kernels may leave out what is masked, or multiply it by a weight of 0.
+  // Kernels may skip masked elements or multiply them by a weight of 0.
   if (o.causal || kind != Mask::none) s.inputs[2].finite = true;
   s.grad_terms = s.terms * 4;
   s.label = std::string(o.causal ? "causal " : "") + (o.scale ? "scaled " : "") + (kind == Mask::none ? "" : "masked");
@@ -127,13 +127,14 @@ std::vector<OpCase> attention_cases() {
            .large = {attention_sample({3, 2, 131, 33}, {3, 2, 131, 33}, {3, 2, 131, 33}, {.causal = true}),
                      attention_sample({17, 70, 16}, {17, 67, 16}, {17, 67, 16}),
                      attention_sample({2, 300, 8}, {2, 530, 8}, {2, 530, 8}, {.causal = true})},
-           // 64 rows and 256 columns are walked at once: as many, and one more.
+           // Blocks have 64 rows and 256 columns: exactly as many, and one more.
            .limits = {attention_sample({64, 8}, {256, 8}, {256, 5}), attention_sample({65, 8}, {257, 8}, {257, 5})},
            .dtypes = kFloatTypes,
            .tolerance = {.ulps = 8, .scale = 2},
            .grad_tolerance = {.ulps = 16, .scale = 4},
            .grad_dtypes = kRoundedFloats,
-           // Weights add up to 1 and meet values of 2 at most; slopes add up to 12 and meet queries and keys of 2.
+           // Weights sum to 1 and multiply values up to 2; their gradients sum to 12 and multiply queries and keys up
+           // to 2.
            .rounded = 2,
            .grad_rounded = 24,
            .torch = "F.scaled_dot_product_attention(x0, x1, x2)",

@@ -1,7 +1,7 @@
 #pragma once
-// Every operation's case, by family; each family stands in the source file of its name.
+// The cases of all operations by family; each family is in the source file of its name.
 
-#include "support/op_case.h"
+#include "support/ops/op_case.h"
 
 namespace levin::test {
 
@@ -27,10 +27,10 @@ std::vector<OpCase> edge_cases();
 std::vector<OpCase> edge_slope_cases();
 std::vector<OpCase> edge_infinity_cases();
 
-/// Copies in contiguous memory, as the fused kernels have their tensors.
+/// Returns contiguous copies, because the fused kernels require contiguous tensors.
 Tensors contiguous_copies(const Tensors& inputs);
 
-/// All of them.
+/// Returns all cases.
 std::vector<OpCase> all_cases();
 
 }  // namespace levin::test

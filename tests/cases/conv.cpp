@@ -58,13 +58,13 @@ Shape transpose_sizes(const Shape& x, const Shape& w, const ConvTranspose2dOptio
           size(x[3], w[3], o.stride.w, o.padding.w, o.dilation.w, o.output_padding.w)};
 }
 
-/// Kernels may multiply the zeros of the padding or leave them out, which differ beside an infinity.
+/// Excludes infinities, because kernels may either multiply the zeros of the padding or skip them.
 void without_infinities(Sample& s) {
   for (InputSpec& i : s.inputs) i.finite = true;
 }
 
-/// The most terms of a gradient: x's adds up over a window of all outputs, the weight's and the bias's over all images
-/// and places.
+/// Returns the largest number of terms of a gradient: x's sums over a window of all outputs, the weight's and the
+/// bias's over all images and positions.
 int64_t terms_of_gradients(const Shape& x, const Shape& w, const Shape& y) {
   const int64_t places = std::max(x[2] * x[3], y[2] * y[3]);
   return std::max({int64_t{1}, w[0] * w[2] * w[3], w[1] * w[2] * w[3], x[0] * places});

@@ -9,13 +9,13 @@ namespace levin::test {
 
 namespace {
 
-/// Values from nothing: `make` in the type under test, `value` of element i.
+/// A case of a creation function: `make` in the type under test, `value` of element i.
 OpCase from_nothing(std::string name, const Shape& sizes, std::vector<DType> dtypes,
                     std::function<Tensor(TensorOptions)> make, std::function<double(std::size_t)> value,
                     Tolerance tolerance = {.ulps = 1}) {
   OpCase c;
   c.name = std::move(name);
-  // The input only carries type and device.
+  // The input only supplies type and device.
   c.samples = {{.inputs = {{.sizes = {1}, .differentiable = false, .rearrange = false}}}};
   c.op = [make](const Tensors& x) -> Tensors { return {make(like(x[0]))}; };
   c.reference = [sizes, value](const Tensors&) -> Tensors {

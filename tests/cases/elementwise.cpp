@@ -14,14 +14,14 @@ double floor_mod(double a, double b) {
   const double m = std::fmod(a, b);
   return m != 0 && (m < 0) != (b < 0) ? m + b : m;
 }
-/// As Python's //: of the exact quotient, and NaN for an infinite dividend.
+/// Like Python's //: the floor of the exact quotient, and NaN for an infinite dividend.
 double floor_quotient(double a, double b) {
   if (b == 0) return a / b;
   const double m = std::fmod(a, b), quotient = (a - m) / b - (m != 0 && (m < 0) != (b < 0) ? 1 : 0);
   return std::isfinite(quotient) ? std::nearbyint(quotient) : quotient;
 }
 double half_even(double x) { return std::nearbyint(x); }
-/// A NaN of either stays.
+/// NaN of either operand is kept.
 double larger(double a, double b) { return std::isnan(a) || a > b ? a : b; }
 double smaller(double a, double b) { return std::isnan(a) || a < b ? a : b; }
 double sign_of(double x) { return (x > 0) - (x < 0); }
@@ -130,7 +130,7 @@ std::vector<OpCase> arithmetic() {
   return list;
 }
 
-/// A tensor with a number, in place and not.
+/// Operations of a tensor with a number, in place and out of place.
 std::vector<OpCase> with_numbers() {
   const Values wide = uniform(-3, 3), not_zero = away_from(uniform(-3, 3), {0}, 0.5), positive = uniform(0.2, 3);
   const auto make = [](const char* name, const char* torch, const Values& values, Unary f,
@@ -201,7 +201,7 @@ std::vector<OpCase> comparisons() {
   return list;
 }
 
-/// To another device and back, which is the host's memory under another name.
+/// Copies to another device and back; the other device is the host's memory under another name.
 OpCase to_device() {
   OpCase c = unary_case("to_device", nullptr, [](double x) { return x; }, uniform(-3, 3), 0);
   c.op = [](const Tensors& x) -> Tensors { return {to(to(x[0], other_host()), x[0].device())}; };
@@ -213,7 +213,7 @@ OpCase to_device() {
   return c;
 }
 
-/// The shapes of three inputs, the first of them a condition where `dtype` says so.
+/// Samples of three inputs, the first of which is a condition if `dtype` says so.
 std::vector<Sample> ternary_samples(const Values& a, const Values& b, const Values& c,
                                     std::optional<DType> dtype = {}) {
   std::vector<Sample> list;

@@ -1,5 +1,5 @@
 #pragma once
-// A device that has memory but no kernels: the host's memory under the name custom0. host_port.h gives it kernels.
+// A device custom0 with memory but without kernels: its memory is the host's. host_port.h adds kernels.
 
 #include <levin/core/allocator.h>
 #include <levin/core/device.h>
@@ -30,10 +30,10 @@ class HostDevice final : public DeviceBackend {
   void empty_cache(int) override {}
   std::string properties(int) const override { return "the host's memory"; }
 
-  std::atomic<std::int64_t> moved{0};  ///< bytes, from one device to another
+  std::atomic<std::int64_t> moved{0};  ///< bytes copied between devices
 };
 
-/// Registered at the first call.
+/// Returns the device, which is registered at the first call.
 inline HostDevice& host_backend() {
   static HostDevice& backend = *new HostDevice;
   static const bool registered = (register_device(DeviceType::custom0, backend), true);

@@ -23,7 +23,7 @@ Sample with_axis(std::vector<InputSpec> inputs, int axis, const std::string& tor
 Tensors cat_reference(const Tensors& x, int axis) {
   Shape sizes = x[0].sizes();
   std::vector<std::vector<double>> values;
-  std::vector<std::pair<std::size_t, int64_t>> places;  // tensor, position in it
+  std::vector<std::pair<std::size_t, int64_t>> places;  // (tensor, position in it)
   for (const Tensor& t : x) {
     for (int64_t i = 0; i < t.size(axis); ++i) places.push_back({values.size(), i});
     values.push_back(t.to_vector<double>());
@@ -57,7 +57,7 @@ Sample random_cat(Draw& d) {
   return cat_sample(shapes, axis);
 }
 
-/// x and an index that is at most as large beside the axis.
+/// Returns the shapes of x and of an index that is no larger than x outside of the axis.
 std::pair<Shape, Shape> random_lines(Draw& d, int& axis) {
   const Shape x = d.shape();
   axis = static_cast<int>(d.below(x.size()));
@@ -144,7 +144,7 @@ OpCase gather_case() {
                 return gather_sample(x, index, axis);
               },
           .large = {gather_sample({70, 300}, {65, 290}, 0), gather_sample({300, 70}, {300, 65}, 1)},
-          // A task is 16,384 elements.
+          // A parallel task has 16,384 elements.
           .limits = {gather_sample({64, 256}, {64, 256}, 1), gather_sample({64, 257}, {64, 257}, 0)},
           .dtypes = kAllTypes,
           .tolerance = {.ulps = 0},
@@ -164,7 +164,7 @@ OpCase gather_case() {
           .bench = {gather_sample({1024, 1024}, {1024, 1024}, 1)}};
 }
 
-/// Distinct along the axis, so that no place is written twice.
+/// An index with distinct values along the axis, so that no position is written twice.
 InputSpec distinct_index(const Shape& sizes, int axis, int64_t bound) {
   const int64_t inner = [&] {
     int64_t n = 1;
@@ -288,7 +288,7 @@ OpCase index_select_case() {
                 return index_select_sample(x, x[axis] == 0 ? 0 : d.size(9), axis);
               },
           .large = {index_select_sample({65, 192}, 1024, 0), index_select_sample({129, 65}, 400, 1)},
-          // A task is 16,384 elements.
+          // A parallel task has 16,384 elements.
           .limits = {index_select_sample({65, 64}, 256, 0), index_select_sample({65, 64}, 257, 0)},
           .dtypes = kAllTypes,
           .tolerance = {.ulps = 0},
@@ -330,7 +330,7 @@ OpCase index_add_case() {
                 return index_add_sample(x, x[axis] == 0 ? 0 : d.size(9), axis);
               },
           .large = {index_add_sample({65, 192}, 500, 0), index_add_sample({129, 65}, 200, 1)},
-          // A task is 16,384 elements.
+          // A parallel task has 16,384 elements.
           .limits = {index_add_sample({64, 256}, 300, 0), index_add_sample({65, 256}, 300, 0)},
           .dtypes = kNumericTypes,
           .tolerance = {.ulps = 2, .scale = 2},
@@ -347,7 +347,7 @@ OpCase index_add_case() {
 
 Sample embedding_sample(const Shape& weight, const Shape& index, std::optional<int64_t> padding = std::nullopt) {
   return {.inputs = {{.sizes = weight}, index_input(index, weight[0])},
-          .grad_terms = 4 * (1 + index.numel() / weight[0]),  // a row is met four times as often as on average, at most
+          .grad_terms = 4 * (1 + index.numel() / weight[0]),  // a row occurs at most four times as often as on average
           .label = padding ? "padding_idx" : "",
           .op = [padding](const Tensors& in) -> Tensors { return {embedding(in[0], in[1], padding)}; },
           .reference = [](const Tensors& in) -> Tensors {

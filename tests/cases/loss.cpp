@@ -15,7 +15,7 @@ namespace {
 
 using Line = std::vector<double>;
 
-/// Per-sample losses and what `mean` divides by.
+/// Losses per sample, and the divisor of `mean`.
 struct Losses {
   Line values;
   Shape sizes;
@@ -31,10 +31,10 @@ Tensor reduced(const Losses& l, Reduction r) {
 
 const char* name_of(Reduction r) { return r == Reduction::none ? "none" : r == Reduction::mean ? "mean" : "sum"; }
 
-/// How many losses of n are added up in one result: a mean divides their error by n again.
+/// Returns how many of n losses accumulate their errors in one result; a mean divides the error by n again.
 int64_t added_up(Reduction r, int64_t n) { return r == Reduction::sum ? std::max<int64_t>(1, n) : 1; }
 
-/// x (B, C, ...) with -log_softmax taken here unless x already holds log-probabilities.
+/// Returns the losses of x (B, C, ...), computing -log_softmax unless x holds log-probabilities.
 Losses class_losses(const Tensors& in, bool weighted, int64_t ignore_index, double smoothing, bool logits) {
   const Tensor& x = in[0];
   const int64_t classes = x.size(1), spatial = x.numel() / std::max<int64_t>(1, x.size(0) * classes);
@@ -62,7 +62,7 @@ Losses class_losses(const Tensors& in, bool weighted, int64_t ignore_index, doub
       const double below = (top - v[at(c)]) + log_sum, weight = w[static_cast<std::size_t>(c)];
       const double spread = smoothing / static_cast<double>(classes);
       if (!labels) loss += (t[at(c)] * (1 - smoothing) + spread) * weight * below;
-      if (labels && c == label) loss += (1 - smoothing) * weight * below;  // two parts, as in PyTorch
+      if (labels && c == label) loss += (1 - smoothing) * weight * below;  // in two parts, as in PyTorch
       if (labels && smoothing != 0) loss += spread * weight * below;
     }
     l.values.push_back(loss);
@@ -91,7 +91,8 @@ InputSpec target_of(const ClassForm& f) {
 Sample class_sample(const ClassForm& f, bool logits) {
   Sample s{.inputs = {{.sizes = f.sizes, .values = uniform(-3, 3)}, target_of(f)}};
   if (f.weighted) s.inputs.push_back({.sizes = {f.sizes[1]}, .values = uniform(0.5, 2), .differentiable = false});
-  // Over the classes goes a sum of probabilities times logarithms; that of exponentials is relative to its own size.
+  // Probabilities times logarithms are summed over the classes; the sum of exponentials has a relative error of its
+  // own.
   const int64_t classes = f.probabilities ? f.sizes[1] : 1;
   s.terms = classes * added_up(f.reduction, f.sizes.numel() / f.sizes[1]);
   s.grad_terms = classes;
@@ -150,7 +151,7 @@ OpCase class_case(bool logits) {
   c.draw = [logits](Draw& d) { return random_classes(d, logits); };
   c.large = {class_sample({{9000, 11}}, logits), class_sample({{300, 517}}, logits),
              class_sample({{7, 5, 40, 33}}, logits)};
-  c.limits = {class_sample({{2048, 8}}, logits), class_sample({{2049, 8}}, logits)};  // a task is 16,384 elements
+  c.limits = {class_sample({{2048, 8}}, logits), class_sample({{2049, 8}}, logits)};  // a task has 16,384 elements
   c.op = c.samples[0].op;
   c.torch = c.samples[0].torch;
   c.layouts = {Layout::contiguous, Layout::transposed, Layout::sliced};
@@ -191,7 +192,7 @@ OpCase class_case(bool logits) {
   return c;
 }
 
-/// Losses of pairs: f(x, t), of inputs whose differences stay away from 0.
+/// Losses f(x, t) of pairs, with inputs whose differences stay away from 0.
 OpCase pair_case(const char* name, Tensor (*op)(const Tensor&, const Tensor&, Reduction), double (*f)(double, double)) {
   OpCase c{.name = name};
   const auto make = [=](const Shape& sizes, Reduction r) {
@@ -292,7 +293,7 @@ OpCase bce_case() {
   c.draw = random_bce;
   c.large = {bce_sample({{100003}}), bce_sample({.sizes = {100003}, .number = 1.0}),
              bce_sample({.sizes = {100003}, .reduction = Reduction::none})};
-  c.limits = {bce_sample({{16384}}), bce_sample({{16385}})};  // a task is 16,384 elements
+  c.limits = {bce_sample({{16384}}), bce_sample({{16385}})};  // a task has 16,384 elements
   c.op = c.samples[0].op;
   c.torch = c.samples[0].torch;
   c.dtypes = kFloatTypes;

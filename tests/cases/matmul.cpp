@@ -8,7 +8,7 @@ namespace levin::test {
 
 namespace {
 
-/// (..., M, K) (..., K, N) with leading axes that broadcast, by the definition.
+/// Multiplies (..., M, K) by (..., K, N) with leading axes that broadcast, by the definition.
 Tensor product(const Tensor& a, const Tensor& b) {
   const int64_t m = a.size(-2), k = a.size(-1), n = b.size(-1);
   const Shape lead = broadcast_shapes(Shape(a.sizes().begin(), a.sizes().end() - 2),
@@ -28,7 +28,7 @@ Tensor product(const Tensor& a, const Tensor& b) {
   return from_data(y, ys);
 }
 
-/// Vectors become matrices and lose the added axis again.
+/// Treats vectors as matrices and drops the added axis again.
 Tensor matmul_reference(const Tensor& a, const Tensor& b) {
   const Tensor a2 = a.dim() == 1 ? a.reshape({1, a.size(0)}) : a, b2 = b.dim() == 1 ? b.reshape({b.size(0), 1}) : b;
   Tensor y = product(a2, b2);
@@ -57,7 +57,7 @@ Tensor linear_reference(const Tensors& in) {
 
 Sample matrices(const Shape& a, const Shape& b) {
   Sample s = sample({a, b}, uniform(), std::max<int64_t>(1, a.back()));
-  // a's gradient adds up over b's columns, b's over a's rows; what broadcasts adds up over the other's batch too.
+  // a's gradient sums over b's columns, b's over a's rows; broadcast operands also sum over the other's batch.
   const auto columns = [](const Shape& x) { return x.size() > 1 ? x.back() : 1; };
   const auto matrix = [](const Shape& x) { return x.size() > 1 ? x.back() * x[x.size() - 2] : x.back(); };
   const auto batch = [&](const Shape& x) { return matrix(x) > 0 ? x.numel() / matrix(x) : 0; };
@@ -72,7 +72,7 @@ Work product_work(const Tensors& in, const Tensors& out) {
   return {bytes * (static_cast<double>(in[0].numel() + in[1].numel()) + elements), 2.0 * elements * k};
 }
 
-/// Vectors, matrices and batches of them.
+/// Draws vectors, matrices or batches of them.
 Sample random_product(Draw& d) {
   const int64_t m = d.size(), k = d.size(), n = d.size();
   const Shape lead = d.chance(40) ? d.shape(0, 2, 6) : Shape{};
@@ -197,7 +197,7 @@ OpCase addmm_case() {
                       }}}};
 }
 
-/// Products of 257 and 2049, which bfloat16 and float16 round, less 256 and 2048. All of it is exact in float32.
+/// Products of 257 and 2049, which bfloat16 and float16 round, minus 256 and 2048. All of it is exact in float32.
 OpCase cancelling_addmm_case() {
   OpCase c = addmm_case();
   const Sample scaled = c.samples[1];

@@ -23,7 +23,7 @@ struct Moments {
   int64_t count = 0;
 };
 
-/// Mean and biased variance of the elements of group `g` out of `groups`, where element i belongs to group_of(i).
+/// Returns mean and biased variance of group `g` of `groups`; element i belongs to group_of(i).
 template <class F>
 Moments moments_of(const Line& v, int64_t g, F&& group_of) {
   Moments m;
@@ -38,7 +38,8 @@ Moments moments_of(const Line& v, int64_t g, F&& group_of) {
 
 Tensor at_or_none(const Tensors& x, std::size_t i) { return i < x.size() ? x[i] : Tensor(); }
 
-/// x, weight, bias, running mean, running var (the last two or four may be missing); y and the new running ones.
+/// Inputs: x, weight, bias, running mean, running var (the last two or four are optional). Returns y and the updated
+/// running statistics.
 Tensors batch_norm_reference(const Tensors& in, bool training, double momentum, double eps = 1e-5) {
   const Tensor &x = in[0], weight = at_or_none(in, 1), bias = at_or_none(in, 2);
   const Line v = x.to_vector<double>();
@@ -76,13 +77,13 @@ Sample batch_sample(const Shape& sizes, int parameters) {
     s.inputs.push_back({.sizes = channels, .differentiable = false});
     s.inputs.push_back({.sizes = channels, .values = uniform(0.5, 2), .differentiable = false});
   }
-  // Means divide the error of their sums; the parameters' gradients are sums over a channel.
+  // Means divide the error of their sums; the gradients of the parameters are sums over a channel.
   s.grad_terms = std::max<int64_t>(1, sizes.numel() / std::max<int64_t>(1, sizes[1]));
   s.label = fmt::format("{} parameters", parameters);
   return s;
 }
 
-/// PyTorch's expression for training with as many inputs as the sample has.
+/// Returns PyTorch's expression for training with the sample's number of inputs.
 std::string torch_of_batch(const Sample& s) {
   return s.inputs.size() > 4
              ? "(lambda m, v: (F.batch_norm(x0, m, v, x1, x2, True, 0.3), m, v))(x3.clone(), x4.clone())"
@@ -91,7 +92,7 @@ std::string torch_of_batch(const Sample& s) {
                                : "F.batch_norm(x0, None, None, None, None, True)";
 }
 
-/// Two values a channel at least, which training needs.
+/// Draws at least two values per channel, which training needs.
 Sample random_batch(Draw& d, bool training) {
   Shape x{d.size(8, !training), d.size(12, false)};
   for (const int64_t n : d.shape(0, 2, 30)) x.push_back(std::max<int64_t>(n, 1));
@@ -157,7 +158,7 @@ OpCase batch_case(bool training) {
   }
   c.large.push_back(with_eps(batch_sample({50, 33, 5}, 4), "-"));
   c.dtypes = kFloatTypes;
-  c.layouts = {Layout::contiguous, Layout::transposed, Layout::sliced};  // a variance of 0 leaves no digits
+  c.layouts = {Layout::contiguous, Layout::transposed, Layout::sliced};  // a variance of 0 leaves no accuracy
   c.tolerance = {.ulps = 4, .scale = 4};
   c.grad_tolerance = {.ulps = 32, .scale = 2};
   c.grad_dtypes = kRoundedFloats;
@@ -183,7 +184,7 @@ OpCase batch_case(bool training) {
   return c;
 }
 
-/// A 16-bit x beside parameters and statistics of float32, as autocast leaves them.
+/// A 16-bit x with float32 parameters and statistics, as under autocast.
 OpCase mixed_batch_case() {
   OpCase c = batch_case(true);
   c.name = "batch_norm_mixed";
@@ -257,13 +258,13 @@ OpCase layer_case() {
                layer_sample({5, 7}, 1, 2, 0.25), layer_sample({3, 2, 6}, 2, 0, 0.25)};
   c.draw = random_layer;
   c.large = {layer_sample({700, 257}, 1, 2), layer_sample({9, 40000}, 1, 2)};
-  // Rows of which one or several make a task of 16,384 elements, and of which one is more than a task.
+  // One or several rows fill a parallel task of 16,384 elements, or a row is longer than a task.
   c.limits = {layer_sample({64, 256}, 1, 2), layer_sample({65, 256}, 1, 2, 0.25), layer_sample({2, 16384}, 1, 0),
               layer_sample({2, 16385}, 1, 1)};
   c.op = c.samples[0].op;
   c.torch = c.samples[0].torch;
   c.dtypes = kFloatTypes;
-  c.layouts = {Layout::contiguous, Layout::transposed, Layout::sliced};  // a variance of 0 leaves no digits
+  c.layouts = {Layout::contiguous, Layout::transposed, Layout::sliced};  // a variance of 0 leaves no accuracy
   c.tolerance = {.ulps = 4, .scale = 4};
   c.grad_tolerance = {.ulps = 32, .scale = 2};
   c.grad_dtypes = kRoundedFloats;

@@ -1,4 +1,4 @@
-// The fused optimizer steps as functions of (parameter, gradient, state...) that give the new parameter and state.
+// The fused optimizer steps as functions of (parameter, gradient, state...) that return the new parameter and state.
 
 #include "cases/cases.h"
 
@@ -14,7 +14,7 @@ namespace {
 using kernels::AdamStepArgs;
 using kernels::SgdStepArgs;
 
-constexpr double kStep = 3;  // the third step: corrections are neither 0 nor 1
+constexpr double kStep = 3;  // at the third step the bias corrections are neither 0 nor 1
 
 kernels::OptimTensor tensor_of(const Tensors& x) {
   kernels::OptimTensor t;
@@ -35,7 +35,7 @@ Tensors without_gradient(const Tensors& x) {
   return result;
 }
 
-enum class Numbers { host, device };  // where the step's number and the learning rate come from
+enum class Numbers { host, device };  // the source of the step number and the learning rate
 
 /// Steps a copy of the tensors and returns it.
 template <class Args>
@@ -50,7 +50,7 @@ Tensors step(const kernels::Kernel<void(const Args&, Stream&)>& kernel, Args a, 
   if (numbers == Numbers::device) {
     t.count = static_cast<double*>(count.raw_data());
     a.lr_at = static_cast<const double*>(lr.raw_data());
-    t.step = a.lr = 1e9;  // not to be read
+    t.step = a.lr = 1e9;  // must not be read
   }
   Stream stream = current_stream(x[0].device());
   kernel(a, stream);
@@ -90,7 +90,7 @@ TensorFunction adam_reference(const AdamStepArgs& a) {
       double g = x[1].data<double>()[i] * (a.maximize ? -1 : 1);
       if (a.decoupled) p *= 1 - a.lr * a.weight_decay;
       else if (a.weight_decay != 0) g += a.weight_decay * p;
-      m = a.beta1 > 0.5 ? m + (1 - a.beta1) * (g - m) : g - a.beta1 * (g - m);  // as lerp
+      m = a.beta1 > 0.5 ? m + (1 - a.beta1) * (g - m) : g - a.beta1 * (g - m);  // like lerp
       v = a.beta2 * v + (1 - a.beta2) * g * g;
       double largest = v;
       if (a.amsgrad) {
@@ -125,7 +125,7 @@ OpCase step_case(const std::string& name, int states, TensorFunction op, TensorF
                 return samples(states, {d.shape(0, 4, 600)})[0];
               },
           .large = samples(states, {{50001}}),
-          .limits = samples(states, {{16384}, {16385}}),  // a task is 16,384 elements
+          .limits = samples(states, {{16384}, {16385}}),  // a parallel task has 16,384 elements
           .dtypes = kFloatTypes,
           .tolerance = {.ulps = 4, .scale = 2},
           .differentiable = false,
@@ -133,14 +133,14 @@ OpCase step_case(const std::string& name, int states, TensorFunction op, TensorF
           .bench = samples(states, {{1000000}})};
 }
 
-/// Without memory the first moment is the gradient, however small it is beside the former one.
+/// With beta1 = 0 the first moment is the gradient, however small that is compared with the previous moment.
 OpCase forgetful_case() {
   const AdamStepArgs a{.tensors = {}, .lr = 0.05, .beta1 = 0.0};
   OpCase c = step_case("adam_step_forgetful", 2, adam(a), adam_reference(a));
   c.samples = samples(2, {{1}, {33}});
   for (Sample& s : c.samples) s.inputs[1].values = uniform(1e-6, 1e-5), s.inputs[2].values = uniform(1, 2);
   c.large.clear();
-  c.limits.clear();  // the other cases have ordinary moments of these sizes
+  c.limits.clear();  // the other cases cover these sizes
   c.tolerance = {.ulps = 4};
   return c;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Obvious loops over coordinates, for the references of what moves elements.
+// Simple loops over coordinates, for the references of operations that move elements.
 
 #include <levin/core/tensor.h>
 
@@ -9,7 +9,7 @@
 
 namespace levin::test {
 
-/// Place of the coordinates in row-major order.
+/// Returns the row-major index of the coordinates.
 inline int64_t flat(const Shape& sizes, const Shape& at) {
   int64_t i = 0;
   for (int d = 0; d < sizes.size(); ++d) i = i * sizes[d] + at[d];
@@ -34,7 +34,7 @@ inline double& value_at(std::vector<double>& values, const Shape& sizes, const S
   return values[static_cast<std::size_t>(flat(sizes, at))];
 }
 
-/// y[at] = x[source(at)], or `outside` where source gives nothing.
+/// Returns y[at] = x[source(at)], or `outside` if source returns nothing.
 inline Tensor moved(const Tensor& x, const Shape& sizes,
                     const std::function<std::optional<Shape>(const Shape&)>& source, double outside = 0) {
   auto xs = x.to_vector<double>();

@@ -1,7 +1,7 @@
 #pragma once
-// Short forms for the cases of operations that work element by element.
+// Helpers for the cases of elementwise operations.
 
-#include "support/op_case.h"
+#include "support/ops/op_case.h"
 
 #include <levin/autograd/ops/elementwise.h>
 
@@ -9,14 +9,14 @@
 
 namespace levin::test {
 
-inline constexpr int64_t kLargeSize = 100'003;     // a prime of several tasks
-inline constexpr int64_t kTaskSize = 32'768;       // elements of a task: one, and one and an element
+inline constexpr int64_t kLargeSize = 100'003;     // a prime number that spans several tasks
+inline constexpr int64_t kTaskSize = 32'768;       // elements of a parallel task
 inline constexpr int64_t kBenchSize = 4 << 20;
 
 using Unary = Tensor (*)(const Tensor&);
 using Binary = Tensor (*)(const Tensor&, const Tensor&);
 
-/// Case of a function of one tensor; the rest of its fields may be set on the result.
+/// Makes the case of a function of one tensor; the caller may set its other fields.
 inline OpCase unary_case(std::string name, Unary f, double (*reference)(double), const Values& values,
                          double ulps = 4) {
   OpCase c;
@@ -35,7 +35,7 @@ inline OpCase unary_case(std::string name, Unary f, double (*reference)(double),
   return c;
 }
 
-/// Two inputs, of which one may broadcast to the other.
+/// Makes a sample of two inputs, one of which may broadcast to the other.
 inline Sample pair_sample(Draw& d, const Values& a, const Values& b) {
   const Shape whole = d.shape(), part = d.broadcasting_to(whole);
   const bool swapped = d.chance(30);
@@ -74,7 +74,7 @@ inline OpCase with_torch(OpCase c, std::string expression) {
   return c;
 }
 
-/// A bool result: nothing to differentiate.
+/// Marks a bool result, which is not differentiable.
 inline OpCase as_test(OpCase c) {
   c.outputs = {Output::boolean};
   c.differentiable = false;
@@ -82,20 +82,20 @@ inline OpCase as_test(OpCase c) {
   return c;
 }
 
-/// A step function: its gradient is zero.
+/// Marks a step function, whose gradient is zero.
 inline OpCase as_step(OpCase c) {
   c.zero_gradient = true;
   return c;
 }
 
-/// `value` in small samples, which have to show a gradient that is not zero; else `values`.
+/// Returns `value` in small samples, which must have a nonzero gradient, else `values`.
 inline Values alive(Values values, double value) {
   return [values = std::move(values), value](int64_t i, int64_t n, Generator& g) {
     return n <= 3 ? value : values(i, n, g);
   };
 }
 
-/// Values added to those of another rule.
+/// Returns `values` plus `by`.
 inline Values shifted(Values values, double by) {
   return [values = std::move(values), by](int64_t i, int64_t n, Generator& g) { return values(i, n, g) + by; };
 }

@@ -23,7 +23,8 @@ int64_t pooled(int64_t in, int64_t kernel, int64_t stride, int64_t padding, int6
   return out;
 }
 
-/// Calls f(output, row, column) for each element of each window, outside the plane too, and end(output) after each.
+/// Calls f(output, row, column) for each element of each window, also outside of the plane, and end(output) after each
+/// window.
 template <class F, class End>
 Shape each_window(const Shape& x, const Window& w, F&& f, End&& end) {
   Shape y = x;
@@ -82,7 +83,7 @@ Window random_window(Draw& d) {
   return w;
 }
 
-/// A plane that holds a window.
+/// Draws planes that are large enough for a window.
 Shape random_planes(Draw& d, const Window& w) {
   const Shape lead = d.shape(1, 2, 6);
   Shape x;
@@ -107,7 +108,7 @@ OpCase max_pool_case() {
               },
           .large = {max_sample({4, 16, 28, 28}, {2, 2}), max_sample({2, 5, 57, 67}, {3, 2, 1}),
                     max_sample({2, 3, 70, 75}, {2, 2})},
-          .limits = {max_sample({1, 16, 32, 32}, {2, 2}), max_sample({1, 17, 32, 32}, {3, 2, 1})},  // a task is 16,384
+          .limits = {max_sample({1, 16, 32, 32}, {2, 2}), max_sample({1, 17, 32, 32}, {3, 2, 1})},  // a task has 16,384
           .dtypes = kFloatTypes,
           .tolerance = {.ulps = 0},
           .grad_tolerance = {.ulps = 2, .scale = 2},
@@ -144,7 +145,7 @@ OpCase max_pool_case() {
           .bench = {max_sample({128, 16, 28, 28}, {2, 2}), max_sample({32, 64, 56, 56}, {3, 2, 1})}};
 }
 
-/// The gradient (x, g) -> dx as an operation, so that its own derivatives are checked too; linear in g.
+/// The gradient (x, g) -> dx as an operation, so that its own derivatives are checked too. It is linear in g.
 Sample max_backward_sample(const Shape& x, const Shape& g, const Window& w) {
   Sample s = sample({x, g});
   s.inputs[0].values = distinct();
@@ -223,7 +224,7 @@ OpCase avg_pool_case() {
             return average_sample(random_planes(d, w), w, !d.chance(40));
           },
       .large = {average_sample({4, 16, 28, 28}, {2, 2}), average_sample({2, 5, 57, 67}, {3, 2, 1}, false)},
-      // A task is 16,384 elements.
+      // A parallel task has 16,384 elements.
       .limits = {average_sample({1, 16, 32, 32}, {2, 2}), average_sample({1, 17, 32, 32}, {3, 2, 1})},
       .dtypes = kFloatTypes,
       .tolerance = {.ulps = 2, .scale = 2},

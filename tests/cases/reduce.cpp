@@ -20,7 +20,7 @@ using AxesOp = std::function<Tensor(const Tensor&, const Shape& axes, bool keepd
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// f of the values along `axes` (all, if empty), for each place of the other axes; f64.
+/// Applies f to the values along `axes` (all, if empty) for each position of the other axes; f64.
 Tensor reduce_by(const Tensor& x, const Shape& axes, bool keepdim, const ReduceFn& f) {
   const Shape wrapped = wrap_axes(axes, x.dim(), "reference");
   Shape kept = x.sizes();
@@ -58,12 +58,12 @@ const std::vector<Form> kForms = {{{1}, {}},           {{31}, {}},           {{3
                                   {{7, 13}, {}},       {{7, 13}, {0}},       {{7, 13}, {1}, true},
                                   {{5, 11}, {-1}},     {{2, 3, 5}, {0, 2}},  {{2, 3, 5}, {1}, true},
                                   {{2, 3, 2, 3}, {1, 3}}, {{3, 2, 4}, {2}},  {{3, 17}, {0}}};
-/// No dimensions, no elements, an axis of one.
+/// Forms with no dimensions, no elements, or an axis of size 1.
 const std::vector<Form> kEdgeForms = {{{}, {}}, {{0}, {}}, {{4, 0, 3}, {1}}, {{4, 0, 3}, {0}}, {{5, 1, 7}, {1}}};
 const std::vector<Form> kLargeForms = {
     {{100003}, {}},    {{300, 517}, {0}}, {{300, 517}, {1}},     {{16, 33, 49, 11}, {0, 2, 3}},
     {{3, 40009}, {1}}, {{5000, 3}, {0}},  {{97, 2, 601}, {0, 2}}};
-/// A task is 32,768 elements or 512 columns: each limit and one more.
+/// A parallel task has 32,768 elements or 512 columns: exactly as many, and one more.
 const std::vector<Form> kLimitForms = {
     {{32768}, {}}, {{32769}, {}}, {{2, 32769}, {1}}, {{90, 512}, {0}}, {{90, 513}, {0}}};
 
@@ -85,7 +85,7 @@ Sample reduce_sample(const Form& form, const Values& values, const AxesOp& op, c
   return s;
 }
 
-/// Of one element at least, since extrema refuse less.
+/// Draws a form with at least one element, because extrema refuse empty ones.
 Form random_form(Draw& d) {
   Form form{d.shape(), {}};
   for (int64_t& n : form.sizes) n = std::max<int64_t>(1, n);
@@ -94,7 +94,7 @@ Form random_form(Draw& d) {
   return form;
 }
 
-/// `torch` has {} where dim and keepdim go; null for none.
+/// `torch` contains {} for dim and keepdim; null for no expression.
 OpCase reduction(const char* name, const AxesOp& op, const ReduceFn& f, const Values& values, const char* torch,
                  const std::vector<Form>& edges = kEdgeForms) {
   OpCase c{.name = name};
@@ -112,8 +112,8 @@ OpCase reduction(const char* name, const AxesOp& op, const ReduceFn& f, const Va
   return c;
 }
 
-/// For results whose error does not grow with the number of elements: means, whose sum's error is divided by it, and
-/// functions of sums of numbers above 0, whose errors are relative.
+/// For results whose error does not grow with the number of elements: means, which divide the error of their sum, and
+/// functions of sums of positive numbers, whose errors are relative.
 void without_growth(OpCase& c) {
   for (auto* list : {&c.samples, &c.large})
     for (Sample& s : *list) s.terms = 1;
@@ -199,7 +199,7 @@ void add_sums(std::vector<OpCase>& cases) {
       nullptr);
   c.dtypes = kFloatTypes;
   c.large = {c.large[1], c.large[2]};
-  const auto bounded = [](Sample& s) {  // each factor rounds once, relative to the product
+  const auto bounded = [](Sample& s) {  // each factor adds one rounding relative to the product
     s.tolerance = {.ulps = 1 + static_cast<double>(s.terms) / 2};
     s.grad_tolerance = {.ulps = 16 + static_cast<double>(s.terms) / 2};
   };
@@ -368,7 +368,7 @@ void add_moments(std::vector<OpCase>& cases) {
 }
 
 void add_norms(std::vector<OpCase>& cases) {
-  // No two of the same magnitude.
+  // No two values have the same magnitude.
   const Values unequal = [steps = distinct(0.3)](int64_t i, int64_t n, Generator& g) { return steps(i, n, g) + 0.1; };
   const std::vector<Form> edges = {{{}, {}}, {{5, 1, 7}, {1}}};
   struct Order {

@@ -34,7 +34,7 @@ OpCase cumsum_case() {
   c.samples = {scan({}, 0),      scan({0}, 0),     scan({1}, 0),       scan({31}, 0),
                scan({7, 13}, 0), scan({7, 13}, 1), scan({2, 3, 5}, 1), scan({4, 0, 3}, 2)};
   c.large = {scan({300, 517}, 0), scan({300, 517}, 1)};
-  c.limits = {scan({128, 256}, 1), scan({129, 256}, 1)};  // a task is 32,768 elements
+  c.limits = {scan({128, 256}, 1), scan({129, 256}, 1)};  // a parallel task has 32,768 elements
   c.draw = [scan](Draw& d) {
     const Shape sizes = d.shape();
     return scan(sizes, d.axis(sizes));

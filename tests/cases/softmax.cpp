@@ -11,7 +11,7 @@ namespace levin::test {
 
 namespace {
 
-/// Along an axis, in double.
+/// Computes (log-)softmax along an axis in double.
 Tensor softmax_reference(const Tensor& x, int64_t axis, bool logarithm) {
   const int along = wrap_axis(axis, x.dim(), "reference");
   const int64_t n = x.dim() == 0 ? 1 : x.sizes()[along];
@@ -33,7 +33,7 @@ Tensor softmax_reference(const Tensor& x, int64_t axis, bool logarithm) {
 
 Sample line_sample(bool logarithm, const Shape& sizes, int64_t axis, const Values& values = uniform(-4, 4)) {
   Sample s = sample({sizes}, values);
-  // The sum of the exponentials has an error relative to itself. log_softmax adds up the incoming gradients.
+  // The sum of the exponentials has a relative error. The gradient of log_softmax sums the incoming gradients.
   const int64_t n = sizes.empty() ? 1 : std::max<int64_t>(1, sizes[wrap_axis(axis, sizes.size(), "sample")]);
   s.grad_terms = logarithm ? n : 1;
   s.label = fmt::format("axis {}", axis);
@@ -56,7 +56,7 @@ OpCase lines_case(bool logarithm) {
     const Shape sizes = d.shape(1);
     return line(sizes, d.axis(sizes));
   };
-  // A task is 16,384 elements: as many, a line more, and lines that are longer.
+  // A parallel task has 16,384 elements: exactly as many, one row more, and rows that are longer.
   c.limits = {line({64, 256}, 1), line({65, 256}, 1), line({2, 16385}, 1), line({128, 129}, 0)};
   c.op = c.samples[0].op;
   c.torch = c.samples[0].torch;
@@ -76,7 +76,7 @@ OpCase lines_case(bool logarithm) {
   return c;
 }
 
-/// Along an axis of one element the result is constant.
+/// Along an axis of size 1 the result is constant.
 OpCase single_case(bool logarithm) {
   OpCase c{.name = logarithm ? "log_softmax_of_one" : "softmax_of_one"};
   c.samples = {line_sample(logarithm, {}, 0), line_sample(logarithm, {1}, 0), line_sample(logarithm, {5, 1}, 1)};

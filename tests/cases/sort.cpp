@@ -10,10 +10,10 @@ namespace levin::test {
 
 namespace {
 
-/// A NaN is above all numbers.
+/// NaN is larger than all numbers.
 bool above(double a, double b) { return a > b || (std::isnan(a) && !std::isnan(b)); }
 
-/// The first k of each line along `axis` in stable order: values and places.
+/// Returns the values and indices of the first k elements along `axis` in stable order.
 Tensors sorted_reference(const Tensor& x, int axis, int64_t k, bool descending) {
   const auto xs = x.to_vector<double>();
   const bool scalar = x.dim() == 0;
@@ -70,7 +70,7 @@ OpCase sort_case() {
                 return sort_sample(sizes, axis, d.chance(50));
               },
           .large = {sort_sample({9000}, 0, false), sort_sample({41, 530}, 1, true)},
-          .limits = {sort_sample({8, 256}, 1, false), sort_sample({9, 256}, 1, false)},  // a task is 2,048 elements
+          .limits = {sort_sample({8, 256}, 1, false), sort_sample({9, 256}, 1, false)},  // a task has 2,048 elements
           .dtypes = kAllTypes,
           .outputs = {Output::same, Output::index},
           .tolerance = {.ulps = 0},

@@ -10,7 +10,7 @@ namespace levin::test {
 
 namespace {
 
-/// A view is right when it reads the elements that `place` names: output index to input index, by axis.
+/// Checks that a view reads the elements given by `place`, which maps output to input indices by axis.
 Sample view_sample(std::string label, const Shape& sizes, std::function<Tensor(const Tensor&)> make,
                    const Shape& result, std::function<int64_t(const Shape& at)> place, std::string torch) {
   Sample s = sample({sizes});
@@ -31,7 +31,7 @@ Sample view_sample(std::string label, const Shape& sizes, std::function<Tensor(c
   return s;
 }
 
-/// Place of the coordinates in row-major order.
+/// Returns the row-major index of the coordinates.
 int64_t place_in(const Shape& sizes, const Shape& at) {
   int64_t i = 0;
   for (int d = 0; d < sizes.size(); ++d) i = i * sizes[d] + at[d];
@@ -89,7 +89,7 @@ Sample sliced_sample(const Shape& x, int axis, int64_t start, int64_t stop, int6
   return s;
 }
 
-/// `part` broadcasts to `whole`.
+/// Expands `part` to `whole`.
 Sample expanded_sample(const Shape& whole, const Shape& part) {
   Sample s = view_sample(
       "expand", part, [=](const Tensor& t) { return expand(t, whole); }, whole,
@@ -105,7 +105,7 @@ Sample expanded_sample(const Shape& whole, const Shape& part) {
   return s;
 }
 
-/// Its strides are those of the memory, which is therefore contiguous.
+/// as_strided with the strides of the memory, which is therefore contiguous.
 Sample strided_sample() {
   Sample s = view_sample(
       "as_strided", {9},
@@ -117,7 +117,7 @@ Sample strided_sample() {
   return s;
 }
 
-/// One of the views, of a random shape.
+/// Draws one of the views with a random shape.
 Sample random_view(Draw& d) {
   const Shape x = d.shape();
   const int dims = x.size(), axis = static_cast<int>(d.below(dims));

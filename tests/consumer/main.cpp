@@ -1,4 +1,4 @@
-// A user's program: touches every library of the package, so that a missing symbol or dependency shows.
+// A user's program. It uses every library of the package, so that a missing symbol or dependency is detected.
 #include <levin/core/config.h>
 #include <levin/levin.h>
 

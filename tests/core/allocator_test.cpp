@@ -41,7 +41,7 @@ TEST_CASE("blocks are aligned, disjoint and counted") {
   CHECK(cpu_allocator::stats().live_blocks == before.live_blocks);
 }
 
-TEST_CASE("a repeated step asks the system for nothing") {
+TEST_CASE("a repeated step allocates nothing from the system") {
   const auto step = [] {
     std::vector<Tensor> tensors;
     for (int64_t n = 1; n < 3000000; n *= 3) tensors.push_back(empty({n}));
@@ -54,7 +54,7 @@ TEST_CASE("a repeated step asks the system for nothing") {
   CHECK(cpu_allocator::stats().system_allocations == asked);
 }
 
-TEST_CASE("a freed block is used again and empty_cache gives it back") {
+TEST_CASE("a freed block is reused, and empty_cache returns it to the system") {
   void* p = cpu_allocator::allocate(3000000);
   cpu_allocator::free(p, 3000000);
   const std::size_t cached = cpu_allocator::stats().reserved;
@@ -66,7 +66,7 @@ TEST_CASE("a freed block is used again and empty_cache gives it back") {
   CHECK(cpu_allocator::stats().reserved <= cached - 3000000);
 }
 
-TEST_CASE("the peak is the highest since it was reset") {
+TEST_CASE("the peak is the maximum since its reset") {
   cpu_allocator::reset_peak();
   const std::size_t before = cpu_allocator::stats().allocated;
   CHECK(cpu_allocator::stats().peak_allocated == before);
@@ -76,7 +76,7 @@ TEST_CASE("the peak is the highest since it was reset") {
   CHECK(cpu_allocator::stats().peak_allocated == before);
 }
 
-TEST_CASE("the cap is kept, and what it refuses leaves no trace") {
+TEST_CASE("the cap is enforced, and a refused request leaves no trace") {
   const MemoryStats before = cpu_allocator::stats();
   cpu_allocator::set_cap(before.allocated + (8u << 20));
   const Tensor fits = empty({1 << 20});
@@ -94,7 +94,7 @@ TEST_CASE("the cap is kept, and what it refuses leaves no trace") {
   CHECK(empty({2 << 20}).defined());
 }
 
-TEST_CASE("more than the machine has is an error, not an end") {
+TEST_CASE("a request for more than the machine has is an error, not a crash") {
   CHECK_THROWS_AS(empty({int64_t{1} << 44}), OutOfMemory);
   cpu_allocator::reset_peak();
   const std::size_t before = cpu_allocator::stats().allocated;
@@ -104,7 +104,7 @@ TEST_CASE("more than the machine has is an error, not an end") {
   CHECK(empty({4}).defined());
 }
 
-TEST_CASE("guards notice writes beyond a block's ends") {
+TEST_CASE("guards detect writes beyond a block's ends") {
   const std::size_t before = cpu_allocator::guard_violations();
   cpu_allocator::set_guards(true);
   auto* whole = static_cast<std::byte*>(cpu_allocator::allocate(100));
@@ -125,7 +125,7 @@ TEST_CASE("guards notice writes beyond a block's ends") {
   CHECK(cpu_allocator::guard_violations() == before + 4);
 }
 
-TEST_CASE("blocks wander between threads and outlive them") {
+TEST_CASE("blocks move between threads and outlive them") {
   const MemoryStats before = cpu_allocator::stats();
   std::vector<std::pair<std::uint32_t*, std::size_t>> blocks(4000);
   const auto over = [&](auto f) {
@@ -169,9 +169,9 @@ TEST_CASE("a storage lives as long as its last view") {
   CHECK(Storage::live_count() == live);
 }
 
-TEST_CASE("every block that comes from the system is counted, guarded ones with their zones") {
+TEST_CASE("every block from the system is counted, guarded blocks with their zones") {
   const MemoryStats before = cpu_allocator::stats();
-  const std::size_t unusual = 777 << 20;  // of a size that no other test leaves behind
+  const std::size_t unusual = 777 << 20;  // a size that no other test leaves in the cache
   void* p = cpu_allocator::allocate(unusual);
   CHECK(cpu_allocator::stats().system_allocations == before.system_allocations + 1);
   cpu_allocator::free(p, unusual);
@@ -190,11 +190,11 @@ TEST_CASE("every block that comes from the system is counted, guarded ones with 
   CHECK(cpu_allocator::stats().reserved == reserved);
 }
 
-TEST_CASE("an error of memory reports what is live, the peak and what is reserved") {
+TEST_CASE("an out-of-memory error reports live, peak and reserved memory") {
   cpu_allocator::empty_cache();
   cpu_allocator::reset_peak();
   {
-    const Tensor passing = empty({5 << 20});  // 20 MiB, which then lie in the cache
+    const Tensor passing = empty({5 << 20});  // 20 MiB, which stay in the cache
   }
   const Tensor live = empty({3 << 20});
   const MemoryStats s = cpu_allocator::stats();
@@ -214,7 +214,7 @@ TEST_CASE("an error of memory reports what is live, the peak and what is reserve
                 text);
 }
 
-TEST_CASE("what a thread has freed serves others, while it lives and when it has ended") {
+TEST_CASE("blocks that a thread has freed are reused by others, while it lives and after its end") {
   cpu_allocator::empty_cache();
   constexpr std::size_t bytes = 1000, blocks = 4000;
   const auto take_all = [] {
@@ -225,7 +225,7 @@ TEST_CASE("what a thread has freed serves others, while it lives and when it has
   const auto free_all = [](const std::vector<void*>& taken) {
     for (void* p : taken) cpu_allocator::free(p, bytes);
   };
-  free_all(take_all());  // this thread lives on, and keeps a bounded part
+  free_all(take_all());  // this thread lives on and keeps a bounded part
   std::size_t asked = cpu_allocator::stats().system_allocations;
   std::thread([&] { free_all(take_all()); }).join();
   CHECK(cpu_allocator::stats().system_allocations - asked < blocks / 4);
@@ -237,7 +237,7 @@ TEST_CASE("what a thread has freed serves others, while it lives and when it has
 }
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-TEST_CASE("where the system has no more, free blocks of other sizes are given back first") {
+TEST_CASE("if the system has no more memory, free blocks of other sizes are returned first") {
   const pid_t child = fork();
   REQUIRE(child >= 0);
   if (child == 0) {

@@ -1,4 +1,4 @@
-// The device that every build has.
+// The CPU backend, which every build has.
 #include "core/src/cpu_backend.h"
 
 #include <doctest/doctest.h>

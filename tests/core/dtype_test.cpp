@@ -19,7 +19,7 @@ constexpr DType kPromotion[kDTypeCount][kDTypeCount] = {
     {f64, f32, f16, b16, i64, i32, i16, i16, i16, i16}, {f64, f32, f16, b16, i64, i32, i16, i8, i16, i8},
     {f64, f32, f16, b16, i64, i32, i16, i16, u8, u8},   {f64, f32, f16, b16, i64, i32, i16, i8, u8, boo}};
 
-/// The nearest 16-bit value by search over all of them, ties to the even pattern: what rounding means.
+/// Finds the nearest 16-bit value by searching all, with ties to the even pattern: the definition of rounding.
 template <class T>
 class NearestSearch {
  public:
@@ -27,7 +27,7 @@ class NearestSearch {
   std::uint16_t operator()(float x) const {
     const std::uint16_t sign = std::signbit(x) ? 0x8000 : 0;
     const double v = std::fabs(static_cast<double>(x));
-    std::uint16_t low = 0, high = infinity_;  // value(low) <= v < value(high), where infinity continues the spacing
+    std::uint16_t low = 0, high = infinity_;  // value(low) <= v < value(high); infinity continues the spacing
     while (high - low > 1) {
       const auto middle = static_cast<std::uint16_t>((low + high) / 2);
       (value(middle) <= v ? low : high) = middle;
@@ -60,7 +60,7 @@ void check_rounding(std::uint16_t infinity) {
     ++checked;
   }
   CHECK(checked > 190000);
-  // Half-way points and their neighbours, over the whole range.
+  // Half-way points and their neighbours over the whole range.
   for (std::uint16_t h = 0; h + 1 < infinity; ++h) {
     const double middle = (static_cast<double>(static_cast<float>(T::from_bits(h))) +
                            static_cast<double>(static_cast<float>(T::from_bits(static_cast<std::uint16_t>(h + 1))))) /
@@ -84,7 +84,7 @@ TEST_CASE("promotion is PyTorch's table") {
   }
 }
 
-TEST_CASE("a number widens a tensor only across categories") {
+TEST_CASE("a number widens a tensor's type only across categories") {
   CHECK(Scalar(2.5).promote_with(kHalf) == kHalf);
   CHECK(Scalar(2.5).promote_with(kInt64) == kFloat32);
   CHECK(Scalar(2.5).promote_with(kBool) == kFloat32);
@@ -114,7 +114,7 @@ TEST_CASE("default dtype") {
   CHECK_THROWS_AS(set_default_dtype(kInt64), DTypeError);
 }
 
-TEST_CASE("all 65536 halves survive the way through float") {
+TEST_CASE("all 65536 halves survive the conversion to float and back") {
   for (std::uint32_t b = 0; b < 65536; ++b) {
     const auto bits = static_cast<std::uint16_t>(b);
     const float f = Half::from_bits(bits);
@@ -130,7 +130,7 @@ TEST_CASE("all 65536 halves survive the way through float") {
   CHECK(static_cast<float>(Half::from_bits(0x7bff)) == 65504.f);
   CHECK(std::isinf(static_cast<float>(Half(65520.f))));
   CHECK(static_cast<float>(Half(65519.996f)) == 65504.f);
-  CHECK(Half(0x1p-25f).bits == 0);           // half of the smallest: to even
+  CHECK(Half(0x1p-25f).bits == 0);           // half of the smallest value rounds to even
   CHECK(Half(0x1.000002p-25f).bits == 1);
   CHECK(std::isnan(static_cast<float>(BFloat16(NAN))));
 }

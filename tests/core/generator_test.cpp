@@ -20,7 +20,7 @@ using Words = std::array<std::uint32_t, 4>;
 
 namespace {
 
-/// Runs f(0), f(1), ... on threads that begin together.
+/// Runs f(0), f(1), ... on threads that start together.
 template <class F>
 void on_threads(int n, const F& f) {
   std::latch start(n);
@@ -43,7 +43,7 @@ TEST_CASE("Philox4x32-10 gives Random123's known answers") {
         Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1});
 }
 
-TEST_CASE("a generator's state is its whole future") {
+TEST_CASE("a generator's state determines all its future numbers") {
   Generator a(5);
   a.next_u64();
   a.below(10);
@@ -57,7 +57,7 @@ TEST_CASE("a generator's state is its whole future") {
   CHECK(a.state() == GeneratorState{5, 0});
 }
 
-TEST_CASE("copies go on by themselves; assignment and moves carry the position") {
+TEST_CASE("copies are independent; assignment and moves keep the position") {
   Generator a(5);
   a.next_u64();
   Generator b = a;
@@ -67,11 +67,11 @@ TEST_CASE("copies go on by themselves; assignment and moves carry the position")
   CHECK(a.state() == GeneratorState{5, 2});
   const Generator c = std::move(a);
   CHECK(c.state() == GeneratorState{5, 2});
-  CHECK(b.reserve(3, Stream(kCpu)).offset == 2);  // nothing records the cpu
+  CHECK(b.reserve(3, Stream(kCpu)).offset == 2);  // the CPU has no graph capture
   CHECK(b.state().offset == 5);
 }
 
-TEST_CASE("uniform numbers stay in range and are level") {
+TEST_CASE("uniform numbers stay in range and are uniformly distributed") {
   CHECK(uniform24(~0u) < 1.f);
   CHECK(uniform53(~0u, ~0u) < 1.0);
   CHECK(uniform24(0) == 0.f);
@@ -89,7 +89,7 @@ TEST_CASE("uniform numbers stay in range and are level") {
   CHECK(g.below(1) == 0);
 }
 
-TEST_CASE("forks are streams of their own") {
+TEST_CASE("forks are independent streams") {
   const Generator g(9);
   std::set<std::uint64_t> seeds;
   for (std::uint64_t a = 0; a < 40; ++a) {
@@ -100,7 +100,7 @@ TEST_CASE("forks are streams of their own") {
   CHECK(g.fork(1, 2).seed() != Generator(10).fork(1, 2).seed());
 }
 
-TEST_CASE("the default generator is seeded for all") {
+TEST_CASE("manual_seed seeds the default generator of all threads") {
   const GeneratorState kept = default_generator().state();
   manual_seed(3);
   const auto first = default_generator().next_u64();
@@ -109,7 +109,7 @@ TEST_CASE("the default generator is seeded for all") {
   default_generator().set_state(kept);
 }
 
-TEST_CASE("a thread may have a default generator of its own") {
+TEST_CASE("a thread may have its own default generator") {
   const GeneratorState kept = default_generator().state();
   Generator own(5), same(5);
   {
@@ -126,10 +126,10 @@ TEST_CASE("a thread may have a default generator of its own") {
   CHECK(default_generator().state() == kept);
 }
 
-TEST_CASE("threads that draw from one generator share out the blocks of one stream") {
+TEST_CASE("threads that draw from one generator divide one stream between them") {
   constexpr int threads = 4;
   constexpr std::size_t each = 100'000, blocks = threads * each;
-  // Again until they have met often: on a busy machine threads may run one after the other.
+  // Repeats until the threads have overlapped often, because on a busy machine they may run one after the other.
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   std::size_t turns = 0, wrong = 0;
   do {
@@ -151,7 +151,7 @@ TEST_CASE("threads that draw from one generator share out the blocks of one stre
   CHECK(wrong == 0);
 }
 
-TEST_CASE("a state that another thread sets falls between two draws") {
+TEST_CASE("a state set by another thread takes effect between two draws") {
   constexpr int threads = 3;
   constexpr std::size_t most = 500'000;
   Generator shared(0);

@@ -7,7 +7,7 @@
 
 namespace {
 
-// Counts the objects that live; an assignment throws while `copies_left` is 0.
+// Counts live objects; an assignment throws while `copies_left` is 0.
 struct Counted {
   static inline int living = 0;
   static inline int copies_left = 0;
@@ -25,7 +25,7 @@ struct Counted {
 
 using levin::InlineVector;
 
-TEST_CASE("an inline vector whose elements cannot be copied frees what it had allocated") {
+TEST_CASE("an inline vector frees its memory if copying an element throws") {
   {
     const InlineVector<Counted, 2> source(5);
     const int before = Counted::living;
@@ -40,7 +40,7 @@ TEST_CASE("an inline vector whose elements cannot be copied frees what it had al
   CHECK(Counted::living == 0);
 }
 
-TEST_CASE("an inline vector moves to the heap and keeps its elements, copied and moved") {
+TEST_CASE("an inline vector grows to the heap and keeps its elements when copied and moved") {
   InlineVector<int, 2> v{1, 2};
   v.push_back(3);
   const InlineVector<int, 2> copy(v);

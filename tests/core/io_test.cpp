@@ -47,7 +47,7 @@ std::string message_of(F&& f) {
 
 }  // namespace
 
-TEST_CASE("what is written is read, and replaces what was there") {
+TEST_CASE("write_file replaces a file, and read_file returns its contents") {
   const TempDir dir;
   const fs::path file = dir.path / "a.txt";
   io::write_file(file, std::string("one"));
@@ -59,7 +59,7 @@ TEST_CASE("what is written is read, and replaces what was there") {
   CHECK(entries(dir) == 1);
 }
 
-TEST_CASE("a full disk leaves the old file and no other") {
+TEST_CASE("a full disk leaves only the old file") {
   const TempDir dir;
   const fs::path file = dir.path / "a.bin";
   io::write_file(file, std::string("precious"));
@@ -77,7 +77,7 @@ TEST_CASE("a full disk leaves the old file and no other") {
   CHECK(io::read_text(file) == std::string(5000, 'y'));
 }
 
-TEST_CASE("the reason is told with a remedy") {
+TEST_CASE("errors give the reason and a remedy") {
   const TempDir dir;
   CHECK(message_of([&] { io::write_file(dir.path / "missing" / "a", std::string("x")); })
             .ends_with("No such file or directory. Make the folder first."));
@@ -92,7 +92,7 @@ TEST_CASE("the reason is told with a remedy") {
   }
 }
 
-TEST_CASE("a folder is replaced as one") {
+TEST_CASE("a folder is replaced atomically") {
   const TempDir dir;
   const fs::path folder = dir.path / "checkpoint";
   const auto write = [&](const std::string& text) {
@@ -118,12 +118,12 @@ TEST_CASE("a folder is replaced as one") {
   CHECK(fs::is_empty(folder));
 }
 
-TEST_CASE("recovery finishes what a crash left") {
+TEST_CASE("recovery finishes an operation interrupted by a crash") {
   const TempDir dir;
   const fs::path folder = dir.path / "checkpoint";
   fs::create_directory(dir.path / "checkpoint.old");
   io::write_file(dir.path / "checkpoint.old" / "a", std::string("old"));
-  fs::create_directory(dir.path / ".checkpoint.999999999.0.tmp");  // a process number that cannot be
+  fs::create_directory(dir.path / ".checkpoint.999999999.0.tmp");  // a process id that cannot exist
   fs::create_directory(dir.path / ".checkpoint.x.tmp");
   io::write_file(dir.path / ".other.999999999.0.tmp", std::string("not ours"));
   io::recover_folder(folder);
@@ -138,7 +138,7 @@ TEST_CASE("recovery finishes what a crash left") {
   io::recover_folder(dir.path / "nowhere" / "x");
 }
 
-TEST_CASE("strays of all names go, other files and those of living processes stay") {
+TEST_CASE("temporary files of dead processes are removed; other files and those of live processes stay") {
   const TempDir dir;
   for (const char* name : {".a.999999999.0.tmp", ".b.c.999999999.12.tmp", ".a.tmp", ".a.x.0.tmp", ".a.999999999.tmp",
                            "a.999999999.0.tmp", ".a.1.0.tmp", ".a.999999999.0.tmp2"})
@@ -149,7 +149,7 @@ TEST_CASE("strays of all names go, other files and those of living processes sta
   CHECK(io::remove_strays(dir.path / "nowhere") == 0);
 }
 
-TEST_CASE("a folder is removed as one") {
+TEST_CASE("a folder is removed atomically") {
   const TempDir dir;
   io::write_folder(dir.path / "a", [](const fs::path& to) { io::write_file(to / "b", std::string("x")); });
   io::remove_folder(dir.path / "a");
@@ -157,7 +157,7 @@ TEST_CASE("a folder is removed as one") {
   CHECK_THROWS_AS(io::remove_folder(dir.path / "a"), IoError);
 }
 
-TEST_CASE("a pointer moves at once") {
+TEST_CASE("a pointer file is replaced atomically") {
   const TempDir dir;
   io::write_pointer(dir.path / "last", "epoch=1");
   io::write_pointer(dir.path / "last", "epoch=2");
@@ -172,7 +172,7 @@ TEST_CASE("gunzip reads members one after another") {
   CHECK(io::gunzip(bytes_of(gzip("")), "x.gz").empty());
 }
 
-TEST_CASE("gunzip refuses what is damaged, cut or too long") {
+TEST_CASE("gunzip refuses damaged, truncated and oversized data") {
   const std::string text = sample_text(), good = gzip(text);
   for (const std::size_t keep : {std::size_t{0}, std::size_t{5}, std::size_t{10}, good.size() / 2, good.size() - 1}) {
     const std::string cut = good.substr(0, keep);
@@ -193,7 +193,7 @@ TEST_CASE("gunzip refuses what is damaged, cut or too long") {
   CHECK(io::gunzip(bytes_of(good), "x.gz", text.size()).size() == text.size());
 }
 
-TEST_CASE("crc32 is the IEEE one and continues") {
+TEST_CASE("crc32 is the IEEE checksum and can be continued") {
   CHECK(io::crc32(bytes_of("123456789")) == 0xcbf43926u);
   CHECK(io::crc32(bytes_of("6789"), io::crc32(bytes_of("12345"))) == 0xcbf43926u);
   CHECK(io::crc32({}) == 0);

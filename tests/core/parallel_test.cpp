@@ -35,7 +35,7 @@ Chunks chunks_of(int64_t begin, int64_t end, int64_t grain) {
 
 }  // namespace
 
-TEST_CASE("chunks depend on range and grain alone") {
+TEST_CASE("chunks depend only on range and grain") {
   for (const int64_t begin : {int64_t{0}, int64_t{5}}) {
     for (const int64_t size : {0, 1, 7, 8, 9, 63, 64, 65, 1000}) {
       for (const int64_t grain : {1, 8, 64, 5000}) {
@@ -51,7 +51,7 @@ TEST_CASE("chunks depend on range and grain alone") {
   }
 }
 
-TEST_CASE("the first exception comes back with its type, and the door stays usable") {
+TEST_CASE("the first exception is rethrown with its type, and parallel_for stays usable") {
   for (const int threads : {1, 2, 7}) {
     const Threads scope(threads);
     const auto body = [](int64_t b, int64_t) {
@@ -87,7 +87,7 @@ TEST_CASE("nested calls and serial threads stay on one thread") {
   CHECK_FALSE(moved);
 }
 
-TEST_CASE("a thread with a share keeps to it, others have all") {
+TEST_CASE("a thread with a limit keeps to it, others use all threads") {
   const Threads scope(3);
   std::mutex mutex;
   const auto threads_of = [&] {

@@ -58,7 +58,7 @@ TEST_CASE("the range chooses the notation") {
   CHECK(to_string(from_data<float>({0, -0.f}, {2})) == "tensor([0., -0.])");
 }
 
-TEST_CASE("type and size are told where they are not usual") {
+TEST_CASE("dtype and size are printed if they are not the default") {
   CHECK(to_string(from_data<double>({1}, {1})) == "tensor([1.], dtype=float64)");
   CHECK(to_string(from_data<Half>({Half(1.5f)}, {1})) == "tensor([1.5000], dtype=float16)");
   CHECK(to_string(from_data<std::uint8_t>({1, 255}, {2})) == "tensor([  1, 255], dtype=uint8)");
@@ -72,7 +72,7 @@ TEST_CASE("long rows wrap at 80 columns") {
   CHECK(to_string(count_to(30)) ==
         "tensor([ 0,  1,  2,  3,  4,  5,  6,  7,  8,  9, 10, 11, 12, 13, 14, 15, 16, 17,\n"
         "        18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29])");
-  // The type goes to a line of its own where it would pass column 80.
+  // The type is printed on a new line if it would pass column 80.
   CHECK(to_string(from_data(std::vector<std::int32_t>(22, 1), {22})) ==
         "tensor([1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1],\n       dtype=int32)");
 }
@@ -89,7 +89,7 @@ TEST_CASE("above 1000 elements only the edges show") {
         "        [0., 0., 0.,  ..., 0., 0., 0.]])");
   CHECK(to_string(zeros_of({2, 501})) ==
         "tensor([[0., 0., 0.,  ..., 0., 0., 0.],\n        [0., 0., 0.,  ..., 0., 0., 0.]])");
-  // What is left out does not widen the columns.
+  // Elements that are not printed do not widen the columns.
   std::vector<float> v(2000, 1.f);
   v[1000] = 1e9f;
   CHECK(to_string(from_data(v, {2000})) == "tensor([1., 1., 1.,  ..., 1., 1., 1.])");

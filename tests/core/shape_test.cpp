@@ -7,7 +7,7 @@ using namespace levin;
 
 namespace {
 
-/// Memory offsets of all elements in row-major order.
+/// Returns the memory offsets of all elements in row-major order.
 std::vector<int64_t> offsets(const Shape& sizes, const Shape& strides) {
   std::vector<int64_t> list;
   for (int64_t i = 0; i < sizes.numel(); ++i) {
@@ -21,7 +21,7 @@ std::vector<int64_t> offsets(const Shape& sizes, const Shape& strides) {
   return list;
 }
 
-/// The only strides that a view with `target` could have, read from the order of the elements.
+/// Returns the only strides that a view with `target` could have, derived from the order of the elements.
 Shape strides_from_order(const std::vector<int64_t>& order, const Shape& target) {
   const Shape dense = contiguous_strides(target);
   Shape s = Shape::filled(target.size(), 0);
@@ -109,7 +109,7 @@ TEST_CASE("inferred sizes") {
                        "[view] shape (5,) does not fit 12 elements: its sizes multiply to 5.", ShapeError);
 }
 
-TEST_CASE("a view is found exactly where one exists") {
+TEST_CASE("a view is found exactly if one exists") {
   const std::vector<std::pair<Shape, Shape>> sources = {
       {{2, 3, 4}, {12, 4, 1}}, {{2, 3, 4}, {1, 8, 2}},  {{4, 6}, {6, 1}},       {{4, 6}, {1, 4}},
       {{4, 6}, {12, 2}},       {{4, 6}, {12, 1}},       {{4, 1, 6}, {6, 5, 1}}, {{2, 12}, {0, 1}},

@@ -39,7 +39,7 @@ TEST_CASE("handles are shared") {
                        ValueError);
 }
 
-TEST_CASE_TEMPLATE("values convert on the way in and out", T, double, float, Half, BFloat16, std::int64_t, std::int32_t,
+TEST_CASE_TEMPLATE("values convert on reads and writes", T, double, float, Half, BFloat16, std::int64_t, std::int32_t,
                    std::int16_t, std::int8_t, std::uint8_t) {
   const Tensor t = from_data<T>({T(0), T(1), T(2), T(100)}, {2, 2});
   CHECK(t.dtype() == dtype_of<T>);
@@ -73,7 +73,7 @@ TEST_CASE("numbers become 0-dim tensors of their category") {
 TEST_CASE("item reads one element") {
   CHECK(from_data<float>({2.5f}, {1, 1}).item<double>() == 2.5);
   constexpr auto big = std::numeric_limits<int64_t>::max();
-  CHECK(tensor(big).item<int64_t>() == big);  // not through a double
+  CHECK(tensor(big).item<int64_t>() == big);  // not converted through a double
   CHECK(from_data<std::int64_t>({big}, {1}).to_vector<int64_t>()[0] == big);
   CHECK_THROWS_WITH_AS(from_data<float>({1, 2}, {2}).item<float>(),
                        "[item] a tensor of shape (2,) has 2 elements, not 1. Reduce it or index it first.", ShapeError);
@@ -135,7 +135,7 @@ TEST_CASE("devices") {
 
 namespace {
 
-/// A device whose memory is the host's, at addresses that a mistaken read would get wrong.
+/// A device whose memory is the host's at shifted addresses, so that a direct read gets wrong values.
 class ShiftedDevice final : public DeviceBackend {
  public:
   static constexpr std::ptrdiff_t kShift = 1 << 20;
@@ -164,7 +164,7 @@ class ShiftedDevice final : public DeviceBackend {
 
 }  // namespace
 
-TEST_CASE("a device of one's own") {
+TEST_CASE("a custom device") {
   static ShiftedDevice backend;
   register_device(DeviceType::custom0, backend);
   constexpr Device there{DeviceType::custom0, 0};

@@ -6,7 +6,7 @@
 
 using namespace levin;
 
-TEST_CASE("warnings go to the handler, those of warn_once a single time") {
+TEST_CASE("warnings go to the handler, those of warn_once only once") {
   std::vector<std::string> said;
   const WarningHandler former = set_warning_handler([&](const std::string& text) { said.push_back(text); });
   warn("a");
@@ -19,7 +19,7 @@ TEST_CASE("warnings go to the handler, those of warn_once a single time") {
   CHECK(said == std::vector<std::string>{"a", "a", "b"});
 }
 
-TEST_CASE("a default handler gives way to one that somebody has set") {
+TEST_CASE("a user's handler replaces the default handler") {
   std::vector<std::string> said, missed;
   const WarningHandler former = set_warning_handler([&](const std::string& text) { said.push_back(text); });
   set_default_warning_handler([&](const std::string& text) { missed.push_back(text); });

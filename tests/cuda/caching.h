@@ -1,6 +1,6 @@
 #pragma once
-// The device's memory comes from the cache while an object lives, in the address sanitizer's preset too: without the
-// cache every freed tensor makes the host wait, and what a test says of waiting would be about that.
+// Makes device memory come from the cache while an object lives, also under the address sanitizer. Without the cache
+// every freed tensor makes the host wait, which would disturb tests about waiting.
 
 #include "kernels/cuda/device/allocator.h"
 

@@ -1,5 +1,5 @@
-// Elementwise kernels and copies beside the CPU's: every type with every type, special values, views that take the
-// packed and the general path, numbers; and every rung of the transposing copies.
+// Elementwise kernels and copies compared with the CPU's: all pairs of types, special values, views on the vectorised
+// and the general path, numbers; and every rung of the transposing copies.
 
 #include "kernels/cuda/transpose/ladder.h"
 #include "support/tolerance.h"
@@ -32,7 +32,7 @@ Stream& here() {
 }
 Stream there() { return current_stream(cuda(0)); }
 
-/// Whole numbers and halves, few enough for every type; the seed makes operands differ.
+/// Integers and multiples of 0.5 that every type can hold; the seed makes operands differ.
 Tensor some_values(const Shape& sizes, DType dtype, std::uint64_t seed) {
   Generator g(seed);
   std::vector<double> v(static_cast<std::size_t>(sizes.numel()));
@@ -40,7 +40,7 @@ Tensor some_values(const Shape& sizes, DType dtype, std::uint64_t seed) {
   return from_data(v, sizes, {.dtype = kFloat64}).to(dtype);
 }
 
-/// The same view of the same memory on the device.
+/// Returns the same view of the same memory on the device.
 Tensor moved(const Tensor& base, const Shape& sizes, const Shape& strides, int64_t offset, Device device) {
   return alias(base.to(device), sizes, strides, offset);
 }
@@ -91,7 +91,7 @@ void check_binary(const kernels::BinaryKernel& op, DType compute, DType out, DTy
 
 }  // namespace
 
-TEST_CASE("copies of all types and views are the CPU's") {
+TEST_CASE("copies of all types and views match the CPU") {
   for (const DType from : kTypes)
     for (const DType to : kTypes) check_copy(kViews[from == to ? 0 : 1], from, to);
   for (const View& view : kViews)
@@ -105,7 +105,7 @@ TEST_CASE("copies of all types and views are the CPU's") {
       check_copy(view, from, to);
 }
 
-TEST_CASE("sums, products and comparisons of every pair of types are the CPU's") {
+TEST_CASE("sums, products and comparisons of every pair of types match the CPU") {
   for (const DType compute : kTypes) {
     for (const DType other : kTypes) {
       check_binary(kernels::add, compute, compute, other);
@@ -121,7 +121,7 @@ TEST_CASE("sums, products and comparisons of every pair of types are the CPU's")
   }
 }
 
-TEST_CASE("narrow integers wrap, and bounds beyond them are none") {
+TEST_CASE("narrow integers wrap, and clamp ignores bounds beyond their range") {
   const Tensor x = tensor<int8_t>({-128, -1, 0, 1, 100, 127}), x2 = x.to(cuda(0));
   Stream stream = there();
   for (const kernels::UnaryKernel* op :
@@ -134,7 +134,7 @@ TEST_CASE("narrow integers wrap, and bounds beyond them are none") {
   }
 }
 
-TEST_CASE("an integer divided by zero has all bits set, and what is left of it is itself") {
+TEST_CASE("an integer divided by zero has all bits set, and its remainder is itself") {
   const Tensor a = tensor<int32_t>({7, -7, 7, -7, -2147483648}).to(cuda(0));
   const Tensor b = tensor<int32_t>({0, 0, -2, 2, -1}).to(cuda(0));
   Tensor out = empty({5}, {.dtype = kInt32, .device = cuda(0)});
@@ -166,14 +166,14 @@ TEST_CASE("functions keep infinities, NaN and signs of zero") {
       (*op)({expected.tensor_view(), x.tensor_view(), 0.5, 20.0}, here());
       (*op)({actual.tensor_view(), x2.tensor_view(), 0.5, 20.0}, stream);
       CHECK(compare(actual.to(kCpu), expected, {.ulps = 8, .scale = 1}) == "");
-      if (op == &kernels::expm1 || op == &kernels::elu) continue;  // the CPU's vectors lose the sign of their zero
+      if (op == &kernels::expm1 || op == &kernels::elu) continue;  // the CPU's vector code loses the sign of zero
       const std::vector<double> got = actual.to(kCpu).to_vector<double>(), want = expected.to_vector<double>();
       for (std::size_t i = 0; i < 2; ++i) CHECK(std::signbit(got[i]) == std::signbit(want[i]));
     }
   }
 }
 
-TEST_CASE("a choice takes views, numbers and mixed types; the result may be an operand") {
+TEST_CASE("where takes views, numbers and mixed types; the result may be an operand") {
   for (const DType dtype : kTypes) {
     CAPTURE(name_of(dtype));
     const Tensor condition = some_values({9, 13}, DType::boolean, 1), a = some_values({13}, dtype, 2);
@@ -189,7 +189,7 @@ TEST_CASE("a choice takes views, numbers and mixed types; the result may be an o
   }
 }
 
-TEST_CASE("types that an operation does not take are refused") {
+TEST_CASE("unsupported types are refused") {
   Tensor x = ones({3}, {.dtype = kBool, .device = cuda(0)});
   Stream stream = there();
   CHECK_THROWS_AS(kernels::neg({x.tensor_view(), x.tensor_view()}, stream), DTypeError);
@@ -198,7 +198,7 @@ TEST_CASE("types that an operation does not take are refused") {
 
 TEST_CASE("every rung of the transposing copies moves every element of every size and type") {
   struct Form {
-    Shape sizes, strides;  // of x, in a tensor whose axes are permuted
+    Shape sizes, strides;  // of x, a view with permuted axes
   };
   int runs[4] = {};
   for (const Form& f : {Form{{2, 2}, {1, 2}},

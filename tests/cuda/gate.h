@@ -1,5 +1,5 @@
 #pragma once
-// Holds a stream's work back while the host looks at what is not yet done.
+// Blocks a stream's work while the host checks which work is not yet done.
 
 #include <cuda_runtime.h>
 
@@ -16,17 +16,17 @@
 #define LEVIN_TEST_EMULATED 0
 #endif
 
-/// Of every test case that uses a Gate: tools/silicon/cases.py runs these with all kernels loaded before the first one,
-/// as the driver may wait for the device when it loads a kernel.
+/// Marks every test case that uses a Gate. tools/silicon/cases.py runs these with all kernels loaded up front, because
+/// the driver may wait for the device when it loads a kernel.
 #define LEVIN_HOLDS_A_STREAM doctest::test_suite("holds a stream")
 
 namespace levin::test {
 
-/// The test suite of the running test case.
+/// Returns the test suite of the running test case.
 const std::string& current_suite();
 
-/// Work queued on the stream between construction and open() does not run before open(). In the emulator nothing runs
-/// before somebody waits for it; a device is held by a function of the host.
+/// Work queued on the stream between construction and open() does not run before open(). The emulator runs nothing
+/// before a wait; a real device is blocked by a host function.
 class Gate {
  public:
   explicit Gate(cudaStream_t stream) : stream_(stream) {

@@ -1,4 +1,4 @@
-// Products with a vector against sums in double precision: both ways through the matrix, tails, strides and batches.
+// Matrix-vector products compared with sums in double precision: both orders, tails, strides and batches.
 
 #include "cuda/matmul_problem.h"
 
@@ -19,7 +19,7 @@ void check_product(const Problem& p) {
   }
 }
 
-/// C is a column and a row.
+/// Checks C as a column and as a row.
 void check_both(Problem p) {
   for (const bool ta : {false, true}) {
     for (const bool tb : {false, true}) {
@@ -34,13 +34,13 @@ void check_both(Problem p) {
 
 }  // namespace
 
-TEST_CASE("gemv: sizes round a warp's and a block's edges, all transposes") {
+TEST_CASE("gemv: sizes around a warp's and a block's edges, all transposes") {
   for (const int64_t lines : {1, 31, 32, 33, 70}) {
     for (const int64_t k : {1, 7, 8, 67}) check_both({.m = lines, .n = 1, .k = k});
   }
 }
 
-TEST_CASE("gemv: vectors of 16 bytes, and the tail that keeps them away") {
+TEST_CASE("gemv: 16-byte loads, and tails that prevent them") {
   check_both({.m = 37, .n = 1, .k = 264, .multiple = 8});
   check_both({.m = 37, .n = 1, .k = 261, .multiple = 8});
   check_both({.m = 40, .n = 1, .k = 264, .spread = 2});
@@ -51,7 +51,7 @@ TEST_CASE("gemv: batches, bias, alpha and beta") {
   check_both({.m = 33, .n = 1, .k = 19, .batch = 2, .alpha = -0.5, .beta = 2, .shared_b = true});
 }
 
-TEST_CASE("gemv: long sums of few lines, cut or by a block, and none") {
+TEST_CASE("gemv: long sums of few rows, split or by one block, and empty ones") {
   check_both({.m = 3, .n = 1, .k = 5003});
   check_both({.m = 40, .n = 1, .k = 4096, .multiple = 8});
   check_both({.m = 5, .n = 1, .k = 0});

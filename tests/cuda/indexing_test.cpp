@@ -1,5 +1,5 @@
-// Indexing on the device bit for bit as on the CPU where the operation cases are too small to tell: long lines with
-// places that repeat, several chunks, many parts; and its errors.
+// Indexing on the device matches the CPU bit for bit for inputs that the operation cases are too small for: long rows
+// with repeated indices, several chunks, many parts; and its errors.
 
 #include "cuda/caching.h"
 #include "cuda/gate.h"
@@ -20,7 +20,7 @@ using Values = std::vector<double>;
 
 Tensor there(const Tensor& x) { return x.to(cuda(0)); }
 
-/// f on tensors of the CPU and of the device, whose threads run in several orders.
+/// Compares f on the CPU and on the device, whose threads run in several orders.
 void check_same(const char* what, const std::vector<Tensor>& inputs,
                 const std::function<Tensor(const std::vector<Tensor>&)>& f) {
   std::vector<Tensor> moved;
@@ -49,12 +49,12 @@ std::string message(const std::function<void()>& f) {
 
 }  // namespace
 
-TEST_CASE("cuda: sums at repeated places have the CPU's bits") {
+TEST_CASE("cuda: sums at repeated indices match the CPU bit for bit") {
   manual_seed(41);
   for (const DType t : {DType::f32, DType::f16, DType::i32}) {
     if (test::small_cases() && t != DType::f16) continue;
     const auto random = [&](const Shape& sizes) { return mul(randn(sizes), 50).to(t); };
-    // Short lines, long lines, and places beyond one digit of the sort.
+    // Short rows, long rows, and indices beyond one digit of the sort.
     for (const auto& [n, places] : {std::pair<int64_t, int64_t>{40, 7}, {300, 5}, {5000, 700}}) {
       const Tensor index = randint(0, places, {2, n, 3}), source = random({2, n + 1, 4}), x = random({2, places, 5});
       check_same("scatter_add", {x, index, source}, [](const auto& in) { return scatter_add(in[0], 1, in[1], in[2]); });
@@ -66,7 +66,7 @@ TEST_CASE("cuda: sums at repeated places have the CPU's bits") {
   }
 }
 
-TEST_CASE("cuda: gather, index_select and cat move what the CPU moves") {
+TEST_CASE("cuda: gather, index_select and cat match the CPU") {
   manual_seed(42);
   for (const DType t : {DType::f64, DType::f32, DType::bf16, DType::u8, DType::boolean}) {
     const Tensor x = randint(0, 100, {3, 70, 9}).to(t);
@@ -76,7 +76,7 @@ TEST_CASE("cuda: gather, index_select and cat move what the CPU moves") {
       check_same("index_select", {x, randint(0, x.size(axis), {101})},
                  [&](const auto& in) { return index_select(in[0], axis, in[1]).to(kDouble); });
       check_same("cat", {x, x.narrow(1, 3, 5), x.narrow(1, 0, 0)}, [&](const auto& in) {
-        std::vector<Tensor> parts;  // more than one launch takes
+        std::vector<Tensor> parts;  // more parts than one launch takes
         for (int i = 0; i < 35; ++i) parts.push_back(axis == 1 ? in[i % 3 ? 1 : 2] : in[0]);
         return cat(parts, axis).to(kDouble);
       });
@@ -91,7 +91,7 @@ TEST_CASE("cuda: nonzero in several chunks") {
   check_same("nonzero of none", {zeros({40000})}, [](const auto& in) { return nonzero(in[0]); });
 }
 
-TEST_CASE("cuda: the embedding's gradient leaves the padding row out") {
+TEST_CASE("cuda: the embedding's gradient skips the padding row") {
   manual_seed(44);
   check_same("embedding", {randn({11, 6}), randint(0, 11, {4, 50}), randn({4, 50, 6})}, [](const auto& in) {
     const Tensor weight = in[0].detach().requires_grad_();
@@ -99,7 +99,7 @@ TEST_CASE("cuda: the embedding's gradient leaves the padding row out") {
   });
 }
 
-TEST_CASE("cuda: an index out of range is refused in the CPU's words where the host waits, and nothing is harmed") {
+TEST_CASE("cuda: an index out of range is refused with the CPU's message at the host's wait, without damage") {
   const Tensor x = zeros({4, 2}), index = from_data<int64_t>({0, 1, 4, -1}, {2, 2});
   const Tensor rows = from_data<int64_t>({3, 0, -2, 9}, {4}), source = zeros({4, 2});
   const std::vector<std::function<void(const std::function<Tensor(const Tensor&)>&)>> calls = {
@@ -121,7 +121,7 @@ TEST_CASE("cuda: an index out of range is refused in the CPU's words where the h
   CHECK(there(arange(3)).cpu().to_vector<int64_t>() == std::vector<int64_t>{0, 1, 2});
 }
 
-TEST_CASE("cuda: every wait of the host tells of an index out of range, of the earliest one") {
+TEST_CASE("cuda: every wait of the host reports the earliest index out of range") {
   const Tensor x = there(arange(4)), rows = there(tensor<int64_t>({3, 7, -2})), later = there(tensor<int64_t>({4}));
   const std::string expected =
       "[index_select] index 7 at position 1 is out of range: it must be 0 or more and below 4.";
@@ -145,7 +145,7 @@ TEST_CASE("cuda: every wait of the host tells of an index out of range, of the e
   }
 }
 
-TEST_CASE("cuda: of many indices out of range in one launch the first is named, whatever the order of threads") {
+TEST_CASE("cuda: the first of many indices out of range in one launch is named, in any order of threads") {
   std::vector<double> values(5000, 1.0);
   for (std::size_t i = 1234; i < values.size(); ++i) values[i] = -static_cast<double>(i);
   const Tensor rows = there(from_data(values, {5000}, {.dtype = kInt64})), x = there(zeros({3, 2}));
@@ -179,13 +179,13 @@ TEST_CASE("cuda: operations on good indices and labels wait for nothing, forward
   CHECK(message([] { cuda::synchronize(); }) == "no IndexError");
 }
 
-TEST_CASE("cuda: an empty result still has its index checked") {
+TEST_CASE("cuda: the index of an empty result is still checked") {
   const Tensor rows = there(tensor<int64_t>({0, 5}));
   index_select(there(zeros({4, 0})), 0, rows);
   CHECK(message([] { cuda::synchronize(); }).starts_with("[index_select] index 5 at position 1"));
 }
 
-TEST_CASE("cuda: a captured index out of range reads zero and writes nothing, and is told of after each replay") {
+TEST_CASE("cuda: a captured index out of range reads zero, writes nothing, and is reported after each replay") {
   const no_grad guard;
   const Tensor x = there(tensor({5.0, 6.0, 7.0})), index = there(from_data<int64_t>({1, 9, -4, 2}, {4}));
   const Tensor source = there(tensor({1.0, 2.0, 3.0, 4.0})), five = full({70}, 5.0, {.device = cuda(0)});

@@ -1,5 +1,4 @@
-// Around every test of this program: threads run in an order that belongs to the test's name, and memory that nobody
-// wrote is NaN.
+// Applies to every test of this program: the order of threads depends on the test's name, and unwritten memory is NaN.
 #include "cuda/gate.h"
 #include "support/thread_order.h"
 

@@ -1,5 +1,5 @@
 #pragma once
-// A matrix product on a device and its exact value, for the ladders' tests.
+// A matrix product on a device and its exact value, for the tests of the ladders.
 
 #include <levin/core/tensor.h>
 #include <levin/kernels/matmul.h>
@@ -18,7 +18,7 @@ namespace levin::test {
 
 inline std::size_t at(int64_t i) { return static_cast<std::size_t>(i); }
 
-/// A copy on the device, byte by byte, and back.
+/// Copies a tensor to the device and back, byte by byte.
 inline Tensor to_device(const Tensor& x) {
   const Tensor y = empty(x.sizes(), {.dtype = x.dtype(), .device = levin::cuda(0)});
   Stream stream = current_stream(y.device());
@@ -36,7 +36,7 @@ inline Tensor to_host(const Tensor& x) {
   device_backend(x.device()).synchronize(0);
   return y;
 }
-/// Rounded to the type.
+/// Returns the values rounded to the type.
 inline Tensor host_tensor(const std::vector<double>& values, DType dtype) {
   return from_data(values, {static_cast<int64_t>(values.size())}, {.dtype = dtype});
 }
@@ -44,8 +44,8 @@ inline Tensor host_tensor(const std::vector<double>& values, DType dtype) {
 struct Problem {
   int64_t m, n, k, batch = 1;
   bool transpose_a = false, transpose_b = false;
-  int64_t multiple = 1;  ///< rows in memory begin at multiples of this
-  int64_t spread = 1;    ///< factor of all strides of the operands: 2 leaves no unit stride
+  int64_t multiple = 1;  ///< rows in memory start at multiples of this
+  int64_t spread = 1;    ///< factor of all strides of the operands; with 2 there is no unit stride
   double alpha = 1, beta = 0;
   bool bias = false;
   bool shared_b = false;  ///< one B for the whole batch
@@ -57,7 +57,7 @@ inline std::string describe(const Problem& p) {
          std::to_string(p.multiple) + " spread " + std::to_string(p.spread);
 }
 
-/// (rows, columns) or its transpose in memory, a batch of them.
+/// A batch of matrices (rows, columns), or transposed in memory.
 struct Matrices {
   int64_t batch_stride, row_stride, column_stride, size;
   Matrices(int64_t rows, int64_t columns, int64_t batch, bool transposed, const Problem& p) {
@@ -90,7 +90,7 @@ class Product {
     device_residual_ = to_device(residual);
   }
 
-  /// A fresh C each time.
+  /// Returns the arguments with a new C.
   kernels::MatmulArgs args() {
     device_c_ = to_device(c);
     kernels::MatmulArgs g;
@@ -110,8 +110,8 @@ class Product {
   }
   TensorView residual_view() const { return device_residual_.tensor_view(); }
 
-  /// The worst error as a share of what rounding allows: above 1 is wrong. `operand_unit` is the relative rounding of
-  /// the operands; after(x, i) is what the epilogue makes of element i.
+  /// Returns the worst error relative to the allowed rounding error; a value above 1 is wrong. `operand_unit` is the
+  /// relative rounding of the operands; after(x, i) is the epilogue of element i.
   template <class F>
   double worst(double operand_unit, F after) const {
     const std::vector<double> got = to_host(device_c_).to_vector<double>(), before = c.to_vector<double>();
@@ -122,7 +122,7 @@ class Product {
     const double unit = c.dtype() == DType::f64 ? 0x1p-53 : 0x1p-24;
     const double rounding = c.dtype() == DType::f16 ? 0x1p-11 : c.dtype() == DType::bf16 ? 0x1p-8 : unit;
     Largest result;
-    result.add(0);  // the guards, which are all there is to compare in an empty product
+    result.add(0);  // an empty product only compares the guards
     for (int64_t e = 0; e < p.batch * p.m * p.n; ++e) {
       const int64_t item = e / (p.m * p.n), i = e / p.n % p.m, j = e % p.n;
       double sum = 0, magnitude = 0;

@@ -1,4 +1,4 @@
-// Optimizer steps over lists of tensors that fill several launches, beside the CPU's; steps that a guard holds back.
+// Optimizer steps over lists of tensors that fill several launches, compared with the CPU's; steps that a guard skips.
 
 #include "support/tolerance.h"
 
@@ -24,7 +24,7 @@ Tensor some_values(int64_t n, DType dtype, double low, std::uint64_t seed) {
   return from_data(v, {n}, {.dtype = kFloat64}).to(dtype);
 }
 
-/// Parameters of many sizes and types with all they need, on one device.
+/// Parameters of many sizes and types with their gradients and state, on one device.
 class Group {
  public:
   explicit Group(Device device) {
@@ -33,7 +33,7 @@ class Group {
       const int64_t n = i == 0 ? 20'001 : i % 7 == 0 ? 0 : 1 + i * 5 % 37;
       const DType dtype = types[i % 4];
       for (int k = 0; k < 5; ++k) {
-        // An odd address for some.
+        // Some have an unaligned address.
         const Tensor whole = some_values(n + 1, dtype, k > 2 ? 0.1 : -0.5, static_cast<std::uint64_t>(5 * i + k));
         tensors_.push_back(alias(whole.to(device), {n}, {1}, i % 5 == 4 ? 1 : 0));
       }
@@ -70,7 +70,7 @@ void on_both(F&& f) {
   }
 }
 
-/// Steps one group by numbers of the host and another by numbers in device memory.
+/// Steps one group with a step number and learning rate on the host and another with those in device memory.
 template <class Args>
 void check_device_numbers(const kernels::Kernel<void(const Args&, Stream&)>& kernel, Args a, Device device,
                           float found) {
@@ -79,7 +79,7 @@ void check_device_numbers(const kernels::Kernel<void(const Args&, Stream&)>& ker
   std::vector<double> before;
   for (OptimTensor& t : list) {
     before.push_back(t.step - 1);
-    t.step = 1e9;  // not to be read
+    t.step = 1e9;  // must not be read
   }
   const TensorOptions f64{.dtype = kFloat64, .device = device};
   const Tensor counts = from_data(before, {static_cast<int64_t>(list.size())}, f64), lr = full({}, a.lr, f64);
@@ -89,7 +89,7 @@ void check_device_numbers(const kernels::Kernel<void(const Args&, Stream&)>& ker
   a.guard.found_inf = static_cast<const float*>(found_inf.raw_data());
   a.tensors = by_host.list();
   kernel(a, stream);
-  a.guard.skipped = static_cast<const float*>(skipped.raw_data());  // counts leave out skips by themselves
+  a.guard.skipped = static_cast<const float*>(skipped.raw_data());  // counts exclude skipped steps
   a.lr_at = static_cast<const double*>(lr.raw_data());
   a.lr = 1e9;
   a.tensors = list;
@@ -104,7 +104,7 @@ void check_device_numbers(const kernels::Kernel<void(const Args&, Stream&)>& ker
 
 }  // namespace
 
-TEST_CASE("SGD steps lists of tensors as the CPU does") {
+TEST_CASE("SGD steps of lists of tensors match the CPU") {
   for (const bool nesterov : {false, true}) {
     on_both([nesterov](std::span<const OptimTensor> list, Stream& s, Device) {
       kernels::sgd_step({list, 0.1, 0.9, nesterov ? 0.0 : 0.2, 0.01, nesterov, nesterov}, s);
@@ -113,7 +113,7 @@ TEST_CASE("SGD steps lists of tensors as the CPU does") {
   on_both([](std::span<const OptimTensor> list, Stream& s, Device) { kernels::sgd_step({list, 0.1}, s); });
 }
 
-TEST_CASE("Adam steps lists of tensors as the CPU does") {
+TEST_CASE("Adam steps of lists of tensors match the CPU") {
   for (const bool decoupled : {false, true}) {
     on_both([decoupled](std::span<const OptimTensor> list, Stream& s, Device) {
       kernels::adam_step({list, 0.01, 0.9, 0.99, 1e-8, 0.1, decoupled, decoupled, decoupled}, s);
@@ -121,7 +121,7 @@ TEST_CASE("Adam steps lists of tensors as the CPU does") {
   }
 }
 
-TEST_CASE("a guard holds a step back, and skipped steps do not count") {
+TEST_CASE("a guard skips a step, and skipped steps do not count") {
   for (const float found : {0.0f, 1.0f}) {
     on_both([found](std::span<const OptimTensor> list, Stream& s, Device device) {
       const Tensor found_inf = full({}, found, {.device = device}), skipped = full({}, -2.0, {.device = device});
@@ -133,7 +133,7 @@ TEST_CASE("a guard holds a step back, and skipped steps do not count") {
   }
 }
 
-TEST_CASE("a count and a learning rate on the device stand for the host's, to the bit") {
+TEST_CASE("a step count and a learning rate on the device match the host's bit for bit") {
   for (const Device device : {Device(kCpu), cuda(0)}) {
     for (const float found : {0.0f, 1.0f}) {
       kernels::AdamStepArgs adam{.tensors = {}, .lr = 0.01, .weight_decay = 0.1, .decoupled = true};
@@ -144,7 +144,7 @@ TEST_CASE("a count and a learning rate on the device stand for the host's, to th
   }
 }
 
-TEST_CASE("unscaling divides and finds what is not finite, wherever it is") {
+TEST_CASE("unscaling divides and detects a value that is not finite, wherever it is") {
   for (const double bad : {1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
       CAPTURE(bad);

@@ -1,4 +1,4 @@
-// Numbers that come from nothing: the CPU's, bit for bit, whatever the offset, the count and the alignment.
+// Random numbers and ranges match the CPU's bit for bit, for any offset, count and alignment.
 
 #include "support/tolerance.h"
 
@@ -22,7 +22,7 @@ constexpr std::array kNumbers = {DType::f64, DType::f32, DType::f16, DType::bf16
 constexpr GeneratorState kState{.seed = 0x123456789abcdef0, .offset = 0xfffffffe};
 
 /// Calls f(tensor, stream) on both devices for tensors of several sizes, at a multiple of 64 bytes and one element
-/// behind, and compares within `ulps`.
+/// after it, and compares within `ulps`.
 template <class F>
 void on_both(DType dtype, F&& f, const Tolerance& tolerance = {.ulps = 0}) {
   CAPTURE(name_of(dtype));
@@ -41,7 +41,7 @@ void on_both(DType dtype, F&& f, const Tolerance& tolerance = {.ulps = 0}) {
 
 }  // namespace
 
-TEST_CASE("uniform, Bernoulli and random integers are the CPU's to the bit") {
+TEST_CASE("uniform, Bernoulli and random integers match the CPU bit for bit") {
   for (const DType t : kFloats) {
     on_both(t, [](Tensor x, Stream& s) { kernels::uniform({x.tensor_view(), kState, -3.0, 5.0}, s); });
     on_both(t, [t](Tensor x, Stream& s) {
@@ -56,7 +56,7 @@ TEST_CASE("uniform, Bernoulli and random integers are the CPU's to the bit") {
   });
 }
 
-TEST_CASE("normal numbers are the CPU's but for the rounding of their functions") {
+TEST_CASE("normal numbers match the CPU up to the rounding of their functions") {
   for (const DType t : kFloats) {
     on_both(t,
             [](Tensor x, Stream& s) {
@@ -66,7 +66,7 @@ TEST_CASE("normal numbers are the CPU's but for the rounding of their functions"
   }
 }
 
-TEST_CASE("dropout drops what the CPU drops, in place too") {
+TEST_CASE("dropout has the CPU's mask, also in place") {
   for (const DType t : kFloats) {
     for (const double p : {0.0, 0.3, 1.0}) {
       on_both(t, [t, p](Tensor x, Stream& s) {
@@ -78,7 +78,7 @@ TEST_CASE("dropout drops what the CPU drops, in place too") {
   }
 }
 
-TEST_CASE("ranges and fillings are the CPU's to the bit") {
+TEST_CASE("ranges and fills match the CPU bit for bit") {
   for (const DType t : kNumbers) {
     on_both(t, [](Tensor x, Stream& s) { kernels::arange({x.tensor_view(), 100, -3, 0.1, 0.7}, s); });
     on_both(t, [](Tensor x, Stream& s) { kernels::linspace({x.tensor_view(), 0.1, 100.3}, s); });

@@ -1,5 +1,5 @@
 #pragma once
-// What a process reads only once is tested in another process.
+// Runs a test in another process, for settings that a process reads only once.
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 namespace levin::test {
 
-/// Runs one test case of this program in a process with this variable; 0 when it passes.
+/// Runs one test case of this program in a new process with this environment variable. Returns 0 if it passes.
 inline int run_again_with(const char* name, const char* value, const char* test_case) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
   return std::system(fmt::format("{}={} '{}' --minimal '--test-case={}' >&2", name, value, program, test_case).c_str());
@@ -20,7 +20,7 @@ inline bool is_set(const char* name, const char* value) {
   return found && std::string(found) == value;
 }
 
-/// The text of the exception that f throws; empty when it throws none.
+/// Returns the message of the exception that f throws, or an empty string.
 template <class F>
 std::string message_of(F f) {
   try {

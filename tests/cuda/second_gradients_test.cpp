@@ -1,4 +1,4 @@
-// Gradients of gradients in the 16-bit floats, which reach cuda's kernels as they are, beside float64's on the CPU.
+// Second gradients in 16-bit floats, which cuda's kernels compute directly, compared with float64 on the CPU.
 
 #include "support/tolerance.h"
 
@@ -19,7 +19,7 @@ namespace {
 using Tensors = std::vector<Tensor>;
 using Function = std::function<Tensor(const Tensors&)>;
 
-/// Gradients of sum(v * d sum(w * f) / d inputs) with respect to the inputs, w and v being fixed random numbers.
+/// Returns the gradients of sum(v * d sum(w * f) / d inputs) by the inputs, where w and v are fixed random numbers.
 Tensors second(const Function& f, const Tensors& values, DType dtype, DType rounded_as, Device device) {
   Tensors inputs;
   for (const Tensor& x : values) inputs.push_back(x.to(rounded_as).to(dtype).to(device).requires_grad_());
@@ -38,7 +38,7 @@ Tensors second(const Function& f, const Tensors& values, DType dtype, DType roun
   return grad(first, inputs, {.allow_unused = true}, v);
 }
 
-/// The inner gradient and the results are rounded, and so are their parts that the engine adds up.
+/// The inner gradient, the results, and the parts of them that the engine adds are rounded.
 void check_second(const char* name, const Function& f, const std::vector<Shape>& shapes) {
   manual_seed(51);
   Tensors values;

@@ -1,4 +1,4 @@
-// Counts what the program asks operator new for, so that a reader that trusts a damaged size is found out.
+// Tracks requests to operator new, to detect a reader that trusts a damaged size.
 #include "allocations.h"
 
 #include <atomic>

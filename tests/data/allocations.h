@@ -3,7 +3,7 @@
 
 namespace levin::test {
 
-/// The greatest number of bytes that any single operator new was asked for since forget_allocations().
+/// Returns the size of the largest single operator new since forget_allocations(), in bytes.
 std::size_t largest_allocation();
 void forget_allocations();
 

@@ -50,10 +50,10 @@ TEST_CASE("padding in its four modes") {
   CHECK_THROWS_AS(Pad(3, 0, 0, 0, 0, PaddingMode::reflect)(row), ShapeError);
 }
 
-TEST_CASE("crops in the middle, and crops that pad") {
+TEST_CASE("center crops, and crops that pad") {
   Generator rng;
   CHECK(ints(CenterCrop(2)(counting({1, 4, 4}), rng)) == std::vector<int>{6, 7, 10, 11});
-  CHECK(ints(CenterCrop(1, 2)(counting({1, 3, 3}), rng)) == std::vector<int>{4, 5});  // 0.5 goes to 0
+  CHECK(ints(CenterCrop(1, 2)(counting({1, 3, 3}), rng)) == std::vector<int>{4, 5});  // 0.5 rounds to 0
   CHECK(ints(CenterCrop(3, 1)(counting({1, 1, 1}), rng)) == std::vector<int>{0, 1, 0});
   CHECK_THROWS_AS(CenterCrop(0), ValueError);
   const RandomCrop crop(4, 4, 0, {.pad_if_needed = true, .fill = 9});
@@ -71,7 +71,7 @@ TEST_CASE("vertical flip mirrors columns with its probability") {
   CHECK_THROWS_AS(RandomVerticalFlip(-0.1), ValueError);
 }
 
-TEST_CASE("resizing gives Pillow's bytes to one step") {
+TEST_CASE("resizing matches Pillow's bytes within 1") {
   const std::map<std::pair<int, int>, std::vector<int>> expected{
       {{4, 5}, {73, 128, 117, 140, 95, 141, 122, 138, 143, 124, 115, 148, 148, 150, 126, 99, 116, 131, 161, 114}},
       {{3, 9}, {81,  124, 112, 155, 88,  131, 174, 71, 114, 95,  138, 136, 134, 177,
@@ -111,7 +111,7 @@ TEST_CASE("resizing by the shorter edge") {
 }
 
 TEST_CASE("random resized crops keep to scale and ratio") {
-  // An image of its own coordinates tells where a window came from.
+  // An image that holds its own coordinates shows where a window came from.
   std::vector<float> v(2 * 40 * 60);
   for (std::size_t y = 0; y < 40; ++y) {
     for (std::size_t x = 0; x < 60; ++x) {
@@ -138,7 +138,7 @@ TEST_CASE("random resized crops keep to scale and ratio") {
   CHECK(least < 0.27 * 2400);
   CHECK(most < 0.5 * 2400 * 1.25);
   CHECK(most > 0.43 * 2400);
-  // Where no window fits ten times, the largest in the middle is taken.
+  // If no window fits in ten attempts, the largest center crop is taken.
   const RandomResizedCrop square(2, {.scale = {1, 1}, .ratio = {1, 1}});
   CHECK(square(counting({1, 2, 9}), rng).sizes() == Shape{1, 2, 2});
   CHECK(RandomResizedCrop(3, 5)(image, rng).sizes() == Shape{2, 3, 5});
@@ -146,7 +146,7 @@ TEST_CASE("random resized crops keep to scale and ratio") {
   CHECK_THROWS_AS(RandomResizedCrop(4, {.ratio = {2, 1}}), ValueError);
 }
 
-TEST_CASE("a quarter turn is exact and counter-clockwise") {
+TEST_CASE("a rotation by 90 degrees is exact and counter-clockwise") {
   Generator rng;
   const Tensor image = counting({1, 3, 3});
   CHECK(ints(RandomRotation({90, 90})(image, rng)) == std::vector<int>{3, 6, 9, 2, 5, 8, 1, 4, 7});
@@ -167,7 +167,7 @@ TEST_CASE("a quarter turn is exact and counter-clockwise") {
   CHECK_THROWS_AS(RandomRotation({3, 2}), ValueError);
 }
 
-TEST_CASE("colours change by the given strengths only") {
+TEST_CASE("colours change only by the given strengths") {
   Generator rng(1);
   const Tensor image = from_data<std::uint8_t>({200, 10, 100, 20, 50, 0}, {3, 1, 2});
   CHECK(ints(ColorJitter()(image, rng)) == ints(image));
@@ -179,7 +179,7 @@ TEST_CASE("colours change by the given strengths only") {
     CHECK(std::abs(bright[4] - 50 * factor) <= 1);
     CHECK(bright[5] == 0);
 
-    // Saturation keeps the gray value, but for rounding and what is cut off.
+    // Saturation keeps the gray value, up to rounding and clamping.
     const auto vivid = ColorJitter(0, 0, 0.4)(from_data<float>({0.5f, 0.4f, 0.3f}, {3, 1, 1}), rng).to_vector<float>();
     CHECK(0.2989f * vivid[0] + 0.587f * vivid[1] + 0.114f * vivid[2] == approx(0.41845, {.relative = 1e-4}));
     CHECK(vivid[0] - vivid[2] >= 0.2 * 0.59);
@@ -189,7 +189,7 @@ TEST_CASE("colours change by the given strengths only") {
     const auto strong = ColorJitter(0, 0.3)(from_data<float>({0.4f, 0.6f}, {1, 1, 2}), rng).to_vector<float>();
     CHECK(strong[0] + strong[1] == approx(1, {.relative = 1e-5}));
 
-    // Hue keeps the least and the greatest of the three.
+    // Hue keeps the minimum and the maximum of the three.
     const auto turned =
         ColorJitter(0, 0, 0, 0.5)(from_data<float>({0.9f, 0.2f, 0.5f}, {3, 1, 1}), rng).to_vector<float>();
     CHECK(*std::max_element(turned.begin(), turned.end()) == approx(0.9, {.relative = 1e-5}));
@@ -208,7 +208,7 @@ TEST_CASE("random erasing overwrites one rectangle") {
   for (int i = 0; i < 300; ++i) {
     const Tensor image = counting({2, 20, 30});
     const auto before = ints(image), after = ints(RandomErasing({.value = 255})(image, rng));
-    CHECK(ints(image) == before);  // the dataset's own picture stays
+    CHECK(ints(image) == before);  // the dataset's own image is unchanged
     const auto count = std::count(after.begin(), after.begin() + 600, 255);
     erased += count > 0;
     CHECK(std::count(after.begin() + 600, after.end(), 255) == count);

@@ -12,7 +12,7 @@ using namespace levin::test;
 
 namespace {
 
-/// Sample i: i + 1 rows of (i, i), the label i, and a picture of (1, i + 1, 2).
+/// Sample i: i + 1 rows of (i, i), the label i, and an image of (1, i + 1, 2).
 class Ragged final : public Dataset {
  public:
   int64_t size() const override { return 5; }
@@ -24,7 +24,7 @@ class Ragged final : public Dataset {
 
 }  // namespace
 
-TEST_CASE("pad_sequence is PyTorch's") {
+TEST_CASE("pad_sequence matches PyTorch's") {
   const std::vector<Tensor> list{from_data<int64_t>({1, 2, 3}, {3}), from_data<int64_t>({4}, {1}),
                                  from_data<int64_t>({}, {0})};
   const Tensor time_first = pad_sequence(list);
@@ -48,7 +48,7 @@ TEST_CASE("pad_sequence is PyTorch's") {
   CHECK_THROWS_AS(pad_sequence(scalar), ShapeError);
 }
 
-TEST_CASE("padded batches are the same for any workers") {
+TEST_CASE("padded batches are the same for any number of workers") {
   for (const int workers : {0, 3}) {
     DataLoader loader(Ragged(), {.batch_size = 2,
                                  .num_workers = workers,
@@ -69,7 +69,7 @@ TEST_CASE("padded batches are the same for any workers") {
   }
 }
 
-TEST_CASE("which places are padded, and whether lengths follow") {
+TEST_CASE("options for the padded tensors and their lengths") {
   const std::vector<Sample> samples{{{from_data<int64_t>({1}, {1}), from_data<int64_t>({1, 2}, {2})}},
                                     {{from_data<int64_t>({2}, {1}), from_data<int64_t>({3}, {1})}}};
   const Batch batch = pad_collate({.places = {1}, .lengths = false})(samples);
@@ -87,9 +87,9 @@ TEST_CASE("lists keep ragged tensors apart") {
   auto it = loader.begin();
   CHECK(it->size() == 3);
   CHECK(it->parts() == 3);
-  const Batch pictures = it->part(2);
-  CHECK(pictures.tensors.size() == 3);
-  CHECK(pictures[2].sizes() == Shape{1, 3, 2});
+  const Batch images = it->part(2);
+  CHECK(images.tensors.size() == 3);
+  CHECK(images[2].sizes() == Shape{1, 3, 2});
   CHECK(it->part(1)[1].item<int>() == 1);
   CHECK(it->to(kCpu).size() == 3);
 }

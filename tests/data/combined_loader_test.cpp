@@ -20,7 +20,7 @@ std::shared_ptr<DataLoader> numbers(int64_t n, int64_t batch, int workers = 0, b
       Numbers(n), DataLoaderOptions{.batch_size = batch, .shuffle = shuffle, .num_workers = workers, .seed = seed});
 }
 
-/// What each part of each batch held; nothing for a loader that was at its end.
+/// The contents of each part of each batch; empty for a loader that had ended.
 using Rows = std::vector<std::vector<std::vector<int64_t>>>;
 
 Rows rows_of(const Batch& batch) {
@@ -44,7 +44,7 @@ constexpr CombinedMode kModes[] = {CombinedMode::min_size, CombinedMode::max_siz
 
 }  // namespace
 
-TEST_CASE("the four modes of combining") {
+TEST_CASE("the four modes of CombinedLoader") {
   const auto make = [](CombinedMode mode) {
     return CombinedLoader({numbers(3, 1, 0, false), numbers(4, 2, 0, false)}, mode);
   };
@@ -65,7 +65,7 @@ TEST_CASE("the four modes of combining") {
   CHECK_THROWS_AS(CombinedLoader({}), ValueError);
 }
 
-TEST_CASE("a combined batch knows its parts and its size, also on its way to a device") {
+TEST_CASE("a combined batch keeps its parts and size, also when moved to a device") {
   CombinedLoader loader({numbers(6, 2), numbers(9, 3)});
   auto it = loader.begin();
   CHECK(it->size() == 5);
@@ -77,7 +77,7 @@ TEST_CASE("a combined batch knows its parts and its size, also on its way to a d
   CHECK_THROWS_AS(moved.part(2), IndexError);
 }
 
-TEST_CASE("a combined walk is the same for any workers and goes on after any batch") {
+TEST_CASE("a combined iteration is the same for any number of workers and resumes after any batch") {
   for (const CombinedMode mode : kModes) {
     const auto make = [mode](int workers, std::uint64_t seed) {
       return CombinedLoader({numbers(5, 1, workers, true, seed), numbers(6, 2, workers, true, seed + 1),
@@ -96,12 +96,12 @@ TEST_CASE("a combined walk is the same for any workers and goes on after any bat
       for (int64_t i = 1; i < stop; ++i) ++it;
       const LoaderState state = LoaderState::from_map(first.state().to_map());
       CHECK(state.batches == stop);
-      CombinedLoader second = make(2, 99);  // other seeds: the state brings its own
+      CombinedLoader second = make(2, 99);  // other seeds, which the state overrides
       second.load_state(state);
       second.set_epoch(0);
       CHECK(walk_all(second) == Rows(expected[0].begin() + stop, expected[0].end()));
       CHECK(walk_all(second) == expected[1]);
-      CombinedLoader third = make(0, 99);  // an epoch that is over
+      CombinedLoader third = make(0, 99);  // a finished epoch
       third.load_state(state.at_epoch(2));
       CHECK(walk_all(third) == expected[2]);
     }
@@ -122,7 +122,7 @@ TEST_CASE("a shorter loader's second cycle has another order") {
   }
 }
 
-TEST_CASE("a combined state of other loaders is refused") {
+TEST_CASE("a combined state of different loaders is refused") {
   CombinedLoader two({numbers(4, 1), numbers(4, 1)}), three({numbers(4, 1), numbers(4, 1), numbers(4, 1)});
   CHECK_THROWS_WITH_AS(three.load_state(two.state()),
                        "[combined_loader] the state is of 2 loaders, there are 3. Resume with the same.", StateError);
@@ -131,7 +131,7 @@ TEST_CASE("a combined state of other loaders is refused") {
   CHECK_THROWS_AS(two.load_state(numbers(4, 1)->state()), StateError);
 }
 
-TEST_CASE("a failing part comes out of the combined walk, which can be begun again") {
+TEST_CASE("an exception in a part is rethrown by the combined iteration, which can be restarted") {
   bool broken = true;
   const auto failing = std::make_shared<DataLoader>(Numbers(4, [&](int64_t i) {
     if (i == 2 && broken) throw IoError("[test] damaged.");
@@ -142,7 +142,7 @@ TEST_CASE("a failing part comes out of the combined walk, which can be begun aga
   CHECK(walk_all(loader).size() == 4);
 }
 
-TEST_CASE("combined_loader: shares of an evaluation repeat nothing") {
+TEST_CASE("combined_loader: the shards of an evaluation repeat no sample") {
   const CombinedLoader all({numbers(5, 1, 0, false), numbers(3, 1, 0, false)}, CombinedMode::sequential);
   for (const bool pad : {true, false}) {
     std::multiset<int64_t> seen;

@@ -1,5 +1,5 @@
 #pragma once
-// Datasets that show what a loader did with them.
+// Datasets that record how a loader used them.
 
 #include <levin/data/dataloader.h>
 
@@ -8,7 +8,7 @@
 
 namespace levin::test {
 
-/// Sample i is {i, a number of its generator}; `before` may do what a test needs.
+/// Sample i is {i, a number of its generator}; `before` is a hook for tests.
 class Numbers final : public data::Dataset {
  public:
   explicit Numbers(std::int64_t n, std::function<void(std::int64_t)> before = {}) : n_(n), before_(std::move(before)) {}
@@ -23,7 +23,7 @@ class Numbers final : public data::Dataset {
   std::function<void(std::int64_t)> before_;
 };
 
-/// A batch of Numbers: the indices, and the numbers drawn.
+/// The content of a batch of Numbers: the indices and the drawn numbers.
 using Content = std::vector<std::pair<std::vector<std::int64_t>, std::vector<double>>>;
 
 inline Content walk(data::DataLoader& loader) {

@@ -1,5 +1,5 @@
 #pragma once
-// Damages small files in every way that one cut or one changed byte can.
+// Damages small files by every truncation and every change of one byte.
 
 #include "allocations.h"
 
@@ -14,7 +14,7 @@
 
 namespace levin::test {
 
-/// The message of the Levin error that `f` throws.
+/// Returns the message of the Levin error that `f` throws.
 template <class F>
 std::string message_of(F&& f) {
   try {
@@ -25,8 +25,8 @@ std::string message_of(F&& f) {
   return "nothing was thrown";
 }
 
-/// A file's bytes, cut at every length and with every byte changed: `read` either throws one of Levin's errors or
-/// returns, and never asks for more than `limit` bytes at once. Tells how often it threw.
+/// Calls `read` with a file's bytes truncated at every length and with every byte changed. `read` must either throw a
+/// Levin error or return, and never allocate more than `limit` bytes at once. Returns how often it threw.
 inline int damage(const std::string& good, const std::function<void(const std::string&)>& read,
                   std::size_t limit = std::size_t{1} << 24) {
   int refused = 0;

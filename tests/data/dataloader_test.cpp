@@ -66,7 +66,7 @@ TEST_CASE("data/same_batches_for_any_workers") {
   CHECK(walk(other) != expected[0]);
 }
 
-TEST_CASE("a sample's random numbers are its own in each epoch") {
+TEST_CASE("each sample has its own random numbers in each epoch") {
   DataLoader plain(Numbers(6), {.batch_size = 6, .seed = 1}),
       shuffled(Numbers(6), {.batch_size = 2, .shuffle = true, .seed = 1});
   const auto in_order = walk(plain)[0].second;
@@ -77,7 +77,7 @@ TEST_CASE("a sample's random numbers are its own in each epoch") {
   CHECK(walk(plain)[0].second != in_order);
 }
 
-TEST_CASE("without a seed the default generator's is used") {
+TEST_CASE("without a seed the default generator's seed is used") {
   const GeneratorState kept = default_generator().state();
   const auto order_after = [](std::uint64_t seed) {
     manual_seed(seed);
@@ -89,7 +89,7 @@ TEST_CASE("without a seed the default generator's is used") {
   default_generator().set_state(kept);
 }
 
-TEST_CASE("a state continues with the next batch that was not handed out") {
+TEST_CASE("a state continues with the next batch that was not returned") {
   for (const int workers : {0, 2}) {
     const DataLoaderOptions options{.batch_size = 3, .shuffle = true, .num_workers = workers, .seed = 5};
     DataLoader whole(Numbers(20), options);
@@ -104,11 +104,11 @@ TEST_CASE("a state continues with the next batch that was not handed out") {
         }
       }
       CHECK(state.batches == stop);
-      // Another seed: the state brings its own.
+      // Another seed, which the state overrides.
       DataLoader second(Numbers(20), {.batch_size = 3, .shuffle = true, .num_workers = workers, .seed = 99});
       second.load_state(state);
       CHECK(second.state() == state);
-      second.set_epoch(state.epoch);  // as a training loop does; keeps the place
+      second.set_epoch(state.epoch);  // as a training loop does; keeps the position
       const Content rest = walk(second);
       CHECK(rest == Content(expected[0].begin() + stop, expected[0].end()));
       CHECK(walk(second) == expected[1]);
@@ -133,7 +133,7 @@ TEST_CASE("skipped batches are not loaded") {
   }
 }
 
-TEST_CASE("epochs count up, also when a walk is left early") {
+TEST_CASE("the epoch is incremented, also if an iteration is abandoned") {
   DataLoader loader(Numbers(30), {.batch_size = 3, .shuffle = true, .num_workers = 2, .seed = 3});
   const Content e0 = walk(loader), e1 = walk(loader), e2 = walk(loader);
   loader.set_epoch(0);
@@ -155,10 +155,10 @@ TEST_CASE("epochs count up, also when a walk is left early") {
   CHECK(++fresh != loader.end());
 }
 
-TEST_CASE("an exception names worker and index, keeps its type, and spoils nothing") {
+TEST_CASE("an exception names worker and index, keeps its type, and leaves the loader usable") {
   std::atomic<bool> broken{true};
   const Numbers data(40, [&](int64_t i) {
-    if (i == 23 && broken) throw IoError("[test] the picture is damaged.");
+    if (i == 23 && broken) throw IoError("[test] the image is damaged.");
   });
   for (const int workers : {0, 1, 3}) {
     broken = true;
@@ -167,19 +167,19 @@ TEST_CASE("an exception names worker and index, keeps its type, and spoils nothi
     const std::string text = message_of([&] {
       for (auto& [x, r] : loader) before.emplace_back(x.to_vector<int64_t>(), r.to_vector<double>());
     });
-    CHECK(before.size() == 5);  // all batches before the bad one were handed out
+    CHECK(before.size() == 5);  // all batches before the bad one were returned
     if (workers == 0) {
-      CHECK(text == "[dataloader] index 23: [test] the picture is damaged.");
+      CHECK(text == "[dataloader] index 23: [test] the image is damaged.");
     } else {
       CHECK(text.starts_with("[dataloader] worker "));
-      CHECK(text.ends_with(", index 23: [test] the picture is damaged."));
+      CHECK(text.ends_with(", index 23: [test] the image is damaged."));
     }
     broken = false;
     CHECK(walk(loader).size() == 10);
   }
 }
 
-TEST_CASE("other exceptions come nested in an Error") {
+TEST_CASE("other exceptions are nested in an Error") {
   const Numbers data(8, [](int64_t i) {
     if (i == 5) throw std::out_of_range("beyond");
   });
@@ -195,7 +195,7 @@ TEST_CASE("other exceptions come nested in an Error") {
   }
 }
 
-TEST_CASE("a worker that stalls is named, and the loader can be used again") {
+TEST_CASE("a stalled worker is named, and the loader stays usable") {
   const auto stall = std::make_shared<std::atomic<bool>>(true);  // the stalled thread may outlive this test
   const Numbers data(12, [stall](int64_t i) {
     while (i == 4 && *stall) std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -230,12 +230,12 @@ TEST_CASE("data/worker_ids_stable_across_epochs") {
     auto it = loader.begin();
     for (int i = 0; i < 4000 && loaded < 7; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    CHECK(loaded == 7);  // the one in hand and two times three
+    CHECK(loaded == 7);  // the current batch and two prefetched ones per worker, of three workers
     static_cast<void>(it);
   }
   walk(loader);
   walk(loader);
-  CHECK(ids.size() == 2);  // and none ran ahead by more than was asked
+  CHECK(ids.size() == 2);  // and none prefetched more than requested
   CHECK_FALSE(ids.contains(std::this_thread::get_id()));
   CHECK_FALSE(parallel);
 }
@@ -261,7 +261,7 @@ TEST_CASE("samplers and collate functions") {
                        IndexError);
 }
 
-TEST_CASE("options that make no sense are refused") {
+TEST_CASE("invalid options are refused") {
   const auto error = [](const DataLoaderOptions& o) { return message_of([&] { DataLoader(Numbers(5), o); }); };
   CHECK(error({.batch_size = 0}) == "[dataloader] batch_size is 0; use 1 or more.");
   CHECK(error({.num_workers = -1}) == "[dataloader] num_workers is -1; use 0 or more.");
@@ -275,7 +275,7 @@ TEST_CASE("options that make no sense are refused") {
         "[dataloader] the dataset is empty; there is nothing to load.");
 }
 
-TEST_CASE("a state of other data is refused") {
+TEST_CASE("a state of different data is refused") {
   DataLoader loader(Numbers(20), {.batch_size = 3}), other(Numbers(20), {.batch_size = 4});
   CHECK_THROWS_WITH_AS(
       other.load_state(loader.state()),
@@ -287,7 +287,7 @@ TEST_CASE("a state of other data is refused") {
   CHECK_THROWS_AS(loader.load_state(damaged), StateError);
 }
 
-TEST_CASE("a loader leaves nothing alive") {
+TEST_CASE("a destroyed loader frees everything") {
   const int64_t live = Storage::live_count();
   {
     DataLoader loader(Numbers(50), {.batch_size = 2, .num_workers = 3});

@@ -58,7 +58,7 @@ TEST_CASE("tensor dataset") {
   CHECK_THROWS_AS(TensorDataset({empty({})}), ShapeError);
 }
 
-TEST_CASE("tensors that are not dense are taken as well") {
+TEST_CASE("non-contiguous tensors are accepted") {
   const Tensor wide = from_data<float>({0, 1, 2, 3, 4, 5}, {2, 3});
   const Tensor transposed = alias(wide, {3, 2}, {1, 3}, 0);
   const TensorDataset d({transposed});
@@ -85,7 +85,7 @@ TEST_CASE("collating stacks and checks") {
   CHECK_THROWS_AS(default_collate(uneven), ShapeError);
 }
 
-TEST_CASE("the gather of images equals one sample after the other") {
+TEST_CASE("gathering images as a batch matches loading sample by sample") {
   const ImageDataset d = images();
   const std::vector<int64_t> indices{3, 1};
   const Batch b = d.get_batch(indices, Generator(0));
@@ -105,7 +105,7 @@ TEST_CASE("the gather of images equals one sample after the other") {
   CHECK_THROWS_AS(ImageDataset(empty({2, 4, 5}, {.dtype = kUInt8}), empty({3}, {.dtype = kInt64})), ShapeError);
 }
 
-TEST_CASE("augmentation is a sample's own") {
+TEST_CASE("augmentation is random per sample") {
   const ImageDataset d = images(Compose{RandomCrop(3, 2), RandomHorizontalFlip()});
   const Generator epoch0 = Generator(7).fork(0), epoch1 = Generator(7).fork(1);
   const std::vector<int64_t> forwards{0, 1, 2, 3}, backwards{3, 2, 1, 0};

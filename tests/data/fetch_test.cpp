@@ -20,7 +20,7 @@ std::size_t files_in(const fs::path& dir) {
   return n;
 }
 
-/// An environment variable with another value until the end.
+/// Sets an environment variable for the lifetime of the object.
 struct Environment {
   Environment(const char* n, const std::string& value) : name(n), former(std::getenv(n) ? std::getenv(n) : "") {
     setenv(n, value.c_str(), 1);
@@ -41,7 +41,7 @@ TEST_CASE("MD5 of RFC 1321's test suite") {
   for (const std::size_t n : {55u, 56u, 63u, 64u, 65u}) CHECK(md5(std::string(n, 'x')).size() == 32);
 }
 
-TEST_CASE("files are fetched once, checked, and take their names last") {
+TEST_CASE("files are fetched once, checked, and renamed last") {
   const TempDir from, to;
   io::write_file(from.path / "a.bin", std::string("abc"));
   const std::string mirror = "file://" + from.path.string() + "/", none = "file://" + from.path.string() + "/none/";
@@ -50,7 +50,7 @@ TEST_CASE("files are fetched once, checked, and take their names last") {
   fetch(dir, files, {none, mirror});  // the second mirror has it
   CHECK(io::read_text(dir / "a.bin") == "abc");
   CHECK(files_in(dir) == 1);
-  fetch(dir, files, {none});  // it is there: nothing is asked for
+  fetch(dir, files, {none});  // the file exists, so nothing is fetched
   io::write_file(dir / "a.bin", std::string("damaged"));
   fetch(dir, files, {mirror});
   CHECK(io::read_text(dir / "a.bin") == "abc");
@@ -68,7 +68,7 @@ TEST_CASE("files are fetched once, checked, and take their names last") {
   CHECK_THROWS_AS(fetch(to.path / "file" / "sub", files, {mirror}), IoError);
 }
 
-TEST_CASE("without a network, or without curl, the sentence says so") {
+TEST_CASE("a missing network or a missing curl is reported") {
   const TempDir dir;
   CHECK(message_of([&] {
           fetch_mnist(dir.path, {"http://no-such-host.invalid/"});

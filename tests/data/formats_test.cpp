@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// `n` rows with `labels` in front of each; pixel i of picture k is (i + k) mod 256.
+/// `n` rows with `labels` in front of each; pixel i of image k is (i + k) mod 256.
 std::string cifar_rows(int n, const std::string& labels) {
   std::string out;
   for (int k = 0; k < n; ++k) {
@@ -49,9 +49,10 @@ TEST_CASE("CIFAR-10's binary files") {
   const fs::path file = dir.path / "test_batch.bin";
   io::write_file(file, cifar_rows(1, std::string(1, '\x0a')));
   CHECK(message_of([&] { Cifar10("test", dir.path); }) ==
-        "[cifar10] " + file.string() + ": label 10 of picture 0 is out of range; the classes are 0 to 9.");
+        "[cifar10] " + file.string() + ": label 10 of image 0 is out of range; the classes are 0 to 9.");
   io::write_file(file, cifar_rows(1, "x").substr(1));
-  CHECK(message_of([&] { Cifar10("test", dir.path); }).find("3072 bytes are no rows of 3073") != std::string::npos);
+  CHECK(message_of([&] { Cifar10("test", dir.path); }).find("3072 bytes do not divide into rows of 3073") !=
+        std::string::npos);
   io::write_file(file, std::string());
   CHECK_THROWS_AS(Cifar10("test", dir.path), IoError);
   fs::remove(file);
@@ -87,7 +88,7 @@ TEST_CASE("CSV tables with quotes, comments and any line ends") {
   CHECK(parse_csv("a\n9007199254740993\n").numbers("a", kInt64).item<int64_t>() == 9007199254740993);
 }
 
-TEST_CASE("CSV that is no table is refused with its line") {
+TEST_CASE("malformed CSV is refused with its line") {
   const auto error = [](std::string_view text) { return message_of([&] { parse_csv(text, {}, "t.csv"); }); };
   CHECK(error("") == "[csv] t.csv: it has no rows.");
   CHECK(error("a,b\n1,2\n\"x\ny\",3\n4\n") == "[csv] t.csv, line 5: it has 1 cells, the table has 2 columns.");
@@ -95,8 +96,9 @@ TEST_CASE("CSV that is no table is refused with its line") {
   CHECK(error("a\n\"1\"2\n").find("line 2: text follows a closing quote") != std::string::npos);
   CHECK(error("a,a\n") == "[csv] t.csv, line 1: the column \"a\" comes twice.");
   const CsvTable t = parse_csv("a,b\n1,x\n,2\n", {}, "t.csv");
-  CHECK(message_of([&] { t.numbers("b"); }) == "[csv] t.csv, line 2, column \"b\": \"x\" is no finite number.");
-  CHECK(message_of([&] { t.numbers("a", kInt64); }) == "[csv] t.csv, line 3, column \"a\": \"\" is no whole number.");
+  CHECK(message_of([&] { t.numbers("b"); }) == "[csv] t.csv, line 2, column \"b\": \"x\" is not a finite number.");
+  CHECK(message_of([&] { t.numbers("a", kInt64); }) ==
+        "[csv] t.csv, line 3, column \"a\": \"\" is not a whole number.");
   CHECK(message_of([&] { t.numbers("c"); }) == "[csv] t.csv has no column \"c\"; it has a, b.");
   CHECK_THROWS_AS(t.numbers("a", kInt32), DTypeError);
   damage("a,b\n1,\"2\"\n3,4\n", [](const std::string& text) { parse_csv(text).numbers("a"); });
@@ -126,7 +128,7 @@ TEST_CASE("tokens: characters, words, bytes") {
   CHECK(tokenize_bytes("é") == Tokens{"\xc3", "\xa9"});
 }
 
-TEST_CASE("a vocabulary counts, numbers and is saved") {
+TEST_CASE("a vocabulary counts tokens, numbers them and is saved") {
   const std::vector<std::string> texts{"b a a", "c a b <pad>", "line\\ \n"};
   const auto by_space = [](std::string_view text) {
     Tokens out;
@@ -182,7 +184,7 @@ TEST_CASE("texts as samples, and one long text as blocks") {
   CHECK_THROWS_AS(TokenBlockDataset(empty({9}), 3), ShapeError);
 }
 
-TEST_CASE("a vocabulary of line ends and backslashes comes back from its file") {
+TEST_CASE("a vocabulary with line ends and backslashes is restored from its file") {
   const Vocabulary v(Tokens{"a", "b\r", "\r", "\n", "c\nd", "\\", "\\n", "e\\"});
   const auto file = std::filesystem::temp_directory_path() / "levin-vocabulary-of-line-ends.txt";
   v.save(file);

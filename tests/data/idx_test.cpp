@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The four files of a tiny data set: `n` images of 28 x 28, labels 0, 1, ..., 9, 0, ...
+/// Writes the four files of a tiny dataset: `n` images of 28 x 28, labels 0, 1, ..., 9, 0, ...
 void write_mnist(const fs::path& dir, std::uint32_t n, bool zipped) {
   std::string labels = idx_header(8, {n});
   for (std::uint32_t i = 0; i < n; ++i) labels += static_cast<char>(i % 10);
@@ -52,7 +52,7 @@ TEST_CASE("IDX files of every type") {
   CHECK(data::read_idx(file).sizes() == Shape{0, 28, 28});
 }
 
-TEST_CASE("gzip is told by its first bytes, not by the name") {
+TEST_CASE("gzip is detected by its first bytes, not by the name") {
   const TempDir dir;
   const fs::path file = dir.path / "x";
   io::write_file(file, gzip(idx_header(8, {4}) + counting(4)));
@@ -80,9 +80,10 @@ TEST_CASE("damaged IDX files are refused with the values") {
   };
   const std::string head = "[idx] " + file.string() + ": ";
   CHECK(error("") == head + "it has 0 bytes, too few for an IDX file. Fetch it again.");
-  CHECK(error("PNG and more") == head +
-                                     "it begins with 0x504e4720, which is no IDX magic number (2051 for images, 2049 "
-                                     "for labels). Is this the right file?");
+  CHECK(error("PNG and more") ==
+        head +
+            "it begins with 0x504e4720, which is not an IDX magic number (2051 for images, 2049 "
+            "for labels). Is this the right file?");
   CHECK(error(idx_header(7, {1}) + "x").find("it begins with 0x00000701") != std::string::npos);
   CHECK(error(idx_header(8, {2, 3}).substr(0, 9)) ==
         head + "it is truncated: the header needs 12 bytes, the file has 9. Fetch it again.");
@@ -94,12 +95,12 @@ TEST_CASE("damaged IDX files are refused with the values") {
                                                           "file has 7: it has trailing bytes. Fetch it again.");
   CHECK(error(idx_header(8, {0xffffffff, 0xffffffff, 0xffffffff})).find("more than any file holds") !=
         std::string::npos);
-  CHECK(error(idx_header(8, {1, 1, 1, 1, 1, 1, 1, 1, 1}) + "x").find("no IDX magic number") != std::string::npos);
+  CHECK(error(idx_header(8, {1, 1, 1, 1, 1, 1, 1, 1, 1}) + "x").find("not an IDX magic number") != std::string::npos);
   const std::string zipped = gzip(idx_header(8, {500}) + counting(500));
   CHECK(error(zipped.substr(0, zipped.size() - 9)).starts_with("[gunzip] " + file.string() + ": it ends early"));
 }
 
-TEST_CASE("no cut and no changed byte of an IDX file does harm") {
+TEST_CASE("truncated and changed IDX files are harmless") {
   const TempDir dir;
   const fs::path file = dir.path / "x";
   const std::string plain = idx_header(8, {3, 5}) + counting(15);
@@ -108,7 +109,7 @@ TEST_CASE("no cut and no changed byte of an IDX file does harm") {
       io::write_file(file, bytes);
       data::read_idx(file);
     });
-    CHECK(refused >= static_cast<int>(good.size()));  // every cut, and more
+    CHECK(refused >= static_cast<int>(good.size()));  // every truncation, and more
   }
 }
 
@@ -146,7 +147,7 @@ TEST_CASE("data/missing_dataset_message") {
           "name the folder of the files with --data.");
   CHECK(message_of([&] { data::Mnist("test", dir.path); }).find("with --data") != std::string::npos);
   CHECK(message_of([&] { data::FashionMnist("val", dir.path); }) ==
-        "[fashion_mnist] \"val\" is no split: write \"train\" or \"test\".");
+        "[fashion_mnist] \"val\" is not a split: write \"train\" or \"test\".");
 
   write_mnist(dir.path, 3, false);
   const fs::path labels = dir.path / "train-labels-idx1-ubyte", images = dir.path / "train-images-idx3-ubyte";
@@ -176,7 +177,8 @@ TEST_CASE("the real Fashion-MNIST") {
     sum += v;
     squares += v * v;
   }
-  // The constants are the training set's mean and deviation to four digits; the test set's differ in the third.
+  // The constants are the training set's mean and standard deviation to four digits; the test set's differ in the
+  // third.
   const double n = static_cast<double>(x.numel()), mean = sum / n;
   CHECK(std::abs(mean) < 0.01);
   CHECK(std::abs(std::sqrt(squares / n - mean * mean) - 1) < 0.01);

@@ -31,7 +31,7 @@ std::vector<int> formula(int channels, int height, int width, int seed) {
   return v;
 }
 
-Tensor picture(int channels, int height, int width, int seed) {
+Tensor random_image(int channels, int height, int width, int seed) {
   return from_data(formula(channels, height, width, seed), {channels, height, width}, {.dtype = kUInt8});
 }
 
@@ -47,11 +47,11 @@ double mean_difference(const Tensor& image, const std::vector<int>& expected) {
 
 }  // namespace
 
-TEST_CASE("PNG goes there and back with 1 to 4 channels") {
+TEST_CASE("PNG round trip with 1 to 4 channels") {
   const TempDir dir;
   for (int channels = 1; channels <= 4; ++channels) {
     for (const auto& [h, w] : {std::pair{1, 1}, {5, 6}, {33, 31}}) {
-      const Tensor image = picture(channels, h, w, 11);
+      const Tensor image = random_image(channels, h, w, 11);
       write_png(dir.path / "x.png", image);
       const Tensor back = read_image(dir.path / "x.png");
       CHECK(back.sizes() == image.sizes());
@@ -61,10 +61,10 @@ TEST_CASE("PNG goes there and back with 1 to 4 channels") {
     }
   }
   CHECK_THROWS_AS(encode_png(empty({3, 2, 2})), DTypeError);
-  CHECK_THROWS_AS(encode_png(picture(1, 2, 2, 0).squeeze(0)), ShapeError);
+  CHECK_THROWS_AS(encode_png(random_image(1, 2, 2, 0).squeeze(0)), ShapeError);
   CHECK_THROWS_AS(encode_png(empty({3, 0, 2}, {.dtype = kUInt8})), ShapeError);
-  CHECK_THROWS_AS(encode_png(picture(1, 2, 2, 0), 10), ValueError);
-  CHECK_THROWS_AS(write_png(dir.path / "none" / "x.png", picture(1, 2, 2, 0)), IoError);
+  CHECK_THROWS_AS(encode_png(random_image(1, 2, 2, 0), 10), ValueError);
+  CHECK_THROWS_AS(write_png(dir.path / "none" / "x.png", random_image(1, 2, 2, 0)), IoError);
 }
 
 TEST_CASE("PNG files of other programs") {
@@ -86,7 +86,7 @@ TEST_CASE("PNG files of other programs") {
                                                                   120, 183, 25,  25,  120, 183, 136, 25,  120, 183});
 }
 
-TEST_CASE("JPEG decodes to what Pillow's decoder gives") {
+TEST_CASE("JPEG decoding matches Pillow's") {
   const std::vector<int> red{17,  62,  123, 163, 148, 185, 116, 167, 195, 83,  42,  70,  196, 94,  51,
                              115, 171, 192, 63,  113, 176, 201, 17,  81,  131, 183, 127, 112, 155, 178};
   const Tensor rgb = read_image(stored("rgb.jpg"));
@@ -103,7 +103,7 @@ TEST_CASE("JPEG decodes to what Pillow's decoder gives") {
   CHECK(read_image(stored("prog.jpg")).sizes() == Shape{3, 20, 20});
 }
 
-TEST_CASE("the wanted channels") {
+TEST_CASE("conversion to the requested channels") {
   const auto sizes = [](const char* name, ImageReadMode mode) { return read_image(stored(name), mode).sizes(); };
   CHECK(sizes("rgb.png", ImageReadMode::gray) == Shape{1, 5, 6});
   CHECK(sizes("rgb.png", ImageReadMode::rgb_alpha) == Shape{4, 5, 6});
@@ -119,35 +119,35 @@ TEST_CASE("the wanted channels") {
                          133, 184, 206, 71,  129, 187, 216, 47,  105, 162, 198, 113, 101, 166, 202});
 }
 
-TEST_CASE("what is no picture is refused, headed by its name") {
+TEST_CASE("files that are not images are refused with their name") {
   const TempDir dir;
   const fs::path file = dir.path / "x.png";
   io::write_file(file, std::string("GIF89a and so on"));
   CHECK(message_of([&] { read_image(file); }) ==
         "[image] " + file.string() + ": its 16 bytes begin neither as PNG nor as JPEG. Is this the right file?");
-  // 20,000 x 20,000 pixels promised by a hundred bytes.
+  // A hundred bytes that claim 20,000 x 20,000 pixels.
   std::string lies =
-      encode_png(picture(1, 4, 4, 0)).substr(0, 16) + std::string("\0\0\x4e\x20\0\0\x4e\x20\x08\0\0\0\0", 13);
+      encode_png(random_image(1, 4, 4, 0)).substr(0, 16) + std::string("\0\0\x4e\x20\0\0\x4e\x20\x08\0\0\0\0", 13);
   const std::uint32_t crc = io::crc32(bytes_of(lies).subspan(12));
   for (int shift = 24; shift >= 0; shift -= 8) lies += static_cast<char>((crc >> shift) & 0xff);
-  lies += encode_png(picture(1, 4, 4, 0)).substr(33);
+  lies += encode_png(random_image(1, 4, 4, 0)).substr(33);
   CHECK(message_of([&] {
           decode_image(bytes_of(lies));
-        }).find("a picture of 20000 x 20000 cannot be packed into its") != std::string::npos);
+        }).find("an image of 20000 x 20000 cannot be packed into its") != std::string::npos);
 }
 
-TEST_CASE("no cut and no changed byte of a picture does harm") {
+TEST_CASE("truncated and changed image files are harmless") {
   for (const char* name : {"rgb.jpg", "gray.jpg", "cmyk.jpg", "prog.jpg", "pal.png", "bit.png", "g16.png", "rgb.png"}) {
     const std::string good = io::read_text(stored(name));
     const int refused = damage(good, [](const std::string& bytes) { decode_image(bytes_of(bytes)); });
     INFO(name << ": " << refused << " of " << 4 * good.size());
-    CHECK(refused >= static_cast<int>(good.size()));  // every cut, and more
+    CHECK(refused >= static_cast<int>(good.size()));  // every truncation, and more
   }
 }
 
-TEST_CASE("a grid is torchvision's") {
+TEST_CASE("make_grid matches torchvision's") {
   const Tensor images = from_data(formula(1, 2, 3, 0), {1, 1, 2, 3}, {.dtype = kUInt8});
-  CHECK(make_grid(images).sizes() == Shape{3, 2, 3});  // one picture has no frame
+  CHECK(make_grid(images).sizes() == Shape{3, 2, 3});  // one image has no frame
   std::vector<float> v(5 * 2 * 2);
   std::iota(v.begin(), v.end(), 0.f);
   const Tensor five = from_data(v, {5, 1, 2, 2});
@@ -175,25 +175,25 @@ TEST_CASE("a grid is torchvision's") {
   CHECK_THROWS_AS(make_grid(five, {.normalize = true, .value_range = {{1, 1}}}), ValueError);
 }
 
-TEST_CASE("save_image rounds to bytes and cuts off") {
+TEST_CASE("save_image rounds to bytes and clamps") {
   const TempDir dir;
   const fs::path file = dir.path / "x.png";
   save_image(from_data<float>({-1, 0, 0.5f, 1, 2, NAN}, {1, 2, 3}), file);
   const Tensor back = read_image(file);
   CHECK(back.sizes() == Shape{3, 2, 3});
   CHECK(back.select(0, 1).to_vector<int>() == std::vector<int>{0, 0, 128, 255, 255, 0});
-  save_image(picture(3, 4, 4, 1), file);
+  save_image(random_image(3, 4, 4, 1), file);
   CHECK(read_image(file).to_vector<int>() == formula(3, 4, 4, 1));
 }
 
-TEST_CASE("a folder for each class") {
+TEST_CASE("ImageFolder has a folder per class") {
   const TempDir dir;
   for (const char* name : {"dog", "cat"}) fs::create_directory(dir.path / name);
   fs::create_directory(dir.path / "cat" / "more");
   fs::copy_file(stored("rgb.jpg"), dir.path / "dog" / "1.JPG");
   fs::copy_file(stored("rgb.png"), dir.path / "cat" / "2.png");
   fs::copy_file(stored("cmyk.jpg"), dir.path / "cat" / "more" / "3.jpeg");
-  io::write_file(dir.path / "cat" / "notes.txt", std::string("no picture"));
+  io::write_file(dir.path / "cat" / "notes.txt", std::string("no image"));
   const ImageFolder data(dir.path);
   CHECK(data.classes() == std::vector<std::string>{"cat", "dog"});
   CHECK(data.size() == 3);
@@ -215,8 +215,8 @@ TEST_CASE("a folder for each class") {
           for (const Batch& b : loader) static_cast<void>(b);
         }).find("index 0: [image] " + (dir.path / "cat" / "2.png").string()) != std::string::npos);
 
-  CHECK(message_of([&] { ImageFolder(dir.path / "none"); }).find("is no folder") != std::string::npos);
+  CHECK(message_of([&] { ImageFolder(dir.path / "none"); }).find("is not a folder") != std::string::npos);
   CHECK(message_of([&] { ImageFolder(dir.path / "dog"); }).find("holds no folders") != std::string::npos);
   fs::create_directory(dir.path / "empty");
-  CHECK(message_of([&] { ImageFolder{dir.path}; }).find("holds no .png, .jpg or .jpeg pictures") != std::string::npos);
+  CHECK(message_of([&] { ImageFolder{dir.path}; }).find("holds no .png, .jpg or .jpeg images") != std::string::npos);
 }

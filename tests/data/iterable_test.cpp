@@ -61,7 +61,7 @@ const std::vector<int64_t> kSizes{5, 0, 2, 7};
 
 }  // namespace
 
-TEST_CASE("shards take turns, and ended ones are passed over") {
+TEST_CASE("shards alternate, and exhausted ones are skipped") {
   DataLoader loader(Shards(kSizes), {.batch_size = 2, .seed = 1});
   CHECK_FALSE(loader.has_size());
   CHECK_THROWS_AS(loader.size(), UsageError);
@@ -71,12 +71,12 @@ TEST_CASE("shards take turns, and ended ones are passed over") {
   for (const auto& [x, r] : c) batches.push_back(x);
   CHECK(batches ==
         std::vector<std::vector<int64_t>>{{0, 1}, {200, 201}, {300, 301}, {2, 3}, {302, 303}, {4}, {304, 305}, {306}});
-  CHECK(walk(loader)[0].second != c[0].second);  // another epoch, other numbers
+  CHECK(walk(loader)[0].second != c[0].second);  // another epoch has other numbers
   std::set<double> numbers;
   for (const auto& [x, r] : c) {
     for (const double v : r) numbers.insert(v - std::floor(v));
   }
-  CHECK(numbers.size() == 14);  // each sample has its own
+  CHECK(numbers.size() == 14);  // each sample has its own number
   DataLoader dropping(Shards(kSizes), {.batch_size = 2, .drop_last = true, .seed = 1});
   CHECK(walk(dropping).size() == 6);
   DataLoader empty(Shards({0, 0}), {.batch_size = 2});
@@ -110,7 +110,7 @@ TEST_CASE("streams give the same batches for any number of workers, and resume a
   }
 }
 
-TEST_CASE("ranks share the shards out") {
+TEST_CASE("the shards are divided between ranks") {
   DataLoader whole(Shards({3, 4, 5, 6, 7}), {.batch_size = 2, .seed = 2});
   std::set<std::pair<int64_t, double>> all;
   std::size_t samples = 0;
@@ -128,7 +128,7 @@ TEST_CASE("ranks share the shards out") {
   for (const auto& [x, r] : walk(whole)) {
     for (std::size_t i = 0; i < x.size(); ++i) expected.emplace(x[i], r[i]);
   }
-  CHECK(all == expected);  // a sample's numbers do not depend on who loads it
+  CHECK(all == expected);  // a sample's numbers do not depend on the rank that loads it
 }
 
 TEST_CASE("one shard is read in order while several workers prepare") {
@@ -140,7 +140,8 @@ TEST_CASE("one shard is read in order while several workers prepare") {
     std::this_thread::yield();
     --reading;
   };
-  // Two workers meet inside prepare(); one alone gives up after the deadline, however busy the machine.
+  // Two workers must be inside prepare() at the same time; a single one gives up after the deadline, however busy the
+  // machine.
   std::mutex door;
   std::condition_variable somebody;
   int preparing = 0;
@@ -184,7 +185,7 @@ TEST_CASE("a stream's exception names shard and sample, and the loader stays usa
   }
 }
 
-TEST_CASE("a shard that stalls is named") {
+TEST_CASE("a stalled shard is named") {
   const auto stall = std::make_shared<std::atomic<bool>>(true);
   const Shards data({4, 4}, [stall](int64_t i) {
     while (i == 102 && *stall) std::this_thread::sleep_for(std::chrono::milliseconds(2));
@@ -196,7 +197,7 @@ TEST_CASE("a shard that stalls is named") {
   CHECK(walk(loader).size() == 4);
 }
 
-TEST_CASE("what an iterable dataset cannot do is refused") {
+TEST_CASE("options that an iterable dataset does not support are refused") {
   const auto error = [](const DataLoaderOptions& o) { return message_of([&] { DataLoader(Shards({1, 2}), o); }); };
   CHECK(error({.shuffle = true}).find("no indices to shuffle or sample") != std::string::npos);
   CHECK(error({.sampler = std::make_shared<SequentialSampler>(2)}).find("no indices") != std::string::npos);

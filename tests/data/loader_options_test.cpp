@@ -5,7 +5,7 @@
 
 #include "counted_data.h"
 #include "damage.h"
-#include "data/src/loader_impl.h"
+#include "data/src/loader/loader_impl.h"
 #include "support/comparison.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ using namespace levin::test;
 
 namespace {
 
-/// Batches of 1, 2, 3, ... indices, later epochs from the end.
+/// Batches of 1, 2, 3, ... indices; later epochs start from the end.
 class Growing final : public BatchSampler {
  public:
   int64_t size() const override { return 4; }
@@ -42,8 +42,8 @@ class Broken final : public BatchSampler {
   std::vector<std::vector<int64_t>> list_;
 };
 
-/// Time that passes only when a test says so. Knows how often it was read: a walk reads it once when it begins, and
-/// before and after each batch that it waits for.
+/// A clock that only a test advances. It counts its reads: an iteration reads it once at its start, and before and
+/// after each batch that it waits for.
 class TestClock {
  public:
   double read() {
@@ -56,7 +56,7 @@ class TestClock {
     const std::lock_guard lock(mutex_);
     now_ += seconds;
   }
-  /// Until somebody waits for sample i.
+  /// Blocks until the loader waits for sample i.
   void wait_for_pull_of(int64_t i) {
     std::unique_lock lock(mutex_);
     moved_.wait(lock, [&] { return reads_ >= 2 * (i + 1); });
@@ -69,7 +69,7 @@ class TestClock {
   int64_t reads_ = 0;
 };
 
-/// A loader by that clock.
+/// A loader that uses that clock.
 struct ClockedLoader : DataLoader {
   ClockedLoader(const Numbers& data, int workers, TestClock& clock)
       : DataLoader(data, DataLoaderOptions{.num_workers = workers}) {
@@ -79,7 +79,7 @@ struct ClockedLoader : DataLoader {
 
 }  // namespace
 
-TEST_CASE("a batch sampler decides the batches, for any number of workers and after a resume") {
+TEST_CASE("a batch sampler defines the batches, for any number of workers and after a resume") {
   const auto make = [](int workers) {
     return DataLoader(Numbers(10), {.batch_sampler = std::make_shared<Growing>(), .num_workers = workers, .seed = 4});
   };
@@ -109,7 +109,7 @@ TEST_CASE("PyTorch's batch sampler groups a sampler's indices") {
   CHECK_THROWS_AS(BatchSampler(sampler, 0, false), ValueError);
 }
 
-TEST_CASE("batch samplers that make no sense are refused") {
+TEST_CASE("invalid batch samplers are refused") {
   const auto error = [](DataLoaderOptions o) { return message_of([&] { DataLoader(Numbers(5), o).begin(); }); };
   const auto sampler = std::make_shared<Growing>();
   CHECK(error({.batch_size = 2, .batch_sampler = sampler}).find("together with batch_size") != std::string::npos);
@@ -130,7 +130,7 @@ TEST_CASE("a random subset is shuffled anew in each epoch") {
   CHECK(first == std::vector<int64_t>{4, 8, 15, 16, 23, 42});
 }
 
-TEST_CASE("worker_init runs once in each worker's thread, which knows its number") {
+TEST_CASE("worker_init runs once in each worker's thread with the worker's number") {
   std::mutex mutex;
   std::condition_variable somebody;
   std::set<int> initialised;
@@ -140,7 +140,7 @@ TEST_CASE("worker_init runs once in each worker's thread, which knows its number
     std::unique_lock lock(mutex);
     seen.emplace(info ? info->id : -1, info ? info->num_workers : -1);
     somebody.notify_all();
-    somebody.wait_for(lock, std::chrono::seconds(20), [&] { return seen.size() > 1; });  // the first leaves some over
+    somebody.wait_for(lock, std::chrono::seconds(20), [&] { return seen.size() > 1; });  // the first must not load all
   });
   int calls = 0;
   DataLoader loader(data, {.num_workers = 2, .worker_init = [&](int worker) {
@@ -156,9 +156,9 @@ TEST_CASE("worker_init runs once in each worker's thread, which knows its number
   CHECK_FALSE(get_worker_info().has_value());
 }
 
-TEST_CASE("a worker_init that throws comes out of the walk, and the loader can be used again") {
+TEST_CASE("an exception in worker_init is rethrown by the iteration, and the loader stays usable") {
   std::atomic<bool> broken{true};
-  const Numbers data(6, [&](int64_t) { broken.wait(true); });  // the other worker shall not get through them first
+  const Numbers data(6, [&](int64_t) { broken.wait(true); });  // the other worker must not load them all first
   DataLoader loader(data, {.num_workers = 2, .worker_init = [&](int worker) {
                              if (worker == 1 && broken) throw IoError("[test] no scratch folder.");
                            }});
@@ -168,7 +168,7 @@ TEST_CASE("a worker_init that throws comes out of the walk, and the loader can b
   CHECK(walk(loader).size() == 6);
 }
 
-TEST_CASE("a walk that failed says so when it is gone on with") {
+TEST_CASE("continuing a failed iteration is an error") {
   for (const int workers : {0, 2}) {
     DataLoader loader(Numbers(6,
                               [](int64_t i) {
@@ -177,11 +177,11 @@ TEST_CASE("a walk that failed says so when it is gone on with") {
                       {.num_workers = workers});
     auto it = loader.begin();
     CHECK_THROWS_AS(++it, IoError);
-    CHECK(message_of([&] { ++it; }) == "[dataloader] this walk ended with an exception; begin another one.");
+    CHECK(message_of([&] { ++it; }) == "[dataloader] this iteration ended with an exception; begin another one.");
   }
 }
 
-TEST_CASE("pin_memory without a device does nothing and says so once") {
+TEST_CASE("pin_memory without a device does nothing and warns once") {
   if (cuda::is_available()) return;
   std::vector<std::string> said;
   const WarningHandler former = set_warning_handler([&](const std::string& text) { said.push_back(text); });
@@ -198,13 +198,13 @@ TEST_CASE("pin_memory without a device does nothing and says so once") {
                     "[dataloader] pin_memory does nothing here: there is no CUDA device to copy to.", "and this"});
 }
 
-TEST_CASE("more workers load more samples at once, so that what waits comes faster") {
+TEST_CASE("more workers load more samples at once, which hides the latency of loading") {
   for (const int workers : {1, 2, 4}) {
     CAPTURE(workers);
     std::mutex mutex;
     std::condition_variable all_there;
     int loading = 0, most = 0;
-    const Numbers data(40, [&](int64_t) {  // each waits until as many are being loaded as there are workers
+    const Numbers data(40, [&](int64_t) {  // each sample waits until all workers are loading
       std::unique_lock lock(mutex);
       most = std::max(most, ++loading);
       all_there.notify_all();
@@ -237,19 +237,19 @@ TEST_CASE("data/wait_warning_only_when_measured") {
   CHECK(slow->wait_advice().starts_with(
       "[dataloader] 100 % of the last 0.24 s went by waiting for data, with num_workers = 0. Raise it (this machine"));
   CHECK(walked(0, 2, 13)->wait_advice().starts_with("[dataloader] 13 % of"));
-  CHECK(walked(0, 1, 15)->wait_advice().empty());  // 6 %, and nothing is said below 10
+  CHECK(walked(0, 1, 15)->wait_advice().empty());  // 6 %; there is no advice below 10 %
   CHECK_FALSE(walked(0, 1, 15)->wait_advice(0.05).empty());
-  // What a worker has ready is not waited for: no advice for the sake of a number.
+  // Batches that a worker has ready cause no wait, so there is no advice.
   const auto fast = walked(1, 0, 0.02);
   CHECK(fast->times().share() == 0);
   CHECK(fast->times().total == approx(0.24, {.relative = 1e-9}));
   CHECK(fast->wait_advice(0).empty());
-  // The total stands still after the walk.
+  // The total does not change after the iteration.
   clock.advance(5);
   CHECK(fast->times().total == approx(0.24, {.relative = 1e-9}));
 }
 
-TEST_CASE("the time that a walk waits for its worker is measured") {
+TEST_CASE("the time that an iteration waits for its worker is measured") {
   TestClock clock;
   const Numbers data(12, [&](int64_t i) {
     clock.wait_for_pull_of(i);
@@ -266,7 +266,7 @@ TEST_CASE("the time that a walk waits for its worker is measured") {
         std::string::npos);
 }
 
-TEST_CASE("a state goes through plain values and back") {
+TEST_CASE("a state survives the conversion to plain values and back") {
   DataLoader loader(Numbers(20), {.batch_size = 3, .shuffle = true, .seed = 0xfedcba9876543210});
   auto it = loader.begin();
   ++it;
@@ -276,7 +276,7 @@ TEST_CASE("a state goes through plain values and back") {
   CHECK_THROWS_AS(LoaderState::from_map(StateMap()), StateError);
 }
 
-TEST_CASE("a shuffled validation walk goes on in its middle, with another number of workers") {
+TEST_CASE("a shuffled validation resumes in the middle with another number of workers") {
   const auto make = [](int workers, std::uint64_t seed) {
     return DataLoader(Numbers(17), {.batch_size = 2, .shuffle = true, .num_workers = workers, .seed = seed});
   };

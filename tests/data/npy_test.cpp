@@ -30,7 +30,7 @@ std::string npy(const std::string& dictionary, const std::string& content, char 
 
 }  // namespace
 
-TEST_CASE("every type goes to NumPy's format and back") {
+TEST_CASE("round trip of every type through NumPy's format") {
   const TempDir dir;
   const fs::path file = dir.path / "x.npy";
   for (const DType t : {kBool, kInt8, kUInt8, kInt16, kInt32, kInt64, kFloat16, kFloat32, kFloat64}) {
@@ -54,7 +54,7 @@ TEST_CASE("every type goes to NumPy's format and back") {
   CHECK(load_npy(file).to_vector<int>() == std::vector<int>{1, 3, 2, 4});
 }
 
-TEST_CASE("the header is NumPy's, letter by letter") {
+TEST_CASE("the header matches NumPy's byte for byte") {
   const TempDir dir;
   const fs::path file = dir.path / "x.npy";
   const auto header = [&](const Tensor& t) {
@@ -67,7 +67,7 @@ TEST_CASE("the header is NumPy's, letter by letter") {
   CHECK(header(empty({}, {.dtype = kInt64})) == "{'descr': '<i8', 'fortran_order': False, 'shape': (), }");
 }
 
-TEST_CASE("what NumPy wrote") {
+TEST_CASE("files written by NumPy") {
   for (const bool mmap : {false, true}) {
     const Tensor f = load_npy(stored("fortran_big.npy"), {.mmap = mmap});
     CHECK(f.dtype() == kInt32);
@@ -84,7 +84,7 @@ TEST_CASE("what NumPy wrote") {
   }
 }
 
-TEST_CASE("archives go there and back, aligned for mapping") {
+TEST_CASE("round trip of archives, aligned for mapping") {
   const TempDir dir;
   const fs::path file = dir.path / "x.npz";
   const StateDict arrays{{"fc1.weight", from_data<float>({1, 2, 3}, {3})}, {"epoch", from_data<int64_t>({7}, {})}};
@@ -140,7 +140,7 @@ TEST_CASE("headers that are not NumPy's are refused with the values") {
   CHECK(message_of([&] { load_npy(dir.path, {.mmap = true}); }).find("Is a directory") != std::string::npos);
 }
 
-TEST_CASE("no cut and no changed byte of a .npy or .npz file does harm") {
+TEST_CASE("truncated and changed .npy and .npz files are harmless") {
   const TempDir dir;
   const fs::path file = dir.path / "x";
   for (const char* name : {"fortran_big.npy", "stored.npz", "deflated.npz"}) {
@@ -155,12 +155,12 @@ TEST_CASE("no cut and no changed byte of a .npy or .npz file does harm") {
           load_npy(file, {.mmap = mmap});
         }
       });
-      CHECK(refused >= static_cast<int>(good.size()));  // every cut, and more
+      CHECK(refused >= static_cast<int>(good.size()));  // every truncation, and more
     }
   }
 }
 
-TEST_CASE("archives that lie are refused") {
+TEST_CASE("inconsistent archives are refused") {
   const TempDir dir;
   const fs::path file = dir.path / "x.npz";
   save_npz(file, {{"a", from_data<float>({1, 2, 3}, {3})}});
@@ -175,10 +175,10 @@ TEST_CASE("archives that lie are refused") {
   CHECK(error(good.find("NUMPY"), "NUMPX").find("does not match its checksum") != std::string::npos);
   CHECK(error(directory + 8, std::string("\1\0", 2)).find("is encrypted") != std::string::npos);
   CHECK(error(directory + 10, std::string("\x0c\0", 2)).find("packed by method 12") != std::string::npos);
-  // A deflated member that claims a thousand times what it can hold.
+  // A deflated member that claims a thousand times its possible size.
   CHECK(error(directory + 10,
               std::string("\x08\0", 2) + good.substr(directory + 12, 12) + std::string("\xff\xff\xff\x7f", 4))
             .find("cannot hold 2147483647 bytes") != std::string::npos);
   CHECK(error(directory + 42, std::string("\xff\xff\xff\x00", 4)).find("is not at byte 16777215") != std::string::npos);
-  CHECK(error(good.find("PK\5\6"), "XXXX").find("no archive, or truncated") != std::string::npos);
+  CHECK(error(good.find("PK\5\6"), "XXXX").find("not an archive, or truncated") != std::string::npos);
 }

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// Sample i has i + 1 numbers from index 3 on.
+/// Samples from index 3 on have i + 1 numbers.
 class LateRagged final : public Dataset {
  public:
   int64_t size() const override { return 6; }
@@ -30,19 +30,19 @@ class LateRagged final : public Dataset {
   }
 };
 
-/// Kilobytes of this process's share of the file's mapped pages: a page that n processes have counts as 1/n.
+/// Returns this process's share of the file's mapped pages in kilobytes; a page mapped by n processes counts as 1/n.
 std::int64_t share_of(const fs::path& file) {
   std::ifstream in("/proc/self/smaps");
   std::int64_t sum = 0;
   bool of_file = false;
   for (std::string line; std::getline(in, line);) {
-    if (line.find('-') < line.find(' ')) of_file = line.ends_with(file.string());  // a mapping's first line
+    if (line.find('-') < line.find(' ')) of_file = line.ends_with(file.string());  // the first line of a mapping
     if (of_file && line.starts_with("Pss:")) sum += std::stoll(line.substr(4));
   }
   return sum;
 }
 
-/// A name that two runs of the tests at once do not share.
+/// Returns a name that concurrent runs of the tests do not share.
 std::string shared_name(const char* what) { return std::string("test-") + what + "-" + std::to_string(getpid()); }
 
 struct Shared {
@@ -66,7 +66,7 @@ TEST_CASE("data/in_memory_equals_disk") {
     DataLoader from_disk(disk, {.batch_size = 7, .shuffle = true, .seed = 3});
     CHECK(indices(walk(from_memory)) == indices(walk(from_disk)));
     CHECK(read == 300);
-    // What was drawn while reading stays, in every epoch and for any number of workers.
+    // Numbers drawn while reading stay, in every epoch and for any number of workers.
     Generator unused;
     CHECK(memory.get(140, unused)[1].item<double>() == InMemoryDataset(disk).get(140, unused)[1].item<double>());
     CHECK_THROWS_AS(memory.get(150, unused), IndexError);
@@ -97,7 +97,7 @@ TEST_CASE("a dataset in mapped files") {
   CHECK(indices(walk(loader))[13] == 13);
   CHECK(load_npy(folder / "0.npy").sizes() == Shape{20});
   CHECK_THROWS_AS(MmapDataset::write(folder, share(LateRagged())), ShapeError);
-  CHECK(MmapDataset(folder).size() == 20);  // the old one is untouched
+  CHECK(MmapDataset(folder).size() == 20);  // the old one is unchanged
 
   CHECK(message_of([&] { MmapDataset(dir.path / "none"); }).find("0.npy was not found. Write the folder") !=
         std::string::npos);
@@ -129,7 +129,7 @@ TEST_CASE("data/mmap_rss_shared") {
   const std::vector<float> ones(static_cast<std::size_t>(rows * 4096), 1.f);
   preload_shared(shared.name, share(TensorDataset({from_data(ones, {rows, 4096})})));
   const fs::path file = "/dev/shm/levin-" + std::to_string(getuid()) + "-" + shared.name + "/0.npy";
-  // Two processes read every page; each tells its share while both have it mapped.
+  // Two processes read every page; each reports its share while both have it mapped.
   int ready[2], told[2], measure[2], leave[2];
   REQUIRE(pipe(ready) + pipe(told) + pipe(measure) + pipe(leave) == 0);
   const auto child = [&] {
@@ -171,7 +171,7 @@ TEST_CASE("data/mmap_rss_shared") {
   CHECK(sum < megabytes * 1024 * 13 / 10);
 }
 
-TEST_CASE("shared data is read once, and anew when its size differs") {
+TEST_CASE("shared data is read once, and again if its size differs") {
   const Shared shared("once");
   std::atomic<int> read{0};
   const auto data = [&](int64_t n) { return share(Numbers(n, [&](int64_t) { ++read; })); };

@@ -32,7 +32,7 @@ TEST_CASE("sequential") {
   CHECK(SequentialSampler(0).size() == 0);
 }
 
-TEST_CASE("a permutation is one, and every order is as likely") {
+TEST_CASE("a random order is a permutation, and all orders are equally likely") {
   Generator rng(4);
   CHECK(permutation(0, rng).empty());
   CHECK(permutation(1, rng) == iota(1));
@@ -89,7 +89,7 @@ TEST_CASE("weighted with replacement follows the weights") {
   }
 }
 
-TEST_CASE("weighted without replacement draws each once and favours the heavy") {
+TEST_CASE("weighted without replacement draws each index once and favours large weights") {
   const WeightedRandomSampler sampler({1, 1, 8, 0, 1}, 2, 0, {.replacement = false});
   int heavy_first = 0;
   constexpr int epochs = 3000;
@@ -124,7 +124,7 @@ TEST_CASE("data/distributed_sampler_cover") {
           for (const int64_t i : e.indices(3)) exact.push_back(i);
           for (const int64_t i : d.indices(3)) dropped.push_back(i);
         }
-        REQUIRE(sorted(exact) == iota(n));  // each exactly once: what evaluation needs
+        REQUIRE(sorted(exact) == iota(n));  // each exactly once, as evaluation needs
         REQUIRE(std::set<int64_t>(padded.begin(), padded.end()).size() == static_cast<std::size_t>(n));
         REQUIRE(std::set<int64_t>(dropped.begin(), dropped.end()).size() == dropped.size());
       }
@@ -135,7 +135,7 @@ TEST_CASE("data/distributed_sampler_cover") {
   CHECK_THROWS_AS(DistributedSampler(7, 2, 2), ValueError);
 }
 
-TEST_CASE("a distributed sampler's order is that of its seed, on every rank") {
+TEST_CASE("a distributed sampler's order depends only on its seed, on every rank") {
   const auto order = [](std::uint64_t seed) {
     std::vector<std::vector<int64_t>> ranks;
     for (const int rank : {0, 1, 2}) ranks.push_back(DistributedSampler(99, 3, rank, {.seed = seed}).indices(4));

@@ -1,4 +1,4 @@
-// One loader's epoch, divided over ranks.
+// One loader's epoch divided between ranks.
 #include <doctest/doctest.h>
 #include <levin/autograd/ops.h>
 #include <levin/data/combined_loader.h>
@@ -18,7 +18,7 @@ using Numbers = std::vector<int64_t>;
 
 TensorDataset count_up(int64_t n) { return TensorDataset({arange(0, n)}); }
 
-/// The samples of the next walk, batch by batch.
+/// Returns the samples of the next iteration, batch by batch.
 std::vector<Numbers> walk(DataLoader& loader) {
   std::vector<Numbers> out;
   for (const Batch& b : loader) out.push_back(b[0].to_vector<int64_t>());
@@ -66,7 +66,7 @@ TEST_CASE("data/distributed_sampler_cover") {
         Numbers every(static_cast<std::size_t>(n));
         std::iota(every.begin(), every.end(), 0);
         CHECK(sorted(once) == every);  // each sample once
-        CHECK(sizes.size() == 1);      // as many on all ranks
+        CHECK(sizes.size() == 1);      // the same number on all ranks
         CHECK(std::ssize(padded) == (n + ranks - 1) / ranks * ranks);
         const std::set<int64_t> seen(padded.begin(), padded.end());
         CHECK(std::ssize(seen) == n);
@@ -75,7 +75,7 @@ TEST_CASE("data/distributed_sampler_cover") {
   }
 }
 
-TEST_CASE("share: the ranks' batches together are those of one rank on the whole batch") {
+TEST_CASE("share: the ranks' batches together are one rank's global batches") {
   DataLoader whole(count_up(24), {.batch_size = 6, .shuffle = true, .drop_last = true, .seed = 3});
   DataLoader parts(count_up(24), {.batch_size = 2, .shuffle = true, .drop_last = true, .seed = 3});
   std::vector<std::shared_ptr<DataLoader>> ranks;
@@ -92,7 +92,7 @@ TEST_CASE("share: the ranks' batches together are those of one rank on the whole
   }
 }
 
-TEST_CASE("share: set_epoch chooses the order, and a share begins with its loader's epoch") {
+TEST_CASE("share: set_epoch selects the order, and a share starts with its loader's epoch") {
   DataLoader all(count_up(10), {.batch_size = 5, .shuffle = true, .seed = 1});
   const auto share = all.share_of(2, 1);
   const auto epoch0 = walk(*share), epoch1 = walk(*share);
@@ -105,7 +105,7 @@ TEST_CASE("share: set_epoch chooses the order, and a share begins with its loade
   CHECK(walk(*all.share_of(2, 1)) == epoch1);
 }
 
-TEST_CASE("share: the default generator's seed at the loader's making is every rank's") {
+TEST_CASE("share: all ranks use the default generator's seed from the loader's construction") {
   manual_seed(5);
   DataLoader all(count_up(10), {.batch_size = 10, .shuffle = true});
   const auto first = joined(walk(*all.share_of(2, 0)));
@@ -113,7 +113,7 @@ TEST_CASE("share: the default generator's seed at the loader's making is every r
   CHECK(joined(walk(*all.share_of(2, 0))) == first);
 }
 
-TEST_CASE("share: a walk that is resumed goes on with the same samples") {
+TEST_CASE("share: a resumed iteration continues with the same samples") {
   DataLoader all(count_up(17), {.batch_size = 2, .shuffle = true, .seed = 2});
   const auto share = all.share_of(2, 1);
   const auto batches = walk(*share);
@@ -128,7 +128,7 @@ TEST_CASE("share: a walk that is resumed goes on with the same samples") {
   CHECK_THROWS_AS(other->load_state(place), StateError);
 }
 
-TEST_CASE("share: samplers and batch samplers of the program's own") {
+TEST_CASE("share: custom samplers and batch samplers") {
   DataLoader subset(count_up(10),
                     {.batch_size = 2, .sampler = std::make_shared<SubsetSampler>(Numbers{9, 7, 5, 3, 1})});
   CHECK(walk(*subset.share_of(2, 0)) == std::vector<Numbers>{{9, 5}, {1}});
@@ -140,7 +140,7 @@ TEST_CASE("share: samplers and batch samplers of the program's own") {
   CHECK(walk(*growing.share_of(3, 1, false)) == std::vector<Numbers>{{1, 2}});
 }
 
-TEST_CASE("share: of a combined loader, its parts are shared out") {
+TEST_CASE("share: a combined loader divides its parts") {
   const auto a = std::make_shared<DataLoader>(count_up(6), DataLoaderOptions{.batch_size = 1});
   const auto b = std::make_shared<DataLoader>(count_up(4), DataLoaderOptions{.batch_size = 2});
   CombinedLoader both({a, b}, CombinedMode::min_size);
@@ -152,7 +152,7 @@ TEST_CASE("share: of a combined loader, its parts are shared out") {
   }
 }
 
-TEST_CASE("share: a rank for which nothing is left has an empty epoch; one that does not exist is refused") {
+TEST_CASE("share: a rank without samples has an empty epoch; an invalid rank is refused") {
   DataLoader all(count_up(2), {.batch_size = 4});
   const auto none = all.share_of(3, 2, /*pad=*/false);
   CHECK(none->size() == 0);

@@ -70,7 +70,7 @@ TEST_CASE("random crop takes every window of the padded image") {
   CHECK_THROWS_AS(RandomCrop(6, 1)(image, rng), ShapeError);
   CHECK_THROWS_AS(RandomCrop(0), ValueError);
   CHECK_THROWS_AS(RandomCrop(2)(from_data<float>({1}, {1}), rng), ShapeError);
-  // Padding wider than the window: a crop may lie wholly outside.
+  // With padding wider than the window, a crop may lie completely outside.
   for (int i = 0; i < 50; ++i) CHECK(RandomCrop(1, 3)(counting_image({1, 1}), rng).item<int>() <= 1);
 }
 

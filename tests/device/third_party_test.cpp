@@ -1,5 +1,5 @@
-// A device that somebody adds from outside: its memory and streams through DeviceBackend, its kernels through the free
-// column of every table. That this is all it takes is shown by the cases of all operations, and by training on it.
+// A third-party device: its memory and streams use DeviceBackend, its kernels the free entry of every table. The cases
+// of all operations, and training on it, show that this suffices.
 #include "cases/cases.h"
 #include "cases/host_port.h"
 
@@ -30,7 +30,7 @@ struct Training {
   Device where;
 };
 
-/// Twelve steps of a small convolutional net on two kinds of pictures, bright above and bright below.
+/// Twelve training steps of a small convolutional net on two classes of images, bright at the top or at the bottom.
 Training train_on(Device device) {
   manual_seed(3);
   nn::Sequential net(nn::Conv2d(1, 4, 3, {.padding = 1}), nn::BatchNorm2d(4), nn::ReLU(), nn::MaxPool2d(2),
@@ -41,7 +41,7 @@ Training train_on(Device device) {
   for (int step = 0; step < 12; ++step) {
     const Tensor y = randint(0, 2, {16});                                      // (16)
     const Tensor bright = y.to(kFloat32).reshape({16, 1, 1, 1}) * 2 - 1;       // -1 or 1
-    const Tensor ramp = linspace(-1, 1, 8).reshape({1, 1, 8, 1});              // from above to below
+    const Tensor ramp = linspace(-1, 1, 8).reshape({1, 1, 8, 1});              // from top to bottom
     const Tensor x = (bright * ramp + randn({16, 1, 8, 8}) * 0.5).to(device);  // (16, 1, 8, 8)
     const Tensor loss = cross_entropy(net(x), y.to(device));
     opt.zero_grad();

@@ -12,7 +12,7 @@
 
 namespace levin::test {
 
-inline constexpr int64_t kBatch = 12;  // divides by 2, 3 and 4
+inline constexpr int64_t kBatch = 12;  // divisible by 2, 3 and 4
 
 struct Net : nn::Module {
   explicit Net(std::uint64_t seed) {
@@ -26,7 +26,7 @@ struct Net : nn::Module {
   Tensor forward(const Tensor& x) override { return fc3(tanh(fc2(tanh(fc1(x))))); }
 };
 
-// Two layers of which a step may leave out the second.
+// Two layers; a step may skip the second.
 struct Branches : nn::Module {
   nn::Linear& a = add<nn::Linear>("a", 4, 4);
   nn::Linear& b = add<nn::Linear>("b", 4, 4);
@@ -83,7 +83,7 @@ inline std::vector<double> train(nn::Module& net, int steps, const std::function
   return weights(net);
 }
 
-/// A group that lives as long as the test's body.
+/// Returns a pointer to a group that outlives the test's body.
 inline std::shared_ptr<distributed::ProcessGroup> shared(distributed::ProcessGroup& group) {
   return {&group, [](distributed::ProcessGroup*) {}};
 }

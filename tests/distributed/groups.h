@@ -9,7 +9,7 @@ namespace levin::test {
 
 using GroupBody = std::function<void(distributed::ProcessGroup&)>;
 
-/// Of a contiguous tensor.
+/// Returns the bytes of a contiguous tensor.
 inline std::vector<std::byte> bytes_of(const Tensor& t) {
   const auto* p = static_cast<const std::byte*>(t.raw_data());
   return {p, p + t.numel() * size_of(t.dtype())};
@@ -17,7 +17,7 @@ inline std::vector<std::byte> bytes_of(const Tensor& t) {
 
 inline const std::vector<std::string> kTransports = {"tcp", "shared"};
 
-/// Runs body on n ranks of a gloo group, each with a store of its own; gives what each threw.
+/// Runs `body` on n ranks of a gloo group, each with its own store client, and returns their error messages.
 inline std::vector<std::string> errors_in_group(int n, const GroupBody& body,
                                                 distributed::Milliseconds timeout = distributed::kDefaultTimeout,
                                                 const std::string& transport = "auto") {
@@ -30,7 +30,7 @@ inline std::vector<std::string> errors_in_group(int n, const GroupBody& body,
   });
 }
 
-/// The same where none may throw.
+/// Does the same; no rank may throw.
 inline void in_group(int n, const GroupBody& body, const std::string& transport = "auto") {
   const auto errors = errors_in_group(n, body, distributed::kDefaultTimeout, transport);
   for (std::size_t r = 0; r < errors.size(); ++r) {

@@ -1,6 +1,6 @@
 #pragma once
-// A test whose body runs on several processes: the test program starts itself again, once for each rank, with this
-// test case alone; there the body runs and its assertions count. A test case has one such body.
+// Runs a test's body on several processes: the test program starts itself again once per rank with only this test case,
+// where the body runs and its assertions count. A test case has one such body.
 //
 //   TEST_CASE("ranks meet") {
 //     levin::test::pass_on_ranks(3, [](levin::distributed::ProcessGroup& group) { CHECK(group.size() == 3); });
@@ -21,12 +21,12 @@ namespace levin::test {
 
 struct RanksResult {
   distributed::LaunchResult launch;
-  std::string output;  ///< what all ranks wrote
+  std::string output;  ///< output of all ranks
 };
 
 using RankBody = std::function<void(distributed::ProcessGroup&)>;
 
-/// Sends what this process and its children write into a file for a while.
+/// Redirects the output of this process and its children to a file for its lifetime.
 class OutputTo {
  public:
   explicit OutputTo(const std::filesystem::path& path) {
@@ -63,11 +63,11 @@ inline void run_rank(const RankBody& body, distributed::Milliseconds timeout, co
   body(*group);
 }
 
-/// The running test case again, by n processes, and how they ended.
+/// Runs the current test case again on n processes and returns their results.
 inline RanksResult run_test_again(int n) {
   std::string name = doctest::getContextOptions()->currentTest->m_name;
   for (char& c : name) {
-    if (c == ',') c = '?';  // commas part filters; this stands for any one character
+    if (c == ',') c = '?';  // commas separate filters; ? matches any character
   }
   const TempDir dir;
   RanksResult result;
@@ -79,8 +79,8 @@ inline RanksResult run_test_again(int n) {
   return result;
 }
 
-/// Runs the body on n processes and tells how they ended. In a rank: runs the body and gives nothing, whereupon the
-/// test case returns.
+/// Runs the body on n processes and returns their results. Within a rank it runs the body and returns nothing,
+/// whereupon the test case must return.
 inline std::optional<RanksResult> run_on_ranks(int n, const RankBody& body,
                                                distributed::Milliseconds timeout = distributed::kDefaultTimeout,
                                                const std::string& transport = "auto") {
@@ -91,7 +91,7 @@ inline std::optional<RanksResult> run_on_ranks(int n, const RankBody& body,
   return run_test_again(n);
 }
 
-/// The same where all ranks must pass.
+/// Does the same; all ranks must pass.
 inline void pass_on_ranks(int n, const RankBody& body) {
   const auto result = run_on_ranks(n, [&](distributed::ProcessGroup& group) {
     body(group);

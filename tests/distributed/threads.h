@@ -1,5 +1,5 @@
 #pragma once
-// Several ranks in one process, each on a thread.
+// Several ranks in one process, each on its own thread.
 
 #include <exception>
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace levin::test {
 
-/// Calls body(rank) on n threads and returns what each threw: empty texts where nothing was thrown.
+/// Calls body(rank) on n threads and returns their error messages, empty if nothing was thrown.
 inline std::vector<std::string> errors_on_threads(int n, const std::function<void(int)>& body) {
   std::vector<std::string> errors(static_cast<std::size_t>(n));
   std::vector<std::thread> threads;
@@ -27,7 +27,7 @@ inline std::vector<std::string> errors_on_threads(int n, const std::function<voi
   return errors;
 }
 
-/// The same where none may throw: the first error is thrown on.
+/// Does the same; rethrows the first error.
 inline void on_threads(int n, const std::function<void(int)>& body) {
   const auto errors = errors_on_threads(n, body);
   for (std::size_t r = 0; r < errors.size(); ++r) {

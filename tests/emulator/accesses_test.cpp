@@ -1,22 +1,22 @@
-// Misaligned accesses, each planted in a small kernel, with a right one beside it.
+// Misaligned accesses, each planted in a small kernel next to a correct one.
 
 #include "kernels/cuda/base/cuda.h"
 #include "runtime_fixture.h"
 
 #include <cstdint>
 
-// Not in an anonymous namespace: reports name kernels by their symbols.
+// Not in an anonymous namespace, because reports name kernels by their symbols.
 namespace accesses {
 
 using levin::kernels::cuda::pack_at;
 
-/// Four floats at once, `off` elements behind an aligned address.
+/// Writes four floats at once, `off` elements after an aligned address.
 __global__ void pack_of_four(float* p, int off) { pack_at<4>(p + off)[0] = 1.f; }
 constexpr int pack_line = __LINE__ - 1;
 
 __global__ void half_pack(const __half* p, float* out, int off) { *out = __half2float(pack_at<2>(p + off)[1]); }
 
-/// With an object to be destroyed around the access.
+/// The access with an object around it that must be destroyed.
 struct Counter {
   float* p;
   ~Counter() {
@@ -29,7 +29,7 @@ __global__ void guarded(float* p) {
   p[threadIdx.x] = 1.f;
 }
 
-/// The same without the helper, as no kernel of Levin's does.
+/// The same without the helper, which kernels of Levin always use.
 __global__ void bare_vector(float* p, int off) {
   using Vector = float __attribute__((vector_size(16)));
   *reinterpret_cast<Vector*>(p + off) = Vector{1.f, 1.f, 1.f, 1.f};
@@ -68,7 +68,7 @@ struct Memory {
   }
 };
 
-TEST_CASE("accesses: a pack at an address that is no multiple of its size ends the kernel with its line") {
+TEST_CASE("accesses: a misaligned vector access ends the kernel and names its line") {
   const Memory memory;
   CHECK_OK(run(accesses::pack_of_four, 1, 0, memory.as<float>(), 4));
   CHECK_ERROR(run(accesses::pack_of_four, 1, 0, memory.as<float>(), 2), cudaErrorMisalignedAddress);
@@ -81,8 +81,8 @@ TEST_CASE("accesses: a pack at an address that is no multiple of its size ends t
   CHECK(report_has(" is no multiple of 4,"));
 }
 
-#if !defined(__SANITIZE_ADDRESS__)  // which ends the process at the access itself: sanitizer_test.cpp
-TEST_CASE("accesses: a fault in a kernel that exceptions pass through ends the kernel") {
+#if !defined(__SANITIZE_ADDRESS__)  // it ends the process at the access itself, see sanitizer_test.cpp
+TEST_CASE("accesses: a fault in a kernel with exception handling ends the kernel") {
   const Memory memory;
   for (int round = 0; round < 3; ++round) {
     CHECK_ERROR(run(accesses::pack_of_four, 1, 0, static_cast<float*>(nullptr), 0), cudaErrorIllegalAddress);
@@ -92,7 +92,7 @@ TEST_CASE("accesses: a fault in a kernel that exceptions pass through ends the k
   }
 }
 
-TEST_CASE("accesses: 16 bytes that the CPU moves at once are found without a helper too") {
+TEST_CASE("accesses: a misaligned 16-byte access is found even without a helper") {
   const Memory memory;
   CHECK_OK(run(accesses::bare_vector, 1, 0, memory.as<float>(), 4));
   CHECK_ERROR(run(accesses::bare_vector, 1, 0, memory.as<float>(), 1), cudaErrorMisalignedAddress);

@@ -1,5 +1,4 @@
-// cp.async and named barriers through the functions that kernels call, and what the emulator reports of their wrong
-// use.
+// cp.async and named barriers through the functions that kernels call, and the emulator's reports of misuse.
 
 #include "emulator/run_kernel.h"
 #include "kernels/cuda/base/ptx.h"
@@ -16,7 +15,7 @@ namespace ptx = levin::kernels::cuda::ptx;
 
 namespace {
 
-/// 128 threads fetch 4 ints each, all read those of another thread. Elements that came out wrong.
+/// 128 threads fetch 4 ints each, and each reads those of another thread. Returns the number of wrong elements.
 int fetch_and_read(std::uint64_t seed, bool wait) {
   const WithSeed with(seed);
   std::vector<int> global(512);
@@ -37,7 +36,7 @@ int fetch_and_read(std::uint64_t seed, bool wait) {
 
 }  // namespace
 
-TEST_CASE("cp.async: right for every seed with its wait, wrong for some without") {
+TEST_CASE("cp.async: correct for every seed with its wait, wrong for some without") {
   int wrong_seeds = 0;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     CHECK(fetch_and_read(seed, true) == 0);
@@ -46,7 +45,7 @@ TEST_CASE("cp.async: right for every seed with its wait, wrong for some without"
   if (!kThreadSanitizer) CHECK(wrong_seeds > 0);
 }
 
-TEST_CASE("cp.async lands at a moment that the seed decides; until then its destination is NaN") {
+TEST_CASE("cp.async completes at a moment that depends on the seed; until then its destination is NaN") {
   int early = 0;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const WithSeed with(seed);
@@ -64,7 +63,7 @@ TEST_CASE("cp.async lands at a moment that the seed decides; until then its dest
       CHECK(*value == 3.5f);
     };
     CHECK(run_kernel(1, 1, kernel, 16) == "");
-    if (seed == 0) CHECK(early == 0);  // as late as can be
+    if (seed == 0) CHECK(early == 0);  // as late as possible
   }
   CHECK(early > 0);
   CHECK(early < 19);
@@ -78,7 +77,7 @@ TEST_CASE("cp.async fills with zeros after source_bytes") {
     for (int i = 0; i < 16; ++i) source[i] = static_cast<unsigned char>(i + 1);
     for (const int size : {16, 8, 4}) {
       for (int bytes = 0; bytes <= size; ++bytes) {
-        const void* from = bytes > 0 ? source : nullptr;  // of no bytes the address does not matter
+        const void* from = bytes > 0 ? source : nullptr;  // without bytes the address does not matter
         if (size == 16) ptx::cp_async16(tile, from, bytes);
         if (size == 8) ptx::cp_async8(tile, from, bytes);
         if (size == 4) ptx::cp_async4(tile, from, bytes);
@@ -96,7 +95,7 @@ TEST_CASE("cp.async fills with zeros after source_bytes") {
 
 namespace {
 
-/// Three stages in flight, of which `pending` may be when one is read. Elements that came out wrong.
+/// Three stages in flight, of which `pending` may still be when one is read. Counts the wrong elements.
 template <int pending>
 int read_stages(std::uint64_t seed) {
   const WithSeed with(seed);
@@ -125,7 +124,7 @@ int read_stages(std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("cp.async groups: a wait leaves the newest, no more") {
+TEST_CASE("cp.async groups: a wait leaves only the newest pending") {
   int too_many_pending = 0;
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     CHECK(read_stages<1>(seed) == 0);
@@ -135,7 +134,7 @@ TEST_CASE("cp.async groups: a wait leaves the newest, no more") {
   if (!kThreadSanitizer) CHECK(too_many_pending > 0);
 }
 
-TEST_CASE("a named barrier holds its warps only") {
+TEST_CASE("a named barrier blocks only its warps") {
   std::atomic<int> wrong = 0;
   const auto kernel = [&] {
     int* flag = dynamic_shared<int>();
@@ -152,7 +151,7 @@ TEST_CASE("a named barrier holds its warps only") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("reports of wrong copies and barriers name what is wrong and where") {
+TEST_CASE("reports of invalid copies and barriers name the error and its place") {
   alignas(16) static char global[64];
   const auto report = [](std::function<void(char*)> copy) {
     return run_kernel(

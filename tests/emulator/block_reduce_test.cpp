@@ -1,5 +1,5 @@
-// Reductions over a block that follow one another. Without the barrier at its end a reduction's warp may write its
-// part while another still reads that of the reduction before: the thread sanitizer sees it, values may not.
+// Consecutive reductions over a block. Without the barrier at its end, a warp may write its part while another still
+// reads that of the previous reduction: the thread sanitizer detects it, values may not.
 
 #include "kernels/cuda/base/warp.h"
 
@@ -12,7 +12,7 @@
 using namespace levin::emulator;
 namespace cuda = levin::kernels::cuda;
 
-TEST_CASE("reductions over a block may follow one another") {
+TEST_CASE("consecutive reductions over a block do not race") {
   constexpr int kThreads = 128;
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     const WithSeed with(seed);

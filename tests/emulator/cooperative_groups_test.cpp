@@ -1,4 +1,4 @@
-// Cooperative groups: who is in them, what their members exchange.
+// Cooperative groups: their members, and the exchanges between them.
 
 #include "emulator/run_kernel.h"
 
@@ -15,7 +15,7 @@ namespace cg = cooperative_groups;
 
 namespace {
 
-/// Runs the kernel, which counts what is wrong, with some seeds.
+/// Runs the kernel, which counts errors, with some seeds.
 void check(dim3 grid, dim3 block, const std::function<void(std::atomic<int>&)>& kernel, std::size_t shared = 0,
            dim3 cluster = {}) {
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
@@ -81,7 +81,7 @@ TEST_CASE("tiles of every size: ranks, shuffles, votes, reductions") {
   check(1, 64, check_tile<32>);
 }
 
-TEST_CASE("tiles of a warp may go different ways") {
+TEST_CASE("tiles of a warp may diverge") {
   check(1, 32, [](std::atomic<int>& wrong) {
     const auto tile = cg::tiled_partition<8>(cg::this_thread_block());
     unsigned sum = 0;
@@ -101,11 +101,11 @@ TEST_CASE("tiles of tiles") {
   });
 }
 
-TEST_CASE("coalesced threads: those of the warp that still run") {
+TEST_CASE("coalesced threads are those of the warp that still run") {
   check(1, 32, [](std::atomic<int>& wrong) {
     __syncwarp();
     if (threadIdx.x % 3 != 0) return;
-    for (int i = 0; i < 20; ++i) yield_thread();  // until the others have returned
+    for (int i = 0; i < 20; ++i) yield_thread();  // waits until the others have returned
     const cg::coalesced_group group = cg::coalesced_threads();
     const unsigned rank = threadIdx.x / 3;
     wrong += group.size() != 11 || group.thread_rank() != rank;

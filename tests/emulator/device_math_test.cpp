@@ -1,5 +1,5 @@
-// CUDA's integer intrinsics against obvious loops, its conversions against exact comparisons, its mathematics against
-// what defines it.
+// CUDA's integer intrinsics compared with simple loops, its conversions with exact comparisons, its mathematical
+// functions with their definitions.
 #include <doctest/doctest.h>
 #include <levin/emulator/device_math.h>
 #include <math_constants.h>
@@ -18,7 +18,7 @@ using levin::test::approx;
 
 namespace {
 
-/// Edges and random words, some with few bits set.
+/// Returns edge cases and random words, some with few bits set.
 std::vector<std::uint32_t> words() {
   std::vector<std::uint32_t> list = {0u, 1u, 2u, 0x7fffffffu, 0x80000000u, 0x80000001u, 0xfffffffeu, 0xffffffffu};
   std::mt19937 random(1);
@@ -90,7 +90,7 @@ TEST_CASE("high words of products, 24-bit products, means, differences, dot prod
   const auto all = words();
   for (const std::uint32_t a : all) {
     for (const std::uint32_t b : all) {
-      // By schoolbook: one bit of b at a time, keeping the bits that leave the low word.
+      // Long multiplication: one bit of b at a time, keeping the bits that leave the low word.
       std::uint64_t product = 0;
       for (int i = 0; i < 32; ++i) product += bit(b, i) ? static_cast<std::uint64_t>(a) << i : 0;
       const auto x = static_cast<int>(a), y = static_cast<int>(b);
@@ -129,7 +129,7 @@ TEST_CASE("high words of products, 24-bit products, means, differences, dot prod
 
 TEST_CASE("minima and maxima have the toolkit's overloads") {
   CHECK((min(3, -4) == -4 && max(3, -4) == 3));
-  CHECK((max(-1, 1u) == 0xffffffffu && min(-1, 1u) == 1u));  // compared as unsigned
+  CHECK((max(-1, 1u) == 0xffffffffu && min(-1, 1u) == 1u));  // compares as unsigned
   CHECK((min(3L, 4L) == 3 && max(3LL, 4LL) == 4 && max(3uLL, 4LL) == 4u && min(std::int64_t{5}, std::int64_t{6}) == 5));
   CHECK((min(1.0f, kNan) == 1.0f && max(kNan, 1.0f) == 1.0f && std::isnan(max(kNan, kNan))));
   CHECK((fminf(kNan, 2.0f) == 2.0f && fmaxf(2.0f, kNan) == 2.0f));
@@ -154,7 +154,7 @@ TEST_CASE("floats become integers in each direction, clamped") {
   CHECK((__float2uint_rn(4294967040.0f) == 4294967040u && __float2uint_rz(1e10f) == 0xffffffffu));
   CHECK((__float2ll_rn(kNan) == std::numeric_limits<long long>::min() && __float2ull_rn(kNan) == 1ull << 63));
   CHECK((__double2int_rn(NAN) == -2147483647 - 1 && __double2ll_rd(-0.5) == -1 && __double2ull_ru(0.5) == 1u));
-  volatile float edge = 0x1p63f;  // unknown to the compiler, which would fold a cast out of range as it likes
+  volatile float edge = 0x1p63f;  // volatile, because the compiler may fold a cast out of range to any value
   CHECK((__float2ull_rn(kInfinity) == ~0ull && __float2ll_rn(edge) == std::numeric_limits<long long>::max()));
 }
 
@@ -163,7 +163,7 @@ TEST_CASE("integers and doubles become floats in each direction") {
   int wrong = 0;
   for (int i = 0; i < 50000; ++i) {
     const auto x = static_cast<long long>(random()) >> (random() % 64);
-    const auto exact = static_cast<long double>(x);  // 64 bits at least
+    const auto exact = static_cast<long double>(x);  // at least 64 bits
     const float down = __ll2float_rd(x), up = __ll2float_ru(x), nearest = __ll2float_rn(x);
     wrong += static_cast<long double>(down) > exact || static_cast<long double>(up) < exact;
     wrong += down != up && std::nextafter(down, kInfinity) != up;
@@ -193,7 +193,7 @@ TEST_CASE("arithmetic is rounded once for each operation") {
   CHECK(__saturatef(kNan) == 0.0f);
 }
 
-TEST_CASE("fast functions keep the chip's limits") {
+TEST_CASE("fast functions have the GPU's limits") {
   CHECK((__fdividef(6.0f, 3.0f) == 2.0f && __fdividef(1e38f, 0x1.8p126f) == 0.0f &&
          std::isnan(__fdividef(kInfinity, 2e38f))));
   CHECK((__powf(2.0f, 10.0f) == 1024.0f && std::isnan(__powf(-2.0f, 2.0f))));
@@ -205,7 +205,7 @@ TEST_CASE("fast functions keep the chip's limits") {
   CHECK((sine == __sinf(1.0f) && cosine == __cosf(1.0f)));
 }
 
-TEST_CASE("functions that C has not") {
+TEST_CASE("functions that C lacks") {
   CHECK((rsqrtf(16.0f) == 0.25f && rsqrt(16.0) == 0.25 && rsqrt(16.0f) == 0.25f && rcbrtf(8.0f) == 0.5f));
   CHECK((rsqrtf(0.0f) == kInfinity && std::isnan(rsqrtf(-1.0f))));
   CHECK(rcbrt(27.0) == approx(1.0 / 3, {.relative = 1e-15}));
@@ -227,9 +227,9 @@ TEST_CASE("functions that C has not") {
   CHECK((normcdff(0.0f) == 0.5f && normcdf(-10.0) == approx(7.619853024160526e-24, {.relative = 1e-12})));
 }
 
-TEST_CASE("erfinv undoes erf, in the middle and in the tails") {
+TEST_CASE("erfinv inverts erf, near zero and in the tails") {
   for (const double y : {1e-300, 1e-12, 1e-8, 1e-5, 0.01, 0.3, 0.4769362762044699, 0.9, 1.5, 2.2, 3.0}) {
-    // erf gives y back as well as its slope allows.
+    // erf returns y as precisely as its derivative allows.
     const double slack = 1e-15 + 1e-16 / (y * std::exp(-y * y));
     CHECK(erfinv(std::erf(y)) == approx(y, {.relative = slack < 1e-14 || y < 1e-3 ? 4e-15 : 4 * slack}));
     CHECK(erfinv(-std::erf(y)) == -erfinv(std::erf(y)));
@@ -240,7 +240,7 @@ TEST_CASE("erfinv undoes erf, in the middle and in the tails") {
   CHECK((erfinvf(0.0f) == 0.0f && std::signbit(erfinvf(-0.0f))));
 }
 
-TEST_CASE("names of C are there without std, and cached loads and stores are plain ones") {
+TEST_CASE("C's names exist without std, and cached loads and stores are ordinary ones") {
   const float x = 0.7f;
   CHECK((expf(x) > 2 && logf(x) < 0 && tanhf(x) < x && erff(x) < x && log1pf(x) < x && fabsf(-x) == x && exp(x) > 2));
   CHECK((isnan(kNan) && !isnan(1.0) && isinf(kInfinity) && isfinite(x) && signbit(-x) && !isfinite(NAN)));

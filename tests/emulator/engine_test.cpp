@@ -1,4 +1,4 @@
-// Blocks on fibers: indices, barriers, warp functions, shared memory, and what the emulator reports.
+// Blocks on fibers: indices, barriers, warp functions, shared memory, and the emulator's reports.
 
 #include "emulator/run_kernel.h"
 
@@ -15,7 +15,7 @@ using namespace levin::emulator;
 
 namespace {
 
-/// Every seed of a few, as kernels must not care; the first report.
+/// Runs several seeds, because kernels must not depend on the order. Returns the first report.
 std::string run_seeds(dim3 grid, dim3 block, std::function<void()> body, std::size_t shared = 0, dim3 cluster = {}) {
   for (const std::uint64_t seed : {0, 1, 2, 3, 4}) {
     config().seed = seed;
@@ -26,7 +26,7 @@ std::string run_seeds(dim3 grid, dim3 block, std::function<void()> body, std::si
   return {};
 }
 
-/// An array of the block, one for each place that calls with a key of its own.
+/// Returns a shared array of the block, a different one for each calling place.
 template <class T>
 T* shared(const char* key, std::size_t n) {
   return static_cast<T*>(shared_array(key, n * sizeof(T), 16, Site::current()));
@@ -60,7 +60,7 @@ TEST_CASE("a barrier orders the threads of a block") {
   for (int i = 0; i < 4 * 96; ++i) CHECK(out[static_cast<std::size_t>(i)] == 95 - i % 96 + i / 96);
 }
 
-#if !defined(__SANITIZE_THREAD__)  // which would say so: sanitizer_test.cpp
+#if !defined(__SANITIZE_THREAD__)  // it would report the race, see sanitizer_test.cpp
 TEST_CASE("without its barrier the same kernel is wrong for some order of threads") {
   bool wrong = false;
   static constexpr char key = 0;
@@ -88,7 +88,7 @@ TEST_CASE("counting barriers") {
         }) == "");
 }
 
-TEST_CASE("named barriers let part of a block wait for itself") {
+TEST_CASE("named barriers synchronise part of a block") {
   static constexpr char key = 0;
   CHECK(run_seeds(1, 128, [] {
           int* flag = shared<int>(&key, 128);
@@ -129,7 +129,7 @@ TEST_CASE("votes, matches and reductions") {
         }) == "");
 }
 
-TEST_CASE("two halves of a warp can work apart") {
+TEST_CASE("two halves of a warp can diverge") {
   CHECK(run_seeds(1, 32, [] {
           const int lane = thread_number();
           if (lane < 16) {
@@ -141,7 +141,7 @@ TEST_CASE("two halves of a warp can work apart") {
         }) == "");
 }
 
-TEST_CASE("a warp that is not full has the lanes it has") {
+TEST_CASE("a partial warp has only its lanes") {
   CHECK(run_seeds(1, 40, [] {
           const int lane = thread_number() % 32, lanes = thread_number() < 32 ? 32 : 8;
           CHECK(__reduce_add_sync(0xffffffffu, 1) == lanes);
@@ -210,7 +210,7 @@ TEST_CASE("the blocks of a cluster reach each other's shared memory") {
   for (int b = 0; b < 8; ++b) CHECK(out[static_cast<std::size_t>(b * 32 + 7)] == (b / 4 * 4 + (b + 1) % 4) * 100 + 7);
 }
 
-TEST_CASE("a thread that waits for another's write lets it run") {
+TEST_CASE("a thread that spins on another's write lets it run") {
   int flag = 0;
   CHECK(run_seeds(1, 2, [&] {
           if (threadIdx.x == 0) {
@@ -284,7 +284,7 @@ TEST_CASE("reports name kernel, block, thread and place") {
   SUBCASE("dynamic shared memory that the launch did not give") {
     CHECK(holds(run_kernel(1, 1, [] { dynamic_shared_memory(Site::current()); }), "the launch gave none"));
   }
-  SUBCASE("a failure of one's own") {
+  SUBCASE("a failure by fail()") {
     CHECK(holds(run_kernel(1, 8,
                            [] {
                              if (threadIdx.x == 3) fail("three is bad", Site::current());
@@ -298,11 +298,11 @@ TEST_CASE("reports name kernel, block, thread and place") {
                            }),
                 "thread (3, 0, 0), at"));
   }
-  CHECK(run_kernel(4, 64, [] { __syncthreads(); }) == "");  // the next grid is not harmed
+  CHECK(run_kernel(4, 64, [] { __syncthreads(); }) == "");  // the next grid is not affected
 }
 
 TEST_CASE("odd seeds let a warp run ahead until it must wait") {
-  if (kThreadSanitizer) return;  // which would call the missing barrier a race
+  if (kThreadSanitizer) return;  // it would report the missing barrier as a race
   for (const std::uint64_t seed : {1u, 3u, 5u, 7u}) {
     const WithSeed with(seed);
     for (const bool barrier : {false, true}) {
@@ -313,7 +313,7 @@ TEST_CASE("odd seeds let a warp run ahead until it must wait") {
             int* numbers = dynamic_shared<int>();
             const auto t = static_cast<int>(threadIdx.x);
             for (int step = 0; step < 5; ++step) {
-              __syncthreads();  // all are at the same step
+              __syncthreads();  // keeps all at the same step
               numbers[t] = step;
               if (barrier) {
                 __syncthreads();

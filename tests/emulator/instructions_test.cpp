@@ -1,5 +1,5 @@
-// The matrix instructions of PTX against the layouts that its manual documents, through the functions that kernels
-// call, and what the emulator reports of their wrong use.
+// PTX's matrix instructions compared with the layouts in its manual, through the functions that kernels call, and the
+// emulator's reports of misuse.
 
 #include "emulator/run_kernel.h"
 #include "kernels/cuda/base/ptx.h"
@@ -20,10 +20,10 @@ namespace {
 
 std::uint32_t pair(int low, int high) { return static_cast<std::uint32_t>(low | high << 16); }
 
-/// Element (r, c) of matrix i, recognisable.
+/// Returns a recognisable value for element (r, c) of matrix i.
 int code(int i, int r, int c) { return 64 * i + 8 * r + c; }
 
-/// What `ldmatrix` must give lane `lane` for matrix i.
+/// Returns the expected result of `ldmatrix` in lane `lane` for matrix i.
 std::uint32_t loaded(bool transposed, int i, int lane) {
   const int g = lane / 4, t = lane % 4;
   return transposed ? pair(code(i, 2 * t, g), code(i, 2 * t + 1, g)) : pair(code(i, g, 2 * t), code(i, g, 2 * t + 1));
@@ -67,7 +67,7 @@ TEST_CASE("ldmatrix: rows by address, elements to the documented lanes, plain an
       for (int c = 0; c < 8; ++c) tile[lane * kPitch + c] = static_cast<std::uint16_t>(code(lane / 8, lane % 8, c));
       __syncwarp();
       std::uint32_t r[4] = {};
-      m.load(r, lane < 8 * m.count ? tile + lane * kPitch : nullptr);  // other lanes' addresses are not looked at
+      m.load(r, lane < 8 * m.count ? tile + lane * kPitch : nullptr);  // other lanes' addresses are ignored
       for (int i = 0; i < m.count; ++i) wrong += r[i] != loaded(m.transposed, i, lane);
     };
     CHECK(run_kernel(1, 32, kernel, 32 * kPitch * 2) == "");
@@ -75,7 +75,7 @@ TEST_CASE("ldmatrix: rows by address, elements to the documented lanes, plain an
   }
 }
 
-TEST_CASE("stmatrix writes what ldmatrix would read, and no other byte") {
+TEST_CASE("stmatrix writes the bytes that ldmatrix reads, and no others") {
   for (const MatrixInstruction& m : kMatrixInstructions) {
     CAPTURE(m.count);
     CAPTURE(m.transposed);
@@ -113,7 +113,7 @@ struct Place {
   int row, column;
 };
 
-// PTX's tables (Matrix Fragments for mma.m16n8k4, k8, k16): the place of a lane's element i.
+// PTX's tables (Matrix Fragments for mma.m16n8k4, k8, k16): the position of a lane's element i.
 template <class T, int k>
 Place place_in_a(int i, int lane) {
   const int g = lane / 4, t = lane % 4;
@@ -136,7 +136,7 @@ std::uint32_t encode(float x) {
   return ptx::round_to_tf32(x);
 }
 
-/// One product of whole matrices.
+/// A product of whole matrices.
 template <class T, int k>
 struct Product {
   static constexpr int in_register = std::is_same_v<T, tf32> ? 1 : 2;
@@ -165,7 +165,7 @@ struct Product {
     REQUIRE(run_kernel(1, 32, kernel) == "");
   }
 
-  /// Elements of d that are not what a plain loop gives.
+  /// Returns the number of elements of d that differ from a plain loop.
   int wrong() const {
     int n = 0;
     for (int r = 0; r < 16; ++r) {
@@ -179,7 +179,8 @@ struct Product {
   }
 };
 
-/// Every element of a, then of b, picked out by ones in the other; then sums of small integers, exact in any order.
+/// Picks out every element of a, then of b, by ones in the other matrix; then uses sums of small integers, which are
+/// exact in any order.
 template <class T, int k>
 void check_product() {
   for (int shift = 0; shift < k; ++shift) {
@@ -220,19 +221,19 @@ TEST_CASE("mma follows the documented fragments: f16, bf16, tf32 with float sums
   check_product<tf32, 4>();
 }
 
-TEST_CASE("mma with sums in f16: two to a register, rounded once, to even") {
+TEST_CASE("mma with sums in f16: two per register, rounded once to even") {
   std::atomic<int> wrong = 0;
   const auto kernel = [&] {
     const int lane = ptx::lane_id(), g = lane / 4, t = lane % 4;
     const std::uint32_t ones = pair(0x3c00, 0x3c00);
     const auto bits_of_half = [](float x) { return static_cast<int>(__half_as_ushort(__float2half_rn(x))); };
-    // a holds ones in row r's first r columns, so the products of row r with b's ones sum up to r.
+    // Row r of a has ones in its first r columns, so its products with b's ones sum to r.
     std::uint32_t a[4], b[2] = {ones, ones};
     for (int i = 0; i < 4; ++i) {
       const int r = g + 8 * (i % 2), first = 2 * t + 8 * (i / 2);
       a[i] = pair(first < r ? 0x3c00 : 0, first + 1 < r ? 0x3c00 : 0);
     }
-    // Above 2048 only even numbers are there: 2049 goes to 2048, 2051 to 2052.
+    // Above 2048 only even numbers are representable: 2049 rounds to 2048, 2051 to 2052.
     std::uint32_t c[2] = {pair(bits_of_half(2048), bits_of_half(0)), pair(bits_of_half(2048), bits_of_half(0))}, d[2];
     ptx::mma_m16n8k16<__half>(d, a, b, c);
     const auto rounded = [](int r) { return static_cast<float>(2048 + (r % 4 == 1 ? r - 1 : r % 4 == 3 ? r + 1 : r)); };
@@ -251,10 +252,10 @@ TEST_CASE("mma with sums in f16: two to a register, rounded once, to even") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("half operands of mma: subnormals count, infinities and NaN pass") {
+TEST_CASE("half operands of mma: subnormals, infinities and NaN are kept") {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   Product<__half, 16> p;
-  p.a[0][0] = 0x1p-24f;  // the smallest there is
+  p.a[0][0] = 0x1p-24f;  // the smallest subnormal
   p.a[1][3] = infinity;
   p.a[2][5] = std::nanf("");
   p.a[3][1] = -65504.0f;
@@ -297,8 +298,8 @@ TEST_CASE("tf32: mma drops the 13 lowest bits, round_to_tf32 rounds ties away fr
 
 namespace {
 
-/// A block's product from shared memory as a kernel writes it: d (32, 16) = a (32, 48) b, two warps of 16 rows. b comes
-/// as (48, 16), or as (16, 48) where `b_transposed`.
+/// A block's product from shared memory, as a kernel computes it: d (32, 16) = a (32, 48) b, with two warps of 16 rows.
+/// b is (48, 16), or (16, 48) if `b_transposed`.
 template <class T>
 void multiply_tile(const int* a, const int* b, bool b_transposed, float* d) {
   constexpr int m = 32, n = 16, k = 48, pitch_a = k + 8;
@@ -364,7 +365,7 @@ TEST_CASE("a tile of integers through ldmatrix and mma is exact, b in either ord
   }
 }
 
-TEST_CASE("reports of wrong matrix instructions") {
+TEST_CASE("reports of invalid matrix instructions") {
   alignas(16) static std::uint16_t global[8];
   const auto report = [](std::function<void(std::uint16_t*)> body, unsigned threads = 32) {
     return run_kernel(

@@ -1,4 +1,4 @@
-// What NCCL's users do wrong, and ranks that stop: each is a sentence, and nobody waits for ever.
+// Misuse of NCCL and ranks that stop: each gives one sentence, and no rank waits forever.
 
 #include "nccl_fixture.h"
 
@@ -8,7 +8,7 @@
 namespace levin::emulator {
 namespace {
 
-/// Seconds that ranks wait for others, for one test.
+/// Sets the ranks' timeout in seconds for one test.
 struct Patience {
   explicit Patience(const char* seconds) { setenv("LEVIN_EMULATED_NCCL_TIMEOUT", seconds, 1); }
   ~Patience() { unsetenv("LEVIN_EMULATED_NCCL_TIMEOUT"); }
@@ -20,7 +20,7 @@ ncclResult_t sum(const Ranks& ranks, int r, const Values<float>& a) {
   return ncclAllReduce(a.data, a.data, a.count, ncclFloat32, ncclSum, ranks.comm(r), ranks.stream(r));
 }
 
-TEST_CASE("nccl faults: two communicators of a thread without a group are a sentence") {
+TEST_CASE("nccl faults: two communicators of a thread without a group are an error") {
   const FreshDevices fresh(2);
   const Ranks ranks(2);
   const Values<float> a = floats(0), b = floats(1);
@@ -33,7 +33,7 @@ TEST_CASE("nccl faults: two communicators of a thread without a group are a sent
   CHECK_EQ(ranks.async_error(0), ncclInvalidUsage);
 }
 
-TEST_CASE("nccl faults: a thread that waits for one of its ranks alone hears so") {
+TEST_CASE("nccl faults: a thread that waits for only one of its ranks gets an error") {
   const FreshDevices fresh(2);
   const Patience patience("1");
   const Ranks ranks(2);
@@ -44,7 +44,7 @@ TEST_CASE("nccl faults: a thread that waits for one of its ranks alone hears so"
   CHECK(comm_says(ranks.comm(1), "the thread that holds rank 0 and rank 1 waits for the first"));
 }
 
-TEST_CASE("nccl faults: a rank that does not come is named") {
+TEST_CASE("nccl faults: a missing rank is named") {
   const FreshDevices fresh(2);
   const Patience patience("1");
   ncclUniqueId id;
@@ -55,7 +55,7 @@ TEST_CASE("nccl faults: a rank that does not come is named") {
   CHECK_EQ(comm, nullptr);
 }
 
-TEST_CASE("nccl faults: calls that differ between ranks are named and touch nothing") {
+TEST_CASE("nccl faults: calls that differ between ranks are named and change no memory") {
   const FreshDevices fresh(2);
   const Ranks ranks(2);
   const Values<float> a = floats(0), b = floats(1);
@@ -154,7 +154,7 @@ TEST_CASE("nccl faults: memory that is freed before the collective runs") {
   CHECK_NCCL(sum(ranks, 1, b));
   CHECK_NCCL(ncclGroupEnd());
   cudaSetDevice(0);
-  CHECK_OK(cudaFreeAsync(a, other));  // the collective's stream is another one
+  CHECK_OK(cudaFreeAsync(a, other));  // on another stream than the collective's
   CHECK_OK(cudaStreamSynchronize(other));
   CHECK_ERROR(cudaStreamSynchronize(ranks.stream(0)), cudaErrorIllegalAddress);
   cudaSetDevice(1);
@@ -205,7 +205,7 @@ TEST_CASE("nccl faults: another thread aborts a rank that waits") {
   CHECK_EQ(ranks.async_error(1), ncclRemoteError);
 }
 
-TEST_CASE("nccl faults: what a communicator is made of is checked") {
+TEST_CASE("nccl faults: the arguments of a new communicator are checked") {
   const FreshDevices fresh(2);
   ncclUniqueId id;
   ncclComm_t comms[2] = {};
@@ -230,7 +230,7 @@ TEST_CASE("nccl faults: what a communicator is made of is checked") {
   cudaSetDevice(0);
 }
 
-TEST_CASE("nccl faults: a finalized communicator takes no calls") {
+TEST_CASE("nccl faults: a finalized communicator refuses calls") {
   const FreshDevices fresh(1);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   ncclUniqueId id;

@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of NCCL share: ranks of one thread, typed buffers, and the straight loop that results must equal.
+// Helpers of the NCCL tests: ranks of one thread, typed buffers, and the reference loop.
 
 #include "runtime_fixture.h"
 
@@ -28,7 +28,7 @@ constexpr ncclDataType_t nccl_type() {
   return ncclBfloat16;
 }
 
-/// Elements on a device.
+/// An array on a device.
 template <class T>
 struct Values {
   Values(int on, const std::vector<T>& values) : device(on), count(values.size()) {
@@ -75,7 +75,7 @@ struct Ranks {
   ncclComm_t comm(int r) const { return comms[static_cast<std::size_t>(r)]; }
   cudaStream_t stream(int r) const { return streams[static_cast<std::size_t>(r)]; }
 
-  /// f(rank) for each, as one group; then waits.
+  /// Calls f(rank) for each rank in one group, then waits.
   template <class F>
   ncclResult_t together(F&& f) const {
     ncclGroupStart();
@@ -104,9 +104,9 @@ inline bool comm_says(ncclComm_t comm, const std::string& part) {
   return false;
 }
 
-// ---- the straight loop
+// ---- the reference loop
 
-/// One hop, rounded to the type once.
+/// Computes one hop, rounded to the type once.
 template <class T>
 T hop(ncclRedOp_t op, T a, T b) {
   if constexpr (std::is_integral_v<T>) {
@@ -124,7 +124,7 @@ T hop(ncclRedOp_t op, T a, T b) {
   }
 }
 
-/// Element i of all ranks' inputs, reduced from rank `owner` + 1 round the ring to `owner`.
+/// Reduces element i of all ranks' inputs around the ring from rank `owner` + 1 to `owner`.
 template <class T>
 T reduced(const std::vector<std::vector<T>>& inputs, std::size_t i, int owner, ncclRedOp_t op) {
   const int n = static_cast<int>(inputs.size());
@@ -143,7 +143,7 @@ T reduced(const std::vector<std::vector<T>>& inputs, std::size_t i, int owner, n
   return sum;
 }
 
-/// The rank with which element i of an all-reduce ends, as docs/emulator.md says.
+/// Returns the rank at which element i of an all-reduce ends, as documented in docs/emulator.md.
 inline int owner_of(std::size_t i, std::size_t count, std::size_t element, int ranks) {
   const auto n = static_cast<std::size_t>(ranks);
   for (std::size_t at = 0;;) {
@@ -154,7 +154,7 @@ inline int owner_of(std::size_t i, std::size_t count, std::size_t element, int r
   }
 }
 
-/// Numbers of which sums round and products neither vanish nor grow too large.
+/// Returns numbers whose sums round and whose products neither underflow nor overflow.
 template <class T>
 std::vector<T> numbers(int rank, std::size_t count) {
   std::vector<T> values(count);

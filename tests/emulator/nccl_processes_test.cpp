@@ -1,4 +1,4 @@
-// Ranks in threads and in processes of their own: the test is rank 0, and starts this program again for the others.
+// Ranks in threads and in processes: the test is rank 0 and starts this program again for the others.
 
 #include "nccl_fixture.h"
 
@@ -17,7 +17,7 @@ extern char** environ;
 namespace levin::emulator {
 namespace {
 
-constexpr std::size_t kCount = 50000;  // several chunks a rank
+constexpr std::size_t kCount = 50000;  // several chunks per rank
 constexpr const char* kChild = "nccl processes: (a rank that another test starts)";
 
 /// One rank with its buffer.
@@ -51,7 +51,7 @@ struct Rank {
   cudaStream_t stream;
 };
 
-/// Two sums, the second of the first's results.
+/// Runs two all-reduces, the second on the results of the first.
 void sum_twice(Rank& rank, int ranks) {
   CHECK_NCCL(rank.call());
   CHECK_NCCL(rank.call(ncclAvg));
@@ -72,7 +72,7 @@ std::string variable(const char* name) {
 
 TEST_CASE("nccl processes: (a rank that another test starts)") {
   const std::string task = variable("LEVIN_TEST_TASK");
-  if (task.empty()) return;  // nobody started it
+  if (task.empty()) return;  // not started by a test
   const int number = std::atoi(variable("LEVIN_TEST_RANK").c_str()),
             ranks = std::atoi(variable("LEVIN_TEST_RANKS").c_str());
   ncclUniqueId id{};
@@ -84,7 +84,7 @@ TEST_CASE("nccl processes: (a rank that another test starts)") {
     CHECK_NCCL(rank.call(ncclMax));
     CHECK_EQ(rank.after_wait(), ncclInvalidUsage);
   }
-  if (task == "does not wait") {  // the other's sum must not need more than this call
+  if (task == "does not wait") {  // the other rank's all-reduce must need no more than this call
     CHECK_NCCL(rank.call());
     char byte = 0;
     CHECK_EQ(read(STDIN_FILENO, &byte, 1), 1);
@@ -107,7 +107,7 @@ TEST_CASE("nccl processes: (a rank that another test starts)") {
   if (task == "hears of a death") CHECK_EQ((rank.call(), rank.after_wait()), ncclRemoteError);
 }
 
-/// Another process, and the way to its standard input.
+/// A child process and its standard input.
 struct Child {
   Child(const char* task, int rank, int ranks, const ncclUniqueId& id) {
     setenv("LEVIN_TEST_TASK", task, 1);
@@ -132,7 +132,7 @@ struct Child {
     if (pid > 0) end();
     close(input);
   }
-  /// Its exit status; -signal where one ended it.
+  /// Returns its exit status, or -signal if one ended it.
   int end() {
     int status = 0;
     waitpid(std::exchange(pid, 0), &status, 0);
@@ -149,7 +149,7 @@ ncclUniqueId new_id() {
   return id;
 }
 
-/// Whether the memory of its ranks has a name.
+/// Returns whether the ranks' shared memory still has a name.
 bool has_name(const ncclUniqueId& id) {
   return std::filesystem::exists("/dev/shm/levin_nccl_" + std::string(id.internal).substr(std::strlen("levin-nccl-")));
 }
@@ -167,7 +167,7 @@ TEST_CASE("nccl processes: ranks in threads of one process") {
   for (std::thread& t : threads) t.join();
 }
 
-TEST_CASE("nccl processes: ranks in processes give the same bits, and leave nothing") {
+TEST_CASE("nccl processes: ranks in processes give the same bits and leave nothing behind") {
   const FreshDevices fresh;
   const ncclUniqueId id = new_id();
   Child one("sums", 1, 3, id), two("sums", 2, 3, id);
@@ -180,7 +180,7 @@ TEST_CASE("nccl processes: ranks in processes give the same bits, and leave noth
   CHECK_EQ(two.end(), 0);
 }
 
-TEST_CASE("nccl processes: two of threads and one of a process") {
+TEST_CASE("nccl processes: two ranks in threads and one in a process") {
   const FreshDevices fresh(2);
   const ncclUniqueId id = new_id();
   Child two("sums", 2, 3, id);
@@ -196,7 +196,7 @@ TEST_CASE("nccl processes: two of threads and one of a process") {
   CHECK_EQ(two.end(), 0);
 }
 
-TEST_CASE("nccl processes: a rank that has called need not wait for others to go on") {
+TEST_CASE("nccl processes: a rank that has made its call need not wait for others to proceed") {
   const FreshDevices fresh;
   const ncclUniqueId id = new_id();
   Child one("does not wait", 1, 2, id);
@@ -230,14 +230,14 @@ TEST_CASE("nccl processes: a process that ends is a remote error for all others"
   CHECK_NCCL(rank.call());
   rank.after_wait();
   CHECK_EQ(one.end(), status);
-  ncclResult_t last = rank.call();  // it may have been noticed before
+  ncclResult_t last = rank.call();  // the end may already have been noticed
   if (last == ncclSuccess) last = rank.after_wait();
   CHECK_EQ(last, ncclRemoteError);
   CHECK(comm_says(rank.comm, "rank 1 (process "));
   CHECK(comm_says(rank.comm, ") ended without ncclCommDestroy."));
 }
 
-TEST_CASE("nccl processes: a process that is killed while it waits, and nobody waits for ever") {
+TEST_CASE("nccl processes: if a waiting process is killed, no rank waits forever") {
   const FreshDevices fresh;
   const ncclUniqueId id = new_id();
   Child one("is killed in its wait", 1, 3, id), two("hears of a death", 2, 3, id);
@@ -249,7 +249,7 @@ TEST_CASE("nccl processes: a process that is killed while it waits, and nobody w
   CHECK_EQ(two.end(), 0);
 }
 
-TEST_CASE("nccl processes: a rank that never comes, and the memory goes with the last") {
+TEST_CASE("nccl processes: a rank never arrives, and the memory is freed with the last rank") {
   const FreshDevices fresh;
   setenv("LEVIN_EMULATED_NCCL_TIMEOUT", "1", 1);
   const ncclUniqueId id = new_id();

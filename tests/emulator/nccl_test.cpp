@@ -1,4 +1,4 @@
-// Every collective, type and operation against a straight loop, with all ranks in one thread.
+// Every collective, type and operation compared with a plain loop, with all ranks in one thread.
 
 #include "nccl_fixture.h"
 
@@ -110,7 +110,7 @@ void check_messages(const Ranks& ranks, std::size_t count) {
   const auto inputs = inputs_of<T>(n, count);
   const auto send = on_devices(inputs);
   const auto receive = empty_buffers<T>(n, count * at(n));
-  CHECK_NCCL(ranks.together([&](int r) {  // all to all, to itself too
+  CHECK_NCCL(ranks.together([&](int r) {  // all to all, including itself
     for (int peer = 0; peer < n; ++peer) {
       CHECK_NCCL(ncclSend(send[at(r)].data, count, nccl_type<T>(), peer, ranks.comm(r), ranks.stream(r)));
       CHECK_NCCL(ncclRecv(receive[at(r)].data + at(peer) * count, count, nccl_type<T>(), peer, ranks.comm(r),
@@ -122,7 +122,7 @@ void check_messages(const Ranks& ranks, std::size_t count) {
   for (int r = 0; r < n; ++r) CHECK(same_bits(receive[at(r)].read(), wanted));
 }
 
-TEST_CASE_TEMPLATE("nccl: collectives of 1 to 4 ranks equal a straight loop in the ring's order", T, std::int8_t,
+TEST_CASE_TEMPLATE("nccl: collectives of 1 to 4 ranks match a plain loop in the ring's order", T, std::int8_t,
                    std::uint8_t, std::int32_t, std::uint32_t, std::int64_t, std::uint64_t, __half, float, double,
                    __nv_bfloat16) {
   const FreshDevices fresh(4);
@@ -143,7 +143,7 @@ TEST_CASE_TEMPLATE("nccl: collectives of 1 to 4 ranks equal a straight loop in t
   }
 }
 
-TEST_CASE("nccl: calls of many chunks, and of none") {
+TEST_CASE("nccl: calls with many chunks and without any") {
   const FreshDevices fresh(3);
   for (const int n : {1, 3}) {
     const Ranks ranks(n);
@@ -160,7 +160,7 @@ TEST_CASE("nccl: calls of many chunks, and of none") {
   }
 }
 
-TEST_CASE("nccl: 8-bit floats are moved; a number wins over NaN") {
+TEST_CASE("nccl: 8-bit floats are copied; a number wins over NaN") {
   const FreshDevices fresh(2);
   const Ranks ranks(2);
   const auto bytes = on_devices(inputs_of<std::uint8_t>(2, 9));
@@ -183,7 +183,7 @@ TEST_CASE("nccl: 8-bit floats are moved; a number wins over NaN") {
 TEST_CASE("nccl: the order of a sum is the ring's") {
   const FreshDevices fresh(3);
   const Ranks ranks(3);
-  // 2^24 + 1 is 2^24 in float: element 0 belongs to rank 0, so that 1 + 2^24 - 2^24 is added up.
+  // 2^24 + 1 is 2^24 in float. Element 0 belongs to rank 0, so 1 + 2^24 - 2^24 is computed.
   const auto buffers = on_devices<float>({{-16777216.0f}, {1.0f}, {16777216.0f}});
   CHECK_NCCL(ranks.together([&](int r) {
     CHECK_NCCL(ncclAllReduce(buffers[at(r)].data, buffers[at(r)].data, 1, ncclFloat32, ncclSum, ranks.comm(r),
@@ -198,7 +198,7 @@ TEST_CASE("nccl: the order of a sum is the ring's") {
   CHECK_EQ(others[2].read()[0], 1.0f);
 }
 
-TEST_CASE("nccl: collectives are work of their streams") {
+TEST_CASE("nccl: collectives are ordered in their streams") {
   const FreshDevices fresh(2);
   for (const std::uint64_t seed : {0u, 3u, 4u}) {
     config().seed = seed;
@@ -213,7 +213,7 @@ TEST_CASE("nccl: collectives are work of their streams") {
       CHECK_NCCL(ncclAllReduce(a[at(r)].data, a[at(r)].data, 2, ncclInt32, ncclSum, ranks.comm(r), ranks.stream(r)));
     }
     CHECK_NCCL(ncclGroupEnd());
-    if (seed == 0) CHECK_GE(queued_work(), 5u);  // nobody waits yet; the memset of rank 0 is read by nothing
+    if (seed == 0) CHECK_GE(queued_work(), 5u);  // nothing waits yet, and nothing reads the memset of rank 0
     CHECK_OK(cudaStreamSynchronize(ranks.stream(1)));
     CHECK_EQ(a[1].read(), std::vector<std::int32_t>{0, 44});
     ranks.wait();
@@ -221,7 +221,7 @@ TEST_CASE("nccl: collectives are work of their streams") {
   }
 }
 
-TEST_CASE("nccl: messages of a group go on together, whatever their streams") {
+TEST_CASE("nccl: messages of a group proceed together, whatever their streams") {
   const FreshDevices fresh(2);
   const Ranks ranks(2);
   constexpr std::size_t count = 100000;  // more than the queues between ranks hold
@@ -258,7 +258,7 @@ TEST_CASE("nccl: a rank's calls run in the order of the calls, whatever their st
     CHECK_NCCL(ncclAllReduce(second[at(r)].data, second[at(r)].data, 1, ncclFloat32, ncclMax, ranks.comm(r), two));
   }
   CHECK_NCCL(ncclGroupEnd());
-  CHECK_OK(cudaStreamSynchronize(others[0]));  // the second call's: the first has run before
+  CHECK_OK(cudaStreamSynchronize(others[0]));  // the second call's stream; the first call has run before
   CHECK_OK(cudaStreamQuery(ranks.stream(0)));
   ranks.wait();
   CHECK_NCCL(ranks.async_error(0));
@@ -267,7 +267,7 @@ TEST_CASE("nccl: a rank's calls run in the order of the calls, whatever their st
   for (cudaStream_t stream : others) CHECK_OK(cudaStreamDestroy(stream));
 }
 
-TEST_CASE("nccl: facts of a communicator") {
+TEST_CASE("nccl: properties of a communicator") {
   const FreshDevices fresh(3);
   int version = 0, value = -1;
   CHECK_NCCL(ncclGetVersion(&version));

@@ -9,7 +9,7 @@
 
 namespace levin::emulator {
 
-/// Tests leave out kernels that race on purpose where the sanitizer would rightly report them.
+/// True under the thread sanitizer: tests skip kernels that race on purpose, which it would rightly report.
 #if defined(__SANITIZE_THREAD__)
 inline constexpr bool kThreadSanitizer = true;
 #elif defined(__has_feature)
@@ -23,14 +23,14 @@ inline constexpr bool kThreadSanitizer = false;
 #else
 #define LEVIN_UNWATCHED
 #endif
-/// The value, for tests that look at memory that nobody has written, of which the memory sanitizer would tell.
+/// Returns the value, for tests that read unwritten memory, which the memory sanitizer would report.
 template <class T>
 LEVIN_UNWATCHED T as_it_is(const T& value) {
   return value;
 }
 #undef LEVIN_UNWATCHED
 
-/// Runs `body` for every thread; the report or an empty text.
+/// Runs `body` for every thread and returns the report, or an empty string.
 inline std::string run_kernel(dim3 grid, dim3 block, std::function<void()> body, std::size_t shared = 0,
                               dim3 cluster = {}) {
   return run_grid({.kernel = "test",
@@ -42,7 +42,7 @@ inline std::string run_kernel(dim3 grid, dim3 block, std::function<void()> body,
                    .context = &body});
 }
 
-/// The seed of everything that happens by chance, for as long as this lives.
+/// Sets the emulator's seed for its lifetime.
 class WithSeed {
  public:
   explicit WithSeed(std::uint64_t seed) : before_(config().seed) { config().seed = seed; }

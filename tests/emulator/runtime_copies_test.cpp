@@ -1,18 +1,18 @@
-// Copies and fills: values, checks, and when their sources are read.
+// Copies and fills: values, checks, and the moment at which their sources are read.
 
 #include "runtime_fixture.h"
 
 namespace levin::emulator {
 namespace {
 
-TEST_CASE("runtime copies: there and back, within and between rows") {
+TEST_CASE("runtime copies: round trips, within and between rows") {
   const FreshDevices fresh;
   const DeviceInts a(6, 3), b(6, 0);
   CHECK_OK(cudaMemcpy(b.data, a.data, a.bytes(), cudaMemcpyDeviceToDevice));
   CHECK_EQ(b.read(), std::vector<int>(6, 3));
   CHECK_OK(cudaMemset(b.data + 2, 0, 2 * sizeof(int)));
   CHECK_EQ(b.read(), std::vector<int>{3, 3, 0, 0, 3, 3});
-  // (2, 3) on the device into the left of (2, 4) on the host
+  // Copies (2, 3) on the device into the left part of (2, 4) on the host.
   const std::vector<int> six{1, 2, 3, 4, 5, 6};
   CHECK_OK(cudaMemcpy(b.data, six.data(), b.bytes(), cudaMemcpyDefault));
   std::vector<int> wide(8, 0);
@@ -64,7 +64,7 @@ TEST_CASE("runtime copies: a pageable source is read at the call, a pinned one w
   CHECK_EQ(from_pinned.read(), std::vector<int>(4, 2));
 }
 
-TEST_CASE("runtime copies: to pageable memory the caller waits, to pinned memory not") {
+TEST_CASE("runtime copies: a copy to pageable memory blocks the caller, one to pinned memory does not") {
   const FreshDevices fresh;
   const TestStream stream;
   const DeviceInts source(4, 7);

@@ -1,5 +1,5 @@
 #pragma once
-// What the runtime's tests share.
+// Helpers of the runtime's tests.
 
 #include <cuda_runtime.h>
 #include <levin/emulator/devices.h>
@@ -15,7 +15,7 @@
 
 namespace levin::emulator {
 
-/// Fresh devices for one test, which must leave nothing alive.
+/// Resets the devices for one test, which must leave nothing alive.
 struct FreshDevices {
   explicit FreshDevices(int count = 1, std::size_t megabytes = 16) {
     config().seed = 0;

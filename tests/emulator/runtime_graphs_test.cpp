@@ -7,7 +7,7 @@
 namespace levin::emulator {
 namespace {
 
-/// Ends the test's capture and makes a graph of it that can be launched.
+/// Ends the test's capture and makes an executable graph of it.
 struct TestGraph {
   explicit TestGraph(cudaStream_t stream) {
     CHECK_OK(cudaStreamEndCapture(stream, &graph));
@@ -29,7 +29,7 @@ cudaStreamCaptureStatus status_of(cudaStream_t stream) {
   return status;
 }
 
-TEST_CASE("runtime graphs: what is captured does not run, and runs whenever it is replayed") {
+TEST_CASE("runtime graphs: captured work does not run at the capture, and runs at every launch") {
   const FreshDevices fresh;
   const TestStream stream;
   const DeviceInts a(2, 0);
@@ -52,14 +52,14 @@ TEST_CASE("runtime graphs: what is captured does not run, and runs whenever it i
   CHECK_OK(cudaStreamSynchronize(stream));
   CHECK_EQ(a.read(), std::vector<int>{0, 0});
   for (const int value : {6, 7}) {
-    host.data[1] = value;  // the replay reads what is there then
+    host.data[1] = value;  // the replay reads the current value
     CHECK_OK(cudaGraphLaunch(g.exec, stream));
     CHECK_OK(cudaStreamSynchronize(stream));
     CHECK_EQ(a.read(), std::vector<int>{0, value});
   }
 }
 
-/// Two streams forked by events and joined again, or not joined.
+/// Captures two streams forked by events and joined again, or not joined.
 cudaError_t capture_fork(cudaStream_t main, cudaStream_t side, const DeviceInts& a, const DeviceInts& b, bool wait,
                          bool join, cudaGraph_t* graph) {
   const TestEvent forked, joined;
@@ -81,7 +81,7 @@ cudaError_t capture_fork(cudaStream_t main, cudaStream_t side, const DeviceInts&
   return cudaStreamEndCapture(main, graph);
 }
 
-TEST_CASE("runtime graphs: forked streams are captured with their order; a missing wait shows for some seed") {
+TEST_CASE("runtime graphs: forked streams are captured with their order; a missing wait fails for some seed") {
   const FreshDevices fresh;
   const TestStream main, side;
   const DeviceInts a(1), b(1);
@@ -150,7 +150,7 @@ TEST_CASE("runtime graphs: calls that end a capture") {
   CHECK_OK(cudaFree(p));
 }
 
-TEST_CASE("runtime graphs: modes say whose calls may not disturb") {
+TEST_CASE("runtime graphs: the mode decides whose calls end a capture") {
   const FreshDevices fresh;
   const TestStream stream;
   const auto allocates = [] {
@@ -176,7 +176,7 @@ TEST_CASE("runtime graphs: modes say whose calls may not disturb") {
   CHECK_ERROR(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
 }
 
-TEST_CASE("runtime graphs: captures are kept apart from the default stream and from each other") {
+TEST_CASE("runtime graphs: captures are isolated from the default stream and from each other") {
   const FreshDevices fresh;
   const TestStream blocking(cudaStreamDefault), one, two;
   const TestEvent event;

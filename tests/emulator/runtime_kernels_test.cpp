@@ -1,4 +1,4 @@
-// Launches: arguments, checks, failures that stay.
+// Launches: arguments, checks, sticky failures.
 
 #include "kernels/cuda/base/cuda.h"
 #include "runtime_fixture.h"
@@ -10,7 +10,7 @@
 #include <fstream>
 #include <sstream>
 
-// Not in an anonymous namespace: reports name kernels by their symbols.
+// Not in an anonymous namespace, because reports name kernels by their symbols.
 namespace runtime_kernels {
 
 __global__ void fill(int* out, int n, int value) {
@@ -23,7 +23,7 @@ __global__ void add(T* out, const T* a, T b) {
   out[threadIdx.x] = a[threadIdx.x] + b;
 }
 
-/// Half of the block waits at a barrier that the other half never comes to.
+/// Half of the block waits at a barrier that the other half never reaches.
 __global__ void diverge(int* out) {
   if (threadIdx.x < 16) __syncthreads();
   out[threadIdx.x] = 1;
@@ -33,7 +33,7 @@ __global__ void touch(int* p, int value) { *p = value; }
 
 __global__ void nothing() {}
 
-/// An array of 1 KiB beside the dynamic shared memory, which is touched at both ends.
+/// An array of 1 KiB and dynamic shared memory that is accessed at both ends.
 __global__ void array_beside_dynamic(float* out, int dynamic_floats) {
   LEVIN_SHARED(float, tile, 256);
   float* const dynamic = levin::kernels::cuda::dynamic_shared<float>();
@@ -58,7 +58,7 @@ cudaLaunchConfig_t shape(unsigned grid, unsigned block, cudaStream_t stream = nu
   return c;
 }
 
-TEST_CASE("runtime kernels: arguments are taken at the launch, the kernel runs when somebody waits") {
+TEST_CASE("runtime kernels: arguments are copied at the launch, the kernel runs at a wait") {
   const FreshDevices fresh;
   const TestStream stream;
   const DeviceInts a(70, 0);
@@ -75,7 +75,7 @@ TEST_CASE("runtime kernels: arguments are taken at the launch, the kernel runs w
   CHECK_EQ(a.read(), wanted);
 }
 
-TEST_CASE("runtime kernels: launches that a device cannot take are refused") {
+TEST_CASE("runtime kernels: launches beyond the device's limits are refused") {
   const FreshDevices fresh(2);
   const auto refuse = [](const cudaLaunchConfig_t& c) { return cudaLaunchKernelEx(&c, nothing); };
   CHECK_ERROR(refuse(shape(1, 1025)), cudaErrorInvalidConfiguration);
@@ -126,7 +126,7 @@ TEST_CASE("runtime kernels: launches that a device cannot take are refused") {
   CHECK_OK(cudaDeviceSynchronize());
 }
 
-TEST_CASE("runtime kernels: arrays and dynamic shared memory have 48 KiB together unless the kernel asked for more") {
+TEST_CASE("runtime kernels: arrays and dynamic shared memory share 48 KiB unless the kernel requests more") {
   const FreshDevices fresh;
   float* out = nullptr;
   CHECK_OK(cudaMalloc(&out, sizeof(float)));
@@ -141,7 +141,7 @@ TEST_CASE("runtime kernels: arrays and dynamic shared memory have 48 KiB togethe
   const std::string fault =
       "shared memory: a block's arrays take 1024 bytes and the launch gives 49152, together 50176 of at most 49152. "
       "cudaFuncSetAttribute allows more.";
-  CHECK_ERROR(launch(48 * 1024), cudaErrorLaunchFailure);  // the first launch: its arrays are known as it runs
+  CHECK_ERROR(launch(48 * 1024), cudaErrorLaunchFailure);  // at the first launch the arrays become known as it runs
   CHECK(report_has("kernel runtime_kernels::array_beside_dynamic, block (0, 0, 0), thread (0, 0, 0), at "));
   CHECK(report_has(fault));
   clear_errors();
@@ -172,7 +172,7 @@ TEST_CASE("runtime kernels: arrays and dynamic shared memory have 48 KiB togethe
   CHECK_OK(cudaFree(out));
 }
 
-TEST_CASE("runtime kernels: LEVIN_EMULATOR_LAUNCHES lists the most that was launched of each kernel") {
+TEST_CASE("runtime kernels: LEVIN_EMULATOR_LAUNCHES lists the largest launch of each kernel") {
   if (std::getenv("LEVIN_EMULATOR_TEST_LAUNCHES")) {
     const FreshDevices fresh;
     float* out = nullptr;
@@ -221,7 +221,7 @@ TEST_CASE("runtime kernels: a kernel that fails makes its device fail until it i
   CHECK_EQ(a.read(), std::vector<int>(32, 4));
 }
 
-TEST_CASE("runtime kernels: work behind a failed kernel does not run") {
+TEST_CASE("runtime kernels: work after a failed kernel does not run") {
   const FreshDevices fresh;
   const DeviceInts a(32, 0);
   const PinnedInts host(32, 5);
@@ -252,9 +252,9 @@ TEST_CASE("runtime kernels: a captured kernel runs at each replay with the captu
   CHECK_EQ(a.read(), std::vector<int>(4, 15));
 }
 
-#if !defined(__SANITIZE_ADDRESS__)  // which stops at the access itself
+#if !defined(__SANITIZE_ADDRESS__)  // it stops at the access itself
 
-TEST_CASE("runtime kernels: a write outside of an allocation is told after the kernel") {
+TEST_CASE("runtime kernels: a write outside of an allocation is reported after the kernel") {
   const FreshDevices fresh;
   const DeviceInts a(32, 0);
   auto c = shape(2, 32);
@@ -263,7 +263,7 @@ TEST_CASE("runtime kernels: a write outside of an allocation is told after the k
   CHECK(report_has("kernel runtime_kernels::fill wrote outside of an allocation of 128 bytes on device 0"));
   clear_errors();
   c = shape(1, 1);
-  CHECK_OK(cudaLaunchKernelEx(&c, touch, a.data + 32 + 30, 1));  // further away: seen when the memory is freed
+  CHECK_OK(cudaLaunchKernelEx(&c, touch, a.data + 32 + 30, 1));  // further away, so detected when the memory is freed
   CHECK_OK(cudaDeviceSynchronize());
   const std::vector<std::string> damage = damaged_allocations();
   REQUIRE_EQ(damage.size(), 1u);
@@ -275,7 +275,7 @@ TEST_CASE("runtime kernels: a write outside of an allocation is told after the k
   CHECK(report_has("cudaFree: something wrote outside of"));
 }
 
-TEST_CASE("runtime kernels: an address where no memory is ends the kernel, not the program") {
+TEST_CASE("runtime kernels: an invalid address ends the kernel, not the program") {
   const FreshDevices fresh;
   auto c = shape(1, 1);
   for (int round = 0; round < 3; ++round) {

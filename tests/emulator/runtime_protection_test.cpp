@@ -1,4 +1,4 @@
-// Device memory is closed to the host's code.
+// Device memory is inaccessible to host code.
 
 #include "runtime_fixture.h"
 
@@ -11,7 +11,7 @@
 namespace levin::emulator {
 namespace {
 
-/// What a child that runs `code` writes to standard error before it dies; empty when it lives.
+/// Runs `code` in a child process and returns what it writes to standard error before it dies; empty if it lives.
 template <class F>
 std::string last_words(F&& code) {
   int ends[2];
@@ -35,13 +35,13 @@ std::string last_words(F&& code) {
   return lived ? std::string() : text;
 }
 
-TEST_CASE("runtime protection: the host's touch of device memory is a sentence and the end") {
+TEST_CASE("runtime protection: host code that accesses device memory is reported and killed") {
   const FreshDevices fresh;
   const DeviceInts a(16, 3);
   volatile int* const p = a.data;
   const std::string words = last_words([&] {
     cudaMemset(a.data, 0, 4);
-    cudaDeviceSynchronize();  // the handler is put back after work has run
+    cudaDeviceSynchronize();  // the handler is reinstalled after work has run
     p[2] = 1;
   });
   CHECK_NE(words.find("levin emulator: host code touched device memory at 0x"), std::string::npos);
@@ -49,7 +49,7 @@ TEST_CASE("runtime protection: the host's touch of device memory is a sentence a
   CHECK_EQ(words.find("host code"), words.rfind("host code"));
 }
 
-TEST_CASE("runtime protection: a host function of a stream is the host's code") {
+TEST_CASE("runtime protection: a stream's host function is host code") {
   const FreshDevices fresh;
   const TestStream stream;
   const DeviceInts a(16, 3);

@@ -1,4 +1,4 @@
-// Streams that defer, events, host functions, and the order of it all.
+// Deferred streams, events, host functions, and their order.
 
 #include "runtime_fixture.h"
 
@@ -10,7 +10,7 @@ namespace {
 
 void set_one(void* flag) { *static_cast<int*>(flag) = 1; }
 
-TEST_CASE("runtime streams: work waits until somebody waits for it") {
+TEST_CASE("runtime streams: work does not run before a wait for it") {
   const FreshDevices fresh;
   const TestStream stream;
   const TestEvent event;
@@ -24,7 +24,7 @@ TEST_CASE("runtime streams: work waits until somebody waits for it") {
   SUBCASE("for the stream") { CHECK_OK(cudaStreamSynchronize(stream)); }
   SUBCASE("for the event") { CHECK_OK(cudaEventSynchronize(event)); }
   SUBCASE("for the device") { CHECK_OK(cudaDeviceSynchronize()); }
-  SUBCASE("again and again") {
+  SUBCASE("by polling") {
     while (cudaEventQuery(event) == cudaErrorNotReady) {
     }
   }
@@ -34,7 +34,7 @@ TEST_CASE("runtime streams: work waits until somebody waits for it") {
   CHECK_OK(cudaStreamQuery(nullptr));
 }
 
-TEST_CASE("runtime streams: a long queue runs by itself") {
+TEST_CASE("runtime streams: a long queue runs without a wait") {
   const FreshDevices fresh;
   const TestStream stream;
   const DeviceInts a(1);
@@ -48,7 +48,7 @@ TEST_CASE("runtime streams: a long queue runs by itself") {
   CHECK_OK(cudaStreamSynchronize(stream));
 }
 
-TEST_CASE("runtime streams: with a seed some work runs before anybody waits") {
+TEST_CASE("runtime streams: with a seed some work runs before a wait") {
   const FreshDevices fresh;
   const TestStream stream;
   const DeviceInts a(1);
@@ -60,7 +60,7 @@ TEST_CASE("runtime streams: with a seed some work runs before anybody waits") {
   CHECK_EQ(a.read()[0], 99 * 0x01010101);
 }
 
-/// One stream writes, another reads what it wrote; returns what was read.
+/// One stream writes and another reads. Returns the value read.
 int write_and_read(std::uint64_t seed, bool wait) {
   config().seed = seed;
   const TestStream writer, reader;
@@ -77,7 +77,7 @@ int write_and_read(std::uint64_t seed, bool wait) {
   return found;
 }
 
-TEST_CASE("runtime streams: an event orders two streams; without it a seed shows what is missing") {
+TEST_CASE("runtime streams: an event orders two streams; without it some seed gives a wrong value") {
   const FreshDevices fresh;
   int wrong = 0, right = 0;
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
@@ -101,14 +101,14 @@ TEST_CASE("runtime streams: work that is not needed stays in its queue") {
   CHECK_EQ(ran_other, 1);
 }
 
-TEST_CASE("runtime streams: an event that is recorded again stands for the later moment") {
+TEST_CASE("runtime streams: an event that is recorded again refers to the later record") {
   const FreshDevices fresh;
   const TestStream stream, other;
   const TestEvent event;
   int first = 0, second = 0;
   CHECK_OK(cudaLaunchHostFunc(stream, set_one, &first));
   CHECK_OK(cudaEventRecord(event, stream));
-  CHECK_OK(cudaStreamWaitEvent(other, event));  // for the first moment
+  CHECK_OK(cudaStreamWaitEvent(other, event));  // waits for the first record
   CHECK_OK(cudaLaunchHostFunc(stream, set_one, &second));
   CHECK_OK(cudaEventRecord(event, stream));
   CHECK_OK(cudaStreamSynchronize(other));
@@ -156,7 +156,7 @@ TEST_CASE("runtime streams: a destroyed stream's work still runs, before the def
   CHECK_EQ(ran, 1);
 }
 
-TEST_CASE("runtime streams: times, flags and wrong handles") {
+TEST_CASE("runtime streams: times, flags and invalid handles") {
   const FreshDevices fresh(2);
   cudaStream_t high = nullptr;
   CHECK_OK(cudaStreamCreateWithPriority(&high, cudaStreamNonBlocking, -99));

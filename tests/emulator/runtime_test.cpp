@@ -8,7 +8,7 @@
 namespace levin::emulator {
 namespace {
 
-TEST_CASE("runtime: devices are counted, chosen by each thread and described") {
+TEST_CASE("runtime: number, per-thread choice and properties of devices") {
   const FreshDevices fresh(3, 32);
   int count = 0, device = -1;
   CHECK_OK(cudaGetDeviceCount(&count));
@@ -46,7 +46,7 @@ TEST_CASE("runtime: devices are counted, chosen by each thread and described") {
   CHECK_OK(cudaSetDevice(0));
 }
 
-TEST_CASE("runtime: without a device every call says so") {
+TEST_CASE("runtime: without a device every call reports that") {
   reset_devices(0, 0);
   int count = -1;
   CHECK_ERROR(cudaGetDeviceCount(&count), cudaErrorNoDevice);
@@ -82,7 +82,7 @@ TEST_CASE("runtime: new memory is NaN everywhere and counted") {
   CHECK_EQ(after, before);
 }
 
-TEST_CASE("runtime: memory runs out, with numbers, and holes are used again") {
+TEST_CASE("runtime: running out of memory is reported with numbers, and holes are reused") {
   const FreshDevices fresh(1, 4);
   std::vector<char*> blocks(4);
   for (char*& b : blocks) CHECK_OK(cudaMalloc(&b, std::size_t{1} << 20));
@@ -104,7 +104,7 @@ TEST_CASE("runtime: memory runs out, with numbers, and holes are used again") {
   CHECK_OK(cudaFree(more));
 }
 
-TEST_CASE("runtime: memory freed on a stream is free when the stream has come there") {
+TEST_CASE("runtime: memory freed on a stream is free once the stream reaches the call") {
   const FreshDevices fresh(1, 4);
   const TestStream stream;
   char *p = nullptr, *q = nullptr;
@@ -124,7 +124,7 @@ TEST_CASE("runtime: memory freed on a stream is free when the stream has come th
   CHECK(report_has("was freed before the queued work ran"));
 }
 
-TEST_CASE("runtime: addresses are known") {
+TEST_CASE("runtime: queries of addresses") {
   const FreshDevices fresh(2);
   CHECK_OK(cudaSetDevice(1));
   const DeviceInts d(4);
@@ -155,7 +155,7 @@ TEST_CASE("runtime: addresses are known") {
   CHECK_EQ(threshold, 77u);
 }
 
-TEST_CASE("runtime: a device that is reset has nothing left; what was alive is told by reset()") {
+TEST_CASE("runtime: a reset device has nothing left; reset() reports what was alive") {
   const FreshDevices fresh(2);
   int* p = nullptr;
   cudaStream_t stream = nullptr;
@@ -173,7 +173,7 @@ TEST_CASE("runtime: a device that is reset has nothing left; what was alive is t
   CHECK_EQ(left[0].substr(0, 41), "an allocation of 44 bytes on device 1 at ");
 }
 
-TEST_CASE("runtime: errors have CUDA's names and words") {
+TEST_CASE("runtime: errors have CUDA's names and descriptions") {
   CHECK_EQ(std::string(cudaGetErrorName(cudaErrorIllegalAddress)), "cudaErrorIllegalAddress");
   CHECK_EQ(std::string(cudaGetErrorString(cudaErrorIllegalAddress)), "an illegal memory access was encountered");
   CHECK_EQ(std::string(cudaGetErrorString(cudaErrorMemoryAllocation)), "out of memory");

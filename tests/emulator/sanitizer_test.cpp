@@ -1,5 +1,5 @@
-// What the sanitizers say of small wrong kernels, and that they say nothing of the right ones. They end the process, so
-// each kernel runs in another process of this program, which gets its number through the environment.
+// The sanitizers report small wrong kernels and are silent about correct ones. They end the process, so each kernel
+// runs in a child process of this program, which gets its number through the environment.
 
 #include "emulator/run_kernel.h"
 #include "kernels/cuda/base/cuda.h"
@@ -16,7 +16,7 @@
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 
-// Not in an anonymous namespace: reports name kernels by their symbols.
+// Not in an anonymous namespace, because reports name kernels by their symbols.
 namespace sanitized {
 
 using namespace levin::emulator;
@@ -32,7 +32,7 @@ void launch(void (*kernel)(P...), unsigned grid, unsigned block, std::size_t sha
   CHECK(cudaDeviceSynchronize() == cudaSuccess);
 }
 
-/// Device memory for `count` floats, never freed.
+/// Returns device memory for `count` floats, which is never freed.
 float* floats(std::size_t count) {
   float* p = nullptr;
   CHECK(cudaMalloc(&p, count * sizeof(float)) == cudaSuccess);
@@ -42,10 +42,10 @@ float* floats(std::size_t count) {
 
 struct Child {
   const char* name;
-  const char* kernel;  ///< null: all are right
-  int line;            ///< that the report must name
+  const char* kernel;  ///< null: all are correct
+  int line;            ///< the line that the report must name
   void (*run)();
-  const char* says = nullptr;  ///< null: what most of them are reported as
+  const char* says = nullptr;  ///< null: the most common report
 };
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -78,7 +78,7 @@ __global__ void misaligned(float* p, int off) {
 }
 constexpr int misaligned_line = __LINE__ - 2;
 
-/// Stops in the middle of frames with arrays, whose red zones must not stay in the way of the next kernel's.
+/// Stops inside of frames with arrays, whose red zones must not affect the next kernel.
 void leave_frames() {
   const std::string report = run_kernel(1, 64, [] {
     volatile float frame[32] = {};
@@ -107,7 +107,7 @@ constexpr Child kChildren[] = {
      [] { launch(misaligned, 1, 1, 0, floats(32), 1); }, "runtime error: store to misaligned address"},
     {"right kernels", nullptr, 0,
      [] {
-       for (const unsigned threads : {1u, 31u, 32u, 7u}) {  // shared memory of one kernel is closed in the next
+       for (const unsigned threads : {1u, 31u, 32u, 7u}) {  // shared memory of one kernel is poisoned in the next
          leave_frames();
          launch(past_shared, 3, threads, 4 * threads, 0);
          launch(past_dynamic, 3, threads, 4 * threads, 0);
@@ -141,7 +141,7 @@ __global__ void rounds(float* out, bool wait) {
 }
 constexpr int rounds_line = __LINE__ - 4;
 
-/// Shuffles exchange their operands; only __syncwarp makes lanes see each other's memory.
+/// Shuffles only exchange operands; only __syncwarp makes lanes see each other's memory.
 __global__ void lanes(float* out, bool wait) {
   LEVIN_SHARED(float, tile, 32);
   tile[threadIdx.x] = 1.f;
@@ -151,16 +151,16 @@ __global__ void lanes(float* out, bool wait) {
 }
 constexpr int lanes_line = __LINE__ - 2;
 
-/// One element for each block, or one for all.
+/// Writes one element per block, or one for all blocks.
 __global__ void blocks(float* out, bool own) {
-  LEVIN_SHARED(float, tile, 32);  // the same memory in every block, which is no race
+  LEVIN_SHARED(float, tile, 32);  // every block uses the same memory, which is not a race
   tile[threadIdx.x] = 1.f;
   __syncthreads();
   out[(own ? 32 * blockIdx.x : 0) + threadIdx.x] = tile[31 - threadIdx.x];
 }
 constexpr int blocks_line = __LINE__ - 2;
 
-/// A thread that has waited for its own copies must not read those of others yet.
+/// A thread that has only waited for its own copies must not read those of others.
 __global__ void copies(const float* in, float* out, bool wait) {
   LEVIN_SHARED(float, tile, 128);
   ptx::cp_async16(&tile[4 * threadIdx.x], in + 4 * threadIdx.x);
@@ -171,7 +171,7 @@ __global__ void copies(const float* in, float* out, bool wait) {
 }
 constexpr int copies_line = __LINE__ - 2;
 
-/// Named barriers of half a block, counting barriers, and all lanes that vote.
+/// Uses named barriers of half a block, counting barriers, and a vote of all lanes.
 __global__ void halves(float* out) {
   LEVIN_SHARED(float, tile, 128);
   const int thread = static_cast<int>(threadIdx.x), half = thread / 64;
@@ -196,7 +196,7 @@ constexpr Child kChildren[] = {
          launch(reverse, 1, 64, 0, floats(64), true);
          launch(rounds, 1, 64, 0, floats(64), true);
          launch(lanes, 1, 32, 0, floats(32), true);
-         launch(blocks, 64, 32, 0, floats(64 * 32), true);  // enough for two threads of the host
+         launch(blocks, 64, 32, 0, floats(64 * 32), true);  // enough for two host threads
          launch(copies, 1, 32, 0, floats(128), floats(32), true);
          launch(halves, 1, 128, 0, floats(128));
        }
@@ -207,7 +207,7 @@ constexpr Child kChildren[] = {
 
 constexpr const char* kVariable = "LEVIN_EMULATOR_TEST_CHILD";
 
-/// What this program says, on both streams, when it runs the test case below as that child.
+/// Returns the output of this program, on both streams, when it runs the test case below as that child.
 std::string output_of(std::size_t child) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe");
   const std::string command = std::string("UBSAN_OPTIONS=print_stacktrace=1 ") + kVariable + "=" +
@@ -240,7 +240,7 @@ void check(const Child& child) {
   }
 }
 
-TEST_CASE("the sanitizer names the line of a kernel's mistake and is silent of right kernels") {
+TEST_CASE("the sanitizer names the line of a kernel's error and is silent about correct kernels") {
   if (const char* const number = std::getenv(kVariable)) {
     kChildren[std::strtoul(number, nullptr, 10)].run();
     return;

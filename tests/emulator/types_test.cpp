@@ -1,5 +1,5 @@
-// The emulator's __half and __nv_bfloat16 against an oracle that knows no bit tricks: all values of a format by ldexp,
-// rounding by search among them.
+// The emulator's __half and __nv_bfloat16 compared with a simple oracle: all values of a format by ldexp, rounding by a
+// search among them.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <doctest/doctest.h>
@@ -18,7 +18,7 @@ using levin::emulator::float16::from_bits;
 
 namespace {
 
-/// Every operation under test by one name for both types.
+/// Gives every operation under test one name for both types.
 struct HalfNames {
   using T = __half;
   using T2 = __half2;
@@ -99,7 +99,7 @@ class Oracle {
   }
 
   static bool is_nan(int bits) { return (bits & 0x7fff) > kInfinity; }
-  /// Where there is no NaN; the bits of infinity continue the spacing below them.
+  /// The value of a bit pattern that is not NaN; the bits of infinity continue the spacing below.
   long double value(int bits) const {
     const long double magnitude = magnitudes_[static_cast<std::size_t>(bits & 0x7fff)];
     return (bits & 0x8000) != 0 ? -magnitude : magnitude;
@@ -139,7 +139,7 @@ constexpr Rounding kDirections[] = {Rounding::nearest, Rounding::zero, Rounding:
 
 #define LEVIN_BOTH_TYPES HalfNames, Bfloat16Names
 
-TEST_CASE_TEMPLATE("all 65536 bit patterns have the book's value and come back from it", Names, LEVIN_BOTH_TYPES) {
+TEST_CASE_TEMPLATE("all 65536 bit patterns have the right value and survive a round trip", Names, LEVIN_BOTH_TYPES) {
   using T = typename Names::T;
   const Oracle<Names> oracle;
   int wrong = 0;
@@ -160,7 +160,7 @@ TEST_CASE_TEMPLATE("all 65536 bit patterns have the book's value and come back f
   CHECK(wrong == 0);
 }
 
-TEST_CASE_TEMPLATE("rounding at ties, beside them, at subnormals and at overflow", Names, LEVIN_BOTH_TYPES) {
+TEST_CASE_TEMPLATE("rounding at ties, next to them, at subnormals and at overflow", Names, LEVIN_BOTH_TYPES) {
   const Oracle<Names> oracle;
   const float infinity = std::numeric_limits<float>::infinity();
   int wrong = 0;
@@ -189,7 +189,7 @@ TEST_CASE_TEMPLATE("rounding at ties, beside them, at subnormals and at overflow
 TEST_CASE_TEMPLATE("doubles and integers are rounded once", Names, LEVIN_BOTH_TYPES) {
   using T = typename Names::T;
   const Oracle<Names> oracle;
-  // So little above a tie that a float between would lose it.
+  // So little above a tie that rounding to float first would lose it.
   const double tie = 1 + std::ldexp(1.0, -Names::kFractionBits - 1);
   CHECK(same(Names::round(tie), oracle.round(1.0L)));
   CHECK(bits_of(Names::round(tie + std::ldexp(1.0, -40))) == oracle.round(1.0L) + 1);
@@ -201,7 +201,7 @@ TEST_CASE_TEMPLATE("doubles and integers are rounded once", Names, LEVIN_BOTH_TY
   int wrong = 0;
   for (int i = 0; i < 50000; ++i) {
     const auto x = static_cast<long long>(random()) >> (random() % 64);
-    // A tie of bfloat16 and one more.
+    // A tie of bfloat16 plus one.
     const long long above = (1LL << (10 + i % 50)) + (1LL << (2 + i % 50)) + 1;
     for (const Rounding rounding : kDirections) {
       wrong += !same(Names::round(x, rounding), oracle.round(static_cast<long double>(x), rounding));
@@ -228,7 +228,7 @@ TEST_CASE_TEMPLATE("arithmetic is exact and rounded once", Names, LEVIN_BOTH_TYP
     const auto near = static_cast<std::uint16_t>(bits_of(a) ^ (random() % 0x1000) ^ (random() % 2 << 15));
     const T b = from_bits<T>(i % 2 == 0 ? static_cast<std::uint16_t>(random()) : near);
     const auto x = static_cast<long double>(Names::widen(a)), y = static_cast<long double>(Names::widen(b));
-    // Where long double's sum is not exact, one term lies far below the other's last bit and decides nothing.
+    // Where long double's sum is inexact, one term is far below the other's last bit and decides nothing.
     wrong += !same(a + b, oracle.round(x + y)) || !same(__hadd(a, b), oracle.round(x + y));
     wrong += !same(a - b, oracle.round(x - y)) || !same(__hsub(a, b), oracle.round(x - y));
     wrong += !same(a * b, oracle.round(x * y)) || !same(__hmul(a, b), oracle.round(x * y));
@@ -247,7 +247,7 @@ TEST_CASE_TEMPLATE("a fused multiply-add rounds once", Names, LEVIN_BOTH_TYPES) 
   const Oracle<Names> oracle;
   std::mt19937 random(4);
   int wrong = 0;
-  // Exponents near one another, so that long double holds the exact sum.
+  // Exponents are close, so that long double holds the exact sum.
   const auto draw = [&] {
     const double magnitude =
         std::ldexp(1 + std::ldexp(static_cast<double>(random() % 2048), -11), static_cast<int>(random() % 12) - 6);
@@ -265,7 +265,7 @@ TEST_CASE_TEMPLATE("a fused multiply-add rounds once", Names, LEVIN_BOTH_TYPES) 
   CHECK(__hisinf(__hfma(T(-INFINITY), T(2), T(1))) == -1);
 }
 
-TEST_CASE("a fused multiply-add feels an addend far below the product") {
+TEST_CASE("a fused multiply-add takes account of an addend far below the product") {
   const float little = std::ldexp(1.0f, -100);  // bfloat16: 13 * 21 = 273 lies between 272 and 274, 275 is odd too
   CHECK(float(__hfma(__nv_bfloat16(13), __nv_bfloat16(21), __nv_bfloat16(0))) == 272.0f);
   CHECK(float(__hfma(__nv_bfloat16(13), __nv_bfloat16(21), __nv_bfloat16(little))) == 274.0f);
@@ -313,7 +313,7 @@ TEST_CASE_TEMPLATE("comparisons, minima and maxima with NaN, zeros and infinitie
   CHECK(__hisnan(__hfma_relu(T(nan), T(1), T(0))));
 }
 
-TEST_CASE_TEMPLATE("pairs do by element what single values do", Names, LEVIN_BOTH_TYPES) {
+TEST_CASE_TEMPLATE("operations on pairs act on each element", Names, LEVIN_BOTH_TYPES) {
   using T = typename Names::T;
   using T2 = typename Names::T2;
   std::mt19937 random(5);
@@ -329,7 +329,7 @@ TEST_CASE_TEMPLATE("pairs do by element what single values do", Names, LEVIN_BOT
     CHECK((equal(__hmax2(a, b), __hmax(a.x, b.x), __hmax(a.y, b.y)) && equal(-a, -a.x, -a.y)));
     CHECK(equal(__hlt2(a, b), T(a.x < b.x ? 1 : 0), T(a.y < b.y ? 1 : 0)));
     CHECK(__hblt2(a, b) == (a.x < b.x && a.y < b.y));
-    CHECK((a != b) == (a.x != b.x && a.y != b.y));  // as the toolkit has it: both differ
+    CHECK((a != b) == (a.x != b.x && a.y != b.y));  // as in the toolkit: both differ
     CHECK(__hgt2_mask(a, b) == ((a.x > b.x ? 0xffffu : 0u) | (a.y > b.y ? 0xffff0000u : 0u)));
     CHECK(equal(h2exp(a), hexp(a.x), hexp(a.y)));
     T2 sum = a;
@@ -338,12 +338,12 @@ TEST_CASE_TEMPLATE("pairs do by element what single values do", Names, LEVIN_BOT
     CHECK(equal(sum, a.x + b.x + T(1), a.y + b.y + T(1)));
     CHECK((__low2float(a) == float(a.x) && __high2float(a) == float(a.y)));
     CHECK(equal(__lowhigh2highlow(a), a.y, a.x));
-    // (a.x + i a.y)(b.x + i b.y) + c in small integers, which stay exact.
+    // (a.x + i a.y)(b.x + i b.y) + c in small integers, which are exact.
     CHECK(equal(__hcmadd(a, b, c), a.x * b.x - a.y * b.y + c.x, a.x * b.y + a.y * b.x + c.y));
   }
 }
 
-TEST_CASE("names of the toolkit's that differ between the two types") {
+TEST_CASE("names of the toolkit that differ between the two types") {
   const __half2 h = __floats2half2_rn(1.5f, -2.0f);
   CHECK((__half22float2(h).x == 1.5f && __half22float2(h).y == -2.0f && __half_as_ushort(h.x) == 0x3e00));
   CHECK((float(__low2half(h)) == 1.5f && float(__high2half(h)) == -2.0f && __half_as_short(h.y) == -0x4000));
@@ -360,7 +360,7 @@ TEST_CASE("names of the toolkit's that differ between the two types") {
   CHECK((float(__half(__nv_bfloat16(1e30f))) == INFINITY && float(__nv_bfloat16(__half(2049.0f))) == 2048.0f));
 }
 
-TEST_CASE("to integers: each direction, clamped, NaN as the chip has it") {
+TEST_CASE("conversion to integers: each direction, clamped, NaN as on the GPU") {
   CHECK((__half2int_rn(__half(2.5f)) == 2 && __half2int_rn(__half(3.5f)) == 4 && __half2int_rz(__half(-2.5f)) == -2));
   CHECK((__half2int_rd(__half(-2.5f)) == -3 && __half2int_ru(__half(-2.5f)) == -2 &&
          __half2int_rn(CUDART_NAN_FP16) == 0));
@@ -371,7 +371,7 @@ TEST_CASE("to integers: each direction, clamped, NaN as the chip has it") {
   CHECK((__bfloat162int_rz(__nv_bfloat16(-7.5f)) == -7 && int(__nv_bfloat16(7.5f)) == 7 && long(__half(3.7f)) == 3));
 }
 
-TEST_CASE("the types convert and are laid out as the toolkit's are") {
+TEST_CASE("the types have the toolkit's conversions and layout") {
   CHECK((std::is_trivially_default_constructible_v<__half> && std::is_trivially_copyable_v<__half>));
   CHECK((std::is_convertible_v<float, __half> && std::is_convertible_v<double, __nv_bfloat16>));
   CHECK((std::is_convertible_v<long, __half> && std::is_convertible_v<__half, float>));

@@ -1,4 +1,4 @@
-// Uses of shared memory that nobody has written, each planted in a small kernel, with right ones beside them.
+// Uses of unwritten shared memory, each planted in a small kernel, next to correct ones.
 
 #include "kernels/cuda/base/cuda.h"
 #include "kernels/cuda/base/ptx.h"
@@ -14,12 +14,12 @@
 
 #include <cstdint>
 
-// Not in an anonymous namespace: reports name kernels by their symbols.
+// Not in an anonymous namespace, because reports name kernels by their symbols.
 namespace uninitialized {
 
 namespace ptx = levin::kernels::cuda::ptx;
 
-/// Of a tile of 32 elements the first `written` get a value, and each thread stores one.
+/// Writes the first `written` elements of a tile of 32, and each thread stores one element.
 __global__ void store(float* out, int written) {
   LEVIN_SHARED(float, tile, 32);
   const int thread = static_cast<int>(threadIdx.x);
@@ -47,7 +47,7 @@ __global__ void address(float* out, int written) {
 }
 constexpr int address_line = __LINE__ - 2;
 
-/// 16 bytes at once.
+/// Stores 16 bytes at once.
 __global__ void pack(float* out, int written) {
   LEVIN_SHARED(float, tile, 128);
   const int thread = static_cast<int>(threadIdx.x);
@@ -75,7 +75,7 @@ __global__ void vote(float* out, int written) {
 }
 constexpr int vote_line = __LINE__ - 2;
 
-/// The lanes' values are exchanged before one of them is stored.
+/// Exchanges the lanes' values before one of them is stored.
 __global__ void shuffle(float* out, int written) {
   LEVIN_SHARED(float, tile, 32);
   const int thread = static_cast<int>(threadIdx.x);
@@ -86,7 +86,7 @@ __global__ void shuffle(float* out, int written) {
 }
 constexpr int shuffle_line = __LINE__ - 2;
 
-/// A product of tiles, of one of which the lower half of the last column may be unwritten.
+/// A product of tiles; the lower half of the last column of one may be unwritten.
 template <int row>
 __global__ void product(float* out, int written) {
   LEVIN_SHARED(__half, tile, 16, 24);
@@ -112,7 +112,7 @@ __global__ void copy(const float* in, float* out, bool wait) {
 }
 constexpr int copy_line = __LINE__ - 2;
 
-/// Rows of 24 places, of which 20 are used: the rest is copied along and never looked at.
+/// Rows of 24 elements, of which 20 are used: the rest is copied but never used.
 __global__ void padding(float* out) {
   LEVIN_SHARED(float, tile, 32, 24);
   LEVIN_SHARED(float, second, 32, 24);
@@ -198,13 +198,13 @@ TEST_CASE("uninitialised shared memory: each use ends the kernel with its line")
 TEST_CASE("uninitialised shared memory: a report names the memory") {
   const Buffers buffers;
   CHECK_ERROR(run(uninitialized::store, buffers.out, 31), cudaErrorLaunchFailure);
-  CHECK(report_has("what is stored in global memory here depends on a place that nobody has written, in the array"));
+  CHECK(report_has("what is stored in global memory here depends on memory that was never written, in the array"));
   CHECK(report_has("uninitialized_test.cpp:" + std::to_string(uninitialized::store_array)));
   CHECK_ERROR(run(uninitialized::address, buffers.out, 31), cudaErrorLaunchFailure);
   CHECK(report_has("in dynamic shared memory"));
 }
 
-TEST_CASE("uninitialised shared memory: a copy that nobody has waited for") {
+TEST_CASE("uninitialised shared memory: a copy without a wait") {
   const Buffers buffers;
   CHECK_OK(run(uninitialized::copy, buffers.in, buffers.out, true));
   CHECK_ERROR(run(uninitialized::copy, buffers.in, buffers.out, false), cudaErrorLaunchFailure);
@@ -212,7 +212,7 @@ TEST_CASE("uninitialised shared memory: a copy that nobody has waited for") {
   CHECK(report_has("to which a cp.async is under way"));
 }
 
-TEST_CASE("uninitialised shared memory: places that nobody wrote may be copied, added up and exchanged") {
+TEST_CASE("uninitialised shared memory: unwritten elements may be copied, added and exchanged") {
   const Buffers buffers;
   for (const std::uint64_t seed : {0, 1, 2}) {
     const WithSeed with(seed);

@@ -1,4 +1,4 @@
-// The sample programs on several processes, started by themselves and by others.
+// The sample programs on several processes, started by themselves and by launchers.
 #include <doctest/doctest.h>
 
 #include <unistd.h>
@@ -15,7 +15,7 @@ constexpr const char* kShort =
     " --max-epochs 1 --limit-train-batches 20 --limit-val-batches 4 --limit-test-batches 4 --model mlp --threads 1"
     " --accelerator cpu --default-root-dir runs";
 
-/// mnist twice, side by side, each under its own variables.
+/// Runs mnist twice in parallel, each with its own environment variables.
 void two_of_mnist(const TempDir& dir, const std::string& first, const std::string& second, const std::string& options) {
   const auto one = [&](const std::string& variables, const char* out) {
     return "env " + variables + " timeout 100 " + (binary_dir() / "bin/mnist").string() + " --batch-size 32 " +
@@ -33,7 +33,7 @@ void two_of_mnist(const TempDir& dir, const std::string& first, const std::strin
 
 std::string some_port() { return "MASTER_PORT=" + std::to_string(20000 + getpid() % 10000); }
 
-/// What mpirun says to one of two processes.
+/// Returns the environment variables that mpirun gives to one of two processes.
 std::string by_mpirun(const std::string& rank) {
   return some_port() + " OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2 OMPI_COMM_WORLD_RANK=" + rank +
          " OMPI_COMM_WORLD_LOCAL_RANK=" + rank;
@@ -41,7 +41,7 @@ std::string by_mpirun(const std::string& rank) {
 
 }  // namespace
 
-TEST_CASE("examples/ddp_by_hand: two and three processes have the loss of one on the whole batch") {
+TEST_CASE("examples/ddp_by_hand: two and three processes give the loss of one on the whole batch") {
   const TempDir dir;
   const auto alone = run_program(dir, "ddp_by_hand", "--processes 1 --steps 30");
   REQUIRE(alone.status == 0);
@@ -53,7 +53,7 @@ TEST_CASE("examples/ddp_by_hand: two and three processes have the loss of one on
   }
 }
 
-TEST_CASE("mnist --strategy ddp --devices 2 trains, validates, tests and says so once") {
+TEST_CASE("mnist --strategy ddp --devices 2 trains, validates, tests and prints the result once") {
   const TempDir dir;
   const auto alone = run_program(dir, "mnist", "--batch-size 64" + std::string(kShort));
   CHECK_MESSAGE(alone.status == 0, alone.err);
@@ -62,7 +62,7 @@ TEST_CASE("mnist --strategy ddp --devices 2 trains, validates, tests and says so
   CHECK(together.number("test_accuracy") == approx(alone.number("test_accuracy"), {.relative = 0.02}));
   CHECK(together.out.find("result: ") == together.out.rfind("result: "));
   CHECK(std::filesystem::exists(dir.path / "runs" / "best" / "model.safetensors"));
-  // Ranks for each call of the Trainer: the same numbers, told by the process that called.
+  // ddp_spawn starts ranks for each call of the Trainer: the numbers are the same, printed by the calling process.
   const auto spawned =
       run_program(dir, "mnist", "--batch-size 32 --strategy ddp_spawn --devices 2" + std::string(kShort));
   CHECK_MESSAGE(spawned.status == 0, spawned.err);
@@ -98,7 +98,7 @@ TEST_CASE("mnist --strategy horovod under the variables of mpirun, and by itself
   CHECK(alone.number("test_accuracy") > 0.3);
 }
 
-TEST_CASE("three machines of which one stays away: the others say which rank is missing") {
+TEST_CASE("three machines of which one is missing: the others name its rank") {
   const TempDir dir;
   const std::string port = std::to_string(20000 + getpid() % 10000);
   const std::string command =
@@ -108,7 +108,7 @@ TEST_CASE("three machines of which one stays away: the others say which rank is 
   CHECK(std::system(command.c_str()) == 0);
   for (const char* file : {"err0", "err1"}) {
     const auto text = io::read_text(dir.path / file);
-    CHECK_MESSAGE(text.find("1 of 3 ranks did not come") != std::string::npos, text);
+    CHECK_MESSAGE(text.find("1 of 3 ranks did not join") != std::string::npos, text);
     CHECK_MESSAGE(text.find("rank 2") != std::string::npos, text);
   }
 }

@@ -1,4 +1,4 @@
-// The sample program as a person runs it: results, refusals, signals, resuming.
+// Runs the sample program as a user does: results, refusals, signals, resuming.
 #include <levin/levin.h>
 
 #include <doctest/doctest.h>
@@ -35,7 +35,7 @@ struct Ended {
   }
 };
 
-/// Starts the program in `dir`; its two outputs go to files there.
+/// Starts the program in `dir` with its two output streams redirected to files there.
 pid_t start(const fs::path& dir, std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), (test::binary_dir() / "bin/mnist").string());
   std::vector<char*> argv;
@@ -76,7 +76,7 @@ std::vector<std::string> with(std::vector<std::string> base, const std::vector<s
   return base;
 }
 
-/// The cells of one column of metrics.csv, empty ones left out.
+/// Returns the non-empty cells of one column of metrics.csv.
 std::vector<std::string> column(const fs::path& file, const std::string& name) {
   std::vector<std::string> out;
   std::istringstream in(io::read_text(file));
@@ -133,7 +133,7 @@ TEST_CASE("the three networks have PyTorch's parameter names") {
   }
 }
 
-TEST_CASE("examples/plain_equals_trainer: the raw loop has the Trainer's losses to the bit") {
+TEST_CASE("examples/plain_equals_trainer: the raw loop has the Trainer's losses bit for bit") {
   const TempDir a, b;
   const Ended trainer = mnist(a.path, kShort), raw = mnist(b.path, with(kShort, {"--raw"}));
   REQUIRE(trainer.status == 0);
@@ -147,7 +147,7 @@ TEST_CASE("examples/plain_equals_trainer: the raw loop has the Trainer's losses 
     CHECK(trainer.result()[key] == raw.result()[key]);
 }
 
-TEST_CASE("the number of threads changes nothing") {
+TEST_CASE("results do not depend on the number of threads") {
   const TempDir a, b;
   const Ended one = mnist(a.path, with(kShort, {"--threads", "1"})),
               three = mnist(b.path, with(kShort, {"--threads", "3"}));
@@ -162,7 +162,7 @@ TEST_CASE("a signal ends with a checkpoint, status 130 or 143, and the resumed r
   for (const auto& [signal, status] : {std::pair(SIGINT, 130), std::pair(SIGTERM, 143)}) {
     const TempDir f;
     const pid_t child = start(f.path, kShort);
-    // The log's first row is not written before the epoch's end; the line of the summary comes before the first step.
+    // The log's first row is written at the epoch's end; the summary line is printed before the first step.
     for (int i = 0; i < 2000 && (!fs::exists(f.path / "out") || fs::file_size(f.path / "out") == 0); ++i) usleep(2000);
     kill(child, signal);
     const Ended e = finish(f.path, child);
@@ -218,7 +218,7 @@ TEST_CASE("misuse ends with status 2, failure with 1, each with one sentence") {
       {{"--devices", "[0]", "--accelerator", "cpu"}, 2, "--devices [0]: the CPU is one device, which has no index."},
       {{"--model", "resnet"}, 2, "choose one of mlp|lenet|cnn"},
       {{"--lr", "0"}, 2, "give a number above 0"},
-      {{"--dataset", "mnist"}, 2, "say with --data where its files are"},
+      {{"--dataset", "mnist"}, 2, "give its folder with --data"},
       {{"--raw", "--resume", "last"}, 2, "--raw cannot --resume"},
       {{"--data", "empty"}, 1, "was not found"},
       {{"--data", "."}, 1, "train-"},
@@ -235,13 +235,13 @@ TEST_CASE("misuse ends with status 2, failure with 1, each with one sentence") {
   }
 }
 
-TEST_CASE("a checkpoint of another network or a damaged one is refused, and is whole afterwards") {
+TEST_CASE("a checkpoint that is damaged or of another network is refused and left unchanged") {
   const TempDir f;
   REQUIRE(mnist(f.path, kShort).status == 0);
   const Ended other = mnist(f.path, {"--resume", "last", "--model", "lenet"});
   CHECK(other.status == 1);
   CHECK(one_line(other.err));
-  CHECK(other.err.find("holds another network") != std::string::npos);
+  CHECK(other.err.find("belongs to another network") != std::string::npos);
   const auto file = f.path / "runs/mnist/last/model.safetensors";
   auto bytes = io::read_file(file);
   bytes[bytes.size() / 2] ^= std::byte{4};

@@ -1,4 +1,4 @@
-// The example with an encoder on one device and a decoder on another, as a person runs it.
+// Runs the example with an encoder on one device and a decoder on another as a user does.
 #include <doctest/doctest.h>
 
 #include "examples/model_parallel/autoencoder.h"
@@ -10,7 +10,7 @@ using levin::test::approx;
 using levin::test::Ended;
 using levin::test::TempDir;
 
-TEST_CASE("examples/model_parallel: it learns, and halves on several devices are as one") {
+TEST_CASE("examples/model_parallel: training works, and splitting a half over several devices changes nothing") {
   const TempDir dir;
   const auto program = [&](const std::string& arguments) {
     return test::run_program(dir, "model_parallel", "--steps 60 --threads 2 " + arguments);
@@ -24,7 +24,7 @@ TEST_CASE("examples/model_parallel: it learns, and halves on several devices are
   CHECK(several.result("encoder") == "cpu,cpu");
 }
 
-TEST_CASE("model_parallel: the halves' gradients are those of one device") {
+TEST_CASE("model_parallel: gradients of the halves match one device") {
   manual_seed(1);
   Autoencoder net;
   const Tensor x = rand({6, 1, 28, 28});
@@ -38,7 +38,7 @@ TEST_CASE("model_parallel: the halves' gradients are those of one device") {
   CHECK(amax(abs(expected - got)).item<double>() <= 1e-5 * amax(abs(expected)).item<double>());
 }
 
-TEST_CASE("model_parallel: misuse ends with one sentence") {
+TEST_CASE("model_parallel: misuse ends with a one-line error") {
   const TempDir dir;
   for (const char* arguments :
        {"--encoder moon", "--encoder cpu,", "--decoder cpu:7", "--lr 0", "--steps 0", "--where x"}) {

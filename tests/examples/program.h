@@ -1,5 +1,5 @@
 #pragma once
-// A sample program as a person runs it.
+// Runs a sample program as a user does.
 
 #include <levin/core/io.h>
 
@@ -19,18 +19,18 @@ struct Ended {
   int status = -1;
   std::string out, err;
 
-  /// The value of KEY=VALUE in the last line; empty where it is not there.
+  /// Returns the value of KEY=VALUE in the last line, or an empty string.
   std::string result(const std::string& key) const {
     std::istringstream words(out.substr(std::min(out.size(), out.rfind("result: "))));
     for (std::string word; words >> word;)
       if (word.starts_with(key + "=")) return word.substr(key.size() + 1);
     return {};
   }
-  /// The same as a number; throws std::invalid_argument where it is none.
+  /// Returns the value as a number. Throws std::invalid_argument if it is not one.
   double number(const std::string& key) const { return std::stod(result(key)); }
 };
 
-/// In the folder, to its end.
+/// Runs the program in the folder until it ends.
 inline Ended run_program(const TempDir& dir, const std::string& program, const std::string& arguments) {
   const std::string command = "cd " + dir.path.string() + " && " + (binary_dir() / "bin" / program).string() + " " +
                               arguments + " >out 2>err";

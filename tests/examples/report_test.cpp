@@ -51,7 +51,7 @@ TEST_CASE("mnist writes a report with curves, test results, mistakes and a confu
   const json data = data_of_report(dir.path / "runs/mnist/report.html");
   CHECK(data["title"] == "mnist");
   CHECK(data["status"] == "success");
-  CHECK(data["epoch"] == 1);  // of 0 and 1: the test is no third epoch
+  CHECK(data["epoch"] == 1);  // epochs are 0 and 1; the test is not a third one
   std::map<std::string, std::size_t> points;
   for (const auto& series : data["series"]) points[series["name"]] = series["y"].size();
   for (const char* name : {"train_loss", "val_loss", "val_acc", "lr-AdamW"}) CHECK_MESSAGE(points[name] == 2, name);
@@ -91,7 +91,7 @@ TEST_CASE("the confusion matrix counts the test images of all processes and repl
   for (const char* strategy : {"ddp", "ddp_spawn", "fsdp", "dp", "pipeline"}) {
     INFO(strategy);
     const TempDir dir;
-    // Each process of the first three has a batch of its own; one process of the others has both.
+    // Each process of the first three has its own batch; in the others one process has both.
     const bool shares = std::string(strategy).starts_with("ddp") || std::string(strategy) == "fsdp";
     const Ended e = run_program(dir, "mnist",
                                 kShortTest + std::string("--devices 2 --strategy ") + strategy +
@@ -105,9 +105,9 @@ TEST_CASE("the confusion matrix counts the test images of all processes and repl
   }
 }
 
-TEST_CASE("mistakes: of each class the first eight misclassified images, in [0, 1]") {
+TEST_CASE("mistakes: the first eight misclassified images of each class, in [0, 1]") {
   Mistakes mistakes(3);
-  // 12 images of class 1, all black but one pixel; predicted class: 0 for odd ones, 1 for even ones.
+  // 12 images of class 1, black except one pixel; odd ones are predicted as 0, even ones as 1.
   const Tensor images = full({12, 1, 28, 28}, -0.5);
   std::vector<float> scores;
   for (int i = 0; i < 12; ++i) {

@@ -1,7 +1,7 @@
 #include "fuzz/cases.h"
 
 #include "fuzz/edits.h"
-#include "support/op_runs.h"
+#include "support/ops/op_runs.h"
 
 #include <array>
 

@@ -1,4 +1,4 @@
-// A program as lines of C++.
+// Prints a program as lines of C++.
 
 #include "fuzz/program.h"
 
@@ -11,7 +11,7 @@ namespace levin::fuzz {
 
 namespace {
 
-constexpr std::size_t kShown = 24;  // values; of more the first ones
+constexpr std::size_t kShown = 24;  // number of values shown
 
 std::string number(double v) {
   if (std::isnan(v)) return "NAN";
@@ -60,7 +60,7 @@ std::string leaf_code(const Leaf& leaf) {
                              test::braces(leaf.strides), leaf.offset);
 }
 
-/// x0, x1, ... of a sample's expression replaced by the program's names.
+/// Replaces x0, x1, ... in a sample's expression by the program's names.
 std::string with_names(const std::string& expression, const std::vector<std::string>& names) {
   static const std::regex input(R"(\bx(\d+)\b)");
   std::string result;

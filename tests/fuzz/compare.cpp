@@ -2,7 +2,7 @@
 
 #include "fuzz/noise.h"
 #include "fuzz/slopes.h"
-#include "support/op_runs.h"
+#include "support/ops/op_runs.h"
 
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops/creation.h>
@@ -19,9 +19,9 @@ namespace levin::fuzz {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int kFewRuns = 6, kManyRuns = 60;  // with noise: at first, and before a difference is reported
-constexpr double kUndetermined = 1000;       // a spread of this size, and half of the result's, determines nothing
-constexpr double kNoiseFactor = 8;           // on what noise of an ulp does, times 1 + sqrt(terms)
+constexpr int kFewRuns = 6, kManyRuns = 60;  // runs with noise: at first, and before reporting a difference
+constexpr double kUndetermined = 1000;       // a spread larger than this and half of the result determines nothing
+constexpr double kNoiseFactor = 8;           // on the effect of noise of an ulp, times 1 + sqrt(terms)
 
 double largest_of(DType t) {
   return t == DType::f16    ? 65504
@@ -37,10 +37,10 @@ Tensors reference_leaves(const Program& p) {
   return leaves;
 }
 
-/// Rule 1. A leaf or a result whose square leaves the range of the type: then an intermediate may overflow or vanish in
-/// the type where the reference in double does not, and elements that differ are not compared. Values of pointwise
-/// operations are compared all the same. Where the exact result itself lies beyond the range, NaN may stand for
-/// infinity: two parts may overflow.
+/// Rule 1. If the square of a leaf or a result exceeds the range of the type, an intermediate may overflow or underflow
+/// in the type but not in the double reference, and elements that differ are not compared. Values of pointwise
+/// operations are still compared. If the exact result exceeds the range, NaN may replace infinity, because two parts
+/// may overflow.
 bool near_the_range(const Program& p) {
   const no_grad guard;
   const double high = std::sqrt(largest_of(p.dtype)), low = std::sqrt(smallest_of(p.dtype));
@@ -57,7 +57,7 @@ bool near_the_range(const Program& p) {
   return false;
 }
 
-/// Rule 2. Beyond an integer type's range the result wraps, which a reference in double does not; a NaN has no integer.
+/// Rule 2. Beyond an integer type's range the result wraps, unlike in a double reference; NaN has no integer value.
 bool beyond_integers(DType t, double v) {
   if (is_floating(t) || t == DType::boolean) return false;
   const double bits = static_cast<double>(8 * size_of(t) - (t == DType::u8 ? 0 : 1));
@@ -65,11 +65,11 @@ bool beyond_integers(DType t, double v) {
          v < (t == DType::u8 ? 0 : -std::exp2(std::min(bits, 53.0)));
 }
 
-/// Rule 4. Kernels may take subnormal results and intermediate values for zero, in the type in which they compute; a
-/// factor of 256 may come behind.
+/// Rule 4. Kernels may flush subnormal results and intermediates to zero in their compute type; a factor of 256 may
+/// follow.
 double subnormal_allowance(DType t) { return !is_floating(t) ? 0 : t == DType::f64 ? 256 * 0x1p-1022 : 256 * 0x1p-126; }
 
-/// How a list of tensors is judged.
+/// Criteria for comparing a list of tensors.
 struct Judge {
   const char* what;
   DType dtype;
@@ -77,25 +77,25 @@ struct Judge {
   std::function<int64_t(std::size_t)> terms;
   bool near_range;
   bool pointwise = false;  ///< values of a pointwise operation
-  /// Rule 5. In a type narrower than double a factor may vanish beside an infinite incoming gradient, and 0 times
-  /// infinity is NaN: there NaN and infinity stand for each other.
+  /// Rule 5. In a type narrower than double a factor may underflow next to an infinite incoming gradient, and 0 times
+  /// infinity is NaN; then NaN and infinity count as equal.
   bool infinite_incoming = false;
-  /// Rule 6. PyTorch keeps gradients that are 0 by definition, and those of nothing, apart from numbers: times infinity
-  /// or NaN they stay 0, which a 0 in memory does not.
+  /// Rule 6. PyTorch treats gradients that are 0 by definition, and those of empty tensors, specially: times infinity
+  /// or NaN they stay 0, unlike a 0 in memory.
   bool zero_stays = false;
   double of_reference = 0;  ///< relative error of the reference itself
-  bool normwise = false;    ///< errors count beside the tensor's largest element
+  bool normwise = false;    ///< errors are relative to the tensor's largest element
 };
 
-/// The spread of each element over runs with noise; infinite where it changes between numbers, infinities and NaN (rule
-/// 3: such an element lies on the edge between two of them and is not compared; nor is whether elements are finite
-/// where one spreads over far more than itself, as second gradients of a standard deviation of equal numbers do).
+/// The spread of each element over runs with noise; infinite if it changes between numbers, infinities and NaN (rule 3:
+/// such an element lies on an edge and is not compared; nor is finiteness if one spreads over far more than itself, as
+/// second gradients of a standard deviation of equal numbers do).
 class Spread {
  public:
   explicit Spread(std::function<Tensors(Noise*)> f) : f_(std::move(f)) {}
 
-  /// Noise of the type's ulp shows how a result depends on the values. Noise of double's ulp, times the ratio of both,
-  /// shows what the roundings inside an operation leave where terms cancel.
+  /// Noise of the type's ulp shows how a result depends on the values. Noise of double's ulp, scaled by the ratio,
+  /// shows the effect of roundings inside an operation where terms cancel.
   void run(const Tensors& expected, double unit, int runs) {
     if (widths_.empty()) {
       widths_.resize(expected.size());
@@ -147,7 +147,7 @@ double rounded_to_range(DType t, double v) {
              : v;
 }
 
-/// Empty, or the worst element of tensor `i`.
+/// Returns the worst element of tensor `i`, or an empty string.
 std::string difference(const Tensor& actual, const Tensor& expected, std::size_t i, const Judge& judge,
                        const Spread& spread) {
   if (actual.sizes() != expected.sizes())
@@ -156,7 +156,7 @@ std::string difference(const Tensor& actual, const Tensor& expected, std::size_t
   const DType t = actual.dtype();
   const int64_t terms = judge.terms(i);
   const test::Tolerance tolerance = judge.tolerance(i);
-  // The parts of a second gradient cancel; what is left of their rounding is measured by the largest element.
+  // The parts of a second gradient cancel; their rounding errors are relative to the largest element.
   double largest = 0;
   if (judge.normwise)
     for (const double v : x) largest = std::isfinite(v) ? std::max(largest, std::abs(v)) : largest;
@@ -184,7 +184,7 @@ std::string difference(const Tensors& actual, const Tensors& expected, const Jud
     return fmt::format("{} {}s, expected are {}", actual.size(), judge.what, expected.size());
   for (std::size_t i = 0; i < actual.size(); ++i) {
     if (!expected[i].defined() && !actual[i].defined()) continue;
-    // A gradient that is not there is one of zeros.
+    // A missing gradient is one of zeros.
     const Tensor& known = actual[i].defined() ? actual[i] : expected[i];
     const Tensor zero = zeros(known.sizes(), {.dtype = actual[i].defined() ? DType::f64 : judge.dtype});
     const std::string wrong = difference(actual[i].defined() ? actual[i] : zero,
@@ -194,9 +194,9 @@ std::string difference(const Tensors& actual, const Tensors& expected, const Jud
   return {};
 }
 
-/// First by the model alone, then by what noise does to the result.
+/// Compares first with the error model alone, then with the measured effect of noise.
 std::string compared(Tensors actual, Tensors expected, const Judge& judge, Spread spread) {
-  // Without any gradient of gradients there is no list of them.
+  // Without second gradients the list is empty.
   if (actual.empty()) actual.resize(expected.size());
   if (expected.empty()) expected.resize(actual.size());
   std::string wrong = difference(actual, expected, judge, spread);
@@ -215,7 +215,8 @@ int64_t most_terms(const Program& p, bool of_gradients) {
   return n;
 }
 
-/// Of how many terms the reference's sums may be: equal terms that round the same way are off by half an ulp each.
+/// Returns the largest number of terms of the reference's sums: equal terms that round alike are off by half an ulp
+/// each.
 double longest_sum(const Program& p) {
   double most = 1;
   for (const Step& s : p.steps)
@@ -272,7 +273,7 @@ std::string wrong_gradients(const Program& p, const Tensors& actual, const Tenso
     if (p.is_graph()) return test::Tolerance{.ulps = 64};
     test::Tolerance own = test::grad_tolerance_of(*p.steps[0].op_case, p.steps[0].sample);
     own.ulps *= second ? 2 : 1;
-    own.scale *= largest;  // the cases count with incoming gradients up to 1
+    own.scale *= largest;  // the cases assume incoming gradients up to 1
     return own;
   };
   Judge judge{second ? "second gradient" : "gradient", p.dtype, tolerance,

@@ -1,5 +1,5 @@
 #pragma once
-// A program's results against a reference: values, first and second gradients.
+// Compares a program's results with a reference: values, first and second gradients.
 
 #include "fuzz/program.h"
 
@@ -8,31 +8,32 @@
 
 namespace levin::fuzz {
 
-/// What a program gives. Gradients stand for the differentiable leaves, in order; second ones for these leaves and the
-/// cotangents, undefined where there is no dependence. First gradients are those of the outputs weighted by the
-/// cotangents, second ones those of the first gradients weighted by weights_of().
+/// The results of a program. Gradients are those of the differentiable leaves, in order; second ones those of these
+/// leaves and the cotangents, undefined if there is no dependence. First gradients are of the outputs weighted by the
+/// cotangents, second ones of the first gradients weighted by weights_of().
 struct Results {
   Tensors outputs{}, first{}, second{};
 };
 
-/// The weights of a first gradient in second ones: numbers that every floating type holds exactly.
+/// Returns the weights of a first gradient in second ones: numbers that every floating type represents exactly.
 std::vector<double> weights_of(int64_t elements, std::size_t gradient);
 
-/// Whether first and second gradients of a program are compared: its cases say so.
+/// Returns whether first and second gradients of a program are compared, as its cases specify.
 bool compares_gradients(const Program& p);
 bool compares_second_gradients(const Program& p);
 
-/// Draws the incoming gradients of a program's outputs. Where it cannot run there are none.
+/// Draws the incoming gradients of a program's outputs. There are none if it cannot run.
 void draw_cotangents(Draw& d, Program& p);
 
 /// Runs Levin. `exact`: in f64 on contiguous values, else in the type under test on the strided leaves.
 Results run_levin(const Program& p, bool exact, Noise* noise = nullptr);
 
-/// Results in f64 from elsewhere; nothing where it cannot tell.
+/// Another source of f64 results; returns nothing if it does not support the program.
 using Peer = std::function<std::optional<Results>(const Program&)>;
 
-/// Empty, or what is wrong. Without a peer, values are compared with the cases' references, gradients in narrower types
-/// with those in f64, and those in f64 with slopes of the reference, second ones with slopes of the first.
+/// Returns the error, or an empty string. Without a peer, values are compared with the cases' references, gradients in
+/// narrower types with those in f64, those in f64 with finite differences of the reference, and second ones with finite
+/// differences of the first.
 std::string check(const Program& p, const Peer& peer = {});
 
 }  // namespace levin::fuzz

@@ -1,6 +1,6 @@
 #include "fuzz/edits.h"
 
-#include "support/op_runs.h"
+#include "support/ops/op_runs.h"
 
 #include <levin/autograd/engine.h>
 #include <levin/autograd/ops.h>
@@ -16,19 +16,19 @@ namespace {
 
 using Show = std::function<void(const std::string&)>;
 
-/// An element: its value and its derivative by every element of the leaf.
+/// An element's value and its derivatives by all elements of the leaf.
 struct Cell {
   double value = 0;
   std::vector<double> slopes{};
 };
 
-/// A tensor and where its elements lie in the oracle's memory.
+/// A tensor and the positions of its elements in the oracle's memory.
 struct Place {
   Tensor tensor;
   std::vector<std::size_t> cells;
   std::string name;
 
-  /// An expanded tensor is refused also where it is empty.
+  /// True for expanded tensors, which are refused even if empty.
   bool repeats() const {
     for (int a = 0; a < tensor.dim(); ++a)
       if (tensor.sizes()[a] > 1 && tensor.strides()[a] == 0) return true;
@@ -95,7 +95,7 @@ class Edits {
     places_.push_back(std::move(p));
   }
 
-  /// The cells of a view: those of its elements' numbers, which a view of numbers tells.
+  /// Returns the cells of a view, found by applying the view to the elements' numbers.
   template <class F>
   void add_view(const Place& from, const std::string& call, const F& f) {
     Tensor numbers = arange(static_cast<int64_t>(from.cells.size())).reshape(from.tensor.sizes());
@@ -146,7 +146,7 @@ class Edits {
     }
   }
 
-  /// A place whose elements are all different ones, which may be edited.
+  /// Returns a place whose elements are distinct, which may be edited.
   std::optional<Place> target() {
     const Place p = d_.of(places_);
     if (p.repeats()) return std::nullopt;
@@ -188,7 +188,7 @@ class Edits {
     }
   }
 
-  /// By another place, which may overlap: it is read as a whole before anything is written.
+  /// Edits by another place, which may overlap: it is read completely before anything is written.
   void edit_by_tensor() {
     const auto p = target();
     if (!p) return;
@@ -228,7 +228,7 @@ class Edits {
                     test::braces(p->tensor.sizes())));
   }
 
-  /// A result of its own memory, computed from a place as it is now.
+  /// Computes a result with its own memory from a place's current values.
   void read() {
     const Place p = d_.of(places_);
     std::vector<Cell> cells;

@@ -2,7 +2,7 @@
 
 #include "fuzz/program.h"
 
-#include "support/op_runs.h"
+#include "support/ops/op_runs.h"
 
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/view.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// Largest finite value, smallest normal one and smallest subnormal one.
+/// A type's largest finite, smallest normal and smallest subnormal value.
 struct Bounds {
   double largest, normal, subnormal;
 };
@@ -43,7 +43,7 @@ std::vector<double> special_values(DType t) {
       2.0,         -2.0};
 }
 
-/// `rule` for the values of an input, in row-major order.
+/// Draws the values of an input in row-major order.
 std::vector<double> draw_values(Draw& d, const test::InputSpec& spec, DType dtype, bool free) {
   enum Kind { plain, own, wide, special };
   const Kind kind = d.of(std::array{plain, own, own, own, wide, special, special});
@@ -74,7 +74,7 @@ struct Strided {
   int64_t offset = 0, elements = 1;
 };
 
-/// Contiguous; or axes in another order, with gaps, behind an offset, and some of stride 0.
+/// Draws strides: contiguous, or permuted, with gaps, with an offset, some of stride 0.
 Strided draw_strides(Draw& d, const Shape& sizes, bool may_expand) {
   Strided s{.strides = contiguous_strides(sizes)};
   if (!d.chance(50)) {
@@ -122,7 +122,7 @@ Leaf draw_leaf(Draw& d, const test::InputSpec& spec, DType dtype, bool free) {
   leaf.offset = s.offset;
   const double between = is_floating(leaf.dtype) ? std::numeric_limits<double>::quiet_NaN() : 1;
   leaf.memory.assign(static_cast<std::size_t>(std::max<int64_t>({1, s.elements, spec.sizes.numel()})), between);
-  // From the last element to the first: where elements share memory, the first one's value stays.
+  // From the last element to the first, so that of elements that share memory the first one's value stays.
   const Shape dense = contiguous_strides(spec.sizes);
   for (int64_t i = spec.sizes.numel() - 1; i >= 0; --i) {
     int64_t at = s.offset;

@@ -1,4 +1,4 @@
-// levin_fuzz: random tests of operations. ./run fuzz builds and starts it.
+// levin_fuzz: random tests of operations. ./run fuzz builds and runs it.
 
 #include "cases/cases.h"
 #include "fuzz/cases.h"
@@ -23,7 +23,7 @@ using namespace levin::fuzz;
 
 namespace {
 
-constexpr std::size_t kReduced = 12;  // failures that are made small; of the others the numbers are told
+constexpr std::size_t kReduced = 12;  // failures that are reduced; only the numbers of the others are printed
 
 struct Options {
   std::uint64_t seed = 1;
@@ -69,7 +69,7 @@ Options parse(int argc, char** argv) {
     else if (name == "--against")
       o.against = value;
     else
-      refuse(fmt::format("{} is no option of fuzz ops; see ./run fuzz --help", name));
+      refuse(fmt::format("{} is not an option of fuzz ops; see ./run fuzz --help", name));
   }
   if (!o.family.empty() && o.family != "single" && o.family != "graphs" && o.family != "edits")
     refuse(fmt::format("--family is \"{}\"; choose single, graphs or edits", o.family));
@@ -87,7 +87,7 @@ Suite suite_of(const Options& o) {
   return suite;
 }
 
-/// The choices of a test, also of one that crashes.
+/// Returns the choices of a test, also of one that crashes.
 Draw::Choices choices_of(std::int64_t number, const Suite& suite, std::uint64_t seed) {
   const std::string text = run_apart([&](const Write& write) {
                              Draw d(seed, static_cast<std::uint64_t>(number));
@@ -108,7 +108,7 @@ std::string tried(const Draw::Choices& choices, const Suite& suite) {
   return a.text + a.death;
 }
 
-/// Makes a failure small and prints it.
+/// Reduces a failure and prints it.
 void report(const Failure& failure, const Suite& suite, const Options& o) {
   const Draw::Choices small = reduced(choices_of(failure.number, suite, o.seed),
                                       [&](const Draw::Choices& c) { return !tried(c, suite).empty(); });
@@ -127,7 +127,7 @@ void report(const Failure& failure, const Suite& suite, const Options& o) {
 
 int main(int argc, char** argv) {
   const Options o = parse(argc, argv);
-  set_num_threads(1);  // the processes are the parallel work
+  set_num_threads(1);  // parallelism comes from the processes
   Suite suite = suite_of(o);
   Pytorch pytorch(o.python);
   if (o.against == "pytorch") suite.peer = [&](const Program& p) { return pytorch.run(p); };
@@ -144,7 +144,7 @@ int main(int argc, char** argv) {
                  if (shows) fmt::print(stderr, "\r{} of {}, {} failed, {:.0f} s", done, o.count, failed, seconds());
                });
   if (shows) fmt::print(stderr, "\r\033[K");
-  if (suite.peer && !failures.empty()) pytorch.start();  // one for all tests that make failures small
+  if (suite.peer && !failures.empty()) pytorch.start();  // one for all tests of the reduction
   for (std::size_t i = 0; i < failures.size(); ++i) {
     if (i < kReduced)
       report(failures[i], suite, o);

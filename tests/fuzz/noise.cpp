@@ -17,7 +17,7 @@ namespace levin::fuzz {
 
 namespace {
 
-/// Kernels whose results are exact: an error would break ties that later steps look for.
+/// Returns whether a kernel's results are exact; an error in them would break ties that later steps depend on.
 bool is_exact(const std::string& kernel) {
   static const std::set<std::string> exact = {"neg",     "abs",     "sign",  "relu",  "floor",
                                               "ceil",    "round",   "trunc", "amax",  "amin",
@@ -25,9 +25,9 @@ bool is_exact(const std::string& kernel) {
   return exact.count(kernel) != 0;
 }
 
-constexpr double kActivation = 4 * 8;  // the widest scale that a case of an activation gives its gradient
+constexpr double kActivation = 4 * 8;  // the largest scale of an activation case's gradient
 
-/// Where element i in row-major order lies.
+/// Returns the memory position of element i in row-major order.
 int64_t place_of(const TensorView& v, int64_t i) {
   int64_t at = 0;
   for (int axis = v.dim() - 1; axis >= 0; --axis) {
@@ -37,7 +37,7 @@ int64_t place_of(const TensorView& v, int64_t i) {
   return at;
 }
 
-/// The output of a kernel that rounds; without a pointer for others.
+/// Returns the output of a kernel that rounds, else a view without a pointer.
 TensorView rounded_output(const std::type_info& type, const void* args) {
   using namespace kernels;
   if (type == typeid(UnaryArgs)) return static_cast<const UnaryArgs*>(args)->out;
@@ -55,10 +55,11 @@ TensorView rounded_output(const std::type_info& type, const void* args) {
 
 }  // namespace
 
-void Noise::returned(const char* kernel, const std::type_info& type, const void* args, const Stream&) {
+void Noise::returned(const char* kernel, const std::type_info& type, const void* args, const kernels::Work&,
+                     const Stream&) {
   const TensorView out = rounded_output(type, args);
   if (!out.pointer || out.dtype != DType::f64 || is_exact(kernel) || rounds_) return;
-  // Activations' gradients are 1 less something: their errors are absolute, beside the incoming gradient.
+  // Gradients of activations are 1 minus something, so their errors are absolute, relative to the incoming gradient.
   const bool activation = type == typeid(kernels::BinaryArgs) && std::string(kernel).ends_with("_backward");
   const TensorView incoming = activation ? static_cast<const kernels::BinaryArgs*>(args)->a : TensorView();
   const bool same = incoming.pointer && incoming.dtype == DType::f64 && incoming.sizes == out.sizes;
@@ -77,7 +78,7 @@ Tensor Noise::disturbed(const Tensor& x, const test::Tolerance& model, int64_t t
   for (double& e : errors)
     if (std::isfinite(e)) {
       const double most = unit_ * (model.ulps * std::abs(e) + absolute);
-      // What is smaller than its error may well become 0, and be divided by.
+      // A value smaller than its error may become 0 and be a divisor.
       e = most > std::abs(e) && generator_.uniform() < 0.25 ? -e : most * (2 * generator_.uniform() - 1);
     } else {
       e = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// How far rounding may move a result.
+// Estimates the effect of rounding on a result.
 
 #include "fuzz/program.h"
 
@@ -9,18 +9,18 @@
 
 namespace levin::fuzz {
 
-/// What rounding in a type whose ulp of 1 is `unit` may do to a computation in double, so that the spread of results
-/// tells how far rounded ones may be off (as in Vignes, "A stochastic arithmetic for reliable scientific computation",
-/// 1993): random relative errors of an ulp in what operations take, and in a graph random errors as large
-/// as the error model allows in each result and in each gradient that goes from one operation to another. While a
-/// `Scope` lives, results of the kernels that round have such errors too, also those of which backward is composed.
+/// Adds to a computation in double the errors of rounding in a type whose ulp of 1 is `unit`, so that the spread of
+/// results bounds the error of rounded ones (as in Vignes, "A stochastic arithmetic for reliable scientific
+/// computation", 1993): random relative errors of an ulp in the inputs of operations, and in a graph random errors as
+/// large as the error model allows in each result and in each gradient passed between operations. While a `Scope`
+/// lives, results of rounding kernels get such errors too, including those that backward is composed of.
 class Noise : kernels::KernelObserver {
  public:
-  /// Seed 0 only rounds what goes from one operation to another: equal numbers stay equal.
+  /// Seed 0 only rounds the values passed between operations, so equal numbers stay equal.
   Noise(std::uint64_t seed, double unit) : generator_(seed), unit_(unit), rounds_(seed == 0) {}
   Tensor of_input(const Tensor& x) { return disturbed(x, {.ulps = 1}, 1, 1); }
   Tensor of_result(const Tensor& y, const Step& step);
-  /// Disturbs the gradient that a step hands to its input x. `y` is the step's output.
+  /// Perturbs the gradient that a step passes to its input x. `y` is the step's output.
   void of_gradients(const Tensor& x, const Tensor& y, const Step& step);
 
   class Scope {
@@ -39,7 +39,8 @@ class Noise : kernels::KernelObserver {
 
  private:
   void called(const char*, Device) override {}
-  void returned(const char* kernel, const std::type_info& type, const void* args, const Stream& stream) override;
+  void returned(const char* kernel, const std::type_info& type, const void* args, const kernels::Work& work,
+                const Stream& stream) override;
   Tensor disturbed(const Tensor& x, const test::Tolerance& model, int64_t terms, double magnitude);
 
   Generator generator_;

@@ -17,7 +17,7 @@ namespace levin::fuzz {
 
 namespace {
 
-constexpr unsigned kSeconds = 20;  // of one test
+constexpr unsigned kSeconds = 20;  // time limit of one test
 
 void write_all(int to, const std::string& text) {
   for (std::size_t done = 0; done < text.size();) {
@@ -33,11 +33,11 @@ std::string death_of(int status, unsigned seconds) {
   return fmt::format("the process ended with status {}", WEXITSTATUS(status));
 }
 
-/// One of several processes that take every n-th test.
+/// One of several processes, each of which runs every n-th test.
 struct Worker {
   pid_t pid = -1;
-  int from = -1;       ///< its pipe
-  std::string text{};  ///< what came through it and is no whole message yet
+  int from = -1;       ///< the read end of its pipe
+  std::string text{};  ///< an incomplete message from it
 };
 
 class Pool {
@@ -57,7 +57,7 @@ class Pool {
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
-  /// Waits for something to happen; false when all workers have ended.
+  /// Waits for an event. Returns false if all workers have ended.
   bool step() {
     std::vector<pollfd> waiting;
     std::vector<std::size_t> of;

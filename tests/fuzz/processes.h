@@ -1,5 +1,5 @@
 #pragma once
-// Tests in processes of their own, so that one that crashes or hangs is a failure like others.
+// Runs tests in child processes, so that one that crashes or hangs is an ordinary failure.
 
 #include <cstdint>
 #include <functional>
@@ -8,12 +8,12 @@
 
 namespace levin::fuzz {
 
-/// What a child process wrote, and how it died; empty where it did not.
+/// The output of a child process and how it died; empty if it did not.
 struct Apart {
   std::string text, death;
 };
 
-/// Runs `test` in a child process and hands it a function to write with. A test may take `seconds`.
+/// Runs `test` in a child process with a function to write with and a limit of `seconds`.
 using Write = std::function<void(const std::string&)>;
 Apart run_apart(const std::function<void(const Write&)>& test, unsigned seconds = 20);
 
@@ -22,8 +22,8 @@ struct Failure {
   std::string wrong;
 };
 
-/// Runs test(number) for `first` up to first + count in `workers` processes. A process that dies takes its test along,
-/// which is a failure; another one goes on behind it. `progress` gets the number of tests done.
+/// Runs test(number) for `first` up to first + count in `workers` processes. A test whose process dies has failed; a
+/// new process continues after it. `progress` gets the number of finished tests.
 std::vector<Failure> run_many(std::int64_t first, std::int64_t count, int workers,
                               const std::function<std::string(std::int64_t)>& test,
                               const std::function<void(std::int64_t done, std::size_t failures)>& progress);

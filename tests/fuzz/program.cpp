@@ -1,6 +1,6 @@
 #include "fuzz/noise.h"
 
-#include "support/op_runs.h"
+#include "support/ops/op_runs.h"
 
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
@@ -15,14 +15,14 @@ namespace {
 
 bool takes(const OpCase& c, DType t) { return std::ranges::find(c.dtypes, t) != c.dtypes.end(); }
 
-/// Operations whose inputs may be results of others, and whose results are of the type under test.
+/// Returns whether an operation's inputs may be other operations' results, and its results have the type under test.
 bool fits_into_graph(const OpCase& c, DType t) {
   return c.draw && c.differentiable && takes(c, t) &&
          (c.outputs[0] == test::Output::same || c.outputs[0] == test::Output::floating ||
           c.outputs[0] == test::Output::accumulated);
 }
 
-/// x cut or repeated to `sizes`, by views and index_select, or in the reference by a loop.
+/// Cuts or repeats x to `sizes`, by views and index_select, or in the reference by a loop.
 Tensor fit(const Tensor& x, const Shape& sizes, bool reference) {
   if (x.sizes() == sizes) return x;
   const int64_t n = sizes.numel(), have = x.numel();
@@ -57,7 +57,7 @@ Tensors step_outputs(const Program& p, const Step& step, const Tensors& values, 
   return outputs;
 }
 
-/// One of the values that are there already; nothing where a leaf is to be drawn.
+/// Returns one of the existing values, or nothing if a leaf is to be drawn.
 std::optional<std::size_t> draw_value(Draw& d, const Tensors& values, const test::InputSpec& spec) {
   if (values.empty() || spec.dtype || !spec.differentiable || !d.chance(70)) return std::nullopt;
   const std::size_t last = values.size() - 1,
@@ -85,7 +85,7 @@ Program draw_program(Draw& d, const std::vector<OpCase>& cases, Family family) {
     bool leaf;
     std::size_t number;
   };
-  Tensors values;             // leaves and results as they come up, in f64, as the reference sees them
+  Tensors values;             // leaves and results in order, in f64, as the reference sees them
   std::vector<Place> places;  // of each value
   for (int64_t n = 0; n < count; ++n) {
     const OpCase& c = *d.of(fitting);

@@ -1,7 +1,7 @@
 #pragma once
-// A random computation: leaves with values and strides, and one operation case or several that feed each other.
+// A random computation: leaves with values and strides, and one or several operation cases that feed each other.
 
-#include "support/op_case.h"
+#include "support/ops/op_case.h"
 
 #include <string>
 #include <vector>
@@ -13,26 +13,26 @@ using test::OpCase;
 using test::Sample;
 using test::Tensors;
 
-/// Values in strided memory. What lies between the elements is NaN, or 1 in integers.
+/// Values in strided memory. Memory between the elements is NaN, or 1 for integers.
 struct Leaf {
   DType dtype = DType::f64;
-  bool tested = true;  ///< of the type under test, not of a type of its own
+  bool tested = true;  ///< has the type under test, not a type of its own
   bool differentiable = false;
   Shape sizes, strides;
   int64_t offset = 0;
   std::vector<double> memory;
 
-  /// The strided tensor.
+  /// Returns the strided tensor.
   Tensor tensor() const;
-  /// Its values in contiguous memory: f64 if `tested`, else of its own type.
+  /// Returns the values in contiguous memory: f64 if `tested`, else of its own type.
   Tensor exact() const;
 };
 
-/// Draws values for `spec` and how they lie in memory. `free`: whether the values may be any, also special ones.
+/// Draws values and strides for `spec`. `free` allows any values, also special ones.
 Leaf draw_leaf(Draw& d, const test::InputSpec& spec, DType dtype, bool free);
 
 /// One operation. Its inputs are values of the program: leaves first, then the first output of each step. A value of
-/// another size is cut or repeated to the size that the sample wants.
+/// another size is cut or repeated to the sample's size.
 struct Step {
   const OpCase* op_case = nullptr;
   Sample sample{};
@@ -48,10 +48,10 @@ struct Program {
   bool is_graph() const { return steps.size() > 1; }
 };
 
-/// Which families of random computations there are.
+/// The families of random computations.
 enum class Family { single, graph };
 
-/// Draws from the cases; what an operation of a graph takes are values of one floating type.
+/// Draws a program from the cases. The inputs of operations in a graph have one floating type.
 Program draw_program(Draw& d, const std::vector<OpCase>& cases, Family family);
 
 class Noise;
@@ -60,7 +60,7 @@ class Noise;
 /// `results`, when given, gets the first output of every step.
 Tensors run(const Program& p, const Tensors& leaves, bool reference, Noise* noise = nullptr,
             Tensors* results = nullptr);
-/// Places among run()'s outputs and their cases' rules.
+/// Positions among run()'s outputs and the rules of their cases.
 struct OutputRule {
   const Step* step;
   std::size_t output;
@@ -68,7 +68,7 @@ struct OutputRule {
 std::vector<OutputRule> output_rules(const Program& p, const Tensors& outputs);
 bool has_reference(const Program& p);
 
-/// The program as lines of C++.
+/// Returns the program as lines of C++.
 std::string to_code(const Program& p);
 
 }  // namespace levin::fuzz

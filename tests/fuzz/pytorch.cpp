@@ -35,7 +35,7 @@ json leaf_json(const Leaf& leaf) {
           {"differentiable", leaf.differentiable}};
 }
 
-/// PyTorch's expression of a step; empty where there is none.
+/// Returns PyTorch's expression of a step; empty if there is none.
 std::string expression_of(const Step& step) {
   const std::string& text = step.sample.torch.empty() ? step.op_case->torch : step.sample.torch;
   return text == "-" ? std::string() : text;
@@ -92,7 +92,7 @@ void Pytorch::start() {
   close(from[1]);
   to_ = fdopen(to[1], "w");
   from_ = fdopen(from[0], "r");
-  alarm(kStarting);  // importing it takes longer than a test may
+  alarm(kStarting);  // importing it takes longer than the limit of a test
   char ready[16];
   if (!std::fgets(ready, sizeof(ready), from_)) throw Error("PyTorch does not start: " + python_);
   alarm(kAnswering);
@@ -102,7 +102,7 @@ std::optional<Results> Pytorch::run(const Program& p) {
   if (!std::ranges::all_of(p.steps, [](const Step& s) { return !expression_of(s).empty(); })) return std::nullopt;
   if (!to_) start();
   json request = request_of(p);
-  // A process that died may have left an answer; each process has numbers of its own.
+  // A process that died may have left an answer, so each process uses its own numbers.
   const int64_t number = static_cast<int64_t>(getpid()) * 1'000'000 + ++asked_;
   request["number"] = number;
   std::fputs((request.dump() + "\n").c_str(), to_);

@@ -14,7 +14,7 @@ class Pytorch {
 
   /// Starts the process; child processes that are forked later share it, one at a time.
   void start();
-  /// Nothing where a step has no expression of PyTorch's. A process of its own starts at the first call.
+  /// Returns nothing if a step has no PyTorch expression. Starts its own process at the first call.
   std::optional<Results> run(const Program& p);
 
  private:

@@ -32,13 +32,13 @@ def answer_of(tensor):
     if tensor is None:
         return None
     tensor = tensor.detach()
-    if tensor._is_zerotensor():  # which has no memory
+    if tensor._is_zerotensor():  # it has no memory
         tensor = torch.zeros(tensor.shape)
     return {"sizes": list(tensor.shape), "values": " ".join(text_of(v) for v in tensor.double().reshape(-1).tolist())}
 
 
 def fit(x, sizes):
-    """x cut or repeated to the sizes, as Program's steps do."""
+    """Cuts or repeats x to the sizes, as Program's steps do."""
     if list(x.shape) == sizes:
         return x
     count = math.prod(sizes)
@@ -101,9 +101,9 @@ def main():
         try:
             with sdpa_kernel(SDPBackend.MATH):  # the one with second gradients
                 result = answer(program)
-        except RuntimeError:  # what PyTorch does not do, such as some second gradients
+        except RuntimeError:  # not supported by PyTorch, such as some second gradients
             result = {"refused": True}
-        except Exception as error:  # said by levin_fuzz, beside the program
+        except Exception as error:  # levin_fuzz prints it with the program
             result = {"error": str(error).splitlines()[0] if str(error) else repr(error)}
         print(json.dumps({"number": program["number"], **result}), flush=True)
 

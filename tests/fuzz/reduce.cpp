@@ -25,14 +25,14 @@ class Reducer {
 
  private:
   bool accept(Choices candidate) {
-    while (!candidate.empty() && candidate.back() == 0) candidate.pop_back();  // what is missing is 0
+    while (!candidate.empty() && candidate.back() == 0) candidate.pop_back();  // missing choices are 0
     const bool simpler = candidate.size() < best_.size() || (candidate.size() == best_.size() && candidate < best_);
     if (!simpler || attempts_-- <= 0 || !fails_(candidate)) return false;
     best_ = std::move(candidate);
     return true;
   }
 
-  /// Leaves blocks out, or makes them 0.
+  /// Removes blocks, or sets them to 0.
   bool blocks(std::size_t length) {
     bool better = false;
     for (std::size_t at = best_.size(); at-- > 0 && attempts_ > 0;) {

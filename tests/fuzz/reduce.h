@@ -1,5 +1,5 @@
 #pragma once
-// Making a failing test small.
+// Reduces a failing test.
 
 #include "support/draw.h"
 
@@ -8,10 +8,10 @@
 
 namespace levin::fuzz {
 
-/// Whether the test that these choices give still fails.
+/// Returns whether the test of these choices still fails.
 using Fails = std::function<bool(const test::Draw::Choices&)>;
 
-/// Simpler choices that fail too: fewer of them, and smaller ones, until none can be left out or made smaller, or until
+/// Returns simpler choices that still fail: fewer and smaller ones, until none can be removed or reduced, or until
 /// `attempts` tests have run.
 test::Draw::Choices reduced(test::Draw::Choices failing, const Fails& fails, int attempts = 3000);
 

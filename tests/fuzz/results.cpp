@@ -1,4 +1,4 @@
-// Running a program in Levin, with gradients.
+// Runs a program in Levin, with gradients.
 
 #include "fuzz/compare.h"
 
@@ -20,7 +20,7 @@ Tensors tensors_of(const std::vector<Leaf>& leaves, bool exact) {
   return result;
 }
 
-/// The outputs that depend on a differentiable leaf.
+/// Returns the outputs that depend on a differentiable leaf.
 Tensors differentiable(const Tensors& outputs) {
   Tensors result;
   for (const Tensor& y : outputs)

@@ -16,8 +16,8 @@ namespace levin::fuzz {
 namespace {
 
 constexpr double kStep = 1e-5, kUlp = 0x1p-52;
-constexpr double kLargest = 1e6, kSmallest = 1e-3;  // magnitudes for which a step of this size is right
-constexpr int kDirections = 5;  // that have to agree on a fault, since several kinks may cancel along one
+constexpr double kLargest = 1e6, kSmallest = 1e-3;  // magnitudes for which a step of this size is suitable
+constexpr int kDirections = 5;  // must agree on a fault, because kinks may cancel along one
 
 bool is_moderate(const std::vector<Leaf>& leaves) {
   for (const Leaf& leaf : leaves)
@@ -26,7 +26,7 @@ bool is_moderate(const std::vector<Leaf>& leaves) {
   return true;
 }
 
-/// A copy whose differentiable leaves, and cotangents where asked for, have moved along a direction.
+/// Returns a copy whose differentiable leaves, and with `cotangents` also these, have moved along a direction.
 Program moved(const Program& p, double by, std::uint64_t direction, bool cotangents) {
   Program q = p;
   Generator g(direction);
@@ -53,7 +53,7 @@ struct Product {
   }
 };
 
-/// The slope that gradients have along a direction.
+/// Returns the gradients' slope along a direction.
 Product along(const Program& p, const Tensors& gradients, std::uint64_t direction, bool cotangents) {
   const Program ahead = moved(p, 1, direction, cotangents);
   Product sum;
@@ -73,7 +73,7 @@ Product along(const Program& p, const Tensors& gradients, std::uint64_t directio
   return sum;
 }
 
-/// The outputs of the reference, weighted by the cotangents. `places`: which outputs these belong to.
+/// Returns the reference's outputs weighted by the cotangents. `places` says which outputs these belong to.
 double weighted_outputs(const Program& p, const std::vector<std::size_t>& places, Noise* noise) {
   const no_grad guard;
   Tensors leaves;
@@ -85,7 +85,7 @@ double weighted_outputs(const Program& p, const std::vector<std::size_t>& places
   return sum.value;
 }
 
-/// Levin's first gradients, weighted as run_levin() does.
+/// Returns Levin's first gradients, weighted as in run_levin().
 double weighted_gradients(const Program& p, Noise* noise) {
   const Results r = run_levin(p, true, noise);
   Product sum;
@@ -98,13 +98,13 @@ double weighted_gradients(const Program& p, Noise* noise) {
 using Weighted = std::function<double(const Program&, Noise*)>;
 using Slopes = std::function<Tensors(Noise*)>;
 
-/// What a slope by differences is worth.
+/// A slope by finite differences, with its error bound.
 struct Difference {
   double slope = 0;
-  double allowed = 0;  ///< how far one by gradients may be off
+  double allowed = 0;  ///< the allowed difference to the slope by gradients
 };
 
-/// By steps of `step` and of half of it.
+/// Computes it with steps of `step` and half of it.
 Difference difference(const Program& p, bool cotangents, std::uint64_t direction, double step, const Weighted& f) {
   const auto at = [&](double by) { return f(moved(p, by, direction, cotangents), nullptr); };
   const double here = at(0), ahead = at(step), behind = at(-step);
@@ -113,7 +113,7 @@ Difference difference(const Program& p, bool cotangents, std::uint64_t direction
   return {wide, kink + 16 * std::abs(wide - narrow) + 1e-9};
 }
 
-/// How far rounding may move both slopes.
+/// Returns the effect of rounding on both slopes.
 double rounding(const Program& p, bool cotangents, std::uint64_t direction, double step, const Slopes& gradients,
                 const Weighted& f) {
   const double here = f(p, nullptr), slope = along(p, gradients(nullptr), direction, cotangents).value;
@@ -126,8 +126,9 @@ double rounding(const Program& p, bool cotangents, std::uint64_t direction, doub
   return allowed;
 }
 
-/// Empty, or how far the slope by gradients is from that of `f`, in all of several directions and for all steps: along
-/// one direction several kinks may cancel, and jumps may lie within a step but not within a smaller one.
+/// Returns the difference of the slopes by gradients and of `f` if they differ along all of several directions and for
+/// all steps, else an empty string: along one direction kinks may cancel, and a jump may lie within a step but not
+/// within a smaller one.
 std::string differs(const char* what, const Program& p, bool cotangents, const Slopes& gradients, const Weighted& f) {
   std::string wrong;
   for (std::uint64_t direction = 1; direction <= kDirections; ++direction) {
@@ -146,8 +147,8 @@ std::string differs(const char* what, const Program& p, bool cotangents, const S
   return wrong;
 }
 
-/// In a graph a result may lie on a kink although the whole is smooth there: the gradient of x^2 by |x^2|, say. Then it
-/// agrees beside that point.
+/// In a graph a result may lie on a kink although the whole function is smooth there, such as the gradient of x^2 by
+/// |x^2|. Then the slopes agree next to that point.
 std::string differs_beside(const char* what, const Program& p, bool second, const Weighted& f) {
   const auto slopes_at = [second](const Program& at) -> Slopes {
     return [&at, second](Noise* noise) {

@@ -1,4 +1,4 @@
-// The comparisons of tests/support/comparison.h refuse what a comparison must not let pass.
+// The comparisons of tests/support/comparison.h refuse NaN, different sizes and empty lists.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -23,7 +23,7 @@ using Numbers = std::vector<double>;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 const double kNan = std::numeric_limits<double>::quiet_NaN();
 
-/// Whether a line is of the kind `worst = std::max(worst, std::abs(...`.
+/// True if a line has the form `worst = std::max(worst, std::abs(...`.
 bool drops_nan(const std::string& line) {
   const std::string call = " = std::max(";
   const auto at = line.find(call);

@@ -16,12 +16,12 @@ std::string read(const std::filesystem::path& path) {
   return text.str();
 }
 
-/// What stands in double quotes from `at` on.
+/// Returns the text in double quotes from `at` on.
 std::string quoted(const std::string& text, std::size_t at) {
   return text.substr(at + 1, text.find('"', at + 1) - at - 1);
 }
 
-/// The names of all test cases.
+/// Returns the names of all test cases.
 std::set<std::string> test_names() {
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(levin::test::source_dir() / "tests")) {
@@ -40,7 +40,7 @@ std::set<std::string> test_names() {
 TEST_CASE("the page on adding an operation names files that hold what it says") {
   const std::filesystem::path root = levin::test::source_dir();
   std::istringstream page(read(root / "docs/adding_an_operation.md"));
-  const std::regex row(R"(\| ([^|]+) \| `([^`]+)` \| `([^`]+)` \|)");
+  const std::regex row(R"(\| ([^|`]+) \| `([^`]+)` \| `([^`]+)` \|)");
   int rows = 0;
   for (std::string line; std::getline(page, line);) {
     std::smatch m;

@@ -1,4 +1,4 @@
-// The house of the design, section 1: a module includes only from the modules it may know.
+// Module order: a module includes only from the modules above it in docs/architecture.md.
 #include <doctest/doctest.h>
 
 #include <map>
@@ -21,7 +21,7 @@ Modules with(Modules base, const Modules& more) {
   return base;
 }
 
-// Everything that a module may include besides itself. What is allowed is transitive.
+// All modules that a module may include besides itself, directly or through others.
 const std::map<std::string, Modules> kMayInclude = {
     {"emulator", {}},
     {"core", {}},
@@ -38,7 +38,7 @@ const std::map<std::string, Modules> kMayInclude = {
     {"bench", kAll},
 };
 
-// "levin/core/tensor.h" -> "core"; the umbrella header belongs to the trainer; other libraries' headers to none.
+// Returns "core" for "levin/core/tensor.h", the trainer for the umbrella header, nothing for other libraries' headers.
 std::string module_of_header(const std::string& path) {
   if (path == "levin/levin.h") return "trainer";
   if (!path.starts_with("levin/")) return {};

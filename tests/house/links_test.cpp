@@ -1,4 +1,4 @@
-// Links of the pages lead to files, headings and functions that exist.
+// Links of the pages lead to existing files, headings and functions.
 #include <doctest/doctest.h>
 
 #include "support/paths.h"
@@ -26,7 +26,7 @@ struct Link {
   std::string text, file, heading;
 };
 
-/// The links of a page to files of the tree, code blocks left out.
+/// Returns the links of a page to files of the tree, except those in code blocks.
 std::vector<Link> links_of(const std::string& page) {
   std::vector<Link> links;
   const std::regex pattern(R"(\[([^\]]+)\]\(([^)#\s]*)(#[^)\s]*)?\))");
@@ -44,7 +44,7 @@ std::vector<Link> links_of(const std::string& page) {
   return links;
 }
 
-/// A page's headings as GitHub names them in links.
+/// Returns the anchors that GitHub gives to the headings of a page.
 std::set<std::string> headings_of(const std::string& page) {
   std::set<std::string> names;
   std::istringstream lines(page);
@@ -70,7 +70,7 @@ std::vector<fs::path> pages() {
   return all;
 }
 
-/// Whether `text` holds `word` with no letter, digit or underscore beside it.
+/// True if `text` holds `word` with no letter, digit or underscore beside it.
 bool holds(const std::string& text, const std::string& word) {
   return std::regex_search(text, std::regex("\\b" + word + "\\b"));
 }

@@ -26,7 +26,7 @@ struct Row {
   std::map<std::string, std::vector<std::string>> remarks;  // by field: note, lacks, refused, absent
 
   bool has(const std::string& field) const { return remarks.contains(field); }
-  /// As the page calls it; empty for a row that is in no state, or in several.
+  /// The name of the state on the page; empty for a row without a state or with several.
   std::string state() const {
     const bool tested = !tests.empty() || !scripts.empty();
     const int said = (has("lacks") ? 1 : 0) + (has("refused") ? 1 : 0) + (has("absent") ? 1 : 0);
@@ -66,7 +66,7 @@ Table read_table() {
   return table;
 }
 
-/// The names of all test cases of the tree.
+/// Returns the names of all test cases of the tree.
 std::set<std::string> known_cases() {
   static const std::regex declaration(R"re(TEST_CASE(?:_TEMPLATE)?\s*\(\s*"((?:[^"\\]|\\.)*)")re");
   std::set<std::string> names;
@@ -79,13 +79,13 @@ std::set<std::string> known_cases() {
   return names;
 }
 
-/// How many cases have this name, or begin with it where none has it.
+/// Number of cases with this name or, if there are none, of cases that begin with it.
 std::ptrdiff_t count(const std::set<std::string>& cases, const std::string& beginning) {
   if (cases.count(beginning) == 1) return 1;
   return std::count_if(cases.begin(), cases.end(), [&](const auto& name) { return name.starts_with(beginning); });
 }
 
-/// The words of public headers without their comments, and of the tables of flags, strategies and precisions.
+/// Returns the words of public headers without comments, and of the tables of flags, strategies and precisions.
 std::set<std::string> words_of_api() {
   static const std::regex comment(R"(//[^\n]*)"), word(R"([A-Za-z0-9_][A-Za-z0-9_-]*)");
   std::set<std::string> words;
@@ -99,12 +99,13 @@ std::set<std::string> words_of_api() {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(headers))
       if (entry.path().extension() == ".h") take(entry.path());
   }
-  for (const char* table : {"config_fields.cpp", "legacy_options.cpp", "precision.cpp", "strategies/strategies.cpp"})
+  for (const char* table : {"config/config_fields.cpp", "config/legacy_options.cpp", "precision/precision.cpp",
+                            "strategies/strategies.cpp"})
     take(std::filesystem::path("trainer/src") / table);
   return words;
 }
 
-/// The names in `code` of a text, numbers apart.
+/// Returns the names in `code` of a text, without numbers.
 std::vector<std::string> names_in_code(const std::string& text) {
   static const std::regex code("`([^`]*)`"), name(R"([A-Za-z0-9_][A-Za-z0-9_-]*)"), number(R"([0-9]+)");
   std::vector<std::string> names;

@@ -1,6 +1,7 @@
 #include "house/source_tree.h"
 
 #include <algorithm>
+#include <cctype>
 #include <fstream>
 #include <regex>
 
@@ -24,16 +25,32 @@ SourceFile read_file(const std::filesystem::path& path, const std::filesystem::p
 }  // namespace
 
 std::vector<SourceFile> read_sources(const std::vector<std::string>& folders) {
+  return read_files(folders.empty() ? kFolders : folders, kExtensions);
+}
+
+std::vector<SourceFile> read_files(const std::vector<std::string>& folders,
+                                   const std::vector<std::string>& extensions) {
   std::vector<SourceFile> files;
-  for (const auto& folder : folders.empty() ? kFolders : folders) {
+  for (const auto& folder : folders) {
     const auto dir = source_dir() / folder;
-    if (!std::filesystem::exists(dir)) continue;
+    if (std::filesystem::is_regular_file(dir)) files.push_back(read_file(dir, source_dir()));
+    if (!std::filesystem::is_directory(dir)) continue;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(dir)) {
-      const bool source = std::ranges::find(kExtensions, entry.path().extension().string()) != kExtensions.end();
-      if (source) files.push_back(read_file(entry.path(), source_dir()));
+      const bool wanted = std::ranges::find(extensions, entry.path().extension().string()) != extensions.end();
+      if (wanted && entry.is_regular_file()) files.push_back(read_file(entry.path(), source_dir()));
     }
   }
   return files;
+}
+
+bool holds_word(const std::string& line, const std::string& word) {
+  const auto letter = [&](std::size_t i) {
+    return i < line.size() && std::isalnum(static_cast<unsigned char>(line[i])) != 0;
+  };
+  for (auto at = line.find(word); at != std::string::npos; at = line.find(word, at + 1)) {
+    if (!letter(at - 1) && !letter(at + word.size())) return true;
+  }
+  return false;
 }
 
 std::string included_path(const std::string& line) {

@@ -14,10 +14,16 @@ struct SourceFile {
   std::string module() const { return path.begin()->string(); }
 };
 
-/// All C++ files (.h, .cpp) under the folders named, or under all folders of the house.
+/// All C++ and CUDA files under the folders named, or under all folders of the house.
 std::vector<SourceFile> read_sources(const std::vector<std::string>& folders = {});
 
-/// The path that an `#include <...>` or `#include "..."` line names, or nothing.
+/// Files with these extensions under the folders named. A folder may also be a single file of any extension.
+std::vector<SourceFile> read_files(const std::vector<std::string>& folders, const std::vector<std::string>& extensions);
+
+/// True if `line` holds `word` with no letter or digit beside it.
+bool holds_word(const std::string& line, const std::string& word);
+
+/// Returns the path of an `#include <...>` or `#include "..."` line, or an empty text for another line.
 std::string included_path(const std::string& line);
 
 }  // namespace levin::test

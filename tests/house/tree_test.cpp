@@ -1,12 +1,13 @@
-// Rules for files: length, line width, header guards, no words of unfinished work.
+// Rules for files and folders: sizes, line width, header guards, no words of unfinished work.
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <array>
-#include <cctype>
+#include <map>
 
 #include "house/source_tree.h"
 
+using levin::test::holds_word;
 using levin::test::read_sources;
 
 namespace {
@@ -15,21 +16,7 @@ namespace {
 const std::array<std::string, 6> kUnfinished = {"TO" "DO",         "FIX" "ME",       "X" "XX",
                                                 "not imple" "mented", "unimple" "mented", "place" "holder"};
 
-bool is_word_at(const std::string& line, std::size_t at, std::size_t length) {
-  const auto letter = [&](std::size_t i) {
-    return i < line.size() && std::isalnum(static_cast<unsigned char>(line[i])) != 0;
-  };
-  return !letter(at - 1) && !letter(at + length);
-}
-
-bool holds_word(const std::string& line, const std::string& word) {
-  for (auto at = line.find(word); at != std::string::npos; at = line.find(word, at + 1)) {
-    if (is_word_at(line, at, word.size())) return true;
-  }
-  return false;
-}
-
-// Width in characters: a UTF-8 continuation byte adds none.
+// Returns the width in characters: a UTF-8 continuation byte adds none.
 std::ptrdiff_t width(const std::string& line) {
   return std::count_if(line.begin(), line.end(),
                        [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; });
@@ -44,6 +31,24 @@ TEST_CASE("a file stays within 450 lines of 120 characters") {
   }
 }
 
+TEST_CASE("a folder holds at most 25 sources") {
+  const auto crowded = [](const std::map<std::string, int>& folders) {
+    std::vector<std::string> found;
+    for (const auto& [folder, sources] : folders) {
+      if (sources > 25 && folder.find("/include/levin/") == std::string::npos)
+        found.push_back(folder + " holds " + std::to_string(sources) + " sources");
+    }
+    return found;
+  };
+  std::map<std::string, int> folders;
+  for (const auto& file : read_sources()) ++folders[file.path.parent_path().generic_string()];
+  CHECK(folders.size() > 50);
+  for (const auto& message : crowded(folders)) FAIL_CHECK(message << "; divide it into folders");
+  // The check refuses a planted folder, and public headers pass.
+  CHECK(crowded({{"nn/src", 26}, {"optim/src", 25}, {"nn/include/levin/nn", 40}}) ==
+        std::vector<std::string>{"nn/src holds 26 sources"});
+}
+
 TEST_CASE("no words of unfinished work") {
   for (const auto& file : read_sources()) {
     for (const auto& line : file.lines) {
@@ -55,10 +60,12 @@ TEST_CASE("no words of unfinished work") {
 TEST_CASE("every header is guarded by pragma once") {
   int headers = 0;
   for (const auto& file : read_sources()) {
-    // A Highway kernel file is meant to be included once for every target.
+    // A Highway kernel file is meant to be included once for every target, a list of rows once for every use.
     if (file.path.extension() != ".h" || file.path.string().ends_with("-inl.h")) continue;
     ++headers;
-    const bool guarded = std::find(file.lines.begin(), file.lines.end(), "#pragma once") != file.lines.end();
+    const bool guarded = std::any_of(file.lines.begin(), file.lines.end(), [](const std::string& line) {
+      return line == "#pragma once" || line.find("has no include guard") != std::string::npos;
+    });
     CHECK_MESSAGE(guarded, file.path.string());
   }
   CHECK(headers > 5);
@@ -87,7 +94,7 @@ TEST_CASE("examples name no device and no rank") {
 }
 
 TEST_CASE("the Trainer empties no cache") {
-  // It would stall every stream, and the next step would ask the system for the same memory again.
+  // Doing so would stall every stream, and the next step would ask the system for the same memory again.
   int files = 0;
   for (const auto& file : read_sources({"trainer", "nn", "optim", "autograd"})) {
     ++files;

@@ -1,4 +1,4 @@
-// safetensors: round trips, the exact bytes, and a reader that trusts nothing.
+// safetensors: round trips, the exact bytes, and a reader that validates everything.
 #include <levin/interop/safetensors.h>
 
 #include <doctest/doctest.h>
@@ -40,7 +40,7 @@ bool same_bytes(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-TEST_CASE("every type comes back with its bits, shape and name") {
+TEST_CASE("a round trip keeps every type's bits, shape and name") {
   StateDict in;
   for (int i = 0; i < kDTypeCount; ++i) {
     const auto dtype = static_cast<DType>(i);
@@ -61,7 +61,7 @@ TEST_CASE("every type comes back with its bits, shape and name") {
   }
 }
 
-TEST_CASE("the bytes are those of the format") {
+TEST_CASE("the bytes match the format") {
   const auto bytes =
       encode_safetensors({{"b", from_data<std::uint8_t>({7}, {1})}, {"a", from_data<float>({1.f}, {1})}});
   const std::string header = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
@@ -142,7 +142,7 @@ TEST_CASE("attacks on the reader are refused with one sentence") {
   }
 }
 
-TEST_CASE("lengths of the header that do not fit are refused") {
+TEST_CASE("invalid header lengths are refused") {
   CHECK(refusal(io::Bytes(3)).find("too few") != std::string::npos);
   CHECK(refusal({}).find("too few") != std::string::npos);
   CHECK(refusal(file_of("{}", 0, 3)).find("longer than the file") != std::string::npos);
@@ -152,7 +152,7 @@ TEST_CASE("lengths of the header that do not fit are refused") {
   CHECK(refusal(file_of("", 0, 0)).find("does not begin") != std::string::npos);
 }
 
-TEST_CASE("a file cut anywhere is refused, and so is a BOOL that is neither 0 nor 1") {
+TEST_CASE("a file truncated anywhere is refused, and so is a BOOL that is neither 0 nor 1") {
   const auto whole = encode_safetensors({{"weight", from_data<float>({1, 2, 3, 4}, {2, 2})}});
   for (std::size_t n = 0; n < whole.size(); ++n) CHECK(refusal(std::span(whole).first(n)) != "accepted");
   auto flag = encode_safetensors({{"flag", from_data<bool>({true}, {1})}});
@@ -182,7 +182,7 @@ TEST_CASE("a file on disk") {
   CHECK_THROWS_AS(interop::load_safetensors(path), IoError);
 }
 
-TEST_CASE("every type has the format's own name") {
+TEST_CASE("every type has its name in the format") {
   const std::map<DType, const char*> names = {{kFloat64, "F64"}, {kFloat32, "F32"}, {kFloat16, "F16"},
                                               {kBFloat16, "BF16"}, {kInt64, "I64"}, {kInt32, "I32"},
                                               {kInt16, "I16"}, {kInt8, "I8"}, {kUInt8, "U8"}, {kBool, "BOOL"}};
@@ -203,11 +203,11 @@ TEST_CASE("tensors of one width are written in the order of their names") {
   CHECK(text.find("\"shape\":[1],\"data_offsets\":[0,4]") < text.find("\"b\""));
 }
 
-TEST_CASE("eight dimensions come back, and so do empty tensors before, between and behind others") {
+TEST_CASE("round trip of eight dimensions, and of empty tensors before, between and after others") {
   const Tensor deep = from_data<float>({1, 2, 3, 4}, {1, 2, 1, 1, 2, 1, 1, 1});
   const auto back = decode_safetensors(encode_safetensors({{"deep", deep}}), "deep").tensors;
   CHECK(same_bytes(back.at("deep"), deep));
-  // As another writer may have ordered them: all of the empty ones begin where another tensor begins or ends.
+  // As another writer may order them: each empty tensor begins where another begins or ends.
   const std::string f32 = R"("dtype":"F32",)";
   const std::string header = "{\"a\":{" + f32 + R"("shape":[1],"data_offsets":[0,4]},"b":{)" + f32 +
                              R"("shape":[0],"data_offsets":[0,0]},"c":{)" + f32 +

@@ -1,4 +1,5 @@
-// Attention by blocks against the composed form, on views, on both ways of cutting the backward, on any threads.
+// Blockwise attention compared with the composed form: on views, with both partitions of backward, on any number of
+// threads.
 
 #include "support/comparison.h"
 #include "support/tolerance.h"
@@ -29,7 +30,7 @@ Result run(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOpt
   return {y.detach(), grads[0], grads[1], grads[2]};
 }
 
-/// A mask that hides what `causal` hides, or nothing, forces the composed form.
+/// Returns a mask equivalent to `causal`, or one that masks nothing, to force the composed form.
 Tensor equivalent_mask(int64_t rows, int64_t columns, bool causal) {
   const Tensor all_true = ones({rows, columns}, {.dtype = kBool});
   return causal ? tril(all_true) : all_true;
@@ -53,12 +54,12 @@ void check_against_composed(int64_t batch, int64_t rows, int64_t columns, int64_
 
 }  // namespace
 
-TEST_CASE("attention by blocks equals the composed form, forward and backward") {
+TEST_CASE("blockwise attention matches the composed form, forward and backward") {
   manual_seed(31);
   for (const DType dtype : {kDouble, kFloat}) {
     check_against_composed(1, 1, 1, 1, 1, dtype);
     check_against_composed(2, 31, 33, 7, 5, dtype);
-    check_against_composed(17, 65, 70, 16, 16, dtype);  // many problems: one a task
+    check_against_composed(17, 65, 70, 16, 16, dtype);  // many problems: one per task
     check_against_composed(2, 130, 521, 33, 31, dtype);  // few: two sweeps over several blocks of rows and columns
     check_against_composed(1, 300, 40, 8, 8, dtype);
     check_against_composed(1, 40, 300, 8, 8, dtype);
@@ -76,7 +77,7 @@ TEST_CASE("attention reads views of one projection in place") {
   const Result copies = run(heads.select(0, 0).contiguous(), heads.select(0, 1).contiguous(),
                             heads.select(0, 2).contiguous(), {.causal = true}, g);
   for (std::size_t i = 0; i < 4; ++i) CHECK(views.all()[i].to_vector<float>() == copies.all()[i].to_vector<float>());
-  // A last axis that is not dense is copied first.
+  // A last axis with a stride is copied first.
   const Tensor q = randn({16, 37}).t(), k = randn({37, 16}), v = randn({37, 16});
   CHECK(scaled_dot_product_attention(q, k, v).to_vector<float>() ==
         scaled_dot_product_attention(q.contiguous(), k, v).to_vector<float>());
@@ -105,7 +106,7 @@ TEST_CASE("attention stays finite with large scores") {
   for (const float x : y.to_vector<float>()) CHECK(x == approx(1.0f, {.relative = 1e-6}));
 }
 
-TEST_CASE("a row that may see nothing gives zeros and zero gradients") {
+TEST_CASE("a fully masked row gives zeros and zero gradients") {
   manual_seed(34);
   const Tensor q = randn({2, 4}), k = randn({3, 4}), v = randn({3, 4}), g = ones({2, 4});
   const Tensor choice = from_data<bool>({true, false, true, false, false, false}, {2, 3});
@@ -129,12 +130,12 @@ TEST_CASE("attention's dropout keeps the mean and follows the generator") {
   manual_seed(36);
   const Tensor b = scaled_dot_product_attention(q, q, v, {.dropout = 0.5});
   CHECK(a.to_vector<float>() == b.to_vector<float>());
-  // 64 rows of 64 coins: the mean of all has a deviation of 1 / 64.
+  // The mean of 64 x 64 Bernoulli samples has a standard deviation of 1 / 64.
   CHECK(std::abs(a.mean().item<double>() - 1.0) < 5.0 / 64.0);
   CHECK(a.to_vector<float>() != scaled_dot_product_attention(q, q, v).to_vector<float>());
 }
 
-TEST_CASE("attention by blocks has the gradients of a scale that is given") {
+TEST_CASE("blockwise attention has correct gradients for a given scale") {
   manual_seed(37);
   for (const int64_t batch : {2, 17}) {
     const Tensor q = randn({batch, 70, 8}, {.dtype = kDouble}), k = randn({batch, 300, 8}, {.dtype = kDouble});
@@ -148,7 +149,7 @@ TEST_CASE("attention by blocks has the gradients of a scale that is given") {
   }
 }
 
-TEST_CASE("attention by blocks stays exact where every score is far below zero") {
+TEST_CASE("blockwise attention stays accurate if all scores are far below zero") {
   for (const int64_t columns : {1, 5, 33, 261}) {
     const Tensor q = full({3, 8}, 30.0), k = full({columns, 8}, -30.0), v = ones({columns, 4});
     for (const float x : scaled_dot_product_attention(q, k, v).to_vector<float>())

@@ -1,4 +1,4 @@
-// Convolution on raw pointers against obvious loops in double precision.
+// Convolution on raw pointers compared with simple loops in double precision.
 #include "../../kernels/cpu/conv/conv.h"
 
 #include <levin/core/parallel.h>
@@ -21,7 +21,7 @@ struct Window {
   int64_t kernel_h = 3, kernel_w = 3, stride = 1, pad = 0, dilation = 1, groups = 1, extra = 0;
 };
 
-/// `extra` rows and columns of the input are beyond the last window, as with a transposed convolution's output padding.
+/// `extra` rows and columns of the input lie beyond the last window, as with a transposed convolution's output padding.
 Conv2dShape shape(int64_t batch, int64_t in, int64_t h, int64_t w, int64_t out, const Window& k) {
   Conv2dShape s{.batch = batch,
                 .in_channels = in,
@@ -52,7 +52,7 @@ std::string describe(const Conv2dShape& s) {
 
 std::size_t at(int64_t i) { return static_cast<std::size_t>(i); }
 
-/// A tensor with guards behind it, its exact value, the sum of magnitudes and the number of terms of each element.
+/// A tensor followed by guards, its exact value, and the sum of magnitudes and number of terms of each element.
 template <class T>
 struct Result {
   static constexpr int64_t guard = 64;
@@ -68,7 +68,7 @@ struct Result {
     magnitude[at(i)] += std::abs(term);
     terms[at(i)] += 1;
   }
-  /// Empty, or what is wrong. Errors may reach gamma_(terms + 2) of the magnitudes.
+  /// Returns the error, or an empty string. Errors may reach gamma_(terms + 2) of the magnitudes.
   std::string verdict(const char* name) const {
     for (int64_t i = 0; i < guard; ++i) {
       if (got[at(size + i)] != T(-77)) return std::string(name) + " wrote past its end";
@@ -173,7 +173,7 @@ TEST_CASE("conv2d: strides, padding and dilation, few and many channels") {
   }
 }
 
-TEST_CASE_TEMPLATE("conv2d: kernels of all forms", T, float, double) {
+TEST_CASE_TEMPLATE("conv2d: kernels of all shapes", T, float, double) {
   for (const auto& [kh, kw] : {std::pair<int64_t, int64_t>{1, 1}, {1, 3}, {5, 2}, {4, 4}, {7, 7}}) {
     for (const int64_t stride : {1, 2}) {
       check<T>(shape(3, 9, 10, 13, 18, {.kernel_h = kh, .kernel_w = kw, .stride = stride, .pad = 2}));
@@ -233,8 +233,8 @@ TEST_CASE_TEMPLATE("conv2d: more images than chunks of the weight's gradient, an
                    float, double) {
   check<T>(shape(37, 3, 6, 6, 4, {.pad = 1}));
   check<T>(shape(37, 6, 5, 5, 4, {.groups = 2}));
-  check<T>(shape(37, 9, 17, 18, 10, {.pad = 1}));  // images one by one
-  check<T>(shape(50, 9, 9, 9, 10, {.pad = 1}));    // three at a time
+  check<T>(shape(37, 9, 17, 18, 10, {.pad = 1}));  // one image at a time
+  check<T>(shape(50, 9, 9, 9, 10, {.pad = 1}));    // three images at a time
   check<T>(shape(2, 300, 3, 3, 4, {.pad = 1}));
 }
 

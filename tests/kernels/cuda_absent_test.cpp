@@ -12,7 +12,7 @@
 
 using namespace levin;
 
-TEST_CASE("a build without CUDA says so, and the cpu works") {
+TEST_CASE("a build without CUDA reports that, and the cpu works") {
   CHECK(!cuda::is_available());
   CHECK(cuda::device_count() == 0);
   CHECK(cuda::why_unavailable().starts_with("[cuda] this build has no CUDA. Use the cpu, or build with "));

@@ -1,5 +1,5 @@
-// Elementwise kernels one by one: accuracy and special values on every instruction set, rounding of the 16-bit floats,
-// transposed copies, random numbers.
+// Elementwise kernels: accuracy and special values on every instruction set, rounding of the 16-bit floats, transposed
+// copies, random numbers.
 
 #include "support/tolerance.h"
 
@@ -33,7 +33,7 @@ Stream& stream() {
   return s;
 }
 
-/// Runs `body` with the machine's instruction sets, then without its best one, and so on down to the baseline.
+/// Runs `body` with all of the machine's instruction sets, then without the best one, and so on down to the baseline.
 template <class F>
 void on_every_target(F&& body) {
   const std::int64_t all = hwy::SupportedTargets();
@@ -115,7 +115,7 @@ TEST_CASE("functions are within their units in the last place on every instructi
   });
 }
 
-TEST_CASE("functions are right at zero, infinity and NaN") {
+TEST_CASE("functions are correct at zero, infinity and NaN") {
   struct Special {
     const kernels::UnaryKernel& kernel;
     std::vector<double> x, y;
@@ -160,7 +160,7 @@ TEST_CASE("clamp keeps NaN, and its upper bound wins") {
   CHECK(compare(run(kernels::clamp, x, 3, 2), std::vector<double>{2, 2, 2, kNan}, {.ulps = 0}).empty());
 }
 
-TEST_CASE("maximum and minimum pass NaN on from either side") {
+TEST_CASE("maximum and minimum propagate NaN from either operand") {
   const Tensor a = tensor({1.0, kNan, 2.0}), b = tensor({3.0, 1.0, kNan});
   for (const auto* kernel : {&kernels::maximum, &kernels::minimum}) {
     Tensor y = empty({3}, like(a));
@@ -172,7 +172,7 @@ TEST_CASE("maximum and minimum pass NaN on from either side") {
   }
 }
 
-TEST_CASE("every 16-bit float survives the way to f32 and back on every instruction set") {
+TEST_CASE("every 16-bit float survives the conversion to f32 and back on every instruction set") {
   std::vector<Half> halves(65536);
   std::vector<BFloat16> bfloats(65536);
   for (std::uint32_t i = 0; i < 65536; ++i) {
@@ -196,7 +196,7 @@ TEST_CASE("every 16-bit float survives the way to f32 and back on every instruct
   });
 }
 
-TEST_CASE("f32 is rounded to even on the way to 16 bits") {
+TEST_CASE("conversion of f32 to 16 bits rounds to even") {
   const std::vector<float> x = {1.0f + 0x1p-11f, 1.0f + 3 * 0x1p-11f, 65519.0f, 65520.0f, 1e-8f, 0x1p-25f, -0x1.8p-24f};
   on_every_target([&] {
     Tensor y = empty({7}, {.dtype = DType::f16});
@@ -263,7 +263,7 @@ TEST_CASE("a type without a row is refused by name") {
 TEST_CASE("random words are Philox's on every instruction set") {
   on_every_target([] {
     Tensor u = empty({1031}, {.dtype = DType::f32});
-    const GeneratorState state{0x123456789abcdef0ull, 0xfffffffdull};  // the counter's upper half comes into play
+    const GeneratorState state{0x123456789abcdef0ull, 0xfffffffdull};  // the counter carries into its upper half
     kernels::uniform({u.tensor_view(), state, 0.0, 1.0}, stream());
     int wrong = 0;
     for (std::size_t i = 0; i < 1031; ++i)

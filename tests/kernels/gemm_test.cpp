@@ -1,4 +1,4 @@
-// GEMM on raw pointers against obvious loops in double precision (integers: in wrapping 64-bit arithmetic).
+// GEMM on raw pointers compared with simple loops in double precision (for integers in wrapping 64-bit arithmetic).
 #include "../../kernels/cpu/gemm/gemm.h"
 #include "support/comparison.h"
 
@@ -31,7 +31,7 @@ struct Problem {
   bool transpose_a = false, transpose_b = false;
   double alpha = 1, beta = 0;
   bool bias = false;
-  int64_t spread = 1;  // factor of all strides of A and B: 2 leaves no unit stride
+  int64_t spread = 1;  // factor of all strides of A and B; with 2 there is no unit stride
 };
 
 std::string describe(const Problem& p) {
@@ -49,7 +49,7 @@ T value(std::mt19937_64& random) {
   }
 }
 
-/// Operands with guards round C; run() computes, worst() returns the largest error over its allowance.
+/// Operands, with guards around C. run() computes; worst() returns the largest error relative to the allowed one.
 template <class T>
 struct Product {
   static constexpr int64_t guard = 32;
@@ -98,8 +98,8 @@ struct Product {
   static std::size_t at(int64_t i) { return static_cast<std::size_t>(i); }
   static Exact exact(T x) { return static_cast<Exact>(x); }
 
-  /// Worst error as a share of gamma_(k + 3) times the sum of magnitudes; above 1 is wrong. Infinite when a guard
-  /// changed.
+  /// Returns the worst error relative to gamma_(k + 3) times the sum of magnitudes; above 1 is wrong. Returns infinity
+  /// if a guard changed.
   double worst() const {
     const auto inside = [this](int64_t i) {
       const int64_t position = i - guard;
@@ -160,7 +160,7 @@ const int64_t kSizes[] = {1, 2, 5, 13, 14, 15, 31, 33, 61};
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("gemm: sizes round the tile's edges, all transposes", T, float, double) {
+TEST_CASE_TEMPLATE("gemm: sizes around the tile's edges, all transposes", T, float, double) {
   for (const int64_t m : kSizes) {
     for (const int64_t n : kSizes) {
       for (const int64_t k : {int64_t{1}, int64_t{4}, int64_t{7}, int64_t{33}}) {
@@ -173,7 +173,7 @@ TEST_CASE_TEMPLATE("gemm: sizes round the tile's edges, all transposes", T, floa
   }
 }
 
-TEST_CASE_TEMPLATE("gemm: large shapes cross all blocks", T, float, double) {
+TEST_CASE_TEMPLATE("gemm: large shapes span several blocks", T, float, double) {
   for (const bool ta : {false, true}) {
     for (const bool tb : {false, true}) {
       check<T>({.m = 197, .n = 301, .k = 811, .transpose_a = ta, .transpose_b = tb, .beta = 1, .bias = true});
@@ -184,7 +184,7 @@ TEST_CASE_TEMPLATE("gemm: large shapes cross all blocks", T, float, double) {
   }
 }
 
-TEST_CASE_TEMPLATE("gemm: batches and strides without a unit", T, float, double) {
+TEST_CASE_TEMPLATE("gemm: batches, and no unit stride", T, float, double) {
   check<T>({.m = 31, .n = 33, .k = 17, .batch = 7, .transpose_b = true, .bias = true});
   check<T>({.m = 128, .n = 32, .k = 128, .batch = 5, .beta = 1});
   check<T>({.m = 37, .n = 41, .k = 43, .batch = 2, .transpose_a = true, .spread = 2});
@@ -285,8 +285,8 @@ TEST_CASE("gemm: not-a-number and infinity pass through") {
   }
 }
 
-TEST_CASE("gemm: operands shared by the threads that do not fit into the room for them at once") {
-  // At most 768 of k are packed at a time, and 8 MiB in all: a few ranges of k, one after the other.
+TEST_CASE("gemm: shared packed operands that exceed their buffer") {
+  // At most 768 of k are packed at a time, and 8 MiB in total, so there are several ranges of k.
   check<float>({.m = 2800, .n = 100, .k = 1600, .beta = 0.5, .bias = true});
 }
 
@@ -304,7 +304,7 @@ TEST_CASE("gemm: expanded operands that could be read in place if their strides 
   }
 }
 
-TEST_CASE("gemm: a batch of transposed matrices with one B is no higher matrix") {
+TEST_CASE("gemm: a batch of transposed matrices with one B is not folded into rows") {
   Product<float> product({.m = 21, .n = 50, .k = 30, .batch = 4, .transpose_a = true});
   product.args.b_bs = 0;
   gemm(product.args);

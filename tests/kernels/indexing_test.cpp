@@ -1,4 +1,4 @@
-// What the operation cases cannot say: ties, NaN, orders of sums, gradients with padding, errors of the kernels.
+// Aspects beyond the operation cases: ties, NaN, orders of sums, gradients with padding, errors of the kernels.
 
 #include "support/tolerance.h"
 
@@ -20,7 +20,7 @@ namespace {
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// Places in stable order; NaN is larger than all numbers.
+/// Returns the indices in stable order; NaN is larger than all numbers.
 template <class T>
 std::vector<int64_t> stable_order(const std::vector<T>& x, bool descending) {
   const auto less = [](T a, T b) { return a < b || (b != b && a == a); };
@@ -33,7 +33,7 @@ std::vector<int64_t> stable_order(const std::vector<T>& x, bool descending) {
   return order;
 }
 
-/// The same bits at 1, 2, 3 and 7 threads.
+/// Checks that the bits are the same with 1, 2, 3 and 7 threads.
 template <class F>
 void check_threads(F&& f) {
   const int before = num_threads();
@@ -48,7 +48,7 @@ void check_threads(F&& f) {
 
 }  // namespace
 
-TEST_CASE("sort: ties keep their order, NaN comes last, both zeros are one") {
+TEST_CASE("sort: ties keep their order, NaN comes last, both zeros are equal") {
   const Tensor x = tensor({2.0, kNaN, -0.0, kInfinity, 0.0, -kInfinity, 2.0, kNaN, -1.0});
   const auto up = sort(x), down = sort(x, 0, true);
   CHECK(up.indices.to_vector<int64_t>() == std::vector<int64_t>{5, 8, 2, 4, 0, 6, 3, 1, 7});
@@ -59,7 +59,7 @@ TEST_CASE("sort: ties keep their order, NaN comes last, both zeros are one") {
   CHECK(top.indices.to_vector<int64_t>() == std::vector<int64_t>{1, 7, 3, 0});
 }
 
-TEST_CASE_TEMPLATE("sort: lines of all lengths on both sides of the radix sort", T, double, float, int64_t, int32_t,
+TEST_CASE_TEMPLATE("sort: rows of all lengths around the radix sort's threshold", T, double, float, int64_t, int32_t,
                    int16_t, std::int8_t, std::uint8_t) {
   manual_seed(11);
   for (const int64_t n : {1, 31, 33, 1021, 2047, 2048, 5003}) {
@@ -83,7 +83,7 @@ TEST_CASE("sort: extreme numbers of each integer type") {
   CHECK(argsort(y).to_vector<int64_t>() == std::vector<int64_t>{1, 2, 3, 4, 0});
 }
 
-TEST_CASE("scatter: the last write of a place stays and alone gets the gradient") {
+TEST_CASE("scatter: the last write to a position stays, and only it gets the gradient") {
   const Tensor x = zeros({3}, {.dtype = kDouble, .requires_grad = true});
   const Tensor source = tensor({1.0, 2.0, 3.0, 4.0}, {.requires_grad = true});
   const Tensor y = scatter(x, 0, tensor<int64_t>({1, 1, 0, 1}), source);
@@ -93,7 +93,7 @@ TEST_CASE("scatter: the last write of a place stays and alone gets the gradient"
   CHECK(x.grad().to_vector<double>() == std::vector<double>{0, 0, 30});
 }
 
-TEST_CASE("scatter_add and index_add sum in the order of the index, whatever the threads") {
+TEST_CASE("scatter_add and index_add sum in the order of the index, for any number of threads") {
   manual_seed(12);
   const Tensor index = randint(0, 13, {4099}), rows = randn({4099, 33}),
                wide = index.view({4099, 1}).expand({4099, 33});
@@ -145,7 +145,7 @@ TEST_CASE("flip and pad of views") {
   CHECK(pad(x, {1, -1, 0, 1}, 9).to_vector<int64_t>() == std::vector<int64_t>{9, 0, 9, 1, 9, 2, 9, 9});
 }
 
-TEST_CASE("masked_select's gradient goes back through broadcasting") {
+TEST_CASE("masked_select's gradient is reduced over broadcasting") {
   const Tensor x = from_data<double>({1, 2, 3}, {3}, {.requires_grad = true});
   const Tensor mask = from_data<bool>({true, false, true, true, true, false}, {2, 3});
   const Tensor y = masked_select(x, mask);
@@ -154,7 +154,7 @@ TEST_CASE("masked_select's gradient goes back through broadcasting") {
   CHECK(x.grad().to_vector<double>() == std::vector<double>{2, 1, 1});
 }
 
-TEST_CASE("nonzero finds every place over many chunks") {
+TEST_CASE("nonzero finds every position over many chunks") {
   const Tensor x = randint(0, 3, {5 * 16384 + 77});
   const auto values = x.to_vector<int64_t>();
   std::vector<int64_t> expected;
@@ -163,7 +163,7 @@ TEST_CASE("nonzero finds every place over many chunks") {
   CHECK(nonzero(x).to_vector<int64_t>() == expected);
 }
 
-TEST_CASE("index_select of single elements begins each task where the last one ended") {
+TEST_CASE("index_select of single elements starts each task where the last one ended") {
   manual_seed(13);
   const Tensor x = randn({90, 37}), index = randint(0, 37, {1001});
   const auto values = x.to_vector<float>();
@@ -174,7 +174,7 @@ TEST_CASE("index_select of single elements begins each task where the last one e
   CHECK(index_select(x, 1, index).to_vector<float>() == expected);
 }
 
-TEST_CASE("an index out of range is named with its value and its place in the index") {
+TEST_CASE("an index out of range is reported with its value and position") {
   const auto said = [](const std::function<void()>& f) -> std::string {
     try {
       f();
@@ -200,7 +200,7 @@ TEST_CASE("an index out of range is named with its value and its place in the in
         std::string::npos);
 }
 
-TEST_CASE("gather and scatter_add reach every column of lines wider than a block") {
+TEST_CASE("gather and scatter_add reach every column of rows wider than a block") {
   manual_seed(14);
   const std::size_t rows = 9, columns = 700;
   const Tensor x = randn({5, 700}), source = randn({9, 700}), index = randint(0, 5, {9, 700});

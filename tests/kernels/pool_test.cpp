@@ -1,4 +1,4 @@
-// Pooling: ties, NaN and infinities, bits on any number of threads, the byte and the wide form of the indices.
+// Pooling: ties, NaN and infinities, bits on any number of threads, byte and wide indices.
 
 #include <levin/autograd/autograd.h>
 #include <levin/core/parallel.h>
@@ -43,7 +43,7 @@ TEST_CASE("max_pool2d: the first of a tie and the last NaN get the gradient") {
   CHECK(low.dx.to_vector<float>() == std::vector<float>{1, 0, 0, 0});
 }
 
-TEST_CASE("max_pool2d: the vector forms equal the plain one at every width") {
+TEST_CASE("max_pool2d: the vectorised code matches the scalar code at every width") {
   manual_seed(21);
   for (const int64_t width : {2, 3, 5, 8, 15, 16, 17, 31, 32, 33, 34, 63, 64, 65, 67, 130})
     for (const DType dtype : {kFloat, kDouble}) {
@@ -61,7 +61,7 @@ TEST_CASE("max_pool2d: the vector forms equal the plain one at every width") {
     }
 }
 
-TEST_CASE("max_pool2d: every gradient lands on an element of the right value") {
+TEST_CASE("max_pool2d: every gradient goes to an element with the maximal value") {
   manual_seed(22);
   const Tensor x = randn({2, 2, 37, 41});
   for (const auto& [kernel, options] : {std::pair<int64_t, MaxPool2dOptions>{2, {}},
@@ -97,16 +97,16 @@ TEST_CASE("pooling has the same bits on any number of threads") {
   set_num_threads(before);
 }
 
-TEST_CASE("indices are bytes where the window has at most 256 elements") {
+TEST_CASE("indices are bytes if the window has at most 256 elements") {
   CHECK(kernels::PoolGeometry{.kernel_h = 16, .kernel_w = 16}.index_type() == kUInt8);
   CHECK(kernels::PoolGeometry{.kernel_h = 16, .kernel_w = 17}.index_type() == kInt32);
-  // 17 x 17 = 289: the largest lies at place 288.
+  // 17 x 17 = 289: the maximum is at index 288.
   const auto last = max_and_gradient(arange(289, {.dtype = kFloat}).view({1, 17, 17}), 17, {});
   CHECK(last.dx.to_vector<float>()[288] == 1.0f);
   CHECK(last.dx.sum().item<float>() == 1.0f);
 }
 
-TEST_CASE("pooling with other strides than vectors have equals its definition") {
+TEST_CASE("pooling with strides that are not vectorised matches its definition") {
   manual_seed(24);
   for (const int64_t width : {5, 16, 33, 70})
     for (const int64_t stride : {3, 4, 5})
@@ -122,7 +122,7 @@ TEST_CASE("pooling with other strides than vectors have equals its definition") 
       }
 }
 
-TEST_CASE("max_pool2d: windows over the border see NaN, and those of minus infinity keep their gradient inside") {
+TEST_CASE("max_pool2d: windows across the border see NaN, and those of minus infinity keep their gradient inside") {
   for (const int64_t width : {4, 40}) {
     const Tensor x = zeros({1, 1, 5, width});
     x.select(3, 0).fill_(kNaN);
@@ -134,7 +134,7 @@ TEST_CASE("max_pool2d: windows over the border see NaN, and those of minus infin
   }
   const auto low = max_and_gradient(full({2, 1, 6, 6}, -kInfinity), 3, {.stride = 2, .padding = 1});
   for (const float v : low.y.to_vector<float>()) CHECK(v == -kInfinity);
-  // Each window's first element inside takes its gradient: rows and columns 0, 1 and 3.
+  // The first element inside each window takes its gradient: rows and columns 0, 1 and 3.
   std::vector<float> expected(72, 0.0f);
   float number = 1;
   for (const std::size_t plane : {0, 1})

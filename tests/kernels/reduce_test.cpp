@@ -1,4 +1,4 @@
-// Reductions, softmax, losses and norms, kernel by kernel: what the operation cases do not reach.
+// Reductions, softmax, losses and norms, kernel by kernel, for inputs beyond the operation cases.
 
 #include "support/comparison.h"
 #include "support/tolerance.h"
@@ -44,7 +44,7 @@ Shape kept_sizes(const Shape& sizes, const Shape& axes) {
   return kept;
 }
 
-/// Sums by obvious loops over a view of any strides, exact to double.
+/// Returns sums by simple loops over a view of any strides, exact to double.
 std::vector<double> plain_sums(const TensorView& x, const Shape& kept, const double* values) {
   std::vector<long double> sums(static_cast<std::size_t>(kept.numel()), 0.0L);
   for (int64_t i = 0; i < x.numel(); ++i) {
@@ -92,11 +92,11 @@ const std::vector<Geometry> kGeometries = {
     {{2, 3, 50021}, {150063, 50021, 1}, {0, 2}},
     {{4099, 3}, {3, 1}, {0}},
     {{2, 2, 2, 2, 2, 2, 2, 2}, {128, 64, 32, 16, 8, 4, 2, 1}, {0, 2, 4, 6}},
-    {{70001}, {5}, {0}},                         // a strided line in pieces
-    {{3, 40009}, {133000, 3}, {1}},              // some of them
-    {{600, 5, 4}, {1, 2400, 600}, {2}},          // a result with its axes turned, in tiles
-    {{600, 2, 100}, {1, 60000, 600}, {2}},       // and in cuts
-    {{100, 3, 7}, {7, 700, 1}, {2}},             // and in batches
+    {{70001}, {5}, {0}},                         // a strided row in pieces
+    {{3, 40009}, {133000, 3}, {1}},              // several of them
+    {{600, 5, 4}, {1, 2400, 600}, {2}},          // a result with permuted axes, in tiles
+    {{600, 2, 100}, {1, 60000, 600}, {2}},       // in splits
+    {{100, 3, 7}, {7, 700, 1}, {2}},             // in batches
 };
 
 TensorView view_of(const Tensor& memory, const Geometry& g) {
@@ -116,7 +116,7 @@ bool same_bits(const Tensor& a, const Tensor& b) {
   return std::memcmp(a.raw_data(), b.raw_data(), static_cast<std::size_t>(a.numel() * size_of(a.dtype()))) == 0;
 }
 
-/// Runs `f`, which gives tensors, with 1, 2, 3 and 7 threads and compares their bits.
+/// Runs `f`, which returns tensors, with 1, 2, 3 and 7 threads and compares the bits.
 template <class F>
 void check_threads(F&& f) {
   const int before = num_threads();
@@ -140,8 +140,7 @@ TEST_CASE("float sums are the double sums rounded once, in every geometry") {
       const TensorView x = view_of(memory, g);
       const Tensor y = sum_of(x, g.axes, dtype);
       const int64_t terms = x.numel() / y.numel();
-      // In f64 every addition rounds; the other types' terms add up exactly enough until the end.
-      // The terms are positive: partial sums grow like i, not like the model's sqrt(i).
+      // In f64 every addition rounds; the other types accumulate with enough precision until the end.
       const double growth = std::sqrt(static_cast<double>(terms)) / 4;
       const Tolerance tolerance{.ulps = 1, .scale = dtype == DType::f64 ? growth : 0.0};
       const std::string wrong = compare(y, plain_sums(x, kept_sizes(g.sizes, g.axes), values.data()), tolerance, terms);
@@ -167,7 +166,7 @@ TEST_CASE("integers and bool sum to int64, which wraps") {
   CHECK(sum_of(big.tensor_view(), {0}, kInt64).item<int64_t>() == std::numeric_limits<int64_t>::min());
 }
 
-TEST_CASE("nothing reduces to the neutral element") {
+TEST_CASE("empty reductions give the neutral element") {
   const Tensor x = empty({0, 3}), y = empty({1, 3}), flags = empty({1, 3}, {.dtype = kBool});
   kernels::sum({y.tensor_view(), x.tensor_view()}, stream());
   CHECK(y.to_vector<double>() == std::vector<double>(3, 0.0));
@@ -181,7 +180,7 @@ TEST_CASE("nothing reduces to the neutral element") {
   CHECK(flags.to_vector<int>() == std::vector<int>(3, 0));
 }
 
-TEST_CASE("NaN wins in extrema wherever it stands, and its first place is the index") {
+TEST_CASE("NaN wins in extrema wherever it is, and its first position is the index") {
   for (const DType dtype : {DType::f32, DType::f64, DType::f16})
     for (const int64_t n : {1, 5, 31, 64, 130, 1000})
       for (const int64_t place : {int64_t{0}, n / 2, n - 1}) {
@@ -221,7 +220,7 @@ TEST_CASE("a reversed cumulative sum is the sum of what follows") {
   CHECK(y.to_vector<double>() == std::vector<double>{10, 9, 7, 4});
 }
 
-TEST_CASE("softmax at its ends: large logits, infinities, NaN") {
+TEST_CASE("softmax at extremes: large logits, infinities, NaN") {
   const std::vector<double> rows = {1e30, 1e30, -1e30, 0, -kInfinity, 1, 2, -kInfinity, -kInfinity, -kInfinity,
                                     -kInfinity, -kInfinity, 0, kNan, 0, 0, kInfinity, 0, 0, 0};
   for (const DType dtype : {DType::f32, DType::f64})
@@ -248,7 +247,7 @@ TEST_CASE("softmax at its ends: large logits, infinities, NaN") {
     }
 }
 
-TEST_CASE("cross-entropy keeps its digits where logits are large and far apart") {
+TEST_CASE("cross-entropy is accurate for logits that are large and far apart") {
   const Tensor x = from_data({1000.0, 1001.0, -1000.0, 5e4, -5e4, 0.0}, {2, 3}, {.dtype = kFloat32});
   const Tensor target = from_data<int64_t>({0, 0}, {2}), lse = empty({2, 2}, {.dtype = kFloat64}),
                norm = empty({}, {.dtype = kFloat64});
@@ -271,7 +270,7 @@ TEST_CASE("cross-entropy keeps its digits where logits are large and far apart")
   CHECK(compare(dx, std::vector<double>{p - 1, 1 - p, 0, 0, 0, 0}, {.ulps = 4}) == "");
 }
 
-TEST_CASE("batch norm keeps its digits where the mean is large") {
+TEST_CASE("batch norm is accurate for a large mean") {
   const int64_t batch = 64, channels = 5;
   for (const int64_t spatial : {1, 9}) {
     const Tensor noise = random({batch, channels, spatial}, kFloat32, 0, 1);
@@ -299,7 +298,7 @@ TEST_CASE("batch norm keeps its digits where the mean is large") {
   }
 }
 
-TEST_CASE("batch norm gives its statistics of evaluation also where there is nothing to normalise") {
+TEST_CASE("batch norm in evaluation returns its statistics also for empty inputs") {
   const Tensor nothing = empty({0, 3, 4}), running_mean = from_data({1.0F, 2.0F, 3.0F}, {3}), running_var = ones({3});
   const Tensor mean = full({3}, 7.0), rstd = full({3}, 7.0);
   kernels::BatchNormArgs args{nothing.tensor_view(),      nothing.tensor_view(),     {}, {},
@@ -341,7 +340,7 @@ TEST_CASE("the same bits from 1, 2, 3 and 7 threads") {
   });
 }
 
-TEST_CASE("norms of other powers, along rows and along columns, in one piece and in many") {
+TEST_CASE("norms of other powers, along rows and columns, in one piece and in many") {
   const Tensor memory = random({400000}, kFloat32, -2, 2);
   const std::vector<double> values = memory.to_vector<double>();
   for (const double p : {0.0, 0.5, 1.0, 2.0, 3.0, 4.0})
@@ -360,12 +359,12 @@ TEST_CASE("norms of other powers, along rows and along columns, in one piece and
     }
 }
 
-TEST_CASE("softmax is exact wherever the largest of a line stands, and where all are far below zero") {
+TEST_CASE("softmax is accurate wherever the maximum of a row is, and if all values are far below zero") {
   for (const DType dtype : {DType::f32, DType::f64})
     for (const int64_t n : {1, 3, 17, 64, 70, 150})
       for (const int64_t place : {int64_t{0}, n / 3, n / 2, n - 1})
         for (const auto& [outer, inner] : {std::pair<int64_t, int64_t>{2, 1}, {2, 70}, {1, 3}}) {
-          // All 1000 below zero, one of them 200 above the others.
+          // All are 1000 below zero, and one is 200 above the others.
           const Tensor x = full({outer, n, inner}, -1200.0, {.dtype = dtype}), y = empty(x.sizes(), like(x));
           x.select(1, static_cast<int>(place)).fill_(-1000.0);
           for (const bool log : {false, true}) {

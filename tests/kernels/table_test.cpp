@@ -1,4 +1,4 @@
-// A kernel table says which types a device's column takes.
+// A kernel table lists the types that a device's kernel takes.
 
 #include <levin/kernels/attention.h>
 #include <levin/kernels/conv.h>
@@ -20,7 +20,7 @@ TEST_CASE("types are sets") {
   CHECK(kernels::DTypes::every().has(DType::boolean));
 }
 
-TEST_CASE("kernels of the cpu that compute in float32 and float64 say so; those of cuda take every type") {
+TEST_CASE("cpu kernels that take only float32 and float64 are listed so; those of cuda take every type") {
   for (const DType t : {DType::f16, DType::bf16}) {
     CHECK_FALSE(kernels::conv2d.takes(DeviceType::cpu, t));
     CHECK(kernels::conv2d.takes(DeviceType::cuda, t));
@@ -31,7 +31,7 @@ TEST_CASE("kernels of the cpu that compute in float32 and float64 say so; those 
   CHECK(kernels::batch_norm.takes(DeviceType::cpu, DType::f32));
 }
 
-TEST_CASE("a column that is filled at run time takes what the cpu's takes, unless it says otherwise") {
+TEST_CASE("a kernel registered at run time takes the types of the cpu's, unless it specifies others") {
   struct Args {};
   const auto nothing = [](const Args&, Stream&) {};
   kernels::Kernel<void(const Args&, Stream&)> table{"table", nothing, nullptr, kernels::kNot16BitFloats};
@@ -42,14 +42,16 @@ TEST_CASE("a column that is filled at run time takes what the cpu's takes, unles
   CHECK_FALSE(table.takes(DeviceType::custom1, DType::f32));
 }
 
-TEST_CASE("an observer is told of each call before and after it, with its arguments") {
+TEST_CASE("an observer is called before and after each kernel with its arguments") {
   struct Args {
     int value = 0;
   };
   struct Observer : kernels::KernelObserver {
     void called(const char* kernel, Device) override { calls.push_back(std::string("called ") + kernel); }
-    void returned(const char* kernel, const std::type_info& type, const void* args, const Stream&) override {
+    void returned(const char* kernel, const std::type_info& type, const void* args, const kernels::Work& work,
+                  const Stream&) override {
       REQUIRE(type == typeid(Args));
+      CHECK(work.bytes == 0);  // the arguments do not say it
       calls.push_back(fmt::format("returned {} {}", kernel, static_cast<const Args*>(args)->value));
     }
     std::vector<std::string> calls;

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Looks at a report in headless Chromium at desktop and phone widths: check_report.py FULL.html RUNNING.html EMPTY.html
+"""Checks a report in headless Chromium at desktop and phone widths: check_report.py FULL.html RUNNING.html EMPTY.html
 MNIST.html
 
 Full: every section is filled, each chart has a curve of at least two points at two places, hovering, zooming by mouse
-and keyboard, hiding, smoothing and the axes work. All: no sideways overflow, no word on the console, light and dark.
+and keyboard, hiding, smoothing and the axes work. All: no horizontal overflow, no console messages, light and dark.
 """
 import pathlib
 import sys
@@ -49,7 +49,7 @@ def sections(page, name):
     for section in ["summary", "curves", "images", "confusion", "model", "configuration", "environment"]:
         check(f"{name}: {section} is hidden", page.evaluate(f"!document.getElementById('{section}').hidden"))
     page.wait("[...document.images].every((i) => i.complete)")
-    check(f"{name}: a picture is empty", page.evaluate("[...document.images].every((i) => i.naturalWidth > 50)"))
+    check(f"{name}: an image is empty", page.evaluate("[...document.images].every((i) => i.naturalWidth > 50)"))
     check(f"{name}: 10 x 10 cells", page.evaluate("document.querySelectorAll('.matrix td').length") == 100)
     environment = page.evaluate("document.getElementById('env').textContent")
     for word in ["Levin", "SIMD target", "Threads", "Processor"]:
@@ -57,7 +57,7 @@ def sections(page, name):
 
 
 def use(page, name):
-    """Hover, drag, keys, buttons on the first chart."""
+    """Tests hovering, dragging, keys and buttons on the first chart."""
     first = "document.querySelector('.chart')"
     page.evaluate(f"{first}.scrollIntoView({{block: 'center'}})")
     box = page.evaluate(f"""(() => {{ const r = {first}.querySelector('svg').getBoundingClientRect();

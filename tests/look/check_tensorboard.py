@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Reads with TensorBoard's own code what levin_log_demo wrote: check_tensorboard.py DIR STEPS [CONTINUED].
+"""Reads the logs of levin_log_demo with TensorBoard's own code: check_tensorboard.py DIR STEPS [CONTINUED].
 
-CONTINUED: the run went on behind that step, by one record. Needs PyPI's tensorboard.
+CONTINUED: the run was resumed after that step, for one record. Needs PyPI's tensorboard.
 """
 import io
 import json
@@ -55,7 +55,7 @@ check("wall times rise", all(a.wall_time <= b.wall_time for a, b in
 
 
 def pixels_of(png):
-    """The packed rows, which may lie in several chunks."""
+    """Returns the packed rows, which may span several chunks."""
     packed, at = b"", 8
     while at < len(png):
         size, kind = struct.unpack(">I4s", png[at:at + 8])
@@ -64,11 +64,11 @@ def pixels_of(png):
     return packed
 
 
-# Images: PNG files of the sizes that the events state, whole to the last chunk.
+# Images: PNG files of the sizes in the events, complete to the last chunk.
 for name in ["Taken for something else", "Validation"]:
-    pictures = events.Images(name)
-    check(f"{len(pictures)} images {name}", len(pictures) >= 2)
-    for p in pictures:
+    images = events.Images(name)
+    check(f"{len(images)} images {name}", len(images) >= 2)
+    for p in images:
         data = p.encoded_image_string
         width, height = struct.unpack(">II", data[16:24])
         check(f"{name} is {width} x {height}", (width, height) == (p.width, p.height) and data.endswith(b"IEND\xaeB`\x82"))
@@ -82,7 +82,7 @@ for name, count in {"net.1.weight": 784 * 512, "net.5.bias": 10}.items():
         check(f"{name} has its least value below its buckets", h.bucket_limit[0] <= h.min or h.bucket[0] == 0)
         check(f"{name} has its greatest value above its buckets", h.max <= h.bucket_limit[-1])
 
-# Hyper-parameters: what the HParams tab reads.
+# Hyperparameters, as read by the HParams tab.
 contents = events.summary_metadata
 start = plugin_data_pb2.HParamsPluginData.FromString(
     contents["_hparams_/session_start_info"].plugin_data.content).session_start_info

@@ -1,7 +1,7 @@
-// Trains mnist's mlp for a while and writes every kind of log, to be looked at by people, browsers and TensorBoard:
+// Trains mnist's mlp briefly and writes every kind of log, for inspection by people, browsers and TensorBoard:
 //   levin_log_demo DIR STEPS [stop|continue]
-// With `stop` it leaves the logs of a run that is still going, and with STEPS of 0 of one that has not begun. By
-// `continue` it trains nothing, but goes on behind STEPS in logs that are there, by one record.
+// `stop` leaves the logs of a run in progress, or with STEPS = 0 of one that has not started. `continue` trains nothing
+// and appends one record after STEPS to existing logs.
 #include <levin/levin.h>
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
-// Collectives over NCCL against what they mean, computed by hand.
+// Collectives over NCCL compared with results computed by hand.
 #include <atomic>
 #include <mutex>
 
-#include "distributed/values.h"
+#include "distributed/groups/values.h"
 #include "nccl/groups.h"
 
 using namespace levin;
@@ -153,7 +153,7 @@ TEST_CASE("nccl works: the current stream waits, the host does not") {
     const Work work = group.all_reduce(t);
     CHECK(t.version() > version);
     if (group.rank() == 0) {
-      work.wait();  // rank 1 has not called yet
+      work.wait();  // rank 1 has not made the call yet
       CHECK_FALSE(work.is_completed());
       CHECK_THROWS_WITH_AS(work.wait(1ms), "[all_reduce #1] not done after 0.001 s of waiting.", CollectiveTimeout);
       signals.set("rank 0 has waited", "");
@@ -169,7 +169,7 @@ TEST_CASE("nccl works: the current stream waits, the host does not") {
   });
 }
 
-TEST_CASE("nccl works: another stream's input is waited for, a freed tensor is not given out too early") {
+TEST_CASE("nccl works: input of another stream is waited for, and a freed tensor's memory is not reused too early") {
   in_nccl_group(2, [](ProcessGroup& group) {
     const int device = cuda::current_device();
     const cuda::Stream other(device);
@@ -231,7 +231,7 @@ TEST_CASE("nccl new_group: some ranks, another order, groups at the same time") 
   });
 }
 
-TEST_CASE("nccl beside gloo: each tensor goes the way of its device") {
+TEST_CASE("nccl with gloo: the tensor's device selects the backend") {
   in_nccl_group(
       3,
       [](ProcessGroup& group) {
@@ -256,7 +256,7 @@ TEST_CASE("nccl beside gloo: each tensor goes the way of its device") {
       kBoth);
 }
 
-TEST_CASE("nccl: who reads a tensor or makes one waits for its stream, not for what other ranks have yet to begin") {
+TEST_CASE("nccl: reading or creating a tensor waits for its stream, not for work that other ranks have not started") {
   in_nccl_group(
       2,
       [](ProcessGroup& group) {
@@ -267,7 +267,7 @@ TEST_CASE("nccl: who reads a tensor or makes one waits for its stream, not for w
         CHECK(other.sum().item<float>() == 3);
         CHECK(other.cpu().to_vector<float>()[2] == 1);
         CHECK(from_data({4.0f}, {1}, {.device = own_device()}).item<float>() == 4);
-        group.all_reduce(ones({1})).wait();  // of the hosts
+        group.all_reduce(ones({1})).wait();  // on the host
         if (group.rank() == 1) work = group.all_reduce(sum);
         work.wait();
         check_equal(sum, [](int64_t i) { return reduced(ReduceOp::sum, 2, i); });
@@ -275,7 +275,7 @@ TEST_CASE("nccl: who reads a tensor or makes one waits for its stream, not for w
       kBoth);
 }
 
-TEST_CASE("nccl: one rank has a communicator of its own") {
+TEST_CASE("nccl: a single rank has its own communicator") {
   const auto group = make_process_group("nccl", {.device = 1});
   CHECK(group->name() == "nccl");
   const Tensor t = filled(0, 4, kFloat32).to(cuda(1)), out = empty({4}, {.device = cuda(1)});

@@ -1,4 +1,4 @@
-// Data parallelism over NCCL against one rank on the whole batch.
+// Data parallelism over NCCL compared with one rank on the whole batch.
 #include <levin/distributed/comm_hooks.h>
 #include <levin/distributed/sync_batch_norm.h>
 
@@ -22,7 +22,7 @@ Tensor own_part(int step, ProcessGroup& group) {
 
 }  // namespace
 
-TEST_CASE("nccl ddp: 2, 3 and 4 ranks train as one rank on the whole batch, their replicas equal to the bit") {
+TEST_CASE("nccl ddp: 2, 3 and 4 ranks train as one rank on the whole batch, with bit-equal replicas") {
   Net alone(1);
   const auto expected = train(alone, 4, [&](int s) { loss_of(alone(input(s))).backward(); });
   for (const int n : {2, 3, 4}) {
@@ -31,7 +31,7 @@ TEST_CASE("nccl ddp: 2, 3 and 4 ranks train as one rank on the whole batch, thei
     in_nccl_group(
         n,
         [&](ProcessGroup& group) {
-          Net net(static_cast<std::uint64_t>(1 + group.rank()));  // rank 0's values are everybody's
+          Net net(static_cast<std::uint64_t>(1 + group.rank()));  // rank 0's values are broadcast
           net.to(own_device());
           DistributedDataParallel ddp(net, shared(group), small());
           CHECK(ddp.reducer().buckets().size() > 2);

@@ -1,6 +1,6 @@
 #pragma once
-// Fits of a small network by the Trainer on several devices, a process each. A test case starts itself again, once for
-// each rank; there its body runs.
+// Fits a small network with the Trainer on several devices, one process each. A test case starts itself again once per
+// rank, where its body runs.
 #include <levin/kernels/cuda.h>
 
 #include "trainer/processes.h"
@@ -18,7 +18,7 @@ inline TrainerConfig on_devices(const std::string& strategy, TrainerConfig c) {
   return quiet(c);
 }
 
-/// On ranks whose NCCL has not been told of an algorithm by tests before.
+/// Runs `body` on ranks without the NCCL settings of earlier tests.
 inline void pass_on_devices(int n, const std::function<void()>& body) {
   unsetenv("NCCL_ALGO");
   pass_on(n, body);

@@ -1,4 +1,4 @@
-// One process on several devices: replicas of a module, and layers on devices of their own.
+// One process on several devices: replicas of a module, and layers placed on different devices.
 #include "examples/model_parallel/autoencoder.h"
 #include "support/comparison.h"
 
@@ -20,7 +20,7 @@ struct Net : nn::Module {
   Tensor forward(const Tensor& x) override { return fc2(tanh(fc1(x))); }
 };
 
-/// Output, gradient of the input, and of all parameters.
+/// Returns the output and the gradients of the input and of all parameters.
 std::vector<Tensor> step(nn::Module& net, const std::function<Tensor(const Tensor&)>& forward, const Tensor& x) {
   net.zero_grad();
   const Tensor leaf = x.detach().clone().requires_grad_();
@@ -33,7 +33,7 @@ std::vector<Tensor> step(nn::Module& net, const std::function<Tensor(const Tenso
 
 }  // namespace
 
-TEST_CASE("several devices: DataParallel on 2 and 3 equals one, whatever the batch's size") {
+TEST_CASE("several devices: DataParallel on 2 and 3 matches one device for any batch size") {
   manual_seed(4);
   Net net;
   for (const std::int64_t batch : {1, 2, 5, 12}) {

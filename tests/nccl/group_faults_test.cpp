@@ -1,4 +1,4 @@
-// What goes wrong between ranks of NCCL is one sentence on each of them, soon.
+// Faults between ranks of NCCL give one sentence on each of them, quickly.
 #include <chrono>
 
 #include "nccl/groups.h"
@@ -32,7 +32,7 @@ std::vector<std::string> all_wait(int n, const std::function<Work(ProcessGroup&)
 
 }  // namespace
 
-TEST_CASE("nccl faults: ranks that call different operations are told both") {
+TEST_CASE("nccl faults: ranks that call different operations report both") {
   const auto errors = all_wait(2, [](ProcessGroup& group) {
     return group.rank() == 0 ? group.all_reduce(there(12)) : group.broadcast(there(12), 0);
   });
@@ -53,17 +53,17 @@ TEST_CASE("nccl faults: ranks that differ in size, dtype, operation, root or ord
   check_says(all_wait(3, [](ProcessGroup& g) { return g.rank() == 1 ? g.barrier() : g.all_reduce(there(4)); }), differ);
 }
 
-TEST_CASE("nccl faults: a message of another size, splits that do not fit together") {
+TEST_CASE("nccl faults: messages of different sizes, and inconsistent splits") {
   check_says(all_wait(2, [](ProcessGroup& g) { return g.rank() == 0 ? g.send(there(3), 1) : g.recv(there(4), 0); }),
              "rank 0 calls send #0 of 3 float32, but rank 1 calls recv #0 of 4 float32");
   check_says(all_wait(2,
                       [](ProcessGroup& g) {
                         return g.all_to_all(there(4), there(4), {.output_splits = {2, 2}, .input_splits = {3, 1}});
                       }),
-             "Do the splits fit together?");
+             "Do the splits match?");
 }
 
-TEST_CASE("nccl faults: a rank that does not come ends the group at the timeout, on all ranks and both devices") {
+TEST_CASE("nccl faults: a missing rank ends the group at the timeout, on all ranks and both devices") {
   TcpStore table("127.0.0.1", 0, {.server = true});
   const auto errors = errors_in_nccl_group(
       3,
@@ -73,12 +73,12 @@ TEST_CASE("nccl faults: a rank that does not come ends the group at the timeout,
         group.set_timeout(300ms);
         if (group.rank() == 1) {
           signals.wait({"0", "2"});
-          group.all_reduce(there(4)).wait(10s);  // too late: it hears of it as well
+          group.all_reduce(there(4)).wait(10s);  // too late, so it fails as well
         }
         const Tensor t = there(4);
         const Work work = group.all_reduce(t);
         work.wait();
-        t.to_vector<double>();  // the host waits for the device, whose work is given up
+        t.to_vector<double>();  // the host waits for the device, whose work is aborted
         CHECK_THROWS_AS(work.wait(10s), CollectiveTimeout);
         CHECK_THROWS_AS(group.barrier().wait(), CollectiveTimeout);
         signals.set(std::to_string(group.rank()), "");
@@ -88,7 +88,7 @@ TEST_CASE("nccl faults: a rank that does not come ends the group at the timeout,
   check_says(errors, "waited 0.3 s in all_reduce #1 (sum) of 4 float32: a rank is stalled or does not take part.");
 }
 
-TEST_CASE("nccl faults: a message that nobody sends ends the group at the timeout") {
+TEST_CASE("nccl faults: a message that is never sent ends the group at the timeout") {
   const auto errors = errors_in_nccl_group(2, [](ProcessGroup& group) {
     group.barrier().wait();
     if (group.rank() == 0) group.set_timeout(300ms);
@@ -98,7 +98,7 @@ TEST_CASE("nccl faults: a message that nobody sends ends the group at the timeou
   check_says(errors, "waited 0.3 s in recv #0 of 4 float32");
 }
 
-TEST_CASE("nccl faults: an abort and an exception end the group on all ranks, with their words") {
+TEST_CASE("nccl faults: an abort or an exception ends the group on all ranks with its message") {
   for (const std::string backend : {"nccl", kBoth}) {
     const auto aborted = errors_in_nccl_group(
         3,
@@ -119,7 +119,7 @@ TEST_CASE("nccl faults: an abort and an exception end the group on all ranks, wi
   check_says({thrown[0], thrown[1]}, "rank 2 failed: an exception ended the part of rank 2");
 }
 
-TEST_CASE("nccl faults: a rank that leaves as if all were done ends the wait of the others") {
+TEST_CASE("nccl faults: a rank that leaves early ends the wait of the others") {
   TcpStore table("127.0.0.1", 0, {.server = true});
   const auto errors = errors_in_nccl_group(3, [&](ProcessGroup& group) {
     TcpStore signals("127.0.0.1", table.port());
@@ -131,7 +131,7 @@ TEST_CASE("nccl faults: a rank that leaves as if all were done ends the wait of 
   for (std::size_t i = 0; i < errors.size(); ++i) CHECK((errors[i] == "") == (i == 2));
 }
 
-TEST_CASE("nccl faults: those without the failed rank live on") {
+TEST_CASE("nccl faults: groups without the failed rank stay usable") {
   TcpStore table("127.0.0.1", 0, {.server = true});
   const auto errors = errors_in_nccl_group(4, [&](ProcessGroup& group) {
     TcpStore signals("127.0.0.1", table.port());

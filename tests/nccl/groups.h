@@ -1,5 +1,5 @@
 #pragma once
-// Groups over NCCL whose ranks are threads of this process, each with a device of its own.
+// Groups over NCCL whose ranks are threads of this process, each with its own device.
 
 #include <doctest/doctest.h>
 #include <levin/autograd/autograd.h>
@@ -14,7 +14,7 @@ using NcclBody = std::function<void(distributed::ProcessGroup&)>;
 
 inline constexpr const char* kBoth = "cpu:gloo,cuda:nccl";
 
-/// Runs body on n ranks; rank r's current device is cuda:r. Gives what each threw.
+/// Runs `body` on n ranks, where rank r's current device is cuda:r, and returns their error messages.
 inline std::vector<std::string> errors_in_nccl_group(int n, const NcclBody& body, const std::string& backend = "nccl",
                                                      distributed::Milliseconds timeout = std::chrono::seconds(60)) {
   const distributed::TcpStore table("127.0.0.1", 0, {.server = true});
@@ -27,7 +27,7 @@ inline std::vector<std::string> errors_in_nccl_group(int n, const NcclBody& body
   });
 }
 
-/// The same where none may throw.
+/// Does the same; no rank may throw.
 inline void in_nccl_group(int n, const NcclBody& body, const std::string& backend = "nccl") {
   const auto errors = errors_in_nccl_group(n, body, backend);
   for (std::size_t r = 0; r < errors.size(); ++r) {
@@ -35,7 +35,7 @@ inline void in_nccl_group(int n, const NcclBody& body, const std::string& backen
   }
 }
 
-/// The device of a rank on this thread.
+/// Returns the device of the rank on this thread.
 inline Device own_device() { return cuda(cuda::current_device()); }
 
 }  // namespace levin::test

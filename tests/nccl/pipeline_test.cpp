@@ -1,4 +1,4 @@
-// Stages of one network on CUDA devices, a process each.
+// Stages of one network on CUDA devices, one process each.
 #include "nccl/device_fits.h"
 #include "support/comparison.h"
 
@@ -50,5 +50,5 @@ void check_pipeline(int devices) {
 
 }  // namespace
 
-TEST_CASE("nccl pipeline: two stages on two devices train and evaluate as one device does") { check_pipeline(2); }
-TEST_CASE("nccl pipeline: three stages, whose micro-batches go both ways at a time") { check_pipeline(3); }
+TEST_CASE("nccl pipeline: two stages on two devices train and evaluate as on one device") { check_pipeline(2); }
+TEST_CASE("nccl pipeline: three stages, with micro-batches in both directions at a time") { check_pipeline(3); }

@@ -1,4 +1,4 @@
-// Processes over NCCL, and faults that only they can have, in the middle of training.
+// Processes over NCCL, and faults of processes in the middle of training.
 #include <levin/distributed/ddp.h>
 #include <signal.h>
 
@@ -27,7 +27,7 @@ std::size_t count(const std::string& text, const std::string& part) {
   return n;
 }
 
-/// The body on n processes, rank r on cuda:r, and how they ended. In a rank: nothing.
+/// Runs the body on n processes, rank r on cuda:r, and returns their results; nothing within a rank.
 std::optional<RanksResult> run_on_devices(int n, const RankBody& body) {
   if (!is_launched()) return run_test_again(n);
   const RankInfo info = rank_info(environment());
@@ -100,7 +100,7 @@ TEST_CASE("nccl fault: a stalled rank ends the group at the timeout") {
     group.set_timeout(500ms);
     if (group.rank() == 1) {
       raise(SIGSTOP);
-      std::_Exit(5);  // woken up: the others have ended
+      std::_Exit(5);  // resumed after the others have ended
     }
     try {
       const Work work = group.all_reduce(there(10));
@@ -111,7 +111,7 @@ TEST_CASE("nccl fault: a stalled rank ends the group at the timeout") {
       std::cout << "noticed" << std::endl;
     }
     if (group.rank() == 0) {
-      std::this_thread::sleep_for(500ms);  // the others are at their timeouts too
+      std::this_thread::sleep_for(500ms);  // the others reach their timeouts too
       kill(static_cast<pid_t>(processes.to_vector<int64_t>()[1]), SIGCONT);
     }
   });
@@ -121,7 +121,7 @@ TEST_CASE("nccl fault: a stalled rank ends the group at the timeout") {
   CHECK(result->launch.statuses == std::vector<int>{0, 5, 0});
 }
 
-TEST_CASE("nccl fault: one rank throws in its step, the others end with its words") {
+TEST_CASE("nccl fault: one rank throws in its step, the others end with its message") {
   const auto result = run_on_devices(3, [](ProcessGroup& group) {
     nn::Linear net(4, 4);
     net.to(own_device());

@@ -1,4 +1,4 @@
-// Every strategy of several processes on CUDA devices, against ddp and against one device with the whole batch.
+// Every multi-process strategy on CUDA devices compared with ddp and with one device on the whole batch.
 #include <levin/optim/qadam.h>
 
 #include "nccl/device_fits.h"
@@ -12,8 +12,8 @@ using Weights = std::vector<std::vector<float>>;
 
 struct Fitted {
   Weights weights;
-  std::int64_t steps = 0;  // of the optimizer
-  bool same = true;        // on all ranks
+  std::int64_t steps = 0;  // steps of the optimizer
+  bool same = true;        // equal on all ranks
 };
 
 struct FitOptions {
@@ -27,7 +27,7 @@ Fitted fit(const std::string& strategy, const FitOptions& o) {
   manual_seed(3);
   Model model({.dropout = 0, .use_sgd = true});
   const bool alone = strategy == "single";
-  if (!alone && rank() > 0) model.fc1.weight.detach().zero_();  // rank zero's count
+  if (!alone && rank() > 0) model.fc1.weight.detach().zero_();  // rank 0's values are broadcast
   data::DataLoader train(toy_points(36), {.batch_size = alone ? 12 : 12 / ranks(), .shuffle = true, .seed = 7});
   Trainer trainer(on_devices(strategy, o.config));
   trainer.fit(model, DataModule{.train = borrowed(train)}, o.ckpt);
@@ -46,16 +46,16 @@ struct Choice {
 const std::vector<Choice> kExact = {{"horovod"}, {"bagua"}, {"zero_1"}, {"zero_2"}, {"fsdp"}};
 
 TrainerConfig with(const Choice& choice, TrainerConfig c) {
-  c.bagua_algorithm = choice.algorithm;
-  c.scale_lr = false;
-  c.cycle_time_ms = 0;
-  c.fsdp_unit_size = 20;  // each layer, so that one is gathered while another computes
+  c.bagua.algorithm = choice.algorithm;
+  c.horovod.scale_lr = false;
+  c.horovod.cycle_time_ms = 0;
+  c.fsdp.unit_size = 20;  // one unit per layer, so that one is gathered while another computes
   return c;
 }
 
 }  // namespace
 
-TEST_CASE("nccl strategies: those that promise it have ddp's bits on two devices, and one device's weights") {
+TEST_CASE("nccl strategies: exact strategies have ddp's bits on two devices and match one device") {
   pass_on_devices(2, [] {
     const TrainerConfig plain{.max_epochs = 2, .accumulate_grad_batches = 2};
     TrainerConfig clipped = plain;
@@ -65,18 +65,18 @@ TEST_CASE("nccl strategies: those that promise it have ddp's bits on two devices
     for (const Choice& choice : kExact) {
       CAPTURE(choice.strategy);
       CHECK(fit(choice.strategy, {with(choice, plain)}).weights == ddp.weights);
-      CHECK(distance(fit(choice.strategy, {with(choice, clipped)}), alone) <= 1e-6);  // norms of parts are rounded
+      CHECK(distance(fit(choice.strategy, {with(choice, clipped)}), alone) <= 1e-6);  // norms of shards are rounded
     }
   });
 }
 
-TEST_CASE("nccl strategies: gradients that several backwards have gathered, stepped by hand") {
+TEST_CASE("nccl strategies: manual steps on gradients accumulated over several backwards") {
   pass_on_devices(2, [] {
     const auto by_hand = [](const std::string& strategy) {
       manual_seed(3);
       ToyModule model({.dropout = 0});
       data::DataLoader train(toy_points(24), {.batch_size = 3, .shuffle = true, .seed = 7});
-      Fabric fabric({.accelerator = "cuda", .devices = 2, .strategy = strategy, .scale_lr = false});
+      Fabric fabric({.accelerator = "cuda", .devices = 2, .strategy = strategy, .horovod = {.scale_lr = false}});
       fabric.launch();
       auto [opt] = fabric.setup(model, [&] { return optim::SGD(model.parameters(), {.lr = 0.1}); });
       int batches = 0;
@@ -91,7 +91,7 @@ TEST_CASE("nccl strategies: gradients that several backwards have gathered, step
       return values_of(model);
     };
     const Weights ddp = by_hand("ddp"), first = by_hand(kExact.front().strategy);
-    CHECK(largest_difference(first, ddp) <= 1e-6);  // which averages in each backward
+    CHECK(largest_difference(first, ddp) <= 1e-6);  // ddp averages in each backward
     for (const Choice& choice : kExact) {
       CAPTURE(choice.strategy);
       CHECK(by_hand(choice.strategy) == first);
@@ -99,7 +99,7 @@ TEST_CASE("nccl strategies: gradients that several backwards have gathered, step
   });
 }
 
-TEST_CASE("nccl strategies: three devices equal one with the whole batch") {
+TEST_CASE("nccl strategies: three devices match one with the whole batch") {
   pass_on_devices(3, [] {
     const TrainerConfig config{.max_epochs = 2};
     const Fitted alone = fit("single", {config});
@@ -112,7 +112,7 @@ TEST_CASE("nccl strategies: three devices equal one with the whole batch") {
   });
 }
 
-TEST_CASE("nccl strategies: four devices under zero_2 and fsdp equal one with the whole batch") {
+TEST_CASE("nccl strategies: four devices under zero_2 and fsdp match one with the whole batch") {
   pass_on_devices(4, [] {
     const TrainerConfig config{.max_epochs = 1};
     const Fitted alone = fit("single", {config});
@@ -135,7 +135,7 @@ struct Rounded : ToyModule {
 
 }  // namespace
 
-TEST_CASE("nccl strategies: bagua's algorithms that lose something, within their bounds") {
+TEST_CASE("nccl strategies: bagua's lossy algorithms stay within their error bounds") {
   pass_on_devices(2, [] {
     const TrainerConfig config{.max_epochs = 2};
     const Fitted ddp = fit("ddp", {config}), bytes = fit("bagua", {with({"bagua", "bytegrad"}, config)});
@@ -146,12 +146,11 @@ TEST_CASE("nccl strategies: bagua's algorithms that lose something, within their
       for (const char* peers : {"all", "shift_one"}) {
         CAPTURE(algorithm);
         TrainerConfig own = with({"bagua", algorithm}, config);
-        own.bagua_peers = peers;
-        own.bagua_sync_interval_ms = 0;
+        own.bagua.peers = peers;
+        own.bagua.sync_interval_ms = 0;
         const double far = distance(fit("bagua", {own}), ddp);
         CHECK(far > 0);
-        CHECK(far <= 0.3);
-      }
+        CHECK(far <= 0.3);}
     }
   });
 }
@@ -164,7 +163,7 @@ TEST_CASE("nccl strategies: bagua/qadam is ddp's Adam while it warms up, then ne
       const Fitted full = fit<Rounded>("ddp", {config});
       CHECK(own.same);
       CHECK((own.weights == full.weights) == (steps == 2));
-      CHECK(distance(own, full) <= 0.08);  // the way of 4 steps
+      CHECK(distance(own, full) <= 0.08);  // the length of 4 steps
     }
   });
 }
@@ -181,7 +180,7 @@ struct Normed : ToyModule {
 
 }  // namespace
 
-TEST_CASE("nccl strategies: ddp with --sync-batchnorm equals one device with the whole batch") {
+TEST_CASE("nccl strategies: ddp with --sync-batchnorm matches one device with the whole batch") {
   pass_on_devices(2, [] {
     const TrainerConfig config{.max_epochs = 2, .sync_batchnorm = true};
     const Fitted together = fit<Normed>("ddp", {config}), alone = fit<Normed>("single", {config});
@@ -208,7 +207,7 @@ TEST_CASE("nccl strategies: 16-mixed under zero_2, with gradients that overflow 
   });
 }
 
-TEST_CASE("nccl strategies: saved on two devices under zero_2 and fsdp, a fit goes on with one and with two") {
+TEST_CASE("nccl strategies: a fit saved on two devices under zero_2 and fsdp resumes on one and on two") {
   const CommonDir dir;
   pass_on_devices(2, [&] {
     for (const std::string name : {"zero_2", "fsdp"}) {

@@ -1,5 +1,5 @@
-// The Trainer on several devices, a process each: gradients go over NCCL, what ranks say to each other by the host. A
-// test case starts itself again, once for each rank; there its body runs.
+// The Trainer on several devices, one process each: NCCL reduces gradients, and the host exchanges other messages. A
+// test case starts itself again once per rank, where its body runs.
 #include <csignal>
 
 #include "nccl/device_fits.h"
@@ -9,7 +9,7 @@ using namespace levin::test;
 
 namespace {
 
-/// Weights after a fit on all ranks, or on one CPU with the whole batch.
+/// Returns the weights after a fit on all ranks, or on one CPU with the whole batch.
 std::vector<std::vector<float>> trained(const TrainerConfig& c, bool alone) {
   manual_seed(3);
   ToyModule model({.dropout = 0, .use_sgd = true});
@@ -32,14 +32,14 @@ void equals_one_rank(const TrainerConfig& c) {
 
 }  // namespace
 
-TEST_CASE("nccl trainer: two ranks equal one with the whole batch, also with accumulation and clipping") {
+TEST_CASE("nccl trainer: two ranks match one with the whole batch, also with accumulation and clipping") {
   pass_on_devices(2, [] {
     equals_one_rank({.max_epochs = 2});
     equals_one_rank({.max_epochs = 2, .accumulate_grad_batches = 2, .gradient_clip_val = 0.05});
   });
 }
 
-TEST_CASE("nccl trainer: sums along a tree") {
+TEST_CASE("nccl trainer: tree all-reduce") {
   pass_on_devices(3, [] { equals_one_rank({.max_epochs = 1, .nccl_algo = "tree"}); });
 }
 

@@ -1,4 +1,4 @@
-// A module that computes with other tensors: values, where gradients go, and that nothing of it remains.
+// functional_call runs a module with other tensors: values, gradients, and no lasting effect on the module.
 #include <doctest/doctest.h>
 #include <levin/autograd/autograd.h>
 #include <levin/nn/nn.h>
@@ -15,7 +15,7 @@ struct Net : nn::Module {
   Tensor forward(const Tensor& x) override { return fc2(tanh(fc1(x))); }
 };
 
-/// Copies of all values under their names, as leaves.
+/// Returns copies of all values under their names, as leaves.
 StateDict leaves_of(const nn::Module& module) {
   StateDict result;
   for (const auto& [name, t] : module.state_dict()) result.set(name, t.clone().requires_grad_(t.is_floating()));
@@ -26,7 +26,7 @@ std::vector<double> values(const Tensor& t) { return t.detach().to_vector<double
 
 }  // namespace
 
-TEST_CASE("functional_call: the given tensors count and get the gradients, the module stays as it was") {
+TEST_CASE("functional_call: the given tensors are used and get the gradients, the module is unchanged") {
   manual_seed(1);
   Net net, other;
   net.to(kFloat64), other.to(kFloat64);
@@ -37,7 +37,7 @@ TEST_CASE("functional_call: the given tensors count and get the gradients, the m
   CHECK(values(y) == values(other(x)));
   CHECK(values(net.fc1.weight) == before);
   CHECK(net.fc1.weight.is_leaf());
-  // Backward comes when the module has its own values again.
+  // Backward runs after the module has its own values again.
   square(y).sum().backward();
   square(other(x)).sum().backward();
   for (const auto& [name, p] : other.named_parameters()) {
@@ -45,7 +45,7 @@ TEST_CASE("functional_call: the given tensors count and get the gradients, the m
     CHECK(values(given.at(name).grad()) == values(p.grad()));
   }
   for (const auto& entry : net.named_parameters()) CHECK_FALSE(entry.second.grad().defined());
-  // Some of them: the rest is the module's, which gets its own gradients.
+  // With only some given, the rest are the module's, which get their own gradients.
   const Tensor w = given.at("fc2.weight").detach().requires_grad_();
   nn::functional_call(net, {{"fc2.weight", w}}, x).sum().backward();
   CHECK(w.grad().defined());
@@ -53,7 +53,7 @@ TEST_CASE("functional_call: the given tensors count and get the gradients, the m
   CHECK_FALSE(net.fc2.weight.grad().defined());
 }
 
-TEST_CASE("functional_call: gradients of gradients, as in learning to learn") {
+TEST_CASE("functional_call: second gradients, as in meta-learning") {
   manual_seed(2);
   Net net;
   net.to(kFloat64);
@@ -74,7 +74,7 @@ TEST_CASE("functional_call: edits of buffers go to the given ones") {
   CHECK(batches.item<int64_t>() == 8);
   CHECK(values(norm.running_mean) == std::vector<double>(2, 0.0));
   CHECK(norm.num_batches_tracked.item<int64_t>() == 0);
-  CHECK(values(norm.running_var) != std::vector<double>(2, 1.0));  // its own, since none was given
+  CHECK(values(norm.running_var) != std::vector<double>(2, 1.0));  // its own buffer, because none was given
 }
 
 TEST_CASE("functional_call: results that are parameters, exceptions, wrong names and shapes") {

@@ -31,7 +31,7 @@ Moments moments(const Tensor& t) {
   return m;
 }
 
-/// Six standard errors of the mean and of the deviation of n samples.
+/// Checks mean and standard deviation within six standard errors of n samples.
 void check_moments(const Tensor& t, double mean, double std) {
   const Moments m = moments(t);
   const double n = static_cast<double>(t.numel());
@@ -41,7 +41,7 @@ void check_moments(const Tensor& t, double mean, double std) {
 
 }  // namespace
 
-TEST_CASE("linear and convolution begin uniform in 1 / sqrt(fan in)") {
+TEST_CASE("linear and convolution weights are initialised uniformly within 1 / sqrt(fan in)") {
   manual_seed(3);
   const nn::Linear linear(100, 300);
   const double bound = 0.1;
@@ -79,7 +79,7 @@ TEST_CASE("initialisers") {
   CHECK_THROWS_AS(nn::init::xavier_uniform_(empty({3})), ShapeError);
 }
 
-TEST_CASE("layers compute what their operations compute") {
+TEST_CASE("layers match their operations") {
   manual_seed(5);
   const auto same = [](const Tensor& a, const Tensor& b) { CHECK(test::compare(a, b, {.ulps = 0}) == ""); };
   const Tensor x = randn({2, 4, 8, 8}), flat = randn({3, 6});
@@ -109,7 +109,7 @@ TEST_CASE("layers compute what their operations compute") {
   same(nn::Identity()(x), x);
 }
 
-TEST_CASE("dropout works in training only") {
+TEST_CASE("dropout is active only in training") {
   nn::Dropout drop(0.4);
   const Tensor x = ones({10000});
   manual_seed(1);
@@ -124,7 +124,7 @@ TEST_CASE("dropout works in training only") {
   CHECK_THROWS_AS(nn::Dropout(1.5), ValueError);
 }
 
-TEST_CASE("batch norm counts batches and moves its running statistics") {
+TEST_CASE("batch norm counts batches and updates its running statistics") {
   nn::BatchNorm2d norm(2), average(2, {.momentum = std::nullopt}),
       plain(2, {.affine = false, .track_running_stats = false});
   const Tensor a = full({1, 2, 1, 2}, 1.f), b = full({1, 2, 1, 2}, 4.f);
@@ -143,7 +143,7 @@ TEST_CASE("batch norm counts batches and moves its running statistics") {
   CHECK_THROWS_AS(norm(ones({2, 2})), ShapeError);
 }
 
-TEST_CASE("layers refuse arguments that make no sense") {
+TEST_CASE("layers refuse invalid arguments") {
   CHECK_THROWS_AS(nn::Conv2d(3, 4, 3, {.groups = 2}), ValueError);
   CHECK_THROWS_AS(nn::Conv2d(0, 4, 3), ValueError);
   CHECK_THROWS_AS(nn::Conv2d(2, 4, 0), ValueError);
@@ -176,7 +176,7 @@ TEST_CASE("sequential") {
   CHECK(net.parameters()[2].name == "2.weight");
 }
 
-TEST_CASE("layers pass on their options away from the defaults") {
+TEST_CASE("layers pass non-default options on") {
   manual_seed(6);
   const auto same = [](const Tensor& a, const Tensor& b) { CHECK(test::compare(a, b, {.ulps = 0}) == ""); };
   const auto differ = [](const Tensor& a, const Tensor& b) {
@@ -204,7 +204,7 @@ TEST_CASE("layers pass on their options away from the defaults") {
   same(batch(x), evaluated);
 }
 
-TEST_CASE("an embedding layer and its clone leave the row of padding without a gradient") {
+TEST_CASE("an embedding layer and its clone give the padding row no gradient") {
   manual_seed(7);
   nn::Embedding table(5, 2, {.padding_idx = 1});
   nn::Embedding copy = nn::clone(table);

@@ -49,7 +49,7 @@ bool mentions(const std::string& text, const std::string& part) { return text.fi
 
 }  // namespace
 
-TEST_CASE("names are PyTorch's, in the order of registration") {
+TEST_CASE("names match PyTorch's, in the order of registration") {
   Deep deep(2);
   CHECK(names(deep.named_parameters()) ==
         "scale list.0.fc1.weight list.0.fc1.bias list.0.fc2.weight list.1.fc1.weight list.1.fc1.bias list.1.fc2.weight "
@@ -65,7 +65,7 @@ TEST_CASE("names are PyTorch's, in the order of registration") {
   CHECK(mentions(thrown([&] { deep.get_submodule("fc9"); }), "no module \"fc9\". It has: list, list.0, list.0.fc1"));
 }
 
-TEST_CASE("names that are taken, empty or dotted are refused") {
+TEST_CASE("duplicate, empty and dotted names are refused") {
   struct Bad : nn::Module {};
   Bad bad;
   bad.register_parameter("w", ones({1}));
@@ -85,7 +85,7 @@ TEST_CASE("a shared parameter is listed once and saved under both names") {
   CHECK(names(tied.state_dict()) == "again head.weight ");
 }
 
-TEST_CASE("moving a module keeps its members' references right") {
+TEST_CASE("moving a module keeps its members' references valid") {
   Net first;
   const Tensor weight = first.fc1.weight, x = randn({5, 4});
   const Tensor y = first(x);
@@ -96,7 +96,7 @@ TEST_CASE("moving a module keeps its members' references right") {
   static_assert(!std::is_copy_constructible_v<Net> && !std::is_move_assignable_v<Net>);
 }
 
-TEST_CASE("clone is deep, of the module's own type, and draws no random numbers") {
+TEST_CASE("clone is deep, keeps the module's type, and draws no random numbers") {
   Net net;
   net.fc1.weight.requires_grad_(false);
   net.eval();
@@ -134,7 +134,7 @@ TEST_CASE("clone is deep, of the module's own type, and draws no random numbers"
   CHECK(copy2(image).to_vector<float>() == net2(image).to_vector<float>());
 }
 
-TEST_CASE("modules made and cloned on several threads share out the numbers of one stream") {
+TEST_CASE("modules created and cloned on several threads divide one stream of random numbers") {
   constexpr int threads = 3, each = 200;
   const auto make = [] { return nn::Linear(4, 3, {.bias = false}); };
   const auto values = [](const nn::Linear& layer) { return layer.weight.detach().to_vector<float>(); };
@@ -182,7 +182,7 @@ TEST_CASE("train, eval, apply, requires_grad_ reach every module") {
   for (const auto& entry : deep.named_parameters()) CHECK(!entry.second.requires_grad());
 }
 
-TEST_CASE("to changes tensors where they are") {
+TEST_CASE("to changes tensors in place") {
   Net net;
   const Tensor weight = net.fc1.weight;  // a handle as an optimizer holds it
   const Tensor x = randn({2, 4});
@@ -231,7 +231,7 @@ TEST_CASE("nn/buffer_properties") {
     Tensor forward(const Tensor& x) override { return x * scale * kept * scratch; }
   };
   Counting net;
-  // It moves with the module, where its handles are.
+  // It moves with the module; existing handles see that.
   const Tensor kept = net.kept, scratch = net.scratch;
   net.to(DType::f64);
   CHECK(kept.dtype() == DType::f64);
@@ -245,7 +245,7 @@ TEST_CASE("nn/buffer_properties") {
   CHECK(net.load_state_dict(other.state_dict()).missing.empty());
   CHECK(kept.to_vector<double>() == std::vector<double>{7, 7});
   CHECK(scratch.to_vector<double>() == std::vector<double>{3, 3});
-  // Nothing optimises it, and no gradient comes to it.
+  // It is not a parameter and gets no gradient.
   CHECK(names(net.named_parameters()) == "scale ");
   net(ones({2}, {.dtype = DType::f64})).sum().backward();
   CHECK_FALSE(kept.requires_grad());
@@ -286,7 +286,7 @@ TEST_CASE("load_state_dict is all or nothing and lists every difference") {
   CHECK(to.norm.bias.to_vector<float>() == std::vector<float>{1, 1});
 }
 
-TEST_CASE("a tree is printed as PyTorch does, with parameter counts") {
+TEST_CASE("a tree is printed as in PyTorch, with parameter counts") {
   nn::Sequential net(nn::Conv2d(1, 16, 5, {.padding = 2}), nn::ReLU(), nn::MaxPool2d(2),
                      nn::Sequential(nn::Flatten(), nn::Linear(3136, 10)), nn::Dropout(0.25));
   std::ostringstream out;
@@ -326,7 +326,7 @@ TEST_CASE("forward hooks see and replace input and output, and handles remove th
   CHECK(calls == 2);
 }
 
-TEST_CASE("a forward pre-hook may give the output itself, and the hooks behind it see that") {
+TEST_CASE("a forward pre-hook may return the output itself, which later hooks see") {
   nn::Linear layer(2, 3);
   auto before = layer.register_forward_pre_hook(
       [](nn::Module&, const Tensor& x) -> Tensor { throw nn::ForwardResult{x * 2.0}; });
@@ -337,7 +337,7 @@ TEST_CASE("a forward pre-hook may give the output itself, and the hooks behind i
   CHECK(layer(ones({1, 2})).size(1) == 3);
 }
 
-TEST_CASE("backward hooks get the whole gradients and may replace the input's") {
+TEST_CASE("backward hooks get the complete gradients and may replace the input's") {
   Net net;
   const Tensor x = randn({2, 4}).requires_grad_();
   Tensor seen_input, seen_output;
@@ -354,7 +354,7 @@ TEST_CASE("backward hooks get the whole gradients and may replace the input's") 
   CHECK(seen_input.to_vector<float>() == matmul(seen_output, net.fc2.weight.detach()).to_vector<float>());
   CHECK(x.grad().to_vector<float>() == std::vector<float>(8, 0.f));
 
-  // Without a gradient of the input the hook still runs; after the module is gone it does not.
+  // Without an input gradient the hook still runs; after the module is destroyed it does not.
   int calls = 0;
   Tensor loss;
   {
@@ -372,7 +372,7 @@ TEST_CASE("backward hooks get the whole gradients and may replace the input's") 
   CHECK(calls == 1);
 }
 
-TEST_CASE("100,000 modules inside each other: names, state, modes and destruction need no deep stack") {
+TEST_CASE("100,000 nested modules: names, state, modes and destruction need no deep stack") {
   struct Nest : nn::Module {
     void take(std::unique_ptr<Module> inner) { adopt("n", std::move(inner)); }
   };
@@ -394,7 +394,7 @@ TEST_CASE("100,000 modules inside each other: names, state, modes and destructio
   outer.reset();
 }
 
-TEST_CASE("a module's own destructor still has its children, which go after it") {
+TEST_CASE("a module's destructor can still use its children") {
   static std::string tape;
   tape.clear();
   struct Leaf : nn::Module {
@@ -416,7 +416,7 @@ TEST_CASE("a module's own destructor still has its children, which go after it")
   CHECK(tape == "top(34)43(12)21");
 }
 
-TEST_CASE("a conversion takes the gradient along") {
+TEST_CASE("a conversion also converts the gradient") {
   nn::Linear layer(2, 1, {.bias = false});
   layer.weight.set_grad(from_data<float>({0.5f, -3.f}, {1, 2}));
   layer.to(kFloat64);

@@ -1,4 +1,4 @@
-// Every operation case in every mode.
+// Runs every operation case in every mode.
 
 #include "cases/cases.h"
 #include "support/shard.h"
@@ -15,7 +15,7 @@ using namespace levin::test;
 
 namespace {
 
-/// All cases, or those whose names contain LEVIN_CASE, or this process's shard of them.
+/// Returns all cases, or those whose names contain LEVIN_CASE, or this process's shard.
 const std::vector<OpCase>& cases() {
   static const std::vector<OpCase> list = [] {
     std::vector<OpCase> kept;
@@ -46,13 +46,13 @@ TEST_CASE("names are unique and every case has samples and types") {
   }
 }
 
-TEST_CASE("operations equal their references in every type and layout") { run(check_forward); }
-TEST_CASE("gradients equal finite differences") { run(check_gradients); }
-TEST_CASE("gradients of large samples equal slopes of the reference, and those in f64") { run(check_large_gradients); }
-TEST_CASE("gradients do not depend on how the incoming one lies in memory") { run(check_incoming_layouts); }
-TEST_CASE("gradients of gradients equal finite differences") { run(check_second_gradients); }
+TEST_CASE("operations match their references in every type and layout") { run(check_forward); }
+TEST_CASE("gradients match finite differences") { run(check_gradients); }
+TEST_CASE("gradients of large samples match slopes of the reference and those in f64") { run(check_large_gradients); }
+TEST_CASE("gradients do not depend on the incoming gradient's layout") { run(check_incoming_layouts); }
+TEST_CASE("second gradients match finite differences") { run(check_second_gradients); }
 TEST_CASE("results have the same bits with 1, 2, 3 and 7 threads") { run(check_thread_counts); }
-TEST_CASE("wrong arguments are refused with their reason") { run(check_errors); }
+TEST_CASE("invalid arguments are refused with the reason") { run(check_errors); }
 
 #if defined(LEVIN_TEST_CUDA)
 TEST_CASE("operations on cuda equal their references in every type and layout, and so do gradients") {

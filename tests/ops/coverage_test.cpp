@@ -1,4 +1,4 @@
-// No kernel table without a case, no recorded operation without a gradient check.
+// Every kernel table has a case, and every recorded operation a gradient check.
 
 #include "cases/cases.h"
 #include "support/paths.h"
@@ -8,7 +8,7 @@
 #include <levin/autograd/node.h>
 #include <levin/autograd/ops.h>
 #include <levin/core/io.h>
-#include <levin/kernels/work.h>
+#include <levin/kernels/kernel.h>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -25,11 +25,26 @@ using namespace levin::test;
 
 namespace {
 
-/// Names declared as `extern constinit ...Kernel... a, b, c;`.
-std::set<std::string> declared_kernels(const std::string& text) {
+/// Returns the names of the rows of elementwise_rows.h: of unary operations, or of all kernels.
+std::set<std::string> row_names(const std::string& text, bool unary_only) {
+  static const std::regex row(R"((?:^|\n)LEVIN_(\w+)_ROW\((\w+),)");
+  std::set<std::string> names;
+  for (std::sregex_iterator r(text.begin(), text.end(), row), end; r != end; ++r) {
+    const std::string family = (*r)[1], name = (*r)[2];
+    if (unary_only && family != "UNARY") continue;
+    names.insert(name);
+    if (family == "ACTIVATION") names.insert(name + "_backward");
+  }
+  return names;
+}
+
+/// Returns the names declared as `extern constinit ...Kernel... a, b, c;` or as a row.
+std::set<std::string> declared_kernels(const std::string& contract) {
+  static const std::regex macro("#define[^\n]*");
   static const std::regex declaration(R"(extern constinit\s+(?:Kernel<[^;]*?\)>|\w+Kernel)\s+([^;]+);)");
   static const std::regex word(R"(\w+)");
-  std::set<std::string> names;
+  const std::string text = std::regex_replace(contract, macro, "");
+  std::set<std::string> names = row_names(text, false);
   for (std::sregex_iterator d(text.begin(), text.end(), declaration), end; d != end; ++d) {
     const std::string list = (*d)[1];
     for (std::sregex_iterator w(list.begin(), list.end(), word); w != end; ++w) names.insert(w->str());
@@ -42,8 +57,8 @@ struct Collector : kernels::KernelObserver {
     const std::lock_guard lock(mutex);
     names.insert(kernel);
   }
-  void returned(const char* kernel, const std::type_info& type, const void* args, const Stream&) override {
-    const kernels::Work work = kernels::work_of(kernel, type, args);
+  void returned(const char* kernel, const std::type_info&, const void*, const kernels::Work& work,
+                const Stream&) override {
     const std::lock_guard lock(mutex);
     if (work.bytes > 0) worked.insert(kernel);
   }
@@ -51,7 +66,7 @@ struct Collector : kernels::KernelObserver {
   std::set<std::string> names, worked;
 };
 
-/// Names of all operations in the graph behind `outputs`.
+/// Collects the names of all operations in the graph of `outputs`.
 void collect_nodes(const Tensors& outputs, std::set<std::string>& names) {
   std::vector<NodePtr> unseen;
   std::set<const Node*> seen;
@@ -67,7 +82,7 @@ void collect_nodes(const Tensors& outputs, std::set<std::string>& names) {
   }
 }
 
-/// Backward, then again with a graph, and that graph's backward.
+/// Runs backward, again with create_graph, and that graph's backward.
 void run_backward(const OpCase& c, const Tensors& all_outputs, const Tensors& leaves,
                   std::set<std::string>& operations) {
   Tensors outputs, seeds, seconds, weights;
@@ -95,7 +110,7 @@ struct Coverage {
   std::set<std::string> kernels, worked, operations;
 };
 
-/// Runs every sample forward, backward, and through the gradients of gradients, in f32 and the case's first type.
+/// Runs every sample forward, backward, and with second gradients, in f32 and the case's first type.
 const Coverage& coverage() {
   static const Coverage result = [] {
     Collector collector;
@@ -124,8 +139,9 @@ const Coverage& coverage() {
 TEST_CASE("kernel declarations are found in contract headers") {
   const auto names = declared_kernels(
       "extern constinit Kernel<void(const A&, Stream&)> one;\nextern constinit UnaryKernel two, three,\n    "
-      "four;\nKernel x;");
-  CHECK(names == std::set<std::string>{"one", "two", "three", "four"});
+      "four;\nKernel x;\n#define LEVIN_UNARY_ROW(name, ...) extern constinit UnaryKernel name;\n"
+      "LEVIN_UNARY_ROW(five, floating)\nLEVIN_ACTIVATION_ROW(six, numeric)\n");
+  CHECK(names == std::set<std::string>{"one", "two", "three", "four", "five", "six", "six_backward"});
 }
 
 TEST_CASE("every kernel table is exercised by some case") {
@@ -142,7 +158,7 @@ TEST_CASE("the profiler knows the work of every kernel") {
   for (const std::string& name : coverage().kernels) CHECK_MESSAGE(coverage().worked.count(name) == 1, name);
 }
 
-TEST_CASE("every recorded operation stands in the graph of some case") {
+TEST_CASE("every recorded operation is in the graph of some case") {
   static const std::regex recorded(R"rx(record\(\s*"(\w+)")rx");
   std::size_t found = 0;
   for (const auto& file : std::filesystem::recursive_directory_iterator(source_dir() / "autograd/src/ops")) {
@@ -156,6 +172,11 @@ TEST_CASE("every recorded operation stands in the graph of some case") {
     }
   }
   CHECK(found > 20);
+  const std::string rows = io::read_text(source_dir() / "kernels/include/levin/kernels/elementwise_rows.h");
+  const auto unary = row_names(rows, true);
+  CHECK(unary.size() > 20);
+  for (const std::string& name : unary)
+    CHECK_MESSAGE(coverage().operations.count(name) == 1, name, " has no gradient check");
 }
 
 TEST_CASE("the table of what is supported") {

@@ -1,4 +1,4 @@
-// The random tests find what is planted and make it small.
+// The random tests find planted faults and reduce them.
 
 #include "cases/cases.h"
 #include "fuzz/cases.h"
@@ -18,7 +18,7 @@ using namespace levin::test;
 
 namespace {
 
-/// x^2, with a fault.
+/// Computes x^2 with a fault.
 using Fault = Tensor (*)(const Tensor& x);
 
 OpCase square_with(Fault fault) {
@@ -37,7 +37,7 @@ struct Found {
   std::string wrong{}, code{};
 };
 
-/// The first failure of 2000 tests, made small.
+/// Returns the first failure of 2000 tests, reduced.
 std::optional<Found> found(const OpCase& c, const std::string& family = "single") {
   fuzz::Suite suite{.cases = {c}, .family = family};
   if (family == "graphs") suite.cases = all_cases(), suite.cases.push_back(c);
@@ -56,7 +56,7 @@ std::optional<Found> found(const OpCase& c, const std::string& family = "single"
   return std::nullopt;
 }
 
-/// A square whose backward is given.
+/// A square with the given backward.
 Tensor recorded_square(const Tensor& x, BackwardFn backward) {
   Tensor y;
   {
@@ -71,11 +71,11 @@ bool holds(const std::string& text, const std::string& part) { return text.find(
 
 }  // namespace
 
-TEST_CASE("random tests pass a right operation") {
+TEST_CASE("random tests pass a correct operation") {
   CHECK(!found(square_with([](const Tensor& x) { return square(x); })));
 }
 
-TEST_CASE("random tests find a wrong value of strided inputs, and make the input small") {
+TEST_CASE("random tests find a wrong value of strided inputs and reduce the input") {
   const auto f = found(
       square_with([](const Tensor& x) { return x.is_contiguous() || x.numel() < 4 ? square(x) : add(square(x), 1); }));
   REQUIRE(f);
@@ -99,7 +99,7 @@ TEST_CASE("random tests find wrong first gradients") {
   CHECK(holds(f->wrong, "the slope along a direction"));
 }
 
-TEST_CASE("random tests find a gradient that takes the incoming one for contiguous") {
+TEST_CASE("random tests find a gradient that assumes a contiguous incoming gradient") {
   const auto f = found(square_with([](const Tensor& x) {
     return recorded_square(x, [](Context& k, const Tensor& g) -> Grads {
       const Tensor read =
@@ -120,7 +120,7 @@ TEST_CASE("random tests find wrong second gradients") {
   CHECK(holds(f->wrong, "second gradient"));
 }
 
-TEST_CASE("random tests find a fault that shows in a graph, and leave a short one") {
+TEST_CASE("random tests find a fault that appears in a graph, and reduce the graph") {
   const auto f =
       found(square_with([](const Tensor& x) { return grad_fn(x) && x.numel() > 2 ? add(square(x), 0.5) : square(x); }),
             "graphs");
@@ -129,7 +129,7 @@ TEST_CASE("random tests find a fault that shows in a graph, and leave a short on
   CHECK(!holds(f->code, "const Tensor y3"));
 }
 
-TEST_CASE("a test that dies is a failure like others, and the tests behind it still run") {
+TEST_CASE("a test that crashes is a failure, and the tests after it still run") {
   const auto test = [](std::int64_t number) -> std::string {
     if (number == 7) std::raise(SIGKILL);
     return number == 11 ? "wrong" : "";

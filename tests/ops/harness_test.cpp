@@ -1,6 +1,6 @@
-// The harness catches what it is for: each planted defect has to be reported.
+// The harness reports each planted defect.
 
-#include "support/op_case.h"
+#include "support/ops/op_case.h"
 #include "support/shard.h"
 
 #include <levin/autograd/ops.h>
@@ -18,7 +18,7 @@ using namespace levin::test;
 
 namespace {
 
-/// x^2 whose forward and backward can be wrong.
+/// Computes x^2 with a faulty forward or backward.
 Tensor planted_square(const Tensor& x, double forward_error, double backward_factor) {
   Tensor y;
   {
@@ -44,7 +44,7 @@ bool mentions(const std::string& text, const std::string& part) { return text.fi
 
 }  // namespace
 
-TEST_CASE("a right operation passes every mode") {
+TEST_CASE("a correct operation passes every mode") {
   const OpCase c = square_case(0, 2);
   CHECK(check_forward(c) == "");
   CHECK(check_gradients(c) == "");
@@ -59,7 +59,7 @@ TEST_CASE("a wrong forward is reported with its worst element") {
   CHECK(mentions(wrong, "allowed"));
 }
 
-TEST_CASE("a forward wrong by few units in the last place is reported in f32") {
+TEST_CASE("a forward error of a few ulps is reported in f32") {
   OpCase c = square_case(0, 2);
   c.dtypes = {DType::f32};
   c.op = [](const Tensors& x) -> Tensors { return {square(x[0]) * (1.0 + 4 * 0x1p-23)}; };
@@ -86,7 +86,7 @@ TEST_CASE("a wrong second derivative is reported") {
   CHECK(check_second_gradients(c) != "");
 }
 
-/// x^2 whose gradient is `factor` times too large at one place.
+/// Computes x^2 with a wrong gradient at one element.
 Tensor square_wrong_at(const Tensor& x, int64_t at, double by) {
   static thread_local int64_t place;
   static thread_local double factor;
@@ -122,7 +122,7 @@ TEST_CASE("one wrong gradient of a large sample is reported") {
   CHECK(mentions(check_large_gradients(c), "the slope along a random direction"));
 }
 
-TEST_CASE("a backward that takes every incoming gradient for contiguous is reported") {
+TEST_CASE("a backward that assumes a contiguous incoming gradient is reported") {
   OpCase c = square_case(0, 2);
   c.large = {sample({{300, 40}}, uniform(0.5, 2))};
   static thread_local bool right;
@@ -180,7 +180,7 @@ TEST_CASE("a wrong shape, type or number of outputs is reported") {
 TEST_CASE("a wrong result on a device is reported") {
   CHECK(check_device(square_case(0, 2), kCpu) == "");
   CHECK(mentions(check_device(square_case(1e-4, 2), kCpu), "planted"));
-  OpCase c = square_case(0, 2);  // wrong in the device's type only
+  OpCase c = square_case(0, 2);  // wrong only in the device's type
   c.op = [](const Tensors& x) -> Tensors { return {planted_square(x[0], 0, x[0].dtype() == DType::f32 ? 2.01 : 2)}; };
   CHECK(mentions(check_device(c, kCpu), "gradients of planted"));
 }
@@ -214,7 +214,7 @@ TEST_CASE("a small selection has each sample and each pair of a type and a layou
   setenv("LEVIN_SMALL_CASES", kept.c_str(), 1);
 }
 
-TEST_CASE("shards take every item once, and a wrong LEVIN_SHARD is refused") {
+TEST_CASE("shards take every item once, and an invalid LEVIN_SHARD is refused") {
   struct Variable {
     ~Variable() { before.empty() ? unsetenv("LEVIN_SHARD") : setenv("LEVIN_SHARD", before.c_str(), 1); }
     std::string before = std::getenv("LEVIN_SHARD") ? std::getenv("LEVIN_SHARD") : "";
@@ -241,7 +241,7 @@ TEST_CASE("shards take every item once, and a wrong LEVIN_SHARD is refused") {
   CHECK(in_shard(7));
 }
 
-TEST_CASE("an error that is missing or says something else is reported") {
+TEST_CASE("a missing error, or one with another message, is reported") {
   OpCase c = square_case(0, 2);
   c.errors = {{.expected = "three", .run = [] { throw ShapeError("two"); }}};
   CHECK(mentions(check_errors(c), "expected \"three\""));
@@ -263,7 +263,7 @@ TEST_CASE("the tolerance model") {
   CHECK(compare(tensor({INFINITY}), {1e300}, {}) == "");
 }
 
-TEST_CASE("inputs are the same values in every type and lie as asked for") {
+TEST_CASE("inputs have the same values in every type, and the requested layout") {
   const OpCase c = square_case(0, 2);
   const Sample s = sample({{3, 4}});
   for (const Layout layout : kAllLayouts) {

@@ -1,5 +1,5 @@
 // Matrix products whose operands are packed in several parts: values and gradients. Comparing all elements would take
-// longer than the products: a product of C with a random vector v in double costs little, and C v = A (B v).
+// longer than the products, but C v = A (B v) with a random vector v in double is cheap to check.
 
 #include "support/comparison.h"
 #include "support/tolerance.h"
@@ -43,15 +43,15 @@ Line signs(int64_t n) {
   return v;
 }
 
-/// (rows, columns) in [-1, 1), in memory as its transpose or as it is.
+/// Returns (rows, columns) in [-1, 1), stored as it is or transposed.
 Tensor operand(int64_t rows, int64_t columns, DType dtype, bool transposed) {
   const Tensor t = transposed ? rand({columns, rows}) : rand({rows, columns});
   const Tensor values = (t * 2.0 - 1.0).to(dtype);
   return transposed ? values.t() : values;
 }
 
-/// How far a row of C times signs may be off: each element rounds once, adds up `terms` products of 1/3 on average, and
-/// the errors of a row have either sign.
+/// Returns the allowed error of a row of C times signs: each element rounds once and sums `terms` products of 1/3 on
+/// average, and the errors of a row have either sign.
 double allowed(const Matrix& c, std::size_t row, DType dtype, int64_t terms) {
   double squares = 0;
   for (std::size_t j = 0; j < c.columns; ++j) {
@@ -61,7 +61,7 @@ double allowed(const Matrix& c, std::size_t row, DType dtype, int64_t terms) {
   return 5 * std::sqrt(squares);
 }
 
-/// The share of what is allowed that C = A B takes.
+/// Returns the error of C = A B relative to the allowed one.
 double share(const Tensor& c, const Tensor& a, const Tensor& b) {
   const Matrix left(a), right(b), product(c);
   const Line v = signs(b.size(1));
@@ -86,9 +86,9 @@ void check_product(int64_t m, int64_t k, int64_t n, DType dtype, bool transposed
 
 }  // namespace
 
-TEST_CASE("products beyond what is packed at once, their gradients, and those of transposed operands") {
+TEST_CASE("products larger than one packed part, their gradients, and those of transposed operands") {
   check_product(1499, 1501, 1493, kFloat32, false);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // with which each takes a minute
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // with them each takes a minute
   check_product(1500, 1500, 1500, kFloat32, true);
   check_product(1500, 800, 1500, kFloat64, false);
   check_product(1500, 1500, 1500, kHalf, true);
@@ -96,7 +96,7 @@ TEST_CASE("products beyond what is packed at once, their gradients, and those of
 #endif
 }
 
-TEST_CASE("one wrong element of a large product is noticed") {
+TEST_CASE("one wrong element of a large product is detected") {
   const Tensor a = operand(700, 700, kFloat32, false), b = operand(700, 700, kFloat32, false), c = matmul(a, b);
   CHECK(share(c, a, b) <= 1);
   c[699][350].add_(0.05);  // elements are about 9

@@ -1,5 +1,5 @@
-// Outputs and gradients of the operation cases against values that PyTorch computed from the same inputs.
-// With LEVIN_DUMP_INPUTS=FILE the inputs are written for tests/pytorch/make_values.py instead.
+// Outputs and gradients of the operation cases compared with values that PyTorch computed from the same inputs. With
+// LEVIN_DUMP_INPUTS=FILE the inputs are written for tests/pytorch/make_values.py instead.
 
 #include "cases/cases.h"
 #include "support/stored_values.h"
@@ -35,7 +35,7 @@ struct StoredSample {
 
 bool has_type(const std::vector<DType>& types, DType t) { return std::ranges::find(types, t) != types.end(); }
 
-/// The first stored sample of two elements or more is stored for strided inputs and the 16-bit types too.
+/// Also stores the first stored sample of two elements or more for strided inputs and the 16-bit types.
 void add_variants(std::vector<StoredSample>& list, const StoredSample& first) {
   const OpCase& c = *first.op_case;
   const auto add = [&](const std::string& name, DType dtype, Layout layout) {
@@ -85,7 +85,7 @@ std::string dumped(const StoredSample& s) {
   return text;
 }
 
-/// Names the inputs and the expression, to notice stored values that belong to others.
+/// Returns a hash of the inputs and the expression, to detect stored values of others.
 int64_t fingerprint(const std::string& text) {
   return io::crc32(std::as_bytes(std::span(text.data(), text.size())));
 }
@@ -133,7 +133,7 @@ std::string compare_stored(const StoredSample& s, const StoredValues& stored) {
 
 }  // namespace
 
-TEST_CASE("operations and gradients equal PyTorch's stored values") {
+TEST_CASE("operations and gradients match PyTorch's stored values") {
   const std::vector<OpCase> cases = all_cases();
   const std::vector<StoredSample> samples = stored_samples(cases);
   if (const char* file = std::getenv("LEVIN_DUMP_INPUTS")) {

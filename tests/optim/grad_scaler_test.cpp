@@ -1,4 +1,4 @@
-// Loss scaling: the state machine, skipped steps, and what must not happen.
+// Loss scaling: the state machine, skipped steps, and errors.
 
 #include <doctest/doctest.h>
 #include <levin/autograd/autocast.h>
@@ -22,7 +22,7 @@ Tensor leaf(std::initializer_list<double> values) { return tensor(values).requir
 
 std::vector<float> values(const Tensor& t) { return t.detach().to_vector<float>(); }
 
-/// One step whose scaled gradient of `w` is `gradient` times the scale.
+/// Takes one step with a scaled gradient of `w` of `gradient` times the scale.
 void scaled_step(GradScaler& scaler, optim::Optimizer& opt, const Tensor& w, double gradient) {
   opt.zero_grad();
   scaler.scale(sum(w * gradient)).backward();
@@ -32,7 +32,7 @@ void scaled_step(GradScaler& scaler, optim::Optimizer& opt, const Tensor& w, dou
 
 }  // namespace
 
-TEST_CASE("scaler/state_machine: a good step is the step without scaling") {
+TEST_CASE("scaler/state_machine: a good step equals the step without scaling") {
   const Tensor a = leaf({1, 2, 3}), b = leaf({1, 2, 3});
   optim::AdamW scaled({a}), plain({b});
   GradScaler scaler;
@@ -66,7 +66,7 @@ TEST_CASE("scaler/state_machine: an overflow skips the step, halves the scale an
   CHECK(scaled.state_dict().at("state.0.step").item<double>() == 1.0);
   scaled_step(scaler, scaled, a, std::nan(""));
   CHECK(scaler.get_scale() == 16384.0);
-  scaled_step(scaler, scaled, a, 0.25);  // bias correction goes on as if nothing had been
+  scaled_step(scaler, scaled, a, 0.25);  // bias correction continues as if nothing had happened
   plain_step(0.25);
   CHECK(values(a) == values(b));
   CHECK(scaled.state_dict().at("state.0.step").item<double>() == 2.0);
@@ -174,7 +174,7 @@ TEST_CASE("scaler/state_machine: twenty skips in a row end training with the par
   diverge();
 }
 
-TEST_CASE("scaler/state_machine: clipping, which spreads a NaN over all gradients, does not hide whose it was") {
+TEST_CASE("scaler/state_machine: clipping, which spreads a NaN over all gradients, does not hide its origin") {
   const Tensor fine = leaf({1}), bad = leaf({1});
   const std::vector<Parameter> parameters{{"fine", fine}, {"bad.weight", bad}};
   optim::SGD opt(parameters);
@@ -193,7 +193,7 @@ TEST_CASE("scaler/state_machine: clipping, which spreads a NaN over all gradient
   CHECK(values(fine)[0] == 1.0f);
 }
 
-TEST_CASE("scaler/state_machine: a good step between skips begins their count anew") {
+TEST_CASE("scaler/state_machine: a good step between skips resets their count") {
   const Tensor w = leaf({1});
   optim::SGD opt({w});
   GradScaler scaler({.max_skips = 4});
@@ -244,7 +244,7 @@ TEST_CASE("scaler/state_machine: found-inf is one number of any shape and type")
   CHECK_THROWS_WITH_AS(scaler.update_with(zeros({0})), doctest::Contains("found_inf is (0,)"), ShapeError);
 }
 
-TEST_CASE("scaler/state_machine: the state goes on where it was") {
+TEST_CASE("scaler/state_machine: a loaded state continues") {
   const Tensor w = leaf({1});
   optim::SGD opt({w});
   GradScaler scaler({.growth_interval = 5});
@@ -260,7 +260,7 @@ TEST_CASE("scaler/state_machine: the state goes on where it was") {
   CHECK_THROWS_WITH_AS(other.load_state_dict({}), doctest::Contains("lacks \"scale\""), StateError);
 }
 
-TEST_CASE("scaler/state_machine: disabled, everything passes through") {
+TEST_CASE("scaler/state_machine: if disabled, everything passes through") {
   const Tensor w = leaf({1});
   optim::SGD opt({w}, {.lr = 1.0});
   GradScaler scaler({.enabled = false});
@@ -276,7 +276,7 @@ TEST_CASE("scaler/state_machine: disabled, everything passes through") {
   CHECK_THROWS_WITH_AS(GradScaler({.growth_factor = 1.0}), doctest::Contains("growth_factor 1"), ValueError);
 }
 
-TEST_CASE("scaler/state_machine: factors away from the defaults are saved with the state") {
+TEST_CASE("scaler/state_machine: non-default factors are saved with the state") {
   const Tensor w = leaf({1});
   optim::SGD opt({w});
   const GradScaler first({.init_scale = 64, .growth_factor = 3, .backoff_factor = 0.25, .growth_interval = 2});
@@ -289,7 +289,7 @@ TEST_CASE("scaler/state_machine: factors away from the defaults are saved with t
   CHECK(second.get_scale() == 48.0);
 }
 
-TEST_CASE("scaler/state_machine: the scale falls whichever of several optimizers overflows") {
+TEST_CASE("scaler/state_machine: the scale falls if any of several optimizers overflows") {
   for (const std::size_t bad : {0, 1, 2}) {
     const std::vector<Tensor> w = {leaf({1}), leaf({1}), leaf({1})};
     std::vector<optim::SGD> optimizers;

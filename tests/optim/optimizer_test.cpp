@@ -30,7 +30,7 @@ bool mentions(const std::string& text, const std::string& part) { return text.fi
 
 using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>&)>;
 
-/// Ten steps of the run that make_values.py stored.
+/// Compares ten steps with the run stored by make_values.py.
 void check_against_pytorch(const std::string& name, const StoredValues& stored, const MakeOptimizer& make) {
   const std::vector<Tensor> params = {formula(7, 1).to(DType::f64).requires_grad_(),
                                       formula(20, 2).to(DType::f64).requires_grad_()};
@@ -44,7 +44,7 @@ void check_against_pytorch(const std::string& name, const StoredValues& stored, 
     for (std::size_t i = 0; i < 2; ++i) {
       const auto expected = stored.find(fmt::format("{}/step{}/param{}", name, step, i));
       if (expected == stored.end()) continue;
-      // Each step adds a few roundings of values around 1.
+      // Each step adds a few rounding errors of values around 1.
       const std::string wrong = compare(params[i].detach(), expected->second, {.ulps = 8, .scale = 1}, 10);
       CHECK_MESSAGE(wrong.empty(), name, " step ", step, ": ", wrong);
     }
@@ -58,7 +58,7 @@ MakeOptimizer make(const typename O::Options& options) {
 
 }  // namespace
 
-TEST_CASE("ten steps of each optimizer equal PyTorch's") {
+TEST_CASE("ten steps of each optimizer match PyTorch's") {
   const StoredValues stored = read_stored_values("optimizers.txt");
   CHECK(stored.size() == 9 * 3 * 2);
   check_against_pytorch("sgd", stored, make<optim::SGD>({.lr = 0.1}));
@@ -75,7 +75,7 @@ TEST_CASE("ten steps of each optimizer equal PyTorch's") {
   check_against_pytorch("adamw_maximize", stored, make<optim::AdamW>({.lr = 0.05, .amsgrad = true, .maximize = true}));
 }
 
-TEST_CASE("defaults are PyTorch's") {
+TEST_CASE("defaults match PyTorch's") {
   const std::vector<Tensor> w = {ones({1}).requires_grad_()};
   CHECK(optim::SGD(w).param_groups()[0].settings == optim::Settings{{"lr", 1e-3},
                                                                     {"momentum", 0},
@@ -90,7 +90,7 @@ TEST_CASE("defaults are PyTorch's") {
   CHECK(optim::AdamW(w).param_groups()[0]["weight_decay"] == 1e-2);
 }
 
-TEST_CASE("groups have settings of their own, which can change") {
+TEST_CASE("parameter groups have their own settings, which can change") {
   const Tensor a = zeros({2}).requires_grad_(), b = zeros({2}).requires_grad_(), c = zeros({2}).requires_grad_();
   optim::SGD opt(
       std::vector<optim::ParamGroup>{{.params = {{"a", a}}}, {.params = {{"b", b}}, .settings = {{"lr", 0.5}}}},
@@ -121,7 +121,7 @@ TEST_CASE("settings out of range are refused") {
   CHECK(mentions(thrown([&] { optim::AdamW(w, {.eps = NAN}); }), "[AdamW] eps is nan"));
 }
 
-TEST_CASE("a step counts as an edit in place, is not recorded, and leaves parameters without gradient alone") {
+TEST_CASE("a step is an unrecorded in-place edit and skips parameters without a gradient") {
   const Tensor w = ones({3}).requires_grad_(), idle = ones({3}).requires_grad_();
   optim::SGD opt(std::vector<Tensor>{w, idle}, {.lr = 0.5});
   const Tensor loss = (w * w).sum();
@@ -139,7 +139,8 @@ TEST_CASE("a step counts as an edit in place, is not recorded, and leaves parame
 }
 
 TEST_CASE("optim/set_to_none_skips_momentum_update") {
-  // After one step with a gradient: a gradient of zeros lets momentum move the weight on, no gradient leaves it alone.
+  // After one step with a gradient, a gradient of zeros lets momentum move the weight, and no gradient leaves it
+  // unchanged.
   const auto after = [](bool set_to_none) {
     const Tensor w = ones({2}).requires_grad_();
     optim::SGD optimizer({w}, {.lr = 0.5, .momentum = 0.5});
@@ -173,7 +174,7 @@ TEST_CASE("a closure is evaluated with recording on") {
   CHECK(w.item<float>() == approx(0.8, {.relative = 1e-6}));
 }
 
-TEST_CASE("a parameter that is not contiguous is updated where it is") {
+TEST_CASE("a non-contiguous parameter is updated in place") {
   const Tensor base = zeros({2, 3});
   const Tensor w = base.t().detach().requires_grad_();
   w.set_grad(from_data<float>({1, 2, 3, 4, 5, 6}, {3, 2}));
@@ -182,7 +183,7 @@ TEST_CASE("a parameter that is not contiguous is updated where it is") {
   for (const float v : base.to_vector<float>()) CHECK(v == approx(-0.1, {.relative = 1e-6}));
 }
 
-TEST_CASE("a loaded state continues to the bit") {
+TEST_CASE("a loaded state continues bit for bit") {
   const auto run = [](bool restart) {
     const Tensor w = formula(50, 1).requires_grad_(), v = formula(70, 2).requires_grad_();
     const auto fresh = [&](double lr) {
@@ -229,7 +230,7 @@ TEST_CASE("state dictionaries have PyTorch's slots under the parameters' names; 
   CHECK(mentions(thrown([&] { opt.load_state_dict(other); }), "1 of 12 entries belong to nothing here"));
 }
 
-TEST_CASE("on the CPU capturable changes nothing but where the count lies, and is not asked of older states") {
+TEST_CASE("on the CPU capturable only changes where the count is stored, and older states load without it") {
   const auto run = [](const MakeOptimizer& make_optimizer, bool reload) {
     const std::vector<Tensor> params = {formula(50, 1).requires_grad_(), formula(3, 2).requires_grad_()};
     auto opt = make_optimizer(params);
@@ -310,7 +311,7 @@ TEST_CASE("gradients are clipped by their common norm") {
   CHECK(optim::clip_grad_norm_(std::vector<Tensor>{idle}, 1.0).item<float>() == 0.f);
 }
 
-TEST_CASE("gradients of other strides step their own elements") {
+TEST_CASE("gradients with other strides update the right elements") {
   const auto run = [](auto make_one) {
     const Tensor w = zeros({2, 3}).requires_grad_(), dense = zeros({2, 3}).requires_grad_();
     for (int step = 0; step < 2; ++step) {
@@ -328,7 +329,7 @@ TEST_CASE("gradients of other strides step their own elements") {
   run([](const Tensor& w) { optim::AdamW({w}, {.lr = 0.5, .eps = 1}).step(); });
 }
 
-TEST_CASE("each group loads the settings of its own") {
+TEST_CASE("each group loads its own settings") {
   const Tensor a = zeros({1}).requires_grad_(), b = zeros({1}).requires_grad_();
   const auto make_one = [&](double first, double second) {
     return optim::SGD(std::vector<optim::ParamGroup>{
@@ -344,7 +345,7 @@ TEST_CASE("each group loads the settings of its own") {
   CHECK(loaded.param_groups()[1]["lr"] == 2);
 }
 
-TEST_CASE("steps that were skipped count neither for a state that is loaded nor for a parameter that comes later") {
+TEST_CASE("skipped steps count neither for a loaded state nor for a parameter added later") {
   const auto make_params = [] { return formula(6, 3).requires_grad_(); };
   const auto step = [](optim::Optimizer& o, const std::vector<Tensor>& params, bool bad) {
     for (const Tensor& p : params) p.set_grad(formula(6, 5));
@@ -372,7 +373,7 @@ TEST_CASE("steps that were skipped count neither for a state that is loaded nor 
   CHECK(late.to_vector<float>() == fresh.to_vector<float>());
 }
 
-TEST_CASE("values are clipped from below too") {
+TEST_CASE("clipping by value also applies to negative values") {
   const Tensor w = zeros({4}).requires_grad_();
   w.set_grad(from_data<float>({-3, -0.5f, 0.5f, 3}, {4}));
   optim::clip_grad_value_(std::vector<Tensor>{w}, 1.0);

@@ -1,4 +1,4 @@
-// QAdam: Adam at first, then a frozen second moment and a momentum that comes from outside.
+// QAdam: Adam during warm-up, then a frozen second moment and an external momentum.
 #include <doctest/doctest.h>
 #include <levin/optim/optim.h>
 
@@ -20,7 +20,7 @@ struct Problem {
 
 }  // namespace
 
-TEST_CASE("QAdam: its warm-up has the bits of Adam") {
+TEST_CASE("QAdam: the warm-up matches Adam bit for bit") {
   Problem a, b;
   optim::Adam adam(std::vector<Parameter>{a.p}, {.lr = 0.1, .weight_decay = 0.01});
   optim::QAdam qadam(std::vector<Parameter>{b.p}, {.lr = 0.1, .warmup_steps = 5, .weight_decay = 0.01});
@@ -42,7 +42,7 @@ TEST_CASE("QAdam: after the warm-up the formula with a frozen second moment, by 
   std::vector<double> p = {1, -2, 3}, m(3), v(3);
   for (int s = 1; s <= 8; ++s) {
     q.gradient(s);
-    if (opt.is_frozen() && s % 2 == 0) opt.to_momentum();  // else step() does it
+    if (opt.is_frozen() && s % 2 == 0) opt.to_momentum();  // otherwise step() does it
     opt.step();
     const double g[] = {0.3 * s, -1, 0.01};
     for (std::size_t i = 0; i < 3; ++i) {
@@ -77,7 +77,7 @@ TEST_CASE("QAdam: all groups end their warm-up with the same step; skipped steps
   }
 }
 
-TEST_CASE("QAdam: a state that is loaded goes on to the bit; options out of range are refused") {
+TEST_CASE("QAdam: a loaded state continues bit for bit; options out of range are refused") {
   Problem a, b;
   optim::QAdam first(std::vector<Parameter>{a.p}, {.lr = 0.1, .warmup_steps = 2});
   const auto step = [](const Problem& q, optim::QAdam& opt, int s) {

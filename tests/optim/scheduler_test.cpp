@@ -40,7 +40,7 @@ void check_rows(const char* name, Optimizer& optimizer, const std::function<void
 
 }  // namespace
 
-TEST_CASE("schedulers equal PyTorch's") {
+TEST_CASE("schedulers match PyTorch's") {
   const auto check = [](const char* name, Optimizer& optimizer, Scheduler&& s) {
     check_rows(name, optimizer, [&](std::size_t) { s.step(); });
   };
@@ -65,7 +65,7 @@ TEST_CASE("schedulers equal PyTorch's") {
   }
 }
 
-TEST_CASE("ReduceLROnPlateau equals PyTorch's") {
+TEST_CASE("ReduceLROnPlateau matches PyTorch's") {
   const std::vector<double> metrics = {1.0, 0.9, 0.9, 0.95, 0.9, 0.91, 0.5, 0.49999,
                                        0.6, 0.7, 0.8, 0.2,  0.9, 0.9,  0.9, 0.9};
   Adam a = adam(), b = adam();
@@ -95,7 +95,7 @@ TEST_CASE("a scheduler continues from its state") {
   CHECK(a.param_groups()[0]["lr"] == before * 0.1);
 }
 
-TEST_CASE("a scheduler works after its optimizer was moved") {
+TEST_CASE("a scheduler works after its optimizer has been moved") {
   auto first = std::make_unique<SGD>(two_groups(), SGDOptions{.lr = 1.0});
   StepLR scheduler(*first, 1, 0.5);
   SGD moved = std::move(*first);
@@ -104,7 +104,7 @@ TEST_CASE("a scheduler works after its optimizer was moved") {
   CHECK(moved.param_groups()[0]["lr"] == 0.5);
 }
 
-TEST_CASE("schedulers refuse what makes no sense") {
+TEST_CASE("schedulers refuse invalid arguments") {
   Adam o = adam();
   CHECK_THROWS_AS(StepLR(o, 0), ValueError);
   CHECK_THROWS_AS(CosineAnnealingLR(o, 0), ValueError);
@@ -118,12 +118,12 @@ TEST_CASE("schedulers refuse what makes no sense") {
   CHECK_THROWS_AS(s.step(), ValueError);
 }
 
-TEST_CASE("a plateau scheduler that is saved in its cooldown goes on with it") {
+TEST_CASE("a plateau scheduler saved in its cooldown resumes it") {
   Adam a = adam(), b = adam();
   const ReduceLROnPlateauOptions options{.factor = 0.5, .patience = 0, .cooldown = 2};
   ReduceLROnPlateau first(a, options), second(b, options);
   first.step(1.0);
-  first.step(2.0);  // the rate falls, and two steps of rest begin
+  first.step(2.0);  // the rate falls, and a cooldown of two steps begins
   CHECK(a.param_groups()[0]["lr"] == 0.05);
   second.load_state_dict(first.state_dict());
   b.load_state_dict(a.state_dict());
@@ -135,7 +135,7 @@ TEST_CASE("a plateau scheduler that is saved in its cooldown goes on with it") {
   }
 }
 
-TEST_CASE("a plateau scheduler of a maximum has a relative threshold, and leaves changes below eps undone") {
+TEST_CASE("a plateau scheduler in max mode has a relative threshold and skips changes below eps") {
   Adam a = adam(), b = adam();
   ReduceLROnPlateau high(a, {.mode = PlateauMode::max, .factor = 0.5, .patience = 0, .threshold = 0.25});
   high.step(1.0);
@@ -150,7 +150,7 @@ TEST_CASE("a plateau scheduler of a maximum has a relative threshold, and leaves
   CHECK(b.param_groups()[1]["lr"] == 0.02);  // half of it would be a change of 0.01
 }
 
-TEST_CASE("one cycle with factors and momenta of its own, and without momentum") {
+TEST_CASE("one cycle with custom factors and momenta, and without momentum") {
   SGD o = sgd(), still = sgd();
   const OneCycleOptions options{.max_lr = 0.4,
                                 .total_steps = 10,
@@ -174,7 +174,7 @@ TEST_CASE("one cycle with factors and momenta of its own, and without momentum")
   CHECK(still.param_groups()[0]["momentum"] == 0.9);
 }
 
-TEST_CASE("a scheduler that is loaded goes on from the base rates of the saved one") {
+TEST_CASE("a loaded scheduler continues from the saved base rates") {
   Adam a = adam(), b(two_groups(), {.lr = 3.0});
   StepLR first(a, 2, 0.5), second(b, 2, 0.5);
   first.step();

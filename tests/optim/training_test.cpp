@@ -1,4 +1,4 @@
-// Ten training steps from the same weights and pictures give PyTorch's losses.
+// Ten training steps from the same weights and images give PyTorch's losses.
 
 #include "support/stored_values.h"
 

@@ -43,10 +43,10 @@ def main():
                   if name.endswith(first) and all(name.removesuffix(first) + w in state for w in wanted))
     net.load_state_dict({w: state[prefix + w] for w in wanted})
 
-    pictures = read_idx(args.data / "t10k-images-idx3-ubyte.gz").float().div(255).sub(0.2860).div(0.3530).unsqueeze(1)
+    images = read_idx(args.data / "t10k-images-idx3-ubyte.gz").float().div(255).sub(0.2860).div(0.3530).unsqueeze(1)
     labels = read_idx(args.data / "t10k-labels-idx1-ubyte.gz").long()
     with torch.no_grad():
-        right = sum((net(pictures[i:i + 1000]).argmax(1) == labels[i:i + 1000]).sum().item() for i in range(0, len(labels), 1000))
+        right = sum((net(images[i:i + 1000]).argmax(1) == labels[i:i + 1000]).sum().item() for i in range(0, len(labels), 1000))
     accuracy = right / len(labels)
     print(f"PyTorch {torch.__version__}: test accuracy {accuracy:.4f} with the weights of {args.checkpoint}")
     if args.expect is not None and round(accuracy, 4) != round(args.expect, 4):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes metrics.txt, the values of torchmetrics and scikit-learn that tests/trainer/metrics_test.cpp compares with.
+"""Makes metrics.txt, the values of torchmetrics and scikit-learn that tests/trainer/metrics/metrics_test.cpp compares with.
 
 Needs PyPI's torch, torchmetrics and scikit-learn; the test does not. Lines as those of make_values.py; names begin with
 tm/ (torchmetrics, computed in float32) or sk/ (scikit-learn, float64). The inputs are formulas that C++ computes too.
@@ -21,7 +21,7 @@ N, C = 61, 5
 
 
 def share(salt, n=N):
-    """In [0, 1], with ties: multiples of 1/16."""
+    """Returns values in [0, 1] with ties: multiples of 1/16."""
     return ((formula(n, salt) + 1) * 8).floor() / 16
 
 

@@ -47,7 +47,7 @@ def read_line(line):
 
 
 def formula(n, salt):
-    """Numbers that C++ computes too: a hash of the index, as a multiple of 2^-15 in [-1, 1)."""
+    """Returns numbers that C++ computes too: a hash of the index, as a multiple of 2^-15 in [-1, 1)."""
     i = torch.arange(n, dtype=torch.int64)
     h = (i * 2654435761 + salt * 40503) % 4294967296
     h = ((h ^ (h >> 15)) * 2246822519) % 4294967296
@@ -55,7 +55,7 @@ def formula(n, salt):
 
 
 def cotangent(like, output):
-    """Weights of an output's gradient."""
+    """Returns the weights of an output's gradient."""
     return formula(like.numel(), 1000 + output).to(like.dtype).reshape(like.shape)
 
 
@@ -157,7 +157,7 @@ def schedulers():
 
 
 def training():
-    """Ten steps on two batches of 32 synthetic pictures in turn; float32, initial weights by formula.
+    """Ten steps on two batches of 32 synthetic images in turn; float32, initial weights by formula.
 
     Adam's eps is large, since with the usual one a gradient that is zero but for rounding moves its weight by the whole
     rate to one side or the other, and no two implementations agree.

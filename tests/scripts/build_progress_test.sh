@@ -32,7 +32,7 @@ EOF
 unset LEVIN_CMAKE_ARGS # the build below needs no CMake
 builds() { bash -euc '. "$0"; build fake "$1"' "$lib" "$1"; } # without pipefail, as .ci/run sources it
 
-# To a file: a line every five seconds and one at the end, without control characters.
+# Output to a file has a line every five seconds and one at the end, without control characters.
 builds good 2>plain
 grep -qE '^==> building good in build/fake: [678] of 9 files, [123] left, 0:0[56]$' plain || fail "no progress: $(cat plain)"
 grep -qE '^==> built good in build/fake: 9 files, 0:[01][0-9]$' plain || fail "no end: $(cat plain)"
@@ -42,7 +42,7 @@ grep -qE '^==> built good in build/fake: 9 files, 0:[01][0-9]$' plain || fail "n
 builds good 2>again
 [ ! -s again ] || fail "a build with nothing to do said: $(cat again)"
 
-# In a terminal: every state in the same line, cut to the terminal's width, and a last line that stays.
+# In a terminal every state is written to the same line, cut to the terminal's width; the last line stays.
 rm -f [1-9]* build/fake/[1-9]
 script -qec "stty cols 44; bash -euc '. \"\$0\"; build fake good' '$lib'" typed >/dev/null
 [ "$(grep -c 'built good in build/fake: 9 files' typed)" = 1 ] || fail "terminal: no end: $(cat -v typed)"
@@ -61,6 +61,6 @@ builds broken 2>failed || status=$?
 [ "$(grep -c "error: expected ';'" failed)" = 1 ] || fail "the message is not there once: $(cat failed)"
 ! grep -q 'exit 1' failed || fail "the compiler's command is printed: $(cat failed)"
 [ "$(grep -c '^==> building broken in build/fake: failed after ' failed)" = 1 ] || fail "no failed line: $(cat failed)"
-[ "$(tail -n 1 failed)" = "error: the build of broken failed (preset fake); its whole output is in build/fake.log" ] ||
+[ "$(tail -n 1 failed)" = "error: the build of broken failed (preset fake); the full output is in build/fake.log" ] ||
   fail "the log is not named: $(cat failed)"
 grep -q 'exit 1' build/fake.log || fail "the log lacks the command"

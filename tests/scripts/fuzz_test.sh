@@ -13,5 +13,5 @@ refused() { # refused TEXT ARGUMENT...
   if out=$(./run fuzz "$@" 2>&1); then fail "fuzz $* is accepted"; fi
   [[ $out == *"$text"* && $(wc -l <<<"$out") = 1 ]] || fail "fuzz $* says: $out"
 }
-refused "needs to know what is tested"
-refused "is nothing that fuzz tests" files
+refused "fuzz needs a target"
+refused "is not a target of fuzz" files

@@ -1,5 +1,5 @@
-# `#include <levin/levin.h>` stays cheap for those who include it. Seconds depend on the machine and its load, the
-# memory that GCC 12 says it used does not, so that is what is held; another compiler passes.
+# `#include <levin/levin.h>` stays cheap. Compile time depends on the machine and its load, but the memory that GCC 12
+# reports does not, so the test limits that; other compilers pass.
 . tests/scripts/lib.sh
 limit=260  # MB; 251 when this was written, 129 of them for the standard headers
 

@@ -1,4 +1,4 @@
-# docs/ladders.md stands as the rungs' headers and the newest report have it, and a change of either shows.
+# docs/ladders.md matches the rungs' headers and the newest report, and a change of either is detected.
 . tests/scripts/lib.sh
 python3 tools/silicon/tables.py --check || fail "docs/ladders.md is not up to date"
 
@@ -33,7 +33,7 @@ sed -i 's/^\/\/ Idea: the definition\./\/\/ Idea: something else./' "$work/kerne
 expect_red "a changed idea" "not up to date"
 fresh_copy
 sed -i 's/Bound:/Limit:/' "$work/kernels/cuda/reduce/02_sequential.cuh"
-expect_red "a rung without its bound" "does not say its idea and its bound"
+expect_red "a rung without its bound" "does not give its idea and its bound"
 fresh_copy
 mkdir "$work/kernels/cuda/fft"
 cp "$work/kernels/cuda/sgemm/01_naive.cuh" "$work/kernels/cuda/fft/"

@@ -1,5 +1,5 @@
-# tests/scripts/cuda/code.py on planted reports of ptxas: a kernel whose registers or shared memory no device has for the
-# launches of the tests is a fault, and one beside the limit is none.
+# Runs tests/scripts/cuda/code.py on planted reports of ptxas: a kernel with more registers or shared memory than any
+# device has for the tests' launches is a fault; one at the limit is not.
 . tests/scripts/lib.sh
 work=$build/launch_limits_test
 rm -rf "$work"

@@ -1,4 +1,4 @@
-# Sourced by the script tests, which stand in the repository's root.
+# Sourced by the script tests, which run in the repository's root.
 set -euo pipefail
 preset=${LEVIN_PRESET:-release}
 build=$PWD/build/$preset

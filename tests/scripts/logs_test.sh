@@ -1,4 +1,5 @@
-# Logs as others see them: the report in headless Chromium at desktop and phone widths, event files by TensorBoard.
+# Reads logs with other programs: the report in headless Chromium at desktop and phone widths, event files with
+# TensorBoard.
 . tests/scripts/lib.sh
 (. tools/lib.sh; need $packages_docs) || { echo "SKIP: network"; exit 0; }
 demo=$build/bin/levin_log_demo

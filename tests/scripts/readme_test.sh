@@ -1,4 +1,4 @@
-# The README is true: its program of at most 27 lines compiles against the installed package, runs, and learns.
+# The README's program has at most 27 lines, compiles against the installed package, runs, and learns.
 . tests/scripts/lib.sh
 install_to_stage
 work=$build/readme

@@ -1,4 +1,4 @@
-# ./run mnist leaves a report beside its checkpoint and prints the report's path; with --logger none it leaves none.
+# ./run mnist writes a report next to its checkpoint and prints the report's path; with --logger none it writes none.
 . tests/scripts/lib.sh
 work=$build/report
 rm -rf "$work"

@@ -1,4 +1,4 @@
-# Wrong commands and flavours get one sentence: status 2 from ./run, a failed configure from CMake.
+# Invalid commands and build options give one sentence: status 2 from ./run, a failed configure from CMake.
 . tests/scripts/lib.sh
 
 # expect_usage_error COMMAND...: exit status 2, one line on stderr that starts with "error: ".

@@ -1,5 +1,5 @@
-# ./run silicon: its sentences where something is missing, and what on_device.sh makes of programs that pass, fail, hang
-# or are not there. The programs are stand-ins, so no figure here says anything of a GPU.
+# ./run silicon: its errors for missing requirements, and the results of on_device.sh for programs that pass, fail, hang
+# or are missing. The programs are stand-ins, so no number here describes a GPU.
 . tests/scripts/lib.sh
 work=$build/silicon_test
 rm -rf "$work"
@@ -12,7 +12,7 @@ stand_in() { # FILE: a script from stdin
   { echo '#!/bin/bash'; cat; } >"$1"
   chmod +x "$1"
 }
-# says WORDS COMMAND...: status 1, one line on stderr that holds the words.
+# says WORDS COMMAND...: checks for status 1 and one line on stderr that contains the words.
 says() {
   local words=$1 status=0 said
   shift
@@ -175,7 +175,7 @@ for words in ("- cublas (hgemm): it is not on this machine.", "Not reached in ti
     assert words in page, words + "\n" + page
 PYTHON
 
-# ---- a part that hangs is stopped, and what does not fit is said
+# ---- a part that hangs is stopped, and parts that do not fit are reported
 stand_in "$package/bin/minimal" <<'FAKE'
 exec sleep 60
 FAKE
@@ -183,7 +183,7 @@ status=0
 PATH=$work/gpu:$PATH bash "$package/on_device.sh" --out "$work/late" --seconds 17 --only minimal,bench,racecheck \
   >"$work/late.txt" || status=$?
 [ "$status" = 1 ] || fail "a hanging part gave status $status, not 1"
-grep -q '^minimal .*it ran past its' "$work/late.txt" || fail "$(cat "$work/late.txt")"
+grep -q '^minimal .*it exceeded its' "$work/late.txt" || fail "$(cat "$work/late.txt")"
 grep -q '^racecheck .*left out .*the 17 seconds were used up' "$work/late.txt" || fail "$(cat "$work/late.txt")"
 grep -q "| bench | left out |" "$work"/late/*.md || fail "the page does not say that bench was left out"
 
@@ -194,7 +194,7 @@ for words in "^operations .*passed .*8 cases, 0 failed" "^bench .*passed" "^memc
 done
 [ "$(ls "$work/dry")" = "$(printf '%s\n' "levin-emulator-$(date -u +%F)".{json,md} logs.tar.gz)" ] || fail "$(ls "$work/dry")"
 
-# ---- cases.py alone: a case that hangs is one that failed, and what the time does not reach is left out
+# ---- cases.py alone: a case that hangs has failed, and cases that do not fit into the time are left out
 stand_in "$work/hangs" <<'FAKE'
 case "$*" in
   *--list-test-cases*-ts=*) ;;
@@ -251,7 +251,7 @@ assert [line["rung"] for line in lines] == ["direct", "tensor_cores"], lines
 assert all(line["peers"] == {"torch": {"seconds": 2.0, "layout": "channels_last", "ratio": 0.5}} for line in lines), lines
 PYTHON
 
-# ---- the smaller data set is a whole one
+# ---- the smaller dataset is complete
 mkdir "$work/idx"
 python3 tools/silicon/subset.py /usr/share/datasets/fashion-mnist "$work/idx" 300 100
 python3 - "$work/idx" <<'PYTHON'
@@ -277,7 +277,7 @@ cp "$work/packed/levin-silicon.tar.xz" "$work/by_python/"
 diff -r "$package" "$work/by_python/levin-silicon" || fail "Python unpacks the package otherwise than tar"
 [ -x "$work/by_python/levin-silicon/bin/minimal" ] || fail "unpacked by Python, the programs cannot be run"
 reads=$(grep -rhoE 'source_dir\(\) / "[^"]+"' tests/ops tests/cuda tests/support tests/cases | sed 's/.*"\(.*\)"/source\/\1/')
-reads+=" $(grep -ohE '"(docs|tests)/[^"]+"' tests/cuda/*_test.cpp | tr -d '"' | sed 's/^/source\//')"
+reads+=" $(grep -rohE --include='*_test.cpp' '"(docs|tests)/[^"]+"' tests/cuda | tr -d '"' | sed 's/^/source\//')"
 for file in on_device.sh cases.py report.py peer_torch.py commit data/train-images-idx3-ubyte.gz source/tests/pytorch $reads; do
   [ -e "$package/$file" ] || fail "the package lacks $file"
 done

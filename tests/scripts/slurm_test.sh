@@ -5,13 +5,13 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 slurm=$PWD/tools/levin-slurm
 
-# A stand-in writes its arguments down, one a line, and does what its text says.
+# A stand-in records its arguments, one per line, and runs its text.
 stand_in() { # NAME TEXT
   mkdir -p "$work/bin"
   { echo '#!/bin/bash'; echo "printf '%s\\n' \"\$@\" >>$work/$1.calls"; echo "$2"; } >"$work/bin/$1"
   chmod +x "$work/bin/$1"
 }
-says() { # FILE LINE...: each line stands in the file
+says() { # FILE LINE...: each line is in the file
   local file=$1 line
   shift
   for line in "$@"; do grep -qxF -- "$line" "$file" || fail "$file lacks \"$line\": $(cat "$file")"; done
@@ -29,7 +29,7 @@ export PATH=$work/bin:$PATH
 refused 1 "sbatch was not found" "$slurm" --folder "$work/none" true
 [ ! -e "$work/none" ] || fail "a script was written although nothing can take it"
 
-# What is submitted.
+# The submitted script.
 stand_in sbatch 'echo "4711;cluster"'
 printf '#!/bin/bash\nprintf "%%s " "$@" $SLURM_PROCID $MASTER_ADDR:$MASTER_PORT $OMP_NUM_THREADS; echo\n' >"$work/my prog"
 chmod +x "$work/my prog"
@@ -45,7 +45,7 @@ says "$script" '#!/bin/bash' '#SBATCH --job-name=net.1' '#SBATCH --nodes=2' '#SB
 [ "$(ls "$work/out")" = net.1.sbatch ] || fail "files were left over: $(ls "$work/out")"
 bash -n "$script" || fail "the script is no bash"
 
-# What runs in the job: every task gets the first host, the port of the job's number, and its arguments unchanged.
+# The job's commands: every task gets the first host, a port from the job's number, and its arguments unchanged.
 stand_in scontrol '[ "$*" = "show hostnames n[07-08]" ] && printf "n07\nn08\n"'
 stand_in srun 'shift; for r in 0 1; do SLURM_PROCID=$r "$@"; done'
 export SLURM_JOB_ID=20034711 SLURM_JOB_NODELIST='n[07-08]' SLURM_CPUS_PER_TASK=5
@@ -74,12 +74,12 @@ refused 2 "--devices two: give a whole number" "$slurm" --devices two true
 refused 2 "--time soon" "$slurm" --time soon true
 refused 2 "--accelerator tpu: give cuda or cpu" "$slurm" --accelerator tpu true
 refused 2 "--name a/b" "$slurm" --name a/b true
-refused 2 "--gpus is no option here" "$slurm" --gpus 2 true
+refused 2 "--gpus is not an option" "$slurm" --gpus 2 true
 refused 2 "--nodes needs a value" "$slurm" --nodes
 refused 2 "--sbatch partition=gpu" "$slurm" --sbatch partition=gpu true
 refused 2 "nowhere: there is no such program" "$slurm" nowhere
 refused 2 "SLURM takes no spaces" "$slurm" --folder "$work/a b" true
 stand_in sbatch 'exit 1'
-refused 1 "sbatch did not take" "$slurm" --folder "$work/out" true
+refused 1 "sbatch rejected" "$slurm" --folder "$work/out" true
 stand_in sbatch 'echo hello'
 refused 1 "sbatch gave no job number" "$slurm" --folder "$work/out" true

@@ -1,4 +1,4 @@
-// The strategy bagua and its algorithms. A test case starts itself again, once for each rank.
+// The strategy bagua and its algorithms. A test case starts itself again once per rank.
 #include <levin/optim/qadam.h>
 
 #include "strategies/ranks.h"
@@ -14,7 +14,7 @@ struct Bagua : ToyModule {
       : ToyModule({.dropout = dropout, .use_sgd = true}), qadam(use_qadam) {}
   bool qadam;
   std::vector<std::vector<float>> trained;                  // this rank's own weights, before the fit is over
-  std::vector<std::vector<std::vector<float>>> validated;  // what each validation batch was evaluated with
+  std::vector<std::vector<std::vector<float>>> validated;  // the weights at each validation batch
   void on_train_end() override { trained = values_of(*this); }
   void validation_step(const Batch& b, int i) override {
     validated.push_back(values_of(*this));
@@ -30,8 +30,8 @@ struct Bagua : ToyModule {
 
 TrainerConfig with(const std::string& algorithm, TrainerConfig c = {}) {
   if (algorithm == "ddp") return with_strategy("ddp", std::move(c));
-  c.bagua_algorithm = algorithm;
-  c.bagua_sync_interval_ms = 0;
+  c.bagua.algorithm = algorithm;
+  c.bagua.sync_interval_ms = 0;
   return with_strategy("bagua", std::move(c));
 }
 
@@ -56,7 +56,7 @@ Fitted fitted(TrainerConfig config, bool use_qadam = false) {
 
 }  // namespace
 
-TEST_CASE("bagua/gradient_allreduce has the weights of ddp to the bit") {
+TEST_CASE("bagua/gradient_allreduce matches ddp bit for bit") {
   pass_on(3, [] {
     for (const TrainerConfig& c : {TrainerConfig{.max_epochs = 3}, TrainerConfig{.max_epochs = 2,
                                                                                 .accumulate_grad_batches = 2}}) {
@@ -66,7 +66,7 @@ TEST_CASE("bagua/gradient_allreduce has the weights of ddp to the bit") {
   });
 }
 
-TEST_CASE("bagua/bytegrad: replicas equal to the bit, near ddp, by backward's hooks and by hand") {
+TEST_CASE("bagua/bytegrad: bit-equal replicas close to ddp, with hooks of backward and by hand") {
   pass_on(3, [] {
     const Fitted bytes = fitted(with("bytegrad", {.max_epochs = 3})), ddp = fitted(with("ddp", {.max_epochs = 3}));
     CHECK(bytes.same);
@@ -77,7 +77,7 @@ TEST_CASE("bagua/bytegrad: replicas equal to the bit, near ddp, by backward's ho
       manual_seed(3);
       ToyModule model({.dropout = 0});
       data::DataLoader train(toy_points(48), {.batch_size = 4, .shuffle = true, .seed = 7});
-      Fabric fabric({.accelerator = "cpu", .strategy = "bagua", .bagua_algorithm = algorithm});
+      Fabric fabric({.accelerator = "cpu", .strategy = "bagua", .bagua = {.algorithm = algorithm}});
       fabric.launch();
       auto [opt] = fabric.setup(model, [&] { return optim::SGD(model.parameters(), {.lr = 0.1}); });
       for (const Batch& b : fabric.setup_dataloaders(train)) {
@@ -96,12 +96,12 @@ TEST_CASE("bagua/bytegrad: replicas equal to the bit, near ddp, by backward's ho
   });
 }
 
-TEST_CASE("bagua: what Fabric saves of replicas that differ is their average") {
+TEST_CASE("bagua: Fabric saves the average of differing replicas") {
   const CommonDir dir;
   pass_on(2, [&] {
     manual_seed(3);
     ToyModule model({.dropout = 0});
-    Fabric fabric({.accelerator = "cpu", .strategy = "bagua", .bagua_algorithm = "decentralized"});
+    Fabric fabric({.accelerator = "cpu", .strategy = "bagua", .bagua = {.algorithm = "decentralized"}});
     fabric.launch();
     auto [opt] = fabric.setup(model, [&] { return optim::SGD(model.parameters(), {.lr = 0.1}); });
     const Batch b = toy_points(6, static_cast<std::uint64_t>(20 + rank())).get_batch(
@@ -124,14 +124,14 @@ TEST_CASE("bagua: what Fabric saves of replicas that differ is their average") {
   });
 }
 
-TEST_CASE("bagua: decentralized, low_precision_decentralized and async learn with replicas of their own") {
+TEST_CASE("bagua: decentralized, low_precision_decentralized and async learn with differing replicas") {
   pass_on(2, [] {
     const double untrained = fitted(with("ddp", {.max_epochs = 1})).first;
     for (const std::string algorithm : {"decentralized", "low_precision_decentralized", "async"}) {
       for (const std::string peers : {"all", "shift_one"}) {
         if (peers == "shift_one" && algorithm != "decentralized") continue;
         CAPTURE(algorithm);
-        const Fitted f = fitted(with(algorithm, {.max_epochs = 6, .bagua_peers = peers}));
+        const Fitted f = fitted(with(algorithm, {.max_epochs = 6, .bagua = {.peers = peers}}));
         CHECK(f.same);
         if (algorithm != "async") CHECK_FALSE(f.trained_same);  // whose last average may have come behind the last step
         CHECK(f.last < 0.7 * untrained);
@@ -146,10 +146,10 @@ TEST_CASE("bagua: decentralized, low_precision_decentralized and async learn wit
 
 TEST_CASE("bagua/async: warm-up steps are those of ddp, and no average is left when a fit ends") {
   pass_on(3, [] {
-    const TrainerConfig c{.max_epochs = 2, .bagua_warmup_steps = 8};
+    const TrainerConfig c{.max_epochs = 2, .bagua = {.warmup_steps = 8}};
     CHECK(fitted(with("async", c)).weights == fitted(with("ddp", c)).weights);
     for (int again = 0; again < 2; ++again) {
-      const Fitted own = fitted(with("async", {.max_epochs = 2, .bagua_warmup_steps = 3}));
+      const Fitted own = fitted(with("async", {.max_epochs = 2, .bagua = {.warmup_steps = 3}}));
       CHECK(differs(own.weights, fitted(with("ddp", {.max_epochs = 2})).weights, 1e-4));
     }
   });
@@ -170,7 +170,7 @@ TEST_CASE("bagua/qadam: Adam of ddp while it warms up, then near it with replica
   });
 }
 
-TEST_CASE("bagua: a resumed fit has the bits of one that was not cut, on every rank") {
+TEST_CASE("bagua: a resumed fit has the bits of an uninterrupted one, on every rank") {
   const CommonDir dir;
   pass_on(4, [&] {
     for (const std::string algorithm : {"ddp", "bytegrad", "decentralized", "low_precision_decentralized", "qadam"}) {
@@ -183,7 +183,7 @@ TEST_CASE("bagua: a resumed fit has the bits of one that was not cut, on every r
           manual_seed(ckpt.empty() ? 3 : 999);
           Bagua model(algorithm == "qadam", /*dropout=*/0.25);
           data::DataLoader train(toy_points(48), {.batch_size = 3, .shuffle = true, .seed = ckpt.empty() ? 7u : 8u});
-          auto config = with(algorithm, {.max_epochs = 2, .bagua_peers = peers});
+          auto config = with(algorithm, {.max_epochs = 2, .bagua = {.peers = peers}});
           if (policy) config.callbacks.push_back(policy);
           Trainer(config).fit(model, DataModule{.train = borrowed(train)}, ckpt);
           return values_of(model);
@@ -197,7 +197,7 @@ TEST_CASE("bagua: a resumed fit has the bits of one that was not cut, on every r
 
 namespace {
 
-/// Of all ranks' values, in double precision.
+/// Returns the average of all ranks' values, in double precision.
 std::vector<std::vector<float>> average_of(Strategy& strategy, const std::vector<std::vector<float>>& own) {
   std::vector<std::vector<float>> average;
   for (const auto& values : own) {
@@ -210,7 +210,7 @@ std::vector<std::vector<float>> average_of(Strategy& strategy, const std::vector
 
 }  // namespace
 
-TEST_CASE("bagua: replicas are evaluated, saved and given back as their average, and each trains on as it was") {
+TEST_CASE("bagua: replicas are evaluated, saved and returned as their average, and each continues training unchanged") {
   const CommonDir dir;
   struct Run {
     std::vector<std::vector<float>> weights, trained;
@@ -266,7 +266,7 @@ TEST_CASE("bagua: replicas are evaluated, saved and given back as their average,
   });
 }
 
-TEST_CASE("bagua: three ranks on a ring go on to the bit, and others take the average of their weights") {
+TEST_CASE("bagua: three ranks on a ring resume bit for bit, and other numbers of ranks start from the average") {
   const CommonDir dir;
   const auto run = [&](TrainerConfig config, const std::shared_ptr<SaveAlways>& policy, const std::string& ckpt) {
     manual_seed(ckpt.empty() ? 3 : 999);
@@ -282,7 +282,7 @@ TEST_CASE("bagua: three ranks on a ring go on to the bit, and others take the av
     const auto config = with("low_precision_decentralized");
     const auto whole = run(config, std::make_shared<SaveAlways>(dir.path), {});
     CHECK(run(config, nullptr, (dir.path / "2").string()) == whole);
-    // Other strategies go on with the average, and from each other's.
+    // Other strategies resume from the average, and these from theirs.
     for (const char* algorithm : {"ddp", "decentralized", "async"}) {
       const std::string saved = dir.path / (std::string("by ") + algorithm);
       CHECK(run(with(algorithm), nullptr, (dir.path / "2").string()).second == 10);
@@ -310,17 +310,17 @@ TEST_CASE("bagua: rates times the root of the number of ranks, of async behind i
       data::DataLoader train(toy_points(48), {.batch_size = 2, .seed = 7});
       const auto seen = std::make_shared<Rates>();
       c.callbacks.push_back(seen);
-      if (ckpt.empty()) c.callbacks.push_back(std::make_shared<SaveAlways>(dir.path / c.bagua_algorithm));
-      const std::string algorithm = c.bagua_algorithm;
+      if (ckpt.empty()) c.callbacks.push_back(std::make_shared<SaveAlways>(dir.path / c.bagua.algorithm));
+      const std::string algorithm = c.bagua.algorithm;
       Trainer(with(algorithm, std::move(c))).fit(model, DataModule{.train = borrowed(train)}, ckpt);
       return seen->of_steps;
     };
-    const auto plain = rates({.max_epochs = 1, .bagua_algorithm = "decentralized"});
+    const auto plain = rates({.max_epochs = 1, .bagua = {.algorithm = "decentralized"}});
     REQUIRE(plain.size() == 6);
     for (const std::string algorithm : {"decentralized", "low_precision_decentralized", "async"}) {
       CAPTURE(algorithm);
       const TrainerConfig c{
-          .max_epochs = 1, .bagua_algorithm = algorithm, .bagua_scale_lr = "sqrt", .bagua_warmup_steps = 2};
+          .max_epochs = 1, .bagua = {.algorithm = algorithm, .scale_lr = "sqrt", .warmup_steps = 2}};
       const auto scaled = rates(c), resumed = rates(c, dir.path / algorithm / "3");
       for (std::size_t i = 0; i < 6; ++i)
         CHECK(scaled[i] == approx(plain[i] * (algorithm == "async" && i < 2 ? 1 : 2), {.relative = 1e-12}));
@@ -334,21 +334,21 @@ TEST_CASE("bagua/unknown_algorithm lists the known ones; what does not go togeth
     c.strategy = "bagua";
     return message_of<UsageError>([&] { check_config(c); });
   };
-  CHECK(refusal({.bagua_algorithm = "onebit"}) ==
+  CHECK(refusal({.bagua = {.algorithm = "onebit"}}) ==
         "--bagua-algorithm onebit: there are gradient_allreduce, bytegrad, decentralized, "
         "low_precision_decentralized, qadam, async. Use one of them.");
-  CHECK(refusal({.bagua_peers = "some"}) == "--bagua-peers some: choose all or shift_one.");
-  for (const TrainerConfig& c : {TrainerConfig{.bagua_algorithm = "bytegrad", .bagua_scale_lr = "sqrt"},
-                                 TrainerConfig{.bagua_algorithm = "async", .bagua_scale_lr = "linear"}})
+  CHECK(refusal({.bagua = {.peers = "some"}}) == "--bagua-peers some: choose all or shift_one.");
+  for (const TrainerConfig& c : {TrainerConfig{.bagua = {.algorithm = "bytegrad", .scale_lr = "sqrt"}},
+                                 TrainerConfig{.bagua = {.algorithm = "async", .scale_lr = "linear"}}})
     CHECK(contains(refusal(c), "choose none, or sqrt with --bagua-algorithm decentralized"));
-  CHECK(refusal({.bagua_warmup_steps = -1}) == "--bagua-warmup-steps -1: give 0 or more.");
-  CHECK(refusal({.bagua_sync_interval_ms = -1}) == "--bagua-sync-interval-ms -1: give 0 or more.");
+  CHECK(refusal({.bagua = {.warmup_steps = -1}}) == "--bagua-warmup-steps -1: give 0 or more.");
+  CHECK(refusal({.bagua = {.sync_interval_ms = -1}}) == "--bagua-sync-interval-ms -1: give 0 or more.");
   pass_on(3, [] {
     const auto fit = [](const TrainerConfig& c) {
-      return message_of<UsageError>([&] { fitted(with(c.bagua_algorithm, c)); });
+      return message_of<UsageError>([&] { fitted(with(c.bagua.algorithm, c)); });
     };
-    CHECK(contains(fit({.max_epochs = 1, .bagua_algorithm = "qadam"}), "it needs one optimizer, optim::QAdam"));
-    CHECK(contains(fit({.max_epochs = 1, .bagua_algorithm = "decentralized", .bagua_peers = "shift_one"}),
+    CHECK(contains(fit({.max_epochs = 1, .bagua = {.algorithm = "qadam"}}), "it needs one optimizer, optim::QAdam"));
+    CHECK(contains(fit({.max_epochs = 1, .bagua = {.algorithm = "decentralized", .peers = "shift_one"}}),
                    "it makes pairs, and there are 3 ranks"));
   });
 }

@@ -1,4 +1,4 @@
-// --strategy ddp2: each process stands for a machine, and has two replicas.
+// --strategy ddp2: each process represents a machine with two replicas.
 #include "strategies/replicas.h"
 
 using namespace levin;
@@ -6,7 +6,7 @@ using namespace levin::test;
 
 namespace {
 
-/// Every process its own machine, as if a launcher had started it there.
+/// Makes every process its own machine, as a launcher would.
 void be_a_machine() {
   setenv("NODE_RANK", std::getenv("RANK"), 1);
   setenv("LOCAL_RANK", "0", 1);
@@ -19,7 +19,7 @@ TrainerConfig ddp2(TrainerConfig c = {}) {
   return on_replicas("ddp2", 2, c);
 }
 
-/// Every sample shall be nearest to its own second view among all samples that the loss sees.
+/// A contrastive loss: every sample must be closest to its own second view among all samples.
 struct Nce : LevinModule {
   nn::Linear& fc = add<nn::Linear>("fc", 6, 5);
   std::int64_t machines = 1;
@@ -72,7 +72,7 @@ TEST_CASE("ddp2/nce_loss_sees_node_batch") {
     CHECK(together.rows == std::vector<std::int64_t>(6, 8));  // a machine's batch, not a replica's 4
     CHECK(largest_difference(one, machines) <= 1e-6);
     manual_seed(1);
-    CHECK(differs(one, values_of(Nce()), 1e-2));  // it has learnt
+    CHECK(differs(one, values_of(Nce()), 1e-2));  // training has changed the weights
   });
 }
 
@@ -99,7 +99,7 @@ TEST_CASE("strategy ddp2: two machines with two replicas each have the weights o
         CHECK(trainer.global_rank() == trainer.node_rank());
         CHECK(trainer.num_training_batches() == 4);
         CHECK(same_on_all(trainer.fabric().strategy(), values_of(model)));
-        CHECK_FALSE(same_on_all(trainer.fabric().strategy(), {{static_cast<float>(mean)}}));  // each its own
+        CHECK_FALSE(same_on_all(trainer.fabric().strategy(), {{static_cast<float>(mean)}}));  // each has its own
       }
       return values_of(model);
     };
@@ -113,7 +113,7 @@ TEST_CASE("strategy ddp2: two machines with two replicas each have the weights o
 TEST_CASE("strategy ddp2: several processes of one machine are refused") {
   const auto result = on_processes(2, [] {
     CHECK(contains(message_of<UsageError>([] { Trainer t(on_replicas("ddp2", 2)); }),
-                   "--strategy ddp2: it is one process a machine, and RANK and WORLD_SIZE tell of 2 on this one."));
+                   "--strategy ddp2: it uses one process per machine, but RANK and WORLD_SIZE specify 2 on this one."));
   });
   if (!result) return;
   INFO(result->output);

@@ -1,4 +1,4 @@
-// --strategy dp: one process, a replica a device. All of it equals one device on the whole batch.
+// --strategy dp: one process with one replica per device matches one device on the whole batch.
 #include "strategies/logged_fits.h"
 
 using namespace levin;
@@ -6,7 +6,7 @@ using namespace levin::test;
 
 namespace {
 
-/// Remembers on which threads and with how many samples its steps ran.
+/// Records the threads and numbers of samples of its steps.
 struct Watched : LogsInEveryWay {
   nn::Linear& fc1 = add<nn::Linear>("fc1", 6, 12);
   nn::Linear& fc2 = add<nn::Linear>("fc2", 12, 3);
@@ -43,9 +43,9 @@ FitResult trained(TrainerConfig config) {
 
 }  // namespace
 
-TEST_CASE("strategy dp: weights, logged values, metrics and predictions of 4 replicas are those of one device") {
+TEST_CASE("strategy dp: weights, logged values, metrics and predictions of 4 replicas match one device") {
   const FitResult one = trained<Watched>(quiet());
-  CHECK(differs(one.weights, values_of(Watched()), 1e-2));  // it has learnt
+  CHECK(differs(one.weights, values_of(Watched()), 1e-2));  // training has changed the weights
   const std::multiset<std::int64_t> sizes = [] {
     std::multiset<std::int64_t> s;
     for (int epoch = 0; epoch < 3; ++epoch) s.insert({16, 16, 16, 16, 16, 16, 16, 13});
@@ -61,7 +61,7 @@ TEST_CASE("strategy dp: weights, logged values, metrics and predictions of 4 rep
   }
 }
 
-TEST_CASE("strategy dp: accumulation, clipping, bf16 and own weights of losses go on as on one device") {
+TEST_CASE("strategy dp: accumulation, clipping, bf16 and weighted losses match one device") {
   struct Tokens : Watched {
     StepOutput training_step(const Batch& b, int index) override {
       StepOutput out = Watched::training_step(b, index);
@@ -153,7 +153,7 @@ TEST_CASE("strategy dp: training_step_end sees the extras of the whole batch, wi
   CHECK(largest_difference(one, several) <= 1e-6);
 }
 
-TEST_CASE("strategy dp: a part without a loss counts nothing, what a step throws ends the fit") {
+TEST_CASE("strategy dp: a part without a loss is ignored, an exception in a step ends the fit") {
   struct Skips : ToyModule {
     StepOutput training_step(const Batch& b, int index) override {
       if (b[0].data<float>()[0] < -100) return {};
@@ -183,13 +183,13 @@ TEST_CASE("strategy dp: a part without a loss counts nothing, what a step throws
   CHECK(trainer.global_step() == 2);
 }
 
-TEST_CASE("strategy dp: what it cannot do is refused") {
+TEST_CASE("strategy dp: unsupported options are refused") {
   struct Manual : ToyModule {
     Manual() { automatic_optimization = false; }
   } manual;
   data::DataLoader train(toy_points(8), {.batch_size = 4});
   CHECK(contains(message_of<UsageError>([&] { Trainer(on_replicas("dp", 2)).fit(manual, train); }),
-                 "--strategy dp runs its step once a device before any backward. Use --strategy ddp"));
+                 "--strategy dp runs its step once per device before any backward. Use --strategy ddp"));
   CHECK(contains(message_of<UsageError>([&] { Trainer t(on_replicas("dp", 2, {.num_nodes = 2})); }),
                  "--strategy dp: it is one process, and --num-nodes is 2. Use --strategy ddp."));
   CHECK(contains(message_of<UsageError>([&] { Trainer t(on_replicas("dp", 2, {.sync_batchnorm = true})); }),

@@ -1,4 +1,4 @@
-// fsdp (zero_3, fully_sharded) under the Trainer and Fabric, against ddp and one process.
+// fsdp (zero_3, fully_sharded) under the Trainer and Fabric, compared with ddp and one process.
 #include "strategies/sharded_fits.h"
 #include "support/comparison.h"
 
@@ -29,7 +29,7 @@ TEST_CASE("fsdp: fits have ddp's bits with two ranks, under every name of it") {
   });
 }
 
-TEST_CASE("fsdp: fits equal one process with the whole batch, clipped by the norm over all ranks") {
+TEST_CASE("fsdp: fits match one process with the whole batch, clipped by the norm over all ranks") {
   const auto body = [] {
     const FitOptions o{.config = {.max_epochs = 2, .gradient_clip_val = 0.05}, .use_sgd = true};
     CHECK(largest_difference(fit_with("fsdp", o), fit_with("single", o)) <= 1e-6);
@@ -61,7 +61,7 @@ TEST_CASE("fsdp: units of a large network, an evaluation within and after the fi
 TEST_CASE("fsdp: --fsdp-unit-size says which modules are gathered by themselves, in fits and Fabric") {
   struct Seen : ToyModule {
     using ToyModule::ToyModule;
-    bool apart = false;  // a layer is not there while the one before computes
+    bool apart = false;  // a layer is not gathered while the previous one computes
     Tensor forward(const Tensor& x) override {
       const Tensor y = relu(fc1(x));
       apart = std::isnan(fc2.weight.detach().to_vector<float>()[0]);
@@ -73,25 +73,25 @@ TEST_CASE("fsdp: --fsdp-unit-size says which modules are gathered by themselves,
       manual_seed(3);
       Seen model({.dropout = 0});
       data::DataLoader train(toy_points(24), {.batch_size = 6, .seed = 1});
-      Trainer(with_strategy("fsdp", {.max_epochs = 2, .fsdp_unit_size = size})).fit(model, train);
+      Trainer(with_strategy("fsdp", {.max_epochs = 2, .fsdp = {.unit_size = size}})).fit(model, train);
       CHECK(model.apart == (size == 30));
       return values_of(model);
     };
     CHECK(fit(30) == fit(100'000));
 
     Seen model({.dropout = 0});
-    Fabric fabric({.accelerator = "cpu", .strategy = "fsdp", .fsdp_unit_size = 30});
+    Fabric fabric({.accelerator = "cpu", .strategy = "fsdp", .fsdp = {.unit_size = 30}});
     auto [opt] = fabric.setup(model, [&] { return optim::AdamW(model.parameters(), {.lr = 0.02}); });
     model(ones({2, 6}));
     CHECK(model.apart);
     opt.zero_grad();
     fabric.strategy().finish(model);
   });
-  CHECK(message_of<UsageError>([] { check_config({.fsdp_unit_size = 0}); }) ==
+  CHECK(message_of<UsageError>([] { check_config({.fsdp = {.unit_size = 0}}); }) ==
         "--fsdp-unit-size 0: give 1 or more.");
 }
 
-TEST_CASE("fsdp: a resumed fit has the bits of one that was not cut, also within a window") {
+TEST_CASE("fsdp: a resumed fit has the bits of an uninterrupted one, also within a window") {
   const CommonDir dir;
   pass_on(3, [&] {
     const auto run = [&](const std::shared_ptr<SaveAlways>& policy, const std::string& ckpt) {
@@ -109,7 +109,7 @@ TEST_CASE("fsdp: a resumed fit has the bits of one that was not cut, also within
   });
 }
 
-TEST_CASE("fsdp: saved on 4 ranks, a fit goes on with 2 and with 1, under other strategies too") {
+TEST_CASE("fsdp: a fit saved on 4 ranks resumes on 2 and on 1, also under other strategies") {
   const CommonDir dir;
   const auto fit = [&](const std::string& strategy, std::int64_t epochs, const std::string& save,
                        const std::string& ckpt) {
@@ -161,7 +161,7 @@ TEST_CASE("fsdp: two optimizers stepped by hand, and Fabric") {
   });
 }
 
-TEST_CASE("fsdp: what needs whole weights is refused") {
+TEST_CASE("fsdp: features that need whole weights are refused") {
   struct Scaled : ToyModule {
     Tensor scale = register_parameter("scale", ones({1}));
   };
@@ -179,6 +179,6 @@ TEST_CASE("fsdp: what needs whole weights is refused") {
            {2, [&] {
               ToyModule model;
               CHECK(contains(fit(model, {WeightAveraging()}),
-                             "[WeightAveraging] it works on whole weights, which --strategy fsdp divides."));
+                             "[WeightAveraging] it needs the full state dict, which --strategy fsdp shards."));
             }}});
 }

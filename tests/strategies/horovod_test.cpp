@@ -1,4 +1,4 @@
-// The strategy horovod. A test case starts itself again, once for each rank.
+// The strategy horovod. A test case starts itself again once per rank.
 #include "strategies/ranks.h"
 #include "support/comparison.h"
 
@@ -11,7 +11,7 @@ std::vector<std::vector<float>> fitted(TrainerConfig config, const std::string& 
   manual_seed(3);
   toy.dropout = 0;
   ToyModule model(toy);
-  if (rank() > 0) model.fc1.weight.detach().zero_();  // rank zero's count
+  if (rank() > 0) model.fc1.weight.detach().zero_();  // rank 0's values are broadcast
   data::DataLoader train(toy_points(60), {.batch_size = 5, .shuffle = true, .seed = 7});
   Trainer trainer(with_strategy(strategy, std::move(config)));
   trainer.fit(model, train);
@@ -29,11 +29,10 @@ TEST_CASE("horovod: two ranks with rates unscaled have the weights of ddp to the
       const auto ddp = fitted(base, "ddp", {.use_sgd = true});
       for (const double threshold : {64.0, 1e-4, 0.0}) {
         TrainerConfig c = base;
-        c.scale_lr = false;
-        c.fusion_threshold_mb = threshold;
-        c.cycle_time_ms = 0;
-        CHECK(fitted(c, "horovod", {.use_sgd = true}) == ddp);
-      }
+        c.horovod.scale_lr = false;
+        c.horovod.fusion_threshold_mb = threshold;
+        c.horovod.cycle_time_ms = 0;
+        CHECK(fitted(c, "horovod", {.use_sgd = true}) == ddp);}
     }
   });
 }
@@ -41,8 +40,9 @@ TEST_CASE("horovod: two ranks with rates unscaled have the weights of ddp to the
 TEST_CASE("horovod: three ranks with rates unscaled have the weights of ddp within rounding, fp16 near them") {
   pass_on(3, [] {
     const auto ddp = fitted({.max_epochs = 3}, "ddp", {.use_sgd = true});
-    CHECK(largest_difference(fitted({.max_epochs = 3, .scale_lr = false}, "horovod", {.use_sgd = true}), ddp) <= 1e-6);
-    const TrainerConfig rounded{.max_epochs = 3, .scale_lr = false, .gradient_compression = "fp16"};
+    const TrainerConfig exact{.max_epochs = 3, .horovod = {.scale_lr = false}};
+    CHECK(largest_difference(fitted(exact, "horovod", {.use_sgd = true}), ddp) <= 1e-6);
+    const TrainerConfig rounded{.max_epochs = 3, .horovod = {.scale_lr = false, .gradient_compression = "fp16"}};
     const double near = largest_difference(fitted(rounded, "horovod", {.use_sgd = true}), ddp);
     CHECK(near <= 5e-3);  // 12 steps of rate 0.1 and momentum, an error of 2^-10 each
     CHECK(near > 0);
@@ -62,7 +62,7 @@ TEST_CASE("horovod/lr_is_scaled: the groups' rates and the schedules' base rates
       ToyModule model({.dropout = 0, .use_sgd = true});
       data::DataLoader train(toy_points(60), {.batch_size = 5, .seed = 7});
       const auto watch = std::make_shared<Rates>();
-      auto config = with_strategy("horovod", {.max_epochs = 1, .scale_lr = scale});
+      auto config = with_strategy("horovod", {.max_epochs = 1, .horovod = {.scale_lr = scale}});
       config.callbacks = {watch};
       Trainer(config).fit(model, train);
       return watch->seen;
@@ -98,7 +98,7 @@ TEST_CASE("horovod: rates are scaled once, also where an optimizer gets more par
   });
 }
 
-TEST_CASE("horovod: a resumed fit has the bits of one that was not cut, its rates scaled once") {
+TEST_CASE("horovod: a resumed fit has the bits of an uninterrupted one, with rates scaled once") {
   const CommonDir dir;
   pass_on(3, [&] {
     const auto run = [&](const std::shared_ptr<SaveAlways>& policy, const std::string& ckpt) {
@@ -116,13 +116,13 @@ TEST_CASE("horovod: a resumed fit has the bits of one that was not cut, its rate
   });
 }
 
-TEST_CASE("horovod: optimizers stepped by hand, and Fabric, exchange what was gathered") {
+TEST_CASE("horovod: manual optimization and Fabric average accumulated gradients") {
   pass_on(2, [] {
     const auto with_fabric = [](const std::string& strategy) {
       manual_seed(3);
       ToyModule model({.dropout = 0});
       data::DataLoader train(toy_points(48), {.batch_size = 6, .shuffle = true, .seed = 7});
-      Fabric fabric({.accelerator = "cpu", .strategy = strategy, .scale_lr = false});
+      Fabric fabric({.accelerator = "cpu", .strategy = strategy, .horovod = {.scale_lr = false}});
       fabric.launch();
       auto [first, second] = fabric.setup<2>(model, [&] {
         return Optimizers(optim::SGD(model.fc1.parameters(), {.lr = 0.1}))
@@ -142,14 +142,14 @@ TEST_CASE("horovod: optimizers stepped by hand, and Fabric, exchange what was ga
   });
 }
 
-TEST_CASE("horovod: options that make no sense are refused, and the variables are read") {
+TEST_CASE("horovod: invalid options are refused, and environment variables are read") {
   const auto refusal = [](TrainerConfig c) {
     c.strategy = "horovod";
     return message_of<UsageError>([&] { check_config(c); });
   };
-  CHECK(refusal({.gradient_compression = "bf16"}) == "--gradient-compression bf16: choose none or fp16.");
-  CHECK(refusal({.fusion_threshold_mb = -1}) == "--fusion-threshold-mb -1: give 0 or more.");
-  CHECK(refusal({.cycle_time_ms = -2}) == "--cycle-time-ms -2: give 0 or more.");
+  CHECK(refusal({.horovod = {.gradient_compression = "bf16"}}) == "--gradient-compression bf16: choose none or fp16.");
+  CHECK(refusal({.horovod = {.fusion_threshold_mb = -1}}) == "--fusion-threshold-mb -1: give 0 or more.");
+  CHECK(refusal({.horovod = {.cycle_time_ms = -2}}) == "--cycle-time-ms -2: give 0 or more.");
   CHECK(refusal({}) == "nothing was thrown");
   pass_on(1, [] {
     setenv("HOROVOD_CYCLE_TIME", "soon", 1);

@@ -1,5 +1,5 @@
 #pragma once
-// Fits of a module that logs in every way, and what of them is compared.
+// Fits of a module that logs in every way, and the results to compare.
 
 #include <levin/trainer/metrics.h>
 
@@ -36,7 +36,7 @@ struct FitResult {
   std::vector<float> predictions;
 };
 
-/// A fit, in which it evaluates, and a prediction after it.
+/// Runs a fit with validation, and then a prediction.
 inline FitResult fit_and_predict(LevinModule& model, TrainerConfig config, data::DataLoader& train,
                                  data::DataLoader& val) {
   FitResult result;

@@ -1,4 +1,4 @@
-// Checkpoints of --strategy pipeline are those of one process; what it cannot do is refused.
+// Checkpoints of --strategy pipeline match those of one process; unsupported modules and options are refused.
 #include "strategies/pipelines.h"
 
 using namespace levin;
@@ -40,7 +40,7 @@ std::vector<std::vector<float>> fit(const std::filesystem::path& dir, const Chec
 
 }  // namespace
 
-TEST_CASE("strategy pipeline: a resumed fit has the bits of one that was not cut, also within a window, with dropout") {
+TEST_CASE("strategy pipeline: a resumed fit has the bits of an uninterrupted one, also within a window, with dropout") {
   const CommonDir dir;
   pass_on(3, [&] {
     const auto whole = fit(dir.path, {.strategy = "pipeline", .save = "cut", .dropout = 0.3});
@@ -49,7 +49,7 @@ TEST_CASE("strategy pipeline: a resumed fit has the bits of one that was not cut
   });
 }
 
-TEST_CASE("strategy pipeline: saved on 2 ranks anywhere, a fit goes on with 1, with 3, and under other strategies") {
+TEST_CASE("strategy pipeline: a fit saved anywhere on 2 ranks resumes on 1, on 3, and under other strategies") {
   const CommonDir dir;
   in_turn({{2,
             [&] {
@@ -81,7 +81,7 @@ TEST_CASE("strategy pipeline: saved on 2 ranks anywhere, a fit goes on with 1, w
             }}});
 }
 
-TEST_CASE("strategy pipeline: a step that throws ends all ranks with its words") {
+TEST_CASE("strategy pipeline: a step that throws ends all ranks with its message") {
   struct Throws : StagedModule {
     StepOutput training_step(const Batch& b, int index) override {
       const StepOutput out = StagedModule::training_step(b, index);
@@ -107,13 +107,13 @@ namespace {
 std::string refused(LevinModule& model, TrainerConfig config = {}) {
   data::DataLoader train(toy_points(16), {.batch_size = 8});
   config.max_epochs = 1;
-  // What one rank throws is what the others tell of.
+  // The other ranks report the exception of the one that threw.
   return message_of<std::exception>([&] { Trainer(with_strategy("pipeline", config)).fit(model, train); });
 }
 
 }  // namespace
 
-TEST_CASE("strategy pipeline: modules that it cannot cut are refused") {
+TEST_CASE("strategy pipeline: modules that cannot be partitioned are refused") {
   struct InFront : StagedModule {
     nn::Linear& front = add<nn::Linear>("front", 6, 6);
     StepOutput training_step(const Batch& b, int) override { return cross_entropy(net(front(b[0])), b[1]); }
@@ -144,19 +144,20 @@ TEST_CASE("strategy pipeline: modules that it cannot cut are refused") {
       CHECK(contains(text, words));
     });
   };
-  in_turn({refuses([] { return std::make_unique<InFront>(); }, "what goes into \"net\" needs a gradient"),
+  in_turn({refuses([] { return std::make_unique<InFront>(); }, "the input of \"net\" requires a gradient"),
            refuses([] { return std::make_unique<Twice>(); }, "calls \"net\" more than once"),
            refuses([] { return std::make_unique<Elsewhere>(); }, "does not call \"net\""),
-           refuses([] { return std::make_unique<Manual>(); }, "has an order of its own for forward and backward"),
+           refuses([] { return std::make_unique<Manual>(); }, "has its own order of forward and backward"),
            refuses([] { return std::make_unique<Tied>(); }, "\"again\" is used in several stages"),
            refuses([] { return std::make_unique<ToyModule>(); }, "ToyModule has no child that is a Sequential")});
 }
 
-TEST_CASE("strategy pipeline: options and calls that make no sense are refused") {
+TEST_CASE("strategy pipeline: invalid options and calls are refused") {
   const auto message = [](TrainerConfig c) {
     return message_of<UsageError>([&] { Trainer trainer(with_strategy("pipeline", c)); });
   };
-  const std::string zero = message({.pipeline_micro_batches = 0}), word = message({.pipeline_balance = "2,x"});
+  const std::string zero = message({.pipeline = {.micro_batches = 0}});
+  const std::string word = message({.pipeline = {.balance = "2,x"}});
   CHECK(contains(zero, "--pipeline-micro-batches 0: give 1 to 1024."));
   CHECK(contains(word, "--pipeline-balance 2,x: give the number of layers of each stage, such as 2,2."));
   CHECK(contains(message({.sync_batchnorm = true}), "--sync-batchnorm: under --strategy pipeline one rank has"));
@@ -171,9 +172,9 @@ TEST_CASE("strategy pipeline: options and calls that make no sense are refused")
       CHECK(contains(text, words));
     });
   };
-  in_turn({refuses(2, {.pipeline_balance = "2,2"}, "one a process, and 2 layers in all. Give 2 numbers"),
-           refuses(2, {.pipeline_balance = "2"}, "Give 2 numbers whose sum is 2."),
-           refuses(2, {.precision = "16-o2"}, "which --strategy pipeline does not divide"),
+  in_turn({refuses(2, {.pipeline = {.balance = "2,2"}}, "one per process, and 2 layers in all. Give 2 numbers"),
+           refuses(2, {.pipeline = {.balance = "2"}}, "Give 2 numbers whose sum is 2."),
+           refuses(2, {.precision = "16-o2"}, "which --strategy pipeline does not shard"),
            refuses(3, {}, "3 processes need a layer each, and the network has 2. Use --devices 2"),
            {2, [] {
               nn::Linear plain(2, 2);
@@ -186,7 +187,7 @@ TEST_CASE("strategy pipeline: options and calls that make no sense are refused")
             }}});
 }
 
-TEST_CASE("strategy pipeline: ranks with other batches are told apart") {
+TEST_CASE("strategy pipeline: ranks with different batches are detected") {
   pass_on(2, [] {
     StagedModule model;
     data::DataLoader train(toy_points(rank() == 0 ? 16 : 12), {.batch_size = rank() == 0 ? 8 : 6});

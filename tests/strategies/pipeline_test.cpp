@@ -1,15 +1,15 @@
-// --strategy pipeline: ranks have the layers of one network. All of it equals one process on the whole batch.
+// --strategy pipeline: ranks hold the layers of one network, and match one process on the whole batch.
 #include "strategies/pipelines.h"
 
 using namespace levin;
 using namespace levin::test;
 
-TEST_CASE("strategy pipeline: weights, logged values, metrics and predictions are those of one process, on 2 to 4") {
+TEST_CASE("strategy pipeline: weights, logged values, metrics and predictions on 2 to 4 ranks match one process") {
   const auto body = [] {
     const FitResult one = staged_fit("single"), several = staged_fit("pipeline");
     equals(one, several);
     manual_seed(3);
-    CHECK(differs(one.weights, values_of(StagedModule()), 1e-2));  // it has learnt
+    CHECK(differs(one.weights, values_of(StagedModule()), 1e-2));  // training has changed the weights
     Fabric fabric({.accelerator = "cpu", .strategy = "pipeline"});
     CHECK(same_on_all(fabric.strategy(), several.weights));
     CHECK(same_on_all(fabric.strategy(), {several.predictions}));
@@ -17,21 +17,20 @@ TEST_CASE("strategy pipeline: weights, logged values, metrics and predictions ar
   in_turn({{2, body}, {3, body}, {4, body}});
 }
 
-TEST_CASE("strategy pipeline: accumulation, clipping, schedules, AdamW and a balance by hand go on as in one process") {
+TEST_CASE("strategy pipeline: accumulation, clipping, schedules, AdamW and a manual balance match one process") {
   const auto body = [] {
     const TrainerConfig config{.accumulate_grad_batches = 2, .gradient_clip_val = 0.05};
     for (const bool use_sgd : {true, false}) {
       const StagedOptions options{.use_sgd = use_sgd, .schedules = true};
       TrainerConfig cut = config;
-      cut.pipeline_micro_batches = 3;
-      cut.pipeline_balance = ranks() == 2 ? "7,2" : "1,1,7";
-      equals(staged_fit("single", config, options), staged_fit("pipeline", cut, options));
-    }
+      cut.pipeline.micro_batches = 3;
+      cut.pipeline.balance = ranks() == 2 ? "7,2" : "1,1,7";
+      equals(staged_fit("single", config, options), staged_fit("pipeline", cut, options));}
   };
   in_turn({{2, body}, {3, body}});
 }
 
-TEST_CASE("strategy pipeline: losses with weights of their own, and extras") {
+TEST_CASE("strategy pipeline: weighted losses, and extras") {
   struct Tokens : StagedModule {
     using StagedModule::StagedModule;
     StepOutput training_step(const Batch& b, int) override {
@@ -62,7 +61,7 @@ TEST_CASE("strategy pipeline: losses with weights of their own, and extras") {
   });
 }
 
-TEST_CASE("strategy pipeline: a part without a loss counts nothing") {
+TEST_CASE("strategy pipeline: a part without a loss is ignored") {
   struct Skips : StagedModule {
     using StagedModule::StagedModule;
     StepOutput training_step(const Batch& b, int index) override {
@@ -78,12 +77,12 @@ TEST_CASE("strategy pipeline: a part without a loss counts nothing") {
       Skips model;
       const Tensor y = zeros({12}, {.dtype = kInt64});
       data::DataLoader train(data::TensorDataset({points, y}), {.batch_size = 12});
-      Trainer(with_strategy("pipeline", {.max_epochs = 3, .pipeline_micro_batches = 3})).fit(model, train);
+      Trainer(with_strategy("pipeline", {.max_epochs = 3, .pipeline = {.micro_batches = 3}})).fit(model, train);
       return values_of(model);
     };
     // All samples are one, so the mean of the other parts is that of any of them.
     CHECK(largest_difference(fit(poisoned), fit(x)) <= 1e-6);
-    CHECK(contains(message_of<UsageError>([&] { fit(full({12, 6}, -200.0)); }), "gave a batch no loss"));
+    CHECK(contains(message_of<UsageError>([&] { fit(full({12, 6}, -200.0)); }), "returned no loss for a batch"));
   });
 }
 
@@ -101,7 +100,7 @@ TEST_CASE("strategy pipeline: bf16 and loss scaling, with a window whose gradien
     mixed.precision = "64-true";
     equals(staged_fit("single", mixed), staged_fit("pipeline", mixed), 1e-7);
     mixed.precision = "16-mixed";
-    mixed.pipeline_balance = "1,1,7";  // the second stage has no parameters
+    mixed.pipeline.balance = "1,1,7";  // the second stage has no parameters
     const auto one = staged_fit<Overflows>("single", mixed), several = staged_fit<Overflows>("pipeline", mixed);
     CHECK(largest_difference(one.weights, several.weights) <= 0.02);
     CHECK(differs(one.weights, staged_fit("single", mixed).weights, 0.02));  // windows were left out
@@ -124,7 +123,7 @@ TEST_CASE("strategy pipeline: layers behind the network are trained, buffers and
     void validation_step(const Batch& b, int) override { log("val_loss", cross_entropy((*this)(b[0]), b[1])); }
   };
   in_turn({{3, [] {
-              const TrainerConfig whole{.gradient_clip_val = 0.1, .pipeline_micro_batches = 1};
+              const TrainerConfig whole{.gradient_clip_val = 0.1, .pipeline = {.micro_batches = 1}};
               equals(staged_fit<Between>("single", whole), staged_fit<Between>("pipeline", whole));
             }}});
 }

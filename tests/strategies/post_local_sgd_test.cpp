@@ -1,4 +1,4 @@
-// ddp with communication hooks and averages of the weights. A test case starts itself again, once for each rank.
+// ddp with communication hooks and averaging of weights. A test case starts itself again once per rank.
 #include <levin/distributed/process_group.h>
 
 #include "strategies/ranks.h"
@@ -9,10 +9,10 @@ using namespace levin::test;
 namespace {
 
 TrainerConfig local_sgd(std::int64_t period, std::int64_t start, TrainerConfig c = {}) {
-  c.ddp_comm_hook = "post_local_sgd";
-  c.model_averaging_period = period;
-  c.start_local_sgd_iter = start;
-  c.post_local_gradient_allreduce = false;
+  c.ddp.comm_hook = "post_local_sgd";
+  c.ddp.model_averaging_period = period;
+  c.ddp.start_local_sgd_iter = start;
+  c.ddp.post_local_gradient_allreduce = false;
   return with_strategy("ddp", std::move(c));
 }
 
@@ -27,7 +27,7 @@ bool same_in_group(distributed::ProcessGroup& group, const nn::Module& module) {
   return same;
 }
 
-/// Notes after each batch whether all ranks have the same weights: "=" or "/".
+/// Records after each batch whether all ranks have equal weights: "=" or "/".
 struct Agreement : Callback {
   explicit Agreement(std::string& t) : tape(&t) {}
   std::string* tape;
@@ -44,20 +44,20 @@ struct Fitted {
 Fitted fitted(TrainerConfig config, ToyOptions toy = {.dropout = 0, .use_sgd = true}) {
   manual_seed(3);
   ToyModule model(toy);
-  if (rank() > 0) model.fc1.weight.detach().zero_();  // rank zero's count
+  if (rank() > 0) model.fc1.weight.detach().zero_();  // rank 0's values are broadcast
   data::DataLoader train(toy_points(72), {.batch_size = 4, .shuffle = true, .seed = 7});
   Fitted out;
   config.callbacks.push_back(Agreement(out.tape));
   Trainer trainer(std::move(config));
   trainer.fit(model, train);
   out.weights = values_of(model);
-  CHECK(same_on_all(trainer.fabric().strategy(), out.weights));  // what a fit gives back is one average
+  CHECK(same_on_all(trainer.fabric().strategy(), out.weights));  // a fit returns one average
   return out;
 }
 
 }  // namespace
 
-TEST_CASE("ddp with post_local_sgd: period 1 has the weights of ddp, within rounding") {
+TEST_CASE("ddp with post_local_sgd: period 1 matches ddp up to rounding") {
   pass_on(3, [] {
     const TrainerConfig c{.max_epochs = 2};
     const Fitted ddp = fitted(with_strategy("ddp", c)), local = fitted(local_sgd(1, 0, c));
@@ -86,14 +86,14 @@ TEST_CASE("ddp with post_local_sgd: ranks differ within a period and agree after
 TEST_CASE("ddp with post_local_sgd: within a machine gradients are averaged, so that ranks of one machine agree") {
   pass_on(2, [] {
     TrainerConfig c = local_sgd(4, 1, {.max_epochs = 1});
-    c.post_local_gradient_allreduce = true;
+    c.ddp.post_local_gradient_allreduce = true;
     const Fitted together = fitted(c), ddp = fitted(with_strategy("ddp", {.max_epochs = 1}));
     CHECK(together.tape == std::string(9, '='));
     CHECK(largest_difference(together.weights, ddp.weights) <= 1e-6);
   });
 }
 
-TEST_CASE("ddp with post_local_sgd: a fit resumed within a period has the bits of one that was not cut") {
+TEST_CASE("ddp with post_local_sgd: a fit resumed within a period has the bits of an uninterrupted one") {
   const CommonDir dir;
   pass_on(3, [&] {
     const auto run = [&](const std::shared_ptr<SaveAlways>& policy, const std::string& ckpt) {
@@ -125,10 +125,10 @@ TEST_CASE("ddp with post_local_sgd: each of several optimizers counts its own st
       ToyModule model({.dropout = 0});
       Fabric fabric({.accelerator = "cpu",
                      .strategy = "ddp",
-                     .ddp_comm_hook = "post_local_sgd",
-                     .model_averaging_period = 2,
-                     .start_local_sgd_iter = 1,
-                     .post_local_gradient_allreduce = false});
+                     .ddp = {.comm_hook = "post_local_sgd",
+                             .model_averaging_period = 2,
+                             .start_local_sgd_iter = 1,
+                             .post_local_gradient_allreduce = false}});
       fabric.setup_module(model);
       const auto sgd = [](const nn::Linear& layer) { return optim::SGD(layer.parameters(), {.lr = 0.1}); };
       std::vector<OptimizerHandle> opts;
@@ -158,15 +158,14 @@ TEST_CASE("ddp with post_local_sgd: each of several optimizers counts its own st
   });
 }
 
-TEST_CASE("ddp comm hooks by flag: 16 bits keep replicas equal to the bit and are near the plain average") {
+TEST_CASE("ddp comm hooks by flag: 16-bit hooks keep replicas bit-equal and close to the plain average") {
   pass_on(2, [] {
     const auto with_hook = [](const std::string& hook) {
       TrainerConfig c{.max_epochs = 2};
-      c.ddp_comm_hook = hook;
+      c.ddp.comm_hook = hook;
       const Fitted f = fitted(with_strategy("ddp", c));
       CHECK(f.tape == std::string(18, '='));
-      return f.weights;
-    };
+      return f.weights;};
     const auto plain = with_hook("none");
     CHECK(plain == fitted(with_strategy("ddp", {.max_epochs = 2})).weights);
     const double half = largest_difference(with_hook("fp16_compress"), plain);
@@ -179,19 +178,19 @@ TEST_CASE("ddp comm hooks by flag: 16 bits keep replicas equal to the bit and ar
   });
 }
 
-TEST_CASE("ddp comm hooks by flag: what does not go together is refused") {
+TEST_CASE("ddp comm hooks by flag: incompatible options are refused") {
   const auto refusal = [](TrainerConfig c, const std::string& strategy = "ddp") {
     c.strategy = strategy;
     return message_of<UsageError>([&] { check_config(c); });
   };
-  CHECK(refusal({.ddp_comm_hook = "onebit"}) ==
+  CHECK(refusal({.ddp = {.comm_hook = "onebit"}}) ==
         "--ddp-comm-hook onebit: choose none, fp16_compress, bf16_compress or post_local_sgd.");
-  CHECK(contains(refusal({.ddp_comm_hook = "post_local_sgd"}), "--model-averaging-period 0: give 1 or more"));
-  CHECK(contains(refusal({.model_averaging_period = 4}), "--model-averaging-period 4: give 1 or more"));
-  CHECK(contains(refusal({.start_local_sgd_iter = 5}), "--start-local-sgd-iter 5"));
-  CHECK(contains(refusal({.ddp_comm_hook = "fp16_compress"}, "horovod"),
+  CHECK(contains(refusal({.ddp = {.comm_hook = "post_local_sgd"}}), "--model-averaging-period 0: give 1 or more"));
+  CHECK(contains(refusal({.ddp = {.model_averaging_period = 4}}), "--model-averaging-period 4: give 1 or more"));
+  CHECK(contains(refusal({.ddp = {.start_local_sgd_iter = 5}}), "--start-local-sgd-iter 5"));
+  CHECK(contains(refusal({.ddp = {.comm_hook = "fp16_compress"}}, "horovod"),
                  "--ddp-comm-hook fp16_compress: --strategy horovod has its own way"));
-  CHECK(refusal({.ddp_comm_hook = "post_local_sgd", .model_averaging_period = 4, .start_local_sgd_iter = 9}) ==
+  CHECK(refusal({.ddp = {.comm_hook = "post_local_sgd", .model_averaging_period = 4, .start_local_sgd_iter = 9}}) ==
         "nothing was thrown");
-  CHECK(refusal({.ddp_comm_hook = "fp16_compress"}, "single") == "nothing was thrown");
+  CHECK(refusal({.ddp = {.comm_hook = "fp16_compress"}}, "single") == "nothing was thrown");
 }

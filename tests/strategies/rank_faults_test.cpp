@@ -1,4 +1,4 @@
-// Faults of one rank that all must answer alike. A test case starts itself again, once for each rank.
+// Faults of one rank to which all must react alike. A test case starts itself again once per rank.
 #include <cmath>
 #include <limits>
 
@@ -29,7 +29,7 @@ struct InfiniteOnce : ToyModule {
 
 }  // namespace
 
-TEST_CASE("fault: a gradient that is infinite on one rank alone skips the step on all") {
+TEST_CASE("fault: a gradient that is infinite on only one rank skips the step on all") {
   pass_on(3, [] {
     for (const bool by_hand : {false, true})
       for (const std::string hook : {"none", "bf16_compress", "post_local_sgd"}) {
@@ -38,10 +38,10 @@ TEST_CASE("fault: a gradient that is infinite on one rank alone skips the step o
         manual_seed(3);
         InfiniteOnce model(by_hand);
         data::DataLoader train(toy_points(72), {.batch_size = 4, .shuffle = true, .seed = 7});  // 6 batches a rank
-        TrainerConfig config{.max_epochs = 1, .precision = "16-mixed", .ddp_comm_hook = hook};
+        TrainerConfig config{.max_epochs = 1, .precision = "16-mixed", .ddp = {.comm_hook = hook}};
         if (hook == "post_local_sgd") {
-          config.model_averaging_period = 2;
-          config.post_local_gradient_allreduce = false;
+          config.ddp.model_averaging_period = 2;
+          config.ddp.post_local_gradient_allreduce = false;
         }
         struct Seen {
           std::vector<std::vector<std::vector<float>>> weights;  // after each batch

@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of dp and ddp2 train.
+// Modules for the tests of dp and ddp2.
 
 #include <mutex>
 #include <set>
@@ -26,7 +26,7 @@ struct Rebuilt : M {
   std::unique_ptr<nn::Module> fresh() const override { return std::make_unique<Rebuilt>(); }
 };
 
-/// Keeps what loggers would get.
+/// Records the values that loggers would get.
 struct LoggedValues : Callback {
   using Values = std::vector<MetricStore::Values>;
   explicit LoggedValues(Values& v) : values(&v) {}

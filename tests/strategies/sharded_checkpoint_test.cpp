@@ -1,4 +1,4 @@
-// Checkpoints of which each rank writes its part.
+// Checkpoints of which each rank writes its shard.
 #include <levin/trainer/checkpoint.h>
 #include <levin/trainer/sharded_checkpoint.h>
 
@@ -24,7 +24,7 @@ std::shared_ptr<ProcessGroup> borrow(ProcessGroup& group) {
 
 void on(int n, const GroupBody& body) { n == 1 ? body(*make_process_group("single")) : in_group(n, body); }
 
-/// Weights after more steps from what is in a folder, or from the beginning; saved into another.
+/// Returns the weights after more steps from the state in a folder, or from the start; saves into another folder.
 std::vector<std::vector<float>> run(int n, int steps, const std::filesystem::path& from,
                                     const std::filesystem::path& to, std::int64_t min_elements = 20) {
   std::vector<std::vector<float>> result;
@@ -60,7 +60,7 @@ std::vector<std::vector<float>> run(int n, int steps, const std::filesystem::pat
 
 }  // namespace
 
-TEST_CASE("sharded checkpoint: saved by 4 ranks, it goes on with 4 to the bit, with 2, 1 and 3, in other units") {
+TEST_CASE("sharded checkpoint: saved by 4 ranks, it resumes on 4 bit for bit, and on 2, 1 and 3 with other units") {
   const TempDir dir;
   const auto saved = dir.path / "four";
   run(4, 3, {}, saved);
@@ -70,12 +70,12 @@ TEST_CASE("sharded checkpoint: saved by 4 ranks, it goes on with 4 to the bit, w
   const auto whole = run(4, 6, {}, {});
   CHECK(run(4, 3, saved, {}) == whole);
   for (const int n : {1, 2, 3}) CHECK(largest_difference(run(n, 3, saved, {}, n == 2 ? 1000 : 30), whole) <= 1e-5);
-  // And from one rank to more.
+  // Resumes from one rank on more.
   run(1, 3, {}, dir.path / "one");
   CHECK(largest_difference(run(2, 3, dir.path / "one", {}), whole) <= 1e-5);
 }
 
-TEST_CASE("sharded checkpoint: a rank knows its shards by itself, and read_checkpoint makes one whole") {
+TEST_CASE("sharded checkpoint: a rank finds its shards without communication, and read_checkpoint merges them") {
   const TempDir dir;
   std::vector<std::int64_t> elements(3);
   std::vector<std::vector<float>> values;
@@ -110,7 +110,7 @@ TEST_CASE("sharded checkpoint: files that are missing, of another network, or ca
   };
   for (const auto& e : errors(saved, {}, 4)) CHECK(contains(e, "is not one of this network: it has \""));
   write_checkpoint(dir.path / "whole", Checkpoint());
-  for (const auto& e : errors(dir.path / "whole", {}, 4)) CHECK(contains(e, "whole has no parts of ranks."));
+  for (const auto& e : errors(dir.path / "whole", {}, 4)) CHECK(contains(e, "whole has no part files."));
   for (const auto& e : errors(dir.path, {}, 4)) CHECK(contains(e, "state.json: No such file"));
   io::write_file(dir.path / "file", std::string("in the way"));
   for (const auto& e : errors({}, dir.path / "file" / "checkpoint", 4)) CHECK_FALSE(e.empty());

@@ -1,5 +1,5 @@
 #pragma once
-// Fits of a small network under a strategy that divides state among ranks, and under ddp.
+// Fits of a small network under a strategy that shards state between ranks, and under ddp.
 
 #include "strategies/ranks.h"
 
@@ -18,7 +18,7 @@ inline void in_turn(const std::vector<std::pair<int, std::function<void()>>>& la
   }
 }
 
-/// Two optimizers, stepped by hand, each on a batch.
+/// Two optimizers with manual optimization, each on a batch.
 struct Duel : LevinModule {
   Duel() { automatic_optimization = false; }
   nn::Linear& a = add<nn::Linear>("a", 6, 8);

@@ -1,4 +1,4 @@
-// --fsdp-state-dict-type sharded: the Trainer's and Fabric's checkpoints, of which each rank writes its part.
+// --fsdp-state-dict-type sharded: the Trainer's and Fabric's checkpoints of which each rank writes its shard.
 #include <levin/trainer/checkpoint.h>
 #include <levin/trainer/load_from_checkpoint.h>
 #include <levin/trainer/sharded_checkpoint.h>
@@ -28,9 +28,8 @@ struct Wide : LevinModule {
 };
 
 TrainerConfig sharded(const std::string& strategy, TrainerConfig c = {}) {
-  c.fsdp_state_dict_type = "sharded";
-  return with_strategy(strategy, c);
-}
+  c.fsdp.state_dict_type = "sharded";
+  return with_strategy(strategy, c);}
 
 std::set<std::string> names_in(const fs::path& dir) {
   std::set<std::string> out;
@@ -69,7 +68,7 @@ Values fit(const TrainerConfig& config, const fs::path& ckpt, std::int64_t each 
 
 }  // namespace
 
-TEST_CASE("sharded: saved and resumed by 2 ranks, a fit has the bits of one without a pause, also within a window") {
+TEST_CASE("sharded: a fit saved and resumed by 2 ranks has the bits of an uninterrupted one, also within a window") {
   const CommonDir dir;
   pass_on(2, [&] {
     for (const char* strategy : {"fsdp", "zero_1", "zero_2"}) {
@@ -92,7 +91,7 @@ TEST_CASE("sharded: saved and resumed by 2 ranks, a fit has the bits of one with
   });
 }
 
-TEST_CASE("sharded: saved by 4 ranks, each a quarter, a fit goes on with 2 and with 1, under any strategy") {
+TEST_CASE("sharded: a fit saved by 4 ranks, each a quarter, resumes on 2 and on 1, under any strategy") {
   const CommonDir dir;
   const auto run = [&](TrainerConfig config, std::int64_t epochs, const std::string& save, const std::string& ckpt) {
     manual_seed(3);
@@ -130,7 +129,7 @@ TEST_CASE("sharded: saved by 4 ranks, each a quarter, a fit goes on with 2 and w
     CHECK(bytes == approx(quarter, {.relative = 0.01}));
   }
   CHECK(fs::file_size(dir.path / "wide/2/state.safetensors") < 2000);
-  // And without the Trainer.
+  // Also without the Trainer.
   Wide wide;
   distributed::FullyShardedDataParallel fsdp(wide, distributed::make_process_group("single"));
   optim::AdamW adam(fsdp.parameters());
@@ -165,7 +164,7 @@ TEST_CASE("sharded: a part that is missing, damaged or of another checkpoint is 
   CHECK(contains(error([&](const fs::path& c) { fs::resize_file(c / second, fs::file_size(c / second) - 1); }),
                  "is damaged: part-1-of-2.safetensors ("));
   CHECK(contains(error([&](const fs::path& c) { fs::rename(c / second, c / "part-1-of-4.safetensors"); }),
-                 "is damaged: part-1-of-4.safetensors is none of its 2 parts"));
+                 "is damaged: part-1-of-4.safetensors is not one of its 2 parts"));
   CHECK(contains(error([&](const fs::path& c) { lose_a_tensor(c, second); }), "is damaged: elements of \"model.fc"));
   CHECK(contains(error([&](const fs::path& c) {
                    fs::copy_file(c / first, c / second, fs::copy_options::overwrite_existing);
@@ -202,7 +201,7 @@ TEST_CASE("sharded: where rank 1 cannot write, all ranks end with its error, and
             }}});
   if (distributed::is_launched()) return;
   const std::string said = io::read_text(dir.path / "said0");
-  CHECK_MESSAGE(contains(said, "epoch=1-step=12 was not saved; what was there before is whole. Rank 1: "), said);
+  CHECK_MESSAGE(contains(said, "epoch=1-step=12 was not saved; the previous checkpoint is intact. Rank 1: "), said);
   CHECK(contains(said, "part-1-of-2.safetensors: No space left on device."));
   CHECK(io::read_text(dir.path / "said1") == said);
   CHECK(read_checkpoint(dir.path / "off/last").values.get<std::int64_t>("loop/epoch") == 2);
@@ -249,7 +248,7 @@ TEST_CASE("sharded: the best and the newest stay, weights alone and after a fit;
     for (const char* strategy : {"fsdp", "zero_1"}) {
       const auto begin = [&](nn::Module& net) {
         auto fabric = std::make_unique<Fabric>(
-            FabricConfig{.accelerator = "cpu", .strategy = strategy, .fsdp_state_dict_type = "sharded"});
+            FabricConfig{.accelerator = "cpu", .strategy = strategy, .fsdp = {.state_dict_type = "sharded"}});
         auto [opt] = fabric->setup(net, [&] { return optim::AdamW(net.parameters(), {.lr = 0.02}); });
         return std::pair(std::move(fabric), opt);
       };
@@ -272,7 +271,7 @@ TEST_CASE("sharded: the best and the newest stay, weights alone and after a fit;
       CHECK(values_of(a) == values_of(b));
     }
     config.callbacks = {std::make_shared<Replaces>(), std::make_shared<SaveAlways>(dir.path / "replaced")};
-    CHECK(contains(message_of<UsageError>([&] { fit<ToyModule>(config, {}); }), "a callback puts other weights"));
+    CHECK(contains(message_of<UsageError>([&] { fit<ToyModule>(config, {}); }), "a callback replaces its weights"));
   });
   if (distributed::is_launched()) return;
   CHECK(names_in(dir.path / "kept").size() <= 4);  // best, last and the folders of these
@@ -280,13 +279,12 @@ TEST_CASE("sharded: the best and the newest stay, weights alone and after a fit;
 
 TEST_CASE("sharded: strategies whose ranks have no parts refuse it") {
   const auto refusal = [](const std::string& strategy, const std::string& type) {
-    TrainerConfig c{.strategy = strategy, .fsdp_state_dict_type = type};
+    TrainerConfig c{.strategy = strategy, .fsdp = {.state_dict_type = type}};
     return message_of<UsageError>([&] { check_config(c); });
   };
   for (const char* strategy : {"single", "ddp", "bagua", "horovod", "pipeline", "dp"})
-    CHECK(refusal(strategy, "sharded") ==
-          "--fsdp-state-dict-type sharded: with --strategy " + std::string(strategy) +
-              " ranks have no parts of their own. Use --strategy fsdp, zero_1 or zero_2, or full.");
+    CHECK(refusal(strategy, "sharded") == "--fsdp-state-dict-type sharded: with --strategy " + std::string(strategy) +
+                                              " ranks have no shards. Use --strategy fsdp, zero_1 or zero_2, or full.");
   CHECK(contains(refusal("auto", "sharded"), "with --strategy single ranks"));
   CHECK(refusal("fsdp", "local") == "--fsdp-state-dict-type local: choose full or sharded.");
   for (const char* strategy : {"fsdp", "zero_3", "fully_sharded", "zero_1", "zero_2", "sharded", "ddp_sharded"})

@@ -29,13 +29,13 @@ std::vector<std::vector<float>> trained(TrainerConfig c, std::int64_t batch) {
 
 }  // namespace
 
-TEST_CASE("strategy ddp with --sync-batchnorm equals one rank on the whole batch, buffers too") {
+TEST_CASE("strategy ddp with --sync-batchnorm matches one rank on the whole batch, including buffers") {
   pass_on(2, [] {
     const TrainerConfig ddp{.accelerator = "cpu", .timeout = 60, .strategy = "ddp"};
     TrainerConfig synced = ddp;
     synced.sync_batchnorm = true;
     const auto alone = trained({.sync_batchnorm = true}, 12), together = trained(synced, 6);
     CHECK(largest_difference(alone, together) <= 1e-5);
-    CHECK(differs(alone, trained(ddp, 6), 1e-3));  // without it, they are others
+    CHECK(differs(alone, trained(ddp, 6), 1e-3));  // without it they differ
   });
 }

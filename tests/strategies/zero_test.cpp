@@ -1,4 +1,4 @@
-// zero_1 and zero_2 (sharded, ddp_sharded) under the Trainer and Fabric, against ddp and one process.
+// zero_1 and zero_2 (sharded, ddp_sharded) under the Trainer and Fabric, compared with ddp and one process.
 #include <levin/distributed/zero.h>
 
 #include "strategies/sharded_fits.h"
@@ -24,7 +24,7 @@ TEST_CASE("zero: fits have ddp's bits with two ranks, zero_1 with any number") {
             }}});
 }
 
-TEST_CASE("zero: fits equal one process with the whole batch, clipped by the norm over all ranks") {
+TEST_CASE("zero: fits match one process with the whole batch, clipped by the norm over all ranks") {
   in_turn({{2,
             [] {
               const FitOptions o{.config = {.max_epochs = 3, .gradient_clip_val = 0.05}, .use_sgd = true};
@@ -48,7 +48,7 @@ TEST_CASE("zero: fits equal one process with the whole batch, clipped by the nor
             }}});
 }
 
-TEST_CASE("zero: loss scaling agrees over ranks on which one gradient overflows") {
+TEST_CASE("zero: ranks agree on loss scaling if a gradient of one overflows") {
   pass_on(2, [] {
     struct Overflows : ToyModule {
       using ToyModule::ToyModule;
@@ -103,7 +103,7 @@ TEST_CASE("zero: two optimizers stepped by hand, one held still while the other'
   });
 }
 
-TEST_CASE("zero: Fabric divides state too, and saves it whole") {
+TEST_CASE("zero: Fabric also shards state, and saves the full state") {
   const CommonDir dir;
   pass_on(2, [&] {
     const auto train = [&](const std::string& strategy, int steps, const std::string& load, const std::string& save) {
@@ -134,7 +134,7 @@ TEST_CASE("zero: Fabric divides state too, and saves it whole") {
   });
 }
 
-TEST_CASE("zero: a resumed fit has the bits of one that was not cut") {
+TEST_CASE("zero: a resumed fit has the bits of an uninterrupted one") {
   const CommonDir dir;
   pass_on(3, [&] {
     for (const std::string name : {"zero_1", "zero_2"}) {
@@ -157,7 +157,7 @@ TEST_CASE("zero: a resumed fit has the bits of one that was not cut") {
   });
 }
 
-TEST_CASE("zero: saved on 4 ranks, a fit goes on with 2 and with 1, under other strategies too") {
+TEST_CASE("zero: a fit saved on 4 ranks resumes on 2 and on 1, also under other strategies") {
   const CommonDir dir;
   const auto fit = [&](const std::string& strategy, std::int64_t epochs, const std::string& save,
                        const std::string& ckpt) {
@@ -185,7 +185,7 @@ TEST_CASE("zero: saved on 4 ranks, a fit goes on with 2 and with 1, under other 
            {2, goes_on}});
 }
 
-TEST_CASE("zero: a backbone that thaws within a fit gets its part of the state then") {
+TEST_CASE("zero: a backbone that is unfrozen during a fit gets its shard of the state then") {
   pass_on(2, [] {
     struct Transfer : LevinModule {
       nn::Linear& backbone = add<nn::Linear>("backbone", 6, 8);
@@ -247,7 +247,7 @@ TEST_CASE("zero: master weights are refused") {
       data::DataLoader train(toy_points(8), {.batch_size = 4});
       Trainer trainer(with_strategy(name, {.max_epochs = 1, .precision = "16-o2"}));
       CHECK(contains(message_of<UsageError>([&] { trainer.fit(model, train); }),
-                     "--precision 16-o2 steps on weights of its own, which --strategy " + name));
+                     "--precision 16-o2 steps on its own copy of the weights, which --strategy " + name));
     };
   };
   in_turn({{2, refused("zero_1")}, {2, refused("zero_2")}});

@@ -15,7 +15,7 @@
 
 namespace levin::test {
 
-/// What a value may differ by from the expected one: relative * |expected| + absolute.
+/// The allowed difference to the expected value: relative * |expected| + absolute.
 struct Within {
   double relative = 0;
   double absolute = 0;
@@ -42,7 +42,7 @@ struct Approximation {
   }
 };
 
-/// `expected`, give or take the tolerance; relative and absolute parts that are not stated are 0.
+/// Returns `expected` with the tolerance; parts that are not given are 0.
 inline Approximation approx(double expected, Within within) { return {expected, within}; }
 
 /// The largest of the values added; infinity where one of them was not finite or none was added.
@@ -78,7 +78,7 @@ double largest_difference(const A& actual, const B& expected) {
   }
 }
 
-/// Whether a difference is above `least`; false where largest_difference() is infinite.
+/// Returns whether a difference is above `least`; false if largest_difference() is infinite.
 template <class A, class B>
 bool differs(const A& a, const B& b, double least = 0) {
   const double difference = largest_difference(a, b);

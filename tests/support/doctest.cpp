@@ -1,3 +1,3 @@
-// The body of the doctest library.
+// Implements the doctest library.
 #define DOCTEST_CONFIG_IMPLEMENT
 #include <doctest/doctest.h>

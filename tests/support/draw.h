@@ -1,8 +1,8 @@
 #pragma once
-// A source of choices for random tests. At first they are random and written down; a list of them replays the same
-// test, and a list that is shorter or holds smaller numbers gives a simpler one: 0 is the simplest answer to every
-// question, and what the list lacks is 0. So a failure is reduced without knowing what it is made of (MacIver and
-// Donaldson, "Test-case reduction via test-case generation", ECOOP 2020).
+// A source of choices for random tests. Choices are random and recorded; replaying their list repeats the test, and a
+// shorter list or smaller numbers give a simpler test: 0 is the simplest answer to every question, and missing answers
+// are 0. Thus a failure can be reduced without knowledge of its structure (MacIver and Donaldson, "Test-case reduction
+// via test-case generation", ECOOP 2020).
 
 #include <levin/core/shape.h>
 
@@ -32,8 +32,8 @@ class Draw {
     return *(std::begin(list) + below(static_cast<int64_t>(std::size(list))));
   }
 
-  /// Of at most `dims` dimensions and `elements` elements, now and then without any; one of `at_hand` half of the time,
-  /// where that has the dimensions.
+  /// Draws a shape of at most `most_dims` dimensions and `elements` elements, rarely empty; half of the time one of
+  /// `at_hand` with suitable dimensions.
   Shape shape(int least_dims = 0, int most_dims = 4, int64_t elements = 120);
   /// A size of an axis: small ones more often than others, 0 seldom.
   int64_t size(int64_t most = 40, bool may_be_empty = true);
@@ -49,7 +49,7 @@ class Draw {
 
   /// Called with each answer, so that those of a test that crashes are known.
   std::function<void(std::uint32_t)> observe;
-  /// What was answered so far.
+  /// Returns the answers so far.
   const Choices& choices() const { return taken_; }
 
  private:

@@ -1,12 +1,12 @@
 #pragma once
-// Folders that vanish with the test, and compressed text.
+// Temporary folders and compressed text.
 
 #include <filesystem>
 #include <string>
 
 namespace levin::test {
 
-/// An empty folder that vanishes with the test.
+/// An empty folder that is removed with the object.
 struct TempDir {
   TempDir();
   ~TempDir();
@@ -15,7 +15,7 @@ struct TempDir {
   std::filesystem::path path;
 };
 
-/// `text` as a gzip file.
+/// Returns `text` compressed as a gzip file.
 std::string gzip(const std::string& text);
 
 }  // namespace levin::test

@@ -1,1 +1,1 @@
-// The target that compiles the tests' shared headers needs a source; this is it.
+// The source of the target that precompiles the tests' shared headers.

@@ -1,4 +1,4 @@
-// The main of every test program.
+// The main function of every test program.
 #include <doctest/doctest.h>
 
 int main(int argc, char** argv) { return doctest::Context(argc, argv).run(); }

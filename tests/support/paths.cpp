@@ -5,7 +5,7 @@
 namespace levin::test {
 
 std::filesystem::path source_dir() {
-  const char* packed = std::getenv("LEVIN_SOURCE_DIR");  // where ./run silicon's package carries what tests read
+  const char* packed = std::getenv("LEVIN_SOURCE_DIR");  // the files of the tests in ./run silicon's package
   return packed ? packed : LEVIN_SOURCE_DIR;
 }
 

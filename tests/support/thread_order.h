@@ -1,5 +1,5 @@
 #pragma once
-// In which order the emulator runs the threads and blocks of kernels, and work of several streams.
+// Sets the order in which the emulator runs the threads and blocks of kernels, and the work of several streams.
 
 #include <cstdint>
 #include <string>
@@ -7,19 +7,19 @@
 
 namespace levin::test {
 
-/// Until this goes, an order that belongs to `name`, one out of 1024; 0 is the order of the numbers.
-/// LEVIN_EMULATOR_SEED in the environment chooses one for all names. Outside of the emulator the hardware chooses.
+/// Sets for its lifetime an order that depends on `name`, one of 1024; 0 is the order by number. LEVIN_EMULATOR_SEED in
+/// the environment sets one for all names. Outside of the emulator the hardware decides.
 class ThreadOrder {
  public:
   explicit ThreadOrder(std::string_view name);
   ~ThreadOrder();
   ThreadOrder(const ThreadOrder&) = delete;
   ThreadOrder& operator=(const ThreadOrder&) = delete;
-  /// What somebody needs to run in this order again: " (LEVIN_EMULATOR_SEED=5)"; empty outside of the emulator.
+  /// Returns the information to repeat this order: " (LEVIN_EMULATOR_SEED=5)"; empty outside of the emulator.
   std::string note() const { return note_; }
 
  private:
-  [[maybe_unused]] std::uint64_t before_ = 0;  ///< of the emulator
+  [[maybe_unused]] std::uint64_t before_ = 0;  ///< the emulator's previous seed
   std::string note_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// Time as this process has it: how often a thread of it slept for 10 ms. A machine that stands still or runs other
-// programs delays the ticks as it delays what is measured.
+// Measures time by how often a thread of this process has slept for 10 ms. A machine that is suspended or busy delays
+// the ticks as it delays the measured code.
 
 #include <atomic>
 #include <chrono>

@@ -192,7 +192,7 @@ TEST_CASE(
     if (!failed) break;
     ++refused;
     opt.zero_grad();
-    CHECK(cpu_allocator::stats().allocated == allocated);  // what the step had made is gone
+    CHECK(cpu_allocator::stats().allocated == allocated);  // the step's memory is freed
     model.load_state_dict(before);
     step();
     CHECK(values_of(model) == expected);
@@ -201,7 +201,7 @@ TEST_CASE(
   CHECK(values_of(model) == expected);
 }
 
-TEST_CASE("faults: two Trainers in two threads have the numbers of one") {
+TEST_CASE("faults: two Trainers in two threads give the results of one") {
   const auto run = [](std::uint64_t seed, ToyModule& model) {
     data::DataLoader train(toy_points(32), {.batch_size = 4, .shuffle = true, .num_workers = 1, .seed = seed}),
         val(toy_points(8), {.batch_size = 4});

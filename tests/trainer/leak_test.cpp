@@ -1,4 +1,4 @@
-// Fits leave nothing behind, and cost next to nothing over the bare steps.
+// Fits leak nothing and add little overhead to the bare steps.
 #include <levin/autograd/graph_watch.h>
 #include <levin/core/allocator.h>
 
@@ -40,7 +40,7 @@ TEST_CASE("trainer/hundred_runs_no_leak") {
 
 namespace {
 
-/// Counts after each batch what has stayed of its step.
+/// Counts after each batch the objects that its step has left.
 struct WatchedSteps : ToyModule {
   explicit WatchedSteps(bool keeps_losses) : keeps(keeps_losses) {}
   bool keeps;
@@ -63,7 +63,7 @@ struct WatchedSteps : ToyModule {
 
 }  // namespace
 
-TEST_CASE("what a run logs holds no graph") {
+TEST_CASE("logged values hold no graph") {
   const auto fitted = [](WatchedSteps& model) {
     data::DataLoader train(toy_points(12), {.batch_size = 4});
     auto config = quiet({.max_epochs = 4});
@@ -94,7 +94,7 @@ TEST_CASE("what a run logs holds no graph") {
   CHECK(contains(leaking.watch.oldest(), "recorded"));
 }
 
-TEST_CASE("a fit that ends by an exception leaks nothing either") {
+TEST_CASE("a fit that ends with an exception leaks nothing") {
   struct Thrower : Callback {
     void on_after_backward(RunContext&) override { throw std::runtime_error("boom"); }
   };
@@ -111,7 +111,7 @@ TEST_CASE("a fit that ends by an exception leaks nothing either") {
   CHECK(Storage::live_count() == storages);
 }
 
-TEST_CASE("a plain loop and the Trainer make the same losses and weights, to the bit") {
+TEST_CASE("a plain loop and the Trainer give the same losses and weights bit for bit") {
   constexpr std::int64_t kEpochs = 3;
   const auto loader = [] { return data::DataLoader(toy_points(30), {.batch_size = 4, .shuffle = true, .seed = 6}); };
   manual_seed(8);
@@ -145,8 +145,8 @@ double us_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// What the smallest training step takes, in us: a network of one weight and a bias, forward, backward and SGD. The
-/// times of the Trainer are stated in such steps, measured in the same run on the same machine.
+/// Returns the time of the smallest training step in us: forward, backward and SGD of a network with one weight and a
+/// bias. The Trainer's times are stated in such steps, measured in the same run on the same machine.
 double smallest_step() {
   nn::Linear fc(1, 1);
   optim::SGD sgd(fc.parameters(), {.lr = 0.1});

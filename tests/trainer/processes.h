@@ -1,5 +1,5 @@
 #pragma once
-// The Trainer on several processes: a test case starts itself again, once for each rank; there its body runs.
+// Runs the Trainer on several processes: a test case starts itself again once per rank, where its body runs.
 
 #include <levin/trainer/strategy.h>
 
@@ -20,7 +20,7 @@ inline std::optional<RanksResult> on_processes(int n, const std::function<void()
   return run_test_again(n);
 }
 
-/// The same where all ranks must pass.
+/// Does the same; all ranks must pass.
 inline void pass_on(int n, const std::function<void()>& body) {
   const auto result = on_processes(n, body);
   if (!result) return;

@@ -76,7 +76,7 @@ struct SaveAlways : CheckpointPolicy {
   std::filesystem::path directory() const override { return dir; }
 };
 
-/// Nothing on the screen, nothing on the disk.
+/// Returns the configuration with all output to screen and disk disabled.
 inline TrainerConfig quiet(TrainerConfig c = {}) {
   c.enable_progress_bar = c.enable_model_summary = c.enable_checkpointing = c.logger = false;
   return c;

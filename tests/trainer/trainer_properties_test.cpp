@@ -1,4 +1,4 @@
-// What a Trainer says of its runs.
+// The properties of a Trainer about its runs.
 #include <csignal>
 
 #include "trainer/toy.h"
@@ -109,7 +109,7 @@ TEST_CASE("trainer/ranks of one process") {
   CHECK(trainer.is_global_zero());
 }
 
-TEST_CASE("trainer/ckpt_path is what a run took its weights from") {
+TEST_CASE("trainer/ckpt_path is the checkpoint that a run took its weights from") {
   const TempDir folder;
   ToyModule model;
   Trainer trainer(quiet({.max_epochs = 1}));

@@ -1,8 +1,8 @@
-"""cases.py [options] PROGRAM: runs a doctest program's test cases, a process each, several at once.
+"""cases.py [options] PROGRAM: runs each test case of a doctest program in its own process, several in parallel.
 
-A case that fails or runs too long is run again with CUDA_LAUNCH_BLOCKING=1, so that the error names the call that made
-it, and then under compute-sanitizer's memcheck, racecheck, initcheck and synccheck, where that tool is there. All that
-these say is in FOLDER/<number>_<case>.txt. Cases of the test suite "holds a stream" run with CUDA_MODULE_LOADING=EAGER.
+A case that fails or runs too long is repeated with CUDA_LAUNCH_BLOCKING=1, so that the error names the failing call,
+and then under compute-sanitizer's memcheck, racecheck, initcheck and synccheck, if the tool is installed. Their output
+is in FOLDER/<number>_<case>.txt. Cases of the test suite "holds a stream" run with CUDA_MODULE_LOADING=EAGER.
 
 The last line is `result: N cases, N failed, N left out`; the status is 1 unless all passed.
 """
@@ -23,14 +23,14 @@ HOLDS_A_STREAM = "holds a stream"
 
 
 def listed(program, *filters):
-    """The names of the program's test cases that pass the filters."""
+    """Returns the names of the program's test cases that match the filters."""
     text = subprocess.run([program, "--list-test-cases", "--no-colors=true", *filters], check=True, capture_output=True,
                           text=True, timeout=60).stdout
     return [line for line in text.splitlines() if line and not line.startswith(("[doctest]", "=="))]
 
 
 def filter_of(name):
-    """The option that picks this case alone: doctest separates names at commas and takes * and ? for wildcards."""
+    """Returns the option that selects only this case. doctest splits names at commas; * and ? are wildcards."""
     return "-tc=" + name.replace("\\", "\\\\").replace(",", "\\,")
 
 
@@ -53,7 +53,7 @@ class Runner:
         return self.args.seconds - (time.monotonic() - self.start)
 
     def run(self, command, environment, seconds):
-        """(status, output): "passed", or the reason why not."""
+        """Returns (status, output); the status is "passed" or the reason of the failure."""
         process = subprocess.Popen(command, env={**os.environ, **environment}, stdout=subprocess.PIPE,
                                    stderr=subprocess.STDOUT, start_new_session=True)
         try:
@@ -79,7 +79,7 @@ class Runner:
                 print(f"failed: {case.name} ({case.status})", flush=True)
 
     def again(self, case):
-        """What a failed case says when its launches wait, and under the sanitizers."""
+        """Repeats a failed case with blocking launches and under the sanitizers."""
         if self.left() < 1:
             return
         runs = [("CUDA_LAUNCH_BLOCKING=1", case.command, {"CUDA_LAUNCH_BLOCKING": "1"}, 1)]
@@ -118,12 +118,12 @@ def cases_of(args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", type=pathlib.Path)
-    parser.add_argument("--out", type=pathlib.Path, required=True, help="folder for what failed cases say")
+    parser.add_argument("--out", type=pathlib.Path, required=True, help="folder for the output of failed cases")
     parser.add_argument("--jobs", type=int, default=8)
-    parser.add_argument("--each", type=float, default=20, help="seconds that a case may take")
-    parser.add_argument("--seconds", type=float, default=1e9, help="cases that are not begun after this are left out")
-    parser.add_argument("--only", help="doctest's filter of test cases")
-    parser.add_argument("--shards", type=int, help="the one case that --only picks, in so many LEVIN_SHARDs")
+    parser.add_argument("--each", type=float, default=20, help="time limit of a case in seconds")
+    parser.add_argument("--seconds", type=float, default=1e9, help="cases not started after this time are left out")
+    parser.add_argument("--only", help="doctest filter for test cases")
+    parser.add_argument("--shards", type=int, help="splits the one case selected by --only into this many LEVIN_SHARDs")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
     runner, cases = Runner(args), cases_of(args)

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# on_device.sh [--out FOLDER] [--seconds N] [--only PART,...] [--dry-run]: what only a GPU can say about this build,
-# within N seconds (480). Parts, in this order, and the groups that --only takes too:
+# on_device.sh [--out FOLDER] [--seconds N] [--only PART,...] [--dry-run]: runs the checks and measurements that need a
+# GPU within N seconds (480). The parts in order, and the groups that --only also takes:
 #   correctness   operations cuda_tests bench_check minimal nccl mnist
 #   figures       bench pytorch
 #   sanitizers    memcheck racecheck initcheck synccheck
-# Three calls of eight minutes, one a group, do all of it; calls with the same FOLDER add to one report. FOLDER gets
-# three files, written anew after every part: <device>-<date>.md, <device>-<date>.json and logs.tar.gz.
-# --dry-run tries this script itself without a GPU, with programs that were built for the emulator: little of each part.
-# A part that failed, did not fit or has no tool here is said so in the report. Status 1 when a part failed.
+# Three calls of eight minutes, one per group, run everything; calls with the same FOLDER extend one report. FOLDER gets
+# three files, which are rewritten after every part: <device>-<date>.md, <device>-<date>.json and logs.tar.gz.
+# --dry-run tries this script without a GPU, with programs built for the emulator and little of each part.
+# The report lists parts that failed, did not fit into the time or lack their tool. The exit status is 1 if a part
+# failed.
 set -uo pipefail
 here=$(dirname "$(readlink -f "$0")")
 out=silicon limit=480 only= dry=0
@@ -22,18 +23,18 @@ while [ $# -gt 0 ]; do
     --seconds) limit=$2; shift ;;
     --only) only=$2; shift ;;
     --dry-run) dry=1 ;;
-    *) usage "$1 is no option" ;;
+    *) usage "$1 is not an option" ;;
   esac
   shift
 done
-[[ $limit =~ ^[0-9]+$ ]] || usage "--seconds $limit is no number"
+[[ $limit =~ ^[0-9]+$ ]] || usage "--seconds $limit is not a number"
 parts=
 for name in ${only//,/ }; do
   case $name in
     correctness | figures | sanitizers) parts+=" ${!name}" ;;
     *)
       [[ " $correctness $figures $sanitizers " == *" $name "* ]] ||
-        usage "$name is no part (there are $correctness $figures $sanitizers)"
+        usage "$name is not a part (parts: $correctness $figures $sanitizers)"
       parts+=" $name" ;;
   esac
 done
@@ -41,7 +42,7 @@ done
 wanted() { [[ " $parts " == *" $1 "* ]]; }
 
 SECONDS=0
-reserve=10 # for the report itself
+reserve=10 # seconds for the report itself
 own_library_path=${LD_LIBRARY_PATH:-}
 if [ "$dry" = 0 ] && ! nvidia-smi -L 2>/dev/null | grep -q '^GPU '; then
   echo "error: no NVIDIA GPU was found here; run this script on a machine that has one." >&2
@@ -51,13 +52,13 @@ command -v python3 >/dev/null || { echo "error: python3 was not found; the parts
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$out" "$work/logs"
-if [ -f "$out/logs.tar.gz" ]; then # what an earlier call found
+if [ -f "$out/logs.tar.gz" ]; then # continue the report of an earlier call
   python3 -m tarfile -e "$out/logs.tar.gz" "$work" && mv "$work"/silicon/* "$work/" 2>/dev/null
   mkdir -p "$work/logs"
 fi
 touch "$work/parts.tsv"
 
-# ---- what this machine brings
+# ---- the machine's tools and libraries
 if [ "$dry" = 1 ]; then
   echo "Levin emulator, none" >"$work/device.txt"
 else
@@ -72,7 +73,7 @@ for folder in /usr/local/cuda/lib64 /usr/local/cuda/targets/*/lib /usr/local/cud
 done
 library_path=$here/lib
 : >"$work/libraries.txt"
-# find_library VARIABLE NAME: the first file of that name in the folders above.
+# find_library VARIABLE NAME: sets VARIABLE to the first file of that name in the folders above.
 find_library() {
   local folder file
   for folder in "${folders[@]}"; do
@@ -86,7 +87,7 @@ find_library() {
   done
   echo "$1: no $2 in ${folders[*]:-any folder}" >>"$work/libraries.txt"
 }
-if [ "$dry" = 0 ]; then # the emulator has no use for them
+if [ "$dry" = 0 ]; then # the emulator does not use them
   [ -n "${LEVIN_CUBLAS_LIBRARY:-}" ] || find_library LEVIN_CUBLAS_LIBRARY libcublas
   [ -n "${LEVIN_CUDNN_LIBRARY:-}" ] || find_library LEVIN_CUDNN_LIBRARY libcudnn
   [ -n "${LEVIN_NCCL_LIBRARY:-}" ] || find_library LEVIN_NCCL_LIBRARY libnccl
@@ -94,11 +95,11 @@ fi
 for folder in ${folders[@]+"${folders[@]}"}; do
   case $folder in */nvidia/*/lib) library_path=$library_path:$folder ;; esac
 done
-# The driver may be found through the machine's own path, or lie where containers put it.
+# The driver's library may be on the machine's own path or where containers mount it.
 library_path=$library_path:${own_library_path:+$own_library_path:}/usr/local/nvidia/lib64
 export LEVIN_SOURCE_DIR=$here/source
 sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null || true)
-[ "$dry" = 0 ] || sanitizer= # it has nothing to look at
+[ "$dry" = 0 ] || sanitizer= # a dry run has nothing to check
 {
   echo "device and driver: $(cat "$work/device.txt")"
   echo "libcuda: $(LD_LIBRARY_PATH=$library_path ldconfig -p 2>/dev/null | grep -m 1 libcuda.so || echo "not in ldconfig's list")"
@@ -114,7 +115,7 @@ sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanit
 cat "$work/environment.txt"
 
 # ---- running parts
-# publish: the report and the archive as they are now, by rename, so that a call that is cut short has left both.
+# publish: writes the report and the archive by renaming, so that an interrupted call leaves complete files.
 publish() {
   python3 "$here/report.py" "$work" --to "$out" --commit "$(cat "$here/commit" 2>/dev/null || echo unknown)" \
     --date "$(date -u +%F)" --limit "$limit" || return 1
@@ -126,7 +127,7 @@ with tarfile.open(target + ".new", "w:gz") as archive:
 os.replace(target + ".new", target)
 PYTHON
 }
-# note NAME STATUS SECONDS DETAIL: STATUS is passed, failed, left out or absent. A later call's word counts.
+# note NAME STATUS SECONDS DETAIL: STATUS is passed, failed, left out or absent. A later call overrides an earlier one.
 note() {
   local others
   others=$(grep -v "^$1	" "$work/parts.tsv" || true)
@@ -134,12 +135,13 @@ note() {
   mv "$work/parts.new" "$work/parts.tsv"
   printf '%-28s %-8s %4s s  %s\n' "$@"
 }
-# The last line of a log that sums it up.
+# Matches the last line of a log, which summarises it.
 summary='^\[doctest\] test cases:|^result: |rows, |^error: |ERROR SUMMARY|RACECHECK SUMMARY'
 failures=0
-# left MOST: the seconds that a part may take.
+# left MOST: prints the seconds that a part may take.
 left() { local rest=$((limit - reserve - SECONDS)); echo $((rest < $1 ? rest : $1)); }
-# part NAME SECONDS COMMAND...: runs it with our libraries, as long as that or what is left; its output is a log.
+# part NAME SECONDS COMMAND...: runs a command with our libraries for at most SECONDS or the remaining time, and logs
+# it.
 part() { run_part "$1" "$2" "LD_LIBRARY_PATH=$library_path" "${@:3}"; }
 run_part() {
   local name=$1 most start=$SECONDS status=0 detail
@@ -156,19 +158,19 @@ run_part() {
     note "$name" passed $((SECONDS - start)) "$detail"
   else
     failures=$((failures + 1))
-    if [ "$status" = 124 ] || [ "$status" = 137 ]; then detail="it ran past its $most seconds. $detail"; fi
+    if [ "$status" = 124 ] || [ "$status" = 137 ]; then detail="it exceeded its $most seconds. $detail"; fi
     note "$name" failed $((SECONDS - start)) "status $status: ${detail:-$(tail -n 1 "$log" | tr '\t' ' ')}"
   fi
   publish || failures=$((failures + 1))
 }
-# cases NAME SECONDS PROGRAM OPTIONS...: a doctest program's cases, a process each.
+# cases NAME SECONDS PROGRAM OPTIONS...: runs each case of a doctest program in its own process.
 cases() {
   local name=$1 most
   most=$(($(left "$2") - 5))
   part "$name" "$2" python3 "$here/cases.py" "$here/bin/$3" --out "$work/logs/${name// /_}" --seconds "$most" "${@:4}"
 }
-# sanitize TOOL: small sizes of every rung, without the caching allocator and without others' libraries. One process,
-# as the tool starts slowly.
+# sanitize TOOL: runs small sizes of every rung, without the caching allocator and other libraries, in one process
+# because the tool starts slowly.
 sanitize() {
   if [ -z "$sanitizer" ]; then
     note "$1" absent 0 "compute-sanitizer was not found"
@@ -218,10 +220,10 @@ if wanted bench; then
   wait "$sampler" 2>/dev/null
 fi
 if wanted pytorch; then
-  if [ -f "$work/bench.jsonl" ]; then # PyTorch finds its own libraries: its environment is the machine's
+  if [ -f "$work/bench.jsonl" ]; then # PyTorch finds its own libraries in the machine's environment
     run_part "pytorch" 130 -- python3 "$here/peer_torch.py" "$work/bench.jsonl" --to "$work/pytorch.jsonl" --seconds 115
   else
-    note "pytorch" absent 0 "there are no rows of part bench to set beside it"
+    note "pytorch" absent 0 "there are no rows of part bench to compare with"
   fi
 fi
 for tool in $sanitizers; do if wanted "$tool"; then sanitize "$tool"; fi; done

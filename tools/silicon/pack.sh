@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # tools/silicon/pack.sh BIN OUT [LIMIT]: makes OUT/levin-silicon, a folder that runs on a GPU machine without this tree,
-# and OUT/levin-silicon.tar.xz of it. BIN holds the programs of the silicon preset. Fails above LIMIT bytes (50 MiB). Does
-# nothing where the package is newer than all that goes into it.
+# and OUT/levin-silicon.tar.xz of it. BIN holds the programs of the silicon preset. Fails above LIMIT bytes (50 MiB).
+# Does nothing if the package is newer than all its inputs.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/../.."
 . tools/lib.sh
@@ -9,8 +9,8 @@ bin=$1 out=$2 limit=${3:-$((50 * 1024 * 1024))}
 package=$out/levin-silicon
 programs=(levin_cuda_tests levin_ops_tests levin_bench_cuda levin_bench_nccl mnist minimal)
 scripts=(on_device.sh cases.py report.py peer_torch.py)
-# What the tests read of the tree.
-sources=(tests/pytorch kernels/include/levin/kernels autograd/src/ops docs/cuda_graphs.md tests/cuda/graph_errors_test.cpp)
+# Files of the tree that the tests read.
+sources=(tests/pytorch kernels/include/levin/kernels autograd/src/ops docs/cuda_graphs.md tests/cuda/graph/graph_errors_test.cpp)
 unpack="tar -xJf levin-silicon.tar.xz, or without xz: python3 -c 'import tarfile; tarfile.open(\"levin-silicon.tar.xz\").extractall()'"
 next="$unpack; then bash levin-silicon/on_device.sh --out FOLDER"
 for program in "${programs[@]}"; do
@@ -28,7 +28,7 @@ mkdir -p "$package/bin" "$package/lib" "$package/data"
 for program in "${programs[@]}"; do
   strip -o "$package/bin/$program" "$bin/$program"
 done
-# The libraries that another distribution may lack. Those of the C and C++ runtime are the machine's own.
+# Libraries that another distribution may lack are packed. Those of the C and C++ runtime are not.
 own='^(ld-linux.*|lib(c|m|dl|rt|pthread|stdc\+\+|gcc_s)\.so.*)$'
 for program in "$package"/bin/*; do
   ldd "$program" | awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 }'
@@ -44,7 +44,7 @@ python3 tools/silicon/subset.py /usr/share/datasets/fashion-mnist "$package/data
 cp "${scripts[@]/#/tools/silicon/}" "$package/"
 git describe --always --abbrev=40 --dirty >"$package/commit" 2>/dev/null || echo unknown >"$package/commit"
 
-# The programs hold the same kernels: a dictionary that spans one of them stores these once.
+# The programs contain the same kernels; a dictionary larger than one program stores these once.
 tar -C "$out" --owner=0 --group=0 -c levin-silicon | xz --lzma2=preset=3,dict=128MiB >"$archive"
 size=$(stat -c %s "$archive")
 [ "$size" -le "$limit" ] || fail "$archive has $size bytes; $limit are allowed."

@@ -1,10 +1,11 @@
-"""peer_torch.py BENCH.jsonl --to FILE [--seconds N] [--check]: the rows of levin_bench_cuda by PyTorch.
+"""peer_torch.py BENCH.jsonl --to FILE [--seconds N] [--check]: measures the rows of levin_bench_cuda with PyTorch.
 
-FILE gets a line for each row as soon as it is there: family, rung, dtype, shape, and peers.torch (attention: torch_flash
-and torch_cudnn) with seconds and ratio (PyTorch's over Levin's), or missing with the reason. Times as levin_bench_cuda
-takes them: events, cold caches, medians. cudnn.benchmark is on, so that cuDNN tries its algorithms in the warm-up;
+FILE gets one line per row as soon as it is measured: family, rung, dtype, shape, and peers.torch (for attention
+torch_flash and torch_cudnn) with seconds and ratio (PyTorch's over Levin's), or missing with the reason. Timing is as
+in levin_bench_cuda: events, cold caches, medians. cudnn.benchmark is on, so that cuDNN tries its algorithms in the
+warm-up;
 convolutions are timed with contiguous and with channels-last tensors, and the faster layout counts. --check runs each
-operation once on the CPU and adds no figures.
+operation once on the CPU without timing.
 """
 import argparse
 import json
@@ -30,7 +31,7 @@ def conv_tensors(like, s):
 
 
 def laid_out(torch, tensor, s):
-    """The tensor in the layout that the problem asks for."""
+    """Returns the tensor in the problem's layout."""
     return tensor.to(memory_format=getattr(torch, s.get("layout", "contiguous_format")))
 
 
@@ -121,7 +122,7 @@ FAMILIES = {
 
 
 def seconds_of(torch, flush, call):
-    """Median of calls behind a flush each."""
+    """Returns the median time of calls that each follow a cache flush."""
     for _ in range(3):
         call()
     marks = []
@@ -137,7 +138,7 @@ def seconds_of(torch, flush, call):
 
 
 class Side:
-    """PyTorch on one device; figures are kept by problem, as many rungs share one."""
+    """PyTorch on one device. Results are cached by problem, because several rungs share one."""
 
     def __init__(self, torch, check):
         self.torch, self.check, self.known = torch, check, {}
@@ -174,7 +175,7 @@ class Side:
 
 
 def no_torch(check):
-    """PyTorch, and why not."""
+    """Returns PyTorch, or None and the reason."""
     try:
         import torch
     except ImportError:
@@ -185,7 +186,7 @@ def no_torch(check):
 
 
 def rows_of(path):
-    """The rows of a file that levin_bench_cuda wrote, those of which PyTorch computes the same."""
+    """Returns the rows of levin_bench_cuda's file that PyTorch can compute too."""
     lines = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
     return [line for line in lines if line["kind"] == "row" and "sizes" in line]
 

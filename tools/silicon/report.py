@@ -1,8 +1,9 @@
-"""report.py FOLDER --to OUT --commit C --date D --limit N: OUT/<device>-<date>.json and .md of on_device.sh's files.
+"""report.py FOLDER --to OUT --commit C --date D --limit N: writes OUT/<device>-<date>.json and .md.
 
-FOLDER/bench.jsonl has a line for each row of levin_bench_cuda, FOLDER/pytorch.jsonl for each of peer_torch.py. The JSON
-of the report holds device, driver, date, commit, parts, targets, clocks, mnist, machine, rows, training and left_out. A
-figure that was not measured is null there and says why in the page.
+They report on the files of on_device.sh: FOLDER/bench.jsonl has one line per row of levin_bench_cuda,
+FOLDER/pytorch.jsonl one per row of peer_torch.py. The JSON report has device, driver, date, commit, parts, targets,
+clocks, mnist, machine, rows, training and left_out. A value that was not measured is null there, and the page gives the
+reason.
 """
 import argparse
 import csv
@@ -24,7 +25,7 @@ def read_parts(folder):
 
 
 def read_clocks(folder):
-    """Median SM clock (MHz), power (W) and temperature (C) sampled while the benchmarks ran."""
+    """Returns the medians of SM clock (MHz), power (W) and temperature (C) during the benchmarks."""
     rows = [row for row in csv.reader(read_text(folder / "smi.csv").splitlines()) if len(row) == 3]
     columns = {}
     for index, name in enumerate(("sm_mhz", "watts", "celsius")):
@@ -34,7 +35,7 @@ def read_clocks(folder):
 
 
 def read_mnist(folder):
-    """The fields of each training's result line."""
+    """Returns the fields of each training's result line."""
     rows = []
     for log in sorted((folder / "logs").glob("mnist_*.txt")):
         match = re.search(r"^result: (.*)$", read_text(log), re.M)
@@ -44,7 +45,7 @@ def read_mnist(folder):
 
 
 def read_lines(path):
-    """The objects of a file with one a line; a line that was cut short is passed over."""
+    """Yields the objects of a file with one per line; an incomplete line is skipped."""
     found = []
     for line in read_text(path).splitlines():
         try:
@@ -55,7 +56,7 @@ def read_lines(path):
 
 
 def read_bench(folder):
-    """machine, rows, training and left_out, with PyTorch's figures among the peers of the rows."""
+    """Returns machine, rows, training and left_out, with PyTorch's results among the peers of the rows."""
     bench = {"machine": {}, "rows": [], "training": [], "left_out": []}
     for line in read_lines(folder / "bench.jsonl"):
         kind = line.pop("kind")
@@ -75,7 +76,7 @@ def read_bench(folder):
 
 
 def rows_where(bench, **wanted):
-    """Rows whose fields, or sizes, have these values and whose results are right."""
+    """Returns the rows that have these fields or sizes and correct results."""
     def fits(row):
         return row.get("ok") and all(row.get(k, row.get("sizes", {}).get(k)) == v for k, v in wanted.items())
     return [row for row in bench.get("rows", []) if fits(row)]
@@ -86,12 +87,12 @@ def ratio_of(row, peer):
 
 
 def best(rows, peer):
-    """The largest ratio to the peer, or None."""
+    """Returns the largest ratio to the peer, or None."""
     return max((r for r in (ratio_of(row, peer) for row in rows) if r is not None), default=None)
 
 
 def worst_problem(rows, peer):
-    """Of the problems (a shape and type each), the one whose best rung stands lowest: its ratio, or None."""
+    """Returns the lowest, over problems (a shape and type each), of the best rung's ratio, or None."""
     problems = {}
     for row in rows:
         problems.setdefault((row["family"], row["dtype"], row["shape"]), []).append(row)
@@ -100,7 +101,7 @@ def worst_problem(rows, peer):
 
 
 def training_ratio(bench, net, precision, field):
-    """32-true over the precision for seconds, the precision over 32-true for bytes; or None."""
+    """Returns 32-true over the precision for seconds, the precision over 32-true for bytes, or None."""
     rows = {row["precision"]: row for row in bench.get("training", []) if row["net"] == net and row.get("ok")}
     plain, mixed = rows.get("32-true", {}).get(field), rows.get(precision, {}).get(field)
     if not plain or not mixed:
@@ -109,7 +110,7 @@ def training_ratio(bench, net, precision, field):
 
 
 def targets_of(bench):
-    """What an H100 or H200 is to reach: name, at least or at most this, measured, met (None where not measured)."""
+    """Returns the targets for H100 and H200: name, minimum or maximum, measured value, met (None if not measured)."""
     found = []
 
     def target(name, bound, measured, at_most=False):
@@ -144,7 +145,7 @@ def number(value, form):
 
 
 def rate_of(row):
-    """The row's rate with its unit, by what bounds it."""
+    """Returns the row's rate with the unit of its bound."""
     if not row.get("seconds"):
         return NOT_MEASURED
     if row["unit"] == "memory":
@@ -177,7 +178,7 @@ def bench_tables(bench):
 
 
 def missing_peers(bench):
-    """Each missing peer once, with its reason and the families it is missing in."""
+    """Lists each missing peer once, with the reason and the families without it."""
     found = {}
     for row in bench.get("rows", []):
         for name, peer in row["peers"].items():
@@ -201,7 +202,7 @@ def machine_lines(report):
 
 
 def nccl_lines(nccl):
-    """Copies, and sums over the GPUs of this machine; rates only where they were measured."""
+    """Lists copies and all-reduces over the GPUs of this machine, with rates if they were measured."""
     if not nccl:
         return [NOT_MEASURED.capitalize() + "."]
 
@@ -259,7 +260,7 @@ def page_of(report):
                      f"{r['activation_bytes'] / 1e6:,.0f}", f"{r['loss']:.4f}", "right" if r["ok"] else "wrong")
                     for r in report["training"]], right=(3, 4, 5))
     lines += ["", "## Copies and NCCL", "", *nccl_lines(report["nccl"])]
-    lines += ["", "## Fashion-MNIST, cnn, 12000 pictures", ""]
+    lines += ["", "## Fashion-MNIST, cnn, 12000 images", ""]
     lines += table(("precision", "test accuracy", "seconds"),
                    [(r["precision"], r.get("test_accuracy", NOT_MEASURED), r.get("train_seconds", NOT_MEASURED))
                     for r in report["mnist"]], right=(1, 2))

@@ -1,11 +1,11 @@
-"""subset.py FROM TO TRAIN TEST: the first pictures and labels of Fashion-MNIST's IDX files, as smaller files."""
+"""subset.py FROM TO TRAIN TEST: writes the first images and labels of Fashion-MNIST's IDX files to smaller files."""
 import gzip
 import pathlib
 import sys
 
 
 def first_items(data, count):
-    """An IDX file of the first items of another, both as bytes."""
+    """Returns an IDX file with the first items of another, both as bytes."""
     axes = data[3]
     sizes = [int.from_bytes(data[4 + 4 * i:8 + 4 * i], "big") for i in range(axes)]
     item = 1

@@ -1,5 +1,5 @@
 """tables.py [--check] [--root DIR]: rewrites the tables of docs/ladders.md from the rungs' header comments and the
-newest report in docs/silicon. With --check it changes nothing and fails when the page is not up to date.
+newest report in docs/silicon. With --check it changes nothing and fails if the page is not up to date.
 """
 import argparse
 import json
@@ -9,8 +9,8 @@ import sys
 
 NOT_YET = "not yet measured"
 
-# A ladder: its folder in kernels/cuda, its family in the benchmarks, the problems in the order in which a rung's figure
-# is looked for (the first that the rung has; type and sizes), and the peer that its share is of.
+# A ladder: its folder in kernels/cuda, its family in the benchmarks, the problems (type and sizes) of which the first
+# one that a rung has gives its value, and the peer of the ratio.
 LADDERS = [
     ("sgemm", "sgemm", [("float32", {"m": 4096})], "cublas", "C = A B, float32"),
     ("hgemm", "hgemm", [("float16", {"m": 4096})], "cublas", "C = A B, 16-bit floats"),
@@ -23,13 +23,13 @@ LADDERS = [
     ("attention", "attention", [("float16", {"width": 128, "causal": 0})], "torch_cudnn", "attention"),
 ]
 PEERS = {"cublas": "cuBLAS", "cub": "CUB", "memcpy": "the copy", "torch": "PyTorch", "torch_cudnn": "cuDNN by PyTorch"}
-# Headers whose rung goes by another name, and the family where it is not the ladder's.
+# Headers whose rung has another name, with the family if it is not the ladder's.
 NAMES = {"attention/03_flash_forward": ("attention", "flash"),
          "attention/04_flash_backward": ("attention_backward", "flash")}
 
 
 def header_text(path):
-    """The comment at a rung's head as one line."""
+    """Returns a rung's header comment as one line."""
     words = []
     for line in path.read_text().splitlines():
         if line.startswith("//"):
@@ -45,7 +45,7 @@ def first_sentence(text):
 
 
 def parts_of(text):
-    """(title, idea, bound) of a header comment."""
+    """Returns (title, idea, bound) of a header comment."""
     title = re.sub(r"^Rung \d+(, which ships[^:]*)?: |^Beside the ladder: ", "", text.split(" Idea: ")[0]).rstrip(". ")
     title = re.sub(r"^Rung \d+, which ships (.*)$", r"ships \1", title)
     idea = re.search(r"Idea: (.*?)(?= (?:Changes|Bound|Gained|Ships)\b[^:]*:|$)", text)
@@ -56,7 +56,7 @@ def parts_of(text):
 
 
 def rows_of(report, family, dtype, sizes):
-    """The report's rows of a problem that were measured and are right."""
+    """Returns the report's rows of a problem that are measured and correct."""
     def fits(row):
         return (row["family"] == family and row["dtype"] == dtype and row.get("ok") and row.get("seconds")
                 and all(row["sizes"].get(k) == v for k, v in sizes.items()))
@@ -70,7 +70,7 @@ def figure_of(row):
 
 
 def measured(report, family, rung, problems, peer):
-    """(figure, share) cells of a rung."""
+    """Returns the cells (value, ratio) of a rung."""
     for index, (dtype, sizes) in enumerate(problems):
         rows = [row for row in rows_of(report, family, dtype, sizes) if re.sub(r"^\d+_", "", row["rung"]) == rung]
         if not rows:
@@ -100,7 +100,7 @@ def ladder_lines(root, report, ladder):
     for path in headers:
         parts = parts_of(header_text(path))
         if parts is None:
-            sys.exit(f"error: {path.relative_to(root)} does not say its idea and its bound at its head")
+            sys.exit(f"error: {path.relative_to(root)} does not give its idea and its bound in its header comment")
         name = re.sub(r"^\d+_", "", path.stem)
         row_family, rung = NAMES.get(f"{folder}/{path.stem}", (family, name))
         figure, share = measured(report, row_family, rung, problems, peer)
@@ -111,7 +111,7 @@ def ladder_lines(root, report, ladder):
 
 
 def newest_report(root):
-    """The report of the latest date, with the name of its page; or None."""
+    """Returns the latest report with the name of its page, or None."""
     files = sorted((root / "docs/silicon").glob("*.json"))
     reports = [(json.loads(f.read_text()), f) for f in files]
     reports.sort(key=lambda pair: pair[0]["date"])

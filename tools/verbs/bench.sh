@@ -1,5 +1,5 @@
-# ./run bench [--json FILE] [FILTER]: kernels from the tests' cases, the GEMM ladder, and how they stand to this machine's
-# measured peaks.
+# ./run bench [--json FILE] [FILTER]: benchmarks kernels from the test cases and the GEMM ladder, and compares them with
+# this machine's measured peaks.
 set -euo pipefail
 . tools/lib.sh
 need $packages_build $packages_bench python3

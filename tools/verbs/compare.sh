@@ -1,5 +1,5 @@
-# ./run compare [--json FILE] [--rounds N] [FILTER]: Levin beside PyTorch on this machine, the two alternating in one
-# call; prints tables of ratios and rewrites the README's table.
+# ./run compare [--json FILE] [--rounds N] [FILTER]: compares Levin with PyTorch on this machine, alternating between
+# the two; prints tables of ratios and rewrites the README's table.
 set -euo pipefail
 . tools/lib.sh
 need $packages_build $packages_compare

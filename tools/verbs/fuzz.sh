@@ -1,4 +1,4 @@
-# ./run fuzz ops: random tests of operations, see docs/testing.md.
+# ./run fuzz ops: runs random tests of operations, see docs/testing.md.
 set -euo pipefail
 . tools/lib.sh
 usage='usage: ./run fuzz ops [--seed S] [--count N] [--op NAME] [--family single|graphs|edits] [--case K]
@@ -11,8 +11,8 @@ single operations, graphs of several, or edits in place through views.'
 case ${1:-} in
   -h | --help) echo "$usage"; exit 0 ;;
   ops) shift ;;
-  '') usage_error "fuzz needs to know what is tested: ops. ./run fuzz --help tells the options" ;;
-  *) usage_error "$1 is nothing that fuzz tests; it knows ops" ;;
+  '') usage_error "fuzz needs a target: ops. ./run fuzz ops --help lists the options" ;;
+  *) usage_error "$1 is not a target of fuzz; choose ops" ;;
 esac
 for argument in "$@"; do
   case $argument in -h | --help) echo "$usage"; exit 0 ;; esac

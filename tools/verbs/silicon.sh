@@ -1,7 +1,7 @@
-# ./run silicon [--pack]: builds the CUDA tests, benchmarks and examples for sm_90a, packs them with the one script that
-# tries and measures them on a GPU (tools/silicon/on_device.sh), runs it here, and files its report in docs/silicon. With
-# --pack it only packs, for a machine that has a GPU but perhaps no compiler. Building takes longer than a GPU is often
-# there for: run it with --pack whenever CUDA code has changed. It compiles what changed and says where nothing has.
+# ./run silicon [--pack]: builds the CUDA tests, benchmarks and examples for sm_90a, packs them with the script that
+# tests and measures them on a GPU (tools/silicon/on_device.sh), runs it here, and files its report in docs/silicon.
+# With --pack it only packs, for a GPU machine that may lack a compiler. Building takes longer than a GPU is often
+# available, so run it with --pack whenever CUDA code has changed. It only compiles what has changed.
 set -euo pipefail
 . tools/lib.sh
 pack_only=0
@@ -9,7 +9,7 @@ while [ $# -gt 0 ]; do
   case $1 in
     --pack) pack_only=1 ;;
     -h | --help) echo "usage: ./run silicon [--pack]"; exit 0 ;;
-    *) usage_error "$1 is no option of silicon; it knows --pack" ;;
+    *) usage_error "$1 is not an option of silicon; the only one is --pack" ;;
   esac
   shift
 done

@@ -11,15 +11,15 @@ while [ $# -gt 0 ]; do
     --preset=*) preset=${1#*=} ;;
     --full) full=1 ;;
     -h | --help) echo "usage: ./run test [--preset P] [--full] [FILTER...], where P is $known"; exit 0 ;;
-    -*) usage_error "$1 is no option of test; it knows --preset P and --full" ;;
+    -*) usage_error "$1 is not an option of test; the options are --preset P and --full" ;;
     *) filters+=("$1") ;;
   esac
   shift
 done
 [ -z "$preset" ] || grep -q "\"name\": \"$preset\"" CMakePresets.json ||
-  usage_error "$preset is no preset; choose $known"
+  usage_error "$preset is not a preset; choose $known"
 
-wanted() { # wanted NAME: it holds one of the filters, or there is none
+wanted() { # wanted NAME: true if it contains one of the filters, or if there is none
   local filter
   for filter in "${filters[@]}"; do
     [[ $1 != *"$filter"* ]] || return 0
@@ -33,7 +33,7 @@ programs_of() {
   local dir name
   for dir in tests/*/; do
     name=$(basename "$dir")
-    compgen -G "$dir*_test.cpp" >/dev/null && wanted "$name" || continue
+    [ -n "$(find "$dir" -name '*_test.cpp' -print -quit)" ] && wanted "$name" || continue
     case $1:$name in
       release:* | emulate:nccl | emulate*:emulator | emulate*:cuda | emulate*:ops | cuda:cuda | cuda:ops) echo "$name" ;;
       emulate*:* | cuda:* | *:emulator | *:cuda | *:nccl) ;;
@@ -59,7 +59,7 @@ sum_presets() {
   rm -f "$part"
 }
 
-if [ "$full" = 1 ]; then # every preset, then the headers and all mutants
+if [ "$full" = 1 ]; then # runs every preset, then checks the headers and all mutants
   presets=(release debug tsan clang emulate-asan emulate-msan emulate-tsan)
   export LEVIN_FULL=1 # more random tests
   if PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin command -v nvcc >/dev/null; then
@@ -77,7 +77,7 @@ elif [ -z "$preset" ]; then
   for script in tests/scripts/*_test.sh; do
     if wanted "$(basename "$script")"; then known+=$script; fi
   done
-  [ -n "$known" ] || usage_error "no test program's name holds \"${filters[*]}\""
+  [ -n "$known" ] || usage_error "no test program's name contains \"${filters[*]}\""
   preset=release
 fi
 if [ -z "$preset" ]; then
@@ -88,7 +88,7 @@ fi
 
 need $packages_build $packages_test
 case $preset in clang | emulate-msan) need $packages_clang ;; esac
-scripts=() # of the preset, which run behind the programs
+scripts=() # the preset's scripts, which run after the programs
 case $preset in
   release) scripts=(tests/scripts/*_test.sh) ;;
   cuda)
@@ -109,7 +109,7 @@ export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1} TSAN_OPTIONS=${TSAN_OPTIONS:
 TSAN_OPTIONS+=:suppressions=$PWD/tests/tsan_suppressions.txt
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 limit=${LEVIN_TEST_TIMEOUT:-900}
-[ "$preset" != cuda ] || export CUDA_MODULE_LOADING=EAGER # tests hold streams back while kernels are launched
+[ "$preset" != cuda ] || export CUDA_MODULE_LOADING=EAGER # tests block streams while kernels are launched
 if [ "$preset" = release ]; then # for preset cuda's look at what nvcc made of the kernels that were launched
   export LEVIN_EMULATOR_LAUNCHES=$PWD/build/launches.tsv
   [ ${#filters[@]} -gt 0 ] || rm -f "$LEVIN_EMULATOR_LAUNCHES"
@@ -198,6 +198,6 @@ for key in "${!skipped[@]}"; do
     echo "${skipped[$key]} skipped: $reason"
   fi
 done
-[ $((passed + failed)) -gt 0 ] || [ -n "${LEVIN_PART:-}" ] || usage_error "no test program's name holds \"${filters[*]}\""
+[ $((passed + failed)) -gt 0 ] || [ -n "${LEVIN_PART:-}" ] || usage_error "no test program's name contains \"${filters[*]}\""
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -7,21 +7,21 @@
 
 #include <cstdio>
 
-#include "checkpoint_shards.h"
-#include "data_source.h"
-#include "generator_map.h"
-#include "strategy_options.h"
-#include "whole_weights.h"
+#include "src/checkpoint/checkpoint_shards.h"
+#include "src/checkpoint/full_state_dict.h"
+#include "src/checkpoint/generator_map.h"
+#include "src/config/strategy_options.h"
+#include "src/loops/data_source.h"
 
 namespace levin {
 
 struct Fabric::Taken {
   Optimizers optimizers;
   ManualOptimization steps;
-  Taken(Optimizers given, Strategy& strategy, Precision& precision, StepHooks& hooks)
+  Taken(Optimizers given, Strategy& strategy, PrecisionPlugin& precision, StepHooks& hooks)
       : optimizers(std::move(given)),
         steps(known_to(strategy), strategy, precision, hooks, ManualOptimization::ScaleMoves::with_step) {}
-  /// The strategy may keep the address, which is final here.
+  /// Registers the optimizers, whose address is final, with the strategy.
   Optimizers& known_to(Strategy& strategy) {
     strategy.setup_optimizers(optimizers);
     return optimizers;
@@ -30,12 +30,12 @@ struct Fabric::Taken {
 
 Fabric::Fabric(FabricConfig config)
     : config_(std::move(config)),
-      strategy_(make_strategy(strategy_options_of(config_))),
+      strategy_(make_strategy(shared_options<StrategyOptions>(config_))),
       precision_(make_precision(config_.precision)) {}
-Fabric::Fabric(std::unique_ptr<Strategy> strategy, const std::string& precision)
-    : config_{.strategy = strategy->name(), .precision = precision},
-      strategy_(std::move(strategy)),
-      precision_(make_precision(precision)) {}
+Fabric::Fabric(std::unique_ptr<Strategy> strategy, FabricConfig config)
+    : config_(std::move(config)), strategy_(std::move(strategy)), precision_(make_precision(config_.precision)) {
+  config_.strategy = strategy_->name();
+}
 Fabric::~Fabric() = default;
 
 void Fabric::launch(const std::function<void()>& body) {
@@ -50,8 +50,8 @@ void Fabric::setup_module(nn::Module& module) {
 
 ManualOptimization& Fabric::take(Optimizers optimizers, std::size_t count) {
   if (optimizers.size() != count)
-    throw UsageError(fmt::format("[fabric] {} optimizers were given, and {} asked for. Ask for {}.", optimizers.size(),
-                                 count, optimizers.size()));
+    throw UsageError(fmt::format("[fabric] {} optimizers were given, but {} were requested. Request {}.",
+                                 optimizers.size(), count, optimizers.size()));
   taken_.push_back(std::make_unique<Taken>(std::move(optimizers), *strategy_, *precision_, hooks_));
   return taken_.back()->steps;
 }
@@ -80,8 +80,8 @@ void Fabric::print(const std::string& text) const {
 
 void Fabric::check_rank(int src) const {
   if (src < 0 || src >= world_size())
-    throw ValueError(fmt::format("[broadcast] rank {} is not there: the ranks are 0 to {}. Give src one of these.", src,
-                                 world_size() - 1));
+    throw ValueError(fmt::format("[broadcast] rank {} does not exist: the ranks are 0 to {}. Set src to one of these.",
+                                 src, world_size() - 1));
 }
 
 Tensor Fabric::broadcast(const Tensor& value, int src) {
@@ -105,7 +105,7 @@ void Fabric::save(const std::filesystem::path& folder, const nn::Module& module,
   Checkpoint c;
   const bool in_shards = strategy_->saves_shards();
   if (!in_shards || !strategy_->divides_weights())
-    c.model = strategy_->consensus(whole_weights(*strategy_, *precision_, module));
+    c.model = strategy_->consensus(full_state_dict(*strategy_, *precision_, module));
   if (in_shards) add_shards(c, "model.", weight_shards(*strategy_, module, std::exchange(c.model, {})));
   for (std::size_t i = 0; i < taken_.size(); ++i) {
     const std::string prefix = fmt::format("fabric.{}.", i);
@@ -128,7 +128,7 @@ void Fabric::save(const std::filesystem::path& folder, const nn::Module& module,
 StateMap Fabric::load(const std::filesystem::path& folder, nn::Module& module) {
   const Checkpoint c = read_checkpoint(folder);
   try {
-    load_whole_weights(*strategy_, *precision_, module, c.model);
+    load_full_state_dict(*strategy_, *precision_, module, c.model);
     for (std::size_t i = 0; i < taken_.size(); ++i) {
       const std::string prefix = fmt::format("fabric.{}.", i);
       strategy_->load_optimizer_state(taken_[i]->optimizers, c.tensors.sub(prefix + "optimizer."));
@@ -150,18 +150,18 @@ nn::LoadReport Fabric::load_raw(const std::filesystem::path& file, nn::Module& m
   const StateDict given = interop::load_safetensors(file).tensors;
   nn::LoadReport report;
   try {
-    load_whole_weights(*strategy_, *precision_, module,
-                       strict ? given : fitting_weights(*strategy_, *precision_, module, given, report));
+    load_full_state_dict(*strategy_, *precision_, module,
+                         strict ? given : fitting_weights(*strategy_, *precision_, module, given, report));
   } catch (const StateError& e) {
     throw StateError(fmt::format("[load_raw] {} does not fit the module: {}", file.string(), e.what()));
   }
   return report;
 }
 
-std::unique_ptr<Precision::Scope> Fabric::autocast() const { return precision_->step_scope(); }
+std::unique_ptr<PrecisionPlugin::Scope> Fabric::autocast() const { return precision_->step_scope(); }
 
 void Fabric::log(const std::string& name, double value, std::int64_t step) { log_dict({{name, value}}, step); }
 
-OwnedPtr<Precision::Scope> Fabric::step_scope() const { return autocast(); }
+OwnedPtr<PrecisionPlugin::Scope> Fabric::step_scope() const { return autocast(); }
 
 }  // namespace levin

@@ -1,4 +1,4 @@
-#include "logging.h"
+#include "src/logging.h"
 
 #include <spdlog/spdlog.h>
 

@@ -1,6 +1,6 @@
 #pragma once
-// Lines for the user, through spdlog's default logger. Sources include this instead of spdlog, whose templates would
-// compile fmt's formatting anew in each of them.
+// Log lines for the user, through spdlog's default logger. Sources include this header instead of spdlog, whose
+// templates would compile fmt's formatting again in each of them.
 
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@ void warn(fmt::format_string<T...> format, T&&... arguments) {
   write(Level::warn, fmt::vformat(format, fmt::make_format_args(arguments...)));
 }
 
-/// Only errors are shown from now on.
+/// Suppresses everything below errors from now on.
 void only_errors();
 
 }  // namespace levin::logging

@@ -2,7 +2,7 @@
 
 #include <csignal>
 
-#include "trainer_impl.h"
+#include "src/trainer_impl.h"
 
 namespace levin {
 namespace {

@@ -1,4 +1,4 @@
-#include "trainer_impl.h"
+#include "src/trainer_impl.h"
 
 #include <levin/autograd/modes.h>
 #include <levin/core/warning.h>
@@ -16,14 +16,15 @@
 #include <algorithm>
 #include <typeinfo>
 
-#include "checkpoint_shards.h"
-#include "checkpoint_values.h"
-#include "logging.h"
+#include "src/checkpoint/checkpoint_shards.h"
+#include "src/checkpoint/checkpoint_values.h"
+#include "src/config/strategy_options.h"
+#include "src/logging.h"
 
 namespace levin {
 namespace {
 
-const char* name_of(Stage stage) {
+const char* stage_name(Stage stage) {
   constexpr const char* kNames[] = {"fit", "validate", "test", "predict"};
   return kNames[static_cast<int>(stage)];
 }
@@ -35,7 +36,7 @@ bool has(const std::vector<CallbackPtr>& callbacks) {
   return std::any_of(callbacks.begin(), callbacks.end(), [](const auto& c) { return dynamic_cast<C*>(c.get()); });
 }
 
-/// What ended the others has ended this one as well, else they are told.
+/// Tells the other ranks, unless the exception comes from their failure or from a signal to all.
 void abort_ranks(Strategy& strategy, const std::exception& e) {
   const bool known = dynamic_cast<const distributed::DistributedError*>(&e) || dynamic_cast<const Interrupted*>(&e);
   if (!known) strategy.abort(e.what());
@@ -50,7 +51,7 @@ TrainerConfig checked(TrainerConfig c) {
   return c;
 }
 
-/// What happens within a step, for callbacks and the module.
+/// Forwards the hooks within a step to callbacks and the module.
 class Forward final : public StepHooks {
  public:
   Forward(Run& run, Optimizers& optimizers) : run_(run), optimizers_(optimizers) {}
@@ -76,10 +77,15 @@ class Forward final : public StepHooks {
   bool graph_logged_ = false;
 };
 
+FabricConfig fabric_config(const TrainerConfig& config) {
+  auto result = shared_options<FabricConfig>(config);
+  result.precision = config.precision;
+  return result;
+}
+
 }  // namespace
 
-Trainer::Impl::Impl(TrainerConfig given)
-    : config(checked(std::move(given))), fabric(make_strategy(strategy_options(config)), config.precision) {
+Trainer::Impl::Impl(TrainerConfig given) : config(checked(std::move(given))), fabric(fabric_config(config)) {
   set_default_warning_handler([](const std::string& text) { logging::warn("{}", text); });
   if (config.seed) manual_seed(static_cast<std::uint64_t>(*config.seed));
   root = config.default_root_dir.empty() ? std::filesystem::current_path() : config.default_root_dir;
@@ -87,7 +93,8 @@ Trainer::Impl::Impl(TrainerConfig given)
   add_defaults();
 }
 
-// The user's order, then what the configuration adds; policies last, since they save what the others know.
+// The user's callbacks come first, then those of the configuration; policies are last, since they save the others'
+// state.
 void Trainer::Impl::add_defaults() {
   callbacks = config.callbacks;
   if (config.enable_model_summary && !has<ModelSummary>(callbacks)) callbacks.push_back(ModelSummary());
@@ -101,7 +108,7 @@ void Trainer::Impl::add_defaults() {
   for (auto& logger : make_loggers(config.logger, root)) loggers.push_back(std::move(logger));
 }
 
-// Those of --checkpoint-every-n-steps stand apart from the program's own, which have a plan of theirs.
+// Policies of --checkpoint-every-n-steps are separate from the program's own, which follow their own plan.
 void Trainer::Impl::add_policies() {
   const bool none = !has<CheckpointPolicy>(callbacks);
   const auto every = config.checkpoint_every_n_steps;
@@ -115,7 +122,7 @@ void Trainer::Impl::policies_last() {
   std::stable_partition(callbacks.begin(), callbacks.end(), [](const auto& c) { return !is_policy(c); });
 }
 
-/// The module's own callbacks come in place of those of the same types.
+/// The module's callbacks replace those of the same types.
 void Trainer::Impl::take_callbacks(LevinModule& module) {
   callbacks = own_callbacks;
   const auto extra = module.configure_callbacks();
@@ -127,7 +134,7 @@ void Trainer::Impl::take_callbacks(LevinModule& module) {
     });
   });
   callbacks.insert(callbacks.end(), extra.begin(), extra.end());
-  // What goes to the screen is rank zero's.
+  // Only rank zero writes to the screen.
   if (!fabric.is_global_zero())
     std::erase_if(callbacks, [](const CallbackPtr& c) {
       return dynamic_cast<ProgressBar*>(c.get()) || dynamic_cast<ModelSummary*>(c.get());
@@ -144,12 +151,12 @@ void Trainer::Impl::begin(Run& run, Stage stage) {
   run.counts = &counts;
 }
 
-/// Runs `body` between setup and teardown; an exception passes the callbacks on its way.
+/// Runs `body` between setup and teardown; the callbacks are notified of an exception, which then propagates.
 template <class F>
 void Trainer::Impl::guarded(Run& run, LevinModule& module, Stage stage, const F& body) {
   const SignalGuard signals(config.handle_signals);
   const ProfilerGuard measuring(profiler.get(), stage, root);
-  const ProfileScope whole([&] { return fmt::format("run_{}", name_of(stage)); });
+  const ProfileScope whole([&] { return fmt::format("run_{}", stage_name(stage)); });
   const detect_anomaly anomaly(config.detect_anomaly || anomaly_enabled());
   stop.clear();
   status = RunStatus::interrupted;
@@ -163,7 +170,7 @@ void Trainer::Impl::guarded(Run& run, LevinModule& module, Stage stage, const F&
     if (source.datamodule) source.datamodule->teardown(stage);
     run.callbacks_do(&Callback::teardown);
     module.teardown(stage);
-    source = {};  // what was given may be gone by the next run
+    source = {};  // the data may not outlive this run
   };
   const auto fail = [&](const std::exception& e, RunStatus how) {
     status = how;
@@ -186,7 +193,7 @@ void Trainer::Impl::guarded(Run& run, LevinModule& module, Stage stage, const F&
     fail(e, RunStatus::failed);
     throw;
   } catch (...) {
-    fail(Error("[trainer] something was thrown that is no std::exception."), RunStatus::failed);
+    fail(Error("[trainer] the exception thrown is not a std::exception."), RunStatus::failed);
     throw;
   }
   finish();
@@ -194,13 +201,13 @@ void Trainer::Impl::guarded(Run& run, LevinModule& module, Stage stage, const F&
   status = RunStatus::success;
 }
 
-/// Without metrics log() does nothing.
+/// Without metrics, log() does nothing.
 ModuleLink Trainer::Impl::link(Run& run) {
   return {.metrics = config.barebones ? nullptr : &metrics, .state = &state, .run = &run.context};
 }
 
 void Trainer::Impl::prepare(Run& run, LevinModule& module, Stage stage) {
-  if (fabric.local_rank() == 0) {  // the others find what it has made
+  if (fabric.local_rank() == 0) {  // the other ranks use its results
     if (source.datamodule) source.datamodule->prepare_data();
     module.prepare_data();
   }
@@ -225,17 +232,17 @@ void Trainer::Impl::check_manual(const LevinModule& module) const {
   if (module.automatic_optimization) return;
   if (config.gradient_clip_val)
     throw UsageError(
-        fmt::format("[fit] gradient_clip_val {} is for automatic optimization, and {} steps by itself. Call "
+        fmt::format("[fit] gradient_clip_val {} is for automatic optimization, but {} uses manual optimization. Call "
                     "clip_gradients in its training_step.",
                     *config.gradient_clip_val, module.type_name()));
   if (config.accumulate_grad_batches != 1)
     throw UsageError(
-        fmt::format("[fit] accumulate_grad_batches {} is for automatic optimization, and {} steps by itself. Count "
-                    "batches in its training_step.",
+        fmt::format("[fit] accumulate_grad_batches {} is for automatic optimization, but {} uses manual optimization. "
+                    "Count batches in its training_step.",
                     config.accumulate_grad_batches, module.type_name()));
 }
 
-/// Where ranks have parts of the weights, nobody can look at all of them.
+/// With sharded weights no callback can access all of them.
 void Trainer::Impl::check_divided_weights() {
   if (!fabric.strategy().divides_weights()) return;
   for (const auto& c : callbacks) {
@@ -243,12 +250,12 @@ void Trainer::Impl::check_divided_weights() {
     if (dynamic_cast<const WeightAveraging*>(&callback) || dynamic_cast<const StochasticWeightAveraging*>(&callback) ||
         dynamic_cast<const ModelPruning*>(&callback))
       throw UsageError(
-          fmt::format("[{}] it works on whole weights, which --strategy {} divides. Use --strategy zero_2.",
+          fmt::format("[{}] it needs the full state dict, which --strategy {} shards. Use --strategy zero_2.",
                       short_type_name(typeid(callback)), fabric.strategy().name()));
   }
 }
 
-/// What a strategy makes for the optimizers of a fit ends with them.
+/// Registers a fit's optimizers with the strategy and releases them at the end.
 struct OptimizersInUse {
   OptimizersInUse(Strategy& s, const Optimizers& optimizers) : strategy(s) { strategy.setup_optimizers(optimizers); }
   ~OptimizersInUse() { strategy.release_optimizers(); }
@@ -257,7 +264,8 @@ struct OptimizersInUse {
   Strategy& strategy;
 };
 
-/// Lends this trainer the keeper of the fit that runs. At its end the state stays, as handles of the same tensors.
+/// Gives the trainer access to the keeper of the running fit. When it ends the state remains, as handles of the same
+/// tensors.
 struct Trainer::Impl::KeeperLoan {
   KeeperLoan(Impl& trainer_, CheckpointKeeper& of_fit) : trainer(trainer_) { trainer.lent = &of_fit; }
   ~KeeperLoan() {
@@ -279,7 +287,7 @@ void Trainer::Impl::save(const std::filesystem::path& path, bool weights_only) {
   Checkpoint c = *finished;
   if (!weights_only) save_callbacks(c, callbacks);
   if (!trained_lives.expired()) {
-    Run run(config, *trained, state, metrics, stop, fabric.strategy(), *precision, callbacks, loggers);
+    Run run = run_of(*trained);
     begin(run, Stage::fit);
     c.values.put("user", run.user_state());
   }
@@ -299,10 +307,10 @@ void Trainer::Impl::fit_here(LevinModule& module, const DataSource& from, const 
   counts = {};
   metrics.clear();
   data = source.given;
-  if (config.overfits()) data.train = nullptr;  // it is put in order when it is taken
-  data.val = nullptr;                           // those of a fit are taken when it needs them
+  if (config.overfits()) data.train = nullptr;  // it is reordered when it is requested
+  data.val = nullptr;                           // those of a fit are requested when needed
   take_callbacks(module);
-  Run run(config, module, state, metrics, stop, fabric.strategy(), *precision, callbacks, loggers);
+  Run run = run_of(module);
   begin(run, Stage::fit);
   RunContext& context = run.context;
 
@@ -317,7 +325,7 @@ void Trainer::Impl::fit_here(LevinModule& module, const DataSource& from, const 
     check_divided_weights();
     Optimizers optimizers = module.configure_optimizers();
     if (optimizers.empty())
-      throw UsageError("[fit] configure_optimizers gave no optimizer. Return one, e.g. optim::AdamW.");
+      throw UsageError("[fit] configure_optimizers returned no optimizer. Return one, e.g. optim::AdamW.");
     const OptimizersInUse in_use(fabric.strategy(), optimizers);
     Forward hooks(run, optimizers);
     StepRunner runner(module, optimizers, fabric.strategy(), *precision, hooks,
@@ -333,7 +341,7 @@ void Trainer::Impl::fit_here(LevinModule& module, const DataSource& from, const 
     state.optimizer_steps.resize(optimizers.size());
     if (source.given.train) load_train(run, data, source);
     run.call(&Callback::on_fit_start, &LevinModule::on_fit_start);
-    module.set_link(loan);  // a finder's trial in that hook had its own
+    module.set_link(loan);  // a tuner's trial in that hook replaces the link
     run.log_begin();
     module.zero_grad();
     if (context.resumed) {
@@ -347,7 +355,7 @@ void Trainer::Impl::fit_here(LevinModule& module, const DataSource& from, const 
       fabric.strategy().end_training();
     } catch (const Interrupted&) {
       fabric.strategy().end_training();
-      throw;  // it has saved what there is to save
+      throw;  // everything is saved already
     } catch (const std::exception& e) {
       abort_ranks(fabric.strategy(), e);
       keeper.save_exception();
@@ -356,7 +364,7 @@ void Trainer::Impl::fit_here(LevinModule& module, const DataSource& from, const 
     run.call(&Callback::on_fit_end, &LevinModule::on_fit_end);
     keeper.finish();
   });
-  // A link lives as long as its module, or up to that one's next run: until then save_checkpoint may ask it.
+  // This link is destroyed with the module or replaced by its next run; until then save_checkpoint may use the module.
   const auto alive = std::make_shared<const bool>(true);
   module.set_link({.total_steps = [alive] { return std::int64_t{0}; }});
   trained = &module;
@@ -366,23 +374,24 @@ void Trainer::Impl::fit_here(LevinModule& module, const DataSource& from, const 
 void Trainer::Impl::evaluate(LevinModule& module, const DataSource& from, Stage stage, const std::string& ckpt,
                              std::vector<Tensor>* predictions) {
   source = from;
-  if (!source.datamodule) {  // what this run is not given comes from the last one
+  if (!source.datamodule) {  // data that this run is not given are taken from the last one
     if (!source.given.val) source.given.val = data.val;
     if (!source.given.test) source.given.test = data.test;
     if (!source.given.predict) source.given.predict = data.predict;
   }
   take_callbacks(module);
-  Run run(config, module, state, metrics, stop, fabric.strategy(), *precision, callbacks, loggers);
+  Run run = run_of(module);
   begin(run, stage);
   guarded(run, module, stage, [&] {
     ckpt_path = of_rank_zero(run, [&] { return resolve_checkpoint(callbacks, ckpt.empty() ? config.resume : ckpt); });
     if (!ckpt_path.empty()) load_weights(run, read_checkpoint(ckpt_path).model, ckpt_path);
     module.zero_grad();
     const EvalPlan plan = run.eval_plan(stage, source);
-    if (!plan.loaders) throw UsageError(fmt::format("[{0}] there is no loader for it. Give {0} one.", name_of(stage)));
+    if (!plan.loaders)
+      throw UsageError(fmt::format("[{0}] there is no loader for it. Give {0} one.", stage_name(stage)));
     (stage == Stage::validate ? data.val : stage == Stage::test ? data.test : data.predict) = plan.loaders;
     if (!EvalLoop(run, stage).run(plan, predictions))
-      throw Interrupted(run.signal(), fmt::format("{} was interrupted.", name_of(stage)));
+      throw Interrupted(run.signal(), fmt::format("{} was interrupted.", stage_name(stage)));
   });
 }
 

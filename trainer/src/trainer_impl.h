@@ -1,11 +1,11 @@
 #pragma once
-// What a Trainer keeps between its runs, and how one run goes.
+// State that a Trainer keeps between its runs, and the implementation of a run.
 
 #include <levin/trainer/fabric.h>
 #include <levin/trainer/trainer.h>
 
-#include "fit_checkpoint.h"
-#include "fit_loop.h"
+#include "src/checkpoint/fit_checkpoint.h"
+#include "src/loops/fit_loop.h"
 
 namespace levin {
 
@@ -15,19 +15,19 @@ struct Trainer::Impl {
   void save(const std::filesystem::path& path, bool weights_only);
   void fit(LevinModule& module, const DataSource& from, const std::string& ckpt);
   void fit_here(LevinModule& module, const DataSource& from, const std::string& ckpt);
-  /// The values of one pass by name.
+  /// Returns the values of one pass by name.
   std::map<std::string, double> measure(LevinModule& module, const DataSource& from, Stage stage,
                                         const std::string& ckpt);
   std::vector<Tensor> predict(LevinModule& module, const DataSource& from, const std::string& ckpt);
-  /// Of the fit that runs, or of the last one.
+  /// Returns the optimizer steps of this or the last fit.
   std::int64_t total_steps();
 
   TrainerConfig config;
   Fabric fabric;
-  std::vector<CallbackPtr> own_callbacks;  // the configuration's and the defaults
-  std::vector<CallbackPtr> callbacks;      // with those of the module that runs
+  std::vector<CallbackPtr> own_callbacks;  // from the configuration, and the defaults
+  std::vector<CallbackPtr> callbacks;      // including those of the module in use
   std::vector<std::shared_ptr<Logger>> loggers;
-  Precision* precision = &fabric.precision();
+  PrecisionPlugin* precision = &fabric.precision();
   std::shared_ptr<Profiler> profiler = make_profiler(config.profiler);
   TrainState state;
   MetricStore metrics;
@@ -38,14 +38,14 @@ struct Trainer::Impl {
   std::filesystem::path root, ckpt_path;
   Run* running = nullptr;
   RunStatus status = RunStatus::success;
-  int ended_by = 0;                      // the signal
-  CheckpointKeeper* lent = nullptr;      // while a fit runs
+  int ended_by = 0;                      // signal that ended the last run
+  CheckpointKeeper* lent = nullptr;      // set while a fit runs
   std::optional<Checkpoint> finished{};  // of the last fit
-  LevinModule* trained = nullptr;        // by it
+  LevinModule* trained = nullptr;        // module of the last fit
   std::weak_ptr<const bool> trained_lives{};
 
  private:
-  /// Runs `here`, or has ranks run it, and takes over what they have made.
+  /// Runs `here` in this process or in spawned ranks, and takes over their results.
   void spawned(LevinModule& module, Stage stage, const std::function<void()>& here);
   Checkpoint spawn_result(const LevinModule& module);
   void take_result(LevinModule& module, Stage stage, const std::filesystem::path& folder);
@@ -53,6 +53,10 @@ struct Trainer::Impl {
   void add_policies();
   void policies_last();
   void take_callbacks(LevinModule& module);
+  /// The only place that makes a Run.
+  Run run_of(LevinModule& module) {
+    return {config, module, state, metrics, stop, fabric.strategy(), *precision, callbacks, loggers};
+  }
   void begin(Run& run, Stage stage);
   void prepare(Run& run, LevinModule& module, Stage stage);
   template <class F>

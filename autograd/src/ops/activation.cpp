@@ -2,13 +2,12 @@
 // operand is composed of public operations, so that gradients of any order work.
 
 #include "autocast.h"
-#include "elementwise_common.h"
+#include "elementwise/common.h"
 
 #include <levin/autograd/ops/elementwise.h>
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <limits>
 #include <numbers>
 
@@ -18,8 +17,8 @@ using namespace ops;
 
 namespace {
 
-/// r = g * f'(v), where v is the input or the output of the activation; `second` is the derivative of f' by v, null
-/// where that is zero.
+/// r = g * f'(v), where v is the input or the output of the activation; `second` is the derivative of f' by v, an
+/// undefined tensor where that is zero.
 struct Slope {
   const char* name;
   const kernels::BinaryKernel& kernel;
@@ -39,7 +38,10 @@ Tensor apply(const Slope& slope, const Tensor& g, const Tensor& v, double p0, do
         const Tensor value = k.saved(1);
         Grads grads{Tensor(), Tensor()};
         if (k.needs(0)) grads[0] = apply(*s.slope, gg, value, s.p0, s.p1);
-        if (k.needs(1) && s.slope->second) grads[1] = mul(mul(gg, k.saved(0)), s.slope->second(value, s.p0, s.p1));
+        if (k.needs(1)) {
+          const Tensor second = s.slope->second(value, s.p0, s.p1);
+          if (second.defined()) grads[1] = mul(mul(gg, k.saved(0)), second);
+        }
         return grads;
       })) {
     c->save(c->needs(1) ? g : Tensor(), v);
@@ -55,16 +57,21 @@ Grads slope_backward(Context& k, const Tensor& g) {
 
 enum class Saves { input, output };
 
-Tensor activation(const kernels::UnaryKernel& kernel, const Slope& slope, Saves saves, const Tensor& x, double p0 = 0,
-                  double p1 = 0) {
-  Tensor y = unary(kernel, x, floating_type(x.dtype()), p0, p1);
-  if (Context* c = record(kernel.name(), y, {x}, slope_backward)) {
-    if (saves == Saves::input) {
+struct Activation {
+  const kernels::UnaryKernel& kernel;
+  Slope slope;
+  Saves saves;
+};
+
+Tensor activate(const Activation& f, const Tensor& x, double p0 = 0, double p1 = 0) {
+  Tensor y = unary(f.kernel, x, floating_type(x.dtype()), p0, p1);
+  if (Context* c = record(f.kernel.name(), y, {x}, slope_backward)) {
+    if (f.saves == Saves::input) {
       c->save(x);
     } else {
       c->save_output(y);
     }
-    c->set(SlopeState{&slope, p0, p1});
+    c->set(SlopeState{&f.slope, p0, p1});
   }
   return y;
 }
@@ -74,9 +81,9 @@ Tensor normal_density(const Tensor& x) {
   return mul(exp(mul(square(x), -0.5)), 0.5 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi);
 }
 
-Tensor gelu_second(const Tensor& x, double, double) { return mul(normal_density(x), rsub(square(x), 2)); }
+Tensor gelu_second(const Tensor& x) { return mul(normal_density(x), rsub(square(x), 2)); }
 
-Tensor gelu_tanh_second(const Tensor& x, double, double) {
+Tensor gelu_tanh_second(const Tensor& x) {
   constexpr double scale = std::numbers::sqrt2 * std::numbers::inv_sqrtpi, cubic = 0.044715;
   // f = x (1 + t) / 2 with t = tanh(u): f'' = (1 - t^2) (u' + x u'' / 2 - x t u'^2)
   const Tensor x2 = square(x);
@@ -85,37 +92,34 @@ Tensor gelu_tanh_second(const Tensor& x, double, double) {
   return mul(rsub(square(t), 1), sub(add(u1, mul(mul(x, u2), 0.5)), mul(mul(x, t), square(u1))));
 }
 
-Tensor silu_second(const Tensor& x, double, double) {
+Tensor silu_second(const Tensor& x) {
   const Tensor s = sigmoid(x), slope = mul(s, rsub(s, 1));
   return mul(slope, add(mul(x, rsub(mul(s, 2), 1)), 2));
 }
-
-Tensor elu_second(const Tensor& x, double alpha, double) { return masked_fill(mul(exp(x), alpha), gt(x, 0), 0); }
 
 Tensor softplus_second(const Tensor& x, double beta, double threshold) {
   const Tensor scaled = mul(x, beta), s = sigmoid(scaled);
   return masked_fill(mul(mul(s, rsub(s, 1)), beta), gt(scaled, threshold), 0);
 }
 
-Tensor logsigmoid_second(const Tensor& x, double, double) {
+Tensor logsigmoid_second(const Tensor& x) {
   const Tensor s = sigmoid(x);
   return neg(mul(s, rsub(s, 1)));
 }
 
-Tensor sigmoid_by_output(const Tensor& y, double, double) { return rsub(mul(y, 2), 1); }
-Tensor tanh_by_output(const Tensor& y, double, double) { return mul(y, -2); }
-
-constexpr Slope kRelu{"relu_backward", kernels::relu_backward, nullptr};
-constexpr Slope kLeakyRelu{"leaky_relu_backward", kernels::leaky_relu_backward, nullptr};
-constexpr Slope kClamp{"clamp_backward", kernels::clamp_backward, nullptr};
-constexpr Slope kElu{"elu_backward", kernels::elu_backward, elu_second};
-constexpr Slope kGelu{"gelu_backward", kernels::gelu_backward, gelu_second};
-constexpr Slope kGeluTanh{"gelu_tanh_backward", kernels::gelu_tanh_backward, gelu_tanh_second};
-constexpr Slope kSilu{"silu_backward", kernels::silu_backward, silu_second};
-constexpr Slope kSoftplus{"softplus_backward", kernels::softplus_backward, softplus_second};
-constexpr Slope kLogsigmoid{"logsigmoid_backward", kernels::logsigmoid_backward, logsigmoid_second};
-constexpr Slope kSigmoid{"sigmoid_backward", kernels::sigmoid_backward, sigmoid_by_output};
-constexpr Slope kTanh{"tanh_backward", kernels::tanh_backward, tanh_by_output};
+// Of each row of elementwise_rows.h: the slope's second derivative and the activation.
+#define LEVIN_VALUE_input x
+#define LEVIN_VALUE_output y
+#define LEVIN_ACTIVATION_ROW(name, types, flops, formula, saved, slope_flops, slope, second)           \
+  Tensor name##_second_derivative([[maybe_unused]] const Tensor& LEVIN_VALUE_##saved,                  \
+                                  [[maybe_unused]] double p0, [[maybe_unused]] double p1) {            \
+    return second;                                                                                     \
+  }                                                                                                    \
+  constexpr Activation name##_activation{kernels::name,                                                \
+                                         {#name "_backward", kernels::name##_backward,                 \
+                                          name##_second_derivative},                                   \
+                                         Saves::saved};
+#include <levin/kernels/elementwise_rows.h>
 
 void require_floating(const char* op, const Tensor& x) {
   if (!x.is_floating()) {
@@ -129,45 +133,44 @@ void require_floating(const char* op, const Tensor& x) {
 Tensor relu(const Tensor& x) {
   refuse_bool("relu", x.dtype(), "x itself");
   if (!x.is_floating()) return unary(kernels::relu, x, x.dtype());
-  return activation(kernels::relu, kRelu, Saves::output, x);
+  return activate(relu_activation, x);
 }
 
 Tensor leaky_relu(const Tensor& x, double negative_slope) {
   require_floating("leaky_relu", x);
-  return activation(kernels::leaky_relu, kLeakyRelu, Saves::input, x, negative_slope);
+  return activate(leaky_relu_activation, x, negative_slope);
 }
 
 Tensor elu(const Tensor& x, double alpha) {
   require_floating("elu", x);
-  return activation(kernels::elu, kElu, Saves::input, x, alpha);
+  return activate(elu_activation, x, alpha);
 }
 
 Tensor gelu(const Tensor& x, Approximate approximate) {
   require_floating("gelu", x);
-  return approximate == Approximate::none ? activation(kernels::gelu, kGelu, Saves::input, x)
-                                          : activation(kernels::gelu_tanh, kGeluTanh, Saves::input, x);
+  return approximate == Approximate::none ? activate(gelu_activation, x)
+                                          : activate(gelu_tanh_activation, x);
 }
 
 Tensor silu(const Tensor& x) {
   require_floating("silu", x);
-  return activation(kernels::silu, kSilu, Saves::input, x);
+  return activate(silu_activation, x);
 }
 
 Tensor softplus(const Tensor& x, double beta, double threshold) {
-  if (autocast_enabled()) [[unlikely]]
-    return in_single([&](const Tensor& v) { return softplus(v, beta, threshold); }, x);
+  LEVIN_AUTOCAST(float32, softplus, x, beta, threshold);
   require_floating("softplus", x);
-  return activation(kernels::softplus, kSoftplus, Saves::input, x, beta, threshold);
+  return activate(softplus_activation, x, beta, threshold);
 }
 
 Tensor logsigmoid(const Tensor& x) {
   require_floating("logsigmoid", x);
-  return activation(kernels::logsigmoid, kLogsigmoid, Saves::input, x);
+  return activate(logsigmoid_activation, x);
 }
 
-Tensor sigmoid(const Tensor& x) { return activation(kernels::sigmoid, kSigmoid, Saves::output, x); }
+Tensor sigmoid(const Tensor& x) { return activate(sigmoid_activation, x); }
 
-Tensor tanh(const Tensor& x) { return activation(kernels::tanh, kTanh, Saves::output, x); }
+Tensor tanh(const Tensor& x) { return activate(tanh_activation, x); }
 
 Tensor clamp(const Tensor& x, std::optional<Scalar> min, std::optional<Scalar> max) {
   if (!min && !max) throw ValueError("[clamp] neither min nor max is given; name one of them.");
@@ -177,7 +180,7 @@ Tensor clamp(const Tensor& x, std::optional<Scalar> min, std::optional<Scalar> m
   if (max) t = max->promote_with(t);
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const double low = min ? min->to<double>() : -infinity, high = max ? max->to<double>() : infinity;
-  if (is_floating(t)) return activation(kernels::clamp, kClamp, Saves::input, to(x, t), low, high);
+  if (is_floating(t)) return activate(clamp_activation, to(x, t), low, high);
   const bool exact = (!min || is_exact_parameter(*min, t)) && (!max || is_exact_parameter(*max, t));
   if (t == DType::i64 && !exact) {  // narrower integers do not reach as far
     Tensor y = min ? binary(kernels::maximum, x, *min, t, t) : to(x, t);

@@ -149,10 +149,7 @@ Tensor blockwise(const Tensor& q, const Tensor& k, const Tensor& v, const Plan& 
 }  // namespace
 
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
-  if (autocast_enabled()) [[unlikely]]
-    return in_lower(
-        [&](const Tensor& a, const Tensor& b, const Tensor& c) { return scaled_dot_product_attention(a, b, c, o); }, q,
-        k, v);
+  LEVIN_AUTOCAST(lower, scaled_dot_product_attention, q, k, v, o);
   check(q, k, v, o);
   const bool fused = !o.mask.defined() && o.dropout == 0.0 && v.size(-1) > 0;
   if (needs_float32(kernels::attention, q) || (is_16_bit(q) && !fused))  // composed, it would round every step

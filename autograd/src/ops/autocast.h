@@ -1,13 +1,13 @@
 #pragma once
-// How an operation obeys autocast: it calls itself with its inputs in another type, autocast being off.
+// How an operation obeys autocast.
 //
-//   Tensor exp(const Tensor& x) {
-//     if (autocast_enabled()) return in_single([](const Tensor& v) { return exp(v); }, x);
+//   Tensor softmax(const Tensor& x, int64_t axis) {
+//     LEVIN_AUTOCAST(float32, softmax, x, axis);
 
 #include <levin/autograd/autocast.h>
 #include <levin/autograd/ops/elementwise.h>
 
-#include <algorithm>
+#include <type_traits>
 
 namespace levin::ops {
 
@@ -28,24 +28,42 @@ Tensor lowered(const Tensor& x);
 /// 16-bit floats in float32; others as they are.
 Tensor single(const Tensor& x);
 
-template <class F, class... X>
-auto in_lower(F&& f, const X&... x) {
-  const AutocastOff off;
-  return f(lowered(x)...);
+/// Which type an operation computes in: autocast's, float32, or the widest type of its inputs.
+enum class AutocastPolicy { lower, float32, widest };
+
+/// A tensor argument as the policy wants it; other arguments as they are.
+template <class X>
+decltype(auto) under(AutocastPolicy policy, bool any_float32, const X& x) {
+  if constexpr (std::is_same_v<X, Tensor>) {
+    if (policy == AutocastPolicy::lower) return lowered(x);
+    return policy == AutocastPolicy::float32 || any_float32 ? single(x) : Tensor(x);
+  } else {
+    return x;
+  }
+}
+
+template <class X>
+bool is_float32(const X& x) {
+  if constexpr (std::is_same_v<X, Tensor>) {
+    return x.defined() && x.dtype() == kFloat32;
+  } else {
+    return false;
+  }
 }
 
 template <class F, class... X>
-auto in_single(F&& f, const X&... x) {
+Tensor call_under(AutocastPolicy policy, F&& f, const X&... x) {
   const AutocastOff off;
-  return f(single(x)...);
-}
-
-/// In float32 where one of the inputs is.
-template <class F, class... X>
-auto in_widest(F&& f, const X&... x) {
-  const AutocastOff off;
-  const bool wide = ((x.dtype() == kFloat32) || ...);
-  return f(wide ? single(x) : x...);
+  const bool any_float32 = (is_float32(x) || ...);
+  return f(under(policy, any_float32, x)...);
 }
 
 }  // namespace levin::ops
+
+/// First line of an operation that obeys autocast: under it, the operation calls itself with its tensors in the type
+/// that the policy says, autocast being off.
+#define LEVIN_AUTOCAST(policy, op, ...)                                     \
+  if (autocast_enabled()) [[unlikely]]                                      \
+  return call_under(                                                        \
+      AutocastPolicy::policy,                                               \
+      [](const auto&... op_arguments) { return op(op_arguments...); }, __VA_ARGS__)

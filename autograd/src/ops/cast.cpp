@@ -1,6 +1,6 @@
 // Types, devices, copies.
 
-#include "elementwise_common.h"
+#include "elementwise/common.h"
 
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/kernels/copy.h>

@@ -111,9 +111,7 @@ void check(const char* op, const Tensor& x, const Tensor& weight, const Tensor& 
 }  // namespace
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& o) {
-  if (autocast_enabled()) [[unlikely]]
-    return in_lower([&](const Tensor& p, const Tensor& q, const Tensor& r) { return conv2d(p, q, r, o); }, x, weight,
-                    bias);
+  LEVIN_AUTOCAST(lower, conv2d, x, weight, bias, o);
   check("conv2d", x, weight, bias, weight.dim() == 4 ? weight.sizes()[0] : 0, o.stride, o.dilation, o.groups);
   if (needs_float32(kernels::conv2d, x)) return to(conv2d(widened(x), widened(weight), widened(bias), o), x.dtype());
   const Shape &xs = x.sizes(), &ws = weight.sizes();
@@ -129,9 +127,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
 }
 
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvTranspose2dOptions& o) {
-  if (autocast_enabled()) [[unlikely]]
-    return in_lower([&](const Tensor& p, const Tensor& q, const Tensor& r) { return conv_transpose2d(p, q, r, o); }, x,
-                    weight, bias);
+  LEVIN_AUTOCAST(lower, conv_transpose2d, x, weight, bias, o);
   check("conv_transpose2d", x, weight, bias, weight.dim() == 4 ? weight.sizes()[1] * o.groups : 0, o.stride, o.dilation,
         o.groups);
   if (needs_float32(kernels::conv2d_backward_input, x))

@@ -1,6 +1,6 @@
 // Tensors from nothing.
 
-#include "elementwise_common.h"
+#include "elementwise/common.h"
 
 #include <levin/autograd/ops/creation.h>
 #include <levin/kernels/creation.h>

@@ -1,4 +1,4 @@
-#include "elementwise_common.h"
+#include "elementwise/common.h"
 
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>

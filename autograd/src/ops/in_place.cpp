@@ -1,7 +1,7 @@
 // Edits in place. Without recording the kernel writes straight into the tensor's memory; a recorded edit computes a new
 // value with the public operation and moves it in.
 
-#include "elementwise_common.h"
+#include "elementwise/common.h"
 
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>

@@ -1,7 +1,7 @@
 // Moving elements by position, and the gradients: the transpose of a gather is a scatter-add and back.
 
 #include "autocast.h"
-#include "elementwise_common.h"
+#include "elementwise/common.h"
 #include "values.h"
 
 #include <levin/autograd/ops/creation.h>
@@ -91,8 +91,7 @@ Tensor gather(const Tensor& x, int64_t axis, const Tensor& index) {
 }
 
 Tensor scatter_add(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source) {
-  if (autocast_enabled()) [[unlikely]]
-    return in_widest([&](const Tensor& p, const Tensor& q) { return scatter_add(p, axis, index, q); }, x, source);
+  LEVIN_AUTOCAST(widest, scatter_add, x, axis, index, source);
   check_index("scatter_add", x, index);
   check_source("scatter_add", x, source);
   ops::refuse_bool("scatter_add", x.dtype(), "scatter");

@@ -1,6 +1,6 @@
 // Joining, mirroring, padding and cutting out.
 
-#include "elementwise_common.h"
+#include "elementwise/common.h"
 #include "values.h"
 
 #include <levin/autograd/ops/creation.h>

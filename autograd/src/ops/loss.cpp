@@ -297,8 +297,7 @@ Tensor composed_bce(const Tensor& x, const Tensor& target, const BceOptions& opt
 }  // namespace
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options) {
-  if (autocast_enabled()) [[unlikely]]
-    return in_single([&](const Tensor& p, const Tensor& q) { return cross_entropy(p, q, options); }, logits, target);
+  LEVIN_AUTOCAST(float32, cross_entropy, logits, target, options);
   check_floating("cross_entropy", logits);
   if (needs_float32(kernels::cross_entropy, logits)) {
     CrossEntropyOptions wide = options;
@@ -321,8 +320,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
 }
 
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const NllOptions& options) {
-  if (autocast_enabled()) [[unlikely]]
-    return in_single([&](const Tensor& p) { return nll_loss(p, target, options); }, log_probabilities);
+  LEVIN_AUTOCAST(float32, nll_loss, log_probabilities, target, options);
   check_floating("nll_loss", log_probabilities);
   if (is_16_bit(log_probabilities)) {  // the sum of the weights would overflow a float16
     NllOptions wide = options;
@@ -346,20 +344,17 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const Nll
 }
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
-  if (autocast_enabled()) [[unlikely]]
-    return in_single([&](const Tensor& p, const Tensor& q) { return mse_loss(p, q, reduction); }, input, target);
+  LEVIN_AUTOCAST(float32, mse_loss, input, target, reduction);
   return reduced(square(sub(input, target)), reduction);
 }
 
 Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
-  if (autocast_enabled()) [[unlikely]]
-    return in_single([&](const Tensor& p, const Tensor& q) { return l1_loss(p, q, reduction); }, input, target);
+  LEVIN_AUTOCAST(float32, l1_loss, input, target, reduction);
   return reduced(abs(sub(input, target)), reduction);
 }
 
 Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const BceOptions& options) {
-  if (autocast_enabled()) [[unlikely]]
-    return in_single([&](const Tensor& p, const Tensor& q) { return bce_with_logits(p, q, options); }, logits, target);
+  LEVIN_AUTOCAST(float32, bce_with_logits, logits, target, options);
   check_floating("bce_with_logits", logits);
   if (target.sizes() != logits.sizes())
     throw ShapeError(fmt::format("[bce_with_logits] target is {}, logits are {}: they have to be of one size.",
@@ -372,8 +367,7 @@ Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const BceOpti
 }
 
 Tensor bce_with_logits(const Tensor& logits, const Scalar& target, const BceOptions& options) {
-  if (autocast_enabled()) [[unlikely]]
-    return in_single([&](const Tensor& p) { return bce_with_logits(p, target, options); }, logits);
+  LEVIN_AUTOCAST(float32, bce_with_logits, logits, target, options);
   check_floating("bce_with_logits", logits);
   if (bce_needs_float32(logits, options))
     return to(bce_with_logits(to(logits, kFloat32), target, in_float32(options)), logits.dtype());

@@ -87,8 +87,7 @@ Tensor batched(const char* op, const Tensor& a, const Tensor& b) {
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
-  if (autocast_enabled()) [[unlikely]]
-    return in_lower([](const Tensor& p, const Tensor& q) { return matmul(p, q); }, a, b);
+  LEVIN_AUTOCAST(lower, matmul, a, b);
   check_operands("matmul", a, b);
   const int ad = a.dim(), bd = b.dim();
   if (ad == 0 || bd == 0)
@@ -111,15 +110,13 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
 }
 
 Tensor mm(const Tensor& a, const Tensor& b) {
-  if (autocast_enabled()) [[unlikely]]
-    return in_lower([](const Tensor& p, const Tensor& q) { return mm(p, q); }, a, b);
+  LEVIN_AUTOCAST(lower, mm, a, b);
   check_matrices("mm", a, b);
   return batched("mm", a, b);
 }
 
 Tensor bmm(const Tensor& a, const Tensor& b) {
-  if (autocast_enabled()) [[unlikely]]
-    return in_lower([](const Tensor& p, const Tensor& q) { return bmm(p, q); }, a, b);
+  LEVIN_AUTOCAST(lower, bmm, a, b);
   check_operands("bmm", a, b);
   if (a.dim() != 3 || b.dim() != 3 || a.sizes()[0] != b.sizes()[0])
     throw ShapeError(fmt::format("[bmm] two batches of the same size are needed: a is {}, b is {}.",
@@ -162,9 +159,7 @@ Tensor fused_addmm(const Tensor& bias, const Tensor& a, const Tensor& b, const A
 }  // namespace
 
 Tensor addmm(const Tensor& bias, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
-  if (autocast_enabled()) [[unlikely]]
-    return in_lower([&](const Tensor& p, const Tensor& q, const Tensor& r) { return addmm(p, q, r, beta, alpha); },
-                    bias, a, b);
+  LEVIN_AUTOCAST(lower, addmm, bias, a, b, beta, alpha);
   check_matrices("addmm", a, b);
   if (a.sizes()[1] != b.sizes()[0]) inner_sizes_differ("addmm", a, b);
   const Shape sizes{a.sizes()[0], b.sizes()[1]};
@@ -184,8 +179,7 @@ Tensor addmm(const Tensor& bias, const Tensor& a, const Tensor& b, const Scalar&
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  if (autocast_enabled()) [[unlikely]]
-    return in_lower([](const Tensor& p, const Tensor& q, const Tensor& r) { return linear(p, q, r); }, x, weight, bias);
+  LEVIN_AUTOCAST(lower, linear, x, weight, bias);
   check_operands("linear", x, weight);
   if (weight.dim() != 2 || x.dim() == 0 || x.sizes().back() != weight.sizes()[1])
     throw ShapeError(fmt::format("[linear] x is {}, weight is {}: the last size of x must be the weight's second.",

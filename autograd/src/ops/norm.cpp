@@ -248,10 +248,7 @@ Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, con
 
 Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, const Tensor& bias,
                   double eps) {
-  if (autocast_enabled()) [[unlikely]]
-    return in_single(
-        [&](const Tensor& p, const Tensor& q, const Tensor& r) { return layer_norm(p, normalized_shape, q, r, eps); },
-        x, weight, bias);
+  LEVIN_AUTOCAST(float32, layer_norm, x, normalized_shape, weight, bias, eps);
   if (needs_float32(kernels::layer_norm, x))
     return to(layer_norm(widened(x), normalized_shape, widened(weight), widened(bias), eps), x.dtype());
   check_floating("layer_norm", x);

@@ -242,8 +242,7 @@ Tensor cumsum_towards(const Tensor& x, int axis, bool reverse) {
 }  // namespace
 
 Tensor sum(const Tensor& x, const Shape& axes, bool keepdim) {
-  if (autocast_enabled()) [[unlikely]]
-    return in_single([&](const Tensor& v) { return sum(v, axes, keepdim); }, x);
+  LEVIN_AUTOCAST(float32, sum, x, axes, keepdim);
   Reduced r = prepare("sum", x, axes, keepdim, sum_type(x.dtype()));
   Stream stream = current_stream(x.device());
   kernels::sum({r.view, x.tensor_view()}, stream);
@@ -289,8 +288,7 @@ Tensor sum_to_size(const Tensor& x, const Shape& sizes) {
 }
 
 Tensor prod(const Tensor& x, const Shape& axes, bool keepdim) {
-  if (autocast_enabled()) [[unlikely]]
-    return in_single([&](const Tensor& v) { return prod(v, axes, keepdim); }, x);
+  LEVIN_AUTOCAST(float32, prod, x, axes, keepdim);
   Reduced r = prepare("prod", x, axes, keepdim, sum_type(x.dtype()));
   Stream stream = current_stream(x.device());
   kernels::prod({r.view, x.tensor_view()}, stream);
@@ -348,8 +346,7 @@ Tensor any(const Tensor& x, const Shape& axes, bool keepdim) { return logical("a
 Tensor all(const Tensor& x, const Shape& axes, bool keepdim) { return logical("all", kernels::all, x, axes, keepdim); }
 
 Tensor norm(const Tensor& x, double p, const Shape& axes, bool keepdim) {
-  if (autocast_enabled()) [[unlikely]]
-    return in_single([&](const Tensor& v) { return norm(v, p, axes, keepdim); }, x);
+  LEVIN_AUTOCAST(float32, norm, x, p, axes, keepdim);
   check_floating("norm", x);
   Reduced r = prepare("norm", x, axes, keepdim, x.dtype());
   if (std::isinf(p)) refuse_empty("norm", x, r.out.numel());
@@ -379,8 +376,7 @@ Tensor logsumexp(const Tensor& x, const Shape& axes, bool keepdim) {
 }
 
 Tensor cumsum(const Tensor& x, int64_t axis) {
-  if (autocast_enabled()) [[unlikely]]
-    return in_single([&](const Tensor& v) { return cumsum(v, axis); }, x);
+  LEVIN_AUTOCAST(float32, cumsum, x, axis);
   return cumsum_towards(x, wrap_axis(axis, x.dim(), "cumsum"), false);
 }
 

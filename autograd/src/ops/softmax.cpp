@@ -82,8 +82,7 @@ Tensor forward(const char* op, const ForwardKernel& kernel, const Tensor& x, int
 }  // namespace
 
 Tensor softmax(const Tensor& x, int64_t axis) {
-  if (autocast_enabled()) [[unlikely]]
-    return in_single([&](const Tensor& v) { return softmax(v, axis); }, x);
+  LEVIN_AUTOCAST(float32, softmax, x, axis);
   check_floating("softmax", x);
   if (size_of(x.dtype()) == 2) return to(softmax(to(x, kFloat32), axis), x.dtype());
   return forward("softmax", kernels::softmax, x, wrap_axis(axis, x.dim(), "softmax"),
@@ -91,8 +90,7 @@ Tensor softmax(const Tensor& x, int64_t axis) {
 }
 
 Tensor log_softmax(const Tensor& x, int64_t axis) {
-  if (autocast_enabled()) [[unlikely]]
-    return in_single([&](const Tensor& v) { return log_softmax(v, axis); }, x);
+  LEVIN_AUTOCAST(float32, log_softmax, x, axis);
   check_floating("log_softmax", x);
   if (size_of(x.dtype()) == 2) return to(log_softmax(to(x, kFloat32), axis), x.dtype());
   return forward(

@@ -14,7 +14,7 @@ bool is_aligned(const void* p, int bytes) {
   return reinterpret_cast<std::uintptr_t>(p) % static_cast<std::uintptr_t>(bytes) == 0;
 }
 
-/// Why the copy cannot be; null where it can.
+/// Returns why the copy is invalid; null if it is valid.
 const char* what_is_wrong(const void* shared, const void* global, int bytes, int source_bytes) {
   if (bytes != 4 && bytes != 8 && bytes != 16) return "copies are of 4, 8 or 16 bytes";
   if (!is_shared(shared)) return "the destination is not in shared memory";

@@ -1,5 +1,5 @@
-// ldmatrix, stmatrix, movmatrix. Each lane touches memory itself, at its own row, so that sanitizers blame the right
-// one; the warp meets only to exchange registers.
+// ldmatrix, stmatrix, movmatrix. Each lane accesses its own row in memory, so that sanitizers blame the right lane; the
+// warp synchronises only to exchange registers.
 
 #include <levin/emulator/instructions.h>
 
@@ -12,18 +12,18 @@ namespace levin::emulator {
 
 namespace {
 
-using Row = std::array<std::uint16_t, 8>;  // of a matrix
+using Row = std::array<std::uint16_t, 8>;  // one row of a matrix
 
 struct MatrixOperand {
-  Row row;                     ///< of the lane's address
-  std::uint32_t registers[4];  ///< of the lane's fragment
+  Row row;                     ///< the row at the lane's address
+  std::uint32_t registers[4];  ///< the lane's fragment
   Site site;
 };
 
 struct Names {
   const char *load, *store;
 };
-/// By transposed, then log2 of the count.
+/// Names by transposed, then by log2 of the count.
 constexpr Names kNames[2][3] = {
     {{"ldmatrix.x1", "stmatrix.x1"}, {"ldmatrix.x2", "stmatrix.x2"}, {"ldmatrix.x4", "stmatrix.x4"}},
     {{"ldmatrix.x1.trans", "stmatrix.x1.trans"},
@@ -74,7 +74,7 @@ constexpr WarpFunction kStore[2][3] = {
     {registers_to_rows<1, false>, registers_to_rows<2, false>, registers_to_rows<4, false>},
     {registers_to_rows<1, true>, registers_to_rows<2, true>, registers_to_rows<4, true>}};
 
-/// True where the instruction looks at this lane's address, which is then fit for it.
+/// Returns whether the instruction uses this lane's row address, after checking the address.
 bool gives_row(const char* name, int count, const void* row, Site site) {
   if (lane() >= 8 * count) return false;
   if (!is_shared(row)) fail(std::string(name) + ": the row of this lane is not in shared memory", site);

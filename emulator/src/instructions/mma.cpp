@@ -1,4 +1,4 @@
-// mma.sync: the operands of all lanes become plain matrices once, are multiplied by a plain loop, and go back.
+// mma.sync: the operands of all lanes are gathered into plain matrices, multiplied by a plain loop, and scattered back.
 
 #include <levin/emulator/float16_base.h>
 #include <levin/emulator/instructions.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kM = 16, kN = 8;
 
-/// A lane's registers; c and d are floats, or pairs of f16.
+/// A lane's registers. c and d are floats, or pairs of f16.
 struct MmaOperand {
   void* d;
   const std::uint32_t *a, *b;
@@ -35,8 +35,8 @@ float float_from(std::uint32_t element) {
 
 template <MmaInput input, int k>
 struct Shape {
-  static constexpr int in_register = input == MmaInput::tf32 ? 1 : 2;  ///< elements
-  static constexpr int chunk = 4 * in_register;                        ///< columns of a, rows of b, of one register
+  static constexpr int in_register = input == MmaInput::tf32 ? 1 : 2;  ///< elements per register
+  static constexpr int chunk = 4 * in_register;                        ///< columns of a or rows of b per register
   static constexpr int b_registers = k / chunk, a_registers = 2 * b_registers;
 };
 
@@ -122,7 +122,7 @@ struct Instruction {
   WarpFunction run;
 };
 
-/// By input, then whether k is the larger of the two.
+/// Instructions by input, then by whether k is the larger of the two.
 constexpr Instruction kInstructions[3][2] = {{{"mma.m16n8k8.f32.f16", multiply<MmaInput::f16, 8, false>},
                                               {"mma.m16n8k16.f32.f16", multiply<MmaInput::f16, 16, false>}},
                                              {{"mma.m16n8k8.f32.bf16", multiply<MmaInput::bf16, 8, false>},

@@ -1,5 +1,6 @@
 #pragma once
-// What all instructions marked .aligned demand: the 32 lanes of a warp come together to one place of the source.
+// The check of instructions marked .aligned: all 32 lanes of a warp must execute them together from one place in the
+// source.
 
 #include <levin/emulator/execution.h>
 
@@ -11,7 +12,7 @@ inline void require_whole_warp(const char* name, Site site) {
   if (live_lanes() != 0xffffffffu) fail(std::string(name) + " needs all 32 lanes of the warp: some have ended", site);
 }
 
-/// For the function of a warp_collective whose operands begin with, or are, a type that has a `site`.
+/// Checks the lanes of a warp_collective whose operands are, or begin with, a type that has a `site`.
 template <class Operand>
 void require_one_place(const char* name, void* const* operands) {
   const Site& first = static_cast<const Operand*>(operands[0])->site;

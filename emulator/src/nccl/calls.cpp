@@ -1,4 +1,4 @@
-// The calls that move data, checked as they are made; what is asked of communicators; errors.
+// Calls that move data, with their checks; queries of communicators; errors.
 
 #include "communicator.h"
 
@@ -28,7 +28,7 @@ std::string& last_error() {
   return *text;
 }
 
-/// Where a buffer must lie and how long it must be.
+/// A buffer argument with its required location and size.
 struct Buffer {
   const char* role;
   const void* p;
@@ -56,7 +56,7 @@ std::string check_buffer(const Runtime& rt, const ncclComm& comm, const Buffer& 
   return what + " has " + std::to_string(behind) + " bytes behind it, and the call needs " + std::to_string(b.bytes);
 }
 
-/// In place is one certain overlap; any other makes steps read what earlier ones wrote.
+/// In-place calls need one exact overlap; with any other, steps would read what earlier steps wrote.
 std::string check_overlap(const ncclComm& comm, const Call& call, const Buffer& send, const Buffer& receive) {
   const auto* const s = static_cast<const char*>(send.p);
   const auto* const r = static_cast<const char*>(receive.p);
@@ -300,7 +300,7 @@ const char* ncclGetErrorString(ncclResult_t result) {
   }
 }
 
-/// What failed on the communicator, else what was refused last in this process.
+/// Returns the failure of the communicator, else the last refused call of this process.
 const char* ncclGetLastError(ncclComm_t comm) {
   static thread_local std::string text;
   const Lock lock(runtime().mutex);

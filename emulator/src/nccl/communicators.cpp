@@ -1,4 +1,4 @@
-// How communicators are made and end.
+// Creates and destroys communicators.
 
 #include "communicator.h"
 
@@ -19,14 +19,14 @@ std::string hex(std::uint64_t value) {
   return text;
 }
 
-/// "ranks 1, 3"
+/// Formats as "ranks 1, 3".
 std::string list(const std::vector<int>& ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (std::size_t i = 0; i < ranks.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(ranks[i]);
   return text;
 }
 
-/// Waits until no rank is missing; the sentence says for whom in vain.
+/// Waits until no rank is missing. After a timeout, fails with a sentence that lists the missing ranks.
 template <class F>
 ncclResult_t wait_for_all(Segment& segment, const char* call, F&& is_there) {
   Header& header = segment.header();
@@ -52,14 +52,14 @@ ncclResult_t wait_for_all(Segment& segment, const char* call, F&& is_there) {
   }
 }
 
-/// One rank of a communicator: the others may be of this process or of others.
+/// Initialises one rank of a communicator; the other ranks are in this or in other processes.
 class Init : public Joining {
  public:
   Init(ncclComm_t* result, std::string name, int ranks, int rank, int device, const char* call)
       : result_(result), name_(std::move(name)), ranks_(ranks), rank_(rank), device_(device), call_(call) {}
 
   ncclResult_t begin() override {
-    // One at a time: closing a second descriptor of the file would give up this process's locks on it.
+    // Serialised, because closing a second descriptor of the file would drop this process's locks on it.
     static std::mutex opening;
     const std::lock_guard one(opening);
     Runtime& rt = runtime();
@@ -141,7 +141,8 @@ class Init : public Joining {
   std::unique_ptr<ncclComm> comm_;
 };
 
-/// A rank of ncclCommSplit: it tells its color and key, reads those of the others, and joins those of its color.
+/// A rank of ncclCommSplit: it publishes its color and key, reads those of the others, and joins the ranks of its
+/// color.
 class Split : public Joining {
  public:
   Split(ncclComm_t comm, int color, int key, ncclComm_t* result)

@@ -1,4 +1,4 @@
-// Groups: what a thread calls between ncclGroupStart and ncclGroupEnd begins at the end, together.
+// Groups: calls between ncclGroupStart and ncclGroupEnd start together at the end.
 
 #include "communicator.h"
 
@@ -34,7 +34,8 @@ ncclResult_t run(std::vector<std::unique_ptr<Joining>>& all) {
   return result;
 }
 
-/// A call outside of a group, or in another one, on a rank whose like this thread has called on another rank before.
+/// Detects a call outside of a group, or in a different group, whose counterpart this thread made on another of its
+/// ranks.
 bool is_split_over_groups(const Issued& issued, std::uint64_t group, std::string& text) {
   const ncclComm& comm = *issued.comm;
   const std::uint64_t number = comm.collectives + 1;
@@ -51,15 +52,15 @@ bool is_split_over_groups(const Issued& issued, std::uint64_t group, std::string
   return false;
 }
 
-/// Adds a piece of work that does nothing but wait; false where the stream is gone.
+/// Adds an operation that only waits. Returns false if the stream no longer exists.
 bool submit_marker(Runtime& rt, Lock& lock, CUstream_st* stream, const OpRef& before) {
   Work work;
   work.name = "a collective";
   return stream && rt.submit(lock, *stream, std::move(work), before) == cudaSuccess;
 }
 
-/// Queues an operation behind all that the rank has queued. It runs in the first call's stream; the other calls'
-/// streams wait for it, and it for them.
+/// Queues an operation after all others of the rank. It runs in the first call's stream; the other calls' streams and
+/// the operation wait for each other.
 ncclResult_t submit(Runtime& rt, Lock& lock, const std::vector<const Issued*>& calls,
                     std::shared_ptr<Operation> operation, std::vector<Range> touches, std::uint64_t number,
                     std::uint64_t group) {
@@ -109,7 +110,7 @@ ncclResult_t queue_collective(Runtime& rt, Lock& lock, const Issued& issued, std
   return submit(rt, lock, {&issued}, std::move(operation), issued.touches, call.number, group);
 }
 
-/// The messages of one rank in a group are one operation, in which all go on at the same time.
+/// Queues the messages of one rank in a group as one operation, in which all proceed concurrently.
 ncclResult_t queue_messages(Runtime& rt, Lock& lock, const std::vector<const Issued*>& messages, std::uint64_t group) {
   ncclComm& comm = *messages.front()->comm;
   auto operation = std::make_shared<Operation>(comm.segment, comm.rank);

@@ -7,7 +7,7 @@ namespace levin::emulator::nccl {
 
 namespace {
 
-/// Steps of a call have at most one peer on each side.
+/// Returns the peer that steps receive from. The steps of a call have at most one peer on each side.
 int peer_from(const std::vector<Step>& steps) {
   const auto it = std::find_if(steps.begin(), steps.end(), [](const Step& s) { return s.from >= 0; });
   return it == steps.end() ? -1 : it->from;
@@ -56,7 +56,7 @@ bool Operation::is_wanted() {
   return is_message() ? slot.message_wanted.load() != 0 : slot.wanted.load() > first_call().number;
 }
 
-/// Tells the others what this rank calls and looks at what those who are as far have told.
+/// Publishes this rank's call and compares it with those of the ranks that are at the same call.
 void Operation::announce() {
   begun_ = true;
   if (is_message()) {
@@ -153,7 +153,7 @@ void Operation::notify(int peer) {
   if (!segment_->is_local(peer)) segment_->ring(peer);
 }
 
-/// The rank that the step waits for; it must not have left before it did its part.
+/// Returns the rank that the step waits for. It must not have left before it did its part.
 int Operation::awaited(const Step& step) {
   const auto left = [&](int r) { return r >= 0 && segment_->slot(r).presence.load() == Presence::left; };
   const bool from_left = left(step.from), to_left = left(step.to);
@@ -167,7 +167,7 @@ int Operation::awaited(const Step& step) {
   return peer;
 }
 
-/// Makes the ranks that this one waits for run their part. True when that is new to one of them.
+/// Asks the ranks that this one waits for to run their part. Returns true if the request is new to one of them.
 bool Operation::ask() {
   bool asked = false;
   for (const Lane& lane : lanes_) {

@@ -1,5 +1,5 @@
 #pragma once
-// A call of one rank as work of a stream: the steps of its plans, taken one after the other as messages come.
+// A rank's calls as one operation of a stream: executes the steps of their plans in order as messages arrive.
 
 #include "../runtime/state.h"
 #include "plan.h"
@@ -13,14 +13,14 @@ class Operation : public Collective {
  public:
   Operation(std::shared_ptr<Segment> segment, int rank) : segment_(std::move(segment)), rank_(rank) {}
 
-  /// The steps of one call, after those of calls before with the same peers; other lanes go on independently.
+  /// Adds the steps of one call, after those of earlier calls with the same peers. Other lanes proceed independently.
   void add(const Call& call, std::vector<Step> steps);
 
   State advance() override;
   std::string failure() const override { return failure_; }
   void abandon(const std::string& why) override;
 
-  /// Others wait for this rank: is it this call that they wait for?
+  /// Returns whether other ranks wait for this call.
   bool is_wanted();
   bool is_message() const { return first_call().kind == Kind::message; }
 

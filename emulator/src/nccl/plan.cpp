@@ -35,7 +35,7 @@ class Ring {
  private:
   int next() const { return (rank_ + 1) % ranks_; }
   int previous() const { return (rank_ + ranks_ - 1) % ranks_; }
-  /// The rank that is i places behind.
+  /// Returns the rank i places behind this one in the ring.
   int behind(int i) const { return (rank_ + ranks_ - i) % ranks_; }
   const char* own(std::size_t element) const { return send_ + element * size_; }
   char* out(std::size_t element) const { return receive_ + element * size_; }
@@ -49,7 +49,7 @@ class Ring {
     for (std::size_t at = 0; at < call_.count; at += most) f(at, std::min(most, call_.count - at));
   }
 
-  /// Chunk c goes once round the ring from rank c + 1 to rank c, which has the result; then it goes round again.
+  /// Chunk c travels around the ring from rank c + 1 to rank c, which then has the result, and travels around again.
   void all_reduce() {
     const std::size_t unit = 16 / size_, most = kMessageBytes / size_, n = index(ranks_);
     for (std::size_t at = 0; at < call_.count;) {
@@ -83,7 +83,7 @@ class Ring {
     add({previous(), -1, nullptr, out(begin(c)), length(c)});
   }
 
-  /// Block b goes from rank b + 1 round the ring to rank b.
+  /// Block b travels around the ring from rank b + 1 to rank b.
   void reduce_scatter(std::size_t at, std::size_t count) {
     const auto block = [&](int b) { return own(index(b) * call_.count + at); };
     if (ranks_ == 1) return add({-1, -1, block(0), out(at), count, true});
@@ -100,7 +100,7 @@ class Ring {
     add({previous(), -1, nullptr, block(next()), count});
   }
 
-  /// From rank root + 1 round the ring to the root.
+  /// Data travels around the ring from rank root + 1 to the root.
   void reduce(std::size_t at, std::size_t count) {
     if (ranks_ == 1) return add({-1, -1, own(at), out(at), count, true});
     if (rank_ == call_.root) return add({previous(), -1, own(at), out(at), count, true});

@@ -16,7 +16,7 @@ namespace {
 template <class T>
 concept Integer = std::is_integral_v<T>;
 
-/// Overflow wraps round, as on the device.
+/// Overflow wraps around, as on the device.
 template <class T>
 T add(T a, T b) {
   if constexpr (Integer<T>) {
@@ -57,7 +57,7 @@ T larger(T a, T b) {
   }
 }
 
-/// 1/n as NCCL rounds it: to float first, except for double.
+/// Returns 1/n rounded as by NCCL: to float first, except for double.
 template <class T>
 T share(int ranks) {
   if constexpr (std::is_same_v<T, double>) {
@@ -67,7 +67,7 @@ T share(int ranks) {
   }
 }
 
-/// Elements may lie at any address, as chunks of messages do.
+/// Elements may be unaligned, as in chunks of messages.
 template <class T>
 T load(const char* p, std::size_t i) {
   T value;
@@ -102,7 +102,7 @@ void with_type(ncclDataType_t type, F&& f) {
       return f(double{});
     case ncclBfloat16:
       return f(__nv_bfloat16{});
-    default:  // 8-bit floats are moved, not reduced
+    default:  // 8-bit floats are copied, not reduced
       return;
   }
 }

@@ -22,7 +22,7 @@ namespace {
 
 const char* const kFolder = "/dev/shm/";
 const char* const kPrefix = "levin_nccl_";
-constexpr int kStaleSeconds = 600;  // longer than ranks wait for each other
+constexpr int kStaleSeconds = 600;  // longer than any wait for other ranks
 
 std::size_t channels_at() { return (sizeof(Header) + 4095) / 4096 * 4096; }
 std::size_t bytes_for(int ranks) {
@@ -39,13 +39,13 @@ struct flock lock_on(off_t begin, off_t bytes) {
   return lock;
 }
 
-/// True when another process holds a lock there.
+/// Returns whether another process holds a lock on this range.
 bool is_locked(int file, off_t begin, off_t bytes) {
   struct flock lock = lock_on(begin, bytes);
   return fcntl(file, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
-/// Removes what killed processes left before all ranks had come.
+/// Removes files of processes that were killed before all ranks had joined.
 void remove_stale() {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(kFolder, error)) {
@@ -64,7 +64,7 @@ void remove_stale() {
 
 std::string system_error(const std::string& what) { return what + ": " + std::strerror(errno); }
 
-/// Of an opened file, when its creator is ready; 0: it never was.
+/// Returns the size of an opened file once its creator is ready, or 0 after a timeout.
 std::size_t wait_for_size(int file) {
   for (int i = 0; i < 5000; ++i) {
     struct stat info {};

@@ -1,6 +1,6 @@
 #pragma once
-// The memory that the ranks of one communicator share, be they threads or processes: who is there, what each calls, and
-// a queue of messages from every rank to every other.
+// Memory shared by the ranks of one communicator, whether threads or processes: their state, their calls, and a message
+// queue from every rank to every other.
 
 #include <levin/emulator/nccl_api.h>
 
@@ -14,12 +14,12 @@ namespace levin::emulator::nccl {
 inline constexpr int kMostRanks = 64;
 inline constexpr std::size_t kMessageBytes = 32 * 1024, kMessages = 4;
 
-/// A rank in a message.
+/// Returns the name of a rank in messages.
 inline std::string rank_name(int rank) { return "rank " + std::to_string(rank); }
 
 enum class Kind : std::uint8_t { all_reduce, reduce, broadcast, all_gather, reduce_scatter, message };
 
-/// What a rank calls. All ranks' calls with one number must be equal; messages are numbered for each pair of ranks.
+/// A rank's call. Calls with the same number must be equal on all ranks; messages are numbered per pair of ranks.
 struct Call {
   std::uint64_t number = 0, count = 0;
   Kind kind = Kind::all_reduce;
@@ -30,11 +30,11 @@ struct Call {
   bool operator==(const Call&) const = default;
 };
 
-/// A call that other ranks may read while it is replaced.
+/// A published call that other ranks may read while it is replaced.
 class Announced {
  public:
   void write(const Call& call);
-  /// False when another call than `number` is there.
+  /// Returns false if a call with another number is published.
   bool read(std::uint64_t number, Call& call) const;
 
  private:
@@ -47,7 +47,7 @@ struct Message {
   alignas(64) char data[kMessageBytes];
 };
 
-/// One writer, one reader.
+/// A queue with one writer and one reader.
 struct Channel {
   alignas(64) std::atomic<std::uint64_t> written;
   alignas(64) std::atomic<std::uint64_t> read;
@@ -63,36 +63,36 @@ enum class Presence : std::uint32_t { absent, present, left };
 
 struct alignas(64) RankSlot {
   std::atomic<Presence> presence;
-  std::atomic<std::uint32_t> seat;            ///< the rank whose bell its process listens to
-  std::atomic<std::uint32_t> bell;            ///< waited for by futex
-  std::atomic<std::uint32_t> message_wanted;  ///< somebody waits for a message of it, or for room
-  std::atomic<std::uint64_t> process, pid;    ///< a random number; for people
-  std::atomic<std::uint64_t> wanted;          ///< others wait for its collectives below this number
-  std::atomic<std::uint64_t> splits;          ///< so many ncclCommSplit were called
-  std::atomic<int> color[2], key[2];          ///< of the last two
+  std::atomic<std::uint32_t> seat;            ///< the rank whose bell this rank's process waits on
+  std::atomic<std::uint32_t> bell;            ///< a futex
+  std::atomic<std::uint32_t> message_wanted;  ///< a peer waits for its message or for space
+  std::atomic<std::uint64_t> process, pid;    ///< a random number; the pid is for messages
+  std::atomic<std::uint64_t> wanted;          ///< peers wait for its collectives below this number
+  std::atomic<std::uint64_t> splits;          ///< number of ncclCommSplit calls
+  std::atomic<int> color[2], key[2];          ///< of the last two splits
   Announced announced[8];
 };
 
 struct Header {
   std::atomic<std::uint32_t> ready;
-  std::atomic<std::uint32_t> changed;  ///< waited for by futex: a rank came, left or called ncclCommSplit
-  std::atomic<std::uint32_t> failed;   ///< 0: no, 1: the text is being written, 2: yes
+  std::atomic<std::uint32_t> changed;  ///< a futex: a rank joined, left or called ncclCommSplit
+  std::atomic<std::uint32_t> failed;   ///< 0: no, 1: its text is being written, 2: yes
   std::atomic<std::uint32_t> code;
   int ranks;
   char text[500];
   RankSlot slots[kMostRanks];
 };
 
-/// Waits until the word differs from `seen`, at most `milliseconds`.
+/// Waits at most `milliseconds` until the word differs from `seen`.
 void wait_for_change(std::atomic<std::uint32_t>& word, std::uint32_t seen, int milliseconds);
 void wake(std::atomic<std::uint32_t>& word);
 
-/// The mapping of one process. The file in /dev/shm has no name any more when all ranks are there, so that the kernel
-/// frees it with the last of them, however that ends. Each rank holds a lock on a byte of the file, which the kernel
-/// gives up when the process is gone.
+/// One process's mapping. The file in /dev/shm is unlinked once all ranks have joined, so the kernel frees it with the
+/// last of them, however that ends. Each rank holds a lock on a byte of the file, which the kernel drops when the
+/// process ends.
 class Segment {
  public:
-  /// Creates or opens; `error` gets a sentence where null is returned.
+  /// Creates or opens the segment. On failure returns null and sets `error`.
   static std::shared_ptr<Segment> open(const std::string& name, int ranks, std::string& error);
   ~Segment();
   Segment(const Segment&) = delete;
@@ -103,11 +103,11 @@ class Segment {
   RankSlot& slot(int rank) { return header_->slots[rank]; }
   Channel& channel(int from, int to) { return channels_[from * ranks() + to]; }
 
-  /// False when the rank is there already. `seat`: the first rank of this process.
+  /// Returns false if the rank has joined already. `seat` is the first rank of this process.
   bool join(int rank, int seat);
   void leave(int rank);
   bool is_local(int rank) { return slot(rank).process.load() == process_; }
-  /// The first rank whose process has ended without leaving; -1: none.
+  /// Returns the first rank whose process has ended without leaving, or -1.
   int find_dead();
   void ring(int rank);
   void ring_all();
@@ -115,10 +115,10 @@ class Segment {
   bool failed() { return header_->failed.load(std::memory_order_acquire) == 2; }
   ncclResult_t code();
   std::string text();
-  /// The first failure counts; all ranks get to know it.
+  /// Records a failure that all ranks will see. Only the first one counts.
   void fail(ncclResult_t code, const std::string& text);
   void remove_name();
-  /// What open() was given.
+  /// Returns the name given to open().
   std::string short_name() const;
 
  private:

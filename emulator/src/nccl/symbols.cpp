@@ -1,4 +1,4 @@
-// NCCL's functions by name, for programs that would look them up in its library.
+// NCCL's functions by name, for programs that look them up in its library.
 
 #include <levin/emulator/nccl_api.h>
 

@@ -1,5 +1,5 @@
-// The threads behind communicators: one a process drives what others wait for, and one for each group of ranks listens
-// to its bell and looks whether the other processes live.
+// The threads behind communicators: one per process drives the work that other ranks wait for; one per group of ranks
+// waits on its bell and checks that the other processes are alive.
 
 #include "communicator.h"
 
@@ -26,14 +26,14 @@ std::map<Segment*, std::unique_ptr<Listener>>& listeners() {
 }
 bool driver_stops = false;
 std::thread* driver = nullptr;
-std::mutex starting;  // communicators come and go one at a time
+std::mutex starting;  // serialises the start and end of communicators
 
-/// The first piece of each rank that others wait for.
+/// Returns the first operation of each rank that others wait for.
 std::vector<OpRef> demanded_work() {
   std::vector<OpRef> found;
   for (ncclComm* comm : communicators()) {
     while (!comm->queued.empty() && comm->queued.front().op->done) comm->queued.pop_front();
-    bool message = false;  // the first will do
+    bool message = false;  // only the first one is needed
     for (const ncclComm::Queued& q : comm->queued) {
       if (q.op->done || (message && q.number == 0) || !q.operation->is_wanted()) continue;
       found.push_back(q.op);
@@ -43,7 +43,8 @@ std::vector<OpRef> demanded_work() {
   return found;
 }
 
-/// The thread that alone uses all ranks of the segment here, if it waits although a rank has nothing queued.
+/// Detects a thread that is the only user of all ranks of a segment here and waits although one of them has nothing
+/// queued.
 bool waits_for_itself(Segment* segment, std::string& text) {
   std::vector<ncclComm*> members;
   for (ncclComm* comm : communicators()) {

@@ -20,12 +20,12 @@ constexpr unsigned char kZone = 0xCB, kFresh = 0xFF;
 std::size_t up(std::size_t n, std::size_t unit) { return (n + unit - 1) / unit * unit; }
 
 #if defined(LEVIN_EMULATOR_ASAN)
-constexpr bool kZonesByPattern = false;  // the sanitizer stops at the access itself
+constexpr bool kZonesByPattern = false;  // the sanitizer reports the access itself
 #else
 constexpr bool kZonesByPattern = true;
 #endif
 
-/// The zone behind the data reaches up to the next multiple of kAlign.
+/// The red zone after the data extends to the next multiple of kAlign.
 std::size_t footprint(std::size_t bytes) { return up(kZoneBytes + bytes + kZoneBytes, kAlign); }
 
 constexpr auto kPattern = [] {
@@ -34,7 +34,7 @@ constexpr auto kPattern = [] {
   return zone;
 }();
 
-/// True when `bytes` of a zone, at most kZoneBytes, are as they were written.
+/// True if `bytes` of a zone, at most kZoneBytes, are intact.
 bool holds(const void* p, std::size_t bytes) { return std::memcmp(p, kPattern.data(), bytes) == 0; }
 
 }  // namespace
@@ -42,7 +42,7 @@ bool holds(const void* p, std::size_t bytes) { return std::memcmp(p, kPattern.da
 std::size_t rounded(std::size_t bytes) { return up(std::max<std::size_t>(bytes, 1), kAlign); }
 
 Arena::Arena(std::size_t capacity, bool protect) : capacity_(capacity), protect_(protect) {
-  // Red zones and holes take addresses, not capacity. Huge pages make opening and closing cheap.
+  // Red zones and holes use addresses, not capacity. Huge pages make opening and closing cheap.
   reserved_ = up(capacity * 3 + (std::size_t{64} << 20), kChunk);
   void* p = mmap(nullptr, reserved_ + kChunk, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED) throw std::bad_alloc();
@@ -121,7 +121,7 @@ std::optional<bool> Arena::free(void* p) {
   poison(base_ + begin, size);
   live_.erase(it);
   used_ -= rounded(a.bytes);
-  // Holes that touch become one; the last falls back to the free end.
+  // Adjacent holes are merged; a hole at the end is returned to the free range.
   auto next = holes_.lower_bound(begin);
   if (next != holes_.end() && begin + size == next->first) {
     size += next->second;

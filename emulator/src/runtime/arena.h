@@ -1,5 +1,5 @@
 #pragma once
-// One device's memory: a range of addresses, given pages as it grows, closed to everybody unless work runs.
+// One device's memory: a range of addresses that is backed by pages as it grows and is inaccessible unless work runs.
 
 #include <cstddef>
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace levin::emulator {
 
-inline constexpr std::size_t kZoneBytes = 256;  ///< before and behind each allocation
-inline constexpr std::size_t kNearBytes = 64;   ///< of a zone, next to the allocation: looked at after each kernel
+inline constexpr std::size_t kZoneBytes = 256;  ///< size of the red zone on each side of an allocation
+inline constexpr std::size_t kNearBytes = 64;   ///< part of a zone that is checked after each kernel
 
 struct Allocation {
   char* data = nullptr;
@@ -24,22 +24,22 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  /// Lets code touch the memory, or lets none. Returns false when that was so already.
+  /// Make the memory accessible or inaccessible. Return false if it already was.
   bool open();
   void close();
   bool is_open() const { return open_; }
 
-  /// New memory, filled with bytes 0xff, between red zones; null when there is no room. The arena must be open.
+  /// Returns new memory between red zones, filled with bytes 0xff, or null if there is no room. The arena must be open.
   void* allocate(std::size_t bytes);
-  /// Frees what begins at p and returns whether its red zones were whole; no value when nothing begins there.
+  /// Frees the allocation at p and returns whether its red zones were intact; no value if no allocation begins there.
   std::optional<bool> free(void* p);
 
   bool contains(const void* p) const { return p >= base_ && p < base_ + reserved_; }
-  /// The live allocation that holds p.
+  /// Returns the live allocation that contains p, or null.
   const Allocation* find(const void* p) const;
-  /// The first whose red zones are damaged: the parts next to the data, or all.
+  /// Returns the first allocation whose red zones are damaged: checks the parts next to the data, or all of them.
   const Allocation* damaged(bool whole) const;
-  /// Writes its red zones anew: damage is reported once.
+  /// Rewrites its red zones, so that damage is reported once.
   void mend(const Allocation& a);
   const std::map<std::size_t, Allocation>& live() const { return live_; }
 
@@ -54,12 +54,12 @@ class Arena {
 
   char* base_ = nullptr;
   std::size_t capacity_, reserved_ = 0, committed_ = 0, top_ = 0, used_ = 0;
-  std::map<std::size_t, Allocation> live_;    ///< by offset of the first zone
-  std::map<std::size_t, std::size_t> holes_;  ///< offset, bytes
+  std::map<std::size_t, Allocation> live_;    ///< keyed by the offset of the first zone
+  std::map<std::size_t, std::size_t> holes_;  ///< bytes by offset
   bool protect_, open_ = false;
 };
 
-/// What an allocation of `bytes` takes of the capacity.
+/// Returns how much of the capacity an allocation of `bytes` uses.
 std::size_t rounded(std::size_t bytes);
 
 }  // namespace levin::emulator

@@ -8,11 +8,11 @@ using namespace levin::emulator;
 
 namespace {
 
-/// This node and all that it waits for.
+/// Returns which nodes are among `from` or are dependencies of them.
 std::vector<bool> reach(const Nodes& nodes, const std::vector<std::size_t>& from) {
   std::vector<bool> reached(nodes.size());
   for (const std::size_t i : from) reached[i] = true;
-  for (std::size_t i = nodes.size(); i-- > 0;) {  // a node comes after those that it waits for
+  for (std::size_t i = nodes.size(); i-- > 0;) {  // a node comes after its dependencies
     if (!reached[i]) continue;
     for (const std::size_t b : nodes[i].before) reached[b] = true;
   }
@@ -198,7 +198,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
     Work begin;
     begin.name = "cudaGraphLaunch";
     const Work end = begin;
-    const cudaError_t e = rt.submit(lock, *s, std::move(begin), exec->last);  // a graph runs once at a time
+    const cudaError_t e = rt.submit(lock, *s, std::move(begin), exec->last);  // launches of one graph run one at a time
     if (e != cudaSuccess) return e;
     const OpRef root = s->last;
     std::vector<OpRef> ops;

@@ -1,4 +1,4 @@
-// Work of several devices together: it begins as other work does, then goes on step by step until it is done.
+// Work that involves several devices: it starts like other work and then proceeds in steps until it is done.
 
 #include "state.h"
 
@@ -6,7 +6,7 @@
 
 namespace levin::emulator {
 
-/// From here on whoever drives advances it.
+/// Starts the operation. From here on, drive() advances it.
 void Runtime::start(Op& op) {
   const cudaError_t error = devices[static_cast<std::size_t>(op.device)].error;
   std::string text = check_alive(op.work);
@@ -19,7 +19,7 @@ void Runtime::start(Op& op) {
   finish(op);
 }
 
-/// Begins what others wait for and advances what has begun; false when nothing could go on.
+/// Starts the work that others wait for and advances running work. Returns false if nothing could proceed.
 bool Runtime::drive(Lock& lock, Turn& turn) {
   if (!demanded) return false;
   bool moved = false;

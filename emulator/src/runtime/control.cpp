@@ -1,4 +1,4 @@
-// The emulator's own controls, and the reset that CUDA has.
+// The emulator's own controls, and cudaDeviceReset.
 
 #include "state.h"
 
@@ -173,7 +173,7 @@ std::size_t shared_requests() {
 
 }  // namespace levin::emulator
 
-/// Ends all work of the current device and makes it as new.
+/// Ends all work of the current device and resets it.
 cudaError_t cudaDeviceReset() {
   using namespace levin::emulator;
   return call(Needs::nothing, [](Runtime& rt, Lock& lock) {

@@ -1,4 +1,4 @@
-// Copies and fills: checked when they are called, done when their stream comes to them.
+// Copies and fills: checked when called, executed in stream order.
 
 #include "state.h"
 
@@ -13,7 +13,7 @@ namespace {
 
 using PlaceKind = Place::Kind;
 
-/// `height` rows of `width` bytes.
+/// A copy of `height` rows of `width` bytes.
 struct Copy {
   char* dst = nullptr;
   std::size_t dpitch = 0;
@@ -47,7 +47,7 @@ const char* kind_name(PlaceKind k) {
   return "";
 }
 
-/// `bytes` from p must lie in one allocation.
+/// Checks that `bytes` from p lie in one allocation.
 cudaError_t check_range(Runtime& rt, const char* call, const char* role, const Place& place, const void* p,
                         std::size_t bytes) {
   if (place.kind == PlaceKind::nowhere) {
@@ -83,7 +83,7 @@ cudaError_t check_kind(Runtime& rt, const char* call, cudaMemcpyKind kind, Place
     default:
       return rt.refuse(cudaErrorInvalidMemcpyDirection, std::string(call) + ": an unknown direction");
   }
-  // Pinned memory may stand for device memory, as on a device that maps it.
+  // Pinned memory may be given as device memory, because devices map it.
   const bool fits_dst = dst == PlaceKind::pinned || to_device == (dst == PlaceKind::device);
   const bool fits_src = src == PlaceKind::pinned || from_device == (src == PlaceKind::device);
   if (fits_dst && fits_src) return cudaSuccess;
@@ -110,7 +110,7 @@ cudaError_t check(Runtime& rt, const char* call, const Copy& c, cudaMemcpyKind k
 
 std::uint32_t bit_of(const Place& p) { return p.kind == PlaceKind::device ? 1u << p.device : 0; }
 
-/// The source's bytes as they are now.
+/// Returns the work of the copy. With `snapshot` it copies the source's bytes as they are now.
 std::function<std::string()> run_later(const Copy& c, bool snapshot) {
   if (!snapshot) {
     return [c] {
@@ -129,7 +129,7 @@ std::function<std::string()> run_later(const Copy& c, bool snapshot) {
   };
 }
 
-/// How far the caller waits.
+/// Whether the caller waits.
 enum class Waits { as_needed, until_done };
 
 cudaError_t copy(const char* name, const Copy& c, cudaMemcpyKind kind, cudaStream_t handle, Waits waits) {
@@ -245,7 +245,7 @@ cudaError_t cudaMemcpyPeerAsync(void* dst, int dstDevice, const void* src, int s
   return copy("cudaMemcpyPeerAsync", one_row(dst, src, bytes), cudaMemcpyDeviceToDevice, stream, Waits::as_needed);
 }
 
-/// In order with all work of both devices.
+/// Ordered with all work of both devices.
 cudaError_t cudaMemcpyPeer(void* dst, int dstDevice, const void* src, int srcDevice, std::size_t bytes) {
   if (bytes == 0) return cudaSuccess;
   cudaError_t e = check_peers("cudaMemcpyPeer", dst, dstDevice, src, srcDevice);

@@ -1,4 +1,4 @@
-// CUDA's names and words for its errors, and each thread's last one.
+// CUDA's names and descriptions of errors, and each thread's last error.
 
 #include "state.h"
 
@@ -65,7 +65,7 @@ const Words* find_words(cudaError_t error) {
   return nullptr;
 }
 
-/// The current device's sticky error, or the thread's last.
+/// Returns the current device's sticky error, else the thread's last error.
 cudaError_t present_error() {
   Runtime& rt = runtime();
   const Lock lock(rt.mutex);

@@ -28,7 +28,7 @@ __attribute__((format(printf, 1, 2))) void describe(const char* format, ...) {
   va_end(arguments);
 }
 
-/// Writes the sentence; false when the address is nothing of the emulator's.
+/// Writes the report. Returns false if the address does not belong to the emulator.
 bool describe_fault(const void* address, bool kernel) {
   Runtime& rt = runtime();
   const bool locked = rt.mutex.try_lock();
@@ -51,28 +51,28 @@ bool describe_fault(const void* address, bool kernel) {
   return ours;
 }
 
-/// Where a kernel's thread goes on after a fault. The faulting instruction may stand where no exception can be thrown.
+/// Continues a kernel's thread after a fault, because the faulting instruction may be where no exception can be thrown.
 [[noreturn]] void end_kernel() { running_team->stop(nullptr, fault_text); }
 
-/// Sends it there. The 128 bytes below the stack pointer belong to the faulting function; a function begins 8 bytes
-/// below a multiple of 16.
+/// Redirects the thread to end_kernel. The 128 bytes below the stack pointer (the red zone) belong to the faulting
+/// function, and a function starts 8 bytes below a multiple of 16.
 void redirect(ucontext_t& context) {
   auto& registers = context.uc_mcontext.gregs;
   registers[REG_RSP] = ((registers[REG_RSP] - 128) & ~greg_t{15}) - 8;
-  *reinterpret_cast<greg_t*>(registers[REG_RSP]) = registers[REG_RIP];  // as if it had made a call, for debuggers
+  *reinterpret_cast<greg_t*>(registers[REG_RSP]) = registers[REG_RIP];  // imitates a call, for debuggers
   registers[REG_RIP] = reinterpret_cast<greg_t>(&end_kernel);
 }
 
 #if defined(LEVIN_EMULATOR_ASAN)
-constexpr bool kSanitizerReports = true;  // it knows more of the access than we
+constexpr bool kSanitizerReports = true;  // its report has more detail
 #else
 constexpr bool kSanitizerReports = false;
 #endif
 
 void on_fault(int, siginfo_t* info, void* context) {
-  const bool fault = info->si_code > 0;  // not sent by a program
+  const bool fault = info->si_code > 0;  // raised by the hardware, not by kill()
   const bool kernel = in_kernel();
-  const bool misaligned = info->si_code == SI_KERNEL;  // no address comes with it
+  const bool misaligned = info->si_code == SI_KERNEL;  // the signal carries no address
   const bool ours = fault && !misaligned && describe_fault(info->si_addr, kernel);
   if (misaligned && kernel) {
     describe(
@@ -89,7 +89,7 @@ void on_fault(int, siginfo_t* info, void* context) {
     const int length = snprintf(line, sizeof(line), "levin emulator: %s\n", fault_text);
     [[maybe_unused]] const auto written = write(STDERR_FILENO, line, static_cast<std::size_t>(length));
   }
-  sigaction(SIGSEGV, &former, nullptr);  // the access happens again, with the former action
+  sigaction(SIGSEGV, &former, nullptr);  // the access is repeated under the former action
   if (!fault) raise(SIGSEGV);
 }
 

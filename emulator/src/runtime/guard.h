@@ -1,5 +1,5 @@
 #pragma once
-// What happens when somebody touches device memory that is closed, or a kernel an address that is none.
+// Handles faults: an access to device memory that is closed, and a kernel's access to an invalid address.
 
 #include <levin/emulator/runtime_types.h>
 
@@ -7,12 +7,12 @@
 
 namespace levin::emulator {
 
-/// Makes the handler the process's for SIGSEGV, unless it is; the former one is called after it.
+/// Installs the process's SIGSEGV handler unless it is installed. It calls the former handler.
 void install_guard();
-/// Once after a kernel touched an address that it must not, cudaErrorIllegalAddress or cudaErrorMisalignedAddress;
-/// cudaSuccess otherwise.
+/// Returns cudaErrorIllegalAddress or cudaErrorMisalignedAddress once after a kernel's illegal access, else
+/// cudaSuccess.
 cudaError_t take_fault();
-/// take_fault() is to return this.
+/// Sets the error that take_fault() returns next.
 void note_fault(cudaError_t error);
 
 }  // namespace levin::emulator

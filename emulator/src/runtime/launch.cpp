@@ -1,4 +1,4 @@
-// Kernel launches: checked as CUDA does, then queued for the engine that runs grids.
+// Kernel launches: checked as by CUDA, then queued for the engine that runs grids.
 
 #include "../team.h"
 #include "state.h"
@@ -19,7 +19,7 @@ namespace {
 constexpr unsigned kMostThreads = 1024, kMultiprocessors = 4;
 constexpr std::size_t kThreadsOfOne = 2048, kBlocksOfOne = 32;
 
-/// Without its result type and its parameters.
+/// Returns the kernel's name without its result type and parameters.
 std::string shortened(std::string name) {
   if (name.starts_with("void ")) name.erase(0, 5);
   if (!name.empty() && name.back() == ')') {
@@ -53,13 +53,13 @@ Function& function_of(Runtime& rt, const void* address) {
   return f;
 }
 
-/// Bytes of dynamic shared memory that a launch of the kernel may give.
+/// Returns the largest dynamic shared memory that a launch of the kernel may request, in bytes.
 std::size_t most_dynamic(const Function& f) {
   if (f.asked_shared) return static_cast<std::size_t>(*f.asked_shared);
   return kUsualSharedBytes - std::min(whole_kib(f.array_bytes), kUsualSharedBytes);
 }
 
-/// Bytes that the arrays and the dynamic memory of a block may have together.
+/// Returns the limit of a block's arrays and dynamic shared memory together, in bytes.
 std::size_t shared_limit(const Runtime& rt, const Function& f) {
   return f.asked_shared ? shared_limits(rt.major, rt.minor).block : kUsualSharedBytes;
 }
@@ -68,7 +68,7 @@ std::string text_of(const dim3& d) {
   return "(" + std::to_string(d.x) + ", " + std::to_string(d.y) + ", " + std::to_string(d.z) + ")";
 }
 
-/// What the launch's attributes ask for.
+/// The requests of the launch's attributes.
 struct Wishes {
   dim3 cluster{1, 1, 1};
   bool clustered = false, cooperative = false;

@@ -1,4 +1,4 @@
-// Allocation of device and pinned memory, and what is known of addresses.
+// Allocation of device and pinned memory, and queries about addresses.
 
 #include "state.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kHostAlign = 256;
 
-/// The device whose allocation begins at p, or -1.
+/// Returns the device whose allocation begins at p, or -1.
 int owner_of(const Runtime& rt, const void* p) {
   const Place place = rt.place_of(p);
   return place.kind == Place::Kind::device && place.begin == p ? place.device : -1;
@@ -32,7 +32,7 @@ cudaError_t Runtime::allocate(Lock& lock, void** p, std::size_t bytes, int devic
   *p = nullptr;
   if (bytes == 0) return cudaSuccess;
   for (const bool again : {false, true}) {
-    if (again) complete_device(lock, device);  // queued cudaFreeAsync may make room
+    if (again) complete_device(lock, device);  // a queued cudaFreeAsync may free memory
     const Turn turn(*this, lock);
     open(1u << device, false);
     *p = devices[static_cast<std::size_t>(device)].arena->allocate(bytes);
@@ -206,7 +206,7 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
   });
 }
 
-// ---- memory pools: one a device, whose threshold is kept and has no effect
+// ---- memory pools: one per device, whose threshold is stored and has no effect
 
 cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
   return call(Needs::nothing, [&](Runtime& rt, Lock&) {

@@ -1,6 +1,6 @@
-// Reports of the memory sanitizer in kernels: they end the kernel as all others do. The compiler puts calls of the
-// sanitizer's library in front of each use and behind each store of a value that may be uninitialised; the program is
-// linked with --wrap for these, so that they come here first.
+// Turns reports of the memory sanitizer in kernels into failures of the kernel. The compiler inserts calls of the
+// sanitizer's library before each use and after each store of a possibly uninitialised value; the program is linked
+// with --wrap for these, so that they come here first.
 
 #include "../msan.h"
 
@@ -22,14 +22,14 @@
 #include <deque>
 #include <mutex>
 
-// The compiler's calls say nothing of whether their own operands are initialised.
+// The compiler's calls do not track whether their own operands are initialised.
 #define LEVIN_UNCHECKED __attribute__((no_sanitize("memory")))
 
 namespace levin::emulator {
 
 namespace {
 
-/// What memory was marked as; the sanitizer carries a place in this list, counted from 1, along with the values.
+/// Descriptions of marked memory. The sanitizer carries an index into this list, counted from 1, with each value.
 class Origins {
  public:
   std::uint32_t number_of(const std::string& text) {
@@ -61,12 +61,13 @@ bool is_of_the_emulator(const char* place) {
          std::strncmp(place, "/usr/", 5) == 0;
 }
 
-/// The innermost line of the running thread's code that is neither the emulator's nor a library's, as file:line.
+/// Finds the innermost source line of the running thread that belongs neither to the emulator nor to a library, as
+/// file:line.
 void find_line_of_kernel(char* line, std::size_t bytes) {
   void* frames[48];
   const int count = backtrace(frames, 48);
   for (int i = 1; i < count; ++i) {
-    char places[4096] = "";  // functions that were inlined, innermost first, each ended by a zero
+    char places[4096] = "";  // inlined functions, innermost first, each terminated by a zero
     __sanitizer_symbolize_pc(frames[i], "%s:%l", places, sizeof places - 1);
     for (const char* place = places; *place; place += std::strlen(place) + 1) {
       if (is_of_the_emulator(place)) continue;
@@ -80,7 +81,7 @@ void find_line_of_kernel(char* line, std::size_t bytes) {
 [[noreturn]] void report(const char* what, std::uint32_t origin) {
   char line[1024], text[1024];
   find_line_of_kernel(line, sizeof line);
-  std::snprintf(text, sizeof text, "uninitialised value: %s depends on a place that nobody has written, in %s", what,
+  std::snprintf(text, sizeof text, "uninitialised value: %s depends on memory that was never written, in %s", what,
                 origins().text_of(origin));
   running_team->stop(line, text);
 }
@@ -92,7 +93,7 @@ LEVIN_UNCHECKED void found_use(std::uint32_t origin) {
   if (in_kernel()) report(kUse, origin);
 }
 
-/// What a kernel stores elsewhere, in shared memory or on stacks, is followed further.
+/// Values stored elsewhere, in shared memory or on stacks, continue to be tracked.
 bool is_global(const void* p) {
   const auto& devices = runtime().devices;
   return std::any_of(devices.begin(), devices.end(), [p](const Device& d) { return d.arena->contains(p); });
@@ -159,7 +160,7 @@ LEVIN_WRAP(4, std::uint32_t)
 LEVIN_WRAP(8, std::uint64_t)
 #undef LEVIN_WRAP
 
-/// Of values wider than 8 bytes.
+/// Called for values wider than 8 bytes.
 [[noreturn]] void __real___msan_warning_with_origin_noreturn(std::uint32_t);
 [[noreturn]] LEVIN_UNCHECKED void __wrap___msan_warning_with_origin_noreturn(std::uint32_t origin) {
   levin::emulator::found_use(origin);

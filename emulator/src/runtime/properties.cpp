@@ -1,4 +1,4 @@
-// What devices are: their number, properties, limits and peers.
+// Queries of devices: their number, properties, limits and peers.
 
 #include "state.h"
 
@@ -52,7 +52,7 @@ cudaDeviceProp properties_of(const Runtime& rt, int device) {
   return p;
 }
 
-/// -1 for an attribute that the emulator does not know.
+/// Returns -1 for an attribute that the emulator does not know.
 int attribute_of(const cudaDeviceProp& p, cudaDeviceAttr attr) {
   switch (attr) {
     case cudaDevAttrMaxThreadsPerBlock:
@@ -139,7 +139,7 @@ int attribute_of(const cudaDeviceProp& p, cudaDeviceAttr attr) {
 
 }  // namespace
 
-/// CUDA C++ Programming Guide, technical specifications by compute capability.
+/// From the CUDA C++ Programming Guide, technical specifications by compute capability.
 SharedLimits levin::emulator::shared_limits(int major, int minor) {
   const bool small = (major == 8 && (minor == 6 || minor == 9)) || major == 12;
   const std::size_t kib = small ? 100 : major == 8 ? 164 : 228;

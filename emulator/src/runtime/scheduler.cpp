@@ -1,4 +1,4 @@
-// The queues: what depends on what, and which piece of work runs next.
+// The queues of work: dependencies, and the choice of the operation that runs next.
 
 #include "guard.h"
 #include "state.h"
@@ -12,7 +12,7 @@ namespace levin::emulator {
 
 namespace {
 constexpr std::size_t kMostQueued = 4096;
-constexpr int kPatience = 16;  // vain queries after which each further one runs something
+constexpr int kPatience = 16;  // unsuccessful queries after which each further one runs some work
 
 void link(Op& op, const OpRef& before) {
   if (!before || before->done) return;
@@ -61,7 +61,7 @@ void Runtime::close() {
     closed = closed || d.arena->is_open();
     d.arena->close();
   }
-  if (closed) install_guard();  // a test framework may have put its own handler in its place
+  if (closed) install_guard();  // a test framework may have replaced the handler
 }
 
 // ---- queues
@@ -125,7 +125,7 @@ void Runtime::relieve(Lock& lock) {
   }
 }
 
-/// All undone work that the targets depend on and they themselves, oldest first.
+/// Returns the targets and all pending work that they depend on, oldest first.
 std::vector<OpRef> Runtime::needed(const std::vector<OpRef>& targets) const {
   std::vector<OpRef> found;
   std::unordered_set<const Op*> seen;
@@ -141,7 +141,7 @@ std::vector<OpRef> Runtime::needed(const std::vector<OpRef>& targets) const {
   return found;
 }
 
-/// Runs the first of the candidates that can run; false when none can.
+/// Runs the first candidate that can run. Returns false if none can.
 bool Runtime::run_one(Lock& lock, Turn& turn, const std::vector<OpRef>& candidates, std::size_t first) {
   for (std::size_t i = first; i < candidates.size(); ++i) {
     const OpRef& op = candidates[i];
@@ -152,7 +152,7 @@ bool Runtime::run_one(Lock& lock, Turn& turn, const std::vector<OpRef>& candidat
   return false;
 }
 
-/// Waits until something happens, unless it has since the rings were counted.
+/// Waits until something happens, unless it has happened since `rings` was read.
 void Runtime::wait(Lock&, Turn& turn, std::uint64_t rings) {
   if (rings != rings_) return;
   const auto self = waiting_.insert(std::this_thread::get_id());
@@ -160,7 +160,7 @@ void Runtime::wait(Lock&, Turn& turn, std::uint64_t rings) {
   waiting_.erase(self);
 }
 
-/// Seed 0: what the targets need and no more, the oldest first.
+/// With seed 0, runs only the work that the targets need, oldest first.
 void Runtime::complete_in_order(Lock& lock, Turn& turn, std::vector<OpRef> targets) {
   const std::vector<OpRef> list = needed(targets);
   for (std::size_t first = 0;;) {
@@ -246,7 +246,7 @@ void Runtime::execute(Lock& lock, Turn& turn, Op& op) {
   }
   std::string text = check_alive(work);
   if (text.empty()) {
-    static_cast<void>(take_fault());  // of a grid that ran without a launch
+    static_cast<void>(take_fault());  // clears the fault of a grid that ran without a launch
     lock.unlock();
     text = work.run();
     lock.lock();

@@ -16,7 +16,7 @@ int number_from(const char* variable, int otherwise) {
 }
 
 namespace {
-Runtime* the_runtime = nullptr;  // for the list at exit, which must not make one
+Runtime* the_runtime = nullptr;  // for the list at exit, which must not create a runtime
 
 void list_launches(const char* file) {
   std::string text;
@@ -27,12 +27,12 @@ void list_launches(const char* file) {
   }
   std::FILE* const out = std::fopen(file, "a");
   if (!out) return warn(std::string("LEVIN_EMULATOR_LAUNCHES: ") + file + " cannot be written");
-  std::setvbuf(out, nullptr, _IONBF, 0);  // one write, as several programs may end at once
+  std::setvbuf(out, nullptr, _IONBF, 0);  // one write per text, because several programs may end at once
   std::fwrite(text.data(), 1, text.size(), out);
   std::fclose(out);
 }
 
-/// Runs after the destructors of all statics.
+/// Runs after the destructors of all static objects.
 __attribute__((destructor)) void list_at_exit() {
   if (!the_runtime) return;
   if (const char* file = std::getenv("LEVIN_EMULATOR_LAUNCHES")) list_launches(file);

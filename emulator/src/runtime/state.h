@@ -1,6 +1,6 @@
 #pragma once
-// The runtime's state: devices, streams, events, graphs, and the work that waits. One mutex guards all of it; it is
-// released while a piece of work runs.
+// The runtime's state: devices, streams, events, graphs and queued work. One mutex guards all of it; it is released
+// while an operation runs.
 
 #include "arena.h"
 
@@ -31,30 +31,30 @@ struct Range {
   std::size_t bytes;
 };
 
-/// Work of several devices together: it goes on in steps, whenever somebody waits for one of them or a bell rings.
+/// Work that involves several devices. It proceeds in steps, whenever something waits for one of them or a bell rings.
 class Collective {
  public:
   enum class State { waits, moved, done };
   virtual ~Collective() = default;
-  /// Does what can be done now, with the device's memory open. After `done`, failure() has the sentence, if any.
+  /// Proceeds as far as possible, with the device's memory open. After `done`, failure() returns the error, if any.
   virtual State advance() = 0;
   virtual std::string failure() const = 0;
-  /// It will not go on: the other devices must hear of it.
+  /// Called when the work cannot continue, to notify the other devices.
   virtual void abandon(const std::string& why) = 0;
 };
 
-/// What a piece of work does when it runs.
+/// The action of an operation.
 struct Work {
   enum class Kind { marker, kernel, copy, fill, host, release, collective };
   Kind kind = Kind::marker;
   std::uint32_t opens = 0;           ///< bit d: device d's memory must be open
-  const char* name = "";             ///< of the kernel or the call
+  const char* name = "";             ///< name of the kernel or the call
   std::vector<Range> touches;        ///< device memory that must be alive when the work runs
-  std::function<std::string()> run;  ///< returns what failed
+  std::function<std::string()> run;  ///< returns the error, or an empty string
   std::shared_ptr<Collective> collective;
 };
 
-/// A piece of work in the queues; done when it and all before it have run.
+/// An operation in the queues; done when it and all before it have run.
 struct Op {
   std::uint64_t number = 0;
   int device = 0;
@@ -73,7 +73,7 @@ struct Node {
   std::vector<std::size_t> before;
 };
 
-/// What a graph consists of, shared by the graph, its executables and the work of its replays.
+/// The nodes of a graph, shared by the graph, its executables and the work of its launches.
 using Nodes = std::vector<Node>;
 
 struct Capture {
@@ -95,7 +95,7 @@ struct CUstream_st {
   int priority = 0;
   bool legacy = false;
   levin::emulator::OpRef last;
-  int impatience = 0;  ///< queries that found it busy
+  int impatience = 0;  ///< number of queries that found it busy
   levin::emulator::CaptureRef capture;
   std::vector<std::size_t> tails;  ///< nodes that the next captured one depends on
 };
@@ -134,23 +134,23 @@ struct Device {
   std::unique_ptr<Arena> arena;
   std::unique_ptr<CUstream_st> legacy;
   std::unordered_map<std::thread::id, std::unique_ptr<CUstream_st>> per_thread;
-  std::vector<OpRef> orphans;       ///< last work of destroyed streams: the legacy stream's next waits for it
-  cudaError_t error = cudaSuccess;  ///< sticky
-  std::uint32_t peers = 0;          ///< bit d: kernels may touch device d's memory
+  std::vector<OpRef> orphans;       ///< last operations of destroyed streams, which the legacy stream still waits for
+  cudaError_t error = cudaSuccess;  ///< the sticky error
+  std::uint32_t peers = 0;          ///< bit d: kernels may access device d's memory
   CUmemPoolHandle_st pool;
 };
 
-/// What is known of a kernel. It keeps its place for as long as the process lives, as queued launches point to it.
+/// Properties of a kernel. The object is never moved or destroyed, because queued launches point to it.
 struct Function {
   std::string name, symbol;
-  std::optional<int> asked_shared;  ///< by cudaFuncAttributeMaxDynamicSharedMemorySize
+  std::optional<int> asked_shared;  ///< set by cudaFuncAttributeMaxDynamicSharedMemorySize
   bool big_clusters = false;
-  std::atomic<std::size_t> array_bytes{0};  ///< of a block's arrays in shared memory, as far as a launch has met them
-  unsigned most_threads = 0;                ///< of a block, over all launches
+  std::atomic<std::size_t> array_bytes{0};  ///< of a block's shared arrays that launches have reached so far
+  unsigned most_threads = 0;                ///< per block, over all launches
   std::size_t most_dynamic = 0;             ///< bytes of dynamic shared memory, over all launches
 };
 
-/// Bytes of shared memory that a block and a multiprocessor have at most, and what the system keeps of each block.
+/// The limits of shared memory per block and per multiprocessor, and the bytes the system reserves per block.
 struct SharedLimits {
   std::size_t block, multiprocessor, reserved;
 };
@@ -158,15 +158,15 @@ SharedLimits shared_limits(int major, int minor);
 
 struct HostBlock {
   std::size_t bytes = 0;
-  bool owned = false;  ///< allocated here, not registered
+  bool owned = false;  ///< allocated by the emulator, not registered
   int device = 0;
 };
 
-/// Where an address lies.
+/// The location of an address.
 struct Place {
   enum class Kind { pageable, pinned, device, nowhere } kind = Kind::pageable;
   int device = 0;
-  const char* begin = nullptr;  ///< of the allocation
+  const char* begin = nullptr;  ///< begin of the allocation
   std::size_t bytes = 0;
 };
 
@@ -190,65 +190,65 @@ class Runtime {
   // ---- devices and memory
   void make_devices(int count, std::size_t capacity);
   Place place_of(const void* p) const;
-  /// Keeps `text` as the last report and returns the error.
+  /// Stores `text` as the last report and returns the error.
   cudaError_t refuse(cudaError_t error, std::string text);
   cudaError_t allocate(Lock& lock, void** p, std::size_t bytes, int device, const char* call);
-  /// Frees at once; the arena must be open. Returns cudaErrorIllegalAddress for overwritten red zones.
+  /// Frees immediately; the arena must be open. Returns cudaErrorIllegalAddress if red zones were overwritten.
   cudaError_t release(int device, void* p, const char* call);
   /// Frees all of the device's memory, streams and events. Returns a sentence for each overwritten red zone.
   std::vector<std::string> empty_device(Lock& lock, int device);
   cudaError_t health(int device) const { return devices[static_cast<std::size_t>(device)].error; }
 
   // ---- streams and queued work
-  /// The stream of a handle; null when there is none such.
+  /// Returns the stream of a handle; null if there is none.
   CUstream_st* find(cudaStream_t handle);
-  /// Queues work that waits for `before` and nothing else.
+  /// Queues work that waits only for `before`.
   OpRef add(int device, Work work, const std::vector<OpRef>& before);
-  /// Queues work on the stream or captures it; it waits for `extra` too.
+  /// Queues work on the stream, or captures it. It also waits for `extra`.
   cudaError_t submit(Lock& lock, CUstream_st& stream, Work work, const OpRef& extra = nullptr);
   void complete(Lock& lock, std::vector<OpRef> targets);
-  /// complete() for a call that makes the host wait, whether or not anything is left to wait for.
+  /// Calls complete() for a call that makes the host wait, whether or not anything is pending.
   void host_wait(Lock& lock, std::vector<OpRef> targets) { ++host_waits, complete(lock, std::move(targets)); }
   void complete_device(Lock& lock, int device);
-  /// Runs some of what waits when much does, or when the seed says so.
+  /// Runs some pending work if there is much of it, or if the seed says so.
   void relieve(Lock& lock);
-  /// One step towards `target`: for programs that ask again and again.
+  /// Runs one step towards `target`, for programs that poll.
   void nudge(Lock& lock, const OpRef& target, int& impatience);
-  void drop_queues(Lock& lock, int device);  ///< of the device; -1: all
+  void drop_queues(Lock& lock, int device);  ///< -1: of all devices
 
   // ---- work of several devices
-  /// Queued pieces that others wait for; null while there are no communicators.
+  /// Returns queued operations that other ranks wait for; null while there are no communicators.
   std::vector<OpRef> (*demanded)() = nullptr;
-  /// Something happened outside of the queues: all who wait look again. Under the mutex.
+  /// Wakes all waiters after an event outside of the queues. Called under the mutex.
   void ring() { ++rings_, progress_.notify_all(); }
-  /// What the thread of the communicators does until `stop`.
+  /// The loop of the communicators' driver thread, until `stop`.
   void drive_until(const bool& stop);
   bool waits(std::thread::id thread) const { return waiting_.count(thread) > 0; }
   std::size_t queued() const { return live_.size(); }
 
   // ---- capture
   cudaError_t capture(CUstream_st& stream, Work work);
-  /// Refuses a call that must not be made while something is captured, and invalidates what is.
+  /// Refuses a call that is illegal during a capture, and invalidates the capture.
   cudaError_t check_no_capture(const char* call);
-  /// A synchronising call on this stream.
+  /// Checks a synchronising call on this stream.
   cudaError_t check_not_captured(CUstream_st& stream, const char* call);
   void end_capture(const CaptureRef& capture);
   void destroy(CUstream_st* stream);
 
-  /// The right to run work or to touch device memory; others wait.
+  /// The exclusive right to run work or to access device memory.
   class Turn {
    public:
     Turn(Runtime& runtime, Lock& lock);
     ~Turn();
-    void wait();     ///< gives it to others until something happens
-    void release();  ///< closes the memory, gives it up
+    void wait();     ///< yields the turn until something happens
+    void release();  ///< closes the memory and gives up the turn
     void take();
 
    private:
     Runtime& runtime_;
     Lock& lock_;
   };
-  /// Opens the memory of these devices; closes the others' when `only`.
+  /// Opens the memory of these devices, and with `only` closes that of the others.
   void open(std::uint32_t mask, bool only);
   void close();
 
@@ -267,23 +267,23 @@ class Runtime {
   std::vector<OpRef> needed(const std::vector<OpRef>& targets) const;
   std::uint64_t random();
 
-  std::condition_variable free_;      ///< the turn is
-  std::condition_variable progress_;  ///< a piece of work is done
+  std::condition_variable free_;      ///< signalled when the turn is free
+  std::condition_variable progress_;  ///< signalled when an operation is done
   bool taken_ = false;
   std::uint64_t next_number_ = 1;
-  std::map<std::uint64_t, OpRef> live_;  ///< not yet done
-  std::vector<Op*> ready_;               ///< waits for nothing
-  std::vector<OpRef> running_;           ///< collectives that have begun
+  std::map<std::uint64_t, OpRef> live_;  ///< operations that are not done
+  std::vector<Op*> ready_;               ///< operations whose dependencies are done
+  std::vector<OpRef> running_;           ///< collectives that have started
   std::uint64_t rings_ = 0;
   std::unordered_multiset<std::thread::id> waiting_;
   std::uint64_t seed_ = 0, random_state_ = 0;
   bool check_zones_ = true;
 };
 
-/// Made at first use, never destroyed: statics of programs may free memory late.
+/// Returns the runtime, which is created at first use and never destroyed, because static objects may free memory late.
 Runtime& runtime();
 
-/// The calling thread's.
+/// State of the calling thread.
 struct ThreadState {
   int device = 0;
   cudaError_t last_error = cudaSuccess;
@@ -292,17 +292,18 @@ struct ThreadState {
 };
 ThreadState& this_thread();
 
-/// Standard error gets "levin emulator: ..." for what a call's result might hide.
+/// Writes "levin emulator: ..." to standard error, for errors that a call's result might hide.
 void warn(const std::string& text);
 int number_from(const char* variable, int otherwise);
 
-/// Remembers an error for cudaGetLastError.
+/// Stores an error for cudaGetLastError.
 inline cudaError_t note(cudaError_t error) {
   if (error != cudaSuccess) this_thread().last_error = error;
   return error;
 }
 
-/// The frame of every call: f(runtime, lock) under the mutex. With Needs::health a device that failed refuses.
+/// Wraps every API call: f(runtime, lock) runs under the mutex. With Needs::health the call is refused if the device
+/// has failed.
 enum class Needs { nothing, health };
 cudaError_t enter(Runtime& rt, Needs needs);
 template <class F>
@@ -314,7 +315,7 @@ cudaError_t call(Needs needs, F&& f) {
 }
 
 std::string text_of(const void* p);
-/// "an allocation of 64 bytes on device 0"
+/// Returns a text such as "an allocation of 64 bytes on device 0".
 std::string text_of(const Allocation& a, int device);
 
 }  // namespace levin::emulator

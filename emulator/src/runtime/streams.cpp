@@ -1,4 +1,4 @@
-// Streams, events, host functions and the calls that wait.
+// Streams, events, host functions, and the calls that wait.
 
 #include "state.h"
 
@@ -21,7 +21,7 @@ Work marker(const char* name) {
   return work;
 }
 
-/// A captured event cannot be waited for by the host.
+/// Checks that the event is not captured: the host cannot wait for a captured event.
 cudaError_t check_not_captured(Runtime& rt, CUevent_st& event, const char* call) {
   if (!event.capture) return cudaSuccess;
   event.capture->invalid = true;
@@ -31,7 +31,7 @@ cudaError_t check_not_captured(Runtime& rt, CUevent_st& event, const char* call)
 
 bool is_done(const OpRef& op) { return !op || op->done; }
 
-/// Makes the stream wait for an event of a capture: it is captured from now on.
+/// Makes the stream wait for a captured event, which adds the stream to the capture.
 cudaError_t wait_for_captured(Runtime& rt, CUstream_st& stream, const CUevent_st& event) {
   const CaptureRef& c = event.capture;
   if (c->ended) {
@@ -124,7 +124,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
     cudaError_t e = rt.check_not_captured(*s, "cudaStreamQuery");
     if (e == cudaSuccess && s->legacy) e = rt.submit(lock, *s, marker("cudaStreamQuery"));
     if (e != cudaSuccess) return e;
-    if (s->legacy && s->last->waits_for == 0) rt.complete(lock, {s->last});  // the marker alone
+    if (s->legacy && s->last->waits_for == 0) rt.complete(lock, {s->last});  // only the marker is pending
     if (!is_done(s->last)) {
       rt.nudge(lock, OpRef(s->last), s->impatience);
       return cudaErrorNotReady;

@@ -9,7 +9,7 @@ template <class T>
 struct plus {
   T operator()(T a, T b) const { return static_cast<T>(a + b); }
 };
-/// The smaller of two: the order decides which one stays.
+/// Returns the smaller value; of equal ones, the operands' order decides which is kept.
 template <class T>
 struct less {
   T operator()(T a, T b) const { return b < a ? b : a; }
@@ -19,7 +19,7 @@ struct greater {
   T operator()(T a, T b) const { return a < b ? b : a; }
 };
 
-/// op over the values of the tile's threads; every thread gets the result.
+/// Reduces the values of the tile's threads with `op`; every thread gets the result.
 template <unsigned Size, class Parent, class T, class Op>
 T reduce(const thread_block_tile<Size, Parent>& tile, T value, Op op, Site site = Site::current()) {
   for (unsigned offset = Size / 2; offset > 0; offset /= 2) value = op(value, tile.shfl_xor(value, offset, site));

@@ -8,9 +8,21 @@
 
 namespace levin::kernels::cpu {
 
-/// Rows of types other than f32 and f64, compiled once.
-extern const Rows kNoRows, kNegRows, kAbsRows, kSignRows, kSquareRows, kClampRows, kReluRows, kAddRows, kMulRows,
-    kMaximumRows, kMinimumRows, kAddcmulRows;
+/// Rows of integers and bool, compiled once; kNoRows for operations of floating types alone.
+inline constexpr Rows kNoRows{};
+#define LEVIN_DECLARE_floating(name)
+#define LEVIN_DECLARE_rounding(name)
+#define LEVIN_DECLARE_numeric(name) extern const Rows name##_integers;
+#define LEVIN_DECLARE_all(name) extern const Rows name##_integers;
+#define LEVIN_UNARY_ROW(name, types, ...) LEVIN_DECLARE_##types(name)
+#define LEVIN_ACTIVATION_ROW(name, types, ...) LEVIN_DECLARE_##types(name)
+#define LEVIN_BINARY_ROW(name, types, ...) LEVIN_DECLARE_##types(name)
+#define LEVIN_TERNARY_ROW(name, types, ...) LEVIN_DECLARE_##types(name)
+#include <levin/kernels/elementwise_rows.h>
+#define LEVIN_INTEGER_ROWS_floating(name) kNoRows
+#define LEVIN_INTEGER_ROWS_rounding(name) kNoRows
+#define LEVIN_INTEGER_ROWS_numeric(name) name##_integers
+#define LEVIN_INTEGER_ROWS_all(name) name##_integers
 
 inline void run_unary(const char* op, const UnaryArgs& a, const Rows& floating, const Rows& other = kNoRows) {
   const DType t = compute_type(a.out.dtype);
@@ -35,34 +47,49 @@ inline void run_ternary(const char* op, const TernaryArgs& a, const Rows& floati
 
 }  // namespace levin::kernels::cpu
 
-// For each operation: a function that names its rows, compiled for every target in namespace HWY_NAMESPACE by
-// LEVIN_TARGET_ROWS, and once outside its table, its choice at run time and its kernel.
-#define LEVIN_TARGET_ROWS(name, Op, inputs) \
-  const Rows* name##_rows() { return &kRows<Op, inputs>; }
+// For each row: a formula as a function of vectors and a function that names its rows, compiled for every target in
+// namespace HWY_NAMESPACE; and once outside its kernel, which chooses the target at run time, and its table.
+#define LEVIN_NAME_OF_input x
+#define LEVIN_NAME_OF_output y
 
-#define LEVIN_UNARY_KERNEL(name, other)                                            \
-  namespace cpu {                                                                  \
-  HWY_EXPORT(name##_rows);                                                         \
-  static void name(const UnaryArgs& a, Stream&) {                                  \
-    run_unary(#name, a, *HWY_DYNAMIC_DISPATCH(name##_rows)(), other);              \
-  }                                                                                \
-  }                                                                                \
-  LEVIN_KERNEL(UnaryArgs, name, cpu::name);
+#define LEVIN_TARGET_UNARY(name, formula)                                                           \
+  struct name##_formula {                                                                           \
+    template <class D, class V>                                                                     \
+    static HWY_INLINE V call(D, V v0, V parameter0, V parameter1) {                                 \
+      using C = Number<D>;                                                                          \
+      [[maybe_unused]] const C x(v0), p0(parameter0), p1(parameter1);                               \
+      return (formula).v;                                                                           \
+    }                                                                                               \
+  };                                                                                                \
+  static const Rows* name##_rows() { return &kRows<name##_formula, 1>; }
 
-#define LEVIN_BINARY_KERNEL(name, other)                                           \
-  namespace cpu {                                                                  \
-  HWY_EXPORT(name##_rows);                                                         \
-  static void name(const BinaryArgs& a, Stream&) {                                 \
-    run_binary(#name, a, *HWY_DYNAMIC_DISPATCH(name##_rows)(), other);             \
-  }                                                                                \
-  }                                                                                \
-  LEVIN_KERNEL(BinaryArgs, name, cpu::name);
+#define LEVIN_TARGET_BINARY(name, first, second, formula)                                           \
+  struct name##_formula {                                                                           \
+    template <class D, class V>                                                                     \
+    static HWY_INLINE V call(D, V v0, V v1, V parameter0, V parameter1) {                           \
+      using C = Number<D>;                                                                          \
+      [[maybe_unused]] const C first(v0), second(v1), p0(parameter0), p1(parameter1);               \
+      return (formula).v;                                                                           \
+    }                                                                                               \
+  };                                                                                                \
+  static const Rows* name##_rows() { return &kRows<name##_formula, 2>; }
 
-#define LEVIN_TERNARY_KERNEL(name, other)                                          \
-  namespace cpu {                                                                  \
-  HWY_EXPORT(name##_rows);                                                         \
-  static void name(const TernaryArgs& a, Stream&) {                                \
-    run_ternary(#name, a, *HWY_DYNAMIC_DISPATCH(name##_rows)(), other);            \
-  }                                                                                \
-  }                                                                                \
-  LEVIN_KERNEL(TernaryArgs, name, cpu::name);
+#define LEVIN_TARGET_TERNARY(name, formula)                                                         \
+  struct name##_formula {                                                                           \
+    template <class D, class V>                                                                     \
+    static HWY_INLINE V call(D, V v0, V v1, V v2, V parameter0, V) {                                \
+      using C = Number<D>;                                                                          \
+      [[maybe_unused]] const C a(v0), b(v1), c(v2), p0(parameter0);                                 \
+      return (formula).v;                                                                           \
+    }                                                                                               \
+  };                                                                                                \
+  static const Rows* name##_rows() { return &kRows<name##_formula, 3>; }
+
+#define LEVIN_KERNEL_OF_ROWS(Args, run, name, types)                                                \
+  namespace cpu {                                                                                   \
+  HWY_EXPORT(name##_rows);                                                                          \
+  static void name(const Args& a, Stream&) {                                                        \
+    run(#name, a, *HWY_DYNAMIC_DISPATCH(name##_rows)(), LEVIN_INTEGER_ROWS_##types(name));          \
+  }                                                                                                 \
+  }                                                                                                 \
+  LEVIN_KERNEL(Args, name, cpu::name);

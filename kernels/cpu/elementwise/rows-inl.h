@@ -1,6 +1,6 @@
 // Row functions from vector functions; compiled once for each target.
 #include "kernels/cpu/elementwise/rows.h"
-#include "kernels/cpu/math-inl.h"
+#include "kernels/cpu/elementwise/number-inl.h"
 
 #if defined(LEVIN_KERNELS_CPU_ROWS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef LEVIN_KERNELS_CPU_ROWS_INL_H

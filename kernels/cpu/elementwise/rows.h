@@ -32,7 +32,7 @@ constexpr DType compute_type(DType t) { return t == DType::f16 || t == DType::bf
 
 struct RowInput {
   const TensorView* view;
-  DType compute;  ///< what the row function reads
+  DType compute;  ///< the type that the row function reads
 };
 
 /// Runs `row` over all of out. `out_compute` is what the row function writes.

@@ -77,7 +77,7 @@ class Allocator {
     Pool* pool = nullptr;
     Block *before = nullptr, *after = nullptr;  // its neighbours in the segment
     std::vector<cudaStream_t> used_on;          // other streams
-    int events = 0;                             // what it waits for while parked
+    int events = 0;                             // number of events that a parked block waits for
     bool is_free = false, is_alone = false;     // alone: a segment for this one use
     bool is_whole() const { return !before && !after; }
   };

@@ -1,27 +1,16 @@
-// Activations.
+// The activations that elementwise_rows.h lists.
 
-#include "kernels/cuda/elementwise/activation.cuh"
+#include "kernels/cuda/elementwise/formulas.cuh"
+#include "kernels/cuda/elementwise/launcher.cuh"
 
 namespace levin::kernels::cuda {
 
-namespace elementwise {
+namespace elementwise::formula {
+#define LEVIN_ACTIVATION_ROW(name, types, flops, text, ...) LEVIN_FORMULA(name, (C x, const Parameters<C>& p), text)
+#include <levin/kernels/elementwise_rows.h>
+}  // namespace elementwise::formula
 
-LEVIN_FORMULA(LeakyRelu, x > C(0) ? x : x * p.p0)
-LEVIN_FORMULA(Elu, x > C(0) ? x : p.p0 * math::expm1(x))
-LEVIN_FORMULA(Gelu, normal_cdf(x) * x)
-LEVIN_FORMULA(GeluTanh, C(0.5) * x * (C(1) + tanh_of_gelu(x)))  // half + half * tanh would lose the sign of -0
-LEVIN_FORMULA(Silu, x / (C(1) + math::exp(-x)))
-LEVIN_FORMULA(Softplus, p.p0* x > p.p1 ? x : math::log1p(math::exp(p.p0 * x)) / p.p0)
-LEVIN_FORMULA(Logsigmoid, (x < C(0) ? x : C(0)) - math::log1p(math::exp(-math::fabs(x))))
-
-}  // namespace elementwise
-
-LEVIN_UNARY(leaky_relu, LeakyRelu, floating)
-LEVIN_UNARY(elu, Elu, floating)
-LEVIN_UNARY(gelu, Gelu, floating)
-LEVIN_UNARY(gelu_tanh, GeluTanh, floating)
-LEVIN_UNARY(silu, Silu, floating)
-LEVIN_UNARY(softplus, Softplus, floating)
-LEVIN_UNARY(logsigmoid, Logsigmoid, floating)
+#define LEVIN_ACTIVATION_ROW(name, types, ...) LEVIN_RUN_ROW(UnaryArgs, run_unary, name, types)
+#include <levin/kernels/elementwise_rows.h>
 
 }  // namespace levin::kernels::cuda

@@ -1,8 +1,7 @@
-// Floored division and powers. A kernel cannot throw: where an integer is divided by zero, the quotient has all bits
-// set and the remainder is the dividend, as the chip's own instructions have it. A divisor that is a number is known
-// to the host, which refuses zero as the CPU does.
+// Floored division, powers and angles. A kernel cannot throw: where an integer is divided by zero, the quotient has all
+// bits set and the remainder is the dividend, as the chip's own instructions have it. A divisor that is a number is
+// known to the host, which refuses zero as the CPU does.
 
-#include "kernels/cuda/elementwise/integer.cuh"
 #include "kernels/cuda/elementwise/launcher.cuh"
 #include "kernels/cuda/elementwise/math.cuh"
 
@@ -10,14 +9,23 @@ namespace levin::kernels::cuda {
 
 namespace elementwise {
 
+namespace formula {
+struct atan2 {
+  template <class C>
+  static __device__ C call(C a, C b, const Parameters<C>&) {
+    return math::atan2(a, b);
+  }
+};
+}  // namespace formula
+
 struct FloorDivide {
   template <class C>
   static __device__ C call(C a, C b, const Parameters<C>&) {
     if constexpr (std::is_integral_v<C>) {
       if (b == 0) return static_cast<C>(~std::uint64_t{0});
-      if (std::is_signed_v<C> && b == static_cast<C>(-1)) return static_cast<C>(0 - bits_of(a));
+      if (std::is_signed_v<C> && b == static_cast<C>(-1)) return static_cast<C>(0 - math::bits_of(a));
       const C quotient = static_cast<C>(a / b);
-      return static_cast<C>(quotient - (a % b != 0 && is_negative(a) != is_negative(b)));
+      return static_cast<C>(quotient - (a % b != 0 && math::is_negative(a) != math::is_negative(b)));
     } else {
       if (b == 0) return a / b;
       const C rest = math::fmod(a, b);
@@ -37,7 +45,7 @@ struct Remainder {
       if (b == 0) return a;
       if (std::is_signed_v<C> && b == static_cast<C>(-1)) return 0;
       const C rest = static_cast<C>(a % b);
-      return static_cast<C>(rest != 0 && is_negative(rest) != is_negative(b) ? rest + b : rest);
+      return static_cast<C>(rest != 0 && math::is_negative(rest) != math::is_negative(b) ? rest + b : rest);
     } else {
       const C rest = math::fmod(a, b);
       return rest != 0 && (b < 0) != (rest < 0) ? rest + b : rest;
@@ -45,14 +53,15 @@ struct Remainder {
   }
 };
 
+namespace formula {
 /// An integer to a negative power is 0, but for 1 and -1.
-struct Pow {
+struct pow {
   template <class C>
   static __device__ C call(C a, C b, const Parameters<C>&) {
     if constexpr (std::is_integral_v<C>) {
-      if (is_negative(b)) return static_cast<C>(a == 1 ? 1 : a == static_cast<C>(-1) ? (b % 2 != 0 ? -1 : 1) : 0);
-      std::uint64_t result = 1, factor = bits_of(a);
-      for (auto n = bits_of(b); n != 0; n >>= 1, factor *= factor)
+      if (math::is_negative(b)) return static_cast<C>(a == 1 ? 1 : a == static_cast<C>(-1) ? (b % 2 != 0 ? -1 : 1) : 0);
+      std::uint64_t result = 1, factor = math::bits_of(a);
+      for (auto n = math::bits_of(b); n != 0; n >>= 1, factor *= factor)
         if ((n & 1) != 0) result *= factor;
       return static_cast<C>(result);
     } else {
@@ -60,6 +69,7 @@ struct Pow {
     }
   }
 };
+}  // namespace formula
 
 void refuse_zero(const char* op, const BinaryArgs& a) {
   if (!is_integral(a.compute) || !a.b.is_number() || a.out.numel() == 0) return;
@@ -77,6 +87,7 @@ void remainder(const BinaryArgs& a, Stream& stream) {
   elementwise::refuse_zero("remainder", a);
   elementwise::run_binary<elementwise::Remainder, elementwise::Family::numeric>("remainder", a, stream);
 }
-LEVIN_BINARY(pow, Pow, numeric)
+LEVIN_RUN_ROW(BinaryArgs, run_binary, pow, numeric)
+LEVIN_RUN_ROW(BinaryArgs, run_binary, atan2, floating)
 
 }  // namespace levin::kernels::cuda

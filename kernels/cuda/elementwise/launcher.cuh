@@ -101,8 +101,8 @@ __global__ void __launch_bounds__(256) elementwise_any(Operands o, Parameters<C>
   run_elements<Op>(o, p, T{}, typename T::Inputs{});
 }
 
-/// Which types an operation takes.
-enum class Family { floating, numeric, all };
+/// Which types an operation takes. Rounding leaves integers to the host.
+enum class Family { floating, numeric, all, rounding = floating };
 
 /// An operation's arguments, whatever its number of inputs.
 struct Call {
@@ -173,7 +173,8 @@ constexpr DType compute_type(DType t) { return t == DType::f16 || t == DType::bf
 
 template <class Op, Family family>
 void run_unary(const char* op, const UnaryArgs& a, const Stream& stream) {
-  run<Op, UnaryTypes, family>({op, a.out, {&a.x}, compute_type(a.out.dtype), a.p0, a.p1, stream});
+  const auto [p0, p1] = bounded_parameters(a);
+  run<Op, UnaryTypes, family>({op, a.out, {&a.x}, compute_type(a.out.dtype), p0, p1, stream});
 }
 /// The result is bool; computed in x's type.
 template <class Op, Family family>
@@ -196,33 +197,19 @@ void run_ternary(const char* op, const TernaryArgs& a, const Stream& stream) {
 
 }  // namespace levin::kernels::cuda::elementwise
 
-/// An operation of one formula in x, of type C.
-#define LEVIN_FORMULA(Op, formula)                                           \
-  struct Op {                                                                \
-    template <class C>                                                       \
-    static __device__ C call(C x, [[maybe_unused]] const Parameters<C>& p) { \
-      return formula;                                                        \
-    }                                                                        \
-  };
-/// One formula in a and b, which may be the gradient and the input or the output.
-#define LEVIN_FORMULA_2(Op, formula)                                              \
-  struct Op {                                                                     \
-    template <class C>                                                            \
-    static __device__ C call(C a, C b, [[maybe_unused]] const Parameters<C>& p) { \
-      return formula;                                                             \
-    }                                                                             \
+/// A formula of elementwise_rows.h as an operation; C is the type that computes.
+#define LEVIN_FORMULA(name, operands, formula)                           \
+  struct name {                                                          \
+    template <class C>                                                   \
+    static __device__ C call operands {                                  \
+      [[maybe_unused]] const auto p0 = p.p0, p1 = p.p1;                  \
+      return static_cast<C>(formula);                                    \
+    }                                                                    \
   };
 
-/// Define the functions that the tables name, in namespace levin::kernels::cuda.
-#define LEVIN_UNARY(name, Op, family)                                                       \
-  void name(const UnaryArgs& a, Stream& stream) {                                           \
-    elementwise::run_unary<elementwise::Op, elementwise::Family::family>(#name, a, stream); \
-  }
-#define LEVIN_BINARY(name, Op, family)                                                       \
-  void name(const BinaryArgs& a, Stream& stream) {                                           \
-    elementwise::run_binary<elementwise::Op, elementwise::Family::family>(#name, a, stream); \
-  }
-#define LEVIN_TERNARY(name, Op, family)                                                       \
-  void name(const TernaryArgs& a, Stream& stream) {                                           \
-    elementwise::run_ternary<elementwise::Op, elementwise::Family::family>(#name, a, stream); \
+/// Define the functions that the tables name, in namespace levin::kernels::cuda, from operations in
+/// elementwise::formula.
+#define LEVIN_RUN_ROW(Args, run, name, family)                                                        \
+  void name(const Args& a, Stream& stream) {                                                          \
+    elementwise::run<elementwise::formula::name, elementwise::Family::family>(#name, a, stream);      \
   }

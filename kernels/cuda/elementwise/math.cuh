@@ -1,7 +1,9 @@
 #pragma once
-// Mathematical functions by type, in a namespace of their own: the kernels' launchers have the same names.
+// Mathematical functions by type, in a namespace of their own: the kernels' launchers have the same names. Formulas of
+// elementwise_rows.h name them; kernels/cpu/elementwise/number-inl.h has the same for the CPU.
 
 #include "kernels/cuda/base/cuda.h"
+#include "kernels/src/integer_math.h"
 
 #include <cmath>
 
@@ -37,12 +39,68 @@ LEVIN_MATH_2(copysign)
 #undef LEVIN_MATH_1
 #undef LEVIN_MATH_2
 
+using integer_math::abs;
+using integer_math::bits_of;
+using integer_math::clamp;
+using integer_math::fma;
+using integer_math::is_negative;
+using integer_math::keep_nan;
+using integer_math::mul;
+using integer_math::neg;
+using integer_math::where;
+
 __device__ inline float fma(float x, float y, float z) { return ::fmaf(x, y, z); }
 __device__ inline double fma(double x, double y, double z) { return ::fma(x, y, z); }
 
-template <class C>
+template <std::floating_point C>
+__device__ inline C neg(C x) {
+  return -x;
+}
+template <std::floating_point C>
+__device__ inline C abs(C x) {
+  return fabs(x);
+}
+template <std::floating_point C>
+__device__ inline bool is_negative(C x) {
+  return x < C(0);
+}
+template <std::floating_point C>
+__device__ inline C mul(C x, C y) {
+  return x * y;
+}
+template <std::floating_point C>
+__device__ inline C where(bool condition, C x, C y) {
+  return condition ? x : y;
+}
+/// y, but x itself where x is NaN.
+template <std::floating_point C>
+__device__ inline C keep_nan(C x, C y) {
+  return x != x ? x : y;
+}
+/// NaN stays.
+template <std::floating_point C>
+__device__ inline C clamp(C x, C low, C high) {
+  const C y = x < low ? low : x;
+  return y > high ? high : y;
+}
+/// Half to even.
+template <std::floating_point C>
+__device__ inline C round(C x) {
+  return rint(x);
+}
+template <std::floating_point C>
 __device__ inline C sigmoid(C x) {
   return C(1) / (C(1) + exp(-x));
+}
+
+// The CPU has faster forms of these two that are exact enough for gelu.
+template <std::floating_point C>
+__device__ inline C quick_erf(C x) {
+  return erf(x);
+}
+template <std::floating_point C>
+__device__ inline C quick_tanh(C x) {
+  return tanh(x);
 }
 
 }  // namespace levin::kernels::cuda::math

@@ -1,6 +1,8 @@
 #include "kernels/cuda/elementwise/plan.h"
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 namespace levin::kernels::cuda::elementwise {
@@ -146,6 +148,18 @@ Plan Plan::part(std::int64_t first, std::int64_t count) const {
   p.sizes_[0] = count;
   for (int k = 0; k < operands_; ++k)
     if (pointers_[k]) p.pointers_[k] += first * strides_[k][0] * size_of(views_[k]->dtype);
+  return p;
+}
+
+std::pair<double, double> bounded_parameters(const UnaryArgs& a) {
+  std::pair<double, double> p{a.p0, a.p1};
+  if (is_integral(a.out.dtype)) {
+    dispatch_integral(a.out.dtype, "bounds", [&]<class T>() {
+      constexpr auto low = static_cast<double>(std::numeric_limits<T>::min());
+      constexpr auto high = static_cast<double>(std::numeric_limits<T>::max());
+      p = {std::clamp(a.p0, low, high), std::clamp(a.p1, low, high)};
+    });
+  }
   return p;
 }
 

@@ -4,10 +4,12 @@
 #include "kernels/cuda/base/cuda.h"
 
 #include <levin/core/tensor_view.h>
+#include <levin/kernels/elementwise.h>
 
 #include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <utility>
 
 namespace levin::kernels::cuda::elementwise {
 
@@ -31,7 +33,7 @@ struct Operands {
   int dims = 1;
   std::uint32_t steps = 0;  ///< packs or elements in all
   std::uint32_t elements = 0;
-  DType compute = DType::f32;  ///< what integers wrap to
+  DType compute = DType::f32;  ///< the type to which integers wrap
   Divider sizes[kMaxDims];
   std::int64_t strides[kMostOperands][kMaxDims] = {};  ///< of a step, in elements
   void* pointers[kMostOperands] = {};                  ///< null: a number
@@ -100,5 +102,8 @@ class Plan {
 TensorView number_as(const TensorView& number, DType dtype);
 
 [[noreturn]] void refuse_type(const char* op, DType compute);
+
+/// The parameters, which for integers are moved into the range of out's type.
+std::pair<double, double> bounded_parameters(const UnaryArgs& a);
 
 }  // namespace levin::kernels::cuda::elementwise

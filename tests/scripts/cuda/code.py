@@ -77,7 +77,7 @@ def registers_of_block(registers, threads):
 
 
 def launch_faults(kernel, architecture, used, launched):
-    """Why the architecture refuses a launch of the kernel, if it does."""
+    """Returns why the architecture refuses a launch of the kernel, if it does."""
     (registers, arrays), (threads, dynamic) = used, launched
     where, faults = f"{architecture}: {kernel}", []
     if (wanted := registers_of_block(registers, threads)) > REGISTERS:
@@ -143,7 +143,7 @@ def look_at(place):
 
 
 def architectures(build):
-    """The architectures that the build folder compiles for."""
+    """Returns the architectures that the build folder compiles for."""
     cache = pathlib.Path(build, "CMakeCache.txt").read_text()
     return ("sm_90a",) if "LEVIN_CUDA_CODE:STRING=sm_90a" in cache else ("sm_80", "sm_90a")
 

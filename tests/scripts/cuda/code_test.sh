@@ -1,5 +1,5 @@
-# What nvcc made of the kernels that ship: no spilled registers, tensor-core instructions where a rung lives by them, and
-# registers and shared memory that a device has for every launch of the tests.
+# Checks nvcc's code of the shipped kernels: no spilled registers, tensor-core instructions in rungs that rely on them,
+# and registers and shared memory that a device has for every launch of the tests.
 . tests/scripts/lib.sh
 tools=build/tools/venv
 tool() { PATH=$PATH:/usr/local/cuda/bin command -v "$1" || find "$tools" -name "$1" -type f 2>/dev/null | head -n 1; }
@@ -9,7 +9,7 @@ if [ -z "$(tool cuobjdump)" ] || [ -z "$(tool nvdisasm)" ]; then # smaller insta
     fail "pip could not install cuobjdump and nvdisasm"
   chmod +x "$(tool cuobjdump)" "$(tool nvdisasm)"
 fi
-# What the emulated tests launch: ./run test writes it, as it runs them first.
+# The launches of the emulated tests, written by ./run test, which runs them first.
 launches=build/launches.tsv
 [ -s "$launches" ] || bash tools/verbs/test.sh --preset emulate cuda || fail "the emulated tests failed"
 PATH=$PATH:$(dirname "$(tool nvdisasm)") python3 tests/scripts/cuda/code.py "$build" "$(tool cuobjdump)" "$launches"

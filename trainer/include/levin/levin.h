@@ -1,5 +1,5 @@
 #pragma once
-// All of Levin.
+// Umbrella header: includes all of Levin.
 
 #include <levin/autograd/autograd.h>
 #include <levin/core/io.h>

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <limits>
 
-#include "../logging.h"
-#include "../unknown_monitor.h"
+#include "src/logging.h"
+#include "src/metrics/unknown_monitor.h"
 
 namespace levin {
 
@@ -42,7 +42,7 @@ void EarlyStopping::load_state(const StateMap& s) {
 
 bool EarlyStopping::checks_on_train_epoch_end(const RunContext& run) const {
   if (options_.check_on_train_epoch_end) return *options_.check_on_train_epoch_end;
-  if (run.eval_batches == 0) return true;  // without validation the value can only come from training
+  if (run.eval_batches == 0) return true;  // without validation only training can log the value
   const CheckInterval& interval = run.config.val_check_interval;
   return !interval.time() && !interval.batches().is_count() && interval.batches().fraction() == 1.0 &&
          run.config.check_val_every_n_epoch == 1;

@@ -7,12 +7,10 @@
 
 #include <algorithm>
 
-#include "../logging.h"
+#include "src/logging.h"
 
 namespace levin {
 namespace {
-
-bool is_batch_norm(const nn::Module& m) { return dynamic_cast<const nn::BatchNorm2d*>(&m) != nullptr; }
 
 bool holds(const std::vector<Parameter>& list, const Tensor& t) {
   return std::ranges::any_of(list, [&](const Parameter& p) { return p.is_same(t); });
@@ -20,7 +18,7 @@ bool holds(const std::vector<Parameter>& list, const Tensor& t) {
 
 void freeze_norms(nn::Module& module) {
   for (const auto& [name, m] : module.named_modules())
-    if (is_batch_norm(*m)) m->requires_grad_(false).train(false);
+    if (m->as_batch_norm()) m->requires_grad_(false).train(false);
 }
 
 std::string group_key(std::size_t optimizer, std::size_t group) { return fmt::format("group/{}/{}", optimizer, group); }
@@ -29,26 +27,26 @@ std::string group_key(std::size_t optimizer, std::size_t group) { return fmt::fo
 
 void BaseFinetuning::freeze(nn::Module& module, bool train_bn) {
   for (const auto& [name, m] : module.named_modules()) {
-    const bool on = train_bn && is_batch_norm(*m);
+    const bool on = train_bn && m->as_batch_norm();
     for (const auto& [parameter, t] : m->named_parameters(/*recurse=*/false)) t.requires_grad_(on);
-    if (is_batch_norm(*m)) m->train(on);
+    if (m->as_batch_norm()) m->train(on);
   }
 }
 
 void BaseFinetuning::make_trainable(nn::Module& module) {
   module.requires_grad_(true);
   for (const auto& [name, m] : module.named_modules())
-    if (is_batch_norm(*m)) m->train(true);
+    if (m->as_batch_norm()) m->train(true);
 }
 
 std::vector<Parameter> BaseFinetuning::trainable_parameters(const nn::Module& root, nn::Module& part, bool train_bn) {
   std::vector<Parameter> own;
   for (const auto& [name, m] : part.named_modules()) {
-    if (!train_bn && is_batch_norm(*m)) continue;
+    if (!train_bn && m->as_batch_norm()) continue;
     for (const auto& [parameter, t] : m->named_parameters(/*recurse=*/false))
       if (t.requires_grad() && !holds(own, t)) own.emplace_back(parameter, t);
   }
-  std::vector<Parameter> named;  // by their names from the root, which are unique
+  std::vector<Parameter> named;  // under their unique names from the root
   for (const Parameter& p : root.parameters())
     if (holds(own, p)) named.push_back(p);
   return named;
@@ -109,14 +107,14 @@ void BaseFinetuning::remember(RunContext& run) {
   for (const auto& [name, t] : run.module.named_parameters())
     if (t.requires_grad()) parts_.trainable.push_back(name);
   for (const auto& [name, m] : run.module.named_modules())
-    if (is_batch_norm(*m) && m->is_training()) parts_.learning_norms.push_back(name);
+    if (m->as_batch_norm() && m->is_training()) parts_.learning_norms.push_back(name);
 }
 
 void BaseFinetuning::setup(RunContext& run) {
   if (run.stage == Stage::fit) freeze_before_training(run.module);
 }
 
-/// The groups that an earlier run has added, before the optimizer's state comes.
+/// Adds the groups that an earlier run added, before the optimizer's state is loaded.
 void BaseFinetuning::on_fit_start(RunContext& run) {
   if (!run.resumed || parts_.groups.empty()) return;
   const auto listed = [](const std::vector<std::string>& names, const std::string& name) {
@@ -124,7 +122,7 @@ void BaseFinetuning::on_fit_start(RunContext& run) {
   };
   for (const auto& [name, t] : run.module.named_parameters()) t.requires_grad_(listed(parts_.trainable, name));
   for (const auto& [name, m] : run.module.named_modules())
-    if (is_batch_norm(*m)) m->train(listed(parts_.learning_norms, name));
+    if (m->as_batch_norm()) m->train(listed(parts_.learning_norms, name));
   const auto parameters = run.module.parameters();
   for (std::size_t i = 0; i < std::min(run.optimizers->size(), parts_.groups.size()); ++i) {
     optim::Optimizer& optimizer = run.optimizers->optimizer(i);

@@ -10,13 +10,13 @@ GradientAccumulationScheduler::GradientAccumulationScheduler(std::map<std::int64
     : scheduling_(std::move(scheduling)) {
   if (scheduling_.empty())
     throw UsageError(
-        "[GradientAccumulationScheduler] scheduling is empty. Give {epoch, batches a step} at least once.");
+        "[GradientAccumulationScheduler] scheduling is empty. Give {epoch, batches per step} at least once.");
   for (const auto& [epoch, batches] : scheduling_) {
     if (epoch < 0)
       throw UsageError(
           fmt::format("[GradientAccumulationScheduler] epoch {} is negative. Count epochs from 0.", epoch));
     if (batches < 1)
-      throw UsageError(fmt::format("[GradientAccumulationScheduler] epoch {} has {} batches a step. Give 1 or more.",
+      throw UsageError(fmt::format("[GradientAccumulationScheduler] epoch {} has {} batches per step. Give 1 or more.",
                                    epoch, batches));
   }
 }
@@ -34,7 +34,7 @@ void GradientAccumulationScheduler::setup(RunContext& run) {
         run.config.accumulate_grad_batches));
 }
 
-// An epoch that is resumed inside has no start of its own.
+// An epoch that is resumed in the middle has no on_train_epoch_start.
 void GradientAccumulationScheduler::on_fit_start(RunContext& run) { on_train_epoch_start(run); }
 
 void GradientAccumulationScheduler::on_train_epoch_start(RunContext& run) {

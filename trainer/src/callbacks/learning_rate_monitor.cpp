@@ -7,7 +7,7 @@
 namespace levin {
 namespace {
 
-/// lr-AdamW, lr-AdamW-1, or the name of its scheduler.
+/// Returns lr-AdamW, lr-AdamW-1, or the name of the optimizer's scheduler.
 std::string name_of(const Optimizers& optimizers, std::size_t i) {
   if (!optimizers.config(i).name.empty()) return optimizers.config(i).name;
   const std::string& kind = optimizers.optimizer(i).name();

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "../checkpoint_name.h"
-#include "../logging.h"
-#include "../unknown_monitor.h"
+#include "src/checkpoint/checkpoint_name.h"
+#include "src/logging.h"
+#include "src/metrics/unknown_monitor.h"
 
 namespace levin {
 namespace {
@@ -42,7 +42,7 @@ bool better(const CheckpointPlan::Rule& rule, double a, double b) {
   return rule.mode == Mode::max || rule.monitor.empty() ? a > b : a < b;
 }
 
-/// The rule that `best` belongs to: the first that compares by a metric, else the first; null where there is none.
+/// Returns the rule of `best`: the first that has a monitor, else the first; null if there is none.
 template <class Rules>
 auto best_rule(const Rules& rules) {
   const auto found = std::find_if(rules.begin(), rules.end(), [](const auto& r) { return !r.says.monitor.empty(); });
@@ -64,7 +64,7 @@ ModelCheckpoint::ModelCheckpoint(CheckpointPlan plan, const ModelCheckpointOptio
   for (const auto& rule : plan_.rules) rules_.push_back({rule});
 }
 
-// --- what others ask
+// --- queries
 
 fs::path ModelCheckpoint::find(const std::string& which) const {
   if (which == "best") {
@@ -100,8 +100,9 @@ std::optional<double> ModelCheckpoint::kth_value() const {
 
 std::string ModelCheckpoint::explain() const {
   std::string out = plan_.explain();
-  if (options_.save_weights_only) out += "Only weights are saved: training cannot go on from them.\n";
-  if (options_.continue_on_error) out += "A checkpoint that cannot be written is a warning; training goes on.\n";
+  if (options_.save_weights_only) out += "Only weights are saved: training cannot resume from them.\n";
+  if (options_.continue_on_error)
+    out += "If a checkpoint cannot be written, a warning is logged and training continues.\n";
   const std::string dir = dir_.empty() ? options_.dirpath.string() : dir_.string();
   return out + fmt::format("Each is a folder {} in {}.\n", options_.filename,
                            dir.empty() ? std::string("checkpoints, below default_root_dir") : dir);
@@ -152,13 +153,14 @@ void ModelCheckpoint::load_state(const StateMap& s) {
   const auto there = s.get<std::string>("dirpath");
   if (there != absolute_text(dir_)) {
     if (!best_elsewhere_.empty())
-      logging::warn("checkpoints go to {} now; those in {} stay as they are, only the best of them is remembered",
-                    dir_.string(), there);
+      logging::warn(
+          "checkpoints are saved to {} from now on; those in {} are kept, and only the best of them is remembered",
+          dir_.string(), there);
     return;
   }
   for (std::size_t i = 0; i < rules_.size(); ++i) {
     const StateMap part = s.part(fmt::format("rule{}", i));
-    if (part.empty()) continue;  // the plan has grown
+    if (part.empty()) continue;  // the plan has more rules than the checkpoint
     const auto names = part.get<std::vector<std::string>>("best_k_models");
     const auto scores = part.get<std::vector<double>>("best_k_scores");
     for (std::size_t k = 0; k < std::min(names.size(), scores.size()); ++k)
@@ -212,7 +214,7 @@ bool ModelCheckpoint::due(const RunContext& run, SavePoint point) {
          });
 }
 
-/// What a rule that is due compares by; nothing where it has to wait for that.
+/// Returns the value by which a rule that is due compares; nothing if the rule has to wait for it.
 std::optional<double> ModelCheckpoint::score(Rule& rule, const RunContext& run, SavePoint point) {
   if (rule.says.monitor.empty()) return static_cast<double>(run.state.global_step);
   const auto value = run.metrics.find(rule.says.monitor);
@@ -240,14 +242,14 @@ std::vector<CheckpointAction> ModelCheckpoint::decide(RunContext& run, SavePoint
   return save(run, into, as_last);
 }
 
-/// Puts the checkpoint of this step into the lists of these rules, and under `last`.
+/// Adds the checkpoint of this step to the lists of these rules, and as `last`.
 std::vector<CheckpointAction> ModelCheckpoint::save(RunContext& run, const std::vector<std::pair<Rule*, double>>& into,
                                                     bool as_last) {
   const bool written = run.state.global_step == last_step_ && !last_saved_.empty() && keeps(last_saved_);
   if (into.empty() && (!as_last || (run.state.global_step == last_step_ && last_ == last_saved_))) return {};
   const bool had_last = !last_.empty();
   const std::vector<std::string> before = names();
-  const std::string unnamed = "/";  // no folder's name
+  const std::string unnamed = "/";  // not a valid folder name
   for (const auto& [rule, value] : into) {
     auto& kept = rule->kept;
     const auto at = std::find_if(kept.begin(), kept.end(), [&, &says = rule->says, &score = value](const Kept& k) {
@@ -268,7 +270,7 @@ std::vector<CheckpointAction> ModelCheckpoint::save(RunContext& run, const std::
   last_saved_ = name;
   if (options_.verbose && !written) logging::info("saves {}", (dir_ / name).string());
   auto actions = actions_for(written ? std::string() : name, before);
-  if (had_last && last_.empty())  // it was of an interrupted run, and no rule keeps it
+  if (had_last && last_.empty())  // it belonged to an interrupted run, and no rule keeps it
     actions.push_back({CheckpointAction::Kind::remove, dir_ / "last", {}});
   return actions;
 }
@@ -289,7 +291,8 @@ std::vector<CheckpointAction> ModelCheckpoint::decide_exception(RunContext& run)
   return save_at_end(run, "exception-");
 }
 
-/// The new folder first, then the pointers, then what nothing needs any more: a crash between leaves too much at most.
+/// Saves the new folder first, then moves the pointers, then removes what is no longer needed: a crash in between
+/// leaves only extra files.
 std::vector<CheckpointAction> ModelCheckpoint::actions_for(const std::string& saved,
                                                            const std::vector<std::string>& before) const {
   using Kind = CheckpointAction::Kind;
@@ -319,7 +322,7 @@ bool ModelCheckpoint::keeps(const std::string& name) const {
          });
 }
 
-/// A name that no checkpoint has, but for one of `before` that is not kept any more.
+/// Returns an unused name; one of `before` counts as unused if it is no longer kept.
 std::string ModelCheckpoint::free_name(const RunContext& run, const std::string& prefix,
                                        const std::vector<std::string>& before) const {
   const std::string base = prefix + NameTemplate(options_.filename, options_.auto_insert_metric_name)(run);

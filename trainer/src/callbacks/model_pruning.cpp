@@ -10,7 +10,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "../logging.h"
+#include "src/logging.h"
 
 namespace levin {
 namespace {
@@ -18,13 +18,13 @@ namespace {
 bool is_structured(PruningFn fn) { return fn == PruningFn::ln_structured || fn == PruningFn::random_structured; }
 bool is_random(PruningFn fn) { return fn == PruningFn::random_unstructured || fn == PruningFn::random_structured; }
 
-/// What decides about each weight: its size, or chance.
+/// Importance of each weight: its magnitude, or a random number.
 std::vector<double> importance_of(const Tensor& weight, PruningFn fn) {
   if (is_random(fn)) return rand({weight.numel()}, {.dtype = kFloat64}).to_vector<double>();
   return abs(weight.to(kCpu, kFloat64)).contiguous().to_vector<double>();
 }
 
-/// The `count` entries of least importance among those whose mask is 1 lose it; the first of equals goes first.
+/// Masks the `count` least important entries among those whose mask is 1; ties are broken by index.
 void remove_least(const std::vector<double>& importance, std::vector<float>& mask, std::int64_t count) {
   std::vector<std::size_t> kept;
   for (std::size_t i = 0; i < mask.size(); ++i)
@@ -97,7 +97,7 @@ void ModelPruning::on_fit_start(RunContext& run) {
   for (const auto& [name, t] : all) first_.set(name, t.detach().clone());
 }
 
-/// A number of what is left, or a fraction of it.
+/// Returns how many of `left` to prune.
 std::int64_t ModelPruning::count_of(std::int64_t left, std::int64_t epoch) const {
   if (const auto* number = std::get_if<std::int64_t>(&options_.amount)) return std::min(*number, left);
   const auto* by_epoch = std::get_if<std::function<double(std::int64_t)>>(&options_.amount);
@@ -140,20 +140,20 @@ void ModelPruning::prune_one(const std::string& name, const Tensor& weight, std:
   set_mask(name, weight, mask);
 }
 
-/// Slices along pruning_dim, e.g. output channels; each counts as one.
+/// Prunes slices along pruning_dim, e.g. output channels; each counts as one.
 void ModelPruning::prune_slices(const std::string& name, const Tensor& weight, std::int64_t epoch) {
   const std::int64_t dim = options_.pruning_dim < 0 ? options_.pruning_dim + weight.dim() : options_.pruning_dim;
   if (dim < 0 || dim >= weight.dim())
     throw UsageError(
         fmt::format("[ModelPruning] pruning_dim is {} and \"{}\" has shape {}. Name one of its dimensions.",
                     options_.pruning_dim, name, to_string(weight.sizes())));
-  const Tensor first = weight.detach().to(kCpu, kFloat64).transpose(0, dim);  // slices along its first dimension
+  const Tensor first = weight.detach().to(kCpu, kFloat64).transpose(0, dim);  // slices along dimension 0
   const std::int64_t slices = first.sizes()[0];
   const Tensor importance = is_random(options_.pruning_fn)
                                 ? rand({slices}, {.dtype = kFloat64})
                                 : norm(first.reshape({slices, -1}), options_.pruning_norm, {1});
   const Tensor before = from_data(mask_of(name, weight), weight.sizes()).transpose(0, dim);
-  auto kept = amax(before.reshape({slices, -1}), {1}).to_vector<float>();  // (slices), 1 where something is left
+  auto kept = amax(before.reshape({slices, -1}), {1}).to_vector<float>();  // (slices), 1 where a weight is left
   remove_least(importance.to_vector<double>(), kept, count_of(ones_in(kept), epoch));
   const Tensor rows = from_data(kept, {slices, 1}).expand({slices, first.numel() / slices});
   set_mask(name, weight, rows.reshape(first.sizes()).transpose(0, dim).contiguous().to_vector<float>());
@@ -178,7 +178,7 @@ void ModelPruning::prune(RunContext& run) {
   for (const auto& [name, mask] : masks_) logging::info("  {}: {:.2f} %", name, 100 * sparsity(name));
 }
 
-/// Masks the weights, or sets them to the values of `from` where it has some.
+/// Masks the weights, or sets them to the values in `from` if present.
 void ModelPruning::apply(RunContext& run, const StateDict& from) const {
   if (masks_.empty()) return;
   const no_grad guard;

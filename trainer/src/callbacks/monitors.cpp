@@ -16,7 +16,7 @@
 namespace levin {
 namespace {
 
-/// Whether the loggers write the values of the step that now runs or has just run.
+/// True if the loggers write the values of the step that is running or has just finished.
 bool logs_step(const RunContext& run, bool finished) {
   return (run.state.global_step + (finished ? 0 : 1)) % run.config.log_every_n_steps == 0;
 }
@@ -76,7 +76,8 @@ StateMap ThroughputMonitor::state() const {
 
 void ThroughputMonitor::load_state(const StateMap& s) {
   const auto counts = s.get<std::vector<std::int64_t>>("counts");
-  if (counts.size() != 3) throw StateError("[ThroughputMonitor] its state has other counts. Train anew.");
+  if (counts.size() != 3)
+    throw StateError("[ThroughputMonitor] its saved state has different counts. Start a new training.");
   total_ = {s.get<double>("time"), s.get<double>("flops"), counts[0], counts[1], counts[2]};
 }
 
@@ -144,7 +145,7 @@ void add_memory(Stats& stats) {
     stats.emplace_back("process_rss_bytes", resident * static_cast<double>(sysconf(_SC_PAGESIZE)));
 }
 
-/// Ticks of all cores since the machine's start: busy ones, all.
+/// Returns the busy and total ticks of all cores since boot.
 std::pair<double, double> cpu_ticks() {
   std::ifstream in("/proc/stat");
   std::string word;

@@ -31,13 +31,13 @@ void PredictionWriter::setup(RunContext& run) {
   std::error_code code;
   std::filesystem::create_directories(dir_, code);
   if (code)
-    throw IoError(
-        fmt::format("[PredictionWriter] {} cannot be made: {}. Choose another folder.", dir_.string(), code.message()));
+    throw IoError(fmt::format("[PredictionWriter] {} cannot be created: {}. Choose another folder.", dir_.string(),
+                              code.message()));
 }
 
 namespace {
 
-/// Where all ranks have the same predictions, rank zero writes them.
+/// True if this rank writes; if all ranks have the same predictions, only rank zero does.
 bool writes(const RunContext& run) { return run.strategy->data_ranks() > 1 || run.strategy->is_global_zero(); }
 
 }  // namespace

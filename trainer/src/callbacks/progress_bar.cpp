@@ -45,7 +45,7 @@ bool names_utf8() {
   return false;
 }
 
-/// Which values are shown: all in training.
+/// Selects the values to show: all of them in training.
 std::optional<Split> split_of(Stage stage) {
   if (stage == Stage::fit) return std::nullopt;
   return stage == Stage::test ? Split::test : stage == Stage::validate ? Split::validation : Split::predict;
@@ -105,7 +105,7 @@ std::string ProgressBar::painted(const char* code, const std::string& text) cons
   return color_ ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : text;
 }
 
-// Parts in the order of their worth; on a terminal each is left out, with all behind it, where the line would wrap.
+// Parts in order of importance. On a terminal the line is cut before the first part that would wrap.
 std::string ProgressBar::line_of(const Bar& b) const {
   const std::string counts = fmt::format(" {}/{}", b.done, b.total);
   std::vector<std::pair<std::string, std::string>> parts;  // as shown, as painted
@@ -177,7 +177,7 @@ void ProgressBar::draw(const std::vector<Bar>& bars) {
   shown_ = Clock::now();
 }
 
-// An epoch that is resumed has no start of its own.
+// A resumed epoch has no on_train_epoch_start.
 void ProgressBar::on_train_start(RunContext& run) { on_train_epoch_start(run); }
 
 void ProgressBar::on_train_epoch_start(RunContext& run) {

@@ -43,7 +43,8 @@ void SpikeDetection::setup(RunContext& run) {
   const auto list = nlohmann::json::parse(io::read_text(file_), nullptr, /*allow_exceptions=*/false);
   const auto is_index = [](const auto& entry) { return entry.is_number_integer(); };
   if (!list.is_array() || !std::all_of(list.begin(), list.end(), is_index))
-    throw IoError(fmt::format("[SpikeDetection] {} is no list of batch indices. Name another file.", file_.string()));
+    throw IoError(
+        fmt::format("[SpikeDetection] {} is not a list of batch indices. Name another file.", file_.string()));
   bad_batches_ = list.get<std::vector<std::int64_t>>();
 }
 
@@ -77,7 +78,7 @@ void SpikeDetection::report(const RunContext& run, int index, double loss) {
   if (index > 0) bad_batches_.push_back(index - 1);
   bad_batches_.push_back(index);
   const auto parent = std::filesystem::absolute(file_).parent_path();
-  std::error_code ignored;  // write_file says what is wrong with the folder
+  std::error_code ignored;  // write_file reports errors of the folder
   std::filesystem::create_directories(parent, ignored);
   io::write_file(file_, nlohmann::json(bad_batches_).dump(4) + "\n");
   throw TrainingSpike(

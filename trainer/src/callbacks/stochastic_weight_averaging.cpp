@@ -37,12 +37,12 @@ double SWALR::lr(std::size_t i) const {
 
 namespace {
 
-/// Running statistics anew: the plain mean over batches of what each batch has, whatever the momentum.
+/// Recomputes running statistics: the plain mean over batches of each batch's statistics, regardless of the momentum.
 class StatisticsRefresh {
  public:
   explicit StatisticsRefresh(LevinModule& module) {
     for (const auto& [name, m] : module.named_modules()) {
-      auto* const norm = dynamic_cast<nn::BatchNorm2d*>(m);
+      nn::BatchNorm* const norm = m->as_batch_norm();
       if (norm && norm->is_training() && norm->running_mean.defined())
         layers_.push_back({norm, zeros_like(norm->running_mean), zeros_like(norm->running_var)});
     }
@@ -74,7 +74,7 @@ class StatisticsRefresh {
 
  private:
   struct Layer {
-    nn::BatchNorm2d* norm;
+    nn::BatchNorm* norm;
     Tensor mean, var;  // sums over batches, (C)
   };
   std::vector<Layer> layers_;
@@ -85,7 +85,7 @@ void refresh_statistics(RunContext& run) {
   const no_grad guard;
   StatisticsRefresh refresh(run.module);
   if (refresh.empty()) return;
-  const StateMap metrics = run.metrics.state();  // what training_step logs here does not count
+  const StateMap metrics = run.metrics.state();  // values that training_step logs here are discarded
   auto& loader = *run.data->train;
   auto it = loader.begin();
   for (std::int64_t i = 0; i < run.train_batches && it != loader.end(); ++i) {
@@ -110,7 +110,8 @@ StochasticWeightAveraging::StochasticWeightAveraging(StochasticWeightAveragingOp
     : options_(std::move(options)), average_(options_.device) {
   const auto positive = [](double lr) { return lr > 0; };
   if (options_.swa_lrs.empty() || !std::ranges::all_of(options_.swa_lrs, positive))
-    throw UsageError("[StochasticWeightAveraging] swa_lrs has no rate, or one that is not above 0. Give such rates.");
+    throw UsageError(
+        "[StochasticWeightAveraging] swa_lrs has no rate, or one that is not above 0. Give positive rates.");
   const auto* const part = std::get_if<double>(&options_.swa_epoch_start);
   if (part ? !(*part >= 0 && *part <= 1) : std::get<std::int64_t>(options_.swa_epoch_start) < 1)
     throw UsageError(
@@ -136,7 +137,7 @@ void StochasticWeightAveraging::load_state(const StateMap& s) {
 
 void StochasticWeightAveraging::load_tensors(const StateDict& tensors) { average_.load(tensors, average_.count()); }
 
-/// From 0.
+/// Returns the first epoch, counted from 0.
 std::int64_t StochasticWeightAveraging::first_epoch(const RunContext& run) const {
   const auto* const part = std::get_if<double>(&options_.swa_epoch_start);
   const std::int64_t start = part ? static_cast<std::int64_t>(static_cast<double>(run.max_epochs) * *part)
@@ -152,8 +153,9 @@ void StochasticWeightAveraging::replace_scheduler(RunContext& run) {
 
 void StochasticWeightAveraging::on_fit_start(RunContext& run) {
   if (!run.module.automatic_optimization)
-    throw UsageError("[StochasticWeightAveraging] the module steps its optimizer by hand, so no schedule can take its "
-                     "place. Average with EMAWeightAveraging.");
+    throw UsageError(
+        "[StochasticWeightAveraging] the module uses manual optimization, so SWALR cannot replace its scheduler. "
+        "Average with EMAWeightAveraging.");
   if (run.max_epochs < 0) throw UsageError("[StochasticWeightAveraging] the fit has no last epoch. Set max_epochs.");
   if (run.optimizers->size() != 1)
     throw UsageError(
@@ -162,7 +164,7 @@ void StochasticWeightAveraging::on_fit_start(RunContext& run) {
     average_.clear();
     started_ = false;
   } else if (started_) {
-    replace_scheduler(run);  // whose place in time comes with the optimizer's state
+    replace_scheduler(run);  // its position is restored with the optimizer's state
   }
 }
 

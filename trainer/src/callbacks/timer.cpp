@@ -6,7 +6,7 @@
 
 #include <chrono>
 
-#include "../logging.h"
+#include "src/logging.h"
 
 namespace levin {
 
@@ -59,10 +59,10 @@ void Timer::check(RunContext& run) {
   run.stop.request(text);
 }
 
-// A fit of its own begins at 0; a resumed one has had its time loaded.
+// A new fit starts at 0; a resumed one has loaded its time.
 void Timer::on_fit_start(RunContext& run) {
   if (!run.resumed) watches_[0] = watches_[1] = {};
-  check(run);  // a resumed run may have no time left, whatever the interval
+  check(run);  // a resumed run may have no time left, for any interval
 }
 
 void Timer::on_train_start(RunContext&) { start(Split::train); }
@@ -78,13 +78,13 @@ void Timer::on_train_epoch_end(RunContext& run) {
 
 void Timer::on_validation_start(RunContext&) { start(Split::validation); }
 void Timer::on_validation_batch_start(RunContext&, const Batch&, int) {
-  if (!watch(Split::validation).start) start(Split::validation);  // one that is resumed inside has no start
+  if (!watch(Split::validation).start) start(Split::validation);  // a resumed validation has no start hook
 }
 void Timer::on_validation_end(RunContext&) { stop(Split::validation); }
 void Timer::on_test_start(RunContext&) { start(Split::test); }
 void Timer::on_test_end(RunContext&) { stop(Split::test); }
 
-void Timer::teardown(RunContext&) {  // also where an exception ended the run
+void Timer::teardown(RunContext&) {  // also called after an exception
   for (const Split split : {Split::train, Split::validation, Split::test}) stop(split);
 }
 

@@ -23,7 +23,7 @@ StateDict copies_of(const StateDict& weights) {
   return out;
 }
 
-/// The averages in the types of the weights, whose place they take.
+/// Returns the averages in the types of the weights that they replace.
 StateDict in_place_of(const StateDict& weights, const StateDict& averages) {
   StateDict out;
   for (const auto& [name, t] : weights) out.set(name, averages.at(name).to(t.device(), t.dtype()));
@@ -87,7 +87,7 @@ void WeightAveraging::load_state(const StateMap& s) {
 void WeightAveraging::load_tensors(const StateDict& tensors) { average_.load(tensors, average_.count()); }
 
 bool WeightAveraging::on_save_weights(RunContext& run, StateDict& weights) {
-  swap_back(run);  // a signal may have ended the run in the middle of a validation
+  swap_back(run);  // a signal may have ended the run during a validation
   if (average_.count() == 0) return false;
   weights = in_place_of(weights, average_.values());
   return true;
@@ -116,7 +116,7 @@ void WeightAveraging::on_train_epoch_end(RunContext& run) {
 
 void WeightAveraging::on_validation_epoch_start(RunContext& run) { swap_in(run); }
 
-// One that is resumed inside has no start, and a save in the middle of one has put the trained weights back.
+// A resumed validation has no start hook, and saving during one restores the trained weights.
 void WeightAveraging::on_validation_batch_start(RunContext& run, const Batch&, int) { swap_in(run); }
 
 void WeightAveraging::swap_in(RunContext& run) {

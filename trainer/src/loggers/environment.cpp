@@ -15,7 +15,7 @@
 namespace levin {
 namespace {
 
-/// The value of a line "key : value" of a file of the system's.
+/// Returns the value of a line "key : value" in a system file.
 std::string value_in(const char* file, const std::string& key) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {

@@ -1,4 +1,4 @@
-#include "event_file.h"
+#include "src/loggers/event_file.h"
 
 #include <fmt/format.h>
 

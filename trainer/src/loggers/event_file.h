@@ -1,7 +1,6 @@
 #pragma once
-// TensorBoard's event files: TFRecord framing round protocol-buffer messages. The few messages that are needed are
-// encoded by hand (their wire format is tags, varints and lengths), which spares users libprotobuf and a code
-// generator.
+// TensorBoard's event files: TFRecord framing around protocol-buffer messages. The few messages needed are encoded by
+// hand (their wire format is tags, varints and lengths), so users need neither libprotobuf nor a code generator.
 
 #include <levin/core/io.h>
 
@@ -58,11 +57,10 @@ class ProtoMessage {
   std::string text_;
 };
 
-/// CRC-32C (Castagnoli), as TFRecord wants it: rotated and shifted ("masked").
+/// CRC-32C (Castagnoli), rotated and offset ("masked") as TFRecord requires.
 std::uint32_t masked_crc32c(std::string_view data);
 
-/// Appends records: length (u64), its masked CRC, data, its masked CRC. A reader takes all records up to the first that
-/// is not whole.
+/// Appends records: length (u64), its masked CRC, data, its masked CRC. A reader stops at the first incomplete record.
 class EventFile {
  public:
   EventFile() = default;
@@ -71,10 +69,10 @@ class EventFile {
   EventFile& operator=(const EventFile&) = delete;
 
   bool is_open() const { return file_ != nullptr; }
-  /// Makes the folder and a new file in it, with the version record that readers expect. Throws IoError.
+  /// Creates the folder and a new file with the version record that readers expect. Throws IoError.
   void open(const std::filesystem::path& folder);
   void write(const ProtoMessage& event);
-  /// Hands what was written to the system, so that readers see it.
+  /// Flushes to the operating system, so that readers see the records.
   void flush();
   void close();
 
@@ -84,7 +82,7 @@ class EventFile {
   std::FILE* file_ = nullptr;
 };
 
-/// An event of this moment; more fields are added by the caller.
+/// Creates an event with the current time; the caller adds more fields.
 ProtoMessage make_event(std::int64_t step);
 
 }  // namespace levin

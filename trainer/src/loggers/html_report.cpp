@@ -10,8 +10,8 @@
 #include <chrono>
 #include <ctime>
 
-#include "json_values.h"
-#include "report/page.h"
+#include "src/loggers/json_values.h"
+#include "src/loggers/report/page.h"
 
 namespace levin {
 namespace {
@@ -45,7 +45,7 @@ struct Series {
   std::vector<Point> points;
 };
 
-/// Halves the points: of each four the least and the greatest stay, so that spikes do.
+/// Halves the number of points: keeps the minimum and maximum of every four, so that spikes remain.
 void thin(std::vector<Point>& points) {
   std::vector<Point> kept;
   for (std::size_t i = 0; i < points.size(); i += 4) {
@@ -59,7 +59,7 @@ void thin(std::vector<Point>& points) {
   points = std::move(kept);
 }
 
-/// Keeps at most `most` entries of a name: every second one goes, the newest stays.
+/// Keeps at most `most` entries of a name: drops every second one and keeps the newest.
 void limit(json& list, const std::string& name, std::size_t most) {
   const auto count = std::count_if(list.begin(), list.end(), [&](const json& i) { return i["name"] == name; });
   if (static_cast<std::size_t>(count) <= most) return;
@@ -85,11 +85,11 @@ struct HtmlReport::Data {
   json hyperparameters = json::array(), model;
   std::string status = "running", started = date_text();
   std::int64_t step = 0, epoch = -1;
-  double seconds_before = 0;  // of the runs that this one continues
+  double seconds_before = 0;  // of the runs before this one was resumed
   Clock::time_point start = Clock::now();
   std::optional<Clock::time_point> written;
   bool unsaved = true;
-  // The last record, for the throughput
+  // Last record, for the throughput
   std::optional<std::int64_t> last_step;
   double last_seconds = 0;
 
@@ -174,7 +174,7 @@ void HtmlReport::add_point(const std::string& name, std::int64_t step, std::int6
 void HtmlReport::log_metrics(const LogRecord& record) {
   Data& d = *data_;
   d.status = "running";
-  // A test after the last epoch has that epoch's step and the next epoch's number, which does not count.
+  // A test after the last epoch logs that epoch's step with the next epoch's number, which is ignored.
   if (d.epoch < 0 || record.step > d.step) d.epoch = std::max(d.epoch, record.epoch);
   d.step = std::max(d.step, record.step);
   for (const auto& [name, value] : record.values) add_point(name, record.step, record.epoch, value);
@@ -182,7 +182,7 @@ void HtmlReport::log_metrics(const LogRecord& record) {
   if (options_.throughput && d.last_step && record.step > *d.last_step && now > d.last_seconds)
     add_point(kThroughput, record.step, record.epoch,
               static_cast<double>(record.step - *d.last_step) / (now - d.last_seconds));
-  d.last_step = record.step;  // a record of the same step is a validation, whose time does not count
+  d.last_step = record.step;  // a record of the same step is a validation, whose time is excluded
   d.last_seconds = now;
   changed();
 }
@@ -272,7 +272,7 @@ void HtmlReport::resume(std::int64_t step) {
     try {
       if (j.is_object()) fresh->read(j, step);
     } catch (const json::exception&) {
-      fresh = std::make_unique<Data>();  // not a report of this version: begin anew
+      fresh = std::make_unique<Data>();  // not a report of this version: start over
     }
   }
   fresh->step = step;

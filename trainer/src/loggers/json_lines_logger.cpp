@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "json_values.h"
+#include "src/loggers/json_values.h"
 
 namespace levin {
 
@@ -31,7 +31,7 @@ nlohmann::json json_rows(const Tensor& matrix) {
 
 namespace {
 
-/// All of `text` or, after a failure, none of it.
+/// Appends all of `text` or, on failure, nothing.
 void append(const std::filesystem::path& file, const std::string& text) {
   std::error_code ignored;
   const auto before = std::filesystem::file_size(file, ignored);

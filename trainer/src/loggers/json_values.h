@@ -1,5 +1,5 @@
 #pragma once
-// Numbers in JSON, which knows no NaN.
+// Numbers in JSON, which has no NaN.
 
 #include <levin/trainer/logger.h>
 
@@ -15,7 +15,7 @@ inline nlohmann::json json_number(double v) {
   return std::isnan(v) ? "NaN" : v > 0 ? "Infinity" : "-Infinity";
 }
 
-/// The other way; NaN for what is no number.
+/// Inverse conversion; NaN for values that are not numbers.
 inline double number_of(const nlohmann::json& v) {
   if (v.is_number()) return v.get<double>();
   const double infinity = std::numeric_limits<double>::infinity();
@@ -33,10 +33,10 @@ inline nlohmann::json json_of(const Hyperparameter& value) {
       value);
 }
 
-/// (C, C) as a list of rows.
+/// Returns a (C, C) matrix as a list of rows.
 nlohmann::json json_rows(const Tensor& matrix);
 
-/// Text in which bytes that are no UTF-8 were replaced.
+/// Serializes to text and replaces invalid UTF-8.
 inline std::string dumped(const nlohmann::json& j) {
   return j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

@@ -1,4 +1,4 @@
-// Loggers by their names.
+// Creates loggers by name.
 #include <levin/trainer/html_report.h>
 #include <levin/trainer/json_lines_logger.h>
 #include <levin/trainer/logger.h>
@@ -32,7 +32,7 @@ std::shared_ptr<Logger> make_jsonl(LoggerRoot root) {
   return std::make_shared<JsonLinesLogger>(root / "metrics.jsonl");
 }
 
-/// Its title is the folder's name.
+/// Uses the folder's name as title.
 std::shared_ptr<Logger> make_html(LoggerRoot root) {
   HtmlReportOptions options{.file = root / "report.html"};
   const auto folder = std::filesystem::absolute(root).lexically_normal();
@@ -44,7 +44,7 @@ std::shared_ptr<Logger> make_html(LoggerRoot root) {
 constexpr std::array<NamedLogger, 4> kNamedLoggers = {
     {{"csv", make_csv}, {"tensorboard", make_tensorboard}, {"jsonl", make_jsonl}, {"html", make_html}}};
 
-/// The parts between commas, without brackets, quotes and spaces.
+/// Returns the comma-separated parts without brackets, quotes and spaces.
 std::vector<std::string> listed_names(std::string text) {
   std::erase_if(text, [](char c) { return c == ' ' || c == '"' || c == '\'' || c == '[' || c == ']'; });
   std::vector<std::string> out(1);

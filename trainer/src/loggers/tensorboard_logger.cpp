@@ -9,7 +9,7 @@
 #include <cmath>
 #include <limits>
 
-#include "event_file.h"
+#include "src/loggers/event_file.h"
 
 namespace levin {
 namespace {
@@ -26,7 +26,7 @@ ProtoMessage plugin_metadata(std::string_view plugin, const ProtoMessage& conten
   return ProtoMessage().message(1, ProtoMessage().bytes(1, plugin).message(2, content));
 }
 
-/// One of the HParams tab's records, which ride on summaries of fixed names.
+/// Creates a record of the HParams tab, which is stored in a summary with a fixed name.
 ProtoMessage hparams_event(std::string_view tag, int field, const ProtoMessage& content) {
   const auto data = ProtoMessage().varint(1, 0).message(field, content);
   return summary_event(0, ProtoMessage().bytes(1, tag).message(9, plugin_metadata("hparams", data)));
@@ -46,7 +46,7 @@ ProtoMessage proto_value(const Hyperparameter& value) {
   return out;
 }
 
-/// Upper ends of the buckets: powers of 1.1 from 1e-12 to 1e20, their negatives, 0 and the greatest number.
+/// Upper bounds of the buckets: powers of 1.1 from 1e-12 to 1e20, their negatives, 0 and the largest number.
 const std::vector<double>& bucket_limits() {
   static const std::vector<double> limits = [] {
     std::vector<double> positive;
@@ -75,7 +75,7 @@ ProtoMessage histogram_of(const std::vector<double>& values) {
     ++n;
     counts[static_cast<std::size_t>(std::upper_bound(limits.begin(), limits.end() - 1, v) - limits.begin())] += 1;
   }
-  // Buckets outside of the filled ones say nothing, but one empty one before them gives the first its lower end.
+  // Drop empty buckets outside the range, except one before it, which gives the first bucket its lower bound.
   auto first = std::find_if(counts.begin(), counts.end(), [](double c) { return c > 0; }) - counts.begin();
   auto last = std::find_if(counts.rbegin(), counts.rend(), [](double c) { return c > 0; }).base() - counts.begin();
   first = std::max<std::ptrdiff_t>(0, first - 1);
@@ -103,11 +103,11 @@ ProtoMessage graph_of(const ModelGraph& graph) {
     node.message(5, ProtoMessage().bytes(1, "_output_shapes").message(2, shapes));
     out.message(1, node);
   }
-  return out.message(4, ProtoMessage().varint(1, 22));  // VersionDef.producer, as PyTorch's writer says
+  return out.message(4, ProtoMessage().varint(1, 22));  // VersionDef.producer, as in PyTorch's writer
 }
 
-/// Counts as squares of 16 pixels, the darker the more of its row.
-Tensor picture_of_matrix(const Tensor& counts) {
+/// Draws counts as squares of 16 pixels, darker for a larger share of the row.
+Tensor image_of_matrix(const Tensor& counts) {
   const Tensor m = counts.cpu().to(kFloat32);
   const Tensor most = amax(m, {1}, true).clamp(1e-9);
   const std::int64_t c = m.size(0);
@@ -197,7 +197,7 @@ void TensorBoardLogger::log_text(const std::string& name, const std::string& tex
 void TensorBoardLogger::log_confusion_matrix(const std::string& name, const Tensor& counts,
                                              const std::vector<std::string>&, std::int64_t step) {
   const no_grad guard;
-  log_image(name, picture_of_matrix(counts), step);
+  log_image(name, image_of_matrix(counts), step);
 }
 
 void TensorBoardLogger::resume(std::int64_t step) {

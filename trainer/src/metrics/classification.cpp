@@ -2,7 +2,7 @@
 
 #include <levin/autograd/ops.h>
 
-#include "labels.h"
+#include "src/metrics/labels.h"
 
 namespace levin::metrics {
 namespace {

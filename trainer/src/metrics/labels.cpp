@@ -1,4 +1,4 @@
-#include "labels.h"
+#include "src/metrics/labels.h"
 
 #include <levin/autograd/ops.h>
 
@@ -7,7 +7,7 @@
 namespace levin::metrics {
 namespace {
 
-/// (N, C, ...) to (N * ..., C)
+/// Reshapes (N, C, ...) to (N * ..., C).
 Tensor rows_of(const Tensor& scores) {
   if (scores.dim() == 2) return scores;
   const auto c = scores.size(1);
@@ -25,7 +25,7 @@ void check_scores(const LabelRules& r, const Tensor& preds, const Tensor& target
                                  r.name, to_string(preds.sizes()), to_string(target.sizes()), r.num_classes));
 }
 
-/// The winner of each row; a target among the k best wins.
+/// Returns the predicted class of each row; a target among the k best is the prediction.
 Tensor winners(const LabelRules& r, const Tensor& scores, const Tensor& target) {
   if (r.top_k == 1) return argmax(scores, 1);
   const Tensor best = topk(scores, r.top_k, 1).indices;  // (n, k)

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <typeinfo>
 
-#include "../logging.h"
+#include "src/logging.h"
 
 namespace levin::metrics {
 
@@ -67,7 +67,7 @@ void Metric::update(const Tensor& preds, const Tensor& target) {
 
 Tensor Metric::compute() const {
   const no_grad guard;
-  if (updates_ == 0) warn("compute was called before any update: its value says nothing.");
+  if (updates_ == 0) warn("compute was called before any update: its value is meaningless.");
   return result();
 }
 
@@ -103,7 +103,7 @@ void Metric::reset() {
 
 void Metric::merge(const Metric& other) {
   if (typeid(*this) != typeid(other))
-    throw StateError(fmt::format("[{}] cannot take in a metric of another kind, {}.", name_, other.name_));
+    throw StateError(fmt::format("[{}] cannot merge a metric of another type, {}.", name_, other.name_));
   merge_state_dict(other.state_dict());
 }
 
@@ -128,7 +128,7 @@ StateDict Metric::state_dict() const {
   return out;
 }
 
-// A sum may have grown from one number to one an output, so only given sizes are compared.
+// A sum may have grown from a scalar to one entry per output, so only sizes that are fixed are compared.
 void Metric::load_state_dict(const StateDict& state) {
   auto loaded = states_;
   const auto misfit = [&](const State& s, const Tensor& t) {

@@ -8,12 +8,12 @@
 #include <cmath>
 #include <numeric>
 
-#include "labels.h"
+#include "src/metrics/labels.h"
 
 namespace levin::metrics {
 namespace {
 
-/// The rows' softmax in place; scores (n, classes).
+/// Applies softmax to each row in place; scores (n, classes).
 void softmax_rows(std::vector<double>& scores, std::size_t classes) {
   for (auto row = scores.begin(); row != scores.end(); row += static_cast<std::ptrdiff_t>(classes)) {
     const auto end = row + static_cast<std::ptrdiff_t>(classes);
@@ -144,7 +144,7 @@ double AUROC::area(const Curve& c) const {
   }
   const double p = static_cast<double>(c.positives()), n = static_cast<double>(c.negatives());
   const double limit = options_.max_fpr.value_or(1.0);
-  if (limit == 1.0) {  // in whole numbers: twice the area in units of 1 / (p n)
+  if (limit == 1.0) {  // in integers: twice the area in units of 1 / (p n)
     std::int64_t twice = 0, tp = 0, fp = 0;
     for (std::size_t i = 0; i < c.tp.size(); ++i) {
       twice += (c.fp[i] - fp) * (c.tp[i] + tp);

@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "labels.h"
+#include "src/metrics/labels.h"
 
 namespace levin::metrics {
 namespace {
@@ -35,7 +35,7 @@ Tensor rows(const Tensor& preds, const ErrorOptions& o) {
   return tensor(o.num_outputs == 1 ? preds.numel() : preds.size(0), {.device = preds.device()});
 }
 
-/// sum / count on the CPU; NaN without samples
+/// Returns sum / count on the CPU; NaN without samples.
 Tensor mean_of(const Tensor& sum, const Tensor& count) { return sum.cpu() / count.cpu().to(kFloat64); }
 
 }  // namespace
@@ -139,7 +139,7 @@ Tensor R2Score::result() const {
   double plain = 0, weighted = 0, variance = 0;
   for (std::size_t i = 0; i < sums.size(); ++i) {
     double spread = squares[i] - sums[i] * (sums[i] / n);
-    if (spread <= 1e-14 * squares[i]) spread = 0;  // what rounding leaves of equal targets
+    if (spread <= 1e-14 * squares[i]) spread = 0;  // rounding error of equal targets
     scores.push_back(residuals[i] == 0 ? 1 : spread == 0 ? 0 : 1 - residuals[i] / spread);
     plain += scores.back() / static_cast<double>(sums.size());
     weighted += spread * scores.back();

@@ -4,7 +4,7 @@
 #include <map>
 #include <memory>
 
-#include "actions.h"
+#include "src/profilers/actions.h"
 
 namespace levin {
 namespace {
@@ -27,99 +27,36 @@ std::string short_type_name(const std::type_info& type) {
   return name;
 }
 
-// A test holds these lists against the declarations.
-#define LEVIN_CALLBACK_HOOK(name) \
-  { hook_key(&Callback::name), #name }
-#define LEVIN_MODULE_HOOK(name) \
-  { hook_key(&LevinModule::name), #name }
-
 const char* callback_hook_name(const HookKey& hook) {
   static const Names names = {
-      LEVIN_CALLBACK_HOOK(setup),
-      LEVIN_CALLBACK_HOOK(teardown),
-      LEVIN_CALLBACK_HOOK(on_fit_start),
-      LEVIN_CALLBACK_HOOK(on_fit_end),
-      LEVIN_CALLBACK_HOOK(on_sanity_check_start),
-      LEVIN_CALLBACK_HOOK(on_sanity_check_end),
-      LEVIN_CALLBACK_HOOK(on_exception),
-      LEVIN_CALLBACK_HOOK(on_save_checkpoint),
-      LEVIN_CALLBACK_HOOK(on_load_checkpoint),
-      LEVIN_CALLBACK_HOOK(on_train_start),
-      LEVIN_CALLBACK_HOOK(on_train_end),
-      LEVIN_CALLBACK_HOOK(on_train_epoch_start),
-      LEVIN_CALLBACK_HOOK(on_train_epoch_end),
-      LEVIN_CALLBACK_HOOK(on_train_batch_start),
-      LEVIN_CALLBACK_HOOK(on_train_batch_end),
-      LEVIN_CALLBACK_HOOK(on_before_zero_grad),
-      LEVIN_CALLBACK_HOOK(on_before_backward),
-      LEVIN_CALLBACK_HOOK(on_after_backward),
-      LEVIN_CALLBACK_HOOK(on_before_optimizer_step),
-      LEVIN_CALLBACK_HOOK(on_validation_start),
-      LEVIN_CALLBACK_HOOK(on_validation_end),
-      LEVIN_CALLBACK_HOOK(on_validation_epoch_start),
-      LEVIN_CALLBACK_HOOK(on_validation_epoch_end),
-      LEVIN_CALLBACK_HOOK(on_validation_batch_start),
-      LEVIN_CALLBACK_HOOK(on_validation_batch_end),
-      LEVIN_CALLBACK_HOOK(on_test_start),
-      LEVIN_CALLBACK_HOOK(on_test_end),
-      LEVIN_CALLBACK_HOOK(on_test_epoch_start),
-      LEVIN_CALLBACK_HOOK(on_test_epoch_end),
-      LEVIN_CALLBACK_HOOK(on_test_batch_start),
-      LEVIN_CALLBACK_HOOK(on_test_batch_end),
-      LEVIN_CALLBACK_HOOK(on_predict_start),
-      LEVIN_CALLBACK_HOOK(on_predict_end),
-      LEVIN_CALLBACK_HOOK(on_predict_epoch_start),
-      LEVIN_CALLBACK_HOOK(on_predict_epoch_end),
-      LEVIN_CALLBACK_HOOK(on_predict_batch_start),
-      LEVIN_CALLBACK_HOOK(on_predict_batch_end),
+#define LEVIN_CALLBACK_HOOK(name, ...) {hook_key(&Callback::name), #name},
+#include <levin/trainer/hooks.h>
   };
   return find(names, hook);
 }
 
+namespace {
+
+/// Adds the hook where LevinModule has it too.
+#define LEVIN_CALLBACK_HOOK(name, ...)                                                        \
+  template <class Module>                                                                     \
+  void add_##name(Names& names) {                                                             \
+    if constexpr (requires { hook_key(&Module::name); }) names[hook_key(&Module::name)] = #name; \
+  }
+#include <levin/trainer/hooks.h>
+
+Names module_hooks() {
+  Names names;
+#define LEVIN_CALLBACK_HOOK(name, ...) add_##name<LevinModule>(names);
+#define LEVIN_MODULE_HOOK(name) names[hook_key(&LevinModule::name)] = #name;
+#include <levin/trainer/hooks.h>
+  return names;
+}
+
+}  // namespace
+
 const char* module_hook_name(const HookKey& hook) {
-  static const Names names = {
-      LEVIN_MODULE_HOOK(on_before_batch_transfer),
-      LEVIN_MODULE_HOOK(on_after_batch_transfer),
-      LEVIN_MODULE_HOOK(on_load_checkpoint),
-      LEVIN_MODULE_HOOK(on_fit_start),
-      LEVIN_MODULE_HOOK(on_train_start),
-      LEVIN_MODULE_HOOK(on_train_epoch_start),
-      LEVIN_MODULE_HOOK(on_train_batch_start),
-      LEVIN_MODULE_HOOK(on_before_zero_grad),
-      LEVIN_MODULE_HOOK(on_before_backward),
-      LEVIN_MODULE_HOOK(on_after_backward),
-      LEVIN_MODULE_HOOK(on_before_optimizer_step),
-      LEVIN_MODULE_HOOK(on_train_batch_end),
-      LEVIN_MODULE_HOOK(on_train_epoch_end),
-      LEVIN_MODULE_HOOK(on_save_checkpoint),
-      LEVIN_MODULE_HOOK(on_train_end),
-      LEVIN_MODULE_HOOK(on_fit_end),
-      LEVIN_MODULE_HOOK(on_validation_model_zero_grad),
-      LEVIN_MODULE_HOOK(on_validation_model_eval),
-      LEVIN_MODULE_HOOK(on_validation_model_train),
-      LEVIN_MODULE_HOOK(on_validation_start),
-      LEVIN_MODULE_HOOK(on_validation_epoch_start),
-      LEVIN_MODULE_HOOK(on_validation_batch_start),
-      LEVIN_MODULE_HOOK(on_validation_batch_end),
-      LEVIN_MODULE_HOOK(on_validation_epoch_end),
-      LEVIN_MODULE_HOOK(on_validation_end),
-      LEVIN_MODULE_HOOK(on_test_model_eval),
-      LEVIN_MODULE_HOOK(on_test_model_train),
-      LEVIN_MODULE_HOOK(on_test_start),
-      LEVIN_MODULE_HOOK(on_test_epoch_start),
-      LEVIN_MODULE_HOOK(on_test_batch_start),
-      LEVIN_MODULE_HOOK(on_test_batch_end),
-      LEVIN_MODULE_HOOK(on_test_epoch_end),
-      LEVIN_MODULE_HOOK(on_test_end),
-      LEVIN_MODULE_HOOK(on_predict_model_eval),
-      LEVIN_MODULE_HOOK(on_predict_model_train),
-      LEVIN_MODULE_HOOK(on_predict_start),
-      LEVIN_MODULE_HOOK(on_predict_epoch_start),
-      LEVIN_MODULE_HOOK(on_predict_batch_start),
-      LEVIN_MODULE_HOOK(on_predict_batch_end),
-      LEVIN_MODULE_HOOK(on_predict_epoch_end),
-      LEVIN_MODULE_HOOK(on_predict_end),
-  };
+  static const Names names = module_hooks();
   return find(names, hook);
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Names of the actions that the loops report to a profiler; they are made only where somebody measures.
+// Names of the actions that the loops report to a profiler; built only if a profiler is active.
 
 #include <levin/trainer/callback.h>
 #include <levin/trainer/module.h>
@@ -10,15 +10,15 @@
 
 namespace levin {
 
-/// "[LevinModule]Net.training_step"
+/// Returns for example "[LevinModule]Net.training_step".
 inline auto action_of(const LevinModule& module, const char* what) {
   return [&module, what] { return "[LevinModule]" + module.type_name() + "." + what; };
 }
 
-/// "ModelCheckpoint", without the library's namespace.
+/// Returns for example "ModelCheckpoint", without the library's namespace.
 std::string short_type_name(const std::type_info& type);
 
-/// A pointer to a member function as bytes, to look it up by.
+/// Bytes of a pointer to a member function, used as a lookup key.
 using HookKey = std::array<std::byte, sizeof(void (Callback::*)())>;
 template <class F>
 HookKey hook_key(F hook) {
@@ -27,11 +27,11 @@ HookKey hook_key(F hook) {
   std::memcpy(key.data(), &hook, sizeof hook);
   return key;
 }
-/// "on_train_start"
+/// Returns for example "on_train_start".
 const char* callback_hook_name(const HookKey& hook);
 const char* module_hook_name(const HookKey& hook);
 
-/// "[Callback]ModelCheckpoint.on_train_start"
+/// Returns for example "[Callback]ModelCheckpoint.on_train_start".
 template <class... P>
 auto action_of(const Callback& callback, void (Callback::*hook)(RunContext&, P...)) {
   return [&callback, hook] {

@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <mutex>
 
-#include "operation_watch.h"
+#include "src/profilers/operation_watch.h"
 
 namespace levin {
 namespace {
 
-/// The least of a few calls, after one to warm up.
+/// Returns the minimum time of a few calls, after a warm-up.
 template <class F>
 double least_seconds(Device device, const F& f) {
   const auto wait = [&] { device_backend(device).synchronize(device.index); };

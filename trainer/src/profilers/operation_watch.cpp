@@ -1,6 +1,7 @@
-#include "operation_watch.h"
+#include "src/profilers/operation_watch.h"
 
 #include <levin/kernels/cuda.h>
+#include <levin/kernels/kernel.h>
 #include <levin/trainer/profiler.h>
 
 #include <algorithm>
@@ -13,9 +14,9 @@ struct Call {
   const char* kernel;
   double start;
 };
-thread_local std::vector<Call> calls;  // kernels may call kernels
+thread_local std::vector<Call> calls;  // nested kernel calls
 
-/// One for the process and never destroyed: another thread may be inside while the last sink leaves.
+/// One instance per process, never destroyed: another thread may still be inside when the last sink detaches.
 class Observer final : public kernels::KernelObserver {
  public:
   static Observer& instance() {
@@ -25,16 +26,16 @@ class Observer final : public kernels::KernelObserver {
 
   void called(const char* kernel, Device) override { calls.push_back({kernel, profiler_now()}); }
 
-  void returned(const char* kernel, const std::type_info& type, const void* args, const Stream& stream) override {
+  void returned(const char* kernel, const std::type_info&, const void*, const kernels::Work& work,
+                const Stream& stream) override {
     const Device device = stream.device();
     if (device.type == DeviceType::cuda && !cuda::is_current_stream_capturing())
       device_backend(device).synchronize(device.index);
     const double end = profiler_now();
-    while (!calls.empty() && calls.back().kernel != kernel) calls.pop_back();  // left by an exception
-    if (calls.empty()) return;                                                 // it began before anyone watched
+    while (!calls.empty() && calls.back().kernel != kernel) calls.pop_back();  // calls that an exception left open
+    if (calls.empty()) return;  // the call began before the observer was attached
     const double start = calls.back().start;
     calls.pop_back();
-    const kernels::Work work = kernels::work_of(kernel, type, args);
     const std::lock_guard lock(mutex_);
     for (OperationSink* sink : sinks_) sink->operation(kernel, device, work, start, end - start);
   }

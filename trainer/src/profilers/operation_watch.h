@@ -1,11 +1,11 @@
 #pragma once
-// Tells profilers of every kernel call, with its time and its work.
+// Reports every kernel call to profilers, with its time and its work.
 
 #include <levin/kernels/work.h>
 
 namespace levin {
 
-/// Gets the calls of all threads, one after the other. `start` and `seconds` are of profiler_now().
+/// Receives the calls of all threads, serialized. `start` and `seconds` are relative to profiler_now().
 class OperationSink {
  public:
   virtual ~OperationSink() = default;
@@ -13,7 +13,7 @@ class OperationSink {
                          double seconds) = 0;
 };
 
-/// While one is alive its sink is told. On a device every call is waited for, unless the thread records a graph.
+/// While alive, reports to its sink. On a device every call is synchronized, unless the thread captures a graph.
 class OperationWatch {
  public:
   explicit OperationWatch(OperationSink& sink);

@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-#include "../logging.h"
+#include "src/logging.h"
 
 namespace levin {
 
@@ -54,7 +54,7 @@ ProfilerGuard::~ProfilerGuard() {
   try {
     profiler_->teardown(stage_);
   } catch (const std::exception& e) {
-    logging::warn("the profile is incomplete: {}", e.what());  // no reason to lose the run
+    logging::warn("the profile is incomplete: {}", e.what());  // must not end the run
   }
 }
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "stage_file.h"
+#include "src/profilers/stage_file.h"
 
 namespace levin {
 namespace {
@@ -15,7 +15,7 @@ const char* name_of(Stage stage) {
   return kNames[static_cast<int>(stage)];
 }
 
-/// Inside of these everything counts as theirs.
+/// True for phases that include everything nested in them.
 bool swallows(Phase phase) { return phase == Phase::evaluation || phase == Phase::checkpoint; }
 
 double percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
@@ -76,7 +76,7 @@ std::string SimpleProfiler::summary() const {
 }
 
 void SimpleProfiler::teardown(Stage stage) {
-  while (!open_.empty()) close();  // what an exception left open
+  while (!open_.empty()) close();  // actions that an exception left open
   if (options_.filename.empty()) {
     fmt::print(options_.out, "{}", summary());
     std::fflush(options_.out);

@@ -7,7 +7,7 @@
 
 namespace levin {
 
-/// "trace.json" of a fit, "trace-test.json" of a test behind it: one does not overwrite the other.
+/// Returns "trace.json" for fit and "trace-test.json" for a later test, so that the files do not overwrite each other.
 inline std::filesystem::path stage_file(const std::filesystem::path& file, Stage stage) {
   constexpr const char* kNames[] = {"", "-validate", "-test", "-predict"};
   std::filesystem::path name = file.stem();

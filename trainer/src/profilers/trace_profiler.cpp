@@ -6,8 +6,8 @@
 
 #include <thread>
 
-#include "operation_watch.h"
-#include "stage_file.h"
+#include "src/profilers/operation_watch.h"
+#include "src/profilers/stage_file.h"
 
 namespace levin {
 namespace {
@@ -82,7 +82,7 @@ std::string TraceProfiler::summary() const {
   return fmt::format("{}: {} events{}", data_->file.string(), data_->events.size(), more);
 }
 
-// Complete events ("ph": "X") with microseconds from the first one.
+// Writes complete events ("ph": "X") with microseconds relative to the first one.
 void TraceProfiler::teardown(Stage) {
   data_->watch.reset();
   while (!data_->open.empty()) data_->close();

@@ -7,24 +7,24 @@
 
 #include <cmath>
 
-#include "by_parameters.h"
-#include "ddp.h"
-#include "strategies.h"
+#include "src/strategies/by_parameters.h"
+#include "src/strategies/ddp.h"
+#include "src/strategies/strategies.h"
 
 namespace levin {
 namespace {
 
 using namespace distributed;
 
-/// gradient_allreduce: what ddp does.
+/// gradient_allreduce: the same as ddp.
 class GradientAllreduce : public Ddp {
  public:
   GradientAllreduce(World& world, Device device) : Ddp(world, device, /*find_unused=*/false) {}
   std::string name() const override { return "bagua"; }
-  bool may_average_again() const override { return false; }  // those derived lose something each time
+  bool may_average_again() const override { return false; }  // derived classes lose precision each time
 };
 
-/// Ranks by machine, where some machine has several and there are several: null else.
+/// Returns the ranks by machine if there are several machines and one has several ranks, else null.
 ByteGradByMachine by_machine(ProcessGroup& group, int node) {
   const auto machines = ranks_by_machine(group, node);
   ByteGradByMachine hook;
@@ -38,7 +38,7 @@ ByteGradByMachine by_machine(ProcessGroup& group, int node) {
   return hook;
 }
 
-/// bytegrad: gradients in 8 bits, between machines only where these have several ranks.
+/// bytegrad: gradients in 8 bits; if machines have several ranks, only between machines.
 class ByteGrad final : public GradientAllreduce {
  public:
   ByteGrad(World& world, Device device) : GradientAllreduce(world, device), hook_(by_machine(group(), node_rank())) {}
@@ -52,14 +52,14 @@ class ByteGrad final : public GradientAllreduce {
   ByteGradByMachine hook_;
 };
 
-/// For steps on one rank's gradients. Where noise is most of a gradient, Adam's second moments of it are N times those
-/// of N ranks' average, and the step, which is divided by their root, is shorter by the root of N (S. Malladi et al.,
-/// "On the SDEs and Scaling Rules for Adaptive Gradient Algorithms", NeurIPS 2022).
+/// Scales the rate for steps on one rank's gradients. If noise dominates a gradient, Adam's second moments are N times
+/// those of the average over N ranks, and the step, which is divided by their square root, is shorter by sqrt(N) (S.
+/// Malladi et al., "On the SDEs and Scaling Rules for Adaptive Gradient Algorithms", NeurIPS 2022).
 double factor_of_own_gradients(const StrategyOptions& o, int ranks) {
-  return o.bagua_scale_lr == "sqrt" ? std::sqrt(ranks) : 1.0;
+  return o.bagua.scale_lr == "sqrt" ? std::sqrt(ranks) : 1.0;
 }
 
-/// Each rank steps on its own gradients; what it has of the others comes by its weights.
+/// Each rank steps on its own gradients; information from the other ranks arrives through the weights.
 class OwnGradients : public RankStrategy {
  public:
   OwnGradients(World& world, Device device, const StrategyOptions& o)
@@ -74,14 +74,14 @@ class OwnGradients : public RankStrategy {
   double factor_;
 };
 
-/// None where another strategy has saved it.
+/// Returns 0 if another strategy saved the state.
 std::int64_t steps_of(const StateMap& state) { return state.has("steps") ? state.get<std::int64_t>("steps") : 0; }
 
-/// decentralized: weights are averaged before each step, while backward runs.
+/// decentralized: averages weights before each step, during backward.
 class Decentralized final : public OwnGradients {
  public:
   Decentralized(World& world, Device device, const StrategyOptions& o)
-      : OwnGradients(world, device, o), peers_(o.bagua_peers == "shift_one" ? Peers::shift_one : Peers::all) {}
+      : OwnGradients(world, device, o), peers_(o.bagua.peers == "shift_one" ? Peers::shift_one : Peers::all) {}
   void setup_optimizers(const Optimizers& optimizers) override {
     OwnGradients::setup_optimizers(optimizers);
     averages_.clear();
@@ -111,7 +111,7 @@ class Decentralized final : public OwnGradients {
   ByParameters<PeerAverage> averages_;
 };
 
-/// low_precision_decentralized: ring neighbours are told each step's change of the weights in 8 bits.
+/// low_precision_decentralized: ring neighbours exchange each step's weight update in 8 bits.
 class LowPrecision final : public OwnGradients {
  public:
   using OwnGradients::OwnGradients;
@@ -131,14 +131,14 @@ class LowPrecision final : public OwnGradients {
   ByParameters<RingDifferences> rings_;
 };
 
-/// async: after a warm-up with averaged gradients, weights are averaged behind training's back.
+/// async: after a warm-up with averaged gradients, weights are averaged asynchronously to training.
 class Async final : public GradientAllreduce {
  public:
   Async(World& world, Device device, const StrategyOptions& o)
       : GradientAllreduce(world, device),
         factor_(factor_of_own_gradients(o, world_size())),
-        warmup_(o.bagua_warmup_steps),
-        interval_(o.bagua_sync_interval_ms) {}
+        warmup_(o.bagua.warmup_steps),
+        interval_(o.bagua.sync_interval_ms) {}
   void setup_optimizers(const Optimizers& optimizers) override {
     optimizers_ = &optimizers;
     averages_.clear();
@@ -182,7 +182,7 @@ class Async final : public GradientAllreduce {
   ByParameters<AsyncAverage> averages_;
 };
 
-/// qadam: averaged gradients while the optimizer warms up, then averaged momentum in 8 bits.
+/// qadam: averages gradients while the optimizer warms up, then the momentum in 8 bits.
 class QAdamRanks final : public GradientAllreduce {
  public:
   using GradientAllreduce::GradientAllreduce;
@@ -190,8 +190,8 @@ class QAdamRanks final : public GradientAllreduce {
     optimizer_ = dynamic_cast<optim::QAdam*>(&optimizers.optimizer());
     if (optimizers.size() == 1 && optimizer_ != nullptr) return;
     throw UsageError(
-        fmt::format("--bagua-algorithm qadam: it needs one optimizer, optim::QAdam, and configure_optimizers gave {}. "
-                    "Return that one, with a scheduler if wanted.",
+        fmt::format("--bagua-algorithm qadam: it needs one optimizer, optim::QAdam, but configure_optimizers returned "
+                    "{}. Return that one, with a scheduler if wanted.",
                     optimizers.size() == 1 ? optimizers.optimizer().name() : fmt::format("{}", optimizers.size())));
   }
   void reduce_in_backward(const std::vector<Parameter>& parameters) override {
@@ -222,7 +222,7 @@ std::unique_ptr<Strategy> plain(const StrategyChoice& c) {
 
 std::unique_ptr<Strategy> decentralized(const StrategyChoice& c) {
   World& world = c.world();
-  if (c.options->bagua_peers == "shift_one" && world.info.world_size > 1 && world.info.world_size % 2 != 0)
+  if (c.options->bagua.peers == "shift_one" && world.info.world_size > 1 && world.info.world_size % 2 != 0)
     throw UsageError(fmt::format("--bagua-peers shift_one: it makes pairs, and there are {} ranks. Use an even number, "
                                  "or --bagua-peers all.",
                                  world.info.world_size));
@@ -250,27 +250,27 @@ constexpr Algorithm kAlgorithms[] = {
 }  // namespace
 
 void check_bagua(const StrategyOptions& o) {
-  if (std::ranges::find(kAlgorithms, o.bagua_algorithm, &Algorithm::name) == std::end(kAlgorithms)) {
+  if (std::ranges::find(kAlgorithms, o.bagua.algorithm, &Algorithm::name) == std::end(kAlgorithms)) {
     std::vector<std::string_view> names;
     for (const Algorithm& a : kAlgorithms) names.push_back(a.name);
-    throw UsageError(fmt::format("--bagua-algorithm {}: there are {}. Use one of them.", o.bagua_algorithm,
+    throw UsageError(fmt::format("--bagua-algorithm {}: there are {}. Use one of them.", o.bagua.algorithm,
                                  fmt::join(names, ", ")));
   }
-  if (o.bagua_peers != "all" && o.bagua_peers != "shift_one")
-    throw UsageError(fmt::format("--bagua-peers {}: choose all or shift_one.", o.bagua_peers));
-  const bool own_gradients = o.bagua_algorithm.ends_with("decentralized") || o.bagua_algorithm == "async";
-  if (o.bagua_scale_lr != "none" && (o.bagua_scale_lr != "sqrt" || !own_gradients))
+  if (o.bagua.peers != "all" && o.bagua.peers != "shift_one")
+    throw UsageError(fmt::format("--bagua-peers {}: choose all or shift_one.", o.bagua.peers));
+  const bool own_gradients = o.bagua.algorithm.ends_with("decentralized") || o.bagua.algorithm == "async";
+  if (o.bagua.scale_lr != "none" && (o.bagua.scale_lr != "sqrt" || !own_gradients))
     throw UsageError(fmt::format("--bagua-scale-lr {}: choose none, or sqrt with --bagua-algorithm decentralized, "
                                  "low_precision_decentralized or async.",
-                                 o.bagua_scale_lr));
-  if (o.bagua_warmup_steps < 0)
-    throw UsageError(fmt::format("--bagua-warmup-steps {}: give 0 or more.", o.bagua_warmup_steps));
-  if (o.bagua_sync_interval_ms < 0)
-    throw UsageError(fmt::format("--bagua-sync-interval-ms {}: give 0 or more.", o.bagua_sync_interval_ms));
+                                 o.bagua.scale_lr));
+  if (o.bagua.warmup_steps < 0)
+    throw UsageError(fmt::format("--bagua-warmup-steps {}: give 0 or more.", o.bagua.warmup_steps));
+  if (o.bagua.sync_interval_ms < 0)
+    throw UsageError(fmt::format("--bagua-sync-interval-ms {}: give 0 or more.", o.bagua.sync_interval_ms));
 }
 
 std::unique_ptr<Strategy> make_bagua(const StrategyChoice& choice) {
-  return std::ranges::find(kAlgorithms, choice.options->bagua_algorithm, &Algorithm::name)->make(choice);
+  return std::ranges::find(kAlgorithms, choice.options->bagua.algorithm, &Algorithm::name)->make(choice);
 }
 
 }  // namespace levin

@@ -1,5 +1,5 @@
 #pragma once
-// Batches that are cut into parts by their rows.
+// Splits batches into parts by rows.
 
 #include <levin/core/error.h>
 #include <levin/data/batch.h>
@@ -8,12 +8,12 @@
 
 namespace levin {
 
-/// Throws UsageError for a batch that says its number of samples itself: its rows are others.
+/// Throws UsageError for a batch that states its number of samples, since its rows are not samples.
 inline void refuse_stated_samples(const Batch& batch, const char* strategy) {
   if (batch.samples < 0) return;
   throw UsageError(
-      fmt::format("[{}] a batch says that it has {} samples, so its tensors cannot be cut into parts by their rows. "
-                  "Use --strategy ddp.",
+      fmt::format("[{}] a batch says that it has {} samples, so its tensors cannot be split by rows. Use "
+                  "--strategy ddp.",
                   strategy, batch.samples));
 }
 

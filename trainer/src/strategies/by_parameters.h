@@ -1,5 +1,5 @@
 #pragma once
-// What a strategy keeps for each optimizer, which it knows by the list of its parameters.
+// State that a strategy keeps per optimizer, identified by its list of parameters.
 
 #include <levin/core/state_dict.h>
 
@@ -18,7 +18,8 @@ inline std::vector<Parameter> trainable(std::vector<Parameter> parameters) {
 template <class T>
 class ByParameters {
  public:
-  /// That of this list; `make` makes it at first, in place of all that have one of its parameters.
+  /// Returns the state of this list; at first use `make` creates it and it replaces all that share one of the
+  /// parameters.
   template <class F>
   T& of(const std::vector<Parameter>& parameters, const F& make) {
     const auto same = [](const Parameter& a, const Parameter& b) { return a.is_same(b); };

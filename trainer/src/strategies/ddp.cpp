@@ -1,11 +1,11 @@
-#include "ddp.h"
+#include "src/strategies/ddp.h"
 
 #include <levin/distributed/bagua.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "by_parameters.h"
+#include "src/strategies/by_parameters.h"
 
 namespace levin {
 
@@ -25,7 +25,7 @@ void Ddp::reduce_in_backward(const std::vector<Parameter>& parameters) {
 }
 
 void Ddp::finish_reduction(const std::vector<Parameter>& parameters) {
-  if (std::exchange(reduced_, false)) return reducer_->set_sync(false);  // backward has waited for it
+  if (std::exchange(reduced_, false)) return reducer_->set_sync(false);  // backward has already waited for it
   const auto watched = trainable(parameters);
   if (const auto hook = comm_hook(watched)) return distributed::exchange_gradients(group(), watched, hook);
   average_gradients(group(), parameters);
@@ -43,7 +43,7 @@ void Ddp::load_state(const StateMap& state) {
 
 std::unique_ptr<Strategy> make_ddp(const StrategyChoice& choice) {
   const bool find_unused = choice.name == "ddp_find_unused_parameters_true";
-  const std::string& hook = choice.options->ddp_comm_hook;
+  const std::string& hook = choice.options->ddp.comm_hook;
   if (hook == "post_local_sgd") return make_post_local_sgd(choice, find_unused);
   return std::make_unique<Ddp>(choice.world(), choice.own_device(), find_unused,
                                hook == "fp16_compress"   ? distributed::CommHook(distributed::fp16_compress_hook)

@@ -1,11 +1,11 @@
-#include "ddp.h"
-#include "replicas.h"
-#include "strategies.h"
+#include "src/strategies/ddp.h"
+#include "src/strategies/replicas.h"
+#include "src/strategies/strategies.h"
 
 namespace levin {
 namespace {
 
-/// One process a machine, in which dp's replicas are on its devices; between the machines ddp averages gradients.
+/// One process per machine with dp's replicas on its devices; ddp averages gradients between the machines.
 class Ddp2 final : public Ddp {
  public:
   Ddp2(World& world, const std::vector<Device>& devices)

@@ -1,12 +1,12 @@
-#include "replicas.h"
-#include "single.h"
-#include "strategies.h"
+#include "src/strategies/replicas.h"
+#include "src/strategies/single.h"
+#include "src/strategies/strategies.h"
 
 namespace levin {
 namespace {
 
-/// One process with a replica a device: the batch is cut, the parameters are copied, outputs and gradients come back to
-/// the first device, where the optimizer steps.
+/// One process with one replica per device: scatters the batch, copies the parameters, and gathers outputs and
+/// gradients on the first device, where the optimizer steps.
 class Dp final : public SingleDevice {
  public:
   explicit Dp(const std::vector<Device>& devices) : SingleDevice(devices[0]), replicas_(devices) {}

@@ -1,4 +1,4 @@
-// "fsdp" (zero_3, fully_sharded): parameters, gradients and optimizer state divided among the ranks.
+// "fsdp" (zero_3, fully_sharded): parameters, gradients and optimizer state sharded over the ranks.
 #include <levin/distributed/fsdp.h>
 #include <levin/trainer/module.h>
 #include <levin/trainer/optimizers.h>
@@ -7,8 +7,8 @@
 
 #include <algorithm>
 
-#include "rank_strategy.h"
-#include "strategies.h"
+#include "src/strategies/rank_strategy.h"
+#include "src/strategies/strategies.h"
 
 namespace levin {
 namespace {
@@ -18,12 +18,12 @@ using distributed::FullyShardedDataParallel;
 class Fsdp final : public RankStrategy {
  public:
   Fsdp(World& world, Device device, const StrategyOptions& o)
-      : RankStrategy(world, device), unit_size_(o.fsdp_unit_size), sharded_(o.fsdp_state_dict_type == "sharded") {}
+      : RankStrategy(world, device), unit_size_(o.fsdp.unit_size), sharded_(o.fsdp.state_dict_type == "sharded") {}
   std::string name() const override { return "fsdp"; }
 
   void setup(nn::Module& module) override {
     RankStrategy::setup(module);
-    // Its hooks are those of calls, and nobody calls training_step's own module.
+    // FSDP gathers weights in hooks of module calls, and training_step does not call its own module.
     const auto own = module.parameters(/*recurse=*/false);
     if (!own.empty() && dynamic_cast<LevinModule*>(&module) != nullptr)
       throw UsageError(
@@ -97,7 +97,7 @@ class Fsdp final : public RankStrategy {
   }
   std::vector<distributed::Shard> weight_shards(const nn::Module& module) const override {
     if (const auto* own = of(module)) return own->shards();
-    std::vector<distributed::Shard> buffers;  // it has no parameters
+    std::vector<distributed::Shard> buffers;  // buffers of modules without parameters
     if (is_global_zero())
       for (const StateDict all = module.state_dict(); const auto& [name, t] : all)
         buffers.push_back({name, t, 0, t.sizes()});
@@ -110,7 +110,7 @@ class Fsdp final : public RankStrategy {
       if (&d->module() == &module) return d.get();
     return nullptr;
   }
-  /// An optimizer steps one module's parameters.
+  /// Returns the module whose parameters an optimizer steps.
   FullyShardedDataParallel& of(const optim::Optimizer& optimizer) const {
     const auto parameters = optimizer.parameters();
     for (const auto& d : divided_)
@@ -119,23 +119,24 @@ class Fsdp final : public RankStrategy {
   }
 
   std::int64_t unit_size_;
-  bool sharded_;  // checkpoints
+  bool sharded_;  // write sharded checkpoints
   std::vector<std::unique_ptr<FullyShardedDataParallel>> divided_;
-  bool reduces_ = false;  // the backward of this window
+  bool reduces_ = false;  // reduce in the backward of this window
 };
 
 }  // namespace
 
 void check_fsdp(const StrategyOptions& o, const std::string& strategy) {
-  if (o.fsdp_unit_size < 1)
-    throw UsageError(fmt::format("--fsdp-unit-size {}: give 1 or more.", o.fsdp_unit_size));
-  const std::string& type = o.fsdp_state_dict_type;
+  if (o.fsdp.unit_size < 1)
+    throw UsageError(fmt::format("--fsdp-unit-size {}: give 1 or more.", o.fsdp.unit_size));
+  const std::string& type = o.fsdp.state_dict_type;
   if (type != "full" && type != "sharded")
     throw UsageError(fmt::format("--fsdp-state-dict-type {}: choose full or sharded.", type));
   if (type == "sharded" && !divides_state(strategy))
-    throw UsageError(fmt::format("--fsdp-state-dict-type sharded: with --strategy {} ranks have no parts of their own. "
-                                 "Use --strategy fsdp, zero_1 or zero_2, or full.",
-                                 strategy));
+    throw UsageError(
+        fmt::format("--fsdp-state-dict-type sharded: with --strategy {} ranks have no shards. Use --strategy fsdp, "
+                    "zero_1 or zero_2, or full.",
+                    strategy));
 }
 
 std::unique_ptr<Strategy> make_fsdp(const StrategyChoice& choice) {

@@ -2,16 +2,16 @@
 #include <levin/distributed/horovod.h>
 #include <levin/trainer/optimizers.h>
 
-#include "by_parameters.h"
-#include "rank_strategy.h"
-#include "strategies.h"
+#include "src/strategies/by_parameters.h"
+#include "src/strategies/rank_strategy.h"
+#include "src/strategies/strategies.h"
 
 namespace levin {
 namespace {
 
 using namespace distributed;
 
-/// The variables count where the options say nothing.
+/// Environment variables apply where the options are unset.
 HorovodOptions options_of(const StrategyOptions& o) {
   HorovodOptions h;
   try {
@@ -19,18 +19,19 @@ HorovodOptions options_of(const StrategyOptions& o) {
   } catch (const ValueError& e) {
     throw UsageError(e.what());
   }
-  if (o.fusion_threshold_mb) h.fusion_threshold = static_cast<std::int64_t>(*o.fusion_threshold_mb * 1024 * 1024);
-  if (o.cycle_time_ms) h.cycle_time = *o.cycle_time_ms;
-  if (o.gradient_compression == "fp16") h.compression = Compression::fp16;
+  if (o.horovod.fusion_threshold_mb)
+    h.fusion_threshold = static_cast<std::int64_t>(*o.horovod.fusion_threshold_mb * 1024 * 1024);
+  if (o.horovod.cycle_time_ms) h.cycle_time = *o.horovod.cycle_time_ms;
+  if (o.horovod.gradient_compression == "fp16") h.compression = Compression::fp16;
   return h;
 }
 
-/// Replicas whose gradients are averaged as Horovod does it. Rules of Lightning's HorovodStrategy (until 2023): weights
-/// and optimizers are rank zero's at the start, rates are scaled by the number of ranks.
+/// Replicas whose gradients are averaged as in Horovod. Follows Lightning's HorovodStrategy (until 2023): weights and
+/// optimizers are broadcast from rank zero at the start, rates are scaled by the number of ranks.
 class Horovod final : public RankStrategy {
  public:
   Horovod(World& world, Device device, const StrategyOptions& o)
-      : RankStrategy(world, device), options_(options_of(o)), scale_lr_(o.scale_lr) {}
+      : RankStrategy(world, device), options_(options_of(o)), scale_lr_(o.horovod.scale_lr) {}
   std::string name() const override { return "horovod"; }
 
   void setup_optimizers(const Optimizers& optimizers) override {
@@ -62,12 +63,12 @@ class Horovod final : public RankStrategy {
 }  // namespace
 
 void check_horovod(const StrategyOptions& o) {
-  if (o.gradient_compression != "none" && o.gradient_compression != "fp16")
-    throw UsageError(fmt::format("--gradient-compression {}: choose none or fp16.", o.gradient_compression));
-  if (o.fusion_threshold_mb.value_or(0) < 0)
-    throw UsageError(fmt::format("--fusion-threshold-mb {}: give 0 or more.", *o.fusion_threshold_mb));
-  if (o.cycle_time_ms.value_or(0) < 0)
-    throw UsageError(fmt::format("--cycle-time-ms {}: give 0 or more.", *o.cycle_time_ms));
+  if (o.horovod.gradient_compression != "none" && o.horovod.gradient_compression != "fp16")
+    throw UsageError(fmt::format("--gradient-compression {}: choose none or fp16.", o.horovod.gradient_compression));
+  if (o.horovod.fusion_threshold_mb.value_or(0) < 0)
+    throw UsageError(fmt::format("--fusion-threshold-mb {}: give 0 or more.", *o.horovod.fusion_threshold_mb));
+  if (o.horovod.cycle_time_ms.value_or(0) < 0)
+    throw UsageError(fmt::format("--cycle-time-ms {}: give 0 or more.", *o.horovod.cycle_time_ms));
 }
 
 std::unique_ptr<Strategy> make_horovod(const StrategyChoice& choice) {

@@ -1,4 +1,4 @@
-// "pipeline": every rank has some layers of the network, through which a batch goes in micro-batches.
+// "pipeline": every rank holds some layers of the network, and a batch passes through them in micro-batches.
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
 #include <levin/distributed/data_parallel.h>
@@ -14,11 +14,11 @@
 #include <algorithm>
 #include <numeric>
 
-#include "batch_rows.h"
-#include "random_streams.h"
-#include "rank_strategy.h"
-#include "stages.h"
-#include "strategies.h"
+#include "src/strategies/batch_rows.h"
+#include "src/strategies/random_streams.h"
+#include "src/strategies/rank_strategy.h"
+#include "src/strategies/stages.h"
+#include "src/strategies/strategies.h"
 
 namespace levin {
 namespace {
@@ -27,17 +27,17 @@ using distributed::Pipeline;
 
 constexpr std::int64_t kMostMicroBatches = 1024;
 
-/// Ends training_step on the first stage's rank, where the network's input is known.
+/// Thrown to end training_step on the first stage's rank, once the network's input is known.
 struct Reached {};
 
 class PipelineStrategy final : public RankStrategy {
  public:
   PipelineStrategy(World& world, Device device, const StrategyOptions& o)
-      : RankStrategy(world, device), micro_batches_(static_cast<int>(o.pipeline_micro_batches)),
-        balance_(o.pipeline_balance) {}
+      : RankStrategy(world, device), micro_batches_(static_cast<int>(o.pipeline.micro_batches)),
+        balance_(o.pipeline.balance) {}
   ~PipelineStrategy() override { hook_.remove(); }
   std::string name() const override { return "pipeline"; }
-  bool shares_logs() const override { return false; }  // all ranks have the same
+  bool shares_logs() const override { return false; }  // all ranks log the same values
   int data_ranks() const override { return 1; }
   bool has_stages() const override { return world_size() > 1; }
 
@@ -49,7 +49,7 @@ class PipelineStrategy final : public RankStrategy {
   void run_batch(const Batch& batch, BatchParts& parts) override;
   void reduce_in_backward(const std::vector<Parameter>&) override {}
   void finish_reduction(const std::vector<Parameter>&) override {}
-  /// What stands behind the network is stepped on rank 0.
+  /// Parameters outside the network are stepped on rank 0.
   void after_step(const std::vector<Parameter>&) override {
     if (stages_ && !stages_->other_parameters().empty())
       distributed::broadcast_all(group(), stages_->other_parameters());
@@ -69,14 +69,14 @@ class PipelineStrategy final : public RankStrategy {
   void load_weights(nn::Module& module, const StateDict& whole) override;
 
  private:
-  /// A batch under way.
+  /// State of the current batch.
   struct Step {
     BatchParts& parts;
     std::vector<Batch> pieces;
     RandomStreams random{};
     int piece = 0;
-    Tensor input{};  // of this rank's layers
-    int calls = 0;   // of the network, in this piece's training_step
+    Tensor input{};  // input of this rank's layers
+    int calls = 0;   // calls of the network in this micro-batch's training_step
   };
 
   bool of(const nn::Module& module) const { return stages_ && &stages_->module() == &module; }
@@ -88,14 +88,14 @@ class PipelineStrategy final : public RankStrategy {
   Tensor layers(RandomStreams& random, int piece, const Tensor& x) const;
   Tensor evaluate(const Tensor& x);
   [[noreturn]] void never_called() const;
-  /// Pieces of work that draw random numbers: training_step, then each stage.
+  /// Random streams of a micro-batch: training_step, then each stage.
   std::uint64_t stream(int piece, int stage) const {
     return static_cast<std::uint64_t>(piece * (world_size() + 1) + stage + 1);
   }
 
   int micro_batches_;
   std::string balance_;
-  std::shared_ptr<distributed::ProcessGroup> in_order_;  // by stage
+  std::shared_ptr<distributed::ProcessGroup> in_order_;  // ranks in stage order
   std::unique_ptr<Stages> stages_;
   std::string module_type_;
   HookHandle hook_;
@@ -114,7 +114,7 @@ void PipelineStrategy::setup(nn::Module& module) {
   if (!cut)
     throw UsageError(
         fmt::format("[pipeline] {} has no child that is a Sequential. Override its pipeline_module() to name the "
-                    "Sequential that is cut into stages.",
+                    "Sequential that is divided into stages.",
                     own->type_name()));
   hook_.remove();
   stages_ = std::make_unique<Stages>(module, *cut, cut_into_stages(*cut, world_size(), balance_), shared_group());
@@ -156,8 +156,8 @@ void PipelineStrategy::check_same(const Batch& batch) const {
   const auto* const ends = range.data<std::int64_t>();
   if (ends[0] == -ends[1]) return;
   throw UsageError(
-      fmt::format("[pipeline] one rank has a batch of {} samples and another one of {}, and all work on the same. Give "
-                  "them loaders without a share for each rank.",
+      fmt::format("[pipeline] one rank has a batch of {} samples and another one of {}, but all must have the same "
+                  "batch. Use loaders that are not sharded by rank.",
                   -ends[1], ends[0]));
 }
 
@@ -172,7 +172,7 @@ std::vector<Batch> PipelineStrategy::split(const Batch& batch) const {
       if (!t.defined()) continue;
       if (t.dim() == 0 || t.size(0) != batch.size())
         throw ShapeError(
-            fmt::format("[pipeline] a batch of {} samples has a tensor {}, which cannot be cut by samples. Give it a "
+            fmt::format("[pipeline] a batch of {} samples has a tensor {}, which cannot be split by samples. Give it a "
                         "row for each.",
                         batch.size(), to_string(t.sizes())));
       t = t.narrow(0, row, size);
@@ -239,13 +239,13 @@ Tensor PipelineStrategy::layers(RandomStreams& random, int piece, const Tensor& 
   return y;
 }
 
-/// The network has been called. It throws, in the place of its forward.
+/// Runs in place of the network's forward and always throws: ForwardResult to return a value, or Reached.
 void PipelineStrategy::called(const Tensor& x) {
   if (!step_) throw nn::ForwardResult{evaluate(x)};
   if (x.requires_grad())
     throw UsageError(
-        fmt::format("[pipeline] what goes into \"{}\" needs a gradient, which ends at the first stage: parameters "
-                    "stand in front of it. Move their layers into the Sequential, or freeze them.",
+        fmt::format("[pipeline] the input of \"{}\" requires a gradient, which would end at the first stage: there are "
+                    "trainable parameters before it. Move their layers into the Sequential, or freeze them.",
                     stages_->name()));
   if (stages_->is_first()) {
     step_->input = x;
@@ -261,12 +261,12 @@ void PipelineStrategy::called(const Tensor& x) {
 
 void PipelineStrategy::never_called() const {
   throw UsageError(
-      fmt::format("[pipeline] training_step of {0} does not call \"{1}\", which --strategy pipeline cuts. Call it as "
-                  "{1}(x), or override pipeline_module().",
+      fmt::format("[pipeline] training_step of {0} does not call \"{1}\", which --strategy pipeline divides into "
+                  "stages. Call it as {1}(x), or override pipeline_module().",
                   module_type_, stages_->name()));
 }
 
-/// Forward through the stages, whose output all ranks get.
+/// Runs forward through the stages; all ranks get the output.
 Tensor PipelineStrategy::evaluate(const Tensor& x) {
   if (grad_enabled())
     throw UsageError(
@@ -282,7 +282,7 @@ Tensor PipelineStrategy::evaluate(const Tensor& x) {
   return output;
 }
 
-// --- what one process has whole
+// --- full state
 
 StateDict PipelineStrategy::joined(const StateDict& own) const {
   if (!stages_) return own;
@@ -327,7 +327,7 @@ StateDict PipelineStrategy::optimizer_state(const Optimizers& optimizers) {
     for (const auto& [name, t] : optimizers.optimizer(i).state_dict())
       if (rank() == 0 || name.starts_with("state.")) own.set(name, t);
     const StateDict all = joined(own);
-    StateDict in_order;  // as one process has it
+    StateDict in_order;  // in the order of a single process
     for (const Parameter& p : optimizers.optimizer(i).parameters())
       in_order.merge("state." + p.name + ".", all.sub("state." + p.name + "."));
     in_order.merge("param_groups.", all.sub("param_groups."));
@@ -377,10 +377,10 @@ void PipelineStrategy::load_weights(nn::Module& module, const StateDict& whole) 
 }  // namespace
 
 void check_pipeline(const StrategyOptions& o) {
-  if (o.pipeline_micro_batches < 1 || o.pipeline_micro_batches > kMostMicroBatches)
+  if (o.pipeline.micro_batches < 1 || o.pipeline.micro_batches > kMostMicroBatches)
     throw UsageError(
-        fmt::format("--pipeline-micro-batches {}: give 1 to {}.", o.pipeline_micro_batches, kMostMicroBatches));
-  layers_of_stages(o.pipeline_balance);
+        fmt::format("--pipeline-micro-batches {}: give 1 to {}.", o.pipeline.micro_batches, kMostMicroBatches));
+  layers_of_stages(o.pipeline.balance);
 }
 
 std::unique_ptr<Strategy> make_pipeline(const StrategyChoice& choice) {

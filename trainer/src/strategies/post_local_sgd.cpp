@@ -7,15 +7,15 @@
 #include <utility>
 #include <vector>
 
-#include "by_parameters.h"
-#include "ddp.h"
+#include "src/strategies/by_parameters.h"
+#include "src/strategies/ddp.h"
 
 namespace levin {
 namespace {
 
 using namespace distributed;
 
-/// The ranks of this machine.
+/// Returns the group of the ranks of this machine.
 std::shared_ptr<ProcessGroup> group_of_machine(ProcessGroup& group, int node) {
   std::shared_ptr<ProcessGroup> own;
   for (const std::vector<int>& ranks : ranks_by_machine(group, node))
@@ -23,16 +23,16 @@ std::shared_ptr<ProcessGroup> group_of_machine(ProcessGroup& group, int node) {
   return own;
 }
 
-/// Lightning's DDPStrategy with PyTorch's post_localSGD_hook: gradients are averaged over all ranks at first, then
-/// within a machine or nowhere, and the weights of all ranks every few steps. Each optimizer counts its own steps.
+/// Lightning's DDPStrategy with PyTorch's post_localSGD_hook: averages gradients over all ranks at first, then within a
+/// machine or not at all, and the weights of all ranks every few steps. Each optimizer counts its own steps.
 class PostLocalSgdDdp final : public Ddp {
  public:
   PostLocalSgdDdp(World& world, Device device, bool find_unused, const StrategyOptions& o)
       : Ddp(world, device, find_unused),
-        hook_options_{.start_local_sgd_iter = o.start_local_sgd_iter,
-                      .post_local_gradient_allreduce = o.post_local_gradient_allreduce},
-        averager_options_{.period = o.model_averaging_period, .warmup_steps = o.start_local_sgd_iter} {
-    if (o.post_local_gradient_allreduce) hook_options_.subgroup = group_of_machine(group(), node_rank());
+        hook_options_{.start_local_sgd_iter = o.ddp.start_local_sgd_iter,
+                      .post_local_gradient_allreduce = o.ddp.post_local_gradient_allreduce},
+        averager_options_{.period = o.ddp.model_averaging_period, .warmup_steps = o.ddp.start_local_sgd_iter} {
+    if (o.ddp.post_local_gradient_allreduce) hook_options_.subgroup = group_of_machine(group(), node_rank());
   }
   void setup_optimizers(const Optimizers& optimizers) override {
     if (std::exchange(released_, false)) kept_.clear();
@@ -81,7 +81,7 @@ class PostLocalSgdDdp final : public Ddp {
     PostLocalSgd hook;
     PeriodicModelAverager averager;
   };
-  /// What belongs to the optimizer of these parameters.
+  /// Returns the state of the optimizer of these parameters.
   Kept& of(const std::vector<Parameter>& parameters) {
     const auto steps_them = [&](const Kept& k) {
       return !parameters.empty() && std::ranges::any_of(k.optimizer->parameters(), [&](const Parameter& p) {
@@ -94,14 +94,14 @@ class PostLocalSgdDdp final : public Ddp {
 
   PostLocalSgdOptions hook_options_;
   PeriodicModelAveragerOptions averager_options_;
-  std::vector<Kept> kept_;  // of each optimizer; the counts of a fit that has ended are still asked for
+  std::vector<Kept> kept_;  // one per optimizer; counts remain readable after fit
   bool released_ = false;
 };
 
 }  // namespace
 
 void check_ddp(const StrategyOptions& o, const std::string& strategy) {
-  const std::string& hook = o.ddp_comm_hook;
+  const std::string& hook = o.ddp.comm_hook;
   if (hook != "none" && hook != "fp16_compress" && hook != "bf16_compress" && hook != "post_local_sgd")
     throw UsageError(
         fmt::format("--ddp-comm-hook {}: choose none, fp16_compress, bf16_compress or post_local_sgd.", hook));
@@ -111,15 +111,15 @@ void check_ddp(const StrategyOptions& o, const std::string& strategy) {
         fmt::format("--ddp-comm-hook {}: --strategy {} has its own way to exchange gradients. Use --strategy ddp, or "
                     "leave the hook out.",
                     hook, strategy));
-  if (hook == "post_local_sgd" ? o.model_averaging_period < 1 : o.model_averaging_period != 0)
+  if (hook == "post_local_sgd" ? o.ddp.model_averaging_period < 1 : o.ddp.model_averaging_period != 0)
     throw UsageError(
         fmt::format("--model-averaging-period {}: give 1 or more steps with --ddp-comm-hook post_local_sgd, which "
                     "needs it, and nothing with other hooks.",
-                    o.model_averaging_period));
-  if (o.start_local_sgd_iter < 0 || (o.start_local_sgd_iter > 0 && hook != "post_local_sgd"))
+                    o.ddp.model_averaging_period));
+  if (o.ddp.start_local_sgd_iter < 0 || (o.ddp.start_local_sgd_iter > 0 && hook != "post_local_sgd"))
     throw UsageError(
         fmt::format("--start-local-sgd-iter {}: give 0 or more, with --ddp-comm-hook post_local_sgd.",
-                    o.start_local_sgd_iter));
+                    o.ddp.start_local_sgd_iter));
 }
 
 std::unique_ptr<Strategy> make_post_local_sgd(const StrategyChoice& choice, bool find_unused) {

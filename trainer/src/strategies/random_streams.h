@@ -1,5 +1,5 @@
 #pragma once
-// Random numbers of a batch that several ranks work on in parts.
+// Random numbers of a batch that several ranks process in parts.
 
 #include <levin/core/generator.h>
 #include <levin/core/tensor.h>
@@ -9,11 +9,11 @@
 
 namespace levin {
 
-/// Each piece of work draws from a part of the stream of its own, so that ranks need not draw as many numbers: the same
-/// piece draws the same on any rank. Before and behind it all ranks are at the same place.
+/// Each task draws from its own part of the stream, so ranks need not draw the same count: a task draws the same
+/// numbers on any rank. Before and after a batch all ranks are at the same position.
 class RandomStreams {
  public:
-  /// Runs f as piece `number`, from 0 to 65534; may be nested.
+  /// Runs f as task `number`, from 0 to 65534; may be nested.
   template <class F>
   void run(std::uint64_t number, const F& f) {
     Generator& generator = default_generator();
@@ -24,7 +24,7 @@ class RandomStreams {
     used_ = std::max(used_, generator.state().offset - begin);
     generator.set_state(around);
   }
-  /// All ranks go on behind the longest piece. All call it.
+  /// Advances all ranks past the longest task. Collective.
   void agree(distributed::ProcessGroup& group) const {
     const Tensor longest = from_data(std::vector<std::int64_t>{static_cast<std::int64_t>(used_)}, {1});
     group.all_reduce(longest, distributed::ReduceOp::max).wait();

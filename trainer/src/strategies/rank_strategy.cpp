@@ -1,4 +1,4 @@
-#include "rank_strategy.h"
+#include "src/strategies/rank_strategy.h"
 
 #include <levin/autograd/function.h>
 #include <levin/autograd/modes.h>
@@ -11,15 +11,15 @@
 #include <cmath>
 #include <map>
 
-#include "../generator_map.h"
-#include "../state_json.h"
+#include "src/checkpoint/generator_map.h"
+#include "src/checkpoint/state_json.h"
 
 namespace levin {
 namespace {
 
 using distributed::ProcessGroup;
 
-/// (world_size, ...)
+/// Returns (world_size, ...).
 Tensor gathered(ProcessGroup& group, const Tensor& own) {
   std::vector<std::int64_t> sizes(own.sizes().begin(), own.sizes().end());
   sizes.insert(sizes.begin(), group.size());
@@ -33,7 +33,7 @@ struct AllGather : Function<AllGather> {
     c.set(group);
     return gathered(*group, own);
   }
-  /// What all ranks ask of this one's part.
+  /// Sums the gradients of this rank's part over all ranks.
   static Tensor backward(Context& c, const Tensor& g) {
     ProcessGroup& group = *c.get<std::shared_ptr<ProcessGroup>>();
     const Tensor sum = g.contiguous().clone();
@@ -47,7 +47,7 @@ struct AllGather : Function<AllGather> {
 void RankStrategy::setup(nn::Module& module) {
   module.to(device_);
   distributed::share_module(module, group());
-  // Every rank draws numbers of its own (dropout); the seed stays common.
+  // Each rank draws its own random numbers (dropout); the seed is shared.
   default_generator().set_state(of_rank(default_generator().state(), rank()));
 }
 
@@ -111,7 +111,7 @@ std::vector<std::vector<int>> ranks_by_machine(ProcessGroup& group, int node) {
   return ranks;
 }
 
-/// As JSON, in parts of one size.
+/// Sends the maps as JSON, padded to one size.
 std::vector<StateMap> gather_maps(ProcessGroup& group, const StateMap& own) {
   const std::string text = to_json(own).dump();
   const Tensor size = full({}, static_cast<double>(text.size()), {.dtype = kInt64});

@@ -1,10 +1,10 @@
 #pragma once
-// What strategies of several processes have in common: the world, and what ranks say to each other.
+// Base of the strategies with several processes: the group of all ranks and their communication.
 
 #include <levin/trainer/optimizers.h>
 #include <levin/trainer/strategy.h>
 
-#include "world.h"
+#include "src/strategies/world.h"
 
 namespace levin {
 
@@ -18,11 +18,11 @@ class RankStrategy : public Strategy {
   int node_rank() const override { return world_.info.node_rank; }
   distributed::ProcessGroup* process_group() const override { return group_.get(); }
 
-  /// Rank zero's weights on all ranks; each draws random numbers of its own.
+  /// Broadcasts rank zero's weights; each rank draws its own random numbers.
   void setup(nn::Module& module) override;
   void sync_batchnorm(nn::Module& module) override;
   Batch to_device(Batch batch) const override;
-  /// Replicas that differ become their average.
+  /// Replaces replicas that differ by their average.
   void finish(nn::Module& module) override;
   StateDict consensus(const StateDict& own) override;
   void share_buffers(nn::Module& module) override;
@@ -40,7 +40,7 @@ class RankStrategy : public Strategy {
  protected:
   distributed::ProcessGroup& group() const { return *group_; }
   const std::shared_ptr<distributed::ProcessGroup>& shared_group() const { return group_; }
-  /// whole_norms, where ranks have pieces.
+  /// Implements whole_norms if ranks have shards.
   Tensor norms_over_ranks(const Tensor& norms, double type) const;
 
  private:
@@ -49,10 +49,10 @@ class RankStrategy : public Strategy {
   Device device_;
 };
 
-/// Learning rates, and the base rates of schedules, times this.
+/// Multiplies learning rates, and the base rates of schedulers, by `factor`.
 void scale_rates(const Optimizers& optimizers, double factor);
 
-/// Those that `of` gives for each optimizer, named as Optimizers::joined names its state.
+/// Collects the shards that `of` returns for each optimizer, named as Optimizers::joined names its state.
 template <class F>
 std::vector<distributed::Shard> shards_by_optimizer(const Optimizers& optimizers, const F& of) {
   std::vector<distributed::Shard> all;
@@ -64,13 +64,13 @@ std::vector<distributed::Shard> shards_by_optimizer(const Optimizers& optimizers
   return all;
 }
 
-/// The ranks of each machine; `node` is that of this rank. All ranks call.
+/// Returns the ranks of each machine; `node` is this rank's machine. Collective.
 std::vector<std::vector<int>> ranks_by_machine(distributed::ProcessGroup& group, int node);
 
-/// The maps of all ranks, by rank.
+/// Returns the maps of all ranks, by rank.
 std::vector<StateMap> gather_maps(distributed::ProcessGroup& group, const StateMap& own);
 
-/// Averages gradients where they lie, with zeros where a rank has none; one that no rank has stays away.
+/// Averages gradients in place, with zeros where a rank has none; a gradient that no rank has stays undefined.
 void average_gradients(distributed::ProcessGroup& group, const std::vector<Parameter>& parameters);
 
 }  // namespace levin

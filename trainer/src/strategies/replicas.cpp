@@ -1,10 +1,10 @@
-#include "replicas.h"
+#include "src/strategies/replicas.h"
 
 #include <levin/trainer/module.h>
 
 #include <fmt/format.h>
 
-#include "batch_rows.h"
+#include "src/strategies/batch_rows.h"
 
 namespace levin {
 

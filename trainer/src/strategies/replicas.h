@@ -1,5 +1,5 @@
 #pragma once
-// The copies of a module on the devices of one process.
+// Copies of a module on the devices of one process.
 
 #include <levin/distributed/data_parallel.h>
 #include <levin/trainer/strategy.h>
@@ -10,10 +10,12 @@ class ModuleReplicas {
  public:
   explicit ModuleReplicas(std::vector<Device> devices) : devices_(std::move(devices)) {}
   std::size_t size() const { return devices_.size(); }
-  /// The module lies on the first device. One that can be built again (nn::Module::fresh) has its replicas side by side
-  /// on threads, another is each of them in turn. Throws UsageError for one that has no steps.
+  /// Makes the replicas of a module on the first device. A module that can be reconstructed (nn::Module::fresh) has its
+  /// replicas run in parallel on threads; otherwise the module itself acts as each replica in turn. Throws UsageError
+  /// for one that has no steps.
   void setup(nn::Module& module, const std::string& strategy);
-  /// Strategy::on_replicas. Throws UsageError for a batch that says its number of samples itself: its rows are others.
+  /// Implements Strategy::on_replicas. Throws UsageError for a batch that states its number of samples, since its rows
+  /// are not samples.
   std::vector<Tensor> run(LevinModule& module, const Batch& batch, const Strategy::ReplicaStep& step);
 
  private:

@@ -1,4 +1,4 @@
-#include "stages.h"
+#include "src/strategies/stages.h"
 
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
@@ -21,10 +21,10 @@ Tensor stand_in(const Tensor& parameter) {
 }
 
 [[noreturn]] void shared_parameter(const std::string& name) {
-  throw UsageError(
-      fmt::format("[pipeline] \"{}\" is used in several stages, or in one and beside them, and each has a rank of its "
-                  "own. Cut the network elsewhere (--pipeline-balance), or use --strategy ddp.",
-                  name));
+  throw UsageError(fmt::format(
+      "[pipeline] \"{}\" is used in several stages, or in a stage and outside of them, but each stage has its "
+      "own rank. Divide the network elsewhere (--pipeline-balance), or use --strategy ddp.",
+      name));
 }
 
 }  // namespace
@@ -147,8 +147,8 @@ std::vector<std::int64_t> cut_into_stages(const nn::Sequential& cut, int stages,
   }
   if (std::ssize(layers) != stages || std::accumulate(layers.begin(), layers.end(), std::int64_t{0}) != known)
     throw UsageError(
-        fmt::format("--pipeline-balance {}: there are {} stages, one a process, and {} layers in all. Give {} numbers "
-                    "whose sum is {}.",
+        fmt::format("--pipeline-balance {}: there are {} stages, one per process, and {} layers in all. Give {} "
+                    "numbers whose sum is {}.",
                     balance, stages, known, stages, known));
   return layers;
 }

@@ -1,6 +1,8 @@
-#include "strategies.h"
+#include "src/strategies/strategies.h"
 
 #include <algorithm>
+
+#include "src/strategies/single.h"
 
 namespace levin {
 namespace {
@@ -26,6 +28,8 @@ constexpr StrategyKind kKinds[] = {
 };
 
 }  // namespace
+
+std::unique_ptr<Strategy> make_single(Device device) { return std::make_unique<SingleDevice>(device); }
 
 const StrategyKind* find_strategy(std::string_view name) {
   const auto* kind = std::ranges::find(kKinds, name, &StrategyKind::name);

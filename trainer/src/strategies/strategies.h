@@ -1,23 +1,23 @@
 #pragma once
-// The strategies by name.
+// Table of the strategies by name.
 
 #include <levin/trainer/strategy.h>
 
 #include <string_view>
 
-#include "world.h"
+#include "src/strategies/world.h"
 
 namespace levin {
 
-/// What the options come to.
+/// Resolved options of a strategy.
 struct StrategyChoice {
   std::string name;             ///< never "auto"
   std::vector<Device> devices;  ///< of this machine
   const StrategyOptions* options = nullptr;
 
-  /// Joins the processes of the run, or starts them: one a device of this machine.
+  /// Joins the processes of the run, or starts them: one per device of this machine.
   World& world() const;
-  /// That of this process among them.
+  /// Device of this process.
   Device own_device() const;
 };
 
@@ -27,7 +27,7 @@ std::unique_ptr<Strategy> make_ddp(const StrategyChoice& choice);
 std::unique_ptr<Strategy> make_ddp2(const StrategyChoice& choice);
 std::unique_ptr<Strategy> make_horovod(const StrategyChoice& choice);
 std::unique_ptr<Strategy> make_bagua(const StrategyChoice& choice);
-/// Throw UsageError for options that make no sense; `strategy` is its name, never "auto".
+/// Throw UsageError for invalid options; `strategy` is the resolved name, never "auto".
 void check_ddp(const StrategyOptions& options, const std::string& strategy);
 void check_horovod(const StrategyOptions& options);
 void check_bagua(const StrategyOptions& options);
@@ -42,11 +42,11 @@ struct StrategyKind {
   std::unique_ptr<Strategy> (*make)(const StrategyChoice& choice);
 };
 
-/// Null for a name that is none.
+/// Returns null for an unknown name.
 const StrategyKind* find_strategy(std::string_view name);
-/// Whether ranks divide what a checkpoint holds.
+/// True if ranks shard state that checkpoints hold.
 bool divides_state(std::string_view name);
-/// "single, ddp, ... and x": those that a user may ask for.
+/// Returns "single, ddp, ... and x": the names that a user may give.
 std::string known_strategies();
 
 }  // namespace levin

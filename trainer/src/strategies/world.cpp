@@ -1,17 +1,17 @@
-#include "world.h"
+#include "src/strategies/world.h"
 
 #include <fmt/format.h>
 
-#include "../logging.h"
+#include "src/logging.h"
 
 namespace levin {
 namespace {
 
 using namespace distributed;
 
-constexpr std::chrono::seconds kGrace(30);  // for other ranks to end after this one
+constexpr std::chrono::seconds kGrace(30);  // for other ranks to exit after this one
 
-/// This process is the first of its machine, and starts the others.
+/// This process is the first on its machine and starts the others.
 void start_others(World& world, int processes, const StrategyOptions& o, const Environment& env) {
   const RankOptions place{
       .num_nodes = static_cast<int>(o.num_nodes), .devices = processes, .node_rank = static_cast<int>(o.node_rank)};
@@ -32,7 +32,7 @@ void start_others(World& world, int processes, const StrategyOptions& o, const E
 
 void check_size(const RankInfo& info, int processes, const StrategyOptions& o) {
   if (o.strategy == "ddp2" && info.local_world_size > 1)
-    throw UsageError(fmt::format("--strategy ddp2: it is one process a machine, and {} tell of {} on this one.",
+    throw UsageError(fmt::format("--strategy ddp2: it uses one process per machine, but {} specify {} on this one.",
                                  info.source, info.local_world_size));
   if (o.devices.is_auto() || info.local_world_size == processes || o.strategy == "ddp2") return;
   throw UsageError(
@@ -40,7 +40,7 @@ void check_size(const RankInfo& info, int processes, const StrategyOptions& o) {
                   o.devices.text(), info.source, info.local_world_size, info.local_world_size));
 }
 
-/// Gradients go from device to device; what ranks say to each other goes by the host.
+/// Gradients are transferred between devices, control messages through the host.
 std::shared_ptr<ProcessGroup> make_group(const World& world, Device device, const StrategyOptions& o) {
   GroupOptions options{.store = world.store,
                        .rank = world.info.rank,
@@ -66,7 +66,7 @@ std::unique_ptr<World> make_world(std::span<const Device> devices, const Strateg
   }
   const RankInfo& me = world->info;
   const std::chrono::seconds timeout(o.timeout);
-  if (me.rank != 0) logging::only_errors();  // what all would say, rank zero says
+  if (me.rank != 0) logging::only_errors();  // only rank zero reports what all ranks would say
   if (me.world_size == 1) {
     world->group = make_process_group("single");
     return world;

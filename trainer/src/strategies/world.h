@@ -12,19 +12,18 @@ namespace levin {
 
 struct World {
   distributed::RankInfo info;
-  std::optional<distributed::HeldPort> port;  ///< of the store, where nobody has named one
-  std::unique_ptr<distributed::LocalRanks> others;  ///< that this process has started, and waits for in the end
+  std::optional<distributed::HeldPort> port;        ///< of the store, unless one was given
+  std::unique_ptr<distributed::LocalRanks> others;  ///< started by this process, which waits for them at the end
   std::shared_ptr<distributed::Store> store;
-  std::shared_ptr<distributed::ProcessGroup> group;  ///< it ends first
+  std::shared_ptr<distributed::ProcessGroup> group;  ///< destroyed first
 };
 
-/// Finds this process's place by its environment, or else starts the other processes of this machine, one a device
-/// (ddp2: one in all); waits until all are there. The first call decides; the world lasts to the end of the process.
-/// Throws UsageError where another world is asked for, RendezvousError, StoreError.
+/// Determines this process's rank from its environment, or else starts the other processes of this machine, one per
+/// device (ddp2: one per machine); waits until all have joined. The first call decides; the world lasts until the
+/// process ends. Throws UsageError if a different world is requested, RendezvousError, StoreError.
 World& join_world(std::span<const Device> devices, const StrategyOptions& options);
 
-/// The device of a rank: that of its number on its machine, also where a launcher has started more ranks than "auto"
-/// knows of.
+/// Returns the device of a rank, by its local rank, also if a launcher started more ranks than "auto" selects.
 Device device_of(const distributed::RankInfo& rank, std::span<const Device> devices);
 
 }  // namespace levin

@@ -1,4 +1,4 @@
-// "zero_1" and "zero_2": data parallelism whose optimizers' state, and gradients, are divided among the ranks.
+// "zero_1" and "zero_2": data parallelism with sharded optimizer state and, for zero_2, sharded gradients.
 #include <levin/distributed/zero.h>
 #include <levin/trainer/optimizers.h>
 
@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "ddp.h"
-#include "strategies.h"
+#include "src/strategies/ddp.h"
+#include "src/strategies/strategies.h"
 
 namespace levin {
 namespace {
@@ -59,7 +59,7 @@ class Zero final : public Ddp {
     return parameters;
   }
   void zero_grad(const std::vector<Parameter>& parameters) override {
-    if (stage_ == 1) return;  // the optimizer has done it
+    if (stage_ == 1) return;  // the optimizer has already done it
     for (const Parameter& p : whole_of(parameters)) p.set_grad({});
   }
   void clip_grad_norm(const std::vector<Parameter>& parameters, double max_norm) override {
@@ -98,16 +98,16 @@ class Zero final : public Ddp {
   }
 
   int stage_;
-  bool sharded_;  // checkpoints
+  bool sharded_;  // write sharded checkpoints
   std::vector<Divided> divided_;
-  bool reduces_ = false;  // the backward of this window
+  bool reduces_ = false;  // reduce in the backward of this window
 };
 
 }  // namespace
 
 std::unique_ptr<Strategy> make_zero(const StrategyChoice& choice) {
   return std::make_unique<Zero>(choice.world(), choice.own_device(), choice.name == "zero_1" ? 1 : 2,
-                                choice.options->fsdp_state_dict_type == "sharded");
+                                choice.options->fsdp.state_dict_type == "sharded");
 }
 
 }  // namespace levin

@@ -1,4 +1,4 @@
-#include "trial.h"
+#include "src/tuner/trial.h"
 
 #include <levin/autograd/modes.h>
 
@@ -14,9 +14,9 @@ Trial::Trial(LevinModule& module, data::DataLoader& loader, const TrainerConfig&
       strategy_(make_strategy(strategy_options(config))),
       precision_(make_precision(config.precision)) {
   if (strategy_->divides_weights())
-    throw UsageError(fmt::format("[tuner] a trial brings back all weights, which --strategy {} divides. Tune with "
-                                 "--strategy ddp.",
-                                 strategy_->name()));
+    throw UsageError(
+        fmt::format("[tuner] a trial restores all weights, which --strategy {} shards. Tune with --strategy ddp.",
+                    strategy_->name()));
   for (const auto& [name, p] : module.named_parameters()) {
     weights_.set(name, p.detach().clone());
     if (p.grad().defined()) gradients_.emplace_back(p, p.grad());
@@ -32,7 +32,7 @@ Trial::Trial(LevinModule& module, data::DataLoader& loader, const TrainerConfig&
     strategy_->setup(module);
     optimizers_ = module.configure_optimizers();
     if (optimizers_.empty())
-      throw UsageError("[tuner] configure_optimizers gave no optimizer. Return one, e.g. optim::AdamW.");
+      throw UsageError("[tuner] configure_optimizers returned no optimizer. Return one, e.g. optim::AdamW.");
     runner_ = std::make_unique<StepRunner>(module, optimizers_, *strategy_, *precision_, hooks_,
                                            StepOptions{.accumulate_grad_batches = config.accumulate_grad_batches,
                                                        .gradient_clip_val = config.gradient_clip_val,
@@ -63,7 +63,7 @@ void Trial::restore() {
   for (const auto& [name, p] : parameters) p.copy_(weights_.at(name));
   for (const auto& [name, b] : module_.named_buffers()) b.copy_(weights_.at(name));
   for (const auto& [p, g] : gradients_) p.set_grad(g);
-  for (const auto& [m, on] : modes_) m->train(on);  // parents first, so children have the last word
+  for (const auto& [m, on] : modes_) m->train(on);  // parents first, so that children take precedence
   loader_.load_state(place_);
   default_generator().set_state(random_);
 }
@@ -80,7 +80,7 @@ void Trial::run(std::int64_t steps, const std::function<bool(std::optional<doubl
       metrics_.set_scope(MetricStore::Scope::step, Split::train, batch.size());
       const StepOutput out = runner_->run(batch, index, ++state_.batch == batches, state_);
       metrics_.set_scope(MetricStore::Scope::closed, Split::train);
-      // All ranks come to the same conclusion.
+      // All ranks decide alike.
       const auto loss = out.empty()
                             ? std::nullopt
                             : std::optional(strategy_->reduce(out.loss().item<double>(), ReduceOp::avg));

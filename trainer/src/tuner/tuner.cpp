@@ -4,23 +4,23 @@
 
 #include <cmath>
 
-#include "../logging.h"
-#include "trial.h"
+#include "src/logging.h"
+#include "src/tuner/trial.h"
 
 namespace levin {
 namespace {
 
-void at_least(std::int64_t value, std::int64_t least, const char* option) {
+void require_at_least(std::int64_t value, std::int64_t least, const char* option) {
   if (value < least) throw UsageError(fmt::format("[tuner] {} is {}. Give {} or more.", option, value, least));
 }
 
 void check(const BatchSizeOptions& o) {
   if (o.mode != "power" && o.mode != "binsearch")
     throw UsageError(fmt::format("[tuner] mode is \"{}\". Choose power or binsearch.", o.mode));
-  at_least(o.steps_per_trial, 1, "steps_per_trial");
-  at_least(o.init_val, 1, "init_val");
-  at_least(o.max_trials, 1, "max_trials");
-  at_least(o.max_val, o.init_val, "max_val");
+  require_at_least(o.steps_per_trial, 1, "steps_per_trial");
+  require_at_least(o.init_val, 1, "init_val");
+  require_at_least(o.max_trials, 1, "max_trials");
+  require_at_least(o.max_val, o.init_val, "max_val");
   if (!(o.margin >= 0 && o.margin < 1))
     throw UsageError(fmt::format("[tuner] margin is {}. Give a number from 0 to below 1.", o.margin));
 }
@@ -28,7 +28,7 @@ void check(const BatchSizeOptions& o) {
 void check(const LearningRateOptions& o) {
   if (!(o.min_lr > 0 && o.min_lr < o.max_lr))
     throw UsageError(fmt::format("[tuner] rates go from {} to {}. Give 0 < min_lr < max_lr.", o.min_lr, o.max_lr));
-  at_least(o.num_training_steps, 2, "num_training_steps");
+  require_at_least(o.num_training_steps, 2, "num_training_steps");
   if (o.mode != "exponential" && o.mode != "linear")
     throw UsageError(fmt::format("[tuner] mode is \"{}\". Choose exponential or linear.", o.mode));
 }
@@ -36,18 +36,18 @@ void check(const LearningRateOptions& o) {
 data::DataLoader with_batch_size(const data::DataLoader& loader, std::int64_t size) {
   data::DataLoaderOptions options = loader.options();
   options.batch_size = size;
-  options.seed = loader.state().seed;  // the same order, and the default generator is not asked
+  options.seed = loader.state().seed;  // the same order, without drawing from the default generator
   return data::DataLoader(loader.dataset(), options);
 }
 
-/// Rates as Lightning's schedulers of the search give them.
+/// Rates as computed by Lightning's schedulers for the search.
 double rate(const LearningRateOptions& o, std::int64_t step) {
   if (step == 0) return o.min_lr;
   const double r = static_cast<double>(step + 1) / static_cast<double>(o.num_training_steps);
   return o.mode == "linear" ? o.min_lr + r * (o.max_lr - o.min_lr) : o.min_lr * std::pow(o.max_lr / o.min_lr, r);
 }
 
-/// Gives the module back to the run that it was lent for.
+/// Restores the module's link to its run.
 void link_again(RunContext& run) { run.module.set_link({.metrics = &run.metrics, .state = &run.state}); }
 
 data::DataLoader& train_loader(RunContext& run, const char* who) {
@@ -75,7 +75,7 @@ std::int64_t Tuner::scale_batch_size(LevinModule& module, data::DataLoader& load
       return false;
     }
   };
-  std::int64_t good = 0, bad = 0;  // the largest known to fit, the smallest known not to
+  std::int64_t good = 0, bad = 0;  // largest size known to fit, smallest known not to
   std::int64_t trials = 0;
   for (std::int64_t size = std::min(options.init_val, limit); trials < options.max_trials; ++trials) {
     if (!fits(size)) {
@@ -105,11 +105,11 @@ LearningRateResults Tuner::lr_find(LevinModule& module, data::DataLoader& loader
                                    const LearningRateOptions& options) const {
   check(options);
   if (!module.automatic_optimization)
-    throw UsageError("[lr_find] the module steps its optimizers by hand. Search with automatic_optimization.");
+    throw UsageError("[lr_find] the module uses manual optimization. Search with automatic_optimization.");
   constexpr double kSmoothing = 0.98;
   LearningRateResults results;
   TrainerConfig config = config_;
-  config.accumulate_grad_batches = 1;  // one rate a batch
+  config.accumulate_grad_batches = 1;  // one rate per batch
   Trial trial(module, loader, config, options.num_training_steps);
   auto& groups = trial.optimizers().optimizer().param_groups();
   trial.optimizers().set_scheduler(
@@ -140,7 +140,7 @@ std::optional<double> LearningRateResults::suggestion(std::size_t skip_begin, st
   for (std::size_t i = skip_begin; i + skip_end < loss.size(); ++i)
     if (std::isfinite(loss[i])) kept.push_back(i);
   if (kept.size() < 2) return std::nullopt;
-  // Differences to both neighbours, to one at the ends.
+  // Differences to both neighbours; to one neighbour at the ends.
   std::size_t steepest = 0;
   double least = 0;
   for (std::size_t k = 0; k < kept.size(); ++k) {

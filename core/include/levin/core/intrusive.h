@@ -107,7 +107,7 @@ class Pooled {
     Slot* head = nullptr;
     int count = 0;
     ~FreeList() {
-      count = kKeep;  // what is freed after this thread's lists are gone goes straight back to the system
+      count = kKeep;  // full, so that later frees of this thread go straight to the system
       while (head) ::operator delete(std::exchange(head, head->next));
     }
   };

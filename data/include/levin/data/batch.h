@@ -1,5 +1,5 @@
 #pragma once
-// A data loader's unit: a few tensors that belong together, usually inputs and targets.
+// The batches of a data loader: tensors that belong together, usually inputs and targets.
 
 #include <levin/core/tensor.h>
 
@@ -13,26 +13,26 @@ namespace levin {
 /// of more is read by index.
 struct Batch {
   std::vector<Tensor> tensors{};
-  std::vector<int> ends{};  ///< where each part ends in `tensors`: lists of tensors, a combined loader's batches
-  int64_t samples = -1;     ///< set where the first tensor's rows do not tell
-  int dataloader_idx = 0;   ///< which loader it is from, of those walked in sequence
+  std::vector<int> ends{};  ///< the end of each part in `tensors`, for lists of tensors and combined loaders
+  int64_t samples = -1;     ///< the number of samples where it is not that of the first tensor's rows; else -1
+  int dataloader_idx = 0;   ///< index of the loader that made it, for loaders read in sequence
 
-  /// Throws IndexError that tells how many tensors there are.
+  /// Throws IndexError with the number of tensors.
   const Tensor& operator[](int i) const;
   Tensor& operator[](int i);
-  /// Samples: rows of the first defined tensor, 0 when there is none, 1 for a tensor without dimensions.
+  /// Number of samples: rows of the first defined tensor, 0 if there is none, 1 for a tensor without dimensions.
   int64_t size() const;
-  /// Parts; a plain batch is one.
+  /// Number of parts; a plain batch has one.
   int parts() const;
   /// The tensors of one part; throws IndexError.
   Batch part(int i) const;
-  /// The same tensors on another device. A page-locked batch is copied to a CUDA device on a stream of its own, beside
-  /// the work queued before; what is queued later on this thread's stream waits for it. Until then the source must not
-  /// be written to.
+  /// Returns the tensors on another device. A page-locked batch is copied to a CUDA device on a separate stream, beside
+  /// the work queued before; work queued later on this thread's stream waits for the copy. Until it is done the source
+  /// must not be written to.
   Batch to(Device device) const;
 };
 
-/// One sample: a batch's tensors without their axis 0.
+/// One sample: the tensors of a batch without their axis 0.
 using Sample = Batch;
 
 template <std::size_t I>

@@ -1,5 +1,5 @@
 #pragma once
-// CIFAR-10 and CIFAR-100 (Krizhevsky 2009): 50,000 training and 10,000 test pictures of 32 x 32 in colour, in their
+// CIFAR-10 and CIFAR-100 (Krizhevsky 2009): 50,000 training and 10,000 test images of 32 x 32 in colour, in their
 // binary version: rows of label bytes, then 3072 bytes of red, green and blue.
 
 #include <levin/data/dataset.h>
@@ -19,12 +19,12 @@ class Cifar10 final : public ImageDataset {
   Cifar10(std::string_view split, const std::filesystem::path& dir, Transform augment = {});
 };
 
-/// The same with 100 classes, from train.bin and test.bin (or in a folder cifar-100-binary).
+/// CIFAR-100: 100 classes, read from train.bin and test.bin (or from a folder cifar-100-binary with them).
 class Cifar100 final : public ImageDataset {
  public:
   static constexpr float kMean[] = {0.5071f, 0.4865f, 0.4409f};
   static constexpr float kStd[] = {0.2673f, 0.2564f, 0.2762f};
-  /// `coarse`: the 20 superclasses instead.
+  /// With `coarse`, labels are the 20 superclasses.
   Cifar100(std::string_view split, const std::filesystem::path& dir, Transform augment = {}, bool coarse = false);
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// Batches from samples whose sizes differ.
+// Collate functions for samples whose sizes differ.
 
 #include <levin/data/dataloader.h>
 
@@ -14,19 +14,20 @@ struct PadSequenceOptions {
   double padding_value = 0;
 };
 
-/// Sequences (T_i, *) in one tensor (T, B, *), or (B, T, *) when batch_first, where T is the longest; the rest is
-/// padding_value. Throws ValueError without sequences, ShapeError and DTypeError when more than T_i differs.
+/// Stacks sequences (T_i, *) into one tensor (T, B, *), or (B, T, *) if batch_first, where T is the largest T_i; the
+/// rest is padding_value. Throws ValueError without sequences, ShapeError and DTypeError when more than T_i differs.
 Tensor pad_sequence(std::span<const Tensor> sequences, const PadSequenceOptions& options = {});
 
 struct PadOptions {
   double value = 0;
-  std::vector<int> places{0};  ///< which tensors of a sample are padded along their axis 0; the others are stacked
+  std::vector<int> places{0};  ///< the tensors of a sample to pad along axis 0; the others are stacked
   bool lengths = true;         ///< for each padded place, int64 lengths (B) follow as a further tensor
 };
-/// A batch with padded tensors (B, T, *).
+/// Returns a collate function that pads tensors to (B, T, *).
 Collate pad_collate(PadOptions options = {});
 
-/// A batch that keeps the tensors apart: part i lists tensor i of each sample. For pictures and boxes of any size.
+/// Returns a collate function that stacks nothing: part i of a batch lists tensor i of each sample. It serves images
+/// and boxes of different sizes.
 Collate list_collate();
 
 }  // namespace levin::data

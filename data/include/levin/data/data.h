@@ -1,5 +1,5 @@
 #pragma once
-// Everything of the data module.
+// Includes all headers of the data module.
 
 #include <levin/data/batch.h>
 #include <levin/data/cifar.h>

@@ -1,5 +1,5 @@
 #pragma once
-// Batches from a dataset, in order, made by threads ahead of their use.
+// The DataLoader: batches of a dataset in order, loaded ahead by threads.
 
 #include <levin/core/owned_ptr.h>
 #include <levin/data/dataset.h>
@@ -15,7 +15,7 @@ namespace levin::data {
 
 using Collate = std::function<Batch(std::span<const Sample>)>;
 
-/// PyTorch's arguments, in its order.
+/// Arguments of torch.utils.data.DataLoader, in its order.
 struct DataLoaderOptions {
   int64_t batch_size = 1;
   bool shuffle = false;
@@ -30,39 +30,38 @@ struct DataLoaderOptions {
   int prefetch_factor = 2;                       ///< batches that each worker may be ahead
   bool persistent_workers = true;                ///< keep the threads between epochs
   std::optional<std::uint64_t> seed{};           ///< of shuffle and augmentations; the default generator's if absent
-  /// Which share of every epoch this loader gives: every num_replicas-th index (or batch of a batch sampler, or shard
-  /// of an iterable dataset), beginning with `rank`. The order, and so the seed, is that of all ranks.
+  /// The share of every epoch that this loader returns: every num_replicas-th index (or batch of a batch sampler, or
+  /// shard of an iterable dataset), beginning with `rank`. The order and the seed are the same on all ranks.
   int num_replicas = 1, rank = 0;
-  /// Of a share: indices come a second time where the ranks would not get as many; false for evaluation, where none may
-  /// count twice.
+  /// Repeats indices so that all ranks get equally many; use false for evaluation, where no sample may count twice.
   bool pad = true;
 };
 
-/// Which worker this is; for worker_init, datasets and collate functions.
+/// The worker that runs the calling code; for worker_init, datasets and collate functions.
 struct WorkerInfo {
   int id = 0;
   int num_workers = 0;
 };
-/// Nothing outside of a DataLoader's workers.
+/// Returns nothing outside of a DataLoader's workers.
 std::optional<WorkerInfo> get_worker_info();
 
-/// How long a walk took, and how much of that its user waited for batches.
+/// The time of one pass over a loader, and how much of it was spent waiting for batches.
 struct LoaderTimes {
   double wait = 0;   ///< seconds
-  double total = 0;  ///< seconds since the walk began, up to its end
+  double total = 0;  ///< seconds from the beginning of the pass to its end, or to now
   int64_t batches = 0;
-  /// From 0 to 1; 0 before the first batch.
+  /// Share of the time spent waiting, from 0 to 1; 0 before the first batch.
   double share() const { return total > 0 ? wait / total : 0; }
 };
 
-/// Walks over the batches of one epoch:
+/// Iterates over the batches of one epoch:
 ///
 ///     data::DataLoader loader(data::FashionMnist("train"), {.batch_size = 128, .shuffle = true});
 ///     for (auto& [x, y] : loader) ...
 ///
-/// Each walk is a new epoch, with a new order if shuffled. The batches are the same for any number of workers. An
-/// exception in a dataset comes out of the walk with the same type (for Levin's errors) and names worker and index;
-/// other exceptions come nested in an Error. The loader stays usable. Only one walk at a time.
+/// Each iteration over it is a new epoch, with a new order if shuffled. The batches are the same for any number of
+/// workers. An exception in a dataset leaves the loop with the same type (for Levin's errors) and names worker and
+/// index; other exceptions are nested in an Error. The loader stays usable. Only one iteration may run at a time.
 class DataLoader {
  public:
   /// Throws ValueError for options that make no sense and for an empty dataset.
@@ -70,8 +69,8 @@ class DataLoader {
   template <IsDataset D>
   explicit DataLoader(D&& dataset, const DataLoaderOptions& options = {})
       : DataLoader(share(std::forward<D>(dataset)), options) {}
-  /// Batches come from the shards in turn, each of samples of one shard; a shard's last batch may be smaller. Throws
-  /// ValueError for options that need an order or a size (shuffle, samplers), and when ranks outnumber shards.
+  /// Takes batches from the shards in turn. A batch holds samples of one shard; a shard's last batch may be smaller.
+  /// Throws ValueError for options that need an order or a size (shuffle, samplers), and if ranks outnumber shards.
   explicit DataLoader(IterablePtr dataset, const DataLoaderOptions& options = {});
   template <IsIterable D>
   explicit DataLoader(D&& dataset, const DataLoaderOptions& options = {})
@@ -81,34 +80,34 @@ class DataLoader {
   ~DataLoader();
 
   class Iterator;
-  /// Begins an epoch: the one set by set_epoch or load_state, else the next. Loads the first batch.
+  /// Begins an epoch, the one set by set_epoch or load_state, else the next, and loads its first batch.
   Iterator begin();
-  /// Begins at a batch. Those before it are not loaded, save by iterable datasets and combined loaders.
+  /// Begins at a batch. The batches before it are not loaded, except by iterable datasets and combined loaders.
   Iterator begin_at(int64_t batch);
   static std::default_sentinel_t end() { return {}; }
 
-  /// Whether an epoch's length is known beforehand; that of an iterable dataset is not.
+  /// True if the length of an epoch is known in advance; that of an iterable dataset is not.
   bool has_size() const;
-  /// Batches in an epoch; throws UsageError when unknown.
+  /// Number of batches in an epoch; throws UsageError if it is unknown.
   int64_t size() const;
   /// Null when the batches come from an iterable dataset or from several loaders.
   const DatasetPtr& dataset() const;
   const DataLoaderOptions& options() const;
-  /// The number of the running epoch, or of the next one between two.
+  /// Number of the running epoch; between two epochs, of the next.
   int64_t epoch() const;
-  /// Chooses the next epoch, from its first batch; a loaded state of that same epoch keeps its place.
+  /// Sets the next epoch, which begins with its first batch; a loaded state of the same epoch keeps its place.
   void set_epoch(int64_t epoch);
-  /// The same data in the same order, for one of several ranks; it begins with this loader's epoch. The loader itself
-  /// gives up nothing. Throws ValueError for a rank that does not exist.
+  /// Returns a loader of one rank's share of the same data in the same order; it begins with this loader's epoch. This
+  /// loader does not change. Throws ValueError for a rank that does not exist.
   std::shared_ptr<DataLoader> share_of(int num_replicas, int rank, bool pad = true) const;
   LoaderState state() const;
-  /// The next walk continues there. Throws StateError when the data or the batch size differ.
+  /// The next iteration continues at `state`. Throws StateError if the data or the batch size differ.
   void load_state(const LoaderState& state);
 
-  /// Of the running walk, or of the last one.
+  /// Times of the running epoch, or of the last one.
   LoaderTimes times() const;
-  /// One sentence that tells what to change when more than `threshold` of a walk of 10 batches or more was spent
-  /// waiting; otherwise empty.
+  /// Returns one sentence with a remedy if more than `threshold` of an epoch of 10 batches or more was spent waiting;
+  /// otherwise an empty text.
   std::string wait_advice(double threshold = 0.1) const;
 
  protected:
@@ -118,18 +117,18 @@ class DataLoader {
   OwnedPtr<Impl> impl_;
 };
 
-/// The place in a walk. Move-only.
+/// The position in an epoch. Move-only.
 class DataLoader::Iterator {
  public:
   using value_type = Batch;
   using difference_type = std::ptrdiff_t;
   Batch& operator*() { return batch_; }
   Batch* operator->() { return &batch_; }
-  /// Drops the batch and loads the next one.
+  /// Releases the batch and loads the next.
   Iterator& operator++();
   void operator++(int) { ++*this; }
   friend bool operator==(const Iterator& i, std::default_sentinel_t) { return i.done_; }
-  /// Number of the batch in its epoch.
+  /// Index of the batch in its epoch.
   int64_t index() const { return index_; }
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// Things with samples that are found by number.
+// Datasets whose samples are found by index.
 
 #include <levin/core/generator.h>
 #include <levin/data/batch.h>
@@ -12,18 +12,18 @@
 
 namespace levin::data {
 
-/// A map from [0, size()) to samples. Several threads of a DataLoader read one dataset at once.
+/// A map from [0, size()) to samples. Several threads of a DataLoader read one dataset at the same time.
 class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual int64_t size() const = 0;
-  /// Sample number `index`. `rng` belongs to this sample in this epoch, so that augmentations depend on neither the
-  /// number of workers nor the order of the batches.
+  /// Returns sample `index`. `rng` belongs to this sample in this epoch, so that augmentations depend neither on the
+  /// number of workers nor on the order of the batches.
   virtual Sample get(int64_t index, Generator& rng) const = 0;
-  /// These samples as one batch. `epoch_rng.fork(index)` is a sample's generator. Override it where one gather is
+  /// Returns these samples as one batch. `epoch_rng.fork(index)` is a sample's generator. Override it if a gather is
   /// faster than stacking.
   virtual Batch get_batch(std::span<const int64_t> indices, const Generator& epoch_rng) const;
-  /// The whole dataset as one batch.
+  /// Returns the whole dataset as one batch.
   Batch all() const;
 };
 
@@ -32,7 +32,7 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
 template <class D>
 concept IsDataset = std::derived_from<std::remove_cvref_t<D>, Dataset>;
 
-/// Takes a dataset by value (tensors inside are handles, so a copy is cheap).
+/// Moves or copies a dataset into a shared pointer; a copy is cheap, since tensors are handles.
 template <IsDataset D>
 DatasetPtr share(D&& dataset) {
   return std::make_shared<const std::remove_cvref_t<D>>(std::forward<D>(dataset));
@@ -82,14 +82,14 @@ class TransformedDataset final : public Dataset {
   Transform transform_;
 };
 
-/// How ImageDataset turns bytes into numbers.
+/// How ImageDataset converts bytes to numbers.
 struct ImageOptions {
-  std::vector<float> mean{};  ///< one a channel (or one for all); empty means 0
-  std::vector<float> std{};   ///< likewise; empty means 1
-  Transform augment{};        ///< applied to the (C, H, W) bytes before they become numbers
+  std::vector<float> mean{};  ///< one per channel, or one for all; empty means 0
+  std::vector<float> std{};   ///< as `mean`; empty means 1
+  Transform augment{};        ///< applied to the (C, H, W) bytes before the conversion
 };
 
-/// Images kept as bytes, given out as f32 (B, C, H, W) with (byte / 255 - mean) / std, and labels int64 (B).
+/// Images stored as bytes and returned as f32 (B, C, H, W) with (byte / 255 - mean) / std, with labels int64 (B).
 class ImageDataset : public Dataset {
  public:
   /// `images` is uint8 (N, H, W) or (N, C, H, W), `labels` int64 (N).
@@ -105,11 +105,11 @@ class ImageDataset : public Dataset {
   void convert(const std::uint8_t* from, float* to, int64_t pixels) const;
 
   Tensor images_, labels_;
-  std::vector<float> table_;  // (C, 256): every byte's number
+  std::vector<float> table_;  // (C, 256): the number of each byte value
   Transform augment_;
 };
 
-/// Disjoint random parts of a dataset with these sizes, whose sum is the dataset's size (ValueError).
+/// Splits a dataset into disjoint random parts of these sizes. Throws ValueError unless they add up to its size.
 std::vector<Subset> random_split(DatasetPtr dataset, std::span<const int64_t> sizes, Generator rng = Generator(0));
 template <IsDataset D>
 std::vector<Subset> random_split(D&& dataset, std::initializer_list<int64_t> sizes, Generator rng = Generator(0)) {

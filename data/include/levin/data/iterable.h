@@ -1,5 +1,5 @@
 #pragma once
-// Data that can only be read from its beginning: streams, logs, archives.
+// Iterable datasets: data that is read from its beginning, such as streams, logs and archives.
 
 #include <levin/core/generator.h>
 #include <levin/data/batch.h>
@@ -10,26 +10,26 @@
 
 namespace levin::data {
 
-/// One reading of a shard. Used by one thread at a time.
+/// A reader of one shard. One thread uses it at a time.
 class SampleStream {
  public:
   virtual ~SampleStream() = default;
-  /// The next sample; nothing at the end.
+  /// Returns the next sample, or nothing at the end.
   virtual std::optional<Sample> next() = 0;
-  /// Drops `count` samples, or as many as there are; a resumed walk begins with it. Override it where one can jump.
+  /// Skips `count` samples, or all if there are fewer, when an epoch is resumed. Override it if the reader can seek.
   virtual void skip(int64_t count);
 };
 
-/// Samples in shards, such as files. Which shards there are depends on the data alone, so that the batches are the same
-/// for any number of workers. Workers read different shards at the same time, ranks different shards altogether.
+/// Samples in shards, such as files. The shards depend on the data alone, so that the batches are the same for any
+/// number of workers. Workers read different shards at the same time; each rank reads shards of its own.
 class IterableDataset {
  public:
   virtual ~IterableDataset() = default;
   virtual int64_t shards() const { return 1; }
-  /// Opens a shard at its beginning; several threads open shards at once. `rng` is the shard's own in this epoch.
+  /// Opens a shard at its beginning; several threads call it at the same time. `rng` belongs to this shard and epoch.
   virtual std::unique_ptr<SampleStream> open(int64_t shard, Generator rng) const = 0;
-  /// The costly part of loading a sample (decoding, augmentation), which runs in several workers at once even where
-  /// there is one shard. `rng` is this sample's own in this epoch.
+  /// Does the costly part of loading a sample (decoding, augmentation), which runs in several workers at the same time
+  /// even with one shard. `rng` belongs to this sample and epoch.
   virtual Sample prepare(Sample sample, Generator& /*rng*/) const { return sample; }
 };
 

@@ -11,22 +11,22 @@
 
 namespace levin::data {
 
-/// Where Debian's package dataset-fashion-mnist puts the files.
+/// The folder of Debian's package dataset-fashion-mnist.
 inline constexpr const char* kFashionMnistDir = "/usr/share/datasets/fashion-mnist";
 
 /// f32 (B, 1, 28, 28) with (byte / 255 - 0.2860) / 0.3530, labels int64 (B).
 class FashionMnist final : public ImageDataset {
  public:
   /// `split` is "train" or "test"; `augment` changes the (1, 28, 28) bytes, e.g. Compose{RandomCrop(28, 2),
-  /// RandomHorizontalFlip()}. Throws ValueError for another split, and IoError that names package and option for a
-  /// missing file, else what is wrong with it.
+  /// RandomHorizontalFlip()}. Throws ValueError for another split, and IoError for a missing file, with the package to
+  /// install, or a damaged one.
   explicit FashionMnist(std::string_view split, const std::filesystem::path& dir = kFashionMnistDir,
                         Transform augment = {});
-  /// The names of the labels 0 to 9, as torchvision has them: "T-shirt/top", "Trouser", ...
+  /// Names of the labels 0 to 9, as in torchvision: "T-shirt/top", "Trouser", ...
   static const std::vector<std::string>& classes();
 };
 
-/// The digits: the same files under the same names, (byte / 255 - 0.1307) / 0.3081.
+/// Handwritten digits, from files of the same names, as (byte / 255 - 0.1307) / 0.3081.
 class Mnist final : public ImageDataset {
  public:
   Mnist(std::string_view split, const std::filesystem::path& dir, Transform augment = {});

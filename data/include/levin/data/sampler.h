@@ -1,6 +1,6 @@
 #pragma once
-// The order in which a data loader visits a dataset. A sampler has no state: the order is a function of its seed and
-// the epoch, so that a checkpoint needs the epoch's number and nothing else.
+// Samplers define the order in which a data loader reads a dataset. A sampler has no state: the order is a function of
+// its seed and the epoch, so that a checkpoint needs only the number of the epoch.
 
 #include <levin/core/generator.h>
 
@@ -15,19 +15,19 @@ using std::int64_t;
 class Sampler {
  public:
   virtual ~Sampler() = default;
-  /// Indices in one epoch.
+  /// Number of indices in one epoch.
   virtual int64_t size() const = 0;
   /// The indices of an epoch (0 or more), in order.
   virtual std::vector<int64_t> indices(int64_t epoch) const = 0;
 };
 
-/// Whole batches of indices: those of a sampler, `batch_size` at a time. Derive from it for batches of another kind.
+/// Batches of indices: those of a sampler, `batch_size` at a time. Derive from it to form batches otherwise.
 class BatchSampler {
  public:
   /// Throws ValueError for a batch_size below 1.
   BatchSampler(std::shared_ptr<const Sampler> sampler, int64_t batch_size, bool drop_last);
   virtual ~BatchSampler() = default;
-  /// Batches in one epoch.
+  /// Number of batches in one epoch.
   virtual int64_t size() const;
   /// The batches of an epoch (0 or more), in order; none is empty.
   virtual std::vector<std::vector<int64_t>> batches(int64_t epoch) const;
@@ -41,10 +41,10 @@ class BatchSampler {
   bool drop_last_ = false;
 };
 
-/// 0 to n - 1 in random order (Fisher and Yates' shuffle).
+/// Returns 0 to n - 1 in random order (Fisher-Yates shuffle).
 std::vector<int64_t> permutation(int64_t n, Generator& rng);
 
-/// 0, 1, 2, ...
+/// The order 0, 1, 2, ...
 class SequentialSampler final : public Sampler {
  public:
   explicit SequentialSampler(int64_t n) : n_(n) {}
@@ -74,7 +74,7 @@ class RandomSampler final : public Sampler {
   int64_t num_samples_;
 };
 
-/// These indices only, in their order or shuffled in each epoch.
+/// The given indices only, in their order or shuffled in each epoch.
 class SubsetSampler : public Sampler {
  public:
   explicit SubsetSampler(std::vector<int64_t> indices, bool shuffle = false, std::uint64_t seed = 0)
@@ -88,7 +88,7 @@ class SubsetSampler : public Sampler {
   Generator base_;
 };
 
-/// These indices only, in a new random order in each epoch.
+/// The given indices only, in a new random order in each epoch.
 class SubsetRandomSampler final : public SubsetSampler {
  public:
   explicit SubsetRandomSampler(std::vector<int64_t> indices, std::uint64_t seed = 0)
@@ -99,8 +99,8 @@ struct WeightedRandomSamplerOptions {
   bool replacement = true;
 };
 
-/// Indices drawn with probabilities proportional to `weights`. Without replacement by Efraimidis and Spirakis,
-/// "Weighted random sampling with a reservoir" (2006).
+/// Draws indices with probabilities proportional to `weights`; without replacement by the method of Efraimidis and
+/// Spirakis, "Weighted random sampling with a reservoir" (2006).
 class WeightedRandomSampler final : public Sampler {
  public:
   /// Throws ValueError for weights that are negative, not finite or all zero, or too few for the samples.
@@ -116,8 +116,8 @@ class WeightedRandomSampler final : public Sampler {
   bool replacement_;
 };
 
-/// Every num_replicas-th index of another sampler's order, beginning with `rank`. With `pad`, the first indices come
-/// again at the end, so that all ranks get as many.
+/// Every num_replicas-th index of another sampler's order, beginning with `rank`. With `pad`, the first indices are
+/// repeated at the end, so that all ranks get equally many.
 class ShareSampler final : public Sampler {
  public:
   /// Throws ValueError for a rank outside of [0, num_replicas).
@@ -131,7 +131,7 @@ class ShareSampler final : public Sampler {
   bool pad_;
 };
 
-/// The same with whole batches.
+/// Every num_replicas-th batch of another batch sampler, as ShareSampler.
 class ShareBatchSampler final : public BatchSampler {
  public:
   ShareBatchSampler(std::shared_ptr<const BatchSampler> all, int num_replicas, int rank, bool pad);
@@ -147,8 +147,9 @@ class ShareBatchSampler final : public BatchSampler {
 struct DistributedSamplerOptions {
   bool shuffle = true;
   std::uint64_t seed = 0;   ///< the same on all ranks
-  bool drop_last = false;   ///< leave out the tail that does not divide evenly
-  bool pad = true;  ///< repeat indices so that all ranks get as many; false for evaluation, where none may count twice
+  bool drop_last = false;   ///< drop the tail that does not divide evenly
+  /// Repeats indices so that all ranks get equally many; use false for evaluation, where no sample may count twice.
+  bool pad = true;
 };
 
 /// Every num_replicas-th index of one common order, beginning with `rank`.

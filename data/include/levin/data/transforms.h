@@ -1,6 +1,6 @@
 #pragma once
-// Changes to one sample's image, (C, H, W) or (H, W). Each is a function object; random ones draw from the sample's own
-// generator. Names and meanings are torchvision's.
+// Transforms of one image, (C, H, W) or (H, W). Each is a function object; random ones draw from the generator of the
+// sample. Names and meanings are torchvision's.
 
 #include <levin/core/generator.h>
 #include <levin/core/tensor.h>
@@ -14,15 +14,15 @@ namespace levin::data {
 
 using Transform = std::function<Tensor(const Tensor& image, Generator& rng)>;
 
-/// uint8 in [0, 255] to f32 in [0, 1]; floating images only change their type to f32.
+/// Converts uint8 in [0, 255] to f32 in [0, 1]; floating images are only converted to f32.
 struct ToFloat {
   Tensor operator()(const Tensor& image, Generator& rng) const;
 };
 
-/// (x - mean) / std with one value a channel, or one for all channels; f32 images (C, H, W) or (H, W).
+/// Computes (x - mean) / std of f32 images (C, H, W) or (H, W), with one value per channel or one for all channels.
 class Normalize {
  public:
-  /// Throws ValueError when the counts differ or a std is 0.
+  /// Throws ValueError if the counts differ or a std is 0.
   Normalize(std::vector<float> mean, std::vector<float> std);
   Tensor operator()(const Tensor& image, Generator& rng) const;
 
@@ -30,17 +30,18 @@ class Normalize {
   std::vector<float> mean_, std_;
 };
 
-/// Where the pixels outside of an image come from: a value, the nearest pixel, the image mirrored without or with its
-/// border.
+/// Source of the pixels outside of an image: a value, the nearest pixel, or the image mirrored without (reflect) or
+/// with (symmetric) its border.
 enum class PaddingMode { constant, edge, reflect, symmetric };
 enum class Interpolation { nearest, bilinear };
 
-/// More pixels around the image; any type.
+/// Adds pixels around the image; any type.
 class Pad {
  public:
   explicit Pad(int64_t padding, double fill = 0, PaddingMode mode = PaddingMode::constant)
       : Pad(padding, padding, padding, padding, fill, mode) {}
-  /// torchvision's order. Throws ValueError for less than 0; reflect needs less than the image's size (ShapeError).
+  /// Takes torchvision's order. Throws ValueError for a negative number; a call throws ShapeError if reflect has too
+  /// few pixels.
   Pad(int64_t left, int64_t top, int64_t right, int64_t bottom, double fill = 0,
       PaddingMode mode = PaddingMode::constant);
   Tensor operator()(const Tensor& image, Generator& rng) const;
@@ -58,7 +59,7 @@ struct RandomCropOptions {
   PaddingMode padding_mode = PaddingMode::constant;
 };
 
-/// A random (height, width) window after `padding` pixels were put on every side; any type.
+/// Cuts out a random (height, width) window after adding `padding` pixels on every side; any type.
 class RandomCrop {
  public:
   explicit RandomCrop(int64_t size, int64_t padding = 0) : RandomCrop(size, size, padding) {}
@@ -71,7 +72,7 @@ class RandomCrop {
   RandomCropOptions options_;
 };
 
-/// The window in the middle; smaller images are padded with 0. Any type.
+/// Cuts out the window in the middle; smaller images are padded with 0. Any type.
 class CenterCrop {
  public:
   explicit CenterCrop(int64_t size) : CenterCrop(size, size) {}
@@ -102,30 +103,30 @@ class RandomVerticalFlip {
   double p_;
 };
 
-/// The image in (height, width) pixels, uint8 (rounded) or f32. Bilinear weights by Pillow's method: with antialias, a
-/// pixel of a smaller image is a weighted mean of all that it covers.
+/// Resizes an image, uint8 (rounded) or f32, to (height, width). Bilinear weights follow Pillow: with antialias, a
+/// pixel of a smaller image is a weighted mean of all pixels that it covers.
 Tensor resize(const Tensor& image, int64_t height, int64_t width, Interpolation interpolation = Interpolation::bilinear,
               bool antialias = true);
 
 struct ResizeOptions {
   Interpolation interpolation = Interpolation::bilinear;
-  std::optional<int64_t> max_size{};  ///< the longer edge is not made longer than this; with one size only
+  std::optional<int64_t> max_size{};  ///< upper limit of the longer edge; with one size only
   bool antialias = true;
 };
 
 class Resize {
  public:
-  /// The shorter edge becomes `size`, the longer one keeps the proportion.
+  /// Makes the shorter edge `size` and keeps the aspect ratio.
   explicit Resize(int64_t size, const ResizeOptions& options = {});
   Resize(int64_t height, int64_t width, const ResizeOptions& options = {});
   Tensor operator()(const Tensor& image, Generator& rng) const;
 
  private:
-  int64_t height_, width_;  // width_ 0: height_ is the shorter edge
+  int64_t height_, width_;  // if width_ is 0, height_ is the size of the shorter edge
   ResizeOptions options_;
 };
 
-/// From and to, both included.
+/// Lower and upper bound, both included.
 using Range = std::pair<double, double>;
 
 struct RandomResizedCropOptions {
@@ -135,7 +136,7 @@ struct RandomResizedCropOptions {
   bool antialias = true;
 };
 
-/// A window of random area and proportion, resized.
+/// Resizes a window of random area and aspect ratio.
 class RandomResizedCrop {
  public:
   explicit RandomResizedCrop(int64_t size, const RandomResizedCropOptions& options = {})
@@ -151,10 +152,10 @@ class RandomResizedCrop {
 struct RandomRotationOptions {
   Interpolation interpolation = Interpolation::nearest;
   double fill = 0;
-  std::optional<std::pair<double, double>> center{};  ///< x and y in pixels from the upper left corner; the middle
+  std::optional<std::pair<double, double>> center{};  ///< x and y in pixels from the upper left corner; absent: middle
 };
 
-/// Turns the image, counter-clockwise by an angle from -degrees to degrees; its size stays. uint8 or f32.
+/// Rotates the image counter-clockwise by an angle from -degrees to degrees and keeps its size; uint8 or f32.
 class RandomRotation {
  public:
   explicit RandomRotation(double degrees, const RandomRotationOptions& options = {});
@@ -166,7 +167,7 @@ class RandomRotation {
   RandomRotationOptions options_;
 };
 
-/// Changes brightness, contrast, saturation and hue of a picture (3, H, W) or (1, H, W), uint8 or f32 from 0 to 1, in
+/// Changes brightness, contrast, saturation and hue of an image (3, H, W) or (1, H, W), uint8 or f32 from 0 to 1, in
 /// random order. A number b means a factor from max(0, 1 - b) to 1 + b; for hue, which has at most 0.5, a shift from -b
 /// to b of the full circle.
 class ColorJitter {
@@ -182,7 +183,7 @@ struct RandomErasingOptions {
   double p = 0.5;
   Range scale{0.02, 0.33};          ///< part of the area
   Range ratio{0.3, 3.3};            ///< height over width
-  std::optional<double> value = 0;  ///< nothing: normal numbers (f32 images only)
+  std::optional<double> value = 0;  ///< absent: normal random numbers (f32 images only)
 };
 
 /// Overwrites a random rectangle (Zhong et al., "Random erasing data augmentation", 2017); any type.
@@ -195,7 +196,7 @@ class RandomErasing {
   RandomErasingOptions options_;
 };
 
-/// One after the other.
+/// Applies transforms one after the other.
 class Compose {
  public:
   Compose(std::initializer_list<Transform> transforms);

@@ -1,6 +1,6 @@
 #pragma once
-// Bagua's relaxations of data parallelism: fewer bits, fewer partners, less waiting. Our own implementation; Bagua
-// itself is not linked.
+// Bagua's relaxations of data parallelism: 8-bit communication, decentralised training and asynchronous averaging. An
+// independent implementation, which does not link Bagua.
 // S. Gan et al., "BAGUA: Scaling up Distributed Learning with System Relaxations" (VLDB 2021).
 
 #include <levin/core/state_dict.h>
@@ -10,71 +10,72 @@
 
 namespace levin::distributed {
 
-// --- eight bits
+// --- 8-bit communication
 
-/// Numbers as levels 0 to 255 between the least and the greatest of their row.
+/// Rows of numbers quantised to levels 0 to 255 between the minimum and the maximum of each row.
 struct ByteRows {
   Tensor levels;  ///< (rows, n) uint8
-  Tensor ranges;  ///< (rows, 2) float32: the least, and how far the greatest is from it
+  Tensor ranges;  ///< (rows, 2) float32: the minimum, and the maximum minus the minimum
 };
-/// Rounds each number of `rows` (rows, n), floating, n above 0, to the nearest level: an error of at most 1/510 of the
-/// row's range, and of float32's rounding. A row with a number that is not finite comes back with none that is.
+/// Rounds each number of `rows` (rows, n), a floating type with n > 0, to the nearest level. The error is at most 1/510
+/// of the row's range, plus the rounding of float32. A row that holds a number that is not finite dequantises to
+/// numbers that are all not finite.
 ByteRows quantize_rows(const Tensor& rows);
-/// (rows, n) float32.
+/// Returns (rows, n) float32.
 Tensor dequantize_rows(const ByteRows& rows);
 
-/// ByteGrad: the average of a bucket in 8 bits an element. Rank r gets part r of all ranks' buckets quantised, averages
-/// them and sends the average quantised to all, who all have the same bits. Each part has a range of its own: the error
-/// is at most 1/255 of the mean over the ranks of the part's ranges, and float32's rounding. With one rank nothing
-/// happens.
+/// ByteGrad: averages a bucket with 8 bits an element. Rank r receives part r of all ranks' quantised buckets, averages
+/// them and sends the quantised average to all ranks, which all get the same bits. Each part has its own range: the
+/// error is at most 1/255 of the mean over the ranks of the part's ranges, plus the rounding of float32. With one rank
+/// it does nothing.
 CommStages bytegrad_hook(ProcessGroup& group, const GradBucket& bucket);
 
-/// The same between machines: inside of each, gradients are summed and shared with all their bits. `machine` has the
-/// ranks of this one, `leaders` the first rank of each; it is null on the others.
+/// ByteGrad between machines: within each machine, gradients are summed and broadcast at full precision. `machine`
+/// holds the ranks of this machine. `leaders` holds the first rank of each machine and is null on the other ranks.
 struct ByteGradByMachine {
   std::shared_ptr<ProcessGroup> machine{};
   std::shared_ptr<ProcessGroup> leaders{};
   CommStages operator()(ProcessGroup& group, const GradBucket& bucket) const;
 };
 
-/// Runs a hook on the gradients of these parameters as they are, one bucket for each dtype and device. A missing
-/// gradient counts as zero. All ranks call it.
+/// Runs a hook on the current gradients of these parameters, with one bucket for each dtype and device. A missing
+/// gradient counts as zero. Must be called on all ranks.
 void exchange_gradients(ProcessGroup& group, const std::vector<Parameter>& parameters, const CommHook& hook);
 
-// --- replicas that differ
+// --- replicas with different weights
 
-/// What all ranks' weights or buffers are on average: x0 + sum over r of (xr - x0) / ranks, in the order of the ranks,
-/// with the same bits on all of them, and those of the replicas where these are the same. 16-bit numbers are averaged
-/// in float32; what is no floating number is rank 0's. All ranks call, with the same names, sizes and types.
-/// It is what decentralised training is proven to find (X. Lian et al., below).
+/// Returns the average of all ranks' weights or buffers: x0 + sum over r of (xr - x0) / ranks, in the order of the
+/// ranks. All ranks get the same bits, and the average of equal replicas has their bits. 16-bit numbers are averaged in
+/// float32; tensors that are not floating are rank 0's. Must be called on all ranks, with the same names, sizes and
+/// types. Decentralised training is proven to converge in this average (X. Lian et al., below).
 StateDict consensus(ProcessGroup& group, const StateDict& replica);
 
-// --- fewer partners
+// --- decentralised training
 
 enum class Peers : std::uint8_t {
-  all,       ///< the average of all ranks
-  shift_one  ///< of two: the lower half of the ranks meets the upper half, in every step the next one of it
+  all,       ///< averages over all ranks
+  shift_one  ///< averages pairs: a rank of the lower half with one of the upper half, the next one in every step
 };
 
-/// Decentralised training with full precision: before each step of the optimizer, which uses this rank's own gradients,
-/// weights become averages of those that this rank and its peers had at the beginning of the backward (X. Lian et al.,
+/// Decentralised training at full precision: before each optimizer step, which uses this rank's own gradients, the
+/// weights become averages of the weights that this rank and its peers had at the start of backward (X. Lian et al.,
 /// "Can Decentralized Algorithms Outperform Centralized Algorithms?", NeurIPS 2017). Replicas differ.
 class PeerAverage {
  public:
-  /// All ranks construct it alike. Throws ValueError for shift_one and an odd number of ranks above 1.
+  /// All ranks pass the same `peers`. Throws ValueError for shift_one with an odd number of ranks above 1.
   explicit PeerAverage(std::shared_ptr<ProcessGroup> group, Peers peers = Peers::all);
   ~PeerAverage();
   PeerAverage(const PeerAverage&) = delete;
   PeerAverage& operator=(const PeerAverage&) = delete;
 
-  /// Begins to exchange the weights as they are now; they may be read meanwhile, not written.
+  /// Begins to exchange the current weights; until finish() they may be read but not written.
   void begin(const std::vector<Parameter>& weights);
-  /// Weights become the averages; begins first where that was not done.
+  /// Sets the weights to the averages. Calls begin() first if that has not been done.
   void finish(const std::vector<Parameter>& weights);
-  /// The partner of `rank` in a step of shift_one.
+  /// Returns the partner of `rank` in a step of shift_one.
   static int peer(int rank, int size, int64_t step);
 
-  /// Exchanges until now: they choose the peer, so a resumed run goes on with this number.
+  /// Number of exchanges so far. It determines the peer, so a resumed run restores it.
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }
 
@@ -87,19 +88,20 @@ class PeerAverage {
 };
 
 /// Decentralised training in 8 bits on a ring: each rank keeps copies of its neighbours' weights, and after the
-/// optimizer's step tells them, quantised, by how much its own shall change:
+/// optimizer step sends them the quantised change of its own weights:
 ///
 ///   change = x + left / 3 + right / 3 - 5 / 3 own,   own += Q(change)
 ///
-/// where x is what the step has made of `own`. Neighbours add the same Q(change) to their copies, which stay equal to
-/// the bit. Every parameter has a range of its own. Without Q it is x + (left + right - 2 own) / 3: a third each
-/// (H. Tang et al., "Communication Compression for Decentralized Training", NeurIPS 2018, DCD-PSGD). Replicas differ.
+/// where x is the result of the step on `own`. The neighbours add the same Q(change) to their copies, which stay
+/// bit-identical. Every parameter has its own range. Without Q the result is x + (left + right - 2 own) / 3, with
+/// weights of one third each (H. Tang et al., "Communication Compression for Decentralized Training", NeurIPS 2018,
+/// DCD-PSGD). Replicas differ.
 class RingDifferences {
  public:
   explicit RingDifferences(std::shared_ptr<ProcessGroup> group);
-  /// Before the first step: all ranks tell their neighbours the weights as they are. Does nothing later.
+  /// Sends the current weights to the neighbours. Called on all ranks before the first step; later calls do nothing.
   void meet(const std::vector<Parameter>& weights);
-  /// After the optimizer's step.
+  /// Exchanges the quantised changes. Called after each optimizer step.
   void exchange(const std::vector<Parameter>& weights);
 
  private:
@@ -112,20 +114,20 @@ class RingDifferences {
 
 // --- less waiting
 
-/// Asynchronous model averaging: each rank steps on its own gradients, and now and then the ranks average their weights
-/// behind training's back. When an average arrives, weights move by the difference of it and what was sent. Results
-/// depend on timing.
+/// Asynchronous model averaging: each rank steps on its own gradients, and from time to time the ranks average their
+/// weights in the background. When an average arrives, the weights move by the difference between it and the weights
+/// that were sent. Results depend on timing.
 class AsyncAverage {
  public:
-  /// An average begins at the earliest `interval` after the one before has begun.
+  /// Two averages begin at least `interval` apart.
   AsyncAverage(std::shared_ptr<ProcessGroup> group, std::chrono::duration<double, std::milli> interval);
   ~AsyncAverage();
   AsyncAverage(const AsyncAverage&) = delete;
   AsyncAverage& operator=(const AsyncAverage&) = delete;
-  /// Takes in an average that has arrived, and begins the next one where it is time. Does not wait.
+  /// Applies an average that has arrived, and begins the next one if it is due. Does not wait.
   void after_step(const std::vector<Parameter>& weights);
-  /// All ranks call it, after the last step or before a pause: every rank takes part in as many averages as the one
-  /// that has most, and all are taken in.
+  /// Called on all ranks after the last step or before a pause: every rank takes part in as many averages as the rank
+  /// that began most, and all of them are applied.
   void settle(const std::vector<Parameter>& weights);
   int64_t averages() const { return begun_; }
 

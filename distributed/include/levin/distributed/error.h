@@ -1,23 +1,23 @@
 #pragma once
-// What can go wrong between processes. Each text names the operation, the rank or address, and the remedy.
+// Errors of communication between processes. Each text names the operation, the rank or address, and the remedy.
 
 #include <levin/core/error.h>
 
 namespace levin::distributed {
 
-/// Base of the errors of this module.
+/// Base class of the errors of this module.
 class DistributedError : public Error {
  public:
   using Error::Error;
 };
 
-/// A store could not be opened, reached or used: a port that is taken, a host that is unknown, a key that never came.
+/// A store could not be opened, reached or used: the port is taken, the host is unknown, or a key was never set.
 class StoreError : public DistributedError {
  public:
   using DistributedError::DistributedError;
 };
 
-/// The ranks did not find together: a variable is missing or senseless, ranks are missing, or world sizes differ.
+/// Rendezvous failed: a variable is missing or malformed, ranks are missing, or world sizes differ.
 class RendezvousError : public DistributedError {
  public:
   using DistributedError::DistributedError;
@@ -35,11 +35,11 @@ class CollectiveMismatch : public DistributedError {
   using DistributedError::DistributedError;
 };
 
-/// Another rank died, failed or left, so that the group is at its end.
+/// Another rank died, failed or left, which ends the group.
 class RankLost : public DistributedError {
  public:
   RankLost(int rank, const std::string& text) : DistributedError(text), rank_(rank) {}
-  int rank() const { return rank_; }  ///< of the rank that is gone, in the world
+  int rank() const { return rank_; }  ///< world rank of the lost rank
 
  private:
   int rank_;

@@ -1,9 +1,9 @@
 #pragma once
 // Collective operations among the ranks of a group.
 //
-// Every operation begins at once and returns a Work; its tensors are whole, and may be touched again, after wait().
-// All ranks of a group call the same operations in the same order. Before any data moves, neighbours compare what they
-// are about to do, so that different operations, sizes or dtypes are an error on every rank instead of garbage.
+// Every operation returns a Work at once and runs asynchronously. The tensors are valid and may be reused after wait().
+// All ranks of a group call the same operations in the same order. Before any data is used, ranks compare the headers
+// of their calls, so that different operations, sizes or dtypes are an error on every rank and not garbage.
 // The first failure ends the group: all of its later operations throw the same error.
 
 #include <levin/core/tensor.h>
@@ -16,26 +16,26 @@
 
 namespace levin::distributed {
 
-/// A handle on an operation under way; copies name the same one.
+/// A handle on an asynchronous operation; copies refer to the same one.
 class Work {
  public:
   struct State;
-  Work() = default;  ///< complete
+  Work() = default;  ///< a completed operation
   explicit Work(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
   bool is_completed() const;
-  /// Returns when the operation is done; throws what it failed with, or CollectiveTimeout when `timeout` is over first
-  /// (the operation goes on). With "nccl" and no timeout the host does not wait, but the work that this thread queues
-  /// on the current stream from then on does; only a barrier's end is waited for.
+  /// Returns when the operation is done. Throws its error, or CollectiveTimeout if `timeout` expires first (the
+  /// operation goes on). With "nccl" and no timeout the host does not wait; instead, work that this thread later queues
+  /// on the current stream waits for the operation. A barrier is always waited for on the host.
   void wait(std::optional<Milliseconds> timeout = std::nullopt) const;
-  /// What it failed with; null while it runs and after success.
+  /// Returns the operation's error; null while it runs and after success.
   std::exception_ptr exception() const;
 
  private:
   std::shared_ptr<State> state_;
 };
 
-/// What a group is asked to do, checked.
+/// A collective operation with checked arguments.
 struct Collective {
   enum class Kind : std::uint8_t {
     all_reduce,
@@ -54,20 +54,20 @@ struct Collective {
   Tensor output{};  ///< written; also read by all_reduce, reduce and broadcast
   Tensor input{};
   ReduceOp op = ReduceOp::sum;
-  int root = 0;  ///< the peer of send and recv
+  int root = 0;  ///< of send and recv: the peer
   int tag = 0;
   std::vector<int64_t> output_splits{}, input_splits{};  ///< of all_to_all, in elements
 };
 std::string to_string(Collective::Kind kind);
 
-/// Arguments of all_to_all: how many elements go to and come from each rank. Empty: equal parts.
+/// Number of elements that all_to_all sends to and receives from each rank. Empty: equal parts.
 struct AllToAllOptions {
   std::vector<int64_t> output_splits{};
   std::vector<int64_t> input_splits{};
 };
 
-/// Ranks here are those within the group. Tensors are contiguous and of any dtype; sizes count elements, shapes are
-/// free. Arguments that no rank could accept throw ShapeError, DTypeError or ValueError at the call.
+/// Ranks are those within the group. Tensors are contiguous and of any dtype; only their numbers of elements matter,
+/// not their shapes. Invalid arguments throw ShapeError, DTypeError or ValueError at the call.
 class ProcessGroup {
  public:
   virtual ~ProcessGroup() = default;
@@ -77,43 +77,45 @@ class ProcessGroup {
   /// The members' ranks in the world.
   const std::vector<int>& ranks() const { return ranks_; }
 
-  /// Every rank's `t` becomes the reduction over all.
+  /// Replaces every rank's `t` by the reduction over all ranks.
   [[nodiscard]] Work all_reduce(const Tensor& t, ReduceOp op = ReduceOp::sum);
-  /// The same on `root` only; what the others' `t` holds then is not defined.
+  /// As all_reduce, on `root` only; the contents of `t` on other ranks are undefined afterwards.
   [[nodiscard]] Work reduce(const Tensor& t, int root, ReduceOp op = ReduceOp::sum);
-  /// `t` of `root` is copied to all.
+  /// Copies `t` of `root` to all ranks.
   [[nodiscard]] Work broadcast(const Tensor& t, int root);
-  /// output (size() times the input's elements) becomes the inputs of all ranks, one after the other.
+  /// Concatenates the inputs of all ranks in output, which has size() times the input's elements.
   [[nodiscard]] Work all_gather(const Tensor& output, const Tensor& input);
-  /// input (size() times the output's elements) is reduced; rank r gets part r.
+  /// Reduces the input, which has size() times the output's elements; rank r gets part r.
   [[nodiscard]] Work reduce_scatter(const Tensor& output, const Tensor& input, ReduceOp op = ReduceOp::sum);
-  /// Part r of the input goes to rank r; part r of the output came from there.
+  /// Sends part r of the input to rank r, and receives part r of the output from it.
   [[nodiscard]] Work all_to_all(const Tensor& output, const Tensor& input, const AllToAllOptions& options = {});
-  /// As all_gather, on `root` only; the others give an undefined output.
+  /// As all_gather, on `root` only; other ranks pass an undefined output.
   [[nodiscard]] Work gather(const Tensor& output, const Tensor& input, int root);
-  /// Part r of the root's input goes to rank r; the others give an undefined input.
+  /// Sends part r of the root's input to rank r; other ranks pass an undefined input.
   [[nodiscard]] Work scatter(const Tensor& output, const Tensor& input, int root);
-  /// A message to one rank. Messages between two ranks with one tag arrive in the order of their calls.
+  /// Sends a message to one rank. Messages between two ranks with the same tag arrive in the order of their calls.
   [[nodiscard]] Work send(const Tensor& t, int to, int tag = 0);
   [[nodiscard]] Work recv(const Tensor& t, int from, int tag = 0);
-  /// Complete when all ranks have called it.
+  /// Completes when all ranks have called it.
   [[nodiscard]] Work barrier();
 
-  /// An uninitialised tensor for operations of this group. Where its ranks share a host they all see the memory
-  /// ("symmetric memory"): all_reduce, reduce_scatter and all_gather then work in place, without a copy from rank to
-  /// rank. Elsewhere, and for other devices, it is an ordinary one. All ranks of the group call the first one alike.
+  /// Returns an uninitialised tensor for operations of this group. If its ranks share a host, all of them can access
+  /// the memory ("symmetric memory"): all_reduce, reduce_scatter and all_gather then work in place, without copies
+  /// between ranks. Otherwise, and for other devices, it is an ordinary tensor. The first call is a collective,
+  /// which all ranks of the group make with the same arguments.
   virtual Tensor shared_empty(const Shape& sizes, const TensorOptions& options = {});
 
-  /// A group of some of these ranks, in that order. All ranks of this group call it alike; null for those left out.
+  /// Returns a group of some of these ranks, in that order, or null on ranks left out. All ranks of this group must
+  /// call it with the same arguments.
   virtual std::shared_ptr<ProcessGroup> new_group(const std::vector<int>& ranks) = 0;
-  /// Whether new_group() has left out ranks on the way to this group.
+  /// True if new_group() has left out ranks on the way to this group.
   bool is_part_of_world() const { return part_of_world_; }
-  /// How many operations of this kind this rank has begun in this group.
+  /// Number of operations of this kind that this rank has begun in this group.
   int64_t begun(Collective::Kind kind) const { return begun_[static_cast<std::size_t>(kind)]; }
-  /// Says that this rank has failed: on all ranks, every group with this one throws RankLost with `reason`.
+  /// Reports that this rank has failed: on all ranks, every group that includes it throws RankLost with `reason`.
   virtual void abort(const std::string& reason) = 0;
 
-  /// How long one operation may take.
+  /// Time limit of one operation.
   Milliseconds timeout() const { return timeout_; }
   void set_timeout(Milliseconds timeout) { timeout_ = timeout; }
 
@@ -123,9 +125,9 @@ class ProcessGroup {
   /// Begins a checked operation.
   virtual Work begin(Collective collective) = 0;
   static Work begin_on(ProcessGroup& other, Collective collective) { return other.begin(std::move(collective)); }
-  /// Throws ValueError for ranks that do not exist or stand twice.
+  /// Throws ValueError for ranks that do not exist or appear twice.
   void check_members(const std::vector<int>& ranks) const;
-  /// For new_group(): what it has made.
+  /// Marks a group that new_group() has made as a part of the world if it leaves out ranks.
   std::shared_ptr<ProcessGroup> as_part(std::shared_ptr<ProcessGroup> made) const;
 
  private:
@@ -139,32 +141,31 @@ class ProcessGroup {
   std::array<std::atomic<int64_t>, 11> begun_{};  // by kind
 };
 
-/// What make_process_group needs to know. All ranks have called join() on the store.
+/// Arguments of make_process_group. All ranks must have called join() on the store.
 struct GroupOptions {
   std::shared_ptr<Store> store{};  ///< not needed for a single rank
   int rank = 0;
   int world_size = 1;
   Milliseconds timeout = kDefaultTimeout;  ///< of one operation
-  /// Of "gloo": "auto" (shared memory where all ranks of a group are on one host, else TCP), "tcp" or "shared". Empty:
-  /// the variable LEVIN_TRANSPORT, or auto. Where ranks differ, all use TCP.
+  /// Transport of "gloo": "auto" (shared memory where all ranks of a group are on one host, else TCP), "tcp" or
+  /// "shared". Empty: the variable LEVIN_TRANSPORT, or auto. Where ranks differ, all use TCP.
   std::string transport{};
-  /// Of "gloo": every message arrives so much later, to see what a slow network does. The same on all ranks, which
-  /// share a host.
+  /// Latency that "gloo" adds to every message, to simulate a slow network. The same on all ranks, which share a host.
   Milliseconds latency{0};
-  /// Of "nccl": the CUDA device of this rank; the current one where nothing is said.
+  /// CUDA device of this rank with "nccl"; default: the current device.
   std::optional<int> device{};
-  /// Of "nccl": "ring", by which the order of sums is known, "tree", or "auto" (NCCL's choice by size and machine). It
-  /// sets NCCL_ALGO, unless that is set, before the first communicator; NCCL reads it once a process.
+  /// Algorithm of "nccl": "ring", whose order of summation is known, "tree", or "auto" (NCCL's choice by size and
+  /// machine). It sets NCCL_ALGO, unless that is set, before the first communicator; NCCL reads it once per process.
   std::string nccl_algo = "ring";
 };
 
-/// The group of all ranks:
-/// - "single": one rank, nothing moves;
-/// - "gloo": shared memory or TCP; tensors of other devices go through the host;
+/// Makes the group of all ranks:
+/// - "single": one rank, without communication;
+/// - "gloo": shared memory or TCP; tensors of other devices are copied through the host;
 /// - "nccl": tensors of the rank's CUDA device, from device to device. All types are moved and all but int16 reduced;
-/// - "cpu:gloo,cuda:nccl": the two, each for the tensors of its device. A barrier is that of gloo.
-/// Throws ValueError for other names and for "nccl" in a build without CUDA, DeviceError where there is no such device
-/// or no NCCL, StoreError and RankLost where the others cannot be reached.
+/// - "cpu:gloo,cuda:nccl": both, each for the tensors of its device; barriers use gloo.
+/// Throws ValueError for other names and for "nccl" in a build without CUDA, DeviceError where the device or NCCL is
+/// missing, StoreError and RankLost where the other ranks cannot be reached.
 std::shared_ptr<ProcessGroup> make_process_group(const std::string& backend, const GroupOptions& options = {});
 
 }  // namespace levin::distributed

@@ -1,5 +1,5 @@
 #pragma once
-// How the values of several ranks become one.
+// Reduction operations of collectives.
 
 #include <cstdint>
 #include <string>

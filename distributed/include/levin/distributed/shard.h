@@ -1,16 +1,16 @@
 #pragma once
-// What one rank has of a tensor that is divided among ranks, for a file of its own.
+// One rank's shard of a tensor, for sharded checkpoints.
 
 #include <levin/core/state_dict.h>
 
 namespace levin::distributed {
 
-/// Some of a tensor's elements, counted in the order of its own shape. A tensor that is not divided is one shard.
+/// A range of a tensor's elements in row-major order. A tensor that is not sharded is one shard.
 struct Shard {
   std::string name;
-  Tensor values;           ///< (elements), or the whole tensor in its shape
-  std::int64_t begin = 0;  ///< the place of the first
-  Shape sizes{};           ///< of the whole tensor
+  Tensor values;           ///< (elements), or the full tensor in its shape
+  std::int64_t begin = 0;  ///< index of the first element
+  Shape sizes{};           ///< of the full tensor
 };
 
 }  // namespace levin::distributed

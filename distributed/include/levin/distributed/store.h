@@ -1,5 +1,5 @@
 #pragma once
-// A small table of keys and bytes that all ranks share: how they find each other before they can talk directly.
+// A key-value store that all ranks share, by which they find each other before they can communicate directly.
 
 #include <levin/core/owned_ptr.h>
 #include <levin/distributed/error.h>
@@ -17,32 +17,32 @@ namespace levin::distributed {
 using std::int64_t;
 using Milliseconds = std::chrono::milliseconds;
 
-/// How long anything may take between ranks unless it is told otherwise.
+/// Default time limit of every operation between ranks.
 inline constexpr Milliseconds kDefaultTimeout = std::chrono::seconds(300);
 
-/// All methods may be called from several threads; they throw StoreError.
+/// All methods are thread-safe and throw StoreError.
 class Store {
  public:
   virtual ~Store() = default;
   virtual void set(const std::string& key, const std::string& value) = 0;
-  /// Waits for the key, timeout() long.
+  /// Waits up to timeout() for the key.
   std::string get(const std::string& key);
   virtual std::optional<std::string> try_get(const std::string& key) = 0;
-  /// Adds to a decimal number, 0 where the key is absent; returns the sum.
+  /// Adds to a decimal number, or to 0 if the key is absent; returns the sum.
   virtual int64_t add(const std::string& key, int64_t amount) = 0;
-  /// Sets `desired` if the key holds `expected`, or is absent and `expected` is empty; returns what the key holds then.
+  /// Sets `desired` if the key holds `expected`, or is absent and `expected` is empty; returns the value afterwards.
   virtual std::string compare_set(const std::string& key, const std::string& expected, const std::string& desired) = 0;
-  /// Waits until all keys are there; the error names those that are missing.
+  /// Waits until all keys are present; the error names those that are missing.
   void wait(const std::vector<std::string>& keys, std::optional<Milliseconds> timeout = std::nullopt);
-  /// Those of `keys` that are still missing when all are there or the time is over.
+  /// Waits until all keys are present or the timeout expires; returns the missing ones.
   virtual std::vector<std::string> wait_missing(const std::vector<std::string>& keys, Milliseconds timeout) = 0;
-  /// Whether there was such a key.
+  /// Returns whether the key existed.
   virtual bool remove(const std::string& key) = 0;
-  /// All keys that begin with `prefix`, sorted.
+  /// Returns all keys that begin with `prefix`, sorted.
   virtual std::vector<std::string> keys(const std::string& prefix = {}) = 0;
-  /// "tcp://10.0.0.1:29500", for messages.
+  /// Returns e.g. "tcp://10.0.0.1:29500", for messages.
   virtual std::string address() const = 0;
-  /// Address of this machine as the other ranks' machines see it; empty where the store cannot tell.
+  /// Returns the address of this machine as other machines see it; empty where the store cannot tell.
   virtual std::string local_address() const { return {}; }
 
   Milliseconds timeout() const { return timeout_; }
@@ -59,11 +59,11 @@ struct TcpStoreOptions {
 
 class StoreServer;
 
-/// The table lies in one process, on a thread of its own; everybody asks it by TCP.
+/// One process holds the table, on a thread of its own, and serves it over TCP.
 class TcpStore final : public Store {
  public:
-  /// Opens the server if asked (port 0 takes a free one), then connects, trying again until the timeout.
-  /// Throws StoreError: the port is taken, the host is unknown, nobody answers, or somebody else does.
+  /// Starts the server if asked (port 0 takes a free one), then connects, retrying until the timeout. Throws StoreError
+  /// if the port is taken, the host is unknown, nothing answers, or another program does.
   TcpStore(const std::string& host, int port, const TcpStoreOptions& options = {});
   ~TcpStore() override;
   TcpStore(const TcpStore&) = delete;
@@ -90,7 +90,7 @@ class TcpStore final : public Store {
   OwnedPtr<Connection> connection_;
 };
 
-/// The table is a file that all ranks see, under a lock; made by the first, removed when the last store on it closes.
+/// The table is a locked file that all ranks share. The first store creates it, and the last one to close removes it.
 class FileStore final : public Store {
  public:
   explicit FileStore(std::filesystem::path path, Milliseconds timeout = kDefaultTimeout);
@@ -112,7 +112,7 @@ class FileStore final : public Store {
   std::filesystem::path path_;
 };
 
-/// Another store whose keys all begin with "<prefix>/", so that its users do not meet those of other prefixes.
+/// Prepends "<prefix>/" to all keys of another store, so that the keys of different users do not collide.
 class PrefixStore final : public Store {
  public:
   PrefixStore(std::string prefix, std::shared_ptr<Store> base);

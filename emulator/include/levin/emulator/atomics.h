@@ -1,5 +1,5 @@
 #pragma once
-// Atomic functions with CUDA's names, of all widths: blocks may run on several threads of the host.
+// Atomic functions with CUDA's names. They are atomic at every scope, because blocks may run on several host threads.
 
 #include <levin/emulator/uninitialized.h>
 
@@ -24,7 +24,7 @@ struct BitsOf<8> {
   using type = std::uint64_t;
 };
 
-/// *p = f(*p) in one step; returns the old value.
+/// Replaces *p by f(*p) atomically and returns the old value.
 template <class T, class F>
 T atomic_update(T* p, F f) {
   using Bits = typename BitsOf<sizeof(T)>::type;
@@ -60,7 +60,7 @@ template <class T>
 inline T atomicMax(T* p, std::type_identity_t<T> value) {
   return levin::emulator::atomic_update(p, [&](T old) { return old < value ? value : old; });
 }
-/// Counts up to `limit`, then begins at 0 again; and down from it.
+/// atomicInc counts up to `limit` and wraps to 0; atomicDec counts down and wraps to `limit`.
 inline unsigned atomicInc(unsigned* p, unsigned limit) {
   return levin::emulator::atomic_update(p, [&](unsigned old) { return old >= limit ? 0u : old + 1; });
 }

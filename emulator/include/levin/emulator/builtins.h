@@ -1,5 +1,5 @@
 #pragma once
-// The built-ins of CUDA C++ with their own names: qualifiers, indices, barriers, warp functions, atomics.
+// The built-ins of CUDA C++ under their own names: qualifiers, indices, barriers, warp functions, atomics.
 
 #include <levin/emulator/atomics.h>
 #include <levin/emulator/device_math.h>
@@ -17,7 +17,7 @@
 #define __cluster_dims__(...)
 #define __align__(n) alignas(n)
 
-/// Of the running thread; the scheduler sets them whenever a thread goes on.
+/// Indices of the running thread. The scheduler sets them whenever a thread resumes.
 extern constinit thread_local uint3 threadIdx, blockIdx;
 extern constinit thread_local dim3 blockDim, gridDim;
 inline constexpr int warpSize = 32;
@@ -25,12 +25,13 @@ inline constexpr int warpSize = 32;
 inline void __syncthreads(levin::emulator::Site site = levin::emulator::Site::current()) {
   levin::emulator::block_barrier("__syncthreads", 0, 0, site);
 }
-/// How many threads came with a predicate other than 0; whether all or any did.
+/// Barriers that return the number of threads with a nonzero predicate, whether all have one, or whether any has one.
 int __syncthreads_count(int predicate, levin::emulator::Site site = levin::emulator::Site::current());
 int __syncthreads_and(int predicate, levin::emulator::Site site = levin::emulator::Site::current());
 int __syncthreads_or(int predicate, levin::emulator::Site site = levin::emulator::Site::current());
 
-// A block's threads run on one thread of the host; blocks see each other's writes in this order.
+// A block's threads run on one host thread; sequentially consistent fences order the writes that blocks see of each
+// other.
 inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }

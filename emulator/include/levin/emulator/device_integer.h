@@ -12,7 +12,7 @@ inline int __popc(unsigned int x) { return std::popcount(x); }
 inline int __popcll(unsigned long long int x) { return std::popcount(x); }
 inline int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }
 inline int __clzll(long long int x) { return std::countl_zero(static_cast<unsigned long long>(x)); }
-/// The place of the lowest bit set, from 1; 0 where none is.
+/// Returns the position of the lowest set bit, counted from 1, or 0 if no bit is set.
 inline int __ffs(int x) { return x == 0 ? 0 : std::countr_zero(static_cast<unsigned>(x)) + 1; }
 inline int __ffsll(long long int x) { return x == 0 ? 0 : std::countr_zero(static_cast<unsigned long long>(x)) + 1; }
 
@@ -28,7 +28,7 @@ inline unsigned long long int __brevll(unsigned long long int x) {
   return (low << 32) | high;
 }
 
-/// Four of the eight bytes of y:x, chosen by the four lowest digits of `selector`.
+/// Returns four of the eight bytes of y:x, chosen by the four low hexadecimal digits of `selector`.
 inline unsigned int __byte_perm(unsigned int x, unsigned int y, unsigned int selector) {
   const std::uint64_t source = (static_cast<std::uint64_t>(y) << 32) | x;
   unsigned int result = 0;
@@ -39,7 +39,7 @@ inline unsigned int __byte_perm(unsigned int x, unsigned int y, unsigned int sel
   return result;
 }
 
-/// The high (l) or low (r) word of high:low after a shift, whose distance wraps at 32 or stops there (c).
+/// Shift high:low and return the high (l) or low (r) word. The distance wraps at 32, or is clamped to 32 (c).
 inline unsigned int __funnelshift_l(unsigned int low, unsigned int high, unsigned int shift) {
   const std::uint64_t both = (static_cast<std::uint64_t>(high) << 32) | low;
   return static_cast<unsigned>((both << (shift & 31u)) >> 32);
@@ -68,7 +68,7 @@ inline unsigned long long int __umul64hi(unsigned long long int x, unsigned long
   __extension__ using Wide = unsigned __int128;
   return static_cast<unsigned long long>((static_cast<Wide>(x) * y) >> 64);
 }
-/// The low word of the product of the 24 lowest bits.
+/// Returns the low word of the product of the operands' 24 lowest bits.
 inline unsigned int __umul24(unsigned int x, unsigned int y) { return (x & 0xffffffu) * (y & 0xffffffu); }
 inline int __mul24(int x, int y) {
   const auto extended = [](int v) {
@@ -77,7 +77,7 @@ inline int __mul24(int x, int y) {
   return static_cast<int>(static_cast<std::uint32_t>(extended(x) * extended(y)));
 }
 
-/// Means without overflow, rounded down (hadd) or up (rhadd).
+/// Return the mean without overflow, rounded down (hadd) or up (rhadd).
 inline int __hadd(int x, int y) { return static_cast<int>((static_cast<std::int64_t>(x) + y) >> 1); }
 inline int __rhadd(int x, int y) { return static_cast<int>((static_cast<std::int64_t>(x) + y + 1) >> 1); }
 inline unsigned int __uhadd(unsigned int x, unsigned int y) {
@@ -87,14 +87,14 @@ inline unsigned int __urhadd(unsigned int x, unsigned int y) {
   return static_cast<unsigned>((static_cast<std::uint64_t>(x) + y + 1) >> 1);
 }
 
-/// |x - y| + z.
+/// Returns |x - y| + z.
 inline unsigned int __sad(int x, int y, unsigned int z) {
   const auto a = static_cast<unsigned>(x), b = static_cast<unsigned>(y);
   return (x > y ? a - b : b - a) + z;
 }
 inline unsigned int __usad(unsigned int x, unsigned int y, unsigned int z) { return (x > y ? x - y : y - x) + z; }
 
-/// c and the four products of bytes.
+/// Returns c plus the four products of bytes.
 inline int __dp4a(int a, int b, int c) {
   auto sum = static_cast<unsigned>(c);
   for (int shift = 0; shift < 32; shift += 8) {
@@ -107,11 +107,10 @@ inline unsigned int __dp4a(unsigned int a, unsigned int b, unsigned int c) {
   return c;
 }
 
-// --- Minimum and maximum
-// ----------------------------------------------------------------------------------------------
+// --- Minimum and maximum --------------------------------------------------------------------------------------------
 
-// The toolkit's overloads and no more: a signed and an unsigned integer of one width compare as unsigned ones, and
-// integers of two widths are ambiguous.
+// Exactly the toolkit's overloads: a signed and an unsigned integer of equal width compare as unsigned, and integers of
+// different widths are ambiguous.
 #define LEVIN_EMULATOR_MIN_MAX(A, B, R)                   \
   inline R min(A a, B b) {                                \
     const R x = static_cast<R>(a), y = static_cast<R>(b); \
@@ -132,8 +131,7 @@ LEVIN_EMULATOR_MIN_MAX_OF(long long)
 #undef LEVIN_EMULATOR_MIN_MAX
 #undef LEVIN_EMULATOR_MIN_MAX_OF
 
-// --- Casts
-// ------------------------------------------------------------------------------------------------------------
+// --- Casts ----------------------------------------------------------------------------------------------------------
 
 inline int __float_as_int(float x) { return std::bit_cast<int>(x); }
 inline unsigned int __float_as_uint(float x) { return std::bit_cast<unsigned int>(x); }
@@ -148,8 +146,7 @@ inline double __hiloint2double(int high, int low) {
   return std::bit_cast<double>(bits);
 }
 
-// --- Conversions
-// ------------------------------------------------------------------------------------------------------
+// --- Conversions ----------------------------------------------------------------------------------------------------
 
 #define LEVIN_EMULATOR_CONVERT(F, floating, I, integer, suffix, rounding)            \
   inline I __##floating##2##integer##_##suffix(F x) {                                \

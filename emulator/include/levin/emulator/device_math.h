@@ -1,6 +1,6 @@
 #pragma once
-// CUDA's mathematical functions and intrinsics by their own names, without a namespace as in CUDA. The approximate
-// ones (__expf and its like) are the C library's: the chip's larger errors do not show here.
+// CUDA's mathematical functions and intrinsics under their own names, in the global namespace as in CUDA. The
+// approximate ones (__expf and others) use the C library, so the GPU's larger errors do not show here.
 
 #include <levin/emulator/device_integer.h>
 #include <levin/emulator/execution.h>
@@ -12,16 +12,15 @@
 
 #include <type_traits>
 
-// The C libraries that add functions of CUDA's names: rsqrt (glibc 2.42) and sinpi, cospi (2.41).
+// Versions of glibc that add functions with CUDA's names: rsqrt (2.42), sinpi and cospi (2.41).
 #if defined(__GLIBC__)
 #define LEVIN_EMULATOR_C_LIBRARY (__GLIBC__ * 100 + __GLIBC_MINOR__)
 #else
 #define LEVIN_EMULATOR_C_LIBRARY 0
 #endif
 
-// --- Arithmetic rounded to nearest
-// ------------------------------------------------------------------------------------ Never joined to a fused
-// multiply-add: this is compiled with -ffp-contract=off.
+// --- Arithmetic rounded to nearest ----------------------------------------------------------------------------------
+// The operations are never contracted to a fused multiply-add, because this is compiled with -ffp-contract=off.
 
 inline float __fadd_rn(float a, float b) { return a + b; }
 inline float __fsub_rn(float a, float b) { return a - b; }
@@ -39,16 +38,15 @@ inline double __fma_rn(double a, double b, double c) { return fma(a, b, c); }
 inline double __drcp_rn(double a) { return 1.0 / a; }
 inline double __dsqrt_rn(double a) { return sqrt(a); }
 
-/// Clamped to [0, 1]; NaN gives 0.
+/// Clamps to [0, 1]; NaN gives 0.
 inline float __saturatef(float a) { return a > 0.0f ? (a < 1.0f ? a : 1.0f) : 0.0f; }
 
-// --- Fast approximations
-// ----------------------------------------------------------------------------------------------
+// --- Fast approximations --------------------------------------------------------------------------------------------
 
-/// As on the chip, a divisor beyond 2^126 has the reciprocal 0.
+/// As on the GPU, the reciprocal of a divisor above 2^126 is 0.
 inline float __fdividef(float a, float b) { return fabsf(b) > 0x1p126f ? a * copysignf(0.0f, b) : a / b; }
 
-// glibc declares functions of these names, with C linkage and noexcept, for itself.
+// glibc declares functions with these names itself, with C linkage and noexcept.
 extern "C" {
 inline float __expf(float x) noexcept { return expf(x); }
 inline float __exp10f(float x) noexcept { return static_cast<float>(pow(10.0, static_cast<double>(x))); }
@@ -59,13 +57,12 @@ inline float __sinf(float x) noexcept { return sinf(x); }
 inline float __cosf(float x) noexcept { return cosf(x); }
 inline float __tanf(float x) noexcept { return tanf(x); }
 inline float __tanhf(float x) noexcept { return tanhf(x); }
-/// By the logarithm of x, as on the chip: NaN for every x below 0.
+/// Computed from log2(x), as on the GPU: NaN for every x below 0.
 inline float __powf(float x, float y) noexcept { return exp2f(y * log2f(x)); }
 inline void __sincosf(float x, float* sine, float* cosine) noexcept { *sine = sinf(x), *cosine = cosf(x); }
 }
 
-// --- Functions that C has not
-// -----------------------------------------------------------------------------------------
+// --- Functions that C lacks -----------------------------------------------------------------------------------------
 
 #if LEVIN_EMULATOR_C_LIBRARY < 242
 inline double rsqrt(double x) { return 1.0 / sqrt(x); }
@@ -82,7 +79,7 @@ inline void sincosf(float x, float* sine, float* cosine) { *sine = sinf(x), *cos
 #endif
 
 namespace levin::emulator {
-/// sin and cos of pi x, exact at multiples of a half.
+/// Computes sin(pi x) and cos(pi x), exact at multiples of 1/2.
 inline void sine_and_cosine_of_pi(double x, double* sine, double* cosine) {
   const double turned = ::remainder(x, 2.0);  // in [-1, 1]
   const double quarters = ::nearbyint(2.0 * turned);
@@ -136,7 +133,7 @@ inline float rhypotf(float x, float y) {
 inline double normcdf(double x) { return 0.5 * erfc(-0.7071067811865476 * x); }
 inline float normcdff(float x) { return static_cast<float>(normcdf(static_cast<double>(x))); }
 
-/// Newton's steps from a guess, on erf near 0 and on erfc in the tails, where 1 - |x| is exact.
+/// Improves a guess by Newton steps, on erf near 0 and on erfc in the tails, where 1 - |x| is exact.
 inline double erfinv(double x) {
   const double magnitude = fabs(x);
   if (!(magnitude < 1.0)) return magnitude == 1.0 ? copysign(HUGE_VAL, x) : copysign(NAN, x);
@@ -146,14 +143,13 @@ inline double erfinv(double x) {
   for (int step = 0; step < 4; ++step) {
     const double off = magnitude < 0.5 ? erf(y) - magnitude : (1.0 - magnitude) - erfc(y);
     const double newton = off / (1.1283791670955126 * exp(-y * y));
-    y -= newton / (1.0 + y * newton);  // Halley's: the second derivative is -2y times the first
+    y -= newton / (1.0 + y * newton);  // a Halley step: the second derivative is -2y times the first
   }
   return copysign(y, x);
 }
 inline float erfinvf(float x) { return static_cast<float>(erfinv(static_cast<double>(x))); }
 
-// --- Minimum and maximum: a number rather than NaN
-// --------------------------------------------------------------------
+// --- Minimum and maximum: a number wins over NaN --------------------------------------------------------------------
 
 inline float min(float a, float b) { return fminf(a, b); }
 inline double min(double a, double b) { return fmin(a, b); }
@@ -164,8 +160,7 @@ inline double max(double a, double b) { return fmax(a, b); }
 inline double max(float a, double b) { return fmax(static_cast<double>(a), b); }
 inline double max(double a, float b) { return fmax(a, static_cast<double>(b)); }
 
-// --- Loads and stores with cache hints: plain ones here
-// ---------------------------------------------------------------
+// --- Loads and stores with cache hints, which are ignored here ------------------------------------------------------
 
 #define LEVIN_EMULATOR_LOAD(name)                   \
   template <class T>                                \
@@ -192,16 +187,15 @@ LEVIN_EMULATOR_STORE(__stwt)
 #undef LEVIN_EMULATOR_LOAD
 #undef LEVIN_EMULATOR_STORE
 
-// --- The running thread
-// -----------------------------------------------------------------------------------------------
+// --- The running thread ---------------------------------------------------------------------------------------------
 
-/// Nanoseconds here; it never runs backwards.
+/// Returns nanoseconds here. The value never decreases.
 inline long long int clock64() {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<long long int>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
 }
-/// For loops that wait for memory to change: other threads run, no time is spent.
+/// Lets other threads run without sleeping, for loops that wait for memory to change.
 inline void __nanosleep(unsigned int) { levin::emulator::yield_thread(); }
 
 /// Ends the kernel with an error.

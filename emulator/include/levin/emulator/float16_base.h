@@ -1,5 +1,5 @@
 #pragma once
-// What __half and __nv_bfloat16 share: their bits, and the constructors and conversions that the toolkit gives them.
+// The common base of __half and __nv_bfloat16: their bits, and the toolkit's constructors and conversions.
 
 #include <levin/emulator/rounding.h>
 
@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
-/// The toolkit's names for the plain bits.
+/// The toolkit's types for the raw bits.
 struct alignas(2) __half_raw {
   unsigned short x;
 };
@@ -21,11 +21,11 @@ struct alignas(4) __nv_bfloat162_raw {
   unsigned short x, y;
 };
 
-// A namespace of their own, so that lookup by argument finds nothing else of the emulator in kernels.
+// A separate namespace, so that argument-dependent lookup in kernels finds nothing else of the emulator.
 namespace levin::emulator::float16 {
 
-/// All bits where `condition` holds, none elsewhere. Conversions choose by masks, not by branches: a kernel may convert
-/// what nobody has written and throw it away, and the memory sanitizer takes a branch for a use.
+/// Returns all bits set if `condition` holds, else 0. Conversions select with masks instead of branches: a kernel may
+/// convert uninitialised values and discard the result, and the memory sanitizer reports a branch on them.
 constexpr std::uint32_t mask_of(bool condition) { return 0u - static_cast<std::uint32_t>(condition); }
 constexpr std::uint32_t choose(std::uint32_t mask, std::uint32_t a, std::uint32_t b) { return b ^ ((a ^ b) & mask); }
 
@@ -36,43 +36,43 @@ struct Binary16 {
   static constexpr float decode(std::uint16_t bits) {
     const std::uint32_t sign = (bits & 0x8000u) << 16, magnitude = (bits & 0x7fffu) << 13;
     const std::uint32_t exponent = magnitude & kExponent;
-    // Infinity and NaN are moved on once more, to float's highest exponent.
+    // Infinity and NaN are rebiased once more, to float's highest exponent.
     const std::uint32_t normal = magnitude + kRebias + (kRebias & mask_of(exponent == kExponent));
-    // A subnormal's fraction is read below the leading 1 of 2^-14, which is then taken away.
+    // A subnormal's fraction is read with the leading 1 of 2^-14, which is then subtracted.
     const float subnormal = std::bit_cast<float>(magnitude + kSmallestNormal) - std::bit_cast<float>(kSmallestNormal);
     const std::uint32_t value = choose(mask_of(exponent == 0), std::bit_cast<std::uint32_t>(subnormal), normal);
     return std::bit_cast<float>(sign | value);
   }
 
-  /// To nearest, ties to even.
+  /// Rounds to nearest, ties to even.
   static constexpr std::uint16_t encode(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t sign = (bits >> 16) & 0x8000u, magnitude = bits & 0x7fffffffu;
-    // The sum's last bit is 2^-24, as the subnormals' is: the addition rounds.
+    // The sum's last bit is 2^-24, as for subnormals, so the addition rounds.
     const std::uint32_t subnormal =
         std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - std::bit_cast<std::uint32_t>(0.5f);
     const std::uint32_t normal = (magnitude - kRebias + 0xfffu + ((magnitude >> 13) & 1u)) >> 13;
     std::uint32_t h = choose(mask_of(magnitude >= kSmallestNormal), normal, subnormal);
-    // From 65536 on; what lies between 65520 and it carries over to infinity by itself.
+    // Values of 65536 and above become infinity; those from 65520 to 65536 carry over to it by themselves.
     h = sign | choose(mask_of(magnitude >= 0x47800000u), 0x7c00u, h);
-    // The one NaN that the chip writes.
+    // The canonical NaN of the GPU.
     return static_cast<std::uint16_t>(choose(mask_of(magnitude > 0x7f800000u), 0x7fffu, h));
   }
 
  private:
   static constexpr std::uint32_t kExponent = 31u << 23;         ///< binary16's exponent, moved to float's place
-  static constexpr std::uint32_t kRebias = (127u - 15u) << 23;  ///< from the one bias to the other
+  static constexpr std::uint32_t kRebias = (127u - 15u) << 23;  ///< the difference of the two biases
   static constexpr std::uint32_t kSmallestNormal = kRebias + (1u << 23);  ///< 2^-14
 };
 
-/// The upper half of a float.
+/// bfloat16, the upper half of a float.
 struct Bfloat16 {
   using Raw = __nv_bfloat16_raw;
 
   static constexpr float decode(std::uint16_t bits) {
     return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
   }
-  /// To nearest, ties to even.
+  /// Rounds to nearest, ties to even.
   static constexpr std::uint16_t encode(float value) {
     const auto bits = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t nearest = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
@@ -80,7 +80,7 @@ struct Bfloat16 {
   }
 };
 
-/// In any direction: the nearest value, moved by one where it lies on the wrong side.
+/// Rounds in any direction: takes the nearest value, and moves it by one if it lies on the wrong side.
 template <class Format>
 std::uint16_t encode(float value, Rounding rounding) {
   const std::uint16_t nearest = Format::encode(value);
@@ -99,7 +99,7 @@ std::uint16_t encode(float value, Rounding rounding) {
 #define LEVIN_EMULATOR_TO_INTEGER(I) \
   operator I() const { return to_integer<I>(Format::decode(__x), Rounding::zero); }
 
-/// Every conversion but those from raw bits rounds once. All are implicit, as the toolkit has them.
+/// Every conversion except those from raw bits rounds once. All are implicit, as in the toolkit.
 template <class FormatOf>
 class Base {
  public:

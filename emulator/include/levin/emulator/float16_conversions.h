@@ -1,6 +1,6 @@
 #pragma once
-// The intrinsics that convert to and from the 16-bit floats and take pairs apart. The two types' names differ only in
-// the words half and bfloat16, so each list stands once.
+// The intrinsics that convert to and from the 16-bit floats and unpack pairs. The two types' names differ only in
+// "half" and "bfloat16", so each list is written once.
 
 #define LEVIN_EMULATOR_FLOAT16_CONVERSIONS(T, T2, name, name2)                                               \
   inline T __float2##name(float a) { return T(a); }                                                          \

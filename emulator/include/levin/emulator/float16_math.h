@@ -1,8 +1,8 @@
 #pragma once
-// Arithmetic, comparisons and elementary functions of __half and __nv_bfloat16, and of their pairs by element.
+// Arithmetic, comparisons and elementary functions of __half and __nv_bfloat16, and elementwise of their pairs.
 //
-// An operation on two values is done in float and rounded once more. Float has at least 2p + 2 bits for both formats
-// (p = 11 and 8), which makes the two roundings of a sum, product, quotient or root the same as one.
+// A binary operation is computed in float and rounded once more. Float has at least 2p + 2 bits for both formats (p =
+// 11 and 8), so the double rounding of a sum, product, quotient or root equals a single one.
 
 #include <levin/emulator/bfloat16.h>
 
@@ -10,8 +10,8 @@
 
 namespace levin::emulator::float16 {
 
-/// a * b + c, rounded once however far apart the terms are. In double the product is exact (22 bits at most); the sum
-/// is rounded to odd, which the rounding to 16 bits after it does not feel.
+/// Returns a * b + c, rounded once however far apart the terms are. In double the product is exact (22 bits at most);
+/// the sum is rounded to odd, which makes the later rounding to 16 bits correct.
 inline double fused(float a, float b, float c) {
   const double product = static_cast<double>(a) * static_cast<double>(b), addend = static_cast<double>(c);
   const double sum = product + addend;
@@ -23,29 +23,29 @@ inline double fused(float a, float b, float c) {
   return std::bit_cast<double>(bits | 1u);
 }
 
-/// NaN gives 0.
+/// Clamps to [0, 1]; NaN gives 0.
 template <class F>
 F saturated(F a) {
   return a > 0 ? (a < 1 ? a : F{1}) : F{0};
 }
-/// NaN stays.
+/// Clamps to at least 0; NaN stays NaN.
 template <class F>
 F rectified(F a) {
   return a <= 0 ? F{0} : a;
 }
-/// A number rather than NaN; +0 is larger than -0.
+/// Returns the maximum; a number wins over NaN, and +0 is larger than -0.
 inline float larger(float a, float b) {
   if (std::isnan(a) || std::isnan(b)) return std::isnan(a) ? b : a;
   return a > b || (a == b && std::signbit(b)) ? a : b;
 }
 inline float smaller(float a, float b) { return -larger(-a, -b); }
-/// NaN rather than a number.
+/// Returns the maximum; NaN wins over a number.
 inline float larger_nan(float a, float b) { return std::isnan(a) || std::isnan(b) ? a + b : larger(a, b); }
 inline float smaller_nan(float a, float b) { return std::isnan(a) || std::isnan(b) ? a + b : smaller(a, b); }
 
 }  // namespace levin::emulator::float16
 
-/// name(T, T) and name2(T2, T2) for both types, where `value` is the result for the floats a and b.
+/// Defines name(T, T) and name2(T2, T2) for both types; `value` is the result for floats a and b.
 #define LEVIN_EMULATOR_FLOAT16_BINARY(name, name2, value)               \
   LEVIN_EMULATOR_FLOAT16_BINARY_OF(__half, __half2, name, name2, value) \
   LEVIN_EMULATOR_FLOAT16_BINARY_OF(__nv_bfloat16, __nv_bfloat162, name, name2, value)
@@ -74,7 +74,7 @@ LEVIN_EMULATOR_FLOAT16_BINARY(__hmin_nan, __hmin2_nan, smaller_nan(a, b))
 #undef LEVIN_EMULATOR_FLOAT16_BINARY
 #undef LEVIN_EMULATOR_FLOAT16_BINARY_OF
 
-/// name(T) and name2(T2), where `value` is the result for the float a.
+/// Defines name(T) and name2(T2); `value` is the result for the float a.
 #define LEVIN_EMULATOR_FLOAT16_UNARY(name, name2, value)               \
   LEVIN_EMULATOR_FLOAT16_UNARY_OF(__half, __half2, name, name2, value) \
   LEVIN_EMULATOR_FLOAT16_UNARY_OF(__nv_bfloat16, __nv_bfloat162, name, name2, value)
@@ -107,7 +107,7 @@ LEVIN_EMULATOR_FLOAT16_UNARY(htanh_approx, h2tanh_approx, std::tanh(a))
 #undef LEVIN_EMULATOR_FLOAT16_UNARY
 #undef LEVIN_EMULATOR_FLOAT16_UNARY_OF
 
-/// Fused multiply-adds and what exists in no other shape.
+/// Defines fused multiply-adds and the functions that have a signature of their own.
 #define LEVIN_EMULATOR_FLOAT16_OTHERS(T, T2)                                                                        \
   inline T __hfma(T a, T b, T c) {                                                                                  \
     return T(levin::emulator::float16::fused(static_cast<float>(a), static_cast<float>(b), static_cast<float>(c))); \
@@ -133,7 +133,7 @@ LEVIN_EMULATOR_FLOAT16_OTHERS(__half, __half2)
 LEVIN_EMULATOR_FLOAT16_OTHERS(__nv_bfloat16, __nv_bfloat162)
 #undef LEVIN_EMULATOR_FLOAT16_OTHERS
 
-/// The six forms of a comparison: of values; of pairs as 1 or 0, as a mask, and whether both elements hold.
+/// Defines the six forms of a comparison: of values; of pairs as 1 or 0, as a mask, and whether both elements hold.
 #define LEVIN_EMULATOR_FLOAT16_COMPARE(op, holds)               \
   LEVIN_EMULATOR_FLOAT16_COMPARE_OF(__half, __half2, op, holds) \
   LEVIN_EMULATOR_FLOAT16_COMPARE_OF(__nv_bfloat16, __nv_bfloat162, op, holds)
@@ -154,7 +154,7 @@ LEVIN_EMULATOR_FLOAT16_COMPARE(le, a <= b)
 LEVIN_EMULATOR_FLOAT16_COMPARE(ge, a >= b)
 LEVIN_EMULATOR_FLOAT16_COMPARE(lt, a < b)
 LEVIN_EMULATOR_FLOAT16_COMPARE(gt, a > b)
-// With NaN these hold.
+// The unordered comparisons, which hold if an operand is NaN.
 LEVIN_EMULATOR_FLOAT16_COMPARE(equ, !(a < b || a > b))
 LEVIN_EMULATOR_FLOAT16_COMPARE(neu, a != b)
 LEVIN_EMULATOR_FLOAT16_COMPARE(leu, !(a > b))
@@ -164,8 +164,8 @@ LEVIN_EMULATOR_FLOAT16_COMPARE(gtu, !(a <= b))
 #undef LEVIN_EMULATOR_FLOAT16_COMPARE
 #undef LEVIN_EMULATOR_FLOAT16_COMPARE_OF
 
-/// T's operators; a comparison of pairs holds where it holds for both elements. No templates: an expression of mixed
-/// types is as ambiguous here as under nvcc.
+/// Defines T's operators. A comparison of pairs holds if it holds for both elements. These are not templates, so that
+/// an expression of mixed types is as ambiguous as under nvcc.
 #define LEVIN_EMULATOR_FLOAT16_OPERATORS(T, add, sub, mul, div, neg, eq, neu, lt, gt, le, ge, one) \
   inline T operator+(const T& a, const T& b) { return add(a, b); }                                 \
   inline T operator-(const T& a, const T& b) { return sub(a, b); }                                 \

@@ -1,6 +1,6 @@
 #pragma once
 // The matrix and copy instructions of PTX, as kernels reach them through kernels/cuda/base/ptx.h. All lanes of a warp
-// must come to a matrix instruction. Wrong use ends the kernel with a report (see fail()).
+// must execute a matrix instruction together. Misuse ends the kernel with a report (see fail()).
 
 #include <levin/emulator/execution.h>
 
@@ -8,18 +8,18 @@
 
 namespace levin::emulator {
 
-/// cp.async of `bytes` (4, 8 or 16), of which `source_bytes` come from global memory and the rest are zeros. Reported:
-/// addresses not aligned to `bytes`, a destination outside of shared memory, a source inside of it, source_bytes
-/// below 0 or above `bytes`.
+/// cp.async of `bytes` (4, 8 or 16), of which `source_bytes` come from global memory and the rest are zeros. Reported
+/// errors: addresses not aligned to `bytes`, a destination outside of shared memory, a source inside of it, and
+/// source_bytes below 0 or above `bytes`.
 void copy_async(void* shared, const void* global, int bytes, int source_bytes, Site site);
 
 /// ldmatrix of `count` (1, 2 or 4) matrices of 8 x 8 16-bit elements: lane 8 i + j gives the address of row j of matrix
 /// i; register i of lane 4 g + t becomes matrix i's elements (g, 2 t) and (g, 2 t + 1), or, transposed, (2 t, g) and
-/// (2 t + 1, g). Reported: row addresses not aligned to 16 bytes or outside of shared memory.
+/// (2 t + 1, g). Reported errors: row addresses not aligned to 16 bytes or outside of shared memory.
 void load_matrices(int count, bool transposed, std::uint32_t* registers, const void* row, Site site);
-/// stmatrix: the mirror of load_matrices.
+/// stmatrix: the inverse of load_matrices.
 void store_matrices(int count, bool transposed, void* row, const std::uint32_t* registers, Site site);
-/// movmatrix.trans of an 8 x 8 matrix held as load_matrices gives it.
+/// movmatrix.trans of an 8 x 8 matrix in the layout of load_matrices.
 std::uint32_t transpose_matrix(std::uint32_t value, Site site);
 
 enum class MmaInput { f16, bf16, tf32 };
@@ -27,14 +27,14 @@ enum class MmaInput { f16, bf16, tf32 };
 /// mma.m16n8k<k>: d (16 x 8) = a (16 x k) b (k x 8) + c (16 x 8), k being 8 or 16 for the 16-bit inputs, 4 or 8 for
 /// tf32. In lane 4 g + t, with E elements in a register (2, or 1 for tf32): a's register i holds row g + 8 (i mod 2),
 /// columns from E t + 4 E (i / 2); b's register i holds rows from E t + 4 E i of column g; c and d hold (g, 2 t),
-/// (g, 2 t + 1), (g + 8, 2 t), (g + 8, 2 t + 1). Products are exact, sums are rounded to float, k ascending; the chip
+/// (g, 2 t + 1), (g + 8, 2 t), (g + 8, 2 t + 1). Products are exact, sums are rounded to float, k ascending; the GPU
 /// rounds otherwise, within the same error. tf32 ignores the 13 lowest bits of its inputs.
 void multiply_matrices(MmaInput input, int k, float* d, const std::uint32_t* a, const std::uint32_t* b, const float* c,
                        Site site);
-/// The same on f16 with c and d in f16, two to a register, rounded once at the end.
+/// The same for f16 inputs with c and d in f16, two per register, rounded once at the end.
 void multiply_matrices_f16(int k, std::uint32_t* d, const std::uint32_t* a, const std::uint32_t* b,
                            const std::uint32_t* c, Site site);
-/// cvt.rna.tf32: to the nearest with 10 bits of mantissa, ties away from zero.
+/// cvt.rna.tf32: rounds to the nearest value with 10 bits of mantissa, ties away from zero.
 std::uint32_t round_to_tf32(float x);
 
 /// bar.sync of `threads` threads, whole warps, at barrier `id` (0 to 15).

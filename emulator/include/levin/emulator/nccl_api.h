@@ -1,6 +1,6 @@
 #pragma once
-// The functions of NCCL that the emulator has, with the names, values and meaning of NCCL 2.28 (NVIDIA, NCCL developer
-// guide). Ranks are threads or processes; the page docs/emulator.md says what differs.
+// The functions of NCCL that the emulator implements, with the names, values and meaning of NCCL 2.28 (NVIDIA, NCCL
+// developer guide). Ranks are threads or processes; docs/emulator.md lists the differences.
 
 #include <levin/emulator/runtime_types.h>
 
@@ -68,7 +68,7 @@ typedef enum {
   ncclNumTypes = 12
 } ncclDataType_t;
 
-/// The first three members are NCCL's own; all others are read by NCCL and have no effect here.
+/// The first three members are internal to NCCL. All others are accepted and have no effect here.
 typedef struct ncclConfig_v22800 {
   std::size_t size;
   unsigned int magic;
@@ -139,6 +139,6 @@ ncclResult_t ncclGroupEnd();
 }  // extern "C"
 
 namespace levin::emulator {
-/// The function of that name, as dlsym gives it of NCCL's library; null where the emulator has none.
+/// Returns the function of that name, as dlsym does for NCCL's library; null if the emulator has none.
 void* nccl_function(const char* name);
 }  // namespace levin::emulator

@@ -1,6 +1,5 @@
 #pragma once
-// Conversions between numbers of different kinds, rounded once in each of the four directions that CUDA names
-// _rn, _rz, _rd and _ru.
+// Conversions between integers and floats, rounded once in each of CUDA's four modes _rn, _rz, _rd and _ru.
 
 #include <bit>
 #include <cmath>
@@ -12,12 +11,12 @@ namespace levin::emulator {
 
 enum class Rounding { nearest, zero, down, up };  ///< nearest: ties to even
 
-/// Wide enough for the exact difference of any integer and a float near it.
+/// An integer wide enough for the exact difference of any integer and a float near it.
 __extension__ using Int128 = __int128;
 
 constexpr int sign_of(Int128 x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
 
-/// What `rounding` makes of the number next to `nearest`, above it (rest = 1), below it (-1) or equal to it (0).
+/// Rounds a number whose nearest float is `nearest` and that lies above it (rest = 1), below it (-1) or equals it (0).
 template <class F>
 F step_towards(F nearest, int rest, Rounding rounding) {
   constexpr F infinity = std::numeric_limits<F>::infinity();
@@ -41,8 +40,8 @@ F from_integer(I x, Rounding rounding) {
   return step_towards(nearest, sign_of(static_cast<Int128>(x) - static_cast<Int128>(nearest)), rounding);
 }
 
-/// The float equal to x, or of its two neighbours the one with an odd significand. Rounding that once more, to a
-/// format with at least two bits fewer, gives what rounding x itself would give.
+/// Returns x rounded to odd: the float equal to x, or the neighbour with an odd significand. Rounding that again, to a
+/// format with at least two bits fewer, equals rounding x directly.
 inline float to_odd(double x) {
   const float towards_zero = narrowed(x, Rounding::zero);
   if (static_cast<double>(towards_zero) == x || std::isnan(x)) return towards_zero;
@@ -56,7 +55,8 @@ float to_odd(I x) {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(towards_zero) | 1u);
 }
 
-/// Out of range: the nearest integer there is. NaN: zero, or the highest bit alone where either side has 64 bits.
+/// Converts a float to an integer. Values out of range saturate. NaN gives zero, or only the highest bit if either type
+/// has 64 bits.
 template <class I, class F>
 I to_integer(F x, Rounding rounding) {
   using Limits = std::numeric_limits<I>;

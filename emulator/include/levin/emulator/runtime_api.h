@@ -1,6 +1,6 @@
 #pragma once
-// The CUDA runtime's functions that the emulator has, with CUDA 13's names and meaning. Work on streams is queued and
-// runs when somebody waits for it; devices.h has the emulator's own controls.
+// The functions of the CUDA runtime that the emulator implements, with CUDA 13's names and meaning. Work on streams is
+// queued and runs when something waits for it. devices.h has the emulator's own controls.
 
 #include <levin/emulator/runtime_types.h>
 
@@ -120,7 +120,7 @@ cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType* type);
 
 // ---- kernels
 namespace levin::emulator {
-/// Checks the launch and queues it: `body` is one thread's call of the kernel, `function` its address.
+/// Checks the launch and queues it. `body` calls the kernel for one thread; `function` is its address.
 cudaError_t queue_kernel(const cudaLaunchConfig_t* config, const void* function, std::function<void()> body);
 
 cudaError_t set_function_attribute(const void* function, cudaFuncAttribute attr, int value);

@@ -1,5 +1,5 @@
 #pragma once
-// Types and constants of the CUDA 13 runtime with its names and values: those that the emulator knows.
+// The types and constants of the CUDA 13 runtime that the emulator supports, with CUDA's names and values.
 
 #include <levin/emulator/vector_types.h>
 

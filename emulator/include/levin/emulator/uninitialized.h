@@ -1,6 +1,6 @@
 #pragma once
-// Memory that nobody has written yet, in the build with the memory sanitizer (preset emulate-msan); nothing elsewhere.
-// The sanitizer follows such values through loads, arithmetic and stores by itself, but not through atomic functions.
+// Detection of uninitialised memory in the build with the memory sanitizer (preset emulate-msan); no effect elsewhere.
+// The sanitizer tracks such values through loads, arithmetic and stores by itself, but not through atomic functions.
 
 #include <cstddef>
 
@@ -13,7 +13,7 @@
 namespace levin::emulator {
 
 #if defined(LEVIN_EMULATOR_FOLLOWS_VALUES)
-/// Ends the kernel with a report where the value at `p`, which an atomic function is about to write, is uninitialised.
+/// Ends the kernel with a report if the value at `p`, which an atomic function is about to update, is uninitialised.
 void check_atomic_operand(const void* p, std::size_t bytes);
 #else
 inline void check_atomic_operand(const void*, std::size_t) {}

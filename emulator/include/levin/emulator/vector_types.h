@@ -31,7 +31,7 @@ LEVIN_EMULATOR_VECTORS(float, float, 4)
 LEVIN_EMULATOR_VECTORS(double, double, 8)
 #undef LEVIN_EMULATOR_VECTORS
 
-/// Sizes of grids and blocks; what is not given is 1.
+/// Sizes of grids and blocks; omitted ones are 1.
 struct dim3 {
   unsigned int x = 1, y = 1, z = 1;
   constexpr dim3(unsigned int vx = 1, unsigned int vy = 1, unsigned int vz = 1) : x(vx), y(vy), z(vz) {}

@@ -1,6 +1,6 @@
 #pragma once
-// Shuffles, votes, matches and reductions of a warp, with CUDA's names. The last lane of the mask to come works for
-// all.
+// Shuffles, votes, matches and reductions of a warp, with CUDA's names. The last lane of the mask to arrive computes
+// the results of all.
 
 #include <levin/emulator/execution.h>
 
@@ -22,7 +22,7 @@ struct ShuffleOperand {
   Site site;
 };
 
-/// The lane that `lane` reads; itself where the source falls outside of its segment.
+/// Returns the lane that `lane` reads from: itself if the source lies outside of its segment.
 constexpr int shuffle_source(Shuffle kind, int lane, int argument, int width) {
   const int first = lane & ~(width - 1), last = first + width - 1;
   int source = lane;
@@ -66,7 +66,7 @@ T shuffle(const char* name, unsigned mask, T value, int argument, int width, Sit
   return operand.result;
 }
 
-/// What each lane brings to a vote or a reduction, and what it takes away.
+/// A lane's input and result of a vote or a reduction.
 struct VoteOperand {
   std::uint64_t value, result;
 };
@@ -78,7 +78,7 @@ void ballot_lanes(void* const* operands, std::uint32_t mask);
 void match_any_lanes(void* const* operands, std::uint32_t mask);
 void match_all_lanes(void* const* operands, std::uint32_t mask);
 
-/// Folds the lanes' values, as T, by F.
+/// Reduces the lanes' values, as type T, with F.
 template <class T, class F>
 void fold_lanes(void* const* operands, std::uint32_t mask) {
   bool begun = false;

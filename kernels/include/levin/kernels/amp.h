@@ -20,6 +20,17 @@ struct UnscaleArgs {
   std::span<const AmpTensor> tensors;
   const float* scale = nullptr;
   float* found_inf = nullptr;
+
+  /// Least work of a call.
+  Work work(std::string_view) const {
+    Work w;
+    for (const auto& t : tensors) {
+      w.bytes += 2.0 * static_cast<double>(t.numel) * static_cast<double>(size_of(t.dtype));
+      w.flops += static_cast<double>(t.numel);
+      w.dtype = t.dtype;
+    }
+    return w;
+  }
 };
 extern constinit Kernel<void(const UnscaleArgs&, Stream&)> amp_unscale;
 
@@ -33,6 +44,9 @@ struct UpdateScaleArgs {
   const float* found_inf = nullptr;
   float growth = 2.0f, backoff = 0.5f, min_scale = 1.0f;
   int growth_interval = 2000;
+
+  /// Least work of a call.
+  Work work(std::string_view) const { return {7 * sizeof(float), 4, DType::f32}; }
 };
 extern constinit Kernel<void(const UpdateScaleArgs&, Stream&)> amp_update_scale;
 

@@ -15,6 +15,14 @@ struct AttentionArgs {
   TensorView out, lse, q, k, v;
   double scale = 1.0;
   bool causal = false;
+
+  /// Least work of a call.
+  Work work(std::string_view) const {
+    const double scores = count(q) / static_cast<double>(std::max<int64_t>(1, q.size(q.dim() - 1))) *
+                          static_cast<double>(k.size(k.dim() - 2));
+    const double widths = static_cast<double>(q.size(q.dim() - 1) + v.size(v.dim() - 1));
+    return {bytes(out, q, k, v), 2 * scores * widths * (causal ? 0.5 : 1), q.dtype};
+  }
 };
 extern constinit Kernel<void(const AttentionArgs&, Stream&)> attention;
 
@@ -26,6 +34,14 @@ struct AttentionBackwardArgs {
   TensorView dq, dk, dv, g, out, lse, q, k, v;
   double scale = 1.0;
   bool causal = false;
+
+  /// Least work of a call.
+  Work work(std::string_view) const {
+    const double scores = count(q) / static_cast<double>(std::max<int64_t>(1, q.size(q.dim() - 1))) *
+                          static_cast<double>(k.size(k.dim() - 2));
+    const double widths = static_cast<double>(3 * q.size(q.dim() - 1) + 2 * v.size(v.dim() - 1));
+    return {bytes(dq, dk, dv, g, out, q, k, v), 2 * scores * widths * (causal ? 0.5 : 1), q.dtype};
+  }
 };
 extern constinit Kernel<void(const AttentionBackwardArgs&, Stream&)> attention_backward;
 

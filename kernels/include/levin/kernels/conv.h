@@ -16,6 +16,13 @@ struct Conv2dArgs {
   int64_t padding_h = 0, padding_w = 0;
   int64_t dilation_h = 1, dilation_w = 1;
   int64_t groups = 1;
+
+  /// Least work of a call.
+  Work work(std::string_view) const {
+    // Two of the three are read and one is written, whichever way it goes.
+    const double taps = count(weight) / static_cast<double>(std::max<int64_t>(1, weight.size(0)));
+    return {bytes(x, weight, bias, y), 2 * count(y) * taps, x.dtype};
+  }
 };
 /// Computes y.
 extern constinit Kernel<void(const Conv2dArgs&, Stream&)> conv2d;

@@ -8,6 +8,9 @@ namespace levin::kernels {
 /// Every element of out (any type and strides) becomes `value`, a TensorView::number of any type.
 struct FillArgs {
   TensorView out, value;
+
+  /// Least work of a call.
+  Work work(std::string_view) const { return {bytes(out), 0, out.dtype}; }
 };
 extern constinit Kernel<void(const FillArgs&, Stream&)> fill;
 
@@ -16,6 +19,9 @@ struct RangeArgs {
   TensorView out;
   int64_t integer_start = 0, integer_step = 1;
   double start = 0.0, step = 1.0;
+
+  /// Least work of a call.
+  Work work(std::string_view) const { return {bytes(out), 2 * count(out), out.dtype}; }
 };
 extern constinit Kernel<void(const RangeArgs&, Stream&)> arange;
 
@@ -24,6 +30,9 @@ extern constinit Kernel<void(const RangeArgs&, Stream&)> arange;
 struct LinspaceArgs {
   TensorView out;
   double start = 0.0, end = 1.0;
+
+  /// Least work of a call.
+  Work work(std::string_view) const { return {bytes(out), 2 * count(out), out.dtype}; }
 };
 extern constinit Kernel<void(const LinspaceArgs&, Stream&)> linspace;
 

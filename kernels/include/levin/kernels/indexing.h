@@ -13,6 +13,13 @@ struct CatArgs {
   TensorView out;
   std::span<const TensorView> parts;
   int axis = 0;
+
+  /// Least work of a call.
+  Work work(std::string_view) const {
+    Work w{bytes(out), 0, out.dtype};
+    for (const auto& part : parts) w.bytes += bytes(part);
+    return w;
+  }
 };
 extern constinit Kernel<void(const CatArgs&, Stream&)> cat;
 
@@ -21,6 +28,11 @@ struct IndexSelectArgs {
   TensorView out, x, index;
   int64_t outer = 1, n = 1, inner = 1;
   const char* op = "index_select";
+
+  /// Least work of a call.
+  Work work(std::string_view) const {
+    return {2 * bytes(out) + bytes(index), 0, out.dtype};
+  }
 };
 extern constinit Kernel<void(const IndexSelectArgs&, Stream&)> index_select;
 
@@ -31,6 +43,11 @@ struct IndexAddArgs {
   int64_t outer = 1, n = 1, inner = 1;
   int64_t skip = -1;
   const char* op = "index_add";
+
+  /// Least work of a call.
+  Work work(std::string_view) const {
+    return {3 * bytes(source) + bytes(index), count(source), out.dtype};
+  }
 };
 extern constinit Kernel<void(const IndexAddArgs&, Stream&)> index_add;
 
@@ -38,6 +55,9 @@ extern constinit Kernel<void(const IndexAddArgs&, Stream&)> index_add;
 struct GatherArgs {
   TensorView out, x, index;
   int axis = 0;
+
+  /// Least work of a call.
+  Work work(std::string_view) const { return {2 * bytes(out) + bytes(index), 0, out.dtype}; }
 };
 extern constinit Kernel<void(const GatherArgs&, Stream&)> gather;
 
@@ -46,6 +66,13 @@ extern constinit Kernel<void(const GatherArgs&, Stream&)> gather;
 struct ScatterArgs {
   TensorView out, source, index;
   int axis = 0;
+
+  /// Least work of a call.
+  Work work(std::string_view kernel) const {
+    const double moved = count(index) * static_cast<double>(size_of(out.dtype));
+    const bool adds = kernel == "scatter_add";
+    return {moved * (adds ? 3 : 2) + bytes(index), adds ? count(index) : 0, out.dtype};
+  }
 };
 extern constinit Kernel<void(const ScatterArgs&, Stream&)> scatter, scatter_add;
 
@@ -55,12 +82,20 @@ inline constexpr int64_t kNonzeroChunk = 1 << 14;
 /// counts (ceil(numel / kNonzeroChunk)) int64: how many elements of each chunk of x (any type) are not zero.
 struct CountNonzeroArgs {
   TensorView counts, x;
+
+  /// Least work of a call.
+  Work work(std::string_view) const {
+    return {bytes(counts, x), count(x), x.dtype};
+  }
 };
 extern constinit Kernel<void(const CountNonzeroArgs&, Stream&)> count_nonzero;
 
 /// out (sum of counts, dims of x) int64: the coordinates of the elements of x that are not zero, in row-major order.
 struct NonzeroArgs {
   TensorView out, x, counts;
+
+  /// Least work of a call.
+  Work work(std::string_view) const { return {bytes(out, x, counts), 0, x.dtype}; }
 };
 extern constinit Kernel<void(const NonzeroArgs&, Stream&)> nonzero;
 
@@ -70,6 +105,9 @@ struct TriangleArgs {
   int64_t batch = 1, rows = 1, columns = 1;
   int64_t diagonal = 0;
   bool upper = false;
+
+  /// Least work of a call.
+  Work work(std::string_view) const { return {bytes(out, x), 0, out.dtype}; }
 };
 extern constinit Kernel<void(const TriangleArgs&, Stream&)> triangle;
 
@@ -77,6 +115,9 @@ extern constinit Kernel<void(const TriangleArgs&, Stream&)> triangle;
 struct OneHotArgs {
   TensorView out, index;
   int64_t classes = 1;
+
+  /// Least work of a call.
+  Work work(std::string_view) const { return {bytes(out, index), 0, out.dtype}; }
 };
 extern constinit Kernel<void(const OneHotArgs&, Stream&)> one_hot;
 

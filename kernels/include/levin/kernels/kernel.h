@@ -9,9 +9,11 @@
 // and go through float32 where the 16-bit floats are not taken.
 
 #include <levin/core/tensor_view.h>
+#include <levin/kernels/work.h>
 
 #include <atomic>
 #include <initializer_list>
+#include <string_view>
 #include <typeinfo>
 
 namespace levin::kernels {
@@ -40,8 +42,10 @@ class KernelObserver {
   virtual ~KernelObserver() = default;
   /// Before the column's function runs.
   virtual void called(const char* kernel, Device device) = 0;
-  /// After it, unless it threw; on a device its work may still be queued. `args` is of `type`, see work_of.
-  virtual void returned(const char* /*kernel*/, const std::type_info& /*type*/, const void* /*args*/, const Stream&) {}
+  /// After it, unless it threw; on a device its work may still be queued. `args` is of `type`; `work` is zero for a
+  /// table from outside whose arguments do not say it.
+  virtual void returned(const char* /*kernel*/, const std::type_info& /*type*/, const void* /*args*/,
+                        const Work& /*work*/, const Stream&) {}
 };
 
 /// Sets the process's observer, null for none; returns the former one.
@@ -71,7 +75,7 @@ class Kernel<void(const Args&, Stream&)> {
     KernelObserver* const o = detail::observer.load(std::memory_order_acquire);
     if (o) o->called(name_, stream.device());
     f(args, stream);
-    if (o) o->returned(name_, typeid(Args), &args, stream);
+    if (o) o->returned(name_, typeid(Args), &args, work_of(args), stream);
   }
 
   /// Fills a column, for accelerators built out of tree; it takes the same types as the cpu's.
@@ -87,6 +91,14 @@ class Kernel<void(const Args&, Stream&)> {
   const char* name() const { return name_; }
 
  private:
+  Work work_of(const Args& args) const {
+    if constexpr (requires { args.work(name_); }) {
+      return args.work(name_);
+    } else {
+      return {};
+    }
+  }
+
   const char* name_;
   Function columns_[kDeviceTypeCount];
   DTypes types_[kDeviceTypeCount];

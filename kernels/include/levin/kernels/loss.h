@@ -12,6 +12,9 @@ struct CheckLabelsArgs {
   TensorView labels;
   int64_t classes = 0, ignore_index = -100;
   const char* op = "";
+
+  /// Least work of a call.
+  Work work(std::string_view) const { return {bytes(labels), 0, labels.dtype}; }
 };
 extern constinit Kernel<void(const CheckLabelsArgs&, Stream&)> check_labels;
 
@@ -34,6 +37,12 @@ struct CrossEntropyArgs {
   int64_t ignore_index = -100;
   double smoothing = 0.0;
   LossReduction reduction = LossReduction::mean;
+
+  /// Least work of a call.
+  Work work(std::string_view kernel) const {
+    const bool backward = kernel == "cross_entropy_backward";
+    return {backward ? bytes(x, target, dx) : bytes(x, target), 25 * count(x), x.dtype};
+  }
 };
 /// Labels out of range throw IndexError, on cuda where the host waits for the device next, until when their losses are
 /// NaN. Bytes: x once; about 25 flops an element. Softmax is never stored.
@@ -49,6 +58,12 @@ extern constinit Kernel<void(const CrossEntropyArgs&, Stream&)> cross_entropy_ba
 struct BceArgs {
   TensorView x, target, out, g, dx;
   LossReduction reduction = LossReduction::mean;
+
+  /// Least work of a call.
+  Work work(std::string_view kernel) const {
+    const bool backward = kernel == "bce_with_logits_backward";
+    return {backward ? bytes(x, target, dx) : bytes(x, target, out), 40 * count(x), x.dtype};
+  }
 };
 extern constinit Kernel<void(const BceArgs&, Stream&)> bce_with_logits, bce_with_logits_backward;
 

@@ -12,6 +12,12 @@ namespace levin::kernels {
 struct MatmulArgs {
   TensorView out, a, b, bias;
   double alpha = 1.0, beta = 0.0;
+
+  /// Least work of a call.
+  Work work(std::string_view) const {
+    const double k = static_cast<double>(a.size(a.dim() - 1));
+    return {bytes(a, b, bias) + bytes(out) * (beta != 0 ? 2 : 1), 2 * k * count(out), a.dtype};
+  }
 };
 extern constinit Kernel<void(const MatmulArgs&, Stream&)> matmul;
 

@@ -17,6 +17,9 @@ struct BatchNormArgs {
   int64_t batch = 1, channels = 1, spatial = 1;
   double momentum = 0.1, eps = 1e-5;
   bool training = true;
+
+  /// Least work of a call.
+  Work work(std::string_view) const { return {bytes(x, y), 8 * count(x), x.dtype}; }
 };
 extern constinit Kernel<void(const BatchNormArgs&, Stream&)> batch_norm;
 
@@ -27,6 +30,11 @@ extern constinit Kernel<void(const BatchNormArgs&, Stream&)> batch_norm;
 struct BatchNormBackwardArgs {
   TensorView dx, dweight, dbias, g, x, weight, mean, rstd;
   int64_t batch = 1, channels = 1, spatial = 1;
+
+  /// Least work of a call.
+  Work work(std::string_view) const {
+    return {bytes(x, g, dx), 10 * count(x), x.dtype};
+  }
 };
 extern constinit Kernel<void(const BatchNormBackwardArgs&, Stream&)> batch_norm_backward;
 
@@ -36,6 +44,9 @@ struct LayerNormArgs {
   TensorView y, x, weight, bias, mean, rstd;
   int64_t rows = 1, columns = 1;
   double eps = 1e-5;
+
+  /// Least work of a call.
+  Work work(std::string_view) const { return {bytes(x, y), 8 * count(x), x.dtype}; }
 };
 extern constinit Kernel<void(const LayerNormArgs&, Stream&)> layer_norm;
 
@@ -44,6 +55,11 @@ extern constinit Kernel<void(const LayerNormArgs&, Stream&)> layer_norm;
 struct LayerNormBackwardArgs {
   TensorView dx, dweight, dbias, g, x, weight, mean, rstd;
   int64_t rows = 1, columns = 1;
+
+  /// Least work of a call.
+  Work work(std::string_view) const {
+    return {bytes(x, g, dx), 12 * count(x), x.dtype};
+  }
 };
 extern constinit Kernel<void(const LayerNormBackwardArgs&, Stream&)> layer_norm_backward;
 

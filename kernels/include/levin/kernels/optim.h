@@ -33,6 +33,17 @@ struct StepGuard {
   const float* skipped = nullptr;  ///< how many earlier steps changed nothing; for `step` on the host they don't count
 };
 
+/// `passes` over the parameters' memory, `flops` an element.
+inline Work optimizer_work(std::span<const OptimTensor> tensors, double passes, double flops) {
+  Work w;
+  for (const auto& t : tensors) {
+    w.dtype = t.dtype;
+    w.bytes += passes * static_cast<double>(t.numel) * static_cast<double>(size_of(t.dtype));
+    w.flops += flops * static_cast<double>(t.numel);
+  }
+  return w;
+}
+
 /// g = grad (-grad to maximize) + weight_decay * param
 /// buffer = fresh or step is 1 ? g : momentum * buffer + (1 - dampening) * g
 /// g = nesterov ? g + momentum * buffer : buffer
@@ -44,6 +55,11 @@ struct SgdStepArgs {
   bool nesterov = false, maximize = false;
   StepGuard guard{};
   const double* lr_at = nullptr;  ///< on the stream's device, in place of lr
+
+  /// Least work of a call.
+  Work work(std::string_view) const {
+    return optimizer_work(tensors, momentum != 0 ? 5 : 3, momentum != 0 ? 6 : 4);
+  }
 };
 extern constinit Kernel<void(const SgdStepArgs&, Stream&)> sgd_step;
 
@@ -57,6 +73,9 @@ struct AdamStepArgs {
   bool decoupled = false, amsgrad = false, maximize = false;
   StepGuard guard{};
   const double* lr_at = nullptr;  ///< on the stream's device, in place of lr
+
+  /// Least work of a call.
+  Work work(std::string_view) const { return optimizer_work(tensors, amsgrad ? 9 : 7, 15); }
 };
 extern constinit Kernel<void(const AdamStepArgs&, Stream&)> adam_step;
 

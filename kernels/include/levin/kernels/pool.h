@@ -22,6 +22,12 @@ struct PoolGeometry {
 struct MaxPool2dArgs {
   TensorView y, indices, x;
   PoolGeometry geometry;
+
+  /// Least work of a call.
+  Work work(std::string_view) const {
+    const double window = static_cast<double>(geometry.kernel_h * geometry.kernel_w);
+    return {bytes(x, y, indices), window * count(y), x.dtype};
+  }
 };
 extern constinit Kernel<void(const MaxPool2dArgs&, Stream&)> max_pool2d;
 
@@ -29,6 +35,11 @@ extern constinit Kernel<void(const MaxPool2dArgs&, Stream&)> max_pool2d;
 struct MaxPool2dBackwardArgs {
   TensorView dx, dy, indices;
   PoolGeometry geometry;
+
+  /// Least work of a call.
+  Work work(std::string_view) const {
+    return {bytes(dx, dy, indices), count(dy), dx.dtype};
+  }
 };
 extern constinit Kernel<void(const MaxPool2dBackwardArgs&, Stream&)> max_pool2d_backward;
 
@@ -42,6 +53,12 @@ struct AvgPool2dArgs {
   TensorView y, x;
   PoolGeometry geometry;
   bool count_include_pad = true;
+
+  /// Least work of a call.
+  Work work(std::string_view) const {
+    const double window = static_cast<double>(geometry.kernel_h * geometry.kernel_w);
+    return {bytes(x, y), window * count(y), x.dtype};
+  }
 };
 extern constinit Kernel<void(const AvgPool2dArgs&, Stream&)> avg_pool2d, avg_pool2d_backward;
 

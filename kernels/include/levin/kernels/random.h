@@ -23,6 +23,9 @@ struct RandomArgs {
   TensorView out;
   PhiloxState state;
   double p0 = 0.0, p1 = 1.0;
+
+  /// Least work of a call.
+  Work work(std::string_view) const { return {bytes(out), 2 * count(out), out.dtype}; }
 };
 extern constinit Kernel<void(const RandomArgs&, Stream&)> uniform, normal;
 
@@ -31,6 +34,9 @@ struct RandintArgs {
   TensorView out;
   PhiloxState state;
   int64_t low = 0, high = 1;
+
+  /// Least work of a call.
+  Work work(std::string_view) const { return {bytes(out), 0, out.dtype}; }
 };
 extern constinit Kernel<void(const RandintArgs&, Stream&)> randint;
 
@@ -38,6 +44,9 @@ extern constinit Kernel<void(const RandintArgs&, Stream&)> randint;
 struct BernoulliArgs {
   TensorView out, p;
   PhiloxState state;
+
+  /// Least work of a call.
+  Work work(std::string_view) const { return {bytes(out, p), count(out), out.dtype}; }
 };
 extern constinit Kernel<void(const BernoulliArgs&, Stream&)> bernoulli;
 

@@ -15,11 +15,17 @@ namespace levin::kernels {
 struct SumArgs {
   TensorView out, x;
   double divisor = 1.0;
+
+  /// Least work of a call.
+  Work work(std::string_view) const { return {bytes(out, x), count(x), x.dtype}; }
 };
 extern constinit Kernel<void(const SumArgs&, Stream&)> sum;
 
 struct ReduceArgs {
   TensorView out, x;
+
+  /// Least work of a call.
+  Work work(std::string_view) const { return {bytes(out, x), count(x), x.dtype}; }
 };
 using ReduceKernel = Kernel<void(const ReduceArgs&, Stream&)>;
 
@@ -35,6 +41,11 @@ extern constinit ReduceKernel any, all;
 struct NormArgs {
   TensorView out, x;
   double p = 2.0;
+
+  /// Least work of a call.
+  Work work(std::string_view) const {
+    return {bytes(out, x), count(x) * (p == 1 || p == 2 ? 2 : 40), x.dtype};
+  }
 };
 extern constinit Kernel<void(const NormArgs&, Stream&)> norm;
 

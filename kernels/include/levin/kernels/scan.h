@@ -11,6 +11,11 @@ namespace levin::kernels {
 struct ArgReduceArgs {
   TensorView values, indices, x;
   int64_t outer = 1, n = 1, inner = 1;
+
+  /// Least work of a call.
+  Work work(std::string_view) const {
+    return {bytes(values, indices, x), count(x), x.dtype};
+  }
 };
 extern constinit Kernel<void(const ArgReduceArgs&, Stream&)> argmax, argmin;
 
@@ -20,6 +25,9 @@ struct CumsumArgs {
   TensorView out, x;
   int64_t outer = 1, n = 1, inner = 1;
   bool reverse = false;
+
+  /// Least work of a call.
+  Work work(std::string_view) const { return {bytes(out, x), count(x), x.dtype}; }
 };
 extern constinit Kernel<void(const CumsumArgs&, Stream&)> cumsum;
 

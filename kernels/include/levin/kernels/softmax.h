@@ -10,6 +10,9 @@ namespace levin::kernels {
 struct SoftmaxArgs {
   TensorView out, x;
   int64_t outer = 1, n = 1, inner = 1;
+
+  /// Least work of a call.
+  Work work(std::string_view) const { return {bytes(out, x), 25 * count(x), x.dtype}; }
 };
 extern constinit Kernel<void(const SoftmaxArgs&, Stream&)> softmax, log_softmax;
 
@@ -18,6 +21,11 @@ extern constinit Kernel<void(const SoftmaxArgs&, Stream&)> softmax, log_softmax;
 struct SoftmaxBackwardArgs {
   TensorView dx, g, y;
   int64_t outer = 1, n = 1, inner = 1;
+
+  /// Least work of a call.
+  Work work(std::string_view kernel) const {
+    return {bytes(dx, g, y), count(y) * (kernel == "softmax_backward" ? 4 : 25), y.dtype};
+  }
 };
 extern constinit Kernel<void(const SoftmaxBackwardArgs&, Stream&)> softmax_backward, log_softmax_backward;
 

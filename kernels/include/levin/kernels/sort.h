@@ -13,6 +13,9 @@ struct SortArgs {
   TensorView values, indices, x;
   int64_t outer = 1, n = 1, inner = 1, k = 1;
   bool descending = false;
+
+  /// Least work of a call.
+  Work work(std::string_view) const { return {bytes(x, values, indices), 0, x.dtype}; }
 };
 extern constinit Kernel<void(const SortArgs&, Stream&)> sort, topk;
 

@@ -1,9 +1,10 @@
 #pragma once
-// The least work of a kernel call by its contract; the profiler compares it with the measured time.
+// The least work of a kernel call by its contract; the profiler compares it with the measured time. Every Args of a
+// contract has a function work(kernel) that says it.
 
-#include <levin/kernels/kernel.h>
+#include <levin/core/tensor_view.h>
 
-#include <typeinfo>
+#include <span>
 
 namespace levin::kernels {
 
@@ -13,8 +14,13 @@ struct Work {
   DType dtype = DType::f32;  ///< in which it computes
 };
 
-/// The work of the call kernel(args), where `args` points to a value of `type` (see KernelObserver). The type of a
-/// table that is not of this library has no known work: zeros.
-Work work_of(const char* kernel, const std::type_info& type, const void* args);
+inline double count(const TensorView& t) { return static_cast<double>(t.numel()); }
+
+/// Bytes of the operands' memory; none for one that is absent or a number.
+double bytes(const TensorView& t);
+template <class... T>
+double bytes(const TensorView& first, const T&... rest) {
+  return bytes(first) + (bytes(rest) + ... + 0.0);
+}
 
 }  // namespace levin::kernels

@@ -152,18 +152,20 @@ struct BatchNorm2dOptions {
   bool affine = true;
   bool track_running_stats = true;
 };
-/// Normalises each channel of (B, C, H, W) by the batch's statistics in training, else by the running ones
-/// (Ioffe & Szegedy 2015). Buffers: running_mean, running_var, num_batches_tracked.
-class BatchNorm2d : public Module {
+/// Normalises each channel of (B, C, ...) by the batch's statistics in training, else by the running ones (Ioffe &
+/// Szegedy 2015). Buffers: running_mean, running_var, num_batches_tracked.
+class BatchNorm : public Module {
  public:
   using Options = BatchNorm2dOptions;
-  explicit BatchNorm2d(int64_t num_features, const Options& options = {});
+  explicit BatchNorm(int64_t num_features, const Options& options = {});
   Tensor forward(const Tensor& x) override;
   /// Takes the place of batch_norm in training, for statistics that are more than this batch's
   /// (distributed::convert_sync_batchnorm). It moves the running statistics by `momentum` too. Clones do not have it.
-  using Normalizer = std::function<Tensor(const BatchNorm2d& module, const Tensor& x, double momentum)>;
+  using Normalizer = std::function<Tensor(const BatchNorm& module, const Tensor& x, double momentum)>;
   void set_normalizer(Normalizer f);
   void reset_running_stats();
+  BatchNorm* as_batch_norm() override { return this; }
+  bool is_normalization() const override { return true; }
   std::string extra_repr() const override;
   std::unique_ptr<Module> fresh() const override;
 
@@ -174,6 +176,14 @@ class BatchNorm2d : public Module {
 
  private:
   Normalizer normalizer_;
+};
+
+/// BatchNorm of (B, C, H, W); throws ShapeError for other numbers of axes.
+class BatchNorm2d : public BatchNorm {
+ public:
+  using BatchNorm::BatchNorm;
+  Tensor forward(const Tensor& x) override;
+  std::unique_ptr<Module> fresh() const override;
 };
 
 struct LayerNormOptions {
@@ -188,6 +198,7 @@ class LayerNorm : public Module {
   explicit LayerNorm(const Shape& normalized_shape, const Options& options = {});
   explicit LayerNorm(int64_t features, const Options& o = {}) : LayerNorm(Shape{features}, o) {}
   Tensor forward(const Tensor& x) override;
+  bool is_normalization() const override { return true; }
   std::string extra_repr() const override;
   std::unique_ptr<Module> fresh() const override;
 

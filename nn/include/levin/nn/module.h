@@ -38,6 +38,8 @@ struct LoadReport {
   std::vector<std::string> unexpected;
 };
 
+class BatchNorm;
+
 class Module {
  public:
   using PreHook = std::function<Tensor(Module&, const Tensor& input)>;
@@ -132,6 +134,11 @@ class Module {
   /// Copies values in. All or nothing: on any difference one StateError lists missing and unexpected names, shapes
   /// and dtypes, and nothing has changed.
   LoadReport load_state_dict(const StateDict& state, const LoadOptions& options = {});
+
+  /// This module as a batch normalisation, whose running statistics others refresh, freeze or share; null for others.
+  virtual BatchNorm* as_batch_norm() { return nullptr; }
+  /// True for layers that normalise: they stay in float32 where other parameters become float16.
+  virtual bool is_normalization() const { return false; }
 
   /// A new module built with the same arguments; values are those of its initialisers. Modules made by `add` remember
   /// their arguments, layers know theirs; null for others.

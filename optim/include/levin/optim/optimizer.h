@@ -22,7 +22,7 @@ using Settings = std::map<std::string, double>;
 /// Parameters that share settings: `opt.param_groups()[0]["lr"] = 1e-4;`
 struct ParamGroup {
   std::vector<Parameter> params{};
-  Settings settings{};  ///< what is absent comes from the optimizer's arguments
+  Settings settings{};  ///< a missing setting has the value of the optimizer's arguments
 
   double& operator[](const std::string& name);
   double operator[](const std::string& name) const;

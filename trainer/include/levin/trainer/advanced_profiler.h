@@ -1,5 +1,5 @@
 #pragma once
-// Where the time goes inside the steps: every operation, beside what the machine could do.
+// Measures every operation inside the steps and compares it with the machine's limits.
 
 #include <levin/core/device.h>
 #include <levin/core/dtype.h>
@@ -10,26 +10,26 @@
 
 namespace levin {
 
-/// What a device can do at best.
+/// Peak rates of a device (the roofline).
 struct Roof {
-  double bytes = 0;  ///< a second, read and written
-  double flops = 0;  ///< a second
+  double bytes = 0;  ///< per second, read and written
+  double flops = 0;  ///< per second
 };
 
-/// Measured here and now (about 0.2 s) with a copy of 64 MiB and with a square matrix product in `dtype`, the better of
-/// a few.
+/// Measures the peak rates (in about 0.2 s) with a copy of 64 MiB and a square matrix product in `dtype`, taking the
+/// best of a few runs.
 Roof measure_roof(Device device, DType dtype);
 
 struct AdvancedProfilerOptions {
   SimpleProfilerOptions table{};
-  std::size_t rows = 30;  ///< operations that the report shows, the most expensive first
+  std::size_t rows = 30;  ///< number of operations in the report, the most expensive first
   std::function<Roof(Device, DType)> roof = measure_roof;
 };
 
-/// SimpleProfiler's tables and one of operations: calls, time, bytes, flops and the share of the roofline, which is the
-/// time that the operation's contract needs at least (its bytes at the copy's rate, its flops at the matrix product's)
-/// over the time it took. What runs from the cache can pass 100 %. On a device every operation is waited for, so that
-/// each gets its own time: such a run is slower than one without.
+/// Adds a table of operations to SimpleProfiler's: calls, time, bytes, flops and the fraction of the roofline, i.e. the
+/// minimum time for the operation's contract (its bytes at the copy's rate, its flops at the matrix product's) over the
+/// measured time. Operations that run from the cache can exceed 100 %. On a device every operation is synchronized to
+/// measure its own time, so such a run is slower.
 class AdvancedProfiler : public SimpleProfiler {
  public:
   explicit AdvancedProfiler(AdvancedProfilerOptions options = {});
@@ -38,7 +38,7 @@ class AdvancedProfiler : public SimpleProfiler {
   struct Operation {
     std::int64_t calls = 0;
     double seconds = 0, bytes = 0, flops = 0;
-    /// From 0 to 1 where the roof is one.
+    /// Fraction of the roofline, where 1 is the peak.
     double share(const Roof& roof) const;
   };
   struct Key {
@@ -64,12 +64,12 @@ class AdvancedProfiler : public SimpleProfiler {
 
 struct TraceProfilerOptions {
   std::string filename = "trace.json";  ///< below the run's root
-  std::size_t max_events = 1'000'000;   ///< later ones are left out, and counted
-  bool operations = true;               ///< kernels too, not only actions
+  std::size_t max_events = 1'000'000;   ///< later events are dropped and counted
+  bool operations = true;               ///< record kernels in addition to actions
   ProfilerClock clock = profiler_now;
 };
 
-/// A time line in Chrome's trace format, for chrome://tracing or https://ui.perfetto.dev.
+/// Writes a time line in Chrome's trace format, for chrome://tracing or https://ui.perfetto.dev.
 class TraceProfiler : public Profiler {
  public:
   explicit TraceProfiler(TraceProfilerOptions options = {});

@@ -1,5 +1,5 @@
 #pragma once
-// Options of a program, and the frame of its main function.
+// Command-line options, and a wrapper for a program's main function.
 
 #include <levin/core/owned_ptr.h>
 #include <levin/trainer/config.h>
@@ -9,9 +9,10 @@
 
 namespace levin {
 
-/// Named options with one line of help each. Where several say the value of one, a flag wins over the environment
-/// (LEVIN_TRAINER_MAX_EPOCHS=5; options of the Trainer alone), that over the file of --config, that over the default.
-/// Misuse throws UsageError with one sentence that names the option, what was given, and what may be given.
+/// Named options with one line of help each. If an option is set in several places, a flag takes precedence over the
+/// environment (LEVIN_TRAINER_MAX_EPOCHS=5; Trainer options only), the environment over the --config file, and the file
+/// over the default. Misuse throws UsageError with one sentence that names the option, the value given, and the values
+/// allowed.
 class CommandLine {
  public:
   explicit CommandLine(const std::string& description);
@@ -34,26 +35,26 @@ class CommandLine {
   CommandLine& add(const std::string& name, std::optional<double>& value, const std::string& help);
   CommandLine& add_flag(const std::string& name, bool& value, const std::string& help);
   CommandLine& add_flag(const std::string& name, std::optional<bool>& value, const std::string& help);
-  /// A number for which the bare flag and "true" stand for 1, "false" for 0.
+  /// Adds a number for which the bare flag and "true" mean 1, "false" means 0.
   CommandLine& add_count(const std::string& name, std::int64_t& value, const std::string& help);
-  /// One of a few words.
+  /// Adds an option with a fixed set of values.
   CommandLine& add_choice(const std::string& name, std::string& value, const std::vector<std::string>& choices,
                           const std::string& help);
-  /// Every field of the configuration under its own name (--max-epochs, --precision, ...), but for `except`, whose
-  /// names the program takes for itself or has no use for.
+  /// Adds every field of the configuration under its own name (--max-epochs, --precision, ...), except those in
+  /// `except`, which the program uses itself or does not need.
   CommandLine& add_trainer(TrainerConfig& config, const std::vector<std::string>& except = {});
 
-  /// Reads the arguments, the environment and the file of --config; false after --help or --print-config printed to
-  /// the standard output, when the program should end.
+  /// Reads the arguments, the environment and the --config file. Returns false if --help or --print-config was printed
+  /// to standard output, after which the program should exit.
   bool parse(int argc, const char* const* argv);
 
-  /// Names (max-epochs) of the options that parse found somewhere.
+  /// Names (such as max-epochs) of the options that were set explicitly.
   std::vector<std::string> given() const;
   bool is_of_trainer(const std::string& name) const;
 
-  /// All options with their present values, as a file that --config reads.
+  /// Returns all options with their current values, in the format of --config files.
   std::string config_text() const;
-  /// All options as a table for documentation: flag, value, default, meaning.
+  /// Returns all options as a Markdown table: flag, value, default, meaning.
   std::string markdown() const;
 
  private:
@@ -61,17 +62,17 @@ class CommandLine {
   OwnedPtr<Impl> impl_;
 };
 
-/// Thrown by parse_flags after it printed --help or --print-config; run_main ends with status 0.
+/// Thrown by parse_flags after it printed --help or --print-config; run_main returns 0 for it.
 class HelpShown : public Error {
  public:
   HelpShown() : Error("help was shown") {}
 };
 
-/// The configuration with what the command line says instead: every field is a flag of the program.
+/// Returns the configuration as changed by the command line: every field is a flag of the program.
 TrainerConfig parse_flags(int argc, const char* const* argv, TrainerConfig config);
 
-/// Runs a program's body and turns its end into an exit status: what it returns; 2 for UsageError, 128 + signal for
-/// Interrupted, 1 for any other exception, each with one line "error: ..." on the standard error output.
+/// Runs a program's body and returns its exit status: the value that `body` returns, 2 for UsageError, 128 + signal for
+/// Interrupted, and 1 for any other exception, each with one line "error: ..." on standard error.
 int run_main(const std::function<int()>& body);
 
 }  // namespace levin

@@ -1,9 +1,9 @@
 #pragma once
-// The data of a run: its loaders in one value, or a class that makes them.
+// Data of a run: its loaders as one value, or a class that creates them.
 
+#include <levin/core/state_map.h>
 #include <levin/data/dataloader.h>
 #include <levin/data/mnist.h>
-#include <levin/trainer/state_map.h>
 #include <levin/trainer/train_state.h>
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace levin {
 
 using LoaderPtr = std::shared_ptr<data::DataLoader>;
 
-/// Loaders that are walked one after the other; mostly one. Reads as a pointer to the first.
+/// Loaders that are iterated one after the other, usually one. Behaves like a pointer to the first.
 class Loaders {
  public:
   Loaders();
@@ -40,23 +40,23 @@ class Loaders {
   std::vector<LoaderPtr> list_;
 };
 
-/// A loader that somebody else owns, and keeps alive.
+/// Wraps a loader that the caller owns and keeps alive.
 LoaderPtr borrowed(data::DataLoader& loader);
 
-/// Loaders may be absent; each is shared by all copies.
+/// The loaders of a run. Any may be absent; copies share them.
 struct DataModule {
   LoaderPtr train{};
   Loaders val{}, test{}, predict{};
 };
 
-/// Data with a life of its own, as Lightning's: downloads, setup by stage, loaders made when a run asks for them, state
-/// in checkpoints. Hooks do nothing unless overridden.
+/// Lightning's data module: downloads, setup by stage, loaders that are created when a run requests them, state in
+/// checkpoints. Hooks do nothing unless overridden.
 class LevinDataModule {
  public:
   virtual ~LevinDataModule() = default;
-  /// Once a machine: what must not happen twice, such as a download.
+  /// Called once per machine, for work that must not happen twice such as a download.
   virtual void prepare_data() {}
-  /// In every process, before the callbacks' and the module's own setup.
+  /// Called in every process, before the callbacks' and the module's own setup.
   virtual void setup(Stage) {}
   virtual LoaderPtr train_dataloader() { return {}; }
   virtual Loaders val_dataloader() { return {}; }
@@ -65,12 +65,12 @@ class LevinDataModule {
   virtual void teardown(Stage) {}
   virtual void on_exception(const std::exception&) {}
 
-  // A batch on its way to the device; see LevinModule's hooks of these names, in whose place they come.
+  // Transfer of a batch to the device. These hooks replace LevinModule's hooks of the same names.
   virtual Batch on_before_batch_transfer(Batch batch) { return batch; }
   virtual Batch transfer_batch_to_device(Batch batch, Device device) { return batch.to(device); }
   virtual Batch on_after_batch_transfer(Batch batch) { return batch; }
 
-  /// Kept by checkpoints, beside the state of the loaders themselves.
+  /// State to store in checkpoints, in addition to the state of the loaders.
   virtual StateMap state() const { return {}; }
   virtual void load_state(const StateMap&) {}
 };
@@ -80,16 +80,16 @@ namespace data {
 struct FashionMnistOptions {
   std::int64_t batch_size = 128;
   std::int64_t eval_batch_size = 500;
-  std::int64_t num_val = 5000;  ///< training pictures held out, chosen by seed
-  std::uint64_t seed = 0;       ///< of the held-out pictures and of the order
+  std::int64_t num_val = 5000;  ///< training images held out for validation, chosen by seed
+  std::uint64_t seed = 0;       ///< seed of the held-out images and of the order
   int num_workers = 0;
   std::filesystem::path dir = kFashionMnistDir;
 };
 
-/// Fashion-MNIST for fit and test: shuffled training pictures, held-out ones for validation, the test set. The files
-/// are read here.
+/// Fashion-MNIST for fit and test: shuffled training images, held-out images for validation, and the test set. Reads
+/// the files immediately.
 DataModule fashion_mnist(const FashionMnistOptions& options = {});
-/// The digits; `dir` must be given.
+/// The same for the MNIST digits; `dir` must be given.
 DataModule mnist(const FashionMnistOptions& options);
 
 }  // namespace data

@@ -1,6 +1,6 @@
 #pragma once
-// The parts of the Trainer under a loop of one's own: device, precision and gradients are taken care of, the order of
-// things is the program's.
+// The parts of the Trainer for a custom loop: Fabric handles device, precision and gradients, and the program decides
+// the order of the steps.
 
 #include <levin/core/owned_ptr.h>
 #include <levin/data/dataloader.h>
@@ -15,7 +15,7 @@
 
 namespace levin {
 
-/// Where and how to compute; names and defaults are TrainerConfig's.
+/// Devices, strategy and precision of a Fabric; names and defaults are TrainerConfig's.
 struct FabricConfig {
   std::string accelerator = "auto";
   DeviceList devices = "auto";
@@ -25,32 +25,20 @@ struct FabricConfig {
   std::int64_t node_rank = -1;
   std::int64_t timeout = 300;
   std::string nccl_algo = "ring";
-  std::string ddp_comm_hook = "none";
-  std::int64_t model_averaging_period = 0;
-  std::int64_t start_local_sgd_iter = 0;
-  bool post_local_gradient_allreduce = true;
-  bool scale_lr = true;
-  std::string gradient_compression = "none";
-  std::optional<double> fusion_threshold_mb{};
-  std::optional<double> cycle_time_ms{};
-  std::string bagua_algorithm = "gradient_allreduce";
-  std::string bagua_peers = "all";
-  std::string bagua_scale_lr = "none";
-  std::int64_t bagua_warmup_steps = 0;
-  std::int64_t bagua_sync_interval_ms = 500;
-  std::int64_t fsdp_unit_size = 100'000;
-  std::string fsdp_state_dict_type = "full";
-  std::int64_t pipeline_micro_batches = 4;
-  std::string pipeline_balance{};
+  DdpConfig ddp{};
+  HorovodConfig horovod{};
+  BaguaConfig bagua{};
+  FsdpConfig fsdp{};
+  PipelineConfig pipeline{};
   std::vector<std::shared_ptr<Logger>> loggers{};
-  std::vector<CallbackPtr> callbacks{};  ///< for call()
+  std::vector<CallbackPtr> callbacks{};  ///< used by call()
 };
 
-/// This rank's share of a loader, whose batches lie on the device, in the precision's types. With one rank it is the
-/// loader itself, which outlives it.
+/// This rank's share of a loader, with batches on the device in the precision's types. With one rank it refers to the
+/// loader itself, which must outlive it.
 class FabricLoader {
  public:
-  FabricLoader(std::shared_ptr<data::DataLoader> loader, const Strategy& strategy, const Precision& precision)
+  FabricLoader(std::shared_ptr<data::DataLoader> loader, const Strategy& strategy, const PrecisionPlugin& precision)
       : loader_(std::move(loader)), strategy_(&strategy), precision_(&precision) {}
 
   class Iterator {
@@ -77,7 +65,7 @@ class FabricLoader {
  private:
   std::shared_ptr<data::DataLoader> loader_;
   const Strategy* strategy_;
-  const Precision* precision_;
+  const PrecisionPlugin* precision_;
 };
 
 /// Lightning's Fabric:
@@ -92,23 +80,23 @@ class FabricLoader {
 ///       opt.step();
 ///     }
 ///
-/// The Trainer is built on one.
+/// The Trainer is built on a Fabric.
 class Fabric {
  public:
-  /// Throws UsageError for names that are not built.
+  /// Throws UsageError for unknown names and for parts that are not built.
   explicit Fabric(FabricConfig config = {});
-  /// On a strategy that is there already.
-  Fabric(std::unique_ptr<Strategy> strategy, const std::string& precision);
+  /// Uses an existing strategy; config().strategy is then its name.
+  Fabric(std::unique_ptr<Strategy> strategy, FabricConfig config);
   ~Fabric();
   Fabric(const Fabric&) = delete;
   Fabric& operator=(const Fabric&) = delete;
 
-  /// Begins: all processes of the run are there when it returns. `body` runs in each of them.
+  /// Starts the run: when it returns, all processes have joined. `body` runs in each of them.
   void launch(const std::function<void()>& body = {});
 
-  /// Brings a module to the device and into the precision's types. Optimizers are made afterwards.
+  /// Moves a module to the device and converts it to the precision's types. Create optimizers afterwards.
   void setup_module(nn::Module& module);
-  /// Takes the optimizers in, with their schedulers. Throws UsageError for another number than N.
+  /// Takes ownership of the optimizers and their schedulers. Throws UsageError unless there are N.
   template <std::size_t N = 1>
   std::array<OptimizerHandle, N> setup_optimizers(Optimizers optimizers) {
     ManualOptimization& steps = take(std::move(optimizers), N);
@@ -117,31 +105,32 @@ class Fabric {
     }
     (std::make_index_sequence<N>());
   }
-  /// Both: `make` is called when the module's parameters are what they will be.
+  /// Calls setup_module and setup_optimizers; `make` is called once the module's parameters are final.
   template <std::size_t N = 1, class F>
   std::array<OptimizerHandle, N> setup(nn::Module& module, const F& make) {
     setup_module(module);
     return setup_optimizers<N>(make());
   }
-  /// With `use_distributed_sampler` every rank gets its share of each epoch.
+  /// With `use_distributed_sampler` every rank receives its share of each epoch.
   FabricLoader setup_dataloaders(data::DataLoader& loader, bool use_distributed_sampler = true) const;
 
-  /// Scales the loss as the precision asks, and runs backward. Under ddp, with one optimizer, gradients are averaged
-  /// over the ranks while it runs; else they are by the optimizer's step (or by clipping).
+  /// Scales the loss as the precision requires and runs backward. Under ddp with one optimizer, gradients are averaged
+  /// over the ranks during backward; otherwise the optimizer's step (or clipping) averages them.
   void backward(const Tensor& loss);
-  /// At the gradients' true scale, by "norm" or "value", before the step.
+  /// Clips the unscaled gradients by "norm" or "value"; call it before the step.
   void clip_gradients(const OptimizerHandle& optimizer, double value, const std::string& algorithm = "norm") const {
     optimizer.clip_gradients(value, algorithm);
   }
-  /// While the scope is alive, operations compute in the precision's types. May be null.
-  std::unique_ptr<Precision::Scope> autocast() const;
+  /// Returns a scope within which operations compute in the precision's types. May be null.
+  std::unique_ptr<PrecisionPlugin::Scope> autocast() const;
   template <class F>
   auto autocast(const F& f) const {
-    const OwnedPtr<Precision::Scope> scope = step_scope();
+    const OwnedPtr<PrecisionPlugin::Scope> scope = step_scope();
     return f();
   }
-  /// While it is alive, backward exchanges no gradients: for all but the last batch of an accumulation window. Without
-  /// it the results are the same, but every batch is an exchange. `enabled` is Lightning's: false leaves things alone.
+  /// While it is alive, backward does not reduce gradients; use it for all but the last batch of an accumulation
+  /// window. Without it the results are the same, but every batch communicates. `enabled` = false has no effect, as in
+  /// Lightning.
   class NoSync {
    public:
     NoSync(bool& averages, bool enabled) : averages_(averages), old_(std::exchange(averages, averages && !enabled)) {}
@@ -157,44 +146,43 @@ class Fabric {
 
   Batch to_device(Batch batch) const { return strategy_->to_device(std::move(batch)); }
   Tensor to_device(const Tensor& t) const { return t.to(device()); }
-  /// Over all ranks; the host does not wait.
+  /// Reduces over all ranks, asynchronously to the host.
   Tensor all_reduce(const Tensor& value, ReduceOp op = ReduceOp::avg) { return strategy_->reduce(value, op); }
   void barrier() { strategy_->barrier(); }
-  /// What rank `src` has, on every rank. Throws ValueError for a rank that is not there.
+  /// Returns the value of rank `src` on every rank. Throws ValueError if there is no such rank.
   Tensor broadcast(const Tensor& value, int src = 0);
   StateMap broadcast(const StateMap& values, int src = 0);
-  /// The tensors of all ranks, (world_size, ...); with one rank just its tensor. Without `sync_grads` no gradient goes
-  /// through it.
+  /// Returns the tensors of all ranks, (world_size, ...); with one rank its tensor unchanged. Gradients flow through it
+  /// only with `sync_grads`.
   Tensor all_gather(const Tensor& value, bool sync_grads = false) { return strategy_->all_gather(value, sync_grads); }
-  /// Runs f on rank zero while the others wait, then on them; `local`: by machine. Gives what f gives.
+  /// Runs f on rank zero while the others wait, then on the others; with `local`, per machine. Returns f's result.
   template <class F>
   std::invoke_result_t<F> rank_zero_first(F&& f, bool local = false) {
     return strategy_->rank_zero_first(f, local);
   }
-  /// Calls a member function of the callbacks that have it, in their order; the others are passed over. A class of the
-  /// program's own, derived from Callback, may have any: `fabric.call(&MyCallback::on_best_epoch, epoch, loss)`.
+  /// Calls a member function on those callbacks that have it, in order, and skips the others. A custom class derived
+  /// from Callback may define any: `fabric.call(&MyCallback::on_best_epoch, epoch, loss)`.
   template <class C, class R, class... P, class... A>
   void call(R (C::*hook)(P...), A&&... args) {
     for (const auto& callback : config_.callbacks)
       if (auto* const known = dynamic_cast<C*>(callback.get())) (known->*hook)(args...);
   }
-  /// A line on standard output, by rank zero.
+  /// Prints a line to standard output on rank zero.
   void print(const std::string& text) const;
-  /// One value to all loggers, by rank zero. Throws IoError where that fails.
+  /// Sends one value to all loggers, on rank zero. Throws IoError if that fails.
   void log(const std::string& name, double value, std::int64_t step);
   void log_dict(const MetricStore::Values& values, std::int64_t step);
-  /// Seeds the default generator: weights, shuffling and dropout follow from it.
+  /// Seeds the default generator, which determines initial weights, shuffling and dropout.
   static void seed_everything(std::uint64_t seed);
 
-  /// Writes a checkpoint's folder: weights, optimizers and schedulers as far as they were set up, the generator, and
-  /// `values`. Of replicas that differ the weights are the average. Throws IoError.
+  /// Writes a checkpoint folder: weights, the optimizers and schedulers that were set up, the generator, and `values`.
+  /// If replicas differ, saves the average of their weights. Throws IoError.
   void save(const std::filesystem::path& folder, const nn::Module& module, const StateMap& values = {});
-  /// Brings all of that back, and gives the values. Throws IoError or StateError.
+  /// Restores a checkpoint and returns `values`. Throws IoError or StateError.
   StateMap load(const std::filesystem::path& folder, nn::Module& module);
 
-  /// Loads the weights of a safetensors file, of this library or another, into a module. Not strict, names that only
-  /// one of the two has are left out and reported. Throws IoError for a file that cannot be read, StateError for
-  /// weights that do not fit.
+  /// Loads the weights of any safetensors file into a module. With `strict` = false, names that only one of the two has
+  /// are skipped and reported. Throws IoError if the file cannot be read and StateError if the weights do not fit.
   nn::LoadReport load_raw(const std::filesystem::path& file, nn::Module& module, bool strict = true);
 
   Device device() const { return strategy_->device(); }
@@ -204,20 +192,20 @@ class Fabric {
   int world_size() const { return strategy_->world_size(); }
   bool is_global_zero() const { return strategy_->is_global_zero(); }
   Strategy& strategy() const { return *strategy_; }
-  Precision& precision() const { return *precision_; }
+  PrecisionPlugin& precision() const { return *precision_; }
   const FabricConfig& config() const { return config_; }
 
  private:
-  OwnedPtr<Precision::Scope> step_scope() const;
+  OwnedPtr<PrecisionPlugin::Scope> step_scope() const;
   ManualOptimization& take(Optimizers optimizers, std::size_t count);
   void check_rank(int src) const;
 
   FabricConfig config_;
   OwnedPtr<Strategy> strategy_;
-  OwnedPtr<Precision> precision_;
+  OwnedPtr<PrecisionPlugin> precision_;
   StepHooks hooks_;
   bool averages_in_backward_ = true;
-  // Handles point into what has been set up; a second setup leaves the first one's alone.
+  // Handles point into these; a second setup leaves the first unchanged.
   struct Taken;
   std::vector<OwnedPtr<Taken>> taken_;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// A run on one page: curves, images, confusion, model, configuration, environment.
+// A run as a single HTML page: curves, images, confusion matrices, model, configuration, environment.
 
 #include <levin/core/owned_ptr.h>
 #include <levin/data/image.h>
@@ -11,15 +11,15 @@ struct HtmlReportOptions {
   std::filesystem::path file = "report.html";
   std::string title = "Training run";
   double interval = 10;           ///< seconds between two writes while values arrive
-  std::size_t max_points = 4000;  ///< of a curve; beyond, neighbours are joined by their least and greatest value
-  std::size_t max_images = 24;    ///< of a name; beyond, every second one goes
-  std::size_t max_matrices = 12;  ///< likewise
-  bool throughput = true;         ///< a curve of steps a second, from the times of the records
-  data::GridOptions grid{};             ///< of log_image
+  std::size_t max_points = 4000;  ///< per curve; beyond it, neighbours are merged into their extremes
+  std::size_t max_images = 24;    ///< per name; beyond it, every second image is dropped
+  std::size_t max_matrices = 12;  ///< per name; beyond it, every second matrix is dropped
+  bool throughput = true;         ///< plot steps per second, from the times of the records
+  data::GridOptions grid{};       ///< layout for log_image
 };
 
-/// Writes one HTML file that needs nothing else (no network, no second file), whole at each save and each `interval`
-/// seconds, so a browser may look at it at any time. A continued run goes on in the same file.
+/// Writes one self-contained HTML file, completely rewritten at each save and every `interval` seconds, so it can be
+/// viewed in a browser at any time. A resumed run continues the same file.
 class HtmlReport : public Logger {
  public:
   explicit HtmlReport(HtmlReportOptions options = {});
@@ -47,7 +47,7 @@ class HtmlReport : public Logger {
   OwnedPtr<Data> data_;
 };
 
-/// What a run depends on besides its configuration: versions, processor, SIMD target, threads, system.
+/// Environment of a run besides its configuration: versions, processor, SIMD target, threads, system.
 std::vector<std::pair<std::string, std::string>> environment_rows();
 
 }  // namespace levin

@@ -1,13 +1,13 @@
 #pragma once
-// One JSON object a line, for programs that read along.
+// Writes one JSON object per line, for programs that follow the log.
 
 #include <levin/trainer/logger.h>
 
 namespace levin {
 
 /// Lines {"epoch":0,"step":50,"values":{"train_loss":0.31}}, {"hyperparameters":{...}}, {"name":...,"text":...} and
-/// {"name":...,"confusion_matrix":[[...]],"labels":[...]}; what is not finite is "NaN", "Infinity" or "-Infinity".
-/// Lines are appended at each save, so a reader may follow; one that a crash cut off is dropped by resume.
+/// {"name":...,"confusion_matrix":[[...]],"labels":[...]}; values that are not finite are "NaN", "Infinity" or
+/// "-Infinity". Lines are appended at each save, so a reader may follow; resume drops a line that a crash truncated.
 class JsonLinesLogger : public Logger {
  public:
   explicit JsonLinesLogger(std::filesystem::path file) : file_(std::move(file)) {}
@@ -25,7 +25,7 @@ class JsonLinesLogger : public Logger {
  private:
   std::filesystem::path file_;
   std::string pending_;
-  bool started_ = false;  ///< this run's first save has replaced what an earlier run left
+  bool started_ = false;  ///< true once the first save of this run has replaced the file of an earlier run
 };
 
 }  // namespace levin

@@ -1,5 +1,5 @@
 #pragma once
-// Small value types of TrainerConfig that accept what people write.
+// Small value types of TrainerConfig that convert from the forms users write.
 
 #include <levin/core/error.h>
 
@@ -14,22 +14,22 @@
 
 namespace levin {
 
-/// Some of an epoch's batches: a fraction of them (a floating number) or a count (an integer).
+/// Part of an epoch's batches: a fraction (a floating-point number) or a count (an integer).
 class BatchLimit {
  public:
   BatchLimit(std::floating_point auto fraction) : fraction_(static_cast<double>(fraction)) {}  // NOLINT: implicit
   BatchLimit(std::integral auto count) : count_(static_cast<std::int64_t>(count)), is_count_(true) {}  // NOLINT
-  /// "0.25" or "1.0" is a fraction, "20" a count; throws UsageError that names `option`.
+  /// Parses "0.25" or "1.0" as a fraction, "20" as a count; throws UsageError that names `option`.
   static BatchLimit parse(std::string_view text, const std::string& option);
 
   bool is_count() const { return is_count_; }
   double fraction() const { return fraction_; }
   std::int64_t count() const { return count_; }
   bool is_zero() const { return is_count_ ? count_ == 0 : fraction_ == 0; }
-  /// How many of `total` batches, at most all; throws UsageError where a fraction lies outside of [0, 1] or leaves
-  /// nothing of some batches.
+  /// Returns the number of batches out of `total`, at most all. Throws UsageError if a fraction lies outside [0, 1] or
+  /// leaves no batch of a nonempty total.
   std::int64_t of(std::int64_t total, const char* option) const;
-  /// Throws UsageError for a negative count and a fraction outside of [0, 1].
+  /// Throws UsageError for a negative count or a fraction outside [0, 1].
   void check(const char* option) const;
 
  private:
@@ -38,29 +38,28 @@ class BatchLimit {
   bool is_count_ = false;
 };
 
-/// A span of time: a std::chrono duration, or "DD:HH:MM:SS" (days, hours, minutes, seconds; two days are
-/// "02:00:00:00").
+/// A time span: a std::chrono duration, or "DD:HH:MM:SS" (days, hours, minutes, seconds; two days are "02:00:00:00").
 class Duration {
  public:
   template <class R, class P>
   Duration(std::chrono::duration<R, P> value)  // NOLINT: implicit
       : value_(std::chrono::duration_cast<std::chrono::nanoseconds>(value)) {}
-  /// Throws UsageError for another text.
+  /// Throws UsageError if the text is malformed.
   Duration(const char* text);         // NOLINT
   Duration(const std::string& text);  // NOLINT
-  /// Strict: four numbers, hours below 24, minutes and seconds below 60; UsageError names `option`.
+  /// Parses strictly four numbers, hours below 24, minutes and seconds below 60; the UsageError names `option`.
   static Duration parse(std::string_view text, const std::string& option);
 
   std::chrono::nanoseconds value() const { return value_; }
   double seconds() const;
-  /// "DD:HH:MM:SS", without parts of a second.
+  /// Returns "DD:HH:MM:SS", without fractions of a second.
   std::string text() const;
 
  private:
   std::chrono::nanoseconds value_{};
 };
 
-/// When to validate within an epoch: a fraction of it, every so many batches, or every so much time.
+/// Interval of validation within an epoch: a fraction of it, a number of batches, or a duration.
 class CheckInterval {
  public:
   CheckInterval(std::floating_point auto fraction) : batches_(fraction) {}  // NOLINT: implicit
@@ -70,10 +69,10 @@ class CheckInterval {
   CheckInterval(const char* time);                                          // NOLINT
   template <class R, class P>
   CheckInterval(std::chrono::duration<R, P> time) : CheckInterval(Duration(time)) {}  // NOLINT
-  /// "0.25", "100" or "00:00:10:00"; throws UsageError that names `option`.
+  /// Parses "0.25", "100" or "00:00:10:00"; throws UsageError that names `option`.
   static CheckInterval parse(std::string_view text, const std::string& option);
 
-  const BatchLimit& batches() const { return batches_; }  ///< means nothing where there is a time
+  const BatchLimit& batches() const { return batches_; }  ///< meaningless if a time is set
   const std::optional<Duration>& time() const { return time_; }
 
  private:
@@ -81,21 +80,21 @@ class CheckInterval {
   std::optional<Duration> time_{};
 };
 
-/// Which devices: "auto", all (-1), the first n (2 or "2"), or some by index ("0,3", "[0, 3]", "3,", {0, 3}).
-/// Indices count the visible devices, from 0: CUDA_VISIBLE_DEVICES decides which these are.
+/// Device selection: "auto", all (-1), the first n (2 or "2"), or some by index ("0,3", "[0, 3]", "3,", {0, 3}).
+/// Indices count the visible devices from 0; CUDA_VISIBLE_DEVICES decides which these are.
 class DeviceList {
  public:
   DeviceList(std::integral auto count) : text_(std::to_string(count)) {}  // NOLINT: implicit
   DeviceList(const char* text) : text_(text) {}                           // NOLINT
   DeviceList(std::string text) : text_(std::move(text)) {}                // NOLINT
   DeviceList(std::initializer_list<int> indices);                         // NOLINT
-  /// The same from a text; throws UsageError, which names `option`, where it is none of these forms.
+  /// Parses a text in one of these forms; throws UsageError that names `option` otherwise.
   static DeviceList parse(std::string_view text, const std::string& option = "--devices");
 
   const std::string& text() const { return text_; }
   bool is_auto() const { return text_ == "auto"; }
-  /// The indices it stands for where `available` devices of a kind are there ("auto" takes the first). Throws
-  /// UsageError with both numbers where it asks for more.
+  /// Resolves the selection to indices, given `available` devices of a kind ("auto" takes the first). Throws UsageError
+  /// with both numbers if more are requested than available.
   std::vector<int> indices(int available, const std::string& kind) const;
 
  private:

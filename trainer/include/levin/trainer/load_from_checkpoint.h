@@ -1,5 +1,5 @@
 #pragma once
-// A network made anew from a checkpoint, without a Trainer.
+// Constructs a network from a checkpoint, without a Trainer.
 
 #include <levin/core/side_by_side.h>
 #include <levin/trainer/checkpoint.h>
@@ -11,22 +11,21 @@
 namespace levin {
 
 namespace detail {
-/// The weights, after on_load_checkpoint; throws StateError that names the folder when they do not fit.
+/// Calls on_load_checkpoint, then loads the weights; throws StateError with the folder if they do not fit.
 void load_checkpoint(nn::Module& module, const Checkpoint& checkpoint, const nn::LoadOptions& options,
                      const std::filesystem::path& folder);
-/// "not in the checkpoint: ...; not in this network: ..."; empty when there is nothing of both.
+/// Formats "not in the checkpoint: ...; not in this network: ..."; empty if all names match.
 std::string describe(const nn::LoadReport& report);
 }  // namespace detail
 
-/// Makes a Net and gives it the weights of a checkpoint (the folder, or a pointer such as `best`):
+/// Constructs a Net and loads the weights of a checkpoint (the folder, or a pointer such as `best`):
 ///
 ///     auto net = load_from_checkpoint<LitMnist>("runs/mnist/best");
 ///
-/// The arguments are the constructor's. Without any, a Net that can be made from a StateMap gets the hyper-parameters
-/// that were saved. hparams() has those saved and, before them, what the constructor saved itself. With
-/// {.strict = false} in the place of the second argument names may be missing on either side; a warning lists them.
-/// No random numbers are consumed. Throws IoError and StateError as read_checkpoint does, and StateError for weights
-/// that do not fit.
+/// The arguments are forwarded to the constructor. Without arguments, a Net that is constructible from a StateMap
+/// receives the saved hyper-parameters. hparams() holds those that the constructor saved, followed by the saved ones.
+/// With {.strict = false} as second argument names may be missing on either side; a warning lists them. Consumes no
+/// random numbers. Throws IoError and StateError as read_checkpoint does, and StateError if the weights do not fit.
 template <std::derived_from<nn::Module> Net, class... A>
 std::unique_ptr<Net> load_from_checkpoint(const std::filesystem::path& folder, const nn::LoadOptions& options,
                                           A&&... arguments) {

@@ -1,5 +1,5 @@
 #pragma once
-// Where logged values go.
+// Destinations for logged values.
 
 #include <levin/trainer/config.h>
 #include <levin/trainer/metric_store.h>
@@ -10,7 +10,7 @@
 
 namespace levin {
 
-/// The values of one moment.
+/// Values logged at one step.
 struct LogRecord {
   std::int64_t epoch = 0;
   std::int64_t step = 0;  ///< global_step
@@ -19,22 +19,22 @@ struct LogRecord {
 
 using Hyperparameter = std::variant<bool, std::int64_t, double, std::string>;
 using Hyperparameters = std::vector<std::pair<std::string, Hyperparameter>>;
-/// "true", "128", "0.001", or the text itself
+/// Returns "true", "128", "0.001", or the text itself.
 std::string to_string(const Hyperparameter& value);
 
-/// A line of its own, not over steps: e.g. the loss by learning rate of a search.
+/// A curve with its own x axis instead of steps, e.g. the loss by learning rate of a search.
 struct LogCurve {
   std::string name, x_label, y_label;
   std::vector<double> x{}, y{};
   bool log_x = false;
-  std::optional<double> mark{};  ///< an x worth seeing
+  std::optional<double> mark{};  ///< an x value to highlight
 };
 
-/// How a run ended.
+/// Outcome of a run.
 enum class RunStatus { success, interrupted, failed };
 
-/// A sink for records; knows nothing of training. A logger takes what it has a form for and passes over the rest.
-/// Failing to write throws IoError, which the Trainer reports once.
+/// A sink for records that knows nothing of training. A logger handles the kinds of data it supports and ignores the
+/// rest. A write failure throws IoError, which the Trainer reports once.
 class Logger {
  public:
   virtual ~Logger() = default;
@@ -43,39 +43,39 @@ class Logger {
   virtual void log_hyperparams(const Hyperparameters&) {}
   virtual void log_model(const nn::Module&) {}  ///< a table of its modules
   virtual void log_graph(const ModelGraph&) {}  ///< its operations: see trace_graph
-  /// Pictures as make_grid takes them: (N, C, H, W), (C, H, W) or (H, W), floating in [0, 1] or u8.
+  /// Images in make_grid's format: (N, C, H, W), (C, H, W) or (H, W), floating-point in [0, 1] or u8.
   virtual void log_image(const std::string& /*name*/, const Tensor& /*images*/, std::int64_t /*step*/) {}
   virtual void log_histogram(const std::string& /*name*/, const Tensor& /*values*/, std::int64_t /*step*/) {}
   virtual void log_text(const std::string& /*name*/, const std::string& /*text*/, std::int64_t /*step*/) {}
-  /// counts (C, C), row true, column predicted; labels are the classes' names, or empty.
+  /// counts (C, C), rows are true classes, columns predicted ones; labels are the class names, or empty.
   virtual void log_confusion_matrix(const std::string& /*name*/, const Tensor& /*counts*/,
                                     const std::vector<std::string>& /*labels*/, std::int64_t /*step*/) {}
   virtual void log_curve(const LogCurve&) {}
 
-  /// A run continues behind `step`: records beyond it are forgotten.
+  /// Continues a run after `step`: discards later records.
   virtual void resume(std::int64_t step) = 0;
-  /// Makes what was logged safe on disk; called after each epoch and at the end.
+  /// Flushes the log to disk; called after each epoch and at the end.
   virtual void save() = 0;
-  /// The run is over; saves.
+  /// Called when the run is over; saves.
   virtual void finalize(RunStatus) { save(); }
 
   virtual std::string name() const { return {}; }
   virtual std::string version() const { return {}; }
-  /// The folder of its files.
+  /// Folder of the log files.
   virtual std::filesystem::path log_dir() const = 0;
 };
 
-/// save_dir/name/version_k, as Lightning lays runs out: k is the version, or the first number not taken.
+/// Lightning's layout save_dir/name/version_k: k is the given version, or the first unused number.
 struct LogFolder {
   std::filesystem::path save_dir{};
   std::string name = "levin_logs";
   std::optional<std::int64_t> version{};
 
-  /// Settles the version, and gives the folder.
+  /// Fixes the version and returns the folder.
   std::filesystem::path settle();
 };
 
-/// One table, metrics.csv: epoch, step, then a column for every name in the order of its first record.
+/// Writes one table, metrics.csv: epoch, step, then a column per name in the order of first appearance.
 class CSVLogger : public Logger {
  public:
   explicit CSVLogger(std::filesystem::path file);
@@ -93,13 +93,13 @@ class CSVLogger : public Logger {
   std::vector<std::string> columns_;
   struct Row {
     std::string epoch, step;
-    std::vector<std::string> cells;  // by column; short rows end in empty cells
+    std::vector<std::string> cells;  // by column; short rows are padded with empty cells
   };
   std::vector<Row> rows_;
   bool changed_ = false;
 };
 
-/// The loggers of these names, whose files lie in `root`.
+/// Creates the loggers of these names; their files are placed in `root`.
 std::vector<std::shared_ptr<Logger>> make_loggers(const LoggerChoice& choice, const std::filesystem::path& root);
 
 }  // namespace levin

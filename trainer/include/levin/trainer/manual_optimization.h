@@ -1,5 +1,5 @@
 #pragma once
-// Steps by the program's own hand: several optimizers, in the order and at the times that training_step wants.
+// Manual optimization: training_step steps one or several optimizers itself.
 
 #include <levin/kernels/host_read.h>
 #include <levin/trainer/optimizers.h>
@@ -15,11 +15,11 @@ namespace levin {
 class ManualOptimization;
 struct TrainState;
 
-/// Throws UsageError for a precision with weights of its own under a strategy whose ranks have pieces of the weights.
-void refuse_own_weights(const Strategy& strategy, const Precision& precision);
+/// Throws UsageError if the precision has its own copy of the weights and the strategy shards weights.
+void refuse_own_weights(const Strategy& strategy, const PrecisionPlugin& precision);
 
-/// While one is alive, only the parameters of one optimizer ask for gradients, and gradients are exchanged only where
-/// its `sync_grad` says so. Its end gives both back as they were, also when an exception passes.
+/// While alive, only the parameters of one optimizer require gradients, and gradients are reduced only with
+/// `sync_grad`. The destructor restores both, also during an exception.
 class Toggled {
  public:
   ~Toggled();
@@ -36,24 +36,25 @@ class Toggled {
   std::vector<std::pair<Tensor, bool>> before_;
 };
 
-/// One of the optimizers of a run: `auto [g_opt, d_opt] = optimizers<2>();`
+/// Handle of one of a run's optimizers: `auto [g_opt, d_opt] = optimizers<2>();`
 class OptimizerHandle {
  public:
   OptimizerHandle(ManualOptimization& owner, std::size_t index) : owner_(&owner), index_(index) {}
 
   void zero_grad(bool set_to_none = true) const;
-  /// Steps on what manual_backward has gathered: brought back to scale first, left out where that is not finite.
+  /// Steps with the gradients accumulated by manual_backward: unscales them first and skips the step if they are not
+  /// finite.
   void step() const;
-  /// Evaluates the loss by `closure` (zero_grad, forward, manual_backward) first; returns it.
+  /// Evaluates the loss by `closure` (zero_grad, forward, manual_backward) first and returns it.
   Tensor step(const optim::Optimizer::Closure& closure) const;
-  /// Holds the other optimizers' parameters still for the time of a scope: `auto only = d_opt.toggle_model();`.
-  /// Without `sync_grad` ranks exchange no gradients in it: give false for the batches of an accumulation window that
-  /// do not step. What they gathered is averaged with the rest by a later step(), clip_gradients() or backward. A step
-  /// inside of such a scope uses this rank's own gradients, so that replicas differ from then on; throws UsageError
-  /// where a strategy divides the optimizer's state, whose steps need all ranks.
+  /// Disables gradients for the other optimizers' parameters within a scope: `auto only = d_opt.toggle_model();`.
+  /// Without `sync_grad` ranks do not reduce gradients in that scope: pass false for the batches of an accumulation
+  /// window that do not step. A later step(), clip_gradients() or backward averages the accumulated gradients with the
+  /// rest. A step inside such a scope uses this rank's local gradients, so the replicas diverge; it throws UsageError
+  /// if the strategy shards the optimizer's state, whose steps need all ranks.
   [[nodiscard]] Toggled toggle_model(bool sync_grad = true) const;
   [[nodiscard]] Toggled toggle_optimizer(bool sync_grad = true) const { return toggle_model(sync_grad); }
-  /// Clips these gradients, brought back to scale, by "norm" or "value"; step() then uses them as they are.
+  /// Unscales these gradients and clips them by "norm" or "value"; step() then uses them as they are.
   void clip_gradients(double value, const std::string& algorithm = "norm") const;
 
   optim::Optimizer& optimizer() const;
@@ -65,7 +66,7 @@ class OptimizerHandle {
   std::size_t index_;
 };
 
-/// A scheduler of a run, stepped by training_step or an epoch hook.
+/// Handle of a scheduler, which training_step or an epoch hook steps.
 class SchedulerHandle {
  public:
   SchedulerHandle(Optimizers& optimizers, std::size_t index) : optimizers_(&optimizers), index_(index) {}
@@ -78,29 +79,30 @@ class SchedulerHandle {
   std::size_t index_;
 };
 
-/// What the handles work on; used by the Trainer in manual mode and by Fabric. Gradients are scaled as Precision says.
+/// Implements the handles, for the Trainer in manual mode and for Fabric. PrecisionPlugin scales the gradients.
 class ManualOptimization {
  public:
-  /// When the scale follows what steps have found: with finish_batch, so that it is the same for all optimizers of one
-  /// batch, or with every step.
+  /// When the loss scale is updated: in finish_batch, so that it is the same for all optimizers of one batch, or with
+  /// every step.
   enum class ScaleMoves { with_batch, with_step };
-  /// Throws UsageError for several optimizers and a precision that keeps weights of its own (16-o2).
-  ManualOptimization(Optimizers& optimizers, Strategy& strategy, Precision& precision, StepHooks& hooks,
+  /// Throws UsageError for several optimizers with a precision that has its own copy of the weights (16-o2).
+  ManualOptimization(Optimizers& optimizers, Strategy& strategy, PrecisionPlugin& precision, StepHooks& hooks,
                      ScaleMoves moves = ScaleMoves::with_batch);
 
   void backward(const Tensor& loss);
-  /// Where there is one optimizer: backward of a loss at scale, which averages the gradients while it runs where the
-  /// strategy can do that and `average` asks for it.
+  /// With a single optimizer: runs backward on a scaled loss. With `average`, gradients are averaged during backward if
+  /// the strategy supports it.
   void backward_of_only(const Tensor& scaled, bool average);
-  /// Before a backward that is not one of these two.
+  /// Must be called before any other backward.
   void gradients_are_added();
   void zero_grad(std::size_t i, bool set_to_none);
   Tensor step(std::size_t i, const optim::Optimizer::Closure& closure);
   void clip_gradients(std::size_t i, double value, const std::string& algorithm);
 
-  /// After each batch: the scale follows what the steps found. Throws LossDiverged as Precision::update does.
+  /// Called after each batch: updates the scale from the results of the steps. Throws LossDiverged as
+  /// PrecisionPlugin::update does.
   void finish_batch();
-  /// Counts the steps that were made, those that are known or (waiting) all.
+  /// Counts the optimizer steps that were made: those already known or, with `wait`, all.
   void settle(TrainState& state, bool wait);
 
   Optimizers& optimizers() const { return optimizers_; }
@@ -111,23 +113,23 @@ class ManualOptimization {
 
   Optimizers& optimizers_;
   Strategy& strategy_;
-  Precision& precision_;
+  PrecisionPlugin& precision_;
   StepHooks& hooks_;
   ScaleMoves moves_;
-  bool syncs_ = true;  // gradients are exchanged
-  /// The gradients of an optimizer.
+  bool syncs_ = true;  // whether gradients are reduced
+  /// State of one optimizer's gradients.
   struct Gathered {
-    bool averaged = false;          // over the ranks, and nothing was added since
-    std::optional<Tensor> found{};  // their found-inf, where they are at scale already
+    bool averaged = false;          // averaged over the ranks, with nothing added since
+    std::optional<Tensor> found{};  // their found-inf, if they are already unscaled
   };
   std::vector<Gathered> gathered_;
-  std::optional<Tensor> found_;  // by all steps of this batch
-  bool own_found_ = false;       // some of that is this rank's alone
+  std::optional<Tensor> found_;  // combined over all steps of this batch
+  bool own_found_ = false;       // part of found_ is local to this rank
   struct Step {
     std::size_t optimizer;
     HostRead skipped;
   };
-  std::deque<Step> open_;  // of which it is not yet known whether they were skipped
+  std::deque<Step> open_;  // steps not yet known to be skipped or made
 };
 
 }  // namespace levin

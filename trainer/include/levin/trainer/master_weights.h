@@ -1,13 +1,13 @@
 #pragma once
-// Float32 weights behind a float16 model: Apex's O2.
+// Float32 master weights for a float16 model: Apex's O2.
 
 #include <levin/nn/module.h>
 #include <levin/optim/optimizer.h>
 
 namespace levin {
 
-/// The optimizer steps on float32 masters; the model has them rounded to float16. Normalisation layers stay in float32
-/// altogether. Under autocast products and losses take the right types:
+/// The optimizer steps on float32 masters, and the model holds them rounded to float16. Normalisation layers stay in
+/// float32. Under autocast, matrix products and losses compute in the right types:
 ///
 ///   MasterWeights masters(net);                       // net is in float16 now
 ///   optim::AdamW opt(net.parameters());
@@ -33,26 +33,27 @@ class MasterWeights {
   MasterWeights& operator=(MasterWeights&&) noexcept;
   explicit MasterWeights(nn::Module& module);
 
-  /// Converts the module; masters begin with its float32 values, or go on where they fit what the module has.
+  /// Converts the module. The masters are initialized from its float32 values; existing masters that match the module
+  /// are kept.
   void setup(nn::Module& module);
-  /// Puts masters in the place of the float16 parameters in the optimizer's groups. Call it before the first step and
-  /// after the module is on its device; a weight that was changed since setup() is what counts.
+  /// Replaces the float16 parameters in the optimizer's groups by the masters. Call it before the first step and after
+  /// the module is on its device; weights changed since setup() are taken over.
   void attach(optim::Optimizer& optimizer);
-  /// Drops the model's gradients.
+  /// Clears the model's gradients.
   void zero_grad();
   /// Moves the model's gradients to the masters, in float32 and still scaled.
   void take_gradients();
-  /// Rounds the masters into the model. Changes nothing after a step that was skipped.
+  /// Rounds the masters into the model. Has no effect after a skipped step.
   void give_weights();
 
-  /// The module's state dictionary with the masters' values, all floating tensors in float32; and back. Throws
+  /// Returns or loads the module's state dict with the masters' values, all floating-point tensors in float32. Throws
   /// StateError as Module::load_state_dict does.
   StateDict state_dict(const nn::Module& module) const;
   void load_state_dict(nn::Module& module, const StateDict& state);
 
  private:
   struct Pair {
-    std::string name;  ///< the module's
+    std::string name;  ///< name of the parameter in the module
     Tensor model;      ///< float16
     Tensor master;     ///< float32
     bool attached = false;

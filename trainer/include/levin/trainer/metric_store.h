@@ -1,9 +1,9 @@
 #pragma once
-// Every value that a run logs, by name, split and step.
+// Stores every value that a run logs, by name, split and step.
 
+#include <levin/core/state_map.h>
 #include <levin/kernels/host_read.h>
 #include <levin/trainer/metrics/metric.h>
-#include <levin/trainer/state_map.h>
 
 #include <deque>
 #include <optional>
@@ -14,28 +14,28 @@ namespace levin {
 
 class Strategy;
 
-/// How the values of an epoch become one: mean is weighted by batch size.
+/// Reduction of an epoch's values; the mean is weighted by batch size.
 enum class Reduce { mean, sum, min, max };
 
-/// Arguments of LevinModule::log. What is not said follows the hook: in training_step values count by the step, in
-/// evaluation and in epoch hooks by the epoch. With both, a value is known as NAME_step and NAME_epoch.
+/// Arguments of LevinModule::log. Unset options depend on the hook: in training_step a value is logged per step, in
+/// evaluation and in epoch hooks per epoch. With both, a value is available as NAME_step and NAME_epoch.
 struct LogOptions {
-  bool prog_bar = false;  ///< shown beside the progress bar
-  bool logger = true;     ///< sent to the loggers
+  bool prog_bar = false;  ///< show beside the progress bar
+  bool logger = true;     ///< send to the loggers
   std::optional<bool> on_step{};
   std::optional<bool> on_epoch{};
   Reduce reduce = Reduce::mean;
-  std::optional<std::int64_t> batch_size{};  ///< weight of this value; the current batch's size unless given
-  bool add_dataloader_idx = true;            ///< of several evaluation loaders: NAME/dataloader_idx_k
-  /// One value of all ranks, reduced as `reduce` says: a step's at once, an epoch's when it ends (a mean then counts
-  /// every rank's samples). All ranks log it, in the same order.
+  std::optional<std::int64_t> batch_size{};  ///< weight of this value; by default the current batch's size
+  bool add_dataloader_idx = true;            ///< with several evaluation loaders: log as NAME/dataloader_idx_k
+  /// Reduces the value over all ranks by `reduce`: a step's immediately, an epoch's at its end (a mean is then weighted
+  /// by every rank's samples). All ranks must log it, in the same order.
   bool sync_dist = false;
-  bool rank_zero_only = false;  ///< rank zero's value alone: no monitor can be one, since other ranks would not know it
+  bool rank_zero_only = false;  ///< log on rank zero only; cannot be monitored, since other ranks lack the value
 };
 
 enum class Split { train, validation, test, predict };
 
-/// What the step of one replica has logged while other replicas had the other parts of the batch.
+/// Values logged by the step of one replica, while other replicas process the other parts of the batch.
 class LogPart {
  public:
   explicit LogPart(std::int64_t samples);
@@ -46,7 +46,7 @@ class LogPart {
   LogPart& operator=(LogPart&&) noexcept;
   void add(std::string_view name, const Tensor& value, const LogOptions& options);
   void add(std::string_view name, double value, const LogOptions& options);
-  /// The value that the replica's own metric gave belongs to the run's.
+  /// Records the value of the replica's own metric under the metric of the original module.
   void add(std::string_view name, const metrics::Metric& own, metrics::Metric& of_run, const LogOptions& options);
 
  private:
@@ -56,7 +56,7 @@ class LogPart {
     Tensor value;  ///< undefined for a metric that was only updated
     metrics::Metric* object = nullptr;
     LogOptions options{};
-    int nth = 0;  ///< of this name in this part
+    int nth = 0;  ///< index among the values of this name in this part
   };
   void add(Entry entry);
   std::int64_t samples_;
@@ -65,60 +65,61 @@ class LogPart {
 
 class MetricStore {
  public:
-  /// What is going on while values arrive; the loops set it.
+  /// Where values come from; the loops set it.
   enum class Scope { closed, step, eval_step, epoch };
   void set_scope(Scope scope, Split split, std::int64_t batch_size = 1, int dataloader = -1);
 
-  /// The ranks among which values are shared; it outlives this store. Without one there is this process alone.
+  /// Sets the ranks with which values are shared; must outlive this store. Without it, values are local to this
+  /// process.
   void set_ranks(Strategy& ranks) { ranks_ = &ranks; }
 
-  /// Takes one value. Throws ValueError where logging makes no sense (outside of steps and epoch hooks), for on_step in
-  /// an epoch hook, for neither of both, for sync_dist with rank_zero_only, and for options that differ from those this
-  /// name had before.
+  /// Records one value. Throws ValueError if logging is not allowed here (outside of steps and epoch hooks), for
+  /// on_step in an epoch hook, if neither on_step nor on_epoch is set, for sync_dist with rank_zero_only, and if the
+  /// options differ from earlier ones of this name.
   void log(std::string_view name, double value, const LogOptions& options = {}) { arrive(name, value, options); }
-  /// The same for a tensor of one element, which may be on its way from a device: who asks for values waits for it.
+  /// Records a tensor of one element, whose transfer to the host may be pending: reading values waits for it.
   void log(std::string_view name, const Tensor& value, const LogOptions& options = {}) { arrive(name, value, options); }
 
   using Objects = std::vector<std::pair<std::string, metrics::Metric*>>;
-  /// Metrics that may be logged themselves, by the names under which a checkpoint keeps their states. They outlive
-  /// this store, or are replaced by the next attach.
+  /// Registers metrics that can be logged, under the names of their states in checkpoints. They must outlive this store
+  /// or be replaced by the next attach.
   void attach(Objects objects);
-  /// Takes an attached metric. A step has the value that it gave when it was called, metric(preds, target); an epoch
-  /// has what it computes when the epoch is finished, of the samples of all ranks, whatever `reduce` and the batch
-  /// sizes are. It is reset when the
-  /// next epoch of its split begins. Throws ValueError also for a metric that was not attached, that is logged under
-  /// another name or split, or that should count by the step but was only updated.
+  /// Records an attached metric. Its value of a step is the result of calling it, metric(preds, target); its value of
+  /// an epoch is computed at the end of the epoch from the samples of all ranks, regardless of `reduce` and the batch
+  /// sizes. The metric is reset when the next epoch of its split begins. Also throws ValueError for a metric that was
+  /// not attached, that is logged under another name or split, or that is logged per step but was only updated.
   void log(std::string_view name, metrics::Metric& metric, const LogOptions& options = {}) {
     log(name, metric, metric.last(), options);
   }
-  /// Takes what the replicas of one step have logged, by name as one value of the whole batch: reduced as the values of
-  /// an epoch are, a mean by samples. A metric's value of the step becomes the mean of its values.
+  /// Records the values logged by the replicas of one step, combining each name into one value of the batch: reduced as
+  /// the values of an epoch are, a mean weighted by samples. The step value of a metric is the mean of the replicas'
+  /// values.
   void log(const std::vector<LogPart>& parts);
-  /// The same in two steps: what the parts come to, and to log it, also in other processes.
+  /// The same in two steps: computes the combined values, and records them, possibly in other processes.
   StateMap joined(const std::vector<LogPart>& parts) const;
   void log(const StateMap& joined);
 
-  void start_epoch(Split split);   ///< forgets what the epoch before has gathered
-  /// Makes the epoch's values known. Of several ranks all call; one that had no batch in an evaluation takes part.
+  void start_epoch(Split split);  ///< discards the values of the previous epoch
+  /// Computes the epoch's values. All ranks must call it, including one that had no batch in an evaluation.
   void finish_epoch(Split split);
   void clear();
 
-  /// The latest value known under `name` ("loss", "loss_step", "loss_epoch"); neither step values of evaluation count
-  /// nor those that rank zero alone has.
+  /// Returns the latest value of `name` ("loss", "loss_step", "loss_epoch"), excluding step values of evaluation and
+  /// values logged on rank zero only.
   std::optional<double> find(std::string_view name) const;
-  /// All names that find() knows.
+  /// Returns all names for which find() returns a value.
   std::vector<std::string> names() const;
-  /// Whether `name` was logged with rank_zero_only.
+  /// True if `name` was logged with rank_zero_only.
   bool only_on_rank_zero(std::string_view name) const;
 
-  using Values = std::vector<std::pair<std::string, double>>;  // in the order of their first log
+  using Values = std::vector<std::pair<std::string, double>>;  // in order of first log
   Values progress_bar_values(std::optional<Split> only = {}) const;
   Values step_values() const;              ///< for loggers: this step's training values
   Values epoch_values(Split split) const;  ///< for loggers: a finished epoch
-  /// All values of a finished epoch by their plain names.
+  /// Returns all values of a finished epoch under their plain names.
   std::map<std::string, double> results(Split split) const;
 
-  /// Changes with every value that arrives.
+  /// Changes with every recorded value.
   std::uint64_t stamp() const { return stamp_; }
 
   StateMap state() const;
@@ -132,10 +133,10 @@ class MetricStore {
     Reduce reduce = Reduce::mean;
     std::uint64_t stamp = 0;
     bool has_step = false, has_sum = false, has_epoch = false;
-    double step = 0, sum = 0, weight = 0, epoch = 0;  // sum is the extreme for min and max
-    metrics::Metric* object = nullptr;                // gives the epoch's value, if any
-    std::int64_t computed = -1;                       // its updates when it gave that value
-    std::string suffix;                               // "/dataloader_idx_1" of one of several loaders
+    double step = 0, sum = 0, weight = 0, epoch = 0;  // sum is the minimum or maximum for min and max
+    metrics::Metric* object = nullptr;                // computes the epoch's value, if set
+    std::int64_t computed = -1;                       // number of its updates at the last computation
+    std::string suffix;                               // "/dataloader_idx_1" with several loaders
     bool sync_dist = false, rank_zero_only = false;
     std::string step_name() const;
     std::string epoch_name() const;
@@ -145,14 +146,14 @@ class MetricStore {
     HostRead value;
     double weight;
     std::uint64_t stamp;
-    std::optional<HostRead> of_all_ranks{};  // the step's, where it is another than `value`
+    std::optional<HostRead> of_all_ranks{};  // the step's value over all ranks, if it differs from `value`
   };
-  /// One value of several parts.
+  /// One value combined from several parts.
   struct Joined {
     std::string name;
     Tensor value;  ///< float64; undefined for a metric that was only updated
     metrics::Metric* object;
-    LogOptions options;  ///< with the parts' samples as batch size where that counts
+    LogOptions options;  ///< batch size is the sum over the parts where it matters
   };
   static std::vector<Joined> join(const std::vector<LogPart>& parts);
   void log(const Joined& value);
@@ -161,23 +162,23 @@ class MetricStore {
   void arrive(std::string_view name, const V& value, const LogOptions& options);
   std::string suffix_for(const LogOptions& options) const;
   std::size_t index_of(std::string_view name, const LogOptions& options);
-  /// Checks the moment and the options, and finds the metric for them.
+  /// Validates the scope and the options, and returns the index of the metric.
   std::size_t open(std::string_view name, LogOptions options);
   void take_in(const Arrival& arrival) const;
-  /// Takes in what has arrived, or waits for everything.
+  /// Processes the values that have arrived; with `wait`, all.
   void settle(bool wait = true) const;
   void finish_sum(Metric& metric);
   void finish_object(Metric& metric);
   double value_of_all(metrics::Metric& object) const;
   std::string key_of(const Metric& metric) const;
-  StateMap known_in(Split split) const;  ///< what this rank's metrics are, without their values
+  StateMap known_in(Split split) const;  ///< the metadata of this rank's metrics, without values
   std::vector<Metric> without_values(const StateMap& known, Split split) const;
   void learn_of_ranks(Split split);
   std::string object_name(const metrics::Metric* object) const;  ///< empty for none
   StateMap object_states() const;
   void load_objects(const StateMap& state);
 
-  // Readers take in what they waited for.
+  // Readers process pending arrivals, hence mutable.
   mutable std::vector<Metric> metrics_;
   mutable std::deque<Arrival> arrivals_;
   Objects objects_;
@@ -185,7 +186,7 @@ class MetricStore {
   Scope scope_ = Scope::closed;
   Split split_ = Split::train;
   std::int64_t batch_size_ = 1;
-  int dataloader_ = -1;  // which of several
+  int dataloader_ = -1;  // index if there are several
   std::uint64_t stamp_ = 0;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// All metrics.
+// Umbrella header of all metrics.
 
 #include <levin/trainer/metrics/classification.h>
 #include <levin/trainer/metrics/ranking.h>

@@ -1,5 +1,5 @@
 #pragma once
-// A network as a list: its operations as a batch ran through them, and its modules with their sizes.
+// A network as a list: the operations recorded for a batch, and its modules with their sizes.
 
 #include <levin/nn/module.h>
 
@@ -8,22 +8,22 @@
 
 namespace levin {
 
-/// The operations that made a tensor, inputs before those who use them.
+/// The operations that computed a tensor, in topological order.
 struct ModelGraph {
   struct Node {
-    std::string name;                 ///< "relu_3"; of a parameter, its name: "fc1.weight"
+    std::string name;                 ///< "relu_3"; for a parameter its name: "fc1.weight"
     std::string op;                   ///< "relu", or "Parameter"
     std::vector<std::string> inputs;  ///< names
-    Shape shape;                      ///< of its (first) output
+    Shape shape;                      ///< shape of its (first) output
   };
   std::vector<Node> nodes;
 };
 
-/// Reads the recorded graph behind `output`, which a module computed with gradients on. Throws ValueError where nothing
+/// Reads the autograd graph of `output`, which a module computed with gradients enabled. Throws ValueError if nothing
 /// was recorded.
 ModelGraph trace_graph(const nn::Module& module, const Tensor& output);
 
-/// A line of the table of a network's modules.
+/// One row of the table of a network's modules.
 struct ModuleRow {
   std::string name, type;
   int depth = 1;

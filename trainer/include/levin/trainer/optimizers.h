@@ -1,5 +1,5 @@
 #pragma once
-// What configure_optimizers gives back: optimizers, each with a scheduler if wanted.
+// Result of configure_optimizers: optimizers, each with an optional scheduler.
 
 #include <levin/optim/optimizer.h>
 #include <levin/optim/scheduler.h>
@@ -12,24 +12,24 @@
 
 namespace levin {
 
-/// How often a scheduler steps.
+/// How often a scheduler is stepped.
 enum class Interval { epoch, step };
 
 struct SchedulerConfig {
   Interval interval = Interval::epoch;
-  std::int64_t frequency = 1;  ///< every so many epochs or steps
-  std::string monitor{};       ///< the logged value that a plateau scheduler watches
-  bool strict = true;          ///< a monitor that was never logged is an error
-  std::string name{};          ///< under which LearningRateMonitor logs the rate, in place of lr-<optimizer>
+  std::int64_t frequency = 1;  ///< step every this many epochs or steps
+  std::string monitor{};       ///< logged value that a plateau scheduler monitors
+  bool strict = true;          ///< throw if the monitor was never logged
+  std::string name{};          ///< name under which LearningRateMonitor logs the rate, in place of lr-<optimizer>
 };
 
-/// Made from an optimizer alone, or followed by schedule():
+/// Constructed from an optimizer, optionally followed by schedule():
 ///
 ///     return Optimizers(optim::AdamW(net.parameters(), {.lr = 1e-3}))
 ///         .schedule([](auto& opt) { return optim::OneCycleLR(opt, {.max_lr = 4e-3, .total_steps = 1000}); },
 ///                   {.interval = Interval::step});
 ///
-/// Several are added one by one; schedule() is for the last of them. They need manual optimization:
+/// Further optimizers are added one by one; schedule() applies to the last one. Several require manual optimization:
 ///
 ///     return Optimizers(optim::Adam(g.parameters())).add(optim::Adam(d.parameters()));
 class Optimizers {
@@ -55,7 +55,7 @@ class Optimizers {
     set_scheduler(size() - 1, std::move(make), std::move(config));
     return std::move(*this);
   }
-  /// Replaces the scheduler of optimizer i. Throws UsageError for a configuration that makes no sense.
+  /// Replaces the scheduler of optimizer i. Throws UsageError for an invalid configuration.
   template <class F>
   void set_scheduler(std::size_t i, F make, SchedulerConfig config = {}) {
     optim::Optimizer& stepped = without_scheduler(i);
@@ -67,20 +67,20 @@ class Optimizers {
   optim::Optimizer& optimizer(std::size_t i = 0) const;
   const SchedulerConfig& config(std::size_t i = 0) const;
   bool has_scheduler(std::size_t i = 0) const;
-  /// A scheduler that waits for a metric, and steps apart from the others.
+  /// True for a plateau scheduler, which waits for a metric and is stepped separately.
   bool is_plateau(std::size_t i = 0) const;
-  /// Null where there is none, or one that waits for a metric.
+  /// Null if there is none, or if it is a plateau scheduler.
   optim::Scheduler* scheduler(std::size_t i = 0) const;
-  /// `metric` is for plateau schedulers; UsageError where one gets none.
+  /// `metric` is for plateau schedulers; throws UsageError if one gets none.
   void step_scheduler(std::optional<double> metric = {}, std::size_t i = 0);
 
-  /// Of all optimizers: entries of the first by their plain names, of the others under "<i>.".
+  /// State of all optimizers: the first under plain names, the others under "<i>.".
   StateDict optimizer_state() const;
   void load_optimizer_state(const StateDict& state);
-  /// The same of states that were taken from the optimizers elsewhere, one each, and back.
+  /// Combines separate optimizer states, one per optimizer, into one, and splits it again.
   static StateDict joined(const std::vector<StateDict>& states);
   std::vector<StateDict> parts(const StateDict& state) const;
-  /// What stands before the names of optimizer i in there.
+  /// Prefix of the names of optimizer i in that state.
   static std::string prefix(std::size_t i);
   StateDict scheduler_state() const;
   void load_scheduler_state(const StateDict& state);
@@ -89,7 +89,7 @@ class Optimizers {
   struct Entry;
   static void check(const Entry& entry);
   void append(optim::Optimizer* owned);
-  /// Drops the scheduler of optimizer i, which comes back.
+  /// Drops the scheduler of optimizer i and returns the optimizer.
   optim::Optimizer& without_scheduler(std::size_t i);
   void take_scheduler(std::size_t i, optim::Scheduler* owned, SchedulerConfig config);
   void take_scheduler(std::size_t i, optim::ReduceLROnPlateau* owned, SchedulerConfig config);

@@ -1,58 +1,60 @@
 #pragma once
-// In which types a run computes. Knows nothing of clipping and loops.
+// Numeric precision of a run. Independent of clipping and loops.
 
+#include <levin/core/state_map.h>
 #include <levin/data/batch.h>
 #include <levin/nn/module.h>
 #include <levin/optim/optimizer.h>
-#include <levin/trainer/state_map.h>
 
 #include <memory>
 #include <string>
 
 namespace levin {
 
-class Precision {
+class PrecisionPlugin {
  public:
-  virtual ~Precision() = default;
+  virtual ~PrecisionPlugin() = default;
   virtual std::string name() const = 0;
 
-  /// Converts the module's parameters and buffers, before the optimizers are made.
+  /// Converts the module's parameters and buffers; called before the optimizers are created.
   virtual void setup(nn::Module& module) = 0;
-  /// Gives the optimizer what it shall step on, where that is not the module's own parameters.
+  /// Replaces the optimizer's parameters if it steps on others than the module's own.
   virtual void attach(optim::Optimizer&) {}
-  /// Steps go to weights kept beside the module's, which one optimizer alone can do.
+  /// True if it steps on a copy of the weights, which supports only one optimizer.
   virtual bool has_own_weights() const { return false; }
-  /// Converts a batch's floating tensors.
+  /// Converts a batch's floating-point tensors.
   virtual Batch convert(Batch batch) const = 0;
-  /// Lives around the user's step: autocast, default type. May be null.
+  /// Alive during the user's step: autocast, default type. May be null.
   struct Scope {
     virtual ~Scope() = default;
   };
   virtual std::unique_ptr<Scope> step_scope() const = 0;
-  /// Beside the optimizer's own zero_grad.
+  /// Called in addition to the optimizer's own zero_grad.
   virtual void zero_grad() {}
-  /// The loss that backward runs on.
+  /// Returns the loss to run backward on.
   virtual Tensor scale(const Tensor& loss) = 0;
-  /// Brings the gradients of the optimizer's parameters back to scale. One float32 on their device comes back, not 0
-  /// where one of them is not finite and the window must be skipped; undefined where that is not asked. Does not wait.
+  /// Unscales the gradients of the optimizer's parameters. Returns one float32 on their device that is nonzero if any
+  /// gradient is not finite, in which case the window must be skipped; undefined if the precision does not check. Does
+  /// not synchronize.
   virtual Tensor unscale(const std::vector<Parameter>& parameters) = 0;
-  /// After the optimizer's step, also one that changed nothing.
+  /// Called after the optimizer's step, even if the step was skipped.
   virtual void after_step() {}
-  /// After each window, with the found-inf that all processes agreed on. Throws LossDiverged after too many skipped
+  /// Called after each window with the found-inf reduced over all processes. Throws LossDiverged after too many skipped
   /// windows in a row.
   virtual void update(const Tensor& found_inf) = 0;
 
-  /// The weights as a checkpoint has them, and back.
+  /// Returns or loads the weights in the form that checkpoints store.
   virtual StateDict weights(const nn::Module& module) const { return module.state_dict(); }
   virtual void load_weights(nn::Module& module, const StateDict& weights) { module.load_state_dict(weights); }
   virtual StateMap state() const = 0;
   virtual void load_state(const StateMap& state) = 0;
 };
 
-/// By Lightning's names: "32-true", "64-true", "16-true" and "bf16-true" have everything in one type; "16-mixed" (loss
+/// Lightning's names: "32-true", "64-true", "16-true" and "bf16-true" use one type throughout; "16-mixed" (loss
 /// scaling) and "bf16-mixed" keep parameters in float32 and compute under autocast; "16-o2" (Apex's O2, loss scaling)
-/// has the model in float16 but for normalisation layers, and steps on float32 master weights. "64", "32", "16" and
-/// "bf16" stand for 64-true, 32-true, 16-mixed and bf16-mixed. UsageError names all of them for any other name.
-std::unique_ptr<Precision> make_precision(const std::string& name);
+/// keeps the model except normalisation layers in float16 and steps on float32 master weights. "64", "32", "16" and
+/// "bf16" are short for 64-true, 32-true, 16-mixed and bf16-mixed. Throws UsageError that lists all names for any
+/// other.
+std::unique_ptr<PrecisionPlugin> make_precision(const std::string& name);
 
 }  // namespace levin

@@ -1,5 +1,5 @@
 #pragma once
-// Where the time of a run goes. Without a profiler a scope is one comparison.
+// Measures where the time of a run is spent. Without a profiler a scope costs one comparison.
 
 #include <levin/core/owned_ptr.h>
 #include <levin/kernels/range.h>
@@ -12,23 +12,23 @@
 
 namespace levin {
 
-/// What a moment of a run is spent on. The phases' own times add up to the whole run.
+/// Category of an action. The phases' own times add up to the whole run.
 enum class Phase { loop, data, transfer, forward, backward, optimizer, evaluation, checkpoint, logging, hooks };
 const char* name_of(Phase phase);
 
-/// Told when actions begin and end, which nest. One run at a time, in the thread of the run.
+/// Receives the start and end of actions, which nest. Handles one run at a time, in the thread of the run.
 class Profiler {
  public:
   virtual ~Profiler() = default;
-  /// A run begins; what the profiler writes goes below `root`.
+  /// Called when a run begins; the profiler writes its files below `root`.
   virtual void setup(Stage, const std::filesystem::path& /*root*/) {}
-  /// Names are Lightning's in the shape of C++: "[LevinModule]Net.training_step", "run_training_batch".
+  /// Names are Lightning's, adapted to C++: "[LevinModule]Net.training_step", "run_training_batch".
   virtual void start(const std::string& action, Phase phase) = 0;
   /// Ends the innermost action.
   virtual void stop(const std::string& action) = 0;
-  /// What is known now, for people.
+  /// Returns the current results as text.
   virtual std::string summary() const { return {}; }
-  /// The run is over, also when it failed.
+  /// Called when the run is over, even if it failed.
   virtual void teardown(Stage) {}
 };
 
@@ -39,18 +39,18 @@ class PassThroughProfiler : public Profiler {
   void stop(const std::string&) override {}
 };
 
-using ProfilerClock = std::function<double()>;  ///< seconds from some moment
-/// The steady clock.
+using ProfilerClock = std::function<double()>;  ///< seconds from an arbitrary origin
+/// Seconds of the steady clock.
 double profiler_now();
 
 struct SimpleProfilerOptions {
-  std::string filename{};  ///< the report goes to this file below the run's root; empty: to `out`
+  std::string filename{};  ///< report file below the run's root; if empty, the report goes to `out`
   std::FILE* out = stdout;
   ProfilerClock clock = profiler_now;
 };
 
-/// A table of every hook and phase: calls, mean, total and share of the run, and how much of that was the action's own,
-/// without what it called; then the phases, which add up to the run's time.
+/// Prints a table of every hook and phase: calls, mean, total, share of the run, and the share without nested actions;
+/// then the phases, which add up to the run's time.
 class SimpleProfiler : public Profiler {
  public:
   explicit SimpleProfiler(SimpleProfilerOptions options = {});
@@ -59,7 +59,7 @@ class SimpleProfiler : public Profiler {
     Phase phase = Phase::loop;
     std::int64_t calls = 0;
     double total = 0;  ///< seconds
-    double own = 0;    ///< without the actions inside
+    double own = 0;    ///< without nested actions
     double mean() const { return calls > 0 ? total / static_cast<double>(calls) : 0; }
   };
   const std::map<std::string, Record>& records() const { return records_; }
@@ -77,7 +77,7 @@ class SimpleProfiler : public Profiler {
  protected:
   double now() const { return options_.clock(); }
   const std::filesystem::path& root() const { return root_; }
-  /// A finished action, for those who write more than the table.
+  /// Called for every finished action; derived classes may override it.
   virtual void finished(const std::string& /*action*/, Phase, double /*start*/, double /*seconds*/) {}
 
  private:
@@ -97,14 +97,14 @@ class SimpleProfiler : public Profiler {
   std::vector<Open> open_;
 };
 
-/// Where ranges go; by default to NVTX.
+/// Sinks of the ranges; NVTX by default.
 struct NvtxProfilerOptions {
   std::function<void(const char*)> push = kernels::push_range;  ///< begins a range of this thread
   std::function<void()> pop = kernels::pop_range;               ///< ends the innermost one
 };
 
-/// Actions as ranges on the time line of NVIDIA's profilers (nsys), where the kernels' own ranges lie too. Without a
-/// device, and without such a profiler, it does nothing.
+/// Shows actions as ranges on the time line of NVIDIA's profilers (nsys), together with the kernels' own ranges. Does
+/// nothing without a device or such a profiler.
 class NvtxProfiler : public Profiler {
  public:
   explicit NvtxProfiler(NvtxProfilerOptions options = {}) : options_(std::move(options)) {}
@@ -115,17 +115,18 @@ class NvtxProfiler : public Profiler {
   NvtxProfilerOptions options_;
 };
 
-/// The profiler of a name or object, null for ""; throws UsageError that names the known ones.
+/// Creates the profiler of a name or returns the given object, null for ""; throws UsageError that lists the known
+/// names.
 std::shared_ptr<Profiler> make_profiler(const ProfilerChoice& choice);
 
 namespace detail {
 extern constinit thread_local Profiler* current_profiler;
 }
 
-/// The profiler of this thread's run, null for none.
+/// Profiler of the current thread's run, or null.
 inline Profiler* current_profiler() { return detail::current_profiler; }
 
-/// An action from here to the end of the scope; programs may name their own:
+/// Profiles an action until the end of the scope; programs may define their own:
 ///
 ///     const ProfileScope scope("augmentation", Phase::data);
 class ProfileScope {
@@ -133,7 +134,7 @@ class ProfileScope {
   explicit ProfileScope(const char* action, Phase phase = Phase::loop) : profiler_(current_profiler()) {
     if (profiler_) begin(action, phase);
   }
-  /// `name` is called only where somebody measures.
+  /// `name` is called only if a profiler is active.
   template <std::invocable F>
   explicit ProfileScope(const F& name, Phase phase = Phase::loop) : profiler_(current_profiler()) {
     if (profiler_) begin(name(), phase);
@@ -151,7 +152,8 @@ class ProfileScope {
   std::string action_;
 };
 
-/// Makes a profiler this thread's, between setup and teardown; null does nothing. The former one comes back.
+/// Sets this thread's profiler and calls its setup and teardown; null has no effect. The destructor restores the
+/// previous one.
 class ProfilerGuard {
  public:
   ProfilerGuard(Profiler* profiler, Stage stage, const std::filesystem::path& root);

@@ -1,8 +1,8 @@
 #pragma once
-// What FullyShardedDataParallel divides, as files of which each rank writes its own; nothing is gathered.
+// Sharded checkpoints of FullyShardedDataParallel: each rank writes its own file, and nothing is gathered.
 //
-// The folder is a sharded checkpoint (checkpoint.h) of a module and its optimizer: read_checkpoint reads it too, and
-// load_sharded_checkpoint what the Trainer saves under --fsdp-state-dict-type sharded.
+// The folder is a sharded checkpoint (checkpoint.h) of a module and its optimizer: read_checkpoint also reads it, and
+// load_sharded_checkpoint also reads checkpoints that the Trainer saved with --fsdp-state-dict-type sharded.
 
 #include <levin/distributed/fsdp.h>
 
@@ -10,14 +10,14 @@
 
 namespace levin {
 
-/// All ranks of the group call, and see one folder. The folder appears as one when all files are there; where a rank
-/// cannot write its own, all throw IoError and what was there before is whole.
+/// Collective: all ranks of the group must call it and share one file system. The folder appears atomically when all
+/// files are written; if a rank cannot write its file, all ranks throw IoError and the previous folder is intact.
 void save_sharded_checkpoint(const std::filesystem::path& folder, const distributed::FullyShardedDataParallel& fsdp,
                              const optim::Optimizer& optimizer, distributed::ProcessGroup& group);
 
-/// Takes this rank's parts, whatever the number of ranks that saved and however modules are divided into units. Holds
-/// one file at a time, and asks no other rank. Throws IoError for files that are missing or damaged and StateError for
-/// those of another network.
+/// Loads this rank's shards, for any number of saving ranks and any division of modules into units. Holds one file in
+/// memory at a time and communicates with no other rank. Throws IoError if files are missing or damaged and StateError
+/// if they belong to another network.
 void load_sharded_checkpoint(const std::filesystem::path& folder, distributed::FullyShardedDataParallel& fsdp,
                              optim::Optimizer& optimizer);
 

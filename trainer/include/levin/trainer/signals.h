@@ -1,13 +1,13 @@
 #pragma once
-// Ctrl-C and SIGTERM end a run after its current step; a second one ends the process at once. SIGUSR1 under SLURM asks
-// for the same, and to be put in the queue again.
+// Ctrl-C and SIGTERM end a run after its current step; a second signal ends the process at once. SIGUSR1 under SLURM
+// does the same and requeues the job.
 
 #include <levin/core/error.h>
 
 namespace levin {
 
-/// Thrown by Trainer when a signal ended the run, after the checkpoint was saved. Programs exit with 128 + signal:
-/// 130 for SIGINT, 143 for SIGTERM, 138 for SIGUSR1 (levin::run_main does).
+/// Thrown by Trainer when a signal ended the run, after the checkpoint was saved. Programs exit with 128 + signal: 130
+/// for SIGINT, 143 for SIGTERM, 138 for SIGUSR1 (levin::run_main does this).
 class Interrupted : public Error {
  public:
   Interrupted(int signal, const std::string& text) : Error(text), signal_(signal) {}
@@ -17,8 +17,8 @@ class Interrupted : public Error {
   int signal_;
 };
 
-/// While one is alive, SIGINT and SIGTERM set a flag, in a SLURM job SIGUSR1 another; the former handlers come back
-/// with the last one's end.
+/// While any instance is alive, SIGINT and SIGTERM set a flag, and in a SLURM job SIGUSR1 sets another; the last
+/// destructor restores the previous handlers.
 class SignalGuard {
  public:
   explicit SignalGuard(bool on = true);
@@ -26,9 +26,9 @@ class SignalGuard {
   SignalGuard(const SignalGuard&) = delete;
   SignalGuard& operator=(const SignalGuard&) = delete;
 
-  /// SIGINT or SIGTERM, whichever arrived since the first guard; 0 for none.
+  /// Returns SIGINT or SIGTERM if it arrived since the first guard, else 0.
   static int received();
-  /// Whether SIGUSR1 arrived since it was last taken.
+  /// True if SIGUSR1 arrived since take_requeue was last called.
   static bool requeue_asked();
   static bool take_requeue();
 

@@ -1,11 +1,11 @@
 #pragma once
-// What others want to know, and to do, within a training step.
+// Hooks within a training step.
 
 #include <levin/optim/optimizer.h>
 
 namespace levin {
 
-/// Moments within a step. The Trainer forwards them to callbacks and module.
+/// Called at fixed points of a step. The Trainer forwards them to callbacks and module.
 struct StepHooks {
   virtual ~StepHooks() = default;
   virtual void on_before_zero_grad() {}

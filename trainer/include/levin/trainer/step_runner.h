@@ -1,5 +1,5 @@
 #pragma once
-// One training step: the only place that knows its order. It works without a Trainer.
+// Runs one training step: the only place that defines its order. Works without a Trainer.
 
 #include <levin/kernels/host_read.h>
 #include <levin/trainer/manual_optimization.h>
@@ -15,45 +15,44 @@ struct StepOptions {
   std::string gradient_clip_algorithm = "norm";
 };
 
-/// A window is `accumulate_grad_batches` batches, fewer at the end of an epoch. For each batch: forward, zero_grad (the
-/// first only), backward; then the before-step hook, clipping, the optimizer's step, and the step's scheduler.
+/// A window is `accumulate_grad_batches` batches, fewer at the end of an epoch. For each batch: forward, zero_grad
+/// (first batch only), backward; then the before-step hook, clipping, the optimizer's step, and the per-step scheduler.
 ///
-/// Accumulation equals the big batch for mean losses: a loss counts by its samples (or its own weight) over those of a
-/// nominal window, which is k times the first batch; where the window turned out smaller, one factor corrects the
+/// Accumulation equals the big batch for mean losses: a loss is weighted by its samples (or its own weight) over those
+/// of a nominal window, which is k times the first batch; if the window turns out smaller, one factor corrects the
 /// gradients before clipping.
 ///
-/// Whether gradients overflowed stays on the device, and the optimizer's step obeys it there; hooks and clipping run in
-/// such a window too, as Lightning's do. A skipped window counts as no optimizer step and moves no scheduler. What the
-/// host waits for, on a device:
-/// - without a scheduler that steps by the step: nothing. optimizer_steps grows when the flags arrive, or by settle().
-/// - with one: before a window's step, the flag of the window before, since it decides about the rate. It was sent
-/// ahead
-///   of that step's own work, so the host waits only where it is a whole window ahead, with all of this window's
-///   forward and backward queued: the device never idles for it.
-/// - in the first window, and wherever the module's optimizer_step does not call the base: that window's flag.
-/// On the CPU everything is known at once.
+/// The overflow flag of the gradients stays on the device, where the optimizer's step obeys it; hooks and clipping run
+/// in a skipped window too, as in Lightning. A skipped window counts as no optimizer step and moves no scheduler. On a
+/// device, the host waits:
+/// - without a per-step scheduler: never. optimizer_steps grows when the flags arrive, or by settle().
+/// - with one: before a window's step, for the flag of the previous window, which determines the rate. The flag was
+///   sent before that step's own work, so the host waits only if it is a whole window ahead, with this window's forward
+///   and backward queued: the device never idles for it.
+/// - in the first window, and wherever the module's optimizer_step does not call the base: for that window's flag.
+/// On the CPU everything is known immediately.
 ///
-/// A module with automatic_optimization off steps by itself (see ManualOptimization): here is only counted.
+/// A module with automatic_optimization off steps by itself (see ManualOptimization); the runner then only counts.
 class StepRunner {
  public:
-  StepRunner(LevinModule& module, Optimizers& optimizers, Strategy& strategy, Precision& precision, StepHooks& hooks,
-             StepOptions options);
+  StepRunner(LevinModule& module, Optimizers& optimizers, Strategy& strategy, PrecisionPlugin& precision,
+             StepHooks& hooks, StepOptions options);
 
-  /// Runs one batch, which lies on the device, and closes the window after its last one, or after `last` of the epoch.
+  /// Runs one batch, which is on the device, and closes the window after its last batch, or after `last` of the epoch.
   StepOutput run(const Batch& batch, int index, bool last, TrainState& state);
 
-  /// Steps an epoch's scheduler after epoch number `epoch` (from 0). Plateau schedulers step apart from the others,
-  /// since they wait for the validation's `metric`.
+  /// Steps an epoch's scheduler after epoch `epoch` (from 0). Plateau schedulers are stepped separately, since they
+  /// wait for the validation's `metric`.
   void step_epoch_scheduler(std::int64_t epoch, bool plateau, std::optional<double> metric);
 
-  /// Waits until it is known of every window whether it was skipped: optimizer_steps and rates are exact then.
+  /// Waits until it is known for every window whether it was skipped; optimizer_steps and rates are exact afterwards.
   void settle(TrainState& state) { settle(state, /*wait=*/true); }
 
-  /// May change between windows.
+  /// Options that may change between windows.
   StepOptions& options() { return options_; }
-  /// Takes in the parameter groups that the optimizer got meanwhile; done before each step, too.
+  /// Picks up parameter groups added to the optimizer; also called before each step.
   void take_parameters();
-  /// Null unless the module steps by itself.
+  /// Null unless the module uses manual optimization.
   ManualOptimization* manual() const { return manual_.get(); }
   const std::vector<Parameter>& parameters() const { return parameters_; }
 
@@ -80,14 +79,14 @@ class StepRunner {
   LevinModule& module_;
   Optimizers& optimizers_;
   Strategy& strategy_;
-  Precision& precision_;
+  PrecisionPlugin& precision_;
   StepHooks& hooks_;
   StepOptions options_;
   std::unique_ptr<ManualOptimization> manual_;
   std::vector<Parameter> parameters_;  // of the optimizer
-  std::deque<Window> open_;            // of which it is not yet known whether they were skipped
+  std::deque<Window> open_;            // windows not yet known to be skipped or not
   bool weighs_ = true;                 // the open window's losses have weights that ranks compare
-  bool obeys_ = false;                 // the module's optimizer_step goes through the base, as far as was seen
+  bool obeys_ = false;                 // the module's optimizer_step calls the base, as observed so far
 };
 
 }  // namespace levin

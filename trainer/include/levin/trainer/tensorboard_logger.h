@@ -9,14 +9,14 @@ namespace levin {
 
 struct TensorBoardOptions {
   LogFolder folder{};
-  std::string prefix{};           ///< put before each name, as "prefix-name"
-  bool default_hp_metric = true;  ///< "hp_metric" -1, by which runs of a search are listed when they log none
-  data::GridOptions grid{};             ///< of log_image
+  std::string prefix{};           ///< prepended to each name, as "prefix-name"
+  bool default_hp_metric = true;  ///< log "hp_metric" -1 if the run logs none, to list it in HParams
+  data::GridOptions grid{};       ///< layout for log_image
 };
 
-/// Scalars, images, histograms (TensorFlow's exponential buckets), texts, the graph, and hyper-parameters for the
-/// HParams tab; a confusion matrix becomes an image. Files appear with the first record, and a continued run tells
-/// readers to forget what came after its checkpoint.
+/// Writes scalars, images, histograms (TensorFlow's exponential buckets), texts, the graph, and hyper-parameters for
+/// the HParams tab; a confusion matrix becomes an image. Files are created with the first record. A resumed run tells
+/// readers to discard everything after its checkpoint.
 class TensorBoardLogger : public Logger {
  public:
   explicit TensorBoardLogger(TensorBoardOptions options);

@@ -1,7 +1,7 @@
 #pragma once
-// Where a run stands. All of it goes into a checkpoint.
+// Position of a run. All of it is stored in checkpoints.
 
-#include <levin/trainer/state_map.h>
+#include <levin/core/state_map.h>
 
 #include <atomic>
 #include <mutex>
@@ -10,23 +10,23 @@ namespace levin {
 
 enum class Stage { fit, validate, test, predict };
 
-/// Moments at which a checkpoint may be written: all hooks of that moment have run, so a run continued from it repeats
-/// and skips nothing.
+/// Points at which a checkpoint may be written: all hooks of that point have run, so a resumed run repeats and skips
+/// nothing.
 enum class SavePoint { train_batch_end, validation_end, train_epoch_end, validation_batch_end };
 
 struct TrainState {
   std::int64_t epoch = 0;            ///< current epoch, from 0
   std::int64_t batch = 0;            ///< finished batches of this epoch
   std::int64_t total_batches = 0;    ///< finished batches of all epochs
-  std::int64_t global_step = 0;      ///< finished accumulation windows; calls of training_step in manual mode
-  /// Real steps of each optimizer, as far as known (see StepRunner): windows that overflowed, or had no loss, make
+  std::int64_t global_step = 0;      ///< completed accumulation windows; calls of training_step in manual mode
+  /// Actual steps of each optimizer, as far as known (see StepRunner): windows that overflowed or had no loss make
   /// none.
   std::vector<std::int64_t> optimizer_steps{};
-  std::int64_t samples = 0;          ///< pictures, sentences, ... trained on so far
+  std::int64_t samples = 0;          ///< images, sentences, ... trained on so far
   std::int64_t micro = 0;            ///< finished batches of the open accumulation window
-  double window_nominal = 0;         ///< weight that a full window would have; 0 before its first loss
+  double window_nominal = 0;         ///< weight of a full window; 0 before its first loss
   double window_weight = 0;          ///< weight of the losses in the open window
-  std::int64_t eval_loader = 0;      ///< which loader the validation that runs has come to
+  std::int64_t eval_loader = 0;      ///< index of the current loader of a running validation
   std::int64_t eval_batch = 0;       ///< its finished batches
   SavePoint point = SavePoint::train_batch_end;
   bool epoch_complete = false;       ///< no batch of this epoch is left
@@ -35,7 +35,7 @@ struct TrainState {
   static TrainState from_map(const StateMap& map);
 };
 
-/// How callbacks, signals and user code end a run early. May be used from any thread.
+/// Lets callbacks, signals and user code end a run early. Thread-safe.
 class StopToken {
  public:
   void request(const std::string& reason) {

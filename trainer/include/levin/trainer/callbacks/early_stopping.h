@@ -1,5 +1,5 @@
 #pragma once
-// Ends training when a watched value no longer improves (Prechelt 1998, "Early stopping - but when?").
+// Stops training when a monitored value no longer improves (Prechelt 1998, "Early stopping - but when?").
 
 #include <levin/trainer/callback.h>
 
@@ -10,17 +10,18 @@ enum class Mode { min, max };
 
 struct EarlyStoppingOptions {
   std::string monitor{};
-  double min_delta = 0.0;     ///< smaller changes are no improvement
-  std::int64_t patience = 3;  ///< checks without improvement before the stop
+  double min_delta = 0.0;     ///< smaller changes do not count as an improvement
+  std::int64_t patience = 3;  ///< number of checks without improvement before training stops
   Mode mode = Mode::min;
-  bool strict = true;         ///< a monitor that was never logged is an error
+  bool strict = true;         ///< throw if the monitor was never logged
   bool check_finite = true;   ///< stop on NaN or infinity
   std::optional<double> stopping_threshold{};    ///< stop once better than this
   std::optional<double> divergence_threshold{};  ///< stop once worse than this
-  /// Else after validation. By default at the end of training epochs where each of them has one validation, or none.
+  /// If true, checks at the end of training epochs, else after validation. By default true if every epoch has one
+  /// validation or none.
   std::optional<bool> check_on_train_epoch_end{};
-  bool verbose = false;             ///< say when the value improves, and why training stops
-  bool log_rank_zero_only = false;  ///< say it in the first process only
+  bool verbose = false;             ///< log each improvement and the reason for stopping
+  bool log_rank_zero_only = false;  ///< log on rank zero only
 };
 
 class EarlyStopping : public Callback {
@@ -29,7 +30,7 @@ class EarlyStopping : public Callback {
 
   enum class Reason { not_stopped, threshold, divergence, patience, non_finite };
   Reason reason() const { return reason_; }
-  /// For people; empty while nothing has stopped.
+  /// Explains why training stopped; empty while it runs.
   const std::string& reason_message() const { return reason_message_; }
   std::int64_t patience() const { return options_.patience; }
   std::int64_t wait_count() const { return wait_; }

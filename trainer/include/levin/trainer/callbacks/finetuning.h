@@ -1,5 +1,5 @@
 #pragma once
-// Training a network in parts: first the new head on frozen features, then all of it.
+// Fine-tuning in stages: first the new head on frozen features, then all layers.
 
 #include <levin/trainer/callback.h>
 #include <levin/trainer/module.h>
@@ -8,23 +8,23 @@
 
 namespace levin {
 
-/// What a fine-tuning schedule needs. A derived callback says what is frozen before training, and what is done to the
-/// network and the optimizer as an epoch starts; parameter groups that it adds are added again when a run is resumed.
+/// Base class of fine-tuning schedules. A derived class freezes layers before training and changes the network and the
+/// optimizer at the start of an epoch. Parameter groups that it adds are added again when a run is resumed.
 class BaseFinetuning : public Callback {
  public:
-  /// Stops gradients of all parameters. BatchNorm goes on learning with train_bn, else it is frozen too: its running
-  /// statistics stand still.
+  /// Disables gradients for all parameters. BatchNorm layers keep training with train_bn; without it they are frozen
+  /// too, including their running statistics.
   static void freeze(nn::Module& module, bool train_bn = true);
   static void make_trainable(nn::Module& module);
-  /// Those that take gradients; with train_bn = false without those of BatchNorm.
+  /// Returns the parameters that require gradients; without those of BatchNorm if train_bn is false.
   static std::vector<Parameter> trainable_parameters(const nn::Module& root, nn::Module& part, bool train_bn = true);
-  /// Makes `part` of `root` trainable, and gives what the optimizer does not have yet to it as a group with the rate
-  /// lr, by default the first group's over initial_denom_lr.
+  /// Makes `part` of `root` trainable and adds its parameters that are not in the optimizer yet as a group with
+  /// learning rate `lr`, by default that of the first group divided by initial_denom_lr.
   static void unfreeze_and_add_param_group(nn::Module& root, nn::Module& part, optim::Optimizer& optimizer,
                                            std::optional<double> lr = {}, double initial_denom_lr = 10.0,
                                            bool train_bn = true);
 
-  /// In setup, before the optimizers are made.
+  /// Called in setup, before the optimizers are created.
   virtual void freeze_before_training(LevinModule& module) = 0;
   virtual void finetune(LevinModule& module, std::int64_t epoch, optim::Optimizer& optimizer) = 0;
 
@@ -36,7 +36,8 @@ class BaseFinetuning : public Callback {
   void on_train_epoch_start(RunContext& run) override;
 
  private:
-  // Names: the parameters of each group by optimizer, parameters that take gradients, BatchNorm layers that learn.
+  // Names of the parameters in each group by optimizer, of the parameters that require gradients, and of the BatchNorm
+  // layers that train.
   struct Parts {
     std::vector<std::vector<std::vector<std::string>>> groups;
     std::vector<std::string> trainable, learning_norms;
@@ -47,20 +48,20 @@ class BaseFinetuning : public Callback {
 };
 
 struct BackboneFinetuningOptions {
-  std::string backbone = "backbone";  ///< the submodule that is frozen at first
+  std::string backbone = "backbone";  ///< name of the submodule that is frozen at first
   std::int64_t unfreeze_backbone_at_epoch = 10;
-  std::function<double(std::int64_t)> lambda_func{};  ///< the factor on the backbone's rate for an epoch; 2 when empty
-  double backbone_initial_ratio_lr = 0.1;             ///< of the first group's rate, at the unfreezing
-  std::optional<double> backbone_initial_lr{};        ///< in its place
+  std::function<double(std::int64_t)> lambda_func{};  ///< factor on the backbone's rate for an epoch; 2 if empty
+  double backbone_initial_ratio_lr = 0.1;             ///< initial rate of the backbone over the first group's
+  std::optional<double> backbone_initial_lr{};        ///< overrides backbone_initial_ratio_lr
   bool should_align = true;                           ///< the backbone's rate never exceeds the first group's
   double initial_denom_lr = 10.0;
   bool train_bn = true;
-  bool verbose = false;  ///< print both rates each epoch
-  int rounding = 12;     ///< digits of them
+  bool verbose = false;  ///< print both rates at every epoch
+  int rounding = 12;     ///< digits of the printed rates
 };
 
-/// Freezes the backbone, and from an epoch on trains it too, with a lower rate that grows by lambda_func each epoch.
-/// The optimizer is made with the parameters that take gradients, e.g. head.parameters().
+/// Freezes the backbone and trains it too from a given epoch on, with a lower rate that is multiplied by lambda_func
+/// each epoch. Create the optimizer with the parameters that require gradients, e.g. head.parameters().
 class BackboneFinetuning : public BaseFinetuning {
  public:
   explicit BackboneFinetuning(BackboneFinetuningOptions options = {});

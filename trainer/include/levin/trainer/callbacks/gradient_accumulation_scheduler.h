@@ -1,5 +1,5 @@
 #pragma once
-// More batches to an optimizer step as training goes on.
+// Changes accumulate_grad_batches as training proceeds.
 
 #include <levin/trainer/callback.h>
 
@@ -7,11 +7,11 @@
 
 namespace levin {
 
-/// `GradientAccumulationScheduler({{0, 1}, {4, 8}})`: one batch a step, and eight from epoch 4 on (epochs count from
-/// 0). Before the first epoch named, TrainerConfig::accumulate_grad_batches holds; it must be 1 here.
+/// `GradientAccumulationScheduler({{0, 1}, {4, 8}})` accumulates one batch per step, and eight from epoch 4 on (epochs
+/// count from 0). TrainerConfig::accumulate_grad_batches must be 1; it applies before the first epoch listed.
 class GradientAccumulationScheduler : public Callback {
  public:
-  /// Throws UsageError for no entry, an epoch below 0 or a number below 1.
+  /// Throws UsageError if `scheduling` is empty, an epoch is below 0 or a number is below 1.
   explicit GradientAccumulationScheduler(std::map<std::int64_t, std::int64_t> scheduling);
   std::int64_t accumulate_at(std::int64_t epoch) const;
   const std::map<std::int64_t, std::int64_t>& scheduling() const { return scheduling_; }

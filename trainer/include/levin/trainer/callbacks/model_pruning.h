@@ -1,6 +1,6 @@
 #pragma once
-// Setting the least important weights to zero while training goes on (Han et al. 2015; the lottery ticket hypothesis:
-// Frankle & Carbin 2019).
+// Sets the least important weights to zero during training (Han et al. 2015; the lottery ticket hypothesis: Frankle &
+// Carbin 2019).
 
 #include <levin/trainer/callback.h>
 #include <levin/trainer/module.h>
@@ -10,33 +10,36 @@
 
 namespace levin {
 
-/// What decides which weights go: the smallest ones, chance, or whole slices along a dimension by their norm or chance.
+/// How weights are chosen for pruning: the smallest ones, random ones, or whole slices along a dimension, by norm or at
+/// random.
 enum class PruningFn { l1_unstructured, random_unstructured, ln_structured, random_structured };
 
 struct ModelPruningOptions {
   PruningFn pruning_fn = PruningFn::l1_unstructured;
-  std::vector<std::string> parameters_to_prune{};         ///< by name, as "fc1.weight"
-  std::vector<std::string> parameter_names = {"weight"};  ///< of every layer, where none are listed
-  bool use_global_unstructured = true;  ///< one ranking over all parameters; for unstructured functions
-  /// Of what is left: a fraction, a number of weights (or slices), or either by epoch.
+  std::vector<std::string> parameters_to_prune{};         ///< parameter names such as "fc1.weight"
+  std::vector<std::string> parameter_names = {"weight"};  ///< these parameters of every layer, if no names are listed
+  bool use_global_unstructured = true;                    ///< rank all parameters together; for unstructured functions
+  /// How much of the remaining weights to prune: a fraction, a number of weights (or slices), or a function of the
+  /// epoch.
   std::variant<double, std::int64_t, std::function<double(std::int64_t)>> amount{std::in_place_index<0>, 0.5};
-  std::function<bool(std::int64_t)> apply_pruning{};  ///< whether to prune in an epoch; always when empty
-  bool make_pruning_permanent = true;                 ///< forget the masks when training ends; the zeros stay
-  bool use_lottery_ticket_hypothesis = false;         ///< what is left goes back to its first values after each pruning
-  int pruning_dim = 0;                                ///< of structured functions
-  double pruning_norm = 2.0;                          ///< of ln_structured
-  int verbose = 0;                       ///< 1: say the share of zeros after each pruning, 2: for each parameter
-  bool prune_on_train_epoch_end = true;  ///< else after validation
+  std::function<bool(std::int64_t)> apply_pruning{};  ///< whether to prune in an epoch; always if empty
+  bool make_pruning_permanent = true;                 ///< remove the masks when training ends; the zeros remain
+  bool use_lottery_ticket_hypothesis = false;         ///< reset remaining weights to their initial values after pruning
+  int pruning_dim = 0;                                ///< for structured functions
+  double pruning_norm = 2.0;                          ///< for ln_structured
+  int verbose = 0;                                    ///< 1: log the sparsity after each pruning; 2: for each parameter
+  bool prune_on_train_epoch_end = true;               ///< if false, prune after validation
 };
 
-/// Masked weights are zero in every forward: masks are applied after each optimizer step, before anything is saved.
+/// Keeps masked weights at zero in every forward: applies the masks after each optimizer step, before anything is
+/// saved.
 class ModelPruning : public Callback {
  public:
   explicit ModelPruning(ModelPruningOptions options = {});
 
-  /// Share of zeros by the masks, of one parameter or of all that are pruned.
+  /// Fraction of masked weights of one parameter, or of all pruned parameters.
   double sparsity(const std::string& parameter = {}) const;
-  /// By parameter, 1 where a weight is kept; empty before the first pruning.
+  /// Masks by parameter name, 1 for weights that are kept; empty before the first pruning.
   const StateDict& masks() const { return masks_; }
 
   std::string state_key() const override { return "ModelPruning"; }
@@ -62,7 +65,7 @@ class ModelPruning : public Callback {
 
   ModelPruningOptions options_;
   StateDict masks_;
-  StateDict first_;  // the values before training, for the lottery
+  StateDict first_;  // values before training, for the lottery ticket hypothesis
 };
 
 }  // namespace levin

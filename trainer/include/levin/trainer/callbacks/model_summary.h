@@ -1,5 +1,5 @@
 #pragma once
-// The network in a few lines, before training.
+// Prints a summary of the network before training.
 
 #include <levin/nn/module.h>
 #include <levin/trainer/callback.h>
@@ -22,7 +22,8 @@ class ModelSummary : public Callback {
   ModelSummaryOptions options_;
 };
 
-/// Name, type and parameters of the submodules down to `max_depth`, then the sums.
+/// Returns a table with the name, type and number of parameters of the submodules down to `max_depth`, followed by
+/// totals.
 std::string summary(const nn::Module& module, int max_depth = 1);
 
 }  // namespace levin

@@ -1,15 +1,15 @@
 #pragma once
-// A checkpoint for the case that something goes wrong.
+// Saves a checkpoint when a run fails.
 
 #include <levin/trainer/callback.h>
 
 namespace levin {
 
-/// Saves when an exception or a signal ends fit, and removes that checkpoint when a fit comes to its end. A fit that is
-/// given no checkpoint goes on from it where there is one.
+/// Saves when an exception or a signal ends fit, and removes that checkpoint when a fit completes. A fit without
+/// ckpt_path resumes from it if it exists.
 class OnExceptionCheckpoint : public CheckpointPolicy {
  public:
-  /// `dirpath` is <default_root_dir>/checkpoints when empty. Throws UsageError for a filename that is none of a folder.
+  /// `dirpath` defaults to <default_root_dir>/checkpoints. Throws UsageError if `filename` is not a valid folder name.
   explicit OnExceptionCheckpoint(std::filesystem::path dirpath = {}, std::string filename = "on_exception");
 
   std::filesystem::path path() const { return dir_ / filename_; }

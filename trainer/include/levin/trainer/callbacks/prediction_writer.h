@@ -1,5 +1,5 @@
 #pragma once
-// Predictions on their way to files, so that a long predict does not end in memory alone.
+// Writes predictions to files, so that a long predict does not have to hold all of them in memory.
 
 #include <levin/trainer/callback.h>
 
@@ -7,7 +7,7 @@ namespace levin {
 
 enum class WriteInterval { batch, epoch, batch_and_epoch };
 
-/// Derived callbacks write as they like, after each batch, after all, or both.
+/// Base class of prediction writers. Derived classes write after each batch, at the end, or both.
 class BasePredictionWriter : public Callback {
  public:
   explicit BasePredictionWriter(WriteInterval interval = WriteInterval::batch) : interval_(interval) {}
@@ -23,11 +23,11 @@ class BasePredictionWriter : public Callback {
   std::vector<Tensor> predictions_;
 };
 
-/// Writes npy files: predictions_rank0_batch000012.npy after each batch, predictions_rank0.npy with all of them joined
-/// along their first dimension at the end.
+/// Writes npy files: predictions_rank0_batch000012.npy after each batch, or predictions_rank0.npy at the end, with all
+/// predictions concatenated along dimension 0.
 class PredictionWriter : public BasePredictionWriter {
  public:
-  /// Throws UsageError for an empty folder. The folder is made.
+  /// Throws UsageError if `output_dir` is empty. Creates the folder.
   explicit PredictionWriter(std::filesystem::path output_dir, WriteInterval interval = WriteInterval::batch);
   void setup(RunContext& run) override;
   void write_on_batch_end(RunContext& run, const Tensor& prediction, const Batch& batch, int index) override;

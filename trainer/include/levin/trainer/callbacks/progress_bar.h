@@ -1,5 +1,5 @@
 #pragma once
-// What a person sees while a run is on its way.
+// Shows the progress of a run.
 
 #include <levin/trainer/callback.h>
 
@@ -10,20 +10,20 @@ namespace levin {
 
 struct ProgressBarOptions {
   std::FILE* out = stdout;
-  std::optional<bool> terminal{};  ///< draws over its own lines; found out when not given (not with TERM=dumb)
-  std::optional<bool> color{};     ///< on a terminal unless NO_COLOR is set
-  std::optional<bool> unicode{};   ///< drawn bars; where the locale's variables name UTF-8
-  int columns = 0;                 ///< width of the terminal, 0 to ask it; what does not fit is left out
-  double max_rate = 10.0;          ///< refreshes a second on a terminal
-  bool data_wait = false;          ///< the share of an epoch's time that its loader made the training wait
-  bool memory = false;             ///< what tensors hold on the module's device
-  double plain_interval = 10.0;    ///< seconds between lines elsewhere; every epoch ends with one
+  std::optional<bool> terminal{};  ///< redraw lines in place; by default detected (false if TERM=dumb)
+  std::optional<bool> color{};     ///< by default true on a terminal unless NO_COLOR is set
+  std::optional<bool> unicode{};   ///< draw bars with block characters; by default if the locale is UTF-8
+  int columns = 0;                 ///< width of the terminal, 0 to query it; parts that do not fit are left out
+  double max_rate = 10.0;          ///< maximum refreshes per second on a terminal
+  bool data_wait = false;          ///< show the fraction of the epoch's time that training waited for the loader
+  bool memory = false;             ///< show the bytes that tensors hold on the module's device
+  double plain_interval = 10.0;    ///< seconds between lines on other outputs; every epoch ends with one
 };
 
-/// On a terminal, with a validation inside the epoch as a second line:
+/// Format on a terminal, with a validation inside the epoch as a second line:
 ///   epoch 2/5 [==========>         ] 210/430  31.2 batches/s  left 0:07  train_loss 0.2871  val_acc 0.8930
 ///     validation [=====>              ] 12/40  85.0 batches/s  left 0:00
-/// Elsewhere plain lines at intervals. The rate and the time left of an epoch do not count its validations.
+/// Other outputs get plain lines at intervals. The rate and the time left of an epoch exclude its validations.
 class ProgressBar : public Callback {
  public:
   explicit ProgressBar(ProgressBarOptions options = {});
@@ -48,10 +48,10 @@ class ProgressBar : public Callback {
   using Clock = std::chrono::steady_clock;
   struct Timing {
     Clock::time_point start{};
-    std::int64_t first = 0;  // batches done at the start
-    double paused = 0;       // seconds that belong to something else
+    std::int64_t first = 0;  // batches finished at the start
+    double paused = 0;       // seconds spent elsewhere
   };
-  /// One bar as it stands.
+  /// State of one bar.
   struct Bar {
     std::string title;
     std::int64_t done = 0, total = 0;
@@ -73,9 +73,9 @@ class ProgressBar : public Callback {
   ProgressBarOptions options_;
   bool terminal_, color_, unicode_;
   Timing train_, eval_;
-  Bar epoch_;  // behind a nested validation
+  Bar epoch_;  // kept while a nested validation is shown
   Clock::time_point shown_{};
-  std::size_t lines_ = 0;  // of the terminal that are ours
+  std::size_t lines_ = 0;  // lines of the terminal that the bars occupy
 };
 
 }  // namespace levin

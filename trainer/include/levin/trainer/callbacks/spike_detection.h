@@ -1,5 +1,5 @@
 #pragma once
-// Ends a run whose loss jumps, before the jump has ruined more than the last steps.
+// Ends a run whose loss spikes, before further steps are affected.
 
 #include <levin/trainer/callbacks/early_stopping.h>
 
@@ -7,7 +7,7 @@
 
 namespace levin {
 
-/// The loss jumped, or is no number. The batches behind it stand in skip_batches.json.
+/// Thrown when the loss spiked or is not finite. skip_batches.json lists the batches concerned.
 class TrainingSpike : public Error {
  public:
   TrainingSpike(std::int64_t epoch, int batch, const std::string& what) : Error(what), epoch_(epoch), batch_(batch) {}
@@ -20,23 +20,22 @@ class TrainingSpike : public Error {
 };
 
 struct SpikeDetectionOptions {
-  Mode mode = Mode::min;                         ///< max: the loss is better when larger
-  std::int64_t window = 10;                      ///< batches whose losses are averaged
-  std::int64_t warmup = 1;                       ///< batches of each epoch that are not judged
-  std::optional<double> atol{};                  ///< at least this far from the average; not asked when empty
-  std::optional<double> rtol = 2.0;              ///< at least this many averages away from it
-  std::filesystem::path exclude_batches_path{};  ///< a .json file, or the folder of skip_batches.json; empty: root_dir
-  bool finite_only = true;                       ///< NaN and infinity are spikes
+  Mode mode = Mode::min;                         ///< max: larger losses are better
+  std::int64_t window = 10;                      ///< number of batches whose losses are averaged
+  std::int64_t warmup = 1;                       ///< number of batches at the start of each epoch that are not checked
+  std::optional<double> atol{};                  ///< minimum absolute distance from the average; not checked if empty
+  std::optional<double> rtol = 2.0;              ///< minimum distance from the average, relative to it
+  std::filesystem::path exclude_batches_path{};  ///< a .json file, or a folder for skip_batches.json; root_dir if empty
+  bool finite_only = true;                       ///< treat NaN and infinity as spikes
 };
 
-/// A spike is a loss that is worse than the one before, and as far from the average of the last `window` losses as both
-/// atol and rtol ask. Throws TrainingSpike after it has added this batch and the one before (which may be what moved
-/// the weights) to the list of indices in the file; a list that is there already is continued. Each step waits for its
-/// loss.
+/// A spike is a loss that is worse than the previous one and at least atol and rtol away from the average of the last
+/// `window` losses. Adds the indices of this batch and the previous one (whose update may have caused the spike) to the
+/// list in the file, extending an existing list, and throws TrainingSpike. Every step waits for its loss.
 class SpikeDetection : public Callback {
  public:
   explicit SpikeDetection(SpikeDetectionOptions options = {});
-  /// Indices of batches that were found so far.
+  /// Indices of the batches detected so far.
   const std::vector<std::int64_t>& bad_batches() const { return bad_batches_; }
 
   std::string state_key() const override { return "SpikeDetection"; }
@@ -52,7 +51,7 @@ class SpikeDetection : public Callback {
 
   SpikeDetectionOptions options_;
   std::filesystem::path file_;
-  std::deque<double> losses_;  // the last ones that were no spikes
+  std::deque<double> losses_;  // most recent losses that were not spikes
   double last_ = 0;
   std::vector<std::int64_t> bad_batches_;
 };

@@ -1,6 +1,6 @@
 #pragma once
 // Stochastic weight averaging (Izmailov et al. 2018, "Averaging weights leads to wider optima and better
-// generalization"): the mean of the weights at the ends of the last epochs, reached with a high constant rate.
+// generalization"): the mean of the weights at the ends of the last epochs, trained with a high constant rate.
 
 #include <levin/trainer/callbacks/weight_averaging.h>
 
@@ -8,10 +8,11 @@
 
 namespace levin {
 
-/// The rate goes from what it is to swa_lr in anneal_epochs steps, and stays there; PyTorch's SWALR.
+/// Anneals the learning rate from its current value to swa_lr in anneal_epochs steps, then keeps it; PyTorch's SWALR.
 class SWALR : public optim::Scheduler {
  public:
-  /// One rate for all groups or one for each; throws ValueError for other numbers of them, and below 0 epochs.
+  /// Takes one rate for all groups or one per group. Throws ValueError for any other number of rates and for negative
+  /// epochs.
   SWALR(optim::Optimizer& optimizer, std::vector<double> swa_lrs, std::int64_t anneal_epochs = 10,
         optim::Anneal strategy = optim::Anneal::cos);
 
@@ -25,19 +26,19 @@ class SWALR : public optim::Scheduler {
 };
 
 struct StochasticWeightAveragingOptions {
-  std::vector<double> swa_lrs{};                             ///< one, or one a parameter group
-  /// A fraction of max_epochs, or the number of an epoch.
+  std::vector<double> swa_lrs{};  ///< one rate, or one per parameter group
+  /// A fraction of max_epochs, or an epoch number.
   std::variant<double, std::int64_t> swa_epoch_start{std::in_place_index<0>, 0.8};
   std::int64_t annealing_epochs = 10;
   optim::Anneal annealing_strategy = optim::Anneal::cos;
-  AveragedWeights::Average avg_fn{};    ///< the plain mean when empty
-  std::optional<Device> device = kCpu;  ///< where the average lies; beside the weights when empty
+  AveragedWeights::Average avg_fn{};    ///< the arithmetic mean if empty
+  std::optional<Device> device = kCpu;  ///< device of the average; the weights' own if empty
 };
 
-/// From swa_epoch_start (epochs count from 1 here) SWALR replaces the optimizer's scheduler, and the weights at the end
-/// of each epoch are averaged. When training ends the network gets the average; networks with BatchNorm then walk over
-/// the training batches once more, without gradients, to have their running statistics anew. Needs max_epochs, one
-/// optimizer and automatic optimization.
+/// From swa_epoch_start on (epochs count from 1 here) SWALR replaces the optimizer's scheduler, and the weights at the
+/// end of each epoch are averaged. When training ends the network receives the average; networks with BatchNorm then
+/// run over the training batches once more, without gradients, to recompute their running statistics. Requires
+/// max_epochs, one optimizer and automatic optimization.
 class StochasticWeightAveraging : public Callback {
  public:
   explicit StochasticWeightAveraging(StochasticWeightAveragingOptions options);

@@ -1,5 +1,5 @@
 #pragma once
-// How long training takes, and an end to it after a given time.
+// Measures the time of training and stops it after a given duration.
 
 #include <levin/trainer/callback.h>
 #include <levin/trainer/limits.h>
@@ -10,22 +10,22 @@
 namespace levin {
 
 struct TimerOptions {
-  std::optional<Duration> duration{};  ///< "DD:HH:MM:SS" or a std::chrono duration; without, the timer only measures
-  Interval interval = Interval::step;  ///< look at the clock after every batch, or after every epoch
-  bool verbose = true;                 ///< say so when the time is over
-  std::function<double()> clock{};     ///< seconds that never go back; the machine's steady clock when empty
+  std::optional<Duration> duration{};  ///< "DD:HH:MM:SS" or a std::chrono duration; if absent, the timer only measures
+  Interval interval = Interval::step;  ///< check after every batch, or after every epoch
+  bool verbose = true;                 ///< log when the time is up
+  std::function<double()> clock{};     ///< monotonic seconds; the steady clock if empty
 };
 
-/// Ends training once the time is over: the batch (or epoch) in which that happens is finished, and min_epochs and
-/// min_steps are still reached. The time that training took is kept in checkpoints, so a resumed run has what is left.
+/// Stops training when the time is up: the current batch (or epoch) is finished first, and min_epochs and min_steps are
+/// still reached. Checkpoints store the elapsed time, so a resumed run gets the remainder.
 class Timer : public Callback {
  public:
   explicit Timer(TimerOptions options = {});
   explicit Timer(Duration duration) : Timer(TimerOptions{.duration = duration}) {}
 
-  /// Seconds spent so far: in training with all validations inside of it, in validation, in test.
+  /// Seconds spent so far in training (including its validations), in validation, or in test.
   double time_elapsed(Split split = Split::train) const;
-  /// Seconds of training that are left, below 0 when exceeded; nothing without a duration.
+  /// Seconds of training left, negative if exceeded; empty without a duration.
   std::optional<double> time_remaining() const;
 
   std::string state_key() const override { return "Timer"; }
@@ -45,7 +45,7 @@ class Timer : public Callback {
 
  private:
   struct Watch {
-    double before = 0;  // seconds of what is over
+    double before = 0;  // seconds of finished intervals
     std::optional<double> start{};
   };
   Watch& watch(Split split) { return watches_[static_cast<std::size_t>(split)]; }

@@ -1,5 +1,5 @@
 #pragma once
-// A second set of weights: the average of those that training goes through.
+// Keeps a second set of weights: the average over the course of training.
 
 #include <levin/trainer/callback.h>
 #include <levin/trainer/module.h>
@@ -8,24 +8,25 @@
 
 namespace levin {
 
-/// The averages of a module's parameters and floating buffers by name, in float32 for half types. Where the optimizer
-/// steps on float32 masters, those are averaged.
+/// Averages of a module's parameters and floating-point buffers by name, in float32 for half types. If the optimizer
+/// steps on float32 master weights, those are averaged.
 class AveragedWeights {
  public:
-  /// New average from the old one, the values now, and the number of values in the old one.
+  /// Returns the new average from the old one, the current values, and the number of values in the old average.
   using Average = std::function<Tensor(const Tensor& average, const Tensor& now, std::int64_t count)>;
 
-  /// Everything lies on `device`, or beside the module's own tensors.
+  /// Stores the averages on `device`, or on the device of each tensor if empty.
   explicit AveragedWeights(std::optional<Device> device = {}, bool use_buffers = true)
       : device_(device), use_buffers_(use_buffers) {}
 
-  /// The first call copies. Buffers are averaged too or, without use_buffers and where they hold integers, copied.
+  /// The first call copies the values. Buffers are averaged too; without use_buffers, or if they hold integers, they
+  /// are copied.
   void update(RunContext& run, const Average& average);
   std::int64_t count() const { return count_; }
   const StateDict& values() const { return values_; }
   void load(const StateDict& values, std::int64_t count);
   void clear() { load({}, 0); }
-  /// Writes the averages into the module, unless there are none yet.
+  /// Writes the averages into the module; does nothing before the first update.
   void copy_to(RunContext& run) const;
 
  private:
@@ -36,22 +37,21 @@ class AveragedWeights {
 };
 
 struct WeightAveragingOptions {
-  std::optional<Device> device{};     ///< where the average lies; beside the weights when empty
-  bool use_buffers = true;            ///< running statistics are averaged too, else copied
-  AveragedWeights::Average avg_fn{};  ///< the plain mean of all updates when empty
+  std::optional<Device> device{};     ///< device of the average; the weights' own if empty
+  bool use_buffers = true;            ///< average running statistics too; if false, copy them
+  AveragedWeights::Average avg_fn{};  ///< the arithmetic mean of all updates if empty
 };
 
-/// Averages the weights after optimizer steps (or epochs: see should_update). Validation sees the average in the place
-/// of the weights, and the network keeps it when training ends. A checkpoint has the average as its network, so that
-/// whoever loads it has the better one, and the trained weights beside it, with which a resumed fit goes on. Before the
-/// first update there is no average and the weights stay what they are.
+/// Averages the weights after optimizer steps or epochs (see should_update). Validation uses the averaged weights, and
+/// the network keeps them when training ends. A checkpoint stores the average as the model weights and the trained
+/// weights beside them, with which a resumed fit continues. Before the first update the weights are used as they are.
 class WeightAveraging : public Callback {
  public:
   explicit WeightAveraging(WeightAveragingOptions options = {});
 
-  /// Asked with the number of each optimizer step (from 0), and with the number of each epoch at its end.
+  /// Called with the number of each optimizer step (from 0), and with the number of each epoch at its end.
   virtual bool should_update(std::optional<std::int64_t> step, std::optional<std::int64_t> epoch) const;
-  /// The averages by the module's names; empty before the first update.
+  /// Averages under the module's parameter names; empty before the first update.
   const StateDict& average() const { return average_.values(); }
 
   std::string state_key() const override { return "WeightAveraging"; }
@@ -75,7 +75,7 @@ class WeightAveraging : public Callback {
   AveragedWeights::Average avg_fn_;
   AveragedWeights average_;
   std::int64_t last_step_ = 0, last_epoch_ = -1;
-  StateDict trained_;  // while the average stands in their place
+  StateDict trained_;  // the trained weights while the average replaces them
 };
 
 struct EMAWeightAveragingOptions {
@@ -84,10 +84,10 @@ struct EMAWeightAveragingOptions {
   double decay = 0.999;  ///< average = decay * average + (1 - decay) * weights
   std::int64_t update_every_n_steps = 1;
   std::optional<std::int64_t> update_starting_at_step{};
-  std::optional<std::int64_t> update_starting_at_epoch{};  ///< updates at the end of this epoch and of those after it
+  std::optional<std::int64_t> update_starting_at_epoch{};  ///< update at the end of this epoch and of all later ones
 };
 
-/// The exponential moving average (Polyak & Juditsky 1992). With a starting step or epoch the average begins there.
+/// Exponential moving average (Polyak & Juditsky 1992). With a starting step or epoch the average begins there.
 class EMAWeightAveraging : public WeightAveraging {
  public:
   explicit EMAWeightAveraging(EMAWeightAveragingOptions options = {});

@@ -1,5 +1,5 @@
 #pragma once
-// Metrics of classifiers that count: right and wrong, by class.
+// Classification metrics based on counts of correct and wrong predictions per class.
 
 #include <levin/trainer/metrics/metric.h>
 
@@ -8,26 +8,26 @@
 namespace levin::metrics {
 
 enum class Task { binary, multiclass };
-/// How the values of the classes become one: micro counts all samples alike, macro is the mean over the classes that
-/// occur, weighted weighs them by their number of targets, none gives one value a class.
+/// Averaging over classes: micro counts all samples equally, macro is the mean over the classes that occur, weighted
+/// weighs classes by their number of targets, none returns one value per class.
 enum class Average { micro, macro, weighted, none };
 
 struct StatScoresOptions {
   Task task = Task::multiclass;
-  double threshold = 0.5;                      ///< binary: above it a probability counts as class 1
-  std::int64_t num_classes = 0;                ///< multiclass: needed
+  double threshold = 0.5;                      ///< binary: probabilities above it count as class 1
+  std::int64_t num_classes = 0;                ///< multiclass: required
   Average average = Average::micro;            ///< multiclass
-  std::int64_t top_k = 1;                      ///< multiclass: a target among the k highest scores counts as found
-  std::optional<std::int64_t> ignore_index{};  ///< targets of this value count nowhere
-  double zero_division = 0;                    ///< the value of 0 / 0; not of Accuracy
+  std::int64_t top_k = 1;                      ///< multiclass: a target among the k highest scores counts as correct
+  std::optional<std::int64_t> ignore_index{};  ///< targets of this value are ignored
+  double zero_division = 0;                    ///< value of 0 / 0; not for Accuracy
 };
 
-/// True and false positives and negatives.
+/// Base class that counts true and false positives and negatives.
 ///
-/// Binary: preds and target of the same sizes; preds are int64 classes or floating probabilities, or logits where any
-/// seen so far lies outside of [0, 1] (both readings are counted, so the order of the batches is no matter).
-/// Multiclass: preds (N, C, ...) floating scores, whose highest wins, or int64 classes (N, ...); target (N, ...) int64.
-/// A target that is no class throws IndexError where reading it costs nothing (on the CPU).
+/// Binary: preds and target have the same sizes; preds are int64 classes or floating-point probabilities, or logits if
+/// any value seen so far lies outside [0, 1] (both interpretations are counted, so the order of the batches does not
+/// matter). Multiclass: preds (N, C, ...) floating-point scores, whose maximum wins, or int64 classes (N, ...); target
+/// (N, ...) int64. A target out of range throws IndexError where the check is free (on the CPU).
 class StatScores : public Metric {
  protected:
   StatScores(const char* name, const StatScoresOptions& options);
@@ -36,10 +36,10 @@ class StatScores : public Metric {
   struct Counts {
     double tp = 0, fp = 0, tn = 0, fn = 0;
   };
-  /// One entry a class; binary has one, that of class 1.
+  /// One entry per class; for binary only that of class 1.
   std::vector<Counts> counts() const;
-  /// Applies `score` by the average that was asked for. In macro a class counts when it occurs among the targets, or
-  /// (unless `by_target`) among the predictions.
+  /// Applies `score` with the selected averaging. For macro a class counts if it occurs among the targets, or (unless
+  /// `by_target`) among the predictions.
   template <class F>
   Tensor averaged(bool by_target, const F& score) const;
   static double ratio(double a, double b, double empty) { return b == 0 ? empty : a / b; }
@@ -47,7 +47,7 @@ class StatScores : public Metric {
   StatScoresOptions options_;
 };
 
-/// Share of targets that were found. (torchmetrics.Accuracy: micro by default)
+/// Fraction of targets predicted correctly. (torchmetrics.Accuracy: micro by default)
 class Accuracy : public StatScores {
  public:
   explicit Accuracy(const StatScoresOptions& options) : StatScores("Accuracy", options) {}
@@ -83,8 +83,8 @@ class F1Score : public StatScores {
   Tensor result() const override;
 };
 
-/// By what the counts of a confusion matrix are divided: nothing, the targets of a class (rows), the predictions of a
-/// class (columns), or all.
+/// Normalization of a confusion matrix: none, over the targets of a class (rows), over the predictions of a class
+/// (columns), or over all counts.
 enum class Normalize { none, by_true, by_pred, all };
 
 struct ConfusionMatrixOptions {
@@ -95,8 +95,8 @@ struct ConfusionMatrixOptions {
   Normalize normalize = Normalize::none;
 };
 
-/// (C, C): row i, column j counts targets i that were taken for j; (2, 2) for binary. int64, or float64 if normalized
-/// (0 / 0 is 0). Inputs as those of StatScores.
+/// (C, C): element (i, j) counts targets i predicted as j; (2, 2) for binary. int64, or float64 if normalized (0 / 0 is
+/// 0). Takes the same inputs as StatScores.
 class ConfusionMatrix : public Metric {
  public:
   explicit ConfusionMatrix(const ConfusionMatrixOptions& options);

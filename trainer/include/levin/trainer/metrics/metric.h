@@ -1,5 +1,5 @@
 #pragma once
-// What all metrics share. Names, defaults and meanings are torchmetrics' (Lightning-AI).
+// Base class of all metrics. Names, defaults and meanings are torchmetrics' (Lightning-AI).
 
 #include <levin/core/state_dict.h>
 
@@ -7,37 +7,39 @@
 
 namespace levin::metrics {
 
-/// How the parts of a state that several ranks or shards hold become one.
+/// How the states of several ranks or shards are combined.
 enum class StateReduce { sum, min, max, cat };
 
-/// A value gathered over many batches. Between update and compute it is only its named states: int64 counts, float64
-/// sums, or the samples themselves. They live on the device of the data and no update reads them; compute does.
+/// A value accumulated over many batches. Between update and compute it consists of its named states: int64 counts,
+/// float64 sums, or the samples themselves. They live on the device of the data; update does not read them back,
+/// compute does.
 ///
-/// However the samples are cut into batches, and the batches into shards that are merged, counts (and all that follows
-/// from counts and from kept samples) are the same to the bit; sums agree within the rounding of float64.
+/// Counts, and everything derived from counts and from kept samples, do not depend on how the samples are cut into
+/// batches and shards, to the bit; sums agree within the rounding of float64.
 class Metric {
  public:
   virtual ~Metric();
 
-  /// Takes in one batch. Throws ShapeError, DTypeError, ValueError.
+  /// Adds one batch. Throws ShapeError, DTypeError, ValueError.
   void update(const Tensor& preds, const Tensor& target);
-  /// The value of all batches so far, float64 on the CPU (a confusion matrix: int64). May be called at any time, and
-  /// more may be added after. Before the first update it warns and gives what the definition does with nothing.
+  /// Returns the value of all batches so far, float64 on the CPU (a confusion matrix: int64). May be called at any
+  /// time, and more batches may follow. Before the first update it warns and returns the definition's value for no
+  /// samples.
   Tensor compute() const;
-  /// compute() of a metric that is one number. Throws ShapeError for others.
+  /// Returns compute() of a scalar metric. Throws ShapeError for others.
   double value() const { return compute().item<double>(); }
-  /// Takes in one batch and gives that batch's own value.
+  /// Adds one batch and returns the value of that batch alone.
   Tensor operator()(const Tensor& preds, const Tensor& target);
-  /// The value of the last batch given to operator(); undefined when there was none since the reset.
+  /// Value of the last batch given to operator(); undefined if there was none since reset.
   const Tensor& last() const { return last_; }
   void reset();
 
-  /// Adds what another metric of the same class and options has gathered. Throws StateError for another kind.
+  /// Adds the states of another metric of the same class and options. Throws StateError if they differ.
   void merge(const Metric& other);
-  /// The same from a state_dict, e.g. of another rank.
+  /// Adds the states of a state_dict, e.g. of another rank.
   void merge_state_dict(const StateDict& state);
 
-  /// All states by name, for checkpoints and for other ranks; load_state_dict throws StateError where it does not fit.
+  /// Returns all states by name, for checkpoints and other ranks; load_state_dict throws StateError if they do not fit.
   StateDict state_dict() const;
   void load_state_dict(const StateDict& state);
 
@@ -45,7 +47,7 @@ class Metric {
   const char* name() const { return name_; }
 
  protected:
-  /// `name` heads the error messages.
+  /// `name` is the prefix of error messages.
   explicit Metric(const char* name);
   Metric(const Metric&);
   Metric& operator=(const Metric&);
@@ -53,13 +55,13 @@ class Metric {
   virtual void add(const Tensor& preds, const Tensor& target) = 0;
   virtual Tensor result() const = 0;
 
-  /// Declares a state in the constructor; `initial` of a cat state says its type only.
+  /// Declares a state; call it in the constructor. For a cat state `initial` gives only the type.
   void add_state(const char* name, const Tensor& initial, StateReduce reduce = StateReduce::sum);
-  /// Adds to (or compares with, or appends to) the state as its reduction says.
+  /// Combines `part` with the state by its reduction: adds, compares or appends.
   void gather(const char* name, const Tensor& part);
-  /// The state's value: of a cat state, all parts in one; undefined when there is none.
+  /// Returns the state's value; for a cat state all parts concatenated, undefined if there is none.
   Tensor state(const char* name) const;
-  /// Says it in the log, the first time only.
+  /// Logs a warning, once per metric.
   void warn(const std::string& text) const;
   /// Throws ShapeError unless both have the same sizes.
   void require_same_sizes(const Tensor& preds, const Tensor& target) const;
@@ -69,7 +71,7 @@ class Metric {
     std::string name;
     StateReduce reduce = StateReduce::sum;
     Tensor initial;
-    std::vector<Tensor> parts;  // one, unless it is a cat state
+    std::vector<Tensor> parts;  // one part, unless it is a cat state
   };
   State& find(std::string_view name);
   static Tensor joined(const State& state);

@@ -1,5 +1,5 @@
 #pragma once
-// Metrics of how well scores rank: they keep all samples, so equal scores and any cut into batches are handled exactly.
+// Ranking metrics. They keep all samples, so ties and any division into batches are handled exactly.
 
 #include <levin/trainer/metrics/classification.h>
 
@@ -7,19 +7,21 @@ namespace levin::metrics {
 
 struct RankingOptions {
   Task task = Task::binary;
-  std::int64_t num_classes = 0;                ///< multiclass: needed
+  std::int64_t num_classes = 0;                ///< multiclass: required
   Average average = Average::macro;            ///< multiclass: macro (over all classes), weighted or none
-  std::optional<double> max_fpr{};             ///< AUROC, binary: up to this false-positive rate only (McClish)
-  std::optional<std::int64_t> ignore_index{};  ///< targets of this value count nowhere
+  std::optional<double> max_fpr{};             ///< AUROC, binary: partial area up to this false-positive rate (McClish)
+  std::optional<std::int64_t> ignore_index{};  ///< targets of this value are ignored
 };
 
-/// Binary: preds (...) floating and target (...) int64 of 0 and 1. Multiclass: preds (N, C, ...), target (N, ...), each
-/// class against the rest; where any score lies outside of [0, 1] all are logits and go through softmax first.
+/// Binary: preds (...) floating-point and target (...) int64 of 0 and 1. Multiclass: preds (N, C, ...), target (N,
+/// ...), one class against the rest; if any score lies outside [0, 1] all are treated as logits and go through softmax
+/// first.
 class Ranking : public Metric {
  protected:
   Ranking(const char* name, const RankingOptions& options);
 
-  /// At each distinct score, from the highest down: how many samples with that score or more are positive and negative.
+  /// For each distinct score, in descending order: the number of positive and negative samples with at least that
+  /// score.
   struct Curve {
     std::vector<std::int64_t> tp, fp;
     std::int64_t positives() const { return tp.empty() ? 0 : tp.back(); }
@@ -35,8 +37,8 @@ class Ranking : public Metric {
   Tensor classes_result(std::vector<double> scores, const std::vector<std::int64_t>& target) const;
 };
 
-/// Area under the curve of true- over false-positive rate, by trapezoids. 0 for a class without positives or without
-/// negatives, as torchmetrics has it, with a warning.
+/// Area under the ROC curve (true- over false-positive rate) by the trapezoidal rule. 0 with a warning for a class
+/// without positives or without negatives, as in torchmetrics.
 class AUROC : public Ranking {
  public:
   explicit AUROC(const RankingOptions& options = {});
@@ -45,8 +47,8 @@ class AUROC : public Ranking {
   double area(const Curve& curve) const override;
 };
 
-/// Sum over the thresholds of precision times the gain in recall. Without positives 0 for binary; a class without them
-/// is NaN and left out of averages, as torchmetrics has it.
+/// Sum over the thresholds of precision times the gain in recall. Without positives 0 for binary; in multiclass NaN and
+/// left out of averages, as in torchmetrics.
 class AveragePrecision : public Ranking {
  public:
   explicit AveragePrecision(const RankingOptions& options = {}) : Ranking("AveragePrecision", options) {}

@@ -1,0 +1,115 @@
+#include "common.h"
+
+#include <levin/autograd/ops/creation.h>
+#include <levin/autograd/ops/elementwise.h>
+
+#include <fmt/format.h>
+
+namespace levin::ops {
+
+namespace {
+
+int category(DType t) { return t == DType::boolean ? 0 : is_floating(t) ? 2 : 1; }
+
+/// Elementwise kernels read rows; a big tensor whose rows are columns in memory is quicker transposed first.
+Tensor readable(const Tensor& x) {
+  constexpr int64_t big = 4096;
+  if (x.is_contiguous() || x.numel() < big) return x;
+  const int last = x.dim() - 1;
+  const bool columns = x.sizes()[last] > 1 && x.strides()[last] > 1;
+  bool unit = false;
+  for (int i = 0; i < last; ++i) unit = unit || (x.strides()[i] == 1 && x.sizes()[i] > 1);
+  if (!columns || !unit) return x;
+  no_grad guard;
+  return contiguous(x);
+}
+
+void run(const kernels::BinaryKernel& kernel, const Tensor& y, const TensorView& a, const TensorView& b, DType compute,
+         double p0, double p1) {
+  Stream stream = current_stream(y.device());
+  kernel({y.tensor_view(), a, b, compute, p0, p1}, stream);
+}
+
+}  // namespace
+
+DType result_type(const Tensor& a, const Tensor& b) {
+  const DType ta = a.dtype(), tb = b.dtype();
+  if (ta == tb) return ta;
+  if ((a.dim() == 0) == (b.dim() == 0)) return promote_types(ta, tb);
+  const DType strong = a.dim() == 0 ? tb : ta, weak = a.dim() == 0 ? ta : tb;
+  return category(weak) > category(strong) ? promote_types(strong, weak) : strong;
+}
+
+Device common_device(const char* op, const Tensor& a, const Tensor& b) {
+  if (a.device() != b.device()) [[unlikely]] {
+    throw DeviceError(fmt::format("[{}] the operands are on {} and {}; move one with x.to(device).", op,
+                                  to_string(a.device()), to_string(b.device())));
+  }
+  return a.device();
+}
+
+void refuse_bool(const char* op, DType t, const char* instead) {
+  if (t == DType::boolean) [[unlikely]]
+    throw DTypeError(fmt::format("[{}] bool is not accepted; use {}.", op, instead));
+}
+
+bool is_exact_parameter(const Scalar& value, DType t) {
+  if (is_floating(t) || t == DType::boolean || value.is_floating()) return true;
+  constexpr int64_t most = int64_t{1} << 53;
+  const int64_t v = value.to<int64_t>();
+  return -most <= v && v <= most;
+}
+
+void check_factor(const char* op, const Scalar& factor, DType t) {
+  if (factor.is_floating() && !is_floating(t)) {
+    throw DTypeError(fmt::format("[{}] a floating factor does not fit {} tensors; use an integer or x.to(kFloat32).",
+                                 op, name_of(t)));
+  }
+}
+
+Tensor fresh(const Shape& sizes, DType dtype, Device device) {
+  auto storage = make_intrusive<Storage>(static_cast<std::size_t>(sizes.numel() * size_of(dtype)), device);
+  Tensor t(make_intrusive<TensorImpl>(std::move(storage), 0, sizes, contiguous_strides(sizes), dtype));
+  return t;
+}
+
+Tensor unary(const kernels::UnaryKernel& kernel, const Tensor& x, DType out, double p0, double p1) {
+  Tensor y = fresh(x.sizes(), out, x.device());
+  Stream stream = current_stream(y.device());
+  const Tensor source = readable(x);
+  kernel({y.tensor_view(), source.tensor_view(), p0, p1}, stream);
+  return y;
+}
+
+Tensor binary(const kernels::BinaryKernel& kernel, const char* op, const Tensor& a, const Tensor& b, DType compute,
+              DType out, double p0, double p1) {
+  const Device device = common_device(op, a, b);
+  Tensor y = a.sizes() == b.sizes() ? fresh(a.sizes(), out, device)
+                                    : fresh(broadcast_shapes(a.sizes(), b.sizes(), op), out, device);
+  const Tensor left = readable(a), right = readable(b);
+  run(kernel, y, left.tensor_view(), right.tensor_view(), compute, p0, p1);
+  return y;
+}
+
+Tensor binary(const kernels::BinaryKernel& kernel, const Tensor& x, const Scalar& value, DType compute, DType out,
+              double p0, bool swapped) {
+  Tensor y = fresh(x.sizes(), out, x.device());
+  const TensorView n = number(value, compute), v = x.tensor_view();
+  run(kernel, y, swapped ? n : v, swapped ? v : n, compute, p0, 0.0);
+  return y;
+}
+
+Tensor ternary(const kernels::TernaryKernel& kernel, const char* op, const Tensor& a, const Tensor& b, const Tensor& c,
+               DType compute, double p0) {
+  const Device device = common_device(op, a, b);
+  common_device(op, a, c);
+  const Shape sizes = broadcast_shapes(broadcast_shapes(a.sizes(), b.sizes(), op), c.sizes(), op);
+  Tensor y = fresh(sizes, compute, device);
+  Stream stream = current_stream(device);
+  kernel({y.tensor_view(), a.tensor_view(), b.tensor_view(), c.tensor_view(), compute, p0}, stream);
+  return y;
+}
+
+Grads zero_gradient(Context&, const Tensor& g) { return {zeros_like(g)}; }
+
+}  // namespace levin::ops

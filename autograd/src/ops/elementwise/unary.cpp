@@ -1,0 +1,56 @@
+// The operations of one tensor that elementwise_rows.h lists.
+
+#include "../autocast.h"
+#include "common.h"
+
+#include <levin/autograd/ops/creation.h>
+#include <levin/autograd/ops/elementwise.h>
+
+#include <fmt/format.h>
+
+#include <numbers>
+
+namespace levin {
+
+using namespace ops;
+
+namespace {
+
+enum class Types { floating, rounding, numeric };
+enum class Saved { nothing, input, output };
+
+/// y = f(x), recorded. Integers become default_dtype() where only floating types are taken, and stay as they are where
+/// they would only be rounded.
+Tensor unary_operation(const kernels::UnaryKernel& kernel, Types types, Saved saved, const Tensor& x,
+                       BackwardFn backward) {
+  if (types == Types::numeric && x.dtype() == DType::boolean)
+    throw DTypeError(fmt::format("[{}] bool is not accepted; use logical_not, or x.to(kUInt8).", kernel.name()));
+  if (types == Types::rounding && !x.is_floating()) return clone(x);
+  Tensor y = unary(kernel, x, types == Types::floating ? floating_type(x.dtype()) : x.dtype());
+  if (Context* c = record(kernel.name(), y, {x}, backward)) {
+    if (saved == Saved::input) c->save(x);
+    if (saved == Saved::output) c->save_output(y);
+  }
+  return y;
+}
+
+}  // namespace
+
+#define LEVIN_AUTOCAST_any(name)
+#define LEVIN_AUTOCAST_float32(name) LEVIN_AUTOCAST(float32, name, input);
+#define LEVIN_SAVED_nothing
+#define LEVIN_SAVED_input const Tensor x = context.saved(0);
+#define LEVIN_SAVED_output const Tensor y = context.saved(0);
+
+#define LEVIN_UNARY_ROW(name, types, flops, formula, autocast, saved, derivative)            \
+  Tensor name(const Tensor& input) {                                                         \
+    LEVIN_AUTOCAST_##autocast(name)                                                          \
+    return unary_operation(kernels::name, Types::types, Saved::saved, input,                 \
+                           []([[maybe_unused]] Context& context, const Tensor& g) -> Grads { \
+                             LEVIN_SAVED_##saved                                             \
+                             return {derivative};                                            \
+                           });                                                               \
+  }
+#include <levin/kernels/elementwise_rows.h>
+
+}  // namespace levin

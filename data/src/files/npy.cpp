@@ -1,0 +1,66 @@
+#include <levin/core/io.h>
+#include <levin/data/npy.h>
+
+#include "npy_format.h"
+#include "zip.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+namespace levin::data {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view kSuffix = ".npy";
+
+detail::FileBytes open_file(const fs::path& path, const NpyOptions& options) {
+  return options.mmap ? detail::map_bytes(path) : detail::read_bytes(path);
+}
+
+std::string npy_bytes(const Tensor& tensor) {
+  const Tensor host = tensor.cpu();
+  const Tensor dense = host.is_contiguous() ? host : host.contiguous();
+  std::string out = detail::npy_header(dense);
+  out.append(static_cast<const char*>(dense.raw_data()),
+             static_cast<std::size_t>(dense.numel() * size_of(dense.dtype())));
+  return out;
+}
+
+}  // namespace
+
+Tensor load_npy(const fs::path& path, const NpyOptions& options) {
+  return detail::parse_npy(open_file(path, options), path.string());
+}
+
+void save_npy(const fs::path& path, const Tensor& tensor) { io::write_file(path, npy_bytes(tensor)); }
+
+StateDict load_npz(const fs::path& path, const NpyOptions& options) {
+  const detail::FileBytes file = open_file(path, options);
+  StateDict arrays;
+  for (const detail::ZipMember& member : detail::zip_members(file.data, path.string())) {
+    const std::string where = fmt::format("{}, {}", path.string(), member.name);
+    const detail::FileBytes content = detail::zip_content(file, member, where, options.mmap);
+    std::string name = member.name;
+    if (name.ends_with(kSuffix)) name.resize(name.size() - kSuffix.size());
+    if (arrays.contains(name))
+      throw IoError(fmt::format("[npz] {}: there are two arrays \"{}\".", path.string(), name));
+    arrays.set(name, detail::parse_npy(content, where));
+  }
+  return arrays;
+}
+
+void save_npz(const fs::path& path, const StateDict& arrays) {
+  detail::ZipWriter zip;
+  for (const auto& [name, tensor] : arrays) {
+    if (name.empty() || name.ends_with(kSuffix) || name.size() > std::numeric_limits<std::uint16_t>::max() / 2) {
+      throw ValueError(fmt::format("[npz] \"{}\" cannot name an array: give a word that does not end in .npy.", name));
+    }
+    zip.add(name + std::string(kSuffix), npy_bytes(tensor));
+  }
+  io::write_file(path, zip.finish());
+}
+
+}  // namespace levin::data

@@ -1,0 +1,119 @@
+// Vectors that read like numbers, so that the formulas of elementwise_rows.h serve Highway and CUDA; compiled once for
+// each target.
+#include "kernels/cpu/math-inl.h"
+
+#include <numbers>
+
+#if defined(LEVIN_KERNELS_CPU_NUMBER_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef LEVIN_KERNELS_CPU_NUMBER_INL_H
+#undef LEVIN_KERNELS_CPU_NUMBER_INL_H
+#else
+#define LEVIN_KERNELS_CPU_NUMBER_INL_H
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace levin::kernels::cpu::HWY_NAMESPACE {
+
+/// A bool for each lane.
+template <class D>
+struct Condition {
+  hn::Mask<D> mask;
+  friend HWY_INLINE Condition operator&&(Condition a, Condition b) { return {hn::And(a.mask, b.mask)}; }
+  friend HWY_INLINE Condition operator||(Condition a, Condition b) { return {hn::Or(a.mask, b.mask)}; }
+};
+
+/// A number for each lane; a constant is repeated over all lanes.
+template <class D>
+struct Number {
+  using V = hn::Vec<D>;
+  V v;
+  HWY_INLINE explicit Number(V lanes) : v(lanes) {}
+  HWY_INLINE explicit Number(double value) : v(constant(D(), value)) {}
+
+  friend HWY_INLINE Number operator-(Number a) { return Number(hn::Neg(a.v)); }
+  friend HWY_INLINE Number operator+(Number a, Number b) { return Number(hn::Add(a.v, b.v)); }
+  friend HWY_INLINE Number operator-(Number a, Number b) { return Number(hn::Sub(a.v, b.v)); }
+  friend HWY_INLINE Number operator*(Number a, Number b) { return Number(hn::Mul(a.v, b.v)); }
+  friend HWY_INLINE Number operator/(Number a, Number b) { return Number(hn::Div(a.v, b.v)); }
+  friend HWY_INLINE Condition<D> operator<(Number a, Number b) { return {hn::Lt(a.v, b.v)}; }
+  friend HWY_INLINE Condition<D> operator<=(Number a, Number b) { return {hn::Le(a.v, b.v)}; }
+  friend HWY_INLINE Condition<D> operator>(Number a, Number b) { return {hn::Gt(a.v, b.v)}; }
+  friend HWY_INLINE Condition<D> operator>=(Number a, Number b) { return {hn::Ge(a.v, b.v)}; }
+};
+
+/// Functions that formulas name; kernels/cuda/elementwise/math.cuh has the same for CUDA.
+namespace math {
+
+#define LEVIN_MATH(name, expression)          \
+  template <class D>                          \
+  HWY_INLINE Number<D> name(Number<D> n) {    \
+    [[maybe_unused]] const D d;               \
+    const hn::Vec<D> x = n.v;                 \
+    return Number<D>(expression);             \
+  }
+LEVIN_MATH(neg, hn::Neg(x))
+LEVIN_MATH(abs, hn::Abs(x))
+LEVIN_MATH(floor, hn::Floor(x))
+LEVIN_MATH(ceil, hn::Ceil(x))
+LEVIN_MATH(round, hn::Round(x))
+LEVIN_MATH(trunc, hn::Trunc(x))
+LEVIN_MATH(sqrt, hn::Sqrt(x))
+LEVIN_MATH(exp, exp_v(d, x))
+LEVIN_MATH(expm1, expm1_v(d, x))
+LEVIN_MATH(log, log_v(d, x))
+LEVIN_MATH(log2, log_ends(d, x, hn::Log2(d, x)))
+LEVIN_MATH(log10, log_ends(d, x, hn::Log10(d, x)))
+LEVIN_MATH(log1p, log1p_v(d, x))
+LEVIN_MATH(sin, sin_v(d, x))
+LEVIN_MATH(cos, cos_v(d, x))
+LEVIN_MATH(tan, lanewise(d, +[](hn::TFromD<D> v) { return std::tan(v); }, x))
+LEVIN_MATH(tanh, tanh_v(d, x))
+LEVIN_MATH(quick_tanh, quick_tanh_v(d, x))
+LEVIN_MATH(sigmoid, sigmoid_v(d, x))
+LEVIN_MATH(erf, erf_v(d, x))
+LEVIN_MATH(quick_erf, quick_erf_v(d, x))
+#undef LEVIN_MATH
+
+template <class D>
+HWY_INLINE Condition<D> is_negative(Number<D> x) {
+  return {hn::Lt(x.v, hn::Zero(D()))};
+}
+
+template <class D>
+HWY_INLINE Number<D> where(Condition<D> condition, Number<D> a, Number<D> b) {
+  return Number<D>(hn::IfThenElse(condition.mask, a.v, b.v));
+}
+
+template <class D>
+HWY_INLINE Number<D> keep_nan(Number<D> x, Number<D> y) {
+  return Number<D>(cpu::HWY_NAMESPACE::keep_nan(x.v, y.v));
+}
+
+template <class D>
+HWY_INLINE Number<D> mul(Number<D> a, Number<D> b) {
+  return a * b;
+}
+
+/// a * b + c, rounded once where the machine can.
+template <class D>
+HWY_INLINE Number<D> fma(Number<D> a, Number<D> b, Number<D> c) {
+  return Number<D>(hn::MulAdd(a.v, b.v, c.v));
+}
+
+/// min(max(x, low), high); NaN stays.
+template <class D>
+HWY_INLINE Number<D> clamp(Number<D> x, Number<D> low, Number<D> high) {
+  const Number<D> y = where(x < low, low, x);
+  return where(y > high, high, y);
+}
+
+}  // namespace math
+
+#define LEVIN_FORMULA_FUNCTION HWY_INLINE
+#include "kernels/src/formulas.inc"
+#undef LEVIN_FORMULA_FUNCTION
+
+}  // namespace levin::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif

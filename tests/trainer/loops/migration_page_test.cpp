@@ -1,0 +1,107 @@
+// docs/from_a_loop.md shows two programs; here they are compiled, and give the same weights.
+#include "support/paths.h"
+#include "trainer/toy.h"
+
+#include <levin/core/io.h>
+
+#include <iostream>
+#include <sstream>
+
+using namespace levin;
+using namespace levin::test;
+
+namespace {
+
+struct Net : nn::Module {
+  nn::Linear& fc1 = add<nn::Linear>("fc1", 6, 12);
+  nn::Linear& fc2 = add<nn::Linear>("fc2", 12, 3);
+  Tensor forward(const Tensor& x) override { return fc2(relu(fc1(x))); }
+};
+
+// clang-format off
+// begin of the loop
+void by_hand(Net& net, data::DataLoader& train, data::DataLoader& val, int epochs) {
+  optim::AdamW opt(net.parameters(), {.lr = 1e-2});
+  optim::StepLR scheduler(opt, {.step_size = 2, .gamma = 0.5});
+  for (int epoch = 0; epoch < epochs; ++epoch) {
+    net.train();
+    for (const auto& [x, y] : train) {
+      const Tensor loss = cross_entropy(net(x), y);
+      opt.zero_grad();
+      loss.backward();
+      opt.step();
+    }
+    scheduler.step();
+    net.eval();
+    no_grad guard;
+    double right = 0, rows = 0;
+    for (const auto& [x, y] : val) {
+      const auto n = static_cast<double>(x.size(0));
+      right += n * accuracy(net(x), y).item<double>();
+      rows += n;
+    }
+    std::cout << epoch << ": " << right / rows << '\n';
+  }
+}
+// end of the loop
+
+// begin of the module
+struct Lit : LevinModule {
+  Net& net = add<Net>("net");                                          // 1. the network, as it was
+  StepOutput training_step(const Batch& b, int) override {             // 2. what happened to a batch
+    const Tensor loss = cross_entropy(net(b[0]), b[1]);
+    log("train_loss", loss, {.prog_bar = true});
+    return loss;
+  }
+  void validation_step(const Batch& b, int) override {                 // 3. what was measured
+    log("val_acc", accuracy(net(b[0]), b[1]), {.prog_bar = true});
+  }
+  Optimizers configure_optimizers() override {                         // 4. optimizer and scheduler
+    return Optimizers(optim::AdamW(net.parameters(), {.lr = 1e-2}))
+        .schedule([](auto& opt) { return optim::StepLR(opt, {.step_size = 2, .gamma = 0.5}); });
+  }
+};
+
+void by_trainer(Lit& model, data::DataLoader& train, data::DataLoader& val, TrainerConfig config) {
+  Trainer(config).fit(model, train, val);                              // 5. the loop
+}
+// end of the module
+// clang-format on
+
+std::string between(const std::string& text, const std::string& begin, const std::string& end, std::size_t after = 0) {
+  const std::size_t from = text.find(begin, after) + begin.size();
+  return text.substr(from, text.find(end, from) - from);
+}
+
+}  // namespace
+
+TEST_CASE("the page on loops shows two programs that are compiled here and give the same bits") {
+  const std::string page = io::read_text(source_dir() / "docs/from_a_loop.md");
+  const std::string source = io::read_text(source_dir() / "tests/trainer/loops/migration_page_test.cpp");
+  const std::string loop = between(source, "// begin of the loop\n", "// end of the loop");
+  CHECK(between(page, "```cpp\n", "```") == loop);
+  CHECK(between(page, "```cpp\n", "```", page.find("Five steps")) ==
+        between(source, "// begin of the module\n", "// end of the module"));
+
+  data::DataLoader train(toy_points(30), {.batch_size = 4, .shuffle = true, .seed = 6});
+  data::DataLoader same(toy_points(30), {.batch_size = 4, .shuffle = true, .seed = 6});
+  data::DataLoader val(toy_points(8, 9), {.batch_size = 3});
+  manual_seed(5);
+  Net net;
+  std::ostringstream said;
+  std::streambuf* const former = std::cout.rdbuf(said.rdbuf());
+  by_hand(net, train, val, 3);
+  std::cout.rdbuf(former);
+  manual_seed(5);
+  Lit model;
+  double last = -1;
+  auto config = quiet({.max_epochs = 3});
+  config.callbacks = {LambdaCallback({.on_validation_end = [&](RunContext& run) {
+    last = run.metrics.find("val_acc").value_or(-1);
+  }})};
+  by_trainer(model, same, val, config);
+  CHECK(values_of(model.net) == values_of(net));
+  std::ostringstream expected;
+  expected << "2: " << last << '\n';
+  CHECK(said.str().ends_with(expected.str()));
+}

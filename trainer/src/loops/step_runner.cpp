@@ -1,0 +1,242 @@
+#include <levin/trainer/step_runner.h>
+
+#include <levin/autograd/modes.h>
+#include <levin/autograd/ops.h>
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "src/loops/replica_run.h"
+#include "src/loops/staged_step.h"
+#include "src/profilers/actions.h"
+
+namespace levin {
+
+StepRunner::StepRunner(LevinModule& module, Optimizers& optimizers, Strategy& strategy, PrecisionPlugin& precision,
+                       StepHooks& hooks, StepOptions options)
+    : module_(module),
+      optimizers_(optimizers),
+      strategy_(strategy),
+      precision_(precision),
+      hooks_(hooks),
+      options_(std::move(options)) {
+  if (!module_.automatic_optimization) {
+    if (strategy_.replicas() > 1)
+      throw UsageError(
+          fmt::format("[fit] {} uses manual optimization, but --strategy {} runs its step once per device before any "
+                      "backward. Use --strategy ddp, or wrap networks of it by distributed::DataParallel.",
+                      module_.type_name(), strategy_.name()));
+    if (strategy_.has_stages())
+      throw UsageError(
+          fmt::format("[fit] {} uses manual optimization, but --strategy {} has its own order of forward and backward. "
+                      "Use --strategy ddp, or distributed::Pipeline in training_step.",
+                      module_.type_name(), strategy_.name()));
+    manual_ = std::make_unique<ManualOptimization>(optimizers_, strategy_, precision_, hooks_);
+    return;
+  }
+  if (optimizers_.size() > 1)
+    throw UsageError(
+        fmt::format("[fit] configure_optimizers returned {} optimizers, and automatic optimization steps one. Set "
+                    "automatic_optimization to false and step them in training_step.",
+                    optimizers_.size()));
+  refuse_own_weights(strategy, precision);
+  take_parameters();
+}
+
+void StepRunner::take_parameters() {
+  if (manual_) return;
+  std::size_t count = 0;
+  for (const auto& group : optimizers_.optimizer().param_groups()) count += group.params.size();
+  if (count == parameters_.size()) return;
+  if (!parameters_.empty()) strategy_.take_parameters(optimizers_);
+  precision_.attach(optimizers_.optimizer());
+  parameters_ = optimizers_.optimizer().parameters();
+}
+
+StepOutput StepRunner::run(const Batch& given, int index, bool last, TrainState& state) {
+  const Batch batch = precision_.convert(given);
+  state.optimizer_steps.resize(optimizers_.size());
+  const std::int64_t samples = batch.size();
+  const bool closes = last || state.micro + 1 == options_.accumulate_grad_batches;
+  if (manual_) return run_manual(batch, index, state);
+  const bool staged = strategy_.has_stages();
+  const StepOutput out = staged ? run_stages(batch, index, state) : forward(batch, index, state);
+  if (!staged && !out.empty()) backward(out, samples, closes, state);
+  if (out.empty() && strategy_.world_size() > 1) refuse_no_loss();
+  state.samples += samples;
+  ++state.micro;
+  if (closes) close_window(state);
+  return out.detached();
+}
+
+void StepRunner::refuse_no_loss() const {
+  throw UsageError(
+      fmt::format("[training_step] {} returned no loss for a batch, or one of weight 0, on rank {}. With several ranks "
+                  "no rank can skip a batch, since all of them reduce gradients: return a loss times 0.",
+                  module_.type_name(), strategy_.rank()));
+}
+
+StepOutput StepRunner::forward(const Batch& batch, int index, const TrainState& state) {
+  if (state.micro == 0) strategy_.share_buffers(module_);
+  const ProfileScope profile(action_of(module_, "training_step"), Phase::forward);
+  const auto scope = precision_.step_scope();
+  return run_training_step(module_, strategy_, batch, index);
+}
+
+StepOutput StepRunner::run_manual(const Batch& batch, int index, TrainState& state) {
+  const StepOutput out = forward(batch, index, state);
+  manual_->finish_batch();
+  state.samples += batch.size();
+  ++state.global_step;
+  manual_->settle(state, /*wait=*/false);
+  return out.detached();
+}
+
+void StepRunner::backward(const StepOutput& out, std::int64_t samples, bool closes, TrainState& state) {
+  check_loss(out.loss());
+  const double weight = out.weight().value_or(static_cast<double>(samples));
+  if (!(weight > 0)) return strategy_.world_size() > 1 ? refuse_no_loss() : void();
+  if (state.window_nominal == 0) {
+    zero_grad();
+    // The weights of all ranks share one scale, their average. A window of one batch counts as its mean, as in any data
+    // parallelism.
+    weighs_ = options_.accumulate_grad_batches > 1 || out.weight();
+    const double common = weighs_ ? strategy_.reduce(weight, ReduceOp::avg) : weight;
+    state.window_nominal = common * static_cast<double>(options_.accumulate_grad_batches);
+    state.window_weight = 0;
+  }
+  state.window_weight += weight;
+  const double share = weight / state.window_nominal;
+  const Tensor loss = precision_.scale(share == 1.0 ? out.loss() : out.loss() * share);
+  if (closes) {
+    take_parameters();
+    strategy_.reduce_in_backward(parameters_);
+  }
+  hooks_.on_before_backward(loss);
+  {
+    const ProfileScope profile([&] { return fmt::format("[Strategy]{}.backward", strategy_.name()); }, Phase::backward);
+    module_.backward(loss);
+  }
+  hooks_.on_after_backward();
+}
+
+void StepRunner::zero_grad() {
+  hooks_.on_before_zero_grad();
+  const ProfileScope profile(action_of(module_, "optimizer_zero_grad"), Phase::optimizer);
+  module_.optimizer_zero_grad(optimizers_.optimizer());
+  precision_.zero_grad();
+  strategy_.zero_grad(parameters_);
+}
+
+/// Runs forward and backward of a batch whose micro-batches pass through several ranks.
+StepOutput StepRunner::run_stages(const Batch& batch, int index, TrainState& state) {
+  if (state.micro == 0) strategy_.share_buffers(module_);
+  if (const bool begins = state.window_nominal == 0; begins) {
+    zero_grad();
+    weighs_ = false;  // only rank zero has losses
+    state.window_weight = 0;
+  }
+  StagedStep step(module_, strategy_, precision_, hooks_,
+                  {.index = index,
+                   .samples = batch.size(),
+                   .window = options_.accumulate_grad_batches,
+                   .nominal = state.window_nominal});
+  strategy_.run_batch(batch, step);
+  hooks_.on_after_backward();
+  const StagedStep::Result result = step.share();
+  if (result.output.empty()) return {};
+  state.window_nominal = result.nominal;
+  state.window_weight += result.weight;
+  return result.output;
+}
+
+/// Reduces found_inf over all ranks. With stages a rank may have no gradients.
+Tensor StepRunner::of_all_ranks(const Tensor& found_inf) {
+  const bool known = found_inf.defined();
+  if (strategy_.has_stages() ? !strategy_.any(known) : !known) return {};
+  return strategy_.reduce(known ? found_inf : zeros({}, {.dtype = kFloat32, .device = strategy_.device()}),
+                          ReduceOp::max);
+}
+
+void StepRunner::close_window(TrainState& state) {
+  if (state.window_nominal > 0) {
+    const ProfileScope profile([&] { return fmt::format("[Strategy]{}.optimizer_step", strategy_.name()); },
+                               Phase::optimizer);
+    take_parameters();
+    if (schedules_steps()) settle(state);
+    strategy_.finish_reduction(parameters_);
+    const Tensor found_inf = of_all_ranks(precision_.unscale(parameters_));
+    // Start the transfer now, ahead of the step's work.
+    open_.push_back({found_inf.defined() ? HostRead(found_inf) : HostRead(0.0), state.global_step + 1});
+    const double weight = weighs_ ? strategy_.reduce(state.window_weight, ReduceOp::avg) : state.window_weight;
+    if (weight != state.window_nominal) correct_gradients(state.window_nominal / weight);
+    hooks_.on_before_optimizer_step(optimizers_.optimizer());
+    module_.clips_by_ = &strategy_;
+    module_.configure_gradient_clipping(optimizers_.optimizer(), options_.gradient_clip_val,
+                                        options_.gradient_clip_algorithm);
+    module_.clips_by_ = nullptr;
+    strategy_.before_step(parameters_);
+    step_window(open_.back(), found_inf);
+    strategy_.after_step(parameters_);
+    precision_.after_step();
+    precision_.update(found_inf);
+    // A scheduler moves at the same place regardless of timing: here if no flag has to arrive, else before the next
+    // window's step.
+    if (!found_inf.defined() || found_inf.device() == kCpu)
+      settle(state);
+    else if (!schedules_steps())
+      settle(state, /*wait=*/false);
+  }
+  state.micro = 0;
+  state.window_nominal = state.window_weight = 0;
+  ++state.global_step;
+}
+
+void StepRunner::step_window(const Window& window, const Tensor& found_inf) {
+  // Before the first step it is unknown whether the module's override calls the base, which obeys found_inf.
+  if (!obeys_ && window.skipped.value() != 0) return;
+  const bool trusted = std::exchange(obeys_, false);
+  module_.found_inf_ = found_inf;
+  module_.base_has_stepped_ = false;
+  module_.optimizer_step(optimizers_.optimizer());
+  module_.found_inf_ = {};
+  obeys_ = module_.base_has_stepped_;
+  if (trusted && !obeys_ && window.skipped.value() != 0)
+    throw UsageError(
+        fmt::format("[optimizer_step] {} called the base before, but not in step {}, whose gradients are not finite. "
+                    "Call LevinModule::optimizer_step always or never.",
+                    module_.type_name(), window.number));
+}
+
+bool StepRunner::schedules_steps() const {
+  return !manual_ && optimizers_.has_scheduler() && optimizers_.config().interval == Interval::step;
+}
+
+void StepRunner::settle(TrainState& state, bool wait) {
+  if (manual_) manual_->settle(state, wait);
+  while (!open_.empty() && (wait || open_.front().skipped.ready())) {
+    const Window window = open_.front();
+    open_.pop_front();
+    if (window.skipped.value() != 0) continue;
+    ++state.optimizer_steps[0];
+    if (schedules_steps()) step_scheduler(window.number, std::nullopt);
+  }
+}
+
+void StepRunner::correct_gradients(double factor) {
+  const no_grad guard;
+  for (const auto& p : parameters_)
+    if (p.grad().defined()) p.grad().mul_(factor);
+}
+
+void StepRunner::step_epoch_scheduler(std::int64_t epoch, bool plateau, std::optional<double> metric) {
+  if (manual_ || !optimizers_.has_scheduler() || optimizers_.config().interval != Interval::epoch) return;
+  if (plateau == optimizers_.is_plateau()) step_scheduler(epoch + 1, metric);
+}
+
+void StepRunner::step_scheduler(std::int64_t count, std::optional<double> metric) {
+  if (count % optimizers_.config().frequency == 0) module_.lr_scheduler_step(optimizers_, metric);
+}
+
+}  // namespace levin

@@ -1,0 +1,148 @@
+#include <levin/trainer/module.h>
+
+#include <levin/autograd/modes.h>
+#include <levin/autograd/ops.h>
+#include <levin/nn/container.h>
+#include <levin/optim/clip.h>
+#include <levin/trainer/callback.h>
+
+#include <fmt/format.h>
+
+namespace levin {
+
+StepOutput::StepOutput(Tensor loss, std::map<std::string, Tensor> extras)
+    : loss_(std::move(loss)), extras_(std::move(extras)) {}
+
+StepOutput StepOutput::detached() const {
+  StepOutput out = *this;
+  if (!empty()) out.loss_ = loss_.detach();
+  for (auto& [name, t] : out.extras_) t = t.detach();
+  return out;
+}
+
+StepOutput LevinModule::training_step(const Batch&, int) {
+  throw UsageError(fmt::format("[fit] {} has no training_step. Write one.", type_name()));
+}
+
+Tensor LevinModule::predict_step(const Batch& batch, int) { return (*this)(batch[0]); }
+
+Optimizers LevinModule::configure_optimizers() {
+  throw UsageError(fmt::format("[fit] {} has no configure_optimizers. Write one.", type_name()));
+}
+
+void LevinModule::log(std::string_view name, const Tensor& value, const LogOptions& options) {
+  if (link_.part) return link_.part->add(name, value, options);
+  if (link_.metrics) link_.metrics->log(name, value, options);
+}
+
+void LevinModule::log(std::string_view name, double value, const LogOptions& options) {
+  if (link_.part) return link_.part->add(name, value, options);
+  if (link_.metrics) link_.metrics->log(name, value, options);
+}
+
+void LevinModule::log(std::string_view name, metrics::Metric& metric, const LogOptions& options) {
+  if (link_.part) return link_.part->add(name, metric, of_run(metric), options);
+  if (link_.metrics) link_.metrics->log(name, metric, options);
+}
+
+/// Maps a replica's metric to that of the original module.
+metrics::Metric& LevinModule::of_run(metrics::Metric& own) {
+  for (std::size_t i = 0; i < metrics_.size(); ++i)
+    if (link_.original && metrics_[i].metric.get() == &own) return *link_.original->metrics_[i].metric;
+  return own;
+}
+
+void LevinModule::log_dict(const std::vector<std::pair<std::string, Tensor>>& values, const LogOptions& options) {
+  for (const auto& [name, value] : values) log(name, value, options);
+}
+
+StepOutput LevinModule::training_step_end(const StepOutput& whole) { return whole; }
+
+nn::Sequential* LevinModule::pipeline_module() {
+  nn::Sequential* largest = nullptr;
+  for (const auto& [name, child] : named_children()) {
+    auto* const found = dynamic_cast<nn::Sequential*>(child);
+    if (found && (!largest || found->parameter_count() > largest->parameter_count())) largest = found;
+  }
+  return largest;
+}
+
+bool LevinModule::is_last_batch() const { return link_.run && link_.run->is_last_batch; }
+
+ManualOptimization& LevinModule::manual_steps(const char* what, std::size_t count) const {
+  if (!link_.manual)
+    throw UsageError(
+        fmt::format("[{}] is for manual optimization during fit. Set automatic_optimization to false in "
+                    "the constructor of {}.",
+                    what, type_name()));
+  const std::size_t known = link_.manual->optimizers().size();
+  if (count != 0 && count != known)
+    throw UsageError(fmt::format("[{}] {} are requested, but configure_optimizers returned {}. Request {}.", what,
+                                 count, known, known));
+  return *link_.manual;
+}
+
+void LevinModule::manual_backward(const Tensor& loss) { manual_steps("manual_backward", 0).backward(loss); }
+
+void LevinModule::keep_metric(const std::string& name, std::unique_ptr<metrics::Metric> metric) {
+  for (const auto& [known, _] : metrics_)
+    if (known == name)
+      throw ValueError(
+          fmt::format("[add_metric] there is a metric \"{}\" already. Give the second another name.", name));
+  metrics_.push_back({name, std::move(metric)});
+  attach_metrics();
+}
+
+void LevinModule::attach_metrics() {
+  if (!link_.metrics) return;
+  MetricStore::Objects objects;
+  for (const auto& [name, metric] : metrics_) objects.emplace_back(name, metric.get());
+  link_.metrics->attach(std::move(objects));
+}
+
+void LevinModule::save_hyperparameters(const StateMap& values) {
+  for (const auto& [name, value] : values.values()) hparams_.set(name, value);
+}
+
+void LevinModule::set_link(const ModuleLink& link) {
+  if (link_.metrics && !link.metrics) link_.metrics->attach({});  // the store may outlive this module
+  if (!link_.metrics && link.metrics)
+    for (const auto& [name, metric] : metrics_) metric->reset();  // a new run begins
+  link_ = link;
+  attach_metrics();
+}
+
+void LevinModule::optimizer_zero_grad(optim::Optimizer& optimizer) { optimizer.zero_grad(); }
+
+void LevinModule::backward(const Tensor& loss) { loss.backward(); }
+
+void LevinModule::configure_gradient_clipping(optim::Optimizer& optimizer, std::optional<double> value,
+                                              const std::string& algorithm) {
+  if (!value) return;
+  const auto parameters = optimizer.parameters();
+  if (algorithm == "value")
+    optim::clip_grad_value_(parameters, *value);
+  else if (clips_by_)
+    clips_by_->clip_grad_norm(parameters, *value);
+  else
+    optim::clip_grad_norm_(parameters, *value);
+}
+
+void LevinModule::optimizer_step(optim::Optimizer& optimizer) {
+  base_has_stepped_ = true;
+  if (found_inf_.defined())
+    optimizer.step_unless(found_inf_);
+  else
+    optimizer.step();
+}
+
+void LevinModule::lr_scheduler_step(Optimizers& optimizers, std::optional<double> metric) {
+  optimizers.step_scheduler(metric);
+}
+
+Tensor accuracy(const Tensor& logits, const Tensor& target) {
+  const no_grad guard;
+  return argmax(logits, 1).eq(target).to(kFloat32).mean();
+}
+
+}  // namespace levin
