@@ -40,10 +40,12 @@ if(PROJECT_IS_TOP_LEVEL)
   set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
   set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
-  # NOHASHDIR and BASEDIR let build folders and copies of the tree share one cache.
+  # NOHASHDIR and BASEDIR let build folders and copies of the tree share one cache. DEPEND looks results up by the
+  # contents of headers, not by preprocessed text: `#pragma once` in a precompiled header compares contents, so one that
+  # was made before a comment changed does not fit.
   find_program(LEVIN_CCACHE ccache)
   if(LEVIN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    set(CMAKE_CXX_COMPILER_LAUNCHER env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1
+    set(CMAKE_CXX_COMPILER_LAUNCHER env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 CCACHE_DEPEND=1
       CCACHE_SLOPPINESS=pch_defines,time_macros "${LEVIN_CCACHE}") # required by ccache for precompiled headers
   endif()
   find_program(LEVIN_MOLD mold)

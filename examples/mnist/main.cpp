@@ -51,7 +51,7 @@ int run(int argc, char** argv) {
   const RawResult r = o.raw ? train_raw(o, data, first_step) : train(o, data, first_step);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 
-  if (!r.reports) return 0;  // only rank 0 reports
+  if (!r.reports) return 0;
   const std::string checkpoint = r.checkpoint.empty() ? "none" : r.checkpoint.string();
   const std::string validation =
       std::isnan(r.val_acc) ? "no validation" : fmt::format("best validation accuracy {:.2f} %", 100 * r.val_acc);

@@ -7,7 +7,7 @@
 struct RawResult {
   double test_acc = 0, test_loss = 0, val_acc = 0;
   std::filesystem::path checkpoint{}, report{};
-  bool reports = true;  ///< true on rank 0
+  bool reports = true;  ///< true in the one process that prints
 };
 
 RawResult train_raw(const Options& options, const levin::DataModule& data, FirstStep& first_step);

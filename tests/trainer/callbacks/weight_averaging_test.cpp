@@ -302,5 +302,5 @@ TEST_CASE("callbacks/swa_options") {
       UsageError);
   model.automatic_optimization = false;
   CHECK_THROWS_WITH_AS(fit(model, {StochasticWeightAveraging(Options{.swa_lrs = {0.1}})}, {.max_epochs = 2}),
-                       doctest::Contains("by hand"), UsageError);
+                       doctest::Contains("uses manual optimization"), UsageError);
 }

@@ -55,12 +55,13 @@ std::string printed(const F& f) {
 
 std::string source(const std::string& file) { return io::read_text(source_dir() / file); }
 
-/// The names of the fields in the declaration of TrainerConfig.
-std::vector<std::string> declared_fields() {
-  const std::string text = source("trainer/include/levin/trainer/config.h");
-  const auto begin = text.find("struct TrainerConfig {");
+/// The names of the fields in the declaration of a struct, without those that hold the options of one strategy.
+std::vector<std::string> declared_fields(const std::string& header = "config.h",
+                                         const std::string& type = "TrainerConfig") {
+  const std::string text = source("trainer/include/levin/trainer/" + header);
+  const auto begin = text.find("struct " + type + " {");
   std::istringstream in(text.substr(begin, text.find("\n};", begin) - begin));
-  static const std::regex field(R"(^  [\w:<>]+ (\w+)(?: = |\{).*)");
+  static const std::regex field(R"(^  (?!\w+Config)[\w:<>]+ (\w+)(?: = |\{).*)");
   std::vector<std::string> names;
   for (std::string line; std::getline(in, line);)
     if (std::smatch m; std::regex_match(line, m, field)) names.push_back(m[1]);
@@ -87,6 +88,17 @@ TEST_CASE("trainer/every_field_is_a_flag") {
   }
   CHECK(contains(help, "A flag takes precedence over the environment (LEVIN_TRAINER_MAX_EPOCHS=5"));
   CHECK(contains(help, "the environment over the file of --config"));
+}
+
+TEST_CASE("every option of a strategy has a row, and so a flag") {
+  const std::string rows = source("trainer/src/config/config_fields.cpp");
+  std::size_t options = 0;
+  for (const std::string type : {"DdpConfig", "HorovodConfig", "BaguaConfig", "FsdpConfig", "PipelineConfig"})
+    for (const auto& name : declared_fields("strategy_config.h", type)) {
+      ++options;
+      CHECK_MESSAGE(contains(rows, "&" + type + "::" + name + ")"), type, "::", name);
+    }
+  CHECK(options == 17);
 }
 
 TEST_CASE("a flag wins over the environment, that over the file, that over the program's default") {

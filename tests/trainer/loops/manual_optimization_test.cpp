@@ -241,7 +241,7 @@ TEST_CASE("options that manual optimization does not support are refused") {
   Duel automatic;
   automatic.automatic_optimization = true;
   CHECK(contains(message_of<UsageError>([&] { Trainer(epochs(1)).fit(automatic, loader); }),
-                 "gave 2 optimizers, and automatic optimization steps one"));
+                 "returned 2 optimizers, and automatic optimization steps one"));
 }
 
 TEST_CASE("a manual run goes on from its checkpoint, with both optimizers") {
