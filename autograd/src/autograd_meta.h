@@ -5,16 +5,16 @@
 
 namespace levin {
 
-/// Where a view's memory belongs.
+/// The base of a view.
 struct ViewInfo {
-  Tensor base;                 ///< not a view itself
-  std::uint32_t version = 0;   ///< of the storage when the view's own history was made
-  bool recorded = true;        ///< false for a view made while recording was off
+  Tensor base;                 ///< never a view itself
+  std::uint32_t version = 0;   ///< version of the storage when the view's own history was created
+  bool recorded = true;        ///< false for a view created while recording was off
 };
 
 struct AutogradMeta final : AutogradData, Pooled<AutogradMeta> {
   ~AutogradMeta() override;
-  /// As PyTorch prints it: "grad_fn=<mul>" or "requires_grad=True".
+  /// Describes the tensor as PyTorch prints it: "grad_fn=<mul>" or "requires_grad=True".
   std::string describe() const override {
     if (grad_fn) return std::string("grad_fn=<") + grad_fn->name() + ">";
     return requires_grad ? "requires_grad=True" : "";
@@ -22,8 +22,8 @@ struct AutogradMeta final : AutogradData, Pooled<AutogradMeta> {
 
   Tensor grad;
   NodePtr grad_fn;
-  NodePtr accumulator;         ///< of a leaf; knows the leaf by a plain pointer, so there is no cycle
-  std::uint32_t output = 0;    ///< which output of grad_fn this tensor is
+  NodePtr accumulator;         ///< of a leaf; points to the leaf by a raw pointer, so there is no cycle
+  std::uint32_t output = 0;    ///< index of this tensor among the outputs of grad_fn
   bool requires_grad = false;  ///< of a leaf
   bool retains_grad = false;
   std::unique_ptr<ViewInfo> view;
@@ -34,13 +34,13 @@ inline AutogradMeta* meta_or_null(const Tensor& t) {
 }
 AutogradMeta& make_meta(const Tensor& t);
 
-/// The node of a non-leaf, remade first when a base of the view was edited in place since.
+/// Returns the node of a non-leaf, rebuilt first if the view's base was modified in place since.
 const NodePtr& current_grad_fn(const Tensor& t, AutogradMeta& meta);
 
 /// Makes `t` output number `output` of `node`.
 void set_history(const Tensor& t, const NodePtr& node, std::uint32_t output);
 
-/// Functions that run around a node's computation, and what keeps a non-leaf's gradient.
+/// Hooks that run around a node's computation, and the non-leaf tensors that retain their gradients.
 struct Node::Hooks {
   template <class F>
   struct Entry {
@@ -56,7 +56,7 @@ struct Node::Hooks {
   std::vector<Entry<std::function<void(std::vector<Tensor>&)>>> before;
   std::vector<Entry<std::function<void(std::vector<Tensor>&, const std::vector<Tensor>&)>>> after;
   std::vector<Entry<std::function<void(const Tensor&)>>> accumulated;
-  std::vector<std::pair<std::uint32_t, TensorImpl*>> retained;  ///< output number, tensor
+  std::vector<std::pair<std::uint32_t, TensorImpl*>> retained;  ///< output number and tensor
   int next_id = 0;
 };
 

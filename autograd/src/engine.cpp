@@ -1,5 +1,5 @@
-// Backward: gradients flow from the outputs to the leaves, each node once, when all of its gradients are there. Ready
-// nodes run latest first, so the order, and with it every sum, is the same in every run.
+// Backward: gradients flow from the outputs to the leaves; each node runs once, when all of its gradients have arrived.
+// Ready nodes run latest first, so the order, and with it every sum, is the same in every run.
 
 #include "autograd_meta.h"
 #include "ops/autocast.h"
@@ -21,13 +21,13 @@ namespace {
 /// The state of a node in one backward pass.
 struct Task {
   Node* node;
-  int waiting = 0;       ///< gradients still to come
-  bool wanted = true;    ///< leads to something whose gradient was asked for
+  int waiting = 0;       ///< number of gradients still to come
+  bool wanted = true;    ///< true if it leads to a requested gradient
   InlineVector<Tensor, 1> grads;
-  InlineVector<bool, 1> owned;  ///< the sum was made here and may be added to in place
+  InlineVector<bool, 1> owned;  ///< true if the sum was created here and may be added to in place
 };
 
-/// Node* to task number, open addressing: the pass looks up every edge twice.
+/// Maps Node* to task number by open addressing: the pass looks up every edge twice.
 class TaskTable {
  public:
   int& at(Node* node) {
@@ -60,13 +60,13 @@ class TaskTable {
   std::size_t used_ = 0;
 };
 
-/// An input of grad() or of backward(inputs): where its gradient is taken.
+/// An input of grad() or of backward(inputs), where the gradient is captured.
 struct Capture {
   Edge edge;
   Tensor grad;
 };
 
-/// Belongs to the outermost pass of a thread: what hooks want to be called at its end.
+/// Callbacks that hooks register for the end of the pass; belongs to the outermost pass of a thread.
 class EndCalls {
  public:
   EndCalls() {
@@ -123,7 +123,7 @@ class Pass {
     Pass* pass;
     bool operator()(int a, int b) const { return pass->priority(a) < pass->priority(b); }
   };
-  // Accumulators come first: their hooks start communication, and memory is freed early.
+  // Accumulators run first: their hooks start communication, and memory is freed early.
   std::uint64_t priority(int t) const {
     const Node* n = tasks_[static_cast<std::size_t>(t)].node;
     return n->accumulates ? ~std::uint64_t{0} - n->sequence() : n->sequence();
@@ -141,7 +141,7 @@ class Pass {
 
   void discover(std::span<const Edge> roots) {
     for (const Edge& e : roots) ++tasks_[static_cast<std::size_t>(task_of(e.node))].waiting;
-    for (std::size_t i = 0; i < tasks_.size(); ++i)  // grows while it runs: breadth first, each node once
+    for (std::size_t i = 0; i < tasks_.size(); ++i)  // the list grows during the loop: breadth first, each node once
       for (const Edge& e : tasks_[i].node->edges)
         if (e) {
           const int t = task_of(e.node);
@@ -149,7 +149,7 @@ class Pass {
         }
   }
 
-  /// Only nodes from which a captured place can be reached have to run.
+  /// Marks the nodes from which a capture can be reached; only these have to run.
   void mark_wanted() {
     std::vector<std::vector<int>> consumers(tasks_.size());
     for (std::size_t i = 0; i < tasks_.size(); ++i) {
@@ -250,7 +250,7 @@ class Pass {
   }
   static bool any_nan(const Tensor& t) { return t.is_floating() && levin::any(isnan(t)).item<bool>(); }
 
-  /// Broadcasting is undone and the type restored here, once for all operations.
+  /// Undoes broadcasting and restores the type, once for all operations.
   static Tensor fit(const Node& node, int i, const Tensor& grad) {
     if (!grad.defined() || i >= node.inputs.size()) return grad;
     const TensorMeta& meta = node.inputs[i];
@@ -286,7 +286,7 @@ class Pass {
     const Tensor leaf{TensorImplPtr(node.leaf)};
     Tensor& slot = make_meta(leaf).grad;
     if (!slot.defined()) {
-      // A gradient that something else still holds, or that is a view, is copied: grad() belongs to the leaf alone.
+      // A gradient that is shared, or that is a view, is copied: grad() belongs to the leaf alone.
       const bool alone = grad.impl_ptr()->use_count() == 1 && grad.storage()->use_count() == 1 && grad.is_contiguous();
       slot = create_graph_ || alone ? grad : clone(grad);
     } else if (create_graph_) {
@@ -309,7 +309,7 @@ class Pass {
   std::vector<int> ready_;
 };
 
-/// Checks outputs and completes their gradients.
+/// Checks the outputs and fills in missing gradients.
 std::vector<Tensor> starting_gradients(const char* op, std::span<const Tensor> outputs, std::span<const Tensor> given) {
   if (!given.empty() && given.size() != outputs.size())
     throw ValueError(fmt::format("[{}] {} outputs but {} gradients.", op, outputs.size(), given.size()));

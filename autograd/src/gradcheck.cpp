@@ -19,7 +19,7 @@ std::vector<Tensor> differentiable_outputs(const TensorFunction& f, const std::v
   return kept;
 }
 
-/// Every output's elements one after the other.
+/// Returns the elements of all outputs, one output after the other.
 std::vector<double> values_of(const std::vector<Tensor>& tensors) {
   std::vector<double> all;
   for (const Tensor& t : tensors)
@@ -27,7 +27,7 @@ std::vector<double> values_of(const std::vector<Tensor>& tensors) {
   return all;
 }
 
-/// values_of of those outputs that are differentiable (`count` of them), without recording.
+/// Returns values_of() of the differentiable outputs, without recording.
 std::vector<double> evaluate(const TensorFunction& f, const std::vector<Tensor>& inputs, std::size_t elements) {
   std::vector<Tensor> fresh;
   for (const Tensor& x : inputs) fresh.push_back(x.detach().requires_grad_(x.requires_grad()));
@@ -36,7 +36,7 @@ std::vector<double> evaluate(const TensorFunction& f, const std::vector<Tensor>&
   return v;
 }
 
-/// jacobian[input element][output element] by central differences.
+/// Computes jacobian[input element][output element] by central differences.
 std::vector<std::vector<double>> numeric_jacobian(const TensorFunction& f, const std::vector<Tensor>& inputs,
                                                   std::size_t which, std::size_t elements, double eps) {
   std::vector<std::vector<double>> jacobian;
@@ -58,7 +58,7 @@ std::vector<std::vector<double>> numeric_jacobian(const TensorFunction& f, const
   return jacobian;
 }
 
-/// The same by one backward an output element.
+/// Computes the same Jacobian with one backward per output element.
 std::vector<std::vector<double>> analytic_jacobian(const std::vector<Tensor>& outputs, const Tensor& input,
                                                    std::size_t elements) {
   std::vector<std::vector<double>> jacobian(static_cast<std::size_t>(input.numel()),

@@ -14,11 +14,11 @@ namespace {
 
 struct LiveNodes {
   std::mutex mutex;
-  std::map<std::uint64_t, const char*> names;  // by their numbers
+  std::map<std::uint64_t, const char*> names;  // by sequence number
 };
 
 LiveNodes& live_nodes() {
-  static LiveNodes& list = *new LiveNodes;  // nodes may be freed after every static object
+  static LiveNodes& list = *new LiveNodes;  // never destroyed: nodes may be freed after every static object
   return list;
 }
 

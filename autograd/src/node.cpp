@@ -15,7 +15,8 @@ namespace {
 
 constinit std::atomic<std::uint64_t> sequence_counter{0};
 
-// A chain of a million nodes must not be freed by a million nested destructors: the outermost one drains this list.
+// A chain of a million nodes must not be freed by a million nested destructors: the outermost destructor drains this
+// list.
 struct Graveyard {
   std::vector<NodePtr> nodes;
   bool draining = false;
@@ -139,7 +140,7 @@ void Context::release_saved() {
   heap_value_.reset();
 }
 
-// Places of tensors in the graph
+// Positions of tensors in the graph
 
 void set_history(const Tensor& t, const NodePtr& node, std::uint32_t output) {
   AutogradMeta& meta = make_meta(t);
@@ -159,7 +160,7 @@ Edge gradient_edge(const Tensor& t) {
   if (!meta->requires_grad) return {};
   if (!meta->accumulator) {
     meta->accumulator = make_intrusive<Node>("accumulate_grad");
-    if (detail::graph_is_watched()) detail::forget_node(meta->accumulator->sequence());  // it lives with its leaf
+    if (detail::graph_is_watched()) detail::forget_node(meta->accumulator->sequence());  // it lives as long as its leaf
     meta->accumulator->accumulates = true;
     meta->accumulator->leaf = t.impl();
     meta->accumulator->outputs.push_back({t.sizes(), t.dtype(), t.device()});

@@ -1,4 +1,4 @@
-// Entering the graph: recording, views, edits in place.
+// Recording: adding operations, views and in-place operations to the graph.
 
 #include "autograd_meta.h"
 #include "ops/region.h"
@@ -114,7 +114,7 @@ Tensor make_view(const Tensor& x, const Shape& sizes, const Shape& strides, int6
 
 const NodePtr& current_grad_fn(const Tensor& t, AutogradMeta& meta) {
   if (!meta.view || !meta.view->recorded || meta.view->version == t.version()) return meta.grad_fn;
-  // The base was edited through another view: this one now reads the base's new history.
+  // The base was modified through another view: this view now takes its history from the base.
   const Tensor& base = meta.view->base;
   meta.view->version = t.version();
   if (!base.requires_grad()) return meta.grad_fn;
@@ -125,7 +125,7 @@ const NodePtr& current_grad_fn(const Tensor& t, AutogradMeta& meta) {
   return meta.grad_fn;
 }
 
-// Edits in place
+// In-place operations
 
 bool begin_in_place(const char* name, const Tensor& x, std::initializer_list<InputRef> others) {
   for (int i = 0; i < x.dim(); ++i)
@@ -162,7 +162,7 @@ void end_in_place(const Tensor& x) { x.impl()->storage->bump_version(); }
 
 namespace {
 
-/// g in memory of `span` elements, at the places of the region; what lies between them is zero.
+/// Returns g laid out in memory of `span` elements at the region's positions; the elements in between are zero.
 Tensor laid_out(const Tensor& g, const ops::Region& region, int64_t span) {
   if (region.offset == 0 && region.end() == span && is_contiguous(region.sizes, region.strides)) return contiguous(g);
   const Tensor memory = zeros({span}, {.dtype = g.dtype(), .device = g.device()});
@@ -170,8 +170,8 @@ Tensor laid_out(const Tensor& g, const ops::Region& region, int64_t span) {
   return memory;
 }
 
-/// Gradients of a base and of the result that was written into a part of it: the base gets what lies outside of the
-/// part, the result what lies inside.
+/// Computes the gradients of a base and of the result that was written into a part of it: the base gets the gradient
+/// outside of the part, the result the gradient inside.
 Grads copy_slices_gradient(Context& c, const Tensor& g) {
   const auto& [whole, part] = c.get<std::pair<ops::Region, ops::Region>>();
   const int64_t span = std::max(whole.end(), part.end());
@@ -191,8 +191,8 @@ Grads copy_slices_gradient(Context& c, const Tensor& g) {
   return {outside, inside};
 }
 
-/// The base's new history after an edit through a view: outside the view gradients pass on, inside they go through
-/// the edit (PyTorch calls this node CopySlices).
+/// Sets the base's new history after an in-place operation on a view: gradients outside the view pass through, those
+/// inside go through the operation (PyTorch calls this node CopySlices).
 void rebase_base(const char* name, const Tensor& view, const Tensor& result) {
   AutogradMeta& meta = make_meta(view);
   const Tensor base = meta.view->base;
@@ -209,13 +209,13 @@ void rebase_base(const char* name, const Tensor& view, const Tensor& result) {
   node->backward = copy_slices_gradient;
   node->outputs.push_back({base.sizes(), base.dtype(), base.device()});
   set_history(base, node, 0);
-  meta.view->version = view.version() - 1;  // forces the view's history to be remade from the base
+  meta.view->version = view.version() - 1;  // forces the view's history to be rebuilt from the base
 }
 
 }  // namespace
 
 const Tensor& replace_in_place(const char* name, const Tensor& x, const std::function<Tensor(const Tensor&)>& f) {
-  // The old value moves to memory of its own and keeps the history, so that f may save it.
+  // The old value moves to new memory and keeps the history, so that f may save it.
   Tensor old;
   {
     no_grad guard;

@@ -1,6 +1,6 @@
-// Blocks of 64 bytes times 1, 2, 3, 4, then four sizes a power of two, so that at most a quarter is lost. Small blocks
-// go through a bounded cache of the thread, the others through bins behind one mutex. Free blocks are chained through
-// their own first word.
+// Block sizes are 64 bytes times 1, 2, 3, 4, then four sizes per power of two, so that at most a quarter is wasted.
+// Small blocks go through a bounded thread-local cache, the others through bins behind one mutex. Free blocks form a
+// linked list through their first word.
 
 #include <levin/core/allocator.h>
 
@@ -28,12 +28,12 @@ namespace {
 
 constexpr std::size_t kUnit = 64;
 constexpr std::size_t kHuge = std::size_t{2} << 20;       // size of a huge page
-constexpr std::size_t kLargest = std::size_t{1} << 43;    // 8 TiB: beyond it the packed counters would overflow
+constexpr std::size_t kLargest = std::size_t{1} << 43;    // 8 TiB: beyond this the packed counters would overflow
 constexpr std::size_t kClasses = 4 + 4 * 36;
 constexpr std::size_t kSmallClasses = 36;                 // up to 64 KiB
 
 constexpr std::size_t class_of(std::size_t bytes) {
-  const std::size_t last = bytes == 0 ? 0 : (bytes - 1) / kUnit;  // units, less one
+  const std::size_t last = bytes == 0 ? 0 : (bytes - 1) / kUnit;  // number of units - 1
   if (last < 4) return last;
   const auto power = static_cast<std::size_t>(std::bit_width(last)) - 1;
   return 4 * (power - 1) + (last >> (power - 2)) - 4;
@@ -46,7 +46,7 @@ static_assert(class_bytes(kSmallClasses - 1) == 65536 && class_of(65536) == kSma
 static_assert(class_bytes(class_of(257)) == 320 && class_bytes(class_of(1025)) == 1280);
 static_assert(class_of(kLargest) < kClasses);
 
-/// Blocks of one class that a thread may keep.
+/// Returns the number of blocks of one class that a thread may cache.
 constexpr int cache_limit(std::size_t c) {
   return static_cast<int>(std::clamp<std::size_t>((std::size_t{256} << 10) / class_bytes(c), 4, 128));
 }
@@ -71,7 +71,8 @@ struct Bin {
   }
 };
 
-/// Live blocks (upper 26 bits) and live units (lower 38) in one word: one atomic operation counts both.
+/// The number of live blocks (upper 26 bits) and of live units (lower 38) in one word, so that one atomic operation
+/// updates both.
 constexpr std::uint64_t kOneBlock = std::uint64_t{1} << 38;
 constexpr std::uint64_t units(std::uint64_t packed) { return packed & (kOneBlock - 1); }
 
@@ -85,7 +86,7 @@ struct Central {
   std::atomic<std::size_t> guarded_blocks{0}, violations{0};
   std::mutex mutex;
   Bin bins[kClasses];
-  std::unordered_map<void*, std::size_t> guarded;  // start of the user's part, bytes asked for
+  std::unordered_map<void*, std::size_t> guarded;  // start of the user's memory, bytes requested
 };
 
 /// Never destroyed: tensors of static duration are freed after main.
@@ -94,14 +95,15 @@ Central& central() {
   return c;
 }
 
-/// A thread's cache of blocks. Trivial, so that blocks freed after the thread's destructors ran still find it (closed).
+/// A thread's cache of blocks. It is trivially destructible, so that a block freed after the destructors of the thread
+/// ran still finds it (closed).
 struct Cache {
   Bin bins[kSmallClasses];
   enum class State : std::uint8_t { fresh, open, closed } state;
 };
 constinit thread_local Cache t_cache{};
 
-/// Takes the system's part of a class: huge pages where the block can hold one.
+/// Allocates a block from the system, with huge pages if it is large enough for one.
 void* system_allocate(std::size_t size) {
   if (size < kHuge) return std::aligned_alloc(kUnit, size);
   void* raw = mmap(nullptr, size + kHuge, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -125,7 +127,7 @@ void system_free(void* p, std::size_t size) noexcept {
   central().reserved.fetch_sub(size, std::memory_order_relaxed);
 }
 
-/// Moves blocks of a thread's bin to the central one until `keep` are left.
+/// Moves blocks from a thread's bin to the central bin until `keep` are left.
 void spill(Bin& bin, std::size_t c, int keep) noexcept {
   Central& all = central();
   const std::lock_guard lock(all.mutex);
@@ -143,7 +145,7 @@ struct CloseAtThreadExit {
   }
 };
 
-/// True when this thread may keep blocks; arranges at first use that they are given up at its end.
+/// True if this thread may cache blocks; the first call registers their release at thread exit.
 bool cache_is_open() {
   if (t_cache.state == Cache::State::fresh) {
     static thread_local CloseAtThreadExit closer;
@@ -171,7 +173,7 @@ std::string human(std::size_t bytes) {
       cap == ~0ull ? "none" : human(cap * kUnit), cap == ~0ull ? "" : ", or raise the cap"));
 }
 
-/// Counts one block more and returns the live units; throws at the cap.
+/// Counts one more live block and returns the number of live units; throws OutOfMemory above the cap.
 std::uint64_t count_in(std::size_t bytes, std::size_t size) {
   Central& all = central();
   const std::uint64_t step = kOneBlock + size / kUnit;
@@ -183,7 +185,7 @@ std::uint64_t count_in(std::size_t bytes, std::size_t size) {
   return now;
 }
 
-/// Called when the block is there: what the system refuses is no peak.
+/// Updates the peak. Called after the allocation succeeded, since a failed one must not count.
 void raise_peak(std::uint64_t now) {
   std::atomic<std::uint64_t>& highest = central().peak;
   std::uint64_t peak = highest.load(std::memory_order_relaxed);
@@ -195,7 +197,7 @@ void count_out(std::size_t size) noexcept {
   central().live.fetch_sub(kOneBlock + size / kUnit, std::memory_order_relaxed);
 }
 
-/// Asks the system, a second time after giving the cached blocks back.
+/// Allocates from the system, and tries again after returning the cached blocks to it.
 void* allocate_from_system(std::size_t bytes, std::size_t size) {
   Central& all = central();
   void* p = system_allocate(size);
@@ -225,7 +227,7 @@ void* allocate_slowly(std::size_t bytes, std::size_t c) {
   return allocate_from_system(bytes, class_bytes(c));
 }
 
-// Guarded blocks: a zone of a pattern before and after, never cached.
+// Guarded blocks have a zone with a known pattern before and after them, and are never cached.
 constexpr std::size_t kZone = 64;
 constexpr int kPattern = 0xA5;
 
@@ -243,7 +245,7 @@ void* allocate_guarded(std::size_t bytes) {
   return raw + kZone;
 }
 
-/// False when `p` is an ordinary block.
+/// Frees a guarded block; returns false if `p` is an ordinary block.
 bool free_guarded(void* p) noexcept {
   Central& all = central();
   std::size_t bytes = 0;
@@ -292,7 +294,7 @@ void free(void* p, std::size_t bytes) noexcept {
   const std::size_t c = class_of(bytes);
   count_out(class_bytes(c));
   ASAN_UNPOISON_MEMORY_REGION(p, sizeof(Block));
-  // The first words stay readable: they hold the chain, which the leak checker follows.
+  // The first words stay readable: they hold the list of free blocks, which the leak checker follows.
   ASAN_POISON_MEMORY_REGION(static_cast<std::byte*>(p) + 16, class_bytes(c) - 16);
   auto* block = static_cast<Block*>(p);
   if (c < kSmallClasses && cache_is_open()) {

@@ -1,11 +1,11 @@
 #pragma once
-// The device that every build has.
+// The CPU backend, which every build has.
 
 #include <levin/core/device.h>
 
 namespace levin {
 
-/// Throws DeviceError where the processor lacks instruction sets, see require_instruction_sets().
+/// Returns the CPU backend; throws DeviceError if the processor lacks instruction sets, see require_instruction_sets().
 DeviceBackend& cpu_backend();
 
 /// Instruction sets of the kernels' baseline, which is SSE4 as Highway defines it.
@@ -13,7 +13,7 @@ struct InstructionSets {
   bool sse4_2 = true, pclmul = true, aes = true;
 };
 
-/// Throws DeviceError that names the missing ones.
+/// Throws DeviceError that names the missing instruction sets.
 void require_instruction_sets(const InstructionSets& present);
 
 }  // namespace levin

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::string_view kTypeNames[kDeviceTypeCount] = {"cpu", "cuda", "custom0", "custom1"};
 
-/// One place a type. Backends live for ever, so that tensors of static duration can still be freed at exit.
+/// Returns the registered backend of a type. Backends are never destroyed, so that tensors of static duration can still
+/// be freed at exit.
 std::atomic<DeviceBackend*>& slot(DeviceType type) {
   static std::atomic<DeviceBackend*> slots[kDeviceTypeCount] = {&cpu_backend()};
   return slots[static_cast<int>(type)];

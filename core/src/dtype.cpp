@@ -8,7 +8,7 @@ namespace {
 
 thread_local DType t_default_dtype = DType::f32;
 
-/// Place in the chain bool < integers < floats; equal ranks need a wider common type.
+/// Returns the rank in bool < integers < floats; types of equal rank may need a wider common type.
 int category(DType t) { return t == DType::boolean ? 0 : is_integral(t) ? 1 : 2; }
 
 DType promote_integers(DType a, DType b) {

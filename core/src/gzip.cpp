@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::size_t kStep = std::size_t{1} << 30;  // zlib counts in 32 bits
 
-/// The gzip trailer's size of the last member, as a first guess; a lie costs no more than the data could hold.
+/// Returns a first guess of the size: the size of the last member in the gzip trailer, but no more than the data could
+/// inflate to.
 std::size_t guess_size(std::span<const std::byte> data) {
   std::uint32_t size = 0;
   if (data.size() >= 4) std::memcpy(&size, data.data() + data.size() - 4, 4);
@@ -21,7 +22,7 @@ std::size_t guess_size(std::span<const std::byte> data) {
   return std::min<std::size_t>(size, data.size() * best_ratio);
 }
 
-/// One inflater over all members.
+/// Decompresses all members with one zlib stream.
 class Inflater {
  public:
   explicit Inflater(const std::string& what) : what_(what) {

@@ -1,5 +1,5 @@
 #pragma once
-// A tensor's elements where the host can read them.
+// Access of the host to the elements of a tensor on any device.
 
 #include <levin/core/tensor.h>
 
@@ -7,7 +7,7 @@
 
 namespace levin::detail {
 
-/// Borrows the memory of a CPU tensor, copies that of any other device.
+/// Refers to the memory of a CPU tensor, or copies the memory of a tensor on any other device.
 class HostCopy {
  public:
   explicit HostCopy(const Tensor& t) : first_(t.raw_data()) {
@@ -19,7 +19,7 @@ class HostCopy {
     first_ = bytes_.data() + t.storage_offset() * size_of(t.dtype());
   }
 
-  /// The element with index zero on every axis.
+  /// Returns a pointer to the element with index zero on every axis.
   const void* first() const { return first_; }
 
  private:

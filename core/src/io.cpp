@@ -24,7 +24,7 @@ std::atomic<std::int64_t> g_bytes_until_failure{-1};
 std::atomic<int> g_write_error{ENOSPC};
 std::atomic<std::int64_t> g_operations_until_kill{-1};
 
-/// Stands before everything that changes files.
+/// Called before every operation that changes files, for kill_process_after().
 void begin_operation() {
   if (g_operations_until_kill.load() >= 0 && g_operations_until_kill.fetch_sub(1) == 0) raise(SIGKILL);
 }
@@ -45,10 +45,11 @@ const char* write_remedy(int error) {
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
-/// Without a slash at the end, so that it has a file name.
+/// Removes a slash at the end, so that the path has a file name.
 fs::path named(const fs::path& path) { return path.has_filename() ? path : path.parent_path(); }
 
-/// ".<name>.<pid>.<number>.tmp" beside `path`: the process tells recover_folder whether it is a stray.
+/// Returns ".<name>.<pid>.<number>.tmp" in the folder of `path`. By the process id, recover_folder sees whether it was
+/// left behind.
 fs::path temporary_beside(const fs::path& path) {
   static std::atomic<int> number{0};
   return folder_of(path) / fmt::format(".{}.{}.{}.tmp", path.filename().string(), getpid(), number.fetch_add(1));
@@ -69,7 +70,7 @@ class File {
   File& operator=(const File&) = delete;
   bool opened() const { return fd_ >= 0; }
   int get() const { return fd_; }
-  /// Some file systems report a full disk only here.
+  /// Closes the file; some file systems report a full disk only here.
   int close() { return ::close(std::exchange(fd_, -1)); }
 
  private:
@@ -94,7 +95,7 @@ ssize_t write_some(int fd, const std::byte* data, std::size_t bytes) {
 void sync_folder(const fs::path& folder) {
   begin_operation();
   const File dir(folder, O_RDONLY | O_DIRECTORY);
-  if (dir.opened()) fsync(dir.get());  // file systems that cannot do it need no help from us
+  if (dir.opened()) fsync(dir.get());  // errors are ignored: some file systems cannot sync a folder
 }
 
 void remove_quietly(const fs::path& path) {
@@ -103,7 +104,7 @@ void remove_quietly(const fs::path& path) {
   fs::remove_all(path, ignored);
 }
 
-/// Writes and syncs a new file; 0 or the error.
+/// Writes and syncs a new file; returns 0 or the errno.
 int write_new(const fs::path& path, std::span<const std::byte> data) {
   begin_operation();
   File file(path, O_WRONLY | O_CREAT | O_EXCL);
@@ -141,8 +142,8 @@ void sync_tree(const fs::path& folder) {
 
 fs::path old_name(const fs::path& path) { return path.string() + ".old"; }
 
-/// True for a name of temporary_beside's, of a file called `name` (empty: of any), whose process is gone (or is this
-/// one, which is not writing now).
+/// True if `file` is a name made by temporary_beside() for a file called `name` (empty: any file) by a process that has
+/// ended (or by this one, which is not writing now).
 bool is_stray(const std::string& file, const std::string& name) {
   if (!file.starts_with(".") || !file.ends_with(".tmp")) return false;
   const auto number = file.rfind('.', file.size() - 5);  // before ".tmp"
@@ -251,7 +252,7 @@ Bytes read_file(const fs::path& path) {
   struct stat info{};
   if (fstat(file.get(), &info) != 0) fail("read", path, errno, "The file cannot be examined.");
   if (S_ISDIR(info.st_mode)) fail("read", path, EISDIR, "Name a file inside it.");
-  // One byte more than the size, so that the end is seen without growing; pipes and devices grow from there.
+  // One byte more than the size, so that the end of the file is seen without growing; pipes and devices need to grow.
   Bytes data(static_cast<std::size_t>(info.st_size) + 1);
   std::size_t size = 0;
   for (;;) {

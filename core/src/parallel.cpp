@@ -25,7 +25,8 @@ namespace {
 thread_local bool t_in_parallel = false;
 thread_local int t_limit = std::numeric_limits<int>::max();
 
-/// Whole cores that a container's quota allows (cgroup v2's cpu.max: "200000 100000" or "max 100000").
+/// Returns the number of cores that a container's quota allows, rounded up (cgroup v2's cpu.max: "200000 100000" or
+/// "max 100000").
 int quota_cores() {
   std::ifstream file("/sys/fs/cgroup/cpu.max");
   double quota = 0, period = 0;
@@ -77,14 +78,14 @@ void serial_chunks(int64_t begin, int64_t end, int64_t grain, ChunkFn fn, const 
 
 #if !defined(LEVIN_SERIAL)
 
-/// The chunks that one thread begins with; others take from its end of the queue when their own is empty.
+/// The chunks that one thread begins with; other threads steal from them when their own are used up.
 struct alignas(64) Share {
   std::atomic<int64_t> next;
   int64_t end;
 };
 constexpr int kShares = 64;
 
-/// Everything that a team needs, on the stack of the thread that calls.
+/// The state of one parallel loop, on the stack of the calling thread.
 struct Job {
   int64_t begin, end, grain;
   ChunkFn fn;
@@ -140,7 +141,7 @@ void parallel_chunks(int64_t begin, int64_t end, int64_t grain, ChunkFn fn, cons
     shares[s].end = chunks * (s + 1) / used;
   }
   Job job{begin, end, grain, fn, body, used, shares, {}, {}};
-  // Always the whole team: libgomp ends threads that a smaller team does not need, and would start them again.
+  // The team always has all threads: libgomp ends those that a smaller team does not need, and must start them again.
 #pragma omp parallel num_threads(threads)
   job.run(omp_get_thread_num());
   if (job.error) std::rethrow_exception(job.error);

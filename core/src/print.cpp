@@ -1,4 +1,4 @@
-// Tensors as text, by the rules of PyTorch's _tensor_str.py with its default options.
+// Printing of tensors by the rules of PyTorch's _tensor_str.py with its default options.
 
 #include <levin/core/tensor.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kThreshold = 1000, kEdge = 3, kLineWidth = 80;
 
-/// Elements of one tensor as text of equal width.
+/// Formats the elements of one tensor with equal width.
 class Printer {
  public:
   explicit Printer(const Tensor& t) : tensor_(t), host_(t), summarize_(t.numel() > kThreshold) {
@@ -40,7 +40,7 @@ class Printer {
   }
 
  private:
-  /// Calls f(i) for the shown indices of an axis, and f(-1) where the others are left out.
+  /// Calls f(i) for the printed indices of an axis, and f(-1) where the others are left out.
   template <class F>
   void for_each_shown(int axis, F&& f) const {
     const int64_t n = tensor_.sizes()[axis];
@@ -54,7 +54,7 @@ class Printer {
     }
   }
 
-  /// Offsets of all shown elements.
+  /// Calls f with the offsets of all printed elements.
   template <class F>
   void visit(int axis, int64_t offset, F&& f) const {
     if (axis == tensor_.dim()) return f(offset);

@@ -133,8 +133,8 @@ bool view_strides(const Shape& sizes, const Shape& strides, const Shape& target,
     result = contiguous_strides(target);
     return true;
   }
-  // Axes are walked from the right. A run of old axes that lie evenly in memory is cut into new axes whose sizes
-  // multiply to the same number; a new axis that would cross two runs needs a copy.
+  // Loops over the axes from the right. A run of old axes that are contiguous with each other is split into new axes
+  // whose sizes have the same product; a new axis that would span two runs needs a copy.
   result = Shape::filled(target.size(), 0);
   int to = target.size() - 1;
   int64_t base = strides.back(), run = 1, taken = 1;

@@ -10,7 +10,8 @@ namespace levin {
 
 namespace {
 
-/// Bytes that sizes of `op` need; refuses negative sizes and products that overflow.
+/// Returns the number of bytes of a tensor; throws ShapeError that names `op` for negative sizes and for products that
+/// overflow.
 std::size_t checked_bytes(const Shape& sizes, DType dtype, const char* op) {
   int64_t bytes = size_of(dtype);
   bool overflow = false, negative = false, zero = false;
@@ -43,7 +44,7 @@ To convert(From x) {
   }
 }
 
-/// Visits the offsets of all elements in row-major order.
+/// Calls f with the offsets of all elements in row-major order.
 template <class F>
 void for_each_offset(const Shape& sizes, const Shape& strides, F&& f) {
   const int64_t n = sizes.numel();

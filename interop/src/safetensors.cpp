@@ -10,7 +10,7 @@
 namespace levin::interop {
 namespace {
 
-constexpr std::uint64_t kMaxHeader = 100'000'000;  // the format's own limit
+constexpr std::uint64_t kMaxHeader = 100'000'000;  // the limit of the format
 constexpr std::size_t kLengthBytes = 8;
 
 [[noreturn]] void damaged(const std::string& what, const std::string& how) {
@@ -23,7 +23,8 @@ std::uint64_t read_length(std::span<const std::byte> data) {
   return n;
 }
 
-/// Bytes of a tensor of these sizes. Zero sizes are left out of the overflow check's product, since strides use it too.
+/// Returns the number of bytes of the tensor. The product of the overflow check leaves out sizes of zero, since the
+/// strides use that product too.
 std::uint64_t checked_bytes(const TensorEntry& e, const std::string& what) {
   constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<int64_t>::max());
   auto bytes = static_cast<std::uint64_t>(size_of(e.dtype));
@@ -36,7 +37,7 @@ std::uint64_t checked_bytes(const TensorEntry& e, const std::string& what) {
   return e.sizes.numel() == 0 ? 0 : bytes;
 }
 
-/// The entries in the order of their data; throws unless they cover it exactly once.
+/// Sorts the entries by their data offsets; throws unless they cover the data exactly once.
 void check_coverage(std::vector<TensorEntry>& entries, std::uint64_t data_bytes, const std::string& what) {
   std::sort(entries.begin(), entries.end(), [](const TensorEntry& a, const TensorEntry& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
@@ -120,7 +121,7 @@ Safetensors decode_safetensors(std::span<const std::byte> data, const std::strin
       if (std::any_of(p, p + t.numel(), [](std::uint8_t v) { return v > 1; }))
         damaged(what, "tensor \"" + e.name + "\" of type BOOL has values other than 0 and 1");
     }
-    out.tensors.merge("", {{e.name, t}});  // names differ already: no search
+    out.tensors.merge("", {{e.name, t}});  // names are known to be unique, so no search is needed
   }
   return out;
 }

@@ -11,8 +11,8 @@ namespace {
 constexpr std::array<const char*, kDTypeCount> kNames = {"F64", "F32", "F16", "BF16", "I64",
                                                          "I32", "I16", "I8",  "U8",   "BOOL"};
 
-/// Takes the parser's events one by one and accepts nothing but the format's own grammar, so that no deep or wide
-/// document is ever built in memory.
+/// Handles the parser's events one by one and accepts only the grammar of the format, so that no deep or wide document
+/// is ever built in memory.
 class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit HeaderReader(const std::string& what) : what_(what) {}

@@ -1,5 +1,5 @@
 #pragma once
-// The JSON header of a safetensors file, read strictly.
+// The JSON header of a safetensors file, parsed strictly.
 
 #include <levin/core/tensor.h>
 
@@ -14,7 +14,7 @@ struct TensorEntry {
   std::string name;
   DType dtype = DType::f32;
   Shape sizes;
-  std::uint64_t begin = 0, end = 0;  ///< in the data behind the header
+  std::uint64_t begin = 0, end = 0;  ///< byte offsets in the data after the header
 };
 
 struct Header {
@@ -22,7 +22,7 @@ struct Header {
   std::map<std::string, std::string> metadata;
 };
 
-/// Throws IoError that names `what`. Memory stays within a small multiple of the text.
+/// Parses the header; throws IoError that names `what`. Memory use is at most a small multiple of the text.
 Header parse_header(std::string_view text, const std::string& what);
 std::string write_header(const Header& header);
 

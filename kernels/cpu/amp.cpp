@@ -1,4 +1,4 @@
-// Loss scaling: unscaling with a check, and the scale's own step.
+// Loss scaling: unscaling with a check for infinity and NaN, and the update of the scale.
 #include "kernels/src/table.h"
 
 #include <levin/core/parallel.h>
@@ -15,11 +15,11 @@ namespace {
 
 constexpr int64_t kAmpGrain = 32768;  // elements of a task
 
-/// True where all values are finite, before and after.
+/// Multiplies the values; returns true if all are finite before and after.
 template <class T>
 bool multiply(T* values, int64_t n, float factor) {
   using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
-  Wide rest = 0;  // 0 times a finite number is 0, times any other NaN: one sum that vectorises
+  Wide rest = 0;  // 0 times a finite number is 0, otherwise NaN: one sum that vectorises
   for (int64_t i = 0; i < n; ++i) {
     const Wide before = static_cast<Wide>(values[i]);
     const T after = T(before * static_cast<Wide>(factor));

@@ -30,7 +30,7 @@ const T* bias_of(const Conv2dArgs& a) {
   return a.bias.pointer ? a.bias.data<T>() : nullptr;
 }
 
-/// x (B, C, H, W) += bias (C)
+/// Adds bias (C) to x (B, C, H, W).
 template <class T>
 void add_channel_bias(const TensorView& x, const T* bias) {
   const int64_t channels = x.size(1), plane = x.size(2) * x.size(3);

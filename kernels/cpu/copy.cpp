@@ -16,7 +16,8 @@ namespace cpu {
 
 namespace {
 
-/// Sizes and strides (in elements) of a copy without conversion, unit axes removed and even neighbours merged.
+/// Sizes and strides (in elements) of a copy without conversion; unit axes are removed and evenly spaced neighbours
+/// merged.
 struct Walk {
   int dims = 0;
   int64_t sizes[kMaxDims], out[kMaxDims], in[kMaxDims];
@@ -41,7 +42,7 @@ Walk make_walk(const CopyArgs& a) {
   return w;
 }
 
-/// The axes `row` (unit in out) and `column` (unit in x) as tiles, all others as a loop over planes.
+/// Copies the axes `row` (unit in out) and `column` (unit in x) as tiles, and loops over planes for all others.
 void transposed(const Walk& w, int row, int column, const CopyArgs& a) {
   const int64_t size = size_of(a.out.dtype);
   const int64_t rows = w.sizes[row], columns = w.sizes[column];
@@ -68,7 +69,7 @@ void transposed(const Walk& w, int row, int column, const CopyArgs& a) {
   });
 }
 
-/// Copies when one axis is unit in out and another one in x; false when the geometry is different.
+/// Copies if one axis is unit in out and another one in x; returns false if the geometry is different.
 bool try_transposed(const Walk& w, const CopyArgs& a) {
   int row = -1, column = -1;
   for (int d = 0; d < w.dims; ++d) {
@@ -108,7 +109,7 @@ void copy(const CopyArgs& a, Stream&) {
     if (a.out.numel() == 0) return;
     if (try_transposed(make_walk(a), a)) return;
   }
-  // Rows of the target's type: where types differ the driver's own conversion does the work.
+  // Copies rows of the target's type; if the types differ, the driver converts.
   run_rows(a.out, a.out.dtype, {{&a.x, a.out.dtype}}, copy_row_for(a.out.dtype));
 }
 

@@ -25,7 +25,7 @@ void fill(const FillArgs& a, Stream& stream) {
   });
 }
 
-/// out[i] = f(i), given as double or int64.
+/// Computes out[i] = f(i), given as double or int64.
 template <class F>
 void generate(const TensorView& out, const char* op, F&& f) {
   dispatch_numeric(out.dtype, op, [&]<class T>() {

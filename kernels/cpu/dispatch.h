@@ -1,5 +1,5 @@
 #pragma once
-// For kernels that compute in float32 and float64; operations widen 16-bit floats before they call them.
+// Type dispatch of kernels that compute in float32 and float64; operations widen 16-bit floats before they call them.
 
 #include <levin/core/dtype.h>
 

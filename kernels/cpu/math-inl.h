@@ -1,4 +1,4 @@
-// Functions of vectors, right at zero, infinity and NaN; compiled once for each target.
+// Vector functions that are correct at zero, infinity and NaN; compiled once for each target.
 #include "kernels/cpu/simd-inl.h"
 
 #include <hwy/contrib/math/math-inl.h>
@@ -21,19 +21,19 @@ HWY_INLINE hn::Vec<D> constant(D d, double value) {
   return hn::Set(d, static_cast<hn::TFromD<D>>(value));
 }
 
-/// y, but x itself where x is NaN.
+/// Returns y, but x itself where x is NaN.
 template <class V>
 HWY_INLINE V keep_nan(V x, V y) {
   return hn::IfThenElse(hn::Eq(x, x), y, x);
 }
 
-/// y, but x itself where x is NaN or a zero, whose sign is kept.
+/// Returns y, but x itself where x is NaN or a zero, whose sign is kept.
 template <class D, class V>
 HWY_INLINE V keep_nan_and_zero(D d, V x, V y) {
   return hn::IfThenElse(hn::Gt(hn::Abs(x), hn::Zero(d)), y, x);
 }
 
-/// Lane by lane through a function of the standard library.
+/// Applies a function of the standard library to each lane.
 template <class D, class V>
 HWY_INLINE V lanewise(D d, hn::TFromD<D> (*f)(hn::TFromD<D>), V x) {
   HWY_ALIGN hn::TFromD<D> lanes[kLanes<hn::TFromD<D>>];
@@ -54,7 +54,7 @@ HWY_INLINE V expm1_v(D d, V x) {
   return keep_nan_and_zero(d, x, hn::Expm1(d, hn::Min(x, constant(d, top))));
 }
 
-/// Fixes a logarithm `y` of `x`, which is right for 0 < x < infinity.
+/// Corrects a logarithm `y` of `x` that is right for 0 < x < infinity.
 template <class D, class V>
 HWY_INLINE V log_ends(D d, V x, V y) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
@@ -73,11 +73,11 @@ template <class D, class V>
 HWY_INLINE V log1p_v(D d, V x) {
   const V one = constant(d, 1.0);
   const V inner = hn::Log1p(d, x);
-  // Where 1 + x is 1, Log1p's x stands; everything else is judged by 1 + x.
+  // Where 1 + x is 1, the result of Log1p is x; everything else depends on 1 + x.
   return hn::IfThenElse(hn::Eq(hn::Add(x, one), one), x, log_ends(d, hn::Add(x, one), inner));
 }
 
-/// Arguments beyond the range of the vector reduction go through the standard library.
+/// Arguments beyond the range of the vector reduction use the standard library.
 template <class D, class V>
 HWY_INLINE V sin_v(D d, V x) {
   if (hn::AllTrue(d, hn::Lt(hn::Abs(x), constant(d, 30000.0)))) return keep_nan_and_zero(d, x, hn::Sin(d, x));
@@ -94,7 +94,7 @@ template <class D, class V>
 HWY_INLINE V polynomial(D, V, V sum) {
   return sum;
 }
-/// Horner's rule, highest coefficient first.
+/// Evaluates a polynomial by Horner's rule, highest coefficient first.
 template <class D, class V, class... C>
 HWY_INLINE V polynomial(D d, V x, V sum, double next, C... rest) {
   return polynomial(d, x, hn::MulAdd(sum, x, constant(d, next)), rest...);
@@ -105,8 +105,8 @@ HWY_INLINE V tanh_v(D d, V x) {
   return keep_nan(x, hn::Tanh(d, x));
 }
 
-/// tanh as it is good enough inside of gelu, at half the time. f32: x P(x^2) / Q(x^2), a minimax fit up to |x| = 8.9
-/// and 1 beyond; relative error below 4e-7. f64: as tanh_v.
+/// Approximates tanh well enough for gelu, in half the time. f32: x P(x^2) / Q(x^2), a minimax fit up to |x| = 8.9 and
+/// 1 beyond; relative error below 4e-7. f64: as tanh_v.
 template <class D, class V>
 HWY_INLINE V quick_tanh_v(D d, V x) {
   if constexpr (sizeof(hn::TFromD<D>) == 8) {
@@ -125,7 +125,7 @@ HWY_INLINE V quick_tanh_v(D d, V x) {
 }
 
 /// f32: x + x P(x^2) below 15/16 and 1 - exp(-(x + x Q(x))) above, where P and Q are minimax fits; within 2 units in
-/// the last place. f64: the standard library's.
+/// the last place. f64: the function of the standard library.
 template <class D, class V>
 HWY_INLINE V erf_v(D d, V x) {
   if constexpr (sizeof(hn::TFromD<D>) == 8) {
@@ -143,8 +143,8 @@ HWY_INLINE V erf_v(D d, V x) {
   }
 }
 
-/// erf as it is good enough inside of gelu, at a third of the time. f32: x P(x^2) / Q(x^2) with a minimax fit up to
-/// |x| = 3.96 and 1 beyond; absolute error below 3e-7. f64: as erf_v.
+/// Approximates erf well enough for gelu, in a third of the time. f32: x P(x^2) / Q(x^2) with a minimax fit up to |x| =
+/// 3.96 and 1 beyond; absolute error below 3e-7. f64: as erf_v.
 template <class D, class V>
 HWY_INLINE V quick_erf_v(D d, V x) {
   if constexpr (sizeof(hn::TFromD<D>) == 8) {

@@ -9,7 +9,7 @@ namespace cpu {
 
 namespace {
 
-/// Leading axes merged into one where strides allow; the rest is walked index by index.
+/// Merges leading axes into one where strides allow, and loops over the others index by index.
 template <class T>
 void run(const MatmulArgs& args) {
   const TensorView &out = args.out, &a = args.a, &b = args.b;

@@ -1,4 +1,4 @@
-// Random numbers: a vector of Philox counters at a time.
+// Random numbers: one vector of Philox counters at a time.
 #include "kernels/cpu/targets.h"
 #include "kernels/src/table.h"
 
@@ -20,11 +20,11 @@
 HWY_BEFORE_NAMESPACE();
 namespace levin::kernels::cpu::HWY_NAMESPACE {
 
-/// Words of the blocks [first, first + blocks) of a stream; see philox() for the rounds.
+/// Computes the words of the blocks [first, first + blocks) of a stream; see philox() for the rounds.
 void philox_words(std::uint64_t seed, std::uint64_t first, int64_t blocks, std::uint32_t* out) {
   int64_t done = 0;
 #if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
-  // One block a 64-bit lane; its words live in the lanes' lower halves, which is all that MulEven reads.
+  // One block per 64-bit lane; its words are in the lanes' lower halves, which are all that MulEven reads.
   const Simd<std::uint64_t> d;
   const hn::Repartition<std::uint32_t, Simd<std::uint64_t>> words;
   const auto low = hn::Set(d, 0xffffffffu);
@@ -52,7 +52,7 @@ void philox_words(std::uint64_t seed, std::uint64_t first, int64_t blocks, std::
   }
 }
 
-/// Pairs of uniform numbers (u, v) in place to pairs of normal ones (Box & Muller 1958).
+/// Transforms pairs of uniform numbers (u, v) in place to pairs of normal ones (Box & Muller 1958).
 template <class T>
 void box_muller(T* u, T* v, int64_t n, double mean, double std) {
   const Simd<T> d;
@@ -64,7 +64,7 @@ void box_muller(T* u, T* v, int64_t n, double mean, double std) {
     hn::StoreU(hn::MulAdd(radius, hn::Sin(d, angle), constant(d, mean)), d, v + i);
   }
 }
-/// Words below `limit` zero their element, the others scale it.
+/// Words below `limit` set their element to zero, the others scale it.
 void dropout_f32(const std::uint32_t* words, const float* x, float* out, int64_t n, std::uint32_t limit, float scale) {
   const Simd<float> d;
   const Simd<std::int32_t> di;  // 24 bits: signed comparison is exact
@@ -100,7 +100,7 @@ namespace {
 constexpr int64_t kBatch = 1024;    // words drawn at a time
 constexpr int64_t kChunk = 16384;   // words of a parallel task
 
-/// Calls f(element, count, words) for stretches of elements that use `per` words each.
+/// Calls f(element, count, words) for ranges of elements that use `per` words each.
 template <class F>
 void for_each_batch(int64_t numel, int per, const PhiloxState& state, F&& f) {
   const int64_t chunk = kChunk / per, batch = kBatch / per;
@@ -199,7 +199,7 @@ void bernoulli(const BernoulliArgs& a, Stream&) {
 }
 
 void dropout(const DropoutArgs& a, Stream&) {
-  // u < p decided by integers: 24 random bits against p scaled likewise.
+  // Decides u < p by integers: 24 random bits against p scaled likewise.
   const auto limit = static_cast<std::uint32_t>(std::min(a.p * 0x1p24, 0x1p24));
   dispatch_floating(a.out.dtype, "dropout", [&]<class T>() {
     using C = std::conditional_t<std::is_same_v<T, double>, double, float>;

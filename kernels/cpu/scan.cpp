@@ -1,4 +1,4 @@
-// Operations that walk along one axis in order: arguments of extrema, cumulative sums.
+// Operations that process one axis in order: arguments of extrema, cumulative sums.
 #include "kernels/cpu/reduce/reduce.h"
 #include "kernels/src/table.h"
 
@@ -13,8 +13,8 @@ namespace cpu {
 
 namespace {
 
-constexpr int64_t kScanGrain = 32768;  // elements worth a task
-constexpr int64_t kScanTile = 64;      // neighbours along the inner axis that walk together
+constexpr int64_t kScanGrain = 32768;  // minimum elements of a task
+constexpr int64_t kScanTile = 64;      // neighbours along the inner axis that are processed together
 
 /// Calls f(outer index, first inner index, width) for tiles of the inner axis, in parallel.
 template <class F>
@@ -39,16 +39,16 @@ bool is_nan(T v) {
   }
 }
 
-/// Whether v takes the place of an earlier best: it is better, or the first NaN.
+/// True if v replaces an earlier best: it is better, or the first NaN.
 template <bool Largest, class T>
 bool beats(T v, T best) {
   if (Largest ? v <= best : v >= best) return false;
   return !is_nan(best);
 }
 
-constexpr int64_t kLongLine = 64;  // from here two passes, both SIMD, are faster
+constexpr int64_t kLongLine = 64;  // from this length on, two passes, both SIMD, are faster
 
-/// Place of the extremum of a contiguous line.
+/// Returns the position of the extremum of a contiguous line.
 template <bool Largest, class T>
 int64_t place_in_line(const T* x, int64_t n) {
   const FloatReducers& reducers = float_reducers(T());
@@ -57,7 +57,7 @@ int64_t place_in_line(const T* x, int64_t n) {
   reducer.rows({x, 1, 0, n, 1, 0.0}, &wide);
   const T extremum = static_cast<T>(wide);
   const bool nan = is_nan(extremum);
-  constexpr int64_t kBlock = 32;  // compared without a branch
+  constexpr int64_t kBlock = 32;  // elements compared without a branch
   int64_t i = 0;
   for (; i + kBlock <= n; i += kBlock) {
     int found = 0;

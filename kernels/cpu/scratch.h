@@ -1,6 +1,7 @@
 #pragma once
-// Working memory of the kernels: each thread keeps one buffer a slot, which only grows, so that a steady step allocates
-// nothing. A slot belongs to one level of one kernel family: a kernel that calls another must use other slots.
+// Scratch memory of the kernels: each thread keeps one buffer per slot, which only grows, so that a steady step
+// allocates nothing. A slot belongs to one level of one kernel family: a kernel that calls another must use other
+// slots.
 
 #include <cstddef>
 #include <cstdint>
@@ -57,8 +58,9 @@ class ScratchBuffer {
 };
 }  // namespace detail
 
-/// The calling thread's buffer of a slot with room for `count` elements, 64-byte aligned, contents undefined. Valid
-/// until the same thread asks for the slot again; other threads may use it while they work for the one that asked.
+/// Returns the calling thread's buffer of a slot with room for `count` elements, 64-byte aligned, contents undefined.
+/// It is valid until the same thread requests the slot again; other threads may use it while they work for the
+/// requesting thread.
 template <class T>
 T* scratch(Slot slot, std::int64_t count) {
   thread_local detail::ScratchBuffer buffers[static_cast<std::size_t>(Slot::count)];

@@ -1,4 +1,4 @@
-// Pieces shared by the SIMD kernels; compiled once for each target.
+// Shared by the SIMD kernels; compiled once for each target.
 #include <hwy/cache_control.h>
 #include <hwy/highway.h>
 
@@ -23,14 +23,14 @@ using SimdVec = hn::Vec<Simd<T>>;
 template <class T>
 inline constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(Simd<T>{}));
 
-// Masked accesses are exact from AVX2 on; below, Highway's touch the whole vector.
+// Masked accesses are exact from AVX2 on; below, Highway's masked accesses touch the whole vector.
 #if HWY_TARGET <= HWY_AVX2
 inline constexpr bool kExactMasks = true;
 #else
 inline constexpr bool kExactMasks = false;
 #endif
 
-/// First `count` (at most a vector's) elements, the other lanes zero; reads nothing else.
+/// Loads the first `count` (at most a vector's) elements, with zero in the other lanes; reads nothing else.
 template <class T>
 HWY_INLINE SimdVec<T> load_part(const T* p, int64_t count) {
   const Simd<T> d;
@@ -56,7 +56,8 @@ HWY_INLINE void store_part(SimdVec<T> v, T* p, int64_t count) {
   }
 }
 
-/// Calls f(std::integral_constant<int, i>) for i < N: loops over registers have to be unrolled whatever the flags.
+/// Calls f(std::integral_constant<int, i>) for i < N: loops over registers have to be unrolled whatever the compiler
+/// flags.
 template <int N, class F>
 HWY_INLINE void unrolled(F&& f) {
   [&]<int... I>(std::integer_sequence<int, I...>) HWY_ATTR { (f(std::integral_constant<int, I>{}), ...); }
@@ -78,7 +79,7 @@ HWY_INLINE void transpose_piece(const T* const* rows, int64_t column, SimdVec<T>
 template <class T>
 inline constexpr int64_t kBlockLanes = 16 / static_cast<int64_t>(sizeof(T));
 
-// A vector of 128-bit blocks, block q read from rows[q * kBlockLanes].
+// Loads a vector of 128-bit blocks; block q is read from rows[q * kBlockLanes].
 template <class D, class T = hn::TFromD<D>>
 HWY_INLINE hn::Vec<D> gather_blocks(D d, const T* const* rows, int64_t column) {
   constexpr int64_t lanes = static_cast<int64_t>(hn::MaxLanes(D{}));
@@ -90,8 +91,8 @@ HWY_INLINE hn::Vec<D> gather_blocks(D d, const T* const* rows, int64_t column) {
   }
 }
 
-/// Transposes a piece: out[c] lane r = rows[r][column + c] for r < lanes, c < kBlockLanes (4 floats or 2 doubles).
-/// Reads 128-bit blocks, one from each row, and transposes inside the blocks, so no lane crosses a block.
+/// Transposes a tile: out[c] lane r = rows[r][column + c] for r < lanes, c < kBlockLanes (4 floats or 2 doubles). Reads
+/// 128-bit blocks, one from each row, and transposes inside the blocks, so no lane crosses a block.
 template <class T>
 HWY_INLINE void transpose_piece(const T* const* rows, int64_t column, SimdVec<T>* out) {
   const Simd<T> d;

@@ -1,5 +1,5 @@
-// Sorting: every element becomes an unsigned key in the wanted order, next to its place, so that plain comparison is
-// stable. Long lines go through a radix sort of 11-bit digits, short ones through the standard library.
+// Sorting: every element becomes an unsigned key in the requested order, next to its position, so that plain comparison
+// is stable. Long lines use a radix sort with 11-bit digits, short ones the standard library.
 
 #include "scratch.h"
 #include "kernels/src/table.h"
@@ -19,7 +19,7 @@ namespace cpu {
 
 namespace {
 
-/// Key and place in one word: types of up to four bytes in lines below 2^32 elements.
+/// Key and position in one word: types of up to four bytes in lines below 2^32 elements.
 struct ShortEntry {
   static constexpr int kKeyBits = 32;
   std::uint64_t word;
@@ -41,7 +41,7 @@ struct LongEntry {
   }
 };
 
-/// Unsigned number in the order of x: both zeros are one, NaN is the largest.
+/// Returns an unsigned number in the order of x: both zeros are equal, NaN is the largest.
 template <class T>
 std::uint64_t key_of(T x) {
   if constexpr (std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
@@ -61,7 +61,7 @@ std::uint64_t key_of(T x) {
   }
 }
 
-/// Stable by key; the result may lie in `entries` or in `other`, which is returned.
+/// Sorts by key, stably. Returns the result, which is in `entries` or in `other`.
 template <class Entry>
 Entry* radix_sort(Entry* entries, Entry* other, int64_t n) {
   constexpr int digit = 11, passes = (Entry::kKeyBits + digit - 1) / digit;
@@ -71,7 +71,7 @@ Entry* radix_sort(Entry* entries, Entry* other, int64_t n) {
     for (int p = 0; p < passes; ++p) ++counts[p][entries[i].key() >> (p * digit) & mask];
   for (int p = 0; p < passes; ++p) {
     int64_t* count = counts[p];
-    if (count[entries[0].key() >> (p * digit) & mask] == n) continue;  // one digit for all
+    if (count[entries[0].key() >> (p * digit) & mask] == n) continue;  // all keys have the same digit
     int64_t at = 0;
     for (std::uint64_t d = 0; d <= mask; ++d) at += std::exchange(count[d], at);
     for (int64_t i = 0; i < n; ++i) other[count[entries[i].key() >> (p * digit) & mask]++] = entries[i];
@@ -89,7 +89,7 @@ Entry* sorted(Entry* entries, Entry* other, int64_t n, int64_t k) {
   return entries;
 }
 
-/// The first k of n in order, by a heap of k entries with the last of them on top: few elements get in.
+/// Returns the first k of n in order, by a heap of k entries with the last of them on top: few elements enter it.
 template <class Entry, class F>
 Entry* first_few(Entry* heap, int64_t n, int64_t k, F&& entry) {
   for (int64_t i = 0; i < k; ++i) heap[i] = entry(i);

@@ -1,7 +1,7 @@
 #pragma once
 // Instruction sets that the SIMD kernels are compiled for: SSE4, AVX2 and AVX-512 on x86. SSE4 is the baseline, since
-// Highway 1.0 has none between it and scalar emulation; core/src/cpu_backend.h refuses older processors. Builds
-// with a sanitizer, which takes minutes over the widest tiles, have SSE4 and AVX2. To be included before
+// Highway 1.0 has none between it and scalar emulation; core/src/cpu_backend.h rejects older processors. Builds with a
+// sanitizer, which takes minutes for the widest tiles, have SSE4 and AVX2. Include this header before
 // <hwy/foreach_target.h>.
 #if defined(__x86_64__) && !defined(HWY_BASELINE_TARGETS)
 #define HWY_BASELINE_TARGETS HWY_SSE4

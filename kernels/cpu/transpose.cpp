@@ -1,5 +1,5 @@
-// Transposed copies of a tile. It goes through a buffer of its own: lines of a matrix whose rows lie a power of two
-// apart fall on each other in the cache, but the buffer is read and written as a block.
+// Transposed copies of a tile. The tile goes through a buffer: lines of a matrix whose rows are a power of two apart
+// map to the same cache sets, but the buffer is read and written as a block.
 #include "kernels/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -21,7 +21,7 @@ HWY_INLINE void scalar_tile(T* out, int64_t os, const T* in, int64_t is, int64_t
     for (int64_t r = 0; r < rows; ++r) out[c * os + r] = in[r * is + c];
 }
 
-/// Floats or doubles as carriers of any 4 or 8 bytes: loads, shuffles and stores keep all bits.
+/// Uses floats or doubles as carriers of any 4 or 8 bytes: loads, shuffles and stores keep all bits.
 template <class T>
 HWY_INLINE void simd_tile(T* out, int64_t os, const T* in, int64_t is, int64_t rows, int64_t columns) {
   const Simd<T> d;

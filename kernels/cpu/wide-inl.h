@@ -1,4 +1,4 @@
-// Elements widened to double, for sums that should not lose digits; compiled once for each target.
+// Elements widened to double, for sums that must not lose digits; compiled once for each target.
 #include "kernels/cpu/simd-inl.h"
 
 #if defined(LEVIN_KERNELS_CPU_WIDE_INL_H) == defined(HWY_TARGET_TOGGLE)
@@ -11,7 +11,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace levin::kernels::cpu::HWY_NAMESPACE {
 
-/// kLanes<double> elements from p.
+/// Loads kLanes<double> elements from p.
 template <class T>
 HWY_INLINE SimdVec<double> load_wide(const T* p) {
   const Simd<double> d;
@@ -22,7 +22,7 @@ HWY_INLINE SimdVec<double> load_wide(const T* p) {
   }
 }
 
-/// The first `count` of them, the other lanes zero; reads nothing else.
+/// Loads the first `count` elements, with zero in the other lanes; reads nothing else.
 template <class T>
 HWY_INLINE SimdVec<double> load_wide_part(const T* p, int64_t count) {
   const Simd<double> d;
@@ -38,7 +38,7 @@ HWY_INLINE SimdVec<double> load_wide_part(const T* p, int64_t count) {
   }
 }
 
-/// acc plus all lanes of v, two of a float vector's to one of acc's.
+/// Adds all lanes of v to acc; two lanes of a float vector go to one of acc's.
 HWY_INLINE SimdVec<double> add_wide(SimdVec<double> acc, SimdVec<double> v) { return hn::Add(acc, v); }
 HWY_INLINE SimdVec<double> add_wide(SimdVec<double> acc, SimdVec<float> v) {
   const Simd<double> d;
@@ -50,7 +50,7 @@ HWY_INLINE SimdVec<double> add_wide(SimdVec<double> acc, SimdVec<float> v) {
 #endif
 }
 
-/// Elements of a row from `at`: a whole vector, or what is left of it with `fill` in the other lanes.
+/// Loads elements of a row from `at` on: a whole vector, or the rest of the row with `fill` in the other lanes.
 template <class T>
 HWY_INLINE SimdVec<T> load_row(const T* row, int64_t at, int64_t n, T fill = T(0)) {
   const Simd<T> d;
@@ -66,7 +66,7 @@ HWY_INLINE void store_row(SimdVec<T> v, T* row, int64_t at, int64_t n) {
   }
 }
 
-/// Sum of all lanes.
+/// Returns the sum of all lanes.
 HWY_INLINE double total(SimdVec<double> v) {
   return hn::GetLane(hn::SumOfLanes(Simd<double>(), v));
 }

@@ -1,4 +1,4 @@
-// levin::cuda in a build without CUDA. A CUDA build takes kernels/cuda/device/public/*.cpp in its place.
+// levin::cuda in a build without CUDA. A CUDA build uses kernels/cuda/device/public/*.cpp instead.
 
 #include <levin/core/error.h>
 #include <levin/core/tensor.h>

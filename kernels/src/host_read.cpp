@@ -10,7 +10,7 @@ namespace levin {
 
 namespace {
 
-/// For devices without asynchronous copies.
+/// Used for devices without asynchronous copies.
 struct ReadLater final : HostRead::Pending {
   explicit ReadLater(const Tensor& t) : tensor(t) {}
   bool ready() override { return false; }

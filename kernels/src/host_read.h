@@ -5,7 +5,8 @@
 
 namespace levin::kernels {
 
-/// Begins to copy `bytes` on the tensor's device to the host; null where the device has no way to do so meanwhile.
+/// Begins an asynchronous copy of `bytes` from the tensor's device to the host; returns null if the device does not
+/// support it.
 std::unique_ptr<HostRead::Pending> begin_host_read(const Tensor& tensor, std::size_t bytes);
 
 }  // namespace levin::kernels

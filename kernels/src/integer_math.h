@@ -1,7 +1,7 @@
 #pragma once
-// Functions that the formulas of elementwise_rows.h name, for integers and bool on every device. They wrap around where
-// the result does not fit, which signed arithmetic of C++ does not promise: arithmetic modulo 2^64 has the right low
-// bits for every narrower type.
+// Integer and bool versions, for every device, of the functions that the formulas of elementwise_rows.h use. They wrap
+// around on overflow, which C++ does not guarantee for signed arithmetic: arithmetic modulo 2^64 has the right low bits
+// for every narrower type.
 
 #include <concepts>
 #include <cstdint>
@@ -19,7 +19,7 @@ LEVIN_EVERYWHERE constexpr std::uint64_t bits_of(T x) {
   return static_cast<std::uint64_t>(x);
 }
 
-/// x < 0, of which compilers do not complain for unsigned types.
+/// Returns x < 0, without the compiler warning for unsigned types.
 template <std::integral T>
 LEVIN_EVERYWHERE constexpr bool is_negative(T x) {
   if constexpr (std::signed_integral<T>) {
@@ -54,13 +54,13 @@ LEVIN_EVERYWHERE constexpr T mul(P a, T b) {
   return static_cast<T>(bits_of(a) * bits_of(b));
 }
 
-/// a * b + c.
+/// Returns a * b + c.
 template <std::integral P, std::integral T>
 LEVIN_EVERYWHERE constexpr T fma(P a, T b, T c) {
   return static_cast<T>(bits_of(a) * bits_of(b) + bits_of(c));
 }
 
-/// min(max(x, low), high), where the bounds are within T's range.
+/// Returns min(max(x, low), high), where the bounds are within T's range.
 template <std::integral T, std::integral P>
 LEVIN_EVERYWHERE constexpr T clamp(T x, P low, P high) {
   return static_cast<T>(x < low ? low : x > high ? high : x);

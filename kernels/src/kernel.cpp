@@ -23,7 +23,8 @@ void missing(const char* kernel, Device device) {
 
 #if LEVIN_HAS_CUDA
 namespace {
-// A static library gives a program only what is referred to: every program with kernels gets the backend from here.
+// The linker takes from a static library only what is referenced: this reference links the backend into every program
+// with kernels.
 [[maybe_unused]] const DeviceBackend* const kept = cuda::backend();
 }  // namespace
 #endif

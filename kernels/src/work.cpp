@@ -18,7 +18,7 @@ struct Flops {
   string_view kernel;
   double each;
 };
-/// Flops of an element, by kernel; the others of their families take 1.
+/// Flops per element by kernel; all others take 1.
 constexpr Flops kFlops[] = {
 #define LEVIN_UNARY_ROW(name, types, flops, ...) {#name, flops},
 #define LEVIN_ACTIVATION_ROW(name, types, flops, formula, saved, slope_flops, ...) \

@@ -9,7 +9,7 @@ namespace levin::nn {
 
 namespace {
 
-/// All that two tensors are; handles on them stay where they are.
+/// Swaps the contents of two tensors; handles to them keep their identity.
 void swap_contents(const Tensor& a, const Tensor& b) {
   TensorImpl& x = *a.impl();
   TensorImpl& y = *b.impl();
@@ -25,8 +25,8 @@ void swap_contents(const Tensor& a, const Tensor& b) {
   std::swap(x.autograd, y.autograd);
 }
 
-/// A tensor whose contents may go elsewhere for a while: those of a leaf that requires grad may not, since its
-/// accumulator and saved values know it by its address.
+/// Returns a tensor with the contents of `t` that may be swapped. The contents of a leaf that requires grad may not,
+/// since its gradient accumulator and saved tensors refer to its address.
 Tensor guest(const Tensor& t) {
   if (t.requires_grad()) return t.view(t.sizes());
   return alias(t, t.sizes(), t.strides(), t.storage_offset());

@@ -1,4 +1,4 @@
-// Hooks of modules, and moving a module that has some.
+// Hooks of modules, and the move constructor and destructor of Module.
 
 #include <levin/nn/forward_result.h>
 #include <levin/nn/module.h>
@@ -7,7 +7,8 @@
 
 namespace levin::nn {
 
-/// Shared with the handles and with the graphs of earlier forwards, which may outlive the module: `owner` is null then.
+/// The lists are shared with the handles and with the graphs of earlier forwards, which may outlive the module; `owner`
+/// is null then.
 struct Module::Hooks {
   struct Lists {
     Module* owner;
@@ -35,7 +36,8 @@ struct Module::Hooks {
 
 Module::Module() = default;
 
-// Without recursion: trees may be deeper than the stack. Children outlive the destructor of their parent's own class.
+// Destroys the descendants without recursion, since trees may be too deep for the stack. Children outlive the
+// destructor of their parent's own class.
 Module::~Module() {
   auto waiting = std::move(children_);
   while (!waiting.empty()) {
@@ -81,7 +83,7 @@ Tensor Module::forward_with_hooks(const Tensor& x) {
     output = given.output;
   }
 
-  // The gradients of these two views are the module's whole grad_input and grad_output, whatever happens between.
+  // The gradients of these two views are the complete grad_input and grad_output, whatever the module computes.
   const bool watch = !lists->backward.empty();
   const auto grad_output = std::make_shared<Tensor>();
   if (watch && input.requires_grad()) {

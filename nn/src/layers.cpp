@@ -32,7 +32,7 @@ void require_groups(const char* layer, int64_t in, int64_t out, int64_t groups) 
         fmt::format("[{}] {} input and {} output channels do not divide into {} groups.", layer, in, out, groups));
 }
 
-/// PyTorch's defaults for linear and convolutional layers: both uniform in +-1 / sqrt(fan_in).
+/// Initializes linear and convolutional layers by PyTorch's defaults: both uniform in +-1 / sqrt(fan_in).
 void reset_weight_and_bias(const Tensor& weight, const Tensor& bias) {
   init::kaiming_uniform_(weight, {.a = std::sqrt(5.0)});
   if (!bias.defined()) return;

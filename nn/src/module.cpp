@@ -80,13 +80,13 @@ std::size_t Module::child_count() const { return children_.size(); }
 
 std::unique_ptr<Module> Module::fresh() const { return factory_ ? factory_() : nullptr; }
 
-/// Calls f(prefix with a dot or empty, module) for this module and all below, parents first. Without recursion: trees
-/// may be deeper than the stack.
+/// Calls f(prefix with a dot or empty, module) for this module and all its descendants, parents first. It does not
+/// recurse, since trees may be too deep for the stack.
 template <class F>
 void Module::visit(const std::string& prefix, const F& f) const {
   struct Level {
     const Module* module;
-    std::size_t next, length;  // its next child, and how much of the path is its own
+    std::size_t next, length;  // index of the next child, and length of the module's own path
   };
   std::string path = prefix;
   std::vector<Level> levels{{this, 0, path.size()}};

@@ -1,5 +1,5 @@
 #pragma once
-// The number by which a step is skipped, as kernels read it.
+// The number that decides whether a step is skipped, as kernels read it.
 
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/ops/view.h>
@@ -11,8 +11,8 @@
 
 namespace levin::optim {
 
-/// One float32 without axes, not 0 where `given` (one element of any shape and type) is not 0; that tensor itself where
-/// it is so already. Throws ShapeError, tagged `who`.
+/// Returns a 0-dim float32 that is nonzero if `given` (one element of any shape and type) is nonzero; it shares memory
+/// with a float32 `given`. Throws ShapeError, tagged `who`.
 inline Tensor found_inf_of(const std::string& who, const Tensor& given) {
   if (given.numel() != 1)
     throw ShapeError(

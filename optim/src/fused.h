@@ -1,5 +1,5 @@
 #pragma once
-// Shared by the optimizers: contiguous memory of parameters for one fused step.
+// Shared by the optimizers: one fused step over the contiguous memory of parameters.
 
 #include <levin/autograd/record.h>
 #include <levin/core/state_dict.h>

@@ -17,7 +17,7 @@ namespace levin {
 
 namespace {
 
-/// One float32 where it lies, on any device.
+/// Returns the address of one float32 on any device.
 float* floats(const Tensor& t) { return static_cast<float*>(t.raw_data()); }
 
 Tensor number(double value, Device device) { return full({}, value, {.dtype = kFloat32, .device = device}); }
@@ -29,7 +29,7 @@ Tensor number(double value, Device device) { return full({}, value, {.dtype = kF
                   optimizer.name()));
 }
 
-/// `"fc.weight" (inf)`; empty where all gradients are finite.
+/// Returns the first parameter whose gradient is not finite, as `"fc.weight" (inf)`; empty if all gradients are finite.
 std::string first_not_finite(const std::vector<Parameter>& parameters) {
   for (const Parameter& p : parameters) {
     if (!p.grad().defined()) continue;
@@ -105,12 +105,13 @@ void GradScaler::unscale(Seen& s) {
   Stream stream = current_stream(device);
   kernels::amp_unscale({tensors, floats(scale_), floats(s.found_inf)}, stream);
   for (const Tensor& g : kept) end_in_place(g);
-  // Clipping will spread what is not finite over all gradients, so that the first one must be looked for here.
+  // Clipping would spread values that are not finite to all gradients, so the first such parameter is found here.
   if (options_.max_skips > 0 && !recording(stream) && look_at_skips(false) && s.found_inf.item<float>() != 0.0f)
     s.first_bad = first_not_finite(s.parameters);
 }
 
-/// Takes in what has arrived, or waits for all of it; true once half of the skips that are allowed were seen in a row.
+/// Reads the copies of skips_ that have arrived, or waits for all of them. True once at least half of max_skips
+/// consecutive skips were seen.
 bool GradScaler::look_at_skips(bool wait) {
   while (!skip_reads_.empty() && known_skips_ < options_.max_skips && (wait || skip_reads_.front().ready())) {
     known_skips_ = static_cast<int>(skip_reads_.front().value());

@@ -131,7 +131,7 @@ Optimizer::State& Optimizer::state_of(const Parameter& parameter) {
   const auto found = state_->find(parameter.impl());
   if (found != state_->end()) return found->second;
   require_not_recorded(parameter);
-  const int64_t before = skipped_steps();  // earlier skips are not this parameter's
+  const int64_t before = skipped_steps();  // earlier skips do not count for this parameter
   State& s = (*state_)[parameter.impl()];
   s.slots.resize(slots_.size());
   s.step = before;
@@ -254,7 +254,7 @@ void Optimizer::load_state_dict(const StateDict& state) {
       if (const Tensor* t = state.find(key)) {
         ++used;
         value = t->item<double>();
-      } else if (name != "capturable") {  // states of older versions lack it
+      } else if (name != "capturable") {  // older versions did not save it
         problems.push_back("missing: \"" + key + "\"");
       }
     }
@@ -267,7 +267,7 @@ void Optimizer::load_state_dict(const StateDict& state) {
   take(std::move(loaded));
   for (std::size_t i = 0; i < settings.size(); ++i) (*groups_)[i].settings = settings[i];
 }
-/// Capturable state stays where graphs know it.
+/// Replaces the state by the loaded one. Capturable state is copied in place, because captured graphs use its memory.
 void Optimizer::take(States loaded) {
   const no_grad guard;
   for (auto& [parameter, s] : loaded) {

@@ -10,7 +10,7 @@
 
 namespace levin::optim {
 
-/// Parameters whose gradients are momentum until the step.
+/// The parameters whose gradients hold momentum until the step.
 struct QAdam::Made : std::unordered_set<const TensorImpl*> {};
 
 QAdam::QAdam(std::vector<Parameter> params, const Options& options)
@@ -43,7 +43,7 @@ void QAdam::check(const Settings& s) const {
   if (s.at("capturable") != 0) throw ValueError("[QAdam] its steps cannot be captured into a graph. Leave capturable.");
 }
 
-// When all have done their part: within a step some groups are a step ahead of others.
+// True once all parameters have done the warm-up, since within a step some groups are one step ahead of others.
 bool QAdam::is_frozen() const {
   bool any = false;
   for (const ParamGroup& g : param_groups()) {
@@ -107,7 +107,7 @@ void QAdam::frozen_step(const ParamGroup& group, const Parameter& parameter) {
   const double rate = group["lr"] / (1 - std::pow(group["beta1"], number));
   const Tensor denominator = add(sqrt(mul(v, 1 / seen)), group["eps"]);
   const Tensor moved = sub(parameter.detach(), mul(div(parameter.grad(), denominator), rate));
-  // Where the gradients were not finite nothing changes, and the host does not know.
+  // If the gradients were not finite nothing changes; only the device knows.
   const auto keep = [&](const Tensor& next, const Tensor& now) {
     return found_inf().defined() ? where(found_inf().eq(0), next, now) : next;
   };

@@ -1,5 +1,5 @@
-// Activations. Each fused gradient is an operation too: it is linear in the gradient, and its derivative by the other
-// operand is composed of public operations, so that gradients of any order work.
+// Activations. Each fused gradient is an operation too: it is linear in the gradient, and its derivative with respect
+// to the other operand is composed of public operations, so that gradients of any order work.
 
 #include "autocast.h"
 #include "elementwise/common.h"
@@ -17,8 +17,8 @@ using namespace ops;
 
 namespace {
 
-/// r = g * f'(v), where v is the input or the output of the activation; `second` is the derivative of f' by v, an
-/// undefined tensor where that is zero.
+/// Computes r = g * f'(v), where v is the input or the output of the activation; `second` is the derivative of f' with
+/// respect to v, an undefined tensor if that is zero.
 struct Slope {
   const char* name;
   const kernels::BinaryKernel& kernel;
@@ -76,7 +76,7 @@ Tensor activate(const Activation& f, const Tensor& x, double p0 = 0, double p1 =
   return y;
 }
 
-/// exp(-x^2 / 2) / sqrt(2 pi)
+/// Computes exp(-x^2 / 2) / sqrt(2 pi).
 Tensor normal_density(const Tensor& x) {
   return mul(exp(mul(square(x), -0.5)), 0.5 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi);
 }
@@ -107,7 +107,7 @@ Tensor logsigmoid_second(const Tensor& x) {
   return neg(mul(s, rsub(s, 1)));
 }
 
-// Of each row of elementwise_rows.h: the slope's second derivative and the activation.
+// Defines, for each row of elementwise_rows.h, the slope's second derivative and the activation.
 #define LEVIN_VALUE_input x
 #define LEVIN_VALUE_output y
 #define LEVIN_ACTIVATION_ROW(name, types, flops, formula, saved, slope_flops, slope, second)           \
@@ -182,7 +182,7 @@ Tensor clamp(const Tensor& x, std::optional<Scalar> min, std::optional<Scalar> m
   const double low = min ? min->to<double>() : -infinity, high = max ? max->to<double>() : infinity;
   if (is_floating(t)) return activate(clamp_activation, to(x, t), low, high);
   const bool exact = (!min || is_exact_parameter(*min, t)) && (!max || is_exact_parameter(*max, t));
-  if (t == DType::i64 && !exact) {  // narrower integers do not reach as far
+  if (t == DType::i64 && !exact) {  // narrower integers have a smaller range
     Tensor y = min ? binary(kernels::maximum, x, *min, t, t) : to(x, t);
     return max ? binary(kernels::minimum, y, *max, t, t) : y;
   }

@@ -1,5 +1,5 @@
-// Scaled dot-product attention: by blocks where nothing stands in the way, else composed of other operations. The
-// composed form is also the derivative of the derivative, and the tests' oracle.
+// Scaled dot-product attention: by blocks where possible, otherwise composed of other operations. The composed form
+// also computes second derivatives, and the tests use it as a reference.
 
 #include "autocast.h"
 #include "values.h"
@@ -60,7 +60,7 @@ void check(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOpt
         fmt::format("[{}] the mask is {}; bool or a floating type is needed.", op, name_of(o.mask.dtype())));
 }
 
-/// True above the diagonal: what a causal mask hides.
+/// True above the diagonal: the positions that a causal mask hides.
 Tensor future(const Tensor& q, const Tensor& k) {
   return triu(ones({q.size(-2), k.size(-2)}, {.dtype = kBool, .device = q.device()}), 1);
 }
@@ -70,7 +70,7 @@ Tensor scores_of(const Tensor& q, const Tensor& k, const Plan& plan) {
   return plan.causal ? masked_fill(scores, future(q, k), kMinusInfinity) : scores;
 }
 
-/// softmax(scores + mask); a row that sees nothing gives zeros.
+/// Computes softmax(scores + mask); a row that is masked entirely gives zeros.
 Tensor masked_softmax(const Tensor& scores, const Tensor& mask) {
   if (!mask.defined()) return softmax(scores, -1);
   const bool choice = mask.dtype() == kBool;
@@ -87,7 +87,7 @@ Tensor composed(const Tensor& q, const Tensor& k, const Tensor& v, const Attenti
   return matmul(p, v);
 }
 
-/// The gradients by public operations, which record; those of 16-bit floats are rounded once.
+/// Computes the gradients with public operations, which record; those of 16-bit floats are rounded once.
 Grads composed_gradients(const Tensor& g, const Tensor& q, const Tensor& k, const Tensor& v, const Plan& plan) {
   if (is_16_bit(q)) {
     Grads grads = composed_gradients(widened(g), widened(q), widened(k), widened(v), plan);
@@ -100,7 +100,7 @@ Grads composed_gradients(const Tensor& g, const Tensor& q, const Tensor& k, cons
   return {matmul(ds, k), matmul(transpose(ds, -2, -1), q), matmul(transpose(p, -2, -1), g)};
 }
 
-/// Without history; the last axis has unit stride.
+/// Returns x without history, with unit stride along the last axis.
 Tensor readable(const Tensor& x) {
   no_grad guard;
   const Tensor plain = detach(x);
@@ -126,7 +126,7 @@ Grads fused_gradients(Context& c, const Tensor& g) {
   return {dq, dk, dv};
 }
 
-/// All three with the same leading sizes.
+/// Runs the blockwise kernel; all three inputs have the same leading sizes.
 Tensor blockwise(const Tensor& q, const Tensor& k, const Tensor& v, const Plan& plan) {
   Shape rows = leading(q);
   rows.push_back(q.size(-2));
@@ -152,7 +152,7 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   LEVIN_AUTOCAST(lower, scaled_dot_product_attention, q, k, v, o);
   check(q, k, v, o);
   const bool fused = !o.mask.defined() && o.dropout == 0.0 && v.size(-1) > 0;
-  if (needs_float32(kernels::attention, q) || (is_16_bit(q) && !fused))  // composed, it would round every step
+  if (needs_float32(kernels::attention, q) || (is_16_bit(q) && !fused))  // the composed form would round at every step
     return to(scaled_dot_product_attention(widened(q), widened(k), widened(v), o), q.dtype());
   const Plan plan{o.scale.value_or(1.0 / std::sqrt(static_cast<double>(q.size(-1)))), o.causal};
   if (!fused) return composed(q, k, v, o, plan);

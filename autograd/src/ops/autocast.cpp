@@ -13,7 +13,7 @@ namespace levin {
 
 namespace {
 
-/// The cast of a leaf, and the leaf itself so that its address stays its own.
+/// The cast of a leaf, and the leaf itself, which keeps its address from being reused.
 struct Cast {
   Tensor leaf, cast;
   std::uint32_t version;
@@ -44,7 +44,8 @@ Tensor lowered(const Tensor& x) {
   if (!x.defined() || x.dtype() == t || !(x.dtype() == kFloat32 || is_16_bit(x))) return x;
   // A cast made while nothing is recorded would cut the weight off from later gradients.
   const bool keep = detail::autocast_state.cache && grad_enabled() && x.requires_grad() && x.is_leaf();
-  // One that a graph makes must not be used outside of it, nor the other way round: replays cast the weights of then.
+  // A cast made during graph capture must not be used outside of the graph, nor the other way round: replays have to
+  // cast the weights as they are then.
   if (!keep || recording(current_stream(x.device()))) return to(x, t);
   const auto version = static_cast<std::uint32_t>(x.version());
   const auto found = casts().find(x.impl_ptr().get());

@@ -1,5 +1,5 @@
 #pragma once
-// How an operation obeys autocast.
+// How an operation follows autocast:
 //
 //   Tensor softmax(const Tensor& x, int64_t axis) {
 //     LEVIN_AUTOCAST(float32, softmax, x, axis);
@@ -11,7 +11,7 @@
 
 namespace levin::ops {
 
-/// Autocast off for a scope; the casts kept so far stay.
+/// Turns autocast off for a scope; casts that are already cached stay.
 class AutocastOff {
  public:
   AutocastOff() : before_(detail::autocast_state.enabled) { detail::autocast_state.enabled = false; }
@@ -23,15 +23,15 @@ class AutocastOff {
   bool before_;
 };
 
-/// float32 and the 16-bit floats in autocast's type; others, and undefined tensors, as they are.
+/// Converts float32 and 16-bit floats to autocast's type; returns others, and undefined tensors, unchanged.
 Tensor lowered(const Tensor& x);
-/// 16-bit floats in float32; others as they are.
+/// Converts 16-bit floats to float32; returns others unchanged.
 Tensor single(const Tensor& x);
 
-/// Which type an operation computes in: autocast's, float32, or the widest type of its inputs.
+/// The type in which an operation computes: autocast's, float32, or the widest type of its inputs.
 enum class AutocastPolicy { lower, float32, widest };
 
-/// A tensor argument as the policy wants it; other arguments as they are.
+/// Converts a tensor argument as the policy requires; returns other arguments unchanged.
 template <class X>
 decltype(auto) under(AutocastPolicy policy, bool any_float32, const X& x) {
   if constexpr (std::is_same_v<X, Tensor>) {
@@ -60,8 +60,8 @@ Tensor call_under(AutocastPolicy policy, F&& f, const X&... x) {
 
 }  // namespace levin::ops
 
-/// First line of an operation that obeys autocast: under it, the operation calls itself with its tensors in the type
-/// that the policy says, autocast being off.
+/// First line of an operation that follows autocast: under autocast, the operation calls itself with autocast off and
+/// its tensors converted to the type that the policy requires.
 #define LEVIN_AUTOCAST(policy, op, ...)                                     \
   if (autocast_enabled()) [[unlikely]]                                      \
   return call_under(                                                        \

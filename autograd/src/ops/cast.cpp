@@ -1,4 +1,4 @@
-// Types, devices, copies.
+// Type and device conversion, copies.
 
 #include "elementwise/common.h"
 
@@ -11,7 +11,7 @@ using namespace ops;
 
 namespace {
 
-/// Contiguous values of x in type t, on x's device.
+/// Returns the values of x in type t, contiguous, on x's device.
 Tensor converted(const Tensor& x, DType t) {
   Tensor y = fresh(x.sizes(), t, x.device());
   Stream stream = current_stream(x.device());
@@ -33,11 +33,11 @@ Tensor to(const Tensor& x, DType dtype) {
 Tensor to(const Tensor& x, Device device) {
   if (x.device() == device) return x;
   require_device(device);
-  // No backend knows another's memory: two accelerators meet on the host.
+  // Backends do not know each other's memory: copies between two kinds of accelerators go through the host.
   if (x.device() != kCpu && device != kCpu && x.device().type != device.type) return to(to(x, kCpu), device);
   const Tensor source = contiguous(x);
   Tensor y = fresh(x.sizes(), x.dtype(), device);
-  // The side that is not the CPU knows how to move bytes.
+  // The backend of the device that is not the CPU moves the bytes.
   const Device mover = device.type == DeviceType::cpu ? x.device() : device;
   Stream stream = current_stream(mover);
   device_backend(mover).copy(y.raw_data(), device, source.raw_data(), source.device(), y.storage()->bytes(), stream);

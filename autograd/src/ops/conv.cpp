@@ -18,7 +18,7 @@ using namespace ops;
 
 namespace {
 
-/// Geometry of y = conv(x, weight): what all three operations keep.
+/// Geometry of y = conv(x, weight), which all three operations store.
 struct Geometry {
   Pair stride = 1, padding = 0, dilation = 1;
   int64_t groups = 1;
@@ -28,7 +28,7 @@ struct Geometry {
 Tensor input_gradient(const Tensor& dy, const Tensor& weight, const Tensor& bias, const Geometry& geometry);
 Tensor weight_gradient(const Tensor& x, const Tensor& dy, const Geometry& geometry);
 
-/// 0 where the kernel does not fit into the padded input.
+/// Returns the output size, 0 if the kernel does not fit into the padded input.
 int64_t output_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
   const int64_t room = in + 2 * padding - dilation * (kernel - 1) - 1;
   return room < 0 ? 0 : room / stride + 1;

@@ -1,4 +1,4 @@
-// Tensors from nothing.
+// Creation of tensors.
 
 #include "elementwise/common.h"
 
@@ -25,7 +25,7 @@ Tensor filled(const Shape& sizes, const Scalar& value, DType dtype, const Tensor
   return t;
 }
 
-/// Absent fields of `options` come from t.
+/// Fills in absent fields of `options` from t.
 TensorOptions merged(const Tensor& t, TensorOptions options) {
   if (!options.dtype) options.dtype = t.dtype();
   if (options.device == kCpu) options.device = t.device();
@@ -45,7 +45,7 @@ void require_floating(const char* op, DType t) {
 
 using RandomKernel = kernels::Kernel<void(const kernels::RandomArgs&, Stream&)>;
 
-/// Draws into memory of any layout.
+/// Draws random numbers into memory of any layout.
 void draw(const RandomKernel& kernel, const Tensor& t, double p0, double p1, Generator* generator) {
   require_floating(kernel.name(), t.dtype());
   no_grad guard;
@@ -56,7 +56,7 @@ void draw(const RandomKernel& kernel, const Tensor& t, double p0, double p1, Gen
   if (!t.is_contiguous()) t.copy_(target);
 }
 
-/// t's values become random ones, which do not depend on its former history.
+/// Replaces t's values by random ones, which do not depend on its previous history.
 const Tensor& draw_in_place(const char* name, const RandomKernel& kernel, const Tensor& t, double p0, double p1,
                             Generator* generator) {
   if (!begin_in_place(name, t)) {

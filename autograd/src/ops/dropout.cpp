@@ -18,7 +18,8 @@ struct DropoutState {
   double p;
 };
 
-/// The map x -> mask * x / (1 - p) for a mask that is a function of the state: linear, so it is its own gradient.
+/// Computes x -> mask * x / (1 - p) for a mask that is a function of the state: the map is linear, so it is its own
+/// gradient.
 Tensor apply(const Tensor& x, const DropoutState& s) {
   const Tensor source = contiguous(x);
   Tensor y = fresh(x.sizes(), x.dtype(), x.device());

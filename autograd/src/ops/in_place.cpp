@@ -1,5 +1,5 @@
-// Edits in place. Without recording the kernel writes straight into the tensor's memory; a recorded edit computes a new
-// value with the public operation and moves it in.
+// In-place operations. Without recording, the kernel writes straight into the tensor's memory; a recorded one computes
+// a new value with the public operation and moves it into the tensor.
 
 #include "elementwise/common.h"
 
@@ -19,7 +19,7 @@ using namespace ops;
 
 namespace {
 
-/// Runs `direct` on x's memory, or `recorded` where the edit belongs into the graph.
+/// Runs `direct` on x's memory, or `recorded` if the operation has to be added to the graph.
 template <class Direct, class Recorded>
 const Tensor& edit(const char* name, const Tensor& x, std::initializer_list<InputRef> others, Direct&& direct,
                    Recorded&& recorded) {
@@ -41,7 +41,7 @@ void check_type(const char* name, const Tensor& x, DType result) {
   }
 }
 
-/// Refuses operands that would enlarge x, and copies those that overlap x's memory in another layout.
+/// Throws if the operand would enlarge x, and copies an operand that overlaps x's memory in another layout.
 Tensor operand_of(const char* name, const Tensor& x, const Tensor& other) {
   common_device(name, x, other);
   if (x.sizes() == other.sizes()) {

@@ -1,4 +1,4 @@
-// Moving elements by position, and the gradients: the transpose of a gather is a scatter-add and back.
+// Indexing operations and their gradients: the transpose of a gather is a scatter-add and vice versa.
 
 #include "autocast.h"
 #include "elementwise/common.h"
@@ -49,7 +49,8 @@ int64_t product(const Shape& sizes, int begin, int end) {
   return n;
 }
 
-/// The index may be smaller than `t` beside the axis, and also along it where `along` is set.
+/// Checks the index sizes. The index may be smaller than `t` along the other axes, and also along `axis` if `along` is
+/// set.
 void check_lines(const char* op, const char* name, const Tensor& t, const Tensor& index, int axis, bool along) {
   bool fits = t.dim() == index.dim();
   for (int d = 0; fits && d < t.dim(); ++d) fits = index.sizes()[d] <= t.sizes()[d] || (d == axis && !along);
@@ -60,7 +61,7 @@ void check_lines(const char* op, const char* name, const Tensor& t, const Tensor
                     along ? std::string() : fmt::format(" except along axis {}", axis)));
 }
 
-/// g's part that the index reaches, as large as the source, with zeros where the index does not reach.
+/// Returns the part of g that the index reaches, in the source's size, with zeros where the index does not reach.
 Tensor to_source_size(const Tensor& g, const Shape& sizes) {
   if (g.sizes() == sizes) return g;
   Shape pads;
@@ -95,7 +96,7 @@ Tensor scatter_add(const Tensor& x, int64_t axis, const Tensor& index, const Ten
   check_index("scatter_add", x, index);
   check_source("scatter_add", x, source);
   ops::refuse_bool("scatter_add", x.dtype(), "scatter");
-  if (is_16_bit(x))  // sums are rounded once
+  if (is_16_bit(x))  // so that sums are rounded once
     return to(scatter_add(to(x, kFloat32), axis, index, to(source, kFloat32)), x.dtype());
   const int a = wrap_axis(axis, x.dim(), "scatter_add");
   check_lines("scatter_add", "x", x, index, a, false);
@@ -129,7 +130,7 @@ Tensor scatter(const Tensor& x, int64_t axis, const Tensor& index, const Tensor&
         Tensor dx, ds;
         if (k.needs(0)) dx = scatter(g, along, where_to, zeros(where_to.sizes(), like(g)));
         if (k.needs(1)) {
-          // Only the last write of a place has a gradient.
+          // Only the last write to a position has a gradient.
           const Tensor number = reshape(arange(where_to.numel(), {.device = g.device()}), where_to.sizes());
           const Tensor winner = scatter(zeros(g.sizes(), like(number)), along, where_to, number);
           const Tensor lost = ne(gather(winner, along, where_to), number);
@@ -216,7 +217,7 @@ struct EmbeddingOptions {
   int64_t padding = -1;  ///< row without gradient; -1 for none
 };
 
-/// The gradient of the weight (V, C): g (..., C) summed by index (...).
+/// Computes the gradient of the weight (V, C): g (..., C) summed by index (...).
 Tensor embedding_gradient(const Tensor& g, const Tensor& index, const EmbeddingOptions& o) {
   if (is_16_bit(g)) return to(embedding_gradient(to(g, kFloat32), index, o), g.dtype());
   Tensor dw = zeros({o.rows, g.sizes().back()}, like(g));

@@ -1,4 +1,4 @@
-// Joining, mirroring, padding and cutting out.
+// Concatenation, flipping, padding and triangles.
 
 #include "elementwise/common.h"
 #include "values.h"
@@ -21,10 +21,10 @@ using namespace ops;
 
 namespace {
 
-/// PyTorch lets tensors of shape (0,) stand in a list of any shapes.
+/// PyTorch allows tensors of shape (0,) in a list of any shapes.
 bool is_plain_empty(const Tensor& t) { return t.dim() == 1 && t.numel() == 0; }
 
-/// Shape and type of the joined tensor; refuses what does not fit.
+/// Shape and type of the concatenated tensor; throws if the inputs do not match.
 struct CatPlan {
   Shape sizes;
   DType dtype;
@@ -56,7 +56,7 @@ CatPlan plan_cat(std::span<const Tensor> tensors, int64_t axis) {
   return plan;
 }
 
-/// Parts that need another type or lie scattered are copied to their place directly.
+/// Copies the parts directly to their positions; used if parts need another type or are not contiguous.
 void copy_parts(const Tensor& y, std::span<const Tensor> tensors, int axis) {
   Stream stream = current_stream(y.device());
   int64_t start = 0;
@@ -197,7 +197,7 @@ Tensor flip(const Tensor& x, const Shape& axes) {
 
 namespace {
 
-/// The part of x that remains when negative padding cuts it.
+/// Returns the part of x that remains after cropping by negative padding.
 Tensor cropped(Tensor x, const Shape& pads) {
   for (int i = 0; i + 1 < pads.size(); i += 2) {
     const int axis = x.dim() - 1 - i / 2;
@@ -211,7 +211,7 @@ Tensor cropped(Tensor x, const Shape& pads) {
   return x;
 }
 
-/// Pairs all 0 or more; `value` round x.
+/// Surrounds x with `value`; all pairs are 0 or more.
 Tensor padded(const Tensor& x, const Shape& pads, const Scalar& value) {
   Shape sizes = x.sizes();
   int64_t first = 0;

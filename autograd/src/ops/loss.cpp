@@ -43,7 +43,7 @@ void check_weight(const char* op, const Tensor& weight, const Tensor& x) {
                                  name_of(weight.dtype()), name_of(x.dtype())));
 }
 
-/// Labels of x (B, C, ...) have to be int64 (B, ...).
+/// Checks that the labels of x (B, C, ...) are int64 (B, ...).
 void check_label_sizes(const char* op, const Tensor& x, const Tensor& target) {
   if (x.dim() < 2)
     throw ShapeError(
@@ -59,14 +59,14 @@ void check_label_sizes(const char* op, const Tensor& x, const Tensor& target) {
                                  to_string(x.sizes()), to_string(expected)));
 }
 
-/// (C) as (1, C, 1, ...).
+/// Reshapes (C) to (1, C, 1, ...).
 Tensor per_class(const Tensor& weight, int dims) {
   Shape sizes = Shape::filled(dims, 1);
   sizes[1] = weight.numel();
   return reshape(weight, sizes);
 }
 
-/// w[target] and 0 where ignored, of target's sizes.
+/// Returns w[target], and 0 where the label is ignored, in target's sizes.
 Tensor label_weights(const Tensor& target, const Tensor& weight, int64_t ignore_index, DType dtype) {
   const Tensor ignored = eq(target, ignore_index);
   if (!weight.defined()) return to(logical_not(ignored), dtype);
@@ -103,15 +103,15 @@ kernels::CrossEntropyArgs arguments(const CrossEntropyTensors& t, const CrossEnt
   return a;
 }
 
-/// g over what the reduction divides by, to be broadcast over x (B, C, ...).
+/// Returns g divided by the reduction's divisor, broadcastable over x (B, C, ...).
 Tensor sample_scale(const Tensor& g, const CrossEntropyTensors& t, const CrossEntropyState& s) {
   if (s.reduction == LossReduction::none) return unsqueeze(g, 1);
-  // Gradients of a mean of nothing are empty, but second ones would show its division by 0.
+  // First gradients of a mean over nothing are empty, but second ones would show its division by 0.
   if (s.reduction != LossReduction::mean || t.x.numel() == 0) return g;
   return div(g, to(t.norm, g.dtype()));
 }
 
-/// The sum of a sample's coefficients (see the contract), (B, 1, ...).
+/// Computes the sum of a sample's coefficients (see the contract), (B, 1, ...).
 Tensor coefficient_sum(const CrossEntropyTensors& t, const CrossEntropyState& s) {
   const int dims = t.x.dim();
   const double classes = static_cast<double>(t.x.sizes()[1]);
@@ -142,7 +142,7 @@ Grads second_gradients(Context& k, const Tensor& dv) {
     const Tensor p = softmax(t.x, 1), along = sum(mul(v, p), {1}, true), scale = sample_scale(g, t, s);
     if (k.needs(1)) {
       Tensor factor = mul(scale, coefficient_sum(t, s));
-      // Where every label is ignored the mean divides by 0; ignored samples have no gradient all the same.
+      // If every label is ignored, the mean divides by 0; ignored samples still have no gradient.
       if (t.target.dtype() == kInt64) factor = masked_fill(factor, unsqueeze(eq(t.target, s.ignore_index), 1), 0);
       grads[1] = mul(factor, mul(p, sub(v, along)));
     }
@@ -155,7 +155,7 @@ Grads second_gradients(Context& k, const Tensor& dv) {
   return grads;
 }
 
-/// dx of cross_entropy; an operation itself, so that it can be differentiated again.
+/// Computes dx of cross_entropy; an operation itself, so that it can be differentiated again.
 Tensor cross_entropy_backward(const Tensor& g, const CrossEntropyTensors& t, const CrossEntropyState& s) {
   const Tensor upstream = dense(g);
   const CrossEntropyTensors p{dense(t.x), dense(t.target), dense(t.weight), t.lse, t.norm};
@@ -189,7 +189,7 @@ Tensor fused_cross_entropy(const Tensor& x, const Tensor& target, const CrossEnt
   Shape samples = x.sizes();
   samples.erase(1);
   const CrossEntropyState s{options.ignore_index, kernel_reduction(options.reduction), options.label_smoothing};
-  Shape sums = samples;  // each in two parts
+  Shape sums = samples;  // each value is stored in two parts
   sums.insert(0, 2);
   const CrossEntropyTensors t{dense(x), dense(target), dense(options.weight),
                               empty(sums, {.dtype = kFloat64, .device = x.device()}),
@@ -214,7 +214,7 @@ struct BceState {
   double target;
 };
 
-/// d loss / d result of each element, to be multiplied by g.
+/// Returns d loss / d result of each element, to be multiplied by g.
 double bce_scale(const BceState& s, int64_t numel) {
   return s.reduction == LossReduction::mean ? 1.0 / static_cast<double>(numel) : 1.0;
 }
@@ -279,14 +279,14 @@ BceOptions in_float32(const BceOptions& options) {
   return {widened(options.weight), widened(options.pos_weight), options.reduction};
 }
 
-/// A composition would round every step.
+/// True if bce has to go through float32; a composition would round at every step.
 bool bce_needs_float32(const Tensor& logits, const BceOptions& options) {
   const bool composes = options.weight.defined() || options.pos_weight.defined();
   return needs_float32(kernels::bce_with_logits, logits) || (composes && is_16_bit(logits));
 }
 
-/// -(pos_weight t log sigmoid(x) + (1 - t) log sigmoid(-x)), times weight. Each part's gradient keeps its digits: with
-/// (1 - t) x taken out of the logarithm, 1 - sigmoid(-x) would have none left for x far below 0.
+/// Computes -(pos_weight t log sigmoid(x) + (1 - t) log sigmoid(-x)), times weight. The gradient of each part keeps its
+/// digits: with (1 - t) x taken out of the logarithm, 1 - sigmoid(-x) would have none left for x far below 0.
 Tensor composed_bce(const Tensor& x, const Tensor& target, const BceOptions& options) {
   const Tensor positive = options.pos_weight.defined() ? mul(options.pos_weight, target) : target;
   Tensor loss = neg(add(mul(logsigmoid(x), positive), mul(logsigmoid(neg(x)), rsub(target, 1))));
@@ -307,7 +307,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
   if (options.label_smoothing < 0.0 || options.label_smoothing > 1.0)
     throw ValueError(
         fmt::format("[cross_entropy] label_smoothing is {}, but has to lie in [0, 1].", options.label_smoothing));
-  if (logits.dim() == 1) {  // one sample
+  if (logits.dim() == 1) {  // a single sample
     Shape sizes{1};
     for (const int64_t n : target.sizes()) sizes.push_back(n);
     const Tensor loss = cross_entropy(unsqueeze(logits, 0), reshape(target, sizes), options);
@@ -322,7 +322,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const NllOptions& options) {
   LEVIN_AUTOCAST(float32, nll_loss, log_probabilities, target, options);
   check_floating("nll_loss", log_probabilities);
-  if (is_16_bit(log_probabilities)) {  // the sum of the weights would overflow a float16
+  if (is_16_bit(log_probabilities)) {  // the sum of the weights would overflow in float16
     NllOptions wide = options;
     wide.weight = widened(options.weight);
     return to(nll_loss(widened(log_probabilities), target, wide), log_probabilities.dtype());
@@ -337,7 +337,7 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const Nll
   const Tensor picked = squeeze(gather(log_probabilities, 1, unsqueeze(safe, 1)), 1);
   const Tensor loss = masked_fill(neg(mul(picked, weights)), ignored, 0);
   if (options.reduction != Reduction::mean) return reduced(loss, options.reduction);
-  // Without a sample the mean is NaN, as in PyTorch, but all gradients are 0, which a division by 0 would not leave.
+  // Without a sample the mean is NaN, as in PyTorch, but all gradients are 0; a division by 0 would make them NaN.
   const Tensor nothing = all(ignored);
   return masked_fill(div(sum(loss), masked_fill(sum(weights), nothing, 1)), nothing,
                      std::numeric_limits<double>::quiet_NaN());

@@ -1,4 +1,4 @@
-// Products of matrices and their gradients.
+// Matrix products and their gradients.
 
 #include "autocast.h"
 
@@ -67,7 +67,7 @@ Tensor compute(const Tensor& a, const Tensor& b, const Tensor& bias, const Shape
   return y;
 }
 
-/// Both of two dimensions or more.
+/// Multiplies matrices or batches; both inputs have two or more dimensions.
 Tensor batched(const char* op, const Tensor& a, const Tensor& b) {
   const int ad = a.dim(), bd = b.dim();
   if (a.sizes()[ad - 1] != b.sizes()[bd - 2]) inner_sizes_differ(op, a, b);
@@ -132,7 +132,7 @@ struct AddmmFactors {
 
 Tensor scaled_by(const Tensor& x, double factor) { return factor == 1.0 ? x : mul(x, factor); }
 
-/// beta bias + alpha a b in the accumulators of the product, rounded once. All of one floating type.
+/// Computes beta bias + alpha a b in the accumulators of the product, rounded once. All have one floating type.
 Tensor fused_addmm(const Tensor& bias, const Tensor& a, const Tensor& b, const AddmmFactors& f) {
   const Shape sizes{a.sizes()[0], b.sizes()[1]};
   Tensor y;
@@ -171,7 +171,7 @@ Tensor addmm(const Tensor& bias, const Tensor& a, const Tensor& b, const Scalar&
                                   to_string(bias.device()), to_string(a.device())));
   if (a.is_floating() && bias.dtype() == a.dtype())
     return fused_addmm(bias, a, b, {beta.to<double>(), alpha.to<double>()});
-  // Integers: the factors stay integers. A bias of another type: the types are promoted as in add().
+  // For integers the factors stay integers. If the bias has another type, the types are promoted as in add().
   const auto scaled = [](const Tensor& x, const Scalar& factor) {
     return factor.to<double>() == 1.0 ? x : mul(x, factor);
   };

@@ -1,4 +1,4 @@
-// Batch and layer norm and their gradients. The second derivative is composed of public operations, from the same
+// Batch norm, layer norm and their gradients. The second derivative is composed of public operations, with the same
 // formula for both: they differ only in the axes over which they average.
 
 #include "autocast.h"
@@ -19,14 +19,14 @@ using namespace ops;
 
 namespace {
 
-/// Undefined where not asked for.
+/// Gradients that are not requested are undefined.
 struct NormGradients {
   Tensor dx, dweight, dbias;
 };
 
 Tensor plus(const Tensor& a, const Tensor& b) { return !a.defined() ? b : !b.defined() ? a : add(a, b); }
 
-/// (C) as (1, C, 1, ...), to be broadcast over x.
+/// Reshapes (C) to (1, C, 1, ...), which broadcasts over x.
 Tensor per_channel(const Tensor& t, int dims) {
   if (!t.defined()) return t;
   Shape sizes = Shape::filled(dims, 1);
@@ -40,9 +40,9 @@ Shape all_but_channels(int dims) {
   return axes;
 }
 
-/// The gradient of dx = rstd (h - mean(h) - xh mean(h xh)) with h = g weight, of dweight = sum g xh and of dbias = sum
-/// g, given their gradients v, u and t (which broadcast to x, as weight does, and may be undefined). weight's is of x's
-/// size. All are of one type: gradients of 16-bit floats go through float32.
+/// Gradients of dx = rstd (h - mean(h) - xh mean(h xh)) with h = g weight, of dweight = sum g xh and of dbias = sum g,
+/// given their gradients v, u and t (which broadcast to x, as weight does, and may be undefined). The gradient of
+/// weight has x's size. All have one type: gradients of 16-bit floats go through float32.
 struct SecondGradients {
   Tensor g, x, weight;
 };
@@ -73,7 +73,7 @@ SecondGradients differentiate(const Tensor& g, const Tensor& x, const Tensor& we
   return result;
 }
 
-/// Which gradients to compute: all of them when they are to be differentiated, since recorded outputs have to exist.
+/// The gradients to compute: all of them if they are to be differentiated, since recorded outputs have to exist.
 struct Wanted {
   Wanted(const Context& k, const Tensor& g, const Tensor& x, const Tensor& weight)
       : recorded(would_record({g, x, weight})), dx(recorded || k.needs(0)), dweight(recorded || k.needs(1)),
@@ -83,7 +83,7 @@ struct Wanted {
 
 struct BatchState {
   double eps;
-  DType parameters;  ///< of weight, bias and the running statistics
+  DType parameters;  ///< type of weight, bias and the running statistics
 };
 
 NormGradients batch_norm_backward(const Wanted& wanted, const Tensor& g, const Tensor& x, const Tensor& weight,
@@ -147,7 +147,7 @@ NormGradients layer_norm_backward(const Wanted& wanted, const Tensor& g, const T
   return r;
 }
 
-/// `type` is what a parameter has to be of.
+/// Checks the shape of a parameter and that it has type `type`.
 void check_parameter(const char* op, const char* name, const Tensor& p, const Tensor& x, const Shape& sizes,
                      DType type) {
   if (!p.defined()) return;
@@ -160,7 +160,8 @@ void check_parameter(const char* op, const char* name, const Tensor& p, const Te
                                  type == x.dtype() ? "" : fmt::format(" and other parameters are {}", name_of(type))));
 }
 
-/// Of batch norm's parameters: x's type, or float32 beside a 16-bit x, as under autocast. All have the first's.
+/// Returns the type of batch norm's parameters: x's type, or float32 with a 16-bit x, as under autocast. All must have
+/// the type of the first.
 DType parameter_type(const Tensor& x, std::initializer_list<Tensor> parameters) {
   for (const Tensor& p : parameters)
     if (p.defined()) return is_16_bit(x) && p.dtype() == kFloat32 ? kFloat32 : x.dtype();
@@ -188,7 +189,7 @@ void check_batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
                     to_string(x.sizes())));
 }
 
-/// `now` holds new running statistics: in the same memory, or in a copy of another type or layout.
+/// Stores the new running statistics `now`, which are in the same memory, or in a copy of another type or layout.
 void update_running(const Tensor& running, const Tensor& now) {
   if (!running.defined()) return;
   if (running.shares_storage(now)) return end_in_place(running);

@@ -1,4 +1,4 @@
-// Pooling. Max pooling's gradient and its pick of elements by index are each other's derivative.
+// Pooling. The gradient of max pooling and the selection of elements by index are each other's derivative.
 
 #include "values.h"
 
@@ -23,7 +23,8 @@ struct PoolOptions {
   bool ceil_mode;
 };
 
-/// Size of the output along one axis; with ceil_mode a last window must begin inside the input or its left padding.
+/// Computes the output size along one axis; with ceil_mode the last window must begin inside the input or its left
+/// padding.
 int64_t pooled_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation, bool ceil_mode) {
   const int64_t room = in + 2 * padding - dilation * (kernel - 1) - 1;
   if (room < 0 && !(ceil_mode && room + stride > 0)) return 0;
@@ -49,7 +50,7 @@ void check_values(const char* op, const Tensor& x, const PoolOptions& o) {
   }
 }
 
-/// Dilated windows may step over a small input.
+/// Checks that every window holds an element; dilated windows may step over a small input.
 void check_windows(const char* op, int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t padding,
                    int64_t dilation) {
   for (int64_t i = 0; i < out; ++i) {
@@ -93,7 +94,7 @@ Shape with_plane(const Shape& sizes, int64_t h, int64_t w) {
 
 Tensor pick(const Tensor& x, const Tensor& indices, const PoolGeometry& g);
 
-/// dx from dy and the places of the maxima.
+/// Computes dx from dy and the indices of the maxima.
 Tensor unpool(const Tensor& dy, const Tensor& indices, const PoolGeometry& g) {
   Tensor dx = empty(with_plane(dy.sizes(), g.h, g.w), like(dy));
   const Tensor from = dense(dy);

@@ -23,7 +23,7 @@ using namespace ops;
 
 namespace {
 
-/// An output and the same memory with reduced axes kept as 1, as kernels want it.
+/// An output and its shape with the reduced axes kept as 1, as kernels need it.
 struct Reduced {
   Tensor out;
   Shape kept;
@@ -46,10 +46,10 @@ Reduced prepare(const char* op, const Tensor& x, const Shape& axes, bool keepdim
   return r;
 }
 
-/// g with reduced axes put back as 1.
+/// Reshapes g so that the reduced axes have size 1.
 Tensor keep_axes(const Tensor& g, const Shape& kept) { return g.sizes() == kept ? g : reshape(g, kept); }
 
-/// Repeats g, of reduced sizes, over the input's.
+/// Expands g, which has the reduced sizes, to the input's sizes.
 Tensor spread(Context& k, const Tensor& g) { return expand(keep_axes(g, k.get<Shape>()), k.input(0).sizes); }
 
 DType sum_type(DType t) { return is_floating(t) ? t : DType::i64; }
@@ -60,19 +60,19 @@ void refuse_empty(const char* op, const Tensor& x, int64_t outputs) {
                                  op, to_string(x.sizes())));
 }
 
-/// Equal parts of g for the elements that `ties` marks; counted in int64, since a 16-bit float ends at 65,504.
+/// Splits g evenly among the elements that `ties` marks; they are counted in int64, since 16-bit floats end at 65,504.
 Tensor tie_share(const Tensor& ties, const Shape& kept, const Tensor& g) {
   return div(keep_axes(g, kept), sum_to_size(ties, kept));
 }
 
-/// As in PyTorch a NaN makes all gradients of its line NaN: nothing equals the extremum, and 0 elements share.
+/// As in PyTorch, a NaN makes all gradients of its line NaN: nothing equals the extremum, and 0 elements share.
 Grads extremum_along_gradient(Context& k, const Tensor& g) {
   const Shape& kept = k.get<Shape>();
   const Tensor ties = eq(k.saved(0), keep_axes(k.saved(1), kept));
   return {mul(tie_share(ties, kept, g), ties)};
 }
 
-/// As in PyTorch the NaN elements share the gradient where there are any.
+/// As in PyTorch, the NaN elements share the gradient if there are any.
 Grads extremum_of_all_gradient(Context& k, const Tensor& g) {
   const Tensor x = k.saved(0), ties = logical_or(eq(x, k.saved(1)), isnan(x));
   return {where(ties, tie_share(ties, k.get<Shape>(), g), 0)};
@@ -92,7 +92,7 @@ Tensor extremum(const char* op, const kernels::ReduceKernel& kernel, const Tenso
   return r.out;
 }
 
-/// x seen as (outer, n, inner) round an axis.
+/// The shape of x as (outer, n, inner) around an axis.
 struct Around {
   int64_t outer = 1, n = 1, inner = 1;
 };
@@ -107,7 +107,7 @@ Around around(const Tensor& x, int axis) {
 
 using ArgKernel = kernels::Kernel<void(const kernels::ArgReduceArgs&, Stream&)>;
 
-/// Values (undefined unless wanted) and indices along an axis, recorded.
+/// Returns the values (undefined unless `with_values`) and indices along an axis, recorded.
 ValuesIndices arg_extremum(const char* op, const ArgKernel& kernel, const Tensor& x, int64_t axis, bool keepdim,
                            bool with_values) {
   const int wrapped = wrap_axis(axis, x.dim(), op);
@@ -148,7 +148,8 @@ Tensor logical(const char* op, const kernels::ReduceKernel& kernel, const Tensor
   return r.out;
 }
 
-/// Products of all elements before each along the last axis, or after each; in log2(n) steps of whole tensors.
+/// Computes, along the last axis, the products of all elements before each element, or of those after it, in log2(n)
+/// steps on whole tensors.
 Tensor product_beside(const Tensor& x, bool before) {
   const int64_t n = x.sizes().back();
   const auto shifted = [&](const Tensor& y, int64_t by) {
@@ -162,7 +163,8 @@ Tensor product_beside(const Tensor& x, bool before) {
   return product;
 }
 
-/// For each element the product of all others along the axes that `kept` has as 1; exact with zeros among them.
+/// Computes for each element the product of all others along the axes that are 1 in `kept`; exact with zeros among
+/// them.
 Tensor product_of_others(const Tensor& x, const Shape& kept) {
   Shape order, back = Shape::filled(x.dim(), 0), flat;
   int64_t n = 1;
@@ -177,7 +179,7 @@ Tensor product_of_others(const Tensor& x, const Shape& kept) {
   return permute(reshape(mul(product_beside(lines, true), product_beside(lines, false)), permuted.sizes()), back);
 }
 
-/// Square root whose gradient at 0 is 0, as PyTorch's std and norm have it.
+/// Computes the square root with gradient 0 at 0, as PyTorch's std and norm do.
 Tensor root(const Tensor& v) {
   Tensor y;
   {
@@ -208,8 +210,8 @@ Tensor norm_gradient(Context& k, const Tensor& g) {
   return mul(mul(sign(x), slope), scale);
 }
 
-/// log(sum(exp(z))) with the axes kept. The gradient is exp(z - result), not exp(z) / sum: that is NaN where both
-/// overflow.
+/// Computes log(sum(exp(z))) with the axes kept. The gradient is exp(z - result), not exp(z) / sum, which is NaN if
+/// both overflow.
 Tensor log_sum_exp(const Tensor& z, const Shape& axes) {
   Tensor y;
   {
@@ -261,7 +263,7 @@ Tensor mean(const Tensor& x, const Shape& axes, bool keepdim) {
   if (Context* c = record("mean", r.out, {x}, [](Context& k, const Tensor& g) -> Grads {
         const Shape& kept = k.get<Shape>();
         const int64_t n = kept.numel() == 0 ? 1 : k.input(0).sizes.numel() / kept.numel();
-        return {spread(k, div(g, static_cast<double>(std::max<int64_t>(1, n))))};  // n is 0 where x has no elements
+        return {spread(k, div(g, static_cast<double>(std::max<int64_t>(1, n))))};  // n is 0 if x has no elements
       }))
     c->set(r.kept);
   return r.out;
@@ -309,7 +311,7 @@ Tensor var(const Tensor& x, const Shape& axes, double correction, bool keepdim) 
   const double count = outputs == 0 ? 0.0 : static_cast<double>(x.numel() / outputs);
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   if (count == 0.0) return add(squares, nan);  // a recorded division by 0 gives NaN gradients
-  // As in PyTorch the variance of a single number is NaN, with a gradient that is NaN whatever the number is.
+  // As in PyTorch, the variance of a single number is NaN, with a gradient that is NaN whatever the number is.
   if (x.dim() == 0 && correction >= 1.0) return mul(sum(x, axes, keepdim), nan);
   return div(squares, std::max(0.0, count - correction));
 }
@@ -364,7 +366,7 @@ Tensor norm(const Tensor& x, double p, const Shape& axes, bool keepdim) {
 Tensor logsumexp(const Tensor& x, const Shape& axes, bool keepdim) {
   check_floating("logsumexp", x);
   if (size_of(x.dtype()) == 2) return to(logsumexp(to(x, kFloat32), axes, keepdim), x.dtype());
-  Tensor shift;  // the largest value, 0 where that is infinite; undefined where there are no elements
+  Tensor shift;  // the largest value, or 0 if that is infinite; undefined if there are no elements
   if (x.numel() > 0) {
     const Tensor top = amax(x.detach(), axes, true);
     shift = masked_fill(top, isinf(top), 0);

@@ -1,5 +1,5 @@
 #pragma once
-// Where the elements of a strided view lie.
+// Positions of a strided view's elements in memory.
 
 #include <levin/core/tensor.h>
 
@@ -13,7 +13,7 @@ struct Region {
   Shape sizes, strides;
   int64_t offset = 0;
 
-  /// One past the last element that the view reaches; 0 where it has no elements.
+  /// Returns one past the last element that the view reaches; 0 if it has no elements.
   int64_t end() const {
     if (sizes.numel() == 0) return 0;
     int64_t last = offset;
@@ -21,8 +21,8 @@ struct Region {
     return last + 1;
   }
 
-  /// Whether several elements of the view may share memory. False negatives do not occur: the axes are taken by
-  /// ascending stride, and each has to step beyond what the axes before it reach.
+  /// True if several elements of the view may share memory. There are no false negatives: the axes are taken by
+  /// ascending stride, and each has to step beyond the reach of the axes before it.
   bool may_overlap() const {
     if (sizes.numel() == 0) return false;
     Shape order;
@@ -42,7 +42,7 @@ struct Region {
 
 inline Region region_of(const Tensor& x) { return {x.sizes(), x.strides(), x.storage_offset()}; }
 
-/// Both regions of one memory, counted from the first element that either of them names.
+/// Rebases both regions of one memory to the first element that either of them contains.
 inline std::pair<Region, Region> shared_memory(Region one, Region other) {
   const int64_t begin = std::min(one.offset, other.offset);
   one.offset -= begin;

@@ -24,7 +24,7 @@ void split_sizes(Args& args, const Shape& sizes, int axis) {
   for (int i = 0; i < sizes.size(); ++i) (i < axis ? args.outer : i == axis ? args.n : args.inner) *= sizes[i];
 }
 
-/// dx of both; an operation itself, so that it can be differentiated again.
+/// Computes dx of softmax and log_softmax; an operation itself, so that it can be differentiated again.
 Tensor run_backward(const BackwardKernel& kernel, const Tensor& g, const Tensor& y, int axis) {
   const Tensor upstream = contiguous(g.detach()), output = contiguous(y.detach());
   Tensor dx = empty(y.sizes(), like(y));

@@ -1,4 +1,4 @@
-// Sorting. The gradient of a value goes back to the place that it came from.
+// Sorting. The gradient of a value goes back to the position that the value came from.
 
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>

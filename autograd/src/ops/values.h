@@ -1,5 +1,5 @@
 #pragma once
-// Questions about inputs' values that operations ask before they call a kernel.
+// Checks and conversions of inputs that operations make before they call a kernel.
 
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops/elementwise.h>
@@ -19,30 +19,30 @@ inline void check_floating(const char* op, const Tensor& x) {
 
 inline bool is_16_bit(const Tensor& x) { return x.dtype() == kHalf || x.dtype() == kBFloat16; }
 
-/// Whether an operation on x has to go through float32: x is float16 or bfloat16, which the kernel of its device does
-/// not take.
+/// True if an operation on x has to go through float32: x is float16 or bfloat16, which the kernel of its device does
+/// not support.
 template <class Signature>
 bool needs_float32(const kernels::Kernel<Signature>& kernel, const Tensor& x) {
   return is_16_bit(x) && !kernel.takes(x.device().type, x.dtype());
 }
 
-/// 16-bit floats in float32; others, and undefined tensors, as they are.
+/// Converts 16-bit floats to float32; returns others, and undefined tensors, unchanged.
 inline Tensor widened(const Tensor& t) { return t.defined() && is_16_bit(t) ? to(t, kFloat32) : t; }
 
 /// Converts a result computed in float32 back to the type of its tensor; undefined stays undefined.
 inline Tensor rounded(const Tensor& t, DType dtype) { return t.defined() ? to(t, dtype) : t; }
 
-/// In which a kernel keeps what it computed on x for later: float32 beside the 16-bit floats, else x's type.
+/// Returns the type of the statistics that a kernel saves for x: float32 with 16-bit floats, else x's type.
 inline DType statistics_type(const Tensor& x) { return is_16_bit(x) ? kFloat32 : x.dtype(); }
 
-/// Values without history, in row-major memory; undefined stays undefined.
+/// Returns the values without history, in row-major memory; undefined stays undefined.
 inline Tensor dense(const Tensor& t) {
   if (!t.defined()) return t;
   no_grad guard;
   return contiguous(detach(t));
 }
 
-/// A kernel's argument; undefined gives an empty view.
+/// Returns a kernel's argument; an undefined tensor gives an empty view.
 inline TensorView view_of(const Tensor& t) { return t.defined() ? t.tensor_view() : TensorView{}; }
 
 }  // namespace levin::ops

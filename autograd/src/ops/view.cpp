@@ -22,14 +22,14 @@ namespace {
 
 Grads back_to_input_shape(Context& c, const Tensor& g) { return {reshape(g, c.input(0).sizes)}; }
 
-/// Contiguous zeros of shape `sizes` with g in the region: the gradient of taking the region, no two of whose elements
-/// coincide.
+/// Returns contiguous zeros of shape `sizes` with g in the region: the gradient of selecting the region, no two of
+/// whose elements coincide.
 Tensor embed(const Tensor& g, const Shape& sizes, const Region& region) {
   Tensor y;
   {
     no_grad guard;
     y = zeros(sizes, like(g));
-    // Without elements nothing is written: an empty view of an expanded tensor would be refused.
+    // If there are no elements nothing is written: an empty view of an expanded tensor would be refused.
     if (g.numel() > 0) alias(y, region.sizes, region.strides, region.offset).copy_(g);
   }
   if (Context* c = record("embed", y, {g}, [](Context& k, const Tensor& gg) -> Grads {
@@ -41,16 +41,16 @@ Tensor embed(const Tensor& g, const Shape& sizes, const Region& region) {
   return y;
 }
 
-/// Contiguous memory of `span` elements with g at the places of the region; elements that coincide are added up in a
-/// fixed order.
+/// Returns contiguous memory of `span` elements with g at the positions of the region; elements that coincide are
+/// summed in a fixed order.
 Tensor add_up(const Tensor& g, const Region& region, int64_t span) {
   if (!region.may_overlap()) return embed(g, {span}, region);
   const Tensor places = as_strided(arange(span), region.sizes, region.strides, region.offset);
   return index_add(zeros({span}, like(g)), 0, reshape(contiguous(places), {-1}).to(g.device()), reshape(g, {-1}));
 }
 
-/// As in PyTorch: the gradients add up where they were read from, and elements of the input that share memory get equal
-/// parts of what came there.
+/// As in PyTorch, gradients are summed at the positions that were read, and elements of the input that share memory get
+/// equal shares of the sum.
 Grads as_strided_gradient(Context& k, const Tensor& g) {
   const auto& [in, out] = k.get<std::pair<Region, Region>>();
   const int64_t span = std::max(in.end(), out.end());
@@ -62,7 +62,8 @@ Grads as_strided_gradient(Context& k, const Tensor& g) {
   return {as_strided(memory, in.sizes, in.strides, in.offset)};
 }
 
-/// The view of x that `region` describes in a contiguous tensor of x's shape, and `strides` and `offset` in x's memory.
+/// Returns the view of x with `strides` and `offset` in x's memory; `region` describes it in a contiguous tensor of x's
+/// shape.
 Tensor take_region(const char* name, const Tensor& x, const Shape& sizes, const Shape& strides, int64_t offset,
                    const Region& region) {
   Tensor y = make_view(x, sizes, strides, offset);
@@ -73,7 +74,7 @@ Tensor take_region(const char* name, const Tensor& x, const Shape& sizes, const 
   return y;
 }
 
-/// Collects what a basic index does, in the memory of x and in a contiguous tensor of its shape at once.
+/// Collects the effect of a basic index, both in x's memory and in a contiguous tensor of its shape.
 struct IndexPlan {
   explicit IndexPlan(const Tensor& x)
       : in_sizes(x.sizes()),
@@ -266,7 +267,7 @@ Tensor expand(const Tensor& x, const Shape& sizes) {
       target[i] = x.sizes()[i - added];
     }
   Tensor y = make_view(x, target, broadcast_strides(x.sizes(), x.strides(), target, "expand"), x.storage_offset());
-  record("expand", y, {x}, [](Context&, const Tensor& g) -> Grads { return {g}; });  // the engine sums it back
+  record("expand", y, {x}, [](Context&, const Tensor& g) -> Grads { return {g}; });  // the engine sums the gradient
   return y;
 }
 
@@ -326,8 +327,8 @@ Tensor as_strided(const Tensor& x, const Shape& sizes, const Shape& strides, std
 
 namespace {
 
-/// Windows overlap where they are longer than their step: what came to each adds up, in a fixed order. Unlike that of
-/// as_strided, this gradient is of x's elements, whether or not several of them share memory.
+/// Windows overlap if they are longer than their step: the gradients of an element are summed in a fixed order. Unlike
+/// the gradient of as_strided, this one is per element of x, whether or not several elements share memory.
 Grads unfold_gradient(Context& k, const Tensor& g) {
   const auto& [axis, step] = k.get<std::pair<int, int64_t>>();
   const TensorMeta& in = k.input(0);

@@ -1,4 +1,4 @@
-// Attention by blocks: a task holds one block of scores at a time, and each sum has its order by shape alone.
+// Attention by blocks: a task holds one block of scores at a time, and the order of each sum depends only on the shape.
 
 #include "rows.h"
 #include "kernels/src/table.h"
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kRowBlock = 64, kColumnBlock = 256;
 
-/// One (rows, width) matrix of a tensor with leading axes; unit stride along a row.
+/// One (rows, width) matrix of a tensor with leading axes, with unit stride along a row.
 template <class T>
 struct Matrix {
   T* data;
@@ -27,7 +27,7 @@ struct Matrix {
   Matrix from_row(int64_t row) const { return {data + row * step, step}; }
 };
 
-/// Matrix number `n` over the leading axes.
+/// Returns matrix number `n` over the leading axes.
 template <class T>
 Matrix<T> matrix_at(const TensorView& t, int64_t n) {
   const int lead = t.dim() - 2;
@@ -39,7 +39,7 @@ Matrix<T> matrix_at(const TensorView& t, int64_t n) {
   return {p, t.stride(lead)};
 }
 
-/// c (m, n) = alpha a (m, k) b^T (n, k) + beta c.
+/// Computes c (m, n) = alpha a (m, k) b^T (n, k) + beta c.
 template <class T>
 void times_transposed(int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T> b, Matrix<T> c) {
   gemm(GemmArgs<T>{.m = m,
@@ -56,7 +56,7 @@ void times_transposed(int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Mat
                    .alpha = alpha});
 }
 
-/// c (m, n) = alpha a (m, k) b (k, n), added to c unless `first`.
+/// Computes c (m, n) = alpha a (m, k) b (k, n), added to c unless `first`.
 template <class T>
 void times(int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T> b, Matrix<T> c, bool first) {
   gemm(GemmArgs<T>{.m = m,
@@ -74,7 +74,7 @@ void times(int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T> b, M
                    .beta = first ? T(0) : T(1)});
 }
 
-/// c (m, n) = alpha a^T b with a (k, m) and b (k, n), added to c unless `first`.
+/// Computes c (m, n) = alpha a^T b with a (k, m) and b (k, n), added to c unless `first`.
 template <class T>
 void transposed_times(int64_t m, int64_t n, int64_t k, T alpha, Matrix<T> a, Matrix<T> b, Matrix<T> c, bool first) {
   gemm(GemmArgs<T>{.m = m,
@@ -135,7 +135,7 @@ void attention(const AttentionArgs& a, Stream&) {
   });
 }
 
-/// The backward of one index of the leading axes.
+/// Backward for one index of the leading axes.
 template <class T>
 class Backward {
  public:
@@ -157,7 +157,7 @@ class Backward {
     delta_ = ds_ + kRowBlock * kColumnBlock;
   }
 
-  /// Row block i against column block j: what it adds to dq's rows, and to dk's and dv's.
+  /// Adds the contribution of row block i and column block j to dq's rows, and to those of dk and dv.
   void block(int64_t i, int64_t j, bool into_q, bool into_kv) {
     const int64_t i0 = i * kRowBlock, rows = std::min(kRowBlock, s_.rows - i0);
     const int64_t j0 = j * kColumnBlock, end = a_.causal ? std::min(s_.columns, i0 + rows) : s_.columns;
@@ -197,8 +197,8 @@ class Backward {
   T *scores_, *ds_, *delta_;
 };
 
-/// Few long sequences are cut in two sweeps, one that owns column blocks and one that owns row blocks; many short ones
-/// go one a task, which computes every block once.
+/// A few long sequences are computed in two sweeps, one over column blocks and one over row blocks; of many short
+/// sequences each is one task, which computes every block once.
 template <class T>
 void backward(const AttentionBackwardArgs& a) {
   constexpr int64_t many = 16;

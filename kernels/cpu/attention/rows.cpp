@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace levin::kernels::cpu::HWY_NAMESPACE {
 namespace {
 
-/// Calls f(i) for whole vectors and then part(i, count) for what is left.
+/// Calls f(i) for whole vectors and then part(i, count) for the remainder.
 template <class T, class F, class G>
 HWY_INLINE void in_vectors(int64_t n, F&& f, G&& part) {
   int64_t i = 0;
@@ -38,7 +38,7 @@ HWY_INLINE T largest(const T* x, int64_t n) {
   return hn::GetLane(hn::MaxOfLanes(d, peak));
 }
 
-/// x = exp(x - peak); returns the sum.
+/// Computes x = exp(x - peak) and returns the sum.
 template <class T>
 HWY_INLINE T exponentials(T* x, int64_t n, T peak) {
   const Simd<T> d;

@@ -7,13 +7,13 @@
 
 namespace levin::kernels::cpu {
 
-/// A block of scores (rows, columns), rows `step` apart. Of row r the first valid(r) columns take part.
+/// A block of scores (rows, columns), rows `step` apart. In row r the first valid(r) columns take part.
 template <class T>
 struct ScoreBlock {
   T* scores;
   int64_t rows, columns, step;
   int64_t first_valid;  ///< columns of row 0 that take part; below `columns` only with a causal mask
-  bool causal;          ///< each further row sees one column more
+  bool causal;          ///< each further row attends to one more column
 
   int64_t valid(int64_t row) const {
     if (!causal) return columns;
@@ -24,14 +24,16 @@ struct ScoreBlock {
 
 template <class T>
 struct AttentionRows {
-  /// One step of the running softmax: scores become exp(score - peak), 0 where masked; peak and sum (rows) are updated,
-  /// and the rows (width) of `out`, summed so far, are scaled to the new peak unless this is the first block.
+  /// Performs one step of the online softmax: scores become exp(score - peak), 0 where masked; peak and sum (rows) are
+  /// updated, and the rows (width) of `out`, summed so far, are rescaled to the new peak unless this is the first
+  /// block.
   void (*advance)(const ScoreBlock<T>& block, T* peak, T* sum, T* out, int64_t width, bool first);
-  /// out (rows, width) /= sum; lse = peak + log(sum).
+  /// Computes out (rows, width) /= sum and lse = peak + log(sum).
   void (*finish)(int64_t rows, const T* peak, const T* sum, T* out, int64_t width, T* lse);
-  /// sums[r] = sum of a[r] b[r] over `width` contiguous elements.
+  /// Computes sums[r] = sum of a[r] b[r] over `width` contiguous elements.
   void (*dot)(int64_t rows, int64_t width, const T* a, const T* b, T* sums);
-  /// Scores become P = exp(score - lse), and those of `dp`, of the same geometry, dS = P (dp - delta); 0 where masked.
+  /// Turns scores into P = exp(score - lse), and those of `dp`, of the same geometry, into dS = P (dp - delta); 0 where
+  /// masked.
   void (*differentiate)(const ScoreBlock<T>& block, T* dp, const T* lse, const T* delta);
 };
 

@@ -1,7 +1,7 @@
 #pragma once
-// Convolution as a matrix product: the first rung, and the path for fewer than eight channels on the lane side.
+// Convolution as a matrix product: the first rung, and the path for fewer than eight channels in the lane dimension.
 // Idea: write each output pixel's inputs as a column, (taps, pixels), then call gemm; pixels are the lanes.
-// Bound: writing and reading the column matrix, taps times the image, where a product reads each element few times.
+// Bound: writing and reading the column matrix, taps times the image, of which a product reads each element few times.
 
 #include "kernels/cpu/conv/conv.h"
 #include "kernels/cpu/gemm/gemm.h"
@@ -13,7 +13,7 @@
 
 namespace levin::kernels::cpu::detail {
 
-/// Output columns [first, second) whose input lies inside the image for kernel column kx.
+/// Returns the output columns [first, second) whose input lies inside the image for kernel column kx.
 inline std::pair<int64_t, int64_t> valid_columns(const Conv2dShape& s, int64_t kx) {
   const int64_t shift = kx * s.dilation_w - s.pad_w;  // x = ox * stride + shift
   const int64_t low = shift < 0 ? (-shift + s.stride_w - 1) / s.stride_w : 0;
@@ -37,7 +37,7 @@ void for_each_column_row(const Conv2dShape& s, C* columns, F&& f) {
   }
 }
 
-/// (C, H, W) to (taps, pixels).
+/// Copies (C, H, W) to (taps, pixels).
 template <class T>
 void to_columns(const Conv2dShape& s, const T* image, T* columns) {
   for_each_column_row(s, columns, [&](T* row, int64_t line, int64_t low, int64_t high, int64_t x) {
@@ -57,7 +57,7 @@ void add_columns(const Conv2dShape& s, const T* columns, T* image) {
   });
 }
 
-/// Runs f(item = image * groups + group, columns) for all, in parallel.
+/// Runs f(item = image * groups + group, columns) for all items, in parallel.
 template <class T, class F>
 void for_each_item(const Conv2dShape& s, int64_t items, F&& f) {
   parallel_for(0, items, 1, [&](int64_t begin, int64_t end) {
@@ -111,7 +111,7 @@ void columns_backward_input(const Conv2dShape& s, const T* dy, const T* w, T* dx
   });
 }
 
-/// Chunks of images are summed apart, then added in order.
+/// Sums chunks of images separately, then adds them in order.
 template <class T>
 void columns_backward_weight(const Conv2dShape& s, const T* x, const T* dy, T* dw) {
   constexpr int64_t most_chunks = 16;

@@ -1,4 +1,4 @@
-// The doors of conv.h: edge cases, and the choice between the direct path, the column path and plain products.
+// Entry points of conv.h: edge cases, and the choice between the direct path, the column path and plain products.
 #include "kernels/cpu/conv/conv.h"
 
 #include "kernels/cpu/conv/columns.h"
@@ -8,10 +8,11 @@ namespace levin::kernels::cpu {
 
 namespace {
 
-/// Below this many channels on the lane side most lanes would idle.
+/// Below this many channels in the lane dimension, most lanes would be idle.
 constexpr int64_t kDirectChannels = 8;
 
-/// The kernel covers the whole image and there is one output pixel: a product of matrices (B, taps) and (O, taps).
+/// True if the kernel covers the whole image and there is one output pixel: a matrix product of (B, taps) and (O,
+/// taps).
 bool covers_image(const Conv2dShape& s) {
   return s.groups == 1 && s.out_plane() == 1 && s.pad_h == 0 && s.pad_w == 0 && s.kernel_h == s.in_h &&
          s.kernel_w == s.in_w && s.dilation_h == 1 && s.dilation_w == 1;

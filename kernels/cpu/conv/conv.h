@@ -1,6 +1,6 @@
 #pragma once
 // Two-dimensional convolution (cross-correlation, as in PyTorch) on raw contiguous pointers: forward and its gradients.
-// Transposed convolution is the same three functions with the roles of x and y exchanged.
+// Transposed convolution uses the same three functions with the roles of x and y exchanged.
 
 #include <cstdint>
 
@@ -8,8 +8,8 @@ namespace levin::kernels::cpu {
 
 using std::int64_t;
 
-/// out = (in + 2 pad - dilation (kernel - 1) - 1) / stride + 1 in both directions; a transposed convolution may have
-/// added `output_padding` to in, so out_h and out_w are given, not derived.
+/// Satisfies out = (in + 2 pad - dilation (kernel - 1) - 1) / stride + 1 in both directions; a transposed convolution
+/// may have added `output_padding` to in, so out_h and out_w are given, not derived.
 struct Conv2dShape {
   int64_t batch = 0, in_channels = 0, in_h = 0, in_w = 0;
   int64_t out_channels = 0, kernel_h = 1, kernel_w = 1;
@@ -25,18 +25,18 @@ struct Conv2dShape {
   int64_t out_plane() const { return out_h * out_w; }
 };
 
-// x (B, C, H, W), w (O, C / groups, KH, KW), bias (O) or null, y (B, O, OH, OW). All are deterministic whatever the
-// number of threads; results may differ in the last bits between instruction sets.
+// x (B, C, H, W), w (O, C / groups, KH, KW), bias (O) or null, y (B, O, OH, OW). All functions are deterministic for
+// any number of threads; results may differ in the last bits between instruction sets.
 
-/// y = x * w + bias.
+/// Computes y = x * w + bias.
 void conv2d_forward(const Conv2dShape& s, const float* x, const float* w, const float* bias, float* y);
 void conv2d_forward(const Conv2dShape& s, const double* x, const double* w, const double* bias, double* y);
 
-/// dx, the gradient of x; overwrites. With y's sizes as input this is the forward of a transposed convolution.
+/// Overwrites dx with the gradient of x. With y's sizes as input this is the forward of a transposed convolution.
 void conv2d_backward_input(const Conv2dShape& s, const float* dy, const float* w, float* dx);
 void conv2d_backward_input(const Conv2dShape& s, const double* dy, const double* w, double* dx);
 
-/// dw, the gradient of w; overwrites. Sums run over the pixels of an image, then the images of a chunk, then the
+/// Overwrites dw with the gradient of w. Sums run over the pixels of an image, then the images of a chunk, then the
 /// chunks.
 void conv2d_backward_weight(const Conv2dShape& s, const float* x, const float* dy, float* dw);
 void conv2d_backward_weight(const Conv2dShape& s, const double* x, const double* dy, double* dw);

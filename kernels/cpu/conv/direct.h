@@ -1,12 +1,12 @@
 #pragma once
-// Direct convolution: the shipped path for eight or more channels on the lane side.
-// Idea: output channels are lanes, neighbouring pixels of a row the tile's height. A tap's inputs for those pixels are
-// then neighbours too, so a tile reads the zero-padded image in place: no column matrix is ever written. Strides are
-// removed by splitting the padded image into phases (every s-th row and column) while it is copied; dilation is only
-// another offset. The gradient of the input is the same loop with channels' roles exchanged, one phase of its pixels at
-// a time. Changes against 01_columns: a ninth to a twenty-fifth of the memory traffic, and no waste on narrow images.
-// Bound: the multipliers; the copies into and out of the lanes' layout are work of order pixels, beside pixels times
-// taps.
+// Direct convolution: the shipped path for eight or more channels in the lane dimension.
+// Idea: output channels are lanes, neighbouring pixels of a row are the tile's height. A tap's inputs for those pixels
+// are then neighbours too, so a tile reads the zero-padded image in place: no column matrix is ever written. Strides
+// are removed by splitting the padded image into phases (every s-th row and column) while it is copied; dilation is
+// only another offset. The gradient of the input is the same loop with the channels' roles exchanged, one phase of its
+// pixels at a time. Changes compared with columns.h: a ninth to a twenty-fifth of the memory traffic, and no waste on
+// narrow images. Bound: the multipliers; the copies into and out of the lanes' layout are work of order pixels,
+// compared with pixels times taps.
 
 #include "kernels/cpu/conv/plan.h"
 #include "kernels/cpu/gemm/ops.h"
@@ -18,12 +18,12 @@
 
 namespace levin::kernels::cpu::detail {
 
-/// Where a weight lies: w[lane * lane_stride + source channel * channel_stride + kernel position].
+/// Strides of a weight: w[lane * lane_stride + source channel * channel_stride + kernel position].
 struct WeightStrides {
   int64_t lane, channel, group;
 };
 
-/// Weights of one panel in the table's order, (taps, panel).
+/// Packs the weights of one panel in the table's order, (taps, panel).
 template <class T>
 void pack_weights(const DirectPlan& plan, const TapTable& table, const Panels<T>& panels, int64_t panel, const T* w,
                   const WeightStrides& strides, T* dst) {
@@ -36,7 +36,7 @@ void pack_weights(const DirectPlan& plan, const TapTable& table, const Panels<T>
   for (const int64_t weight : table.weights) dst = std::copy_n(natural + weight * width, width, dst);
 }
 
-/// The padded sources of one group of `images` images: copies in scratch memory, or the planes themselves.
+/// Returns the padded sources of one group of `images` images: copies in scratch memory, or the planes themselves.
 template <class T>
 const T* padded_source(const DirectPlan& plan, const T* planes, int64_t images = 1, int64_t image_step = 0) {
   if (plan.in_place()) return planes;
@@ -50,7 +50,8 @@ const T* padded_source(const DirectPlan& plan, const T* planes, int64_t images =
   return padded;
 }
 
-/// All pixels of one phase for one panel: (result_h, result_w, panel), leaving out kernel rows that lie on padding.
+/// Computes all pixels of one phase for one panel: (result_h, result_w, panel), skipping kernel rows that lie on
+/// padding.
 template <class T>
 void direct_phase(const DirectPlan& plan, const TapTable& table, const PhaseTaps& phase, const T* source,
                   const T* weights, int64_t vectors, T* pixels) {
@@ -75,7 +76,7 @@ void direct_phase(const DirectPlan& plan, const TapTable& table, const PhaseTaps
   }
 }
 
-/// result = source * w (+ bias) for all images. Tasks are images, of small batches also panels.
+/// Computes result = source * w (+ bias) for all images. Tasks are images and, for small batches, also panels.
 template <class T>
 void direct_run(const DirectPlan& plan, int64_t batch, int64_t groups, const T* source, const T* w,
                 const WeightStrides& strides, const T* bias, T* result) {
@@ -113,7 +114,7 @@ void direct_run(const DirectPlan& plan, int64_t batch, int64_t groups, const T* 
   });
 }
 
-/// Shared by the tasks of the weight gradient. Sums are (chunks, groups, panels, taps, panel), a panel's `panel_size`
+/// Shared by the tasks of the weight gradient. Sums are (chunks, groups, panels, taps, panel), with panels `panel_size`
 /// apart.
 template <class T>
 struct WeightGradient {
@@ -125,7 +126,7 @@ struct WeightGradient {
   int64_t panel_size;
 };
 
-/// Adds `images` images' weight gradient for one group and panel to sum (taps, panel), or overwrites it.
+/// Adds the weight gradient of `images` images for one group and panel to sum (taps, panel), or overwrites it.
 template <class T>
 void direct_weight_panel(const WeightGradient<T>& g, const T* padded, int64_t image_step, int64_t image, int64_t images,
                          int64_t group, int64_t panel, bool add, T* sum) {
@@ -147,12 +148,13 @@ void direct_weight_panel(const WeightGradient<T>& g, const T* padded, int64_t im
   }
 }
 
-/// Weight gradient of images [first, last), one group, panels [panel_begin, panel_end); `sums` is the first panel's.
+/// Computes the weight gradient of images [first, last), one group, panels [panel_begin, panel_end); `sums` is the
+/// first panel's.
 template <class T>
 void direct_weight_chunk(const WeightGradient<T>& g, int64_t first, int64_t last, int64_t group, int64_t panel_begin,
                          int64_t panel_end, T* sums) {
   const Conv2dShape& s = g.s;
-  // Small images go several at a time, so that a tile's sums stay in registers for some hundred pixels.
+  // Small images are processed several at a time, so that a tile's sums stay in registers for some hundred pixels.
   const int64_t at_once = std::clamp<int64_t>(256 / s.out_plane(), 1, last - first);
   const int64_t item = s.in_channels * s.in_plane();
   for (int64_t image = first; image < last; image += at_once) {
@@ -166,7 +168,8 @@ void direct_weight_chunk(const WeightGradient<T>& g, int64_t first, int64_t last
   }
 }
 
-/// dw of all images: chunks of images summed apart, so that many threads can work, then added in order.
+/// Computes dw of all images: chunks of images are summed separately, so that many threads can work, then added in
+/// order.
 template <class T>
 void direct_backward_weight(const Conv2dShape& s, const T* x, const T* dy, T* dw) {
   constexpr int64_t most_chunks = 16, most_bytes = int64_t{8} << 20, unit = 32;

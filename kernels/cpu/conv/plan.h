@@ -1,5 +1,5 @@
 #pragma once
-// The geometry of the direct convolution: what each result pixel reads, worked out once for a shape.
+// The geometry of the direct convolution: the inputs that each result pixel reads, computed once for a shape.
 
 #include "kernels/cpu/conv/conv.h"
 #include "kernels/cpu/conv/ops.h"
@@ -18,20 +18,20 @@ inline Axis column_axis(const Conv2dShape& s) {
   return {s.in_w, s.out_w, s.kernel_w, s.stride_w, s.pad_w, s.dilation_w};
 }
 
-/// A kernel position of one phase and where, in the padded source, it lies from its pixel.
+/// A kernel position of one phase and its offset from the pixel in the padded source.
 struct AxisTap {
   int64_t kernel, phase, shift;
 };
 
-/// Pixels first, first + step, ... of the result and what they read.
+/// Pixels first, first + step, ... of the result and the taps that they read.
 struct AxisPhase {
   int64_t first, step, count;  // pixels of the result
   int64_t source;              // padded source position of the first pixel
   std::vector<AxisTap> taps;   // in order of rising or falling source position
 };
 
-/// How a direction is computed: the padded source holds, for each of `phases` phases p and each i < extent, the
-/// source's element i * phases + p + origin (zero outside).
+/// The plan of one direction: the padded source holds, for each of `phases` phases p and each i < extent, the source's
+/// element i * phases + p + origin (zero outside).
 struct AxisPlan {
   int64_t size, phases, extent, origin;
   std::vector<AxisPhase> results;
@@ -46,7 +46,7 @@ struct AxisPlan {
   }
 };
 
-/// y[o] = sum over k of x[o * stride + k * dilation - pad] w[k]: the stride becomes phases of the source.
+/// Plans y[o] = sum over k of x[o * stride + k * dilation - pad] w[k]: the stride becomes phases of the source.
 inline AxisPlan forward_axis(const Axis& a) {
   AxisPlan plan{a.in, a.stride, a.out + (a.kernel - 1) * a.dilation / a.stride, -a.pad, {}};
   AxisPhase all{0, 1, a.out, 0, {}};
@@ -55,8 +55,9 @@ inline AxisPlan forward_axis(const Axis& a) {
   return plan;
 }
 
-/// dx[i] = sum over k of dy[(i + pad - k * dilation) / stride] w[k] where that divides: the stride becomes phases of
-/// the result, i + pad = stride * t + r, each with the kernel positions whose k * dilation leaves the same remainder r.
+/// Plans dx[i] = sum over k of dy[(i + pad - k * dilation) / stride] w[k] where the division is exact: the stride
+/// becomes phases of the result, i + pad = stride * t + r, each with the kernel positions whose k * dilation leaves the
+/// same remainder r.
 inline AxisPlan backward_axis(const Axis& a) {
   const int64_t reach = (a.kernel - 1) * a.dilation / a.stride;
   const int64_t t_first = a.pad / a.stride, t_last = (a.in - 1 + a.pad) / a.stride;
@@ -74,7 +75,7 @@ inline AxisPlan backward_axis(const Axis& a) {
   return plan;
 }
 
-/// Copies every `step`-th element of a line, the columns [low, high) that exist; the others are padding.
+/// Copies every `step`-th element of a line for the columns [low, high) that exist; the others are padding.
 template <class T>
 void pad_line(const T* line, int64_t step, int64_t low, int64_t high, int64_t extent, T* out) {
   for (int64_t c = 0; c < low; ++c) out[c] = T(0);
@@ -109,7 +110,7 @@ void pad_plane(const T* plane, const AxisPlan& rows, const AxisPlan& columns, T*
   }
 }
 
-/// Both directions of one convolution, with what they read and write.
+/// Both directions of one convolution, with their numbers of channels.
 struct DirectPlan {
   AxisPlan rows, columns;
   int64_t source_channels, result_channels;  // of one group
@@ -118,7 +119,7 @@ struct DirectPlan {
 
   int64_t source_plane() const { return rows.size * columns.size; }
   int64_t result_plane() const { return result_h * result_w; }
-  bool in_place() const { return rows.whole() && columns.whole(); }  // padding would only copy
+  bool in_place() const { return rows.whole() && columns.whole(); }  // only padding needs a copy
 
   int64_t padded_plane() const { return rows.phases * columns.phases * rows.extent * columns.extent; }
   int64_t kernel() const { return kernel_h * kernel_w; }
@@ -129,8 +130,8 @@ struct DirectPlan {
   }
 };
 
-/// A 1 x 1 kernel without stride and padding sees one long row. A transposed convolution may have pixels beyond what
-/// its kernel reaches (output_padding beside a dilation), and then both planes differ.
+/// Flattens the planes of a 1 x 1 kernel without stride and padding into one long row. A transposed convolution may
+/// have pixels beyond its kernel's reach (output_padding with a dilation), and then the two planes differ.
 inline Conv2dShape flattened(Conv2dShape s) {
   const bool same = s.in_h == s.out_h && s.in_w == s.out_w;
   if (same && s.kernel() == 1 && s.stride_h == 1 && s.stride_w == 1 && s.pad_h == 0 && s.pad_w == 0) {
@@ -161,7 +162,7 @@ inline DirectPlan backward_plan(const Conv2dShape& s) {
           s.kernel_w};
 }
 
-/// Result channels are computed in panels of two vectors, the last perhaps of one.
+/// Result channels are computed in panels of two vectors; the last panel may have one.
 template <class T>
 struct Panels {
   int64_t lanes = conv_ops<T>().lanes, channels;
@@ -173,14 +174,15 @@ struct Panels {
   int64_t width(int64_t panel) const { return vectors(panel) * lanes; }
 };
 
-/// One pair of phases: the order of its taps, row by row of the kernel, so that rows over the padding can be left out.
+/// One pair of phases: the order of its taps, row by row of the kernel, so that rows over the padding can be skipped.
 struct PhaseTaps {
   const AxisPhase *rows, *columns;
   int64_t first;    // in the tables of offsets and weights
   int64_t per_row;  // taps of one kernel row: source channels times kernel columns
 };
 
-/// Offsets of all phases' taps, one table: kernel row by kernel row, or (for a plan of one phase) as the weights lie.
+/// Offsets of all phases' taps in one table: kernel row by kernel row, or (for a plan with one phase) in the order of
+/// the weights.
 struct TapTable {
   enum class Order { by_row, natural };
   std::vector<int64_t> offsets;

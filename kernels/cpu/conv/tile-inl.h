@@ -12,8 +12,8 @@
 HWY_BEFORE_NAMESPACE();
 namespace levin::kernels::cpu::HWY_NAMESPACE {
 
-/// R rows of MR neighbouring pixels by NV vectors of channels; a step is a tap, whose inputs for the MR pixels are
-/// neighbours. Two rows keep the multipliers busy on narrow images.
+/// Computes R rows of MR neighbouring pixels by NV vectors of channels; a step is a tap, whose inputs for the MR pixels
+/// are adjacent. Two rows keep the multipliers busy on narrow images.
 template <int R, int MR, int NV, class T>
 HWY_NOINLINE void direct_tile(const T* HWY_RESTRICT source, const DirectRow<T>& row, T* out) {
   const Simd<T> d;
@@ -37,7 +37,7 @@ HWY_NOINLINE void direct_tile(const T* HWY_RESTRICT source, const DirectRow<T>& 
   });
 }
 
-/// MR taps by NV vectors of channels; a step is an output pixel.
+/// Computes MR taps by NV vectors of channels; a step is an output pixel.
 template <int MR, int NV, class T>
 HWY_NOINLINE void weight_tile(const WeightTile<T>& g) {
   const Simd<T> d;

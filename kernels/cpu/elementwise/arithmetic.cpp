@@ -1,4 +1,4 @@
-// The operations of two and three tensors that elementwise_rows.h lists, for floating types: bound by memory.
+// The operations of two and three tensors that elementwise_rows.h lists, for floating types: memory-bound.
 #include "kernels/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE

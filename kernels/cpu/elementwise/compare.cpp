@@ -1,4 +1,4 @@
-// Comparisons, logic, choice: plain loops that compilers turn into vectors well enough for what is bound by memory.
+// Comparisons, logical operations and where: plain loops, which compilers vectorise well enough for memory-bound work.
 
 #include "kernels/cpu/elementwise/dispatch.h"
 #include "kernels/src/table.h"
@@ -98,7 +98,7 @@ void constant_row(const Row& r) {
   for (int64_t i = 0; i < r.n; ++i) static_cast<bool*>(r.out)[i] = value;
 }
 
-/// Floating properties; integers have a fixed answer.
+/// Rows of floating properties; for integers the answer is fixed.
 template <class Op, bool of_integers>
 constexpr Rows kPropertyRows{.f32 = property_row<Op, float>,
                              .f64 = property_row<Op, double>,
@@ -118,7 +118,7 @@ void run_property(const char* op, const UnaryArgs& a, const Rows& rows) {
   run_rows(a.out, DType::boolean, {{&a.x, t}}, row_for(op, rows, rows, t));
 }
 
-/// Moves bits, so types of one size share a row; without branches, since conditions are often random.
+/// Moves bits, so types of one size share a row; it is branchless, since conditions are often random.
 template <class T>
 void where_row(const Row& r) {
   T* out = static_cast<T*>(r.out);

@@ -1,4 +1,4 @@
-// Every type to every type, a row at a time.
+// Conversion of every type to every type, one row at a time.
 
 #include "rows.h"
 
@@ -21,9 +21,9 @@ inline To convert(From x) {
   } else if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat16>) {
     return convert<To>(static_cast<float>(x));
   } else if constexpr (std::is_same_v<To, bool>) {
-    return x != From{};  // in x's own type: a narrower one may make a zero of it
+    return x != From{};  // in x's own type: a narrower one may turn it into zero
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> && sizeof(To) < 4) {
-    return static_cast<To>(static_cast<std::int64_t>(x));  // wraps as PyTorch's on x86
+    return static_cast<To>(static_cast<std::int64_t>(x));  // wraps as in PyTorch on x86
   } else {
     return static_cast<To>(x);
   }

@@ -1,5 +1,5 @@
 #pragma once
-// From a kernel's arguments to the rows of the instruction set in use.
+// Calls the row functions of the instruction set in use with a kernel's arguments.
 
 #include "rows.h"
 #include "kernels/src/table.h"
@@ -8,7 +8,7 @@
 
 namespace levin::kernels::cpu {
 
-/// Rows of integers and bool, compiled once; kNoRows for operations of floating types alone.
+/// Rows of integers and bool, compiled once; kNoRows is for operations on floating types only.
 inline constexpr Rows kNoRows{};
 #define LEVIN_DECLARE_floating(name)
 #define LEVIN_DECLARE_rounding(name)
@@ -34,7 +34,7 @@ inline void run_binary(const char* op, const BinaryArgs& a, const Rows& floating
   run_rows(a.out, t, {{&a.a, t}, {&a.b, t}}, row_for(op, floating, other, t), a.p0, a.p1);
 }
 
-/// out is bool.
+/// Runs a row function that tests its operands; out is bool.
 inline void run_test(const char* op, const BinaryArgs& a, const Rows& rows) {
   const DType t = compute_type(a.compute);
   run_rows(a.out, DType::boolean, {{&a.a, t}, {&a.b, t}}, row_for(op, rows, rows, t), a.p0, a.p1);
@@ -47,8 +47,9 @@ inline void run_ternary(const char* op, const TernaryArgs& a, const Rows& floati
 
 }  // namespace levin::kernels::cpu
 
-// For each row: a formula as a function of vectors and a function that names its rows, compiled for every target in
-// namespace HWY_NAMESPACE; and once outside its kernel, which chooses the target at run time, and its table.
+// The macros below define, for each row, a formula as a function of vectors and a function that names its rows,
+// compiled for every target in namespace HWY_NAMESPACE; and, once outside of it, the row's kernel, which chooses the
+// target at run time, and its table.
 #define LEVIN_NAME_OF_input x
 #define LEVIN_NAME_OF_output y
 

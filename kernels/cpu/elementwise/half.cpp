@@ -1,4 +1,4 @@
-// f32 to the 16-bit floats and back.
+// Conversion of f32 to the 16-bit floats and back.
 #include "kernels/cpu/targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -11,7 +11,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace levin::kernels::cpu::HWY_NAMESPACE {
 
-// Only from AVX2 on is there an instruction that rounds to even; Half itself does so everywhere.
+// Only from AVX2 on is there an instruction that rounds to even; Half itself rounds to even on every target.
 #if HWY_TARGET <= HWY_AVX2
 inline constexpr bool kHalfInstructions = true;
 #else

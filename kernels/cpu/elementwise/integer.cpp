@@ -1,4 +1,4 @@
-// Rows of integers and bool, in plain loops: they wrap around where the result does not fit.
+// Rows of integers and bool, in plain loops: they wrap around on overflow.
 
 #include "kernels/cpu/elementwise/dispatch.h"
 #include "kernels/src/integer_math.h"
@@ -17,7 +17,7 @@ T saturated(double p) {
   return p <= static_cast<double>(low) ? low : p >= static_cast<double>(high) ? high : static_cast<T>(p);
 }
 
-// Bounds are of the operand's type; a factor is 64 bits wide, of which the low ones count.
+// Bounds have the operand's type; a factor is 64 bits wide, of which only the low ones matter.
 template <class Op, class T>
 void unary_row(const Row& r) {
   const T* const x = static_cast<const T*>(r.in[0]);

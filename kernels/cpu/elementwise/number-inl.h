@@ -41,7 +41,7 @@ struct Number {
   friend HWY_INLINE Condition<D> operator>=(Number a, Number b) { return {hn::Ge(a.v, b.v)}; }
 };
 
-/// Functions that formulas name; kernels/cuda/elementwise/math.cuh has the same for CUDA.
+/// Functions that the formulas use; kernels/cuda/elementwise/math.cuh has the same functions for CUDA.
 namespace math {
 
 #define LEVIN_MATH(name, expression)          \
@@ -94,13 +94,13 @@ HWY_INLINE Number<D> mul(Number<D> a, Number<D> b) {
   return a * b;
 }
 
-/// a * b + c, rounded once where the machine can.
+/// Computes a * b + c, rounded once if the hardware can.
 template <class D>
 HWY_INLINE Number<D> fma(Number<D> a, Number<D> b, Number<D> c) {
   return Number<D>(hn::MulAdd(a.v, b.v, c.v));
 }
 
-/// min(max(x, low), high); NaN stays.
+/// Returns min(max(x, low), high); NaN stays NaN.
 template <class D>
 HWY_INLINE Number<D> clamp(Number<D> x, Number<D> low, Number<D> high) {
   const Number<D> y = where(x < low, low, x);

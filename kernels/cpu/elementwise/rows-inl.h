@@ -1,4 +1,4 @@
-// Row functions from vector functions; compiled once for each target.
+// Builds row functions from vector functions; compiled once for each target.
 #include "kernels/cpu/elementwise/rows.h"
 #include "kernels/cpu/elementwise/number-inl.h"
 
@@ -38,7 +38,7 @@ void row(const Row& r) {
   simd_row<Op, T>(r, std::make_index_sequence<Inputs>{});
 }
 
-/// f32 and f64 rows of an operation.
+/// The f32 and f64 rows of an operation.
 template <class Op, std::size_t Inputs>
 inline constexpr Rows kRows{.f32 = row<Op, float, Inputs>, .f64 = row<Op, double, Inputs>};
 

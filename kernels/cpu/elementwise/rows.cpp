@@ -14,7 +14,7 @@ constexpr int kOperands = 4;       // out and three inputs
 constexpr int64_t kBlock = 256;    // elements that pass through a buffer at a time
 constexpr int64_t kSplatBytes = 64;
 
-/// Geometry of all operands, strides in bytes, operand 0 is out; the last axis is the row.
+/// Geometry of all operands; strides are in bytes, operand 0 is out, and the last axis is the row.
 struct Plan {
   int dims = 0, operands = 0;
   int64_t sizes[kMaxDims];
@@ -25,12 +25,12 @@ struct Plan {
   double p0, p1;
 };
 
-/// Repeats one value over the 64 bytes that a step-0 input has.
+/// Repeats one value over the 64 bytes of a step-0 input.
 void splat(std::byte* to, DType compute, const void* value, DType dtype) {
   convert_fn(compute, dtype)(to, size_of(compute), value, 0, kSplatBytes / size_of(compute));
 }
 
-/// A row through buffers for those operands that are not contiguous values of the computing type.
+/// Runs a row through buffers for those operands that are not contiguous values of the computing type.
 void run_row(const Plan& plan, std::byte* const* pointer, int64_t n) {
   alignas(64) std::byte buffer[kOperands][kBlock * 8];
   Row row{pointer[0], {}, {}, n, plan.p0, plan.p1};
@@ -74,7 +74,7 @@ void run_row(const Plan& plan, std::byte* const* pointer, int64_t n) {
   }
 }
 
-/// Elements [begin, end) in row-major order of the plan's axes.
+/// Computes elements [begin, end) in row-major order of the plan's axes.
 void run_range(const Plan& plan, int64_t begin, int64_t end) {
   const int last = plan.dims - 1;
   int64_t index[kMaxDims];
@@ -114,8 +114,8 @@ void swap_axes(Plan& plan, int a, int b) {
   for (int i = 0; i < plan.operands; ++i) std::swap(plan.strides[i][a], plan.strides[i][b]);
 }
 
-/// Orders axes by out's strides, so that out is written in the order of its memory, then merges those that every
-/// operand walks evenly.
+/// Orders axes by out's strides, so that out is written in memory order, then merges axes that are evenly spaced in
+/// every operand.
 void simplify(Plan& plan, const Shape& sizes) {
   for (int d = 0; d < sizes.size(); ++d) {
     if (sizes[d] == 1) continue;
@@ -146,7 +146,7 @@ void simplify(Plan& plan, const Shape& sizes) {
   plan.dims = kept + 1;
 }
 
-/// True when the operands are values of the computing type over the same contiguous memory, or single values.
+/// True if the operands are values of the computing type over the same contiguous memory, or single values.
 bool is_flat(const TensorView& out, DType out_compute, std::initializer_list<RowInput> inputs) {
   if (out.dtype != out_compute || !out.is_contiguous()) return false;
   for (const RowInput& in : inputs) {

@@ -1,9 +1,5 @@
 #pragma once
-// Rung 1: Eigen's matrix product.
-// Idea: call a good library. Eigen packs and tiles as the later rungs do, in portable C++.
-// Changes: nothing yet; this is the floor to beat, and the fallback of the ladder.
-// Bound: compiled for the baseline (SSE2, no fused multiply-add): a quarter to an eighth of a wide core's peak, one
-// thread.
+// Changes: nothing yet; this is the baseline to beat, and the fallback of the ladder.
 
 #include "kernels/cpu/gemm/gemm.h"
 
@@ -28,7 +24,7 @@ void gemm_eigen(const GemmArgs<T>& g) {
     if (g.k > 0) {
       const View a(g.a + i * g.a_bs, Index(g.m), Index(g.k), Strides(g.a_rs, g.a_cs));
       const View b(g.b + i * g.b_bs, Index(g.k), Index(g.n), Strides(g.b_rs, g.b_cs));
-      // Copies of A and B give Eigen the unit strides that its fast path asks for.
+      // Copies of A and B give Eigen the unit strides that its fast path needs.
       c.noalias() += g.alpha * (Matrix(a) * Matrix(b));
     }
     if (g.bias_n) c.rowwise() += Eigen::Map<const Eigen::Matrix<T, 1, Eigen::Dynamic>>(g.bias_n, Index(g.n));

@@ -1,10 +1,10 @@
 #pragma once
 // Rung 2: plain loops, blocked for the caches.
-// Idea: order the loops i, k, j so that the innermost runs along rows of B and C, and cut k and j so that a block of B
-// stays in the cache while all rows of A pass over it.
+// Idea: order the loops i, k, j so that the innermost runs along rows of B and C, and split k and j so that a block of
+// B stays in the cache while all rows of A are multiplied by it.
 // Changes: no library; any element type, so this is also the product of the integer types.
-// Bound: each multiply-add loads and stores C once more: load and store ports, not multipliers.
-// Gained at 1024 over rung 1: 0.6 times on one core, 1.2 on two (it is threaded); it is here for being short.
+// Bound: each multiply-add also loads and stores C: the load and store ports are the limit, not the multipliers.
+// Gained at 1024 over rung 1: 0.6 times on one core, 1.2 on two (it is threaded); it is included because it is short.
 
 #include "kernels/cpu/gemm/gemm.h"
 
@@ -15,7 +15,7 @@
 namespace levin::kernels::cpu {
 
 namespace detail {
-// Signed overflow is undefined, so integers multiply as unsigned: the bits wrap as PyTorch's do.
+// Signed overflow is undefined, so integers are multiplied as unsigned: the result wraps as in PyTorch.
 template <class T>
 T multiply_add(T x, T y, T sum) {
   if constexpr (std::is_integral_v<T>) {
@@ -56,7 +56,7 @@ void blocked_rows(const GemmArgs<T>& g, int64_t begin, int64_t end) {
 }
 }  // namespace detail
 
-/// Rows are shared out to the threads in groups of 32.
+/// Rows are distributed to the threads in groups of 32.
 template <class T>
 void gemm_blocked(const GemmArgs<T>& g) {
   for (int64_t i = 0; i < g.batch; ++i) {

@@ -2,8 +2,8 @@
 // Rung 3: a tile of C in registers.
 // Idea: hold 14 x 2 vectors (AVX-512) or 6 x 2 (AVX2) of C in registers over the whole of k; see tile-inl.h.
 // Changes: C is read and written once instead of k times; SIMD by Highway with run-time dispatch; fused multiply-adds.
-// Bound: A and B are read where they lie: rows of B on as many pages as k is long, each read again for every row block,
-// so caches and TLB misses; operands without a unit stride in the right place have to be copied first. Gained at 1024
+// Bound: A and B are read in place: rows of B are on as many pages as k is long, each read again for every row block,
+// so caches and TLB miss; operands without a unit stride in the right dimension have to be copied first. Gained at 1024
 // over rung 2: 2 times on one AVX-512 core, 6 times at 512, where more fits the caches.
 
 #include "kernels/cpu/gemm/gemm.h"
@@ -14,7 +14,7 @@
 namespace levin::kernels::cpu {
 
 namespace detail {
-/// Dense copy (rows, columns) of a strided matrix.
+/// Returns a dense copy (rows, columns) of a strided matrix.
 template <class T>
 std::vector<T> dense(const T* src, int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride) {
   std::vector<T> out(static_cast<std::size_t>(rows * columns));
@@ -27,7 +27,7 @@ std::vector<T> dense(const T* src, int64_t rows, int64_t columns, int64_t row_st
 }
 }  // namespace detail
 
-/// Needs m, n, k >= 1.
+/// Requires m, n, k >= 1.
 template <class T>
 void gemm_registers(const GemmArgs<T>& g) {
   const GemmOps<T>& ops = gemm_ops<T>();
@@ -41,7 +41,7 @@ void gemm_registers(const GemmArgs<T>& g) {
       a = a_copy.data();
       a_step = g.m;
     }
-    // The tile reads whole vectors: ragged last columns need spare room behind them.
+    // The tile reads whole vectors, so a ragged last panel needs spare room behind it.
     if (g.b_cs != 1 || b_step == 0 || g.n % ops.panel_width != 0) {
       b_copy = detail::dense(b, g.k, g.n, g.b_rs, g.b_cs);
       b_copy.resize(static_cast<std::size_t>(g.k * g.n + ops.panel_width));

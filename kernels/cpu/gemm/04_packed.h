@@ -2,10 +2,10 @@
 // Rung 4: packed operands, blocked for the caches (K. Goto and R. van de Geijn, "Anatomy of high-performance matrix
 // multiplication", 2008).
 // Idea: copy a block of A (192 rows by a chunk of k) and a slab of B (256 columns) into the order in which the register
-// tile reads them. Both stay in L2 while the tiles of their product pass. Changes: every inner load hits L1 or streams
-// from L2; transposes cost nothing more, since packing reads any strides. Bound: the multipliers, 85 to 95 % of one
-// core's peak; packing is work of order mk + kn beside mnk. One thread. Gained at 1024 over rung 3: 4 times on one
-// AVX-512 core.
+// tile reads them. Both stay in L2 while the tiles of their product are computed. Changes: every inner load hits L1 or
+// streams from L2; transposes cost nothing extra, since packing reads any strides. Bound: the multipliers, 85 to 95 %
+// of one core's peak; packing is work of order mk + kn compared with mnk. One thread. Gained at 1024 over rung 3: 4
+// times on one AVX-512 core.
 
 #include "kernels/cpu/gemm/gemm.h"
 #include "kernels/cpu/gemm/ops.h"
@@ -15,9 +15,9 @@
 
 namespace levin::kernels::cpu {
 
-/// k is cut in chunks of nearly equal length: long, since C is read and written once a chunk (768 floats with AVX-512,
-/// 384 with AVX2, where second-level caches are smaller). The cut depends on k and the instruction set alone, so each
-/// element's sum is formed in the same order whatever the rest of the shape, the layout and the threads.
+/// k is split into chunks of nearly equal length: long ones, since C is read and written once per chunk (768 floats
+/// with AVX-512, 384 with AVX2, where second-level caches are smaller). The split depends only on k and the instruction
+/// set, so each element's sum is formed in the same order whatever the rest of the shape, the layout and the threads.
 template <class T>
 struct KChunks {
   int64_t k, count;
@@ -53,7 +53,7 @@ void pack_b(const GemmArgs<T>& g, int64_t begin, int64_t end, int64_t p0, int64_
   }
 }
 
-/// Elements that the packed operands take for chunks of `length` in all.
+/// Returns the number of elements of the packed operands, for chunks of `length` in total.
 inline int64_t packed_a_size(const RowBlocks& blocks, int64_t length, int64_t chunks = 1) {
   return blocks.rows * length + blocks.count * chunks * kPackSlack;
 }
@@ -63,7 +63,7 @@ int64_t packed_b_size(int64_t columns, int64_t length) {
   return (columns + width - 1) / width * width * length;
 }
 
-/// Needs m, n, k >= 1.
+/// Requires m, n, k >= 1.
 template <class T>
 void gemm_packed(const GemmArgs<T>& args) {
   constexpr int64_t max_rows = 192, max_columns = 256;

@@ -1,11 +1,11 @@
 #pragma once
-// Rung 5, which ships: tasks for threads, and no packing that is not repaid.
-// Idea: cut C in a grid of tasks by shape alone. What several tasks read is packed once, by all threads together; what
-// one task alone reads it packs for itself, next to its use. Operands that the register tile can read in place and that
-// are read once or twice are not packed at all. Batches of small products go one product a task. Changes: all cores;
-// small and skinny products lose less to packing. Bound: the multipliers of all cores; for a few rows or columns the
-// memory's bandwidth. Gained at 1024 over rung 4: 1.9 times on two cores; a batch of 48 products (128, 32, 128): 2
-// times.
+// Rung 5, the shipped one: tasks for threads, and no packing that does not pay off.
+// Idea: split C into a grid of tasks by shape alone. Data that several tasks read are packed once, by all threads
+// together; data that only one task reads are packed by that task, next to their use. Operands that the register tile
+// can read in place and that are read once or twice are not packed at all. In batches of small products, each product
+// is one task. Changes: all cores; small and skinny products lose less to packing. Bound: the multipliers of all cores;
+// for a few rows or columns the memory bandwidth. Gained at 1024 over rung 4: 1.9 times on two cores; a batch of 48
+// products (128, 32, 128): 2 times.
 
 #include "kernels/cpu/gemm/04_packed.h"
 
@@ -15,7 +15,7 @@ namespace levin::kernels::cpu {
 
 namespace detail {
 
-/// How one product is cut: tasks (rows x columns), and who packs what.
+/// The split of one product into tasks (rows x columns), and which operands are packed, and by whom.
 template <class T>
 struct GemmPlan {
   const GemmOps<T>& ops = gemm_ops<T>();
@@ -44,7 +44,7 @@ struct GemmPlan {
   int64_t panel_begin(int64_t column_task) const { return panels * column_task / column_tasks; }
 };
 
-/// Chunks [begin, end) of k and where their shared operands are packed, one chunk after the other.
+/// Chunks [begin, end) of k and the memory of their packed shared operands, one chunk after the other.
 template <class T>
 struct KRange {
   int64_t begin, end;
@@ -62,7 +62,7 @@ T* shared_b(const GemmPlan<T>& plan, const KRange<T>& range, int64_t chunk) {
   return range.b + (plan.chunks.start(chunk) - plan.chunks.start(range.begin)) * plan.panels * plan.ops.panel_width;
 }
 
-/// One tile of the grid over a range of k.
+/// Computes one task of the grid over a range of k.
 template <class T>
 void run_task(const GemmArgs<T>& g, const GemmPlan<T>& plan, const KRange<T>& range, int64_t task) {
   const int64_t width = plan.ops.panel_width;
@@ -102,7 +102,8 @@ void run_task(const GemmArgs<T>& g, const GemmPlan<T>& plan, const KRange<T>& ra
   }
 }
 
-/// Packs what several tasks share: units of 8 row blocks of A, then of 4 panels of B, for each chunk of the range.
+/// Packs the operands that several tasks share: units of 8 row blocks of A, then of 4 panels of B, for each chunk of
+/// the range.
 template <class T>
 void pack_shared(const GemmArgs<T>& g, const GemmPlan<T>& plan, const KRange<T>& range) {
   constexpr int64_t unit_blocks = 8, unit_panels = 4;
@@ -126,8 +127,8 @@ void pack_shared(const GemmArgs<T>& g, const GemmPlan<T>& plan, const KRange<T>&
   });
 }
 
-/// One product. Shared packing works on as many chunks of k at once as 8 MiB hold, so that small products need two
-/// parallel regions and large ones little memory.
+/// Computes one product. Shared packing processes as many chunks of k at once as fit into 8 MiB, so that small products
+/// need two parallel regions and large ones little memory.
 template <class T>
 void run_product(const GemmArgs<T>& g) {
   constexpr int64_t shared_bytes = int64_t{8} << 20;
@@ -162,12 +163,12 @@ GemmArgs<T> batch_item(const GemmArgs<T>& g, int64_t i) {
 
 }  // namespace detail
 
-/// Needs m, n, k >= 1.
+/// Requires m, n, k >= 1.
 template <class T>
 void gemm_threads(const GemmArgs<T>& args) {
   GemmArgs<T> g = args;
   if (g.batch > 1 && g.b_bs == 0 && g.a_bs == g.m * g.a_rs && g.c_bs == g.m * g.c_rs) {
-    g.m *= g.batch;  // one B for all: the batch is only more rows
+    g.m *= g.batch;  // all share one B: the batch only adds rows
     g.batch = 1;
   }
   constexpr double small_product = 1 << 24, task_work = 1 << 19;

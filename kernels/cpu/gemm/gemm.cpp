@@ -1,4 +1,4 @@
-// The doors of gemm.h: edge cases, 16-bit floats, integers, and the ladder.
+// Entry points of gemm.h: edge cases, 16-bit floats, integers, and the ladder.
 #include "kernels/cpu/gemm/gemm.h"
 
 #include "kernels/cpu/gemm/01_eigen.h"
@@ -11,7 +11,7 @@ namespace levin::kernels::cpu {
 
 namespace {
 
-/// True when nothing is to be multiplied; C is then beta C + bias.
+/// True if there is nothing to multiply; C is then beta C + bias.
 template <class T>
 bool degenerate(const GemmArgs<T>& g) {
   if (g.m <= 0 || g.n <= 0 || g.batch <= 0) return true;
@@ -20,7 +20,7 @@ bool degenerate(const GemmArgs<T>& g) {
   return true;
 }
 
-/// Dense float copy (batch, rows, columns) of a 16-bit operand; the unit stride stays where it was.
+/// Dense float copy (batch, rows, columns) of a 16-bit operand; the axis with unit stride stays the same.
 struct Widened {
   const float* data;
   int64_t rs, cs, bs;
@@ -43,7 +43,7 @@ Widened widen(float* dst, const T* src, int64_t batch, int64_t rows, int64_t col
   return {dst, by_column ? 1 : columns, by_column ? rows : 1, bs == 0 ? 0 : rows * columns};
 }
 
-/// 16-bit floats: widen both operands and C, multiply in float, round once.
+/// Multiplies 16-bit floats: widens both operands and C, multiplies in float, rounds once.
 template <class T>
 void gemm_widened(const GemmArgs<T>& g) {
   if (g.m <= 0 || g.n <= 0 || g.batch <= 0) return;

@@ -14,9 +14,9 @@ namespace levin::kernels::cpu {
 template <class T>
 using GemmScalar = std::conditional_t<std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>, float, T>;
 
-/// For each i in [0, batch): C_i (m, n) = alpha A_i (m, k) B_i (k, n) + beta C_i + bias_n.
-/// Strides count elements; those of A, B and the batch may be anything, 0 included; C's rows are contiguous and C
-/// overlaps neither A nor B. beta = 0 does not read C. k = 0 leaves beta C + bias.
+/// For each i in [0, batch): C_i (m, n) = alpha A_i (m, k) B_i (k, n) + beta C_i + bias_n. Strides count elements;
+/// those of A, B and the batch may have any value, including 0; C's rows are contiguous and C overlaps neither A nor B.
+/// If beta = 0, C is not read. If k = 0, the result is beta C + bias.
 template <class T>
 struct GemmArgs {
   int64_t m = 0, n = 0, k = 0;
@@ -31,7 +31,7 @@ struct GemmArgs {
   int64_t batch = 1, a_bs = 0, b_bs = 0, c_bs = 0;
 };
 
-/// Deterministic: the order of each sum depends on k alone, never on the number of threads. Bits may differ between
+/// Deterministic: the order of each sum depends only on k, never on the number of threads. Bits may differ between
 /// instruction sets. The 16-bit types accumulate in float and round once.
 void gemm(const GemmArgs<float>& args);
 void gemm(const GemmArgs<double>& args);
@@ -43,7 +43,7 @@ void gemm(const GemmArgs<std::int16_t>& args);
 void gemm(const GemmArgs<std::int8_t>& args);
 void gemm(const GemmArgs<std::uint8_t>& args);
 
-/// One step of the ladder from a library call to the shipped kernel; all compute the same.
+/// One step of the ladder from a library call to the shipped kernel; all compute the same result.
 struct GemmRung {
   const char* name;
   const char* idea;

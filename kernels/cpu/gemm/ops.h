@@ -1,5 +1,5 @@
 #pragma once
-// The interface of an instruction set to the drivers: its tile sizes and three functions. Drivers are plain C++ and
+// The interface between an instruction set and the drivers: tile sizes and three functions. Drivers are plain C++ and
 // compiled once; only these functions are compiled for each target.
 
 #include <cstdint>
@@ -8,7 +8,8 @@ namespace levin::kernels::cpu {
 
 using std::int64_t;
 
-/// Rows of A go in blocks of nearly equal height (13 + 13 + 12 rather than 14 + 14 + 10), none above `max_height`.
+/// Splits rows of A into blocks of nearly equal height (13 + 13 + 12 rather than 14 + 14 + 10), none above
+/// `max_height`.
 struct RowBlocks {
   int64_t rows, count, height, taller;  // `taller` blocks have height + 1 rows, the others `height`
 
@@ -18,15 +19,15 @@ struct RowBlocks {
   int64_t size(int64_t block) const { return height + (block < taller ? 1 : 0); }
 };
 
-/// A packed row block ends in this many spare elements: the packing writes whole vectors.
+/// Number of spare elements at the end of a packed row block: the packing writes whole vectors.
 inline constexpr int64_t kPackSlack = 16;
 
-/// Where row block `to` of packed A lies behind row block `from`; blocks are (k, size(block)).
+/// Returns the offset of row block `to` of packed A from row block `from`; blocks are (k, size(block)).
 inline int64_t packed_a_offset(const RowBlocks& blocks, int64_t from, int64_t to, int64_t k) {
   return (blocks.start(to) - blocks.start(from)) * k + (to - from) * kPackSlack;
 }
 
-/// C[rows, columns] (+)= A B over one range of k, operands packed or read in place.
+/// Computes C[rows, columns] (+)= A B over one range of k, with operands packed or read in place.
 template <class T>
 struct BlockArgs {
   const RowBlocks* blocks;
@@ -34,10 +35,10 @@ struct BlockArgs {
   int64_t n_begin, n_end;          // columns to compute
   int64_t k;
   const T* a;          // at row block `block_begin`; packed: see packed_a_offset
-  int64_t a_step;      // in place (0 when packed): distance of k's neighbours, unit distance between rows
-  int64_t a_row_step;  // in place the other way (else 0): distance of rows, k's neighbours adjacent
+  int64_t a_step;      // in place (0 when packed): stride along k, with unit stride between rows
+  int64_t a_row_step;  // in place the other way (else 0): stride between rows, with unit stride along k
   const T* b;      // at column n_begin; packed: the panel of column n_begin + j starts at b + j * k, (k, panel width)
-  int64_t b_step;  // in place (0 when packed): distance of k's neighbours, unit distance between columns
+  int64_t b_step;  // in place (0 when packed): stride along k, with unit stride between columns
   T* c;            // (m, n) at row 0, column 0
   int64_t c_rs;
   T alpha, beta;
@@ -48,10 +49,11 @@ template <class T>
 struct GemmOps {
   int lanes;        // vector width
   int max_height;   // rows of the register tile
-  int panel_width;  // its columns: two vectors (the last panel may be one vector wide)
+  int panel_width;  // columns of the register tile: two vectors (the last panel may be one vector wide)
 
-  /// dst[p * step + i] = src[i * i_stride + p * p_stride] for i < count, p < k. May write up to kPackSlack elements
-  /// past the end when count == step; lanes in [count, step) get arbitrary finite-or-not values of src or zero.
+  /// Copies dst[p * step + i] = src[i * i_stride + p * p_stride] for i < count, p < k. May write up to kPackSlack
+  /// elements past the end when count == step; lanes in [count, step) get zero or arbitrary values of src, finite or
+  /// not.
   void (*pack)(const T* src, int64_t i_stride, int64_t p_stride, int64_t count, int64_t k, int64_t step, T* dst);
   void (*block)(const BlockArgs<T>& args);
 };

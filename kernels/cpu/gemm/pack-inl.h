@@ -1,5 +1,5 @@
-// Packing: the k-th elements of a row block of A, or of a column panel of B, become neighbours, in the order in which
-// the register tile reads them. One pass serves every stride: contiguous along k (transposed in registers), contiguous
+// Packing: the k-th elements of a row block of A, or of a column panel of B, become adjacent, in the order in which the
+// register tile reads them. One pass handles every stride: contiguous along k (transposed in registers), contiguous
 // along the rows or columns (copied), or neither.
 #include "kernels/cpu/gemm/tile-inl.h"
 
@@ -21,7 +21,8 @@ void pack_scalar(const T* src, int64_t i_stride, int64_t p_stride, int64_t count
   }
 }
 
-// Vectors of one p are stored before those of the next, so that lanes beyond `step` are overwritten by their owners.
+// Vectors of one p are stored before those of the next p, so that the stores of the next p overwrite the lanes beyond
+// `step`.
 template <int G, class T>
 void pack_transposed(const T* src, int64_t i_stride, int64_t count, int64_t k, int64_t step, T* dst) {
   const Simd<T> d;

@@ -24,7 +24,7 @@ inline constexpr int kTileHeight = 6;
 #endif
 inline constexpr int kTileVectors = 2;
 
-/// Where a tile of C goes: C = alpha acc + beta C + bias, the last vector `tail` lanes wide.
+/// Destination of a tile of C: C = alpha acc + beta C + bias, with the last vector `tail` lanes wide.
 template <class T>
 struct TileOut {
   T* c;
@@ -34,7 +34,7 @@ struct TileOut {
   int64_t tail;
 };
 
-/// The general end of a tile, by way of memory: bias, ragged last vector.
+/// Stores a tile in the general case, through memory: bias, ragged last vector.
 template <class T>
 HWY_NOINLINE void store_rows(const T* tile, int64_t rows, int64_t vectors, const TileOut<T>& out) {
   const Simd<T> d;
@@ -81,20 +81,20 @@ HWY_INLINE void store_tile(SimdVec<T> (&acc)[MR][NV], const TileOut<T>& out) {
   });
 }
 
-/// A's elements of one k are neighbours: a[p * a_step + i].
+/// Multiplies with A's elements of one k adjacent: a[p * a_step + i].
 template <int MR, int NV, class T>
 HWY_NOINLINE void gemm_tile(int64_t k, const T* HWY_RESTRICT a, int64_t a_step, const T* HWY_RESTRICT b, int64_t b_step,
                             const TileOut<T>& out) {
   const Simd<T> d;
   SimdVec<T> acc[MR][NV];
   unrolled<MR>([&](auto i) HWY_ATTR { unrolled<NV>([&](auto v) HWY_ATTR { acc[i][v] = hn::Zero(d); }); });
-  // C is needed when the loop ends; by then it should be near.
+  // C is needed when the loop ends; prefetch it.
   unrolled<MR>([&](auto i) HWY_ATTR {
     hwy::Prefetch(out.c + i * out.c_rs);
     hwy::Prefetch(out.c + i * out.c_rs + (NV - 1) * kLanes<T> + out.tail - 1);
   });
   for (int64_t p = 0; p < k; ++p) {
-    hwy::Prefetch(a + 16 * a_step);  // A comes from L2, by streams too short for the hardware's prefetcher
+    hwy::Prefetch(a + 16 * a_step);  // A comes from L2, in streams too short for the hardware prefetcher
     SimdVec<T> row[NV];
     unrolled<NV>([&](auto v) HWY_ATTR { row[v] = hn::LoadU(d, b + v * kLanes<T>); });
     unrolled<MR>([&](auto i) HWY_ATTR {
@@ -107,8 +107,8 @@ HWY_NOINLINE void gemm_tile(int64_t k, const T* HWY_RESTRICT a, int64_t a_step, 
   store_tile<MR, NV>(acc, out);
 }
 
-/// A's rows lie a_step apart, each k's neighbours adjacent: a[i * a_step + p]. Row addresses are more than the
-/// registers hold, so each costs a load; worth it where packing would cost more, for few columns.
+/// Multiplies with A's rows a_step apart and elements along k adjacent: a[i * a_step + p]. There are more row addresses
+/// than registers, so each costs a load; this pays off where packing would cost more, for few columns.
 template <int MR, int NV, class T>
 HWY_NOINLINE void gemm_tile_rows(int64_t k, const T* HWY_RESTRICT a, int64_t a_step, const T* HWY_RESTRICT b,
                                  int64_t b_step, const TileOut<T>& out) {
@@ -141,7 +141,7 @@ TileFn<T> tile_of(int64_t height, bool by_row, std::integer_sequence<int, I...>)
   return (by_row ? rows : packed)[height - 1];
 }
 
-/// Tile function of `height` rows (at most kTileHeight) and `vectors` (1 or 2) vectors.
+/// Returns the tile function of `height` rows (at most kTileHeight) and `vectors` (1 or 2) vectors.
 template <class T>
 TileFn<T> tile_function(int64_t height, int64_t vectors, bool by_row) {
   constexpr auto heights = std::make_integer_sequence<int, kTileHeight>{};

@@ -11,15 +11,15 @@
 
 namespace levin::kernels::cpu {
 
-/// Elements that a task should move at least, so that starting it is not felt.
+/// Minimum number of elements that a task should move, so that its start-up cost is negligible.
 inline constexpr int64_t kIndexGrain = 1 << 14;
 
-/// Tasks of `elements` each that go into one chunk.
+/// Returns how many items of `elements` each form one chunk.
 inline int64_t index_grain(int64_t elements) {
   return std::max<int64_t>(1, kIndexGrain / std::max<int64_t>(1, elements));
 }
 
-/// Calls f.operator()<T>() with an unsigned type of an element's size.
+/// Calls f.operator()<T>() with an unsigned type of the element's size.
 template <class F>
 void dispatch_size(DType t, F&& f) {
   switch (size_of(t)) {

@@ -1,4 +1,4 @@
-// gather and scatter: lines along one axis, each worked through in order by one thread.
+// gather and scatter: lines along one axis, each processed in order by one thread.
 
 #include "index.h"
 #include "kernels/src/table.h"
@@ -14,7 +14,7 @@ namespace cpu {
 
 namespace {
 
-/// Where the coordinates of an index lie in a tensor of other (larger) sizes; everything contiguous.
+/// Positions of an index's coordinates in a tensor of other (larger) sizes; everything is contiguous.
 struct Placement {
   Placement(const Shape& index, const Shape& sizes, int axis) {
     const Shape strides = contiguous_strides(sizes);
@@ -50,19 +50,19 @@ struct Placement {
     return at;
   }
 
-  int64_t step = 1;              ///< from one element of a line to the next
+  int64_t step = 1;              ///< distance between neighbouring elements of a line
   Shape outer_sizes, outer_strides;
-  std::vector<int64_t> offsets;  ///< of the axes after it; empty where they are the index's own
+  std::vector<int64_t> offsets;  ///< positions within the axes after it; empty if they equal the index's own
 };
 
-/// Neighbouring elements of the index: `count` from `at` on, at step i of their lines, columns from `column` on. Where
-/// a line has no columns beside it, the elements of one line (`along`).
+/// Consecutive elements of the index: `count` from `at` on, at step i of their lines, columns from `column` on. If a
+/// line has no columns next to it, the run consists of elements of one line (`along`).
 struct Run {
   int64_t outer, at, count, i, column;
   bool along;
 };
 
-/// Calls body(run) for all of the index; a line is worked through in order by one thread.
+/// Calls body(run) for the whole index; a line is processed in order by one thread.
 template <class F>
 void for_runs(const Shape& index, int axis, F&& body) {
   constexpr int64_t block = 256;
@@ -84,7 +84,7 @@ void for_runs(const Shape& index, int axis, F&& body) {
   });
 }
 
-/// One side of a run: element e lies at first[e * unit], or at first[offsets[e]] where sizes differ.
+/// One side of a run: element e is at first[e * unit], or at first[offsets[e]] if the sizes differ.
 template <class T>
 struct Side {
   Side(T* data, const Placement& p, const Run& run)
@@ -98,10 +98,10 @@ struct Side {
   T& operator()(int64_t e) const { return first[offsets ? offsets[e] : e * unit]; }
 };
 
-/// 0-dim tensors are lines of one element.
+/// Treats 0-dim tensors as lines of one element.
 Shape with_axis(const Shape& sizes) { return sizes.empty() ? Shape{1} : sizes; }
 
-/// out[e] = side(e) moved by index[e] steps. Instantiated for equal sizes, where no offsets are read.
+/// Computes out[e] = side(e) moved by index[e] steps. Also instantiated for equal sizes, where no offsets are read.
 template <bool kOffsets, class T>
 void gather_run(T* out, const Side<const T>& x, int64_t step, const int64_t* index, const Run& run, int64_t size,
                 const Shape& index_sizes) {
@@ -129,7 +129,7 @@ void gather(const GatherArgs& a, Stream&) {
   });
 }
 
-/// put(place, value) for every element of the index.
+/// Calls put(place, value) for every element of the index.
 template <class T, class Put>
 void scatter_with(const ScatterArgs& a, const char* op, Put put) {
   const Shape index_sizes = with_axis(a.index.sizes), out_sizes = with_axis(a.out.sizes);

@@ -1,4 +1,4 @@
-// Elements chosen by a condition: nonzero, triangles, one-hot rows.
+// Elements selected by a condition: nonzero, triangles, one-hot rows.
 
 #include "index.h"
 #include "kernels/src/table.h"
@@ -55,7 +55,7 @@ void triangle(const TriangleArgs& a, Stream&) {
   parallel_for(0, a.batch * a.rows, index_grain(a.columns), [&](int64_t b, int64_t e) {
     for (int64_t row = b; row < e; ++row) {
       const int64_t r = row % a.rows;
-      // Columns [begin, end) stay.
+      // Columns [begin, end) are kept.
       const int64_t begin = a.upper ? std::clamp<int64_t>(r + a.diagonal, 0, a.columns) * item : 0;
       const int64_t end = a.upper ? bytes : std::clamp<int64_t>(r + a.diagonal + 1, 0, a.columns) * item;
       std::byte* to = out + row * bytes;

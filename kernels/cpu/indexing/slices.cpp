@@ -1,4 +1,4 @@
-// Whole slices along an axis: cat, index_select and its sum back, index_add.
+// Whole slices along an axis: cat, index_select and its transpose, index_add.
 
 #include "index.h"
 #include "kernels/src/table.h"
@@ -21,7 +21,7 @@ void copy_bytes(std::byte* to, const std::byte* from, int64_t bytes) {
   std::memcpy(to, from, static_cast<std::size_t>(bytes));
 }
 
-/// Every part is a slab of `outer` rows; a task copies a run of one part's bytes.
+/// Every part is a slab of `outer` rows; a task copies a range of one part's bytes.
 void cat(const CatArgs& a, Stream&) {
   constexpr int64_t task_bytes = 1 << 17;
   int64_t outer = 1, inner = size_of(a.out.dtype);
@@ -43,7 +43,7 @@ void cat(const CatArgs& a, Stream&) {
   }
 }
 
-/// Refuses the first index that is out of range.
+/// Throws for the first index that is out of range.
 void check_index(const TensorView& index, int64_t size, const char* op) {
   const int64_t* values = static_cast<const int64_t*>(index.pointer);
   for (int64_t i = 0; i < index.numel(); ++i)
@@ -79,7 +79,7 @@ void index_select(const IndexSelectArgs& a, Stream&) {
   });
 }
 
-/// The places of each row among k indices, in their order (counting sort).
+/// The positions of each row among k indices, in their order (counting sort).
 struct Buckets {
   const int64_t* start;  ///< (n + 1)
   const int64_t* order;  ///< (k)
@@ -99,7 +99,7 @@ Buckets make_buckets(const IndexAddArgs& a) {
   return {start, order};
 }
 
-/// One task sums all sources of some rows, so a row is worked on by one thread and stays in its cache.
+/// One task sums all sources of some rows, so a row is processed by one thread and stays in its cache.
 template <class T>
 void add_slices(const IndexAddArgs& a) {
   const int64_t k = a.index.numel();

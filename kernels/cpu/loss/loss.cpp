@@ -17,7 +17,7 @@ namespace cpu {
 
 namespace {
 
-constexpr int64_t kLossGrain = 16384;  // elements worth a task
+constexpr int64_t kLossGrain = 16384;  // minimum elements of a task
 
 void check(const CheckLabelsArgs& a) {
   const int64_t* const labels = a.labels.data<int64_t>();
@@ -44,7 +44,7 @@ struct CrossEntropy {
   int64_t samples() const { return a.batch * a.spatial; }
   int64_t grain() const { return std::max<int64_t>(1, kLossGrain / std::max<int64_t>(1, classes)); }
 
-  /// The sample's values over the classes: its row, or a copy in `buffer` when they do not lie together.
+  /// Returns the sample's values over the classes: its row, or a copy in `buffer` if they are not contiguous.
   const T* values(const TensorView& v, int64_t i, T* buffer) const {
     if (a.spatial == 1) return v.data<T>() + i * classes;
     const T* from = v.data<T>() + i / a.spatial * classes * a.spatial + i % a.spatial;
@@ -52,7 +52,7 @@ struct CrossEntropy {
     return buffer;
   }
 
-  /// Sum over c of q[c] (lse - x[c]).
+  /// Returns the sum over c of q[c] (lse - x[c]).
   double loss(int64_t i, const T* x, ExactSum lse, T* buffer) const {
     const auto below = [&](int64_t c) { return (lse.value - static_cast<double>(x[c])) + lse.rest; };
     double result = 0.0;
@@ -125,7 +125,7 @@ struct CrossEntropy {
     });
   }
 
-  /// dx = scale (softmax(x) sum(q) - q)
+  /// Computes dx = scale (softmax(x) sum(q) - q).
   void gradient(int64_t i, const T* x, double scale, T* buffer, T* dx) const {
     const double* const sums = a.lse.data<double>();  // (2, samples)
     const ExactSum lse{sums[i], sums[samples() + i]};

@@ -1,5 +1,5 @@
 #pragma once
-// The SIMD pieces of the losses, chosen at run time, and the words for a label out of range.
+// The SIMD functions of the losses, chosen at run time, and the error for a label out of range.
 
 #include <levin/core/error.h>
 
@@ -9,21 +9,21 @@
 
 namespace levin::kernels::cpu {
 
-/// A sum of two doubles: value is the nearest double, rest what that leaves.
+/// A sum of two doubles: value is the nearest double, rest is the remainder.
 struct ExactSum {
   double value, rest;
 };
 
 template <class T>
 struct LossRows {
-  /// log of the sum of exp over a row.
+  /// Returns the log of the sum of exp over a row.
   ExactSum (*log_sum_exp)(const T* x, std::int64_t n);
-  /// dx = scale * exp(x - lse)
+  /// Computes dx = scale * exp(x - lse).
   void (*scaled_softmax)(const T* x, ExactSum lse, T scale, T* dx, std::int64_t n);
-  /// Sum of the binary cross-entropies of n elements; each is also written to `out` unless that is null. `target` moves
-  /// by `target_step`, 0 or 1.
+  /// Returns the sum of the binary cross-entropies of n elements; each is also written to `out` unless that is null.
+  /// `target` advances by `target_step`, 0 or 1.
   double (*bce)(const T* x, const T* target, std::int64_t target_step, T* out, std::int64_t n);
-  /// dx = scale * g * (sigmoid(x) - target); g moves by `g_step`, 0 or 1.
+  /// Computes dx = scale * g * (sigmoid(x) - target); g advances by `g_step`, 0 or 1.
   void (*bce_backward)(const T* x, const T* target, std::int64_t target_step, const T* g, std::int64_t g_step, T scale,
                        T* dx, std::int64_t n);
 };

@@ -1,4 +1,4 @@
-// SIMD pieces of cross-entropy and binary cross-entropy.
+// SIMD functions of cross-entropy and binary cross-entropy.
 #include "kernels/cpu/targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/loss/rows.cpp"
@@ -11,7 +11,7 @@ HWY_BEFORE_NAMESPACE();
 namespace levin::kernels::cpu::HWY_NAMESPACE {
 namespace {
 
-/// Knuth's two-sum.
+/// Computes Knuth's two-sum.
 ExactSum exact_sum(double a, double b) {
   const double sum = a + b, of_b = sum - a, of_a = sum - of_b;
   return {sum, (a - of_a) + (b - of_b)};
@@ -46,7 +46,7 @@ double bce(const T* x, const T* target, int64_t target_step, T* out, int64_t n) 
   for (int64_t i = 0; i < n; i += kLanes<T>) {
     const auto v = load_row(x, i, n), t = load_or_set(target, target_step, i, n);
     const auto soft = log1p_v(d, exp_v(d, hn::Neg(hn::Abs(v))));
-    // max(v, 0) - v t as one product: at an infinite v its two parts would cancel to NaN.
+    // Compute max(v, 0) - v t as one product: at an infinite v its two parts would cancel to NaN.
     const auto share = hn::IfThenElse(hn::Gt(v, hn::Zero(d)), hn::Sub(hn::Set(d, T(1)), t), t);
     auto loss = hn::MulAdd(hn::Abs(v), share, soft);
     if (out) store_row(loss, out, i, n);

@@ -1,4 +1,4 @@
-// Batch and layer norm: a task is some channels or some rows, whose data stay in the cache between the passes.
+// Batch and layer norm: a task consists of some channels or rows, whose data stay in the cache between the passes.
 #include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/norm/norm.h"
 #include "kernels/cpu/scratch.h"
@@ -16,14 +16,14 @@ namespace cpu {
 
 namespace {
 
-constexpr int64_t kNormGrain = 16384;  // elements worth a task
+constexpr int64_t kNormGrain = 16384;  // minimum elements of a task
 
 template <class T>
 T* pointer_or_null(const TensorView& v) {
   return v.pointer ? v.data<T>() : nullptr;
 }
 
-/// Statistics of channel c from its sums about an origin, and what follows from them.
+/// Computes the statistics of channel c from its sums about an origin, and the values that depend on them.
 template <class T>
 struct BatchStatistics {
   explicit BatchStatistics(const BatchNormArgs& args)
@@ -36,7 +36,7 @@ struct BatchStatistics {
         rstd(pointer_or_null<T>(a.rstd)),
         count(static_cast<double>(a.batch * a.spatial)) {}
 
-  /// Sums about the origin of the channel's first element. A NaN in the variance stays.
+  /// Computes the statistics from sums about the channel's first element. A NaN in the variance is kept.
   Channel<T> from_sums(int64_t c, T first, double sum, double squares) const {
     const double average = static_cast<double>(origin_at(first)) + sum / count;
     double var = (squares - sum * sum / count) / count;
@@ -52,7 +52,7 @@ struct BatchStatistics {
   const BatchNormArgs& a;
 
  private:
-  /// With momentum 1 this is `now`, also where that is far smaller than `running`.
+  /// Returns the updated running statistic. With momentum 1 this is `now`, even if that is far smaller than `running`.
   T moved(T running, double now) const {
     return static_cast<T>((1.0 - a.momentum) * static_cast<double>(running) + a.momentum * now);
   }
@@ -78,7 +78,7 @@ void put(Channels<T>& all, int64_t i, const Channel<T>& c) {
   all.slope[i] = c.slope;
 }
 
-/// Calls each(c) for channels of a (B, C, S) tensor, or columns(c, n) for groups of them where S is 1.
+/// Calls each(c) for channels of a (B, C, S) tensor, or columns(c, n) for groups of them if S is 1.
 template <class Args, class Each, class Columns>
 void for_channels(const Args& a, int64_t most, Each&& each, Columns&& columns) {
   if (a.batch * a.spatial == 0) return;
@@ -101,7 +101,7 @@ void batch_norm(const BatchNormArgs& a, Stream&) {
     const T* const x = a.x.data<T>();
     T* const y = a.y.data<T>();
     const int64_t step = a.channels * a.spatial;
-    // In evaluation the statistics are given also where there is nothing to normalise.
+    // In evaluation mode the statistics are written even if there is nothing to normalise.
     const bool empty = a.batch * a.spatial == 0;
     for (int64_t c = 0; empty && !a.training && c < a.channels; ++c) statistics.from_running(c);
     for_channels(a, Channels<T>::kMost, [&](int64_t c) {
@@ -137,7 +137,7 @@ struct BatchGradient {
         dweight(pointer_or_null<T>(a.dweight)), dbias(pointer_or_null<T>(a.dbias)),
         count(static_cast<double>(a.batch * a.spatial)) {}
 
-  /// sum of g and of g (x - mean)
+  /// Finishes a channel from the sums of g and of g (x - mean).
   Channel<T> finish(int64_t c, double g_sum, double gx_sum) const {
     const double r = static_cast<double>(rstd[c]);
     if (dweight) dweight[c] = static_cast<T>(gx_sum * r);
@@ -193,7 +193,7 @@ void layer_norm(const LayerNormArgs& a, Stream&) {
   });
 }
 
-/// out[j] = sum over chunks of partial[chunk * step + j], in their order.
+/// Computes out[j] = sum over chunks of partial[chunk * step + j], in the order of the chunks.
 template <class T>
 void add_chunks(const T* partial, int64_t chunks, int64_t step, T* out, int64_t n) {
   constexpr int64_t kTile = 256;

@@ -1,4 +1,4 @@
-// SIMD pieces of batch and layer norm. Sums accumulate in double.
+// SIMD functions of batch and layer norm. Sums accumulate in double.
 #include "kernels/cpu/targets.h"
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/norm/rows.cpp"
@@ -68,7 +68,7 @@ void gradient_sums(const T* g, const T* x, Lines l, const Channel<T>& c, double*
     for (; i < l.n; i += kWide) {
       const int64_t rest = l.n - i;
       const bool whole = rest >= kWide;
-      const Wide u = whole ? load_wide(g + i) : load_wide_part(g + i, rest);  // zero in the lanes that are not there
+      const Wide u = whole ? load_wide(g + i) : load_wide_part(g + i, rest);  // zero in the lanes beyond the end
       const Wide v = whole ? load_wide(x + i) : load_wide_part(x + i, rest);
       a0 = hn::Add(a0, u);
       b0 = hn::MulAdd(u, hn::Sub(v, mean), b0);
@@ -183,7 +183,7 @@ void layer_backward(const T* g, const T* x, const T* weight, T mean_value, T rst
   for (int64_t i = 0; i < n; i += kLanes<T>) {
     const auto gi = load_row(g, i, n), xh = hn::Mul(hn::Sub(load_row(x, i, n), mean), rstd);
     const auto h = weight ? hn::Mul(gi, load_row(weight, i, n)) : gi;
-    h_sum = add_wide(h_sum, h);  // h is zero in the lanes that are not there
+    h_sum = add_wide(h_sum, h);  // h is zero in the lanes beyond the end
     hx_sum = add_wide(hx_sum, hn::Mul(h, xh));
     if (dweight) store_row(hn::MulAdd(gi, xh, load_row(dweight, i, n)), dweight, i, n);
     if (dbias) store_row(hn::Add(gi, load_row(dbias, i, n)), dbias, i, n);

@@ -1,4 +1,4 @@
-// Optimizer steps: all tensors are cut into chunks, which are the tasks of one parallel_for. Memory-bound.
+// Optimizer steps: all tensors are split into chunks, which are the tasks of one parallel_for. Memory-bound.
 #include "kernels/cpu/targets.h"
 #include "kernels/src/table.h"
 
@@ -19,7 +19,7 @@
 #define LEVIN_KERNELS_CPU_OPTIM_CHUNK
 namespace levin::kernels::cpu {
 
-/// A stretch of one tensor.
+/// A contiguous range of one tensor.
 template <class T>
 struct OptimChunk {
   T* param;
@@ -36,7 +36,7 @@ struct OptimChunk {
 HWY_BEFORE_NAMESPACE();
 namespace levin::kernels::cpu::HWY_NAMESPACE {
 
-/// Calls body(load, store) for whole vectors, then once for what is left.
+/// Calls body(load, store) for whole vectors, then once for the remainder.
 template <class T, class F>
 HWY_INLINE void for_vectors(int64_t n, F&& body) {
   const Simd<T> d;
@@ -73,7 +73,7 @@ template <class T>
 void adam_chunk(const OptimChunk<T>& c, const AdamStepArgs& a) {
   const Simd<T> d;
   const auto set = [d](double v) HWY_ATTR { return hn::Set(d, static_cast<T>(v)); };
-  // As lerp, from the nearer end: with beta1 = 0 the first moment is the gradient to the bit.
+  // Interpolates from the nearer end, as lerp does: with beta1 = 0 the first moment equals the gradient bitwise.
   const bool from_gradient = 1.0 - a.beta1 >= 0.5;
   const auto move1 = set(from_gradient ? -a.beta1 : 1.0 - a.beta1), keep2 = set(a.beta2), take2 = set(1.0 - a.beta2),
              eps = set(a.eps);
@@ -91,7 +91,7 @@ void adam_chunk(const OptimChunk<T>& c, const AdamStepArgs& a) {
     store(v, c.second);
     auto w = v;
     if (a.amsgrad) {
-      const auto most = load(c.third);  // Max keeps a NaN of v alone
+      const auto most = load(c.third);  // Max keeps only a NaN of v
       w = hn::IfThenElse(hn::IsNaN(most), most, hn::Max(most, v));
       store(w, c.third);
     }
@@ -128,7 +128,7 @@ void run(const OptimChunk<double>& c, const SgdStepArgs& a) { HWY_DYNAMIC_DISPAT
 void run(const OptimChunk<float>& c, const AdamStepArgs& a) { HWY_DYNAMIC_DISPATCH(adam_f32)(c, a); }
 void run(const OptimChunk<double>& c, const AdamStepArgs& a) { HWY_DYNAMIC_DISPATCH(adam_f64)(c, a); }
 
-/// 16-bit tensors: pieces are widened, updated in f32 and rounded once.
+/// Updates 16-bit tensors: pieces are widened, updated in f32 and rounded once.
 template <class T, class Args>
 void run_narrow(const OptimChunk<T>& c, const Args& a) {
   float wide[5][kPiece];
@@ -157,7 +157,7 @@ void run_narrow(const OptimChunk<T>& c, const Args& a) {
   }
 }
 
-/// Factors of an update that follow from the tensor's step number.
+/// Factors of an update that depend on the tensor's step number.
 struct Moment {
   bool fresh = false;
   double correction1 = 1.0, correction2 = 1.0;
@@ -207,7 +207,7 @@ void step(const char* op, Args a) {
   };
   int64_t total = 0;
   for (const OptimTensor& t : a.tensors) total += t.numel;
-  // Small networks are many small tensors: as many tasks together as make a chunk.
+  // Small networks have many small tensors: a chunk's worth of tasks is grouped together.
   const auto count = static_cast<int64_t>(tasks.size());
   const int64_t grain = total > 0 ? std::max<int64_t>(1, count * kChunk / std::max(total, kChunk)) : 1;
   parallel_for(0, count, grain, run_tasks);

@@ -1,4 +1,4 @@
-// Gradients of pooling, plane by plane, so that every sum has its order.
+// Gradients of pooling, plane by plane, so that every sum has a fixed order.
 #include "kernels/cpu/targets.h"
 #include "kernels/src/table.h"
 
@@ -20,7 +20,7 @@ namespace {
 
 #if HWY_TARGET != HWY_SCALAR
 
-/// Bytes as whole numbers of T's width and kind.
+/// Loads bytes as whole numbers of type T.
 template <class T>
 HWY_INLINE SimdVec<T> load_codes(const uint8_t* p, int64_t count) {
   const Simd<T> d;
@@ -34,7 +34,7 @@ HWY_INLINE SimdVec<T> load_codes(const uint8_t* p, int64_t count) {
   else return hn::ConvertTo(d, whole);
 }
 
-/// Windows of 2 x 2 side by side: every element of dx is written once.
+/// Handles adjacent 2 x 2 windows: every element of dx is written once.
 template <class T>
 void unpool_2x2(const PoolGeometry& g, const T* dy, const uint8_t* indices, T* dx) {
   const Simd<T> d;
@@ -103,7 +103,7 @@ HWY_EXPORT(unpool_in_vectors);
 
 namespace {
 
-/// Where the place with this number lies, counted from the window's first element.
+/// Returns the offset of each position of a window from the window's first element.
 std::vector<int64_t> place_offsets(const PoolGeometry& g) {
   std::vector<int64_t> offsets;
   for (int64_t p = 0; p < g.kernel_h; ++p)
@@ -169,7 +169,7 @@ void max_pool2d_pick(const MaxPool2dArgs& a, Stream&) {
   dispatch_pool(a.x.dtype, a.geometry.index_type(), [&]<class T, class I>() { pick<T, I>(a); });
 }
 
-/// dx of one plane: every output's share goes to all elements of its window.
+/// Computes dx of one plane: every output's share is added to all elements of its window.
 template <class T>
 void spread_plane(const AvgPool2dArgs& a, const T* dy, T* dx) {
   const PoolGeometry& g = a.geometry;

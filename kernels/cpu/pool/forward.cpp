@@ -1,4 +1,4 @@
-// Max and average pooling: a vector holds neighbouring outputs; with stride 2 two vectors of the input are parted into
+// Max and average pooling: a vector holds neighbouring outputs; with stride 2, two vectors of the input are split into
 // even and odd columns, which serve two columns of the windows.
 #include "kernels/cpu/targets.h"
 #include "kernels/src/table.h"
@@ -18,7 +18,7 @@ HWY_BEFORE_NAMESPACE();
 namespace levin::kernels::cpu::HWY_NAMESPACE {
 namespace {
 
-/// First `count` elements, which may be more than a vector's or less than none.
+/// Loads the first `count` elements; count may exceed a vector or be negative.
 template <class T>
 HWY_INLINE SimdVec<T> load_some(const T* p, int64_t count) {
   if (count >= kLanes<T>) return hn::LoadU(Simd<T>{}, p);
@@ -48,7 +48,7 @@ HWY_INLINE void each_column(const T* p, int64_t columns, int64_t dilation, int64
   }
 }
 
-/// Outputs [begin, end) of a row that vectors can compute; kStride 0 stands for strides without a vector form.
+/// Returns the outputs [begin, end) of a row that vectors can compute; kStride 0 means strides without a vector form.
 template <int64_t kStride>
 std::pair<int64_t, int64_t> vector_outputs(const PoolGeometry& g) {
   if (kStride == 0 || (kStride == 2 && HWY_TARGET == HWY_SCALAR)) return {g.ow, g.ow};
@@ -64,7 +64,7 @@ HWY_INLINE void store_some(V v, T* p, int64_t count) {
   }
 }
 
-/// Small whole numbers held as floating ones, written as I.
+/// Stores small integers that are held as floating-point values, as I.
 template <class I, class T>
 HWY_INLINE void store_codes(SimdVec<T> codes, I* p, int64_t count) {
   const hn::Rebind<I, Simd<T>> d;
@@ -107,7 +107,7 @@ void max_one(const PoolGeometry& g, const T* plane, const WindowRange& rows, int
   if (indices) indices[j] = static_cast<I>(code);
 }
 
-/// One row of outputs; kColumns is the window's width, 0 for any.
+/// Computes one row of outputs; kColumns is the window's width, 0 for any.
 template <int64_t kStride, int64_t kColumns, class T, class I>
 HWY_INLINE void max_row(const PoolGeometry& g, const T* plane, int64_t i, T* y, I* indices) {
   const Simd<T> d;

@@ -1,5 +1,5 @@
 #pragma once
-// Shared by the pooling kernels: which part of a window lies inside the plane.
+// Shared by the pooling kernels: the part of a window that lies inside the plane.
 
 #include <levin/kernels/pool.h>
 
@@ -7,10 +7,10 @@
 
 namespace levin::kernels::cpu {
 
-/// Elements that a task should read at least.
+/// Minimum number of elements that a task should read.
 inline constexpr int64_t kPoolGrain = 1 << 14;
 
-/// Planes, or rows of outputs, in a task.
+/// Returns the number of planes, or rows of outputs, per task.
 inline int64_t plane_grain(const PoolGeometry& g) {
   return std::max<int64_t>(1, kPoolGrain / std::max<int64_t>(1, g.h * g.w));
 }
@@ -18,7 +18,7 @@ inline int64_t row_grain(const PoolGeometry& g) {
   return std::max<int64_t>(1, kPoolGrain / std::max<int64_t>(1, g.stride_h * g.w));
 }
 
-/// Steps [begin, end) of a window that starts at `start` which lie in [0, size).
+/// Steps [begin, end) of a window starting at `start` that lie in [0, size).
 struct WindowRange {
   WindowRange(int64_t start, int64_t steps, int64_t dilation, int64_t size)
       : begin(start < 0 ? (-start + dilation - 1) / dilation : 0),
@@ -26,7 +26,7 @@ struct WindowRange {
   int64_t begin, end;
 };
 
-/// Outputs [begin, end) whose windows lie inside [0, size) altogether.
+/// Returns the outputs [begin, end) whose windows lie entirely inside [0, size).
 inline std::pair<int64_t, int64_t> inner_outputs(int64_t out, int64_t size, int64_t kernel, int64_t stride,
                                                  int64_t padding, int64_t dilation) {
   const int64_t begin = std::min(out, (padding + stride - 1) / stride);
@@ -34,7 +34,7 @@ inline std::pair<int64_t, int64_t> inner_outputs(int64_t out, int64_t size, int6
   return {begin, room < 0 ? begin : std::clamp(room / stride + 1, begin, out)};
 }
 
-/// The divisor of average pooling along one axis.
+/// Returns the divisor of average pooling along one axis.
 inline int64_t average_count(int64_t start, int64_t kernel, int64_t padding, int64_t size, bool count_padding) {
   const int64_t end = std::min(start + kernel, size + padding);
   return count_padding ? end - start : std::min(end, size) - std::max<int64_t>(start, 0);

@@ -1,6 +1,6 @@
 // The driver of all reductions. Axes are sorted by stride and merged; then either lines of memory are reduced to one
-// number each, or lines are added up element by element. Long reductions are cut into chunks, whose results are
-// combined in their order.
+// number each, or lines are added element by element. Long reductions are split into chunks, whose results are combined
+// in order.
 #include "kernels/cpu/reduce/reduce.h"
 #include "kernels/cpu/scratch.h"
 
@@ -12,9 +12,9 @@ namespace levin::kernels::cpu {
 
 namespace {
 
-constexpr int64_t kChunk = 32768;    // elements that are worth a task
+constexpr int64_t kChunk = 32768;    // minimum elements of a task
 constexpr int64_t kColumnTile = 512;       // columns of one task
-constexpr int64_t kManyTasks = 64;   // then nothing is cut
+constexpr int64_t kManyTasks = 64;   // from this many tasks on nothing is split
 constexpr int64_t kBatch = 64;       // results that are stored together
 
 struct Axis {
@@ -36,7 +36,7 @@ struct Axes {
     a.count = std::max(0, count - 1);
     return a;
   }
-  /// Sorts by stride, the largest first, and merges what is evenly spaced.
+  /// Sorts by stride, the largest first, and merges axes that are evenly spaced.
   void simplify() {
     for (int i = 1; i < count; ++i)
       for (int k = i; k > 0 && axis[k - 1].x < axis[k].x; --k) std::swap(axis[k - 1], axis[k]);
@@ -52,7 +52,7 @@ struct Axes {
     }
     count = std::min(count, kept + 1);
   }
-  /// Where the element of a row-major index lies.
+  /// Computes the positions of the element with a row-major index.
   void locate(int64_t index, int64_t& x_at, int64_t& out_at) const {
     for (int i = count - 1; i >= 0; --i) {
       const int64_t k = index % axis[i].size;
@@ -129,7 +129,7 @@ class Job {
     }
   }
 
-  /// Lines begin..end of the reduced axes but the last, `n` elements from `first` of each, into *acc.
+  /// Reduces lines begin..end of the reduced axes without the last, `n` elements from `first` of each, into *acc.
   void reduce_lines(const Axes& lines, int64_t x_at, int64_t begin, int64_t end, int64_t first, int64_t n,
                     Acc* acc) const {
     const Axis& line = reduced_.back();
@@ -139,7 +139,7 @@ class Job {
     });
   }
 
-  /// One result from lines along the last reduced axis.
+  /// Computes each result from lines along the last reduced axis.
   void rows() {
     const Axes lines = reduced_.without_last();
     const int64_t n = reduced_.back().size, line_count = lines.numel(), work = n * line_count;
@@ -161,7 +161,7 @@ class Job {
       });
       return;
     }
-    // Few results of many elements: each is cut along its lines, or its lines into pieces.
+    // If there are few results of many elements, each is split along its lines, or its lines into pieces.
     const int64_t pieces = n >= kChunk ? ceil_div(n, kChunk) : 1;
     const int64_t lines_each = n >= kChunk ? 1 : std::min(line_count, kChunk / std::max<int64_t>(1, n));
     const int64_t cuts = ceil_div(line_count, lines_each) * pieces;
@@ -186,7 +186,7 @@ class Job {
     }
   }
 
-  /// Lines along the last kept axis are combined element by element.
+  /// Combines lines along the last kept axis element by element.
   void columns() {
     const Axes outer = kept_.without_last();
     const Axis& line = kept_.back();

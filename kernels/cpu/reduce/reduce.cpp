@@ -1,4 +1,4 @@
-// The doors of reductions: choice of the strips by type.
+// Entry points of the reductions: selection of the strips by type.
 #include "kernels/cpu/reduce/reduce.h"
 #include "kernels/src/table.h"
 
@@ -15,7 +15,7 @@ inline constexpr bool kIsFloating = dtype_of<T> <= DType::bf16;
 template <class T>
 inline constexpr bool kIsSimd = std::is_same_v<T, float> || std::is_same_v<T, double>;
 
-/// Op on any type; `fast` names the SIMD strips for f32 and f64, if there are any.
+/// Runs Op on any type; `fast` names the SIMD strips for f32 and f64, if there are any.
 template <class Op>
 void run(const char* op, const TensorView& out, const TensorView& x, Finish finish,
          Reducer<double> FloatReducers::*fast = nullptr) {

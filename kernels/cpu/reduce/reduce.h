@@ -9,18 +9,18 @@
 
 namespace levin::kernels::cpu {
 
-/// `rows` lines of `n` elements; strides in elements.
+/// `rows` lines of `n` elements; strides are in elements.
 struct Strip {
   const void* x;
   int64_t rows, row_stride, n, stride;
-  double p;  ///< a number that the operation may need
+  double p;  ///< a parameter of the operation
 };
 
 /// One operation on one element type. Acc is double for floating types, int64 for the others.
 template <class Acc>
 struct Reducer {
-  void (*rows)(const Strip&, Acc* acc);     ///< the whole strip into acc[0]
-  void (*columns)(const Strip&, Acc* acc);  ///< over the rows, into acc[n]
+  void (*rows)(const Strip&, Acc* acc);     ///< reduces the whole strip into acc[0]
+  void (*columns)(const Strip&, Acc* acc);  ///< reduces over the rows, into acc[n]
   Acc (*combine)(Acc, Acc);
   Acc neutral;
 };
@@ -31,18 +31,18 @@ struct Finish {
   double value = 1.0;
 };
 
-/// out = reduction of x over the axes along which out has size 1. `p` reaches every strip.
+/// Computes out = reduction of x over the axes along which out has size 1. `p` is passed to every strip.
 void reduce(const TensorView& out, const TensorView& x, const Reducer<double>& r, Finish finish, double p = 0.0);
 void reduce(const TensorView& out, const TensorView& x, const Reducer<int64_t>& r, Finish finish, double p = 0.0);
 
-/// SIMD strips of the operations where speed matters.
+/// SIMD strips of the operations for which speed matters.
 struct FloatReducers {
   Reducer<double> sum, sum_abs, sum_square, max, min, max_abs;
 };
 const FloatReducers& float_reducers(float);
 const FloatReducers& float_reducers(double);
 
-// Operations, one element at a time. T is what x holds.
+// Operations, one element at a time. T is the type of x.
 struct Sum {
   template <class Acc> static constexpr Acc neutral = Acc(0);
   template <class Acc, class T> static Acc map(T x, double) { return static_cast<Acc>(x); }

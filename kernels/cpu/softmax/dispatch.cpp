@@ -1,4 +1,4 @@
-// The doors of softmax: lines to threads.
+// Entry points of softmax: distribute lines to threads.
 #include "kernels/cpu/dispatch.h"
 #include "kernels/cpu/softmax/softmax.h"
 #include "kernels/src/table.h"
@@ -14,7 +14,7 @@ namespace cpu {
 
 namespace {
 
-constexpr int64_t kSoftmaxGrain = 16384;  // elements worth a task
+constexpr int64_t kSoftmaxGrain = 16384;  // minimum elements of a task
 
 /// Calls row(offset) for every line along n, or columns(offset, width) for groups of neighbours.
 template <class Row, class Columns>

@@ -28,7 +28,8 @@ HWY_INLINE T max_of_row(const T* x, int64_t n) {
   return hn::GetLane(hn::MaxOfLanes(d, hn::Max(m0, m1)));
 }
 
-/// Sum of exp(x - m); the exponentials go to `out` unless it is null. NaN anywhere makes the sum NaN.
+/// Returns the sum of exp(x - m) and writes the exponentials to `out` unless it is null. NaN anywhere makes the sum
+/// NaN.
 template <class T>
 HWY_INLINE double sum_exp_row(const T* x, T m, T* out, int64_t n) {
   const Simd<T> d;

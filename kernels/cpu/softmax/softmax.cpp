@@ -47,8 +47,8 @@ void log_softmax_backward_row(const T* g, const T* y, T* dx, int64_t n) {
     store_row(hn::NegMulAdd(exp_v(d, load_row(y, i, n)), s, load_row(g, i, n)), dx, i, n);
 }
 
-// Along an axis that is not the last, lines of `width` neighbours are read one after the other; what is known of each
-// neighbour stands in an array of kMostColumns, which whole vectors may be read from and written to.
+// Along an axis that is not the last, lines of `width` neighbours are read one after the other; the state of each
+// neighbour is in an array of kMostColumns, which whole vectors may be read from and written to.
 
 template <class T>
 struct Columns {

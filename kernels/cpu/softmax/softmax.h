@@ -1,11 +1,11 @@
 #pragma once
-// The SIMD pieces of softmax, chosen at run time.
+// The SIMD functions of softmax, chosen at run time.
 
 #include <cstdint>
 
 namespace levin::kernels::cpu {
 
-/// Neighbours that are computed together along an axis that is not the last.
+/// Number of neighbours that are computed together along an axis that is not the last.
 inline constexpr std::int64_t kMostColumns = 64;
 
 /// Rows are contiguous; columns are `width` (at most kMostColumns) neighbours, whose n elements lie `step` apart.

@@ -1,22 +1,22 @@
 #pragma once
-// Rung 1: the formulas, one thread a result.
-// Idea: all scores are written to memory, then the softmax of each row, then each element of the result is a sum over a
-// row of them; the backward likewise. Changes: nothing below it. Bound: every product loads both of its numbers, and
-// the (L, S) scores go to memory and back several times. Gained: not yet measured.
+// Rung 1: the formulas, one thread per result.
+// Idea: all scores are written to memory, then the softmax of each row is computed, then each element of the result as
+// a sum over a row of them; the backward likewise. Changes: nothing below it. Bound: every product loads both of its
+// numbers, and the (L, S) scores go to memory and back several times. Gained: not yet measured.
 
 #include "kernels/cuda/attention/problem.cuh"
 #include "kernels/cuda/base/scratch.h"
 
 namespace levin::kernels::cuda {
 
-/// Element number t of (count, rows, columns), the first axis beginning at `first`.
+/// Coordinates of element t of (count, rows, columns), whose first axis begins at `first`.
 struct ScorePlace {
   __device__ ScorePlace(std::int64_t t, int rows, int columns, std::int64_t first)
       : column(static_cast<int>(t % columns)), row(static_cast<int>(t / columns % rows)), batch(t / columns / rows) {
     problem = first + batch;
   }
   int column, row;
-  std::int64_t batch, problem;  ///< among the scratch's matrices, among all
+  std::int64_t batch, problem;  ///< index in the scratch's matrices, and among all
 };
 
 template <class T, class C = ComputeType<T>>
@@ -26,7 +26,7 @@ __device__ C dot_rows(const T* a, const T* b, int n) {
   return sum;
 }
 
-/// scores (count, L, S) = scale q k^T; those that are masked are left out.
+/// scores (count, L, S) = scale q k^T; masked scores are not written.
 template <class T, class C = ComputeType<T>>
 __global__ void naive_scores(AttentionProblem<T> p, C* scores, std::int64_t first, std::int64_t count) {
   for (std::int64_t t = global_thread(); t < count; t += grid_threads()) {
@@ -37,7 +37,7 @@ __global__ void naive_scores(AttentionProblem<T> p, C* scores, std::int64_t firs
   }
 }
 
-/// A thread a row: scores become probabilities.
+/// Turns scores into probabilities, one thread per row.
 template <class T, class C = ComputeType<T>>
 __global__ void naive_softmax(AttentionProblem<T> p, C* scores, std::int64_t first, std::int64_t rows) {
   for (std::int64_t t = global_thread(); t < rows; t += grid_threads()) {
@@ -81,7 +81,7 @@ void run_attention_naive(const AttentionProblem<T>& p, Stream& stream) {
   });
 }
 
-/// P and dS (count, L, S); masked ones are left out.
+/// Computes P and dS (count, L, S); masked elements are not written.
 template <class T, class C = ComputeType<T>>
 __global__ void naive_differentiate(AttentionGradients<T> p, C* weights, C* ds, std::int64_t first,
                                     std::int64_t count) {
@@ -110,7 +110,7 @@ __global__ void naive_dq(AttentionGradients<T> p, const C* ds, std::int64_t firs
   }
 }
 
-/// out (count, S, width) = scale weights^T x, with x the rows (L, width) of q or g.
+/// out (count, S, width) = scale weights^T x, where x is the rows (L, width) of q or g.
 template <class T, class C = ComputeType<T>>
 __global__ void naive_transposed(AttentionGradients<T> p, const C* weights, Operand<T> x, T* out, int width, C scale,
                                  std::int64_t first, std::int64_t count) {

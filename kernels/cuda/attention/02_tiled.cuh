@@ -1,8 +1,9 @@
 #pragma once
 // Rung 2: matrix products by tiles.
-// Idea: the same steps as rung 1, but each product of matrices goes through tiles in shared memory and 4 x 4 results a
-// thread, and a warp works on a row's softmax. Changes: a number is loaded once for 64 results, and tiles that a causal
-// mask hides are skipped. Bound: float arithmetic, then the scores' way to memory and back. Gained: not yet measured.
+// Idea: the same steps as rung 1, but each matrix product goes through tiles in shared memory with 4 x 4 results per
+// thread, and a warp computes the softmax of a row. Changes: a number is loaded once for 64 results, and tiles that a
+// causal mask hides are skipped. Bound: float arithmetic, then the traffic of the scores to memory and back. Gained:
+// not yet measured.
 
 #include "kernels/cuda/attention/problem.cuh"
 #include "kernels/cuda/base/scratch.h"
@@ -12,10 +13,11 @@
 
 namespace levin::kernels::cuda {
 
-/// The part that a causal mask leaves of a product with the scores (rows i, columns j, j <= i), as result or factor.
+/// The role of the scores (rows i, columns j) in a product, of which a causal mask leaves j <= i: result or factor.
 enum class Mask { none, result, left, left_transposed };
 
-/// c (count, m, n) = alpha a b. Operands of one number per score count their matrices from 0, the others from `first`.
+/// c (count, m, n) = alpha a b. Operands with one number per score count their matrices from 0, the others from
+/// `first`.
 template <class A, class B, class Out>
 struct TiledProduct {
   Operand<A> a;  ///< lines are rows
@@ -29,7 +31,7 @@ struct TiledProduct {
 
 inline constexpr int kTileEdge = 64, kTileDepth = 16, kTileThreads = 256;
 
-/// tile (16, 64) = elements [step, step + 16) of lines [line, line + 64); zeros outside.
+/// tile (16, 64) = elements [step, step + 16) of lines [line, line + 64); zeros outside of the operand.
 template <class T, class C>
 __device__ void load_tile(C (&tile)[kTileDepth][kTileEdge + 1], const T* x, const Operand<T>& strides, int line,
                           int lines, int step, int steps) {
@@ -41,7 +43,7 @@ __device__ void load_tile(C (&tile)[kTileDepth][kTileEdge + 1], const T* x, cons
   }
 }
 
-/// A block a tile of 64 x 64; thread (y, x) of 16 x 16 has rows y + 16 i and columns x + 16 j.
+/// One block per tile of 64 x 64; thread (y, x) of 16 x 16 owns rows y + 16 i and columns x + 16 j.
 template <class A, class B, class Out>
 __global__ void __launch_bounds__(kTileThreads) tiled_product(TiledProduct<A, B, Out> p) {
   using C = ComputeType<B>;
@@ -88,7 +90,7 @@ void launch_product(const TiledProduct<A, B, Out>& p, std::int64_t count, Stream
   launch(tiled_product<A, B, Out>, {.grid = static_cast<unsigned>(tiles), .block = kTileThreads, .stream = stream}, p);
 }
 
-/// A matrix (columns, rows) as rows and the other way round.
+/// Returns a matrix (columns, rows) as its transpose.
 template <class T>
 Operand<T> transposed(Operand<T> x) {
   std::swap(x.line, x.step);
@@ -104,7 +106,7 @@ void score_product(const AttentionSizes& s, Operand<T> a, Operand<T> b, C* score
                  count, stream);
 }
 
-/// out (count, L, n) = alpha weights x, x (S, n); `out` is that of the first matrix of all.
+/// out (count, L, n) = alpha weights x, x (S, n); `out` points to the first matrix of all problems.
 template <class T, class C>
 void row_product(const AttentionSizes& s, const C* weights, Operand<T> x, T* out, int n, C alpha, std::int64_t first,
                  std::int64_t count, Stream& stream) {
@@ -123,7 +125,7 @@ void column_product(const AttentionSizes& s, const C* weights, Operand<T> x, T* 
                  count, stream);
 }
 
-/// A warp a row: scores become probabilities, 0 where masked.
+/// Turns scores into probabilities, 0 where masked; one warp per row.
 template <class T, class C = ComputeType<T>>
 __global__ void tiled_softmax(AttentionProblem<T> p, C* scores, std::int64_t first, std::int64_t rows) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -157,7 +159,7 @@ void run_attention_tiled(const AttentionProblem<T>& p, Stream& stream) {
   });
 }
 
-/// A warp a row: scores become P and dP becomes dS, 0 where masked.
+/// Turns scores into P and dP into dS, 0 where masked; one warp per row.
 template <class T, class C = ComputeType<T>>
 __global__ void tiled_differentiate(AttentionGradients<T> p, C* scores, C* dp, std::int64_t first, std::int64_t rows) {
   const int lane = static_cast<int>(threadIdx.x) % 32;

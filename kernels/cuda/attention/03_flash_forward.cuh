@@ -1,10 +1,10 @@
 #pragma once
 // Rung 3: FlashAttention (Dao, "FlashAttention-2", 2023), forward.
-// Idea: a block holds some rows of q and lets k and v pass by in tiles of 64; a row's running maximum and sum let it
-// add up its result before it has seen all scores, so that these never leave the registers. Changes against rung 2: one
-// kernel, no scratch; tensor cores for the 16-bit floats, whose weights go from the first product's sums to the
-// second's operand without moving; the next k is copied while v is used and the other way round. Bound: the products,
-// and for narrow heads the exponentials. Gained: not yet measured.
+// Idea: a block holds some rows of q and loops over k and v in tiles of 64; a row's running maximum and sum let it
+// accumulate its result before it has seen all scores, so that these never leave the registers. Changes against rung 2:
+// one kernel, no scratch; tensor cores for the 16-bit floats, whose weights go from the accumulators of the first
+// product to the operand of the second within the registers; the next k is copied while v is used and vice versa.
+// Bound: the products, and for narrow heads the exponentials. Gained: not yet measured.
 
 #include "kernels/cuda/attention/problem.cuh"
 #include "kernels/cuda/attention/tile_float.cuh"
@@ -16,7 +16,7 @@ namespace levin::kernels::cuda {
 inline constexpr float kLog2E = 1.4426950408889634f, kLn2 = 0.6931471805599453f;
 inline constexpr int kKeyTile = 64;
 
-/// The part of a problem that a block works on. With a mask the longest rows come first.
+/// The part of a problem that a block computes. With a mask the longest rows come first.
 struct FlashBlock {
   __device__ FlashBlock(const AttentionSizes& s, int tile) {
     const auto blocks = static_cast<int>(ceil_div(s.rows, tile));
@@ -27,14 +27,14 @@ struct FlashBlock {
     columns = s.visible(first + rows - 1);
   }
   std::int64_t problem;
-  int first, rows, columns;  ///< rows [first, first + rows) see columns [0, columns) at most
+  int first, rows, columns;  ///< rows [first, first + rows) attend to columns [0, columns) at most
 };
 
-/// One row's running softmax, in powers of 2.
+/// The online softmax of one row, in powers of 2.
 struct RunningRow {
   float peak = -INFINITY, sum = 0;
 
-  /// Takes in a new maximum; returns what all that was added up so far must be multiplied with.
+  /// Includes a new maximum; returns the factor by which all earlier sums must be multiplied.
   __device__ float raise(float top) {
     const float next = fmaxf(peak, top), factor = exp2f(peak - next);
     peak = next;
@@ -51,11 +51,11 @@ struct RunningRow {
 
 // ---- float32
 
-/// Rows 8 y + i of the block's tile of scores: a row lies in 16 neighbouring lanes.
+/// Rows 8 y + i of the block's tile of scores; a row lies in 16 neighbouring lanes.
 struct FloatSoftmax {
   RunningRow rows[8];
 
-  /// Scores of columns x + 16 j become weights, those from limit[i] on 0; sums are rescaled.
+  /// Turns scores of columns x + 16 j into weights, 0 from limit[i] on; rescales the sums.
   template <int N>
   __device__ void advance(FloatScores::Scores& scores, float (&sums)[8][N], float scale, const int (&limit)[8]) {
     LEVIN_PRAGMA_UNROLL
@@ -120,11 +120,11 @@ __global__ void __launch_bounds__(128) flash_forward_float(AttentionProblem<floa
     softmax.advance(scores, sums, p.scale * kLog2E, limit);
     store_scores(weights, scores);
     ptx::cp_async_wait<0>();
-    __syncthreads();  // v and the weights are there, k is free
+    __syncthreads();  // v and the weights are written, k may be overwritten
     copy_k(j + kKeyTile);
     const int left = block.columns - j;
     add_product<D>(sums, weights, v, left < kKeyTile ? left : kKeyTile);
-    __syncthreads();  // v and the weights are free
+    __syncthreads();  // v and the weights may be overwritten
     copy_v(j + kKeyTile);
   }
   ptx::cp_async_wait_all();
@@ -151,12 +151,12 @@ void launch_flash_forward(const AttentionProblem<float>& p, Stream& stream) {
 
 // ---- 16-bit floats
 
-/// Rows g and g + 8 of each of a warp's M tiles: a row lies in 4 neighbouring lanes.
+/// Rows g and g + 8 of each of a warp's M tiles; a row lies in 4 neighbouring lanes.
 template <int M>
 struct HalfSoftmax {
   RunningRow rows[M][2];
 
-  /// Scores (rows from `row` on, columns from `column` on) become weights; sums are rescaled.
+  /// Turns scores (rows from `row` on, columns from `column` on) into weights; rescales the sums.
   template <int N, int S>
   __device__ void advance(WarpTiles<M, N>& scores, WarpTiles<M, S>& sums, const AttentionSizes& sizes, float scale,
                           int row, int column) {
@@ -198,7 +198,7 @@ struct HalfSoftmax {
   }
 };
 
-/// M: tiles of 16 rows in each of the block's four warps; KeyTile: rows of k and v at once.
+/// M: tiles of 16 rows per warp, for four warps; KeyTile: rows of k and v per tile.
 template <class T, int D, int M, int KeyTile>
 __global__ void __launch_bounds__(128) flash_forward_half(AttentionProblem<T> p, bool vectors) {
   using Queries = HalfRows<T, 64 * M, D>;
@@ -219,7 +219,7 @@ __global__ void __launch_bounds__(128) flash_forward_half(AttentionProblem<T> p,
   Queries::copy(q, p.q.of(block.problem) + block.first * p.q.line, p.q.line, block.rows, p.width, vectors);
   copy_k(0);
   copy_v(0);
-  const int row = ptx::warp_id() * 16 * M;  // of the warp, in the block
+  const int row = ptx::warp_id() * 16 * M;  // the warp's first row in the block
   const int end = row < block.rows ? p.visible(block.first + row + 16 * M - 1) : 0;
   WarpTiles<M, D / 8> sums = {};
   HalfSoftmax<M> softmax;
@@ -233,10 +233,10 @@ __global__ void __launch_bounds__(128) flash_forward_half(AttentionProblem<T> p,
       softmax.advance(scores, sums, p, p.scale * kLog2E, block.first + row, j);
     }
     ptx::cp_async_wait<0>();
-    __syncthreads();  // v is there, k is free
+    __syncthreads();  // v is written, k may be overwritten
     copy_k(j + KeyTile);
     if (j < end) Keys::add_product(sums, scores, v, p.values);
-    __syncthreads();  // v is free
+    __syncthreads();  // v may be overwritten
     copy_v(j + KeyTile);
   }
   ptx::cp_async_wait_all();
@@ -254,7 +254,7 @@ __global__ void __launch_bounds__(128) flash_forward_half(AttentionProblem<T> p,
 
 template <int D, class T>
 void launch_flash_forward(const AttentionProblem<T>& p, Stream& stream) {
-  constexpr int kM = 2, kKeys = D > 64 ? 32 : 64;  // as the registers allow
+  constexpr int kM = 2, kKeys = D > 64 ? 32 : 64;  // limited by the registers
   const std::int64_t blocks = p.batch * ceil_div(p.rows, 64 * kM);
   const bool vectors = vector_ready(p.q) && vector_ready(p.k) && vector_ready(p.v);
   launch(flash_forward_half<T, D, kM, kKeys>,
@@ -268,7 +268,7 @@ void launch_flash_forward(const AttentionProblem<T>& p, Stream& stream) {
 // ---- both
 
 inline bool is_narrow(const AttentionSizes& s) { return s.width <= 64 && s.values <= 64; }
-/// Heads of 128 at most, and a scale by which the largest score stays the largest.
+/// True for heads of at most 128 and a positive scale, by which the largest score stays the largest.
 inline bool flash_fits(const AttentionSizes& s, double scale) { return s.width <= 128 && s.values <= 128 && scale > 0; }
 
 template <class T>

@@ -1,17 +1,17 @@
 #pragma once
 // Rung 4: FlashAttention, backward.
-// Idea: scores are computed again instead of kept; P = exp(score - lse) needs no running maximum. Changes against rung
-// 2 for the backward: no scratch but one number a row, delta = sum of g out. Two kernels: a block that owns rows of k
-// and v lets all of q pass by and adds up dk and dv, one that owns rows of q adds up dq. That computes the scores
-// twice, but every sum has one owner and so its order; atomic sums of dq would not. Bound: the products, seven instead
-// of five. Gained: not yet measured.
+// Idea: scores are recomputed instead of stored; P = exp(score - lse) needs no running maximum. Changes against rung 2
+// for the backward: no scratch except one number per row, delta = sum of g out. There are two kernels: a block that
+// owns rows of k and v loops over all of q and accumulates dk and dv, one that owns rows of q accumulates dq. The
+// scores are computed twice, but every sum has one owner and so a fixed order, which atomic sums of dq would not have.
+// Bound: the products, seven instead of five. Gained: not yet measured.
 
 #include "kernels/cuda/attention/03_flash_forward.cuh"
 #include "kernels/cuda/base/scratch.h"
 
 namespace levin::kernels::cuda {
 
-/// delta (batch, L) = sum of g out along a row; a warp a row.
+/// delta (batch, L) = sum of g out along a row; one warp per row.
 template <class T>
 __global__ void flash_delta(const T* g, const T* out, float* delta, std::int64_t rows, int values) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -26,22 +26,22 @@ __global__ void flash_delta(const T* g, const T* out, float* delta, std::int64_t
 
 /// Per-row values of q that both kernels use.
 struct RowConstants {
-  float lse2, delta;  ///< the former in powers of 2
+  float lse2, delta;  ///< lse in powers of 2, and delta
 };
 __device__ inline RowConstants row_constants(const float* lse, const float* delta, std::int64_t row, bool exists) {
   if (!exists) return {0, 0};
   return {lse[row] * kLog2E, delta[row]};
 }
 
-/// Where a block that owns columns begins with its rows, in tiles of `tile`.
+/// Returns the first row of a block that owns columns, rounded down to a multiple of `tile`.
 __device__ inline int first_row(const AttentionSizes& s, int column, int tile) {
   return s.causal ? column / tile * tile : 0;
 }
 
 // ---- float32
 
-/// Scores become P, and dp becomes dS, both 0 for what is masked or does not exist. Row 8 y + i of the tile is row
-/// `row` + 8 y + i.
+/// Turns scores into P and dp into dS, both 0 where masked or out of range. Row 8 y + i of the tile is row `row` + 8 y
+/// + i.
 __device__ inline void differentiate(FloatScores::Scores& scores, FloatScores::Scores& dp,
                                      const AttentionGradients<float>& p, const float* delta, std::int64_t problem,
                                      int row, int column) {
@@ -63,7 +63,7 @@ template <int D>
 inline constexpr std::size_t kFlashBackwardFloatShared = sizeof(float) *
                                                          (4 * FloatTile<D>::kElements + FloatScores::kElements);
 
-/// dk and dv of 64 columns.
+/// Computes dk and dv of 64 columns.
 template <int D>
 __global__ void __launch_bounds__(128)
     flash_keys_float(AttentionGradients<float> p, const float* delta, bool vectors, bool g_vectors) {
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(128)
     store_scores(weights, dp);
     __syncthreads();
     add_transposed_product<D>(dk, weights, q, rows);
-    __syncthreads();  // q, g and the weights are free
+    __syncthreads();  // q, g and the weights may be overwritten
   }
   ptx::cp_async_wait_all();
   float one[8], scale[8];
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(128)
   store_sums<D>(p.dv + first * p.values, dv, one, p.columns - column, p.values);
 }
 
-/// dq of 64 rows.
+/// Computes dq of 64 rows.
 template <int D>
 __global__ void __launch_bounds__(128)
     flash_queries_float(AttentionGradients<float> p, const float* delta, bool vectors, bool g_vectors) {
@@ -138,7 +138,7 @@ __global__ void __launch_bounds__(128)
     __syncthreads();
     const int left = block.columns - column;
     add_product<D>(dq, ds, k, left < kKeyTile ? left : kKeyTile);
-    __syncthreads();  // k and v are free
+    __syncthreads();  // k and v may be overwritten
   }
   float scale[8];
   LEVIN_PRAGMA_UNROLL
@@ -162,7 +162,7 @@ void launch_flash_backward(const AttentionGradients<float>& p, const float* delt
 
 // ---- 16-bit floats
 
-/// A tile of q and of g on their way, and of k and v likewise: two buffers each.
+/// Tiles of q and g in flight, or of k and v; two buffers each.
 template <class T, int Rows, int D>
 struct FlashStage {
   using Tile = HalfRows<T, Rows, D>;
@@ -170,7 +170,8 @@ struct FlashStage {
   __device__ FlashStage(T* memory, int number) : a(memory + number % 2 * 2 * Tile::kElements), b(a + Tile::kElements) {}
 };
 
-/// dk and dv of 64 columns, 16 a warp, from Rows rows of q at once. The scores stand transposed: k's rows down.
+/// Computes dk and dv of 64 columns, 16 per warp, with Rows rows of q per step. The scores are transposed: rows of k
+/// run down.
 template <class T, int D, int Rows>
 __global__ void __launch_bounds__(128)
     flash_keys_half(AttentionGradients<T> p, const float* delta, bool vectors, bool g_vectors) {
@@ -227,7 +228,7 @@ __global__ void __launch_bounds__(128)
     }
     Queries::add_product(dv, weights, stage.b, p.values);
     Queries::add_product(dk, ds, stage.a, p.width);
-    __syncthreads();  // the stage and the constants are free
+    __syncthreads();  // the stage and the constants may be overwritten
   }
   ptx::cp_async_wait_all();
   const float one[1][2] = {{1, 1}}, scale[1][2] = {{p.scale, p.scale}};
@@ -236,14 +237,14 @@ __global__ void __launch_bounds__(128)
   store_tiles(p.dv + first * p.values, dv, one, own, p.columns - column, p.values);
 }
 
-/// dq of 64 rows, 16 a warp, from Columns rows of k and v at once.
+/// Computes dq of 64 rows, 16 per warp, with Columns rows of k and v per step.
 template <class T, int D, int Columns>
 __global__ void __launch_bounds__(128)
     flash_queries_half(AttentionGradients<T> p, const float* delta, bool vectors, bool g_vectors) {
   using Queries = HalfRows<T, 64, D>;
   using Keys = HalfRows<T, Columns, D>;
   T* q = dynamic_shared<T>();           // (64, D)
-  T* dout = q + Queries::kElements;     // (64, D), of g
+  T* dout = q + Queries::kElements;     // (64, D), the tile of g
   T* ring = dout + Queries::kElements;  // (stage, k then v, Columns, D)
   const FlashBlock block(p, Queries::kRows);
   const std::int64_t first = block.problem * p.rows + block.first;
@@ -290,7 +291,7 @@ __global__ void __launch_bounds__(128)
       }
     }
     Keys::add_product(dq, ds, stage.a, p.width);
-    __syncthreads();  // the stage is free
+    __syncthreads();  // the stage may be overwritten
   }
   ptx::cp_async_wait_all();
   const float scale[1][2] = {{p.scale, p.scale}};
@@ -299,7 +300,7 @@ __global__ void __launch_bounds__(128)
 
 template <int D, class T>
 void launch_flash_backward(const AttentionGradients<T>& p, const float* delta, Stream& stream) {
-  constexpr int kPassing = D > 64 ? 32 : 64;  // as the registers allow
+  constexpr int kPassing = D > 64 ? 32 : 64;  // limited by the registers
   constexpr std::size_t shared = sizeof(T) * D * (2 * 64 + 4 * kPassing);
   const bool vectors = vector_ready(p.q) && vector_ready(p.k) && vector_ready(p.v);
   const bool g_vectors = vector_ready(dense_rows(p.g, p.rows, p.values));

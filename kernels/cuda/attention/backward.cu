@@ -26,7 +26,7 @@ void set_zero(const TensorView& x, Stream& stream) {
     check(cudaMemsetAsync(x.pointer, 0, static_cast<std::size_t>(bytes), stream_of(stream)), "cudaMemsetAsync");
 }
 
-/// Calls f(problem) in the device's type.
+/// Calls f(problem) with the device type.
 template <class F>
 void with_problem(const AttentionBackwardArgs& a, Stream& stream, F&& f) {
   dispatch_floating(a.q.dtype, "attention_backward", [&]<class Element>() {

@@ -20,7 +20,7 @@ bool can_flash(const AttentionArgs& a) {
   return a.q.dtype != DType::f64 && flash_fits(sizes, a.scale) && has_shared(Stream(a.q.device), shared);
 }
 
-/// Calls f(problem) in the device's type.
+/// Calls f(problem) with the device type.
 template <class F>
 void with_problem(const AttentionArgs& a, F&& f) {
   dispatch_floating(a.q.dtype, "attention", [&]<class Element>() {

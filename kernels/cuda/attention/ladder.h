@@ -1,5 +1,5 @@
 #pragma once
-// The ladders of attention, for tests and benchmarks. All rungs compute the contract's results; beyond it they take
+// The ladders of attention, for tests and benchmarks. All rungs compute the contract's results; in addition they take
 // 16-bit floats, whose lse is float32.
 
 #include <levin/kernels/attention.h>

@@ -1,6 +1,6 @@
 #pragma once
-// Attention as its kernels see it: matrices q (L, E), k (S, E) and v (S, Ev) of any row strides, one for each index of
-// the leading axes; L = rows, S = columns, E = width, Ev = values.
+// Attention as its kernels see it: matrices q (L, E), k (S, E) and v (S, Ev) with any row strides, one for each index
+// of the leading axes; L = rows, S = columns, E = width, Ev = values.
 
 #include "kernels/cuda/base/launch.h"
 #include "kernels/cuda/matmul/problem.cuh"
@@ -14,7 +14,7 @@ struct AttentionSizes {
   int rows = 0, columns = 0, width = 0, values = 0;
   bool causal = false;
 
-  /// Columns [0, visible(row)) take part in a row; the last row of a block sees the most.
+  /// Returns the number of columns that a row attends to, from 0 on; in a block it is largest for the last row.
   __device__ int visible(int row) const { return causal && row + 1 < columns ? row + 1 : columns; }
   bool empty() const { return batch == 0 || rows == 0; }
 };
@@ -40,7 +40,7 @@ struct AttentionGradients : AttentionSizes {
 
 namespace detail {
 
-/// Matrices with a dense last axis; leading axes are merged where strides allow.
+/// Returns matrices with a dense last axis; leading axes are merged if the strides allow.
 template <class D>
 Operand<D> rows_of(const TensorView& t) {
   const int lead = t.dim() - 2;
@@ -73,7 +73,7 @@ void set_common(const Args& a, D& p) {
 
 }  // namespace detail
 
-/// D is a type of the device.
+/// D is a device type.
 template <class D>
 AttentionProblem<D> attention_problem(const AttentionArgs& a) {
   AttentionProblem<D> p;
@@ -95,7 +95,7 @@ AttentionGradients<D> attention_problem(const AttentionBackwardArgs& a) {
   return p;
 }
 
-/// The matrices (rows, width) of a contiguous tensor.
+/// Returns the matrices (rows, width) of a contiguous tensor.
 template <class D>
 Operand<D> dense_rows(const D* data, std::int64_t rows, std::int64_t width) {
   Operand<D> x;
@@ -106,7 +106,7 @@ Operand<D> dense_rows(const D* data, std::int64_t rows, std::int64_t width) {
   return x;
 }
 
-/// Calls f(first, count) for runs of the leading index whose (count, L, S) scores fit a scratch of some 256 MiB.
+/// Calls f(first, count) for ranges of the leading index whose (count, L, S) scores fit into about 256 MiB of scratch.
 template <class F>
 void for_score_chunks(const AttentionSizes& s, F&& f) {
   constexpr std::int64_t most = std::int64_t{1} << 26;

@@ -1,17 +1,17 @@
 #pragma once
 // Tiles of float32 matrices for the flash rungs: 64 rows of D columns in shared memory, in the matrix's own order, and
-// products of them with sums in registers. 128 threads stand as 8 x 16: thread (y, x) works for rows 8 y to 8 y + 7.
+// their products, accumulated in registers. 128 threads form 8 x 16: thread (y, x) works on rows 8 y to 8 y + 7.
 
 #include "kernels/cuda/base/ptx.h"
 #include "kernels/cuda/matmul/problem.cuh"
 
 namespace levin::kernels::cuda {
 
-/// Rows are 16 bytes longer than D, so that 8 of them lie in different banks.
+/// Rows are padded by 16 bytes, so that 8 of them lie in different banks.
 template <int D>
 struct FloatTile {
   static constexpr int kRows = 64, kThreads = 128, kPitch = D + 4, kElements = kRows * kPitch;
-  static constexpr int kSums = D / 16;  ///< columns of a thread in products (64, D): 4 x + 64 h + c, h < D / 64, c < 4
+  static constexpr int kSums = D / 16;  ///< a thread's columns in products (64, D): 4 x + 64 h + c, h < D / 64, c < 4
   using Scores = float[8][4];           ///< of rows 8 y + i and columns x + 16 j
   using Sums = float[8][kSums];
   using Four = Pack<float, 4>;
@@ -19,7 +19,8 @@ struct FloatTile {
   __device__ static int y() { return static_cast<int>(threadIdx.x) / 16; }
   __device__ static int x() { return static_cast<int>(threadIdx.x) % 16; }
 
-  /// Begins to copy `rows` rows of `width` elements; zeros in the rest of the tile. `vectors`: vector_ready rows.
+  /// Starts copying `rows` rows of `width` elements and zeros to the rest of the tile. `vectors`: the rows are
+  /// vector_ready.
   __device__ static void copy(float* tile, const float* from, std::int64_t pitch, int rows, int width, bool vectors) {
     constexpr int kChunks = D / 4;
     for (int t = static_cast<int>(threadIdx.x); t < kRows * kChunks; t += kThreads) {
@@ -63,10 +64,10 @@ struct FloatTile {
   }
 };
 
-/// The scores' own tile, 64 x 64.
+/// The tile for the scores, 64 x 64.
 using FloatScores = FloatTile<64>;
 
-/// Stores a thread's scores; a barrier must come before others read them.
+/// Stores a thread's scores; others may read them after a barrier.
 __device__ inline void store_scores(float* tile, const FloatScores::Scores& scores) {
   LEVIN_PRAGMA_UNROLL
   for (int i = 0; i < 8; ++i) {
@@ -76,7 +77,7 @@ __device__ inline void store_scores(float* tile, const FloatScores::Scores& scor
   }
 }
 
-/// sums (64, D) += weights (64, n) b (n, D), n rounded up to a multiple of 4.
+/// sums (64, D) += weights (64, n) b (n, D), where n is rounded up to a multiple of 4.
 template <int D>
 __device__ void add_product(typename FloatTile<D>::Sums& sums, const float* weights, const float* b, int n) {
   using Tile = FloatTile<D>;
@@ -122,7 +123,7 @@ __device__ void add_transposed_product(typename FloatTile<D>::Sums& sums, const 
   }
 }
 
-/// out (rows, width) = factor[i] sums, for the part of the tile that exists.
+/// out (rows, width) = factor[i] sums, for the part of the tile within the matrix.
 template <int D>
 __device__ void store_sums(float* out, const typename FloatTile<D>::Sums& sums, const float (&factor)[8], int rows,
                            int width) {

@@ -1,7 +1,7 @@
 #pragma once
 // Tiles of 16-bit matrices for the flash rungs: rows of D columns in swizzled shared memory, in the matrix's own order.
-// A tile is read as rows, for a product with another's rows, or as columns, for a product with weights; weights come
-// from the registers in which such a product left them: a 16 x 16 piece of sums is a fragment of A already.
+// A tile is read as rows, for a product with the rows of another, or as columns, for a product with weights; the
+// weights stay in the registers of the former product, where 16 x 16 sums already have the layout of a fragment of A.
 
 #include "kernels/cuda/hgemm/tile.cuh"
 
@@ -9,7 +9,7 @@
 
 namespace levin::kernels::cuda {
 
-/// Two elements of T in a register, `low` in its lower half.
+/// Packs two elements of T into a register, `low` in its lower half.
 template <class T>
 __device__ std::uint32_t pack_pair(float low, float high) {
   std::uint32_t bits;
@@ -23,8 +23,8 @@ __device__ std::uint32_t pack_pair(float low, float high) {
   return bits;
 }
 
-/// A warp's sums: tiles of 16 x 8 as mma leaves them, `Rows` of them down and `Columns` across. Lane 4 g + t holds of
-/// each rows g and g + 8, columns 2 t and 2 t + 1.
+/// A warp's sums: tiles of 16 x 8 in the layout of mma, `Rows` of them down and `Columns` across. Lane 4 g + t holds
+/// rows g and g + 8, columns 2 t and 2 t + 1 of each.
 template <int Rows, int Columns>
 using WarpTiles = float[Rows][Columns][4];
 
@@ -35,7 +35,8 @@ struct HalfRows {
   using AsColumns = HalfTile<T, Layout::along_lines, D, Rows, true>;
   static constexpr int kRows = Rows, kElements = Rows * D, kThreads = 128;
 
-  /// Begins to copy `rows` rows of `width` elements; zeros in the rest of the tile. `vectors`: vector_ready rows.
+  /// Starts copying `rows` rows of `width` elements and zeros to the rest of the tile. `vectors`: the rows are
+  /// vector_ready.
   __device__ static void copy(T* tile, const T* from, std::int64_t pitch, int rows, int width, bool vectors) {
     constexpr int kChunks = D / 8;
     LEVIN_PRAGMA_UNROLL
@@ -55,7 +56,7 @@ struct HalfRows {
     }
   }
 
-  /// sums += a[first row ...] b^T over the first `width` columns; b is this tile, `A` the kind of a's tile.
+  /// sums += a[first row ...] b^T over the first `width` columns; b is this tile, `A` the type of a's tile.
   template <class A, int M, int N>
   __device__ static void dot(WarpTiles<M, N>& sums, const T* a, int row, const T* b, int width) {
     LEVIN_PRAGMA_UNROLL
@@ -98,7 +99,7 @@ struct HalfRows {
     }
   }
 
-  /// Column tiles n and n + 1 of sums += left right.
+  /// Adds left right to the column tiles n and n + 1 of sums.
   template <int M, int N>
   __device__ static void multiply(WarpTiles<M, N>& sums, const std::uint32_t (&left)[M][4],
                                   const std::uint32_t (&right)[4], int n) {
@@ -123,7 +124,7 @@ __device__ void clear(WarpTiles<M, N>& sums) {
   }
 }
 
-/// out (rows, width) = factor[m][half] sums, for what exists; the warp's rows begin at `row`.
+/// out (rows, width) = factor[m][half] sums, for the part within the matrix; the warp's rows begin at `row`.
 template <class T, int M, int N>
 __device__ void store_tiles(T* out, const WarpTiles<M, N>& sums, const float (&factor)[M][2], int row, int rows,
                             int width) {

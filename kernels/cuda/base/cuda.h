@@ -1,6 +1,6 @@
 #pragma once
-// Included by every CUDA source: the toolkit (or the emulator in its place), the spellings that both compilers take,
-// and the small helpers that kernels share.
+// Included by every CUDA source: the toolkit (or the emulator in its place), spellings that both compilers accept, and
+// small helpers that kernels share.
 
 #include <levin/core/dtype.h>
 
@@ -12,7 +12,7 @@
 #include <type_traits>
 
 #if defined(__CUDACC__)
-/// An array in shared memory: LEVIN_SHARED(float, tile, 32, 33) declares float tile[32][33].
+/// Declares an array in shared memory: LEVIN_SHARED(float, tile, 32, 33) declares float tile[32][33].
 #define LEVIN_SHARED(T, name, ...) __shared__ ::levin::kernels::cuda::Array<T, __VA_ARGS__> name
 #define LEVIN_PRAGMA_UNROLL _Pragma("unroll")
 #else
@@ -44,7 +44,7 @@ struct ArrayOf<T, First, Rest...> {
 template <class T, int... Sizes>
 using Array = typename detail::ArrayOf<T, Sizes...>::type;
 
-/// The block's dynamic shared memory, whose size the launch gives; aligned to 1024 bytes on sm_90, 16 elsewhere.
+/// Returns the block's dynamic shared memory, whose size the launch gives; aligned to 1024 bytes on sm_90, else to 16.
 template <class T>
 __device__ inline T* dynamic_shared() {
 #if defined(__CUDACC__)
@@ -55,7 +55,7 @@ __device__ inline T* dynamic_shared() {
 #endif
 }
 
-/// The type in which a kernel sees elements of a tensor: __half for Half, __nv_bfloat16 for BFloat16.
+/// The type in which a kernel sees the elements of a tensor: __half for Half, __nv_bfloat16 for BFloat16.
 template <class T>
 using DeviceType = std::conditional_t<std::is_same_v<T, Half>, __half,
                                       std::conditional_t<std::is_same_v<T, BFloat16>, __nv_bfloat16, T>>;
@@ -64,7 +64,7 @@ using DeviceType = std::conditional_t<std::is_same_v<T, Half>, __half,
 template <class T>
 using ComputeType = std::conditional_t<std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>, float, T>;
 
-/// Conversion between any two element types, rounded once, to nearest even for floats, towards zero for integers.
+/// Converts between any two element types with one rounding: to nearest even for floats, towards zero for integers.
 template <class To, class From>
 __device__ inline To convert(From x) {
   if constexpr (std::is_same_v<To, From>) {
@@ -84,7 +84,7 @@ __device__ inline To convert(From x) {
   }
 }
 
-/// N neighbours that are loaded and stored by one instruction where N * sizeof(T) is 16 or less.
+/// N neighbouring elements, loaded and stored by one instruction if N * sizeof(T) is at most 16.
 template <class T, int N>
 struct alignas(sizeof(T) * N) Pack {
   T values[N];
@@ -92,7 +92,7 @@ struct alignas(sizeof(T) * N) Pack {
   __device__ const T& operator[](int i) const { return values[i]; }
 };
 
-/// The V that lies at `p`, which is aligned to V's size; the emulator reports where it is not.
+/// Returns the V at `p`, which must be aligned to V's size; the emulator reports a misaligned address.
 #if defined(__CUDACC__)
 template <class V, class T>
 __device__ inline auto& vector_at(T* p) {
@@ -114,7 +114,8 @@ inline auto& pack_at(T* p, emulator::Site site = emulator::Site::current()) {
 }
 #endif
 
-/// This thread's number in a one-dimensional grid, and how many threads the grid has: for grid-stride loops.
+/// Returns this thread's index in a one-dimensional grid; with grid_threads(), the number of threads, for grid-stride
+/// loops.
 __device__ inline std::int64_t global_thread() {
   return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
 }

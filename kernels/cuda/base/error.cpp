@@ -12,7 +12,7 @@ namespace levin::kernels::cuda {
 
 namespace {
 
-/// The error of the running kernel or copy, where the emulator stands in for the device.
+/// Returns the error of the running kernel or copy when the emulator stands in for the device.
 std::string emulator_report() {
 #if __has_include(<levin/emulator/devices.h>)
   return emulator::last_report();
@@ -61,7 +61,7 @@ const char* remedy(cudaError_t error) {
 }  // namespace
 
 void check_failed(cudaError_t error, const char* call) {
-  static_cast<void>(cudaGetLastError());  // or the next launch would report it a second time
+  static_cast<void>(cudaGetLastError());  // clears the error, which the next launch would report again
   const std::string report = emulator_report();
   std::string text = fmt::format("[cuda] {} failed with {}: {}.", call, cudaGetErrorName(error),
                                  report.empty() ? cudaGetErrorString(error) : report);

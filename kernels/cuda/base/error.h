@@ -1,11 +1,11 @@
 #pragma once
-// CUDA's error codes as Levin's exceptions.
+// CUDA error codes as Levin's exceptions.
 
 #include <cuda_runtime.h>
 
 namespace levin::kernels::cuda {
 
-/// Throws DeviceError, or OutOfMemory where that is the reason, with the call's name and CUDA's own words.
+/// Throws OutOfMemory if memory is the reason, else DeviceError, with the name of the call and CUDA's message.
 void check_failed(cudaError_t error, const char* call);
 
 inline void check(cudaError_t error, const char* call) {

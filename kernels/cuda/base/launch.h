@@ -1,5 +1,5 @@
 #pragma once
-// launch(kernel, {.grid = ..., .block = ..., .stream = stream}, args...): the one way to start a kernel.
+// launch(kernel, {.grid = ..., .block = ..., .stream = stream}, args...) is the only way to launch a kernel.
 
 #include "kernels/cuda/base/cuda.h"
 #include "kernels/cuda/base/error.h"
@@ -18,24 +18,25 @@ inline cudaStream_t stream_of(const Stream& s) { return static_cast<cudaStream_t
 
 struct LaunchConfig {
   dim3 grid{1}, block{1}, cluster{1};
-  std::size_t shared = 0;  ///< bytes of dynamic shared memory
+  std::size_t shared = 0;  ///< size of dynamic shared memory in bytes
   const Stream& stream;
-  std::source_location where = std::source_location::current();  ///< profilers show the function that launches
+  std::source_location where = std::source_location::current();  ///< the launching function, shown by profilers
 };
 
-/// Blocks of `threads` for `n` pieces of work: no more than some waves of the device, so that grid-stride loops run.
+/// Returns the number of blocks of `threads` for `n` items: at most a few waves of the device; grid-stride loops do the
+/// rest.
 inline unsigned blocks_for(std::int64_t n, int threads = 256) {
   constexpr std::int64_t most = 132 * 16;
   const std::int64_t blocks = ceil_div(n, threads);
   return static_cast<unsigned>(blocks < 1 ? 1 : blocks < most ? blocks : most);
 }
 
-/// Launches with at least this much dynamic shared memory need allow_dynamic_shared: without it, arrays and dynamic
-/// memory have 48 KiB together, and the launcher does not know what the arrays take.
+/// A launch with at least this much dynamic shared memory calls allow_dynamic_shared: without it, static and dynamic
+/// shared memory are limited to 48 KiB together, and the launcher does not know the size of the static part.
 inline constexpr std::size_t kAskForShared = 32 * 1024;
 
-/// Queues the kernel on the stream, on the stream's device. Arguments are converted to the kernel's
-/// parameter types. An empty grid is no launch. Throws DeviceError when the launch is refused.
+/// Launches the kernel on the stream and its device. Arguments are converted to the kernel's parameter types. An empty
+/// grid launches nothing. Throws DeviceError if the launch fails.
 template <class... P, class... A>
 void launch(void (*kernel)(P...), const LaunchConfig& c, A&&... args) {
   if (c.grid.x == 0 || c.grid.y == 0 || c.grid.z == 0) return;

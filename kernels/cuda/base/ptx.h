@@ -1,19 +1,19 @@
 #pragma once
-// Instructions of PTX for which CUDA C++ has no function, in namespace ptx, with two implementations of the same
-// signatures: inline PTX for nvcc (ptx_device.h), the emulator's instructions for the host compiler (ptx_emulated.h).
-// Pointers are generic ones, also those to shared memory.
+// PTX instructions for which CUDA C++ has no function, in namespace ptx, with two implementations of the same
+// signatures: inline PTX for nvcc (ptx_device.h) and the emulator's instructions for the host compiler
+// (ptx_emulated.h). All pointers are generic, also those to shared memory.
 //
-// Copies from global to shared memory (cp.async), which the copying thread waits for; others need a barrier after that:
+// Copies from global to shared memory (cp.async), for which the copying thread waits; others then need a barrier:
 //   cp_async16(shared, global, source_bytes = 16)   past L1; both addresses aligned to the size; zeros after
 //   cp_async8, cp_async4                            through L1                            source_bytes bytes
-//   cp_async_commit()        makes a group of the copies begun since the last commit
-//   cp_async_wait<N>()       waits for all committed groups but the newest N
-//   cp_async_wait_all()      waits for everything, committed or not
+//   cp_async_commit()        groups the copies started since the last commit
+//   cp_async_wait<N>()       waits for all committed groups except the newest N
+//   cp_async_wait_all()      waits for all copies, committed or not
 //
-// Matrices of 8 x 8 16-bit elements. All 32 lanes must come together; lane = 4 g + t:
+// Matrices of 8 x 8 16-bit elements. All 32 lanes must take part; lane = 4 g + t:
 //   ldmatrix_x1, _x2, _x4(r, row), ..._trans    lane 8 i + j gives row j of matrix i: 16 bytes, aligned to 16, shared;
 //                            r[i] = elements (g, 2 t), (g, 2 t + 1) of matrix i, or (2 t, g), (2 t + 1, g) with _trans
-//   stmatrix_x1, _x2, _x4(row, r), ..._trans    the mirror
+//   stmatrix_x1, _x2, _x4(row, r), ..._trans    the reverse of ldmatrix
 //   movmatrix_trans(r)       the transpose of a matrix in registers
 //
 // Products d (16 x 8) = a (16 x K) b (K x 8) + c (16 x 8), d and c in float; d may be c. E elements share a register,
@@ -25,10 +25,10 @@
 //   round_to_tf32(x)         a tf32 operand from a float, ties away from zero; mma ignores the 13 lowest bits
 //
 // Others:
-//   named_barrier(id, threads)   barrier 1 to 15 (0 is __syncthreads's) of so many threads, whole warps
+//   named_barrier(id, threads)   barrier 1 to 15 (0 is that of __syncthreads) of `threads` threads, whole warps
 //   fence_proxy_async()          makes ordinary writes to shared memory visible to TMA and wgmma
-//   prefetch_l2(global)          asks for the line to be brought to L2
-//   lane_id(), warp_id()         of this thread in its warp, of its warp in the block
+//   prefetch_l2(global)          prefetches the line to L2
+//   lane_id(), warp_id()         index of this thread in its warp, of its warp in the block
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -39,7 +39,7 @@
 
 namespace levin::kernels::cuda::ptx {
 
-/// Tag of the 19-bit format that tensor cores read floats in: float's exponent, 10 bits of mantissa.
+/// Tag of the 19-bit format in which tensor cores read floats: the exponent of float and 10 bits of mantissa.
 struct tf32 {};
 
 template <class T>
@@ -55,7 +55,7 @@ inline constexpr bool is_16_bit = std::is_same_v<T, __half> || std::is_same_v<T,
 
 namespace levin::kernels::cuda::ptx {
 
-/// Number of this thread's warp in its block.
+/// Returns the index of this thread's warp in its block.
 __device__ inline int warp_id() {
   const unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
   return static_cast<int>(thread / 32);

@@ -1,5 +1,5 @@
 #pragma once
-// ptx.h for nvcc: inline PTX. Include ptx.h.
+// Implements ptx.h for nvcc by inline PTX. Include ptx.h instead.
 
 namespace levin::kernels::cuda::ptx {
 
@@ -64,8 +64,8 @@ LEVIN_PTX_MATRICES_X4(_trans, ".trans")
 #undef LEVIN_PTX_MATRICES_X4
 
 namespace detail {
-/// stmatrix; below sm_90, which has none, every lane asks the lanes of its rows for their addresses and stores its
-/// own elements.
+/// stmatrix. Below sm_90, which lacks it, every lane gets the row addresses from the other lanes by shuffles and stores
+/// its own elements.
 template <bool transposed, int count>
 __device__ inline void store_matrices(void* row, const std::uint32_t (&r)[count]) {
 #if __CUDA_ARCH__ >= 900
@@ -126,7 +126,7 @@ __device__ inline std::uint32_t movmatrix_trans(std::uint32_t r) {
   return result;
 }
 
-// One product: 4 float sums, with 4 and 2 or with 2 and 1 registers of a and b.
+// One product: 4 float sums, with 4 and 2, or 2 and 1, registers of a and b.
 #define LEVIN_PTX_MMA_4_2(types)                                                                                    \
   asm volatile("mma.sync.aligned." types " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, %13};"     \
                : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])                                                     \
@@ -200,7 +200,7 @@ __device__ inline void named_barrier(int id, int threads) {
 }
 
 __device__ inline void fence_proxy_async() {
-#if __CUDA_ARCH__ >= 900  // below there is no such proxy
+#if __CUDA_ARCH__ >= 900  // older architectures have no such proxy
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
 }

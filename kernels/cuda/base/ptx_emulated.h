@@ -1,6 +1,6 @@
 #pragma once
-// ptx.h for the host compiler: the emulator's instructions. Include ptx.h. The last argument of each function, which
-// kernels leave out, is the kernel's place that a report shows.
+// Implements ptx.h for the host compiler by the emulator's instructions. Include ptx.h instead. The last argument of
+// each function, which kernels omit, is the source location that a report shows.
 
 #include <levin/emulator/instructions.h>
 

@@ -1,6 +1,6 @@
 #pragma once
-// Ranges that NVIDIA's profilers show on their time line (NVTX 3). The library is header-only: without a profiler,
-// which announces itself in the environment, a range is a comparison with null; nothing is opened.
+// Ranges shown on the timeline of NVIDIA's profilers (NVTX 3). The library is header-only: unless a profiler has
+// announced itself in the environment, a range costs a comparison with null, and nothing is opened.
 
 #if defined(__CUDACC__)
 #include <nvtx3/nvToolsExt.h>
@@ -8,7 +8,8 @@
 
 namespace levin::kernels::cuda {
 
-/// From construction to destruction, under this name, which the profiler copies. Emulated devices have no profiler.
+/// Marks a range from construction to destruction under this name, which the profiler copies. Emulated devices have no
+/// profiler.
 class ProfilerRange {
  public:
 #if defined(__CUDACC__)

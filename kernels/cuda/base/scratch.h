@@ -1,5 +1,5 @@
 #pragma once
-// Device memory that a launcher needs for the time of its kernels.
+// Device memory that a launcher needs while its kernels run.
 
 #include <levin/core/device.h>
 
@@ -7,12 +7,12 @@
 
 namespace levin::kernels::cuda {
 
-/// From the stream's caching allocator; throws OutOfMemory.
+/// Allocates from the stream's caching allocator; throws OutOfMemory.
 void* allocate_scratch(std::size_t bytes, Stream& stream);
 void free_scratch(void* p, std::size_t bytes, const Stream& stream) noexcept;
 
-/// `count` elements, aligned to 256 bytes and not initialised. The memory may be given up as soon as the last kernel
-/// that uses it is queued on the stream: whoever gets it next on this stream comes after.
+/// `count` uninitialised elements, aligned to 256 bytes. The memory may be freed as soon as the last kernel that uses
+/// it is queued on the stream: the stream's order puts any later user after it.
 template <class T>
 class Scratch {
  public:
@@ -28,7 +28,7 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  T* get() const { return p_; }  ///< null when there are no elements
+  T* get() const { return p_; }  ///< null if there are no elements
   std::size_t bytes() const { return bytes_; }
 
  private:

@@ -1,10 +1,10 @@
 #pragma once
-// How much shared memory a kernel may have.
+// The limit of a kernel's shared memory.
 
 namespace levin::kernels::cuda {
 
-/// Lets the kernel have as much dynamic shared memory as a block of the device has beside the kernel's arrays. Asks
-/// once for each kernel and device, from any thread.
+/// Allows the kernel all the dynamic shared memory that a block of the device has left beside the kernel's static
+/// arrays. Calls CUDA once per kernel and device; thread-safe.
 void allow_dynamic_shared(const void* kernel, int device);
 
 }  // namespace levin::kernels::cuda

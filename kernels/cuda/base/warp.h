@@ -1,5 +1,6 @@
 #pragma once
-// Reductions over the lanes of a warp and the threads of a block, in a fixed order: the same bits every time.
+// Reductions over the lanes of a warp and the threads of a block in a fixed order, so that the bits are the same every
+// time.
 
 #include "kernels/cuda/base/cuda.h"
 
@@ -11,7 +12,7 @@ struct Plus {
     return a + b;
   }
 };
-/// NaN in either gives NaN.
+/// Returns NaN if either is NaN.
 struct Maximum {
   template <class T>
   __device__ T operator()(T a, T b) const {
@@ -25,7 +26,7 @@ struct Minimum {
   }
 };
 
-/// The result reaches every lane. All 32 lanes must come.
+/// Reduces over the warp; every lane gets the result. All 32 lanes must take part.
 template <class T, class Op>
 __device__ inline T warp_reduce(T value, Op op) {
   LEVIN_PRAGMA_UNROLL
@@ -33,8 +34,8 @@ __device__ inline T warp_reduce(T value, Op op) {
   return value;
 }
 
-/// The result reaches every thread of a one-dimensional block of whole warps, 1024 threads at most. `identity` is what
-/// op leaves unchanged. Holds a barrier at its end, so that calls may follow one another.
+/// Reduces over a one-dimensional block of whole warps, at most 1024 threads; every thread gets the result. `identity`
+/// is the neutral element of op. Ends with a barrier, so that calls may follow one another.
 template <class T, class Op>
 __device__ inline T block_reduce(T value, Op op, T identity) {
   LEVIN_SHARED(T, partial, 32);

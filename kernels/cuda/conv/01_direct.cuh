@@ -1,8 +1,9 @@
 #pragma once
 // Rung 1: the definition.
-// Idea: a thread an element of the result, looping over channels and taps; for the weight's gradient a block a weight,
-// whose threads share the pixels and add up in a fixed tree. Bound: the cache's bandwidth, two loads a multiply-add.
-// Gained: not yet measured. Ships for float64, and where a group has so few channels that tiles would be empty.
+// Idea: one thread per element of the result loops over channels and taps; for the weight's gradient, one block per
+// weight, whose threads share the pixels and add up in a fixed tree. Bound: the cache's bandwidth, two loads per
+// multiply-add. Gained: not yet measured. Ships for float64, and where a group has so few channels that tiles would be
+// mostly empty.
 
 #include "kernels/cuda/base/launch.h"
 #include "kernels/cuda/base/warp.h"
@@ -33,7 +34,7 @@ __global__ void conv_direct(ConvTensors<T> t, ConvShape s, std::int64_t count) {
   }
 }
 
-/// A pixel of x gathers from all pixels of y that read it.
+/// Computes the input's gradient: a pixel of x gathers from all pixels of y that read it.
 template <class T>
 __global__ void conv_direct_backward_input(ConvTensors<T> t, ConvShape s, std::int64_t count) {
   for (std::int64_t e = global_thread(); e < count; e += grid_threads()) {
@@ -59,7 +60,7 @@ __global__ void conv_direct_backward_input(ConvTensors<T> t, ConvShape s, std::i
   }
 }
 
-/// Blocks walk over the weights.
+/// Computes the weight's gradient: blocks loop over the weights.
 template <class T>
 __global__ void conv_direct_backward_weight(ConvTensors<T> t, ConvShape s, std::int64_t count) {
   const std::int64_t pixels = s.batch * s.out_plane();

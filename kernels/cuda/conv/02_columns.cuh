@@ -1,9 +1,9 @@
 #pragma once
 // Rung 2: columns in memory, then a matrix product (im2col).
-// Idea: a kernel writes each pixel's window as a column, (inputs * kernel) x pixels an image and group; then the
-// convolution is a product with the weight, for which the matmul's kernels serve. Changes against rung 1: the product's
-// tiles; but the columns are kernel_h * kernel_w times as large as the image, and are written and read. Bound: memory.
-// Gained: not yet measured. float32 and float64, an image after the other.
+// Idea: a kernel writes each pixel's window as a column, (inputs * kernel) x pixels per image and group; the
+// convolution is then a product with the weight, computed by the kernels of matmul. Changes against rung 1: the
+// product's tiles; but the columns are kernel_h * kernel_w times as large as the image, and are written and read.
+// Bound: memory. Gained: not yet measured. Takes float32 and float64, one image after the other.
 
 #include "kernels/cuda/base/launch.h"
 #include "kernels/cuda/base/scratch.h"
@@ -13,7 +13,7 @@ namespace levin::kernels::cuda {
 
 void matmul(const MatmulArgs& args, Stream& stream);
 
-/// columns (taps, out_h * out_w) of one image's group.
+/// Writes the columns (taps, out_h * out_w) of one group of an image.
 template <class T>
 __global__ void conv_columns(const T* x, T* columns, ConvShape s) {
   const std::int64_t plane = s.out_plane(), count = s.taps() * plane;
@@ -27,7 +27,7 @@ __global__ void conv_columns(const T* x, T* columns, ConvShape s) {
   }
 }
 
-/// The way back: a pixel of x adds up the places of the columns that hold it. bias (inputs) or null.
+/// The reverse (col2im): a pixel of x adds up the elements of the columns that hold it. bias (inputs) may be null.
 template <class T>
 __global__ void conv_columns_backward(const T* columns, const T* bias, T* x, ConvShape s) {
   const std::int64_t count = s.inputs * s.in_plane();
@@ -49,7 +49,7 @@ __global__ void conv_columns_backward(const T* columns, const T* bias, T* x, Con
   }
 }
 
-/// y (outputs, pixels) of one image and group: copied into with its channel's bias before the product adds to it.
+/// y (outputs, pixels) of one image and group, initialised with the bias of its channel before the product adds to it.
 template <class T>
 __global__ void conv_fill_bias(T* y, const T* bias, std::int64_t plane, std::int64_t count) {
   for (std::int64_t e = global_thread(); e < count; e += grid_threads()) y[e] = bias[e / plane];
@@ -111,7 +111,7 @@ struct ColumnsConv {
   static void backward_weight(const ConvTensors<T>& t, const ConvShape& s, Stream& stream) {
     const std::int64_t plane = s.out_plane(), taps = s.taps();
     const Scratch<T> columns(stream, taps * plane);
-    if (s.batch == 0) {  // the sum of no products
+    if (s.batch == 0) {  // a sum of no products
       const std::int64_t rows = std::int64_t{s.groups} * s.outputs;
       return matmul({matrix(t.weight, rows, taps), matrix(t.y, rows, 0), matrix(t.x, 0, taps), {}}, stream);
     }

@@ -1,13 +1,14 @@
 #pragma once
 // Rung 3, which ships for float32: implicit GEMM.
 // Idea: the matrix product of rung 2 without its columns. The product's kernel finds each element of a window in the
-// image when it copies a tile to shared memory; divisions by the image's sizes are multiplications, done once a row and
-// once a step of the tile. The three convolutions are products over different indices of the same three tensors:
+// image when it copies a tile to shared memory; divisions by the image's sizes become multiplications, done once per
+// row and once per step of the tile. The three convolutions are products over different indices of the same three
+// tensors:
 //   forward          y (outputs, pixels of y)   = weight (outputs, taps) windows of x (taps, pixels of y)
 //   backward_input   x (inputs, pixels of x)    = weight (inputs, (outputs, kernel)) windows of y (.., pixels of x)
 //   backward_weight  weight (outputs, taps)     = y (outputs, pixels of y) windows of x (pixels of y, taps)
-// The weight's gradient cuts its long sum over pixels in parts, added up in their order. Changes against rung 2:
-// nothing but the images moves. Bound: the multipliers, and the addresses. Gained: not yet measured.
+// The weight's gradient splits its long sum over pixels into parts, which are added up in order. Changes against rung
+// 2: only the images are moved. Bound: the multipliers, and the addresses. Gained: not yet measured.
 
 #include "kernels/cuda/base/scratch.h"
 #include "kernels/cuda/conv/windows.cuh"
@@ -15,7 +16,7 @@
 
 namespace levin::kernels::cuda {
 
-/// Stores a product's columns, which are pixels of a batch of images, as (batch, channels, plane), with a bias a
+/// Stores a product's columns, which are pixels of a batch of images, as (batch, channels, plane), with one bias per
 /// channel.
 template <class T>
 struct PlaneOut {
@@ -24,7 +25,7 @@ struct PlaneOut {
   int rows, columns;  ///< channels of a group; pixels of all images
   FastDivide plane;
   std::int64_t image;  ///< elements of an image
-  int width = 1;       ///< how many neighbours one store may write
+  int width = 1;       ///< number of neighbours that one store may write
 
   PlaneOut(T* to, const T* channel_bias, std::int64_t channels, std::int64_t groups, std::int64_t batch,
            std::int64_t pixels)
@@ -62,7 +63,7 @@ struct PlaneOut {
   }
 };
 
-/// Products of 64 x 64 tiles on the ordinary units.
+/// Products of 64 x 64 tiles on the CUDA cores.
 struct FloatProduct {
   static constexpr int kDepth = SmallFloatWarps::kDepth;
   template <class A, class B, class Out>
@@ -79,10 +80,10 @@ struct ImplicitConv {
     return tile_grid(m, n, k, s.groups, 64, 64, Product::kDepth, split);
   }
 
-  static Walk windows(const ConvShape& s) {  // where the windows of y's pixels begin in x
+  static Walk windows(const ConvShape& s) {  // the beginnings of the windows of y's pixels in x
     return {s.out_h, s.out_w, s.x_image(), -s.padding_h, s.stride_h, -s.padding_w, s.stride_w};
   }
-  static Walk taps(const ConvShape& s) {  // of the channels' filters in x
+  static Walk taps(const ConvShape& s) {  // the taps of the channels' filters in x
     return {s.kernel_h, s.kernel_w, s.in_plane(), 0, s.dilation_h, 0, s.dilation_w};
   }
 

@@ -14,7 +14,7 @@ constexpr const char* name_of_pass(ConvPass pass) {
   return names[static_cast<int>(pass)];
 }
 
-/// Calls f.template operator()<T>(the tensors as T) with the device's type of a floating type.
+/// Calls f.template operator()<T>(the tensors as T) with the device type of a floating dtype.
 template <class F>
 void with_tensors(ConvPass pass, const Conv2dArgs& args, F&& f) {
   dispatch_floating(args.y.dtype, name_of_pass(pass), [&]<class L>() {
@@ -23,7 +23,7 @@ void with_tensors(ConvPass pass, const Conv2dArgs& args, F&& f) {
   });
 }
 
-/// Implicit GEMM where the product has rows enough for tiles of 64 to pay.
+/// Uses implicit GEMM if the product has enough rows for tiles of 64 to pay off.
 template <ConvPass pass>
 void run_shipping(const Conv2dArgs& args, Stream& stream) {
   if (prefer_cudnn && cudnn_conv(pass, args, stream)) return;

@@ -1,4 +1,4 @@
-// The rungs that are not products on the fly, a compile unit of their own.
+// The rungs other than implicit GEMM, in their own translation unit.
 
 #include "kernels/cuda/conv/01_direct.cuh"
 #include "kernels/cuda/conv/02_columns.cuh"

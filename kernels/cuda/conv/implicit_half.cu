@@ -1,4 +1,4 @@
-// The shipping rung of 16-bit floats, a compile unit of its own.
+// The shipping rung of 16-bit floats, in its own translation unit.
 
 #include "kernels/cuda/conv/04_tensor_cores.cuh"
 #include "kernels/cuda/conv/rungs.h"

@@ -7,11 +7,11 @@
 
 namespace levin::kernels::cuda {
 
-/// A way to compute the three convolutions, each with its contract's arguments.
+/// An implementation of the three convolutions, each with its contract's arguments.
 struct ConvRung {
   const char* name;
   const char* idea;
-  bool (*can)(const Conv2dArgs&);  ///< whether it computes these, all three
+  bool (*can)(const Conv2dArgs&);  ///< true if it supports these arguments, for all three
   void (*forward)(const Conv2dArgs&, Stream&);
   void (*backward_input)(const Conv2dArgs&, Stream&);
   void (*backward_weight)(const Conv2dArgs&, Stream&);

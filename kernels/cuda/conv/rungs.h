@@ -1,5 +1,5 @@
 #pragma once
-// The rungs for one type and one of the three convolutions, each defined in a compile unit of its own.
+// The rungs for one type and one of the three convolutions, each defined in its own translation unit.
 
 #include "kernels/cuda/conv/shape.cuh"
 
@@ -13,11 +13,11 @@ void run_direct_conv(ConvPass pass, const ConvTensors<T>& t, const ConvShape& s,
 /// float and double.
 template <class T>
 void run_columns_conv(ConvPass pass, const ConvTensors<T>& t, const ConvShape& s, Stream& stream);
-/// float and the 16-bit floats, where fits_implicit_conv().
+/// float and the 16-bit floats, if fits_implicit_conv().
 template <class T>
 void run_implicit_conv(ConvPass pass, const ConvTensors<T>& t, const ConvShape& s, Stream& stream);
 
-/// Rung's function for the pass.
+/// Returns Rung's function for the pass.
 template <class Rung, class T>
 void run_pass_of(ConvPass pass, const ConvTensors<T>& t, const ConvShape& s, Stream& stream) {
   switch (pass) {

@@ -13,7 +13,7 @@ namespace levin::kernels::cuda {
 /// y (batch, groups * outputs, out_h, out_w) of x (batch, groups * inputs, in_h, in_w) and weight (groups * outputs,
 /// inputs, kernel_h, kernel_w).
 struct ConvShape {
-  int batch, groups, inputs, outputs;  ///< channels of a group
+  int batch, groups, inputs, outputs;  ///< channels per group
   int in_h, in_w, kernel_h, kernel_w, out_h, out_w;
   int stride_h, stride_w, padding_h, padding_w, dilation_h, dilation_w;
 
@@ -40,13 +40,13 @@ struct ConvShape {
   __host__ __device__ std::int64_t kernel() const { return static_cast<std::int64_t>(kernel_h) * kernel_w; }
   __host__ __device__ std::int64_t x_image() const { return in_plane() * inputs * groups; }
   __host__ __device__ std::int64_t y_image() const { return out_plane() * outputs * groups; }
-  __host__ __device__ std::int64_t taps() const { return kernel() * inputs; }  ///< weights of an output
+  __host__ __device__ std::int64_t taps() const { return kernel() * inputs; }  ///< weights per output channel
 
  private:
-  static int narrow(std::int64_t x) { return static_cast<int>(x); }  // sizes of tensors that fit in memory
+  static int narrow(std::int64_t x) { return static_cast<int>(x); }  // for sizes of tensors that fit in memory
 };
 
-/// Whether implicit GEMM can count all indices in 32 bits, with room for the sums of two places.
+/// True if implicit GEMM can count all indices in 32 bits, with room to add two positions.
 inline bool fits_implicit_conv(const ConvShape& s) {
   constexpr std::int64_t most = std::int64_t{1} << 29;
   const std::int64_t places[] = {std::int64_t{s.kernel_h} * s.dilation_h, std::int64_t{s.kernel_w} * s.dilation_w,
@@ -56,7 +56,7 @@ inline bool fits_implicit_conv(const ConvShape& s) {
          s.groups * *std::max_element(std::begin(lengths), std::end(lengths)) <= most;
 }
 
-/// The three tensors of a convolution, in the device's type.
+/// The three tensors of a convolution, in the device type.
 template <class T>
 struct ConvTensors {
   T *x, *weight, *y;

@@ -1,13 +1,13 @@
 #pragma once
-// The operands of convolutions written as matrix products: elements that are found in images when they are needed.
+// The operands of convolutions written as matrix products: elements are located in the images when they are needed.
 
 #include "kernels/cuda/conv/shape.cuh"
 #include "kernels/cuda/matmul/operands.cuh"
 
 namespace levin::kernels::cuda {
 
-/// n / divisor for 0 <= n < 2^31 and 1 <= divisor < 2^31 (0 counts as 1: of nothing no place is asked) by a
-/// multiplication (Granlund and Montgomery, 1994).
+/// Computes n / divisor for 0 <= n < 2^31 and 1 <= divisor < 2^31 by a multiplication (Granlund and Montgomery, 1994).
+/// A divisor of 0 counts as 1: it occurs only for empty tensors.
 struct FastDivide {
   std::uint32_t divisor = 1, magic = 1, shift = 0;
 
@@ -25,13 +25,13 @@ struct FastDivide {
   __device__ int rest(int n, int of_quotient) const { return n - of_quotient * static_cast<int>(divisor); }
 };
 
-/// A place in an image: where its plane begins, and a row and a column that may lie outside.
+/// A position in an image: the offset of its plane, and a row and a column that may lie outside.
 struct Spot {
   std::int64_t plane;
   int h, w;
 };
 
-/// The spots of an index that runs over planes, rows and columns: the pixels of a batch or the taps of a filter.
+/// Iterates an index over planes, rows and columns: the pixels of a batch or the taps of a filter.
 struct Walk {
   FastDivide area, width;  ///< of a plane: rows * columns, columns
   int rows;
@@ -63,8 +63,8 @@ struct Walk {
   }
 };
 
-/// An image's element at the sum of a line's and a step's spot, 0 outside of the image. With `Strided` only every
-/// stride-th place holds an element: the image is the gradient of a convolution of that stride.
+/// Reads the image at the sum of a line's and a step's spot, 0 outside of the image. With `Strided` only every
+/// stride-th position holds an element: the image is the gradient of a convolution of that stride.
 template <class T, bool Strided>
 struct WindowReader {
   using Line = Spot;
@@ -74,7 +74,7 @@ struct WindowReader {
   int line_count, height, width;
   FastDivide stride_h, stride_w;
 
-  __device__ Line line(int i) const {  // one that does not exist lies outside of every image
+  __device__ Line line(int i) const {  // a line that does not exist lies outside of every image
     return i < line_count ? lines.at(i) : Spot{0, -(1 << 30), 0};
   }
   __device__ Step step(int k) const { return steps.at(k); }
@@ -94,7 +94,7 @@ struct WindowReader {
   __device__ static constexpr bool contiguous() { return false; }
 };
 
-/// The batch of products is the groups.
+/// The groups are the batch of products.
 template <class T, bool Strided, Access access>
 struct WindowOperand {
   using Element = T;
@@ -110,7 +110,7 @@ struct WindowOperand {
   }
 };
 
-/// A matrix whose steps lie in pieces: k = (outer, inner).
+/// A matrix whose steps come in two levels: k = (outer, inner).
 template <class T>
 struct PieceReader {
   using Line = const T*;

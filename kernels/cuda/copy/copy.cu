@@ -18,7 +18,7 @@ struct Same {
   }
 };
 
-/// Packs of the conversions that networks do often; false for others.
+/// Runs the conversions that networks use often in packs; returns false for others.
 template <class From, class... To>
 bool try_conversion(const Call& c, const Plan& plan) {
   return (... || try_packed<Same, ComputeType<To>, Types<To, From>>(c, plan));

@@ -1,4 +1,4 @@
-// Values that come from nothing. A number's sum and product are rounded separately, as on the CPU, for equal bits.
+// Tensors from numbers alone. Sums and products are rounded separately, as on the CPU, so that the bits agree.
 
 #include "kernels/cuda/base/launch.h"
 #include "kernels/cuda/elementwise/element.cuh"

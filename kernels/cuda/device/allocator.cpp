@@ -13,7 +13,7 @@ namespace {
 
 using namespace sizes;
 
-constexpr std::size_t kMost = std::size_t{1} << 46;  // beyond it rounding could overflow
+constexpr std::size_t kMost = std::size_t{1} << 46;  // larger requests could overflow when rounded
 
 constexpr std::size_t round_up(std::size_t bytes, std::size_t step) { return (bytes + step - 1) / step * step; }
 
@@ -179,7 +179,7 @@ Allocator::Pool& Allocator::pool_for(std::size_t bytes, cudaStream_t stream) {
   return small ? small_ : large_;
 }
 
-/// The smallest block of the stream that is large enough, or null.
+/// Returns the smallest free block of the stream that is large enough, or null.
 Allocator::Block* Allocator::take_free(Pool& pool, std::size_t bytes, cudaStream_t stream) {
   Block wanted;
   wanted.stream = stream;
@@ -192,7 +192,7 @@ Allocator::Block* Allocator::take_free(Pool& pool, std::size_t bytes, cudaStream
   return block;
 }
 
-/// A new segment; where the device has none, after everything free was given back to it.
+/// Allocates a new segment; if the device has no memory left, first gives all free segments back to it.
 Allocator::Block* Allocator::take_segment(Pool& pool, std::size_t bytes, cudaStream_t stream) {
   if (Block* block = add_segment(pool, bytes, stream)) return block;
   if (may_wait()) {
@@ -210,7 +210,7 @@ Allocator::Block* Allocator::take_segment(Pool& pool, std::size_t bytes, cudaStr
   out_of_memory(bytes, capped ? "which the cap forbids" : "which the device refused");
 }
 
-/// One of the usual size, or else one that just holds the request; null when both are refused.
+/// Allocates a segment of the usual size, else one that just holds the request; null if both fail.
 Allocator::Block* Allocator::add_segment(Pool& pool, std::size_t bytes, cudaStream_t stream) {
   std::size_t size = caching_ ? segment_bytes(bytes) : bytes;
   void* p = ask_device(size);
@@ -235,7 +235,7 @@ void* Allocator::ask_device(std::size_t bytes) {
   const DeviceGuard guard(device_);
   ++stats_.system_allocations;
   void* p = nullptr;
-  // In a capturing thread this is allowed only when it says that it knows what it does.
+  // A capturing thread may allocate only in relaxed capture mode.
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   check(cudaThreadExchangeStreamCaptureMode(&mode), "cudaThreadExchangeStreamCaptureMode");
   const cudaError_t error = cudaMalloc(&p, bytes);
@@ -246,7 +246,7 @@ void* Allocator::ask_device(std::size_t bytes) {
   return nullptr;
 }
 
-/// Keeps the block's first part; the rest is free when it is worth it.
+/// Keeps the first part of the block and frees the rest if it is large enough.
 void Allocator::cut(Block* block, std::size_t bytes) {
   const std::size_t rest = block->bytes - bytes;
   if (block->pool->small ? rest < kUnit : rest <= kSmall) return;

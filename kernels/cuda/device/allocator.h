@@ -1,9 +1,9 @@
 #pragma once
-// The device's caching allocator. The device is asked for whole segments, which are cut into blocks; freed blocks are
-// joined with their free neighbours and kept. A block belongs to the stream that it was allocated for: there it can be
-// given out again at once, as the stream's order keeps the former user's work before the next one's.
+// The device's caching allocator. It allocates whole segments from the device and cuts them into blocks; freed blocks
+// are merged with free neighbours and kept. A block belongs to the stream that it was allocated for: there it can be
+// reused at once, since the stream runs the former user's work before the next one's.
 //
-// The sizes are those of PyTorch's allocator. Device memory is never touched by the host.
+// The sizes are those of PyTorch's allocator. The host never touches device memory.
 
 #include <levin/core/device.h>
 #include <levin/kernels/cuda.h>
@@ -24,47 +24,48 @@ namespace levin::kernels::cuda {
 
 namespace sizes {
 inline constexpr std::size_t kMiB = std::size_t{1} << 20;
-inline constexpr std::size_t kUnit = 512;                 // blocks are multiples of it
-inline constexpr std::size_t kSmall = kMiB;               // requests up to here
-inline constexpr std::size_t kSmallSegment = 2 * kMiB;    // are cut from segments of this size,
-inline constexpr std::size_t kMedium = 10 * kMiB;         // those below here
-inline constexpr std::size_t kMediumSegment = 20 * kMiB;  // from these,
-inline constexpr std::size_t kLargeStep = 2 * kMiB;       // larger ones get a segment of their own, a multiple of this
+inline constexpr std::size_t kUnit = 512;                 // size of every block is a multiple of it
+inline constexpr std::size_t kSmall = kMiB;               // largest small request,
+inline constexpr std::size_t kSmallSegment = 2 * kMiB;    // which is cut from a segment of this size
+inline constexpr std::size_t kMedium = 10 * kMiB;         // requests below this size are cut
+inline constexpr std::size_t kMediumSegment = 20 * kMiB;  // from a segment of this size;
+inline constexpr std::size_t kLargeStep = 2 * kMiB;       // larger ones get their own segment, a multiple of this
 }  // namespace sizes
 
 class Allocator {
  public:
   Allocator(int device, bool caching);
-  /// Gives everything back to the device; what is still live must not be used any more.
+  /// Gives all memory back to the device; blocks still allocated must not be used any more.
   ~Allocator();
   Allocator(const Allocator&) = delete;
   Allocator& operator=(const Allocator&) = delete;
 
-  /// Whether blocks are cut from the cache from now on, and what it was. Those in use go the way they came.
+  /// Sets whether blocks are cut from the cache from now on; returns the former setting. Blocks in use are freed as
+  /// they were allocated.
   bool set_caching(bool on);
 
-  /// Aligned to 256 bytes; no bytes give a valid pointer too. Throws OutOfMemory.
+  /// Allocates memory aligned to 256 bytes; a size of 0 gives a valid pointer too. Throws OutOfMemory.
   void* allocate(std::size_t bytes, cudaStream_t stream);
-  /// Never from a graph's pool, so that no captured work uses the memory for something else at another time.
+  /// Allocates as allocate(), but never from a graph's pool, so that no captured work reuses the memory.
   void* allocate_outside_captures(std::size_t bytes, cudaStream_t stream);
   void free(void* p) noexcept;
-  /// The block that begins at `p` is used on `stream` too; memory from elsewhere is ignored.
+  /// Marks the block that begins at `p` as used on `stream` too; ignores memory from elsewhere.
   void record_stream(const void* p, cudaStream_t stream);
-  /// Waits for the device and gives back all segments that are free as a whole.
+  /// Waits for the device and gives back all segments that are completely free.
   void empty_cache();
 
   levin::cuda::MemoryReport report() const;
   void reset_peaks();
-  void set_cap(std::size_t bytes);  ///< of `reserved`; 0: none
+  void set_cap(std::size_t bytes);  ///< limit of `reserved`; 0 for none
 
-  // Memory of graphs. While a capture runs, what its thread or its stream allocates comes from the pool, and no event
-  // is recorded or asked.
+  // Memory of graphs. While a capture runs, allocations of its thread or its stream come from the pool, and no event is
+  // recorded or queried.
 
-  /// Begins a capture with the pool, which is made when it does not exist, and holds the pool.
+  /// Begins a capture with the pool, which is created if it does not exist, and holds the pool.
   void begin_pool(std::uint64_t pool, cudaStream_t stream);
-  /// The capture is over; the pool stays held.
+  /// Ends the capture; the pool stays held.
   void end_pool(std::uint64_t pool);
-  /// Undoes a hold. After the last one the pool's memory belongs to the cache; no work on it may be under way.
+  /// Releases a hold. After the last one the pool's memory returns to the cache; none of its work may still run.
   void release_pool(std::uint64_t pool) noexcept;
 
  private:
@@ -75,10 +76,10 @@ class Allocator {
     std::size_t bytes = 0;
     cudaStream_t stream = nullptr;
     Pool* pool = nullptr;
-    Block *before = nullptr, *after = nullptr;  // its neighbours in the segment
+    Block *before = nullptr, *after = nullptr;  // neighbours in the segment
     std::vector<cudaStream_t> used_on;          // other streams
     int events = 0;                             // number of events that a parked block waits for
-    bool is_free = false, is_alone = false;     // alone: a segment for this one use
+    bool is_free = false, is_alone = false;     // alone: a segment for one allocation
     bool is_whole() const { return !before && !after; }
   };
   struct BestFit {
@@ -87,7 +88,7 @@ class Allocator {
   struct Pool {
     std::set<Block*, BestFit> free;
     bool small = false;
-    PrivatePool* owner = nullptr;  // null: the general pools
+    PrivatePool* owner = nullptr;  // null for the general pools
   };
   struct PrivatePool {
     Pool small, large;
@@ -103,7 +104,7 @@ class Allocator {
     Block* block;
   };
 
-  // All of these run under the mutex.
+  // All of these require the mutex.
   void* allocate_from(Pool& pool, std::size_t bytes, cudaStream_t stream);
   std::size_t checked_size(std::size_t bytes);
   Pool& pool_for(std::size_t bytes, cudaStream_t stream);
@@ -132,25 +133,25 @@ class Allocator {
   mutable std::mutex mutex_;
   Pool small_, large_;
   std::unordered_map<void*, Block*> live_;
-  std::map<cudaStream_t, std::deque<Parked>> parked_;  // events of one stream pass in order
+  std::map<cudaStream_t, std::deque<Parked>> parked_;  // events of one stream complete in order
   std::map<std::uint64_t, std::unique_ptr<PrivatePool>> private_;
   std::vector<Capture> captures_;
-  std::vector<Block*> late_;  // freed during a capture, to be retired after it
+  std::vector<Block*> late_;  // blocks freed during a capture, retired after it
   levin::cuda::MemoryReport stats_;
 
-  // Captures that the thread has under way on any device: it must not wait for events, nor ask about them.
+  // Number of captures that the thread runs on any device; during these it must neither wait for events nor query them.
   static thread_local int captures_of_thread_;
 };
 
-/// The device's allocator. LEVIN_CUDA_CACHING=0 makes every block an allocation of the device's own, so that tools find
-/// accesses beyond its ends; builds with the address sanitizer begin so.
+/// Returns the device's allocator. LEVIN_CUDA_CACHING=0 makes every block a separate allocation of the device, so that
+/// tools find accesses out of bounds; builds with the address sanitizer begin so.
 Allocator& allocator(int device);
-/// Of the devices that were used.
+/// Empties the caches of all devices that were used.
 void empty_all_caches();
 
-/// "1.50 GiB"
+/// Formats a size for people: "1.50 GiB".
 std::string human_bytes(std::size_t bytes);
-/// A table for people.
+/// Returns a table for people.
 std::string summary(int device, const levin::cuda::MemoryReport& report);
 
 }  // namespace levin::kernels::cuda

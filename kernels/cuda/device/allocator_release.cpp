@@ -1,4 +1,5 @@
-// The caching allocator's other half: memory that waits for streams, what goes back to the device, words for people.
+// The caching allocator's other half: blocks that wait for streams, memory returned to the device, and reports for
+// people.
 
 #include "kernels/cuda/base/error.h"
 #include "kernels/cuda/device/allocator.h"
@@ -15,21 +16,21 @@
 
 namespace levin::kernels::cuda {
 
-/// The block is in no one's hands any more.
+/// Frees a block that has no user any more.
 void Allocator::retire(Block* block) noexcept {
   if (block->is_alone && !block->pool->owner) {
     free_uncached(block);
   } else if (!block->used_on.empty()) {
     park(block);
   } else {
-    give_back(block);  // a graph's own, when nothing is cached: it stays until the graph goes
+    give_back(block);  // a graph's own block, without caching: it stays until the graph is destroyed
   }
 }
 
-/// Marks where the other streams are now; the block is free again when all of them are past it.
+/// Records events on the block's other streams; the block is free again when all of them have passed.
 void Allocator::park(Block* block) noexcept {
   ++stats_.parked_blocks;
-  block->events = 1;  // until all events are recorded
+  block->events = 1;  // held until all events are recorded
   for (cudaStream_t stream : std::exchange(block->used_on, {})) {
     try {
       cudaEvent_t event = event_pool().take(device_);
@@ -40,7 +41,7 @@ void Allocator::park(Block* block) noexcept {
       } else {
         event_pool().put_back(device_, event);
       }
-    } catch (const Error&) {  // the device has failed: nothing runs on the block any more
+    } catch (const Error&) {  // the device has failed, so nothing uses the block any more
     }
   }
   event_passed({nullptr, block});
@@ -53,7 +54,7 @@ void Allocator::event_passed(const Parked& parked) noexcept {
   give_back(parked.block);
 }
 
-/// Retires what was freed during a capture, and frees the blocks whose streams have come past them.
+/// Retires blocks freed during a capture, and frees the blocks whose events have passed.
 void Allocator::settle() noexcept {
   if (!may_wait()) return;
   for (Block* block : std::exchange(late_, {})) {
@@ -67,7 +68,7 @@ void Allocator::settle() noexcept {
       queue.pop_front();
     }
   }
-  static_cast<void>(cudaGetLastError());  // "not ready" is no error
+  static_cast<void>(cudaGetLastError());  // clears cudaErrorNotReady
   std::erase_if(parked_, [](const auto& entry) { return entry.second.empty(); });
 }
 
@@ -81,7 +82,7 @@ void Allocator::wait_for_parked() noexcept {
   parked_.clear();
 }
 
-/// Without a cache: nobody may be using the memory when it goes.
+/// Frees a block that is not cached, after waiting for its streams.
 void Allocator::free_uncached(Block* block) noexcept {
   const DeviceGuard guard(device_, std::nothrow);
   static_cast<void>(cudaStreamSynchronize(block->stream));
@@ -111,7 +112,7 @@ void Allocator::drop_free_segments() noexcept {
   }
 }
 
-/// All blocks of one pool belong to another from now on.
+/// Moves all blocks of one pool to another.
 void Allocator::adopt(Pool& from, Pool& to) noexcept {
   const auto move = [&](Block* block) {
     if (block->pool == &from) block->pool = &to;
@@ -145,7 +146,7 @@ void Allocator::out_of_memory(std::size_t bytes, const char* why) {
 namespace {
 
 std::array<std::atomic<Allocator*>, kMaxDevices>& allocators() {
-  static auto& all = *new std::array<std::atomic<Allocator*>, kMaxDevices>{};  // never destroyed, as what they gave out
+  static auto& all = *new std::array<std::atomic<Allocator*>, kMaxDevices>{};  // never destroyed, like their memory
   return all;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// CUDA as a device of core.
+// CUDA as a device backend of core.
 
 #include <levin/core/device.h>
 
@@ -7,12 +7,12 @@
 
 namespace levin::kernels::cuda {
 
-/// The one backend, which lives for ever. Its source registers it when the program starts.
+/// Returns the only backend, which is never destroyed. Its source file registers it when the program starts.
 DeviceBackend* backend();
 
-/// Between the host and a device, between two devices, or on one; see DeviceBackend::copy. From the host it returns
-/// when the source was read (at once from a page-locked tensor), to the host when the destination is written, otherwise
-/// at once.
+/// Copies between host and device, between two devices, or within one; see DeviceBackend::copy. A copy from the host
+/// returns when the source has been read (at once for page-locked tensors), a copy to the host when the destination is
+/// written, any other at once.
 void copy_bytes(void* to, Device to_device, const void* from, Device from_device, std::size_t bytes,
                 const Stream& stream);
 

@@ -18,7 +18,7 @@ namespace {
 
 bool is_cuda(Device device) { return device.type == levin::DeviceType::cuda; }
 
-/// The host's memory would be read or written at the capture, or not at all at a replay.
+/// Refuses the copy in a capture: host memory would be accessed at the capture, or not at all at a replay.
 void refuse_capture(cudaStream_t stream, Device from, Device to) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   check(cudaStreamIsCapturing(stream, &status), "cudaStreamIsCapturing");
@@ -29,7 +29,7 @@ void refuse_capture(cudaStream_t stream, Device from, Device to) {
       to_string(from), to_string(to)));
 }
 
-/// At once from a page-locked tensor, else piece by piece through page-locked memory: one piece is on its way while the
+/// Copies at once from a page-locked tensor, else in pieces through page-locked memory: one piece is copied while the
 /// next is read.
 void copy_from_host(void* to, int device, const void* from, std::size_t bytes, cudaStream_t stream) {
   const DeviceGuard guard(device);
@@ -57,7 +57,7 @@ void copy_to_host(void* to, const void* from, int device, std::size_t bytes, cud
   throw_refused_index(device);
 }
 
-/// On the source's stream, after what is queued for the destination; the destination's stream goes on after it.
+/// Copies on the source's stream, after the work queued on the destination's stream, which then waits for the copy.
 void copy_between(void* to, int to_device, const void* from, int from_device, std::size_t bytes, cudaStream_t to_stream,
                   cudaStream_t from_stream) {
   enable_peer_access(from_device, to_device);

@@ -14,11 +14,11 @@ namespace {
 
 std::string version(int number) { return fmt::format("{}.{}", number / 1000, number % 1000 / 10); }
 
-/// The result of the first query; it does not change in the life of a process.
+/// Result of the first query; it does not change during a process.
 struct Machine {
   std::vector<cudaDeviceProp> devices;
   int driver = 0, runtime = 0;
-  std::string problem;  ///< why no device can be used
+  std::string problem;  ///< the reason why no device can be used
 
   Machine() {
     int count = 0;

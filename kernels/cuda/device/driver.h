@@ -1,5 +1,5 @@
 #pragma once
-// The driver and its devices, with clear messages where there is nothing to use.
+// The driver and its devices, with clear messages if none can be used.
 
 #include <levin/core/device.h>
 
@@ -12,29 +12,30 @@ namespace levin::kernels::cuda {
 inline constexpr int kMaxDevices = 64;
 inline constexpr int kOldestMajor = 8;  ///< compute capability 8.0, the oldest that kernels are compiled for
 
-/// Devices to choose from; 0 without driver, without device, or when all are too old. Never throws.
+/// Returns the number of usable devices; 0 without driver, without device, or if all are too old. Never throws.
 int device_count() noexcept;
-/// Why device_count() is 0, in one sentence; empty when it is not.
+/// Returns in one sentence why device_count() is 0; empty if it is not.
 const std::string& why_unavailable();
-/// Throws DeviceError, in one sentence, unless the device exists and is not too old.
+/// Throws DeviceError, in one sentence, unless the device exists and is new enough.
 void require_usable(int index);
-/// The current device for -1, otherwise `index`; throws as require_usable.
+/// Returns the current device for -1, otherwise `index`; throws as require_usable does.
 int resolve_device(int index);
 const cudaDeviceProp& device_properties(int index);
-/// One line for people.
+/// Returns one line for people.
 std::string describe_device(int index);
 
 namespace detail {
-/// The sentence for what asking for devices gave. `driver` and `runtime` are versions as CUDA numbers them: 13000.
+/// Returns the sentence for the result of a device query. `driver` and `runtime` are CUDA version numbers such as
+/// 13000.
 std::string absence_sentence(cudaError_t error, int driver, int runtime);
 std::string too_old_sentence(int index, const char* name, int major, int minor);
 }  // namespace detail
 
-/// Makes a device current in this thread until the guard goes.
+/// Makes a device current in this thread during its lifetime.
 class DeviceGuard {
  public:
   explicit DeviceGuard(int index);
-  /// Ignores errors: for what must not throw, on a device that may have failed.
+  /// Ignores errors: for functions that must not throw, on a device that may have failed.
   DeviceGuard(int index, std::nothrow_t) noexcept;
   ~DeviceGuard();
   DeviceGuard(const DeviceGuard&) = delete;

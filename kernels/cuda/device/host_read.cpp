@@ -1,4 +1,4 @@
-// Single numbers to page-locked memory, behind the stream's work; an event tells when they are there.
+// Copies single numbers to page-locked memory, in the stream's order; an event tells when they have arrived.
 
 #include "kernels/src/host_read.h"
 
@@ -32,7 +32,7 @@ class PinnedRead final : public HostRead::Pending {
   ~PinnedRead() override {
     try {
       give_back();
-    } catch (const DeviceError&) {  // of a device that has failed
+    } catch (const DeviceError&) {  // the device has failed
     }
   }
   PinnedRead(const PinnedRead&) = delete;
@@ -42,7 +42,7 @@ class PinnedRead final : public HostRead::Pending {
     if (arrived_) return true;
     const cudaError_t status = cudaEventQuery(passed_);
     if (status == cudaErrorNotReady) {
-      static_cast<void>(cudaGetLastError());  // that is no error
+      static_cast<void>(cudaGetLastError());  // clears cudaErrorNotReady
       return false;
     }
     check(status, "cudaEventQuery");

@@ -1,10 +1,10 @@
 #pragma once
-// Devices that reach each other's memory.
+// Access between the memories of two devices.
 
 namespace levin::kernels::cuda {
 
-/// Lets kernels and copies of the one device reach the other's memory where the machine can do that, once a pair of
-/// devices; otherwise copies between them go through the host by themselves.
+/// Enables access from one device's kernels and copies to the other's memory if the machine supports it, once per pair;
+/// otherwise CUDA copies through the host.
 void enable_peer_access(int from, int to) noexcept;
 
 }  // namespace levin::kernels::cuda

@@ -57,7 +57,7 @@ void PinnedPool::poll() noexcept {
     land(f);
     return true;
   });
-  static_cast<void>(cudaGetLastError());  // "not ready" is no error
+  static_cast<void>(cudaGetLastError());  // clears cudaErrorNotReady
 }
 
 void PinnedPool::wait_for_oldest() noexcept {
@@ -85,7 +85,7 @@ PinnedPool::Stats PinnedPool::stats() const {
 }
 
 PinnedPool& pinned_pool() {
-  static PinnedPool& pool = *new PinnedPool;  // never destroyed: copies may be under way at the end
+  static PinnedPool& pool = *new PinnedPool;  // never destroyed: copies may still run at exit
   return pool;
 }
 

@@ -81,10 +81,10 @@ void PinnedTensors::drop_finished(std::vector<Use>& uses) noexcept {
     event_pool().put_back(use.device, use.done);
     return true;
   });
-  static_cast<void>(cudaGetLastError());  // "not ready" is no error
+  static_cast<void>(cudaGetLastError());  // clears cudaErrorNotReady
 }
 
-/// Blocks without a tensor and without a copy under way become free.
+/// Frees the blocks without a tensor and without a copy in flight.
 void PinnedTensors::poll() noexcept {
   if (stats_.in_flight == 0) return;
   for (auto& [p, block] : blocks_) {
@@ -114,7 +114,7 @@ PinnedTensors::Stats PinnedTensors::stats() const {
 }
 
 PinnedTensors& pinned_tensors() {
-  static PinnedTensors& all = *new PinnedTensors;  // never destroyed: copies may be under way at the end
+  static PinnedTensors& all = *new PinnedTensors;  // never destroyed: copies may still run at exit
   return all;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Page-locked memory of tensors on the host: copies from it need no buffer in between.
+// Page-locked memory of host tensors: copies from it need no intermediate buffer.
 
 #include <cuda_runtime.h>
 
@@ -14,20 +14,20 @@ class PinnedTensors {
  public:
   struct Stats {
     std::size_t reserved = 0;            ///< bytes taken from the system
-    std::size_t in_use = 0;              ///< blocks that a tensor holds
-    std::size_t in_flight = 0;           ///< blocks without a tensor, which copies may still read
-    std::size_t system_allocations = 0;  ///< how often the system was asked
+    std::size_t in_use = 0;              ///< number of blocks that a tensor holds
+    std::size_t in_flight = 0;           ///< number of blocks without a tensor, which copies may still read
+    std::size_t system_allocations = 0;  ///< number of allocations from the system
   };
 
-  /// Memory of `bytes` or more. Throws OutOfMemory.
+  /// Returns memory of at least `bytes`. Throws OutOfMemory.
   void* take(std::size_t bytes);
-  /// The tensor is gone: the block may be taken again when the copies under way have read it.
+  /// Called when the tensor is destroyed: the block may be reused when the copies in flight have read it.
   void give_back(void* p) noexcept;
-  /// Whether these bytes lie in a block that a tensor holds.
+  /// True if these bytes lie in a block that a tensor holds.
   bool holds(const void* p, std::size_t bytes) const;
-  /// Work that is queued on the device's stream now may read the block of `p`.
+  /// Records that work queued so far on the device's stream may read the block of `p`.
   void record_use(const void* p, int device, cudaStream_t stream);
-  /// Gives the blocks that nobody uses back to the system.
+  /// Gives unused blocks back to the system.
   void empty();
   Stats stats() const;
 

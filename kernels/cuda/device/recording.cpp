@@ -15,7 +15,7 @@ namespace levin::kernels::cuda {
 
 namespace {
 
-/// Captures under way, by CUDA's number of them, which streams that branch off have in common.
+/// Captures in progress by CUDA's capture id, which streams that fork off share.
 struct Captures {
   std::mutex mutex;
   std::vector<std::pair<unsigned long long, GraphRecording*>> running;
@@ -26,7 +26,7 @@ Captures& captures() {
   return all;
 }
 
-/// The number of the capture that the stream belongs to, 0 for none.
+/// Returns the id of the capture that the stream belongs to, 0 for none.
 unsigned long long capture_of(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   unsigned long long id = 0;
@@ -93,7 +93,7 @@ const double* GraphRecording::variable(std::function<double()> now) {
 
 void GraphRecording::before_run(cudaStream_t stream) {
   std::vector<GeneratorState> now(values_.size());
-  for (std::size_t i = 0; i < now.size(); ++i)  // all before anything is drawn or queued, as they may throw
+  for (std::size_t i = 0; i < now.size(); ++i)  // all before anything is drawn or queued, as this may throw
     if (!values_[i].generator) now[i].seed = std::bit_cast<std::uint64_t>(values_[i].number());
   for (std::size_t i = 0; i < now.size(); ++i)
     if (values_[i].generator) now[i] = values_[i].generator->reserve(values_[i].blocks);

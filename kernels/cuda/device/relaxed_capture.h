@@ -1,11 +1,12 @@
 #pragma once
-// Leave for what a capture forbids a thread unless it says that it knows what it does.
+// Permission for calls that a capture forbids unless the thread selects the relaxed mode.
 
 #include <cuda_runtime.h>
 
 namespace levin::kernels::cuda {
 
-/// While it lives, this thread may take memory, load code and enable access although one of its streams is captured.
+/// During its lifetime this thread may allocate memory, load code and enable peer access while one of its streams is
+/// captured.
 class RelaxedCapture {
  public:
   RelaxedCapture() noexcept { exchange(); }

@@ -1,4 +1,4 @@
-// The write of what changes between the runs of a graph.
+// Writes the values that change between the replays of a graph.
 
 #include "kernels/cuda/base/launch.h"
 #include "kernels/cuda/device/recording.h"

@@ -20,12 +20,12 @@ struct DeviceStreams {
 };
 
 DeviceStreams& streams_of(int device) {
-  static auto& all = *new std::array<DeviceStreams, kMaxDevices>;  // never destroyed, as what runs on them
+  static auto& all = *new std::array<DeviceStreams, kMaxDevices>;  // never destroyed, like the work on them
   require_usable(device);
   return all[static_cast<std::size_t>(device)];
 }
 
-/// Null: the default stream.
+/// Null stands for the default stream.
 constinit thread_local cudaStream_t t_current[kMaxDevices] = {};
 
 cudaStream_t make_stream(int device, unsigned flags) {
@@ -107,7 +107,7 @@ void order_streams(int earlier_device, cudaStream_t earlier, int later_device, c
     const DeviceGuard guard(later_device);
     error = cudaStreamWaitEvent(later, event, 0);
   }
-  event_pool().put_back(earlier_device, event);  // a wait that is queued keeps what it waits for
+  event_pool().put_back(earlier_device, event);  // a queued wait keeps the event's state
   check(error, "cudaStreamWaitEvent");
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// Each device's streams, and which of them a thread uses.
+// Each device's streams, and each thread's current stream.
 
 #include <levin/core/device.h>
 
@@ -10,25 +10,25 @@
 
 namespace levin::kernels::cuda {
 
-/// The stream that threads use unless told otherwise. It is one of our own, as CUDA's legacy default stream cannot be
-/// captured; it is made a blocking one, so that code of others on the legacy stream (a plain cudaMemcpy on a tensor's
-/// memory) still runs in order with it.
+/// Returns the stream that threads use unless told otherwise. It is created by Levin, as CUDA's legacy default stream
+/// cannot be captured; it is a blocking stream, so that other code on the legacy stream (a plain cudaMemcpy of a
+/// tensor's memory) still runs in order with it.
 cudaStream_t default_stream(int device);
-/// The next of 32 non-blocking streams. Streams are never destroyed: memory remembers the stream it belongs to.
+/// Returns the next of 32 non-blocking streams. Streams are never destroyed: memory remembers the stream it belongs to.
 cudaStream_t next_pooled_stream(int device);
-/// This thread's stream.
+/// Returns this thread's stream.
 cudaStream_t current_stream(int device);
-/// Null: the default stream again.
+/// Sets this thread's stream; null restores the default stream.
 void set_current_stream(int device, cudaStream_t stream);
 
-/// The stream's handle where it is one of this device, otherwise this thread's stream of it.
+/// Returns the stream's handle if it belongs to this device, otherwise this thread's stream on the device.
 cudaStream_t stream_on(int device, const Stream& stream);
 inline Stream as_stream(int device, cudaStream_t stream) { return Stream(levin::cuda(device), stream); }
 
-/// Events without times, kept for use again.
+/// Events without timing, kept for reuse.
 class EventPool {
  public:
-  /// An event of the current device.
+  /// Returns an event of the current device.
   cudaEvent_t take(int device);
   void put_back(int device, cudaEvent_t event) noexcept;
 
@@ -38,7 +38,8 @@ class EventPool {
 };
 EventPool& event_pool();
 
-/// Later work of `later` waits for what is queued on `earlier` now; they may belong to different devices.
+/// Makes later work on `later` wait for the work queued on `earlier` so far; the streams may belong to different
+/// devices.
 void order_streams(int earlier_device, cudaStream_t earlier, int later_device, cudaStream_t later);
 
 }  // namespace levin::kernels::cuda

@@ -1,4 +1,4 @@
-// The operations of two and three tensors that elementwise_rows.h lists: bound by memory.
+// The operations of two and three tensors that elementwise_rows.h lists. They are memory-bound.
 
 #include "kernels/cuda/elementwise/launcher.cuh"
 #include "kernels/cuda/elementwise/math.cuh"

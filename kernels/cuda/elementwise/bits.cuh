@@ -1,5 +1,5 @@
 #pragma once
-// Operations that move values without computing: by size, so that types of one size share a kernel.
+// Operations that move values without computing, by size, so that types of one size share a kernel.
 
 #include "kernels/cuda/elementwise/launcher.cuh"
 
@@ -11,8 +11,8 @@ constexpr DType bits_type(DType t) {
   return by_size[size_of(t)];
 }
 
-/// Renames the types of operands to the integer of that size, where all inputs have the result's type; false, and
-/// nothing changed, where they have not. Numbers take the result's type before.
+/// Changes the types of the operands to the integer of that size if all inputs have the result's type; otherwise
+/// returns false and changes nothing. Numbers are converted to the result's type first.
 inline bool as_bits(TensorView& out, std::initializer_list<TensorView*> inputs) {
   for (const TensorView* in : inputs)
     if (!in->is_number() && in->dtype != out.dtype) return false;
@@ -31,7 +31,7 @@ void run_bits_of(const Call& c) {
   });
 }
 
-/// After as_bits.
+/// Called after as_bits().
 template <class Op, template <class> class TypesOf>
 void run_bits(const Call& c) {
   if (c.out.numel() == 0) return;
@@ -47,7 +47,7 @@ void run_bits(const Call& c) {
   }
 }
 
-/// Values of several types, which become the result's.
+/// For values of several types, which are converted to the result's.
 template <class Op, template <class> class TypesOf>
 void run_mixed(const Call& c) {
   if (c.out.numel() == 0) return;

@@ -1,4 +1,4 @@
-// Properties of one value, and choice between two.
+// Predicates of one value, and selection between two.
 
 #include "kernels/cuda/elementwise/bits.cuh"
 #include "kernels/cuda/elementwise/math.cuh"
@@ -24,7 +24,7 @@ LEVIN_PROPERTY(IsFinite, math::fabs(x) <= std::numeric_limits<C>::max())
 LEVIN_PROPERTY(Not, x == C(0))
 #undef LEVIN_PROPERTY
 
-/// Integers and bool have one answer.
+/// For integers and bool the answer is constant.
 template <class Op>
 void run_float_property(const char* op, const UnaryArgs& a, bool of_integers, Stream& stream) {
   if (is_floating(a.x.dtype)) {

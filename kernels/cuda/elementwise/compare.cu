@@ -1,4 +1,4 @@
-// Comparisons and logic: the result is bool.
+// Comparisons and logical operations, with bool results.
 
 #include "kernels/cuda/elementwise/launcher.cuh"
 
@@ -22,7 +22,7 @@ LEVIN_TEST(Or, a != C(0) || b != C(0))
 LEVIN_TEST(Xor, (a != C(0)) != (b != C(0)))
 #undef LEVIN_TEST
 
-/// b op a instead of a op b.
+/// Returns the arguments of b op a instead of a op b.
 BinaryArgs swapped(const BinaryArgs& a) {
   BinaryArgs result = a;
   result.a = a.b;

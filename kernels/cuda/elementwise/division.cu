@@ -1,6 +1,6 @@
-// Floored division, powers and angles. A kernel cannot throw: where an integer is divided by zero, the quotient has all
-// bits set and the remainder is the dividend, as the chip's own instructions have it. A divisor that is a number is
-// known to the host, which refuses zero as the CPU does.
+// Floored division, powers and angles. A kernel cannot throw: if an integer is divided by zero, the quotient has all
+// bits set and the remainder is the dividend, as the hardware's instructions define it. The host knows a divisor that
+// is a number, and refuses zero as the CPU does.
 
 #include "kernels/cuda/elementwise/launcher.cuh"
 #include "kernels/cuda/elementwise/math.cuh"
@@ -54,7 +54,7 @@ struct Remainder {
 };
 
 namespace formula {
-/// An integer to a negative power is 0, but for 1 and -1.
+/// An integer to a negative power is 0, except for 1 and -1.
 struct pow {
   template <class C>
   static __device__ C call(C a, C b, const Parameters<C>&) {

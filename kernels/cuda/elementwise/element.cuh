@@ -1,5 +1,5 @@
 #pragma once
-// Loads and stores of one element or one pack, of the type that the kernel was made for or of any type.
+// Loads and stores of one element or one pack, of the type that the kernel is compiled for or of any type.
 
 #include "kernels/cuda/elementwise/plan.h"
 
@@ -15,7 +15,7 @@ inline constexpr DType dtype_of_device<__half> = DType::f16;
 template <>
 inline constexpr DType dtype_of_device<__nv_bfloat16> = DType::bf16;
 
-/// convert(), but floats become narrow integers by way of 64 bits, where they wrap as the CPU's do.
+/// As convert(), but floats are converted to narrow integers through 64 bits, where they wrap as on the CPU.
 template <class To, class From>
 __device__ inline To element_cast(From x) {
   if constexpr (std::is_integral_v<To> && !std::is_same_v<To, bool> && sizeof(To) < 4 && !std::is_integral_v<From>) {
@@ -32,7 +32,7 @@ __device__ inline T number_from_bits(std::uint64_t bits) {
   return value;
 }
 
-/// Element `at` of an array of any type. Not inlined: ten conversions for each use would be most of a kernel.
+/// Loads element `at` of an array of any type. Not inlined: ten conversions per use would be most of a kernel.
 template <class To>
 __device__ __attribute__((noinline)) To load_any(const void* p, std::int64_t at, DType dtype) {
   switch (dtype) {
@@ -96,7 +96,7 @@ __device__ __attribute__((noinline)) void store_any(void* p, std::int64_t at, DT
   }
 }
 
-/// `x` converted to an integer type or bool: kernels for all integers compute in 64 bits, whose low bits are right.
+/// Converts `x` to an integer type or bool: kernels for all integers compute in 64 bits, whose low bits are correct.
 __device__ inline std::int64_t wrap(std::int64_t x, DType dtype) {
   switch (dtype) {
     case DType::i32:
@@ -114,13 +114,13 @@ __device__ inline std::int64_t wrap(std::int64_t x, DType dtype) {
   }
 }
 
-/// Whether elements of type `dtype` are a kernel's own T; 64-bit integers also stand for narrower ones.
+/// True if elements of type `dtype` have a kernel's own T; 64-bit integers also stand for narrower ones.
 template <class T>
 __device__ inline bool is_own(DType dtype, DType compute) {
   return dtype == dtype_of_device<T> && (!std::is_same_v<T, std::int64_t> || compute == dtype);
 }
 
-/// Element `at` of operand k, or its number.
+/// Returns element `at` of operand k, or the operand's number.
 template <class T>
 __device__ inline T load_element(const Operands& o, int k, std::int64_t at) {
   const void* p = o.pointers[k];
@@ -147,7 +147,7 @@ __device__ inline void store_element(const Operands& o, std::int64_t at, T x) {
   }
 }
 
-/// `count` elements from `at` on of operand k, of type T, in the type that computes; a constant is repeated.
+/// Loads `count` elements of type T of operand k from `at` on, in the compute type; a constant is repeated.
 template <class T, int Width>
 __device__ inline Pack<ComputeType<T>, Width> load_pack(const Operands& o, int k, std::int64_t at, int count) {
   using C = ComputeType<T>;

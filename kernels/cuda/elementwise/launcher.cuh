@@ -1,7 +1,7 @@
 #pragma once
-// How all elementwise kernels run. An operation is a struct with a static function `call(values..., parameters)`.
-// Two kernels are made of it: one for operands of one type that can be walked in packs of 16 bytes, and one for
-// everything else, which finds and converts each element by itself and serves all integers in 64 bits.
+// How all elementwise kernels run. An operation is a struct with a static function `call(values..., parameters)`. It is
+// compiled into two kernels: one for operands of one type that can be traversed in packs of 16 bytes, and one for
+// everything else, which locates and converts each element and computes all integers in 64 bits.
 
 #include "kernels/cuda/base/launch.h"
 #include "kernels/cuda/elementwise/element.cuh"
@@ -14,7 +14,7 @@
 
 namespace levin::kernels::cuda::elementwise {
 
-/// An operation's numbers in the type that computes; 64 bits for integers, which do not reach further.
+/// An operation's numbers in the compute type; 64 bits for integers, which need no larger range.
 template <class C>
 struct Parameters {
   using Value = std::conditional_t<std::is_floating_point_v<C>, C, std::int64_t>;
@@ -36,10 +36,10 @@ struct Parameters {
 /// Element types of the result and of the inputs.
 template <class Out, class... In>
 struct Types {
-  /// Elements in a pack of 16 bytes of the widest type.
+  /// Number of elements in a pack of 16 bytes of the widest type.
   static constexpr int width = 16 / std::max({static_cast<int>(sizeof(Out)), static_cast<int>(sizeof(In))...});
   static constexpr DType dtypes[1 + sizeof...(In)] = {dtype_of_device<Out>, dtype_of_device<In>...};
-  /// The type that numbers are converted to.
+  /// The types that numbers are converted to.
   static constexpr DType values[1 + sizeof...(In)] = {dtype_of_device<ComputeType<Out>>,
                                                       dtype_of_device<ComputeType<In>>...};
   using Inputs = std::index_sequence_for<In...>;
@@ -89,27 +89,27 @@ __device__ inline void run_elements(const Operands& o, const Parameters<C>& p, T
   }
 }
 
-/// Operands of the types T names, numbers apart; the last axis in packs.
+/// For operands of the types that T names, or numbers; traverses the last axis in packs.
 template <class Op, class C, class T>
 __global__ void __launch_bounds__(256) elementwise_packed(Operands o, Parameters<C> p) {
   run_packs<Op>(o, p, T{}, typename T::Inputs{});
 }
 
-/// Operands of any types, which are converted to those of T; any strides.
+/// For operands of any types, which are converted to those of T, and any strides.
 template <class Op, class C, class T>
 __global__ void __launch_bounds__(256) elementwise_any(Operands o, Parameters<C> p) {
   run_elements<Op>(o, p, T{}, typename T::Inputs{});
 }
 
-/// Which types an operation takes. Rounding leaves integers to the host.
+/// The types that an operation takes. Rounding of integers is left to the host.
 enum class Family { floating, numeric, all, rounding = floating };
 
-/// An operation's arguments, whatever its number of inputs.
+/// An operation's arguments, for any number of inputs.
 struct Call {
   const char* op;
   const TensorView& out;
   std::initializer_list<const TensorView*> inputs;
-  DType compute;  ///< the result is this or bool; f32 for 16-bit floats
+  DType compute;  ///< the result has this type or bool; f32 for 16-bit floats
   double p0, p1;
   const Stream& stream;
 };
@@ -141,7 +141,7 @@ void run_any_of(const Call& c, const Plan& plan) {
   run_any<Op, std::int64_t, TypesOf>(c, plan);
 }
 
-/// Packs of elements of type S, computed as they are or in float.
+/// Runs packs of elements of type S, computed in S or in float.
 template <class Op, template <class> class TypesOf, class... S>
 bool try_packs_of(const Call& c, const Plan& plan) {
   return (... || (c.compute == dtype_of<ComputeType<S>> && try_packed<Op, ComputeType<S>, TypesOf<S>>(c, plan)));
@@ -176,7 +176,7 @@ void run_unary(const char* op, const UnaryArgs& a, const Stream& stream) {
   const auto [p0, p1] = bounded_parameters(a);
   run<Op, UnaryTypes, family>({op, a.out, {&a.x}, compute_type(a.out.dtype), p0, p1, stream});
 }
-/// The result is bool; computed in x's type.
+/// For bool results computed in x's type.
 template <class Op, Family family>
 void run_property(const char* op, const UnaryArgs& a, const Stream& stream) {
   run<Op, PropertyTypes, family>({op, a.out, {&a.x}, compute_type(a.x.dtype), a.p0, a.p1, stream});
@@ -185,7 +185,7 @@ template <class Op, Family family>
 void run_binary(const char* op, const BinaryArgs& a, const Stream& stream) {
   run<Op, BinaryTypes, family>({op, a.out, {&a.a, &a.b}, compute_type(a.compute), a.p0, a.p1, stream});
 }
-/// The result is bool.
+/// For bool results.
 template <class Op>
 void run_test(const char* op, const BinaryArgs& a, const Stream& stream) {
   run<Op, TestTypes, Family::all>({op, a.out, {&a.a, &a.b}, compute_type(a.compute), a.p0, a.p1, stream});
@@ -197,7 +197,7 @@ void run_ternary(const char* op, const TernaryArgs& a, const Stream& stream) {
 
 }  // namespace levin::kernels::cuda::elementwise
 
-/// A formula of elementwise_rows.h as an operation; C is the type that computes.
+/// Defines a formula of elementwise_rows.h as an operation; C is the compute type.
 #define LEVIN_FORMULA(name, operands, formula)                           \
   struct name {                                                          \
     template <class C>                                                   \

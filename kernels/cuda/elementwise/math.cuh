@@ -1,6 +1,6 @@
 #pragma once
-// Mathematical functions by type, in a namespace of their own: the kernels' launchers have the same names. Formulas of
-// elementwise_rows.h name them; kernels/cpu/elementwise/number-inl.h has the same for the CPU.
+// Mathematical functions by type, in a separate namespace because the kernels' launchers have the same names. Formulas
+// of elementwise_rows.h use them; kernels/cpu/elementwise/number-inl.h has the same for the CPU.
 
 #include "kernels/cuda/base/cuda.h"
 #include "kernels/src/integer_math.h"
@@ -72,18 +72,18 @@ template <std::floating_point C>
 __device__ inline C where(bool condition, C x, C y) {
   return condition ? x : y;
 }
-/// y, but x itself where x is NaN.
+/// Returns y, but x itself if x is NaN.
 template <std::floating_point C>
 __device__ inline C keep_nan(C x, C y) {
   return x != x ? x : y;
 }
-/// NaN stays.
+/// Propagates NaN.
 template <std::floating_point C>
 __device__ inline C clamp(C x, C low, C high) {
   const C y = x < low ? low : x;
   return y > high ? high : y;
 }
-/// Half to even.
+/// Rounds half to even.
 template <std::floating_point C>
 __device__ inline C round(C x) {
   return rint(x);
@@ -93,7 +93,7 @@ __device__ inline C sigmoid(C x) {
   return C(1) / (C(1) + exp(-x));
 }
 
-// The CPU has faster forms of these two that are exact enough for gelu.
+// The CPU has faster versions of these two that are accurate enough for gelu.
 template <std::floating_point C>
 __device__ inline C quick_erf(C x) {
   return erf(x);

@@ -9,7 +9,7 @@ namespace levin::kernels::cuda::elementwise {
 
 namespace {
 
-/// As the kernels' element_cast, for the host's types.
+/// Like the kernels' element_cast, for the host's types.
 template <class To, class From>
 To cast_number(From x) {
   if constexpr (std::is_same_v<To, From>) {

@@ -1,5 +1,5 @@
 #pragma once
-// Geometry of an elementwise operation: what the host works out about its operands, and what a kernel gets of that.
+// Geometry of an elementwise operation: the host's plan for its operands, and the part of it that a kernel receives.
 
 #include "kernels/cuda/base/cuda.h"
 
@@ -15,7 +15,7 @@ namespace levin::kernels::cuda::elementwise {
 
 inline constexpr int kMostOperands = 4;  ///< the result and three inputs
 
-/// Quotients of numbers below 2^31 by one multiplication (Granlund & Montgomery 1994).
+/// Computes quotients of numbers below 2^31 by one multiplication (Granlund & Montgomery 1994).
 struct Divider {
   std::uint32_t divisor = 1, multiplier = 1, shift = 0;
 
@@ -27,21 +27,21 @@ struct Divider {
   __device__ std::uint32_t quotient(std::uint32_t n) const { return (__umulhi(n, multiplier) + n) >> shift; }
 };
 
-/// A kernel's argument. Operand 0 is the result. Axes are walked in steps of one element, or of one pack along the
-/// last.
+/// A kernel argument. Operand 0 is the result. Axes are traversed in steps of one element, or of one pack along the
+/// last axis.
 struct Operands {
   int dims = 1;
-  std::uint32_t steps = 0;  ///< packs or elements in all
+  std::uint32_t steps = 0;  ///< total number of packs or elements
   std::uint32_t elements = 0;
   DType compute = DType::f32;  ///< the type to which integers wrap
   Divider sizes[kMaxDims];
   std::int64_t strides[kMostOperands][kMaxDims] = {};  ///< of a step, in elements
-  void* pointers[kMostOperands] = {};                  ///< null: a number
-  std::uint64_t numbers[kMostOperands] = {};           ///< its bits
+  void* pointers[kMostOperands] = {};                  ///< null for a number
+  std::uint64_t numbers[kMostOperands] = {};           ///< bits of the number
   DType dtypes[kMostOperands] = {};
 };
 
-/// Offsets of the first `Count` operands at a step, in elements.
+/// Computes the offsets of the first `Count` operands at a step, in elements.
 template <int Count>
 __device__ inline void find_offsets(const Operands& o, std::uint32_t step, std::int64_t (&at)[Count]) {
   LEVIN_PRAGMA_UNROLL
@@ -56,8 +56,8 @@ __device__ inline void find_offsets(const Operands& o, std::uint32_t step, std::
   for (int k = 0; k < Count; ++k) at[k] += static_cast<std::int64_t>(step) * o.strides[k][0];
 }
 
-/// All operands over the result's axes: without those of size 1, ordered as the result lies in memory, neighbours
-/// merged that every operand walks evenly.
+/// All operands over the result's axes: axes of size 1 are dropped, the others are ordered as the result lies in
+/// memory, and neighbours are merged if every operand is evenly strided over both.
 class Plan {
  public:
   Plan(const TensorView& out, std::initializer_list<const TensorView*> inputs);
@@ -67,11 +67,12 @@ class Plan {
   std::int64_t size(int axis) const { return sizes_[axis]; }
   std::int64_t stride(int operand, int axis) const { return strides_[operand][axis]; }
   void* pointer(int operand) const { return pointers_[operand]; }
-  /// Whether every operand but numbers has the type named for it.
+  /// True if every operand that is not a number has the dtype given for it.
   bool has_dtypes(std::span<const DType> dtypes) const;
-  /// Whether the last axis can be walked in packs: contiguous or constant for every operand, and aligned.
+  /// True if the last axis can be traversed in packs: it is contiguous or constant for every operand, and aligned.
   bool packable(int width) const;
-  /// For a kernel that takes `width` elements a step and numbers as `values`, which wrap to `compute` before.
+  /// Returns the argument for a kernel that takes `width` elements per step and numbers as `values`, wrapped to
+  /// `compute` first.
   Operands operands(int width, std::span<const DType> values, DType compute) const;
 
   /// Calls f(plan) for parts of fewer than 2^31 elements each, so that kernels count in 32 bits.
@@ -98,12 +99,12 @@ class Plan {
   std::byte* pointers_[kMostOperands] = {};
 };
 
-/// The same number in another type.
+/// Returns the same number in another type.
 TensorView number_as(const TensorView& number, DType dtype);
 
 [[noreturn]] void refuse_type(const char* op, DType compute);
 
-/// The parameters, which for integers are moved into the range of out's type.
+/// Returns the parameters, clamped for integers to the range of out's type.
 std::pair<double, double> bounded_parameters(const UnaryArgs& a);
 
 }  // namespace levin::kernels::cuda::elementwise

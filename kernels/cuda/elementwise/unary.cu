@@ -1,5 +1,5 @@
-// The operations of one tensor that elementwise_rows.h lists. They call the accurate functions, not the chip's
-// approximations: memory bounds them all in float, and the approximations lose more than the contract allows.
+// The operations of one tensor that elementwise_rows.h lists. They call the accurate functions, not the hardware's
+// approximations: in float all are memory-bound, and the approximations are less accurate than the contract allows.
 
 #include "kernels/cuda/elementwise/launcher.cuh"
 #include "kernels/cuda/elementwise/math.cuh"

@@ -1,5 +1,5 @@
 #pragma once
-// Rung 1: a thread an element, as the float32 ladder's second rung.
+// Rung 1: one thread per element, as the float32 ladder's second rung.
 // Idea: the definition, with coalesced loads; 16-bit numbers are widened to float one by one, the sum is a float and is
 // rounded once. Bound: the cache's bandwidth; no tensor core is used. Gained: not yet measured.
 

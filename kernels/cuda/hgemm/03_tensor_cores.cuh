@@ -1,10 +1,10 @@
 #pragma once
 // Rung 3: tensor cores.
-// Idea: mma.sync multiplies 16 x 8 x 16 numbers an instruction and adds up in float; ldmatrix brings the operands from
-// shared memory to registers in the order it asks for, transposed where an operand runs along its lines, so that no
-// transpose needs a copy. Changes against rung 2: about ten times the multiplying power; tiles of 128 x 128 x 64, eight
-// warps of 64 x 32. Rows of the operands must begin at multiples of 16 bytes. Bound: bank conflicts: the eight rows of
-// a matrix lie 128 bytes or a multiple apart, in the same banks. Gained: not yet measured.
+// Idea: mma.sync multiplies 16 x 8 x 16 numbers per instruction and accumulates in float; ldmatrix loads the operands
+// from shared memory to registers in the required order, transposed if an operand runs along its lines, so that no
+// transposed operand needs a copy. Changes against rung 2: about ten times the multiply throughput; tiles of 128 x 128
+// x 64, eight warps of 64 x 32. Rows of the operands must begin at multiples of 16 bytes. Bound: bank conflicts: the
+// eight rows of a matrix lie a multiple of 128 bytes apart, in the same banks. Gained: not yet measured.
 
 #include "kernels/cuda/hgemm/tile.cuh"
 

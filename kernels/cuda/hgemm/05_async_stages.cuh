@@ -1,14 +1,14 @@
 #pragma once
-// Rung 5: a ring of tiles under way.
-// Idea: cp.async brings the next tiles to shared memory while this one is multiplied. Changes against rung 4: three
-// buffers instead of one, one barrier a tile instead of two, and the copies use no registers. Bound: the warps' waits
+// Rung 5: a ring of tiles in flight.
+// Idea: cp.async copies the next tiles to shared memory while this one is multiplied. Changes against rung 4: three
+// buffers instead of one, one barrier per tile instead of two, and the copies use no registers. Bound: the warps wait
 // for ldmatrix before each step's products. Gained: not yet measured.
 
 #include "kernels/cuda/hgemm/tile.cuh"
 
 namespace levin::kernels::cuda {
 
-/// The tiles of A and B that one tile of C needs, on their way through a ring of Stages buffers.
+/// The tiles of A and B for one tile of C, copied through a ring of Stages buffers.
 template <class Tiles, int Stages>
 struct HalfRing {
   using T = typename Tiles::T;
@@ -29,7 +29,7 @@ struct HalfRing {
   }
 
   __device__ T* stage(int tile) const { return shared + tile % Stages * Tiles::kStage; }
-  /// Begins the copies of the next tile, whose number is `tile`; an empty group keeps the count where none is left.
+  /// Starts copying the next tile, whose index is `tile`; an empty group keeps the count when no tile is left.
   __device__ void fetch(int tile) {
     if (tile < tiles) {
       const int left = static_cast<int>(p.k) - tile * Tiles::kDepth;
@@ -38,7 +38,7 @@ struct HalfRing {
     }
     ptx::cp_async_commit();
   }
-  /// The oldest tile under way is there for all threads, and the one before it is read by all.
+  /// Waits until the oldest tile in flight has arrived for all threads and all have read the one before it.
   __device__ void wait() const {
     ptx::cp_async_wait<Stages - 2>();
     __syncthreads();

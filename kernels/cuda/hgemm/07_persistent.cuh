@@ -1,26 +1,26 @@
 #pragma once
 // Rung 7, which ships for 16-bit floats.
-// Idea: as many blocks as run at once, each of which walks over tiles of C. The ring of buffers goes on from one tile
-// of C to the next, so that the next tile's operands arrive while this one's sums are written. The tiles are walked in
-// groups of eight rows, so that blocks at work together share their operands in L2. Changes against rung 6: no prologue
-// but the first; fewer reads of global memory; tiles of 128 x 256 with warps of 64 x 64 where the problem is large, of
-// 64 x 64 where it is small, with K in parts where the tiles would not fill the device. Bound: the tensor cores' rate
-// under mma.sync. Gained: not yet measured.
+// Idea: persistent blocks, as many as run at once, each of which loops over tiles of C. The ring of buffers continues
+// from one tile of C to the next, so that the next tile's operands arrive while this one's sums are written. The tiles
+// are traversed in groups of eight rows, so that concurrent blocks share their operands in L2. Changes against rung 6:
+// only one prologue; fewer reads of global memory; tiles of 128 x 256 with warps of 64 x 64 for large problems, of 64 x
+// 64 for small ones, with K split if the tiles would not fill the device. Bound: the tensor cores' rate under mma.sync.
+// Gained: not yet measured.
 
 #include "kernels/cuda/hgemm/06_register_buffers.cuh"
 
 namespace levin::kernels::cuda {
 
-/// The loads of a block: for one tile of C after the other, the tiles of the operands along K.
+/// The loads of a block: the operands' tiles along K, for one tile of C after the other.
 template <class Tiles>
 struct HalfStream {
   using T = typename Tiles::T;
   const Problem<T>& p;
   const TileGrid& grid;
-  int tiles_of_k;  ///< for a tile of C; one at least, which is zeros where K is 0
-  int index;       ///< of the tile of C
-  int left;        ///< tiles of K that are left of it
-  int steps_left;  ///< of K, likewise
+  int tiles_of_k;  ///< per tile of C; at least one, which is zeros if K is 0
+  int index;       ///< index of the tile of C
+  int left;        ///< remaining tiles of K for it
+  int steps_left;  ///< remaining steps of K
   HalfCopy<typename Tiles::A, Tiles::kThreads, T> a;
   HalfCopy<typename Tiles::B, Tiles::kThreads, T> b;
 
@@ -41,7 +41,7 @@ struct HalfStream {
     b = {p.b, place.batch, place.column * Tiles::kN, p.n, first};
   }
 
-  /// Begins a group of copies and goes on; an empty group keeps the count where nothing is left.
+  /// Starts a group of copies and advances; an empty group keeps the count when nothing is left.
   __device__ void fetch(T* stage) {
     if (index < grid.count()) {
       a.template copy<true>(stage, p.a, steps_left);
@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(Tiles::kThreads)
       if (s == 0) stream.fetch(shared + (stage == 0 ? Stages - 1 : stage - 1) * Tiles::kStage);
       if (s + 1 < Tiles::kSteps) {
         fragments[(s + 1) % 2].load(shared + stage * Tiles::kStage, warp.row, warp.column, (s + 1) * 16);
-      } else {  // the next stage must be there, and all must have read this one before it is filled anew
+      } else {  // the next stage must have arrived, and all must have read this one before it is overwritten
         ptx::cp_async_wait<Stages - 2>();
         __syncthreads();
         if (tile + 1 < total) fragments[0].load(shared + next * Tiles::kStage, warp.row, warp.column, 0);

@@ -1,16 +1,16 @@
 #pragma once
-// Beside the ladder: tensor cores for operands that 16-byte copies cannot move, which are rows that begin anywhere,
-// matrices without a stride of 1, and the windows of a convolution (implicit GEMM).
-// Idea: a thread collects eight elements, wherever they lie, in registers while the tensor cores work on the tile
-// before, and stores them to shared memory as one chunk of 16 bytes. Changes against rung 7: single loads, for which
-// the reader finds each address. Bound: these loads and addresses. Gained: not yet measured.
+// Beside the ladder: tensor cores for operands that 16-byte copies cannot move: rows that begin at any address,
+// matrices without a stride of 1, and the windows of a convolution (implicit GEMM). Idea: a thread collects eight
+// elements from any addresses in registers while the tensor cores work on the previous tile, and stores them to shared
+// memory as one chunk of 16 bytes. Changes against rung 7: single loads, for which the reader computes each address.
+// Bound: these loads and addresses. Gained: not yet measured.
 
 #include "kernels/cuda/hgemm/tile.cuh"
 #include "kernels/cuda/matmul/operands.cuh"
 
 namespace levin::kernels::cuda {
 
-/// A thread's share in collecting an operand's tiles.
+/// A thread's part in collecting an operand's tiles.
 template <class Source, class Tile, int Threads>
 struct GatherTile {
   using T = typename Source::Element;
@@ -28,7 +28,7 @@ struct GatherTile {
     LEVIN_PRAGMA_UNROLL
     for (int i = 0; i < kOwnLines; ++i) own[i] = reader.line(first + line_of(i));
   }
-  /// Of chunk i of this thread: neighbouring threads run along k or along the lines.
+  /// Returns the line of this thread's chunk i: neighbouring threads run along k or along the lines.
   __device__ static int line_of(int i) {
     const int thread = static_cast<int>(threadIdx.x);
     return kAlongK ? thread / kAcross + i * (Threads / kAcross) : thread % kLines;
@@ -38,7 +38,7 @@ struct GatherTile {
     return kAlongK ? thread % kAcross * 8 : (thread / kLines + i * (Threads / kLines)) * 8;
   }
 
-  /// Steps [k, k + Depth), of which those below k_end exist.
+  /// Loads steps [k, k + Depth), of which those below k_end exist.
   __device__ void fetch(int k, int k_end) {
     LEVIN_PRAGMA_UNROLL
     for (int i = 0; i < kChunks; ++i) {
@@ -68,7 +68,7 @@ struct GatherTile {
 template <class T>
 using GatherTiles = HalfTiles<T, Layout::along_k, Layout::along_k, 64, 64, 64, 32, 32, true>;  // 128 threads
 
-/// The product is (m, n), of length k.
+/// The product is (m, n) with sums of length k.
 template <class Tiles, class A, class B, class Out>
 __global__ void __launch_bounds__(Tiles::kThreads, 2)
     hgemm_any_operand(A a_source, B b_source, Out out, TileGrid grid, int m, int n, int k_size) {
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(Tiles::kThreads, 2)
   for (int k = k_begin; k < k_end; k += Tiles::kDepth) {
     a.put(stage);
     b.put(stage + Tiles::A::kElements);
-    __syncthreads();  // with two stages one barrier does: who passes it has read the stage before
+    __syncthreads();  // with two stages one barrier suffices: a thread that passes it has read the stage before
     if (k + Tiles::kDepth < k_end) a.fetch(k + Tiles::kDepth, k_end), b.fetch(k + Tiles::kDepth, k_end);
     if (working) warp.multiply(stage, k_end - k);
     stage = stage == shared ? shared + Tiles::kStage : shared;

@@ -1,4 +1,4 @@
-// The kernel for operands that 16-byte copies cannot move, a compile unit of its own.
+// The kernel for operands that 16-byte copies cannot move, in its own translation unit.
 
 #include "kernels/cuda/hgemm/hgemm.cuh"
 

@@ -1,6 +1,6 @@
 #pragma once
-// The product of 16-bit floats as it ships: rung 7 where 16-byte copies can move the operands, else rung 8; the tile by
-// the size of C.
+// The product of 16-bit floats as it ships: rung 7 if 16-byte copies can move the operands, else rung 8; the tile
+// depends on the size of C.
 
 #include "kernels/cuda/base/scratch.h"
 #include "kernels/cuda/hgemm/07_persistent.cuh"
@@ -9,7 +9,7 @@
 
 namespace levin::kernels::cuda {
 
-/// `resident` blocks fit on a multiprocessor.
+/// Launches a rung of which `resident` blocks fit on a multiprocessor.
 template <class Tiles, class Activation>
 void run_hgemm_tiles(const Problem<typename Tiles::T>& p, int resident, Stream& stream) {
   using Out = Epilogue<typename Tiles::T, Activation>;

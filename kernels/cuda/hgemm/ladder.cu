@@ -9,7 +9,7 @@ namespace levin::kernels::cuda {
 
 namespace {
 
-/// Calls f.template operator()<T>() with levin's type of a product of 16-bit floats.
+/// Calls f.template operator()<T>() with Levin's C++ type for a product of 16-bit floats.
 template <class F>
 auto with_half(const MatmulArgs& args, F&& f) {
   if (args.out.dtype == DType::f16) return f.template operator()<Half>();
@@ -18,7 +18,7 @@ auto with_half(const MatmulArgs& args, F&& f) {
 bool is_half(const MatmulArgs& args) { return args.out.dtype == DType::f16 || args.out.dtype == DType::bf16; }
 
 template <class T>
-bool any_size(const Problem<T>& p) {  // enough for the smallest tiles of the ladder
+bool any_size(const Problem<T>& p) {  // the grid of the ladder's smallest tiles fits one launch
   return fits_launch(tile_grid(p.m, p.n, p.k, p.batch, 8, 32, 1), p.m, p.n, p.k);
 }
 bool any(const MatmulArgs& args) {

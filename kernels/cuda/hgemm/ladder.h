@@ -1,5 +1,5 @@
 #pragma once
-// The ladder of products of 16-bit floats, added up in float.
+// The ladder of products of 16-bit floats, accumulated in float.
 
 #include "kernels/cuda/matmul/ladder.h"
 
@@ -7,7 +7,7 @@
 
 namespace levin::kernels::cuda {
 
-/// All compute the same product of float16 or bfloat16 matrices.
+/// All rungs compute the same product of float16 or bfloat16 matrices.
 std::span<const MatmulRung> hgemm_rungs();
 
 }  // namespace levin::kernels::cuda

@@ -1,4 +1,4 @@
-// The shipping rung of float16, a compile unit of its own.
+// The shipping rung of float16, in its own translation unit.
 
 #include "kernels/cuda/hgemm/hgemm.cuh"
 

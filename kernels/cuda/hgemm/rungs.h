@@ -1,5 +1,5 @@
 #pragma once
-// The rungs of 16-bit floats that do not ship, for one type; defined in rungs.cuh, for compile units of their own.
+// The rungs of 16-bit floats that do not ship, for one type; defined in rungs.cuh, for separate translation units.
 
 #include "kernels/cuda/matmul/problem.cuh"
 

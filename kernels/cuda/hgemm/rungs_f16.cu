@@ -1,4 +1,4 @@
-// The rungs of float16 that do not ship, a compile unit of their own.
+// The rungs of float16 that do not ship, in their own translation unit.
 
 #include "kernels/cuda/hgemm/rungs.cuh"
 

@@ -1,17 +1,17 @@
 #pragma once
-// Shared by the tensor-core rungs: tiles in shared memory, fragments in registers, and how the sums are written.
+// Shared by the tensor-core rungs: tiles in shared memory, fragments in registers, and stores of the sums.
 
 #include "kernels/cuda/base/ptx.h"
 #include "kernels/cuda/matmul/epilogue.cuh"
 
 namespace levin::kernels::cuda {
 
-/// Along which index an operand's elements are neighbours: k, or its lines (rows of A, columns of B).
+/// The index along which an operand's elements are neighbours: k, or its lines (rows of A, columns of B).
 enum class Layout { along_k, along_lines };
 
-/// A tile of an operand in shared memory, in the operand's own order: Lines rows of Depth along_k, else Depth rows of
-/// Lines. Rows are of 128 bytes or a multiple. `Swizzled`: the eight 16-byte chunks of 128 bytes are permuted by the
-/// row, chunk ^= row % 8, so that the eight rows of an 8 x 8 matrix lie in different banks.
+/// A tile of an operand in shared memory, in the operand's own order: Lines rows of Depth elements for along_k, else
+/// Depth rows of Lines. Rows are a multiple of 128 bytes. `Swizzled`: the eight 16-byte chunks of 128 bytes are
+/// permuted by the row, chunk ^= row % 8, so that the eight rows of an 8 x 8 matrix lie in different banks.
 template <class T, Layout layout, int Lines, int Depth, bool Swizzled>
 struct HalfTile {
   static constexpr Layout kLayout = layout;
@@ -21,13 +21,13 @@ struct HalfTile {
   static constexpr int kElements = Lines * Depth;
   static_assert(kColumns % 64 == 0);
 
-  /// Where the chunk that begins at (row, column) lies.
+  /// Returns the offset of the chunk that begins at (row, column).
   __device__ static int at(int row, int column) {
     const int chunk = Swizzled ? column / 8 ^ row % 8 : column / 8;
     return row * kColumns + chunk * 8;
   }
 
-  /// The fragment of A for lines [line, line + 16) and steps [step, step + 16).
+  /// Loads the fragment of A for lines [line, line + 16) and steps [step, step + 16).
   __device__ static void load_a(std::uint32_t (&r)[4], const T* tile, int line, int step) {
     const int lane = ptx::lane_id();
     if constexpr (layout == Layout::along_k) {
@@ -36,7 +36,7 @@ struct HalfTile {
       ptx::ldmatrix_x4_trans(r, tile + at(step + lane % 8 + lane / 16 * 8, line + lane / 8 % 2 * 8));
     }
   }
-  /// The fragments of B for lines [line, line + 8) in r[0], r[1] and [line + 8, line + 16) in r[2], r[3].
+  /// Loads the fragments of B for lines [line, line + 8) to r[0], r[1] and [line + 8, line + 16) to r[2], r[3].
   __device__ static void load_b(std::uint32_t (&r)[4], const T* tile, int line, int step) {
     const int lane = ptx::lane_id();
     if constexpr (layout == Layout::along_k) {
@@ -47,7 +47,7 @@ struct HalfTile {
   }
 };
 
-/// The geometry of a rung: the block's tile, cut in tiles of WarpM x WarpN for its warps.
+/// The geometry of a rung: the block's tile, divided into warp tiles of WarpM x WarpN.
 template <class T_, Layout layout_a, Layout layout_b, int M, int N, int Depth, int WarpM, int WarpN, bool Swizzled>
 struct HalfTiles {
   using T = T_;
@@ -59,7 +59,7 @@ struct HalfTiles {
   static constexpr int kSteps = Depth / 16;
 };
 
-/// A thread's share in copying an operand's tiles, 16 bytes at once, from memory where these are aligned.
+/// A thread's part in copying an operand's tiles, 16 bytes at once, from memory aligned to 16 bytes.
 template <class Tile, int Threads, class T>
 struct HalfCopy {
   static constexpr int kChunksAcross = Tile::kColumns / 8, kRowsAtOnce = Threads / kChunksAcross;
@@ -68,7 +68,7 @@ struct HalfCopy {
   static_assert(Threads % kChunksAcross == 0 && Tile::kRows % kRowsAtOnce == 0);
 
   const T* from;   ///< this thread's first chunk of the next tile
-  int lines_left;  ///< of the operand, counted from that chunk's line
+  int lines_left;  ///< lines left in the operand from that chunk's line on
 
   HalfCopy() = default;
   __device__ HalfCopy(const Operand<T>& x, std::int64_t batch, int line, std::int64_t lines, int k = 0) {
@@ -76,7 +76,7 @@ struct HalfCopy {
     lines_left = static_cast<int>(lines) - line - (kAlongK ? row() : column());
   }
 
-  /// The next Depth steps, of which `steps_left` exist; the rest are zeros. Asynchronous or through registers.
+  /// Copies the next Depth steps, of which `steps_left` exist; the rest are zeros. Asynchronous or through registers.
   template <bool Async>
   __device__ void copy(T* tile, const Operand<T>& x, int steps_left) {
     steps_left -= kAlongK ? column() : row();
@@ -88,7 +88,7 @@ struct HalfCopy {
       const int inside = i * kRowsAtOnce < rows_left ? across : 0;
       T* to = tile + Tile::at(row() + i * kRowsAtOnce, column());
       if constexpr (Async) {
-        ptx::cp_async16(to, source, inside * 2);  // of 0 bytes nothing is read
+        ptx::cp_async16(to, source, inside * 2);  // a copy of 0 bytes reads nothing
       } else {
         pack_at<8>(to) = load_eight(source, inside);
       }
@@ -124,7 +124,7 @@ struct Fragments {
   }
 };
 
-/// A warp's place in the block's tile, and its sums.
+/// A warp's position in the block's tile, and its sums.
 template <class Tiles>
 struct WarpSums {
   using T = typename Tiles::T;
@@ -160,7 +160,7 @@ struct WarpSums {
     }
   }
 
-  /// All steps of a tile, or those that hold the first `steps` of k.
+  /// Multiplies all steps of a tile, or those that hold the first `steps` of k.
   __device__ void multiply(const T* stage, int steps = Tiles::kDepth) {
     LEVIN_PRAGMA_UNROLL
     for (int s = 0; s < Tiles::kSteps; ++s) {

@@ -1,5 +1,5 @@
 #pragma once
-// Coordinates from element numbers: 64-bit division is slow on the device, and almost never needed.
+// Coordinates from element indices: 64-bit division is slow on the device, and almost never needed.
 
 #include "kernels/cuda/base/cuda.h"
 
@@ -9,7 +9,7 @@ struct Division {
   std::int64_t quotient, remainder;
 };
 
-/// Of numbers that are not negative; in 32 bits where both fit.
+/// Divides non-negative numbers; in 32 bits if both fit.
 __device__ inline Division divide(std::int64_t a, std::int64_t b) {
   if (((a | b) >> 32) == 0) {
     const auto low_a = static_cast<std::uint32_t>(a), low_b = static_cast<std::uint32_t>(b);

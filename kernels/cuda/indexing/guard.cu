@@ -1,4 +1,4 @@
-// The memory in which kernels report indices out of range, one for each device, and the check that does nothing else.
+// The memory in which kernels report indices out of range, one slot per device, and the kernel that only checks values.
 
 #include "kernels/cuda/indexing/guard.cuh"
 
@@ -23,7 +23,7 @@ struct IndexSlot {
 };
 
 IndexSlot& slot_of(int device) {
-  static IndexSlot* const slots = new IndexSlot[kMaxDevices];  // kept: kernels may still run at the end
+  static IndexSlot* const slots = new IndexSlot[kMaxDevices];  // never freed: kernels may still run at exit
   return slots[device];
 }
 
@@ -32,7 +32,7 @@ void open_gate(const IndexSlot& s) {
   check(cudaStreamSynchronize(s.stream), "cudaStreamSynchronize");
 }
 
-/// Allocates at the first use, which may be inside a capture: this thread says that it knows.
+/// Allocates the slot at the first use, which may be inside a capture and therefore needs the relaxed mode.
 void make(IndexSlot& s, int device) {
   const std::lock_guard lock(s.mutex);
   if (s.report.load()) return;
@@ -103,7 +103,7 @@ void throw_refused_index(int device) {
     s.report.load()->written = 0;
     open_gate(s);
   }
-  if (report.written == 0) return;  // another thread took it
+  if (report.written == 0) return;  // another thread has already taken the report
   const IndexGuard& g = report.guard;
   if (g.labels) refuse_label(g.op, report.value, report.place, g.size, g.ignored);
   refuse_index(g.op, report.value, Shape(g.sizes, g.sizes + g.dims), report.place, g.size);

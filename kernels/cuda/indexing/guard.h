@@ -1,8 +1,8 @@
 #pragma once
-// Indices and labels out of range. The kernel that meets one tells of it in memory that the host can read, does without
-// it and goes on: no launcher waits for the device, so a whole training step can be queued, or captured into a graph.
-// The host throws where it waits anyway: when a result comes to the host (item(), cpu()) and when a device, a stream or
-// an event is waited for. What was computed in between is not to be used.
+// Indices and labels out of range. The kernel that meets one reports it in memory that the host can read, skips it and
+// continues: no launcher waits for the device, so a whole training step can be queued or captured into a graph. The
+// host throws when it waits anyway: when a result is copied to the host (item(), cpu()) and when a device, a stream or
+// an event is waited for. Results computed in between are invalid.
 
 #include <levin/core/shape.h>
 #include <levin/core/tensor_view.h>
@@ -12,30 +12,30 @@ namespace levin::kernels::cuda {
 struct IndexGate;
 struct IndexReport;
 
-/// The arguments with which a kernel refuses a value, passed by value: a graph holds its own. `op` lives as long as the
-/// process.
+/// The arguments with which a kernel refuses a value, passed by value: a graph has its own copy. `op` lives as long as
+/// the process.
 struct IndexGuard {
-  IndexGate* gate = nullptr;      ///< in the device's memory
-  IndexReport* report = nullptr;  ///< in the host's memory
+  IndexGate* gate = nullptr;      ///< in device memory
+  IndexReport* report = nullptr;  ///< in host memory
   const char* op = "";
-  std::int64_t size = 0;     ///< values in [0, size) are good
-  std::int64_t ignored = 0;  ///< and this one, of labels
+  std::int64_t size = 0;     ///< values in [0, size) are valid
+  std::int64_t ignored = 0;  ///< so is this value, for labels
   bool labels = false;
-  std::uint32_t ticket = 0;  ///< counts launches: the earliest one is told of
-  int dims = 0;              ///< of the index, whose sizes these are
+  std::uint32_t ticket = 0;  ///< counts launches: the earliest one is reported
+  int dims = 0;              ///< number of axes of the index, whose sizes follow
   std::int64_t sizes[kMaxDims] = {};
 };
 
-/// For an index of some sizes whose values have to be in [0, size); for labels, which may also be `ignored`.
+/// Returns a guard for an index of these sizes with values in [0, size), or for labels, which may also be `ignored`.
 IndexGuard index_guard(const char* op, const Shape& sizes, std::int64_t size, const Stream& stream);
 IndexGuard label_guard(const char* op, const Shape& sizes, std::int64_t classes, std::int64_t ignored,
                        const Stream& stream);
 
-/// A kernel that does nothing but refuse: for an index of which nothing is read, or not by one kernel alone.
+/// Launches a kernel that only checks values: for an index that no kernel, or not a single one, reads.
 void check_values(const TensorView& index, const IndexGuard& guard, Stream& stream);
 
-/// After the host waited for the device: throws IndexError, in the words of the CPU's kernels, when one of its kernels
-/// refused a value since the last time. Of several the earliest launch's first is named.
+/// Called after the host has waited for the device: throws IndexError, with the message of the CPU's kernels, if a
+/// kernel has refused a value since the last call. Of several refusals the first of the earliest launch is named.
 void throw_refused_index(int device);
 
 }  // namespace levin::kernels::cuda

@@ -1,5 +1,5 @@
 #pragma once
-// Shared by the kernels that move elements by position.
+// Shared by the kernels that move elements by index.
 
 #include "kernels/cuda/base/launch.h"
 #include "kernels/cuda/indexing/divide.cuh"
@@ -9,7 +9,7 @@
 
 namespace levin::kernels::cuda {
 
-/// Calls f.template operator()<T>() with an unsigned type of so many bytes: 1, 2, 4 or 8.
+/// Calls f.template operator()<T>() with an unsigned type of 1, 2, 4 or 8 bytes.
 template <class F>
 void with_element(std::int64_t bytes, F&& f) {
   switch (bytes) {
@@ -24,14 +24,14 @@ void with_element(std::int64_t bytes, F&& f) {
   }
 }
 
-/// The same for what is moved whole, of 16 bytes at most.
+/// The same for units of up to 16 bytes, which are moved as a whole.
 template <class F>
 void with_unit(std::int64_t bytes, F&& f) {
   if (bytes == 16) return f.template operator()<Pack<std::uint64_t, 2>>();
   with_element(bytes, f);
 }
 
-/// The most bytes, 16 at most, of which all of these lengths and addresses are multiples.
+/// The largest unit in bytes, at most 16, of which all of these lengths and addresses are multiples.
 class CommonUnit {
  public:
   CommonUnit& of(std::int64_t bytes) { return bits_ |= static_cast<std::uint64_t>(bytes), *this; }
@@ -42,8 +42,8 @@ class CommonUnit {
   std::uint64_t bits_ = 16;
 };
 
-/// Where the elements of an index lie in a contiguous tensor of other sizes; without the step along `axis` where it is
-/// given. Axes are merged where that tensor's strides allow, the innermost stands first.
+/// Offsets of an index's elements in a contiguous tensor of other sizes, without the step along `axis` if it is given.
+/// Axes are merged if that tensor's strides allow; the innermost comes first.
 struct Positions {
   int axes = 0;
   std::int64_t size[kMaxDims], stride[kMaxDims];

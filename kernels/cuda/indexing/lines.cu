@@ -1,5 +1,5 @@
-// gather and scatter: lines along one axis. Where several elements meet in one place, short or many lines are worked
-// through in order by a thread each; in few long ones scatter asks for the last to come, scatter_add sorts.
+// gather and scatter along lines of one axis. When several elements go to the same place, short or many lines are
+// processed in order by one thread each; for few long lines scatter determines the last element, and scatter_add sorts.
 
 #include "kernels/cuda/indexing/index.cuh"
 #include "kernels/cuda/indexing/order.h"
@@ -8,12 +8,12 @@ namespace levin::kernels::cuda {
 
 namespace {
 
-/// 0-dim tensors are lines of one element.
+/// Returns the sizes with at least one axis: 0-dim tensors are lines of one element.
 Shape with_axis(const Shape& sizes) { return sizes.empty() ? Shape{1} : sizes; }
 
 }  // namespace
 
-/// The geometry of an index whose values are places along `axis` of a tensor of other sizes.
+/// Geometry of an index whose values are positions along `axis` of a tensor of other sizes.
 struct IndexLines {
   IndexLines(const Shape& index, const Shape& sizes, int axis)
       : n(index[axis]), size(sizes[axis]), step(contiguous_strides(sizes)[axis]), base(index, sizes, axis) {
@@ -23,12 +23,12 @@ struct IndexLines {
   std::int64_t count() const { return outer * n * inner; }
   std::int64_t lines() const { return outer * inner; }
 
-  std::int64_t outer = 1, inner = 1, n;  ///< of the index, (outer, n, inner)
-  std::int64_t size, step;               ///< of the axis in the other tensor
-  Positions base;                        ///< where a line begins there
+  std::int64_t outer = 1, inner = 1, n;  ///< of the index (outer, n, inner)
+  std::int64_t size, step;               ///< size and stride of the axis in the other tensor
+  Positions base;                        ///< offsets at which lines begin in that tensor
 };
 
-/// A scatter into `out` and where it takes its values from.
+/// A scatter into `out` and the source of its values.
 struct ScatterPlan {
   ScatterPlan(const ScatterArgs& a, const char* op, const Stream& stream)
       : lines(with_axis(a.index.sizes), with_axis(a.out.sizes), a.axis),
@@ -36,7 +36,7 @@ struct ScatterPlan {
         index(static_cast<const std::int64_t*>(a.index.pointer)),
         guard(index_guard(op, a.index.sizes, lines.size, stream)) {}
 
-  /// Where element `e` goes; -1 for nowhere.
+  /// Returns the destination of element `e`; -1 for none.
   __device__ std::int64_t target(std::int64_t e) const {
     const std::int64_t v = index[e];
     return admits(guard, v, e) ? lines.base.of(e) + v * lines.step : -1;
@@ -50,7 +50,7 @@ struct ScatterPlan {
 
 namespace {
 
-/// Lines are short, or there are enough of them to keep the device busy.
+/// True if lines are short, or numerous enough to keep the device busy.
 bool line_by_line(const IndexLines& l) { return l.n <= 64 || l.lines() >= 1 << 15; }
 
 }  // namespace
@@ -88,7 +88,7 @@ struct Add {
   }
 };
 
-/// One thread a line.
+/// One thread per line.
 template <class T, class Put>
 __global__ void scatter_lines(T* out, const T* source, ScatterPlan s, std::int64_t lines, Put put) {
   for (std::int64_t t = global_thread(); t < lines; t += grid_threads()) {
@@ -108,7 +108,7 @@ void launch_scatter_lines(const ScatterArgs& a, const ScatterPlan& s, Put put, S
          static_cast<T*>(a.out.pointer), static_cast<const T*>(a.source.pointer), s, lines, put);
 }
 
-/// last (elements of out) = 1 + the last element that goes there; 0 at first.
+/// last (elements of out) = 1 + the last element that goes there; 0 initially.
 __global__ void claim_places(unsigned long long* last, ScatterPlan s, std::int64_t count) {
   for (std::int64_t e = global_thread(); e < count; e += grid_threads()) {
     const std::int64_t to = s.target(e);
@@ -138,14 +138,14 @@ void scatter(const ScatterArgs& a, Stream& stream) {
   });
 }
 
-/// keys (count) = where each element goes; `nowhere` for none.
+/// keys (count) = the destination of each element; `nowhere` for none.
 __global__ void target_keys(std::uint64_t* keys, ScatterPlan s, std::int64_t count, std::int64_t nowhere) {
   for (std::int64_t e = global_thread(); e < count; e += grid_threads()) {
     const std::int64_t to = s.target(e);
     keys[e] = static_cast<std::uint64_t>(to >= 0 ? to : nowhere);
   }
 }
-/// The thread of the first element of a place adds up all of them. keys ascend.
+/// The thread of a destination's first element adds up all of them. keys ascend.
 template <class T>
 __global__ void add_in_order(T* out, const T* source, const std::uint64_t* keys, const std::int64_t* places,
                              ScatterPlan s, std::int64_t count, std::int64_t nowhere) {

@@ -1,4 +1,4 @@
-// Elements chosen by a condition: nonzero, triangles, one-hot rows.
+// Elements selected by a condition: nonzero, triangles, one-hot rows.
 
 #include "kernels/cuda/base/warp.h"
 #include "kernels/cuda/indexing/index.cuh"
@@ -42,7 +42,7 @@ struct NonzeroPlaces {
   }
 };
 
-/// A block a chunk.
+/// One block per chunk.
 template <class T>
 __global__ void count_chunk(const T* x, std::int64_t count, std::int64_t* counts) {
   const NonzeroChunk chunk(count);
@@ -62,7 +62,7 @@ void count_nonzero(const CountNonzeroArgs& a, Stream& stream) {
   });
 }
 
-/// A block a chunk; it begins where the chunks before it end.
+/// One block per chunk, which begins where the preceding chunks end.
 template <class T>
 __global__ void write_nonzero(std::int64_t* out, const T* x, std::int64_t count, const std::int64_t* counts,
                               NonzeroPlaces coordinates) {

@@ -1,5 +1,5 @@
-// Radix sort. A pass counts the digits of each block's keys, adds the counts up, and puts every key where its digit's
-// keys of earlier blocks, warps and lanes leave off: the order among equal digits stays.
+// Radix sort. A pass counts the digits of each block's keys, adds up the counts, and places every key after the keys
+// with its digit of earlier blocks, warps and lanes, which keeps the order among equal digits.
 
 #include "kernels/cuda/indexing/order.h"
 
@@ -17,7 +17,7 @@ static_assert(kSortThreads == kDigits, "thread d looks after digit d");
 
 __device__ inline int digit_of(std::uint64_t key, int shift) { return static_cast<int>(key >> shift & (kDigits - 1)); }
 
-/// The sum of the lanes' values up to this one's.
+/// Returns the sum of the lanes' values up to this one's.
 __device__ inline std::int64_t warp_scan(std::int64_t value) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   LEVIN_PRAGMA_UNROLL
@@ -28,7 +28,7 @@ __device__ inline std::int64_t warp_scan(std::int64_t value) {
   return value;
 }
 
-/// The sum of the values of the threads before this one.
+/// Returns the sum of the values of the threads before this one.
 __device__ inline std::int64_t block_scan_before(std::int64_t value) {
   LEVIN_SHARED(std::int64_t, warps, kWarps);
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
@@ -42,7 +42,7 @@ __device__ inline std::int64_t block_scan_before(std::int64_t value) {
 
 }  // namespace
 
-/// counts (256, blocks): of each digit among the block's keys.
+/// counts (256, blocks): the number of the block's keys with each digit.
 __global__ void count_digits(const std::uint64_t* keys, std::int64_t count, int shift, std::int64_t* counts) {
   LEVIN_SHARED(int, seen, kDigits);
   const int thread = static_cast<int>(threadIdx.x);
@@ -54,7 +54,7 @@ __global__ void count_digits(const std::uint64_t* keys, std::int64_t count, int 
   counts[static_cast<std::int64_t>(thread) * gridDim.x + blockIdx.x] = seen[thread];
 }
 
-/// A warp a digit: counts become sums over the blocks before, totals (256) sums over all.
+/// One warp per digit: replaces counts by sums over the blocks before; totals (256) are the sums over all blocks.
 __global__ void add_digit_counts(std::int64_t* counts, int blocks, std::int64_t* totals) {
   const int digit = static_cast<int>(global_thread() / 32), lane = static_cast<int>(threadIdx.x) % 32;
   std::int64_t* own = counts + static_cast<std::int64_t>(digit) * blocks;
@@ -68,11 +68,11 @@ __global__ void add_digit_counts(std::int64_t* counts, int blocks, std::int64_t*
   if (lane == 0) totals[digit] = before;
 }
 
-/// places may be null: each key's own number.
+/// If places is null, each key's own index is used.
 __global__ void place_by_digit(const std::uint64_t* keys, const std::int64_t* places, std::int64_t count, int shift,
                                const std::int64_t* counts, const std::int64_t* totals, std::uint64_t* keys_out,
                                std::int64_t* places_out) {
-  LEVIN_SHARED(std::int64_t, next, kDigits);    // where the next key of each digit goes
+  LEVIN_SHARED(std::int64_t, next, kDigits);    // position of the next key of each digit
   LEVIN_SHARED(int, in_warp, kWarps, kDigits);  // keys of each digit in each warp, then in the warps before it
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
   next[thread] = block_scan_before(totals[thread]) + counts[static_cast<std::int64_t>(thread) * gridDim.x + blockIdx.x];

@@ -1,20 +1,20 @@
 #pragma once
-// A stable order of whole numbers, for sums whose terms must come in a fixed order.
+// A stable sort of integers, for sums whose terms must be added in a fixed order.
 
 #include "kernels/cuda/base/scratch.h"
 
 namespace levin::kernels::cuda {
 
-/// Sorts keys and tells where they stood: radix sort, 8 bits a pass, as many passes as the largest key needs.
+/// Sorts keys and returns their former positions: radix sort with 8 bits per pass, as many as the largest key needs.
 class StableOrder {
  public:
   StableOrder(Stream& stream, std::int64_t count);
 
-  std::uint64_t* keys() { return keys_[current_].get(); }           ///< (count); to be written before sort()
-  const std::int64_t* places() { return places_[current_].get(); }  ///< (count); where each sorted key stood
+  std::uint64_t* keys() { return keys_[current_].get(); }           ///< (count); written before sort()
+  const std::int64_t* places() { return places_[current_].get(); }  ///< (count); former position of each sorted key
   std::int64_t count() const { return count_; }
 
-  /// All keys are below `bound`. Equal keys keep their order.
+  /// Sorts keys below `bound`. Equal keys keep their order.
   void sort(std::int64_t bound);
 
  private:

@@ -1,4 +1,4 @@
-// Whole slices along an axis: cat, index_select and its sum back, index_add.
+// Whole slices along an axis: cat, index_select and its adjoint, index_add.
 
 #include "kernels/cuda/indexing/index.cuh"
 #include "kernels/cuda/indexing/order.h"
@@ -35,7 +35,7 @@ __global__ void cat_parts(T* out, std::int64_t row_length, std::int64_t rows, Ca
 
 namespace {
 
-/// Parts of some columns, as many as a launch takes.
+/// Copies parts of some columns, as many as a launch takes.
 void cat_launch(const CatArgs& a, const CatParts& bytes, std::int64_t rows, std::int64_t row_bytes, Stream& stream) {
   CommonUnit unit;
   unit.of(row_bytes).of(a.out.pointer);
@@ -97,7 +97,7 @@ void index_select(const IndexSelectArgs& a, Stream& stream) {
   });
 }
 
-/// keys (k) = the rows; n where a slice is to be left out.
+/// keys (k) = the rows; n for a slice to be skipped.
 __global__ void row_keys(std::uint64_t* keys, const std::int64_t* index, std::int64_t k, IndexGuard guard,
                          std::int64_t skip) {
   for (std::int64_t i = global_thread(); i < k; i += grid_threads()) {
@@ -106,7 +106,7 @@ __global__ void row_keys(std::uint64_t* keys, const std::int64_t* index, std::in
   }
 }
 
-/// The thread of a row's first slice adds up all of them, so that the order is the index's own. keys ascend.
+/// The thread of a row's first slice adds up all of them, so that the order is that of the index. keys ascend.
 template <class T>
 __global__ void add_slices(T* out, const T* source, const std::uint64_t* keys, const std::int64_t* places,
                            std::int64_t count, std::int64_t k, std::int64_t n, std::int64_t inner) {
@@ -118,7 +118,7 @@ __global__ void add_slices(T* out, const T* source, const std::uint64_t* keys, c
     T* to = out + (place.quotient * n + static_cast<std::int64_t>(row)) * inner + slice.remainder;
     const T* from = source + place.quotient * k * inner + slice.remainder;
     T sum = *to;
-    for (; s + 4 <= k && keys[s + 3] == row; s += 4) {  // four loads under way
+    for (; s + 4 <= k && keys[s + 3] == row; s += 4) {  // four loads in flight
       T terms[4];
       LEVIN_PRAGMA_UNROLL
       for (int i = 0; i < 4; ++i) terms[i] = from[places[s + i] * inner];

@@ -1,4 +1,4 @@
-// Binary cross-entropy of logits, and its gradient.
+// Binary cross-entropy with logits, and its gradient.
 #include "kernels/cuda/loss/sums.cuh"
 #include "kernels/cuda/reduce/dispatch.h"
 
@@ -9,14 +9,14 @@ __device__ inline double soft_part(double x) { return log1p(exp(-fabs(x))); }
 __device__ inline float exp_of_minus(float x) { return expf(-x); }
 __device__ inline double exp_of_minus(double x) { return exp(-x); }
 
-/// 1 / (1 + exp(-x)), by the exponential that can't overflow.
+/// Computes 1 / (1 + exp(-x)) with the exponential that cannot overflow.
 template <class T>
 __device__ inline T logistic(T x) {
   const T e = exp_of_minus(x < T(0) ? -x : x);
   return (x < T(0) ? e : T(1)) / (T(1) + e);
 }
 
-/// Targets: a tensor, or one number for all.
+/// Targets: a tensor, or one number for all elements.
 template <class T>
 struct BceTarget {
   using C = ComputeType<T>;
@@ -26,14 +26,14 @@ struct BceTarget {
   __device__ C at(std::int64_t i) const { return values ? convert<C>(values[i]) : number; }
 };
 
-/// out is null unless every loss is wanted.
+/// out is null unless every loss is needed.
 template <class T>
 __global__ void bce_forward(const T* x, BceTarget<T> target, T* out, std::int64_t n, LossSums* partial) {
   using C = ComputeType<T>;
   LossSums own;
   for (std::int64_t i = global_thread(); i < n; i += grid_threads()) {
     const C v = convert<C>(x[i]), t = target.at(i);
-    // max(v, 0) - v t as one product: at an infinite v its two parts would cancel to NaN.
+    // max(v, 0) - v t as one product: for an infinite v its two terms would cancel to NaN.
     const C loss = (v > C(0) ? v * (C(1) - t) : -v * t) + soft_part(v);
     if (out) out[i] = convert<T>(loss);
     own.loss += static_cast<double>(loss);
@@ -42,7 +42,7 @@ __global__ void bce_forward(const T* x, BceTarget<T> target, T* out, std::int64_
   leave_sums(own, partial);
 }
 
-/// g has n elements, or one where `single`.
+/// g has n elements, or one if `single`.
 template <class T>
 __global__ void bce_gradient(const T* x, BceTarget<T> target, const T* g, bool single, ComputeType<T> scale, T* dx,
                              std::int64_t n) {

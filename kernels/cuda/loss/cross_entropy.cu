@@ -5,8 +5,8 @@ namespace levin::kernels::cuda {
 
 namespace {
 
-/// Calls f.operator()<Group>(). Samples whose classes lie apart have their neighbours next to them, so a thread takes
-/// one; else a warp does, or a block where there are many classes.
+/// Calls f.operator()<Group>(). If classes are strided, neighbouring samples are adjacent, so a thread takes one
+/// sample; otherwise a warp does, or a block if there are many classes.
 template <class F>
 void with_group(const CrossEntropyArgs& a, F&& f) {
   constexpr std::int64_t kManyClasses = 2048;

@@ -1,6 +1,6 @@
 #pragma once
-// Cross-entropy as its kernels see it: x (B, C, S), a sample is the C logits at one place of B and S. A group (thread,
-// warp or block) works on a sample.
+// Cross-entropy as its kernels see it: x (B, C, S), a sample is the C logits at one index of B and S. A group (thread,
+// warp or block) computes a sample.
 
 #include "kernels/cuda/indexing/guard.cuh"
 #include "kernels/cuda/loss/sums.cuh"
@@ -13,9 +13,9 @@ template <class T>
 struct CrossEntropy {
   using C = ComputeType<T>;
   const T* x;
-  const std::int64_t* labels;  ///< (B, S), or null
-  const T* probabilities;      ///< (B, C, S), or null
-  const T* weight;             ///< (C), or null
+  const std::int64_t* labels;  ///< (B, S) or null
+  const T* probabilities;      ///< (B, C, S) or null
+  const T* weight;             ///< (C) or null
   double* lse;                 ///< (2, B, S)
   double* norm;
   T* out;
@@ -24,7 +24,7 @@ struct CrossEntropy {
   std::int64_t samples, classes, spatial, ignore_index;
   double smoothing, spread;  ///< spread = smoothing / C
   LossReduction reduction;
-  IndexGuard guard;  ///< of the labels
+  IndexGuard guard;  ///< for the labels
 
   CrossEntropy(const CrossEntropyArgs& a, const Stream& stream)
       : x(elements<const T>(a.x)),
@@ -45,40 +45,40 @@ struct CrossEntropy {
         reduction(a.reduction),
         guard(label_guard("cross_entropy", a.target.sizes, a.classes, a.ignore_index, stream)) {}
 
-  /// Place of the sample's class c, which is also the place of its probability.
+  /// Returns the offset of the sample's class c, which is also the offset of its probability.
   __device__ std::int64_t at(std::int64_t sample, std::int64_t c) const {
     return (sample / spatial * classes + c) * spatial + sample % spatial;
   }
   __device__ bool ignored(std::int64_t sample) const { return labels && labels[sample] == ignore_index; }
   __device__ double weight_of(std::int64_t c) const { return weight ? convert<double>(weight[c]) : 1.0; }
   __device__ C logit(std::int64_t sample, std::int64_t c) const { return convert<C>(x[at(sample, c)]); }
-  /// Weight of the sample's label; NaN when that is out of range.
+  /// Returns the weight of the sample's label; NaN if the label is out of range.
   __device__ double label_weight(std::int64_t sample) const {
     const std::int64_t label = labels[sample];
     return label >= 0 && label < classes ? weight_of(label) : std::numeric_limits<double>::quiet_NaN();
   }
-  /// q[c] without the label's own part.
+  /// Returns q[c] without the label's own part.
   __device__ double coefficient(std::int64_t sample, std::int64_t c) const {
     if (labels) return spread * weight_of(c);
     return weight_of(c) * (convert<double>(probabilities[at(sample, c)]) * (1.0 - smoothing) + spread);
   }
-  /// Whether any of those differs from 0.
+  /// True if any of those differs from 0.
   __device__ bool spreads() const { return !labels || smoothing != 0.0; }
 };
 
-/// A sum of two doubles: value is the nearest double, rest what that leaves.
+/// A sum of two doubles: value is the nearest double, rest the rounding error.
 struct ExactSum {
   double value, rest;
   __device__ double minus(double x) const { return (value - x) + rest; }
 };
 
-/// Knuth's two-sum; the intrinsics keep the compiler from fusing or reordering.
+/// Computes Knuth's two-sum; the intrinsics keep the compiler from fusing or reordering.
 __device__ inline ExactSum exact_sum(double a, double b) {
   const double sum = __dadd_rn(a, b), of_b = __dsub_rn(sum, a), of_a = __dsub_rn(sum, of_b);
   return {sum, __dadd_rn(__dsub_rn(a, of_a), __dsub_rn(b, of_b))};
 }
 
-/// The sample's loss and weight, the same for all threads of the group; stores lse.
+/// Returns the sample's loss and weight to all threads of the group; stores lse.
 template <class Group, class T>
 __device__ LossSums sample_loss(const CrossEntropy<T>& a, std::int64_t sample) {
   using C = ComputeType<T>;

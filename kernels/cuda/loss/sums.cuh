@@ -1,6 +1,6 @@
 #pragma once
-// From per-thread sums to the loss: each block leaves its sums in scratch memory, and one more block adds them up in
-// their order.
+// From per-thread sums to the loss: each block writes its sums to scratch memory, and a final block adds them up in
+// order.
 
 #include "kernels/cuda/base/launch.h"
 #include "kernels/cuda/base/scratch.h"
@@ -24,7 +24,7 @@ __device__ inline void leave_sums(const LossSums& own, LossSums* partial) {
   if (threadIdx.x == 0) partial[blockIdx.x] = all;
 }
 
-/// norm = sum of the weights; out = sum of the losses, over the weights for `mean`. Either may be null.
+/// norm = sum of the weights; out = sum of the losses, divided by the weights for `mean`. Either may be null.
 template <class T>
 __global__ void finish_loss(const LossSums* partial, int blocks, double* norm, T* out, LossReduction reduction) {
   LossSums own;

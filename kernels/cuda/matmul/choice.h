@@ -9,14 +9,14 @@
 
 namespace levin::kernels::cuda {
 
-/// An attribute of the stream's device.
+/// Returns an attribute of the stream's device.
 inline int attribute_of(const Stream& stream, cudaDeviceAttr attribute) {
   int value = 0;
   check(cudaDeviceGetAttribute(&value, attribute, stream.device().index), "cudaDeviceGetAttribute");
   return value;
 }
 
-/// Whether a block of the device may have so much shared memory.
+/// True if a block of the device may have that much shared memory.
 inline bool has_shared(const Stream& stream, std::size_t bytes) {
   return static_cast<std::size_t>(attribute_of(stream, cudaDevAttrMaxSharedMemoryPerBlockOptin)) >= bytes;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Epilogue: applied to a finished sum in registers before it is stored: C = activation(alpha sum + beta C + bias) +
+// Epilogue, applied to a finished sum in registers before it is stored: C = activation(alpha sum + beta C + bias) +
 // residual. A separate kernel for each of these would read and write all of C again.
 
 #include "kernels/cuda/base/launch.h"
@@ -17,7 +17,7 @@ struct Identity {
 struct Relu {
   __device__ float operator()(float x) const { return x < 0 ? 0.0f : x; }  // keeps NaN
 };
-/// x Phi(x) (Hendrycks and Gimpel, 2016), by the error function.
+/// x Phi(x) (Hendrycks and Gimpel, 2016), computed with the error function.
 struct Gelu {
   __device__ float operator()(float x) const { return 0.5f * x * (1.0f + erff(x * 0.70710678f)); }
 };
@@ -26,10 +26,10 @@ template <class T, class Activation = Identity>
 struct Epilogue {
   T* c = nullptr;
   const T *bias = nullptr, *residual = nullptr;
-  Sum<T>* parts = nullptr;  ///< (splits, batch, m, n): where K is cut, the plain sums of its parts
+  Sum<T>* parts = nullptr;  ///< (splits, batch, m, n): the plain sums of the parts if K is split
   Sum<T> alpha{}, beta{};
   std::int64_t m = 0, n = 0, batch = 1;
-  int width = 1;  ///< how many neighbours of C one store may write
+  int width = 1;  ///< number of neighbours of C that one store may write
 
   explicit Epilogue(const Problem<T>& p)
       : c(p.c), bias(p.bias), residual(p.residual), alpha(p.alpha), beta(p.beta), m(p.m), n(p.n), batch(p.batch) {
@@ -39,7 +39,7 @@ struct Epilogue {
     while (width < 4 && n % (2 * width) == 0 && aligned_to(2 * width)) width *= 2;
   }
 
-  /// The element of C at `index` from the sum of its products. With beta = 0 C is not read.
+  /// Computes the element of C at `index` from the sum of its products. With beta = 0 C is not read.
   __device__ T finish(Sum<T> sum, std::int64_t index, std::int64_t column) const {
     Sum<T> x = alpha * sum;
     if (beta != Sum<T>(0)) x += beta * convert<Sum<T>>(c[index]);
@@ -49,7 +49,7 @@ struct Epilogue {
     return convert<T>(x);
   }
 
-  /// Stores N neighbours of a row from `column` on, a multiple of N; what lies outside of C is dropped.
+  /// Stores N neighbours of a row from `column` on, a multiple of N; elements outside of C are dropped.
   template <int N>
   __device__ void write(const TilePlace& place, std::int64_t row, std::int64_t column, const Sum<T> (&sums)[N]) const {
     if (row >= m || column >= n) return;
@@ -63,7 +63,7 @@ struct Epilogue {
       }
       return;
     }
-    Pack<T, N> values;  // finished in one place: an activation is much code, unrolled for each sum of a thread
+    Pack<T, N> values;  // one call of finish() only: activations are much code, unrolled for each sum of a thread
     LEVIN_PRAGMA_UNROLL
     for (int i = 0; i < N; ++i) {
       if (i < inside) values[i] = finish(sums[i], index + i, column + i);
@@ -79,7 +79,7 @@ struct Epilogue {
   }
 };
 
-/// Adds up the parts of K, in their order, and finishes.
+/// Adds up the parts of K in order, and applies the epilogue.
 template <class T, class Activation>
 __global__ void add_parts(Epilogue<T, Activation> out, int splits) {
   const std::int64_t count = out.batch * out.m * out.n;

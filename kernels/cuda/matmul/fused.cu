@@ -1,4 +1,4 @@
-// The choice of a fused product's kernel, and those of float32.
+// Chooses the kernel of a fused product, and defines those of float32.
 
 #include "kernels/cuda/matmul/fused.h"
 

@@ -1,12 +1,12 @@
 #pragma once
-// The shipping rungs with the epilogues that do more than add a bias.
+// The shipping rungs with epilogues that do more than add a bias.
 
 #include "kernels/cuda/hgemm/hgemm.cuh"
 #include "kernels/cuda/sgemm/sgemm.cuh"
 
 namespace levin::kernels::cuda {
 
-// In matmul.cu: the kernel that ships for a product.
+// Defined in matmul.cu: runs the kernel that ships for a product.
 void choose_matmul(const Problem<float>& p, Stream& stream);
 void choose_matmul(const Problem<__half>& p, Stream& stream);
 void choose_matmul(const Problem<__nv_bfloat16>& p, Stream& stream);
@@ -18,7 +18,7 @@ void run_fused(const Problem<float>& p, Stream& stream) {
   run_sgemm_tiles<SmallFloatWarps, k, k, Activation>(p, stream);
 }
 
-/// A layer's operands both run along k; others are gathered.
+/// Both operands of a layer run along k; others are gathered.
 template <class Activation, class T>
 requires ptx::is_16_bit<T>
 void run_fused(const Problem<T>& p, Stream& stream) {

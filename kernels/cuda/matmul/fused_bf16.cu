@@ -1,4 +1,4 @@
-// The fused products of bfloat16, a compile unit of their own.
+// The fused products of bfloat16, in their own translation unit.
 
 #include "kernels/cuda/matmul/fused.cuh"
 

@@ -1,4 +1,4 @@
-// The choice between the two ways to multiply by a vector.
+// Chooses between the two ways to multiply by a vector.
 
 #include "kernels/cuda/matmul/gemv.cuh"
 
@@ -17,7 +17,7 @@ void launch_lines(const Gemv<T>& g, const Epilogue<T>& out, bool vectors, Stream
   launch(kernel, {.grid = blocks_of<Group>(g.batch * g.lines, kThreads), .block = kThreads, .stream = stream}, g, out);
 }
 
-/// 16 bytes at a time where all lines and the vector allow it.
+/// Uses accesses of 16 bytes if all lines and the vector allow it.
 template <class T>
 bool are_vectors(const Gemv<T>& g) {
   constexpr std::int64_t width = 16 / static_cast<std::int64_t>(sizeof(T));
@@ -32,7 +32,7 @@ bool are_vectors(const Gemv<T>& g) {
 
 template <class T>
 void by_lines(const Gemv<T>& g, const Epilogue<T>& out, Stream& stream) {
-  constexpr std::int64_t few = 1024, length = 4096;  // lines that leave warps of the device idle, and worth a block
+  constexpr std::int64_t few = 1024, length = 4096;  // lines too few to keep all warps busy; long enough for a block
   const bool vectors = are_vectors(g);
   if (g.batch * g.lines < few && g.k >= length) return launch_lines<BlockGroup>(g, out, vectors, stream);
   launch_lines<WarpGroup>(g, out, vectors, stream);

@@ -1,9 +1,8 @@
 #pragma once
 // Products of a matrix and a vector. Tiles would compute 64 columns to keep one; here every element of the matrix is
-// read once, by neighbouring lanes from neighbouring places:
-//   lines     the elements of a line lie side by side: a warp, or a block where lines are few and long, adds up a line
-//   columns   the lines do: a lane has a line, eight warps share its elements, and K is cut where lines are few
-// Any other strides go by lines. Bound: the bandwidth of memory.
+// read once, with coalesced accesses. With contiguous lines a warp adds up a line, or a block if lines are few and
+// long. With adjacent lines each lane has a line, eight warps share its elements, and K is split if lines are few. Any
+// other strides are treated as lines. Bound: memory bandwidth.
 
 #include "kernels/cuda/matmul/epilogue.cuh"
 #include "kernels/cuda/reduce/group.cuh"
@@ -31,7 +30,8 @@ struct Gemv {
   }
 };
 
-/// With kWidth above 1 the line and the vector are dense and lie at multiples of kWidth elements, as k is.
+/// With kWidth above 1 the line and the vector are dense and begin at multiples of kWidth elements, and k is a
+/// multiple.
 template <class Group, class T, int kWidth>
 __global__ void gemv_lines(Gemv<T> g, Epilogue<T> out) {
   using S = Sum<T>;
@@ -53,7 +53,7 @@ __global__ void gemv_lines(Gemv<T> g, Epilogue<T> out) {
 
 inline constexpr int kGemvWarps = 8;
 
-/// A block has 32 lines and a part of K.
+/// A block computes 32 lines over a part of K.
 template <class T>
 __global__ void gemv_columns(Gemv<T> g, Epilogue<T> out, TileGrid grid) {
   using S = Sum<T>;

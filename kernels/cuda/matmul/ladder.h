@@ -8,7 +8,7 @@ namespace levin::kernels::cuda {
 struct MatmulRung {
   const char* name;
   const char* idea;
-  bool (*can)(const MatmulArgs&);  ///< whether it computes this product
+  bool (*can)(const MatmulArgs&);  ///< true if it supports this product
   void (*run)(const MatmulArgs&, Stream&);
 };
 

@@ -1,4 +1,4 @@
-// matmul on CUDA devices: the choice of the kernel by type, shape and device.
+// matmul on CUDA devices: chooses the kernel by type, shape and device.
 
 #include "kernels/cuda/matmul/fused.cuh"
 #include "kernels/cuda/matmul/gemv.h"
@@ -11,7 +11,7 @@ namespace levin::kernels::cuda {
 
 namespace {
 
-/// Any type, shape and strides: double and the integers, and what the ladders cannot number in one launch.
+/// Supports any type, shape and strides: double, the integers, and problems too large for one launch of the ladders.
 template <class T>
 void run_general(const Problem<T>& p, Stream& stream) {
   run_gemm_shared_tile<T, 16>(p, stream);

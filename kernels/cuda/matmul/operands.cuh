@@ -1,16 +1,17 @@
 #pragma once
-// Operands that are read element by element, wherever their elements lie: matrices of any strides here, the windows of
-// a convolution in conv/windows.cuh. An operand gives a reader for each product of the batch, and that
-//   Line line(i)        what is known of row i of A or column i of B
-//   Step step(k), next(step)   what is known of k, and of k + 1
+// Operands that are read element by element, with any layout: matrices of any strides here, the windows of a
+// convolution in conv/windows.cuh. An operand gives a reader for each product of the batch, with
+//   Line line(i)        the state of row i of A or column i of B
+//   Step step(k), next(step)   the state of k, and of k + 1
 //   at(line, step)      the element's address, or null where it is 0
-// The two halves are found once and meet once an element.
+// Both states are computed once and combined once per element.
 
 #include "kernels/cuda/matmul/problem.cuh"
 
 namespace levin::kernels::cuda {
 
-/// Along what neighbouring threads run when a tile is copied; `vectors`: along the lines, 16 bytes a thread.
+/// The direction in which neighbouring threads run when a tile is copied; `vectors`: along the lines, 16 bytes per
+/// thread.
 enum class Access { along_k, along_lines, vectors };
 
 template <class T>
@@ -24,7 +25,7 @@ struct StridedReader {
   __device__ Step step(int k) const { return k * step_stride; }
   __device__ void next(Step& s) const { s += step_stride; }
   __device__ const T* at(Line l, Step s) const { return l ? l + s : nullptr; }
-  /// Whether the elements of a line are neighbours.
+  /// True if the elements of a line are neighbours.
   __device__ bool contiguous() const { return step_stride == 1; }
 };
 
@@ -39,7 +40,7 @@ struct StridedOperand {
   __device__ Reader reader(std::int64_t batch) const { return {x.of(batch), x.line, x.step, lines}; }
 };
 
-/// The best access for tiles copied element by element.
+/// Returns the best access for tiles copied element by element.
 template <class T>
 Access element_access(const Operand<T>& x) {
   return x.line == 1 && x.step != 1 ? Access::along_lines : Access::along_k;

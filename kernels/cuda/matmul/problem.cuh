@@ -1,7 +1,6 @@
 #pragma once
-// The matrix product as its kernels see it. Both operands have one form: element (i, k) of an operand is
-// data[i * line + k * step], where i counts the rows of A or the columns of B; so a transposed matrix is only another
-// pair of strides.
+// The matrix product as its kernels see it. Both operands have one form: element (i, k) of an operand is data[i * line
+// + k * step], where i counts the rows of A or the columns of B; so a transposed matrix only swaps the strides.
 
 #include "kernels/cuda/base/cuda.h"
 
@@ -9,11 +8,11 @@
 
 namespace levin::kernels::cuda {
 
-/// Accumulator type of products: float for floats of 32 bits and less, double, and for integers 64 bits that wrap.
+/// Accumulator type of products: float for floats of at most 32 bits, double, and wrapping 64 bits for integers.
 template <class T>
 using Sum = std::conditional_t<std::is_integral_v<T>, std::uint64_t, ComputeType<T>>;
 
-/// Where each product of a batch begins: leading axes, the innermost first.
+/// Offset of each product of a batch, from the leading axes, the innermost first.
 struct BatchOffsets {
   int axes = 0;
   std::int64_t size[kMaxDims], stride[kMaxDims];
@@ -60,7 +59,7 @@ Sum<T> scalar(double x) {
 }
 }  // namespace detail
 
-/// T is a type of levin; the problem is in the device's type. Leading axes are merged where strides allow.
+/// T is a dtype's C++ type in Levin; the problem uses the device type. Leading axes are merged if the strides allow.
 template <class T>
 Problem<DeviceType<T>> problem_of(const MatmulArgs& args) {
   using D = DeviceType<T>;
@@ -95,7 +94,7 @@ Problem<DeviceType<T>> problem_of(const MatmulArgs& args) {
   return p;
 }
 
-/// True when all elements of a line of 16 bytes along `step` or along `line` (stride 1) can be moved at once.
+/// True if every 16 bytes of a line along `step` or along `line` (stride 1) can be moved at once.
 template <class T>
 bool vector_ready(const Operand<T>& x) {
   constexpr std::int64_t width = 16 / static_cast<std::int64_t>(sizeof(T));

@@ -1,5 +1,5 @@
 #pragma once
-// How C is cut in tiles, one a block, and K in parts where there are too few tiles to fill the device.
+// How C is cut into tiles, one per block, and K into parts if there are too few tiles to fill the device.
 
 #include "kernels/cuda/matmul/problem.cuh"
 
@@ -10,11 +10,11 @@ namespace levin::kernels::cuda {
 struct TilePlace {
   std::int64_t batch;
   int split;        ///< part of K
-  int row, column;  ///< in tiles
+  int row, column;  ///< in units of tiles
 };
 
-/// The tiles of a batch of products, numbered. `group` rows of tiles are walked together, column by column, so that
-/// blocks that run at the same time share rows of A and columns of B in L2; 1 walks row by row.
+/// The numbered tiles of a batch of products. `group` rows of tiles are traversed together, column by column, so that
+/// blocks that run at the same time share rows of A and columns of B in L2; 1 traverses row by row.
 struct TileGrid {
   int rows = 0, columns = 0;
   int splits = 1;
@@ -34,7 +34,7 @@ struct TileGrid {
   }
 };
 
-/// In how many parts K is cut: a function of the shape alone, so that results are the same on every device.
+/// Returns the number of parts of K: a function of the shape alone, so that results are the same on every device.
 inline int split_count(std::int64_t tiles, std::int64_t k, int tile_k) {
   constexpr std::int64_t wanted = 128, most = 32, shortest = 4;
   if (tiles == 0 || tiles * 2 > wanted) return 1;
@@ -42,7 +42,7 @@ inline int split_count(std::int64_t tiles, std::int64_t k, int tile_k) {
   return static_cast<int>(std::max<std::int64_t>(1, parts));
 }
 
-/// `split` allows cutting K.
+/// `split` allows splitting K.
 inline TileGrid tile_grid(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch, int tile_m, int tile_n,
                           int tile_k, bool split = false) {
   TileGrid g;
@@ -55,7 +55,7 @@ inline TileGrid tile_grid(std::int64_t m, std::int64_t n, std::int64_t k, std::i
   return g;
 }
 
-/// Whether one launch can have so many tiles, and kernels may count m, n and k in 32 bits.
+/// True if one launch can have this many tiles, and kernels may count m, n and k in 32 bits.
 inline bool fits_launch(const TileGrid& g, std::int64_t m, std::int64_t n, std::int64_t k) {
   constexpr std::int64_t most = 0x7fff0000;
   return g.count() <= most && m <= most && n <= most && k <= most;

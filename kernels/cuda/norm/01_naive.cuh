@@ -1,8 +1,8 @@
 #pragma once
-// Rung 1: three readings.
-// Idea: a block a row; the mean, the squares and the result read the row from global memory one after the other. Ships
-// for rows that fit nowhere else. Bound: the second and third reading, of which long rows miss the cache. Gained: not
-// yet measured.
+// Rung 1: three passes.
+// Idea: one block per row; the mean, the squares and the result each read the row from global memory. Ships for rows
+// that fit nowhere else. Bound: the second and third pass, which miss the cache for long rows. Gained: not yet
+// measured.
 
 #include "kernels/cuda/norm/layer_rows.cuh"
 

@@ -1,19 +1,19 @@
 #pragma once
 // Rung 2: the row in shared memory.
-// Idea: the first reading leaves the row in shared memory, where the other two find it. Changes against rung 1: global
-// memory is read once whatever the row's length, up to 160 KiB. Bound: shared memory is passed three times, and long
-// rows leave room for few blocks. Gained: not yet measured.
+// Idea: the first pass copies the row to shared memory, where the other two read it. Changes against rung 1: global
+// memory is read once for rows of any length up to 160 KiB. Bound: shared memory is read three times, and long rows
+// leave room for few blocks. Gained: not yet measured.
 
 #include "kernels/cuda/norm/layer_rows.cuh"
 
 namespace levin::kernels::cuda {
 
-inline constexpr std::int64_t kMostSharedRow = 160 * 1024;  ///< bytes; sm_80 has 163 KiB for a block
+inline constexpr std::int64_t kMostSharedRow = 160 * 1024;  ///< in bytes; a block of sm_80 has 163 KiB
 
 template <class T>
 __global__ void layer_norm_shared_row(LayerRows<T> l) {
   using C = ComputeType<T>;
-  T* const values = dynamic_shared<T>();  // (n); each thread reads back only what it wrote itself
+  T* const values = dynamic_shared<T>();  // (n); each thread reads only elements that it wrote itself
   const int thread = static_cast<int>(threadIdx.x);
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x);
   double sum = 0.0, squares = 0.0;

@@ -1,9 +1,9 @@
 #pragma once
 // Rung 3: the row in registers.
-// Idea: a thread keeps its elements in an array whose places the compiler knows; a short row is one warp's, which
-// reduces by shuffles alone. Changes against rung 2: no passes over shared memory, and no barrier for rows of up to
-// 1024 elements. Ships for rows that do not begin at multiples of 16 bytes. Bound: loads of 4 bytes a lane. Gained: not
-// yet measured.
+// Idea: a thread keeps its elements in an array with indices known at compile time; a short row is computed by one
+// warp, which reduces by shuffles alone. Changes against rung 2: no passes over shared memory, and no barrier for rows
+// of up to 1024 elements. Ships for rows that do not begin at multiples of 16 bytes. Bound: loads of 4 bytes per lane.
+// Gained: not yet measured.
 
 #include "kernels/cuda/norm/layer_rows.cuh"
 
@@ -51,8 +51,8 @@ __device__ inline void layer_norm_in_registers(const LayerRows<T>& l, std::int64
   if (Group::rank() == 0) l.store_statistics(row, average, rstd);
 }
 
-inline constexpr int kMostLayerThreads = 512, kLayerWarps = 128;  ///< of a block with one row, with a row a warp
-/// Elements that a thread keeps at most.
+inline constexpr int kMostLayerThreads = 512, kLayerWarps = 128;  ///< with one row per block, and per warp
+/// Maximum number of elements per thread.
 template <class T>
 inline constexpr int kMostLayerElements = sizeof(T) == 8 ? 16 : 32;
 template <class T>
@@ -62,7 +62,7 @@ template <class Group, class T, int kWidth, int kElements>
 __global__ void __launch_bounds__(std::is_same_v<Group, WarpGroup> ? kLayerWarps : kMostLayerThreads)
     layer_norm_registers(LayerRows<T> l) {
   const std::int64_t row = Group::number();
-  if (row >= l.rows) return;  // of warps only: a block has a row
+  if (row >= l.rows) return;  // only for warps: a block always has a row
   layer_norm_in_registers<Group, T, kWidth, kElements / kWidth>(l, row);
 }
 

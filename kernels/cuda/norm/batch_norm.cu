@@ -1,4 +1,4 @@
-// Batch norm and its gradients: sums of channels, what follows from them, then all elements.
+// Batch norm and its gradients: sums per channel, the statistics from them, then all elements.
 #include "kernels/cuda/norm/batch_norm.cuh"
 
 #include "kernels/cuda/base/scratch.h"
@@ -11,7 +11,7 @@ namespace levin::kernels::cuda {
 
 namespace {
 
-/// About 2048 blocks where there is work for them, by the shape alone.
+/// Returns cuts for about 2048 blocks if there is work for them, by the shape alone.
 ChannelCuts cuts_of(const ChannelShape& shape) {
   const bool columns = shape.spatial == 1;
   const std::int64_t n = columns ? shape.batch : shape.batch * shape.spatial, least = columns ? 256 : 8192;
@@ -21,7 +21,7 @@ ChannelCuts cuts_of(const ChannelShape& shape) {
   return {ceil_div(n, each), each};
 }
 
-/// Of the first that is there, or x's.
+/// Returns the type of the first parameter that is present, else x's.
 DType parameter_type(const TensorView& x, std::initializer_list<TensorView> parameters) {
   for (const TensorView& p : parameters) {
     if (p.pointer) return p.dtype;
@@ -45,7 +45,7 @@ void launch_finish(const Finish& finish, const ChannelShape& shape, std::int64_t
          finish, shape.channels, cuts, sums);
 }
 
-/// 16 bytes at a time where planes allow it.
+/// Uses accesses of 16 bytes if the planes allow it.
 template <class T, class Map>
 void launch_map(const Map& map, const ChannelShape& shape, std::initializer_list<const void*> tensors, Stream& stream) {
   constexpr int kWidth = 16 / static_cast<int>(sizeof(T));
@@ -113,7 +113,7 @@ void backward(const BatchNormBackwardArgs& a, Stream& stream) {
 }  // namespace
 
 void batch_norm(const BatchNormArgs& a, Stream& stream) {
-  // In evaluation the statistics are given also where there is nothing to normalise.
+  // In evaluation the statistics are written even if x is empty.
   if (a.channels == 0 || (a.training && a.batch * a.spatial == 0)) return;
   dispatch_floats(a.x.dtype, parameter_type(a.x, {a.weight, a.bias, a.running_mean}), "batch_norm",
                   [&]<class T, class P>() { forward<T, P>(a, stream); });

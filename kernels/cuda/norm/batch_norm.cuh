@@ -1,7 +1,7 @@
 #pragma once
-// The arithmetic of batch norm. Between the kernels, each channel's numbers lie in scratch memory (4, C):
-// y = (x - mean) * scale + shift, and dx = scale * (g - g_mean - (x - mean) * slope). T is the type of x, y and their
-// gradients, P that of parameters and running statistics; numbers are of the type C in which all is computed.
+// The arithmetic of batch norm. Between the kernels, each channel's values are in scratch memory (4, C): y = (x - mean)
+// * scale + shift, and dx = scale * (g - g_mean - (x - mean) * slope). T is the type of x, y and their gradients, P
+// that of parameters and running statistics; C is the compute type.
 
 #include "kernels/cuda/norm/channels.cuh"
 
@@ -9,7 +9,7 @@
 
 namespace levin::kernels::cuda {
 
-/// A channel's first element, about which its sums are taken; an infinite one would turn them into NaN.
+/// Returns the value that a channel's sums subtract: its first element, or 0 if that is infinite, to avoid NaN.
 template <class T>
 __device__ double origin_at(T first) {
   const double v = convert<double>(first);
@@ -42,7 +42,7 @@ struct GradientMoments {
   }
 };
 
-/// From a channel's sums, or from its running statistics, to what the elements need.
+/// Computes the values that the elements need from a channel's sums or its running statistics.
 template <class T, class P>
 struct FinishForward {
   using C = ComputeType<T>;
@@ -50,7 +50,7 @@ struct FinishForward {
   const P *weight, *bias;
   P *running_mean, *running_var;
   C *mean, *rstd;
-  C *used_mean, *scale, *shift;  ///< scratch, (C) each
+  C *used_mean, *scale, *shift;  ///< in scratch memory, (C) each
   std::int64_t spatial;
   double count, momentum, eps;
   bool training;
@@ -87,7 +87,7 @@ struct FinishBackward {
   const P* weight;
   const C* rstd;
   P *dweight, *dbias;
-  C *scale, *g_mean, *slope;  ///< scratch, (C) each
+  C *scale, *g_mean, *slope;  ///< in scratch memory, (C) each
   double count;
 
   __device__ void operator()(std::int64_t c, const ChannelSums& sums) const {

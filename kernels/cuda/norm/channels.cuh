@@ -1,13 +1,13 @@
 #pragma once
-// Batch norm's two kinds of kernels over x (B, C, S): sums of each channel, and maps of elements with numbers of their
-// channel.
+// Batch norm's two kinds of kernels over x (B, C, S): sums over each channel, and elementwise maps with values of the
+// element's channel.
 
 #include "kernels/cuda/reduce/group.cuh"
 
 namespace levin::kernels::cuda {
 
-/// n / divisor and n % divisor for n below 2^31 by a multiplication (Granlund and Montgomery, "Division by invariant
-/// integers using multiplication", 1994).
+/// Computes n / divisor and n % divisor for n below 2^31 by a multiplication (Granlund and Montgomery, "Division by
+/// invariant integers using multiplication", 1994).
 class Divider {
  public:
   explicit Divider(std::uint32_t divisor) : divisor_(divisor) {
@@ -39,7 +39,7 @@ struct ChannelShape {
   }
 
  private:
-  /// Sizes that do not fit are not divided by.
+  /// Sizes that do not fit are never used as divisors.
   static std::uint32_t small(std::int64_t n) {
     return static_cast<std::uint32_t>(n < 1 ? 1 : n > 0x7fffffff ? 0x7fffffff : n);
   }
@@ -51,13 +51,13 @@ struct ChannelSums {
   double first = 0.0, second = 0.0;
 };
 
-/// Channels are cut along batch and spatial into `cuts` pieces of `each` elements; sums (C, cuts).
+/// Channels are cut along batch and spatial into `cuts` pieces of `each` elements; sums are (C, cuts).
 struct ChannelCuts {
   std::int64_t cuts, each;
 };
 
-/// Where S is above 1: a block adds up a piece of a channel, element by element, without a division in the loop.
-/// source.centre(c) is what the channel's terms are taken about, source.add(place, centre, sums) adds an element's.
+/// For S above 1: a block adds up a piece of a channel, element by element, without a division in the loop.
+/// source.centre(c) is subtracted from the channel's terms, source.add(place, centre, sums) adds an element's.
 template <class Source>
 __global__ void channel_sums(Source source, ChannelShape shape, ChannelCuts cut, ChannelSums* sums) {
   const std::int64_t channel = static_cast<std::int64_t>(blockIdx.x) / cut.cuts;
@@ -79,7 +79,7 @@ __global__ void channel_sums(Source source, ChannelShape shape, ChannelCuts cut,
   if (threadIdx.x == 0) sums[blockIdx.x] = own;
 }
 
-/// Where S is 1: a block adds up a piece of 32 channels, each of its warps every eighth row.
+/// For S = 1: a block adds up a piece of 32 channels, each of its warps every eighth row.
 template <class Source>
 __global__ void channel_column_sums(Source source, ChannelShape shape, ChannelCuts cut, ChannelSums* sums) {
   LEVIN_SHARED(double, first, kChannelRows, 32);
@@ -106,7 +106,7 @@ __global__ void channel_column_sums(Source source, ChannelShape shape, ChannelCu
   sums[channel * cut.cuts + piece] = own;
 }
 
-/// A warp a channel adds up the pieces and hands the channel's sums to finish(channel, sums).
+/// One warp per channel adds up the pieces and passes the channel's sums to finish(channel, sums).
 template <class Finish>
 __global__ void channel_finish(Finish finish, std::int64_t channels, std::int64_t cuts, const ChannelSums* sums) {
   for (std::int64_t c = WarpGroup::number(); c < channels; c += WarpGroup::count()) {
@@ -121,7 +121,7 @@ __global__ void channel_finish(Finish finish, std::int64_t channels, std::int64_
   }
 }
 
-/// map(place, channel) for every pack of kWidth elements, which are of one channel.
+/// Calls map(place, channel) for every pack of kWidth elements, which belong to one channel.
 template <class Map, int kWidth>
 __global__ void channel_map(Map map, ChannelShape shape, std::int64_t packs) {
   for (std::int64_t pack = global_thread(); pack < packs; pack += grid_threads()) {

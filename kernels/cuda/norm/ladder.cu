@@ -1,4 +1,4 @@
-// Each rung as a layer norm of its own.
+// Each rung as a complete layer norm.
 #include "kernels/cuda/norm/ladder.h"
 
 #include "kernels/cuda/norm/01_naive.cuh"

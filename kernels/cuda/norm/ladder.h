@@ -10,11 +10,11 @@ namespace levin::kernels::cuda {
 struct LayerNormRung {
   const char* name;
   const char* idea;
-  bool (*can)(const LayerNormArgs&);  ///< whether it computes rows like these
+  bool (*can)(const LayerNormArgs&);  ///< true if it supports such rows
   void (*run)(const LayerNormArgs&, Stream&);
 };
 
-/// All compute layer norm of float32.
+/// All rungs compute layer norm of float32.
 std::span<const LayerNormRung> layer_norm_rungs();
 
 }  // namespace levin::kernels::cuda

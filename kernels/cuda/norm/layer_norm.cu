@@ -1,4 +1,4 @@
-// Layer norm: the choice of the rung.
+// Layer norm: chooses the rung.
 #include "kernels/cuda/norm/01_naive.cuh"
 #include "kernels/cuda/norm/04_vectors.cuh"
 

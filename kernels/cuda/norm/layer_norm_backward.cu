@@ -1,4 +1,4 @@
-// Gradients of layer norm: dx and the blocks' sums for dweight and dbias in one kernel, then the sums of those.
+// Gradients of layer norm: one kernel computes dx and each block's sums for dweight and dbias, another adds these up.
 #include "kernels/cuda/norm/layer_norm_backward.cuh"
 #include "kernels/cuda/reduce/run.cuh"
 
@@ -8,7 +8,7 @@ namespace levin::kernels::cuda {
 
 namespace {
 
-/// out (n) = the sums over the blocks of partial (blocks, 2, n), of which `from` is the first line.
+/// out (n) = the sum over the blocks of partial (blocks, 2, n), where `from` points to the first line.
 template <class C>
 void add_blocks(const TensorView& out, const C* from, std::int64_t blocks, std::int64_t n, Stream& stream) {
   TensorView lines = out, sums = out;
@@ -21,7 +21,7 @@ void add_blocks(const TensorView& out, const C* from, std::int64_t blocks, std::
   reduce<C>(SumOf{}, sums, lines, {}, stream);
 }
 
-/// Elements a thread has, 4, 8 or 16 floats; 0 when no block holds the row.
+/// Returns the elements per thread, 4, 8 or 16 floats; 0 if no block can hold the row.
 template <class T>
 int elements_for(std::int64_t n) {
   for (int elements = 4; elements <= (sizeof(T) == 8 ? 8 : 16); elements *= 2) {

@@ -15,9 +15,9 @@ struct LayerGradient {
   const T *g, *x, *weight;
   const C *mean, *rstd;
   T* dx;       ///< (rows, n) or null
-  C* partial;  ///< (blocks, 2, n): sums of g xh and of g over a block's rows; null when neither is wanted
+  C* partial;  ///< (blocks, 2, n): sums of g xh and of g over a block's rows; null if neither is needed
   std::int64_t rows, n;
-  std::int64_t each;  ///< rows of a block
+  std::int64_t each;  ///< rows per block
 
   __device__ C scaled(C g_value, std::int64_t column) const {
     return weight ? g_value * convert<C>(weight[column]) : g_value;
@@ -26,7 +26,7 @@ struct LayerGradient {
   __device__ std::int64_t end_row() const { return first_row() + each < rows ? first_row() + each : rows; }
 };
 
-/// Means over the row of h and of h xh, from each thread's sums, by two barriers.
+/// Computes the means of h and of h xh over the row from each thread's sums, with two barriers.
 __device__ inline void mean_of_row(double& h, double& h_xh, std::int64_t n) {
   LEVIN_SHARED(double, first, 32);
   LEVIN_SHARED(double, second, 32);
@@ -43,7 +43,7 @@ __device__ inline void mean_of_row(double& h, double& h_xh, std::int64_t n) {
 
 inline constexpr int kGradientThreads = 512;
 
-/// A block walks over its rows; a thread has the same columns of each, so that it adds up dweight and dbias in
+/// A block loops over its rows; a thread has the same columns in each, so that it accumulates dweight and dbias in
 /// registers, and x and g are read once. Pack p of thread t holds kWidth columns from (p * threads + t) * kWidth.
 template <class T, int kWidth, int kElements>
 __global__ void __launch_bounds__(kGradientThreads) layer_norm_gradient(LayerGradient<T> l) {
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(kGradientThreads) layer_norm_gradient(LayerGra
   }
 }
 
-/// For rows that no registers hold: dx of a row by a block that reads it twice.
+/// For rows that do not fit in registers: a block computes dx of a row, reading it twice.
 template <class T>
 __global__ void layer_norm_gradient_rows(LayerGradient<T> l) {
   using C = ComputeType<T>;
@@ -123,7 +123,7 @@ __global__ void layer_norm_gradient_rows(LayerGradient<T> l) {
   }
 }
 
-/// For the same rows: partial sums of dweight and dbias, a thread a column; blocks are (rows, columns).
+/// For the same rows: partial sums of dweight and dbias, one thread per column; blocks are (rows, columns).
 template <class T>
 __global__ void layer_norm_gradient_columns(LayerGradient<T> l) {
   using C = ComputeType<T>;

@@ -1,6 +1,6 @@
 #pragma once
-// Layer norm's rows, which all rungs share. Statistics are taken in two steps, the mean and then the squares of what is
-// left, never as the difference of two large sums.
+// Layer norm's rows, which all rungs share. Statistics are computed in two steps, the mean and then the squared
+// deviations, never as the difference of two large sums.
 
 #include "kernels/cuda/reduce/dispatch.h"
 #include "kernels/cuda/reduce/group.cuh"
@@ -31,7 +31,7 @@ struct LayerRows {
         eps(a.eps) {}
 
   __device__ double rstd_of(double squares) const { return 1.0 / sqrt(squares / static_cast<double>(n) + eps); }
-  /// By one thread of the row.
+  /// Called by one thread of the row.
   __device__ void store_statistics(std::int64_t row, double average, double r) const {
     if (mean) mean[row] = static_cast<C>(average);
     if (rstd) rstd[row] = static_cast<C>(r);

@@ -1,4 +1,4 @@
-// Loss scaling: unscaling with a check, and the scale's own step. Nothing returns to the host.
+// Loss scaling: unscaling with a check for infinities, and the update of the scale. Nothing returns to the host.
 
 #include "kernels/cuda/elementwise/math.cuh"
 #include "kernels/cuda/optim/chunks.cuh"
@@ -21,7 +21,7 @@ struct Gradient {
 };
 inline constexpr int kGradients = 120;
 
-/// found_inf becomes 1 by an exchange, which blocks may repeat; no sum of floats depends on their order.
+/// Sets found_inf to 1 by an exchange, which several blocks may repeat; no sum of floats depends on their order.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     unscale(const __grid_constant__ List<Gradient, kGradients> list, const float* scale, float* found_inf) {
@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(kThreads)
     LEVIN_PRAGMA_UNROLL
     for (int j = 0; j < width; ++j) {
       const C after = convert<C>(convert<T>(values[j] * factor));
-      // 0 times a finite number is 0, times any other NaN.
+      // 0 times a finite number is 0, 0 times an infinity or NaN is NaN.
       finite = finite && values[j] * C(0) + after * C(0) == C(0);
       values[j] = after;
     }
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(kThreads)
   if (__syncthreads_or(!finite) != 0 && threadIdx.x == 0) atomicExch(found_inf, 1.0f);
 }
 
-/// One thread's work.
+/// Runs in a single thread.
 __global__ void update_scale(UpdateScaleArgs a) {
   if (threadIdx.x != 0) return;
   if (*a.found_inf != 0.0f) {
@@ -66,7 +66,7 @@ __global__ void update_scale(UpdateScaleArgs a) {
   *a.tracker = 0.0f;
 }
 
-/// Unscales all gradients of one type, as many at a time as a list holds.
+/// Unscales all gradients of one type, as many per launch as a list holds.
 template <class T>
 void run_unscale(DType dtype, const UnscaleArgs& a, const Stream& stream) {
   List<Gradient, kGradients> list;

@@ -1,5 +1,5 @@
 #pragma once
-// Lists of tensors in one launch: each tensor is cut into chunks, and a block takes one.
+// Lists of tensors in one launch: each tensor is cut into chunks, one per block.
 
 #include "kernels/cuda/base/launch.h"
 
@@ -8,9 +8,9 @@
 namespace levin::kernels::cuda::optim {
 
 inline constexpr int kThreads = 256;
-inline constexpr int kChunk = 8192;  ///< elements of a block
+inline constexpr int kChunk = 8192;  ///< elements per block
 
-/// Up to `Most` tensors of one type and the blocks at which they begin; a kernel's argument, so 4 KiB at most.
+/// Up to `Most` tensors of one type and the blocks at which they begin; a kernel argument, so at most 4 KiB.
 template <class Member, int Most>
 struct List {
   Member members[Most];
@@ -30,7 +30,7 @@ struct List {
   bool full() const { return count == Most; }
   std::uint32_t blocks() const { return first_block[count]; }
 
-  /// The member that a block works on.
+  /// Returns the member that a block works on.
   __device__ int find(std::uint32_t block) const {
     int low = 0, high = count;
     while (high - low > 1) {
@@ -43,7 +43,7 @@ struct List {
     }
     return low;
   }
-  /// Where in its member the block begins.
+  /// Returns the first element of the block in its member.
   __device__ std::int64_t begin(int member, std::uint32_t block) const {
     return static_cast<std::int64_t>(block - first_block[member]) * kChunk;
   }
@@ -51,7 +51,7 @@ struct List {
 
 __device__ inline int chunk_size(std::int64_t left) { return static_cast<int>(left < kChunk ? left : kChunk); }
 
-/// `left` elements, Width at most, in the type that computes.
+/// Up to Width elements, of which `left` exist, in the compute type.
 template <class T, int Width>
 __device__ inline void load(ComputeType<T> (&values)[Width], const void* from, std::int64_t at, int left, bool packed) {
   const T* p = static_cast<const T*>(from) + at;
@@ -80,14 +80,14 @@ __device__ inline void store(const ComputeType<T> (&values)[Width], void* to, st
   }
 }
 
-/// Whether packs of 16 bytes are aligned at every one of the addresses.
+/// True if packs of 16 bytes are aligned at all of the addresses.
 inline bool aligned(std::initializer_list<const void*> addresses) {
   for (const void* p : addresses)
     if (reinterpret_cast<std::uintptr_t>(p) % 16 != 0) return false;
   return true;
 }
 
-/// Calls f.operator()<T>(dtype) with the device's type for every dtype that tensors have; throws DTypeError for those
+/// Calls f.operator()<T>(dtype) with the device type for every dtype among the tensors; throws DTypeError for those
 /// that are not floating.
 template <class Tensors, class F>
 void for_each_dtype(const char* op, const Tensors& tensors, F&& f) {

@@ -1,5 +1,5 @@
 // Optimizer steps. A launch takes a list of tensors, which are cut into chunks of one block each, so that many small
-// tensors cost no more than one large one. Bound by memory.
+// tensors cost no more than one large one. The kernels are memory-bound.
 
 #include "kernels/cuda/elementwise/math.cuh"
 #include "kernels/cuda/optim/chunks.cuh"
@@ -18,16 +18,16 @@ struct Member {
   const void* grad;
   void *first, *second, *third;
   std::int64_t numel;
-  double number;  ///< of the step, from 1, with those that were skipped
-  double* count;  ///< in its place
+  double number;  ///< index of the step from 1, including skipped ones
+  double* count;  ///< count on the device, used instead
   bool fresh, packed;
 };
 
-/// Factors of an update that follow from the tensor's step number.
+/// Factors of an update, computed from the tensor's step number.
 template <class C>
 struct Moment {
   C step, root, keep;  ///< lr, for Adam lr / (1 - beta1^number); sqrt(1 - beta2^number); 1 - lr * decay
-  bool fresh;          ///< SGD: there is no momentum yet
+  bool fresh;          ///< for SGD: the momentum is not initialised yet
 };
 
 template <class C>
@@ -73,7 +73,7 @@ struct Adam {
   const double* lr_at;
   C move1, keep2, take2, eps, decay;
   bool decays, decoupled, amsgrad, maximize;
-  bool from_gradient;  ///< the first moment, as lerp, from the nearer end: with beta1 = 0 it is the gradient to the bit
+  bool from_gradient;  ///< the lerp of the first moment begins at the gradient: with beta1 = 0 they are bit-equal
 
   explicit Adam(const AdamStepArgs& a)
       : lr(a.lr),
@@ -117,13 +117,13 @@ struct Adam {
 
 inline constexpr int kTensors = 48;
 
-/// The counts of a list's tensors, where they lie on the device.
+/// The step counts of a list's tensors, if they lie on the device.
 struct Counts {
   double* at[kTensors];
   int n;
 };
 
-/// After the step, which reads them.
+/// Runs after the step, which reads the counts.
 __global__ void count_steps(const __grid_constant__ Counts counts, StepGuard guard) {
   const bool stepped = !guard.found_inf || *guard.found_inf == 0.0f;
   const int i = static_cast<int>(threadIdx.x);
@@ -139,7 +139,7 @@ __global__ void __launch_bounds__(kThreads)
   if (guard.found_inf && *guard.found_inf != 0.0f) return;
   const int index = list.find(blockIdx.x);
   const Member& m = list.members[index];
-  // Powers in double are dear: one thread takes them for its block.
+  // Powers in double are slow: one thread computes them for its block.
   if (threadIdx.x == 0) {
     const double skipped = guard.skipped ? static_cast<double>(*guard.skipped) : 0.0;
     moment[0] = step.moment(m, m.count ? *m.count + 1.0 : m.number - skipped);
@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Steps all tensors of one type, as many at a time as a list holds.
+/// Steps all tensors of one type, as many per launch as a list holds.
 template <class T, class Step, class Args>
 void run(DType dtype, const Args& a, const Stream& stream) {
   const Step step(a);

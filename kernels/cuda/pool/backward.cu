@@ -1,4 +1,5 @@
-// Gradients of pooling: a thread an element of x asks the windows over it, in their order, so every sum has its order.
+// Gradients of pooling: one thread per element of x visits the windows over it in order, so every sum has a fixed
+// order.
 
 #include "kernels/cuda/pool/windows.cuh"
 
@@ -36,7 +37,7 @@ void max_pool2d_backward(const MaxPool2dBackwardArgs& a, Stream& stream) {
   });
 }
 
-/// y = the elements of x that indices name.
+/// y = the elements of x at the indices.
 template <class T, class I>
 __global__ void pick_elements(T* y, const T* x, const I* indices, PoolAxes axes, std::int64_t count) {
   const PoolAxis &rows = axes.rows, &columns = axes.columns;

@@ -1,4 +1,4 @@
-// Max and average pooling: a thread an output. Windows of neighbours overlap in the cache.
+// Max and average pooling: one thread per output. Neighbouring windows overlap in the cache.
 
 #include "kernels/cuda/pool/windows.cuh"
 
@@ -6,7 +6,7 @@
 
 namespace levin::kernels::cuda {
 
-/// x (planes, h, w); y and indices (planes, oh, ow), indices perhaps null.
+/// x (planes, h, w); y and indices (planes, oh, ow); indices may be null.
 template <class T, class I>
 __global__ void max_windows(T* y, I* indices, const T* x, PoolAxes axes, std::int64_t count) {
   using C = ComputeType<T>;

@@ -1,5 +1,5 @@
 #pragma once
-// Which elements of a plane a window covers, and which windows cover an element.
+// The elements of a plane that a window covers, and the windows that cover an element.
 
 #include "kernels/cuda/base/launch.h"
 #include "kernels/cuda/indexing/divide.cuh"
@@ -20,7 +20,7 @@ struct PoolAxis {
 
   __device__ std::int64_t start(std::int64_t output) const { return output * stride - padding; }
 
-  /// Steps of the output's window that lie inside the plane.
+  /// Returns the steps of the output's window that lie inside the plane.
   __device__ PoolRange inside(std::int64_t output) const {
     const std::int64_t first = start(output), left = size - first;
     const std::int64_t begin = first < 0 ? divide(-first + dilation - 1, dilation).quotient : 0;
@@ -29,20 +29,20 @@ struct PoolAxis {
     return {begin, end < kernel ? end : kernel};
   }
 
-  /// Outputs whose windows reach over element `at`; with a dilation some of them may step past it.
+  /// Returns the outputs whose windows span element `at`; with a dilation some of them may skip it.
   __device__ PoolRange outputs_over(std::int64_t at) const {
     const std::int64_t first = at + padding - dilation * (kernel - 1);
     const std::int64_t begin = first > 0 ? divide(first + stride - 1, stride).quotient : 0;
     const std::int64_t end = divide(at + padding, stride).quotient + 1;
     return {begin, end < outputs ? end : outputs};
   }
-  /// The step at which the output's window meets the element, -1 for none; the output is one of outputs_over(at).
+  /// Returns the step at which the output's window meets the element, or -1; the output is one of outputs_over(at).
   __device__ std::int64_t step_at(std::int64_t output, std::int64_t at) const {
     const Division way = divide(at - start(output), dilation);
     return way.remainder == 0 ? way.quotient : -1;
   }
 
-  /// The divisor of average pooling along this axis (dilation 1).
+  /// Returns the divisor of average pooling along this axis (dilation 1).
   __device__ std::int64_t average_count(std::int64_t output, bool count_padding) const {
     const std::int64_t first = start(output), reach = first + kernel;
     const std::int64_t end = reach < size + padding ? reach : size + padding;
@@ -68,8 +68,8 @@ struct PoolPlace {
   std::int64_t plane, row, column;
 };
 
-/// Calls f.template operator()<T, I>() with the device's type of a floating type and the type of the geometry's
-/// indices; throws DTypeError for other types.
+/// Calls f.template operator()<T, I>() with the device type of a floating dtype and the type of the geometry's indices;
+/// throws DTypeError for other dtypes.
 template <class F>
 void dispatch_pool(DType t, const PoolGeometry& g, const char* op, F&& f) {
   dispatch_floats(t, op, [&]<class T>() {

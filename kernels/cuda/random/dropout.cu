@@ -1,4 +1,4 @@
-// Dropout: the mask is drawn where it is needed and never stored.
+// Dropout: the mask is generated on the fly and never stored.
 
 #include "kernels/cuda/random/words.cuh"
 
@@ -12,7 +12,7 @@ void dropout(const DropoutArgs& a, Stream& stream);
 
 namespace random {
 
-/// out (n) and x (n), four elements a block; words below `limit` zero their element, the others scale it
+/// out (n) and x (n), four elements per Philox block; words below `limit` zero their element, the others scale it.
 template <class T>
 __global__ void __launch_bounds__(256) dropout_blocks(T* out, const T* x, std::int64_t n, PhiloxState state,
                                                       std::uint32_t limit, ComputeType<T> scale, bool packed) {
@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(256) dropout_blocks(T* out, const T* x, std::i
 void dropout(const DropoutArgs& a, Stream& stream) {
   const std::int64_t n = a.out.numel();
   if (n == 0) return;
-  // u < p decided by integers: 24 random bits against p scaled likewise.
+  // Decides u < p with integers: 24 random bits are compared with p scaled likewise.
   const auto limit = static_cast<std::uint32_t>(std::min(a.p * 0x1p24, 0x1p24));
   dispatch_floating(a.out.dtype, "dropout", [&]<class H>() {
     using T = DeviceType<H>;

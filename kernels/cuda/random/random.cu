@@ -17,11 +17,11 @@ void bernoulli(const BernoulliArgs& a, Stream& stream);
 
 namespace random {
 
-/// Elements of type T that a block gives.
+/// Number of elements of type T from one Philox block.
 template <class T>
 inline constexpr int kElements = std::is_same_v<T, double> ? 2 : 4;
 
-/// In [0, 1), of the first bits of a word: as many as T holds.
+/// Returns a number in [0, 1) from the first bits of a word, as many as T can hold.
 template <class T>
 __device__ inline float unit(std::uint32_t word) {
   constexpr int bits = std::is_same_v<T, __half> ? 11 : std::is_same_v<T, __nv_bfloat16> ? 8 : 24;
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(256) uniform_blocks(T* out, std::int64_t n, Ph
   }
 }
 
-/// Two uniform numbers to two normal ones (Box & Muller 1958).
+/// Turns two uniform numbers into two normal ones (Box & Muller 1958).
 template <class C>
 __device__ inline void box_muller(C u, C v, C mean, C deviation, C& x, C& y) {
   const C radius = math::sqrt(C(-2) * math::log(C(1) - u)) * deviation;
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(256) normal_blocks(T* out, std::int64_t n, Phi
   }
 }
 
-/// out (n), two elements a block
+/// out (n), two elements per Philox block
 template <class T>
 __global__ void __launch_bounds__(256)
     randint_blocks(T* out, std::int64_t n, PhiloxState state, std::int64_t low, std::uint64_t range, bool packed) {
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(256)
   }
 }
 
-/// out (n) and p (n), four elements a block
+/// out (n) and p (n), four elements per Philox block
 template <class T>
 __global__ void __launch_bounds__(256)
     bernoulli_blocks(T* out, const T* p, std::int64_t n, PhiloxState state, bool packed) {
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(256)
   }
 }
 
-/// Calls f.operator()<T>() with the device's element type.
+/// Calls f.operator()<T>() with the device type of the elements.
 template <class F>
 void dispatch(DType t, const char* op, F&& f) {
   dispatch_floating(t, op, [&]<class T>() { f.template operator()<DeviceType<T>>(); });
@@ -164,8 +164,7 @@ void randint(const RandintArgs& a, Stream& stream) {
   });
 }
 
-/// Probabilities outside of [0, 1], which the CPU refuses, count as the nearer end, and NaN as 0: a kernel cannot
-/// throw.
+/// Probabilities outside of [0, 1], which the CPU refuses, are clamped and NaN counts as 0: a kernel cannot throw.
 void bernoulli(const BernoulliArgs& a, Stream& stream) {
   const std::int64_t n = a.out.numel();
   if (n == 0) return;

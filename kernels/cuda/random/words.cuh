@@ -1,6 +1,6 @@
 #pragma once
-// Random words by element: a thread takes a whole Philox block and the elements that its four words belong to. The
-// numbers are the CPU's, bit for bit, so sums and products that the CPU rounds separately are kept apart here.
+// Random words by element: a thread computes a whole Philox block and the elements that use its four words. The numbers
+// equal the CPU's bit for bit, so sums and products that the CPU rounds separately are not fused here.
 
 #include "kernels/cuda/base/launch.h"
 
@@ -13,7 +13,7 @@ struct Words {
   __device__ std::uint32_t operator[](int i) const { return values[i]; }
 };
 
-/// The counter that a kernel's first block takes.
+/// Returns the counter of a kernel's first Philox block.
 __device__ inline GeneratorState begin_of(const PhiloxState& state) {
   if (!state.base) return {state.seed, state.offset};
   return {state.base->seed, state.base->offset + state.offset};
@@ -24,8 +24,8 @@ __device__ inline Words draw(const GeneratorState& state, std::int64_t block) {
   return {{words[0], words[1], words[2], words[3]}};
 }
 
-/// Up to Count neighbours to and from memory, in one access where there are so many and `packed` says that their
-/// addresses are aligned.
+/// Stores (or loads, below) up to Count neighbours, in one access if all exist and `packed` says that their addresses
+/// are aligned.
 template <class T, int Count>
 __device__ inline void store_some(T* p, const T (&values)[Count], std::int64_t left, bool packed) {
   if (packed && left >= Count) {
@@ -51,7 +51,7 @@ __device__ inline void load_some(T (&values)[Count], const T* p, std::int64_t le
   }
 }
 
-/// Whether packs of `count` elements are aligned at every one of the addresses.
+/// True if packs of `count` elements are aligned at all of the addresses.
 template <class T>
 bool aligned(int count, std::initializer_list<const void*> addresses) {
   for (const void* p : addresses)

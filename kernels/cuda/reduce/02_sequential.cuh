@@ -1,14 +1,14 @@
 #pragma once
 // Rung 2: sequential addressing.
 // Idea: the first half of the threads adds the second half, then the first quarter the second quarter, and so on.
-// Changes against rung 1: the threads at work are neighbours, so whole warps end early and no two hit the same bank.
-// Bound: one load a thread, and eight barriers for 256 elements. Gained: not yet measured.
+// Changes against rung 1: the active threads are neighbours, so whole warps finish early and no two access the same
+// bank. Bound: one load per thread, and eight barriers for 256 elements. Gained: not yet measured.
 
 #include "kernels/cuda/reduce/lines.cuh"
 
 namespace levin::kernels::cuda {
 
-/// Combines tile[0, kReduceThreads) into tile[0]; all threads have written their element.
+/// Combines tile[0, kReduceThreads) into tile[0]; all threads must have written their element.
 template <class Op, class Acc>
 __device__ void fold_halves(const Op& op, Acc* tile, int thread) {
   __syncthreads();

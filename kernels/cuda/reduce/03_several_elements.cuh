@@ -1,8 +1,8 @@
 #pragma once
-// Rung 3: several elements a thread.
+// Rung 3: several elements per thread.
 // Idea: a block takes a long piece, and each thread first adds up every 256th element of it in a register. Changes
-// against rung 2: the tree, which is the slow part, is paid once for thousands of elements, and two launches do for any
-// length. Bound: each load waits for nothing, but the tree's eight barriers stay. Gained: not yet measured.
+// against rung 2: the tree, which is the slow part, runs once for thousands of elements, and two launches suffice for
+// any length. Bound: the loads are independent, but the tree's eight barriers stay. Gained: not yet measured.
 
 #include "kernels/cuda/reduce/02_sequential.cuh"
 

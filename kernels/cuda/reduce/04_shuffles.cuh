@@ -1,15 +1,15 @@
 #pragma once
 // Rung 4: warp shuffles.
-// Idea: the lanes of a warp hand each other their registers; shared memory only carries one number a warp. Changes
-// against rung 3: two barriers in place of nine. Bound: a load of 4 bytes or less a thread, one after the other.
-// Gained: not yet measured.
+// Idea: the lanes of a warp exchange registers; shared memory only holds one number per warp. Changes against rung 3:
+// two barriers instead of nine. Bound: loads of at most 4 bytes per thread, one after the other. Gained: not yet
+// measured.
 
 #include "kernels/cuda/base/warp.h"
 #include "kernels/cuda/reduce/lines.cuh"
 
 namespace levin::kernels::cuda {
 
-/// Combines one accumulator of each thread of the block; the result reaches every thread.
+/// Combines one accumulator per thread of the block; every thread gets the result.
 template <class Op, class Acc>
 __device__ Acc combine_block(const Op& op, Acc own) {
   return block_reduce(own, Combine<Op>{op}, Op::template neutral<Acc>());

@@ -1,15 +1,15 @@
 #pragma once
-// Rung 5: 16 bytes a load, four loads in flight.
-// Idea: a thread loads four packs of 16 bytes before it adds up any of them, into four accumulators that do not wait
-// for each other. Changes against rung 4: a quarter of the load instructions (an eighth for 16-bit floats), and the
-// latency of memory is paid once for 64 bytes a thread. Lines that do not begin at a multiple of 16 bytes are read one
-// element at a time, in the same order. Bound: the bandwidth of memory. Gained: not yet measured.
+// Rung 5: loads of 16 bytes, four in flight.
+// Idea: a thread loads four packs of 16 bytes before it adds up any of them, into four independent accumulators.
+// Changes against rung 4: a quarter of the load instructions (an eighth for 16-bit floats), and the latency of memory
+// is paid once for 64 bytes per thread. Lines that do not begin at a multiple of 16 bytes are read one element at a
+// time, in the same order. Bound: memory bandwidth. Gained: not yet measured.
 
 #include "kernels/cuda/reduce/04_shuffles.cuh"
 
 namespace levin::kernels::cuda {
 
-/// The pack's elements in [0, left), the others zero.
+/// Returns the pack with its elements [0, left), the others zero.
 template <class T, int N>
 __device__ inline Pack<T, N> load_some(const T* x, std::int64_t left, bool aligned) {
   if (aligned && left >= N) return pack_at<N>(x);

@@ -1,5 +1,5 @@
 #pragma once
-// From a DType to what a kernel is compiled for.
+// Dispatch from a DType to the type that a kernel is compiled for.
 
 #include "kernels/cuda/base/cuda.h"
 
@@ -7,13 +7,13 @@
 
 namespace levin::kernels::cuda {
 
-/// Calls `f.template operator()<T>()` with the device's type of a floating type; throws DTypeError for other types.
+/// Calls `f.template operator()<T>()` with the device type of a floating dtype; throws DTypeError for other dtypes.
 template <class F>
 void dispatch_floats(DType t, const char* op, F&& f) {
   dispatch_floating(t, op, [&]<class L>() { f.template operator()<DeviceType<L>>(); });
 }
 
-/// The same with the type of tensors that may be of t or, where that is a 16-bit float, of float32: f<T, P>().
+/// The same with the type P of parameters, which are of dtype t or, if t is a 16-bit float, of float32: f<T, P>().
 template <class F>
 void dispatch_floats(DType t, DType parameters, const char* op, F&& f) {
   dispatch_floats(t, op, [&]<class T>() {
@@ -25,7 +25,7 @@ void dispatch_floats(DType t, DType parameters, const char* op, F&& f) {
   });
 }
 
-/// The tensor's elements as a kernel sees them; null where it is absent.
+/// Returns the tensor's elements in the device type; null if it is absent.
 template <class T>
 T* elements(const TensorView& v) {
   return static_cast<T*>(v.pointer);

@@ -1,4 +1,4 @@
-// Largest and smallest elements.
+// Maximum and minimum.
 #include "kernels/cuda/reduce/run.cuh"
 
 #include <levin/kernels/reduce.h>

@@ -1,7 +1,7 @@
 #pragma once
-// Who works on one line together: a thread, a warp or a block. Kernels that are templates of a group walk over their
-// lines by `for (line = Group::number(); line < lines; line += Group::count())`, which is the same for all threads of
-// the group.
+// The threads that process one line together: a thread, a warp or a block. Kernels that are templates of a group loop
+// over their lines by `for (line = Group::number(); line < lines; line += Group::count())`, which is the same for all
+// threads of the group.
 
 #include "kernels/cuda/base/launch.h"
 #include "kernels/cuda/base/warp.h"
@@ -41,7 +41,7 @@ struct BlockGroup {
   }
 };
 
-/// Blocks of `threads` for `lines` groups.
+/// Returns the number of blocks of `threads` for `lines` groups.
 template <class Group>
 inline unsigned blocks_of(std::int64_t lines, int threads) {
   if (lines == 0) return 0;

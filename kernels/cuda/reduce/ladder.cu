@@ -1,4 +1,4 @@
-// Each rung as a sum of its own.
+// Each rung as a complete sum.
 #include "kernels/cuda/reduce/ladder.h"
 
 #include "kernels/cuda/reduce/01_interleaved.cuh"
@@ -18,7 +18,7 @@ bool can_sum_lines(const SumArgs& a) {
   return lines_of<SumOf, float>(a.out, a.x, {}).contiguous();
 }
 
-/// Adds up pieces of `most` elements, then their sums in pieces of the same length, until one a line is left.
+/// Adds up pieces of `most` elements, then their sums in pieces of the same length, until one per line is left.
 void add_pieces(PiecesKernel kernel, ReduceLines<double, double> pieces, std::int64_t most, Stream& stream) {
   pieces.cut(most);
   const LaunchConfig config{

@@ -10,11 +10,11 @@ namespace levin::kernels::cuda {
 struct ReduceRung {
   const char* name;
   const char* idea;
-  bool (*can)(const SumArgs&);  ///< whether it computes this sum
+  bool (*can)(const SumArgs&);  ///< true if it supports this sum
   void (*run)(const SumArgs&, Stream&);
 };
 
-/// All compute the same sums, of contiguous float32 lines.
+/// All rungs compute the same sums of contiguous float32 lines.
 std::span<const ReduceRung> reduce_rungs();
 
 }  // namespace levin::kernels::cuda

@@ -1,6 +1,6 @@
 #pragma once
 // A reduction as its kernels see it: `outputs` lines of `n` elements each. A line may be cut into pieces, whose
-// accumulators then are lines of their own; so every launch is one level of the same fixed tree.
+// accumulators then form lines of their own; so every launch is one level of the same fixed tree.
 
 #include "kernels/cuda/reduce/ops.cuh"
 
@@ -10,7 +10,7 @@
 
 namespace levin::kernels::cuda {
 
-/// Axes of x, the innermost last, sorted by stride and merged where evenly spaced.
+/// Axes of x, the innermost last, sorted by stride and merged if evenly spaced.
 struct ReduceAxes {
   struct Axis {
     std::int64_t size, x, out;  ///< strides in elements
@@ -40,7 +40,7 @@ struct ReduceAxes {
     count = std::min(count, kept + 1);
   }
 
-  /// Where element `index` lies, counted in row-major order.
+  /// Returns the offset of element `index` in row-major order.
   __device__ std::int64_t x_at(std::int64_t index) const { return place(index, &Axis::x); }
   __device__ std::int64_t out_at(std::int64_t index) const { return place(index, &Axis::out); }
 
@@ -61,7 +61,7 @@ struct ReduceFinish {
   double value = 1.0;
 };
 
-/// Rounds to the type of `out`, which is floating just when the accumulator is.
+/// Rounds to the type of `out`, which is floating if and only if the accumulator is.
 __device__ inline void store_accumulator(void* out, DType dtype, std::int64_t at, double value,
                                          const ReduceFinish& finish) {
   if (finish.kind == ReduceFinish::Kind::divide) value /= finish.value;
@@ -82,7 +82,7 @@ __device__ inline void store_accumulator(void* out, DType dtype, std::int64_t at
   if (dtype == DType::boolean) static_cast<bool*>(out)[at] = value != 0;
 }
 
-/// T is what x holds, Acc what its elements are accumulated in.
+/// T is the element type of x, Acc the accumulator type.
 template <class T, class Acc>
 struct ReduceLines {
   const T* x = nullptr;
@@ -92,7 +92,7 @@ struct ReduceLines {
   void* out = nullptr;
   DType out_dtype = DType::f32;
   ReduceFinish finish;
-  Acc* partial = nullptr;  ///< (outputs, cuts), written in place of out where it is not null
+  Acc* partial = nullptr;  ///< (outputs, cuts), written instead of out unless null
 
   bool contiguous() const { return n <= 1 || (reduced.count == 1 && reduced.axis[0].x == 1); }
   void cut(std::int64_t elements) {
@@ -101,13 +101,13 @@ struct ReduceLines {
   }
 
   __device__ std::int64_t output_of(std::int64_t task) const { return cuts == 1 ? task : task / cuts; }
-  /// First element of the piece in its line, and how many it has.
+  /// Returns the first element of the piece in its line; length_of() returns the number of its elements.
   __device__ std::int64_t first_of(std::int64_t task) const { return cuts == 1 ? 0 : task % cuts * each; }
   __device__ std::int64_t length_of(std::int64_t task) const {
     const std::int64_t first = first_of(task);
     return cuts == 1 ? n : n - first < each ? n - first : each;
   }
-  /// The piece's elements, where lines are contiguous.
+  /// Returns the piece's elements if lines are contiguous.
   __device__ const T* piece(std::int64_t task) const { return x + kept.x_at(output_of(task)) + first_of(task); }
   __device__ void store(std::int64_t task, Acc value) const {
     if (partial) {

@@ -1,4 +1,4 @@
-// Whether any element, or all, are not zero.
+// any() and all(): whether any element, or all elements, are nonzero.
 #include "kernels/cuda/reduce/run.cuh"
 
 #include <levin/kernels/reduce.h>

@@ -1,6 +1,6 @@
 #pragma once
-// The operations of reductions: what an element contributes (map), how two accumulators become one (combine), and what
-// an empty line gives (neutral).
+// The operations of reductions: the contribution of an element (map), the combination of two accumulators (combine),
+// and the result of an empty line (neutral).
 
 #include "kernels/cuda/base/cuda.h"
 #include "kernels/cuda/base/warp.h"
@@ -16,7 +16,7 @@ inline constexpr bool kIsFloating = std::is_floating_point_v<ComputeType<T>>;
 template <class T>
 using Accumulator = std::conditional_t<kIsFloating<T>, double, std::int64_t>;
 
-/// Sums and products: F of two, from the neutral element. Integers wrap.
+/// Sums and products: F of two values, starting from the neutral element. Integers wrap.
 template <class F, int kNeutral>
 struct FoldOf {
   template <class Acc>
@@ -47,7 +47,7 @@ struct Times {
 using SumOf = FoldOf<Plus, 0>;
 using ProductOf = FoldOf<Times, 1>;
 
-/// NaN wins, in this and the next.
+/// NaN wins, also in SmallestOf.
 struct LargestOf {
   template <class Acc>
   static constexpr Acc neutral() {
@@ -104,7 +104,7 @@ struct SmallestMagnitude : SmallestOf {
   }
 };
 
-/// Sum of |x|^p; p = 0 counts what is not zero.
+/// Sum of |x|^p; p = 0 counts nonzero elements.
 struct PowerSum : SumOf {
   double p;
   template <class Acc, class T>
@@ -117,7 +117,7 @@ struct PowerSum : SumOf {
   }
 };
 
-/// Accumulates 0 or 1; NaN is not zero.
+/// Accumulates 0 or 1; NaN counts as nonzero.
 struct AnyOf {
   template <class Acc>
   static constexpr Acc neutral() {
@@ -148,7 +148,7 @@ struct AllOf : AnyOf {
 template <class Op, class T>
 using AccumulatorOf = std::conditional_t<std::is_base_of_v<AnyOf, Op>, std::int64_t, Accumulator<T>>;
 
-/// The same operation on accumulators: the pieces of a line that was cut.
+/// The same operation on accumulators, for the pieces of a line that was cut.
 template <class Op>
 struct OfPieces : Op {
   template <class Acc, class T>
@@ -157,7 +157,7 @@ struct OfPieces : Op {
   }
 };
 
-/// combine as a function object.
+/// combine() as a function object.
 template <class Op>
 struct Combine {
   Op op;

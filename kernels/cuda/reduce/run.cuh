@@ -10,7 +10,7 @@
 
 namespace levin::kernels::cuda {
 
-/// The problem of Op's reduction of x to out, before it is split. T is the type of x.
+/// Returns the problem of Op's reduction of x to out, before it is split. T is the type of x.
 template <class Op, class T>
 ReduceLines<DeviceType<T>, AccumulatorOf<Op, DeviceType<T>>> lines_of(const TensorView& out, const TensorView& x,
                                                                       const ReduceFinish& finish) {
@@ -31,7 +31,7 @@ ReduceLines<DeviceType<T>, AccumulatorOf<Op, DeviceType<T>>> lines_of(const Tens
   return lines;
 }
 
-/// The accumulators of cut lines, which lie in `partial`, as lines to be reduced themselves.
+/// Returns the accumulators of cut lines, which lie in `partial`, as lines to be reduced.
 template <class T, class Acc>
 ReduceLines<Acc, Acc> pieces_of(const ReduceLines<T, Acc>& lines, const Acc* partial) {
   ReduceLines<Acc, Acc> pieces;
@@ -52,8 +52,8 @@ ReduceLines<Acc, Acc> pieces_of(const ReduceLines<T, Acc>& lines, const Acc* par
   return pieces;
 }
 
-/// Elements of a piece: a multiple of `least`, so many that about 2048 blocks work when `lines` of them stand side by
-/// side.
+/// Returns the number of elements of a piece: a multiple of `least`, such that about 2048 blocks work on `lines` of
+/// them.
 inline std::int64_t piece_of(std::int64_t n, std::int64_t lines, std::int64_t least) {
   const std::int64_t cuts = std::max<std::int64_t>(1, std::min(ceil_div(n, least), 2048 / lines));
   return std::max<std::int64_t>(1, ceil_div(ceil_div(n, cuts), least)) * least;
@@ -68,7 +68,7 @@ void launch_short(const Op& op, const ReduceLines<T, Acc>& lines, int lanes, Str
       op, lines, lanes);
 }
 
-/// Launches kernel(op, lines), `blocks` blocks; where lines are cut, a second launch combines their pieces.
+/// Launches `blocks` blocks of kernel(op, lines); if lines are cut, a second launch combines their pieces.
 template <class Op, class T, class Acc>
 void launch_cut(void (*kernel)(Op, ReduceLines<T, Acc>), std::int64_t blocks, const Op& op, ReduceLines<T, Acc> lines,
                 Stream& stream) {

@@ -1,11 +1,11 @@
 #pragma once
-// Kernels for the lines that the ladder's rungs do not fit: short ones, scattered ones, and columns.
+// Kernels for lines that the ladder's rungs do not support: short ones, strided ones, and columns.
 
 #include "kernels/cuda/reduce/04_shuffles.cuh"
 
 namespace levin::kernels::cuda {
 
-/// `lanes` neighbours, a power of two up to 32, reduce a line of any strides.
+/// `lanes` neighbours, a power of two up to 32, reduce one line of any strides.
 template <class Op, class T, class Acc>
 __global__ void reduce_short(Op op, ReduceLines<T, Acc> lines, int lanes) {
   const std::int64_t output = global_thread() / lanes;
@@ -23,7 +23,7 @@ __global__ void reduce_short(Op op, ReduceLines<T, Acc> lines, int lanes) {
   if (output < lines.outputs && lane == 0) lines.store(output, own);
 }
 
-/// A block reduces a piece of a line of any strides.
+/// One block reduces a piece of a line of any strides.
 template <class Op, class T, class Acc>
 __global__ void reduce_scattered(Op op, ReduceLines<T, Acc> lines) {
   const std::int64_t task = static_cast<std::int64_t>(blockIdx.x), first = lines.first_of(task);
@@ -37,8 +37,8 @@ __global__ void reduce_scattered(Op op, ReduceLines<T, Acc> lines) {
   if (threadIdx.x == 0) lines.store(task, own);
 }
 
-/// Neighbouring outputs lie closer to each other than the elements of a line: a warp reads 32 outputs at once, and the
-/// block's eight warps share their lines.
+/// For neighbouring outputs that lie closer to each other than the elements of a line: a warp reads 32 outputs at once,
+/// and the block's eight warps share their lines.
 template <class Op, class T, class Acc>
 __global__ void reduce_columns(Op op, ReduceLines<T, Acc> lines) {
   constexpr int kRows = kReduceThreads / 32, kSums = 4;

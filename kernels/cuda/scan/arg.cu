@@ -25,7 +25,7 @@ void arg_reduce(const ArgReduceArgs& args, Stream& stream) {
   if (a.lines == 0) return;
   if (a.n <= kShort || (a.inner >= 32 && a.lines >= 8192)) {
     int lanes = 1;
-    // Neighbouring lines that lie next to each other are read together, a thread each.
+    // Adjacent neighbouring lines are read together, one thread per line.
     while (lanes < 32 && lanes < a.n && (a.inner < 32 || a.lines * lanes < 65536)) lanes *= 2;
     const auto blocks = static_cast<unsigned>(ceil_div(a.lines * lanes, kShortThreads));
     return launch(arg_short<largest, D>, {.grid = blocks, .block = kShortThreads, .stream = stream}, a, lanes);

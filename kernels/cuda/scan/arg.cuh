@@ -1,6 +1,6 @@
 #pragma once
-// Places of extrema. A candidate is a value with its place; of two candidates the better wins, a NaN against anything,
-// and among equals the lower place. That order is total, so any tree gives the same result.
+// Indices of extrema. A candidate is a value with its index; of two candidates the better one wins, NaN wins against
+// any number, and among equals the lower index wins. That order is total, so any tree gives the same result.
 
 #include "kernels/cuda/reduce/group.cuh"
 #include "kernels/cuda/reduce/ops.cuh"
@@ -9,7 +9,7 @@
 
 namespace levin::kernels::cuda {
 
-/// Representation in which values are compared: 4 or 8 bytes, so that lanes can hand them on.
+/// The representation in which values are compared: 4 or 8 bytes, so that lanes can shuffle them.
 template <class T>
 using Comparable =
     std::conditional_t<kIsFloating<T>, ComputeType<T>, std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>>;
@@ -17,7 +17,7 @@ using Comparable =
 template <class V>
 struct Candidate {
   V value;
-  std::int64_t place;  ///< negative: none
+  std::int64_t place;  ///< negative for none
 };
 
 template <bool largest, class V>
@@ -30,7 +30,7 @@ __device__ inline Candidate<V> better_of(const Candidate<V>& a, const Candidate<
   return (largest ? a.value > b.value : a.value < b.value) ? a : b;
 }
 
-/// The best of each `lanes` neighbours reaches all of them.
+/// Reduces each `lanes` neighbours to their best, which all of them get.
 template <bool largest, class V>
 __device__ Candidate<V> best_of_lanes(Candidate<V> own, int lanes) {
   for (int offset = lanes / 2; offset > 0; offset /= 2) {
@@ -49,7 +49,7 @@ struct ArgLines {
   T* values;              ///< (outer, inner) or null
   std::int64_t* indices;  ///< (outer, inner)
   std::int64_t lines, n, inner, cuts, each;
-  std::int64_t* partial;  ///< (lines, cuts) places of the pieces' best; null when cuts is 1
+  std::int64_t* partial;  ///< (lines, cuts) indices of each piece's best; null if cuts is 1
 
   __device__ const T* line(std::int64_t i) const { return x + i / inner * n * inner + i % inner; }
   __device__ Candidate<Comparable<T>> at(std::int64_t i, std::int64_t place) const {
@@ -61,7 +61,7 @@ struct ArgLines {
   }
 };
 
-/// `lanes` neighbours, a power of two up to 32, search a line.
+/// `lanes` neighbours, a power of two up to 32, search one line.
 template <bool largest, class T>
 __global__ void arg_short(ArgLines<T> a, int lanes) {
   using V = Comparable<T>;
@@ -77,7 +77,7 @@ __global__ void arg_short(ArgLines<T> a, int lanes) {
 
 inline constexpr int kArgThreads = 256;
 
-/// The block's best, for thread 0.
+/// Returns the block's best to thread 0.
 template <bool largest, class V>
 __device__ Candidate<V> best_of_block(Candidate<V> own) {
   LEVIN_SHARED(V, values, kArgThreads / 32);
@@ -90,7 +90,7 @@ __device__ Candidate<V> best_of_block(Candidate<V> own) {
   return best_of_lanes<largest>(own, 32);
 }
 
-/// A block searches a piece of a line.
+/// One block searches a piece of a line.
 template <bool largest, class T>
 __global__ void arg_pieces(ArgLines<T> a) {
   using V = Comparable<T>;
@@ -109,7 +109,7 @@ __global__ void arg_pieces(ArgLines<T> a) {
   }
 }
 
-/// A block chooses among the pieces of a line.
+/// One block chooses among the pieces of a line.
 template <bool largest, class T>
 __global__ void arg_combine(ArgLines<T> a) {
   using V = Comparable<T>;

@@ -1,8 +1,8 @@
 #pragma once
-// Cumulative sums. Along the last axis a block walks over a line in tiles: every warp scans its part of the tile with
-// shuffles, the warps' totals are scanned, and the tile's total is carried on. A line that is long while there are few
-// is cut into pieces: their sums first, then the sums' own scan, then the pieces from where they begin. Along other
-// axes a thread walks down each line, next to its neighbours.
+// Cumulative sums. Along the last axis a block loops over a line in tiles: every warp scans its part of the tile with
+// shuffles, the warps' totals are scanned, and the tile's total is carried on. If there are few, long lines, each is
+// cut into pieces: a first pass computes their sums, a second scans these, a third scans the pieces from these values.
+// Along other axes a thread loops down each line, next to its neighbours.
 
 #include "kernels/cuda/base/launch.h"
 #include "kernels/cuda/base/warp.h"
@@ -26,7 +26,7 @@ struct ScanLines {
   Out* out;
   std::int64_t lines, n, inner, cuts, each;
   bool reverse;
-  ScanSum<T>* sums;  ///< (lines, cuts + 1): what goes before each piece; null when cuts is 1
+  ScanSum<T>* sums;  ///< (lines, cuts + 1): the sum before each piece; null if cuts is 1
 
   __device__ std::int64_t at(std::int64_t line, std::int64_t i) const {
     return (line / inner * n + (reverse ? n - 1 - i : i)) * inner + line % inner;
@@ -40,7 +40,7 @@ struct ScanLines {
   __device__ std::int64_t end_of(std::int64_t cut) const { return (cut + 1) * each < n ? (cut + 1) * each : n; }
 };
 
-/// Sum of the lanes up to this one.
+/// Returns the sum of the lanes up to this one.
 template <class Sum>
 __device__ inline Sum scan_warp(Sum own) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -51,13 +51,13 @@ __device__ inline Sum scan_warp(Sum own) {
   return own;
 }
 
-/// items (of a warp 32 kScanItems neighbours, item k of lane l is number 32 k + l) become their sums with all that go
-/// before in the tile; `carry` grows by the tile's total.
+/// Replaces items (of a warp 32 kScanItems neighbours, item k of lane l is number 32 k + l) by their sums with all
+/// items before them in the tile; adds the tile's total to `carry`.
 template <class Sum>
 __device__ inline void scan_tile(Sum (&items)[kScanItems], Sum& carry) {
   LEVIN_SHARED(Sum, totals, kScanWarps);
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  Sum before = Sum(0);  // of the warp
+  Sum before = Sum(0);  // sum before the warp
   LEVIN_PRAGMA_UNROLL
   for (int k = 0; k < kScanItems; ++k) {
     items[k] = before + scan_warp(items[k]);
@@ -73,7 +73,7 @@ __device__ inline void scan_tile(Sum (&items)[kScanItems], Sum& carry) {
   for (int k = 0; k < kScanItems; ++k) items[k] += start;
 }
 
-/// Where item k of this thread stands in its tile.
+/// Returns the index of this thread's item k in its tile.
 __device__ inline int scan_place(int k) {
   const int thread = static_cast<int>(threadIdx.x);
   return thread / 32 * (32 * kScanItems) + k * 32 + thread % 32;
@@ -94,7 +94,7 @@ __global__ void scan_piece_sums(ScanLines<T, Out> s) {
   sums[cut + 1] = own;
 }
 
-/// Each line of sums (lines, n) becomes its own cumulative sum.
+/// Replaces each line of sums (lines, n) by its cumulative sum.
 template <class Sum>
 __global__ void scan_sums(Sum* sums, std::int64_t n) {
   Sum* const line = sums + static_cast<std::int64_t>(blockIdx.x) * n;
@@ -136,7 +136,7 @@ __global__ void scan_pieces(ScanLines<T, Out> s) {
   }
 }
 
-/// A warp a line of few elements.
+/// One warp per line of few elements.
 template <class T, class Out>
 __global__ void scan_short(ScanLines<T, Out> s) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -151,7 +151,7 @@ __global__ void scan_short(ScanLines<T, Out> s) {
   }
 }
 
-/// A thread a line.
+/// One thread per line.
 template <class T, class Out>
 __global__ void scan_columns(ScanLines<T, Out> s) {
   const std::int64_t line = global_thread();

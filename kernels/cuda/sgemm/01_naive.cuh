@@ -1,8 +1,8 @@
 #pragma once
-// Rung 1: a thread an element.
-// Idea: the definition. The threads of a warp run down a column of C, as they would if the first index were taken for
-// the first dimension. Bound: memory transactions; where A is row-major, each load of a warp touches 32 rows, and each
-// store too. Gained: not yet measured.
+// Rung 1: one thread per element.
+// Idea: the definition. The threads of a warp run down a column of C, as they would if the first thread index were used
+// for the first dimension. Bound: memory transactions; if A is row-major, each load of a warp touches 32 rows, and so
+// does each store. Gained: not yet measured.
 
 #include "kernels/cuda/matmul/epilogue.cuh"
 

@@ -1,7 +1,7 @@
 #pragma once
 // Rung 3: tiles in shared memory.
 // Idea: a block computes a square tile of C; it copies a tile of A and one of B to shared memory, from where each
-// number is read Side times. Changes against rung 2: global memory is read Side times less. Bound: shared memory, as
+// number is read Side times. Changes against rung 2: Side times fewer reads of global memory. Bound: shared memory, as
 // each multiply-add loads two numbers from it. Gained: not yet measured. With 16 x 16 it serves double and the
 // integers, for which there are no further rungs.
 
@@ -10,7 +10,7 @@
 
 namespace levin::kernels::cuda {
 
-/// Side * Side threads, an element of C each. Blocks walk over the tiles, however many there are.
+/// Side * Side threads compute one element of C each. Blocks loop over the tiles, however many there are.
 template <class T, int Side>
 __global__ void __launch_bounds__(Side* Side) gemm_shared_tile(Problem<T> p, Epilogue<T> out, TileGrid grid) {
   LEVIN_SHARED(T, a_tile, Side, Side + 1);  // (row, k)

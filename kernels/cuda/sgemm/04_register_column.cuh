@@ -1,5 +1,5 @@
 #pragma once
-// Rung 4: several elements of C a thread.
+// Rung 4: several elements of C per thread.
 // Idea: a thread computes eight elements of one column, so that a number of B loaded from shared memory serves eight
 // multiply-adds. Changes against rung 3: 9 loads for 8 multiply-adds instead of 16. Bound: still shared memory.
 // Gained: not yet measured.

@@ -1,7 +1,7 @@
 #pragma once
-// Rung 6: 16 bytes an instruction.
-// Idea: global memory is read, shared memory read and C written four numbers at a time. For that A lies transposed in
-// shared memory, so that a thread's eight rows are neighbours. Changes against rung 5: a quarter of the memory
+// Rung 6: 16 bytes per instruction.
+// Idea: global memory is read, shared memory read and C written four numbers at a time. For this A is stored transposed
+// in shared memory, so that a thread's eight rows are neighbours. Changes against rung 5: a quarter of the memory
 // instructions. Needs rows that begin at multiples of 16 bytes. Bound: bank conflicts and the latency of global memory.
 // Gained: not yet measured.
 
@@ -31,7 +31,7 @@ __device__ inline void outer_product(float (&sums)[Rows][Columns], const float (
   }
 }
 
-/// A row of a thread's sums: groups of four neighbours, `stride` columns from one to the next.
+/// A row of a thread's sums: groups of four neighbours, `stride` columns apart.
 template <int Columns, class Out>
 __device__ inline void write_fours(const Out& out, const TilePlace& place, int row, int column, int stride,
                                    const float (&sums)[Columns]) {

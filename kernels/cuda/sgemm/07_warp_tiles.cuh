@@ -1,16 +1,16 @@
 #pragma once
-// Rung 7: tiles of warps.
-// Idea: the eight warps cut the block's tile in 64 x 32; within it a lane owns groups of four rows and four columns
-// that lie apart, so that the lanes' reads of 16 bytes are neighbours. Changes against rung 6: a warp reads 64 + 32
-// numbers of shared memory a step instead of 16 + 128, without bank conflicts. Bound: the latency of global memory
+// Rung 7: warp tiles.
+// Idea: the eight warps divide the block's tile into 64 x 32; within it a lane owns separate groups of four rows and
+// four columns, so that the lanes' reads of 16 bytes are neighbours. Changes against rung 6: a warp reads 64 + 32
+// numbers of shared memory per step instead of 16 + 128, without bank conflicts. Bound: the latency of global memory
 // between the barriers. Gained: not yet measured.
 
 #include "kernels/cuda/sgemm/06_vectorized.cuh"
 
 namespace levin::kernels::cuda {
 
-/// Who computes what in a tile of M x N: warps own (32 RowGroups, 16 ColumnGroups); a lane owns RowGroups times four
-/// rows, 32 apart, and ColumnGroups times four columns, 16 apart.
+/// Assigns elements of a tile of M x N to threads: warps own (32 RowGroups, 16 ColumnGroups); a lane owns RowGroups
+/// times four rows, 32 apart, and ColumnGroups times four columns, 16 apart.
 template <int M, int N, int RowGroups, int ColumnGroups>
 struct WarpTiles {
   static constexpr int kRowsApart = 32, kColumnsApart = 16;
@@ -25,7 +25,7 @@ struct WarpTiles {
     column = warp % kWarpsAcross * 16 * ColumnGroups + lane % 4 * 4;
   }
 
-  /// sums += one step of k, whose rows of A and columns of B lie at a and b.
+  /// sums += one step of k; its rows of A and columns of B lie at a and b.
   __device__ void multiply(float (&sums)[kRows][kColumns], const float* a, const float* b) const {
     float a_values[kRows], b_values[kColumns];
     load_fours<RowGroups>(a_values, a + row, kRowsApart);

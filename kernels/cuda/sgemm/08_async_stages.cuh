@@ -1,10 +1,10 @@
 #pragma once
-// Rung 8, which ships for float32: the next tiles arrive while this one is multiplied.
+// Rung 8, which ships for float32: the next tiles are copied while this one is multiplied.
 // Idea: cp.async copies tiles of A and B into a ring of buffers in shared memory (two make the classic double buffer),
-// past the registers; one barrier a tile is left. It copies single floats too, so that an operand that runs along k is
-// transposed on its way, and any strides, sizes and windows of a convolution will do. Changes against rung 7: global
-// memory's latency is hidden; no tile waits for its own loads. Bound: the multipliers. Gained: not yet measured.
-// Small problems take a smaller tile, and K is cut in parts where the tiles would not fill the device.
+// bypassing the registers; one barrier per tile is left. It also copies single floats, so that an operand that runs
+// along k is transposed during the copy, and any strides, sizes and windows of a convolution are supported. Changes
+// against rung 7: global memory's latency is hidden; no tile waits for its own loads. Bound: the multipliers. Gained:
+// not yet measured. Small problems use a smaller tile, and K is split if the tiles would not fill the device.
 
 #include "kernels/cuda/base/ptx.h"
 #include "kernels/cuda/matmul/operands.cuh"
@@ -12,13 +12,13 @@
 
 namespace levin::kernels::cuda {
 
-/// Multiplies tiles by the ordinary units.
+/// Multiplies tiles on the CUDA cores.
 template <int M, int N, int RowGroups, int ColumnGroups>
 struct FloatWarps {
   using Tiles = WarpTiles<M, N, RowGroups, ColumnGroups>;
   static constexpr int kM = M, kN = N, kDepth = 16, kThreads = Tiles::kThreads;
-  static constexpr int kResident = kThreads == 256 ? 2 : 4;  // blocks on a multiprocessor at least: 128 registers
-  static constexpr int kPad = 4;                             // 8 steps x 4 lines stored by a warp fall in 32 banks
+  static constexpr int kResident = kThreads == 256 ? 2 : 4;  // minimum of blocks per multiprocessor: 128 registers
+  static constexpr int kPad = 4;                             // 8 steps x 4 lines stored by a warp use all 32 banks
   Tiles own;
   float sums[Tiles::kRows][Tiles::kColumns] = {};
 
@@ -32,11 +32,11 @@ struct FloatWarps {
   }
 };
 
-/// A thread's share in copying an operand's tiles of Lines x Depth to shared memory, as (k, line).
+/// A thread's part in copying an operand's tiles of Lines x Depth to shared memory, as (k, line).
 template <class Source, int Lines, int Depth, int Pitch, int Threads>
 struct AsyncTile {
   static constexpr Access kAccess = Source::kAccess;
-  static constexpr int kStepsAtOnce = 8;  // along_k: 8 steps x 4 lines a warp, 32 bytes of each line
+  static constexpr int kStepsAtOnce = 8;  // along_k: 8 steps x 4 lines per warp, 32 bytes of each line
   static constexpr int kLinesAtOnce = Threads / kStepsAtOnce;
   static constexpr int kOwnLines = kAccess == Access::along_k ? Lines / kLinesAtOnce : 1;
   using Reader = typename Source::Reader;
@@ -44,7 +44,7 @@ struct AsyncTile {
 
   Reader reader;
   typename Reader::Line own[kOwnLines];
-  int inside = 4;  ///< with vectors: how many of the own four lines exist
+  int inside = 4;  ///< with vectors: number of the thread's four lines that exist
 
   __device__ AsyncTile(const Source& source, std::int64_t batch, int first) : reader(source.reader(batch)) {
     const int thread = static_cast<int>(threadIdx.x);
@@ -61,7 +61,7 @@ struct AsyncTile {
     }
   }
 
-  /// Begins the copy of steps [k, k + Depth), of which those below k_end exist. Of 0 bytes nothing is read.
+  /// Starts copying steps [k, k + Depth), of which those below k_end exist. A copy of 0 bytes reads nothing.
   __device__ void copy(float* tile, int k, int k_end) const {
     const int thread = static_cast<int>(threadIdx.x);
     if constexpr (kAccess == Access::vectors) {
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(Warps::kThreads, Warps::kResident)
   const AsyncTile<B, Warps::kN, kDepth, kPitchB, kThreads> b(b_source, place.batch, column);
   const int tiles = static_cast<int>(ceil_div(k_end - k_begin, kDepth));
 
-  const auto fetch = [&](int tile) {  // an empty group keeps the count where there is none left
+  const auto fetch = [&](int tile) {  // an empty group keeps the count when no tile is left
     if (tile < tiles) {
       float* stage = shared + tile % Stages * kStage;
       a.copy(stage, k_begin + tile * kDepth, k_end);
@@ -127,7 +127,7 @@ __global__ void __launch_bounds__(Warps::kThreads, Warps::kResident)
   Warps warps;
   for (int tile = 0; tile < tiles; ++tile) {
     ptx::cp_async_wait<Stages - 2>();
-    __syncthreads();  // all have copied this tile and have read the one whose place the next takes
+    __syncthreads();  // all have copied this tile and read the one that the next overwrites
     fetch(tile + Stages - 1);
     const float* stage = shared + tile % Stages * kStage;
     warps.multiply(stage, stage + kDepth * kPitchA);
@@ -139,7 +139,7 @@ using LargeFloatWarps = FloatWarps<128, 128, 2, 2>;  // 256 threads
 using SmallFloatWarps = FloatWarps<64, 64, 1, 2>;    // 128 threads
 inline constexpr int kFloatStages = 3;
 
-/// The parts' sums, where K is cut, lie in `scratch`, which outlives the launch.
+/// If K is split, the sums of its parts lie in `scratch`, which outlives the launch.
 template <class Warps, class A, class B, class Out>
 void launch_sgemm(const A& a, const B& b, const Out& out, const TileGrid& grid, std::int64_t k, const Stream& stream) {
   launch(sgemm_async_stages<Warps, kFloatStages, A, B, Out>,

@@ -1,18 +1,18 @@
 #pragma once
 // Rung 9: tensor cores, on operands rounded to TF32.
-// Idea: the same tiles and the same ring of buffers, but a warp multiplies 16 x 8 x 8 an instruction. Operands keep 10
-// of float's 23 bits of mantissa, so this is not float32 arithmetic: used only when allow_tf32 is set. Changes against
-// rung 8: the multiply. Bound: shared memory, as fragments of 32 bits have no ldmatrix that transposes. Gained: not yet
+// Idea: the same tiles and the same ring of buffers, but a warp multiplies 16 x 8 x 8 per instruction. Operands keep 10
+// of float's 23 bits of mantissa, so this is not float32 arithmetic: used only if allow_tf32 is set. Changes against
+// rung 8: the multiplication. Bound: shared memory, as ldmatrix cannot transpose fragments of 32 bits. Gained: not yet
 // measured.
 
 #include "kernels/cuda/sgemm/08_async_stages.cuh"
 
 namespace levin::kernels::cuda {
 
-/// Warps of 64 x 32; lane = 4 g + t holds the elements that mma_m16n8k8 asks for.
+/// Warps of 64 x 32; lane = 4 g + t holds the elements that mma_m16n8k8 requires.
 struct Tf32Warps {
   static constexpr int kM = 128, kN = 128, kDepth = 16, kThreads = 256, kResident = 2;
-  static constexpr int kPad = 8;  // fragments' reads, 4 steps x 8 lines, fall in 32 banks
+  static constexpr int kPad = 8;  // reads of fragments, 4 steps x 8 lines, use all 32 banks
   static constexpr int kRowTiles = 4, kColumnTiles = 4;
   int row, column;  ///< of the warp
   int g, t;

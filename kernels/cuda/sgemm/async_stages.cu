@@ -1,4 +1,4 @@
-// The shipping rung of float32, a compile unit of its own.
+// The shipping rung of float32, in its own translation unit.
 
 #include "kernels/cuda/sgemm/sgemm.cuh"
 

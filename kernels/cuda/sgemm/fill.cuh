@@ -1,5 +1,5 @@
 #pragma once
-// Filling shared memory with a tile of an operand, zeros where the operand ends.
+// Fills shared memory with a tile of an operand, and with zeros beyond the operand.
 
 #include "kernels/cuda/matmul/problem.cuh"
 
@@ -8,9 +8,9 @@ namespace levin::kernels::cuda {
 /// The part of an operand that a tile holds: elements [line, line + Lines) x [k, k + Depth).
 template <class T>
 struct TileSource {
-  const T* data;  ///< of this product of the batch
+  const T* data;  ///< for this product of the batch
   std::int64_t line_stride, step_stride;
-  std::int64_t line, lines;  ///< first of the tile; the operand's number
+  std::int64_t line, lines;  ///< the tile's first line; the operand's number of lines
   std::int64_t k_end;
 
   __device__ TileSource(const Operand<T>& x, std::int64_t batch, std::int64_t first_line, std::int64_t line_count,
@@ -18,8 +18,8 @@ struct TileSource {
       : data(x.of(batch)), line_stride(x.line), step_stride(x.step), line(first_line), lines(line_count), k_end(end) {}
 };
 
-/// Element by element, any strides; neighbouring threads run along the stride of 1. Element (i, s) of the tile goes to
-/// tile[i * line_pitch + s * step_pitch].
+/// Copies element by element with any strides; neighbouring threads run along the stride of 1. Element (i, s) of the
+/// tile goes to tile[i * line_pitch + s * step_pitch].
 template <int Lines, int Depth, int Threads, class T>
 __device__ void fill_tile(T* tile, int line_pitch, int step_pitch, const TileSource<T>& x, std::int64_t k) {
   const bool along_k = x.step_stride == 1;
@@ -34,7 +34,7 @@ __device__ void fill_tile(T* tile, int line_pitch, int step_pitch, const TileSou
   }
 }
 
-/// Four neighbours in memory, of which `inside` exist.
+/// Loads four neighbours, of which `inside` exist.
 __device__ inline Pack<float, 4> load_four(const float* from, std::int64_t inside) {
   if (inside >= 4) return pack_at<4>(from);
   Pack<float, 4> v;
@@ -43,8 +43,8 @@ __device__ inline Pack<float, 4> load_four(const float* from, std::int64_t insid
   return v;
 }
 
-/// Loads of 16 bytes, for operands that are vector_ready(). Element (i, s) goes to tile[s * pitch + i]: the tile is
-/// transposed where the operand runs along k.
+/// Copies by loads of 16 bytes, for operands that are vector_ready(). Element (i, s) goes to tile[s * pitch + i]: the
+/// tile is transposed if the operand runs along k.
 template <int Lines, int Depth, int Threads>
 __device__ void fill_vectors(float* tile, int pitch, const TileSource<float>& x, std::int64_t k) {
   const bool along_k = x.step_stride == 1;

@@ -15,7 +15,7 @@ namespace {
 using Run = void (*)(const Problem<float>&, Stream&);
 using Can = bool (*)(const Problem<float>&);
 
-/// Enough for the smallest tiles of the ladder.
+/// True if the grid of the ladder's smallest tiles fits one launch.
 bool any(const Problem<float>& p) { return fits_launch(tile_grid(p.m, p.n, p.k, p.batch, 8, 32, 1), p.m, p.n, p.k); }
 bool vectors(const Problem<float>& p) { return any(p) && vector_ready(p.a) && vector_ready(p.b); }
 void run_tf32(const Problem<float>& p, Stream& stream) { run_sgemm_large<Tf32Warps, Identity>(p, stream); }

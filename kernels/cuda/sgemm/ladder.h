@@ -7,7 +7,7 @@
 
 namespace levin::kernels::cuda {
 
-/// All compute the same product of float32 matrices; the last one rounds the operands to TF32.
+/// All rungs compute the same product of float32 matrices; the last one rounds the operands to TF32.
 std::span<const MatmulRung> sgemm_rungs();
 
 }  // namespace levin::kernels::cuda

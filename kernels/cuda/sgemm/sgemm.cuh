@@ -1,5 +1,5 @@
 #pragma once
-// The float32 product as it ships: rung 8, or rung 9 where TF32 is allowed; the tile by the size of C.
+// The float32 product as it ships: rung 8, or rung 9 if TF32 is allowed; the tile depends on the size of C.
 
 #include "kernels/cuda/base/scratch.h"
 #include "kernels/cuda/matmul/choice.h"
@@ -39,13 +39,13 @@ void run_sgemm_small(const Problem<float>& p, Stream& stream) {
   run_sgemm_tiles<Warps, l, l, Activation>(p, stream);
 }
 
-/// Whether run_sgemm_large() has the access that both operands need.
+/// True if run_sgemm_large() supports the access that both operands need.
 inline bool copyable_large(const Problem<float>& p) {
   const auto copyable = [](const Operand<float>& x) { return element_access(x) == Access::along_k || vector_ready(x); };
   return copyable(p.a) && copyable(p.b);
 }
 
-/// Whether tiles of side 128 are many enough for the device.
+/// True if there are enough tiles of side 128 to fill the device.
 inline bool large_sgemm(const Problem<float>& p) {
   return ceil_div(p.m, 128) * ceil_div(p.n, 128) * p.batch >= 96 && copyable_large(p);
 }

@@ -1,4 +1,4 @@
-// The tensor-core rung of float32, a compile unit of its own.
+// The tensor-core rung of float32, in its own translation unit.
 
 #include "kernels/cuda/sgemm/sgemm.cuh"
 

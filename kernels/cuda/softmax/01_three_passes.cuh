@@ -1,8 +1,8 @@
 #pragma once
 // Rung 1: three passes.
 // Idea: the definition as three kernels: the maximum of each row, the sum of its exponentials, then every element. The
-// maximum and the sum go through global memory. Bound: bandwidth, for the row is read three times from memory and the
-// exponentials are taken twice. Gained: not yet measured.
+// maximum and the sum go through global memory. Bound: bandwidth, as the row is read three times from memory and the
+// exponentials are computed twice. Gained: not yet measured.
 
 #include "kernels/cuda/base/scratch.h"
 #include "kernels/cuda/softmax/rows.cuh"

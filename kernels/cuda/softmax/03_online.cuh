@@ -1,15 +1,15 @@
 #pragma once
 // Rung 3: maximum and sum in one pass.
-// Idea: every thread keeps the maximum so far and the sum of exponentials below it; a new maximum scales the sum
-// (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018). Changes against rung 2: the row is read
-// twice in place of three times. Ships for rows that no register file holds. Bound: the second reading, which for long
-// rows comes from memory again. Gained: not yet measured.
+// Idea: every thread keeps the maximum so far and the sum of exponentials relative to it; a new maximum rescales the
+// sum (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018). Changes against rung 2: the row is
+// read twice instead of three times. Ships for rows that fit in no register file. Bound: the second pass, which for
+// long rows reads from memory again. Gained: not yet measured.
 
 #include "kernels/cuda/softmax/rows.cuh"
 
 namespace levin::kernels::cuda {
 
-/// Of some elements the maximum and the sum of exp(x - top).
+/// The maximum of some elements and the sum of exp(x - top).
 template <class C, class S>
 struct OnlineSum {
   C top = kNoMaximum<C>;
@@ -35,7 +35,7 @@ struct OnlineSum {
   }
 };
 
-/// Over all threads of the group: the same result for each.
+/// Combines over all threads of the group, which all get the same result.
 template <class Group, class C, class S>
 __device__ OnlineSum<C, S> combine_online(const OnlineSum<C, S>& own) {
   OnlineSum<C, S> all;

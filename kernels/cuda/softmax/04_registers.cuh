@@ -1,9 +1,9 @@
 #pragma once
 // Rung 4: the row in registers.
-// Idea: a thread keeps its elements of the row in an array whose places the compiler knows, so that it stays in
-// registers; maximum, sum and result are made from there. Changes against rung 3: one reading and one writing, as
-// little as can be, and one exponential an element. Ships for rows that do not begin at multiples of 16 bytes. Bound:
-// loads of 2 or 4 bytes a lane; rows end where 512 threads of 32 elements do. Gained: not yet measured.
+// Idea: a thread keeps its elements of the row in an array with indices known at compile time, so that it stays in
+// registers; maximum, sum and result are computed from there. Changes against rung 3: one read and one write, the
+// minimum, and one exponential per element. Ships for rows that do not begin at multiples of 16 bytes. Bound: loads of
+// 2 or 4 bytes per lane; rows are limited to 512 threads of 32 elements. Gained: not yet measured.
 
 #include "kernels/cuda/softmax/rows.cuh"
 
@@ -54,13 +54,13 @@ __device__ inline void softmax_in_registers(const T* x, T* out, int n) {
 }
 
 inline constexpr int kMostSoftmaxThreads = 512;
-/// Elements that a thread keeps at most.
+/// Maximum number of elements per thread.
 template <class T>
 inline constexpr int kMostSoftmaxElements = sizeof(T) == 8 ? 16 : 32;
 template <class T>
 inline constexpr std::int64_t kMostSoftmaxRow = std::int64_t{kMostSoftmaxThreads} * kMostSoftmaxElements<T>;
 
-/// Threads of a block for rows of n, and how many elements (8, 16 or 32) each of them then has.
+/// Returns the threads of a block for rows of n, and the number of elements (8, 16 or 32) of each thread.
 template <class T>
 int softmax_threads(std::int64_t n) {
   return n <= 256 * kMostSoftmaxElements<T> ? 256 : kMostSoftmaxThreads;

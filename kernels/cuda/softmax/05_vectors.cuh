@@ -1,8 +1,8 @@
 #pragma once
-// Rung 5: 16 bytes a load.
-// Idea: a thread's elements are packs of 16 bytes: four floats, eight halves. Changes against rung 4: a quarter or an
-// eighth of the memory instructions, and as many bytes more under way. Needs rows that begin at multiples of 16 bytes.
-// Ships for long rows. Bound: the bandwidth of memory; in short rows the two barriers. Gained: not yet measured.
+// Rung 5: loads of 16 bytes.
+// Idea: a thread's elements are packs of 16 bytes: four floats or eight halves. Changes against rung 4: a quarter or an
+// eighth of the memory instructions, and as many times more bytes in flight. Needs rows that begin at multiples of 16
+// bytes. Ships for long rows. Bound: memory bandwidth; in short rows the two barriers. Gained: not yet measured.
 
 #include "kernels/cuda/softmax/04_registers.cuh"
 
@@ -11,7 +11,7 @@ namespace levin::kernels::cuda {
 template <class T>
 inline constexpr int kVectorWidth = 16 / static_cast<int>(sizeof(T));
 
-/// Whether all rows begin at multiples of 16 bytes.
+/// True if all rows begin at multiples of 16 bytes.
 template <class T>
 bool rows_are_aligned(const SoftmaxRows<T>& s) {
   return s.n % kVectorWidth<T> == 0 && reinterpret_cast<std::uintptr_t>(s.x) % 16 == 0 &&

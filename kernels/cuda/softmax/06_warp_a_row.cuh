@@ -1,8 +1,8 @@
 #pragma once
-// Rung 6: a warp a row.
-// Idea: a short row is one warp's work, which needs no shared memory and no barrier. Changes against rung 5: a block
-// holds four rows, and no thread waits for another row. Ships for rows of 1024 elements or fewer (512 doubles). Bound:
-// the bandwidth of memory; in rows of a few elements idle lanes. Gained: not yet measured.
+// Rung 6: one warp per row.
+// Idea: one warp computes a short row, without shared memory or a barrier. Changes against rung 5: a block holds four
+// rows, and no thread waits for another row. Ships for rows of at most 1024 elements (512 doubles). Bound: memory
+// bandwidth; in rows of a few elements idle lanes. Gained: not yet measured.
 
 #include "kernels/cuda/softmax/05_vectors.cuh"
 

@@ -4,7 +4,7 @@
 
 namespace levin::kernels::cuda {
 
-/// All of (outer, n, inner). dx may be g.
+/// All tensors are (outer, n, inner). dx may be g.
 template <class T>
 struct SoftmaxGradient {
   const T *g, *y;
@@ -12,7 +12,7 @@ struct SoftmaxGradient {
   std::int64_t outer, n, inner;
 };
 
-/// An element's term of the sum, and its gradient given the sum.
+/// Computes an element's term of the sum, and its gradient given the sum.
 template <bool log, class C>
 __device__ inline C gradient_term(C g, C y) {
   return log ? g : g * y;
@@ -26,7 +26,7 @@ __device__ inline C gradient_of(C g, C y, C sum) {
   }
 }
 
-/// As softmax_in_registers, with both rows in registers.
+/// Like softmax_in_registers, with both rows in registers.
 template <class Group, class T, int kWidth, int kPacks, bool log>
 __device__ inline void gradient_in_registers(const T* g, const T* y, T* dx, int n) {
   using C = ComputeType<T>;
@@ -64,9 +64,9 @@ __device__ inline void gradient_in_registers(const T* g, const T* y, T* dx, int 
   }
 }
 
-inline constexpr int kGradientWarps = 128;  // threads of a block whose warps have a row each
+inline constexpr int kGradientWarps = 128;  // threads per block whose warps have a row each
 
-/// Elements that a thread of a warp or a block keeps at most, of both rows.
+/// Maximum number of elements of both rows that a thread of a warp or a block keeps.
 template <class Group, class T>
 inline constexpr int kMostGradientElements = (std::is_same_v<Group, WarpGroup> ? 32 : 16) / (sizeof(T) == 8 ? 2 : 1);
 
@@ -74,12 +74,12 @@ template <class Group, class T, int kWidth, int kElements, bool log>
 __global__ void __launch_bounds__(std::is_same_v<Group, WarpGroup> ? kGradientWarps : kMostSoftmaxThreads)
     softmax_gradient_registers(SoftmaxGradient<T> s) {
   const std::int64_t row = Group::number(), at = row * s.n;
-  if (row >= s.outer) return;  // of warps only: a block has a row
+  if (row >= s.outer) return;  // only for warps: a block always has a row
   gradient_in_registers<Group, T, kWidth, kElements / kWidth, log>(s.g + at, s.y + at, s.dx + at,
                                                                    static_cast<int>(s.n));
 }
 
-/// A block a row of any length.
+/// One block per row of any length.
 template <class T, bool log>
 __global__ void softmax_gradient_rows(SoftmaxGradient<T> s) {
   using C = ComputeType<T>;

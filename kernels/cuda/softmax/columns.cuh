@@ -1,5 +1,5 @@
 #pragma once
-// Softmax along an axis that is not the last, of x (outer, n, inner): a warp takes 32 neighbouring lines, and the eight
+// Softmax along an axis other than the last, of x (outer, n, inner): a warp takes 32 neighbouring lines, and the eight
 // warps of a block share their elements.
 
 #include "kernels/cuda/softmax/03_online.cuh"
@@ -8,11 +8,11 @@ namespace levin::kernels::cuda {
 
 inline constexpr int kColumnRows = kSoftmaxThreads / 32;
 
-/// Where a thread works: its line, and which of the line's elements are its own (row, row + kColumnRows, ...).
+/// A thread's line, and its elements of the line (row, row + kColumnRows, ...).
 struct ColumnPlace {
   bool valid;
   int column, row;
-  std::int64_t first, step;  ///< of the line's elements
+  std::int64_t first, step;  ///< offset of the line's first element, and its stride
 
   __device__ ColumnPlace(std::int64_t outer, std::int64_t n, std::int64_t inner)
       : column(static_cast<int>(threadIdx.x) % 32), row(static_cast<int>(threadIdx.x) / 32), step(inner) {

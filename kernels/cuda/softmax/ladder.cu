@@ -1,4 +1,4 @@
-// Each rung as a softmax of its own.
+// Each rung as a complete softmax.
 #include "kernels/cuda/softmax/ladder.h"
 
 #include "kernels/cuda/softmax/01_three_passes.cuh"
@@ -19,7 +19,7 @@ bool can_vectors(const SoftmaxArgs& a) {
 }
 bool can_warp_a_row(const SoftmaxArgs& a) { return can_rows(a) && a.n <= kMostWarpRow<float>; }
 
-/// A rung in both types.
+/// Wraps a rung in both types.
 template <void (*in_float)(const SoftmaxRows<float>&, Stream&), void (*in_half)(const SoftmaxRows<__half>&, Stream&)>
 void run(const SoftmaxArgs& a, Stream& stream) {
   if (a.outer * a.n == 0) return;

@@ -1,5 +1,5 @@
 #pragma once
-// Rows of softmax and the arithmetic that all rungs share.
+// Rows of softmax and arithmetic that all rungs share.
 
 #include "kernels/cuda/reduce/group.cuh"
 
@@ -21,7 +21,7 @@ __device__ inline double exp_of(double x) { return exp(x); }
 __device__ inline float log_of(float x) { return logf(x); }
 __device__ inline double log_of(double x) { return log(x); }
 
-/// x and out (rows, n), in the device's types. out may be x.
+/// x and out (rows, n), in the device types. out may be x.
 template <class T>
 struct SoftmaxRows {
   const T* x;
@@ -29,7 +29,7 @@ struct SoftmaxRows {
   std::int64_t rows, n;
 };
 
-/// The last step of an element: exp(x - top) / sum or x - top - log(sum), where `last` is 1 / sum or log(sum).
+/// Computes an element: exp(x - top) / sum or x - top - log(sum), where `last` is 1 / sum or log(sum).
 template <bool log, class C>
 __device__ inline C softmax_of(C x, C top, C last) {
   if constexpr (log) {

@@ -1,5 +1,5 @@
 #pragma once
-// The choice of the kernel, for softmax and its logarithm.
+// Chooses the kernel for softmax and log-softmax.
 
 #include "kernels/cuda/softmax/06_warp_a_row.cuh"
 #include "kernels/cuda/softmax/columns.cuh"

@@ -1,6 +1,6 @@
 #pragma once
-// Every element becomes an unsigned key in the wanted order, next to its place in the line, so that plain comparison of
-// keys sorts any type, and comparison of places breaks ties.
+// Every element becomes an unsigned key in the wanted order, with its index in the line. Comparing keys sorts any type,
+// and comparing indices breaks ties.
 
 #include "kernels/cuda/base/launch.h"
 #include "kernels/cuda/reduce/ops.cuh"
@@ -46,7 +46,7 @@ template <>
 inline constexpr std::uint64_t kInfinityBits<__nv_bfloat16> = 0x7f80u;
 }  // namespace detail
 
-/// Key in the order of x: both zeros are one, NaN is the largest. Its bits beyond kKeyBits<T> are zero.
+/// Returns a key in the order of x: both zeros are equal, NaN is the largest. Its bits beyond kKeyBits<T> are zero.
 template <class T>
 __device__ inline SortKey<T> key_of(T x) {
   using Bits = typename detail::BitsOf<sizeof(T)>::type;
@@ -63,14 +63,14 @@ __device__ inline SortKey<T> key_of(T x) {
   }
 }
 
-/// Lines (outer, n, inner) of x along n, of which the first k in order are wanted.
+/// Lines (outer, n, inner) of x along n, of which the first k in order are returned.
 template <class T>
 struct SortLines {
   const T* x;
   T* values;              ///< (outer, k, inner)
   std::int64_t* indices;  ///< (outer, k, inner)
   std::int64_t lines, n, inner, k;
-  SortKey<T> flip;  ///< all ones of a key for descending order, else 0
+  SortKey<T> flip;  ///< all bits of a key set for descending order, else 0
 
   __device__ T element(std::int64_t line, std::int64_t place) const {
     return x[(line / inner * n + place) * inner + line % inner];
@@ -83,7 +83,7 @@ struct SortLines {
   }
 };
 
-/// A key with its place, which fits 32 bits.
+/// A key with its index, which fits in 32 bits.
 template <class Key>
 struct SortEntry;
 template <>

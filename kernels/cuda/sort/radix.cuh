@@ -1,7 +1,7 @@
 #pragma once
-// Radix sort, lowest digit of 8 bits first. A line is cut into tiles; each pass counts the digits of every tile, adds
-// up the counts of the tiles before, and moves every entry to its place, in the order of the tile: so the sort is
-// stable, and no step depends on which block comes first.
+// Radix sort with digits of 8 bits, lowest first. A line is cut into tiles; each pass counts the digits of every tile,
+// adds up the counts of the tiles before, and moves every entry to its position in the order of the tile. The sort is
+// therefore stable, and no step depends on the order of the blocks.
 
 #include "kernels/cuda/scan/cumsum.cuh"
 #include "kernels/cuda/sort/keys.cuh"
@@ -11,7 +11,7 @@ namespace levin::kernels::cuda {
 inline constexpr int kDigits = 256, kSortThreads = 256, kSortWarps = kSortThreads / 32, kSortItems = 8;
 inline constexpr int kSortTile = kSortThreads * kSortItems;
 
-/// Input of the first pass: the tensor.
+/// The input of the first pass, read from the tensor.
 template <class T>
 struct TensorEntries {
   using Key = SortKey<T>;
@@ -43,7 +43,7 @@ struct RadixPass {
   }
 };
 
-/// A block counts a tile.
+/// Counts the digits, one block per tile.
 template <class Source>
 __global__ void radix_count(Source from, RadixPass p) {
   LEVIN_SHARED(std::uint32_t, histogram, kDigits);
@@ -60,9 +60,9 @@ __global__ void radix_count(Source from, RadixPass p) {
   p.counts[(line * kDigits + thread) * p.tiles + tile] = histogram[thread];
 }
 
-/// A warp adds up the counts of a digit over the tiles; there are `digits` of all lines together.
+/// A warp computes the prefix sums of a digit's counts over the tiles; `digits` counts those of all lines together.
 __global__ void radix_offsets(RadixPass p, std::int64_t digits) {
-  constexpr int kItems = 4;  // loads under way
+  constexpr int kItems = 4;  // loads in flight
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::int64_t digit = global_thread() / 32;
   if (digit >= digits) return;
@@ -82,7 +82,7 @@ __global__ void radix_offsets(RadixPass p, std::int64_t digits) {
   if (lane == 0) p.totals[digit] = before;
 }
 
-/// Sum of the values of all threads of lower number in the block.
+/// Returns the sum of the values of all threads of lower index in the block.
 __device__ inline std::uint32_t sum_before(std::uint32_t own) {
   LEVIN_SHARED(std::uint32_t, warps, kSortWarps);
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
@@ -94,11 +94,12 @@ __device__ inline std::uint32_t sum_before(std::uint32_t own) {
   return before;
 }
 
-/// A block moves a tile. Warp w has entries w * 32 * kSortItems and on; of equal digits its lanes count those before.
+/// One block moves a tile. Warp w has the entries from w * 32 * kSortItems on; lanes of equal digit count the lanes
+/// before.
 template <class Source>
 __global__ void radix_scatter(Source from, BufferedEntries<typename Source::Key> to, RadixPass p) {
   using Key = typename Source::Key;
-  LEVIN_SHARED(std::uint32_t, counts, kSortWarps, kDigits);  // of each warp, then where its next entry goes
+  LEVIN_SHARED(std::uint32_t, counts, kSortWarps, kDigits);  // per warp, then the position of its next entry
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
   const std::int64_t line = static_cast<std::int64_t>(blockIdx.x) / p.tiles;
   const std::int64_t tile = static_cast<std::int64_t>(blockIdx.x) % p.tiles;
@@ -136,7 +137,7 @@ __global__ void radix_scatter(Source from, BufferedEntries<typename Source::Key>
   }
 }
 
-/// The first k of each sorted line to the outputs.
+/// Writes the first k of each sorted line to the outputs.
 template <class T>
 __global__ void sort_gather(SortLines<T> s, const std::uint32_t* places) {
   for (std::int64_t i = global_thread(); i < s.lines * s.k; i += grid_threads()) {

@@ -1,15 +1,15 @@
 #pragma once
-// Sorting in shared memory: bitonic sort of a short line, and the first few of a long one, which a radix selection
-// finds.
+// Sorting in shared memory: bitonic sort of a short line, or of the first few elements of a long one, which a radix
+// selection finds.
 
 #include "kernels/cuda/sort/keys.cuh"
 
 namespace levin::kernels::cuda {
 
-inline constexpr int kShortSort = 1024;  ///< entries that fit
+inline constexpr int kShortSort = 1024;  ///< maximum number of entries
 inline constexpr int kSelectThreads = 256;
 
-/// Sorts entries[0, size), size a power of two, by the whole block. Begins and ends with a barrier.
+/// Sorts entries[0, size) by the whole block, where size is a power of two. Begins and ends with a barrier.
 template <class Entry>
 __device__ void bitonic_sort(Entry* entries, int size) {
   const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
@@ -27,7 +27,7 @@ __device__ void bitonic_sort(Entry* entries, int size) {
   }
 }
 
-/// A block sorts a line; `size` is the power of two that n fits.
+/// One block sorts a line; `size` is n rounded up to a power of two.
 template <class T>
 __global__ void sort_short(SortLines<T> s, int size) {
   using Key = SortKey<T>;
@@ -43,14 +43,14 @@ __global__ void sort_short(SortLines<T> s, int size) {
   for (int i = thread; i < s.k; i += threads) s.store(line, i, static_cast<std::int64_t>(entries[i].place()));
 }
 
-/// The block's knowledge of the k-th key of its line, digit by digit from the top.
+/// The state of a block's search for the k-th key of its line, digit by digit from the top.
 template <class Key>
 struct Selection {
-  Key prefix, mask;      ///< the digits that are known
-  std::uint32_t wanted;  ///< the key is the so many-th of those with this prefix
+  Key prefix, mask;      ///< the known digits
+  std::uint32_t wanted;  ///< rank of the key among those with this prefix
 };
 
-/// Narrows the selection by the digit of 8 bits at `shift`. Ends with a barrier.
+/// Narrows the selection by the 8-bit digit at `shift`. Ends with a barrier.
 template <class T>
 __device__ void select_digit(const SortLines<T>& s, std::int64_t line, int shift, std::uint32_t* histogram,
                              Selection<SortKey<T>>& selection) {
@@ -73,7 +73,7 @@ __device__ void select_digit(const SortLines<T>& s, std::int64_t line, int shift
   __syncthreads();
 }
 
-/// How many threads of lower number in the block come with `flag`; the number of all goes to `all`. Ends with a
+/// Returns the number of threads of lower index in the block with `flag` set; the total goes to `all`. Ends with a
 /// barrier.
 __device__ inline std::uint32_t count_before(bool flag, std::uint32_t* warps, std::uint32_t& all) {
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
@@ -90,8 +90,8 @@ __device__ inline std::uint32_t count_before(bool flag, std::uint32_t* warps, st
   return before;
 }
 
-/// A block finds the first k of a long line, k at most kShortSort, and sorts them; `size` is the power of two that k
-/// fits. Keys before the k-th are taken as they are met, ties with it in the order of the line.
+/// One block finds the first k of a long line, k at most kShortSort, and sorts them; `size` is k rounded up to a power
+/// of two. Keys before the k-th are taken in any order, ties with it in the order of the line.
 template <class T>
 __global__ void select_first(SortLines<T> s, int size) {
   using Key = SortKey<T>;

@@ -1,4 +1,4 @@
-// sort and topk: bitonic sort of short lines, radix selection of few elements, radix sort of everything else.
+// sort and topk: bitonic sort of short lines, radix selection of few elements, radix sort otherwise.
 #include "kernels/cuda/base/scratch.h"
 #include "kernels/cuda/sort/radix.cuh"
 #include "kernels/cuda/sort/short.cuh"

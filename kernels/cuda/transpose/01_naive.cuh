@@ -1,5 +1,5 @@
 #pragma once
-// Rung 1: an element from where it is to where it goes.
+// Rung 1: one element at a time.
 // Idea: the definition. The lanes of a warp read 32 neighbours of a row and write them to 32 lines of memory. Bound:
 // memory transactions, since each store of a warp touches 32 lines for one element each. Gained: not yet measured.
 

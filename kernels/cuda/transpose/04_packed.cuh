@@ -1,15 +1,15 @@
 #pragma once
-// Rung 4: packs, turned in registers.
-// Idea: a thread reads P packs of P elements below one another, turns that square in its registers and so writes packs
-// to shared memory as well as out of it. Changes against rung 3: P times fewer instructions and P times longer lines,
-// which for 2-byte elements makes whole lines of 128 bytes. Needs sizes, strides and addresses that are multiples of
-// packs. Bound: global memory. Gained: not yet measured.
+// Rung 4: packs, transposed in registers.
+// Idea: a thread reads P packs of P elements below one another, transposes that square in its registers and so writes
+// packs to shared memory as well as out of it. Changes against rung 3: P times fewer instructions and P times longer
+// lines, which for 2-byte elements makes whole lines of 128 bytes. Needs sizes, strides and addresses that are
+// multiples of packs. Bound: global memory. Gained: not yet measured.
 
 #include "kernels/cuda/transpose/problem.cuh"
 
 namespace levin::kernels::cuda {
 
-/// Elements of a pack: 4 bytes of small types, 8 of others.
+/// Elements per pack: 4 bytes of small types, 8 of others.
 template <class T>
 inline constexpr int kTransposePack = sizeof(T) < 4 ? 4 / static_cast<int>(sizeof(T)) : 8 / static_cast<int>(sizeof(T));
 

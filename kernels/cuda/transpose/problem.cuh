@@ -1,6 +1,6 @@
 #pragma once
-// A transposing copy: planes of out (columns, rows) and in (rows, columns), where rows are out's unit axis and columns
-// in's, and how blocks share it out.
+// A transposing copy: planes of out (columns, rows) and in (rows, columns), where rows are the unit axis of out and
+// columns that of in, and its division among blocks.
 
 #include "kernels/cuda/base/launch.h"
 #include "kernels/cuda/elementwise/plan.h"
@@ -11,14 +11,14 @@ struct TransposeProblem {
   void* out = nullptr;
   const void* in = nullptr;
   std::int64_t rows = 0, columns = 0;
-  std::int64_t out_pitch = 0, in_pitch = 0;  ///< from one column to the next in out, from one row to the next in in
-  int dims = 0;                              ///< axes of the planes
+  std::int64_t out_pitch = 0, in_pitch = 0;  ///< strides of a column in out and of a row in in
+  int dims = 0;                              ///< number of axes of the planes
   elementwise::Divider sizes[kMaxDims];
-  std::int64_t strides[2][kMaxDims] = {};  ///< in out and in in
+  std::int64_t strides[2][kMaxDims] = {};  ///< in out, and in in
   std::int64_t planes = 1;
   elementwise::Divider across, down;  ///< tiles of a plane
 
-  /// Cuts planes into tiles and returns how many there are.
+  /// Cuts planes into tiles and returns the number of tiles.
   std::int64_t cut(int side) {
     across = elementwise::Divider(static_cast<std::uint32_t>(ceil_div(columns, side)));
     down = elementwise::Divider(static_cast<std::uint32_t>(ceil_div(rows, side)));

@@ -12,9 +12,9 @@ namespace levin::kernels::cuda {
 
 namespace {
 
-constexpr std::int64_t kThinnest = 8;  ///< fewer rows or columns leave most of a tile empty
+constexpr std::int64_t kThinnest = 8;  ///< with fewer rows or columns most of a tile is empty
 
-/// The problem that a copy is, if it is one.
+/// Returns the copy as a transposition, or nothing if it is not one.
 std::optional<TransposeProblem> find_problem(const TensorView& out, const TensorView& x) {
   if (out.dtype != x.dtype || x.is_number() || out.numel() == 0) return std::nullopt;
   const elementwise::Plan plan(out, {&x});
@@ -41,7 +41,7 @@ std::optional<TransposeProblem> find_problem(const TensorView& out, const Tensor
   return p;
 }
 
-/// Calls f.operator()<T>() with the unsigned integer of an element's size.
+/// Calls f.operator()<T>() with the unsigned integer type of an element's size.
 template <class F>
 auto dispatch_size(DType t, F&& f) {
   switch (size_of(t)) {

@@ -1,4 +1,4 @@
-// conv2d and its gradients by cuDNN, in its legacy interface: descriptors, a choice of algorithm, a workspace.
+// conv2d and its gradients by cuDNN's legacy interface: descriptors, a choice of algorithm, a workspace.
 
 #include "kernels/cuda/vendor/conv.h"
 
@@ -34,7 +34,7 @@ HandlePool& handles() {
   return pool;
 }
 
-/// A descriptor, destroyed with its owner.
+/// Owns a cuDNN descriptor.
 class Descriptor {
  public:
   Descriptor(Status (*create)(void**), Status (*destroy)(void*), const char* call) : destroy_(destroy) {
@@ -54,7 +54,7 @@ Type type_of(DType dtype) {
   return dtype == DType::f64 ? kFloat64 : dtype == DType::f16 ? kFloat16 : dtype == DType::bf16 ? kBFloat16 : kFloat32;
 }
 
-/// float32 only: without TF32 a multiply-add is one of float32.
+/// Returns the math mode. For float32, without TF32 a multiply-add is done in float32.
 Math math_of(DType dtype) {
   if (dtype == DType::f32) return allow_tf32 ? kDefaultMath : kFmaMath;
   return dtype == DType::f64 ? kDefaultMath : kTensorOpMath;
@@ -67,7 +67,7 @@ const Pass& functions_of(ConvPass pass) {
                                             : f.backward_weight;
 }
 
-/// The description of a convolution for cuDNN, and the algorithm that was chosen.
+/// Describes a convolution to cuDNN and holds the chosen algorithm.
 class Plan {
  public:
   Plan(ConvPass pass, const Conv2dArgs& args, Handle handle) : math_(math_of(args.y.dtype)) {
@@ -91,7 +91,7 @@ class Plan {
   bool usable() const { return algorithm_ >= 0; }
   std::int64_t workspace() const { return static_cast<std::int64_t>(workspace_); }
 
-  /// result = the convolution + beta result.
+  /// Computes result = the convolution + beta * result.
   Status run(ConvPass pass, const Conv2dArgs& args, double beta, Handle handle, void* workspace) const {
     const double one = 1.0;
     const float narrow_one = 1.0f, narrow_beta = static_cast<float>(beta);
@@ -110,14 +110,14 @@ class Plan {
     void *descriptor, *data;
   };
 
-  /// The two operands and the result.
+  /// Returns the two operands and the result.
   static std::array<Side, 3> order(ConvPass pass, const Side& x, const Side& weight, const Side& y) {
     if (pass == ConvPass::forward) return {x, weight, y};
     if (pass == ConvPass::backward_input) return {weight, y, x};
     return {x, y, weight};
   }
 
-  /// The first of cuDNN's algorithms, which come with the fastest first, that gives the same bits every time.
+  /// Chooses the first deterministic algorithm of cuDNN's list, which is sorted by speed.
   void choose(ConvPass pass, Handle handle) {
     const Pass& f = functions_of(pass);
     const auto [first, second, result] =
@@ -170,7 +170,7 @@ Key key_of(ConvPass pass, const Conv2dArgs& args, int device) {
   return key;
 }
 
-/// Choosing takes cuDNN a while; a training step asks for the same shapes again and again.
+/// Returns the cached plan. The choice takes cuDNN a while, and a training step repeats the same shapes.
 std::shared_ptr<const Plan> plan_for(ConvPass pass, const Conv2dArgs& args, int device, Handle handle) {
   static std::mutex mutex;
   static std::map<Key, std::shared_ptr<const Plan>>& plans = *new std::map<Key, std::shared_ptr<const Plan>>;
@@ -181,7 +181,7 @@ std::shared_ptr<const Plan> plan_for(ConvPass pass, const Conv2dArgs& args, int 
   return plans[key] = std::make_shared<const Plan>(pass, args, handle);
 }
 
-/// Whether cuDNN's integers can hold the sizes, and y has the size that it expects.
+/// True if cuDNN's integers can hold the sizes, and y has the size that it expects.
 bool fits(const Conv2dArgs& args) {
   for (const TensorView* t : {&args.x, &args.weight, &args.y}) {
     if (t->numel() == 0 || t->numel() > std::numeric_limits<int>::max()) return false;

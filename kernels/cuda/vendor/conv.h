@@ -5,9 +5,10 @@
 
 namespace levin::kernels::cuda {
 
-/// The convolution's result by cuDNN; false, with only the result touched, for what it does not take: empty tensors,
-/// and shapes that it says it has no deterministic algorithm for within 256 MiB of workspace. float32 sums are
-/// float32's unless allow_tf32 is set; 16-bit floats are added up in float32. Throws DeviceError where cuDNN fails.
+/// Computes the convolution by cuDNN. Returns false, having touched nothing but the result, for unsupported arguments:
+/// empty tensors, and shapes for which cuDNN has no deterministic algorithm within 256 MiB of workspace. Sums of
+/// float32 are computed in float32 unless allow_tf32 is set, those of 16-bit floats in float32. Throws DeviceError if
+/// cuDNN fails.
 bool cudnn_conv(ConvPass pass, const Conv2dArgs& args, Stream& stream);
 
 }  // namespace levin::kernels::cuda

@@ -1,7 +1,7 @@
 #pragma once
-// The few functions of cuBLAS that Levin calls, declared here: a build needs no header of cuBLAS, and no program links
-// it. Names and numbers are those of cublas_api.h, which a test compares where the toolkit is. NVIDIA, cuBLAS library
-// user guide, version 13.0.
+// The few functions of cuBLAS that Levin calls, declared here so that no build needs the headers of cuBLAS and no
+// program links it. A test compares names and numbers with cublas_api.h if the toolkit is installed. NVIDIA, cuBLAS
+// library user guide, version 13.0.
 
 #include <levin/core/device.h>
 
@@ -21,7 +21,7 @@ enum Compute : int { kCompute32 = 68, kCompute32Pedantic = 69, kCompute64 = 70, 
 enum Math : int { kDefaultMath = 0, kNoReducedPrecisionSums = 16 };
 inline constexpr int kDefaultAlgorithm = -1;
 
-/// cuBLAS's functions, by their names without the prefix. Matrices are column-major.
+/// cuBLAS's functions by their names without the prefix. Matrices are column-major.
 struct Functions {
   Status (*create)(Handle*);
   Status (*set_stream)(Handle, cudaStream_t);
@@ -38,11 +38,11 @@ struct Functions {
 
 }  // namespace cublas_api
 
-/// Opens cuBLAS at the first call; throws DeviceError in one sentence where it cannot be used, and tries again at the
-/// next call.
+/// Opens cuBLAS at the first call; throws DeviceError in one sentence if it cannot be used, and tries again at the next
+/// call.
 const cublas_api::Functions& cublas();
 
-/// Throws DeviceError, or OutOfMemory where that is the reason, with the call's name and cuBLAS's own words.
+/// Throws OutOfMemory if memory is the reason, else DeviceError, with the name of the call and cuBLAS's message.
 void check_failed(cublas_api::Status status, const char* call);
 
 inline void check(cublas_api::Status status, const char* call) {

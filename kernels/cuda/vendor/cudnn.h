@@ -1,7 +1,7 @@
 #pragma once
-// The few functions of cuDNN that Levin calls, declared here: a build needs no header of cuDNN, and no program links
-// it. Names and numbers are those of cudnn_graph.h, cudnn_ops.h and cudnn_cnn.h, which a test compares where the
-// toolkit is. NVIDIA, cuDNN API reference, version 9.
+// The few functions of cuDNN that Levin calls, declared here so that no build needs the headers of cuDNN and no program
+// links it. A test compares names and numbers with cudnn_graph.h, cudnn_ops.h and cudnn_cnn.h if the toolkit is
+// installed. NVIDIA, cuDNN API reference, version 9.
 
 #include <levin/core/device.h>
 
@@ -14,17 +14,17 @@ namespace levin::kernels::cuda {
 namespace cudnn_api {
 
 using Handle = void*;
-using Tensor = void*;  ///< these three describe
+using Tensor = void*;  ///< opaque descriptors, like the next two
 using Filter = void*;
 using Convolution = void*;
-enum Status : int { kSuccess = 0, kNotSupported = 3000, kInternalError = 4000 };  // each begins a range
+enum Status : int { kSuccess = 0, kNotSupported = 3000, kInternalError = 4000 };  // each begins a range of codes
 enum Type : int { kFloat32 = 0, kFloat64 = 1, kFloat16 = 2, kBFloat16 = 9 };
 enum Format : int { kNchw = 0 };
 enum Mode : int { kCrossCorrelation = 1 };
 enum Math : int { kDefaultMath = 0, kTensorOpMath = 1, kFmaMath = 3 };
 enum Determinism : int { kDeterministic = 1 };
 
-/// An algorithm and what cuDNN expects of it, for any of the three convolutions.
+/// An algorithm and its properties as cuDNN reports them, for any of the three convolutions.
 struct Algorithm {
   int algorithm;
   Status status;
@@ -35,8 +35,8 @@ struct Algorithm {
   int reserved[3];
 };
 
-/// The functions of one of the three convolutions. The operands are x and weight, weight and y, x and
-/// y; the result is the third.
+/// The functions of one of the three convolutions. The operands are x and weight, weight and y, or x and y; the result
+/// is the third.
 struct Pass {
   Status (*algorithms)(Handle, void* first, void* second, Convolution, void* result, int wanted, int* found,
                        Algorithm*);
@@ -46,7 +46,7 @@ struct Pass {
                 void* result_data);
 };
 
-/// cuDNN's functions, by their names without the prefix.
+/// cuDNN's functions by their names without the prefix.
 struct Functions {
   std::size_t (*version)();
   const char* (*error_string)(Status);
@@ -69,11 +69,11 @@ struct Functions {
 
 }  // namespace cudnn_api
 
-/// Opens cuDNN at the first call; throws DeviceError in one sentence where it cannot be used, and tries again at the
-/// next call.
+/// Opens cuDNN at the first call; throws DeviceError in one sentence if it cannot be used, and tries again at the next
+/// call.
 const cudnn_api::Functions& cudnn();
 
-/// Throws DeviceError with the call's name and cuDNN's own words.
+/// Throws DeviceError with the name of the call and cuDNN's message.
 void check_failed(cudnn_api::Status status, const char* call);
 
 inline void check(cudnn_api::Status status, const char* call) {

@@ -1,4 +1,4 @@
-// matmul by cuBLAS, whose matrices lie column by column: it is asked for C^T = B^T A^T.
+// matmul by cuBLAS. Its matrices are column-major, so it computes C^T = B^T A^T.
 
 #include "kernels/cuda/vendor/gemm.h"
 
@@ -19,7 +19,7 @@ namespace {
 
 using namespace cublas_api;
 
-constexpr std::int64_t kMostPieces = 64;  // launches for one product; beyond, a kernel of our own is one
+constexpr std::int64_t kMostPieces = 64;  // maximum of launches per product; beyond it, Levin's kernel needs only one
 
 void* create_handle() {
   Handle handle = nullptr;
@@ -33,14 +33,14 @@ HandlePool& handles() {
   return pool;
 }
 
-/// A matrix of (lines, k) as cuBLAS is told of it.
+/// A matrix (lines, k) as described to cuBLAS.
 struct Matrix {
   const void* data = nullptr;
   Operation operation = kPlain;
   std::int64_t pitch = 0;
 };
 
-/// False for a matrix without a unit stride, or whose lines overlap.
+/// Returns false for a matrix without a unit stride, or whose lines overlap.
 template <class T>
 bool describe(const Operand<T>& x, std::int64_t lines, std::int64_t k, Matrix& to) {
   to.data = x.data;
@@ -57,7 +57,7 @@ bool describe(const Operand<T>& x, std::int64_t lines, std::int64_t k, Matrix& t
   return false;
 }
 
-/// How far item `index` of the batch's axes from the second on is from the first.
+/// Returns the offset of item `index` of all batch axes but the innermost.
 std::int64_t outer_offset(const BatchOffsets& batch, std::int64_t index) {
   std::int64_t offset = 0;
   for (int i = 1; i < batch.axes; ++i) {
@@ -82,13 +82,13 @@ Compute compute_of() {
   return allow_tf32 ? kCompute32Tf32 : kCompute32Pedantic;
 }
 
-/// The products along the innermost axis of the batch, from those elements on.
+/// Computes the products along the innermost axis of the batch, beginning at those elements.
 template <class T>
 Status run_piece(Handle handle, const Problem<T>& p, const Matrix& a, const Matrix& b, T* c, Sum<T> beta) {
   const auto narrow = [](std::int64_t x) { return static_cast<int>(x); };
   const int m = narrow(p.m), n = narrow(p.n), k = narrow(p.k);
   const int a_pitch = narrow(a.pitch), b_pitch = narrow(b.pitch);
-  // cuBLAS's B is our A, transposed: its plain form has k rows.
+  // cuBLAS's B is A transposed: not transposed again, it has k rows.
   const Operation a_operation = a.operation == kPlain ? kTransposed : kPlain;
   constexpr Type type = type_of<T>();
   if (p.a.batch.axes == 0) {
@@ -100,7 +100,7 @@ Status run_piece(Handle handle, const Problem<T>& p, const Matrix& a, const Matr
                                p.m * p.n, narrow(p.a.batch.size[0]), compute_of<T>(), kDefaultAlgorithm);
 }
 
-/// cuBLAS's own sizes for a stream's workspace.
+/// Returns the workspace size per stream that cuBLAS itself uses.
 std::int64_t workspace_bytes(int device) { return std::int64_t{device_properties(device).major >= 9 ? 32 : 4} << 20; }
 
 template <class Levin>

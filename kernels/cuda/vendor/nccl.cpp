@@ -1,4 +1,4 @@
-// NCCL as a table of functions, and its errors as exceptions.
+// Loads NCCL as a table of functions and turns its errors into exceptions.
 
 #include "kernels/cuda/vendor/nccl.h"
 
@@ -63,7 +63,7 @@ nccl_api::Functions open_nccl() {
 #if defined(LEVIN_HAS_EMULATED_NCCL)
   if (const char* path = std::getenv(names.variable); !path || !*path) return functions_of(Emulated());
 #endif
-  constexpr int oldest = 21801;  // with ncclCommSplit
+  constexpr int oldest = 21801;  // the first with ncclCommSplit
   SharedLibrary library(names);
   int version = 0;
   nccl_api::Result (*get_version)(int*) = nullptr;

@@ -1,6 +1,6 @@
 #pragma once
-// The functions of NCCL that Levin calls, declared here: a build needs no header of NCCL, and no program links it.
-// Names and numbers are those of nccl.h, which a test compares. NVIDIA, NCCL developer guide, version 2.28.
+// The functions of NCCL that Levin calls, declared here so that no build needs the header of NCCL and no program links
+// it. A test compares names and numbers with nccl.h. NVIDIA, NCCL developer guide, version 2.28.
 
 #include <cuda_runtime.h>
 
@@ -39,7 +39,7 @@ enum Type : int {
 enum Operation : int { kSum = 0, kProduct = 1, kMaximum = 2, kMinimum = 3, kAverage = 4 };
 inline constexpr int kNoColor = -1;
 
-/// NCCL's configuration as it was in 2.18; newer versions take it by its size and version.
+/// NCCL's configuration as of version 2.18; newer versions accept it by its size and version.
 struct Config {
   std::size_t size = sizeof(Config);
   unsigned magic = 0xcafebeef, version = 21801;
@@ -49,8 +49,8 @@ struct Config {
   static constexpr int kUnset = -2147483647 - 1;
 };
 
-/// NCCL's functions, by their names without the prefix. Counts are of elements; buffers lie on the communicator's
-/// device. A null configuration is the default one.
+/// NCCL's functions by their names without the prefix. Counts are in elements; buffers lie on the communicator's
+/// device. A null configuration means the default.
 struct Functions {
   Result (*get_version)(int*);
   Result (*get_unique_id)(UniqueId*);
@@ -80,11 +80,11 @@ struct Functions {
 
 }  // namespace nccl_api
 
-/// Opens NCCL at the first call; throws DeviceError in one sentence where it cannot be used, and tries again at the
-/// next call. Where kernels run in the emulator that one's is taken, unless LEVIN_NCCL_LIBRARY names another.
+/// Opens NCCL at the first call; throws DeviceError in one sentence if it cannot be used, and tries again at the next
+/// call. If kernels run in the emulator, its NCCL is used, unless LEVIN_NCCL_LIBRARY names another.
 const nccl_api::Functions& nccl();
 
-/// Throws DeviceError with the call's name and NCCL's own words, of the communicator where it has failed.
+/// Throws DeviceError with the name of the call and NCCL's message, that of the communicator if it has failed.
 void check_failed(nccl_api::Result result, const char* call, nccl_api::Comm comm = nullptr);
 
 inline void check(nccl_api::Result result, const char* call, nccl_api::Comm comm = nullptr) {

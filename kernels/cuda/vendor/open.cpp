@@ -1,4 +1,4 @@
-// cuBLAS and cuDNN as tables of functions, and their errors as exceptions.
+// Loads cuBLAS and cuDNN as tables of functions and turns their errors into exceptions.
 
 #include "kernels/cuda/vendor/cublas.h"
 #include "kernels/cuda/vendor/cudnn.h"

@@ -18,7 +18,7 @@ void* HandlePool::take(int device, void* (*create)()) {
       return handle;
     }
   }
-  const RelaxedCapture relaxed;  // a library takes memory of its own for a handle
+  const RelaxedCapture relaxed;  // a library allocates memory for a handle
   return create();
 }
 

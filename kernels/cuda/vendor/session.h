@@ -1,5 +1,6 @@
 #pragma once
-// State that calls of NVIDIA's libraries share: their handles and what stands in the result before they add to it.
+// State that calls of NVIDIA's libraries share: handles, and the values that a result holds before sums are added to
+// it.
 
 #include "kernels/cuda/device/driver.h"
 
@@ -10,11 +11,10 @@
 
 namespace levin::kernels::cuda {
 
-/// A library's handles that nobody uses now, by device. They are never destroyed: at a program's end the device may be
-/// gone already.
+/// A library's unused handles by device. They are never destroyed: at exit the device may already be gone.
 class HandlePool {
  public:
-  /// A handle for the current device, which is `device`; `create` makes one where none is free.
+  /// Returns a handle for the current device, which is `device`; `create` makes one if none is free.
   void* take(int device, void* (*create)());
   void put_back(int device, void* handle) noexcept;
 
@@ -23,8 +23,8 @@ class HandlePool {
   std::vector<void*> free_[kMaxDevices];
 };
 
-/// The device is current and the handle one thread's alone until the session goes. Since every session sets the
-/// stream, what one thread queued needs no wait before another takes the handle.
+/// Makes the device current and gives one thread exclusive use of the handle during the session. Every session sets the
+/// stream, so the work that one thread queued need not finish before another thread takes the handle.
 class Session {
  public:
   Session(HandlePool& pool, int device, void* (*create)())
@@ -41,8 +41,8 @@ class Session {
   void* handle_;
 };
 
-/// Fills `out`, contiguous, with bias (n), one value along `axis`. A library that then adds its sums to the result
-/// rounds once, as our own kernels do.
+/// Fills contiguous `out` with bias (n), one value per index of `axis`. A library that then adds its sums to the result
+/// rounds once, as Levin's kernels do.
 void fill_with_bias(const TensorView& out, const TensorView& bias, int axis, Stream& stream);
 
 }  // namespace levin::kernels::cuda

@@ -1,5 +1,5 @@
 #pragma once
-// The whole of autograd: operations, modes, engine, functions of one's own, checks.
+// Includes all of autograd: operations, modes, the engine, custom functions and gradient checks.
 
 #include <levin/autograd/engine.h>
 #include <levin/autograd/function.h>

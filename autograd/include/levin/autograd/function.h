@@ -1,5 +1,5 @@
 #pragma once
-// Operations of one's own, with their own backward:
+// Custom operations with their own backward:
 //
 //   struct Cube : Function<Cube> {
 //     static Tensor forward(Context& c, const Tensor& x) { c.save(x); return x * x * x; }
@@ -16,9 +16,9 @@
 namespace levin {
 
 namespace detail {
-/// Runs after forward: puts the outputs into the graph through `node`.
+/// Adds the outputs to the graph through `node`. Called after forward.
 void attach_custom(const NodePtr& node, std::span<const Tensor> inputs, std::span<const Tensor> outputs);
-/// Undefined unless needed, so that backward functions always see a tensor.
+/// Replaces undefined gradients by zeros, so that backward functions always get defined tensors.
 std::vector<Tensor> materialize(const Node& node, std::span<const Tensor> grads);
 
 void append_tensors(std::vector<Tensor>& list, const Tensor& t);
@@ -27,9 +27,9 @@ template <class T>
 void append_tensors(std::vector<Tensor>&, const T&) {}
 }  // namespace detail
 
-/// Base of a custom operation (curiously recurring). `forward(Context&, args...)` returns a Tensor or a
-/// vector<Tensor>; tensors among the arguments, in order, are the inputs. `backward(Context&, const Tensor& g)` or
-/// `backward(Context&, const std::vector<Tensor>& gs)` returns a Tensor or a vector<Tensor>, one an input.
+/// Base class of a custom operation (CRTP). `forward(Context&, args...)` returns a Tensor or a vector<Tensor>; the
+/// tensors among the arguments, in order, are the inputs. `backward(Context&, const Tensor& g)` or `backward(Context&,
+/// const std::vector<Tensor>& gs)` returns a Tensor or a vector<Tensor>, with one gradient per input.
 template <class Derived>
 class Function {
  public:

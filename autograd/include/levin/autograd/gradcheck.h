@@ -1,5 +1,5 @@
 #pragma once
-// Gradients against finite differences.
+// Checks gradients against finite differences.
 
 #include <levin/core/tensor.h>
 
@@ -10,19 +10,20 @@ namespace levin {
 
 using TensorFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
-/// Tolerances and step of gradcheck; PyTorch's defaults.
+/// Tolerances and step size of gradcheck, with PyTorch's defaults.
 struct GradcheckOptions {
   double eps = 1e-6;
   double atol = 1e-5;
   double rtol = 1e-3;
 };
 
-/// Compares the full Jacobian of `f` (f64 inputs that require grad) by backward with the one by central differences.
-/// Returns an empty text when they agree and a gradient is not zero everywhere, else what differs: input, output,
-/// element, both values. An all-zero analytic and numeric Jacobian is refused, since it proves nothing.
+/// Compares the full Jacobian of `f` (float64 inputs that require grad) computed by backward with the one computed by
+/// central differences. Returns an empty string if they agree and some gradient is not zero, else a description of the
+/// difference: input, output, element, both values. If both Jacobians are all zero the check fails, since it proves
+/// nothing.
 std::string gradcheck(const TensorFunction& f, const std::vector<Tensor>& inputs, const GradcheckOptions& options = {});
-/// The same for the gradient function itself, with random output gradients: second derivatives. A function that is
-/// linear in its inputs passes through the random output gradients.
+/// Checks the gradient function in the same way, with random output gradients, and thus second derivatives. A function
+/// that is linear in its inputs passes because of the random output gradients.
 std::string gradgradcheck(const TensorFunction& f, const std::vector<Tensor>& inputs,
                           const GradcheckOptions& options = {});
 

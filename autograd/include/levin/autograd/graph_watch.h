@@ -1,13 +1,13 @@
 #pragma once
-// Finding the graph that somebody keeps: a list of losses holds every step's history until it is dropped.
+// Finds a graph that is kept alive: a list of losses holds every step's history until it is dropped.
 
 #include <cstdint>
 #include <string>
 
 namespace levin {
 
-/// While one is alive, it knows the operations that any thread has recorded since it was made and that are still there.
-/// Recording costs a lock more meanwhile.
+/// While a GraphWatch is alive, it tracks the operations that any thread has recorded since it was created and that are
+/// still alive. Meanwhile, recording takes one more lock.
 ///
 ///     GraphWatch watch;
 ///     train_one_epoch();
@@ -19,13 +19,13 @@ class GraphWatch {
   GraphWatch(const GraphWatch&) = delete;
   GraphWatch& operator=(const GraphWatch&) = delete;
 
-  /// How many recorded operations are alive.
+  /// Returns the number of recorded operations that are alive.
   std::int64_t live() const;
-  /// The one recorded first and how long ago, counted in operations; empty where none is left.
+  /// Describes the operation that was recorded first and its age, counted in operations; empty if none is left.
   std::string oldest() const;
 
  private:
-  std::uint64_t first_;  ///< operations from this number on are of interest
+  std::uint64_t first_;  ///< number of the first operation that is tracked
 };
 
 }  // namespace levin

@@ -18,7 +18,7 @@ inline bool grad_enabled() { return detail::autograd_modes.grad; }
 inline bool inference_enabled() { return detail::autograd_modes.inference; }
 inline bool anomaly_enabled() { return detail::autograd_modes.anomaly; }
 
-/// Sets all switches for a scope and puts the former ones back. Base of the guards below.
+/// Sets all switches for a scope and restores the previous ones afterwards. Base of the guards below.
 class ModeGuard {
  public:
   explicit ModeGuard(detail::AutogradModes modes) : before_(detail::autograd_modes) { set(modes); }
@@ -37,7 +37,7 @@ class ModeGuard {
   detail::AutogradModes before_;
 };
 
-/// Recording on or off for a scope: `GradMode off(false);`
+/// Turns recording on or off for a scope: `GradMode off(false);`
 struct GradMode : ModeGuard {
   explicit GradMode(bool on) : ModeGuard({on, current().inference, current().anomaly}) {}
 };
@@ -57,7 +57,7 @@ struct inference_mode : ModeGuard {
       : ModeGuard({on ? false : current().grad, on, current().anomaly}) {}
 };
 
-/// Backward checks every gradient for NaN and names the forward operation that made it.
+/// Makes backward check every gradient for NaN and name the forward operation that produced it.
 struct detect_anomaly : ModeGuard {
   explicit detect_anomaly(bool on = true) : ModeGuard({current().grad, current().inference, on}) {}
 };

@@ -1,7 +1,7 @@
 #pragma once
-// The gradient graph. A node remembers one recorded operation: where its gradients go, what it saved, and the function
-// that computes them. Backward functions are plain functions without captures, so a node cannot hold a tensor that
-// holds the node: all state goes through the context.
+// The gradient graph. A node represents one recorded operation: where its gradients go, the tensors it saved, and the
+// function that computes the gradients. Backward functions are plain functions without captures, so that a node cannot
+// hold a tensor that holds the node: all state goes through the context.
 
 #include <levin/autograd/modes.h>
 #include <levin/core/inline_vector.h>
@@ -20,14 +20,14 @@ using NodePtr = IntrusivePtr<Node>;
 /// Gradients with respect to the inputs of an operation, in their order; an undefined tensor means none.
 using Grads = InlineVector<Tensor, 3>;
 
-/// Shape and type of a tensor that took part in an operation, to which its gradient must come back.
+/// Shape, type and device of a tensor that took part in an operation; its gradient must match them.
 struct TensorMeta {
   Shape sizes;
   DType dtype = DType::f32;
   Device device;
 };
 
-/// Where a gradient goes: output number `output` of the operation `node`.
+/// Destination of a gradient: output number `output` of the operation `node`.
 struct Edge {
   NodePtr node;
   std::uint32_t output = 0;
@@ -37,19 +37,20 @@ struct Edge {
 /// Values that an operation keeps for its backward.
 class Context {
  public:
-  /// Keeps inputs (undefined tensors may be among them). A later in-place change of one is an error at backward.
+  /// Saves inputs for backward (undefined tensors are allowed). If a saved input is changed in place later, backward
+  /// throws.
   template <class... T>
   void save(const T&... tensors) {
     (save_one(tensors, false, 0), ...);
   }
-  /// Keeps output number `index` of this operation without making a cycle.
+  /// Saves output number `index` of this operation without creating a reference cycle.
   void save_output(const Tensor& output, int index = 0) { save_one(output, true, index); }
-  /// The i-th kept tensor, with its place in the graph, so that gradients of gradients work. Throws GradError when it
-  /// was changed in place or already released by an earlier backward.
+  /// Returns the i-th saved tensor with its place in the graph, so that gradients of gradients work. Throws GradError
+  /// if it was changed in place, or was already released by an earlier backward.
   Tensor saved(int i) const;
   int saved_count() const { return saved_.size(); }
 
-  /// Keeps one plain value (sizes, options). Cheap for trivially copyable types of up to 160 bytes.
+  /// Stores one plain value (sizes, options). This is cheap for trivially copyable types of up to 160 bytes.
   template <class T>
   void set(const T& value) {
     if constexpr (std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(inline_value_)) {
@@ -67,9 +68,9 @@ class Context {
     }
   }
 
-  /// Shape, type and device of input i.
+  /// Returns the shape, type and device of input i.
   const TensorMeta& input(int i) const;
-  /// Whether a gradient for input i is wanted; others may stay undefined.
+  /// True if a gradient for input i is needed; the others may stay undefined.
   virtual bool needs(int i) const = 0;
 
  protected:
@@ -79,7 +80,7 @@ class Context {
 
   struct Saved {
     Tensor tensor;         ///< the leaf itself, or a detached alias
-    NodePtr grad_fn;       ///< of an input that was itself computed
+    NodePtr grad_fn;       ///< set if the saved tensor is an input that is not a leaf
     std::uint32_t output = 0;
     std::uint32_t version = 0;
     bool is_output = false;
@@ -94,8 +95,8 @@ class Context {
   std::shared_ptr<void> heap_value_;
 };
 
-/// Computes the inputs' gradients from those of the outputs. An output that nothing used has an undefined gradient in
-/// the second form; the first form is for operations of one output.
+/// Computes the gradients of the inputs from those of the outputs. The first form is for operations with one output; in
+/// the second form, the gradient of an unused output is undefined.
 using BackwardFn = Grads (*)(Context&, const Tensor& grad);
 using MultiBackwardFn = Grads (*)(Context&, std::span<const Tensor> grads);
 
@@ -108,20 +109,22 @@ class Node final : public RefCounted, public Context, public Pooled<Node> {
   std::uint64_t sequence() const { return sequence_; }
   bool needs(int i) const override { return i < edges.size() && static_cast<bool>(edges[i]); }
 
-  /// Called with the gradients of the outputs before the node computes; may replace them in place.
+  /// Registers a hook that is called with the gradients of the outputs before the node computes; it may replace them in
+  /// place.
   HookHandle register_prehook(std::function<void(std::vector<Tensor>&)> hook);
-  /// Called with the computed gradients of the inputs and those of the outputs; may replace the former in place.
+  /// Registers a hook that is called with the computed gradients of the inputs and those of the outputs; it may replace
+  /// the former in place.
   HookHandle register_posthook(
       std::function<void(std::vector<Tensor>& inputs, const std::vector<Tensor>& outputs)> hook);
 
-  // Used by the engine and by record()
-  InlineVector<Edge, 3> edges;         ///< one an input
-  InlineVector<TensorMeta, 3> inputs;  ///< one an input
+  // Used by the engine and by record().
+  InlineVector<Edge, 3> edges;         ///< one per input
+  InlineVector<TensorMeta, 3> inputs;  ///< one per input
   InlineVector<TensorMeta, 1> outputs;
   BackwardFn backward = nullptr;
   MultiBackwardFn multi_backward = nullptr;
-  bool accumulates = false;            ///< adds to a leaf's grad() instead of computing
-  TensorImpl* leaf = nullptr;          ///< of an accumulator: the leaf, null once that is gone
+  bool accumulates = false;            ///< adds to a leaf's grad() instead of computing gradients
+  TensorImpl* leaf = nullptr;          ///< the leaf of an accumulator, null once it is destroyed
 
   struct Hooks;
   OwnedPtr<Hooks> hooks;
@@ -133,9 +136,9 @@ class Node final : public RefCounted, public Context, public Pooled<Node> {
   std::uint64_t sequence_;
 };
 
-/// The node that made `t`; null for leaves.
+/// Returns the node that computed `t`; null for leaves.
 NodePtr grad_fn(const Tensor& t);
-/// Where the gradient of `t` goes: its node, or the accumulator of a leaf that requires grad, or nowhere.
+/// Returns the destination of the gradient of `t`: its node, or the accumulator of a leaf that requires grad, or none.
 Edge gradient_edge(const Tensor& t);
 
 }  // namespace levin

@@ -1,5 +1,5 @@
 #pragma once
-// How a differentiable operation enters the graph:
+// Adds a differentiable operation to the graph:
 //
 //   Tensor mul(const Tensor& a, const Tensor& b) {
 //     Tensor y = ...;                                              // compute
@@ -10,42 +10,44 @@
 //     return y;
 //   }
 //
-// A gradient may come back in the broadcast shape or another float type: the engine reduces and converts it once.
+// Backward may return a gradient in the broadcast shape or in another float type: the engine reduces and converts it
+// once.
 
 #include <levin/autograd/node.h>
 
 namespace levin {
 
-/// A tensor argument that is not copied.
+/// A tensor argument that is passed without a copy.
 struct InputRef {
   InputRef(const Tensor& t) : tensor(&t) {}  // NOLINT: implicit
   const Tensor* tensor;
 };
 
-/// Puts `output` (just computed, floating) into the graph; null when recording is off or no input requires grad.
+/// Adds `output` (just computed, floating) to the graph. Returns null if recording is off or no input requires grad.
 /// Undefined inputs are allowed and get no gradient.
 Context* record(const char* name, const Tensor& output, std::initializer_list<InputRef> inputs, BackwardFn backward);
 Context* record(const char* name, const Tensor& output, std::span<const Tensor> inputs, BackwardFn backward);
-/// The same for several outputs; those that are not floating get no place in the graph.
+/// Records an operation with several outputs; outputs that are not floating are not added to the graph.
 Context* record(const char* name, std::initializer_list<InputRef> outputs, std::initializer_list<InputRef> inputs,
                 MultiBackwardFn backward);
 Context* record(const char* name, std::span<const Tensor> outputs, std::span<const Tensor> inputs,
                 MultiBackwardFn backward);
 
-/// Whether an operation on these inputs would be recorded.
+/// True if an operation on these inputs would be recorded.
 bool would_record(std::initializer_list<InputRef> inputs);
 
-/// A view of `x`'s memory that knows its base, so that edits in place through it reach the base's history.
-/// Follow it with record(), whose backward maps the view's gradient to x's.
+/// Returns a view of `x`'s memory that knows its base, so that in-place operations on the view reach the base's
+/// history. Follow it with record(), whose backward maps the view's gradient to x's.
 Tensor make_view(const Tensor& x, const Shape& sizes, const Shape& strides, int64_t offset);
 
-/// Throws GradError where `x` may not be edited in place (a leaf that requires grad, a view of one, an expanded
-/// tensor). Returns true when the edit has to be recorded because x or one of `others` requires grad.
+/// Throws GradError if `x` must not be modified in place (a leaf that requires grad, a view of one, an expanded
+/// tensor). Returns true if the operation has to be recorded because x or one of `others` requires grad.
 bool begin_in_place(const char* name, const Tensor& x, std::initializer_list<InputRef> others = {});
-/// To be called after x's memory was changed without recording.
+/// Must be called after x's memory was changed without recording.
 void end_in_place(const Tensor& x);
 
-/// x becomes f(x), recorded: `f` computes a new tensor from x's value with public operations; it is copied into x.
+/// Replaces x by f(x) in place, recorded: `f` computes a new tensor from x's value with public operations, and the
+/// result is copied into x.
 const Tensor& replace_in_place(const char* name, const Tensor& x, const std::function<Tensor(const Tensor&)>& f);
 
 }  // namespace levin

@@ -16,7 +16,7 @@ using namespace ops;
 
 namespace {
 
-/// a + factor * b under the name of the operation that asked.
+/// Computes a + factor * b under the name of the calling operation.
 Tensor add_scaled(const char* op, const Tensor& a, const Tensor& b, double factor) {
   const DType t = result_type(a, b);
   Tensor y = binary(kernels::add, op, a, b, t, t, factor);
@@ -123,7 +123,7 @@ Tensor rdiv(const Tensor& a, const Scalar& b) {
 
 namespace {
 
-/// Recorded all the same, so that backward tells instead of passing zeros on.
+/// Records the operation anyway, so that backward throws instead of passing zeros on.
 Tensor refusing_gradient(const kernels::BinaryKernel& kernel, const Tensor& y, std::initializer_list<InputRef> inputs) {
   record(kernel.name(), y, inputs, [](Context&, const Tensor&) -> Grads {
     throw GradError("[floor_divide] it has no gradient; use div, or detach its inputs.");
@@ -171,11 +171,11 @@ Tensor pow(const Tensor& base, const Tensor& exponent) {
   refuse_bool("pow", t, "x.to(kInt64)");
   Tensor y = binary(kernels::pow, "pow", base, exponent, t, t);
   if (Context* c = record("pow", y, {base, exponent}, [](Context& k, const Tensor& g) -> Grads {
-        // In the result's type: the logarithm of a narrower base would have fewer digits.
+        // Compute in the result's type: the logarithm of a narrower base would have fewer digits.
         const Tensor b = to(k.saved(0), g.dtype()), e = to(k.saved(1), g.dtype());
         Grads grads{Tensor(), Tensor()};
         if (k.needs(0)) {
-          // To the power 0 the slope is 0 also where the lower power is not finite.
+          // The slope of the power 0 is 0, even where the lower power is not finite.
           const Tensor lower = pow(b, sub(e, 1)), flat = logical_and(eq(e, 0), logical_not(isfinite(lower)));
           grads[0] = masked_fill(mul(g, mul(e, masked_fill(lower, flat, 0))), flat, 0);
         }
@@ -217,7 +217,7 @@ Tensor pow(const Tensor& base, const Scalar& exponent) {
 
 namespace {
 
-/// The gradient for the larger of two; both get half where they are equal.
+/// Returns the gradient for the larger of the two; each gets half where they are equal.
 Tensor half_at_ties(const Tensor& g, const Tensor& a, const Tensor& b) { return where(eq(a, b), mul(g, 0.5), g); }
 
 }  // namespace
@@ -248,8 +248,8 @@ Tensor minimum(const Tensor& a, const Tensor& b) {
 
 namespace {
 
-/// x / (x^2 + y^2) and y / (x^2 + y^2), 0 at the origin. Both are divided by the larger magnitude first, so that no
-/// square overflows or vanishes; the result does not depend on that number, which therefore has no gradient.
+/// x / (x^2 + y^2) and y / (x^2 + y^2), 0 at the origin. Both are first divided by the larger magnitude, so that no
+/// square overflows or underflows; the result does not depend on that magnitude, which therefore has no gradient.
 struct AngleSlopes {
   AngleSlopes(const Tensor& of_y, const Tensor& of_x) {
     Tensor origin;

@@ -11,7 +11,7 @@ namespace {
 
 int category(DType t) { return t == DType::boolean ? 0 : is_floating(t) ? 2 : 1; }
 
-/// Elementwise kernels read rows; a big tensor whose rows are columns in memory is quicker transposed first.
+/// Elementwise kernels read rows; a large tensor whose rows are columns in memory is faster if it is transposed first.
 Tensor readable(const Tensor& x) {
   constexpr int64_t big = 4096;
   if (x.is_contiguous() || x.numel() < big) return x;

@@ -1,5 +1,5 @@
 #pragma once
-// Shared by the elementwise operations: result types, fresh memory, the call of a kernel.
+// Shared by the elementwise operations: result types, new tensors, kernel calls.
 
 #include <levin/autograd/modes.h>
 #include <levin/autograd/record.h>
@@ -7,11 +7,11 @@
 
 namespace levin::ops {
 
-/// PyTorch's result type of two tensors: one of 0 dimensions counts only where its category (bool, integer, floating)
-/// is higher than that of one with dimensions.
+/// Returns PyTorch's result type of two tensors: a 0-dim tensor counts only if its category (bool, integer, floating)
+/// is higher than that of the tensor with dimensions.
 DType result_type(const Tensor& a, const Tensor& b);
 
-/// The type itself when floating, else default_dtype().
+/// Returns the type itself if it is floating, else default_dtype().
 inline DType floating_type(DType t) { return is_floating(t) ? t : default_dtype(); }
 
 /// Throws DeviceError unless both are on one device.
@@ -20,10 +20,10 @@ Device common_device(const char* op, const Tensor& a, const Tensor& b);
 /// Throws DTypeError for bool.
 void refuse_bool(const char* op, DType t, const char* instead);
 
-/// Contiguous memory for the sizes of an existing tensor.
+/// Returns new contiguous memory; the sizes are those of an existing tensor.
 Tensor fresh(const Shape& sizes, DType dtype, Device device);
 
-/// A number in the type in which values of type `t` are computed.
+/// Returns a number in the type in which values of type `t` are computed.
 inline TensorView number(const Scalar& value, DType t) {
   return TensorView::number(value, t == DType::f16 || t == DType::bf16 ? DType::f32 : t);
 }
@@ -31,21 +31,21 @@ inline TensorView number(const Scalar& value, DType t) {
 /// Throws DTypeError for a floating factor of integers.
 void check_factor(const char* op, const Scalar& factor, DType t);
 
-/// Whether kernels, which take the parameters of integers as double, get exactly this one. For others a composition of
-/// operations has to do, which take numbers as they are.
+/// True if kernels, which take the parameters of integers as double, get exactly this value. Otherwise a composition of
+/// operations is used, which take numbers as they are.
 bool is_exact_parameter(const Scalar& value, DType t);
 
 /// Calls the kernel on fresh memory; not recorded.
 Tensor unary(const kernels::UnaryKernel& kernel, const Tensor& x, DType out, double p0 = 0, double p1 = 0);
 Tensor binary(const kernels::BinaryKernel& kernel, const char* op, const Tensor& a, const Tensor& b, DType compute,
               DType out, double p0 = 1, double p1 = 0);
-/// x with a number: `swapped` puts the number first.
+/// Combines x with a number; `swapped` puts the number first.
 Tensor binary(const kernels::BinaryKernel& kernel, const Tensor& x, const Scalar& value, DType compute, DType out,
               double p0 = 1, bool swapped = false);
 Tensor ternary(const kernels::TernaryKernel& kernel, const char* op, const Tensor& a, const Tensor& b, const Tensor& c,
                DType compute, double p0 = 1);
 
-/// Zeros where an operation's derivative is zero almost everywhere.
+/// Returns zeros, for operations whose derivative is zero almost everywhere.
 Grads zero_gradient(Context& c, const Tensor& g);
 
 }  // namespace levin::ops

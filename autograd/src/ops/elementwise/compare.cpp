@@ -1,4 +1,4 @@
-// Comparisons and logic: bool tensors, no gradients.
+// Comparisons and logical operations: bool tensors, no gradients.
 
 #include "common.h"
 

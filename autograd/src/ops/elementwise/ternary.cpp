@@ -1,4 +1,4 @@
-// Choices and arithmetic of three tensors.
+// where, masked_fill and arithmetic of three tensors.
 
 #include "../autocast.h"
 #include "common.h"
@@ -79,7 +79,7 @@ Tensor lerp(const Tensor& start, const Tensor& end, const Tensor& weight) {
   const DType t = floating_type(result_type_of_three(start, end, weight));
   Tensor y = ternary(kernels::lerp, "lerp", start, end, weight, t);
   if (Context* c = record("lerp", y, {start, end, weight}, [](Context& k, const Tensor& g) -> Grads {
-        // In the result's type, which may have more digits than an operand's.
+        // Compute in the result's type, which may have more digits than an operand's.
         const auto wide = [&](int i) { return to(k.saved(i), g.dtype()); };
         return {k.needs(0) ? mul(g, rsub(wide(2), 1)) : Tensor(), k.needs(1) ? mul(g, wide(2)) : Tensor(),
                 k.needs(2) ? mul(g, sub(wide(1), wide(0))) : Tensor()};

@@ -19,8 +19,8 @@ namespace {
 enum class Types { floating, rounding, numeric };
 enum class Saved { nothing, input, output };
 
-/// y = f(x), recorded. Integers become default_dtype() where only floating types are taken, and stay as they are where
-/// they would only be rounded.
+/// Computes y = f(x), recorded. Integers are converted to default_dtype() if the kernel takes only floating types, and
+/// returned unchanged if they would only be rounded.
 Tensor unary_operation(const kernels::UnaryKernel& kernel, Types types, Saved saved, const Tensor& x,
                        BackwardFn backward) {
   if (types == Types::numeric && x.dtype() == DType::boolean)

@@ -1,6 +1,6 @@
 #pragma once
-// The CPU's caching allocator: 64-byte aligned blocks kept in bins by size, so that a steady training step asks the
-// system for nothing.
+// The CPU's caching allocator: 64-byte aligned blocks are kept in bins by size, so that a training step in steady state
+// makes no system allocations.
 
 #include <levin/core/device.h>
 
@@ -9,15 +9,15 @@ namespace levin {
 /// Control of the CPU allocator. All functions may be called from any thread.
 namespace cpu_allocator {
 
-void* allocate(std::size_t bytes);                      ///< throws OutOfMemory; 0 bytes give a valid pointer
-void free(void* p, std::size_t bytes) noexcept;         ///< `bytes` as asked for
+void* allocate(std::size_t bytes);                      ///< throws OutOfMemory; 0 bytes return a valid pointer
+void free(void* p, std::size_t bytes) noexcept;         ///< `bytes` as passed to allocate()
 MemoryStats stats();
 void reset_peak();
 void empty_cache();
-/// Highest `allocated` that is allowed, 0 for no cap. An allocation beyond it throws OutOfMemory.
+/// Sets the maximum of `allocated`; 0 removes the cap. An allocation beyond it throws OutOfMemory.
 void set_cap(std::size_t bytes);
-/// With guards on, every new block stands between two zones of a known pattern; a block whose zones were written to
-/// makes `guard_violations` grow when it is freed. For tests.
+/// Turns guards on or off, for tests. With guards on, every new block lies between two zones of a known pattern, and
+/// freeing a block whose zones were overwritten increments `guard_violations`.
 void set_guards(bool on);
 std::size_t guard_violations();
 

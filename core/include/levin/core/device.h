@@ -1,6 +1,6 @@
 #pragma once
-// Where tensors live and what gives them memory. A device is resources only; what it can compute stands in the
-// operation tables of `kernels`.
+// Devices, which hold tensors and allocate their memory. A device provides resources only; the operation tables of
+// `kernels` list what it can compute.
 
 #include <levin/core/dtype.h>
 
@@ -10,7 +10,7 @@
 
 namespace levin {
 
-/// The two custom types are free columns that a third accelerator fills at run time.
+/// The two custom types are reserved for other accelerators, which register at run time.
 enum class DeviceType : std::uint8_t { cpu, cuda, custom0, custom1 };
 inline constexpr int kDeviceTypeCount = 4;
 
@@ -24,39 +24,40 @@ inline constexpr Device kCpu{};
 constexpr Device cpu() { return kCpu; }
 constexpr Device cuda(int index = 0) { return {DeviceType::cuda, static_cast<std::int8_t>(index)}; }
 
-/// "cpu", "cuda:0"
+/// Returns "cpu", "cuda:0", ...
 std::string to_string(Device device);
-/// Reads "cpu", "cuda", "cuda:1"; throws DeviceError.
+/// Parses "cpu", "cuda", "cuda:1"; throws DeviceError.
 Device parse_device(std::string_view text);
 
-/// A queue of work on one device. The CPU has one, which runs at once.
+/// A queue of work on one device. The CPU has a single stream, which runs work immediately.
 class Stream {
  public:
   constexpr explicit Stream(Device device, void* handle = nullptr) : device_(device), handle_(handle) {}
   constexpr Device device() const { return device_; }
-  constexpr void* handle() const { return handle_; }  ///< the backend's own stream, null for its default
+  constexpr void* handle() const { return handle_; }  ///< the backend's stream handle, null for its default
 
  private:
   Device device_;
   void* handle_;
 };
 
-/// Counters of a device's caching allocator, in bytes unless said otherwise.
+/// Counters of a device's caching allocator, in bytes unless stated otherwise.
 struct MemoryStats {
   std::size_t allocated = 0;        ///< held by live storages
   std::size_t peak_allocated = 0;   ///< highest `allocated` since reset_peak
   std::size_t reserved = 0;         ///< taken from the system, in use or cached
   std::size_t live_blocks = 0;      ///< number of live storages' blocks
-  std::size_t system_allocations = 0;  ///< how often the system was asked
+  std::size_t system_allocations = 0;  ///< number of allocations from the system
 };
 
-/// The services of a device besides kernels. Implementations are registered once and live for ever.
+/// The services of a device besides kernels. Implementations are registered once and are never destroyed.
 class DeviceBackend {
  public:
   virtual ~DeviceBackend() = default;
   virtual std::string name() const = 0;               ///< "cpu", "cuda"
   virtual int device_count() const = 0;
-  /// Why device number `index` cannot be used: one sentence, or an empty text where the backend has nothing to add.
+  /// Returns one sentence that says why device number `index` cannot be used, or an empty string when the backend has
+  /// nothing to add.
   virtual std::string why_unavailable(int /*index*/) const { return {}; }
   virtual void* allocate(std::size_t bytes, Stream& stream) = 0;  ///< 64-byte aligned; throws OutOfMemory
   virtual void free(void* p, std::size_t bytes, int device_index) noexcept = 0;
@@ -66,19 +67,19 @@ class DeviceBackend {
   virtual Stream current_stream(int device_index) = 0;
   virtual void synchronize(int device_index) = 0;     ///< waits for all work of the device
   virtual MemoryStats memory_stats(int device_index) const = 0;
-  virtual void empty_cache(int device_index) = 0;     ///< gives cached blocks back to the system
-  virtual std::string properties(int device_index) const = 0;  ///< one line for people
+  virtual void empty_cache(int device_index) = 0;     ///< returns cached blocks to the system
+  virtual std::string properties(int device_index) const = 0;  ///< one human-readable line
 };
 
-/// The backend of a type; throws DeviceError that says what this build has.
+/// Returns the backend of a type; throws DeviceError that lists the devices of this build.
 DeviceBackend& device_backend(DeviceType type);
 inline DeviceBackend& device_backend(Device device) { return device_backend(device.type); }
-/// Makes a backend known (cuda at start-up of a CUDA build, custom types by their authors).
+/// Registers a backend (cuda at start-up of a CUDA build, custom types by their authors).
 void register_device(DeviceType type, DeviceBackend& backend);
 /// Throws DeviceError unless the device exists on this machine.
 void require_device(Device device);
 
-/// The stream on which this thread's operations for `device` are queued.
+/// Returns the stream on which this thread's operations for `device` are queued.
 Stream current_stream(Device device);
 
 }  // namespace levin

@@ -13,7 +13,7 @@ namespace levin {
 
 using std::int64_t;
 
-/// Element type of a tensor. Order is used by nothing but tables.
+/// Element type of a tensor. Only tables and the predicates below depend on the order.
 enum class DType : std::uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean };
 
 inline constexpr int kDTypeCount = 10;
@@ -25,7 +25,7 @@ inline constexpr DType kInt64 = DType::i64, kLong = DType::i64;
 inline constexpr DType kInt32 = DType::i32, kInt16 = DType::i16, kInt8 = DType::i8, kUInt8 = DType::u8;
 inline constexpr DType kBool = DType::boolean;
 
-/// IEEE binary16 as storage; arithmetic happens in float. Rounds to nearest even.
+/// IEEE binary16 for storage; arithmetic is done in float. Conversion rounds to nearest even.
 struct Half {
   std::uint16_t bits = 0;
   constexpr Half() = default;
@@ -42,7 +42,7 @@ struct Half {
   }
 };
 
-/// bfloat16 (the upper half of a float) as storage; arithmetic happens in float. Rounds to nearest even.
+/// bfloat16 (the upper half of a float) for storage; arithmetic is done in float. Conversion rounds to nearest even.
 struct BFloat16 {
   std::uint16_t bits = 0;
   constexpr BFloat16() = default;
@@ -122,12 +122,12 @@ template <> struct DTypeOf<bool> { static constexpr DType value = DType::boolean
 template <class T>
 inline constexpr DType dtype_of = detail::DTypeOf<std::remove_cv_t<T>>::value;
 
-/// Types in which sums and products of T are accumulated.
+/// The type in which sums and products of T are accumulated.
 template <class T>
 using AccumulateType = std::conditional_t<std::is_same_v<T, double>, double,
                        std::conditional_t<std::is_integral_v<T>, std::int64_t, float>>;
 
-/// Bytes of one element.
+/// Returns the number of bytes of one element.
 constexpr int64_t size_of(DType t) {
   constexpr int64_t bytes[kDTypeCount] = {8, 4, 2, 2, 8, 4, 2, 1, 1, 1};
   return bytes[static_cast<int>(t)];
@@ -135,14 +135,14 @@ constexpr int64_t size_of(DType t) {
 constexpr bool is_floating(DType t) { return t <= DType::bf16; }
 constexpr bool is_integral(DType t) { return t >= DType::i64 && t <= DType::u8; }  // bool is not
 
-/// "float32", "int64", "bool", ... (PyTorch's names).
+/// Returns PyTorch's name: "float32", "int64", "bool", ...
 std::string_view name_of(DType t);
 
-/// Result type of an operation on two tensors of at least one dimension each: PyTorch's lattice
+/// Returns the result type of an operation on two tensors of at least one dimension each, by PyTorch's lattice
 /// bool < u8, i8, i16, i32, i64 < f16, bf16 < f32 < f64, where u8 with i8 gives i16 and f16 with bf16 gives f32.
 DType promote_types(DType a, DType b);
 
-/// The type that creation functions use when none is asked for; float32 unless changed. Thread-local.
+/// Returns the type that creation functions use when none is given: float32 unless changed. It is thread-local.
 DType default_dtype();
 void set_default_dtype(DType t);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Every failure of the library is one of these. The text is one sentence: what is wrong, the values, the remedy.
+// The library's exceptions. Each message is one sentence that says what is wrong, with which values, and what to do.
 
 #include <stdexcept>
 #include <string>
@@ -18,13 +18,13 @@ class ShapeError : public Error {
   using Error::Error;
 };
 
-/// A data type is not accepted here, or two that must agree differ.
+/// A data type is not accepted, or two data types that must agree differ.
 class DTypeError : public Error {
  public:
   using Error::Error;
 };
 
-/// A device is missing, not built in, or two tensors live on different ones.
+/// A device is missing or not part of this build, or two tensors are on different devices.
 class DeviceError : public Error {
  public:
   using Error::Error;
@@ -36,31 +36,31 @@ class IndexError : public Error {
   using Error::Error;
 };
 
-/// An argument has a value that makes no sense.
+/// An argument has an invalid value.
 class ValueError : public Error {
  public:
   using Error::Error;
 };
 
-/// The gradient graph was misused: backward twice, an edited saved tensor, a missing backward.
+/// The gradient graph was misused: backward ran twice, a saved tensor was modified in place, or a backward is missing.
 class GradError : public Error {
  public:
   using Error::Error;
 };
 
-/// Training went wrong for good: loss scaling skipped too many steps in a row.
+/// Training diverged: loss scaling skipped too many steps in a row.
 class LossDiverged : public Error {
  public:
   using Error::Error;
 };
 
-/// A file could not be read or written, or holds something else than expected.
+/// A file could not be read or written, or its contents are not as expected.
 class IoError : public Error {
  public:
   using Error::Error;
 };
 
-/// Memory ran out, or the allocator's cap was reached. The allocator is left usable.
+/// Memory ran out, or the allocator's cap was reached. The allocator remains usable.
 class OutOfMemory : public Error {
  public:
   using Error::Error;
@@ -72,7 +72,7 @@ class StateError : public Error {
   using Error::Error;
 };
 
-/// A command line, flag or configuration cannot be used. Programs exit with status 2 on it.
+/// A command line, flag or configuration is invalid. Programs exit with status 2 on this error.
 class UsageError : public Error {
  public:
   using Error::Error;

@@ -1,6 +1,6 @@
 #pragma once
-// Random numbers by counter: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
-// The same seed and offset give the same numbers on every device and in any number of threads.
+// Counter-based random numbers: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
+// The same seed and offset give the same numbers on every device and with any number of threads.
 
 #include <array>
 #include <atomic>
@@ -13,7 +13,7 @@ namespace levin {
 
 class Stream;
 
-/// Four 32-bit words for block `counter` of stream `seed`, by ten rounds of Philox.
+/// Computes the four 32-bit words of block `counter` of stream `seed` by ten rounds of Philox.
 constexpr std::array<std::uint32_t, 4> philox(std::uint64_t seed, std::uint64_t counter,
                                               std::uint64_t subsequence = 0) {
   std::uint32_t c0 = static_cast<std::uint32_t>(counter), c1 = static_cast<std::uint32_t>(counter >> 32);
@@ -31,9 +31,9 @@ constexpr std::array<std::uint32_t, 4> philox(std::uint64_t seed, std::uint64_t 
   return {c0, c1, c2, c3};
 }
 
-/// Uniform in [0, 1) with 24 bits.
+/// Returns a uniform number in [0, 1) with 24 random bits.
 constexpr float uniform24(std::uint32_t bits) { return static_cast<float>(bits >> 8) * 0x1p-24f; }
-/// Uniform in [0, 1) with 53 bits.
+/// Returns a uniform number in [0, 1) with 53 random bits.
 constexpr double uniform53(std::uint32_t high, std::uint32_t low) {
   return static_cast<double>(((static_cast<std::uint64_t>(high) << 32) | low) >> 11) * 0x1p-53;
 }
@@ -41,7 +41,7 @@ constexpr double uniform53(std::uint32_t high, std::uint32_t low) {
 namespace detail {
 __extension__ using u128 = unsigned __int128;
 
-/// For a few instructions: a mutex costs twice what drawing one number does.
+/// A lock for critical sections of a few instructions: a mutex costs twice as much as drawing one number.
 class SpinLock {
  public:
   void lock() {
@@ -62,12 +62,12 @@ struct GeneratorState {
   friend bool operator==(const GeneratorState&, const GeneratorState&) = default;
 };
 
-/// Where a kernel's numbers begin: counter `offset` of stream `seed`; in work that is recorded to run again and again,
-/// `offset` counters behind what `base` holds in device memory when it runs.
+/// Position at which a kernel's random numbers begin: counter `offset` of stream `seed`. In captured work the position
+/// is `offset` counters after the state that `base` holds in device memory at each replay.
 struct PhiloxState {
   std::uint64_t seed = 0;
   std::uint64_t offset = 0;
-  const GeneratorState* base = nullptr;  ///< its seed counts, not the one here
+  const GeneratorState* base = nullptr;  ///< its seed is used instead of `seed`
   constexpr PhiloxState() = default;
   constexpr PhiloxState(std::uint64_t s, std::uint64_t o, const GeneratorState* b = nullptr)
       : seed(s), offset(o), base(b) {}
@@ -75,10 +75,10 @@ struct PhiloxState {
 };
 
 /// A position in one Philox stream. Operations reserve a range of counters and read them by element index.
-/// Threads may share one. What each call draws is a block of the stream as a whole, and no block is drawn twice or left
-/// out; which thread gets which is not fixed. A state that is set or seeded meanwhile falls between two calls. A copy
-/// goes on by itself; graphs that draw from a generator stay with the original, into which assignment writes, and
-/// outlive it.
+/// Threads may share a generator: each call draws one contiguous block of the stream, and no block is drawn twice or
+/// skipped, but which thread gets which block is not fixed. Setting the state or the seed takes effect between two
+/// calls. A copy is independent of the original. Graphs that draw from a generator stay bound to the original, see the
+/// state that is assigned to it, and may outlive it.
 class Generator {
  public:
   explicit Generator(std::uint64_t seed = 0) : own_{seed, 0} {}
@@ -105,7 +105,7 @@ class Generator {
   }
   void manual_seed(std::uint64_t seed) { set_state({seed, 0}); }
 
-  /// Takes `blocks` counters (four 32-bit words each) and returns the state at their beginning.
+  /// Reserves `blocks` counters (four 32-bit words each) and returns the state at the first of them.
   GeneratorState reserve(std::uint64_t blocks) {
     const std::lock_guard lock(lock_);
     if (shared_) return shared_->reserve(blocks);
@@ -113,16 +113,16 @@ class Generator {
     own_.offset += blocks;
     return before;
   }
-  /// The same for work of the stream. Where that is recorded, each of its runs takes the counters, and none are taken
-  /// now. Throws DeviceError when a recording is not one of cuda::Graph.
+  /// Reserves counters for work on `stream`. While the stream is captured, none are taken now and every replay takes
+  /// `blocks` of them. Throws DeviceError when the stream is captured by anything other than cuda::Graph.
   PhiloxState reserve(std::uint64_t blocks, const Stream& stream);
-  /// One 64-bit number; uses one counter.
+  /// Returns a random 64-bit number; uses one counter.
   std::uint64_t next_u64() {
     const auto [seed, counter] = reserve(1);
     const auto w = philox(seed, counter);
     return (static_cast<std::uint64_t>(w[0]) << 32) | w[1];
   }
-  /// Uniform integer in [0, bound), without bias (Lemire 2019); bound > 0.
+  /// Returns a uniform integer in [0, bound), without bias (Lemire 2019); bound > 0.
   std::uint64_t below(std::uint64_t bound) {
     std::uint64_t x = next_u64();
     auto wide = static_cast<detail::u128>(x) * bound;
@@ -135,13 +135,13 @@ class Generator {
     }
     return static_cast<std::uint64_t>(wide >> 64);
   }
-  /// Uniform in [0, 1).
+  /// Returns a uniform number in [0, 1).
   double uniform() {
     const auto [seed, counter] = reserve(1);
     const auto w = philox(seed, counter);
     return uniform53(w[0], w[1]);
   }
-  /// An independent stream named by numbers, e.g. fork(epoch, index) for one sample's augmentation.
+  /// Returns a generator of the independent stream (a, b), e.g. fork(epoch, index) for the augmentation of one sample.
   Generator fork(std::uint64_t a, std::uint64_t b = 0) const {
     const auto w = philox(seed() ^ 0x6c6576696e000000ull, a, b);
     return Generator((static_cast<std::uint64_t>(w[0]) << 32) | w[1]);
@@ -150,12 +150,12 @@ class Generator {
  private:
   std::shared_ptr<Generator> share();
 
-  mutable detail::SpinLock lock_;  ///< of what follows
+  mutable detail::SpinLock lock_;  ///< protects the members below
   GeneratorState own_;
-  std::shared_ptr<Generator> shared_;  ///< takes the place of own_ once a graph draws from it
+  std::shared_ptr<Generator> shared_;  ///< replaces own_ once a graph draws from this generator
 };
 
-/// The generator that random operations use when given none. One a process; seed it with manual_seed.
+/// Returns the generator that random operations use when none is given. There is one per process; manual_seed seeds it.
 Generator& default_generator();
 /// Seeds the default generator.
 void manual_seed(std::uint64_t seed);

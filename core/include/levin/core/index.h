@@ -9,11 +9,11 @@
 
 namespace levin {
 
-/// Stands for Python's None: an absent bound in a Slice, a new axis of size 1 as an index.
+/// Stands for Python's None: an absent bound in a Slice, or a new axis of size 1 as an index.
 struct Nil {};
 inline constexpr Nil nil{};
 
-/// Stands for as many full slices as are missing.
+/// Stands for as many full slices as there are axes without an index.
 struct EllipsisType {};
 inline constexpr EllipsisType Ellipsis{};
 
@@ -31,7 +31,7 @@ struct Slice {
   std::int64_t step = 1;
 };
 
-/// One place of an index expression.
+/// One element of an index expression.
 struct Index {
   enum class Kind : std::uint8_t { integer, slice, ellipsis, new_axis };
   Index(std::integral auto i) : kind(Kind::integer), integer(static_cast<std::int64_t>(i)) {}  // NOLINT: implicit

@@ -1,5 +1,5 @@
 #pragma once
-// A vector whose first N elements live inside it.
+// A vector that stores up to N elements inline.
 
 #include <initializer_list>
 #include <cstddef>
@@ -11,7 +11,7 @@ template <class T, int N>
 class InlineVector {
  public:
   InlineVector() = default;
-  // These delegate, so that the destructor frees the array when an element's copy throws.
+  // These constructors delegate, so that the destructor frees the array when copying an element throws.
   explicit InlineVector(int size) : InlineVector() { resize(size); }
   InlineVector(std::initializer_list<T> values) : InlineVector() {
     reserve(static_cast<int>(values.size()));
@@ -86,7 +86,7 @@ class InlineVector {
   }
 
   T inline_[N] = {};
-  T* heap_ = nullptr;  // not a std::unique_ptr, of which every type costs the compiler 1.4 MB
+  T* heap_ = nullptr;  // not a std::unique_ptr, each type of which costs the compiler 1.4 MB
   int size_ = 0;
   int capacity_ = N;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// Reference counting inside the object: one pointer per handle, no control block.
+// Intrusive reference counting: a handle is one pointer, and there is no control block.
 
 #include <atomic>
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace levin {
 
-/// Base of counted objects; the count starts at 0 and the last IntrusivePtr deletes.
+/// Base of reference-counted objects. The count starts at 0, and the last IntrusivePtr deletes the object.
 class RefCounted {
  public:
   RefCounted() = default;
@@ -49,7 +49,7 @@ class IntrusivePtr {
   explicit operator bool() const { return p_ != nullptr; }
   friend bool operator==(const IntrusivePtr& a, const IntrusivePtr& b) { return a.p_ == b.p_; }
 
-  /// Takes the pointer out without touching the count, and puts such a pointer back.
+  /// Gives up the pointer without changing the count; adopt() takes such a pointer back.
   T* release() { return std::exchange(p_, nullptr); }
   static IntrusivePtr adopt(T* p) {
     IntrusivePtr r;
@@ -72,7 +72,8 @@ IntrusivePtr<T> make_intrusive(A&&... a) {
   return IntrusivePtr<T>(new T(std::forward<A>(a)...));
 }
 
-/// Gives a class its own thread-local free list, since tensors and graph nodes come and go millions of times.
+/// Gives a class its own thread-local free list, since tensors and graph nodes are allocated and freed millions of
+/// times.
 template <class T>
 class Pooled {
  public:
@@ -107,7 +108,7 @@ class Pooled {
     Slot* head = nullptr;
     int count = 0;
     ~FreeList() {
-      count = kKeep;  // full, so that later frees of this thread go straight to the system
+      count = kKeep;  // marks the list as full, so that later frees of this thread go to the system
       while (head) ::operator delete(std::exchange(head, head->next));
     }
   };

@@ -1,5 +1,5 @@
 #pragma once
-// Files: whole or not at all when written, checked when read.
+// File input and output: a file is written completely or not at all, and every read is checked.
 
 #include <cstddef>
 #include <cstdint>
@@ -18,37 +18,41 @@ using Bytes = std::vector<std::byte>;
 void write_file(const std::filesystem::path& path, std::span<const std::byte> data);
 void write_file(const std::filesystem::path& path, const std::string& text);
 
-/// The same for a whole folder: `fill` writes files into a temporary folder which then takes the place of `path`.
-/// If `path` exists it is replaced; a crash in between leaves the old or the new one, under its name or with the
-/// suffix ".old", which `recover_folder` puts back.
+/// Writes a whole folder in the same way: `fill` writes files into a temporary folder, which then replaces `path`.
+/// A crash in between leaves the old or the new folder, under its name or with the suffix ".old", which
+/// `recover_folder` renames back.
 void write_folder(const std::filesystem::path& path, const std::function<void(const std::filesystem::path&)>& fill);
-/// Finishes what a crash inside write_folder left: puts "<path>.old" back if `path` is missing, removes strays.
+/// Cleans up after a crash inside write_folder: renames "<path>.old" back if `path` is missing, and removes temporary
+/// folders.
 void recover_folder(const std::filesystem::path& path);
 
-/// Removes a folder as one: a crash in between leaves it whole, or a stray. Throws IoError.
+/// Removes a folder atomically: a crash in between leaves it complete, or a temporary folder for remove_strays().
+/// Throws IoError.
 void remove_folder(const std::filesystem::path& path);
-/// Removes what processes that are gone left half written or half removed in `folder`; gives the number.
+/// Removes the files and folders in `folder` that ended processes left partly written or partly removed; returns their
+/// number.
 int remove_strays(const std::filesystem::path& folder);
 
-/// Makes `link` name `target` (a relative name) by an atomic rename.
+/// Makes `link` a symbolic link to `target` (a relative name) by an atomic rename.
 void write_pointer(const std::filesystem::path& link, const std::string& target);
 
-/// The whole file; throws IoError with the reason.
+/// Returns the contents of the file; throws IoError with the reason.
 Bytes read_file(const std::filesystem::path& path);
 std::string read_text(const std::filesystem::path& path);
 
-/// Inflates gzip data (any number of members); throws IoError that names `what` when damaged or truncated, or when the
-/// result would exceed `limit` bytes.
+/// Decompresses gzip data (any number of members). Throws IoError that names `what` when the data is damaged or
+/// truncated, or when the result would exceed `limit` bytes.
 Bytes gunzip(std::span<const std::byte> data, const std::string& what, std::size_t limit = std::size_t{4} << 30);
 
-/// CRC-32 (IEEE) of `data`, continuing from `crc`.
+/// Computes the CRC-32 (IEEE) of `data`, continuing from `crc`.
 std::uint32_t crc32(std::span<const std::byte> data, std::uint32_t crc = 0);
 
-/// For tests: makes writes fail with `error` (an errno; 0: no space left on device) once `bytes` more have been
-/// written; negative turns off.
+/// For tests: makes writes fail with `error` (an errno; 0: no space left on device) after `bytes` more have been
+/// written. A negative number turns this off.
 void fail_writes_after(std::int64_t bytes, int error = 0);
-/// For tests: SIGKILL ends the process in place of operation number `operations` from now (from 0). Each creation,
-/// 64 KiB of writing, synchronisation, renaming and removal is one. Negative turns off.
+/// For tests: kills the process with SIGKILL instead of running operation number `operations` from now (counted from
+/// 0). Each creation, write of 64 KiB, synchronisation, renaming and removal is one operation. A negative number turns
+/// this off.
 void kill_process_after(std::int64_t operations);
 
 }  // namespace levin::io

@@ -1,6 +1,6 @@
 #pragma once
-// The one door for threads. Chunks are a function of the range and grain alone, so results do not depend on the number
-// of threads; only who computes a chunk does.
+// Parallel loops over threads; operations use threads only through them. Chunks depend on the range and grain alone, so
+// results do not depend on the number of threads; only the assignment of chunks to threads does.
 
 #include <cstdint>
 #include <type_traits>
@@ -9,13 +9,14 @@ namespace levin {
 
 using std::int64_t;
 
-/// Threads that parallel_for uses; at first OMP_NUM_THREADS or the cores this process may run on (affinity, quota).
+/// Returns the number of threads that parallel_for uses: by default OMP_NUM_THREADS, or the number of cores that this
+/// process may run on (affinity, quota).
 int num_threads();
-/// Sets it (1 or more); throws ValueError.
+/// Sets the number of threads (1 or more); throws ValueError.
 void set_num_threads(int threads);
-/// True inside a parallel_for body: nested calls run serially.
+/// True inside the body of a parallel_for, where nested calls run serially.
 bool in_parallel_region();
-/// Marks the calling thread as one that works alone (a data loader's worker): its parallel_for runs serially.
+/// Makes every parallel_for of the calling thread run serially, e.g. for a data loader's worker.
 void set_thread_serial(bool serial);
 
 namespace detail {
@@ -24,7 +25,7 @@ void parallel_chunks(int64_t begin, int64_t end, int64_t grain, ChunkFn fn, cons
 }  // namespace detail
 
 /// Calls body(b, e) for the chunks [begin + i * grain, min(begin + (i + 1) * grain, end)), in any order and from
-/// several threads; the first exception is rethrown here. A range of one chunk runs at once in the caller.
+/// several threads, and rethrows the first exception. A range of one chunk runs directly in the calling thread.
 template <class F>
 void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& body) {
   if (end <= begin) return;

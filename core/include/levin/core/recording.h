@@ -1,28 +1,28 @@
 #pragma once
-// Work that a stream records instead of running it, to be run later again and again: a CUDA graph's capture. Through
-// here a recording learns which numbers of the host change from run to run.
+// Stream capture: work that a stream records instead of running it, and that is replayed later, as in a CUDA graph.
+// This interface tells a recording which host values change from replay to replay.
 
 #include <levin/core/device.h>
 #include <levin/core/generator.h>
 
 namespace levin {
 
-/// One capture under way, and then what it recorded. Before each run the recording fills its device memory, in order
-/// with the work of the stream and without waiting.
+/// A capture in progress, and afterwards the captured work. Before each replay the recording fills its device memory,
+/// in stream order and without waiting.
 class Recording {
  public:
   virtual ~Recording() = default;
-  /// Every run takes `blocks` counters of the generator; returns where kernels find them.
+  /// Makes every replay take `blocks` counters of the generator; returns the position that kernels read.
   virtual PhiloxState draw(const std::shared_ptr<Generator>& generator, std::uint64_t blocks) = 0;
-  /// A number in device memory, which `now` gives anew for every run. It runs on the host; what it throws keeps the run
-  /// from beginning.
+  /// Returns a number in device memory that is set to the result of `now` before every replay. `now` runs on the host;
+  /// if it throws, the replay does not start.
   virtual const double* variable(std::function<double()> now) = 0;
 };
 
-/// The recording that the stream's work goes to now, null when it runs. Throws DeviceError when the stream is captured
-/// by something else than cuda::Graph.
+/// Returns the recording that captures the stream's work, or null when the stream is not captured. Throws DeviceError
+/// when the stream is captured by anything other than cuda::Graph.
 Recording* recording(const Stream& stream);
-/// How to find it on a type of device; a backend says so when it is registered.
+/// Registers the function that finds the recording of a stream on one type of device; its backend does so at start-up.
 void register_recordings(DeviceType type, Recording* (*find)(const Stream&));
 
 }  // namespace levin

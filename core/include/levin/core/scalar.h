@@ -1,5 +1,5 @@
 #pragma once
-// A number that is not a tensor: it keeps its category, so that it never widens a tensor of the same category.
+// A number that is not a tensor. It keeps its category, so that it never widens a tensor of the same category.
 
 #include <levin/core/dtype.h>
 
@@ -19,7 +19,7 @@ class Scalar {
   bool is_integral() const { return kind_ == Kind::integer; }
   bool is_bool() const { return kind_ == Kind::boolean; }
 
-  /// The value as T; a floating value is truncated towards zero for integer T.
+  /// Returns the value as T; a floating value is truncated towards zero for integer T.
   template <class T>
   T to() const {
     if constexpr (std::is_same_v<T, bool>) {
@@ -31,7 +31,7 @@ class Scalar {
     }
   }
 
-  /// Result type of an operation between a tensor of type `tensor` and this number (PyTorch's rule).
+  /// Returns the result type of an operation between a tensor of type `tensor` and this number (PyTorch's rule).
   DType promote_with(DType tensor) const {
     if (is_floating()) return levin::is_floating(tensor) ? tensor : default_dtype();
     if (is_integral()) return tensor == DType::boolean ? DType::i64 : tensor;

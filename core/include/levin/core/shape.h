@@ -1,5 +1,5 @@
 #pragma once
-// Sizes and strides, inline up to eight dimensions.
+// Sizes and strides of tensors with up to eight dimensions, stored inline.
 
 #include <levin/core/dtype.h>
 
@@ -56,7 +56,7 @@ class Shape {
     --size_;
   }
 
-  /// Product of all values; 1 when empty.
+  /// Returns the product of all values; 1 when empty.
   constexpr int64_t numel() const {
     int64_t n = 1;
     for (int i = 0; i < size_; ++i) n *= values_[i];
@@ -75,29 +75,29 @@ class Shape {
   int size_ = 0;
 };
 
-/// "(64, 784)", "(3,)", "()" as PyTorch and NumPy write shapes.
+/// Returns "(64, 784)", "(3,)", "()", as PyTorch and NumPy print shapes.
 std::string to_string(const Shape& shape);
 
-/// Row-major strides, in elements; a size of 0 or 1 counts as 1.
+/// Returns row-major strides, in elements; a size of 0 counts as 1.
 Shape contiguous_strides(const Shape& sizes);
 bool is_contiguous(const Shape& sizes, const Shape& strides);
 
-/// Axis in [-dims, dims) to [0, dims); throws IndexError that names `op`. With dims 0, -1 and 0 are accepted.
+/// Maps an axis in [-dims, dims) to [0, dims); throws IndexError that names `op`. With dims 0, -1 and 0 are accepted.
 int wrap_axis(int64_t axis, int dims, const char* op);
-/// Wraps each axis, refuses repeats; an empty list means all axes.
+/// Wraps each axis; an empty list means all axes. Throws IndexError for repeated axes.
 Shape wrap_axes(const Shape& axes, int dims, const char* op);
 
-/// The shape to which both broadcast (PyTorch's rules); throws ShapeError that names `op`.
+/// Returns the shape to which both broadcast (PyTorch's rules); throws ShapeError that names `op`.
 Shape broadcast_shapes(const Shape& a, const Shape& b, const char* op);
-/// Strides that read a tensor of `sizes`/`strides` as if it had shape `target`; throws ShapeError.
+/// Returns strides that read a tensor of `sizes`/`strides` as if it had shape `target`; throws ShapeError.
 Shape broadcast_strides(const Shape& sizes, const Shape& strides, const Shape& target, const char* op);
 
-/// Replaces one -1 by what `numel` leaves for it; throws ShapeError when it does not fit.
+/// Replaces one -1 by the size that follows from `numel`; throws ShapeError when the shape does not fit.
 Shape infer_size(const Shape& requested, int64_t numel, const char* op);
-/// Strides of a view with `target` sizes on the same memory; false when only a copy could do that.
+/// Computes the strides of a view with `target` sizes on the same memory; false when a copy is needed.
 bool view_strides(const Shape& sizes, const Shape& strides, const Shape& target, Shape& result);
 
-/// Reduced sizes: `axes` (wrapped) become 1 when `keepdim`, else vanish.
+/// Returns the sizes after a reduction: `axes` (wrapped) become 1 with `keepdim`, otherwise they are removed.
 Shape reduced_sizes(const Shape& sizes, const Shape& axes, bool keepdim);
 
 }  // namespace levin

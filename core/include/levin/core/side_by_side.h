@@ -1,15 +1,15 @@
 #pragma once
-// State for threads that compute independently side by side, such as the replicas of a module.
+// Thread-local state for threads that compute independently in parallel, such as the replicas of a module.
 
 #include <levin/core/generator.h>
 
 namespace levin {
 
-/// Gives the calling thread its share: its parallel_for uses at most `threads` (1 or more), and num_threads() says so.
+/// Limits parallel_for of the calling thread to at most `threads` (1 or more); num_threads() returns no more than that.
 /// Throws ValueError.
 void limit_thread(int threads);
 
-/// The calling thread's default_generator() is another one while the object lives.
+/// Replaces the calling thread's default_generator() while the object lives.
 class DefaultGeneratorGuard {
  public:
   explicit DefaultGeneratorGuard(Generator& generator);

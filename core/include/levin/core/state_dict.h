@@ -1,5 +1,5 @@
 #pragma once
-// Tensors by name: parameters, and what is saved and loaded.
+// Named tensors: parameters, and the tensors that are saved and loaded.
 
 #include <levin/core/tensor.h>
 
@@ -16,7 +16,7 @@ struct Parameter : Tensor {
   std::string name;
 };
 
-/// An ordered dictionary of tensors. Values are handles: changing a tensor in place is seen by who gave it.
+/// An ordered dictionary of tensors. Values are handles, so that changing a tensor in place also changes the original.
 class StateDict {
  public:
   using Entry = std::pair<std::string, Tensor>;
@@ -35,15 +35,15 @@ class StateDict {
   auto end() const { return entries_.end(); }
 
   bool contains(std::string_view name) const { return find(name) != nullptr; }
-  /// Null when there is none.
+  /// Returns the tensor of this name, or null when there is none.
   const Tensor* find(std::string_view name) const;
-  /// Throws StateError when there is none.
+  /// Returns the tensor of this name; throws StateError when there is none.
   const Tensor& at(std::string_view name) const;
-  /// Adds or replaces.
+  /// Adds or replaces an entry.
   void set(const std::string& name, const Tensor& value);
-  /// All of `other` under "prefix" + name.
+  /// Adds all entries of `other` as `prefix` + name.
   void merge(const std::string& prefix, const StateDict& other);
-  /// The entries whose names begin with `prefix`, without it.
+  /// Returns the entries whose names begin with `prefix`, with the prefix removed.
   StateDict sub(std::string_view prefix) const;
 
  private:

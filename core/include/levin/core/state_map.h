@@ -1,5 +1,5 @@
 #pragma once
-// The state that parts of a training run, and data loaders, save to a checkpoint: plain values by name.
+// Named plain values: the state that callbacks, data loaders and other parts of a training run save to a checkpoint.
 
 #include <levin/core/error.h>
 
@@ -23,23 +23,23 @@ class StateMap {
   StateMap(StateMap&&) noexcept;
   StateMap& operator=(const StateMap&);
   StateMap& operator=(StateMap&&) noexcept;
-  /// `StateMap{{"hidden", 64}, {"lr", 1e-3}, {"name", "cnn"}}`
+  /// Constructs from pairs: `StateMap{{"hidden", 64}, {"lr", 1e-3}, {"name", "cnn"}}`.
   StateMap(std::initializer_list<std::pair<const std::string, StateValue>> values);
 
   void set(const std::string& key, StateValue value);
   bool has(const std::string& key) const;
   bool empty() const { return values_.empty(); }
 
-  /// The value under `key`; throws StateError when it is missing or of another type.
+  /// Returns the value of `key`; throws StateError when it is missing or has another type.
   template <class T>
   T get(const std::string& key) const {
     const StateValue& v = at(key);
     if (const T* p = std::get_if<T>(&v)) return *p;
-    if (is_empty_list(v)) return T();  // the type of a list without elements is not kept
+    if (is_empty_list(v)) return T();  // the element type of an empty list is not stored
     wrong_type(key);
   }
 
-  /// Copies all of `other` under "<prefix>/<key>"; and takes such a part out again.
+  /// Copies all entries of `other` to "<prefix>/<key>"; part() returns such entries without the prefix.
   void put(const std::string& prefix, const StateMap& other);
   StateMap part(const std::string& prefix) const;
 

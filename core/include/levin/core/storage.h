@@ -12,7 +12,7 @@ class Storage : public RefCounted, public Pooled<Storage> {
  public:
   /// Allocates `bytes` on `device`; throws OutOfMemory or DeviceError.
   Storage(std::size_t bytes, Device device);
-  /// Borrows memory that `release` gives back (called once, when the last view is gone).
+  /// Borrows memory. `release` is called once, when the last view is destroyed.
   Storage(void* data, std::size_t bytes, Device device, std::function<void()> release);
   ~Storage();
 
@@ -20,11 +20,11 @@ class Storage : public RefCounted, public Pooled<Storage> {
   std::size_t bytes() const { return bytes_; }
   Device device() const { return device_; }
 
-  /// Counts in-place edits, so that backward notices when a saved value was overwritten.
+  /// Returns the number of in-place modifications, by which backward detects that a saved tensor was overwritten.
   std::uint32_t version() const { return version_; }
   void bump_version() { ++version_; }
 
-  /// Storages alive in the process; tests use it to find leaks.
+  /// Returns the number of live storages in the process; tests use it to find leaks.
   static int64_t live_count();
 
  private:

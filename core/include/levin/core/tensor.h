@@ -1,7 +1,7 @@
 #pragma once
-// The one tensor type: a handle on memory with a shape, and perhaps a place in a gradient graph.
-// Copies of a handle are the same tensor. What follows `// autograd` is defined by that module; free functions of the
-// same names are the API, and the members forward to them.
+// The tensor type: a handle to memory with a shape, and optionally a place in the autograd graph. Copies of a handle
+// refer to the same tensor. The members below the headings `// autograd` are defined by that module; they forward to
+// the free functions of the same names.
 
 #include <levin/core/index.h>
 #include <levin/core/owned_ptr.h>
@@ -19,16 +19,16 @@ namespace levin {
 class Generator;
 class Tensor;
 
-/// Base of the data that autograd attaches to a tensor; only that module knows more.
+/// Base of the data that autograd attaches to a tensor; its contents are private to that module.
 class AutogradData {
  public:
   virtual ~AutogradData() = default;
-  /// The text that printing appends: "requires_grad=True", "grad_fn=<mul>", or nothing.
+  /// Returns the text that printing appends: "requires_grad=True", "grad_fn=<mul>", or nothing.
   virtual std::string describe() const { return {}; }
 };
 
 namespace detail {
-/// Set by autograd's inference_mode; here because every tensor that is made asks it.
+/// Set by autograd's inference_mode; defined here because every new tensor reads it.
 inline constinit thread_local bool inference_mode_on = false;
 }  // namespace detail
 
@@ -39,19 +39,19 @@ class TensorImpl : public RefCounted, public Pooled<TensorImpl> {
         dtype(dtype_), device(storage->device()), contiguous(levin::is_contiguous(sizes_, strides_)) {}
 
   StoragePtr storage;
-  int64_t offset;  ///< of the first element, in elements
+  int64_t offset;  ///< offset of the first element, in elements
   int64_t numel;
   Shape sizes, strides;
   DType dtype;
   Device device;
   bool contiguous;
-  bool inference = detail::inference_mode_on;  ///< made under inference_mode: may not be saved for backward
+  bool inference = detail::inference_mode_on;  ///< created under inference_mode: may not be saved for backward
   OwnedPtr<AutogradData> autograd;
 };
 
 using TensorImplPtr = IntrusivePtr<TensorImpl>;
 
-/// Options of creation functions; absent fields take the defaults.
+/// Options of creation functions; absent fields have default values.
 struct TensorOptions {
   std::optional<DType> dtype{};    ///< default_dtype(), or the data's own type
   Device device = kCpu;
@@ -59,7 +59,7 @@ struct TensorOptions {
   Generator* generator = nullptr;  ///< default_generator(); random functions only
 };
 
-/// Removes a hook again. Copies name the same hook; an empty handle does nothing.
+/// Removes a hook. Copies refer to the same hook; an empty handle does nothing.
 class HookHandle {
  public:
   HookHandle() = default;
@@ -83,7 +83,7 @@ class Tensor {
 
   // Information
   bool defined() const { return static_cast<bool>(impl_); }
-  explicit operator bool() const = delete;  // ask defined() or item<bool>()
+  explicit operator bool() const = delete;  // use defined() or item<bool>()
   const Shape& sizes() const { return impl()->sizes; }
   const Shape& shape() const { return impl()->sizes; }
   const Shape& strides() const { return impl()->strides; }
@@ -99,60 +99,61 @@ class Tensor {
   int64_t storage_offset() const { return impl()->offset; }
   std::uint32_t version() const { return impl()->storage->version(); }
   bool is_inference() const { return impl()->inference; }
-  /// True when both handles are the same tensor.
+  /// True if both handles refer to the same tensor.
   bool is_same(const Tensor& o) const { return impl_ == o.impl_; }
-  /// True when both share memory.
+  /// True if both share memory.
   bool shares_storage(const Tensor& o) const { return impl()->storage == o.impl()->storage; }
 
-  /// Memory and geometry for a kernel.
+  /// Returns memory, sizes and strides for a kernel.
   TensorView tensor_view() const;
-  /// First element; T must be the tensor's type (DTypeError) and the device the CPU (DeviceError).
+  /// Returns a pointer to the first element. Throws DTypeError unless T is the tensor's type, and DeviceError unless
+  /// the tensor is on the CPU.
   template <class T>
   T* data() const {
     return static_cast<T*>(checked_data(dtype_of<T>));
   }
-  /// First element whatever its type or device.
+  /// Returns a pointer to the first element, for any type and device.
   void* raw_data() const {
     return static_cast<std::byte*>(impl()->storage->data()) + impl()->offset * size_of(impl()->dtype);
   }
-  /// The single element, converted to T; throws ShapeError unless numel() is 1. Waits for the device.
+  /// Returns the single element, converted to T; throws ShapeError unless numel() is 1. Waits for the device.
   template <class T>
   T item() const {
     return item_scalar().to<T>();
   }
   Scalar item_scalar() const;
-  /// All elements in row-major order, converted to T.
+  /// Returns all elements in row-major order, converted to T.
   template <class T>
   std::vector<T> to_vector() const;
 
   // autograd: the graph
   bool requires_grad() const;
-  /// Makes a leaf record operations (floating types only), or stops it. Returns the same tensor.
+  /// Sets whether operations on this leaf are recorded (floating types only). Returns the same tensor.
   const Tensor& requires_grad_(bool on = true) const;
   bool is_leaf() const;
-  /// The accumulated gradient of a leaf, or of a tensor with retain_grad; undefined when there is none.
+  /// Returns the accumulated gradient of a leaf, or of a tensor with retain_grad; undefined when there is none.
   const Tensor& grad() const;
   void set_grad(const Tensor& g) const;
   void retain_grad() const;
   bool retains_grad() const;
-  /// Name of the operation that made this tensor, e.g. "mul"; empty for leaves.
+  /// Returns the name of the operation that created this tensor, e.g. "mul"; empty for leaves.
   std::string grad_fn() const;
-  /// Gradients of this tensor with respect to the graph's leaves, added to their grad(). `gradient` has this tensor's
-  /// shape and may be absent for a single element. Throws GradError.
+  /// Computes the gradients of this tensor with respect to the graph's leaves and adds them to their grad(). `gradient`
+  /// has this tensor's shape and may be omitted for a tensor of one element. Throws GradError.
   void backward(const Tensor& gradient = {}, const BackwardOptions& options = {}) const;
-  /// Called with the gradient of this tensor during backward; a defined result replaces it.
+  /// Registers a hook that is called with the gradient of this tensor during backward; a defined result replaces it.
   HookHandle register_hook(std::function<Tensor(const Tensor&)> hook) const;
-  /// Called after a leaf's grad() was updated.
+  /// Registers a hook that is called after the grad() of this leaf was updated.
   HookHandle register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook) const;
   Tensor detach() const;
 
-  // autograd: views (no copy unless said)
-  Tensor reshape(const Shape& sizes) const;  ///< copies when no view can do it
-  Tensor view(const Shape& sizes) const;     ///< throws ShapeError when no view can do it
+  // autograd: views (no copy unless stated)
+  Tensor reshape(const Shape& sizes) const;  ///< copies when a view is not possible
+  Tensor view(const Shape& sizes) const;     ///< throws ShapeError when a view is not possible
   Tensor view_as(const Tensor& other) const { return view(other.sizes()); }
   Tensor flatten(int64_t start = 0, int64_t end = -1) const;
   Tensor transpose(int64_t a, int64_t b) const;
-  Tensor t() const;                          ///< of at most two dimensions
+  Tensor t() const;                          ///< for at most two dimensions
   Tensor permute(const Shape& axes) const;
   Tensor narrow(int64_t axis, int64_t start, int64_t length) const;
   Tensor slice(int64_t axis, const Slice& slice) const;
@@ -167,7 +168,7 @@ class Tensor {
   std::vector<Tensor> split(int64_t size, int64_t axis = 0) const;
   std::vector<Tensor> split(const std::vector<int64_t>& sizes, int64_t axis = 0) const;
   std::vector<Tensor> unbind(int64_t axis = 0) const;
-  /// Basic indexing with integers, Slice, Ellipsis and nil; a view.
+  /// Returns a view by basic indexing with integers, Slice, Ellipsis and nil.
   Tensor index(std::span<const Index> indices) const;
   template <class... I>
     requires(sizeof...(I) > 0 && (std::is_convertible_v<I, Index> && ...))
@@ -217,7 +218,7 @@ class Tensor {
   Tensor any() const;
   Tensor all() const;
 
-  // autograd: in place; a leaf that requires grad refuses them outside no_grad
+  // autograd: in place; these throw outside no_grad for a leaf that requires grad
   const Tensor& add_(const Tensor& other, const Scalar& alpha = 1) const;
   const Tensor& add_(const Scalar& other) const;
   const Tensor& sub_(const Tensor& other) const;
@@ -244,7 +245,7 @@ class Tensor {
   const Tensor& operator/=(const Tensor& o) const { return div_(o); }
   const Tensor& operator/=(const Scalar& o) const { return div_(o); }
 
-  // For the modules above
+  // For other modules of Levin
   TensorImpl* impl() const {
     if (!impl_) undefined();
     return impl_.get();
@@ -258,16 +259,18 @@ class Tensor {
   TensorImplPtr impl_;
 };
 
-/// Memory without values. Row-major.
+/// Returns a row-major tensor whose values are not initialized.
 Tensor empty(const Shape& sizes, const TensorOptions& options = {});
-/// A tensor over memory of the caller, which must outlive it unless `release` (called once) gives it back.
+/// Returns a tensor on memory of the caller. The memory must stay valid until `release` is called (once), or until the
+/// tensor is destroyed when `release` is absent.
 Tensor from_blob(void* data, const Shape& sizes, const TensorOptions& options, std::function<void()> release = {});
 Tensor from_blob(void* data, const Shape& sizes, const Shape& strides, const TensorOptions& options,
                  std::function<void()> release = {});
-/// A new tensor on `source`'s memory with other geometry, unknown to autograd. The modules above build views from it.
+/// Returns a new tensor on `source`'s memory with other sizes, strides and offset, which autograd does not track.
+/// Other modules implement views with it.
 Tensor alias(const Tensor& source, const Shape& sizes, const Shape& strides, int64_t offset);
 
-/// Copies values; the type is T's unless the options name another one.
+/// Returns a tensor with a copy of the values; its dtype is that of T unless the options name another one.
 template <class T>
 Tensor from_data(std::span<const T> values, const Shape& sizes, const TensorOptions& options = {});
 template <class T>
@@ -278,18 +281,19 @@ template <class T>
 Tensor from_data(std::initializer_list<T> values, const Shape& sizes, const TensorOptions& options = {}) {
   return from_data(std::span<const T>(values.begin(), values.size()), sizes, options);
 }
-/// A one-dimensional tensor of these values.
+/// Returns a one-dimensional tensor of these values.
 template <class T>
 Tensor tensor(std::initializer_list<T> values, const TensorOptions& options = {}) {
   return from_data(values, {static_cast<int64_t>(values.size())}, options);
 }
-/// A 0-dim tensor; its type is the number's (integers give int64, floating numbers default_dtype()).
+/// Returns a 0-dim tensor. Its dtype is int64 for integers and default_dtype() for floating-point numbers, unless the
+/// options name another one.
 Tensor tensor(const Scalar& value, const TensorOptions& options = {});
 
-/// The options of a tensor, for `randn({2, 3}, like(x))`.
+/// Returns the dtype and device of a tensor as options, for `randn({2, 3}, like(x))`.
 inline TensorOptions like(const Tensor& t) { return {.dtype = t.dtype(), .device = t.device()}; }
 
-/// PyTorch's form: nested brackets, four digits, "..." in tensors above 1000 elements, then dtype and device.
+/// Returns PyTorch's form: nested brackets, four digits, "..." in tensors above 1000 elements, then dtype and device.
 std::string to_string(const Tensor& t);
 std::ostream& operator<<(std::ostream& out, const Tensor& t);
 

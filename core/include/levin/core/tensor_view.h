@@ -1,5 +1,5 @@
 #pragma once
-// The argument type of kernels: memory and geometry, without autograd or ownership.
+// The tensor type of kernel arguments: memory, sizes and strides, without autograd or ownership.
 
 #include <levin/core/device.h>
 #include <levin/core/scalar.h>
@@ -10,14 +10,14 @@
 namespace levin {
 
 struct TensorView {
-  void* pointer = nullptr;  ///< first element; null for a number held inline
+  void* pointer = nullptr;  ///< first element; null for a number stored inline
   Shape sizes;
   Shape strides;            ///< in elements
   DType dtype = DType::f32;
   Device device;
   alignas(8) std::byte inline_value[8] = {};
 
-  /// A number as a 0-dim operand for any device, converted to `dtype`.
+  /// Returns a number as a 0-dim operand for any device, converted to `dtype`.
   static TensorView number(const Scalar& value, DType dtype) {
     TensorView v;
     v.dtype = dtype;

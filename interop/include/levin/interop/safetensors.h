@@ -1,6 +1,6 @@
 #pragma once
-// safetensors (huggingface.co/docs/safetensors): names, types, shapes and bytes; no code. Weights move to and from
-// Python by it.
+// safetensors (huggingface.co/docs/safetensors) is a file format of names, types, shapes and bytes, without code. It
+// serves to exchange weights with Python.
 
 #include <levin/core/io.h>
 #include <levin/core/state_dict.h>
@@ -15,16 +15,16 @@ struct Safetensors {
   std::map<std::string, std::string> metadata;  ///< free text
 };
 
-/// The file's bytes. Larger element types come first, then names in alphabetical order, so that all data is aligned.
-/// Throws ValueError for two equal names and for an undefined tensor.
+/// Returns the bytes of the file. Tensors are ordered by decreasing element size, then by name, so that all data is
+/// aligned. Throws ValueError for duplicate names and for an undefined tensor.
 io::Bytes encode_safetensors(const StateDict& tensors, const std::map<std::string, std::string>& metadata = {});
 
-/// Reads such bytes; `what` names them in errors. Nothing in the header is trusted: throws IoError with one sentence
-/// where it is malformed, too long (100,000,000 bytes), holds a repeated name, sizes that overflow, or offsets that do
-/// not cover the data exactly once.
+/// Parses the bytes of a file; `what` names it in errors. The header is not trusted: throws IoError with one sentence
+/// when it is malformed or longer than 100,000,000 bytes, or when it has a duplicate name, sizes that overflow, or
+/// offsets that do not cover the data exactly once.
 Safetensors decode_safetensors(std::span<const std::byte> data, const std::string& what);
 
-/// Writes the file whole or not at all (io::write_file).
+/// Writes the file atomically (io::write_file).
 void save_safetensors(const std::filesystem::path& path, const StateDict& tensors,
                       const std::map<std::string, std::string>& metadata = {});
 Safetensors load_safetensors(const std::filesystem::path& path);

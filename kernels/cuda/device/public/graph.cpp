@@ -19,7 +19,7 @@ struct cuda::Graph::Impl {
   enum class State { empty, capturing, ready } state = State::empty;
   int device = 0;
   MempoolId pool = 0;
-  cudaStream_t stream = nullptr;  ///< the captured one
+  cudaStream_t stream = nullptr;  ///< the captured stream
   cudaGraphExec_t exec = nullptr;
   cudaEvent_t replayed = nullptr;  ///< marks the end of the last replay
   std::unique_ptr<backend::GraphRecording> recording;
@@ -42,7 +42,7 @@ cuda::Graph::Graph() : impl_(std::make_unique<Impl>()) {}
 cuda::Graph::~Graph() {
   try {
     reset();
-  } catch (const Error&) {  // the device has failed: nothing of the graph runs any more
+  } catch (const Error&) {  // the device has failed, so no work of the graph runs any more
   }
 }
 
@@ -59,7 +59,7 @@ void cuda::Graph::capture_begin(MempoolId pool) {
   backend::Allocator& memory = backend::allocator(g.device);
   memory.begin_pool(g.pool, g.stream);
   const backend::DeviceGuard guard(g.device);
-  // Other threads may go on with what they do, such as allocating memory.
+  // Thread-local capture mode lets other threads go on, for example allocate memory.
   const cudaError_t error = cudaStreamBeginCapture(g.stream, cudaStreamCaptureModeThreadLocal);
   if (error != cudaSuccess) {
     memory.end_pool(g.pool);
@@ -118,8 +118,8 @@ void cuda::Graph::replay() {
     throw DeviceError("[graph] a graph cannot be replayed while another one is captured. Replay it before or after.");
   }
   cudaStream_t stream = backend::current_stream(g.device);
-  // CUDA keeps the replays in order, but not what is written for them: it comes after the last replay, and the first
-  // one after what the memory was used for before.
+  // CUDA orders the replays, but not the values written for them: they must follow the last replay, and for the first
+  // one the earlier use of the memory.
   if (g.replayed) {
     backend::check(cudaStreamWaitEvent(stream, g.replayed, 0), "cudaStreamWaitEvent");
   } else {
@@ -136,7 +136,7 @@ void cuda::Graph::reset() {
   if (g.state == Impl::State::empty) return;
   const backend::DeviceGuard guard(g.device, std::nothrow);
   backend::Allocator& memory = backend::allocator(g.device);
-  if (g.state == Impl::State::capturing) {  // given up half-way
+  if (g.state == Impl::State::capturing) {  // the capture was abandoned
     cudaGraph_t graph = nullptr;
     if (cudaStreamEndCapture(g.stream, &graph) == cudaSuccess) static_cast<void>(cudaGraphDestroy(graph));
     static_cast<void>(cudaGetLastError());

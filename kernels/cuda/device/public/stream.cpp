@@ -22,7 +22,7 @@ cudaEvent_t native(void* event) { return static_cast<cudaEvent_t>(event); }
 
 bool is_done(cudaError_t status, const char* call) {
   if (status == cudaErrorNotReady) {
-    static_cast<void>(cudaGetLastError());  // that is no error
+    static_cast<void>(cudaGetLastError());  // clears cudaErrorNotReady
     return false;
   }
   backend::check(status, call);

@@ -1,4 +1,5 @@
-// levin::cuda: whose kernels compute products and convolutions, and in which precision.
+// levin::cuda: the choice between vendor libraries and Levin's kernels for products and convolutions, and their
+// precision.
 
 #include "kernels/cuda/matmul/options.h"
 #include "kernels/cuda/vendor/choice.h"
@@ -16,7 +17,7 @@ namespace backend = kernels::cuda;
 
 namespace {
 
-/// Whether it is the vendor's; throws for a name that is neither's.
+/// True if `name` is the vendor's; throws for a name that is neither.
 bool is_vendor(const std::string& name, const char* vendor, const char* what) {
   if (name != "levin" && name != vendor) {
     throw ValueError(fmt::format("[cuda] \"{}\" is no {} library that can be chosen; take \"levin\" or \"{}\".", name,

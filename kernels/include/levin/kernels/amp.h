@@ -1,5 +1,5 @@
 #pragma once
-// Contracts of loss scaling, whose state stays on the device: the host never waits for it.
+// Contracts of loss scaling. The state stays on the device, and the host never waits for it.
 
 #include <levin/kernels/kernel.h>
 
@@ -14,14 +14,15 @@ struct AmpTensor {
   DType dtype = DType::f32;
 };
 
-/// values *= 1 / scale, the reciprocal taken in double and rounded to float; found_inf becomes 1 where a value is
-/// infinite or NaN before or after. `scale` and `found_inf` are one float each on the device. Bytes: values twice.
+/// Multiplies values by 1 / scale, where the reciprocal is computed in double and rounded to float; sets found_inf to 1
+/// if a value is infinite or NaN before or after. `scale` and `found_inf` are one float each on the device. Bytes:
+/// values twice.
 struct UnscaleArgs {
   std::span<const AmpTensor> tensors;
   const float* scale = nullptr;
   float* found_inf = nullptr;
 
-  /// Least work of a call.
+  /// Returns the minimum work of a call.
   Work work(std::string_view) const {
     Work w;
     for (const auto& t : tensors) {
@@ -34,9 +35,9 @@ struct UnscaleArgs {
 };
 extern constinit Kernel<void(const UnscaleArgs&, Stream&)> amp_unscale;
 
-/// After a step: where found_inf is not 0, scale = max(scale * backoff, min_scale) and tracker = 0; else tracker + 1,
-/// and at growth_interval scale *= growth where that is finite, and tracker = 0. `skips` counts those in a row.
-/// All are one float each on the device.
+/// Updates the scale after a step. If found_inf is not 0, scale = max(scale * backoff, min_scale) and tracker = 0.
+/// Otherwise tracker is incremented; when it reaches growth_interval, scale *= growth if the result is finite, and
+/// tracker = 0. `skips` counts consecutive skipped steps. All are one float each on the device.
 struct UpdateScaleArgs {
   float* scale = nullptr;
   float* tracker = nullptr;
@@ -45,7 +46,7 @@ struct UpdateScaleArgs {
   float growth = 2.0f, backoff = 0.5f, min_scale = 1.0f;
   int growth_interval = 2000;
 
-  /// Least work of a call.
+  /// Returns the minimum work of a call.
   Work work(std::string_view) const { return {7 * sizeof(float), 4, DType::f32}; }
 };
 extern constinit Kernel<void(const UpdateScaleArgs&, Stream&)> amp_update_scale;

@@ -1,22 +1,23 @@
 #pragma once
 // Contract of scaled dot-product attention by blocks (Dao et al., "FlashAttention", NeurIPS 2022): the (L, S) scores
-// live in blocks that stay in the cache; the backward computes them again.
+// are computed in blocks that stay in the cache, and the backward recomputes them.
 
 #include <levin/kernels/kernel.h>
 
 namespace levin::kernels {
 
-/// For every index of the leading axes: out = softmax(scale q k^T) v, and lse = log of the sum of exp of each row's
-/// scores. q (..., L, E), k (..., S, E), v (..., S, Ev) with the same leading sizes and any strides, 1 along the last
-/// axis. out (..., L, Ev) and lse (..., L) contiguous. With `causal` row i sees columns 0 to i. One floating type, on
-/// the cpu f32 or f64; beside 16-bit floats lse is f32, and weights are rounded to their type before they meet v. S is
-/// at least 1. Bytes: q, k, v and out once; flops: 2 L S (E + Ev) an index, about half with `causal`.
+/// Computes, for every index of the leading axes, out = softmax(scale q k^T) v, and lse = log of the sum of exp of each
+/// row's scores. q (..., L, E), k (..., S, E) and v (..., S, Ev) have the same leading sizes and any strides, except
+/// that the stride along the last axis is 1. out (..., L, Ev) and lse (..., L) are contiguous. With `causal`, row i
+/// attends to columns 0 to i. All have one floating type, f32 or f64 on the CPU; with 16-bit floats lse is f32, and the
+/// weights are rounded to the 16-bit type before they are multiplied by v. S is at least 1. Bytes: q, k, v and out
+/// once; flops: 2 L S (E + Ev) per index, about half with `causal`.
 struct AttentionArgs {
   TensorView out, lse, q, k, v;
   double scale = 1.0;
   bool causal = false;
 
-  /// Least work of a call.
+  /// Returns the minimum work of a call.
   Work work(std::string_view) const {
     const double scores = count(q) / static_cast<double>(std::max<int64_t>(1, q.size(q.dim() - 1))) *
                           static_cast<double>(k.size(k.dim() - 2));
@@ -26,16 +27,16 @@ struct AttentionArgs {
 };
 extern constinit Kernel<void(const AttentionArgs&, Stream&)> attention;
 
-/// With P = exp(scale q k^T - lse) and dS = P (g v^T - sum of g out along the last axis):
-/// dq = scale dS k, dk = scale dS^T q, dv = P^T g. All three contiguous; g and out as out above. P and dS are rounded
-/// to the tensors' type before they are multiplied.
-/// Bytes: eight tensors once; flops: 2 L S (3 E + 2 Ev) an index, about half with `causal`.
+/// With P = exp(scale q k^T - lse) and dS = P (g v^T - sum of g out along the last axis), computes
+/// dq = scale dS k, dk = scale dS^T q and dv = P^T g. All three are contiguous; g and out are like out above. P and dS
+/// are rounded to the tensors' type before they are multiplied. Bytes: eight tensors once; flops: 2 L S (3 E + 2 Ev)
+/// per index, about half with `causal`.
 struct AttentionBackwardArgs {
   TensorView dq, dk, dv, g, out, lse, q, k, v;
   double scale = 1.0;
   bool causal = false;
 
-  /// Least work of a call.
+  /// Returns the minimum work of a call.
   Work work(std::string_view) const {
     const double scores = count(q) / static_cast<double>(std::max<int64_t>(1, q.size(q.dim() - 1))) *
                           static_cast<double>(k.size(k.dim() - 2));

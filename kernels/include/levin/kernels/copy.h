@@ -5,12 +5,13 @@
 
 namespace levin::kernels {
 
-/// out = x, converted to out's type; x broadcasts to out's sizes. Any types and strides; out and x do not overlap.
-/// Floating values are truncated towards zero for integers and compared with zero for bool. Bytes: x once, out once.
+/// Copies x to out, converted to out's type; x broadcasts to out's sizes. Any types and strides; out and x do not
+/// overlap. Floating values are truncated towards zero for integers and compared with zero for bool. Bytes: x once, out
+/// once.
 struct CopyArgs {
   TensorView out, x;
 
-  /// Least work of a call.
+  /// Returns the minimum work of a call.
   Work work(std::string_view) const { return {bytes(out, x), 0, out.dtype}; }
 };
 

@@ -42,7 +42,7 @@ LEVIN_UNARY_ROW(erf, floating, 20, math::erf(x), any, input,
                 g * (2.0 * std::numbers::inv_sqrtpi) * exp(neg(square(x))))
 #undef LEVIN_UNARY_ROW
 
-// Activations, each with a fused gradient <name>_backward(g, v), where v is what is saved: x or y.
+// Activations, each with a fused gradient <name>_backward(g, v), where v is the saved value: x or y.
 //   slope       formula of that gradient; flops for both
 //   second      derivative of the slope at g = 1 by x or y, in tensors; Tensor() where it is zero
 #ifndef LEVIN_ACTIVATION_ROW
@@ -87,7 +87,7 @@ LEVIN_BINARY_ROW(minimum, all, 1, math::keep_nan(a, math::where(a < b, a, b)))
 #ifndef LEVIN_TERNARY_ROW
 #define LEVIN_TERNARY_ROW(name, types, flops, formula)
 #endif
-// From the nearer end, so that both ends are reached exactly.
+// lerp interpolates from the nearer end, so that both ends are reached exactly.
 LEVIN_TERNARY_ROW(lerp, floating, 3,
                   math::where(math::abs(c) < C(0.5), math::fma(c, b - a, a), math::fma(-(C(1) - c), b - a, b)))
 LEVIN_TERNARY_ROW(addcmul, numeric, 3, math::fma(math::mul(p0, b), c, a))

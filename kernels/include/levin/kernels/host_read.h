@@ -1,5 +1,5 @@
 #pragma once
-// Numbers of a device that the host reads when they have arrived: nobody waits for them meanwhile.
+// Reads numbers from a device asynchronously: the host does not wait until it asks for the value.
 
 #include <levin/core/tensor.h>
 
@@ -7,21 +7,22 @@
 
 namespace levin {
 
-/// One number on its way from a device to the host. Of a CPU tensor it is there at once; a CUDA device copies it to
-/// page-locked memory when its stream comes to that; other devices are read, and waited for, by value(). Copies of a
-/// HostRead are the same one.
+/// One number on its way from a device to the host. A number of a CPU tensor is ready at once; a CUDA device copies it
+/// to page-locked memory in stream order; on other devices, value() waits and reads it. Copies of a HostRead share one
+/// read.
 class HostRead {
  public:
   explicit HostRead(double value) : value_(value) {}
-  /// Queues the copy on the current stream. Throws ShapeError unless the tensor has one element. Not for captures.
+  /// Queues the copy on the current stream. Throws ShapeError unless the tensor has one element. Must not be used
+  /// during capture.
   explicit HostRead(const Tensor& number);
 
-  /// Whether the number is there; never waits.
+  /// True if the number has arrived; never waits.
   bool ready() const { return !pending_ || pending_->ready(); }
-  /// The number; waits unless ready().
+  /// Returns the number; waits unless ready().
   double value() const;
 
-  /// The device's side of a read.
+  /// The device's part of a read.
   struct Pending {
     virtual ~Pending() = default;
     virtual bool ready() = 0;

@@ -1,20 +1,21 @@
 #pragma once
-// Contracts of moving elements by position. Indices are int64; one outside [0, size) throws IndexError, tagged `op`,
-// with its value, position and the size. On cuda it is thrown where the host waits for the device next, until when such
-// an index reads zeros and writes nothing. All tensors are contiguous and outputs overlap no input. Types are moved by
-// their size, so every type is accepted, except where sums are said. Bytes: what is read and written once.
+// Contracts of operations that move elements by position. Indices are int64; an index outside [0, size) throws
+// IndexError, tagged `op`, with its value, position and the size. On CUDA the error is thrown when the host next waits
+// for the device; until then, such an index reads zeros and writes nothing. All tensors are contiguous and outputs
+// overlap no input. Elements are moved by their size, so every type is accepted, except where sums are stated. Bytes:
+// data that is read and written, once each.
 
 #include <levin/kernels/kernel.h>
 
 namespace levin::kernels {
 
-/// out = the parts one after the other along `axis`; all have out's type, rank and other sizes.
+/// Concatenates the parts along `axis`; all have out's type, rank and other sizes.
 struct CatArgs {
   TensorView out;
   std::span<const TensorView> parts;
   int axis = 0;
 
-  /// Least work of a call.
+  /// Returns the minimum work of a call.
   Work work(std::string_view) const {
     Work w{bytes(out), 0, out.dtype};
     for (const auto& part : parts) w.bytes += bytes(part);
@@ -23,51 +24,53 @@ struct CatArgs {
 };
 extern constinit Kernel<void(const CatArgs&, Stream&)> cat;
 
-/// Slices of an axis of n by a list of k: out (outer, k, inner) = x (outer, n, inner)[:, index, :].
+/// Selects k slices of an axis of size n: out (outer, k, inner) = x (outer, n, inner)[:, index, :].
 struct IndexSelectArgs {
   TensorView out, x, index;
   int64_t outer = 1, n = 1, inner = 1;
   const char* op = "index_select";
 
-  /// Least work of a call.
+  /// Returns the minimum work of a call.
   Work work(std::string_view) const {
     return {2 * bytes(out) + bytes(index), 0, out.dtype};
   }
 };
 extern constinit Kernel<void(const IndexSelectArgs&, Stream&)> index_select;
 
-/// out (outer, n, inner)[:, index[i], :] += source (outer, k, inner)[:, i, :] for i = 0, 1, ... in this order, except
-/// where index[i] == skip. Numeric types; the sum is formed in out's type. Flops: one an element of source.
+/// Computes out (outer, n, inner)[:, index[i], :] += source (outer, k, inner)[:, i, :] for i = 0, 1, ... in this order,
+/// except where index[i] == skip. Numeric types; the sum is computed in out's type. Flops: one per element of source.
 struct IndexAddArgs {
   TensorView out, source, index;
   int64_t outer = 1, n = 1, inner = 1;
   int64_t skip = -1;
   const char* op = "index_add";
 
-  /// Least work of a call.
+  /// Returns the minimum work of a call.
   Work work(std::string_view) const {
     return {3 * bytes(source) + bytes(index), count(source), out.dtype};
   }
 };
 extern constinit Kernel<void(const IndexAddArgs&, Stream&)> index_add;
 
-/// out[..., i, ...] = x[..., index[..., i, ...], ...] with out of index's sizes, which are at most x's beside `axis`.
+/// Computes out[..., i, ...] = x[..., index[..., i, ...], ...] where out has index's sizes, which are at most x's
+/// except along `axis`.
 struct GatherArgs {
   TensorView out, x, index;
   int axis = 0;
 
-  /// Least work of a call.
+  /// Returns the minimum work of a call.
   Work work(std::string_view) const { return {2 * bytes(out) + bytes(index), 0, out.dtype}; }
 };
 extern constinit Kernel<void(const GatherArgs&, Stream&)> gather;
 
-/// out[..., index[..., i, ...], ...] = (scatter) or += (scatter_add) source[..., i, ...] for i = 0, 1, ... in this
-/// order. index's sizes are at most source's, and at most out's beside `axis`. scatter_add takes numeric types.
+/// Computes out[..., index[..., i, ...], ...] = (scatter) or += (scatter_add) source[..., i, ...] for i = 0, 1, ... in
+/// this order. index's sizes are at most source's, and at most out's except along `axis`. scatter_add takes numeric
+/// types.
 struct ScatterArgs {
   TensorView out, source, index;
   int axis = 0;
 
-  /// Least work of a call.
+  /// Returns the minimum work of a call.
   Work work(std::string_view kernel) const {
     const double moved = count(index) * static_cast<double>(size_of(out.dtype));
     const bool adds = kernel == "scatter_add";
@@ -76,47 +79,48 @@ struct ScatterArgs {
 };
 extern constinit Kernel<void(const ScatterArgs&, Stream&)> scatter, scatter_add;
 
-/// Elements of x that count_nonzero puts together.
+/// Number of elements of x that count_nonzero counts together.
 inline constexpr int64_t kNonzeroChunk = 1 << 14;
 
-/// counts (ceil(numel / kNonzeroChunk)) int64: how many elements of each chunk of x (any type) are not zero.
+/// Counts the nonzero elements of each chunk of x (any type): counts (ceil(numel / kNonzeroChunk)) int64.
 struct CountNonzeroArgs {
   TensorView counts, x;
 
-  /// Least work of a call.
+  /// Returns the minimum work of a call.
   Work work(std::string_view) const {
     return {bytes(counts, x), count(x), x.dtype};
   }
 };
 extern constinit Kernel<void(const CountNonzeroArgs&, Stream&)> count_nonzero;
 
-/// out (sum of counts, dims of x) int64: the coordinates of the elements of x that are not zero, in row-major order.
+/// Writes the coordinates of the nonzero elements of x, in row-major order, to out (sum of counts, dims of x) int64.
 struct NonzeroArgs {
   TensorView out, x, counts;
 
-  /// Least work of a call.
+  /// Returns the minimum work of a call.
   Work work(std::string_view) const { return {bytes(out, x, counts), 0, x.dtype}; }
 };
 extern constinit Kernel<void(const NonzeroArgs&, Stream&)> nonzero;
 
-/// out = x (batch, rows, columns) where column - row <= diagonal, or >= diagonal when `upper`, else 0. out may be x.
+/// Computes out = x (batch, rows, columns) where column - row <= diagonal, or >= diagonal if `upper`, else 0. out may
+/// be x.
 struct TriangleArgs {
   TensorView out, x;
   int64_t batch = 1, rows = 1, columns = 1;
   int64_t diagonal = 0;
   bool upper = false;
 
-  /// Least work of a call.
+  /// Returns the minimum work of a call.
   Work work(std::string_view) const { return {bytes(out, x), 0, out.dtype}; }
 };
 extern constinit Kernel<void(const TriangleArgs&, Stream&)> triangle;
 
-/// out (n, classes) int64 = 1 where the column is index (n), else 0.
+/// Computes out (n, classes) int64 = 1 where the column is index (n), else 0.
 struct OneHotArgs {
   TensorView out, index;
   int64_t classes = 1;
 
-  /// Least work of a call.
+  /// Returns the minimum work of a call.
   Work work(std::string_view) const { return {bytes(out, index), 0, out.dtype}; }
 };
 extern constinit Kernel<void(const OneHotArgs&, Stream&)> one_hot;

@@ -1,12 +1,13 @@
 #pragma once
-// An operation is one explicit typed table: a column a device type, filled where the operation is defined.
+// An operation is one explicit typed table with a column per device type, which is filled where the operation is
+// defined.
 //
 //   extern constinit Kernel<void(const SoftmaxArgs&, Stream&)> softmax;      // contract header
 //   constinit Kernel<void(const SoftmaxArgs&, Stream&)> softmax{"softmax", cpu::softmax};   // one source
 //   softmax(args, stream);                                                  // the stream's device chooses the column
 //
-// A table also says which element types a column takes where that is less than the contract names. Operations ask it,
-// and go through float32 where the 16-bit floats are not taken.
+// A table also states which element types a column takes if these are fewer than the contract names. Operations query
+// it, and go through float32 if a column does not take 16-bit floats.
 
 #include <levin/core/tensor_view.h>
 #include <levin/kernels/work.h>
@@ -33,22 +34,22 @@ class DTypes {
   std::uint32_t bits_ = 0;
 };
 
-/// For columns that compute in float32 and float64 alone.
+/// For columns that compute only in float32 and float64.
 inline constexpr DTypes kNot16BitFloats = DTypes::every().without({DType::f16, DType::bf16});
 
-/// Told of every kernel call, from any thread: the profiler measures with it, tests learn which tables were exercised.
+/// Observes every kernel call, from any thread: the profiler measures with it, tests learn which tables were exercised.
 class KernelObserver {
  public:
   virtual ~KernelObserver() = default;
-  /// Before the column's function runs.
+  /// Called before the column's function runs.
   virtual void called(const char* kernel, Device device) = 0;
-  /// After it, unless it threw; on a device its work may still be queued. `args` is of `type`; `work` is zero for a
-  /// table from outside whose arguments do not say it.
+  /// Called after it, unless it threw; on a device its work may still be queued. `args` is of `type`; `work` is zero
+  /// for a table defined out of tree whose arguments do not state it.
   virtual void returned(const char* /*kernel*/, const std::type_info& /*type*/, const void* /*args*/,
                         const Work& /*work*/, const Stream&) {}
 };
 
-/// Sets the process's observer, null for none; returns the former one.
+/// Sets the process's observer, null for none; returns the previous one.
 KernelObserver* set_observer(KernelObserver* observer);
 
 namespace detail {
@@ -64,11 +65,11 @@ class Kernel<void(const Args&, Stream&)> {
  public:
   using Function = void (*)(const Args&, Stream&);
 
-  /// The cuda column takes every type of the contract, the cpu's and the free ones take cpu_types of them.
+  /// The cuda column takes every type of the contract; the cpu column and the free columns take those in cpu_types.
   constexpr Kernel(const char* name, Function cpu, Function cuda = nullptr, DTypes cpu_types = DTypes::every())
       : name_(name), columns_{cpu, cuda, nullptr, nullptr}, types_{cpu_types, DTypes::every(), cpu_types, cpu_types} {}
 
-  /// Runs the column of the stream's device; throws DeviceError when it is empty.
+  /// Runs the column of the stream's device; throws DeviceError if it is empty.
   void operator()(const Args& args, Stream& stream) const {
     const Function f = columns_[static_cast<int>(stream.device().type)];
     if (!f) detail::missing(name_, stream.device());
@@ -78,15 +79,15 @@ class Kernel<void(const Args&, Stream&)> {
     if (o) o->returned(name_, typeid(Args), &args, work_of(args), stream);
   }
 
-  /// Fills a column, for accelerators built out of tree; it takes the same types as the cpu's.
+  /// Fills a column, for accelerators built out of tree; it takes the same types as the cpu column.
   void set(DeviceType type, Function f) { columns_[static_cast<int>(type)] = f; }
-  /// The same for a column that takes `types`.
+  /// Fills a column that takes `types`.
   void set(DeviceType type, Function f, const DTypes& types) {
     set(type, f);
     types_[static_cast<int>(type)] = types;
   }
   bool has(DeviceType type) const { return columns_[static_cast<int>(type)] != nullptr; }
-  /// Whether the column's function takes tensors of type t, which the contract names.
+  /// True if the column's function takes tensors of type t, which must be a type that the contract names.
   bool takes(DeviceType type, DType t) const { return types_[static_cast<int>(type)].has(t); }
   const char* name() const { return name_; }
 

@@ -1,36 +1,36 @@
 #pragma once
-// Contracts of fused losses. All tensors are contiguous; floating ones are of one type, unless said, on the cpu f32 or
-// f64. Results of 16-bit floats are rounded once.
+// Contracts of fused losses. All tensors are contiguous; floating ones are of one type, unless stated otherwise, f32 or
+// f64 on the CPU. Results of 16-bit floats are rounded once.
 
 #include <levin/kernels/kernel.h>
 
 namespace levin::kernels {
 
-/// Throws IndexError, tagged `op`, when a label (int64, any size) is neither in [0, classes) nor ignore_index; on cuda
-/// where the host waits for the device next.
+/// Throws IndexError, tagged `op`, if a label (int64, any size) is neither in [0, classes) nor ignore_index; on CUDA
+/// when the host next waits for the device.
 struct CheckLabelsArgs {
   TensorView labels;
   int64_t classes = 0, ignore_index = -100;
   const char* op = "";
 
-  /// Least work of a call.
+  /// Returns the minimum work of a call.
   Work work(std::string_view) const { return {bytes(labels), 0, labels.dtype}; }
 };
 extern constinit Kernel<void(const CheckLabelsArgs&, Stream&)> check_labels;
 
-/// How per-sample losses become the result: as they are, their mean (weighted by the labels' weights) or their sum.
+/// How per-sample losses are reduced: not at all, to their mean (weighted by the labels' weights) or to their sum.
 enum class LossReduction : std::uint8_t { none, mean, sum };
 
-/// Arguments that forward and backward of cross-entropy share. x (B, C, S) logits; target (B, S) int64 labels or
-/// (B, C, S) probabilities of x's type; weight (C) or absent. With labels the coefficients are
-/// q[c] = (1 - smoothing) w[c] [c == target] + smoothing / C * w[c], and 0 in samples of ignore_index; with
-/// probabilities t they are q[c] = w[c] (t[c] (1 - smoothing) + smoothing / C). A sample's loss is the sum over c of
-/// q[c] (lse - x[c]).
+/// Arguments that forward and backward of cross-entropy share. x (B, C, S) logits; target (B, S) int64 labels or (B, C,
+/// S) probabilities of x's type; weight (C) or absent. With labels the coefficients are
+/// q[c] = (1 - smoothing) w[c] [c == target] + smoothing / C * w[c], and 0 in samples with ignore_index; with
+/// probabilities t they are
+/// q[c] = w[c] (t[c] (1 - smoothing) + smoothing / C). A sample's loss is the sum over c of q[c] (lse - x[c]).
 struct CrossEntropyArgs {
   TensorView x, target, weight;
-  TensorView lse;    ///< (2, B, S) f64, log of the sum of exp(x) over C and the rest that its rounding leaves, which
+  TensorView lse;    ///< (2, B, S) f64, log of the sum of exp(x) over C and its rounding error, which
                      ///< differences of large logits need; written by the forward
-  TensorView norm;   ///< () f64, what `mean` divides by: the sum of the labels' weights, or B S; written by the forward
+  TensorView norm;   ///< () f64, the divisor of `mean`: the sum of the labels' weights, or B S; written by the forward
   TensorView out;    ///< forward: (B, S) for `none`, else ()
   TensorView g, dx;  ///< backward: the gradient of out, and of x (B, C, S)
   int64_t batch = 1, classes = 1, spatial = 1;
@@ -38,28 +38,27 @@ struct CrossEntropyArgs {
   double smoothing = 0.0;
   LossReduction reduction = LossReduction::mean;
 
-  /// Least work of a call.
+  /// Returns the minimum work of a call.
   Work work(std::string_view kernel) const {
     const bool backward = kernel == "cross_entropy_backward";
     return {backward ? bytes(x, target, dx) : bytes(x, target), 25 * count(x), x.dtype};
   }
 };
-/// Labels out of range throw IndexError, on cuda where the host waits for the device next, until when their losses are
-/// NaN. Bytes: x once; about 25 flops an element. Softmax is never stored.
+/// Throws IndexError for labels out of range; on CUDA when the host next waits for the device, and until then their
+/// losses are NaN. Bytes: x once; about 25 flops per element. Softmax is never stored.
 extern constinit Kernel<void(const CrossEntropyArgs&, Stream&)> cross_entropy;
-/// dx = g / norm * (softmax(x) sum(q) - q). Bytes: x and dx once; about 25 flops an element.
+/// Computes dx = g / norm * (softmax(x) sum(q) - q). Bytes: x and dx once; about 25 flops per element.
 extern constinit Kernel<void(const CrossEntropyArgs&, Stream&)> cross_entropy_backward;
 
-/// Binary cross-entropy of sigmoid(x) against t: |x| (x > 0 ? 1 - t : t) + log(1 + exp(-|x|)), which
-/// stays infinite at an infinite x. target has x's size, or is a
-/// TensorView::number, of f32 beside 16-bit floats. Forward: out of x's size for `none`, else (). Backward: dx = g
-/// (sigmoid(x) - t), divided by the number of elements for `mean`. Bytes: x and target once, dx once; about 40 flops an
-/// element.
+/// Binary cross-entropy of sigmoid(x) against t: |x| (x > 0 ? 1 - t : t) + log(1 + exp(-|x|)), which stays infinite at
+/// an infinite x. target has x's size, or is a TensorView::number, of f32 with 16-bit floats. Forward: out has x's size
+/// for `none`, else (). Backward: dx = g (sigmoid(x) - t), divided by the number of elements for `mean`. Bytes: x and
+/// target once, dx once; about 40 flops per element.
 struct BceArgs {
   TensorView x, target, out, g, dx;
   LossReduction reduction = LossReduction::mean;
 
-  /// Least work of a call.
+  /// Returns the minimum work of a call.
   Work work(std::string_view kernel) const {
     const bool backward = kernel == "bce_with_logits_backward";
     return {backward ? bytes(x, target, dx) : bytes(x, target, out), 40 * count(x), x.dtype};

@@ -2,9 +2,9 @@
 // Contracts of the optimizers' steps. One call updates all tensors of a parameter group, so that many small tensors
 // cost no more than one large one.
 //
-// The number of the step and the learning rate may come from device memory, so that a recorded step counts on and obeys
-// schedules. What depends on them (pow(beta, step) and lr * weight_decay, in double) is computed where the step runs,
-// whichever way they came: a recorded step gives the bits of one that is not.
+// The step number and the learning rate may be read from device memory, so that a captured step keeps counting and
+// follows schedules. The values that depend on them (pow(beta, step) and lr * weight_decay, in double) are computed
+// where the step runs, wherever they come from: a captured step gives the same bits as one that is not captured.
 
 #include <levin/kernels/kernel.h>
 
@@ -12,8 +12,8 @@
 
 namespace levin::kernels {
 
-/// One parameter with its gradient and state; all contiguous, of one floating dtype (16-bit ones compute in f32) and
-/// without overlap.
+/// One parameter with its gradient and state; all are contiguous, of one floating dtype (16-bit ones compute in f32)
+/// and without overlap.
 struct OptimTensor {
   void* param = nullptr;
   const void* grad = nullptr;
@@ -22,18 +22,18 @@ struct OptimTensor {
   void* third = nullptr;       ///< Adam with amsgrad: max_exp_avg_sq
   int64_t numel = 0;
   DType dtype = DType::f32;
-  double step = 2.0;           ///< number of this step, from 1
-  double* count = nullptr;     ///< on the stream's device: steps until now; stands for `step`, and the step adds 1
-  bool fresh = false;          ///< SGD: the momentum buffer holds nothing yet
+  double step = 2.0;           ///< number of this step, starting at 1
+  double* count = nullptr;     ///< on the stream's device: number of steps so far; replaces `step`, and the step adds 1
+  bool fresh = false;          ///< SGD: the momentum buffer is not initialised yet
 };
 
-/// Loss-scaling state that only the stream's device knows; null for none.
+/// Loss-scaling state that only the stream's device knows; null if there is none.
 struct StepGuard {
-  const float* found_inf = nullptr;  ///< not 0: the step changes nothing
-  const float* skipped = nullptr;  ///< how many earlier steps changed nothing; for `step` on the host they don't count
+  const float* found_inf = nullptr;  ///< if not 0, the step changes nothing
+  const float* skipped = nullptr;  ///< number of earlier steps that changed nothing; subtracted from a host `step`
 };
 
-/// `passes` over the parameters' memory, `flops` an element.
+/// Returns the work of `passes` passes over the parameters' memory and `flops` per element.
 inline Work optimizer_work(std::span<const OptimTensor> tensors, double passes, double flops) {
   Work w;
   for (const auto& t : tensors) {
@@ -54,9 +54,9 @@ struct SgdStepArgs {
   double lr = 1e-3, momentum = 0.0, dampening = 0.0, weight_decay = 0.0;
   bool nesterov = false, maximize = false;
   StepGuard guard{};
-  const double* lr_at = nullptr;  ///< on the stream's device, in place of lr
+  const double* lr_at = nullptr;  ///< on the stream's device; replaces lr
 
-  /// Least work of a call.
+  /// Returns the minimum work of a call.
   Work work(std::string_view) const {
     return optimizer_work(tensors, momentum != 0 ? 5 : 3, momentum != 0 ? 6 : 4);
   }
@@ -72,9 +72,9 @@ struct AdamStepArgs {
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.0;
   bool decoupled = false, amsgrad = false, maximize = false;
   StepGuard guard{};
-  const double* lr_at = nullptr;  ///< on the stream's device, in place of lr
+  const double* lr_at = nullptr;  ///< on the stream's device; replaces lr
 
-  /// Least work of a call.
+  /// Returns the minimum work of a call.
   Work work(std::string_view) const { return optimizer_work(tensors, amsgrad ? 9 : 7, 15); }
 };
 extern constinit Kernel<void(const AdamStepArgs&, Stream&)> adam_step;

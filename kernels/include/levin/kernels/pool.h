@@ -1,7 +1,8 @@
 #pragma once
-// Contracts of two-dimensional pooling. All tensors are contiguous and seen as planes: x (planes, h, w), y (planes, oh,
-// ow). The window of output (i, j) covers rows i * stride_h - padding_h + p * dilation_h for p < kernel_h, and columns
-// likewise; what lies outside the plane takes no part. Floating types, on the cpu f32 and f64; 16-bit sums are float's.
+// Contracts of two-dimensional pooling. All tensors are contiguous and treated as planes: x (planes, h, w), y (planes,
+// oh, ow). The window of output (i, j) covers rows i * stride_h - padding_h + p * dilation_h for p < kernel_h, and
+// columns likewise; positions outside the plane are ignored. Floating types, f32 and f64 on the CPU; 16-bit sums
+// accumulate in float.
 
 #include <levin/kernels/kernel.h>
 
@@ -12,18 +13,18 @@ struct PoolGeometry {
   int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, padding_h = 0, padding_w = 0;
   int64_t dilation_h = 1, dilation_w = 1;
 
-  /// Indices of max pooling count inside the window (p * kernel_w + q), so that a byte holds them in all common cases.
+  /// Max pooling's indices are relative to the window (p * kernel_w + q), so that a byte suffices in all common cases.
   DType index_type() const { return kernel_h * kernel_w <= 256 ? DType::u8 : DType::i32; }
 };
 
-/// y = the largest element of the window, and indices (of geometry.index_type(), or absent) its place: the first of a
-/// tie, the last NaN. Every window holds an element. Bytes: x, y and indices once; kernel_h kernel_w
-/// comparisons an output.
+/// Computes y = the largest element of the window, and indices (of geometry.index_type(), or absent) = its position:
+/// the first of a tie, the last NaN. Every window holds an element. Bytes: x, y and indices once; kernel_h kernel_w
+/// comparisons per output.
 struct MaxPool2dArgs {
   TensorView y, indices, x;
   PoolGeometry geometry;
 
-  /// Least work of a call.
+  /// Returns the minimum work of a call.
   Work work(std::string_view) const {
     const double window = static_cast<double>(geometry.kernel_h * geometry.kernel_w);
     return {bytes(x, y, indices), window * count(y), x.dtype};
@@ -31,30 +32,31 @@ struct MaxPool2dArgs {
 };
 extern constinit Kernel<void(const MaxPool2dArgs&, Stream&)> max_pool2d;
 
-/// dx = sum of dy over the outputs that took their value there. Bytes: dy, indices and dx once.
+/// Computes dx = sum of dy over the outputs whose value came from there. Bytes: dy, indices and dx once.
 struct MaxPool2dBackwardArgs {
   TensorView dx, dy, indices;
   PoolGeometry geometry;
 
-  /// Least work of a call.
+  /// Returns the minimum work of a call.
   Work work(std::string_view) const {
     return {bytes(dx, dy, indices), count(dy), dx.dtype};
   }
 };
 extern constinit Kernel<void(const MaxPool2dBackwardArgs&, Stream&)> max_pool2d_backward;
 
-/// y = the elements of x that indices name: the derivative of max_pool2d_backward. Bytes: y and indices twice.
+/// Computes y = the elements of x that indices select: the derivative of max_pool2d_backward. Bytes: y and indices
+/// twice.
 extern constinit Kernel<void(const MaxPool2dArgs&, Stream&)> max_pool2d_pick;
 
-/// y = sum of the window / divisor. The divisor is the number of elements of the window inside the plane or, with
-/// count_include_pad, inside the padded plane. The backward reads y, the gradient of the output, and writes
-/// x. Bytes: x and y once; kernel_h kernel_w flops an output.
+/// Computes y = sum of the window / divisor. The divisor is the number of elements of the window inside the plane or,
+/// with count_include_pad, inside the padded plane. The backward reads y, the gradient of the output, and writes x.
+/// Bytes: x and y once; kernel_h kernel_w flops per output.
 struct AvgPool2dArgs {
   TensorView y, x;
   PoolGeometry geometry;
   bool count_include_pad = true;
 
-  /// Least work of a call.
+  /// Returns the minimum work of a call.
   Work work(std::string_view) const {
     const double window = static_cast<double>(geometry.kernel_h * geometry.kernel_w);
     return {bytes(x, y), window * count(y), x.dtype};

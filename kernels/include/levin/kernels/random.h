@@ -1,51 +1,52 @@
 #pragma once
 // Contracts of random numbers. Each is a function of (seed, offset, index of the element): Philox block offset + k
 // holds four 32-bit words, and element i of out (contiguous) takes the words [i w, i w + w) of the sequence that begins
-// at block `offset`, with w = 1 or 2 as said. So no number depends on threads or devices. A state with a base is for
-// kernels of the device where the base lies.
+// at block `offset`, with w = 1 or 2 as stated. No number therefore depends on threads or devices. A state with a base
+// is for kernels of the device on which the base lies.
 
 #include <levin/core/generator.h>
 #include <levin/kernels/kernel.h>
 
 namespace levin::kernels {
 
-/// Philox blocks that `numel` elements of `words` 32-bit words use.
+/// Returns the number of Philox blocks that `numel` elements of `words` 32-bit words use.
 constexpr std::uint64_t random_blocks(int64_t numel, int words) {
   return (static_cast<std::uint64_t>(numel) * static_cast<std::uint64_t>(words) + 3) / 4;
 }
-/// Words of an element of a floating type: two for f64, else one.
+/// Returns the number of words per element of a floating type: two for f64, else one.
 constexpr int random_words(DType t) { return t == DType::f64 ? 2 : 1; }
 
 /// uniform: p0 + u * (p1 - p0) with u in [0, 1) of 53 (f64), 24 (f32), 11 (f16) or 8 (bf16) bits.
-/// normal: mean p0 and deviation p1, by Box-Muller from the pair of elements (2k, 2k + 1).
+/// normal: mean p0 and standard deviation p1, by Box-Muller from the pair of elements (2k, 2k + 1).
 /// Floating types; w = random_words(dtype). normal rounds numel up to an even number of elements.
 struct RandomArgs {
   TensorView out;
   PhiloxState state;
   double p0 = 0.0, p1 = 1.0;
 
-  /// Least work of a call.
+  /// Returns the minimum work of a call.
   Work work(std::string_view) const { return {bytes(out), 2 * count(out), out.dtype}; }
 };
 extern constinit Kernel<void(const RandomArgs&, Stream&)> uniform, normal;
 
-/// low + floor(u * (high - low)) with u of 64 bits, w = 2; the bias is below (high - low) / 2^64. Any type but bool.
+/// Computes low + floor(u * (high - low)) with u of 64 bits, w = 2; the bias is below (high - low) / 2^64. Any type but
+/// bool.
 struct RandintArgs {
   TensorView out;
   PhiloxState state;
   int64_t low = 0, high = 1;
 
-  /// Least work of a call.
+  /// Returns the minimum work of a call.
   Work work(std::string_view) const { return {bytes(out), 0, out.dtype}; }
 };
 extern constinit Kernel<void(const RandintArgs&, Stream&)> randint;
 
-/// out = 1 where u < p (of out's sizes, contiguous, the same floating type), else 0; u has 24 bits, w = 1.
+/// Computes out = 1 where u < p (of out's sizes, contiguous, the same floating type), else 0; u has 24 bits, w = 1.
 struct BernoulliArgs {
   TensorView out, p;
   PhiloxState state;
 
-  /// Least work of a call.
+  /// Returns the minimum work of a call.
   Work work(std::string_view) const { return {bytes(out, p), count(out), out.dtype}; }
 };
 extern constinit Kernel<void(const BernoulliArgs&, Stream&)> bernoulli;

@@ -1,32 +1,33 @@
 #pragma once
-// Contracts of what walks along one axis in order. All tensors are contiguous and seen as (outer, n, inner).
+// Contracts of operations that process one axis in order. All tensors are contiguous and treated as (outer, n, inner).
 // Bytes: every tensor once.
 
 #include <levin/kernels/kernel.h>
 
 namespace levin::kernels {
 
-/// indices (outer, inner) int64 = the first position along n of the largest (smallest) element, and of the first NaN if
-/// there is one; values (outer, inner) that element, unless absent (null pointer). x of any type; n is at least 1.
+/// Computes indices (outer, inner) int64 = the first position along n of the largest (smallest) element, or of the
+/// first NaN if there is one, and values (outer, inner) = that element, unless absent (null pointer). x is of any type;
+/// n is at least 1.
 struct ArgReduceArgs {
   TensorView values, indices, x;
   int64_t outer = 1, n = 1, inner = 1;
 
-  /// Least work of a call.
+  /// Returns the minimum work of a call.
   Work work(std::string_view) const {
     return {bytes(values, indices, x), count(x), x.dtype};
   }
 };
 extern constinit Kernel<void(const ArgReduceArgs&, Stream&)> argmax, argmin;
 
-/// out[o, i, j] = sum over k <= i of x[o, k, j], or over k >= i when `reverse`. x of a floating type with out of the
-/// same (accumulated in double), or of an integer type or bool with out int64. out may be x.
+/// Computes out[o, i, j] = sum over k <= i of x[o, k, j], or over k >= i if `reverse`. x is of a floating type with out
+/// of the same type (accumulated in double), or of an integer type or bool with out int64. out may be x.
 struct CumsumArgs {
   TensorView out, x;
   int64_t outer = 1, n = 1, inner = 1;
   bool reverse = false;
 
-  /// Least work of a call.
+  /// Returns the minimum work of a call.
   Work work(std::string_view) const { return {bytes(out, x), count(x), x.dtype}; }
 };
 extern constinit Kernel<void(const CumsumArgs&, Stream&)> cumsum;

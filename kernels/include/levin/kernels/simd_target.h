@@ -1,9 +1,9 @@
 #pragma once
-// Which instruction set the CPU kernels use on this machine.
+// The instruction set that the CPU kernels use on this machine.
 
 namespace levin::kernels::cpu {
 
-/// As Highway names it ("AVX3", "AVX2", "SSE4", ...). Results may differ between two of them by rounding.
+/// Returns Highway's name for it ("AVX3", "AVX2", "SSE4", ...). Results of two instruction sets may differ by rounding.
 const char* simd_target();
 
 }  // namespace levin::kernels::cpu

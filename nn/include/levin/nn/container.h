@@ -1,11 +1,11 @@
 #pragma once
-// Modules made of modules.
+// Modules that contain lists of modules.
 
 #include <levin/nn/module.h>
 
 namespace levin::nn {
 
-/// Runs its children one after the other; they are named "0", "1", ...
+/// Calls its children one after the other; they are named "0", "1", ...
 ///
 ///   nn::Sequential net(nn::Conv2d(1, 16, 5, {.padding = 2}), nn::ReLU(), nn::MaxPool2d(2), nn::Flatten());
 class Sequential : public Module {
@@ -18,7 +18,7 @@ class Sequential : public Module {
   }
   Sequential(Sequential&&) = default;
 
-  /// Takes a temporary in at the end.
+  /// Appends a temporary.
   template <std::derived_from<Module> M>
   Sequential& push_back(M&& module) {
     adopt(std::to_string(size()), own(std::move(module)));
@@ -30,7 +30,7 @@ class Sequential : public Module {
   std::unique_ptr<Module> fresh() const override;
 };
 
-/// Children of one type in a row, named "0", "1", ...; forward is up to the parent.
+/// A list of children of one type, named "0", "1", ...; it has no forward; the parent calls the children.
 ///
 ///   nn::ModuleList<Block>& blocks = add<nn::ModuleList<Block>>("blocks");
 ///   for (int i = 0; i < 6; ++i) blocks.append(width);
@@ -38,7 +38,7 @@ template <std::derived_from<Module> M>
 class ModuleList : public Module {
  public:
   ModuleList() = default;
-  /// Makes a child from its constructor's arguments.
+  /// Constructs a child from these arguments and appends it.
   template <class... Args>
   M& append(Args&&... args) {
     return add<M>(std::to_string(size()), std::forward<Args>(args)...);

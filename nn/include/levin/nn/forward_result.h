@@ -1,11 +1,11 @@
 #pragma once
-// A pre-hook that computes in the place of its module.
+// Lets a forward pre-hook compute the output in place of its module.
 
 #include <levin/core/tensor.h>
 
 namespace levin::nn {
 
-/// Thrown by a forward pre-hook to give the module's output itself: forward is not run, the hooks behind it are.
+/// Thrown by a forward pre-hook to provide the module's output: forward is skipped, and the forward hooks still run.
 struct ForwardResult {
   Tensor output;
 };

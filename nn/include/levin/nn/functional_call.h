@@ -1,18 +1,19 @@
 #pragma once
-// A module that computes with other tensors than its own.
+// Calling a module with other tensors in place of its own parameters and buffers.
 
 #include <levin/nn/module.h>
 
 namespace levin::nn {
 
-/// While the object lives, each of `places` is the tensor that stands for it: handles on a place see the other's
-/// values and history, and edits in place reach them. Everything is put back at the end. What was recorded meanwhile
-/// stays right: gradients go to the tensors that stood in.
+/// While the object lives, each tensor of `places` has the contents of its replacement in `tensors`: handles to it see
+/// the replacement's values and autograd history, and in-place operations modify the replacement. The destructor
+/// restores everything. Operations recorded in between stay valid: their gradients go to the replacements.
 ///
-/// Not for places that another thread uses at the time. A result that is a place itself must be taken by view().
+/// No other thread may use the places meanwhile. A result that is itself one of the places must be taken as a view().
 class Substitution {
  public:
-  /// As many tensors as places, defined ones; shapes, dtypes and devices may differ. Throws ValueError.
+  /// Throws ValueError unless there are as many tensors as places and all are defined. Shapes, dtypes and devices may
+  /// differ.
   Substitution(std::vector<Tensor> places, const std::vector<Tensor>& tensors);
   ~Substitution();
   Substitution(const Substitution&) = delete;
@@ -22,13 +23,13 @@ class Substitution {
   std::vector<Tensor> places_, tensors_;
 };
 
-/// Calls the module with some of its parameters and buffers replaced, by their names (PyTorch's
+/// Calls the module with some of its parameters and buffers, given by name, replaced (PyTorch's
 /// torch.func.functional_call):
 ///
 ///   Tensor y = nn::functional_call(net, {{"fc1.weight", w}}, x);
 ///
-/// Gradients go to the given tensors; the module's own are as before. Throws StateError for names that the module does
-/// not have and for other shapes.
+/// Gradients go to the given tensors; the module's own tensors are unchanged afterwards. Throws StateError for names
+/// that the module does not have and for shapes that differ.
 Tensor functional_call(Module& module, const StateDict& tensors, const Tensor& x);
 
 }  // namespace levin::nn

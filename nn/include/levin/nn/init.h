@@ -1,6 +1,6 @@
 #pragma once
-// Initial values of parameters, in place and not recorded. Fans are PyTorch's: for a weight (O, I, kh, kw) the fan in
-// is I kh kw and the fan out O kh kw. Each returns its argument.
+// Initialization of parameters, in place and not recorded by autograd. Fans are defined as in PyTorch: for a weight
+// (O, I, kh, kw) the fan in is I kh kw and the fan out O kh kw. Each function returns its argument.
 
 #include <levin/core/generator.h>
 #include <levin/core/tensor.h>
@@ -13,13 +13,14 @@ const Tensor& constant_(const Tensor& t, double value);
 const Tensor& zeros_(const Tensor& t);
 const Tensor& ones_(const Tensor& t);
 
-/// Uniform in +-gain sqrt(6 / (fan_in + fan_out)) (Glorot & Bengio 2010).
+/// Fills with uniform values in +-gain sqrt(6 / (fan_in + fan_out)), or with normal values of standard deviation
+/// gain sqrt(2 / (fan_in + fan_out)) (Glorot & Bengio 2010).
 const Tensor& xavier_uniform_(const Tensor& t, double gain = 1.0, Generator* generator = nullptr);
 const Tensor& xavier_normal_(const Tensor& t, double gain = 1.0, Generator* generator = nullptr);
 
 enum class Fan { in, out };
 enum class Nonlinearity { linear, sigmoid, tanh, relu, leaky_relu };
-/// The factor by which a nonlinearity shrinks the deviation of its input; `a` is leaky_relu's slope.
+/// Returns the recommended gain of a nonlinearity, as torch.nn.init.calculate_gain does; `a` is leaky_relu's slope.
 double calculate_gain(Nonlinearity nonlinearity, double a = 0.01);
 
 struct KaimingOptions {
@@ -28,14 +29,15 @@ struct KaimingOptions {
   Nonlinearity nonlinearity = Nonlinearity::leaky_relu;
   Generator* generator = nullptr;
 };
-/// Uniform in +-gain sqrt(3 / fan), or normal with deviation gain / sqrt(fan) (He et al. 2015).
+/// Fills with uniform values in +-gain sqrt(3 / fan), or with normal values of standard deviation gain / sqrt(fan)
+/// (He et al. 2015).
 const Tensor& kaiming_uniform_(const Tensor& t, const KaimingOptions& options = {});
 const Tensor& kaiming_normal_(const Tensor& t, const KaimingOptions& options = {});
 
 struct Fans {
   int64_t in, out;
 };
-/// Throws ShapeError for fewer than two dimensions.
+/// Returns fan in and fan out; throws ShapeError for fewer than two dimensions.
 Fans calculate_fans(const Tensor& t);
 
 }  // namespace levin::nn::init

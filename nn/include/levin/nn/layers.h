@@ -1,5 +1,6 @@
 #pragma once
-// Layers with parameters, pooling, shapes, dropout. Names, defaults and initial values are PyTorch's.
+// Linear, convolution, pooling, embedding, normalization and dropout layers. Names, defaults and initial values are
+// PyTorch's.
 
 #include <levin/autograd/ops/conv.h>
 #include <levin/nn/module.h>
@@ -9,8 +10,8 @@ namespace levin::nn {
 struct LinearOptions {
   bool bias = true;
 };
-/// x W^T + b: (..., in_features) to (..., out_features). Weight (out, in) and bias (out) begin uniform in
-/// +-1 / sqrt(in_features).
+/// Computes x W^T + b: (..., in_features) to (..., out_features). Weight (out, in) and bias (out) are initialized
+/// uniformly in +-1 / sqrt(in_features).
 class Linear : public Module {
  public:
   using Options = LinearOptions;
@@ -32,7 +33,7 @@ struct Conv2dOptions {
   int64_t groups = 1;
   bool bias = true;
 };
-/// Cross-correlation (B, C, H, W) to (B, O, H', W').
+/// Computes the cross-correlation: (B, C, H, W) to (B, O, H', W').
 class Conv2d : public Module {
  public:
   using Options = Conv2dOptions;
@@ -57,7 +58,7 @@ struct ConvTranspose2dOptions {
   bool bias = true;
   Pair dilation = 1;
 };
-/// The gradient of Conv2d as a layer: (B, C, H, W) to (B, O, H', W') with
+/// Computes the gradient of Conv2d with respect to its input: (B, C, H, W) to (B, O, H', W') with
 /// H' = (H - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1.
 class ConvTranspose2d : public Module {
  public:
@@ -99,7 +100,7 @@ class AvgPool2d : public Module {
   const Options options;
 };
 
-/// Joins the axes start_dim..end_dim.
+/// Flattens the axes start_dim..end_dim into one.
 class Flatten : public Module {
  public:
   explicit Flatten(int64_t start_dim = 1, int64_t end_dim = -1);
@@ -128,10 +129,10 @@ class Dropout : public Module {
 };
 
 struct EmbeddingOptions {
-  std::optional<int64_t> padding_idx{};  ///< this row begins as zeros and gets no gradient
+  std::optional<int64_t> padding_idx{};  ///< this row is initialized to zeros and gets no gradient
 };
-/// Rows of a table (num_embeddings, embedding_dim) by int64 index: (...) to (..., embedding_dim). Begins standard
-/// normal.
+/// Looks up rows of a table (num_embeddings, embedding_dim) by int64 index: (...) to (..., embedding_dim). The table is
+/// initialized from the standard normal distribution.
 class Embedding : public Module {
  public:
   using Options = EmbeddingOptions;
@@ -148,19 +149,20 @@ class Embedding : public Module {
 
 struct BatchNorm2dOptions {
   double eps = 1e-5;
-  std::optional<double> momentum = 0.1;  ///< nullopt: the plain average over all batches
+  std::optional<double> momentum = 0.1;  ///< nullopt: the average over all batches
   bool affine = true;
   bool track_running_stats = true;
 };
-/// Normalises each channel of (B, C, ...) by the batch's statistics in training, else by the running ones (Ioffe &
-/// Szegedy 2015). Buffers: running_mean, running_var, num_batches_tracked.
+/// Normalizes each channel of (B, C, ...) by the statistics of the batch during training, otherwise by the running
+/// statistics (Ioffe & Szegedy 2015). Its buffers are running_mean, running_var and num_batches_tracked.
 class BatchNorm : public Module {
  public:
   using Options = BatchNorm2dOptions;
   explicit BatchNorm(int64_t num_features, const Options& options = {});
   Tensor forward(const Tensor& x) override;
-  /// Takes the place of batch_norm in training, for statistics that are more than this batch's
-  /// (distributed::convert_sync_batchnorm). It moves the running statistics by `momentum` too. Clones do not have it.
+  /// Replaces batch_norm during training, for statistics over more than the local batch
+  /// (distributed::convert_sync_batchnorm). It must also update the running statistics with `momentum`. Clones do not
+  /// keep it.
   using Normalizer = std::function<Tensor(const BatchNorm& module, const Tensor& x, double momentum)>;
   void set_normalizer(Normalizer f);
   void reset_running_stats();
@@ -178,7 +180,7 @@ class BatchNorm : public Module {
   Normalizer normalizer_;
 };
 
-/// BatchNorm of (B, C, H, W); throws ShapeError for other numbers of axes.
+/// Applies BatchNorm to (B, C, H, W); throws ShapeError for other numbers of axes.
 class BatchNorm2d : public BatchNorm {
  public:
   using BatchNorm::BatchNorm;
@@ -191,7 +193,7 @@ struct LayerNormOptions {
   bool elementwise_affine = true;
   bool bias = true;
 };
-/// Normalises over the last dimensions, whose sizes are normalized_shape (Ba et al. 2016).
+/// Normalizes over the last dimensions, whose sizes are normalized_shape (Ba et al. 2016).
 class LayerNorm : public Module {
  public:
   using Options = LayerNormOptions;

@@ -6,7 +6,7 @@
 
 namespace levin::nn {
 
-/// Base of modules of an input and a target.
+/// Base of modules that take an input and a target.
 class Loss : public Module {
  public:
   using Module::forward;

@@ -1,5 +1,5 @@
 #pragma once
-// Base of all layers and networks.
+// The base class of all layers and networks.
 //
 //   struct Net : nn::Module {
 //     nn::Linear& fc1 = add<nn::Linear>("fc1", 784, 512);
@@ -8,12 +8,13 @@
 //   };
 //   Net net;  Tensor y = net(x);
 //
-// Why this form. LibTorch needs a null holder member, its registration in a constructor (the name stands three times),
-// an Impl class behind a macro and a CRTP base for clone; MLX and PyTorch write `self.fc1 = Linear(784, 512)`, the name
-// once, because Python can look into the object. Here `add` makes the child on the heap, the parent owns it, and the
-// member is a plain reference: it is never null, needs no holder, and cannot dangle while the parent lives, because
-// children are never removed. Copying is deleted (two networks would share weights unnoticed: use nn::clone); moving a
-// whole module is safe, since its children keep their addresses; assignment is deleted.
+// The reasons for this form: LibTorch needs a nullable holder member, its registration in a constructor (which repeats
+// the name three times), an Impl class behind a macro and a CRTP base for clone. MLX and PyTorch write the name once,
+// `self.fc1 = Linear(784, 512)`, because Python can inspect the object. Here `add` creates the child on the heap, the
+// parent owns it, and the member is a plain reference: it is never null, needs no holder, and cannot dangle while the
+// parent lives, because children are never removed. Copying is deleted, since two networks would silently share
+// weights (use nn::clone). Moving a whole module is safe, since its children keep their addresses. Assignment is
+// deleted.
 
 #include <levin/core/owned_ptr.h>
 #include <levin/core/side_by_side.h>
@@ -29,10 +30,10 @@ namespace levin::nn {
 
 struct LoadOptions {
   bool strict = true;    ///< missing and unexpected names are errors
-  bool convert = false;  ///< another dtype is converted instead of refused
+  bool convert = false;  ///< a different dtype is converted instead of being an error
 };
 
-/// Keys that load_state_dict could not match; with strict both are empty.
+/// The keys that load_state_dict could not match; with strict both lists are empty.
 struct LoadReport {
   std::vector<std::string> missing;
   std::vector<std::string> unexpected;
@@ -53,14 +54,15 @@ class Module {
   Module& operator=(const Module&) = delete;
   Module& operator=(Module&&) = delete;
 
-  /// Computes the module's output. A module whose forward takes other arguments declares its own and is called by
-  /// `net.forward(a, b)`; hooks belong to this form.
+  /// Computes the module's output. A module whose forward takes other arguments declares its own overload and is called
+  /// as `net.forward(a, b)`; hooks run only for this form, called through operator().
   virtual Tensor forward(const Tensor& x);
-  /// forward with the hooks round it.
+  /// Calls forward and the hooks.
   Tensor operator()(const Tensor& x) { return hooks_ ? forward_with_hooks(x) : forward(x); }
 
-  // Building
-  /// Makes a child and returns it; the child lives as long as this module. Names are not empty, without dots, unique.
+  // Construction
+  /// Creates a child and returns it; the child lives as long as this module. Names must be unique, not empty, and
+  /// without dots.
   template <std::derived_from<Module> M, class... Args>
   M& add(const std::string& name, Args&&... args) {
     auto child = make<M>(std::forward<Args>(args)...);
@@ -68,7 +70,7 @@ class Module {
     adopt(name, std::move(child));
     return result;
   }
-  /// The same with the module's options in braces at the end: add<nn::Conv2d>("conv1", 1, 16, 5, {.padding = 2}).
+  /// Creates a child with its options in braces at the end: add<nn::Conv2d>("conv1", 1, 16, 5, {.padding = 2}).
   template <std::derived_from<Module> M>
   M& add(const std::string& name, const typename M::Options& options) {
     return add<M, const typename M::Options&>(name, options);
@@ -85,35 +87,35 @@ class Module {
   M& add(const std::string& name, const A& a, const B& b, const C& c, const typename M::Options& options) {
     return add<M, const A&, const B&, const C&, const typename M::Options&>(name, a, b, c, options);
   }
-  /// Registers a trainable tensor and returns it. Undefined stands for a parameter that is absent (no bias).
+  /// Registers a trainable tensor and returns it. An undefined tensor stands for an absent parameter (no bias).
   Tensor register_parameter(const std::string& name, const Tensor& value);
-  /// Registers a tensor that is saved (if persistent) and moved, but not trained.
+  /// Registers a tensor that is saved (if persistent) and moved with the module, but not trained.
   Tensor register_buffer(const std::string& name, const Tensor& value, bool persistent = true);
 
-  // Looking in. Names are PyTorch's: "block.0.weight". A tensor that has two names appears once, under the first.
+  // Inspection. Names are PyTorch's: "block.0.weight". A tensor that has two names appears once, under the first.
   std::vector<Parameter> parameters(bool recurse = true) const;
   std::vector<std::pair<std::string, Tensor>> named_parameters(bool recurse = true) const;
   std::vector<std::pair<std::string, Tensor>> named_buffers(bool recurse = true) const;
   std::vector<std::pair<std::string, Module*>> named_children() const;
-  /// This module (named "") and all below, parents first.
+  /// Returns this module (named "") and all its descendants, parents first.
   std::vector<std::pair<std::string, Module*>> named_modules();
   std::vector<std::pair<std::string, const Module*>> named_modules() const;
-  /// The child, or deeper module, of that name; throws ValueError with the names there are.
+  /// Returns the descendant of that name; throws ValueError that lists the existing names.
   Module& get_submodule(const std::string& name);
   int64_t parameter_count() const;
-  /// Of the first parameter or buffer; the CPU when there is none.
+  /// Returns the device of the first parameter, or else of the first buffer; the CPU when there is neither.
   Device device() const;
   bool is_training() const { return training_; }
-  /// The class name, without namespaces.
+  /// Returns the class name, without namespaces.
   virtual std::string type_name() const;
-  /// Arguments in the printed tree: "in_features=784, out_features=512, bias=True".
+  /// Returns the arguments shown in the printed tree: "in_features=784, out_features=512, bias=True".
   virtual std::string extra_repr() const { return {}; }
 
-  // Changing
+  // Modification
   Module& train(bool on = true);
   Module& eval() { return train(false); }
-  /// Moves and converts parameters, gradients and buffers where they are: handles elsewhere see it. Only floating
-  /// tensors change their dtype.
+  /// Moves and converts parameters, gradients and buffers in place, so that other handles to them see the change. Only
+  /// floating-point tensors change their dtype.
   Module& to(Device device);
   Module& to(DType dtype);
   Module& to(Device device, DType dtype);
@@ -122,30 +124,31 @@ class Module {
   Module& requires_grad_(bool on = true);
   void zero_grad(bool set_to_none = true);
 
-  // Hooks. A defined result replaces the input, the output, the gradient of the input. Inputs that need no gradient
-  // give an undefined grad_input.
+  // Hooks. A defined result replaces the input, the output or the gradient of the input, respectively. grad_input is
+  // undefined when the input requires no gradient.
   HookHandle register_forward_pre_hook(PreHook hook);
   HookHandle register_forward_hook(ForwardHook hook);
   HookHandle register_full_backward_hook(BackwardHook hook);
 
   // State
-  /// Parameters and persistent buffers, detached handles on the same memory, in the order of registration.
+  /// Returns parameters and persistent buffers in the order of registration, as detached handles to the same memory.
   StateDict state_dict() const;
-  /// Copies values in. All or nothing: on any difference one StateError lists missing and unexpected names, shapes
-  /// and dtypes, and nothing has changed.
+  /// Copies the values of `state` into parameters and buffers. On any mismatch it throws one StateError that lists
+  /// missing and unexpected names, shapes and dtypes, and changes nothing.
   LoadReport load_state_dict(const StateDict& state, const LoadOptions& options = {});
 
-  /// This module as a batch normalisation, whose running statistics others refresh, freeze or share; null for others.
+  /// Returns this module as a BatchNorm, so that others can freeze, synchronize or recompute its running statistics;
+  /// null for other modules.
   virtual BatchNorm* as_batch_norm() { return nullptr; }
-  /// True for layers that normalise: they stay in float32 where other parameters become float16.
+  /// True for normalization layers, which stay in float32 where other parameters become float16.
   virtual bool is_normalization() const { return false; }
 
-  /// A new module built with the same arguments; values are those of its initialisers. Modules made by `add` remember
-  /// their arguments, layers know theirs; null for others.
+  /// Returns a new module constructed with the same arguments and initialized anew. Modules created by `add` remember
+  /// their arguments, and layers know theirs; null for others.
   virtual std::unique_ptr<Module> fresh() const;
 
  protected:
-  /// Makes a module that can repeat its construction, where the arguments can be copied.
+  /// Creates a module that can repeat its construction if the arguments can be copied.
   template <class M, class... Args>
   static std::unique_ptr<M> make(Args&&... args) {
     if constexpr ((std::copy_constructible<std::decay_t<Args>> && ...)) {
@@ -202,9 +205,9 @@ class Module {
 /// Constructs modules and copies their state for nn::clone.
 class Cloner {
  public:
-  /// While it lives, this thread draws from a copy of its default generator.
+  /// While the object lives, this thread draws from a copy of its default generator.
   Cloner() = default;
-  /// Values, requires_grad, training flags, devices and dtypes; throws ValueError where the trees differ.
+  /// Copies values, requires_grad, training flags, devices and dtypes; throws ValueError if the trees differ.
   static void copy_state(const Module& from, Module& to);
 
  private:
@@ -212,8 +215,8 @@ class Cloner {
   DefaultGeneratorGuard guard_{copy_};
 };
 
-/// A deep copy of the module's own type: `Net copy = nn::clone(net);`. Gradients and hooks are not copied. A module
-/// whose constructor takes arguments, and which was not made by `add`, is given them again: `nn::clone(net, 784, 10)`.
+/// Returns a deep copy of the module's own type: `Net copy = nn::clone(net);`. Gradients and hooks are not copied. If
+/// the constructor takes arguments and the module was not created by `add`, pass them again: `nn::clone(net, 784, 10)`.
 template <std::derived_from<Module> M, class... Args>
 M clone(const M& module, const Args&... args) {
   if (typeid(module) != typeid(M))
@@ -235,7 +238,7 @@ M clone(const M& module, const Args&... args) {
                    " needs its constructor's arguments: nn::clone(module, arguments...).");
 }
 
-/// PyTorch's tree, with the number of parameters behind every module that has some.
+/// Returns PyTorch's printed tree, with the number of parameters after every module that has some.
 std::string to_string(const Module& module);
 std::ostream& operator<<(std::ostream& out, const Module& module);
 

@@ -1,5 +1,5 @@
 #pragma once
-// The whole of nn.
+// Includes all headers of nn.
 
 #include <levin/nn/activation.h>
 #include <levin/nn/container.h>

@@ -1,12 +1,12 @@
 #pragma once
-// Other contents for a tensor that is known elsewhere.
+// Replaces the contents of a tensor to which other handles exist.
 
 #include <levin/core/tensor.h>
 
 namespace levin::nn {
 
-/// `t` becomes `value` where it is, in size, type and device too, so that handles elsewhere (optimizers, buckets) see
-/// it. The memory is shared with `value`.
+/// Replaces the memory, sizes, dtype and device of `t` by those of `value`, so that other handles to `t` (optimizers,
+/// buckets) see the change. The memory is shared with `value`.
 void set_data(const Tensor& t, const Tensor& value);
 
 }  // namespace levin::nn

@@ -23,13 +23,13 @@ struct AdamWOptions {
   double lr = 1e-3;
   Betas betas{};
   double eps = 1e-8;
-  double weight_decay = 1e-2;  ///< decoupled: shrinks the parameter
+  double weight_decay = 1e-2;  ///< decoupled: applied to the parameter
   bool amsgrad = false;
   bool maximize = false;
   bool capturable = false;  ///< see Settings
 };
 
-/// Adam (Kingma & Ba 2015), as PyTorch updates.
+/// Adam (Kingma & Ba 2015), with PyTorch's update rule.
 class Adam : public Optimizer {
  public:
   using Options = AdamOptions;

@@ -13,70 +13,71 @@ struct GradScalerOptions {
   double init_scale = 65536.0;
   double growth_factor = 2.0;   ///< above 1
   double backoff_factor = 0.5;  ///< between 0 and 1
-  int growth_interval = 2000;   ///< good steps after which the scale grows
-  bool enabled = true;          ///< false: scale() and step() do nothing of their own
-  double min_scale = 1.0;       ///< the scale never falls below; 0: no floor
-  int max_skips = 20;           ///< skipped steps in a row after which update() throws LossDiverged; 0: never
+  int growth_interval = 2000;   ///< consecutive good steps after which the scale grows
+  bool enabled = true;          ///< false: scale() returns the loss and step() just steps
+  double min_scale = 1.0;       ///< lower bound of the scale; 0: no bound
+  int max_skips = 20;           ///< consecutive skipped steps after which update() throws LossDiverged; 0: never
 };
 
-/// Multiplies the loss so that small float16 gradients don't vanish, and skips steps whose gradients overflowed:
+/// Scales the loss so that small float16 gradients do not underflow, and skips steps whose gradients overflowed:
 ///
 ///   scaler.scale(loss).backward();
-///   scaler.unscale_(opt);  // where gradients are clipped or looked at
+///   scaler.unscale_(opt);  // only if gradients are clipped or read
 ///   scaler.step(opt);
 ///   scaler.update();
 ///
-/// Scale, growth tracker and what was found stay on the parameters' device, and a good step never waits for them. Each
-/// update sends the host the number of steps skipped in a row, and looks at those numbers that have arrived. Once half
-/// of max_skips is seen, updates wait for their numbers, so that LossDiverged comes with the step that is the last
-/// straw; where the host runs more than max_skips / 2 steps ahead of the device, it comes that much later. Replays of
-/// a captured graph are not looked at. Micikevicius et al. 2018, "Mixed precision training".
+/// The scale, the growth tracker and found_inf stay on the parameters' device, and a good step never waits for them.
+/// Each update starts a copy of the number of consecutive skipped steps to the host, and reads the copies that have
+/// arrived. Once that number reaches half of max_skips, updates wait for their copies, so that LossDiverged is thrown
+/// at the step that reaches max_skips; if the host runs more than max_skips / 2 steps ahead of the device, it is thrown
+/// that much later. Replays of a captured graph are not checked. Micikevicius et al. 2018, "Mixed precision training".
 class GradScaler {
  public:
   using Options = GradScalerOptions;
   /// Throws ValueError for factors out of range.
   explicit GradScaler(const Options& options = {});
 
-  /// loss * scale, differentiable; the loss itself when disabled.
+  /// Returns loss * scale, differentiable; the loss itself when disabled.
   Tensor scale(const Tensor& loss);
   std::vector<Tensor> scale(const std::vector<Tensor>& losses);
-  /// Divides the gradients of the optimizer's parameters by the scale, once between updates. Throws GradError when
-  /// called twice or after step(), ValueError for float16 gradients.
+  /// Divides the gradients of the optimizer's parameters by the scale, at most once between updates. Throws GradError
+  /// when called twice or after step(), ValueError for float16 gradients.
   void unscale_(optim::Optimizer& optimizer);
-  /// unscale_() where that was not done, then the optimizer's step unless a gradient is infinite or NaN. Throws
+  /// Calls unscale_() if that was not done, then steps the optimizer unless a gradient is infinite or NaN. Throws
   /// GradError when called twice between updates or when no parameter has a gradient.
   void step(optim::Optimizer& optimizer);
-  /// After all optimizers' steps: grows or shrinks the scale. Throws LossDiverged (see max_skips), naming the first
-  /// parameter whose gradient is not finite.
+  /// Grows or shrinks the scale; to be called after the steps of all optimizers. Throws LossDiverged (see max_skips)
+  /// that names the first parameter whose gradient is not finite.
   void update();
-  /// For loops that decide about the step themselves: divides these gradients by the scale. One float32 on their device
-  /// comes back, not 0 where a gradient is infinite or NaN, for Optimizer::step_unless(); undefined when disabled or
-  /// without any gradient. Then update_with(), with what all processes agreed on.
+  /// Divides the gradients of these parameters by the scale, for loops that decide about the step themselves. Returns
+  /// one float32 on their device for Optimizer::step_unless(), nonzero if a gradient is infinite or NaN; undefined when
+  /// disabled or when there is no gradient. Call update_with() after the step, with the value that all processes agreed
+  /// on.
   Tensor unscale_(const std::vector<Parameter>& parameters);
   void update_with(const Tensor& found_inf);
-  /// Sets the scale; the growth tracker goes on.
+  /// Sets the scale; the growth tracker is unchanged.
   void update(double new_scale);
 
-  /// Whether a gradient of this optimizer was infinite or NaN since the last update; reads it from the device.
+  /// True if a gradient of this optimizer was infinite or NaN since the last update; waits for the device.
   bool found_inf(const optim::Optimizer& optimizer) const;
   double get_scale() const;
   int get_growth_tracker() const;
   bool is_enabled() const { return options_.enabled; }
 
-  /// scale, growth_factor, backoff_factor, growth_interval, _growth_tracker, as PyTorch names them; empty when
-  /// disabled.
+  /// Returns scale, growth_factor, backoff_factor, growth_interval and _growth_tracker, as PyTorch names them; empty
+  /// when disabled.
   StateDict state_dict() const;
-  /// Throws StateError where an entry is absent.
+  /// Loads the entries of state_dict(); throws StateError if one is missing.
   void load_state_dict(const StateDict& state);
 
  private:
   enum class Stage { ready, unscaled, stepped };
   struct Seen {
-    const optim::Optimizer* optimizer;  ///< null for parameters given by themselves
+    const optim::Optimizer* optimizer;  ///< null for parameters given without an optimizer
     std::vector<Parameter> parameters;
     Stage stage = Stage::ready;
     Tensor found_inf{};
-    std::string first_bad{};  ///< of a step that may be the last: the parameter whose gradient is not finite
+    std::string first_bad{};  ///< first parameter whose gradient is not finite, if the step may be the last
   };
 
   Seen& seen(const optim::Optimizer& optimizer);
@@ -88,9 +89,9 @@ class GradScaler {
 
   Options options_;
   Tensor scale_, tracker_, skips_;  ///< one float32 each
-  std::vector<Seen> seen_;          ///< since the last update
-  std::deque<HostRead> skip_reads_;  ///< of skips_ after each update, as far as they have not arrived
-  int known_skips_ = 0;              ///< the newest that has arrived
+  std::vector<Seen> seen_;          ///< optimizers and parameters seen since the last update
+  std::deque<HostRead> skip_reads_;  ///< copies of skips_ after each update that have not arrived
+  int known_skips_ = 0;              ///< the latest value that has arrived
 };
 
 }  // namespace levin

@@ -1,5 +1,5 @@
 #pragma once
-// The whole of optim.
+// Includes all headers of optim.
 
 #include <levin/optim/adam.h>
 #include <levin/optim/clip.h>

@@ -7,22 +7,23 @@ namespace levin::optim {
 
 struct QAdamOptions {
   double lr = 1e-3;
-  int64_t warmup_steps = 100;  ///< of plain Adam, after which the second moment stays as it is
+  int64_t warmup_steps = 100;  ///< number of plain Adam steps, after which the second moment is frozen
   Betas betas{};
   double eps = 1e-8;
   double weight_decay = 0.0;  ///< added to the gradient (L2)
 };
 
-/// Adam in two parts, made for ranks that exchange momentum in few bits (H. Tang et al., "1-bit Adam: Communication
-/// Efficient Large-Scale Training with Adam's Convergence Speed", ICML 2021; S. Gan et al., "BAGUA", VLDB 2021).
+/// Adam in two phases, for ranks that exchange quantized momentum (H. Tang et al., "1-bit Adam: Communication Efficient
+/// Large-Scale Training with Adam's Convergence Speed", ICML 2021; S. Gan et al., "BAGUA", VLDB 2021).
 ///
-/// The first warmup_steps are Adam's, on averaged gradients. Then the second moment v is frozen, and each rank makes
-/// its momentum m' = beta1 m + (1 - beta1) g of its own gradient (to_momentum()). What is left in the gradients, their
-/// average over the ranks, is what step() takes as the new m. Without to_momentum() it makes m' itself:
+/// The first warmup_steps are steps of Adam on averaged gradients. Then the second moment v is frozen, and each rank
+/// computes its momentum m' = beta1 m + (1 - beta1) g from its own gradient and stores it there (to_momentum()). step()
+/// takes the contents of the gradients, by then averaged over the ranks, as the new m. Without to_momentum() step()
+/// computes m' itself:
 ///
 ///   param -= lr / (1 - beta1^step) * m / (sqrt(v / (1 - beta2^warmup_steps)) + eps)
 ///
-/// Bagua's own correction of v goes on with the step, which makes the frozen v ever smaller.
+/// Bagua's implementation continues the bias correction of v with the step, so that the corrected v keeps shrinking.
 class QAdam : public Optimizer {
  public:
   using Options = QAdamOptions;
@@ -32,9 +33,9 @@ class QAdam : public Optimizer {
   ~QAdam() override;
   QAdam(QAdam&&) noexcept;
 
-  /// Whether the warm-up is over. Waits for the device where a loss scaler may have skipped steps.
+  /// True if the warm-up is over. Waits for the device if a loss scaler may have skipped steps.
   bool is_frozen() const;
-  /// After the warm-up, before a step: gradients become the momentum that they make.
+  /// Replaces each gradient by the momentum computed from it; to be called after the warm-up and before a step.
   void to_momentum();
 
  protected:

@@ -1,6 +1,6 @@
 #pragma once
-// Learning rates over time. A scheduler keeps its optimizer's groups alive and works after the optimizer was moved.
-// Steps are the caller's: once an epoch or once an optimizer step.
+// Learning rate schedulers. A scheduler keeps its optimizer's groups alive and works after the optimizer was moved.
+// The caller calls step(), once per epoch or once per optimizer step.
 
 #include <levin/optim/optimizer.h>
 
@@ -8,7 +8,7 @@
 
 namespace levin::optim {
 
-/// Base: a learning rate as a function of the number of steps. The first one is set on construction.
+/// Base class: the learning rate as a function of the number of steps. Construction sets the initial rate.
 class Scheduler {
  public:
   virtual ~Scheduler();
@@ -19,22 +19,22 @@ class Scheduler {
 
   virtual void step();
   int64_t last_epoch() const { return last_epoch_; }
-  /// Multiplies the base rates; the groups follow with the next step. Schedules whose options say rates (OneCycleLR's
-  /// max_lr) keep these.
+  /// Multiplies the base rates; the groups change with the next step. Rates that are options of a scheduler
+  /// (OneCycleLR's max_lr) do not change.
   void scale_base_lrs(double factor);
-  /// The groups' current learning rates.
+  /// Returns the current learning rates of the groups.
   std::vector<double> get_last_lr() const;
 
-  /// 0-dim tensors: "last_epoch" and what else the scheduler remembers.
+  /// Returns 0-dim tensors: "last_epoch" and the other state of the scheduler.
   virtual StateDict state_dict() const;
-  /// Throws StateError; nothing has changed then.
+  /// Loads the entries of state_dict(). Throws StateError if one is missing, and then changes nothing.
   virtual void load_state_dict(const StateDict& state);
 
  protected:
   explicit Scheduler(Optimizer& optimizer);
-  /// Learning rate of group i after last_epoch() steps.
+  /// Returns the learning rate of group i after last_epoch() steps.
   virtual double lr(std::size_t i) const = 0;
-  /// Writes the rates (and whatever else is scheduled) to the groups. To be called at the end of constructors.
+  /// Writes the rates (and any other scheduled settings) to the groups. To be called at the end of constructors.
   virtual void apply();
   std::vector<ParamGroup>& groups() const { return *groups_; }
   double base_lr(std::size_t i) const { return base_lrs_[i]; }
@@ -45,7 +45,7 @@ class Scheduler {
   int64_t last_epoch_ = 0;
 };
 
-/// The base rate times f(step).
+/// Multiplies the base rate by factor(step).
 class LambdaLR : public Scheduler {
  public:
   LambdaLR(Optimizer& optimizer, std::function<double(int64_t)> factor);
@@ -61,7 +61,7 @@ struct StepLROptions {
   int64_t step_size = 1;
   double gamma = 0.1;
 };
-/// Times gamma each step_size steps.
+/// Multiplies the rate by gamma every step_size steps.
 class StepLR : public Scheduler {
  public:
   using Options = StepLROptions;
@@ -75,7 +75,7 @@ class StepLR : public Scheduler {
   Options options_;
 };
 
-/// From the base rate to eta_min along half a cosine of t_max steps, and back (Loshchilov & Hutter 2017).
+/// Anneals from the base rate to eta_min along half a cosine of t_max steps, and back (Loshchilov & Hutter 2017).
 class CosineAnnealingLR : public Scheduler {
  public:
   CosineAnnealingLR(Optimizer& optimizer, int64_t t_max, double eta_min = 0.0);
@@ -92,7 +92,7 @@ struct LinearWarmupOptions {
   int64_t total_iters = 5;
   double start_factor = 1.0 / 3.0;
 };
-/// Linear from start_factor to 1 times the base rate in total_iters steps; PyTorch's LinearLR.
+/// Increases the rate linearly from start_factor to 1 times the base rate in total_iters steps, as PyTorch's LinearLR.
 class LinearWarmup : public Scheduler {
  public:
   using Options = LinearWarmupOptions;
@@ -109,20 +109,20 @@ enum class Anneal { cos, linear };
 
 struct OneCycleOptions {
   double max_lr = 0.01;
-  int64_t total_steps = 0;      ///< or epochs * steps_per_epoch
+  int64_t total_steps = 0;      ///< 0: epochs * steps_per_epoch
   int64_t epochs = 0;
   int64_t steps_per_epoch = 0;
   double pct_start = 0.3;
   Anneal anneal_strategy = Anneal::cos;
-  bool cycle_momentum = true;   ///< of momentum, or beta1 for Adam
+  bool cycle_momentum = true;   ///< cycles momentum, or beta1 for Adam
   double base_momentum = 0.85;
   double max_momentum = 0.95;
-  double div_factor = 25.0;     ///< begins at max_lr / div_factor
-  double final_div_factor = 1e4;  ///< ends at the beginning's rate over this
+  double div_factor = 25.0;     ///< the initial rate is max_lr / div_factor
+  double final_div_factor = 1e4;  ///< the final rate is the initial rate / final_div_factor
   bool three_phase = false;
 };
-/// Up to max_lr and down to almost nothing, momentum the other way (Smith & Topin 2018). Stepping beyond total_steps
-/// throws ValueError.
+/// Raises the rate to max_lr and then lowers it to almost zero, while momentum moves in the opposite direction (Smith &
+/// Topin 2018). Stepping beyond total_steps throws ValueError.
 class OneCycleLR : public Scheduler {
  public:
   using Options = OneCycleOptions;
@@ -137,7 +137,7 @@ class OneCycleLR : public Scheduler {
   struct Phase {
     double end, lr_from, lr_to, momentum_from, momentum_to;
   };
-  /// Value at the current step of what goes from `from` to `to` in each phase.
+  /// Returns the value at the current step, interpolated from `from` to `to` of the current phase.
   double at(double Phase::*from, double Phase::*to) const;
 
   Options options_;
@@ -155,9 +155,9 @@ struct ReduceLROnPlateauOptions {
   ThresholdMode threshold_mode = ThresholdMode::rel;
   int64_t cooldown = 0;
   double min_lr = 0.0;
-  double eps = 1e-8;  ///< smaller changes of the rate are not made
+  double eps = 1e-8;  ///< smaller changes of the rate are ignored
 };
-/// Times factor when a metric has not improved for `patience` steps.
+/// Multiplies the rate by factor when a metric has not improved for more than `patience` steps.
 class ReduceLROnPlateau {
  public:
   using Options = ReduceLROnPlateauOptions;

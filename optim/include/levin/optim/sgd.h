@@ -14,7 +14,8 @@ struct SGDOptions {
   bool capturable = false;  ///< see Settings
 };
 
-/// Stochastic gradient descent with momentum (Polyak 1964) or Nesterov's (Sutskever et al. 2013), as PyTorch updates.
+/// Stochastic gradient descent with momentum (Polyak 1964) or Nesterov momentum (Sutskever et al. 2013), with PyTorch's
+/// update rule.
 class SGD : public Optimizer {
  public:
   using Options = SGDOptions;

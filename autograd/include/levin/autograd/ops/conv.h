@@ -22,7 +22,7 @@ struct Conv2dOptions {
   Pair dilation = 1;
   int64_t groups = 1;
 };
-/// Cross-correlation: x (B, C, H, W), weight (O, C / groups, kh, kw), bias (O) or undefined.
+/// Computes the cross-correlation: x (B, C, H, W), weight (O, C / groups, kh, kw), bias (O) or undefined.
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Conv2dOptions& options = {});
 
 struct ConvTranspose2dOptions {
@@ -32,12 +32,13 @@ struct ConvTranspose2dOptions {
   int64_t groups = 1;
   Pair dilation = 1;
 };
-/// The gradient of conv2d with respect to its input, as an operation: x (B, C, H, W), weight (C, O / groups, kh, kw).
+/// Computes the gradient of conv2d with respect to its input as an operation of its own:
+/// x (B, C, H, W), weight (C, O / groups, kh, kw).
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                         const ConvTranspose2dOptions& options = {});
 
 struct MaxPool2dOptions {
-  std::optional<Pair> stride{};  ///< the kernel's size unless given
+  std::optional<Pair> stride{};  ///< defaults to the kernel's size
   Pair padding = 0;
   Pair dilation = 1;
   bool ceil_mode = false;

@@ -1,11 +1,11 @@
 #pragma once
-// Element by element: broadcasting as PyTorch's, types promoted as PyTorch's.
+// Elementwise operations, with PyTorch's broadcasting and type promotion.
 
 #include <levin/core/tensor.h>
 
 namespace levin {
 
-// Two tensors, or a tensor and a number.
+// Operations on two tensors, or on a tensor and a number.
 /// a + alpha * b
 Tensor add(const Tensor& a, const Tensor& b, const Scalar& alpha = 1);
 Tensor add(const Tensor& a, const Scalar& b);
@@ -16,7 +16,7 @@ Tensor sub(const Tensor& a, const Scalar& b);
 Tensor rsub(const Tensor& a, const Scalar& b);
 Tensor mul(const Tensor& a, const Tensor& b);
 Tensor mul(const Tensor& a, const Scalar& b);
-/// True division: integers give default_dtype().
+/// True division; integers give default_dtype().
 Tensor div(const Tensor& a, const Tensor& b);
 Tensor div(const Tensor& a, const Scalar& b);
 /// b / a
@@ -24,12 +24,12 @@ Tensor rdiv(const Tensor& a, const Scalar& b);
 /// Rounds towards minus infinity; no gradient.
 Tensor floor_divide(const Tensor& a, const Tensor& b);
 Tensor floor_divide(const Tensor& a, const Scalar& b);
-/// Has the sign of b (Python's %).
+/// The result has the sign of b (Python's %).
 Tensor remainder(const Tensor& a, const Tensor& b);
 Tensor remainder(const Tensor& a, const Scalar& b);
 Tensor pow(const Tensor& base, const Tensor& exponent);
 Tensor pow(const Tensor& base, const Scalar& exponent);
-/// The gradient of a tie is split in half.
+/// At a tie each operand gets half of the gradient.
 Tensor maximum(const Tensor& a, const Tensor& b);
 Tensor minimum(const Tensor& a, const Tensor& b);
 Tensor atan2(const Tensor& y, const Tensor& x);
@@ -41,7 +41,7 @@ Tensor addcmul(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& 
 /// a + value * b / c
 Tensor addcdiv(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value = 1);
 
-// Comparisons and logic: bool tensors.
+// Comparisons and logical operations; the results are bool tensors.
 Tensor eq(const Tensor& a, const Tensor& b);
 Tensor eq(const Tensor& a, const Scalar& b);
 Tensor ne(const Tensor& a, const Tensor& b);
@@ -62,14 +62,14 @@ Tensor isnan(const Tensor& x);
 Tensor isinf(const Tensor& x);
 Tensor isfinite(const Tensor& x);
 
-/// a where condition, else b.
+/// Returns a where the condition is true, else b.
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
 Tensor where(const Tensor& condition, const Tensor& a, const Scalar& b);
 Tensor where(const Tensor& condition, const Scalar& a, const Tensor& b);
-/// `value` where mask, else x.
+/// Returns `value` where mask is true, else x.
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value);
 
-// One tensor. Integers are converted to default_dtype() where the result is not an integer.
+// Operations on one tensor. Integers are converted to default_dtype() if the result is not an integer.
 Tensor neg(const Tensor& x);
 Tensor abs(const Tensor& x);
 Tensor sign(const Tensor& x);
@@ -91,7 +91,7 @@ Tensor sigmoid(const Tensor& x);
 Tensor erf(const Tensor& x);
 Tensor floor(const Tensor& x);
 Tensor ceil(const Tensor& x);
-Tensor round(const Tensor& x);  ///< half to even
+Tensor round(const Tensor& x);  ///< rounds half to even
 Tensor trunc(const Tensor& x);
 Tensor clamp(const Tensor& x, std::optional<Scalar> min, std::optional<Scalar> max = std::nullopt);
 
@@ -100,20 +100,20 @@ Tensor relu(const Tensor& x);
 Tensor leaky_relu(const Tensor& x, double negative_slope = 0.01);
 Tensor elu(const Tensor& x, double alpha = 1.0);
 enum class Approximate { none, tanh };
-/// x * Phi(x) (Hendrycks & Gimpel 2016), exact by erf or approximated by tanh.
+/// Computes x * Phi(x) (Hendrycks & Gimpel 2016), exactly with erf or approximately with tanh.
 Tensor gelu(const Tensor& x, Approximate approximate = Approximate::none);
 Tensor silu(const Tensor& x);
 Tensor softplus(const Tensor& x, double beta = 1.0, double threshold = 20.0);
 Tensor logsigmoid(const Tensor& x);
 
-// Type, device, copies.
-/// x in another type; x itself when it already has it. The gradient comes back in x's type.
+// Conversion of type and device, copies.
+/// Converts x to another type; returns x itself if it already has that type. The gradient has x's type.
 Tensor to(const Tensor& x, DType dtype);
 Tensor to(const Tensor& x, Device device);
 Tensor clone(const Tensor& x);
 Tensor contiguous(const Tensor& x);
 
-/// Zeroes elements with probability p and scales the rest by 1 / (1 - p) (Srivastava et al. 2014) when training.
+/// Zeroes elements with probability p and scales the others by 1 / (1 - p) in training (Srivastava et al. 2014).
 Tensor dropout(const Tensor& x, double p = 0.5, bool training = true, Generator* generator = nullptr);
 
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }

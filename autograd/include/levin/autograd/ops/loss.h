@@ -8,15 +8,15 @@ namespace levin {
 enum class Reduction { none, mean, sum };
 
 struct CrossEntropyOptions {
-  Tensor weight{};                ///< (C), undefined for ones
+  Tensor weight{};                ///< (C); undefined means ones
   int64_t ignore_index = -100;
   Reduction reduction = Reduction::mean;
   double label_smoothing = 0.0;
 };
 
-/// -log softmax(logits)[target]; logits (B, C) or (B, C, ...) float, target (B) or (B, ...) int64 class numbers, or
-/// probabilities of the logits' shape. Fused: softmax is never stored in the forward. Throws IndexError for a label
-/// outside [0, C) that is not ignore_index.
+/// Computes -log softmax(logits)[target]. logits is (B, C) or (B, C, ...) float; target is (B) or (B, ...) int64 class
+/// indices, or probabilities of the logits' shape. The operation is fused: forward never stores the softmax. Throws
+/// IndexError for a label outside [0, C) that is not ignore_index.
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options = {});
 
 struct NllOptions {
@@ -24,7 +24,7 @@ struct NllOptions {
   int64_t ignore_index = -100;
   Reduction reduction = Reduction::mean;
 };
-/// -log_probabilities[target]; log_probabilities (B, C, ...), target (B, ...).
+/// Computes -log_probabilities[target]; log_probabilities (B, C, ...), target (B, ...).
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const NllOptions& options = {});
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::mean);
@@ -35,9 +35,9 @@ struct BceOptions {
   Tensor pos_weight{};
   Reduction reduction = Reduction::mean;
 };
-/// Binary cross-entropy of sigmoid(logits) against targets in [0, 1], stable for large logits.
+/// Computes the binary cross-entropy of sigmoid(logits) against targets in [0, 1]; stable for large logits.
 Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const BceOptions& options = {});
-/// The same target everywhere, e.g. bce_with_logits(d(real), 1.f).
+/// Uses the same target for every element, e.g. bce_with_logits(d(real), 1.f).
 Tensor bce_with_logits(const Tensor& logits, const Scalar& target, const BceOptions& options = {});
 
 }  // namespace levin

@@ -1,29 +1,29 @@
 #pragma once
-// Products of matrices.
+// Matrix products and attention.
 
 #include <levin/core/tensor.h>
 
 namespace levin {
 
-/// PyTorch's rules: vectors, matrices, and batches that broadcast. Transposed operands are read in place.
+/// Follows PyTorch's rules: vectors, matrices, and batches that broadcast. Transposed operands are read without a copy.
 Tensor matmul(const Tensor& a, const Tensor& b);
-/// (M, K) x (K, N)
+/// Multiplies (M, K) x (K, N).
 Tensor mm(const Tensor& a, const Tensor& b);
-/// (B, M, K) x (B, K, N)
+/// Multiplies (B, M, K) x (B, K, N).
 Tensor bmm(const Tensor& a, const Tensor& b);
-/// beta * bias + alpha * a b
+/// Computes beta * bias + alpha * a b.
 Tensor addmm(const Tensor& bias, const Tensor& a, const Tensor& b, const Scalar& beta = 1, const Scalar& alpha = 1);
-/// x (..., I) weight (O, I)^T + bias (O) or undefined: (..., O)
+/// Computes x weight^T + bias: x (..., I), weight (O, I), bias (O) or undefined; returns (..., O).
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 
 struct AttentionOptions {
-  Tensor mask{};                ///< bool (true takes part) or float added to the scores; broadcasts to (..., L, S)
+  Tensor mask{};                ///< bool (true: attend) or float (added to the scores); broadcasts to (..., L, S)
   double dropout = 0.0;
-  bool causal = false;          ///< position i sees 0..i
-  std::optional<double> scale{};  ///< 1 / sqrt(E) unless given
+  bool causal = false;          ///< position i attends to 0..i
+  std::optional<double> scale{};  ///< defaults to 1 / sqrt(E)
 };
-/// softmax(q k^T * scale + mask) v with q (..., L, E), k (..., S, E), v (..., S, Ev). Runs by blocks with a running
-/// softmax (Dao et al. 2022) where mask and dropout are absent, so the (L, S) scores are never stored.
+/// Computes softmax(q k^T * scale + mask) v with q (..., L, E), k (..., S, E), v (..., S, Ev). Without mask and dropout
+/// it runs by blocks with an online softmax (Dao et al. 2022), so that the (L, S) scores are never stored.
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const AttentionOptions& options = {});
 

@@ -11,9 +11,9 @@ struct BatchNormOptions {
   double eps = 1e-5;
 };
 
-/// (x - mean) / sqrt(var + eps) * weight + bias per channel; x is (B, C, ...), the others (C) or undefined.
-/// In training the statistics are the batch's (biased variance) and running_mean and running_var move towards them
-/// (unbiased variance) in place; else the running ones are used. Ioffe & Szegedy 2015.
+/// Computes (x - mean) / sqrt(var + eps) * weight + bias per channel; x is (B, C, ...), the others are (C) or
+/// undefined. In training, the statistics are those of the batch (biased variance), and running_mean and running_var
+/// are updated in place (unbiased variance); otherwise the running statistics are used. Ioffe & Szegedy 2015.
 Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
                   const Tensor& running_var, const BatchNormOptions& options = {});
 

@@ -1,5 +1,5 @@
 #pragma once
-// Views: other geometry on the same memory. The members of Tensor of the same names forward here.
+// Views: other shapes and strides on the same memory. Tensor's members of the same names call these functions.
 
 #include <levin/core/tensor.h>
 
@@ -18,9 +18,10 @@ Tensor expand(const Tensor& x, const Shape& sizes);
 Tensor squeeze(const Tensor& x);
 Tensor squeeze(const Tensor& x, int64_t axis);
 Tensor unsqueeze(const Tensor& x, int64_t axis);
-/// All windows of `size` along an axis, `step` apart; they become a new last axis.
+/// Returns all windows of `size` along an axis, `step` apart; the windows become a new last axis.
 Tensor unfold(const Tensor& x, int64_t axis, int64_t size, int64_t step);
-/// Any geometry on x's memory; elements read several times sum their gradients. Negative strides are refused.
+/// Returns a view with any sizes and strides of x's memory; the gradients of elements that are read several times are
+/// summed. Negative strides are refused.
 Tensor as_strided(const Tensor& x, const Shape& sizes, const Shape& strides,
                   std::optional<int64_t> offset = std::nullopt);
 std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t axis = 0);
