@@ -53,7 +53,7 @@ struct Trainer::Impl {
   void add_policies();
   void policies_last();
   void take_callbacks(LevinModule& module);
-  /// The only place that makes a Run.
+  /// Creates a Run of this trainer's state on `module`.
   Run run_of(LevinModule& module) {
     return {config, module, state, metrics, stop, fabric.strategy(), *precision, callbacks, loggers};
   }

@@ -55,22 +55,16 @@ Grads slope_backward(Context& k, const Tensor& g) {
   return {apply(*s.slope, g, k.saved(0), s.p0, s.p1)};
 }
 
-enum class Saves { input, output };
-
 struct Activation {
   const kernels::UnaryKernel& kernel;
   Slope slope;
-  Saves saves;
+  Saved saved;
 };
 
 Tensor activate(const Activation& f, const Tensor& x, double p0 = 0, double p1 = 0) {
   Tensor y = unary(f.kernel, x, floating_type(x.dtype()), p0, p1);
   if (Context* c = record(f.kernel.name(), y, {x}, slope_backward)) {
-    if (f.saves == Saves::input) {
-      c->save(x);
-    } else {
-      c->save_output(y);
-    }
+    save(*c, f.saved, x, y);
     c->set(SlopeState{&f.slope, p0, p1});
   }
   return y;
@@ -108,17 +102,15 @@ Tensor logsigmoid_second(const Tensor& x) {
 }
 
 // Defines, for each row of elementwise_rows.h, the slope's second derivative and the activation.
-#define LEVIN_VALUE_input x
-#define LEVIN_VALUE_output y
 #define LEVIN_ACTIVATION_ROW(name, types, flops, formula, saved, slope_flops, slope, second)           \
-  Tensor name##_second_derivative([[maybe_unused]] const Tensor& LEVIN_VALUE_##saved,                  \
-                                  [[maybe_unused]] double p0, [[maybe_unused]] double p1) {            \
+  Tensor name##_second_derivative([[maybe_unused]] const Tensor& saved, [[maybe_unused]] double p0,    \
+                                  [[maybe_unused]] double p1) {                                        \
     return second;                                                                                     \
   }                                                                                                    \
   constexpr Activation name##_activation{kernels::name,                                                \
                                          {#name "_backward", kernels::name##_backward,                 \
                                           name##_second_derivative},                                   \
-                                         Saves::saved};
+                                         Saved::saved};
 #include <levin/kernels/elementwise_rows.h>
 
 void require_floating(const char* op, const Tensor& x) {

@@ -12,7 +12,7 @@ HWY_BEFORE_NAMESPACE();
 namespace levin::kernels::cpu::HWY_NAMESPACE {
 #define LEVIN_ACTIVATION_ROW(name, types, flops, formula, saved, slope_flops, slope, second) \
   LEVIN_TARGET_UNARY(name, formula)                                                          \
-  LEVIN_TARGET_BINARY(name##_backward, g, LEVIN_NAME_OF_##saved, slope)
+  LEVIN_TARGET_BINARY(name##_backward, g, saved, slope)
 #include <levin/kernels/elementwise_rows.h>
 }  // namespace levin::kernels::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -50,9 +50,6 @@ inline void run_ternary(const char* op, const TernaryArgs& a, const Rows& floati
 // The macros below define, for each row, a formula as a function of vectors and a function that names its rows,
 // compiled for every target in namespace HWY_NAMESPACE; and, once outside of it, the row's kernel, which chooses the
 // target at run time, and its table.
-#define LEVIN_NAME_OF_input x
-#define LEVIN_NAME_OF_output y
-
 #define LEVIN_TARGET_UNARY(name, formula)                                                           \
   struct name##_formula {                                                                           \
     template <class D, class V>                                                                     \

@@ -6,10 +6,8 @@
 namespace levin::kernels::cuda {
 
 namespace elementwise::formula {
-#define LEVIN_OPERANDS_input (C g, [[maybe_unused]] C x, const Parameters<C>& p)
-#define LEVIN_OPERANDS_output (C g, [[maybe_unused]] C y, const Parameters<C>& p)
 #define LEVIN_ACTIVATION_ROW(name, types, flops, text, saved, slope_flops, slope, second) \
-  LEVIN_FORMULA(name##_backward, LEVIN_OPERANDS_##saved, slope)
+  LEVIN_FORMULA(name##_backward, (C g, [[maybe_unused]] C saved, const Parameters<C>& p), slope)
 #include <levin/kernels/elementwise_rows.h>
 }  // namespace elementwise::formula
 

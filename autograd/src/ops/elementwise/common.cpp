@@ -110,6 +110,11 @@ Tensor ternary(const kernels::TernaryKernel& kernel, const char* op, const Tenso
   return y;
 }
 
+void save(Context& c, Saved saved, const Tensor& x, Tensor& y) {
+  if (saved == Saved::x) c.save(x);
+  if (saved == Saved::y) c.save_output(y);
+}
+
 Grads zero_gradient(Context&, const Tensor& g) { return {zeros_like(g)}; }
 
 }  // namespace levin::ops

@@ -45,6 +45,10 @@ Tensor binary(const kernels::BinaryKernel& kernel, const Tensor& x, const Scalar
 Tensor ternary(const kernels::TernaryKernel& kernel, const char* op, const Tensor& a, const Tensor& b, const Tensor& c,
                DType compute, double p0 = 1);
 
+/// The tensor of y = f(x) that backward reads.
+enum class Saved { nothing, x, y };
+void save(Context& c, Saved saved, const Tensor& x, Tensor& y);
+
 /// Returns zeros, for operations whose derivative is zero almost everywhere.
 Grads zero_gradient(Context& c, const Tensor& g);
 

@@ -6,8 +6,6 @@
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
 
-#include <fmt/format.h>
-
 #include <numbers>
 
 namespace levin {
@@ -17,20 +15,15 @@ using namespace ops;
 namespace {
 
 enum class Types { floating, rounding, numeric };
-enum class Saved { nothing, input, output };
 
 /// Computes y = f(x), recorded. Integers are converted to default_dtype() if the kernel takes only floating types, and
 /// returned unchanged if they would only be rounded.
 Tensor unary_operation(const kernels::UnaryKernel& kernel, Types types, Saved saved, const Tensor& x,
                        BackwardFn backward) {
-  if (types == Types::numeric && x.dtype() == DType::boolean)
-    throw DTypeError(fmt::format("[{}] bool is not accepted; use logical_not, or x.to(kUInt8).", kernel.name()));
+  if (types == Types::numeric) refuse_bool(kernel.name(), x.dtype(), "logical_not, or x.to(kUInt8)");
   if (types == Types::rounding && !x.is_floating()) return clone(x);
   Tensor y = unary(kernel, x, types == Types::floating ? floating_type(x.dtype()) : x.dtype());
-  if (Context* c = record(kernel.name(), y, {x}, backward)) {
-    if (saved == Saved::input) c->save(x);
-    if (saved == Saved::output) c->save_output(y);
-  }
+  if (Context* c = record(kernel.name(), y, {x}, backward)) save(*c, saved, x, y);
   return y;
 }
 
@@ -39,8 +32,8 @@ Tensor unary_operation(const kernels::UnaryKernel& kernel, Types types, Saved sa
 #define LEVIN_AUTOCAST_any(name)
 #define LEVIN_AUTOCAST_float32(name) LEVIN_AUTOCAST(float32, name, input);
 #define LEVIN_SAVED_nothing
-#define LEVIN_SAVED_input const Tensor x = context.saved(0);
-#define LEVIN_SAVED_output const Tensor y = context.saved(0);
+#define LEVIN_SAVED_x const Tensor x = context.saved(0);
+#define LEVIN_SAVED_y const Tensor y = context.saved(0);
 
 #define LEVIN_UNARY_ROW(name, types, flops, formula, autocast, saved, derivative)            \
   Tensor name(const Tensor& input) {                                                         \

@@ -9,7 +9,7 @@
 //               are written C(0.5). x, a, b, c are the operands, p0 and p1 the parameters of the contract. `math::`
 //               names the functions of both devices; others are in kernels/src/formulas.inc.
 //   autocast    any, or float32 where autocast computes in float32
-//   saved       what backward reads: nothing, input (named x) or output (named y)
+//   saved       the tensor that backward reads: x (the input), y (the output), or nothing
 //   derivative  gradient of x in terms of tensors: g is the gradient of the output. It consists of differentiable
 //               operations, so that gradients of any order follow.
 
@@ -17,28 +17,28 @@
 #define LEVIN_UNARY_ROW(name, types, flops, formula, autocast, saved, derivative)
 #endif
 LEVIN_UNARY_ROW(neg, numeric, 1, math::neg(x), any, nothing, neg(g))
-LEVIN_UNARY_ROW(abs, numeric, 1, math::abs(x), any, input, g * sign(x))
+LEVIN_UNARY_ROW(abs, numeric, 1, math::abs(x), any, x, g * sign(x))
 LEVIN_UNARY_ROW(sign, numeric, 1,
                 math::where(x > C(0), C(1), C(0)) - math::where(math::is_negative(x), C(1), C(0)), any, nothing,
                 zeros_like(g))
-LEVIN_UNARY_ROW(square, numeric, 1, math::mul(x, x), any, input, g * 2 * x)
+LEVIN_UNARY_ROW(square, numeric, 1, math::mul(x, x), any, x, g * 2 * x)
 LEVIN_UNARY_ROW(floor, rounding, 1, math::floor(x), any, nothing, zeros_like(g))
 LEVIN_UNARY_ROW(ceil, rounding, 1, math::ceil(x), any, nothing, zeros_like(g))
 LEVIN_UNARY_ROW(round, rounding, 1, math::round(x), any, nothing, zeros_like(g))
 LEVIN_UNARY_ROW(trunc, rounding, 1, math::trunc(x), any, nothing, zeros_like(g))
-LEVIN_UNARY_ROW(reciprocal, floating, 1, C(1) / x, float32, output, neg(g * square(y)))
-LEVIN_UNARY_ROW(sqrt, floating, 1, math::sqrt(x), any, output, g / (y * 2))
-LEVIN_UNARY_ROW(rsqrt, floating, 1, C(1) / math::sqrt(x), float32, output, g * -0.5 * (y * square(y)))
-LEVIN_UNARY_ROW(exp, floating, 20, math::exp(x), float32, output, g * y)
-LEVIN_UNARY_ROW(expm1, floating, 20, math::expm1(x), float32, output, g * (y + 1))
-LEVIN_UNARY_ROW(log, floating, 20, math::log(x), float32, input, g / x)
-LEVIN_UNARY_ROW(log2, floating, 20, math::log2(x), float32, input, g / (x * std::numbers::ln2))
-LEVIN_UNARY_ROW(log10, floating, 20, math::log10(x), float32, input, g / (x * std::numbers::ln10))
-LEVIN_UNARY_ROW(log1p, floating, 20, math::log1p(x), float32, input, g / (x + 1))
-LEVIN_UNARY_ROW(sin, floating, 20, math::sin(x), any, input, g * cos(x))
-LEVIN_UNARY_ROW(cos, floating, 20, math::cos(x), any, input, neg(g * sin(x)))
-LEVIN_UNARY_ROW(tan, floating, 20, math::tan(x), float32, output, g * (square(y) + 1))
-LEVIN_UNARY_ROW(erf, floating, 20, math::erf(x), any, input,
+LEVIN_UNARY_ROW(reciprocal, floating, 1, C(1) / x, float32, y, neg(g * square(y)))
+LEVIN_UNARY_ROW(sqrt, floating, 1, math::sqrt(x), any, y, g / (y * 2))
+LEVIN_UNARY_ROW(rsqrt, floating, 1, C(1) / math::sqrt(x), float32, y, g * -0.5 * (y * square(y)))
+LEVIN_UNARY_ROW(exp, floating, 20, math::exp(x), float32, y, g * y)
+LEVIN_UNARY_ROW(expm1, floating, 20, math::expm1(x), float32, y, g * (y + 1))
+LEVIN_UNARY_ROW(log, floating, 20, math::log(x), float32, x, g / x)
+LEVIN_UNARY_ROW(log2, floating, 20, math::log2(x), float32, x, g / (x * std::numbers::ln2))
+LEVIN_UNARY_ROW(log10, floating, 20, math::log10(x), float32, x, g / (x * std::numbers::ln10))
+LEVIN_UNARY_ROW(log1p, floating, 20, math::log1p(x), float32, x, g / (x + 1))
+LEVIN_UNARY_ROW(sin, floating, 20, math::sin(x), any, x, g * cos(x))
+LEVIN_UNARY_ROW(cos, floating, 20, math::cos(x), any, x, neg(g * sin(x)))
+LEVIN_UNARY_ROW(tan, floating, 20, math::tan(x), float32, y, g * (square(y) + 1))
+LEVIN_UNARY_ROW(erf, floating, 20, math::erf(x), any, x,
                 g * (2.0 * std::numbers::inv_sqrtpi) * exp(neg(square(x))))
 #undef LEVIN_UNARY_ROW
 
@@ -48,29 +48,29 @@ LEVIN_UNARY_ROW(erf, floating, 20, math::erf(x), any, input,
 #ifndef LEVIN_ACTIVATION_ROW
 #define LEVIN_ACTIVATION_ROW(name, types, flops, formula, saved, slope_flops, slope, second)
 #endif
-LEVIN_ACTIVATION_ROW(relu, numeric, 1, math::where(math::is_negative(x), C(0), x), output,
+LEVIN_ACTIVATION_ROW(relu, numeric, 1, math::where(math::is_negative(x), C(0), x), y,
                      1, math::where(y <= C(0), C(0), g), Tensor())
-LEVIN_ACTIVATION_ROW(leaky_relu, floating, 1, math::where(x > C(0), x, x * p0), input,
+LEVIN_ACTIVATION_ROW(leaky_relu, floating, 1, math::where(x > C(0), x, x * p0), x,
                      1, math::where(x > C(0), g, g * p0), Tensor())
-LEVIN_ACTIVATION_ROW(clamp, numeric, 1, math::clamp(x, p0, p1), input,
+LEVIN_ACTIVATION_ROW(clamp, numeric, 1, math::clamp(x, p0, p1), x,
                      1, math::where(x >= p0 && x <= p1, g, C(0)), Tensor())
-LEVIN_ACTIVATION_ROW(elu, floating, 20, math::where(x > C(0), x, p0 * math::expm1(x)), input,
+LEVIN_ACTIVATION_ROW(elu, floating, 20, math::where(x > C(0), x, p0 * math::expm1(x)), x,
                      20, math::where(x > C(0), g, g * (p0 * math::exp(x))), masked_fill(exp(x) * p0, x > 0, 0))
-LEVIN_ACTIVATION_ROW(sigmoid, floating, 20, math::sigmoid(x), output,
+LEVIN_ACTIVATION_ROW(sigmoid, floating, 20, math::sigmoid(x), y,
                      3, g * (y * (C(1) - y)), 1 - y * 2)
-LEVIN_ACTIVATION_ROW(tanh, floating, 20, math::tanh(x), output,
+LEVIN_ACTIVATION_ROW(tanh, floating, 20, math::tanh(x), y,
                      3, g * math::fma(-y, y, C(1)), y * -2)
-LEVIN_ACTIVATION_ROW(gelu, floating, 20, x * normal_cdf(x), input,
+LEVIN_ACTIVATION_ROW(gelu, floating, 20, x * normal_cdf(x), x,
                      20, g * gelu_slope(x), gelu_second(x))
-LEVIN_ACTIVATION_ROW(gelu_tanh, floating, 20, x * C(0.5) * (C(1) + tanh_of_gelu(x)), input,
+LEVIN_ACTIVATION_ROW(gelu_tanh, floating, 20, x * C(0.5) * (C(1) + tanh_of_gelu(x)), x,
                      20, g * gelu_tanh_slope(x), gelu_tanh_second(x))
-LEVIN_ACTIVATION_ROW(silu, floating, 20, x / (C(1) + math::exp(-x)), input,
+LEVIN_ACTIVATION_ROW(silu, floating, 20, x / (C(1) + math::exp(-x)), x,
                      20, g * silu_slope(x), silu_second(x))
 LEVIN_ACTIVATION_ROW(softplus, floating, 20,
-                     math::where(x * p0 > p1, x, math::log1p(math::exp(x * p0)) / p0), input,
+                     math::where(x * p0 > p1, x, math::log1p(math::exp(x * p0)) / p0), x,
                      20, math::where(x * p0 > p1, g, g * math::sigmoid(x * p0)), softplus_second(x, p0, p1))
 LEVIN_ACTIVATION_ROW(logsigmoid, floating, 20,
-                     math::where(x < C(0), x, C(0)) - math::log1p(math::exp(-math::abs(x))), input,
+                     math::where(x < C(0), x, C(0)) - math::log1p(math::exp(-math::abs(x))), x,
                      20, g * math::sigmoid(-x), logsigmoid_second(x))
 #undef LEVIN_ACTIVATION_ROW
 
