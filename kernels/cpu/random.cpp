@@ -33,6 +33,7 @@ void philox_words(std::uint64_t seed, std::uint64_t first, int64_t blocks, std::
     const auto counter = hn::Iota(d, first + static_cast<std::uint64_t>(done));
     auto c0 = hn::And(counter, low), c1 = hn::ShiftRight<32>(counter), c2 = hn::Zero(d), c3 = hn::Zero(d);
     auto k0 = static_cast<std::uint32_t>(seed), k1 = static_cast<std::uint32_t>(seed >> 32);
+    HWY_UNROLL(1)  // unrolled, the keys of all rounds would occupy more registers than there are
     for (int round = 0; round < 10; ++round) {
       const auto p0 = hn::MulEven(hn::BitCast(words, c0), m0), p1 = hn::MulEven(hn::BitCast(words, c2), m1);
       c0 = hn::Xor(hn::Xor(hn::ShiftRight<32>(p1), c1), hn::Set(d, k0));

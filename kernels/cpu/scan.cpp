@@ -57,11 +57,11 @@ int64_t place_in_line(const T* x, int64_t n) {
   reducer.rows({x, 1, 0, n, 1, 0.0}, &wide);
   const T extremum = static_cast<T>(wide);
   const bool nan = is_nan(extremum);
-  constexpr int64_t kBlock = 32;  // elements compared without a branch
+  constexpr int64_t kGroup = 32;  // elements compared without a branch
   int64_t i = 0;
-  for (; i + kBlock <= n; i += kBlock) {
+  for (; i + kGroup <= n; i += kGroup) {
     int found = 0;
-    for (int64_t j = 0; j < kBlock; ++j) found |= nan ? x[i + j] != x[i + j] : x[i + j] == extremum;
+    for (int64_t j = 0; j < kGroup; ++j) found |= nan ? x[i + j] != x[i + j] : x[i + j] == extremum;
     if (found) break;
   }
   while (nan ? x[i] == x[i] : x[i] != extremum) ++i;

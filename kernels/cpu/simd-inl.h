@@ -56,14 +56,6 @@ HWY_INLINE void store_part(SimdVec<T> v, T* p, int64_t count) {
   }
 }
 
-/// Calls f(std::integral_constant<int, i>) for i < N: loops over registers have to be unrolled whatever the compiler
-/// flags.
-template <int N, class F>
-HWY_INLINE void unrolled(F&& f) {
-  [&]<int... I>(std::integer_sequence<int, I...>) HWY_ATTR { (f(std::integral_constant<int, I>{}), ...); }
-  (std::make_integer_sequence<int, N>{});
-}
-
 #if HWY_TARGET == HWY_SCALAR
 
 template <class T>

@@ -83,7 +83,7 @@ const Tensor& edit_unary(const char* name, const Tensor& x, const kernels::Unary
   return edit(name, x, {}, [&](Stream& stream) { kernel({x.tensor_view(), x.tensor_view()}, stream); }, op);
 }
 
-void require_floating(const char* name, const Tensor& x) { check_type(name, x, floating_type(x.dtype())); }
+void require_floating_target(const char* name, const Tensor& x) { check_type(name, x, floating_type(x.dtype())); }
 
 }  // namespace
 
@@ -138,12 +138,12 @@ const Tensor& Tensor::neg_() const {
 }
 
 const Tensor& Tensor::exp_() const {
-  require_floating("exp_", *this);
+  require_floating_target("exp_", *this);
   return edit_unary("exp_", *this, kernels::exp, levin::exp);
 }
 
 const Tensor& Tensor::sqrt_() const {
-  require_floating("sqrt_", *this);
+  require_floating_target("sqrt_", *this);
   return edit_unary("sqrt_", *this, kernels::sqrt, levin::sqrt);
 }
 

@@ -18,23 +18,32 @@ template <int R, int MR, int NV, class T>
 HWY_NOINLINE void direct_tile(const T* HWY_RESTRICT source, const DirectRow<T>& row, T* out) {
   const Simd<T> d;
   SimdVec<T> acc[R * MR][NV];
-  unrolled<R * MR>([&](auto i) HWY_ATTR { unrolled<NV>([&](auto v) HWY_ATTR { acc[i][v] = hn::Zero(d); }); });
+  HWY_UNROLL(16)
+  for (int i = 0; i < R * MR; ++i) {
+    HWY_UNROLL(2)
+    for (int v = 0; v < NV; ++v) acc[i][v] = hn::Zero(d);
+  }
   const T* HWY_RESTRICT w = row.weights;
   const int64_t* offset = row.offsets;
   for (const int64_t* end = offset + row.taps; offset != end; ++offset) {
     const T* HWY_RESTRICT x = source + *offset;
     SimdVec<T> weight[NV];
-    unrolled<NV>([&](auto v) HWY_ATTR { weight[v] = hn::LoadU(d, w + v * kLanes<T>); });
-    unrolled<R * MR>([&](auto i) HWY_ATTR {
+    HWY_UNROLL(2)
+    for (int v = 0; v < NV; ++v) weight[v] = hn::LoadU(d, w + v * kLanes<T>);
+    HWY_UNROLL(16)
+    for (int i = 0; i < R * MR; ++i) {
       const auto pixel = hn::Set(d, i < MR ? x[i % MR] : x[row.source_step + i % MR]);
-      unrolled<NV>([&](auto v) HWY_ATTR { acc[i][v] = hn::MulAdd(pixel, weight[v], acc[i][v]); });
-    });
+      HWY_UNROLL(2)
+      for (int v = 0; v < NV; ++v) acc[i][v] = hn::MulAdd(pixel, weight[v], acc[i][v]);
+    }
     w += NV * kLanes<T>;
   }
-  unrolled<R * MR>([&](auto i) HWY_ATTR {
+  HWY_UNROLL(16)
+  for (int i = 0; i < R * MR; ++i) {
     T* to = out + (i / MR) * row.out_row_step + (i % MR) * row.out_step;
-    unrolled<NV>([&](auto v) HWY_ATTR { hn::StoreU(acc[i][v], d, to + v * kLanes<T>); });
-  });
+    HWY_UNROLL(2)
+    for (int v = 0; v < NV; ++v) hn::StoreU(acc[i][v], d, to + v * kLanes<T>);
+  }
 }
 
 /// Computes MR taps by NV vectors of channels; a step is an output pixel.
@@ -42,29 +51,38 @@ template <int MR, int NV, class T>
 HWY_NOINLINE void weight_tile(const WeightTile<T>& g) {
   const Simd<T> d;
   SimdVec<T> acc[MR][NV];
-  unrolled<MR>([&](auto i) HWY_ATTR { unrolled<NV>([&](auto v) HWY_ATTR { acc[i][v] = hn::Zero(d); }); });
   const T* sources[MR];
-  unrolled<MR>([&](auto i) HWY_ATTR { sources[i] = g.sources[i]; });
+  HWY_UNROLL(16)
+  for (int i = 0; i < MR; ++i) {
+    sources[i] = g.sources[i];
+    HWY_UNROLL(2)
+    for (int v = 0; v < NV; ++v) acc[i][v] = hn::Zero(d);
+  }
   const T* HWY_RESTRICT gradient = g.gradient;
   int64_t begin = -g.row_step;
   for (int64_t line = 0; line < g.images * g.rows; ++line) {
     begin = line % g.rows == 0 ? line / g.rows * g.image_step : begin + g.row_step;
     for (int64_t q = begin; q < begin + g.columns; ++q) {
       SimdVec<T> dy[NV];
-      unrolled<NV>([&](auto v) HWY_ATTR { dy[v] = hn::LoadU(d, gradient + v * kLanes<T>); });
-      unrolled<MR>([&](auto i) HWY_ATTR {
+      HWY_UNROLL(2)
+      for (int v = 0; v < NV; ++v) dy[v] = hn::LoadU(d, gradient + v * kLanes<T>);
+      HWY_UNROLL(16)
+      for (int i = 0; i < MR; ++i) {
         const auto x = hn::Set(d, sources[i][q]);
-        unrolled<NV>([&](auto v) HWY_ATTR { acc[i][v] = hn::MulAdd(x, dy[v], acc[i][v]); });
-      });
+        HWY_UNROLL(2)
+        for (int v = 0; v < NV; ++v) acc[i][v] = hn::MulAdd(x, dy[v], acc[i][v]);
+      }
       gradient += NV * kLanes<T>;
     }
   }
-  unrolled<MR>([&](auto i) HWY_ATTR {
-    unrolled<NV>([&](auto v) HWY_ATTR {
+  HWY_UNROLL(16)
+  for (int i = 0; i < MR; ++i) {
+    HWY_UNROLL(2)
+    for (int v = 0; v < NV; ++v) {
       T* sum = g.sum + (i * NV + v) * kLanes<T>;
       hn::StoreU(g.add ? hn::Add(hn::LoadU(d, sum), acc[i][v]) : acc[i][v], d, sum);
-    });
-  });
+    }
+  }
 }
 
 template <class T>

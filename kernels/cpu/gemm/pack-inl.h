@@ -32,10 +32,13 @@ void pack_transposed(const T* src, int64_t i_stride, int64_t count, int64_t k, i
   int64_t p = 0;
   for (; p + block <= k; p += block) {
     SimdVec<T> out[G][block];
-    unrolled<G>([&](auto g) HWY_ATTR { transpose_piece(rows + g * lanes, p, out[g]); });
-    unrolled<block>([&](auto c) HWY_ATTR {
-      unrolled<G>([&](auto g) HWY_ATTR { hn::StoreU(out[g][c], d, dst + (p + c) * step + g * lanes); });
-    });
+    HWY_UNROLL(3)
+    for (int g = 0; g < G; ++g) transpose_piece(rows + g * lanes, p, out[g]);
+    HWY_UNROLL(16)
+    for (int c = 0; c < block; ++c) {
+      HWY_UNROLL(3)
+      for (int g = 0; g < G; ++g) hn::StoreU(out[g][c], d, dst + (p + c) * step + g * lanes);
+    }
   }
   pack_scalar(src + p, i_stride, 1, count, k - p, step, dst + p * step);
 }

@@ -58,9 +58,11 @@ HWY_INLINE void store_tile(SimdVec<T> (&acc)[MR][NV], const TileOut<T>& out) {
   constexpr int64_t lanes = kLanes<T>;
   if (out.bias || out.tail != lanes) {
     HWY_ALIGN T tile[MR * NV * lanes];
-    unrolled<MR>([&](auto i) HWY_ATTR {
-      unrolled<NV>([&](auto v) HWY_ATTR { hn::Store(acc[i][v], d, tile + (i * NV + v) * lanes); });
-    });
+    HWY_UNROLL(16)
+    for (int i = 0; i < MR; ++i) {
+      HWY_UNROLL(2)
+      for (int v = 0; v < NV; ++v) hn::Store(acc[i][v], d, tile + (i * NV + v) * lanes);
+    }
     store_rows(tile, MR, NV, out);
     return;
   }
@@ -68,17 +70,25 @@ HWY_INLINE void store_tile(SimdVec<T> (&acc)[MR][NV], const TileOut<T>& out) {
   // before it, since the processor first compares twelve bits of the addresses.
   const auto alpha = hn::Set(d, out.alpha), beta = hn::Set(d, out.beta);
   const bool update = out.beta != T(0);
-  unrolled<MR>([&](auto i) HWY_ATTR { unrolled<NV>([&](auto v) HWY_ATTR { acc[i][v] = hn::Mul(alpha, acc[i][v]); }); });
-  if (update) {
-    unrolled<MR>([&](auto i) HWY_ATTR {
-      const T* c = out.c + i * out.c_rs;
-      unrolled<NV>([&](auto v) HWY_ATTR { acc[i][v] = hn::MulAdd(beta, hn::LoadU(d, c + v * lanes), acc[i][v]); });
-    });
+  HWY_UNROLL(16)
+  for (int i = 0; i < MR; ++i) {
+    HWY_UNROLL(2)
+    for (int v = 0; v < NV; ++v) acc[i][v] = hn::Mul(alpha, acc[i][v]);
   }
-  unrolled<MR>([&](auto i) HWY_ATTR {
+  if (update) {
+    HWY_UNROLL(16)
+    for (int i = 0; i < MR; ++i) {
+      const T* c = out.c + i * out.c_rs;
+      HWY_UNROLL(2)
+      for (int v = 0; v < NV; ++v) acc[i][v] = hn::MulAdd(beta, hn::LoadU(d, c + v * lanes), acc[i][v]);
+    }
+  }
+  HWY_UNROLL(16)
+  for (int i = 0; i < MR; ++i) {
     T* c = out.c + i * out.c_rs;
-    unrolled<NV>([&](auto v) HWY_ATTR { hn::StoreU(acc[i][v], d, c + v * lanes); });
-  });
+    HWY_UNROLL(2)
+    for (int v = 0; v < NV; ++v) hn::StoreU(acc[i][v], d, c + v * lanes);
+  }
 }
 
 /// Multiplies with A's elements of one k adjacent: a[p * a_step + i].
@@ -87,20 +97,28 @@ HWY_NOINLINE void gemm_tile(int64_t k, const T* HWY_RESTRICT a, int64_t a_step, 
                             const TileOut<T>& out) {
   const Simd<T> d;
   SimdVec<T> acc[MR][NV];
-  unrolled<MR>([&](auto i) HWY_ATTR { unrolled<NV>([&](auto v) HWY_ATTR { acc[i][v] = hn::Zero(d); }); });
+  HWY_UNROLL(16)
+  for (int i = 0; i < MR; ++i) {
+    HWY_UNROLL(2)
+    for (int v = 0; v < NV; ++v) acc[i][v] = hn::Zero(d);
+  }
   // C is needed when the loop ends; prefetch it.
-  unrolled<MR>([&](auto i) HWY_ATTR {
+  HWY_UNROLL(16)
+  for (int i = 0; i < MR; ++i) {
     hwy::Prefetch(out.c + i * out.c_rs);
     hwy::Prefetch(out.c + i * out.c_rs + (NV - 1) * kLanes<T> + out.tail - 1);
-  });
+  }
   for (int64_t p = 0; p < k; ++p) {
     hwy::Prefetch(a + 16 * a_step);  // A comes from L2, in streams too short for the hardware prefetcher
     SimdVec<T> row[NV];
-    unrolled<NV>([&](auto v) HWY_ATTR { row[v] = hn::LoadU(d, b + v * kLanes<T>); });
-    unrolled<MR>([&](auto i) HWY_ATTR {
+    HWY_UNROLL(2)
+    for (int v = 0; v < NV; ++v) row[v] = hn::LoadU(d, b + v * kLanes<T>);
+    HWY_UNROLL(16)
+    for (int i = 0; i < MR; ++i) {
       const auto x = hn::Set(d, a[i]);
-      unrolled<NV>([&](auto v) HWY_ATTR { acc[i][v] = hn::MulAdd(x, row[v], acc[i][v]); });
-    });
+      HWY_UNROLL(2)
+      for (int v = 0; v < NV; ++v) acc[i][v] = hn::MulAdd(x, row[v], acc[i][v]);
+    }
     a += a_step;
     b += b_step;
   }
@@ -115,17 +133,22 @@ HWY_NOINLINE void gemm_tile_rows(int64_t k, const T* HWY_RESTRICT a, int64_t a_s
   const Simd<T> d;
   const T* rows[MR];
   SimdVec<T> acc[MR][NV];
-  unrolled<MR>([&](auto i) HWY_ATTR {
+  HWY_UNROLL(16)
+  for (int i = 0; i < MR; ++i) {
     rows[i] = a + i * a_step;
-    unrolled<NV>([&](auto v) HWY_ATTR { acc[i][v] = hn::Zero(d); });
-  });
+    HWY_UNROLL(2)
+    for (int v = 0; v < NV; ++v) acc[i][v] = hn::Zero(d);
+  }
   for (int64_t p = 0; p < k; ++p) {
     SimdVec<T> row[NV];
-    unrolled<NV>([&](auto v) HWY_ATTR { row[v] = hn::LoadU(d, b + v * kLanes<T>); });
-    unrolled<MR>([&](auto i) HWY_ATTR {
+    HWY_UNROLL(2)
+    for (int v = 0; v < NV; ++v) row[v] = hn::LoadU(d, b + v * kLanes<T>);
+    HWY_UNROLL(16)
+    for (int i = 0; i < MR; ++i) {
       const auto x = hn::Set(d, rows[i][p]);
-      unrolled<NV>([&](auto v) HWY_ATTR { acc[i][v] = hn::MulAdd(x, row[v], acc[i][v]); });
-    });
+      HWY_UNROLL(2)
+      for (int v = 0; v < NV; ++v) acc[i][v] = hn::MulAdd(x, row[v], acc[i][v]);
+    }
     b += b_step;
   }
   store_tile<MR, NV>(acc, out);
