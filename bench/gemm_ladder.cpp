@@ -1,7 +1,7 @@
 // Benchmarks all rungs of the GEMM ladder, and OpenBLAS where it is installed.
 
 #include "bench/peaks.h"
-#include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/gemm/ladder.h"
 
 #include <benchmark/benchmark.h>
 #include <levin/core/parallel.h>

@@ -2,6 +2,9 @@
 # levin_library(<library> [USES ...] [PRECOMPILED ...]) makes one static library of all folders that named it; its
 # sources share the precompiled headers.
 
+# The rungs that do not ship and the lists of all rungs, which only tests and benchmarks link (levin_ladders).
+set(LEVIN_LADDER_SOURCE "/ladder[^/]*\\.(cpp|cu)$")
+
 include(LevinCuda)
 
 # levin_batches(<target> <name> <size> <source>...) compiles sources in batches (unity builds) of `size` files, so that
@@ -44,8 +47,8 @@ function(levin_module name)
   cmake_parse_arguments(arg "" "LIBRARY" "" ${ARGN})
   set(dir "${CMAKE_CURRENT_SOURCE_DIR}")
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS "${dir}/include/*.h")
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS
-    "${dir}/src/*.cpp" "${dir}/cpu/*.cpp" "${dir}/reference/*.cpp" "${dir}/ops/*.cpp")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${dir}/src/*.cpp" "${dir}/cpu/*.cpp")
+  list(FILTER sources EXCLUDE REGEX "${LEVIN_LADDER_SOURCE}")
   levin_cuda_sources(sources "${dir}")
   set_property(GLOBAL APPEND PROPERTY levin_${arg_LIBRARY}_modules ${name})
   set_property(GLOBAL PROPERTY levin_${name}_headers "${headers}")

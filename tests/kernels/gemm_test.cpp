@@ -1,5 +1,5 @@
 // GEMM on raw pointers compared with simple loops in double precision (for integers in wrapping 64-bit arithmetic).
-#include "../../kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/gemm/ladder.h"
 #include "support/comparison.h"
 
 #include <levin/core/parallel.h>

@@ -1,10 +1,7 @@
-// Entry points of gemm.h: edge cases, 16-bit floats, integers, and the ladder.
+// Entry points of gemm.h: edge cases, 16-bit floats and integers.
 #include "kernels/cpu/gemm/gemm.h"
 
-#include "kernels/cpu/gemm/01_eigen.h"
 #include "kernels/cpu/gemm/02_blocked.h"
-#include "kernels/cpu/gemm/03_registers.h"
-#include "kernels/cpu/gemm/04_packed.h"
 #include "kernels/cpu/gemm/05_threads.h"
 
 namespace levin::kernels::cpu {
@@ -81,23 +78,15 @@ void gemm_widened(const GemmArgs<T>& g) {
   });
 }
 
-template <class T, void (*rung)(const GemmArgs<T>&)>
-void checked(const GemmArgs<T>& g) {
-  if (!degenerate(g)) rung(g);
+template <class T>
+void gemm_floating(const GemmArgs<T>& g) {
+  if (!degenerate(g)) gemm_threads(g);
 }
-
-constexpr GemmRung kRungs[] = {
-    {"01_eigen", "a library's product", &checked<float, gemm_eigen<float>>},
-    {"02_blocked", "plain loops, blocked for the caches", &checked<float, gemm_blocked<float>>},
-    {"03_registers", "a tile of C in registers", &checked<float, gemm_registers<float>>},
-    {"04_packed", "packed operands, blocked for the caches", &checked<float, gemm_packed<float>>},
-    {"05_threads", "tasks for threads, no packing that is not repaid", &checked<float, gemm_threads<float>>},
-};
 
 }  // namespace
 
-void gemm(const GemmArgs<float>& args) { checked<float, gemm_threads<float>>(args); }
-void gemm(const GemmArgs<double>& args) { checked<double, gemm_threads<double>>(args); }
+void gemm(const GemmArgs<float>& args) { gemm_floating(args); }
+void gemm(const GemmArgs<double>& args) { gemm_floating(args); }
 void gemm(const GemmArgs<Half>& args) { gemm_widened(args); }
 void gemm(const GemmArgs<BFloat16>& args) { gemm_widened(args); }
 void gemm(const GemmArgs<std::int64_t>& args) { gemm_blocked(args); }
@@ -105,7 +94,5 @@ void gemm(const GemmArgs<std::int32_t>& args) { gemm_blocked(args); }
 void gemm(const GemmArgs<std::int16_t>& args) { gemm_blocked(args); }
 void gemm(const GemmArgs<std::int8_t>& args) { gemm_blocked(args); }
 void gemm(const GemmArgs<std::uint8_t>& args) { gemm_blocked(args); }
-
-std::span<const GemmRung> gemm_rungs() { return kRungs; }
 
 }  // namespace levin::kernels::cpu

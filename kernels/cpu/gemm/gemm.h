@@ -5,7 +5,6 @@
 #include <levin/kernels/simd_target.h>
 
 #include <cstdint>
-#include <span>
 #include <type_traits>
 
 namespace levin::kernels::cpu {
@@ -42,13 +41,5 @@ void gemm(const GemmArgs<std::int32_t>& args);
 void gemm(const GemmArgs<std::int16_t>& args);
 void gemm(const GemmArgs<std::int8_t>& args);
 void gemm(const GemmArgs<std::uint8_t>& args);
-
-/// One step of the ladder from a library call to the shipped kernel; all compute the same result.
-struct GemmRung {
-  const char* name;
-  const char* idea;
-  void (*run)(const GemmArgs<float>&);
-};
-std::span<const GemmRung> gemm_rungs();
 
 }  // namespace levin::kernels::cpu

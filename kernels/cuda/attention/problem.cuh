@@ -120,4 +120,30 @@ __device__ inline double exponential(double x) { return exp(x); }
 __device__ inline float logarithm(float x) { return logf(x); }
 __device__ inline double logarithm(double x) { return log(x); }
 
+/// Calls f(problem) with the device type.
+template <class F>
+void with_problem(const AttentionArgs& a, Stream&, F&& f) {
+  dispatch_floating(a.q.dtype, "attention", [&]<class Element>() {
+    const auto p = attention_problem<DeviceType<Element>>(a);
+    if (!p.empty()) f(p);
+  });
+}
+
+inline void set_zero(const TensorView& x, Stream& stream) {
+  const std::int64_t bytes = x.numel() * size_of(x.dtype);
+  if (bytes > 0)
+    check(cudaMemsetAsync(x.pointer, 0, static_cast<std::size_t>(bytes), stream_of(stream)), "cudaMemsetAsync");
+}
+
+/// The same for gradients; those of k and v are zero if there is nothing to compute.
+template <class F>
+void with_problem(const AttentionBackwardArgs& a, Stream& stream, F&& f) {
+  dispatch_floating(a.q.dtype, "attention_backward", [&]<class Element>() {
+    const auto p = attention_problem<DeviceType<Element>>(a);
+    if (!p.empty()) return f(p);
+    set_zero(a.dk, stream);
+    set_zero(a.dv, stream);
+  });
+}
+
 }  // namespace levin::kernels::cuda

@@ -47,7 +47,7 @@ Recording* find_recording(const Stream& stream) {
       "Capture with cuda::Graph.");
 }
 
-const bool registered = (register_recordings(levin::DeviceType::cuda, find_recording), true);
+const bool recordings_registered = (register_recordings(levin::DeviceType::cuda, find_recording), true);
 
 }  // namespace
 

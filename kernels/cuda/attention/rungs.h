@@ -1,0 +1,17 @@
+#pragma once
+// The launchers of the shipping rungs, for the choice between them and for the ladder.
+
+#include <levin/kernels/attention.h>
+
+namespace levin::kernels::cuda {
+
+/// True if the flash kernels support the type, sizes and scale, and the device has the shared memory that they need.
+bool can_attention_flash(const AttentionArgs& a);
+bool can_attention_flash(const AttentionBackwardArgs& a);
+void run_attention_flash(const AttentionArgs& a, Stream& stream);
+void run_attention_flash(const AttentionBackwardArgs& a, Stream& stream);
+/// Any floating type.
+void run_attention_tiled(const AttentionArgs& a, Stream& stream);
+void run_attention_tiled(const AttentionBackwardArgs& a, Stream& stream);
+
+}  // namespace levin::kernels::cuda
