@@ -43,6 +43,15 @@ HWY_INLINE V lanewise(D d, hn::TFromD<D> (*f)(hn::TFromD<D>), V x) {
 }
 
 template <class D, class V>
+HWY_INLINE V lanewise(D d, hn::TFromD<D> (*f)(hn::TFromD<D>, hn::TFromD<D>), V x, V y) {
+  HWY_ALIGN hn::TFromD<D> lanes[kLanes<hn::TFromD<D>>], others[kLanes<hn::TFromD<D>>];
+  hn::Store(x, d, lanes);
+  hn::Store(y, d, others);
+  for (int64_t i = 0; i < kLanes<hn::TFromD<D>>; ++i) lanes[i] = f(lanes[i], others[i]);
+  return hn::Load(d, lanes);
+}
+
+template <class D, class V>
 HWY_INLINE V exp_v(D d, V x) {
   constexpr double top = sizeof(hn::TFromD<D>) == 4 ? 104.0 : 1000.0;
   return keep_nan(x, hn::Exp(d, hn::Min(x, constant(d, top))));

@@ -60,6 +60,35 @@ LEVIN_EVERYWHERE constexpr T fma(P a, T b, T c) {
   return static_cast<T>(bits_of(a) * bits_of(b) + bits_of(c));
 }
 
+/// Returns the quotient rounded to minus infinity. CUDA's kernels cannot refuse a divisor of 0: all bits are set then, as
+/// the hardware's instruction does.
+template <std::integral T>
+LEVIN_EVERYWHERE constexpr T floored_quotient(T a, T b) {
+  if (b == 0) return static_cast<T>(~std::uint64_t{0});
+  if (std::signed_integral<T> && b == static_cast<T>(-1)) return neg(a);
+  const T quotient = static_cast<T>(a / b);
+  return static_cast<T>(quotient - (a % b != 0 && is_negative(a) != is_negative(b)));
+}
+
+/// Returns the remainder of that quotient, which has b's sign; a itself if b is 0.
+template <std::integral T>
+LEVIN_EVERYWHERE constexpr T floored_remainder(T a, T b) {
+  if (b == 0) return a;
+  if (std::signed_integral<T> && b == static_cast<T>(-1)) return 0;
+  const T rest = static_cast<T>(a % b);
+  return static_cast<T>(rest != 0 && is_negative(rest) != is_negative(b) ? rest + b : rest);
+}
+
+/// Returns a ^ b; a negative power is 0, except of 1 and -1.
+template <std::integral T>
+LEVIN_EVERYWHERE constexpr T pow(T a, T b) {
+  if (is_negative(b)) return static_cast<T>(a == 1 ? 1 : a == static_cast<T>(-1) ? (b % 2 != 0 ? -1 : 1) : 0);
+  std::uint64_t result = 1, factor = bits_of(a);
+  for (std::uint64_t n = bits_of(b); n != 0; n >>= 1, factor *= factor)
+    if ((n & 1) != 0) result *= factor;
+  return static_cast<T>(result);
+}
+
 /// Returns min(max(x, low), high), where the bounds are within T's range.
 template <std::integral T, std::integral P>
 LEVIN_EVERYWHERE constexpr T clamp(T x, P low, P high) {

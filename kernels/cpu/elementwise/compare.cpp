@@ -1,52 +1,18 @@
-// Comparisons, logical operations and where: plain loops, which compilers vectorise well enough for memory-bound work.
+// The conditions that elementwise_rows.h lists, and where: plain loops, which compilers vectorise well enough for
+// memory-bound work.
 
 #include "kernels/cpu/elementwise/dispatch.h"
 #include "kernels/src/table.h"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace levin::kernels {
 
 namespace cpu {
 
 namespace {
-
-struct Equal {
-  template <class T>
-  static bool test(T a, T b) { return a == b; }
-};
-struct NotEqual {
-  template <class T>
-  static bool test(T a, T b) { return a != b; }
-};
-struct Less {
-  template <class T>
-  static bool test(T a, T b) { return a < b; }
-};
-struct LessEqual {
-  template <class T>
-  static bool test(T a, T b) { return a <= b; }
-};
-struct Greater {
-  template <class T>
-  static bool test(T a, T b) { return a > b; }
-};
-struct GreaterEqual {
-  template <class T>
-  static bool test(T a, T b) { return a >= b; }
-};
-struct And {
-  template <class T>
-  static bool test(T a, T b) { return (a != T{}) & (b != T{}); }
-};
-struct Or {
-  template <class T>
-  static bool test(T a, T b) { return (a != T{}) | (b != T{}); }
-};
-struct Xor {
-  template <class T>
-  static bool test(T a, T b) { return (a != T{}) != (b != T{}); }
-};
 
 template <class Op, class T>
 void test_row(const Row& r) {
@@ -55,11 +21,11 @@ void test_row(const Row& r) {
   const T* b = static_cast<const T*>(r.in[1]);
   const T a0 = *a, b0 = *b;
   if (r.step[0] && r.step[1]) {
-    for (int64_t i = 0; i < r.n; ++i) out[i] = Op::test(a[i], b[i]);
+    for (int64_t i = 0; i < r.n; ++i) out[i] = Op::call(a[i], b[i]);
   } else if (r.step[0]) {
-    for (int64_t i = 0; i < r.n; ++i) out[i] = Op::test(a[i], b0);
+    for (int64_t i = 0; i < r.n; ++i) out[i] = Op::call(a[i], b0);
   } else {
-    for (int64_t i = 0; i < r.n; ++i) out[i] = Op::test(a0, b[i * r.step[1]]);
+    for (int64_t i = 0; i < r.n; ++i) out[i] = Op::call(a0, b[i * r.step[1]]);
   }
 }
 
@@ -69,49 +35,40 @@ constexpr Rows kTestRows{.f32 = test_row<Op, float>, .f64 = test_row<Op, double>
                          .i8 = test_row<Op, std::int8_t>, .u8 = test_row<Op, std::uint8_t>,
                          .boolean = test_row<Op, bool>};
 
-struct IsNan {
-  template <class T>
-  static bool test(T x) { return x != x; }
-};
-struct IsInf {
-  template <class T>
-  static bool test(T x) { return std::abs(x) == std::numeric_limits<T>::infinity(); }
-};
-struct IsFinite {
-  template <class T>
-  static bool test(T x) { return std::abs(x) <= std::numeric_limits<T>::max(); }
-};
-struct Not {
-  template <class T>
-  static bool test(T x) { return x == T{}; }
-};
-
 template <class Op, class T>
 void property_row(const Row& r) {
   bool* out = static_cast<bool*>(r.out);
   const T* x = static_cast<const T*>(r.in[0]);
-  for (int64_t i = 0; i < r.n; ++i) out[i] = Op::test(x[i * r.step[0]]);
+  for (int64_t i = 0; i < r.n; ++i) out[i] = Op::call(x[i * r.step[0]]);
 }
 
-template <bool value, class T>
+template <bool value>
 void constant_row(const Row& r) {
-  for (int64_t i = 0; i < r.n; ++i) static_cast<bool*>(r.out)[i] = value;
+  std::fill_n(static_cast<bool*>(r.out), r.n, value);
 }
 
-/// Rows of floating properties; for integers the answer is fixed.
-template <class Op, bool of_integers>
+/// The answer for integers and bool.
+enum class Integers { never, always, computed };
+
+template <class Op, Integers integers, class T>
+constexpr RowFn integer_property_row() {
+  if constexpr (integers == Integers::computed) {
+    return property_row<Op, T>;
+  } else {
+    return constant_row<integers == Integers::always>;
+  }
+}
+
+/// bool is read as bytes, for which compilers vectorise the loop.
+template <class Op, Integers integers>
 constexpr Rows kPropertyRows{.f32 = property_row<Op, float>,
                              .f64 = property_row<Op, double>,
-                             .i64 = constant_row<of_integers, std::int64_t>,
-                             .i32 = constant_row<of_integers, std::int32_t>,
-                             .i16 = constant_row<of_integers, std::int16_t>,
-                             .i8 = constant_row<of_integers, std::int8_t>,
-                             .u8 = constant_row<of_integers, std::uint8_t>,
-                             .boolean = constant_row<of_integers, bool>};
-constexpr Rows kNotRows{.f32 = property_row<Not, float>, .f64 = property_row<Not, double>,
-                        .i64 = property_row<Not, std::int64_t>, .i32 = property_row<Not, std::int32_t>,
-                        .i16 = property_row<Not, std::int16_t>, .i8 = property_row<Not, std::int8_t>,
-                        .u8 = property_row<Not, std::uint8_t>, .boolean = property_row<Not, bool>};
+                             .i64 = integer_property_row<Op, integers, std::int64_t>(),
+                             .i32 = integer_property_row<Op, integers, std::int32_t>(),
+                             .i16 = integer_property_row<Op, integers, std::int16_t>(),
+                             .i8 = integer_property_row<Op, integers, std::int8_t>(),
+                             .u8 = integer_property_row<Op, integers, std::uint8_t>(),
+                             .boolean = integer_property_row<Op, integers, std::uint8_t>()};
 
 void run_property(const char* op, const UnaryArgs& a, const Rows& rows) {
   const DType t = compute_type(a.x.dtype);
@@ -150,42 +107,47 @@ void where(const TernaryArgs& a, Stream&) {
   run_rows(a.out, t, {{&a.a, DType::boolean}, {&a.b, t}, {&a.c, t}}, row);
 }
 
-template <class Op>
-void compare(const char* op, const BinaryArgs& a) {
-  run_test(op, a, kTestRows<Op>);
+namespace condition {
+
+namespace math {
+using std::abs;
 }
 
-void eq(const BinaryArgs& a, Stream&) { compare<Equal>("eq", a); }
-void ne(const BinaryArgs& a, Stream&) { compare<NotEqual>("ne", a); }
-void lt(const BinaryArgs& a, Stream&) { compare<Less>("lt", a); }
-void le(const BinaryArgs& a, Stream&) { compare<LessEqual>("le", a); }
-void gt(const BinaryArgs& a, Stream&) { compare<Greater>("gt", a); }
-void ge(const BinaryArgs& a, Stream&) { compare<GreaterEqual>("ge", a); }
-void logical_and(const BinaryArgs& a, Stream&) { compare<And>("logical_and", a); }
-void logical_or(const BinaryArgs& a, Stream&) { compare<Or>("logical_or", a); }
-void logical_xor(const BinaryArgs& a, Stream&) { compare<Xor>("logical_xor", a); }
-void logical_not(const UnaryArgs& a, Stream&) { run_property("logical_not", a, kNotRows); }
-void isnan(const UnaryArgs& a, Stream&) { run_property("isnan", a, kPropertyRows<IsNan, false>); }
-void isinf(const UnaryArgs& a, Stream&) { run_property("isinf", a, kPropertyRows<IsInf, false>); }
-void isfinite(const UnaryArgs& a, Stream&) { run_property("isfinite", a, kPropertyRows<IsFinite, true>); }
+#define LEVIN_TEST(name, formula)                                                          \
+  struct name##_formula {                                                                  \
+    template <class C>                                                                     \
+    static bool call(C a, C b) {                                                           \
+      return formula;                                                                      \
+    }                                                                                      \
+  };                                                                                       \
+  void name(const BinaryArgs& a, Stream&) { run_test(#name, a, kTestRows<name##_formula>); }
+#define LEVIN_COMPARISON_ROW(name, formula) LEVIN_TEST(name, formula)
+#define LEVIN_LOGICAL_ROW(name, formula) LEVIN_TEST(name, formula)
+#define LEVIN_EXCHANGED_ROW(name, other)                                                   \
+  void name(const BinaryArgs& a, Stream&) { run_test(#name, a.exchanged(), kTestRows<other##_formula>); }
+#define LEVIN_PROPERTY_ROW(name, integers, formula)                                        \
+  struct name##_formula {                                                                  \
+    template <class C>                                                                     \
+    static bool call(C x) {                                                                \
+      return formula;                                                                      \
+    }                                                                                      \
+  };                                                                                       \
+  void name(const UnaryArgs& a, Stream&) {                                                 \
+    run_property(#name, a, kPropertyRows<name##_formula, Integers::integers>);             \
+  }
+#include <levin/kernels/elementwise_rows.h>
+
+}  // namespace condition
 
 }  // namespace
 
 }  // namespace cpu
 
-LEVIN_KERNEL(BinaryArgs, eq, cpu::eq);
-LEVIN_KERNEL(BinaryArgs, ne, cpu::ne);
-LEVIN_KERNEL(BinaryArgs, lt, cpu::lt);
-LEVIN_KERNEL(BinaryArgs, le, cpu::le);
-LEVIN_KERNEL(BinaryArgs, gt, cpu::gt);
-LEVIN_KERNEL(BinaryArgs, ge, cpu::ge);
-LEVIN_KERNEL(BinaryArgs, logical_and, cpu::logical_and);
-LEVIN_KERNEL(BinaryArgs, logical_or, cpu::logical_or);
-LEVIN_KERNEL(BinaryArgs, logical_xor, cpu::logical_xor);
-LEVIN_KERNEL(UnaryArgs, logical_not, cpu::logical_not);
-LEVIN_KERNEL(UnaryArgs, isnan, cpu::isnan);
-LEVIN_KERNEL(UnaryArgs, isinf, cpu::isinf);
-LEVIN_KERNEL(UnaryArgs, isfinite, cpu::isfinite);
+#define LEVIN_COMPARISON_ROW(name, ...) LEVIN_KERNEL(BinaryArgs, name, cpu::condition::name);
+#define LEVIN_EXCHANGED_ROW(name, ...) LEVIN_KERNEL(BinaryArgs, name, cpu::condition::name);
+#define LEVIN_LOGICAL_ROW(name, ...) LEVIN_KERNEL(BinaryArgs, name, cpu::condition::name);
+#define LEVIN_PROPERTY_ROW(name, ...) LEVIN_KERNEL(UnaryArgs, name, cpu::condition::name);
+#include <levin/kernels/elementwise_rows.h>
 LEVIN_KERNEL(TernaryArgs, where, cpu::where);
 
 }  // namespace levin::kernels

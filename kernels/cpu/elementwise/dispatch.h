@@ -13,6 +13,7 @@ inline constexpr Rows kNoRows{};
 #define LEVIN_DECLARE_floating(name)
 #define LEVIN_DECLARE_rounding(name)
 #define LEVIN_DECLARE_numeric(name) extern const Rows name##_integers;
+#define LEVIN_DECLARE_division(name) extern const Rows name##_integers;
 #define LEVIN_DECLARE_all(name) extern const Rows name##_integers;
 #define LEVIN_UNARY_ROW(name, types, ...) LEVIN_DECLARE_##types(name)
 #define LEVIN_ACTIVATION_ROW(name, types, ...) LEVIN_DECLARE_##types(name)
@@ -22,6 +23,7 @@ inline constexpr Rows kNoRows{};
 #define LEVIN_INTEGER_ROWS_floating(name) kNoRows
 #define LEVIN_INTEGER_ROWS_rounding(name) kNoRows
 #define LEVIN_INTEGER_ROWS_numeric(name) name##_integers
+#define LEVIN_INTEGER_ROWS_division(name) name##_integers
 #define LEVIN_INTEGER_ROWS_all(name) name##_integers
 
 inline void run_unary(const char* op, const UnaryArgs& a, const Rows& floating, const Rows& other = kNoRows) {

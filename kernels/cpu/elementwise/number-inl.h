@@ -20,6 +20,7 @@ struct Condition {
   hn::Mask<D> mask;
   friend HWY_INLINE Condition operator&&(Condition a, Condition b) { return {hn::And(a.mask, b.mask)}; }
   friend HWY_INLINE Condition operator||(Condition a, Condition b) { return {hn::Or(a.mask, b.mask)}; }
+  friend HWY_INLINE Condition operator!=(Condition a, Condition b) { return {hn::Xor(a.mask, b.mask)}; }
 };
 
 /// A number for each lane; a constant is repeated over all lanes.
@@ -35,6 +36,8 @@ struct Number {
   friend HWY_INLINE Number operator-(Number a, Number b) { return Number(hn::Sub(a.v, b.v)); }
   friend HWY_INLINE Number operator*(Number a, Number b) { return Number(hn::Mul(a.v, b.v)); }
   friend HWY_INLINE Number operator/(Number a, Number b) { return Number(hn::Div(a.v, b.v)); }
+  friend HWY_INLINE Condition<D> operator==(Number a, Number b) { return {hn::Eq(a.v, b.v)}; }
+  friend HWY_INLINE Condition<D> operator!=(Number a, Number b) { return {hn::Ne(a.v, b.v)}; }
   friend HWY_INLINE Condition<D> operator<(Number a, Number b) { return {hn::Lt(a.v, b.v)}; }
   friend HWY_INLINE Condition<D> operator<=(Number a, Number b) { return {hn::Le(a.v, b.v)}; }
   friend HWY_INLINE Condition<D> operator>(Number a, Number b) { return {hn::Gt(a.v, b.v)}; }
@@ -73,6 +76,18 @@ LEVIN_MATH(sigmoid, sigmoid_v(d, x))
 LEVIN_MATH(erf, erf_v(d, x))
 LEVIN_MATH(quick_erf, quick_erf_v(d, x))
 #undef LEVIN_MATH
+
+template <class D>
+HWY_INLINE Number<D> fmod(Number<D> x, Number<D> y) {
+  using T = hn::TFromD<D>;
+  return Number<D>(lanewise(D(), +[](T a, T b) { return std::fmod(a, b); }, x.v, y.v));
+}
+
+/// Returns x with the sign of y.
+template <class D>
+HWY_INLINE Number<D> copysign(Number<D> x, Number<D> y) {
+  return Number<D>(hn::CopySign(x.v, y.v));
+}
 
 template <class D>
 HWY_INLINE Condition<D> is_negative(Number<D> x) {

@@ -1,49 +1,63 @@
-// Comparisons and logical operations, with bool results.
+// The conditions that elementwise_rows.h lists, with bool results.
 
 #include "kernels/cuda/elementwise/launcher.cuh"
+#include "kernels/cuda/elementwise/math.cuh"
+
+#include <levin/kernels/creation.h>
 
 namespace levin::kernels::cuda {
 
+void fill(const FillArgs&, Stream&);
+
 namespace elementwise {
 
-#define LEVIN_TEST(Op, formula)                                   \
-  struct Op {                                                     \
-    template <class C>                                            \
-    static __device__ bool call(C a, C b, const Parameters<C>&) { \
-      return formula;                                             \
-    }                                                             \
+namespace formula {
+#define LEVIN_CONDITION(name, operands, text) \
+  struct name {                               \
+    template <class C>                        \
+    static __device__ bool call operands {    \
+      return text;                            \
+    }                                         \
   };
-LEVIN_TEST(Equal, a == b)
-LEVIN_TEST(NotEqual, a != b)
-LEVIN_TEST(Less, a < b)
-LEVIN_TEST(LessEqual, a <= b)
-LEVIN_TEST(And, a != C(0) && b != C(0))
-LEVIN_TEST(Or, a != C(0) || b != C(0))
-LEVIN_TEST(Xor, (a != C(0)) != (b != C(0)))
-#undef LEVIN_TEST
+#define LEVIN_COMPARISON_ROW(name, text) LEVIN_CONDITION(name, (C a, C b, const Parameters<C>&), text)
+#define LEVIN_LOGICAL_ROW(name, text) LEVIN_CONDITION(name, (C a, C b, const Parameters<C>&), text)
+#define LEVIN_PROPERTY_ROW(name, integers, text) LEVIN_CONDITION(name, (C x, const Parameters<C>&), text)
+#include <levin/kernels/elementwise_rows.h>
+}  // namespace formula
 
-/// Returns the arguments of b op a instead of a op b.
-BinaryArgs swapped(const BinaryArgs& a) {
-  BinaryArgs result = a;
-  result.a = a.b;
-  result.b = a.a;
-  return result;
+namespace {
+
+/// The answer for integers and bool.
+enum class Integers { never, always, computed };
+
+template <class Op, Integers integers>
+void run_property_row(const char* op, const UnaryArgs& a, Stream& stream) {
+  if constexpr (integers == Integers::computed) {
+    run_property<Op, Family::all>(op, a, stream);
+  } else if (is_floating(a.x.dtype)) {
+    run_property<Op, Family::floating>(op, a, stream);
+  } else {
+    fill({a.out, TensorView::number(integers == Integers::always, DType::boolean)}, stream);
+  }
 }
+
+}  // namespace
 
 }  // namespace elementwise
 
-using elementwise::run_test;
-
-void eq(const BinaryArgs& a, Stream& stream) { run_test<elementwise::Equal>("eq", a, stream); }
-void ne(const BinaryArgs& a, Stream& stream) { run_test<elementwise::NotEqual>("ne", a, stream); }
-void lt(const BinaryArgs& a, Stream& stream) { run_test<elementwise::Less>("lt", a, stream); }
-void le(const BinaryArgs& a, Stream& stream) { run_test<elementwise::LessEqual>("le", a, stream); }
-void gt(const BinaryArgs& a, Stream& stream) { run_test<elementwise::Less>("gt", elementwise::swapped(a), stream); }
-void ge(const BinaryArgs& a, Stream& stream) {
-  run_test<elementwise::LessEqual>("ge", elementwise::swapped(a), stream);
-}
-void logical_and(const BinaryArgs& a, Stream& stream) { run_test<elementwise::And>("logical_and", a, stream); }
-void logical_or(const BinaryArgs& a, Stream& stream) { run_test<elementwise::Or>("logical_or", a, stream); }
-void logical_xor(const BinaryArgs& a, Stream& stream) { run_test<elementwise::Xor>("logical_xor", a, stream); }
+#define LEVIN_RUN_TEST(name) \
+  void name(const BinaryArgs& a, Stream& stream) { elementwise::run_test<elementwise::formula::name>(#name, a, stream); }
+#define LEVIN_COMPARISON_ROW(name, ...) LEVIN_RUN_TEST(name)
+#define LEVIN_LOGICAL_ROW(name, ...) LEVIN_RUN_TEST(name)
+#define LEVIN_EXCHANGED_ROW(name, other)                                                  \
+  void name(const BinaryArgs& a, Stream& stream) {                                        \
+    elementwise::run_test<elementwise::formula::other>(#name, a.exchanged(), stream);     \
+  }
+#define LEVIN_PROPERTY_ROW(name, integers, ...)                                           \
+  void name(const UnaryArgs& a, Stream& stream) {                                         \
+    using namespace elementwise;                                                          \
+    run_property_row<elementwise::formula::name, Integers::integers>(#name, a, stream);   \
+  }
+#include <levin/kernels/elementwise_rows.h>
 
 }  // namespace levin::kernels::cuda

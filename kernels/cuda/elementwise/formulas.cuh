@@ -1,11 +1,14 @@
 #pragma once
-// Parts of the formulas of activations, as device code.
+// Parts of formulas, as device code.
 
 #include "kernels/cuda/elementwise/math.cuh"
 
 #include <numbers>
 
 namespace levin::kernels::cuda::elementwise {
+
+using integer_math::floored_quotient;
+using integer_math::floored_remainder;
 
 #define LEVIN_FORMULA_FUNCTION __device__ inline
 #include "kernels/src/formulas.inc"

@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(256) elementwise_any(Operands o, Parameters<C>
 }
 
 /// The types that an operation takes. Rounding of integers is left to the host.
-enum class Family { floating, numeric, all, rounding = floating };
+enum class Family { floating, numeric, division, all, rounding = floating };
 
 /// An operation's arguments, for any number of inputs.
 struct Call {
@@ -183,6 +183,7 @@ void run_property(const char* op, const UnaryArgs& a, const Stream& stream) {
 }
 template <class Op, Family family>
 void run_binary(const char* op, const BinaryArgs& a, const Stream& stream) {
+  if constexpr (family == Family::division) refuse_zero(op, a);
   run<Op, BinaryTypes, family>({op, a.out, {&a.a, &a.b}, compute_type(a.compute), a.p0, a.p1, stream});
 }
 /// For bool results.

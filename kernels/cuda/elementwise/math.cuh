@@ -47,6 +47,7 @@ using integer_math::is_negative;
 using integer_math::keep_nan;
 using integer_math::mul;
 using integer_math::neg;
+using integer_math::pow;
 using integer_math::where;
 
 __device__ inline float fma(float x, float y, float z) { return ::fmaf(x, y, z); }

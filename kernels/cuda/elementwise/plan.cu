@@ -45,6 +45,12 @@ void refuse_type(const char* op, DType compute) {
                    " values are not accepted; convert them with x.to(kFloat32).");
 }
 
+void refuse_zero(const char* op, const BinaryArgs& a) {
+  if (!is_integral(a.compute) || !a.b.is_number() || a.out.numel() == 0) return;
+  if (*number_as(a.b, a.compute).data<std::int64_t>() != 0) return;
+  throw ValueError(std::string("[") + op + "] an integer was divided by zero; convert to a floating type.");
+}
+
 Plan::Plan(const TensorView& out, std::initializer_list<const TensorView*> inputs) {
   add(out, out.sizes);
   for (const TensorView* view : inputs) add(*view, out.sizes);

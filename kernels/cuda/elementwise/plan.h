@@ -103,6 +103,8 @@ class Plan {
 TensorView number_as(const TensorView& number, DType dtype);
 
 [[noreturn]] void refuse_type(const char* op, DType compute);
+/// Throws ValueError if integers are divided by a number that is 0; of other divisors the host knows nothing.
+void refuse_zero(const char* op, const BinaryArgs& a);
 
 /// Returns the parameters, clamped for integers to the range of out's type.
 std::pair<double, double> bounded_parameters(const UnaryArgs& a);

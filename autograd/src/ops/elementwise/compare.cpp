@@ -1,4 +1,4 @@
-// Comparisons and logical operations: bool tensors, no gradients.
+// The conditions that elementwise_rows.h lists: bool tensors, no gradients.
 
 #include "common.h"
 
@@ -20,24 +20,15 @@ Tensor compare(const kernels::BinaryKernel& kernel, const Tensor& a, const Scala
 
 }  // namespace
 
-Tensor eq(const Tensor& a, const Tensor& b) { return compare(kernels::eq, a, b); }
-Tensor eq(const Tensor& a, const Scalar& b) { return compare(kernels::eq, a, b); }
-Tensor ne(const Tensor& a, const Tensor& b) { return compare(kernels::ne, a, b); }
-Tensor ne(const Tensor& a, const Scalar& b) { return compare(kernels::ne, a, b); }
-Tensor lt(const Tensor& a, const Tensor& b) { return compare(kernels::lt, a, b); }
-Tensor lt(const Tensor& a, const Scalar& b) { return compare(kernels::lt, a, b); }
-Tensor le(const Tensor& a, const Tensor& b) { return compare(kernels::le, a, b); }
-Tensor le(const Tensor& a, const Scalar& b) { return compare(kernels::le, a, b); }
-Tensor gt(const Tensor& a, const Tensor& b) { return compare(kernels::gt, a, b); }
-Tensor gt(const Tensor& a, const Scalar& b) { return compare(kernels::gt, a, b); }
-Tensor ge(const Tensor& a, const Tensor& b) { return compare(kernels::ge, a, b); }
-Tensor ge(const Tensor& a, const Scalar& b) { return compare(kernels::ge, a, b); }
-Tensor logical_and(const Tensor& a, const Tensor& b) { return compare(kernels::logical_and, a, b); }
-Tensor logical_or(const Tensor& a, const Tensor& b) { return compare(kernels::logical_or, a, b); }
-Tensor logical_xor(const Tensor& a, const Tensor& b) { return compare(kernels::logical_xor, a, b); }
-Tensor logical_not(const Tensor& x) { return unary(kernels::logical_not, x, kBool); }
-Tensor isnan(const Tensor& x) { return unary(kernels::isnan, x, kBool); }
-Tensor isinf(const Tensor& x) { return unary(kernels::isinf, x, kBool); }
-Tensor isfinite(const Tensor& x) { return unary(kernels::isfinite, x, kBool); }
+#define LEVIN_OF_TENSORS(name) \
+  Tensor name(const Tensor& a, const Tensor& b) { return compare(kernels::name, a, b); }
+#define LEVIN_OF_NUMBER(name) \
+  Tensor name(const Tensor& a, const Scalar& b) { return compare(kernels::name, a, b); }
+#define LEVIN_COMPARISON_ROW(name, ...) LEVIN_OF_TENSORS(name) LEVIN_OF_NUMBER(name)
+#define LEVIN_EXCHANGED_ROW(name, ...) LEVIN_OF_TENSORS(name) LEVIN_OF_NUMBER(name)
+#define LEVIN_LOGICAL_ROW(name, ...) LEVIN_OF_TENSORS(name)
+#define LEVIN_PROPERTY_ROW(name, ...) \
+  Tensor name(const Tensor& x) { return unary(kernels::name, x, kBool); }
+#include <levin/kernels/elementwise_rows.h>
 
 }  // namespace levin

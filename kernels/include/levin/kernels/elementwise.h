@@ -21,13 +21,13 @@ struct UnaryArgs {
 };
 using UnaryKernel = Kernel<void(const UnaryArgs&, Stream&)>;
 
-// Functions of one tensor, and activations with their gradients; elementwise_rows.h gives their formulas and types.
+// Functions of one tensor, activations, and properties, whose out is bool; elementwise_rows.h gives their formulas and
+// types.
 // Functions of 20 flops are accurate to 4 units in the last place. relu and clamp propagate NaN.
 #define LEVIN_UNARY_ROW(name, ...) extern constinit UnaryKernel name;
 #define LEVIN_ACTIVATION_ROW(name, ...) extern constinit UnaryKernel name;
+#define LEVIN_PROPERTY_ROW(name, ...) extern constinit UnaryKernel name;
 #include <levin/kernels/elementwise_rows.h>
-// out is bool, x of any type.
-extern constinit UnaryKernel isnan, isinf, isfinite, logical_not;
 
 /// Computes out = f(a, b) in type `compute`.
 struct BinaryArgs {
@@ -35,25 +35,25 @@ struct BinaryArgs {
   DType compute = DType::f32;
   double p0 = 1.0, p1 = 0.0;
 
+  /// Returns the arguments of f(b, a).
+  BinaryArgs exchanged() const { return {out, b, a, compute, p0, p1}; }
   /// Returns the minimum work of a call.
   Work work(std::string_view kernel) const;
 };
 using BinaryKernel = Kernel<void(const BinaryArgs&, Stream&)>;
 
 // Operations of elementwise_rows.h, which gives their formulas and types. For bool, add is "or" and mul is "and"; NaN
-// in either operand of maximum and minimum gives NaN. In the gradient of an activation, a is the gradient of its
-// output, and b is its input or output.
+// in either operand of maximum and minimum gives NaN. floor_divide rounds to minus infinity, and remainder has b's sign;
+// integers refuse b = 0, on CUDA only a b that is a number. An integer to a negative power is 0 unless it is 1 or -1.
+// atan2 is the angle of the point (b, a). In the gradient of an activation, a is the gradient of its output, and b is
+// its input or output. Of conditions out is bool and `compute` is any type.
 #define LEVIN_BINARY_ROW(name, ...) extern constinit BinaryKernel name;
+#define LEVIN_SCALAR_ROW(name, ...) extern constinit BinaryKernel name;
 #define LEVIN_ACTIVATION_ROW(name, ...) extern constinit BinaryKernel name##_backward;
+#define LEVIN_COMPARISON_ROW(name, ...) extern constinit BinaryKernel name;
+#define LEVIN_EXCHANGED_ROW(name, ...) extern constinit BinaryKernel name;
+#define LEVIN_LOGICAL_ROW(name, ...) extern constinit BinaryKernel name;
 #include <levin/kernels/elementwise_rows.h>
-/// Numeric types. The quotient rounded to minus infinity, and the remainder (with b's sign). Integers refuse b = 0.
-extern constinit BinaryKernel floor_divide, remainder;
-/// Computes a ^ b. Numeric types; an integer to a negative power is 0 unless a is 1 or -1. About 40 flops.
-extern constinit BinaryKernel pow;
-/// Computes the angle of the point (b, a). Floating types.
-extern constinit BinaryKernel atan2;
-// out is bool, `compute` is any type.
-extern constinit BinaryKernel eq, ne, lt, le, gt, ge, logical_and, logical_or, logical_xor;
 
 /// Computes out = f(a, b, c) in type `compute`.
 struct TernaryArgs {

@@ -3,7 +3,8 @@
 // it. This header has no include guard: define the macros that are needed and include it; it undefines them.
 //
 // Columns:
-//   types       floating; rounding (floating, and integers are returned as they are); numeric (no bool); all
+//   types       floating; rounding (floating, and integers are returned as they are); numeric (no bool); division
+//               (numeric, and integers refuse a divisor b = 0); all
 //   flops       per element, for the profiler
 //   formula     compiled over Highway vectors and as CUDA device code. C is the type that computes, so that constants
 //               are written C(0.5). x, a, b, c are the operands, p0 and p1 the parameters of the contract. `math::`
@@ -82,7 +83,17 @@ LEVIN_BINARY_ROW(mul, all, 1, math::mul(a, b))
 LEVIN_BINARY_ROW(div, floating, 1, a / b)
 LEVIN_BINARY_ROW(maximum, all, 1, math::keep_nan(a, math::where(a > b, a, b)))
 LEVIN_BINARY_ROW(minimum, all, 1, math::keep_nan(a, math::where(a < b, a, b)))
+LEVIN_BINARY_ROW(floor_divide, division, 1, floored_quotient(a, b))
+LEVIN_BINARY_ROW(remainder, division, 1, floored_remainder(a, b))
 #undef LEVIN_BINARY_ROW
+
+// Operations of two tensors that the CPU computes one value at a time, with functions of the standard library.
+#ifndef LEVIN_SCALAR_ROW
+#define LEVIN_SCALAR_ROW(name, types, flops, formula)
+#endif
+LEVIN_SCALAR_ROW(pow, numeric, 40, math::pow(a, b))
+LEVIN_SCALAR_ROW(atan2, floating, 20, math::atan2(a, b))
+#undef LEVIN_SCALAR_ROW
 
 #ifndef LEVIN_TERNARY_ROW
 #define LEVIN_TERNARY_ROW(name, types, flops, formula)
@@ -93,3 +104,43 @@ LEVIN_TERNARY_ROW(lerp, floating, 3,
 LEVIN_TERNARY_ROW(addcmul, numeric, 3, math::fma(math::mul(p0, b), c, a))
 LEVIN_TERNARY_ROW(addcdiv, floating, 3, a + p0 * b / c)
 #undef LEVIN_TERNARY_ROW
+
+// Conditions: the result is bool, the operands are of any type. The CPU compiles these formulas over single values, in
+// loops that compilers vectorise. The differentiable operation, which has no gradient, comes from the row too.
+
+// Comparisons, also with a number.
+#ifndef LEVIN_COMPARISON_ROW
+#define LEVIN_COMPARISON_ROW(name, formula)
+#endif
+LEVIN_COMPARISON_ROW(eq, a == b)
+LEVIN_COMPARISON_ROW(ne, a != b)
+LEVIN_COMPARISON_ROW(lt, a < b)
+LEVIN_COMPARISON_ROW(le, a <= b)
+#undef LEVIN_COMPARISON_ROW
+
+// Comparisons that exchange the operands of another one.
+#ifndef LEVIN_EXCHANGED_ROW
+#define LEVIN_EXCHANGED_ROW(name, other)
+#endif
+LEVIN_EXCHANGED_ROW(gt, lt)
+LEVIN_EXCHANGED_ROW(ge, le)
+#undef LEVIN_EXCHANGED_ROW
+
+#ifndef LEVIN_LOGICAL_ROW
+#define LEVIN_LOGICAL_ROW(name, formula)
+#endif
+LEVIN_LOGICAL_ROW(logical_and, (a != C(0)) & (b != C(0)))
+LEVIN_LOGICAL_ROW(logical_or, (a != C(0)) | (b != C(0)))
+LEVIN_LOGICAL_ROW(logical_xor, (a != C(0)) != (b != C(0)))
+#undef LEVIN_LOGICAL_ROW
+
+// Properties of one value.
+//   integers    never or always, if that is the answer for every integer and bool; computed
+#ifndef LEVIN_PROPERTY_ROW
+#define LEVIN_PROPERTY_ROW(name, integers, formula)
+#endif
+LEVIN_PROPERTY_ROW(isnan, never, x != x)
+LEVIN_PROPERTY_ROW(isinf, never, math::abs(x) == std::numeric_limits<C>::infinity())
+LEVIN_PROPERTY_ROW(isfinite, always, math::abs(x) <= std::numeric_limits<C>::max())
+LEVIN_PROPERTY_ROW(logical_not, computed, x == C(0))
+#undef LEVIN_PROPERTY_ROW

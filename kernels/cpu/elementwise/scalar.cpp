@@ -1,15 +1,25 @@
-// Rows of integers and bool, in plain loops: they wrap around on overflow.
+// Rows in plain loops over single values: those of integers and bool, which wrap around on overflow, and operations that
+// call the standard library.
 
 #include "kernels/cpu/elementwise/dispatch.h"
 #include "kernels/src/integer_math.h"
 
+#include <cmath>
 #include <limits>
+#include <string>
 
 namespace levin::kernels::cpu {
 
 namespace {
 
-namespace math = integer_math;
+namespace math {
+using namespace integer_math;
+using integer_math::pow;
+using std::atan2;
+using std::pow;
+}  // namespace math
+using integer_math::floored_quotient;
+using integer_math::floored_remainder;
 
 template <class T>
 T saturated(double p) {
@@ -29,8 +39,13 @@ template <class Op, class T, std::size_t... I>
 void row(const Row& r) {
   T* const out = static_cast<T*>(r.out);
   const T* const in[] = {static_cast<const T*>(r.in[I])...};
+  const int64_t step[] = {r.step[I]...};
   const auto p0 = saturated<std::int64_t>(r.p0);
-  for (int64_t i = 0; i < r.n; ++i) out[i] = Op::call(in[I][i * r.step[I]]..., p0);
+  for (int64_t i = 0, n = r.n; i < n; ++i) out[i] = Op::call(in[I][i * step[I]]..., p0);
+}
+
+[[noreturn]] void refuse_zero(const char* op) {
+  throw ValueError(std::string("[") + op + "] an integer was divided by zero; convert to a floating type.");
 }
 
 template <class Op>
@@ -47,6 +62,11 @@ constexpr Rows rows() {
   return result;
 }
 
+template <class Op>
+constexpr Rows kFloatingRows{.f32 = row<Op, float, 0, 1>, .f64 = row<Op, double, 0, 1>};
+template <class Op>
+constexpr Rows kNumericRows = rows<Op, false, 0, 1>();
+
 }  // namespace
 
 #define LEVIN_UNARY_floating(name, formula)
@@ -62,19 +82,23 @@ constexpr Rows rows() {
   }                                                                                            \
   constinit const Rows name##_integers = unary_rows<name##_formula>();
 
-#define LEVIN_BINARY(name, with_bool, formula)                                                 \
+#define LEVIN_BINARY_FORMULA(name, check, formula)                                             \
   namespace {                                                                                  \
   struct name##_formula {                                                                      \
     template <class C>                                                                         \
     static C call(C a, C b, [[maybe_unused]] std::int64_t p0) {                                \
+      check;                                                                                   \
       return static_cast<C>(formula);                                                          \
     }                                                                                          \
   };                                                                                           \
-  }                                                                                            \
+  }
+#define LEVIN_BINARY(name, with_bool, check, formula) \
+  LEVIN_BINARY_FORMULA(name, check, formula)          \
   constinit const Rows name##_integers = rows<name##_formula, with_bool, 0, 1>();
 #define LEVIN_BINARY_floating(name, formula)
-#define LEVIN_BINARY_numeric(name, formula) LEVIN_BINARY(name, false, formula)
-#define LEVIN_BINARY_all(name, formula) LEVIN_BINARY(name, true, formula)
+#define LEVIN_BINARY_numeric(name, formula) LEVIN_BINARY(name, false, (void)0, formula)
+#define LEVIN_BINARY_division(name, formula) LEVIN_BINARY(name, false, if (b == 0) refuse_zero(#name), formula)
+#define LEVIN_BINARY_all(name, formula) LEVIN_BINARY(name, true, (void)0, formula)
 
 #define LEVIN_TERNARY_floating(name, formula)
 #define LEVIN_TERNARY_numeric(name, formula)                                                   \
@@ -94,4 +118,18 @@ constexpr Rows rows() {
 #define LEVIN_TERNARY_ROW(name, types, flops, formula) LEVIN_TERNARY_##types(name, formula)
 #include <levin/kernels/elementwise_rows.h>
 
+#define LEVIN_SCALAR_floating(name) kNoRows
+#define LEVIN_SCALAR_numeric(name) kNumericRows<name##_formula>
+#define LEVIN_SCALAR_ROW(name, types, flops, formula)                                          \
+  LEVIN_BINARY_FORMULA(name, (void)0, formula)                                                 \
+  static void name(const BinaryArgs& a, Stream&) {                                             \
+    run_binary(#name, a, kFloatingRows<name##_formula>, LEVIN_SCALAR_##types(name));           \
+  }
+#include <levin/kernels/elementwise_rows.h>
+
 }  // namespace levin::kernels::cpu
+
+namespace levin::kernels {
+#define LEVIN_SCALAR_ROW(name, ...) LEVIN_KERNEL(BinaryArgs, name, cpu::name);
+#include <levin/kernels/elementwise_rows.h>
+}  // namespace levin::kernels
