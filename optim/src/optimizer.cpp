@@ -18,6 +18,8 @@ std::vector<Parameter> named(const std::vector<Tensor>& tensors) {
   return result;
 }
 
+std::vector<ParamGroup> one_group(std::vector<Parameter> params) { return {{.params = std::move(params)}}; }
+
 Optimizer::Optimizer(std::string name, std::vector<std::string> slots, Settings defaults)
     : name_(std::move(name)),
       slots_(std::move(slots)),
@@ -56,6 +58,10 @@ void Optimizer::add_param_group(ParamGroup group) {
     all.push_back(p);
   }
   groups_->push_back(std::move(group));
+}
+
+void Optimizer::add_param_groups(std::vector<ParamGroup> groups) {
+  for (ParamGroup& g : groups) add_param_group(std::move(g));
 }
 
 std::vector<Parameter> Optimizer::parameters() const {
@@ -152,12 +158,25 @@ void Optimizer::count_step(State& s, const ParamGroup& group, const Parameter& p
   t.count = static_cast<double*>(s.count.raw_data());
 }
 
-const Tensor& Optimizer::slot(State& state, std::size_t index, const Parameter& parameter) {
+const Tensor& Optimizer::slot(State& state, std::size_t index, const Parameter& parameter, double initial) {
   Tensor& t = state.slots[index];
   if (t.defined()) return t;
   require_not_recorded(parameter);
   t = zeros(parameter.sizes(), like(parameter));
+  if (initial != 0) t.fill_(initial);
   return t;
+}
+
+void Optimizer::prepare(const ParamGroup& group, const Parameter& parameter, unsigned slots, double initial,
+                        kernels::OptimTensor& tensor) {
+  State& s = state_of(parameter);
+  count_step(s, group, parameter, tensor);
+  void** const memory[kernels::kOptimSlots] = {&tensor.first, &tensor.second, &tensor.third};
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    if (!(slots >> i & 1u)) continue;
+    tensor.fresh = tensor.fresh || !s.slots[i].defined();
+    *memory[i] = slot(s, i, parameter, initial).raw_data();
+  }
 }
 
 void Optimizer::require_capturable(const ParamGroup& group, const Parameter& parameter) const {

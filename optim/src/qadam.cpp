@@ -3,43 +3,30 @@
 #include <levin/optim/qadam.h>
 
 #include <cmath>
-#include <limits>
 #include <unordered_set>
-
-#include "fused.h"
 
 namespace levin::optim {
 
 /// The parameters whose gradients hold momentum until the step.
 struct QAdam::Made : std::unordered_set<const TensorImpl*> {};
 
-QAdam::QAdam(std::vector<Parameter> params, const Options& options)
-    : QAdam(std::vector<ParamGroup>{{.params = std::move(params)}}, options) {}
-
 QAdam::QAdam(std::vector<ParamGroup> groups, const Options& o)
-    : Optimizer("QAdam", {"exp_avg", "exp_avg_sq"},
-                {{"lr", o.lr},
-                 {"beta1", o.betas.first},
-                 {"beta2", o.betas.second},
-                 {"eps", o.eps},
-                 {"weight_decay", o.weight_decay},
-                 {"warmup_steps", static_cast<double>(o.warmup_steps)},
-                 {"capturable", 0}}),
+    : FusedOptimizer("QAdam", kernels::adam_step, {"exp_avg", "exp_avg_sq"}, false,
+                     {{"lr", &StepArgs::lr, o.lr},
+                      {"beta1", &StepArgs::beta1, o.betas.first, {0, 1}},
+                      {"beta2", &StepArgs::beta2, o.betas.second, {0, 1}},
+                      {"eps", &StepArgs::eps, o.eps},
+                      {"weight_decay", &StepArgs::weight_decay, o.weight_decay},
+                      {"warmup_steps", nullptr, static_cast<double>(o.warmup_steps), {.low = 1}}}),
       made_(std::make_unique<Made>()) {
-  for (ParamGroup& g : groups) add_param_group(std::move(g));
+  add_param_groups(std::move(groups));
 }
 
 QAdam::~QAdam() = default;
 QAdam::QAdam(QAdam&&) noexcept = default;
 
 void QAdam::check(const Settings& s) const {
-  constexpr double kAny = std::numeric_limits<double>::infinity();
-  require_range(s, "lr", 0, kAny);
-  require_range(s, "beta1", 0, 1);
-  require_range(s, "beta2", 0, 1);
-  require_range(s, "eps", 0, kAny);
-  require_range(s, "weight_decay", 0, kAny);
-  require_range(s, "warmup_steps", 1, kAny);
+  FusedOptimizer::check(s);
   if (s.at("capturable") != 0) throw ValueError("[QAdam] its steps cannot be captured into a graph. Leave capturable.");
 }
 
@@ -75,25 +62,8 @@ void QAdam::make_momentum(const ParamGroup& group, const Parameter& parameter) {
 }
 
 void QAdam::step_group(const ParamGroup& group, const std::vector<const Parameter*>& params) {
-  if (is_frozen()) {
-    for (const Parameter* p : params) frozen_step(group, *p);
-    return;
-  }
-  FusedStep step(params);
-  for (std::size_t i = 0; i < params.size(); ++i) {
-    State& s = state_of(*params[i]);
-    kernels::OptimTensor& o = step.tensors[i];
-    count_step(s, group, *params[i], o);
-    o.first = slot(s, 0, *params[i]).raw_data();
-    o.second = slot(s, 1, *params[i]).raw_data();
-  }
-  step.run(kernels::adam_step, {.tensors = {},
-                                .lr = group["lr"],
-                                .beta1 = group["beta1"],
-                                .beta2 = group["beta2"],
-                                .eps = group["eps"],
-                                .weight_decay = group["weight_decay"],
-                                .guard = guard()});
+  if (!is_frozen()) return FusedOptimizer::step_group(group, params);
+  for (const Parameter* p : params) frozen_step(group, *p);
 }
 
 void QAdam::frozen_step(const ParamGroup& group, const Parameter& parameter) {

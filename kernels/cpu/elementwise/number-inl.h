@@ -115,6 +115,12 @@ HWY_INLINE Number<D> fma(Number<D> a, Number<D> b, Number<D> c) {
   return Number<D>(hn::MulAdd(a.v, b.v, c.v));
 }
 
+// Functions of plain numbers, for the constants of a formula.
+HWY_INLINE double sqrt(double x) { return std::sqrt(x); }
+HWY_INLINE double pow(double x, double y) { return std::pow(x, y); }
+/// Computes x * y, rounded before a sum that it is part of.
+HWY_INLINE double product(double x, double y) { return x * y; }
+
 /// Returns min(max(x, low), high); NaN stays NaN.
 template <class D>
 HWY_INLINE Number<D> clamp(Number<D> x, Number<D> low, Number<D> high) {

@@ -1,18 +1,17 @@
 // Optimizer steps: all tensors are split into chunks, which are the tasks of one parallel_for. Memory-bound.
 #include "kernels/cpu/targets.h"
+#include "kernels/src/optim_rows.h"
 #include "kernels/src/table.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/optim/optim.cpp"
 #include <hwy/foreach_target.h>
 
-#include "kernels/cpu/simd-inl.h"
+#include "kernels/cpu/elementwise/number-inl.h"
 
 #include <levin/core/parallel.h>
-#include <levin/kernels/optim.h>
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #ifndef LEVIN_KERNELS_CPU_OPTIM_CHUNK
@@ -24,17 +23,24 @@ template <class T>
 struct OptimChunk {
   T* param;
   const T* grad;
-  T *first, *second, *third;
+  T* slots[kOptimSlots];
   int64_t n;
-  bool fresh;
-  double correction1, correction2;
 };
+
+constexpr int64_t kPiece = 512;  // 16-bit elements converted at a time
 
 }  // namespace levin::kernels::cpu
 #endif
 
 HWY_BEFORE_NAMESPACE();
 namespace levin::kernels::cpu::HWY_NAMESPACE {
+
+#define LEVIN_FORMULA_FUNCTION HWY_INLINE
+#include "kernels/src/optim_formulas.inc"
+#undef LEVIN_FORMULA_FUNCTION
+
+template <class T, class Args>
+using UpdateOf = Update<Number<Simd<T>>, Args>;
 
 /// Calls body(load, store) for whole vectors, then once for the remainder.
 template <class T, class F>
@@ -49,61 +55,72 @@ HWY_INLINE void for_vectors(int64_t n, F&& body) {
          [&](SimdVec<T> v, T* p) HWY_ATTR { store_part(v, p + i, n - i); });
 }
 
-template <class T>
-void sgd_chunk(const OptimChunk<T>& c, const SgdStepArgs& a) {
-  const Simd<T> d;
-  const auto set = [d](double v) HWY_ATTR { return hn::Set(d, static_cast<T>(v)); };
-  const auto lr = set(a.lr), momentum = set(a.momentum), take = set(1.0 - a.dampening), decay = set(a.weight_decay);
-  const bool decays = a.weight_decay != 0.0, remembers = a.momentum != 0.0;
+/// Updates a range of a step that uses the slots `Used`, which are a constant so that no vector has to ask.
+template <unsigned Used, class T, class Args>
+HWY_INLINE void update_chunk(const OptimChunk<T>& c, const UpdateOf<T, Args>& update) {
+  using C = Number<Simd<T>>;
   for_vectors<T>(c.n, [&](auto load, auto store) HWY_ATTR {
-    const auto p = load(c.param);
-    auto g = load(c.grad);
-    if (a.maximize) g = hn::Neg(g);
-    if (decays) g = hn::MulAdd(decay, p, g);
-    if (remembers) {
-      const auto buffer = c.fresh ? g : hn::MulAdd(take, g, hn::Mul(momentum, load(c.first)));
-      store(buffer, c.first);
-      g = a.nesterov ? hn::MulAdd(momentum, buffer, g) : buffer;
-    }
-    store(hn::NegMulAdd(lr, g, p), c.param);
+    C p(load(c.param)), slots[kOptimSlots] = {C(0.0), C(0.0), C(0.0)};
+    unrolled<kOptimSlots>([&](auto i) HWY_ATTR {
+      if constexpr (Used >> i & 1u) slots[i] = C(load(c.slots[i]));
+    });
+    update(p, C(load(c.grad)), slots);
+    store(p.v, c.param);
+    unrolled<kOptimSlots>([&](auto i) HWY_ATTR {
+      if constexpr (Used >> i & 1u) store(slots[i].v, c.slots[i]);
+    });
   });
 }
 
-template <class T>
-void adam_chunk(const OptimChunk<T>& c, const AdamStepArgs& a) {
-  const Simd<T> d;
-  const auto set = [d](double v) HWY_ATTR { return hn::Set(d, static_cast<T>(v)); };
-  // Interpolates from the nearer end, as lerp does: with beta1 = 0 the first moment equals the gradient bitwise.
-  const bool from_gradient = 1.0 - a.beta1 >= 0.5;
-  const auto move1 = set(from_gradient ? -a.beta1 : 1.0 - a.beta1), keep2 = set(a.beta2), take2 = set(1.0 - a.beta2),
-             eps = set(a.eps);
-  const auto decay = set(a.decoupled ? 1.0 - a.lr * a.weight_decay : a.weight_decay);
-  const auto step = set(a.lr / c.correction1), root = set(std::sqrt(c.correction2));
-  const bool decays = a.weight_decay != 0.0;
-  for_vectors<T>(c.n, [&](auto load, auto store) HWY_ATTR {
-    auto p = load(c.param), g = load(c.grad);
-    if (a.maximize) g = hn::Neg(g);
-    if (decays && a.decoupled) p = hn::Mul(p, decay);
-    if (decays && !a.decoupled) g = hn::MulAdd(decay, p, g);
-    const auto m0 = load(c.first), m = hn::MulAdd(move1, hn::Sub(g, m0), from_gradient ? g : m0);
-    const auto v = hn::MulAdd(take2, hn::Mul(g, g), hn::Mul(keep2, load(c.second)));
-    store(m, c.first);
-    store(v, c.second);
-    auto w = v;
-    if (a.amsgrad) {
-      const auto most = load(c.third);  // Max keeps only a NaN of v
-      w = hn::IfThenElse(hn::IsNaN(most), most, hn::Max(most, v));
-      store(w, c.third);
-    }
-    const auto denominator = hn::Add(hn::Div(hn::Sqrt(w), root), eps);
-    store(hn::NegMulAdd(step, hn::Div(m, denominator), p), c.param);
+/// Updates 16-bit values: pieces are widened, updated in f32 and rounded once.
+template <unsigned Used, class T, class Args>
+HWY_INLINE void update_narrow_chunk(const OptimChunk<T>& c, const UpdateOf<float, Args>& update) {
+  float param[kPiece], grad[kPiece], slots[kOptimSlots][kPiece];
+  for (int64_t begin = 0; begin < c.n; begin += kPiece) {
+    const int64_t n = std::min(kPiece, c.n - begin);
+    const auto widen = [&](const T* from, float* to) {
+      for (int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(from[begin + i]);
+    };
+    const auto narrow = [&](const float* from, T* to) {
+      for (int64_t i = 0; i < n; ++i) to[begin + i] = T(from[i]);
+    };
+    widen(c.param, param);
+    widen(c.grad, grad);
+    for (int i = 0; i < kOptimSlots; ++i)
+      if (Used >> i & 1u) widen(c.slots[i], slots[i]);
+    update_chunk<Used, float, Args>({param, grad, {slots[0], slots[1], slots[2]}, n}, update);
+    narrow(param, c.param);
+    for (int i = 0; i < kOptimSlots; ++i)
+      if (Used >> i & 1u) narrow(slots[i], c.slots[i]);
+  }
+}
+
+/// Updates n elements of a tensor, beginning at `begin`.
+template <class Args>
+HWY_INLINE void update_range(const char* op, const Args& a, const OptimTensor& t, const StepNumbers& now, int64_t begin,
+                             int64_t n) {
+  dispatch_floating(t.dtype, op, [&]<class T>() HWY_ATTR {
+    const auto at = [begin](void* slot) { return slot ? static_cast<T*>(slot) + begin : nullptr; };
+    const OptimChunk<T> c{
+        at(t.param), static_cast<const T*>(t.grad) + begin, {at(t.first), at(t.second), at(t.third)}, n};
+    unrolled<std::size(Args::kSlotSets)>([&](auto i) HWY_ATTR {
+      constexpr unsigned used = Args::kSlotSets[i];
+      if (a.slots() != used) return;
+      if constexpr (sizeof(T) >= 4) {
+        update_chunk<used, T, Args>(c, UpdateOf<T, Args>::at(a, now));
+      } else {
+        update_narrow_chunk<used, T, Args>(c, UpdateOf<float, Args>::at(a, now));
+      }
+    });
   });
 }
 
-void sgd_f32(const OptimChunk<float>& c, const SgdStepArgs& a) { sgd_chunk(c, a); }
-void sgd_f64(const OptimChunk<double>& c, const SgdStepArgs& a) { sgd_chunk(c, a); }
-void adam_f32(const OptimChunk<float>& c, const AdamStepArgs& a) { adam_chunk(c, a); }
-void adam_f64(const OptimChunk<double>& c, const AdamStepArgs& a) { adam_chunk(c, a); }
+#define LEVIN_OPTIMIZER_ON_TARGET(name, Args)                                                             \
+  void name##_range(const Args& a, const OptimTensor& t, const StepNumbers& now, int64_t at, int64_t n) { \
+    update_range(#name, a, t, now, at, n);                                                                \
+  }
+LEVIN_OPTIMIZER_ROWS(LEVIN_OPTIMIZER_ON_TARGET)
+#undef LEVIN_OPTIMIZER_ON_TARGET
 
 }  // namespace levin::kernels::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -112,97 +129,32 @@ HWY_AFTER_NAMESPACE();
 namespace levin::kernels {
 
 namespace cpu {
-
-HWY_EXPORT(sgd_f32);
-HWY_EXPORT(sgd_f64);
-HWY_EXPORT(adam_f32);
-HWY_EXPORT(adam_f64);
-
 namespace {
 
 constexpr int64_t kChunk = 16384;  // elements of a task
-constexpr int64_t kPiece = 512;    // 16-bit elements converted at a time
-
-void run(const OptimChunk<float>& c, const SgdStepArgs& a) { HWY_DYNAMIC_DISPATCH(sgd_f32)(c, a); }
-void run(const OptimChunk<double>& c, const SgdStepArgs& a) { HWY_DYNAMIC_DISPATCH(sgd_f64)(c, a); }
-void run(const OptimChunk<float>& c, const AdamStepArgs& a) { HWY_DYNAMIC_DISPATCH(adam_f32)(c, a); }
-void run(const OptimChunk<double>& c, const AdamStepArgs& a) { HWY_DYNAMIC_DISPATCH(adam_f64)(c, a); }
-
-/// Updates 16-bit tensors: pieces are widened, updated in f32 and rounded once.
-template <class T, class Args>
-void run_narrow(const OptimChunk<T>& c, const Args& a) {
-  float wide[5][kPiece];
-  for (int64_t begin = 0; begin < c.n; begin += kPiece) {
-    const int64_t n = std::min(kPiece, c.n - begin);
-    OptimChunk<float> piece{wide[0], wide[1], nullptr, nullptr, nullptr, n, c.fresh, c.correction1, c.correction2};
-    const auto widen = [&](const T* from, float* to) {
-      for (int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(from[begin + i]);
-    };
-    const auto narrow = [&](const float* from, T* to) {
-      for (int64_t i = 0; i < n; ++i) to[begin + i] = T(from[i]);
-    };
-    widen(c.param, wide[0]);
-    widen(c.grad, wide[1]);
-    T* const states[] = {c.first, c.second, c.third};
-    float** const places[] = {&piece.first, &piece.second, &piece.third};
-    for (int s = 0; s < 3; ++s) {
-      if (!states[s]) continue;
-      *places[s] = wide[2 + s];
-      widen(states[s], wide[2 + s]);
-    }
-    run(piece, a);
-    narrow(wide[0], c.param);
-    for (int s = 0; s < 3; ++s)
-      if (states[s]) narrow(wide[2 + s], states[s]);
-  }
-}
-
-/// Factors of an update that depend on the tensor's step number.
-struct Moment {
-  bool fresh = false;
-  double correction1 = 1.0, correction2 = 1.0;
-};
-Moment moment_of(const SgdStepArgs&, double step) { return {.fresh = step == 1.0}; }
-Moment moment_of(const AdamStepArgs& a, double step) {
-  return {.correction1 = 1.0 - std::pow(a.beta1, step), .correction2 = 1.0 - std::pow(a.beta2, step)};
-}
-
-template <class T>
-OptimChunk<T> cut(const OptimTensor& t, const Moment& m, int64_t begin, int64_t n) {
-  const auto at = [begin](void* p) { return p ? static_cast<T*>(p) + begin : nullptr; };
-  return {at(t.param),        static_cast<const T*>(t.grad) + begin,
-          at(t.first),        at(t.second),
-          at(t.third),        n,
-          t.fresh || m.fresh, m.correction1,
-          m.correction2};
-}
 
 template <class Args>
-void step(const char* op, Args a) {
+using UpdateRange = void (*)(const Args&, const OptimTensor&, const StepNumbers&, int64_t begin, int64_t n);
+
+template <class Args>
+void step(UpdateRange<Args> update_range, const Args& a) {
   if (a.guard.found_inf && *a.guard.found_inf != 0.0f) return;
-  if (a.lr_at) a.lr = *a.lr_at;
   const double skipped = a.guard.skipped ? static_cast<double>(*a.guard.skipped) : 0.0;
   struct Task {
     const OptimTensor* tensor;
-    Moment moment;
+    StepNumbers now;
     int64_t begin;
   };
   std::vector<Task> tasks;
   for (const OptimTensor& t : a.tensors) {
-    const Moment moment = moment_of(a, t.count ? ++*t.count : t.step - skipped);
-    for (int64_t begin = 0; begin < t.numel; begin += kChunk) tasks.push_back({&t, moment, begin});
+    const StepNumbers now{a.lr_at ? *a.lr_at : a.lr, t.count ? ++*t.count : t.step - skipped, t.fresh};
+    for (int64_t begin = 0; begin < t.numel; begin += kChunk) tasks.push_back({&t, now, begin});
   }
   const auto run_tasks = [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
       const Task& task = tasks[static_cast<std::size_t>(i)];
       const int64_t n = std::min(kChunk, task.tensor->numel - task.begin);
-      dispatch_floating(task.tensor->dtype, op, [&]<class T>() {
-        if constexpr (sizeof(T) >= 4) {
-          run(cut<T>(*task.tensor, task.moment, task.begin, n), a);
-        } else {
-          run_narrow(cut<T>(*task.tensor, task.moment, task.begin, n), a);
-        }
-      });
+      update_range(a, *task.tensor, task.now, task.begin, n);
     }
   };
   int64_t total = 0;
@@ -213,14 +165,17 @@ void step(const char* op, Args a) {
   parallel_for(0, count, grain, run_tasks);
 }
 
-void sgd_step(const SgdStepArgs& a, Stream&) { step("sgd_step", a); }
-void adam_step(const AdamStepArgs& a, Stream&) { step("adam_step", a); }
-
 }  // namespace
 }  // namespace cpu
 
-LEVIN_KERNEL(SgdStepArgs, sgd_step, cpu::sgd_step);
-LEVIN_KERNEL(AdamStepArgs, adam_step, cpu::adam_step);
+#define LEVIN_OPTIMIZER_TABLE(name, Args)                                                          \
+  namespace cpu {                                                                                  \
+  HWY_EXPORT(name##_range);                                                                        \
+  static void name(const Args& a, Stream&) { step<Args>(&HWY_DYNAMIC_DISPATCH(name##_range), a); } \
+  }                                                                                                \
+  LEVIN_KERNEL(Args, name, cpu::name);
+LEVIN_OPTIMIZER_ROWS(LEVIN_OPTIMIZER_TABLE)
+#undef LEVIN_OPTIMIZER_TABLE
 
 }  // namespace levin::kernels
 #endif

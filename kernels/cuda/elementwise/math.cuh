@@ -53,6 +53,9 @@ using integer_math::where;
 __device__ inline float fma(float x, float y, float z) { return ::fmaf(x, y, z); }
 __device__ inline double fma(double x, double y, double z) { return ::fma(x, y, z); }
 
+/// Computes x * y, rounded before a sum that it is part of.
+__device__ inline double product(double x, double y) { return __dmul_rn(x, y); }
+
 template <std::floating_point C>
 __device__ inline C neg(C x) {
   return -x;

@@ -8,6 +8,7 @@
 
 #include <levin/kernels/kernel.h>
 
+#include <bit>
 #include <span>
 
 namespace levin::kernels {
@@ -17,15 +18,14 @@ namespace levin::kernels {
 struct OptimTensor {
   void* param = nullptr;
   const void* grad = nullptr;
-  void* first = nullptr;       ///< SGD: momentum buffer; Adam: exp_avg
-  void* second = nullptr;      ///< Adam: exp_avg_sq
-  void* third = nullptr;       ///< Adam with amsgrad: max_exp_avg_sq
+  void *first = nullptr, *second = nullptr, *third = nullptr;  ///< the optimizer's slots, in the contract's order
   int64_t numel = 0;
   DType dtype = DType::f32;
   double step = 2.0;           ///< number of this step, starting at 1
   double* count = nullptr;     ///< on the stream's device: number of steps so far; replaces `step`, and the step adds 1
-  bool fresh = false;          ///< SGD: the momentum buffer is not initialised yet
+  bool fresh = false;          ///< the slots are not initialised yet
 };
+inline constexpr int kOptimSlots = 3;
 
 /// Loss-scaling state that only the stream's device knows; null if there is none.
 struct StepGuard {
@@ -33,8 +33,10 @@ struct StepGuard {
   const float* skipped = nullptr;  ///< number of earlier steps that changed nothing; subtracted from a host `step`
 };
 
-/// Returns the work of `passes` passes over the parameters' memory and `flops` per element.
-inline Work optimizer_work(std::span<const OptimTensor> tensors, double passes, double flops) {
+/// Returns the minimum work of a step that takes `flops` per element: the parameters and the slots in use (one bit each)
+/// are read and written once, the gradients are read.
+inline Work optimizer_work(std::span<const OptimTensor> tensors, unsigned slots, double flops) {
+  const double passes = 3 + 2 * std::popcount(slots);
   Work w;
   for (const auto& t : tensors) {
     w.dtype = t.dtype;
@@ -44,11 +46,14 @@ inline Work optimizer_work(std::span<const OptimTensor> tensors, double passes, 
   return w;
 }
 
+// Each contract states the formula, the hyperparameters and the slots: bit i of slots() is set if the step uses slot i;
+// other slots may be null. kSlotSets lists the values of slots().
+
 /// g = grad (-grad to maximize) + weight_decay * param
 /// buffer = fresh or step is 1 ? g : momentum * buffer + (1 - dampening) * g
 /// g = nesterov ? g + momentum * buffer : buffer
 /// param -= lr * g
-/// Bytes: param twice, grad once, buffer (with momentum) twice.
+/// Slots: momentum_buffer, with momentum.
 struct SgdStepArgs {
   std::span<const OptimTensor> tensors;
   double lr = 1e-3, momentum = 0.0, dampening = 0.0, weight_decay = 0.0;
@@ -56,17 +61,17 @@ struct SgdStepArgs {
   StepGuard guard{};
   const double* lr_at = nullptr;  ///< on the stream's device; replaces lr
 
-  /// Returns the minimum work of a call.
-  Work work(std::string_view) const {
-    return optimizer_work(tensors, momentum != 0 ? 5 : 3, momentum != 0 ? 6 : 4);
-  }
+  static constexpr unsigned kSlotSets[] = {0b0, 0b1};
+  unsigned slots() const { return kSlotSets[momentum != 0]; }
+  Work work(std::string_view) const { return optimizer_work(tensors, slots(), momentum != 0 ? 6 : 4); }
 };
 extern constinit Kernel<void(const SgdStepArgs&, Stream&)> sgd_step;
 
 /// g = grad (-grad to maximize); decoupled: param *= 1 - lr * weight_decay, else g += weight_decay * param
-/// m += (1 - beta1) (g - m);   v = beta2 v + (1 - beta2) g^2;   w = amsgrad ? max(third, v) : v
+/// m += (1 - beta1) (g - m);   v = beta2 v + (1 - beta2) g^2;   w = amsgrad ? max(most, v) : v
 /// param -= lr / (1 - beta1^step) * m / (sqrt(w / (1 - beta2^step)) + eps)
-/// Kingma & Ba 2015; decoupled decay by Loshchilov & Hutter 2019. Bytes: 7 passes over the parameters' size.
+/// Kingma & Ba 2015; decoupled decay by Loshchilov & Hutter 2019, amsgrad by Reddi et al. 2018.
+/// Slots: m = exp_avg, v = exp_avg_sq, and with amsgrad max_exp_avg_sq.
 struct AdamStepArgs {
   std::span<const OptimTensor> tensors;
   double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.0;
@@ -74,8 +79,9 @@ struct AdamStepArgs {
   StepGuard guard{};
   const double* lr_at = nullptr;  ///< on the stream's device; replaces lr
 
-  /// Returns the minimum work of a call.
-  Work work(std::string_view) const { return optimizer_work(tensors, amsgrad ? 9 : 7, 15); }
+  static constexpr unsigned kSlotSets[] = {0b011, 0b111};
+  unsigned slots() const { return kSlotSets[amsgrad]; }
+  Work work(std::string_view) const { return optimizer_work(tensors, slots(), 15); }
 };
 extern constinit Kernel<void(const AdamStepArgs&, Stream&)> adam_step;
 

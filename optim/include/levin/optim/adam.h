@@ -1,6 +1,6 @@
 #pragma once
 
-#include <levin/optim/optimizer.h>
+#include <levin/optim/fused_optimizer.h>
 
 namespace levin::optim {
 
@@ -30,18 +30,16 @@ struct AdamWOptions {
 };
 
 /// Adam (Kingma & Ba 2015), with PyTorch's update rule.
-class Adam : public Optimizer {
+class Adam : public FusedOptimizer<kernels::AdamStepArgs> {
  public:
   using Options = AdamOptions;
-  explicit Adam(std::vector<Parameter> params, const Options& options = {});
-  explicit Adam(const std::vector<Tensor>& params, const Options& options = {}) : Adam(named(params), options) {}
   explicit Adam(std::vector<ParamGroup> groups, const Options& options = {});
-  bool is_elementwise() const override { return true; }
+  explicit Adam(std::vector<Parameter> params, const Options& o = {}) : Adam(one_group(std::move(params)), o) {}
+  explicit Adam(const std::vector<Tensor>& params, const Options& o = {}) : Adam(named(params), o) {}
 
  protected:
   Adam(const char* name, bool decoupled, std::vector<ParamGroup> groups, const Options& options);
-  void step_group(const ParamGroup& group, const std::vector<const Parameter*>& params) override;
-  void check(const Settings& settings) const override;
+  kernels::AdamStepArgs fixed_args() const override { return {.tensors = {}, .decoupled = decoupled_}; }
 
  private:
   bool decoupled_;
@@ -51,9 +49,9 @@ class Adam : public Optimizer {
 class AdamW : public Adam {
  public:
   using Options = AdamWOptions;
-  explicit AdamW(std::vector<Parameter> params, const Options& options = {});
-  explicit AdamW(const std::vector<Tensor>& params, const Options& options = {}) : AdamW(named(params), options) {}
   explicit AdamW(std::vector<ParamGroup> groups, const Options& options = {});
+  explicit AdamW(std::vector<Parameter> params, const Options& o = {}) : AdamW(one_group(std::move(params)), o) {}
+  explicit AdamW(const std::vector<Tensor>& params, const Options& o = {}) : AdamW(named(params), o) {}
 };
 
 }  // namespace levin::optim

@@ -3,6 +3,7 @@
 
 #include <levin/optim/adam.h>
 #include <levin/optim/clip.h>
+#include <levin/optim/fused_optimizer.h>
 #include <levin/optim/grad_scaler.h>
 #include <levin/optim/optimizer.h>
 #include <levin/optim/qadam.h>

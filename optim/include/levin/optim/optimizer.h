@@ -31,6 +31,8 @@ struct ParamGroup {
 
 /// Names tensors "0", "1", ... as PyTorch numbers them. The parameters of modules have names: net.parameters().
 std::vector<Parameter> named(const std::vector<Tensor>& tensors);
+/// Returns one group with the optimizer's own settings.
+std::vector<ParamGroup> one_group(std::vector<Parameter> params);
 
 class Optimizer {
  public:
@@ -87,11 +89,15 @@ class Optimizer {
   virtual void step_group(const ParamGroup& group, const std::vector<const Parameter*>& params) = 0;
   /// Checks the settings of a group; throws ValueError that names the invalid one.
   virtual void check(const Settings& settings) const;
+  void add_param_groups(std::vector<ParamGroup> groups);
   State& state_of(const Parameter& parameter);
-  /// Passes the step count of the parameter, or its address on the device, to the kernel.
-  void count_step(State& state, const ParamGroup& group, const Parameter& parameter, kernels::OptimTensor& tensor);
-  /// Returns the slot's tensor, which is created (contiguous zeros of the parameter's shape) if absent.
-  const Tensor& slot(State& state, std::size_t index, const Parameter& parameter);
+  /// Returns the slot's tensor, which is created (contiguous, of the parameter's shape, filled with `initial`) if
+  /// absent.
+  const Tensor& slot(State& state, std::size_t index, const Parameter& parameter, double initial = 0.0);
+  /// Counts a step of the parameter, and passes the count (or its address on the device) and the slots whose bit is set
+  /// in `slots` to the kernel.
+  void prepare(const ParamGroup& group, const Parameter& parameter, unsigned slots, double initial,
+               kernels::OptimTensor& tensor);
   /// Returns the state on the device by which the kernels of the current step decide whether to update.
   kernels::StepGuard guard() const;
   /// Returns found_inf of the current step, for optimizers written in tensor operations: undefined, or nonzero if
@@ -108,6 +114,7 @@ class Optimizer {
   friend class ReduceLROnPlateau;
   using States = std::unordered_map<const TensorImpl*, State>;
 
+  void count_step(State& state, const ParamGroup& group, const Parameter& parameter, kernels::OptimTensor& tensor);
   int64_t skipped_steps() const;
   int64_t steps_of(const State& state) const;
   void require_capturable(const ParamGroup& group, const Parameter& parameter) const;
@@ -120,9 +127,9 @@ class Optimizer {
   Settings defaults_;
   std::shared_ptr<std::vector<ParamGroup>> groups_;  ///< shared with schedulers, so that an optimizer can be moved
   std::shared_ptr<States> state_;                    ///< shared with graphs, which keep using its tensors
-  Tensor found_inf_;  ///< set during step_unless
-  Tensor skipped_;    ///< number of skipped steps, for groups that are not capturable: one float32 on the device,
-                      ///< undefined before the first step_unless
+  Tensor found_inf_;                                 ///< set during step_unless
+  Tensor skipped_;  ///< number of skipped steps, for groups that are not capturable: one float32 on the device,
+                    ///< undefined before the first step_unless
 };
 
 }  // namespace levin::optim

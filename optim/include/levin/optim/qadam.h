@@ -24,15 +24,16 @@ struct QAdamOptions {
 ///   param -= lr / (1 - beta1^step) * m / (sqrt(v / (1 - beta2^warmup_steps)) + eps)
 ///
 /// Bagua's implementation continues the bias correction of v with the step, so that the corrected v keeps shrinking.
-class QAdam : public Optimizer {
+class QAdam : public FusedOptimizer<kernels::AdamStepArgs> {
  public:
   using Options = QAdamOptions;
-  explicit QAdam(std::vector<Parameter> params, const Options& options = {});
-  explicit QAdam(const std::vector<Tensor>& params, const Options& options = {}) : QAdam(named(params), options) {}
   explicit QAdam(std::vector<ParamGroup> groups, const Options& options = {});
+  explicit QAdam(std::vector<Parameter> params, const Options& o = {}) : QAdam(one_group(std::move(params)), o) {}
+  explicit QAdam(const std::vector<Tensor>& params, const Options& o = {}) : QAdam(named(params), o) {}
   ~QAdam() override;
   QAdam(QAdam&&) noexcept;
 
+  bool is_elementwise() const override { return false; }
   /// True if the warm-up is over. Waits for the device if a loss scaler may have skipped steps.
   bool is_frozen() const;
   /// Replaces each gradient by the momentum computed from it; to be called after the warm-up and before a step.

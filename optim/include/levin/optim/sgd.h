@@ -1,6 +1,6 @@
 #pragma once
 
-#include <levin/optim/optimizer.h>
+#include <levin/optim/fused_optimizer.h>
 
 namespace levin::optim {
 
@@ -16,16 +16,14 @@ struct SGDOptions {
 
 /// Stochastic gradient descent with momentum (Polyak 1964) or Nesterov momentum (Sutskever et al. 2013), with PyTorch's
 /// update rule.
-class SGD : public Optimizer {
+class SGD : public FusedOptimizer<kernels::SgdStepArgs> {
  public:
   using Options = SGDOptions;
-  explicit SGD(std::vector<Parameter> params, const Options& options = {});
-  explicit SGD(const std::vector<Tensor>& params, const Options& options = {}) : SGD(named(params), options) {}
   explicit SGD(std::vector<ParamGroup> groups, const Options& options = {});
-  bool is_elementwise() const override { return true; }
+  explicit SGD(std::vector<Parameter> params, const Options& o = {}) : SGD(one_group(std::move(params)), o) {}
+  explicit SGD(const std::vector<Tensor>& params, const Options& o = {}) : SGD(named(params), o) {}
 
  protected:
-  void step_group(const ParamGroup& group, const std::vector<const Parameter*>& params) override;
   void check(const Settings& settings) const override;
 };
 
