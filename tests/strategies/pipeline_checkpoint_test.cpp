@@ -1,4 +1,6 @@
 // Checkpoints of --strategy pipeline match those of one process; unsupported modules and options are refused.
+#include <levin/trainer/strategies/stages.h>
+
 #include "strategies/pipelines.h"
 
 using namespace levin;
@@ -18,9 +20,10 @@ struct HeldState : Callback {
   int foreign = 0;
   void on_train_batch_end(RunContext& run, const StepOutput&, const Batch&, int) override {
     const StateDict state = run.optimizers->optimizer().state_dict();
+    const Stages* const stages = run.strategy->stages();
     foreign = 0;
     for (const auto& [name, p] : run.module.named_parameters())
-      if (!run.strategy->has(p) && state.contains("state." + name + ".step")) ++foreign;
+      if (stages && !stages->owns(p) && state.contains("state." + name + ".step")) ++foreign;
   }
 };
 

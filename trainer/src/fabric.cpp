@@ -103,16 +103,16 @@ void Fabric::seed_everything(std::uint64_t seed) { manual_seed(seed); }
 
 void Fabric::save(const std::filesystem::path& folder, const nn::Module& module, const StateMap& values) {
   Checkpoint c;
-  const bool in_shards = strategy_->saves_shards();
-  if (!in_shards || !strategy_->divides_weights())
-    c.model = strategy_->consensus(full_state_dict(*strategy_, *precision_, module));
+  const bool in_shards = saves_shards(*strategy_);
+  if (!in_shards || !strategy_->sharded_weights())
+    c.model = consensus(*strategy_, full_state_dict(*strategy_, *precision_, module));
   if (in_shards) add_shards(c, "model.", weight_shards(*strategy_, module, std::exchange(c.model, {})));
   for (std::size_t i = 0; i < taken_.size(); ++i) {
     const std::string prefix = fmt::format("fabric.{}.", i);
     if (in_shards)
-      add_shards(c, prefix + "optimizer.", strategy_->optimizer_shards(taken_[i]->optimizers));
+      add_shards(c, prefix + "optimizer.", strategy_->sharded_optimizer()->optimizer_shards(taken_[i]->optimizers));
     else
-      c.tensors.merge(prefix + "optimizer.", strategy_->optimizer_state(taken_[i]->optimizers));
+      c.tensors.merge(prefix + "optimizer.", full_optimizer_state(*strategy_, taken_[i]->optimizers));
     c.tensors.merge(prefix + "scheduler.", taken_[i]->optimizers.scheduler_state());
   }
   const auto random = strategy_->gather(to_map(default_generator().state()));
@@ -131,7 +131,7 @@ StateMap Fabric::load(const std::filesystem::path& folder, nn::Module& module) {
     load_full_state_dict(*strategy_, *precision_, module, c.model);
     for (std::size_t i = 0; i < taken_.size(); ++i) {
       const std::string prefix = fmt::format("fabric.{}.", i);
-      strategy_->load_optimizer_state(taken_[i]->optimizers, c.tensors.sub(prefix + "optimizer."));
+      load_full_optimizer_state(*strategy_, taken_[i]->optimizers, c.tensors.sub(prefix + "optimizer."));
       taken_[i]->optimizers.load_scheduler_state(c.tensors.sub(prefix + "scheduler."));
     }
     if (const auto saved = c.values.get<std::string>("precision_name"); saved == precision_->name())

@@ -243,8 +243,8 @@ void Trainer::Impl::check_manual(const LevinModule& module) const {
 }
 
 /// With sharded weights no callback can access all of them.
-void Trainer::Impl::check_divided_weights() {
-  if (!fabric.strategy().divides_weights()) return;
+void Trainer::Impl::check_sharded_weights() {
+  if (!fabric.strategy().sharded_weights()) return;
   for (const auto& c : callbacks) {
     const Callback& callback = *c;
     if (dynamic_cast<const WeightAveraging*>(&callback) || dynamic_cast<const StochasticWeightAveraging*>(&callback) ||
@@ -322,7 +322,7 @@ void Trainer::Impl::fit_here(LevinModule& module, const DataSource& from, const 
     ModuleLink loan = link(run);
     loan.total_steps = [this] { return total_steps(); };
     module.set_link(loan);
-    check_divided_weights();
+    check_sharded_weights();
     Optimizers optimizers = module.configure_optimizers();
     if (optimizers.empty())
       throw UsageError("[fit] configure_optimizers returned no optimizer. Return one, e.g. optim::AdamW.");

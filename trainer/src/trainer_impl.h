@@ -63,7 +63,7 @@ struct Trainer::Impl {
   void guarded(Run& run, LevinModule& module, Stage stage, const F& body);
   ModuleLink link(Run& run);
   void check_manual(const LevinModule& module) const;
-  void check_divided_weights();
+  void check_sharded_weights();
   struct KeeperLoan;
   void evaluate(LevinModule& module, const DataSource& from, Stage stage, const std::string& ckpt,
                 std::vector<Tensor>* predictions);

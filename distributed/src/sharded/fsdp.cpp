@@ -290,7 +290,7 @@ void FullyShardedDataParallel::take(optim::Optimizer& optimizer) const {
         p = Parameter(p.name, e->second->piece);
 }
 
-std::vector<Parameter> FullyShardedDataParallel::whole_of(std::vector<Parameter> pieces) const {
+std::vector<Parameter> FullyShardedDataParallel::full_parameters(std::vector<Parameter> pieces) const {
   for (Parameter& p : pieces)
     if (const auto e = impl_->of_piece.find(p.impl()); e != impl_->of_piece.end()) p = e->second->parameter;
   return pieces;

@@ -174,7 +174,7 @@ std::vector<Shard> ZeroRedundancyOptimizer::shards() {
   return own;
 }
 
-std::vector<Parameter> ZeroRedundancyOptimizer::whole_of(std::vector<Parameter> pieces) const {
+std::vector<Parameter> ZeroRedundancyOptimizer::full_parameters(std::vector<Parameter> pieces) const {
   for (Parameter& p : pieces)
     if (const UnitEntry* e = impl_->entry_of(p)) p = e->parameter;
   return pieces;

@@ -345,5 +345,5 @@ TEST_CASE("fsdp: an optimizer that needs whole parameters is refused") {
   CHECK_THROWS_AS(fsdp.take(shaped), ValueError);
   fsdp.take(sgd);
   CHECK(fsdp.has(sgd.parameters()[0]));
-  CHECK(fsdp.whole_of(sgd.parameters())[0].is_same(net.fc1.weight));
+  CHECK(fsdp.full_parameters(sgd.parameters())[0].is_same(net.fc1.weight));
 }

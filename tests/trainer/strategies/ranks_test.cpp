@@ -1,9 +1,8 @@
 // Communication between ranks, which are two threads here.
 #include <array>
-#include <barrier>
-#include <cmath>
-#include <thread>
+#include <atomic>
 
+#include "distributed/groups.h"
 #include "trainer/toy.h"
 
 using namespace levin;
@@ -13,72 +12,30 @@ using Values = MetricStore::Values;
 
 namespace {
 
-/// A rendezvous of the ranks; each waits for the other twice, so that no rank writes while another reads.
-struct Meeting {
-  std::barrier<> gate{2};
-  std::array<double, 2> said{};
-  std::vector<std::string> order{};
-};
-
 class ThreadRank final : public Strategy {
  public:
-  ThreadRank(Meeting& meeting, int rank, int local_rank) : meeting_(&meeting), rank_(rank), local_rank_(local_rank) {}
+  ThreadRank(distributed::ProcessGroup& group, int local_rank)
+      : Strategy(kCpu,
+                 {.rank = group.rank(),
+                  .world_size = group.size(),
+                  .local_rank = local_rank,
+                  .node_rank = group.rank() - local_rank},
+                 std::shared_ptr<distributed::ProcessGroup>(std::shared_ptr<void>(), &group)) {}
   std::string name() const override { return "threads"; }
-  Device device() const override { return kCpu; }
-  int rank() const override { return rank_; }
-  int world_size() const override { return 2; }
-  int local_rank() const override { return local_rank_; }
-  int node_rank() const override { return rank_ - local_rank_; }
   void setup(nn::Module&) override {}
-  Batch to_device(Batch batch) const override { return batch; }
-  void share_buffers(nn::Module&) override {}
   void reduce_in_backward(const std::vector<Parameter>&) override {}
   void finish_reduction(const std::vector<Parameter>&) override {}
-  double reduce(double value, ReduceOp op) override {
-    ++reductions;
-    meeting_->said[static_cast<std::size_t>(rank_)] = value;
-    meeting_->gate.arrive_and_wait();
-    const auto [a, b] = meeting_->said;
-    meeting_->gate.arrive_and_wait();
-    switch (op) {
-      case ReduceOp::sum:
-        return a + b;
-      case ReduceOp::avg:
-        return (a + b) / 2;
-      case ReduceOp::min:
-        return std::min(a, b);
-      case ReduceOp::max:
-        return std::max(a, b);
-      case ReduceOp::product:
-        return a * b;
-    }
-    return 0;
-  }
-  Tensor reduce(const Tensor& value, ReduceOp op) override { return full({}, reduce(value.item<double>(), op)); }
-  Tensor broadcast(const Tensor& value, int) override { return value; }
-  StateMap broadcast(const StateMap& values, int) override { return values; }
-  Tensor all_gather(const Tensor& value, bool) override { return value; }
-  void barrier() override { meeting_->gate.arrive_and_wait(); }
-  std::vector<StateMap> gather(const StateMap& own) override { return {own, own}; }
-  using Strategy::any;
-  void any(std::span<std::uint8_t>) override {}
-  void abort(const std::string&) override {}
 
-  int reductions = 0;
-
- private:
-  Meeting* meeting_;
-  int rank_, local_rank_;
+  std::int64_t reductions() const { return process_group()->begun(distributed::Collective::Kind::all_reduce); }
 };
 
 /// f(rank) in two threads.
 template <class F>
 void on_two_ranks(const F& f, bool same_node = true) {
-  Meeting meeting;
-  ThreadRank zero(meeting, 0, 0), one(meeting, 1, same_node ? 1 : 0);
-  std::thread other([&] { f(one); });
-  f(zero);
-  other.join();
+  in_group(2, [&](distributed::ProcessGroup& group) {
+    ThreadRank rank(group, same_node ? group.rank() : 0);
+    f(rank);
+  });
 }
 
 using Numbers = std::array<double, 2>;
@@ -88,7 +45,7 @@ using Numbers = std::array<double, 2>;
 TEST_CASE("log with sync_dist has one value on all ranks") {
   struct Got {
     Values step{}, epoch{};
-    int reductions = 0;
+    std::int64_t reductions = 0;
   };
   std::array<Got, 2> got;
   on_two_ranks([&](ThreadRank& rank) {
@@ -103,7 +60,7 @@ TEST_CASE("log with sync_dist has one value on all ranks") {
     m.log("min", value, {.on_epoch = true, .reduce = Reduce::min, .sync_dist = true});
     m.log("max", value, {.on_step = false, .on_epoch = true, .reduce = Reduce::max, .sync_dist = true});
     Got& mine = got[static_cast<std::size_t>(rank.rank())];
-    mine.reductions = rank.reductions;
+    mine.reductions = rank.reductions();
     mine.step = m.step_values();
     m.finish_epoch(Split::train);
     mine.epoch = m.epoch_values(Split::train);

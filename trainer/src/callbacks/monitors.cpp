@@ -3,6 +3,7 @@
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
 #include <levin/trainer/optimizers.h>
+#include <levin/trainer/strategies/sharded_optimizer.h>
 #include <levin/trainer/strategy.h>
 
 #include <fmt/format.h>
@@ -34,8 +35,9 @@ void GradientNormMonitor::on_before_optimizer_step(RunContext& run) {
   const std::string prefix = fmt::format("grad_{:.1f}_norm", options_.norm_type);
   std::vector<std::string> names;
   std::vector<Tensor> list;
-  const bool stages = run.strategy->has_stages();
-  bool pieces = stages;
+  const ShardedOptimizer* const sharded = run.strategy->sharded_optimizer();
+  const bool stages = run.strategy->stages() != nullptr;
+  bool shards = stages;
   for (std::size_t i = 0; i < run.optimizers->size(); ++i)
     for (const Parameter& p : run.optimizers->optimizer(i).parameters()) {
       const Tensor grad = p.grad();
@@ -43,11 +45,11 @@ void GradientNormMonitor::on_before_optimizer_step(RunContext& run) {
       names.push_back(p.name);
       list.push_back(grad.defined() && p.numel() > 0 ? norm(grad.to(kFloat32), options_.norm_type)
                                                      : zeros({}, {.device = p.device()}));
-      pieces = pieces || !run.strategy->whole_of({p}).front().is_same(p);
+      shards = shards || (sharded && !sharded->full_parameters({p}).front().is_same(p));
     }
   if (list.empty()) return;
   Tensor norms = stack(list, 0);
-  if (pieces) norms = run.strategy->whole_norms(norms, options_.norm_type);
+  if (shards) norms = sharded->full_norms(norms, options_.norm_type);
   for (std::size_t i = 0; options_.per_parameter && i < names.size(); ++i)
     run.metrics.log(prefix + "/" + names[i], norms.select(0, static_cast<int>(i)), {.on_step = true});
   run.metrics.log(prefix + "_total", norm(norms, options_.norm_type), {.on_step = true});

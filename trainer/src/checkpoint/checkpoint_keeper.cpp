@@ -3,6 +3,7 @@
 #include <levin/autograd/ops.h>
 #include <levin/core/io.h>
 #include <levin/kernels/simd_target.h>
+#include <levin/trainer/strategies/stages.h>
 
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 #include "src/checkpoint/checkpoint_shards.h"
 #include "src/checkpoint/checkpoint_values.h"
 #include "src/checkpoint/fit_checkpoint.h"
+#include "src/checkpoint/full_state_dict.h"
 #include "src/checkpoint/generator_map.h"
 #include "src/launch/slurm.h"
 #include "src/logging.h"
@@ -28,7 +30,7 @@ CheckpointKeeper::CheckpointKeeper(Run& run, Optimizers& optimizers, StepRunner&
       optimizers_(optimizers),
       runner_(runner),
       data_(data),
-      writer_(run.config.async_checkpoints && !run.strategy.saves_shards()) {
+      writer_(run.config.async_checkpoints && !saves_shards(run.strategy)) {
   for (const auto& c : run.callbacks)
     if (auto* policy = dynamic_cast<CheckpointPolicy*>(c.get())) policies_.push_back(policy);
   mark(run.state.point);
@@ -80,7 +82,7 @@ std::filesystem::path CheckpointKeeper::ask(CheckpointPolicy& policy, const F& d
   for (std::size_t i = 0; i < saved.size(); ++i) {
     const ProfileScope scope("save_checkpoint", Phase::checkpoint);
     const Checkpoint state = snapshot({.weights_only = weights_only[i] != 0});
-    if (run_.strategy.saves_shards()) {
+    if (saves_shards(run_.strategy)) {
       if (!write_part(policy, saved[i], state, before)) return {};
     } else if (writes) {
       contents = std::make_shared<EncodedCheckpoint>(encode_checkpoint(state));
@@ -163,7 +165,7 @@ std::filesystem::path CheckpointKeeper::save_interrupted() {
 
 void CheckpointKeeper::save_exception() noexcept {
   alone_ = true;  // other ranks have ended, or are about to
-  if (run_.strategy.divides_state() && run_.strategy.world_size() > 1) return;  // with their shards of the state
+  if (run_.strategy.sharded_optimizer() && run_.strategy.world_size() > 1) return;  // with their shards of the state
   if (run_.config.fast_dev_run > 0 || run_.context.sanity_checking || !run_.strategy.is_global_zero()) return;
   const auto guarded = [](const auto& f) {
     try {
@@ -241,12 +243,12 @@ Checkpoint CheckpointKeeper::snapshot(const Snapshot& what) {
   runner_.settle(run_.state);
   const Mark at = place();
   Checkpoint c;
-  const auto of_all = [&](const StateDict& own) { return alone_ ? own : run_.strategy.consensus(own); };
-  const bool in_shards = run_.strategy.saves_shards(), has_whole = !in_shards || !run_.strategy.divides_weights();
-  if (has_whole) c.model = run_.weights();
+  const auto of_all = [&](const StateDict& own) { return alone_ ? own : consensus(run_.strategy, own); };
+  const bool in_shards = saves_shards(run_.strategy), has_full = !in_shards || !run_.strategy.sharded_weights();
+  if (has_full) c.model = run_.weights();
   bool replaced = false;
   for (const auto& callback : run_.callbacks) replaced = callback->on_save_weights(run_.context, c.model) || replaced;
-  if (replaced && !has_whole)
+  if (replaced && !has_full)
     throw UsageError(
         "[checkpoint] a callback replaces its weights, and no rank has all of them. Use --fsdp-state-dict-type full.");
   c.model = of_all(c.model);
@@ -270,10 +272,10 @@ Checkpoint CheckpointKeeper::snapshot(const Snapshot& what) {
 
 /// Adds the state needed to resume training, besides the weights.
 void CheckpointKeeper::save_training(Checkpoint& c, const Mark& at) {
-  if (run_.strategy.saves_shards())
-    add_shards(c, "optimizer.", run_.strategy.optimizer_shards(optimizers_));
+  if (saves_shards(run_.strategy))
+    add_shards(c, "optimizer.", run_.strategy.sharded_optimizer()->optimizer_shards(optimizers_));
   else
-    c.tensors.merge("optimizer.", run_.strategy.optimizer_state(optimizers_));
+    c.tensors.merge("optimizer.", full_optimizer_state(run_.strategy, optimizers_));
   c.tensors.merge("scheduler.", optimizers_.scheduler_state());
   const int ranks = run_.strategy.data_ranks();
   const bool open_window = at.state.window_nominal > 0;
@@ -281,7 +283,8 @@ void CheckpointKeeper::save_training(Checkpoint& c, const Mark& at) {
     StateDict own;
     for (const auto& [name, p] : run_.module.named_parameters())
       if (p.grad().defined()) own.set(name, p.grad());
-    c.tensors.merge("grad.", run_.strategy.joined(own));
+    const Stages* const stages = run_.strategy.stages();
+    c.tensors.merge("grad.", stages ? stages->gather_state_dict(own) : own);
   }
   StateMap& v = c.values;
   v.put("precision", run_.precision.state());
@@ -304,13 +307,13 @@ void CheckpointKeeper::save_of_ranks(Checkpoint& c, const StateMap& own, bool op
   const auto all = run_.strategy.gather(own);
   for (const auto& [key, value] : all[0].values()) c.values.set(key, value);
   for (std::size_t r = 1; r < all.size(); ++r) c.values.put(rank_key(r), all[r]);
-  if (run_.strategy.replicas_differ()) save_replicas(c);
+  if (run_.strategy.divergent_weights()) save_replicas(c);
   if (!open_window) return;
   const auto rank = static_cast<std::size_t>(run_.strategy.rank());
   for (const auto& [name, p] : run_.module.named_parameters()) {
     if (!p.requires_grad()) continue;
     const Tensor grad = p.grad().defined() ? p.grad() : zeros(p.sizes(), like(p));
-    if (run_.strategy.saves_shards()) {
+    if (saves_shards(run_.strategy)) {
       add_shards(c, rank == 0 ? "grad." : rank_key(rank) + ".grad.", {{name, grad, 0, grad.sizes()}});
       continue;
     }
@@ -336,7 +339,7 @@ void CheckpointKeeper::save_replicas(Checkpoint& c) {
 /// Restores replicas; with a different number of ranks all start from the average and from rank zero's optimizers.
 void CheckpointKeeper::restore_replica(const Checkpoint& c, const std::filesystem::path& folder) {
   const auto ranks = c.values.has("world_size") ? c.values.get<std::int64_t>("world_size") : 1;
-  if (ranks != run_.strategy.world_size() || !run_.strategy.replicas_differ()) return;
+  if (ranks != run_.strategy.world_size() || !run_.strategy.divergent_weights()) return;
   const StateDict own = c.tensors.sub(rank_key(static_cast<std::size_t>(run_.strategy.rank())) + ".");
   const StateDict weights = own.sub("model.");
   if (weights.empty()) return;
@@ -386,7 +389,7 @@ void CheckpointKeeper::restore(const Checkpoint& c, const std::filesystem::path&
   const StateMap v = own_part(c);
   runner_.take_parameters();
   try {
-    run_.strategy.load_optimizer_state(optimizers_, c.tensors.sub("optimizer."));
+    load_full_optimizer_state(run_.strategy, optimizers_, c.tensors.sub("optimizer."));
     optimizers_.load_scheduler_state(c.tensors.sub("scheduler."));
     data_.train->load_state(train_place(c, v));
     for (StateMap val; !(val = v.part(fmt::format("val_loader{}", saved_val_.size()))).empty();)
@@ -399,8 +402,9 @@ void CheckpointKeeper::restore(const Checkpoint& c, const std::filesystem::path&
     throw StateError(fmt::format("[checkpoint] {} does not fit this run: {}", folder.string(), e.what()));
   }
   const std::string prefix = rank_key(static_cast<std::size_t>(run_.strategy.rank()));
+  const Stages* const stages = run_.strategy.stages();
   for (const auto& [name, p] : run_.module.named_parameters()) {
-    if (!run_.strategy.has(p)) continue;
+    if (stages && !stages->owns(p)) continue;
     const Tensor* own = c.tensors.find(prefix + ".grad." + name);
     if (const Tensor* grad = own ? own : c.tensors.find("grad." + name)) p.set_grad(*grad);
   }

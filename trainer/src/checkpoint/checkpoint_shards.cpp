@@ -10,11 +10,13 @@
 
 #include "src/checkpoint/checkpoint_files.h"
 #include "src/checkpoint/state_json.h"
+#include "src/strategies/rank_strategy.h"
 
 namespace levin {
 namespace {
 
 namespace fs = std::filesystem;
+using distributed::ProcessGroup;
 using distributed::Shard;
 using nlohmann::json;
 
@@ -36,18 +38,18 @@ StateDict tensors_of(const std::vector<Shard>& shards) {
 }
 
 /// Writes this rank's part; returns the metadata of all parts.
-std::vector<StateMap> write_part(const fs::path& to, const std::vector<Shard>& shards, const CheckpointRanks& ranks) {
+std::vector<StateMap> write_part(const fs::path& to, const std::vector<Shard>& shards, ProcessGroup& group) {
   StateMap own;
   try {
     const io::Bytes bytes = interop::encode_safetensors(tensors_of(shards));
-    const std::string name = part_name(ranks.rank, ranks.size);
+    const std::string name = part_name(group.rank(), group.size());
     io::write_file(to / name, bytes);
     own.set("file", name);
     own.set("description", checkpoint_files::describe(bytes).dump());
   } catch (const std::exception& e) {
-    own.set("error", fmt::format("Rank {}: {}", ranks.rank, e.what()));
+    own.set("error", fmt::format("Rank {}: {}", group.rank(), e.what()));
   }
-  return ranks.gather(own);
+  return gather_maps(group, own);
 }
 
 /// Written by rank zero when all parts are written.
@@ -65,33 +67,35 @@ void write_common(const fs::path& to, const Checkpoint& c, const std::vector<Sta
 
 }  // namespace
 
-void write_shards(const fs::path& folder, const Checkpoint& c, const CheckpointRanks& ranks) {
+void write_shards(const fs::path& folder, const Checkpoint& c, ProcessGroup& group) {
   StateMap outcome;
-  if (ranks.rank != 0) {
-    const StateMap first = ranks.gather({}).front();
-    if (first.has("folder")) write_part(first.get<std::string>("folder"), c.shards, ranks);
+  if (group.rank() != 0) {
+    const StateMap first = gather_maps(group, {}).front();
+    if (first.has("folder")) write_part(first.get<std::string>("folder"), c.shards, group);
   } else {
     bool told = false;
     try {
       checkpoint_files::write_as_one(folder, {}, [&](const fs::path& to) {
         told = true;
-        ranks.gather({{"folder", fs::absolute(to).string()}});
-        write_common(to, c, write_part(to, c.shards, ranks));
+        gather_maps(group, {{"folder", fs::absolute(to).string()}});
+        write_common(to, c, write_part(to, c.shards, group));
       });
     } catch (const IoError& e) {
-      if (!told) ranks.gather({});
+      if (!told) gather_maps(group, {});
       outcome.set("error", std::string(e.what()));
     }
   }
-  outcome = ranks.gather(outcome).front();
+  outcome = gather_maps(group, outcome).front();
   if (outcome.has("error")) throw IoError(outcome.get<std::string>("error"));
 }
 
+bool saves_shards(Strategy& strategy) {
+  const auto* sharded = strategy.sharded_optimizer();
+  return sharded && sharded->saves_shards();
+}
+
 void write_checkpoint(Strategy& strategy, const fs::path& folder, const Checkpoint& c) {
-  if (strategy.saves_shards())
-    return write_shards(folder, c, {.rank = strategy.rank(),
-                                    .size = strategy.world_size(),
-                                    .gather = [&](const StateMap& own) { return strategy.gather(own); }});
+  if (saves_shards(strategy)) return write_shards(folder, c, *strategy.process_group());
   if (strategy.is_global_zero()) write_checkpoint(folder, c);
   strategy.barrier();
 }
@@ -103,14 +107,14 @@ void add_shards(Checkpoint& c, const std::string& prefix, std::vector<Shard> sha
   }
 }
 
-std::vector<Shard> weight_shards(const Strategy& strategy, const nn::Module& module, const StateDict& whole) {
-  if (strategy.divides_weights()) return strategy.weight_shards(module);
+std::vector<Shard> weight_shards(Strategy& strategy, const nn::Module& module, const StateDict& full) {
+  if (const auto* sharded = strategy.sharded_weights()) return sharded->weight_shards(module);
   const no_grad guard;
   const std::int64_t rank = strategy.rank(), size = strategy.world_size();
   std::set<std::string> parameters;
   for (const auto& [name, p] : module.named_parameters()) parameters.insert(name);
   std::vector<Shard> own;
-  for (const auto& [name, t] : whole) {
+  for (const auto& [name, t] : full) {
     const std::int64_t begin = t.numel() * rank / size, end = t.numel() * (rank + 1) / size;
     if (parameters.contains(name) && t.numel() > 0) {
       const Tensor flat = t.detach().contiguous().view({-1});

@@ -5,26 +5,25 @@
 // A part names tensors "model.<name>" or as in Checkpoint::tensors. For a sharded tensor it holds some elements (n),
 // and under "place.<that name>" the offset of the first element and the sizes of the full tensor (1 + dimensions).
 
+#include <levin/distributed/shard.h>
 #include <levin/trainer/checkpoint.h>
 #include <levin/trainer/strategy.h>
 
 #include <nlohmann/json.hpp>
 
+#include <functional>
 #include <map>
 #include <optional>
 
 namespace levin {
 
-/// The ranks that write a sharded checkpoint, and their communication.
-struct CheckpointRanks {
-  int rank, size;
-  std::function<std::vector<StateMap>(const StateMap& own)> gather;  ///< gathers the maps of all ranks, by rank
-};
-
 /// Collective: each rank passes its own shards; everything else is taken from rank zero. The folder appears atomically
 /// when all parts are written. If a rank cannot write, all ranks throw the same IoError and the previous folder is
 /// intact.
-void write_shards(const std::filesystem::path& folder, const Checkpoint& checkpoint, const CheckpointRanks& ranks);
+void write_shards(const std::filesystem::path& folder, const Checkpoint& checkpoint, distributed::ProcessGroup& group);
+
+/// True if each rank writes its own shards, see ShardedOptimizer.
+bool saves_shards(Strategy& strategy);
 
 /// Writes shards from each rank or everything from rank zero, as the strategy requires. Collective; the folder exists
 /// when it returns.
@@ -32,10 +31,9 @@ void write_checkpoint(Strategy& strategy, const std::filesystem::path& folder, c
 
 void add_shards(Checkpoint& checkpoint, const std::string& prefix, std::vector<distributed::Shard> shards);
 
-/// Returns this rank's shards of the weights. If all ranks have the full weights in `whole`, an even share of each
+/// Returns this rank's shards of the weights. If all ranks have the full weights in `full`, an even share of each
 /// parameter.
-std::vector<distributed::Shard> weight_shards(const Strategy& strategy, const nn::Module& module,
-                                              const StateDict& whole);
+std::vector<distributed::Shard> weight_shards(Strategy& strategy, const nn::Module& module, const StateDict& full);
 
 /// Assembles tensors from shards.
 class ShardJoiner {

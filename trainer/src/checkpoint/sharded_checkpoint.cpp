@@ -5,7 +5,6 @@
 
 #include "src/checkpoint/checkpoint_files.h"
 #include "src/checkpoint/checkpoint_shards.h"
-#include "src/strategies/rank_strategy.h"
 
 namespace levin {
 namespace {
@@ -70,9 +69,7 @@ void save_sharded_checkpoint(const fs::path& folder, const FullyShardedDataParal
   Checkpoint c;
   add_shards(c, "model.", fsdp.shards());
   add_shards(c, "optimizer.", fsdp.optimizer_shards(optimizer));
-  write_shards(folder, c, {.rank = group.rank(), .size = group.size(), .gather = [&](const StateMap& own) {
-                             return gather_maps(group, own);
-                           }});
+  write_shards(folder, c, group);
 }
 
 void load_sharded_checkpoint(const fs::path& folder, FullyShardedDataParallel& fsdp,

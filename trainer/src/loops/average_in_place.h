@@ -1,12 +1,12 @@
 #pragma once
-// Evaluates the average of the ranks' replicas during a fit in which replicas differ.
+// Evaluates the average of the ranks' weights during a fit in which they differ.
 
 #include "src/loops/run.h"
 
 namespace levin {
 
 /// While alive, the module holds the average of all ranks' weights and buffers; the destructor restores its own
-/// exactly. Has no effect if replicas do not differ. Collective.
+/// exactly. Has no effect if the weights do not differ. Collective.
 class AverageInPlace {
  public:
   explicit AverageInPlace(Run& run);

@@ -127,7 +127,7 @@ bool EvalLoop::run(const EvalPlan& plan, std::vector<Tensor>* predictions) {
   if (stage_ == Stage::fit) average.emplace(run_);
   ModeKeeper modes(run_.module);
   const ModeGuard guard(eval_modes(run_.config.inference_mode));
-  run_.strategy.share_buffers(run_.module);
+  run_.strategy.broadcast_buffers(run_.module);
   run_.module_do(h.model_eval);
   if (!resumed_) {
     run_.metrics.start_epoch(h.split);

@@ -3,6 +3,7 @@
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
 #include <levin/optim/clip.h>
+#include <levin/trainer/strategies/sharded_optimizer.h>
 #include <levin/trainer/train_state.h>
 
 #include <fmt/format.h>
@@ -14,8 +15,10 @@ namespace levin {
 
 Toggled::Toggled(ManualOptimization& owner, std::size_t index, bool sync_grad)
     : owner_(&owner), synced_before_(std::exchange(owner.syncs_, owner.syncs_ && sync_grad)) {
+  const ShardedOptimizer* const sharded = owner.strategy_.sharded_optimizer();
   const auto parameters = [&](std::size_t i) {
-    return owner.strategy_.whole_of(owner.optimizers().optimizer(i).parameters());
+    const auto stepped = owner.optimizers().optimizer(i).parameters();
+    return sharded ? sharded->full_parameters(stepped) : stepped;
   };
   const auto own = parameters(index);
   for (std::size_t i = 0; i < owner.optimizers().size(); ++i) {
@@ -48,8 +51,8 @@ void OptimizerHandle::clip_gradients(double value, const std::string& algorithm)
   owner_->clip_gradients(index_, value, algorithm);
 }
 
-void refuse_own_weights(const Strategy& strategy, const PrecisionPlugin& precision) {
-  if (!strategy.divides_state() || !precision.has_own_weights()) return;
+void refuse_own_weights(Strategy& strategy, const PrecisionPlugin& precision) {
+  if (!strategy.sharded_optimizer() || !precision.has_own_weights()) return;
   throw UsageError(
       fmt::format("[fit] --precision {} steps on its own copy of the weights, which --strategy {} does not shard. Use "
                   "16-mixed or bf16-mixed, or --strategy ddp.",
@@ -104,12 +107,12 @@ void ManualOptimization::backward_of_only(const Tensor& scaled, bool average) {
 void ManualOptimization::zero_grad(std::size_t i, bool set_to_none) {
   optimizers_.optimizer(i).zero_grad(set_to_none);
   precision_.zero_grad();
-  strategy_.zero_grad(optimizers_.optimizer(i).parameters());
+  if (auto* sharded = strategy_.sharded_optimizer()) sharded->zero_grad(optimizers_.optimizer(i).parameters());
   gathered_[i] = {};
 }
 
 const Tensor& ManualOptimization::unscale(std::size_t i) {
-  if (!syncs_ && strategy_.divides_state() && strategy_.world_size() > 1)
+  if (!syncs_ && strategy_.sharded_optimizer() && strategy_.world_size() > 1)
     throw UsageError(
         fmt::format("[toggle_model] this step has no sync_grad, but --strategy {} needs the gradients of all ranks in "
                     "every step. Set sync_grad to true for the batches that step.",

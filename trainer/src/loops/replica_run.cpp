@@ -20,7 +20,7 @@ struct Lent {
 }  // namespace
 
 std::vector<Tensor> ReplicaRun::step(std::size_t number, LevinModule& replica, const Batch& batch,
-                                     const Strategy::ReplicaStep& step) {
+                                     const Replicas::Step& step) {
   if (number >= parts_.size()) parts_.resize(number + 1);
   Part& part = parts_[number];
   part.replica = &replica;
@@ -51,10 +51,11 @@ void ReplicaRun::take_metrics(LevinModule& replica) {
 }
 
 std::vector<Tensor> run_on_replicas(LevinModule& module, Strategy& strategy, const Batch& batch,
-                                    const Strategy::ReplicaStep& step) {
-  if (strategy.replicas() == 1) return step(0, module, batch);
-  ReplicaRun run(module, strategy.replicas());
-  auto outputs = strategy.on_replicas(module, batch, [&](std::size_t number, LevinModule& replica, const Batch& part) {
+                                    const Replicas::Step& step) {
+  Replicas* const replicas = strategy.replicas();
+  if (!replicas) return step(0, module, batch);
+  ReplicaRun run(module, replicas->size());
+  auto outputs = replicas->run(batch, [&](std::size_t number, LevinModule& replica, const Batch& part) {
     return run.step(number, replica, part, step);
   });
   run.finish();
@@ -117,9 +118,9 @@ StepOutput whole(const Given& given, const std::vector<Tensor>& joined) {
 }  // namespace
 
 StepOutput run_training_step(LevinModule& module, Strategy& strategy, const Batch& batch, int index) {
-  const std::size_t n = strategy.replicas();
-  if (n == 1) return module.training_step_end(module.training_step(batch, index));
-  Given given{std::vector<StepOutput>(n), std::vector<double>(n)};
+  Replicas* const replicas = strategy.replicas();
+  if (!replicas) return module.training_step_end(module.training_step(batch, index));
+  Given given{std::vector<StepOutput>(replicas->size()), std::vector<double>(replicas->size())};
   const auto joined =
       run_on_replicas(module, strategy, batch, [&](std::size_t number, LevinModule& replica, const Batch& part) {
         StepOutput& out = given.outputs[number] = replica.training_step(part, index);

@@ -2,6 +2,7 @@
 // Runs the module's steps on all replicas of this process; with one replica, the steps themselves.
 
 #include <levin/trainer/module.h>
+#include <levin/trainer/strategies/replicas.h>
 #include <levin/trainer/strategy.h>
 
 #include <optional>
@@ -17,8 +18,7 @@ class ReplicaRun {
   ReplicaRun(LevinModule& module, std::size_t parts = 0) : module_(module), link_(module.link_), parts_(parts) {}
 
   /// Runs a step and keeps its logged values separate. Called for each replica, possibly concurrently.
-  std::vector<Tensor> step(std::size_t number, LevinModule& replica, const Batch& batch,
-                           const Strategy::ReplicaStep& step);
+  std::vector<Tensor> step(std::size_t number, LevinModule& replica, const Batch& batch, const Replicas::Step& step);
   /// Returns the values logged by the parts; metrics are merged into the module's own.
   std::vector<LogPart> logged();
   /// Logs those values.
@@ -44,7 +44,7 @@ class ReplicaRun {
 /// Concatenates the outputs; combines the values logged by replicas into one per name, and merges their metrics into
 /// the module's.
 std::vector<Tensor> run_on_replicas(LevinModule& module, Strategy& strategy, const Batch& batch,
-                                    const Strategy::ReplicaStep& step);
+                                    const Replicas::Step& step);
 
 /// Runs training_step, then training_step_end: losses are weighted by the samples of their parts, or by their own
 /// weights.

@@ -3,6 +3,7 @@
 
 #include <levin/trainer/precision.h>
 #include <levin/trainer/step_hooks.h>
+#include <levin/trainer/strategies/stages.h>
 
 #include "src/loops/replica_run.h"
 

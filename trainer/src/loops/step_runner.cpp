@@ -2,6 +2,8 @@
 
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
+#include <levin/trainer/strategies/replicas.h>
+#include <levin/trainer/strategies/sharded_optimizer.h>
 
 #include <fmt/format.h>
 
@@ -22,12 +24,12 @@ StepRunner::StepRunner(LevinModule& module, Optimizers& optimizers, Strategy& st
       hooks_(hooks),
       options_(std::move(options)) {
   if (!module_.automatic_optimization) {
-    if (strategy_.replicas() > 1)
+    if (strategy_.replicas())
       throw UsageError(
           fmt::format("[fit] {} uses manual optimization, but --strategy {} runs its step once per device before any "
                       "backward. Use --strategy ddp, or wrap networks of it by distributed::DataParallel.",
                       module_.type_name(), strategy_.name()));
-    if (strategy_.has_stages())
+    if (strategy_.stages())
       throw UsageError(
           fmt::format("[fit] {} uses manual optimization, but --strategy {} has its own order of forward and backward. "
                       "Use --strategy ddp, or distributed::Pipeline in training_step.",
@@ -49,7 +51,8 @@ void StepRunner::take_parameters() {
   std::size_t count = 0;
   for (const auto& group : optimizers_.optimizer().param_groups()) count += group.params.size();
   if (count == parameters_.size()) return;
-  if (!parameters_.empty()) strategy_.take_parameters(optimizers_);
+  if (auto* sharded = strategy_.sharded_optimizer(); sharded && !parameters_.empty())
+    sharded->take_parameters(optimizers_);
   precision_.attach(optimizers_.optimizer());
   parameters_ = optimizers_.optimizer().parameters();
 }
@@ -60,9 +63,9 @@ StepOutput StepRunner::run(const Batch& given, int index, bool last, TrainState&
   const std::int64_t samples = batch.size();
   const bool closes = last || state.micro + 1 == options_.accumulate_grad_batches;
   if (manual_) return run_manual(batch, index, state);
-  const bool staged = strategy_.has_stages();
-  const StepOutput out = staged ? run_stages(batch, index, state) : forward(batch, index, state);
-  if (!staged && !out.empty()) backward(out, samples, closes, state);
+  Stages* const stages = strategy_.stages();
+  const StepOutput out = stages ? run_stages(*stages, batch, index, state) : forward(batch, index, state);
+  if (!stages && !out.empty()) backward(out, samples, closes, state);
   if (out.empty() && strategy_.world_size() > 1) refuse_no_loss();
   state.samples += samples;
   ++state.micro;
@@ -78,7 +81,7 @@ void StepRunner::refuse_no_loss() const {
 }
 
 StepOutput StepRunner::forward(const Batch& batch, int index, const TrainState& state) {
-  if (state.micro == 0) strategy_.share_buffers(module_);
+  if (state.micro == 0) strategy_.broadcast_buffers(module_);
   const ProfileScope profile(action_of(module_, "training_step"), Phase::forward);
   const auto scope = precision_.step_scope();
   return run_training_step(module_, strategy_, batch, index);
@@ -126,12 +129,12 @@ void StepRunner::zero_grad() {
   const ProfileScope profile(action_of(module_, "optimizer_zero_grad"), Phase::optimizer);
   module_.optimizer_zero_grad(optimizers_.optimizer());
   precision_.zero_grad();
-  strategy_.zero_grad(parameters_);
+  if (auto* sharded = strategy_.sharded_optimizer()) sharded->zero_grad(parameters_);
 }
 
 /// Runs forward and backward of a batch whose micro-batches pass through several ranks.
-StepOutput StepRunner::run_stages(const Batch& batch, int index, TrainState& state) {
-  if (state.micro == 0) strategy_.share_buffers(module_);
+StepOutput StepRunner::run_stages(Stages& stages, const Batch& batch, int index, TrainState& state) {
+  if (state.micro == 0) strategy_.broadcast_buffers(module_);
   if (const bool begins = state.window_nominal == 0; begins) {
     zero_grad();
     weighs_ = false;  // only rank zero has losses
@@ -142,7 +145,7 @@ StepOutput StepRunner::run_stages(const Batch& batch, int index, TrainState& sta
                    .samples = batch.size(),
                    .window = options_.accumulate_grad_batches,
                    .nominal = state.window_nominal});
-  strategy_.run_batch(batch, step);
+  stages.run_batch(batch, step);
   hooks_.on_after_backward();
   const StagedStep::Result result = step.share();
   if (result.output.empty()) return {};
@@ -154,7 +157,7 @@ StepOutput StepRunner::run_stages(const Batch& batch, int index, TrainState& sta
 /// Reduces found_inf over all ranks. With stages a rank may have no gradients.
 Tensor StepRunner::of_all_ranks(const Tensor& found_inf) {
   const bool known = found_inf.defined();
-  if (strategy_.has_stages() ? !strategy_.any(known) : !known) return {};
+  if (strategy_.stages() ? !strategy_.any(known) : !known) return {};
   return strategy_.reduce(known ? found_inf : zeros({}, {.dtype = kFloat32, .device = strategy_.device()}),
                           ReduceOp::max);
 }

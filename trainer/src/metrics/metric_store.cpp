@@ -86,7 +86,7 @@ void MetricStore::arrive(std::string_view name, const V& value, const LogOptions
   if (o.rank_zero_only && ranks_ && !ranks_->is_global_zero()) return;
   arrivals_.push_back({metric, HostRead(value), weight, ++stamp_});
   // Reduce now, since the time at which a value is processed depends on when it arrives.
-  if (o.sync_dist && ranks_ && ranks_->shares_logs() && metrics_[metric].on_step)
+  if (o.sync_dist && ranks_ && ranks_->syncs_logs() && metrics_[metric].on_step)
     arrivals_.back().of_all_ranks = HostRead(ranks_->reduce(value, over_ranks(o.reduce)));
   settle(/*wait=*/false);
 }
@@ -147,7 +147,7 @@ void MetricStore::finish_epoch(Split split) {
 void MetricStore::finish_sum(Metric& m) {
   double sum = m.has_sum ? m.sum : nothing_of(m.reduce), weight = m.has_sum ? m.weight : 0.0;
   bool known = m.has_sum;
-  if (ranks_ && ranks_->shares_logs() && m.sync_dist && m.on_epoch) {
+  if (ranks_ && ranks_->syncs_logs() && m.sync_dist && m.on_epoch) {
     // Reduce even without a value: the other ranks wait for this one.
     weight = ranks_->reduce(weight, ReduceOp::sum);
     sum = ranks_->reduce(sum, m.reduce == Reduce::mean ? ReduceOp::sum : over_ranks(m.reduce));

@@ -15,7 +15,7 @@ namespace levin {
 namespace {
 
 /// Checks in one exchange whether all ranks have the same number: no bit may differ.
-bool same_on_all(Strategy& ranks, std::uint64_t number) {
+bool same_on_all(const Strategy& ranks, std::uint64_t number) {
   std::array<std::uint8_t, 128> bits{};
   for (std::size_t i = 0; i < 64; ++i) bits[(number >> i & 1) ? i : 64 + i] = 1;
   ranks.any(bits);

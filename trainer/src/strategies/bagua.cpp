@@ -25,8 +25,9 @@ class GradientAllreduce : public Ddp {
 };
 
 /// Returns the ranks by machine if there are several machines and one has several ranks, else null.
-ByteGradByMachine by_machine(ProcessGroup& group, int node) {
-  const auto machines = ranks_by_machine(group, node);
+ByteGradByMachine by_machine(const Strategy& strategy) {
+  ProcessGroup& group = *strategy.process_group();
+  const auto machines = ranks_by_machine(strategy);
   ByteGradByMachine hook;
   if (machines.size() == 1 || machines.size() == static_cast<std::size_t>(group.size())) return hook;
   std::vector<int> first;
@@ -41,7 +42,7 @@ ByteGradByMachine by_machine(ProcessGroup& group, int node) {
 /// bytegrad: gradients in 8 bits; if machines have several ranks, only between machines.
 class ByteGrad final : public GradientAllreduce {
  public:
-  ByteGrad(World& world, Device device) : GradientAllreduce(world, device), hook_(by_machine(group(), node_rank())) {}
+  ByteGrad(World& world, Device device) : GradientAllreduce(world, device), hook_(by_machine(*this)) {}
 
  protected:
   CommHook comm_hook(const std::vector<Parameter>&) override {
@@ -68,10 +69,11 @@ class OwnGradients : public RankStrategy {
   std::string name() const override { return "bagua"; }
   void reduce_in_backward(const std::vector<Parameter>&) override {}
   void finish_reduction(const std::vector<Parameter>&) override {}
-  bool replicas_differ() const override { return world_size() > 1; }
+  DivergentWeights* divergent_weights() override { return world_size() > 1 ? &consensus_ : nullptr; }
 
  private:
   double factor_;
+  GroupConsensus consensus_{group()};
 };
 
 /// Returns 0 if another strategy saved the state.
@@ -163,7 +165,7 @@ class Async final : public GradientAllreduce {
     averages_.each([](const std::vector<Parameter>& parameters, AsyncAverage& a) { a.settle(parameters); });
     averages_.clear();
   }
-  bool replicas_differ() const override { return world_size() > 1; }
+  DivergentWeights* divergent_weights() override { return world_size() > 1 ? &consensus_ : nullptr; }
   StateMap state() override {
     StateMap own = Ddp::state();
     own.set("steps", steps_);
@@ -180,6 +182,7 @@ class Async final : public GradientAllreduce {
   std::int64_t warmup_, steps_ = 0;
   std::chrono::milliseconds interval_;
   ByParameters<AsyncAverage> averages_;
+  GroupConsensus consensus_{group()};
 };
 
 /// qadam: averages gradients while the optimizer warms up, then the momentum in 8 bits.

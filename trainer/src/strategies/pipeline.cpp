@@ -8,6 +8,7 @@
 #include <levin/nn/forward_result.h>
 #include <levin/trainer/module.h>
 #include <levin/trainer/optimizers.h>
+#include <levin/trainer/strategies/stages.h>
 
 #include <fmt/format.h>
 
@@ -15,9 +16,9 @@
 #include <numeric>
 
 #include "src/strategies/batch_rows.h"
+#include "src/strategies/pipeline_module.h"
 #include "src/strategies/random_streams.h"
 #include "src/strategies/rank_strategy.h"
-#include "src/strategies/stages.h"
 #include "src/strategies/strategies.h"
 
 namespace levin {
@@ -30,43 +31,43 @@ constexpr std::int64_t kMostMicroBatches = 1024;
 /// Thrown to end training_step on the first stage's rank, once the network's input is known.
 struct Reached {};
 
-class PipelineStrategy final : public RankStrategy {
+class PipelineStrategy final : public RankStrategy, public Stages, public ShardedOptimizer, public ShardedWeights {
  public:
   PipelineStrategy(World& world, Device device, const StrategyOptions& o)
       : RankStrategy(world, device), micro_batches_(static_cast<int>(o.pipeline.micro_batches)),
         balance_(o.pipeline.balance) {}
   ~PipelineStrategy() override { hook_.remove(); }
   std::string name() const override { return "pipeline"; }
-  bool shares_logs() const override { return false; }  // all ranks log the same values
+  bool syncs_logs() const override { return false; }  // all ranks log the same values
   int data_ranks() const override { return 1; }
-  bool has_stages() const override { return world_size() > 1; }
+  Stages* stages() override { return has_stages() ? this : nullptr; }
+  ShardedOptimizer* sharded_optimizer() override { return has_stages() ? this : nullptr; }
+  ShardedWeights* sharded_weights() override { return has_stages() ? this : nullptr; }
 
   void setup(nn::Module& module) override;
   void finish(nn::Module& module) override;
-  void share_buffers(nn::Module&) override {
-    if (stages_ && !stages_->other_buffers().empty()) distributed::broadcast_all(group(), stages_->other_buffers());
+  void broadcast_buffers(nn::Module&) override {
+    if (staged_ && !staged_->other_buffers().empty()) distributed::broadcast_all(group(), staged_->other_buffers());
   }
   void run_batch(const Batch& batch, BatchParts& parts) override;
   void reduce_in_backward(const std::vector<Parameter>&) override {}
   void finish_reduction(const std::vector<Parameter>&) override {}
   /// Parameters outside the network are stepped on rank 0.
   void after_step(const std::vector<Parameter>&) override {
-    if (stages_ && !stages_->other_parameters().empty())
-      distributed::broadcast_all(group(), stages_->other_parameters());
+    if (staged_ && !staged_->other_parameters().empty())
+      distributed::broadcast_all(group(), staged_->other_parameters());
   }
 
-  bool divides_state() const override { return has_stages(); }
-  bool divides_weights() const override { return has_stages(); }
-  bool has(const Tensor& parameter) const override { return !stages_ || stages_->owner(parameter) == rank(); }
-  StateDict joined(const StateDict& own) const override;
+  bool owns(const Tensor& parameter) const override { return !staged_ || staged_->owner(parameter) == rank(); }
+  StateDict gather_state_dict(const StateDict& own) const override;
   void clip_grad_norm(const std::vector<Parameter>& parameters, double max_norm) override {
     distributed::clip_grad_norm_of_pieces_(parameters, max_norm, group());
   }
-  Tensor whole_norms(const Tensor& norms, double type) const override { return norms_over_ranks(norms, type); }
-  StateDict optimizer_state(const Optimizers& optimizers) override;
-  void load_optimizer_state(Optimizers& optimizers, const StateDict& whole) override;
-  StateDict weights(const nn::Module& module) const override;
-  void load_weights(nn::Module& module, const StateDict& whole) override;
+  Tensor full_norms(const Tensor& norms, double type) const override { return norms_over_ranks(group(), norms, type); }
+  StateDict full_optimizer_state(const Optimizers& optimizers) const override;
+  void load_full_optimizer_state(Optimizers& optimizers, const StateDict& full) override;
+  StateDict full_state_dict(const nn::Module& module) const override;
+  void load_full_state_dict(nn::Module& module, const StateDict& full) override;
 
  private:
   /// State of the current batch.
@@ -79,7 +80,8 @@ class PipelineStrategy final : public RankStrategy {
     int calls = 0;   // calls of the network in this micro-batch's training_step
   };
 
-  bool of(const nn::Module& module) const { return stages_ && &stages_->module() == &module; }
+  bool has_stages() const { return world_size() > 1; }
+  bool of(const nn::Module& module) const { return staged_ && &staged_->module() == &module; }
   std::vector<Batch> split(const Batch& batch) const;
   void check_same(const Batch& batch) const;
   void called(const Tensor& x);
@@ -96,7 +98,7 @@ class PipelineStrategy final : public RankStrategy {
   int micro_batches_;
   std::string balance_;
   std::shared_ptr<distributed::ProcessGroup> in_order_;  // ranks in stage order
-  std::unique_ptr<Stages> stages_;
+  std::unique_ptr<PipelineModule> staged_;
   std::string module_type_;
   HookHandle hook_;
   Step* step_ = nullptr;
@@ -117,7 +119,8 @@ void PipelineStrategy::setup(nn::Module& module) {
                     "Sequential that is divided into stages.",
                     own->type_name()));
   hook_.remove();
-  stages_ = std::make_unique<Stages>(module, *cut, cut_into_stages(*cut, world_size(), balance_), shared_group());
+  const auto layers = cut_into_stages(*cut, world_size(), balance_);
+  staged_ = std::make_unique<PipelineModule>(module, *cut, layers, shared_group());
   module.to(device());
   distributed::share_module(module, group());
   const GeneratorState random = default_generator().state();
@@ -133,7 +136,7 @@ void PipelineStrategy::setup(nn::Module& module) {
     in_order_ = group().new_group(ranks);
   }
   module_type_ = own->type_name();
-  stages_->drop_others();
+  staged_->drop_others();
   hook_ = cut->register_forward_pre_hook([this](nn::Module&, const Tensor& x) {
     called(x);
     return Tensor();
@@ -143,8 +146,8 @@ void PipelineStrategy::setup(nn::Module& module) {
 void PipelineStrategy::finish(nn::Module& module) {
   if (!of(module)) return;
   hook_.remove();
-  stages_->collect_all();
-  stages_.reset();
+  staged_->collect_all();
+  staged_.reset();
 }
 
 // --- a batch in training
@@ -191,12 +194,12 @@ void PipelineStrategy::run_batch(const Batch& batch, BatchParts& parts) {
   } const open{step_};
   step_ = &step;
   const auto forward = [&](int piece, const Tensor& received) {
-    if (stages_->is_last()) return loss_of(step, piece, received);
-    const Tensor x = stages_->is_first() ? input_of(step, piece) : received;
+    if (staged_->is_last()) return loss_of(step, piece, received);
+    const Tensor x = staged_->is_first() ? input_of(step, piece) : received;
     return parts.compute([&] { return layers(step.random, piece, x); });
   };
   const auto backward = [&](const Tensor& output, const Tensor& gradient) {
-    if (stages_->is_last())
+    if (staged_->is_last())
       parts.backward(output);
     else
       output.backward(gradient);
@@ -235,7 +238,7 @@ Tensor PipelineStrategy::input_of(Step& step, int piece) const {
 
 Tensor PipelineStrategy::layers(RandomStreams& random, int piece, const Tensor& x) const {
   Tensor y;
-  random.run(stream(piece, stages_->own()), [&] { y = stages_->forward(x); });
+  random.run(stream(piece, staged_->own()), [&] { y = staged_->forward(x); });
   return y;
 }
 
@@ -246,8 +249,8 @@ void PipelineStrategy::called(const Tensor& x) {
     throw UsageError(
         fmt::format("[pipeline] the input of \"{}\" requires a gradient, which would end at the first stage: there are "
                     "trainable parameters before it. Move their layers into the Sequential, or freeze them.",
-                    stages_->name()));
-  if (stages_->is_first()) {
+                    staged_->name()));
+  if (staged_->is_first()) {
     step_->input = x;
     throw Reached{};
   }
@@ -255,7 +258,7 @@ void PipelineStrategy::called(const Tensor& x) {
     throw UsageError(
         fmt::format("[pipeline] training_step of {} calls \"{}\" more than once, and the pipeline runs once for a "
                     "micro-batch. Call it once, with all samples, or use --strategy ddp.",
-                    module_type_, stages_->name()));
+                    module_type_, staged_->name()));
   throw nn::ForwardResult{layers(step_->random, step_->piece, step_->input)};
 }
 
@@ -263,7 +266,7 @@ void PipelineStrategy::never_called() const {
   throw UsageError(
       fmt::format("[pipeline] training_step of {0} does not call \"{1}\", which --strategy pipeline divides into "
                   "stages. Call it as {1}(x), or override pipeline_module().",
-                  module_type_, stages_->name()));
+                  module_type_, staged_->name()));
 }
 
 /// Runs forward through the stages; all ranks get the output.
@@ -272,7 +275,7 @@ Tensor PipelineStrategy::evaluate(const Tensor& x) {
     throw UsageError(
         fmt::format("[pipeline] \"{}\" is called with gradients outside of the Trainer's training_step, where forward "
                     "and backward go through the stages together. Call it under no_grad.",
-                    stages_->name()));
+                    staged_->name()));
   RandomStreams random;
   int piece = 0;
   Pipeline pipeline([&](const Tensor& part) { return layers(random, piece++, part); }, in_order_,
@@ -284,8 +287,8 @@ Tensor PipelineStrategy::evaluate(const Tensor& x) {
 
 // --- full state
 
-StateDict PipelineStrategy::joined(const StateDict& own) const {
-  if (!stages_) return own;
+StateDict PipelineStrategy::gather_state_dict(const StateDict& own) const {
+  if (!staged_) return own;
   std::vector<std::string> names;
   std::vector<std::int64_t> kinds;
   for (const auto& [name, t] : own) {
@@ -296,7 +299,7 @@ StateDict PipelineStrategy::joined(const StateDict& own) const {
   StateMap list;
   list.set("names", names);
   list.set("kinds", kinds);
-  const auto lists = gather_maps(group(), list);
+  const auto lists = gather(list);
   if (rank() != 0) {
     for (const auto& [name, t] : own) group().send(t.detach().contiguous(), 0).wait();
     return {};
@@ -320,13 +323,13 @@ StateDict PipelineStrategy::joined(const StateDict& own) const {
   return all;
 }
 
-StateDict PipelineStrategy::optimizer_state(const Optimizers& optimizers) {
+StateDict PipelineStrategy::full_optimizer_state(const Optimizers& optimizers) const {
   std::vector<StateDict> states;
   for (std::size_t i = 0; i < optimizers.size(); ++i) {
     StateDict own;
     for (const auto& [name, t] : optimizers.optimizer(i).state_dict())
       if (rank() == 0 || name.starts_with("state.")) own.set(name, t);
-    const StateDict all = joined(own);
+    const StateDict all = gather_state_dict(own);
     StateDict in_order;  // in the order of a single process
     for (const Parameter& p : optimizers.optimizer(i).parameters())
       in_order.merge("state." + p.name + ".", all.sub("state." + p.name + "."));
@@ -336,14 +339,14 @@ StateDict PipelineStrategy::optimizer_state(const Optimizers& optimizers) {
   return Optimizers::joined(states);
 }
 
-void PipelineStrategy::load_optimizer_state(Optimizers& optimizers, const StateDict& whole) {
-  const auto states = optimizers.parts(whole);
+void PipelineStrategy::load_full_optimizer_state(Optimizers& optimizers, const StateDict& full) {
+  const auto states = optimizers.parts(full);
   StateDict own;
   std::vector<StateDict> list;
   for (std::size_t i = 0; i < states.size(); ++i) {
     std::vector<std::string> foreign;
     for (const Parameter& p : optimizers.optimizer(i).parameters())
-      if (!has(p)) foreign.push_back("state." + p.name + ".");
+      if (!owns(p)) foreign.push_back("state." + p.name + ".");
     StateDict& kept = list.emplace_back();
     for (const auto& [name, t] : states[i])
       if (std::ranges::none_of(foreign, [&](const std::string& prefix) { return name.starts_with(prefix); }))
@@ -352,25 +355,25 @@ void PipelineStrategy::load_optimizer_state(Optimizers& optimizers, const StateD
   optimizers.load_optimizer_state(Optimizers::joined(list));
 }
 
-StateDict PipelineStrategy::weights(const nn::Module& module) const {
+StateDict PipelineStrategy::full_state_dict(const nn::Module& module) const {
   if (!of(module)) return module.state_dict();
-  const StateDict all = joined(stages_->own_weights());
+  const StateDict all = gather_state_dict(staged_->own_weights());
   StateDict in_order;
   if (rank() == 0)
     for (const auto& [name, t] : module.state_dict()) in_order.set(name, all.at(name));
   return in_order;
 }
 
-void PipelineStrategy::load_weights(nn::Module& module, const StateDict& whole) {
-  if (!of(module)) return void(module.load_state_dict(whole));
-  stages_->allocate();
+void PipelineStrategy::load_full_state_dict(nn::Module& module, const StateDict& full) {
+  if (!of(module)) return void(module.load_state_dict(full));
+  staged_->allocate();
   StateDict given;
   const StateDict own = module.state_dict();
-  for (const auto& [name, t] : whole) given.set(name, t.defined() || !own.contains(name) ? t : own.at(name));
+  for (const auto& [name, t] : full) given.set(name, t.defined() || !own.contains(name) ? t : own.at(name));
   struct Drop {
-    Stages& stages;
-    ~Drop() { stages.drop_others(); }
-  } const drop{*stages_};
+    PipelineModule& staged;
+    ~Drop() { staged.drop_others(); }
+  } const drop{*staged_};
   module.load_state_dict(given);
 }
 

@@ -16,10 +16,10 @@ namespace {
 using namespace distributed;
 
 /// Returns the group of the ranks of this machine.
-std::shared_ptr<ProcessGroup> group_of_machine(ProcessGroup& group, int node) {
+std::shared_ptr<ProcessGroup> group_of_machine(const Strategy& strategy) {
   std::shared_ptr<ProcessGroup> own;
-  for (const std::vector<int>& ranks : ranks_by_machine(group, node))
-    if (const auto made = group.new_group(ranks)) own = made;
+  for (const std::vector<int>& ranks : ranks_by_machine(strategy))
+    if (const auto made = strategy.process_group()->new_group(ranks)) own = made;
   return own;
 }
 
@@ -32,7 +32,7 @@ class PostLocalSgdDdp final : public Ddp {
         hook_options_{.start_local_sgd_iter = o.ddp.start_local_sgd_iter,
                       .post_local_gradient_allreduce = o.ddp.post_local_gradient_allreduce},
         averager_options_{.period = o.ddp.model_averaging_period, .warmup_steps = o.ddp.start_local_sgd_iter} {
-    if (o.ddp.post_local_gradient_allreduce) hook_options_.subgroup = group_of_machine(group(), node_rank());
+    if (o.ddp.post_local_gradient_allreduce) hook_options_.subgroup = group_of_machine(*this);
   }
   void setup_optimizers(const Optimizers& optimizers) override {
     if (std::exchange(released_, false)) kept_.clear();
@@ -45,7 +45,7 @@ class PostLocalSgdDdp final : public Ddp {
     of(parameters).averager.average_parameters(trainable(parameters));
   }
   bool may_average_again() const override { return false; }
-  bool replicas_differ() const override { return world_size() > 1; }
+  DivergentWeights* divergent_weights() override { return world_size() > 1 ? &consensus_ : nullptr; }
 
   StateMap state() override {
     std::vector<std::int64_t> iterations, steps;
@@ -96,6 +96,7 @@ class PostLocalSgdDdp final : public Ddp {
   PeriodicModelAveragerOptions averager_options_;
   std::vector<Kept> kept_;  // one per optimizer; counts remain readable after fit
   bool released_ = false;
+  GroupConsensus consensus_{group()};
 };
 
 }  // namespace

@@ -1,7 +1,11 @@
 #pragma once
-// Base of the strategies with several processes: the group of all ranks and their communication.
+// Base of the strategies with several processes, and functions that several of them need.
 
+#include <levin/distributed/process_group.h>
 #include <levin/trainer/optimizers.h>
+#include <levin/trainer/strategies/divergent_weights.h>
+#include <levin/trainer/strategies/sharded_optimizer.h>
+#include <levin/trainer/strategies/sharded_weights.h>
 #include <levin/trainer/strategy.h>
 
 #include "src/strategies/world.h"
@@ -10,44 +14,31 @@ namespace levin {
 
 class RankStrategy : public Strategy {
  public:
-  RankStrategy(World& world, Device device) : world_(world), group_(world.group), device_(device) {}
-  Device device() const override { return device_; }
-  int rank() const override { return world_.info.rank; }
-  int world_size() const override { return world_.info.world_size; }
-  int local_rank() const override { return world_.info.local_rank; }
-  int node_rank() const override { return world_.info.node_rank; }
-  distributed::ProcessGroup* process_group() const override { return group_.get(); }
-
+  RankStrategy(World& world, Device device) : Strategy(device, world.info, world.group) {}
   /// Broadcasts rank zero's weights; each rank draws its own random numbers.
   void setup(nn::Module& module) override;
-  void sync_batchnorm(nn::Module& module) override;
-  Batch to_device(Batch batch) const override;
-  /// Replaces replicas that differ by their average.
+  /// Replaces weights that differ between ranks by their average.
   void finish(nn::Module& module) override;
-  StateDict consensus(const StateDict& own) override;
-  void share_buffers(nn::Module& module) override;
-  double reduce(double value, ReduceOp op) override;
-  Tensor reduce(const Tensor& value, ReduceOp op) override;
-  Tensor broadcast(const Tensor& value, int src) override;
-  StateMap broadcast(const StateMap& values, int src) override;
-  std::vector<StateMap> gather(const StateMap& own) override;
-  Tensor all_gather(const Tensor& value, bool sync_grads) override;
-  void barrier() override { group_->barrier().wait(); }
-  using Strategy::any;
-  void any(std::span<std::uint8_t> flags) override;
-  void abort(const std::string& reason) override { group_->abort(reason); }
 
  protected:
-  distributed::ProcessGroup& group() const { return *group_; }
-  const std::shared_ptr<distributed::ProcessGroup>& shared_group() const { return group_; }
-  /// Implements whole_norms if ranks have shards.
-  Tensor norms_over_ranks(const Tensor& norms, double type) const;
+  distributed::ProcessGroup& group() const { return *shared_group(); }
+};
+
+/// Averages over all ranks of a group.
+class GroupConsensus final : public DivergentWeights {
+ public:
+  explicit GroupConsensus(distributed::ProcessGroup& group) : group_(group) {}
+  StateDict consensus(const StateDict& own) const override;
 
  private:
-  World& world_;
-  std::shared_ptr<distributed::ProcessGroup> group_;
-  Device device_;
+  distributed::ProcessGroup& group_;
 };
+
+/// Implements ShardedOptimizer::full_norms.
+Tensor norms_over_ranks(distributed::ProcessGroup& group, const Tensor& norms, double type);
+
+/// Returns the maps of all ranks, by rank.
+std::vector<StateMap> gather_maps(distributed::ProcessGroup& group, const StateMap& own);
 
 /// Multiplies learning rates, and the base rates of schedulers, by `factor`.
 void scale_rates(const Optimizers& optimizers, double factor);
@@ -64,11 +55,8 @@ std::vector<distributed::Shard> shards_by_optimizer(const Optimizers& optimizers
   return all;
 }
 
-/// Returns the ranks of each machine; `node` is this rank's machine. Collective.
-std::vector<std::vector<int>> ranks_by_machine(distributed::ProcessGroup& group, int node);
-
-/// Returns the maps of all ranks, by rank.
-std::vector<StateMap> gather_maps(distributed::ProcessGroup& group, const StateMap& own);
+/// Returns the ranks of each machine. Collective.
+std::vector<std::vector<int>> ranks_by_machine(const Strategy& strategy);
 
 /// Averages gradients in place, with zeros where a rank has none; a gradient that no rank has stays undefined.
 void average_gradients(distributed::ProcessGroup& group, const std::vector<Parameter>& parameters);

@@ -36,7 +36,7 @@ const StrategyKind* find_strategy(std::string_view name) {
   return kind == std::end(kKinds) ? nullptr : kind;
 }
 
-bool divides_state(std::string_view name) {
+bool shards_state(std::string_view name) {
   const StrategyKind* kind = find_strategy(name);
   return kind != nullptr && (kind->make == make_zero || kind->make == make_fsdp);
 }

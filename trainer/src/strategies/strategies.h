@@ -45,7 +45,7 @@ struct StrategyKind {
 /// Returns null for an unknown name.
 const StrategyKind* find_strategy(std::string_view name);
 /// True if ranks shard state that checkpoints hold.
-bool divides_state(std::string_view name);
+bool shards_state(std::string_view name);
 /// Returns "single, ddp, ... and x": the names that a user may give.
 std::string known_strategies();
 

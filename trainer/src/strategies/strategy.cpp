@@ -1,6 +1,8 @@
+#include <levin/distributed/ddp.h>
+#include <levin/distributed/rendezvous.h>
+#include <levin/distributed/sync_batch_norm.h>
 #include <levin/kernels/cuda.h>
 #include <levin/optim/clip.h>
-#include <levin/trainer/optimizers.h>
 #include <levin/trainer/strategy.h>
 
 #include <fmt/format.h>
@@ -20,14 +22,32 @@ bool prefers_cuda() { return std::string_view(cuda::flavour()) == "ON" && cuda::
 
 }  // namespace
 
-void Strategy::clip_grad_norm(const std::vector<Parameter>& parameters, double max_norm) {
-  optim::clip_grad_norm_(parameters, max_norm);
+Strategy::Strategy(Device device, const distributed::RankInfo& info, std::shared_ptr<distributed::ProcessGroup> group)
+    : device_(device),
+      group_(std::move(group)),
+      rank_(info.rank),
+      world_size_(info.world_size),
+      local_rank_(info.local_rank),
+      node_rank_(info.node_rank) {}
+
+Batch Strategy::to_device(Batch batch) const {
+  for (Tensor& t : batch.tensors) t = t.to(device_);
+  return batch;
 }
 
-StateDict Strategy::optimizer_state(const Optimizers& optimizers) { return optimizers.optimizer_state(); }
+void Strategy::sync_batchnorm(nn::Module& module) const {
+  if (group_) distributed::convert_sync_batchnorm(module, group_);
+}
 
-void Strategy::load_optimizer_state(Optimizers& optimizers, const StateDict& whole) {
-  optimizers.load_optimizer_state(whole);
+void Strategy::broadcast_buffers(nn::Module& module) {
+  if (!group_) return;
+  std::vector<Tensor> buffers;
+  for (const auto& [name, b] : module.named_buffers()) buffers.push_back(b);
+  distributed::broadcast_all(*group_, buffers);
+}
+
+void Strategy::clip_grad_norm(const std::vector<Parameter>& parameters, double max_norm) {
+  optim::clip_grad_norm_(parameters, max_norm);
 }
 
 std::vector<Device> choose_devices(const std::string& accelerator, const DeviceList& devices) {

@@ -13,7 +13,7 @@ Trial::Trial(LevinModule& module, data::DataLoader& loader, const TrainerConfig&
       random_(default_generator().state()),
       strategy_(make_strategy(strategy_options(config))),
       precision_(make_precision(config.precision)) {
-  if (strategy_->divides_weights())
+  if (strategy_->sharded_weights())
     throw UsageError(
         fmt::format("[tuner] a trial restores all weights, which --strategy {} shards. Tune with --strategy ddp.",
                     strategy_->name()));

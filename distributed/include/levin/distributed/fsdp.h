@@ -49,7 +49,7 @@ class FullyShardedDataParallel {
   /// for one that is not elementwise.
   void take(optim::Optimizer& optimizer) const;
   /// Returns the module's parameters that the pieces belong to.
-  std::vector<Parameter> whole_of(std::vector<Parameter> pieces) const;
+  std::vector<Parameter> full_parameters(std::vector<Parameter> pieces) const;
   bool has(const Parameter& piece) const;
 
   /// While off, backward only accumulates this rank's full gradients; the next exchange reduces the sum.

@@ -72,7 +72,7 @@ class ZeroRedundancyOptimizer {
   void before_step();  ///< makes the optimizer step pieces (with stage 2 it always does)
   void after_step();   ///< gives it full parameters again, with the updates of all ranks
   /// Returns the parameters that the pieces belong to.
-  std::vector<Parameter> whole_of(std::vector<Parameter> pieces) const;
+  std::vector<Parameter> full_parameters(std::vector<Parameter> pieces) const;
   bool steps(const Parameter& parameter_or_piece) const;
   HeldBytes held_bytes() const;
   int stage() const;

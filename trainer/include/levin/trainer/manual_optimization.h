@@ -16,7 +16,7 @@ class ManualOptimization;
 struct TrainState;
 
 /// Throws UsageError if the precision has its own copy of the weights and the strategy shards weights.
-void refuse_own_weights(const Strategy& strategy, const PrecisionPlugin& precision);
+void refuse_own_weights(Strategy& strategy, const PrecisionPlugin& precision);
 
 /// While alive, only the parameters of one optimizer require gradients, and gradients are reduced only with
 /// `sync_grad`. The destructor restores both, also during an exception.

@@ -58,7 +58,7 @@ class StepRunner {
 
  private:
   StepOutput forward(const Batch& batch, int index, const TrainState& state);
-  StepOutput run_stages(const Batch& batch, int index, TrainState& state);
+  StepOutput run_stages(Stages& stages, const Batch& batch, int index, TrainState& state);
   void zero_grad();
   void refuse_no_loss() const;
   StepOutput run_manual(const Batch& batch, int index, TrainState& state);

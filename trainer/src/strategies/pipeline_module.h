@@ -12,12 +12,12 @@ namespace levin {
 /// The last stage belongs to rank 0. A rank keeps the parameters of its own stage; those of the others keep their
 /// shapes with NaN as values and use almost no memory. Everything outside the divided network belongs to rank 0 and
 /// exists on all ranks.
-class Stages {
+class PipelineModule {
  public:
   /// `layers`: number of layers per stage. Throws UsageError for a parameter shared by two stages, or by a stage and a
   /// module outside of them.
-  Stages(nn::Module& module, nn::Sequential& cut, const std::vector<std::int64_t>& layers,
-         std::shared_ptr<distributed::ProcessGroup> group);
+  PipelineModule(nn::Module& module, nn::Sequential& cut, const std::vector<std::int64_t>& layers,
+                 std::shared_ptr<distributed::ProcessGroup> group);
 
   nn::Module& module() const { return *module_; }
   nn::Sequential& cut() const { return *cut_; }

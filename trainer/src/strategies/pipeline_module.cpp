@@ -1,4 +1,4 @@
-#include "src/strategies/stages.h"
+#include "src/strategies/pipeline_module.h"
 
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
@@ -29,8 +29,8 @@ Tensor stand_in(const Tensor& parameter) {
 
 }  // namespace
 
-Stages::Stages(nn::Module& module, nn::Sequential& cut, const std::vector<std::int64_t>& layers,
-               std::shared_ptr<distributed::ProcessGroup> group)
+PipelineModule::PipelineModule(nn::Module& module, nn::Sequential& cut, const std::vector<std::int64_t>& layers,
+                               std::shared_ptr<distributed::ProcessGroup> group)
     : module_(&module), cut_(&cut), group_(std::move(group)) {
   for (const auto& [path, m] : module.named_modules())
     if (m == &cut) name_ = path;
@@ -44,7 +44,7 @@ Stages::Stages(nn::Module& module, nn::Sequential& cut, const std::vector<std::i
   add_others();
 }
 
-void Stages::add_layer(const std::string& path, nn::Module& layer, int rank) {
+void PipelineModule::add_layer(const std::string& path, nn::Module& layer, int rank) {
   owner_of_layer_[path] = rank;
   for (const auto& [name, p] : layer.named_parameters()) {
     const auto [known, is_new] = owners_.emplace(p.impl(), rank);
@@ -55,7 +55,7 @@ void Stages::add_layer(const std::string& path, nn::Module& layer, int rank) {
     if (owners_.emplace(b.impl(), rank).second) buffers_.push_back(b);
 }
 
-void Stages::add_others() {
+void PipelineModule::add_others() {
   for (const auto& [path, m] : module_->named_modules()) {
     if (path == name_ || path.starts_with(name_ + ".")) continue;
     for (const auto& [name, p] : m->named_parameters(/*recurse=*/false)) {
@@ -66,24 +66,24 @@ void Stages::add_others() {
   }
 }
 
-Tensor Stages::forward(Tensor x) const {
+Tensor PipelineModule::forward(Tensor x) const {
   for (std::size_t i = begin_; i < end_; ++i) x = (*cut_)[i](x);
   return x;
 }
 
-int Stages::owner(const Tensor& parameter) const {
+int PipelineModule::owner(const Tensor& parameter) const {
   const auto found = owners_.find(parameter.impl());
   return found == owners_.end() ? 0 : found->second;
 }
 
-int Stages::owner(const std::string& name) const {
+int PipelineModule::owner(const std::string& name) const {
   if (!name.starts_with(name_ + ".")) return 0;
   const auto end = name.find('.', name_.size() + 1);
   const auto found = owner_of_layer_.find(name.substr(0, end));
   return found == owner_of_layer_.end() ? 0 : found->second;
 }
 
-void Stages::drop_others() {
+void PipelineModule::drop_others() {
   const no_grad guard;
   for (const Parameter& p : parameters_) {
     if (owner(p) == group_->rank()) continue;
@@ -92,13 +92,13 @@ void Stages::drop_others() {
   }
 }
 
-void Stages::allocate() {
+void PipelineModule::allocate() {
   const no_grad guard;
   for (const Parameter& p : parameters_)
     if (owner(p) != group_->rank()) nn::set_data(p, empty(p.sizes(), like(p)));
 }
 
-void Stages::collect_all() {
+void PipelineModule::collect_all() {
   allocate();
   for (int rank = 0; rank < count(); ++rank) {
     std::vector<Tensor> tensors;
@@ -110,7 +110,7 @@ void Stages::collect_all() {
   }
 }
 
-StateDict Stages::own_weights() const {
+StateDict PipelineModule::own_weights() const {
   StateDict own;
   for (const auto& [name, t] : module_->state_dict())
     if (owner(name) == group_->rank()) own.set(name, t);

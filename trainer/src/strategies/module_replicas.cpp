@@ -1,4 +1,4 @@
-#include "src/strategies/replicas.h"
+#include "src/strategies/module_replicas.h"
 
 #include <levin/trainer/module.h>
 
@@ -25,8 +25,7 @@ void ModuleReplicas::setup(nn::Module& module, const std::string& strategy) {
                                                           : DataParallel::in_turns(module, devices_));
 }
 
-std::vector<Tensor> ModuleReplicas::run(LevinModule& module, const Batch& batch, const Strategy::ReplicaStep& step) {
-  if (!parallel_) return step(0, module, batch);
+std::vector<Tensor> ModuleReplicas::run(const Batch& batch, const Step& step) {
   refuse_stated_samples(batch, "dp");
   std::vector<Tensor> inputs;
   for (const Tensor& t : batch.tensors)

@@ -1,22 +1,22 @@
 #pragma once
-// Copies of a module on the devices of one process.
+// The Replicas of dp and ddp2.
 
 #include <levin/distributed/data_parallel.h>
-#include <levin/trainer/strategy.h>
+#include <levin/trainer/strategies/replicas.h>
 
 namespace levin {
 
-class ModuleReplicas {
+class ModuleReplicas final : public Replicas {
  public:
   explicit ModuleReplicas(std::vector<Device> devices) : devices_(std::move(devices)) {}
-  std::size_t size() const { return devices_.size(); }
+  std::size_t size() const override { return devices_.size(); }
+  /// Returns null for one device, on which the module itself runs.
+  Replicas* if_several() { return size() > 1 ? this : nullptr; }
   /// Makes the replicas of a module on the first device. A module that can be reconstructed (nn::Module::fresh) has its
   /// replicas run in parallel on threads; otherwise the module itself acts as each replica in turn. Throws UsageError
   /// for one that has no steps.
   void setup(nn::Module& module, const std::string& strategy);
-  /// Implements Strategy::on_replicas. Throws UsageError for a batch that states its number of samples, since its rows
-  /// are not samples.
-  std::vector<Tensor> run(LevinModule& module, const Batch& batch, const Strategy::ReplicaStep& step);
+  std::vector<Tensor> run(const Batch& batch, const Step& step) override;
 
  private:
   std::vector<Device> devices_;
