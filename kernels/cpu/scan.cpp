@@ -29,23 +29,6 @@ void for_tiles(int64_t outer, int64_t n, int64_t inner, F&& f) {
   });
 }
 
-template <class T>
-bool is_nan(T v) {
-  if constexpr (dtype_of<T> <= DType::bf16) {
-    const auto wide = static_cast<AccumulateType<T>>(v);
-    return wide != wide;
-  } else {
-    return false;
-  }
-}
-
-/// True if v replaces an earlier best: it is better, or the first NaN.
-template <bool Largest, class T>
-bool beats(T v, T best) {
-  if (Largest ? v <= best : v >= best) return false;
-  return !is_nan(best);
-}
-
 constexpr int64_t kLongLine = 64;  // from this length on, two passes, both SIMD, are faster
 
 /// Returns the position of the extremum of a contiguous line.
@@ -56,7 +39,7 @@ int64_t place_in_line(const T* x, int64_t n) {
   double wide = reducer.neutral;
   reducer.rows({x, 1, 0, n, 1, 0.0}, &wide);
   const T extremum = static_cast<T>(wide);
-  const bool nan = is_nan(extremum);
+  const bool nan = reduction::is_nan(extremum);
   constexpr int64_t kGroup = 32;  // elements compared without a branch
   int64_t i = 0;
   for (; i + kGroup <= n; i += kGroup) {
@@ -86,7 +69,7 @@ void arg_reduce(const ArgReduceArgs& a) {
     for (int64_t i = 1; i < a.n; ++i) {
       x += a.inner;
       for (int64_t j = 0; j < width; ++j)
-        if (beats<Largest>(x[j], best[j])) best[j] = x[j], index[j] = i;
+        if (reduction::beats<Largest>(x[j], best[j])) best[j] = x[j], index[j] = i;
     }
     if (value) std::copy(best, best + width, value);
   });
@@ -99,8 +82,10 @@ void argmin(const ArgReduceArgs& a, Stream&) {
   dispatch_all(a.x.dtype, "argmin", [&]<class T>() { arg_reduce<false, T>(a); });
 }
 
-template <class T, class Out, class Acc>
+template <class T>
 void accumulate(const CumsumArgs& a) {
+  using Out = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
+  using Acc = reduction::RunningSum<T>;
   for_tiles(a.outer, a.n, a.inner, [&](int64_t o, int64_t first, int64_t width) {
     Acc sum[kScanTile] = {};
     for (int64_t step = 0; step < a.n; ++step) {
@@ -113,13 +98,7 @@ void accumulate(const CumsumArgs& a) {
 }
 
 void cumsum(const CumsumArgs& a, Stream&) {
-  dispatch_all(a.x.dtype, "cumsum", [&]<class T>() {
-    if constexpr (dtype_of<T> <= DType::bf16) {
-      accumulate<T, T, double>(a);
-    } else {
-      accumulate<T, int64_t, std::uint64_t>(a);
-    }
-  });
+  dispatch_all(a.x.dtype, "cumsum", [&]<class T>() { accumulate<T>(a); });
 }
 
 }  // namespace

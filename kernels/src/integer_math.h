@@ -3,14 +3,10 @@
 // around on overflow, which C++ does not guarantee for signed arithmetic: arithmetic modulo 2^64 has the right low bits
 // for every narrower type.
 
+#include "kernels/src/everywhere.h"
+
 #include <concepts>
 #include <cstdint>
-
-#if defined(__CUDACC__)
-#define LEVIN_EVERYWHERE __host__ __device__
-#else
-#define LEVIN_EVERYWHERE
-#endif
 
 namespace levin::kernels::integer_math {
 
@@ -60,7 +56,7 @@ LEVIN_EVERYWHERE constexpr T fma(P a, T b, T c) {
   return static_cast<T>(bits_of(a) * bits_of(b) + bits_of(c));
 }
 
-/// Returns the quotient rounded to minus infinity. CUDA's kernels cannot refuse a divisor of 0: all bits are set then, as
+/// Returns the quotient rounded to minus infinity. CUDA's kernels, which cannot refuse a divisor of 0, set all bits, as
 /// the hardware's instruction does.
 template <std::integral T>
 LEVIN_EVERYWHERE constexpr T floored_quotient(T a, T b) {
@@ -96,5 +92,3 @@ LEVIN_EVERYWHERE constexpr T clamp(T x, P low, P high) {
 }
 
 }  // namespace levin::kernels::integer_math
-
-#undef LEVIN_EVERYWHERE

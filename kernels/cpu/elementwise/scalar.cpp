@@ -1,5 +1,5 @@
-// Rows in plain loops over single values: those of integers and bool, which wrap around on overflow, and operations that
-// call the standard library.
+// Rows in plain loops over single values: integers and bool, which wrap around on overflow, and functions of the
+// standard library.
 
 #include "kernels/cpu/elementwise/dispatch.h"
 #include "kernels/src/integer_math.h"

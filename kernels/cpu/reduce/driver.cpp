@@ -63,17 +63,6 @@ struct Axes {
   }
 };
 
-double finished(double v, const Finish& f) {
-  switch (f.kind) {
-    case Finish::Kind::none: return v;
-    case Finish::Kind::divide: return v / f.value;
-    case Finish::Kind::square_root: return std::sqrt(v);
-    case Finish::Kind::power: return std::pow(v, f.value);
-  }
-  return v;
-}
-int64_t finished(int64_t v, const Finish&) { return v; }
-
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 template <class Acc>
@@ -109,7 +98,7 @@ class Job {
 
   void store(Acc* acc, int64_t n, int64_t out_at, int64_t out_stride) const {
     if (finish_.kind != Finish::Kind::none)
-      for (int64_t i = 0; i < n; ++i) acc[i] = finished(acc[i], finish_);
+      for (int64_t i = 0; i < n; ++i) acc[i] = finish_(acc[i]);
     dispatch_all(out_dtype_, "reduce", [&]<class T>() {
       T* to = reinterpret_cast<T*>(out_) + out_at;
       for (int64_t i = 0; i < n; ++i) to[i * out_stride] = static_cast<T>(acc[i]);

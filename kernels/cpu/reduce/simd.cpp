@@ -35,13 +35,13 @@ struct Squared {
 template <class Op>
 HWY_INLINE double across(Wide v) {
   const Simd<double> d;
-  if constexpr (std::is_base_of_v<Sum, Op>) {
+  if constexpr (std::is_base_of_v<reduction::Sum, Op>) {
     return hn::GetLane(hn::SumOfLanes(d, v));
   } else {
     HWY_ALIGN double lanes[kLanes<double>];
     hn::Store(v, d, lanes);
     double acc = lanes[0];
-    for (int64_t i = 1; i < kLanes<double>; ++i) acc = Op::template combine<double>(acc, lanes[i]);
+    for (int64_t i = 1; i < kLanes<double>; ++i) acc = Op::combine(acc, lanes[i]);
     return acc;
   }
 }
@@ -52,7 +52,7 @@ void rows(const Strip& s, double* acc) {
   if (s.stride != 1 && s.n > 1) return strip_rows<Op, T, double>(s, acc);
   const Simd<double> d;
   constexpr int64_t lanes = kLanes<double>;
-  const Wide neutral = hn::Set(d, Op::template neutral<double>);
+  const Wide neutral = hn::Set(d, Op::template neutral<double>());
   Wide a0 = neutral, a1 = neutral, a2 = neutral, a3 = neutral;
   const T* row = static_cast<const T*>(s.x);
   for (int64_t r = 0; r < s.rows; ++r, row += s.row_stride) {
@@ -70,7 +70,7 @@ void rows(const Strip& s, double* acc) {
     }
   }
   const Wide all = Combine::combine(Combine::combine(a0, a1), Combine::combine(a2, a3));
-  *acc = Op::template combine<double>(*acc, across<Op>(all));
+  *acc = Op::combine(*acc, across<Op>(all));
 }
 
 template <class Op, class Combine, class Map, class T>
@@ -91,26 +91,30 @@ void columns(const Strip& s, double* acc) {
     }
     for (; i < s.n; ++i)
       for (int64_t k = 0; k < 4; ++k)
-        acc[i] = Op::template combine<double>(acc[i], Op::template map<double, T>(row[k * step + i], 0.0));
+        acc[i] = Op::combine(acc[i], Op().template map<double>(row[k * step + i]));
   }
   for (; r < s.rows; ++r, row += step) {
     int64_t i = 0;
     for (; i + lanes <= s.n; i += lanes)
       hn::StoreU(Combine::combine(hn::LoadU(d, acc + i), Map::map(load_wide(row + i))), d, acc + i);
-    for (; i < s.n; ++i) acc[i] = Op::template combine<double>(acc[i], Op::template map<double, T>(row[i], 0.0));
+    for (; i < s.n; ++i) acc[i] = Op::combine(acc[i], Op().template map<double>(row[i]));
   }
 }
 
 template <class Op, class Combine, class Map, class T>
 constexpr Reducer<double> reducer() {
   return {rows<Op, Combine, Map, T>, columns<Op, Combine, Map, T>, Op::template combine<double>,
-          Op::template neutral<double>};
+          Op::template neutral<double>()};
 }
 
 template <class T>
 inline constexpr FloatReducers kReducers{
-    reducer<Sum, Plus, Same, T>(),      reducer<SumAbs, Plus, Magnitude, T>(), reducer<SumSquare, Plus, Squared, T>(),
-    reducer<Max, Larger, Same, T>(),    reducer<Min, Smaller, Same, T>(),      reducer<MaxAbs, Larger, Magnitude, T>()};
+    .sum = reducer<reduction::Sum, Plus, Same, T>(),
+    .sum_abs = reducer<reduction::SumAbs, Plus, Magnitude, T>(),
+    .sum_square = reducer<reduction::SumSquare, Plus, Squared, T>(),
+    .max = reducer<reduction::Max, Larger, Same, T>(),
+    .min = reducer<reduction::Min, Smaller, Same, T>(),
+    .max_abs = reducer<reduction::MaxAbs, Larger, Magnitude, T>()};
 
 const FloatReducers* reducers_f32() { return &kReducers<float>; }
 const FloatReducers* reducers_f64() { return &kReducers<double>; }

@@ -45,18 +45,17 @@ void run_property_row(const char* op, const UnaryArgs& a, Stream& stream) {
 
 }  // namespace elementwise
 
-#define LEVIN_RUN_TEST(name) \
-  void name(const BinaryArgs& a, Stream& stream) { elementwise::run_test<elementwise::formula::name>(#name, a, stream); }
-#define LEVIN_COMPARISON_ROW(name, ...) LEVIN_RUN_TEST(name)
-#define LEVIN_LOGICAL_ROW(name, ...) LEVIN_RUN_TEST(name)
-#define LEVIN_EXCHANGED_ROW(name, other)                                                  \
-  void name(const BinaryArgs& a, Stream& stream) {                                        \
-    elementwise::run_test<elementwise::formula::other>(#name, a.exchanged(), stream);     \
+#define LEVIN_RUN_TEST(name, test, arguments)                                                                \
+  void name(const BinaryArgs& a, Stream& stream) {                                                           \
+    elementwise::run_test<elementwise::formula::test>(#name, arguments, stream);                             \
   }
-#define LEVIN_PROPERTY_ROW(name, integers, ...)                                           \
-  void name(const UnaryArgs& a, Stream& stream) {                                         \
-    using namespace elementwise;                                                          \
-    run_property_row<elementwise::formula::name, Integers::integers>(#name, a, stream);   \
+#define LEVIN_COMPARISON_ROW(name, ...) LEVIN_RUN_TEST(name, name, a)
+#define LEVIN_LOGICAL_ROW(name, ...) LEVIN_RUN_TEST(name, name, a)
+#define LEVIN_EXCHANGED_ROW(name, other) LEVIN_RUN_TEST(name, other, a.exchanged())
+#define LEVIN_PROPERTY_ROW(name, integers, ...)                                                              \
+  void name(const UnaryArgs& a, Stream& stream) {                                                            \
+    using elementwise::Integers;                                                                             \
+    elementwise::run_property_row<elementwise::formula::name, Integers::integers>(#name, a, stream);         \
   }
 #include <levin/kernels/elementwise_rows.h>
 

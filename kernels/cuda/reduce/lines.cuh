@@ -55,25 +55,14 @@ struct ReduceAxes {
   }
 };
 
-/// Applied to an accumulator before it is rounded to out's type.
-struct ReduceFinish {
-  enum class Kind : std::uint8_t { none, divide, square_root, power } kind = Kind::none;
-  double value = 1.0;
-};
-
 /// Rounds to the type of `out`, which is floating if and only if the accumulator is.
-__device__ inline void store_accumulator(void* out, DType dtype, std::int64_t at, double value,
-                                         const ReduceFinish& finish) {
-  if (finish.kind == ReduceFinish::Kind::divide) value /= finish.value;
-  if (finish.kind == ReduceFinish::Kind::square_root) value = sqrt(value);
-  if (finish.kind == ReduceFinish::Kind::power) value = pow(value, finish.value);
+__device__ inline void store_accumulator(void* out, DType dtype, std::int64_t at, double value) {
   if (dtype == DType::f64) static_cast<double*>(out)[at] = value;
   if (dtype == DType::f32) static_cast<float*>(out)[at] = static_cast<float>(value);
   if (dtype == DType::f16) static_cast<__half*>(out)[at] = convert<__half>(value);
   if (dtype == DType::bf16) static_cast<__nv_bfloat16*>(out)[at] = convert<__nv_bfloat16>(value);
 }
-__device__ inline void store_accumulator(void* out, DType dtype, std::int64_t at, std::int64_t value,
-                                         const ReduceFinish&) {
+__device__ inline void store_accumulator(void* out, DType dtype, std::int64_t at, std::int64_t value) {
   if (dtype == DType::i64) static_cast<std::int64_t*>(out)[at] = value;
   if (dtype == DType::i32) static_cast<std::int32_t*>(out)[at] = static_cast<std::int32_t>(value);
   if (dtype == DType::i16) static_cast<std::int16_t*>(out)[at] = static_cast<std::int16_t>(value);
@@ -113,7 +102,7 @@ struct ReduceLines {
     if (partial) {
       partial[task] = value;
     } else {
-      store_accumulator(out, out_dtype, kept.out_at(task), value, finish);
+      store_accumulator(out, out_dtype, kept.out_at(task), finish(value));
     }
   }
 };

@@ -1,4 +1,4 @@
-// Sums and products.
+// Sums and means.
 #include "kernels/cuda/reduce/run.cuh"
 
 #include <levin/kernels/reduce.h>
@@ -6,15 +6,8 @@
 namespace levin::kernels::cuda {
 
 void sum(const SumArgs& a, Stream& stream) {
-  dispatch_all(a.x.dtype, "sum", [&]<class T>() {
-    const bool divides = kIsFloating<DeviceType<T>> && a.divisor != 1.0;
-    const ReduceFinish finish = divides ? ReduceFinish{ReduceFinish::Kind::divide, a.divisor} : ReduceFinish{};
-    reduce<T>(SumOf{}, a.out, a.x, finish, stream);
-  });
-}
-
-void prod(const ReduceArgs& a, Stream& stream) {
-  dispatch_all(a.x.dtype, "prod", [&]<class T>() { reduce<T>(ProductOf{}, a.out, a.x, {}, stream); });
+  const auto finish = ReduceFinish::division(a.divisor);
+  dispatch_all(a.x.dtype, "sum", [&]<class T>() { reduce<T>(SumOf{}, a.out, a.x, finish, stream); });
 }
 
 }  // namespace levin::kernels::cuda

@@ -24,10 +24,9 @@ template <bool largest, class V>
 __device__ inline Candidate<V> better_of(const Candidate<V>& a, const Candidate<V>& b) {
   if (a.place < 0) return b;
   if (b.place < 0) return a;
-  const bool a_nan = a.value != a.value, b_nan = b.value != b.value;
-  if (a_nan != b_nan) return a_nan ? a : b;
-  if (a.value == b.value || a_nan) return a.place < b.place ? a : b;
-  return (largest ? a.value > b.value : a.value < b.value) ? a : b;
+  if (reduction::beats<largest>(a.value, b.value)) return a;
+  if (reduction::beats<largest>(b.value, a.value)) return b;
+  return a.place < b.place ? a : b;
 }
 
 /// Reduces each `lanes` neighbours to their best, which all of them get.

@@ -36,12 +36,12 @@ void scan(const CumsumArgs& args, Stream& stream) {
   const std::int64_t wanted = std::max<std::int64_t>(1, std::min(ceil_div(s.n, 4 * kScanTile), 2048 / s.lines));
   s.each = ceil_div(ceil_div(s.n, wanted), kScanTile) * kScanTile;
   s.cuts = ceil_div(s.n, s.each);
-  Scratch<ScanSum<D>> sums(stream, s.cuts > 1 ? s.lines * (s.cuts + 1) : 0);
+  Scratch<RunningSum<D>> sums(stream, s.cuts > 1 ? s.lines * (s.cuts + 1) : 0);
   s.sums = sums.get();
   const LaunchConfig pieces{.grid = static_cast<unsigned>(s.lines * s.cuts), .block = kScanThreads, .stream = stream};
   if (s.cuts > 1) {
     launch(scan_piece_sums<D, DOut>, pieces, s);
-    launch(scan_sums<ScanSum<D>>, {.grid = static_cast<unsigned>(s.lines), .block = kScanThreads, .stream = stream},
+    launch(scan_sums<RunningSum<D>>, {.grid = static_cast<unsigned>(s.lines), .block = kScanThreads, .stream = stream},
            s.sums, s.cuts + 1);
   }
   launch(scan_pieces<D, DOut>, pieces, s);

@@ -15,9 +15,7 @@ namespace levin::kernels::cuda {
 inline constexpr int kScanThreads = 256, kScanWarps = kScanThreads / 32, kScanItems = 4;
 inline constexpr int kScanTile = kScanThreads * kScanItems;
 
-/// Sums of integers wrap.
-template <class T>
-using ScanSum = std::conditional_t<kIsFloating<T>, double, std::uint64_t>;
+using reduction::RunningSum;
 
 /// Lines (outer, n, inner) along n, cut into `cuts` pieces of `each` elements, a multiple of kScanTile. out may be x.
 template <class T, class Out>
@@ -26,15 +24,15 @@ struct ScanLines {
   Out* out;
   std::int64_t lines, n, inner, cuts, each;
   bool reverse;
-  ScanSum<T>* sums;  ///< (lines, cuts + 1): the sum before each piece; null if cuts is 1
+  RunningSum<T>* sums;  ///< (lines, cuts + 1): the sum before each piece; null if cuts is 1
 
   __device__ std::int64_t at(std::int64_t line, std::int64_t i) const {
     return (line / inner * n + (reverse ? n - 1 - i : i)) * inner + line % inner;
   }
-  __device__ ScanSum<T> load(std::int64_t line, std::int64_t i) const {
-    return static_cast<ScanSum<T>>(convert<Accumulator<T>>(x[at(line, i)]));
+  __device__ RunningSum<T> load(std::int64_t line, std::int64_t i) const {
+    return static_cast<RunningSum<T>>(convert<reduction::Accumulator<T>>(x[at(line, i)]));
   }
-  __device__ void store(std::int64_t line, std::int64_t i, ScanSum<T> sum) const {
+  __device__ void store(std::int64_t line, std::int64_t i, RunningSum<T> sum) const {
     out[at(line, i)] = convert<Out>(sum);
   }
   __device__ std::int64_t end_of(std::int64_t cut) const { return (cut + 1) * each < n ? (cut + 1) * each : n; }
@@ -83,14 +81,14 @@ __device__ inline int scan_place(int k) {
 template <class T, class Out>
 __global__ void scan_piece_sums(ScanLines<T, Out> s) {
   const std::int64_t task = static_cast<std::int64_t>(blockIdx.x), line = task / s.cuts, cut = task % s.cuts;
-  ScanSum<T> own = ScanSum<T>(0);
+  RunningSum<T> own = RunningSum<T>(0);
   for (std::int64_t i = cut * s.each + static_cast<int>(threadIdx.x); i < s.end_of(cut); i += kScanThreads) {
     own += s.load(line, i);
   }
-  own = block_reduce(own, Plus{}, ScanSum<T>(0));
+  own = block_reduce(own, Plus{}, RunningSum<T>(0));
   if (threadIdx.x != 0) return;
-  ScanSum<T>* const sums = s.sums + line * (s.cuts + 1);
-  if (cut == 0) sums[0] = ScanSum<T>(0);
+  RunningSum<T>* const sums = s.sums + line * (s.cuts + 1);
+  if (cut == 0) sums[0] = RunningSum<T>(0);
   sums[cut + 1] = own;
 }
 
@@ -118,14 +116,14 @@ __global__ void scan_sums(Sum* sums, std::int64_t n) {
 template <class T, class Out>
 __global__ void scan_pieces(ScanLines<T, Out> s) {
   const std::int64_t task = static_cast<std::int64_t>(blockIdx.x), line = task / s.cuts, cut = task % s.cuts;
-  ScanSum<T> carry = s.sums ? s.sums[line * (s.cuts + 1) + cut] : ScanSum<T>(0);
+  RunningSum<T> carry = s.sums ? s.sums[line * (s.cuts + 1) + cut] : RunningSum<T>(0);
   const std::int64_t end = s.end_of(cut);
   for (std::int64_t first = cut * s.each; first < end; first += kScanTile) {
-    ScanSum<T> items[kScanItems];
+    RunningSum<T> items[kScanItems];
     LEVIN_PRAGMA_UNROLL
     for (int k = 0; k < kScanItems; ++k) {
       const std::int64_t i = first + scan_place(k);
-      items[k] = i < end ? s.load(line, i) : ScanSum<T>(0);
+      items[k] = i < end ? s.load(line, i) : RunningSum<T>(0);
     }
     scan_tile(items, carry);
     LEVIN_PRAGMA_UNROLL
@@ -142,10 +140,10 @@ __global__ void scan_short(ScanLines<T, Out> s) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::int64_t line = global_thread() / 32;
   if (line >= s.lines) return;
-  ScanSum<T> carry = ScanSum<T>(0);
+  RunningSum<T> carry = RunningSum<T>(0);
   for (std::int64_t first = 0; first < s.n; first += 32) {
     const std::int64_t i = first + lane;
-    const ScanSum<T> sum = carry + scan_warp(i < s.n ? s.load(line, i) : ScanSum<T>(0));
+    const RunningSum<T> sum = carry + scan_warp(i < s.n ? s.load(line, i) : RunningSum<T>(0));
     if (i < s.n) s.store(line, i, sum);
     carry = __shfl_sync(0xffffffffu, sum, 31);
   }
@@ -156,7 +154,7 @@ template <class T, class Out>
 __global__ void scan_columns(ScanLines<T, Out> s) {
   const std::int64_t line = global_thread();
   if (line >= s.lines) return;
-  ScanSum<T> sum = ScanSum<T>(0);
+  RunningSum<T> sum = RunningSum<T>(0);
   for (std::int64_t i = 0; i < s.n; ++i) {
     sum += s.load(line, i);
     s.store(line, i, sum);

@@ -30,12 +30,10 @@ struct ReduceArgs {
 };
 using ReduceKernel = Kernel<void(const ReduceArgs&, Stream&)>;
 
-/// The types of x and out are as for sum.
-extern constinit ReduceKernel prod;
-/// Compute the largest and the smallest element; NaN propagates. out has x's type.
-extern constinit ReduceKernel amax, amin;
-/// True if any element (all elements) is not zero; NaN is not zero. out is bool.
-extern constinit ReduceKernel any, all;
+// prod: the types of x and out are as for sum. amax and amin: the largest and the smallest element; NaN propagates, and
+// out has x's type. any and all: true if any element (all elements) is not zero, as NaN is; out is bool.
+#define LEVIN_REDUCTION_ROW(name, ...) extern constinit ReduceKernel name;
+#include <levin/kernels/reduction_rows.h>
 
 /// Computes out = (sum |x|^p)^(1/p); p = infinity gives max |x|, -infinity min |x|, p = 0 the number of nonzero
 /// elements. Floating types. Two flops per element for p = 1 and 2, about 40 for any other p.
