@@ -4,11 +4,15 @@
 #include <levin/kernels/optim.h>
 
 /// Calls row(name of the table, its arguments) for each optimizer.
-#define LEVIN_OPTIMIZER_ROWS(row) row(sgd_step, SgdStepArgs) row(adam_step, AdamStepArgs)
+#define LEVIN_OPTIMIZER_ROWS(row)    \
+  row(sgd_step, SgdStepArgs)         \
+  row(adam_step, AdamStepArgs)       \
+  row(rmsprop_step, RmspropStepArgs) \
+  row(adagrad_step, AdagradStepArgs)
 
 namespace levin::kernels {
 
-/// What a formula may use besides the arguments of the call, read where the step runs.
+/// Numbers that a formula uses besides the arguments of the call, read where the step runs.
 struct StepNumbers {
   double lr;
   double number;  ///< of this step, starting at 1

@@ -11,7 +11,9 @@ namespace levin::test {
 
 namespace {
 
+using kernels::AdagradStepArgs;
 using kernels::AdamStepArgs;
+using kernels::RmspropStepArgs;
 using kernels::SgdStepArgs;
 
 constexpr double kStep = 3;  // at the third step the bias corrections are neither 0 nor 1
@@ -88,8 +90,10 @@ TensorFunction adam_reference(const AdamStepArgs& a) {
     for (int64_t i = 0; i < x[0].numel(); ++i) {
       double &p = x[0].data<double>()[i], &m = x[2].data<double>()[i], &v = x[3].data<double>()[i];
       double g = x[1].data<double>()[i] * (a.maximize ? -1 : 1);
-      if (a.decoupled) p *= 1 - a.lr * a.weight_decay;
-      else if (a.weight_decay != 0) g += a.weight_decay * p;
+      if (a.decoupled)
+        p *= 1 - a.lr * a.weight_decay;
+      else if (a.weight_decay != 0)
+        g += a.weight_decay * p;
       m = a.beta1 > 0.5 ? m + (1 - a.beta1) * (g - m) : g - a.beta1 * (g - m);  // like lerp
       v = a.beta2 * v + (1 - a.beta2) * g * g;
       double largest = v;
@@ -104,40 +108,87 @@ TensorFunction adam_reference(const AdamStepArgs& a) {
   };
 }
 
-std::vector<Sample> samples(int states, std::initializer_list<Shape> shapes) {
+TensorFunction rmsprop(const RmspropStepArgs& a, Numbers numbers = Numbers::host) {
+  return [=](const Tensors& inputs) { return step(kernels::rmsprop_step, a, inputs, numbers); };
+}
+
+TensorFunction rmsprop_reference(const RmspropStepArgs& a) {
+  return [=](const Tensors& inputs) -> Tensors {
+    const Tensors x = contiguous_copies(inputs);
+    for (int64_t i = 0; i < x[0].numel(); ++i) {
+      double &p = x[0].data<double>()[i], &v = x[2].data<double>()[i];
+      const double g = x[1].data<double>()[i] * (a.maximize ? -1 : 1) + (a.weight_decay != 0 ? a.weight_decay * p : 0);
+      v = a.alpha * v + (1 - a.alpha) * g * g;
+      double w = v;
+      if (a.centered) {
+        double& m = x[4].data<double>()[i];
+        m = a.alpha > 0.5 ? m + (1 - a.alpha) * (g - m) : g - a.alpha * (g - m);
+        w = v - m * m < 0 ? 0.0 : v - m * m;
+      }
+      double d = g / (std::sqrt(w) + a.eps);
+      if (a.momentum != 0) {
+        double& buffer = x[3].data<double>()[i];
+        d = buffer = a.momentum * buffer + d;
+      }
+      p -= a.lr * d;
+    }
+    return without_gradient(x);
+  };
+}
+
+TensorFunction adagrad(const AdagradStepArgs& a, Numbers numbers = Numbers::host) {
+  return [=](const Tensors& inputs) { return step(kernels::adagrad_step, a, inputs, numbers); };
+}
+
+TensorFunction adagrad_reference(const AdagradStepArgs& a) {
+  return [=](const Tensors& inputs) -> Tensors {
+    const Tensors x = contiguous_copies(inputs);
+    for (int64_t i = 0; i < x[0].numel(); ++i) {
+      double &p = x[0].data<double>()[i], &sum = x[2].data<double>()[i];
+      const double g = x[1].data<double>()[i] * (a.maximize ? -1 : 1) + (a.weight_decay != 0 ? a.weight_decay * p : 0);
+      sum += g * g;
+      p -= a.lr / (1 + (kStep - 1) * a.lr_decay) * g / (std::sqrt(sum) + a.eps);
+    }
+    return without_gradient(x);
+  };
+}
+
+using Slots = std::vector<Values>;
+const Slots kNoSlots{}, kMomentum{uniform(-1, 1)}, kMoments{uniform(-1, 1), uniform(0.01, 2)},
+    kAmsgrad{uniform(-1, 1), uniform(0.01, 2), uniform(0.01, 2)};
+// The averages of squares exceed the squares of the averages.
+const Slots kSquares{uniform(0.5, 2)}, kRmsprop{uniform(0.5, 2), uniform(-1, 1), uniform(-0.5, 0.5)};
+
+std::vector<Sample> samples(const Slots& slots, std::initializer_list<Shape> shapes) {
   std::vector<Sample> result;
   for (const Shape& shape : shapes) {
     Sample s = sample({shape, shape});
-    for (int i = 0; i < states; ++i)
-      s.inputs.push_back({.sizes = shape, .values = i == 0 ? uniform(-1, 1) : uniform(0.01, 2)});
+    for (const Values& values : slots) s.inputs.push_back({.sizes = shape, .values = values});
     result.push_back(s);
   }
   return result;
 }
 
-OpCase step_case(const std::string& name, int states, TensorFunction op, TensorFunction reference) {
+OpCase step_case(const std::string& name, const Slots& slots, TensorFunction op, TensorFunction reference) {
   return {.name = name,
           .op = std::move(op),
           .reference = std::move(reference),
-          .samples = samples(states, {{}, {0}, {1}, {31}, {33}, {7, 13}, {1030}}),
-          .draw =
-              [states](Draw& d) {
-                return samples(states, {d.shape(0, 4, 600)})[0];
-              },
-          .large = samples(states, {{50001}}),
-          .limits = samples(states, {{16384}, {16385}}),  // a parallel task has 16,384 elements
+          .samples = samples(slots, {{}, {0}, {1}, {31}, {33}, {7, 13}, {1030}}),
+          .draw = [slots](Draw& d) { return samples(slots, {d.shape(0, 4, 600)})[0]; },
+          .large = samples(slots, {{50001}}),
+          .limits = samples(slots, {{16384}, {16385}}),  // a parallel task has 16,384 elements
           .dtypes = kFloatTypes,
           .tolerance = {.ulps = 4, .scale = 2},
           .differentiable = false,
           .twice = false,
-          .bench = samples(states, {{1000000}})};
+          .bench = samples(slots, {{1000000}})};
 }
 
 /// With beta1 = 0 the first moment is the gradient, however small that is compared with the previous moment.
 OpCase forgetful_case() {
   const AdamStepArgs a{.tensors = {}, .lr = 0.05, .beta1 = 0.0};
-  OpCase c = step_case("adam_step_forgetful", 2, adam(a), adam_reference(a));
-  c.samples = samples(2, {{1}, {33}});
+  OpCase c = step_case("adam_step_forgetful", kMoments, adam(a), adam_reference(a));
+  c.samples = samples(kMoments, {{1}, {33}});
   for (Sample& s : c.samples) s.inputs[1].values = uniform(1e-6, 1e-5), s.inputs[2].values = uniform(1, 2);
   c.large.clear();
   c.limits.clear();  // the other cases cover these sizes
@@ -154,16 +205,29 @@ std::vector<OpCase> optim_cases() {
   const AdamStepArgs l2{.tensors = {}, .lr = 0.05, .beta1 = 0.8, .beta2 = 0.95, .eps = 1e-6, .weight_decay = 0.1};
   const AdamStepArgs decoupled{.tensors = {}, .lr = 0.05, .weight_decay = 0.1, .decoupled = true, .maximize = true};
   const AdamStepArgs amsgrad{.tensors = {}, .lr = 0.05, .amsgrad = true};
-  return {step_case("sgd_step", 0, sgd(plain), sgd_reference(plain)),
-          step_case("sgd_step_momentum", 1, sgd(momentum), sgd_reference(momentum)),
-          step_case("sgd_step_fresh", 1, sgd(momentum, true), sgd_reference(momentum, true)),
-          step_case("sgd_step_nesterov", 1, sgd(nesterov), sgd_reference(nesterov)),
-          step_case("adam_step", 2, adam(l2), adam_reference(l2)),
-          step_case("adam_step_decoupled", 2, adam(decoupled), adam_reference(decoupled)),
-          forgetful_case(),
-          step_case("adam_step_amsgrad", 3, adam(amsgrad), adam_reference(amsgrad)),
-          step_case("sgd_step_device_numbers", 1, sgd(momentum, false, Numbers::device), sgd_reference(momentum)),
-          step_case("adam_step_device_numbers", 2, adam(decoupled, Numbers::device), adam_reference(decoupled))};
+  const RmspropStepArgs rms{.tensors = {}, .lr = 0.05, .alpha = 0.9, .weight_decay = 0.1, .maximize = true};
+  const RmspropStepArgs rms_momentum{.tensors = {}, .lr = 0.05, .alpha = 0.3, .eps = 1e-3, .momentum = 0.9};
+  const RmspropStepArgs centered{
+      .tensors = {}, .lr = 0.05, .alpha = 0.8, .weight_decay = 0.1, .momentum = 0.5, .centered = true};
+  const AdagradStepArgs sums{.tensors = {}, .lr = 0.05, .lr_decay = 0.1, .weight_decay = 0.1, .maximize = true};
+  return {
+      step_case("sgd_step", kNoSlots, sgd(plain), sgd_reference(plain)),
+      step_case("sgd_step_momentum", kMomentum, sgd(momentum), sgd_reference(momentum)),
+      step_case("sgd_step_fresh", kMomentum, sgd(momentum, true), sgd_reference(momentum, true)),
+      step_case("sgd_step_nesterov", kMomentum, sgd(nesterov), sgd_reference(nesterov)),
+      step_case("adam_step", kMoments, adam(l2), adam_reference(l2)),
+      step_case("adam_step_decoupled", kMoments, adam(decoupled), adam_reference(decoupled)),
+      forgetful_case(),
+      step_case("adam_step_amsgrad", kAmsgrad, adam(amsgrad), adam_reference(amsgrad)),
+      step_case("sgd_step_device_numbers", kMomentum, sgd(momentum, false, Numbers::device), sgd_reference(momentum)),
+      step_case("adam_step_device_numbers", kMoments, adam(decoupled, Numbers::device), adam_reference(decoupled)),
+      step_case("rmsprop_step", kSquares, rmsprop(rms), rmsprop_reference(rms)),
+      step_case("rmsprop_step_momentum", {kRmsprop[0], kRmsprop[1]}, rmsprop(rms_momentum),
+                rmsprop_reference(rms_momentum)),
+      step_case("rmsprop_step_centered", kRmsprop, rmsprop(centered), rmsprop_reference(centered)),
+      step_case("rmsprop_step_device_numbers", kSquares, rmsprop(rms, Numbers::device), rmsprop_reference(rms)),
+      step_case("adagrad_step", kSquares, adagrad(sums), adagrad_reference(sums)),
+      step_case("adagrad_step_device_numbers", kSquares, adagrad(sums, Numbers::device), adagrad_reference(sums))};
 }
 
 }  // namespace levin::test

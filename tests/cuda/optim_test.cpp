@@ -121,6 +121,24 @@ TEST_CASE("Adam steps of lists of tensors match the CPU") {
   }
 }
 
+TEST_CASE("RMSprop and Adagrad steps of lists of tensors match the CPU") {
+  for (const bool flag : {false, true}) {
+    on_both([flag](std::span<const OptimTensor> list, Stream& s, Device) {
+      std::vector<OptimTensor> squares_first(list.begin(), list.end());
+      for (OptimTensor& t : squares_first) std::swap(t.first, t.third);  // averages of squares are not negative
+      kernels::rmsprop_step({.tensors = squares_first,
+                             .lr = 0.01,
+                             .eps = 0.1,
+                             .momentum = flag ? 0.5 : 0.0,
+                             .centered = flag,
+                             .maximize = flag},
+                            s);
+      kernels::adagrad_step({.tensors = squares_first, .lr = 0.01, .lr_decay = 0.1, .eps = 0.1, .weight_decay = 0.1},
+                            s);
+    });
+  }
+}
+
 TEST_CASE("a guard skips a step, and skipped steps do not count") {
   for (const float found : {0.0f, 1.0f}) {
     on_both([found](std::span<const OptimTensor> list, Stream& s, Device device) {

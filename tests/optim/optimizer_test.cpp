@@ -88,6 +88,21 @@ TEST_CASE("defaults match PyTorch's") {
                              {"weight_decay", 0}, {"amsgrad", 0}, {"maximize", 0},  {"capturable", 0}};
   CHECK(optim::Adam(w).param_groups()[0].settings == adam);
   CHECK(optim::AdamW(w).param_groups()[0]["weight_decay"] == 1e-2);
+  CHECK(optim::RMSprop(w).param_groups()[0].settings == optim::Settings{{"lr", 1e-2},
+                                                                        {"alpha", 0.99},
+                                                                        {"eps", 1e-8},
+                                                                        {"weight_decay", 0},
+                                                                        {"momentum", 0},
+                                                                        {"centered", 0},
+                                                                        {"maximize", 0},
+                                                                        {"capturable", 0}});
+  CHECK(optim::Adagrad(w).param_groups()[0].settings == optim::Settings{{"lr", 1e-2},
+                                                                        {"lr_decay", 0},
+                                                                        {"weight_decay", 0},
+                                                                        {"initial_accumulator_value", 0},
+                                                                        {"eps", 1e-10},
+                                                                        {"maximize", 0},
+                                                                        {"capturable", 0}});
 }
 
 TEST_CASE("parameter groups have their own settings, which can change") {
@@ -119,6 +134,9 @@ TEST_CASE("settings out of range are refused") {
   CHECK(mentions(thrown([&] { optim::SGD(w, {.nesterov = true}); }), "nesterov needs a momentum"));
   CHECK(mentions(thrown([&] { optim::Adam(w, {.betas = {1.0, 0.9}}); }), "[Adam] beta1 is 1"));
   CHECK(mentions(thrown([&] { optim::AdamW(w, {.eps = NAN}); }), "[AdamW] eps is nan"));
+  CHECK(mentions(thrown([&] { optim::RMSprop(w, {.alpha = -0.5}); }), "[RMSprop] alpha is -0.5"));
+  CHECK(mentions(thrown([&] { optim::Adagrad(w, {.initial_accumulator_value = -1}); }),
+                 "[Adagrad] initial_accumulator_value is -1"));
 }
 
 TEST_CASE("a step is an unrecorded in-place edit and skips parameters without a gradient") {
@@ -184,19 +202,15 @@ TEST_CASE("a non-contiguous parameter is updated in place") {
 }
 
 TEST_CASE("a loaded state continues bit for bit") {
-  const auto run = [](bool restart) {
+  const auto run = [](auto fresh, bool restart) {
     const Tensor w = formula(50, 1).requires_grad_(), v = formula(70, 2).requires_grad_();
-    const auto fresh = [&](double lr) {
-      return std::make_unique<optim::AdamW>(std::vector<Parameter>{{"w", w}, {"v.weight", v}},
-                                            optim::AdamWOptions{.lr = lr, .amsgrad = true});
-    };
-    auto opt = fresh(0.01);
-    opt->param_groups()[0]["beta1"] = 0.7;
+    const std::vector<Parameter> params{{"w", w}, {"v.weight", v}};
+    std::unique_ptr<optim::Optimizer> opt = fresh(params, 0.01);
     for (int step = 0; step < 6; ++step) {
       if (restart && step == 3) {
         StateDict saved;
         for (const auto& [name, value] : opt->state_dict()) saved.set(name, value.clone());
-        opt = fresh(5.0);
+        opt = fresh(params, 5.0);
         opt->load_state_dict(saved);
       }
       w.set_grad(formula(50, 10 + step));
@@ -205,7 +219,21 @@ TEST_CASE("a loaded state continues bit for bit") {
     }
     return std::pair(w.to_vector<float>(), v.to_vector<float>());
   };
-  CHECK(run(true) == run(false));
+  const auto check = [&](auto fresh) { CHECK(run(fresh, true) == run(fresh, false)); };
+  using Params = std::vector<Parameter>;
+  check([](const Params& p, double lr) {
+    auto opt = std::make_unique<optim::AdamW>(p, optim::AdamWOptions{.lr = lr, .amsgrad = true});
+    if (lr < 1) opt->param_groups()[0]["beta1"] = 0.7;
+    return opt;
+  });
+  check([](const Params& p, double lr) {
+    return std::make_unique<optim::RMSprop>(p, optim::RMSpropOptions{.lr = lr, .momentum = 0.9, .centered = true});
+  });
+  check([](const Params& p, double lr) {
+    // A loaded sum is not initialised again.
+    return std::make_unique<optim::Adagrad>(
+        p, optim::AdagradOptions{.lr = lr, .lr_decay = 0.1, .initial_accumulator_value = 0.25});
+  });
 }
 
 TEST_CASE("state dictionaries have PyTorch's slots under the parameters' names; wrong ones are refused whole") {

@@ -33,7 +33,7 @@ struct StepGuard {
   const float* skipped = nullptr;  ///< number of earlier steps that changed nothing; subtracted from a host `step`
 };
 
-/// Returns the minimum work of a step that takes `flops` per element: the parameters and the slots in use (one bit each)
+/// Returns the minimum work of a step of `flops` per element: the parameters and the slots in use (one bit each)
 /// are read and written once, the gradients are read.
 inline Work optimizer_work(std::span<const OptimTensor> tensors, unsigned slots, double flops) {
   const double passes = 3 + 2 * std::popcount(slots);
@@ -84,5 +84,41 @@ struct AdamStepArgs {
   Work work(std::string_view) const { return optimizer_work(tensors, slots(), 15); }
 };
 extern constinit Kernel<void(const AdamStepArgs&, Stream&)> adam_step;
+
+/// g = grad (-grad to maximize) + weight_decay * param
+/// v = alpha v + (1 - alpha) g^2;   centered: m += (1 - alpha) (g - m), w = v - m^2, else w = v
+/// d = g / (sqrt(w) + eps);   with momentum: buffer = momentum * buffer + d, d = buffer
+/// param -= lr * d
+/// Tieleman & Hinton 2012; centered by Graves 2013. w is at least 0, which rounding could miss.
+/// Slots: v = square_avg, with momentum momentum_buffer, centered m = grad_avg.
+struct RmspropStepArgs {
+  std::span<const OptimTensor> tensors;
+  double lr = 1e-2, alpha = 0.99, eps = 1e-8, weight_decay = 0.0, momentum = 0.0;
+  bool centered = false, maximize = false;
+  StepGuard guard{};
+  const double* lr_at = nullptr;  ///< on the stream's device; replaces lr
+
+  static constexpr unsigned kSlotSets[] = {0b001, 0b011, 0b101, 0b111};
+  unsigned slots() const { return 0b001u | (momentum != 0 ? 0b010u : 0u) | (centered ? 0b100u : 0u); }
+  Work work(std::string_view) const { return optimizer_work(tensors, slots(), 8 + (momentum != 0) * 2 + centered * 5); }
+};
+extern constinit Kernel<void(const RmspropStepArgs&, Stream&)> rmsprop_step;
+
+/// g = grad (-grad to maximize) + weight_decay * param
+/// sum += g^2
+/// param -= lr / (1 + (step - 1) * lr_decay) * g / (sqrt(sum) + eps)
+/// Duchi, Hazan & Singer 2011. Slots: sum.
+struct AdagradStepArgs {
+  std::span<const OptimTensor> tensors;
+  double lr = 1e-2, lr_decay = 0.0, eps = 1e-10, weight_decay = 0.0;
+  bool maximize = false;
+  StepGuard guard{};
+  const double* lr_at = nullptr;  ///< on the stream's device; replaces lr
+
+  static constexpr unsigned kSlotSets[] = {0b1};
+  unsigned slots() const { return 0b1; }
+  Work work(std::string_view) const { return optimizer_work(tensors, slots(), 7); }
+};
+extern constinit Kernel<void(const AdagradStepArgs&, Stream&)> adagrad_step;
 
 }  // namespace levin::kernels

@@ -1,11 +1,13 @@
 #pragma once
 // Includes all headers of optim.
 
+#include <levin/optim/adagrad.h>
 #include <levin/optim/adam.h>
 #include <levin/optim/clip.h>
 #include <levin/optim/fused_optimizer.h>
 #include <levin/optim/grad_scaler.h>
 #include <levin/optim/optimizer.h>
 #include <levin/optim/qadam.h>
+#include <levin/optim/rmsprop.h>
 #include <levin/optim/scheduler.h>
 #include <levin/optim/sgd.h>

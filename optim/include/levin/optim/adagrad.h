@@ -1,0 +1,30 @@
+#pragma once
+
+#include <levin/optim/fused_optimizer.h>
+
+namespace levin::optim {
+
+struct AdagradOptions {
+  double lr = 1e-2;
+  double lr_decay = 0.0;      ///< the rate at step t is lr / (1 + (t - 1) * lr_decay)
+  double weight_decay = 0.0;  ///< added to the gradient (L2)
+  double initial_accumulator_value = 0.0;
+  double eps = 1e-10;
+  bool maximize = false;
+  bool capturable = false;  ///< see Settings
+};
+
+/// Adagrad: divides the gradient by the root of the sum of its squares so far (Duchi, Hazan & Singer 2011), with
+/// PyTorch's update rule.
+class Adagrad : public FusedOptimizer<kernels::AdagradStepArgs> {
+ public:
+  using Options = AdagradOptions;
+  explicit Adagrad(std::vector<ParamGroup> groups, const Options& options = {});
+  explicit Adagrad(std::vector<Parameter> params, const Options& o = {}) : Adagrad(one_group(std::move(params)), o) {}
+  explicit Adagrad(const std::vector<Tensor>& params, const Options& o = {}) : Adagrad(named(params), o) {}
+
+ protected:
+  double initial_value(const ParamGroup& group) const override { return group["initial_accumulator_value"]; }
+};
+
+}  // namespace levin::optim

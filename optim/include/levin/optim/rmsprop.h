@@ -1,0 +1,28 @@
+#pragma once
+
+#include <levin/optim/fused_optimizer.h>
+
+namespace levin::optim {
+
+struct RMSpropOptions {
+  double lr = 1e-2;
+  double alpha = 0.99;  ///< decay of the averages
+  double eps = 1e-8;
+  double weight_decay = 0.0;  ///< added to the gradient (L2)
+  double momentum = 0.0;
+  bool centered = false;  ///< divide by the standard deviation of the gradients (Graves 2013)
+  bool maximize = false;
+  bool capturable = false;  ///< see Settings
+};
+
+/// RMSprop: divides the gradient by a running average of its magnitude (Tieleman & Hinton 2012), with PyTorch's update
+/// rule.
+class RMSprop : public FusedOptimizer<kernels::RmspropStepArgs> {
+ public:
+  using Options = RMSpropOptions;
+  explicit RMSprop(std::vector<ParamGroup> groups, const Options& options = {});
+  explicit RMSprop(std::vector<Parameter> params, const Options& o = {}) : RMSprop(one_group(std::move(params)), o) {}
+  explicit RMSprop(const std::vector<Tensor>& params, const Options& o = {}) : RMSprop(named(params), o) {}
+};
+
+}  // namespace levin::optim
