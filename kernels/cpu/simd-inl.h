@@ -56,6 +56,14 @@ HWY_INLINE void store_part(SimdVec<T> v, T* p, int64_t count) {
   }
 }
 
+/// Calls f(std::integral_constant<int, i>) for i < N, for bodies that need the index as a constant. Plain loops with
+/// HWY_UNROLL compile faster.
+template <int N, class F>
+HWY_INLINE void unrolled(F&& f) {
+  [&]<int... I>(std::integer_sequence<int, I...>) HWY_ATTR { (f(std::integral_constant<int, I>{}), ...); }
+  (std::make_integer_sequence<int, N>{});
+}
+
 #if HWY_TARGET == HWY_SCALAR
 
 template <class T>
