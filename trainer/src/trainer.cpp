@@ -75,7 +75,7 @@ std::map<std::string, double> Trainer::logged_metrics() const {
 
 std::map<std::string, double> Trainer::progress_bar_metrics() const { return by_name(metrics().progress_bar_values()); }
 
-bool Trainer::is_last_batch() const { return impl_->running && impl_->running->context.is_last_batch; }
+bool Trainer::is_last_batch() const { return impl_->running && impl_->running->is_last_batch; }
 std::int64_t Trainer::num_training_batches() const { return impl_->counts.train.value_or(0); }
 const std::vector<std::int64_t>& Trainer::num_val_batches() const { return impl_->counts.val; }
 const std::vector<std::int64_t>& Trainer::num_sanity_val_batches() const { return impl_->counts.sanity_val; }

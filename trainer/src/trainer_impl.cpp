@@ -60,7 +60,7 @@ class Forward final : public StepHooks {
     run_.module_do(&LevinModule::on_before_zero_grad, optimizers_.optimizer());
   }
   void on_before_backward(const Tensor& loss) override {
-    if (!std::exchange(graph_logged_, true) && !run_.context.resumed)
+    if (!std::exchange(graph_logged_, true) && !run_.resumed)
       run_.with_loggers("log_graph", [&](Logger& l) { l.log_graph(trace_graph(run_.module, loss)); });
     run_.call(&Callback::on_before_backward, &LevinModule::on_before_backward, loss);
   }
@@ -142,14 +142,37 @@ void Trainer::Impl::take_callbacks(LevinModule& module) {
   policies_last();
 }
 
-void Trainer::Impl::begin(Run& run, Stage stage) {
-  run.datamodule = source.datamodule;
-  run.context.stage = stage;
-  run.context.root_dir = root;
-  run.context.max_epochs = FitLoop::max_epochs(config);
-  run.context.data = &data;
-  run.counts = &counts;
+Run Trainer::Impl::make_run(LevinModule& module, Stage stage) {
+  return {RunContext{.config = config,
+                     .state = state,
+                     .metrics = metrics,
+                     .module = module,
+                     .stop = stop,
+                     .data = &data,
+                     .strategy = &fabric.strategy(),
+                     .precision = precision,
+                     .loggers = loggers,
+                     .stage = stage,
+                     .max_epochs = FitLoop::max_epochs(config),
+                     .root_dir = root},
+          state, callbacks, source.datamodule, counts};
 }
+
+namespace {
+
+/// Connects a module to a run.
+class Attached {
+ public:
+  Attached(LevinModule& module, RunContext& run) : module_(module) { module_.set_run(&run); }
+  ~Attached() { module_.set_run(nullptr); }
+  Attached(const Attached&) = delete;
+  Attached& operator=(const Attached&) = delete;
+
+ private:
+  LevinModule& module_;
+};
+
+}  // namespace
 
 /// Runs `body` between setup and teardown; the callbacks are notified of an exception, which then propagates.
 template <class F>
@@ -162,9 +185,10 @@ void Trainer::Impl::guarded(Run& run, LevinModule& module, Stage stage, const F&
   status = RunStatus::interrupted;
   ended_by = 0;
   running = &run;
+  std::optional<Attached> attached;
   const auto finish = [&] {
     running = nullptr;
-    module.set_link({});
+    attached.reset();
     metrics.set_scope(Scope::closed, Split::train);
     run.flush_loggers();
     if (source.datamodule) source.datamodule->teardown(stage);
@@ -181,7 +205,7 @@ void Trainer::Impl::guarded(Run& run, LevinModule& module, Stage stage, const F&
     finish();
   };
   try {
-    module.set_link(link(run));
+    attached.emplace(module, run);
     prepare(run, module, stage);
     body();
     fabric.strategy().finish(module);
@@ -201,11 +225,6 @@ void Trainer::Impl::guarded(Run& run, LevinModule& module, Stage stage, const F&
   status = RunStatus::success;
 }
 
-/// Without metrics, log() does nothing.
-ModuleLink Trainer::Impl::link(Run& run) {
-  return {.metrics = config.barebones ? nullptr : &metrics, .state = &state, .run = &run.context};
-}
-
 void Trainer::Impl::prepare(Run& run, LevinModule& module, Stage stage) {
   if (fabric.local_rank() == 0) {  // the other ranks use its results
     if (source.datamodule) source.datamodule->prepare_data();
@@ -221,7 +240,7 @@ void Trainer::Impl::prepare(Run& run, LevinModule& module, Stage stage) {
 }
 
 std::int64_t Trainer::Impl::total_steps() {
-  if (running && running->context.stage == Stage::fit) load_train(*running, data, source);
+  if (running && running->stage == Stage::fit) load_train(*running, data, source);
   if (!counts.train)
     throw UsageError(
         "[estimated_stepping_batches] no fit has counted its batches yet. Ask in a fit, from setup on, or after one.");
@@ -287,9 +306,7 @@ void Trainer::Impl::save(const std::filesystem::path& path, bool weights_only) {
   Checkpoint c = *finished;
   if (!weights_only) save_callbacks(c, callbacks);
   if (!trained_lives.expired()) {
-    Run run = run_of(*trained);
-    begin(run, Stage::fit);
-    c.values.put("user", run.user_state());
+    c.values.put("user", make_run(*trained, Stage::fit).user_state());
   }
   if (weights_only) keep_weights_only(c);
   write_checkpoint(fabric.strategy(), path, c);
@@ -310,18 +327,14 @@ void Trainer::Impl::fit_here(LevinModule& module, const DataSource& from, const 
   if (config.overfits()) data.train = nullptr;  // it is reordered when it is requested
   data.val = nullptr;                           // those of a fit are requested when needed
   take_callbacks(module);
-  Run run = run_of(module);
-  begin(run, Stage::fit);
-  RunContext& context = run.context;
+  Run run = make_run(module, Stage::fit);
 
   guarded(run, module, Stage::fit, [&] {
     const auto folder = of_rank_zero(run, [&] { return choose_checkpoint(run, ckpt.empty() ? config.resume : ckpt); });
     ckpt_path = folder;
-    context.resumed = !folder.empty();
-    const Checkpoint checkpoint = context.resumed ? load_for_fit(run, folder) : Checkpoint();
-    ModuleLink loan = link(run);
-    loan.total_steps = [this] { return total_steps(); };
-    module.set_link(loan);
+    run.resumed = !folder.empty();
+    const Checkpoint checkpoint = run.resumed ? load_for_fit(run, folder) : Checkpoint();
+    run.estimated_stepping_batches = [this] { return total_steps(); };
     check_sharded_weights();
     Optimizers optimizers = module.configure_optimizers();
     if (optimizers.empty())
@@ -332,26 +345,24 @@ void Trainer::Impl::fit_here(LevinModule& module, const DataSource& from, const 
                       {.accumulate_grad_batches = config.accumulate_grad_batches,
                        .gradient_clip_val = config.gradient_clip_val,
                        .gradient_clip_algorithm = config.gradient_clip_algorithm});
-    loan.manual = runner.manual();
-    module.set_link(loan);
+    run.manual = runner.manual();
     CheckpointKeeper keeper(run, optimizers, runner, data);
     const KeeperLoan keeper_loan(*this, keeper);
-    context.optimizers = &optimizers;
-    context.step_options = &runner.options();
+    run.optimizers = &optimizers;
+    run.step_options = &runner.options();
     state.optimizer_steps.resize(optimizers.size());
     if (source.given.train) load_train(run, data, source);
     run.call(&Callback::on_fit_start, &LevinModule::on_fit_start);
-    module.set_link(loan);  // a tuner's trial in that hook replaces the link
     run.log_begin();
     module.zero_grad();
-    if (context.resumed) {
+    if (run.resumed) {
       load_train(run, data, source);
       keeper.restore(checkpoint, folder);
       run.with_loggers("resume", [&](Logger& l) { l.resume(state.global_step); });
     }
     FitParts parts{data, source, optimizers, runner, keeper};
     try {
-      FitLoop(run, parts).run(context.resumed);
+      FitLoop(run, parts).run(run.resumed);
       fabric.strategy().end_training();
     } catch (const Interrupted&) {
       fabric.strategy().end_training();
@@ -364,11 +375,8 @@ void Trainer::Impl::fit_here(LevinModule& module, const DataSource& from, const 
     run.call(&Callback::on_fit_end, &LevinModule::on_fit_end);
     keeper.finish();
   });
-  // This link is destroyed with the module or replaced by its next run; until then save_checkpoint may use the module.
-  const auto alive = std::make_shared<const bool>(true);
-  module.set_link({.total_steps = [alive] { return std::int64_t{0}; }});
   trained = &module;
-  trained_lives = alive;
+  trained_lives = module.until_next_run();  // save_checkpoint may use the module that long
 }
 
 void Trainer::Impl::evaluate(LevinModule& module, const DataSource& from, Stage stage, const std::string& ckpt,
@@ -380,13 +388,12 @@ void Trainer::Impl::evaluate(LevinModule& module, const DataSource& from, Stage 
     if (!source.given.predict) source.given.predict = data.predict;
   }
   take_callbacks(module);
-  Run run = run_of(module);
-  begin(run, stage);
+  Run run = make_run(module, stage);
   guarded(run, module, stage, [&] {
     ckpt_path = of_rank_zero(run, [&] { return resolve_checkpoint(callbacks, ckpt.empty() ? config.resume : ckpt); });
     if (!ckpt_path.empty()) load_weights(run, read_checkpoint(ckpt_path).model, ckpt_path);
     module.zero_grad();
-    const EvalPlan plan = run.eval_plan(stage, source);
+    const EvalPlan plan = run.eval_plan(source);
     if (!plan.loaders)
       throw UsageError(fmt::format("[{0}] there is no loader for it. Give {0} one.", stage_name(stage)));
     (stage == Stage::validate ? data.val : stage == Stage::test ? data.test : data.predict) = plan.loaders;

@@ -42,7 +42,7 @@ struct Trainer::Impl {
   CheckpointKeeper* lent = nullptr;      // set while a fit runs
   std::optional<Checkpoint> finished{};  // of the last fit
   LevinModule* trained = nullptr;        // module of the last fit
-  std::weak_ptr<const bool> trained_lives{};
+  std::weak_ptr<const void> trained_lives{};
 
  private:
   /// Runs `here` in this process or in spawned ranks, and takes over their results.
@@ -53,15 +53,11 @@ struct Trainer::Impl {
   void add_policies();
   void policies_last();
   void take_callbacks(LevinModule& module);
-  /// Creates a Run of this trainer's state on `module`.
-  Run run_of(LevinModule& module) {
-    return {config, module, state, metrics, stop, fabric.strategy(), *precision, callbacks, loggers};
-  }
-  void begin(Run& run, Stage stage);
+  /// Creates a run of this trainer's state on `module`.
+  Run make_run(LevinModule& module, Stage stage);
   void prepare(Run& run, LevinModule& module, Stage stage);
   template <class F>
   void guarded(Run& run, LevinModule& module, Stage stage, const F& body);
-  ModuleLink link(Run& run);
   void check_manual(const LevinModule& module) const;
   void check_sharded_weights();
   struct KeeperLoan;

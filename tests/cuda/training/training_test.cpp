@@ -98,7 +98,7 @@ TEST_CASE("the step after an overflow has the learning rate of the skipped step"
 TEST_CASE("a module that steps its optimizers itself is not asked to after an overflow") {
   struct Own : PointNet {
     int own_steps = 0;
-    void optimizer_step(optim::Optimizer& optimizer) override {
+    void optimizer_step(optim::Optimizer& optimizer, const Tensor&) override {
       ++own_steps;
       optimizer.step();
     }
@@ -114,11 +114,11 @@ TEST_CASE("a module that steps its optimizers itself is not asked to after an ov
 
 TEST_CASE("a module that skips the base method once gets an error if that did harm") {
   struct Fickle : PointNet {
-    void optimizer_step(optim::Optimizer& optimizer) override {
+    void optimizer_step(optim::Optimizer& optimizer, const Tensor& found_inf) override {
       if (steps == 2)
         optimizer.step();
       else
-        LevinModule::optimizer_step(optimizer);
+        LevinModule::optimizer_step(optimizer, found_inf);
     }
   };
   StepByStep<Fickle> run("16-mixed", kCuda);

@@ -75,7 +75,7 @@ TEST_CASE("flags/gradient_clip_algorithm: norm scales all gradients, value cuts 
   struct Clipped : ToyModule {
     double norm = 0, largest = 0;  // of the last step
     StepOutput training_step(const Batch& b, int) override { return cross_entropy((*this)(b[0]), b[1]) * 100.0; }
-    void optimizer_step(optim::Optimizer& optimizer) override {
+    void optimizer_step(optim::Optimizer& optimizer, const Tensor& found_inf) override {
       double squares = 0;
       Largest most;
       for (const auto& p : parameters()) {
@@ -84,7 +84,7 @@ TEST_CASE("flags/gradient_clip_algorithm: norm scales all gradients, value cuts 
       }
       norm = std::sqrt(squares);
       largest = most.value();
-      ToyModule::optimizer_step(optimizer);
+      ToyModule::optimizer_step(optimizer, found_inf);
     }
   };
   const auto clipped = [](std::optional<double> value, const char* algorithm) {

@@ -127,10 +127,14 @@ struct RecordedModule : ToyModule {
     ToyModule::optimizer_zero_grad(o);
   }
   void backward(const Tensor& loss) override { note("backward"); ToyModule::backward(loss); }
-  void optimizer_step(optim::Optimizer& o) override { note("optimizer_step"); ToyModule::optimizer_step(o); }
-  void configure_gradient_clipping(optim::Optimizer& o, std::optional<double> v, const std::string& a) override {
+  void optimizer_step(optim::Optimizer& o, const Tensor& found_inf) override {
+    note("optimizer_step");
+    ToyModule::optimizer_step(o, found_inf);
+  }
+  void configure_gradient_clipping(optim::Optimizer& o, std::optional<double> v, const std::string& a,
+                                   Strategy& s) override {
     note("configure_gradient_clipping");
-    ToyModule::configure_gradient_clipping(o, v, a);
+    ToyModule::configure_gradient_clipping(o, v, a, s);
   }
   void lr_scheduler_step(Optimizers& o, std::optional<double> m) override {
     note("lr_scheduler_step");

@@ -36,9 +36,9 @@ struct Timed : ToyModule {
     hands.now += 5;
     ToyModule::backward(loss);
   }
-  void optimizer_step(optim::Optimizer& o) override {
+  void optimizer_step(optim::Optimizer& o, const Tensor& found_inf) override {
     hands.now += 2;
-    ToyModule::optimizer_step(o);
+    ToyModule::optimizer_step(o, found_inf);
   }
   void validation_step(const Batch& b, int i) override {
     hands.now += 1;

@@ -263,11 +263,11 @@ TEST_CASE("a trial takes the Trainer's accumulation and clipping, and as many st
       ++batches;
       return ToyModule::training_step(b, i);
     }
-    void configure_gradient_clipping(optim::Optimizer& o, std::optional<double> value,
-                                     const std::string& algorithm) override {
+    void configure_gradient_clipping(optim::Optimizer& o, std::optional<double> value, const std::string& algorithm,
+                                     Strategy& strategy) override {
       clips.push_back(value.value_or(-1));
       CHECK(algorithm == "value");
-      ToyModule::configure_gradient_clipping(o, value, algorithm);
+      ToyModule::configure_gradient_clipping(o, value, algorithm, strategy);
     }
   } model;
   data::DataLoader loader(toy_points(64), {.batch_size = 1});

@@ -30,7 +30,7 @@ CheckpointKeeper::CheckpointKeeper(Run& run, Optimizers& optimizers, StepRunner&
       optimizers_(optimizers),
       runner_(runner),
       data_(data),
-      writer_(run.config.async_checkpoints && !saves_shards(run.strategy)) {
+      writer_(run.config.async_checkpoints && !saves_shards(*run.strategy)) {
   for (const auto& c : run.callbacks)
     if (auto* policy = dynamic_cast<CheckpointPolicy*>(c.get())) policies_.push_back(policy);
   mark(run.state.point);
@@ -57,7 +57,7 @@ void CheckpointKeeper::collect() {
 /// Rank zero decides and writes. The other ranks contribute or write their part, and then receive the policy's state.
 template <class F>
 std::filesystem::path CheckpointKeeper::ask(CheckpointPolicy& policy, const F& decide) {
-  const bool writes = run_.strategy.is_global_zero();
+  const bool writes = run_.strategy->is_global_zero();
   if (writes) collect();
   StateMap before = policy.state(), plan;
   std::vector<CheckpointAction> actions;
@@ -74,7 +74,7 @@ std::filesystem::path CheckpointKeeper::ask(CheckpointPolicy& policy, const F& d
     plan.set("weights_only", kinds);
     plan.put("policy", policy.state());
   }
-  plan = run_.strategy.broadcast(plan, 0);
+  plan = run_.strategy->broadcast(plan, 0);
   if (!writes) policy.load_state(plan.part("policy"));
   std::shared_ptr<EncodedCheckpoint> contents;
   const auto saved = plan.get<std::vector<std::string>>("saved");
@@ -82,7 +82,7 @@ std::filesystem::path CheckpointKeeper::ask(CheckpointPolicy& policy, const F& d
   for (std::size_t i = 0; i < saved.size(); ++i) {
     const ProfileScope scope("save_checkpoint", Phase::checkpoint);
     const Checkpoint state = snapshot({.weights_only = weights_only[i] != 0});
-    if (saves_shards(run_.strategy)) {
+    if (saves_shards(*run_.strategy)) {
       if (!write_part(policy, saved[i], state, before)) return {};
     } else if (writes) {
       contents = std::make_shared<EncodedCheckpoint>(encode_checkpoint(state));
@@ -97,7 +97,7 @@ std::filesystem::path CheckpointKeeper::ask(CheckpointPolicy& policy, const F& d
 bool CheckpointKeeper::write_part(CheckpointPolicy& policy, const std::filesystem::path& path, const Checkpoint& state,
                                   const StateMap& before) {
   try {
-    write_checkpoint(run_.strategy, path, state);
+    write_checkpoint(*run_.strategy, path, state);
   } catch (const IoError& e) {
     failed(policy, before, e);
     return false;
@@ -141,12 +141,12 @@ void CheckpointKeeper::save_point(SavePoint point) {
   mark(point);
   due_.clear();
   for (auto* policy : policies_) {
-    const bool decides = run_.strategy.is_global_zero() && run_.config.fast_dev_run == 0;
-    due_.push_back(decides && policy->due(run_.context, point) ? 1 : 0);
+    const bool decides = run_.strategy->is_global_zero() && run_.config.fast_dev_run == 0;
+    due_.push_back(decides && policy->due(run_, point) ? 1 : 0);
   }
   run_.agree(due_);
   for (std::size_t i = 0; i < due_.size(); ++i)
-    if (due_[i] != 0) ask(*policies_[i], [&] { return policies_[i]->decide(run_.context, point); });
+    if (due_[i] != 0) ask(*policies_[i], [&] { return policies_[i]->decide(run_, point); });
   const auto set = [](std::uint8_t flag) { return flag != 0; };
   if (std::any_of(due_.begin(), due_.end(), set)) run_.agree();  // a signal may have arrived during the write
 }
@@ -155,18 +155,18 @@ std::filesystem::path CheckpointKeeper::save_interrupted() {
   std::filesystem::path saved;
   if (run_.config.fast_dev_run > 0) return saved;
   for (auto* policy : policies_) {
-    const auto path = ask(*policy, [&] { return policy->decide_interrupted(run_.context); });
+    const auto path = ask(*policy, [&] { return policy->decide_interrupted(run_); });
     if (saved.empty()) saved = path;
   }
   collect();
-  run_.strategy.barrier();
+  run_.strategy->barrier();
   return saved;
 }
 
 void CheckpointKeeper::save_exception() noexcept {
   alone_ = true;  // other ranks have ended, or are about to
-  if (run_.strategy.sharded_optimizer() && run_.strategy.world_size() > 1) return;  // with their shards of the state
-  if (run_.config.fast_dev_run > 0 || run_.context.sanity_checking || !run_.strategy.is_global_zero()) return;
+  if (run_.strategy->sharded_optimizer() && run_.strategy->world_size() > 1) return;  // with their shards of the state
+  if (run_.config.fast_dev_run > 0 || run_.sanity_checking || !run_.strategy->is_global_zero()) return;
   const auto guarded = [](const auto& f) {
     try {
       f();
@@ -178,7 +178,7 @@ void CheckpointKeeper::save_exception() noexcept {
     guarded([&] {
       collect();
       const StateMap before = policy->state();
-      const auto actions = policy->decide_exception(run_.context);
+      const auto actions = policy->decide_exception(run_);
       auto contents = std::make_shared<EncodedCheckpoint>();
       for (const auto& action : actions)
         if (action.kind == CheckpointAction::Kind::save)
@@ -190,24 +190,24 @@ void CheckpointKeeper::save_exception() noexcept {
 
 std::filesystem::path CheckpointKeeper::save_for_requeue() {
   collect();
-  const auto& root = run_.context.root_dir;
+  const auto& root = run_.root_dir;
   const auto former = slurm::newest_checkpoint(root), path = slurm::next_checkpoint(root);
   save(path, {});
-  if (run_.strategy.is_global_zero() && !former.empty()) remove_checkpoint(former);
+  if (run_.strategy->is_global_zero() && !former.empty()) remove_checkpoint(former);
   return path;
 }
 
 void CheckpointKeeper::save(const std::filesystem::path& path, const Snapshot& what) {
-  write_checkpoint(run_.strategy, path, snapshot(what));
+  write_checkpoint(*run_.strategy, path, snapshot(what));
 }
 
 void CheckpointKeeper::finish() {
   if (run_.config.fast_dev_run > 0) return;
-  for (auto* policy : policies_) ask(*policy, [&] { return policy->decide_finished(run_.context); });
+  for (auto* policy : policies_) ask(*policy, [&] { return policy->decide_finished(run_); });
   collect();
-  run_.strategy.barrier();  // the checkpoint exists before fit returns on any rank
-  if (!run_.config.handle_signals || !slurm::job_id() || !run_.strategy.is_global_zero()) return;
-  if (const auto former = slurm::newest_checkpoint(run_.context.root_dir); !former.empty()) remove_checkpoint(former);
+  run_.strategy->barrier();  // the checkpoint exists before fit returns on any rank
+  if (!run_.config.handle_signals || !slurm::job_id() || !run_.strategy->is_global_zero()) return;
+  if (const auto former = slurm::newest_checkpoint(run_.root_dir); !former.empty()) remove_checkpoint(former);
 }
 
 // --- collecting and restoring state
@@ -243,11 +243,11 @@ Checkpoint CheckpointKeeper::snapshot(const Snapshot& what) {
   runner_.settle(run_.state);
   const Mark at = place();
   Checkpoint c;
-  const auto of_all = [&](const StateDict& own) { return alone_ ? own : consensus(run_.strategy, own); };
-  const bool in_shards = saves_shards(run_.strategy), has_full = !in_shards || !run_.strategy.sharded_weights();
+  const auto of_all = [&](const StateDict& own) { return alone_ ? own : consensus(*run_.strategy, own); };
+  const bool in_shards = saves_shards(*run_.strategy), has_full = !in_shards || !run_.strategy->sharded_weights();
   if (has_full) c.model = run_.weights();
   bool replaced = false;
-  for (const auto& callback : run_.callbacks) replaced = callback->on_save_weights(run_.context, c.model) || replaced;
+  for (const auto& callback : run_.callbacks) replaced = callback->on_save_weights(run_, c.model) || replaced;
   if (replaced && !has_full)
     throw UsageError(
         "[checkpoint] a callback replaces its weights, and no rank has all of them. Use --fsdp-state-dict-type full.");
@@ -255,7 +255,7 @@ Checkpoint CheckpointKeeper::snapshot(const Snapshot& what) {
   StateMap& v = c.values;
   v.put("loop", at.state.to_map());
   v.put("hparams", run_.module.hparams());
-  v.set("precision_name", run_.precision.name());
+  v.set("precision_name", run_.precision->name());
   v.set("simd_target", std::string(kernels::cpu::simd_target()));
   if (!weights_only) {
     if (replaced) c.tensors.merge("model.", of_all(run_.weights()));
@@ -266,29 +266,29 @@ Checkpoint CheckpointKeeper::snapshot(const Snapshot& what) {
     v.put("user", run_.user_state());
   }
   if (weights_only) keep_weights_only(c);
-  if (in_shards) add_shards(c, "model.", weight_shards(run_.strategy, run_.module, std::exchange(c.model, {})));
+  if (in_shards) add_shards(c, "model.", weight_shards(*run_.strategy, run_.module, std::exchange(c.model, {})));
   return c;
 }
 
 /// Adds the state needed to resume training, besides the weights.
 void CheckpointKeeper::save_training(Checkpoint& c, const Mark& at) {
-  if (saves_shards(run_.strategy))
-    add_shards(c, "optimizer.", run_.strategy.sharded_optimizer()->optimizer_shards(optimizers_));
+  if (saves_shards(*run_.strategy))
+    add_shards(c, "optimizer.", run_.strategy->sharded_optimizer()->optimizer_shards(optimizers_));
   else
-    c.tensors.merge("optimizer.", full_optimizer_state(run_.strategy, optimizers_));
+    c.tensors.merge("optimizer.", full_optimizer_state(*run_.strategy, optimizers_));
   c.tensors.merge("scheduler.", optimizers_.scheduler_state());
-  const int ranks = run_.strategy.data_ranks();
+  const int ranks = run_.strategy->data_ranks();
   const bool open_window = at.state.window_nominal > 0;
   if (open_window && (alone_ || ranks == 1)) {
     StateDict own;
     for (const auto& [name, p] : run_.module.named_parameters())
       if (p.grad().defined()) own.set(name, p.grad());
-    const Stages* const stages = run_.strategy.stages();
+    const Stages* const stages = run_.strategy->stages();
     c.tensors.merge("grad.", stages ? stages->gather_state_dict(own) : own);
   }
   StateMap& v = c.values;
-  v.put("precision", run_.precision.state());
-  if (const StateMap s = run_.strategy.state(); !s.empty()) v.put("strategy", s);
+  v.put("precision", run_.precision->state());
+  if (const StateMap s = run_.strategy->state(); !s.empty()) v.put("strategy", s);
   if (ranks > 1) v.set("world_size", static_cast<std::int64_t>(ranks));
   StateMap own;
   own.put("loader", at.train.to_map());
@@ -304,20 +304,20 @@ void CheckpointKeeper::save_training(Checkpoint& c, const Mark& at) {
 
 /// Adds state that differs between ranks: rank zero's under its plain names, the others' under "rank<r>".
 void CheckpointKeeper::save_of_ranks(Checkpoint& c, const StateMap& own, bool open_window) {
-  const auto all = run_.strategy.gather(own);
+  const auto all = run_.strategy->gather(own);
   for (const auto& [key, value] : all[0].values()) c.values.set(key, value);
   for (std::size_t r = 1; r < all.size(); ++r) c.values.put(rank_key(r), all[r]);
-  if (run_.strategy.divergent_weights()) save_replicas(c);
+  if (run_.strategy->divergent_weights()) save_replicas(c);
   if (!open_window) return;
-  const auto rank = static_cast<std::size_t>(run_.strategy.rank());
+  const auto rank = static_cast<std::size_t>(run_.strategy->rank());
   for (const auto& [name, p] : run_.module.named_parameters()) {
     if (!p.requires_grad()) continue;
     const Tensor grad = p.grad().defined() ? p.grad() : zeros(p.sizes(), like(p));
-    if (saves_shards(run_.strategy)) {
+    if (saves_shards(*run_.strategy)) {
       add_shards(c, rank == 0 ? "grad." : rank_key(rank) + ".grad.", {{name, grad, 0, grad.sizes()}});
       continue;
     }
-    const Tensor grads = run_.strategy.all_gather(grad, false);
+    const Tensor grads = run_.strategy->all_gather(grad, false);
     c.tensors.merge("grad.", {{name, grads.select(0, 0)}});
     for (std::size_t r = 1; r < all.size(); ++r)
       c.tensors.merge(fmt::format("{}.grad.", rank_key(r)), {{name, grads.select(0, static_cast<int>(r))}});
@@ -330,8 +330,8 @@ void CheckpointKeeper::save_replicas(Checkpoint& c) {
   own.merge("model.", run_.weights());
   own.merge("optimizer.", optimizers_.optimizer_state());
   for (const auto& [name, t] : own) {
-    const Tensor all = run_.strategy.all_gather(t, false);
-    for (int r = name.starts_with("model.") ? 0 : 1; r < run_.strategy.world_size(); ++r)
+    const Tensor all = run_.strategy->all_gather(t, false);
+    for (int r = name.starts_with("model.") ? 0 : 1; r < run_.strategy->world_size(); ++r)
       c.tensors.merge(rank_key(static_cast<std::size_t>(r)) + ".", {{name, all.select(0, r)}});
   }
 }
@@ -339,12 +339,12 @@ void CheckpointKeeper::save_replicas(Checkpoint& c) {
 /// Restores replicas; with a different number of ranks all start from the average and from rank zero's optimizers.
 void CheckpointKeeper::restore_replica(const Checkpoint& c, const std::filesystem::path& folder) {
   const auto ranks = c.values.has("world_size") ? c.values.get<std::int64_t>("world_size") : 1;
-  if (ranks != run_.strategy.world_size() || !run_.strategy.divergent_weights()) return;
-  const StateDict own = c.tensors.sub(rank_key(static_cast<std::size_t>(run_.strategy.rank())) + ".");
+  if (ranks != run_.strategy->world_size() || !run_.strategy->divergent_weights()) return;
+  const StateDict own = c.tensors.sub(rank_key(static_cast<std::size_t>(run_.strategy->rank())) + ".");
   const StateDict weights = own.sub("model.");
   if (weights.empty()) return;
   load_weights(run_, weights, folder);
-  if (run_.strategy.rank() > 0) optimizers_.load_optimizer_state(own.sub("optimizer."));
+  if (run_.strategy->rank() > 0) optimizers_.load_optimizer_state(own.sub("optimizer."));
 }
 
 void CheckpointKeeper::restore_val() {
@@ -362,8 +362,8 @@ void CheckpointKeeper::restore_val() {
 
 /// Returns this rank's state; rank zero's if it saved alone, after an exception.
 StateMap CheckpointKeeper::own_part(const Checkpoint& c) const {
-  if (run_.strategy.data_ranks() == 1) return c.values;
-  const StateMap own = c.values.part(rank_key(static_cast<std::size_t>(run_.strategy.rank())));
+  if (run_.strategy->data_ranks() == 1) return c.values;
+  const StateMap own = c.values.part(rank_key(static_cast<std::size_t>(run_.strategy->rank())));
   return own.empty() ? c.values : own;
 }
 
@@ -375,11 +375,11 @@ data::LoaderState CheckpointKeeper::train_place(const Checkpoint& c, const State
   const bool at_end = run_.state.epoch_complete && saved.batches > 0;
   const std::int64_t epoch = saved.epoch + (at_end ? 1 : 0);
   const auto ranks = c.values.has("world_size") ? c.values.get<std::int64_t>("world_size") : 1;
-  if (ranks == run_.strategy.data_ranks()) return at_end ? saved.at_epoch(epoch) : saved;
+  if (ranks == run_.strategy->data_ranks()) return at_end ? saved.at_epoch(epoch) : saved;
   if (run_.state.batch > 0 && !run_.state.epoch_complete)
     throw StateError(fmt::format(
         "{} ranks saved it within an epoch, and this run has {}. Use as many, or resume from the end of an epoch.",
-        ranks, run_.strategy.data_ranks()));
+        ranks, run_.strategy->data_ranks()));
   data::LoaderState place = data_.train->state();
   place.seed = saved.seed;
   return place.at_epoch(epoch);
@@ -389,27 +389,27 @@ void CheckpointKeeper::restore(const Checkpoint& c, const std::filesystem::path&
   const StateMap v = own_part(c);
   runner_.take_parameters();
   try {
-    load_full_optimizer_state(run_.strategy, optimizers_, c.tensors.sub("optimizer."));
+    load_full_optimizer_state(*run_.strategy, optimizers_, c.tensors.sub("optimizer."));
     optimizers_.load_scheduler_state(c.tensors.sub("scheduler."));
     data_.train->load_state(train_place(c, v));
     for (StateMap val; !(val = v.part(fmt::format("val_loader{}", saved_val_.size()))).empty();)
       saved_val_.push_back(data::LoaderState::from_map(val));
     run_.metrics.load_state(v.part("metrics"));
-    run_.precision.load_state(c.values.part("precision"));
+    run_.precision->load_state(c.values.part("precision"));
     restore_replica(c, folder);
-    if (const StateMap s = c.values.part("strategy"); !s.empty()) run_.strategy.load_state(s);
+    if (const StateMap s = c.values.part("strategy"); !s.empty()) run_.strategy->load_state(s);
   } catch (const StateError& e) {
     throw StateError(fmt::format("[checkpoint] {} does not fit this run: {}", folder.string(), e.what()));
   }
-  const std::string prefix = rank_key(static_cast<std::size_t>(run_.strategy.rank()));
-  const Stages* const stages = run_.strategy.stages();
+  const std::string prefix = rank_key(static_cast<std::size_t>(run_.strategy->rank()));
+  const Stages* const stages = run_.strategy->stages();
   for (const auto& [name, p] : run_.module.named_parameters()) {
     if (stages && !stages->owns(p)) continue;
     const Tensor* own = c.tensors.find(prefix + ".grad." + name);
     if (const Tensor* grad = own ? own : c.tensors.find("grad." + name)) p.set_grad(*grad);
   }
   // Ranks with the same data draw the same numbers.
-  const int stream = run_.strategy.data_ranks() == 1 ? 0 : run_.strategy.rank();
+  const int stream = run_.strategy->data_ranks() == 1 ? 0 : run_.strategy->rank();
   default_generator().set_state(of_rank(generator_state(v.part("rng")), stream));
   mark(run_.state.point);
   const StateMap& all = c.values;

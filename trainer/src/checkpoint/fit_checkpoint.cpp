@@ -22,7 +22,7 @@ void each_policy(const std::vector<CallbackPtr>& callbacks, const F& f) {
 
 void check_place(const Checkpoint& c, const Run& run, const fs::path& folder) {
   const auto place = TrainState::from_map(c.values.part("loop"));
-  const std::int64_t done = place.epoch + (place.epoch_complete ? 1 : 0), max = run.context.max_epochs;
+  const std::int64_t done = place.epoch + (place.epoch_complete ? 1 : 0), max = run.max_epochs;
   if (max >= 0 && done > max)
     throw UsageError(fmt::format("[fit] {} has finished {} epochs, but max_epochs is {}. Give at least as many.",
                                  folder.string(), done, max));
@@ -71,8 +71,8 @@ fs::path resolve_checkpoint(const std::vector<CallbackPtr>& callbacks, const std
 
 fs::path of_rank_zero(Run& run, const std::function<fs::path()>& find) {
   StateMap found;
-  if (run.strategy.is_global_zero()) found.set("path", find().string());
-  return run.strategy.broadcast(found, 0).get<std::string>("path");
+  if (run.strategy->is_global_zero()) found.set("path", find().string());
+  return run.strategy->broadcast(found, 0).get<std::string>("path");
 }
 
 fs::path choose_checkpoint(const Run& run, const std::string& ckpt) {
@@ -85,8 +85,8 @@ fs::path choose_checkpoint(const Run& run, const std::string& ckpt) {
   if (!ckpt.empty()) return resolve_checkpoint(run.callbacks, ckpt);
   fs::path offered;
   if (run.config.handle_signals && slurm::job_id()) {
-    recover_checkpoints(run.context.root_dir);
-    offered = slurm::newest_checkpoint(run.context.root_dir);
+    recover_checkpoints(run.root_dir);
+    offered = slurm::newest_checkpoint(run.root_dir);
   }
   each_policy(run.callbacks, [&](const CheckpointPolicy& policy) {
     if (offered.empty()) offered = policy.resume_from();
@@ -102,7 +102,7 @@ Checkpoint load_for_fit(Run& run, const fs::path& folder) {
         fmt::format("[fit] {} has weights only, no state of an optimizer. Load it by load_from_checkpoint and start a "
                     "new training, or resume from a full checkpoint.",
                     folder.string()));
-  check_precision(c, run.precision, folder);
+  check_precision(c, *run.precision, folder);
   check_place(c, run, folder);
   load_weights(run, trained_weights(c), folder);
   const StateMap user = c.values.part("user");
@@ -117,12 +117,12 @@ void load_weights(Run& run, const StateDict& weights, const fs::path& folder) {
   StateDict fitting;
   if (!module.strict_loading) {
     nn::LoadReport report;
-    fitting = fitting_weights(run.strategy, run.precision, module, weights, report);
+    fitting = fitting_weights(*run.strategy, *run.precision, module, weights, report);
     if (const auto text = detail::describe(report); !text.empty()) logging::warn("{}: {}", folder.string(), text);
   }
   try {
     const StateDict& whole = module.strict_loading ? weights : fitting;
-    load_full_state_dict(run.strategy, run.precision, module, whole);
+    load_full_state_dict(*run.strategy, *run.precision, module, whole);
   } catch (const StateError& e) {
     throw StateError(fmt::format("[checkpoint] {} belongs to another network: {}", folder.string(), e.what()));
   }

@@ -37,12 +37,11 @@ Checkpoint Trainer::Impl::spawn_result(const LevinModule& module) {
 
 void Trainer::Impl::take_result(LevinModule& module, Stage stage, const std::filesystem::path& folder) {
   take_callbacks(module);
-  Run run = run_of(module);
-  begin(run, stage);
+  Run run = make_run(module, stage);
   fabric.setup_module(module);
   const Checkpoint c = read_checkpoint(folder);
   for (const auto& callback : callbacks)
-    if (auto* policy = dynamic_cast<CheckpointPolicy*>(callback.get())) policy->setup(run.context);
+    if (auto* policy = dynamic_cast<CheckpointPolicy*>(callback.get())) policy->setup(run);
   load_weights(run, c.model, folder);
   restore_callbacks(run, c, folder);
   metrics.load_state(c.values.part("metrics"));

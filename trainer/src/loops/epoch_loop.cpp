@@ -45,7 +45,7 @@ bool EpochLoop::done() const {
 
 void EpochLoop::run(bool resumed) {
   const ProfileScope scope("run_training_epoch");
-  batches_ = run_.context.train_batches;
+  batches_ = run_.train_batches;
   val_every_ = batches_between_validations(run_.config, batches_);
   TrainState& s = run_.state;
   if (!resumed) {
@@ -71,7 +71,7 @@ void EpochLoop::run_batches() {
   };
   auto it = loading([&] { return loader.begin(); });
   // With loaders of unknown size, the first rank at its end ends the epoch on all ranks.
-  const auto ended = [&] { return loader.has_size() ? it == loader.end() : run_.strategy.any(it == loader.end()); };
+  const auto ended = [&] { return loader.has_size() ? it == loader.end() : run_.strategy->any(it == loader.end()); };
   bool at_end = ended();
   if (at_end) s.epoch_complete = true;  // a loader of unknown size without batches
   while (!at_end) {
@@ -105,7 +105,7 @@ bool EpochLoop::train_batch(const Batch& batch, bool last) {
   const ProfileScope scope("run_training_batch");
   TrainState& s = run_.state;
   const int index = static_cast<int>(s.batch);
-  run_.context.is_last_batch = last;
+  run_.is_last_batch = last;
   run_.metrics.set_scope(Scope::step, Split::train, batch.size());
   run_.callbacks_do(&Callback::on_train_batch_start, batch, index);
   if (!run_.module_do(&LevinModule::on_train_batch_start, batch, index)) {
@@ -129,7 +129,7 @@ bool EpochLoop::train_batch(const Batch& batch, bool last) {
 }
 
 void EpochLoop::update_rates() {
-  auto& rates = run_.context.learning_rates;
+  auto& rates = run_.learning_rates;
   rates.clear();
   for (std::size_t i = 0; i < parts_.optimizers.size(); ++i)
     for (const auto& group : parts_.optimizers.optimizer(i).param_groups()) rates.push_back(group["lr"]);
@@ -139,7 +139,7 @@ void EpochLoop::requeue() {
   SignalGuard::take_requeue();
   const auto job = slurm::job_id();
   const auto path = parts_.keeper.save_for_requeue();
-  if (!run_.strategy.of_rank_zero(job && run_.strategy.is_global_zero() && slurm::requeue(*job))) return;
+  if (!run_.strategy->of_rank_zero(job && run_.strategy->is_global_zero() && slurm::requeue(*job))) return;
   throw Interrupted(SIGUSR1,
                     fmt::format("interrupted by SIGUSR1 after step {}. Job {} is requeued and resumes from {}.",
                                 run_.state.global_step, job.value_or("of rank 0"), path.string()));
@@ -165,7 +165,7 @@ bool EpochLoop::validation_due() const {
   const auto& every_epochs = run_.config.check_val_every_n_epoch;
   if (val_.total() == 0 || (every_epochs && (s.epoch + 1) % *every_epochs != 0)) return false;
   if (const auto& time = run_.config.val_check_interval.time())
-    return run_.strategy.of_rank_zero(std::chrono::steady_clock::now() - run_.last_validation >= time->value());
+    return run_.strategy->of_rank_zero(std::chrono::steady_clock::now() - run_.last_validation >= time->value());
   if (val_every_ == 0) return s.epoch_complete;
   return (every_epochs ? s.batch : s.total_batches) % val_every_ == 0;
 }

@@ -121,13 +121,13 @@ void EvalLoop::validate(const EvalPlan& plan, std::function<void()> after_batch,
 bool EvalLoop::run(const EvalPlan& plan, std::vector<Tensor>* predictions) {
   const Hooks& h = hooks_of(stage_);
   const ProfileScope scope([&] { return fmt::format("run_{}_epoch", h.name); }, Phase::evaluation);
-  run_.context.eval_batches = plan.total();
+  run_.eval_batches = plan.total();
   several_ = plan.loaders.size() > 1;
   std::optional<AverageInPlace> average;
   if (stage_ == Stage::fit) average.emplace(run_);
   ModeKeeper modes(run_.module);
   const ModeGuard guard(eval_modes(run_.config.inference_mode));
-  run_.strategy.broadcast_buffers(run_.module);
+  run_.strategy->broadcast_buffers(run_.module);
   run_.module_do(h.model_eval);
   if (!resumed_) {
     run_.metrics.start_epoch(h.split);
@@ -142,7 +142,7 @@ bool EvalLoop::run(const EvalPlan& plan, std::vector<Tensor>* predictions) {
   run_.call(h.epoch_end, h.own_epoch_end);
   run_.metrics.finish_epoch(h.split);  // includes values logged by these hooks
   run_.metrics.set_scope(Scope::closed, h.split);
-  if (!run_.context.sanity_checking) run_.log_values(run_.metrics.epoch_values(h.split));
+  if (!run_.sanity_checking) run_.log_values(run_.metrics.epoch_values(h.split));
   run_.call(h.end, h.own_end);
   modes.restore();
   run_.module_do(h.model_train);
@@ -158,7 +158,7 @@ bool EvalLoop::run_batches(data::DataLoader& loader, int which, std::int64_t bat
   auto it = loader.begin();
   // A rank may have one batch less than others; it still takes part in the collectives.
   const auto more = [&](std::int64_t i) { return (batches < 0 || i < batches) && it != loader.end(); };
-  for (std::int64_t i = std::exchange(first_, 0); run_.strategy.any(more(i)); ++i) {
+  for (std::int64_t i = std::exchange(first_, 0); run_.strategy->any(more(i)); ++i) {
     if (more(i)) {
       if (several_) it->dataloader_idx = which;
       run_batch(*it, static_cast<int>(i), which, predictions);
@@ -178,7 +178,7 @@ bool EvalLoop::run_batches(data::DataLoader& loader, int which, std::int64_t bat
 
 void EvalLoop::run_batch(const Batch& given, int index, int which, std::vector<Tensor>* predictions) {
   const Hooks& h = hooks_of(stage_);
-  const Batch batch = run_.precision.convert(run_.to_device(given));
+  const Batch batch = run_.precision->convert(run_.to_device(given));
   run_.metrics.set_scope(Scope::eval_step, h.split, batch.size(), several_ ? which : -1);
   run_.call(h.batch_start, h.own_batch_start, batch, index);
   step(batch, index, predictions);
@@ -187,15 +187,18 @@ void EvalLoop::run_batch(const Batch& given, int index, int which, std::vector<T
 }
 
 void EvalLoop::step(const Batch& batch, int index, std::vector<Tensor>* predictions) {
-  const auto scope = run_.precision.step_scope();
-  const auto outputs = run_on_replicas(run_.module, run_.strategy, batch, [&](std::size_t, auto& m, const Batch& part) {
-    if (stage_ == Stage::predict) return std::vector<Tensor>{m.predict_step(part, index)};
-    if (stage_ == Stage::test) m.test_step(part, index);
-    else m.validation_step(part, index);
-    return std::vector<Tensor>();
-  });
+  const auto scope = run_.precision->step_scope();
+  const auto outputs =
+      run_on_replicas(run_.module, *run_.strategy, batch, [&](std::size_t, auto& m, const Batch& part) {
+        if (stage_ == Stage::predict) return std::vector<Tensor>{m.predict_step(part, index)};
+        if (stage_ == Stage::test)
+          m.test_step(part, index);
+        else
+          m.validation_step(part, index);
+        return std::vector<Tensor>();
+      });
   if (stage_ != Stage::predict) return;
-  run_.context.prediction = outputs[0];
+  run_.prediction = outputs[0];
   if (predictions) predictions->push_back(outputs[0]);
 }
 

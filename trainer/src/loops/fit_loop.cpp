@@ -14,10 +14,10 @@ namespace {
 
 /// Logs the effective batch size of an optimizer step if it differs from the loader's.
 void say_effective_batch(const Run& run, const data::DataLoader& train) {
-  const std::int64_t accumulated = run.config.accumulate_grad_batches, ranks = run.strategy.data_ranks();
+  const std::int64_t accumulated = run.config.accumulate_grad_batches, ranks = run.strategy->data_ranks();
   const auto& o = train.options();
   const bool known = train.dataset() && !o.batch_sampler;
-  if (!known || accumulated * ranks == 1 || !run.strategy.is_global_zero() || !run.config.enable_model_summary) return;
+  if (!known || accumulated * ranks == 1 || !run.strategy->is_global_zero() || !run.config.enable_model_summary) return;
   std::string factors = std::to_string(o.batch_size);
   if (ranks > 1) factors += fmt::format(" x {} ranks", ranks);
   if (accumulated > 1) factors += fmt::format(" x {} accumulated", accumulated);
@@ -32,14 +32,14 @@ void load_train(Run& run, DataModule& data, const DataSource& source) {
     if (!data.train) throw UsageError("[fit] there is no loader for training. Give fit one.");
     if (run.config.overfits()) data.train = in_order(data.train);
   }
-  if (run.config.use_distributed_sampler) data.train = shared_out(data.train, run.strategy, /*pad=*/true);
+  if (run.config.use_distributed_sampler) data.train = shared_out(data.train, *run.strategy, /*pad=*/true);
   const auto& c = run.config;
-  run.context.train_batches = c.overfits() ? run.limit(c.overfit_batches, *data.train, "--overfit-batches")
-                                           : run.limit(c.limit_train_batches, *data.train, "--limit-train-batches");
+  run.train_batches = c.overfits() ? run.limit(c.overfit_batches, *data.train, "--overfit-batches")
+                                   : run.limit(c.limit_train_batches, *data.train, "--limit-train-batches");
   // Ranks take part in all steps together, so the minimum over the ranks applies.
-  const auto least = run.strategy.reduce(static_cast<double>(run.context.train_batches), ReduceOp::min);
-  run.context.train_batches = static_cast<std::int64_t>(least);
-  run.counts->train = run.context.train_batches;
+  const auto least = run.strategy->reduce(static_cast<double>(run.train_batches), ReduceOp::min);
+  run.train_batches = static_cast<std::int64_t>(least);
+  run.counts.train = run.train_batches;
 }
 
 FitLoop::FitLoop(Run& run, FitParts& parts) : run_(run), parts_(parts) {}
@@ -76,12 +76,12 @@ bool FitLoop::done() const {
   const auto& c = run_.config;
   const auto& s = run_.state;
   if (c.max_steps >= 0 && s.global_step >= c.max_steps) return true;
-  if (run_.context.max_epochs >= 0 && s.epoch >= run_.context.max_epochs) return true;
+  if (run_.max_epochs >= 0 && s.epoch >= run_.max_epochs) return true;
   return run_.stop_requested();
 }
 
 void FitLoop::load_val() {
-  val_ = run_.eval_plan(Stage::fit, parts_.source);
+  val_ = run_.eval_plan(parts_.source);
   parts_.data.val = val_.loaders;
 }
 
@@ -97,14 +97,14 @@ void FitLoop::reload() {
 void FitLoop::sanity_check() {
   const std::int64_t asked = run_.config.fast_dev_run > 0 ? 0 : run_.config.num_sanity_val_steps;
   const EvalPlan plan = val_.at_most(asked);
-  run_.counts->sanity_val = plan.batches;
+  run_.counts.sanity_val = plan.batches;
   if (plan.total() == 0) return;
-  run_.context.sanity_checking = true;
+  run_.sanity_checking = true;
   run_.callbacks_do(&Callback::on_sanity_check_start);
   EvalLoop(run_, Stage::fit).run(plan);
   run_.callbacks_do(&Callback::on_sanity_check_end);
   check_monitors();
-  run_.context.sanity_checking = false;
+  run_.sanity_checking = false;
   run_.metrics.clear();
   for (const auto& loader : val_.loaders) loader->set_epoch(0);
 }
@@ -130,13 +130,13 @@ void FitLoop::run(bool resumed) {
     if (!done()) sanity_check();
   }
   load_train(run_, parts_.data, parts_.source);
-  if (run_.context.train_batches == 0) return;
+  if (run_.train_batches == 0) return;
   if (resumed) {
     load_val();
     parts_.keeper.restore_val();
   }
   say_effective_batch(run_, *parts_.data.train);
-  run_.context.eval_batches = val_.total();
+  run_.eval_batches = val_.total();
   run_.last_validation = std::chrono::steady_clock::now();
   run_.metrics.set_scope(Scope::epoch, Split::train);
   run_.call(&Callback::on_train_start, &LevinModule::on_train_start);

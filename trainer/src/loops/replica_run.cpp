@@ -26,7 +26,7 @@ std::vector<Tensor> ReplicaRun::step(std::size_t number, LevinModule& replica, c
   part.replica = &replica;
   part.logged.emplace(batch.size());
   ModuleLink link = link_;
-  if (link.metrics) link.part = &*part.logged;
+  if (link.metrics()) link.part = &*part.logged;
   if (&replica != &module_) link.original = &module_;
   const Lent lent{replica.link_, std::exchange(replica.link_, link)};
   return step(number, replica, batch);

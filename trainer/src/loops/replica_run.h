@@ -24,10 +24,10 @@ class ReplicaRun {
   /// Logs those values.
   void finish() {
     const auto parts = logged();
-    if (link_.metrics) link_.metrics->log(parts);
+    if (MetricStore* store = metrics()) store->log(parts);
   }
   /// Destination of logged values; null for none.
-  MetricStore* metrics() const { return link_.metrics; }
+  MetricStore* metrics() const { return link_.metrics(); }
 
  private:
   struct Part {

@@ -42,7 +42,7 @@ void Run::agree(std::span<std::uint8_t> more) {
   flags_.assign({static_cast<std::uint8_t>(signal), static_cast<std::uint8_t>(requeue),
                  static_cast<std::uint8_t>(stop.requested())});
   flags_.insert(flags_.end(), more.begin(), more.end());
-  strategy.any(flags_);
+  strategy->any(flags_);
   signal_ = flags_[0];
   requeue_ = flags_[1] != 0;
   stopping_ = flags_[2] != 0;
@@ -56,7 +56,7 @@ std::int64_t Run::limit(const BatchLimit& asked, const data::DataLoader& loader,
   return n < 0 ? config.fast_dev_run : std::min(n, config.fast_dev_run);
 }
 
-EvalPlan Run::eval_plan(Stage stage, const DataSource& source) {
+EvalPlan Run::eval_plan(const DataSource& source) {
   const bool validates = stage == Stage::fit || stage == Stage::validate;
   const bool overfits = stage == Stage::fit && config.overfits();
   const BatchLimit& asked = overfits               ? config.overfit_batches
@@ -80,30 +80,30 @@ EvalPlan Run::eval_plan(Stage stage, const DataSource& source) {
   std::vector<LoaderPtr> own;
   for (LoaderPtr loader : source.eval(stage, module)) {
     if (overfits) loader = in_order(loader);
-    if (config.use_distributed_sampler) loader = shared_out(loader, strategy, /*pad=*/false);
+    if (config.use_distributed_sampler) loader = shared_out(loader, *strategy, /*pad=*/false);
     own.push_back(loader);
   }
   plan.loaders = own;
   for (const auto& loader : plan.loaders) {
     const auto batches = static_cast<double>(limit(asked, *loader, option));
-    plan.batches.push_back(static_cast<std::int64_t>(strategy.reduce(batches, ReduceOp::max)));
+    plan.batches.push_back(static_cast<std::int64_t>(strategy->reduce(batches, ReduceOp::max)));
   }
-  (validates ? counts->val : stage == Stage::test ? counts->test : counts->predict) = plan.batches;
+  (validates ? counts.val : stage == Stage::test ? counts.test : counts.predict) = plan.batches;
   return plan;
 }
 
 Batch Run::to_device(Batch batch) {
-  const ProfileScope scope([&] { return fmt::format("[Strategy]{}.batch_to_device", strategy.name()); },
+  const ProfileScope scope([&] { return fmt::format("[Strategy]{}.batch_to_device", strategy->name()); },
                            Phase::transfer);
   const auto by = [&](auto& hooks) {
     Batch moved = hooks.on_before_batch_transfer(std::move(batch));
-    moved = hooks.transfer_batch_to_device(std::move(moved), strategy.device());
+    moved = hooks.transfer_batch_to_device(std::move(moved), strategy->device());
     return hooks.on_after_batch_transfer(std::move(moved));
   };
   return datamodule ? by(*datamodule) : by(module);
 }
 
-StateDict Run::weights() const { return own_weights ? *own_weights : full_state_dict(strategy, precision, module); }
+StateDict Run::weights() const { return own_weights ? *own_weights : full_state_dict(*strategy, *precision, module); }
 
 void Run::log_values(const MetricStore::Values& values) {
   if (values.empty()) return;

@@ -26,42 +26,22 @@ struct BatchCounts {
   std::vector<std::int64_t> val{}, sanity_val{}, test{}, predict{};
 };
 
-struct Run {
-  Run(const TrainerConfig& config_, LevinModule& module_, TrainState& state_, MetricStore& metrics_, StopToken& stop_,
-      Strategy& strategy_, PrecisionPlugin& precision_, std::vector<CallbackPtr> callbacks_,
-      std::vector<std::shared_ptr<Logger>> loggers_)
-      : config(config_),
-        module(module_),
+/// The run as the loops see it: the context that callbacks get, and what callbacks have no access to.
+struct Run : RunContext {
+  Run(RunContext context, TrainState& state_, std::vector<CallbackPtr> callbacks_, LevinDataModule* datamodule_,
+      BatchCounts& counts_)
+      : RunContext(std::move(context)),
         state(state_),
-        metrics(metrics_),
-        stop(stop_),
-        strategy(strategy_),
-        precision(precision_),
         callbacks(std::move(callbacks_)),
-        loggers(std::move(loggers_)),
-        context{.config = config_,
-                .state = state_,
-                .metrics = metrics_,
-                .module = module_,
-                .stop = stop_,
-                .strategy = &strategy_,
-                .precision = &precision_,
-                .loggers = loggers} {}
+        datamodule(datamodule_),
+        counts(counts_) {}
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
-  const TrainerConfig& config;
-  LevinModule& module;
-  TrainState& state;
-  MetricStore& metrics;
-  StopToken& stop;
-  Strategy& strategy;
-  PrecisionPlugin& precision;
+  TrainState& state;  ///< the context's, which only the loops change
   std::vector<CallbackPtr> callbacks;
-  std::vector<std::shared_ptr<Logger>> loggers;
-  LevinDataModule* datamodule = nullptr;  ///< if set, its hooks transfer batches in place of the module's
-  BatchCounts* counts = nullptr;
-  RunContext context;
+  LevinDataModule* datamodule;  ///< if set, its hooks transfer batches in place of the module's
+  BatchCounts& counts;
   /// Position after the current batch, if the loop had to fetch the next one already.
   std::optional<data::LoaderState> train_place{};
   std::chrono::steady_clock::time_point last_validation = std::chrono::steady_clock::now();
@@ -73,7 +53,7 @@ struct Run {
     for (const auto& c : callbacks) {
       if (!which(*c)) continue;
       const ProfileScope scope(action_of(*c, hook), Phase::hooks);
-      ((*c).*hook)(context, args...);
+      ((*c).*hook)(*this, args...);
     }
   }
   /// Calls the callbacks' hook, in order.
@@ -106,8 +86,8 @@ struct Run {
 
   /// Returns how many of a loader's batches are used.
   std::int64_t limit(const BatchLimit& asked, const data::DataLoader& loader, const char* option) const;
-  /// Returns the loaders of an evaluation with their limits; empty if there are none.
-  EvalPlan eval_plan(Stage stage, const DataSource& source);
+  /// Returns the loaders of this stage's evaluation with their limits; empty if there are none.
+  EvalPlan eval_plan(const DataSource& source);
 
   /// Exchanges the signals and stop requests that any rank has received so far. Collective; the results below are as of
   /// this call. `more` are flags of the caller, which are or-ed over all ranks.

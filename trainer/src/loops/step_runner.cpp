@@ -175,10 +175,8 @@ void StepRunner::close_window(TrainState& state) {
     const double weight = weighs_ ? strategy_.reduce(state.window_weight, ReduceOp::avg) : state.window_weight;
     if (weight != state.window_nominal) correct_gradients(state.window_nominal / weight);
     hooks_.on_before_optimizer_step(optimizers_.optimizer());
-    module_.clips_by_ = &strategy_;
     module_.configure_gradient_clipping(optimizers_.optimizer(), options_.gradient_clip_val,
-                                        options_.gradient_clip_algorithm);
-    module_.clips_by_ = nullptr;
+                                        options_.gradient_clip_algorithm, strategy_);
     strategy_.before_step(parameters_);
     step_window(open_.back(), found_inf);
     strategy_.after_step(parameters_);
@@ -200,10 +198,8 @@ void StepRunner::step_window(const Window& window, const Tensor& found_inf) {
   // Before the first step it is unknown whether the module's override calls the base, which obeys found_inf.
   if (!obeys_ && window.skipped.value() != 0) return;
   const bool trusted = std::exchange(obeys_, false);
-  module_.found_inf_ = found_inf;
   module_.base_has_stepped_ = false;
-  module_.optimizer_step(optimizers_.optimizer());
-  module_.found_inf_ = {};
+  module_.optimizer_step(optimizers_.optimizer(), found_inf);
   obeys_ = module_.base_has_stepped_;
   if (trusted && !obeys_ && window.skipped.value() != 0)
     throw UsageError(

@@ -10,6 +10,8 @@
 
 namespace levin {
 
+MetricStore* ModuleLink::metrics() const { return run && !run->config.barebones ? &run->metrics : nullptr; }
+
 StepOutput::StepOutput(Tensor loss, std::map<std::string, Tensor> extras)
     : loss_(std::move(loss)), extras_(std::move(extras)) {}
 
@@ -32,17 +34,17 @@ Optimizers LevinModule::configure_optimizers() {
 
 void LevinModule::log(std::string_view name, const Tensor& value, const LogOptions& options) {
   if (link_.part) return link_.part->add(name, value, options);
-  if (link_.metrics) link_.metrics->log(name, value, options);
+  if (MetricStore* store = link_.metrics()) store->log(name, value, options);
 }
 
 void LevinModule::log(std::string_view name, double value, const LogOptions& options) {
   if (link_.part) return link_.part->add(name, value, options);
-  if (link_.metrics) link_.metrics->log(name, value, options);
+  if (MetricStore* store = link_.metrics()) store->log(name, value, options);
 }
 
 void LevinModule::log(std::string_view name, metrics::Metric& metric, const LogOptions& options) {
   if (link_.part) return link_.part->add(name, metric, of_run(metric), options);
-  if (link_.metrics) link_.metrics->log(name, metric, options);
+  if (MetricStore* store = link_.metrics()) store->log(name, metric, options);
 }
 
 /// Maps a replica's metric to that of the original module.
@@ -67,19 +69,27 @@ nn::Sequential* LevinModule::pipeline_module() {
   return largest;
 }
 
+std::int64_t LevinModule::current_epoch() const { return link_.run ? link_.run->state.epoch : 0; }
+
+std::int64_t LevinModule::global_step() const { return link_.run ? link_.run->state.global_step : 0; }
+
+std::int64_t LevinModule::estimated_stepping_batches() const {
+  return link_.run && link_.run->estimated_stepping_batches ? link_.run->estimated_stepping_batches() : 0;
+}
+
 bool LevinModule::is_last_batch() const { return link_.run && link_.run->is_last_batch; }
 
 ManualOptimization& LevinModule::manual_steps(const char* what, std::size_t count) const {
-  if (!link_.manual)
+  if (!link_.run || !link_.run->manual)
     throw UsageError(
         fmt::format("[{}] is for manual optimization during fit. Set automatic_optimization to false in "
                     "the constructor of {}.",
                     what, type_name()));
-  const std::size_t known = link_.manual->optimizers().size();
+  const std::size_t known = link_.run->manual->optimizers().size();
   if (count != 0 && count != known)
     throw UsageError(fmt::format("[{}] {} are requested, but configure_optimizers returned {}. Request {}.", what,
                                  count, known, known));
-  return *link_.manual;
+  return *link_.run->manual;
 }
 
 void LevinModule::manual_backward(const Tensor& loss) { manual_steps("manual_backward", 0).backward(loss); }
@@ -94,22 +104,32 @@ void LevinModule::keep_metric(const std::string& name, std::unique_ptr<metrics::
 }
 
 void LevinModule::attach_metrics() {
-  if (!link_.metrics) return;
+  MetricStore* const store = link_.metrics();
+  if (!store) return;
   MetricStore::Objects objects;
   for (const auto& [name, metric] : metrics_) objects.emplace_back(name, metric.get());
-  link_.metrics->attach(std::move(objects));
+  store->attach(std::move(objects));
 }
 
 void LevinModule::save_hyperparameters(const StateMap& values) {
   for (const auto& [name, value] : values.values()) hparams_.set(name, value);
 }
 
-void LevinModule::set_link(const ModuleLink& link) {
-  if (link_.metrics && !link.metrics) link_.metrics->attach({});  // the store may outlive this module
-  if (!link_.metrics && link.metrics)
+RunContext* LevinModule::set_run(RunContext* run) {
+  MetricStore* const before = link_.metrics();
+  const ModuleLink link{.run = run};
+  if (before && !link.metrics()) before->attach({});  // the store may outlive this module
+  if (!before && link.metrics())
     for (const auto& [name, metric] : metrics_) metric->reset();  // a new run begins
-  link_ = link;
+  until_next_run_.reset();
+  RunContext* const old = std::exchange(link_, link).run;
   attach_metrics();
+  return old;
+}
+
+std::weak_ptr<const void> LevinModule::until_next_run() {
+  until_next_run_ = std::make_shared<const bool>(true);
+  return until_next_run_;
 }
 
 void LevinModule::optimizer_zero_grad(optim::Optimizer& optimizer) { optimizer.zero_grad(); }
@@ -117,21 +137,19 @@ void LevinModule::optimizer_zero_grad(optim::Optimizer& optimizer) { optimizer.z
 void LevinModule::backward(const Tensor& loss) { loss.backward(); }
 
 void LevinModule::configure_gradient_clipping(optim::Optimizer& optimizer, std::optional<double> value,
-                                              const std::string& algorithm) {
+                                              const std::string& algorithm, Strategy& strategy) {
   if (!value) return;
   const auto parameters = optimizer.parameters();
   if (algorithm == "value")
     optim::clip_grad_value_(parameters, *value);
-  else if (clips_by_)
-    clips_by_->clip_grad_norm(parameters, *value);
   else
-    optim::clip_grad_norm_(parameters, *value);
+    strategy.clip_grad_norm(parameters, *value);
 }
 
-void LevinModule::optimizer_step(optim::Optimizer& optimizer) {
+void LevinModule::optimizer_step(optim::Optimizer& optimizer, const Tensor& found_inf) {
   base_has_stepped_ = true;
-  if (found_inf_.defined())
-    optimizer.step_unless(found_inf_);
+  if (found_inf.defined())
+    optimizer.step_unless(found_inf);
   else
     optimizer.step();
 }

@@ -5,6 +5,15 @@
 #include <fmt/format.h>
 
 namespace levin {
+namespace {
+
+/// Metric objects of the module are restored by the store to which it logs.
+TrainerConfig with_logs(TrainerConfig config) {
+  config.barebones = false;
+  return config;
+}
+
+}  // namespace
 
 Trial::Trial(LevinModule& module, data::DataLoader& loader, const TrainerConfig& config, std::int64_t steps)
     : module_(module),
@@ -12,7 +21,16 @@ Trial::Trial(LevinModule& module, data::DataLoader& loader, const TrainerConfig&
       place_(loader.state()),
       random_(default_generator().state()),
       strategy_(make_strategy(strategy_options(config))),
-      precision_(make_precision(config.precision)) {
+      precision_(make_precision(config.precision)),
+      config_(with_logs(config)),
+      context_{.config = config_,
+               .state = state_,
+               .metrics = metrics_,
+               .module = module,
+               .stop = stop_,
+               .estimated_stepping_batches = [steps] { return steps; },
+               .strategy = strategy_.get(),
+               .precision = precision_.get()} {
   if (strategy_->sharded_weights())
     throw UsageError(
         fmt::format("[tuner] a trial restores all weights, which --strategy {} shards. Tune with --strategy ddp.",
@@ -24,7 +42,7 @@ Trial::Trial(LevinModule& module, data::DataLoader& loader, const TrainerConfig&
   }
   for (const auto& [name, b] : module.named_buffers()) weights_.set(name, b.clone());
   for (const auto& [name, m] : module.named_modules()) modes_.emplace_back(m, m->is_training());
-  module.set_link({.metrics = &metrics_, .state = &state_, .total_steps = [steps] { return steps; }});
+  around_ = module.set_run(&context_);
   objects_ = metrics_.state();
   try {
     module.train();
@@ -37,10 +55,7 @@ Trial::Trial(LevinModule& module, data::DataLoader& loader, const TrainerConfig&
                                            StepOptions{.accumulate_grad_batches = config.accumulate_grad_batches,
                                                        .gradient_clip_val = config.gradient_clip_val,
                                                        .gradient_clip_algorithm = config.gradient_clip_algorithm});
-    module.set_link({.metrics = &metrics_,
-                     .state = &state_,
-                     .total_steps = [steps] { return steps; },
-                     .manual = runner_->manual()});
+    context_.manual = runner_->manual();
   } catch (...) {
     restore();
     throw;
@@ -53,7 +68,7 @@ void Trial::restore() {
   const no_grad guard;
   runner_.reset();
   metrics_.load_state(objects_);
-  module_.set_link({});
+  module_.set_run(around_);
   const auto parameters = module_.named_parameters();
   for (const auto& [name, p] : parameters) p.set_grad({});
   if (!weights_.empty()) {

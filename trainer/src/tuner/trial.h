@@ -1,6 +1,7 @@
 #pragma once
 // Some training steps without a Trainer, after which all state is restored.
 
+#include <levin/trainer/callback.h>
 #include <levin/trainer/step_runner.h>
 
 namespace levin {
@@ -32,8 +33,12 @@ class Trial {
   std::vector<std::pair<nn::Module*, bool>> modes_;
   std::unique_ptr<Strategy> strategy_;
   std::unique_ptr<PrecisionPlugin> precision_;
+  TrainerConfig config_;
   MetricStore metrics_;
   TrainState state_;
+  StopToken stop_;
+  RunContext context_;
+  RunContext* around_;  // the run in which this trial takes place, or null
   StepHooks hooks_;
   Optimizers optimizers_;
   std::unique_ptr<StepRunner> runner_;

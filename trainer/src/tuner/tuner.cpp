@@ -47,9 +47,6 @@ double rate(const LearningRateOptions& o, std::int64_t step) {
   return o.mode == "linear" ? o.min_lr + r * (o.max_lr - o.min_lr) : o.min_lr * std::pow(o.max_lr / o.min_lr, r);
 }
 
-/// Restores the module's link to its run.
-void link_again(RunContext& run) { run.module.set_link({.metrics = &run.metrics, .state = &run.state}); }
-
 data::DataLoader& train_loader(RunContext& run, const char* who) {
   if (run.data && run.data->train) return *run.data->train;
   throw UsageError(fmt::format("[{}] there is no loader for training. Give fit one.", who));
@@ -173,7 +170,6 @@ void BatchSizeFinder::setup(RunContext& run) {
   if (run.stage != Stage::fit || run.config.fast_dev_run > 0) return;
   data::DataLoader& loader = train_loader(run, "BatchSizeFinder");
   result_ = Tuner(run.config).scale_batch_size(run.module, loader, options_);
-  link_again(run);
   run.train_batches = run.config.limit_train_batches.of(loader.size(), "--limit-train-batches");
   if (update_) update_(*result_);
   logging::info("batch size {} fits", *result_);
@@ -187,7 +183,6 @@ LearningRateFinder::LearningRateFinder(LearningRateOptions options, std::functio
 void LearningRateFinder::setup(RunContext& run) {
   if (run.stage != Stage::fit || run.config.fast_dev_run > 0) return;
   results_ = Tuner(run.config).lr_find(run.module, train_loader(run, "LearningRateFinder"), options_);
-  link_again(run);
   const auto suggestion = results_.suggestion();
   if (suggestion && update_) update_(*suggestion);
   for (const auto& logger : run.loggers) logger->log_curve(results_.curve());

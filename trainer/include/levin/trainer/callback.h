@@ -8,12 +8,14 @@
 #include <levin/trainer/metric_store.h>
 #include <levin/trainer/train_state.h>
 
+#include <functional>
 #include <span>
 
 namespace levin {
 
 class LevinModule;
 class Logger;
+class ManualOptimization;
 class Optimizers;
 class PrecisionPlugin;
 class StepOutput;
@@ -29,20 +31,23 @@ struct RunContext {
   MetricStore& metrics;
   LevinModule& module;
   StopToken& stop;
-  Optimizers* optimizers = nullptr;     ///< with their schedulers; set from on_fit_start on
-  StepOptions* step_options = nullptr;  ///< a change of accumulate_grad_batches takes effect with the next window
-  const DataModule* data = nullptr;     ///< the loaders that this run has requested so far
+  Optimizers* optimizers = nullptr;      ///< with their schedulers; set from on_fit_start on
+  StepOptions* step_options = nullptr;   ///< a change of accumulate_grad_batches takes effect with the next window
+  ManualOptimization* manual = nullptr;  ///< set during a fit with manual optimization
+  /// Returns the optimizer steps of this fit, -1 if unlimited; empty outside of fit.
+  std::function<std::int64_t()> estimated_stepping_batches{};
+  const DataModule* data = nullptr;  ///< the loaders that this run has requested so far
   Strategy* strategy = nullptr;
   PrecisionPlugin* precision = nullptr;
   std::span<const std::shared_ptr<Logger>> loggers{};
   Stage stage = Stage::fit;
   bool sanity_checking = false;
-  bool is_last_batch = false;           ///< true while training processes the last batch of its epoch
-  bool resumed = false;                 ///< true if this fit resumed from a checkpoint
-  std::int64_t train_batches = 0;       ///< batches per training epoch; -1 if unknown
-  std::int64_t eval_batches = 0;        ///< batches of the current evaluation over all its loaders; -1 if unknown
-  std::int64_t max_epochs = 0;          ///< -1 for no limit
-  std::filesystem::path root_dir{};     ///< directory for the run's files
+  bool is_last_batch = false;            ///< true while training processes the last batch of its epoch
+  bool resumed = false;                  ///< true if this fit resumed from a checkpoint
+  std::int64_t train_batches = 0;        ///< batches per training epoch; -1 if unknown
+  std::int64_t eval_batches = 0;         ///< batches of the current evaluation over all its loaders; -1 if unknown
+  std::int64_t max_epochs = 0;           ///< -1 for no limit
+  std::filesystem::path root_dir{};      ///< directory for the run's files
   std::vector<double> learning_rates{};  ///< one per parameter group, over all optimizers in order
   Tensor prediction{};                   ///< return value of predict_step, in on_predict_batch_end
 

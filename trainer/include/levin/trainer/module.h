@@ -45,16 +45,13 @@ class StepOutput {
   std::optional<double> weight_;
 };
 
-/// Pointers into the Trainer that a module uses during a run.
+/// A module's connection to its run.
 struct ModuleLink {
-  MetricStore* metrics = nullptr;
-  const TrainState* state = nullptr;
-  const RunContext* run = nullptr;
-  std::function<std::int64_t()> total_steps{};
-  ManualOptimization* manual = nullptr;  ///< set during fit with manual optimization
-  Optimizers* optimizers = nullptr;
+  RunContext* run = nullptr;
   LogPart* part = nullptr;          ///< receives the values that a replica logs
   LevinModule* original = nullptr;  ///< the module of which this is a replica
+  /// Destination of logged values; null without a run, and in a barebones run.
+  MetricStore* metrics() const;
 };
 
 class LevinModule : public nn::Module {
@@ -101,10 +98,10 @@ class LevinModule : public nn::Module {
   /// If false, the Trainer accepts checkpoints with missing or additional weights and lists both in a warning.
   bool strict_loading = true;
 
-  std::int64_t current_epoch() const { return link_.state ? link_.state->epoch : 0; }
-  std::int64_t global_step() const { return link_.state ? link_.state->global_step : 0; }
+  std::int64_t current_epoch() const;
+  std::int64_t global_step() const;
   /// Optimizer steps of the whole fit, for schedulers; 0 outside of fit, -1 if unlimited.
-  std::int64_t estimated_stepping_batches() const { return link_.total_steps ? link_.total_steps() : 0; }
+  std::int64_t estimated_stepping_batches() const;
   /// True while training_step processes the last batch of its epoch.
   bool is_last_batch() const;
 
@@ -140,13 +137,14 @@ class LevinModule : public nn::Module {
   // Parts of the training step; override them to change it
   virtual void optimizer_zero_grad(optim::Optimizer& optimizer);
   virtual void backward(const Tensor& loss);
-  /// Clips by the Trainer's arguments; an override may call the base or clip differently.
+  /// Clips by the Trainer's arguments, with the strategy's norm over all ranks; an override may call the base or clip
+  /// differently.
   virtual void configure_gradient_clipping(optim::Optimizer& optimizer, std::optional<double> value,
-                                           const std::string& algorithm);
-  /// Overrides should call the base, which also skips a window whose gradients overflowed, without host
-  /// synchronization. An override that steps the optimizer itself is called only for windows without overflow, and
-  /// every window then synchronizes.
-  virtual void optimizer_step(optim::Optimizer& optimizer);
+                                           const std::string& algorithm, Strategy& strategy);
+  /// `found_inf` is nonzero if a gradient is not finite, and undefined if the precision does not check. Overrides
+  /// should call the base, which skips a window whose gradients overflowed, without host synchronization. An override
+  /// that steps the optimizer itself is called only for windows without overflow, and every window then synchronizes.
+  virtual void optimizer_step(optim::Optimizer& optimizer, const Tensor& found_inf);
   /// `metric` is the monitored value of a plateau scheduler.
   virtual void lr_scheduler_step(Optimizers& optimizers, std::optional<double> metric);
 
@@ -217,8 +215,10 @@ class LevinModule : public nn::Module {
   virtual void on_predict_epoch_end() {}
   virtual void on_predict_end() {}
 
-  /// Called by the Trainer.
-  void set_link(const ModuleLink& link);
+  /// Called by the Trainer: connects the module to a run, or to none, and returns the run before.
+  RunContext* set_run(RunContext* run);
+  /// Expires when the module is destroyed or takes part in another run.
+  std::weak_ptr<const void> until_next_run();
 
  private:
   friend class StepRunner;
@@ -230,8 +230,7 @@ class LevinModule : public nn::Module {
 
   ModuleLink link_;
   StateMap hparams_;
-  Tensor found_inf_;              ///< the base's optimizer_step obeys it
-  Strategy* clips_by_ = nullptr;  ///< set while gradients are clipped
+  std::shared_ptr<const void> until_next_run_;
   bool base_has_stepped_ = false;
   struct OwnMetric {
     std::string name;
