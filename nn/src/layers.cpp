@@ -54,9 +54,6 @@ Tensor Linear::forward(const Tensor& x) { return linear(x, weight, bias); }
 std::string Linear::extra_repr() const {
   return fmt::format("in_features={}, out_features={}, bias={}", in_features, out_features, yes_no(bias.defined()));
 }
-std::unique_ptr<Module> Linear::fresh() const {
-  return std::make_unique<Linear>(in_features, out_features, Options{.bias = bias.defined()});
-}
 
 namespace {
 
@@ -95,9 +92,6 @@ Tensor Conv2d::forward(const Tensor& x) {
       {.stride = options.stride, .padding = options.padding, .dilation = options.dilation, .groups = options.groups});
 }
 std::string Conv2d::extra_repr() const { return conv_repr(*this, 0); }
-std::unique_ptr<Module> Conv2d::fresh() const {
-  return std::make_unique<Conv2d>(in_channels, out_channels, kernel_size, options);
-}
 
 ConvTranspose2d::ConvTranspose2d(int64_t in, int64_t out, Pair kernel, const Options& o)
     : in_channels(in), out_channels(out), kernel_size(kernel), options(o),
@@ -116,9 +110,6 @@ Tensor ConvTranspose2d::forward(const Tensor& x) {
                            .dilation = options.dilation});
 }
 std::string ConvTranspose2d::extra_repr() const { return conv_repr(*this, options.output_padding); }
-std::unique_ptr<Module> ConvTranspose2d::fresh() const {
-  return std::make_unique<ConvTranspose2d>(in_channels, out_channels, kernel_size, options);
-}
 
 MaxPool2d::MaxPool2d(Pair kernel, const Options& o) : kernel_size(kernel), options(o) {}
 Tensor MaxPool2d::forward(const Tensor& x) { return max_pool2d(x, kernel_size, options); }
@@ -127,7 +118,6 @@ std::string MaxPool2d::extra_repr() const {
                      pool_pair(options.stride.value_or(kernel_size)), pool_pair(options.padding),
                      pool_pair(options.dilation), yes_no(options.ceil_mode));
 }
-std::unique_ptr<Module> MaxPool2d::fresh() const { return std::make_unique<MaxPool2d>(kernel_size, options); }
 
 AvgPool2d::AvgPool2d(Pair kernel, const Options& o) : kernel_size(kernel), options(o) {}
 Tensor AvgPool2d::forward(const Tensor& x) { return avg_pool2d(x, kernel_size, options); }
@@ -135,21 +125,16 @@ std::string AvgPool2d::extra_repr() const {
   return fmt::format("kernel_size={}, stride={}, padding={}", pool_pair(kernel_size),
                      pool_pair(options.stride.value_or(kernel_size)), pool_pair(options.padding));
 }
-std::unique_ptr<Module> AvgPool2d::fresh() const { return std::make_unique<AvgPool2d>(kernel_size, options); }
 
 Flatten::Flatten(int64_t start, int64_t end) : start_dim(start), end_dim(end) {}
 Tensor Flatten::forward(const Tensor& x) { return flatten(x, start_dim, end_dim); }
 std::string Flatten::extra_repr() const { return fmt::format("start_dim={}, end_dim={}", start_dim, end_dim); }
-std::unique_ptr<Module> Flatten::fresh() const { return std::make_unique<Flatten>(start_dim, end_dim); }
-
-std::unique_ptr<Module> Identity::fresh() const { return std::make_unique<Identity>(); }
 
 Dropout::Dropout(double probability) : p(probability) {
   if (!(p >= 0 && p <= 1)) throw ValueError(fmt::format("[Dropout] p is {}. Give a probability between 0 and 1.", p));
 }
 Tensor Dropout::forward(const Tensor& x) { return dropout(x, p, is_training()); }
 std::string Dropout::extra_repr() const { return fmt::format("p={}", p); }
-std::unique_ptr<Module> Dropout::fresh() const { return std::make_unique<Dropout>(p); }
 
 Embedding::Embedding(int64_t rows, int64_t columns, const Options& options)
     : num_embeddings(rows), embedding_dim(columns),
@@ -172,9 +157,6 @@ Tensor Embedding::forward(const Tensor& index) { return embedding(weight, index,
 std::string Embedding::extra_repr() const {
   const std::string text = fmt::format("{}, {}", num_embeddings, embedding_dim);
   return padding_idx ? fmt::format("{}, padding_idx={}", text, *padding_idx) : text;
-}
-std::unique_ptr<Module> Embedding::fresh() const {
-  return std::make_unique<Embedding>(num_embeddings, embedding_dim, Options{.padding_idx = padding_idx});
 }
 
 BatchNorm::BatchNorm(int64_t features, const Options& o)
@@ -211,16 +193,12 @@ std::string BatchNorm::extra_repr() const {
 }
 void BatchNorm::set_normalizer(Normalizer f) { normalizer_ = std::move(f); }
 
-std::unique_ptr<Module> BatchNorm::fresh() const { return std::make_unique<BatchNorm>(num_features, options); }
-
 Tensor BatchNorm2d::forward(const Tensor& x) {
   if (x.dim() != 4)
     throw ShapeError(
         fmt::format("[BatchNorm2d] the input is {}, expected is (B, {}, H, W).", to_string(x.sizes()), num_features));
   return BatchNorm::forward(x);
 }
-
-std::unique_ptr<Module> BatchNorm2d::fresh() const { return std::make_unique<BatchNorm2d>(num_features, options); }
 
 LayerNorm::LayerNorm(const Shape& shape, const Options& o)
     : normalized_shape(shape),
@@ -232,13 +210,6 @@ std::string LayerNorm::extra_repr() const {
   return fmt::format("{}, eps={}, elementwise_affine={}", to_string(normalized_shape), options.eps,
                      yes_no(options.elementwise_affine));
 }
-std::unique_ptr<Module> LayerNorm::fresh() const { return std::make_unique<LayerNorm>(normalized_shape, options); }
-
-std::unique_ptr<Module> ReLU::fresh() const { return std::make_unique<ReLU>(); }
-std::unique_ptr<Module> LeakyReLU::fresh() const { return std::make_unique<LeakyReLU>(negative_slope); }
-std::unique_ptr<Module> GELU::fresh() const { return std::make_unique<GELU>(approximate); }
-std::unique_ptr<Module> Tanh::fresh() const { return std::make_unique<Tanh>(); }
-std::unique_ptr<Module> Sigmoid::fresh() const { return std::make_unique<Sigmoid>(); }
 
 std::string LeakyReLU::extra_repr() const { return fmt::format("negative_slope={}", negative_slope); }
 std::string GELU::extra_repr() const {
@@ -266,10 +237,6 @@ std::unique_ptr<Module> Sequential::fresh() const {
   return copy;
 }
 
-std::unique_ptr<Module> CrossEntropyLoss::fresh() const { return std::make_unique<CrossEntropyLoss>(options); }
-std::unique_ptr<Module> NLLLoss::fresh() const { return std::make_unique<NLLLoss>(options); }
-std::unique_ptr<Module> BCEWithLogitsLoss::fresh() const { return std::make_unique<BCEWithLogitsLoss>(options); }
-std::unique_ptr<Module> MSELoss::fresh() const { return std::make_unique<MSELoss>(reduction); }
 CrossEntropyLoss::CrossEntropyLoss(const Options& o) : options(o) { register_buffer("weight", o.weight); }
 NLLLoss::NLLLoss(const Options& o) : options(o) { register_buffer("weight", o.weight); }
 BCEWithLogitsLoss::BCEWithLogitsLoss(const Options& o) : options(o) {

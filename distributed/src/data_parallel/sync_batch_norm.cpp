@@ -75,7 +75,7 @@ nn::BatchNorm::Normalizer over_ranks(std::shared_ptr<ProcessGroup> group) {
 }  // namespace
 
 SyncBatchNorm::SyncBatchNorm(int64_t features, std::shared_ptr<ProcessGroup> group, const Options& o)
-    : nn::BatchNorm(features, o), group_(std::move(group)) {
+    : Layer(features, o), group_(std::move(group)) {
   set_normalizer(over_ranks(group_));
 }
 
@@ -86,10 +86,6 @@ Tensor SyncBatchNorm::forward(const Tensor& x) {
 
 std::string SyncBatchNorm::extra_repr() const {
   return fmt::format("{}, eps={}, ranks={}", num_features, options.eps, group_->size());
-}
-
-std::unique_ptr<nn::Module> SyncBatchNorm::fresh() const {
-  return std::make_unique<SyncBatchNorm>(num_features, group_, options);
 }
 
 int64_t convert_sync_batchnorm(nn::Module& module, std::shared_ptr<ProcessGroup> group) {

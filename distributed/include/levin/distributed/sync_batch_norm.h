@@ -18,12 +18,12 @@ Tensor sync_batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias
 
 /// Normalises each channel of (B, C, ...) by the statistics of all ranks' batches in training, else by the running
 /// statistics. Evaluates as nn::BatchNorm.
-class SyncBatchNorm : public nn::BatchNorm {
+class SyncBatchNorm : public nn::Layer<SyncBatchNorm, nn::BatchNorm> {
  public:
   SyncBatchNorm(int64_t num_features, std::shared_ptr<ProcessGroup> group, const Options& options = {});
   Tensor forward(const Tensor& x) override;
   std::string extra_repr() const override;
-  std::unique_ptr<nn::Module> fresh() const override;
+  auto arguments() const { return std::tuple(num_features, group_, options); }
 
  private:
   std::shared_ptr<ProcessGroup> group_;

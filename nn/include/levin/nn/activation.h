@@ -2,46 +2,43 @@
 // Activations as layers.
 
 #include <levin/autograd/ops/elementwise.h>
-#include <levin/nn/module.h>
+#include <levin/nn/layer.h>
 
 namespace levin::nn {
 
-class ReLU : public Module {
+class ReLU : public Layer<ReLU> {
  public:
   Tensor forward(const Tensor& x) override { return relu(x); }
-  std::unique_ptr<Module> fresh() const override;
 };
 
-class LeakyReLU : public Module {
+class LeakyReLU : public Layer<LeakyReLU> {
  public:
   explicit LeakyReLU(double negative_slope_ = 0.01) : negative_slope(negative_slope_) {}
   Tensor forward(const Tensor& x) override { return leaky_relu(x, negative_slope); }
   std::string extra_repr() const override;
-  std::unique_ptr<Module> fresh() const override;
+  auto arguments() const { return std::tuple(negative_slope); }
 
   const double negative_slope;
 };
 
-class GELU : public Module {
+class GELU : public Layer<GELU> {
  public:
   explicit GELU(Approximate approximate_ = Approximate::none) : approximate(approximate_) {}
   Tensor forward(const Tensor& x) override { return gelu(x, approximate); }
   std::string extra_repr() const override;
-  std::unique_ptr<Module> fresh() const override;
+  auto arguments() const { return std::tuple(approximate); }
 
   const Approximate approximate;
 };
 
-class Tanh : public Module {
+class Tanh : public Layer<Tanh> {
  public:
   Tensor forward(const Tensor& x) override { return tanh(x); }
-  std::unique_ptr<Module> fresh() const override;
 };
 
-class Sigmoid : public Module {
+class Sigmoid : public Layer<Sigmoid> {
  public:
   Tensor forward(const Tensor& x) override { return sigmoid(x); }
-  std::unique_ptr<Module> fresh() const override;
 };
 
 }  // namespace levin::nn

@@ -3,7 +3,7 @@
 // PyTorch's.
 
 #include <levin/autograd/ops/conv.h>
-#include <levin/nn/module.h>
+#include <levin/nn/layer.h>
 
 namespace levin::nn {
 
@@ -12,14 +12,14 @@ struct LinearOptions {
 };
 /// Computes x W^T + b: (..., in_features) to (..., out_features). Weight (out, in) and bias (out) are initialized
 /// uniformly in +-1 / sqrt(in_features).
-class Linear : public Module {
+class Linear : public Layer<Linear> {
  public:
   using Options = LinearOptions;
   Linear(int64_t in_features, int64_t out_features, const Options& options = {});
   Tensor forward(const Tensor& x) override;
   void reset_parameters();
   std::string extra_repr() const override;
-  std::unique_ptr<Module> fresh() const override;
+  auto arguments() const { return std::tuple(in_features, out_features, Options{.bias = bias.defined()}); }
 
   const int64_t in_features, out_features;
   const Tensor weight;  ///< (out_features, in_features)
@@ -34,14 +34,14 @@ struct Conv2dOptions {
   bool bias = true;
 };
 /// Computes the cross-correlation: (B, C, H, W) to (B, O, H', W').
-class Conv2d : public Module {
+class Conv2d : public Layer<Conv2d> {
  public:
   using Options = Conv2dOptions;
   Conv2d(int64_t in_channels, int64_t out_channels, Pair kernel_size, const Options& options = {});
   Tensor forward(const Tensor& x) override;
   void reset_parameters();
   std::string extra_repr() const override;
-  std::unique_ptr<Module> fresh() const override;
+  auto arguments() const { return std::tuple(in_channels, out_channels, kernel_size, options); }
 
   const int64_t in_channels, out_channels;
   const Pair kernel_size;
@@ -60,14 +60,14 @@ struct ConvTranspose2dOptions {
 };
 /// Computes the gradient of Conv2d with respect to its input: (B, C, H, W) to (B, O, H', W') with
 /// H' = (H - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1.
-class ConvTranspose2d : public Module {
+class ConvTranspose2d : public Layer<ConvTranspose2d> {
  public:
   using Options = ConvTranspose2dOptions;
   ConvTranspose2d(int64_t in_channels, int64_t out_channels, Pair kernel_size, const Options& options = {});
   Tensor forward(const Tensor& x) override;
   void reset_parameters();
   std::string extra_repr() const override;
-  std::unique_ptr<Module> fresh() const override;
+  auto arguments() const { return std::tuple(in_channels, out_channels, kernel_size, options); }
 
   const int64_t in_channels, out_channels;
   const Pair kernel_size;
@@ -76,54 +76,53 @@ class ConvTranspose2d : public Module {
   const Tensor bias;
 };
 
-class MaxPool2d : public Module {
+class MaxPool2d : public Layer<MaxPool2d> {
  public:
   using Options = levin::MaxPool2dOptions;
   explicit MaxPool2d(Pair kernel_size, const Options& options = {});
   Tensor forward(const Tensor& x) override;
   std::string extra_repr() const override;
-  std::unique_ptr<Module> fresh() const override;
+  auto arguments() const { return std::tuple(kernel_size, options); }
 
   const Pair kernel_size;
   const Options options;
 };
 
-class AvgPool2d : public Module {
+class AvgPool2d : public Layer<AvgPool2d> {
  public:
   using Options = levin::AvgPool2dOptions;
   explicit AvgPool2d(Pair kernel_size, const Options& options = {});
   Tensor forward(const Tensor& x) override;
   std::string extra_repr() const override;
-  std::unique_ptr<Module> fresh() const override;
+  auto arguments() const { return std::tuple(kernel_size, options); }
 
   const Pair kernel_size;
   const Options options;
 };
 
 /// Flattens the axes start_dim..end_dim into one.
-class Flatten : public Module {
+class Flatten : public Layer<Flatten> {
  public:
   explicit Flatten(int64_t start_dim = 1, int64_t end_dim = -1);
   Tensor forward(const Tensor& x) override;
   std::string extra_repr() const override;
-  std::unique_ptr<Module> fresh() const override;
+  auto arguments() const { return std::tuple(start_dim, end_dim); }
 
   const int64_t start_dim, end_dim;
 };
 
-class Identity : public Module {
+class Identity : public Layer<Identity> {
  public:
   Tensor forward(const Tensor& x) override { return x; }
-  std::unique_ptr<Module> fresh() const override;
 };
 
 /// Zeroes elements with probability p while training and scales the others by 1 / (1 - p).
-class Dropout : public Module {
+class Dropout : public Layer<Dropout> {
  public:
   explicit Dropout(double p = 0.5);
   Tensor forward(const Tensor& x) override;
   std::string extra_repr() const override;
-  std::unique_ptr<Module> fresh() const override;
+  auto arguments() const { return std::tuple(p); }
 
   const double p;
 };
@@ -133,14 +132,14 @@ struct EmbeddingOptions {
 };
 /// Looks up rows of a table (num_embeddings, embedding_dim) by int64 index: (...) to (..., embedding_dim). The table is
 /// initialized from the standard normal distribution.
-class Embedding : public Module {
+class Embedding : public Layer<Embedding> {
  public:
   using Options = EmbeddingOptions;
   Embedding(int64_t num_embeddings, int64_t embedding_dim, const Options& options = {});
   Tensor forward(const Tensor& index) override;
   void reset_parameters();
   std::string extra_repr() const override;
-  std::unique_ptr<Module> fresh() const override;
+  auto arguments() const { return std::tuple(num_embeddings, embedding_dim, Options{.padding_idx = padding_idx}); }
 
   const int64_t num_embeddings, embedding_dim;
   const std::optional<int64_t> padding_idx;
@@ -155,7 +154,7 @@ struct BatchNorm2dOptions {
 };
 /// Normalizes each channel of (B, C, ...) by the statistics of the batch during training, otherwise by the running
 /// statistics (Ioffe & Szegedy 2015). Its buffers are running_mean, running_var and num_batches_tracked.
-class BatchNorm : public Module {
+class BatchNorm : public Layer<BatchNorm> {
  public:
   using Options = BatchNorm2dOptions;
   explicit BatchNorm(int64_t num_features, const Options& options = {});
@@ -169,7 +168,7 @@ class BatchNorm : public Module {
   BatchNorm* as_batch_norm() override { return this; }
   bool is_normalization() const override { return true; }
   std::string extra_repr() const override;
-  std::unique_ptr<Module> fresh() const override;
+  auto arguments() const { return std::tuple(num_features, options); }
 
   const int64_t num_features;
   const Options options;
@@ -181,11 +180,10 @@ class BatchNorm : public Module {
 };
 
 /// Applies BatchNorm to (B, C, H, W); throws ShapeError for other numbers of axes.
-class BatchNorm2d : public BatchNorm {
+class BatchNorm2d : public Layer<BatchNorm2d, BatchNorm> {
  public:
-  using BatchNorm::BatchNorm;
+  using Layer::Layer;
   Tensor forward(const Tensor& x) override;
-  std::unique_ptr<Module> fresh() const override;
 };
 
 struct LayerNormOptions {
@@ -194,7 +192,7 @@ struct LayerNormOptions {
   bool bias = true;
 };
 /// Normalizes over the last dimensions, whose sizes are normalized_shape (Ba et al. 2016).
-class LayerNorm : public Module {
+class LayerNorm : public Layer<LayerNorm> {
  public:
   using Options = LayerNormOptions;
   explicit LayerNorm(const Shape& normalized_shape, const Options& options = {});
@@ -202,7 +200,7 @@ class LayerNorm : public Module {
   Tensor forward(const Tensor& x) override;
   bool is_normalization() const override { return true; }
   std::string extra_repr() const override;
-  std::unique_ptr<Module> fresh() const override;
+  auto arguments() const { return std::tuple(normalized_shape, options); }
 
   const Shape normalized_shape;
   const Options options;

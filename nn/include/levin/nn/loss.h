@@ -2,7 +2,7 @@
 // Losses as modules: loss(input, target).
 
 #include <levin/autograd/ops/loss.h>
-#include <levin/nn/module.h>
+#include <levin/nn/layer.h>
 
 namespace levin::nn {
 
@@ -15,43 +15,43 @@ class Loss : public Module {
 };
 
 /// See levin::cross_entropy.
-class CrossEntropyLoss : public Loss {
+class CrossEntropyLoss : public Layer<CrossEntropyLoss, Loss> {
  public:
   using Options = CrossEntropyOptions;
   explicit CrossEntropyLoss(const Options& options = {});
   Tensor forward(const Tensor& input, const Tensor& target) override { return cross_entropy(input, target, options); }
-  std::unique_ptr<Module> fresh() const override;
+  auto arguments() const { return std::tuple(options); }
 
   const Options options;
 };
 
 /// See levin::nll_loss.
-class NLLLoss : public Loss {
+class NLLLoss : public Layer<NLLLoss, Loss> {
  public:
   using Options = NllOptions;
   explicit NLLLoss(const Options& options = {});
   Tensor forward(const Tensor& input, const Tensor& target) override { return nll_loss(input, target, options); }
-  std::unique_ptr<Module> fresh() const override;
+  auto arguments() const { return std::tuple(options); }
 
   const Options options;
 };
 
 /// See levin::bce_with_logits.
-class BCEWithLogitsLoss : public Loss {
+class BCEWithLogitsLoss : public Layer<BCEWithLogitsLoss, Loss> {
  public:
   using Options = BceOptions;
   explicit BCEWithLogitsLoss(const Options& options = {});
   Tensor forward(const Tensor& input, const Tensor& target) override { return bce_with_logits(input, target, options); }
-  std::unique_ptr<Module> fresh() const override;
+  auto arguments() const { return std::tuple(options); }
 
   const Options options;
 };
 
-class MSELoss : public Loss {
+class MSELoss : public Layer<MSELoss, Loss> {
  public:
   explicit MSELoss(Reduction reduction_ = Reduction::mean) : reduction(reduction_) {}
   Tensor forward(const Tensor& input, const Tensor& target) override { return mse_loss(input, target, reduction); }
-  std::unique_ptr<Module> fresh() const override;
+  auto arguments() const { return std::tuple(reduction); }
 
   const Reduction reduction;
 };

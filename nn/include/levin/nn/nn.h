@@ -5,6 +5,7 @@
 #include <levin/nn/container.h>
 #include <levin/nn/functional_call.h>
 #include <levin/nn/init.h>
+#include <levin/nn/layer.h>
 #include <levin/nn/layers.h>
 #include <levin/nn/loss.h>
 #include <levin/nn/module.h>
