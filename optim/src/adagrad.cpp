@@ -1,5 +1,7 @@
 #include <levin/optim/adagrad.h>
 
+#include "fused_optimizer.h"
+
 namespace levin::optim {
 
 Adagrad::Adagrad(std::vector<ParamGroup> groups, const Options& o)
@@ -12,5 +14,7 @@ Adagrad::Adagrad(std::vector<ParamGroup> groups, const Options& o)
                       {"maximize", &StepArgs::maximize, o.maximize}}) {
   add_param_groups(std::move(groups));
 }
+
+template class FusedOptimizer<kernels::AdagradStepArgs>;
 
 }  // namespace levin::optim

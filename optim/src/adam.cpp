@@ -1,5 +1,7 @@
 #include <levin/optim/adam.h>
 
+#include "fused_optimizer.h"
+
 namespace levin::optim {
 
 Adam::Adam(std::vector<ParamGroup> groups, const Options& options) : Adam("Adam", false, std::move(groups), options) {}
@@ -26,5 +28,7 @@ AdamW::AdamW(std::vector<ParamGroup> groups, const Options& o)
             .amsgrad = o.amsgrad,
             .maximize = o.maximize,
             .capturable = o.capturable}) {}
+
+template class FusedOptimizer<kernels::AdamStepArgs>;
 
 }  // namespace levin::optim

@@ -1,5 +1,6 @@
+#include "fused_optimizer.h"
+
 #include <levin/autograd/record.h>
-#include <levin/optim/fused_optimizer.h>
 
 namespace levin::optim {
 

@@ -2,6 +2,8 @@
 #include <levin/autograd/ops.h>
 #include <levin/optim/qadam.h>
 
+#include "fused_optimizer.h"
+
 #include <cmath>
 #include <unordered_set>
 

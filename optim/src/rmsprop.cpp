@@ -1,5 +1,7 @@
 #include <levin/optim/rmsprop.h>
 
+#include "fused_optimizer.h"
+
 namespace levin::optim {
 
 RMSprop::RMSprop(std::vector<ParamGroup> groups, const Options& o)
@@ -13,5 +15,7 @@ RMSprop::RMSprop(std::vector<ParamGroup> groups, const Options& o)
                       {"maximize", &StepArgs::maximize, o.maximize}}) {
   add_param_groups(std::move(groups));
 }
+
+template class FusedOptimizer<kernels::RmspropStepArgs>;
 
 }  // namespace levin::optim

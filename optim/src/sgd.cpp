@@ -1,5 +1,7 @@
 #include <levin/optim/sgd.h>
 
+#include "fused_optimizer.h"
+
 #include <fmt/format.h>
 
 namespace levin::optim {
@@ -21,5 +23,7 @@ void SGD::check(const Settings& s) const {
     throw ValueError(fmt::format("[SGD] nesterov needs a momentum above 0 and no dampening; they are {} and {}.",
                                  s.at("momentum"), s.at("dampening")));
 }
+
+template class FusedOptimizer<kernels::SgdStepArgs>;
 
 }  // namespace levin::optim

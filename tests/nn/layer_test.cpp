@@ -11,7 +11,10 @@ class Scale : public nn::Layer<Scale> {
  public:
   explicit Scale(double factor_) : factor(factor_) {}
   Tensor forward(const Tensor& x) override { return x * factor; }
-  auto arguments() const { return std::tuple(factor); }
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(factor);
+  }
 
   const double factor;
 };

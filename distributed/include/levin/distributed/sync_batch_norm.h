@@ -23,7 +23,10 @@ class SyncBatchNorm : public nn::Layer<SyncBatchNorm, nn::BatchNorm> {
   SyncBatchNorm(int64_t num_features, std::shared_ptr<ProcessGroup> group, const Options& options = {});
   Tensor forward(const Tensor& x) override;
   std::string extra_repr() const override;
-  auto arguments() const { return std::tuple(num_features, group_, options); }
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(num_features, group_, options);
+  }
 
  private:
   std::shared_ptr<ProcessGroup> group_;

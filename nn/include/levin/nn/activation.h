@@ -16,7 +16,10 @@ class LeakyReLU : public Layer<LeakyReLU> {
   explicit LeakyReLU(double negative_slope_ = 0.01) : negative_slope(negative_slope_) {}
   Tensor forward(const Tensor& x) override { return leaky_relu(x, negative_slope); }
   std::string extra_repr() const override;
-  auto arguments() const { return std::tuple(negative_slope); }
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(negative_slope);
+  }
 
   const double negative_slope;
 };
@@ -26,7 +29,10 @@ class GELU : public Layer<GELU> {
   explicit GELU(Approximate approximate_ = Approximate::none) : approximate(approximate_) {}
   Tensor forward(const Tensor& x) override { return gelu(x, approximate); }
   std::string extra_repr() const override;
-  auto arguments() const { return std::tuple(approximate); }
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(approximate);
+  }
 
   const Approximate approximate;
 };

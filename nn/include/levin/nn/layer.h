@@ -3,18 +3,21 @@
 
 #include <levin/nn/module.h>
 
+#include <concepts>
 #include <memory>
-#include <tuple>
 
 namespace levin::nn {
 
 /// Base of the layer `Derived`, which gives it fresh(), and with it nn::clone and replicas. A layer whose constructor
-/// takes arguments returns them as a tuple; others need nothing:
+/// takes arguments passes them on; others need nothing:
 ///
 ///   class Dropout : public Layer<Dropout> {
 ///    public:
 ///     explicit Dropout(double p = 0.5);
-///     auto arguments() const { return std::tuple(p); }
+///     template <class F>
+///     auto with_arguments(F construct) const {
+///       return construct(p);
+///     }
 ///
 /// A layer that extends another one names it as `Base` and may inherit its arguments.
 template <class Derived, std::derived_from<Module> Base = Module>
@@ -24,10 +27,11 @@ class Layer : public Base {
 
   std::unique_ptr<Module> fresh() const override {
     const auto& layer = static_cast<const Derived&>(*this);
-    if constexpr (requires { layer.arguments(); }) {
-      return std::apply([](const auto&... a) { return std::make_unique<Derived>(a...); }, layer.arguments());
+    const auto construct = [](const auto&... a) { return std::unique_ptr<Module>(new Derived(a...)); };
+    if constexpr (requires { layer.with_arguments(construct); }) {
+      return layer.with_arguments(construct);
     } else {
-      return std::make_unique<Derived>();
+      return construct();
     }
   }
 };

@@ -19,7 +19,10 @@ class Linear : public Layer<Linear> {
   Tensor forward(const Tensor& x) override;
   void reset_parameters();
   std::string extra_repr() const override;
-  auto arguments() const { return std::tuple(in_features, out_features, Options{.bias = bias.defined()}); }
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(in_features, out_features, Options{.bias = bias.defined()});
+  }
 
   const int64_t in_features, out_features;
   const Tensor weight;  ///< (out_features, in_features)
@@ -41,7 +44,10 @@ class Conv2d : public Layer<Conv2d> {
   Tensor forward(const Tensor& x) override;
   void reset_parameters();
   std::string extra_repr() const override;
-  auto arguments() const { return std::tuple(in_channels, out_channels, kernel_size, options); }
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(in_channels, out_channels, kernel_size, options);
+  }
 
   const int64_t in_channels, out_channels;
   const Pair kernel_size;
@@ -67,7 +73,10 @@ class ConvTranspose2d : public Layer<ConvTranspose2d> {
   Tensor forward(const Tensor& x) override;
   void reset_parameters();
   std::string extra_repr() const override;
-  auto arguments() const { return std::tuple(in_channels, out_channels, kernel_size, options); }
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(in_channels, out_channels, kernel_size, options);
+  }
 
   const int64_t in_channels, out_channels;
   const Pair kernel_size;
@@ -82,7 +91,10 @@ class MaxPool2d : public Layer<MaxPool2d> {
   explicit MaxPool2d(Pair kernel_size, const Options& options = {});
   Tensor forward(const Tensor& x) override;
   std::string extra_repr() const override;
-  auto arguments() const { return std::tuple(kernel_size, options); }
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(kernel_size, options);
+  }
 
   const Pair kernel_size;
   const Options options;
@@ -94,7 +106,10 @@ class AvgPool2d : public Layer<AvgPool2d> {
   explicit AvgPool2d(Pair kernel_size, const Options& options = {});
   Tensor forward(const Tensor& x) override;
   std::string extra_repr() const override;
-  auto arguments() const { return std::tuple(kernel_size, options); }
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(kernel_size, options);
+  }
 
   const Pair kernel_size;
   const Options options;
@@ -106,7 +121,10 @@ class Flatten : public Layer<Flatten> {
   explicit Flatten(int64_t start_dim = 1, int64_t end_dim = -1);
   Tensor forward(const Tensor& x) override;
   std::string extra_repr() const override;
-  auto arguments() const { return std::tuple(start_dim, end_dim); }
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(start_dim, end_dim);
+  }
 
   const int64_t start_dim, end_dim;
 };
@@ -122,7 +140,10 @@ class Dropout : public Layer<Dropout> {
   explicit Dropout(double p = 0.5);
   Tensor forward(const Tensor& x) override;
   std::string extra_repr() const override;
-  auto arguments() const { return std::tuple(p); }
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(p);
+  }
 
   const double p;
 };
@@ -139,7 +160,10 @@ class Embedding : public Layer<Embedding> {
   Tensor forward(const Tensor& index) override;
   void reset_parameters();
   std::string extra_repr() const override;
-  auto arguments() const { return std::tuple(num_embeddings, embedding_dim, Options{.padding_idx = padding_idx}); }
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(num_embeddings, embedding_dim, Options{.padding_idx = padding_idx});
+  }
 
   const int64_t num_embeddings, embedding_dim;
   const std::optional<int64_t> padding_idx;
@@ -168,7 +192,10 @@ class BatchNorm : public Layer<BatchNorm> {
   BatchNorm* as_batch_norm() override { return this; }
   bool is_normalization() const override { return true; }
   std::string extra_repr() const override;
-  auto arguments() const { return std::tuple(num_features, options); }
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(num_features, options);
+  }
 
   const int64_t num_features;
   const Options options;
@@ -200,7 +227,10 @@ class LayerNorm : public Layer<LayerNorm> {
   Tensor forward(const Tensor& x) override;
   bool is_normalization() const override { return true; }
   std::string extra_repr() const override;
-  auto arguments() const { return std::tuple(normalized_shape, options); }
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(normalized_shape, options);
+  }
 
   const Shape normalized_shape;
   const Options options;

@@ -20,7 +20,10 @@ class CrossEntropyLoss : public Layer<CrossEntropyLoss, Loss> {
   using Options = CrossEntropyOptions;
   explicit CrossEntropyLoss(const Options& options = {});
   Tensor forward(const Tensor& input, const Tensor& target) override { return cross_entropy(input, target, options); }
-  auto arguments() const { return std::tuple(options); }
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(options);
+  }
 
   const Options options;
 };
@@ -31,7 +34,10 @@ class NLLLoss : public Layer<NLLLoss, Loss> {
   using Options = NllOptions;
   explicit NLLLoss(const Options& options = {});
   Tensor forward(const Tensor& input, const Tensor& target) override { return nll_loss(input, target, options); }
-  auto arguments() const { return std::tuple(options); }
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(options);
+  }
 
   const Options options;
 };
@@ -42,7 +48,10 @@ class BCEWithLogitsLoss : public Layer<BCEWithLogitsLoss, Loss> {
   using Options = BceOptions;
   explicit BCEWithLogitsLoss(const Options& options = {});
   Tensor forward(const Tensor& input, const Tensor& target) override { return bce_with_logits(input, target, options); }
-  auto arguments() const { return std::tuple(options); }
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(options);
+  }
 
   const Options options;
 };
@@ -51,7 +60,10 @@ class MSELoss : public Layer<MSELoss, Loss> {
  public:
   explicit MSELoss(Reduction reduction_ = Reduction::mean) : reduction(reduction_) {}
   Tensor forward(const Tensor& input, const Tensor& target) override { return mse_loss(input, target, reduction); }
-  auto arguments() const { return std::tuple(reduction); }
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(reduction);
+  }
 
   const Reduction reduction;
 };
