@@ -1,4 +1,5 @@
 #include "support/comparison.h"
+#include "support/stored_values.h"
 #include "support/tolerance.h"
 
 #include <levin/autograd/ops.h>
