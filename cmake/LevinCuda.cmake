@@ -131,6 +131,7 @@ function(levin_emulated module library)
   levin_batches(levin_${module}_emulated ${module}_cuda 24 ${host})
 endfunction()
 
+# levin_add_emulated(<target> <module> <library> <source>...) makes a library of CUDA sources, compiled for the emulator.
 function(levin_add_emulated target module library)
   set(kernels ${ARGN})
   list(FILTER kernels INCLUDE REGEX "\\.cu$")

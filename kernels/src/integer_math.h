@@ -66,7 +66,7 @@ LEVIN_EVERYWHERE constexpr T floored_quotient(T a, T b) {
   return static_cast<T>(quotient - (a % b != 0 && is_negative(a) != is_negative(b)));
 }
 
-/// Returns the remainder of that quotient, which has b's sign; a itself if b is 0.
+/// Returns a - b * floored_quotient(a, b), which has the sign of b; returns a if b is 0.
 template <std::integral T>
 LEVIN_EVERYWHERE constexpr T floored_remainder(T a, T b) {
   if (b == 0) return a;

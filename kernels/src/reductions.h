@@ -1,11 +1,12 @@
 #pragma once
-// The mathematics of reductions and scans, for every device. A reduction is a struct that tells the accumulator of no
-// elements (neutral), the contribution of an element (map) and the combination of two accumulators (combine).
+// The mathematics of reductions and scans, for every device. A reduction is a struct that states the accumulator of
+// no elements (neutral), the contribution of an element (map) and the combination of two accumulators (combine).
 
 #include "kernels/src/everywhere.h"
 
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <type_traits>
 
@@ -33,20 +34,24 @@ struct OfValues {
   }
 };
 
-struct Sum : OfValues {
+/// Combines accumulators with an operator that has a neutral element; integers wrap.
+template <class Operator, int neutral_value>
+struct Fold : OfValues {
   template <class Acc>
   LEVIN_EVERYWHERE static constexpr Acc neutral() {
-    return Acc(0);
+    return Acc(neutral_value);
   }
   template <class Acc>
   LEVIN_EVERYWHERE static Acc combine(Acc a, Acc b) {
     if constexpr (std::is_integral_v<Acc>) {
-      return static_cast<Acc>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+      return static_cast<Acc>(Operator{}(static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b)));
     } else {
-      return a + b;
+      return Operator{}(a, b);
     }
   }
 };
+struct Sum : Fold<std::plus<>, 0> {};
+struct Prod : Fold<std::multiplies<>, 1> {};
 
 /// The sum of |x|^p, where p = 0 counts nonzero elements. P is double, or a constant, for which no case is left to the
 /// loop over the elements.
@@ -66,22 +71,7 @@ using CountNonzero = PowerSum<std::integral_constant<int, 0>>;
 using SumAbs = PowerSum<std::integral_constant<int, 1>>;
 using SumSquare = PowerSum<std::integral_constant<int, 2>>;
 
-struct Prod : OfValues {
-  template <class Acc>
-  LEVIN_EVERYWHERE static constexpr Acc neutral() {
-    return Acc(1);
-  }
-  template <class Acc>
-  LEVIN_EVERYWHERE static Acc combine(Acc a, Acc b) {
-    if constexpr (std::is_integral_v<Acc>) {
-      return static_cast<Acc>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
-    } else {
-      return a * b;
-    }
-  }
-};
-
-/// NaN wins, also in Min.
+/// NaN propagates, as it does in Min.
 struct Max : OfValues {
   template <class Acc>
   LEVIN_EVERYWHERE static constexpr Acc neutral() {
@@ -125,7 +115,7 @@ struct MinAbs : Min {
   }
 };
 
-/// 1 if an element is not zero, as NaN is, else 0.
+/// The result is 1 if any element is nonzero (NaN counts as nonzero), else 0.
 struct Any {
   template <class Acc>
   LEVIN_EVERYWHERE static constexpr Acc neutral() {

@@ -39,7 +39,7 @@ Tensor parameter() { return formula(20, 1).to(DType::f64).requires_grad_(); }
 
 }  // namespace
 
-// The references are torch.optim's code for one tensor, line by line in double.
+// The references apply torch.optim's update rules to one element at a time, in double.
 
 TEST_CASE("RMSprop follows PyTorch's formula") {
   for (const double momentum : {0.0, 0.9}) {

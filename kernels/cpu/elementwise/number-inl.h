@@ -118,7 +118,7 @@ HWY_INLINE Number<D> fma(Number<D> a, Number<D> b, Number<D> c) {
 // Functions of plain numbers, for the constants of a formula.
 HWY_INLINE double sqrt(double x) { return std::sqrt(x); }
 HWY_INLINE double pow(double x, double y) { return std::pow(x, y); }
-/// Computes x * y, rounded before a sum that it is part of.
+/// Computes x * y with its own rounding, so that it is not fused into a multiply-add.
 HWY_INLINE double product(double x, double y) { return x * y; }
 
 /// Returns min(max(x, low), high); NaN stays NaN.

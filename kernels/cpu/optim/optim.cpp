@@ -55,7 +55,7 @@ HWY_INLINE void for_vectors(int64_t n, F&& body) {
          [&](SimdVec<T> v, T* p) HWY_ATTR { store_part(v, p + i, n - i); });
 }
 
-/// Updates a range of a step that uses the slots `Used`, which are a constant so that no vector has to ask.
+/// Updates a range. `Used` is the set of slots in use, a template parameter so that the inner loop has no branches.
 template <unsigned Used, class T, class Args>
 HWY_INLINE void update_chunk(const OptimChunk<T>& c, const UpdateOf<T, Args>& update) {
   using C = Number<Simd<T>>;

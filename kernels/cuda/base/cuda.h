@@ -121,6 +121,21 @@ __device__ inline std::int64_t global_thread() {
 }
 __device__ inline std::int64_t grid_threads() { return static_cast<std::int64_t>(gridDim.x) * blockDim.x; }
 
+/// Calls f.template operator()<T>() with an unsigned integer type of 1, 2, 4 or 8 bytes.
+template <class F>
+auto with_element(std::int64_t bytes, F&& f) {
+  switch (bytes) {
+    case 1:
+      return f.template operator()<std::uint8_t>();
+    case 2:
+      return f.template operator()<std::uint16_t>();
+    case 4:
+      return f.template operator()<std::uint32_t>();
+    default:
+      return f.template operator()<std::uint64_t>();
+  }
+}
+
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace levin::kernels::cuda

@@ -1,4 +1,4 @@
-// The conditions that elementwise_rows.h lists, with bool results.
+// The comparisons, properties and logical operations of elementwise_rows.h, whose results are bool.
 
 #include "kernels/cuda/elementwise/launcher.cuh"
 #include "kernels/cuda/elementwise/math.cuh"

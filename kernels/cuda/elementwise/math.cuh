@@ -53,7 +53,7 @@ using integer_math::where;
 __device__ inline float fma(float x, float y, float z) { return ::fmaf(x, y, z); }
 __device__ inline double fma(double x, double y, double z) { return ::fma(x, y, z); }
 
-/// Computes x * y, rounded before a sum that it is part of.
+/// Computes x * y with its own rounding, so that it is not fused into a multiply-add.
 __device__ inline double product(double x, double y) { return __dmul_rn(x, y); }
 
 template <std::floating_point C>

@@ -103,7 +103,8 @@ class Plan {
 TensorView number_as(const TensorView& number, DType dtype);
 
 [[noreturn]] void refuse_type(const char* op, DType compute);
-/// Throws ValueError if integers are divided by a number that is 0; of other divisors the host knows nothing.
+/// Throws ValueError if an integer tensor is divided by the number 0. A divisor that is a tensor is not checked, since
+/// its values are on the device.
 void refuse_zero(const char* op, const BinaryArgs& a);
 
 /// Returns the parameters, clamped for integers to the range of out's type.

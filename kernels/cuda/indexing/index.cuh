@@ -9,21 +9,6 @@
 
 namespace levin::kernels::cuda {
 
-/// Calls f.template operator()<T>() with an unsigned type of 1, 2, 4 or 8 bytes.
-template <class F>
-void with_element(std::int64_t bytes, F&& f) {
-  switch (bytes) {
-    case 1:
-      return f.template operator()<std::uint8_t>();
-    case 2:
-      return f.template operator()<std::uint16_t>();
-    case 4:
-      return f.template operator()<std::uint32_t>();
-    default:
-      return f.template operator()<std::uint64_t>();
-  }
-}
-
 /// The same for units of up to 16 bytes, which are moved as a whole.
 template <class F>
 void with_unit(std::int64_t bytes, F&& f) {

@@ -15,21 +15,21 @@ namespace {
 bool can_any(const CopyArgs& a) { return find_transpose(a.out, a.x).has_value(); }
 bool can_packed(const CopyArgs& a) {
   const auto p = find_transpose(a.out, a.x);
-  return p && dispatch_element_size(a.out.dtype, [&]<class T>() { return can_transpose_packed<T>(*p); });
+  return p && with_element(size_of(a.out.dtype), [&]<class T>() { return can_transpose_packed<T>(*p); });
 }
 
 void run_naive(const CopyArgs& a, Stream& stream) {
-  dispatch_element_size(a.out.dtype, [&]<class T>() { run_transpose_naive<T>(*find_transpose(a.out, a.x), stream); });
+  with_element(size_of(a.out.dtype), [&]<class T>() { run_transpose_naive<T>(*find_transpose(a.out, a.x), stream); });
 }
 void run_shared_tile(const CopyArgs& a, Stream& stream) {
-  dispatch_element_size(a.out.dtype,
-                        [&]<class T>() { run_transpose_shared_tile<T>(*find_transpose(a.out, a.x), stream); });
+  with_element(size_of(a.out.dtype),
+               [&]<class T>() { run_transpose_shared_tile<T>(*find_transpose(a.out, a.x), stream); });
 }
 void run_padded(const CopyArgs& a, Stream& stream) {
-  dispatch_element_size(a.out.dtype, [&]<class T>() { run_transpose_padded<T>(*find_transpose(a.out, a.x), stream); });
+  with_element(size_of(a.out.dtype), [&]<class T>() { run_transpose_padded<T>(*find_transpose(a.out, a.x), stream); });
 }
 void run_packed(const CopyArgs& a, Stream& stream) {
-  dispatch_element_size(a.out.dtype, [&]<class T>() { run_transpose_packed<T>(*find_transpose(a.out, a.x), stream); });
+  with_element(size_of(a.out.dtype), [&]<class T>() { run_transpose_packed<T>(*find_transpose(a.out, a.x), stream); });
 }
 
 constexpr std::array<TransposeRung, 4> kRungs = {{

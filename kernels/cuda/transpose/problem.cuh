@@ -51,19 +51,4 @@ __device__ inline TransposePlace find_tile(const TransposeProblem& p, int side) 
 /// Returns the copy as a transposition, or nothing if it is not one.
 std::optional<TransposeProblem> find_transpose(const TensorView& out, const TensorView& x);
 
-/// Calls f.operator()<T>() with the unsigned integer type of an element's size.
-template <class F>
-auto dispatch_element_size(DType t, F&& f) {
-  switch (size_of(t)) {
-    case 1:
-      return f.template operator()<std::uint8_t>();
-    case 2:
-      return f.template operator()<std::uint16_t>();
-    case 4:
-      return f.template operator()<std::uint32_t>();
-    default:
-      return f.template operator()<std::uint64_t>();
-  }
-}
-
 }  // namespace levin::kernels::cuda

@@ -43,7 +43,7 @@ std::optional<TransposeProblem> find_transpose(const TensorView& out, const Tens
 bool try_transpose(const TensorView& out, const TensorView& x, const Stream& stream) {
   const auto p = find_transpose(out, x);
   if (!p || std::min(p->rows, p->columns) < kThinnest) return false;
-  dispatch_element_size(out.dtype, [&]<class T>() {
+  with_element(size_of(out.dtype), [&]<class T>() {
     if (can_transpose_packed<T>(*p)) return run_transpose_packed<T>(*p, stream);
     run_transpose_padded<T>(*p, stream);
   });

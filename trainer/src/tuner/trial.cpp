@@ -7,7 +7,7 @@
 namespace levin {
 namespace {
 
-/// Metric objects of the module are restored by the store to which it logs.
+/// Enables logging, because the metric store saves and restores the module's metric objects around a trial.
 TrainerConfig with_logs(TrainerConfig config) {
   config.barebones = false;
   return config;

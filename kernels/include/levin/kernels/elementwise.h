@@ -44,9 +44,9 @@ using BinaryKernel = Kernel<void(const BinaryArgs&, Stream&)>;
 
 // Operations of elementwise_rows.h, which gives their formulas and types. For bool, add is "or" and mul is "and"; NaN
 // in either operand of maximum and minimum gives NaN. floor_divide rounds to minus infinity, and remainder has the sign
-// of b; integers refuse b = 0, on CUDA only a b that is a number. An integer to a negative power is 0 unless it is 1 or
+// of b; integers refuse b = 0 (on CUDA only if b is a number). An integer to a negative power is 0 unless it is 1 or
 // -1. atan2 is the angle of the point (b, a). In the gradient of an activation, a is the gradient of its output, and b
-// is its input or output. Of comparisons and logical operations, out is bool and `compute` is any type.
+// is its input or output. Comparisons and logical operations have a bool `out` and any type `compute`.
 #define LEVIN_BINARY_ROW(name, ...) extern constinit BinaryKernel name;
 #define LEVIN_SCALAR_ROW(name, ...) extern constinit BinaryKernel name;
 #define LEVIN_ACTIVATION_ROW(name, ...) extern constinit BinaryKernel name##_backward;

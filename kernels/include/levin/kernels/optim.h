@@ -89,7 +89,7 @@ extern constinit Kernel<void(const AdamStepArgs&, Stream&)> adam_step;
 /// v = alpha v + (1 - alpha) g^2;   centered: m += (1 - alpha) (g - m), w = v - m^2, else w = v
 /// d = g / (sqrt(w) + eps);   with momentum: buffer = momentum * buffer + d, d = buffer
 /// param -= lr * d
-/// Tieleman & Hinton 2012; centered by Graves 2013. w is at least 0, which rounding could miss.
+/// Tieleman & Hinton 2012; centered by Graves 2013. w is clamped at 0, because rounding can make it negative.
 /// Slots: v = square_avg, with momentum momentum_buffer, centered m = grad_avg.
 struct RmspropStepArgs {
   std::span<const OptimTensor> tensors;

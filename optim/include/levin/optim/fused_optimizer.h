@@ -4,7 +4,6 @@
 #include <levin/optim/optimizer.h>
 
 #include <limits>
-#include <utility>
 
 namespace levin::optim {
 
@@ -46,7 +45,7 @@ class FusedOptimizer : public Optimizer {
   FusedOptimizer(const char* name, const Kernel& kernel, std::vector<std::string> slots, bool capturable,
                  std::vector<Hyperparameter> hyperparameters);
 
-  /// Returns the values of the kernel's arguments that are no settings, such as Adam's `decoupled`.
+  /// Returns the values of the kernel's arguments that are not settings, such as Adam's `decoupled`.
   virtual Args fixed_args() const { return {}; }
   /// Returns the value of a slot before the first step.
   virtual double initial_value(const ParamGroup&) const { return 0.0; }

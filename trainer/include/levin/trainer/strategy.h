@@ -29,8 +29,8 @@ class Stages;
 
 using distributed::ReduceOp;
 
-/// A class for each way to train implements the virtual functions. What only some strategies have are capabilities,
-/// each in a header of levin/trainer/strategies; a caller asks for one and gets null where there is none:
+/// Each way of training is a subclass. Features that only some strategies have are capabilities, each in a header of
+/// levin/trainer/strategies; a caller asks for one and gets null if the strategy does not have it:
 ///
 ///     if (ShardedOptimizer* sharded = strategy.sharded_optimizer()) sharded->zero_grad(parameters);
 class Strategy {
