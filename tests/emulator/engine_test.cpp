@@ -95,7 +95,7 @@ TEST_CASE("named barriers synchronise part of a block") {
           const int t = thread_number(), group = t / 64;
           flag[t] = t;
           block_barrier("bar.sync", 1 + group, 64, Site::current());
-          CHECK(flag[group * 64 + (t + 17) % 64] == half * 64 + (t + 17) % 64);
+          CHECK(flag[group * 64 + (t + 17) % 64] == group * 64 + (t + 17) % 64);
         }) == "");
 }
 
