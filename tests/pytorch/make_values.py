@@ -105,6 +105,12 @@ def optimizers():
         "adam_amsgrad": (torch.optim.Adam, dict(lr=0.05, amsgrad=True)),
         "adamw": (torch.optim.AdamW, dict(lr=0.05, weight_decay=0.1)),
         "adamw_maximize": (torch.optim.AdamW, dict(lr=0.05, amsgrad=True, maximize=True)),
+        "rmsprop": (torch.optim.RMSprop, dict(lr=0.05)),
+        "rmsprop_momentum": (torch.optim.RMSprop, dict(lr=0.05, alpha=0.9, momentum=0.8, weight_decay=0.1)),
+        "rmsprop_centered": (torch.optim.RMSprop, dict(lr=0.05, alpha=0.4, eps=1e-6, centered=True, maximize=True)),
+        "adagrad": (torch.optim.Adagrad, dict(lr=0.05)),
+        "adagrad_decay": (torch.optim.Adagrad, dict(lr=0.05, lr_decay=0.1, weight_decay=0.1,
+                                                    initial_accumulator_value=0.2, eps=1e-6, maximize=True)),
     }
     with open(HERE / "optimizers.txt", "w") as out:
         for name, (kind, arguments) in kinds.items():
