@@ -172,6 +172,18 @@ class Attached {
   LevinModule& module_;
 };
 
+/// Names the run that the trainer is in, also while a hook's exception passes through.
+class Running {
+ public:
+  Running(Run*& current, Run& run) : current_(current) { current_ = &run; }
+  ~Running() { current_ = nullptr; }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+ private:
+  Run*& current_;
+};
+
 }  // namespace
 
 /// Runs `body` between setup and teardown; the callbacks are notified of an exception, which then propagates.
@@ -184,10 +196,10 @@ void Trainer::Impl::guarded(Run& run, LevinModule& module, Stage stage, const F&
   stop.clear();
   status = RunStatus::interrupted;
   ended_by = 0;
-  running = &run;
+  std::optional<Running> named(std::in_place, running, run);
   std::optional<Attached> attached;
   const auto finish = [&] {
-    running = nullptr;
+    named.reset();
     attached.reset();
     metrics.set_scope(Scope::closed, Split::train);
     run.flush_loggers();
@@ -274,13 +286,19 @@ void Trainer::Impl::check_sharded_weights() {
   }
 }
 
-/// Registers a fit's optimizers with the strategy and releases them at the end.
+/// Registers a fit's optimizers with the strategy. At the end, also by an exception, it releases them, and callbacks no
+/// longer see them.
 struct OptimizersInUse {
-  OptimizersInUse(Strategy& s, const Optimizers& optimizers) : strategy(s) { strategy.setup_optimizers(optimizers); }
-  ~OptimizersInUse() { strategy.release_optimizers(); }
+  OptimizersInUse(Run& r, const Optimizers& optimizers) : run(r) { run.strategy->setup_optimizers(optimizers); }
+  ~OptimizersInUse() {
+    run.strategy->release_optimizers();
+    run.optimizers = nullptr;
+    run.manual = nullptr;
+    run.step_options = nullptr;
+  }
   OptimizersInUse(const OptimizersInUse&) = delete;
   OptimizersInUse& operator=(const OptimizersInUse&) = delete;
-  Strategy& strategy;
+  Run& run;
 };
 
 /// Gives the trainer access to the keeper of the running fit. When it ends the state remains, as handles of the same
@@ -339,7 +357,7 @@ void Trainer::Impl::fit_here(LevinModule& module, const DataSource& from, const 
     Optimizers optimizers = module.configure_optimizers();
     if (optimizers.empty())
       throw UsageError("[fit] configure_optimizers returned no optimizer. Return one, e.g. optim::AdamW.");
-    const OptimizersInUse in_use(fabric.strategy(), optimizers);
+    const OptimizersInUse in_use(run, optimizers);
     Forward hooks(run, optimizers);
     StepRunner runner(module, optimizers, fabric.strategy(), *precision, hooks,
                       {.accumulate_grad_batches = config.accumulate_grad_batches,
