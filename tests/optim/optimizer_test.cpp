@@ -90,6 +90,16 @@ TEST_CASE("ten steps of each optimizer match PyTorch's") {
                                               .maximize = true}));
 }
 
+TEST_CASE("a learning rate may stand alone, as in PyTorch") {
+  const std::vector<Tensor> w = {ones({1}).requires_grad_()};
+  CHECK(optim::SGD(w, 0.5).param_groups()[0]["lr"] == 0.5);
+  CHECK(optim::Adam(w, 0.25).param_groups()[0]["lr"] == 0.25);
+  CHECK(optim::AdamW(w, 1e-2).param_groups()[0]["lr"] == 1e-2);
+  CHECK(optim::RMSprop(w, 0.125).param_groups()[0]["lr"] == 0.125);
+  CHECK(optim::Adagrad(w, 0.5).param_groups()[0]["lr"] == 0.5);
+  CHECK(optim::AdamW(w, {}).param_groups()[0]["lr"] == 1e-3);
+}
+
 TEST_CASE("defaults match PyTorch's") {
   const std::vector<Tensor> w = {ones({1}).requires_grad_()};
   CHECK(optim::SGD(w).param_groups()[0].settings == optim::Settings{{"lr", 1e-3},

@@ -46,7 +46,8 @@ TEST_CASE("schedulers match PyTorch's") {
   };
   { Adam o = adam(); check("step", o, StepLR(o, 3, 0.5)); }
   { Adam o = adam(); check("cosine", o, CosineAnnealingLR(o, 8, 1e-3)); }
-  { Adam o = adam(); check("warmup", o, LinearWarmup(o, {.total_iters = 4, .start_factor = 0.1})); }
+  { Adam o = adam(); check("warmup", o, LinearLR(o, {.start_factor = 0.1, .total_iters = 4})); }
+  { Adam o = adam(); check("linear", o, LinearLR(o, {.start_factor = 0.5, .end_factor = 0.2, .total_iters = 6})); }
   { Adam o = adam(); check("lambda", o, LambdaLR(o, [](int64_t e) { return std::pow(0.9, static_cast<double>(e)); })); }
   { Adam o = adam(); check("one_cycle", o, OneCycleLR(o, {.max_lr = 0.4, .total_steps = 20})); }
   {
@@ -108,7 +109,8 @@ TEST_CASE("schedulers refuse invalid arguments") {
   Adam o = adam();
   CHECK_THROWS_AS(StepLR(o, 0), ValueError);
   CHECK_THROWS_AS(CosineAnnealingLR(o, 0), ValueError);
-  CHECK_THROWS_AS(LinearWarmup(o, {.start_factor = 2.0}), ValueError);
+  CHECK_THROWS_AS(LinearLR(o, {.start_factor = 2.0}), ValueError);
+  CHECK_THROWS_AS(LinearLR(o, {.end_factor = 1.5}), ValueError);
   CHECK_THROWS_AS(OneCycleLR(o, {.max_lr = 1.0}), ValueError);
   CHECK_THROWS_AS(OneCycleLR(o, {.total_steps = 10, .pct_start = 1.5}), ValueError);
   CHECK_THROWS_AS(ReduceLROnPlateau(o, {.factor = 1.0}), ValueError);

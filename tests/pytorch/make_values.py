@@ -135,6 +135,7 @@ def schedulers():
         "step": (adam, lambda o: lr.StepLR(o, 3, 0.5), 12),
         "cosine": (adam, lambda o: lr.CosineAnnealingLR(o, 8, eta_min=1e-3), 20),
         "warmup": (adam, lambda o: lr.LinearLR(o, start_factor=0.1, total_iters=4), 10),
+        "linear": (adam, lambda o: lr.LinearLR(o, start_factor=0.5, end_factor=0.2, total_iters=6), 10),
         "lambda": (adam, lambda o: lr.LambdaLR(o, lambda e: 0.9**e), 10),
         "one_cycle": (adam, lambda o: lr.OneCycleLR(o, 0.4, total_steps=20), 19),
         "one_cycle_linear": (sgd, lambda o: lr.OneCycleLR(o, 0.4, epochs=3, steps_per_epoch=7, anneal_strategy="linear",

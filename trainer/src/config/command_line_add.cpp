@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <concepts>
+#include <limits>
 
 #include "src/config/command_line_impl.h"
 #include "src/config/config_fields.h"
@@ -78,6 +80,48 @@ CommandLine& CommandLine::add(const std::string& name, std::int64_t& value, cons
               .help = help,
               .take = [&value, min](const auto& label, const auto& text) { value = whole_number(label, text, min); },
               .show = [&value] { return std::to_string(value); }});
+  return *this;
+}
+
+CommandLine& CommandLine::add(const std::string& name, int& value, const std::string& help, int min) {
+  const auto take = [&value, min](const std::string& label, const std::string& text) {
+    const std::int64_t number = whole_number(label, text, min);
+    if (number > std::numeric_limits<int>::max())
+      throw UsageError(fmt::format("{} {}: give a whole number of {} or less.", label, text,
+                                   std::numeric_limits<int>::max()));
+    value = static_cast<int>(number);
+  };
+  impl_->add(
+      {.name = name, .type = "INT", .help = help, .take = take, .show = [&value] { return std::to_string(value); }});
+  return *this;
+}
+
+CommandLine& CommandLine::add(const std::string& name, float& value, const std::string& help) {
+  impl_->add({.name = name,
+              .type = "FLOAT",
+              .help = help,
+              .take = [&value](const auto& label, const auto& text) { value = number<float>(label, text, "a number"); },
+              .show = [&value] { return fmt::format("{}", value); }});
+  return *this;
+}
+
+CommandLine& CommandLine::add_enum(const std::string& name,
+                                   const std::vector<std::pair<std::string, std::int64_t>>& names,
+                                   const std::string& help, const std::function<void(std::int64_t)>& set,
+                                   const std::function<std::int64_t()>& get) {
+  std::vector<std::string> texts;
+  for (const auto& [text, number] : names) texts.push_back(text);
+  const std::string list = fmt::format("{}", fmt::join(texts, "|"));
+  const auto take = [names, set, list](const std::string& label, const std::string& text) {
+    const auto found = std::ranges::find(names, text, [](const auto& n) { return n.first; });
+    if (found == names.end()) throw UsageError(fmt::format("{} {}: choose one of {}.", label, text, list));
+    set(found->second);
+  };
+  const auto show = [names, get] {
+    const auto found = std::ranges::find(names, get(), [](const auto& n) { return n.second; });
+    return found == names.end() ? std::string() : in_quotes(found->first);
+  };
+  impl_->add({.name = name, .type = list, .help = help, .take = take, .show = show});
   return *this;
 }
 

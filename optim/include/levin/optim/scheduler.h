@@ -88,15 +88,16 @@ class CosineAnnealingLR : public Scheduler {
   double eta_min_;
 };
 
-struct LinearWarmupOptions {
-  int64_t total_iters = 5;
+struct LinearLROptions {
   double start_factor = 1.0 / 3.0;
+  double end_factor = 1.0;
+  int64_t total_iters = 5;
 };
-/// Increases the rate linearly from start_factor to 1 times the base rate in total_iters steps, as PyTorch's LinearLR.
-class LinearWarmup : public Scheduler {
+/// Changes the rate linearly from start_factor to end_factor times the base rate in total_iters steps.
+class LinearLR : public Scheduler {
  public:
-  using Options = LinearWarmupOptions;
-  explicit LinearWarmup(Optimizer& optimizer, const Options& options = {});
+  using Options = LinearLROptions;
+  explicit LinearLR(Optimizer& optimizer, const Options& options = {});
 
  protected:
   double lr(std::size_t i) const override;

@@ -6,6 +6,8 @@
 
 #include <filesystem>
 #include <functional>
+#include <type_traits>
+#include <utility>
 
 namespace levin {
 
@@ -23,7 +25,22 @@ class CommandLine {
   CommandLine& add(const std::string& name, std::string& value, const std::string& help);
   CommandLine& add(const std::string& name, std::filesystem::path& value, const std::string& help);
   CommandLine& add(const std::string& name, std::int64_t& value, const std::string& help, std::int64_t min = 0);
+  CommandLine& add(const std::string& name, int& value, const std::string& help, int min = 0);
   CommandLine& add(const std::string& name, double& value, const std::string& help);
+  CommandLine& add(const std::string& name, float& value, const std::string& help);
+  CommandLine& add(const std::string& name, bool& value, const std::string& help) {
+    return add_flag(name, value, help);
+  }
+  /// Adds an enumeration by the names of its values: add("mode", mode, {{"min", Mode::min}, {"max", Mode::max}}, help).
+  template <class Enum>
+    requires std::is_enum_v<Enum>
+  CommandLine& add(const std::string& name, Enum& value, const std::vector<std::pair<std::string, Enum>>& names,
+                   const std::string& help) {
+    std::vector<std::pair<std::string, std::int64_t>> numbers;
+    for (const auto& [text, named] : names) numbers.emplace_back(text, static_cast<std::int64_t>(named));
+    return add_enum(name, numbers, help, [&value](std::int64_t v) { value = static_cast<Enum>(v); },
+                    [&value] { return static_cast<std::int64_t>(value); });
+  }
   CommandLine& add(const std::string& name, BatchLimit& value, const std::string& help);
   CommandLine& add(const std::string& name, CheckInterval& value, const std::string& help);
   CommandLine& add(const std::string& name, DeviceList& value, const std::string& help);
@@ -58,6 +75,9 @@ class CommandLine {
   std::string markdown() const;
 
  private:
+  CommandLine& add_enum(const std::string& name, const std::vector<std::pair<std::string, std::int64_t>>& names,
+                        const std::string& help, const std::function<void(std::int64_t)>& set,
+                        const std::function<std::int64_t()>& get);
   struct Impl;
   OwnedPtr<Impl> impl_;
 };
