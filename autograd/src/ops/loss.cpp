@@ -349,8 +349,8 @@ namespace {
 /// A target (N) beside an input (N, 1) would give N * N differences: PyTorch warns too.
 void warn_of_broadcast(const char* op, const Tensor& input, const Tensor& target) {
   if (input.sizes() == target.sizes()) return;
-  warn_once(fmt::format(
-      "[{}] input is {}, target is {}: they are broadcast. Give them one size if that is not meant.", op, to_string(input.sizes()), to_string(target.sizes())));
+  warn_once(fmt::format("[{}] input is {}, target is {}: they are broadcast. Give them one size if that is not meant.",
+                        op, to_string(input.sizes()), to_string(target.sizes())));
 }
 
 }  // namespace

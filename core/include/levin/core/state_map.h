@@ -31,7 +31,7 @@ class StateMap {
   bool has(const std::string& key) const;
   bool empty() const { return values_.empty(); }
 
-  /// Returns the value of `key`. Numbers are stored as int64 and double; get<int>, get<bool> and get<float> convert them.
+  /// Returns the value of `key`. Numbers are stored as int64 and double; get<int> and get<float> convert them.
   /// Throws StateError if it is missing, has another type, or is out of T's range.
   template <class T>
   T get(const std::string& key) const {
