@@ -37,6 +37,15 @@ void Scheduler::step() {
   apply();
 }
 
+void Scheduler::step_chained() {
+  const std::vector<double> current = rates(*groups_);
+  std::vector<double> own;
+  for (std::size_t i = 0; i < base_lrs_.size(); ++i) own.push_back(lr(i));
+  step();
+  for (std::size_t i = 0; i < own.size(); ++i)
+    if (own[i] != 0 && current[i] != own[i]) (*groups_)[i]["lr"] = current[i] * (lr(i) / own[i]);
+}
+
 void Scheduler::scale_base_lrs(double factor) {
   for (double& lr : base_lrs_) lr *= factor;
 }

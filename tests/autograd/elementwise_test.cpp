@@ -40,8 +40,8 @@ TEST_CASE("mse_loss and l1_loss warn once of tensors that are broadcast") {
   l1_loss(zeros({4, 1}), zeros({4}));
   set_warning_handler(former);
   REQUIRE(said.size() == 2);
-  CHECK(said[0] == "[mse_loss] input is (4, 1), target is (4): they are broadcast. Give them one size if that is not "
-                   "meant.");
+  CHECK(said[0] == "[mse_loss] input is (4, 1), target is (4,): they are broadcast. Give them one size if that is "
+                   "not meant.");
   CHECK(said[1].starts_with("[l1_loss]"));
 }
 

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <numbers>
 
 using namespace levin;
 using namespace levin::optim;
@@ -186,4 +187,24 @@ TEST_CASE("a loaded scheduler continues from the saved base rates") {
   second.step();
   CHECK(a.param_groups()[0]["lr"] == 0.2);
   CHECK(second.get_last_lr() == first.get_last_lr());
+}
+
+TEST_CASE("chained schedulers multiply the changes of their rates, also of a rate that others set") {
+  SGD o(std::vector<Parameter>{{"a", zeros({1}).requires_grad_()}}, {.lr = 0.8});
+  StepLR decay(o, 2, 0.5);
+  CosineAnnealingLR cosine(o, 4);
+  const auto& group = o.param_groups()[0];
+  for (int i = 1; i <= 3; ++i) {
+    decay.step_chained();
+    cosine.step_chained();
+    const double expected = 0.8 * std::pow(0.5, i / 2) * (1 + std::cos(std::numbers::pi * i / 4)) / 2;
+    CHECK(std::abs(group["lr"] - expected) <= 1e-15);
+  }
+  o.param_groups()[0]["lr"] = 0.1;
+  decay.step_chained();
+  CHECK(std::abs(group["lr"] - 0.05) <= 1e-15);
+  LambdaLR from_zero(o, [](int64_t e) { return static_cast<double>(e); });
+  CHECK(group["lr"] == 0);
+  from_zero.step_chained();
+  CHECK(std::abs(group["lr"] - 0.05) <= 1e-15);
 }

@@ -398,7 +398,7 @@ void Trainer::Impl::fit_here(LevinModule& module, const DataSource& from, const 
 }
 
 void Trainer::Impl::evaluate(LevinModule& module, const DataSource& from, Stage stage, const std::string& ckpt,
-                             std::vector<Tensor>* predictions) {
+                             Predictions* predictions) {
   source = from;
   if (!source.datamodule) {  // data that this run is not given are taken from the last one
     if (!source.given.val) source.given.val = data.val;
@@ -420,14 +420,15 @@ void Trainer::Impl::evaluate(LevinModule& module, const DataSource& from, Stage 
   });
 }
 
-std::map<std::string, double> Trainer::Impl::measure(LevinModule& module, const DataSource& from, Stage stage,
-                                                     const std::string& ckpt) {
+Trainer::Results Trainer::Impl::measure(LevinModule& module, const DataSource& from, Stage stage,
+                                        const std::string& ckpt) {
   spawned(module, stage, [&] { evaluate(module, from, stage, ckpt, nullptr); });
-  return metrics.results(stage == Stage::test ? Split::test : Split::validation);
+  const bool tests = stage == Stage::test;
+  return metrics.results_by_loader(tests ? Split::test : Split::validation, (tests ? counts.test : counts.val).size());
 }
 
-std::vector<Tensor> Trainer::Impl::predict(LevinModule& module, const DataSource& from, const std::string& ckpt) {
-  std::vector<Tensor> predictions;
+Trainer::Predictions Trainer::Impl::predict(LevinModule& module, const DataSource& from, const std::string& ckpt) {
+  Predictions predictions;
   spawned(module, Stage::predict, [&] { evaluate(module, from, Stage::predict, ckpt, &predictions); });
   return predictions;
 }

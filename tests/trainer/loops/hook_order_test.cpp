@@ -136,9 +136,9 @@ struct RecordedModule : ToyModule {
     note("configure_gradient_clipping");
     ToyModule::configure_gradient_clipping(o, v, a, s);
   }
-  void lr_scheduler_step(Optimizers& o, std::optional<double> m) override {
+  void lr_scheduler_step(const SchedulerHandle& s, std::optional<double> m) override {
     note("lr_scheduler_step");
-    ToyModule::lr_scheduler_step(o, m);
+    ToyModule::lr_scheduler_step(s, m);
   }
   virtual StepOutput step(const Batch& b, int i) { return ToyModule::training_step(b, i); }
   StepOutput training_step(const Batch& b, int i) override {
@@ -270,7 +270,7 @@ TEST_CASE("the hooks of validate, test and predict") {
   trainer.test(model);
   check_same(calls, words(begin + "test_dataloader " + evaluation("test", "test_step", 2) + end));
   calls.clear();
-  CHECK(trainer.predict(model).size() == 2);
+  CHECK(trainer.predict(model)[0].size() == 2);
   check_same(calls, words(begin + "predict_dataloader " + evaluation("predict", "predict_step", 2) + end));
 }
 
@@ -320,7 +320,7 @@ TEST_CASE("datamodule/hook_order") {
                             "D.train_dataloader " + transfer + "training_step " + transfer +
                             "D.teardown C.teardown teardown"));
   calls.clear();
-  CHECK(trainer.predict(model, data).size() == 1);
+  CHECK(trainer.predict(model, data)[0].size() == 1);
   CHECK(std::count(calls.begin(), calls.end(), "D.predict_dataloader") == 1);
   CHECK(std::count(calls.begin(), calls.end(), "D.setup(other)") == 1);
   CHECK(contains(message_of<UsageError>([&] { trainer.test(model, data); }), "no loader"));
