@@ -79,7 +79,7 @@ struct Named : LevinModule {
   }
   Optimizers configure_optimizers() override {                         // several schedulers, whose factors multiply
     return Optimizers(optim::AdamW(net.parameters(), {.lr = 1e-2}))
-        .schedule([](auto& opt) { return optim::LinearWarmup(opt, {.total_iters = 5}); }, {.interval = Interval::step})
+        .schedule([](auto& opt) { return optim::LinearLR(opt, {.total_iters = 5}); }, {.interval = Interval::step})
         .schedule([](auto& opt) { return optim::ReduceLROnPlateau(opt); }, {.monitor = "val_acc/dataloader_idx_0"});
   }
 };
@@ -125,7 +125,7 @@ TEST_CASE("the page on loops shows dictionaries, several loaders and several sch
   CHECK(results[0].contains("largest"));
 }
 
-TEST_CASE("the page on loops shows two two programs that are compiled here and give the same bits") {
+TEST_CASE("the page on loops shows two programs that are compiled here and give the same bits") {
   const std::string page = io::read_text(source_dir() / "docs/from_a_loop.md");
   const std::string source = io::read_text(source_dir() / "tests/trainer/loops/migration_page_test.cpp");
   const std::string loop = between(source, "// begin of the loop\n", "// end of the loop");

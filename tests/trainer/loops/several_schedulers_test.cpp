@@ -13,7 +13,7 @@ namespace {
 struct Scheduled : ToyModule {
   Optimizers configure_optimizers() override {
     return Optimizers(optim::SGD(parameters(), {.lr = 1.0}))
-        .schedule([](auto& o) { return optim::LinearWarmup(o, {.total_iters = 4, .start_factor = 0.25}); },
+        .schedule([](auto& o) { return optim::LinearLR(o, {.start_factor = 0.25, .total_iters = 4}); },
                   {.interval = Interval::step, .name = "warmup"})
         .schedule([](auto& o) { return optim::StepLR(o, {.step_size = 1, .gamma = 0.5}); }, {.frequency = 2})
         .schedule([](auto& o) { return optim::ReduceLROnPlateau(o, {.factor = 0.1, .patience = 0}); },

@@ -105,21 +105,18 @@ CommandLine& CommandLine::add(const std::string& name, float& value, const std::
   return *this;
 }
 
-CommandLine& CommandLine::add_enum(const std::string& name,
-                                   const std::vector<std::pair<std::string, std::int64_t>>& names,
-                                   const std::string& help, const std::function<void(std::int64_t)>& set,
-                                   const std::function<std::int64_t()>& get) {
-  std::vector<std::string> texts;
-  for (const auto& [text, number] : names) texts.push_back(text);
+CommandLine& CommandLine::add_enum(const std::string& name, void* value, const std::vector<std::string>& texts,
+                                   const std::vector<std::int64_t>& numbers, const std::string& help,
+                                   void (*set)(void*, std::int64_t), std::int64_t (*get)(const void*)) {
   const std::string list = fmt::format("{}", fmt::join(texts, "|"));
-  const auto take = [names, set, list](const std::string& label, const std::string& text) {
-    const auto found = std::ranges::find(names, text, [](const auto& n) { return n.first; });
-    if (found == names.end()) throw UsageError(fmt::format("{} {}: choose one of {}.", label, text, list));
-    set(found->second);
+  const auto take = [=](const std::string& label, const std::string& text) {
+    const auto found = std::ranges::find(texts, text);
+    if (found == texts.end()) throw UsageError(fmt::format("{} {}: choose one of {}.", label, text, list));
+    set(value, numbers[static_cast<std::size_t>(found - texts.begin())]);
   };
-  const auto show = [names, get] {
-    const auto found = std::ranges::find(names, get(), [](const auto& n) { return n.second; });
-    return found == names.end() ? std::string() : in_quotes(found->first);
+  const auto show = [=] {
+    const auto found = std::ranges::find(numbers, get(value));
+    return found == numbers.end() ? std::string() : in_quotes(texts[static_cast<std::size_t>(found - numbers.begin())]);
   };
   impl_->add({.name = name, .type = list, .help = help, .take = take, .show = show});
   return *this;

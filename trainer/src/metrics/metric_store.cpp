@@ -247,7 +247,7 @@ std::vector<std::map<std::string, double>> MetricStore::results_by_loader(Split 
   for (const auto& m : metrics_) {
     if (m.split != split || !m.has_epoch) continue;
     // A pass over other loaders may have logged other names, whose values are not of this one.
-    const bool of_other_ranks = ranks_ && ranks_->data_ranks() > 1 && (m.sync_dist || m.object);
+    const bool of_other_ranks = ranks_ && ranks_->data_ranks() > 1;  // a rank may have had no batch
     if (!m.has_sum && !of_other_ranks) continue;
     for (std::size_t k = 0; k < loaders; ++k)
       if (m.suffix.empty() || m.suffix == suffix_of(static_cast<int>(k))) out[k][m.name + m.suffix] = m.epoch;

@@ -10,8 +10,8 @@
 namespace levin::data {
 
 /// All samples of a dataset, read once. Random numbers of the dataset are drawn once, too, so apply augmentations after
-/// it, with TransformedDataset. Samples of equal shapes and types are stored as rows of one tensor each. All samples must
-/// have the same structure (ShapeError).
+/// it, with TransformedDataset. Samples of equal shapes and types are stored as rows of one tensor each. All samples
+/// must have the same structure (ShapeError).
 class InMemoryDataset final : public Dataset {
  public:
   /// Reads with `num_workers` threads (0: in the caller). Exceptions of the dataset pass through.
@@ -45,8 +45,8 @@ class MmapDataset final : public Dataset {
     return rows_.get_batch(indices, epoch_rng);
   }
 
-  /// Writes a dataset as such a folder, atomically. Throws ShapeError if samples differ in shape, ValueError if they are
-  /// dictionaries or nested lists, and IoError if the disk is full.
+  /// Writes a dataset as such a folder, atomically. Throws ShapeError if samples differ in shape, ValueError if they
+  /// are dictionaries or nested lists, and IoError if the disk is full.
   static void write(const std::filesystem::path& folder, const DatasetPtr& dataset, int num_workers = 0);
 
  private:

@@ -18,8 +18,9 @@ class Scheduler {
   Scheduler& operator=(Scheduler&&) = delete;
 
   virtual void step();
-  /// Steps one of several schedulers of an optimizer, as PyTorch's chainable schedulers do: multiplies the current rates
-  /// by the change of this scheduler's own, where step() sets them. A rate that was 0 becomes this scheduler's own.
+  /// Steps one of several schedulers of an optimizer, as PyTorch's chainable schedulers do: multiplies the current
+  /// rates by the change of this scheduler's own, where step() sets them. A rate that was 0 becomes this scheduler's
+  /// own.
   void step_chained();
   int64_t last_epoch() const { return last_epoch_; }
   /// Multiplies the base rates; the groups change with the next step. Rates that are options of a scheduler

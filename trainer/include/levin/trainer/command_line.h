@@ -36,10 +36,15 @@ class CommandLine {
     requires std::is_enum_v<Enum>
   CommandLine& add(const std::string& name, Enum& value, const std::vector<std::pair<std::string, Enum>>& names,
                    const std::string& help) {
-    std::vector<std::pair<std::string, std::int64_t>> numbers;
-    for (const auto& [text, named] : names) numbers.emplace_back(text, static_cast<std::int64_t>(named));
-    return add_enum(name, numbers, help, [&value](std::int64_t v) { value = static_cast<Enum>(v); },
-                    [&value] { return static_cast<std::int64_t>(value); });
+    std::vector<std::string> texts;
+    std::vector<std::int64_t> numbers;
+    for (const auto& [text, named] : names) {
+      texts.push_back(text);
+      numbers.push_back(static_cast<std::int64_t>(named));
+    }
+    return add_enum(
+        name, &value, texts, numbers, help, [](void* to, std::int64_t v) { *static_cast<Enum*>(to) = Enum(v); },
+        [](const void* from) { return static_cast<std::int64_t>(*static_cast<const Enum*>(from)); });
   }
   CommandLine& add(const std::string& name, BatchLimit& value, const std::string& help);
   CommandLine& add(const std::string& name, CheckInterval& value, const std::string& help);
@@ -75,9 +80,9 @@ class CommandLine {
   std::string markdown() const;
 
  private:
-  CommandLine& add_enum(const std::string& name, const std::vector<std::pair<std::string, std::int64_t>>& names,
-                        const std::string& help, const std::function<void(std::int64_t)>& set,
-                        const std::function<std::int64_t()>& get);
+  CommandLine& add_enum(const std::string& name, void* value, const std::vector<std::string>& texts,
+                        const std::vector<std::int64_t>& numbers, const std::string& help,
+                        void (*set)(void* value, std::int64_t number), std::int64_t (*get)(const void* value));
   struct Impl;
   OwnedPtr<Impl> impl_;
 };
