@@ -3,6 +3,7 @@
 
 #include "index_expression.h"
 
+#include "../autograd_meta.h"
 #include "autocast.h"
 #include "values.h"
 
@@ -300,8 +301,13 @@ const Tensor& Tensor::index_put_(std::initializer_list<Index> indices, const Ten
 
 namespace {
 
+/// Throws if nothing but x, and the base that x keeps for its history, shares x's memory.
 void refuse_lost_write(const Tensor& x) {
-  if (x.impl()->use_count() == 1 && x.storage()->use_count() == 1)
+  const bool only_handle = x.impl()->use_count() == 1;
+  const AutogradMeta* meta = meta_or_null(x);
+  const Tensor* base = meta && meta->view ? &meta->view->base : nullptr;
+  const bool only_view = !base || base->impl()->use_count() == 1;
+  if (only_handle && only_view && x.storage()->use_count() == (base ? 2u : 1u))
     throw ValueError(fmt::format("[operator=] the left side, of shape {}, is a temporary that shares its memory with "
                                  "no other tensor, so the values would be lost; name it first, or index the tensor "
                                  "that is meant: x(index) = value.",
