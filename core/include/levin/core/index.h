@@ -1,5 +1,5 @@
 #pragma once
-// What an index expression holds beside numbers and tensors: x(3, Slice(1, -1), Ellipsis, nil, mask).
+// Parts of an index expression beside numbers and tensors: x(3, Slice(1, -1), Ellipsis, nil, mask).
 
 #include <concepts>
 #include <cstdint>
