@@ -155,8 +155,9 @@ run_script() { # a script test: 0 passed, anything else failed
   report "$name" $((1 - status)) $status $((SECONDS - start))
 }
 
-# Two tests run at once, as one waits for files, sleeps and other processes half of its time. Under a sanitizer of the
-# emulator one alone has all the memory.
+# Two tests run at once, as one waits for files, sleeps and other processes half of its time; threads that wait for
+# others leave their core to the other test. Under a sanitizer of the emulator one alone has all the memory.
+export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
 jobs=${LEVIN_TEST_JOBS:-2}
 [[ $preset != emulate-* ]] || jobs=1
 running=0

@@ -14,6 +14,8 @@ namespace {
 struct ByLoader : ToyModule {
   std::vector<std::pair<int, int>> seen;  // loader and batch
 
+  using ToyModule::test_step;
+  using ToyModule::validation_step;
   void validation_step(const Batch& b, int index, int dataloader_idx) override {
     CHECK(b.dataloader_idx == dataloader_idx);
     seen.emplace_back(dataloader_idx, index);

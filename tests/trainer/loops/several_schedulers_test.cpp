@@ -1,4 +1,5 @@
 // Several schedulers of one optimizer, and of several optimizers.
+#include "support/comparison.h"
 #include "trainer/toy.h"
 
 #include <cmath>
