@@ -172,7 +172,7 @@ class Attached {
   LevinModule& module_;
 };
 
-/// Names the run that the trainer is in, also while a hook's exception passes through.
+/// Sets the trainer's current run, and clears it at the end, also if a hook throws.
 class Running {
  public:
   Running(Run*& current, Run& run) : current_(current) { current_ = &run; }

@@ -168,8 +168,7 @@ void MmapDataset::write(const fs::path& folder, const DatasetPtr& dataset, int n
   if (!all.entries().empty()) {
     throw ValueError(
         "[mmap_dataset] the samples are dictionaries or nested lists, and the folder holds a list of tensors. Keep "
-        "them "
-        "by InMemoryDataset.");
+        "them in memory, by InMemoryDataset.");
   }
   if (!all.rows()) {
     throw ShapeError(

@@ -26,9 +26,9 @@ ReduceOp over_ranks(Reduce reduce) {
   return ReduceOp::avg;
 }
 
-/// Neutral element that a rank without values contributes.
 std::string suffix_of(int dataloader) { return "/dataloader_idx_" + std::to_string(dataloader); }
 
+/// Returns the neutral element, which a rank without values contributes.
 double nothing_of(Reduce reduce) {
   constexpr double inf = std::numeric_limits<double>::infinity();
   return reduce == Reduce::min ? inf : reduce == Reduce::max ? -inf : 0.0;

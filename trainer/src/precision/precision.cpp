@@ -114,9 +114,9 @@ class MasterPrecision final : public ScaledPrecision {
 /// Returns the precision that other programs call `name`; empty if there is none.
 std::string precision_meant(const std::string& name) {
   constexpr std::pair<std::string_view, const char*> kNames[] = {
-      {"fp16", "16-mixed"},    {"float16", "16-mixed"}, {"half", "16-mixed"},  {"amp", "16-mixed"},
-      {"bfloat16", "bf16-mixed"}, {"fp32", "32-true"},  {"float32", "32-true"}, {"fp64", "64-true"},
-      {"float64", "64-true"},  {"double", "64-true"}};
+      {"fp16", "16-mixed"},       {"float16", "16-mixed"}, {"half", "16-mixed"},   {"amp", "16-mixed"},
+      {"bfloat16", "bf16-mixed"}, {"fp32", "32-true"},     {"float32", "32-true"}, {"fp64", "64-true"},
+      {"float64", "64-true"},     {"double", "64-true"}};
   for (const auto& [other, own] : kNames)
     if (name == other) return own;
   return {};

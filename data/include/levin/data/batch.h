@@ -39,8 +39,8 @@ struct BatchValue {
 struct Batch {
   std::vector<Tensor> tensors{};      ///< the tensors of all entries, depth first
   std::vector<BatchEntry> entries{};  ///< how they are grouped; empty for a list of tensors
-  int64_t samples = -1;    ///< the number of samples where it is not that of the first tensor's rows; else -1
-  int dataloader_idx = 0;  ///< index of the loader that made it, for loaders read in sequence
+  int64_t samples = -1;               ///< number of samples if it is not that of the first tensor's rows, else -1
+  int dataloader_idx = 0;             ///< index of the loader that made it, for loaders read in sequence
 
   /// Returns a dictionary: `Sample::dict({{"image", image}, {"boxes", {corners, classes}}})`. Throws ValueError for a
   /// key that is empty or given twice.
