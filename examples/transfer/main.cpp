@@ -1,6 +1,6 @@
 // Transfer learning: features trained on t-shirts to coats classify sandals to boots from a few images: ./run transfer
 // --help
-#include <levin/trainer/checkpoint.h>
+#include <levin/trainer/checkpoint/checkpoint.h>
 
 #include <fmt/format.h>
 

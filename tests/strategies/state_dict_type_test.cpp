@@ -1,7 +1,7 @@
 // --fsdp-state-dict-type sharded: the Trainer's and Fabric's checkpoints of which each rank writes its shard.
-#include <levin/trainer/checkpoint.h>
-#include <levin/trainer/load_from_checkpoint.h>
-#include <levin/trainer/sharded_checkpoint.h>
+#include <levin/trainer/checkpoint/checkpoint.h>
+#include <levin/trainer/checkpoint/load_from_checkpoint.h>
+#include <levin/trainer/checkpoint/sharded_checkpoint.h>
 
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,5 @@
 // Networks and hyper-parameters from a checkpoint; saving by hand.
-#include <levin/trainer/checkpoint.h>
+#include <levin/trainer/checkpoint/checkpoint.h>
 
 #include <unistd.h>
 

@@ -1,5 +1,5 @@
 // The checkpoint folders that exist after given values.
-#include <levin/trainer/checkpoint.h>
+#include <levin/trainer/checkpoint/checkpoint.h>
 
 #include <cmath>
 #include <set>

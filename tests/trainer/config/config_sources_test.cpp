@@ -57,7 +57,7 @@ std::string source(const std::string& file) { return io::read_text(source_dir() 
 
 /// The names of TrainerConfig's fields, without those that hold the options of one strategy.
 std::vector<std::string> declared_fields() {
-  const std::string text = source("trainer/include/levin/trainer/config.h");
+  const std::string text = source("trainer/include/levin/trainer/config/config.h");
   const auto begin = text.find("struct TrainerConfig {");
   std::istringstream in(text.substr(begin, text.find("\n};", begin) - begin));
   static const std::regex field(R"(^  (?!\w+Config)[\w:<>]+ (\w+)(?: = |\{).*)");

@@ -2,7 +2,7 @@
 #include <levin/autograd/autocast.h>
 #include <levin/optim/clip.h>
 #include <levin/optim/grad_scaler.h>
-#include <levin/trainer/checkpoint.h>
+#include <levin/trainer/checkpoint/checkpoint.h>
 #include <levin/trainer/master_weights.h>
 
 #include "support/comparison.h"

@@ -47,7 +47,7 @@ const std::vector<ConfigField>& config_fields() {
   {.name = flag, .member = {&C::fsdp, &FsdpConfig::field}, .help = text __VA_OPT__(, ) __VA_ARGS__},
 #define LEVIN_PIPELINE_OPTION(type, field, value, flag, text, ...) \
   {.name = flag, .member = {&C::pipeline, &PipelineConfig::field}, .help = text __VA_OPT__(, ) __VA_ARGS__},
-#include <levin/trainer/strategy_option_rows.h>
+#include <levin/trainer/config/strategy_option_rows.h>
       {"use_distributed_sampler", &C::use_distributed_sampler, "Give every rank its share of the data"},
       {"sync_batchnorm", &C::sync_batchnorm, "Compute batch-norm statistics over all ranks"},
       {"default_root_dir", &C::default_root_dir, "Folder for logs and checkpoints; the working directory if empty"},

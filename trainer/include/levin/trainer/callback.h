@@ -4,7 +4,7 @@
 
 #include <levin/core/state_dict.h>
 #include <levin/data/dataloader.h>
-#include <levin/trainer/config.h>
+#include <levin/trainer/config/config.h>
 #include <levin/trainer/metric_store.h>
 #include <levin/trainer/train_state.h>
 

@@ -4,7 +4,7 @@
 #include <levin/core/owned_ptr.h>
 #include <levin/data/batch.h>
 #include <levin/nn/module.h>
-#include <levin/trainer/config.h>
+#include <levin/trainer/config/config.h>
 #include <levin/trainer/data_module.h>
 #include <levin/trainer/manual_optimization.h>
 #include <levin/trainer/metric_store.h>

@@ -4,10 +4,10 @@
 #include <levin/core/owned_ptr.h>
 #include <levin/trainer/callback.h>
 #include <levin/trainer/callbacks/model_checkpoint.h>
+#include <levin/trainer/checkpoint/load_from_checkpoint.h>
 #include <levin/trainer/data_module.h>
 #include <levin/trainer/fabric.h>
-#include <levin/trainer/load_from_checkpoint.h>
-#include <levin/trainer/logger.h>
+#include <levin/trainer/loggers/logger.h>
 #include <levin/trainer/module.h>
 #include <levin/trainer/signals.h>
 

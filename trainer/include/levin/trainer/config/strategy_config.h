@@ -10,27 +10,27 @@ namespace levin {
 
 struct DdpConfig {
 #define LEVIN_DDP_OPTION(type, name, value, ...) type name = value;
-#include <levin/trainer/strategy_option_rows.h>
+#include <levin/trainer/config/strategy_option_rows.h>
 };
 
 struct HorovodConfig {
 #define LEVIN_HOROVOD_OPTION(type, name, value, ...) type name = value;
-#include <levin/trainer/strategy_option_rows.h>
+#include <levin/trainer/config/strategy_option_rows.h>
 };
 
 struct BaguaConfig {
 #define LEVIN_BAGUA_OPTION(type, name, value, ...) type name = value;
-#include <levin/trainer/strategy_option_rows.h>
+#include <levin/trainer/config/strategy_option_rows.h>
 };
 
 struct FsdpConfig {
 #define LEVIN_FSDP_OPTION(type, name, value, ...) type name = value;
-#include <levin/trainer/strategy_option_rows.h>
+#include <levin/trainer/config/strategy_option_rows.h>
 };
 
 struct PipelineConfig {
 #define LEVIN_PIPELINE_OPTION(type, name, value, ...) type name = value;
-#include <levin/trainer/strategy_option_rows.h>
+#include <levin/trainer/config/strategy_option_rows.h>
 };
 
 }  // namespace levin

@@ -2,7 +2,7 @@
 // Command-line options, and a wrapper for a program's main function.
 
 #include <levin/core/owned_ptr.h>
-#include <levin/trainer/config.h>
+#include <levin/trainer/config/config.h>
 
 #include <filesystem>
 #include <functional>
