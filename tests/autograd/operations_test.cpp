@@ -115,3 +115,12 @@ TEST_CASE("second derivatives of norms depend on eps") {
     CHECK_MESSAGE(of_batch.empty(), "batch_norm, eps ", eps, ": ", of_batch);
   }
 }
+
+TEST_CASE("nll_loss of ignored samples alone has zero gradients, those of the class weights too") {
+  const Tensor x = log_softmax(randn({3, 4}), 1).detach().requires_grad_();
+  const Tensor weight = ones({4}).requires_grad_();
+  const Tensor target = full({3}, -100, {.dtype = kInt64});
+  const auto grads = grad({nll_loss(x, target, {.weight = weight})}, {x, weight});
+  CHECK(all(eq(grads[0], 0)).item<bool>());
+  CHECK(all(eq(grads[1], 0)).item<bool>());
+}
