@@ -338,10 +338,8 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const Nll
   const Tensor picked = squeeze(gather(log_probabilities, 1, unsqueeze(safe, 1)), 1);
   const Tensor loss = masked_fill(neg(mul(picked, weights)), ignored, 0);
   if (options.reduction != Reduction::mean) return reduced(loss, options.reduction);
-  // Without a sample the mean is NaN, as in PyTorch, but all gradients are 0; a division by 0 would make them NaN.
-  const Tensor nothing = all(ignored);
-  return masked_fill(div(sum(loss), masked_fill(sum(weights), nothing, 1)), nothing,
-                     std::numeric_limits<double>::quiet_NaN());
+  // Without a sample the mean is NaN, as in PyTorch, but all gradients are 0; the division by 0 would make them NaN.
+  return masked_fill(div(sum(loss), sum(weights)), all(ignored), std::numeric_limits<double>::quiet_NaN());
 }
 
 namespace {
