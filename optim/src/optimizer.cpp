@@ -39,7 +39,9 @@ void Optimizer::require_range(const Settings& settings, const char* setting, dou
 }
 
 void Optimizer::add_param_group(ParamGroup group) {
-  if (group.params.empty()) throw ValueError(fmt::format("[{}] a parameter group is empty.", name_));
+  if (group.params.empty())
+    throw ValueError(
+        fmt::format("[{}] a parameter group is empty. Give it the parameters of a module that has weights.", name_));
   std::string known;
   for (const auto& entry : defaults_) known += (known.empty() ? "" : ", ") + entry.first;
   for (const auto& entry : group.settings)

@@ -1,0 +1,54 @@
+#include "programs/programs.h"
+
+using namespace levin;
+using levin::test::Losses, levin::test::numbers;
+
+namespace {
+
+struct DQN : LevinModule {
+  const double gamma = 0.9;
+  const int64_t sync_every = 5;
+  nn::Sequential& q = add<nn::Sequential>("q", nn::Linear(4, 32), nn::ReLU(), nn::Linear(32, 2));
+  nn::Sequential& target = add<nn::Sequential>("target", nn::Linear(4, 32), nn::ReLU(), nn::Linear(32, 2));
+
+  DQN() {
+    automatic_optimization = false;
+    target.requires_grad_(false);
+  }
+  StepOutput training_step(const Batch& batch, int) override {
+    auto [state, action, reward, next, done] = batch.as<5>();
+    auto [optimizer] = optimizers();
+    if (global_step() % sync_every == 0) target.load_state_dict(q.state_dict());
+    auto values = gather(q(state), 1, action.unsqueeze(1)).squeeze(1);
+    Tensor goal;
+    {
+      no_grad guard;
+      auto best = q(next).argmax(1, true);  // double DQN
+      goal = reward + gamma * gather(target(next), 1, best).squeeze(1) * logical_not(done);
+    }
+    auto loss = mse_loss(values, goal);
+    optimizer.zero_grad();
+    manual_backward(loss);
+    clip_gradients(optimizer, 1.0);
+    optimizer.step();
+    log("loss", loss, {.prog_bar = true});
+    return loss;
+  }
+  Optimizers configure_optimizers() override { return optim::RMSprop(q.parameters(), 1e-3); }
+};
+
+void run(TrainerConfig config) {
+  auto state = numbers({64, 4}, 1), next = numbers({64, 4}, 2);
+  data::TensorDataset data({state, (state(Slice(), 0) > 0).to(kInt64), numbers({64}, 3), next, next(Slice(), 2) > 0.9});
+  data::DataLoader loader(data, {.batch_size = 16});
+  DQN model;
+  config.max_epochs = 5;
+  config.callbacks = {Losses("dqn")};
+  Trainer trainer(config);
+  trainer.fit(model, loader);
+  levin::test::check_result("dqn/loss", trainer.callback_metrics().at("loss"));
+}
+
+}  // namespace
+
+TEST_CASE("a DQN with its own loop trains as in PyTorch") { levin::test::in_both_precisions(run); }
