@@ -4,11 +4,11 @@
 #include <levin/kernels/optim.h>
 
 /// Calls row(name of the table, its arguments) for each optimizer.
-#define LEVIN_OPTIMIZER_ROWS(row)    \
-  row(sgd_step, SgdStepArgs)         \
-  row(adam_step, AdamStepArgs)       \
-  row(rmsprop_step, RmspropStepArgs) \
-  row(adagrad_step, AdagradStepArgs)
+#define LEVIN_OPTIMIZER_ROWS(row)                                                                              \
+  row(sgd_step, SgdStepArgs) row(adam_step, AdamStepArgs) row(rmsprop_step, RmspropStepArgs)                   \
+      row(adagrad_step, AdagradStepArgs) row(adadelta_step, AdadeltaStepArgs) row(adamax_step, AdamaxStepArgs) \
+          row(radam_step, RadamStepArgs) row(rprop_step, RpropStepArgs) row(asgd_step, AsgdStepArgs)           \
+              row(lion_step, LionStepArgs)
 
 namespace levin::kernels {
 

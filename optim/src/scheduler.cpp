@@ -1,6 +1,7 @@
 #include <levin/optim/scheduler.h>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -25,8 +26,17 @@ void require_at_least(const char* scheduler, const char* argument, double value,
 
 }  // namespace
 
-Scheduler::Scheduler(Optimizer& optimizer) : groups_(optimizer.groups_), base_lrs_(rates(*groups_)) {}
+Scheduler::Scheduler(Optimizer& optimizer) : groups_(optimizer.groups_) {
+  for (ParamGroup& g : *groups_) {
+    if (!g.initial_lr) g.initial_lr = g["lr"];
+    base_lrs_.push_back(*g.initial_lr);
+  }
+}
+Scheduler::Scheduler(Optimizer& optimizer, std::vector<double> base_lrs)
+    : groups_(optimizer.groups_), base_lrs_(std::move(base_lrs)) {}
 Scheduler::~Scheduler() = default;
+
+std::vector<double> Scheduler::current_lrs(const Optimizer& optimizer) { return rates(*optimizer.groups_); }
 
 void Scheduler::apply() {
   for (std::size_t i = 0; i < base_lrs_.size(); ++i) (*groups_)[i]["lr"] = lr(i);
@@ -48,6 +58,17 @@ void Scheduler::step_chained() {
 
 void Scheduler::scale_base_lrs(double factor) {
   for (double& lr : base_lrs_) lr *= factor;
+}
+
+void Scheduler::set_momentum(double momentum) const {
+  for (ParamGroup& g : *groups_) g[g.has("beta1") ? "beta1" : "momentum"] = momentum;
+}
+
+void Scheduler::require_momentum(const char* scheduler) const {
+  for (const ParamGroup& g : *groups_)
+    if (!g.has("momentum") && !g.has("beta1"))
+      throw ValueError(
+          fmt::format("[{}] the optimizer has neither momentum nor betas. Set cycle_momentum = false.", scheduler));
 }
 
 std::vector<double> Scheduler::get_last_lr() const { return rates(*groups_); }
@@ -72,12 +93,60 @@ LambdaLR::LambdaLR(Optimizer& optimizer, std::function<double(int64_t)> factor)
 }
 double LambdaLR::lr(std::size_t i) const { return base_lr(i) * factor_(last_epoch()); }
 
+MultiplicativeLR::MultiplicativeLR(Optimizer& optimizer, std::function<double(int64_t)> factor)
+    : Scheduler(optimizer), factor_(std::move(factor)) {
+  MultiplicativeLR::apply();
+}
+double MultiplicativeLR::lr(std::size_t i) const {
+  if (steps_ > last_epoch()) product_ = 1.0, steps_ = 0;
+  while (steps_ < last_epoch()) product_ *= factor_(++steps_);
+  return base_lr(i) * product_;
+}
+
 StepLR::StepLR(Optimizer& optimizer, const Options& options) : Scheduler(optimizer), options_(options) {
   require_at_least("StepLR", "step_size", static_cast<double>(options.step_size), 1);
   StepLR::apply();
 }
 double StepLR::lr(std::size_t i) const {
   return base_lr(i) * std::pow(options_.gamma, static_cast<double>(last_epoch() / options_.step_size));
+}
+
+MultiStepLR::MultiStepLR(Optimizer& optimizer, const Options& options) : Scheduler(optimizer), options_(options) {
+  if (!std::ranges::is_sorted(options.milestones))
+    throw ValueError(fmt::format("[MultiStepLR] the milestones {} are not in order. Sort them.",
+                                 fmt::join(options.milestones, ", ")));
+  MultiStepLR::apply();
+}
+double MultiStepLR::lr(std::size_t i) const {
+  const auto& all = options_.milestones;
+  const auto passed = std::ranges::upper_bound(all, last_epoch()) - all.begin();
+  return base_lr(i) * std::pow(options_.gamma, static_cast<double>(passed));
+}
+
+ExponentialLR::ExponentialLR(Optimizer& optimizer, double gamma) : Scheduler(optimizer), gamma_(gamma) {
+  ExponentialLR::apply();
+}
+double ExponentialLR::lr(std::size_t i) const {
+  return base_lr(i) * std::pow(gamma_, static_cast<double>(last_epoch()));
+}
+
+ConstantLR::ConstantLR(Optimizer& optimizer, const Options& options) : Scheduler(optimizer), options_(options) {
+  if (!(options.factor >= 0 && options.factor <= 1))
+    throw ValueError(fmt::format("[ConstantLR] factor is {}. Give a value from 0 to 1.", options.factor));
+  ConstantLR::apply();
+}
+double ConstantLR::lr(std::size_t i) const {
+  return last_epoch() < options_.total_iters ? base_lr(i) * options_.factor : base_lr(i);
+}
+
+PolynomialLR::PolynomialLR(Optimizer& optimizer, const Options& options) : Scheduler(optimizer), options_(options) {
+  require_at_least("PolynomialLR", "total_iters", static_cast<double>(options.total_iters), 1);
+  PolynomialLR::apply();
+}
+double PolynomialLR::lr(std::size_t i) const {
+  const double done =
+      static_cast<double>(std::min(last_epoch(), options_.total_iters)) / static_cast<double>(options_.total_iters);
+  return base_lr(i) * std::pow(1.0 - done, options_.power);
 }
 
 CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, int64_t t_max, double eta_min)
@@ -88,6 +157,50 @@ CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, int64_t t_max, double
 double CosineAnnealingLR::lr(std::size_t i) const {
   const double angle = std::numbers::pi * static_cast<double>(last_epoch()) / static_cast<double>(t_max_);
   return eta_min_ + (base_lr(i) - eta_min_) * (1.0 + std::cos(angle)) / 2.0;
+}
+
+CosineAnnealingWarmRestarts::CosineAnnealingWarmRestarts(Optimizer& optimizer, const Options& options)
+    : Scheduler(optimizer), options_(options) {
+  require_at_least("CosineAnnealingWarmRestarts", "t_0", static_cast<double>(options.t_0), 1);
+  require_at_least("CosineAnnealingWarmRestarts", "t_mult", static_cast<double>(options.t_mult), 1);
+  CosineAnnealingWarmRestarts::apply();
+}
+double CosineAnnealingWarmRestarts::lr(std::size_t i) const {
+  int64_t step = last_epoch(), period = options_.t_0;
+  if (options_.t_mult == 1) step %= period;
+  for (; step >= period; period *= options_.t_mult) step -= period;
+  const double angle = std::numbers::pi * static_cast<double>(step) / static_cast<double>(period);
+  return options_.eta_min + (base_lr(i) - options_.eta_min) * (1.0 + std::cos(angle)) / 2.0;
+}
+
+CyclicLR::CyclicLR(Optimizer& optimizer, const Options& options) : Scheduler(optimizer), options_(options) {
+  require_at_least("CyclicLR", "step_size_up", static_cast<double>(options.step_size_up), 1);
+  require_at_least("CyclicLR", "step_size_down", static_cast<double>(options.step_size_down.value_or(1)), 1);
+  if (options.cycle_momentum) require_momentum("CyclicLR");
+  CyclicLR::apply();
+}
+
+double CyclicLR::height() const {
+  const auto up = static_cast<double>(options_.step_size_up), now = static_cast<double>(last_epoch());
+  const double length = up + static_cast<double>(options_.step_size_down.value_or(options_.step_size_up));
+  const double cycle = std::floor(1.0 + now / length), x = 1.0 + now / length - cycle, turn = up / length;
+  const double part = x <= turn ? x / turn : (x - 1.0) / (turn - 1.0);
+  switch (options_.mode) {
+    case CyclicMode::triangular2:
+      return part / std::pow(2.0, cycle - 1.0);
+    case CyclicMode::exp_range:
+      return part * std::pow(options_.gamma, now);
+    default:
+      return part;
+  }
+}
+
+double CyclicLR::lr(std::size_t) const { return options_.base_lr + (options_.max_lr - options_.base_lr) * height(); }
+
+void CyclicLR::apply() {
+  Scheduler::apply();
+  if (options_.cycle_momentum)
+    set_momentum(options_.max_momentum - (options_.max_momentum - options_.base_momentum) * height());
 }
 
 LinearLR::LinearLR(Optimizer& optimizer, const Options& options) : Scheduler(optimizer), options_(options) {
@@ -115,9 +228,7 @@ OneCycleLR::OneCycleLR(Optimizer& optimizer, const Options& options) : Scheduler
                     options.total_steps, o.epochs, o.steps_per_epoch));
   if (!(o.pct_start >= 0 && o.pct_start <= 1))
     throw ValueError(fmt::format("[OneCycleLR] pct_start is {}. Give a fraction between 0 and 1.", o.pct_start));
-  for (const ParamGroup& g : groups())
-    if (o.cycle_momentum && !g.has("momentum") && !g.has("beta1"))
-      throw ValueError("[OneCycleLR] the optimizer has neither momentum nor betas. Set cycle_momentum = false.");
+  if (o.cycle_momentum) require_momentum("OneCycleLR");
   const double first = o.max_lr / o.div_factor, last = first / o.final_div_factor;
   const double high = o.max_momentum, low = o.base_momentum;
   const auto steps = static_cast<double>(o.total_steps);
@@ -150,9 +261,7 @@ double OneCycleLR::lr(std::size_t) const { return at(&Phase::lr_from, &Phase::lr
 
 void OneCycleLR::apply() {
   Scheduler::apply();
-  if (!options_.cycle_momentum) return;
-  const double momentum = at(&Phase::momentum_from, &Phase::momentum_to);
-  for (ParamGroup& g : groups()) g[g.has("beta1") ? "beta1" : "momentum"] = momentum;
+  if (options_.cycle_momentum) set_momentum(at(&Phase::momentum_from, &Phase::momentum_to));
 }
 
 void OneCycleLR::step() {
@@ -164,7 +273,8 @@ void OneCycleLR::step() {
 }
 
 ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, const Options& options)
-    : groups_(optimizer.groups_), options_(options),
+    : groups_(optimizer.groups_),
+      options_(options),
       best_(options.mode == PlateauMode::min ? std::numeric_limits<double>::infinity()
                                              : -std::numeric_limits<double>::infinity()) {
   if (!(options.factor < 1.0))

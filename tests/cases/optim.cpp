@@ -5,6 +5,7 @@
 #include <levin/autograd/ops.h>
 #include <levin/kernels/optim.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace levin::test {
@@ -153,6 +154,81 @@ TensorFunction adagrad_reference(const AdagradStepArgs& a) {
   };
 }
 
+/// Applies update(p, g, slots) to each element; g includes the sign and, unless it is decoupled, the weight decay.
+template <class Args>
+TensorFunction reference_of(const Args& a, double decay,
+                            void (*update)(const Args&, double& p, double g, double** slots)) {
+  return [=](const Tensors& inputs) -> Tensors {
+    const Tensors x = contiguous_copies(inputs);
+    for (int64_t i = 0; i < x[0].numel(); ++i) {
+      double& p = x[0].data<double>()[i];
+      double* slots[kernels::kOptimSlots] = {};
+      for (std::size_t k = 2; k < x.size(); ++k) slots[k - 2] = x[k].data<double>() + i;
+      update(a, p, x[1].data<double>()[i] * (a.maximize ? -1 : 1) + decay * p, slots);
+    }
+    return without_gradient(x);
+  };
+}
+
+template <class Args>
+TensorFunction stepped(const kernels::Kernel<void(const Args&, Stream&)>& kernel, const Args& a, Numbers numbers,
+                       bool fresh = false) {
+  return [&kernel, a, numbers, fresh](const Tensors& inputs) { return step(kernel, a, inputs, numbers, fresh); };
+}
+
+void adadelta(const kernels::AdadeltaStepArgs& a, double& p, double g, double** s) {
+  double &v = *s[0], &u = *s[1];
+  v = a.rho * v + (1 - a.rho) * g * g;
+  const double d = std::sqrt(u + a.eps) / std::sqrt(v + a.eps) * g;
+  u = a.rho * u + (1 - a.rho) * d * d;
+  p -= a.lr * d;
+}
+
+void adamax(const kernels::AdamaxStepArgs& a, double& p, double g, double** s) {
+  double &m = *s[0], &u = *s[1];
+  m += (1 - a.beta1) * (g - m);
+  u = std::max(a.beta2 * u, std::abs(g) + a.eps);
+  p -= a.lr / (1 - std::pow(a.beta1, kStep)) * m / u;
+}
+
+void radam(const kernels::RadamStepArgs& a, double& p, double g, double** s) {
+  double &m = *s[0], &v = *s[1];
+  if (a.decoupled) p *= 1 - a.lr * a.weight_decay;
+  m += (1 - a.beta1) * (g - m);
+  v = a.beta2 * v + (1 - a.beta2) * g * g;
+  const double power = std::pow(a.beta2, kStep), last = 2 / (1 - a.beta2) - 1;
+  const double length = last - 2 * kStep * power / (1 - power), mean = m / (1 - std::pow(a.beta1, kStep));
+  if (length > 5) {
+    const double rect = std::sqrt((length - 4) * (length - 2) * last / ((last - 4) * (last - 2) * length));
+    p -= a.lr * mean * rect * std::sqrt(1 - power) / (std::sqrt(v) + a.eps);
+  } else {
+    p -= a.lr * mean;
+  }
+}
+
+template <bool fresh>
+void rprop(const kernels::RpropStepArgs& a, double& p, double g, double** s) {
+  double &last = *s[0], &size = *s[1];
+  if (fresh) last = 0, size = a.lr;
+  size = std::clamp(size * (g * last > 0 ? a.eta_plus : g * last < 0 ? a.eta_minus : 1), a.size_min, a.size_max);
+  last = g * last < 0 ? 0 : g;
+  p -= last > 0 ? size : last < 0 ? -size : 0;
+}
+
+void asgd(const kernels::AsgdStepArgs& a, double& p, double g, double** s) {
+  const double eta = a.lr / std::pow(1 + a.lambd * a.lr * (kStep - 1), a.alpha), count = kStep - 1 - a.t0;
+  p = (1 - a.lambd * eta) * p - eta * g;
+  *s[0] = count > 1 ? *s[0] + (p - *s[0]) / count : p;
+}
+
+void lion(const kernels::LionStepArgs& a, double& p, double g, double** s) {
+  double& m = *s[0];
+  p *= 1 - a.lr * a.weight_decay;
+  const double direction = a.beta1 * m + (1 - a.beta1) * g;
+  p -= direction > 0 ? a.lr : direction < 0 ? -a.lr : 0;
+  m = a.beta2 * m + (1 - a.beta2) * g;
+}
+
 using Slots = std::vector<Values>;
 const Slots kNoSlots{}, kMomentum{uniform(-1, 1)}, kMoments{uniform(-1, 1), uniform(0.01, 2)},
     kAmsgrad{uniform(-1, 1), uniform(0.01, 2), uniform(0.01, 2)};
@@ -196,6 +272,39 @@ OpCase forgetful_case() {
   return c;
 }
 
+std::vector<OpCase> further_cases() {
+  const kernels::AdadeltaStepArgs delta{.tensors = {}, .lr = 0.5, .rho = 0.8, .eps = 1e-3, .weight_decay = 0.1};
+  const kernels::AdamaxStepArgs max{
+      .tensors = {}, .lr = 0.05, .beta1 = 0.8, .beta2 = 0.9, .weight_decay = 0.1, .maximize = true};
+  const kernels::RadamStepArgs first{.tensors = {}, .lr = 0.05, .weight_decay = 0.1, .maximize = true};
+  const kernels::RadamStepArgs adapting{
+      .tensors = {}, .lr = 0.05, .beta1 = 0.8, .beta2 = 0.2, .eps = 1e-3, .weight_decay = 0.1, .decoupled = true};
+  const kernels::RpropStepArgs resilient{.tensors = {}, .lr = 0.05, .eta_plus = 1.5, .size_min = 0.1, .size_max = 0.9};
+  const kernels::AsgdStepArgs before{.tensors = {}, .lr = 0.05, .lambd = 0.1, .weight_decay = 0.1, .maximize = true};
+  const kernels::AsgdStepArgs average{.tensors = {}, .lr = 0.05, .lambd = 0.1, .alpha = 0.5, .t0 = -1.0};
+  const kernels::LionStepArgs signs{.tensors = {}, .lr = 0.05, .beta1 = 0.8, .weight_decay = 0.1};
+  const Slots squares{uniform(0.5, 2), uniform(0.5, 2)}, sizes{uniform(-1, 1), uniform(0.05, 1)};
+  std::vector<OpCase> cases;
+  for (const auto numbers : {Numbers::host, Numbers::device}) {
+    const std::string suffix = numbers == Numbers::host ? "" : "_device_numbers";
+    const auto add = [&](const std::string& name, const auto& kernel, const Slots& slots, const auto& a, double decay,
+                         auto update) {
+      cases.push_back(step_case(name + suffix, slots, stepped(kernel, a, numbers), reference_of(a, decay, update)));
+    };
+    add("adadelta_step", kernels::adadelta_step, squares, delta, 0.1, adadelta);
+    add("adamax_step", kernels::adamax_step, kMoments, max, 0.1, adamax);
+    add("radam_step", kernels::radam_step, kMoments, first, 0.1, radam);
+    add("radam_step_adapting", kernels::radam_step, kMoments, adapting, 0.0, radam);
+    add("rprop_step", kernels::rprop_step, sizes, resilient, 0.0, rprop<false>);
+    add("asgd_step", kernels::asgd_step, kMomentum, before, 0.1, asgd);
+    add("asgd_step_averaging", kernels::asgd_step, kMomentum, average, 0.0, asgd);
+    add("lion_step", kernels::lion_step, kMomentum, signs, 0.0, lion);
+  }
+  cases.push_back(step_case("rprop_step_fresh", sizes, stepped(kernels::rprop_step, resilient, Numbers::host, true),
+                            reference_of(resilient, 0.0, rprop<true>)));
+  return cases;
+}
+
 }  // namespace
 
 std::vector<OpCase> optim_cases() {
@@ -210,7 +319,7 @@ std::vector<OpCase> optim_cases() {
   const RmspropStepArgs centered{
       .tensors = {}, .lr = 0.05, .alpha = 0.8, .weight_decay = 0.1, .momentum = 0.5, .centered = true};
   const AdagradStepArgs sums{.tensors = {}, .lr = 0.05, .lr_decay = 0.1, .weight_decay = 0.1, .maximize = true};
-  return {
+  std::vector<OpCase> cases = {
       step_case("sgd_step", kNoSlots, sgd(plain), sgd_reference(plain)),
       step_case("sgd_step_momentum", kMomentum, sgd(momentum), sgd_reference(momentum)),
       step_case("sgd_step_fresh", kMomentum, sgd(momentum, true), sgd_reference(momentum, true)),
@@ -228,6 +337,8 @@ std::vector<OpCase> optim_cases() {
       step_case("rmsprop_step_device_numbers", kSquares, rmsprop(rms, Numbers::device), rmsprop_reference(rms)),
       step_case("adagrad_step", kSquares, adagrad(sums), adagrad_reference(sums)),
       step_case("adagrad_step_device_numbers", kSquares, adagrad(sums, Numbers::device), adagrad_reference(sums))};
+  for (OpCase& c : further_cases()) cases.push_back(std::move(c));
+  return cases;
 }
 
 }  // namespace levin::test

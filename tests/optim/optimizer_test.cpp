@@ -60,7 +60,7 @@ MakeOptimizer make(const typename O::Options& options) {
 
 TEST_CASE("ten steps of each optimizer match PyTorch's") {
   const StoredValues stored = read_stored_values("optimizers.txt");
-  CHECK(stored.size() == 14 * 3 * 2);
+  CHECK(stored.size() == 25 * 3 * 2 + 2);
   check_against_pytorch("sgd", stored, make<optim::SGD>({.lr = 0.1}));
   check_against_pytorch("sgd_momentum", stored,
                         make<optim::SGD>({.lr = 0.1, .momentum = 0.9, .dampening = 0.1, .weight_decay = 0.05}));
@@ -74,9 +74,8 @@ TEST_CASE("ten steps of each optimizer match PyTorch's") {
   check_against_pytorch("adamw", stored, make<optim::AdamW>({.lr = 0.05, .weight_decay = 0.1}));
   check_against_pytorch("adamw_maximize", stored, make<optim::AdamW>({.lr = 0.05, .amsgrad = true, .maximize = true}));
   check_against_pytorch("rmsprop", stored, make<optim::RMSprop>({.lr = 0.05}));
-  check_against_pytorch(
-      "rmsprop_momentum", stored,
-      make<optim::RMSprop>({.lr = 0.05, .alpha = 0.9, .weight_decay = 0.1, .momentum = 0.8}));
+  check_against_pytorch("rmsprop_momentum", stored,
+                        make<optim::RMSprop>({.lr = 0.05, .alpha = 0.9, .weight_decay = 0.1, .momentum = 0.8}));
   check_against_pytorch(
       "rmsprop_centered", stored,
       make<optim::RMSprop>({.lr = 0.05, .alpha = 0.4, .eps = 1e-6, .centered = true, .maximize = true}));
@@ -88,6 +87,58 @@ TEST_CASE("ten steps of each optimizer match PyTorch's") {
                                               .initial_accumulator_value = 0.2,
                                               .eps = 1e-6,
                                               .maximize = true}));
+  check_against_pytorch("adadelta", stored, make<optim::Adadelta>({}));
+  check_against_pytorch(
+      "adadelta_decay", stored,
+      make<optim::Adadelta>({.lr = 0.5, .rho = 0.8, .eps = 1e-4, .weight_decay = 0.1, .maximize = true}));
+  check_against_pytorch("adamax", stored, make<optim::Adamax>({.lr = 0.05}));
+  check_against_pytorch(
+      "adamax_decay", stored,
+      make<optim::Adamax>({.lr = 0.05, .betas = {0.4, 0.9}, .eps = 1e-3, .weight_decay = 0.1, .maximize = true}));
+  check_against_pytorch("radam", stored, make<optim::RAdam>({.lr = 0.05}));
+  check_against_pytorch("radam_decay", stored,
+                        make<optim::RAdam>({.lr = 0.05, .betas = {0.8, 0.95}, .eps = 1e-4, .weight_decay = 0.1}));
+  check_against_pytorch(
+      "radam_decoupled", stored,
+      make<optim::RAdam>({.lr = 0.05, .weight_decay = 0.1, .decoupled_weight_decay = true, .maximize = true}));
+  check_against_pytorch("rprop", stored, make<optim::Rprop>({}));
+  check_against_pytorch("rprop_narrow", stored,
+                        make<optim::Rprop>({.lr = 0.05,
+                                            .eta_minus = 0.4,
+                                            .eta_plus = 1.5,
+                                            .step_size_min = 0.03,
+                                            .step_size_max = 0.1,
+                                            .maximize = true}));
+  check_against_pytorch("asgd", stored, make<optim::ASGD>({.lr = 0.05}));
+  check_against_pytorch(
+      "asgd_average", stored,
+      make<optim::ASGD>({.lr = 0.05, .lambd = 0.1, .alpha = 0.5, .t0 = 3, .weight_decay = 0.1, .maximize = true}));
+}
+
+TEST_CASE("Lion steps by the sign of the interpolated gradient") {
+  const Tensor w = tensor({1.0, -2.0, 0.5}, {.dtype = DType::f64}).requires_grad_();
+  optim::Lion lion({w}, {.lr = 0.125, .betas = {0.5, 0.75}, .weight_decay = 0.5});
+  // Chen et al. 2023, algorithm 2: the decay multiplies the weight by 1 - 0.125 * 0.5 = 0.9375.
+  w.set_grad(tensor({2.0, -1.0, 0.0}, {.dtype = DType::f64}));
+  lion.step();
+  CHECK(w.to_vector<double>() == std::vector<double>{0.8125, -1.75, 0.46875});
+  // The average is (0.5, -0.25, 0); the second direction 0.5 m + 0.5 g = (-0.25, -0.125, 1).
+  w.set_grad(tensor({-1.0, 0.0, 2.0}, {.dtype = DType::f64}));
+  lion.step();
+  CHECK(w.to_vector<double>() == std::vector<double>{0.88671875, -1.515625, 0.314453125});
+  CHECK(lion.state_dict().at("state.0.exp_avg").to_vector<double>() == std::vector<double>{0.125, -0.1875, 0.5});
+}
+
+TEST_CASE("ASGD keeps PyTorch's average") {
+  const StoredValues stored = read_stored_values("optimizers.txt");
+  const Tensor w = formula(20, 2).to(DType::f64).requires_grad_();
+  optim::ASGD asgd({w}, {.lr = 0.05, .lambd = 0.1, .alpha = 0.5, .t0 = 3, .weight_decay = 0.1, .maximize = true});
+  for (int step = 0; step < 10; ++step) {
+    w.set_grad(w.detach() * 0.5 + formula(20, 101 + 10 * step).to(DType::f64));
+    if (step == 4) w.set_grad({});
+    asgd.step();
+  }
+  CHECK(compare(asgd.state_dict().at("state.0.ax"), stored.at("asgd_average/ax"), {.ulps = 8, .scale = 1}, 10) == "");
 }
 
 TEST_CASE("a learning rate may stand alone, as in PyTorch") {
@@ -97,6 +148,12 @@ TEST_CASE("a learning rate may stand alone, as in PyTorch") {
   CHECK(optim::AdamW(w, 1e-2).param_groups()[0]["lr"] == 1e-2);
   CHECK(optim::RMSprop(w, 0.125).param_groups()[0]["lr"] == 0.125);
   CHECK(optim::Adagrad(w, 0.5).param_groups()[0]["lr"] == 0.5);
+  CHECK(optim::Adadelta(w, 0.5).param_groups()[0]["lr"] == 0.5);
+  CHECK(optim::Adamax(w, 0.5).param_groups()[0]["lr"] == 0.5);
+  CHECK(optim::RAdam(w, 0.5).param_groups()[0]["lr"] == 0.5);
+  CHECK(optim::Rprop(w, 0.5).param_groups()[0]["lr"] == 0.5);
+  CHECK(optim::ASGD(w, 0.5).param_groups()[0]["lr"] == 0.5);
+  CHECK(optim::Lion(w, 0.5).param_groups()[0]["lr"] == 0.5);
   CHECK(optim::AdamW(w, {}).param_groups()[0]["lr"] == 1e-3);
 }
 
@@ -259,6 +316,10 @@ TEST_CASE("a loaded state continues bit for bit") {
     return std::make_unique<optim::Adagrad>(
         p, optim::AdagradOptions{.lr = lr, .lr_decay = 0.1, .initial_accumulator_value = 0.25});
   });
+  check([](const Params& p, double lr) { return std::make_unique<optim::Rprop>(p, lr); });  // sizes are not set again
+  check([](const Params& p, double lr) {
+    return std::make_unique<optim::ASGD>(p, optim::ASGDOptions{.lr = lr, .t0 = 1});
+  });
 }
 
 TEST_CASE("state dictionaries have PyTorch's slots under the parameters' names; wrong ones are refused whole") {
@@ -385,15 +446,14 @@ TEST_CASE("gradients with other strides update the right elements") {
 TEST_CASE("each group loads its own settings") {
   const Tensor a = zeros({1}).requires_grad_(), b = zeros({1}).requires_grad_();
   const auto make_one = [&](double first, double second) {
-    return optim::SGD(std::vector<optim::ParamGroup>{
-        {.params = {{"a", a}}, .settings = {{"lr", first}, {"momentum", 0.5}}},
-        {.params = {{"b", b}}, .settings = {{"lr", second}, {"weight_decay", 0.25}}}});
+    return optim::SGD(
+        std::vector<optim::ParamGroup>{{.params = {{"a", a}}, .settings = {{"lr", first}, {"momentum", 0.5}}},
+                                       {.params = {{"b", b}}, .settings = {{"lr", second}, {"weight_decay", 0.25}}}});
   };
   const optim::SGD saved = make_one(0.125, 2);
   optim::SGD loaded = make_one(7, 8);
   loaded.load_state_dict(saved.state_dict());
-  for (const std::size_t i : {0, 1})
-    CHECK(loaded.param_groups()[i].settings == saved.param_groups()[i].settings);
+  for (const std::size_t i : {0, 1}) CHECK(loaded.param_groups()[i].settings == saved.param_groups()[i].settings);
   CHECK(loaded.param_groups()[0]["lr"] == 0.125);
   CHECK(loaded.param_groups()[1]["lr"] == 2);
 }

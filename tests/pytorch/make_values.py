@@ -112,6 +112,23 @@ def optimizers():
         "adagrad_decay": (torch.optim.Adagrad, dict(lr=0.05, lr_decay=0.1, weight_decay=0.1,
                                                     initial_accumulator_value=0.2, eps=1e-6, maximize=True)),
     }
+    kinds |= {
+        "adadelta": (torch.optim.Adadelta, dict()),
+        "adadelta_decay": (torch.optim.Adadelta, dict(lr=0.5, rho=0.8, eps=1e-4, weight_decay=0.1, maximize=True)),
+        "adamax": (torch.optim.Adamax, dict(lr=0.05)),
+        "adamax_decay": (torch.optim.Adamax, dict(lr=0.05, betas=(0.4, 0.9), eps=1e-3, weight_decay=0.1,
+                                                  maximize=True)),
+        "radam": (torch.optim.RAdam, dict(lr=0.05)),
+        "radam_decay": (torch.optim.RAdam, dict(lr=0.05, betas=(0.8, 0.95), eps=1e-4, weight_decay=0.1)),
+        "radam_decoupled": (torch.optim.RAdam, dict(lr=0.05, weight_decay=0.1, decoupled_weight_decay=True,
+                                                    maximize=True)),
+        "rprop": (torch.optim.Rprop, dict()),
+        "rprop_narrow": (torch.optim.Rprop, dict(lr=0.05, etas=(0.4, 1.5), step_sizes=(0.03, 0.1), maximize=True)),
+        "asgd": (torch.optim.ASGD, dict(lr=0.05)),
+        "asgd_average": (torch.optim.ASGD, dict(lr=0.05, lambd=0.1, alpha=0.5, t0=3, weight_decay=0.1,
+                                                maximize=True)),
+    }
+    torch.set_default_dtype(torch.float64)  # ASGD keeps its rate in the default type
     with open(HERE / "optimizers.txt", "w") as out:
         for name, (kind, arguments) in kinds.items():
             params = [nn.Parameter(formula(n, salt).double()) for n, salt in ((7, 1), (20, 2))]
@@ -125,6 +142,9 @@ def optimizers():
                 for i, p in enumerate(params):
                     if step in (0, 4, 9):
                         write_line(out, f"{name}/step{step}/param{i}", p)
+            if "ax" in optimizer.state[params[1]]:
+                write_line(out, f"{name}/ax", optimizer.state[params[1]]["ax"])
+    torch.set_default_dtype(torch.float32)
 
 
 def schedulers():
@@ -141,6 +161,21 @@ def schedulers():
         "one_cycle_linear": (sgd, lambda o: lr.OneCycleLR(o, 0.4, epochs=3, steps_per_epoch=7, anneal_strategy="linear",
                                                           pct_start=0.4, div_factor=10.0), 20),
         "one_cycle_three": (sgd, lambda o: lr.OneCycleLR(o, 0.4, total_steps=15, three_phase=True), 14),
+        "multiplicative": (adam, lambda o: lr.MultiplicativeLR(o, lambda e: 1 - 0.05 * e), 10),
+        "multi_step": (adam, lambda o: lr.MultiStepLR(o, [2, 5, 5, 8], 0.5), 10),
+        "exponential": (adam, lambda o: lr.ExponentialLR(o, 0.8), 10),
+        "constant": (adam, lambda o: lr.ConstantLR(o, 0.25, 4), 8),
+        "polynomial": (adam, lambda o: lr.PolynomialLR(o, 6, 2.0), 8),
+        "warm_restarts": (adam, lambda o: lr.CosineAnnealingWarmRestarts(o, 4, 2, eta_min=1e-3), 30),
+        "warm_restarts_equal": (adam, lambda o: lr.CosineAnnealingWarmRestarts(o, 5), 16),
+        "cyclic": (sgd, lambda o: lr.CyclicLR(o, 0.01, 0.2, step_size_up=4, step_size_down=6), 24),
+        "cyclic_triangular2": (adam, lambda o: lr.CyclicLR(o, 0.01, 0.2, step_size_up=3, mode="triangular2"), 20),
+        "cyclic_exp_range": (sgd, lambda o: lr.CyclicLR(o, 0.01, 0.2, step_size_up=3, mode="exp_range", gamma=0.9,
+                                                        cycle_momentum=False), 20),
+        "sequential": (adam, lambda o: lr.SequentialLR(o, [lr.LinearLR(o, 0.1, total_iters=4),
+                                                           lr.CosineAnnealingLR(o, 6, 1e-3), lr.ExponentialLR(o, 0.5)],
+                                                       [4, 10]), 15),
+        "chained": (adam, lambda o: lr.ChainedScheduler([lr.ConstantLR(o, 0.1, 3), lr.ExponentialLR(o, 0.9)]), 10),
         "plateau": (adam, lambda o: lr.ReduceLROnPlateau(o, factor=0.5, patience=1, cooldown=1, min_lr=0.01), 16),
         "plateau_max": (adam, lambda o: lr.ReduceLROnPlateau(o, mode="max", factor=0.5, patience=0, threshold=0.1,
                                                              threshold_mode="abs"), 16),

@@ -21,16 +21,16 @@ struct OptimTensor {
   void *first = nullptr, *second = nullptr, *third = nullptr;  ///< the optimizer's slots, in the contract's order
   int64_t numel = 0;
   DType dtype = DType::f32;
-  double step = 2.0;           ///< number of this step, starting at 1
-  double* count = nullptr;     ///< on the stream's device: number of steps so far; replaces `step`, and the step adds 1
-  bool fresh = false;          ///< the slots are not initialised yet
+  double step = 2.0;        ///< number of this step, starting at 1
+  double* count = nullptr;  ///< on the stream's device: number of steps so far; replaces `step`, and the step adds 1
+  bool fresh = false;       ///< the slots are not initialised yet
 };
 inline constexpr int kOptimSlots = 3;
 
 /// Loss-scaling state that only the stream's device knows; null if there is none.
 struct StepGuard {
   const float* found_inf = nullptr;  ///< if not 0, the step changes nothing
-  const float* skipped = nullptr;  ///< number of earlier steps that changed nothing; subtracted from a host `step`
+  const float* skipped = nullptr;    ///< number of earlier steps that changed nothing; subtracted from a host `step`
 };
 
 /// Returns the minimum work of a step of `flops` per element: the parameters and the slots in use (one bit each)
@@ -120,5 +120,107 @@ struct AdagradStepArgs {
   Work work(std::string_view) const { return optimizer_work(tensors, slots(), 7); }
 };
 extern constinit Kernel<void(const AdagradStepArgs&, Stream&)> adagrad_step;
+
+/// g = grad (-grad to maximize) + weight_decay * param
+/// v = rho v + (1 - rho) g^2;   d = sqrt(u + eps) / sqrt(v + eps) * g;   u = rho u + (1 - rho) d^2
+/// param -= lr * d
+/// Zeiler 2012. Slots: v = square_avg, u = acc_delta.
+struct AdadeltaStepArgs {
+  std::span<const OptimTensor> tensors;
+  double lr = 1.0, rho = 0.9, eps = 1e-6, weight_decay = 0.0;
+  bool maximize = false;
+  StepGuard guard{};
+  const double* lr_at = nullptr;  ///< on the stream's device; replaces lr
+
+  static constexpr unsigned kSlotSets[] = {0b11};
+  unsigned slots() const { return 0b11; }
+  Work work(std::string_view) const { return optimizer_work(tensors, slots(), 14); }
+};
+extern constinit Kernel<void(const AdadeltaStepArgs&, Stream&)> adadelta_step;
+
+/// g = grad (-grad to maximize) + weight_decay * param
+/// m += (1 - beta1) (g - m);   u = max(beta2 u, |g| + eps)
+/// param -= lr / (1 - beta1^step) * m / u
+/// Kingma & Ba 2015, section 7.1. Slots: m = exp_avg, u = exp_inf.
+struct AdamaxStepArgs {
+  std::span<const OptimTensor> tensors;
+  double lr = 2e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.0;
+  bool maximize = false;
+  StepGuard guard{};
+  const double* lr_at = nullptr;  ///< on the stream's device; replaces lr
+
+  static constexpr unsigned kSlotSets[] = {0b11};
+  unsigned slots() const { return 0b11; }
+  Work work(std::string_view) const { return optimizer_work(tensors, slots(), 10); }
+};
+extern constinit Kernel<void(const AdamaxStepArgs&, Stream&)> adamax_step;
+
+/// g, m and v as in AdamStepArgs;   r = 2 / (1 - beta2) - 1;   r_t = r - 2 step beta2^step / (1 - beta2^step)
+/// r_t > 5: param -= lr sqrt((r_t - 4) (r_t - 2) r / ((r - 4) (r - 2) r_t)) * m / (1 - beta1^step)
+///                   * sqrt(1 - beta2^step) / (sqrt(v) + eps)
+/// else: param -= lr * m / (1 - beta1^step)
+/// Liu et al. 2020. Slots: m = exp_avg, v = exp_avg_sq.
+struct RadamStepArgs {
+  std::span<const OptimTensor> tensors;
+  double lr = 1e-3, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.0;
+  bool decoupled = false, maximize = false;
+  StepGuard guard{};
+  const double* lr_at = nullptr;  ///< on the stream's device; replaces lr
+
+  static constexpr unsigned kSlotSets[] = {0b11};
+  unsigned slots() const { return 0b11; }
+  Work work(std::string_view) const { return optimizer_work(tensors, slots(), 13); }
+};
+extern constinit Kernel<void(const RadamStepArgs&, Stream&)> radam_step;
+
+/// g = grad (-grad to maximize);   s = g * last > 0 ? eta_plus : g * last < 0 ? eta_minus : 1
+/// size = clamp((fresh or step is 1 ? lr : size) * s, size_min, size_max);   g = s is eta_minus ? 0 : g
+/// param -= sign(g) * size;   last = g
+/// Riedmiller & Braun 1993. Slots: last = prev, size = step_size.
+struct RpropStepArgs {
+  std::span<const OptimTensor> tensors;
+  double lr = 1e-2, eta_minus = 0.5, eta_plus = 1.2, size_min = 1e-6, size_max = 50.0;
+  bool maximize = false;
+  StepGuard guard{};
+  const double* lr_at = nullptr;  ///< on the stream's device; replaces lr
+
+  static constexpr unsigned kSlotSets[] = {0b11};
+  unsigned slots() const { return 0b11; }
+  Work work(std::string_view) const { return optimizer_work(tensors, slots(), 9); }
+};
+extern constinit Kernel<void(const RpropStepArgs&, Stream&)> rprop_step;
+
+/// g = grad (-grad to maximize) + weight_decay * param;   eta = lr / (1 + lambd lr (step - 1))^alpha
+/// param = (1 - lambd eta) param - eta g
+/// average += (param - average) / max(1, step - 1 - t0), which is param until step t0 + 2
+/// Polyak & Juditsky 1992. Slots: average = ax.
+struct AsgdStepArgs {
+  std::span<const OptimTensor> tensors;
+  double lr = 1e-2, lambd = 1e-4, alpha = 0.75, t0 = 1e6, weight_decay = 0.0;
+  bool maximize = false;
+  StepGuard guard{};
+  const double* lr_at = nullptr;  ///< on the stream's device; replaces lr
+
+  static constexpr unsigned kSlotSets[] = {0b1};
+  unsigned slots() const { return 0b1; }
+  Work work(std::string_view) const { return optimizer_work(tensors, slots(), 8); }
+};
+extern constinit Kernel<void(const AsgdStepArgs&, Stream&)> asgd_step;
+
+/// g = grad (-grad to maximize);   param *= 1 - lr * weight_decay
+/// param -= lr * sign(beta1 m + (1 - beta1) g);   m = beta2 m + (1 - beta2) g
+/// Chen et al. 2023. Slots: m = exp_avg.
+struct LionStepArgs {
+  std::span<const OptimTensor> tensors;
+  double lr = 1e-4, beta1 = 0.9, beta2 = 0.99, weight_decay = 0.0;
+  bool maximize = false;
+  StepGuard guard{};
+  const double* lr_at = nullptr;  ///< on the stream's device; replaces lr
+
+  static constexpr unsigned kSlotSets[] = {0b1};
+  unsigned slots() const { return 0b1; }
+  Work work(std::string_view) const { return optimizer_work(tensors, slots(), 8); }
+};
+extern constinit Kernel<void(const LionStepArgs&, Stream&)> lion_step;
 
 }  // namespace levin::kernels

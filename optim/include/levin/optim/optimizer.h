@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 namespace levin::optim {
@@ -23,6 +24,8 @@ using Settings = std::map<std::string, double>;
 struct ParamGroup {
   std::vector<Parameter> params{};
   Settings settings{};  ///< a missing setting takes the value of the optimizer's options
+  /// Set by the first scheduler: the rate before any scheduler changed it, from which all of them compute theirs.
+  std::optional<double> initial_lr{};
 
   double& operator[](const std::string& name);
   double operator[](const std::string& name) const;

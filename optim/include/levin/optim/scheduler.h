@@ -5,6 +5,7 @@
 #include <levin/optim/optimizer.h>
 
 #include <limits>
+#include <optional>
 
 namespace levin::optim {
 
@@ -25,7 +26,7 @@ class Scheduler {
   int64_t last_epoch() const { return last_epoch_; }
   /// Multiplies the base rates; the groups change with the next step. Rates that are options of a scheduler
   /// (OneCycleLR's max_lr) do not change.
-  void scale_base_lrs(double factor);
+  virtual void scale_base_lrs(double factor);
   /// Returns the current learning rates of the groups.
   std::vector<double> get_last_lr() const;
 
@@ -35,15 +36,26 @@ class Scheduler {
   virtual void load_state_dict(const StateDict& state);
 
  protected:
+  /// The base rates are the groups' initial_lr, or those given.
   explicit Scheduler(Optimizer& optimizer);
+  Scheduler(Optimizer& optimizer, std::vector<double> base_lrs);
+  static std::vector<double> current_lrs(const Optimizer& optimizer);
   /// Returns the learning rate of group i after last_epoch() steps.
   virtual double lr(std::size_t i) const = 0;
   /// Writes the rates (and any other scheduled settings) to the groups. To be called at the end of constructors.
   virtual void apply();
   std::vector<ParamGroup>& groups() const { return *groups_; }
   double base_lr(std::size_t i) const { return base_lrs_[i]; }
+  /// Counts a step without changing the groups.
+  void advance() { ++last_epoch_; }
+  /// Sets the momentum of every group, which is beta1 for Adam and its kin; require_momentum() checks that there is
+  /// one.
+  void set_momentum(double momentum) const;
+  void require_momentum(const char* scheduler) const;
 
  private:
+  friend class SchedulerList;
+
   std::shared_ptr<std::vector<ParamGroup>> groups_;
   std::vector<double> base_lrs_;
   int64_t last_epoch_ = 0;
@@ -61,6 +73,21 @@ class LambdaLR : public Scheduler {
   std::function<double(int64_t)> factor_;
 };
 
+/// Multiplies the rate by factor(step) in every step from 1 on.
+class MultiplicativeLR : public Scheduler {
+ public:
+  MultiplicativeLR(Optimizer& optimizer, std::function<double(int64_t)> factor);
+
+ protected:
+  double lr(std::size_t i) const override;
+
+ private:
+  std::function<double(int64_t)> factor_;
+  // The product of the factors of steps 1 to steps_, so that each factor is computed once.
+  mutable double product_ = 1.0;
+  mutable int64_t steps_ = 0;
+};
+
 struct StepLROptions {
   int64_t step_size = 1;
   double gamma = 0.1;
@@ -71,6 +98,71 @@ class StepLR : public Scheduler {
   using Options = StepLROptions;
   StepLR(Optimizer& optimizer, const Options& options);
   StepLR(Optimizer& optimizer, int64_t step_size, double gamma = 0.1) : StepLR(optimizer, Options{step_size, gamma}) {}
+
+ protected:
+  double lr(std::size_t i) const override;
+
+ private:
+  Options options_;
+};
+
+struct MultiStepLROptions {
+  std::vector<int64_t> milestones{};
+  double gamma = 0.1;
+};
+/// Multiplies the rate by gamma at each milestone.
+class MultiStepLR : public Scheduler {
+ public:
+  using Options = MultiStepLROptions;
+  MultiStepLR(Optimizer& optimizer, const Options& options);
+  MultiStepLR(Optimizer& optimizer, std::vector<int64_t> milestones, double gamma = 0.1)
+      : MultiStepLR(optimizer, Options{std::move(milestones), gamma}) {}
+
+ protected:
+  double lr(std::size_t i) const override;
+
+ private:
+  Options options_;
+};
+
+/// Multiplies the rate by gamma in every step.
+class ExponentialLR : public Scheduler {
+ public:
+  ExponentialLR(Optimizer& optimizer, double gamma);
+
+ protected:
+  double lr(std::size_t i) const override;
+
+ private:
+  double gamma_;
+};
+
+struct ConstantLROptions {
+  double factor = 1.0 / 3.0;
+  int64_t total_iters = 5;
+};
+/// Multiplies the base rate by factor during the first total_iters steps.
+class ConstantLR : public Scheduler {
+ public:
+  using Options = ConstantLROptions;
+  explicit ConstantLR(Optimizer& optimizer, const Options& options = {});
+
+ protected:
+  double lr(std::size_t i) const override;
+
+ private:
+  Options options_;
+};
+
+struct PolynomialLROptions {
+  int64_t total_iters = 5;
+  double power = 1.0;
+};
+/// Lowers the rate to 0 in total_iters steps: base rate * (1 - step / total_iters)^power.
+class PolynomialLR : public Scheduler {
+ public:
+  using Options = PolynomialLROptions;
+  explicit PolynomialLR(Optimizer& optimizer, const Options& options = {});
 
  protected:
   double lr(std::size_t i) const override;
@@ -110,19 +202,68 @@ class LinearLR : public Scheduler {
   Options options_;
 };
 
+struct CosineAnnealingWarmRestartsOptions {
+  int64_t t_0 = 10;    ///< steps of the first period
+  int64_t t_mult = 1;  ///< each period is this many times as long as the one before
+  double eta_min = 0.0;
+};
+/// Anneals from the base rate to eta_min along half a cosine, and starts again (SGDR, Loshchilov & Hutter 2017).
+class CosineAnnealingWarmRestarts : public Scheduler {
+ public:
+  using Options = CosineAnnealingWarmRestartsOptions;
+  CosineAnnealingWarmRestarts(Optimizer& optimizer, const Options& options);
+
+ protected:
+  double lr(std::size_t i) const override;
+
+ private:
+  Options options_;
+};
+
+enum class CyclicMode { triangular, triangular2, exp_range };
+
+struct CyclicLROptions {
+  double base_lr = 1e-3;
+  double max_lr = 1e-2;
+  int64_t step_size_up = 2000;
+  std::optional<int64_t> step_size_down{};  ///< step_size_up if not given
+  CyclicMode mode = CyclicMode::triangular;
+  double gamma = 1.0;          ///< exp_range multiplies the amplitude by gamma^step
+  bool cycle_momentum = true;  ///< cycles momentum, or beta1 for Adam
+  double base_momentum = 0.8;
+  double max_momentum = 0.9;
+};
+/// Moves the rate between base_lr and max_lr and back, while momentum moves in the opposite direction (Smith 2017). The
+/// amplitude stays (triangular), halves with each cycle (triangular2) or decays with each step (exp_range).
+class CyclicLR : public Scheduler {
+ public:
+  using Options = CyclicLROptions;
+  CyclicLR(Optimizer& optimizer, const Options& options);
+
+ protected:
+  double lr(std::size_t i) const override;
+  void apply() override;
+
+ private:
+  /// Returns the part of the amplitude that this step adds, from 0 to 1.
+  double height() const;
+
+  Options options_;
+};
+
 enum class Anneal { cos, linear };
 
 struct OneCycleOptions {
   double max_lr = 0.01;
-  int64_t total_steps = 0;      ///< 0: epochs * steps_per_epoch
+  int64_t total_steps = 0;  ///< 0: epochs * steps_per_epoch
   int64_t epochs = 0;
   int64_t steps_per_epoch = 0;
   double pct_start = 0.3;
   Anneal anneal_strategy = Anneal::cos;
-  bool cycle_momentum = true;   ///< cycles momentum, or beta1 for Adam
+  bool cycle_momentum = true;  ///< cycles momentum, or beta1 for Adam
   double base_momentum = 0.85;
   double max_momentum = 0.95;
-  double div_factor = 25.0;     ///< the initial rate is max_lr / div_factor
+  double div_factor = 25.0;       ///< the initial rate is max_lr / div_factor
   double final_div_factor = 1e4;  ///< the final rate is the initial rate / final_div_factor
   bool three_phase = false;
 };

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <levin/optim/adam.h>
+
+namespace levin::optim {
+
+struct AdamaxOptions {
+  double lr = 2e-3;
+  Betas betas{};
+  double eps = 1e-8;
+  double weight_decay = 0.0;  ///< added to the gradient (L2)
+  bool maximize = false;
+  bool capturable = false;  ///< see Settings
+};
+
+/// Adamax: Adam with the infinity norm in place of the second moment (Kingma & Ba 2015), with PyTorch's update rule.
+class Adamax : public FusedOptimizer<kernels::AdamaxStepArgs> {
+ public:
+  using Options = AdamaxOptions;
+  explicit Adamax(std::vector<ParamGroup> groups, const Options& options = {});
+  explicit Adamax(std::vector<Parameter> params, const Options& o = {}) : Adamax(one_group(std::move(params)), o) {}
+  explicit Adamax(const std::vector<Tensor>& params, const Options& o = {}) : Adamax(named(params), o) {}
+  template <std::floating_point Rate>
+  Adamax(std::vector<Parameter> params, Rate lr) : Adamax(std::move(params), Options{.lr = lr}) {}
+  template <std::floating_point Rate>
+  Adamax(const std::vector<Tensor>& params, Rate lr) : Adamax(params, Options{.lr = lr}) {}
+};
+
+}  // namespace levin::optim

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <levin/optim/fused_optimizer.h>
+
+namespace levin::optim {
+
+struct ASGDOptions {
+  double lr = 1e-2;
+  double lambd = 1e-4;        ///< decay of the parameter, times the rate
+  double alpha = 0.75;        ///< the rate of step t is lr / (1 + lambd lr (t - 1))^alpha
+  double t0 = 1e6;            ///< the step after which averaging starts
+  double weight_decay = 0.0;  ///< added to the gradient (L2)
+  bool maximize = false;
+  bool capturable = false;  ///< see Settings
+};
+
+/// Averaged SGD (Polyak & Juditsky 1992), with PyTorch's update rule: the state "ax" is the average of the parameter
+/// over the steps after t0.
+class ASGD : public FusedOptimizer<kernels::AsgdStepArgs> {
+ public:
+  using Options = ASGDOptions;
+  explicit ASGD(std::vector<ParamGroup> groups, const Options& options = {});
+  explicit ASGD(std::vector<Parameter> params, const Options& o = {}) : ASGD(one_group(std::move(params)), o) {}
+  explicit ASGD(const std::vector<Tensor>& params, const Options& o = {}) : ASGD(named(params), o) {}
+  template <std::floating_point Rate>
+  ASGD(std::vector<Parameter> params, Rate lr) : ASGD(std::move(params), Options{.lr = lr}) {}
+  template <std::floating_point Rate>
+  ASGD(const std::vector<Tensor>& params, Rate lr) : ASGD(params, Options{.lr = lr}) {}
+};
+
+}  // namespace levin::optim
