@@ -156,8 +156,10 @@ TEST_CASE("composed schedulers continue from their state, and a state that lacks
 
 TEST_CASE("composed schedulers scale the base rates of their parts") {
   Adam a = adam();
-  SequentialLR s(a, {1}, ConstantLR(a, {.factor = 0.5, .total_iters = 9}), ExponentialLR(a, 0.5));
+  SequentialLR s(a, {2}, ConstantLR(a, {.factor = 0.5, .total_iters = 9}), ExponentialLR(a, 0.5));
   s.scale_base_lrs(4);
+  s.step();
+  CHECK(a.param_groups()[0]["lr"] == 0.2);
   s.step();
   CHECK(a.param_groups()[0]["lr"] == 0.4);
   s.step();
