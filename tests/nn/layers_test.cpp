@@ -199,7 +199,7 @@ TEST_CASE("layers pass non-default options on") {
   nn::BatchNorm2d batch(4, {.eps = 0.5}), plain(4);
   differ(batch(x), plain(x));
   batch.eval();
-  const Tensor evaluated = batch_norm(x, batch.weight, batch.bias, batch.running_mean, batch.running_var,
+  const Tensor evaluated = batch_norm(x, batch.running_mean, batch.running_var, batch.weight, batch.bias,
                                       {.training = false, .eps = 0.5});
   same(batch(x), evaluated);
 }
