@@ -52,7 +52,7 @@ std::vector<Differentiable> operations() {
       {"log_softmax", rows, [](const Tensor& x) { return log_softmax(x, 1); }},
       {"log_softmax of columns", images, [](const Tensor& x) { return log_softmax(x, 1); }},
       {"attention", heads,
-       [=](const Tensor& x) { return scaled_dot_product_attention(x, x, x * 0.5, {.causal = true}); }},
+       [=](const Tensor& x) { return scaled_dot_product_attention(x, x, x * 0.5, {.is_causal = true}); }},
       {"cross_entropy", rows,
        [=](const Tensor& x) { return cross_entropy(x, labels, {.reduction = Reduction::none}); }},
       {"cross_entropy of pixels", images,

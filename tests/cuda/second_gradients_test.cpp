@@ -80,7 +80,7 @@ TEST_CASE("16-bit second gradients on cuda: norms and attention") {
                {{6, 3, 4}, {3}, {3}});
   check_second("layer_norm", [](const Tensors& x) { return layer_norm(x[0], {8}, x[1], x[2]); }, {{5, 8}, {8}, {8}});
   check_second("attention",
-               [](const Tensors& x) { return scaled_dot_product_attention(x[0], x[1], x[2], {.causal = true}); },
+               [](const Tensors& x) { return scaled_dot_product_attention(x[0], x[1], x[2], {.is_causal = true}); },
                {{2, 4, 8}, {2, 4, 8}, {2, 4, 8}});
 }
 
