@@ -107,6 +107,10 @@ TEST_CASE("layers match their operations") {
   same(nn::Sigmoid()(flat), sigmoid(flat));
   same(nn::Flatten()(x), flatten(x, 1));
   same(nn::Identity()(x), x);
+  for (nn::Module* layer : std::initializer_list<nn::Module*>{&conv, &up, &max_pool, &avg_pool}) {
+    const Tensor image = x[1];
+    same((*layer)(image), (*layer)(image.unsqueeze(0))[0]);
+  }
 }
 
 TEST_CASE("dropout is active only in training") {
@@ -174,6 +178,21 @@ TEST_CASE("sequential") {
   CHECK(net.size() == 4);
   CHECK_THROWS_AS(net[4], IndexError);
   CHECK(net.parameters()[2].name == "2.weight");
+}
+
+TEST_CASE("sequential networks of sequential networks") {
+  nn::Sequential net(nn::Sequential(nn::Linear(3, 4), nn::Tanh()), nn::Sequential(nn::Linear(4, 2)));
+  CHECK(net.size() == 2);
+  std::string names;
+  for (const auto& [name, t] : net.state_dict()) names += name + " ";
+  CHECK(names == "0.0.weight 0.0.bias 1.0.weight 1.0.bias ");
+  const Tensor x = randn({5, 3});
+  CHECK(net(x).to_vector<float>() == net[1](net[0](x)).to_vector<float>());
+  nn::Sequential copy = nn::clone(net);
+  CHECK(copy(x).to_vector<float>() == net(x).to_vector<float>());
+  nn::Sequential outer;
+  outer.push_back(nn::Sequential(nn::Linear(3, 4)));
+  CHECK(outer.parameters()[0].name == "0.0.weight");
 }
 
 TEST_CASE("layers pass non-default options on") {
