@@ -134,7 +134,8 @@ struct Block : nn::Module {
   Tensor forward(const Tensor& x) override {
     const int64_t batch = x.size(0), length = x.size(1);
     const auto parts = qkv(l1(x)).view({batch, length, 3, heads, channels / heads}).permute({2, 0, 3, 1, 4}).unbind(0);
-    const Tensor y = scaled_dot_product_attention(parts[0], parts[1], parts[2], {.causal = true});  // (B, H, T, C / H)
+    // (B, H, T, C / H)
+    const Tensor y = scaled_dot_product_attention(parts[0], parts[1], parts[2], {.is_causal = true});
     const Tensor h = x + o(y.transpose(1, 2).reshape({batch, length, channels}));
     return h + m(l2(h));
   }

@@ -28,7 +28,7 @@ struct Block : nn::Module {
                            .view({batch, length, 3, heads, channels / heads})
                            .permute({2, 0, 3, 1, 4})
                            .unbind(0);  // three of (B, H, T, C / H)
-    const Tensor y = scaled_dot_product_attention(parts[0], parts[1], parts[2], {.causal = true});
+    const Tensor y = scaled_dot_product_attention(parts[0], parts[1], parts[2], {.is_causal = true});
     const Tensor h = x + out(y.transpose(1, 2).reshape({batch, length, channels}));
     return h + mlp(before_mlp(h));
   }

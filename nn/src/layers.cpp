@@ -182,7 +182,7 @@ Tensor BatchNorm::forward(const Tensor& x) {
     if (!options.momentum) momentum = 1.0 / num_batches_tracked.item<double>();
   }
   if (is_training() && normalizer_) return normalizer_(*this, x, momentum);
-  return batch_norm(x, weight, bias, running_mean, running_var,
+  return batch_norm(x, running_mean, running_var, weight, bias,
                     {.training = batch_statistics, .momentum = momentum, .eps = options.eps});
 }
 

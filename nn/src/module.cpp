@@ -255,9 +255,12 @@ LoadReport Module::load_state_dict(const StateDict& state, const LoadOptions& op
     } else if (theirs->sizes() != mine.sizes()) {
       problems.push_back(fmt::format("\"{}\" has shape {} here and {} there", name, to_string(mine.sizes()),
                                      to_string(theirs->sizes())));
-    } else if (theirs->dtype() != mine.dtype() && !options.convert) {
-      problems.push_back(
-          fmt::format("\"{}\" is {} here and {} there", name, name_of(mine.dtype()), name_of(theirs->dtype())));
+    } else if (theirs->dtype() != mine.dtype()) {
+      if (theirs->is_floating() && mine.is_floating())
+        report.converted.push_back(name);
+      else
+        problems.push_back(
+            fmt::format("\"{}\" is {} here and {} there", name, name_of(mine.dtype()), name_of(theirs->dtype())));
     }
   }
   for (const auto& entry : state)

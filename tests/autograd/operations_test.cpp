@@ -52,7 +52,7 @@ std::vector<Differentiable> operations() {
       {"log_softmax", rows, [](const Tensor& x) { return log_softmax(x, 1); }},
       {"log_softmax of columns", images, [](const Tensor& x) { return log_softmax(x, 1); }},
       {"attention", heads,
-       [=](const Tensor& x) { return scaled_dot_product_attention(x, x, x * 0.5, {.causal = true}); }},
+       [=](const Tensor& x) { return scaled_dot_product_attention(x, x, x * 0.5, {.is_causal = true}); }},
       {"cross_entropy", rows,
        [=](const Tensor& x) { return cross_entropy(x, labels, {.reduction = Reduction::none}); }},
       {"cross_entropy of pixels", images,
@@ -64,7 +64,7 @@ std::vector<Differentiable> operations() {
       {"mse_loss", rows, [=](const Tensor& x) { return mse_loss(x, target, Reduction::none); }},
       {"layer_norm", rows, [=](const Tensor& x) { return layer_norm(x, {5}, scale, scale); }},
       {"batch_norm", images,
-       [=](const Tensor& x) { return batch_norm(x, channels, channels, {}, {}, {.training = true}); }},
+       [=](const Tensor& x) { return batch_norm(x, {}, {}, channels, channels, {.training = true}); }},
       {"conv2d", images, [=](const Tensor& x) { return conv2d(x, weight, {}, {.padding = 1}); }},
       {"conv_transpose2d", images, [=](const Tensor& x) { return conv_transpose2d(x, weight, {}, {.stride = 2}); }},
       {"max_pool2d", images, [](const Tensor& x) { return max_pool2d(x, 2, {.stride = 1}); }},
@@ -109,7 +109,7 @@ TEST_CASE("second derivatives of norms depend on eps") {
     CHECK_MESSAGE(of_layer.empty(), "layer_norm, eps ", eps, ": ", of_layer);
     const std::string of_batch = gradgradcheck(
         [eps](const std::vector<Tensor>& t) -> std::vector<Tensor> {
-          return {batch_norm(t[0], t[1], t[2], {}, {}, {.training = true, .eps = eps})};
+          return {batch_norm(t[0], {}, {}, t[1], t[2], {.training = true, .eps = eps})};
         },
         {leaf({4, 3}), leaf({3}), leaf({3})});
     CHECK_MESSAGE(of_batch.empty(), "batch_norm, eps ", eps, ": ", of_batch);

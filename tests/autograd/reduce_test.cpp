@@ -86,14 +86,15 @@ TEST_CASE("one sample without a batch axis") {
 TEST_CASE("running statistics, also strided or half, are updated in training and not in evaluation") {
   const Tensor x = from_data(Line{1, 2, 3, 6, 5, 10}, {3, 2}, {.dtype = kFloat32});  // channels 1 3 5 and 2 6 10
   const Tensor pairs = zeros({2, 2}), mean_now = pairs.select(1, 0), var_now = ones({2});
-  batch_norm(x, {}, {}, mean_now, var_now, {.momentum = 0.5});
+  batch_norm(x, mean_now, var_now, {}, {}, {.training = true, .momentum = 0.5});
   CHECK(mean_now.to_vector<double>() == Line{1.5, 3});
   CHECK(var_now.to_vector<double>() == Line{2.5, 8.5});
-  batch_norm(x, {}, {}, mean_now, var_now, {.training = false, .momentum = 0.5});
+  batch_norm(x, mean_now, var_now, {}, {}, {.momentum = 0.5});
   CHECK(mean_now.to_vector<double>() == Line{1.5, 3});
 
   const Tensor half_mean = zeros({2}, {.dtype = kFloat16}), half_var = ones({2}, {.dtype = kFloat16});
-  CHECK(batch_norm(x.to(kFloat16), {}, {}, half_mean, half_var, {.momentum = 0.5}).dtype() == kFloat16);
+  const Tensor half = batch_norm(x.to(kFloat16), half_mean, half_var, {}, {}, {.training = true, .momentum = 0.5});
+  CHECK(half.dtype() == kFloat16);
   CHECK(half_mean.to_vector<double>() == Line{1.5, 3});
 }
 

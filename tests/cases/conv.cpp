@@ -78,6 +78,19 @@ Tensors conv_reference(const Tensors& in, const Conv2dOptions& o) {
   return {from_data(values, y)};
 }
 
+/// Replaces one image (1, C, H, W) by (C, H, W).
+Sample single_image(Sample s) {
+  s.inputs[0].sizes.erase(0);
+  s.label += ", unbatched";
+  s.torch = "-";
+  s.reference = [batched = s.reference](const Tensors& in) -> Tensors {
+    Tensors with_batch = in;
+    with_batch[0] = in[0].unsqueeze(0);
+    return {batched(with_batch)[0].squeeze(0)};
+  };
+  return s;
+}
+
 Tensors transpose_reference(const Tensors& in, const ConvTranspose2dOptions& o) {
   const Shape &x = in[0].sizes(), &w = in[1].sizes(), y = transpose_sizes(x, w, o);
   std::vector<double> values = with_bias(y, in);
@@ -168,7 +181,8 @@ OpCase conv2d_case() {
                   conv_sample({{1, 2, 6, 7}, {2, 2, 2, 2}}, {.stride = {1, 2}, .padding = {0, 1}, .dilation = {2, 1}}),
                   conv_sample({{2, 4, 4, 4}, {6, 2, 3, 3}, {6}}, {.padding = 1, .groups = 2}),
                   conv_sample({{1, 3, 5, 5}, {3, 1, 3, 3}}, {.groups = 3}),
-                  conv_sample({{0, 2, 5, 4}, {3, 2, 3, 2}, {3}})},
+                  conv_sample({{0, 2, 5, 4}, {3, 2, 3, 2}, {3}}),
+                  single_image(conv_sample({{1, 4, 5, 4}, {6, 2, 3, 2}, {6}}, {.padding = 1, .groups = 2}))},
       .draw = random_conv,
       .large = {conv_sample({{5, 3, 28, 28}, {16, 3, 5, 5}, {16}}, {.padding = 2}),
                 conv_sample({{3, 16, 14, 14}, {33, 16, 5, 5}, {33}}),
@@ -195,7 +209,7 @@ OpCase conv2d_case() {
                   }},
                  {"four dimensions",
                   [] {
-                    conv2d(zeros({1, 5, 5}), zeros({1, 1, 3, 3}));
+                    conv2d(zeros({5, 5}), zeros({1, 1, 3, 3}));
                   }},
                  {"one value for each of 2",
                   [] {
@@ -204,6 +218,10 @@ OpCase conv2d_case() {
                  {"must be 1 or more",
                   [] {
                     conv2d(zeros({1, 1, 5, 5}), zeros({2, 1, 3, 3}), {}, {.stride = 0});
+                  }},
+                 {"[conv2d] x is float32, weight is float32, bias is float64: their types have to be equal",
+                  [] {
+                    conv2d(zeros({1, 1, 5, 5}), zeros({2, 1, 3, 3}), zeros({2}, {.dtype = kDouble}));
                   }},
                  {"a floating type",
                   [] {
@@ -224,7 +242,9 @@ OpCase conv_transpose2d_case() {
                       transpose_sample({{1, 4, 3, 3}, {4, 1, 3, 3}}, {.padding = 1, .groups = 2, .dilation = 2}),
                       transpose_sample({{0, 2, 3, 3}, {2, 3, 4, 4}, {3}}),
                       transpose_sample({{2, 3, 3, 2}, {3, 2, 1, 1}}, {.output_padding = {1, 0}, .dilation = {2, 1}}),
-                      transpose_sample({{1, 9, 2, 2}, {9, 8, 2, 1}}, {.output_padding = {1, 1}, .dilation = {2, 2}})},
+                      transpose_sample({{1, 9, 2, 2}, {9, 8, 2, 1}}, {.output_padding = {1, 1}, .dilation = {2, 2}}),
+                      single_image(
+                          transpose_sample({{1, 2, 3, 3}, {2, 3, 4, 4}, {3}}, {.stride = 2, .padding = 1}))},
           .draw = random_transpose,
           .large = {transpose_sample({{5, 32, 7, 7}, {32, 17, 4, 4}}, {.stride = 2, .padding = 1})},
           .dtypes = kFloatTypes,

@@ -359,7 +359,7 @@ OpCase index_put_case() {
           .tolerance = {.ulps = 0},
           .errors = {{"[index_put] a value of shape (3,) does not broadcast to the shape (2, 5) of its places",
                       [] { index_put(zeros({4, 5}), {tensor<int64_t>({0, 1})}, zeros({3})); }},
-                     {"[index_put] types differ: x is float32, values are float64",
+                     {"[index_put] x is float32, values is float64: their types have to be equal",
                       [] { index_put(zeros({4}), {tensor<int64_t>({0})}, zeros({1}, {.dtype = kDouble})); }},
                      {"[index_put_] a value of shape (2, 5) does not broadcast to the shape (5,) of its places",
                       [] { zeros({4, 5}).index_put_({0}, zeros({2, 5})); }}}};

@@ -18,6 +18,13 @@ Sample with_axis(std::vector<InputSpec> inputs, int axis, const std::string& tor
           .op = std::move(op), .reference = std::move(reference), .torch = torch};
 }
 
+Sample with_int32_index(Sample s) {
+  s.inputs[1].dtype = DType::i32;
+  s.label += ", int32";
+  s.torch = "-";
+  return s;
+}
+
 // cat and stack
 
 Tensors cat_reference(const Tensors& x, int axis) {
@@ -136,7 +143,7 @@ OpCase gather_case() {
   return {.name = "gather",
           .samples = {gather_sample({}, {}, 0), gather_sample({5}, {7}, 0), gather_sample({4, 3}, {2, 3}, 0),
                       gather_sample({4, 5}, {3, 2}, 1), gather_sample({3, 4, 5}, {2, 6, 3}, 1),
-                      gather_sample({3, 2}, {0, 2}, 0)},
+                      gather_sample({3, 2}, {0, 2}, 0), with_int32_index(gather_sample({4, 5}, {3, 2}, 1))},
           .draw =
               [](Draw& d) {
                 int axis = 0;
@@ -201,7 +208,8 @@ OpCase scatter_add_case() {
   return {.name = "scatter_add",
           .samples = {scatter_add_sample({}, {}, {}, 0), scatter_add_sample({3}, {7}, {7}, 0),
                       scatter_add_sample({4, 3}, {5, 2}, {5, 3}, 0), scatter_add_sample({3, 4}, {2, 7}, {3, 8}, 1),
-                      scatter_add_sample({3, 2}, {0, 2}, {1, 2}, 0)},
+                      scatter_add_sample({3, 2}, {0, 2}, {1, 2}, 0),
+                      with_int32_index(scatter_add_sample({4, 3}, {5, 2}, {5, 3}, 0))},
           .draw =
               [](Draw& d) {
                 int axis = 0;
@@ -223,7 +231,7 @@ OpCase scatter_add_case() {
                       [] {
                         scatter_add(zeros({3}), 0, from_data<int64_t>({0, 1}, {2}), zeros({1}));
                       }},
-                     {"types differ", [] {
+                     {"[scatter_add] x is float32, source is float64: their types have to be equal", [] {
                         scatter_add(zeros({3}), 0, from_data<int64_t>({0}, {1}), zeros({1}, {.dtype = kDouble}));
                       }}}};
 }
@@ -240,7 +248,8 @@ OpCase scatter_case() {
           .samples = {scatter_sample({5}, distinct_index({3}, 0, 5), {3}, 0, true),
                       scatter_sample({4, 3}, distinct_index({3, 2}, 0, 4), {3, 3}, 0, false),
                       scatter_sample({2, 5}, distinct_index({2, 4}, 1, 5), {2, 4}, 1, true),
-                      scatter_sample({3}, index_input({7}, 3), {7}, 0, false)},
+                      scatter_sample({3}, index_input({7}, 3), {7}, 0, false),
+                      with_int32_index(scatter_sample({2, 5}, distinct_index({2, 4}, 1, 5), {2, 4}, 1, true))},
           .draw =
               [](Draw& d) {
                 int axis = 0;
@@ -280,7 +289,7 @@ OpCase index_select_case() {
   return {.name = "index_select",
           .samples = {index_select_sample({5}, 3, 0), index_select_sample({4, 3}, 7, 0),
                       index_select_sample({3, 5, 2}, 4, 1), index_select_sample({3, 5}, 33, 1),
-                      index_select_sample({3, 5}, 0, 1)},
+                      index_select_sample({3, 5}, 0, 1), with_int32_index(index_select_sample({4, 3}, 7, 0))},
           .draw =
               [](Draw& d) {
                 const Shape x = d.shape(1);
@@ -322,7 +331,7 @@ Sample index_add_sample(const Shape& x, int64_t count, int axis) {
 OpCase index_add_case() {
   return {.name = "index_add",
           .samples = {index_add_sample({3}, 7, 0), index_add_sample({4, 3}, 5, 0), index_add_sample({2, 3, 5}, 8, 1),
-                      index_add_sample({2, 3}, 0, 1)},
+                      index_add_sample({2, 3}, 0, 1), with_int32_index(index_add_sample({4, 3}, 5, 0))},
           .draw =
               [](Draw& d) {
                 const Shape x = d.shape(1);
@@ -365,7 +374,7 @@ Sample embedding_sample(const Shape& weight, const Shape& index, std::optional<i
 OpCase embedding_case() {
   return {.name = "embedding",
           .samples = {embedding_sample({3, 2}, {}), embedding_sample({4, 3}, {5}), embedding_sample({5, 1}, {2, 7}),
-                      embedding_sample({4, 3}, {0})},
+                      embedding_sample({4, 3}, {0}), with_int32_index(embedding_sample({5, 2}, {2, 7}))},
           .draw =
               [](Draw& d) {
                 const Shape index = d.shape(0, 2, 20);

@@ -116,6 +116,26 @@ Sample class_sample(const ClassForm& f, bool logits) {
   return s;
 }
 
+/// Replaces a batch of one, (1, C), by (C) with a target () or (C).
+Sample single_sample(Sample s) {
+  for (const std::size_t i : {0u, 1u}) s.inputs[i].sizes.erase(0);
+  s.label += ", unbatched";
+  s.torch = "-";
+  s.reference = [batched = s.reference](const Tensors& in) -> Tensors {
+    Tensors with_batch = in;
+    for (const std::size_t i : {0u, 1u}) with_batch[i] = in[i].unsqueeze(0);
+    return {batched(with_batch)[0].reshape({})};
+  };
+  return s;
+}
+
+Sample with_int32_labels(Sample s) {
+  s.inputs[1].dtype = DType::i32;
+  s.label += ", int32";
+  s.torch = "-";
+  return s;
+}
+
 Sample random_classes(Draw& d, bool logits) {
   ClassForm f{.sizes = {d.size(8), d.size(12, false)}};
   for (const int64_t n : d.shape(0, 2, 12)) f.sizes.push_back(n);
@@ -148,6 +168,13 @@ OpCase class_case(bool logits) {
     add({.sizes = {4, 5}, .weighted = true, .smoothing = 0.1, .reduction = Reduction::sum, .probabilities = true});
     add({.sizes = {2, 3, 4}, .weighted = true, .reduction = Reduction::none, .probabilities = true});
   }
+  c.samples.push_back(single_sample(class_sample({{1, 5}}, logits)));
+  c.samples.push_back(
+      single_sample(class_sample({.sizes = {1, 5}, .weighted = true, .reduction = Reduction::none}, logits)));
+  c.samples.push_back(with_int32_labels(class_sample({.sizes = {2, 3, 4}, .weighted = true}, logits)));
+  if (logits)
+    c.samples.push_back(
+        single_sample(class_sample({.sizes = {1, 5}, .smoothing = 0.1, .probabilities = true}, logits)));
   c.draw = [logits](Draw& d) { return random_classes(d, logits); };
   c.large = {class_sample({{9000, 11}}, logits), class_sample({{300, 517}}, logits),
              class_sample({{7, 5, 40, 33}}, logits)};
@@ -158,7 +185,7 @@ OpCase class_case(bool logits) {
   c.tolerance = {.ulps = 4, .scale = 1};
   c.grad_tolerance = {.ulps = 16, .scale = 1};
   c.bench = {class_sample({{128, 10}}, logits), class_sample({{4096, 1024}}, logits)};
-  const std::string tag = logits ? "[cross_entropy]" : "[nll_loss]";
+  const std::string tag = logits ? "[cross_entropy]" : "[nll_loss]", name = logits ? "logits" : "log_probabilities";
   const auto call = [=](const Tensor& x, const Tensor& t) { logits ? cross_entropy(x, t) : nll_loss(x, t); };
   c.errors = {{tag + " target 12 at position 7 is outside [0, 10)",
                [=] {
@@ -168,15 +195,19 @@ OpCase class_case(bool logits) {
                [=] {
                  call(ones({1, 10}), tensor<int64_t>({-1}));
                }},
-              {tag + " target is (4,), but an input of (5, 3) needs (5,)",
+              {tag + " target is (4,), but " + name + " of (5, 3) needs (5,)",
                [=] {
                  call(ones({5, 3}), zeros({4}, {.dtype = kInt64}));
                }},
-              {tag + " class numbers have to be int64",
+              {tag + " target is (1,), but " + name + " of (3,) needs ()",
                [=] {
-                 call(ones({5, 3}), zeros({5}, {.dtype = kInt32}));
+                 call(ones({3}), zeros({1}, {.dtype = kInt64}));
                }},
-              {tag + " needs floating-point values", [=] {
+              {tag + " target is float32; int32 or int64 is needed",
+               [=] {
+                 call(ones({5, 3}), zeros({5}));
+               }},
+              {tag + " needs floating-point values, " + name + " is int64", [=] {
                  call(ones({5, 3}, {.dtype = kInt64}), zeros({5}, {.dtype = kInt64}));
                }}};
   if (logits) {
@@ -187,6 +218,10 @@ OpCase class_case(bool logits) {
                         }});
     c.errors.push_back({"[cross_entropy] weight is (2,), but 3 classes need (3,)", [] {
                           cross_entropy(ones({2, 3}), zeros({2}, {.dtype = kInt64}), {.weight = ones({2})});
+                        }});
+    c.errors.push_back({"[cross_entropy] logits is float32, weight is float64", [] {
+                          cross_entropy(ones({2, 3}), zeros({2}, {.dtype = kInt64}),
+                                        {.weight = ones({3}, {.dtype = kFloat64})});
                         }});
   }
   return c;

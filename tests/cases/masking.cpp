@@ -111,8 +111,12 @@ OpCase one_hot_case() {
     s.torch = "F.one_hot(x0, " + std::to_string(classes) + ")";
     return s;
   };
+  Sample narrow = make({2, 3}, -1);
+  narrow.inputs[0].dtype = DType::i32;
+  narrow.label += ", int32";
+  narrow.torch = "-";
   return {.name = "one_hot",
-          .samples = {make({}, 5), make({31}, 7), make({2, 3}, -1), make({0}, 4)},
+          .samples = {make({}, 5), make({31}, 7), make({2, 3}, -1), make({0}, 4), narrow},
           .draw = [make](Draw& d) { return make(d.shape(0, 3), d.between(5, 9)); },
           .dtypes = {DType::i64},
           .outputs = {Output::index},

@@ -108,7 +108,7 @@ OpCase matmul_case() {
                       [] {
                         matmul(zeros({64, 784}), zeros({512, 784}));
                       }},
-                     {"[matmul] types differ: a is float32, b is float64",
+                     {"[matmul] a is float32, b is float64: their types have to be equal",
                       [] {
                         matmul(zeros({2, 2}), zeros({2, 2}, {.dtype = kFloat64}));
                       }},
@@ -247,7 +247,15 @@ OpCase linear_case() {
       .tolerance = {.ulps = 2, .scale = 4},
       .grad_tolerance = {.ulps = 16, .scale = 4},
       .torch = "F.linear(x0, x1, x2 if n > 2 else None)",
-      .errors = {{"[linear] x is (2, 3), weight is (4, 5)",
+      .errors = {{"[linear] x is uint8, weight is float32: their types have to be equal",
+                  [] {
+                    linear(zeros({2, 5}, {.dtype = kUInt8}), zeros({4, 5}));
+                  }},
+                 {"[linear] x is float32, bias is float64: their types have to be equal",
+                  [] {
+                    linear(zeros({2, 5}), zeros({4, 5}), zeros({4}, {.dtype = kFloat64}));
+                  }},
+                 {"[linear] x is (2, 3), weight is (4, 5)",
                   [] {
                     linear(zeros({2, 3}), zeros({4, 5}));
                   }},

@@ -114,10 +114,10 @@ OpCase batch_case(bool training) {
   const auto op_with = [=](double eps) -> TensorFunction {
     const BatchNormOptions options{.training = training, .momentum = 0.3, .eps = eps};
     return [=](const Tensors& x) -> Tensors {
-      if (!training) return {batch_norm(x[0], x[1], x[2], x[3], x[4], options)};
-      if (x.size() < 5) return {batch_norm(x[0], at_or_none(x, 1), at_or_none(x, 2), {}, {}, options)};
+      if (!training) return {batch_norm(x[0], x[3], x[4], x[1], x[2], options)};
+      if (x.size() < 5) return {batch_norm(x[0], {}, {}, at_or_none(x, 1), at_or_none(x, 2), options)};
       const Tensor mean = x[3].clone(), var = x[4].clone();
-      const Tensor y = batch_norm(x[0], x[1], x[2], mean, var, options);
+      const Tensor y = batch_norm(x[0], mean, var, x[1], x[2], options);
       return {y, mean, var};
     };
   };
@@ -165,21 +165,21 @@ OpCase batch_case(bool training) {
   c.bench = {batch_sample({64, 128, 14, 14}, 4), batch_sample({128, 512}, 4)};
   if (training)
     c.errors = {{"[batch_norm] x is (3,), but (batch, channels, ...) is needed",
-                 [=] { batch_norm(ones({3}), {}, {}, {}, {}); }},
+                 [=] { batch_norm(ones({3}), {}, {}); }},
                 {"more than one value a channel",
                  [=] {
-                   batch_norm(ones({1, 3}), {}, {}, {}, {});
+                   batch_norm(ones({1, 3}), {}, {}, {}, {}, {.training = true});
                  }},
                 {"[batch_norm] weight is (4,), but x of (2, 3) needs (3,)",
                  [=] {
-                   batch_norm(ones({2, 3}), ones({4}), {}, {}, {});
+                   batch_norm(ones({2, 3}), {}, {}, ones({4}));
                  }},
                 {"[batch_norm] bias is float64, x is float32",
                  [=] {
-                   batch_norm(ones({2, 3}), {}, ones({3}, {.dtype = kFloat64}), {}, {});
+                   batch_norm(ones({2, 3}), {}, {}, {}, ones({3}, {.dtype = kFloat64}));
                  }},
                 {"evaluation needs running_mean", [=] {
-                   batch_norm(ones({2, 3}), {}, {}, {}, {}, {.training = false});
+                   batch_norm(ones({2, 3}), {}, {});
                  }}};
   return c;
 }
@@ -190,11 +190,12 @@ OpCase mixed_batch_case() {
   c.name = "batch_norm_mixed";
   c.op = [](const Tensors& in) -> Tensors {
     Tensors x = in;
+    const BatchNormOptions options{.training = true, .momentum = 0.3};
     const DType parameters = size_of(x[0].dtype()) == 2 ? kFloat32 : x[0].dtype();
     for (std::size_t i = 1; i < x.size(); ++i) x[i] = x[i].to(parameters);
-    if (x.size() < 5) return {batch_norm(x[0], at_or_none(x, 1), at_or_none(x, 2), {}, {}, {.momentum = 0.3})};
+    if (x.size() < 5) return {batch_norm(x[0], {}, {}, at_or_none(x, 1), at_or_none(x, 2), options)};
     const Tensor mean = x[3].clone(), var = x[4].clone();
-    const Tensor y = batch_norm(x[0], x[1], x[2], mean, var, {.momentum = 0.3});
+    const Tensor y = batch_norm(x[0], mean, var, x[1], x[2], options);
     return {y, mean, var};
   };
   c.outputs = {Output::same, Output::any};
@@ -207,10 +208,10 @@ OpCase mixed_batch_case() {
   c.dtypes = {DType::f16, DType::bf16};
   c.errors = {{"[batch_norm] bias is float16, x is float16 and other parameters are float32",
                [] {
-                 batch_norm(ones({2, 3}, {.dtype = kHalf}), ones({3}), ones({3}, {.dtype = kHalf}), {}, {});
+                 batch_norm(ones({2, 3}, {.dtype = kHalf}), {}, {}, ones({3}), ones({3}, {.dtype = kHalf}));
                }},
               {"[batch_norm] weight is float64, x is float16", [] {
-                 batch_norm(ones({2, 3}, {.dtype = kHalf}), ones({3}, {.dtype = kFloat64}), {}, {}, {});
+                 batch_norm(ones({2, 3}, {.dtype = kHalf}), {}, {}, ones({3}, {.dtype = kFloat64}));
                }}};
   c.bench = {};
   c.large = {};

@@ -70,17 +70,17 @@ TEST_CASE("16-bit second gradients on cuda: convolutions and pooling") {
 }
 
 TEST_CASE("16-bit second gradients on cuda: norms and attention") {
-  check_second("batch_norm", [](const Tensors& x) { return batch_norm(x[0], x[1], x[2], {}, {}); },
+  check_second("batch_norm", [](const Tensors& x) { return batch_norm(x[0], {}, {}, x[1], x[2], {.training = true}); },
                {{6, 3, 4}, {3}, {3}});
   check_second("batch_norm, evaluation",
                [](const Tensors& x) {
                  const Tensor mean = zeros_like(x[1]).detach(), var = ones_like(x[1]).detach();
-                 return batch_norm(x[0], x[1], x[2], mean, var, {.training = false}).square();
+                 return batch_norm(x[0], mean, var, x[1], x[2]).square();
                },
                {{6, 3, 4}, {3}, {3}});
   check_second("layer_norm", [](const Tensors& x) { return layer_norm(x[0], {8}, x[1], x[2]); }, {{5, 8}, {8}, {8}});
   check_second("attention",
-               [](const Tensors& x) { return scaled_dot_product_attention(x[0], x[1], x[2], {.causal = true}); },
+               [](const Tensors& x) { return scaled_dot_product_attention(x[0], x[1], x[2], {.is_causal = true}); },
                {{2, 4, 8}, {2, 4, 8}, {2, 4, 8}});
 }
 

@@ -41,8 +41,8 @@ void check_against_composed(int64_t batch, int64_t rows, int64_t columns, int64_
   const Tensor v = randn({batch, columns, values}, {.dtype = dtype}),
                g = randn({batch, rows, values}, {.dtype = dtype});
   for (const bool causal : {false, true}) {
-    const Result blocks = run(q, k, v, {.causal = causal}, g);
-    const Result composed = run(q, k, v, {.mask = equivalent_mask(rows, columns, causal)}, g);
+    const Result blocks = run(q, k, v, {.is_causal = causal}, g);
+    const Result composed = run(q, k, v, {.attn_mask = equivalent_mask(rows, columns, causal)}, g);
     for (std::size_t i = 0; i < 4; ++i) {
       const std::string wrong =
           compare(blocks.all()[i], composed.all()[i], Tolerance{.ulps = 16, .scale = 4}, columns + width);
@@ -73,9 +73,9 @@ TEST_CASE("attention reads views of one projection in place") {
   manual_seed(32);
   const Tensor qkv = randn({3, 37, 3, 2, 16}), heads = qkv.permute({2, 0, 3, 1, 4});  // (3, B, H, T, E)
   const Tensor g = randn({3, 2, 37, 16});
-  const Result views = run(heads.select(0, 0), heads.select(0, 1), heads.select(0, 2), {.causal = true}, g);
+  const Result views = run(heads.select(0, 0), heads.select(0, 1), heads.select(0, 2), {.is_causal = true}, g);
   const Result copies = run(heads.select(0, 0).contiguous(), heads.select(0, 1).contiguous(),
-                            heads.select(0, 2).contiguous(), {.causal = true}, g);
+                            heads.select(0, 2).contiguous(), {.is_causal = true}, g);
   for (std::size_t i = 0; i < 4; ++i) CHECK(views.all()[i].to_vector<float>() == copies.all()[i].to_vector<float>());
   // A last axis with a stride is copied first.
   const Tensor q = randn({16, 37}).t(), k = randn({37, 16}), v = randn({37, 16});
@@ -102,7 +102,7 @@ TEST_CASE("attention has the same bits on any number of threads") {
 }
 
 TEST_CASE("attention stays finite with large scores") {
-  const Tensor q = full({4, 8}, 100.0), y = scaled_dot_product_attention(q, q, ones({4, 8}), {.causal = true});
+  const Tensor q = full({4, 8}, 100.0), y = scaled_dot_product_attention(q, q, ones({4, 8}), {.is_causal = true});
   for (const float x : y.to_vector<float>()) CHECK(x == approx(1.0f, {.relative = 1e-6}));
 }
 
@@ -112,7 +112,7 @@ TEST_CASE("a fully masked row gives zeros and zero gradients") {
   const Tensor choice = from_data<bool>({true, false, true, false, false, false}, {2, 3});
   const double hidden = -std::numeric_limits<double>::infinity();
   const Tensor added = masked_fill(zeros({2, 3}), logical_not(choice), hidden);
-  const Result by_choice = run(q, k, v, {.mask = choice}, g), by_sum = run(q, k, v, {.mask = added}, g);
+  const Result by_choice = run(q, k, v, {.attn_mask = choice}, g), by_sum = run(q, k, v, {.attn_mask = added}, g);
   for (const Result& r : {by_choice, by_sum})
     for (const Tensor& t : {r.y, r.dq})
       CHECK(t.select(0, 1).to_vector<float>() == std::vector<float>(4, 0.0f));
@@ -126,13 +126,29 @@ TEST_CASE("attention's dropout keeps the mean and follows the generator") {
   manual_seed(35);
   const Tensor q = zeros({64, 8}), v = ones({64, 8});
   manual_seed(36);
-  const Tensor a = scaled_dot_product_attention(q, q, v, {.dropout = 0.5});
+  const Tensor a = scaled_dot_product_attention(q, q, v, {.dropout_p = 0.5});
   manual_seed(36);
-  const Tensor b = scaled_dot_product_attention(q, q, v, {.dropout = 0.5});
+  const Tensor b = scaled_dot_product_attention(q, q, v, {.dropout_p = 0.5});
   CHECK(a.to_vector<float>() == b.to_vector<float>());
   // The mean of 64 x 64 Bernoulli samples has a standard deviation of 1 / 64.
   CHECK(std::abs(a.mean().item<double>() - 1.0) < 5.0 / 64.0);
   CHECK(a.to_vector<float>() != scaled_dot_product_attention(q, q, v).to_vector<float>());
+}
+
+TEST_CASE("grouped queries have the bits of repeated heads, also with a mask and dropout") {
+  manual_seed(38);
+  const Tensor q = randn({2, 6, 5, 8}), k = randn({2, 2, 7, 8}), v = randn({2, 2, 7, 3});
+  const auto repeated = [](const Tensor& x) { return index_select(x, 1, tensor<int64_t>({0, 0, 0, 1, 1, 1})); };
+  for (AttentionOptions o : std::vector<AttentionOptions>{
+           {}, {.is_causal = true}, {.attn_mask = randn({6, 5, 7})}, {.dropout_p = 0.5}}) {
+    manual_seed(39);
+    const Tensor expected = scaled_dot_product_attention(q, repeated(k), repeated(v), o);
+    o.enable_gqa = true;
+    manual_seed(39);
+    const Tensor y = scaled_dot_product_attention(q, k, v, o);
+    CHECK(y.sizes() == Shape{2, 6, 5, 3});
+    CHECK(y.to_vector<float>() == expected.to_vector<float>());
+  }
 }
 
 TEST_CASE("blockwise attention has correct gradients for a given scale") {
@@ -141,7 +157,7 @@ TEST_CASE("blockwise attention has correct gradients for a given scale") {
     const Tensor q = randn({batch, 70, 8}, {.dtype = kDouble}), k = randn({batch, 300, 8}, {.dtype = kDouble});
     const Tensor v = randn({batch, 300, 6}, {.dtype = kDouble}), g = randn({batch, 70, 6}, {.dtype = kDouble});
     const Result blocks = run(q, k, v, {.scale = 0.9}, g);
-    const Result composed = run(q, k, v, {.mask = equivalent_mask(70, 300, false), .scale = 0.9}, g);
+    const Result composed = run(q, k, v, {.attn_mask = equivalent_mask(70, 300, false), .scale = 0.9}, g);
     for (std::size_t i = 0; i < 4; ++i) {
       const std::string wrong = compare(blocks.all()[i], composed.all()[i], Tolerance{.ulps = 16, .scale = 4}, 308);
       CHECK_MESSAGE(wrong.empty(), batch, ", ", i, ": ", wrong);

@@ -107,6 +107,10 @@ TEST_CASE("layers match their operations") {
   same(nn::Sigmoid()(flat), sigmoid(flat));
   same(nn::Flatten()(x), flatten(x, 1));
   same(nn::Identity()(x), x);
+  for (nn::Module* layer : std::initializer_list<nn::Module*>{&conv, &up, &max_pool, &avg_pool}) {
+    const Tensor image = x[1];
+    same((*layer)(image), (*layer)(image.unsqueeze(0))[0]);
+  }
 }
 
 TEST_CASE("dropout is active only in training") {
@@ -176,6 +180,21 @@ TEST_CASE("sequential") {
   CHECK(net.parameters()[2].name == "2.weight");
 }
 
+TEST_CASE("sequential networks of sequential networks") {
+  nn::Sequential net(nn::Sequential(nn::Linear(3, 4), nn::Tanh()), nn::Sequential(nn::Linear(4, 2)));
+  CHECK(net.size() == 2);
+  std::string names;
+  for (const auto& [name, t] : net.state_dict()) names += name + " ";
+  CHECK(names == "0.0.weight 0.0.bias 1.0.weight 1.0.bias ");
+  const Tensor x = randn({5, 3});
+  CHECK(net(x).to_vector<float>() == net[1](net[0](x)).to_vector<float>());
+  nn::Sequential copy = nn::clone(net);
+  CHECK(copy(x).to_vector<float>() == net(x).to_vector<float>());
+  nn::Sequential outer;
+  outer.push_back(nn::Sequential(nn::Linear(3, 4)));
+  CHECK(outer.parameters()[0].name == "0.0.weight");
+}
+
 TEST_CASE("layers pass non-default options on") {
   manual_seed(6);
   const auto same = [](const Tensor& a, const Tensor& b) { CHECK(test::compare(a, b, {.ulps = 0}) == ""); };
@@ -199,7 +218,7 @@ TEST_CASE("layers pass non-default options on") {
   nn::BatchNorm2d batch(4, {.eps = 0.5}), plain(4);
   differ(batch(x), plain(x));
   batch.eval();
-  const Tensor evaluated = batch_norm(x, batch.weight, batch.bias, batch.running_mean, batch.running_var,
+  const Tensor evaluated = batch_norm(x, batch.running_mean, batch.running_var, batch.weight, batch.bias,
                                       {.training = false, .eps = 0.5});
   same(batch(x), evaluated);
 }

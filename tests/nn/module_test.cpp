@@ -269,21 +269,45 @@ TEST_CASE("load_state_dict is all or nothing and lists every difference") {
     if (name != "scale") state.set(name, value.clone());
   state.set("extra", ones({1}));
   state.set("norm.weight", ones({3}));
-  state.set("norm.bias", ones({2}, {.dtype = DType::f64}));
+  state.set("norm.bias", ones({2}, {.dtype = DType::i64}));
   state.set("norm.running_mean", full({2}, 9.f));
   const std::string text = thrown([&] { to.load_state_dict(state); });
   CHECK(text ==
         "[load_state_dict] this state is not one of a Deep: \"norm.weight\" has shape (2,) here and (3,) there; "
-        "\"norm.bias\" is float32 here and float64 there; missing: \"scale\"; unexpected: \"extra\". Nothing was "
+        "\"norm.bias\" is float32 here and int64 there; missing: \"scale\"; unexpected: \"extra\". Nothing was "
         "loaded.");
   CHECK(to.norm.running_mean.to_vector<float>() == std::vector<float>{0, 0});
 
   state.set("norm.weight", full({2}, 5.f));
-  const nn::LoadReport report = to.load_state_dict(state, {.strict = false, .convert = true});
+  state.set("norm.bias", ones({2}, {.dtype = DType::f64}));
+  const nn::LoadReport report = to.load_state_dict(state, {.strict = false});
   CHECK(report.missing == std::vector<std::string>{"scale"});
   CHECK(report.unexpected == std::vector<std::string>{"extra"});
   CHECK(to.norm.weight.to_vector<float>() == std::vector<float>{5, 5});
   CHECK(to.norm.bias.to_vector<float>() == std::vector<float>{1, 1});
+  CHECK(report.converted == std::vector<std::string>{"norm.bias"});
+}
+
+TEST_CASE("load_state_dict converts between floating types and reports the names") {
+  for (const DType there : {DType::f64, DType::f32, DType::f16, DType::bf16})
+    for (const DType here : {DType::f64, DType::f32, DType::f16, DType::bf16}) {
+      nn::BatchNorm2d from(2), to(2);
+      from.weight.detach().copy_(tensor({0.5, -2.0}));  // exact in every type
+      from.num_batches_tracked.fill_(3);
+      from.to(there);
+      to.to(here);
+      const nn::LoadReport report = to.load_state_dict(from.state_dict());
+      const std::vector<std::string> all{"weight", "bias", "running_mean", "running_var"};
+      CHECK(report.converted == (here == there ? std::vector<std::string>{} : all));
+      CHECK(to.weight.dtype() == here);
+      CHECK(to.weight.to_vector<double>() == std::vector<double>{0.5, -2});
+      CHECK(to.num_batches_tracked.item<int64_t>() == 3);
+    }
+  nn::BatchNorm2d norm(2);
+  StateDict counts = norm.state_dict();
+  counts.set("num_batches_tracked", zeros({}));
+  CHECK(mentions(thrown([&] { norm.load_state_dict(counts); }),
+                 "\"num_batches_tracked\" is int64 here and float32 there"));
 }
 
 TEST_CASE("a tree is printed as in PyTorch, with parameter counts") {

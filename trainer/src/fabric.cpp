@@ -1,7 +1,9 @@
 #include <levin/trainer/fabric.h>
 
+#include <levin/core/warning.h>
 #include <levin/interop/safetensors.h>
 #include <levin/trainer/checkpoint/checkpoint.h>
+#include <levin/trainer/checkpoint/load_from_checkpoint.h>
 
 #include <fmt/format.h>
 
@@ -128,7 +130,8 @@ void Fabric::save(const std::filesystem::path& folder, const nn::Module& module,
 StateMap Fabric::load(const std::filesystem::path& folder, nn::Module& module) {
   const Checkpoint c = read_checkpoint(folder);
   try {
-    load_full_state_dict(*strategy_, *precision_, module, c.model);
+    const nn::LoadReport report{.converted = load_full_state_dict(*strategy_, *precision_, module, c.model)};
+    if (const auto text = detail::describe(report); !text.empty()) warn(fmt::format("{}: {}", folder.string(), text));
     for (std::size_t i = 0; i < taken_.size(); ++i) {
       const std::string prefix = fmt::format("fabric.{}.", i);
       load_full_optimizer_state(*strategy_, taken_[i]->optimizers, c.tensors.sub(prefix + "optimizer."));
@@ -150,8 +153,8 @@ nn::LoadReport Fabric::load_raw(const std::filesystem::path& file, nn::Module& m
   const StateDict given = interop::load_safetensors(file).tensors;
   nn::LoadReport report;
   try {
-    load_full_state_dict(*strategy_, *precision_, module,
-                         strict ? given : fitting_weights(*strategy_, *precision_, module, given, report));
+    const StateDict whole = strict ? given : fitting_weights(*strategy_, *precision_, module, given, report);
+    report.converted = load_full_state_dict(*strategy_, *precision_, module, whole);
   } catch (const StateError& e) {
     throw StateError(fmt::format("[load_raw] {} does not fit the module: {}", file.string(), e.what()));
   }

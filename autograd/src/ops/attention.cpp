@@ -26,6 +26,8 @@ namespace {
 
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
+constexpr const char* kAttention = "scaled_dot_product_attention";
+
 struct Plan {
   double scale;
   bool causal;
@@ -33,31 +35,81 @@ struct Plan {
 
 Shape leading(const Tensor& x) { return Shape(x.sizes().begin(), x.sizes().end() - 2); }
 
+/// Returns the leading sizes of the result. With `gqa`, any number of heads of k and v fits those of q.
+Shape common_leading(const Tensor& q, const Tensor& k, const Tensor& v, bool gqa = false) {
+  Shape of_k = leading(k), of_v = leading(v);
+  if (gqa) of_k[of_k.size() - 1] = of_v[of_v.size() - 1] = 1;
+  return broadcast_shapes(broadcast_shapes(leading(q), of_k, kAttention), of_v, kAttention);
+}
+
+/// Returns (lead, rows, columns).
+Shape with_matrix(const Shape& lead, int64_t rows, int64_t columns) {
+  Shape sizes = lead;
+  sizes.push_back(rows);
+  sizes.push_back(columns);
+  return sizes;
+}
+
 void check(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
-  const char* op = "scaled_dot_product_attention";
   const auto shapes = [&] {
     return fmt::format("q is {}, k {}, v {}", to_string(q.sizes()), to_string(k.sizes()), to_string(v.sizes()));
   };
-  if (q.dtype() != k.dtype() || q.dtype() != v.dtype() || !q.is_floating())
-    throw DTypeError(fmt::format("[{}] q is {}, k {}, v {}; one floating type is needed.", op, name_of(q.dtype()),
-                                 name_of(k.dtype()), name_of(v.dtype())));
+  check_same_dtype(kAttention, {{"q", q}, {"k", k}, {"v", v}});
+  check_floating(kAttention, q, "q");
   if (q.device() != k.device() || q.device() != v.device())
-    throw DeviceError(fmt::format("[{}] q is on {}, k on {}, v on {}. Move them with x.to(device).", op,
+    throw DeviceError(fmt::format("[{}] q is on {}, k on {}, v on {}. Move them with x.to(device).", kAttention,
                                   to_string(q.device()), to_string(k.device()), to_string(v.device())));
   if (q.dim() < 2 || k.dim() < 2 || v.dim() < 2)
-    throw ShapeError(fmt::format("[{}] {}: each needs two dimensions at least.", op, shapes()));
+    throw ShapeError(fmt::format("[{}] {}: each needs two dimensions at least.", kAttention, shapes()));
   if (q.size(-1) != k.size(-1))
-    throw ShapeError(fmt::format("[{}] {}: the last sizes of q and k differ.", op, shapes()));
-  if (k.size(-2) != v.size(-2)) throw ShapeError(fmt::format("[{}] {}: k and v differ in length.", op, shapes()));
+    throw ShapeError(fmt::format("[{}] {}: the last sizes of q and k differ.", kAttention, shapes()));
+  if (k.size(-2) != v.size(-2))
+    throw ShapeError(fmt::format("[{}] {}: k and v differ in length.", kAttention, shapes()));
   if (k.size(-2) == 0 || q.size(-1) == 0)
-    throw ShapeError(fmt::format("[{}] {}: there is nothing to attend to.", op, shapes()));
-  if (o.dropout < 0.0 || o.dropout > 1.0)
-    throw ValueError(fmt::format("[{}] dropout {} is no probability; it must be between 0 and 1.", op, o.dropout));
-  if (o.mask.defined() && o.causal)
-    throw ValueError(fmt::format("[{}] a mask and causal exclude each other; put the triangle into the mask.", op));
-  if (o.mask.defined() && o.mask.dtype() != kBool && !o.mask.is_floating())
+    throw ShapeError(fmt::format("[{}] {}: there is nothing to attend to.", kAttention, shapes()));
+  if (!(o.dropout_p >= 0.0 && o.dropout_p <= 1.0))
+    throw ValueError(
+        fmt::format("[{}] dropout_p {} is no probability; it must be between 0 and 1.", kAttention, o.dropout_p));
+}
+
+void check_mask(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
+  const Tensor& mask = o.attn_mask;
+  if (!mask.defined()) return;
+  if (o.is_causal)
+    throw ValueError(
+        fmt::format("[{}] attn_mask and is_causal exclude each other; put the triangle into the mask.", kAttention));
+  if (mask.dtype() != kBool && !mask.is_floating())
     throw DTypeError(
-        fmt::format("[{}] the mask is {}; bool or a floating type is needed.", op, name_of(o.mask.dtype())));
+        fmt::format("[{}] attn_mask is {}; bool or a floating type is needed.", kAttention, name_of(mask.dtype())));
+  const Shape scores = with_matrix(common_leading(q, k, v, o.enable_gqa), q.size(-2), k.size(-2));
+  bool fits = mask.dim() <= scores.size();
+  for (int d = 1; fits && d <= mask.dim(); ++d) fits = mask.size(-d) == 1 || mask.size(-d) == scores[scores.size() - d];
+  if (!fits)
+    throw ShapeError(fmt::format("[{}] attn_mask is {}, which does not broadcast to the scores of shape {}.",
+                                 kAttention, to_string(mask.sizes()), to_string(scores)));
+}
+
+void check_heads(const Tensor& q, const Tensor& k, const Tensor& v) {
+  const bool have_heads = q.dim() > 2 && k.dim() > 2 && v.dim() > 2;
+  if (!have_heads || k.size(-3) != v.size(-3) || k.size(-3) == 0 || q.size(-3) % k.size(-3) != 0)
+    throw ShapeError(fmt::format("[{}] q is {}, k {}, v {}: with enable_gqa, axis -3 holds the heads, of which k and v "
+                                 "have as many, and q a multiple.",
+                                 kAttention, to_string(q.sizes()), to_string(k.sizes()), to_string(v.sizes())));
+}
+
+/// Groups the heads of q, so that those of k and v broadcast over a group: no head is copied.
+Tensor grouped_query_attention(const Tensor& q, const Tensor& k, const Tensor& v, AttentionOptions o) {
+  const int64_t heads = k.size(-3), group = q.size(-3) / heads;
+  const auto split = [&](const Tensor& x) {  // (..., heads of q, L, E) to (..., heads of k, group, L, E)
+    Shape sizes = x.sizes();
+    sizes[x.dim() - 3] = heads;
+    sizes.insert(x.dim() - 2, group);
+    return reshape(x, sizes);
+  };
+  const Tensor& mask = o.attn_mask;
+  if (mask.defined() && mask.dim() > 2) o.attn_mask = mask.size(-3) == 1 ? unsqueeze(mask, -3) : split(mask);
+  o.enable_gqa = false;
+  return flatten(scaled_dot_product_attention(split(q), unsqueeze(k, -3), unsqueeze(v, -3), o), -4, -3);
 }
 
 /// True above the diagonal: the positions that a causal mask hides.
@@ -82,8 +134,8 @@ Tensor masked_softmax(const Tensor& scores, const Tensor& mask) {
 }
 
 Tensor composed(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o, const Plan& plan) {
-  Tensor p = masked_softmax(scores_of(q, k, plan), o.mask);
-  if (o.dropout > 0.0) p = dropout(p, o.dropout);
+  Tensor p = masked_softmax(scores_of(q, k, plan), o.attn_mask);
+  if (o.dropout_p > 0.0) p = dropout(p, o.dropout_p);
   return matmul(p, v);
 }
 
@@ -137,7 +189,7 @@ Tensor blockwise(const Tensor& q, const Tensor& k, const Tensor& v, const Plan& 
   Stream stream = current_stream(q.device());
   kernels::attention(
       {y.tensor_view(), lse.tensor_view(), row_view(rq), row_view(rk), row_view(rv), plan.scale, plan.causal}, stream);
-  if (Context* c = record("scaled_dot_product_attention", y, {q, k, v}, fused_gradients)) {
+  if (Context* c = record(kAttention, y, {q, k, v}, fused_gradients)) {
     c->save(q, k, v);
     c->save_output(y);
     c->save(lse);
@@ -151,19 +203,17 @@ Tensor blockwise(const Tensor& q, const Tensor& k, const Tensor& v, const Plan& 
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
   LEVIN_AUTOCAST(lower, scaled_dot_product_attention, q, k, v, o);
   check(q, k, v, o);
-  const bool fused = !o.mask.defined() && o.dropout == 0.0 && v.size(-1) > 0;
+  if (o.enable_gqa) check_heads(q, k, v);
+  check_mask(q, k, v, o);
+  if (o.enable_gqa) return grouped_query_attention(q, k, v, o);
+  const bool fused = !o.attn_mask.defined() && o.dropout_p == 0.0 && v.size(-1) > 0;
   if (needs_float32(kernels::attention, q) || (is_16_bit(q) && !fused))  // the composed form would round at every step
     return to(scaled_dot_product_attention(widened(q), widened(k), widened(v), o), q.dtype());
-  const Plan plan{o.scale.value_or(1.0 / std::sqrt(static_cast<double>(q.size(-1)))), o.causal};
+  const Plan plan{o.scale.value_or(1.0 / std::sqrt(static_cast<double>(q.size(-1)))), o.is_causal};
   if (!fused) return composed(q, k, v, o, plan);
-  const char* op = "scaled_dot_product_attention";
-  const Shape lead = broadcast_shapes(broadcast_shapes(leading(q), leading(k), op), leading(v), op);
+  const Shape lead = common_leading(q, k, v);
   const auto spread = [&](const Tensor& x) {
-    if (leading(x) == lead) return x;
-    Shape sizes = lead;
-    sizes.push_back(x.size(-2));
-    sizes.push_back(x.size(-1));
-    return expand(x, sizes);
+    return leading(x) == lead ? x : expand(x, with_matrix(lead, x.size(-2), x.size(-1)));
   };
   return blockwise(spread(q), spread(k), spread(v), plan);
 }

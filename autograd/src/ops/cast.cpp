@@ -1,9 +1,12 @@
-// Type and device conversion, copies.
+// Type and device conversion, copies, checks of types.
 
 #include "elementwise/common.h"
+#include "values.h"
 
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/kernels/copy.h>
+
+#include <fmt/format.h>
 
 namespace levin {
 
@@ -29,6 +32,30 @@ Tensor to(const Tensor& x, DType dtype) {
   record("to", y, {x}, [](Context& k, const Tensor& g) -> Grads { return {to(g, k.input(0).dtype)}; });
   return y;
 }
+
+namespace ops {
+
+void check_same_dtype(const char* op, std::initializer_list<Argument> arguments) {
+  const DType first = arguments.begin()->tensor.dtype();
+  bool same = true;
+  for (const Argument& a : arguments) same = same && (!a.tensor.defined() || a.tensor.dtype() == first);
+  if (same) [[likely]]
+    return;
+  std::string types;
+  for (const Argument& a : arguments)
+    if (a.tensor.defined())
+      types += fmt::format("{}{} is {}", types.empty() ? "" : ", ", a.name, name_of(a.tensor.dtype()));
+  throw DTypeError(fmt::format("[{}] {}: their types have to be equal. Convert with x.to(dtype).", op, types));
+}
+
+Tensor as_int64(const char* op, const Argument& index) {
+  if (index.tensor.dtype() == kInt64) return index.tensor;
+  if (index.tensor.dtype() == kInt32) return to(index.tensor, kInt64);
+  throw DTypeError(fmt::format("[{}] {} is {}; int32 or int64 is needed: {}.to(kInt64).", op, index.name,
+                               name_of(index.tensor.dtype()), index.name));
+}
+
+}  // namespace ops
 
 Tensor to(const Tensor& x, Device device) {
   if (x.device() == device) return x;

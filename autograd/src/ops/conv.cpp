@@ -90,11 +90,9 @@ Tensor weight_gradient(const Tensor& x, const Tensor& dy, const Geometry& geomet
 void check(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t bias_size, Pair stride,
            Pair dilation, int64_t groups) {
   if (x.dim() != 4 || weight.dim() != 4)
-    throw ShapeError(fmt::format("[{}] x and weight need four dimensions: x is {}, weight is {}.", op,
+    throw ShapeError(fmt::format("[{}] x needs three or four dimensions, and weight four: x is {}, weight is {}.", op,
                                  to_string(x.sizes()), to_string(weight.sizes())));
-  if (x.dtype() != weight.dtype() || (bias.defined() && bias.dtype() != x.dtype()))
-    throw DTypeError(fmt::format("[{}] types differ: x is {}, weight is {}. Convert one with x.to(dtype).", op,
-                                 name_of(x.dtype()), name_of(weight.dtype())));
+  check_same_dtype(op, {{"x", x}, {"weight", weight}, {"bias", bias}});
   if (!x.is_floating())
     throw DTypeError(fmt::format("[{}] x is {}; a floating type is needed.", op, name_of(x.dtype())));
   if (x.device() != weight.device())
@@ -112,6 +110,7 @@ void check(const char* op, const Tensor& x, const Tensor& weight, const Tensor& 
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& o) {
   LEVIN_AUTOCAST(lower, conv2d, x, weight, bias, o);
+  if (x.dim() == 3) return squeeze(conv2d(unsqueeze(x, 0), weight, bias, o), 0);
   check("conv2d", x, weight, bias, weight.dim() == 4 ? weight.sizes()[0] : 0, o.stride, o.dilation, o.groups);
   if (needs_float32(kernels::conv2d, x)) return to(conv2d(widened(x), widened(weight), widened(bias), o), x.dtype());
   const Shape &xs = x.sizes(), &ws = weight.sizes();
@@ -128,6 +127,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
 
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvTranspose2dOptions& o) {
   LEVIN_AUTOCAST(lower, conv_transpose2d, x, weight, bias, o);
+  if (x.dim() == 3) return squeeze(conv_transpose2d(unsqueeze(x, 0), weight, bias, o), 0);
   check("conv_transpose2d", x, weight, bias, weight.dim() == 4 ? weight.sizes()[1] * o.groups : 0, o.stride, o.dilation,
         o.groups);
   if (needs_float32(kernels::conv2d_backward_input, x))

@@ -234,9 +234,7 @@ void write(const Tensor& part, const Places& p, const Tensor& rows, const IndexP
 }
 
 void check_values(const char* op, const Tensor& x, const Tensor& values) {
-  if (values.dtype() != x.dtype())
-    throw DTypeError(fmt::format("[{}] types differ: x is {}, values are {}. Convert one with to(dtype).", op,
-                                 name_of(x.dtype()), name_of(values.dtype())));
+  check_same_dtype(op, {{"x", x}, {"values", values}});
   if (values.device() != x.device())
     throw DeviceError(fmt::format("[{}] x is on {}, values on {}. Move one with x.to(device).", op,
                                   to_string(x.device()), to_string(values.device())));

@@ -20,19 +20,16 @@ using namespace ops;
 
 namespace {
 
-void check_index(const char* op, const Tensor& x, const Tensor& index) {
-  if (index.dtype() != kInt64)
-    throw DTypeError(
-        fmt::format("[{}] the index is {}; int64 is needed: index.to(kInt64).", op, name_of(index.dtype())));
+/// Returns the index as int64.
+Tensor checked_index(const char* op, const Tensor& x, const Tensor& index) {
   if (index.device() != x.device())
     throw DeviceError(fmt::format("[{}] x is on {}, the index on {}. Move one with x.to(device).", op,
                                   to_string(x.device()), to_string(index.device())));
+  return as_int64(op, {"index", index});
 }
 
 void check_source(const char* op, const Tensor& x, const Tensor& source) {
-  if (source.dtype() != x.dtype())
-    throw DTypeError(fmt::format("[{}] types differ: x is {}, source is {}. Convert one with x.to(dtype).", op,
-                                 name_of(x.dtype()), name_of(source.dtype())));
+  check_same_dtype(op, {{"x", x}, {"source", source}});
   if (source.device() != x.device())
     throw DeviceError(fmt::format("[{}] x is on {}, source on {}. Move one with x.to(device).", op,
                                   to_string(x.device()), to_string(source.device())));
@@ -75,17 +72,17 @@ Tensor to_source_size(const Tensor& g, const Shape& sizes) {
 }  // namespace
 
 Tensor gather(const Tensor& x, int64_t axis, const Tensor& index) {
-  check_index("gather", x, index);
+  const Tensor at = checked_index("gather", x, index);
   const int a = wrap_axis(axis, x.dim(), "gather");
   check_lines("gather", "x", x, index, a, false);
   Tensor y = empty(index.sizes(), like(x));
-  const Tensor from = dense(x), at = dense(index);
+  const Tensor from = dense(x), positions = dense(at);
   Stream stream = current_stream(x.device());
-  kernels::gather({y.tensor_view(), from.tensor_view(), at.tensor_view(), a}, stream);
+  kernels::gather({y.tensor_view(), from.tensor_view(), positions.tensor_view(), a}, stream);
   if (Context* c = record("gather", y, {x}, [](Context& k, const Tensor& g) -> Grads {
         return {scatter_add(zeros(k.input(0).sizes, like(g)), k.get<int>(), k.saved(0), g)};
       })) {
-    c->save(index);
+    c->save(at);
     c->set(a);
   }
   return y;
@@ -93,7 +90,7 @@ Tensor gather(const Tensor& x, int64_t axis, const Tensor& index) {
 
 Tensor scatter_add(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source) {
   LEVIN_AUTOCAST(widest, scatter_add, x, axis, index, source);
-  check_index("scatter_add", x, index);
+  const Tensor at = checked_index("scatter_add", x, index);
   check_source("scatter_add", x, source);
   ops::refuse_bool("scatter_add", x.dtype(), "scatter");
   if (is_16_bit(x))  // so that sums are rounded once
@@ -102,28 +99,28 @@ Tensor scatter_add(const Tensor& x, int64_t axis, const Tensor& index, const Ten
   check_lines("scatter_add", "x", x, index, a, false);
   check_lines("scatter_add", "source", source, index, a, true);
   Tensor y = copy_of(x);
-  const Tensor from = dense(source), at = dense(index);
+  const Tensor from = dense(source), positions = dense(at);
   Stream stream = current_stream(x.device());
-  kernels::scatter_add({y.tensor_view(), from.tensor_view(), at.tensor_view(), a}, stream);
+  kernels::scatter_add({y.tensor_view(), from.tensor_view(), positions.tensor_view(), a}, stream);
   if (Context* c = record("scatter_add", y, {x, source}, [](Context& k, const Tensor& g) -> Grads {
         return {g, k.needs(1) ? to_source_size(gather(g, k.get<int>(), k.saved(0)), k.input(1).sizes) : Tensor()};
       })) {
-    c->save(index);
+    c->save(at);
     c->set(a);
   }
   return y;
 }
 
 Tensor scatter(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source) {
-  check_index("scatter", x, index);
+  const Tensor at = checked_index("scatter", x, index);
   check_source("scatter", x, source);
   const int a = wrap_axis(axis, x.dim(), "scatter");
   check_lines("scatter", "x", x, index, a, false);
   check_lines("scatter", "source", source, index, a, true);
   Tensor y = copy_of(x);
-  const Tensor from = dense(source), at = dense(index);
+  const Tensor from = dense(source), positions = dense(at);
   Stream stream = current_stream(x.device());
-  kernels::scatter({y.tensor_view(), from.tensor_view(), at.tensor_view(), a}, stream);
+  kernels::scatter({y.tensor_view(), from.tensor_view(), positions.tensor_view(), a}, stream);
   if (Context* c = record("scatter", y, {x, source}, [](Context& k, const Tensor& g) -> Grads {
         const Tensor where_to = k.saved(0);
         const int along = k.get<int>();
@@ -138,7 +135,7 @@ Tensor scatter(const Tensor& x, int64_t axis, const Tensor& index, const Tensor&
         }
         return {dx, ds};
       })) {
-    c->save(index);
+    c->save(at);
     c->set(a);
   }
   return y;
@@ -164,32 +161,33 @@ Tensor select_slices(const char* op, const Tensor& x, int axis, const Tensor& in
   return y;
 }
 
-void check_list(const char* op, const Tensor& x, const Tensor& index) {
-  check_index(op, x, index);
+/// Returns the list of positions as int64.
+Tensor checked_list(const char* op, const Tensor& x, const Tensor& index) {
   if (index.dim() != 1 || x.dim() == 0)
     throw ShapeError(fmt::format("[{}] x is {}, the index {}: the index needs one dimension and x at least one.", op,
                                  to_string(x.sizes()), to_string(index.sizes())));
+  return checked_index(op, x, index);
 }
 
 }  // namespace
 
 Tensor index_select(const Tensor& x, int64_t axis, const Tensor& index) {
-  check_list("index_select", x, index);
+  const Tensor at = checked_list("index_select", x, index);
   const int a = wrap_axis(axis, x.dim(), "index_select");
   Shape sizes = x.sizes();
   sizes[a] = index.numel();
-  Tensor y = select_slices("index_select", x, a, index, sizes);
+  Tensor y = select_slices("index_select", x, a, at, sizes);
   if (Context* c = record("index_select", y, {x}, [](Context& k, const Tensor& g) -> Grads {
         return {index_add(zeros(k.input(0).sizes, like(g)), k.get<int>(), k.saved(0), g)};
       })) {
-    c->save(index);
+    c->save(at);
     c->set(a);
   }
   return y;
 }
 
 Tensor index_add(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source) {
-  check_list("index_add", x, index);
+  const Tensor at = checked_list("index_add", x, index);
   check_source("index_add", x, source);
   ops::refuse_bool("index_add", x.dtype(), "scatter");
   if (is_16_bit(x)) return to(index_add(to(x, kFloat32), axis, index, to(source, kFloat32)), x.dtype());
@@ -200,11 +198,11 @@ Tensor index_add(const Tensor& x, int64_t axis, const Tensor& index, const Tenso
     throw ShapeError(fmt::format("[index_add] source is {}; {} indices along axis {} of {} need {}.",
                                  to_string(source.sizes()), index.numel(), a, to_string(x.sizes()), to_string(sizes)));
   Tensor y = copy_of(x);
-  add_slices("index_add", y, a, index, source, -1);
+  add_slices("index_add", y, a, at, source, -1);
   if (Context* c = record("index_add", y, {x, source}, [](Context& k, const Tensor& g) -> Grads {
         return {g, k.needs(1) ? index_select(g, k.get<int>(), k.saved(0)) : Tensor()};
       })) {
-    c->save(index);
+    c->save(at);
     c->set(a);
   }
   return y;
@@ -237,7 +235,7 @@ Tensor embedding_gradient(const Tensor& g, const Tensor& index, const EmbeddingO
 }  // namespace
 
 Tensor embedding(const Tensor& weight, const Tensor& index, std::optional<int64_t> padding_idx) {
-  check_index("embedding", weight, index);
+  const Tensor at = checked_index("embedding", weight, index);
   if (weight.dim() != 2)
     throw ShapeError(fmt::format("[embedding] weight is {}; it needs two dimensions (rows, columns).",
                                  to_string(weight.sizes())));
@@ -250,11 +248,11 @@ Tensor embedding(const Tensor& weight, const Tensor& index, std::optional<int64_
   }
   Shape sizes = index.sizes();
   sizes.push_back(weight.sizes()[1]);
-  Tensor y = select_slices("embedding", weight, 0, index, sizes);
+  Tensor y = select_slices("embedding", weight, 0, at, sizes);
   if (Context* c = record("embedding", y, {weight}, [](Context& k, const Tensor& g) -> Grads {
         return {embedding_gradient(g, k.saved(0), k.get<EmbeddingOptions>())};
       })) {
-    c->save(index);
+    c->save(at);
     c->set(options);
   }
   return y;

@@ -156,9 +156,7 @@ Tensor tril(const Tensor& x, int64_t diagonal) { return triangle(x, {diagonal, f
 Tensor triu(const Tensor& x, int64_t diagonal) { return triangle(x, {diagonal, true}); }
 
 Tensor one_hot(const Tensor& index, int64_t num_classes) {
-  if (index.dtype() != kInt64)
-    throw DTypeError(
-        fmt::format("[one_hot] the index is {}; int64 is needed: index.to(kInt64).", name_of(index.dtype())));
+  if (index.dtype() != kInt64) return one_hot(as_int64("one_hot", {"index", index}), num_classes);
   if (num_classes < -1)
     throw ValueError(fmt::format(
         "[one_hot] {} classes make no sense; give 1 or more, or -1 for the largest index plus one.", num_classes));

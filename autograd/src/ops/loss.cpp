@@ -33,31 +33,31 @@ Tensor reduced(const Tensor& loss, Reduction r) {
   return r == Reduction::none ? loss : r == Reduction::mean ? mean(loss) : sum(loss);
 }
 
-
-void check_weight(const char* op, const Tensor& weight, const Tensor& x) {
-  if (!weight.defined()) return;
-  if (weight.sizes() != Shape{x.sizes()[1]})
-    throw ShapeError(fmt::format("[{}] weight is {}, but {} classes need ({},).", op, to_string(weight.sizes()),
-                                 x.sizes()[1], x.sizes()[1]));
-  if (weight.dtype() != x.dtype())
-    throw DTypeError(fmt::format("[{}] weight is {}, the input is {}. Convert one with x.to(dtype).", op,
-                                 name_of(weight.dtype()), name_of(x.dtype())));
+/// Returns the axis of the classes of x, which is (B, C, ...), or (C) without a batch.
+int class_axis(const char* op, const Argument& x) {
+  if (x.tensor.dim() == 0)
+    throw ShapeError(fmt::format("[{}] {} is (), but (batch, classes, ...) or (classes,) is needed.", op, x.name));
+  return x.tensor.dim() == 1 ? 0 : 1;
 }
 
-/// Checks that the labels of x (B, C, ...) are int64 (B, ...).
-void check_label_sizes(const char* op, const Tensor& x, const Tensor& target) {
-  if (x.dim() < 2)
-    throw ShapeError(
-        fmt::format("[{}] the input is {}, but (batch, classes, ...) is needed.", op, to_string(x.sizes())));
-  if (target.dtype() != kInt64)
-    throw DTypeError(
-        fmt::format("[{}] class numbers have to be int64, target is {}; convert it with target.to(kInt64).", op,
-                    name_of(target.dtype())));
-  Shape expected = x.sizes();
-  expected.erase(1);
-  if (target.sizes() != expected)
-    throw ShapeError(fmt::format("[{}] target is {}, but an input of {} needs {}.", op, to_string(target.sizes()),
-                                 to_string(x.sizes()), to_string(expected)));
+void check_weight(const char* op, const Tensor& weight, const Argument& x) {
+  if (!weight.defined()) return;
+  const int64_t classes = x.tensor.sizes()[class_axis(op, x)];
+  if (weight.sizes() != Shape{classes})
+    throw ShapeError(fmt::format("[{}] weight is {}, but {} classes need ({},).", op, to_string(weight.sizes()),
+                                 classes, classes));
+  check_same_dtype(op, {x, {"weight", weight}});
+}
+
+/// Checks that the labels of x have its sizes without the axis of the classes, and returns them as int64.
+Tensor checked_labels(const char* op, const Argument& x, const Tensor& target) {
+  Shape expected = x.tensor.sizes();
+  expected.erase(class_axis(op, x));
+  const Tensor labels = as_int64(op, {"target", target});
+  if (labels.sizes() != expected)
+    throw ShapeError(fmt::format("[{}] target is {}, but {} of {} needs {}.", op, to_string(target.sizes()), x.name,
+                                 to_string(x.tensor.sizes()), to_string(expected)));
+  return labels;
 }
 
 /// Reshapes (C) to (1, C, 1, ...).
@@ -299,7 +299,7 @@ Tensor composed_bce(const Tensor& x, const Tensor& target, const BceOptions& opt
 
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options) {
   LEVIN_AUTOCAST(float32, cross_entropy, logits, target, options);
-  check_floating("cross_entropy", logits);
+  check_floating("cross_entropy", logits, "logits");
   if (needs_float32(kernels::cross_entropy, logits)) {
     CrossEntropyOptions wide = options;
     wide.weight = widened(options.weight);
@@ -308,29 +308,27 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntr
   if (options.label_smoothing < 0.0 || options.label_smoothing > 1.0)
     throw ValueError(
         fmt::format("[cross_entropy] label_smoothing is {}, but has to lie in [0, 1].", options.label_smoothing));
-  if (logits.dim() == 1) {  // a single sample
-    Shape sizes{1};
-    for (const int64_t n : target.sizes()) sizes.push_back(n);
-    const Tensor loss = cross_entropy(unsqueeze(logits, 0), reshape(target, sizes), options);
-    return options.reduction == Reduction::none ? reshape(loss, {}) : loss;
-  }
-  const bool probabilities = target.is_floating() && target.sizes() == logits.sizes();
-  if (!probabilities) check_label_sizes("cross_entropy", logits, target);
-  check_weight("cross_entropy", options.weight, logits);
-  return fused_cross_entropy(logits, probabilities ? to(target, logits.dtype()) : target, options);
+  const bool probabilities = target.is_floating() && logits.dim() > 0 && target.sizes() == logits.sizes();
+  const Tensor truth =
+      probabilities ? to(target, logits.dtype()) : checked_labels("cross_entropy", {"logits", logits}, target);
+  check_weight("cross_entropy", options.weight, {"logits", logits});
+  if (logits.dim() > 1) return fused_cross_entropy(logits, truth, options);
+  const Tensor loss = fused_cross_entropy(unsqueeze(logits, 0), unsqueeze(truth, 0), options);
+  return reshape(loss, {});
 }
 
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const NllOptions& options) {
   LEVIN_AUTOCAST(float32, nll_loss, log_probabilities, target, options);
-  check_floating("nll_loss", log_probabilities);
+  check_floating("nll_loss", log_probabilities, "log_probabilities");
   if (is_16_bit(log_probabilities)) {  // the sum of the weights would overflow in float16
     NllOptions wide = options;
     wide.weight = widened(options.weight);
     return to(nll_loss(widened(log_probabilities), target, wide), log_probabilities.dtype());
   }
-  check_label_sizes("nll_loss", log_probabilities, target);
-  check_weight("nll_loss", options.weight, log_probabilities);
-  const Tensor labels = contiguous(target);
+  const Tensor labels = contiguous(checked_labels("nll_loss", {"log_probabilities", log_probabilities}, target));
+  check_weight("nll_loss", options.weight, {"log_probabilities", log_probabilities});
+  if (log_probabilities.dim() == 1)
+    return reshape(nll_loss(unsqueeze(log_probabilities, 0), unsqueeze(labels, 0), options), {});
   Stream stream = current_stream(labels.device());
   kernels::check_labels({labels.tensor_view(), log_probabilities.sizes()[1], options.ignore_index, "nll_loss"}, stream);
   const Tensor ignored = eq(labels, options.ignore_index), safe = masked_fill(labels, ignored, 0);

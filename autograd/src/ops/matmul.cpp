@@ -1,6 +1,7 @@
 // Matrix products and their gradients.
 
 #include "autocast.h"
+#include "values.h"
 
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/ops/matmul.h>
@@ -18,15 +19,13 @@ using namespace ops;
 
 namespace {
 
-void check_operands(const char* op, const Tensor& a, const Tensor& b) {
-  if (a.dtype() != b.dtype())
-    throw DTypeError(fmt::format("[{}] types differ: a is {}, b is {}. Convert one with x.to(dtype).", op,
-                                 name_of(a.dtype()), name_of(b.dtype())));
-  if (a.dtype() == kBool)
+void check_operands(const char* op, const Argument& a, const Argument& b) {
+  check_same_dtype(op, {a, b});
+  if (a.tensor.dtype() == kBool)
     throw DTypeError(fmt::format("[{}] bool matrices have no product; convert them with x.to(kInt32).", op));
-  if (a.device() != b.device())
-    throw DeviceError(fmt::format("[{}] a is on {}, b on {}. Move one with x.to(device).", op, to_string(a.device()),
-                                  to_string(b.device())));
+  if (a.tensor.device() != b.tensor.device())
+    throw DeviceError(fmt::format("[{}] {} is on {}, {} on {}. Move one with x.to(device).", op, a.name,
+                                  to_string(a.tensor.device()), b.name, to_string(b.tensor.device())));
 }
 
 [[noreturn]] void inner_sizes_differ(const char* op, const Tensor& a, const Tensor& b) {
@@ -36,7 +35,7 @@ void check_operands(const char* op, const Tensor& a, const Tensor& b) {
 }
 
 void check_matrices(const char* op, const Tensor& a, const Tensor& b) {
-  check_operands(op, a, b);
+  check_operands(op, {"a", a}, {"b", b});
   if (a.dim() != 2 || b.dim() != 2)
     throw ShapeError(fmt::format("[{}] two matrices are needed: a is {}, b is {}. Use matmul() for other ranks.", op,
                                  to_string(a.sizes()), to_string(b.sizes())));
@@ -88,7 +87,7 @@ Tensor batched(const char* op, const Tensor& a, const Tensor& b) {
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
   LEVIN_AUTOCAST(lower, matmul, a, b);
-  check_operands("matmul", a, b);
+  check_operands("matmul", {"a", a}, {"b", b});
   const int ad = a.dim(), bd = b.dim();
   if (ad == 0 || bd == 0)
     throw ShapeError(fmt::format("[matmul] both need a dimension at least: a is {}, b is {}. Use * for numbers.",
@@ -117,7 +116,7 @@ Tensor mm(const Tensor& a, const Tensor& b) {
 
 Tensor bmm(const Tensor& a, const Tensor& b) {
   LEVIN_AUTOCAST(lower, bmm, a, b);
-  check_operands("bmm", a, b);
+  check_operands("bmm", {"a", a}, {"b", b});
   if (a.dim() != 3 || b.dim() != 3 || a.sizes()[0] != b.sizes()[0])
     throw ShapeError(fmt::format("[bmm] two batches of the same size are needed: a is {}, b is {}.",
                                  to_string(a.sizes()), to_string(b.sizes())));
@@ -180,14 +179,14 @@ Tensor addmm(const Tensor& bias, const Tensor& a, const Tensor& b, const Scalar&
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   LEVIN_AUTOCAST(lower, linear, x, weight, bias);
-  check_operands("linear", x, weight);
+  check_operands("linear", {"x", x}, {"weight", weight});
   if (weight.dim() != 2 || x.dim() == 0 || x.sizes().back() != weight.sizes()[1])
     throw ShapeError(fmt::format("[linear] x is {}, weight is {}: the last size of x must be the weight's second.",
                                  to_string(x.sizes()), to_string(weight.sizes())));
   if (bias.defined() && (bias.dim() != 1 || bias.sizes()[0] != weight.sizes()[0]))
     throw ShapeError(fmt::format("[linear] bias is {}, weight is {}: bias needs one value an output, ({},).",
                                  to_string(bias.sizes()), to_string(weight.sizes()), weight.sizes()[0]));
-  if (bias.defined()) check_operands("linear", x, bias);
+  if (bias.defined()) check_operands("linear", {"x", x}, {"bias", bias});
   if (x.dim() != 2) {
     Shape sizes = x.sizes();
     sizes[x.dim() - 1] = weight.sizes()[0];

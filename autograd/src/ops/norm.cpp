@@ -168,8 +168,8 @@ DType parameter_type(const Tensor& x, std::initializer_list<Tensor> parameters) 
   return x.dtype();
 }
 
-void check_batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
-                      const Tensor& running_var, const BatchNormOptions& options) {
+void check_batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
+                      const Tensor& bias, const BatchNormOptions& options) {
   check_floating("batch_norm", x);
   if (x.dim() < 2)
     throw ShapeError(fmt::format("[batch_norm] x is {}, but (batch, channels, ...) is needed; unsqueeze an axis?",
@@ -181,7 +181,7 @@ void check_batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias,
   check_parameter("batch_norm", "running_mean", running_mean, x, channels, type);
   check_parameter("batch_norm", "running_var", running_var, x, channels, type);
   if (!options.training && !(running_mean.defined() && running_var.defined()))
-    throw ValueError("[batch_norm] evaluation needs running_mean and running_var; pass them, or set training.");
+    throw ValueError("[batch_norm] evaluation needs running_mean and running_var; pass them, or {.training = true}.");
   if (options.training && x.sizes()[1] != 0 && x.numel() / x.sizes()[1] < 2)
     throw ValueError(
         fmt::format("[batch_norm] x is {}: training needs more than one value a channel for a variance. Use a "
@@ -219,12 +219,12 @@ Grads training_gradients(Context& k, const Tensor& g) {
 
 }  // namespace
 
-Tensor batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
-                  const Tensor& running_var, const BatchNormOptions& options) {
-  check_batch_norm(x, weight, bias, running_mean, running_var, options);
+Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
+                  const Tensor& bias, const BatchNormOptions& options) {
+  check_batch_norm(x, running_mean, running_var, weight, bias, options);
   if (needs_float32(kernels::batch_norm, x)) {
     const Tensor mean_now = widened(running_mean), var_now = widened(running_var);
-    const Tensor y = batch_norm(widened(x), widened(weight), widened(bias), mean_now, var_now, options);
+    const Tensor y = batch_norm(widened(x), mean_now, var_now, widened(weight), widened(bias), options);
     if (options.training) update_running(running_mean, mean_now), update_running(running_var, var_now);
     return to(y, x.dtype());
   }

@@ -11,11 +11,23 @@
 namespace levin::ops {
 
 /// Throws DTypeError unless x holds floating-point values.
-inline void check_floating(const char* op, const Tensor& x) {
+inline void check_floating(const char* op, const Tensor& x, const char* name = "x") {
   if (!x.is_floating())
-    throw DTypeError(fmt::format("[{}] needs floating-point values, x is {}; convert it with x.to(kFloat32).", op,
-                                 name_of(x.dtype())));
+    throw DTypeError(fmt::format("[{}] needs floating-point values, {} is {}; convert it with {}.to(kFloat32).", op,
+                                 name, name_of(x.dtype()), name));
 }
+
+/// A tensor and its name in messages.
+struct Argument {
+  const char* name;
+  const Tensor& tensor;
+};
+
+/// Throws DTypeError unless all tensors that are defined have the dtype of the first.
+void check_same_dtype(const char* op, std::initializer_list<Argument> arguments);
+
+/// Returns positions or class labels as int64, which kernels read; converts int32. Throws DTypeError for other types.
+Tensor as_int64(const char* op, const Argument& index);
 
 inline bool is_16_bit(const Tensor& x) { return x.dtype() == kHalf || x.dtype() == kBFloat16; }
 

@@ -30,8 +30,8 @@ void move_towards(const Tensor& running, const Tensor& now, double momentum) {
 
 }  // namespace
 
-Tensor sync_batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
-                       const Tensor& running_var, const BatchNormOptions& options,
+Tensor sync_batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
+                       const Tensor& bias, const BatchNormOptions& options,
                        const std::shared_ptr<ProcessGroup>& group) {
   check_input(x, weight.defined() ? weight.numel() : x.dim() >= 2 ? x.size(1) : 0);
   const int64_t channels = x.size(1);
@@ -67,7 +67,7 @@ namespace {
 
 nn::BatchNorm::Normalizer over_ranks(std::shared_ptr<ProcessGroup> group) {
   return [group = std::move(group)](const nn::BatchNorm& norm, const Tensor& x, double momentum) {
-    return sync_batch_norm(x, norm.weight, norm.bias, norm.running_mean, norm.running_var,
+    return sync_batch_norm(x, norm.running_mean, norm.running_var, norm.weight, norm.bias,
                            {.momentum = momentum, .eps = norm.options.eps}, group);
   };
 }

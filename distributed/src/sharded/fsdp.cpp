@@ -352,7 +352,8 @@ void FullyShardedDataParallel::load_state_dict(const StateDict& whole) {
       problems.push_back(fmt::format("missing: \"{}\"", name));
     else if (!theirs->defined())
       continue;
-    else if (theirs->sizes() != mine.sizes() || theirs->dtype() != mine.dtype())
+    else if (theirs->sizes() != mine.sizes() ||
+             (theirs->dtype() != mine.dtype() && !(theirs->is_floating() && mine.is_floating())))
       problems.push_back(fmt::format("\"{}\" is {} {} here and {} {} there", name, to_string(mine.sizes()),
                                      name_of(mine.dtype()), to_string(theirs->sizes()), name_of(theirs->dtype())));
   }

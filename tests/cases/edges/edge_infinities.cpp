@@ -37,7 +37,7 @@ OpCase infinite_channels() {
       "batch_norm_of_an_infinity",
       [](const Tensors& x) -> Tensors {
         const Tensor mean = zeros({x[0].size(1)}, like(x[0])), var = ones({x[0].size(1)}, like(x[0]));
-        const Tensor y = batch_norm(x[0], {}, {}, mean, var, {.momentum = 0.5});
+        const Tensor y = batch_norm(x[0], mean, var, {}, {}, {.training = true, .momentum = 0.5});
         return {mean, var, isnan(y)};
       },
       [](const Tensors& in) -> Tensors {

@@ -215,7 +215,7 @@ OpCase new_statistics() {
       "batch_norm_momentum_1",
       [](const Tensors& x) -> Tensors {
         const Tensor mean = full({x[0].size(1)}, -3.0, like(x[0])), var = ones({x[0].size(1)}, like(x[0]));
-        batch_norm(x[0], {}, {}, mean, var, {.momentum = 1.0});
+        batch_norm(x[0], mean, var, {}, {}, {.training = true, .momentum = 1.0});
         return {mean, var};
       },
       [](const Tensors& in) -> Tensors {

@@ -118,7 +118,7 @@ struct GptBlock : nn::Module {
     const int64_t batch = x.size(0), length = x.size(1), width = x.size(2), heads = 2;
     const Tensor parts = qkv(norm1(x)).reshape({batch, length, 3, heads, width / heads});
     const auto part = [&](int64_t i) { return parts.select(2, i).transpose(1, 2); };  // (B, heads, T, width / heads)
-    const Tensor mixed = scaled_dot_product_attention(part(0), part(1), part(2), {.causal = true});
+    const Tensor mixed = scaled_dot_product_attention(part(0), part(1), part(2), {.is_causal = true});
     const Tensor y = x + out(mixed.transpose(1, 2).reshape({batch, length, width}));
     return y + down(gelu(up(norm2(y))));
   }

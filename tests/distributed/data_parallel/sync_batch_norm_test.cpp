@@ -95,7 +95,7 @@ TEST_CASE("sync batch norm: first and second gradients match finite differences 
     const Tensor gain = tensor({0.5, 1.5, -1.0}), shift = tensor({0.1, 0.2, 0.3});
     const Tensor x = cut(images(3, kFloat64), sizes, group.rank()).clone().requires_grad_();
     const auto loss = [&](const Tensor& at) {
-      return weighted(sync_batch_norm(at, gain.to(kFloat64), shift.to(kFloat64), {}, {}, {}, group_handle), weights);
+      return weighted(sync_batch_norm(at, {}, {}, gain.to(kFloat64), shift.to(kFloat64), {}, group_handle), weights);
     };
     const auto along = [&](const Tensor& at) {
       return sum(mul(grad({loss(at)}, {at}, {.create_graph = true})[0], direction));

@@ -242,6 +242,10 @@ TEST_CASE("fsdp: the saved state equals that of one process and loads on another
   const auto group = make_process_group("single");
   Net net(1);
   FullyShardedDataParallel fsdp(net, group, kSmall);
+  StateDict doubles;
+  for (const auto& [name, t] : model) doubles.set(name, t.to(kFloat64));
+  fsdp.load_state_dict(doubles);
+  same(fsdp.state_dict(), model);
   StateDict wrong = model;
   wrong.set("more", ones({2}));
   wrong.set("fc1.bias", ones({2}));

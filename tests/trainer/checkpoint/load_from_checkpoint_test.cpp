@@ -1,4 +1,5 @@
 // Networks and hyper-parameters from a checkpoint; saving by hand.
+#include <levin/core/warning.h>
 #include <levin/trainer/checkpoint/checkpoint.h>
 
 #include <unistd.h>
@@ -88,6 +89,28 @@ TEST_CASE("strict or partial loading: both lists of names are reported") {
   CHECK(tests.test(part, data, (f.path / "a").string())[0].count("test_acc") == 1);
   CHECK(part.fc1.weight.to_vector<float>() == model.fc1.weight.to_vector<float>());
   CHECK(part.other.weight.to_vector<float>() == other);
+}
+
+TEST_CASE("weights of another floating type are converted, with one warning") {
+  const TempDir f;
+  ToyModule model;
+  Trainer trainer(quiet({.max_epochs = 1, .precision = "64-true"}));
+  train(model, trainer);
+  trainer.save_checkpoint(f.path / "a");
+  std::vector<std::string> said;
+  const WarningHandler former = set_warning_handler([&](const std::string& text) { said.push_back(text); });
+  const auto net = load_from_checkpoint<ToyModule>(f.path / "a");
+  ToyModule same;
+  Trainer tests(quiet());
+  const DataModule data{.test = std::make_shared<data::DataLoader>(toy_points(4), data::DataLoaderOptions{})};
+  tests.test(same, data, (f.path / "a").string());
+  set_warning_handler(former);
+  const std::string wanted =
+      (f.path / "a").string() + ": 4 tensors converted to the network's dtype: fc1.weight, ...";
+  CHECK(said == std::vector<std::string>{wanted, wanted});
+  CHECK(net->fc1.weight.dtype() == kFloat32);
+  CHECK(values_of(*net) == values_of(model));
+  CHECK(values_of(same) == values_of(model));
 }
 
 TEST_CASE("hyper-parameters are printed with the summary") {

@@ -157,6 +157,10 @@ TEST_CASE("Fabric: load_raw takes the weights of a file, strictly or as far as t
     fabric.load_raw(file, model);
     for (const auto& [name, t] : fabric.precision().weights(model))
       CHECK(t.to_vector<float>() == given.state_dict().at(name).to_vector<float>());
+    less.set("fc2.bias", zeros({3}, {.dtype = kFloat64}));
+    interop::save_safetensors(folder.path / "doubles.safetensors", less);
+    CHECK(fabric.load_raw(folder.path / "doubles.safetensors", model).converted ==
+          std::vector<std::string>{"fc2.bias"});
     CHECK_THROWS_AS(fabric.load_raw(folder.path / "none.safetensors", model), IoError);
   }
 }

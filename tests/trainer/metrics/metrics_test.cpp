@@ -256,6 +256,15 @@ TEST_CASE("non-default options of metrics") {
   CHECK(with.value() == without.value());
 }
 
+TEST_CASE("int32 classes count as int64 ones") {
+  const Tensor scores = tensor({0.1, 0.7, 0.2, 0.8, 0.1, 0.1}).reshape({2, 3}), classes = tensor<int64_t>({1, 2});
+  for (const Tensor& preds : {scores, argmax(scores, 1), argmax(scores, 1).to(kInt32)}) {
+    metrics::Accuracy accuracy({.num_classes = 3});
+    accuracy.update(preds, classes.to(kInt32));
+    CHECK(accuracy.compute().item<double>() == 0.5);
+  }
+}
+
 TEST_CASE("16-bit scores are summed in float32") {
   manual_seed(9);
   const Tensor scores = (randn({2, 5, 50}) * 3).to(kHalf), words = randint(0, 50, {2, 5});

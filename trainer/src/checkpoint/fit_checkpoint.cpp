@@ -1,5 +1,6 @@
 #include "src/checkpoint/fit_checkpoint.h"
 
+#include <levin/core/warning.h>
 #include <levin/trainer/checkpoint/load_from_checkpoint.h>
 
 #include <fmt/format.h>
@@ -115,17 +116,15 @@ Checkpoint load_for_fit(Run& run, const fs::path& folder) {
 void load_weights(Run& run, const StateDict& weights, const fs::path& folder) {
   LevinModule& module = run.module;
   StateDict fitting;
-  if (!module.strict_loading) {
-    nn::LoadReport report;
-    fitting = fitting_weights(*run.strategy, *run.precision, module, weights, report);
-    if (const auto text = detail::describe(report); !text.empty()) logging::warn("{}: {}", folder.string(), text);
-  }
+  nn::LoadReport report;
+  if (!module.strict_loading) fitting = fitting_weights(*run.strategy, *run.precision, module, weights, report);
   try {
     const StateDict& whole = module.strict_loading ? weights : fitting;
-    load_full_state_dict(*run.strategy, *run.precision, module, whole);
+    report.converted = load_full_state_dict(*run.strategy, *run.precision, module, whole);
   } catch (const StateError& e) {
     throw StateError(fmt::format("[checkpoint] {} belongs to another network: {}", folder.string(), e.what()));
   }
+  if (const auto text = detail::describe(report); !text.empty()) warn(fmt::format("{}: {}", folder.string(), text));
 }
 
 }  // namespace levin

@@ -17,10 +17,18 @@ inline StateDict full_state_dict(Strategy& strategy, const PrecisionPlugin& prec
   return sharded ? sharded->full_state_dict(module) : precision.weights(module);
 }
 
-inline void load_full_state_dict(Strategy& strategy, PrecisionPlugin& precision, nn::Module& module,
-                                 const StateDict& full) {
+/// Returns the names whose floating dtype differs from that in which a checkpoint of this run stores them.
+inline std::vector<std::string> load_full_state_dict(Strategy& strategy, PrecisionPlugin& precision, nn::Module& module,
+                                                     const StateDict& full) {
   auto* const sharded = strategy.sharded_weights();
+  std::vector<std::string> converted;
+  for (const auto& [name, mine] : sharded ? module.state_dict() : precision.weights(module)) {
+    const Tensor* theirs = full.find(name);
+    if (!theirs || !theirs->defined() || theirs->dtype() == mine.dtype()) continue;
+    if (theirs->is_floating() && mine.is_floating()) converted.push_back(name);
+  }
   sharded ? sharded->load_full_state_dict(module, full) : precision.load_weights(module, full);
+  return converted;
 }
 
 /// For loading that is not strict: returns `given` for names that the module has, and the module's values for the

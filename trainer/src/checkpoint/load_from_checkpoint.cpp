@@ -1,17 +1,22 @@
 #include <levin/trainer/checkpoint/load_from_checkpoint.h>
 
-#include <fmt/format.h>
+#include <levin/core/warning.h>
 
-#include "src/logging.h"
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace levin::detail {
 
 std::string describe(const nn::LoadReport& report) {
-  std::string out;
-  if (!report.missing.empty()) out = fmt::format("not in the checkpoint: {}", fmt::join(report.missing, ", "));
+  std::vector<std::string> parts;
+  if (!report.missing.empty())
+    parts.push_back(fmt::format("not in the checkpoint: {}", fmt::join(report.missing, ", ")));
   if (!report.unexpected.empty())
-    out += fmt::format("{}not in this network: {}", out.empty() ? "" : "; ", fmt::join(report.unexpected, ", "));
-  return out;
+    parts.push_back(fmt::format("not in this network: {}", fmt::join(report.unexpected, ", ")));
+  if (const std::size_t n = report.converted.size(); n > 0)
+    parts.push_back(fmt::format("{} {} converted to the network's dtype: {}{}", n, n == 1 ? "tensor" : "tensors",
+                                report.converted[0], n == 1 ? "" : ", ..."));
+  return fmt::format("{}", fmt::join(parts, "; "));
 }
 
 void load_checkpoint(nn::Module& module, const Checkpoint& c, const nn::LoadOptions& options,
@@ -24,7 +29,7 @@ void load_checkpoint(nn::Module& module, const Checkpoint& c, const nn::LoadOpti
   }
   try {
     const nn::LoadReport report = module.load_state_dict(c.model, options);
-    if (const auto text = describe(report); !text.empty()) logging::warn("{}: {}", folder.string(), text);
+    if (const auto text = describe(report); !text.empty()) warn(fmt::format("{}: {}", folder.string(), text));
   } catch (const StateError& e) {
     throw StateError(fmt::format("[checkpoint] {} belongs to another network: {}", folder.string(), e.what()));
   }

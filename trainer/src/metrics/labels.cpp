@@ -48,8 +48,8 @@ void check_rules(const LabelRules& r) {
 
 void check_targets(const char* name, const Tensor& target, std::int64_t classes,
                    const std::optional<std::int64_t>& ignore_index) {
-  if (target.dtype() != kInt64 && target.dtype() != kBool)
-    throw DTypeError(fmt::format("[{}] targets are {}. Give int64 classes.", name, name_of(target.dtype())));
+  if (target.dtype() != kInt64 && target.dtype() != kInt32 && target.dtype() != kBool)
+    throw DTypeError(fmt::format("[{}] targets are {}. Give int64 or int32 classes.", name, name_of(target.dtype())));
   if (target.device() != kCpu || target.numel() == 0 || target.dtype() == kBool) return;
   Tensor known = target;
   if (ignore_index) known = target.masked_fill(target.eq(*ignore_index), 0);

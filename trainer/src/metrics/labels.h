@@ -37,7 +37,7 @@ std::vector<std::int64_t> decide_counts(const Tensor& counts, const Tensor& logi
 /// (classes) int64: weighted count of each class among `labels` (n) with `weight` (n).
 Tensor count_classes(std::int64_t classes, const Tensor& labels, const Tensor& weight);
 
-/// Throws unless targets are int64 classes below `classes`; values are checked on the CPU only.
+/// Throws unless targets are int64 or int32 classes below `classes`; values are checked on the CPU only.
 void check_targets(const char* name, const Tensor& target, std::int64_t classes,
                    const std::optional<std::int64_t>& ignore_index);
 

@@ -106,7 +106,7 @@ StateDict MasterWeights::state_dict(const nn::Module& module) const {
 
 void MasterWeights::load_state_dict(nn::Module& module, const StateDict& state) {
   const no_grad guard;
-  module.load_state_dict(state, {.convert = true});
+  module.load_state_dict(state);
   for (const Pair& p : pairs_)
     if (const Tensor* t = state.find(p.name)) p.master.copy_(t->to(p.master.device(), kFloat32));
 }

@@ -62,8 +62,8 @@ class FullyShardedDataParallel {
 
   /// The full state dict of the module on rank 0, empty on other ranks. Must be called on all ranks.
   StateDict state_dict() const;
-  /// Keeps this rank's part; an undefined tensor changes nothing. Throws StateError, without having changed anything,
-  /// for missing, unexpected or mismatched tensors.
+  /// Keeps this rank's part, converted from other floating dtypes; an undefined tensor changes nothing. Throws
+  /// StateError, without having changed anything, for missing, unexpected or mismatched tensors.
   void load_state_dict(const StateDict& whole);
   /// As above for an optimizer that steps pieces; its state is that of an optimizer that steps the parameters.
   StateDict optimizer_state(const optim::Optimizer& optimizer) const;

@@ -8,12 +8,13 @@
 
 namespace levin::distributed {
 
-/// As levin::batch_norm in training, with mean and variance over the batches of all ranks of the group. x is (B, C,
-/// ...); weight, bias, running_mean and running_var are (C) or undefined. Ranks have the same C and dtype; B may differ
-/// and may be 0. Forward and backward each run two exchanges of C numbers, on all ranks; double backward is supported.
-/// Statistics of 16-bit floats are computed in float32 at least, sums over the ranks in float64.
-Tensor sync_batch_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& running_mean,
-                       const Tensor& running_var, const BatchNormOptions& options,
+/// As levin::batch_norm in training, with mean and variance over the batches of all ranks of the group, whatever
+/// options.training is. x is (B, C, ...); running_mean, running_var, weight and bias are (C) or undefined. Ranks have
+/// the same C and dtype; B may differ and may be 0. Forward and backward each run two exchanges of C numbers, on all
+/// ranks; double backward is supported. Statistics of 16-bit floats are computed in float32 at least, sums over the
+/// ranks in float64.
+Tensor sync_batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
+                       const Tensor& bias, const BatchNormOptions& options,
                        const std::shared_ptr<ProcessGroup>& group);
 
 /// Normalises each channel of (B, C, ...) by the statistics of all ranks' batches in training, else by the running

@@ -8,11 +8,14 @@ namespace levin::nn {
 /// Calls its children one after the other; they are named "0", "1", ...
 ///
 ///   nn::Sequential net(nn::Conv2d(1, 16, 5, {.padding = 2}), nn::ReLU(), nn::MaxPool2d(2), nn::Flatten());
+///
+/// Children may be of type Sequential. To nest a single one, call push_back: Sequential(Sequential(...)) moves it.
 class Sequential : public Module {
  public:
   Sequential() = default;
   template <class... M>
-    requires(sizeof...(M) > 0 && (std::derived_from<M, Module> && ...) && !(std::same_as<M, Sequential> && ...))
+    requires(sizeof...(M) > 0 && (std::derived_from<M, Module> && ...) &&
+             !(sizeof...(M) == 1 && (std::same_as<M, Sequential> && ...)))
   explicit Sequential(M&&... modules) {
     (push_back(std::move(modules)), ...);
   }

@@ -36,7 +36,7 @@ struct Conv2dOptions {
   int64_t groups = 1;
   bool bias = true;
 };
-/// Computes the cross-correlation: (B, C, H, W) to (B, O, H', W').
+/// Computes the cross-correlation: (B, C, H, W) to (B, O, H', W'), or (C, H, W) to (O, H', W').
 class Conv2d : public Layer<Conv2d> {
  public:
   using Options = Conv2dOptions;
@@ -64,8 +64,8 @@ struct ConvTranspose2dOptions {
   bool bias = true;
   Pair dilation = 1;
 };
-/// Computes the gradient of Conv2d with respect to its input: (B, C, H, W) to (B, O, H', W') with
-/// H' = (H - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1.
+/// Computes the gradient of Conv2d with respect to its input: (B, C, H, W) to (B, O, H', W'), or (C, H, W) to
+/// (O, H', W'), with H' = (H - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1.
 class ConvTranspose2d : public Layer<ConvTranspose2d> {
  public:
   using Options = ConvTranspose2dOptions;
@@ -151,8 +151,8 @@ class Dropout : public Layer<Dropout> {
 struct EmbeddingOptions {
   std::optional<int64_t> padding_idx{};  ///< this row is initialized to zeros and gets no gradient
 };
-/// Looks up rows of a table (num_embeddings, embedding_dim) by int64 index: (...) to (..., embedding_dim). The table is
-/// initialized from the standard normal distribution.
+/// Looks up rows of a table (num_embeddings, embedding_dim) by int64 or int32 index: (...) to (..., embedding_dim). The
+/// table is initialized from the standard normal distribution.
 class Embedding : public Layer<Embedding> {
  public:
   using Options = EmbeddingOptions;

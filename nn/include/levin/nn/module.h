@@ -29,14 +29,14 @@
 namespace levin::nn {
 
 struct LoadOptions {
-  bool strict = true;    ///< missing and unexpected names are errors
-  bool convert = false;  ///< a different dtype is converted instead of being an error
+  bool strict = true;  ///< missing and unexpected names are errors
 };
 
-/// The keys that load_state_dict could not match; with strict both lists are empty.
+/// The names that load_state_dict did not find, or whose values it converted.
 struct LoadReport {
-  std::vector<std::string> missing;
-  std::vector<std::string> unexpected;
+  std::vector<std::string> missing{};     ///< names that only the module has; empty with strict
+  std::vector<std::string> unexpected{};  ///< names that only the state has; empty with strict
+  std::vector<std::string> converted{};   ///< names whose floating dtypes differ; the module keeps its own
 };
 
 class BatchNorm;
@@ -133,8 +133,9 @@ class Module {
   // State
   /// Returns parameters and persistent buffers in the order of registration, as detached handles to the same memory.
   StateDict state_dict() const;
-  /// Copies the values of `state` into parameters and buffers. On any mismatch it throws one StateError that lists
-  /// missing and unexpected names, shapes and dtypes, and changes nothing.
+  /// Copies the values of `state` into parameters and buffers, which keep their dtype: values of another floating dtype
+  /// are converted and reported. On any other mismatch it throws one StateError that lists missing and unexpected
+  /// names, shapes and dtypes, and changes nothing.
   LoadReport load_state_dict(const StateDict& state, const LoadOptions& options = {});
 
   /// Returns this module as a BatchNorm, so that others can freeze, synchronize or recompute its running statistics;

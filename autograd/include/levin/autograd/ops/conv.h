@@ -1,5 +1,5 @@
 #pragma once
-// Convolution and pooling over (B, C, H, W).
+// Convolution and pooling over images (B, C, H, W), or one image (C, H, W).
 
 #include <levin/core/tensor.h>
 
@@ -22,7 +22,8 @@ struct Conv2dOptions {
   Pair dilation = 1;
   int64_t groups = 1;
 };
-/// Computes the cross-correlation: x (B, C, H, W), weight (O, C / groups, kh, kw), bias (O) or undefined.
+/// Computes the cross-correlation: x (B, C, H, W) or (C, H, W), weight (O, C / groups, kh, kw), bias (O) or undefined,
+/// all of one floating dtype. Returns (B, O, H', W') or (O, H', W').
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Conv2dOptions& options = {});
 
 struct ConvTranspose2dOptions {
@@ -33,7 +34,7 @@ struct ConvTranspose2dOptions {
   Pair dilation = 1;
 };
 /// Computes the gradient of conv2d with respect to its input as an operation of its own:
-/// x (B, C, H, W), weight (C, O / groups, kh, kw).
+/// x (B, C, H, W) or (C, H, W), weight (C, O / groups, kh, kw).
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                         const ConvTranspose2dOptions& options = {});
 

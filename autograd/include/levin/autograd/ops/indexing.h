@@ -1,5 +1,5 @@
 #pragma once
-// Joining, indexing and sorting.
+// Joining, indexing and sorting. Tensors of positions are int64 or int32.
 
 #include <levin/autograd/ops/reduce.h>
 #include <levin/core/tensor.h>
@@ -10,14 +10,13 @@ Tensor cat(std::span<const Tensor> tensors, int64_t axis = 0);
 Tensor cat(std::initializer_list<Tensor> tensors, int64_t axis = 0);
 Tensor stack(std::span<const Tensor> tensors, int64_t axis = 0);
 Tensor stack(std::initializer_list<Tensor> tensors, int64_t axis = 0);
-/// Computes out[i][j] = x[index[i][j]][j] for axis 0, and so on; index is int64 and at most as large as x along the
-/// other axes.
+/// Computes out[i][j] = x[index[i][j]][j] for axis 0, and so on; index is at most as large as x along the other axes.
 Tensor gather(const Tensor& x, int64_t axis, const Tensor& index);
 /// Returns a copy of x to which source is added at index along axis; repeated positions are summed in a fixed order.
 Tensor scatter_add(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source);
 /// Returns a copy of x with source's values written at index along axis; at a repeated position the last write wins.
 Tensor scatter(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source);
-/// Returns the slices along axis selected by a one-dimensional int64 index, in its order.
+/// Returns the slices along axis selected by a one-dimensional index, in its order.
 Tensor index_select(const Tensor& x, int64_t axis, const Tensor& index);
 /// Returns a copy of x in which slice i of source is added to slice index[i] along axis, in a fixed order.
 Tensor index_add(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source);

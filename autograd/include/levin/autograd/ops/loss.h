@@ -14,9 +14,9 @@ struct CrossEntropyOptions {
   double label_smoothing = 0.0;
 };
 
-/// Computes -log softmax(logits)[target]. logits is (B, C) or (B, C, ...) float; target is (B) or (B, ...) int64 class
-/// indices, or probabilities of the logits' shape. The operation is fused: forward never stores the softmax. Throws
-/// IndexError for a label outside [0, C) that is not ignore_index.
+/// Computes -log softmax(logits)[target]. logits is (B, C), (B, C, ...) or (C) float; target is (B), (B, ...) or ()
+/// class indices of int64 or int32, or probabilities of the logits' shape. The operation is fused: forward never stores
+/// the softmax. Throws IndexError for a label outside [0, C) that is not ignore_index.
 Tensor cross_entropy(const Tensor& logits, const Tensor& target, const CrossEntropyOptions& options = {});
 
 struct NllOptions {
@@ -24,7 +24,8 @@ struct NllOptions {
   int64_t ignore_index = -100;
   Reduction reduction = Reduction::mean;
 };
-/// Computes -log_probabilities[target]; log_probabilities (B, C, ...), target (B, ...).
+/// Computes -log_probabilities[target]; log_probabilities is (B, C, ...) or (C) float, target (B, ...) or () of int64
+/// or int32.
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const NllOptions& options = {});
 
 /// (input - target)^2 and |input - target|. Tensors of different sizes are broadcast, with a warning.

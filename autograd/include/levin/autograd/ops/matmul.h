@@ -17,13 +17,17 @@ Tensor addmm(const Tensor& bias, const Tensor& a, const Tensor& b, const Scalar&
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 
 struct AttentionOptions {
-  Tensor mask{};                ///< bool (true: attend) or float (added to the scores); broadcasts to (..., L, S)
-  double dropout = 0.0;
-  bool causal = false;          ///< position i attends to 0..i
+  Tensor attn_mask{};             ///< bool (true: attend) or float (added to the scores); broadcasts to (..., L, S)
+  double dropout_p = 0.0;         ///< probability to drop a weight, in evaluation too: pass 0 there
+  bool is_causal = false;         ///< position i attends to 0..i
   std::optional<double> scale{};  ///< defaults to 1 / sqrt(E)
+  bool enable_gqa = false;        ///< axis -3 of k and v has fewer heads, each for as many successive heads of q
 };
-/// Computes softmax(q k^T * scale + mask) v with q (..., L, E), k (..., S, E), v (..., S, Ev). Without mask and dropout
-/// it runs by blocks with an online softmax (Dao et al. 2022), so that the (L, S) scores are never stored.
+/// Computes softmax(q k^T * scale + mask) v with q (..., L, E), k (..., S, E), v (..., S, Ev) of one floating dtype,
+/// whose leading sizes broadcast; returns (..., L, Ev). Without mask and dropout it runs by blocks with an online
+/// softmax (Dao et al. 2022), so that the (L, S) scores are never stored. A row that is masked entirely gives zeros.
+/// Throws ShapeError, DTypeError and DeviceError for tensors that do not fit, and ValueError for a mask beside
+/// is_causal and for a dropout_p outside [0, 1].
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const AttentionOptions& options = {});
 

@@ -14,7 +14,7 @@ namespace detail {
 /// Calls on_load_checkpoint, then loads the weights; throws StateError with the folder if they do not fit.
 void load_checkpoint(nn::Module& module, const Checkpoint& checkpoint, const nn::LoadOptions& options,
                      const std::filesystem::path& folder);
-/// Formats "not in the checkpoint: ...; not in this network: ..."; empty if all names match.
+/// Formats "not in the checkpoint: ...; not in this network: ...; converted ..."; empty if all names and dtypes match.
 std::string describe(const nn::LoadReport& report);
 }  // namespace detail
 
@@ -24,8 +24,9 @@ std::string describe(const nn::LoadReport& report);
 ///
 /// The arguments are forwarded to the constructor. Without arguments, a Net that is constructible from a StateMap
 /// receives the saved hyper-parameters. hparams() holds those that the constructor saved, followed by the saved ones.
-/// With {.strict = false} as second argument names may be missing on either side; a warning lists them. Consumes no
-/// random numbers. Throws IoError and StateError as read_checkpoint does, and StateError if the weights do not fit.
+/// With {.strict = false} as second argument names may be missing on either side; a warning lists them. Weights of
+/// another floating dtype are converted to the network's, with a warning. Consumes no random numbers. Throws IoError
+/// and StateError as read_checkpoint does, and StateError if the weights do not fit.
 template <std::derived_from<nn::Module> Net, class... A>
 std::unique_ptr<Net> load_from_checkpoint(const std::filesystem::path& folder, const nn::LoadOptions& options,
                                           A&&... arguments) {
@@ -46,7 +47,7 @@ std::unique_ptr<Net> load_from_checkpoint(const std::filesystem::path& folder, c
 template <std::derived_from<nn::Module> Net, class... A>
   requires(!std::same_as<std::remove_cvref_t<A>, nn::LoadOptions> && ...)
 std::unique_ptr<Net> load_from_checkpoint(const std::filesystem::path& folder, A&&... arguments) {
-  return load_from_checkpoint<Net>(folder, nn::LoadOptions{.convert = true}, std::forward<A>(arguments)...);
+  return load_from_checkpoint<Net>(folder, nn::LoadOptions{}, std::forward<A>(arguments)...);
 }
 
 }  // namespace levin
