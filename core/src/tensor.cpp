@@ -121,7 +121,7 @@ std::vector<T> Tensor::to_vector() const {
 
 Tensor empty(const Shape& sizes, const TensorOptions& options) {
   const DType dtype = options.dtype.value_or(default_dtype());
-  auto storage = make_intrusive<Storage>(checked_bytes(sizes, dtype, "empty"), options.device);
+  auto storage = make_intrusive<Storage>(checked_bytes(sizes, dtype, "empty"), options.device.value_or(kCpu));
   return make(std::move(storage), sizes, contiguous_strides(sizes), dtype, options.requires_grad);
 }
 
@@ -141,7 +141,7 @@ Tensor from_blob(void* data, const Shape& sizes, const Shape& strides, const Ten
   int64_t last = 0;
   for (int i = 0; i < sizes.size(); ++i) last += (sizes[i] - 1) * strides[i];
   const std::size_t bytes = dense == 0 ? 0 : static_cast<std::size_t>((last + 1) * size_of(dtype));
-  auto storage = make_intrusive<Storage>(data, bytes, options.device, std::move(release));
+  auto storage = make_intrusive<Storage>(data, bytes, options.device.value_or(kCpu), std::move(release));
   return make(std::move(storage), sizes, strides, dtype, options.requires_grad);
 }
 
@@ -164,20 +164,61 @@ Tensor from_data(std::span<const T> values, const Shape& sizes, const TensorOpti
   dispatch_all(dtype, "from_data", [&]<class To>() {
     std::transform(values.begin(), values.end(), static_cast<To*>(host.raw_data()), [](T v) { return convert<To>(v); });
   });
-  if (options.device == kCpu) {
+  const Device device = options.device.value_or(kCpu);
+  if (device == kCpu) {
     if (options.requires_grad) host.requires_grad_();
     return host;
   }
-  Tensor result = empty(sizes, options);
-  Stream stream = current_stream(options.device);
-  device_backend(options.device)
-      .copy(result.raw_data(), options.device, host.raw_data(), kCpu, host.storage()->bytes(), stream);
+  Tensor result = empty(sizes, {.dtype = dtype, .device = device, .requires_grad = options.requires_grad});
+  Stream stream = current_stream(device);
+  device_backend(device).copy(result.raw_data(), device, host.raw_data(), kCpu, host.storage()->bytes(), stream);
   return result;
 }
 
+namespace {
+
+DType type_of(const Scalar& value) {
+  return value.is_floating() ? default_dtype() : value.is_integral() ? DType::i64 : DType::boolean;
+}
+
+/// Appends the numbers of a list to `numbers`. All lists of one depth have the length that the first one has.
+void flatten_into(std::vector<Scalar>& numbers, std::span<const NumberOrList> list, const Shape& sizes, int depth) {
+  if (static_cast<int64_t>(list.size()) != sizes[depth]) {
+    throw ShapeError(fmt::format("[tensor] a list has {} entries where the first one of its depth has {}; give all "
+                                 "lists of one depth the same length.", list.size(), sizes[depth]));
+  }
+  const bool innermost = depth + 1 == sizes.size();
+  for (const NumberOrList& entry : list) {
+    if (entry.is_list() == innermost) {
+      throw ShapeError("[tensor] a list holds numbers beside lists; nest all numbers in lists of the same depth.");
+    }
+    if (innermost) numbers.push_back(entry.number());
+    else flatten_into(numbers, entry.values(), sizes, depth + 1);
+  }
+}
+
+}  // namespace
+
+Tensor tensor(std::initializer_list<NumberOrList> values, const TensorOptions& options) {
+  Shape sizes{static_cast<int64_t>(values.size())};
+  for (const NumberOrList* first = values.begin(); sizes.back() > 0 && first->is_list();
+       first = first->values().data())
+    sizes.push_back(static_cast<int64_t>(first->values().size()));
+  std::vector<Scalar> numbers;
+  flatten_into(numbers, {values.begin(), values.size()}, sizes, 0);
+  DType own = numbers.empty() ? default_dtype() : DType::boolean;
+  for (const Scalar& number : numbers) own = promote_types(own, type_of(number));
+  TensorOptions chosen = options;
+  chosen.dtype = options.dtype.value_or(own);
+  return dispatch_all(*chosen.dtype, "tensor", [&]<class T>() {
+    const auto converted = std::make_unique<T[]>(numbers.size());  // not std::vector<bool>
+    std::transform(numbers.begin(), numbers.end(), converted.get(), [](const Scalar& n) { return n.to<T>(); });
+    return from_data(std::span<const T>(converted.get(), numbers.size()), sizes, chosen);
+  });
+}
+
 Tensor tensor(const Scalar& value, const TensorOptions& options) {
-  const DType own = value.is_floating() ? default_dtype() : value.is_integral() ? DType::i64 : DType::boolean;
-  return dispatch_all(options.dtype.value_or(own), "tensor", [&]<class T>() {
+  return dispatch_all(options.dtype.value_or(type_of(value)), "tensor", [&]<class T>() {
     const T v = value.to<T>();
     return from_data(std::span<const T>(&v, 1), {}, options);
   });

@@ -65,7 +65,7 @@ TEST_CASE("result types follow PyTorch's promotion") {
 }
 
 TEST_CASE("16-bit operations compute in f32 and round once") {
-  const Tensor x = tensor({Half(1.0f)}), tiny = tensor({Half(0x1p-11f)});
+  const Tensor x = tensor<Half>({Half(1.0f)}), tiny = tensor<Half>({Half(0x1p-11f)});
   // 1 + 3 * 2^-11 lies between two halves; rounding 3 * 2^-11 first would change nothing, rounding 1 + 2^-11 would.
   CHECK(add(x, tiny, 3).item<float>() == static_cast<float>(Half(1.0f + 3 * 0x1p-11f)));
   CHECK((x * 1.0001).item<float>() == static_cast<float>(Half(1.0001f)));
@@ -101,16 +101,17 @@ TEST_CASE("gradients come back in the type and shape of the input") {
 }
 
 TEST_CASE("gradients at kinks and edges are PyTorch's") {
-  const Tensor tie = tensor({1.0, 2.0, 3.0}).requires_grad_(), two = full({3}, 2.0, {.dtype = kFloat64});
+  const Tensor tie = tensor<double>({1.0, 2.0, 3.0}).requires_grad_(), two = full({3}, 2.0, {.dtype = kFloat64});
   CHECK(gradient(tie, maximum(tie, two)) == std::vector<double>{0, 0.5, 1});
   CHECK(gradient(tie, minimum(tie, two)) == std::vector<double>{1, 0.5, 0});
   CHECK(gradient(tie, clamp(tie, 1, 2)) == std::vector<double>{1, 1, 0});  // the bounds are inside
-  const Tensor zero = tensor({0.0, -0.0}).requires_grad_();
+  const Tensor zero = tensor<double>({0.0, -0.0}).requires_grad_();
   CHECK(gradient(zero, relu(zero)) == std::vector<double>{0, 0});
   CHECK(gradient(zero, abs(zero)) == std::vector<double>{0, 0});
   CHECK(gradient(zero, pow(zero, 0)) == std::vector<double>{0, 0});
   CHECK(gradient(zero, pow(zero, 1)) == std::vector<double>{1, 1});
-  const Tensor base = tensor({0.0, 0.0, -2.0}).requires_grad_(), power = tensor({0.0, 2.0, 3.0}).requires_grad_();
+  const Tensor base = tensor<double>({0.0, 0.0, -2.0}).requires_grad_();
+  const Tensor power = tensor<double>({0.0, 2.0, 3.0}).requires_grad_();
   const Tensor y = pow(base, power);
   CHECK(y.to_vector<double>() == std::vector<double>{1, 0, -8});
   const auto both = grad({y.sum()}, {base, power});
@@ -121,7 +122,7 @@ TEST_CASE("gradients at kinks and edges are PyTorch's") {
 }
 
 TEST_CASE("relu zeroes an infinite gradient where the input is negative") {
-  const Tensor x = tensor({-1.0, 1.0}).requires_grad_();
+  const Tensor x = tensor<double>({-1.0, 1.0}).requires_grad_();
   const auto g = grad({relu(x)}, {x}, {}, {full({2}, INFINITY, {.dtype = kFloat64})})[0].to_vector<double>();
   CHECK(g[0] == 0);
   CHECK(std::isinf(g[1]));
@@ -148,13 +149,13 @@ TEST_CASE("in-place edits keep type and memory, and read overlapping operands be
 }
 
 TEST_CASE("recorded in-place edits propagate gradients to both operands") {
-  const Tensor x = tensor({1.0, 2.0}).requires_grad_(), w = tensor({3.0, 4.0}).requires_grad_();
+  const Tensor x = tensor<double>({1.0, 2.0}).requires_grad_(), w = tensor<double>({3.0, 4.0}).requires_grad_();
   const Tensor y = x * 2;
   y.mul_(w);
   y.sum().backward();
   CHECK(x.grad().to_vector<double>() == std::vector<double>{6, 8});
   CHECK(w.grad().to_vector<double>() == std::vector<double>{2, 4});
-  const Tensor source = tensor({5.0}).requires_grad_(), target = zeros({3}, {.dtype = kFloat64});
+  const Tensor source = tensor<double>({5.0}).requires_grad_(), target = zeros({3}, {.dtype = kFloat64});
   target.copy_(source);
   CHECK(gradient(source, target * 2) == std::vector<double>{6});
   const Tensor gone = x * 2;
@@ -201,4 +202,50 @@ TEST_CASE("ranges have PyTorch's lengths and types") {
   CHECK(full({2}, 3).dtype() == kInt64);
   CHECK(full({2}, true).dtype() == kBool);
   CHECK(zeros_like(of(kInt8, {2, 3})).dtype() == kInt8);
+}
+
+TEST_CASE("bits of integers and bool") {
+  const Tensor a = tensor({12, -1, 5}), b = tensor({10, 3, -8});
+  CHECK((a & b).to_vector<int64_t>() == std::vector<int64_t>{12 & 10, 3, 5 & -8});
+  CHECK((a | b).to_vector<int64_t>() == std::vector<int64_t>{12 | 10, -1, 5 | -8});
+  CHECK((a ^ b).to_vector<int64_t>() == std::vector<int64_t>{12 ^ 10, -1 ^ 3, 5 ^ -8});
+  CHECK((~a).to_vector<int64_t>() == std::vector<int64_t>{~12, 0, ~5});
+  CHECK((a & 4).to_vector<int64_t>() == std::vector<int64_t>{4, 4, 4});
+  CHECK((1 | a).to_vector<int64_t>() == std::vector<int64_t>{13, -1, 5});
+  CHECK((1 ^ a).to_vector<int64_t>() == std::vector<int64_t>{13, -2, 4});
+  CHECK((~tensor({0, 200, 255}, kUInt8)).to_vector<int>() == std::vector<int>{255, 55, 0});
+  CHECK((tensor({1, 2}, kInt32) & 3).dtype() == kInt32);
+  CHECK((tensor({1, 2}, kInt8) & tensor({3, 3}, kInt32)).dtype() == kInt32);
+
+  const Tensor x = tensor({-1.0, 0.5, 2.0}), inside = (x > 0) & (x < 1);
+  CHECK(inside.dtype() == kBool);
+  CHECK(inside.to_vector<bool>() == std::vector<bool>{false, true, false});
+  CHECK(((x > 0) | (x < 0)).to_vector<bool>() == std::vector<bool>{true, true, true});
+  CHECK(((x > 0) ^ (x < 1)).to_vector<bool>() == std::vector<bool>{true, false, true});
+  CHECK((~inside).to_vector<bool>() == std::vector<bool>{true, false, true});
+  CHECK(((x > 0) & true).dtype() == kBool);
+  CHECK(((x > 0) & 1).dtype() == kInt64);
+  CHECK_THROWS_WITH_AS(x & inside,
+                       "[bitwise_and] float32 is not accepted, only bool and integers; compare first, e.g. (x > 0) & "
+                       "m, or use x.to(kInt64).", DTypeError);
+  CHECK_THROWS_WITH_AS(~x, doctest::Contains("[bitwise_not] float32 is not accepted"), DTypeError);
+}
+
+TEST_CASE("bits in place") {
+  const Tensor a = tensor({12, 3});
+  a &= tensor({10, 1});
+  CHECK(a.to_vector<int64_t>() == std::vector<int64_t>{8, 1});
+  a |= 4;
+  CHECK(a.to_vector<int64_t>() == std::vector<int64_t>{12, 5});
+  a ^= 1;
+  CHECK(a.to_vector<int64_t>() == std::vector<int64_t>{13, 4});
+  a.bitwise_not_();
+  CHECK(a.to_vector<int64_t>() == std::vector<int64_t>{-14, -5});
+  a(a < -5) |= 6;
+  CHECK(a.to_vector<int64_t>() == std::vector<int64_t>{-14 | 6, -5});
+  const Tensor m = tensor({true, false});
+  m ^= true;
+  CHECK(m.to_vector<bool>() == std::vector<bool>{false, true});
+  CHECK_THROWS_WITH_AS(m &= 3, doctest::Contains("[bitwise_and_] a result of type int64 does not fit"), DTypeError);
+  CHECK_THROWS_AS(ones({2}) &= m, DTypeError);
 }

@@ -6,7 +6,7 @@
 using namespace levin;
 
 namespace {
-Tensor leaf(std::initializer_list<double> values) { return tensor(values).to(kFloat64).requires_grad_(); }
+Tensor leaf(std::initializer_list<double> values) { return tensor<double>(values).requires_grad_(); }
 }  // namespace
 
 TEST_CASE("backward accumulates into leaves") {
@@ -19,7 +19,7 @@ TEST_CASE("backward accumulates into leaves") {
 }
 
 TEST_CASE("leaves do not share the memory of a gradient") {
-  const Tensor x = leaf({1, 2}), w = leaf({3, 4}), g = tensor({10.0, 20.0}).to(kFloat64);
+  const Tensor x = leaf({1, 2}), w = leaf({3, 4}), g = tensor<double>({10.0, 20.0});
   (x + w).backward(g);  // the same tensor reaches both leaves
   (x + w).backward(g);
   CHECK(g.to_vector<double>() == std::vector<double>{10, 20});

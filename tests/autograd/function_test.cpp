@@ -37,7 +37,7 @@ struct Nothing : Function<Nothing> {
   static Tensor backward(Context&, const Tensor& g) { return g * 0.0; }
 };
 
-Tensor leaf(std::initializer_list<double> values) { return tensor(values).to(kFloat64).requires_grad_(); }
+Tensor leaf(std::initializer_list<double> values) { return tensor<double>(values).requires_grad_(); }
 
 template <class F>
 TensorFunction one(F f) {

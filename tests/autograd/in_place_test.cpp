@@ -4,7 +4,7 @@
 using namespace levin;
 
 namespace {
-Tensor leaf(std::initializer_list<double> values) { return tensor(values).to(kFloat64).requires_grad_(); }
+Tensor leaf(std::initializer_list<double> values) { return tensor<double>(values).requires_grad_(); }
 std::vector<double> grad_of(const Tensor& t) { return t.grad().to_vector<double>(); }
 }  // namespace
 
@@ -62,7 +62,7 @@ TEST_CASE("another view of an edited base uses the new history") {
   const Tensor base = x * 1.0;
   const Tensor square_view = base.view({2, 2}), row = base.narrow(0, 0, 2);
   row.mul_(5.0);
-  sum(square_view.t()(0) * tensor({1.0, 2.0}).to(kFloat64)).backward();  // elements 0 and 2
+  sum(square_view.t()(0) * tensor<double>({1.0, 2.0})).backward();  // elements 0 and 2
   CHECK(grad_of(x) == std::vector<double>{5, 0, 2, 0});
 }
 
@@ -80,7 +80,7 @@ TEST_CASE("writing into slices of zeros gives a differentiable tensor") {
   const Tensor whole = zeros({4}, {.dtype = kFloat64});
   whole(Slice(0, 2)).copy_(a);
   whole(Slice(2, 3)).copy_(b * 2.0);
-  sum(whole * tensor({1.0, 10.0, 100.0, 1000.0}).to(kFloat64)).backward();
+  sum(whole * tensor<double>({1.0, 10.0, 100.0, 1000.0})).backward();
   CHECK(grad_of(a) == std::vector<double>{1, 10});
   CHECK(grad_of(b) == std::vector<double>{200});
 }
@@ -160,7 +160,7 @@ TEST_CASE("copy_ of a base cuts the history of its views, and copy_ through a vi
   CHECK(grad_of(w) == std::vector<double>{1, 0, 1, 0});
 
   const Tensor other = x * 3.0;
-  other.view({2, 2}).t().copy_(tensor({1.0, 2.0}));
+  other.view({2, 2}).t().copy_(tensor<double>({1.0, 2.0}));
   sum(other * other).backward();
   CHECK(other.to_vector<double>() == std::vector<double>{1, 1, 2, 2});
   CHECK(grad_of(x) == std::vector<double>{0, 0, 0, 0});

@@ -14,8 +14,8 @@ using namespace levin;
 namespace {
 
 Tensor numbers(const Shape& sizes) { return arange(sizes.numel()).to(kFloat64).reshape(sizes); }
-Tensor at(std::initializer_list<int64_t> positions) { return tensor(positions); }
-Tensor f64(std::initializer_list<double> values) { return tensor(values); }
+Tensor at(std::initializer_list<int64_t> positions) { return tensor<int64_t>(positions); }
+Tensor f64(std::initializer_list<double> values) { return tensor<double>(values); }
 using Ints = std::vector<int>;
 Ints values(const Tensor& t) { return t.to_vector<int>(); }
 
@@ -211,13 +211,13 @@ TEST_CASE("the program of the page on indexing is compiled here and does what it
 Tensor x = arange(12).to(kFloat32).reshape({3, 4});
 Tensor row = x(1), columns = x(Slice(), Slice(nil, nil, 2));   // views: x[1], x[:, ::2]
 Tensor big = x(x > 5.f);                                        // x[x > 5], a copy
-Tensor picked = x(tensor<int64_t>({2, 0, -1}), Ellipsis, nil);  // x[[2, 0, -1], ..., None], a copy of shape (3, 4, 1)
+Tensor picked = x(tensor({2, 0, -1}), Ellipsis, nil);  // x[[2, 0, -1], ..., None], a copy of shape (3, 4, 1)
 x(0) = ones({4});                                               // these write to x
 x[2] = 7;
 x(Slice(), 3) += row(3);
 x(x > 10.f) = 0;
-x(tensor<int64_t>({0, 1}), tensor<int64_t>({1, 2})) *= 2;
-x.index_put_({tensor<int64_t>({0, 0})}, ones({}), {.accumulate = true});  // adds 1 twice
+x(tensor({0, 1}), tensor({1, 2})) *= 2;
+x.index_put_({tensor({0, 0})}, ones({}), {.accumulate = true});  // adds 1 twice
   // clang-format on
   CHECK(values(x) == Ints{3, 4, 3, 10, 4, 5, 12, 0, 7, 7, 7, 0});
   CHECK(values(big) == Ints{6, 7, 8, 9, 10, 11});

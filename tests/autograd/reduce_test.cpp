@@ -132,3 +132,61 @@ TEST_CASE("cross-entropy of only ignored samples has second derivatives of zero"
     CHECK(grad({first}, {x}, {}, {v})[0].to_vector<double>() == Line{0, 0, 0, 0});
   }
 }
+
+TEST_CASE("one axis needs no braces") {
+  const Tensor x = tensor({{1.0, 2.0, 4.0}, {3.0, 5.0, 9.0}});
+  CHECK(sum(x, 1).to_vector<double>() == std::vector<double>{7, 17});
+  CHECK(x.sum(-1, true).sizes() == Shape{2, 1});
+  CHECK(mean(x, 0).to_vector<double>() == std::vector<double>{2, 3.5, 6.5});
+  CHECK(prod(x, 1).to_vector<double>() == std::vector<double>{8, 135});
+  CHECK(amax(x, 1).to_vector<double>() == std::vector<double>{4, 9});
+  CHECK(amin(x, 0, true).to_vector<double>() == std::vector<double>{1, 2, 4});
+  CHECK(any(x > 3, 1).to_vector<bool>() == std::vector<bool>{true, true});
+  CHECK(all(x > 1, 0).to_vector<bool>() == std::vector<bool>{false, true, true});
+  CHECK(norm(x, 1.0, 1).to_vector<double>() == std::vector<double>{7, 17});
+  CHECK(logsumexp(zeros({2, 1}), 1).to_vector<double>() == std::vector<double>{0, 0});
+  CHECK(flip(x, 1).to_vector<double>() == std::vector<double>{4, 2, 1, 9, 5, 3});
+  CHECK(sum(x, {}).item<double>() == 24);
+  CHECK_THROWS_WITH_AS(sum(x, 2), doctest::Contains("[sum]"), IndexError);
+}
+
+TEST_CASE("var and std take PyTorch's unbiased and keepdim, or a correction by name") {
+  const Tensor x = tensor({{1.0, 3.0}, {2.0, 6.0}});
+  CHECK(var(x, {1}, true).to_vector<double>() == std::vector<double>{2, 8});
+  CHECK(var(x, 1, false).to_vector<double>() == std::vector<double>{1, 4});
+  CHECK(var(x, 1, false, true).sizes() == Shape{2, 1});
+  CHECK(var(x, 1, {.correction = 0}).to_vector<double>() == std::vector<double>{1, 4});
+  CHECK(x.var(1, {.keepdim = true}).to_vector<double>() == std::vector<double>{2, 8});
+  CHECK(x.var(1, {.keepdim = true}).sizes() == Shape{2, 1});
+  CHECK(levin::std(x, 1, {.correction = 0}).to_vector<double>() == std::vector<double>{1, 2});
+  CHECK(x.std(1, false).to_vector<double>() == std::vector<double>{1, 2});
+}
+
+TEST_CASE("reductions, scans and softmax compute in the dtype that is named") {
+  const Tensor x = full({4096}, 1.0, kFloat16), whole = tensor({{1, 2}, {3, 4}}, kInt32);
+  CHECK(sum(x * 100, {.dtype = kFloat64}).item<double>() == 409600);  // float16 ends at 65504
+  CHECK(x.sum({.dtype = kFloat32}).dtype() == kFloat32);
+  CHECK(sum(whole).dtype() == kInt64);
+  CHECK(sum(whole, {.dtype = kInt32}).dtype() == kInt32);
+  const Tensor lines = sum(whole, 1, {.keepdim = true, .dtype = kFloat64});
+  CHECK(lines.dtype() == kFloat64);
+  CHECK(lines.sizes() == Shape{2, 1});
+  CHECK(lines.to_vector<double>() == std::vector<double>{3, 7});
+  CHECK(whole.sum(0, {.dtype = kFloat32}).to_vector<double>() == std::vector<double>{4, 6});
+  CHECK(sum(whole, 0, {.keepdim = true}).dtype() == kInt64);
+  CHECK(mean(whole, {.dtype = kFloat64}).item<double>() == 2.5);
+  CHECK(whole.mean(1, {.dtype = kFloat32}).to_vector<double>() == std::vector<double>{1.5, 3.5});
+  CHECK_THROWS_AS(mean(whole, {.dtype = kInt64}), DTypeError);
+  CHECK(prod(whole, {.dtype = kFloat32}).dtype() == kFloat32);
+  CHECK(cumsum(whole, 1).dtype() == kInt64);
+  CHECK(cumsum(whole, 1, {.dtype = kFloat32}).to_vector<double>() == std::vector<double>{1, 3, 3, 7});
+  CHECK(cumsum(whole, 1, {.dtype = kInt8}).dtype() == kInt8);
+  CHECK(softmax(whole, 1, {.dtype = kFloat64}).dtype() == kFloat64);
+  CHECK(x.log_softmax(0, {.dtype = kFloat32}).dtype() == kFloat32);
+  // Values are converted before they are reduced, not after.
+  CHECK(sum(tensor({0.5, 0.5}), {.dtype = kInt64}).item<int>() == 0);
+  const Tensor leaf = ones({3}).requires_grad_();
+  sum(leaf * 2, {.dtype = kFloat64}).backward();
+  CHECK(leaf.grad().dtype() == kFloat32);
+  CHECK(leaf.grad().to_vector<double>() == std::vector<double>{2, 2, 2});
+}

@@ -190,6 +190,16 @@ std::vector<OpCase> comparisons() {
       make("logical_or", logical_or, [](double a, double b) { return double(a != 0 || b != 0); }, truth),
       make("logical_xor", logical_xor, [](double a, double b) { return double((a != 0) != (b != 0)); }, truth)};
   const Values special = cycle({0.0, 1.5, INFINITY, -INFINITY, NAN, -2.0});
+  const auto bits = [&](const char* name, Binary f, double (*reference)(double, double)) {
+    OpCase c = with_types(binary_case(name, f, reference, integers(0, 128), integers(0, 128)),
+                          {DType::i64, DType::i32, DType::i16, DType::i8, DType::u8, DType::boolean});
+    c.differentiable = false;
+    c.errors = {{"float32 is not accepted, only bool and integers", [f] { f(ones({2}), ones({2})); }}};
+    list.push_back(c);
+  };
+  bits("bitwise_and", bitwise_and, [](double a, double b) { return double(int64_t(a) & int64_t(b)); });
+  bits("bitwise_or", bitwise_or, [](double a, double b) { return double(int64_t(a) | int64_t(b)); });
+  bits("bitwise_xor", bitwise_xor, [](double a, double b) { return double(int64_t(a) ^ int64_t(b)); });
   list.push_back(as_test(unary_case("logical_not", logical_not, [](double x) { return double(x == 0); }, truth)));
   for (OpCase c : {unary_case("isnan", isnan, [](double x) { return double(std::isnan(x)); }, special),
                    unary_case("isinf", isinf, [](double x) { return double(std::isinf(x)); }, special),

@@ -67,8 +67,56 @@ TEST_CASE("numbers become 0-dim tensors of their category") {
   CHECK(tensor(true).dtype() == kBool);
   CHECK(tensor(2.5, {.dtype = kInt32}).item<int>() == 2);
   CHECK(tensor(2.5).dim() == 0);
+}
+
+TEST_CASE("lists of numbers become tensors of their category") {
   CHECK(tensor({1.5, 2.5}).sizes() == Shape{2});
-  CHECK(tensor({1.5, 2.5}).dtype() == kFloat64);
+  CHECK(tensor({1.5, 2.5}).dtype() == kFloat32);
+  CHECK(tensor({1.0F}).dtype() == kFloat32);
+  CHECK(tensor({1, 2}).dtype() == kInt64);
+  CHECK(tensor({true, false}).dtype() == kBool);
+  CHECK(tensor({true, false}).to_vector<bool>() == std::vector<bool>{true, false});
+  const Tensor mixed = tensor({1, 2.5, true});
+  CHECK(mixed.dtype() == kFloat32);
+  CHECK(mixed.to_vector<double>() == std::vector<double>{1, 2.5, 1});
+  CHECK(tensor({true, 3}).to_vector<int64_t>() == std::vector<int64_t>{1, 3});
+  CHECK(tensor({}).dtype() == kFloat32);
+  CHECK(tensor({}).sizes() == Shape{0});
+  constexpr auto big = std::numeric_limits<int64_t>::max();
+  CHECK(tensor({big, 1}).to_vector<int64_t>()[0] == big);
+  CHECK(tensor({1, 2}, kFloat64).dtype() == kFloat64);
+  CHECK(tensor({1, 2}, {.dtype = kInt8}).dtype() == kInt8);
+  CHECK(tensor({1.0}, {.requires_grad = true}).requires_grad());
+  set_default_dtype(kFloat64);
+  CHECK(tensor({1.5F}).dtype() == kFloat64);
+  set_default_dtype(kFloat32);
+}
+
+TEST_CASE("nested lists give dimensions") {
+  const Tensor table = tensor({{1, 2, 3}, {4, 5, 6}});
+  CHECK(table.sizes() == Shape{2, 3});
+  CHECK(table.dtype() == kInt64);
+  CHECK(table.to_vector<int>() == std::vector<int>{1, 2, 3, 4, 5, 6});
+  const Tensor column = tensor({{0.0}, {1.0}, {2.0}});
+  CHECK(column.sizes() == Shape{3, 1});
+  CHECK(column.dtype() == kFloat32);
+  CHECK(tensor({{1.5, 2}}).sizes() == Shape{1, 2});
+  CHECK(tensor({{{1}, {2}}, {{3}, {4}}}).sizes() == Shape{2, 2, 1});
+  CHECK(tensor({{true}, {false}}).dtype() == kBool);
+  CHECK(tensor({{}, {}}).sizes() == Shape{2, 0});
+  CHECK_THROWS_WITH_AS(tensor({{1, 2}, {3}}),
+                       "[tensor] a list has 1 entries where the first one of its depth has 2; give all lists of one "
+                       "depth the same length.", ShapeError);
+  CHECK_THROWS_WITH_AS(tensor({{1}, 2}), doctest::Contains("[tensor] a list holds numbers beside lists"), ShapeError);
+  CHECK_THROWS_WITH_AS(tensor({1, {2}}), doctest::Contains("[tensor] a list holds numbers beside lists"), ShapeError);
+}
+
+TEST_CASE("typed values keep their type") {
+  CHECK(tensor(std::vector<double>{1, 2}).dtype() == kFloat64);
+  CHECK(tensor(std::vector<int>{1, 2}).dtype() == kInt32);
+  CHECK(tensor<double>({1, 2}).dtype() == kFloat64);
+  CHECK(tensor<Half>({Half(1.0F)}).dtype() == kFloat16);
+  CHECK(from_data<double>({1, 2}, {2}).dtype() == kFloat64);
 }
 
 TEST_CASE("item reads one element") {

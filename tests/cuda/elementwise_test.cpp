@@ -114,6 +114,10 @@ TEST_CASE("sums, products and comparisons of every pair of types match the CPU")
       check_binary(kernels::lt, compute, DType::boolean, other);
       check_binary(kernels::logical_xor, compute, DType::boolean, other);
     }
+    if (!is_floating(compute)) {
+      for (const kernels::BinaryKernel* op : {&kernels::bitwise_and, &kernels::bitwise_or, &kernels::bitwise_xor})
+        for (const DType other : kTypes) check_binary(*op, compute, compute, other);
+    }
     if (compute == DType::boolean) continue;
     check_binary(kernels::add, compute, compute, compute, -3.0);
     check_binary(kernels::mul, compute, DType::f32, compute);

@@ -187,8 +187,8 @@ TEST_CASE("cuda: the index of an empty result is still checked") {
 
 TEST_CASE("cuda: a captured index out of range reads zero, writes nothing, and is reported after each replay") {
   const no_grad guard;
-  const Tensor x = there(tensor({5.0, 6.0, 7.0})), index = there(from_data<int64_t>({1, 9, -4, 2}, {4}));
-  const Tensor source = there(tensor({1.0, 2.0, 3.0, 4.0})), five = full({70}, 5.0, {.device = cuda(0)});
+  const Tensor x = there(tensor<double>({5.0, 6.0, 7.0})), index = there(from_data<int64_t>({1, 9, -4, 2}, {4}));
+  const Tensor source = there(tensor<double>({1.0, 2.0, 3.0, 4.0})), five = full({70}, 5.0, {.device = cuda(0)});
   const Tensor far = add(zeros({70}, {.dtype = kInt64, .device = cuda(0)}), 3), into = there(zeros({3}));
   cuda::synchronize(0);
   cuda::Graph graph;

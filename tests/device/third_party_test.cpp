@@ -22,6 +22,31 @@ TEST_CASE("device/third_party_device_passes_opcases") {
   }
 }
 
+TEST_CASE("device/tensors_like_another_one_obey_the_device_option") {
+  port_kernels();
+  const Device device = other_host();
+  const Tensor x = ones({2, 3}, kFloat64).to(device);
+  for (const Tensor& t : {empty_like(x), zeros_like(x), ones_like(x), full_like(x, 2), rand_like(x), randn_like(x),
+                          randint_like(x, 0, 3), zeros_like(x, kFloat32), zeros_like(x, {.requires_grad = true})})
+    CHECK(t.device() == device);
+  const TensorOptions here{.device = kCpu};
+  for (const Tensor& t : {empty_like(x, here), zeros_like(x, here), ones_like(x, here), full_like(x, 2, here),
+                          rand_like(x, here), randn_like(x, here), randint_like(x, 0, 3, here)}) {
+    CHECK(t.device() == kCpu);
+    CHECK(t.dtype() == kFloat64);
+  }
+  const Tensor y = zeros({2});
+  CHECK(zeros_like(y, {.device = device}).device() == device);
+  CHECK(zeros_like(y).device() == kCpu);
+}
+
+TEST_CASE("device/values_reach_a_device_in_their_own_type") {
+  const TensorOptions there{.device = other_host()};
+  CHECK(from_data<int64_t>({1, 2}, {2}, there).dtype() == kInt64);
+  CHECK(tensor({1, 2}, there).cpu().to_vector<int64_t>() == std::vector<int64_t>{1, 2});
+  CHECK(tensor(3, there).dtype() == kInt64);
+}
+
 namespace {
 
 struct Training {

@@ -155,13 +155,13 @@ TEST_CASE("functions are correct at zero, infinity and NaN") {
 }
 
 TEST_CASE("clamp keeps NaN, and its upper bound wins") {
-  const Tensor x = tensor({-5.0, 0.25, 9.0, kNan});
+  const Tensor x = tensor<double>({-5.0, 0.25, 9.0, kNan});
   CHECK(compare(run(kernels::clamp, x, 0, 1), std::vector<double>{0, 0.25, 1, kNan}, {.ulps = 0}).empty());
   CHECK(compare(run(kernels::clamp, x, 3, 2), std::vector<double>{2, 2, 2, kNan}, {.ulps = 0}).empty());
 }
 
 TEST_CASE("maximum and minimum propagate NaN from either operand") {
-  const Tensor a = tensor({1.0, kNan, 2.0}), b = tensor({3.0, 1.0, kNan});
+  const Tensor a = tensor<double>({1.0, kNan, 2.0}), b = tensor<double>({3.0, 1.0, kNan});
   for (const auto* kernel : {&kernels::maximum, &kernels::minimum}) {
     Tensor y = empty({3}, like(a));
     (*kernel)({y.tensor_view(), a.tensor_view(), b.tensor_view(), DType::f64}, stream());

@@ -49,7 +49,7 @@ void check_threads(F&& f) {
 }  // namespace
 
 TEST_CASE("sort: ties keep their order, NaN comes last, both zeros are equal") {
-  const Tensor x = tensor({2.0, kNaN, -0.0, kInfinity, 0.0, -kInfinity, 2.0, kNaN, -1.0});
+  const Tensor x = tensor<double>({2.0, kNaN, -0.0, kInfinity, 0.0, -kInfinity, 2.0, kNaN, -1.0});
   const auto up = sort(x), down = sort(x, 0, true);
   CHECK(up.indices.to_vector<int64_t>() == std::vector<int64_t>{5, 8, 2, 4, 0, 6, 3, 1, 7});
   CHECK(down.indices.to_vector<int64_t>() == std::vector<int64_t>{1, 7, 3, 0, 6, 2, 4, 8, 5});
@@ -85,10 +85,10 @@ TEST_CASE("sort: extreme numbers of each integer type") {
 
 TEST_CASE("scatter: the last write to a position stays, and only it gets the gradient") {
   const Tensor x = zeros({3}, {.dtype = kDouble, .requires_grad = true});
-  const Tensor source = tensor({1.0, 2.0, 3.0, 4.0}, {.requires_grad = true});
+  const Tensor source = tensor<double>({1.0, 2.0, 3.0, 4.0}, {.requires_grad = true});
   const Tensor y = scatter(x, 0, tensor<int64_t>({1, 1, 0, 1}), source);
   CHECK(y.to_vector<double>() == std::vector<double>{3, 4, 0});
-  (y * tensor({10.0, 20.0, 30.0})).sum().backward();
+  (y * tensor<double>({10.0, 20.0, 30.0})).sum().backward();
   CHECK(source.grad().to_vector<double>() == std::vector<double>{0, 0, 10, 20});
   CHECK(x.grad().to_vector<double>() == std::vector<double>{0, 0, 30});
 }

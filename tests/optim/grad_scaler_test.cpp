@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
-Tensor leaf(std::initializer_list<double> values) { return tensor(values).requires_grad_(); }
+Tensor leaf(std::initializer_list<double> values) { return tensor<double>(values).requires_grad_(); }
 
 std::vector<float> values(const Tensor& t) { return t.detach().to_vector<float>(); }
 
@@ -147,7 +147,7 @@ TEST_CASE("scaler/state_machine: several optimizers share one scale, an overflow
 }
 
 TEST_CASE("scaler/state_machine: float16 gradients and missing gradients are refused") {
-  const Tensor half = tensor({1.0}).to(kHalf).requires_grad_(), none = leaf({1});
+  const Tensor half = tensor<double>({1.0}).to(kHalf).requires_grad_(), none = leaf({1});
   optim::SGD of_half({half}), of_none({none});
   GradScaler scaler;
   scaler.scale(sum(half)).backward();

@@ -28,7 +28,7 @@ cat > "$work/main.cpp" <<'CPP'
 
 int main() {
   using namespace levin;
-  const Tensor x = tensor({-2.5, -0.25, 0.0, 1.5});
+  const Tensor x = tensor<double>({-2.5, -0.25, 0.0, 1.5});
   double worst = 0;
   for (const DeviceType type : {DeviceType::cpu, DeviceType::cuda}) {
     const Tensor y = asinh(x.to(Device{type, 0})).to(kCpu);

@@ -28,7 +28,7 @@ Tensor filled(const Shape& sizes, const Scalar& value, DType dtype, const Tensor
 /// Fills in absent fields of `options` from t.
 TensorOptions merged(const Tensor& t, TensorOptions options) {
   if (!options.dtype) options.dtype = t.dtype();
-  if (options.device == kCpu) options.device = t.device();
+  if (!options.device) options.device = t.device();
   return options;
 }
 
@@ -121,6 +121,10 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const 
   return t;
 }
 
+Tensor arange(const Scalar& start, const Scalar& end, const TensorOptions& options) {
+  return arange(start, end, 1, options);
+}
+
 Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, const TensorOptions& options) {
   if (steps < 0) throw ValueError(fmt::format("[linspace] {} steps are fewer than none; use 0 or more.", steps));
   refuse_bool("linspace", options.dtype.value_or(DType::f32), ".dtype = kFloat32");
@@ -140,6 +144,8 @@ Tensor eye(int64_t n, std::optional<int64_t> m, const TensorOptions& options) {
   kernels::fill({diagonal, TensorView::number(1, t.dtype())}, stream);
   return t;
 }
+
+Tensor eye(int64_t n, const TensorOptions& options) { return eye(n, n, options); }
 
 Tensor rand(const Shape& sizes, const TensorOptions& options) { return drawn(kernels::uniform, sizes, options); }
 Tensor randn(const Shape& sizes, const TensorOptions& options) { return drawn(kernels::normal, sizes, options); }

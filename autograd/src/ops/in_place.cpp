@@ -78,12 +78,17 @@ const Tensor& edit_number(const char* name, const Tensor& x, const Scalar& value
   }, recorded);
 }
 
-const Tensor& edit_unary(const char* name, const Tensor& x, const kernels::UnaryKernel& kernel,
+#define LEVIN_UNARY_ROW(name, types, ...) [[maybe_unused]] constexpr Types name##_types = Types::types;
+#define LEVIN_ACTIVATION_ROW(name, types, ...) [[maybe_unused]] constexpr Types name##_types = Types::types;
+#include <levin/kernels/elementwise_rows.h>
+
+const Tensor& edit_unary(const char* name, const Tensor& x, Types types, const kernels::UnaryKernel& kernel,
                          Tensor (*op)(const Tensor&)) {
+  if (types == Types::floating) check_type(name, x, floating_type(x.dtype()));
+  if (types == Types::numeric) refuse_bool(name, x.dtype(), "logical_not, or x.to(kUInt8)");
+  if (types == Types::rounding && !x.is_floating()) return x;
   return edit(name, x, {}, [&](Stream& stream) { kernel({x.tensor_view(), x.tensor_view()}, stream); }, op);
 }
-
-void require_floating_target(const char* name, const Tensor& x) { check_type(name, x, floating_type(x.dtype())); }
 
 }  // namespace
 
@@ -92,64 +97,67 @@ const Tensor& Tensor::add_(const Tensor& other, const Scalar& alpha) const {
   check_factor("add_", alpha, t);
   if (!is_exact_parameter(alpha, t)) return add_(levin::mul(levin::to(other, t), alpha));
   return edit_binary("add_", *this, other, kernels::add, t, alpha.to<double>(),
-                     [&](const Tensor& x) { return add(x, other, alpha); });
+                     [&](const Tensor& x) { return levin::add(x, other, alpha); });
 }
 
 const Tensor& Tensor::add_(const Scalar& other) const {
   return edit_number("add_", *this, other, kernels::add, other.promote_with(dtype()), 1.0,
-                     [&](const Tensor& x) { return add(x, other); });
+                     [&](const Tensor& x) { return levin::add(x, other); });
 }
 
 const Tensor& Tensor::sub_(const Tensor& other) const {
   refuse_bool("sub_", result_type(*this, other), "logical_xor");
   return edit_binary("sub_", *this, other, kernels::add, result_type(*this, other), -1.0,
-                     [&](const Tensor& x) { return sub(x, other); });
+                     [&](const Tensor& x) { return levin::sub(x, other); });
 }
 
 const Tensor& Tensor::sub_(const Scalar& other) const {
   refuse_bool("sub_", other.promote_with(dtype()), "logical_xor");
   return edit_number("sub_", *this, other, kernels::add, other.promote_with(dtype()), -1.0,
-                     [&](const Tensor& x) { return sub(x, other); });
+                     [&](const Tensor& x) { return levin::sub(x, other); });
 }
 
 const Tensor& Tensor::mul_(const Tensor& other) const {
   return edit_binary("mul_", *this, other, kernels::mul, result_type(*this, other), 1.0,
-                     [&](const Tensor& x) { return mul(x, other); });
+                     [&](const Tensor& x) { return levin::mul(x, other); });
 }
 
 const Tensor& Tensor::mul_(const Scalar& other) const {
   return edit_number("mul_", *this, other, kernels::mul, other.promote_with(dtype()), 1.0,
-                     [&](const Tensor& x) { return mul(x, other); });
+                     [&](const Tensor& x) { return levin::mul(x, other); });
 }
 
 const Tensor& Tensor::div_(const Tensor& other) const {
   return edit_binary("div_", *this, other, kernels::div, floating_type(result_type(*this, other)), 1.0,
-                     [&](const Tensor& x) { return div(x, other); });
+                     [&](const Tensor& x) { return levin::div(x, other); });
 }
 
 const Tensor& Tensor::div_(const Scalar& other) const {
   return edit_number("div_", *this, other, kernels::div, floating_type(other.promote_with(dtype())), 1.0,
-                     [&](const Tensor& x) { return div(x, other); });
+                     [&](const Tensor& x) { return levin::div(x, other); });
 }
 
-const Tensor& Tensor::neg_() const {
-  refuse_bool("neg_", dtype(), "logical_not");
-  return edit_unary("neg_", *this, kernels::neg, levin::neg);
-}
+#define LEVIN_BITWISE_ROW(name, ...)                                                                      \
+  const Tensor& Tensor::name##_(const Tensor& other) const {                                         \
+    const DType t = bits_type(#name "_", result_type(*this, other));                                 \
+    return edit_binary(#name "_", *this, other, kernels::name, t, 1.0,                               \
+                       [&](const Tensor& x) { return levin::name(x, other); });                      \
+  }                                                                                                  \
+  const Tensor& Tensor::name##_(const Scalar& other) const {                                         \
+    const DType t = bits_type(#name "_", other.promote_with(dtype()));                               \
+    return edit_number(#name "_", *this, other, kernels::name, t, 1.0,                               \
+                       [&](const Tensor& x) { return levin::name(x, other); });                      \
+  }
+#include <levin/kernels/elementwise_rows.h>
 
-const Tensor& Tensor::exp_() const {
-  require_floating_target("exp_", *this);
-  return edit_unary("exp_", *this, kernels::exp, levin::exp);
-}
+#define LEVIN_IN_PLACE_METHOD(name)                                                                  \
+  const Tensor& Tensor::name##_() const {                                                            \
+    return edit_unary(#name "_", *this, name##_types, kernels::name, levin::name);                   \
+  }
+#include <levin/core/tensor_methods.h>
 
-const Tensor& Tensor::sqrt_() const {
-  require_floating_target("sqrt_", *this);
-  return edit_unary("sqrt_", *this, kernels::sqrt, levin::sqrt);
-}
-
-const Tensor& Tensor::relu_() const {
-  refuse_bool("relu_", dtype(), "the tensor itself");
-  return edit_unary("relu_", *this, kernels::relu, levin::relu);
+const Tensor& Tensor::bitwise_not_() const {
+  return dtype() == kBool ? bitwise_xor_(true) : bitwise_xor_(-1);
 }
 
 const Tensor& Tensor::clamp_(std::optional<Scalar> min, std::optional<Scalar> max) const {

@@ -172,8 +172,8 @@ Tensor one_hot(const Tensor& index, int64_t num_classes) {
   return y;
 }
 
-Tensor flip(const Tensor& x, const Shape& axes) {
-  const Shape wrapped = axes.empty() ? axes : wrap_axes(axes, x.dim(), "flip");
+Tensor flip(const Tensor& x, const Axes& axes) {
+  const Shape wrapped = axes.empty() ? Shape{} : wrap_axes(axes, x.dim(), "flip");
   Tensor y = empty(x.sizes(), like(x));
   TensorView mirrored = x.tensor_view();
   if (x.numel() > 0) {

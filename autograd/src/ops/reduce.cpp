@@ -243,7 +243,7 @@ Tensor cumsum_towards(const Tensor& x, int axis, bool reverse) {
 
 }  // namespace
 
-Tensor sum(const Tensor& x, const Shape& axes, bool keepdim) {
+Tensor sum(const Tensor& x, const Axes& axes, bool keepdim) {
   LEVIN_AUTOCAST(float32, sum, x, axes, keepdim);
   Reduced r = prepare("sum", x, axes, keepdim, sum_type(x.dtype()));
   Stream stream = current_stream(x.device());
@@ -253,7 +253,16 @@ Tensor sum(const Tensor& x, const Shape& axes, bool keepdim) {
   return r.out;
 }
 
-Tensor mean(const Tensor& x, const Shape& axes, bool keepdim) {
+// PyTorch converts to the dtype before it reduces. The result is converted because sums of integers are int64.
+#define LEVIN_OF_DTYPE(name)                                                                                    \
+  Tensor name(const Tensor& x, const Axes& axes, const ReduceOptions& options) {                                \
+    if (!options.dtype) return name(x, axes, options.keepdim);                                                  \
+    return to(name(to(x, *options.dtype), axes, options.keepdim), *options.dtype);                              \
+  }                                                                                                             \
+  Tensor name(const Tensor& x, const DTypeOptions& options) { return name(x, {}, {.dtype = options.dtype.value}); }
+LEVIN_OF_DTYPE(sum)
+
+Tensor mean(const Tensor& x, const Axes& axes, bool keepdim) {
   check_floating("mean", x);
   Reduced r = prepare("mean", x, axes, keepdim, x.dtype());
   const int64_t outputs = r.out.numel();
@@ -268,6 +277,7 @@ Tensor mean(const Tensor& x, const Shape& axes, bool keepdim) {
     c->set(r.kept);
   return r.out;
 }
+LEVIN_OF_DTYPE(mean)
 
 Tensor sum_to_size(const Tensor& x, const Shape& sizes) {
   if (x.sizes() == sizes) return x;
@@ -289,7 +299,7 @@ Tensor sum_to_size(const Tensor& x, const Shape& sizes) {
   return y;
 }
 
-Tensor prod(const Tensor& x, const Shape& axes, bool keepdim) {
+Tensor prod(const Tensor& x, const Axes& axes, bool keepdim) {
   LEVIN_AUTOCAST(float32, prod, x, axes, keepdim);
   Reduced r = prepare("prod", x, axes, keepdim, sum_type(x.dtype()));
   Stream stream = current_stream(x.device());
@@ -302,8 +312,9 @@ Tensor prod(const Tensor& x, const Shape& axes, bool keepdim) {
   }
   return r.out;
 }
+LEVIN_OF_DTYPE(prod)
 
-Tensor var(const Tensor& x, const Shape& axes, double correction, bool keepdim) {
+Tensor var(const Tensor& x, const Axes& axes, double correction, bool keepdim) {
   check_floating("var", x);
   if (size_of(x.dtype()) == 2) return to(var(to(x, kFloat32), axes, correction, keepdim), x.dtype());
   const Tensor squares = sum(square(sub(x, mean(x, axes, true))), axes, keepdim);
@@ -316,16 +327,24 @@ Tensor var(const Tensor& x, const Shape& axes, double correction, bool keepdim) 
   return div(squares, std::max(0.0, count - correction));
 }
 
-Tensor std(const Tensor& x, const Shape& axes, double correction, bool keepdim) {
+Tensor var(const Tensor& x, const Axes& axes, const VarOptions& options) {
+  return var(x, axes, options.correction, options.keepdim);
+}
+
+Tensor std(const Tensor& x, const Axes& axes, double correction, bool keepdim) {
   check_floating("std", x);
   if (size_of(x.dtype()) == 2) return to(levin::std(to(x, kFloat32), axes, correction, keepdim), x.dtype());
   return root(var(x, axes, correction, keepdim));
 }
 
-Tensor amax(const Tensor& x, const Shape& axes, bool keepdim) {
+Tensor std(const Tensor& x, const Axes& axes, const VarOptions& options) {
+  return levin::std(x, axes, options.correction, options.keepdim);
+}
+
+Tensor amax(const Tensor& x, const Axes& axes, bool keepdim) {
   return extremum("amax", kernels::amax, x, axes, keepdim, extremum_along_gradient);
 }
-Tensor amin(const Tensor& x, const Shape& axes, bool keepdim) {
+Tensor amin(const Tensor& x, const Axes& axes, bool keepdim) {
   return extremum("amin", kernels::amin, x, axes, keepdim, extremum_along_gradient);
 }
 Tensor max(const Tensor& x) { return extremum("max", kernels::amax, x, {}, false, extremum_of_all_gradient); }
@@ -344,10 +363,10 @@ Tensor argmin(const Tensor& x, std::optional<int64_t> axis, bool keepdim) {
   return arg_only("argmin", kernels::argmin, x, axis, keepdim);
 }
 
-Tensor any(const Tensor& x, const Shape& axes, bool keepdim) { return logical("any", kernels::any, x, axes, keepdim); }
-Tensor all(const Tensor& x, const Shape& axes, bool keepdim) { return logical("all", kernels::all, x, axes, keepdim); }
+Tensor any(const Tensor& x, const Axes& axes, bool keepdim) { return logical("any", kernels::any, x, axes, keepdim); }
+Tensor all(const Tensor& x, const Axes& axes, bool keepdim) { return logical("all", kernels::all, x, axes, keepdim); }
 
-Tensor norm(const Tensor& x, double p, const Shape& axes, bool keepdim) {
+Tensor norm(const Tensor& x, double p, const Axes& axes, bool keepdim) {
   LEVIN_AUTOCAST(float32, norm, x, p, axes, keepdim);
   check_floating("norm", x);
   Reduced r = prepare("norm", x, axes, keepdim, x.dtype());
@@ -363,7 +382,7 @@ Tensor norm(const Tensor& x, double p, const Shape& axes, bool keepdim) {
   return r.out;
 }
 
-Tensor logsumexp(const Tensor& x, const Shape& axes, bool keepdim) {
+Tensor logsumexp(const Tensor& x, const Axes& axes, bool keepdim) {
   check_floating("logsumexp", x);
   if (size_of(x.dtype()) == 2) return to(logsumexp(to(x, kFloat32), axes, keepdim), x.dtype());
   Tensor shift;  // the largest value, or 0 if that is infinite; undefined if there are no elements
@@ -380,6 +399,11 @@ Tensor logsumexp(const Tensor& x, const Shape& axes, bool keepdim) {
 Tensor cumsum(const Tensor& x, int64_t axis) {
   LEVIN_AUTOCAST(float32, cumsum, x, axis);
   return cumsum_towards(x, wrap_axis(axis, x.dim(), "cumsum"), false);
+}
+
+Tensor cumsum(const Tensor& x, int64_t axis, const DTypeOptions& options) {
+  const DType t = options.dtype.value;
+  return to(cumsum(to(x, t), axis), t);
 }
 
 }  // namespace levin

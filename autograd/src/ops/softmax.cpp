@@ -98,4 +98,12 @@ Tensor log_softmax(const Tensor& x, int64_t axis) {
       [](Context& k, const Tensor& g) -> Grads { return {log_softmax_backward(g, k.saved(0), k.get<int>())}; });
 }
 
+Tensor softmax(const Tensor& x, int64_t axis, const DTypeOptions& options) {
+  return to(softmax(to(x, options.dtype.value), axis), options.dtype.value);
+}
+
+Tensor log_softmax(const Tensor& x, int64_t axis, const DTypeOptions& options) {
+  return to(log_softmax(to(x, options.dtype.value), axis), options.dtype.value);
+}
+
 }  // namespace levin

@@ -40,7 +40,7 @@ class GlooGroup final : public MonitoredGroup {
   std::string name() const override { return "gloo"; }
 
   Tensor shared_empty(const Shape& sizes, const TensorOptions& options) override {
-    SharedTensors* tensors = options.device.type == DeviceType::cpu ? transport().tensors() : nullptr;
+    SharedTensors* tensors = options.device.value_or(kCpu).type == DeviceType::cpu ? transport().tensors() : nullptr;
     if (tensors != nullptr && !sees_tensors_) sees_tensors_ = all_see(*tensors);
     const int64_t bytes = sizes.numel() * size_of(options.dtype.value_or(default_dtype()));
     const bool shared = tensors != nullptr && *sees_tensors_ && bytes > 0;

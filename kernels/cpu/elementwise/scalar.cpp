@@ -66,6 +66,8 @@ template <class Op>
 constexpr Rows kFloatingRows{.f32 = row<Op, float, 0, 1>, .f64 = row<Op, double, 0, 1>};
 template <class Op>
 constexpr Rows kNumericRows = rows<Op, false, 0, 1>();
+template <class Op>
+constexpr Rows kBitRows = rows<Op, true, 0, 1>();
 
 }  // namespace
 
@@ -118,6 +120,9 @@ constexpr Rows kNumericRows = rows<Op, false, 0, 1>();
 #define LEVIN_TERNARY_ROW(name, types, flops, formula) LEVIN_TERNARY_##types(name, formula)
 #include <levin/kernels/elementwise_rows.h>
 
+#define LEVIN_BITWISE_ROW(name, formula)                                                       \
+  LEVIN_BINARY_FORMULA(name, (void)0, formula)                                                 \
+  static void name(const BinaryArgs& a, Stream&) { run_binary(#name, a, kNoRows, kBitRows<name##_formula>); }
 #define LEVIN_SCALAR_floating(name) kNoRows
 #define LEVIN_SCALAR_numeric(name) kNumericRows<name##_formula>
 #define LEVIN_SCALAR_ROW(name, types, flops, formula)                                          \
@@ -130,6 +135,7 @@ constexpr Rows kNumericRows = rows<Op, false, 0, 1>();
 }  // namespace levin::kernels::cpu
 
 namespace levin::kernels {
+#define LEVIN_BITWISE_ROW(name, ...) LEVIN_KERNEL(BinaryArgs, name, cpu::name);
 #define LEVIN_SCALAR_ROW(name, ...) LEVIN_KERNEL(BinaryArgs, name, cpu::name);
 #include <levin/kernels/elementwise_rows.h>
 }  // namespace levin::kernels

@@ -101,8 +101,8 @@ __global__ void __launch_bounds__(256) elementwise_any(Operands o, Parameters<C>
   run_elements<Op>(o, p, T{}, typename T::Inputs{});
 }
 
-/// The types that an operation takes. Rounding of integers is left to the host.
-enum class Family { floating, numeric, division, all, rounding = floating };
+/// The types that an operation takes: bits are integers and bool. Rounding of integers is left to the host.
+enum class Family { floating, numeric, division, all, bits, rounding = floating };
 
 /// An operation's arguments, for any number of inputs.
 struct Call {
@@ -149,14 +149,17 @@ bool try_packs_of(const Call& c, const Plan& plan) {
 
 template <class Op, template <class> class TypesOf, Family family>
 void run_part(const Call& c, const Plan& plan) {
-  if (try_packs_of<Op, TypesOf, float, __half, __nv_bfloat16, double>(c, plan)) return;
-  if (is_floating(c.compute)) return run_any_floating<Op, TypesOf>(c, plan);
+  constexpr bool takes_bool = family == Family::all || family == Family::bits;
+  if constexpr (family != Family::bits) {
+    if (try_packs_of<Op, TypesOf, float, __half, __nv_bfloat16, double>(c, plan)) return;
+    if (is_floating(c.compute)) return run_any_floating<Op, TypesOf>(c, plan);
+  }
   if constexpr (family != Family::floating) {
     if (try_packs_of<Op, TypesOf, std::int64_t, std::int32_t, std::uint8_t>(c, plan)) return;
-    if constexpr (family == Family::all) {
+    if constexpr (takes_bool) {
       if (try_packs_of<Op, TypesOf, bool>(c, plan)) return;
     }
-    if (family == Family::all || c.compute != DType::boolean) {
+    if (!is_floating(c.compute) && (takes_bool || c.compute != DType::boolean)) {
       return run_any<Op, std::int64_t, TypesOf>(c, plan);
     }
   }

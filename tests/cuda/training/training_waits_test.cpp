@@ -58,7 +58,7 @@ TEST_CASE("a number is read from the device without waiting once it has arrived"
   t.fill_(7);  // queued after the read
   CHECK(waits_of([&] { CHECK(read->value() == 2); }) == 1);
   CHECK(waits_of([&] { CHECK((read->ready() && read->value() == 2)); }) == 0);
-  CHECK(HostRead(tensor({1.5})).value() == 1.5);
+  CHECK(HostRead(tensor<double>({1.5})).value() == 1.5);
   CHECK(HostRead(tensor({true}).to(kCuda)).value() == 1);
   CHECK_THROWS_WITH_AS(HostRead{t}, doctest::Contains("one number at a time"), ShapeError);
 }

@@ -92,7 +92,7 @@ TEST_CASE("sync batch norm: first and second gradients match finite differences 
     Generator rng(6);
     const Tensor weights = cut(rand({3, kChannels, 2, 3}, {.dtype = kFloat64, .generator = &rng}), sizes, group.rank());
     const Tensor direction = mul(weights, weights);
-    const Tensor gain = tensor({0.5, 1.5, -1.0}), shift = tensor({0.1, 0.2, 0.3});
+    const Tensor gain = tensor<double>({0.5, 1.5, -1.0}), shift = tensor<double>({0.1, 0.2, 0.3});
     const Tensor x = cut(images(3, kFloat64), sizes, group.rank()).clone().requires_grad_();
     const auto loss = [&](const Tensor& at) {
       return weighted(sync_batch_norm(at, {}, {}, gain.to(kFloat64), shift.to(kFloat64), {}, group_handle), weights);

@@ -134,7 +134,7 @@ TEST_CASE("event files: a histogram has the moments of its values and counts eac
   const TempDir f;
   TensorBoardLogger log({.folder = {.save_dir = f.path}});
   const double infinity = std::numeric_limits<double>::infinity();
-  log.log_histogram("w", tensor({-2.0, 0.0, 0.5, 0.5, 3.0, infinity, std::nan("")}), 7);
+  log.log_histogram("w", tensor<double>({-2.0, 0.0, 0.5, 0.5, 3.0, infinity, std::nan("")}), 7);
   log.save();
   const std::string histogram = field(value_of(events_in(log.log_dir()).at(1)), 5).bytes;
   const auto number = [&](int n) { return read_as<double>(field(histogram, n).bytes); };

@@ -283,4 +283,20 @@ Tensor atan2(const Tensor& y, const Tensor& x) {
   return angle;
 }
 
+#define LEVIN_BITWISE_ROW(name, ...)                                        \
+  Tensor name(const Tensor& a, const Tensor& b) {                           \
+    const DType t = bits_type(#name, result_type(a, b));                    \
+    return binary(kernels::name, #name, a, b, t, t);                        \
+  }                                                                         \
+  Tensor name(const Tensor& a, const Scalar& b) {                           \
+    const DType t = bits_type(#name, b.promote_with(a.dtype()));            \
+    return binary(kernels::name, a, b, t, t);                               \
+  }
+#include <levin/kernels/elementwise_rows.h>
+
+Tensor bitwise_not(const Tensor& x) {
+  const DType t = bits_type("bitwise_not", x.dtype());
+  return bitwise_xor(x, t == kBool ? Scalar(true) : Scalar(-1));
+}
+
 }  // namespace levin

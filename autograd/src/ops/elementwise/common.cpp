@@ -53,6 +53,14 @@ void refuse_bool(const char* op, DType t, const char* instead) {
     throw DTypeError(fmt::format("[{}] bool is not accepted; use {}.", op, instead));
 }
 
+DType bits_type(const char* op, DType t) {
+  if (is_floating(t)) [[unlikely]] {
+    throw DTypeError(fmt::format("[{}] {} is not accepted, only bool and integers; compare first, e.g. (x > 0) & m, or "
+                                 "use x.to(kInt64).", op, name_of(t)));
+  }
+  return t;
+}
+
 bool is_exact_parameter(const Scalar& value, DType t) {
   if (is_floating(t) || t == DType::boolean || value.is_floating()) return true;
   constexpr int64_t most = int64_t{1} << 53;

@@ -20,6 +20,9 @@ Device common_device(const char* op, const Tensor& a, const Tensor& b);
 /// Throws DTypeError for bool.
 void refuse_bool(const char* op, DType t, const char* instead);
 
+/// Returns the type itself; throws DTypeError for floating types, whose bits no operation combines.
+DType bits_type(const char* op, DType t);
+
 /// Returns new contiguous memory; the sizes are those of an existing tensor.
 Tensor fresh(const Shape& sizes, DType dtype, Device device);
 
@@ -44,6 +47,9 @@ Tensor binary(const kernels::BinaryKernel& kernel, const Tensor& x, const Scalar
               double p0 = 1, bool swapped = false);
 Tensor ternary(const kernels::TernaryKernel& kernel, const char* op, const Tensor& a, const Tensor& b, const Tensor& c,
                DType compute, double p0 = 1);
+
+/// The types column of elementwise_rows.h, for functions of one tensor.
+enum class Types { floating, rounding, numeric };
 
 /// The tensor of y = f(x) that backward reads.
 enum class Saved { nothing, x, y };

@@ -14,8 +14,6 @@ using namespace ops;
 
 namespace {
 
-enum class Types { floating, rounding, numeric };
-
 /// Computes y = f(x), recorded. Integers are converted to default_dtype() if the kernel takes only floating types, and
 /// returned unchanged if they would only be rounded.
 Tensor unary_operation(const kernels::UnaryKernel& kernel, Types types, Saved saved, const Tensor& x,

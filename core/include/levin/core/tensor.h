@@ -1,8 +1,9 @@
 #pragma once
 // The tensor type: a handle to memory with a shape, and optionally a place in the autograd graph. Copies of a handle
-// refer to the same tensor. The members below the headings `// autograd` are defined by that module; they forward to
-// the free functions of the same names.
+// refer to the same tensor. The members below the headings `// autograd` are defined by that module. Those that forward
+// to free functions of the same names are listed in tensor_methods.h.
 
+#include <levin/core/axes.h>
 #include <levin/core/index.h>
 #include <levin/core/owned_ptr.h>
 #include <levin/core/storage.h>
@@ -20,6 +21,7 @@ class Generator;
 class IndexedTensor;
 class Tensor;
 struct Index;
+struct ValuesIndices;
 
 /// Base of the data that autograd attaches to a tensor; its contents are private to that module.
 class AutogradData {
@@ -55,8 +57,8 @@ using TensorImplPtr = IntrusivePtr<TensorImpl>;
 
 /// Options of creation functions; absent fields have default values.
 struct TensorOptions {
-  std::optional<DType> dtype{};    ///< default_dtype(), or the data's own type
-  Device device = kCpu;
+  std::optional<DType> dtype{};    ///< default_dtype(), or the data's own type; of x in zeros_like(x) and the others
+  std::optional<Device> device{};  ///< the CPU; x's device in zeros_like(x) and the others
   bool requires_grad = false;
   Generator* generator = nullptr;  ///< default_generator(); random functions only
 };
@@ -170,29 +172,21 @@ class Tensor {
   HookHandle register_hook(std::function<Tensor(const Tensor&)> hook) const;
   /// Registers a hook that is called after the grad() of this leaf was updated.
   HookHandle register_post_accumulate_grad_hook(std::function<void(const Tensor&)> hook) const;
-  Tensor detach() const;
 
-  // autograd: views (no copy unless stated)
-  Tensor reshape(const Shape& sizes) const;  ///< copies when a view is not possible
-  Tensor view(const Shape& sizes) const;     ///< throws ShapeError when a view is not possible
+  // autograd: operations. keepdim, dim and dtype are as in PyTorch: x.exp(), x.sum(1, true), x.softmax(-1), x.exp_().
+  // In-place ones, which end in an underscore, throw outside no_grad for a leaf that requires grad.
+#define LEVIN_DEFAULT(value) = value
+#define LEVIN_METHOD(result, name, parameters, ...) result name parameters const;
+#define LEVIN_IN_PLACE_METHOD(name) const Tensor& name##_() const;
+#include <levin/core/tensor_methods.h>
+
   Tensor view_as(const Tensor& other) const { return view(other.sizes()); }
-  Tensor flatten(int64_t start = 0, int64_t end = -1) const;
-  Tensor transpose(int64_t a, int64_t b) const;
-  Tensor t() const;                          ///< for at most two dimensions
-  Tensor permute(const Shape& axes) const;
-  Tensor narrow(int64_t axis, int64_t start, int64_t length) const;
-  Tensor slice(int64_t axis, const Slice& slice) const;
-  Tensor select(int64_t axis, int64_t index) const;
-  Tensor expand(const Shape& sizes) const;   ///< -1 keeps a size
   Tensor expand_as(const Tensor& other) const { return expand(other.sizes()); }
-  Tensor squeeze() const;
-  Tensor squeeze(int64_t axis) const;
-  Tensor unsqueeze(int64_t axis) const;
-  Tensor unfold(int64_t axis, int64_t size, int64_t step) const;
-  std::vector<Tensor> chunk(int64_t chunks, int64_t axis = 0) const;
-  std::vector<Tensor> split(int64_t size, int64_t axis = 0) const;
-  std::vector<Tensor> split(const std::vector<int64_t>& sizes, int64_t axis = 0) const;
-  std::vector<Tensor> unbind(int64_t axis = 0) const;
+  /// Returns this tensor where the condition is true, else `other`.
+  Tensor where(const Tensor& condition, const Tensor& other) const;
+  Tensor where(const Tensor& condition, const Scalar& other) const;
+  Tensor operator-() const;
+
   /// Reads as Python's x[...]. Integers, Slice, nil (a new axis) and Ellipsis give a view. A bool tensor chooses the
   /// elements of the axes whose sizes it has, in row-major order. int64 or int32 tensors broadcast together and choose
   /// by position; negative ones count from the end. The axes of what tensors choose stand where the tensors stood if
@@ -212,8 +206,6 @@ class Tensor {
   }
 
   // autograd: copies and conversions
-  Tensor contiguous() const;
-  Tensor clone() const;
   Tensor to(DType dtype) const;
   Tensor to(Device device) const;
   Tensor to(Device device, DType dtype) const;
@@ -221,37 +213,7 @@ class Tensor {
   Tensor cpu() const { return to(kCpu); }
   Tensor cuda(int index = 0) const { return to(levin::cuda(index)); }
 
-  // autograd: arithmetic
-  Tensor operator-() const;
-  Tensor abs() const;
-  Tensor exp() const;
-  Tensor log() const;
-  Tensor sqrt() const;
-  Tensor square() const;
-  Tensor pow(const Scalar& exponent) const;
-  Tensor relu() const;
-  Tensor sigmoid() const;
-  Tensor tanh() const;
-  Tensor clamp(std::optional<Scalar> min, std::optional<Scalar> max = std::nullopt) const;
-  Tensor matmul(const Tensor& other) const;
-  Tensor softmax(int64_t axis) const;
-  Tensor log_softmax(int64_t axis) const;
-  Tensor masked_fill(const Tensor& mask, const Scalar& value) const;
-  Tensor eq(const Tensor& other) const;
-  Tensor eq(const Scalar& other) const;
-
-  // autograd: reductions; no axes means all
-  Tensor sum() const;
-  Tensor sum(const Shape& axes, bool keepdim = false) const;
-  Tensor mean() const;
-  Tensor mean(const Shape& axes, bool keepdim = false) const;
-  Tensor max() const;
-  Tensor min() const;
-  Tensor argmax(std::optional<int64_t> axis = std::nullopt, bool keepdim = false) const;
-  Tensor any() const;
-  Tensor all() const;
-
-  // autograd: in place; these throw outside no_grad for a leaf that requires grad
+  // autograd: in place
   const Tensor& add_(const Tensor& other, const Scalar& alpha = 1) const;
   const Tensor& add_(const Scalar& other) const;
   const Tensor& sub_(const Tensor& other) const;
@@ -260,10 +222,14 @@ class Tensor {
   const Tensor& mul_(const Scalar& other) const;
   const Tensor& div_(const Tensor& other) const;
   const Tensor& div_(const Scalar& other) const;
-  const Tensor& neg_() const;
-  const Tensor& exp_() const;
-  const Tensor& sqrt_() const;
-  const Tensor& relu_() const;
+  /// Bitwise for integers and logical for bool.
+  const Tensor& bitwise_and_(const Tensor& other) const;
+  const Tensor& bitwise_and_(const Scalar& other) const;
+  const Tensor& bitwise_or_(const Tensor& other) const;
+  const Tensor& bitwise_or_(const Scalar& other) const;
+  const Tensor& bitwise_xor_(const Tensor& other) const;
+  const Tensor& bitwise_xor_(const Scalar& other) const;
+  const Tensor& bitwise_not_() const;
   const Tensor& clamp_(std::optional<Scalar> min, std::optional<Scalar> max = std::nullopt) const;
   const Tensor& masked_fill_(const Tensor& mask, const Scalar& value) const;
   const Tensor& copy_(const Tensor& source) const;  ///< broadcasts and converts
@@ -282,6 +248,12 @@ class Tensor {
   const Tensor& operator*=(const Scalar& o) const { return mul_(o); }
   const Tensor& operator/=(const Tensor& o) const { return div_(o); }
   const Tensor& operator/=(const Scalar& o) const { return div_(o); }
+  const Tensor& operator&=(const Tensor& o) const { return bitwise_and_(o); }
+  const Tensor& operator&=(const Scalar& o) const { return bitwise_and_(o); }
+  const Tensor& operator|=(const Tensor& o) const { return bitwise_or_(o); }
+  const Tensor& operator|=(const Scalar& o) const { return bitwise_or_(o); }
+  const Tensor& operator^=(const Tensor& o) const { return bitwise_xor_(o); }
+  const Tensor& operator^=(const Scalar& o) const { return bitwise_xor_(o); }
 
   // For other modules of Levin
   TensorImpl* impl() const {
@@ -331,6 +303,7 @@ class IndexedTensor : public Tensor {
   // As in Python, x[indices] += y writes the sums of the chosen values and y to x: where a position repeats, only one
   // of its sums stays. index_put_ with accumulate adds them all.
   using Tensor::operator+=, Tensor::operator-=, Tensor::operator*=, Tensor::operator/=;
+  using Tensor::operator&=, Tensor::operator|=, Tensor::operator^=;
   template <class V>
   void operator+=(const V& value) && {
     Tensor::operator+=(value), write_back();
@@ -346,6 +319,18 @@ class IndexedTensor : public Tensor {
   template <class V>
   void operator/=(const V& value) && {
     Tensor::operator/=(value), write_back();
+  }
+  template <class V>
+  void operator&=(const V& value) && {
+    Tensor::operator&=(value), write_back();
+  }
+  template <class V>
+  void operator|=(const V& value) && {
+    Tensor::operator|=(value), write_back();
+  }
+  template <class V>
+  void operator^=(const V& value) && {
+    Tensor::operator^=(value), write_back();
   }
 
  private:
@@ -384,14 +369,52 @@ template <class T>
 Tensor from_data(std::initializer_list<T> values, const Shape& sizes, const TensorOptions& options = {}) {
   return from_data(std::span<const T>(values.begin(), values.size()), sizes, options);
 }
-/// Returns a one-dimensional tensor of these values.
+/// A number of a braced list, or such a list in it.
+class NumberOrList {
+ public:
+  template <class T>
+    requires std::is_convertible_v<T, Scalar>
+  NumberOrList(T value) : number_(value) {}  // NOLINT: implicit
+  NumberOrList(std::initializer_list<NumberOrList> values) : values_(values.begin(), values.size()), is_list_(true) {}
+  bool is_list() const { return is_list_; }
+  const Scalar& number() const { return number_; }
+  std::span<const NumberOrList> values() const { return values_; }
+
+ private:
+  Scalar number_ = false;
+  std::span<const NumberOrList> values_;
+  bool is_list_ = false;
+};
+
+/// Returns a tensor of the numbers in a list, which may be nested: tensor({{1, 2}, {3, 4}}) has shape (2, 2). As of a
+/// single number, the dtype is default_dtype() if one of them is floating, else int64, or bool if all are bool, unless
+/// the options name another one. Throws ShapeError for lists of different lengths or depths.
+Tensor tensor(std::initializer_list<NumberOrList> values, const TensorOptions& options = {});
+/// Returns a one-dimensional tensor of these values, whose dtype is that of T: tensor<float>({1, 2}).
 template <class T>
-Tensor tensor(std::initializer_list<T> values, const TensorOptions& options = {}) {
+Tensor tensor(std::initializer_list<std::type_identity_t<T>> values, const TensorOptions& options = {}) {
+  return from_data<T>(values, {static_cast<int64_t>(values.size())}, options);
+}
+template <class T>
+Tensor tensor(const std::vector<T>& values, const TensorOptions& options = {}) {
   return from_data(values, {static_cast<int64_t>(values.size())}, options);
 }
 /// Returns a 0-dim tensor. Its dtype is int64 for integers and default_dtype() for floating-point numbers, unless the
 /// options name another one.
 Tensor tensor(const Scalar& value, const TensorOptions& options = {});
+
+// A dtype alone may stand for the options. It is deduced, so that braces always mean the options.
+inline Tensor empty(const Shape& sizes, std::same_as<DType> auto dtype) { return empty(sizes, {.dtype = dtype}); }
+inline Tensor from_blob(void* data, const Shape& sizes, std::same_as<DType> auto dtype,
+                        std::function<void()> release = {}) {
+  return from_blob(data, sizes, {.dtype = dtype}, std::move(release));
+}
+inline Tensor tensor(std::initializer_list<NumberOrList> values, std::same_as<DType> auto dtype) {
+  return tensor(values, TensorOptions{.dtype = dtype});
+}
+inline Tensor tensor(const Scalar& value, std::same_as<DType> auto dtype) {
+  return tensor(value, TensorOptions{.dtype = dtype});
+}
 
 /// Returns the dtype and device of a tensor as options, for `randn({2, 3}, like(x))`.
 inline TensorOptions like(const Tensor& t) { return {.dtype = t.dtype(), .device = t.device()}; }

@@ -46,8 +46,10 @@ using BinaryKernel = Kernel<void(const BinaryArgs&, Stream&)>;
 // in either operand of maximum and minimum gives NaN. floor_divide rounds to minus infinity, and remainder has the sign
 // of b; integers refuse b = 0 (on CUDA only if b is a number). An integer to a negative power is 0 unless it is 1 or
 // -1. atan2 is the angle of the point (b, a). In the gradient of an activation, a is the gradient of its output, and b
-// is its input or output. Comparisons and logical operations have a bool `out` and any type `compute`.
+// is its input or output. Operations on bits take no floating `compute`. Comparisons and logical operations have a bool
+// `out` and any type `compute`.
 #define LEVIN_BINARY_ROW(name, ...) extern constinit BinaryKernel name;
+#define LEVIN_BITWISE_ROW(name, ...) extern constinit BinaryKernel name;
 #define LEVIN_SCALAR_ROW(name, ...) extern constinit BinaryKernel name;
 #define LEVIN_ACTIVATION_ROW(name, ...) extern constinit BinaryKernel name##_backward;
 #define LEVIN_COMPARISON_ROW(name, ...) extern constinit BinaryKernel name;

@@ -87,6 +87,15 @@ LEVIN_BINARY_ROW(floor_divide, division, 1, floored_quotient(a, b))
 LEVIN_BINARY_ROW(remainder, division, 1, floored_remainder(a, b))
 #undef LEVIN_BINARY_ROW
 
+// Operations on the bits of two tensors of integers, and the same on bool.
+#ifndef LEVIN_BITWISE_ROW
+#define LEVIN_BITWISE_ROW(name, formula)
+#endif
+LEVIN_BITWISE_ROW(bitwise_and, a & b)
+LEVIN_BITWISE_ROW(bitwise_or, a | b)
+LEVIN_BITWISE_ROW(bitwise_xor, a ^ b)
+#undef LEVIN_BITWISE_ROW
+
 // Operations of two tensors that the CPU computes one value at a time, with functions of the standard library.
 #ifndef LEVIN_SCALAR_ROW
 #define LEVIN_SCALAR_ROW(name, types, flops, formula)

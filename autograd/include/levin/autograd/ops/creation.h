@@ -14,9 +14,12 @@ Tensor full(const Shape& sizes, const Scalar& value, const TensorOptions& option
 /// integers.
 Tensor arange(const Scalar& end, const TensorOptions& options = {});
 Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step = 1, const TensorOptions& options = {});
+Tensor arange(const Scalar& start, const Scalar& end, const TensorOptions& options);
 /// Returns `steps` evenly spaced numbers from start to end, both included.
 Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, const TensorOptions& options = {});
+/// Returns (n, m), m = n by default, with ones on the diagonal.
 Tensor eye(int64_t n, std::optional<int64_t> m = std::nullopt, const TensorOptions& options = {});
+Tensor eye(int64_t n, const TensorOptions& options);
 
 /// Returns uniform random numbers in [0, 1).
 Tensor rand(const Shape& sizes, const TensorOptions& options = {});
@@ -29,6 +32,7 @@ Tensor randperm(int64_t n, const TensorOptions& options = {});
 /// Returns 1 with probability p (elementwise), else 0, in the type of p.
 Tensor bernoulli(const Tensor& p, Generator* generator = nullptr);
 
+// The dtype and the device are those of t unless the options name others; requires_grad is not taken over.
 Tensor empty_like(const Tensor& t, const TensorOptions& options = {});
 Tensor zeros_like(const Tensor& t, const TensorOptions& options = {});
 Tensor ones_like(const Tensor& t, const TensorOptions& options = {});
@@ -36,6 +40,59 @@ Tensor full_like(const Tensor& t, const Scalar& value, const TensorOptions& opti
 Tensor rand_like(const Tensor& t, const TensorOptions& options = {});
 Tensor randn_like(const Tensor& t, const TensorOptions& options = {});
 Tensor randint_like(const Tensor& t, int64_t low, int64_t high, const TensorOptions& options = {});
+
+// A dtype alone may stand for the options: ones({2}, kInt64). It is deduced, so that braces always mean the options.
+inline Tensor zeros(const Shape& sizes, std::same_as<DType> auto dtype) { return zeros(sizes, {.dtype = dtype}); }
+inline Tensor ones(const Shape& sizes, std::same_as<DType> auto dtype) { return ones(sizes, {.dtype = dtype}); }
+inline Tensor full(const Shape& sizes, const Scalar& value, std::same_as<DType> auto dtype) {
+  return full(sizes, value, {.dtype = dtype});
+}
+inline Tensor arange(const Scalar& end, std::same_as<DType> auto dtype) { return arange(end, {.dtype = dtype}); }
+inline Tensor arange(const Scalar& start, const Scalar& end, std::same_as<DType> auto dtype) {
+  return arange(start, end, {.dtype = dtype});
+}
+inline Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, std::same_as<DType> auto dtype) {
+  return arange(start, end, step, {.dtype = dtype});
+}
+inline Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, std::same_as<DType> auto dtype) {
+  return linspace(start, end, steps, {.dtype = dtype});
+}
+inline Tensor eye(int64_t n, std::same_as<DType> auto dtype) { return eye(n, {.dtype = dtype}); }
+inline Tensor eye(int64_t n, int64_t m, std::same_as<DType> auto dtype) { return eye(n, m, {.dtype = dtype}); }
+inline Tensor rand(const Shape& sizes, std::same_as<DType> auto dtype) { return rand(sizes, {.dtype = dtype}); }
+inline Tensor randn(const Shape& sizes, std::same_as<DType> auto dtype) { return randn(sizes, {.dtype = dtype}); }
+inline Tensor randint(int64_t low, int64_t high, const Shape& sizes, std::same_as<DType> auto dtype) {
+  return randint(low, high, sizes, {.dtype = dtype});
+}
+inline Tensor randperm(int64_t n, std::same_as<DType> auto dtype) { return randperm(n, {.dtype = dtype}); }
+inline Tensor empty_like(const Tensor& t, std::same_as<DType> auto dtype) { return empty_like(t, {.dtype = dtype}); }
+inline Tensor zeros_like(const Tensor& t, std::same_as<DType> auto dtype) { return zeros_like(t, {.dtype = dtype}); }
+inline Tensor ones_like(const Tensor& t, std::same_as<DType> auto dtype) { return ones_like(t, {.dtype = dtype}); }
+inline Tensor full_like(const Tensor& t, const Scalar& value, std::same_as<DType> auto dtype) {
+  return full_like(t, value, {.dtype = dtype});
+}
+inline Tensor rand_like(const Tensor& t, std::same_as<DType> auto dtype) { return rand_like(t, {.dtype = dtype}); }
+inline Tensor randn_like(const Tensor& t, std::same_as<DType> auto dtype) { return randn_like(t, {.dtype = dtype}); }
+inline Tensor randint_like(const Tensor& t, int64_t low, int64_t high, std::same_as<DType> auto dtype) {
+  return randint_like(t, low, high, {.dtype = dtype});
+}
+
+template <class T>
+Tensor from_data(std::span<const T> values, const Shape& sizes, std::same_as<DType> auto dtype) {
+  return from_data(values, sizes, {.dtype = dtype});
+}
+template <class T>
+Tensor from_data(const std::vector<T>& values, const Shape& sizes, std::same_as<DType> auto dtype) {
+  return from_data(values, sizes, {.dtype = dtype});
+}
+template <class T>
+Tensor from_data(std::initializer_list<T> values, const Shape& sizes, std::same_as<DType> auto dtype) {
+  return from_data(values, sizes, {.dtype = dtype});
+}
+template <class T>
+Tensor tensor(const std::vector<T>& values, std::same_as<DType> auto dtype) {
+  return tensor(values, {.dtype = dtype});
+}
 
 /// Fill t in place with uniform numbers in [low, high) or with normal numbers. For initialisers; not recorded.
 const Tensor& uniform_(const Tensor& t, double low = 0.0, double high = 1.0, Generator* generator = nullptr);

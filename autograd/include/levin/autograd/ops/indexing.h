@@ -48,7 +48,7 @@ Tensor tril(const Tensor& x, int64_t diagonal = 0);
 Tensor triu(const Tensor& x, int64_t diagonal = 0);
 /// Returns (..., num_classes) int64; num_classes = -1 means the largest class plus one.
 Tensor one_hot(const Tensor& index, int64_t num_classes = -1);
-Tensor flip(const Tensor& x, const Shape& axes);
+Tensor flip(const Tensor& x, const Axes& axes);
 /// Pads with zeros (or `value`); pads are pairs (before, after) from the last axis backwards, as in PyTorch's F.pad.
 Tensor pad(const Tensor& x, const Shape& pads, const Scalar& value = 0);
 

@@ -5,15 +5,19 @@
 
 namespace levin {
 
+/// Copies when a view is not possible.
 Tensor reshape(const Tensor& x, const Shape& sizes);
+/// Throws ShapeError when a view is not possible.
 Tensor view(const Tensor& x, const Shape& sizes);
 Tensor flatten(const Tensor& x, int64_t start = 0, int64_t end = -1);
 Tensor transpose(const Tensor& x, int64_t a, int64_t b);
+/// For at most two dimensions.
 Tensor t(const Tensor& x);
 Tensor permute(const Tensor& x, const Shape& axes);
 Tensor narrow(const Tensor& x, int64_t axis, int64_t start, int64_t length);
 Tensor slice(const Tensor& x, int64_t axis, const Slice& slice);
 Tensor select(const Tensor& x, int64_t axis, int64_t index);
+/// -1 keeps a size.
 Tensor expand(const Tensor& x, const Shape& sizes);
 Tensor squeeze(const Tensor& x);
 Tensor squeeze(const Tensor& x, int64_t axis);
