@@ -25,8 +25,8 @@ class Linear : public Layer<Linear> {
   }
 
   const int64_t in_features, out_features;
-  const Tensor weight;  ///< (out_features, in_features)
-  const Tensor bias;    ///< (out_features) or undefined
+  Parameter& weight;  ///< (out_features, in_features)
+  Parameter& bias;    ///< (out_features) or undefined
 };
 
 struct Conv2dOptions {
@@ -52,8 +52,8 @@ class Conv2d : public Layer<Conv2d> {
   const int64_t in_channels, out_channels;
   const Pair kernel_size;
   const Options options;
-  const Tensor weight;  ///< (O, C / groups, kh, kw)
-  const Tensor bias;    ///< (O) or undefined
+  Parameter& weight;  ///< (O, C / groups, kh, kw)
+  Parameter& bias;    ///< (O) or undefined
 };
 
 struct ConvTranspose2dOptions {
@@ -81,8 +81,8 @@ class ConvTranspose2d : public Layer<ConvTranspose2d> {
   const int64_t in_channels, out_channels;
   const Pair kernel_size;
   const Options options;
-  const Tensor weight;  ///< (C, O / groups, kh, kw)
-  const Tensor bias;
+  Parameter& weight;  ///< (C, O / groups, kh, kw)
+  Parameter& bias;
 };
 
 class MaxPool2d : public Layer<MaxPool2d> {
@@ -167,7 +167,7 @@ class Embedding : public Layer<Embedding> {
 
   const int64_t num_embeddings, embedding_dim;
   const std::optional<int64_t> padding_idx;
-  const Tensor weight;
+  Parameter& weight;
 };
 
 struct BatchNorm2dOptions {
