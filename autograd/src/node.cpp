@@ -92,6 +92,7 @@ HookHandle Node::register_posthook(std::function<void(std::vector<Tensor>&, cons
 const TensorMeta& Context::input(int i) const { return static_cast<const Node*>(this)->inputs[i]; }
 
 void Context::save_one(const Tensor& t, bool is_output, int index) {
+  if (!saves_) return;
   Saved s;
   if (t.defined()) {
     if (t.is_inference())

@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
     DataModule data = data::fashion_mnist({.batch_size = 64, .seed = seed});
     data.val = nullptr;
     trainer.fit(model, data);
-    const double accuracy = trainer.test(model, data).at("acc");
+    const double accuracy = trainer.test(model, data)[0].at("acc");
     if (trainer.is_global_zero()) fmt::print("accuracy {:.4f}\n", accuracy);
     return 0;
   });

@@ -38,7 +38,8 @@ std::string to_string(Device device) {
 
 Device parse_device(std::string_view text) {
   const std::size_t colon = text.find(':');
-  const std::string_view name = text.substr(0, colon);
+  std::string_view name = text.substr(0, colon);
+  if (name == "gpu") name = "cuda";
   for (int i = 0; i < kDeviceTypeCount; ++i) {
     if (name != kTypeNames[i]) continue;
     int index = 0;
@@ -49,7 +50,7 @@ Device parse_device(std::string_view text) {
     }
     return {static_cast<DeviceType>(i), static_cast<std::int8_t>(index)};
   }
-  throw DeviceError(fmt::format("[device] \"{}\" is not a device: write cpu, cuda, or cuda:1.", text));
+  throw DeviceError(fmt::format("[device] \"{}\" is not a device: write cpu, cuda (or gpu), or cuda:1.", text));
 }
 
 DeviceBackend& device_backend(DeviceType type) {

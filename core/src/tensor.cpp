@@ -63,7 +63,11 @@ void for_each_offset(const Shape& sizes, const Shape& strides, F&& f) {
 
 }  // namespace
 
-void Tensor::undefined() { throw ValueError("[tensor] this tensor is undefined: give it a value before it is used."); }
+void Tensor::undefined() {
+  throw ValueError(
+      "[tensor] this tensor is undefined: give it a value before it is used. grad() is undefined until backward() has "
+      "run.");
+}
 
 TensorView Tensor::tensor_view() const {
   const TensorImpl* t = impl();

@@ -1,6 +1,6 @@
 #include "judge.h"
 
-#include <levin/trainer/checkpoint.h>
+#include <levin/trainer/checkpoint/checkpoint.h>
 
 #include "nets.h"
 

@@ -28,7 +28,7 @@ RawResult train(const Options& o, const DataModule& data, FirstStep& first_step)
   Trainer trainer(config);
   trainer.fit(model, data);
   const auto folder = best->best_model_path();
-  const auto test = trainer.test(model, data, folder.string());
+  const auto test = trainer.test(model, data, folder.string())[0];
   const bool writes_report = trainer.config().logger.has("html") && config.fast_dev_run == 0;
   return {.test_acc = test.at("test_acc"),
           .test_loss = test.at("test_loss"),

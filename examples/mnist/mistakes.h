@@ -16,12 +16,12 @@ class Mistakes {
   void add(const levin::Tensor& images, const levin::Tensor& logits, const levin::Tensor& targets) {
     const auto wrong = levin::nonzero(levin::ne(levin::argmax(logits, 1), targets).to(levin::kInt64));
     for (const auto row : wrong.cpu().to_vector<std::int64_t>()) {
-      const auto target = targets.select(0, row).item<std::int64_t>();
+      const auto target = targets[row].item<std::int64_t>();
       auto& kept = kept_[static_cast<std::size_t>(target)];
       if (kept == kPerClass) continue;
-      const auto image = images.select(0, row).cpu().to(levin::kFloat32);
+      const auto image = images[row].cpu().to(levin::kFloat32);
       const double least = image.min().item<double>(), range = image.max().item<double>() - least;
-      images_.select(0, target * kPerClass + kept++).copy_((image - least) / std::max(range, 1e-6));
+      images_[target * kPerClass + kept++] = (image - least) / std::max(range, 1e-6);
     }
   }
   /// Returns (classes * kPerClass, 1, 28, 28) in [0, 1]: kPerClass images for each class in turn, black ones if there

@@ -1,6 +1,6 @@
 // Transfer learning: features trained on t-shirts to coats classify sandals to boots from a few images: ./run transfer
 // --help
-#include <levin/trainer/checkpoint.h>
+#include <levin/trainer/checkpoint/checkpoint.h>
 
 #include <fmt/format.h>
 
@@ -29,7 +29,7 @@ Trained train(LitClothes& model, const DataModule& data, TrainerConfig config, c
   Trainer trainer(config);
   trainer.fit(model, data);
   const auto folder = best->best_model_path();
-  return {trainer.test(model, data, folder.string()).at("test_acc"), folder};
+  return {trainer.test(model, data, folder.string())[0].at("test_acc"), folder};
 }
 
 /// Checks that the backbone is unchanged until it is unfrozen.

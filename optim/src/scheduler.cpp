@@ -37,6 +37,15 @@ void Scheduler::step() {
   apply();
 }
 
+void Scheduler::step_chained() {
+  const std::vector<double> current = rates(*groups_);
+  std::vector<double> own;
+  for (std::size_t i = 0; i < base_lrs_.size(); ++i) own.push_back(lr(i));
+  step();
+  for (std::size_t i = 0; i < own.size(); ++i)
+    if (own[i] != 0 && current[i] != own[i]) (*groups_)[i]["lr"] = current[i] * (lr(i) / own[i]);
+}
+
 void Scheduler::scale_base_lrs(double factor) {
   for (double& lr : base_lrs_) lr *= factor;
 }
@@ -81,17 +90,19 @@ double CosineAnnealingLR::lr(std::size_t i) const {
   return eta_min_ + (base_lr(i) - eta_min_) * (1.0 + std::cos(angle)) / 2.0;
 }
 
-LinearWarmup::LinearWarmup(Optimizer& optimizer, const Options& options) : Scheduler(optimizer), options_(options) {
-  require_at_least("LinearWarmup", "total_iters", static_cast<double>(options.total_iters), 1);
+LinearLR::LinearLR(Optimizer& optimizer, const Options& options) : Scheduler(optimizer), options_(options) {
+  require_at_least("LinearLR", "total_iters", static_cast<double>(options.total_iters), 1);
   if (!(options.start_factor > 0 && options.start_factor <= 1))
     throw ValueError(
-        fmt::format("[LinearWarmup] start_factor is {}. Give a value above 0 and at most 1.", options.start_factor));
-  LinearWarmup::apply();
+        fmt::format("[LinearLR] start_factor is {}. Give a value above 0 and at most 1.", options.start_factor));
+  if (!(options.end_factor >= 0 && options.end_factor <= 1))
+    throw ValueError(fmt::format("[LinearLR] end_factor is {}. Give a value from 0 to 1.", options.end_factor));
+  LinearLR::apply();
 }
-double LinearWarmup::lr(std::size_t i) const {
+double LinearLR::lr(std::size_t i) const {
   const double done =
       static_cast<double>(std::min(last_epoch(), options_.total_iters)) / static_cast<double>(options_.total_iters);
-  return base_lr(i) * (options_.start_factor + (1.0 - options_.start_factor) * done);
+  return base_lr(i) * (options_.start_factor + (options_.end_factor - options_.start_factor) * done);
 }
 
 OneCycleLR::OneCycleLR(Optimizer& optimizer, const Options& options) : Scheduler(optimizer), options_(options) {

@@ -2,6 +2,7 @@
 // edits.
 
 #include <levin/autograd/autograd.h>
+#include <levin/core/warning.h>
 
 #include <doctest/doctest.h>
 
@@ -18,6 +19,31 @@ Tensor of(DType t, const Shape& sizes = {2}) { return ones(sizes, {.dtype = t});
 std::vector<double> gradient(const Tensor& x, const Tensor& y) { return grad({y.sum()}, {x})[0].to_vector<double>(); }
 
 }  // namespace
+
+TEST_CASE("where takes two numbers, and % is remainder") {
+  const Tensor condition = from_data(std::vector<double>{1, 0, 1}, {3}) > 0.5;
+  const Tensor integers = where(condition, 1, 0), floats = where(condition, 0.5, 2);
+  CHECK(integers.dtype() == kInt64);
+  CHECK(integers.to_vector<int>() == std::vector<int>{1, 0, 1});
+  CHECK(floats.dtype() == default_dtype());
+  CHECK(floats.to_vector<double>() == std::vector<double>{0.5, 2, 0.5});
+  CHECK((arange(5) % 3).to_vector<int>() == std::vector<int>{0, 1, 2, 0, 1});
+  CHECK((arange(-2, 2) % full({4}, 3)).to_vector<int>() == std::vector<int>{1, 2, 0, 1});
+}
+
+TEST_CASE("mse_loss and l1_loss warn once of tensors that are broadcast") {
+  std::vector<std::string> said;
+  const WarningHandler former = set_warning_handler([&](const std::string& text) { said.push_back(text); });
+  mse_loss(zeros({4, 1}), zeros({4, 1}));
+  CHECK(said.empty());
+  for (int i = 0; i < 2; ++i) mse_loss(zeros({4, 1}), zeros({4}));
+  l1_loss(zeros({4, 1}), zeros({4}));
+  set_warning_handler(former);
+  REQUIRE(said.size() == 2);
+  CHECK(said[0] == "[mse_loss] input is (4, 1), target is (4,): they are broadcast. Give them one size if that is "
+                   "not meant.");
+  CHECK(said[1].starts_with("[l1_loss]"));
+}
 
 TEST_CASE("result types follow PyTorch's promotion") {
   CHECK((of(kInt64) + of(kFloat32)).dtype() == kFloat32);

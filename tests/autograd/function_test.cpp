@@ -67,6 +67,17 @@ TEST_CASE("nothing is recorded under no_grad") {
   CHECK(!Cube::apply(leaf({1})).requires_grad());
 }
 
+TEST_CASE("a custom operation saves nothing where nothing is recorded") {
+  const Tensor x = leaf({2});
+  Tensor y;
+  {
+    inference_mode guard;
+    y = Cube::apply(x * 1.0);
+  }
+  CHECK(y.is_inference());
+  CHECK(y.item<double>() == 8.0);
+}
+
 TEST_CASE("gradcheck finds a wrong backward and reports where") {
   const std::string text = gradcheck(one([](const Tensor& t) { return WrongCube::apply(t); }), {leaf({0.5, 2})});
   CHECK(text.find("input 0 element 0") != std::string::npos);

@@ -14,6 +14,7 @@ std::vector<OpCase> softmax_cases();
 std::vector<OpCase> norm_cases();
 std::vector<OpCase> loss_cases();
 std::vector<OpCase> indexing_cases();
+std::vector<OpCase> index_expression_cases();
 std::vector<OpCase> masking_cases();
 std::vector<OpCase> sort_cases();
 std::vector<OpCase> pool_cases();

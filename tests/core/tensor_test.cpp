@@ -35,7 +35,8 @@ TEST_CASE("handles are shared") {
   CHECK(a.data<float>()[0] == 9);
   const Tensor undefined;
   CHECK_FALSE(undefined.defined());
-  CHECK_THROWS_WITH_AS(undefined.numel(), "[tensor] this tensor is undefined: give it a value before it is used.",
+  CHECK_THROWS_WITH_AS(undefined.numel(), "[tensor] this tensor is undefined: give it a value before it is used. "
+                       "grad() is undefined until backward() has run.",
                        ValueError);
 }
 
@@ -118,8 +119,10 @@ TEST_CASE("devices") {
   CHECK(to_string(cuda(1)) == "cuda:1");
   CHECK(parse_device("cpu") == kCpu);
   CHECK(parse_device("cuda") == cuda(0));
+  CHECK(parse_device("gpu") == cuda(0));
+  CHECK(parse_device("gpu:2") == cuda(2));
   CHECK(parse_device("cuda:3") == cuda(3));
-  for (const char* bad : {"", "gpu", "cuda:", "cuda:x", "cuda:-1", "cuda:1x", "cuda:1000"}) {
+  for (const char* bad : {"", "cuda:", "cuda:x", "cuda:-1", "cuda:1x", "cuda:1000"}) {
     CHECK_THROWS_AS(parse_device(bad), DeviceError);
   }
   CHECK(device_backend(kCpu).device_count() == 1);

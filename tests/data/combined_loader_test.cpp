@@ -29,7 +29,7 @@ Rows rows_of(const Batch& batch) {
     const Batch part = batch.part(i);
     one[0].push_back(part.tensors.empty() ? std::vector<int64_t>{} : part[0].to_vector<int64_t>());
   }
-  if (batch.ends.empty()) one[0].push_back({batch.dataloader_idx});
+  if (batch.entries.empty()) one[0].push_back({batch.dataloader_idx});
   return one;
 }
 

@@ -144,8 +144,9 @@ TEST_CASE("data/missing_dataset_message") {
       message_of([&] { data::FashionMnist("train", dir.path); }) ==
       "[fashion_mnist] " + (dir.path / "train-labels-idx1-ubyte.gz").string() +
           " was not found. Install Debian's package dataset-fashion-mnist (apt-get install dataset-fashion-mnist), or "
-          "name the folder of the files with --data.");
-  CHECK(message_of([&] { data::Mnist("test", dir.path); }).find("with --data") != std::string::npos);
+          "give the folder of the files as `dir` (--data in the sample programs).");
+  CHECK(message_of([&] { data::Mnist("test", dir.path); }).find("Give the folder of the four MNIST files as `dir`") !=
+        std::string::npos);
   CHECK(message_of([&] { data::FashionMnist("val", dir.path); }) ==
         "[fashion_mnist] \"val\" is not a split: write \"train\" or \"test\".");
 

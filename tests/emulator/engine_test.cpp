@@ -92,10 +92,10 @@ TEST_CASE("named barriers synchronise part of a block") {
   static constexpr char key = 0;
   CHECK(run_seeds(1, 128, [] {
           int* flag = shared<int>(&key, 128);
-          const int t = thread_number(), half = t / 64;
+          const int t = thread_number(), group = t / 64;
           flag[t] = t;
-          block_barrier("bar.sync", 1 + half, 64, Site::current());
-          CHECK(flag[half * 64 + (t + 17) % 64] == half * 64 + (t + 17) % 64);
+          block_barrier("bar.sync", 1 + group, 64, Site::current());
+          CHECK(flag[group * 64 + (t + 17) % 64] == group * 64 + (t + 17) % 64);
         }) == "");
 }
 

@@ -16,8 +16,6 @@ namespace levin::fuzz {
 
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
 /// A type's largest finite, smallest normal and smallest subnormal value.
 struct Bounds {
   double largest, normal, subnormal;
@@ -36,11 +34,11 @@ Bounds bounds_of(DType t) {
 }
 
 std::vector<double> special_values(DType t) {
+  using Limits = std::numeric_limits<double>;
   const Bounds b = bounds_of(t);
-  return {
-      0.0,         -0.0,         1.0,      -1.0,      kInfinity, -kInfinity, std::numeric_limits<double>::quiet_NaN(),
-      b.subnormal, -b.subnormal, b.normal, -b.normal, b.largest, -b.largest, 0.5,
-      2.0,         -2.0};
+  return {0.0,         -0.0,         1.0,      -1.0,      Limits::infinity(), -Limits::infinity(), Limits::quiet_NaN(),
+          b.subnormal, -b.subnormal, b.normal, -b.normal, b.largest,          -b.largest,          0.5,
+          2.0,         -2.0};
 }
 
 /// Draws the values of an input in row-major order.

@@ -60,7 +60,7 @@ MakeOptimizer make(const typename O::Options& options) {
 
 TEST_CASE("ten steps of each optimizer match PyTorch's") {
   const StoredValues stored = read_stored_values("optimizers.txt");
-  CHECK(stored.size() == 9 * 3 * 2);
+  CHECK(stored.size() == 14 * 3 * 2);
   check_against_pytorch("sgd", stored, make<optim::SGD>({.lr = 0.1}));
   check_against_pytorch("sgd_momentum", stored,
                         make<optim::SGD>({.lr = 0.1, .momentum = 0.9, .dampening = 0.1, .weight_decay = 0.05}));
@@ -73,6 +73,31 @@ TEST_CASE("ten steps of each optimizer match PyTorch's") {
   check_against_pytorch("adam_amsgrad", stored, make<optim::Adam>({.lr = 0.05, .amsgrad = true}));
   check_against_pytorch("adamw", stored, make<optim::AdamW>({.lr = 0.05, .weight_decay = 0.1}));
   check_against_pytorch("adamw_maximize", stored, make<optim::AdamW>({.lr = 0.05, .amsgrad = true, .maximize = true}));
+  check_against_pytorch("rmsprop", stored, make<optim::RMSprop>({.lr = 0.05}));
+  check_against_pytorch(
+      "rmsprop_momentum", stored,
+      make<optim::RMSprop>({.lr = 0.05, .alpha = 0.9, .weight_decay = 0.1, .momentum = 0.8}));
+  check_against_pytorch(
+      "rmsprop_centered", stored,
+      make<optim::RMSprop>({.lr = 0.05, .alpha = 0.4, .eps = 1e-6, .centered = true, .maximize = true}));
+  check_against_pytorch("adagrad", stored, make<optim::Adagrad>({.lr = 0.05}));
+  check_against_pytorch("adagrad_decay", stored,
+                        make<optim::Adagrad>({.lr = 0.05,
+                                              .lr_decay = 0.1,
+                                              .weight_decay = 0.1,
+                                              .initial_accumulator_value = 0.2,
+                                              .eps = 1e-6,
+                                              .maximize = true}));
+}
+
+TEST_CASE("a learning rate may stand alone, as in PyTorch") {
+  const std::vector<Tensor> w = {ones({1}).requires_grad_()};
+  CHECK(optim::SGD(w, 0.5).param_groups()[0]["lr"] == 0.5);
+  CHECK(optim::Adam(w, 0.25).param_groups()[0]["lr"] == 0.25);
+  CHECK(optim::AdamW(w, 1e-2).param_groups()[0]["lr"] == 1e-2);
+  CHECK(optim::RMSprop(w, 0.125).param_groups()[0]["lr"] == 0.125);
+  CHECK(optim::Adagrad(w, 0.5).param_groups()[0]["lr"] == 0.5);
+  CHECK(optim::AdamW(w, {}).param_groups()[0]["lr"] == 1e-3);
 }
 
 TEST_CASE("defaults match PyTorch's") {

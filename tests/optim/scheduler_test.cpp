@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <numbers>
 
 using namespace levin;
 using namespace levin::optim;
@@ -46,7 +47,8 @@ TEST_CASE("schedulers match PyTorch's") {
   };
   { Adam o = adam(); check("step", o, StepLR(o, 3, 0.5)); }
   { Adam o = adam(); check("cosine", o, CosineAnnealingLR(o, 8, 1e-3)); }
-  { Adam o = adam(); check("warmup", o, LinearWarmup(o, {.total_iters = 4, .start_factor = 0.1})); }
+  { Adam o = adam(); check("warmup", o, LinearLR(o, {.start_factor = 0.1, .total_iters = 4})); }
+  { Adam o = adam(); check("linear", o, LinearLR(o, {.start_factor = 0.5, .end_factor = 0.2, .total_iters = 6})); }
   { Adam o = adam(); check("lambda", o, LambdaLR(o, [](int64_t e) { return std::pow(0.9, static_cast<double>(e)); })); }
   { Adam o = adam(); check("one_cycle", o, OneCycleLR(o, {.max_lr = 0.4, .total_steps = 20})); }
   {
@@ -108,7 +110,8 @@ TEST_CASE("schedulers refuse invalid arguments") {
   Adam o = adam();
   CHECK_THROWS_AS(StepLR(o, 0), ValueError);
   CHECK_THROWS_AS(CosineAnnealingLR(o, 0), ValueError);
-  CHECK_THROWS_AS(LinearWarmup(o, {.start_factor = 2.0}), ValueError);
+  CHECK_THROWS_AS(LinearLR(o, {.start_factor = 2.0}), ValueError);
+  CHECK_THROWS_AS(LinearLR(o, {.end_factor = 1.5}), ValueError);
   CHECK_THROWS_AS(OneCycleLR(o, {.max_lr = 1.0}), ValueError);
   CHECK_THROWS_AS(OneCycleLR(o, {.total_steps = 10, .pct_start = 1.5}), ValueError);
   CHECK_THROWS_AS(ReduceLROnPlateau(o, {.factor = 1.0}), ValueError);
@@ -184,4 +187,24 @@ TEST_CASE("a loaded scheduler continues from the saved base rates") {
   second.step();
   CHECK(a.param_groups()[0]["lr"] == 0.2);
   CHECK(second.get_last_lr() == first.get_last_lr());
+}
+
+TEST_CASE("chained schedulers multiply the changes of their rates, also of a rate that others set") {
+  SGD o(std::vector<Parameter>{{"a", zeros({1}).requires_grad_()}}, {.lr = 0.8});
+  StepLR decay(o, 2, 0.5);
+  CosineAnnealingLR cosine(o, 4);
+  const auto& group = o.param_groups()[0];
+  for (int i = 1; i <= 3; ++i) {
+    decay.step_chained();
+    cosine.step_chained();
+    const double expected = 0.8 * std::pow(0.5, i / 2) * (1 + std::cos(std::numbers::pi * i / 4)) / 2;
+    CHECK(std::abs(group["lr"] - expected) <= 1e-15);
+  }
+  o.param_groups()[0]["lr"] = 0.1;
+  decay.step_chained();
+  CHECK(std::abs(group["lr"] - 0.05) <= 1e-15);
+  LambdaLR from_zero(o, [](int64_t e) { return static_cast<double>(e); });
+  CHECK(group["lr"] == 0);
+  from_zero.step_chained();
+  CHECK(std::abs(group["lr"] - 0.05) <= 1e-15);
 }

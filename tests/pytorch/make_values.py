@@ -105,6 +105,12 @@ def optimizers():
         "adam_amsgrad": (torch.optim.Adam, dict(lr=0.05, amsgrad=True)),
         "adamw": (torch.optim.AdamW, dict(lr=0.05, weight_decay=0.1)),
         "adamw_maximize": (torch.optim.AdamW, dict(lr=0.05, amsgrad=True, maximize=True)),
+        "rmsprop": (torch.optim.RMSprop, dict(lr=0.05)),
+        "rmsprop_momentum": (torch.optim.RMSprop, dict(lr=0.05, alpha=0.9, momentum=0.8, weight_decay=0.1)),
+        "rmsprop_centered": (torch.optim.RMSprop, dict(lr=0.05, alpha=0.4, eps=1e-6, centered=True, maximize=True)),
+        "adagrad": (torch.optim.Adagrad, dict(lr=0.05)),
+        "adagrad_decay": (torch.optim.Adagrad, dict(lr=0.05, lr_decay=0.1, weight_decay=0.1,
+                                                    initial_accumulator_value=0.2, eps=1e-6, maximize=True)),
     }
     with open(HERE / "optimizers.txt", "w") as out:
         for name, (kind, arguments) in kinds.items():
@@ -129,6 +135,7 @@ def schedulers():
         "step": (adam, lambda o: lr.StepLR(o, 3, 0.5), 12),
         "cosine": (adam, lambda o: lr.CosineAnnealingLR(o, 8, eta_min=1e-3), 20),
         "warmup": (adam, lambda o: lr.LinearLR(o, start_factor=0.1, total_iters=4), 10),
+        "linear": (adam, lambda o: lr.LinearLR(o, start_factor=0.5, end_factor=0.2, total_iters=6), 10),
         "lambda": (adam, lambda o: lr.LambdaLR(o, lambda e: 0.9**e), 10),
         "one_cycle": (adam, lambda o: lr.OneCycleLR(o, 0.4, total_steps=20), 19),
         "one_cycle_linear": (sgd, lambda o: lr.OneCycleLR(o, 0.4, epochs=3, steps_per_epoch=7, anneal_strategy="linear",

@@ -184,3 +184,30 @@ TEST_CASE("strategy pipeline: training_step draws the same numbers on all ranks,
     CHECK(std::ranges::adjacent_find(numbers) == numbers.end());
   });
 }
+
+TEST_CASE("strategy pipeline: batches that are dictionaries give the bits of those that are lists") {
+  struct NamedPoints : data::Dataset {
+    data::TensorDataset points = toy_points(37);
+    std::int64_t size() const override { return points.size(); }
+    Sample get(std::int64_t i, Generator& rng) const override {
+      const auto [x, y] = points.get(i, rng);
+      return Sample::dict({{"input", Sample::dict({{"x", x}})}, {"y", y}});
+    }
+  };
+  struct Named : StagedModule {
+    StepOutput training_step(const Batch& b, int index) override {
+      const Tensor x = b.contains("y") ? b.part("input")["x"] : b[0];
+      return StagedModule::training_step({{x, b[1]}}, index);
+    }
+  };
+  pass_on(2, [] {
+    const auto fit = [](data::DataLoader train) {
+      manual_seed(3);
+      Named model;
+      Trainer(with_strategy("pipeline", {.max_epochs = 2})).fit(model, train);
+      return values_of(model);
+    };
+    const data::DataLoaderOptions options{.batch_size = 16, .shuffle = true, .seed = 7};
+    CHECK(fit(data::DataLoader(NamedPoints(), options)) == fit(data::DataLoader(toy_points(37), options)));
+  });
+}

@@ -1,6 +1,6 @@
 // Checkpoints of which each rank writes its shard.
-#include <levin/trainer/checkpoint.h>
-#include <levin/trainer/sharded_checkpoint.h>
+#include <levin/trainer/checkpoint/checkpoint.h>
+#include <levin/trainer/checkpoint/sharded_checkpoint.h>
 
 #include "distributed/groups.h"
 #include "strategies/sharded_fits.h"

@@ -1,7 +1,7 @@
 // --fsdp-state-dict-type sharded: the Trainer's and Fabric's checkpoints of which each rank writes its shard.
-#include <levin/trainer/checkpoint.h>
-#include <levin/trainer/load_from_checkpoint.h>
-#include <levin/trainer/sharded_checkpoint.h>
+#include <levin/trainer/checkpoint/checkpoint.h>
+#include <levin/trainer/checkpoint/load_from_checkpoint.h>
+#include <levin/trainer/checkpoint/sharded_checkpoint.h>
 
 #include <nlohmann/json.hpp>
 
@@ -243,8 +243,8 @@ TEST_CASE("sharded: the best and the newest stay, weights alone and after a fit;
     ToyModule other;
     const DataModule data{.val = borrowed(val)};
     Trainer reader(with_strategy("ddp"));
-    CHECK(reader.validate(other, data, (dir.path / "after").string()).at("val_loss") ==
-          approx(trainer.validate(model, data).at("val_loss"), {.relative = 1e-6}));
+    CHECK(reader.validate(other, data, (dir.path / "after").string())[0].at("val_loss") ==
+          approx(trainer.validate(model, data)[0].at("val_loss"), {.relative = 1e-6}));
     for (const char* strategy : {"fsdp", "zero_1"}) {
       const auto begin = [&](nn::Module& net) {
         auto fabric = std::make_unique<Fabric>(

@@ -88,7 +88,7 @@ fi
 
 need $packages_build $packages_test
 case $preset in clang | emulate-msan) need $packages_clang ;; esac
-scripts=() # the preset's scripts, which run after the programs
+scripts=() # the preset's scripts
 case $preset in
   release) scripts=(tests/scripts/*_test.sh) ;;
   cuda)
@@ -155,8 +155,9 @@ run_script() { # a script test: 0 passed, anything else failed
   report "$name" $((1 - status)) $status $((SECONDS - start))
 }
 
-# Two tests run at once, as one waits for files, sleeps and other processes half of its time. Under a sanitizer of the
-# emulator one alone has all the memory.
+# Two tests run at once, as one waits for files, sleeps and other processes half of its time; threads that wait for
+# others leave their core to the other test. Under a sanitizer of the emulator one alone has all the memory.
+export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
 jobs=${LEVIN_TEST_JOBS:-2}
 [[ $preset != emulate-* ]] || jobs=1
 running=0
@@ -170,15 +171,27 @@ in_turn() { # in_turn FUNCTION ARGUMENT
 }
 
 declare -A skipped=()
+tests=()
 for script in "${scripts[@]}"; do
-  if wanted "$(basename "$script")"; then in_turn run_script "$script"; fi
+  if wanted "$(basename "$script")"; then tests+=("$script"); fi
 done
 for name in $(programs_of "$preset"); do
   if [ "$preset" = cuda ] && ! nvidia-smi -L 2>/dev/null | grep -q '^GPU '; then
     skipped[gpu]=$((${skipped[gpu]:-0} + 1))
   else
-    in_turn run_program "levin_${name}_tests"
+    tests+=("levin_${name}_tests")
   fi
+done
+# The longest start first, so that none runs alone at the end.
+for part in ops_ examples_ distributed_ silicon strategies_ trainer_ kernels_ logs cuda_ ""; do
+  for i in "${!tests[@]}"; do
+    case ${tests[i]} in
+      *"$part"*.sh) in_turn run_script "${tests[i]}" ;;
+      *"$part"*) in_turn run_program "${tests[i]}" ;;
+      *) continue ;;
+    esac
+    unset "tests[i]"
+  done
 done
 wait
 while read -r ok bad; do

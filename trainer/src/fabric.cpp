@@ -1,7 +1,7 @@
 #include <levin/trainer/fabric.h>
 
 #include <levin/interop/safetensors.h>
-#include <levin/trainer/checkpoint.h>
+#include <levin/trainer/checkpoint/checkpoint.h>
 
 #include <fmt/format.h>
 

@@ -22,35 +22,31 @@ void Trainer::fit(LevinModule& module, LevinDataModule& data, const std::string&
   impl_->fit(module, {.datamodule = &data}, ckpt_path);
 }
 
-void Trainer::fit(LevinModule& module, data::DataLoader& train) { fit(module, DataModule{.train = borrowed(train)}); }
-
-void Trainer::fit(LevinModule& module, data::DataLoader& train, data::DataLoader& val, const std::string& ckpt_path) {
-  fit(module, DataModule{.train = borrowed(train), .val = borrowed(val)}, ckpt_path);
+void Trainer::fit(LevinModule& module, data::DataLoader& train, const Loaders& val, const std::string& ckpt_path) {
+  fit(module, DataModule{.train = borrowed(train), .val = val}, ckpt_path);
 }
 
-std::map<std::string, double> Trainer::validate(LevinModule& module, const DataModule& data,
-                                                const std::string& ckpt_path) {
+Trainer::Results Trainer::validate(LevinModule& module, const DataModule& data, const std::string& ckpt_path) {
   return impl_->measure(module, {.given = data}, Stage::validate, ckpt_path);
 }
 
-std::map<std::string, double> Trainer::validate(LevinModule& module, LevinDataModule& data,
-                                                const std::string& ckpt_path) {
+Trainer::Results Trainer::validate(LevinModule& module, LevinDataModule& data, const std::string& ckpt_path) {
   return impl_->measure(module, {.datamodule = &data}, Stage::validate, ckpt_path);
 }
 
-std::map<std::string, double> Trainer::test(LevinModule& module, const DataModule& data, const std::string& ckpt_path) {
+Trainer::Results Trainer::test(LevinModule& module, const DataModule& data, const std::string& ckpt_path) {
   return impl_->measure(module, {.given = data}, Stage::test, ckpt_path);
 }
 
-std::map<std::string, double> Trainer::test(LevinModule& module, LevinDataModule& data, const std::string& ckpt_path) {
+Trainer::Results Trainer::test(LevinModule& module, LevinDataModule& data, const std::string& ckpt_path) {
   return impl_->measure(module, {.datamodule = &data}, Stage::test, ckpt_path);
 }
 
-std::vector<Tensor> Trainer::predict(LevinModule& module, const DataModule& data, const std::string& ckpt_path) {
+Trainer::Predictions Trainer::predict(LevinModule& module, const DataModule& data, const std::string& ckpt_path) {
   return impl_->predict(module, {.given = data}, ckpt_path);
 }
 
-std::vector<Tensor> Trainer::predict(LevinModule& module, LevinDataModule& data, const std::string& ckpt_path) {
+Trainer::Predictions Trainer::predict(LevinModule& module, LevinDataModule& data, const std::string& ckpt_path) {
   return impl_->predict(module, {.datamodule = &data}, ckpt_path);
 }
 

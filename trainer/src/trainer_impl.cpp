@@ -172,6 +172,18 @@ class Attached {
   LevinModule& module_;
 };
 
+/// Sets the trainer's current run, and clears it at the end, also if a hook throws.
+class Running {
+ public:
+  Running(Run*& current, Run& run) : current_(current) { current_ = &run; }
+  ~Running() { current_ = nullptr; }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+ private:
+  Run*& current_;
+};
+
 }  // namespace
 
 /// Runs `body` between setup and teardown; the callbacks are notified of an exception, which then propagates.
@@ -184,10 +196,10 @@ void Trainer::Impl::guarded(Run& run, LevinModule& module, Stage stage, const F&
   stop.clear();
   status = RunStatus::interrupted;
   ended_by = 0;
-  running = &run;
+  std::optional<Running> named(std::in_place, running, run);
   std::optional<Attached> attached;
   const auto finish = [&] {
-    running = nullptr;
+    named.reset();
     attached.reset();
     metrics.set_scope(Scope::closed, Split::train);
     run.flush_loggers();
@@ -274,13 +286,19 @@ void Trainer::Impl::check_sharded_weights() {
   }
 }
 
-/// Registers a fit's optimizers with the strategy and releases them at the end.
+/// Registers a fit's optimizers with the strategy. At the end, also by an exception, it releases them, and callbacks no
+/// longer see them.
 struct OptimizersInUse {
-  OptimizersInUse(Strategy& s, const Optimizers& optimizers) : strategy(s) { strategy.setup_optimizers(optimizers); }
-  ~OptimizersInUse() { strategy.release_optimizers(); }
+  OptimizersInUse(Run& r, const Optimizers& optimizers) : run(r) { run.strategy->setup_optimizers(optimizers); }
+  ~OptimizersInUse() {
+    run.strategy->release_optimizers();
+    run.optimizers = nullptr;
+    run.manual = nullptr;
+    run.step_options = nullptr;
+  }
   OptimizersInUse(const OptimizersInUse&) = delete;
   OptimizersInUse& operator=(const OptimizersInUse&) = delete;
-  Strategy& strategy;
+  Run& run;
 };
 
 /// Gives the trainer access to the keeper of the running fit. When it ends the state remains, as handles of the same
@@ -339,7 +357,7 @@ void Trainer::Impl::fit_here(LevinModule& module, const DataSource& from, const 
     Optimizers optimizers = module.configure_optimizers();
     if (optimizers.empty())
       throw UsageError("[fit] configure_optimizers returned no optimizer. Return one, e.g. optim::AdamW.");
-    const OptimizersInUse in_use(fabric.strategy(), optimizers);
+    const OptimizersInUse in_use(run, optimizers);
     Forward hooks(run, optimizers);
     StepRunner runner(module, optimizers, fabric.strategy(), *precision, hooks,
                       {.accumulate_grad_batches = config.accumulate_grad_batches,
@@ -380,7 +398,7 @@ void Trainer::Impl::fit_here(LevinModule& module, const DataSource& from, const 
 }
 
 void Trainer::Impl::evaluate(LevinModule& module, const DataSource& from, Stage stage, const std::string& ckpt,
-                             std::vector<Tensor>* predictions) {
+                             Predictions* predictions) {
   source = from;
   if (!source.datamodule) {  // data that this run is not given are taken from the last one
     if (!source.given.val) source.given.val = data.val;
@@ -402,14 +420,15 @@ void Trainer::Impl::evaluate(LevinModule& module, const DataSource& from, Stage 
   });
 }
 
-std::map<std::string, double> Trainer::Impl::measure(LevinModule& module, const DataSource& from, Stage stage,
-                                                     const std::string& ckpt) {
+Trainer::Results Trainer::Impl::measure(LevinModule& module, const DataSource& from, Stage stage,
+                                        const std::string& ckpt) {
   spawned(module, stage, [&] { evaluate(module, from, stage, ckpt, nullptr); });
-  return metrics.results(stage == Stage::test ? Split::test : Split::validation);
+  const bool tests = stage == Stage::test;
+  return metrics.results_by_loader(tests ? Split::test : Split::validation, (tests ? counts.test : counts.val).size());
 }
 
-std::vector<Tensor> Trainer::Impl::predict(LevinModule& module, const DataSource& from, const std::string& ckpt) {
-  std::vector<Tensor> predictions;
+Trainer::Predictions Trainer::Impl::predict(LevinModule& module, const DataSource& from, const std::string& ckpt) {
+  Predictions predictions;
   spawned(module, Stage::predict, [&] { evaluate(module, from, Stage::predict, ckpt, &predictions); });
   return predictions;
 }

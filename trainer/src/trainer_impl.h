@@ -15,10 +15,9 @@ struct Trainer::Impl {
   void save(const std::filesystem::path& path, bool weights_only);
   void fit(LevinModule& module, const DataSource& from, const std::string& ckpt);
   void fit_here(LevinModule& module, const DataSource& from, const std::string& ckpt);
-  /// Returns the values of one pass by name.
-  std::map<std::string, double> measure(LevinModule& module, const DataSource& from, Stage stage,
-                                        const std::string& ckpt);
-  std::vector<Tensor> predict(LevinModule& module, const DataSource& from, const std::string& ckpt);
+  /// Returns the values of one pass.
+  Results measure(LevinModule& module, const DataSource& from, Stage stage, const std::string& ckpt);
+  Predictions predict(LevinModule& module, const DataSource& from, const std::string& ckpt);
   /// Returns the optimizer steps of this or the last fit.
   std::int64_t total_steps();
 
@@ -62,7 +61,7 @@ struct Trainer::Impl {
   void check_sharded_weights();
   struct KeeperLoan;
   void evaluate(LevinModule& module, const DataSource& from, Stage stage, const std::string& ckpt,
-                std::vector<Tensor>* predictions);
+                Predictions* predictions);
 };
 
 }  // namespace levin

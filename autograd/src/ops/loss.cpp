@@ -10,6 +10,7 @@
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
+#include <levin/core/warning.h>
 #include <levin/kernels/loss.h>
 
 #include <fmt/format.h>
@@ -343,13 +344,26 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const Nll
                      std::numeric_limits<double>::quiet_NaN());
 }
 
+namespace {
+
+/// A target (N) beside an input (N, 1) would give N * N differences: PyTorch warns too.
+void warn_of_broadcast(const char* op, const Tensor& input, const Tensor& target) {
+  if (input.sizes() == target.sizes()) return;
+  warn_once(fmt::format("[{}] input is {}, target is {}: they are broadcast. Give them one size if that is not meant.",
+                        op, to_string(input.sizes()), to_string(target.sizes())));
+}
+
+}  // namespace
+
 Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
   LEVIN_AUTOCAST(float32, mse_loss, input, target, reduction);
+  warn_of_broadcast("mse_loss", input, target);
   return reduced(square(sub(input, target)), reduction);
 }
 
 Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
   LEVIN_AUTOCAST(float32, l1_loss, input, target, reduction);
+  warn_of_broadcast("l1_loss", input, target);
   return reduced(abs(sub(input, target)), reduction);
 }
 

@@ -1,5 +1,6 @@
 // Views and their gradients.
 
+#include "index_expression.h"
 #include "region.h"
 #include "values.h"
 
@@ -109,8 +110,7 @@ struct IndexPlan {
 };
 
 int64_t wrap_index(int64_t i, int64_t size, int axis, const char* op) {
-  if (i < -size || i >= size)
-    throw IndexError(fmt::format("[{}] index {} is out of range for axis {} of size {}.", op, i, axis, size));
+  if (i < -size || i >= size) ops::index_out_of_range(op, i, axis, size);
   return i < 0 ? i + size : i;
 }
 
@@ -230,13 +230,14 @@ Tensor select(const Tensor& x, int64_t axis, int64_t i) {
   return plan.apply("select", x);
 }
 
-Tensor index(const Tensor& x, std::span<const Index> indices) {
+Tensor ops::view_at(const Tensor& x, std::span<const Index> indices) {
   using Kind = Index::Kind;
   const auto count = [&](Kind kind) { return std::ranges::count(indices, kind, &Index::kind); };
-  if (count(Kind::ellipsis) > 1) throw IndexError("[index] more than one Ellipsis.");
+  if (count(Kind::ellipsis) > 1) throw IndexError("[index] more than one Ellipsis; use one.");
   const auto consumed = count(Kind::integer) + count(Kind::slice);
   if (consumed > x.dim())
-    throw IndexError(fmt::format("[index] {} indices for a tensor of {} dimensions.", consumed, x.dim()));
+    throw IndexError(fmt::format("[index] {} indices for a tensor of {} dimensions, of shape {}; leave some out.",
+                                 consumed, x.dim(), to_string(x.sizes())));
   IndexPlan plan(x);
   int axis = 0;
   for (const Index& i : indices) {
@@ -250,6 +251,8 @@ Tensor index(const Tensor& x, std::span<const Index> indices) {
         for (auto k = x.dim() - consumed; k > 0; --k) plan.keep(axis++);
         break;
       case Kind::new_axis: plan.add_axis(); break;
+      case Kind::boolean:
+      case Kind::tensor: break;  // not given
     }
   }
   while (axis < x.dim()) plan.keep(axis++);

@@ -18,8 +18,8 @@ struct Source {
 };
 constexpr Source kFashion{"fashion_mnist",
                           "Install Debian's package dataset-fashion-mnist (apt-get install dataset-fashion-mnist), or "
-                          "name the folder of the files with --data."};
-constexpr Source kDigits{"mnist", "Name the folder of the four MNIST files with --data."};
+                          "give the folder of the files as `dir` (--data in the sample programs)."};
+constexpr Source kDigits{"mnist", "Give the folder of the four MNIST files as `dir` (--data in the sample programs)."};
 
 /// Finds a file under its usual names, gzipped or not.
 fs::path find_file(const fs::path& dir, const std::string& stem, const std::string& kind, const Source& source) {

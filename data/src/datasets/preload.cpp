@@ -3,6 +3,8 @@
 #include <levin/data/npy.h>
 #include <levin/data/preload.h>
 
+#include "../loader/batch_structure.h"
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -46,6 +48,12 @@ Sample row_of(const std::vector<Tensor>& rows, int64_t index) {
   Sample sample;
   for (const Tensor& t : rows) sample.tensors.push_back(t.select(0, index).clone());
   return sample;
+}
+
+/// Returns the sample with its dictionaries in the order of `first`; throws ShapeError for another structure.
+Sample arranged_as(const Sample& first, const Sample& sample) {
+  std::vector<Sample> copies;
+  return detail::arranged(std::vector{first, sample}, copies)[1];
 }
 
 /// Locks out other processes; closing the file descriptor releases the lock.
@@ -100,23 +108,31 @@ InMemoryDataset::InMemoryDataset(DatasetPtr dataset, int num_workers) : size_(da
 
 void InMemoryDataset::read(const DatasetPtr& dataset, int num_workers) {
   constexpr int64_t batch_size = 64;
-  DataLoader loader(dataset,
-                    {.batch_size = batch_size, .num_workers = num_workers, .collate = list_collate(), .seed = 0});
+  const auto collate = [listed = list_collate()](std::span<const Sample> samples) {
+    Batch batch = listed(samples);
+    batch.entries = samples[0].entries;  // of one sample, to be kept
+    return batch;
+  };
+  DataLoader loader(dataset, {.batch_size = batch_size, .num_workers = num_workers, .collate = collate, .seed = 0});
   std::vector<Tensor> rows;
   Sample first;
   int64_t read = 0;
   for (const Batch& batch : loader) {
-    for (int64_t i = 0; i < batch.size(); ++i, ++read) {
-      Sample sample;
-      for (int place = 0; place < batch.parts(); ++place) {
-        sample.tensors.push_back(batch.part(place)[static_cast<int>(i)]);
-      }
+    const auto count = static_cast<std::size_t>(batch.size());
+    for (std::size_t i = 0; i < count; ++i, ++read) {
+      Sample sample{.entries = batch.entries};
+      for (std::size_t at = i; at < batch.tensors.size(); at += count) sample.tensors.push_back(batch.tensors[at]);
+      if (read > 0 && !(entries_.empty() && batch.entries.empty())) sample = arranged_as(first, sample);
       if (read == 0) {
         first = sample;
+        entries_ = sample.entries;
         rows = room_for(sample, size_);
       }
       if (!samples_.empty() || !same_kind(first, sample)) {
-        for (int64_t r = static_cast<int64_t>(samples_.size()); r < read; ++r) samples_.push_back(row_of(rows, r));
+        for (int64_t r = static_cast<int64_t>(samples_.size()); r < read; ++r) {
+          samples_.push_back(row_of(rows, r));
+          samples_.back().entries = entries_;
+        }
         samples_.push_back(std::move(sample));
         continue;
       }
@@ -127,7 +143,11 @@ void InMemoryDataset::read(const DatasetPtr& dataset, int num_workers) {
 }
 
 Sample InMemoryDataset::get(int64_t index, Generator& rng) const {
-  if (rows_) return rows_->get(index, rng);
+  if (rows_) {
+    Sample sample = rows_->get(index, rng);
+    sample.entries = entries_;
+    return sample;
+  }
   if (index < 0 || index >= size_) {
     throw IndexError(fmt::format("[dataset] index {} is out of range for {} samples, counted from 0.", index, size_));
   }
@@ -135,13 +155,21 @@ Sample InMemoryDataset::get(int64_t index, Generator& rng) const {
 }
 
 Batch InMemoryDataset::get_batch(std::span<const int64_t> indices, const Generator& epoch_rng) const {
-  return rows_ ? rows_->get_batch(indices, epoch_rng) : Dataset::get_batch(indices, epoch_rng);
+  if (!rows_) return Dataset::get_batch(indices, epoch_rng);
+  Batch batch = rows_->get_batch(indices, epoch_rng);
+  batch.entries = entries_;
+  return batch;
 }
 
 MmapDataset::MmapDataset(const fs::path& folder) : rows_(map_rows(folder)) {}
 
 void MmapDataset::write(const fs::path& folder, const DatasetPtr& dataset, int num_workers) {
   const InMemoryDataset all(dataset, num_workers);
+  if (!all.entries().empty()) {
+    throw ValueError(
+        "[mmap_dataset] the samples are dictionaries or nested lists, and the folder holds a list of tensors. Keep "
+        "them in memory, by InMemoryDataset.");
+  }
   if (!all.rows()) {
     throw ShapeError(
         "[mmap_dataset] the samples differ in shape or type, so they make no rows. Crop or pad them first, or use "

@@ -1,5 +1,7 @@
 #include <levin/data/collate.h>
 
+#include "batch_structure.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,15 +38,19 @@ void check_alike(std::span<const Tensor> sequences) {
   }
 }
 
-std::size_t common_places(std::span<const Sample> samples) {
-  const std::size_t places = samples.empty() ? 0 : samples[0].tensors.size();
-  for (std::size_t i = 0; i < samples.size(); ++i) {
-    if (samples[i].tensors.size() != places) {
-      throw ShapeError(fmt::format("[collate] sample {} has {} tensors, sample 0 has {}. Give all samples as many.", i,
-                                   samples[i].tensors.size(), places));
-    }
+/// Returns the entries of a batch that lists, in place of each tensor of a sample, that tensor of each of `samples`.
+std::vector<BatchEntry> listed(const std::vector<BatchEntry>& entries, int tensors, int samples) {
+  std::vector<BatchEntry> out = entries;
+  if (out.empty())
+    for (int i = 0; i < tensors; ++i) out.push_back({.end = i + 1});
+  int begin = 0;
+  for (BatchEntry& e : out) {
+    const int count = e.end - std::exchange(begin, e.end);
+    if (!e.is_tensor) e.entries = listed(e.entries, count, samples);
+    e.end *= samples;
+    e.is_tensor = false;
   }
-  return places;
+  return out;
 }
 
 std::vector<Tensor> column(std::span<const Sample> samples, std::size_t place) {
@@ -93,8 +99,15 @@ Tensor pad_sequence(std::span<const Tensor> sequences, const PadSequenceOptions&
 }
 
 Collate pad_collate(PadOptions options) {
-  return [o = std::move(options)](std::span<const Sample> samples) {
-    const std::size_t places = common_places(samples);
+  return [o = std::move(options)](std::span<const Sample> given) {
+    if (!given.empty() && !given[0].entries.empty()) {
+      throw ValueError(
+          "[pad_collate] the samples are dictionaries or nested lists, and places are counted in a list of tensors. "
+          "Write a collate function by pad_sequence.");
+    }
+    std::vector<Sample> copies;
+    const std::span<const Sample> samples = detail::arranged(given, copies);
+    const std::size_t places = samples.empty() ? 0 : samples[0].tensors.size();
     for (const int p : o.places) {
       if (p < 0 || static_cast<std::size_t>(p) >= places) {
         throw IndexError(
@@ -118,13 +131,15 @@ Collate pad_collate(PadOptions options) {
 }
 
 Collate list_collate() {
-  return [](std::span<const Sample> samples) {
-    Batch batch{.samples = static_cast<int64_t>(samples.size())};
-    const std::size_t places = common_places(samples);
-    for (std::size_t place = 0; place < places; ++place) {
+  return [](std::span<const Sample> given) {
+    Batch batch{.samples = static_cast<int64_t>(given.size())};
+    if (given.empty()) return batch;
+    std::vector<Sample> copies;
+    const std::span<const Sample> samples = detail::arranged(given, copies);
+    const Sample& first = samples[0];
+    for (std::size_t place = 0; place < first.tensors.size(); ++place)
       for (const Sample& s : samples) batch.tensors.push_back(s.tensors[place]);
-      batch.ends.push_back(static_cast<int>(batch.tensors.size()));
-    }
+    batch.entries = listed(first.entries, static_cast<int>(first.tensors.size()), static_cast<int>(samples.size()));
     return batch;
   };
 }

@@ -19,11 +19,14 @@ Batch join(std::vector<std::optional<Batch>>& parts) {
   Batch joined;
   joined.samples = 0;
   for (std::optional<Batch>& part : parts) {
+    BatchEntry& entry = joined.entries.emplace_back();
+    entry.is_tensor = false;
     if (part) {
       joined.samples += part->size();
       std::move(part->tensors.begin(), part->tensors.end(), std::back_inserter(joined.tensors));
+      entry.entries = std::move(part->entries);
     }
-    joined.ends.push_back(static_cast<int>(joined.tensors.size()));
+    entry.end = static_cast<int>(joined.tensors.size());
   }
   return joined;
 }

@@ -2,7 +2,7 @@
 // General matrix product on raw pointers: C = alpha A B + beta C + bias, batched, any strides of A and B.
 
 #include <levin/core/dtype.h>
-#include <levin/kernels/simd_target.h>
+#include <levin/kernels/kernel.h>
 
 #include <cstdint>
 #include <type_traits>

@@ -3,6 +3,7 @@
 // time.
 
 #include "kernels/cuda/base/cuda.h"
+#include "kernels/src/reductions.h"
 
 namespace levin::kernels::cuda {
 
@@ -16,13 +17,7 @@ struct Plus {
 struct Maximum {
   template <class T>
   __device__ T operator()(T a, T b) const {
-    return a > b || a != a ? a : b;
-  }
-};
-struct Minimum {
-  template <class T>
-  __device__ T operator()(T a, T b) const {
-    return a < b || a != a ? a : b;
+    return reduction::Max::combine(a, b);
   }
 };
 

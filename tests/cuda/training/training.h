@@ -47,9 +47,9 @@ struct PointNet : LevinModule {
     return std::move(adam).schedule([](auto& o) { return optim::StepLR(o, {.step_size = 1, .gamma = 0.97}); },
                                     {.interval = Interval::step});
   }
-  void lr_scheduler_step(Optimizers& optimizers, std::optional<double> metric) override {
+  void lr_scheduler_step(const SchedulerHandle& scheduler, std::optional<double> metric) override {
     ++scheduler_steps;
-    LevinModule::lr_scheduler_step(optimizers, metric);
+    LevinModule::lr_scheduler_step(scheduler, metric);
   }
 };
 

@@ -2,7 +2,7 @@
 
 #include "cuda/training/training.h"
 
-#include <levin/trainer/checkpoint.h>
+#include <levin/trainer/checkpoint/checkpoint.h>
 
 using namespace levin;
 using namespace levin::test;

@@ -1,7 +1,6 @@
 // Runs an operation case on a device other than the CPU.
 
 #include "support/ops/op_runs.h"
-#include "support/small_cases.h"
 #include "support/thread_order.h"
 
 #include <levin/autograd/modes.h>
@@ -68,30 +67,6 @@ std::string gradients_there(const OpCase& c, const Sample& s, DType dtype, Layou
     if (!difference.empty()) return fmt::format("gradient {} {}", i, difference);
   }
   return {};
-}
-
-using Variant = std::pair<DType, Layout>;
-
-bool has_elements(const Sample& s) {
-  return std::ranges::all_of(s.inputs, [](const InputSpec& i) { return i.sizes.numel() > 0; });
-}
-
-/// Returns the types and layouts of each sample: all of them, or with LEVIN_SMALL_CASES=1 a part, so that each sample
-/// and each pair of a type and a layout is covered.
-std::vector<std::vector<Variant>> variants(const OpCase& c) {
-  std::vector<Variant> all;
-  for (const DType dtype : c.dtypes)
-    for (const Layout layout : c.layouts) all.emplace_back(dtype, layout);
-  if (!small_cases()) return std::vector(c.samples.size(), all);
-  const auto sharers =
-      std::max<std::size_t>(1, static_cast<std::size_t>(std::ranges::count_if(c.samples, has_elements)));
-  std::vector<std::vector<Variant>> result(c.samples.size());
-  std::size_t next = 0;
-  for (std::size_t s = 0; s < c.samples.size(); ++s) {
-    const std::size_t share = has_elements(c.samples[s]) ? (all.size() + sharers - 1) / sharers : 1;
-    for (std::size_t i = 0; i < share; ++i) result[s].push_back(all[next++ % all.size()]);
-  }
-  return result;
 }
 
 /// Runs f with a thread order that depends on `what`. Returns the error with everything needed to reproduce it, or an

@@ -175,7 +175,9 @@ Tolerance grad_tolerance_of(const OpCase& c, const Sample& s);
 int64_t grad_terms_of(const Sample& s);
 Work work_of(const OpCase& c, const Tensors& inputs, const Tensors& outputs);
 
-// The modes. Each returns an empty string or the error (worst element, its allowance, its indices).
+// The modes. Each returns an empty string or the error (worst element, its allowance, its indices). With
+// LEVIN_SMALL_CASES=1 in the environment the samples share types and layouts out, so that each sample and each pair of
+// a type and a layout has its turn; of the large samples only the first is differentiated and given to more threads.
 /// Compares with the reference in every type and layout, with guard zones around every buffer.
 std::string check_forward(const OpCase& c);
 /// Compares first derivatives with finite differences in f64, and gradients in f32 with f64.
@@ -191,8 +193,7 @@ std::string check_second_gradients(const OpCase& c);
 std::string check_thread_counts(const OpCase& c);
 std::string check_errors(const OpCase& c);
 /// Forward in every type and layout, and gradients in grad_dtypes, on `device`, each with threads in another order (see
-/// ThreadOrder) and in memory that was filled with NaN. With LEVIN_SMALL_CASES=1 in the environment the samples share
-/// types and layouts out: each sample and each pair of a type and a layout has its turn.
+/// ThreadOrder) and in memory that was filled with NaN.
 std::string check_device(const OpCase& c, Device device);
 
 }  // namespace levin::test

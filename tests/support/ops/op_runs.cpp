@@ -1,4 +1,5 @@
 #include "support/ops/op_runs.h"
+#include "support/small_cases.h"
 
 #include <levin/autograd/engine.h>
 #include <levin/autograd/ops/creation.h>
@@ -6,6 +7,14 @@
 #include <algorithm>
 
 namespace levin::test {
+
+namespace {
+
+bool has_elements(const Sample& s) {
+  return std::ranges::all_of(s.inputs, [](const InputSpec& i) { return i.sizes.numel() > 0; });
+}
+
+}  // namespace
 
 std::string describe(const OpCase& c, const Sample& s, DType dtype, Layout layout) {
   std::vector<std::string> shapes;
@@ -103,6 +112,22 @@ Tensors converted(const Tensors& inputs, DType from, DType to) {
   Tensors result;
   for (const Tensor& t : inputs)
     result.push_back(t.dtype() == from ? from_data(t.to_vector<double>(), t.sizes(), {.dtype = to}) : t.detach());
+  return result;
+}
+
+std::vector<std::vector<Variant>> variants(const OpCase& c) {
+  std::vector<Variant> all;
+  for (const DType dtype : c.dtypes)
+    for (const Layout layout : c.layouts) all.emplace_back(dtype, layout);
+  if (!small_cases()) return std::vector(c.samples.size(), all);
+  const auto sharers =
+      std::max<std::size_t>(1, static_cast<std::size_t>(std::ranges::count_if(c.samples, has_elements)));
+  std::vector<std::vector<Variant>> result(c.samples.size());
+  std::size_t next = 0;
+  for (std::size_t s = 0; s < c.samples.size(); ++s) {
+    const std::size_t share = has_elements(c.samples[s]) ? (all.size() + sharers - 1) / sharers : 1;
+    for (std::size_t i = 0; i < share; ++i) result[s].push_back(all[next++ % all.size()]);
+  }
   return result;
 }
 

@@ -19,6 +19,11 @@ std::string guarded(const F& f) {
   }
 }
 
+using Variant = std::pair<DType, Layout>;
+/// Returns the types and layouts of each sample: all of them, or with LEVIN_SMALL_CASES=1 a part, so that each sample
+/// and each pair of a type and a layout is covered.
+std::vector<std::vector<Variant>> variants(const OpCase& c);
+
 /// The type of an output whose rule this is.
 DType expected_type(Output rule, DType tested);
 /// Returns the reference's inputs: contiguous, f64 unless the input has its own type.

@@ -16,7 +16,7 @@ std::vector<Tensor> predict(std::vector<CallbackPtr> callbacks) {
   auto config = quiet();
   config.callbacks = std::move(callbacks);
   Trainer trainer(config);
-  return trainer.predict(model, DataModule{.predict = loader});
+  return trainer.predict(model, loader)[0];
 }
 
 std::size_t files_in(const std::filesystem::path& dir) {
@@ -52,7 +52,10 @@ TEST_CASE("callbacks/prediction_writer_base: a writer of one's own, and folders 
       CHECK(p.sizes()[0] == b.size());
       rows.push_back(p.sizes()[0]);
     }
-    void write_on_epoch_end(RunContext&, const std::vector<Tensor>& all) override { at_end = all.size(); }
+    void write_on_epoch_end(RunContext&, const std::vector<std::vector<Tensor>>& all) override {
+      REQUIRE(all.size() == 1);
+      at_end = all[0].size();
+    }
   };
   const auto own = std::make_shared<Own>();
   predict({own});

@@ -1,6 +1,6 @@
 // Faults while checkpoints are written, and the state that is left.
 #include <levin/core/io.h>
-#include <levin/trainer/checkpoint.h>
+#include <levin/trainer/checkpoint/checkpoint.h>
 
 #include <cerrno>
 #include <set>

@@ -1,6 +1,6 @@
 // The files of a checkpoint are exact, complete or absent, and refused if damaged.
 #include <levin/core/io.h>
-#include <levin/trainer/checkpoint.h>
+#include <levin/trainer/checkpoint/checkpoint.h>
 
 #include <cmath>
 #include <fstream>

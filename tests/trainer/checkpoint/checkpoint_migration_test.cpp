@@ -1,6 +1,6 @@
 // Checkpoints written by an earlier version of Levin.
 #include <levin/core/io.h>
-#include <levin/trainer/checkpoint.h>
+#include <levin/trainer/checkpoint/checkpoint.h>
 
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,5 @@
 // docs/checkpoints.md shows a program; here it is compiled and run.
-#include <levin/trainer/checkpoint.h>
+#include <levin/trainer/checkpoint/checkpoint.h>
 
 #include <fmt/format.h>
 

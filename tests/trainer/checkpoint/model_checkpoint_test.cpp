@@ -1,5 +1,5 @@
 // The checkpoint folders that exist after given values.
-#include <levin/trainer/checkpoint.h>
+#include <levin/trainer/checkpoint/checkpoint.h>
 
 #include <cmath>
 #include <set>
@@ -219,7 +219,7 @@ TEST_CASE("test and predict load the best weights") {
   trainer.fit(model, train, val);
   CHECK(values_of(model) != model.first);
   const auto loader = std::make_shared<data::DataLoader>(toy_points(6), data::DataLoaderOptions{.batch_size = 3});
-  const auto result = trainer.test(model, {.test = loader}, "best");
+  const auto result = trainer.test(model, loader, "best")[0];
   CHECK(values_of(model) == model.first);
   CHECK(result.count("test_acc") == 1);
 }

@@ -1,6 +1,6 @@
 // A run of 40 steps that is interrupted at every step, and within every window and validation, and resumed each time:
 // with dropout, shuffling, worker threads, loss scaling, a schedule, averaged weights, a timer, metrics.
-#include <levin/trainer/checkpoint.h>
+#include <levin/trainer/checkpoint/checkpoint.h>
 
 #include <csignal>
 #include <tuple>

@@ -1,5 +1,5 @@
 // A run that is interrupted anywhere and resumed ends with the bits of an uninterrupted one.
-#include <levin/trainer/checkpoint.h>
+#include <levin/trainer/checkpoint/checkpoint.h>
 
 #include "trainer/toy.h"
 

@@ -55,11 +55,10 @@ std::string printed(const F& f) {
 
 std::string source(const std::string& file) { return io::read_text(source_dir() / file); }
 
-/// The names of the fields in the declaration of a struct, without those that hold the options of one strategy.
-std::vector<std::string> declared_fields(const std::string& header = "config.h",
-                                         const std::string& type = "TrainerConfig") {
-  const std::string text = source("trainer/include/levin/trainer/" + header);
-  const auto begin = text.find("struct " + type + " {");
+/// The names of TrainerConfig's fields, without those that hold the options of one strategy.
+std::vector<std::string> declared_fields() {
+  const std::string text = source("trainer/include/levin/trainer/config/config.h");
+  const auto begin = text.find("struct TrainerConfig {");
   std::istringstream in(text.substr(begin, text.find("\n};", begin) - begin));
   static const std::regex field(R"(^  (?!\w+Config)[\w:<>]+ (\w+)(?: = |\{).*)");
   std::vector<std::string> names;
@@ -90,14 +89,18 @@ TEST_CASE("trainer/every_field_is_a_flag") {
   CHECK(contains(help, "the environment over the file of --config"));
 }
 
-TEST_CASE("every option of a strategy has a row, and so a flag") {
-  const std::string rows = source("trainer/src/config/config_fields.cpp");
+TEST_CASE("an option of a strategy is one row, which makes its field and its flag") {
+  const std::string help = printed([] { flags({"--help"}); });
+  const std::string folder = "trainer/include/levin/trainer/", rows = source(folder + "strategy_option_rows.h");
+  const std::string others = source(folder + "strategy_config.h") + source("trainer/src/config/config_fields.cpp");
+  const std::regex row(R"re(LEVIN_[A-Z]+_OPTION\([\w:<>]+, (\w+), [^,]+,\s+"(\w+)")re");
   std::size_t options = 0;
-  for (const std::string type : {"DdpConfig", "HorovodConfig", "BaguaConfig", "FsdpConfig", "PipelineConfig"})
-    for (const auto& name : declared_fields("strategy_config.h", type)) {
-      ++options;
-      CHECK_MESSAGE(contains(rows, "&" + type + "::" + name + ")"), type, "::", name);
-    }
+  for (std::sregex_iterator m(rows.begin(), rows.end(), row), end; m != end; ++m, ++options) {
+    const std::string field = (*m)[1], flag = (*m)[2];
+    CHECK_MESSAGE(contains(help, "--" + dashed(flag) + " "), flag);
+    CHECK_MESSAGE(!contains(others, flag), flag);
+    CHECK_MESSAGE(!contains(others, "::" + field), field);
+  }
   CHECK(options == 17);
 }
 

@@ -34,6 +34,42 @@ struct Sink : Logger {
 
 }  // namespace
 
+TEST_CASE("flags of int, float, bool and enumerations") {
+  enum class Mode { slow, fast };
+  int count = 3;
+  float rate = 0.5F;
+  bool shuffle = false;
+  Mode mode = Mode::slow;
+  const auto parse = [&](std::vector<const char*> words) {
+    words.insert(words.begin(), "program");
+    CommandLine line("A program.");
+    line.add("count", count, "Count", 1).add("rate", rate, "Rate").add("shuffle", shuffle, "Shuffle");
+    line.add("mode", mode, {{"slow", Mode::slow}, {"fast", Mode::fast}}, "Mode");
+    line.parse(static_cast<int>(words.size()), words.data());
+    return line.config_text();
+  };
+  CHECK(contains(parse({}), "mode = \"slow\""));
+  CHECK(contains(parse({"--count", "7", "--rate", "0.25", "--shuffle", "--mode", "fast"}), "mode = \"fast\""));
+  CHECK(count == 7);
+  CHECK(rate == 0.25F);
+  CHECK(shuffle);
+  CHECK(mode == Mode::fast);
+  CHECK_THROWS_WITH_AS(parse({"--mode", "quick"}), "--mode quick: choose one of slow|fast.", UsageError);
+  CHECK_THROWS_WITH_AS(parse({"--count", "3000000000"}),
+                       "--count 3000000000: give a whole number of 2147483647 or less.", UsageError);
+  CHECK_THROWS_WITH_AS(parse({"--count", "0"}), "--count 0: give a whole number of 1 or more.", UsageError);
+}
+
+TEST_CASE("StateMap converts numbers to the type asked for") {
+  const StateMap map{{"hidden", 64}, {"lr", 0.5}, {"large", std::int64_t{1} << 40}};
+  CHECK(map.get<int>("hidden") == 64);
+  CHECK(map.get<float>("lr") == 0.5F);
+  CHECK(map.get<std::int64_t>("large") == std::int64_t{1} << 40);
+  CHECK_THROWS_AS(map.get<int>("large"), StateError);
+  CHECK_THROWS_AS(map.get<double>("hidden"), StateError);
+  CHECK_THROWS_AS(map.get<int>("lr"), StateError);
+}
+
 TEST_CASE("flags/inference_mode: evaluation runs under it, or under no_grad; training records") {
   struct Watching : ToyModule {
     bool inference = false, recorded = true;

@@ -1,5 +1,5 @@
 // SIGUSR1 in a SLURM job, with a stand-in for scontrol.
-#include <levin/trainer/checkpoint.h>
+#include <levin/trainer/checkpoint/checkpoint.h>
 
 #include <csignal>
 #include <cstdlib>

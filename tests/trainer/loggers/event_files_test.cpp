@@ -1,5 +1,5 @@
 // TensorBoard's event files as a reader parses them: frames, checksums, fields of each message.
-#include <levin/trainer/tensorboard_logger.h>
+#include <levin/trainer/loggers/tensorboard_logger.h>
 
 #include <cmath>
 #include <cstring>

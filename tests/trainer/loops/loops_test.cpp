@@ -206,14 +206,14 @@ TEST_CASE("several validation loaders run in turn, and their values have separat
   CHECK(trainer.metrics().find("val_loss/dataloader_idx_1") == 2.5);
   CHECK_FALSE(trainer.metrics().find("val_loss"));
   const auto results = trainer.validate(model, data);
-  CHECK(results == std::map<std::string, double>{{"val_loss/dataloader_idx_0", 1.5},
-                                                 {"val_loss/dataloader_idx_1", 2.5}});
+  CHECK(results == Trainer::Results{{{"val_loss/dataloader_idx_0", 1.5}}, {{"val_loss/dataloader_idx_1", 2.5}}});
   struct Shared : Tape {
     void validation_step(const Batch& b, int) override {
       log("all", full({}, 1.0 + b.dataloader_idx), {.add_dataloader_idx = false});
     }
   } shared;
-  CHECK(Trainer(quiet({.limit_val_batches = 1})).validate(shared, data) == std::map<std::string, double>{{"all", 1.5}});
+  CHECK(Trainer(quiet({.limit_val_batches = 1})).validate(shared, data) ==
+        Trainer::Results{{{"all", 1.5}}, {{"all", 1.5}}});
 }
 
 TEST_CASE("overfit_batches repeats the same batches, in order") {

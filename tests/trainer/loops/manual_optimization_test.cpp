@@ -204,7 +204,7 @@ TEST_CASE("schedulers of manual optimization step only on request") {
       });
       CHECK(loss.numel() == 1);
       rates.push_back(d_opt.param_groups()[0]["lr"]);
-      if (is_last_batch()) lr_schedulers<2>()[1].step();
+      if (is_last_batch()) lr_schedulers<1>()[0].step();
       return {};
     }
     Optimizers configure_optimizers() override {

@@ -66,6 +66,31 @@ void by_trainer(Lit& model, data::DataLoader& train, data::DataLoader& val, Trai
   Trainer(config).fit(model, train, val);                              // 5. the loop
 }
 // end of the module
+
+// begin of the names
+struct Named : LevinModule {
+  Net& net = add<Net>("net");
+  StepOutput training_step(const Batch& b, int) override {             // a dictionary, by key
+    return cross_entropy(net(b["x"]), b["label"]);
+  }
+  void validation_step(const Batch& b, int, int dataloader_idx) override {  // several loaders, in turn
+    log("val_acc", accuracy(net(b["x"]), b["label"]));                 // val_acc/dataloader_idx_0, ...
+    if (dataloader_idx == 1) log("largest", b["x"].max(), {.add_dataloader_idx = false});
+  }
+  Optimizers configure_optimizers() override {                         // several schedulers, whose factors multiply
+    return Optimizers(optim::AdamW(net.parameters(), {.lr = 1e-2}))
+        .schedule([](auto& opt) { return optim::LinearLR(opt, {.total_iters = 5}); }, {.interval = Interval::step})
+        .schedule([](auto& opt) { return optim::ReduceLROnPlateau(opt); }, {.monitor = "val_acc/dataloader_idx_0"});
+  }
+};
+
+Trainer::Results by_name(Named& model, data::DataLoader& train, data::DataLoader& clean, data::DataLoader& noisy,
+                         TrainerConfig config) {
+  Trainer trainer(config);
+  trainer.fit(model, train, Loaders{clean, noisy});
+  return trainer.validate(model, Loaders{clean, noisy});               // the metrics of each loader
+}
+// end of the names
 // clang-format on
 
 std::string between(const std::string& text, const std::string& begin, const std::string& end, std::size_t after = 0) {
@@ -73,7 +98,32 @@ std::string between(const std::string& text, const std::string& begin, const std
   return text.substr(from, text.find(end, from) - from);
 }
 
+struct NamedPoints : data::Dataset {
+  explicit NamedPoints(std::int64_t n) : points(toy_points(n)) {}
+  data::TensorDataset points;
+  std::int64_t size() const override { return points.size(); }
+  Sample get(std::int64_t i, Generator& rng) const override {
+    const auto [x, y] = points.get(i, rng);
+    return Sample::dict({{"x", x}, {"label", y}});
+  }
+};
+
 }  // namespace
+
+TEST_CASE("the page on loops shows dictionaries, several loaders and several schedulers") {
+  const std::string page = io::read_text(source_dir() / "docs/from_a_loop.md");
+  const std::string source = io::read_text(source_dir() / "tests/trainer/loops/migration_page_test.cpp");
+  CHECK(between(page, "```cpp\n", "```", page.find("Sample::dict")) ==
+        between(source, "// begin of the names\n", "// end of the names"));
+  manual_seed(5);
+  Named model;
+  data::DataLoader train(NamedPoints(30), {.batch_size = 4}), a(NamedPoints(9), {.batch_size = 3}), b(NamedPoints(6));
+  const auto results = by_name(model, train, a, b, quiet({.max_epochs = 2}));
+  REQUIRE(results.size() == 2);
+  CHECK(results[0].contains("val_acc/dataloader_idx_0"));
+  CHECK(results[1].contains("val_acc/dataloader_idx_1"));
+  CHECK(results[0].contains("largest"));
+}
 
 TEST_CASE("the page on loops shows two programs that are compiled here and give the same bits") {
   const std::string page = io::read_text(source_dir() / "docs/from_a_loop.md");

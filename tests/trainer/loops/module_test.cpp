@@ -106,7 +106,7 @@ TEST_CASE("module/only_overridden_loops_run") {
   CHECK(message_of<UsageError>([&] { trainer.test(validates, {.test = points(8)}); }) ==
         "[test] Validates has no test_step. Write one.");
   CHECK(tape.empty());
-  CHECK(trainer.predict(trains, {.predict = points(8)}).size() == 2);
+  CHECK(trainer.predict(trains, {.predict = points(8)})[0].size() == 2);
   CHECK(tape == "p");
 }
 

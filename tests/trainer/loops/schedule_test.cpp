@@ -63,7 +63,7 @@ TEST_CASE("limits of test and predict") {
   const auto loader = std::make_shared<data::DataLoader>(toy_points(16), data::DataLoaderOptions{.batch_size = 4});
   Trainer trainer(quiet({.limit_test_batches = 0.5, .limit_predict_batches = 3}));
   trainer.test(model, {.test = loader});
-  CHECK(trainer.predict(model, {.predict = loader}).size() == 3);
+  CHECK(trainer.predict(model, {.predict = loader})[0].size() == 3);
   CHECK(model.tape == "TTPPP");
 }
 

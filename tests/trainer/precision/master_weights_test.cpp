@@ -2,7 +2,7 @@
 #include <levin/autograd/autocast.h>
 #include <levin/optim/clip.h>
 #include <levin/optim/grad_scaler.h>
-#include <levin/trainer/checkpoint.h>
+#include <levin/trainer/checkpoint/checkpoint.h>
 #include <levin/trainer/master_weights.h>
 
 #include "support/comparison.h"
@@ -164,7 +164,7 @@ TEST_CASE("a checkpoint of 16-o2 is a float32 model; testing does not lose the m
     Trainer tester(quiet({.precision = precision}));
     return tester
         .test(other, {.test = std::make_shared<data::DataLoader>(images(), data::DataLoaderOptions{})},
-              (folder.path / "last").string())
+              (folder.path / "last").string())[0]
         .at("loss");
   };
   CHECK(tested("16-o2") == approx(tested("32-true"), {.relative = 0.01}));

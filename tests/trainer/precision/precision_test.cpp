@@ -68,6 +68,9 @@ TEST_CASE("each precision has its types, and the short names are Lightning's") {
     CHECK(model.loss_type == r.loss);
     CHECK_FALSE(autocast_enabled());
   }
+  CHECK_THROWS_WITH_AS(make_precision("fp16"), doctest::Contains("--precision fp16: did you mean 16-mixed? There are"),
+                       UsageError);
+  CHECK_THROWS_WITH_AS(make_precision("bfloat16"), doctest::Contains("did you mean bf16-mixed?"), UsageError);
   CHECK_THROWS_WITH_AS(make_precision("16-o3"),
                        "--precision 16-o3: there are 32-true, 64-true, 16-mixed, bf16-mixed, 16-true, bf16-true and "
                        "16-o2 (in short 32, 64, 16 and bf16 for the first four). Use one of them.",

@@ -9,7 +9,6 @@
 #include <levin/interop/safetensors.h>
 #include <levin/nn/nn.h>
 #include <levin/optim/optim.h>
-#include <levin/trainer/advanced_profiler.h>
 #include <levin/trainer/callbacks/early_stopping.h>
 #include <levin/trainer/callbacks/finetuning.h>
 #include <levin/trainer/callbacks/gradient_accumulation_scheduler.h>
@@ -25,13 +24,14 @@
 #include <levin/trainer/callbacks/stochastic_weight_averaging.h>
 #include <levin/trainer/callbacks/timer.h>
 #include <levin/trainer/callbacks/weight_averaging.h>
-#include <levin/trainer/command_line.h>
+#include <levin/trainer/checkpoint/sharded_checkpoint.h>
+#include <levin/trainer/config/command_line.h>
 #include <levin/trainer/fabric.h>
-#include <levin/trainer/html_report.h>
-#include <levin/trainer/json_lines_logger.h>
+#include <levin/trainer/loggers/html_report.h>
+#include <levin/trainer/loggers/json_lines_logger.h>
+#include <levin/trainer/loggers/tensorboard_logger.h>
 #include <levin/trainer/master_weights.h>
 #include <levin/trainer/metrics.h>
-#include <levin/trainer/sharded_checkpoint.h>
-#include <levin/trainer/tensorboard_logger.h>
+#include <levin/trainer/profilers/advanced_profiler.h>
 #include <levin/trainer/trainer.h>
 #include <levin/trainer/tuner.h>

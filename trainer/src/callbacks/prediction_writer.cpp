@@ -2,18 +2,33 @@
 
 #include <levin/autograd/ops.h>
 #include <levin/data/npy.h>
+#include <levin/trainer/data_module.h>
 #include <levin/trainer/strategy.h>
 
 #include <fmt/format.h>
 
 namespace levin {
+namespace {
 
-void BasePredictionWriter::on_predict_epoch_start(RunContext&) { predictions_.clear(); }
+bool several(const RunContext& run) { return run.data->predict.size() > 1; }
+int loader_of(const RunContext& run, const Batch& batch) { return several(run) ? batch.dataloader_idx : 0; }
+
+std::string file_name(const RunContext& run, int loader, const std::string& rest) {
+  const std::string of_loader = several(run) ? fmt::format("_dataloader{}", loader) : "";
+  return fmt::format("predictions_rank{}{}{}.npy", run.strategy->rank(), of_loader, rest);
+}
+
+}  // namespace
+
+void BasePredictionWriter::on_predict_epoch_start(RunContext& run) {
+  predictions_.assign(run.data->predict.size(), {});
+}
 
 void BasePredictionWriter::on_predict_batch_end(RunContext& run, const Batch& batch, int index) {
   if (!run.prediction.defined()) return;
   if (interval_ != WriteInterval::epoch) write_on_batch_end(run, run.prediction, batch, index);
-  if (interval_ != WriteInterval::batch) predictions_.push_back(run.prediction);
+  if (interval_ != WriteInterval::batch)
+    predictions_.at(static_cast<std::size_t>(loader_of(run, batch))).push_back(run.prediction);
 }
 
 void BasePredictionWriter::on_predict_epoch_end(RunContext& run) {
@@ -42,15 +57,16 @@ bool writes(const RunContext& run) { return run.strategy->data_ranks() > 1 || ru
 
 }  // namespace
 
-void PredictionWriter::write_on_batch_end(RunContext& run, const Tensor& prediction, const Batch&, int index) {
+void PredictionWriter::write_on_batch_end(RunContext& run, const Tensor& prediction, const Batch& batch, int index) {
   if (!writes(run)) return;
-  const auto name = fmt::format("predictions_rank{}_batch{:06}.npy", run.strategy->rank(), index);
-  data::save_npy(dir_ / name, prediction.to(kCpu));
+  data::save_npy(dir_ / file_name(run, loader_of(run, batch), fmt::format("_batch{:06}", index)), prediction.to(kCpu));
 }
 
-void PredictionWriter::write_on_epoch_end(RunContext& run, const std::vector<Tensor>& predictions) {
-  if (predictions.empty() || !writes(run)) return;
-  data::save_npy(dir_ / fmt::format("predictions_rank{}.npy", run.strategy->rank()), cat(predictions, 0).to(kCpu));
+void PredictionWriter::write_on_epoch_end(RunContext& run, const std::vector<std::vector<Tensor>>& predictions) {
+  if (!writes(run)) return;
+  for (std::size_t k = 0; k < predictions.size(); ++k)
+    if (!predictions[k].empty())
+      data::save_npy(dir_ / file_name(run, static_cast<int>(k), ""), cat(predictions[k], 0).to(kCpu));
 }
 
 }  // namespace levin

@@ -209,22 +209,22 @@ void ProgressBar::show_eval(RunContext& run, const char* title, std::int64_t don
   draw({b});
 }
 
-void ProgressBar::on_validation_batch_end(RunContext& run, const Batch&, int index) {
-  if (!due(index + 1, run.eval_batches)) return;
+void ProgressBar::on_validation_batch_end(RunContext& run, const Batch&, int) {
+  if (!due(run.eval_batches_done, run.eval_batches)) return;
   if (run.stage == Stage::validate) {
-    show_eval(run, "validation", index + 1, false);
+    show_eval(run, "validation", run.eval_batches_done, false);
   } else if (terminal_) {
-    if (run.sanity_checking) return show_eval(run, "sanity check", index + 1, false);
-    Bar b = bar(run, "validation", eval_, index + 1, run.eval_batches);
+    if (run.sanity_checking) return show_eval(run, "sanity check", run.eval_batches_done, false);
+    Bar b = bar(run, "validation", eval_, run.eval_batches_done, run.eval_batches);
     b.nested = true;
     draw({epoch_, b});
   }
 }
-void ProgressBar::on_test_batch_end(RunContext& run, const Batch&, int index) {
-  if (due(index + 1, run.eval_batches)) show_eval(run, "test", index + 1, false);
+void ProgressBar::on_test_batch_end(RunContext& run, const Batch&, int) {
+  if (due(run.eval_batches_done, run.eval_batches)) show_eval(run, "test", run.eval_batches_done, false);
 }
-void ProgressBar::on_predict_batch_end(RunContext& run, const Batch&, int index) {
-  if (due(index + 1, run.eval_batches)) show_eval(run, "predict", index + 1, false);
+void ProgressBar::on_predict_batch_end(RunContext& run, const Batch&, int) {
+  if (due(run.eval_batches_done, run.eval_batches)) show_eval(run, "predict", run.eval_batches_done, false);
 }
 
 void ProgressBar::on_validation_end(RunContext& run) {

@@ -1,4 +1,4 @@
-#include <levin/trainer/checkpoint.h>
+#include <levin/trainer/checkpoint/checkpoint.h>
 
 #include <levin/interop/safetensors.h>
 

@@ -2,7 +2,7 @@
 
 #include <levin/autograd/ops.h>
 #include <levin/core/io.h>
-#include <levin/kernels/simd_target.h>
+#include <levin/kernels/kernel.h>
 #include <levin/trainer/strategies/stages.h>
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 #pragma once
 // Connects policies, which decide, with the files: collects the state of a fit and restores it.
 
-#include <levin/trainer/checkpoint.h>
+#include <levin/trainer/checkpoint/checkpoint.h>
 #include <levin/trainer/optimizers.h>
 #include <levin/trainer/step_runner.h>
 

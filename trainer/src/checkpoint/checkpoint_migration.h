@@ -1,7 +1,7 @@
 #pragma once
 // Converts checkpoints of earlier versions to the current format.
 
-#include <levin/trainer/checkpoint.h>
+#include <levin/trainer/checkpoint/checkpoint.h>
 
 namespace levin {
 

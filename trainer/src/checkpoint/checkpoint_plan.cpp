@@ -1,5 +1,5 @@
 #include <levin/core/error.h>
-#include <levin/trainer/checkpoint_plan.h>
+#include <levin/trainer/checkpoint/checkpoint_plan.h>
 
 #include <fmt/format.h>
 

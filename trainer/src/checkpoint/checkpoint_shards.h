@@ -6,7 +6,7 @@
 // and under "place.<that name>" the offset of the first element and the sizes of the full tensor (1 + dimensions).
 
 #include <levin/distributed/shard.h>
-#include <levin/trainer/checkpoint.h>
+#include <levin/trainer/checkpoint/checkpoint.h>
 #include <levin/trainer/strategy.h>
 
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 // Access to parts of a checkpoint outside of a fit.
 
-#include <levin/trainer/checkpoint.h>
+#include <levin/trainer/checkpoint/checkpoint.h>
 
 #include "src/loops/run.h"
 

@@ -1,6 +1,6 @@
 #include "src/checkpoint/fit_checkpoint.h"
 
-#include <levin/trainer/load_from_checkpoint.h>
+#include <levin/trainer/checkpoint/load_from_checkpoint.h>
 
 #include <fmt/format.h>
 

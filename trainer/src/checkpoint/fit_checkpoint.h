@@ -1,7 +1,7 @@
 #pragma once
 // Selects the checkpoint that a run loads, and restores what is needed before the optimizers are created.
 
-#include <levin/trainer/checkpoint.h>
+#include <levin/trainer/checkpoint/checkpoint.h>
 
 #include <functional>
 

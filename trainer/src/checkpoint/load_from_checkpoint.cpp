@@ -1,4 +1,4 @@
-#include <levin/trainer/load_from_checkpoint.h>
+#include <levin/trainer/checkpoint/load_from_checkpoint.h>
 
 #include <fmt/format.h>
 

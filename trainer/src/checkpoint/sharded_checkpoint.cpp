@@ -1,5 +1,5 @@
 #include <levin/autograd/modes.h>
-#include <levin/trainer/sharded_checkpoint.h>
+#include <levin/trainer/checkpoint/sharded_checkpoint.h>
 
 #include <fmt/format.h>
 

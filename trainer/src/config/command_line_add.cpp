@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <concepts>
+#include <limits>
 
 #include "src/config/command_line_impl.h"
 #include "src/config/config_fields.h"
@@ -78,6 +80,45 @@ CommandLine& CommandLine::add(const std::string& name, std::int64_t& value, cons
               .help = help,
               .take = [&value, min](const auto& label, const auto& text) { value = whole_number(label, text, min); },
               .show = [&value] { return std::to_string(value); }});
+  return *this;
+}
+
+CommandLine& CommandLine::add(const std::string& name, int& value, const std::string& help, int min) {
+  const auto take = [&value, min](const std::string& label, const std::string& text) {
+    const std::int64_t number = whole_number(label, text, min);
+    if (number > std::numeric_limits<int>::max())
+      throw UsageError(fmt::format("{} {}: give a whole number of {} or less.", label, text,
+                                   std::numeric_limits<int>::max()));
+    value = static_cast<int>(number);
+  };
+  impl_->add(
+      {.name = name, .type = "INT", .help = help, .take = take, .show = [&value] { return std::to_string(value); }});
+  return *this;
+}
+
+CommandLine& CommandLine::add(const std::string& name, float& value, const std::string& help) {
+  impl_->add({.name = name,
+              .type = "FLOAT",
+              .help = help,
+              .take = [&value](const auto& label, const auto& text) { value = number<float>(label, text, "a number"); },
+              .show = [&value] { return fmt::format("{}", value); }});
+  return *this;
+}
+
+CommandLine& CommandLine::add_enum(const std::string& name, void* value, const std::vector<std::string>& texts,
+                                   const std::vector<std::int64_t>& numbers, const std::string& help,
+                                   void (*set)(void*, std::int64_t), std::int64_t (*get)(const void*)) {
+  const std::string list = fmt::format("{}", fmt::join(texts, "|"));
+  const auto take = [=](const std::string& label, const std::string& text) {
+    const auto found = std::ranges::find(texts, text);
+    if (found == texts.end()) throw UsageError(fmt::format("{} {}: choose one of {}.", label, text, list));
+    set(value, numbers[static_cast<std::size_t>(found - texts.begin())]);
+  };
+  const auto show = [=] {
+    const auto found = std::ranges::find(numbers, get(value));
+    return found == numbers.end() ? std::string() : in_quotes(texts[static_cast<std::size_t>(found - numbers.begin())]);
+  };
+  impl_->add({.name = name, .type = list, .help = help, .take = take, .show = show});
   return *this;
 }
 

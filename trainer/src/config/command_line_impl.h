@@ -1,7 +1,7 @@
 #pragma once
 // State of a command line: its options and the values given.
 
-#include <levin/trainer/command_line.h>
+#include <levin/trainer/config/command_line.h>
 
 #include <algorithm>
 #include <optional>

@@ -1,9 +1,9 @@
-#include <levin/trainer/config.h>
+#include <levin/trainer/config/config.h>
 
 #include <fmt/format.h>
 
 #include <levin/trainer/precision.h>
-#include <levin/trainer/profiler.h>
+#include <levin/trainer/profilers/profiler.h>
 #include <levin/trainer/strategy.h>
 
 #include "src/config/strategy_options.h"

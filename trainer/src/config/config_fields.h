@@ -1,7 +1,7 @@
 #pragma once
 // One row per field of TrainerConfig, from which flags, environment variables, files and documentation are generated.
 
-#include <levin/trainer/config.h>
+#include <levin/trainer/config/config.h>
 
 #include <functional>
 #include <variant>

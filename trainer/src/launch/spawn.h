@@ -2,7 +2,7 @@
 // ddp_spawn: ranks live for one call of the Trainer, and the calling process receives their results. A rank re-executes
 // this program: it skips the earlier calls and loads their results instead.
 
-#include <levin/trainer/config.h>
+#include <levin/trainer/config/config.h>
 
 #include <levin/core/error.h>
 

@@ -31,6 +31,8 @@ Checkpoint Trainer::Impl::spawn_result(const LevinModule& module) {
   save_callbacks(c, callbacks);
   c.values.put("loop", state.to_map());
   c.values.put("metrics", metrics.state());
+  c.values.set("val_batches", counts.val);
+  c.values.set("test_batches", counts.test);
   c.values.set("checkpoint", ckpt_path.string());
   return c;
 }
@@ -45,6 +47,8 @@ void Trainer::Impl::take_result(LevinModule& module, Stage stage, const std::fil
   load_weights(run, c.model, folder);
   restore_callbacks(run, c, folder);
   metrics.load_state(c.values.part("metrics"));
+  counts.val = c.values.get<std::vector<std::int64_t>>("val_batches");
+  counts.test = c.values.get<std::vector<std::int64_t>>("test_batches");
   ckpt_path = c.values.get<std::string>("checkpoint");
   status = RunStatus::success;
   if (stage == Stage::fit) finished = c;

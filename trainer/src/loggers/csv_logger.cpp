@@ -1,4 +1,4 @@
-#include <levin/trainer/logger.h>
+#include <levin/trainer/loggers/logger.h>
 
 #include <levin/core/io.h>
 

@@ -1,8 +1,8 @@
-#include <levin/trainer/html_report.h>
+#include <levin/trainer/loggers/html_report.h>
 
 #include <levin/core/config.h>
 #include <levin/core/parallel.h>
-#include <levin/kernels/simd_target.h>
+#include <levin/kernels/kernel.h>
 
 #include <fmt/format.h>
 

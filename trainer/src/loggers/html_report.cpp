@@ -1,4 +1,4 @@
-#include <levin/trainer/html_report.h>
+#include <levin/trainer/loggers/html_report.h>
 
 #include <levin/core/config.h>
 #include <levin/core/io.h>

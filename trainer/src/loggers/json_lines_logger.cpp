@@ -1,4 +1,4 @@
-#include <levin/trainer/json_lines_logger.h>
+#include <levin/trainer/loggers/json_lines_logger.h>
 
 #include <levin/core/io.h>
 

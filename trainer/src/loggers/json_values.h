@@ -1,7 +1,7 @@
 #pragma once
 // Numbers in JSON, which has no NaN.
 
-#include <levin/trainer/logger.h>
+#include <levin/trainer/loggers/logger.h>
 
 #include <nlohmann/json.hpp>
 

@@ -1,8 +1,8 @@
 // Creates loggers by name.
-#include <levin/trainer/html_report.h>
-#include <levin/trainer/json_lines_logger.h>
-#include <levin/trainer/logger.h>
-#include <levin/trainer/tensorboard_logger.h>
+#include <levin/trainer/loggers/html_report.h>
+#include <levin/trainer/loggers/json_lines_logger.h>
+#include <levin/trainer/loggers/logger.h>
+#include <levin/trainer/loggers/tensorboard_logger.h>
 
 #include <levin/core/error.h>
 

@@ -1,4 +1,4 @@
-#include <levin/trainer/tensorboard_logger.h>
+#include <levin/trainer/loggers/tensorboard_logger.h>
 
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>

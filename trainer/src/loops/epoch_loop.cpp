@@ -117,7 +117,7 @@ bool EpochLoop::train_batch(const Batch& batch, bool last) {
   ++s.batch;
   ++s.total_batches;
   s.epoch_complete = last;
-  if (last) parts_.runner.step_epoch_scheduler(s.epoch, /*plateau=*/false, std::nullopt);
+  if (last) parts_.runner.step_epoch_schedulers(s.epoch);
   const bool logs = stepped && s.global_step % run_.config.log_every_n_steps == 0;
   if (logs || last) parts_.runner.settle(s);
   if (stepped) update_rates();
@@ -189,13 +189,15 @@ void EpochLoop::validate(bool resumed) {
   interrupt_if_asked();
 }
 
-void EpochLoop::step_plateau() {
-  if (parts_.runner.manual() || !parts_.optimizers.is_plateau()) return;
-  const auto& config = parts_.optimizers.config();
-  const auto metric = run_.metrics.find(config.monitor);
-  if (!metric && config.strict) throw UsageError(unknown_monitor("scheduler", config.monitor, run_.metrics));
-  if (metric) parts_.runner.step_epoch_scheduler(run_.state.epoch, /*plateau=*/true, metric);
-  update_rates();
+void EpochLoop::step_plateaus() {
+  for (std::size_t k = 0; !parts_.runner.manual() && k < parts_.optimizers.num_schedulers(); ++k) {
+    if (!parts_.optimizers.is_plateau(k)) continue;
+    const auto& config = parts_.optimizers.config(k);
+    const auto metric = run_.metrics.find(config.monitor);
+    if (!metric && config.strict) throw UsageError(unknown_monitor("scheduler", config.monitor, run_.metrics));
+    if (metric) parts_.runner.step_plateau_scheduler(k, run_.state.epoch, *metric);
+    update_rates();
+  }
 }
 
 void EpochLoop::finish() {
@@ -210,7 +212,7 @@ void EpochLoop::finish() {
   run_.metrics.finish_epoch(Split::train);  // includes values logged by these hooks
   run_.metrics.set_scope(Scope::closed, Split::train);
   run_.callbacks_do_where(monitors, &Callback::on_train_epoch_end);
-  if (s.epoch_complete) step_plateau();
+  if (s.epoch_complete) step_plateaus();
   run_.log_values(run_.metrics.epoch_values(Split::train));
   run_.flush_loggers();
   parts_.keeper.save_point(SavePoint::train_epoch_end);

@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "src/loops/average_in_place.h"
 #include "src/loops/replica_run.h"
@@ -118,10 +120,20 @@ void EvalLoop::validate(const EvalPlan& plan, std::function<void()> after_batch,
   run_.state.eval_loader = run_.state.eval_batch = 0;
 }
 
-bool EvalLoop::run(const EvalPlan& plan, std::vector<Tensor>* predictions) {
+/// Returns how many batches were finished before the run resumed.
+std::int64_t EvalLoop::batches_done(const EvalPlan& plan) const {
+  std::int64_t done = first_;
+  for (std::int64_t k = 0; resumed_ && k < run_.state.eval_loader; ++k)
+    done += std::max<std::int64_t>(0, plan.batches.at(static_cast<std::size_t>(k)));
+  return done;
+}
+
+bool EvalLoop::run(const EvalPlan& plan, Predictions* predictions) {
   const Hooks& h = hooks_of(stage_);
   const ProfileScope scope([&] { return fmt::format("run_{}_epoch", h.name); }, Phase::evaluation);
   run_.eval_batches = plan.total();
+  run_.eval_batches_done = batches_done(plan);
+  if (predictions) predictions->assign(plan.loaders.size(), {});
   several_ = plan.loaders.size() > 1;
   std::optional<AverageInPlace> average;
   if (stage_ == Stage::fit) average.emplace(run_);
@@ -136,7 +148,9 @@ bool EvalLoop::run(const EvalPlan& plan, std::vector<Tensor>* predictions) {
     run_.call(h.epoch_start, h.own_epoch_start);
   }
   for (auto k = static_cast<std::size_t>(resumed_ ? run_.state.eval_loader : 0); k < plan.loaders.size(); ++k)
-    if (!run_batches(plan.loaders[k], static_cast<int>(k), plan.batches[k], predictions)) return false;
+    if (!run_batches(plan.loaders[k], static_cast<int>(k), plan.batches[k],
+                     predictions ? &predictions->at(k) : nullptr))
+      return false;
   run_.metrics.set_scope(Scope::epoch, h.split);
   run_.metrics.finish_epoch(h.split);
   run_.call(h.epoch_end, h.own_epoch_end);
@@ -178,11 +192,13 @@ bool EvalLoop::run_batches(data::DataLoader& loader, int which, std::int64_t bat
 
 void EvalLoop::run_batch(const Batch& given, int index, int which, std::vector<Tensor>* predictions) {
   const Hooks& h = hooks_of(stage_);
-  const Batch batch = run_.precision->convert(run_.to_device(given));
+  Batch batch = run_.precision->convert(run_.to_device(given));
+  batch.dataloader_idx = given.dataloader_idx;  // a hook may have made another batch
   run_.metrics.set_scope(Scope::eval_step, h.split, batch.size(), several_ ? which : -1);
-  run_.call(h.batch_start, h.own_batch_start, batch, index);
+  run_.call(h.batch_start, h.own_batch_start, std::as_const(batch), index);
   step(batch, index, predictions);
-  run_.call(h.batch_end, h.own_batch_end, batch, index);
+  ++run_.eval_batches_done;
+  run_.call(h.batch_end, h.own_batch_end, std::as_const(batch), index);
   run_.metrics.set_scope(Scope::closed, h.split);
 }
 
@@ -190,11 +206,11 @@ void EvalLoop::step(const Batch& batch, int index, std::vector<Tensor>* predicti
   const auto scope = run_.precision->step_scope();
   const auto outputs =
       run_on_replicas(run_.module, *run_.strategy, batch, [&](std::size_t, auto& m, const Batch& part) {
-        if (stage_ == Stage::predict) return std::vector<Tensor>{m.predict_step(part, index)};
+        if (stage_ == Stage::predict) return std::vector<Tensor>{m.predict_step(part, index, part.dataloader_idx)};
         if (stage_ == Stage::test)
-          m.test_step(part, index);
+          m.test_step(part, index, part.dataloader_idx);
         else
-          m.validation_step(part, index);
+          m.validation_step(part, index, part.dataloader_idx);
         return std::vector<Tensor>();
       });
   if (stage_ != Stage::predict) return;

@@ -11,9 +11,12 @@ class EvalLoop {
  public:
   EvalLoop(Run& run, Stage stage) : run_(run), stage_(stage) {}
 
+  /// Predictions by loader and batch.
+  using Predictions = std::vector<std::vector<Tensor>>;
+
   /// Iterates over the loaders one after the other and appends predictions if requested. Every submodule keeps its
   /// mode. Returns false if a signal ended the pass early.
-  bool run(const EvalPlan& plan, std::vector<Tensor>* predictions = nullptr);
+  bool run(const EvalPlan& plan, Predictions* predictions = nullptr);
   /// Runs a fit's validation: calls `after_batch` after each batch, once the state counts it. With `resumed`, skips the
   /// batches that the state already counts.
   void validate(const EvalPlan& plan, std::function<void()> after_batch, bool resumed);
@@ -22,6 +25,7 @@ class EvalLoop {
   bool run_batches(data::DataLoader& loader, int which, std::int64_t batches, std::vector<Tensor>* predictions);
   void run_batch(const Batch& given, int index, int which, std::vector<Tensor>* predictions);
   void step(const Batch& batch, int index, std::vector<Tensor>* predictions);
+  std::int64_t batches_done(const EvalPlan& plan) const;
 
   Run& run_;
   Stage stage_;

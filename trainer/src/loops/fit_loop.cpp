@@ -116,8 +116,8 @@ void FitLoop::check_monitors() const {
       throw UsageError(unknown_monitor(who, monitor, run_.metrics));
   };
   for (const auto& c : run_.callbacks) check(c->state_key().substr(0, c->state_key().find('/')), c->monitor());
-  for (std::size_t i = 0; i < parts_.optimizers.size(); ++i)
-    if (const auto& config = parts_.optimizers.config(i); parts_.optimizers.is_plateau(i) && config.strict)
+  for (std::size_t k = 0; k < parts_.optimizers.num_schedulers(); ++k)
+    if (const auto& config = parts_.optimizers.config(k); parts_.optimizers.is_plateau(k) && config.strict)
       check("scheduler", config.monitor);
 }
 

@@ -38,7 +38,7 @@ class EpochLoop {
   void validate(bool resumed);
   bool validation_due() const;
   void finish();
-  void step_plateau();
+  void step_plateaus();
   void interrupt_if_asked();
   void requeue();
   bool max_steps_reached() const;

@@ -1,4 +1,4 @@
-#include <levin/trainer/limits.h>
+#include <levin/trainer/config/limits.h>
 
 #include <fmt/format.h>
 

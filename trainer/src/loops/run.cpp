@@ -13,9 +13,14 @@ namespace {
 
 /// Returns the step that this stage needs and the module lacks; null if none. predict_step has a default.
 const char* missing_step(Stage stage, const LevinModule& module) {
+  using Step = void (LevinModule::*)(const Batch&, int);
+  using LoaderStep = void (LevinModule::*)(const Batch&, int, int);
+  const auto missing = [&](Step step, LoaderStep of_loader) {
+    return !overrides(module, step) && !overrides(module, of_loader);
+  };
   if (stage == Stage::predict) return nullptr;
-  if (stage == Stage::test) return overrides(module, &LevinModule::test_step) ? nullptr : "test_step";
-  return overrides(module, &LevinModule::validation_step) ? nullptr : "validation_step";
+  if (stage == Stage::test) return missing(&LevinModule::test_step, &LevinModule::test_step) ? "test_step" : nullptr;
+  return missing(&LevinModule::validation_step, &LevinModule::validation_step) ? "validation_step" : nullptr;
 }
 
 /// Converts a value for loggers: lists become text.

@@ -2,7 +2,7 @@
 // State shared by the loops of one fit, validate, test or predict, and how hooks are called.
 
 #include <levin/trainer/callback.h>
-#include <levin/trainer/logger.h>
+#include <levin/trainer/loggers/logger.h>
 #include <levin/trainer/module.h>
 #include <levin/trainer/precision.h>
 #include <levin/trainer/signals.h>

@@ -209,7 +209,9 @@ void StepRunner::step_window(const Window& window, const Tensor& found_inf) {
 }
 
 bool StepRunner::schedules_steps() const {
-  return !manual_ && optimizers_.has_scheduler() && optimizers_.config().interval == Interval::step;
+  for (std::size_t k = 0; !manual_ && k < optimizers_.num_schedulers(); ++k)
+    if (optimizers_.config(k).interval == Interval::step) return true;
+  return false;
 }
 
 void StepRunner::settle(TrainState& state, bool wait) {
@@ -219,7 +221,7 @@ void StepRunner::settle(TrainState& state, bool wait) {
     open_.pop_front();
     if (window.skipped.value() != 0) continue;
     ++state.optimizer_steps[0];
-    if (schedules_steps()) step_scheduler(window.number, std::nullopt);
+    step_schedulers(Interval::step, window.number);
   }
 }
 
@@ -229,13 +231,14 @@ void StepRunner::correct_gradients(double factor) {
     if (p.grad().defined()) p.grad().mul_(factor);
 }
 
-void StepRunner::step_epoch_scheduler(std::int64_t epoch, bool plateau, std::optional<double> metric) {
-  if (manual_ || !optimizers_.has_scheduler() || optimizers_.config().interval != Interval::epoch) return;
-  if (plateau == optimizers_.is_plateau()) step_scheduler(epoch + 1, metric);
+void StepRunner::step_schedulers(Interval interval, std::int64_t count) {
+  for (std::size_t k = 0; !manual_ && k < optimizers_.num_schedulers(); ++k)
+    if (!optimizers_.is_plateau(k) && optimizers_.config(k).interval == interval)
+      step_scheduler(k, count, std::nullopt);
 }
 
-void StepRunner::step_scheduler(std::int64_t count, std::optional<double> metric) {
-  if (count % optimizers_.config().frequency == 0) module_.lr_scheduler_step(optimizers_, metric);
+void StepRunner::step_scheduler(std::size_t k, std::int64_t count, std::optional<double> metric) {
+  if (count % optimizers_.config(k).frequency == 0) module_.lr_scheduler_step(SchedulerHandle(optimizers_, k), metric);
 }
 
 }  // namespace levin

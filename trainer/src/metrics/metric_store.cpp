@@ -26,7 +26,9 @@ ReduceOp over_ranks(Reduce reduce) {
   return ReduceOp::avg;
 }
 
-/// Neutral element that a rank without values contributes.
+std::string suffix_of(int dataloader) { return "/dataloader_idx_" + std::to_string(dataloader); }
+
+/// Returns the neutral element, which a rank without values contributes.
 double nothing_of(Reduce reduce) {
   constexpr double inf = std::numeric_limits<double>::infinity();
   return reduce == Reduce::min ? inf : reduce == Reduce::max ? -inf : 0.0;
@@ -42,7 +44,7 @@ void MetricStore::set_scope(Scope scope, Split split, std::int64_t batch_size, i
 }
 
 std::string MetricStore::suffix_for(const LogOptions& o) const {
-  return dataloader_ >= 0 && o.add_dataloader_idx ? "/dataloader_idx_" + std::to_string(dataloader_) : std::string();
+  return dataloader_ >= 0 && o.add_dataloader_idx ? suffix_of(dataloader_) : std::string();
 }
 
 std::size_t MetricStore::index_of(std::string_view name, const LogOptions& o) {
@@ -236,6 +238,20 @@ std::map<std::string, double> MetricStore::results(Split split) const {
   std::map<std::string, double> out;
   for (const auto& m : metrics_)
     if (m.split == split && m.has_epoch) out[m.name + m.suffix] = m.epoch;
+  return out;
+}
+
+std::vector<std::map<std::string, double>> MetricStore::results_by_loader(Split split, std::size_t loaders) const {
+  settle();
+  std::vector<std::map<std::string, double>> out(loaders);
+  for (const auto& m : metrics_) {
+    if (m.split != split || !m.has_epoch) continue;
+    // A pass over other loaders may have logged other names, whose values are not of this one.
+    const bool of_other_ranks = ranks_ && ranks_->data_ranks() > 1;  // a rank may have had no batch
+    if (!m.has_sum && !of_other_ranks) continue;
+    for (std::size_t k = 0; k < loaders; ++k)
+      if (m.suffix.empty() || m.suffix == suffix_of(static_cast<int>(k))) out[k][m.name + m.suffix] = m.epoch;
+  }
   return out;
 }
 

@@ -27,6 +27,7 @@ StepOutput LevinModule::training_step(const Batch&, int) {
 }
 
 Tensor LevinModule::predict_step(const Batch& batch, int) { return (*this)(batch[0]); }
+Tensor LevinModule::predict_step(const Batch& batch, int index, int) { return predict_step(batch, index); }
 
 Optimizers LevinModule::configure_optimizers() {
   throw UsageError(fmt::format("[fit] {} has no configure_optimizers. Write one.", type_name()));
@@ -79,20 +80,22 @@ std::int64_t LevinModule::estimated_stepping_batches() const {
 
 bool LevinModule::is_last_batch() const { return link_.run && link_.run->is_last_batch; }
 
-ManualOptimization& LevinModule::manual_steps(const char* what, std::size_t count) const {
+ManualOptimization& LevinModule::manual_steps(const char* what) const {
   if (!link_.run || !link_.run->manual)
     throw UsageError(
         fmt::format("[{}] is for manual optimization during fit. Set automatic_optimization to false in "
                     "the constructor of {}.",
                     what, type_name()));
-  const std::size_t known = link_.run->manual->optimizers().size();
-  if (count != 0 && count != known)
-    throw UsageError(fmt::format("[{}] {} are requested, but configure_optimizers returned {}. Request {}.", what,
-                                 count, known, known));
   return *link_.run->manual;
 }
 
-void LevinModule::manual_backward(const Tensor& loss) { manual_steps("manual_backward", 0).backward(loss); }
+void LevinModule::check_count(const char* what, std::size_t requested, std::size_t returned) {
+  if (requested != returned)
+    throw UsageError(fmt::format("[{}] {} are requested, but configure_optimizers returned {}. Request {}.", what,
+                                 requested, returned, returned));
+}
+
+void LevinModule::manual_backward(const Tensor& loss) { manual_steps("manual_backward").backward(loss); }
 
 void LevinModule::keep_metric(const std::string& name, std::unique_ptr<metrics::Metric> metric) {
   for (const auto& [known, _] : metrics_)
@@ -154,8 +157,8 @@ void LevinModule::optimizer_step(optim::Optimizer& optimizer, const Tensor& foun
     optimizer.step();
 }
 
-void LevinModule::lr_scheduler_step(Optimizers& optimizers, std::optional<double> metric) {
-  optimizers.step_scheduler(metric);
+void LevinModule::lr_scheduler_step(const SchedulerHandle& scheduler, std::optional<double> metric) {
+  scheduler.step(metric);
 }
 
 Tensor accuracy(const Tensor& logits, const Tensor& target) {

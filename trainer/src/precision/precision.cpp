@@ -111,6 +111,17 @@ class MasterPrecision final : public ScaledPrecision {
   MasterWeights masters_;
 };
 
+/// Returns the precision that other programs call `name`; empty if there is none.
+std::string precision_meant(const std::string& name) {
+  constexpr std::pair<std::string_view, const char*> kNames[] = {
+      {"fp16", "16-mixed"},       {"float16", "16-mixed"}, {"half", "16-mixed"},   {"amp", "16-mixed"},
+      {"bfloat16", "bf16-mixed"}, {"fp32", "32-true"},     {"float32", "32-true"}, {"fp64", "64-true"},
+      {"float64", "64-true"},     {"double", "64-true"}};
+  for (const auto& [other, own] : kNames)
+    if (name == other) return own;
+  return {};
+}
+
 }  // namespace
 
 std::unique_ptr<PrecisionPlugin> make_precision(const std::string& name) {
@@ -121,8 +132,9 @@ std::unique_ptr<PrecisionPlugin> make_precision(const std::string& name) {
   if (name == "16-mixed" || name == "16") return std::make_unique<MixedPrecision>("16-mixed", DType::f16);
   if (name == "bf16-mixed" || name == "bf16") return std::make_unique<MixedPrecision>("bf16-mixed", DType::bf16);
   if (name == "16-o2") return std::make_unique<MasterPrecision>();
-  throw UsageError("--precision " + name +
-                   ": there are 32-true, 64-true, 16-mixed, bf16-mixed, 16-true, bf16-true and 16-o2 (in short 32, 64, "
+  const std::string meant = precision_meant(name);
+  throw UsageError("--precision " + name + ": " + (meant.empty() ? "there" : "did you mean " + meant + "? There") +
+                   " are 32-true, 64-true, 16-mixed, bf16-mixed, 16-true, bf16-true and 16-o2 (in short 32, 64, "
                    "16 and bf16 for the first four). Use one of them.");
 }
 

@@ -3,7 +3,7 @@
 
 #include <levin/trainer/callback.h>
 #include <levin/trainer/module.h>
-#include <levin/trainer/profiler.h>
+#include <levin/trainer/profilers/profiler.h>
 
 #include <array>
 #include <cstring>

@@ -1,6 +1,6 @@
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
-#include <levin/trainer/advanced_profiler.h>
+#include <levin/trainer/profilers/advanced_profiler.h>
 
 #include <fmt/format.h>
 

@@ -2,7 +2,7 @@
 
 #include <levin/kernels/cuda.h>
 #include <levin/kernels/kernel.h>
-#include <levin/trainer/profiler.h>
+#include <levin/trainer/profilers/profiler.h>
 
 #include <algorithm>
 #include <mutex>

@@ -1,4 +1,4 @@
-#include <levin/trainer/advanced_profiler.h>
+#include <levin/trainer/profilers/advanced_profiler.h>
 
 #include <fmt/format.h>
 

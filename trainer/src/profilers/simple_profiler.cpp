@@ -1,5 +1,5 @@
 #include <levin/core/io.h>
-#include <levin/trainer/profiler.h>
+#include <levin/trainer/profilers/profiler.h>
 
 #include <fmt/format.h>
 

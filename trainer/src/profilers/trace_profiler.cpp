@@ -1,5 +1,5 @@
 #include <levin/core/io.h>
-#include <levin/trainer/advanced_profiler.h>
+#include <levin/trainer/profilers/advanced_profiler.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -46,10 +46,10 @@ std::vector<std::vector<int>> ranks_by_machine(const Strategy& strategy) {
 }
 
 void scale_rates(const Optimizers& optimizers, double factor) {
-  for (std::size_t i = 0; i < optimizers.size(); ++i) {
+  for (std::size_t i = 0; i < optimizers.size(); ++i)
     for (auto& g : optimizers.optimizer(i).param_groups()) g["lr"] *= factor;
-    if (optim::Scheduler* scheduler = optimizers.scheduler(i)) scheduler->scale_base_lrs(factor);
-  }
+  for (std::size_t k = 0; k < optimizers.num_schedulers(); ++k)
+    if (optim::Scheduler* scheduler = optimizers.scheduler(k)) scheduler->scale_base_lrs(factor);
 }
 
 void average_gradients(ProcessGroup& group, const std::vector<Parameter>& parameters) {

@@ -11,7 +11,7 @@
 
 #include <levin/autograd/node.h>
 
-#include <tuple>
+#include <utility>
 
 namespace levin {
 
@@ -38,7 +38,13 @@ class Function {
     auto node = make_intrusive<Node>("Function");
     std::vector<Tensor> inputs;
     (detail::append_tensors(inputs, args), ...);
-    for (const Tensor& t : inputs) node->edges.push_back(grad_enabled() && t.defined() ? gradient_edge(t) : Edge{});
+    bool recorded = false;
+    for (const Tensor& t : inputs) {
+      Edge edge = grad_enabled() && t.defined() ? gradient_edge(t) : Edge{};
+      recorded = recorded || edge;
+      node->edges.push_back(std::move(edge));
+    }
+    if (!recorded) node->save_nothing();
     auto result = [&] {
       no_grad guard;
       return Derived::forward(static_cast<Context&>(*node), args...);

@@ -38,7 +38,7 @@ struct Edge {
 class Context {
  public:
   /// Saves inputs for backward (undefined tensors are allowed). If a saved input is changed in place later, backward
-  /// throws.
+  /// throws. Does nothing where the operation is not recorded, as under no_grad and inference_mode.
   template <class... T>
   void save(const T&... tensors) {
     (save_one(tensors, false, 0), ...);
@@ -89,6 +89,7 @@ class Context {
 
   InlineVector<Saved, 3> saved_;
   bool released_ = false;
+  bool saves_ = true;
 
  private:
   alignas(16) std::byte inline_value_[160];
@@ -130,6 +131,8 @@ class Node final : public RefCounted, public Context, public Pooled<Node> {
   OwnedPtr<Hooks> hooks;
   Hooks& make_hooks();
   void release() { release_saved(); }
+  /// Lets save() do nothing.
+  void save_nothing() { saves_ = false; }
 
  private:
   const char* name_;

@@ -61,6 +61,12 @@ Tensor where(const Tensor& condition, const Scalar& a, const Tensor& b) {
   return choose(condition, {}, b, TensorView::number(a, t), b.tensor_view(), t);
 }
 
+Tensor where(const Tensor& condition, const Scalar& a, const Scalar& b) {
+  const bool integers = a.promote_with(DType::i64) == DType::i64 && b.promote_with(DType::i64) == DType::i64;
+  const DType t = integers ? DType::i64 : default_dtype();
+  return choose(condition, {}, {}, TensorView::number(a, t), TensorView::number(b, t), t);
+}
+
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value) {
   check_condition("masked_fill", mask);
   const Device device = common_device("masked_fill", x, mask);

@@ -1,7 +1,5 @@
 #pragma once
-// Basic indexing as in Python: x(3, Slice(1, -1), Ellipsis, nil).
-
-#include <levin/core/intrusive.h>
+// Parts of an index expression beside numbers and tensors: x(3, Slice(1, -1), Ellipsis, nil, mask).
 
 #include <concepts>
 #include <cstdint>
@@ -29,18 +27,6 @@ struct Slice {
       : start(start_.value), stop(stop_.value), step(step_.value.value_or(1)) {}
   std::optional<std::int64_t> start, stop;
   std::int64_t step = 1;
-};
-
-/// One element of an index expression.
-struct Index {
-  enum class Kind : std::uint8_t { integer, slice, ellipsis, new_axis };
-  Index(std::integral auto i) : kind(Kind::integer), integer(static_cast<std::int64_t>(i)) {}  // NOLINT: implicit
-  Index(Slice s) : kind(Kind::slice), slice(s) {}  // NOLINT
-  Index(EllipsisType) : kind(Kind::ellipsis) {}    // NOLINT
-  Index(Nil) : kind(Kind::new_axis) {}             // NOLINT
-  Kind kind;
-  std::int64_t integer = 0;
-  Slice slice;
 };
 
 }  // namespace levin

@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <map>
 #include <string>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -30,12 +31,20 @@ class StateMap {
   bool has(const std::string& key) const;
   bool empty() const { return values_.empty(); }
 
-  /// Returns the value of `key`; throws StateError when it is missing or has another type.
+  /// Returns the value of `key`. Numbers are stored as int64 and double; get<int> and get<float> convert them.
+  /// Throws StateError if it is missing, has another type, or is out of T's range.
   template <class T>
   T get(const std::string& key) const {
     const StateValue& v = at(key);
-    if (const T* p = std::get_if<T>(&v)) return *p;
-    if (is_empty_list(v)) return T();  // the element type of an empty list is not stored
+    if constexpr (std::is_integral_v<T>) {
+      const std::int64_t* p = std::get_if<std::int64_t>(&v);
+      if (p && static_cast<std::int64_t>(static_cast<T>(*p)) == *p) return static_cast<T>(*p);
+    } else if constexpr (std::is_floating_point_v<T>) {
+      if (const double* p = std::get_if<double>(&v)) return static_cast<T>(*p);
+    } else {
+      if (const T* p = std::get_if<T>(&v)) return *p;
+      if (is_empty_list(v)) return T();  // the element type of an empty list is not stored
+    }
     wrong_type(key);
   }
 

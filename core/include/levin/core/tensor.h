@@ -17,7 +17,9 @@
 namespace levin {
 
 class Generator;
+class IndexedTensor;
 class Tensor;
+struct Index;
 
 /// Base of the data that autograd attaches to a tensor; its contents are private to that module.
 class AutogradData {
@@ -76,10 +78,33 @@ struct BackwardOptions {
   bool create_graph = false;
 };
 
+/// An index of this type selects without copying: the result is a view.
+template <class I>
+inline constexpr bool kSelectsView = (std::integral<I> && !std::same_as<I, bool>) || std::same_as<I, Slice> ||
+                                     std::same_as<I, Nil> || std::same_as<I, EllipsisType>;
+
+/// Arguments of index_put.
+struct IndexPutOptions {
+  bool accumulate = false;  ///< adds the values instead; positions that repeat are summed, in a fixed order
+};
+
 class Tensor {
  public:
   Tensor() = default;
   explicit Tensor(TensorImplPtr impl) : impl_(std::move(impl)) {}
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) noexcept = default;
+  ~Tensor() = default;
+
+  // Assignment to a named tensor makes it another handle; assignment to a temporary writes, because a temporary is what
+  // `x(0) = y` and `x.t() = y` have on their left. LibTorch chose the same. A proxy type instead would spoil
+  // `auto part = x(0)`, and std::swap, containers and moves of members assign to names only.
+  Tensor& operator=(const Tensor&) & = default;
+  Tensor& operator=(Tensor&&) & noexcept = default;
+  /// Writes values of this shape, or that broadcast to it, into the memory that a view shares, converting the dtype.
+  /// Throws as copy_ does, and ValueError for a temporary that shares its memory with nothing.
+  Tensor& operator=(const Tensor& value) &&;
+  Tensor& operator=(const Scalar& value) &&;
 
   // Information
   bool defined() const { return static_cast<bool>(impl_); }
@@ -168,15 +193,23 @@ class Tensor {
   std::vector<Tensor> split(int64_t size, int64_t axis = 0) const;
   std::vector<Tensor> split(const std::vector<int64_t>& sizes, int64_t axis = 0) const;
   std::vector<Tensor> unbind(int64_t axis = 0) const;
-  /// Returns a view by basic indexing with integers, Slice, Ellipsis and nil.
+  /// Reads as Python's x[...]. Integers, Slice, nil (a new axis) and Ellipsis give a view. A bool tensor chooses the
+  /// elements of the axes whose sizes it has, in row-major order. int64 or int32 tensors broadcast together and choose
+  /// by position; negative ones count from the end. The axes of what tensors choose stand where the tensors stood if
+  /// these were next to each other, else in front, as in PyTorch. Throws IndexError for positions out of range and too
+  /// many indices, ShapeError for masks of other sizes and positions that do not broadcast, DTypeError for tensors of
+  /// other types.
   Tensor index(std::span<const Index> indices) const;
+  /// The same; also what an assignment writes to: x(0) = y, x(mask) = 0, x(Slice(), positions) += y.
   template <class... I>
-    requires(sizeof...(I) > 0 && (std::is_convertible_v<I, Index> && ...))
-  Tensor operator()(I... indices) const {
-    const Index list[] = {Index(indices)...};
-    return index(list);
-  }
+    requires(sizeof...(I) > 0 && (std::is_convertible_v<const I&, Index> && ...))
+  std::conditional_t<(kSelectsView<I> && ...), Tensor, IndexedTensor> operator()(const I&... indices) const;
   Tensor operator[](int64_t i) const { return select(0, i); }
+  template <class I>
+    requires(!std::integral<I> && std::is_convertible_v<const I&, Index>)
+  auto operator[](const I& i) const {
+    return (*this)(i);
+  }
 
   // autograd: copies and conversions
   Tensor contiguous() const;
@@ -234,6 +267,11 @@ class Tensor {
   const Tensor& clamp_(std::optional<Scalar> min, std::optional<Scalar> max = std::nullopt) const;
   const Tensor& masked_fill_(const Tensor& mask, const Scalar& value) const;
   const Tensor& copy_(const Tensor& source) const;  ///< broadcasts and converts
+  /// Writes values (of this dtype; they broadcast) at x[indices]. Of several values for one place the last one stays.
+  const Tensor& index_put_(std::span<const Index> indices, const Tensor& values,
+                           const IndexPutOptions& options = {}) const;
+  const Tensor& index_put_(std::initializer_list<Index> indices, const Tensor& values,
+                           const IndexPutOptions& options = {}) const;
   const Tensor& fill_(const Scalar& value) const;
   const Tensor& zero_() const;
   const Tensor& operator+=(const Tensor& o) const { return add_(o); }
@@ -258,6 +296,71 @@ class Tensor {
   void* checked_data(DType t) const;
   TensorImplPtr impl_;
 };
+
+/// One element of an index expression.
+struct Index {
+  enum class Kind : std::uint8_t { integer, slice, ellipsis, new_axis, boolean, tensor };
+  template <std::integral T>
+  Index(T i)  // NOLINT: implicit
+      : kind(std::same_as<T, bool> ? Kind::boolean : Kind::integer), integer(static_cast<std::int64_t>(i)) {}
+  Index(const Slice& s) : kind(Kind::slice), slice(s) {}    // NOLINT
+  Index(EllipsisType) : kind(Kind::ellipsis) {}             // NOLINT
+  Index(Nil) : kind(Kind::new_axis) {}                      // NOLINT
+  Index(const Tensor& t) : kind(Kind::tensor), tensor(t) {}  // NOLINT
+  Kind kind;
+  std::int64_t integer = 0;
+  Slice slice;
+  Tensor tensor;
+};
+
+/// x(mask) and x(positions): a tensor that owns the chosen values. Assignment to a temporary one writes to x; one with
+/// a name is a tensor as any other, which keeps x alive (`Tensor chosen = x(mask)` does not). The values are read even
+/// if they are only written: x.masked_fill_(mask, 0) and x.index_put_({positions}, y) spare that.
+class IndexedTensor : public Tensor {
+ public:
+  IndexedTensor(const Tensor& x, std::span<const Index> indices);
+  IndexedTensor(const IndexedTensor&) = default;
+  IndexedTensor(IndexedTensor&&) noexcept = default;
+  IndexedTensor& operator=(const IndexedTensor&) & = default;
+  IndexedTensor& operator=(IndexedTensor&&) & noexcept = default;
+  IndexedTensor& operator=(const Tensor& other) &;
+  /// Write to x[indices]: value broadcasts and is converted, and of several values for one place the last one stays.
+  void operator=(const Tensor& value) &&;
+  void operator=(const Scalar& value) &&;
+
+  // As in Python, x[indices] += y writes the sums of the chosen values and y to x: where a position repeats, only one
+  // of its sums stays. index_put_ with accumulate adds them all.
+  using Tensor::operator+=, Tensor::operator-=, Tensor::operator*=, Tensor::operator/=;
+  template <class V>
+  void operator+=(const V& value) && {
+    Tensor::operator+=(value), write_back();
+  }
+  template <class V>
+  void operator-=(const V& value) && {
+    Tensor::operator-=(value), write_back();
+  }
+  template <class V>
+  void operator*=(const V& value) && {
+    Tensor::operator*=(value), write_back();
+  }
+  template <class V>
+  void operator/=(const V& value) && {
+    Tensor::operator/=(value), write_back();
+  }
+
+ private:
+  void write_back();
+  Tensor x_;
+  std::vector<Index> indices_;
+};
+
+template <class... I>
+  requires(sizeof...(I) > 0 && (std::is_convertible_v<const I&, Index> && ...))
+std::conditional_t<(kSelectsView<I> && ...), Tensor, IndexedTensor> Tensor::operator()(const I&... indices) const {
+  const Index list[] = {Index(indices)...};
+  if constexpr ((kSelectsView<I> && ...)) return index(list);
+  else return IndexedTensor(*this, list);
+}
 
 /// Returns a row-major tensor whose values are not initialized.
 Tensor empty(const Shape& sizes, const TensorOptions& options = {});

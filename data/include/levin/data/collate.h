@@ -23,11 +23,12 @@ struct PadOptions {
   std::vector<int> places{0};  ///< the tensors of a sample to pad along axis 0; the others are stacked
   bool lengths = true;         ///< for each padded place, int64 lengths (B) follow as a further tensor
 };
-/// Returns a collate function that pads tensors to (B, T, *).
+/// Returns a collate function that pads tensors to (B, T, *). The samples are lists of tensors; it throws ValueError
+/// for others.
 Collate pad_collate(PadOptions options = {});
 
-/// Returns a collate function that stacks nothing: part i of a batch lists tensor i of each sample. It serves images
-/// and boxes of different sizes.
+/// Returns a collate function that stacks nothing: part i of a batch lists tensor i of each sample, and for
+/// dictionaries part(key) lists the tensors under that key. It serves images and boxes of different sizes.
 Collate list_collate();
 
 }  // namespace levin::data

@@ -16,9 +16,9 @@ enum class CombinedMode {
 /// Parses "min_size", "max_size_cycle", "max_size" or "sequential"; throws ValueError for another text.
 CombinedMode parse_combined_mode(std::string_view text);
 
-/// A batch holds the tensors of all loaders one after the other: `batch.part(i)` holds those of loader i. Its size is
-/// the sum of their sizes. Epoch e reads epoch e of every loader; a loader that restarted for the c-th time is in epoch
-/// e + c * 2^32, so its order differs.
+/// A batch holds the tensors of all loaders one after the other: `batch.part(i)` is the batch of loader i, with its
+/// keys. Its size is the sum of their sizes. Epoch e reads epoch e of every loader; a loader that restarted for the
+/// c-th time is in epoch e + c * 2^32, so its order differs.
 class CombinedLoader final : public DataLoader {
  public:
   /// Nothing else may read the loaders at the same time. Throws ValueError without loaders.

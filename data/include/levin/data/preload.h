@@ -10,7 +10,8 @@
 namespace levin::data {
 
 /// All samples of a dataset, read once. Random numbers of the dataset are drawn once, too, so apply augmentations after
-/// it, with TransformedDataset. Samples of equal shapes and types are stored as rows of one tensor each.
+/// it, with TransformedDataset. Samples of equal shapes and types are stored as rows of one tensor each. All samples
+/// must have the same structure (ShapeError).
 class InMemoryDataset final : public Dataset {
  public:
   /// Reads with `num_workers` threads (0: in the caller). Exceptions of the dataset pass through.
@@ -22,10 +23,12 @@ class InMemoryDataset final : public Dataset {
   Sample get(int64_t index, Generator& rng) const override;
   Batch get_batch(std::span<const int64_t> indices, const Generator& epoch_rng) const override;
   const std::optional<TensorDataset>& rows() const { return rows_; }  ///< empty if the samples differ in shape
+  const std::vector<BatchEntry>& entries() const { return entries_; }  ///< structure of a sample
 
  private:
   void read(const DatasetPtr& dataset, int num_workers);
   int64_t size_;
+  std::vector<BatchEntry> entries_;
   std::optional<TensorDataset> rows_;
   std::vector<Sample> samples_;  // if they differ in shape
 };
@@ -42,8 +45,8 @@ class MmapDataset final : public Dataset {
     return rows_.get_batch(indices, epoch_rng);
   }
 
-  /// Writes a dataset as such a folder, atomically. Throws ShapeError if samples differ in shape, and IoError if the
-  /// disk is full.
+  /// Writes a dataset as such a folder, atomically. Throws ShapeError if samples differ in shape, ValueError if they
+  /// are dictionaries or nested lists, and IoError if the disk is full.
   static void write(const std::filesystem::path& folder, const DatasetPtr& dataset, int num_workers = 0);
 
  private:

@@ -106,3 +106,11 @@ class Kernel<void(const Args&, Stream&)> {
 };
 
 }  // namespace levin::kernels
+
+namespace levin::kernels::cpu {
+
+/// Returns Highway's name for the instruction set that the CPU kernels use on this machine ("AVX3", "AVX2", "SSE4",
+/// ...). Results of two instruction sets may differ by rounding.
+const char* simd_target();
+
+}  // namespace levin::kernels::cpu

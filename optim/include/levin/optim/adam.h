@@ -36,6 +36,10 @@ class Adam : public FusedOptimizer<kernels::AdamStepArgs> {
   explicit Adam(std::vector<ParamGroup> groups, const Options& options = {});
   explicit Adam(std::vector<Parameter> params, const Options& o = {}) : Adam(one_group(std::move(params)), o) {}
   explicit Adam(const std::vector<Tensor>& params, const Options& o = {}) : Adam(named(params), o) {}
+  template <std::floating_point Rate>
+  Adam(std::vector<Parameter> params, Rate lr) : Adam(std::move(params), Options{.lr = lr}) {}
+  template <std::floating_point Rate>
+  Adam(const std::vector<Tensor>& params, Rate lr) : Adam(params, Options{.lr = lr}) {}
 
  protected:
   Adam(const char* name, bool decoupled, std::vector<ParamGroup> groups, const Options& options);
@@ -52,6 +56,10 @@ class AdamW : public Adam {
   explicit AdamW(std::vector<ParamGroup> groups, const Options& options = {});
   explicit AdamW(std::vector<Parameter> params, const Options& o = {}) : AdamW(one_group(std::move(params)), o) {}
   explicit AdamW(const std::vector<Tensor>& params, const Options& o = {}) : AdamW(named(params), o) {}
+  template <std::floating_point Rate>
+  AdamW(std::vector<Parameter> params, Rate lr) : AdamW(std::move(params), Options{.lr = lr}) {}
+  template <std::floating_point Rate>
+  AdamW(const std::vector<Tensor>& params, Rate lr) : AdamW(params, Options{.lr = lr}) {}
 };
 
 }  // namespace levin::optim

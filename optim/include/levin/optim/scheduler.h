@@ -18,6 +18,10 @@ class Scheduler {
   Scheduler& operator=(Scheduler&&) = delete;
 
   virtual void step();
+  /// Steps one of several schedulers of an optimizer, as PyTorch's chainable schedulers do: multiplies the current
+  /// rates by the change of this scheduler's own, where step() sets them. A rate that was 0 becomes this scheduler's
+  /// own.
+  void step_chained();
   int64_t last_epoch() const { return last_epoch_; }
   /// Multiplies the base rates; the groups change with the next step. Rates that are options of a scheduler
   /// (OneCycleLR's max_lr) do not change.
@@ -88,15 +92,16 @@ class CosineAnnealingLR : public Scheduler {
   double eta_min_;
 };
 
-struct LinearWarmupOptions {
-  int64_t total_iters = 5;
+struct LinearLROptions {
   double start_factor = 1.0 / 3.0;
+  double end_factor = 1.0;
+  int64_t total_iters = 5;
 };
-/// Increases the rate linearly from start_factor to 1 times the base rate in total_iters steps, as PyTorch's LinearLR.
-class LinearWarmup : public Scheduler {
+/// Changes the rate linearly from start_factor to end_factor times the base rate in total_iters steps.
+class LinearLR : public Scheduler {
  public:
-  using Options = LinearWarmupOptions;
-  explicit LinearWarmup(Optimizer& optimizer, const Options& options = {});
+  using Options = LinearLROptions;
+  explicit LinearLR(Optimizer& optimizer, const Options& options = {});
 
  protected:
   double lr(std::size_t i) const override;

@@ -4,7 +4,7 @@
 
 #include <levin/core/state_dict.h>
 #include <levin/data/dataloader.h>
-#include <levin/trainer/config.h>
+#include <levin/trainer/config/config.h>
 #include <levin/trainer/metric_store.h>
 #include <levin/trainer/train_state.h>
 
@@ -46,6 +46,7 @@ struct RunContext {
   bool resumed = false;                  ///< true if this fit resumed from a checkpoint
   std::int64_t train_batches = 0;        ///< batches per training epoch; -1 if unknown
   std::int64_t eval_batches = 0;         ///< batches of the current evaluation over all its loaders; -1 if unknown
+  std::int64_t eval_batches_done = 0;    ///< those of them that are finished; in on_*_batch_end including this one
   std::int64_t max_epochs = 0;           ///< -1 for no limit
   std::filesystem::path root_dir{};      ///< directory for the run's files
   std::vector<double> learning_rates{};  ///< one per parameter group, over all optimizers in order

@@ -6,6 +6,7 @@
 #include <levin/data/mnist.h>
 #include <levin/trainer/train_state.h>
 
+#include <concepts>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -14,6 +15,9 @@
 namespace levin {
 
 using LoaderPtr = std::shared_ptr<data::DataLoader>;
+
+/// Wraps a loader that the caller owns and keeps alive.
+LoaderPtr borrowed(data::DataLoader& loader);
 
 /// Loaders that are iterated one after the other, usually one. Behaves like a pointer to the first.
 class Loaders {
@@ -28,6 +32,10 @@ class Loaders {
   Loaders(LoaderPtr loader);             // NOLINT
   Loaders(std::vector<LoaderPtr> list);  // NOLINT
   Loaders(std::initializer_list<LoaderPtr> list);
+  /// Loaders that the caller owns and keeps alive: `Loaders{clean, noisy}`.
+  template <std::derived_from<data::DataLoader>... L>
+  requires(sizeof...(L) > 0) Loaders(L&... loaders)  // NOLINT
+      : Loaders({borrowed(loaders)...}) {}
   explicit operator bool() const { return size() != 0; }
   data::DataLoader& operator*() const;
   data::DataLoader* operator->() const;
@@ -40,8 +48,9 @@ class Loaders {
   std::vector<LoaderPtr> list_;
 };
 
-/// Wraps a loader that the caller owns and keeps alive.
-LoaderPtr borrowed(data::DataLoader& loader);
+/// A DataLoader, a pointer to one, or several of them.
+template <class L>
+concept GivesLoaders = std::constructible_from<Loaders, L>;
 
 /// The loaders of a run. Any may be absent; copies share them.
 struct DataModule {

@@ -5,8 +5,8 @@
 #include <levin/core/owned_ptr.h>
 #include <levin/data/dataloader.h>
 #include <levin/trainer/callback.h>
-#include <levin/trainer/config.h>
-#include <levin/trainer/logger.h>
+#include <levin/trainer/config/config.h>
+#include <levin/trainer/loggers/logger.h>
 #include <levin/trainer/manual_optimization.h>
 
 #include <array>

@@ -70,9 +70,11 @@ class OptimizerHandle {
 class SchedulerHandle {
  public:
   SchedulerHandle(Optimizers& optimizers, std::size_t index) : optimizers_(&optimizers), index_(index) {}
-  /// `metric` is for plateau schedulers.
+  /// `metric` is for plateau schedulers; throws UsageError if one gets none.
   void step(std::optional<double> metric = {}) const { optimizers_->step_scheduler(metric, index_); }
   const SchedulerConfig& config() const { return optimizers_->config(index_); }
+  /// Index among all schedulers of configure_optimizers.
+  std::size_t index() const { return index_; }
 
  private:
   Optimizers* optimizers_;

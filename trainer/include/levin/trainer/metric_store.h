@@ -118,6 +118,9 @@ class MetricStore {
   Values epoch_values(Split split) const;  ///< for loggers: a finished epoch
   /// Returns all values of a finished epoch under their plain names.
   std::map<std::string, double> results(Split split) const;
+  /// Returns the same for each of several loaders: those logged as NAME/dataloader_idx_k, and in every map those
+  /// without such an ending.
+  std::vector<std::map<std::string, double>> results_by_loader(Split split, std::size_t loaders) const;
 
   /// Changes with every recorded value.
   std::uint64_t stamp() const { return stamp_; }

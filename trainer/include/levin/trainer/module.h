@@ -4,7 +4,7 @@
 #include <levin/core/owned_ptr.h>
 #include <levin/data/batch.h>
 #include <levin/nn/module.h>
-#include <levin/trainer/config.h>
+#include <levin/trainer/config/config.h>
 #include <levin/trainer/data_module.h>
 #include <levin/trainer/manual_optimization.h>
 #include <levin/trainer/metric_store.h>
@@ -69,6 +69,10 @@ class LevinModule : public nn::Module {
   virtual void validation_step(const Batch&, int) {}
   virtual void test_step(const Batch&, int) {}
   virtual Tensor predict_step(const Batch& batch, int index);
+  // Override these instead for several loaders; hooks read batch.dataloader_idx.
+  virtual void validation_step(const Batch& batch, int index, int /*dataloader_idx*/) { validation_step(batch, index); }
+  virtual void test_step(const Batch& batch, int index, int /*dataloader_idx*/) { test_step(batch, index); }
+  virtual Tensor predict_step(const Batch& batch, int index, int dataloader_idx);
   virtual Optimizers configure_optimizers();
 
   /// Records a value (a tensor of one element, or a number) under a name. Does nothing outside a Trainer's run.
@@ -110,16 +114,18 @@ class LevinModule : public nn::Module {
   /// are N.
   template <std::size_t N = 1>
   std::array<OptimizerHandle, N> optimizers() {
-    ManualOptimization& manual = manual_steps("optimizers", N);
+    ManualOptimization& manual = manual_steps("optimizers");
+    check_count("optimizers", N, manual.optimizers().size());
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return std::array<OptimizerHandle, N>{OptimizerHandle(manual, I)...};
     }
     (std::make_index_sequence<N>());
   }
-  /// One handle per optimizer; stepping one without a scheduler does nothing.
+  /// All schedulers of configure_optimizers, by optimizer. Throws UsageError unless there are N.
   template <std::size_t N = 1>
   std::array<SchedulerHandle, N> lr_schedulers() {
-    Optimizers& all = manual_steps("lr_schedulers", N).optimizers();
+    Optimizers& all = manual_steps("lr_schedulers").optimizers();
+    check_count("lr_schedulers", N, all.num_schedulers());
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       return std::array<SchedulerHandle, N>{SchedulerHandle(all, I)...};
     }
@@ -145,8 +151,8 @@ class LevinModule : public nn::Module {
   /// should call the base, which skips a window whose gradients overflowed, without host synchronization. An override
   /// that steps the optimizer itself is called only for windows without overflow, and every window then synchronizes.
   virtual void optimizer_step(optim::Optimizer& optimizer, const Tensor& found_inf);
-  /// `metric` is the monitored value of a plateau scheduler.
-  virtual void lr_scheduler_step(Optimizers& optimizers, std::optional<double> metric);
+  /// Called for every scheduler that is due; `metric` is the monitored value of a plateau scheduler.
+  virtual void lr_scheduler_step(const SchedulerHandle& scheduler, std::optional<double> metric);
 
   // Data loaders, for runs without data arguments
   virtual LoaderPtr train_dataloader() { return {}; }
@@ -226,7 +232,8 @@ class LevinModule : public nn::Module {
   metrics::Metric& of_run(metrics::Metric& own);
   void keep_metric(const std::string& name, std::unique_ptr<metrics::Metric> metric);
   void attach_metrics();
-  ManualOptimization& manual_steps(const char* what, std::size_t count) const;
+  ManualOptimization& manual_steps(const char* what) const;
+  static void check_count(const char* what, std::size_t requested, std::size_t returned);
 
   ModuleLink link_;
   StateMap hparams_;

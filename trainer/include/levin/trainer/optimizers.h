@@ -1,5 +1,5 @@
 #pragma once
-// Result of configure_optimizers: optimizers, each with an optional scheduler.
+// Result of configure_optimizers: optimizers, each with any number of schedulers.
 
 #include <levin/optim/optimizer.h>
 #include <levin/optim/scheduler.h>
@@ -29,6 +29,10 @@ struct SchedulerConfig {
 ///         .schedule([](auto& opt) { return optim::OneCycleLR(opt, {.max_lr = 4e-3, .total_steps = 1000}); },
 ///                   {.interval = Interval::step});
 ///
+/// Every further schedule() adds a scheduler with an interval of its own, such as a warm-up by the step beside a
+/// ReduceLROnPlateau by the epoch. Each multiplies the rate by the change of its own, as PyTorch's chainable schedulers
+/// do.
+///
 /// Further optimizers are added one by one; schedule() applies to the last one. Several require manual optimization:
 ///
 ///     return Optimizers(optim::Adam(g.parameters())).add(optim::Adam(d.parameters()));
@@ -52,27 +56,36 @@ class Optimizers {
   }
   template <class F>
   Optimizers&& schedule(F make, SchedulerConfig config = {}) && {
-    set_scheduler(size() - 1, std::move(make), std::move(config));
+    add_scheduler(size() - 1, std::move(make), std::move(config));
     return std::move(*this);
   }
-  /// Replaces the scheduler of optimizer i. Throws UsageError for an invalid configuration.
+  /// Adds a scheduler to optimizer i. Throws UsageError for an invalid configuration.
+  template <class F>
+  void add_scheduler(std::size_t i, F make, SchedulerConfig config = {}) {
+    take_scheduler(i, new auto(make(optimizer(i))), std::move(config));
+  }
+  /// Replaces all schedulers of optimizer i by one.
   template <class F>
   void set_scheduler(std::size_t i, F make, SchedulerConfig config = {}) {
-    optim::Optimizer& stepped = without_scheduler(i);
-    take_scheduler(i, new auto(make(stepped)), std::move(config));
+    drop_schedulers(i);
+    add_scheduler(i, std::move(make), std::move(config));
   }
 
   bool empty() const { return size() == 0; }
   std::size_t size() const;
   optim::Optimizer& optimizer(std::size_t i = 0) const;
-  const SchedulerConfig& config(std::size_t i = 0) const;
-  bool has_scheduler(std::size_t i = 0) const;
+
+  std::size_t num_schedulers() const;
+  // The following take the index of a scheduler: by optimizer, and in the order in which they were added to one.
+  const SchedulerConfig& config(std::size_t k = 0) const;
+  /// Index of the optimizer whose rates scheduler k changes.
+  std::size_t optimizer_of(std::size_t k) const;
   /// True for a plateau scheduler, which waits for a metric and is stepped separately.
-  bool is_plateau(std::size_t i = 0) const;
-  /// Null if there is none, or if it is a plateau scheduler.
-  optim::Scheduler* scheduler(std::size_t i = 0) const;
+  bool is_plateau(std::size_t k = 0) const;
+  /// Null if it is a plateau scheduler.
+  optim::Scheduler* scheduler(std::size_t k = 0) const;
   /// `metric` is for plateau schedulers; throws UsageError if one gets none.
-  void step_scheduler(std::optional<double> metric = {}, std::size_t i = 0);
+  void step_scheduler(std::optional<double> metric = {}, std::size_t k = 0);
 
   /// State of all optimizers: the first under plain names, the others under "<i>.".
   StateDict optimizer_state() const;
@@ -82,19 +95,24 @@ class Optimizers {
   std::vector<StateDict> parts(const StateDict& state) const;
   /// Prefix of the names of optimizer i in that state.
   static std::string prefix(std::size_t i);
+  /// State of all schedulers, under the prefixes of their optimizers; the further ones of an optimizer under
+  /// "scheduler<n>.", from 1.
   StateDict scheduler_state() const;
+  /// Throws StateError if the state of a scheduler is missing.
   void load_scheduler_state(const StateDict& state);
 
  private:
-  struct Entry;
-  static void check(const Entry& entry);
+  struct Scheduled;
   void append(optim::Optimizer* owned);
-  /// Drops the scheduler of optimizer i and returns the optimizer.
-  optim::Optimizer& without_scheduler(std::size_t i);
+  void drop_schedulers(std::size_t i);
+  /// Number of the schedulers of the same optimizer before scheduler k.
+  std::size_t nth(std::size_t k) const;
+  void insert(Scheduled scheduled);
   void take_scheduler(std::size_t i, optim::Scheduler* owned, SchedulerConfig config);
   void take_scheduler(std::size_t i, optim::ReduceLROnPlateau* owned, SchedulerConfig config);
 
-  std::vector<Entry> entries_;
+  std::vector<std::unique_ptr<optim::Optimizer>> optimizers_;
+  std::vector<Scheduled> schedulers_;
 };
 
 }  // namespace levin

@@ -41,9 +41,12 @@ class StepRunner {
   /// Runs one batch, which is on the device, and closes the window after its last batch, or after `last` of the epoch.
   StepOutput run(const Batch& batch, int index, bool last, TrainState& state);
 
-  /// Steps an epoch's scheduler after epoch `epoch` (from 0). Plateau schedulers are stepped separately, since they
-  /// wait for the validation's `metric`.
-  void step_epoch_scheduler(std::int64_t epoch, bool plateau, std::optional<double> metric);
+  /// Steps the schedulers of epochs after epoch `epoch` (from 0), without the plateau schedulers.
+  void step_epoch_schedulers(std::int64_t epoch) { step_schedulers(Interval::epoch, epoch + 1); }
+  /// Steps plateau scheduler k, which waits for the validation's metric.
+  void step_plateau_scheduler(std::size_t k, std::int64_t epoch, double metric) {
+    step_scheduler(k, epoch + 1, metric);
+  }
 
   /// Waits until it is known for every window whether it was skipped; optimizer_steps and rates are exact afterwards.
   void settle(TrainState& state) { settle(state, /*wait=*/true); }
@@ -74,7 +77,8 @@ class StepRunner {
   bool schedules_steps() const;
   Tensor of_all_ranks(const Tensor& found_inf);
   void correct_gradients(double factor);
-  void step_scheduler(std::int64_t count, std::optional<double> metric);
+  void step_schedulers(Interval interval, std::int64_t count);
+  void step_scheduler(std::size_t k, std::int64_t count, std::optional<double> metric);
 
   LevinModule& module_;
   Optimizers& optimizers_;

@@ -5,8 +5,8 @@
 #include <levin/data/batch.h>
 #include <levin/distributed/reduce_op.h>
 #include <levin/nn/module.h>
-#include <levin/trainer/limits.h>
-#include <levin/trainer/strategy_config.h>
+#include <levin/trainer/config/limits.h>
+#include <levin/trainer/config/strategy_config.h>
 
 #include <memory>
 #include <span>

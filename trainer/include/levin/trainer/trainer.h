@@ -4,10 +4,10 @@
 #include <levin/core/owned_ptr.h>
 #include <levin/trainer/callback.h>
 #include <levin/trainer/callbacks/model_checkpoint.h>
+#include <levin/trainer/checkpoint/load_from_checkpoint.h>
 #include <levin/trainer/data_module.h>
 #include <levin/trainer/fabric.h>
-#include <levin/trainer/load_from_checkpoint.h>
-#include <levin/trainer/logger.h>
+#include <levin/trainer/loggers/logger.h>
 #include <levin/trainer/module.h>
 #include <levin/trainer/signals.h>
 
@@ -27,21 +27,35 @@ class Trainer {
   void fit(LevinModule& module, const DataModule& data, const std::string& ckpt_path = {});
   /// Takes the data from a data module or, for DataModule{}, from the module's own hooks.
   void fit(LevinModule& module, LevinDataModule& data, const std::string& ckpt_path = {});
-  void fit(LevinModule& module, data::DataLoader& train);
-  void fit(LevinModule& module, data::DataLoader& train, data::DataLoader& val, const std::string& ckpt_path = {});
+  void fit(LevinModule& module, data::DataLoader& train, const Loaders& val = {}, const std::string& ckpt_path = {});
 
-  /// Returns the metrics of one pass by name. Without `data`, uses those of the last fit. With `ckpt_path`, loads its
-  /// weights first.
-  std::map<std::string, double> validate(LevinModule& module, const DataModule& data = {},
-                                         const std::string& ckpt_path = {});
-  std::map<std::string, double> validate(LevinModule& module, LevinDataModule& data, const std::string& ckpt_path = {});
-  std::map<std::string, double> test(LevinModule& module, const DataModule& data = {},
-                                     const std::string& ckpt_path = {});
-  std::map<std::string, double> test(LevinModule& module, LevinDataModule& data, const std::string& ckpt_path = {});
-  /// Returns the result of predict_step for every batch.
-  std::vector<Tensor> predict(LevinModule& module, const DataModule& data = {}, const std::string& ckpt_path = {});
+  /// Metrics by name, one map for each loader. With several loaders the names end in "/dataloader_idx_N"; values logged
+  /// in epoch hooks or with add_dataloader_idx = false are in every map.
+  using Results = std::vector<std::map<std::string, double>>;
+  /// Results of predict_step, by loader and batch.
+  using Predictions = std::vector<std::vector<Tensor>>;
 
-  std::vector<Tensor> predict(LevinModule& module, LevinDataModule& data, const std::string& ckpt_path = {});
+  /// Returns the metrics of one pass. Without `data`, uses those of the last fit. With `ckpt_path`, loads its weights
+  /// first. Throws UsageError without a loader, or if the module lacks the step.
+  Results validate(LevinModule& module, const DataModule& data = {}, const std::string& ckpt_path = {});
+  Results validate(LevinModule& module, LevinDataModule& data, const std::string& ckpt_path = {});
+  /// Takes a DataLoader, or several: `trainer.validate(model, Loaders{clean, noisy})`.
+  template <GivesLoaders L>
+  Results validate(LevinModule& module, L&& val, const std::string& ckpt_path = {}) {
+    return validate(module, DataModule{.val = Loaders(std::forward<L>(val))}, ckpt_path);
+  }
+  Results test(LevinModule& module, const DataModule& data = {}, const std::string& ckpt_path = {});
+  Results test(LevinModule& module, LevinDataModule& data, const std::string& ckpt_path = {});
+  template <GivesLoaders L>
+  Results test(LevinModule& module, L&& loaders, const std::string& ckpt_path = {}) {
+    return test(module, DataModule{.test = Loaders(std::forward<L>(loaders))}, ckpt_path);
+  }
+  Predictions predict(LevinModule& module, const DataModule& data = {}, const std::string& ckpt_path = {});
+  Predictions predict(LevinModule& module, LevinDataModule& data, const std::string& ckpt_path = {});
+  template <GivesLoaders L>
+  Predictions predict(LevinModule& module, L&& loaders, const std::string& ckpt_path = {}) {
+    return predict(module, DataModule{.predict = Loaders(std::forward<L>(loaders))}, ckpt_path);
+  }
   /// Saves the state of the running or last fit, so that another can resume from it, or its weights only. When called
   /// in a hook, it contains the finished work: an unfinished batch or validation is repeated. Throws UsageError before
   /// any fit, and IoError.

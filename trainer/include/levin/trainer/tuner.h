@@ -2,7 +2,7 @@
 // Finds the largest batch size that fits and a good learning rate by short trials, after which all state is restored.
 
 #include <levin/trainer/data_module.h>
-#include <levin/trainer/logger.h>
+#include <levin/trainer/loggers/logger.h>
 #include <levin/trainer/trainer.h>
 
 namespace levin {

@@ -66,6 +66,8 @@ Tensor isfinite(const Tensor& x);
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
 Tensor where(const Tensor& condition, const Tensor& a, const Scalar& b);
 Tensor where(const Tensor& condition, const Scalar& a, const Tensor& b);
+/// The type is int64 if both numbers are integers, else default_dtype().
+Tensor where(const Tensor& condition, const Scalar& a, const Scalar& b);
 /// Returns `value` where mask is true, else x.
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value);
 
@@ -128,6 +130,8 @@ inline Tensor operator*(const Scalar& a, const Tensor& b) { return mul(b, a); }
 inline Tensor operator/(const Tensor& a, const Tensor& b) { return div(a, b); }
 inline Tensor operator/(const Tensor& a, const Scalar& b) { return div(a, b); }
 inline Tensor operator/(const Scalar& a, const Tensor& b) { return rdiv(b, a); }
+inline Tensor operator%(const Tensor& a, const Tensor& b) { return remainder(a, b); }
+inline Tensor operator%(const Tensor& a, const Scalar& b) { return remainder(a, b); }
 inline Tensor operator==(const Tensor& a, const Tensor& b) { return eq(a, b); }
 inline Tensor operator==(const Tensor& a, const Scalar& b) { return eq(a, b); }
 inline Tensor operator!=(const Tensor& a, const Tensor& b) { return ne(a, b); }

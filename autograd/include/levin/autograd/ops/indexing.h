@@ -21,6 +21,15 @@ Tensor scatter(const Tensor& x, int64_t axis, const Tensor& index, const Tensor&
 Tensor index_select(const Tensor& x, int64_t axis, const Tensor& index);
 /// Returns a copy of x in which slice i of source is added to slice index[i] along axis, in a fixed order.
 Tensor index_add(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source);
+/// Reads as Python's x[...] (see Tensor::index).
+Tensor index(const Tensor& x, std::span<const Index> indices);
+/// Returns a copy of x in which `values` (of x's dtype; they broadcast) are written at x[indices], or added to it. Of
+/// several values for one place the last one stays. Throws what Tensor::index does, and ShapeError and DTypeError for
+/// values that do not fit.
+Tensor index_put(const Tensor& x, std::span<const Index> indices, const Tensor& values,
+                 const IndexPutOptions& options = {});
+Tensor index_put(const Tensor& x, std::initializer_list<Index> indices, const Tensor& values,
+                 const IndexPutOptions& options = {});
 /// Returns the elements where mask is true, one-dimensional.
 Tensor masked_select(const Tensor& x, const Tensor& mask);
 /// Returns the indices of the nonzero elements, (n, dim) int64.

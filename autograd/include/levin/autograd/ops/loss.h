@@ -27,6 +27,7 @@ struct NllOptions {
 /// Computes -log_probabilities[target]; log_probabilities (B, C, ...), target (B, ...).
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const NllOptions& options = {});
 
+/// (input - target)^2 and |input - target|. Tensors of different sizes are broadcast, with a warning.
 Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::mean);
 Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::mean);
 
@@ -39,5 +40,10 @@ struct BceOptions {
 Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const BceOptions& options = {});
 /// Uses the same target for every element, e.g. bce_with_logits(d(real), 1.f).
 Tensor bce_with_logits(const Tensor& logits, const Scalar& target, const BceOptions& options = {});
+/// PyTorch's name of bce_with_logits.
+inline Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tensor& target,
+                                               const BceOptions& options = {}) {
+  return bce_with_logits(logits, target, options);
+}
 
 }  // namespace levin

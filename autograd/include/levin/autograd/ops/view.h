@@ -28,7 +28,6 @@ std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t axis = 0);
 std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t axis = 0);
 std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, int64_t axis = 0);
 std::vector<Tensor> unbind(const Tensor& x, int64_t axis = 0);
-Tensor index(const Tensor& x, std::span<const Index> indices);
 Tensor detach(const Tensor& x);
 
 }  // namespace levin

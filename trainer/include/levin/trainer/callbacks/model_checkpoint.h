@@ -1,7 +1,7 @@
 #pragma once
 // Saves checkpoints according to a plan and removes those that it no longer needs.
 
-#include <levin/trainer/checkpoint_plan.h>
+#include <levin/trainer/checkpoint/checkpoint_plan.h>
 
 #include <chrono>
 

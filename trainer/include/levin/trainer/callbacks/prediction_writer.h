@@ -12,7 +12,8 @@ class BasePredictionWriter : public Callback {
  public:
   explicit BasePredictionWriter(WriteInterval interval = WriteInterval::batch) : interval_(interval) {}
   virtual void write_on_batch_end(RunContext&, const Tensor& /*prediction*/, const Batch&, int /*index*/) {}
-  virtual void write_on_epoch_end(RunContext&, const std::vector<Tensor>& /*predictions*/) {}
+  /// `predictions` are those of each loader, by batch.
+  virtual void write_on_epoch_end(RunContext&, const std::vector<std::vector<Tensor>>& /*predictions*/) {}
 
   void on_predict_epoch_start(RunContext& run) override;
   void on_predict_batch_end(RunContext& run, const Batch& batch, int index) override;
@@ -20,18 +21,19 @@ class BasePredictionWriter : public Callback {
 
  private:
   WriteInterval interval_;
-  std::vector<Tensor> predictions_;
+  std::vector<std::vector<Tensor>> predictions_;
 };
 
 /// Writes npy files: predictions_rank0_batch000012.npy after each batch, or predictions_rank0.npy at the end, with all
-/// predictions concatenated along dimension 0.
+/// predictions concatenated along dimension 0. With several loaders the names hold the loader's number:
+/// predictions_rank0_dataloader1_batch000012.npy.
 class PredictionWriter : public BasePredictionWriter {
  public:
   /// Throws UsageError if `output_dir` is empty. Creates the folder.
   explicit PredictionWriter(std::filesystem::path output_dir, WriteInterval interval = WriteInterval::batch);
   void setup(RunContext& run) override;
   void write_on_batch_end(RunContext& run, const Tensor& prediction, const Batch& batch, int index) override;
-  void write_on_epoch_end(RunContext& run, const std::vector<Tensor>& predictions) override;
+  void write_on_epoch_end(RunContext& run, const std::vector<std::vector<Tensor>>& predictions) override;
 
  private:
   std::filesystem::path dir_;

@@ -2,7 +2,7 @@
 // Measures the time of training and stops it after a given duration.
 
 #include <levin/trainer/callback.h>
-#include <levin/trainer/limits.h>
+#include <levin/trainer/config/limits.h>
 #include <levin/trainer/optimizers.h>
 
 #include <functional>

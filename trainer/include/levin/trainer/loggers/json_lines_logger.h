@@ -1,7 +1,7 @@
 #pragma once
 // Writes one JSON object per line, for programs that follow the log.
 
-#include <levin/trainer/logger.h>
+#include <levin/trainer/loggers/logger.h>
 
 namespace levin {
 

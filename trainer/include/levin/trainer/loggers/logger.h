@@ -1,7 +1,7 @@
 #pragma once
 // Destinations for logged values.
 
-#include <levin/trainer/config.h>
+#include <levin/trainer/config/config.h>
 #include <levin/trainer/metric_store.h>
 #include <levin/trainer/model_graph.h>
 

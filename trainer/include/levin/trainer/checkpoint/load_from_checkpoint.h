@@ -2,7 +2,7 @@
 // Constructs a network from a checkpoint, without a Trainer.
 
 #include <levin/core/side_by_side.h>
-#include <levin/trainer/checkpoint.h>
+#include <levin/trainer/checkpoint/checkpoint.h>
 #include <levin/trainer/module.h>
 
 #include <concepts>

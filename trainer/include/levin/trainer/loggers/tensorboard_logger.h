@@ -3,7 +3,7 @@
 
 #include <levin/core/owned_ptr.h>
 #include <levin/data/image.h>
-#include <levin/trainer/logger.h>
+#include <levin/trainer/loggers/logger.h>
 
 namespace levin {
 

@@ -2,10 +2,12 @@
 // Command-line options, and a wrapper for a program's main function.
 
 #include <levin/core/owned_ptr.h>
-#include <levin/trainer/config.h>
+#include <levin/trainer/config/config.h>
 
 #include <filesystem>
 #include <functional>
+#include <type_traits>
+#include <utility>
 
 namespace levin {
 
@@ -23,7 +25,27 @@ class CommandLine {
   CommandLine& add(const std::string& name, std::string& value, const std::string& help);
   CommandLine& add(const std::string& name, std::filesystem::path& value, const std::string& help);
   CommandLine& add(const std::string& name, std::int64_t& value, const std::string& help, std::int64_t min = 0);
+  CommandLine& add(const std::string& name, int& value, const std::string& help, int min = 0);
   CommandLine& add(const std::string& name, double& value, const std::string& help);
+  CommandLine& add(const std::string& name, float& value, const std::string& help);
+  CommandLine& add(const std::string& name, bool& value, const std::string& help) {
+    return add_flag(name, value, help);
+  }
+  /// Adds an enumeration by the names of its values: add("mode", mode, {{"min", Mode::min}, {"max", Mode::max}}, help).
+  template <class Enum>
+    requires std::is_enum_v<Enum>
+  CommandLine& add(const std::string& name, Enum& value, const std::vector<std::pair<std::string, Enum>>& names,
+                   const std::string& help) {
+    std::vector<std::string> texts;
+    std::vector<std::int64_t> numbers;
+    for (const auto& [text, named] : names) {
+      texts.push_back(text);
+      numbers.push_back(static_cast<std::int64_t>(named));
+    }
+    return add_enum(
+        name, &value, texts, numbers, help, [](void* to, std::int64_t v) { *static_cast<Enum*>(to) = Enum(v); },
+        [](const void* from) { return static_cast<std::int64_t>(*static_cast<const Enum*>(from)); });
+  }
   CommandLine& add(const std::string& name, BatchLimit& value, const std::string& help);
   CommandLine& add(const std::string& name, CheckInterval& value, const std::string& help);
   CommandLine& add(const std::string& name, DeviceList& value, const std::string& help);
@@ -58,6 +80,9 @@ class CommandLine {
   std::string markdown() const;
 
  private:
+  CommandLine& add_enum(const std::string& name, void* value, const std::vector<std::string>& texts,
+                        const std::vector<std::int64_t>& numbers, const std::string& help,
+                        void (*set)(void* value, std::int64_t number), std::int64_t (*get)(const void* value));
   struct Impl;
   OwnedPtr<Impl> impl_;
 };

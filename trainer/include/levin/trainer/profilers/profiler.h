@@ -3,7 +3,7 @@
 
 #include <levin/core/owned_ptr.h>
 #include <levin/kernels/range.h>
-#include <levin/trainer/config.h>
+#include <levin/trainer/config/config.h>
 #include <levin/trainer/train_state.h>
 
 #include <cstdio>

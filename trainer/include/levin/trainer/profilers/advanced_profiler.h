@@ -4,7 +4,7 @@
 #include <levin/core/device.h>
 #include <levin/core/dtype.h>
 #include <levin/core/owned_ptr.h>
-#include <levin/trainer/profiler.h>
+#include <levin/trainer/profilers/profiler.h>
 
 #include <compare>
 

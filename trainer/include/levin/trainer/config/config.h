@@ -1,11 +1,11 @@
 #pragma once
 // Configuration of a Trainer. Names, defaults and meanings are Lightning's.
 
-#include <levin/trainer/limits.h>
-#include <levin/trainer/strategy_config.h>
+#include <levin/trainer/config/limits.h>
+#include <levin/trainer/config/strategy_config.h>
 
-#include <filesystem>
 #include <concepts>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <vector>
