@@ -187,12 +187,30 @@ std::vector<Tensor> Module::call(const std::vector<Tensor>& inputs) {
     if (list.size() != 1) detail::refuse_inputs(*this, list.size());
     return {forward(list[0])};
   };
-  if (!hooks_) return compute(inputs);
-  HookedCall call(*this);
-  call.inputs = inputs;
-  if (call.before()) call.outputs = compute(call.inputs);
-  call.after();
-  return std::move(call.outputs);
+  try {
+    if (!hooks_) return compute(inputs);
+    HookedCall call(*this);
+    call.inputs = inputs;
+    if (call.before()) call.outputs = compute(call.inputs);
+    call.after();
+    return std::move(call.outputs);
+  } catch (Error& e) {
+    add_origin(e, *this);
+    throw;
+  }
+}
+
+// An error passes the modules from the innermost to the outermost. Each finds the one that the error left before among
+// its descendants, so that calls that succeed keep nothing.
+void add_origin(Error& error, const Module& module) {
+  const Error::Origin* origin = error.origin();
+  if (!origin) return error.set_origin(&module, "", module.type_name());
+  if (origin->outermost == &module) return;
+  for (const auto& [name, descendant] : module.named_modules())
+    if (descendant == origin->outermost)
+      return error.set_origin(&module, origin->path.empty() ? name : name + "." + origin->path, origin->type);
+  // It comes from a module that this one does not own.
+  if (origin->path.empty()) error.set_origin(&module, "", module.type_name());
 }
 
 void detail::refuse_inputs(const Module& module, std::size_t given) {

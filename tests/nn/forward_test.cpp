@@ -299,7 +299,9 @@ TEST_CASE("Sequential passes several outputs on to a module that takes as many")
       "[Sequential] its last module, \"1\" (Encoder), returns 2 tensors, and a Sequential returns one. Append a module "
       "that selects or combines them.");
   nn::Sequential first(Decoder{});
-  CHECK(message_of<ValueError>([&] { first(x); }).starts_with("[Decoder] forward cannot be called with 1 tensor:"));
+  CHECK(message_of<ValueError>([&] {
+          first(x);
+        }).starts_with("in 0 (Decoder): [Decoder] forward cannot be called with 1 tensor:"));
 }
 
 TEST_CASE("functional_call takes the arguments of the module and returns its result") {

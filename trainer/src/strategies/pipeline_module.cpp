@@ -67,7 +67,13 @@ void PipelineModule::add_others() {
 }
 
 Tensor PipelineModule::forward(const Tensor& x) const {
-  const auto outputs = cut_->call_range(begin_, end_, {x});
+  std::vector<Tensor> outputs;
+  try {
+    outputs = cut_->call_range(begin_, end_, {x});
+  } catch (Error& e) {
+    if (e.origin()) nn::add_origin(e, *module_);
+    throw;
+  }
   if (outputs.size() == 1) return outputs[0];
   throw UsageError(fmt::format(
       "[pipeline] \"{}.{}\" ({}) returns {} tensors, and one tensor passes from a stage to the next. Divide "

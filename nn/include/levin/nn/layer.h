@@ -77,7 +77,12 @@ typename S::Result run_at(std::index_sequence<I...>, Module& module, P&... argum
 /// Runs forward, between the hooks if there are any.
 template <class M, class S, class... P>
 typename S::Result run(Module& module, P&... arguments) {
-  return run_at<M, S>(std::index_sequence_for<P...>(), module, arguments...);
+  try {
+    return run_at<M, S>(std::index_sequence_for<P...>(), module, arguments...);
+  } catch (Error& e) {
+    add_origin(e, module);
+    throw;
+  }
 }
 
 }  // namespace detail

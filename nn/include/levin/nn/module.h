@@ -54,6 +54,11 @@ struct LoadReport {
 class BatchNorm;
 class Module;
 
+/// Says in the message of an error from below `module` in which of its descendants it arose:
+/// "in layers.3.conv1 (Conv2d): [conv2d] ...". Calls of modules do so; call it to go on from there to a parent that
+/// called them outside of its forward.
+void add_origin(Error& error, const Module& module);
+
 /// A function that a module calls around its forward or backward. It returns nothing, or the tensors that replace those
 /// of its first list: one, or a std::vector<Tensor> of as many. An undefined tensor replaces none.
 template <class... Lists>
@@ -90,8 +95,15 @@ class Module {
   /// Computes the module's output. Call the module itself, which also calls the hooks.
   virtual Tensor forward(const Tensor& x);  // to return something else, derive from Layer and take `Tensor x`
 #pragma GCC diagnostic pop
-  /// Calls forward and the hooks.
-  Tensor operator()(const Tensor& x) { return hooks_ ? forward_with_hooks(x) : forward(x); }
+  /// Calls forward and the hooks. An Error that leaves them says in which descendant it arose.
+  Tensor operator()(const Tensor& x) {
+    try {
+      return hooks_ ? forward_with_hooks(x) : forward(x);
+    } catch (Error& e) {
+      add_origin(e, *this);
+      throw;
+    }
+  }
   /// Calls forward and the hooks of a module whose class is not known, with tensors for the first of its arguments, and
   /// returns the tensors of its result. Throws ValueError where forward takes another number of tensors.
   std::vector<Tensor> call(const std::vector<Tensor>& inputs);
