@@ -51,13 +51,13 @@ Substitution::~Substitution() {
   for (std::size_t i = places_.size(); i-- > 0;) swap_contents(places_[i], tensors_[i]);
 }
 
-Tensor functional_call(Module& module, const StateDict& tensors, const Tensor& x) {
-  auto own = module.named_parameters();
-  for (auto& buffer : module.named_buffers()) own.push_back(std::move(buffer));
+detail::NamedSubstitution::NamedSubstitution(Module& module, const StateDict& tensors)
+    : own_(module.named_parameters()) {
+  for (auto& buffer : module.named_buffers()) own_.push_back(std::move(buffer));
   std::vector<Tensor> places, others;
   for (const StateDict::Entry& given : tensors) {
-    const auto found = std::find_if(own.begin(), own.end(), [&](const auto& e) { return e.first == given.first; });
-    if (found == own.end())
+    const auto found = std::find_if(own_.begin(), own_.end(), [&](const auto& e) { return e.first == given.first; });
+    if (found == own_.end())
       throw StateError(
           fmt::format("[functional_call] a {} has no parameter or buffer \"{}\".", module.type_name(), given.first));
     if (found->second.sizes() != given.second.sizes())
@@ -66,11 +66,19 @@ Tensor functional_call(Module& module, const StateDict& tensors, const Tensor& x
     places.push_back(found->second);
     others.push_back(given.second);
   }
-  const Substitution substitution(std::move(places), others);
-  const Tensor y = module(x);
-  for (const auto& entry : own)
-    if (entry.second.is_same(y)) return y.view(y.sizes());
-  return y;
+  substitution_ = std::make_unique<Substitution>(std::move(places), others);
+}
+
+void detail::NamedSubstitution::release(Tensor& result) const {
+  for (const auto& entry : own_)
+    if (entry.second.is_same(result)) {
+      result = result.view(result.sizes());
+      return;
+    }
+}
+
+Tensor functional_call(Module& module, const StateDict& tensors, const Tensor& x) {
+  return functional_call<Module>(module, tensors, x);
 }
 
 }  // namespace levin::nn

@@ -16,8 +16,8 @@ namespace levin::nn {
 namespace {
 
 const char* yes_no(bool b) { return b ? "True" : "False"; }
-std::string pair_text(Pair p) { return fmt::format("({}, {})", p.h, p.w); }
-std::string pool_pair(Pair p) { return p.h == p.w ? std::to_string(p.h) : pair_text(p); }
+std::string pair_text(Tuple<2> p) { return fmt::format("({}, {})", p[0], p[1]); }
+std::string pool_pair(Tuple<2> p) { return p[0] == p[1] ? std::to_string(p[0]) : pair_text(p); }
 
 void require_positive(const char* layer, const char* argument, int64_t value) {
   if (value < 1) throw ValueError(fmt::format("[{}] {} is {}. Give 1 or more.", layer, argument, value));
@@ -57,20 +57,20 @@ std::string Linear::extra_repr() const {
 
 namespace {
 
-Tensor conv_weight(const char* layer, int64_t in, int64_t out, int64_t groups, Pair kernel, bool transposed) {
+Tensor conv_weight(const char* layer, int64_t in, int64_t out, int64_t groups, Tuple<2> kernel, bool transposed) {
   require_groups(layer, in, out, groups);
-  require_positive(layer, "the kernel's height", kernel.h);
-  require_positive(layer, "the kernel's width", kernel.w);
-  return transposed ? empty({in, out / groups, kernel.h, kernel.w}) : empty({out, in / groups, kernel.h, kernel.w});
+  require_positive(layer, "the kernel's height", kernel[0]);
+  require_positive(layer, "the kernel's width", kernel[1]);
+  return transposed ? empty({in, out / groups, kernel[0], kernel[1]}) : empty({out, in / groups, kernel[0], kernel[1]});
 }
 
 template <class Layer>
-std::string conv_repr(const Layer& l, Pair output_padding) {
+std::string conv_repr(const Layer& l, Tuple<2> output_padding) {
   std::string text = fmt::format("{}, {}, kernel_size={}, stride={}", l.in_channels, l.out_channels,
                                  pair_text(l.kernel_size), pair_text(l.options.stride));
-  if (l.options.padding != Pair(0)) text += ", padding=" + pair_text(l.options.padding);
-  if (l.options.dilation != Pair(1)) text += ", dilation=" + pair_text(l.options.dilation);
-  if (output_padding != Pair(0)) text += ", output_padding=" + pair_text(output_padding);
+  if (l.options.padding != Tuple<2>(0)) text += ", padding=" + pair_text(l.options.padding);
+  if (l.options.dilation != Tuple<2>(1)) text += ", dilation=" + pair_text(l.options.dilation);
+  if (output_padding != Tuple<2>(0)) text += ", output_padding=" + pair_text(output_padding);
   if (l.options.groups != 1) text += fmt::format(", groups={}", l.options.groups);
   if (!l.options.bias) text += ", bias=False";
   return text;
@@ -78,8 +78,11 @@ std::string conv_repr(const Layer& l, Pair output_padding) {
 
 }  // namespace
 
-Conv2d::Conv2d(int64_t in, int64_t out, Pair kernel, const Options& o)
-    : in_channels(in), out_channels(out), kernel_size(kernel), options(o),
+Conv2d::Conv2d(int64_t in, int64_t out, Tuple<2> kernel, const Options& o)
+    : in_channels(in),
+      out_channels(out),
+      kernel_size(kernel),
+      options(o),
       weight(register_parameter("weight", conv_weight("Conv2d", in, out, o.groups, kernel, false))),
       bias(register_parameter("bias", o.bias ? empty({out}) : Tensor())) {
   reset_parameters();
@@ -93,8 +96,11 @@ Tensor Conv2d::forward(const Tensor& x) {
 }
 std::string Conv2d::extra_repr() const { return conv_repr(*this, 0); }
 
-ConvTranspose2d::ConvTranspose2d(int64_t in, int64_t out, Pair kernel, const Options& o)
-    : in_channels(in), out_channels(out), kernel_size(kernel), options(o),
+ConvTranspose2d::ConvTranspose2d(int64_t in, int64_t out, Tuple<2> kernel, const Options& o)
+    : in_channels(in),
+      out_channels(out),
+      kernel_size(kernel),
+      options(o),
       weight(register_parameter("weight", conv_weight("ConvTranspose2d", in, out, o.groups, kernel, true))),
       bias(register_parameter("bias", o.bias ? empty({out}) : Tensor())) {
   reset_parameters();
@@ -111,7 +117,7 @@ Tensor ConvTranspose2d::forward(const Tensor& x) {
 }
 std::string ConvTranspose2d::extra_repr() const { return conv_repr(*this, options.output_padding); }
 
-MaxPool2d::MaxPool2d(Pair kernel, const Options& o) : kernel_size(kernel), options(o) {}
+MaxPool2d::MaxPool2d(Tuple<2> kernel, const Options& o) : kernel_size(kernel), options(o) {}
 Tensor MaxPool2d::forward(const Tensor& x) { return max_pool2d(x, kernel_size, options); }
 std::string MaxPool2d::extra_repr() const {
   return fmt::format("kernel_size={}, stride={}, padding={}, dilation={}, ceil_mode={}", pool_pair(kernel_size),
@@ -119,7 +125,7 @@ std::string MaxPool2d::extra_repr() const {
                      pool_pair(options.dilation), yes_no(options.ceil_mode));
 }
 
-AvgPool2d::AvgPool2d(Pair kernel, const Options& o) : kernel_size(kernel), options(o) {}
+AvgPool2d::AvgPool2d(Tuple<2> kernel, const Options& o) : kernel_size(kernel), options(o) {}
 Tensor AvgPool2d::forward(const Tensor& x) { return avg_pool2d(x, kernel_size, options); }
 std::string AvgPool2d::extra_repr() const {
   return fmt::format("kernel_size={}, stride={}, padding={}", pool_pair(kernel_size),
@@ -221,10 +227,39 @@ Module& Sequential::operator[](std::size_t i) const {
   return child(i);
 }
 
+void Sequential::append(std::unique_ptr<Module> module) {
+  passes_lists_ |= !module->takes_one_tensor();
+  adopt(std::to_string(size()), std::move(module));
+}
+
 Tensor Sequential::forward(const Tensor& x) {
-  Tensor y = x;
-  for (std::size_t i = 0; i < size(); ++i) y = child(i)(y);
-  return y;
+  if (!passes_lists_) {
+    Tensor y = x;
+    for (std::size_t i = 0; i < size(); ++i) y = child(i)(y);
+    return y;
+  }
+  const auto results = call_range(0, size(), {x});
+  if (results.size() == 1) return results[0];
+  throw ValueError(
+      fmt::format("[Sequential] its last module, \"{}\" ({}), returns {} tensors, and a Sequential returns "
+                  "one. Append a module that selects or combines them.",
+                  size() - 1, child(size() - 1).type_name(), results.size()));
+}
+
+std::vector<Tensor> Sequential::call_range(std::size_t first, std::size_t last, std::vector<Tensor> tensors) const {
+  for (std::size_t i = first; i < last; ++i) {
+    Module& module = child(i);
+    if (!module.takes_one_tensor())
+      tensors = module.call(tensors);
+    else if (tensors.size() == 1)
+      tensors[0] = module(tensors[0]);
+    else
+      throw ValueError(
+          fmt::format("[Sequential] \"{}\" ({}) takes one tensor, and \"{}\" ({}) before it returned {}. "
+                      "Put a module between them that selects or combines them.",
+                      i, module.type_name(), i - 1, child(i - 1).type_name(), tensors.size()));
+  }
+  return tensors;
 }
 
 std::unique_ptr<Module> Sequential::fresh() const {
@@ -232,7 +267,7 @@ std::unique_ptr<Module> Sequential::fresh() const {
   for (std::size_t i = 0; i < size(); ++i) {
     auto one = child(i).fresh();
     if (!one) return nullptr;
-    copy->adopt(std::to_string(i), std::move(one));
+    copy->append(std::move(one));
   }
   return copy;
 }

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <unordered_map>
 #include <unordered_set>
 
 namespace levin::nn {
@@ -39,10 +40,18 @@ void move_to(const Tensor& t, std::optional<Device> device, std::optional<DType>
 
 }  // namespace
 
-Tensor Module::forward(const Tensor&) {
+Tensor Module::forward(const Tensor& x) {
+  if (const ListForward f = list_forward()) {
+    const auto outputs = f(*this, {x});
+    if (outputs.size() == 1) return outputs[0];
+    throw ValueError(
+        fmt::format("[{}] forward returns {} tensors, and one is needed here. Call the module by its own "
+                    "class, or as module.call({{x}}).",
+                    type_name(), outputs.size()));
+  }
   throw ValueError(
-      fmt::format("[{}] has no forward of one tensor. Define `Tensor forward(const Tensor& x) override`, or call "
-                  "its own forward directly.",
+      fmt::format("[{}] has no forward of one tensor. Define `Tensor forward(const Tensor& x) override`, or derive it "
+                  "from nn::Layer to give it other arguments.",
                   type_name()));
 }
 
@@ -51,17 +60,17 @@ void Module::check_name(const std::string& name) const {
     throw ValueError(
         fmt::format("[{}] \"{}\" is no name: it must not be empty and must have no dots.", type_name(), name));
   bool taken = false;
-  for (const auto& p : parameters_) taken |= p.first == name;
+  for (const auto& p : parameters_) taken |= p.name == name;
   for (const auto& b : buffers_) taken |= b.name == name;
   for (const auto& c : children_) taken |= c.name == name;
   if (taken) throw ValueError(fmt::format("[{}] the name \"{}\" is taken. Choose another one.", type_name(), name));
 }
 
-Tensor Module::register_parameter(const std::string& name, const Tensor& value) {
+Parameter& Module::register_parameter(const std::string& name, const Tensor& value) {
   check_name(name);
   if (value.defined()) value.requires_grad_();
-  parameters_.emplace_back(name, value);
-  return value;
+  parameters_.push_back({name, std::make_unique<Parameter>(name, value)});
+  return *parameters_.back().parameter;
 }
 
 Tensor Module::register_buffer(const std::string& name, const Tensor& value, bool persistent) {
@@ -106,13 +115,13 @@ void Module::visit(const std::string& prefix, const F& f) const {
   }
 }
 
-std::vector<std::pair<std::string, Tensor>> Module::named_parameters(bool recurse) const {
+std::vector<std::pair<std::string, Tensor>> Module::named_parameters(bool recurse, bool remove_duplicate) const {
   std::vector<std::pair<std::string, Tensor>> result;
   std::unordered_set<const TensorImpl*> seen;
   visit("", [&](const std::string& prefix, const Module& m) {
     if (!recurse && &m != this) return;
     for (const auto& [name, p] : m.parameters_)
-      if (p.defined() && seen.insert(p.impl()).second) result.emplace_back(prefix + name, p);
+      if (p->defined() && (seen.insert(p->impl()).second || !remove_duplicate)) result.emplace_back(prefix + name, *p);
   });
   return result;
 }
@@ -234,15 +243,26 @@ StateDict Module::state_dict() const {
   StateDict result;
   visit("", [&](const std::string& prefix, const Module& m) {
     for (const auto& [name, p] : m.parameters_)
-      if (p.defined()) result.set(prefix + name, p.detach());
+      if (p->defined()) result.set(prefix + name, p->detach());
     for (const Buffer& b : m.buffers_)
       if (b.persistent && b.tensor.defined()) result.set(prefix + b.name, b.tensor.detach());
   });
   return result;
 }
 
-LoadReport Module::load_state_dict(const StateDict& state, const LoadOptions& options) {
-  const StateDict own = state_dict();
+StateDict with_shared_parameters(const Module& module, StateDict state) {
+  std::unordered_map<const TensorImpl*, Tensor> found;
+  const auto names = module.named_parameters(/*recurse=*/true, /*remove_duplicate=*/false);
+  for (const auto& [name, p] : names)
+    if (const Tensor* value = state.find(name)) found.emplace(p.impl(), *value);
+  for (const auto& [name, p] : names)
+    if (const auto value = found.find(p.impl()); value != found.end() && !state.contains(name))
+      state.set(name, value->second);
+  return state;
+}
+
+LoadReport Module::load_state_dict(const StateDict& given, const LoadOptions& options) {
+  const StateDict own = state_dict(), state = with_shared_parameters(*this, given);
   LoadReport report;
   std::vector<std::string> problems;
   const auto list = [](const std::vector<std::string>& names) {
@@ -292,13 +312,27 @@ void Cloner::copy_state(const Module& from, Module& to) {
     set_data(b, a.detach().clone());
     if (b.requires_grad() != a.requires_grad()) b.requires_grad_(a.requires_grad());
   };
+  std::unordered_map<const TensorImpl*, Tensor> copies;  // of parameters
+  std::unordered_map<const TensorImpl*, const TensorImpl*> originals;
+  const auto copy_parameter = [&](const Parameter& a, Parameter& b) {
+    if (a.defined() != b.defined()) differ();
+    if (!a.defined()) return;
+    const auto known = copies.find(a.impl());
+    const bool shares_otherwise = originals.contains(b.impl()) && originals.at(b.impl()) != a.impl();
+    if (known != copies.end() ? !known->second.is_same(b) : shares_otherwise)
+      b = Parameter(b.name, known != copies.end() ? known->second : a.detach().clone().requires_grad_());
+    if (known == copies.end()) copy(a, b);
+    copies.emplace(a.impl(), b);
+    originals.emplace(b.impl(), a.impl());
+  };
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const Module& a = *sources[i].second;
     Module& b = *targets[i].second;
     if (sources[i].first != targets[i].first || typeid(a) != typeid(b)) differ();
     if (a.parameters_.size() != b.parameters_.size() || a.buffers_.size() != b.buffers_.size()) differ();
     b.training_ = a.training_;
-    for (std::size_t k = 0; k < a.parameters_.size(); ++k) copy(a.parameters_[k].second, b.parameters_[k].second);
+    for (std::size_t k = 0; k < a.parameters_.size(); ++k)
+      copy_parameter(*a.parameters_[k].parameter, *b.parameters_[k].parameter);
     for (std::size_t k = 0; k < a.buffers_.size(); ++k) copy(a.buffers_[k].tensor, b.buffers_[k].tensor);
   }
 }

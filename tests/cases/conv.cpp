@@ -21,8 +21,8 @@ void each_product(const Shape& x, const Shape& w, const Shape& y, const Conv2dOp
           for (int64_t c = 0; c < w[1]; ++c)
             for (int64_t p = 0; p < w[2]; ++p)
               for (int64_t q = 0; q < w[3]; ++q) {
-                const int64_t h = i * o.stride.h - o.padding.h + p * o.dilation.h;
-                const int64_t v = j * o.stride.w - o.padding.w + q * o.dilation.w;
+                const int64_t h = i * o.stride[0] - o.padding[0] + p * o.dilation[0];
+                const int64_t v = j * o.stride[1] - o.padding[1] + q * o.dilation[1];
                 const int64_t channel = oc / out_per_group * w[1] + c;
                 if (h >= 0 && h < x[2] && v >= 0 && v < x[3])
                   f(static_cast<std::size_t>(((b * x[1] + channel) * x[2] + h) * x[3] + v),
@@ -46,16 +46,16 @@ std::vector<double> with_bias(const Shape& y, const Tensors& in) {
 }
 
 Shape conv_sizes(const Shape& x, const Shape& w, const Conv2dOptions& o) {
-  return {x[0], w[0], conv_size(x[2], w[2], o.stride.h, o.padding.h, o.dilation.h),
-          conv_size(x[3], w[3], o.stride.w, o.padding.w, o.dilation.w)};
+  return {x[0], w[0], conv_size(x[2], w[2], o.stride[0], o.padding[0], o.dilation[0]),
+          conv_size(x[3], w[3], o.stride[1], o.padding[1], o.dilation[1])};
 }
 
 Shape transpose_sizes(const Shape& x, const Shape& w, const ConvTranspose2dOptions& o) {
   const auto size = [](int64_t n, int64_t k, int64_t s, int64_t p, int64_t d, int64_t extra) {
     return (n - 1) * s - 2 * p + d * (k - 1) + extra + 1;
   };
-  return {x[0], w[1] * o.groups, size(x[2], w[2], o.stride.h, o.padding.h, o.dilation.h, o.output_padding.h),
-          size(x[3], w[3], o.stride.w, o.padding.w, o.dilation.w, o.output_padding.w)};
+  return {x[0], w[1] * o.groups, size(x[2], w[2], o.stride[0], o.padding[0], o.dilation[0], o.output_padding[0]),
+          size(x[3], w[3], o.stride[1], o.padding[1], o.dilation[1], o.output_padding[1])};
 }
 
 /// Excludes infinities, because kernels may either multiply the zeros of the padding or skip them.
@@ -100,7 +100,7 @@ Tensors transpose_reference(const Tensors& in, const ConvTranspose2dOptions& o) 
   return {from_data(values, y)};
 }
 
-std::string pair_text(Pair p) { return "(" + std::to_string(p.h) + ", " + std::to_string(p.w) + ")"; }
+std::string pair_text(Tuple<2> p) { return "(" + std::to_string(p[0]) + ", " + std::to_string(p[1]) + ")"; }
 
 Sample conv_sample(const std::vector<Shape>& shapes, const Conv2dOptions& o = {}) {
   Sample s = sample(shapes, uniform(), shapes[1][1] * shapes[1][2] * shapes[1][3] + 1);
@@ -113,8 +113,8 @@ Sample conv_sample(const std::vector<Shape>& shapes, const Conv2dOptions& o = {}
   s.reference = [o](const Tensors& x) { return conv_reference(x, o); };
   s.code = fmt::format(
       "conv2d(x0, x1, {}, {{.stride = {{{}, {}}}, .padding = {{{}, {}}}, .dilation = {{{}, {}}}, .groups = {}}})",
-      shapes.size() > 2 ? "x2" : "Tensor()", o.stride.h, o.stride.w, o.padding.h, o.padding.w, o.dilation.h,
-      o.dilation.w, o.groups);
+      shapes.size() > 2 ? "x2" : "Tensor()", o.stride[0], o.stride[1], o.padding[0], o.padding[1], o.dilation[0],
+      o.dilation[1], o.groups);
   s.torch = std::string("F.conv2d(x0, x1, ") + (shapes.size() > 2 ? "x2" : "None") + ", " + arguments + ")";
   return s;
 }
@@ -139,7 +139,7 @@ Work conv_work(const Tensors& in, const Tensors& out) {
           2.0 * static_cast<double>(out[0].numel()) * weight_per_output};
 }
 
-Pair random_pair(Draw& d, int64_t low, int64_t high) {
+Tuple<2> random_pair(Draw& d, int64_t low, int64_t high) {
   const int64_t h = d.between(low, high);
   return {h, d.chance(50) ? h : d.between(low, high)};
 }
@@ -148,13 +148,14 @@ Sample random_conv(Draw& d) {
   Conv2dOptions o{.stride = random_pair(d, 1, 3), .padding = random_pair(d, 0, 2), .dilation = random_pair(d, 1, 2)};
   o.groups = d.chance(30) ? d.between(1, 3) : 1;
   const int64_t inputs = d.between(1, 3), outputs = d.between(1, 3) * o.groups;
-  const Pair kernel = random_pair(d, 1, 4);
+  const Tuple<2> kernel = random_pair(d, 1, 4);
   const auto least = [](int64_t k, int64_t dilation, int64_t padding) {
     return std::max<int64_t>(1, dilation * (k - 1) + 1 - 2 * padding);
   };
-  const int64_t height = least(kernel.h, o.dilation.h, o.padding.h) + d.below(6);
-  const int64_t width = least(kernel.w, o.dilation.w, o.padding.w) + d.below(9);
-  std::vector<Shape> shapes{{d.between(1, 3), inputs * o.groups, height, width}, {outputs, inputs, kernel.h, kernel.w}};
+  const int64_t height = least(kernel[0], o.dilation[0], o.padding[0]) + d.below(6);
+  const int64_t width = least(kernel[1], o.dilation[1], o.padding[1]) + d.below(9);
+  std::vector<Shape> shapes{{d.between(1, 3), inputs * o.groups, height, width},
+                            {outputs, inputs, kernel[0], kernel[1]}};
   if (d.chance(50)) shapes.push_back({outputs});
   return conv_sample(shapes, o);
 }
@@ -162,12 +163,12 @@ Sample random_conv(Draw& d) {
 Sample random_transpose(Draw& d) {
   ConvTranspose2dOptions o{.stride = random_pair(d, 1, 3), .dilation = random_pair(d, 1, 2)};
   o.groups = d.chance(30) ? d.between(1, 3) : 1;
-  const Pair kernel = random_pair(d, 1, 4);
-  o.padding = {d.below(o.dilation.h * (kernel.h - 1) / 2 + 1), d.below(o.dilation.w * (kernel.w - 1) / 2 + 1)};
-  o.output_padding = {d.below(std::max(o.stride.h, o.dilation.h)), d.below(std::max(o.stride.w, o.dilation.w))};
+  const Tuple<2> kernel = random_pair(d, 1, 4);
+  o.padding = {d.below(o.dilation[0] * (kernel[0] - 1) / 2 + 1), d.below(o.dilation[1] * (kernel[1] - 1) / 2 + 1)};
+  o.output_padding = {d.below(std::max(o.stride[0], o.dilation[0])), d.below(std::max(o.stride[1], o.dilation[1]))};
   const int64_t outputs = d.between(1, 3), inputs = d.between(1, 3) * o.groups;
   std::vector<Shape> shapes{{d.between(1, 3), inputs, d.between(1, 5), d.between(1, 7)},
-                            {inputs, outputs, kernel.h, kernel.w}};
+                            {inputs, outputs, kernel[0], kernel[1]}};
   if (d.chance(50)) shapes.push_back({outputs * o.groups});
   return transpose_sample(shapes, o);
 }

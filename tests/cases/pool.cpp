@@ -12,7 +12,7 @@ namespace levin::test {
 namespace {
 
 struct Window {
-  Pair kernel, stride, padding = 0, dilation = 1;
+  Tuple<2> kernel, stride, padding = 0, dilation = 1;
   bool ceil_mode = false;
 };
 
@@ -29,19 +29,20 @@ template <class F, class End>
 Shape each_window(const Shape& x, const Window& w, F&& f, End&& end) {
   Shape y = x;
   const int h = x.size() - 2, v = x.size() - 1;
-  y[h] = pooled(x[h], w.kernel.h, w.stride.h, w.padding.h, w.dilation.h, w.ceil_mode);
-  y[v] = pooled(x[v], w.kernel.w, w.stride.w, w.padding.w, w.dilation.w, w.ceil_mode);
+  y[h] = pooled(x[h], w.kernel[0], w.stride[0], w.padding[0], w.dilation[0], w.ceil_mode);
+  y[v] = pooled(x[v], w.kernel[1], w.stride[1], w.padding[1], w.dilation[1], w.ceil_mode);
   for (int64_t o = 0; o < y.numel(); ++o) {
     const int64_t i = o / y[v] % y[h], j = o % y[v], plane = o / (y[v] * y[h]);
-    for (int64_t p = 0; p < w.kernel.h; ++p)
-      for (int64_t q = 0; q < w.kernel.w; ++q)
-        f(plane, i * w.stride.h - w.padding.h + p * w.dilation.h, j * w.stride.w - w.padding.w + q * w.dilation.w);
+    for (int64_t p = 0; p < w.kernel[0]; ++p)
+      for (int64_t q = 0; q < w.kernel[1]; ++q)
+        f(plane, i * w.stride[0] - w.padding[0] + p * w.dilation[0],
+          j * w.stride[1] - w.padding[1] + q * w.dilation[1]);
     end();
   }
   return y;
 }
 
-std::string pair_text(Pair p) { return "(" + std::to_string(p.h) + ", " + std::to_string(p.w) + ")"; }
+std::string pair_text(Tuple<2> p) { return "(" + std::to_string(p[0]) + ", " + std::to_string(p[1]) + ")"; }
 
 std::string arguments(const Window& w) {
   return pair_text(w.kernel) + ", stride=" + pair_text(w.stride) + ", padding=" + pair_text(w.padding) +
@@ -51,7 +52,7 @@ std::string arguments(const Window& w) {
 Sample max_sample(const Shape& x, const Window& w) {
   Sample s = sample({x}, distinct());
   s.label = arguments(w) + ", dilation=" + pair_text(w.dilation);
-  s.grad_terms = w.kernel.h * w.kernel.w;
+  s.grad_terms = w.kernel[0] * w.kernel[1];
   s.op = [w](const Tensors& in) -> Tensors {
     return {max_pool2d(in[0], w.kernel,
                        {.stride = w.stride, .padding = w.padding, .dilation = w.dilation, .ceil_mode = w.ceil_mode})};
@@ -77,8 +78,8 @@ Sample max_sample(const Shape& x, const Window& w) {
 }
 
 Window random_window(Draw& d) {
-  Window w{.kernel = Pair(d.between(1, 3), d.between(1, 3)), .stride = Pair(d.between(1, 3), d.between(1, 3))};
-  w.padding = {d.below(w.kernel.h / 2 + 1), d.below(w.kernel.w / 2 + 1)};
+  Window w{.kernel = Tuple<2>(d.between(1, 3), d.between(1, 3)), .stride = Tuple<2>(d.between(1, 3), d.between(1, 3))};
+  w.padding = {d.below(w.kernel[0] / 2 + 1), d.below(w.kernel[1] / 2 + 1)};
   w.ceil_mode = d.chance(30);
   return w;
 }
@@ -88,8 +89,8 @@ Shape random_planes(Draw& d, const Window& w) {
   const Shape lead = d.shape(1, 2, 6);
   Shape x;
   for (const int64_t n : lead) x.push_back(std::max<int64_t>(1, n));
-  x.push_back(w.dilation.h * (w.kernel.h - 1) + 1 + d.below(6));
-  x.push_back(w.dilation.w * (w.kernel.w - 1) + 1 + d.below(9));
+  x.push_back(w.dilation[0] * (w.kernel[0] - 1) + 1 + d.below(6));
+  x.push_back(w.dilation[1] * (w.kernel[1] - 1) + 1 + d.below(9));
   return x;
 }
 
@@ -150,7 +151,7 @@ Sample max_backward_sample(const Shape& x, const Shape& g, const Window& w) {
   Sample s = sample({x, g});
   s.inputs[0].values = distinct();
   s.inputs[0].differentiable = false;
-  s.terms = w.kernel.h * w.kernel.w;
+  s.terms = w.kernel[0] * w.kernel[1];
   s.op = [w](const Tensors& in) -> Tensors {
     enable_grad guard;
     const Tensor leaf = in[0].detach().requires_grad_();
@@ -183,7 +184,7 @@ OpCase max_pool_backward_case() {
 }
 
 Sample average_sample(const Shape& x, const Window& w, bool count_padding = true) {
-  Sample s = sample({x}, uniform(), w.kernel.h * w.kernel.w);
+  Sample s = sample({x}, uniform(), w.kernel[0] * w.kernel[1]);
   s.label = arguments(w) + ", count_include_pad=" + (count_padding ? "True" : "False");
   s.op = [=](const Tensors& in) -> Tensors {
     return {avg_pool2d(
@@ -199,7 +200,7 @@ Sample average_sample(const Shape& x, const Window& w, bool count_padding = true
         in[0].sizes(), w,
         [&](int64_t plane, int64_t r, int64_t c) {
           const bool inside = r >= 0 && r < height && c >= 0 && c < width;
-          const bool in_padding = r < height + w.padding.h && c < width + w.padding.w;
+          const bool in_padding = r < height + w.padding[0] && c < width + w.padding[1];
           if (inside) sum += xs[static_cast<std::size_t>((plane * height + r) * width + c)];
           if (inside || (count_padding && in_padding)) ++count;
         },

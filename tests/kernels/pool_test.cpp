@@ -24,7 +24,7 @@ struct Outcome {
   Tensor y, dx;
 };
 
-Outcome max_and_gradient(const Tensor& x, Pair kernel, const MaxPool2dOptions& o) {
+Outcome max_and_gradient(const Tensor& x, Tuple<2> kernel, const MaxPool2dOptions& o) {
   const Tensor leaf = x.detach().requires_grad_();
   const Tensor y = max_pool2d(leaf, kernel, o);
   return {y.detach(), grad({y}, {leaf}, {}, {arange(1, y.numel() + 1, 1, {.dtype = x.dtype()}).view(y.sizes())})[0]};
@@ -51,9 +51,9 @@ TEST_CASE("max_pool2d: the vectorised code matches the scalar code at every widt
       for (const int64_t stride : {1, 2}) {
         const Tensor windows = x.unfold(2, 2, stride).unfold(1, 2, 2);  // (3, rows, columns, 2, 2)
         const Tensor expected = amax(windows.contiguous().flatten(3), {3});
-        const Tensor y = max_pool2d(x, 2, {.stride = Pair(2, stride)});
+        const Tensor y = max_pool2d(x, 2, {.stride = Tuple<2>(2, stride)});
         CHECK(y.to_vector<double>() == expected.to_vector<double>());
-        const Tensor mean_ = avg_pool2d(x, 2, {.stride = Pair(2, stride)});
+        const Tensor mean_ = avg_pool2d(x, 2, {.stride = Tuple<2>(2, stride)});
         const auto wanted = mean(windows.contiguous().flatten(3), {3}).to_vector<double>();
         const auto found = mean_.to_vector<double>();
         CHECK(largest_difference(found, wanted) <= 16 * epsilon(dtype));
@@ -113,10 +113,10 @@ TEST_CASE("pooling with strides that are not vectorised matches its definition")
       for (const DType dtype : {kFloat, kDouble}) {
         const Tensor x = randn({3, 9, width}, {.dtype = dtype});
         const Tensor windows = x.unfold(2, 3, stride).unfold(1, 3, 2).contiguous().flatten(3);
-        CHECK(max_pool2d(x, 3, {.stride = Pair(2, stride)}).to_vector<double>() ==
+        CHECK(max_pool2d(x, 3, {.stride = Tuple<2>(2, stride)}).to_vector<double>() ==
               amax(windows, {3}).to_vector<double>());
         const auto wanted = mean(windows, {3}).to_vector<double>();
-        const auto found = avg_pool2d(x, 3, {.stride = Pair(2, stride)}).to_vector<double>();
+        const auto found = avg_pool2d(x, 3, {.stride = Tuple<2>(2, stride)}).to_vector<double>();
         REQUIRE(found.size() == wanted.size());
         for (std::size_t i = 0; i < wanted.size(); ++i) CHECK(std::abs(found[i] - wanted[i]) <= 1e-6);
       }

@@ -79,14 +79,27 @@ TEST_CASE("initialisers") {
   CHECK_THROWS_AS(nn::init::xavier_uniform_(empty({3})), ShapeError);
 }
 
+TEST_CASE("an option of N dimensions is one number or N in braces") {
+  const std::int64_t size = 3;
+  CHECK(Tuple<1>(2)[0] == 2);
+  CHECK(Tuple<3>(size) == Tuple<3>{3, 3, 3});
+  CHECK(Tuple<3>{1, size, 2}[1] == 3);
+  CHECK(Tuple<2>{1, 2} != Tuple<2>{2, 1});
+  static_assert(!std::is_constructible_v<Tuple<3>, int, int>);
+  static_assert(!std::is_constructible_v<Tuple<2>, double>);
+  const nn::AvgPool2d pool({1, 2}, {.stride = {{2, 1}}, .padding = {0, 1}});
+  CHECK(pool.extra_repr() == "kernel_size=(1, 2), stride=(2, 1), padding=(0, 1)");
+  CHECK(pool.kernel_size[1] == 2);
+}
+
 TEST_CASE("layers match their operations") {
   manual_seed(5);
   const auto same = [](const Tensor& a, const Tensor& b) { CHECK(test::compare(a, b, {.ulps = 0}) == ""); };
   const Tensor x = randn({2, 4, 8, 8}), flat = randn({3, 6});
   nn::Linear linear(6, 5);
   same(linear(flat), levin::linear(flat, linear.weight, linear.bias));
-  nn::Conv2d conv(4, 6, Pair(3, 5), {.stride = 2, .padding = Pair(1, 2), .groups = 2});
-  same(conv(x), conv2d(x, conv.weight, conv.bias, {.stride = 2, .padding = Pair(1, 2), .groups = 2}));
+  nn::Conv2d conv(4, 6, {3, 5}, {.stride = 2, .padding = {1, 2}, .groups = 2});
+  same(conv(x), conv2d(x, conv.weight, conv.bias, {.stride = 2, .padding = {1, 2}, .groups = 2}));
   nn::ConvTranspose2d up(4, 3, 3, {.stride = 2, .padding = 1, .output_padding = 1});
   same(up(x), conv_transpose2d(x, up.weight, up.bias, {.stride = 2, .padding = 1, .output_padding = 1}));
   CHECK(up(x).sizes() == Shape{2, 3, 16, 16});
@@ -203,10 +216,10 @@ TEST_CASE("layers pass non-default options on") {
     CHECK(a.to_vector<float>() != b.to_vector<float>());
   };
   const Tensor x = randn({2, 4, 9, 8});
-  nn::Conv2d conv(4, 6, 3, {.padding = 2, .dilation = Pair(2, 1), .groups = 2});
-  same(conv(x), conv2d(x, conv.weight, conv.bias, {.padding = 2, .dilation = Pair(2, 1), .groups = 2}));
-  nn::ConvTranspose2d up(4, 6, 3, {.stride = 2, .groups = 2, .dilation = Pair(1, 2)});
-  same(up(x), conv_transpose2d(x, up.weight, up.bias, {.stride = 2, .groups = 2, .dilation = Pair(1, 2)}));
+  nn::Conv2d conv(4, 6, 3, {.padding = 2, .dilation = {2, 1}, .groups = 2});
+  same(conv(x), conv2d(x, conv.weight, conv.bias, {.padding = 2, .dilation = {2, 1}, .groups = 2}));
+  nn::ConvTranspose2d up(4, 6, 3, {.stride = 2, .groups = 2, .dilation = {1, 2}});
+  same(up(x), conv_transpose2d(x, up.weight, up.bias, {.stride = 2, .groups = 2, .dilation = {1, 2}}));
   nn::MaxPool2d max_pool(2, {.stride = 3, .padding = 1, .dilation = 2, .ceil_mode = true});
   same(max_pool(x), max_pool2d(x, 2, {.stride = 3, .padding = 1, .dilation = 2, .ceil_mode = true}));
   nn::AvgPool2d avg_pool(3, {.stride = 2, .padding = 1, .ceil_mode = true, .count_include_pad = false});

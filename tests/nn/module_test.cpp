@@ -13,6 +13,8 @@ using namespace levin;
 
 namespace {
 
+using Tensors = std::vector<Tensor>;
+
 struct Net : nn::Module {
   nn::Linear& fc1 = add<nn::Linear>("fc1", 4, 3);
   nn::Linear& fc2 = add<nn::Linear>("fc2", 3, 2, {.bias = false});
@@ -331,16 +333,17 @@ TEST_CASE("forward hooks see and replace input and output, and handles remove th
   Net net;
   const Tensor x = randn({2, 4});
   int calls = 0;
-  HookHandle before = net.fc2.register_forward_pre_hook([&](nn::Module& m, const Tensor& input) {
+  HookHandle before = net.fc2.register_forward_pre_hook([&](nn::Module& m, const Tensors& inputs) {
     ++calls;
     CHECK(&m == &net.fc2);
-    CHECK(input.sizes() == Shape{2, 3});
+    CHECK(inputs.size() == 1);
+    CHECK(inputs[0].sizes() == Shape{2, 3});
     return zeros({2, 3});
   });
-  HookHandle after = net.fc2.register_forward_hook([&](nn::Module&, const Tensor& input, const Tensor& output) {
+  HookHandle after = net.fc2.register_forward_hook([&](nn::Module&, const Tensors& inputs, const Tensors& outputs) {
     ++calls;
-    CHECK(input.to_vector<float>() == std::vector<float>(6, 0.f));
-    return output + 3.f;
+    CHECK(inputs[0].to_vector<float>() == std::vector<float>(6, 0.f));
+    return outputs[0] + 3.f;
   });
   CHECK(net(x).to_vector<float>() == std::vector<float>(4, 3.f));
   CHECK(calls == 2);
@@ -353,8 +356,8 @@ TEST_CASE("forward hooks see and replace input and output, and handles remove th
 TEST_CASE("a forward pre-hook may return the output itself, which later hooks see") {
   nn::Linear layer(2, 3);
   auto before = layer.register_forward_pre_hook(
-      [](nn::Module&, const Tensor& x) -> Tensor { throw nn::ForwardResult{x * 2.0}; });
-  auto behind = layer.register_forward_hook([](nn::Module&, const Tensor&, const Tensor& y) { return y + 1.0; });
+      [](nn::Module&, const Tensors& x) -> Tensor { throw nn::ForwardResult{{x[0] * 2.0}}; });
+  auto behind = layer.register_forward_hook([](nn::Module&, const Tensors&, const Tensors& y) { return y[0] + 1.0; });
   CHECK(layer(ones({1, 2})).to_vector<float>() == std::vector<float>{3, 3});
   before.remove();
   behind.remove();
@@ -366,10 +369,10 @@ TEST_CASE("backward hooks get the complete gradients and may replace the input's
   const Tensor x = randn({2, 4}).requires_grad_();
   Tensor seen_input, seen_output;
   HookHandle handle =
-      net.fc2.register_full_backward_hook([&](nn::Module&, const Tensor& grad_input, const Tensor& grad_output) {
-        seen_input = grad_input;
-        seen_output = grad_output;
-        return zeros_like(grad_input);
+      net.fc2.register_full_backward_hook([&](nn::Module&, const Tensors& grad_inputs, const Tensors& grad_outputs) {
+        seen_input = grad_inputs[0];
+        seen_output = grad_outputs[0];
+        return zeros_like(seen_input);
       });
   const Tensor y = net(x);
   (y + y).sum().backward();
@@ -383,9 +386,9 @@ TEST_CASE("backward hooks get the complete gradients and may replace the input's
   Tensor loss;
   {
     nn::Linear layer(4, 1);
-    layer.register_full_backward_hook([&](nn::Module&, const Tensor& grad_input, const Tensor&) {
+    layer.register_full_backward_hook([&](nn::Module&, const Tensors& grad_inputs, const Tensors&) {
       ++calls;
-      CHECK(!grad_input.defined());
+      CHECK(!grad_inputs[0].defined());
       return Tensor();
     });
     layer(ones({1, 4})).sum().backward();

@@ -20,7 +20,7 @@ namespace {
 
 /// Geometry of y = conv(x, weight), which all three operations store.
 struct Geometry {
-  Pair stride = 1, padding = 0, dilation = 1;
+  Tuple<2> stride = 1, padding = 0, dilation = 1;
   int64_t groups = 1;
   Shape x, weight, y;  ///< sizes
 };
@@ -36,8 +36,9 @@ int64_t output_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding,
 
 kernels::Conv2dArgs arguments(const Geometry& g, const Tensor& x, const Tensor& weight, const Tensor& bias,
                               const Tensor& y) {
-  kernels::Conv2dArgs a{x.tensor_view(), weight.tensor_view(), {}, y.tensor_view(), g.stride.h, g.stride.w,
-                        g.padding.h, g.padding.w, g.dilation.h, g.dilation.w, g.groups};
+  kernels::Conv2dArgs a{x.tensor_view(), weight.tensor_view(), {},           y.tensor_view(),
+                        g.stride[0],     g.stride[1],          g.padding[0], g.padding[1],
+                        g.dilation[0],   g.dilation[1],        g.groups};
   if (bias.defined()) a.bias = bias.tensor_view();
   return a;
 }
@@ -87,8 +88,8 @@ Tensor weight_gradient(const Tensor& x, const Tensor& dy, const Geometry& geomet
   return dw;
 }
 
-void check(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t bias_size, Pair stride,
-           Pair dilation, int64_t groups) {
+void check(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias, int64_t bias_size,
+           Tuple<2> stride, Tuple<2> dilation, int64_t groups) {
   if (x.dim() != 4 || weight.dim() != 4)
     throw ShapeError(fmt::format("[{}] x needs three or four dimensions, and weight four: x is {}, weight is {}.", op,
                                  to_string(x.sizes()), to_string(weight.sizes())));
@@ -98,9 +99,9 @@ void check(const char* op, const Tensor& x, const Tensor& weight, const Tensor& 
   if (x.device() != weight.device())
     throw DeviceError(fmt::format("[{}] x is on {}, weight on {}. Move one with x.to(device).", op,
                                   to_string(x.device()), to_string(weight.device())));
-  if (stride.h < 1 || stride.w < 1 || dilation.h < 1 || dilation.w < 1 || groups < 1)
+  if (stride[0] < 1 || stride[1] < 1 || dilation[0] < 1 || dilation[1] < 1 || groups < 1)
     throw ValueError(fmt::format("[{}] stride ({}, {}), dilation ({}, {}) and groups {} must be 1 or more.", op,
-                                 stride.h, stride.w, dilation.h, dilation.w, groups));
+                                 stride[0], stride[1], dilation[0], dilation[1], groups));
   if (bias.defined() && (bias.dim() != 1 || bias.sizes()[0] != bias_size))
     throw ShapeError(fmt::format("[{}] bias is {}, it needs one value for each of {} output channels.", op,
                                  to_string(bias.sizes()), bias_size));
@@ -117,11 +118,11 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
   if (xs[1] != ws[1] * o.groups || ws[0] % o.groups != 0)
     throw ShapeError(fmt::format("[conv2d] x has {} channels; weight {} with {} groups takes {}.", xs[1],
                                  to_string(ws), o.groups, ws[1] * o.groups));
-  const int64_t oh = output_size(xs[2], ws[2], o.stride.h, o.padding.h, o.dilation.h);
-  const int64_t ow = output_size(xs[3], ws[3], o.stride.w, o.padding.w, o.dilation.w);
-  if (o.padding.h < 0 || o.padding.w < 0 || oh < 1 || ow < 1)
+  const int64_t oh = output_size(xs[2], ws[2], o.stride[0], o.padding[0], o.dilation[0]);
+  const int64_t ow = output_size(xs[3], ws[3], o.stride[1], o.padding[1], o.dilation[1]);
+  if (o.padding[0] < 0 || o.padding[1] < 0 || oh < 1 || ow < 1)
     throw ShapeError(fmt::format("[conv2d] the kernel {}x{} with padding ({}, {}) is larger than the input {}x{}.",
-                                 ws[2], ws[3], o.padding.h, o.padding.w, xs[2], xs[3]));
+                                 ws[2], ws[3], o.padding[0], o.padding[1], xs[2], xs[3]));
   return forward(x, weight, bias, {o.stride, o.padding, o.dilation, o.groups, xs, ws, {xs[0], ws[0], oh, ow}});
 }
 
@@ -139,14 +140,15 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
   const auto size = [](int64_t in, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation, int64_t extra) {
     return (in - 1) * stride - 2 * padding + dilation * (kernel - 1) + extra + 1;
   };
-  const int64_t oh = size(xs[2], ws[2], o.stride.h, o.padding.h, o.dilation.h, o.output_padding.h);
-  const int64_t ow = size(xs[3], ws[3], o.stride.w, o.padding.w, o.dilation.w, o.output_padding.w);
-  if (o.padding.h < 0 || o.padding.w < 0 || oh < 1 || ow < 1)
+  const int64_t oh = size(xs[2], ws[2], o.stride[0], o.padding[0], o.dilation[0], o.output_padding[0]);
+  const int64_t ow = size(xs[3], ws[3], o.stride[1], o.padding[1], o.dilation[1], o.output_padding[1]);
+  if (o.padding[0] < 0 || o.padding[1] < 0 || oh < 1 || ow < 1)
     throw ShapeError(fmt::format("[conv_transpose2d] the output would be {}x{}; use less padding.", oh, ow));
-  if (o.output_padding.h < 0 || o.output_padding.w < 0 || o.output_padding.h >= std::max(o.stride.h, o.dilation.h) ||
-      o.output_padding.w >= std::max(o.stride.w, o.dilation.w))
+  if (o.output_padding[0] < 0 || o.output_padding[1] < 0 ||
+      o.output_padding[0] >= std::max(o.stride[0], o.dilation[0]) ||
+      o.output_padding[1] >= std::max(o.stride[1], o.dilation[1]))
     throw ValueError(fmt::format("[conv_transpose2d] output_padding ({}, {}) must be smaller than stride or dilation.",
-                                 o.output_padding.h, o.output_padding.w));
+                                 o.output_padding[0], o.output_padding[1]));
   // In the relation y = conv(x, weight) the transposed operation's input plays y and its output plays x.
   return input_gradient(x, weight, bias, {o.stride, o.padding, o.dilation, o.groups,
                                           {xs[0], ws[1] * o.groups, oh, ow}, ws, xs});

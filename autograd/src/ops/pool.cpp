@@ -19,7 +19,7 @@ namespace {
 using kernels::PoolGeometry;
 
 struct PoolOptions {
-  Pair kernel, stride, padding, dilation;
+  Tuple<2> kernel, stride, padding, dilation;
   bool ceil_mode;
 };
 
@@ -38,10 +38,11 @@ void check_values(const char* op, const Tensor& x, const PoolOptions& o) {
   if (x.dim() != 3 && x.dim() != 4)
     throw ShapeError(fmt::format("[{}] x is {}; it needs the dimensions (C, H, W) or (B, C, H, W).", op,
                                  to_string(x.sizes())));
-  if (o.kernel.h < 1 || o.kernel.w < 1 || o.stride.h < 1 || o.stride.w < 1 || o.dilation.h < 1 || o.dilation.w < 1)
+  if (o.kernel[0] < 1 || o.kernel[1] < 1 || o.stride[0] < 1 || o.stride[1] < 1 || o.dilation[0] < 1 ||
+      o.dilation[1] < 1)
     throw ValueError(fmt::format("[{}] kernel ({}, {}), stride ({}, {}) and dilation ({}, {}) must be 1 or more.", op,
-                                 o.kernel.h, o.kernel.w, o.stride.h, o.stride.w, o.dilation.h, o.dilation.w));
-  for (const auto& [padding, kernel] : {std::pair{o.padding.h, o.kernel.h}, std::pair{o.padding.w, o.kernel.w}}) {
+                                 o.kernel[0], o.kernel[1], o.stride[0], o.stride[1], o.dilation[0], o.dilation[1]));
+  for (const auto& [padding, kernel] : {std::pair{o.padding[0], o.kernel[0]}, std::pair{o.padding[1], o.kernel[1]}}) {
     if (padding < 0)
       throw ValueError(fmt::format("[{}] padding {} is negative; use 0 or more, or crop with narrow().", op, padding));
     if (2 * padding > kernel)
@@ -64,14 +65,14 @@ void check_windows(const char* op, int64_t in, int64_t out, int64_t kernel, int6
 
 PoolGeometry geometry_of(const char* op, const Tensor& x, const PoolOptions& o) {
   check_values(op, x, o);
-  PoolGeometry g{.kernel_h = o.kernel.h,
-                 .kernel_w = o.kernel.w,
-                 .stride_h = o.stride.h,
-                 .stride_w = o.stride.w,
-                 .padding_h = o.padding.h,
-                 .padding_w = o.padding.w,
-                 .dilation_h = o.dilation.h,
-                 .dilation_w = o.dilation.w};
+  PoolGeometry g{.kernel_h = o.kernel[0],
+                 .kernel_w = o.kernel[1],
+                 .stride_h = o.stride[0],
+                 .stride_w = o.stride[1],
+                 .padding_h = o.padding[0],
+                 .padding_w = o.padding[1],
+                 .dilation_h = o.dilation[0],
+                 .dilation_w = o.dilation[1]};
   g.h = x.size(-2);
   g.w = x.size(-1);
   g.planes = x.dim() == 4 ? x.size(0) * x.size(1) : x.size(0);
@@ -125,7 +126,7 @@ Tensor pick(const Tensor& x, const Tensor& indices, const PoolGeometry& g) {
 
 }  // namespace
 
-Tensor max_pool2d(const Tensor& x, Pair kernel, const MaxPool2dOptions& o) {
+Tensor max_pool2d(const Tensor& x, Tuple<2> kernel, const MaxPool2dOptions& o) {
   const PoolGeometry g =
       geometry_of("max_pool2d", x, {kernel, o.stride.value_or(kernel), o.padding, o.dilation, o.ceil_mode});
   if (needs_float32(kernels::max_pool2d, x)) return to(max_pool2d(to(x, kFloat32), kernel, o), x.dtype());
@@ -186,7 +187,7 @@ Tensor average(const Tensor& x, const AvgPlan& plan) {
 
 }  // namespace
 
-Tensor avg_pool2d(const Tensor& x, Pair kernel, const AvgPool2dOptions& o) {
+Tensor avg_pool2d(const Tensor& x, Tuple<2> kernel, const AvgPool2dOptions& o) {
   const PoolGeometry g = geometry_of("avg_pool2d", x, {kernel, o.stride.value_or(kernel), o.padding, 1, o.ceil_mode});
   if (needs_float32(kernels::avg_pool2d, x)) return to(avg_pool2d(to(x, kFloat32), kernel, o), x.dtype());
   return average(x, {g, o.count_include_pad});

@@ -219,25 +219,33 @@ void FullyShardedDataParallel::Impl::add_hooks() {
   }
   for (const auto& [m, list] : needs) {
     const std::set<std::size_t> own(list.begin(), list.end());
-    hooks.push_back(m->register_forward_pre_hook([this, own](nn::Module&, const Tensor&) {
+    hooks.push_back(m->register_forward_pre_hook([this, own](nn::Module&, const std::vector<Tensor>&) {
       for (const std::size_t u : own) need(u, /*in_backward=*/false);
-      return Tensor();
     }));
   }
   if (!options.reshard_after_forward) return;
   for (const auto& [m, list] : ends) {
-    hooks.push_back(m->register_forward_hook([this, list](nn::Module&, const Tensor&, const Tensor& output) {
-      for (const std::size_t u : list)
-        if (!keep_for_next(u, output.requires_grad())) drop(units[u]);
-      if (!output.requires_grad()) return Tensor();
-      const Tensor seen = output.view(output.sizes());  // a separate tensor, in case the output is an input
-      seen.register_hook([weak = weak_from_this(), list](const Tensor&) {
-        if (const auto self = weak.lock())
-          for (const std::size_t u : list) self->need(u, /*in_backward=*/true);
-        return Tensor();
-      });
-      return seen;
-    }));
+    hooks.push_back(m->register_forward_hook(
+        [this, list](nn::Module& called, const std::vector<Tensor>&, std::vector<Tensor> outputs) {
+          if (grad_enabled() && outputs.empty())
+            throw UsageError(fmt::format(
+                "[fsdp] no tensor is found in the result of a {}, whose backward needs its parameters gathered. "
+                "Return tensors, or give the result a fields(): see nn::for_each_tensor.",
+                called.type_name()));
+          const bool backward_comes = std::ranges::any_of(outputs, &Tensor::requires_grad);
+          for (const std::size_t u : list)
+            if (!keep_for_next(u, backward_comes)) drop(units[u]);
+          for (Tensor& output : outputs) {
+            if (!output.requires_grad()) continue;
+            output = output.view(output.sizes());  // a separate tensor, in case the output is an input
+            output.register_hook([weak = weak_from_this(), list](const Tensor&) {
+              if (const auto self = weak.lock())
+                for (const std::size_t u : list) self->need(u, /*in_backward=*/true);
+              return Tensor();
+            });
+          }
+          return outputs;
+        }));
   }
 }
 
@@ -342,8 +350,9 @@ StateDict FullyShardedDataParallel::state_dict() const {
   return result;
 }
 
-void FullyShardedDataParallel::load_state_dict(const StateDict& whole) {
+void FullyShardedDataParallel::load_state_dict(const StateDict& given) {
   const no_grad guard;
+  const StateDict whole = nn::with_shared_parameters(*impl_->module, given);
   std::vector<std::string> problems;
   const StateDict own = impl_->module->state_dict();
   for (const auto& [name, mine] : own) {

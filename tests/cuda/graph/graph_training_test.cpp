@@ -28,7 +28,7 @@ struct Cnn : nn::Module {
   nn::Linear& fc = add<nn::Linear>("fc", 12, 5);
   Tensor forward(const Tensor& x) override {
     const Tensor h = relu(norm(conv1(x)));                    // (B, 4, 4, 3)
-    const Tensor k = max_pool2d(relu(conv2(h)), Pair{2, 1});  // (B, 6, 1, 2)
+    const Tensor k = max_pool2d(relu(conv2(h)), Tuple<2>{2, 1});  // (B, 6, 1, 2)
     return fc(dropout(flatten(k, 1), 0.2, is_training()));
   }
 };

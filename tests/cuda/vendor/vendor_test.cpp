@@ -64,7 +64,8 @@ std::vector<std::vector<double>> run_layer(const Layer& layer, DType dtype) {
   const auto run = [&](auto& table, const Tensor& to_x, const Tensor& to_weight, const Tensor& to_y, const Tensor& bias,
                        const Tensor& result) {
     table({to_x.tensor_view(), to_weight.tensor_view(), bias.defined() ? bias.tensor_view() : TensorView{},
-           to_y.tensor_view(), o.stride.h, o.stride.w, o.padding.h, o.padding.w, o.dilation.h, o.dilation.w, o.groups},
+           to_y.tensor_view(), o.stride[0], o.stride[1], o.padding[0], o.padding[1], o.dilation[0], o.dilation[1],
+           o.groups},
           stream);
     values.push_back(result.to_vector<double>());
   };

@@ -157,7 +157,7 @@ TEST_CASE("dp: with one device it is the plain call, with its hooks and random n
   manual_seed(7);
   nn::Sequential net(nn::Linear(6, 4), nn::Dropout(0.5));
   int calls = 0;
-  net.register_forward_hook([&](nn::Module&, const Tensor&, const Tensor&) {
+  net.register_forward_hook([&](nn::Module&, const std::vector<Tensor>&, const std::vector<Tensor>&) {
     ++calls;
     return Tensor();
   });

@@ -66,7 +66,7 @@ Passes passes_of(const FullyShardedOptions& options) {
     FullyShardedDataParallel fsdp(net, std::make_shared<Watching>(inner, events), options);
     for (auto& [name, m] : net.named_modules())
       if (!name.empty())
-        m->register_forward_pre_hook([&events, name = name](nn::Module&, const Tensor&) {
+        m->register_forward_pre_hook([&events, name = name](nn::Module&, const std::vector<Tensor>&) {
           events.push_back(name);
           return Tensor();
         });

@@ -139,7 +139,7 @@ TEST_CASE("fsdp: units by size, gathered only while they compute") {
     CHECK(net.a.weight.sizes() == Shape({8, 8}));
     CHECK(std::isnan(net.a.weight.detach().to_vector<double>()[0]));
     bool alone_within = false;
-    net.b.register_forward_pre_hook([&](nn::Module&, const Tensor&) {
+    net.b.register_forward_pre_hook([&](nn::Module&, const std::vector<Tensor>&) {
       alone_within = !std::isnan(net.b.weight.detach().to_vector<double>()[0]) &&
                      std::isnan(net.a.weight.detach().to_vector<double>()[0]);
       return Tensor();

@@ -31,10 +31,11 @@ inline std::vector<std::string> load_full_state_dict(Strategy& strategy, Precisi
   return converted;
 }
 
-/// For loading that is not strict: returns `given` for names that the module has, and the module's values for the
+/// For loading that is not strict: returns `stored` for names that the module has, and the module's values for the
 /// others. Reports missing and unexpected names.
 inline StateDict fitting_weights(Strategy& strategy, const PrecisionPlugin& precision, const nn::Module& module,
-                                 const StateDict& given, nn::LoadReport& report) {
+                                 const StateDict& stored, nn::LoadReport& report) {
+  const StateDict given = nn::with_shared_parameters(module, stored);
   StateDict fitting;
   const bool sharded = strategy.sharded_weights() != nullptr;
   for (const auto& [name, mine] : sharded ? module.state_dict() : precision.weights(module)) {

@@ -17,6 +17,17 @@ struct Lent {
   ~Lent() { link = before; }
 };
 
+/// Calls a step of a module. An error that comes from a module below it says where that module is.
+template <class F>
+auto run_step(const LevinModule& module, const F& f) {
+  try {
+    return f();
+  } catch (Error& e) {
+    if (e.origin()) nn::add_origin(e, module);
+    throw;
+  }
+}
+
 }  // namespace
 
 std::vector<Tensor> ReplicaRun::step(std::size_t number, LevinModule& replica, const Batch& batch,
@@ -29,7 +40,7 @@ std::vector<Tensor> ReplicaRun::step(std::size_t number, LevinModule& replica, c
   if (link.metrics()) link.part = &*part.logged;
   if (&replica != &module_) link.original = &module_;
   const Lent lent{replica.link_, std::exchange(replica.link_, link)};
-  return step(number, replica, batch);
+  return run_step(replica, [&] { return step(number, replica, batch); });
 }
 
 std::vector<LogPart> ReplicaRun::logged() {
@@ -53,7 +64,7 @@ void ReplicaRun::take_metrics(LevinModule& replica) {
 std::vector<Tensor> run_on_replicas(LevinModule& module, Strategy& strategy, const Batch& batch,
                                     const Replicas::Step& step) {
   Replicas* const replicas = strategy.replicas();
-  if (!replicas) return step(0, module, batch);
+  if (!replicas) return run_step(module, [&] { return step(0, module, batch); });
   ReplicaRun run(module, replicas->size());
   auto outputs = replicas->run(batch, [&](std::size_t number, LevinModule& replica, const Batch& part) {
     return run.step(number, replica, part, step);
@@ -119,7 +130,7 @@ StepOutput whole(const Given& given, const std::vector<Tensor>& joined) {
 
 StepOutput run_training_step(LevinModule& module, Strategy& strategy, const Batch& batch, int index) {
   Replicas* const replicas = strategy.replicas();
-  if (!replicas) return module.training_step_end(module.training_step(batch, index));
+  if (!replicas) return run_step(module, [&] { return module.training_step_end(module.training_step(batch, index)); });
   Given given{std::vector<StepOutput>(replicas->size()), std::vector<double>(replicas->size())};
   const auto joined =
       run_on_replicas(module, strategy, batch, [&](std::size_t number, LevinModule& replica, const Batch& part) {

@@ -137,10 +137,7 @@ void PipelineStrategy::setup(nn::Module& module) {
   }
   module_type_ = own->type_name();
   staged_->drop_others();
-  hook_ = cut->register_forward_pre_hook([this](nn::Module&, const Tensor& x) {
-    called(x);
-    return Tensor();
-  });
+  hook_ = cut->register_forward_pre_hook([this](nn::Module&, const std::vector<Tensor>& inputs) { called(inputs[0]); });
 }
 
 void PipelineStrategy::finish(nn::Module& module) {
@@ -244,7 +241,7 @@ Tensor PipelineStrategy::layers(RandomStreams& random, int piece, const Tensor& 
 
 /// Runs in place of the network's forward and always throws: ForwardResult to return a value, or Reached.
 void PipelineStrategy::called(const Tensor& x) {
-  if (!step_) throw nn::ForwardResult{evaluate(x)};
+  if (!step_) throw nn::ForwardResult{{evaluate(x)}};
   if (x.requires_grad())
     throw UsageError(
         fmt::format("[pipeline] the input of \"{}\" requires a gradient, which would end at the first stage: there are "
@@ -259,7 +256,7 @@ void PipelineStrategy::called(const Tensor& x) {
         fmt::format("[pipeline] training_step of {} calls \"{}\" more than once, and the pipeline runs once for a "
                     "micro-batch. Call it once, with all samples, or use --strategy ddp.",
                     module_type_, staged_->name()));
-  throw nn::ForwardResult{layers(step_->random, step_->piece, step_->input)};
+  throw nn::ForwardResult{{layers(step_->random, step_->piece, step_->input)}};
 }
 
 void PipelineStrategy::never_called() const {

@@ -66,9 +66,19 @@ void PipelineModule::add_others() {
   }
 }
 
-Tensor PipelineModule::forward(Tensor x) const {
-  for (std::size_t i = begin_; i < end_; ++i) x = (*cut_)[i](x);
-  return x;
+Tensor PipelineModule::forward(const Tensor& x) const {
+  std::vector<Tensor> outputs;
+  try {
+    outputs = cut_->call_range(begin_, end_, {x});
+  } catch (Error& e) {
+    if (e.origin()) nn::add_origin(e, *module_);
+    throw;
+  }
+  if (outputs.size() == 1) return outputs[0];
+  throw UsageError(fmt::format(
+      "[pipeline] \"{}.{}\" ({}) returns {} tensors, and one tensor passes from a stage to the next. Divide "
+      "the network elsewhere (--pipeline-balance), or use --strategy ddp.",
+      name_, end_ - 1, (*cut_)[end_ - 1].type_name(), outputs.size()));
 }
 
 int PipelineModule::owner(const Tensor& parameter) const {

@@ -1,6 +1,7 @@
 #pragma once
 // The library's exceptions. Each message is one sentence that says what is wrong, with which values, and what to do.
 
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -9,7 +10,25 @@ namespace levin {
 /// Base of all of Levin's exceptions.
 class Error : public std::runtime_error {
  public:
+  /// Where an error arose, as seen from the outermost module whose forward it has left.
+  struct Origin {
+    const void* outermost;  ///< that module
+    std::string path;       ///< "layers.3.conv1", or empty for the outermost module itself
+    std::string type;       ///< the class of the module at the path: "Conv2d"
+    std::string message;    ///< returned by what()
+  };
+
   using std::runtime_error::runtime_error;
+  /// Returns the message, after the path and the class of the module where the error arose, if that is not the module
+  /// that the program called: "in layers.3.conv1 (Conv2d): [conv2d] ...".
+  const char* what() const noexcept override;
+  /// Returns null for an error that has not left a module.
+  const Origin* origin() const { return origin_.get(); }
+  /// Called by the modules that the error leaves, from the innermost to the outermost.
+  void set_origin(const void* outermost, std::string path, std::string type);
+
+ private:
+  std::shared_ptr<const Origin> origin_;  // shared, since copies of an exception must not throw
 };
 
 /// Sizes, ranks or strides do not fit the operation.

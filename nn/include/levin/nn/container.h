@@ -5,7 +5,8 @@
 
 namespace levin::nn {
 
-/// Calls its children one after the other; they are named "0", "1", ...
+/// Calls its children one after the other; they are named "0", "1", ... A child that returns several tensors must be
+/// followed by one that takes as many; the first takes one, and the last returns one. Throws ValueError otherwise.
 ///
 ///   nn::Sequential net(nn::Conv2d(1, 16, 5, {.padding = 2}), nn::ReLU(), nn::MaxPool2d(2), nn::Flatten());
 ///
@@ -24,13 +25,20 @@ class Sequential : public Module {
   /// Appends a temporary.
   template <std::derived_from<Module> M>
   Sequential& push_back(M&& module) {
-    adopt(std::to_string(size()), own(std::move(module)));
+    append(own(std::move(module)));
     return *this;
   }
   std::size_t size() const { return child_count(); }
   Module& operator[](std::size_t i) const;
   Tensor forward(const Tensor& x) override;
+  /// Passes tensors through the children first..last - 1 and returns those that the last of them returned.
+  std::vector<Tensor> call_range(std::size_t first, std::size_t last, std::vector<Tensor> tensors) const;
   std::unique_ptr<Module> fresh() const override;
+
+ private:
+  void append(std::unique_ptr<Module> module);
+
+  bool passes_lists_ = false;  // whether a child has other inputs or outputs than one tensor
 };
 
 /// A list of children of one type, named "0", "1", ...; it has no forward; the parent calls the children.

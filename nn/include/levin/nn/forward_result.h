@@ -3,11 +3,13 @@
 
 #include <levin/core/tensor.h>
 
+#include <vector>
+
 namespace levin::nn {
 
-/// Thrown by a forward pre-hook to provide the module's output: forward is skipped, and the forward hooks still run.
+/// Thrown by a forward pre-hook to provide the module's outputs: forward is skipped, and the forward hooks still run.
 struct ForwardResult {
-  Tensor output;
+  std::vector<Tensor> outputs;
 };
 
 }  // namespace levin::nn

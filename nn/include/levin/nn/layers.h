@@ -25,14 +25,14 @@ class Linear : public Layer<Linear> {
   }
 
   const int64_t in_features, out_features;
-  const Tensor weight;  ///< (out_features, in_features)
-  const Tensor bias;    ///< (out_features) or undefined
+  Parameter& weight;  ///< (out_features, in_features)
+  Parameter& bias;    ///< (out_features) or undefined
 };
 
 struct Conv2dOptions {
-  Pair stride = 1;
-  Pair padding = 0;
-  Pair dilation = 1;
+  Tuple<2> stride = 1;
+  Tuple<2> padding = 0;
+  Tuple<2> dilation = 1;
   int64_t groups = 1;
   bool bias = true;
 };
@@ -40,7 +40,7 @@ struct Conv2dOptions {
 class Conv2d : public Layer<Conv2d> {
  public:
   using Options = Conv2dOptions;
-  Conv2d(int64_t in_channels, int64_t out_channels, Pair kernel_size, const Options& options = {});
+  Conv2d(int64_t in_channels, int64_t out_channels, Tuple<2> kernel_size, const Options& options = {});
   Tensor forward(const Tensor& x) override;
   void reset_parameters();
   std::string extra_repr() const override;
@@ -50,26 +50,26 @@ class Conv2d : public Layer<Conv2d> {
   }
 
   const int64_t in_channels, out_channels;
-  const Pair kernel_size;
+  const Tuple<2> kernel_size;
   const Options options;
-  const Tensor weight;  ///< (O, C / groups, kh, kw)
-  const Tensor bias;    ///< (O) or undefined
+  Parameter& weight;  ///< (O, C / groups, kh, kw)
+  Parameter& bias;    ///< (O) or undefined
 };
 
 struct ConvTranspose2dOptions {
-  Pair stride = 1;
-  Pair padding = 0;
-  Pair output_padding = 0;
+  Tuple<2> stride = 1;
+  Tuple<2> padding = 0;
+  Tuple<2> output_padding = 0;
   int64_t groups = 1;
   bool bias = true;
-  Pair dilation = 1;
+  Tuple<2> dilation = 1;
 };
 /// Computes the gradient of Conv2d with respect to its input: (B, C, H, W) to (B, O, H', W'), or (C, H, W) to
 /// (O, H', W'), with H' = (H - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1.
 class ConvTranspose2d : public Layer<ConvTranspose2d> {
  public:
   using Options = ConvTranspose2dOptions;
-  ConvTranspose2d(int64_t in_channels, int64_t out_channels, Pair kernel_size, const Options& options = {});
+  ConvTranspose2d(int64_t in_channels, int64_t out_channels, Tuple<2> kernel_size, const Options& options = {});
   Tensor forward(const Tensor& x) override;
   void reset_parameters();
   std::string extra_repr() const override;
@@ -79,16 +79,16 @@ class ConvTranspose2d : public Layer<ConvTranspose2d> {
   }
 
   const int64_t in_channels, out_channels;
-  const Pair kernel_size;
+  const Tuple<2> kernel_size;
   const Options options;
-  const Tensor weight;  ///< (C, O / groups, kh, kw)
-  const Tensor bias;
+  Parameter& weight;  ///< (C, O / groups, kh, kw)
+  Parameter& bias;
 };
 
 class MaxPool2d : public Layer<MaxPool2d> {
  public:
   using Options = levin::MaxPool2dOptions;
-  explicit MaxPool2d(Pair kernel_size, const Options& options = {});
+  explicit MaxPool2d(Tuple<2> kernel_size, const Options& options = {});
   Tensor forward(const Tensor& x) override;
   std::string extra_repr() const override;
   template <class F>
@@ -96,14 +96,14 @@ class MaxPool2d : public Layer<MaxPool2d> {
     return construct(kernel_size, options);
   }
 
-  const Pair kernel_size;
+  const Tuple<2> kernel_size;
   const Options options;
 };
 
 class AvgPool2d : public Layer<AvgPool2d> {
  public:
   using Options = levin::AvgPool2dOptions;
-  explicit AvgPool2d(Pair kernel_size, const Options& options = {});
+  explicit AvgPool2d(Tuple<2> kernel_size, const Options& options = {});
   Tensor forward(const Tensor& x) override;
   std::string extra_repr() const override;
   template <class F>
@@ -111,7 +111,7 @@ class AvgPool2d : public Layer<AvgPool2d> {
     return construct(kernel_size, options);
   }
 
-  const Pair kernel_size;
+  const Tuple<2> kernel_size;
   const Options options;
 };
 
@@ -167,7 +167,7 @@ class Embedding : public Layer<Embedding> {
 
   const int64_t num_embeddings, embedding_dim;
   const std::optional<int64_t> padding_idx;
-  const Tensor weight;
+  Parameter& weight;
 };
 
 struct BatchNorm2dOptions {

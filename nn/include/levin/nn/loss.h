@@ -7,11 +7,9 @@
 namespace levin::nn {
 
 /// Base of modules that take an input and a target.
-class Loss : public Module {
+class Loss : public Layer<Loss> {
  public:
-  using Module::forward;
   virtual Tensor forward(const Tensor& input, const Tensor& target) = 0;
-  Tensor operator()(const Tensor& input, const Tensor& target) { return forward(input, target); }
 };
 
 /// See levin::cross_entropy.

@@ -8,13 +8,25 @@
 //   };
 //   Net net;  Tensor y = net(x);
 //
+// A module with other arguments or results derives from nn::Layer, which gives its forward a call operator:
+//
+//   struct Denoiser : nn::Layer<Denoiser> {
+//     Tensor forward(const Tensor& x, const Tensor& t) { ... }
+//   };
+//   Denoiser net;  Tensor y = net(x, t);
+//
 // The reasons for this form: LibTorch needs a nullable holder member, its registration in a constructor (which repeats
 // the name three times), an Impl class behind a macro and a CRTP base for clone. MLX and PyTorch write the name once,
 // `self.fc1 = Linear(784, 512)`, because Python can inspect the object. Here `add` creates the child on the heap, the
 // parent owns it, and the member is a plain reference: it is never null, needs no holder, and cannot dangle while the
 // parent lives, because children are never removed. Copying is deleted, since two networks would silently share
-// weights (use nn::clone). Moving a whole module is safe, since its children keep their addresses. Assignment is
-// deleted.
+// weights (use nn::clone). Moving a whole module is safe, since its children and parameters keep their addresses.
+// Assignment is deleted.
+//
+// Module cannot know the types of several arguments: LibTorch has no hooks and erases the call in AnyModule, and
+// Flashlight passes vectors of variables everywhere. Layer is told the class and reads the types from its forward
+// instead, so that programs write neither a macro nor a list, and a module of one tensor stays one virtual call. Where
+// only a Module& is known, as in Sequential, call() passes lists of tensors.
 
 #include <levin/core/owned_ptr.h>
 #include <levin/core/side_by_side.h>
@@ -40,12 +52,36 @@ struct LoadReport {
 };
 
 class BatchNorm;
+class Module;
+
+/// Says in the message of an error from below `module` in which of its descendants it arose:
+/// "in layers.3.conv1 (Conv2d): [conv2d] ...". Calls of modules do so; call it to go on from there to a parent that
+/// called them outside of its forward.
+void add_origin(Error& error, const Module& module);
+
+/// A function that a module calls around its forward or backward. It returns nothing, or the tensors that replace those
+/// of its first list: one, or a std::vector<Tensor> of as many. An undefined tensor replaces none.
+template <class... Lists>
+class ModuleHook : public std::function<std::vector<Tensor>(Module&, const Lists&...)> {
+ public:
+  template <std::invocable<Module&, const Lists&...> F>
+  ModuleHook(F f)  // NOLINT: implicit
+      : std::function<std::vector<Tensor>(Module&, const Lists&...)>(
+            [f = std::move(f)](Module& m, const Lists&... lists) mutable -> std::vector<Tensor> {
+              if constexpr (std::is_void_v<std::invoke_result_t<F&, Module&, const Lists&...>>)
+                return f(m, lists...), std::vector<Tensor>();
+              else if constexpr (std::is_convertible_v<std::invoke_result_t<F&, Module&, const Lists&...>, Tensor>)
+                return {f(m, lists...)};
+              else
+                return f(m, lists...);
+            }) {}
+};
 
 class Module {
  public:
-  using PreHook = std::function<Tensor(Module&, const Tensor& input)>;
-  using ForwardHook = std::function<Tensor(Module&, const Tensor& input, const Tensor& output)>;
-  using BackwardHook = std::function<Tensor(Module&, const Tensor& grad_input, const Tensor& grad_output)>;
+  using PreHook = ModuleHook<std::vector<Tensor>>;                            ///< (module, inputs)
+  using ForwardHook = ModuleHook<std::vector<Tensor>, std::vector<Tensor>>;   ///< (module, inputs, outputs)
+  using BackwardHook = ModuleHook<std::vector<Tensor>, std::vector<Tensor>>;  ///< (module, grad_inputs, grad_outputs)
 
   Module();
   virtual ~Module();
@@ -54,11 +90,23 @@ class Module {
   Module& operator=(const Module&) = delete;
   Module& operator=(Module&&) = delete;
 
-  /// Computes the module's output. A module whose forward takes other arguments declares its own overload and is called
-  /// as `net.forward(a, b)`; hooks run only for this form, called through operator().
-  virtual Tensor forward(const Tensor& x);
-  /// Calls forward and the hooks.
-  Tensor operator()(const Tensor& x) { return hooks_ ? forward_with_hooks(x) : forward(x); }
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Woverloaded-virtual"  // the forward of a Layer hides it by intent
+  /// Computes the module's output. Call the module itself, which also calls the hooks.
+  virtual Tensor forward(const Tensor& x);  // to return something else, derive from Layer and take `Tensor x`
+#pragma GCC diagnostic pop
+  /// Calls forward and the hooks. An Error that leaves them says in which descendant it arose.
+  Tensor operator()(const Tensor& x) {
+    try {
+      return hooks_ ? forward_with_hooks(x) : forward(x);
+    } catch (Error& e) {
+      add_origin(e, *this);
+      throw;
+    }
+  }
+  /// Calls forward and the hooks of a module whose class is not known, with tensors for the first of its arguments, and
+  /// returns the tensors of its result. Throws ValueError where forward takes another number of tensors.
+  std::vector<Tensor> call(const std::vector<Tensor>& inputs);
 
   // Construction
   /// Creates a child and returns it; the child lives as long as this module. Names must be unique, not empty, and
@@ -87,14 +135,18 @@ class Module {
   M& add(const std::string& name, const A& a, const B& b, const C& c, const typename M::Options& options) {
     return add<M, const A&, const B&, const C&, const typename M::Options&>(name, a, b, c, options);
   }
-  /// Registers a trainable tensor and returns it. An undefined tensor stands for an absent parameter (no bias).
-  Tensor register_parameter(const std::string& name, const Tensor& value);
+  /// Registers a trainable tensor and returns its place in this module. An undefined tensor stands for an absent
+  /// parameter (no bias). `decoder.weight = encoder.weight` makes two modules share a parameter if their members are
+  /// such references, as those of layers are; so does registering another module's parameter. State dicts then have it
+  /// under both names.
+  Parameter& register_parameter(const std::string& name, const Tensor& value);
   /// Registers a tensor that is saved (if persistent) and moved with the module, but not trained.
   Tensor register_buffer(const std::string& name, const Tensor& value, bool persistent = true);
 
   // Inspection. Names are PyTorch's: "block.0.weight". A tensor that has two names appears once, under the first.
   std::vector<Parameter> parameters(bool recurse = true) const;
-  std::vector<std::pair<std::string, Tensor>> named_parameters(bool recurse = true) const;
+  /// With `remove_duplicate` off, a shared parameter appears under each of its names.
+  std::vector<std::pair<std::string, Tensor>> named_parameters(bool recurse = true, bool remove_duplicate = true) const;
   std::vector<std::pair<std::string, Tensor>> named_buffers(bool recurse = true) const;
   std::vector<std::pair<std::string, Module*>> named_children() const;
   /// Returns this module (named "") and all its descendants, parents first.
@@ -106,6 +158,8 @@ class Module {
   /// Returns the device of the first parameter, or else of the first buffer; the CPU when there is neither.
   Device device() const;
   bool is_training() const { return training_; }
+  /// True if forward takes one tensor and returns one, so that the module can be called through Module&.
+  bool takes_one_tensor() const { return list_forward() == nullptr; }
   /// Returns the class name, without namespaces.
   virtual std::string type_name() const;
   /// Returns the arguments shown in the printed tree: "in_features=784, out_features=512, bias=True".
@@ -124,18 +178,36 @@ class Module {
   Module& requires_grad_(bool on = true);
   void zero_grad(bool set_to_none = true);
 
-  // Hooks. A defined result replaces the input, the output or the gradient of the input, respectively. grad_input is
-  // undefined when the input requires no gradient.
+  // Hooks get the tensors among the inputs and outputs, in order, and may replace the inputs, the outputs, or the
+  // gradients of the inputs. A gradient is undefined where its tensor requires none or does not influence the result.
   HookHandle register_forward_pre_hook(PreHook hook);
   HookHandle register_forward_hook(ForwardHook hook);
   HookHandle register_full_backward_hook(BackwardHook hook);
+
+  bool has_hooks() const { return static_cast<bool>(hooks_); }
+  /// Runs the hooks around one forward.
+  class HookedCall {
+   public:
+    explicit HookedCall(Module& module);
+    ~HookedCall();
+    /// Calls the pre-hooks, which may replace inputs. False if one of them provided the outputs.
+    bool before();
+    /// Calls the forward hooks, which may replace outputs.
+    void after();
+
+    std::vector<Tensor> inputs, outputs;
+
+   private:
+    struct State;
+    OwnedPtr<State> state_;
+  };
 
   // State
   /// Returns parameters and persistent buffers in the order of registration, as detached handles to the same memory.
   StateDict state_dict() const;
   /// Copies the values of `state` into parameters and buffers, which keep their dtype: values of another floating dtype
   /// are converted and reported. On any other mismatch it throws one StateError that lists missing and unexpected
-  /// names, shapes and dtypes, and changes nothing.
+  /// names, shapes and dtypes, and changes nothing. One name of a shared parameter is enough.
   LoadReport load_state_dict(const StateDict& state, const LoadOptions& options = {});
 
   /// Returns this module as a BatchNorm, so that others can freeze, synchronize or recompute its running statistics;
@@ -171,6 +243,9 @@ class Module {
     }
     return owned;
   }
+  /// Runs forward, without hooks, with tensors as arguments; null for modules whose forward takes one tensor.
+  using ListForward = std::vector<Tensor> (*)(Module&, const std::vector<Tensor>& inputs);
+  virtual ListForward list_forward() const { return nullptr; }
   void adopt(const std::string& name, std::unique_ptr<Module> child);
   Module& child(std::size_t i) const;
   std::size_t child_count() const;
@@ -179,6 +254,10 @@ class Module {
   friend class Cloner;
   using Factory = std::function<std::unique_ptr<Module>()>;
   struct Hooks;
+  struct NamedParameter {
+    std::string name;
+    OwnedPtr<Parameter> parameter;
+  };
   struct Child {
     std::string name;
     OwnedPtr<Module> module;
@@ -195,13 +274,22 @@ class Module {
   template <class F>
   void visit(const std::string& prefix, const F& f) const;
 
-  std::vector<std::pair<std::string, Tensor>> parameters_;
+  std::vector<NamedParameter> parameters_;
   std::vector<Buffer> buffers_;
   std::vector<Child> children_;
   Factory factory_;
   OwnedPtr<Hooks> hooks_;
   bool training_ = true;
 };
+
+namespace detail {
+[[noreturn]] void refuse_inputs(const Module& module, std::size_t given);
+[[noreturn]] void refuse_outputs(const Module& module, std::size_t given);
+}  // namespace detail
+
+/// Adds the missing names of shared parameters to a state that has at least one of each: some formats store shared
+/// tensors once.
+StateDict with_shared_parameters(const Module& module, StateDict state);
 
 /// Constructs modules and copies their state for nn::clone.
 class Cloner {
@@ -216,8 +304,9 @@ class Cloner {
   DefaultGeneratorGuard guard_{copy_};
 };
 
-/// Returns a deep copy of the module's own type: `Net copy = nn::clone(net);`. Gradients and hooks are not copied. If
-/// the constructor takes arguments and the module was not created by `add`, pass them again: `nn::clone(net, 784, 10)`.
+/// Returns a deep copy of the module's own type: `Net copy = nn::clone(net);`. Gradients and hooks are not copied, and
+/// parameters that modules share are shared in the copy. If the constructor takes arguments and the module was not
+/// created by `add`, pass them again: `nn::clone(net, 784, 10)`.
 template <std::derived_from<Module> M, class... Args>
 M clone(const M& module, const Args&... args) {
   if (typeid(module) != typeid(M))

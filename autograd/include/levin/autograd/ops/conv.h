@@ -4,22 +4,29 @@
 #include <levin/core/tensor.h>
 
 #include <array>
+#include <concepts>
 
 namespace levin {
 
-/// One number for both axes, or {height, width}.
-struct Pair {
-  Pair(int64_t both) : h(both), w(both) {}                        // NOLINT: implicit
-  Pair(int both) : h(both), w(both) {}                            // NOLINT
-  Pair(int64_t height, int64_t width) : h(height), w(width) {}
-  int64_t h, w;
-  friend bool operator==(const Pair&, const Pair&) = default;
+/// One number for all N spatial dimensions, or N numbers in braces: {height, width}.
+template <std::size_t N>
+class Tuple {
+ public:
+  Tuple(std::integral auto all) { values_.fill(all); }  // NOLINT: implicit
+  template <std::integral... Values>
+  requires(N > 1 && sizeof...(Values) == N) Tuple(Values... values) : values_{static_cast<int64_t>(values)...} {}
+
+  int64_t operator[](std::size_t dimension) const { return values_[dimension]; }
+  friend bool operator==(const Tuple&, const Tuple&) = default;
+
+ private:
+  std::array<int64_t, N> values_;
 };
 
 struct Conv2dOptions {
-  Pair stride = 1;
-  Pair padding = 0;
-  Pair dilation = 1;
+  Tuple<2> stride = 1;
+  Tuple<2> padding = 0;
+  Tuple<2> dilation = 1;
   int64_t groups = 1;
 };
 /// Computes the cross-correlation: x (B, C, H, W) or (C, H, W), weight (O, C / groups, kh, kw), bias (O) or undefined,
@@ -27,11 +34,11 @@ struct Conv2dOptions {
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Conv2dOptions& options = {});
 
 struct ConvTranspose2dOptions {
-  Pair stride = 1;
-  Pair padding = 0;
-  Pair output_padding = 0;
+  Tuple<2> stride = 1;
+  Tuple<2> padding = 0;
+  Tuple<2> output_padding = 0;
   int64_t groups = 1;
-  Pair dilation = 1;
+  Tuple<2> dilation = 1;
 };
 /// Computes the gradient of conv2d with respect to its input as an operation of its own:
 /// x (B, C, H, W) or (C, H, W), weight (C, O / groups, kh, kw).
@@ -39,19 +46,19 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bia
                         const ConvTranspose2dOptions& options = {});
 
 struct MaxPool2dOptions {
-  std::optional<Pair> stride{};  ///< defaults to the kernel's size
-  Pair padding = 0;
-  Pair dilation = 1;
+  std::optional<Tuple<2>> stride{};  ///< defaults to the kernel's size
+  Tuple<2> padding = 0;
+  Tuple<2> dilation = 1;
   bool ceil_mode = false;
 };
-Tensor max_pool2d(const Tensor& x, Pair kernel, const MaxPool2dOptions& options = {});
+Tensor max_pool2d(const Tensor& x, Tuple<2> kernel, const MaxPool2dOptions& options = {});
 
 struct AvgPool2dOptions {
-  std::optional<Pair> stride{};
-  Pair padding = 0;
+  std::optional<Tuple<2>> stride{};
+  Tuple<2> padding = 0;
   bool ceil_mode = false;
   bool count_include_pad = true;
 };
-Tensor avg_pool2d(const Tensor& x, Pair kernel, const AvgPool2dOptions& options = {});
+Tensor avg_pool2d(const Tensor& x, Tuple<2> kernel, const AvgPool2dOptions& options = {});
 
 }  // namespace levin
