@@ -427,7 +427,7 @@ Trainer::Results Trainer::Impl::measure(LevinModule& module, const DataSource& f
   return metrics.results_by_loader(tests ? Split::test : Split::validation, (tests ? counts.test : counts.val).size());
 }
 
-Trainer::Predictions Trainer::Impl::predict(LevinModule& module, const DataSource& from, const std::string& ckpt) {
+Predictions Trainer::Impl::predict(LevinModule& module, const DataSource& from, const std::string& ckpt) {
   Predictions predictions;
   spawned(module, Stage::predict, [&] { evaluate(module, from, Stage::predict, ckpt, &predictions); });
   return predictions;
