@@ -91,7 +91,7 @@ TEST_CASE("trainer/every_field_is_a_flag") {
 
 TEST_CASE("an option of a strategy is one row, which makes its field and its flag") {
   const std::string help = printed([] { flags({"--help"}); });
-  const std::string folder = "trainer/include/levin/trainer/", rows = source(folder + "strategy_option_rows.h");
+  const std::string folder = "trainer/include/levin/trainer/config/", rows = source(folder + "strategy_option_rows.h");
   const std::string others = source(folder + "strategy_config.h") + source("trainer/src/config/config_fields.cpp");
   const std::regex row(R"re(LEVIN_[A-Z]+_OPTION\([\w:<>]+, (\w+), [^,]+,\s+"(\w+)")re");
   std::size_t options = 0;
