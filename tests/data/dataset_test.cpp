@@ -138,6 +138,12 @@ TEST_CASE("a random split is disjoint, complete and repeatable") {
   CHECK(all.size() == 4);
   CHECK(random_split(d, {3, 0, 1}, Generator(5))[0].indices() == parts[0].indices());
   CHECK(parts[2].all()[1].item<int64_t>() == parts[2].indices()[0]);
+  const auto split = [&](std::uint64_t seed) {
+    manual_seed(seed);
+    return random_split(TensorDataset({arange(40)}), {30, 10})[1].indices();
+  };
+  CHECK(split(1) == split(1));
+  CHECK(split(1) != split(2));
   CHECK_THROWS_WITH_AS(random_split(d, {3, 2}),
                        "[random_split] the parts 3 + 2 have 5 samples, the dataset has 4. Give sizes of 0 or more with "
                        "that sum.",

@@ -276,6 +276,79 @@ TEST_CASE("a state survives the conversion to plain values and back") {
   CHECK_THROWS_AS(LoaderState::from_map(StateMap()), StateError);
 }
 
+TEST_CASE("manual_seed reaches loaders without a seed of their own, also those that are made before it") {
+  for (const bool samples : {false, true}) {
+    const auto orders = [&](std::uint64_t seed, int workers) {
+      DataLoaderOptions options{.batch_size = 3, .num_workers = workers};
+      samples ? void(options.sampler = std::make_shared<RandomSampler>(20)) : void(options.shuffle = true);
+      DataLoader first(Numbers(20), options), second(Numbers(20), {.batch_size = 3, .shuffle = true});
+      manual_seed(seed);
+      std::vector<Content> walks{walk(first), walk(first), walk(second)};
+      CHECK(walks[0] != walks[1]);
+      CHECK(walks[0] != walks[2]);  // two loaders draw two seeds
+      return walks;
+    };
+    CHECK(orders(1, 0) == orders(1, 3));
+    CHECK(orders(1, 0) != orders(2, 0));
+  }
+}
+
+TEST_CASE("a loader that neither shuffles nor samples draws nothing from the default generator") {
+  manual_seed(1);
+  DataLoader loader(Numbers(20), {.batch_size = 3});
+  walk(loader);
+  CHECK(loader.state().seed == 1);
+  CHECK(default_generator().state().offset == 0);
+}
+
+TEST_CASE("a state carries drawn seeds, and one without that of a sampler means seed 0, as in older versions") {
+  const auto make = [](std::optional<std::uint64_t> seed) {
+    const auto sampler = seed ? std::make_shared<RandomSampler>(20, *seed) : std::make_shared<RandomSampler>(20);
+    return DataLoader(Numbers(20), {.batch_size = 3, .sampler = sampler});
+  };
+  manual_seed(1);
+  DataLoader loader = make({});
+  auto it = loader.begin();
+  ++it;
+  const LoaderState state = loader.state();
+  CHECK(LoaderState::from_map(state.to_map()) == state);
+  const auto rest_of = [](DataLoader::Iterator from) {
+    std::vector<int64_t> list;
+    for (; from != DataLoader::end(); ++from)
+      for (const int64_t i : (*from)[0].to_vector<int64_t>()) list.push_back(i);
+    return list;
+  };
+  ++it;
+  const auto rest = rest_of(std::move(it));
+  manual_seed(2);
+  DataLoader resumed = make({}), given = make(7), same = make(7);
+  resumed.load_state(state);
+  CHECK(rest_of(resumed.begin()) == rest);
+  given.load_state(state);
+  CHECK(rest_of(given.begin()) == rest_of(same.begin_at(2)));  // it keeps its own
+
+  const StateMap now = loader.state().at_epoch(0).to_map();
+  StateMap old;
+  for (const auto& [key, value] : now.values())
+    if (key != "sampler_seed") old.set(key, value);
+  DataLoader continued = make({}), zero = make(0);
+  continued.load_state(LoaderState::from_map(old));
+  CHECK(indices(walk(continued)) == indices(walk(zero)));
+}
+
+TEST_CASE("a loader takes over the seeds of another rank's") {
+  manual_seed(1);
+  DataLoader zero(Numbers(20), {.batch_size = 3, .shuffle = true});
+  const LoaderState seeds = zero.state();
+  manual_seed(2);
+  DataLoader other(Numbers(20), {.batch_size = 3, .shuffle = true});
+  other.set_epoch(4);
+  other.take_seeds(seeds);
+  CHECK(other.epoch() == 4);
+  zero.set_epoch(4);
+  CHECK(walk(other) == walk(zero));
+}
+
 TEST_CASE("a shuffled validation resumes in the middle with another number of workers") {
   const auto make = [](int workers, std::uint64_t seed) {
     return DataLoader(Numbers(17), {.batch_size = 2, .shuffle = true, .num_workers = workers, .seed = seed});

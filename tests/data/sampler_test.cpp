@@ -78,6 +78,63 @@ TEST_CASE("subset") {
   CHECK(shuffled.indices(1) != shuffled.indices(2));
 }
 
+namespace {
+
+/// The orders of samplers that are given no seed, drawn after manual_seed(seed).
+std::vector<std::vector<int64_t>> orders_after(std::uint64_t seed, std::initializer_list<const Sampler*> samplers) {
+  manual_seed(seed);
+  std::vector<std::vector<int64_t>> orders;
+  for (const Sampler* s : samplers)
+    for (const int64_t epoch : {0, 1}) orders.push_back(s->indices(epoch));
+  return orders;
+}
+
+}  // namespace
+
+TEST_CASE("manual_seed reaches samplers without a seed of their own, also those that are made before it") {
+  const auto orders = [](std::uint64_t seed) {
+    const RandomSampler random(50);
+    const SubsetRandomSampler subset(iota(50));
+    const WeightedRandomSampler weighted(std::vector<double>(50, 1.0), 40);
+    return orders_after(seed, {&random, &subset, &weighted});
+  };
+  const auto first = orders(1);
+  CHECK(orders(1) == first);
+  CHECK(orders(2) != first);
+  for (std::size_t i = 0; i < first.size(); ++i)
+    for (std::size_t k = 0; k < i; ++k) CHECK(first[i] != first[k]);  // each sampler draws a seed of its own
+}
+
+TEST_CASE("a sampler draws its seed once, and its copies share it") {
+  const RandomSampler sampler(50);
+  const RandomSampler copy = sampler;
+  manual_seed(1);
+  const auto order = sampler.indices(3);
+  const std::uint64_t drawn = default_generator().state().offset;
+  CHECK(drawn == 1);
+  manual_seed(2);
+  CHECK(sampler.indices(3) == order);
+  CHECK(copy.indices(3) == order);
+  CHECK(default_generator().state().offset == 0);
+  sampler.seed()->assign(9);  // as a checkpoint or rank zero does
+  CHECK(copy.indices(3) == RandomSampler(50, 9).indices(3));
+  const RandomSampler given(50, 4);
+  given.seed()->assign(9);
+  CHECK(given.indices(3) == RandomSampler(50, 4).indices(3));
+  CHECK(!SubsetSampler({1, 2}).seed());
+}
+
+TEST_CASE("ranks that have drawn equally often draw the same seed") {
+  const auto seed_of_rank = [](std::uint64_t rank) {
+    default_generator().set_state({5, rank << 48});
+    draw_seed();
+    return draw_seed();
+  };
+  const std::uint64_t zero = seed_of_rank(0);
+  CHECK(seed_of_rank(3) == zero);
+  CHECK(default_generator().state() == GeneratorState{5, (std::uint64_t{3} << 48) + 2});
+}
+
 TEST_CASE("weighted with replacement follows the weights") {
   constexpr int n = 20000;
   const WeightedRandomSampler sampler({0, 1, 3, 0, 6, 0}, n);

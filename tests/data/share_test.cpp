@@ -105,7 +105,7 @@ TEST_CASE("share: set_epoch selects the order, and a share starts with its loade
   CHECK(walk(*all.share_of(2, 1)) == epoch1);
 }
 
-TEST_CASE("share: all ranks use the default generator's seed from the loader's construction") {
+TEST_CASE("share: all shares have the seed that is drawn at the first use") {
   manual_seed(5);
   DataLoader all(count_up(10), {.batch_size = 10, .shuffle = true});
   const auto first = joined(walk(*all.share_of(2, 0)));

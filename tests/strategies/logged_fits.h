@@ -44,7 +44,7 @@ inline FitResult fit_and_predict(LevinModule& model, TrainerConfig config, data:
   Trainer trainer(config);
   trainer.fit(model, train, val);
   result.weights = values_of(model);
-  const Trainer::Predictions predictions = trainer.predict(model, val);
+  const Predictions predictions = trainer.predict(model, val);
   for (const Tensor& t : predictions[0]) {
     const auto part = t.to_vector<float>();
     result.predictions.insert(result.predictions.end(), part.begin(), part.end());

@@ -42,11 +42,11 @@ Trainer::Results Trainer::test(LevinModule& module, LevinDataModule& data, const
   return impl_->measure(module, {.datamodule = &data}, Stage::test, ckpt_path);
 }
 
-Trainer::Predictions Trainer::predict(LevinModule& module, const DataModule& data, const std::string& ckpt_path) {
+Predictions Trainer::predict(LevinModule& module, const DataModule& data, const std::string& ckpt_path) {
   return impl_->predict(module, {.given = data}, ckpt_path);
 }
 
-Trainer::Predictions Trainer::predict(LevinModule& module, LevinDataModule& data, const std::string& ckpt_path) {
+Predictions Trainer::predict(LevinModule& module, LevinDataModule& data, const std::string& ckpt_path) {
   return impl_->predict(module, {.datamodule = &data}, ckpt_path);
 }
 

@@ -54,11 +54,14 @@ TrainerConfig checked(TrainerConfig c) {
 /// Forwards the hooks within a step to callbacks and the module.
 class Forward final : public StepHooks {
  public:
-  Forward(Run& run, Optimizers& optimizers) : run_(run), optimizers_(optimizers) {}
+  Forward(Run& run, Optimizers& optimizers, LossCheck& loss_check)
+      : run_(run), optimizers_(optimizers), loss_check_(loss_check) {}
   void on_before_zero_grad() override {
     run_.callbacks_do(&Callback::on_before_zero_grad);
     run_.module_do(&LevinModule::on_before_zero_grad, optimizers_.optimizer());
   }
+  void on_loss(const Tensor& loss) override { loss_check_.take_loss(loss); }
+  void on_unscaled(const HostRead& skipped) override { loss_check_.before_step(skipped); }
   void on_before_backward(const Tensor& loss) override {
     if (!std::exchange(graph_logged_, true) && !run_.resumed)
       run_.with_loggers("log_graph", [&](Logger& l) { l.log_graph(trace_graph(run_.module, loss)); });
@@ -74,6 +77,7 @@ class Forward final : public StepHooks {
  private:
   Run& run_;
   Optimizers& optimizers_;
+  LossCheck& loss_check_;
   bool graph_logged_ = false;
 };
 
@@ -358,7 +362,8 @@ void Trainer::Impl::fit_here(LevinModule& module, const DataSource& from, const 
     if (optimizers.empty())
       throw UsageError("[fit] configure_optimizers returned no optimizer. Return one, e.g. optim::AdamW.");
     const OptimizersInUse in_use(run, optimizers);
-    Forward hooks(run, optimizers);
+    LossCheck loss_check(run);
+    Forward hooks(run, optimizers, loss_check);
     StepRunner runner(module, optimizers, fabric.strategy(), *precision, hooks,
                       {.accumulate_grad_batches = config.accumulate_grad_batches,
                        .gradient_clip_val = config.gradient_clip_val,
@@ -378,7 +383,7 @@ void Trainer::Impl::fit_here(LevinModule& module, const DataSource& from, const 
       keeper.restore(checkpoint, folder);
       run.with_loggers("resume", [&](Logger& l) { l.resume(state.global_step); });
     }
-    FitParts parts{data, source, optimizers, runner, keeper};
+    FitParts parts{data, source, optimizers, runner, keeper, loss_check};
     try {
       FitLoop(run, parts).run(run.resumed);
       fabric.strategy().end_training();
@@ -427,7 +432,7 @@ Trainer::Results Trainer::Impl::measure(LevinModule& module, const DataSource& f
   return metrics.results_by_loader(tests ? Split::test : Split::validation, (tests ? counts.test : counts.val).size());
 }
 
-Trainer::Predictions Trainer::Impl::predict(LevinModule& module, const DataSource& from, const std::string& ckpt) {
+Predictions Trainer::Impl::predict(LevinModule& module, const DataSource& from, const std::string& ckpt) {
   Predictions predictions;
   spawned(module, Stage::predict, [&] { evaluate(module, from, Stage::predict, ckpt, &predictions); });
   return predictions;

@@ -10,10 +10,14 @@ class BatchSource {
   virtual ~BatchSource() = default;
   /// Number of batches in an epoch, if it is known.
   virtual std::optional<int64_t> size() const = 0;
-  /// Returns the state at the beginning of an epoch.
+  /// Returns the state at the beginning of an epoch, without seeds.
   virtual LoaderState fresh(int64_t epoch) const = 0;
-  /// Throws StateError unless `place` is a position in this data; takes over its seed.
-  virtual void adopt(const LoaderState& place) = 0;
+  /// Throws StateError unless `place` is a position in this data.
+  virtual void check(const LoaderState& place) const = 0;
+  /// Enters the seeds, which are drawn now unless they are known.
+  virtual void put_seeds(LoaderState& place) const = 0;
+  /// Takes over the seeds of a place.
+  virtual void take_seeds(const LoaderState& place) = 0;
   /// Begins an iteration at `place`; drops the rest of the previous one.
   virtual void start(const LoaderState& place) = 0;
   /// Returns the next batch, or nothing at the end, and advances place().
@@ -49,9 +53,8 @@ class JobRunner {
   std::unique_ptr<WorkerPool> pool_;
 };
 
-std::unique_ptr<BatchSource> make_map_source(DatasetPtr dataset, const DataLoaderOptions& options, std::uint64_t seed);
-std::unique_ptr<BatchSource> make_stream_source(IterablePtr dataset, const DataLoaderOptions& options,
-                                                std::uint64_t seed);
+std::unique_ptr<BatchSource> make_map_source(DatasetPtr dataset, const DataLoaderOptions& options, OrderSeed seed);
+std::unique_ptr<BatchSource> make_stream_source(IterablePtr dataset, const DataLoaderOptions& options, OrderSeed seed);
 
 /// Separates the random numbers of augmentations from those of the shuffle.
 inline constexpr std::uint64_t kAugmentStream = 0x617567;

@@ -73,7 +73,7 @@ class CombinedLoader::Source final : public detail::BatchSource {
     return place;
   }
 
-  void adopt(const LoaderState& place) override {
+  void check(const LoaderState& place) const override {
     const bool fits =
         place.samples == count() && place.parts.size() == loaders_.size() && place.ended.size() == loaders_.size();
     if (!fits) {
@@ -81,7 +81,16 @@ class CombinedLoader::Source final : public detail::BatchSource {
                                    place.samples, count()));
     }
     if (place.epoch < 0 || place.batches < 0) detail::refuse_damaged_place(place, size().value_or(-1));
-    for (std::size_t i = 0; i < place.parts.size(); ++i) source(i).adopt(place.parts[i]);
+    for (std::size_t i = 0; i < place.parts.size(); ++i) source(i).check(place.parts[i]);
+  }
+
+  void put_seeds(LoaderState& place) const override {
+    for (std::size_t i = 0; i < place.parts.size(); ++i) source(i).put_seeds(place.parts[i]);
+  }
+
+  void take_seeds(const LoaderState& place) override {
+    for (std::size_t i = 0; i < std::min(place.parts.size(), loaders_.size()); ++i)
+      source(i).take_seeds(place.parts[i]);
   }
 
   void start(const LoaderState& place) override {

@@ -38,7 +38,10 @@ DataLoaderOptions usable(DataLoaderOptions o) {
   return o;
 }
 
-std::uint64_t seed_of(const DataLoaderOptions& o) { return o.seed ? *o.seed : default_generator().seed(); }
+OrderSeed seed_of(const DataLoaderOptions& o) {
+  if (o.seed) return *o.seed;
+  return o.shuffle ? OrderSeed() : OrderSeed::of_default_generator();
+}
 
 }  // namespace
 
@@ -120,7 +123,7 @@ int64_t DataLoader::size() const {
 
 const DatasetPtr& DataLoader::dataset() const { return impl_->source->dataset(); }
 const DataLoaderOptions& DataLoader::options() const { return impl_->options; }
-int64_t DataLoader::epoch() const { return state().epoch; }
+int64_t DataLoader::epoch() const { return impl_->place().epoch; }
 
 void DataLoader::set_epoch(int64_t epoch) {
   if (epoch < 0) throw ValueError(fmt::format("[dataloader] epoch is {}; use 0 or more.", epoch));
@@ -140,12 +143,19 @@ std::shared_ptr<DataLoader> DataLoader::share_of(int num_replicas, int rank, boo
   return share;
 }
 
-LoaderState DataLoader::state() const { return impl_->running() ? impl_->source->place() : impl_->next_place; }
+LoaderState DataLoader::state() const {
+  LoaderState state = impl_->place();
+  impl_->source->put_seeds(state);
+  return state;
+}
 
 void DataLoader::load_state(const LoaderState& state) {
-  impl_->source->adopt(state);
+  impl_->source->check(state);
+  impl_->source->take_seeds(state);
   impl_->choose(state);
 }
+
+void DataLoader::take_seeds(const LoaderState& state) { impl_->source->take_seeds(state); }
 
 LoaderTimes DataLoader::times() const {
   LoaderTimes t = impl_->times;

@@ -20,6 +20,8 @@ struct DataLoader::Impl {
   /// Returns the next batch; nothing at the end, which ends the iteration.
   std::optional<Batch> pull();
   bool running() const { return walking && !chosen; }
+  /// Position of the running iteration or of the next one; its seeds are the source's.
+  LoaderState place() const { return running() ? source->place() : next_place; }
   void choose(const LoaderState& place) {
     next_place = place;
     chosen = true;

@@ -10,8 +10,8 @@ namespace {
 
 class MapSource final : public BatchSource {
  public:
-  MapSource(DatasetPtr dataset, const DataLoaderOptions& options, std::uint64_t seed)
-      : dataset_(std::move(dataset)), options_(options), seed_(seed), runner_(options) {
+  MapSource(DatasetPtr dataset, const DataLoaderOptions& options, OrderSeed seed)
+      : dataset_(std::move(dataset)), options_(options), seed_(std::move(seed)), runner_(options) {
     if (!dataset_ || dataset_->size() < 1) {
       throw ValueError("[dataloader] the dataset is empty; there is nothing to load.");
     }
@@ -31,10 +31,10 @@ class MapSource final : public BatchSource {
   }
 
   LoaderState fresh(int64_t epoch) const override {
-    return {.epoch = epoch, .seed = seed_, .samples = samples(), .batch_size = batch_size()};
+    return {.epoch = epoch, .samples = samples(), .batch_size = batch_size()};
   }
 
-  void adopt(const LoaderState& place) override {
+  void check(const LoaderState& place) const override {
     if (place.samples != samples() || place.batch_size != batch_size()) {
       throw StateError(
           fmt::format("[dataloader] the state is of {} samples in batches of {}, this loader has {} in batches "
@@ -42,8 +42,16 @@ class MapSource final : public BatchSource {
                       place.samples, place.batch_size, samples(), batch_size()));
     }
     if (place.epoch < 0 || place.batches < 0 || place.batches > batches()) refuse_damaged_place(place, batches());
-    if (seed_ == place.seed) return;
+  }
+
+  void put_seeds(LoaderState& place) const override {
+    place.seed = seed_.value();
+    if (const auto seed = seed_of_sampler()) place.sampler_seed = seed->value();
+  }
+
+  void take_seeds(const LoaderState& place) override {
     seed_ = place.seed;
+    if (const auto seed = seed_of_sampler()) seed->assign(place.sampler_seed.value_or(0));
     choose_sampler();
   }
 
@@ -62,6 +70,11 @@ class MapSource final : public BatchSource {
   void stop() override { runner_.stop(); }
 
  private:
+  std::optional<OrderSeed> seed_of_sampler() const {
+    if (options_.sampler) return options_.sampler->seed();
+    return options_.batch_sampler ? options_.batch_sampler->seed() : std::nullopt;
+  }
+
   void choose_sampler() {
     const auto& o = options_;
     batch_sampler_ = o.batch_sampler;
@@ -105,7 +118,7 @@ class MapSource final : public BatchSource {
     }
     j->dataset = dataset_;
     j->collate = options_.collate;
-    j->epoch_rng = Generator(seed_).fork(static_cast<std::uint64_t>(epoch), kAugmentStream);
+    j->epoch_rng = Generator(seed_.value()).fork(static_cast<std::uint64_t>(epoch), kAugmentStream);
     j->default_dtype = default_dtype();
     j->pin_memory = options_.pin_memory;
     return j;
@@ -133,7 +146,7 @@ class MapSource final : public BatchSource {
 
   DatasetPtr dataset_;
   const DataLoaderOptions& options_;
-  std::uint64_t seed_;
+  OrderSeed seed_;
   std::shared_ptr<const BatchSampler> batch_sampler_;  // yields the batches of this rank
   std::shared_ptr<const Sampler> sampler_;             // yields the indices of this rank; null with a batch sampler
   JobRunner runner_;
@@ -142,8 +155,8 @@ class MapSource final : public BatchSource {
 
 }  // namespace
 
-std::unique_ptr<BatchSource> make_map_source(DatasetPtr dataset, const DataLoaderOptions& options, std::uint64_t seed) {
-  return std::make_unique<MapSource>(std::move(dataset), options, seed);
+std::unique_ptr<BatchSource> make_map_source(DatasetPtr dataset, const DataLoaderOptions& options, OrderSeed seed) {
+  return std::make_unique<MapSource>(std::move(dataset), options, std::move(seed));
 }
 
 }  // namespace levin::data::detail

@@ -21,7 +21,9 @@ void shuffle(std::vector<int64_t>& list, Generator& rng) {
   for (std::size_t i = list.size(); i > 1; --i) std::swap(list[i - 1], list[rng.below(i)]);
 }
 
-Generator of_epoch(const Generator& base, int64_t epoch) { return base.fork(static_cast<std::uint64_t>(epoch)); }
+Generator of_epoch(std::uint64_t seed, int64_t epoch) {
+  return Generator(seed).fork(static_cast<std::uint64_t>(epoch));
+}
 
 }  // namespace
 
@@ -51,18 +53,20 @@ std::vector<std::vector<int64_t>> BatchSampler::batches(int64_t epoch) const {
   return list;
 }
 
+std::optional<OrderSeed> BatchSampler::seed() const { return sampler_ ? sampler_->seed() : std::nullopt; }
+
 std::vector<int64_t> SequentialSampler::indices(int64_t) const { return count_to(n_); }
 
-RandomSampler::RandomSampler(int64_t n, std::uint64_t seed, const RandomSamplerOptions& options)
+RandomSampler::RandomSampler(int64_t n, OrderSeed seed, const RandomSamplerOptions& options)
     : n_(n),
-      base_(seed),
+      seed_(std::move(seed)),
       replacement_(options.replacement),
       num_samples_(options.num_samples < 0 ? n : options.num_samples) {
   if (n < 1) throw ValueError(fmt::format("[random_sampler] there are {} samples to choose from; give 1 or more.", n));
 }
 
 std::vector<int64_t> RandomSampler::indices(int64_t epoch) const {
-  Generator rng = of_epoch(base_, epoch);
+  Generator rng = of_epoch(seed_.value(), epoch);
   std::vector<int64_t> list;
   list.reserve(static_cast<std::size_t>(num_samples_));
   if (replacement_) {
@@ -82,15 +86,18 @@ std::vector<int64_t> RandomSampler::indices(int64_t epoch) const {
 std::vector<int64_t> SubsetSampler::indices(int64_t epoch) const {
   std::vector<int64_t> list = indices_;
   if (shuffle_) {
-    Generator rng = of_epoch(base_, epoch);
+    Generator rng = of_epoch(seed_.value(), epoch);
     shuffle(list, rng);
   }
   return list;
 }
 
-WeightedRandomSampler::WeightedRandomSampler(std::vector<double> weights, int64_t num_samples, std::uint64_t seed,
+WeightedRandomSampler::WeightedRandomSampler(std::vector<double> weights, int64_t num_samples, OrderSeed seed,
                                              const WeightedRandomSamplerOptions& options)
-    : weights_(std::move(weights)), num_samples_(num_samples), base_(seed), replacement_(options.replacement) {
+    : weights_(std::move(weights)),
+      num_samples_(num_samples),
+      seed_(std::move(seed)),
+      replacement_(options.replacement) {
   int64_t positive = 0;
   double sum = 0;
   for (std::size_t i = 0; i < weights_.size(); ++i) {
@@ -111,7 +118,7 @@ WeightedRandomSampler::WeightedRandomSampler(std::vector<double> weights, int64_
 }
 
 std::vector<int64_t> WeightedRandomSampler::indices(int64_t epoch) const {
-  Generator rng = of_epoch(base_, epoch);
+  Generator rng = of_epoch(seed_.value(), epoch);
   const auto wanted = static_cast<std::size_t>(num_samples_);
   if (replacement_) {
     std::vector<int64_t> list(wanted);
@@ -190,7 +197,7 @@ int64_t DistributedSampler::size() const {
 std::vector<int64_t> DistributedSampler::indices(int64_t epoch) const {
   std::vector<int64_t> common = count_to(n_);
   if (options_.shuffle) {
-    Generator rng = of_epoch(Generator(options_.seed), epoch);
+    Generator rng = of_epoch(options_.seed, epoch);
     shuffle(common, rng);
   }
   return share(common, size(), replicas_, rank_);

@@ -124,8 +124,8 @@ class StreamJob final : public LoadJob {
 
 class StreamSource final : public BatchSource {
  public:
-  StreamSource(IterablePtr dataset, const DataLoaderOptions& options, std::uint64_t seed)
-      : dataset_(std::move(dataset)), options_(options), seed_(seed), runner_(options) {
+  StreamSource(IterablePtr dataset, const DataLoaderOptions& options, OrderSeed seed)
+      : dataset_(std::move(dataset)), options_(options), seed_(std::move(seed)), runner_(options) {
     const auto refuse = [](const std::string& text) { throw ValueError("[dataloader] " + text); };
     if (!dataset_) refuse("the dataset is empty; there is nothing to load.");
     if (options.shuffle || options.sampler || options.batch_sampler) {
@@ -145,10 +145,10 @@ class StreamSource final : public BatchSource {
   }
 
   LoaderState fresh(int64_t epoch) const override {
-    return {.epoch = epoch, .seed = seed_, .samples = shards_, .batch_size = options_.batch_size};
+    return {.epoch = epoch, .samples = shards_, .batch_size = options_.batch_size};
   }
 
-  void adopt(const LoaderState& place) override {
+  void check(const LoaderState& place) const override {
     if (place.samples != shards_ || place.batch_size != options_.batch_size) {
       throw StateError(
           fmt::format("[dataloader] the state is of {} shards in batches of {}, this loader has {} in batches of {}. "
@@ -159,12 +159,14 @@ class StreamSource final : public BatchSource {
       throw StateError(fmt::format("[dataloader] the state names batch {} of epoch {} after {} turns. It is damaged.",
                                    place.batches, place.epoch, place.turns));
     }
-    seed_ = place.seed;
   }
+
+  void put_seeds(LoaderState& place) const override { place.seed = seed_.value(); }
+  void take_seeds(const LoaderState& place) override { seed_ = place.seed; }
 
   void start(const LoaderState& place) override {
     place_ = place;
-    const Generator rng = Generator(seed_).fork(static_cast<std::uint64_t>(place.epoch), kAugmentStream);
+    const Generator rng = Generator(seed_.value()).fork(static_cast<std::uint64_t>(place.epoch), kAugmentStream);
     auto job = std::make_shared<StreamJob>(dataset_, options_, rng, place.turns);
     job->default_dtype = default_dtype();
     job->pin_memory = options_.pin_memory;
@@ -191,7 +193,7 @@ class StreamSource final : public BatchSource {
  private:
   IterablePtr dataset_;
   const DataLoaderOptions& options_;
-  std::uint64_t seed_;
+  OrderSeed seed_;
   int64_t shards_ = 1;  // number of shards of this rank
   JobRunner runner_;
   LoaderState place_;
@@ -199,9 +201,8 @@ class StreamSource final : public BatchSource {
 
 }  // namespace
 
-std::unique_ptr<BatchSource> make_stream_source(IterablePtr dataset, const DataLoaderOptions& options,
-                                                std::uint64_t seed) {
-  return std::make_unique<StreamSource>(std::move(dataset), options, seed);
+std::unique_ptr<BatchSource> make_stream_source(IterablePtr dataset, const DataLoaderOptions& options, OrderSeed seed) {
+  return std::make_unique<StreamSource>(std::move(dataset), options, std::move(seed));
 }
 
 }  // namespace detail

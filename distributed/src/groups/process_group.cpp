@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "src/groups/work.h"
 
@@ -122,7 +123,17 @@ std::shared_ptr<ProcessGroup> ProcessGroup::as_part(std::shared_ptr<ProcessGroup
 
 Tensor ProcessGroup::shared_empty(const Shape& sizes, const TensorOptions& options) { return empty(sizes, options); }
 
+namespace {
+constinit thread_local bool t_alone = false;
+}
+
+NoCollectives::NoCollectives() : before_(std::exchange(t_alone, true)) {}
+NoCollectives::~NoCollectives() { t_alone = before_; }
+
 Work ProcessGroup::start(Collective collective) {
+  if (t_alone && size() > 1)
+    throw UsageError(fmt::format("[{}] this code runs on rank {} alone, and the other ranks would not take part.",
+                                 to_string(collective.kind), rank()));
   ++begun_.at(static_cast<std::size_t>(collective.kind));
   return begin(std::move(collective));
 }

@@ -52,7 +52,7 @@ TEST_CASE("callbacks/prediction_writer_base: a writer of one's own, and folders 
       CHECK(p.sizes()[0] == b.size());
       rows.push_back(p.sizes()[0]);
     }
-    void write_on_epoch_end(RunContext&, const std::vector<std::vector<Tensor>>& all) override {
+    void write_on_epoch_end(RunContext&, const Predictions& all) override {
       REQUIRE(all.size() == 1);
       at_end = all[0].size();
     }

@@ -24,15 +24,19 @@ struct Setup {
   BatchLimit val_check_interval = 1.0;
   std::int64_t epochs = 2;
   int workers = 0;
+  /// Seeds of the loaders: "given", or "drawn" from the default generator, also by a "sampler".
+  std::string seeds = "given";
   std::string precision = "32-true";
 };
 
 Outcome run(const Setup& s, const std::shared_ptr<SaveAlways>& policy, const std::string& ckpt = {}) {
   manual_seed(ckpt.empty() ? 3 : 999);  // the checkpoint overrides the seed
   ToyModule model(s.toy);
-  data::DataLoader train(toy_points(23),
-                         {.batch_size = 4, .shuffle = true, .num_workers = s.workers, .seed = ckpt.empty() ? 7u : 8u});
-  data::DataLoader val(toy_points(10, 9), {.batch_size = 4});
+  data::DataLoaderOptions ordered{.batch_size = 4, .shuffle = s.seeds != "sampler", .num_workers = s.workers};
+  if (s.seeds == "sampler") ordered.sampler = std::make_shared<data::RandomSampler>(23);
+  if (s.seeds == "given") ordered.seed = ckpt.empty() ? 7u : 8u;
+  data::DataLoader train(toy_points(23), ordered);
+  data::DataLoader val(toy_points(10, 9), {.batch_size = 4, .shuffle = s.seeds != "given"});
   auto config = quiet({.max_epochs = s.epochs,
                        .val_check_interval = s.val_check_interval,
                        .accumulate_grad_batches = s.accumulate,
@@ -87,6 +91,11 @@ TEST_CASE("resume is bit-equal at every one of 12 steps: dropout, shuffle, Adam,
 }
 
 TEST_CASE("resume with loss scaling") { check_resumes_everywhere({.precision = "16-mixed"}, 12 + 2 + 2); }
+
+TEST_CASE("resume with seeds that were drawn, of loaders and of samplers") {
+  check_resumes_everywhere({.seeds = "drawn"}, 12 + 2 + 2);
+  check_resumes_everywhere({.accumulate = 3, .val_check_interval = 3, .workers = 2, .seeds = "sampler"}, 12 + 4 + 2);
+}
 
 TEST_CASE("resume with master weights, inside of accumulation windows") {
   check_resumes_everywhere({.accumulate = 2, .precision = "16-o2"}, 12 + 2 + 2);

@@ -5,8 +5,11 @@
 
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 #include <fstream>
+
+#include "support/comparison.h"
 
 using namespace levin;
 using namespace levin::test;
@@ -151,4 +154,32 @@ TEST_CASE("log_dict logs each entry") {
     return all;
   };
   CHECK(known(true) == known(false));
+}
+
+TEST_CASE("module: log(x) in a step is the logarithm, and log(name, value) records") {
+  struct Logs : TrainsOnly {
+    StepOutput training_step(const Batch& b, int) override {
+      const Tensor p = softmax(fc(b[0]), 1);
+      const Tensor entropy = -(p * log(p)).sum({1}).mean() / log(2);
+      log("entropy", entropy);
+      log("bits", log(8.0) / log(2.f));
+      return entropy;
+    }
+  };
+  manual_seed(1);
+  Logs model;
+  const Tensor x = toy_points(4).tensors()[0];
+  const auto gradient = [&](const Tensor& loss) {
+    model.zero_grad();
+    loss.backward();
+    return model.fc.weight.grad().clone();
+  };
+  const Tensor p = softmax(model.fc(x), 1);
+  const Tensor expected = gradient(-(p * levin::log(p)).sum({1}).mean() / std::log(2.0));
+  Batch batch;
+  batch.tensors = {x};
+  CHECK(gradient(model.training_step(batch, 0).loss()).to_vector<float>() == expected.to_vector<float>());
+  Trainer trainer(quiet({.max_epochs = 1}));
+  trainer.fit(model, DataModule{.train = points(4)});
+  CHECK(trainer.metrics().find("bits").value() == approx(3.0, {.relative = 1e-12}));
 }

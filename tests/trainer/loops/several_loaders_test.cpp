@@ -64,7 +64,7 @@ TEST_CASE("validate, test and predict take a DataLoader or several, and return t
   CHECK(trainer.validate(model).size() == 2);  // those of the last run
   CHECK(trainer.num_val_batches() == std::vector<std::int64_t>{2, 3});
 
-  const Trainer::Predictions predictions = trainer.predict(model, Loaders{a, b});
+  const Predictions predictions = trainer.predict(model, Loaders{a, b});
   REQUIRE(predictions.size() == 2);
   REQUIRE(predictions[0].size() == 2);
   REQUIRE(predictions[1].size() == 3);

@@ -62,7 +62,7 @@ void PredictionWriter::write_on_batch_end(RunContext& run, const Tensor& predict
   data::save_npy(dir_ / file_name(run, loader_of(run, batch), fmt::format("_batch{:06}", index)), prediction.to(kCpu));
 }
 
-void PredictionWriter::write_on_epoch_end(RunContext& run, const std::vector<std::vector<Tensor>>& predictions) {
+void PredictionWriter::write_on_epoch_end(RunContext& run, const Predictions& predictions) {
   if (!writes(run)) return;
   for (std::size_t k = 0; k < predictions.size(); ++k)
     if (!predictions[k].empty())

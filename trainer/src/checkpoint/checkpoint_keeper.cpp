@@ -357,6 +357,7 @@ void CheckpointKeeper::restore_val() {
     }
   }
   saved_val_.clear();
+  default_generator().set_state(mark_.rng);  // requesting the loaders may have drawn numbers
   mark(run_.state.point);
 }
 
@@ -381,7 +382,7 @@ data::LoaderState CheckpointKeeper::train_place(const Checkpoint& c, const State
         "{} ranks saved it within an epoch, and this run has {}. Use as many, or resume from the end of an epoch.",
         ranks, run_.strategy->data_ranks()));
   data::LoaderState place = data_.train->state();
-  place.seed = saved.seed;
+  place.take_seeds(saved);
   return place.at_epoch(epoch);
 }
 

@@ -59,9 +59,12 @@ std::int64_t batches_of(const BatchLimit& limit, const data::DataLoader& loader,
 }
 
 LoaderPtr shared_out(const LoaderPtr& loader, const Strategy& strategy, bool pad) {
+  if (!loader || strategy.world_size() == 1) return loader;
   const int ranks = strategy.data_ranks();
-  if (!loader || ranks == 1 || loader->options().num_replicas > 1) return loader;
-  return loader->share_of(ranks, strategy.rank(), pad);
+  const bool shares = ranks > 1 && loader->options().num_replicas == 1;
+  LoaderPtr own = shares ? loader->share_of(ranks, strategy.rank(), pad) : loader;
+  own->take_seeds(data::LoaderState::from_map(strategy.broadcast(own->state().to_map(), 0)));
+  return own;
 }
 
 LoaderPtr in_order(const LoaderPtr& loader) {

@@ -34,7 +34,7 @@ std::int64_t batches_of(const BatchLimit& limit, const data::DataLoader& loader,
 
 /// Returns this rank's share of the data: the loader itself with one rank, or if the program has already distributed
 /// it. With `pad` all ranks get the same number of batches; without it no sample is duplicated, and a rank may get
-/// none.
+/// none. All ranks take over the seeds of rank zero, so that they divide one order. Collective.
 LoaderPtr shared_out(const LoaderPtr& loader, const Strategy& strategy, bool pad);
 
 /// Returns a loader of the same data without shuffling, for --overfit-batches.

@@ -112,6 +112,7 @@ bool EpochLoop::train_batch(const Batch& batch, bool last) {
     skip_epoch();
     return false;
   }
+  parts_.loss_check.begin_batch(batch);
   const StepOutput out = parts_.runner.run(batch, index, last, s);
   const bool stepped = s.micro == 0;
   ++s.batch;
@@ -123,7 +124,9 @@ bool EpochLoop::train_batch(const Batch& batch, bool last) {
   if (stepped) update_rates();
   run_.call(&Callback::on_train_batch_end, &LevinModule::on_train_batch_end, out, batch, index);
   run_.metrics.set_scope(Scope::closed, Split::train);
-  if (logs) run_.log_values(run_.metrics.step_values());
+  const MetricStore::Values values = logs ? run_.metrics.step_values() : MetricStore::Values();
+  run_.log_values(values);
+  parts_.loss_check.end_batch(/*logged=*/!values.empty());
   parts_.keeper.save_point(SavePoint::train_batch_end);
   return true;
 }

@@ -11,9 +11,6 @@ class EvalLoop {
  public:
   EvalLoop(Run& run, Stage stage) : run_(run), stage_(stage) {}
 
-  /// Predictions by loader and batch.
-  using Predictions = std::vector<std::vector<Tensor>>;
-
   /// Iterates over the loaders one after the other and appends predictions if requested. Every submodule keeps its
   /// mode. Returns false if a signal ended the pass early.
   bool run(const EvalPlan& plan, Predictions* predictions = nullptr);

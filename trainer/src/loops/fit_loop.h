@@ -5,6 +5,7 @@
 
 #include "src/checkpoint/checkpoint_keeper.h"
 #include "src/loops/eval_loop.h"
+#include "src/loops/loss_check.h"
 
 namespace levin {
 
@@ -15,6 +16,7 @@ struct FitParts {
   Optimizers& optimizers;
   StepRunner& runner;
   CheckpointKeeper& keeper;
+  LossCheck& loss_check;
 };
 
 /// Requests the training loader from its source unless it is present, and counts its batches.

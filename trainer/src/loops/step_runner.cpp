@@ -65,6 +65,7 @@ StepOutput StepRunner::run(const Batch& given, int index, bool last, TrainState&
   if (manual_) return run_manual(batch, index, state);
   Stages* const stages = strategy_.stages();
   const StepOutput out = stages ? run_stages(*stages, batch, index, state) : forward(batch, index, state);
+  if (!out.empty()) hooks_.on_loss(out.loss());
   if (!stages && !out.empty()) backward(out, samples, closes, state);
   if (out.empty() && strategy_.world_size() > 1) refuse_no_loss();
   state.samples += samples;
@@ -90,6 +91,7 @@ StepOutput StepRunner::forward(const Batch& batch, int index, const TrainState& 
 StepOutput StepRunner::run_manual(const Batch& batch, int index, TrainState& state) {
   const StepOutput out = forward(batch, index, state);
   manual_->finish_batch();
+  if (!out.empty()) hooks_.on_loss(out.loss());
   state.samples += batch.size();
   ++state.global_step;
   manual_->settle(state, /*wait=*/false);
@@ -172,6 +174,7 @@ void StepRunner::close_window(TrainState& state) {
     const Tensor found_inf = of_all_ranks(precision_.unscale(parameters_));
     // Start the transfer now, ahead of the step's work.
     open_.push_back({found_inf.defined() ? HostRead(found_inf) : HostRead(0.0), state.global_step + 1});
+    hooks_.on_unscaled(open_.back().skipped);
     const double weight = weighs_ ? strategy_.reduce(state.window_weight, ReduceOp::avg) : state.window_weight;
     if (weight != state.window_nominal) correct_gradients(state.window_nominal / weight);
     hooks_.on_before_optimizer_step(optimizers_.optimizer());

@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 namespace levin {
 
 MetricStore* ModuleLink::metrics() const { return run && !run->config.barebones ? &run->metrics : nullptr; }
@@ -47,6 +49,9 @@ void LevinModule::log(std::string_view name, metrics::Metric& metric, const LogO
   if (link_.part) return link_.part->add(name, metric, of_run(metric), options);
   if (MetricStore* store = link_.metrics()) store->log(name, metric, options);
 }
+
+Tensor LevinModule::log(const Tensor& x) { return levin::log(x); }
+double LevinModule::log(double x) { return std::log(x); }
 
 /// Maps a replica's metric to that of the original module.
 metrics::Metric& LevinModule::of_run(metrics::Metric& own) {

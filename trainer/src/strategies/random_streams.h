@@ -1,7 +1,7 @@
 #pragma once
 // Random numbers of a batch that several ranks process in parts.
 
-#include <levin/core/generator.h>
+#include <levin/core/rank_stream.h>
 #include <levin/core/tensor.h>
 #include <levin/distributed/process_group.h>
 
@@ -18,7 +18,7 @@ class RandomStreams {
   void run(std::uint64_t number, const F& f) {
     Generator& generator = default_generator();
     const GeneratorState around = generator.state();
-    const std::uint64_t begin = start_.offset + ((number + 1) << 48);
+    const std::uint64_t begin = start_.offset + (number + 1) * kRankStride;
     generator.set_state({start_.seed, begin});
     f();
     used_ = std::max(used_, generator.state().offset - begin);

@@ -2,13 +2,12 @@
 
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
+#include <levin/core/rank_stream.h>
 #include <levin/distributed/bagua.h>
 #include <levin/distributed/ddp.h>
 
 #include <cmath>
 #include <map>
-
-#include "src/checkpoint/generator_map.h"
 
 namespace levin {
 

@@ -29,7 +29,9 @@ struct DataLoaderOptions {
   std::function<void(int worker)> worker_init{};  ///< called first in each worker's thread
   int prefetch_factor = 2;                       ///< batches that each worker may be ahead
   bool persistent_workers = true;                ///< keep the threads between epochs
-  std::optional<std::uint64_t> seed{};           ///< of shuffle and augmentations; the default generator's if absent
+  /// Of shuffle and augmentations. If absent, shuffle draws it from the default generator at the first use (see
+  /// OrderSeed), and without shuffle it is that generator's seed.
+  std::optional<std::uint64_t> seed{};
   /// The share of every epoch that this loader returns: every num_replicas-th index (or batch of a batch sampler, or
   /// shard of an iterable dataset), beginning with `rank`. The order and the seed are the same on all ranks.
   int num_replicas = 1, rank = 0;
@@ -100,9 +102,13 @@ class DataLoader {
   /// Returns a loader of one rank's share of the same data in the same order; it begins with this loader's epoch. This
   /// loader does not change. Throws ValueError for a rank that does not exist.
   std::shared_ptr<DataLoader> share_of(int num_replicas, int rank, bool pad = true) const;
+  /// The position; draws the seeds that were not given, unless they are known.
   LoaderState state() const;
   /// The next iteration continues at `state`. Throws StateError if the data or the batch size differ.
   void load_state(const LoaderState& state);
+  /// Takes over the seeds of another rank's loader of the same data, but not its position; call it between epochs. The
+  /// seed of a sampler that was given one stays.
+  void take_seeds(const LoaderState& state);
 
   /// Times of the running epoch, or of the last one.
   LoaderTimes times() const;

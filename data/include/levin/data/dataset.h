@@ -3,6 +3,7 @@
 
 #include <levin/core/generator.h>
 #include <levin/data/batch.h>
+#include <levin/data/order_seed.h>
 #include <levin/data/transforms.h>
 
 #include <concepts>
@@ -109,13 +110,16 @@ class ImageDataset : public Dataset {
   Transform augment_;
 };
 
-/// Splits a dataset into disjoint random parts of these sizes. Throws ValueError unless they add up to its size.
-std::vector<Subset> random_split(DatasetPtr dataset, std::span<const int64_t> sizes, Generator rng = Generator(0));
+/// Splits a dataset into disjoint random parts of these sizes. Without `rng` a seed is drawn from the default generator
+/// (see draw_seed). Throws ValueError unless the sizes add up to the dataset's.
+std::vector<Subset> random_split(DatasetPtr dataset, std::span<const int64_t> sizes,
+                                 Generator rng = Generator(draw_seed()));
 template <IsDataset D>
-std::vector<Subset> random_split(D&& dataset, std::initializer_list<int64_t> sizes, Generator rng = Generator(0)) {
+std::vector<Subset> random_split(D&& dataset, std::initializer_list<int64_t> sizes,
+                                 Generator rng = Generator(draw_seed())) {
   return random_split(share(std::forward<D>(dataset)), std::span(sizes.begin(), sizes.size()), rng);
 }
 std::vector<Subset> random_split(DatasetPtr dataset, std::initializer_list<int64_t> sizes,
-                                 Generator rng = Generator(0));
+                                 Generator rng = Generator(draw_seed()));
 
 }  // namespace levin::data

@@ -4,6 +4,7 @@
 #include <levin/core/state_map.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace levin::data {
@@ -16,6 +17,9 @@ struct LoaderState {
   int64_t epoch = 0;
   int64_t batches = 0;
   std::uint64_t seed = 0;
+  /// Seed of a sampler that the loader was given; empty if there is none, and in states of versions in which such a
+  /// sampler had seed 0 unless it was given one.
+  std::optional<std::uint64_t> sampler_seed{};
   int64_t samples = 0;  ///< in an epoch (or shards of an iterable dataset), to check that both loaders agree
   int64_t batch_size = 0;
   int64_t turns = 0;                 ///< iterable datasets: shards asked so far, those at their end included
@@ -25,6 +29,8 @@ struct LoaderState {
 
   /// Returns the state at the beginning of an epoch of the same data, with the same seeds.
   LoaderState at_epoch(int64_t number) const;
+  /// Replaces the seeds by those of a state of the same loaders.
+  void take_seeds(const LoaderState& other);
   StateMap to_map() const;
   /// Throws StateError for a map that to_map() did not make.
   static LoaderState from_map(const StateMap& map);

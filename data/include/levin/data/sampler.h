@@ -1,11 +1,12 @@
 #pragma once
-// Samplers define the order in which a data loader reads a dataset. A sampler has no state: the order is a function of
-// its seed and the epoch, so that a checkpoint needs only the number of the epoch.
+// Samplers define the order in which a data loader reads a dataset. A sampler has no position: the order is a function
+// of its seed and the epoch, so that a checkpoint needs only these. A sampler that is given no seed draws one from the
+// default generator at its first use.
 
 #include <levin/core/generator.h>
+#include <levin/data/order_seed.h>
 
-#include <cstdint>
-#include <memory>
+#include <optional>
 #include <vector>
 
 namespace levin::data {
@@ -19,6 +20,9 @@ class Sampler {
   virtual int64_t size() const = 0;
   /// The indices of an epoch (0 or more), in order.
   virtual std::vector<int64_t> indices(int64_t epoch) const = 0;
+  /// The seed of the order, which loaders keep in checkpoints and share over ranks; nothing for an order without one. A
+  /// sampler that takes its order from another one returns that one's.
+  virtual std::optional<OrderSeed> seed() const { return std::nullopt; }
 };
 
 /// Batches of indices: those of a sampler, `batch_size` at a time. Derive from it to form batches otherwise.
@@ -31,6 +35,8 @@ class BatchSampler {
   virtual int64_t size() const;
   /// The batches of an epoch (0 or more), in order; none is empty.
   virtual std::vector<std::vector<int64_t>> batches(int64_t epoch) const;
+  /// As Sampler::seed.
+  virtual std::optional<OrderSeed> seed() const;
 
  protected:
   BatchSampler() = default;
@@ -63,13 +69,14 @@ struct RandomSamplerOptions {
 /// A new random order in each epoch.
 class RandomSampler final : public Sampler {
  public:
-  explicit RandomSampler(int64_t n, std::uint64_t seed = 0, const RandomSamplerOptions& options = {});
+  explicit RandomSampler(int64_t n, OrderSeed seed = {}, const RandomSamplerOptions& options = {});
   int64_t size() const override { return num_samples_; }
   std::vector<int64_t> indices(int64_t epoch) const override;
+  std::optional<OrderSeed> seed() const override { return seed_; }
 
  private:
   int64_t n_;
-  Generator base_;
+  OrderSeed seed_;
   bool replacement_;
   int64_t num_samples_;
 };
@@ -77,22 +84,23 @@ class RandomSampler final : public Sampler {
 /// The given indices only, in their order or shuffled in each epoch.
 class SubsetSampler : public Sampler {
  public:
-  explicit SubsetSampler(std::vector<int64_t> indices, bool shuffle = false, std::uint64_t seed = 0)
-      : indices_(std::move(indices)), shuffle_(shuffle), base_(seed) {}
+  explicit SubsetSampler(std::vector<int64_t> indices, bool shuffle = false, OrderSeed seed = {})
+      : indices_(std::move(indices)), shuffle_(shuffle), seed_(std::move(seed)) {}
   int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
   std::vector<int64_t> indices(int64_t epoch) const override;
+  std::optional<OrderSeed> seed() const override { return shuffle_ ? std::optional(seed_) : std::nullopt; }
 
  private:
   std::vector<int64_t> indices_;
   bool shuffle_;
-  Generator base_;
+  OrderSeed seed_;
 };
 
 /// The given indices only, in a new random order in each epoch.
 class SubsetRandomSampler final : public SubsetSampler {
  public:
-  explicit SubsetRandomSampler(std::vector<int64_t> indices, std::uint64_t seed = 0)
-      : SubsetSampler(std::move(indices), true, seed) {}
+  explicit SubsetRandomSampler(std::vector<int64_t> indices, OrderSeed seed = {})
+      : SubsetSampler(std::move(indices), true, std::move(seed)) {}
 };
 
 struct WeightedRandomSamplerOptions {
@@ -104,15 +112,16 @@ struct WeightedRandomSamplerOptions {
 class WeightedRandomSampler final : public Sampler {
  public:
   /// Throws ValueError for weights that are negative, not finite or all zero, or too few for the samples.
-  WeightedRandomSampler(std::vector<double> weights, int64_t num_samples, std::uint64_t seed = 0,
+  WeightedRandomSampler(std::vector<double> weights, int64_t num_samples, OrderSeed seed = {},
                         const WeightedRandomSamplerOptions& options = {});
   int64_t size() const override { return num_samples_; }
   std::vector<int64_t> indices(int64_t epoch) const override;
+  std::optional<OrderSeed> seed() const override { return seed_; }
 
  private:
   std::vector<double> weights_, cumulative_;
   int64_t num_samples_;
-  Generator base_;
+  OrderSeed seed_;
   bool replacement_;
 };
 
@@ -124,6 +133,7 @@ class ShareSampler final : public Sampler {
   ShareSampler(std::shared_ptr<const Sampler> all, int num_replicas, int rank, bool pad);
   int64_t size() const override;
   std::vector<int64_t> indices(int64_t epoch) const override;
+  std::optional<OrderSeed> seed() const override { return all_->seed(); }
 
  private:
   std::shared_ptr<const Sampler> all_;
@@ -137,6 +147,7 @@ class ShareBatchSampler final : public BatchSampler {
   ShareBatchSampler(std::shared_ptr<const BatchSampler> all, int num_replicas, int rank, bool pad);
   int64_t size() const override;
   std::vector<std::vector<int64_t>> batches(int64_t epoch) const override;
+  std::optional<OrderSeed> seed() const override { return all_->seed(); }
 
  private:
   std::shared_ptr<const BatchSampler> all_;
@@ -146,7 +157,7 @@ class ShareBatchSampler final : public BatchSampler {
 
 struct DistributedSamplerOptions {
   bool shuffle = true;
-  std::uint64_t seed = 0;   ///< the same on all ranks
+  std::uint64_t seed = 0;   ///< the same on all ranks; as in PyTorch it is never drawn
   bool drop_last = false;   ///< drop the tail that does not divide evenly
   /// Repeats indices so that all ranks get equally many; use false for evaluation, where no sample may count twice.
   bool pad = true;

@@ -141,6 +141,19 @@ class ProcessGroup {
   std::array<std::atomic<int64_t>, 11> begun_{};  // by kind
 };
 
+/// While it lives, operations that this thread begins in groups of several ranks throw UsageError: for code that one
+/// rank runs alone, which would wait for the others.
+class NoCollectives {
+ public:
+  NoCollectives();
+  ~NoCollectives();
+  NoCollectives(const NoCollectives&) = delete;
+  NoCollectives& operator=(const NoCollectives&) = delete;
+
+ private:
+  bool before_;
+};
+
 /// Arguments of make_process_group. All ranks must have called join() on the store.
 struct GroupOptions {
   std::shared_ptr<Store> store{};  ///< not needed for a single rank

@@ -23,6 +23,9 @@ class Strategy;
 struct DataModule;
 struct StepOptions;
 
+/// Results of predict_step, by loader and batch.
+using Predictions = std::vector<std::vector<Tensor>>;
+
 /// Passed to every callback hook: the state of the run, the options that a hook may change, and the token that stops
 /// the run. A pointer is null where it does not apply; `optimizers` and `step_options` are set during fit only.
 struct RunContext {

@@ -82,6 +82,10 @@ class LevinModule : public nn::Module {
   /// which it is reset. A validation_step only needs `auc.update(scores, target)` followed by `log("val_auc", auc)`.
   void log(std::string_view name, metrics::Metric& metric, const LogOptions& options = {});
 
+  /// The logarithm, which the functions above would otherwise hide from a step.
+  static Tensor log(const Tensor& x);
+  static double log(double x);
+
   /// Records several values with the same options.
   void log_dict(const std::vector<std::pair<std::string, Tensor>>& values, const LogOptions& options = {});
 

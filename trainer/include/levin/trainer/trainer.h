@@ -32,8 +32,6 @@ class Trainer {
   /// Metrics by name, one map for each loader. With several loaders the names end in "/dataloader_idx_N"; values logged
   /// in epoch hooks or with add_dataloader_idx = false are in every map.
   using Results = std::vector<std::map<std::string, double>>;
-  /// Results of predict_step, by loader and batch.
-  using Predictions = std::vector<std::vector<Tensor>>;
 
   /// Returns the metrics of one pass. Without `data`, uses those of the last fit. With `ckpt_path`, loads its weights
   /// first. Throws UsageError without a loader, or if the module lacks the step.

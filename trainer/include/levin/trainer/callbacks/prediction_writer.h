@@ -13,7 +13,7 @@ class BasePredictionWriter : public Callback {
   explicit BasePredictionWriter(WriteInterval interval = WriteInterval::batch) : interval_(interval) {}
   virtual void write_on_batch_end(RunContext&, const Tensor& /*prediction*/, const Batch&, int /*index*/) {}
   /// `predictions` are those of each loader, by batch.
-  virtual void write_on_epoch_end(RunContext&, const std::vector<std::vector<Tensor>>& /*predictions*/) {}
+  virtual void write_on_epoch_end(RunContext&, const Predictions& /*predictions*/) {}
 
   void on_predict_epoch_start(RunContext& run) override;
   void on_predict_batch_end(RunContext& run, const Batch& batch, int index) override;
@@ -21,7 +21,7 @@ class BasePredictionWriter : public Callback {
 
  private:
   WriteInterval interval_;
-  std::vector<std::vector<Tensor>> predictions_;
+  Predictions predictions_;
 };
 
 /// Writes npy files: predictions_rank0_batch000012.npy after each batch, or predictions_rank0.npy at the end, with all
@@ -33,7 +33,7 @@ class PredictionWriter : public BasePredictionWriter {
   explicit PredictionWriter(std::filesystem::path output_dir, WriteInterval interval = WriteInterval::batch);
   void setup(RunContext& run) override;
   void write_on_batch_end(RunContext& run, const Tensor& prediction, const Batch& batch, int index) override;
-  void write_on_epoch_end(RunContext& run, const std::vector<std::vector<Tensor>>& predictions) override;
+  void write_on_epoch_end(RunContext& run, const Predictions& predictions) override;
 
  private:
   std::filesystem::path dir_;

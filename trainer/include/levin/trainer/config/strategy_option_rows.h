@@ -21,7 +21,8 @@ LEVIN_DDP_OPTION(bool, post_local_gradient_allreduce, true, "post_local_gradient
 #ifndef LEVIN_HOROVOD_OPTION
 #define LEVIN_HOROVOD_OPTION(type, name, value, flag, help, ...)
 #endif
-LEVIN_HOROVOD_OPTION(bool, scale_lr, true, "scale_lr", "horovod: multiply learning rates by the number of ranks")
+LEVIN_HOROVOD_OPTION(bool, scale_lr, true, "scale_lr",
+                     "horovod: multiply learning rates, and the base rates of schedulers, by the number of ranks")
 LEVIN_HOROVOD_OPTION(std::string, gradient_compression, "none", "gradient_compression",
                      "horovod: compression of gradients", .choices = {"none", "fp16"})
 LEVIN_HOROVOD_OPTION(std::optional<double>, fusion_threshold_mb, {}, "fusion_threshold_mb",
@@ -34,7 +35,9 @@ LEVIN_HOROVOD_OPTION(std::optional<double>, cycle_time_ms, {}, "cycle_time_ms",
 #define LEVIN_BAGUA_OPTION(type, name, value, flag, help, ...)
 #endif
 LEVIN_BAGUA_OPTION(std::string, algorithm, "gradient_allreduce", "bagua_algorithm",
-                   "bagua: algorithm of the ranks' communication",
+                   "bagua: ranks average gradients exactly (gradient_allreduce) or in 8 bits (bytegrad), Adam's "
+                   "momentum in 8 bits (qadam), or weights: with their peers (decentralized), in 8 bits with two "
+                   "neighbours (low_precision_decentralized), in the background (async)",
                    .choices = {"gradient_allreduce", "bytegrad", "decentralized", "low_precision_decentralized",
                                "qadam", "async"})
 LEVIN_BAGUA_OPTION(std::string, peers, "all", "bagua_peers", "bagua decentralized: which ranks average weights",
