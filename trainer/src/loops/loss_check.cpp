@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -32,14 +33,13 @@ std::string description(const std::string& name, const nn::Module& module) {
   return text;
 }
 
-/// Throws Found in the first module whose output is not finite.
+/// Throws Found in the first module with an output that is not finite.
 class OutputHooks {
  public:
   explicit OutputHooks(nn::Module& root) {
     for (const auto& [path, module] : root.named_modules())
-      handles_.push_back(module->register_forward_hook([name = path](nn::Module& m, const auto&, const Tensor& output) {
-        if (!is_finite(output)) throw Found{description(name, m)};
-        return Tensor();
+      handles_.push_back(module->register_forward_hook([name = path](nn::Module& m, const auto&, const auto& outputs) {
+        if (!std::ranges::all_of(outputs, is_finite)) throw Found{description(name, m)};
       }));
   }
   ~OutputHooks() {
@@ -167,7 +167,7 @@ void LossCheck::forward_again(const Suspect& suspect, nn::Module& network) const
   // Its logged values are dropped with it.
   ReplicaRun(run_.module)
       .step(0, run_.module, run_.precision->convert(suspect.batch),
-            [&](std::size_t, LevinModule&, const Batch& batch) { return std::vector<Tensor>{network(batch[0])}; });
+            [&](std::size_t, LevinModule&, const Batch& batch) { return network.call({batch[0]}); });
 }
 
 }  // namespace levin
