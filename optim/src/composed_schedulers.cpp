@@ -71,7 +71,7 @@ void ChainedScheduler::start() { apply(); }
 
 void ChainedScheduler::step() {
   advance();
-  for (std::size_t k = 0; k < count(); ++k) scheduler(k).step_chained();
+  for (std::size_t k = 0; k < count(); ++k) scheduler(k).step();
 }
 
 }  // namespace levin::optim

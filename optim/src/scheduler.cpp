@@ -42,16 +42,19 @@ void Scheduler::apply() {
   for (std::size_t i = 0; i < base_lrs_.size(); ++i) (*groups_)[i]["lr"] = lr(i);
 }
 
-void Scheduler::step() {
-  ++last_epoch_;
+void Scheduler::start() {
+  const std::vector<double> current = rates(*groups_);
   apply();
+  for (std::size_t i = 0; i < base_lrs_.size(); ++i)
+    if (base_lrs_[i] != 0 && current[i] != base_lrs_[i]) (*groups_)[i]["lr"] = current[i] * (lr(i) / base_lrs_[i]);
 }
 
-void Scheduler::step_chained() {
+void Scheduler::step() {
   const std::vector<double> current = rates(*groups_);
   std::vector<double> own;
   for (std::size_t i = 0; i < base_lrs_.size(); ++i) own.push_back(lr(i));
-  step();
+  ++last_epoch_;
+  apply();
   for (std::size_t i = 0; i < own.size(); ++i)
     if (own[i] != 0 && current[i] != own[i]) (*groups_)[i]["lr"] = current[i] * (lr(i) / own[i]);
 }
@@ -89,13 +92,13 @@ void Scheduler::load_state_dict(const StateDict& state) {
 
 LambdaLR::LambdaLR(Optimizer& optimizer, std::function<double(int64_t)> factor)
     : Scheduler(optimizer), factor_(std::move(factor)) {
-  LambdaLR::apply();
+  start();
 }
 double LambdaLR::lr(std::size_t i) const { return base_lr(i) * factor_(last_epoch()); }
 
 MultiplicativeLR::MultiplicativeLR(Optimizer& optimizer, std::function<double(int64_t)> factor)
     : Scheduler(optimizer), factor_(std::move(factor)) {
-  MultiplicativeLR::apply();
+  start();
 }
 double MultiplicativeLR::lr(std::size_t i) const {
   if (steps_ > last_epoch()) product_ = 1.0, steps_ = 0;
@@ -105,7 +108,7 @@ double MultiplicativeLR::lr(std::size_t i) const {
 
 StepLR::StepLR(Optimizer& optimizer, const Options& options) : Scheduler(optimizer), options_(options) {
   require_at_least("StepLR", "step_size", static_cast<double>(options.step_size), 1);
-  StepLR::apply();
+  start();
 }
 double StepLR::lr(std::size_t i) const {
   return base_lr(i) * std::pow(options_.gamma, static_cast<double>(last_epoch() / options_.step_size));
@@ -115,7 +118,7 @@ MultiStepLR::MultiStepLR(Optimizer& optimizer, const Options& options) : Schedul
   if (!std::ranges::is_sorted(options.milestones))
     throw ValueError(fmt::format("[MultiStepLR] the milestones {} are not in order. Sort them.",
                                  fmt::join(options.milestones, ", ")));
-  MultiStepLR::apply();
+  start();
 }
 double MultiStepLR::lr(std::size_t i) const {
   const auto& all = options_.milestones;
@@ -124,7 +127,7 @@ double MultiStepLR::lr(std::size_t i) const {
 }
 
 ExponentialLR::ExponentialLR(Optimizer& optimizer, double gamma) : Scheduler(optimizer), gamma_(gamma) {
-  ExponentialLR::apply();
+  start();
 }
 double ExponentialLR::lr(std::size_t i) const {
   return base_lr(i) * std::pow(gamma_, static_cast<double>(last_epoch()));
@@ -133,7 +136,7 @@ double ExponentialLR::lr(std::size_t i) const {
 ConstantLR::ConstantLR(Optimizer& optimizer, const Options& options) : Scheduler(optimizer), options_(options) {
   if (!(options.factor >= 0 && options.factor <= 1))
     throw ValueError(fmt::format("[ConstantLR] factor is {}. Give a value from 0 to 1.", options.factor));
-  ConstantLR::apply();
+  start();
 }
 double ConstantLR::lr(std::size_t i) const {
   return last_epoch() < options_.total_iters ? base_lr(i) * options_.factor : base_lr(i);
@@ -141,7 +144,7 @@ double ConstantLR::lr(std::size_t i) const {
 
 PolynomialLR::PolynomialLR(Optimizer& optimizer, const Options& options) : Scheduler(optimizer), options_(options) {
   require_at_least("PolynomialLR", "total_iters", static_cast<double>(options.total_iters), 1);
-  PolynomialLR::apply();
+  start();
 }
 double PolynomialLR::lr(std::size_t i) const {
   const double done =
@@ -152,7 +155,7 @@ double PolynomialLR::lr(std::size_t i) const {
 CosineAnnealingLR::CosineAnnealingLR(Optimizer& optimizer, int64_t t_max, double eta_min)
     : Scheduler(optimizer), t_max_(t_max), eta_min_(eta_min) {
   require_at_least("CosineAnnealingLR", "t_max", static_cast<double>(t_max), 1);
-  CosineAnnealingLR::apply();
+  start();
 }
 double CosineAnnealingLR::lr(std::size_t i) const {
   const double angle = std::numbers::pi * static_cast<double>(last_epoch()) / static_cast<double>(t_max_);
@@ -163,7 +166,7 @@ CosineAnnealingWarmRestarts::CosineAnnealingWarmRestarts(Optimizer& optimizer, c
     : Scheduler(optimizer), options_(options) {
   require_at_least("CosineAnnealingWarmRestarts", "t_0", static_cast<double>(options.t_0), 1);
   require_at_least("CosineAnnealingWarmRestarts", "t_mult", static_cast<double>(options.t_mult), 1);
-  CosineAnnealingWarmRestarts::apply();
+  start();
 }
 double CosineAnnealingWarmRestarts::lr(std::size_t i) const {
   int64_t step = last_epoch(), period = options_.t_0;
@@ -197,6 +200,11 @@ double CyclicLR::height() const {
 
 double CyclicLR::lr(std::size_t) const { return options_.base_lr + (options_.max_lr - options_.base_lr) * height(); }
 
+void CyclicLR::step() {
+  advance();
+  apply();
+}
+
 void CyclicLR::apply() {
   Scheduler::apply();
   if (options_.cycle_momentum)
@@ -210,7 +218,7 @@ LinearLR::LinearLR(Optimizer& optimizer, const Options& options) : Scheduler(opt
         fmt::format("[LinearLR] start_factor is {}. Give a value above 0 and at most 1.", options.start_factor));
   if (!(options.end_factor >= 0 && options.end_factor <= 1))
     throw ValueError(fmt::format("[LinearLR] end_factor is {}. Give a value from 0 to 1.", options.end_factor));
-  LinearLR::apply();
+  start();
 }
 double LinearLR::lr(std::size_t i) const {
   const double done =
@@ -269,7 +277,8 @@ void OneCycleLR::step() {
     throw ValueError(
         fmt::format("[OneCycleLR] step {} is beyond total_steps = {}. Give the whole run's number of steps.",
                     last_epoch() + 1, options_.total_steps));
-  Scheduler::step();
+  advance();
+  apply();
 }
 
 ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, const Options& options)

@@ -18,7 +18,7 @@ class Ragged final : public Dataset {
   int64_t size() const override { return 5; }
   Sample get(int64_t i, Generator&) const override {
     const std::vector<float> rows(static_cast<std::size_t>(2 * (i + 1)), static_cast<float>(i));
-    return {{from_data(rows, {i + 1, 2}), from_data<int64_t>({i}, {}), from_data(rows, {1, i + 1, 2})}};
+    return {from_data(rows, {i + 1, 2}), from_data<int64_t>({i}, {}), from_data(rows, {1, i + 1, 2})};
   }
 };
 

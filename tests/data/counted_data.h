@@ -15,7 +15,7 @@ class Numbers final : public data::Dataset {
   std::int64_t size() const override { return n_; }
   Sample get(std::int64_t index, Generator& rng) const override {
     if (before_) before_(index);
-    return {{from_data<std::int64_t>({index}, {}), from_data<double>({rng.uniform()}, {})}};
+    return {from_data<std::int64_t>({index}, {}), from_data<double>({rng.uniform()}, {})};
   }
 
  private:

@@ -250,7 +250,7 @@ TEST_CASE("samplers and collate functions") {
                        {.batch_size = 3, .num_workers = workers, .collate = [](std::span<const Sample> samples) {
                           int64_t sum = 0;
                           for (const Sample& s : samples) sum += s[0].item<int64_t>();
-                          return Batch{{from_data<std::int64_t>({sum}, {1})}};
+                          return Batch{from_data<std::int64_t>({sum}, {1})};
                         }});
     std::vector<int64_t> sums;
     for (const Batch& b : summing) sums.push_back(b[0].item<int64_t>());

@@ -25,7 +25,7 @@ ImageDataset images(Transform augment = {}) {
 }  // namespace
 
 TEST_CASE("a batch unpacks and indexes") {
-  Batch b{{from_data<float>({1, 2, 3}, {3}), from_data<std::int64_t>({4, 5, 6}, {3})}};
+  Batch b{from_data<float>({1, 2, 3}, {3}), from_data<std::int64_t>({4, 5, 6}, {3})};
   auto& [x, y] = b;
   CHECK(x.is_same(b[0]));
   CHECK(y.is_same(b[1]));

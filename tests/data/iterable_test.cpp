@@ -33,7 +33,7 @@ class Shards final : public IterableDataset {
       std::optional<Sample> next() override {
         if (at >= size) return std::nullopt;
         if (*hook) (*hook)(first + at);
-        return Sample{{from_data<int64_t>({first + at++}, {}), from_data<double>({offset}, {})}};
+        return Sample{from_data<int64_t>({first + at++}, {}), from_data<double>({offset}, {})};
       }
       int64_t first = 0, size = 0, at = 0;
       double offset = 0;
@@ -49,7 +49,7 @@ class Shards final : public IterableDataset {
 
   Sample prepare(Sample sample, Generator& rng) const override {
     if (on_prepare_) on_prepare_(sample[0].item<int64_t>());
-    return {{sample[0], from_data<double>({sample[1].item<double>() + rng.uniform()}, {})}};
+    return {sample[0], from_data<double>({sample[1].item<double>() + rng.uniform()}, {})};
   }
 
  private:

@@ -26,7 +26,7 @@ class LateRagged final : public Dataset {
   int64_t size() const override { return 6; }
   Sample get(int64_t i, Generator&) const override {
     const int64_t n = i < 3 ? 2 : i + 1;
-    return {{from_data(std::vector<float>(static_cast<std::size_t>(n), static_cast<float>(i)), {n})}};
+    return {from_data(std::vector<float>(static_cast<std::size_t>(n), static_cast<float>(i)), {n})};
   }
 };
 

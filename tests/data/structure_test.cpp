@@ -53,7 +53,7 @@ void check_first(const Batch& batch) {
 }  // namespace
 
 TEST_CASE("a batch of three unpacks by as<3>, and two names for it are an error") {
-  Batch batch{{numbers({1}), numbers({2}), numbers({3})}};
+  Batch batch{numbers({1}), numbers({2}), numbers({3})};
   const auto [x, y, z] = batch.as<3>();
   CHECK(x.is_same(batch[0]));
   CHECK(z.is_same(batch[2]));
@@ -63,7 +63,7 @@ TEST_CASE("a batch of three unpacks by as<3>, and two names for it are an error"
   CHECK(message<ValueError>([&] { [[maybe_unused]] const auto& [a, b] = std::as_const(batch); }) == said);
   CHECK(message<ValueError>([&] { [[maybe_unused]] auto [a, b] = Batch(batch); }) == said);
   CHECK_THROWS_AS(batch.as<2>(), ValueError);
-  const Batch one{{numbers({1})}};
+  const Batch one{numbers({1})};
   CHECK(message<ValueError>([&] { [[maybe_unused]] const auto& [a, b] = one; }).find("holds 1 tensor, and 2") !=
         std::string::npos);
 }
@@ -81,7 +81,7 @@ TEST_CASE("a dictionary is read by key") {
   CHECK(message<ValueError>([&] { [[maybe_unused]] auto& [a, b] = batch; }) ==
         "[batch] a dictionary does not unpack; its keys are image, label. Read batch[\"image\"].");
   CHECK_THROWS_AS(batch.as<2>(), ValueError);
-  const Batch plain{{numbers({1}), numbers({2})}};
+  const Batch plain{numbers({1}), numbers({2})};
   CHECK(message<IndexError>([&] { plain["image"]; }) ==
         "[batch] \"image\" was asked for, but the batch is a list of 2 tensors without keys. Read batch[i], or let the "
         "dataset return Sample::dict.");
@@ -132,7 +132,7 @@ TEST_CASE("samples of different structures, shapes and types are refused with th
   const Sample first = Sample::dict({{"x", numbers({1})}, {"meta", Sample::dict({{"id", number(1)}})}});
   CHECK(said(first, Sample::dict({{"x", numbers({1})}})) ==
         "[collate] sample 1 is {x}, sample 0 is {x, meta: {id}}. Give all samples the same keys and lists.");
-  CHECK(said(first, Sample{{numbers({1}), number(1)}}) ==
+  CHECK(said(first, Sample{numbers({1}), number(1)}) ==
         "[collate] sample 1 is [2 tensors], sample 0 is {x, meta: {id}}. Give all samples the same keys and lists.");
   CHECK(said(first, Sample::dict({{"x", numbers({1})}, {"meta", number(1)}})) ==
         "[collate] sample 1 is {x, meta}, sample 0 is {x, meta: {id}}. Give all samples the same keys and lists.");

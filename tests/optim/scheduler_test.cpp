@@ -1,3 +1,4 @@
+#include "support/comparison.h"
 #include "support/stored_values.h"
 
 #include <levin/autograd/ops.h>
@@ -158,6 +159,7 @@ TEST_CASE("composed schedulers scale the base rates of their parts") {
   Adam a = adam();
   SequentialLR s(a, {2}, ConstantLR(a, {.factor = 0.5, .total_iters = 9}), ExponentialLR(a, 0.5));
   s.scale_base_lrs(4);
+  for (auto& g : a.param_groups()) g["lr"] *= 4;
   s.step();
   CHECK(a.param_groups()[0]["lr"] == 0.2);
   s.step();
@@ -166,13 +168,18 @@ TEST_CASE("composed schedulers scale the base rates of their parts") {
   CHECK(a.param_groups()[0]["lr"] == 0.2);
 }
 
-TEST_CASE("schedulers of one optimizer start from the rate that it was given") {
+TEST_CASE("a scheduler keeps what an earlier one has made of the rate, and its base is the rate that was given") {
   Adam a = adam();
   StepLR first(a, 1, 0.5);
   first.step();
-  ExponentialLR second(a, 1.0);
-  CHECK(a.param_groups()[0]["lr"] == 0.1);
-  CHECK(a.param_groups()[1]["lr"] == 0.02);
+  LinearLR second(a, {.start_factor = 0.5, .total_iters = 2});
+  CHECK(second.state_dict().at("base_lrs.0").item<double>() == 0.1);
+  CHECK(a.param_groups()[0]["lr"] == 0.025);
+  first.step();
+  CHECK(a.param_groups()[0]["lr"] == 0.0125);
+  second.step();
+  CHECK(a.param_groups()[0]["lr"] == approx(0.01875, {.relative = 1e-15}));
+  CHECK(a.param_groups()[1]["lr"] == approx(0.00375, {.relative = 1e-15}));
 }
 
 TEST_CASE("a scheduler works after its optimizer has been moved") {
@@ -267,7 +274,9 @@ TEST_CASE("a loaded scheduler continues from the saved base rates") {
   StepLR first(a, 2, 0.5), second(b, 2, 0.5);
   first.step();
   first.scale_base_lrs(4);
+  for (auto& g : a.param_groups()) g["lr"] *= 4;
   second.load_state_dict(first.state_dict());
+  b.load_state_dict(a.state_dict());
   first.step();
   second.step();
   CHECK(a.param_groups()[0]["lr"] == 0.2);
@@ -280,16 +289,16 @@ TEST_CASE("chained schedulers multiply the changes of their rates, also of a rat
   CosineAnnealingLR cosine(o, 4);
   const auto& group = o.param_groups()[0];
   for (int i = 1; i <= 3; ++i) {
-    decay.step_chained();
-    cosine.step_chained();
+    decay.step();
+    cosine.step();
     const double expected = 0.8 * std::pow(0.5, i / 2) * (1 + std::cos(std::numbers::pi * i / 4)) / 2;
     CHECK(std::abs(group["lr"] - expected) <= 1e-15);
   }
   o.param_groups()[0]["lr"] = 0.1;
-  decay.step_chained();
+  decay.step();
   CHECK(std::abs(group["lr"] - 0.05) <= 1e-15);
   LambdaLR from_zero(o, [](int64_t e) { return static_cast<double>(e); });
   CHECK(group["lr"] == 0);
-  from_zero.step_chained();
+  from_zero.step();
   CHECK(group["lr"] == 0.8);
 }

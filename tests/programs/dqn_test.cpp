@@ -19,12 +19,12 @@ struct DQN : LevinModule {
     auto [state, action, reward, next, done] = batch.as<5>();
     auto [optimizer] = optimizers();
     if (global_step() % sync_every == 0) target.load_state_dict(q.state_dict());
-    auto values = gather(q(state), 1, action.unsqueeze(1)).squeeze(1);
+    auto values = q(state).gather(1, action.unsqueeze(1)).squeeze(1);
     Tensor goal;
     {
       no_grad guard;
       auto best = q(next).argmax(1, true);  // double DQN
-      goal = reward + gamma * gather(target(next), 1, best).squeeze(1) * logical_not(done);
+      goal = reward + gamma * target(next).gather(1, best).squeeze(1) * ~done;
     }
     auto loss = mse_loss(values, goal);
     optimizer.zero_grad();

@@ -63,13 +63,13 @@ TEST_CASE("mistakes: shapes and types") {
         "ignore_index (-100).");
   CHECK(message([&] {
           cross_entropy(logits, randint(0, 3, {4, 1}));
-        }) == "[cross_entropy] target is (4, 1), but an input of (4, 3) needs (4,).");
+        }) == "[cross_entropy] target is (4, 1), expected (4,) for logits of (4, 3).");
   CHECK(message([&] {
           bce_with_logits(randn({4, 1}), randn({4}));
         }) == "[bce_with_logits] target is (4,), logits are (4, 1): they have to be of one size.");
   CHECK(message([&] {
           matmul(x, randint(0, 3, {12, 2}));
-        }) == "[matmul] types differ: a is float32, b is int64. Convert one with x.to(dtype).");
+        }) == "[matmul] a is float32, b is int64: their types have to be equal. Convert with x.to(dtype).");
   CHECK(message([&] { arange(4).mean(); }) ==
         "[mean] needs floating-point values, x is int64; convert it with x.to(kFloat32).");
   CHECK(message([&] {

@@ -55,8 +55,8 @@ Tensor checked_labels(const char* op, const Argument& x, const Tensor& target) {
   expected.erase(class_axis(op, x));
   const Tensor labels = as_int64(op, {"target", target});
   if (labels.sizes() != expected)
-    throw ShapeError(fmt::format("[{}] target is {}, but {} of {} needs {}.", op, to_string(target.sizes()), x.name,
-                                 to_string(x.tensor.sizes()), to_string(expected)));
+    throw ShapeError(fmt::format("[{}] target is {}, expected {} for {} of {}.", op, to_string(target.sizes()),
+                                 to_string(expected), x.name, to_string(x.tensor.sizes())));
   return labels;
 }
 

@@ -161,7 +161,7 @@ Sample ImageDataset::get(int64_t index, Generator& rng) const {
   const Tensor bytes = bytes_of(index, rng);
   Tensor image = empty(bytes.sizes(), {.dtype = kFloat32});  // (C, H, W)
   convert(bytes.data<std::uint8_t>(), image.data<float>(), bytes.size(1) * bytes.size(2));
-  return {{image, row(labels_, index)}};
+  return {image, row(labels_, index)};
 }
 
 Batch ImageDataset::get_batch(std::span<const int64_t> indices, const Generator& epoch_rng) const {
@@ -179,7 +179,7 @@ Batch ImageDataset::get_batch(std::span<const int64_t> indices, const Generator&
       convert(bytes + indices[static_cast<std::size_t>(i)] * numbers, out + i * numbers, pixels);
     }
   });
-  return {{std::move(batch), std::move(labels)}};
+  return {std::move(batch), std::move(labels)};
 }
 
 std::vector<Subset> random_split(DatasetPtr dataset, std::span<const int64_t> sizes, Generator rng) {

@@ -120,7 +120,7 @@ void InMemoryDataset::read(const DatasetPtr& dataset, int num_workers) {
   for (const Batch& batch : loader) {
     const auto count = static_cast<std::size_t>(batch.size());
     for (std::size_t i = 0; i < count; ++i, ++read) {
-      Sample sample{.entries = batch.entries};
+      Sample sample({}, batch.entries);
       for (std::size_t at = i; at < batch.tensors.size(); at += count) sample.tensors.push_back(batch.tensors[at]);
       if (read > 0 && !(entries_.empty() && batch.entries.empty())) sample = arranged_as(first, sample);
       if (read == 0) {

@@ -195,7 +195,7 @@ Sample TextDataset::get(int64_t index, Generator&) const {
   const std::span<const int64_t> all(numbers_);
   const auto own =
       all.subspan(static_cast<std::size_t>(begins_[i]), static_cast<std::size_t>(begins_[i + 1] - begins_[i]));
-  Sample sample{{from_data(own, {static_cast<int64_t>(own.size())})}};
+  Sample sample{from_data(own, {static_cast<int64_t>(own.size())})};
   if (!labels_.empty()) sample.tensors.push_back(from_data<int64_t>({labels_[i]}, {}));
   return sample;
 }
@@ -218,7 +218,7 @@ TokenBlockDataset::TokenBlockDataset(Tensor tokens, int64_t block_size, int64_t 
 Sample TokenBlockDataset::get(int64_t index, Generator&) const {
   detail::check_index(index, size());
   const int64_t begin = tokens_.storage_offset() + index * stride_;
-  return {{alias(tokens_, {block_}, {1}, begin), alias(tokens_, {block_}, {1}, begin + 1)}};
+  return {alias(tokens_, {block_}, {1}, begin), alias(tokens_, {block_}, {1}, begin + 1)};
 }
 
 std::vector<std::string> read_lines(const std::filesystem::path& path) {

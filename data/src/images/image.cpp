@@ -177,7 +177,7 @@ Sample ImageFolder::get(int64_t index, Generator& rng) const {
   const auto i = static_cast<std::size_t>(index);
   Tensor image = read_image(files_[i], mode_);
   if (transform_) image = transform_(image, rng);
-  return {{image, from_data<int64_t>({targets_[i]}, {})}};
+  return {image, from_data<int64_t>({targets_[i]}, {})};
 }
 
 }  // namespace levin::data

@@ -124,9 +124,9 @@ Batch Batch::part(int i) const {
   if (entries.empty()) return *this;
   const auto at = static_cast<std::size_t>(i);
   const BatchEntry& entry = entries[at];
-  return {.tensors{tensors.begin() + begin_of(at), tensors.begin() + entry.end},
-          .entries = entry.entries,
-          .dataloader_idx = i};
+  Batch value({tensors.begin() + begin_of(at), tensors.begin() + entry.end}, entry.entries);
+  value.dataloader_idx = i;
+  return value;
 }
 
 Batch Batch::part(std::string_view key) const {
@@ -182,7 +182,7 @@ Batch default_collate(std::span<const Sample> given) {
   if (given.empty()) return {};
   std::vector<Sample> copies;
   const std::span<const Sample> samples = detail::arranged(given, copies);
-  Batch batch{.entries = samples[0].entries};
+  Batch batch({}, samples[0].entries);
   for (std::size_t place = 0; place < samples[0].tensors.size(); ++place)
     batch.tensors.push_back(stack_place(samples, place));
   return batch;

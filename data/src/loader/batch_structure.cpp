@@ -78,7 +78,7 @@ bool same_structure(const Sample& a, const Sample& b) {
 }
 
 Sample arranged_as(const Sample& first, const Sample& sample, std::size_t index) {
-  Sample out{.entries = first.entries};
+  Sample out({}, first.entries);
   if (arrange(first.entries, first.tensors.size(), sample.entries, sample.tensors, out.tensors)) return out;
   if (first.entries.empty() && sample.entries.empty()) {
     throw ShapeError(fmt::format("[collate] sample {} has {} tensors, sample 0 has {}. Give all samples as many.",

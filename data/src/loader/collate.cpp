@@ -132,7 +132,8 @@ Collate pad_collate(PadOptions options) {
 
 Collate list_collate() {
   return [](std::span<const Sample> given) {
-    Batch batch{.samples = static_cast<int64_t>(given.size())};
+    Batch batch;
+    batch.samples = static_cast<int64_t>(given.size());
     if (given.empty()) return batch;
     std::vector<Sample> copies;
     const std::span<const Sample> samples = detail::arranged(given, copies);

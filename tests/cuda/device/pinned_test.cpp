@@ -50,8 +50,8 @@ TEST_CASE("page-locked copies hold the same values") {
 TEST_CASE("data/pin_memory_overlap" * LEVIN_HOLDS_A_STREAM) {
   const cuda::Stream compute = cuda::current_stream(0), copies = detail::copy_stream_of(0);
   const Tensor on_device = empty({1000}, {.device = kCuda});
-  const Batch pinned{{cuda::pin_memory(counting(1000)), cuda::pin_memory(counting(10, 5))}};
-  const Batch pageable{{counting(1000)}};
+  const Batch pinned{cuda::pin_memory(counting(1000)), cuda::pin_memory(counting(10, 5))};
+  const Batch pageable{counting(1000)};
   cuda::synchronize();
   Batch moved;
   {

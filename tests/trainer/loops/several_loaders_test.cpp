@@ -93,7 +93,7 @@ TEST_CASE("fit takes several validation loaders; the sanity check, limits and co
 
 TEST_CASE("a batch that a transfer hook makes keeps the index of its loader") {
   struct Rewrites : ByLoader {
-    Batch on_after_batch_transfer(Batch batch) override { return {{batch[0], batch[1]}}; }
+    Batch on_after_batch_transfer(Batch batch) override { return {batch[0], batch[1]}; }
   } model;
   data::DataLoader a = points(4), b = points(4);
   Trainer(quiet()).validate(model, Loaders{a, b});

@@ -82,7 +82,7 @@ TEST_CASE("precision/fp64_gradcheck: the whole mlp, loss and all, at 1e-6") {
   ToyModule mlp({.dropout = 0.0});
   const auto precision = make_precision("64-true");
   precision->setup(mlp);
-  const Batch batch = precision->convert(Batch{{randn({5, 6}), randint(0, 3, {5})}});
+  const Batch batch = precision->convert(Batch{randn({5, 6}), randint(0, 3, {5})});
   CHECK(batch[0].dtype() == kFloat64);
   std::vector<Tensor> leaves = {batch[0].detach().requires_grad_()};
   for (const auto& p : mlp.parameters()) leaves.push_back(p);

@@ -18,7 +18,10 @@ namespace levin {
 
 SWALR::SWALR(optim::Optimizer& optimizer, std::vector<double> swa_lrs, std::int64_t anneal_epochs,
              optim::Anneal strategy)
-    : Scheduler(optimizer, current_lrs(optimizer)), swa_lrs_(std::move(swa_lrs)), anneal_epochs_(anneal_epochs), strategy_(strategy) {
+    : Scheduler(optimizer, current_lrs(optimizer)),
+      swa_lrs_(std::move(swa_lrs)),
+      anneal_epochs_(anneal_epochs),
+      strategy_(strategy) {
   const std::size_t given = swa_lrs_.size();
   if (given == 1) swa_lrs_.resize(groups().size(), swa_lrs_[0]);
   if (swa_lrs_.size() != groups().size())

@@ -81,15 +81,12 @@ std::string Optimizers::prefix(std::size_t i) { return i == 0 ? "" : fmt::format
 
 void Optimizers::step_scheduler(std::optional<double> metric, std::size_t k) {
   const Scheduled& s = schedulers_.at(k);
-  const bool alone = std::ranges::count(schedulers_, s.optimizer, &Scheduled::optimizer) == 1;
   if (s.plateau && !metric)
     throw UsageError("[scheduler] a plateau scheduler steps by the value it monitors. Give step() that value.");
   if (s.plateau)
     s.plateau->step(*metric);
-  else if (alone)
-    s.scheduler->step();
   else
-    s.scheduler->step_chained();
+    s.scheduler->step();
 }
 
 StateDict Optimizers::joined(const std::vector<StateDict>& states) {

@@ -37,6 +37,12 @@ struct BatchValue {
 /// The tensors of one batch, each with the samples along axis 0. Two unpack by `auto& [x, y] = batch`, more by as<N>().
 /// A dictionary is read by key, and `batch.part("meta")["id"]` reads one inside of another.
 struct Batch {
+  Batch() = default;
+  /// `Sample{image, label}`: a list of tensors.
+  Batch(std::initializer_list<Tensor> list) : tensors(list) {}          // NOLINT: implicit, as is the next
+  Batch(std::vector<Tensor> list, std::vector<BatchEntry> groups = {})  // NOLINT
+      : tensors(std::move(list)), entries(std::move(groups)) {}
+
   std::vector<Tensor> tensors{};      ///< the tensors of all entries, depth first
   std::vector<BatchEntry> entries{};  ///< how they are grouped; empty for a list of tensors
   int64_t samples = -1;               ///< number of samples if it is not that of the first tensor's rows, else -1
@@ -45,7 +51,7 @@ struct Batch {
   /// Returns a dictionary: `Sample::dict({{"image", image}, {"boxes", {corners, classes}}})`. Throws ValueError for a
   /// key that is empty or given twice.
   static Batch dict(const std::vector<std::pair<std::string, BatchValue>>& values);
-  /// Returns a list, of which values may be lists and dictionaries themselves. `Batch{{x, y}}` is a list of tensors.
+  /// Returns a list, of which values may be lists and dictionaries themselves. `Batch{x, y}` is a list of tensors.
   static Batch list(const std::vector<BatchValue>& values);
 
   /// Returns `tensors[i]`; throws IndexError with the number of tensors.

@@ -9,7 +9,11 @@
 
 namespace levin::optim {
 
-/// Base class: the learning rate as a function of the number of steps. Construction sets the initial rate.
+/// Base class: the learning rate as a function of the number of steps.
+///
+/// Several schedulers of one optimizer work together, as PyTorch's chainable ones do: the constructor and step()
+/// multiply the current rates by the change of this scheduler's own, also where the caller has set them. OneCycleLR and
+/// CyclicLR set their rates.
 class Scheduler {
  public:
   virtual ~Scheduler();
@@ -18,11 +22,8 @@ class Scheduler {
   Scheduler& operator=(const Scheduler&) = delete;
   Scheduler& operator=(Scheduler&&) = delete;
 
+  /// A rate of this scheduler's own that was 0 replaces the current one.
   virtual void step();
-  /// Steps one of several schedulers of an optimizer, as PyTorch's chainable schedulers do: multiplies the current
-  /// rates by the change of this scheduler's own, where step() sets them. A rate that was 0 becomes this scheduler's
-  /// own.
-  void step_chained();
   int64_t last_epoch() const { return last_epoch_; }
   /// Multiplies the base rates; the groups change with the next step. Rates that are options of a scheduler
   /// (OneCycleLR's max_lr) do not change.
@@ -42,8 +43,11 @@ class Scheduler {
   static std::vector<double> current_lrs(const Optimizer& optimizer);
   /// Returns the learning rate of group i after last_epoch() steps.
   virtual double lr(std::size_t i) const = 0;
-  /// Writes the rates (and any other scheduled settings) to the groups. To be called at the end of constructors.
+  /// Writes the scheduler's own rates (and any other scheduled settings) to the groups.
   virtual void apply();
+  /// Sets the rates of step 0, times what earlier schedulers have made of the rate. To be called at the end of
+  /// constructors.
+  void start();
   std::vector<ParamGroup>& groups() const { return *groups_; }
   double base_lr(std::size_t i) const { return base_lrs_[i]; }
   /// Counts a step without changing the groups.
@@ -239,6 +243,7 @@ class CyclicLR : public Scheduler {
  public:
   using Options = CyclicLROptions;
   CyclicLR(Optimizer& optimizer, const Options& options);
+  void step() override;
 
  protected:
   double lr(std::size_t i) const override;

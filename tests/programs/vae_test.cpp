@@ -1,0 +1,60 @@
+#include "programs/programs.h"
+
+using namespace levin;
+using levin::test::Losses, levin::test::numbers;
+
+namespace {
+
+struct Encoder : nn::Layer<Encoder> {
+  nn::Sequential& body;
+  nn::Linear& mean;
+  nn::Linear& logvar;
+
+  Encoder(int64_t inputs, int64_t latent)
+      : body(add<nn::Sequential>("body", nn::Linear(inputs, 32), nn::Tanh())),
+        mean(add<nn::Linear>("mean", 32, latent)),
+        logvar(add<nn::Linear>("logvar", 32, latent)) {}
+
+  std::pair<Tensor, Tensor> forward(Tensor x) {
+    auto h = body(x);
+    return {mean(h), logvar(h)};
+  }
+};
+
+struct VAE : LevinModule {
+  Encoder& encoder;
+  nn::Sequential& decoder;
+
+  VAE(int64_t inputs, int64_t latent)
+      : encoder(add<Encoder>("encoder", inputs, latent)),
+        decoder(add<nn::Sequential>("decoder", nn::Linear(latent, 32), nn::Tanh(), nn::Linear(32, inputs))) {}
+
+  StepOutput training_step(const Batch& batch, int) override {
+    auto [x, noise] = batch;
+    auto [mean, logvar] = encoder(x);
+    auto z = mean + noise * exp(0.5 * logvar);
+    auto sum = binary_cross_entropy_with_logits(decoder(z), x, {.reduction = Reduction::sum});
+    auto reconstruction = sum / batch.size();
+    auto kl = -0.5 * (1 + logvar - square(mean) - exp(logvar)).sum(1).mean();
+    log_dict({{"reconstruction", reconstruction}, {"kl", kl}});
+    return reconstruction + kl;
+  }
+  Tensor predict_step(const Batch& batch, int) override { return sigmoid(decoder(encoder(batch[0]).first)); }
+  Optimizers configure_optimizers() override { return optim::Adam(parameters(), 3e-3); }
+};
+
+void run(TrainerConfig config) {
+  data::TensorDataset data({(numbers({64, 49}, 5) > 0).to(kFloat32), numbers({64, 4}, 6)});
+  data::DataLoader loader(data, {.batch_size = 16});
+  VAE vae(49, 4);
+  config.max_epochs = 5;
+  config.callbacks = {Losses("vae")};
+  Trainer trainer(config);
+  trainer.fit(vae, loader);
+  auto images = cat(trainer.predict(vae, loader)[0]);
+  levin::test::check_result("vae/predicted", images.mean().item<double>());
+}
+
+}  // namespace
+
+TEST_CASE("a variational autoencoder trains and predicts as in PyTorch") { levin::test::in_both_precisions(run); }
