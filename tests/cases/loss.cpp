@@ -195,11 +195,11 @@ OpCase class_case(bool logits) {
                [=] {
                  call(ones({1, 10}), tensor<int64_t>({-1}));
                }},
-              {tag + " target is (4,), but " + name + " of (5, 3) needs (5,)",
+              {tag + " target is (4,), expected (5,) for " + name + " of (5, 3)",
                [=] {
                  call(ones({5, 3}), zeros({4}, {.dtype = kInt64}));
                }},
-              {tag + " target is (1,), but " + name + " of (3,) needs ()",
+              {tag + " target is (1,), expected () for " + name + " of (3,)",
                [=] {
                  call(ones({3}), zeros({1}, {.dtype = kInt64}));
                }},
