@@ -164,7 +164,8 @@ TensorFunction reference_of(const Args& a, double decay,
       double& p = x[0].data<double>()[i];
       double* slots[kernels::kOptimSlots] = {};
       for (std::size_t k = 2; k < x.size(); ++k) slots[k - 2] = x[k].data<double>() + i;
-      update(a, p, x[1].data<double>()[i] * (a.maximize ? -1 : 1) + decay * p, slots);
+      const double g = x[1].data<double>()[i] * (a.maximize ? -1 : 1);
+      update(a, p, decay == 0 ? g : g + decay * p, slots);
     }
     return without_gradient(x);
   };
@@ -187,7 +188,7 @@ void adadelta(const kernels::AdadeltaStepArgs& a, double& p, double g, double** 
 void adamax(const kernels::AdamaxStepArgs& a, double& p, double g, double** s) {
   double &m = *s[0], &u = *s[1];
   m += (1 - a.beta1) * (g - m);
-  u = std::max(a.beta2 * u, std::abs(g) + a.eps);
+  u = std::isnan(g) || std::isnan(u) ? NAN : std::max(a.beta2 * u, std::abs(g) + a.eps);
   p -= a.lr / (1 - std::pow(a.beta1, kStep)) * m / u;
 }
 
