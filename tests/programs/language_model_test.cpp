@@ -26,45 +26,32 @@ struct Characters : data::Dataset {
 };
 
 struct Block : nn::Module {
-  const int64_t heads;
-  nn::LayerNorm& norm1;
-  nn::Linear& qkv;
-  nn::Linear& out;
-  nn::LayerNorm& norm2;
-  nn::Sequential& mlp;
-
-  Block(int64_t width, int64_t heads_)
-      : heads(heads_),
-        norm1(add<nn::LayerNorm>("norm1", Shape{width})),
-        qkv(add<nn::Linear>("qkv", width, 3 * width)),
-        out(add<nn::Linear>("out", width, width)),
-        norm2(add<nn::LayerNorm>("norm2", Shape{width})),
-        mlp(add<nn::Sequential>("mlp", nn::Linear(width, 4 * width), nn::GELU(), nn::Linear(4 * width, width))) {}
+  int64_t width, heads;
+  Block(int64_t w, int64_t h) : width(w), heads(h) {}
+  nn::LayerNorm& norm1 = add<nn::LayerNorm>("norm1", width);
+  nn::Linear& qkv = add<nn::Linear>("qkv", width, 3 * width);
+  nn::Linear& out = add<nn::Linear>("out", width, width);
+  nn::LayerNorm& norm2 = add<nn::LayerNorm>("norm2", width);
+  nn::Sequential& mlp =
+      add<nn::Sequential>("mlp", nn::Linear(width, 4 * width), nn::GELU(), nn::Linear(4 * width, width));
 
   Tensor forward(const Tensor& input) override {
-    const int64_t b = input.size(0), t = input.size(1), w = input.size(2);
-    auto parts = qkv(norm1(input)).view({b, t, 3, heads, w / heads}).permute({2, 0, 3, 1, 4});
+    const int64_t b = input.size(0), t = input.size(1);
+    auto parts = qkv(norm1(input)).view({b, t, 3, heads, width / heads}).permute({2, 0, 3, 1, 4});
     auto y = scaled_dot_product_attention(parts[0], parts[1], parts[2], {.is_causal = true});
-    auto x = input + out(y.transpose(1, 2).reshape({b, t, w}));
+    auto x = input + out(y.transpose(1, 2).reshape({b, t, width}));
     return x + mlp(norm2(x));
   }
 };
 
 struct LanguageModel : LevinModule {
-  nn::Embedding& tokens;
-  nn::Embedding& positions;
-  nn::Sequential& blocks;
-  nn::LayerNorm& norm;
-  nn::Linear& head;
-
-  LanguageModel(int64_t symbols, int64_t length, int64_t width = 32)
-      : tokens(add<nn::Embedding>("tokens", symbols, width)),
-        positions(add<nn::Embedding>("positions", length, width)),
-        blocks(add<nn::Sequential>("blocks", Block(width, 4), Block(width, 4))),
-        norm(add<nn::LayerNorm>("norm", Shape{width})),
-        head(add<nn::Linear>("head", width, symbols, {.bias = false})) {
-    head.weight = tokens.weight;
-  }
+  int64_t symbols, length, width = 32;
+  LanguageModel(int64_t s, int64_t n) : symbols(s), length(n) { head.weight = tokens.weight; }
+  nn::Embedding& tokens = add<nn::Embedding>("tokens", symbols, width);
+  nn::Embedding& positions = add<nn::Embedding>("positions", length, width);
+  nn::Sequential& blocks = add<nn::Sequential>("blocks", Block(width, 4), Block(width, 4));
+  nn::LayerNorm& norm = add<nn::LayerNorm>("norm", width);
+  nn::Linear& head = add<nn::Linear>("head", width, symbols, {.bias = false});
 
   Tensor forward(const Tensor& x) override { return head(norm(blocks(tokens(x) + positions(arange(x.size(1)))))); }
   StepOutput training_step(const Batch& batch, int) override {

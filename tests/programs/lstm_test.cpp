@@ -8,14 +8,10 @@ namespace {
 using State = std::pair<Tensor, Tensor>;
 
 struct LSTMCell : nn::Layer<LSTMCell> {
-  const int64_t hidden;
-  nn::Linear& x2h;
-  nn::Linear& h2h;
-
-  LSTMCell(int64_t inputs, int64_t hidden_)
-      : hidden(hidden_),
-        x2h(add<nn::Linear>("x2h", inputs, 4 * hidden)),
-        h2h(add<nn::Linear>("h2h", hidden, 4 * hidden)) {}
+  int64_t inputs, hidden;
+  LSTMCell(int64_t x, int64_t h) : inputs(x), hidden(h) {}
+  nn::Linear& x2h = add<nn::Linear>("x2h", inputs, 4 * hidden);
+  nn::Linear& h2h = add<nn::Linear>("h2h", hidden, 4 * hidden);
 
   State forward(const Tensor& x, const State& state) {
     auto gates = (x2h(x) + h2h(state.first)).chunk(4, 1);

@@ -6,14 +6,11 @@ using levin::test::Losses, levin::test::numbers;
 namespace {
 
 struct Encoder : nn::Layer<Encoder> {
-  nn::Sequential& body;
-  nn::Linear& mean;
-  nn::Linear& logvar;
-
-  Encoder(int64_t inputs, int64_t latent)
-      : body(add<nn::Sequential>("body", nn::Linear(inputs, 32), nn::Tanh())),
-        mean(add<nn::Linear>("mean", 32, latent)),
-        logvar(add<nn::Linear>("logvar", 32, latent)) {}
+  int64_t inputs, latent;
+  Encoder(int64_t x, int64_t z) : inputs(x), latent(z) {}
+  nn::Sequential& body = add<nn::Sequential>("body", nn::Linear(inputs, 32), nn::Tanh());
+  nn::Linear& mean = add<nn::Linear>("mean", 32, latent);
+  nn::Linear& logvar = add<nn::Linear>("logvar", 32, latent);
 
   std::pair<Tensor, Tensor> forward(Tensor x) {
     auto h = body(x);
@@ -22,12 +19,10 @@ struct Encoder : nn::Layer<Encoder> {
 };
 
 struct VAE : LevinModule {
-  Encoder& encoder;
-  nn::Sequential& decoder;
-
-  VAE(int64_t inputs, int64_t latent)
-      : encoder(add<Encoder>("encoder", inputs, latent)),
-        decoder(add<nn::Sequential>("decoder", nn::Linear(latent, 32), nn::Tanh(), nn::Linear(32, inputs))) {}
+  int64_t inputs, latent;
+  VAE(int64_t x, int64_t z) : inputs(x), latent(z) {}
+  Encoder& encoder = add<Encoder>("encoder", inputs, latent);
+  nn::Sequential& decoder = add<nn::Sequential>("decoder", nn::Linear(latent, 32), nn::Tanh(), nn::Linear(32, inputs));
 
   StepOutput training_step(const Batch& batch, int) override {
     auto [x, noise] = batch;

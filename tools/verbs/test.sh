@@ -107,7 +107,6 @@ fi
 # Leaks are errors in the debug preset, the first race ends a program; a stall is one everywhere.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1} TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1}
 TSAN_OPTIONS+=:suppressions=$PWD/tests/tsan_suppressions.txt
-export LSAN_OPTIONS=${LSAN_OPTIONS:-suppressions=$PWD/tests/lsan_suppressions.txt:print_suppressions=0}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 limit=${LEVIN_TEST_TIMEOUT:-900}
 [ "$preset" != cuda ] || export CUDA_MODULE_LOADING=EAGER # tests block streams while kernels are launched
