@@ -6,22 +6,18 @@ using levin::test::Losses, levin::test::numbers;
 namespace {
 
 struct Block : nn::Module {
-  nn::Conv2d& conv1;
-  nn::BatchNorm2d& bn1;
-  nn::Conv2d& conv2;
-  nn::BatchNorm2d& bn2;
+  int64_t in, out, stride;
+  Block(int64_t i, int64_t o, int64_t s) : in(i), out(o), stride(s) {
+    if (stride == 1 && in == out) return;
+    shortcut.push_back(nn::Conv2d(in, out, 1, {.stride = stride, .bias = false}));
+    shortcut.push_back(nn::BatchNorm2d(out));
+  }
+  nn::Conv2d& conv1 = add<nn::Conv2d>("conv1", in, out, 3, {.stride = stride, .padding = 1, .bias = false});
+  nn::BatchNorm2d& bn1 = add<nn::BatchNorm2d>("bn1", out);
+  nn::Conv2d& conv2 = add<nn::Conv2d>("conv2", out, out, 3, {.padding = 1, .bias = false});
+  nn::BatchNorm2d& bn2 = add<nn::BatchNorm2d>("bn2", out);
   nn::Sequential& shortcut = add<nn::Sequential>("shortcut");
 
-  Block(int64_t in, int64_t out, int64_t stride)
-      : conv1(add<nn::Conv2d>("conv1", in, out, 3, {.stride = stride, .padding = 1, .bias = false})),
-        bn1(add<nn::BatchNorm2d>("bn1", out)),
-        conv2(add<nn::Conv2d>("conv2", out, out, 3, {.padding = 1, .bias = false})),
-        bn2(add<nn::BatchNorm2d>("bn2", out)) {
-    if (stride != 1 || in != out) {
-      shortcut.push_back(nn::Conv2d(in, out, 1, {.stride = stride, .bias = false}));
-      shortcut.push_back(nn::BatchNorm2d(out));
-    }
-  }
   Tensor forward(const Tensor& x) override {
     auto y = relu(bn1(conv1(x)));
     return relu(bn2(conv2(y)) + shortcut(x));
