@@ -8,6 +8,7 @@
 #include <atomic>
 
 #include "live_nodes.h"
+#include "saved_tensors.h"
 
 namespace levin {
 
@@ -108,6 +109,12 @@ void Context::save_one(const Tensor& t, bool is_output, int index) {
       s.tensor = t;
     } else {
       s.tensor = alias(t, t.sizes(), t.strides(), t.storage_offset());
+      if (const auto& functions = saved_tensor_functions()) {
+        no_grad guard;
+        s.packed = std::make_unique<PackedTensor>(functions->pack(s.tensor), functions,
+                                                  TensorMeta{t.sizes(), t.dtype(), t.device()});
+        s.tensor = {};
+      }
       if (!is_output && meta) {
         s.grad_fn = current_grad_fn(t, *meta);
         s.output = meta->output;
@@ -123,14 +130,15 @@ Tensor Context::saved(int i) const {
     throw GradError(fmt::format("[{}] backward ran a second time through a graph whose saved values are gone; pass "
                                 "retain_graph = true to the first one.", node->name()));
   const Saved& s = saved_[i];
-  if (!s.tensor.defined()) return {};
-  if (s.tensor.version() != s.version)
+  if (!s.tensor.defined() && !s.packed) return {};
+  const Tensor value = s.packed ? s.packed->unpack(node->name()) : s.tensor;
+  if (!s.packed && value.version() != s.version)
     throw GradError(fmt::format("[{}] a tensor of shape {} needed for its gradient was changed in place: it is at "
                                 "version {}, expected {}. Use the out-of-place operation, or clone it first.",
-                                node->name(), to_string(s.tensor.sizes()), s.tensor.version(), s.version));
+                                node->name(), to_string(value.sizes()), value.version(), s.version));
   const NodePtr history = s.is_output ? NodePtr(const_cast<Node*>(node)) : s.grad_fn;
-  if (!history || !grad_enabled()) return s.tensor;
-  Tensor t = alias(s.tensor, s.tensor.sizes(), s.tensor.strides(), s.tensor.storage_offset());
+  if (!history || !grad_enabled()) return value;
+  Tensor t = alias(value, value.sizes(), value.strides(), value.storage_offset());
   set_history(t, history, s.output);
   return t;
 }

@@ -22,7 +22,8 @@ namespace {
 #include <levin/kernels/reduction_rows.h>
 
 bool same(const Tensor& a, const Tensor& b) {
-  return a.dtype() == b.dtype() && a.sizes() == b.sizes() && a.to_vector<double>() == b.to_vector<double>();
+  return a.dtype() == b.dtype() && a.sizes() == b.sizes() && (!a.is_floating() || equal(isnan(a), isnan(b))) &&
+         nan_to_num(a.detach()).to_vector<double>() == nan_to_num(b.detach()).to_vector<double>();
 }
 bool same(const ValuesIndices& a, const ValuesIndices& b) {
   return same(a.values, b.values) && same(a.indices, b.indices);
@@ -220,6 +221,89 @@ TEST_CASE("PyTorch's methods are members: views, indexing and sorting") {
   CHECK_METHOD(x, triu, 1);
   CHECK_METHOD(x, flip, 1);
   CHECK_METHOD(x, flip, {0, 1});
+}
+
+TEST_CASE("PyTorch's methods are members: compositions") {
+  const Tensor x = tensor({{0.5, 0.25, 0.75}, {0.1, 0.9, 0.3}}), v = x[0], square_matrix = mm(x, x.t());
+  const Tensor whole = tensor({{3, 1, 2}, {0, 5, 4}}), places = tensor<int64_t>({1, 0}), one = tensor<int64_t>({0, 1});
+  CHECK_METHOD(x, frac);
+  CHECK_METHOD(x, isposinf);
+  CHECK_METHOD(x, isneginf);
+  CHECK_METHOD(x, signbit);
+  CHECK(x.equal(x.clone()));
+  CHECK_FALSE(x.equal(x.clone() + 1));
+  CHECK_METHOD(x, fmod, 0.2);
+  CHECK_METHOD(x, fmod, x.flip(0));
+  CHECK_METHOD(x, logaddexp, x.flip(0));
+  CHECK_METHOD(x, logaddexp2, x.flip(0));
+  CHECK_METHOD(x, xlogy, x.flip(0));
+  CHECK_METHOD(x, ldexp, whole);
+  CHECK_METHOD(x, heaviside, x);
+  CHECK_METHOD(whole, bitwise_left_shift, whole);
+  CHECK_METHOD(whole, bitwise_right_shift, whole);
+  CHECK_METHOD(x, clamp, x.flip(0), x.flip(1));
+  CHECK_METHOD(x, logit);
+  CHECK_METHOD(x, logit, 0.2);
+  CHECK_METHOD(x, nan_to_num);
+  CHECK_METHOD(v, dot, v);
+  CHECK_METHOD(v, vdot, v);
+  CHECK_METHOD(x, inner, x);
+  CHECK_METHOD(x, mv, v);
+  CHECK_METHOD(v, outer, v);
+  CHECK_METHOD(x, kron, x);
+  CHECK_METHOD(places, addmv, whole, whole[0], 1, 2);
+  CHECK_METHOD(x, addr, x.select(1, 0), v, 2);
+  CHECK_METHOD(x.unsqueeze(0), baddbmm, square_matrix.unsqueeze(0), x.unsqueeze(0));
+  CHECK_METHOD(x, addbmm, square_matrix.unsqueeze(0), x.unsqueeze(0));
+  CHECK_METHOD(x, cross, x.flip(0));
+  CHECK_METHOD(square_matrix, matrix_power, 3);
+  CHECK_METHOD(x, nansum, 1);
+  CHECK_METHOD(x, nanmean);
+  CHECK_METHOD(whole, count_nonzero, 0);
+  CHECK_METHOD(x, dist, x.flip(0));
+  CHECK_METHOD(x, median);
+  CHECK_METHOD(x, median, 1);
+  CHECK_METHOD(x, mode, 0);
+  CHECK_METHOD(x, kthvalue, 2);
+  CHECK_METHOD(x, quantile, 0.3);
+  CHECK_METHOD(x, quantile, tensor({0.3, 0.5}), 1);
+  CHECK_METHOD(x, cumprod, 1);
+  CHECK_METHOD(x, logcumsumexp, 1);
+  CHECK_METHOD(x, cummax, 1);
+  CHECK_METHOD(x, cummin, 1);
+  CHECK_METHOD(x, diff);
+  CHECK_METHOD(whole[0], bincount);
+  CHECK_METHOD(x, histc, 4);
+  CHECK_METHOD(x, ravel);
+  CHECK_METHOD(v, expand_as, x);
+  CHECK_METHOD(x, view_as, x.t());
+  CHECK_METHOD(x, reshape_as, x.t());
+  CHECK_METHOD(v, broadcast_to, {2, 3});
+  CHECK_METHOD(x, unflatten, 1, {3, 1});
+  CHECK_METHOD(x, movedim, 0, 1);
+  CHECK_METHOD(x, moveaxis, 0, 1);
+  CHECK_METHOD(x, swapaxes, 0, 1);
+  CHECK_METHOD(x, swapdims, 0, 1);
+  CHECK_METHOD(x, diagonal);
+  CHECK_METHOD(x, tensor_split, 2, 1);
+  CHECK_METHOD(x, tensor_split, std::vector<int64_t>{1}, 1);
+  CHECK_METHOD(x, fliplr);
+  CHECK_METHOD(x, flipud);
+  CHECK_METHOD(x, rot90);
+  CHECK_METHOD(x, roll, {1});
+  CHECK_METHOD(x, repeat, {2, 1});
+  CHECK_METHOD(x, tile, {2});
+  CHECK_METHOD(x, repeat_interleave, 2);
+  CHECK_METHOD(x, repeat_interleave, places, 0);
+  CHECK_METHOD(x, diag);
+  CHECK_METHOD(x, diagflat);
+  CHECK_METHOD(x, diag_embed);
+  CHECK_METHOD(x, trace);
+  CHECK_METHOD(x, take, places);
+  CHECK_METHOD(x, take_along_dim, places.unsqueeze(1), 1);
+  CHECK_METHOD(x, index_fill, 0, places, 2);
+  CHECK_METHOD(x, index_copy, 0, one, x.flip(0));
+  CHECK_METHOD(x, masked_scatter, x > 0.5, x);
 }
 
 TEST_CASE("PyTorch's methods are members: random numbers in place") {

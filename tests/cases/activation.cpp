@@ -76,6 +76,28 @@ std::vector<OpCase> activation_cases() {
                      "logsigmoid", logsigmoid,
                      [](double x) { return std::min(x, 0.0) - std::log1p(std::exp(-std::abs(x))); }, wide),
                  "F.logsigmoid(x0)"),
+      with_torch(unary_case(
+                     "selu", selu,
+                     [](double x) {
+                       return 1.0507009873554804934193349852946 *
+                              (x > 0 ? x : 1.6732632423543772848170429916717 * std::expm1(x));
+                     },
+                     kinked),
+                 "F.selu(x0)"),
+      with_torch(unary_case(
+                     "hardsigmoid", hardsigmoid, [](double x) { return std::min(std::max(x + 3, 0.0), 6.0) / 6; },
+                     alive(away_from(uniform(-5, 5), {-3, 3}), 1.5)),
+                 "F.hardsigmoid(x0)"),
+      with_torch(unary_case(
+                     "hardswish", hardswish, [](double x) { return x * std::min(std::max(x + 3, 0.0), 6.0) / 6; },
+                     alive(away_from(uniform(-5, 5), {-3, 3}), 1.5)),
+                 "F.hardswish(x0)"),
+      with_torch(unary_case(
+                     "mish", mish, [](double x) { return x * std::tanh(std::log1p(std::exp(x))); }, wide),
+                 "F.mish(x0)"),
+      with_torch(unary_case(
+                     "softsign", softsign, [](double x) { return x / (1 + std::abs(x)); }, away_from(wide, {0})),
+                 "F.softsign(x0)"),
       with_types(unary_case("sigmoid", sigmoid, logistic, wide), kAllTypes, Output::floating),
       with_types(unary_case("tanh", tanh, std::tanh, wide), kAllTypes, Output::floating),
       dropout_case()};

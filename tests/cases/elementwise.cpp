@@ -54,6 +54,16 @@ std::vector<OpCase> functions() {
       with_types(unary_case("cos", cos, std::cos, wide), kNumericTypes, Output::floating),
       unary_case("tan", tan, std::tan, uniform(-1.3, 1.3)),
       with_types(unary_case("erf", erf, std::erf, wide), kNumericTypes, Output::floating),
+      with_types(unary_case("erfc", erfc, std::erfc, wide), kNumericTypes, Output::floating),
+      with_types(unary_case("exp2", exp2, std::exp2, wide), kNumericTypes, Output::floating),
+      unary_case("asin", asin, std::asin, uniform(-0.9, 0.9)),
+      unary_case("acos", acos, std::acos, uniform(-0.9, 0.9)),
+      with_types(unary_case("atan", atan, std::atan, wide), kNumericTypes, Output::floating),
+      with_types(unary_case("sinh", sinh, std::sinh, wide), kNumericTypes, Output::floating),
+      with_types(unary_case("cosh", cosh, std::cosh, alive(wide, 1.5)), kNumericTypes, Output::floating),
+      with_types(unary_case("asinh", asinh, std::asinh, wide), kNumericTypes, Output::floating),
+      unary_case("acosh", acosh, std::acosh, uniform(1.2, 4)),
+      unary_case("atanh", atanh, std::atanh, uniform(-0.9, 0.9)),
       with_types(as_step(unary_case("floor", floor, std::floor, between, 0)), kNumericTypes),
       with_types(as_step(unary_case("ceil", ceil, std::ceil, between, 0)), kNumericTypes),
       with_types(as_step(unary_case("round", round, half_even, between, 0)), kNumericTypes),
@@ -101,10 +111,18 @@ std::vector<OpCase> arithmetic() {
       with_types(binary_case(
                      "atan2", atan2, [](double a, double b) { return std::atan2(a, b); }, not_zero, not_zero, 4),
                  kFloatTypes)};
+  list.push_back(with_types(
+      binary_case(
+          "hypot", hypot, [](double a, double b) { return std::hypot(a, b); }, not_zero, not_zero, 4),
+      kFloatTypes));
+  list.push_back(with_types(
+      binary_case(
+          "copysign", copysign, [](double a, double b) { return std::copysign(a, b); }, not_zero, not_zero, 0),
+      kFloatTypes));
   list[2].tolerance = list[0].tolerance = {.ulps = 1};
   list[1].tolerance = {.ulps = 1, .scale = 6};
   for (OpCase& c : list)
-    if (c.name == "remainder" || c.name == "atan2" || c.name == "div" || c.name == "pow")
+    if (c.name == "remainder" || c.name == "atan2" || c.name == "div" || c.name == "pow" || c.name == "hypot")
       c.grad_tolerance = {.ulps = 16, .scale = 8};
   list[0].errors = {{"[add] shapes (2, 3) and (4,) do not broadcast", [] { add(ones({2, 3}), ones({4})); }},
                     {"is undefined", [] { add(ones({2}), Tensor()); }}};

@@ -31,14 +31,16 @@ bool mentions(const std::string& text, const std::string& part) { return text.fi
 using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(const std::vector<Tensor>&)>;
 
 /// Compares ten steps with the run stored by make_values.py.
-void check_against_pytorch(const std::string& name, const StoredValues& stored, const MakeOptimizer& make) {
-  const std::vector<Tensor> params = {formula(7, 1).to(DType::f64).requires_grad_(),
-                                      formula(20, 2).to(DType::f64).requires_grad_()};
+void check_against_pytorch(const std::string& name, const StoredValues& stored, const MakeOptimizer& make,
+                           const std::vector<Shape>& sizes = {{7}, {20}}) {
+  const auto values = [&](std::size_t i, int64_t salt) {
+    return formula(sizes[i].numel(), salt).to(DType::f64).reshape(sizes[i]);
+  };
+  const std::vector<Tensor> params = {values(0, 1).requires_grad_(), values(1, 2).requires_grad_()};
   const auto optimizer = make(params);
   for (int step = 0; step < 10; ++step) {
     for (std::size_t i = 0; i < 2; ++i)
-      params[i].set_grad(params[i].detach() * 0.5 +
-                         formula(params[i].numel(), 100 + 10 * step + static_cast<int64_t>(i)).to(DType::f64));
+      params[i].set_grad(params[i].detach() * 0.5 + values(i, 100 + 10 * step + static_cast<int64_t>(i)));
     if (step == 4) params[1].set_grad({});
     optimizer->step();
     for (std::size_t i = 0; i < 2; ++i) {
@@ -60,7 +62,7 @@ MakeOptimizer make(const typename O::Options& options) {
 
 TEST_CASE("ten steps of each optimizer match PyTorch's") {
   const StoredValues stored = read_stored_values("optimizers.txt");
-  CHECK(stored.size() == 25 * 3 * 2 + 2);
+  CHECK(stored.size() == 30 * 3 * 2 + 2);
   check_against_pytorch("sgd", stored, make<optim::SGD>({.lr = 0.1}));
   check_against_pytorch("sgd_momentum", stored,
                         make<optim::SGD>({.lr = 0.1, .momentum = 0.9, .dampening = 0.1, .weight_decay = 0.05}));
@@ -113,6 +115,26 @@ TEST_CASE("ten steps of each optimizer match PyTorch's") {
   check_against_pytorch(
       "asgd_average", stored,
       make<optim::ASGD>({.lr = 0.05, .lambd = 0.1, .alpha = 0.5, .t0 = 3, .weight_decay = 0.1, .maximize = true}));
+  check_against_pytorch("nadam", stored, make<optim::NAdam>({}));
+  check_against_pytorch("nadam_decay", stored,
+                        make<optim::NAdam>({.lr = 0.05,
+                                            .betas = {0.8, 0.95},
+                                            .eps = 1e-4,
+                                            .weight_decay = 0.1,
+                                            .momentum_decay = 0.1,
+                                            .maximize = true}));
+  check_against_pytorch("nadam_decoupled", stored,
+                        make<optim::NAdam>({.lr = 0.05, .weight_decay = 0.1, .decoupled_weight_decay = true}));
+  const std::vector<Shape> matrices = {{7, 1}, {4, 5}};
+  check_against_pytorch("muon", stored, make<optim::Muon>({.lr = 0.05}), matrices);
+  check_against_pytorch("muon_plain", stored,
+                        make<optim::Muon>({.lr = 0.05,
+                                           .weight_decay = 0.2,
+                                           .momentum = 0.8,
+                                           .nesterov = false,
+                                           .ns_steps = 3,
+                                           .match_rms_adamw = true}),
+                        matrices);
 }
 
 TEST_CASE("Lion steps by the sign of the interpolated gradient") {

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Makes the stored PyTorch values that the tests compare with. Needs PyPI's torch; the tests do not.
 
-usage: LEVIN_DUMP_INPUTS=inputs.txt levin_ops_tests -tc="*PyTorch*" && make_values.py inputs.txt
+usage: LEVIN_DUMP_INPUTS=inputs.txt levin_ops_tests -tc="*PyTorch*" && make_values.py operations inputs.txt
+       make_values.py optimizers | schedulers | training | modules
 
-Writes, beside itself:
+Writes, beside itself, the file of that name:
   operations.txt   outputs and gradients of the operation cases that name a PyTorch expression
   optimizers.txt   parameters over ten steps of each optimizer
   schedulers.txt   learning rates (and momenta) over the steps of each scheduler
@@ -59,38 +60,63 @@ def cotangent(like, output):
     return formula(like.numel(), 1000 + output).to(like.dtype).reshape(like.shape)
 
 
+def stored_blocks():
+    """Returns the lines of each case in operations.txt."""
+    blocks = {}
+    path = HERE / "operations.txt"
+    for line in path.read_text().splitlines(keepends=True) if path.exists() else []:
+        blocks.setdefault(line.split(" ", 1)[0].rpartition("/")[0], []).append(line)
+    return blocks
+
+
+def evaluate(out, block, inputs):
+    """Writes the outputs and gradients of one case."""
+    names = {f"x{i}": t for i, t in enumerate(inputs)}
+    result = eval(block["eval"], {"torch": torch, "F": F, "math": math, "nn": nn, "n": len(inputs)} | names)
+    write_line(out, f"{block['case']}/inputs", torch.tensor(int(block["fingerprint"])))
+    result = list(result) if isinstance(result, (tuple, list)) else [result]
+    for i, y in enumerate(result):
+        write_line(out, f"{block['case']}/out{i}", y)
+    loss = [(y, cotangent(y, i)) for i, y in enumerate(result) if y.requires_grad]
+    wanted = [(i, t) for i, t in enumerate(inputs) if t.requires_grad]
+    grads = [None] * len(wanted)
+    if loss and wanted:
+        try:
+            grads = torch.autograd.grad([y for y, _ in loss], [t for _, t in wanted], [c for _, c in loss],
+                                        allow_unused=True)
+        except RuntimeError as e:  # scatter: an index smaller than its source
+            print(f"{block['case']}: PyTorch has no gradient: {e}", file=sys.stderr)
+            write_line(out, f"{block['case']}/no_gradients", torch.tensor(1))
+            wanted = []
+    for (i, t), g in zip(wanted, grads):  # a gradient that PyTorch leaves out is zero
+        write_line(out, f"{block['case']}/grad{i}", torch.zeros_like(t) if g is None else g)
+
+
 def operations(path):
-    """Each block: `case NAME`, `fingerprint N`, `eval EXPRESSION`, `input grad|plain ...` lines, `end`."""
+    """Each block: `case NAME`, `fingerprint N`, `eval EXPRESSION`, `input grad|plain ...` lines, `end`.
+
+    Values of cases whose fingerprint is unchanged are kept.
+    """
+    kept = stored_blocks()
     block, inputs = {}, []
+    text = pathlib.Path(path).read_text()
     with open(HERE / "operations.txt", "w") as out:
-        for line in open(path):
-            word, _, rest = line.rstrip("\n").partition(" ")
+        for line in text.splitlines():
+            word, _, rest = line.partition(" ")
             if word in ("case", "eval", "fingerprint"):
                 block[word] = rest
             elif word == "input":
-                grad, _, text = rest.partition(" ")
-                t = read_line(text)
-                inputs.append(t.requires_grad_(grad == "grad"))
+                inputs.append(rest)
             elif word == "end":
-                names = {f"x{i}": t for i, t in enumerate(inputs)}
-                result = eval(block["eval"], {"torch": torch, "F": F, "math": math, "nn": nn, "n": len(inputs)} | names)
-                write_line(out, f"{block['case']}/inputs", torch.tensor(int(block["fingerprint"])))
-                result = list(result) if isinstance(result, (tuple, list)) else [result]
-                for i, y in enumerate(result):
-                    write_line(out, f"{block['case']}/out{i}", y)
-                loss = [(y, cotangent(y, i)) for i, y in enumerate(result) if y.requires_grad]
-                wanted = [(i, t) for i, t in enumerate(inputs) if t.requires_grad]
-                grads = [None] * len(wanted)
-                if loss and wanted:
+                lines = kept.get(block["case"], [])
+                if lines and lines[0].split()[-1] == block["fingerprint"]:
+                    out.writelines(lines)
+                else:
+                    values = [(grad, read_line(rest)) for grad, _, rest in (i.partition(" ") for i in inputs)]
                     try:
-                        grads = torch.autograd.grad([y for y, _ in loss], [t for _, t in wanted], [c for _, c in loss],
-                                                    allow_unused=True)
-                    except RuntimeError as e:  # scatter: an index smaller than its source
-                        print(f"{block['case']}: PyTorch has no gradient: {e}", file=sys.stderr)
-                        write_line(out, f"{block['case']}/no_gradients", torch.tensor(1))
-                        wanted = []
-                for (i, t), g in zip(wanted, grads):  # a gradient that PyTorch leaves out is zero
-                    write_line(out, f"{block['case']}/grad{i}", torch.zeros_like(t) if g is None else g)
+                        evaluate(out, block, [t.requires_grad_(grad == "grad") for grad, t in values])
+                    except Exception as e:
+                        print(f"{block['case']}: {block['eval']}: {e}", file=sys.stderr)
                 block, inputs = {}, []
 
 
@@ -128,14 +154,26 @@ def optimizers():
         "asgd_average": (torch.optim.ASGD, dict(lr=0.05, lambd=0.1, alpha=0.5, t0=3, weight_decay=0.1,
                                                 maximize=True)),
     }
+    kinds |= {
+        "nadam": (torch.optim.NAdam, dict()),
+        "nadam_decay": (torch.optim.NAdam, dict(lr=0.05, betas=(0.8, 0.95), eps=1e-4, weight_decay=0.1,
+                                                momentum_decay=0.1, maximize=True)),
+        "nadam_decoupled": (torch.optim.NAdam, dict(lr=0.05, weight_decay=0.1, decoupled_weight_decay=True)),
+        "muon": (torch.optim.Muon, dict(lr=0.05)),
+        "muon_plain": (torch.optim.Muon, dict(lr=0.05, momentum=0.8, nesterov=False, ns_steps=3, weight_decay=0.2,
+                                              adjust_lr_fn="match_rms_adamw")),
+    }
     torch.set_default_dtype(torch.float64)  # ASGD keeps its rate in the default type
+    torch.Tensor.bfloat16 = lambda self: self.clone()  # Muon's iteration, without its rounding
     with open(HERE / "optimizers.txt", "w") as out:
         for name, (kind, arguments) in kinds.items():
-            params = [nn.Parameter(formula(n, salt).double()) for n, salt in ((7, 1), (20, 2))]
-            optimizer = kind(params, foreach=False, **arguments)
+            shapes = ((7, 1), (4, 5)) if name.startswith("muon") else (7, 20)
+            params = [nn.Parameter(formula(math.prod([s] if isinstance(s, int) else s), salt).double().reshape(s))
+                      for salt, s in enumerate(shapes, 1)]
+            optimizer = kind(params, **({} if name.startswith("muon") else dict(foreach=False)), **arguments)
             for step in range(10):
                 for i, p in enumerate(params):
-                    p.grad = (p.detach() * 0.5 + formula(p.numel(), 100 + 10 * step + i).double())
+                    p.grad = (p.detach() * 0.5 + formula(p.numel(), 100 + 10 * step + i).double().reshape(p.shape))
                 if step == 4:
                     params[1].grad = None
                 optimizer.step()
@@ -239,8 +277,5 @@ def training():
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    optimizers()
-    schedulers()
-    training()
-    if len(sys.argv) > 1:
-        operations(sys.argv[1])
+    {"operations": operations, "optimizers": optimizers, "schedulers": schedulers,
+     "training": training}[sys.argv[1]](*sys.argv[2:])

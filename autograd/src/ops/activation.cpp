@@ -91,6 +91,18 @@ Tensor silu_second(const Tensor& x) {
   return mul(slope, add(mul(x, rsub(mul(s, 2), 1)), 2));
 }
 
+Tensor selu_second(const Tensor& x) {
+  constexpr double scale = 1.0507009873554804934193349852946, alpha = 1.6732632423543772848170429916717;
+  return masked_fill(mul(exp(x), scale * alpha), gt(x, 0), 0);
+}
+
+Tensor mish_second(const Tensor& x) {
+  // f = x t with t = tanh(softplus(x)): t' = s (1 - t^2), f'' = 2 t' + x t''
+  const Tensor s = sigmoid(x), t = tanh(softplus(x)), rest = rsub(square(t), 1);
+  const Tensor bend = sub(mul(s, rsub(s, 1)), mul(mul(t, square(s)), 2));
+  return mul(rest, add(mul(s, 2), mul(x, bend)));
+}
+
 Tensor softplus_second(const Tensor& x, double beta, double threshold) {
   const Tensor scaled = mul(x, beta), s = sigmoid(scaled);
   return masked_fill(mul(mul(s, rsub(s, 1)), beta), gt(scaled, threshold), 0);
@@ -136,6 +148,31 @@ Tensor leaky_relu(const Tensor& x, double negative_slope) {
 Tensor elu(const Tensor& x, double alpha) {
   require_floating("elu", x);
   return activate(elu_activation, x, alpha);
+}
+
+Tensor selu(const Tensor& x) {
+  require_floating("selu", x);
+  return activate(selu_activation, x);
+}
+
+Tensor hardsigmoid(const Tensor& x) {
+  require_floating("hardsigmoid", x);
+  return activate(hardsigmoid_activation, x);
+}
+
+Tensor hardswish(const Tensor& x) {
+  require_floating("hardswish", x);
+  return activate(hardswish_activation, x);
+}
+
+Tensor mish(const Tensor& x) {
+  require_floating("mish", x);
+  return activate(mish_activation, x);
+}
+
+Tensor softsign(const Tensor& x) {
+  require_floating("softsign", x);
+  return activate(softsign_activation, x);
 }
 
 Tensor gelu(const Tensor& x, Approximate approximate) {

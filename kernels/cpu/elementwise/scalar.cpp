@@ -16,6 +16,7 @@ namespace math {
 using namespace integer_math;
 using integer_math::pow;
 using std::atan2;
+using std::hypot;
 using std::pow;
 }  // namespace math
 using integer_math::floored_quotient;

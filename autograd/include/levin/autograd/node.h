@@ -15,6 +15,7 @@
 namespace levin {
 
 class Node;
+struct PackedTensor;
 using NodePtr = IntrusivePtr<Node>;
 
 /// Gradients with respect to the inputs of an operation, in their order; an undefined tensor means none.
@@ -84,6 +85,7 @@ class Context {
     std::uint32_t output = 0;
     std::uint32_t version = 0;
     bool is_output = false;
+    OwnedPtr<PackedTensor> packed;  ///< instead of the tensor, under saved_tensors_hooks
   };
   void save_one(const Tensor& t, bool is_output, int index);
 

@@ -283,6 +283,32 @@ Tensor atan2(const Tensor& y, const Tensor& x) {
   return angle;
 }
 
+Tensor hypot(const Tensor& a, const Tensor& b) {
+  const DType t = floating_type(result_type(a, b));
+  Tensor y = binary(kernels::hypot, "hypot", a, b, t, t);
+  if (Context* c = record("hypot", y, {a, b}, [](Context& k, const Tensor& g) -> Grads {
+        const Tensor length = k.saved(2);
+        return {k.needs(0) ? mul(g, div(k.saved(0), length)) : Tensor(),
+                k.needs(1) ? mul(g, div(k.saved(1), length)) : Tensor()};
+      })) {
+    c->save(a, b);
+    c->save_output(y);
+  }
+  return y;
+}
+
+Tensor copysign(const Tensor& a, const Tensor& b) {
+  const DType t = floating_type(result_type(a, b));
+  Tensor y = binary(kernels::copysign, "copysign", a, b, t, t);
+  if (Context* c = record("copysign", y, {a, b}, [](Context& k, const Tensor& g) -> Grads {
+        if (!k.needs(0)) return {Tensor(), zeros_like(g)};
+        const Tensor magnitude = k.saved(0), sign_change = mul(sign(magnitude), copysign(ones_like(g), k.saved(1)));
+        return {mul(g, sign_change), k.needs(1) ? zeros_like(g) : Tensor()};
+      }))
+    c->save(a, b);
+  return y;
+}
+
 #define LEVIN_BITWISE_ROW(name, ...)                                        \
   Tensor name(const Tensor& a, const Tensor& b) {                           \
     const DType t = bits_type(#name, result_type(a, b));                    \

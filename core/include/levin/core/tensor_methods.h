@@ -44,16 +44,34 @@ LEVIN_FUNCTION(sin)
 LEVIN_FUNCTION(cos)
 LEVIN_FUNCTION(tan)
 LEVIN_FUNCTION(erf)
+LEVIN_FUNCTION(erfc)
+LEVIN_FUNCTION(exp2)
+LEVIN_FUNCTION(asin)
+LEVIN_FUNCTION(acos)
+LEVIN_FUNCTION(atan)
+LEVIN_FUNCTION(sinh)
+LEVIN_FUNCTION(cosh)
+LEVIN_FUNCTION(asinh)
+LEVIN_FUNCTION(acosh)
+LEVIN_FUNCTION(atanh)
 LEVIN_FUNCTION(relu)
 LEVIN_FUNCTION(sigmoid)
 LEVIN_FUNCTION(tanh)
 #undef LEVIN_FUNCTION
+LEVIN_METHOD_OF_ONE(frac)
+LEVIN_METHOD_OF_ONE(sinc)
+LEVIN_METHOD_OF_ONE(deg2rad)
+LEVIN_METHOD_OF_ONE(rad2deg)
 
 // Properties and conditions.
 LEVIN_METHOD_OF_ONE(isnan)
 LEVIN_METHOD_OF_ONE(isinf)
 LEVIN_METHOD_OF_ONE(isfinite)
 LEVIN_METHOD_OF_ONE(logical_not)
+LEVIN_METHOD_OF_ONE(isposinf)
+LEVIN_METHOD_OF_ONE(isneginf)
+LEVIN_METHOD_OF_ONE(signbit)
+LEVIN_METHOD(bool, equal, (const Tensor& other), other)
 LEVIN_METHOD_OF_BOTH(eq)
 LEVIN_METHOD_OF_BOTH(ne)
 LEVIN_METHOD_OF_BOTH(lt)
@@ -77,6 +95,16 @@ LEVIN_METHOD_OF_BOTH(pow)
 LEVIN_METHOD_OF_TWO(maximum)
 LEVIN_METHOD_OF_TWO(minimum)
 LEVIN_METHOD_OF_TWO(atan2)
+LEVIN_METHOD_OF_BOTH(fmod)
+LEVIN_METHOD_OF_TWO(hypot)
+LEVIN_METHOD_OF_TWO(copysign)
+LEVIN_METHOD_OF_TWO(logaddexp)
+LEVIN_METHOD_OF_TWO(logaddexp2)
+LEVIN_METHOD_OF_TWO(xlogy)
+LEVIN_METHOD_OF_TWO(ldexp)
+LEVIN_METHOD_OF_TWO(heaviside)
+LEVIN_METHOD_OF_TWO(bitwise_left_shift)
+LEVIN_METHOD_OF_TWO(bitwise_right_shift)
 LEVIN_METHOD_OF_BOTH(bitwise_and)
 LEVIN_METHOD_OF_BOTH(bitwise_or)
 LEVIN_METHOD_OF_BOTH(bitwise_xor)
@@ -87,6 +115,11 @@ LEVIN_METHOD(Tensor, addcmul, (const Tensor& a, const Tensor& b, const Scalar& v
 LEVIN_METHOD(Tensor, addcdiv, (const Tensor& a, const Tensor& b, const Scalar& value LEVIN_DEFAULT(1)), a, b, value)
 LEVIN_METHOD(Tensor, clamp,
              (std::optional<Scalar> min, std::optional<Scalar> max LEVIN_DEFAULT(std::nullopt)), min, max)
+LEVIN_METHOD(Tensor, clamp, (const Tensor& min, const Tensor& max LEVIN_DEFAULT({})), min, max)
+LEVIN_METHOD(Tensor, logit, (std::optional<double> eps LEVIN_DEFAULT(std::nullopt)), eps)
+LEVIN_METHOD(Tensor, nan_to_num,
+             (double nan LEVIN_DEFAULT(0.0), std::optional<double> posinf LEVIN_DEFAULT(std::nullopt),
+              std::optional<double> neginf LEVIN_DEFAULT(std::nullopt)), nan, posinf, neginf)
 LEVIN_METHOD(Tensor, masked_fill, (const Tensor& mask, const Scalar& value), mask, value)
 LEVIN_METHOD(Tensor, bernoulli, (Generator* generator LEVIN_DEFAULT(nullptr)), generator)
 LEVIN_METHOD(const Tensor&, uniform_, (double low LEVIN_DEFAULT(0.0), double high LEVIN_DEFAULT(1.0),
@@ -100,6 +133,23 @@ LEVIN_METHOD_OF_TWO(mm)
 LEVIN_METHOD_OF_TWO(bmm)
 LEVIN_METHOD(Tensor, addmm, (const Tensor& a, const Tensor& b, const Scalar& beta LEVIN_DEFAULT(1),
                              const Scalar& alpha LEVIN_DEFAULT(1)), a, b, beta, alpha)
+
+LEVIN_METHOD_OF_TWO(dot)
+LEVIN_METHOD_OF_TWO(vdot)
+LEVIN_METHOD_OF_TWO(inner)
+LEVIN_METHOD_OF_TWO(mv)
+LEVIN_METHOD_OF_TWO(outer)
+LEVIN_METHOD_OF_TWO(kron)
+LEVIN_METHOD(Tensor, addmv, (const Tensor& a, const Tensor& b, const Scalar& beta LEVIN_DEFAULT(1),
+                             const Scalar& alpha LEVIN_DEFAULT(1)), a, b, beta, alpha)
+LEVIN_METHOD(Tensor, addr, (const Tensor& a, const Tensor& b, const Scalar& beta LEVIN_DEFAULT(1),
+                            const Scalar& alpha LEVIN_DEFAULT(1)), a, b, beta, alpha)
+LEVIN_METHOD(Tensor, baddbmm, (const Tensor& a, const Tensor& b, const Scalar& beta LEVIN_DEFAULT(1),
+                               const Scalar& alpha LEVIN_DEFAULT(1)), a, b, beta, alpha)
+LEVIN_METHOD(Tensor, addbmm, (const Tensor& a, const Tensor& b, const Scalar& beta LEVIN_DEFAULT(1),
+                              const Scalar& alpha LEVIN_DEFAULT(1)), a, b, beta, alpha)
+LEVIN_METHOD(Tensor, cross, (const Tensor& other, int64_t axis LEVIN_DEFAULT(-1)), other, axis)
+LEVIN_METHOD(Tensor, matrix_power, (int64_t n), n)
 
 // Reductions and scans; no axes means all.
 #define LEVIN_REDUCTION(name)                                                                                 \
@@ -126,6 +176,28 @@ LEVIN_REDUCTION(amax)
 LEVIN_REDUCTION(amin)
 LEVIN_REDUCTION(any)
 LEVIN_REDUCTION(all)
+LEVIN_REDUCTION(nansum)
+LEVIN_REDUCTION(nanmean)
+LEVIN_METHOD(Tensor, count_nonzero, (const Axes& axes LEVIN_DEFAULT({})), axes)
+LEVIN_METHOD(Tensor, dist, (const Tensor& other, double p LEVIN_DEFAULT(2.0)), other, p)
+LEVIN_METHOD_OF_ONE(median)
+LEVIN_METHOD(ValuesIndices, median, (int64_t axis, bool keepdim LEVIN_DEFAULT(false)), axis, keepdim)
+LEVIN_METHOD(ValuesIndices, mode, (int64_t axis LEVIN_DEFAULT(-1), bool keepdim LEVIN_DEFAULT(false)), axis, keepdim)
+LEVIN_METHOD(ValuesIndices, kthvalue,
+             (int64_t k, int64_t axis LEVIN_DEFAULT(-1), bool keepdim LEVIN_DEFAULT(false)), k, axis, keepdim)
+LEVIN_METHOD(Tensor, quantile, (double q, std::optional<int64_t> axis LEVIN_DEFAULT(std::nullopt),
+                                bool keepdim LEVIN_DEFAULT(false)), q, axis, keepdim)
+LEVIN_METHOD(Tensor, quantile, (const Tensor& q, std::optional<int64_t> axis LEVIN_DEFAULT(std::nullopt),
+                                bool keepdim LEVIN_DEFAULT(false)), q, axis, keepdim)
+LEVIN_METHOD(Tensor, cumprod, (int64_t axis), axis)
+LEVIN_METHOD(Tensor, logcumsumexp, (int64_t axis), axis)
+LEVIN_METHOD(ValuesIndices, cummax, (int64_t axis), axis)
+LEVIN_METHOD(ValuesIndices, cummin, (int64_t axis), axis)
+LEVIN_METHOD(Tensor, diff, (int64_t n LEVIN_DEFAULT(1), int64_t axis LEVIN_DEFAULT(-1)), n, axis)
+LEVIN_METHOD(Tensor, bincount, (const Tensor& weights LEVIN_DEFAULT({}), int64_t minlength LEVIN_DEFAULT(0)), weights,
+             minlength)
+LEVIN_METHOD(Tensor, histc, (int64_t bins LEVIN_DEFAULT(100), double min LEVIN_DEFAULT(0.0),
+                             double max LEVIN_DEFAULT(0.0)), bins, min, max)
 LEVIN_METHOD(Tensor, norm, (double p LEVIN_DEFAULT(2.0), const Axes& axes LEVIN_DEFAULT({}),
                             bool keepdim LEVIN_DEFAULT(false)), p, axes, keepdim)
 LEVIN_METHOD(Tensor, logsumexp, (const Axes& axes, bool keepdim LEVIN_DEFAULT(false)), axes, keepdim)
@@ -169,6 +241,19 @@ LEVIN_METHOD(std::vector<Tensor>, split, (int64_t size, int64_t axis LEVIN_DEFAU
 LEVIN_METHOD(std::vector<Tensor>, split, (const std::vector<int64_t>& sizes, int64_t axis LEVIN_DEFAULT(0)), sizes,
              axis)
 LEVIN_METHOD(std::vector<Tensor>, unbind, (int64_t axis LEVIN_DEFAULT(0)), axis)
+LEVIN_METHOD_OF_ONE(ravel)
+LEVIN_METHOD_OF_TWO(reshape_as)
+LEVIN_METHOD(Tensor, broadcast_to, (const Shape& sizes), sizes)
+LEVIN_METHOD(Tensor, unflatten, (int64_t axis, const Shape& sizes), axis, sizes)
+LEVIN_METHOD(Tensor, movedim, (const Axes& source, const Axes& destination), source, destination)
+LEVIN_METHOD(Tensor, moveaxis, (const Axes& source, const Axes& destination), source, destination)
+LEVIN_METHOD(Tensor, swapaxes, (int64_t a, int64_t b), a, b)
+LEVIN_METHOD(Tensor, swapdims, (int64_t a, int64_t b), a, b)
+LEVIN_METHOD(Tensor, diagonal, (int64_t offset LEVIN_DEFAULT(0), int64_t axis1 LEVIN_DEFAULT(0),
+                                int64_t axis2 LEVIN_DEFAULT(1)), offset, axis1, axis2)
+LEVIN_METHOD(std::vector<Tensor>, tensor_split, (int64_t sections, int64_t axis LEVIN_DEFAULT(0)), sections, axis)
+LEVIN_METHOD(std::vector<Tensor>, tensor_split, (const std::vector<int64_t>& positions, int64_t axis LEVIN_DEFAULT(0)),
+             positions, axis)
 
 // Copies, indexing and sorting.
 LEVIN_METHOD_OF_ONE(clone)
@@ -192,6 +277,27 @@ LEVIN_METHOD(ValuesIndices, topk, (int64_t k, int64_t axis LEVIN_DEFAULT(-1), bo
 LEVIN_METHOD(Tensor, tril, (int64_t diagonal LEVIN_DEFAULT(0)), diagonal)
 LEVIN_METHOD(Tensor, triu, (int64_t diagonal LEVIN_DEFAULT(0)), diagonal)
 LEVIN_METHOD(Tensor, flip, (const Axes& axes), axes)
+LEVIN_METHOD_OF_ONE(fliplr)
+LEVIN_METHOD_OF_ONE(flipud)
+LEVIN_METHOD(Tensor, rot90, (int64_t k LEVIN_DEFAULT(1)), k)
+LEVIN_METHOD(Tensor, roll, (const Shape& shifts, const Axes& axes LEVIN_DEFAULT({})), shifts, axes)
+LEVIN_METHOD(Tensor, repeat, (const Shape& counts), counts)
+LEVIN_METHOD(Tensor, tile, (const Shape& counts), counts)
+LEVIN_METHOD(Tensor, repeat_interleave,
+             (int64_t count, std::optional<int64_t> axis LEVIN_DEFAULT(std::nullopt)), count, axis)
+LEVIN_METHOD(Tensor, repeat_interleave,
+             (const Tensor& counts, std::optional<int64_t> axis LEVIN_DEFAULT(std::nullopt)), counts, axis)
+LEVIN_METHOD(Tensor, diag, (int64_t diagonal LEVIN_DEFAULT(0)), diagonal)
+LEVIN_METHOD(Tensor, diagflat, (int64_t offset LEVIN_DEFAULT(0)), offset)
+LEVIN_METHOD(Tensor, diag_embed, (int64_t offset LEVIN_DEFAULT(0), int64_t axis1 LEVIN_DEFAULT(-2),
+                                  int64_t axis2 LEVIN_DEFAULT(-1)), offset, axis1, axis2)
+LEVIN_METHOD_OF_ONE(trace)
+LEVIN_METHOD(Tensor, take, (const Tensor& index), index)
+LEVIN_METHOD(Tensor, take_along_dim,
+             (const Tensor& index, std::optional<int64_t> axis LEVIN_DEFAULT(std::nullopt)), index, axis)
+LEVIN_METHOD(Tensor, index_fill, (int64_t axis, const Tensor& index, const Scalar& value), axis, index, value)
+LEVIN_METHOD(Tensor, index_copy, (int64_t axis, const Tensor& index, const Tensor& source), axis, index, source)
+LEVIN_METHOD(Tensor, masked_scatter, (const Tensor& mask, const Tensor& source), mask, source)
 
 #undef LEVIN_METHOD_OF_ONE
 #undef LEVIN_METHOD_OF_TWO

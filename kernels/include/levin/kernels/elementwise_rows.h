@@ -39,6 +39,17 @@ LEVIN_UNARY_ROW(log1p, floating, 20, math::log1p(x), float32, x, g / (x + 1))
 LEVIN_UNARY_ROW(sin, floating, 20, math::sin(x), any, x, g * cos(x))
 LEVIN_UNARY_ROW(cos, floating, 20, math::cos(x), any, x, neg(g * sin(x)))
 LEVIN_UNARY_ROW(tan, floating, 20, math::tan(x), float32, y, g * (square(y) + 1))
+LEVIN_UNARY_ROW(exp2, floating, 20, math::exp2(x), float32, y, g * y * std::numbers::ln2)
+LEVIN_UNARY_ROW(asin, floating, 20, math::asin(x), float32, x, g * rsqrt(1 - square(x)))
+LEVIN_UNARY_ROW(acos, floating, 20, math::acos(x), float32, x, neg(g * rsqrt(1 - square(x))))
+LEVIN_UNARY_ROW(atan, floating, 20, math::atan(x), any, x, g / (square(x) + 1))
+LEVIN_UNARY_ROW(sinh, floating, 20, math::sinh(x), float32, x, g * cosh(x))
+LEVIN_UNARY_ROW(cosh, floating, 20, math::cosh(x), float32, x, g * sinh(x))
+LEVIN_UNARY_ROW(asinh, floating, 20, math::asinh(x), any, x, g * rsqrt(square(x) + 1))
+LEVIN_UNARY_ROW(acosh, floating, 20, math::acosh(x), any, x, g * rsqrt(square(x) - 1))
+LEVIN_UNARY_ROW(atanh, floating, 20, math::atanh(x), any, x, g / (1 - square(x)))
+LEVIN_UNARY_ROW(erfc, floating, 20, math::erfc(x), any, x,
+                g * (-2.0 * std::numbers::inv_sqrtpi) * exp(neg(square(x))))
 LEVIN_UNARY_ROW(erf, floating, 20, math::erf(x), any, x,
                 g * (2.0 * std::numbers::inv_sqrtpi) * exp(neg(square(x))))
 #undef LEVIN_UNARY_ROW
@@ -57,6 +68,19 @@ LEVIN_ACTIVATION_ROW(clamp, numeric, 1, math::clamp(x, p0, p1), x,
                      1, math::where(x >= p0 && x <= p1, g, C(0)), Tensor())
 LEVIN_ACTIVATION_ROW(elu, floating, 20, math::where(x > C(0), x, p0 * math::expm1(x)), x,
                      20, math::where(x > C(0), g, g * (p0 * math::exp(x))), masked_fill(exp(x) * p0, x > 0, 0))
+LEVIN_ACTIVATION_ROW(selu, floating, 20, C(kSeluScale) * math::where(x > C(0), x, C(kSeluAlpha) * math::expm1(x)), x,
+                     20, C(kSeluScale) * math::where(x > C(0), g, g * (C(kSeluAlpha) * math::exp(x))),
+                     selu_second(x))
+LEVIN_ACTIVATION_ROW(hardsigmoid, floating, 3, math::clamp(x + C(3), C(0), C(6)) / C(6), x,
+                     3, math::where(x > C(-3) && x < C(3), g / C(6), C(0)), Tensor())
+LEVIN_ACTIVATION_ROW(hardswish, floating, 4, x * math::clamp(x + C(3), C(0), C(6)) / C(6), x,
+                     4, math::where(x < C(-3), C(0), math::where(x > C(3), g, g * (x / C(3) + C(0.5)))),
+                     logical_and(x > -3, x < 3).to(x.dtype()) / 3)
+LEVIN_ACTIVATION_ROW(mish, floating, 30, x * tanh_of_softplus(x), x,
+                     30, g * mish_slope(x), mish_second(x))
+LEVIN_ACTIVATION_ROW(softsign, floating, 3, x / (math::abs(x) + C(1)), x,
+                     3, g / math::mul(math::abs(x) + C(1), math::abs(x) + C(1)),
+                     sign(x) * -2 / pow(abs(x) + 1, 3))
 LEVIN_ACTIVATION_ROW(sigmoid, floating, 20, math::sigmoid(x), y,
                      3, g * (y * (C(1) - y)), 1 - y * 2)
 LEVIN_ACTIVATION_ROW(tanh, floating, 20, math::tanh(x), y,
@@ -85,6 +109,7 @@ LEVIN_BINARY_ROW(maximum, all, 1, math::keep_nan(a, math::where(a > b, a, b)))
 LEVIN_BINARY_ROW(minimum, all, 1, math::keep_nan(a, math::where(a < b, a, b)))
 LEVIN_BINARY_ROW(floor_divide, division, 1, floored_quotient(a, b))
 LEVIN_BINARY_ROW(remainder, division, 1, floored_remainder(a, b))
+LEVIN_BINARY_ROW(copysign, floating, 1, math::copysign(a, b))
 #undef LEVIN_BINARY_ROW
 
 // Operations on the bits of two tensors of integers, and the same on bool.
@@ -102,6 +127,7 @@ LEVIN_BITWISE_ROW(bitwise_xor, a ^ b)
 #endif
 LEVIN_SCALAR_ROW(pow, numeric, 40, math::pow(a, b))
 LEVIN_SCALAR_ROW(atan2, floating, 20, math::atan2(a, b))
+LEVIN_SCALAR_ROW(hypot, floating, 20, math::hypot(a, b))
 #undef LEVIN_SCALAR_ROW
 
 #ifndef LEVIN_TERNARY_ROW

@@ -1,9 +1,11 @@
 #pragma once
-// Linear, convolution, pooling, embedding, normalization and dropout layers. Names, defaults and initial values are
-// PyTorch's.
+// Linear, embedding and dropout layers, and layers that change the shape only; the other headers of layers are included
+// here. Names, defaults and initial values are PyTorch's.
 
-#include <levin/autograd/ops/conv.h>
+#include <levin/nn/convolution.h>
 #include <levin/nn/layer.h>
+#include <levin/nn/normalization.h>
+#include <levin/nn/pooling.h>
 
 namespace levin::nn {
 
@@ -27,92 +29,6 @@ class Linear : public Layer<Linear> {
   const int64_t in_features, out_features;
   Parameter& weight;  ///< (out_features, in_features)
   Parameter& bias;    ///< (out_features) or undefined
-};
-
-struct Conv2dOptions {
-  Tuple<2> stride = 1;
-  Tuple<2> padding = 0;
-  Tuple<2> dilation = 1;
-  int64_t groups = 1;
-  bool bias = true;
-};
-/// Computes the cross-correlation: (B, C, H, W) to (B, O, H', W'), or (C, H, W) to (O, H', W').
-class Conv2d : public Layer<Conv2d> {
- public:
-  using Options = Conv2dOptions;
-  Conv2d(int64_t in_channels, int64_t out_channels, Tuple<2> kernel_size, const Options& options = {});
-  Tensor forward(const Tensor& x) override;
-  void reset_parameters();
-  std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(in_channels, out_channels, kernel_size, options);
-  }
-
-  const int64_t in_channels, out_channels;
-  const Tuple<2> kernel_size;
-  const Options options;
-  Parameter& weight;  ///< (O, C / groups, kh, kw)
-  Parameter& bias;    ///< (O) or undefined
-};
-
-struct ConvTranspose2dOptions {
-  Tuple<2> stride = 1;
-  Tuple<2> padding = 0;
-  Tuple<2> output_padding = 0;
-  int64_t groups = 1;
-  bool bias = true;
-  Tuple<2> dilation = 1;
-};
-/// Computes the gradient of Conv2d with respect to its input: (B, C, H, W) to (B, O, H', W'), or (C, H, W) to
-/// (O, H', W'), with H' = (H - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1.
-class ConvTranspose2d : public Layer<ConvTranspose2d> {
- public:
-  using Options = ConvTranspose2dOptions;
-  ConvTranspose2d(int64_t in_channels, int64_t out_channels, Tuple<2> kernel_size, const Options& options = {});
-  Tensor forward(const Tensor& x) override;
-  void reset_parameters();
-  std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(in_channels, out_channels, kernel_size, options);
-  }
-
-  const int64_t in_channels, out_channels;
-  const Tuple<2> kernel_size;
-  const Options options;
-  Parameter& weight;  ///< (C, O / groups, kh, kw)
-  Parameter& bias;
-};
-
-class MaxPool2d : public Layer<MaxPool2d> {
- public:
-  using Options = levin::MaxPool2dOptions;
-  explicit MaxPool2d(Tuple<2> kernel_size, const Options& options = {});
-  Tensor forward(const Tensor& x) override;
-  std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(kernel_size, options);
-  }
-
-  const Tuple<2> kernel_size;
-  const Options options;
-};
-
-class AvgPool2d : public Layer<AvgPool2d> {
- public:
-  using Options = levin::AvgPool2dOptions;
-  explicit AvgPool2d(Tuple<2> kernel_size, const Options& options = {});
-  Tensor forward(const Tensor& x) override;
-  std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(kernel_size, options);
-  }
-
-  const Tuple<2> kernel_size;
-  const Options options;
 };
 
 /// Flattens the axes start_dim..end_dim into one.
@@ -169,72 +85,96 @@ class Embedding : public Layer<Embedding> {
   const std::optional<int64_t> padding_idx;
   Parameter& weight;
 };
-
-struct BatchNorm2dOptions {
-  double eps = 1e-5;
-  std::optional<double> momentum = 0.1;  ///< nullopt: the average over all batches
-  bool affine = true;
-  bool track_running_stats = true;
-};
-/// Normalizes each channel of (B, C, ...) by the statistics of the batch during training, otherwise by the running
-/// statistics (Ioffe & Szegedy 2015). Its buffers are running_mean, running_var and num_batches_tracked.
-class BatchNorm : public Layer<BatchNorm> {
- public:
-  using Options = BatchNorm2dOptions;
-  explicit BatchNorm(int64_t num_features, const Options& options = {});
-  Tensor forward(const Tensor& x) override;
-  /// Replaces batch_norm during training, for statistics over more than the local batch
-  /// (distributed::convert_sync_batchnorm). It must also update the running statistics with `momentum`. Clones do not
-  /// keep it.
-  using Normalizer = std::function<Tensor(const BatchNorm& module, const Tensor& x, double momentum)>;
-  void set_normalizer(Normalizer f);
-  void reset_running_stats();
-  BatchNorm* as_batch_norm() override { return this; }
-  bool is_normalization() const override { return true; }
-  std::string extra_repr() const override;
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(num_features, options);
-  }
-
-  const int64_t num_features;
-  const Options options;
-  const Tensor weight, bias;
-  const Tensor running_mean, running_var, num_batches_tracked;
-
- private:
-  Normalizer normalizer_;
-};
-
-/// Applies BatchNorm to (B, C, H, W); throws ShapeError for other numbers of axes.
-class BatchNorm2d : public Layer<BatchNorm2d, BatchNorm> {
- public:
-  using Layer::Layer;
-  Tensor forward(const Tensor& x) override;
-};
-
-struct LayerNormOptions {
-  double eps = 1e-5;
-  bool elementwise_affine = true;
+struct BilinearOptions {
   bool bias = true;
 };
-/// Normalizes over the last dimensions, whose sizes are normalized_shape (Ba et al. 2016).
-class LayerNorm : public Layer<LayerNorm> {
+/// Computes x1^T W[o] x2 + b[o]: (..., in1_features) and (..., in2_features) to (..., out_features).
+class Bilinear : public Layer<Bilinear> {
  public:
-  using Options = LayerNormOptions;
-  explicit LayerNorm(const Shape& normalized_shape, const Options& options = {});
-  explicit LayerNorm(int64_t features, const Options& o = {}) : LayerNorm(Shape{features}, o) {}
-  Tensor forward(const Tensor& x) override;
-  bool is_normalization() const override { return true; }
+  using Options = BilinearOptions;
+  Bilinear(int64_t in1_features, int64_t in2_features, int64_t out_features, const Options& options = {});
+  Tensor forward(const Tensor& x1, const Tensor& x2);
+  void reset_parameters();
   std::string extra_repr() const override;
   template <class F>
   auto with_arguments(F construct) const {
-    return construct(normalized_shape, options);
+    return construct(in1_features, in2_features, out_features, Options{.bias = bias.defined()});
   }
 
-  const Shape normalized_shape;
+  const int64_t in1_features, in2_features, out_features;
+  Parameter& weight;  ///< (out, in1, in2)
+  Parameter& bias;    ///< (out) or undefined
+};
+
+/// Splits an axis into `sizes`.
+class Unflatten : public Layer<Unflatten> {
+ public:
+  Unflatten(int64_t dim_, const Shape& sizes_) : dim(dim_), sizes(sizes_) {}
+  Tensor forward(const Tensor& x) override;
+  std::string extra_repr() const override;
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(dim, sizes);
+  }
+
+  const int64_t dim;
+  const Shape sizes;
+};
+
+enum class BagMode { sum, mean, max };
+struct EmbeddingBagOptions {
+  BagMode mode = BagMode::mean;
+  std::optional<int64_t> padding_idx{};  ///< this row does not take part, and gets no gradient
+};
+/// Combines rows of a table (num_embeddings, embedding_dim) for each bag of indices: (B, n) to (B, embedding_dim), or a
+/// vector of indices with `offsets` (B), at which the bags begin. With mode sum, `per_sample_weights` of the index's
+/// sizes multiply the rows. An empty bag gives zeros.
+class EmbeddingBag : public Layer<EmbeddingBag> {
+ public:
+  using Options = EmbeddingBagOptions;
+  EmbeddingBag(int64_t num_embeddings, int64_t embedding_dim, const Options& options = {});
+  Tensor forward(const Tensor& index, const Tensor& offsets = {}, const Tensor& per_sample_weights = {});
+  std::string extra_repr() const override;
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(num_embeddings, embedding_dim, options);
+  }
+
+  const int64_t num_embeddings, embedding_dim;
   const Options options;
-  const Tensor weight, bias;
+  Parameter& weight;
+};
+
+/// Drops whole channels of (B, C, ...) during training (Tompson et al. 2015). For (B, C, L), (B, C, H, W) and
+/// (B, C, D, H, W), which PyTorch has three classes for.
+class FeatureDropout : public Layer<FeatureDropout> {
+ public:
+  explicit FeatureDropout(double p = 0.5);
+  Tensor forward(const Tensor& x) override;
+  std::string extra_repr() const override;
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(p);
+  }
+
+  const double p;
+};
+using Dropout1d = FeatureDropout;
+using Dropout2d = FeatureDropout;
+using Dropout3d = FeatureDropout;
+
+/// See levin::alpha_dropout.
+class AlphaDropout : public Layer<AlphaDropout> {
+ public:
+  explicit AlphaDropout(double p = 0.5);
+  Tensor forward(const Tensor& x) override;
+  std::string extra_repr() const override;
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(p);
+  }
+
+  const double p;
 };
 
 }  // namespace levin::nn

@@ -1,5 +1,5 @@
 #pragma once
-// Losses as modules: loss(input, target).
+// Losses as modules: loss(input, target), with PyTorch's names and defaults. See the functions for the formulas.
 
 #include <levin/autograd/ops/loss.h>
 #include <levin/nn/layer.h>
@@ -12,12 +12,104 @@ class Loss : public Layer<Loss> {
   virtual Tensor forward(const Tensor& input, const Tensor& target) = 0;
 };
 
-/// See levin::cross_entropy.
-class CrossEntropyLoss : public Layer<CrossEntropyLoss, Loss> {
+namespace detail {
+
+/// Keeps the tensors among a loss's options as buffers, which move with the module.
+template <class O>
+void register_weights(Module& module, const O& options) {
+  if constexpr (requires { options.weight; }) module.register_buffer("weight", options.weight);
+  if constexpr (requires { options.pos_weight; }) module.register_buffer("pos_weight", options.pos_weight);
+}
+
+}  // namespace detail
+
+// A loss of a function's options.
+#define LEVIN_LOSS_OF_OPTIONS(Class, function, OptionsType)                                                           \
+  class Class : public Layer<Class, Loss> {                                                                           \
+   public:                                                                                                            \
+    using Options = OptionsType;                                                                                      \
+    explicit Class(const Options& o = {}) : options(o) { detail::register_weights(*this, o); }                        \
+    Tensor forward(const Tensor& input, const Tensor& target) override { return function(input, target, options); }   \
+    template <class F>                                                                                                \
+    auto with_arguments(F construct) const {                                                                          \
+      return construct(options);                                                                                      \
+    }                                                                                                                 \
+    const Options options;                                                                                            \
+  };
+// A loss of a reduction alone.
+#define LEVIN_LOSS(Class, function)                                                                                   \
+  class Class : public Layer<Class, Loss> {                                                                           \
+   public:                                                                                                            \
+    explicit Class(Reduction reduction_ = Reduction::mean) : reduction(reduction_) {}                                 \
+    Tensor forward(const Tensor& input, const Tensor& target) override { return function(input, target, reduction); } \
+    template <class F>                                                                                                \
+    auto with_arguments(F construct) const {                                                                          \
+      return construct(reduction);                                                                                    \
+    }                                                                                                                 \
+    const Reduction reduction;                                                                                        \
+  };
+// A loss of a reduction and a number, in the order of PyTorch's constructor.
+#define LEVIN_LOSS_OF_NUMBER(Class, function, name, value)                                                            \
+  class Class : public Layer<Class, Loss> {                                                                           \
+   public:                                                                                                            \
+    explicit Class(Reduction reduction_ = Reduction::mean, double name##_ = value)                                    \
+        : reduction(reduction_), name(name##_) {}                                                                     \
+    Tensor forward(const Tensor& input, const Tensor& target) override {                                              \
+      return function(input, target, reduction, name);                                                                \
+    }                                                                                                                 \
+    template <class F>                                                                                                \
+    auto with_arguments(F construct) const {                                                                          \
+      return construct(reduction, name);                                                                              \
+    }                                                                                                                 \
+    const Reduction reduction;                                                                                        \
+    const double name;                                                                                                \
+  };
+// A loss of three tensors.
+#define LEVIN_LOSS_OF_THREE(Class, function, first, second, third)                                                    \
+  class Class : public Layer<Class> {                                                                                 \
+   public:                                                                                                            \
+    explicit Class(double margin_ = 0.0, Reduction reduction_ = Reduction::mean)                                      \
+        : margin(margin_), reduction(reduction_) {}                                                                   \
+    Tensor forward(const Tensor& first, const Tensor& second, const Tensor& third) {                                  \
+      return function(first, second, third, margin, reduction);                                                       \
+    }                                                                                                                 \
+    template <class F>                                                                                                \
+    auto with_arguments(F construct) const {                                                                          \
+      return construct(margin, reduction);                                                                            \
+    }                                                                                                                 \
+    const double margin;                                                                                              \
+    const Reduction reduction;                                                                                        \
+  };
+
+LEVIN_LOSS_OF_OPTIONS(CrossEntropyLoss, cross_entropy, CrossEntropyOptions)
+LEVIN_LOSS_OF_OPTIONS(NLLLoss, nll_loss, NllOptions)
+LEVIN_LOSS_OF_OPTIONS(BCEWithLogitsLoss, bce_with_logits, BceOptions)
+LEVIN_LOSS_OF_OPTIONS(KLDivLoss, kl_div, KlDivOptions)
+LEVIN_LOSS_OF_OPTIONS(PoissonNLLLoss, poisson_nll_loss, PoissonNllOptions)
+LEVIN_LOSS_OF_OPTIONS(MultiMarginLoss, multi_margin_loss, MultiMarginOptions)
+LEVIN_LOSS(MSELoss, mse_loss)
+LEVIN_LOSS(L1Loss, l1_loss)
+LEVIN_LOSS(SoftMarginLoss, soft_margin_loss)
+LEVIN_LOSS_OF_NUMBER(SmoothL1Loss, smooth_l1_loss, beta, 1.0)
+LEVIN_LOSS_OF_NUMBER(HuberLoss, huber_loss, delta, 1.0)
+LEVIN_LOSS_OF_THREE(MarginRankingLoss, margin_ranking_loss, x1, x2, target)
+LEVIN_LOSS_OF_THREE(CosineEmbeddingLoss, cosine_embedding_loss, x1, x2, target)
+#undef LEVIN_LOSS_OF_OPTIONS
+#undef LEVIN_LOSS
+#undef LEVIN_LOSS_OF_NUMBER
+#undef LEVIN_LOSS_OF_THREE
+
+struct BCELossOptions {
+  Tensor weight{};
+  Reduction reduction = Reduction::mean;
+};
+class BCELoss : public Layer<BCELoss, Loss> {
  public:
-  using Options = CrossEntropyOptions;
-  explicit CrossEntropyLoss(const Options& options = {});
-  Tensor forward(const Tensor& input, const Tensor& target) override { return cross_entropy(input, target, options); }
+  using Options = BCELossOptions;
+  explicit BCELoss(const Options& o = {}) : options(o) { detail::register_weights(*this, o); }
+  Tensor forward(const Tensor& input, const Tensor& target) override {
+    return binary_cross_entropy(input, target, options.weight, options.reduction);
+  }
   template <class F>
   auto with_arguments(F construct) const {
     return construct(options);
@@ -26,12 +118,13 @@ class CrossEntropyLoss : public Layer<CrossEntropyLoss, Loss> {
   const Options options;
 };
 
-/// See levin::nll_loss.
-class NLLLoss : public Layer<NLLLoss, Loss> {
+class MultiLabelSoftMarginLoss : public Layer<MultiLabelSoftMarginLoss, Loss> {
  public:
-  using Options = NllOptions;
-  explicit NLLLoss(const Options& options = {});
-  Tensor forward(const Tensor& input, const Tensor& target) override { return nll_loss(input, target, options); }
+  using Options = BCELossOptions;
+  explicit MultiLabelSoftMarginLoss(const Options& o = {}) : options(o) { detail::register_weights(*this, o); }
+  Tensor forward(const Tensor& input, const Tensor& target) override {
+    return multilabel_soft_margin_loss(input, target, options.weight, options.reduction);
+  }
   template <class F>
   auto with_arguments(F construct) const {
     return construct(options);
@@ -40,30 +133,103 @@ class NLLLoss : public Layer<NLLLoss, Loss> {
   const Options options;
 };
 
-/// See levin::bce_with_logits.
-class BCEWithLogitsLoss : public Layer<BCEWithLogitsLoss, Loss> {
+class HingeEmbeddingLoss : public Layer<HingeEmbeddingLoss, Loss> {
  public:
-  using Options = BceOptions;
-  explicit BCEWithLogitsLoss(const Options& options = {});
-  Tensor forward(const Tensor& input, const Tensor& target) override { return bce_with_logits(input, target, options); }
+  explicit HingeEmbeddingLoss(double margin_ = 1.0, Reduction reduction_ = Reduction::mean)
+      : margin(margin_), reduction(reduction_) {}
+  Tensor forward(const Tensor& input, const Tensor& target) override {
+    return hinge_embedding_loss(input, target, margin, reduction);
+  }
   template <class F>
   auto with_arguments(F construct) const {
-    return construct(options);
+    return construct(margin, reduction);
   }
 
-  const Options options;
-};
-
-class MSELoss : public Layer<MSELoss, Loss> {
- public:
-  explicit MSELoss(Reduction reduction_ = Reduction::mean) : reduction(reduction_) {}
-  Tensor forward(const Tensor& input, const Tensor& target) override { return mse_loss(input, target, reduction); }
-  template <class F>
-  auto with_arguments(F construct) const {
-    return construct(reduction);
-  }
-
+  const double margin;
   const Reduction reduction;
+};
+
+class GaussianNLLLoss : public Layer<GaussianNLLLoss> {
+ public:
+  using Options = GaussianNllOptions;
+  explicit GaussianNLLLoss(const Options& o = {}) : options(o) {}
+  Tensor forward(const Tensor& input, const Tensor& target, const Tensor& var) {
+    return gaussian_nll_loss(input, target, var, options);
+  }
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(options);
+  }
+
+  const Options options;
+};
+
+class TripletMarginLoss : public Layer<TripletMarginLoss> {
+ public:
+  using Options = TripletMarginOptions;
+  explicit TripletMarginLoss(const Options& o = {}) : options(o) {}
+  Tensor forward(const Tensor& anchor, const Tensor& positive, const Tensor& negative) {
+    return triplet_margin_loss(anchor, positive, negative, options);
+  }
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(options);
+  }
+
+  const Options options;
+};
+
+class CTCLoss : public Layer<CTCLoss> {
+ public:
+  using Options = CtcOptions;
+  explicit CTCLoss(const Options& o = {}) : options(o) {}
+  Tensor forward(const Tensor& log_probabilities, const Tensor& targets, const std::vector<int64_t>& input_lengths,
+                 const std::vector<int64_t>& target_lengths) {
+    return ctc_loss(log_probabilities, targets, input_lengths, target_lengths, options);
+  }
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(options);
+  }
+
+  const Options options;
+};
+
+struct CosineSimilarityOptions {
+  int64_t dim = 1;
+  double eps = 1e-8;
+};
+class CosineSimilarity : public Layer<CosineSimilarity> {
+ public:
+  using Options = CosineSimilarityOptions;
+  explicit CosineSimilarity(const Options& o = {}) : options(o) {}
+  Tensor forward(const Tensor& x1, const Tensor& x2) { return cosine_similarity(x1, x2, options.dim, options.eps); }
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(options);
+  }
+
+  const Options options;
+};
+
+struct PairwiseDistanceOptions {
+  double p = 2.0;
+  double eps = 1e-6;
+  bool keepdim = false;
+};
+class PairwiseDistance : public Layer<PairwiseDistance> {
+ public:
+  using Options = PairwiseDistanceOptions;
+  explicit PairwiseDistance(const Options& o = {}) : options(o) {}
+  Tensor forward(const Tensor& x1, const Tensor& x2) {
+    return pairwise_distance(x1, x2, options.p, options.eps, options.keepdim);
+  }
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(options);
+  }
+
+  const Options options;
 };
 
 }  // namespace levin::nn

@@ -1,5 +1,6 @@
 #pragma once
-// Convolution and pooling over images (B, C, H, W), or one image (C, H, W).
+// Convolution over lines (B, C, L), images (B, C, H, W) and volumes (B, C, D, H, W), or one of them without B; pooling
+// over images. Other pools are in pool.h.
 
 #include <levin/core/tensor.h>
 
@@ -44,6 +45,57 @@ struct ConvTranspose2dOptions {
 /// x (B, C, H, W) or (C, H, W), weight (C, O / groups, kh, kw).
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
                         const ConvTranspose2dOptions& options = {});
+
+struct Conv1dOptions {
+  Tuple<1> stride = 1;
+  Tuple<1> padding = 0;
+  Tuple<1> dilation = 1;
+  int64_t groups = 1;
+};
+/// As conv2d: x (B, C, L) or (C, L), weight (O, C / groups, k).
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Conv1dOptions& options = {});
+struct Conv3dOptions {
+  Tuple<3> stride = 1;
+  Tuple<3> padding = 0;
+  Tuple<3> dilation = 1;
+  int64_t groups = 1;
+};
+/// As conv2d: x (B, C, D, H, W) or (C, D, H, W), weight (O, C / groups, kd, kh, kw); computed as kd convolutions of
+/// images, which are summed.
+Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, const Conv3dOptions& options = {});
+struct ConvTranspose1dOptions {
+  Tuple<1> stride = 1;
+  Tuple<1> padding = 0;
+  Tuple<1> output_padding = 0;
+  int64_t groups = 1;
+  Tuple<1> dilation = 1;
+};
+/// As conv_transpose2d: x (B, C, L) or (C, L), weight (C, O / groups, k).
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                        const ConvTranspose1dOptions& options = {});
+struct ConvTranspose3dOptions {
+  Tuple<3> stride = 1;
+  Tuple<3> padding = 0;
+  Tuple<3> output_padding = 0;
+  int64_t groups = 1;
+  Tuple<3> dilation = 1;
+};
+/// As conv_transpose2d: x (B, C, D, H, W) or (C, D, H, W), weight (C, O / groups, kd, kh, kw).
+Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias = {},
+                        const ConvTranspose3dOptions& options = {});
+
+/// Numbers of zeros before and after, as pad() takes them, with which a convolution of stride 1 keeps the input's size
+/// (PyTorch's padding = "same"): pad(x, same_padding(kernel, dilation)).
+template <std::size_t N>
+Shape same_padding(Tuple<N> kernel, Tuple<N> dilation = 1) {
+  Shape pads;
+  for (std::size_t i = N; i-- > 0;) {
+    const int64_t total = dilation[i] * (kernel[i] - 1);
+    pads.push_back(total / 2);
+    pads.push_back(total - total / 2);
+  }
+  return pads;
+}
 
 struct MaxPool2dOptions {
   std::optional<Tuple<2>> stride{};  ///< defaults to the kernel's size

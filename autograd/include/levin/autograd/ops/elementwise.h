@@ -29,6 +29,30 @@ Tensor remainder(const Tensor& a, const Tensor& b);
 Tensor remainder(const Tensor& a, const Scalar& b);
 Tensor pow(const Tensor& base, const Tensor& exponent);
 Tensor pow(const Tensor& base, const Scalar& exponent);
+Tensor pow(const Scalar& base, const Tensor& exponent);
+enum class RoundingMode { trunc, floor };
+/// Divides and rounds towards zero or minus infinity; the type is that of a and b, and the gradient is zero.
+Tensor div(const Tensor& a, const Tensor& b, RoundingMode rounding_mode);
+Tensor div(const Tensor& a, const Scalar& b, RoundingMode rounding_mode);
+/// The remainder of a / b with the sign of a (C's fmod).
+Tensor fmod(const Tensor& a, const Tensor& b);
+Tensor fmod(const Tensor& a, const Scalar& b);
+/// sqrt(a^2 + b^2) without overflow.
+Tensor hypot(const Tensor& a, const Tensor& b);
+/// a with the sign of b; integers give default_dtype().
+Tensor copysign(const Tensor& a, const Tensor& b);
+/// log(e^a + e^b) and log2(2^a + 2^b), stable for large values.
+Tensor logaddexp(const Tensor& a, const Tensor& b);
+Tensor logaddexp2(const Tensor& a, const Tensor& b);
+/// a * log(b), and 0 where a is 0 unless b is NaN.
+Tensor xlogy(const Tensor& a, const Tensor& b);
+/// a * 2^b
+Tensor ldexp(const Tensor& a, const Tensor& b);
+/// 0 where x is negative, `values` where it is 0, and 1 where it is positive; no gradient.
+Tensor heaviside(const Tensor& x, const Tensor& values);
+/// Shifts of integers; a count as large as the type's width shifts all bits out.
+Tensor bitwise_left_shift(const Tensor& a, const Tensor& count);
+Tensor bitwise_right_shift(const Tensor& a, const Tensor& count);
 /// At a tie each operand gets half of the gradient.
 Tensor maximum(const Tensor& a, const Tensor& b);
 Tensor minimum(const Tensor& a, const Tensor& b);
@@ -73,6 +97,21 @@ Tensor bitwise_not(const Tensor& x);
 Tensor isnan(const Tensor& x);
 Tensor isinf(const Tensor& x);
 Tensor isfinite(const Tensor& x);
+Tensor isposinf(const Tensor& x);
+Tensor isneginf(const Tensor& x);
+/// True for negative values and for -0.0.
+Tensor signbit(const Tensor& x);
+
+struct CloseOptions {
+  double rtol = 1e-5;
+  double atol = 1e-8;
+  bool equal_nan = false;
+};
+/// |a - b| <= atol + rtol * |b|, elementwise and for all elements.
+Tensor isclose(const Tensor& a, const Tensor& b, const CloseOptions& options = {});
+bool allclose(const Tensor& a, const Tensor& b, const CloseOptions& options = {});
+/// True if the sizes and all values are equal.
+bool equal(const Tensor& a, const Tensor& b);
 
 /// Returns a where the condition is true, else b.
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
@@ -103,11 +142,34 @@ Tensor tan(const Tensor& x);
 Tensor tanh(const Tensor& x);
 Tensor sigmoid(const Tensor& x);
 Tensor erf(const Tensor& x);
+Tensor erfc(const Tensor& x);
+Tensor exp2(const Tensor& x);
+Tensor asin(const Tensor& x);
+Tensor acos(const Tensor& x);
+Tensor atan(const Tensor& x);
+Tensor sinh(const Tensor& x);
+Tensor cosh(const Tensor& x);
+Tensor asinh(const Tensor& x);
+Tensor acosh(const Tensor& x);
+Tensor atanh(const Tensor& x);
 Tensor floor(const Tensor& x);
 Tensor ceil(const Tensor& x);
 Tensor round(const Tensor& x);  ///< rounds half to even
 Tensor trunc(const Tensor& x);
+/// x - trunc(x)
+Tensor frac(const Tensor& x);
 Tensor clamp(const Tensor& x, std::optional<Scalar> min, std::optional<Scalar> max = std::nullopt);
+/// Bounds per element, which broadcast; an undefined one is no bound.
+Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max = {});
+/// log(x / (1 - x)); with eps, x is first clamped to [eps, 1 - eps].
+Tensor logit(const Tensor& x, std::optional<double> eps = std::nullopt);
+/// sin(pi x) / (pi x), and 1 at 0.
+Tensor sinc(const Tensor& x);
+Tensor deg2rad(const Tensor& x);
+Tensor rad2deg(const Tensor& x);
+/// Replaces NaN and the infinities, by default by 0 and the type's largest and smallest finite numbers.
+Tensor nan_to_num(const Tensor& x, double nan = 0.0, std::optional<double> posinf = std::nullopt,
+                  std::optional<double> neginf = std::nullopt);
 
 // Activations.
 Tensor relu(const Tensor& x);
@@ -119,6 +181,33 @@ Tensor gelu(const Tensor& x, Approximate approximate = Approximate::none);
 Tensor silu(const Tensor& x);
 Tensor softplus(const Tensor& x, double beta = 1.0, double threshold = 20.0);
 Tensor logsigmoid(const Tensor& x);
+/// Klambauer et al. 2017.
+Tensor selu(const Tensor& x);
+/// max(0, x) + min(0, alpha (exp(x / alpha) - 1)). Barron 2017.
+Tensor celu(const Tensor& x, double alpha = 1.0);
+/// min(max(0, x), 6)
+Tensor relu6(const Tensor& x);
+Tensor hardtanh(const Tensor& x, double min_val = -1.0, double max_val = 1.0);
+/// min(max(0, x + 3), 6) / 6, and x times that (Howard et al. 2019).
+Tensor hardsigmoid(const Tensor& x);
+Tensor hardswish(const Tensor& x);
+/// x tanh(softplus(x)). Misra 2019.
+Tensor mish(const Tensor& x);
+Tensor softsign(const Tensor& x);    ///< x / (1 + |x|)
+Tensor tanhshrink(const Tensor& x);  ///< x - tanh(x)
+/// Moves x towards 0 by lambda; 0 inside [-lambda, lambda]. Throws ValueError for a negative lambda.
+Tensor softshrink(const Tensor& x, double lambda = 0.5);
+/// x outside of [-lambda, lambda], else 0.
+Tensor hardshrink(const Tensor& x, double lambda = 0.5);
+/// x above the threshold, else value.
+Tensor threshold(const Tensor& x, double threshold, double value);
+/// x where positive, else weight x; weight has one element or one per channel (axis 1). He et al. 2015.
+Tensor prelu(const Tensor& x, const Tensor& weight);
+/// Random slope in [lower, upper) for negative values in training, else their mean. Xu et al. 2015.
+Tensor rrelu(const Tensor& x, double lower = 1.0 / 8, double upper = 1.0 / 3, bool training = false,
+             Generator* generator = nullptr);
+/// a sigmoid(b), where a and b are the halves of x along axis. Dauphin et al. 2017.
+Tensor glu(const Tensor& x, int64_t axis = -1);
 
 // Conversion of type and device, copies.
 /// Converts x to another type; returns x itself if it already has that type. The gradient has x's type.
@@ -127,8 +216,22 @@ Tensor to(const Tensor& x, Device device);
 Tensor clone(const Tensor& x);
 Tensor contiguous(const Tensor& x);
 
+struct GumbelSoftmaxOptions {
+  double tau = 1.0;   ///< temperature
+  bool hard = false;  ///< one-hot results with the gradient of the soft ones
+  int64_t axis = -1;
+  Generator* generator = nullptr;
+};
+/// Draws from the relaxed categorical distribution of these logits. Jang et al. 2017.
+Tensor gumbel_softmax(const Tensor& logits, const GumbelSoftmaxOptions& options = {});
+
 /// Zeroes elements with probability p and scales the others by 1 / (1 - p) in training (Srivastava et al. 2014).
 Tensor dropout(const Tensor& x, double p = 0.5, bool training = true, Generator* generator = nullptr);
+/// Zeroes whole channels of x (B, C, ...), independently, as dropout does elements (Tompson et al. 2015). dropout2d and
+/// dropout3d are the same.
+Tensor feature_dropout(const Tensor& x, double p = 0.5, bool training = true, Generator* generator = nullptr);
+/// Dropout for SELU networks, which keeps mean and variance (Klambauer et al. 2017).
+Tensor alpha_dropout(const Tensor& x, double p = 0.5, bool training = true, Generator* generator = nullptr);
 
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
 inline Tensor operator+(const Tensor& a, const Scalar& b) { return add(a, b); }

@@ -46,5 +46,90 @@ inline Tensor binary_cross_entropy_with_logits(const Tensor& logits, const Tenso
                                                const BceOptions& options = {}) {
   return bce_with_logits(logits, target, options);
 }
+/// Computes the binary cross-entropy of probabilities in [0, 1]; logarithms are clamped at -100.
+Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight = {},
+                            Reduction reduction = Reduction::mean);
+
+/// 0.5 d^2 / beta for |d| < beta, else |d| - 0.5 beta, of the difference d (Girshick 2015); beta 0 is l1_loss.
+Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::mean,
+                      double beta = 1.0);
+/// 0.5 d^2 for |d| < delta, else delta (|d| - 0.5 delta) (Huber 1964).
+Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::mean, double delta = 1.0);
+
+struct KlDivOptions {
+  Reduction reduction = Reduction::mean;
+  bool log_target = false;  ///< the target holds log-probabilities
+  bool batchmean = false;   ///< divides the sum by the first size, which is the mathematical mean; overrides reduction
+};
+/// target (log target - input), where input holds log-probabilities.
+Tensor kl_div(const Tensor& input, const Tensor& target, const KlDivOptions& options = {});
+
+struct PoissonNllOptions {
+  bool log_input = true;  ///< the input is the logarithm of the rate
+  bool full = false;      ///< adds Stirling's approximation of log(target!)
+  double eps = 1e-8;
+  Reduction reduction = Reduction::mean;
+};
+Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, const PoissonNllOptions& options = {});
+
+struct GaussianNllOptions {
+  bool full = false;  ///< adds the constant log(2 pi) / 2
+  double eps = 1e-6;  ///< variances are at least this large, without a gradient there
+  Reduction reduction = Reduction::mean;
+};
+/// 0.5 (log var + (input - target)^2 / var). var has the input's shape, or 1 as its last size, or lacks it. Throws
+/// ValueError for a negative variance.
+Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor& var,
+                         const GaussianNllOptions& options = {});
+
+/// max(0, -y (x1 - x2) + margin), y is 1 or -1.
+Tensor margin_ranking_loss(const Tensor& x1, const Tensor& x2, const Tensor& y, double margin = 0.0,
+                           Reduction reduction = Reduction::mean);
+/// x where y is 1, and max(0, margin - x) where y is -1.
+Tensor hinge_embedding_loss(const Tensor& x, const Tensor& y, double margin = 1.0,
+                            Reduction reduction = Reduction::mean);
+/// 1 - cos(x1, x2) where y is 1, and max(0, cos(x1, x2) - margin) where y is -1; x1 and x2 are (B, D) or (D).
+Tensor cosine_embedding_loss(const Tensor& x1, const Tensor& x2, const Tensor& y, double margin = 0.0,
+                             Reduction reduction = Reduction::mean);
+/// log(1 + exp(-y x)), y is 1 or -1.
+Tensor soft_margin_loss(const Tensor& x, const Tensor& y, Reduction reduction = Reduction::mean);
+/// Mean over the classes of the binary cross-entropy of each; x and y are (B, C) or (C), weight (C).
+Tensor multilabel_soft_margin_loss(const Tensor& x, const Tensor& y, const Tensor& weight = {},
+                                   Reduction reduction = Reduction::mean);
+
+struct MultiMarginOptions {
+  double p = 1.0;  ///< 1 or 2
+  double margin = 1.0;
+  Tensor weight{};  ///< (C)
+  Reduction reduction = Reduction::mean;
+};
+/// Sum over i != y of max(0, margin - x[y] + x[i])^p / C; x is (B, C) or (C), y (B) or () of int64 or int32.
+Tensor multi_margin_loss(const Tensor& x, const Tensor& y, const MultiMarginOptions& options = {});
+
+struct TripletMarginOptions {
+  double margin = 1.0;
+  double p = 2.0;
+  double eps = 1e-6;
+  bool swap = false;  ///< uses the distance of positive and negative if it is smaller (Balntas et al. 2016)
+  Reduction reduction = Reduction::mean;
+};
+/// max(0, d(anchor, positive) - d(anchor, negative) + margin), d is pairwise_distance; all are (B, D) or (D).
+Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                           const TripletMarginOptions& options = {});
+
+struct CtcOptions {
+  int64_t blank = 0;
+  Reduction reduction = Reduction::mean;  ///< mean divides by the lengths of the targets first
+  bool zero_infinity = false;             ///< zero where a target does not fit its input
+};
+/// Connectionist temporal classification (Graves et al. 2006): log_probabilities (T, B, C) or (T, C), targets (B, S) or
+/// (sum of lengths) of classes, lengths (B). Throws ShapeError and ValueError for lengths that do not fit.
+Tensor ctc_loss(const Tensor& log_probabilities, const Tensor& targets, const std::vector<int64_t>& input_lengths,
+                const std::vector<int64_t>& target_lengths, const CtcOptions& options = {});
+
+/// Cosine of the angle between x1 and x2 along axis; the norms' product is at least eps.
+Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t axis = 1, double eps = 1e-8);
+/// p-norm of x1 - x2 + eps along the last axis.
+Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, double p = 2.0, double eps = 1e-6, bool keepdim = false);
 
 }  // namespace levin

@@ -24,4 +24,24 @@ Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& run
 Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight = {}, const Tensor& bias = {},
                   double eps = 1e-5);
 
+/// Normalises groups of C / num_groups channels of each sample of x (B, C, ...); weight and bias are (C) or undefined.
+/// Wu & He 2018.
+Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight = {}, const Tensor& bias = {},
+                  double eps = 1e-5);
+
+/// Normalises each channel of each sample of x (B, C, ...); weight and bias are (C) or undefined. Ulyanov et al. 2016.
+Tensor instance_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {}, double eps = 1e-5);
+
+/// Divides by the root of the mean square over the last dimensions, whose sizes are normalized_shape; weight has that
+/// shape or is undefined. eps defaults to the spacing of x's type at 1. Zhang & Sennrich 2019.
+Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight = {},
+                std::optional<double> eps = std::nullopt);
+
+/// Divides by (k + alpha / size * sum of squares over `size` neighbouring channels)^beta; x is (B, C, ...).
+/// Krizhevsky et al. 2012.
+Tensor local_response_norm(const Tensor& x, int64_t size, double alpha = 1e-4, double beta = 0.75, double k = 1.0);
+
+/// Divides by max(p-norm along axis, eps).
+Tensor normalize(const Tensor& x, double p = 2.0, int64_t axis = 1, double eps = 1e-12);
+
 }  // namespace levin

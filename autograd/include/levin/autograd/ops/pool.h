@@ -1,0 +1,68 @@
+#pragma once
+// Pooling over lines (B, C, L), images (B, C, H, W) and volumes (B, C, D, H, W), or one of them without B.
+
+#include <levin/autograd/ops/conv.h>
+#include <levin/autograd/ops/reduce.h>
+#include <levin/core/tensor.h>
+
+#include <array>
+
+namespace levin {
+
+struct MaxPool1dOptions {
+  std::optional<Tuple<1>> stride{};  ///< defaults to the kernel's size
+  Tuple<1> padding = 0;
+  Tuple<1> dilation = 1;
+  bool ceil_mode = false;
+};
+Tensor max_pool1d(const Tensor& x, Tuple<1> kernel, const MaxPool1dOptions& options = {});
+struct MaxPool3dOptions {
+  std::optional<Tuple<3>> stride{};
+  Tuple<3> padding = 0;
+  Tuple<3> dilation = 1;
+  bool ceil_mode = false;
+};
+Tensor max_pool3d(const Tensor& x, Tuple<3> kernel, const MaxPool3dOptions& options = {});
+
+/// As max_pool2d, and the positions of the maxima in their image, h * W + w, for max_unpool2d.
+ValuesIndices max_pool2d_with_indices(const Tensor& x, Tuple<2> kernel, const MaxPool2dOptions& options = {});
+/// Returns an image of `sizes` {H, W} with x at `indices` and zeros elsewhere; of several values for one place the last
+/// one stays.
+Tensor max_unpool2d(const Tensor& x, const Tensor& indices, std::array<int64_t, 2> sizes);
+
+struct AvgPool1dOptions {
+  std::optional<Tuple<1>> stride{};
+  Tuple<1> padding = 0;
+  bool ceil_mode = false;
+  bool count_include_pad = true;
+};
+Tensor avg_pool1d(const Tensor& x, Tuple<1> kernel, const AvgPool1dOptions& options = {});
+struct AvgPool3dOptions {
+  std::optional<Tuple<3>> stride{};
+  Tuple<3> padding = 0;
+  bool ceil_mode = false;
+  bool count_include_pad = true;
+};
+Tensor avg_pool3d(const Tensor& x, Tuple<3> kernel, const AvgPool3dOptions& options = {});
+
+struct LpPool1dOptions {
+  std::optional<Tuple<1>> stride{};
+  bool ceil_mode = false;
+};
+/// (sum of x^p over the window)^(1 / p)
+Tensor lp_pool1d(const Tensor& x, double p, Tuple<1> kernel, const LpPool1dOptions& options = {});
+struct LpPool2dOptions {
+  std::optional<Tuple<2>> stride{};
+  bool ceil_mode = false;
+};
+Tensor lp_pool2d(const Tensor& x, double p, Tuple<2> kernel, const LpPool2dOptions& options = {});
+
+// Pools to a given size: output o of n is over the inputs from floor(o size / n) to ceil((o + 1) size / n).
+Tensor adaptive_avg_pool1d(const Tensor& x, Tuple<1> output_size);
+Tensor adaptive_avg_pool2d(const Tensor& x, Tuple<2> output_size);
+Tensor adaptive_avg_pool3d(const Tensor& x, Tuple<3> output_size);
+Tensor adaptive_max_pool1d(const Tensor& x, Tuple<1> output_size);
+Tensor adaptive_max_pool2d(const Tensor& x, Tuple<2> output_size);
+Tensor adaptive_max_pool3d(const Tensor& x, Tuple<3> output_size);
+
+}  // namespace levin

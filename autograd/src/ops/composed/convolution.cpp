@@ -1,0 +1,122 @@
+// Convolution over lines and volumes, composed of convolutions over images.
+
+#include "../values.h"
+
+#include <levin/autograd/ops/conv.h>
+#include <levin/autograd/ops/creation.h>
+#include <levin/autograd/ops/elementwise.h>
+#include <levin/autograd/ops/indexing.h>
+#include <levin/autograd/ops/reduce.h>
+#include <levin/autograd/ops/view.h>
+
+#include <fmt/format.h>
+
+namespace levin {
+
+using namespace ops;
+
+namespace {
+
+void require_line(const char* op, const Tensor& x, const Tensor& weight) {
+  if ((x.dim() != 2 && x.dim() != 3) || weight.dim() != 3)
+    throw ShapeError(fmt::format("[{}] x is {} and weight {}; expected are (B, C, L) or (C, L) and a weight of three "
+                                 "axes.", op, to_string(x.sizes()), to_string(weight.sizes())));
+}
+
+void require_volume(const char* op, const Tensor& x, const Tensor& weight) {
+  if ((x.dim() != 4 && x.dim() != 5) || weight.dim() != 5)
+    throw ShapeError(fmt::format("[{}] x is {} and weight {}; expected are (B, C, D, H, W) or (C, D, H, W) and a weight "
+                                 "of five axes.", op, to_string(x.sizes()), to_string(weight.sizes())));
+}
+
+/// (B, C, D, H, W) as B D images.
+Tensor as_images(const Tensor& x) {
+  return reshape(transpose(x, 1, 2), {x.size(0) * x.size(2), x.size(1), x.size(3), x.size(4)});
+}
+/// B D images as (B, C, D, H, W).
+Tensor as_volumes(const Tensor& images, int64_t batch, int64_t depth) {
+  return transpose(reshape(images, {batch, depth, images.size(1), images.size(2), images.size(3)}), 1, 2);
+}
+
+Tensor with_bias(const Tensor& y, const Tensor& bias) {
+  return bias.defined() ? add(y, reshape(bias, {bias.numel(), 1, 1, 1})) : y;
+}
+
+}  // namespace
+
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv1dOptions& o) {
+  require_line("conv1d", x, weight);
+  const Tensor y = conv2d(unsqueeze(x, -2), unsqueeze(weight, 2), bias,
+                          {.stride = {1, o.stride[0]},
+                           .padding = {0, o.padding[0]},
+                           .dilation = {1, o.dilation[0]},
+                           .groups = o.groups});
+  return squeeze(y, -2);
+}
+
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvTranspose1dOptions& o) {
+  require_line("conv_transpose1d", x, weight);
+  const Tensor y = conv_transpose2d(unsqueeze(x, -2), unsqueeze(weight, 2), bias,
+                                    {.stride = {1, o.stride[0]},
+                                     .padding = {0, o.padding[0]},
+                                     .output_padding = {0, o.output_padding[0]},
+                                     .groups = o.groups,
+                                     .dilation = {1, o.dilation[0]}});
+  return squeeze(y, -2);
+}
+
+Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv3dOptions& o) {
+  require_volume("conv3d", x, weight);
+  if (x.dim() == 4) return squeeze(conv3d(unsqueeze(x, 0), weight, bias, o), 0);
+  const int64_t stride = o.stride[0], dilation = o.dilation[0], kernel = weight.size(2);
+  const Tensor padded = o.padding[0] > 0 ? pad(x, {0, 0, 0, 0, o.padding[0], o.padding[0]}) : x;
+  const int64_t room = padded.size(2) - dilation * (kernel - 1) - 1, depth = room < 0 ? 0 : room / stride + 1;
+  if (depth == 0)
+    throw ShapeError(fmt::format("[conv3d] the kernel of depth {} does not fit into x of {} with padding {}.", kernel,
+                                 to_string(x.sizes()), o.padding[0]));
+  Tensor y;
+  for (int64_t k = 0; k < kernel; ++k) {
+    const int64_t start = k * dilation;
+    const Tensor layers = slice(padded, 2, Slice(start, start + (depth - 1) * stride + 1, stride));
+    const Tensor part = conv2d(as_images(layers), select(weight, 2, k), {},
+                               {.stride = {o.stride[1], o.stride[2]},
+                                .padding = {o.padding[1], o.padding[2]},
+                                .dilation = {o.dilation[1], o.dilation[2]},
+                                .groups = o.groups});
+    y = y.defined() ? add(y, part) : part;
+  }
+  return with_bias(as_volumes(y, x.size(0), depth), bias);
+}
+
+Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvTranspose3dOptions& o) {
+  require_volume("conv_transpose3d", x, weight);
+  if (x.dim() == 4) return squeeze(conv_transpose3d(unsqueeze(x, 0), weight, bias, o), 0);
+  const int64_t stride = o.stride[0], dilation = o.dilation[0], kernel = weight.size(2), depth = x.size(2);
+  if (o.output_padding[0] >= std::max(stride, dilation))
+    throw ValueError(fmt::format("[conv_transpose3d] output_padding {} must be below the stride {} or the dilation {}.",
+                                 o.output_padding[0], stride, dilation));
+  // Layer d of x is added at d stride + k dilation for each k; the padding is cut off at both ends.
+  const int64_t whole = (depth - 1) * stride + dilation * (kernel - 1) + 1;
+  Tensor y;
+  for (int64_t k = 0; k < kernel; ++k) {
+    const Tensor part = as_volumes(conv_transpose2d(as_images(x), select(weight, 2, k), {},
+                                                    {.stride = {o.stride[1], o.stride[2]},
+                                                     .padding = {o.padding[1], o.padding[2]},
+                                                     .output_padding = {o.output_padding[1], o.output_padding[2]},
+                                                     .groups = o.groups,
+                                                     .dilation = {o.dilation[1], o.dilation[2]}}),
+                                   x.size(0), depth);
+    if (!y.defined()) {
+      Shape sizes = part.sizes();
+      sizes[2] = whole + o.output_padding[0];
+      y = zeros(sizes, like(part));
+    }
+    y = index_add(y, 2, add(mul(arange(depth), stride), k * dilation).to(x.device()), part);
+  }
+  const int64_t kept = whole + o.output_padding[0] - 2 * o.padding[0];
+  if (kept < 1)
+    throw ShapeError(fmt::format("[conv_transpose3d] padding {} leaves nothing of a depth of {}.", o.padding[0], whole));
+  return with_bias(narrow(y, 2, o.padding[0], kept), bias);
+}
+
+}  // namespace levin

@@ -1,0 +1,263 @@
+// Elementwise functions and activations that are compositions of others.
+
+#include "../values.h"
+
+#include <levin/autograd/ops/creation.h>
+#include <levin/autograd/ops/elementwise.h>
+#include <levin/autograd/ops/indexing.h>
+#include <levin/autograd/ops/reduce.h>
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+namespace levin {
+
+using namespace ops;
+
+Tensor pow(const Scalar& base, const Tensor& exponent) {
+  return pow(full({}, base, {.dtype = base.promote_with(exponent.dtype()), .device = exponent.device()}), exponent);
+}
+
+Tensor div(const Tensor& a, const Tensor& b, RoundingMode rounding_mode) {
+  const Tensor x = a.detach(), y = b.detach();
+  if (rounding_mode == RoundingMode::floor) return floor_divide(x, y);
+  if (is_floating(result_type(a, b))) return trunc(div(x, y));
+  const Tensor floored = floor_divide(x, y);
+  return add(floored, logical_and(ne(remainder(x, y), 0), lt(floored, 0)).to(floored.dtype()));
+}
+Tensor div(const Tensor& a, const Scalar& b, RoundingMode rounding_mode) {
+  return div(a, full({}, b, {.dtype = b.promote_with(a.dtype()), .device = a.device()}), rounding_mode);
+}
+
+Tensor fmod(const Tensor& a, const Tensor& b) {
+  if (!is_floating(result_type(a, b))) return sub(a, mul(div(a, b, RoundingMode::trunc), b));
+  // The remainder of magnitudes is exact; a - quotient * b would round its product.
+  const Tensor rest = remainder(abs(a), abs(b).detach()), y = where(lt(a, 0), neg(rest), rest);
+  if (!b.requires_grad()) return y;
+  const Tensor quotient = round(div(sub(a, y), b)).detach();
+  return sub(y, mul(masked_fill(sub(b, b.detach()), isinf(b), 0), quotient));
+}
+Tensor fmod(const Tensor& a, const Scalar& b) {
+  return fmod(a, full({}, b, {.dtype = b.promote_with(a.dtype()), .device = a.device()}));
+}
+
+namespace {
+
+/// a - b, but 0 for equal infinities, whose difference is not a number.
+Tensor difference(const Tensor& a, const Tensor& b) {
+  return masked_fill(sub(a, b), logical_and(eq(a, b), isinf(a)), 0);
+}
+
+}  // namespace
+
+Tensor logaddexp(const Tensor& a, const Tensor& b) {
+  return add(maximum(a, b), log1p(exp(neg(abs(difference(a, b))))));
+}
+Tensor logaddexp2(const Tensor& a, const Tensor& b) {
+  return add(maximum(a, b), div(log1p(exp2(neg(abs(difference(a, b))))), std::numbers::ln2));
+}
+
+Tensor xlogy(const Tensor& a, const Tensor& b) {
+  const Tensor zero = logical_and(eq(a, 0), logical_not(isnan(b)));
+  return masked_fill(mul(a, log(where(zero, 1, b))), zero, 0);
+}
+
+Tensor ldexp(const Tensor& a, const Tensor& b) { return mul(a, pow(2.0, b)); }
+
+Tensor heaviside(const Tensor& x, const Tensor& values) {
+  const Tensor at = x.detach(), step = gt(at, 0).to(x.dtype());
+  return where(eq(at, 0), values.detach(), step);
+}
+
+namespace {
+
+/// Returns 2^count for counts of at most 31; exact in int64.
+Tensor power_of_two(const Tensor& count) { return pow(2, count); }
+
+int64_t bits_of(DType dtype) { return static_cast<int64_t>(size_of(dtype)) * 8; }
+
+void refuse_floating(const char* op, DType t) {
+  if (is_floating(t) || t == kBool)
+    throw DTypeError(fmt::format("[{}] {} has no bits to shift; convert it with x.to(kInt64).", op, name_of(t)));
+}
+
+}  // namespace
+
+Tensor bitwise_left_shift(const Tensor& a, const Tensor& count) {
+  const DType t = result_type(a, count);
+  refuse_floating("bitwise_left_shift", t);
+  const Tensor n = to(count, kInt64), half = clamp(floor_divide(n, 2), 0, 31), rest = clamp(sub(n, half), 0, 32);
+  const Tensor shifted = mul(mul(to(a, kInt64), power_of_two(half)), power_of_two(rest));
+  return to(where(ge(n, bits_of(t)), 0, shifted), t);
+}
+
+Tensor bitwise_right_shift(const Tensor& a, const Tensor& count) {
+  const DType t = result_type(a, count);
+  refuse_floating("bitwise_right_shift", t);
+  const Tensor n = to(count, kInt64), half = clamp(floor_divide(n, 2), 0, 31), rest = clamp(sub(n, half), 0, 32);
+  return to(floor_divide(floor_divide(to(a, kInt64), power_of_two(half)), power_of_two(rest)), t);
+}
+
+// Properties
+
+Tensor isposinf(const Tensor& x) { return logical_and(isinf(x), gt(x, 0)); }
+Tensor isneginf(const Tensor& x) { return logical_and(isinf(x), lt(x, 0)); }
+Tensor signbit(const Tensor& x) { return x.is_floating() ? lt(copysign(ones_like(x), x.detach()), 0) : lt(x, 0); }
+
+Tensor isclose(const Tensor& a, const Tensor& b, const CloseOptions& options) {
+  no_grad guard;
+  const DType t = result_type(a, b), computed = is_floating(t) ? t : kFloat64;
+  const Tensor x = to(a, computed), y = to(b, computed);
+  const Tensor allowed = add(mul(abs(y), options.rtol), options.atol);
+  Tensor close = logical_or(eq(x, y), logical_and(isfinite(y), le(abs(sub(x, y)), allowed)));
+  if (options.equal_nan) close = logical_or(close, logical_and(isnan(x), isnan(y)));
+  return close;
+}
+
+bool allclose(const Tensor& a, const Tensor& b, const CloseOptions& options) {
+  return all(isclose(a, b, options)).item<bool>();
+}
+
+bool equal(const Tensor& a, const Tensor& b) {
+  return a.sizes() == b.sizes() && all(eq(a.detach(), b.detach())).item<bool>();
+}
+
+// Functions of one tensor
+
+Tensor frac(const Tensor& x) { return sub(x, trunc(x)); }
+
+Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max) {
+  if (!min.defined() && !max.defined()) throw ValueError("[clamp] neither min nor max is given; name one of them.");
+  const Tensor low = min.defined() ? where(lt(x, min), min, x) : x;
+  return max.defined() ? where(gt(low, max), max, low) : low;
+}
+
+Tensor logit(const Tensor& x, std::optional<double> eps) {
+  check_floating("logit", x);
+  const Tensor p = eps ? clamp(x, *eps, 1.0 - *eps) : x;
+  return log(div(p, rsub(p, 1)));
+}
+
+Tensor sinc(const Tensor& x) {
+  const Tensor zero = eq(x, 0), angle = mul(masked_fill(x, zero, 1), std::numbers::pi);
+  return masked_fill(div(sin(angle), angle), zero, 1);
+}
+
+Tensor deg2rad(const Tensor& x) { return mul(x, std::numbers::pi / 180); }
+Tensor rad2deg(const Tensor& x) { return mul(x, 180 / std::numbers::pi); }
+
+namespace {
+
+double largest_of(DType dtype) {
+  return dtype == kHalf       ? 65504.0
+         : dtype == kBFloat16 ? 0x1.fep127
+         : dtype == kFloat32  ? static_cast<double>(std::numeric_limits<float>::max())
+                              : std::numeric_limits<double>::max();
+}
+
+}  // namespace
+
+Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> posinf, std::optional<double> neginf) {
+  if (!x.is_floating()) return clone(x);
+  const double largest = largest_of(x.dtype());
+  const Tensor numbers = masked_fill(x, isnan(x), nan);
+  return masked_fill(masked_fill(numbers, isposinf(x), posinf.value_or(largest)), isneginf(x),
+                     neginf.value_or(-largest));
+}
+
+// Activations
+
+Tensor celu(const Tensor& x, double alpha) {
+  if (alpha == 0) throw ValueError("[celu] alpha is 0, and x is divided by it; give another number.");
+  return alpha == 1.0 ? elu(x) : mul(elu(div(x, alpha)), alpha);
+}
+Tensor relu6(const Tensor& x) { return hardtanh(x, 0.0, 6.0); }
+Tensor hardtanh(const Tensor& x, double min_val, double max_val) {
+  check_floating("hardtanh", x);
+  if (!(min_val <= max_val))
+    throw ValueError(fmt::format("[hardtanh] min_val {} is above max_val {}.", min_val, max_val));
+  return clamp(x, min_val, max_val);
+}
+Tensor tanhshrink(const Tensor& x) { return sub(x, tanh(x)); }
+Tensor softshrink(const Tensor& x, double lambda) {
+  check_floating("softshrink", x);
+  if (!(lambda >= 0)) throw ValueError(fmt::format("[softshrink] lambda is {}. Give 0 or more.", lambda));
+  return sub(x, clamp(x, -lambda, lambda));
+}
+Tensor hardshrink(const Tensor& x, double lambda) { return masked_fill(x, le(abs(x), lambda), 0); }
+Tensor threshold(const Tensor& x, double threshold, double value) { return masked_fill(x, le(x, threshold), value); }
+
+Tensor prelu(const Tensor& x, const Tensor& weight) {
+  Tensor slopes = weight;
+  if (weight.numel() != 1) {
+    const int64_t channels = x.dim() > 1 ? x.size(1) : 1;
+    if (weight.dim() != 1 || weight.numel() != channels)
+      throw ShapeError(fmt::format("[prelu] weight is {}, but x of {} needs (1,) or ({},).", to_string(weight.sizes()),
+                                   to_string(x.sizes()), channels));
+    Shape sizes = Shape::filled(x.dim(), 1);
+    sizes[1] = channels;
+    slopes = reshape(weight, sizes);
+  } else {
+    slopes = reshape(weight, {});
+  }
+  return where(gt(x, 0), x, mul(x, slopes));
+}
+
+Tensor rrelu(const Tensor& x, double lower, double upper, bool training, Generator* generator) {
+  if (!(lower <= upper)) throw ValueError(fmt::format("[rrelu] lower {} is above upper {}.", lower, upper));
+  if (!training) return leaky_relu(x, (lower + upper) / 2);
+  check_floating("rrelu", x);
+  const Tensor slopes = uniform_(empty_like(x), lower, upper, generator);
+  return where(gt(x, 0), x, mul(x, slopes));
+}
+
+Tensor glu(const Tensor& x, int64_t axis) {
+  const int along = wrap_axis(axis, x.dim(), "glu");
+  if (x.dim() == 0 || x.size(along) % 2 != 0)
+    throw ShapeError(fmt::format("[glu] axis {} of {} does not split into two halves.", axis, to_string(x.sizes())));
+  const int64_t half = x.size(along) / 2;
+  return mul(narrow(x, along, 0, half), sigmoid(narrow(x, along, half, half)));
+}
+
+Tensor gumbel_softmax(const Tensor& logits, const GumbelSoftmaxOptions& options) {
+  check_floating("gumbel_softmax", logits, "logits");
+  const double tiny = logits.dtype() == kFloat64 ? 1e-300 : 1e-38;  // log(0) would make the noise infinite
+  const DType computed = statistics_type(logits);
+  const Tensor u = uniform_(empty(logits.sizes(), {.dtype = computed, .device = logits.device()}), 0.0, 1.0,
+                            options.generator);
+  const Tensor noise = neg(log(clamp(neg(log(clamp(u, tiny))), tiny)));
+  const Tensor soft = softmax(div(add(logits, to(noise, logits.dtype())), options.tau), options.axis);
+  if (!options.hard) return soft;
+  const Tensor at = argmax(soft.detach(), options.axis, true);
+  const Tensor hard = scatter(zeros_like(soft), options.axis, at, ones(at.sizes(), like(soft)));
+  return add(sub(hard, soft.detach()), soft);
+}
+
+// Dropout
+
+Tensor feature_dropout(const Tensor& x, double p, bool training, Generator* generator) {
+  if (x.dim() < 2)
+    throw ShapeError(fmt::format("[feature_dropout] the input is {}, expected is (B, C, ...).", to_string(x.sizes())));
+  if (!training || p == 0) return dropout(x, p, false);
+  Shape sizes = Shape::filled(x.dim(), 1);
+  sizes[0] = x.size(0);
+  sizes[1] = x.size(1);
+  return mul(x, dropout(ones(sizes, like(x)), p, true, generator));
+}
+
+Tensor alpha_dropout(const Tensor& x, double p, bool training, Generator* generator) {
+  check_floating("alpha_dropout", x);
+  if (!(p >= 0 && p <= 1))
+    throw ValueError(fmt::format("[alpha_dropout] p is {}. Give a probability between 0 and 1.", p));
+  if (!training || p == 0) return x;
+  if (p == 1) return mul(x, 0.0);
+  constexpr double alpha = 1.7580993408473766;  // the limit of SELU at minus infinity, with the other sign
+  const double a = 1 / std::sqrt((alpha * alpha * p + 1) * (1 - p));
+  const Tensor kept = bernoulli(full_like(x.detach(), 1 - p), generator);
+  return add(mul(mul(x, kept), a), add(mul(kept, alpha * a), alpha * a * (p - 1)));
+}
+
+}  // namespace levin

@@ -1,0 +1,291 @@
+// Losses that are compositions of elementwise operations and reductions.
+
+#include "../values.h"
+
+#include <levin/autograd/ops/creation.h>
+#include <levin/autograd/ops/elementwise.h>
+#include <levin/autograd/ops/indexing.h>
+#include <levin/autograd/ops/loss.h>
+#include <levin/autograd/ops/rearrange.h>
+#include <levin/autograd/ops/reduce.h>
+#include <levin/autograd/ops/view.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <numeric>
+
+namespace levin {
+
+using namespace ops;
+
+namespace {
+
+Tensor reduced(const Tensor& loss, Reduction r) {
+  return r == Reduction::none ? loss : r == Reduction::mean ? mean(loss) : sum(loss);
+}
+
+void require_same_sizes(const char* op, const Argument& a, const Argument& b) {
+  if (a.tensor.sizes() != b.tensor.sizes())
+    throw ShapeError(fmt::format("[{}] {} is {}, and {} is {}; they must have the same sizes.", op, a.name,
+                                 to_string(a.tensor.sizes()), b.name, to_string(b.tensor.sizes())));
+}
+
+/// max(0, x); its gradient at 0 is 0.
+Tensor positive_part(const Tensor& x) { return relu(x); }
+
+}  // namespace
+
+Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, Reduction reduction) {
+  check_floating("binary_cross_entropy", input, "input");
+  require_same_sizes("binary_cross_entropy", {"input", input}, {"target", target});
+  // As in PyTorch log(p) >= -100, and the gradient (p - target) / (p (1 - p)) has a divisor of at least 1e-12.
+  const Tensor p = input.detach(), inside = ge(mul(rsub(p, 1.0), p), 1e-12), safe = where(inside, input, 0.5);
+  const Tensor plain = sub(mul(sub(target, 1.0), log(rsub(safe, 1.0))), mul(target, log(safe)));
+  const Tensor clamped = sub(mul(sub(target, 1.0), clamp(log(rsub(p, 1.0)), -100.0)),
+                             mul(target, clamp(log(p), -100.0)));
+  const Tensor at_ends = add(clamped, mul(sub(input, p), mul(sub(p, target.detach()), 1e12)));
+  const Tensor loss = where(inside, plain, at_ends);
+  return reduced(weight.defined() ? mul(loss, weight) : loss, reduction);
+}
+
+Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduction, double beta) {
+  if (!(beta >= 0)) throw ValueError(fmt::format("[smooth_l1_loss] beta is {}. Give 0 or more.", beta));
+  if (beta == 0) return l1_loss(input, target, reduction);
+  const Tensor d = sub(input, target), size = abs(d);
+  const Tensor inner = mul(square(d), 0.5 / beta);
+  return reduced(where(lt(size, beta), inner, sub(size, 0.5 * beta)), reduction);
+}
+
+Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction, double delta) {
+  if (!(delta > 0)) throw ValueError(fmt::format("[huber_loss] delta is {}. Give a positive number.", delta));
+  const Tensor d = sub(input, target), size = abs(d);
+  return reduced(where(lt(size, delta), mul(square(d), 0.5), mul(sub(size, 0.5 * delta), delta)), reduction);
+}
+
+Tensor kl_div(const Tensor& input, const Tensor& target, const KlDivOptions& options) {
+  const Tensor loss = options.log_target ? mul(exp(target), sub(target, input))
+                                         : sub(xlogy(target, target), mul(target, input));
+  if (!options.batchmean) return reduced(loss, options.reduction);
+  return div(sum(loss), input.dim() > 0 ? input.size(0) : 1);
+}
+
+Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, const PoissonNllOptions& options) {
+  Tensor loss = options.log_input ? sub(exp(input), mul(target, input))
+                                  : sub(input, mul(target, log(add(input, options.eps))));
+  if (options.full) {
+    const Tensor counted = le(target, 1), n = masked_fill(target, counted, 1);
+    const Tensor stirling = add(sub(mul(n, log(n)), n), mul(log(mul(n, 2 * std::numbers::pi)), 0.5));
+    loss = add(loss, masked_fill(stirling, counted, 0));
+  }
+  return reduced(loss, options.reduction);
+}
+
+Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor& var,
+                         const GaussianNllOptions& options) {
+  Tensor variance = var;
+  if (var.sizes() != input.sizes()) {
+    Shape without_last = input.sizes(), one = input.sizes();
+    if (input.dim() > 0) {
+      without_last.erase(input.dim() - 1);
+      one[input.dim() - 1] = 1;
+    }
+    if (input.dim() > 0 && var.sizes() == without_last)
+      variance = unsqueeze(var, -1);
+    else if (var.sizes() != one && var.numel() != 1)
+      throw ShapeError(fmt::format("[gaussian_nll_loss] var is {}, but input of {} needs its sizes, {} or {}.",
+                                   to_string(var.sizes()), to_string(input.sizes()), to_string(one),
+                                   to_string(without_last)));
+  }
+  if (any(lt(variance.detach(), 0)).item<bool>())
+    throw ValueError("[gaussian_nll_loss] var has a negative element; pass variances, not their logarithms.");
+  {
+    no_grad guard;  // the variance is clamped without an effect on its gradient
+    variance = variance.requires_grad() ? variance : clamp(variance, options.eps);
+  }
+  if (variance.requires_grad()) {
+    const Tensor missing = relu(rsub(variance.detach(), options.eps));
+    variance = add(variance, missing);
+  }
+  Tensor loss = mul(add(log(variance), div(square(sub(input, target)), variance)), 0.5);
+  if (options.full) loss = add(loss, 0.5 * std::log(2 * std::numbers::pi));
+  return reduced(loss, options.reduction);
+}
+
+Tensor margin_ranking_loss(const Tensor& x1, const Tensor& x2, const Tensor& y, double margin, Reduction reduction) {
+  return reduced(positive_part(add(mul(neg(y), sub(x1, x2)), margin)), reduction);
+}
+
+Tensor hinge_embedding_loss(const Tensor& x, const Tensor& y, double margin, Reduction reduction) {
+  const Tensor apart = masked_fill(positive_part(rsub(x, margin)), eq(y, 1), 0);
+  return reduced(add(apart, masked_fill(x, eq(y, -1), 0)), reduction);
+}
+
+Tensor cosine_embedding_loss(const Tensor& x1, const Tensor& x2, const Tensor& y, double margin, Reduction reduction) {
+  require_same_sizes("cosine_embedding_loss", {"x1", x1}, {"x2", x2});
+  constexpr double tiny = 1e-12;  // added to the squares, as in PyTorch
+  const Tensor products = mul(add(sum(square(x1), -1), tiny), add(sum(square(x2), -1), tiny));
+  const Tensor cosine = div(sum(mul(x1, x2), -1), sqrt(products));
+  const Tensor apart = positive_part(sub(cosine, margin)), together = rsub(cosine, 1);
+  const Tensor zero = zeros_like(cosine);
+  return reduced(add(where(eq(y, 1), together, zero), where(eq(y, -1), apart, zero)), reduction);
+}
+
+Tensor soft_margin_loss(const Tensor& x, const Tensor& y, Reduction reduction) {
+  return reduced(softplus(mul(neg(y), x), 1.0, std::numeric_limits<double>::infinity()), reduction);
+}
+
+Tensor multilabel_soft_margin_loss(const Tensor& x, const Tensor& y, const Tensor& weight, Reduction reduction) {
+  const Tensor loss = neg(add(mul(y, logsigmoid(x)), mul(rsub(y, 1), logsigmoid(neg(x)))));
+  return reduced(mean(weight.defined() ? mul(loss, weight) : loss, -1), reduction);
+}
+
+Tensor multi_margin_loss(const Tensor& x, const Tensor& y, const MultiMarginOptions& options) {
+  check_floating("multi_margin_loss", x);
+  if (options.p != 1 && options.p != 2)
+    throw ValueError(fmt::format("[multi_margin_loss] p is {}. Give 1 or 2.", options.p));
+  Shape expected = x.sizes();
+  if (x.dim() != 1 && x.dim() != 2)
+    throw ShapeError(fmt::format("[multi_margin_loss] x is {}, expected is (B, C) or (C,).", to_string(x.sizes())));
+  expected.erase(x.dim() - 1);
+  const Tensor labels = as_int64("multi_margin_loss", {"y", y});
+  if (labels.sizes() != expected)
+    throw ShapeError(fmt::format("[multi_margin_loss] y is {}, expected is {} for x of {}.", to_string(y.sizes()),
+                                 to_string(expected), to_string(x.sizes())));
+  const int64_t classes = x.size(-1);
+  const Tensor at = unsqueeze(labels, -1), own = eq(arange(classes).to(x.device()), at);
+  Tensor loss = positive_part(add(sub(x, gather(x, -1, at)), options.margin));
+  if (options.p == 2) loss = square(loss);
+  if (options.weight.defined()) loss = mul(loss, reshape(index_select(options.weight, 0, ravel(labels)), at.sizes()));
+  return reduced(div(sum(masked_fill(loss, own, 0), -1), classes), options.reduction);
+}
+
+Tensor pairwise_distance(const Tensor& x1, const Tensor& x2, double p, double eps, bool keepdim) {
+  return norm(add(sub(x1, x2), eps), p, -1, keepdim);
+}
+
+Tensor cosine_similarity(const Tensor& x1, const Tensor& x2, int64_t axis, double eps) {
+  const Shape sizes = broadcast_shapes(x1.sizes(), x2.sizes(), "cosine_similarity");
+  const Tensor a = expand(x1, sizes), b = expand(x2, sizes);
+  const auto length = [&](const Tensor& t) { return clamp(norm(t, 2.0, axis, true), eps); };
+  return sum(mul(div(a, length(a)), div(b, length(b))), axis);
+}
+
+Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                           const TripletMarginOptions& options) {
+  const auto distance = [&](const Tensor& a, const Tensor& b) {
+    return pairwise_distance(a, b, options.p, options.eps);
+  };
+  Tensor far = distance(anchor, negative);
+  if (options.swap) far = minimum(far, distance(positive, negative));
+  return reduced(positive_part(add(sub(distance(anchor, positive), far), options.margin)), options.reduction);
+}
+
+// Connectionist temporal classification
+
+namespace {
+
+struct CtcPlan {
+  int64_t steps, batch, classes, longest;
+  Tensor classes_of_states;  ///< (B, S') int64: blank, label, blank, ...; the blank after the last label
+  Tensor may_skip;           ///< (B, S') bool: a label that differs from the one before the blank
+};
+
+/// Spreads the targets of each sample with blanks between them.
+CtcPlan ctc_plan(const Tensor& log_probabilities, const Tensor& targets, const std::vector<int64_t>& input_lengths,
+                 const std::vector<int64_t>& target_lengths, int64_t blank) {
+  CtcPlan p{log_probabilities.size(0), log_probabilities.size(1), log_probabilities.size(2), 0, {}, {}};
+  const auto batch = static_cast<std::size_t>(p.batch);
+  if (input_lengths.size() != batch || target_lengths.size() != batch)
+    throw ShapeError(fmt::format("[ctc_loss] {} input and {} target lengths for a batch of {}.", input_lengths.size(),
+                                 target_lengths.size(), p.batch));
+  if (blank < 0 || blank >= p.classes)
+    throw ValueError(fmt::format("[ctc_loss] blank {} is outside [0, {}).", blank, p.classes));
+  for (std::size_t b = 0; b < batch; ++b) {
+    if (input_lengths[b] < 0 || input_lengths[b] > p.steps)
+      throw ValueError(fmt::format("[ctc_loss] input length {} of sample {} is outside [0, {}].", input_lengths[b], b,
+                                   p.steps));
+    if (target_lengths[b] < 0 || (targets.dim() == 2 && target_lengths[b] > targets.size(1)))
+      throw ValueError(fmt::format("[ctc_loss] target length {} of sample {} is outside of targets {}.",
+                                   target_lengths[b], b, to_string(targets.sizes())));
+    p.longest = std::max(p.longest, target_lengths[b]);
+  }
+  const int64_t total = std::accumulate(target_lengths.begin(), target_lengths.end(), int64_t{0});
+  if (targets.dim() == 1 && targets.numel() != total)
+    throw ShapeError(fmt::format("[ctc_loss] targets has {} elements, the lengths add up to {}.", targets.numel(),
+                                 total));
+  const std::vector<int64_t> labels = as_int64("ctc_loss", {"targets", targets}).to_vector<int64_t>();
+  const int64_t states = 2 * p.longest + 1;
+  std::vector<int64_t> of_states(static_cast<std::size_t>(p.batch * states), blank);
+  std::vector<int64_t> skips(of_states.size(), 0);
+  int64_t start = 0;
+  for (std::size_t b = 0; b < batch; ++b) {
+    for (int64_t i = 0; i < target_lengths[b]; ++i) {
+      const int64_t label = labels[static_cast<std::size_t>(start + i)];
+      if (label < 0 || label >= p.classes || label == blank)
+        throw IndexError(fmt::format("[ctc_loss] target {} of sample {} is not a class in [0, {}) other than blank {}.",
+                                     label, b, p.classes, blank));
+      const std::size_t at = b * static_cast<std::size_t>(states) + static_cast<std::size_t>(2 * i + 1);
+      of_states[at] = label;
+      skips[at] = i > 0 && labels[static_cast<std::size_t>(start + i - 1)] != label;
+    }
+    start += targets.dim() == 2 ? targets.size(1) : target_lengths[b];
+  }
+  const Device device = log_probabilities.device();
+  p.classes_of_states = from_data(of_states, {p.batch, states}).to(device);
+  p.may_skip = ne(from_data(skips, {p.batch, states}), 0).to(device);
+  return p;
+}
+
+/// log(sum of exponentials) of three tensors; a state that no path reaches keeps a very low, finite value.
+Tensor log_sum(const Tensor& a, const Tensor& b, const Tensor& c) {
+  return logsumexp(stack({a, b, c}, 0), 0);
+}
+
+}  // namespace
+
+Tensor ctc_loss(const Tensor& log_probabilities, const Tensor& targets, const std::vector<int64_t>& input_lengths,
+                const std::vector<int64_t>& target_lengths, const CtcOptions& options) {
+  check_floating("ctc_loss", log_probabilities, "log_probabilities");
+  if (log_probabilities.dim() == 2) {
+    const Tensor loss = ctc_loss(unsqueeze(log_probabilities, 1), reshape(targets, {1, targets.numel()}), input_lengths,
+                                 target_lengths, options);
+    return loss.dim() == 1 ? squeeze(loss, 0) : loss;
+  }
+  if (log_probabilities.dim() != 3)
+    throw ShapeError(fmt::format("[ctc_loss] log_probabilities is {}, expected is (T, B, C) or (T, C).",
+                                 to_string(log_probabilities.sizes())));
+  const CtcPlan p = ctc_plan(log_probabilities, targets, input_lengths, target_lengths, options.blank);
+  const Device device = log_probabilities.device();
+  constexpr double never = -1e30;  // finite, so that no gradient is NaN; such paths add exp(-1e30) = 0
+  const int64_t states = 2 * p.longest + 1;
+  const Tensor zero_states = zeros({p.batch, states}, like(log_probabilities));
+  const auto emitted = [&](int64_t t) { return gather(select(log_probabilities, 0, t), 1, p.classes_of_states); };
+  const auto shifted = [&](const Tensor& alpha, int64_t by) {
+    const int64_t kept = std::max<int64_t>(0, states - by);
+    return pad(narrow(alpha, 1, 0, kept), {states - kept, 0}, never);
+  };
+  const Tensor first_two = lt(arange(states), 2).to(device), lengths = from_data(input_lengths, {p.batch, 1}).to(device);
+  // Before the first step only the state before all labels is reached.
+  Tensor alpha = where(eq(arange(states), 0).to(device), zero_states, never);
+  for (int64_t t = 0; t < p.steps; ++t) {
+    const Tensor skipped = masked_fill(shifted(alpha, 2), logical_not(p.may_skip), never);
+    Tensor next = t == 0 ? where(first_two, zero_states, never) : log_sum(alpha, shifted(alpha, 1), skipped);
+    next = clamp(add(next, emitted(t)), 2 * never);
+    alpha = where(lt(full({}, t, kInt64).to(device), lengths), next, alpha);
+  }
+  // A path ends at the last label or at the blank after it.
+  const Tensor ends = from_data(target_lengths, {p.batch, 1}).to(device), last = mul(ends, 2);
+  const Tensor at_blank = gather(alpha, 1, last), at_label = gather(alpha, 1, clamp(sub(last, 1), 0));
+  const Tensor empty = eq(ends, 0);
+  Tensor loss = neg(squeeze(where(empty, at_blank, logaddexp(at_blank, at_label)), 1));
+  const Tensor impossible = gt(loss, -never / 2);
+  loss = masked_fill(loss, impossible, options.zero_infinity ? 0.0 : std::numeric_limits<double>::infinity());
+  if (options.reduction != Reduction::mean) return reduced(loss, options.reduction);
+  return mean(div(loss, clamp(to(squeeze(ends, 1), loss.dtype()), 1)));
+}
+
+}  // namespace levin

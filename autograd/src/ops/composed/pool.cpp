@@ -1,0 +1,225 @@
+// Pools composed of pools over images, matrix products and windows.
+
+#include "../values.h"
+
+#include <levin/autograd/ops/creation.h>
+#include <levin/autograd/ops/elementwise.h>
+#include <levin/autograd/ops/indexing.h>
+#include <levin/autograd/ops/matmul.h>
+#include <levin/autograd/ops/pool.h>
+#include <levin/autograd/ops/rearrange.h>
+#include <levin/autograd/ops/view.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace levin {
+
+using namespace ops;
+
+namespace {
+
+/// Checks that x has `spatial` axes after (B, C) or (C).
+void require_spatial(const char* op, const Tensor& x, int spatial) {
+  check_floating(op, x);
+  if (x.dim() != spatial + 1 && x.dim() != spatial + 2)
+    throw ShapeError(fmt::format("[{}] x is {}, expected are {} spatial axes after (B, C) or (C).", op,
+                                 to_string(x.sizes()), spatial));
+}
+
+std::optional<Tuple<2>> in_line(const std::optional<Tuple<1>>& stride) {
+  return stride ? std::optional<Tuple<2>>(Tuple<2>(int64_t{1}, (*stride)[0])) : std::nullopt;
+}
+
+/// Pools x (..., D, H, W) over H and W, then over D, both by pools over images: `pool(x, kernel, stride, padding,
+/// dilation)`. Maxima and means over windows of three axes are those of means over two and one.
+template <std::size_t N, class F>
+Tensor pool_volume(const char* op, const Tensor& x, Tuple<N> kernel, Tuple<N> stride, Tuple<N> padding,
+                   Tuple<N> dilation, const F& pool) {
+  require_spatial(op, x, 3);
+  const auto last = [](const Tuple<N>& t) { return Tuple<2>(t[1], t[2]); };
+  const int64_t depth = x.size(-3), outer = x.numel() / std::max<int64_t>(1, depth * x.size(-2) * x.size(-1));
+  const Tensor images = reshape(x, {outer * depth, 1, x.size(-2), x.size(-1)});
+  const Tensor flat = pool(images, last(kernel), last(stride), last(padding), last(dilation));
+  const int64_t h = flat.size(2), w = flat.size(3);
+  const Tensor lines = reshape(flat, {outer, 1, depth, h * w});
+  const Tensor deep = pool(lines, Tuple<2>(kernel[0], 1), Tuple<2>(stride[0], 1), Tuple<2>(padding[0], 0),
+                           Tuple<2>(dilation[0], 1));
+  Shape sizes = x.sizes();
+  sizes[x.dim() - 3] = deep.size(2);
+  sizes[x.dim() - 2] = h;
+  sizes[x.dim() - 1] = w;
+  return reshape(deep, sizes);
+}
+
+}  // namespace
+
+Tensor max_pool1d(const Tensor& x, Tuple<1> kernel, const MaxPool1dOptions& o) {
+  require_spatial("max_pool1d", x, 1);
+  return squeeze(max_pool2d(unsqueeze(x, -2), {1, kernel[0]},
+                            {.stride = in_line(o.stride ? o.stride : std::optional(kernel)),
+                             .padding = {0, o.padding[0]},
+                             .dilation = {1, o.dilation[0]},
+                             .ceil_mode = o.ceil_mode}),
+                 -2);
+}
+
+Tensor avg_pool1d(const Tensor& x, Tuple<1> kernel, const AvgPool1dOptions& o) {
+  require_spatial("avg_pool1d", x, 1);
+  return squeeze(avg_pool2d(unsqueeze(x, -2), {1, kernel[0]},
+                            {.stride = in_line(o.stride ? o.stride : std::optional(kernel)),
+                             .padding = {0, o.padding[0]},
+                             .ceil_mode = o.ceil_mode,
+                             .count_include_pad = o.count_include_pad}),
+                 -2);
+}
+
+Tensor max_pool3d(const Tensor& x, Tuple<3> kernel, const MaxPool3dOptions& o) {
+  return pool_volume("max_pool3d", x, kernel, o.stride.value_or(kernel), o.padding, o.dilation,
+                     [&](const Tensor& t, Tuple<2> k, Tuple<2> stride, Tuple<2> padding, Tuple<2> dilation) {
+                       return max_pool2d(t, k,
+                                         {.stride = stride,
+                                          .padding = padding,
+                                          .dilation = dilation,
+                                          .ceil_mode = o.ceil_mode});
+                     });
+}
+
+Tensor avg_pool3d(const Tensor& x, Tuple<3> kernel, const AvgPool3dOptions& o) {
+  return pool_volume("avg_pool3d", x, kernel, o.stride.value_or(kernel), o.padding, Tuple<3>(1),
+                     [&](const Tensor& t, Tuple<2> k, Tuple<2> stride, Tuple<2> padding, Tuple<2>) {
+                       return avg_pool2d(t, k,
+                                         {.stride = stride,
+                                          .padding = padding,
+                                          .ceil_mode = o.ceil_mode,
+                                          .count_include_pad = o.count_include_pad});
+                     });
+}
+
+ValuesIndices max_pool2d_with_indices(const Tensor& x, Tuple<2> kernel, const MaxPool2dOptions& o) {
+  const Tensor y = max_pool2d(x.detach(), kernel, o);  // checks the arguments
+  const Tuple<2> stride = o.stride.value_or(kernel);
+  // Positions of the windows' elements along each axis, in the padded image.
+  const auto positions = [&](std::size_t axis, int64_t windows) {
+    const Tensor starts = mul(arange(windows), stride[axis]), steps = mul(arange(kernel[axis]), o.dilation[axis]);
+    return add(unsqueeze(starts, 1), steps);
+  };
+  const int64_t oh = y.size(-2), ow = y.size(-1), h = x.size(-2), w = x.size(-1);
+  const Tensor rows = sub(positions(0, oh), o.padding[0]), columns = sub(positions(1, ow), o.padding[1]);
+  // (oh, ow, kh, kw)
+  const Tensor row = reshape(rows, {oh, 1, kernel[0], 1}), column = reshape(columns, {1, ow, 1, kernel[1]});
+  const auto inside = [](const Tensor& at, int64_t size) { return logical_and(ge(at, 0), lt(at, size)); };
+  const Tensor valid = logical_and(inside(row, h), inside(column, w)).to(x.device());
+  const Tensor place = add(mul(clamp(row, 0, h - 1), w), clamp(column, 0, w - 1)).to(x.device());
+  const int64_t outer = x.numel() / std::max<int64_t>(1, h * w), area = kernel[0] * kernel[1];
+  const Tensor flat = reshape(x, {outer, h * w});
+  const Tensor windows = reshape(index_select(flat.detach(), 1, ravel(place)), {outer, oh * ow, area});
+  const Tensor hidden = logical_not(reshape(valid, {oh * ow, area}));
+  const Tensor best = argmax(masked_fill(windows, hidden, -std::numeric_limits<double>::infinity()), 2, true);
+  const Tensor whole = expand(reshape(place, {1, oh * ow, area}), {outer, oh * ow, area});
+  const Tensor index = squeeze(gather(contiguous(whole), 2, best), 2);
+  return {reshape(gather(flat, 1, index), y.sizes()), reshape(index, y.sizes())};
+}
+
+Tensor max_unpool2d(const Tensor& x, const Tensor& indices, std::array<int64_t, 2> sizes) {
+  require_spatial("max_unpool2d", x, 2);
+  if (indices.sizes() != x.sizes())
+    throw ShapeError(fmt::format("[max_unpool2d] indices is {}, and x is {}.", to_string(indices.sizes()),
+                                 to_string(x.sizes())));
+  const int64_t outer = x.numel() / std::max<int64_t>(1, x.size(-2) * x.size(-1));
+  Shape result = x.sizes();
+  result[x.dim() - 2] = sizes[0];
+  result[x.dim() - 1] = sizes[1];
+  const Tensor places = reshape(as_int64("max_unpool2d", {"indices", indices}), {outer, -1});
+  const Tensor image = zeros({outer, sizes[0] * sizes[1]}, like(x));
+  return reshape(scatter(image, 1, places, reshape(x, {outer, -1})), result);
+}
+
+namespace {
+
+/// (mean of x^p times the window's area)^(1 / p), without NaN for a sum of 0.
+Tensor root_of(const Tensor& means, double area, double p) {
+  return pow(mul(mul(sign(means), relu(abs(means))), area), 1.0 / p);
+}
+
+}  // namespace
+
+Tensor lp_pool1d(const Tensor& x, double p, Tuple<1> kernel, const LpPool1dOptions& o) {
+  const Tensor means = avg_pool1d(pow(x, p), kernel, {.stride = o.stride, .ceil_mode = o.ceil_mode});
+  return root_of(means, static_cast<double>(kernel[0]), p);
+}
+
+Tensor lp_pool2d(const Tensor& x, double p, Tuple<2> kernel, const LpPool2dOptions& o) {
+  require_spatial("lp_pool2d", x, 2);
+  const Tensor means = avg_pool2d(pow(x, p), kernel, {.stride = o.stride, .ceil_mode = o.ceil_mode});
+  return root_of(means, static_cast<double>(kernel[0] * kernel[1]), p);
+}
+
+// Adaptive pools
+
+namespace {
+
+int64_t window_start(int64_t o, int64_t outputs, int64_t size) { return o * size / outputs; }
+int64_t window_end(int64_t o, int64_t outputs, int64_t size) { return ((o + 1) * size + outputs - 1) / outputs; }
+
+void check_output(const char* op, int64_t outputs, int64_t size) {
+  if (outputs < 1 || size < 1)
+    throw ValueError(fmt::format("[{}] an axis of size {} cannot be pooled to {}. Give 1 or more.", op, size, outputs));
+}
+
+/// Pools along one axis by a product with a matrix (outputs, size) of 1 / length in each window.
+Tensor mean_along(const char* op, const Tensor& x, int axis, int64_t outputs) {
+  const int64_t size = x.size(axis);
+  check_output(op, outputs, size);
+  if (outputs == size) return x;
+  if (outputs == 1) return mean(x, axis, true);
+  std::vector<double> weights(static_cast<std::size_t>(outputs * size), 0.0);
+  for (int64_t o = 0; o < outputs; ++o) {
+    const int64_t start = window_start(o, outputs, size), end = window_end(o, outputs, size);
+    for (int64_t i = start; i < end; ++i)
+      weights[static_cast<std::size_t>(o * size + i)] = 1.0 / static_cast<double>(end - start);
+  }
+  const Tensor matrix = from_data(weights, {outputs, size}).to(x.device(), x.dtype());
+  return movedim(linear(movedim(x, axis, -1), matrix), -1, axis);
+}
+
+/// Pools along one axis: windows of the longest length, whose surplus elements repeat the last one.
+Tensor max_along(const char* op, const Tensor& x, int axis, int64_t outputs) {
+  const int64_t size = x.size(axis);
+  check_output(op, outputs, size);
+  if (outputs == size) return x;
+  if (outputs == 1) return max(x, axis, true).values;
+  int64_t longest = 0;
+  for (int64_t o = 0; o < outputs; ++o)
+    longest = std::max(longest, window_end(o, outputs, size) - window_start(o, outputs, size));
+  std::vector<int64_t> places;
+  for (int64_t o = 0; o < outputs; ++o)
+    for (int64_t i = 0; i < longest; ++i)
+      places.push_back(std::min(window_start(o, outputs, size) + i, window_end(o, outputs, size) - 1));
+  const Tensor windows =
+      index_select(x, axis, from_data(places, {static_cast<int64_t>(places.size())}).to(x.device()));
+  return max(unflatten(windows, axis, {outputs, longest}), axis + 1).values;
+}
+
+template <std::size_t N>
+Tensor adaptive(const char* op, const Tensor& x, Tuple<N> sizes,
+                Tensor (*along)(const char*, const Tensor&, int, int64_t)) {
+  require_spatial(op, x, static_cast<int>(N));
+  Tensor y = x;
+  for (std::size_t i = 0; i < N; ++i) y = along(op, y, x.dim() - static_cast<int>(N - i), sizes[i]);
+  return y;
+}
+
+}  // namespace
+
+Tensor adaptive_avg_pool1d(const Tensor& x, Tuple<1> n) { return adaptive("adaptive_avg_pool1d", x, n, mean_along); }
+Tensor adaptive_avg_pool2d(const Tensor& x, Tuple<2> n) { return adaptive("adaptive_avg_pool2d", x, n, mean_along); }
+Tensor adaptive_avg_pool3d(const Tensor& x, Tuple<3> n) { return adaptive("adaptive_avg_pool3d", x, n, mean_along); }
+Tensor adaptive_max_pool1d(const Tensor& x, Tuple<1> n) { return adaptive("adaptive_max_pool1d", x, n, max_along); }
+Tensor adaptive_max_pool2d(const Tensor& x, Tuple<2> n) { return adaptive("adaptive_max_pool2d", x, n, max_along); }
+Tensor adaptive_max_pool3d(const Tensor& x, Tuple<3> n) { return adaptive("adaptive_max_pool3d", x, n, max_along); }
+
+}  // namespace levin

@@ -1,0 +1,339 @@
+// Joining, repeating and moving parts of tensors.
+
+#include "../values.h"
+
+#include <levin/autograd/ops/creation.h>
+#include <levin/autograd/ops/elementwise.h>
+#include <levin/autograd/ops/indexing.h>
+#include <levin/autograd/ops/rearrange.h>
+#include <levin/autograd/ops/reduce.h>
+#include <levin/autograd/ops/view.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace levin {
+
+using namespace ops;
+
+namespace {
+
+std::vector<Tensor> each(std::span<const Tensor> tensors, Tensor (*f)(const Tensor&)) {
+  std::vector<Tensor> result;
+  result.reserve(tensors.size());
+  for (const Tensor& t : tensors) result.push_back(f(t));
+  return result;
+}
+
+void require_tensors(const char* op, std::span<const Tensor> tensors) {
+  if (tensors.empty()) throw ValueError(fmt::format("[{}] the list of tensors is empty; give one at least.", op));
+}
+
+void require_vector(const char* op, const Tensor& x) {
+  if (x.dim() > 1) throw ShapeError(fmt::format("[{}] needs vectors, one is {}.", op, to_string(x.sizes())));
+}
+
+}  // namespace
+
+// Joining
+
+Tensor hstack(std::span<const Tensor> tensors) {
+  require_tensors("hstack", tensors);
+  const std::vector<Tensor> parts = each(tensors, atleast_1d);
+  return cat(parts, parts[0].dim() == 1 ? 0 : 1);
+}
+Tensor vstack(std::span<const Tensor> tensors) { return cat(each(tensors, atleast_2d), 0); }
+Tensor dstack(std::span<const Tensor> tensors) { return cat(each(tensors, atleast_3d), 2); }
+Tensor column_stack(std::span<const Tensor> tensors) {
+  return cat(each(tensors, [](const Tensor& t) { return t.dim() < 2 ? reshape(t, {t.numel(), 1}) : t; }), 1);
+}
+
+Tensor block_diag(std::span<const Tensor> tensors) {
+  require_tensors("block_diag", tensors);
+  const std::vector<Tensor> blocks = each(tensors, atleast_2d);
+  int64_t width = 0, left = 0;
+  for (const Tensor& b : blocks) {
+    if (b.dim() != 2)
+      throw ShapeError(fmt::format("[block_diag] needs matrices, one is {}.", to_string(b.sizes())));
+    width += b.size(1);
+  }
+  std::vector<Tensor> rows;
+  for (const Tensor& b : blocks) {
+    rows.push_back(pad(b, {left, width - left - b.size(1)}));
+    left += b.size(1);
+  }
+  return cat(rows, 0);
+}
+
+std::vector<Tensor> meshgrid(std::span<const Tensor> tensors, Indexing indexing) {
+  require_tensors("meshgrid", tensors);
+  const int n = static_cast<int>(tensors.size());
+  Shape sizes;
+  for (const Tensor& t : tensors) {
+    require_vector("meshgrid", t);
+    sizes.push_back(t.numel());
+  }
+  std::vector<Tensor> grids;
+  for (int i = 0; i < n; ++i) {
+    Shape along = Shape::filled(n, 1);
+    along[i] = sizes[i];
+    const Tensor grid = expand(reshape(tensors[static_cast<std::size_t>(i)], along), sizes);
+    grids.push_back(indexing == Indexing::xy && n > 1 ? transpose(grid, 0, 1) : grid);
+  }
+  return grids;
+}
+
+Tensor cartesian_prod(std::span<const Tensor> tensors) {
+  if (tensors.size() == 1) return tensors[0];
+  return stack(each(meshgrid(tensors), ravel), 1);
+}
+
+Tensor combinations(const Tensor& x, int64_t r, bool with_replacement) {
+  require_vector("combinations", x);
+  if (r < 0) throw ValueError(fmt::format("[combinations] r is {}. Give 0 or more.", r));
+  const int64_t n = x.numel(), first_free = with_replacement ? 0 : 1;
+  std::vector<int64_t> chosen(static_cast<std::size_t>(r)), rows;
+  for (int64_t i = 0; i < r; ++i) chosen[static_cast<std::size_t>(i)] = i * first_free;
+  bool more = r > 0 && (with_replacement ? n > 0 : r <= n);
+  while (more) {
+    rows.insert(rows.end(), chosen.begin(), chosen.end());
+    int64_t i = r - 1;  // the last position that can still grow
+    while (i >= 0 && chosen[static_cast<std::size_t>(i)] == n - 1 - (r - 1 - i) * first_free) --i;
+    more = i >= 0;
+    for (int64_t next = more ? chosen[static_cast<std::size_t>(i)] + 1 : 0; more && i < r; ++i, next += first_free)
+      chosen[static_cast<std::size_t>(i)] = next;
+  }
+  const auto count = r > 0 ? static_cast<int64_t>(rows.size()) / r : 0;
+  return reshape(index_select(reshape(x, {n}), 0, from_data(rows, {count * r}).to(x.device())), {count, r});
+}
+
+// Repeating and broadcasting
+
+Tensor repeat(const Tensor& x, const Shape& counts) {
+  const int added = counts.size() - x.dim();
+  if (added < 0)
+    throw ShapeError(fmt::format("[repeat] {} counts for x of {}; give one for each axis, or use tile().",
+                                 counts.size(), to_string(x.sizes())));
+  Shape expanded, split, result;
+  for (int i = 0; i < counts.size(); ++i) {
+    if (counts[i] < 0) throw ValueError(fmt::format("[repeat] count {} of axis {} is negative.", counts[i], i));
+    const int64_t size = i < added ? 1 : x.size(i - added);
+    result.push_back(size * counts[i]);
+  }
+  // One axis after the other, so that no more than one axis is added at a time.
+  Tensor y = reshape(x, [&] {
+    Shape s = Shape::filled(added, 1);
+    for (const int64_t n : x.sizes()) s.push_back(n);
+    return s;
+  }());
+  for (int i = counts.size() - 1; i >= 0; --i) {
+    if (counts[i] == 1) continue;
+    int64_t outer = 1, inner = 1;
+    for (int k = 0; k < i; ++k) outer *= y.size(k);
+    for (int k = i; k < y.dim(); ++k) inner *= y.size(k);
+    Shape sizes = y.sizes();
+    sizes[i] *= counts[i];
+    y = reshape(expand(reshape(y, {outer, 1, inner}), {outer, counts[i], inner}), sizes);
+  }
+  return reshape(y, result);
+}
+
+Tensor tile(const Tensor& x, const Shape& counts) {
+  Shape all = Shape::filled(std::max(0, x.dim() - counts.size()), 1);
+  for (const int64_t n : counts) all.push_back(n);
+  return repeat(x, all);
+}
+
+Tensor repeat_interleave(const Tensor& x, int64_t count, std::optional<int64_t> axis) {
+  if (count < 0) throw ValueError(fmt::format("[repeat_interleave] the count {} is negative.", count));
+  const Tensor source = axis && x.dim() > 0 ? x : ravel(x);
+  const int along = wrap_axis(axis.value_or(0), source.dim(), "repeat_interleave");
+  Shape outer, sizes = source.sizes();
+  int64_t before = 1, after = 1;
+  for (int i = 0; i <= along; ++i) before *= sizes[i];
+  for (int i = along + 1; i < sizes.size(); ++i) after *= sizes[i];
+  sizes[along] *= count;
+  return reshape(expand(reshape(source, {before, 1, after}), {before, count, after}), sizes);
+}
+
+Tensor repeat_interleave(const Tensor& x, const Tensor& counts, std::optional<int64_t> axis) {
+  const Tensor source = axis && x.dim() > 0 ? x : ravel(x);
+  const int along = wrap_axis(axis.value_or(0), source.dim(), "repeat_interleave");
+  const Tensor repeats = as_int64("repeat_interleave", {"counts", counts});
+  if (repeats.numel() == 1) return repeat_interleave(source, repeats.item<int64_t>(), along);
+  if (repeats.dim() != 1 || repeats.numel() != source.size(along))
+    throw ShapeError(fmt::format("[repeat_interleave] counts is {}, but axis {} of {} needs ({},).",
+                                 to_string(counts.sizes()), along, to_string(source.sizes()), source.size(along)));
+  std::vector<int64_t> positions;
+  const std::vector<int64_t> list = repeats.to_vector<int64_t>();
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (list[i] < 0) throw ValueError(fmt::format("[repeat_interleave] the count {} is negative.", list[i]));
+    positions.insert(positions.end(), static_cast<std::size_t>(list[i]), static_cast<int64_t>(i));
+  }
+  return index_select(source, along,
+                      from_data(positions, {static_cast<int64_t>(positions.size())}).to(source.device()));
+}
+
+Tensor broadcast_to(const Tensor& x, const Shape& sizes) { return expand(x, sizes); }
+
+std::vector<Tensor> broadcast_tensors(std::span<const Tensor> tensors) {
+  Shape sizes;
+  for (const Tensor& t : tensors) sizes = broadcast_shapes(sizes, t.sizes(), "broadcast_tensors");
+  std::vector<Tensor> result;
+  for (const Tensor& t : tensors) result.push_back(expand(t, sizes));
+  return result;
+}
+
+Tensor expand_as(const Tensor& x, const Tensor& other) { return expand(x, other.sizes()); }
+Tensor view_as(const Tensor& x, const Tensor& other) { return view(x, other.sizes()); }
+Tensor reshape_as(const Tensor& x, const Tensor& other) { return reshape(x, other.sizes()); }
+
+// Moving axes and elements
+
+Tensor movedim(const Tensor& x, const Axes& source, const Axes& destination) {
+  if (source.size() != destination.size())
+    throw ValueError(fmt::format("[movedim] {} axes cannot move to {} places.", source.size(), destination.size()));
+  const Shape from = source.empty() ? Shape() : wrap_axes(source, x.dim(), "movedim");
+  const Shape to = source.empty() ? Shape() : wrap_axes(destination, x.dim(), "movedim");
+  Shape order = Shape::filled(x.dim(), -1);
+  // wrap_axes sorts neither list, so that pairs stay pairs.
+  for (int i = 0; i < from.size(); ++i) order[static_cast<int>(to[i])] = from[i];
+  int next = 0;
+  for (int64_t& place : order) {
+    if (place >= 0) continue;
+    while (std::ranges::find(from, next) != from.end()) ++next;
+    place = next++;
+  }
+  return permute(x, order);
+}
+Tensor moveaxis(const Tensor& x, const Axes& source, const Axes& destination) { return movedim(x, source, destination); }
+Tensor swapaxes(const Tensor& x, int64_t a, int64_t b) { return transpose(x, a, b); }
+Tensor swapdims(const Tensor& x, int64_t a, int64_t b) { return transpose(x, a, b); }
+
+Tensor unflatten(const Tensor& x, int64_t axis, const Shape& sizes) {
+  const int along = wrap_axis(axis, x.dim(), "unflatten");
+  const Shape parts = infer_size(sizes, x.size(along), "unflatten");
+  Shape result(x.sizes().begin(), x.sizes().begin() + along);
+  for (const int64_t n : parts) result.push_back(n);
+  for (int i = along + 1; i < x.dim(); ++i) result.push_back(x.size(i));
+  return reshape(x, result);
+}
+
+Tensor ravel(const Tensor& x) { return reshape(x, {x.numel()}); }
+Tensor atleast_1d(const Tensor& x) { return x.dim() == 0 ? reshape(x, {1}) : x; }
+Tensor atleast_2d(const Tensor& x) {
+  return x.dim() == 0 ? reshape(x, {1, 1}) : x.dim() == 1 ? unsqueeze(x, 0) : x;
+}
+Tensor atleast_3d(const Tensor& x) { return x.dim() <= 2 ? unsqueeze(atleast_2d(x), 2) : x; }
+
+Tensor roll(const Tensor& x, const Shape& shifts, const Axes& axes) {
+  if (axes.empty()) {
+    if (shifts.size() != 1)
+      throw ValueError(fmt::format("[roll] {} shifts without axes; give one shift, or an axis for each.",
+                                   shifts.size()));
+    return reshape(roll(ravel(x), shifts, 0), x.sizes());
+  }
+  if (shifts.size() != axes.size())
+    throw ValueError(fmt::format("[roll] {} shifts for {} axes; give one for each.", shifts.size(), axes.size()));
+  Tensor y = x;
+  for (int i = 0; i < axes.size(); ++i) {
+    const int along = wrap_axis(axes[i], x.dim(), "roll");
+    const int64_t size = x.size(along);
+    if (size == 0) continue;
+    const int64_t start = ((-shifts[i]) % size + size) % size;
+    if (start != 0) y = cat({narrow(y, along, start, size - start), narrow(y, along, 0, start)}, along);
+  }
+  return y;
+}
+
+Tensor rot90(const Tensor& x, int64_t k, std::array<int64_t, 2> axes) {
+  const int a = wrap_axis(axes[0], x.dim(), "rot90"), b = wrap_axis(axes[1], x.dim(), "rot90");
+  if (a == b) throw ValueError(fmt::format("[rot90] axes {} and {} are the same.", axes[0], axes[1]));
+  switch ((k % 4 + 4) % 4) {
+    case 1: return transpose(flip(x, b), a, b);
+    case 2: return flip(x, Axes{a, b});
+    case 3: return flip(transpose(x, a, b), b);
+    default: return clone(x);
+  }
+}
+Tensor fliplr(const Tensor& x) { return flip(x, 1); }
+Tensor flipud(const Tensor& x) { return flip(x, 0); }
+
+std::vector<Tensor> tensor_split(const Tensor& x, int64_t sections, int64_t axis) {
+  if (sections < 1) throw ValueError(fmt::format("[tensor_split] {} sections. Give 1 or more.", sections));
+  const int along = wrap_axis(axis, x.dim(), "tensor_split");
+  const int64_t size = x.size(along);
+  std::vector<int64_t> sizes;
+  for (int64_t i = 0; i < sections; ++i) sizes.push_back(size / sections + (i < size % sections ? 1 : 0));
+  return split(x, sizes, along);
+}
+
+std::vector<Tensor> tensor_split(const Tensor& x, const std::vector<int64_t>& positions, int64_t axis) {
+  const int along = wrap_axis(axis, x.dim(), "tensor_split");
+  std::vector<Tensor> parts;
+  int64_t start = 0;
+  for (std::size_t i = 0; i <= positions.size(); ++i) {
+    const bool last = i == positions.size();
+    parts.push_back(slice(x, along, last ? Slice(start, nil) : Slice(start, positions[i])));
+    if (!last) start = positions[i];
+  }
+  return parts;
+}
+
+namespace {
+
+Shape leading(const Tensor& x, int kept) { return Shape(x.sizes().begin(), x.sizes().end() - kept); }
+Shape joined(Shape sizes, std::initializer_list<int64_t> more) {
+  for (const int64_t n : more) sizes.push_back(n);
+  return sizes;
+}
+
+void check_image(const char* op, const Tensor& x, int64_t factor, bool divides) {
+  if (x.dim() < 3 || factor < 1 || !divides)
+    throw ShapeError(fmt::format("[{}] {} does not fit the factor {}.", op, to_string(x.sizes()), factor));
+}
+
+}  // namespace
+
+Tensor pixel_shuffle(const Tensor& x, int64_t r) {
+  check_image("pixel_shuffle", x, r, x.dim() >= 3 && r > 0 && x.size(-3) % (r * r) == 0);
+  const int64_t c = x.size(-3) / (r * r), h = x.size(-2), w = x.size(-1);
+  const Shape batch = leading(x, 3);
+  const Tensor parts = reshape(x, {batch.numel(), c, r, r, h, w});
+  return reshape(permute(parts, {0, 1, 4, 2, 5, 3}), joined(batch, {c, h * r, w * r}));
+}
+
+Tensor pixel_unshuffle(const Tensor& x, int64_t r) {
+  check_image("pixel_unshuffle", x, r, x.dim() >= 3 && r > 0 && x.size(-2) % r == 0 && x.size(-1) % r == 0);
+  const int64_t c = x.size(-3), h = x.size(-2) / r, w = x.size(-1) / r;
+  const Shape batch = leading(x, 3);
+  const Tensor parts = reshape(x, {batch.numel(), c, h, r, w, r});
+  return reshape(permute(parts, {0, 1, 3, 5, 2, 4}), joined(batch, {c * r * r, h, w}));
+}
+
+Tensor channel_shuffle(const Tensor& x, int64_t groups) {
+  check_image("channel_shuffle", x, groups, x.dim() >= 2 && groups > 0 && x.size(1) % groups == 0);
+  const int64_t c = x.size(1);
+  return reshape(transpose(reshape(x, {x.size(0), groups, c / groups, -1}), 1, 2), x.sizes());
+}
+
+// Lists in braces
+
+#define LEVIN_LIST(result, name) \
+  result name(std::initializer_list<Tensor> tensors) { return name(std::span<const Tensor>(tensors)); }
+LEVIN_LIST(Tensor, hstack)
+LEVIN_LIST(Tensor, vstack)
+LEVIN_LIST(Tensor, dstack)
+LEVIN_LIST(Tensor, column_stack)
+LEVIN_LIST(Tensor, block_diag)
+LEVIN_LIST(Tensor, cartesian_prod)
+LEVIN_LIST(std::vector<Tensor>, broadcast_tensors)
+#undef LEVIN_LIST
+std::vector<Tensor> meshgrid(std::initializer_list<Tensor> tensors, Indexing indexing) {
+  return meshgrid(std::span<const Tensor>(tensors), indexing);
+}
+
+}  // namespace levin

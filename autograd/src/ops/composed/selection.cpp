@@ -1,0 +1,246 @@
+// Diagonals, and reading and writing at positions.
+
+#include "../values.h"
+
+#include <levin/autograd/ops/creation.h>
+#include <levin/autograd/ops/elementwise.h>
+#include <levin/autograd/ops/indexing.h>
+#include <levin/autograd/ops/rearrange.h>
+#include <levin/autograd/ops/reduce.h>
+#include <levin/autograd/ops/view.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace levin {
+
+using namespace ops;
+
+// Diagonals
+
+Tensor diagonal(const Tensor& x, int64_t offset, int64_t axis1, int64_t axis2) {
+  if (x.dim() < 2)
+    throw ShapeError(fmt::format("[diagonal] {} has no diagonal; two axes are needed.", to_string(x.sizes())));
+  const int a = wrap_axis(axis1, x.dim(), "diagonal"), b = wrap_axis(axis2, x.dim(), "diagonal");
+  if (a == b) throw ValueError(fmt::format("[diagonal] axes {} and {} are the same.", axis1, axis2));
+  const int64_t down = std::max<int64_t>(0, -offset), right = std::max<int64_t>(0, offset);
+  const int64_t length = std::max<int64_t>(0, std::min(x.size(a) - down, x.size(b) - right));
+  Shape sizes, strides;
+  for (int i = 0; i < x.dim(); ++i) {
+    if (i == a || i == b) continue;
+    sizes.push_back(x.size(i));
+    strides.push_back(x.strides()[i]);
+  }
+  sizes.push_back(length);
+  strides.push_back(x.strides()[a] + x.strides()[b]);
+  const int64_t start = length == 0 ? 0 : down * x.strides()[a] + right * x.strides()[b];
+  return as_strided(x, sizes, strides, x.storage_offset() + start);
+}
+
+Tensor diag_embed(const Tensor& x, int64_t offset, int64_t axis1, int64_t axis2) {
+  if (x.dim() == 0) throw ShapeError("[diag_embed] x has no axis to put on a diagonal.");
+  const int dims = x.dim() + 1, a = wrap_axis(axis1, dims, "diag_embed"), b = wrap_axis(axis2, dims, "diag_embed");
+  if (a == b) throw ValueError(fmt::format("[diag_embed] axes {} and {} are the same.", axis1, axis2));
+  const int64_t n = x.size(-1), size = n + std::abs(offset);
+  // Row i has element i - down in column i - down + right.
+  const int64_t down = std::max<int64_t>(0, -offset), right = std::max<int64_t>(0, offset);
+  const Tensor rows = unsqueeze(arange(n), 1), columns = arange(size);
+  const Tensor on_diagonal = eq(add(rows, right), columns).to(x.device());
+  const Tensor spread = mul(unsqueeze(x, -1), on_diagonal.to(x.dtype()));  // (..., n, size)
+  const Tensor matrix = pad(where(on_diagonal, spread, 0), {0, 0, down, size - n - down});
+  return movedim(matrix, Axes{-2, -1}, a < b ? Axes{a, b} : Axes{a, b});
+}
+
+Tensor diag(const Tensor& x, int64_t offset) {
+  if (x.dim() != 1 && x.dim() != 2)
+    throw ShapeError(fmt::format("[diag] needs a vector or a matrix, x is {}.", to_string(x.sizes())));
+  return x.dim() == 1 ? diag_embed(x, offset) : clone(diagonal(x, offset));
+}
+Tensor diagflat(const Tensor& x, int64_t offset) { return diag_embed(ravel(x), offset); }
+Tensor trace(const Tensor& x) {
+  if (x.dim() != 2) throw ShapeError(fmt::format("[trace] needs a matrix, x is {}.", to_string(x.sizes())));
+  return sum(diagonal(x));
+}
+
+Tensor tril_indices(int64_t rows, int64_t columns, int64_t offset) {
+  return transpose(nonzero(tril(ones({rows, columns}), offset)), 0, 1).contiguous();
+}
+Tensor triu_indices(int64_t rows, int64_t columns, int64_t offset) {
+  return transpose(nonzero(triu(ones({rows, columns}), offset)), 0, 1).contiguous();
+}
+
+// Selecting and writing
+
+namespace {
+
+/// Returns `index` with its positions counted from the front of `size` elements.
+Tensor from_front(const char* op, const Tensor& index, int64_t size) {
+  const Tensor i = as_int64(op, {"index", index});
+  return where(lt(i, 0), add(i, size), i);
+}
+
+}  // namespace
+
+Tensor take(const Tensor& x, const Tensor& index) {
+  const Tensor i = from_front("take", index, x.numel());
+  return reshape(index_select(ravel(x), 0, ravel(i)), index.sizes());
+}
+
+Tensor take_along_dim(const Tensor& x, const Tensor& index, std::optional<int64_t> axis) {
+  if (!axis) return gather(ravel(x), 0, ravel(from_front("take_along_dim", index, x.numel())));
+  if (x.dim() != index.dim())
+    throw ShapeError(fmt::format("[take_along_dim] index is {}, and x of {} has another number of axes.",
+                                 to_string(index.sizes()), to_string(x.sizes())));
+  const int along = wrap_axis(*axis, x.dim(), "take_along_dim");
+  Shape of_x = x.sizes(), of_index = index.sizes();
+  of_x[along] = of_index[along] = 1;
+  const Shape common = broadcast_shapes(of_x, of_index, "take_along_dim");
+  of_x = of_index = common;
+  of_x[along] = x.size(along);
+  of_index[along] = index.size(along);
+  const Tensor i = from_front("take_along_dim", index, x.size(along));
+  return gather(expand(x, of_x), along, contiguous(expand(i, of_index)));
+}
+
+namespace {
+
+/// Expands the vector of positions along an axis of `sizes`.
+Tensor expanded_index(const char* op, const Tensor& index, const Shape& sizes, int along, int64_t limit) {
+  const Tensor i = from_front(op, index, limit);
+  if (i.dim() > 1) throw ShapeError(fmt::format("[{}] index is {}, expected is a vector.", op, to_string(i.sizes())));
+  Shape column = Shape::filled(sizes.size(), 1), whole = sizes;
+  column[along] = whole[along] = i.numel();
+  return contiguous(expand(reshape(i, column), whole));
+}
+
+}  // namespace
+
+Tensor index_fill(const Tensor& x, int64_t axis, const Tensor& index, const Scalar& value) {
+  const int along = wrap_axis(axis, x.dim(), "index_fill");
+  const Tensor i = expanded_index("index_fill", index, x.sizes(), along, x.size(along));
+  return scatter(x, along, i, full(i.sizes(), value, like(x)));
+}
+
+Tensor index_copy(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source) {
+  const int along = wrap_axis(axis, x.dim(), "index_copy");
+  const Tensor i = expanded_index("index_copy", index, x.sizes(), along, x.size(along));
+  if (source.sizes() != i.sizes())
+    throw ShapeError(fmt::format("[index_copy] source is {}, but {} positions along axis {} of {} need {}.",
+                                 to_string(source.sizes()), index.numel(), axis, to_string(x.sizes()),
+                                 to_string(i.sizes())));
+  return scatter(x, along, i, source);
+}
+
+Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source) {
+  const Shape sizes = broadcast_shapes(x.sizes(), mask.sizes(), "masked_scatter");
+  const Tensor chosen = contiguous(expand(mask, sizes)), flat = ravel(chosen).to(kInt64);
+  const int64_t count = sum(flat).item<int64_t>();
+  if (count > source.numel())
+    throw ShapeError(fmt::format("[masked_scatter] the mask selects {} elements, and source has {}.", count,
+                                 source.numel()));
+  if (count == 0) return clone(expand(x, sizes));
+  const Tensor order = reshape(clamp(sub(cumsum(flat, 0), 1), 0), sizes);
+  return where(chosen, take(source, order), expand(x, sizes));
+}
+
+namespace {
+
+/// Combines the values of each place by a masked reduction over all of the source's slices along the axis.
+Tensor reduced_by_place(const Tensor& x, int along, const Tensor& index, const Tensor& source, ScatterReduce reduce,
+                        bool include_self) {
+  const auto limits = [&](bool low) {
+    if (!x.is_floating()) return low ? amin(x) : amax(x);
+    const double infinity = std::numeric_limits<double>::infinity();
+    return full({}, low ? -infinity : infinity, like(x));
+  };
+  const int64_t places = x.size(along);
+  Tensor result = x;
+  std::vector<Tensor> slices;
+  for (int64_t p = 0; p < places; ++p) {
+    const Tensor here = eq(index, p), hit = any(here, along, true);
+    Tensor value = reduce == ScatterReduce::prod
+                       ? prod(where(here, source, 1), along, true)
+                       : (reduce == ScatterReduce::amax ? amax(where(here, source, limits(true)), along, true)
+                                                        : amin(where(here, source, limits(false)), along, true));
+    Tensor own = narrow(x, along, p, 1);
+    for (int axis = 0; axis < x.dim(); ++axis)
+      if (axis != along) own = narrow(own, axis, 0, index.size(axis));
+    if (include_self)
+      value = reduce == ScatterReduce::prod ? mul(value, own)
+              : reduce == ScatterReduce::amax ? maximum(value, own)
+                                              : minimum(value, own);
+    slices.push_back(where(hit, value, own));
+  }
+  const Tensor places_index = expanded_index("scatter_reduce", arange(places).to(x.device()), [&] {
+    Shape s = index.sizes();
+    s[along] = places;
+    return s;
+  }(), along, places);
+  return slices.empty() ? clone(x) : scatter(x, along, places_index, cat(slices, along));
+}
+
+}  // namespace
+
+Tensor scatter_reduce(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source, ScatterReduce reduce,
+                      bool include_self) {
+  const int along = wrap_axis(axis, x.dim(), "scatter_reduce");
+  const Tensor places = as_int64("scatter_reduce", {"index", index});
+  Tensor values = source;
+  for (int i = 0; i < source.dim() && i < places.dim(); ++i)
+    if (places.size(i) < source.size(i)) values = narrow(values, i, 0, places.size(i));
+  if (values.sizes() != places.sizes())
+    throw ShapeError(fmt::format("[scatter_reduce] source {} does not cover index {}.", to_string(source.sizes()),
+                                 to_string(index.sizes())));
+  if (reduce != ScatterReduce::sum && reduce != ScatterReduce::mean)
+    return reduced_by_place(x, along, places, values, reduce, include_self);
+  const Tensor ones_of_source = ones(places.sizes(), like(x));
+  const Tensor hits = scatter_add(zeros(x.sizes(), like(x)), along, places, ones_of_source);
+  const Tensor base = include_self ? x : where(gt(hits, 0), 0, x);
+  const Tensor total = scatter_add(base, along, places, values);
+  if (reduce == ScatterReduce::sum) return total;
+  const Tensor count = clamp(include_self ? add(hits, 1) : hits, 1);
+  return x.is_floating() ? div(total, count) : div(total, count, RoundingMode::floor);
+}
+
+// Padding
+
+namespace {
+
+/// Returns the positions 0..size - 1 with `before` and `after` more by the mode.
+Tensor padded_positions(PadMode mode, int64_t size, int64_t before, int64_t after) {
+  const Tensor i = arange(-before, size + after);
+  if (mode == PadMode::replicate) return clamp(i, 0, size - 1);
+  if (mode == PadMode::circular) return remainder(i, size);
+  const Tensor folded = abs(i);  // reflects at 0, then at size - 1
+  return rsub(abs(rsub(folded, size - 1)), size - 1);
+}
+
+}  // namespace
+
+Tensor pad(const Tensor& x, const Shape& pads, PadMode mode, const Scalar& value) {
+  if (mode == PadMode::constant) return pad(x, pads, value);
+  if (pads.size() % 2 != 0 || pads.size() > 2 * x.dim())
+    throw ValueError(fmt::format("[pad] {} numbers for x of {}; give a pair for each of the last axes.", pads.size(),
+                                 to_string(x.sizes())));
+  Tensor y = x;
+  for (int pair = 0; 2 * pair < pads.size(); ++pair) {
+    const int axis = x.dim() - 1 - pair;
+    const int64_t size = x.size(axis), before = pads[2 * pair], after = pads[2 * pair + 1];
+    const int64_t limit = mode == PadMode::reflect     ? size - 1
+                          : mode == PadMode::circular ? size
+                                                      : std::numeric_limits<int64_t>::max();
+    if (before > limit || after > limit || size == 0)
+      throw ValueError(fmt::format("[pad] pads ({}, {}) of axis {} do not fit its size {} in {} mode.", before, after,
+                                   axis, size, mode == PadMode::reflect ? "reflect" : "circular"));
+    if (before + size + after < 0)
+      throw ValueError(fmt::format("[pad] pads ({}, {}) of axis {} remove more than its size {}.", before, after, axis,
+                                   size));
+    if (before == 0 && after == 0) continue;
+    y = index_select(y, axis, padded_positions(mode, size, before, after).to(x.device()));
+  }
+  return y;
+}
+
+}  // namespace levin

@@ -1,0 +1,291 @@
+// Order statistics, scans and counts, composed of sorts, reductions and scatters.
+
+#include "../values.h"
+
+#include <levin/autograd/ops/creation.h>
+#include <levin/autograd/ops/elementwise.h>
+#include <levin/autograd/ops/indexing.h>
+#include <levin/autograd/ops/rearrange.h>
+#include <levin/autograd/ops/statistics.h>
+#include <levin/autograd/ops/view.h>
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace levin {
+
+using namespace ops;
+
+VarMean var_mean(const Tensor& x, const Axes& axes, double correction, bool keepdim) {
+  return {var(x, axes, correction, keepdim), mean(x, axes, keepdim)};
+}
+StdMean std_mean(const Tensor& x, const Axes& axes, double correction, bool keepdim) {
+  return {levin::std(x, axes, correction, keepdim), mean(x, axes, keepdim)};
+}
+MinMax aminmax(const Tensor& x, const Axes& axes, bool keepdim) {
+  return {amin(x, axes, keepdim), amax(x, axes, keepdim)};
+}
+
+Tensor nansum(const Tensor& x, const Axes& axes, bool keepdim) {
+  return sum(x.is_floating() ? masked_fill(x, isnan(x), 0) : x, axes, keepdim);
+}
+Tensor nanmean(const Tensor& x, const Axes& axes, bool keepdim) {
+  check_floating("nanmean", x);
+  const Tensor count = sum(logical_not(isnan(x)), axes, keepdim);
+  return div(nansum(x, axes, keepdim), to(count, x.dtype()));
+}
+Tensor count_nonzero(const Tensor& x, const Axes& axes) { return sum(ne(x.detach(), 0), axes); }
+Tensor dist(const Tensor& a, const Tensor& b, double p) { return norm(sub(a, b), p); }
+
+// Order statistics
+
+namespace {
+
+ValuesIndices without_axis(const ValuesIndices& at, int64_t axis, bool keepdim) {
+  return keepdim ? at : ValuesIndices{squeeze(at.values, axis), squeeze(at.indices, axis)};
+}
+
+/// Returns the values of x, or of x as a vector without an axis, and the axis.
+std::pair<Tensor, int> along(const char* op, const Tensor& x, std::optional<int64_t> axis) {
+  const Tensor source = axis && x.dim() > 0 ? x : ravel(x);
+  return {source, wrap_axis(axis.value_or(0), source.dim(), op)};
+}
+
+}  // namespace
+
+ValuesIndices kthvalue(const Tensor& x, int64_t k, int64_t axis, bool keepdim) {
+  const auto [source, at] = along("kthvalue", x, x.dim() > 0 ? std::optional(axis) : std::nullopt);
+  if (k < 1 || k > source.size(at))
+    throw ValueError(fmt::format("[kthvalue] k is {}, but axis {} of {} has {} elements.", k, axis,
+                                 to_string(x.sizes()), source.size(at)));
+  const Tensor index = narrow(sort(source.detach(), at).indices, at, k - 1, 1);
+  const ValuesIndices result = {gather(source, at, index), index};
+  if (x.dim() == 0) return {reshape(result.values, {}), reshape(result.indices, {})};
+  return without_axis(result, at, keepdim);
+}
+
+ValuesIndices median(const Tensor& x, int64_t axis, bool keepdim) {
+  const int at = wrap_axis(axis, x.dim(), "median");
+  const int64_t size = x.dim() > 0 ? x.size(at) : 1;
+  if (size == 0)
+    throw ShapeError(fmt::format("[median] axis {} of {} is empty.", axis, to_string(x.sizes())));
+  ValuesIndices middle = kthvalue(x, (size + 1) / 2, at, keepdim);
+  if (!x.is_floating() || x.dim() == 0) return middle;
+  const Tensor missing = isnan(x), first = argmax(missing.to(kInt64), at, true);
+  const Tensor any_missing = any(missing, at, true);
+  const Tensor index = where(any_missing, first, keepdim ? middle.indices : unsqueeze(middle.indices, at));
+  return without_axis({gather(x, at, index), index}, at, keepdim);
+}
+Tensor median(const Tensor& x) { return x.dim() == 0 ? clone(x) : median(ravel(x), 0).values; }
+
+ValuesIndices mode(const Tensor& x, int64_t axis, bool keepdim) {
+  const int at = wrap_axis(axis, x.dim(), "mode");
+  if (x.dim() == 0) return {clone(x), zeros({}, {.dtype = kInt64, .device = x.device()})};
+  const ValuesIndices sorted = sort(x.detach(), at);
+  const Tensor last = movedim(sorted.values, at, -1), order = movedim(sorted.indices, at, -1);
+  const Tensor counts = sum(eq(unsqueeze(last, -1), unsqueeze(last, -2)), -1);
+  // argmax finds the first of the most frequent values, which starts its run; the run's last element is its last
+  // occurrence, because the sort is stable.
+  const Tensor run = argmax(counts, -1, true), end = sub(add(run, gather(counts, -1, run)), 1);
+  const Tensor index = movedim(gather(order, -1, end), -1, at);
+  return without_axis({gather(x, at, index), index}, at, keepdim);
+}
+
+Tensor quantile(const Tensor& x, const Tensor& q, std::optional<int64_t> axis, bool keepdim,
+                Interpolation interpolation) {
+  check_floating("quantile", x);
+  const auto [source, at] = along("quantile", x, axis);
+  const int64_t n = source.size(at);
+  if (q.dim() > 1) throw ShapeError(fmt::format("[quantile] q is {}, expected is () or (Q,).", to_string(q.sizes())));
+  if (n == 0) throw ShapeError(fmt::format("[quantile] x of {} is empty.", to_string(x.sizes())));
+  if (any(logical_not(logical_and(ge(q, 0), le(q, 1)))).item<bool>())
+    throw ValueError("[quantile] q has an element outside [0, 1].");
+  const Tensor sorted = movedim(sort(source, at).values, at, -1);  // (..., n)
+  const Tensor missing = unsqueeze(any(isnan(sorted), -1), -1);
+  const Tensor rank = mul(to(ravel(q.detach()), x.dtype()), static_cast<double>(n - 1));
+  const Tensor low = floor(rank), high = ceil(rank);
+  const auto element = [&](const Tensor& position) { return index_select(sorted, -1, to(position, kInt64)); };
+  Tensor y;
+  switch (interpolation) {
+    case Interpolation::linear: y = lerp(element(low), element(high), sub(rank, low)); break;
+    case Interpolation::lower: y = element(low); break;
+    case Interpolation::higher: y = element(high); break;
+    case Interpolation::midpoint: y = lerp(element(low), element(high), mul(ceil(sub(rank, low)), 0.5)); break;
+    case Interpolation::nearest: y = element(round(rank)); break;
+  }
+  y = movedim(masked_fill(y, missing, NAN), -1, 0);  // (Q, ...)
+  if (keepdim) {
+    Shape sizes = axis ? x.sizes() : Shape::filled(x.dim(), 1);
+    if (axis && x.dim() > 0) sizes[at] = 1;
+    sizes.insert(0, y.size(0));
+    y = reshape(y, sizes);
+  }
+  return q.dim() == 0 ? select(y, 0, 0) : y;
+}
+
+Tensor quantile(const Tensor& x, double q, std::optional<int64_t> axis, bool keepdim, Interpolation interpolation) {
+  return quantile(x, full({}, q, {.dtype = kFloat64, .device = x.device()}), axis, keepdim, interpolation);
+}
+
+// Scans
+
+namespace {
+
+/// Combines each slice along the axis with the result of the slice before it.
+template <class F>
+Tensor scanned(const char* op, const Tensor& x, int64_t axis, const F& combine) {
+  const int at = wrap_axis(axis, x.dim(), op);
+  if (x.dim() == 0 || x.size(at) == 0) return clone(x);
+  std::vector<Tensor> results{select(x, at, 0)};
+  for (int64_t i = 1; i < x.size(at); ++i) results.push_back(combine(results.back(), select(x, at, i)));
+  return stack(results, at);
+}
+
+/// Returns the index of the last element so far that is extreme, or NaN; `beats` compares with the running one.
+ValuesIndices extremes(const char* op, const Tensor& x, int64_t axis, Tensor (*beats)(const Tensor&, const Tensor&)) {
+  const int at = wrap_axis(axis, x.dim(), op);
+  if (x.dim() == 0) return {clone(x), zeros({}, {.dtype = kInt64, .device = x.device()})};
+  if (x.size(at) == 0) return {clone(x), zeros(x.sizes(), {.dtype = kInt64, .device = x.device()})};
+  const Tensor values = x.detach();
+  Tensor best = select(values, at, 0), where_best = zeros(best.sizes(), {.dtype = kInt64, .device = x.device()});
+  std::vector<Tensor> indices{where_best};
+  for (int64_t i = 1; i < x.size(at); ++i) {
+    const Tensor next = select(values, at, i), better = logical_or(beats(next, best), isnan(next));
+    best = where(better, next, best);
+    where_best = where(better, i, where_best);
+    indices.push_back(where_best);
+  }
+  const Tensor index = stack(indices, at);
+  return {gather(x, at, index), index};
+}
+
+}  // namespace
+
+Tensor cumprod(const Tensor& x, int64_t axis) {
+  const Tensor source = x.is_floating() ? x : to(x, kInt64);
+  return scanned("cumprod", source, axis, [](const Tensor& a, const Tensor& b) { return mul(a, b); });
+}
+Tensor logcumsumexp(const Tensor& x, int64_t axis) {
+  check_floating("logcumsumexp", x);
+  return scanned("logcumsumexp", x, axis, [](const Tensor& a, const Tensor& b) { return logaddexp(a, b); });
+}
+ValuesIndices cummax(const Tensor& x, int64_t axis) {
+  return extremes("cummax", x, axis, [](const Tensor& a, const Tensor& b) { return ge(a, b); });
+}
+ValuesIndices cummin(const Tensor& x, int64_t axis) {
+  return extremes("cummin", x, axis, [](const Tensor& a, const Tensor& b) { return le(a, b); });
+}
+
+Tensor diff(const Tensor& x, int64_t n, int64_t axis) {
+  const int at = wrap_axis(axis, x.dim(), "diff");
+  if (x.dim() == 0) throw ShapeError("[diff] x has no axis.");
+  if (n < 0) throw ValueError(fmt::format("[diff] n is {}. Give 0 or more.", n));
+  Tensor y = x;
+  for (; n > 0; --n) {
+    const int64_t size = std::max<int64_t>(0, y.size(at) - 1);
+    const Tensor after = narrow(y, at, y.size(at) - size, size), before = narrow(y, at, 0, size);
+    y = x.dtype() == kBool ? logical_xor(after, before) : sub(after, before);
+  }
+  return y;
+}
+
+Tensor trapezoid(const Tensor& y, double dx, int64_t axis) {
+  const int at = wrap_axis(axis, y.dim(), "trapezoid");
+  const int64_t n = std::max<int64_t>(0, y.size(at) - 1);
+  return mul(sum(add(narrow(y, at, y.size(at) - n, n), narrow(y, at, 0, n)), at), dx / 2);
+}
+Tensor trapezoid(const Tensor& y, const Tensor& x, int64_t axis) {
+  const int at = wrap_axis(axis, y.dim(), "trapezoid");
+  const int64_t n = std::max<int64_t>(0, y.size(at) - 1);
+  Tensor widths = diff(x, 1, x.dim() == 1 ? 0 : at);
+  if (x.dim() == 1) {
+    Shape sizes = Shape::filled(y.dim(), 1);
+    sizes[at] = widths.numel();
+    widths = reshape(widths, sizes);
+  }
+  return mul(sum(mul(add(narrow(y, at, y.size(at) - n, n), narrow(y, at, 0, n)), widths), at), 0.5);
+}
+
+// Counts
+
+Tensor bincount(const Tensor& x, const Tensor& weights, int64_t minlength) {
+  const Tensor numbers = as_int64("bincount", {"x", x.dtype() == kBool || x.is_floating() ? x : to(x, kInt64)});
+  if (x.dim() != 1) throw ShapeError(fmt::format("[bincount] needs a vector, x is {}.", to_string(x.sizes())));
+  if (weights.defined() && weights.sizes() != x.sizes())
+    throw ShapeError(fmt::format("[bincount] weights is {}, and x is {}.", to_string(weights.sizes()),
+                                 to_string(x.sizes())));
+  int64_t bins = minlength;
+  if (x.numel() > 0) {
+    const auto lowest = amin(numbers).item<int64_t>();
+    if (lowest < 0) throw ValueError(fmt::format("[bincount] x has the negative number {}.", lowest));
+    bins = std::max(bins, amax(numbers).item<int64_t>() + 1);
+  }
+  const TensorOptions as = {.dtype = weights.defined() ? weights.dtype() : kInt64, .device = x.device()};
+  return scatter_add(zeros({bins}, as), 0, numbers, weights.defined() ? weights.detach() : ones(x.sizes(), as));
+}
+
+Tensor histc(const Tensor& x, int64_t bins, double min, double max) {
+  check_floating("histc", x);
+  if (bins < 1) throw ValueError(fmt::format("[histc] bins is {}. Give 1 or more.", bins));
+  const Tensor values = ravel(x.detach());
+  if (min == max && x.numel() > 0) {
+    min = amin(values).item<double>();
+    max = amax(values).item<double>();
+  }
+  if (min == max) {
+    min -= 1;
+    max += 1;
+  }
+  if (!(min < max) || !std::isfinite(max - min))
+    throw ValueError(fmt::format("[histc] the range [{}, {}] is not a finite interval.", min, max));
+  const Tensor inside = logical_and(ge(values, min), le(values, max));
+  const Tensor place = floor(mul(div(sub(values, min), max - min), bins));
+  const Tensor index = to(clamp(masked_fill(place, logical_not(inside), 0), 0, bins - 1), kInt64);
+  return scatter_add(zeros({bins}, like(x)), 0, index, to(inside, x.dtype()));
+}
+
+Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& values, bool right) {
+  const Tensor sequence = sorted_sequence.detach(), v = values.detach();
+  if (sequence.dim() == 0) throw ShapeError("[searchsorted] the sequence has no axis.");
+  const Tensor edges = sequence.dim() == 1 ? sequence : unsqueeze(sequence, -2), wanted = unsqueeze(v, -1);
+  // A value comes before NaN, which sorts last.
+  const Tensor before = right ? le(edges, wanted) : lt(edges, wanted);
+  const Tensor count = sum(before, -1);
+  return v.is_floating() ? where(isnan(v), sequence.size(-1), count) : count;
+}
+Tensor bucketize(const Tensor& x, const Tensor& boundaries, bool right) {
+  if (boundaries.dim() != 1)
+    throw ShapeError(fmt::format("[bucketize] boundaries is {}, expected is a vector.",
+                                 to_string(boundaries.sizes())));
+  return searchsorted(boundaries, x, right);
+}
+
+namespace {
+
+/// Groups equal neighbours of the vector v.
+Unique runs_of(const Tensor& v) {
+  const TensorOptions integers = {.dtype = kInt64, .device = v.device()};
+  if (v.numel() == 0) return {v, zeros({0}, integers), zeros({0}, integers)};
+  const Tensor starts = cat({ones({1}, {.dtype = kBool, .device = v.device()}),
+                             ne(narrow(v, 0, 1, v.numel() - 1), narrow(v, 0, 0, v.numel() - 1))});
+  const Tensor run = sub(cumsum(starts.to(kInt64), 0), 1), values = masked_select(v, starts);
+  return {values, run, scatter_add(zeros({values.numel()}, integers), 0, run, ones({v.numel()}, integers))};
+}
+
+}  // namespace
+
+Unique unique_consecutive(const Tensor& x) {
+  Unique u = runs_of(ravel(x.detach()));
+  u.inverse = reshape(u.inverse, x.sizes());
+  return u;
+}
+
+Unique unique(const Tensor& x) {
+  const ValuesIndices sorted = sort(ravel(x.detach()), 0);
+  Unique u = runs_of(sorted.values);
+  u.inverse = reshape(scatter(zeros_like(u.inverse), 0, sorted.indices, u.inverse), x.sizes());
+  return u;
+}
+
+}  // namespace levin

@@ -1,0 +1,57 @@
+#include <levin/nn/container.h>
+
+#include <fmt/format.h>
+
+namespace levin::nn {
+
+Module& Sequential::operator[](std::size_t i) const {
+  if (i >= size()) throw IndexError(fmt::format("[Sequential] index {} is outside of {} modules.", i, size()));
+  return child(i);
+}
+
+void Sequential::append(std::unique_ptr<Module> module) {
+  passes_lists_ |= !module->takes_one_tensor();
+  adopt(std::to_string(size()), std::move(module));
+}
+
+Tensor Sequential::forward(const Tensor& x) {
+  if (!passes_lists_) {
+    Tensor y = x;
+    for (std::size_t i = 0; i < size(); ++i) y = child(i)(y);
+    return y;
+  }
+  const auto results = call_range(0, size(), {x});
+  if (results.size() == 1) return results[0];
+  throw ValueError(
+      fmt::format("[Sequential] its last module, \"{}\" ({}), returns {} tensors, and a Sequential returns "
+                  "one. Append a module that selects or combines them.",
+                  size() - 1, child(size() - 1).type_name(), results.size()));
+}
+
+std::vector<Tensor> Sequential::call_range(std::size_t first, std::size_t last, std::vector<Tensor> tensors) const {
+  for (std::size_t i = first; i < last; ++i) {
+    Module& module = child(i);
+    if (!module.takes_one_tensor())
+      tensors = module.call(tensors);
+    else if (tensors.size() == 1)
+      tensors[0] = module(tensors[0]);
+    else
+      throw ValueError(
+          fmt::format("[Sequential] \"{}\" ({}) takes one tensor, and \"{}\" ({}) before it returned {}. "
+                      "Put a module between them that selects or combines them.",
+                      i, module.type_name(), i - 1, child(i - 1).type_name(), tensors.size()));
+  }
+  return tensors;
+}
+
+std::unique_ptr<Module> Sequential::fresh() const {
+  auto copy = std::make_unique<Sequential>();
+  for (std::size_t i = 0; i < size(); ++i) {
+    auto one = child(i).fresh();
+    if (!one) return nullptr;
+    copy->append(std::move(one));
+  }
+  return copy;
+}
+
+}  // namespace levin::nn

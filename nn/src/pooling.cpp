@@ -1,0 +1,53 @@
+#include <levin/nn/pooling.h>
+
+#include "layer_checks.h"
+
+namespace levin::nn {
+
+MaxPool2d::MaxPool2d(Tuple<2> kernel, const Options& o) : kernel_size(kernel), options(o) {}
+Tensor MaxPool2d::forward(const Tensor& x) { return max_pool2d(x, kernel_size, options); }
+std::string MaxPool2d::extra_repr() const {
+  return fmt::format("kernel_size={}, stride={}, padding={}, dilation={}, ceil_mode={}", short_text(kernel_size),
+                     short_text(options.stride.value_or(kernel_size)), short_text(options.padding),
+                     short_text(options.dilation), yes_no(options.ceil_mode));
+}
+
+AvgPool2d::AvgPool2d(Tuple<2> kernel, const Options& o) : kernel_size(kernel), options(o) {}
+Tensor AvgPool2d::forward(const Tensor& x) { return avg_pool2d(x, kernel_size, options); }
+std::string AvgPool2d::extra_repr() const {
+  return fmt::format("kernel_size={}, stride={}, padding={}", short_text(kernel_size),
+                     short_text(options.stride.value_or(kernel_size)), short_text(options.padding));
+}
+
+namespace {
+
+template <class P>
+std::string pool_repr(const P& pool) {
+  return fmt::format("kernel_size={}, stride={}, padding={}", short_text(pool.kernel_size),
+                     short_text(pool.options.stride.value_or(pool.kernel_size)), short_text(pool.options.padding));
+}
+
+}  // namespace
+
+std::string MaxPool1d::extra_repr() const { return pool_repr(*this); }
+std::string MaxPool3d::extra_repr() const { return pool_repr(*this); }
+std::string AvgPool1d::extra_repr() const { return pool_repr(*this); }
+std::string AvgPool3d::extra_repr() const { return pool_repr(*this); }
+
+std::string AdaptiveAvgPool1d::extra_repr() const { return "output_size=" + short_text(output_size); }
+std::string AdaptiveAvgPool2d::extra_repr() const { return "output_size=" + short_text(output_size); }
+std::string AdaptiveAvgPool3d::extra_repr() const { return "output_size=" + short_text(output_size); }
+std::string AdaptiveMaxPool1d::extra_repr() const { return "output_size=" + short_text(output_size); }
+std::string AdaptiveMaxPool2d::extra_repr() const { return "output_size=" + short_text(output_size); }
+std::string AdaptiveMaxPool3d::extra_repr() const { return "output_size=" + short_text(output_size); }
+
+std::string Pad::extra_repr() const { return to_string(pads); }
+
+std::string Upsample::extra_repr() const {
+  const char* const modes[] = {"nearest", "nearest-exact", "linear", "bicubic", "area"};
+  const std::string mode = fmt::format("mode={}", modes[static_cast<int>(options.mode)]);
+  if (!options.size.empty()) return fmt::format("size={}, {}", to_string(options.size), mode);
+  return fmt::format("scale_factor={}, {}", fmt::join(options.scale_factor, ", "), mode);
+}
+
+}  // namespace levin::nn

@@ -1,0 +1,35 @@
+#pragma once
+// Optimizers whose step is a few tensor operations for each parameter, where a fused kernel would not pay.
+
+#include <levin/optim/fused_optimizer.h>
+
+namespace levin::optim {
+
+/// An optimizer that is a table of settings and one function, update(), of the values of a parameter and its slots.
+/// Steps cannot be captured into a graph. 16-bit parameters are updated in float32.
+class ComposedOptimizer : public Optimizer {
+ protected:
+  struct Hyperparameter {
+    const char* name;
+    double value;
+    HyperparameterRange range{};
+  };
+  /// The values before a step, which update() replaces by those after it.
+  struct Values {
+    Tensor param, grad;
+    std::vector<Tensor> slots;
+  };
+
+  ComposedOptimizer(const char* name, std::vector<std::string> slots, std::vector<Hyperparameter> hyperparameters);
+  /// Computes the new parameter and slots out of place; `number` counts this parameter's steps from 1.
+  virtual void update(const ParamGroup& group, int64_t number, Values& values) const = 0;
+
+  void check(const Settings& settings) const override;
+  void step_group(const ParamGroup& group, const std::vector<const Parameter*>& params) override;
+
+ private:
+  std::vector<Hyperparameter> hyperparameters_;
+  std::size_t slots_;
+};
+
+}  // namespace levin::optim
