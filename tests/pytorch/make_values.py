@@ -9,6 +9,7 @@ Writes, beside itself, the file of that name:
   optimizers.txt   parameters over ten steps of each optimizer
   schedulers.txt   learning rates (and momenta) over the steps of each scheduler
   training.txt     losses of ten training steps of the mlp and of lenet
+  modules.txt      outputs and gradients of modules
 Each line is `name dtype shape values`; numbers are written so that they read back exactly.
 """
 import math
@@ -275,7 +276,89 @@ def training():
             write_line(out, f"{name}/{kind}", torch.tensor(losses, dtype=torch.float64))
 
 
+def modules():
+    """Outputs and gradients of modules in double precision; parameters and inputs by formula.
+
+    A line's name is module/out0, module/grad/weight (of a parameter) or module/grad_input0.
+    """
+    def x(*shape, salt=1):
+        return (formula(math.prod(shape), 100 + salt).double().reshape(shape) * 2).requires_grad_()
+
+    lengths = [3, 5, 1]
+    packed = lambda net: lambda a: nn.utils.rnn.pad_packed_sequence(
+        net(nn.utils.rnn.pack_padded_sequence(a, lengths, enforce_sorted=False))[0], total_length=5)[0]
+    triangle = torch.triu(torch.ones(4, 4, dtype=torch.bool), 1)
+    padding = torch.tensor([[False, False, True, True], [False, False, False, True]])
+    layer = dict(dim_feedforward=8, dropout=0.0)
+    kinds = {
+        "rnn": (nn.RNN(3, 4), [x(5, 2, 3)], None),
+        "rnn_relu": (nn.RNN(3, 4, 2, "relu", bidirectional=True, batch_first=True), [x(2, 5, 3)], None),
+        "gru": (nn.GRU(3, 4, 2), [x(5, 2, 3), x(2, 2, 4, salt=2)], None),
+        "gru_unbatched": (nn.GRU(3, 4, bidirectional=True, bias=False), [x(5, 3)], None),
+        "lstm": (nn.LSTM(3, 4), [x(5, 2, 3)], lambda n: lambda a: (lambda y, s: (y, *s))(*n(a))),
+        "lstm_states": (nn.LSTM(3, 4, 2, bidirectional=True), [x(5, 2, 3), x(4, 2, 4, salt=2), x(4, 2, 4, salt=3)],
+                        lambda n: lambda a, h, c: (lambda y, s: (y, *s))(*n(a, (h, c)))),
+        "lstm_lengths": (nn.LSTM(3, 4, 2, bidirectional=True), [x(5, 3, 3)], packed),
+        "gru_lengths": (nn.GRU(3, 4), [x(5, 3, 3)], packed),
+        "rnn_cell": (nn.RNNCell(3, 4), [x(2, 3), x(2, 4, salt=2)], None),
+        "gru_cell": (nn.GRUCell(3, 4), [x(2, 3), x(2, 4, salt=2)], None),
+        "lstm_cell": (nn.LSTMCell(3, 4), [x(2, 3)], None),
+        "attention": (nn.MultiheadAttention(4, 2), [x(3, 2, 4), x(4, 2, 4, salt=2), x(4, 2, 4, salt=3)], None),
+        "attention_masks": (nn.MultiheadAttention(4, 2, batch_first=True), [x(2, 4, 4)],
+                            lambda n: lambda a: n(a, a, a, key_padding_mask=padding, attn_mask=triangle,
+                                                  average_attn_weights=False)),
+        "attention_sizes": (nn.MultiheadAttention(4, 2, kdim=3, vdim=5, bias=False),
+                            [x(3, 2, 4), x(4, 2, 3, salt=2), x(4, 2, 5, salt=3)],
+                            lambda n: lambda q, k, v: n(q, k, v, need_weights=False)[0]),
+        "encoder_layer": (nn.TransformerEncoderLayer(4, 2, **layer), [x(4, 2, 4)],
+                          lambda n: lambda a: n(a, src_mask=triangle)),
+        "encoder_layer_first": (nn.TransformerEncoderLayer(4, 2, **layer, norm_first=True, activation="gelu",
+                                                           batch_first=True), [x(2, 4, 4)],
+                                lambda n: lambda a: n(a, src_key_padding_mask=padding)),
+        "decoder_layer": (nn.TransformerDecoderLayer(4, 2, **layer), [x(4, 2, 4), x(3, 2, 4, salt=2)],
+                          lambda n: lambda a, b: n(a, b, tgt_mask=triangle)),
+        "transformer": (nn.Transformer(4, 2, 2, 1, **layer), [x(3, 2, 4), x(4, 2, 4, salt=2)],
+                        lambda n: lambda a, b: n(a, b, tgt_mask=nn.Transformer.generate_square_subsequent_mask(4,
+                                                                              dtype=torch.float64))),
+        "conv1d": (nn.Conv1d(2, 4, 3, stride=2, padding=1, groups=2), [x(2, 2, 7)], None),
+        "conv2d_reflect": (nn.Conv2d(2, 3, 3, padding=(1, 2), padding_mode="reflect"), [x(2, 2, 4, 5)], None),
+        "conv2d_same": (nn.Conv2d(2, 3, (2, 3), padding="same", dilation=(1, 2)), [x(1, 2, 4, 5)], None),
+        "conv3d": (nn.Conv3d(2, 3, 2, padding=1), [x(1, 2, 3, 2, 3)], None),
+        "conv_transpose1d": (nn.ConvTranspose1d(2, 3, 3, stride=2, output_padding=1), [x(2, 2, 4)], None),
+        "conv_transpose3d": (nn.ConvTranspose3d(2, 1, 2, stride=2), [x(1, 2, 2, 2, 2)], None),
+        "group_norm": (nn.GroupNorm(2, 4), [x(2, 4, 3)], None),
+        "instance_norm": (nn.InstanceNorm1d(3, affine=True), [x(2, 3, 4)], None),
+        "rms_norm": (nn.RMSNorm(4), [x(3, 4)], None),
+        "local_response_norm": (nn.LocalResponseNorm(2), [x(2, 4, 3)], None),
+        "batch_norm1d": (nn.BatchNorm1d(3), [x(4, 3)], None),
+        "batch_norm3d": (nn.BatchNorm3d(2), [x(2, 2, 2, 2, 2)], None),
+        "prelu": (nn.PReLU(3), [x(2, 3, 2)], None),
+        "bilinear": (nn.Bilinear(3, 2, 4), [x(2, 3), x(2, 2, salt=2)], None),
+        "embedding_bag": (nn.EmbeddingBag(5, 3, mode="sum"), [],
+                          lambda n: lambda: n(torch.tensor([0, 2, 2, 4, 1]), torch.tensor([0, 2, 2]))),
+        "embedding_bag_mean": (nn.EmbeddingBag(5, 3, padding_idx=2), [],
+                               lambda n: lambda: n(torch.tensor([[0, 2, 3], [2, 4, 4]]))),
+        "embedding_bag_max": (nn.EmbeddingBag(5, 3, mode="max"), [],
+                              lambda n: lambda: n(torch.tensor([[0, 2, 3], [1, 4, 4]]))),
+    }
+    with open(HERE / "modules.txt", "w") as out:
+        for name, (module, inputs, wrap) in kinds.items():
+            module.double()
+            with torch.no_grad():
+                for salt, p in enumerate(module.parameters()):
+                    p.copy_(formula(p.numel(), salt).reshape(p.shape) * 0.5)
+            result = (wrap(module) if wrap else module)(*inputs)
+            flat = [t for t in (result if isinstance(result, tuple) else [result])]
+            for i, y in enumerate(flat):
+                write_line(out, f"{name}/out{i}", y)
+            sum((y * cotangent(y, i)).sum() for i, y in enumerate(flat)).backward()
+            for key, p in module.named_parameters():
+                write_line(out, f"{name}/grad/{key}", p.grad)
+            for i, t in enumerate(inputs):
+                write_line(out, f"{name}/grad_input{i}", t.grad)
+
+
 if __name__ == "__main__":
     torch.set_num_threads(1)
     {"operations": operations, "optimizers": optimizers, "schedulers": schedulers,
-     "training": training}[sys.argv[1]](*sys.argv[2:])
+     "training": training, "modules": modules}[sys.argv[1]](*sys.argv[2:])

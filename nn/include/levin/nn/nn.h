@@ -9,3 +9,5 @@
 #include <levin/nn/layers.h>
 #include <levin/nn/loss.h>
 #include <levin/nn/module.h>
+#include <levin/nn/recurrent.h>
+#include <levin/nn/transformer.h>
