@@ -40,7 +40,7 @@ StateDict copy_of(const StateDict& state) {
   return copy;
 }
 
-bool equal(const Tensor& a, const Tensor& b) { return a.dtype() == b.dtype() && eq(a, b).all().item<bool>(); }
+bool same_values(const Tensor& a, const Tensor& b) { return a.dtype() == b.dtype() && eq(a, b).all().item<bool>(); }
 
 }  // namespace
 
@@ -56,18 +56,18 @@ TEST_CASE("amp/o2_param_dtypes: normalisation stays float32 to the bit, all else
     const bool spared = name.starts_with("bn.") || name.starts_with("norm.");
     if (!t.is_floating()) continue;
     CHECK(t.dtype() == (spared ? kFloat32 : kHalf));
-    CHECK(equal(t, before.at(name).to(t.dtype())));
+    CHECK(same_values(t, before.at(name).to(t.dtype())));
   }
   for (const Parameter& p : opt.parameters()) {
     CHECK(p.dtype() == kFloat32);
-    CHECK(equal(p, before.at(p.name)));
+    CHECK(same_values(p, before.at(p.name)));
   }
   // A float32 net takes what is saved as it is.
   SmallNet single;
   const StateDict saved = masters.state_dict(net);
   CHECK_NOTHROW(single.load_state_dict(saved));
-  CHECK(equal(single.fc.weight, before.at("fc.weight")));
-  CHECK_FALSE(equal(single.fc.weight, net.fc.weight.to(kFloat32)));
+  CHECK(same_values(single.fc.weight, before.at("fc.weight")));
+  CHECK_FALSE(same_values(single.fc.weight, net.fc.weight.to(kFloat32)));
 }
 
 TEST_CASE("clipping sees unscaled float32 gradients, the half model the rounded masters") {
@@ -99,7 +99,7 @@ TEST_CASE("clipping sees unscaled float32 gradients, the half model the rounded 
     scaler.update();
     masters.give_weights();
     for (const Parameter& p : opt.parameters())
-      if (p.name == "fc.weight") CHECK(equal(net.fc.weight, p.to(kHalf)));
+      if (p.name == "fc.weight") CHECK(same_values(net.fc.weight, p.to(kHalf)));
   }
   CHECK(scaler.get_growth_tracker() == 3);
 }
@@ -130,14 +130,14 @@ TEST_CASE("a changed weight is used; a second setup keeps the masters") {
   MasterWeights masters(net);
   const StateDict before = copy_of(masters.state_dict(net));
   masters.setup(net);
-  CHECK(equal(masters.state_dict(net).at("weight"), before.at("weight")));
+  CHECK(same_values(masters.state_dict(net).at("weight"), before.at("weight")));
   {
     const no_grad guard;
     net.bias.fill_(0.5);
   }
   optim::SGD opt(net.parameters());
   masters.attach(opt);
-  CHECK(equal(opt.parameters()[0], before.at("weight")));
+  CHECK(same_values(opt.parameters()[0], before.at("weight")));
   CHECK(opt.parameters()[1].to_vector<float>() == std::vector<float>{0.5f, 0.5f});
 }
 
@@ -155,8 +155,8 @@ TEST_CASE("a checkpoint of 16-o2 is a float32 model; testing does not lose the m
   const Checkpoint saved = read_checkpoint(folder.path / "last");
   for (const auto& [name, t] : saved.model)
     if (t.is_floating()) CHECK_MESSAGE(t.dtype() == kFloat32, name);
-  CHECK(equal(saved.model.at("fc.weight").to(kHalf), net.fc.weight.detach()));
-  CHECK_FALSE(equal(saved.model.at("fc.weight"), net.fc.weight.detach().to(kFloat32)));
+  CHECK(same_values(saved.model.at("fc.weight").to(kHalf), net.fc.weight.detach()));
+  CHECK_FALSE(same_values(saved.model.at("fc.weight"), net.fc.weight.detach().to(kFloat32)));
   const auto tested = [&](const std::string& precision) {
     struct Tested : SmallNet {
       void test_step(const Batch& b, int) override { log("loss", cross_entropy((*this)(b[0]), b[1])); }

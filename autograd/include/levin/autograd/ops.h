@@ -6,6 +6,7 @@
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/ops/image.h>
 #include <levin/autograd/ops/indexing.h>
+#include <levin/autograd/ops/linalg.h>
 #include <levin/autograd/ops/loss.h>
 #include <levin/autograd/ops/matmul.h>
 #include <levin/autograd/ops/norm.h>

@@ -93,7 +93,7 @@ ValuesIndices mode(const Tensor& x, int64_t axis, bool keepdim) {
 }
 
 Tensor quantile(const Tensor& x, const Tensor& q, std::optional<int64_t> axis, bool keepdim,
-                Interpolation interpolation) {
+                QuantileMethod interpolation) {
   check_floating("quantile", x);
   const auto [source, at] = along("quantile", x, axis);
   const int64_t n = source.size(at);
@@ -108,11 +108,11 @@ Tensor quantile(const Tensor& x, const Tensor& q, std::optional<int64_t> axis, b
   const auto element = [&](const Tensor& position) { return index_select(sorted, -1, to(position, kInt64)); };
   Tensor y;
   switch (interpolation) {
-    case Interpolation::linear: y = lerp(element(low), element(high), sub(rank, low)); break;
-    case Interpolation::lower: y = element(low); break;
-    case Interpolation::higher: y = element(high); break;
-    case Interpolation::midpoint: y = lerp(element(low), element(high), mul(ceil(sub(rank, low)), 0.5)); break;
-    case Interpolation::nearest: y = element(round(rank)); break;
+    case QuantileMethod::linear: y = lerp(element(low), element(high), sub(rank, low)); break;
+    case QuantileMethod::lower: y = element(low); break;
+    case QuantileMethod::higher: y = element(high); break;
+    case QuantileMethod::midpoint: y = lerp(element(low), element(high), mul(ceil(sub(rank, low)), 0.5)); break;
+    case QuantileMethod::nearest: y = element(round(rank)); break;
   }
   y = movedim(masked_fill(y, missing, NAN), -1, 0);  // (Q, ...)
   if (keepdim) {
@@ -124,7 +124,7 @@ Tensor quantile(const Tensor& x, const Tensor& q, std::optional<int64_t> axis, b
   return q.dim() == 0 ? select(y, 0, 0) : y;
 }
 
-Tensor quantile(const Tensor& x, double q, std::optional<int64_t> axis, bool keepdim, Interpolation interpolation) {
+Tensor quantile(const Tensor& x, double q, std::optional<int64_t> axis, bool keepdim, QuantileMethod interpolation) {
   return quantile(x, full({}, q, {.dtype = kFloat64, .device = x.device()}), axis, keepdim, interpolation);
 }
 

@@ -35,12 +35,12 @@ Tensor median(const Tensor& x);
 ValuesIndices median(const Tensor& x, int64_t axis, bool keepdim = false);
 /// The most frequent element along an axis, the smallest of several; the index of its last occurrence.
 ValuesIndices mode(const Tensor& x, int64_t axis = -1, bool keepdim = false);
-enum class Interpolation { linear, lower, higher, midpoint, nearest };
+enum class QuantileMethod { linear, lower, higher, midpoint, nearest };
 /// Quantiles q in [0, 1] (a number, or a vector whose axis becomes the first) along an axis, or of all elements.
 Tensor quantile(const Tensor& x, double q, std::optional<int64_t> axis = std::nullopt, bool keepdim = false,
-                Interpolation interpolation = Interpolation::linear);
+                QuantileMethod interpolation = QuantileMethod::linear);
 Tensor quantile(const Tensor& x, const Tensor& q, std::optional<int64_t> axis = std::nullopt, bool keepdim = false,
-                Interpolation interpolation = Interpolation::linear);
+                QuantileMethod interpolation = QuantileMethod::linear);
 
 // Scans along an axis. At a tie, cummax and cummin return the last index.
 Tensor cumprod(const Tensor& x, int64_t axis);

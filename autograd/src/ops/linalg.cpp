@@ -1,0 +1,414 @@
+// Factorizations and linear systems: Eigen computes them matrix by matrix; gradients are compositions.
+
+#include "values.h"
+
+#include <levin/autograd/ops/creation.h>
+#include <levin/autograd/ops/elementwise.h>
+#include <levin/autograd/ops/indexing.h>
+#include <levin/autograd/ops/linalg.h>
+#include <levin/autograd/ops/matmul.h>
+#include <levin/autograd/ops/rearrange.h>
+#include <levin/autograd/ops/reduce.h>
+#include <levin/autograd/ops/view.h>
+#include <levin/autograd/record.h>
+
+#include <Eigen/Cholesky>
+#include <Eigen/Eigenvalues>
+#include <Eigen/LU>
+#include <Eigen/QR>
+#include <Eigen/SVD>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace levin::linalg {
+
+using namespace ops;
+
+namespace {
+
+template <class T>
+using Matrix = ::Eigen::Matrix<T, ::Eigen::Dynamic, ::Eigen::Dynamic, ::Eigen::RowMajor>;
+
+void require_matrices(const char* op, const Tensor& a, bool square) {
+  if (a.dtype() != kFloat32 && a.dtype() != kFloat64)
+    throw DTypeError(fmt::format("[{}] needs float32 or float64, a matrix is {}; convert it with x.to(kFloat32).", op,
+                                 name_of(a.dtype())));
+  if (a.dim() < 2 || (square && a.size(-1) != a.size(-2)))
+    throw ShapeError(fmt::format("[{}] needs {}matrices, one is {}.", op, square ? "square " : "",
+                                 to_string(a.sizes())));
+}
+
+Tensor transposed(const Tensor& a) { return transpose(a, -2, -1); }
+Shape batch_of(const Tensor& a) { return Shape(a.sizes().begin(), a.sizes().end() - 2); }
+Shape joined(Shape sizes, std::initializer_list<int64_t> more) {
+  for (const int64_t n : more) sizes.push_back(n);
+  return sizes;
+}
+/// The matrix with this diagonal.
+Tensor diagonal_matrix(const Tensor& values) { return diag_embed(values); }
+
+/// Matrix i of contiguous memory of the CPU.
+template <class T>
+::Eigen::Map<const Matrix<T>> matrix(const Tensor& a, int64_t i) {
+  const int64_t rows = a.size(-2), columns = a.size(-1);
+  return {static_cast<const T*>(a.raw_data()) + i * rows * columns, rows, columns};
+}
+template <class T>
+::Eigen::Map<Matrix<T>> result(const Tensor& a, int64_t i, int64_t rows, int64_t columns) {
+  return {static_cast<T*>(a.raw_data()) + i * rows * columns, rows, columns};
+}
+
+/// Calls f(T(), i) for each matrix of `a`, of its type T.
+template <class F>
+void for_each_matrix(const Tensor& a, const F& f) {
+  const int64_t n = batch_of(a).numel();
+  for (int64_t i = 0; i < n; ++i) {
+    if (a.dtype() == kFloat64)
+      f(double(), i);
+    else
+      f(float(), i);
+  }
+}
+
+Tensor on_cpu(const Tensor& a) { return dense(a).to(kCpu); }
+TensorOptions cpu_like(const Tensor& a) { return {.dtype = a.dtype()}; }
+
+[[noreturn]] void refuse(const char* op, int64_t i, const char* reason) {
+  throw ValueError(fmt::format("[{}] matrix {} {}.", op, i, reason));
+}
+
+// Values
+
+Tensor cholesky_value(const Tensor& a) {
+  const Tensor x = on_cpu(a), l = empty(x.sizes(), cpu_like(x));
+  for_each_matrix(x, [&]<class T>(T, int64_t i) {
+    const ::Eigen::LLT<Matrix<T>> factor(matrix<T>(x, i));
+    if (factor.info() != ::Eigen::Success) refuse("cholesky", i, "is not positive definite");
+    result<T>(l, i, x.size(-2), x.size(-1)) = factor.matrixL();
+  });
+  return l.to(a.device());
+}
+
+QR qr_value(const Tensor& a) {
+  const Tensor x = on_cpu(a);
+  const int64_t m = x.size(-2), n = x.size(-1), k = std::min(m, n);
+  const Tensor q = empty(joined(batch_of(x), {m, k}), cpu_like(x)), r = empty(joined(batch_of(x), {k, n}), cpu_like(x));
+  for_each_matrix(x, [&]<class T>(T, int64_t i) {
+    const ::Eigen::HouseholderQR<Matrix<T>> factor(matrix<T>(x, i));
+    result<T>(q, i, m, k) = factor.householderQ() * Matrix<T>::Identity(m, k);
+    result<T>(r, i, k, n) = Matrix<T>(factor.matrixQR().topRows(k).template triangularView<::Eigen::Upper>());
+  });
+  return {q.to(a.device()), r.to(a.device())};
+}
+
+SVD svd_value(const Tensor& a) {
+  const Tensor x = on_cpu(a);
+  const int64_t m = x.size(-2), n = x.size(-1), k = std::min(m, n);
+  const Tensor u = empty(joined(batch_of(x), {m, k}), cpu_like(x)), s = empty(joined(batch_of(x), {k}), cpu_like(x)),
+               vh = empty(joined(batch_of(x), {k, n}), cpu_like(x));
+  for_each_matrix(x, [&]<class T>(T, int64_t i) {
+    const ::Eigen::JacobiSVD<::Eigen::Matrix<T, ::Eigen::Dynamic, ::Eigen::Dynamic>> factor(
+        matrix<T>(x, i), ::Eigen::ComputeThinU | ::Eigen::ComputeThinV);
+    result<T>(u, i, m, k) = factor.matrixU();
+    result<T>(s, i, k, 1) = factor.singularValues();
+    result<T>(vh, i, k, n) = factor.matrixV().transpose();
+  });
+  return {u.to(a.device()), s.to(a.device()), vh.to(a.device())};
+}
+
+Eigh eigh_value(const Tensor& a) {
+  const Tensor x = on_cpu(a);
+  const int64_t n = x.size(-1);
+  const Tensor w = empty(joined(batch_of(x), {n}), cpu_like(x)), v = empty(x.sizes(), cpu_like(x));
+  for_each_matrix(x, [&]<class T>(T, int64_t i) {
+    const ::Eigen::SelfAdjointEigenSolver<Matrix<T>> solver(matrix<T>(x, i));
+    if (solver.info() != ::Eigen::Success) refuse("eigh", i, "has no eigenvalues within the limit of iterations");
+    result<T>(w, i, n, 1) = solver.eigenvalues();
+    result<T>(v, i, n, n) = solver.eigenvectors();
+  });
+  return {w.to(a.device()), v.to(a.device())};
+}
+
+Tensor solve_value(const Tensor& a, const Tensor& b) {
+  const Tensor x = on_cpu(a), y = on_cpu(b), out = empty(y.sizes(), cpu_like(y));
+  for_each_matrix(x, [&]<class T>(T, int64_t i) {
+    const ::Eigen::PartialPivLU<Matrix<T>> lu(matrix<T>(x, i));
+    const auto pivots = lu.matrixLU().diagonal();
+    if (pivots.size() > 0 && pivots.cwiseAbs().minCoeff() == T(0)) refuse("solve", i, "is singular");
+    result<T>(out, i, y.size(-2), y.size(-1)) = lu.solve(matrix<T>(y, i));
+  });
+  return out.to(a.device());
+}
+
+template <unsigned mode, class T>
+void solve_triangle(const Tensor& a, const Tensor& b, const Tensor& out, int64_t i) {
+  result<T>(out, i, b.size(-2), b.size(-1)) = matrix<T>(a, i).template triangularView<mode>().solve(matrix<T>(b, i));
+}
+
+Tensor triangular_value(const Tensor& a, const Tensor& b, const TriangularOptions& o) {
+  const Tensor x = on_cpu(a), y = on_cpu(b), out = empty(y.sizes(), cpu_like(y));
+  for_each_matrix(x, [&]<class T>(T, int64_t i) {
+    if (o.upper && o.unitriangular)
+      solve_triangle<::Eigen::UnitUpper, T>(x, y, out, i);
+    else if (o.upper)
+      solve_triangle<::Eigen::Upper, T>(x, y, out, i);
+    else if (o.unitriangular)
+      solve_triangle<::Eigen::UnitLower, T>(x, y, out, i);
+    else
+      solve_triangle<::Eigen::Lower, T>(x, y, out, i);
+  });
+  return out.to(a.device());
+}
+
+LogDet slogdet_value(const Tensor& a) {
+  const Tensor x = on_cpu(a), sign = empty(batch_of(x), cpu_like(x)), log = empty(batch_of(x), cpu_like(x));
+  for_each_matrix(x, [&]<class T>(T, int64_t i) {
+    const ::Eigen::PartialPivLU<Matrix<T>> lu(matrix<T>(x, i));
+    T s = x.size(-1) > 0 ? static_cast<T>(lu.permutationP().determinant()) : T(1), sum = 0;
+    for (int64_t k = 0; k < x.size(-1); ++k) {
+      const T pivot = lu.matrixLU()(k, k);
+      s *= static_cast<T>((pivot > 0) - (pivot < 0));
+      sum += std::log(std::abs(pivot));
+    }
+    static_cast<T*>(sign.raw_data())[i] = s;
+    static_cast<T*>(log.raw_data())[i] = sum;
+  });
+  return {sign.to(a.device()), log.to(a.device())};
+}
+
+// Gradients
+
+/// The lower triangle, with half of the diagonal.
+Tensor half_lower(const Tensor& a) { return sub(tril(a), mul(diagonal_matrix(diagonal(a, 0, -2, -1)), 0.5)); }
+Tensor symmetric(const Tensor& a) { return mul(add(a, transposed(a)), 0.5); }
+Tensor skew(const Tensor& a) { return sub(a, transposed(a)); }
+/// The lower triangle, copied to the upper one.
+Tensor copied_lower(const Tensor& a) { return add(tril(a), transposed(tril(a, -1))); }
+
+Tensor or_zeros(const Tensor& g, const Tensor& value) { return g.defined() ? g : zeros_like(value); }
+
+/// v_j - v_i, and 1 on the diagonal, where the numerators are 0.
+Tensor differences(const Tensor& v) {
+  const Tensor d = sub(unsqueeze(v, -2), unsqueeze(v, -1));
+  return add(d, eye(v.size(-1), like(v)));
+}
+
+Grads cholesky_gradient(Context& k, const Tensor& g) {
+  const Tensor l = k.saved(0);
+  const Tensor inner = half_lower(matmul(transposed(l), tril(g)));
+  const Tensor left = solve_triangular(transposed(l), inner, {.upper = true});
+  return {symmetric(solve_triangular(l, left, {.left = false}))};
+}
+
+Grads qr_gradient(Context& k, std::span<const Tensor> grads) {
+  const Tensor q = k.saved(0), r = k.saved(1);
+  if (r.size(-2) != r.size(-1)) throw GradError("[qr] the gradient needs matrices with at least as many rows as columns.");
+  const Tensor gq = or_zeros(grads[0], q), gr = or_zeros(grads[1], r);
+  const Tensor m = sub(matmul(r, transposed(gr)), matmul(transposed(gq), q));
+  const Tensor inner = add(gq, matmul(q, copied_lower(m)));
+  return {solve_triangular(transposed(r), inner, {.upper = false, .left = false})};
+}
+
+Grads svd_gradient(Context& k, std::span<const Tensor> grads) {
+  const Tensor u = k.saved(0), s = k.saved(1), vh = k.saved(2), v = transposed(vh);
+  const Tensor scale = unsqueeze(s, -2), squares = differences(square(s));
+  Tensor inner = diagonal_matrix(or_zeros(grads[1], s)), outside;
+  if (grads[0].defined()) {
+    const Tensor projected = matmul(transposed(u), grads[0]);
+    inner = add(inner, mul(div(skew(projected), squares), scale));
+    if (u.size(-2) > u.size(-1)) outside = matmul(div(sub(grads[0], matmul(u, projected)), scale), vh);
+  }
+  if (grads[2].defined()) {
+    const Tensor gv = transposed(grads[2]), projected = matmul(vh, gv);
+    inner = add(inner, mul(unsqueeze(s, -1), div(skew(projected), squares)));
+    if (v.size(-2) > v.size(-1)) {
+      const Tensor rest = matmul(u, transposed(div(sub(gv, matmul(v, projected)), scale)));
+      outside = outside.defined() ? add(outside, rest) : rest;
+    }
+  }
+  const Tensor inside = matmul(matmul(u, inner), vh);
+  return {outside.defined() ? add(inside, outside) : inside};
+}
+
+Grads eigh_gradient(Context& k, std::span<const Tensor> grads) {
+  const Tensor w = k.saved(0), v = k.saved(1);
+  Tensor inner = diagonal_matrix(or_zeros(grads[0], w));
+  if (grads[1].defined()) inner = add(inner, div(matmul(transposed(v), grads[1]), differences(w)));
+  // The diagonal of V^T gV does not count, since the lengths of eigenvectors are fixed.
+  if (grads[1].defined())
+    inner = sub(inner, diagonal_matrix(diagonal(matmul(transposed(v), grads[1]), 0, -2, -1)));
+  return {symmetric(matmul(matmul(v, inner), transposed(v)))};
+}
+
+/// Brings A and B to one batch, and a vector B to one column.
+struct System {
+  Tensor a, b;
+  bool vector;
+
+  System(const char* op, const Tensor& matrix, const Tensor& right, bool left) {
+    require_matrices(op, matrix, true);
+    check_same_dtype(op, {{"A", matrix}, {"B", right}});
+    vector = right.dim() == 1 && matrix.dim() == 2;
+    b = vector ? unsqueeze(right, 1) : right;
+    if (b.dim() < 2 || b.size(left ? -2 : -1) != matrix.size(-1))
+      throw ShapeError(fmt::format("[{}] A is {} and B {}, which do not fit.", op, to_string(matrix.sizes()),
+                                   to_string(right.sizes())));
+    const Shape batch = broadcast_shapes(batch_of(matrix), batch_of(b), op);
+    a = expand(matrix, joined(batch, {matrix.size(-2), matrix.size(-1)}));
+    b = expand(b, joined(batch, {b.size(-2), b.size(-1)}));
+  }
+  Tensor result(const Tensor& x) const { return vector ? squeeze(x, -1) : x; }
+};
+
+Tensor solve_system(const Tensor& a, const Tensor& b) {
+  const Tensor x = solve_value(a, b);
+  if (Context* c = record("solve", x, {a, b}, [](Context& k, const Tensor& g) -> Grads {
+        const Tensor gb = solve_system(transposed(k.saved(0)), g);
+        return {k.needs(0) ? neg(matmul(gb, transposed(k.saved(1)))) : Tensor(), k.needs(1) ? gb : Tensor()};
+      })) {
+    c->save(a);
+    c->save_output(x);
+  }
+  return x;
+}
+
+Tensor triangle_of(const Tensor& a, const TriangularOptions& o) {
+  const int64_t shift = o.unitriangular ? 1 : 0;
+  return o.upper ? triu(a, shift) : tril(a, -shift);
+}
+
+/// Solves A X = B.
+Tensor solve_triangle_system(const Tensor& a, const Tensor& b, const TriangularOptions& o) {
+  const Tensor x = triangular_value(a, b, o);
+  if (Context* c = record("solve_triangular", x, {a, b}, [](Context& k, const Tensor& g) -> Grads {
+        const auto options = k.get<TriangularOptions>();
+        TriangularOptions other = options;
+        other.upper = !options.upper;
+        const Tensor gb = solve_triangle_system(transposed(k.saved(0)), g, other);
+        return {k.needs(0) ? triangle_of(neg(matmul(gb, transposed(k.saved(1)))), options) : Tensor(),
+                k.needs(1) ? gb : Tensor()};
+      })) {
+    c->save(a);
+    c->save_output(x);
+    c->set(o);
+  }
+  return x;
+}
+
+double default_rtol(const Tensor& a) {
+  const double spacing = a.dtype() == kFloat64 ? std::numeric_limits<double>::epsilon()
+                                               : static_cast<double>(std::numeric_limits<float>::epsilon());
+  return static_cast<double>(std::max(a.size(-1), a.size(-2))) * spacing;
+}
+
+/// True for the singular values that count.
+Tensor counted(const Tensor& s, double rtol) { return gt(s, mul(narrow(s, -1, 0, 1), rtol)); }
+
+}  // namespace
+
+Tensor cholesky(const Tensor& a) {
+  require_matrices("cholesky", a, true);
+  const Tensor l = cholesky_value(a);
+  if (Context* c = record("cholesky", l, {a}, cholesky_gradient)) c->save_output(l);
+  return l;
+}
+
+QR qr(const Tensor& a) {
+  require_matrices("qr", a, false);
+  const QR f = qr_value(a);
+  if (Context* c = record("qr", {f.q, f.r}, {a}, qr_gradient)) {
+    c->save_output(f.q, 0);
+    c->save_output(f.r, 1);
+  }
+  return f;
+}
+
+SVD svd(const Tensor& a) {
+  require_matrices("svd", a, false);
+  const SVD f = svd_value(a);
+  if (Context* c = record("svd", {f.u, f.s, f.vh}, {a}, svd_gradient)) {
+    c->save_output(f.u, 0);
+    c->save_output(f.s, 1);
+    c->save_output(f.vh, 2);
+  }
+  return f;
+}
+Tensor svdvals(const Tensor& a) { return svd(a).s; }
+
+Eigh eigh(const Tensor& a) {
+  require_matrices("eigh", a, true);
+  const Eigh f = eigh_value(a);
+  if (Context* c = record("eigh", {f.eigenvalues, f.eigenvectors}, {a}, eigh_gradient)) {
+    c->save_output(f.eigenvalues, 0);
+    c->save_output(f.eigenvectors, 1);
+  }
+  return f;
+}
+Tensor eigvalsh(const Tensor& a) { return eigh(a).eigenvalues; }
+
+Tensor solve(const Tensor& a, const Tensor& b) {
+  const System s("solve", a, b, true);
+  return s.result(solve_system(s.a, s.b));
+}
+
+Tensor solve_triangular(const Tensor& a, const Tensor& b, const TriangularOptions& o) {
+  const System s("solve_triangular", a, b, o.left);
+  if (o.left) return s.result(solve_triangle_system(s.a, s.b, o));
+  // X A = B is A^T X^T = B^T.
+  TriangularOptions other = o;
+  other.upper = !o.upper;
+  other.left = true;
+  return transposed(solve_triangle_system(transposed(s.a), transposed(s.b), other));
+}
+
+Tensor cholesky_solve(const Tensor& b, const Tensor& l) {
+  return solve_triangular(transposed(l), solve_triangular(l, b), {.upper = true});
+}
+
+Tensor inv(const Tensor& a) {
+  require_matrices("inv", a, true);
+  return solve(a, eye(a.size(-1), like(a)));
+}
+
+LogDet slogdet(const Tensor& a) {
+  require_matrices("slogdet", a, true);
+  LogDet f = slogdet_value(a);
+  if (Context* c = record("slogdet", f.logabsdet, {a}, [](Context& k, const Tensor& g) -> Grads {
+        return {mul(reshape(g, joined(g.sizes(), {1, 1})), transposed(inv(k.saved(0))))};
+      }))
+    c->save(a);
+  return f;
+}
+
+Tensor det(const Tensor& a) {
+  require_matrices("det", a, true);
+  const LogDet f = slogdet(a);
+  return mul(f.sign, exp(f.logabsdet));
+}
+
+Tensor lstsq(const Tensor& a, const Tensor& b) {
+  require_matrices("lstsq", a, false);
+  if (a.size(-2) < a.size(-1))
+    throw ShapeError(fmt::format("[lstsq] A is {}, which has fewer rows than columns.", to_string(a.sizes())));
+  const QR f = qr(a);
+  const Tensor right = b.dim() == 1 ? unsqueeze(b, 1) : b;
+  const Tensor x = solve_triangular(f.r, matmul(transposed(f.q), right), {.upper = true});
+  return b.dim() == 1 ? squeeze(x, -1) : x;
+}
+
+Tensor pinv(const Tensor& a, std::optional<double> rtol) {
+  const SVD f = svd(a);
+  const Tensor used = counted(f.s.detach(), rtol.value_or(default_rtol(a)));
+  const Tensor inverse = masked_fill(reciprocal(where(used, f.s, 1.0)), logical_not(used), 0);
+  return matmul(mul(transposed(f.vh), unsqueeze(inverse, -2)), transposed(f.u));
+}
+
+Tensor matrix_rank(const Tensor& a, std::optional<double> rtol) {
+  const Tensor s = svdvals(a.detach());
+  return sum(counted(s, rtol.value_or(default_rtol(a))), -1);
+}
+
+}  // namespace levin::linalg
