@@ -52,8 +52,10 @@ struct CheckpointedCall::Frame : std::enable_shared_from_this<Frame> {
     }
     restore();
     if (list.size() != saved)
-      throw GradError(fmt::format("[checkpoint] the second run saved {} tensors, the first one {}; the function must "
-                                  "compute the same both times.", list.size(), saved));
+      throw GradError(
+          fmt::format("[checkpoint] the second run saved {} tensors, the first one {}; the function must "
+                      "compute the same both times.",
+                      list.size(), saved));
     computed = std::move(list);
     const auto forget = [frame = shared_from_this()] { frame->computed.clear(); };
     on_backward_end(forget, forget);
@@ -69,10 +71,9 @@ CheckpointedCall::CheckpointedCall(std::function<void()> run_again, bool preserv
 void CheckpointedCall::run(const std::function<void()>& forward) const {
   frame_->random = default_generator().state();
   frame_->autocast = autocast_state;
-  saved_tensors_hooks hooks([frame = frame_](const Tensor&) -> std::any { return frame->saved++; },
-                            [frame = frame_](const std::any& number) {
-                              return frame->tensor(std::any_cast<std::size_t>(number));
-                            });
+  saved_tensors_hooks hooks(
+      [frame = frame_](const Tensor&) -> std::any { return frame->saved++; },
+      [frame = frame_](const std::any& number) { return frame->tensor(std::any_cast<std::size_t>(number)); });
   forward();
 }
 

@@ -21,8 +21,10 @@ Tensor or_zeros(const Tensor& gradient, const Tensor& x) { return gradient.defin
 
 void require_history(const char* op, const Tensor& y) {
   if (!y.requires_grad())
-    throw GradError(fmt::format("[{}] the result of f does not require grad: it does not depend on its input by "
-                                "differentiable operations.", op));
+    throw GradError(
+        fmt::format("[{}] the result of f does not require grad: it does not depend on its input by "
+                    "differentiable operations.",
+                    op));
 }
 
 void require_one_element(const char* op, const Tensor& y) {
@@ -42,8 +44,8 @@ std::vector<Tensor> rows_of(const char* op, const Tensor& y, const std::vector<T
   const Tensor flat = reshape(y, {y.numel()});
   for (int64_t i = 0; i < y.numel(); ++i) {
     const Tensor element = select(flat, 0, i);
-    const std::vector<Tensor> gradients =
-        grad(std::span(&element, 1), inputs, {.retain_graph = true, .create_graph = create_graph, .allow_unused = true});
+    const std::vector<Tensor> gradients = grad(
+        std::span(&element, 1), inputs, {.retain_graph = true, .create_graph = create_graph, .allow_unused = true});
     for (std::size_t j = 0; j < inputs.size(); ++j) rows[j].push_back(or_zeros(gradients[j], inputs[j]));
   }
   std::vector<Tensor> result;
@@ -86,8 +88,7 @@ ValueAndProduct vjp(const TensorMap& f, const Tensor& x, const Tensor& v, const 
   enable_grad guard;
   const Tensor input = as_input(x, options.create_graph), y = f(input);
   require_history("vjp", y);
-  const Tensor product =
-      grad({y}, {input}, {.create_graph = options.create_graph, .allow_unused = true}, {v})[0];
+  const Tensor product = grad({y}, {input}, {.create_graph = options.create_graph, .allow_unused = true}, {v})[0];
   return {options.create_graph ? y : y.detach(), or_zeros(product, input)};
 }
 

@@ -23,12 +23,11 @@ Tensor PackedTensor::unpack(const char* operation) const {
   no_grad guard;
   const Tensor t = functions->unpack(value);
   if (!t.defined() || t.sizes() != meta.sizes || t.dtype() != meta.dtype || t.device() != meta.device)
-    throw GradError(fmt::format("[{}] unpack of saved_tensors_hooks returned {}, but the saved tensor was {} {} on {}.",
-                                operation,
-                                t.defined() ? fmt::format("{} {} on {}", to_string(t.sizes()), name_of(t.dtype()),
-                                                          to_string(t.device()))
-                                            : "an undefined tensor",
-                                to_string(meta.sizes), name_of(meta.dtype), to_string(meta.device)));
+    throw GradError(fmt::format(
+        "[{}] unpack of saved_tensors_hooks returned {}, but the saved tensor was {} {} on {}.", operation,
+        t.defined() ? fmt::format("{} {} on {}", to_string(t.sizes()), name_of(t.dtype()), to_string(t.device()))
+                    : "an undefined tensor",
+        to_string(meta.sizes), name_of(meta.dtype), to_string(meta.device)));
   return t;
 }
 
@@ -42,10 +41,13 @@ struct OnCpu {
 }  // namespace
 
 save_on_cpu::save_on_cpu()
-    : saved_tensors_hooks([](const Tensor& x) -> std::any { return OnCpu{x.to(kCpu), x.device()}; },
-                          [](const std::any& packed) {
-                            const auto& [tensor, device] = *std::any_cast<OnCpu>(&packed);
-                            return tensor.to(device);
-                          }) {}
+    : saved_tensors_hooks(
+          [](const Tensor& x) -> std::any {
+            return OnCpu{x.to(kCpu), x.device()};
+          },
+          [](const std::any& packed) {
+            const auto& [tensor, device] = *std::any_cast<OnCpu>(&packed);
+            return tensor.to(device);
+          }) {}
 
 }  // namespace levin

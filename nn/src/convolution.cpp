@@ -13,16 +13,13 @@ namespace {
 
 /// Calls the function of the operation for N axes with its options.
 Tensor convolve(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions<1>& o, Tuple<1> padding) {
-  return conv1d(x, weight, bias,
-                {.stride = o.stride, .padding = padding, .dilation = o.dilation, .groups = o.groups});
+  return conv1d(x, weight, bias, {.stride = o.stride, .padding = padding, .dilation = o.dilation, .groups = o.groups});
 }
 Tensor convolve(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions<2>& o, Tuple<2> padding) {
-  return conv2d(x, weight, bias,
-                {.stride = o.stride, .padding = padding, .dilation = o.dilation, .groups = o.groups});
+  return conv2d(x, weight, bias, {.stride = o.stride, .padding = padding, .dilation = o.dilation, .groups = o.groups});
 }
 Tensor convolve(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions<3>& o, Tuple<3> padding) {
-  return conv3d(x, weight, bias,
-                {.stride = o.stride, .padding = padding, .dilation = o.dilation, .groups = o.groups});
+  return conv3d(x, weight, bias, {.stride = o.stride, .padding = padding, .dilation = o.dilation, .groups = o.groups});
 }
 
 #define LEVIN_TRANSPOSED_OPTIONS                                                                      \
@@ -88,8 +85,8 @@ Conv<Derived, N>::Conv(int64_t in, int64_t out, Tuple<N> kernel, const Options& 
       out_channels(out),
       kernel_size(kernel),
       options(o),
-      weight(this->register_parameter(
-          "weight", conv_weight(name_of_conv<N>("Conv").c_str(), in, out, o.groups, kernel, false))),
+      weight(this->register_parameter("weight",
+                                      conv_weight(name_of_conv<N>("Conv").c_str(), in, out, o.groups, kernel, false))),
       bias(this->register_parameter("bias", o.bias ? empty({out}) : Tensor())) {
   if (o.same && o.stride != Tuple<N>(1))
     throw ValueError(fmt::format("[{}] same keeps the size for stride 1 only, and stride is {}.",
@@ -117,7 +114,8 @@ template <class Derived, std::size_t N>
 std::string Conv<Derived, N>::extra_repr() const {
   std::string text = conv_repr(*this, Tuple<N>(0));
   if (options.same) text += ", padding=same";
-  if (options.padding_mode != PadMode::constant) text += fmt::format(", padding_mode={}", mode_name(options.padding_mode));
+  if (options.padding_mode != PadMode::constant)
+    text += fmt::format(", padding_mode={}", mode_name(options.padding_mode));
   return text;
 }
 

@@ -9,12 +9,14 @@
 namespace levin::nn {
 
 BatchNorm::BatchNorm(int64_t features, const Options& o)
-    : num_features(features), options(o), weight(register_parameter("weight", o.affine ? ones({features}) : Tensor())),
+    : num_features(features),
+      options(o),
+      weight(register_parameter("weight", o.affine ? ones({features}) : Tensor())),
       bias(register_parameter("bias", o.affine ? zeros({features}) : Tensor())),
       running_mean(register_buffer("running_mean", o.track_running_stats ? zeros({features}) : Tensor())),
       running_var(register_buffer("running_var", o.track_running_stats ? ones({features}) : Tensor())),
-      num_batches_tracked(register_buffer(
-          "num_batches_tracked", o.track_running_stats ? zeros({}, {.dtype = DType::i64}) : Tensor())) {}
+      num_batches_tracked(register_buffer("num_batches_tracked",
+                                          o.track_running_stats ? zeros({}, {.dtype = DType::i64}) : Tensor())) {}
 
 void BatchNorm::reset_running_stats() {
   if (!options.track_running_stats) return;
@@ -45,8 +47,8 @@ void BatchNorm::set_normalizer(Normalizer f) { normalizer_ = std::move(f); }
 namespace {
 
 [[noreturn]] void refuse_sizes(const char* layer, const Tensor& x, int64_t features, const char* sizes) {
-  throw ShapeError(fmt::format("[{}] the input is {}, expected is (B, {}{}).", layer, to_string(x.sizes()), features,
-                               sizes));
+  throw ShapeError(
+      fmt::format("[{}] the input is {}, expected is (B, {}{}).", layer, to_string(x.sizes()), features, sizes));
 }
 
 }  // namespace
@@ -86,7 +88,9 @@ std::string RMSNorm::extra_repr() const {
 }
 
 GroupNorm::GroupNorm(int64_t groups, int64_t channels, const Options& o)
-    : num_groups(groups), num_channels(channels), options(o),
+    : num_groups(groups),
+      num_channels(channels),
+      options(o),
       weight(register_parameter("weight", o.affine ? ones({channels}) : Tensor())),
       bias(register_parameter("bias", o.affine ? zeros({channels}) : Tensor())) {
   require_positive("GroupNorm", "num_groups", groups);
@@ -99,15 +103,17 @@ std::string GroupNorm::extra_repr() const {
 }
 
 InstanceNorm::InstanceNorm(int64_t features, const Options& o, int spatial)
-    : num_features(features), options(o), weight(register_parameter("weight", o.affine ? ones({features}) : Tensor())),
-      bias(register_parameter("bias", o.affine ? zeros({features}) : Tensor())), spatial_(spatial) {}
+    : num_features(features),
+      options(o),
+      weight(register_parameter("weight", o.affine ? ones({features}) : Tensor())),
+      bias(register_parameter("bias", o.affine ? zeros({features}) : Tensor())),
+      spatial_(spatial) {}
 Tensor InstanceNorm::forward(const Tensor& x) {
   const int axes = spatial_ + 2;
   if (spatial_ > 0 && x.dim() != axes && x.dim() != axes - 1)
     throw ShapeError(fmt::format("[{}] the input is {}, expected are {} axes, or {} without a batch.", type_name(),
                                  to_string(x.sizes()), axes, axes - 1));
-  if (spatial_ > 0 && x.dim() == axes - 1)
-    return squeeze(instance_norm(unsqueeze(x, 0), weight, bias, options.eps), 0);
+  if (spatial_ > 0 && x.dim() == axes - 1) return squeeze(instance_norm(unsqueeze(x, 0), weight, bias, options.eps), 0);
   return instance_norm(x, weight, bias, options.eps);
 }
 std::string InstanceNorm::extra_repr() const {

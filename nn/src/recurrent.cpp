@@ -48,8 +48,7 @@ Tensor active_steps(const std::vector<int64_t>& lengths, const Tensor& x) {
   if (static_cast<int64_t>(lengths.size()) != batch)
     throw ShapeError(fmt::format("[Recurrent] {} lengths for a batch of {}.", lengths.size(), batch));
   for (const int64_t n : lengths)
-    if (n < 1 || n > steps)
-      throw ValueError(fmt::format("[Recurrent] length {} is outside [1, {}].", n, steps));
+    if (n < 1 || n > steps) throw ValueError(fmt::format("[Recurrent] length {} is outside [1, {}].", n, steps));
   const Tensor ends = from_data(lengths, {1, batch, 1});
   return lt(reshape(arange(steps), {steps, 1, 1}), ends).to(x.device());
 }
@@ -107,8 +106,8 @@ Tensors Recurrent::initial_states(const Tensor& x, Tensors states, bool batched)
     }
     if (!batched && s.dim() == 2) s = unsqueeze(s, 1);
     if (s.sizes() != expected)
-      throw ShapeError(fmt::format("[{}] the state is {}, expected is {}.", type_name(), to_string(s.sizes()),
-                                   to_string(expected)));
+      throw ShapeError(
+          fmt::format("[{}] the state is {}, expected is {}.", type_name(), to_string(s.sizes()), to_string(expected)));
   }
   return states;
 }
@@ -134,11 +133,10 @@ Recurrent::Result Recurrent::run_direction(const Direction& w, const Tensor& x, 
 
 Recurrent::Result Recurrent::run(const Tensor& input, Tensors states, const std::vector<int64_t>& lengths) {
   if ((input.dim() != 2 && input.dim() != 3) || input.size(-1) != input_size || input.numel() == 0)
-    throw ShapeError(fmt::format("[{}] the input is {}, expected is {} or (T, {}), not empty.", type_name(),
-                                 to_string(input.sizes()),
-                                 options.batch_first ? fmt::format("(B, T, {})", input_size)
-                                                     : fmt::format("(T, B, {})", input_size),
-                                 input_size));
+    throw ShapeError(fmt::format(
+        "[{}] the input is {}, expected is {} or (T, {}), not empty.", type_name(), to_string(input.sizes()),
+        options.batch_first ? fmt::format("(B, T, {})", input_size) : fmt::format("(T, B, {})", input_size),
+        input_size));
   const bool batched = input.dim() == 3;
   Tensor x = !batched ? unsqueeze(input, 1) : options.batch_first ? transpose(input, 0, 1) : input;
   states = initial_states(x, std::move(states), batched);
@@ -218,8 +216,8 @@ Tensors RecurrentCellBase::step(const Tensor& x, Tensors states, detail::Recurre
   for (Tensor& s : states) {
     if (!s.defined()) s = zeros(expected, like(x));
     if (s.sizes() != expected)
-      throw ShapeError(fmt::format("[{}] the state is {}, expected is {}.", type_name(), to_string(s.sizes()),
-                                   to_string(expected)));
+      throw ShapeError(
+          fmt::format("[{}] the state is {}, expected is {}.", type_name(), to_string(s.sizes()), to_string(expected)));
   }
   return cell(states, linear(x, weight_ih, bias_ih), linear(states[0], weight_hh, bias_hh));
 }

@@ -35,8 +35,7 @@ MultiheadAttention::MultiheadAttention(int64_t embed, int64_t heads, const Optio
       out_proj(add<Linear>("out_proj", embed, embed, Linear::Options{.bias = o.bias})) {
   require_positive("MultiheadAttention", "num_heads", heads);
   if (embed % heads != 0)
-    throw ValueError(
-        fmt::format("[MultiheadAttention] embed_dim {} does not divide into {} heads.", embed, heads));
+    throw ValueError(fmt::format("[MultiheadAttention] embed_dim {} does not divide into {} heads.", embed, heads));
   for (const Tensor& w : {in_proj_weight, q_proj_weight, k_proj_weight, v_proj_weight})
     if (w.defined()) init::xavier_uniform_(w);
   if (o.bias) init::constant_(out_proj.bias, 0.0);
@@ -69,9 +68,10 @@ std::pair<Tensor, Tensor> MultiheadAttention::forward(const Tensor& query, const
     return {squeeze(y, options.batch_first ? 0 : 1), w.defined() ? squeeze(w, 0) : w};
   }
   if (query.dim() != 3 || key.dim() != 3 || value.dim() != 3 || query.size(-1) != embed_dim)
-    throw ShapeError(fmt::format("[MultiheadAttention] query, key and value are {}, {} and {}; expected are three axes "
-                                 "of which the query's last is {}.", to_string(query.sizes()), to_string(key.sizes()),
-                                 to_string(value.sizes()), embed_dim));
+    throw ShapeError(
+        fmt::format("[MultiheadAttention] query, key and value are {}, {} and {}; expected are three axes "
+                    "of which the query's last is {}.",
+                    to_string(query.sizes()), to_string(key.sizes()), to_string(value.sizes()), embed_dim));
   const int time = options.batch_first ? 1 : 0;
   const int64_t batch = query.size(1 - time), l = query.size(time), s = key.size(time), size = embed_dim / num_heads;
   std::vector<Tensor> parts = projections(query, key, value);
@@ -99,8 +99,9 @@ std::pair<Tensor, Tensor> MultiheadAttention::forward(const Tensor& query, const
     y = matmul(weights, parts[2]);
     if (call.average_attn_weights) weights = mean(weights, 1);
   } else {
-    y = scaled_dot_product_attention(parts[0], parts[1], parts[2],
-                                     {.attn_mask = mask, .dropout_p = p, .is_causal = call.is_causal && !mask.defined()});
+    y = scaled_dot_product_attention(
+        parts[0], parts[1], parts[2],
+        {.attn_mask = mask, .dropout_p = p, .is_causal = call.is_causal && !mask.defined()});
   }
   y = reshape(transpose(y, 1, 2), {batch, l, embed_dim});
   y = out_proj(options.batch_first ? y : transpose(y, 0, 1));

@@ -1,3 +1,5 @@
+#include "support/comparison.h"
+
 #include <levin/autograd/autocast.h>
 #include <levin/autograd/autograd.h>
 
@@ -34,12 +36,12 @@ TEST_CASE("a checkpointed function has the same bits, and draws the same random 
   CHECK(same(plain, gradients_of([&](const Tensor& x, const Tensor& w) { return once(once(x, w), w); })));
   // Nested: the outer function runs again, and with it the inner ones.
   CHECK(same(plain, gradients_of([&](const Tensor& x, const Tensor& w) {
-    return checkpoint([&](const Tensor& a, const Tensor& b) { return once(once(a, b), b); }, x, w);
-  })));
+               return checkpoint([&](const Tensor& a, const Tensor& b) { return once(once(a, b), b); }, x, w);
+             })));
   CHECK_FALSE(same(plain, gradients_of([](const Tensor& x, const Tensor& w) {
-    const auto call = [](const Tensor& a, const Tensor& b) { return block(block(a, b), b); };
-    return checkpoint(CheckpointOptions{.preserve_rng_state = false}, call, x, w);
-  })));
+                     const auto call = [](const Tensor& a, const Tensor& b) { return block(block(a, b), b); };
+                     return checkpoint(CheckpointOptions{.preserve_rng_state = false}, call, x, w);
+                   })));
 }
 
 TEST_CASE("a checkpoint runs its function once more in each backward, and leaves the generator alone") {
@@ -84,7 +86,7 @@ TEST_CASE("a checkpoint works with gradients of gradients, autocast and function
 
   const auto [s, c] = checkpoint([](const Tensor& t) { return std::pair(sin(t), cos(t)); }, x);
   (s * c).sum().backward();
-  CHECK(x.grad()[0].item<double>() == doctest::Approx(std::cos(0.6)));
+  CHECK(x.grad()[0].item<double>() == levin::test::approx(std::cos(0.6), {.relative = 1e-12}));
 }
 
 TEST_CASE("a checkpoint whose function differs the second time is refused") {

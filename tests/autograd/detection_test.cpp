@@ -1,3 +1,5 @@
+#include "support/comparison.h"
+
 #include <levin/autograd/autograd.h>
 
 #include <doctest/doctest.h>
@@ -7,8 +9,8 @@ using namespace levin;
 using Positions = std::vector<int64_t>;
 
 TEST_CASE("nms keeps the best of overlapping boxes, in the order of the scores") {
-  const Tensor boxes = tensor({{0.0, 0.0, 10.0, 10.0}, {1.0, 1.0, 11.0, 11.0}, {20.0, 20.0, 30.0, 30.0},
-                               {0.0, 0.0, 10.0, 9.0}});
+  const Tensor boxes =
+      tensor({{0.0, 0.0, 10.0, 10.0}, {1.0, 1.0, 11.0, 11.0}, {20.0, 20.0, 30.0, 30.0}, {0.0, 0.0, 10.0, 9.0}});
   const Tensor scores = tensor({0.8, 0.9, 0.7, 0.85});
   CHECK(nms(boxes, scores, 0.5).to_vector<int64_t>() == Positions{1, 2});
   CHECK(nms(boxes, scores, 0.85).to_vector<int64_t>() == Positions{1, 3, 2});
@@ -25,7 +27,7 @@ TEST_CASE("roi_align of a plane is the plane at the cells' centers") {
   const Tensor y = roi_align(x, boxes, 2);
   CHECK(y.to_vector<double>() == std::vector<double>{22, 24, 42, 44});
   const Tensor aligned = roi_align(x, boxes, 2, {.aligned = true});
-  CHECK(aligned[0][0][0][0].item<double>() == doctest::Approx(22 - 5.5));
+  CHECK(aligned[0][0][0][0].item<double>() == levin::test::approx(22 - 5.5, {.relative = 1e-12}));
   CHECK(roi_align(x, boxes * 2, 2, {.spatial_scale = 0.5}).to_vector<double>() == y.to_vector<double>());
   const auto function = [&](const std::vector<Tensor>& in) {
     return std::vector<Tensor>{roi_align(in[0], boxes, {2, 3}, {.sampling_ratio = 1})};

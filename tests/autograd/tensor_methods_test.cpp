@@ -11,7 +11,11 @@ namespace {
 #define LEVIN_UNARY_ROW(name, ...) static_assert(requires(const Tensor x) { x.name(), x.name##_(); });
 #define LEVIN_PROPERTY_ROW(name, ...) static_assert(requires(const Tensor x) { x.name(); });
 #define LEVIN_BINARY_ROW(name, ...) static_assert(requires(const Tensor x) { x.name(x); });
-#define LEVIN_SCALAR_ROW(name, ...) static_assert(requires(const Tensor x) { x.name(x); });
+// polygamma has its number first, and is therefore no member.
+#define LEVIN_SCALAR_ROW(name, ...)                                                                              \
+  template <class T>                                                                                             \
+  concept Has_##name = requires(const T x) { x.name(x); } || requires(const T x) { levin::name(int64_t{1}, x); }; \
+  static_assert(Has_##name<Tensor>);
 #define LEVIN_LOGICAL_ROW(name, ...) static_assert(requires(const Tensor x) { x.name(x); });
 #define LEVIN_TERNARY_ROW(name, ...) static_assert(requires(const Tensor x) { x.name(x, x); });
 #define LEVIN_BITWISE_ROW(name, ...) static_assert(requires(const Tensor x) { x.name(x), x.name(1), x.name##_(x); });

@@ -19,8 +19,8 @@ OpCase arithmetic() {
       "composed_arithmetic",
       {call("torch.pow(2.5, x0)", {input({2, 3})}, LEVIN_CALL(pow(2.5, x0))),
        call("torch.fmod(x0, 1.7)", {input({2, 5}, kBetween)}, LEVIN_CALL(fmod(x0, 1.7))),
-       call("torch.fmod(x0, x1)",
-            {input({5}, kBetween), {.sizes = {5}, .values = cycle({1.7, -1.7})}}, LEVIN_CALL(fmod(x0, x1))),
+       call("torch.fmod(x0, x1)", {input({5}, kBetween), {.sizes = {5}, .values = cycle({1.7, -1.7})}},
+            LEVIN_CALL(fmod(x0, x1))),
        call("torch.logaddexp(x0, x1)", {input({2, 3}), input({3})}, LEVIN_CALL(logaddexp(x0, x1))),
        call("torch.logaddexp2(x0, x1)", {input({2, 3}), input({3})}, LEVIN_CALL(logaddexp2(x0, x1))),
        call("torch.xlogy(x0, x1)", {input({2, 3}), input({2, 3}, kPositive)}, LEVIN_CALL(xlogy(x0, x1))),
@@ -30,9 +30,12 @@ OpCase arithmetic() {
             {input({7}, distinct(0.5)), input({7}, uniform(-1.1, -0.9)), input({7}, uniform(0.9, 1.1))},
             LEVIN_CALL(clamp(x0, x1, x2))),
        call("torch.logit(x0)", {input({5}, uniform(0.1, 0.9))}, LEVIN_CALL(logit(x0))),
-       call("torch.logit(x0, 0.2)", {input({5}, away_from(uniform(0.1, 0.9), {0.2, 0.8}))},
-            LEVIN_CALL(logit(x0, 0.2))),
+       call("torch.logit(x0, 0.2)", {input({5}, away_from(uniform(0.1, 0.9), {0.2, 0.8}))}, LEVIN_CALL(logit(x0, 0.2))),
        call("torch.sinc(x0)", {input({2, 3}, kAwayFromZero)}, LEVIN_CALL(sinc(x0))),
+       call("torch.digamma(x0)", {input({2, 3}, uniform(0.3, 15))}, LEVIN_CALL(digamma(x0))),
+       call("torch.digamma(x0)", {input({5}, cycle({-0.3, -1.6, -7.2, 0.01, 30}))}, LEVIN_CALL(digamma(x0))),
+       call("torch.polygamma(1, x0)", {input({2, 3}, uniform(0.3, 15))}, LEVIN_CALL(polygamma(1, x0))),
+       call("torch.polygamma(2, x0)", {input({2, 3}, uniform(0.5, 15))}, LEVIN_CALL(polygamma(2, x0))),
        call("torch.deg2rad(x0)", {input({3})}, LEVIN_CALL(deg2rad(x0))),
        call("torch.rad2deg(x0)", {input({3})}, LEVIN_CALL(rad2deg(x0)))});
   c.tolerance = {.ulps = 4, .scale = 4};
@@ -42,16 +45,15 @@ OpCase arithmetic() {
 
 OpCase steps() {
   return without_gradient(composition(
-      "steps", {call("torch.div(x0, x1, rounding_mode='trunc')",
-                     {constant({6}, kBetween), constant({6}, cycle({1.7, -1.7}))},
-                     LEVIN_CALL(div(x0, x1, RoundingMode::trunc))),
-                call("torch.div(x0, x1, rounding_mode='floor')",
-                     {constant({6}, kBetween), constant({6}, cycle({1.7, -1.7}))},
-                     LEVIN_CALL(div(x0, x1, RoundingMode::floor))),
-                call("torch.div(x0, -1.7, rounding_mode='trunc')", {constant({6}, kBetween)},
-                     LEVIN_CALL(div(x0, -1.7, RoundingMode::trunc))),
-                call("torch.heaviside(x0, x1)", {constant({6}, cycle({-2, 0, 3, NAN, -0.0, kInfinity})), constant({6})},
-                     LEVIN_CALL(heaviside(x0, x1)))}));
+      "steps",
+      {call("torch.div(x0, x1, rounding_mode='trunc')", {constant({6}, kBetween), constant({6}, cycle({1.7, -1.7}))},
+            LEVIN_CALL(div(x0, x1, RoundingMode::trunc))),
+       call("torch.div(x0, x1, rounding_mode='floor')", {constant({6}, kBetween), constant({6}, cycle({1.7, -1.7}))},
+            LEVIN_CALL(div(x0, x1, RoundingMode::floor))),
+       call("torch.div(x0, -1.7, rounding_mode='trunc')", {constant({6}, kBetween)},
+            LEVIN_CALL(div(x0, -1.7, RoundingMode::trunc))),
+       call("torch.heaviside(x0, x1)", {constant({6}, cycle({-2, 0, 3, NAN, -0.0, kInfinity})), constant({6})},
+            LEVIN_CALL(heaviside(x0, x1)))}));
 }
 
 OpCase special_values() {
@@ -64,7 +66,8 @@ OpCase special_values() {
        call("torch.isneginf(x0)", {constant({7}, odd)}, LEVIN_CALL(isneginf(x0))),
        call("torch.signbit(x0)", {constant({7}, cycle({-0.0, 0.0, -1, 1, kInfinity, -kInfinity}))},
             LEVIN_CALL(signbit(x0))),
-       call("torch.isclose(x0, x1)", {constant({7}, odd), constant({7}, cycle({NAN, kInfinity, 1, 1e-9, 0, 1.50001, 3}))},
+       call("torch.isclose(x0, x1)",
+            {constant({7}, odd), constant({7}, cycle({NAN, kInfinity, 1, 1e-9, 0, 1.50001, 3}))},
             LEVIN_CALL(isclose(x0, x1))),
        call("torch.isclose(x0, x1, equal_nan=True, rtol=0.5)", {constant({7}, odd), constant({7}, odd)},
             LEVIN_CALL(isclose(x0, x1, {.rtol = 0.5, .equal_nan = true}))),
@@ -86,18 +89,17 @@ OpCase integer_arithmetic() {
   const InputSpec divisor{.sizes = {7}, .values = cycle({2, 3, -3, -2, 5, 7, 7}), .differentiable = false};
   const InputSpec count{.sizes = {7}, .values = cycle({0, 1, 2, 3, 4, 5, 6}), .differentiable = false};
   return with_errors(
-      in_types(without_gradient(composition(
-                   "composed_integers",
-                   {call("torch.div(x0, x1, rounding_mode='trunc')", {dividend, divisor},
-                         LEVIN_CALL(div(x0, x1, RoundingMode::trunc))),
-                    call("torch.div(x0, x1, rounding_mode='floor')", {dividend, divisor},
-                         LEVIN_CALL(div(x0, x1, RoundingMode::floor))),
-                    call("torch.fmod(x0, x1)", {dividend, divisor}, LEVIN_CALL(fmod(x0, x1))),
-                    call("torch.bitwise_left_shift(x0, x1)", {dividend, count},
-                         LEVIN_CALL(bitwise_left_shift(x0, x1))),
-                    call("torch.bitwise_right_shift(x0, x1)", {dividend, count},
-                         LEVIN_CALL(bitwise_right_shift(x0, x1)))})),
-               {DType::i64, DType::i32, DType::i16, DType::i8}),
+      in_types(
+          without_gradient(composition(
+              "composed_integers",
+              {call("torch.div(x0, x1, rounding_mode='trunc')", {dividend, divisor},
+                    LEVIN_CALL(div(x0, x1, RoundingMode::trunc))),
+               call("torch.div(x0, x1, rounding_mode='floor')", {dividend, divisor},
+                    LEVIN_CALL(div(x0, x1, RoundingMode::floor))),
+               call("torch.fmod(x0, x1)", {dividend, divisor}, LEVIN_CALL(fmod(x0, x1))),
+               call("torch.bitwise_left_shift(x0, x1)", {dividend, count}, LEVIN_CALL(bitwise_left_shift(x0, x1))),
+               call("torch.bitwise_right_shift(x0, x1)", {dividend, count}, LEVIN_CALL(bitwise_right_shift(x0, x1)))})),
+          {DType::i64, DType::i32, DType::i16, DType::i8}),
       {{"[bitwise_left_shift] float32 has no bits to shift", [] { bitwise_left_shift(ones({2}), ones({2})); }}});
 }
 
@@ -120,15 +122,20 @@ OpCase activations() {
        call("F.glu(x0)", {input({2, 6})}, LEVIN_CALL(glu(x0))),
        call("F.glu(x0, 1)", {input({2, 4, 3})}, LEVIN_CALL(glu(x0, 1)))});
   c.tolerance = {.ulps = 4, .scale = 4};
-  return with_errors(
-      c, {{"[celu] alpha is 0", [] { celu(ones({2}), 0); }},
-          {"[hardtanh] min_val 2 is above max_val 1", [] { hardtanh(ones({2}), 2, 1); }},
-          {"[softshrink] lambda is -1", [] { softshrink(ones({2}), -1); }},
-          {"[prelu] weight is (2,), but x of (4, 3) needs (1,) or (3,)", [] { prelu(ones({4, 3}), ones({2})); }},
-          {"[glu] axis -1 of (2, 3) does not split", [] { glu(ones({2, 3})); }},
-          {"[feature_dropout] the input is (2,)", [] { feature_dropout(ones({2})); }},
-          {"[alpha_dropout] p is 2", [] { alpha_dropout(ones({2}), 2); }},
-          {"[rrelu] lower 2 is above upper 1", [] { rrelu(ones({2}), 2, 1); }}});
+  return with_errors(c, {{"[celu] alpha is 0", [] { celu(ones({2}), 0); }},
+                         {"[hardtanh] min_val 2 is above max_val 1", [] { hardtanh(ones({2}), 2, 1); }},
+                         {"[softshrink] lambda is -1", [] { softshrink(ones({2}), -1); }},
+                         {"[prelu] weight is (2,), but x of (4, 3) needs (1,) or (3,)",
+                          [] {
+                            prelu(ones({4, 3}), ones({2}));
+                          }},
+                         {"[glu] axis -1 of (2, 3) does not split",
+                          [] {
+                            glu(ones({2, 3}));
+                          }},
+                         {"[feature_dropout] the input is (2,)", [] { feature_dropout(ones({2})); }},
+                         {"[alpha_dropout] p is 2", [] { alpha_dropout(ones({2}), 2); }},
+                         {"[rrelu] lower 2 is above upper 1", [] { rrelu(ones({2}), 2, 1); }}});
 }
 
 }  // namespace
@@ -153,16 +160,38 @@ std::vector<OpCase> composed_norm_cases() {
        call("F.local_response_norm(x0, 2)", {input({1, 4, 2, 2})}, LEVIN_CALL(local_response_norm(x0, 2)), 2),
        call("F.normalize(x0)", {input({3, 4})}, LEVIN_CALL(normalize(x0)), 4),
        call("F.normalize(x0, 1.0, 0)", {input({3, 4}, kAwayFromZero)}, LEVIN_CALL(normalize(x0, 1.0, 0)), 3)}));
-  return {with_errors(
-      c, {{"[group_norm] 4 channels do not divide into 3 groups", [] { group_norm(ones({2, 4}), 3); }},
-          {"[group_norm] weight is (2,), but 4 channels need (4,)", [] { group_norm(ones({2, 4}), 2, ones({2})); }},
-          {"[group_norm] the input is (4,)", [] { group_norm(ones({4}), 2); }},
-          {"[instance_norm] the input is (2, 4)", [] { instance_norm(ones({2, 4})); }},
-          {"[instance_norm] the input (2, 4, 1) has one value per channel", [] { instance_norm(ones({2, 4, 1})); }},
-          {"[rms_norm] the input is (2, 4), which does not end in (3,)", [] { rms_norm(ones({2, 4}), {3}); }},
-          {"[rms_norm] weight is (2,), expected is (4,)", [] { rms_norm(ones({2, 4}), {4}, ones({2})); }},
-          {"[local_response_norm] size is 0", [] { local_response_norm(ones({2, 4, 3}), 0); }},
-          {"[local_response_norm] the input is (2, 4)", [] { local_response_norm(ones({2, 4}), 2); }}})};
+  return {with_errors(c, {{"[group_norm] 4 channels do not divide into 3 groups",
+                           [] {
+                             group_norm(ones({2, 4}), 3);
+                           }},
+                          {"[group_norm] weight is (2,), but 4 channels need (4,)",
+                           [] {
+                             group_norm(ones({2, 4}), 2, ones({2}));
+                           }},
+                          {"[group_norm] the input is (4,)", [] { group_norm(ones({4}), 2); }},
+                          {"[instance_norm] the input is (2, 4)",
+                           [] {
+                             instance_norm(ones({2, 4}));
+                           }},
+                          {"[instance_norm] the input (2, 4, 1) has one value per channel",
+                           [] {
+                             instance_norm(ones({2, 4, 1}));
+                           }},
+                          {"[rms_norm] the input is (2, 4), which does not end in (3,)",
+                           [] {
+                             rms_norm(ones({2, 4}), {3});
+                           }},
+                          {"[rms_norm] weight is (2,), expected is (4,)",
+                           [] {
+                             rms_norm(ones({2, 4}), {4}, ones({2}));
+                           }},
+                          {"[local_response_norm] size is 0",
+                           [] {
+                             local_response_norm(ones({2, 4, 3}), 0);
+                           }},
+                          {"[local_response_norm] the input is (2, 4)", [] {
+                             local_response_norm(ones({2, 4}), 2);
+                           }}})};
 }
 
 }  // namespace levin::test

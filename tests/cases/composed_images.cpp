@@ -9,8 +9,8 @@ OpCase convolutions() {
   return with_errors(
       of_products(composition(
           "composed_convolutions",
-          {call("F.conv1d(x0, x1, x2)", {input({2, 3, 6}), input({4, 3, 3}), input({4})}, LEVIN_CALL(conv1d(x0, x1, x2)),
-                10),
+          {call("F.conv1d(x0, x1, x2)", {input({2, 3, 6}), input({4, 3, 3}), input({4})},
+                LEVIN_CALL(conv1d(x0, x1, x2)), 10),
            call("F.conv1d(x0, x1, stride=2, padding=2, dilation=2, groups=2)", {input({2, 4, 7}), input({2, 2, 3})},
                 LEVIN_CALL(conv1d(x0, x1, {}, {.stride = 2, .padding = 2, .dilation = 2, .groups = 2})), 6),
            call("F.conv1d(x0, x1)", {input({3, 6}), input({2, 3, 2})}, LEVIN_CALL(conv1d(x0, x1)), 6),
@@ -39,8 +39,9 @@ OpCase convolutions() {
        {"[conv3d] the kernel of depth 3 does not fit into x of (1, 1, 2, 4, 4) with padding 0",
         [] { conv3d(ones({1, 1, 2, 4, 4}), ones({1, 1, 3, 1, 1})); }},
        {"[conv3d] x is (2, 2) and weight (2,)", [] { conv3d(ones({2, 2}), ones({2})); }},
-       {"[conv_transpose3d] output_padding 1 must be below the stride 1 or the dilation 1",
-        [] { conv_transpose3d(ones({1, 1, 2, 2, 2}), ones({1, 1, 2, 2, 2}), {}, {.output_padding = 1}); }}});
+       {"[conv_transpose3d] output_padding 1 must be below the stride 1 or the dilation 1", [] {
+          conv_transpose3d(ones({1, 1, 2, 2, 2}), ones({1, 1, 2, 2, 2}), {}, {.output_padding = 1});
+        }}});
 }
 
 OpCase pools() {
@@ -61,28 +62,29 @@ OpCase pools() {
                 LEVIN_CALL(max_pool2d_with_indices(
                     x0, {3, 2}, {.stride = 2, .padding = 1, .dilation = {1, 2}, .ceil_mode = true}))),
            call("F.max_unpool2d(x0, torch.tensor([[[[0, 3], [9, 14]]]]), 2)", {input({1, 1, 2, 2})},
-                LEVIN_CALL(max_unpool2d(x0, tensor<int64_t>({0, 3, 9, 14}).reshape({1, 1, 2, 2}).to(x0.device()),
-                                        {4, 4}))),
+                LEVIN_CALL(
+                    max_unpool2d(x0, tensor<int64_t>({0, 3, 9, 14}).reshape({1, 1, 2, 2}).to(x0.device()), {4, 4}))),
            call("F.avg_pool1d(x0, 3, 2, 1)", {input({2, 2, 6})},
                 LEVIN_CALL(avg_pool1d(x0, 3, {.stride = 2, .padding = 1})), 3),
            call("F.avg_pool3d(x0, 2)", {input({1, 2, 4, 2, 2})}, LEVIN_CALL(avg_pool3d(x0, 2)), 8),
            call("F.avg_pool3d(x0, 3, 2, 1, ceil_mode=True, count_include_pad=False)", {input({1, 4, 3, 4})},
-                LEVIN_CALL(avg_pool3d(x0, 3,
-                                      {.stride = 2, .padding = 1, .ceil_mode = true, .count_include_pad = false})),
+                LEVIN_CALL(
+                    avg_pool3d(x0, 3, {.stride = 2, .padding = 1, .ceil_mode = true, .count_include_pad = false})),
                 27),
            call("F.lp_pool1d(x0, 2.0, 3)", {input({2, 2, 6}, uniform(0.5, 2))}, LEVIN_CALL(lp_pool1d(x0, 2.0, 3)), 3),
            call("F.lp_pool2d(x0, 3.0, 2, 1)", {input({1, 2, 3, 3}, uniform(0.5, 2))},
                 LEVIN_CALL(lp_pool2d(x0, 3.0, 2, {.stride = 1})), 4),
            call("F.adaptive_avg_pool1d(x0, 3)", {input({2, 2, 7})}, LEVIN_CALL(adaptive_avg_pool1d(x0, 3)), 4),
            call("F.adaptive_avg_pool2d(x0, 1)", {input({2, 2, 3, 4})}, LEVIN_CALL(adaptive_avg_pool2d(x0, 1)), 12),
-           call("F.adaptive_avg_pool2d(x0, (3, 2))", {input({1, 2, 5, 5})},
-                LEVIN_CALL(adaptive_avg_pool2d(x0, {3, 2})), 9),
+           call("F.adaptive_avg_pool2d(x0, (3, 2))", {input({1, 2, 5, 5})}, LEVIN_CALL(adaptive_avg_pool2d(x0, {3, 2})),
+                9),
            call("F.adaptive_avg_pool3d(x0, (2, 3, 1))", {input({1, 3, 4, 2})},
                 LEVIN_CALL(adaptive_avg_pool3d(x0, {2, 3, 1})), 8),
            call("F.adaptive_max_pool1d(x0, 3)", {input({2, 7}, apart)}, LEVIN_CALL(adaptive_max_pool1d(x0, 3))),
            call("F.adaptive_max_pool2d(x0, (3, 1))", {input({1, 2, 5, 4}, apart)},
                 LEVIN_CALL(adaptive_max_pool2d(x0, {3, 1}))),
-           call("F.adaptive_max_pool3d(x0, 2)", {input({1, 3, 3, 4}, apart)}, LEVIN_CALL(adaptive_max_pool3d(x0, 2)))})),
+           call("F.adaptive_max_pool3d(x0, 2)", {input({1, 3, 3, 4}, apart)},
+                LEVIN_CALL(adaptive_max_pool3d(x0, 2)))})),
       {{"[max_pool1d] x is (2,)", [] { max_pool1d(ones({2}), 2); }},
        {"[max_pool3d] x is (2, 2)", [] { max_pool3d(ones({2, 2}), 2); }},
        {"[adaptive_avg_pool2d] an axis of size 4 cannot be pooled to 0",
@@ -117,8 +119,7 @@ OpCase resizing() {
                 LEVIN_CALL(interpolate(x0, {.size = {2, 3, 5}, .mode = ResizeMode::linear})), 8),
            call("F.interpolate(x0, size=(2, 2), mode='area')", {image},
                 LEVIN_CALL(interpolate(x0, {.size = {2, 2}, .mode = ResizeMode::area})), 6)})),
-      {{"[interpolate] give either size or scale_factor, one number or 2",
-        [] { interpolate(ones({1, 1, 2, 2}), {}); }},
+      {{"[interpolate] give either size or scale_factor, one number or 2", [] { interpolate(ones({1, 1, 2, 2}), {}); }},
        {"[interpolate] axis 2 of (1, 1, 2, 2) cannot be resized to 0",
         [] { interpolate(ones({1, 1, 2, 2}), {.scale_factor = {0.1}}); }},
        {"[interpolate] align_corners is for linear and bicubic only",
@@ -130,7 +131,8 @@ OpCase resizing() {
 
 OpCase sampling() {
   // Points between pixels, some outside.
-  const InputSpec image = input({1, 2, 4, 3}), grid = input({1, 2, 4, 2}, cycle({-0.87, 0.31, 0.13, -0.59, 1.21, 0.77}));
+  const InputSpec image = input({1, 2, 4, 3}),
+                  grid = input({1, 2, 4, 2}, cycle({-0.87, 0.31, 0.13, -0.59, 1.21, 0.77}));
   OpCase c = of_products(composition(
       "sampling",
       {call("F.grid_sample(x0, x1, align_corners=False)", {image, grid}, LEVIN_CALL(grid_sample(x0, x1)), 4),
@@ -147,11 +149,17 @@ OpCase sampling() {
             LEVIN_CALL(affine_grid(x0, {2, 1, 2, 3})), 3),
        call("F.affine_grid(x0, (1, 1, 3, 2), align_corners=True)", {input({1, 2, 3})},
             LEVIN_CALL(affine_grid(x0, {1, 1, 3, 2}, true)), 3)}));
-  return with_errors(
-      c, {{"[grid_sample] grid is (2, 2, 2, 2), expected is (1, H, W, 2)",
-           [] { grid_sample(ones({1, 1, 2, 2}), ones({2, 2, 2, 2})); }},
-          {"[affine_grid] theta is (2, 3) and sizes (1, 1, 2, 2)", [] { affine_grid(ones({2, 3}), {1, 1, 2, 2}); }},
-          {"[grid_sample] x is (1, 2, 2)", [] { grid_sample(ones({1, 2, 2}), ones({1, 2, 2, 2})); }}});
+  return with_errors(c, {{"[grid_sample] grid is (2, 2, 2, 2), expected is (1, H, W, 2)",
+                          [] {
+                            grid_sample(ones({1, 1, 2, 2}), ones({2, 2, 2, 2}));
+                          }},
+                         {"[affine_grid] theta is (2, 3) and sizes (1, 1, 2, 2)",
+                          [] {
+                            affine_grid(ones({2, 3}), {1, 1, 2, 2});
+                          }},
+                         {"[grid_sample] x is (1, 2, 2)", [] {
+                            grid_sample(ones({1, 2, 2}), ones({1, 2, 2, 2}));
+                          }}});
 }
 
 OpCase columns() {
@@ -164,8 +172,11 @@ OpCase columns() {
            call("F.fold(x0, (3, 4), 2)", {input({1, 8, 6})}, LEVIN_CALL(fold(x0, {3, 4}, 2)), 4),
            call("F.fold(x0, (4, 5), (2, 3), (1, 2), (1, 2), (2, 1))", {input({2, 6, 15})},
                 LEVIN_CALL(fold(x0, {4, 5}, {2, 3}, {.dilation = {1, 2}, .padding = {1, 2}, .stride = {2, 1}})), 6)})),
-      {{"[unfold] a kernel of 5 with dilation 1 does not fit into 4 with padding 0", [] { unfold(ones({1, 1, 4, 4}), 5); }},
-       {"[fold] x is (1, 3, 6), expected is (B, C * 4, 6)", [] { fold(ones({1, 3, 6}), {3, 4}, 2); }}});
+      {{"[unfold] a kernel of 5 with dilation 1 does not fit into 4 with padding 0",
+        [] { unfold(ones({1, 1, 4, 4}), 5); }},
+       {"[fold] x is (1, 3, 6), expected is (B, C * 4, 6)", [] {
+          fold(ones({1, 3, 6}), {3, 4}, 2);
+        }}});
 }
 
 Values boxes_at(double size) {
@@ -178,25 +189,31 @@ OpCase boxes() {
   a.rearrange = b.rearrange = false;  // the values are corners by their place
   const std::string area = "(lambda x: (x[:, 2] - x[:, 0]) * (x[:, 3] - x[:, 1]))";
   const std::string inter =
-      "(lambda a, b: (torch.min(a[:, None, 2:], b[:, 2:]) - torch.max(a[:, None, :2], b[:, :2])).clamp(min=0).prod(-1))";
+      "(lambda a, b: (torch.min(a[:, None, 2:], b[:, 2:]) - torch.max(a[:, None, :2], b[:, "
+      ":2])).clamp(min=0).prod(-1))";
   const std::string hull =
-      "(lambda a, b: (torch.max(a[:, None, 2:], b[:, 2:]) - torch.min(a[:, None, :2], b[:, :2])).clamp(min=0).prod(-1))";
+      "(lambda a, b: (torch.max(a[:, None, 2:], b[:, 2:]) - torch.min(a[:, None, :2], b[:, "
+      ":2])).clamp(min=0).prod(-1))";
   const std::string both = "(" + area + "(x0)[:, None] + " + area + "(x1) - " + inter + "(x0, x1))";
   return with_errors(
-      of_products(composition(
-          "boxes",
-          {call(area + "(x0)", {a}, LEVIN_CALL(box_area(x0)), 2),
-           call(inter + "(x0, x1) / " + both, {a, b}, LEVIN_CALL(box_iou(x0, x1)), 4),
-           call(inter + "(x0, x1) / " + both + " - (" + hull + "(x0, x1) - " + both + ") / " + hull + "(x0, x1)", {a, b},
-                LEVIN_CALL(generalized_box_iou(x0, x1)), 8),
-           call("torch.cat([(x0[:, :2] + x0[:, 2:]) / 2, x0[:, 2:] - x0[:, :2]], 1)", {a},
-                LEVIN_CALL(box_convert(x0, BoxFormat::xyxy, BoxFormat::cxcywh)), 2),
-           call("torch.cat([x0[:, :2], x0[:, :2] + x0[:, 2:]], 1)", {a},
-                LEVIN_CALL(box_convert(x0, BoxFormat::xywh, BoxFormat::xyxy)), 2),
-           call("torch.cat([x0[:, :2] + x0[:, 2:] / 2, x0[:, 2:]], 1)", {a},
-                LEVIN_CALL(box_convert(x0, BoxFormat::xywh, BoxFormat::cxcywh)), 2)})),
-      {{"[box_iou] boxes are (4,), expected is (N, 4)", [] { box_iou(ones({4}), ones({1, 4})); }},
-       {"[nms] scores is (2,), expected is (1,)", [] { nms(ones({1, 4}), ones({2}), 0.5); }}});
+      of_products(composition("boxes", {call(area + "(x0)", {a}, LEVIN_CALL(box_area(x0)), 2),
+                                        call(inter + "(x0, x1) / " + both, {a, b}, LEVIN_CALL(box_iou(x0, x1)), 4),
+                                        call(inter + "(x0, x1) / " + both + " - (" + hull + "(x0, x1) - " + both +
+                                                 ") / " + hull + "(x0, x1)",
+                                             {a, b}, LEVIN_CALL(generalized_box_iou(x0, x1)), 8),
+                                        call("torch.cat([(x0[:, :2] + x0[:, 2:]) / 2, x0[:, 2:] - x0[:, :2]], 1)", {a},
+                                             LEVIN_CALL(box_convert(x0, BoxFormat::xyxy, BoxFormat::cxcywh)), 2),
+                                        call("torch.cat([x0[:, :2], x0[:, :2] + x0[:, 2:]], 1)", {a},
+                                             LEVIN_CALL(box_convert(x0, BoxFormat::xywh, BoxFormat::xyxy)), 2),
+                                        call("torch.cat([x0[:, :2] + x0[:, 2:] / 2, x0[:, 2:]], 1)", {a},
+                                             LEVIN_CALL(box_convert(x0, BoxFormat::xywh, BoxFormat::cxcywh)), 2)})),
+      {{"[box_iou] boxes are (4,), expected is (N, 4)",
+        [] {
+          box_iou(ones({4}), ones({1, 4}));
+        }},
+       {"[nms] scores is (2,), expected is (1,)", [] {
+          nms(ones({1, 4}), ones({2}), 0.5);
+        }}});
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ std::vector<Sample> reductions(const std::string& torch, const std::vector<Input
   std::vector<Sample> samples;
   int64_t elements = 1;
   for (const InputSpec& i : inputs) elements = std::max(elements, i.sizes.numel());
-  for (const auto& [r, name] : {std::pair{Reduction::mean, "mean"}, {Reduction::sum, "sum"}, {Reduction::none, "none"}}) {
+  for (const auto& [r, name] :
+       {std::pair{Reduction::mean, "mean"}, {Reduction::sum, "sum"}, {Reduction::none, "none"}}) {
     Call c;
     c.op = [loss, r = r](const Tensors& x) -> Tensors { return {loss(x, r)}; };
     c.code = torch + " in C++";
@@ -28,8 +29,7 @@ std::vector<Sample> reductions(const std::string& torch, const std::vector<Input
   return samples;
 }
 
-#define LEVIN_LOSS(expression) \
-  [](const Tensors& x, Reduction r) -> Tensor { return expression; }
+#define LEVIN_LOSS(expression) [](const Tensors& x, Reduction r) -> Tensor { return expression; }
 
 OpCase loss_case(const std::string& name, std::vector<std::vector<Sample>> groups) {
   std::vector<Sample> all;
@@ -68,43 +68,46 @@ OpCase regression() {
        {"[huber_loss] delta is 0", [] { huber_loss(ones({2}), ones({2}), Reduction::mean, 0); }},
        {"[gaussian_nll_loss] var has a negative element",
         [] { gaussian_nll_loss(ones({2}), ones({2}), full({2}, -1.0)); }},
-       {"[gaussian_nll_loss] var is (3,), but input of (2, 3) needs its sizes, (2, 1) or (2,)",
-        [] { gaussian_nll_loss(ones({2, 3}), ones({2, 3}), ones({3})); }}});
+       {"[gaussian_nll_loss] var is (3,), but input of (2, 3) needs its sizes, (2, 1) or (2,)", [] {
+          gaussian_nll_loss(ones({2, 3}), ones({2, 3}), ones({3}));
+        }}});
 }
 
 OpCase classification() {
   const InputSpec labels = index_input({3}, 4);
   return with_errors(
-      loss_case(
-          "classification_losses",
-          {reductions("F.binary_cross_entropy(x0, x1, $)", {input({2, 3}, kProbability), constant({2, 3}, uniform(0, 1))},
-                      LEVIN_LOSS(binary_cross_entropy(x[0], x[1], {}, r))),
-           reductions("F.binary_cross_entropy(x0, x1, weight=x2, $)",
-                      {input({2, 3}, kProbability), constant({2, 3}, uniform(0, 1)), constant({3}, kAboveZero)},
-                      LEVIN_LOSS(binary_cross_entropy(x[0], x[1], x[2], r))),
-           reductions("F.kl_div(x0, x1, $)", {input({2, 3}, uniform(-3, -0.1)), input({2, 3}, kProbability)},
-                      LEVIN_LOSS(kl_div(x[0], x[1], {.reduction = r}))),
-           reductions("F.kl_div(x0, x1, log_target=True, $)",
-                      {input({2, 3}, uniform(-3, -0.1)), input({2, 3}, uniform(-3, -0.1))},
-                      LEVIN_LOSS(kl_div(x[0], x[1], {.reduction = r, .log_target = true}))),
-           {call("F.kl_div(x0, x1, reduction='batchmean')",
-                 {input({2, 3}, uniform(-3, -0.1)), input({2, 3}, kProbability)},
-                 LEVIN_CALL(kl_div(x0, x1, {.batchmean = true})), 6)},
-           reductions("F.soft_margin_loss(x0, x1, $)", {input({2, 3}), constant({2, 3}, kSigns)},
-                      LEVIN_LOSS(soft_margin_loss(x[0], x[1], r))),
-           reductions("F.multilabel_soft_margin_loss(x0, x1, x2, $)",
-                      {input({2, 3}), constant({2, 3}, cycle({0, 1, 1})), constant({3}, kAboveZero)},
-                      LEVIN_LOSS(multilabel_soft_margin_loss(x[0], x[1], x[2], r))),
-           reductions("F.multi_margin_loss(x0, x1, $)", {input({3, 4}, distinct(0.37)), labels},
-                      LEVIN_LOSS(multi_margin_loss(x[0], x[1], {.reduction = r}))),
-           reductions("F.multi_margin_loss(x0, x1, p=2, margin=0.6, weight=x2, $)",
-                      {input({3, 4}, distinct(0.37)), labels, constant({4}, kAboveZero)},
-                      LEVIN_LOSS(multi_margin_loss(x[0], x[1],
-                                                   {.p = 2, .margin = 0.6, .weight = x[2], .reduction = r})))}),
+      loss_case("classification_losses",
+                {reductions("F.binary_cross_entropy(x0, x1, $)",
+                            {input({2, 3}, kProbability), constant({2, 3}, uniform(0, 1))},
+                            LEVIN_LOSS(binary_cross_entropy(x[0], x[1], {}, r))),
+                 reductions("F.binary_cross_entropy(x0, x1, weight=x2, $)",
+                            {input({2, 3}, kProbability), constant({2, 3}, uniform(0, 1)), constant({3}, kAboveZero)},
+                            LEVIN_LOSS(binary_cross_entropy(x[0], x[1], x[2], r))),
+                 reductions("F.kl_div(x0, x1, $)", {input({2, 3}, uniform(-3, -0.1)), input({2, 3}, kProbability)},
+                            LEVIN_LOSS(kl_div(x[0], x[1], {.reduction = r}))),
+                 reductions("F.kl_div(x0, x1, log_target=True, $)",
+                            {input({2, 3}, uniform(-3, -0.1)), input({2, 3}, uniform(-3, -0.1))},
+                            LEVIN_LOSS(kl_div(x[0], x[1], {.reduction = r, .log_target = true}))),
+                 {call("F.kl_div(x0, x1, reduction='batchmean')",
+                       {input({2, 3}, uniform(-3, -0.1)), input({2, 3}, kProbability)},
+                       LEVIN_CALL(kl_div(x0, x1, {.batchmean = true})), 6)},
+                 reductions("F.soft_margin_loss(x0, x1, $)", {input({2, 3}), constant({2, 3}, kSigns)},
+                            LEVIN_LOSS(soft_margin_loss(x[0], x[1], r))),
+                 reductions("F.multilabel_soft_margin_loss(x0, x1, x2, $)",
+                            {input({2, 3}), constant({2, 3}, cycle({0, 1, 1})), constant({3}, kAboveZero)},
+                            LEVIN_LOSS(multilabel_soft_margin_loss(x[0], x[1], x[2], r))),
+                 reductions("F.multi_margin_loss(x0, x1, $)", {input({3, 4}, distinct(0.37)), labels},
+                            LEVIN_LOSS(multi_margin_loss(x[0], x[1], {.reduction = r}))),
+                 reductions("F.multi_margin_loss(x0, x1, p=2, margin=0.6, weight=x2, $)",
+                            {input({3, 4}, distinct(0.37)), labels, constant({4}, kAboveZero)},
+                            LEVIN_LOSS(multi_margin_loss(x[0], x[1],
+                                                         {.p = 2, .margin = 0.6, .weight = x[2], .reduction = r})))}),
       {{"[binary_cross_entropy] input is (2,), and target is (3,)", [] { binary_cross_entropy(ones({2}), ones({3})); }},
        {"[multi_margin_loss] p is 3", [] { multi_margin_loss(ones({2, 3}), zeros({2}, kInt64), {.p = 3}); }},
        {"[multi_margin_loss] y is (3,), expected is (2,)", [] { multi_margin_loss(ones({2, 3}), zeros({3}, kInt64)); }},
-       {"[multi_margin_loss] x is (2, 3, 4)", [] { multi_margin_loss(ones({2, 3, 4}), zeros({2}, kInt64)); }}});
+       {"[multi_margin_loss] x is (2, 3, 4)", [] {
+          multi_margin_loss(ones({2, 3, 4}), zeros({2}, kInt64));
+        }}});
 }
 
 OpCase ranking() {
@@ -119,10 +122,10 @@ OpCase ranking() {
                   LEVIN_LOSS(cosine_embedding_loss(x[0], x[1], x[2], 0.1, r))),
        reductions("F.triplet_margin_loss(x0, x1, x2, $)", {input({3, 4}), input({3, 4}), input({3, 4})},
                   LEVIN_LOSS(triplet_margin_loss(x[0], x[1], x[2], {.reduction = r}))),
-       reductions("F.triplet_margin_loss(x0, x1, x2, margin=2.0, p=3.0, swap=True, $)",
-                  {input({3, 4}, kAboveZero), input({3, 4}), input({3, 4})},
-                  LEVIN_LOSS(triplet_margin_loss(x[0], x[1], x[2],
-                                                 {.margin = 2.0, .p = 3.0, .swap = true, .reduction = r}))),
+       reductions(
+           "F.triplet_margin_loss(x0, x1, x2, margin=2.0, p=3.0, swap=True, $)",
+           {input({3, 4}, kAboveZero), input({3, 4}), input({3, 4})},
+           LEVIN_LOSS(triplet_margin_loss(x[0], x[1], x[2], {.margin = 2.0, .p = 3.0, .swap = true, .reduction = r}))),
        {call("F.cosine_similarity(x0, x1)", {input({3, 4}), input({3, 4})}, LEVIN_CALL(cosine_similarity(x0, x1)), 4),
         call("F.cosine_similarity(x0, x1, dim=0)", {input({3, 2}), input({3, 1})},
              LEVIN_CALL(cosine_similarity(x0, x1, 0)), 4),
@@ -150,21 +153,31 @@ OpCase ctc() {
                   LEVIN_LOSS(ctc_loss(log_softmax(x[0], 2), x[1], {5, 4}, {3, 1}, {.reduction = r}))),
        reductions("F.ctc_loss(x0.log_softmax(2), x1, " + lengths + ", $)", {logs, joined},
                   LEVIN_LOSS(ctc_loss(log_softmax(x[0], 2), x[1], {5, 4}, {3, 1}, {.reduction = r}))),
-       reductions("F.ctc_loss(x0.log_softmax(2), x1, torch.tensor([5, 3]), torch.tensor([0, 3]), zero_infinity=True, $)", {logs, padded},
-                  LEVIN_LOSS(ctc_loss(log_softmax(x[0], 2), x[1], {5, 3}, {0, 3}, {.reduction = r, .zero_infinity = true})))});
+       reductions(
+           "F.ctc_loss(x0.log_softmax(2), x1, torch.tensor([5, 3]), torch.tensor([0, 3]), zero_infinity=True, $)",
+           {logs, padded},
+           LEVIN_LOSS(ctc_loss(log_softmax(x[0], 2), x[1], {5, 3}, {0, 3}, {.reduction = r, .zero_infinity = true})))});
   c.tolerance = {.ulps = 32, .scale = 16};
   c.grad_tolerance = {.ulps = 128, .scale = 32};
-  return with_errors(
-      c, {{"[ctc_loss] 1 input and 1 target lengths for a batch of 2",
-           [] { ctc_loss(zeros({3, 2, 4}), ones({2, 1}, kInt64), {3}, {1}); }},
-          {"[ctc_loss] input length 4 of sample 0 is outside [0, 3]",
-           [] { ctc_loss(zeros({3, 1, 4}), ones({1, 1}, kInt64), {4}, {1}); }},
-          {"[ctc_loss] target 0 of sample 0 is not a class in [0, 4) other than blank 0",
-           [] { ctc_loss(zeros({3, 1, 4}), zeros({1, 1}, kInt64), {3}, {1}); }},
-          {"[ctc_loss] blank 4 is outside [0, 4)",
-           [] { ctc_loss(zeros({3, 1, 4}), ones({1, 1}, kInt64), {3}, {1}, {.blank = 4}); }},
-          {"[ctc_loss] targets has 3 elements, the lengths add up to 1",
-           [] { ctc_loss(zeros({3, 1, 4}), ones({3}, kInt64), {3}, {1}); }}});
+  return with_errors(c, {{"[ctc_loss] 1 input and 1 target lengths for a batch of 2",
+                          [] {
+                            ctc_loss(zeros({3, 2, 4}), ones({2, 1}, kInt64), {3}, {1});
+                          }},
+                         {"[ctc_loss] input length 4 of sample 0 is outside [0, 3]",
+                          [] {
+                            ctc_loss(zeros({3, 1, 4}), ones({1, 1}, kInt64), {4}, {1});
+                          }},
+                         {"[ctc_loss] target 0 of sample 0 is not a class in [0, 4) other than blank 0",
+                          [] {
+                            ctc_loss(zeros({3, 1, 4}), zeros({1, 1}, kInt64), {3}, {1});
+                          }},
+                         {"[ctc_loss] blank 4 is outside [0, 4)",
+                          [] {
+                            ctc_loss(zeros({3, 1, 4}), ones({1, 1}, kInt64), {3}, {1}, {.blank = 4});
+                          }},
+                         {"[ctc_loss] targets has 3 elements, the lengths add up to 1", [] {
+                            ctc_loss(zeros({3, 1, 4}), ones({3}, kInt64), {3}, {1});
+                          }}});
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
-// Cases of compositions: each row is a call with the shapes of its inputs, and PyTorch's expression, whose stored values
-// are the reference.
+// Cases of compositions: each row is a call with the shapes of its inputs, and PyTorch's expression, whose stored
+// values are the reference.
 
 #include "support/ops/op_case.h"
 
@@ -23,16 +23,16 @@ struct Call {
 };
 
 /// Reads an expression of x0, x1, x2 and x3 as a function, and as the code that a failure shows.
-#define LEVIN_CALL(...)                                                          \
-  ::levin::test::Call {                                                          \
-    [](const ::levin::test::Tensors& x) -> ::levin::test::Tensors {              \
-      [[maybe_unused]] const ::levin::Tensor& x0 = x[0];                         \
-      [[maybe_unused]] const ::levin::Tensor& x1 = x[x.size() > 1 ? 1 : 0];      \
-      [[maybe_unused]] const ::levin::Tensor& x2 = x[x.size() > 2 ? 2 : 0];      \
-      [[maybe_unused]] const ::levin::Tensor& x3 = x[x.size() > 3 ? 3 : 0];      \
-      return ::levin::test::listed(__VA_ARGS__);                                 \
-    },                                                                           \
-        #__VA_ARGS__                                                             \
+#define LEVIN_CALL(...)                                                     \
+  ::levin::test::Call {                                                     \
+    [](const ::levin::test::Tensors& x) -> ::levin::test::Tensors {         \
+      [[maybe_unused]] const ::levin::Tensor& x0 = x[0];                    \
+      [[maybe_unused]] const ::levin::Tensor& x1 = x[x.size() > 1 ? 1 : 0]; \
+      [[maybe_unused]] const ::levin::Tensor& x2 = x[x.size() > 2 ? 2 : 0]; \
+      [[maybe_unused]] const ::levin::Tensor& x3 = x[x.size() > 3 ? 3 : 0]; \
+      return ::levin::test::listed(__VA_ARGS__);                            \
+    },                                                                      \
+        #__VA_ARGS__                                                        \
   }
 
 inline InputSpec input(const Shape& sizes, Values values = uniform()) {

@@ -25,7 +25,8 @@ OpCase systems() {
                 9),
            call("torch.linalg.solve(x0, x1)", {near_identity({2, 3, 3}), input({2, 3, 1})},
                 LEVIN_CALL(linalg::solve(x0, x1)), 9),
-           call("torch.linalg.solve(x0, x1)", {near_identity({3, 3}), input({3})}, LEVIN_CALL(linalg::solve(x0, x1)), 9),
+           call("torch.linalg.solve(x0, x1)", {near_identity({3, 3}), input({3})}, LEVIN_CALL(linalg::solve(x0, x1)),
+                9),
            call("torch.linalg.solve_triangular(x0, x1, upper=False)", {near_identity({3, 3}), input({3, 2})},
                 LEVIN_CALL(linalg::solve_triangular(x0, x1)), 9),
            call("torch.linalg.solve_triangular(x0, x1, upper=True, left=False)", {near_identity({3, 3}), input({2, 3})},
@@ -44,7 +45,9 @@ OpCase systems() {
        {"[solve] A is (2, 2) and B (3, 1)", [] { linalg::solve(ones({2, 2}), ones({3, 1})); }},
        {"[inv] needs square matrices, one is (2, 3)", [] { linalg::inv(ones({2, 3})); }},
        {"[det] needs float32 or float64, a matrix is float16", [] { linalg::det(ones({2, 2}, kHalf)); }},
-       {"[lstsq] A is (2, 3), which has fewer rows than columns", [] { linalg::lstsq(ones({2, 3}), ones({2, 1})); }}});
+       {"[lstsq] A is (2, 3), which has fewer rows than columns", [] {
+          linalg::lstsq(ones({2, 3}), ones({2, 1}));
+        }}});
 }
 
 OpCase factorizations() {
@@ -52,16 +55,19 @@ OpCase factorizations() {
 #define LEVIN_SPD (matmul(x0, x0.transpose(-2, -1)) + eye(3, like(x0)))
   OpCase c = of_products(composition(
       "factorizations",
-      {call("torch.linalg.cholesky(" + spd + ")", {near_identity({2, 3, 3})}, LEVIN_CALL(linalg::cholesky(LEVIN_SPD)), 9),
+      {call("torch.linalg.cholesky(" + spd + ")", {near_identity({2, 3, 3})}, LEVIN_CALL(linalg::cholesky(LEVIN_SPD)),
+            9),
        call("torch.cholesky_solve(x1, torch.linalg.cholesky(" + spd + "))", {near_identity({3, 3}), input({3, 2})},
             LEVIN_CALL(linalg::cholesky_solve(x1, linalg::cholesky(LEVIN_SPD))), 27),
        // Signs of columns are free, so the products and squares are compared.
        call("(lambda f: (f[0] ** 2, f[1] ** 2))(torch.linalg.qr(x0))", {near_identity({4, 3})},
             LEVIN_CALL(Tensors{square(linalg::qr(x0).q), square(linalg::qr(x0).r)}), 16),
        call("torch.linalg.svdvals(x0)", {near_identity({3, 4})}, LEVIN_CALL(linalg::svdvals(x0)), 16),
-       call("(lambda f: (f[0] ** 2, f[1], f[2] ** 2))(torch.linalg.svd(x0, full_matrices=False))", {near_identity({4, 3})},
+       call("(lambda f: (f[0] ** 2, f[1], f[2] ** 2))(torch.linalg.svd(x0, full_matrices=False))",
+            {near_identity({4, 3})},
             LEVIN_CALL(Tensors{square(linalg::svd(x0).u), linalg::svd(x0).s, square(linalg::svd(x0).vh)}), 16),
-       call("torch.linalg.eigvalsh(" + spd + ")", {near_identity({2, 3, 3})}, LEVIN_CALL(linalg::eigvalsh(LEVIN_SPD)), 9),
+       call("torch.linalg.eigvalsh(" + spd + ")", {near_identity({2, 3, 3})}, LEVIN_CALL(linalg::eigvalsh(LEVIN_SPD)),
+            9),
        call("(lambda f: (f[0], f[1] ** 2))(torch.linalg.eigh(" + spd + "))", {near_identity({3, 3})},
             LEVIN_CALL(Tensors{linalg::eigh(LEVIN_SPD).eigenvalues, square(linalg::eigh(LEVIN_SPD).eigenvectors)}), 27),
        call("torch.linalg.pinv(x0)", {near_identity({4, 3})}, LEVIN_CALL(linalg::pinv(x0)), 16)}));

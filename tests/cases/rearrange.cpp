@@ -58,20 +58,37 @@ OpCase moving() {
        call("x0.fliplr()", {input({3, 4})}, LEVIN_CALL(fliplr(x0))),
        call("x0.flipud()", {input({3, 4})}, LEVIN_CALL(flipud(x0))),
        call("x0.tensor_split(3)", {input({7, 2})}, LEVIN_CALL(tensor_split(x0, 3))),
-       call("x0.tensor_split((1, 4), 1)", {input({2, 6})},
-            LEVIN_CALL(tensor_split(x0, std::vector<int64_t>{1, 4}, 1))),
+       call("x0.tensor_split((1, 4), 1)", {input({2, 6})}, LEVIN_CALL(tensor_split(x0, std::vector<int64_t>{1, 4}, 1))),
        call("F.pixel_shuffle(x0, 2)", {input({2, 8, 2, 3})}, LEVIN_CALL(pixel_shuffle(x0, 2))),
        call("F.pixel_unshuffle(x0, 2)", {input({2, 4, 6})}, LEVIN_CALL(pixel_unshuffle(x0, 2))),
        call("F.channel_shuffle(x0, 2)", {input({2, 6, 2, 2})}, LEVIN_CALL(channel_shuffle(x0, 2)))});
   c.tolerance = {};
-  return with_errors(c, {{"[roll] 2 shifts for 1 axes", [] { roll(ones({3}), {1, 2}, 0); }},
-                         {"[rot90] axes 1 and -1 are the same", [] { rot90(ones({2, 3}), 1, {1, -1}); }},
-                         {"[repeat] 1 counts for x of (2, 3)", [] { repeat(ones({2, 3}), {2}); }},
-                         {"[pixel_shuffle] (3, 2, 2) does not fit the factor 2", [] { pixel_shuffle(ones({3, 2, 2}), 2); }},
+  return with_errors(c, {{"[roll] 2 shifts for 1 axes",
+                          [] {
+                            roll(ones({3}), {1, 2}, 0);
+                          }},
+                         {"[rot90] axes 1 and -1 are the same",
+                          [] {
+                            rot90(ones({2, 3}), 1, {1, -1});
+                          }},
+                         {"[repeat] 1 counts for x of (2, 3)",
+                          [] {
+                            repeat(ones({2, 3}), {2});
+                          }},
+                         {"[pixel_shuffle] (3, 2, 2) does not fit the factor 2",
+                          [] {
+                            pixel_shuffle(ones({3, 2, 2}), 2);
+                          }},
                          {"[hstack] the list of tensors is empty", [] { hstack({}); }},
-                         {"[meshgrid] needs vectors, one is (2, 2)", [] { meshgrid({ones({2, 2})}); }},
+                         {"[meshgrid] needs vectors, one is (2, 2)",
+                          [] {
+                            meshgrid({ones({2, 2})});
+                          }},
                          {"[tensor_split] 0 sections", [] { tensor_split(ones({2}), 0); }},
-                         {"[movedim] 1 axes cannot move to 2 places", [] { movedim(ones({2, 3}), 0, Axes{0, 1}); }},
+                         {"[movedim] 1 axes cannot move to 2 places",
+                          [] {
+                            movedim(ones({2, 3}), 0, Axes{0, 1});
+                          }},
                          {"[repeat_interleave] counts is (2,), but axis 0 of (3,) needs (3,)", [] {
                             repeat_interleave(ones({3}), tensor<int64_t>({1, 2}), 0);
                           }}});
@@ -91,7 +108,10 @@ OpCase diagonals() {
                    call("torch.diagflat(x0)", {input({2, 2})}, LEVIN_CALL(diagflat(x0))),
                    call("torch.trace(x0)", {input({3, 4})}, LEVIN_CALL(trace(x0)), 3)}),
       {{"[diagonal] (3,) has no diagonal", [] { diagonal(ones({3})); }},
-       {"[diag] needs a vector or a matrix, x is (1, 2, 3)", [] { diag(ones({1, 2, 3})); }},
+       {"[diag] needs a vector or a matrix, x is (1, 2, 3)",
+        [] {
+          diag(ones({1, 2, 3}));
+        }},
        {"[trace] needs a matrix, x is (3,)", [] { trace(ones({3})); }}});
 }
 
@@ -134,31 +154,35 @@ OpCase selecting() {
         [] { take_along_dim(ones({2, 2}), zeros({2}, kInt64), 0); }},
        {"[index_copy] source is (2,), but 3 positions along axis 0 of (4,) need (3,)",
         [] { index_copy(ones({4}), 0, zeros({3}, kInt64), ones({2})); }},
-       {"[scatter_reduce] source (2,) does not cover index (3,)", [] {
-          scatter_reduce(ones({4}), 0, zeros({3}, kInt64), ones({2}), ScatterReduce::sum);
-        }}});
+       {"[scatter_reduce] source (2,) does not cover index (3,)",
+        [] { scatter_reduce(ones({4}), 0, zeros({3}, kInt64), ones({2}), ScatterReduce::sum); }}});
 }
 
 OpCase padding_modes() {
   return with_errors(
-      composition("pad_modes",
-                  {call("F.pad(x0, (2, 1), mode='reflect')", {input({1, 2, 4})},
-                        LEVIN_CALL(pad(x0, {2, 1}, PadMode::reflect))),
-                   call("F.pad(x0, (1, 2, 3, 1), mode='reflect')", {input({1, 1, 4, 3})},
-                        LEVIN_CALL(pad(x0, {1, 2, 3, 1}, PadMode::reflect))),
-                   call("F.pad(x0, (3, 5), mode='replicate')", {input({1, 2, 4})},
-                        LEVIN_CALL(pad(x0, {3, 5}, PadMode::replicate))),
-                   call("F.pad(x0, (2, -1, 0, 3), mode='replicate')", {input({1, 1, 4, 3})},
-                        LEVIN_CALL(pad(x0, {2, -1, 0, 3}, PadMode::replicate))),
-                   call("F.pad(x0, (3, 2), mode='circular')", {input({1, 2, 4})},
-                        LEVIN_CALL(pad(x0, {3, 2}, PadMode::circular))),
-                   call("F.pad(x0, (1, 2), value=1.5)", {input({2, 4})},
-                        LEVIN_CALL(pad(x0, {1, 2}, PadMode::constant, 1.5)))}),
+      composition(
+          "pad_modes",
+          {call("F.pad(x0, (2, 1), mode='reflect')", {input({1, 2, 4})}, LEVIN_CALL(pad(x0, {2, 1}, PadMode::reflect))),
+           call("F.pad(x0, (1, 2, 3, 1), mode='reflect')", {input({1, 1, 4, 3})},
+                LEVIN_CALL(pad(x0, {1, 2, 3, 1}, PadMode::reflect))),
+           call("F.pad(x0, (3, 5), mode='replicate')", {input({1, 2, 4})},
+                LEVIN_CALL(pad(x0, {3, 5}, PadMode::replicate))),
+           call("F.pad(x0, (2, -1, 0, 3), mode='replicate')", {input({1, 1, 4, 3})},
+                LEVIN_CALL(pad(x0, {2, -1, 0, 3}, PadMode::replicate))),
+           call("F.pad(x0, (3, 2), mode='circular')", {input({1, 2, 4})},
+                LEVIN_CALL(pad(x0, {3, 2}, PadMode::circular))),
+           call("F.pad(x0, (1, 2), value=1.5)", {input({2, 4})}, LEVIN_CALL(pad(x0, {1, 2}, PadMode::constant, 1.5)))}),
       {{"[pad] pads (4, 0) of axis 0 do not fit its size 4 in reflect mode",
-        [] { pad(ones({4}), {4, 0}, PadMode::reflect); }},
+        [] {
+          pad(ones({4}), {4, 0}, PadMode::reflect);
+        }},
        {"[pad] pads (5, 0) of axis 0 do not fit its size 4 in circular mode",
-        [] { pad(ones({4}), {5, 0}, PadMode::circular); }},
-       {"[pad] 3 numbers for x of (4,)", [] { pad(ones({4}), {1, 2, 3}, PadMode::reflect); }}});
+        [] {
+          pad(ones({4}), {5, 0}, PadMode::circular);
+        }},
+       {"[pad] 3 numbers for x of (4,)", [] {
+          pad(ones({4}), {1, 2, 3}, PadMode::reflect);
+        }}});
 }
 
 OpCase triangles() {
@@ -171,8 +195,7 @@ OpCase triangles() {
 }  // namespace
 
 std::vector<OpCase> rearrange_cases() {
-  return {joining(),   repeating(),     moving(),   diagonals(),
-          selecting(), padding_modes(), triangles()};
+  return {joining(), repeating(), moving(), diagonals(), selecting(), padding_modes(), triangles()};
 }
 
 }  // namespace levin::test

@@ -34,30 +34,34 @@ OpCase moments() {
 OpCase order_statistics() {
   const Values apart = distinct(0.3);
   return with_errors(
-      composition(
-          "order_statistics",
-          {call("torch.kthvalue(x0, 2)", {input({3, 4}, apart)}, LEVIN_CALL(kthvalue(x0, 2))),
-           call("torch.kthvalue(x0, 3, 0, True)", {input({3, 4}, apart)}, LEVIN_CALL(kthvalue(x0, 3, 0, true))),
-           call("torch.median(x0)", {input({3, 4}, apart)}, LEVIN_CALL(median(x0))),
-           call("torch.median(x0, 1)", {input({3, 4}, apart)}, LEVIN_CALL(median(x0, 1))),
-           call("torch.median(x0, 0, True)", {input({3, 4}, apart)}, LEVIN_CALL(median(x0, 0, true))),
-           call("torch.quantile(x0, 0.3)", {input({7}, apart)}, LEVIN_CALL(quantile(x0, 0.3)), 2),
-           call("torch.quantile(x0, torch.tensor([0.1, 0.75], dtype=x0.dtype), dim=1)", {input({3, 5}, apart)},
-                LEVIN_CALL(quantile(x0, tensor({0.1, 0.75}).to(x0.device()), 1)), 2),
-           call("torch.quantile(x0, 0.6, dim=0, keepdim=True)", {input({4, 3}, apart)},
-                LEVIN_CALL(quantile(x0, 0.6, 0, true)), 2),
-           call("torch.quantile(x0, 0.4, interpolation='lower')", {input({4}, apart)},
-                LEVIN_CALL(quantile(x0, 0.4, {}, false, QuantileMethod::lower))),
-           call("torch.quantile(x0, 0.4, interpolation='higher')", {input({4}, apart)},
-                LEVIN_CALL(quantile(x0, 0.4, {}, false, QuantileMethod::higher))),
-           call("torch.quantile(x0, 0.4, interpolation='midpoint')", {input({4}, apart)},
-                LEVIN_CALL(quantile(x0, 0.4, {}, false, QuantileMethod::midpoint))),
-           call("torch.quantile(x0, 0.4, interpolation='nearest')", {input({4}, apart)},
-                LEVIN_CALL(quantile(x0, 0.4, {}, false, QuantileMethod::nearest)))}),
-      {{"[kthvalue] k is 5, but axis -1 of (3, 4) has 4 elements", [] { kthvalue(ones({3, 4}), 5); }},
+      composition("order_statistics",
+                  {call("torch.kthvalue(x0, 2)", {input({3, 4}, apart)}, LEVIN_CALL(kthvalue(x0, 2))),
+                   call("torch.kthvalue(x0, 3, 0, True)", {input({3, 4}, apart)}, LEVIN_CALL(kthvalue(x0, 3, 0, true))),
+                   call("torch.median(x0)", {input({3, 4}, apart)}, LEVIN_CALL(median(x0))),
+                   call("torch.median(x0, 1)", {input({3, 4}, apart)}, LEVIN_CALL(median(x0, 1))),
+                   call("torch.median(x0, 0, True)", {input({3, 4}, apart)}, LEVIN_CALL(median(x0, 0, true))),
+                   call("torch.quantile(x0, 0.3)", {input({7}, apart)}, LEVIN_CALL(quantile(x0, 0.3)), 2),
+                   call("torch.quantile(x0, torch.tensor([0.1, 0.75], dtype=x0.dtype), dim=1)", {input({3, 5}, apart)},
+                        LEVIN_CALL(quantile(x0, tensor({0.1, 0.75}).to(x0.device()), 1)), 2),
+                   call("torch.quantile(x0, 0.6, dim=0, keepdim=True)", {input({4, 3}, apart)},
+                        LEVIN_CALL(quantile(x0, 0.6, 0, true)), 2),
+                   call("torch.quantile(x0, 0.4, interpolation='lower')", {input({4}, apart)},
+                        LEVIN_CALL(quantile(x0, 0.4, {}, false, QuantileMethod::lower))),
+                   call("torch.quantile(x0, 0.4, interpolation='higher')", {input({4}, apart)},
+                        LEVIN_CALL(quantile(x0, 0.4, {}, false, QuantileMethod::higher))),
+                   call("torch.quantile(x0, 0.4, interpolation='midpoint')", {input({4}, apart)},
+                        LEVIN_CALL(quantile(x0, 0.4, {}, false, QuantileMethod::midpoint))),
+                   call("torch.quantile(x0, 0.4, interpolation='nearest')", {input({4}, apart)},
+                        LEVIN_CALL(quantile(x0, 0.4, {}, false, QuantileMethod::nearest)))}),
+      {{"[kthvalue] k is 5, but axis -1 of (3, 4) has 4 elements",
+        [] {
+          kthvalue(ones({3, 4}), 5);
+        }},
        {"[median] axis 0 of (0,) is empty", [] { median(ones({0}), 0); }},
        {"[quantile] q has an element outside [0, 1]", [] { quantile(ones({3}), 1.5); }},
-       {"[quantile] q is (1, 1)", [] { quantile(ones({3}), ones({1, 1})); }}});
+       {"[quantile] q is (1, 1)", [] {
+          quantile(ones({3}), ones({1, 1}));
+        }}});
 }
 
 OpCase scans() {
@@ -76,16 +80,16 @@ OpCase scans() {
 OpCase ties() {
   const Values few = cycle({2, 1, 2, NAN, 1, 1, 3});
   const Values repeated = cycle({2, 1, 2, 1, 3, 3, 2});
-  return without_gradient(composition(
-      "statistics_of_ties",
-      {call("torch.cummax(x0, 0)", {constant({7}, few)}, LEVIN_CALL(cummax(x0, 0))),
-       call("torch.cummin(x0, 0)", {constant({7}, few)}, LEVIN_CALL(cummin(x0, 0))),
-       call("torch.mode(x0)", {constant({7}, repeated)}, LEVIN_CALL(mode(x0))),
-       call("torch.mode(x0, 0, True)", {constant({5, 3}, repeated)}, LEVIN_CALL(mode(x0, 0, true))),
-       call("torch.median(x0, 0)", {constant({7}, few)}, LEVIN_CALL(median(x0, 0))),
-       call("torch.nansum(x0)", {constant({7}, few)}, LEVIN_CALL(nansum(x0)), 7),
-       call("torch.nanmean(x0)", {constant({7}, few)}, LEVIN_CALL(nanmean(x0)), 7),
-       call("torch.quantile(x0, 0.5)", {constant({7}, few)}, LEVIN_CALL(quantile(x0, 0.5)))}));
+  return without_gradient(
+      composition("statistics_of_ties",
+                  {call("torch.cummax(x0, 0)", {constant({7}, few)}, LEVIN_CALL(cummax(x0, 0))),
+                   call("torch.cummin(x0, 0)", {constant({7}, few)}, LEVIN_CALL(cummin(x0, 0))),
+                   call("torch.mode(x0)", {constant({7}, repeated)}, LEVIN_CALL(mode(x0))),
+                   call("torch.mode(x0, 0, True)", {constant({5, 3}, repeated)}, LEVIN_CALL(mode(x0, 0, true))),
+                   call("torch.median(x0, 0)", {constant({7}, few)}, LEVIN_CALL(median(x0, 0))),
+                   call("torch.nansum(x0)", {constant({7}, few)}, LEVIN_CALL(nansum(x0)), 7),
+                   call("torch.nanmean(x0)", {constant({7}, few)}, LEVIN_CALL(nanmean(x0)), 7),
+                   call("torch.quantile(x0, 0.5)", {constant({7}, few)}, LEVIN_CALL(quantile(x0, 0.5)))}));
 }
 
 OpCase counts() {
@@ -103,7 +107,8 @@ OpCase counts() {
            call("torch.searchsorted(torch.tensor([0.5, 1, 2, 2, 3], dtype=x0.dtype), x0)", {constant({3, 3}, repeated)},
                 LEVIN_CALL(searchsorted(tensor({0.5, 1., 2., 2., 3.}).to(x0.device()), x0))),
            call("torch.searchsorted(torch.tensor([0.5, 1, 2, 2, 3], dtype=x0.dtype), x0, right=True)",
-                {constant({3, 3}, repeated)}, LEVIN_CALL(searchsorted(tensor({0.5, 1., 2., 2., 3.}).to(x0.device()), x0, true))),
+                {constant({3, 3}, repeated)},
+                LEVIN_CALL(searchsorted(tensor({0.5, 1., 2., 2., 3.}).to(x0.device()), x0, true))),
            call("torch.bucketize(x0, torch.tensor([0.5, 2], dtype=x0.dtype))", {constant({4}, repeated)},
                 LEVIN_CALL(bucketize(x0, tensor({0.5, 2.}).to(x0.device())))),
            call("torch.unique(x0, return_inverse=True, return_counts=True)", {constant({3, 4}, repeated)},
@@ -115,13 +120,13 @@ OpCase counts() {
        {"[bincount] weights is (2,), and x is (1,)", [] { bincount(ones({1}, kInt64), ones({2})); }},
        {"[histc] bins is 0", [] { histc(ones({2}), 0); }},
        {"[histc] the range [2, 1] is not a finite interval", [] { histc(ones({2}), 2, 2, 1); }},
-       {"[bucketize] boundaries is (2, 2)", [] { bucketize(ones({2}), ones({2, 2})); }}});
+       {"[bucketize] boundaries is (2, 2)", [] {
+          bucketize(ones({2}), ones({2, 2}));
+        }}});
 }
 
 }  // namespace
 
-std::vector<OpCase> statistics_cases() {
-  return {moments(), order_statistics(), scans(), ties(), counts()};
-}
+std::vector<OpCase> statistics_cases() { return {moments(), order_statistics(), scans(), ties(), counts()}; }
 
 }  // namespace levin::test

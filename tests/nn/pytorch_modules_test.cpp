@@ -1,5 +1,5 @@
-// Outputs and gradients of modules against PyTorch's, stored by tests/pytorch/make_values.py: parameters have its names,
-// its order and its sizes.
+// Outputs and gradients of modules against PyTorch's, stored by tests/pytorch/make_values.py: parameters have its
+// names, its order and its sizes.
 #include "support/stored_values.h"
 #include "support/tolerance.h"
 
@@ -88,8 +88,9 @@ TEST_CASE("recurrent layers and cells equal PyTorch's") {
                [&](auto& m) { return listed(m(line)); });
   const Tensor x3 = input({5, 2, 3}), x4 = input({5, 2, 3}), h4 = input({4, 2, 4}, 2), c4 = input({4, 2, 4}, 3);
   check_module("lstm", nn::LSTM(3, 4), {x3}, [&](auto& m) { return listed(m(x3)); });
-  check_module("lstm_states", nn::LSTM(3, 4, {.num_layers = 2, .bidirectional = true}), {x4, h4, c4},
-               [&](auto& m) { return listed(m(x4, {h4, c4})); });
+  check_module("lstm_states", nn::LSTM(3, 4, {.num_layers = 2, .bidirectional = true}), {x4, h4, c4}, [&](auto& m) {
+    return listed(m(x4, {h4, c4}));
+  });
   const Tensor cell = input({2, 3}), cell_h = input({2, 4}, 2), cell2 = input({2, 3}), cell2_h = input({2, 4}, 2),
                cell3 = input({2, 3});
   check_module("rnn_cell", nn::RNNCell(3, 4), {cell, cell_h}, [&](auto& m) { return Tensors{m(cell, cell_h)}; });
@@ -123,8 +124,8 @@ TEST_CASE("attention and Transformer layers equal PyTorch's") {
   check_module("attention", nn::MultiheadAttention(4, 2), {q, k, v}, [&](auto& m) { return listed(m(q, k, v)); });
   const Tensor own = input({2, 4, 4});
   check_module("attention_masks", nn::MultiheadAttention(4, 2, {.batch_first = true}), {own}, [&](auto& m) {
-    return listed(m(own, own, own,
-                    {.key_padding_mask = padding, .attn_mask = triangle, .average_attn_weights = false}));
+    return listed(
+        m(own, own, own, {.key_padding_mask = padding, .attn_mask = triangle, .average_attn_weights = false}));
   });
   const Tensor q2 = input({3, 2, 4}), k2 = input({4, 2, 3}, 2), v2 = input({4, 2, 5}, 3);
   check_module("attention_sizes", nn::MultiheadAttention(4, 2, {.bias = false, .kdim = 3, .vdim = 5}), {q2, k2, v2},
@@ -144,11 +145,12 @@ TEST_CASE("attention and Transformer layers equal PyTorch's") {
   check_module("decoder_layer", nn::TransformerDecoderLayer(4, 2, layer), {tgt, memory},
                [&](auto& m) { return Tensors{m(tgt, memory, {.tgt_mask = triangle})}; });
   const Tensor from = input({3, 2, 4}), to = input({4, 2, 4}, 2);
-  check_module("transformer",
-               nn::Transformer({.d_model = 4, .nhead = 2, .num_encoder_layers = 2, .num_decoder_layers = 1, .layer = layer}),
-               {from, to}, [&](auto& m) {
-                 return Tensors{m(from, to, {}, {.tgt_mask = nn::generate_square_subsequent_mask(4, {.dtype = kFloat64})})};
-               });
+  check_module(
+      "transformer",
+      nn::Transformer({.d_model = 4, .nhead = 2, .num_encoder_layers = 2, .num_decoder_layers = 1, .layer = layer}),
+      {from, to}, [&](auto& m) {
+        return Tensors{m(from, to, {}, {.tgt_mask = nn::generate_square_subsequent_mask(4, {.dtype = kFloat64})})};
+      });
 }
 
 TEST_CASE("causal attention is attention with the subsequent mask, with and without weights") {

@@ -12,12 +12,12 @@
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
 
+#include <fmt/format.h>
 #include <Eigen/Cholesky>
 #include <Eigen/Eigenvalues>
 #include <Eigen/LU>
 #include <Eigen/QR>
 #include <Eigen/SVD>
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -37,8 +37,8 @@ void require_matrices(const char* op, const Tensor& a, bool square) {
     throw DTypeError(fmt::format("[{}] needs float32 or float64, a matrix is {}; convert it with x.to(kFloat32).", op,
                                  name_of(a.dtype())));
   if (a.dim() < 2 || (square && a.size(-1) != a.size(-2)))
-    throw ShapeError(fmt::format("[{}] needs {}matrices, one is {}.", op, square ? "square " : "",
-                                 to_string(a.sizes())));
+    throw ShapeError(
+        fmt::format("[{}] needs {}matrices, one is {}.", op, square ? "square " : "", to_string(a.sizes())));
 }
 
 Tensor transposed(const Tensor& a) { return transpose(a, -2, -1); }
@@ -205,7 +205,8 @@ Grads cholesky_gradient(Context& k, const Tensor& g) {
 
 Grads qr_gradient(Context& k, std::span<const Tensor> grads) {
   const Tensor q = k.saved(0), r = k.saved(1);
-  if (r.size(-2) != r.size(-1)) throw GradError("[qr] the gradient needs matrices with at least as many rows as columns.");
+  if (r.size(-2) != r.size(-1))
+    throw GradError("[qr] the gradient needs matrices with at least as many rows as columns.");
   const Tensor gq = or_zeros(grads[0], q), gr = or_zeros(grads[1], r);
   const Tensor m = sub(matmul(r, transposed(gr)), matmul(transposed(gq), q));
   const Tensor inner = add(gq, matmul(q, copied_lower(m)));
@@ -238,8 +239,7 @@ Grads eigh_gradient(Context& k, std::span<const Tensor> grads) {
   Tensor inner = diagonal_matrix(or_zeros(grads[0], w));
   if (grads[1].defined()) inner = add(inner, div(matmul(transposed(v), grads[1]), differences(w)));
   // The diagonal of V^T gV does not count, since the lengths of eigenvectors are fixed.
-  if (grads[1].defined())
-    inner = sub(inner, diagonal_matrix(diagonal(matmul(transposed(v), grads[1]), 0, -2, -1)));
+  if (grads[1].defined()) inner = sub(inner, diagonal_matrix(diagonal(matmul(transposed(v), grads[1]), 0, -2, -1)));
   return {symmetric(matmul(matmul(v, inner), transposed(v)))};
 }
 

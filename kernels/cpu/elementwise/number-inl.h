@@ -1,6 +1,7 @@
 // Vectors that read like numbers, so that the formulas of elementwise_rows.h serve Highway and CUDA; compiled once for
 // each target.
 #include "kernels/cpu/math-inl.h"
+#include "kernels/src/special_functions.h"
 
 #include <numbers>
 
@@ -80,6 +81,8 @@ LEVIN_MATH(acosh, lanewise(d, +[](hn::TFromD<D> v) { return std::acosh(v); }, x)
 LEVIN_MATH(atanh, lanewise(d, +[](hn::TFromD<D> v) { return std::atanh(v); }, x))
 LEVIN_MATH(erfc, lanewise(d, +[](hn::TFromD<D> v) { return std::erfc(v); }, x))
 LEVIN_MATH(exp2, lanewise(d, +[](hn::TFromD<D> v) { return std::exp2(v); }, x))
+LEVIN_MATH(lgamma, lanewise(d, +[](hn::TFromD<D> v) { return special::log_gamma(v); }, x))
+LEVIN_MATH(erfinv, lanewise(d, +[](hn::TFromD<D> v) { return static_cast<hn::TFromD<D>>(special::erfinv(v)); }, x))
 LEVIN_MATH(tanh, tanh_v(d, x))
 LEVIN_MATH(quick_tanh, quick_tanh_v(d, x))
 LEVIN_MATH(sigmoid, sigmoid_v(d, x))

@@ -3,6 +3,7 @@
 
 #include "kernels/cpu/elementwise/dispatch.h"
 #include "kernels/src/integer_math.h"
+#include "kernels/src/special_functions.h"
 
 #include <cmath>
 #include <limits>
@@ -18,6 +19,11 @@ using integer_math::pow;
 using std::atan2;
 using std::hypot;
 using std::pow;
+
+template <class C>
+C polygamma(C n, C x) {
+  return static_cast<C>(special::polygamma(static_cast<double>(n), static_cast<double>(x)));
+}
 }  // namespace math
 using integer_math::floored_quotient;
 using integer_math::floored_remainder;

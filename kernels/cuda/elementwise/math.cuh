@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/base/cuda.h"
 #include "kernels/src/integer_math.h"
+#include "kernels/src/special_functions.h"
 
 #include <cmath>
 
@@ -42,12 +43,21 @@ LEVIN_MATH_1(erfc)
 LEVIN_MATH_1(exp2)
 LEVIN_MATH_1(tanh)
 LEVIN_MATH_1(erf)
+LEVIN_MATH_1(lgamma)
 LEVIN_MATH_2(fmod)
 LEVIN_MATH_2(pow)
 LEVIN_MATH_2(atan2)
 LEVIN_MATH_2(hypot)
 LEVIN_MATH_2(copysign)
 #undef LEVIN_MATH_1
+template <std::floating_point C>
+__device__ inline C erfinv(C x) {
+  return static_cast<C>(special::erfinv(x));
+}
+template <std::floating_point C>
+__device__ inline C polygamma(C n, C x) {
+  return static_cast<C>(special::polygamma(n, x));
+}
 #undef LEVIN_MATH_2
 
 using integer_math::abs;

@@ -2,6 +2,7 @@
 // Includes all of autograd: operations, modes, the engine, custom functions and gradient checks.
 
 #include <levin/autograd/checkpoint.h>
+#include <levin/autograd/distributions.h>
 #include <levin/autograd/engine.h>
 #include <levin/autograd/function.h>
 #include <levin/autograd/functional.h>

@@ -29,7 +29,7 @@ std::vector<std::vector<Tensor>> jacobian(const TensorListMap& f, const std::vec
 Tensor hessian(const TensorMap& f, const Tensor& x, const DerivativeOptions& options = {});
 
 struct ValueAndProduct {
-  Tensor value;    ///< f(x)
+  Tensor value;  ///< f(x)
   Tensor product;
 };
 /// v^T J, of x's sizes, with v of the sizes of f(x).

@@ -19,14 +19,18 @@ namespace {
 
 void require_line(const char* op, const Tensor& x, const Tensor& weight) {
   if ((x.dim() != 2 && x.dim() != 3) || weight.dim() != 3)
-    throw ShapeError(fmt::format("[{}] x is {} and weight {}; expected are (B, C, L) or (C, L) and a weight of three "
-                                 "axes.", op, to_string(x.sizes()), to_string(weight.sizes())));
+    throw ShapeError(
+        fmt::format("[{}] x is {} and weight {}; expected are (B, C, L) or (C, L) and a weight of three "
+                    "axes.",
+                    op, to_string(x.sizes()), to_string(weight.sizes())));
 }
 
 void require_volume(const char* op, const Tensor& x, const Tensor& weight) {
   if ((x.dim() != 4 && x.dim() != 5) || weight.dim() != 5)
-    throw ShapeError(fmt::format("[{}] x is {} and weight {}; expected are (B, C, D, H, W) or (C, D, H, W) and a weight "
-                                 "of five axes.", op, to_string(x.sizes()), to_string(weight.sizes())));
+    throw ShapeError(
+        fmt::format("[{}] x is {} and weight {}; expected are (B, C, D, H, W) or (C, D, H, W) and a weight "
+                    "of five axes.",
+                    op, to_string(x.sizes()), to_string(weight.sizes())));
 }
 
 /// (B, C, D, H, W) as B D images.
@@ -46,11 +50,9 @@ Tensor with_bias(const Tensor& y, const Tensor& bias) {
 
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv1dOptions& o) {
   require_line("conv1d", x, weight);
-  const Tensor y = conv2d(unsqueeze(x, -2), unsqueeze(weight, 2), bias,
-                          {.stride = {1, o.stride[0]},
-                           .padding = {0, o.padding[0]},
-                           .dilation = {1, o.dilation[0]},
-                           .groups = o.groups});
+  const Tensor y = conv2d(
+      unsqueeze(x, -2), unsqueeze(weight, 2), bias,
+      {.stride = {1, o.stride[0]}, .padding = {0, o.padding[0]}, .dilation = {1, o.dilation[0]}, .groups = o.groups});
   return squeeze(y, -2);
 }
 
@@ -115,7 +117,8 @@ Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bia
   }
   const int64_t kept = whole + o.output_padding[0] - 2 * o.padding[0];
   if (kept < 1)
-    throw ShapeError(fmt::format("[conv_transpose3d] padding {} leaves nothing of a depth of {}.", o.padding[0], whole));
+    throw ShapeError(
+        fmt::format("[conv_transpose3d] padding {} leaves nothing of a depth of {}.", o.padding[0], whole));
   return with_bias(narrow(y, 2, o.padding[0], kept), bias);
 }
 

@@ -138,8 +138,7 @@ struct Contraction {
   }
   double result_size(const Operand& a, const Operand& b) const {
     double n = 1;
-    for (const char name : batch + left + right)
-      n *= static_cast<double>(std::max(size_in(a, name), size_in(b, name)));
+    for (const char name : batch + left + right) n *= static_cast<double>(std::max(size_in(a, name), size_in(b, name)));
     return n;
   }
 };
@@ -165,8 +164,8 @@ Operand contract(const Operand& a, const Operand& b, const std::string& needed) 
   Shape sizes = batch;
   for (const char name : c.left) sizes.push_back(size_in(a, name));
   for (const char name : c.right) sizes.push_back(size_in(b, name));
-  const Tensor product = c.summed.empty() || !x.is_floating() ? sum(mul(unsqueeze(x, 3), unsqueeze(y, 1)), 2)
-                                                              : bmm(x, y);
+  const Tensor product =
+      c.summed.empty() || !x.is_floating() ? sum(mul(unsqueeze(x, 3), unsqueeze(y, 1)), 2) : bmm(x, y);
   return {reshape(product, sizes), c.batch + c.left + c.right};
 }
 
@@ -215,8 +214,8 @@ Tensor einsum(std::string_view equation, std::span<const Tensor> tensors) {
     const int named = static_cast<int>(axes.size()) - (with_dots ? static_cast<int>(kDots.size()) : 0);
     const int more = tensors[i].dim() - named;
     if (more < 0 || (more > 0 && !with_dots))
-      refuse(equation, fmt::format("operand {} is {}, which has not the axes \"{}\"", i, to_string(tensors[i].sizes()),
-                                   axes));
+      refuse(equation,
+             fmt::format("operand {} is {}, which has not the axes \"{}\"", i, to_string(tensors[i].sizes()), axes));
     dots = std::max(dots, more);
     operands.push_back(without_repetitions({tensors[i], with_digits(axes, more)}, equation));
   }
@@ -235,8 +234,8 @@ Tensor einsum(std::string_view equation, std::span<const Tensor> tensors) {
     double smallest = -1;
     for (std::size_t i = 0; i < operands.size(); ++i)
       for (std::size_t j = i + 1; j < operands.size(); ++j) {
-        const double size = Contraction(operands[i], operands[j], needed_without(i, j))
-                                .result_size(operands[i], operands[j]);
+        const double size =
+            Contraction(operands[i], operands[j], needed_without(i, j)).result_size(operands[i], operands[j]);
         if (smallest >= 0 && size >= smallest) continue;
         smallest = size;
         first = i;

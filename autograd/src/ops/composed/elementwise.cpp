@@ -226,8 +226,8 @@ Tensor gumbel_softmax(const Tensor& logits, const GumbelSoftmaxOptions& options)
   check_floating("gumbel_softmax", logits, "logits");
   const double tiny = logits.dtype() == kFloat64 ? 1e-300 : 1e-38;  // log(0) would make the noise infinite
   const DType computed = statistics_type(logits);
-  const Tensor u = uniform_(empty(logits.sizes(), {.dtype = computed, .device = logits.device()}), 0.0, 1.0,
-                            options.generator);
+  const Tensor u =
+      uniform_(empty(logits.sizes(), {.dtype = computed, .device = logits.device()}), 0.0, 1.0, options.generator);
   const Tensor noise = neg(log(clamp(neg(log(clamp(u, tiny))), tiny)));
   const Tensor soft = softmax(div(add(logits, to(noise, logits.dtype())), options.tau), options.axis);
   if (!options.hard) return soft;

@@ -25,8 +25,7 @@ using namespace ops;
 namespace {
 
 void require_images(const char* op, const Tensor& x) {
-  if (x.dim() != 4)
-    throw ShapeError(fmt::format("[{}] x is {}, expected is (B, C, H, W).", op, to_string(x.sizes())));
+  if (x.dim() != 4) throw ShapeError(fmt::format("[{}] x is {}, expected is (B, C, H, W).", op, to_string(x.sizes())));
 }
 
 // Resizing
@@ -95,10 +94,11 @@ std::vector<Axis> resized_axes(const Tensor& x, const InterpolateOptions& o) {
     const int64_t in = x.size(2 + i);
     const auto at = given == 1 ? 0 : i;
     const double factor = o.size.empty() ? o.scale_factor[static_cast<std::size_t>(at)] : 0.0;
-    const int64_t out = o.size.empty() ? static_cast<int64_t>(std::floor(static_cast<double>(in) * factor)) : o.size[at];
+    const int64_t out =
+        o.size.empty() ? static_cast<int64_t>(std::floor(static_cast<double>(in) * factor)) : o.size[at];
     if (out < 1 || in < 1)
-      throw ValueError(fmt::format("[interpolate] axis {} of {} cannot be resized to {}.", 2 + i, to_string(x.sizes()),
-                                   out));
+      throw ValueError(
+          fmt::format("[interpolate] axis {} of {} cannot be resized to {}.", 2 + i, to_string(x.sizes()), out));
     axes.push_back({in, out, o.size.empty() ? 1.0 / factor : static_cast<double>(in) / static_cast<double>(out)});
   }
   return axes;
@@ -116,8 +116,7 @@ Tensor interpolate(const Tensor& x, const InterpolateOptions& o) {
   check_floating("interpolate", x);
   const std::vector<Axis> axes = resized_axes(x, o);
   const bool smooth = o.mode == ResizeMode::linear || o.mode == ResizeMode::bicubic;
-  if (o.align_corners && !smooth)
-    throw ValueError("[interpolate] align_corners is for linear and bicubic only.");
+  if (o.align_corners && !smooth) throw ValueError("[interpolate] align_corners is for linear and bicubic only.");
   if (o.mode == ResizeMode::bicubic && axes.size() != 2)
     throw ShapeError(fmt::format("[interpolate] bicubic needs (B, C, H, W), x is {}.", to_string(x.sizes())));
   if (o.mode == ResizeMode::area) return resized_area(x, axes);
@@ -179,15 +178,14 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions&
   require_images("grid_sample", x);
   check_same_dtype("grid_sample", {{"x", x}, {"grid", grid}});
   if (grid.dim() != 4 || grid.size(0) != x.size(0) || grid.size(3) != 2)
-    throw ShapeError(fmt::format("[grid_sample] grid is {}, expected is ({}, H, W, 2).", to_string(grid.sizes()),
-                                 x.size(0)));
+    throw ShapeError(
+        fmt::format("[grid_sample] grid is {}, expected is ({}, H, W, 2).", to_string(grid.sizes()), x.size(0)));
   const int64_t h = x.size(2), w = x.size(3), points = grid.size(1) * grid.size(2);
   const Tensor at_x = pixels(reshape(select(grid, 3, 0), {x.size(0), points}), w, o);
   const Tensor at_y = pixels(reshape(select(grid, 3, 1), {x.size(0), points}), h, o);
-  const Tensor y = o.mode == SampleMode::bilinear
-                       ? bilinear_sample(x, at_y, at_x)
-                       : read_pixels(reshape(x, {x.size(0), x.size(1), h * w}), round(at_y.detach()),
-                                     round(at_x.detach()), h, w);
+  const Tensor y = o.mode == SampleMode::bilinear ? bilinear_sample(x, at_y, at_x)
+                                                  : read_pixels(reshape(x, {x.size(0), x.size(1), h * w}),
+                                                                round(at_y.detach()), round(at_x.detach()), h, w);
   return reshape(y, {x.size(0), x.size(1), grid.size(1), grid.size(2)});
 }
 
@@ -245,8 +243,8 @@ Tensor fold(const Tensor& x, Tuple<2> output_size, Tuple<2> kernel, const Unfold
   const Windows g = windows_of("fold", output_size[0], output_size[1], kernel, o);
   const int64_t area = kernel[0] * kernel[1];
   if (x.dim() != 3 || x.size(1) % area != 0 || x.size(2) != g.oh * g.ow)
-    throw ShapeError(fmt::format("[fold] x is {}, expected is (B, C * {}, {}).", to_string(x.sizes()), area,
-                                 g.oh * g.ow));
+    throw ShapeError(
+        fmt::format("[fold] x is {}, expected is (B, C * {}, {}).", to_string(x.sizes()), area, g.oh * g.ow));
   const int64_t batch = x.size(0), channels = x.size(1) / area;
   Tensor y = reshape(x, {batch, channels, kernel[0], kernel[1], g.oh, g.ow});
   y = reshape(permute(y, {0, 1, 4, 2, 5, 3}), {batch, channels, g.oh * kernel[0], g.ow * kernel[1]});
@@ -283,8 +281,8 @@ Tensor roi_align(const Tensor& x, const Tensor& boxes, Tuple<2> output_size, con
   };
   const auto kept = [](const Tensor& at, int64_t size) { return clamp(at, 0.0, static_cast<double>(size - 1)); };
   const Tensor valid = logical_and(near(at_y, x.size(2)), near(at_x, x.size(3)));
-  const Tensor y = mul(bilinear_sample(images, kept(at_y, x.size(2)), kept(at_x, x.size(3))),
-                       to(unsqueeze(valid, 1), x.dtype()));
+  const Tensor y =
+      mul(bilinear_sample(images, kept(at_y, x.size(2)), kept(at_x, x.size(3))), to(unsqueeze(valid, 1), x.dtype()));
   return mean(reshape(y, {n, x.size(1), output_size[0], s, output_size[1], s}), Axes{3, 5});
 }
 

@@ -45,8 +45,8 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Ten
   // As in PyTorch log(p) >= -100, and the gradient (p - target) / (p (1 - p)) has a divisor of at least 1e-12.
   const Tensor p = input.detach(), inside = ge(mul(rsub(p, 1.0), p), 1e-12), safe = where(inside, input, 0.5);
   const Tensor plain = sub(mul(sub(target, 1.0), log(rsub(safe, 1.0))), mul(target, log(safe)));
-  const Tensor clamped = sub(mul(sub(target, 1.0), clamp(log(rsub(p, 1.0)), -100.0)),
-                             mul(target, clamp(log(p), -100.0)));
+  const Tensor clamped =
+      sub(mul(sub(target, 1.0), clamp(log(rsub(p, 1.0)), -100.0)), mul(target, clamp(log(p), -100.0)));
   const Tensor at_ends = add(clamped, mul(sub(input, p), mul(sub(p, target.detach()), 1e12)));
   const Tensor loss = where(inside, plain, at_ends);
   return reduced(weight.defined() ? mul(loss, weight) : loss, reduction);
@@ -67,15 +67,15 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction
 }
 
 Tensor kl_div(const Tensor& input, const Tensor& target, const KlDivOptions& options) {
-  const Tensor loss = options.log_target ? mul(exp(target), sub(target, input))
-                                         : sub(xlogy(target, target), mul(target, input));
+  const Tensor loss =
+      options.log_target ? mul(exp(target), sub(target, input)) : sub(xlogy(target, target), mul(target, input));
   if (!options.batchmean) return reduced(loss, options.reduction);
   return div(sum(loss), input.dim() > 0 ? input.size(0) : 1);
 }
 
 Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, const PoissonNllOptions& options) {
-  Tensor loss = options.log_input ? sub(exp(input), mul(target, input))
-                                  : sub(input, mul(target, log(add(input, options.eps))));
+  Tensor loss =
+      options.log_input ? sub(exp(input), mul(target, input)) : sub(input, mul(target, log(add(input, options.eps))));
   if (options.full) {
     const Tensor counted = le(target, 1), n = masked_fill(target, counted, 1);
     const Tensor stirling = add(sub(mul(n, log(n)), n), mul(log(mul(n, 2 * std::numbers::pi)), 0.5));
@@ -206,8 +206,8 @@ CtcPlan ctc_plan(const Tensor& log_probabilities, const Tensor& targets, const s
     throw ValueError(fmt::format("[ctc_loss] blank {} is outside [0, {}).", blank, p.classes));
   for (std::size_t b = 0; b < batch; ++b) {
     if (input_lengths[b] < 0 || input_lengths[b] > p.steps)
-      throw ValueError(fmt::format("[ctc_loss] input length {} of sample {} is outside [0, {}].", input_lengths[b], b,
-                                   p.steps));
+      throw ValueError(
+          fmt::format("[ctc_loss] input length {} of sample {} is outside [0, {}].", input_lengths[b], b, p.steps));
     if (target_lengths[b] < 0 || (targets.dim() == 2 && target_lengths[b] > targets.size(1)))
       throw ValueError(fmt::format("[ctc_loss] target length {} of sample {} is outside of targets {}.",
                                    target_lengths[b], b, to_string(targets.sizes())));
@@ -215,8 +215,8 @@ CtcPlan ctc_plan(const Tensor& log_probabilities, const Tensor& targets, const s
   }
   const int64_t total = std::accumulate(target_lengths.begin(), target_lengths.end(), int64_t{0});
   if (targets.dim() == 1 && targets.numel() != total)
-    throw ShapeError(fmt::format("[ctc_loss] targets has {} elements, the lengths add up to {}.", targets.numel(),
-                                 total));
+    throw ShapeError(
+        fmt::format("[ctc_loss] targets has {} elements, the lengths add up to {}.", targets.numel(), total));
   const std::vector<int64_t> labels = as_int64("ctc_loss", {"targets", targets}).to_vector<int64_t>();
   const int64_t states = 2 * p.longest + 1;
   std::vector<int64_t> of_states(static_cast<std::size_t>(p.batch * states), blank);
@@ -241,9 +241,7 @@ CtcPlan ctc_plan(const Tensor& log_probabilities, const Tensor& targets, const s
 }
 
 /// log(sum of exponentials) of three tensors; a state that no path reaches keeps a very low, finite value.
-Tensor log_sum(const Tensor& a, const Tensor& b, const Tensor& c) {
-  return logsumexp(stack({a, b, c}, 0), 0);
-}
+Tensor log_sum(const Tensor& a, const Tensor& b, const Tensor& c) { return logsumexp(stack({a, b, c}, 0), 0); }
 
 }  // namespace
 
@@ -268,7 +266,8 @@ Tensor ctc_loss(const Tensor& log_probabilities, const Tensor& targets, const st
     const int64_t kept = std::max<int64_t>(0, states - by);
     return pad(narrow(alpha, 1, 0, kept), {states - kept, 0}, never);
   };
-  const Tensor first_two = lt(arange(states), 2).to(device), lengths = from_data(input_lengths, {p.batch, 1}).to(device);
+  const Tensor first_two = lt(arange(states), 2).to(device),
+               lengths = from_data(input_lengths, {p.batch, 1}).to(device);
   // Before the first step only the state before all labels is reached.
   Tensor alpha = where(eq(arange(states), 0).to(device), zero_states, never);
   for (int64_t t = 0; t < p.steps; ++t) {

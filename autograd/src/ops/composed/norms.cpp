@@ -56,8 +56,10 @@ Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight, con
 Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
   check_floating("instance_norm", x);
   if (x.dim() < 3)
-    throw ShapeError(fmt::format("[instance_norm] the input is {}, expected is (B, C, ...) with one spatial axis or "
-                                 "more.", to_string(x.sizes())));
+    throw ShapeError(
+        fmt::format("[instance_norm] the input is {}, expected is (B, C, ...) with one spatial axis or "
+                    "more.",
+                    to_string(x.sizes())));
   if (x.numel() == x.size(0) * x.size(1) && x.numel() > 0)
     throw ValueError(fmt::format("[instance_norm] the input {} has one value per channel, whose variance is 0.",
                                  to_string(x.sizes())));
@@ -87,8 +89,10 @@ Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& we
 Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double beta, double k) {
   check_floating("local_response_norm", x);
   if (x.dim() < 3)
-    throw ShapeError(fmt::format("[local_response_norm] the input is {}, expected is (B, C, ...) with one spatial axis "
-                                 "or more.", to_string(x.sizes())));
+    throw ShapeError(
+        fmt::format("[local_response_norm] the input is {}, expected is (B, C, ...) with one spatial axis "
+                    "or more.",
+                    to_string(x.sizes())));
   if (size < 1) throw ValueError(fmt::format("[local_response_norm] size is {}. Give 1 or more.", size));
   const Tensor squares = reshape(square(x), {x.size(0), x.size(1), -1});
   const Tensor padded = pad(squares, {0, 0, size / 2, (size - 1) / 2});

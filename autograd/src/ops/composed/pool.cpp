@@ -46,8 +46,8 @@ Tensor pool_volume(const char* op, const Tensor& x, Tuple<N> kernel, Tuple<N> st
   const Tensor flat = pool(images, last(kernel), last(stride), last(padding), last(dilation));
   const int64_t h = flat.size(2), w = flat.size(3);
   const Tensor lines = reshape(flat, {outer, 1, depth, h * w});
-  const Tensor deep = pool(lines, Tuple<2>(kernel[0], 1), Tuple<2>(stride[0], 1), Tuple<2>(padding[0], 0),
-                           Tuple<2>(dilation[0], 1));
+  const Tensor deep =
+      pool(lines, Tuple<2>(kernel[0], 1), Tuple<2>(stride[0], 1), Tuple<2>(padding[0], 0), Tuple<2>(dilation[0], 1));
   Shape sizes = x.sizes();
   sizes[x.dim() - 3] = deep.size(2);
   sizes[x.dim() - 2] = h;
@@ -78,25 +78,21 @@ Tensor avg_pool1d(const Tensor& x, Tuple<1> kernel, const AvgPool1dOptions& o) {
 }
 
 Tensor max_pool3d(const Tensor& x, Tuple<3> kernel, const MaxPool3dOptions& o) {
-  return pool_volume("max_pool3d", x, kernel, o.stride.value_or(kernel), o.padding, o.dilation,
-                     [&](const Tensor& t, Tuple<2> k, Tuple<2> stride, Tuple<2> padding, Tuple<2> dilation) {
-                       return max_pool2d(t, k,
-                                         {.stride = stride,
-                                          .padding = padding,
-                                          .dilation = dilation,
-                                          .ceil_mode = o.ceil_mode});
-                     });
+  return pool_volume(
+      "max_pool3d", x, kernel, o.stride.value_or(kernel), o.padding, o.dilation,
+      [&](const Tensor& t, Tuple<2> k, Tuple<2> stride, Tuple<2> padding, Tuple<2> dilation) {
+        return max_pool2d(t, k, {.stride = stride, .padding = padding, .dilation = dilation, .ceil_mode = o.ceil_mode});
+      });
 }
 
 Tensor avg_pool3d(const Tensor& x, Tuple<3> kernel, const AvgPool3dOptions& o) {
-  return pool_volume("avg_pool3d", x, kernel, o.stride.value_or(kernel), o.padding, Tuple<3>(1),
-                     [&](const Tensor& t, Tuple<2> k, Tuple<2> stride, Tuple<2> padding, Tuple<2>) {
-                       return avg_pool2d(t, k,
-                                         {.stride = stride,
-                                          .padding = padding,
-                                          .ceil_mode = o.ceil_mode,
-                                          .count_include_pad = o.count_include_pad});
-                     });
+  return pool_volume(
+      "avg_pool3d", x, kernel, o.stride.value_or(kernel), o.padding, Tuple<3>(1),
+      [&](const Tensor& t, Tuple<2> k, Tuple<2> stride, Tuple<2> padding, Tuple<2>) {
+        return avg_pool2d(
+            t, k,
+            {.stride = stride, .padding = padding, .ceil_mode = o.ceil_mode, .count_include_pad = o.count_include_pad});
+      });
 }
 
 ValuesIndices max_pool2d_with_indices(const Tensor& x, Tuple<2> kernel, const MaxPool2dOptions& o) {
@@ -127,8 +123,8 @@ ValuesIndices max_pool2d_with_indices(const Tensor& x, Tuple<2> kernel, const Ma
 Tensor max_unpool2d(const Tensor& x, const Tensor& indices, std::array<int64_t, 2> sizes) {
   require_spatial("max_unpool2d", x, 2);
   if (indices.sizes() != x.sizes())
-    throw ShapeError(fmt::format("[max_unpool2d] indices is {}, and x is {}.", to_string(indices.sizes()),
-                                 to_string(x.sizes())));
+    throw ShapeError(
+        fmt::format("[max_unpool2d] indices is {}, and x is {}.", to_string(indices.sizes()), to_string(x.sizes())));
   const int64_t outer = x.numel() / std::max<int64_t>(1, x.size(-2) * x.size(-1));
   Shape result = x.sizes();
   result[x.dim() - 2] = sizes[0];
@@ -199,8 +195,7 @@ Tensor max_along(const char* op, const Tensor& x, int axis, int64_t outputs) {
   for (int64_t o = 0; o < outputs; ++o)
     for (int64_t i = 0; i < longest; ++i)
       places.push_back(std::min(window_start(o, outputs, size) + i, window_end(o, outputs, size) - 1));
-  const Tensor windows =
-      index_select(x, axis, from_data(places, {static_cast<int64_t>(places.size())}).to(x.device()));
+  const Tensor windows = index_select(x, axis, from_data(places, {static_cast<int64_t>(places.size())}).to(x.device()));
   return max(unflatten(windows, axis, {outputs, longest}), axis + 1).values;
 }
 

@@ -118,7 +118,8 @@ Tensor tensordot(const Tensor& a, const Tensor& b, const Shape& axes_a, const Sh
     result.push_back(b.size(i));
     columns *= b.size(i);
   }
-  const Tensor left = reshape(permute(a, order_a), {rows, terms}), right = reshape(permute(b, order_b), {terms, columns});
+  const Tensor left = reshape(permute(a, order_a), {rows, terms}),
+               right = reshape(permute(b, order_b), {terms, columns});
   return reshape(matmul(left, right), result);
 }
 
@@ -163,9 +164,9 @@ std::vector<std::vector<std::size_t>> cheapest_splits(const std::vector<int64_t>
       const std::size_t j = i + length;
       cost[i][j] = INFINITY;
       for (std::size_t k = i; k < j; ++k) {
-        const double here = cost[i][k] + cost[k + 1][j] +
-                            static_cast<double>(sizes[i]) * static_cast<double>(sizes[k + 1]) *
-                                static_cast<double>(sizes[j + 1]);
+        const double here =
+            cost[i][k] + cost[k + 1][j] +
+            static_cast<double>(sizes[i]) * static_cast<double>(sizes[k + 1]) * static_cast<double>(sizes[j + 1]);
         if (here >= cost[i][j]) continue;
         cost[i][j] = here;
         split[i][j] = k;
@@ -184,8 +185,7 @@ Tensor product_of(const std::vector<Tensor>& factors, const std::vector<std::vec
 }  // namespace
 
 Tensor multi_dot(std::span<const Tensor> matrices) {
-  if (matrices.size() < 2)
-    throw ValueError(fmt::format("[multi_dot] {} matrices; give two or more.", matrices.size()));
+  if (matrices.size() < 2) throw ValueError(fmt::format("[multi_dot] {} matrices; give two or more.", matrices.size()));
   std::vector<Tensor> factors(matrices.begin(), matrices.end());
   const bool row = factors.front().dim() == 1, column = factors.back().dim() == 1;
   if (row) factors.front() = unsqueeze(factors.front(), 0);
@@ -233,8 +233,8 @@ Tensor cdist(const Tensor& a, const Tensor& b, double p) {
 Tensor rotary_embedding(const Tensor& x, const RotaryOptions& options) {
   check_floating("rotary_embedding", x);
   if (x.dim() < 2 || x.size(-1) % 2 != 0)
-    throw ShapeError(fmt::format("[rotary_embedding] needs (..., T, E) with an even E, x is {}.",
-                                 to_string(x.sizes())));
+    throw ShapeError(
+        fmt::format("[rotary_embedding] needs (..., T, E) with an even E, x is {}.", to_string(x.sizes())));
   const int64_t steps = x.size(-2), half = x.size(-1) / 2;
   const DType computed = statistics_type(x);
   const TensorOptions as = {.dtype = computed, .device = x.device()};

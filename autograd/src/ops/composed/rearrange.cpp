@@ -56,8 +56,7 @@ Tensor block_diag(std::span<const Tensor> tensors) {
   const std::vector<Tensor> blocks = each(tensors, atleast_2d);
   int64_t width = 0, left = 0;
   for (const Tensor& b : blocks) {
-    if (b.dim() != 2)
-      throw ShapeError(fmt::format("[block_diag] needs matrices, one is {}.", to_string(b.sizes())));
+    if (b.dim() != 2) throw ShapeError(fmt::format("[block_diag] needs matrices, one is {}.", to_string(b.sizes())));
     width += b.size(1);
   }
   std::vector<Tensor> rows;
@@ -209,7 +208,9 @@ Tensor movedim(const Tensor& x, const Axes& source, const Axes& destination) {
   }
   return permute(x, order);
 }
-Tensor moveaxis(const Tensor& x, const Axes& source, const Axes& destination) { return movedim(x, source, destination); }
+Tensor moveaxis(const Tensor& x, const Axes& source, const Axes& destination) {
+  return movedim(x, source, destination);
+}
 Tensor swapaxes(const Tensor& x, int64_t a, int64_t b) { return transpose(x, a, b); }
 Tensor swapdims(const Tensor& x, int64_t a, int64_t b) { return transpose(x, a, b); }
 
@@ -224,16 +225,14 @@ Tensor unflatten(const Tensor& x, int64_t axis, const Shape& sizes) {
 
 Tensor ravel(const Tensor& x) { return reshape(x, {x.numel()}); }
 Tensor atleast_1d(const Tensor& x) { return x.dim() == 0 ? reshape(x, {1}) : x; }
-Tensor atleast_2d(const Tensor& x) {
-  return x.dim() == 0 ? reshape(x, {1, 1}) : x.dim() == 1 ? unsqueeze(x, 0) : x;
-}
+Tensor atleast_2d(const Tensor& x) { return x.dim() == 0 ? reshape(x, {1, 1}) : x.dim() == 1 ? unsqueeze(x, 0) : x; }
 Tensor atleast_3d(const Tensor& x) { return x.dim() <= 2 ? unsqueeze(atleast_2d(x), 2) : x; }
 
 Tensor roll(const Tensor& x, const Shape& shifts, const Axes& axes) {
   if (axes.empty()) {
     if (shifts.size() != 1)
-      throw ValueError(fmt::format("[roll] {} shifts without axes; give one shift, or an axis for each.",
-                                   shifts.size()));
+      throw ValueError(
+          fmt::format("[roll] {} shifts without axes; give one shift, or an axis for each.", shifts.size()));
     return reshape(roll(ravel(x), shifts, 0), x.sizes());
   }
   if (shifts.size() != axes.size())
@@ -253,10 +252,14 @@ Tensor rot90(const Tensor& x, int64_t k, std::array<int64_t, 2> axes) {
   const int a = wrap_axis(axes[0], x.dim(), "rot90"), b = wrap_axis(axes[1], x.dim(), "rot90");
   if (a == b) throw ValueError(fmt::format("[rot90] axes {} and {} are the same.", axes[0], axes[1]));
   switch ((k % 4 + 4) % 4) {
-    case 1: return transpose(flip(x, b), a, b);
-    case 2: return flip(x, Axes{a, b});
-    case 3: return flip(transpose(x, a, b), b);
-    default: return clone(x);
+    case 1:
+      return transpose(flip(x, b), a, b);
+    case 2:
+      return flip(x, Axes{a, b});
+    case 3:
+      return flip(transpose(x, a, b), b);
+    default:
+      return clone(x);
   }
 }
 Tensor fliplr(const Tensor& x) { return flip(x, 1); }

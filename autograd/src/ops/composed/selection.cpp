@@ -138,8 +138,8 @@ Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source)
   const Tensor chosen = contiguous(expand(mask, sizes)), flat = ravel(chosen).to(kInt64);
   const int64_t count = sum(flat).item<int64_t>();
   if (count > source.numel())
-    throw ShapeError(fmt::format("[masked_scatter] the mask selects {} elements, and source has {}.", count,
-                                 source.numel()));
+    throw ShapeError(
+        fmt::format("[masked_scatter] the mask selects {} elements, and source has {}.", count, source.numel()));
   if (count == 0) return clone(expand(x, sizes));
   const Tensor order = reshape(clamp(sub(cumsum(flat, 0), 1), 0), sizes);
   return where(chosen, take(source, order), expand(x, sizes));
@@ -168,16 +168,19 @@ Tensor reduced_by_place(const Tensor& x, int along, const Tensor& index, const T
     for (int axis = 0; axis < x.dim(); ++axis)
       if (axis != along) own = narrow(own, axis, 0, index.size(axis));
     if (include_self)
-      value = reduce == ScatterReduce::prod ? mul(value, own)
+      value = reduce == ScatterReduce::prod   ? mul(value, own)
               : reduce == ScatterReduce::amax ? maximum(value, own)
                                               : minimum(value, own);
     slices.push_back(where(hit, value, own));
   }
-  const Tensor places_index = expanded_index("scatter_reduce", arange(places).to(x.device()), [&] {
-    Shape s = index.sizes();
-    s[along] = places;
-    return s;
-  }(), along, places);
+  const Tensor places_index = expanded_index(
+      "scatter_reduce", arange(places).to(x.device()),
+      [&] {
+        Shape s = index.sizes();
+        s[along] = places;
+        return s;
+      }(),
+      along, places);
   return slices.empty() ? clone(x) : scatter(x, along, places_index, cat(slices, along));
 }
 
@@ -228,15 +231,15 @@ Tensor pad(const Tensor& x, const Shape& pads, PadMode mode, const Scalar& value
   for (int pair = 0; 2 * pair < pads.size(); ++pair) {
     const int axis = x.dim() - 1 - pair;
     const int64_t size = x.size(axis), before = pads[2 * pair], after = pads[2 * pair + 1];
-    const int64_t limit = mode == PadMode::reflect     ? size - 1
+    const int64_t limit = mode == PadMode::reflect    ? size - 1
                           : mode == PadMode::circular ? size
                                                       : std::numeric_limits<int64_t>::max();
     if (before > limit || after > limit || size == 0)
       throw ValueError(fmt::format("[pad] pads ({}, {}) of axis {} do not fit its size {} in {} mode.", before, after,
                                    axis, size, mode == PadMode::reflect ? "reflect" : "circular"));
     if (before + size + after < 0)
-      throw ValueError(fmt::format("[pad] pads ({}, {}) of axis {} remove more than its size {}.", before, after, axis,
-                                   size));
+      throw ValueError(
+          fmt::format("[pad] pads ({}, {}) of axis {} remove more than its size {}.", before, after, axis, size));
     if (before == 0 && after == 0) continue;
     y = index_select(y, axis, padded_positions(mode, size, before, after).to(x.device()));
   }

@@ -68,8 +68,7 @@ ValuesIndices kthvalue(const Tensor& x, int64_t k, int64_t axis, bool keepdim) {
 ValuesIndices median(const Tensor& x, int64_t axis, bool keepdim) {
   const int at = wrap_axis(axis, x.dim(), "median");
   const int64_t size = x.dim() > 0 ? x.size(at) : 1;
-  if (size == 0)
-    throw ShapeError(fmt::format("[median] axis {} of {} is empty.", axis, to_string(x.sizes())));
+  if (size == 0) throw ShapeError(fmt::format("[median] axis {} of {} is empty.", axis, to_string(x.sizes())));
   ValuesIndices middle = kthvalue(x, (size + 1) / 2, at, keepdim);
   if (!x.is_floating() || x.dim() == 0) return middle;
   const Tensor missing = isnan(x), first = argmax(missing.to(kInt64), at, true);
@@ -108,11 +107,21 @@ Tensor quantile(const Tensor& x, const Tensor& q, std::optional<int64_t> axis, b
   const auto element = [&](const Tensor& position) { return index_select(sorted, -1, to(position, kInt64)); };
   Tensor y;
   switch (interpolation) {
-    case QuantileMethod::linear: y = lerp(element(low), element(high), sub(rank, low)); break;
-    case QuantileMethod::lower: y = element(low); break;
-    case QuantileMethod::higher: y = element(high); break;
-    case QuantileMethod::midpoint: y = lerp(element(low), element(high), mul(ceil(sub(rank, low)), 0.5)); break;
-    case QuantileMethod::nearest: y = element(round(rank)); break;
+    case QuantileMethod::linear:
+      y = lerp(element(low), element(high), sub(rank, low));
+      break;
+    case QuantileMethod::lower:
+      y = element(low);
+      break;
+    case QuantileMethod::higher:
+      y = element(high);
+      break;
+    case QuantileMethod::midpoint:
+      y = lerp(element(low), element(high), mul(ceil(sub(rank, low)), 0.5));
+      break;
+    case QuantileMethod::nearest:
+      y = element(round(rank));
+      break;
   }
   y = movedim(masked_fill(y, missing, NAN), -1, 0);  // (Q, ...)
   if (keepdim) {
@@ -213,8 +222,8 @@ Tensor bincount(const Tensor& x, const Tensor& weights, int64_t minlength) {
   const Tensor numbers = as_int64("bincount", {"x", x.dtype() == kBool || x.is_floating() ? x : to(x, kInt64)});
   if (x.dim() != 1) throw ShapeError(fmt::format("[bincount] needs a vector, x is {}.", to_string(x.sizes())));
   if (weights.defined() && weights.sizes() != x.sizes())
-    throw ShapeError(fmt::format("[bincount] weights is {}, and x is {}.", to_string(weights.sizes()),
-                                 to_string(x.sizes())));
+    throw ShapeError(
+        fmt::format("[bincount] weights is {}, and x is {}.", to_string(weights.sizes()), to_string(x.sizes())));
   int64_t bins = minlength;
   if (x.numel() > 0) {
     const auto lowest = amin(numbers).item<int64_t>();
@@ -256,8 +265,7 @@ Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& values, bool ri
 }
 Tensor bucketize(const Tensor& x, const Tensor& boundaries, bool right) {
   if (boundaries.dim() != 1)
-    throw ShapeError(fmt::format("[bucketize] boundaries is {}, expected is a vector.",
-                                 to_string(boundaries.sizes())));
+    throw ShapeError(fmt::format("[bucketize] boundaries is {}, expected is a vector.", to_string(boundaries.sizes())));
   return searchsorted(boundaries, x, right);
 }
 

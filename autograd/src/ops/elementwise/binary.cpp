@@ -297,6 +297,29 @@ Tensor hypot(const Tensor& a, const Tensor& b) {
   return y;
 }
 
+namespace {
+
+Tensor polygamma_of(double n, const Tensor& x) {
+  const DType t = floating_type(x.dtype());
+  const Tensor order = full({}, n, {.dtype = t, .device = x.device()});
+  Tensor y = binary(kernels::polygamma, "polygamma", order, x, t, t);
+  if (Context* c = record("polygamma", y, {x}, [](Context& k, const Tensor& g) -> Grads {
+        return {mul(g, polygamma_of(k.get<double>() + 1, k.saved(0)))};
+      })) {
+    c->save(x);
+    c->set(n);
+  }
+  return y;
+}
+
+}  // namespace
+
+Tensor polygamma(int64_t n, const Tensor& x) {
+  if (n < 0) throw ValueError(fmt::format("[polygamma] n is {}. Give 0 or more.", n));
+  return polygamma_of(static_cast<double>(n), x);
+}
+Tensor digamma(const Tensor& x) { return polygamma_of(0, x); }
+
 Tensor copysign(const Tensor& a, const Tensor& b) {
   const DType t = floating_type(result_type(a, b));
   Tensor y = binary(kernels::copysign, "copysign", a, b, t, t);

@@ -39,6 +39,9 @@ LEVIN_UNARY_ROW(log1p, floating, 20, math::log1p(x), float32, x, g / (x + 1))
 LEVIN_UNARY_ROW(sin, floating, 20, math::sin(x), any, x, g * cos(x))
 LEVIN_UNARY_ROW(cos, floating, 20, math::cos(x), any, x, neg(g * sin(x)))
 LEVIN_UNARY_ROW(tan, floating, 20, math::tan(x), float32, y, g * (square(y) + 1))
+LEVIN_UNARY_ROW(lgamma, floating, 60, math::lgamma(x), float32, x, g * digamma(x))
+LEVIN_UNARY_ROW(erfinv, floating, 60, math::erfinv(x), float32, y,
+                g * (0.5 / std::numbers::inv_sqrtpi) * exp(square(y)))
 LEVIN_UNARY_ROW(exp2, floating, 20, math::exp2(x), float32, y, g * y * std::numbers::ln2)
 LEVIN_UNARY_ROW(asin, floating, 20, math::asin(x), float32, x, g * rsqrt(1 - square(x)))
 LEVIN_UNARY_ROW(acos, floating, 20, math::acos(x), float32, x, neg(g * rsqrt(1 - square(x))))
@@ -127,6 +130,7 @@ LEVIN_BITWISE_ROW(bitwise_xor, a ^ b)
 #endif
 LEVIN_SCALAR_ROW(pow, numeric, 40, math::pow(a, b))
 LEVIN_SCALAR_ROW(atan2, floating, 20, math::atan2(a, b))
+LEVIN_SCALAR_ROW(polygamma, floating, 100, math::polygamma(a, b))
 LEVIN_SCALAR_ROW(hypot, floating, 20, math::hypot(a, b))
 #undef LEVIN_SCALAR_ROW
 

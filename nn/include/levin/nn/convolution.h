@@ -14,7 +14,7 @@ struct ConvOptions {
   Tuple<N> dilation = 1;
   int64_t groups = 1;
   bool bias = true;
-  PadMode padding_mode = PadMode::constant;  ///< what the padding holds; `constant` is zeros
+  PadMode padding_mode = PadMode::constant;  ///< the values of the padding; `constant` is zeros
   bool same = false;                         ///< pads so that stride 1 keeps the size, instead of by `padding`
 };
 using Conv1dOptions = ConvOptions<1>;

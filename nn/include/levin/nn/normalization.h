@@ -161,11 +161,11 @@ class InstanceNorm : public Layer<InstanceNorm> {
   int spatial_;
 };
 
-#define LEVIN_INSTANCE_NORM(Class, spatial)                                                        \
-  class Class : public Layer<Class, InstanceNorm> {                                                \
-   public:                                                                                         \
-    explicit Class(int64_t features, const Options& o = {}) : Layer(features, o, spatial) {}       \
-    Tensor forward(const Tensor& x) override { return InstanceNorm::forward(x); }                  \
+#define LEVIN_INSTANCE_NORM(Class, spatial)                                                  \
+  class Class : public Layer<Class, InstanceNorm> {                                          \
+   public:                                                                                   \
+    explicit Class(int64_t features, const Options& o = {}) : Layer(features, o, spatial) {} \
+    Tensor forward(const Tensor& x) override { return InstanceNorm::forward(x); }            \
   };
 LEVIN_INSTANCE_NORM(InstanceNorm1d, 1)
 LEVIN_INSTANCE_NORM(InstanceNorm2d, 2)

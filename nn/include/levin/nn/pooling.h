@@ -39,19 +39,19 @@ class AvgPool2d : public Layer<AvgPool2d> {
 };
 
 // Pools over lines and volumes: class, function, options and number of axes.
-#define LEVIN_POOL(Class, function, N)                                                     \
-  class Class : public Layer<Class> {                                                      \
-   public:                                                                                 \
-    using Options = levin::Class##Options;                                                 \
+#define LEVIN_POOL(Class, function, N)                                                          \
+  class Class : public Layer<Class> {                                                           \
+   public:                                                                                      \
+    using Options = levin::Class##Options;                                                      \
     explicit Class(Tuple<N> kernel, const Options& o = {}) : kernel_size(kernel), options(o) {} \
-    Tensor forward(const Tensor& x) override { return function(x, kernel_size, options); } \
-    std::string extra_repr() const override;                                               \
-    template <class F>                                                                     \
-    auto with_arguments(F construct) const {                                               \
-      return construct(kernel_size, options);                                              \
-    }                                                                                      \
-    const Tuple<N> kernel_size;                                                            \
-    const Options options;                                                                 \
+    Tensor forward(const Tensor& x) override { return function(x, kernel_size, options); }      \
+    std::string extra_repr() const override;                                                    \
+    template <class F>                                                                          \
+    auto with_arguments(F construct) const {                                                    \
+      return construct(kernel_size, options);                                                   \
+    }                                                                                           \
+    const Tuple<N> kernel_size;                                                                 \
+    const Options options;                                                                      \
   };
 LEVIN_POOL(MaxPool1d, max_pool1d, 1)
 LEVIN_POOL(MaxPool3d, max_pool3d, 3)
@@ -60,17 +60,17 @@ LEVIN_POOL(AvgPool3d, avg_pool3d, 3)
 #undef LEVIN_POOL
 
 // Pools to a given size.
-#define LEVIN_ADAPTIVE_POOL(Class, function, N)                                       \
-  class Class : public Layer<Class> {                                                 \
-   public:                                                                            \
-    explicit Class(Tuple<N> size) : output_size(size) {}                              \
-    Tensor forward(const Tensor& x) override { return function(x, output_size); }     \
-    std::string extra_repr() const override;                                          \
-    template <class F>                                                                \
-    auto with_arguments(F construct) const {                                          \
-      return construct(output_size);                                                  \
-    }                                                                                 \
-    const Tuple<N> output_size;                                                       \
+#define LEVIN_ADAPTIVE_POOL(Class, function, N)                                   \
+  class Class : public Layer<Class> {                                             \
+   public:                                                                        \
+    explicit Class(Tuple<N> size) : output_size(size) {}                          \
+    Tensor forward(const Tensor& x) override { return function(x, output_size); } \
+    std::string extra_repr() const override;                                      \
+    template <class F>                                                            \
+    auto with_arguments(F construct) const {                                      \
+      return construct(output_size);                                              \
+    }                                                                             \
+    const Tuple<N> output_size;                                                   \
   };
 LEVIN_ADAPTIVE_POOL(AdaptiveAvgPool1d, adaptive_avg_pool1d, 1)
 LEVIN_ADAPTIVE_POOL(AdaptiveAvgPool2d, adaptive_avg_pool2d, 2)
@@ -117,17 +117,17 @@ class Upsample : public Layer<Upsample> {
 };
 
 // Layers of one number.
-#define LEVIN_NUMBER_LAYER(Class, function, name)                                                \
-  class Class : public Layer<Class> {                                                            \
-   public:                                                                                       \
-    explicit Class(int64_t name##_) : name(name##_) {}                                           \
-    Tensor forward(const Tensor& x) override { return function(x, name); }                       \
-    std::string extra_repr() const override { return #name "=" + std::to_string(name); }         \
-    template <class F>                                                                           \
-    auto with_arguments(F construct) const {                                                     \
-      return construct(name);                                                                    \
-    }                                                                                            \
-    const int64_t name;                                                                          \
+#define LEVIN_NUMBER_LAYER(Class, function, name)                                        \
+  class Class : public Layer<Class> {                                                    \
+   public:                                                                               \
+    explicit Class(int64_t name##_) : name(name##_) {}                                   \
+    Tensor forward(const Tensor& x) override { return function(x, name); }               \
+    std::string extra_repr() const override { return #name "=" + std::to_string(name); } \
+    template <class F>                                                                   \
+    auto with_arguments(F construct) const {                                             \
+      return construct(name);                                                            \
+    }                                                                                    \
+    const int64_t name;                                                                  \
   };
 LEVIN_NUMBER_LAYER(PixelShuffle, pixel_shuffle, upscale_factor)
 LEVIN_NUMBER_LAYER(PixelUnshuffle, pixel_unshuffle, downscale_factor)

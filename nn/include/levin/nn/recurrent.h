@@ -12,8 +12,8 @@ namespace levin::nn {
 struct RecurrentOptions {
   int64_t num_layers = 1;
   bool bias = true;
-  bool batch_first = false;   ///< x and the output are (B, T, ...) instead of (T, B, ...)
-  double dropout = 0.0;       ///< between the layers, in training
+  bool batch_first = false;  ///< x and the output are (B, T, ...) instead of (T, B, ...)
+  double dropout = 0.0;      ///< between the layers, in training
   bool bidirectional = false;
 };
 enum class RecurrentNonlinearity { tanh, relu };

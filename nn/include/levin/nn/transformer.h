@@ -39,9 +39,9 @@ class MultiheadAttention : public Layer<MultiheadAttention> {
 
   const int64_t embed_dim, num_heads;
   const Options options;
-  Parameter& in_proj_weight;  ///< (3 E, E), undefined with kdim or vdim
+  Parameter& in_proj_weight;                                 ///< (3 E, E), undefined with kdim or vdim
   Parameter &q_proj_weight, &k_proj_weight, &v_proj_weight;  ///< with kdim or vdim
-  Parameter& in_proj_bias;    ///< (3 E) or undefined
+  Parameter& in_proj_bias;                                   ///< (3 E) or undefined
   Linear& out_proj;
 
  private:

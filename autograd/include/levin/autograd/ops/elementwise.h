@@ -143,6 +143,11 @@ Tensor tanh(const Tensor& x);
 Tensor sigmoid(const Tensor& x);
 Tensor erf(const Tensor& x);
 Tensor erfc(const Tensor& x);
+Tensor erfinv(const Tensor& x);
+/// The logarithm of |gamma(x)|, its derivative and the n-th derivative of that.
+Tensor lgamma(const Tensor& x);
+Tensor digamma(const Tensor& x);
+Tensor polygamma(int64_t n, const Tensor& x);
 Tensor exp2(const Tensor& x);
 Tensor asin(const Tensor& x);
 Tensor acos(const Tensor& x);

@@ -8,10 +8,10 @@ namespace levin {
 
 enum class ResizeMode { nearest, nearest_exact, linear, bicubic, area };
 struct InterpolateOptions {
-  Shape size{};                     ///< of the spatial axes; empty: by scale_factor
+  Shape size{};                        ///< of the spatial axes; empty: by scale_factor
   std::vector<double> scale_factor{};  ///< one for all axes, or one for each
   ResizeMode mode = ResizeMode::nearest;
-  bool align_corners = false;       ///< the corners' centers coincide; linear and bicubic only
+  bool align_corners = false;  ///< the corners' centers coincide; linear and bicubic only
 };
 /// Resizes the spatial axes of x (B, C, ...). `linear` is PyTorch's linear, bilinear or trilinear; `bicubic` (Keys 1981
 /// with a = -0.75) needs two spatial axes. Each axis is one product with a matrix of weights. Throws ValueError unless
@@ -54,9 +54,9 @@ Tensor batched_nms(const Tensor& boxes, const Tensor& scores, const Tensor& clas
 enum class BoxFormat { xyxy, xywh, cxcywh };
 Tensor box_convert(const Tensor& boxes, BoxFormat from, BoxFormat to);
 struct RoiAlignOptions {
-  double spatial_scale = 1.0;   ///< from the boxes' coordinates to x's
-  int64_t sampling_ratio = 2;   ///< samples along each axis of a cell
-  bool aligned = false;         ///< shifts by half a pixel, so that pixels are points
+  double spatial_scale = 1.0;  ///< from the boxes' coordinates to x's
+  int64_t sampling_ratio = 2;  ///< samples along each axis of a cell
+  bool aligned = false;        ///< shifts by half a pixel, so that pixels are points
 };
 /// Means of bilinear samples in the cells of each box: x (B, C, H, W), boxes (N, 5) with the image's number first;
 /// returns (N, C, h, w). He et al. 2017.

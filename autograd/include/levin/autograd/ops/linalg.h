@@ -6,7 +6,8 @@
 
 namespace levin::linalg {
 
-/// Returns L (lower triangular) with A = L L^T; reads the lower triangle. Throws ValueError unless A is positive definite.
+/// Returns L (lower triangular) with A = L L^T; reads the lower triangle. Throws ValueError unless A is positive
+/// definite.
 Tensor cholesky(const Tensor& a);
 struct QR {
   Tensor q, r;
@@ -17,8 +18,8 @@ QR qr(const Tensor& a);
 struct SVD {
   Tensor u, s, vh;
 };
-/// Returns U (..., M, K), the singular values S (..., K) in descending order, and V^T (..., K, N). The gradient of U and
-/// V needs distinct singular values.
+/// Returns U (..., M, K), the singular values S (..., K) in descending order, and V^T (..., K, N). The gradient of U
+/// and V needs distinct singular values.
 SVD svd(const Tensor& a);
 /// Returns the singular values.
 Tensor svdvals(const Tensor& a);

@@ -41,10 +41,10 @@ Tensor bilinear(const Tensor& x1, const Tensor& x2, const Tensor& weight, const 
 /// p-norms of the differences of all pairs of rows: (..., P, M) and (..., R, M) to (..., P, R).
 Tensor cdist(const Tensor& a, const Tensor& b, double p = 2.0);
 
-/// Einstein's summation: "bij,bjk->bik". Letters name axes; those that the result lacks are summed. "..." stands for
-/// axes that broadcast, and a letter twice in one operand for its diagonal; without "->" the letters that occur once
-/// form the result, in alphabetical order. Operands are contracted pairwise as batched matrix products, the pair with
-/// the smallest result first. Throws ValueError for an invalid equation, ShapeError for sizes that do not fit.
+/// Einstein's summation: "bij,bjk->bik". Each letter names an axis; axes that the result lacks are summed. "..." stands
+/// for axes that broadcast, and a letter twice in one operand for its diagonal; without "->" the letters that occur
+/// once form the result, in alphabetical order. Operands are contracted pairwise as batched matrix products, the pair
+/// with the smallest result first. Throws ValueError for an invalid equation, ShapeError for sizes that do not fit.
 Tensor einsum(std::string_view equation, std::span<const Tensor> operands);
 Tensor einsum(std::string_view equation, std::initializer_list<Tensor> operands);
 
