@@ -12,6 +12,26 @@ std::string detail::arguments_text(std::initializer_list<std::pair<const char*, 
   return text;
 }
 
+#define LEVIN_CONSTRUCTOR(Class, type, name) \
+  Class::Class(type name##_) : name(name##_) {}
+#define LEVIN_CONSTRUCTOR_OF_TWO(Class, first, second) \
+  Class::Class(double first##_, double second##_) : first(first##_), second(second##_) {}
+LEVIN_CONSTRUCTOR(LeakyReLU, double, negative_slope)
+LEVIN_CONSTRUCTOR(ELU, double, alpha)
+LEVIN_CONSTRUCTOR(CELU, double, alpha)
+LEVIN_CONSTRUCTOR(Softshrink, double, lambda)
+LEVIN_CONSTRUCTOR(Hardshrink, double, lambda)
+LEVIN_CONSTRUCTOR(GLU, int64_t, dim)
+LEVIN_CONSTRUCTOR(Softmax, int64_t, dim)
+LEVIN_CONSTRUCTOR(LogSoftmax, int64_t, dim)
+LEVIN_CONSTRUCTOR(GELU, Approximate, approximate)
+LEVIN_CONSTRUCTOR_OF_TWO(Softplus, beta, threshold)
+LEVIN_CONSTRUCTOR_OF_TWO(Hardtanh, min_val, max_val)
+LEVIN_CONSTRUCTOR_OF_TWO(Threshold, threshold, value)
+LEVIN_CONSTRUCTOR_OF_TWO(RReLU, lower, upper)
+#undef LEVIN_CONSTRUCTOR
+#undef LEVIN_CONSTRUCTOR_OF_TWO
+
 std::string GELU::extra_repr() const {
   return fmt::format("approximate='{}'", approximate == Approximate::none ? "none" : "tanh");
 }

@@ -54,4 +54,25 @@ std::unique_ptr<Module> Sequential::fresh() const {
   return copy;
 }
 
+ParameterList::ParameterList(const std::vector<Tensor>& values) {
+  for (const Tensor& v : values) append(v);
+}
+
+Parameter& ParameterList::append(const Tensor& value) {
+  Parameter& place = register_parameter(std::to_string(size()), value);
+  places_.push_back(&place);
+  return place;
+}
+
+Parameter& ParameterList::operator[](std::size_t i) const {
+  if (i >= size()) throw IndexError(fmt::format("[ParameterList] index {} is outside of {} parameters.", i, size()));
+  return *places_[i];
+}
+
+std::unique_ptr<Module> ParameterList::fresh() const {
+  auto copy = std::make_unique<ParameterList>();
+  for (const Parameter* p : places_) copy->append(p->defined() ? p->detach().clone() : Tensor());
+  return copy;
+}
+
 }  // namespace levin::nn

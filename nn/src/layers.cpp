@@ -83,6 +83,7 @@ std::string Bilinear::extra_repr() const {
                      out_features, yes_no(bias.defined()));
 }
 
+Unflatten::Unflatten(int64_t axis, const Shape& parts) : dim(axis), sizes(parts) {}
 Tensor Unflatten::forward(const Tensor& x) { return unflatten(x, dim, sizes); }
 std::string Unflatten::extra_repr() const {
   return fmt::format("dim={}, unflattened_size={}", dim, to_string(sizes));

@@ -71,6 +71,7 @@ LayerNorm::LayerNorm(const Shape& shape, const Options& o)
       options(o),
       weight(register_parameter("weight", o.elementwise_affine ? ones(shape) : Tensor())),
       bias(register_parameter("bias", o.elementwise_affine && o.bias ? zeros(shape) : Tensor())) {}
+LayerNorm::LayerNorm(int64_t features, const Options& o) : LayerNorm(Shape{features}, o) {}
 Tensor LayerNorm::forward(const Tensor& x) { return layer_norm(x, normalized_shape, weight, bias, options.eps); }
 std::string LayerNorm::extra_repr() const {
   return fmt::format("{}, eps={}, elementwise_affine={}", to_string(normalized_shape), options.eps,
@@ -81,6 +82,7 @@ RMSNorm::RMSNorm(const Shape& shape, const Options& o)
     : normalized_shape(shape),
       options(o),
       weight(register_parameter("weight", o.elementwise_affine ? ones(shape) : Tensor())) {}
+RMSNorm::RMSNorm(int64_t features, const Options& o) : RMSNorm(Shape{features}, o) {}
 Tensor RMSNorm::forward(const Tensor& x) { return rms_norm(x, normalized_shape, weight, options.eps); }
 std::string RMSNorm::extra_repr() const {
   return fmt::format("{}, eps={}, elementwise_affine={}", to_string(normalized_shape),
@@ -108,6 +110,9 @@ InstanceNorm::InstanceNorm(int64_t features, const Options& o, int spatial)
       weight(register_parameter("weight", o.affine ? ones({features}) : Tensor())),
       bias(register_parameter("bias", o.affine ? zeros({features}) : Tensor())),
       spatial_(spatial) {}
+InstanceNorm1d::InstanceNorm1d(int64_t features, const Options& o) : Layer(features, o, 1) {}
+InstanceNorm2d::InstanceNorm2d(int64_t features, const Options& o) : Layer(features, o, 2) {}
+InstanceNorm3d::InstanceNorm3d(int64_t features, const Options& o) : Layer(features, o, 3) {}
 Tensor InstanceNorm::forward(const Tensor& x) {
   const int axes = spatial_ + 2;
   if (spatial_ > 0 && x.dim() != axes && x.dim() != axes - 1)

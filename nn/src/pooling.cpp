@@ -41,6 +41,25 @@ std::string AdaptiveMaxPool1d::extra_repr() const { return "output_size=" + shor
 std::string AdaptiveMaxPool2d::extra_repr() const { return "output_size=" + short_text(output_size); }
 std::string AdaptiveMaxPool3d::extra_repr() const { return "output_size=" + short_text(output_size); }
 
+#define LEVIN_CONSTRUCTOR(Class, N) \
+  Class::Class(Tuple<N> kernel, const Options& o) : kernel_size(kernel), options(o) {}
+LEVIN_CONSTRUCTOR(MaxPool1d, 1)
+LEVIN_CONSTRUCTOR(MaxPool3d, 3)
+LEVIN_CONSTRUCTOR(AvgPool1d, 1)
+LEVIN_CONSTRUCTOR(AvgPool3d, 3)
+#undef LEVIN_CONSTRUCTOR
+AdaptiveAvgPool1d::AdaptiveAvgPool1d(Tuple<1> size) : output_size(size) {}
+AdaptiveAvgPool2d::AdaptiveAvgPool2d(Tuple<2> size) : output_size(size) {}
+AdaptiveAvgPool3d::AdaptiveAvgPool3d(Tuple<3> size) : output_size(size) {}
+AdaptiveMaxPool1d::AdaptiveMaxPool1d(Tuple<1> size) : output_size(size) {}
+AdaptiveMaxPool2d::AdaptiveMaxPool2d(Tuple<2> size) : output_size(size) {}
+AdaptiveMaxPool3d::AdaptiveMaxPool3d(Tuple<3> size) : output_size(size) {}
+PixelShuffle::PixelShuffle(int64_t factor) : upscale_factor(factor) {}
+PixelUnshuffle::PixelUnshuffle(int64_t factor) : downscale_factor(factor) {}
+ChannelShuffle::ChannelShuffle(int64_t n) : groups(n) {}
+Upsample::Upsample(const Options& o) : options(o) {}
+Pad::Pad(const Shape& p, const Options& o) : pads(p), options(o) {}
+
 std::string Pad::extra_repr() const { return to_string(pads); }
 
 std::string Upsample::extra_repr() const {

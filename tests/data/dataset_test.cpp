@@ -151,3 +151,21 @@ TEST_CASE("a random split is disjoint, complete and repeatable") {
   CHECK_THROWS_AS(random_split(d, {5, -1}), ValueError);
   CHECK_THROWS_AS(Subset(d, {4}), IndexError);
 }
+
+TEST_CASE("datasets one after the other, and side by side") {
+  Generator rng(1);
+  const ConcatDataset both(small(), small());
+  CHECK(both.size() == 6);
+  CHECK(both.get(2, rng)[1].item<int64_t>() == 7);
+  CHECK(both.get(3, rng)[1].item<int64_t>() == 5);
+  CHECK(both.all()[0].sizes() == Shape{6, 2});
+  CHECK_THROWS_AS(both.get(6, rng), IndexError);
+  const StackDataset side(small(), TensorDataset({from_data<float>({7, 8, 9}, {3})}));
+  const Sample sample = side.get(1, rng);
+  REQUIRE(sample.tensors.size() == 3);
+  CHECK(sample[2].item<float>() == 8);
+  CHECK_THROWS_WITH_AS(StackDataset(small(), both), doctest::Contains("[stack_dataset] the datasets have 3 and 6"),
+                       ValueError);
+  CHECK_THROWS_WITH_AS(ConcatDataset(std::vector<DatasetPtr>{}), doctest::Contains("[concat_dataset] no datasets"),
+                       ValueError);
+}

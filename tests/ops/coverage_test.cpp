@@ -13,12 +13,13 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
-#include <iostream>
 #include <map>
 #include <mutex>
 #include <regex>
 #include <set>
+#include <sstream>
 
 using namespace levin;
 using namespace levin::test;
@@ -179,20 +180,71 @@ TEST_CASE("every recorded operation is in the graph of some case") {
     CHECK_MESSAGE(coverage().operations.count(name) == 1, name, " has no gradient check");
 }
 
-TEST_CASE("the table of what is supported") {
-  const bool print = std::getenv("LEVIN_SUPPORT_TABLE") != nullptr;
-  std::map<std::string, std::string> rows;
-  for (const OpCase& c : all_cases()) {
-    std::string row;
-    for (int t = 0; t < kDTypeCount; ++t) {
-      const bool has = std::find(c.dtypes.begin(), c.dtypes.end(), static_cast<DType>(t)) != c.dtypes.end();
-      row += has ? " x |" : "   |";
-    }
-    const char* gradient = !c.differentiable ? "-" : c.twice ? "twice" : "once";
-    rows[c.name] = fmt::format("| {} |{} {} |", c.name, row, gradient);
+namespace {
+
+/// The functions that the headers of operations declare.
+std::set<std::string> declared_operations() {
+  static const std::regex declaration(R"rx(^(?:inline )?(?:const Tensor&|[A-Za-z:<>]+) (\w+)\()rx");
+  std::set<std::string> names;
+  for (const auto& file : std::filesystem::directory_iterator(source_dir() / "autograd/include/levin/autograd/ops")) {
+    std::istringstream lines(io::read_text(file.path()));
+    for (std::string line; std::getline(lines, line);)
+      if (std::smatch m; std::regex_search(line, m, declaration) && m[1] != "operator") names.insert(m[1]);
   }
-  CHECK(!rows.empty());
-  if (!print) return;
-  std::cout << "| operation | f64 | f32 | f16 | bf16 | i64 | i32 | i16 | i8 | u8 | bool | gradient |\n";
-  for (const auto& entry : rows) std::cout << entry.second << '\n';
+  return names;
+}
+
+/// The words of a case: its name and the calls of its samples, in C++ and in PyTorch.
+std::set<std::string> words_of(const OpCase& c) {
+  static const std::regex word("[a-z]\\w*");
+  std::string text = c.name + " " + c.torch;
+  for (const Sample& s : c.samples) text += " " + s.code + " " + s.torch + " " + s.label;
+  return {std::sregex_token_iterator(text.begin(), text.end(), word), std::sregex_token_iterator()};
+}
+
+/// Returns docs/support.md.
+std::string support_page() {
+  std::string page =
+      "# Operations\n\nMade by `LEVIN_SUPPORT_TABLE=1 levin_ops_tests -tc=\"*docs/support.md*\"` from the cases of "
+      "[tests/cases](../tests/cases), which\nrun on the CPU and, in the emulator, on CUDA. The types are those in "
+      "which "
+      "the results are compared with a reference in\ndouble precision or with PyTorch's; a composition (marked by c) "
+      "also takes those of its parts. Gradients are compared\nwith finite differences, once or twice.\n\n"
+      "| operation | f64 | f32 | f16 | bf16 | i64 | i32 | i16 | i8 | u8 | bool | CPU | CUDA | backward | double |\n"
+      "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+  struct Row {
+    std::set<DType> types;
+    bool once = false, twice = false, composed = true;
+  };
+  std::map<std::string, Row> rows;
+  const std::set<std::string> operations = declared_operations();
+  const std::vector<OpCase> cases = all_cases();
+  std::set<std::string> own;  // operations with a case of their name, which others do not speak for
+  for (const OpCase& c : cases) own.insert(c.name);
+  for (const OpCase& c : cases)
+    for (const std::string& word : words_of(c)) {
+      if (!operations.contains(word) || (own.contains(word) && word != c.name)) continue;
+      Row& row = rows[word];
+      row.types.insert(c.dtypes.begin(), c.dtypes.end());
+      row.once = row.once || (c.differentiable && !c.zero_gradient);
+      row.twice = row.twice || (c.differentiable && c.twice && !c.zero_gradient);
+      row.composed = row.composed && !c.reference;
+    }
+  for (const auto& [name, row] : rows) {
+    page += fmt::format("| {}{} |", name, row.composed ? " c" : "");
+    for (int t = 0; t < kDTypeCount; ++t) page += row.types.contains(static_cast<DType>(t)) ? " x |" : "   |";
+    page += fmt::format(" x | x | {} | {} |\n", row.once ? "x" : " ", row.twice ? "x" : " ");
+  }
+  return page + fmt::format("\n{} operations.\n", rows.size());
+}
+
+}  // namespace
+
+TEST_CASE("docs/support.md is the table of the cases") {
+  const std::string page = support_page();
+  const auto path = source_dir() / "docs/support.md";
+  if (std::getenv("LEVIN_SUPPORT_TABLE")) io::write_file(path, page);
+  CHECK_MESSAGE(io::read_text(path) == page,
+                "make it anew: LEVIN_SUPPORT_TABLE=1 levin_ops_tests -tc=\"*docs/support.md*\"");
+  CHECK(std::ranges::count(page, '\n') > 230);
 }

@@ -1,9 +1,12 @@
 #include "support/comparison.h"
+#include "support/stored_values.h"
+#include "support/tolerance.h"
 
 #include <levin/autograd/ops.h>
 #include <levin/optim/optim.h>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <cmath>
 
@@ -97,4 +100,58 @@ TEST_CASE("composed optimizers refuse what they cannot do") {
   CHECK_THROWS_WITH_AS(
       (optim::LAMB(std::vector<optim::ParamGroup>{{.params = optim::named({w}), .settings = {{"capturable", 1}}}})),
       doctest::Contains("[LAMB] its steps cannot be captured"), ValueError);
+}
+
+namespace {
+
+/// The problem of make_values.py.
+struct Waves {
+  std::vector<Tensor> params = {test::formula(7, 1).to(kFloat64).requires_grad_(),
+                                test::formula(20, 2).to(kFloat64).requires_grad_()};
+  int evaluations = 0;
+
+  void step(optim::LBFGS& lbfgs) {
+    lbfgs.step([&] {
+      ++evaluations;
+      lbfgs.zero_grad();
+      const Tensor loss =
+          square(params[0]).sum() + sin(params[0] * 3).sum() + square(params[1]).sum() * 2 + sin(params[1] * 3).sum();
+      loss.backward();
+      return loss;
+    });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("steps of LBFGS match PyTorch's, and go on after a checkpoint as if they had not stopped") {
+  const test::StoredValues stored = test::read_stored_values("optimizers.txt");
+  const std::vector<std::pair<std::string, optim::LBFGSOptions>> runs = {
+      {"lbfgs", {.lr = 0.5, .max_iter = 4}}, {"lbfgs_short", {.max_eval = 3, .history_size = 2}}};
+  for (const auto& [name, options] : runs) {
+    Waves waves;
+    auto lbfgs = std::make_unique<optim::LBFGS>(waves.params, options);
+    for (int step = 0; step < 5; ++step) {
+      waves.step(*lbfgs);
+      for (std::size_t i = 0; i < 2; ++i) {
+        const Tensor& expected = stored.at(fmt::format("{}/step{}/param{}", name, step, i));
+        CHECK_MESSAGE(test::compare(waves.params[i].detach(), expected, {.ulps = 64, .scale = 16}, 64).empty(), name,
+                      " step ", step);
+      }
+      if (step != 2) continue;
+      const StateDict state = lbfgs->state_dict();
+      lbfgs = std::make_unique<optim::LBFGS>(waves.params, options);
+      lbfgs->load_state_dict(state);
+    }
+  }
+}
+
+TEST_CASE("LBFGS needs a closure and one group") {
+  const Tensor w = ones({2}).requires_grad_();
+  optim::LBFGS lbfgs({w});
+  w.set_grad(ones({2}));
+  CHECK_THROWS_WITH_AS(lbfgs.step(), doctest::Contains("[LBFGS] a step calls its closure several times"), StateError);
+  CHECK_THROWS_WITH_AS(lbfgs.add_param_group({.params = optim::named({ones({2}).requires_grad_()})}),
+                       doctest::Contains("[LBFGS] its parameters are one group"), ValueError);
+  CHECK_THROWS_WITH_AS((optim::LBFGS({w}, {.max_iter = 0})), doctest::Contains("[LBFGS] max_iter is 0"), ValueError);
 }

@@ -183,6 +183,20 @@ def optimizers():
                         write_line(out, f"{name}/step{step}/param{i}", p)
             if "ax" in optimizer.state[params[1]]:
                 write_line(out, f"{name}/ax", optimizer.state[params[1]]["ax"])
+        for name, arguments in (("lbfgs", dict(lr=0.5, max_iter=4)), ("lbfgs_short", dict(history_size=2, max_eval=3))):
+            params = [nn.Parameter(formula(n, salt).double()) for salt, n in ((1, 7), (2, 20))]
+            optimizer = torch.optim.LBFGS(params, **arguments)
+
+            def closure():
+                optimizer.zero_grad()
+                loss = sum((p**2).sum() * (i + 1) + torch.sin(3 * p).sum() for i, p in enumerate(params))
+                loss.backward()
+                return loss
+
+            for step in range(5):
+                optimizer.step(closure)
+                for i, p in enumerate(params):
+                    write_line(out, f"{name}/step{step}/param{i}", p)
     torch.set_default_dtype(torch.float32)
 
 

@@ -1,7 +1,7 @@
 # `#include <levin/levin.h>` stays cheap. Compile time depends on the machine and its load, but the memory that GCC 12
 # reports does not, so the test limits that; other compilers pass.
 . tests/scripts/lib.sh
-limit=290  # MB; 280 take 1.3 s on the machine of docs/building.md, where 1.5 s are the goal; 125 are standard headers
+limit=300  # MB; 294 take 1.06 times as long as the 280 of before, and 1.5 s are the goal; 125 are standard headers
 
 version=$(g++ -dumpversion)
 if [ "${version%%.*}" != 12 ]; then

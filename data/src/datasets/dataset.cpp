@@ -104,6 +104,33 @@ Batch Subset::get_batch(std::span<const int64_t> indices, const Generator& epoch
   return dataset_->get_batch(inner, epoch_rng);
 }
 
+ConcatDataset::ConcatDataset(std::vector<DatasetPtr> datasets) : datasets_(std::move(datasets)) {
+  if (datasets_.empty()) throw ValueError("[concat_dataset] no datasets were given; give at least one.");
+  for (const DatasetPtr& d : datasets_) ends_.push_back((ends_.empty() ? 0 : ends_.back()) + d->size());
+}
+
+Sample ConcatDataset::get(int64_t index, Generator& rng) const {
+  detail::check_index(index, size());
+  const auto which = static_cast<std::size_t>(std::ranges::upper_bound(ends_, index) - ends_.begin());
+  return datasets_[which]->get(index - (which == 0 ? 0 : ends_[which - 1]), rng);
+}
+
+StackDataset::StackDataset(std::vector<DatasetPtr> datasets) : datasets_(std::move(datasets)) {
+  if (datasets_.empty()) throw ValueError("[stack_dataset] no datasets were given; give at least one.");
+  for (const DatasetPtr& d : datasets_)
+    if (d->size() != datasets_[0]->size())
+      throw ValueError(fmt::format("[stack_dataset] the datasets have {} and {} samples; they need the same number.",
+                                   datasets_[0]->size(), d->size()));
+}
+
+Sample StackDataset::get(int64_t index, Generator& rng) const {
+  detail::check_index(index, size());
+  Sample whole;
+  for (const DatasetPtr& d : datasets_)
+    for (Tensor& t : d->get(index, rng).tensors) whole.tensors.push_back(std::move(t));
+  return whole;
+}
+
 Sample TransformedDataset::get(int64_t index, Generator& rng) const {
   Sample sample = dataset_->get(index, rng);
   sample[0] = transform_(sample[0], rng);

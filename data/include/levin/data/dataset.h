@@ -68,6 +68,37 @@ class Subset final : public Dataset {
   std::vector<int64_t> indices_;
 };
 
+/// The samples of several datasets, one dataset after the other.
+class ConcatDataset final : public Dataset {
+ public:
+  /// Throws ValueError without datasets.
+  explicit ConcatDataset(std::vector<DatasetPtr> datasets);
+  template <IsDataset... D>
+  requires(sizeof...(D) > 1) explicit ConcatDataset(D&&... datasets)
+      : ConcatDataset(std::vector<DatasetPtr>{share(std::forward<D>(datasets))...}) {}
+  int64_t size() const override { return ends_.back(); }
+  Sample get(int64_t index, Generator& rng) const override;
+
+ private:
+  std::vector<DatasetPtr> datasets_;
+  std::vector<int64_t> ends_;  // where each dataset ends
+};
+
+/// Datasets of the same size side by side: a sample has the tensors of all, in order.
+class StackDataset final : public Dataset {
+ public:
+  /// Throws ValueError without datasets, and when their sizes differ.
+  explicit StackDataset(std::vector<DatasetPtr> datasets);
+  template <IsDataset... D>
+  requires(sizeof...(D) > 1) explicit StackDataset(D&&... datasets)
+      : StackDataset(std::vector<DatasetPtr>{share(std::forward<D>(datasets))...}) {}
+  int64_t size() const override { return datasets_[0]->size(); }
+  Sample get(int64_t index, Generator& rng) const override;
+
+ private:
+  std::vector<DatasetPtr> datasets_;
+};
+
 /// Another dataset with `transform` applied to the first tensor of each sample.
 class TransformedDataset final : public Dataset {
  public:

@@ -13,39 +13,36 @@ std::string arguments_text(std::initializer_list<std::pair<const char*, double>>
 }  // namespace detail
 
 // A layer of no arguments, of one and of two: class, function, and type, name and default of each argument.
-#define LEVIN_ACTIVATION(Class, function)                                \
-  class Class : public Layer<Class> {                                    \
-   public:                                                               \
-    Tensor forward(const Tensor& x) override { return function(x); }     \
+// Constructors are in activation.cpp, since programs that include this header would compile the tables of all classes
+// otherwise.
+#define LEVIN_ACTIVATION(Class, function)                            \
+  class Class : public Layer<Class> {                                \
+   public:                                                           \
+    Tensor forward(const Tensor& x) override { return function(x); } \
   };
-#define LEVIN_ACTIVATION_OF(Class, function, type, name, ...)                                              \
-  class Class : public Layer<Class> {                                                                      \
-   public:                                                                                                 \
-    explicit Class(type name##_ __VA_OPT__(= ) __VA_ARGS__) : name(name##_) {}                              \
-    Tensor forward(const Tensor& x) override { return function(x, name); }                                 \
-    std::string extra_repr() const override {                                                              \
-      return detail::arguments_text({{#name, static_cast<double>(name)}});                                 \
-    }                                                                                                      \
-    template <class F>                                                                                     \
-    auto with_arguments(F construct) const {                                                               \
-      return construct(name);                                                                              \
-    }                                                                                                      \
-    const type name;                                                                                       \
+#define LEVIN_ACTIVATION_OF(Class, function, type, name, ...)                                                        \
+  class Class : public Layer<Class> {                                                                                \
+   public:                                                                                                           \
+    explicit Class(type name##_ __VA_OPT__(=) __VA_ARGS__);                                                          \
+    Tensor forward(const Tensor& x) override { return function(x, name); }                                           \
+    std::string extra_repr() const override { return detail::arguments_text({{#name, static_cast<double>(name)}}); } \
+    template <class F>                                                                                               \
+    auto with_arguments(F construct) const {                                                                         \
+      return construct(name);                                                                                        \
+    }                                                                                                                \
+    const type name;                                                                                                 \
   };
-#define LEVIN_ACTIVATION_OF_TWO(Class, function, first, first_default, second, second_default)             \
-  class Class : public Layer<Class> {                                                                      \
-   public:                                                                                                 \
-    explicit Class(double first##_ first_default, double second##_ second_default)                         \
-        : first(first##_), second(second##_) {}                                                            \
-    Tensor forward(const Tensor& x) override { return function(x, first, second); }                        \
-    std::string extra_repr() const override {                                                              \
-      return detail::arguments_text({{#first, first}, {#second, second}});                                 \
-    }                                                                                                      \
-    template <class F>                                                                                     \
-    auto with_arguments(F construct) const {                                                               \
-      return construct(first, second);                                                                     \
-    }                                                                                                      \
-    const double first, second;                                                                            \
+#define LEVIN_ACTIVATION_OF_TWO(Class, function, first, first_default, second, second_default)                       \
+  class Class : public Layer<Class> {                                                                                \
+   public:                                                                                                           \
+    explicit Class(double first##_ first_default, double second##_ second_default);                                  \
+    Tensor forward(const Tensor& x) override { return function(x, first, second); }                                  \
+    std::string extra_repr() const override { return detail::arguments_text({{#first, first}, {#second, second}}); } \
+    template <class F>                                                                                               \
+    auto with_arguments(F construct) const {                                                                         \
+      return construct(first, second);                                                                               \
+    }                                                                                                                \
+    const double first, second;                                                                                      \
   };
 
 LEVIN_ACTIVATION(ReLU, relu)
@@ -77,7 +74,7 @@ LEVIN_ACTIVATION_OF_TWO(Threshold, levin::threshold, threshold, , value, )
 
 class GELU : public Layer<GELU> {
  public:
-  explicit GELU(Approximate approximate_ = Approximate::none) : approximate(approximate_) {}
+  explicit GELU(Approximate approximate_ = Approximate::none);
   Tensor forward(const Tensor& x) override { return gelu(x, approximate); }
   std::string extra_repr() const override;
   template <class F>
@@ -109,7 +106,7 @@ class PReLU : public Layer<PReLU> {
 /// Draws the slope of negative values in training (Xu et al. 2015).
 class RReLU : public Layer<RReLU> {
  public:
-  explicit RReLU(double lower_ = 1.0 / 8, double upper_ = 1.0 / 3) : lower(lower_), upper(upper_) {}
+  explicit RReLU(double lower_ = 1.0 / 8, double upper_ = 1.0 / 3);
   Tensor forward(const Tensor& x) override { return rrelu(x, lower, upper, is_training()); }
   std::string extra_repr() const override { return detail::arguments_text({{"lower", lower}, {"upper", upper}}); }
   template <class F>

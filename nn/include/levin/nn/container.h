@@ -15,9 +15,8 @@ class Sequential : public Module {
  public:
   Sequential() = default;
   template <class... M>
-    requires(sizeof...(M) > 0 && (std::derived_from<M, Module> && ...) &&
-             !(sizeof...(M) == 1 && (std::same_as<M, Sequential> && ...)))
-  explicit Sequential(M&&... modules) {
+  requires(sizeof...(M) > 0 && (std::derived_from<M, Module> && ...) &&
+           !(sizeof...(M) == 1 && (std::same_as<M, Sequential> && ...))) explicit Sequential(M&&... modules) {
     (push_back(std::move(modules)), ...);
   }
   Sequential(Sequential&&) = default;
@@ -83,6 +82,54 @@ class ModuleList : public Module {
     }
     return copy;
   }
+};
+
+/// Children of one type by name; it has no forward.
+///
+///   nn::ModuleDict<nn::Linear>& heads = add<nn::ModuleDict<nn::Linear>>("heads");
+///   heads.append("classes", 64, 10);
+///   Tensor y = heads["classes"](x);
+template <std::derived_from<Module> M>
+class ModuleDict : public Module {
+ public:
+  ModuleDict() = default;
+  /// Constructs a child from these arguments under this name, which must be new and without dots.
+  template <class... Args>
+  M& append(const std::string& name, Args&&... args) {
+    return add<M>(name, std::forward<Args>(args)...);
+  }
+  std::size_t size() const { return child_count(); }
+  bool contains(const std::string& name) const {
+    for (const auto& [key, child] : named_children())
+      if (key == name) return true;
+    return false;
+  }
+  /// Throws ValueError that lists the existing names.
+  M& operator[](const std::string& name) { return static_cast<M&>(get_submodule(name)); }
+
+  std::unique_ptr<Module> fresh() const override {
+    auto copy = std::make_unique<ModuleDict>();
+    for (const auto& [name, module] : named_children()) {
+      auto child = module->fresh();
+      if (!child) return nullptr;
+      copy->adopt(name, std::move(child));
+    }
+    return copy;
+  }
+};
+
+/// Parameters named "0", "1", ...; it has no forward.
+class ParameterList : public Module {
+ public:
+  ParameterList() = default;
+  explicit ParameterList(const std::vector<Tensor>& values);
+  Parameter& append(const Tensor& value);
+  std::size_t size() const { return places_.size(); }
+  Parameter& operator[](std::size_t i) const;
+  std::unique_ptr<Module> fresh() const override;
+
+ private:
+  std::vector<Parameter*> places_;
 };
 
 }  // namespace levin::nn

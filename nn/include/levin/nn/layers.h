@@ -109,7 +109,7 @@ class Bilinear : public Layer<Bilinear> {
 /// Splits an axis into `sizes`.
 class Unflatten : public Layer<Unflatten> {
  public:
-  Unflatten(int64_t dim_, const Shape& sizes_) : dim(dim_), sizes(sizes_) {}
+  Unflatten(int64_t dim, const Shape& sizes);
   Tensor forward(const Tensor& x) override;
   std::string extra_repr() const override;
   template <class F>

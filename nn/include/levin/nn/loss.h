@@ -12,35 +12,24 @@ class Loss : public Layer<Loss> {
   virtual Tensor forward(const Tensor& input, const Tensor& target) = 0;
 };
 
-namespace detail {
-
-/// Keeps the tensors among a loss's options as buffers, which move with the module.
-template <class O>
-void register_weights(Module& module, const O& options) {
-  if constexpr (requires { options.weight; }) module.register_buffer("weight", options.weight);
-  if constexpr (requires { options.pos_weight; }) module.register_buffer("pos_weight", options.pos_weight);
-}
-
-}  // namespace detail
-
-// A loss of a function's options.
-#define LEVIN_LOSS_OF_OPTIONS(Class, function, OptionsType)                                                           \
-  class Class : public Layer<Class, Loss> {                                                                           \
-   public:                                                                                                            \
-    using Options = OptionsType;                                                                                      \
-    explicit Class(const Options& o = {}) : options(o) { detail::register_weights(*this, o); }                        \
-    Tensor forward(const Tensor& input, const Tensor& target) override { return function(input, target, options); }   \
-    template <class F>                                                                                                \
-    auto with_arguments(F construct) const {                                                                          \
-      return construct(options);                                                                                      \
-    }                                                                                                                 \
-    const Options options;                                                                                            \
+// The constructors of all losses are in loss.cpp. A loss of a function's options:
+#define LEVIN_LOSS_OF_OPTIONS(Class, function, OptionsType)                                                         \
+  class Class : public Layer<Class, Loss> {                                                                         \
+   public:                                                                                                          \
+    using Options = OptionsType;                                                                                    \
+    explicit Class(const Options& o = {});                                                                          \
+    Tensor forward(const Tensor& input, const Tensor& target) override { return function(input, target, options); } \
+    template <class F>                                                                                              \
+    auto with_arguments(F construct) const {                                                                        \
+      return construct(options);                                                                                    \
+    }                                                                                                               \
+    const Options options;                                                                                          \
   };
 // A loss of a reduction alone.
 #define LEVIN_LOSS(Class, function)                                                                                   \
   class Class : public Layer<Class, Loss> {                                                                           \
    public:                                                                                                            \
-    explicit Class(Reduction reduction_ = Reduction::mean) : reduction(reduction_) {}                                 \
+    explicit Class(Reduction reduction_ = Reduction::mean);                                                           \
     Tensor forward(const Tensor& input, const Tensor& target) override { return function(input, target, reduction); } \
     template <class F>                                                                                                \
     auto with_arguments(F construct) const {                                                                          \
@@ -49,36 +38,34 @@ void register_weights(Module& module, const O& options) {
     const Reduction reduction;                                                                                        \
   };
 // A loss of a reduction and a number, in the order of PyTorch's constructor.
-#define LEVIN_LOSS_OF_NUMBER(Class, function, name, value)                                                            \
-  class Class : public Layer<Class, Loss> {                                                                           \
-   public:                                                                                                            \
-    explicit Class(Reduction reduction_ = Reduction::mean, double name##_ = value)                                    \
-        : reduction(reduction_), name(name##_) {}                                                                     \
-    Tensor forward(const Tensor& input, const Tensor& target) override {                                              \
-      return function(input, target, reduction, name);                                                                \
-    }                                                                                                                 \
-    template <class F>                                                                                                \
-    auto with_arguments(F construct) const {                                                                          \
-      return construct(reduction, name);                                                                              \
-    }                                                                                                                 \
-    const Reduction reduction;                                                                                        \
-    const double name;                                                                                                \
+#define LEVIN_LOSS_OF_NUMBER(Class, function, name, value)                          \
+  class Class : public Layer<Class, Loss> {                                         \
+   public:                                                                          \
+    explicit Class(Reduction reduction_ = Reduction::mean, double name##_ = value); \
+    Tensor forward(const Tensor& input, const Tensor& target) override {            \
+      return function(input, target, reduction, name);                              \
+    }                                                                               \
+    template <class F>                                                              \
+    auto with_arguments(F construct) const {                                        \
+      return construct(reduction, name);                                            \
+    }                                                                               \
+    const Reduction reduction;                                                      \
+    const double name;                                                              \
   };
 // A loss of three tensors.
-#define LEVIN_LOSS_OF_THREE(Class, function, first, second, third)                                                    \
-  class Class : public Layer<Class> {                                                                                 \
-   public:                                                                                                            \
-    explicit Class(double margin_ = 0.0, Reduction reduction_ = Reduction::mean)                                      \
-        : margin(margin_), reduction(reduction_) {}                                                                   \
-    Tensor forward(const Tensor& first, const Tensor& second, const Tensor& third) {                                  \
-      return function(first, second, third, margin, reduction);                                                       \
-    }                                                                                                                 \
-    template <class F>                                                                                                \
-    auto with_arguments(F construct) const {                                                                          \
-      return construct(margin, reduction);                                                                            \
-    }                                                                                                                 \
-    const double margin;                                                                                              \
-    const Reduction reduction;                                                                                        \
+#define LEVIN_LOSS_OF_THREE(Class, function, first, second, third)                   \
+  class Class : public Layer<Class> {                                                \
+   public:                                                                           \
+    explicit Class(double margin_ = 0.0, Reduction reduction_ = Reduction::mean);    \
+    Tensor forward(const Tensor& first, const Tensor& second, const Tensor& third) { \
+      return function(first, second, third, margin, reduction);                      \
+    }                                                                                \
+    template <class F>                                                               \
+    auto with_arguments(F construct) const {                                         \
+      return construct(margin, reduction);                                           \
+    }                                                                                \
+    const double margin;                                                             \
+    const Reduction reduction;                                                       \
   };
 
 LEVIN_LOSS_OF_OPTIONS(CrossEntropyLoss, cross_entropy, CrossEntropyOptions)
@@ -106,7 +93,7 @@ struct BCELossOptions {
 class BCELoss : public Layer<BCELoss, Loss> {
  public:
   using Options = BCELossOptions;
-  explicit BCELoss(const Options& o = {}) : options(o) { detail::register_weights(*this, o); }
+  explicit BCELoss(const Options& o = {});
   Tensor forward(const Tensor& input, const Tensor& target) override {
     return binary_cross_entropy(input, target, options.weight, options.reduction);
   }
@@ -121,7 +108,7 @@ class BCELoss : public Layer<BCELoss, Loss> {
 class MultiLabelSoftMarginLoss : public Layer<MultiLabelSoftMarginLoss, Loss> {
  public:
   using Options = BCELossOptions;
-  explicit MultiLabelSoftMarginLoss(const Options& o = {}) : options(o) { detail::register_weights(*this, o); }
+  explicit MultiLabelSoftMarginLoss(const Options& o = {});
   Tensor forward(const Tensor& input, const Tensor& target) override {
     return multilabel_soft_margin_loss(input, target, options.weight, options.reduction);
   }
@@ -135,8 +122,7 @@ class MultiLabelSoftMarginLoss : public Layer<MultiLabelSoftMarginLoss, Loss> {
 
 class HingeEmbeddingLoss : public Layer<HingeEmbeddingLoss, Loss> {
  public:
-  explicit HingeEmbeddingLoss(double margin_ = 1.0, Reduction reduction_ = Reduction::mean)
-      : margin(margin_), reduction(reduction_) {}
+  explicit HingeEmbeddingLoss(double margin_ = 1.0, Reduction reduction_ = Reduction::mean);
   Tensor forward(const Tensor& input, const Tensor& target) override {
     return hinge_embedding_loss(input, target, margin, reduction);
   }
@@ -152,7 +138,7 @@ class HingeEmbeddingLoss : public Layer<HingeEmbeddingLoss, Loss> {
 class GaussianNLLLoss : public Layer<GaussianNLLLoss> {
  public:
   using Options = GaussianNllOptions;
-  explicit GaussianNLLLoss(const Options& o = {}) : options(o) {}
+  explicit GaussianNLLLoss(const Options& o = {});
   Tensor forward(const Tensor& input, const Tensor& target, const Tensor& var) {
     return gaussian_nll_loss(input, target, var, options);
   }
@@ -167,7 +153,7 @@ class GaussianNLLLoss : public Layer<GaussianNLLLoss> {
 class TripletMarginLoss : public Layer<TripletMarginLoss> {
  public:
   using Options = TripletMarginOptions;
-  explicit TripletMarginLoss(const Options& o = {}) : options(o) {}
+  explicit TripletMarginLoss(const Options& o = {});
   Tensor forward(const Tensor& anchor, const Tensor& positive, const Tensor& negative) {
     return triplet_margin_loss(anchor, positive, negative, options);
   }
@@ -182,7 +168,7 @@ class TripletMarginLoss : public Layer<TripletMarginLoss> {
 class CTCLoss : public Layer<CTCLoss> {
  public:
   using Options = CtcOptions;
-  explicit CTCLoss(const Options& o = {}) : options(o) {}
+  explicit CTCLoss(const Options& o = {});
   Tensor forward(const Tensor& log_probabilities, const Tensor& targets, const std::vector<int64_t>& input_lengths,
                  const std::vector<int64_t>& target_lengths) {
     return ctc_loss(log_probabilities, targets, input_lengths, target_lengths, options);
@@ -202,7 +188,7 @@ struct CosineSimilarityOptions {
 class CosineSimilarity : public Layer<CosineSimilarity> {
  public:
   using Options = CosineSimilarityOptions;
-  explicit CosineSimilarity(const Options& o = {}) : options(o) {}
+  explicit CosineSimilarity(const Options& o = {});
   Tensor forward(const Tensor& x1, const Tensor& x2) { return cosine_similarity(x1, x2, options.dim, options.eps); }
   template <class F>
   auto with_arguments(F construct) const {
@@ -220,7 +206,7 @@ struct PairwiseDistanceOptions {
 class PairwiseDistance : public Layer<PairwiseDistance> {
  public:
   using Options = PairwiseDistanceOptions;
-  explicit PairwiseDistance(const Options& o = {}) : options(o) {}
+  explicit PairwiseDistance(const Options& o = {});
   Tensor forward(const Tensor& x1, const Tensor& x2) {
     return pairwise_distance(x1, x2, options.p, options.eps, options.keepdim);
   }

@@ -75,7 +75,7 @@ class LayerNorm : public Layer<LayerNorm> {
  public:
   using Options = LayerNormOptions;
   explicit LayerNorm(const Shape& normalized_shape, const Options& options = {});
-  explicit LayerNorm(int64_t features, const Options& o = {}) : LayerNorm(Shape{features}, o) {}
+  explicit LayerNorm(int64_t features, const Options& options = {});
   Tensor forward(const Tensor& x) override;
   bool is_normalization() const override { return true; }
   std::string extra_repr() const override;
@@ -98,7 +98,7 @@ class RMSNorm : public Layer<RMSNorm> {
  public:
   using Options = RMSNormOptions;
   explicit RMSNorm(const Shape& normalized_shape, const Options& options = {});
-  explicit RMSNorm(int64_t features, const Options& o = {}) : RMSNorm(Shape{features}, o) {}
+  explicit RMSNorm(int64_t features, const Options& options = {});
   Tensor forward(const Tensor& x) override;
   bool is_normalization() const override { return true; }
   std::string extra_repr() const override;
@@ -161,11 +161,11 @@ class InstanceNorm : public Layer<InstanceNorm> {
   int spatial_;
 };
 
-#define LEVIN_INSTANCE_NORM(Class, spatial)                                                  \
-  class Class : public Layer<Class, InstanceNorm> {                                          \
-   public:                                                                                   \
-    explicit Class(int64_t features, const Options& o = {}) : Layer(features, o, spatial) {} \
-    Tensor forward(const Tensor& x) override { return InstanceNorm::forward(x); }            \
+#define LEVIN_INSTANCE_NORM(Class, spatial)                                       \
+  class Class : public Layer<Class, InstanceNorm> {                               \
+   public:                                                                        \
+    explicit Class(int64_t features, const Options& o = {});                      \
+    Tensor forward(const Tensor& x) override { return InstanceNorm::forward(x); } \
   };
 LEVIN_INSTANCE_NORM(InstanceNorm1d, 1)
 LEVIN_INSTANCE_NORM(InstanceNorm2d, 2)

@@ -39,19 +39,19 @@ class AvgPool2d : public Layer<AvgPool2d> {
 };
 
 // Pools over lines and volumes: class, function, options and number of axes.
-#define LEVIN_POOL(Class, function, N)                                                          \
-  class Class : public Layer<Class> {                                                           \
-   public:                                                                                      \
-    using Options = levin::Class##Options;                                                      \
-    explicit Class(Tuple<N> kernel, const Options& o = {}) : kernel_size(kernel), options(o) {} \
-    Tensor forward(const Tensor& x) override { return function(x, kernel_size, options); }      \
-    std::string extra_repr() const override;                                                    \
-    template <class F>                                                                          \
-    auto with_arguments(F construct) const {                                                    \
-      return construct(kernel_size, options);                                                   \
-    }                                                                                           \
-    const Tuple<N> kernel_size;                                                                 \
-    const Options options;                                                                      \
+#define LEVIN_POOL(Class, function, N)                                                     \
+  class Class : public Layer<Class> {                                                      \
+   public:                                                                                 \
+    using Options = levin::Class##Options;                                                 \
+    explicit Class(Tuple<N> kernel, const Options& o = {});                                \
+    Tensor forward(const Tensor& x) override { return function(x, kernel_size, options); } \
+    std::string extra_repr() const override;                                               \
+    template <class F>                                                                     \
+    auto with_arguments(F construct) const {                                               \
+      return construct(kernel_size, options);                                              \
+    }                                                                                      \
+    const Tuple<N> kernel_size;                                                            \
+    const Options options;                                                                 \
   };
 LEVIN_POOL(MaxPool1d, max_pool1d, 1)
 LEVIN_POOL(MaxPool3d, max_pool3d, 3)
@@ -63,7 +63,7 @@ LEVIN_POOL(AvgPool3d, avg_pool3d, 3)
 #define LEVIN_ADAPTIVE_POOL(Class, function, N)                                   \
   class Class : public Layer<Class> {                                             \
    public:                                                                        \
-    explicit Class(Tuple<N> size) : output_size(size) {}                          \
+    explicit Class(Tuple<N> size);                                                \
     Tensor forward(const Tensor& x) override { return function(x, output_size); } \
     std::string extra_repr() const override;                                      \
     template <class F>                                                            \
@@ -89,7 +89,7 @@ struct PadOptions {
 class Pad : public Layer<Pad> {
  public:
   using Options = PadOptions;
-  explicit Pad(const Shape& pads_, const Options& o = {}) : pads(pads_), options(o) {}
+  explicit Pad(const Shape& pads_, const Options& o = {});
   Tensor forward(const Tensor& x) override { return pad(x, pads, options.mode, options.value); }
   std::string extra_repr() const override;
   template <class F>
@@ -105,7 +105,7 @@ class Pad : public Layer<Pad> {
 class Upsample : public Layer<Upsample> {
  public:
   using Options = InterpolateOptions;
-  explicit Upsample(const Options& o) : options(o) {}
+  explicit Upsample(const Options& o);
   Tensor forward(const Tensor& x) override { return interpolate(x, options); }
   std::string extra_repr() const override;
   template <class F>
@@ -120,7 +120,7 @@ class Upsample : public Layer<Upsample> {
 #define LEVIN_NUMBER_LAYER(Class, function, name)                                        \
   class Class : public Layer<Class> {                                                    \
    public:                                                                               \
-    explicit Class(int64_t name##_) : name(name##_) {}                                   \
+    explicit Class(int64_t name##_);                                                     \
     Tensor forward(const Tensor& x) override { return function(x, name); }               \
     std::string extra_repr() const override { return #name "=" + std::to_string(name); } \
     template <class F>                                                                   \

@@ -12,6 +12,7 @@
 #include <levin/optim/fused_optimizer.h>
 #include <levin/optim/grad_scaler.h>
 #include <levin/optim/lamb.h>
+#include <levin/optim/lbfgs.h>
 #include <levin/optim/lion.h>
 #include <levin/optim/muon.h>
 #include <levin/optim/nadam.h>

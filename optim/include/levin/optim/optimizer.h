@@ -55,7 +55,7 @@ class Optimizer {
   /// any other number of elements.
   void step_unless(const Tensor& found_inf);
   /// Calls `closure` with gradients enabled to compute the loss and its gradients, then steps; returns the loss.
-  Tensor step(const Closure& closure);
+  virtual Tensor step(const Closure& closure);
   /// Removes the gradients, or fills them with zeros.
   void zero_grad(bool set_to_none = true);
 

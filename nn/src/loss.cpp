@@ -1,0 +1,42 @@
+#include <levin/nn/loss.h>
+
+namespace levin::nn {
+
+namespace {
+
+/// Keeps the tensors among a loss's options as buffers, which move with the module.
+template <class O>
+void register_weights(Module& module, const O& options) {
+  if constexpr (requires { options.weight; }) module.register_buffer("weight", options.weight);
+  if constexpr (requires { options.pos_weight; }) module.register_buffer("pos_weight", options.pos_weight);
+}
+
+}  // namespace
+
+#define LEVIN_CONSTRUCTOR(Class) \
+  Class::Class(const Options& o) : options(o) { register_weights(*this, o); }
+LEVIN_CONSTRUCTOR(CrossEntropyLoss)
+LEVIN_CONSTRUCTOR(NLLLoss)
+LEVIN_CONSTRUCTOR(BCEWithLogitsLoss)
+LEVIN_CONSTRUCTOR(KLDivLoss)
+LEVIN_CONSTRUCTOR(PoissonNLLLoss)
+LEVIN_CONSTRUCTOR(MultiMarginLoss)
+LEVIN_CONSTRUCTOR(BCELoss)
+LEVIN_CONSTRUCTOR(MultiLabelSoftMarginLoss)
+LEVIN_CONSTRUCTOR(GaussianNLLLoss)
+LEVIN_CONSTRUCTOR(TripletMarginLoss)
+LEVIN_CONSTRUCTOR(CTCLoss)
+LEVIN_CONSTRUCTOR(CosineSimilarity)
+LEVIN_CONSTRUCTOR(PairwiseDistance)
+#undef LEVIN_CONSTRUCTOR
+
+MSELoss::MSELoss(Reduction r) : reduction(r) {}
+L1Loss::L1Loss(Reduction r) : reduction(r) {}
+SoftMarginLoss::SoftMarginLoss(Reduction r) : reduction(r) {}
+SmoothL1Loss::SmoothL1Loss(Reduction r, double b) : reduction(r), beta(b) {}
+HuberLoss::HuberLoss(Reduction r, double d) : reduction(r), delta(d) {}
+MarginRankingLoss::MarginRankingLoss(double m, Reduction r) : margin(m), reduction(r) {}
+CosineEmbeddingLoss::CosineEmbeddingLoss(double m, Reduction r) : margin(m), reduction(r) {}
+HingeEmbeddingLoss::HingeEmbeddingLoss(double m, Reduction r) : margin(m), reduction(r) {}
+
+}  // namespace levin::nn

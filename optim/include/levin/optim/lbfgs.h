@@ -1,0 +1,51 @@
+#pragma once
+
+#include <levin/optim/fused_optimizer.h>
+
+namespace levin::optim {
+
+struct LBFGSOptions {
+  double lr = 1.0;
+  int64_t max_iter = 20;              ///< iterations of one step
+  std::optional<int64_t> max_eval{};  ///< calls of the closure in one step; default: 1.25 max_iter
+  double tolerance_grad = 1e-7;       ///< ends a step when no gradient is larger
+  double tolerance_change = 1e-9;     ///< ends a step when parameters or the loss change less
+  int64_t history_size = 100;
+};
+
+/// The limited-memory method of Broyden, Fletcher, Goldfarb and Shanno (Liu & Nocedal 1989), with the fixed rate `lr`
+/// as step length. A step calls its closure several times, so it needs one:
+///
+///   lbfgs.step([&] {
+///     lbfgs.zero_grad();
+///     Tensor loss = mse_loss(net(x), y);
+///     loss.backward();
+///     return loss;
+///   });
+///
+/// All parameters are one group. step() without a closure throws StateError.
+class LBFGS : public Optimizer {
+ public:
+  using Options = LBFGSOptions;
+  using Optimizer::step;
+  explicit LBFGS(std::vector<Parameter> params, const Options& options = {});
+  explicit LBFGS(const std::vector<Tensor>& params, const Options& o = {}) : LBFGS(named(params), o) {}
+  /// Returns the loss before the step.
+  Tensor step(const Closure& closure) override;
+
+ protected:
+  void step_group(const ParamGroup& group, const std::vector<const Parameter*>& params) override;
+  void check(const Settings& settings) const override;
+
+ private:
+  struct Curvature;
+
+  Tensor flat_gradient() const;
+  void move_parameters(const Tensor& by, double rate) const;
+  Tensor flat_slot(std::size_t slot);
+  void set_flat_slot(std::size_t slot, const Tensor& values);
+  Curvature read_curvature();
+  void write_curvature(const Curvature& curvature);
+};
+
+}  // namespace levin::optim

@@ -1,0 +1,83 @@
+#include <levin/autograd/ops.h>
+#include <levin/nn/nn.h>
+
+#include <doctest/doctest.h>
+
+using namespace levin;
+
+namespace {
+
+struct Heads : nn::Module {
+  nn::ModuleDict<nn::Linear>& heads = add<nn::ModuleDict<nn::Linear>>("heads");
+  nn::ParameterList& scales = add<nn::ParameterList>("scales");
+
+  Heads() {
+    heads.append("classes", 3, 4);
+    heads.append("boxes", 3, 2);
+    scales.append(ones({2}));
+    scales.append(zeros({3}));
+  }
+  Tensor forward(const Tensor& x) override { return heads["boxes"](x) * scales[0]; }
+};
+
+}  // namespace
+
+TEST_CASE("ModuleDict and ParameterList name their members as PyTorch does, and are cloned") {
+  Heads net;
+  std::vector<std::string> names;
+  for (const auto& [name, p] : net.named_parameters()) names.push_back(name);
+  CHECK(names == std::vector<std::string>{"heads.classes.weight", "heads.classes.bias", "heads.boxes.weight",
+                                          "heads.boxes.bias", "scales.0", "scales.1"});
+  CHECK(net.heads.size() == 2);
+  CHECK(net.heads.contains("boxes"));
+  CHECK_FALSE(net.heads.contains("masks"));
+  CHECK_THROWS_WITH_AS(net.heads["masks"], doctest::Contains("classes"), ValueError);
+  CHECK_THROWS_WITH_AS(net.scales[2], doctest::Contains("[ParameterList] index 2 is outside of 2 parameters"),
+                       IndexError);
+  const Tensor x = randn({2, 3});
+  Heads copy = nn::clone(net);
+  CHECK(equal(copy(x), net(x)));
+  CHECK_FALSE(copy.scales[0].shares_storage(net.scales[0]));
+  net(x).sum().backward();
+  CHECK(net.scales[0].grad().defined());
+}
+
+TEST_CASE("layers of two words do in a Sequential what their functions do") {
+  nn::Sequential net(nn::Conv1d(2, 4, 3, {.padding = 1}), nn::GroupNorm(2, 4), nn::SiLU(), nn::MaxPool1d(2),
+                     nn::FeatureDropout(0.5), nn::AdaptiveAvgPool1d(3), nn::Flatten(), nn::Linear(12, 6),
+                     nn::Unflatten(1, {2, 3}), nn::Softmax(-1));
+  net.eval();
+  const Tensor y = net(randn({5, 2, 8}));
+  CHECK(y.sizes() == Shape{5, 2, 3});
+  CHECK(allclose(y.sum(-1), ones({5, 2})));
+  const auto copy = nn::clone(net);
+  CHECK(copy.size() == net.size());
+}
+
+TEST_CASE("printed layers name their arguments as PyTorch does") {
+  CHECK(nn::Conv1d(2, 4, 3, {.padding = 1}).extra_repr() == "2, 4, kernel_size=(3,), stride=(1,), padding=(1,)");
+  CHECK(nn::GroupNorm(2, 4).extra_repr() == "2, 4, eps=1e-05, affine=True");
+  CHECK(nn::MaxPool3d(2).extra_repr() == "kernel_size=2, stride=2, padding=0");
+  CHECK(nn::AdaptiveAvgPool2d({2, 3}).extra_repr() == "output_size=(2, 3)");
+  CHECK(nn::LSTM(3, 4, {.num_layers = 2, .bidirectional = true}).extra_repr() ==
+        "3, 4, num_layers=2, bidirectional=True");
+  CHECK(nn::Hardtanh().extra_repr() == "min_val=-1, max_val=1");
+  CHECK(nn::Upsample({.scale_factor = {2}, .mode = ResizeMode::linear}).extra_repr() == "scale_factor=2, mode=linear");
+  CHECK(nn::EmbeddingBag(5, 3).extra_repr() == "5, 3, mode=mean");
+  CHECK(nn::Bilinear(1, 2, 3).extra_repr() == "in1_features=1, in2_features=2, out_features=3, bias=True");
+}
+
+TEST_CASE("losses of three tensors and others as modules equal their functions") {
+  const Tensor a = randn({4, 3}), b = randn({4, 3}), c = randn({4, 3}), sign = tensor({1.0, -1.0, 1.0, -1.0});
+  CHECK(equal(nn::TripletMarginLoss({.margin = 0.5})(a, b, c), triplet_margin_loss(a, b, c, {.margin = 0.5})));
+  CHECK(equal(nn::CosineEmbeddingLoss(0.2)(a, b, sign), cosine_embedding_loss(a, b, sign, 0.2)));
+  CHECK(equal(nn::HuberLoss(Reduction::sum, 0.3)(a, b), huber_loss(a, b, Reduction::sum, 0.3)));
+  CHECK(equal(nn::GaussianNLLLoss()(a, b, exp(c)), gaussian_nll_loss(a, b, exp(c))));
+  CHECK(equal(nn::BCELoss({.weight = ones({3}) * 2})(sigmoid(a), sigmoid(b)),
+              binary_cross_entropy(sigmoid(a), sigmoid(b), ones({3}) * 2)));
+  CHECK(equal(nn::CosineSimilarity({.dim = 0})(a, b), cosine_similarity(a, b, 0)));
+  CHECK(equal(nn::PairwiseDistance({.p = 1})(a, b), pairwise_distance(a, b, 1)));
+  nn::CTCLoss ctc({.blank = 2});
+  const Tensor x = log_softmax(randn({5, 1, 3}), 2), targets = tensor<int64_t>({0, 1}).reshape({1, 2});
+  CHECK(equal(ctc(x, targets, {5}, {2}), ctc_loss(x, targets, {5}, {2}, {.blank = 2})));
+}
