@@ -19,6 +19,7 @@ class Reducer {
       better = false;
       for (const std::size_t length : {64, 16, 8, 4, 2, 1}) better |= blocks(length);
       better |= numbers();
+      if (!better) better = parts();
     }
     return best_;
   }
@@ -67,6 +68,22 @@ class Reducer {
         }
       }
     return better;
+  }
+
+  /// Counts one of the first choices down, which may be a number of parts, and removes a block for the part that is
+  /// gone.
+  bool parts() {
+    constexpr std::size_t kCounts = 4, kLongest = 8;
+    for (std::size_t count = 0; count < kCounts && count < best_.size(); ++count)
+      for (std::size_t length = 1; best_[count] > 0 && length <= kLongest; ++length)
+        for (std::size_t at = count + 1; at + length <= best_.size() && attempts_ > 0; ++at) {
+          Choices fewer = best_;
+          --fewer[count];
+          const auto begin = fewer.begin() + static_cast<std::ptrdiff_t>(at);
+          fewer.erase(begin, begin + static_cast<std::ptrdiff_t>(length));
+          if (accept(std::move(fewer))) return true;
+        }
+    return false;
   }
 
   Choices best_;

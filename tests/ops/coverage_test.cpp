@@ -205,11 +205,10 @@ std::set<std::string> words_of(const OpCase& c) {
 /// Returns docs/support.md.
 std::string support_page() {
   std::string page =
-      "# Operations\n\nMade by `LEVIN_SUPPORT_TABLE=1 levin_ops_tests -tc=\"*docs/support.md*\"` from the cases of "
-      "[tests/cases](../tests/cases), which\nrun on the CPU and, in the emulator, on CUDA. The types are those in "
-      "which "
-      "the results are compared with a reference in\ndouble precision or with PyTorch's; a composition (marked by c) "
-      "also takes those of its parts. Gradients are compared\nwith finite differences, once or twice.\n\n"
+      "# Operations\n\nMade by `LEVIN_SUPPORT_TABLE=1 levin_ops_tests -tc=\"*docs/support.md*\"` from the cases of\n"
+      "[tests/cases](../tests/cases), which run on the CPU and, in the emulator, on CUDA. The types are those in "
+      "which\nthe results are compared with a reference in double precision or with PyTorch's; a composition (marked "
+      "by c)\nalso takes those of its parts. Gradients are compared with finite differences, once or twice.\n\n"
       "| operation | f64 | f32 | f16 | bf16 | i64 | i32 | i16 | i8 | u8 | bool | CPU | CUDA | backward | double |\n"
       "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
   struct Row {

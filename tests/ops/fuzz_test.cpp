@@ -126,7 +126,7 @@ TEST_CASE("random tests find a fault that appears in a graph, and reduce the gra
             "graphs");
   REQUIRE(f);
   CHECK(holds(f->code, "planted"));
-  CHECK(!holds(f->code, "const Tensor y3"));
+  CHECK_MESSAGE(!holds(f->code, "const Tensor y3"), f->code);
 }
 
 TEST_CASE("a test that crashes is a failure, and the tests after it still run") {

@@ -128,7 +128,9 @@ TEST_CASE("steps of LBFGS match PyTorch's, and go on after a checkpoint as if th
   const test::StoredValues stored = test::read_stored_values("optimizers.txt");
   const std::vector<std::pair<std::string, optim::LBFGSOptions>> runs = {
       {"lbfgs", {.lr = 0.5, .max_iter = 4}}, {"lbfgs_short", {.max_eval = 3, .history_size = 2}}};
-  for (const auto& [name, options] : runs) {
+  for (const auto& run : runs) {
+    const std::string& name = run.first;
+    const optim::LBFGSOptions& options = run.second;
     Waves waves;
     auto lbfgs = std::make_unique<optim::LBFGS>(waves.params, options);
     for (int step = 0; step < 5; ++step) {

@@ -1,5 +1,6 @@
 // Elementwise functions and activations that are compositions of others.
 
+#include "../elementwise/common.h"
 #include "../values.h"
 
 #include <levin/autograd/ops/creation.h>

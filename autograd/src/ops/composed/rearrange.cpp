@@ -116,7 +116,7 @@ Tensor repeat(const Tensor& x, const Shape& counts) {
   if (added < 0)
     throw ShapeError(fmt::format("[repeat] {} counts for x of {}; give one for each axis, or use tile().",
                                  counts.size(), to_string(x.sizes())));
-  Shape expanded, split, result;
+  Shape result;
   for (int i = 0; i < counts.size(); ++i) {
     if (counts[i] < 0) throw ValueError(fmt::format("[repeat] count {} of axis {} is negative.", counts[i], i));
     const int64_t size = i < added ? 1 : x.size(i - added);
@@ -150,7 +150,7 @@ Tensor repeat_interleave(const Tensor& x, int64_t count, std::optional<int64_t> 
   if (count < 0) throw ValueError(fmt::format("[repeat_interleave] the count {} is negative.", count));
   const Tensor source = axis && x.dim() > 0 ? x : ravel(x);
   const int along = wrap_axis(axis.value_or(0), source.dim(), "repeat_interleave");
-  Shape outer, sizes = source.sizes();
+  Shape sizes = source.sizes();
   int64_t before = 1, after = 1;
   for (int i = 0; i <= along; ++i) before *= sizes[i];
   for (int i = along + 1; i < sizes.size(); ++i) after *= sizes[i];

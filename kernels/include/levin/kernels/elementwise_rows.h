@@ -76,7 +76,7 @@ LEVIN_ACTIVATION_ROW(selu, floating, 20, C(kSeluScale) * math::where(x > C(0), x
                      selu_second(x))
 LEVIN_ACTIVATION_ROW(hardsigmoid, floating, 3, math::clamp(x + C(3), C(0), C(6)) / C(6), x,
                      3, math::where(x > C(-3) && x < C(3), g / C(6), C(0)), Tensor())
-LEVIN_ACTIVATION_ROW(hardswish, floating, 4, x * math::clamp(x + C(3), C(0), C(6)) / C(6), x,
+LEVIN_ACTIVATION_ROW(hardswish, floating, 4, x * (math::clamp(x + C(3), C(0), C(6)) / C(6)), x,
                      4, math::where(x < C(-3), C(0), math::where(x > C(3), g, g * (x / C(3) + C(0.5)))),
                      logical_and(x > -3, x < 3).to(x.dtype()) / 3)
 LEVIN_ACTIVATION_ROW(mish, floating, 30, x * tanh_of_softplus(x), x,

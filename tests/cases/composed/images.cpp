@@ -1,5 +1,5 @@
 #include "cases/cases.h"
-#include "cases/composition.h"
+#include "cases/composed/composition.h"
 
 namespace levin::test {
 

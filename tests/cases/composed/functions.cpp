@@ -1,5 +1,6 @@
 #include "cases/cases.h"
-#include "cases/composition.h"
+#include "cases/composed/composition.h"
+#include "cases/pointwise.h"
 
 #include <cmath>
 #include <limits>
@@ -13,6 +14,18 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 const Values kPositive = uniform(0.2, 3), kAwayFromZero = away_from(uniform(-3, 3), {0}, 0.2);
 /// Quotients by 1.7 that are not near a whole number.
 const Values kBetween = away_from(uniform(-5, 5), {-5.1, -3.4, -1.7, 0, 1.7, 3.4, 5.1}, 0.2);
+
+/// Newton's method on erf.
+double inverse_erf(double x) {
+  if (!(std::abs(x) < 1)) return std::abs(x) == 1 ? std::copysign(HUGE_VAL, x) : NAN;
+  long double y = 0;
+  for (int i = 0; i < 200; ++i) {
+    const long double slope = 2 / std::sqrt(std::acos(-1.0L)) * std::exp(-y * y);
+    const long double error = x > 0 ? (1.0L - x) - std::erfc(y) : std::erfc(-y) - (1.0L + x);
+    y -= error / slope / (1 + y * error / slope);
+  }
+  return static_cast<double>(y);
+}
 
 OpCase arithmetic() {
   OpCase c = composition(
@@ -85,21 +98,30 @@ OpCase special_values() {
 }
 
 OpCase integer_arithmetic() {
-  const InputSpec dividend{.sizes = {7}, .values = cycle({7, -7, 8, -8, 0, 100, -100}), .differentiable = false};
-  const InputSpec divisor{.sizes = {7}, .values = cycle({2, 3, -3, -2, 5, 7, 7}), .differentiable = false};
-  const InputSpec count{.sizes = {7}, .values = cycle({0, 1, 2, 3, 4, 5, 6}), .differentiable = false};
+  const InputSpec dividend = constant({7}, cycle({7, -7, 8, -8, 0, 100, -100}));
+  const InputSpec divisor = constant({7}, cycle({2, 3, -3, -2, 5, 7, 7}));
+  const InputSpec count = constant({7}, cycle({0, 1, 2, 3, 4, 5, 6}));
+  const auto with_reference = [](Sample s, double (*f)(double, double)) {
+    s.reference = pointwise(std::function<double(double, double)>(f));
+    return s;
+  };
+  const std::vector<Sample> samples = {
+      with_reference(call("torch.div(x0, x1, rounding_mode='trunc')", {dividend, divisor},
+                          LEVIN_CALL(div(x0, x1, RoundingMode::trunc))),
+                     [](double a, double b) { return std::trunc(a / b); }),
+      with_reference(call("torch.div(x0, x1, rounding_mode='floor')", {dividend, divisor},
+                          LEVIN_CALL(div(x0, x1, RoundingMode::floor))),
+                     [](double a, double b) { return std::floor(a / b); }),
+      with_reference(call("torch.fmod(x0, x1)", {dividend, divisor}, LEVIN_CALL(fmod(x0, x1))),
+                     [](double a, double b) { return std::fmod(a, b); }),
+      with_reference(
+          call("torch.bitwise_left_shift(x0, x1)", {dividend, count}, LEVIN_CALL(bitwise_left_shift(x0, x1))),
+          [](double a, double n) { return std::ldexp(a, static_cast<int>(n)); }),
+      with_reference(
+          call("torch.bitwise_right_shift(x0, x1)", {dividend, count}, LEVIN_CALL(bitwise_right_shift(x0, x1))),
+          [](double a, double n) { return std::floor(std::ldexp(a, -static_cast<int>(n))); })};
   return with_errors(
-      in_types(
-          without_gradient(composition(
-              "composed_integers",
-              {call("torch.div(x0, x1, rounding_mode='trunc')", {dividend, divisor},
-                    LEVIN_CALL(div(x0, x1, RoundingMode::trunc))),
-               call("torch.div(x0, x1, rounding_mode='floor')", {dividend, divisor},
-                    LEVIN_CALL(div(x0, x1, RoundingMode::floor))),
-               call("torch.fmod(x0, x1)", {dividend, divisor}, LEVIN_CALL(fmod(x0, x1))),
-               call("torch.bitwise_left_shift(x0, x1)", {dividend, count}, LEVIN_CALL(bitwise_left_shift(x0, x1))),
-               call("torch.bitwise_right_shift(x0, x1)", {dividend, count}, LEVIN_CALL(bitwise_right_shift(x0, x1)))})),
-          {DType::i64, DType::i32, DType::i16, DType::i8}),
+      in_types(without_gradient(composition("composed_integers", samples)), {DType::i64, DType::i32, DType::i16}),
       {{"[bitwise_left_shift] float32 has no bits to shift", [] { bitwise_left_shift(ones({2}), ones({2})); }}});
 }
 
@@ -141,7 +163,13 @@ OpCase activations() {
 }  // namespace
 
 std::vector<OpCase> composed_function_cases() {
-  return {arithmetic(), steps(), special_values(), integer_arithmetic(), activations()};
+  return {arithmetic(),
+          steps(),
+          special_values(),
+          integer_arithmetic(),
+          activations(),
+          unary_case("lgamma", lgamma, std::lgamma, alive(uniform(0.2, 6), 1.5)),
+          unary_case("erfinv", erfinv, inverse_erf, uniform(-0.95, 0.95))};
 }
 
 std::vector<OpCase> composed_norm_cases() {
