@@ -10,7 +10,8 @@ package=$out/levin-silicon
 programs=(levin_cuda_tests levin_ops_tests levin_bench_cuda levin_bench_nccl mnist minimal)
 scripts=(on_device.sh cases.py report.py peer_torch.py)
 # Files of the tree that the tests read.
-sources=(tests/pytorch kernels/include/levin/kernels autograd/src/ops docs/cuda_graphs.md tests/cuda/graph/graph_errors_test.cpp)
+sources=(tests/pytorch kernels/include/levin/kernels autograd/src/ops autograd/include/levin/autograd/ops
+  docs/cuda_graphs.md docs/support.md tests/cuda/graph/graph_errors_test.cpp)
 unpack="tar -xJf levin-silicon.tar.xz, or without xz: python3 -c 'import tarfile; tarfile.open(\"levin-silicon.tar.xz\").extractall()'"
 next="$unpack; then bash levin-silicon/on_device.sh --out FOLDER"
 for program in "${programs[@]}"; do
