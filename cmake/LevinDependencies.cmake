@@ -38,7 +38,7 @@ function(levin_link_dependencies)
   get_target_property(type levin_tensor TYPE)
   if(type STREQUAL "STATIC_LIBRARY")
     target_link_libraries(levin_tensor PRIVATE hwy::hwy fmt::fmt PNG::PNG JPEG::JPEG ZLIB::ZLIB Threads::Threads
-      $<BUILD_INTERFACE:Eigen3::Eigen>)
+      $<BUILD_INTERFACE:Eigen3::Eigen> $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
     target_compile_definitions(levin_tensor PRIVATE EIGEN_MPL2_ONLY EIGEN_DONT_PARALLELIZE)
     if(LEVIN_THREADS STREQUAL "openmp")
       target_link_libraries(levin_tensor PRIVATE OpenMP::OpenMP_CXX)

@@ -132,9 +132,7 @@ Sample StackDataset::get(int64_t index, Generator& rng) const {
 }
 
 Sample TransformedDataset::get(int64_t index, Generator& rng) const {
-  Sample sample = dataset_->get(index, rng);
-  sample[0] = transform_(sample[0], rng);
-  return sample;
+  return transform_(dataset_->get(index, rng), rng);
 }
 
 ImageDataset::ImageDataset(Tensor images, Tensor labels, ImageOptions options)
@@ -231,7 +229,7 @@ std::vector<Subset> random_split(DatasetPtr dataset, std::initializer_list<int64
   return random_split(std::move(dataset), std::span(sizes.begin(), sizes.size()), rng);
 }
 
-TransformedDataset::TransformedDataset(DatasetPtr dataset, Transform transform)
+TransformedDataset::TransformedDataset(DatasetPtr dataset, SampleTransform transform)
     : dataset_(std::move(dataset)), transform_(std::move(transform)) {}
 
 }  // namespace levin::data

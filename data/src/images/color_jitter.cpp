@@ -1,6 +1,6 @@
 // ColorJitter with torchvision's results, including its rounding of bytes.
 
-#include "planes.h"
+#include "canvas.h"
 
 #include <algorithm>
 #include <array>
@@ -8,50 +8,10 @@
 
 namespace levin::data {
 
+using detail::Canvas;
 using detail::Planes;
 
 namespace {
-
-/// An image as floats (C, H, W) from 0 to `bound`.
-struct Canvas {
-  std::vector<float> values;
-  int64_t channels, pixels;
-  bool bytes;
-  float bound() const { return bytes ? 255.f : 1.f; }
-  float stored(float v) const {
-    v = std::clamp(v, 0.f, bound());
-    return bytes ? std::floor(v) : v;
-  }
-  float gray(int64_t i) const {
-    if (channels == 1) return values[static_cast<std::size_t>(i)];
-    const auto at = [&](int64_t c) { return values[static_cast<std::size_t>(c * pixels + i)]; };
-    return stored(0.2989f * at(0) + 0.587f * at(1) + 0.114f * at(2));
-  }
-};
-
-/// Computes factor * image + (1 - factor) * other.
-template <class Other>
-void blend(Canvas& c, float factor, const Other& other) {
-  for (int64_t i = 0; i < c.pixels; ++i) {
-    const float second = (1 - factor) * other(i);
-    for (int64_t p = 0; p < c.channels; ++p) {
-      float& v = c.values[static_cast<std::size_t>(p * c.pixels + i)];
-      v = c.stored(factor * v + second);
-    }
-  }
-}
-
-void change_contrast(Canvas& c, float factor) {
-  double sum = 0;
-  for (int64_t i = 0; i < c.pixels; ++i) sum += static_cast<double>(c.gray(i));
-  const auto mean = static_cast<float>(sum / static_cast<double>(std::max<int64_t>(1, c.pixels)));
-  blend(c, factor, [mean](int64_t) { return mean; });
-}
-
-void change_saturation(Canvas& c, float factor) {
-  if (c.channels == 1) return;
-  blend(c, factor, [&c](int64_t i) { return c.gray(i); });
-}
 
 /// Shifts the hue of a colour in [0, 1] by a part of the circle (Smith, "Color gamut transform pairs", 1978).
 std::array<float, 3> with_hue_shifted(float r, float g, float b, float shift) {
@@ -93,22 +53,6 @@ void change_hue(Canvas& c, float shift) {
   }
 }
 
-Canvas canvas_of(const Planes& in, const Tensor& image) {
-  const DType type = image.dtype();
-  if ((type != kUInt8 && type != kFloat32) || (in.count != 1 && in.count != 3)) {
-    throw ShapeError(fmt::format("[color_jitter] an image is uint8 or float32 (3, H, W) or (1, H, W), not {} {}.",
-                                 name_of(type), to_string(image.sizes())));
-  }
-  Canvas c{{}, in.count, in.height * in.width, type == kUInt8};
-  c.values.resize(static_cast<std::size_t>(image.numel()));
-  if (c.bytes) {
-    std::copy_n(in.tensor.data<std::uint8_t>(), c.values.size(), c.values.data());
-  } else {
-    std::copy_n(in.tensor.data<float>(), c.values.size(), c.values.data());
-  }
-  return c;
-}
-
 }  // namespace
 
 ColorJitter::ColorJitter(double brightness, double contrast, double saturation, double hue)
@@ -122,7 +66,7 @@ ColorJitter::ColorJitter(double brightness, double contrast, double saturation, 
 
 Tensor ColorJitter::operator()(const Tensor& image, Generator& rng) const {
   const Planes in(image, "color_jitter");
-  Canvas c = canvas_of(in, image);
+  Canvas c(in, "color_jitter");
   std::array<int, 4> order{0, 1, 2, 3};
   for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[rng.below(i)]);
   const auto factor = [&](double strength) {
@@ -132,19 +76,12 @@ Tensor ColorJitter::operator()(const Tensor& image, Generator& rng) const {
   const float brightness = factor(brightness_), contrast = factor(contrast_), saturation = factor(saturation_);
   const auto hue = static_cast<float>(detail::uniform_in({-hue_, hue_}, rng));
   for (const int what : order) {
-    if (what == 0 && brightness_ > 0) blend(c, brightness, [](int64_t) { return 0.f; });
-    if (what == 1 && contrast_ > 0) change_contrast(c, contrast);
-    if (what == 2 && saturation_ > 0) change_saturation(c, saturation);
+    if (what == 0 && brightness_ > 0) detail::change_brightness(c, brightness);
+    if (what == 1 && contrast_ > 0) detail::change_contrast(c, contrast);
+    if (what == 2 && saturation_ > 0) detail::change_saturation(c, saturation);
     if (what == 3 && hue_ > 0) change_hue(c, hue);
   }
-  Tensor out = in.like_with(in.height, in.width);
-  if (c.bytes) {
-    std::transform(c.values.begin(), c.values.end(), out.data<std::uint8_t>(),
-                   [](float v) { return static_cast<std::uint8_t>(v); });
-  } else {
-    std::copy(c.values.begin(), c.values.end(), out.data<float>());
-  }
-  return out;
+  return c.image(in);
 }
 
 }  // namespace levin::data

@@ -10,6 +10,7 @@
 
 namespace levin::data {
 
+using detail::Move;
 using detail::Planes;
 
 namespace {
@@ -35,25 +36,6 @@ int64_t source_of(int64_t i, int64_t size, PaddingMode mode) {
   return -1;
 }
 
-/// Copies plane by plane; `row` and `column` hold the source of each pixel, -1 for the fill.
-Tensor gather(const Planes& in, const std::vector<int64_t>& row, const std::vector<int64_t>& column, double fill,
-              const char* op) {
-  const auto height = static_cast<int64_t>(row.size()), width = static_cast<int64_t>(column.size());
-  Tensor out = in.like_with(height, width);
-  dispatch_all(in.tensor.dtype(), op, [&]<class T>() {
-    const T* from = in.tensor.data<T>();
-    T* to = out.data<T>();
-    const T filler = static_cast<T>(fill);
-    for (int64_t p = 0; p < in.count; ++p) {
-      for (const int64_t y : row) {
-        const T* line = from + (p * in.height + std::max<int64_t>(y, 0)) * in.width;
-        for (const int64_t x : column) *to++ = y < 0 || x < 0 ? filler : line[x];
-      }
-    }
-  });
-  return out;
-}
-
 std::vector<int64_t> sources(int64_t before, int64_t size, int64_t after, PaddingMode mode) {
   std::vector<int64_t> list;
   for (int64_t i = -before; i < size + after; ++i) list.push_back(source_of(i, size, mode));
@@ -68,6 +50,23 @@ void check_window(int64_t height, int64_t width, const char* op) {
 }  // namespace
 
 namespace detail {
+
+Tensor gather(const Planes& in, const std::vector<int64_t>& row, const std::vector<int64_t>& column, double fill) {
+  const auto height = static_cast<int64_t>(row.size()), width = static_cast<int64_t>(column.size());
+  Tensor out = in.like_with(height, width);
+  dispatch_all(in.tensor.dtype(), "gather", [&]<class T>() {
+    const T* from = in.tensor.data<T>();
+    T* to = out.data<T>();
+    const T filler = static_cast<T>(fill);
+    for (int64_t p = 0; p < in.count; ++p) {
+      for (const int64_t y : row) {
+        const T* line = from + (p * in.height + std::max<int64_t>(y, 0)) * in.width;
+        for (const int64_t x : column) *to++ = y < 0 || x < 0 ? filler : line[x];
+      }
+    }
+  });
+  return out;
+}
 
 Tensor window(const Planes& in, int64_t top, int64_t left, int64_t height, int64_t width) {
   Tensor out = in.like_with(height, width);
@@ -101,10 +100,15 @@ Tensor Pad::operator()(const Tensor& image) const {
     throw ShapeError(fmt::format("[pad] an image of {} cannot be padded by {}, {}, {} and {} pixels in this mode.",
                                  to_string(image.sizes()), left_, top_, right_, bottom_));
   }
-  return gather(in, sources(top_, in.height, bottom_, mode_), sources(left_, in.width, right_, mode_), fill_, "pad");
+  return detail::gather(in, sources(top_, in.height, bottom_, mode_), sources(left_, in.width, right_, mode_), fill_);
 }
 
-Tensor Pad::operator()(const Tensor& image, Generator&) const { return (*this)(image); }
+Move Pad::draw(const Tensor&, Generator&) const {
+  const auto pixels = [this](const Tensor& image, bool is_mask) {
+    return is_mask ? Pad(left_, top_, right_, bottom_)(image) : (*this)(image);
+  };
+  return {pixels, {1, 0, static_cast<double>(left_)}, {0, 1, static_cast<double>(top_)}};
+}
 
 RandomCrop::RandomCrop(int64_t height, int64_t width, int64_t padding, const RandomCropOptions& options)
     : height_(height), width_(width), padding_(padding), options_(options) {
@@ -116,10 +120,8 @@ RandomCrop::RandomCrop(int64_t height, int64_t width, int64_t padding, const Ran
   }
 }
 
-Tensor RandomCrop::padded(const Tensor& image) const {
-  const auto pad = [&](const Tensor& t, int64_t x, int64_t y) {
-    return Pad(x, y, x, y, options_.fill, options_.padding_mode)(t);
-  };
+Tensor RandomCrop::padded(const Tensor& image, double fill, PaddingMode mode) const {
+  const auto pad = [&](const Tensor& t, int64_t x, int64_t y) { return Pad(x, y, x, y, fill, mode)(t); };
   Tensor out = padding_ > 0 ? pad(image, padding_, padding_) : image;
   if (!options_.pad_if_needed) return out;
   if (out.size(-1) < width_) out = pad(out, width_ - out.size(-1), 0);
@@ -127,63 +129,66 @@ Tensor RandomCrop::padded(const Tensor& image) const {
   return out;
 }
 
-Tensor RandomCrop::operator()(const Tensor& image, Generator& rng) const {
-  const Planes given(image, "random_crop");
-  const Planes in(padded(given.tensor), "random_crop");
-  const int64_t rows = in.height - height_, columns = in.width - width_;
+Move RandomCrop::draw(const Tensor& image, Generator& rng) const {
+  const Planes in(image, "random_crop");
+  const auto extra = [&](int64_t have, int64_t want) {
+    return options_.pad_if_needed ? std::max<int64_t>(0, want - have - 2 * padding_) : 0;
+  };
+  const int64_t above = padding_ + extra(in.height, height_), before = padding_ + extra(in.width, width_);
+  const int64_t rows = in.height + 2 * above - height_, columns = in.width + 2 * before - width_;
   if (rows < 0 || columns < 0) {
     throw ShapeError(fmt::format("[random_crop] a window of {} x {} does not fit an image of {} with padding {}.",
                                  height_, width_, to_string(image.sizes()), padding_));
   }
   const int64_t top = detail::up_to(rows, rng), left = detail::up_to(columns, rng);
-  return detail::window(in, top, left, height_, width_);
+  const auto pixels = [this, top, left](const Tensor& t, bool is_mask) {
+    const Tensor wide = is_mask ? padded(t, 0, PaddingMode::constant) : padded(t, options_.fill, options_.padding_mode);
+    return detail::window(Planes(wide, "random_crop"), top, left, height_, width_);
+  };
+  return {pixels, {1, 0, static_cast<double>(before - left)}, {0, 1, static_cast<double>(above - top)}};
 }
 
 CenterCrop::CenterCrop(int64_t height, int64_t width) : height_(height), width_(width) {
   check_window(height, width, "center_crop");
 }
 
-Tensor CenterCrop::operator()(const Tensor& image, Generator&) const {
-  const Planes given(image, "center_crop");
-  const int64_t wide = std::max<int64_t>(0, width_ - given.width), high = std::max<int64_t>(0, height_ - given.height);
-  const Planes in(Pad(wide / 2, high / 2, (wide + 1) / 2, (high + 1) / 2)(given.tensor), "center_crop");
+Move CenterCrop::draw(const Tensor& image, Generator&) const {
+  const Planes in(image, "center_crop");
+  const int64_t wide = std::max<int64_t>(0, width_ - in.width), high = std::max<int64_t>(0, height_ - in.height);
   // Rounds half to even, as Python does.
   const auto middle = [](int64_t room) { return static_cast<int64_t>(std::nearbyint(static_cast<double>(room) / 2)); };
-  return detail::window(in, middle(in.height - height_), middle(in.width - width_), height_, width_);
+  const int64_t top = middle(in.height + high - height_), left = middle(in.width + wide - width_);
+  const auto pixels = [this, wide, high, top, left](const Tensor& t, bool) {
+    const Tensor padded = Pad(wide / 2, high / 2, (wide + 1) / 2, (high + 1) / 2)(t);
+    return detail::window(Planes(padded, "center_crop"), top, left, height_, width_);
+  };
+  return {pixels, {1, 0, static_cast<double>(wide / 2 - left)}, {0, 1, static_cast<double>(high / 2 - top)}};
 }
 
 RandomHorizontalFlip::RandomHorizontalFlip(double p) : p_(p) { detail::check_probability(p, "random_horizontal_flip"); }
 
-Tensor RandomHorizontalFlip::operator()(const Tensor& image, Generator& rng) const {
-  if (rng.uniform() >= p_) return image;
-  const Planes in(image, "random_horizontal_flip");
-  Tensor out = in.like_with(in.height, in.width);
-  dispatch_all(image.dtype(), "random_horizontal_flip", [&]<class T>() {
-    const T* from = in.tensor.data<T>();
-    T* to = out.data<T>();
-    for (int64_t y = 0; y < in.count * in.height; ++y) {
-      std::reverse_copy(from + y * in.width, from + (y + 1) * in.width, to + y * in.width);
-    }
-  });
-  return out;
+Move RandomHorizontalFlip::draw(const Tensor& image, Generator& rng) const {
+  if (rng.uniform() >= p_) return {};
+  const auto pixels = [](const Tensor& t, bool) {
+    const Planes in(t, "random_horizontal_flip");
+    std::vector<int64_t> column = sources(0, in.width, 0, PaddingMode::constant);
+    std::ranges::reverse(column);
+    return detail::gather(in, sources(0, in.height, 0, PaddingMode::constant), column, 0);
+  };
+  return {pixels, {-1, 0, static_cast<double>(image.size(-1))}};
 }
 
 RandomVerticalFlip::RandomVerticalFlip(double p) : p_(p) { detail::check_probability(p, "random_vertical_flip"); }
 
-Tensor RandomVerticalFlip::operator()(const Tensor& image, Generator& rng) const {
-  if (rng.uniform() >= p_) return image;
-  const Planes in(image, "random_vertical_flip");
-  Tensor out = in.like_with(in.height, in.width);
-  const auto row = static_cast<std::size_t>(in.width * size_of(image.dtype()));
-  const auto* from = static_cast<const std::byte*>(in.tensor.raw_data());
-  auto* to = static_cast<std::byte*>(out.raw_data());
-  for (int64_t p = 0; p < in.count; ++p) {
-    for (int64_t y = 0; y < in.height; ++y) {
-      std::memcpy(to + static_cast<std::size_t>(p * in.height + y) * row,
-                  from + static_cast<std::size_t>(p * in.height + in.height - 1 - y) * row, row);
-    }
-  }
-  return out;
+Move RandomVerticalFlip::draw(const Tensor& image, Generator& rng) const {
+  if (rng.uniform() >= p_) return {};
+  const auto pixels = [](const Tensor& t, bool) {
+    const Planes in(t, "random_vertical_flip");
+    std::vector<int64_t> row = sources(0, in.height, 0, PaddingMode::constant);
+    std::ranges::reverse(row);
+    return detail::gather(in, row, sources(0, in.width, 0, PaddingMode::constant), 0);
+  };
+  return {pixels, {1, 0, 0}, {0, -1, static_cast<double>(image.size(-2))}};
 }
 
 RandomErasing::RandomErasing(const RandomErasingOptions& options) : options_(options) {

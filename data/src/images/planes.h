@@ -5,6 +5,9 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <functional>
+
 namespace levin::data::detail {
 
 /// An image as contiguous (planes, height, width).
@@ -48,6 +51,27 @@ inline void check_range(Range range, const char* what, const char* op) {
                                  range.first, range.second));
   }
 }
+
+/// How a transform moves the pixels of one image, and the points in it.
+struct Move {
+  /// Applies the transform to an image or, `is_mask`, to a mask of the same height and width, of any type. Empty: the
+  /// pixels stay.
+  std::function<Tensor(const Tensor& image, bool is_mask)> pixels{};
+  /// Rows (a, b, c) of the map of a point: its new x is a x + b y + c, and likewise y.
+  std::array<double, 3> x{1, 0, 0}, y{0, 1, 0};
+};
+
+/// Maps the centre of a pixel back to its source: x = a right + b down + c, in pixels from the upper left corner, and
+/// likewise y.
+struct PixelMap {
+  std::array<double, 3> x, y;
+};
+
+/// Takes each pixel from the place that `back` names; uint8 or f32.
+Tensor warp(const Tensor& image, const PixelMap& back, Interpolation interpolation, double fill, const char* op);
+
+/// Copies plane by plane, any type; `row` and `column` hold the source of each pixel, -1 for the fill.
+Tensor gather(const Planes& in, const std::vector<int64_t>& row, const std::vector<int64_t>& column, double fill);
 
 /// Copies the window of (height, width) at (top, left), which must lie inside the image. Any type.
 Tensor window(const Planes& in, int64_t top, int64_t left, int64_t height, int64_t width);

@@ -9,6 +9,7 @@
 
 namespace levin::data {
 
+using detail::Move;
 using detail::Planes;
 
 namespace {
@@ -41,13 +42,11 @@ Taps triangle_taps(int64_t from, int64_t to, bool antialias) {
   return taps;
 }
 
-Taps nearest_taps(int64_t from, int64_t to) {
-  Taps taps;
-  for (int64_t i = 0; i < to; ++i) {
-    taps.first.push_back(std::min(from - 1, i * from / to));
-    taps.weights.push_back({1.f});
-  }
-  return taps;
+/// Sources of the pixels of an axis that is resized to the nearest pixel.
+std::vector<int64_t> nearest_sources(int64_t from, int64_t to) {
+  std::vector<int64_t> sources;
+  for (int64_t i = 0; i < to; ++i) sources.push_back(std::min(from - 1, i * from / to));
+  return sources;
 }
 
 float sum_of(const float* from, int64_t stride, std::span<const float> weights) {
@@ -87,10 +86,8 @@ void check_sizes(int64_t height, int64_t width, const char* op) {
   throw ValueError(fmt::format("[{}] a size of {} x {} makes no sense; use 1 or more.", op, height, width));
 }
 
-Tensor resample(const Planes& in, int64_t height, int64_t width, Interpolation interpolation, bool antialias) {
-  const bool nearest = interpolation == Interpolation::nearest;
-  const Taps across = nearest ? nearest_taps(in.width, width) : triangle_taps(in.width, width, antialias);
-  const Taps down = nearest ? nearest_taps(in.height, height) : triangle_taps(in.height, height, antialias);
+Tensor resample(const Planes& in, int64_t height, int64_t width, bool antialias) {
+  const Taps across = triangle_taps(in.width, width, antialias), down = triangle_taps(in.height, height, antialias);
   const std::vector<float> from = floats_of(in, "resize");
   std::vector<float> wide(static_cast<std::size_t>(in.count * in.height * width));  // (count, in.height, width)
   for (int64_t y = 0; y < in.count * in.height; ++y) {
@@ -124,7 +121,9 @@ Tensor resize(const Tensor& image, int64_t height, int64_t width, Interpolation 
     throw ShapeError(fmt::format("[resize] an image of {} has no pixels.", to_string(image.sizes())));
   }
   if (in.height == height && in.width == width) return image;
-  return resample(in, height, width, interpolation, antialias);
+  if (interpolation == Interpolation::nearest)
+    return detail::gather(in, nearest_sources(in.height, height), nearest_sources(in.width, width), 0);
+  return resample(in, height, width, antialias);
 }
 
 Resize::Resize(int64_t size, const ResizeOptions& options) : height_(size), width_(0), options_(options) {
@@ -141,8 +140,7 @@ Resize::Resize(int64_t height, int64_t width, const ResizeOptions& options)
   if (options.max_size) throw ValueError("[resize] max_size goes with one size for the shorter edge, not with two.");
 }
 
-Tensor Resize::operator()(const Tensor& image, Generator&) const {
-  if (width_ > 0) return resize(image, height_, width_, options_.interpolation, options_.antialias);
+Move Resize::draw(const Tensor& image, Generator&) const {
   const Planes in(image, "resize");
   int64_t shorter = height_;
   const int64_t short_edge = std::max<int64_t>(1, std::min(in.height, in.width)), edge = std::max(in.height, in.width);
@@ -152,7 +150,15 @@ Tensor Resize::operator()(const Tensor& image, Generator&) const {
     longer = *options_.max_size;
   }
   const bool wide = in.width > in.height;
-  return resize(image, wide ? shorter : longer, wide ? longer : shorter, options_.interpolation, options_.antialias);
+  const int64_t height = width_ > 0 ? height_ : wide ? shorter : longer;
+  const int64_t width = width_ > 0 ? width_ : wide ? longer : shorter;
+  const auto pixels = [this, height, width](const Tensor& t, bool is_mask) {
+    return resize(t, height, width, is_mask ? Interpolation::nearest : options_.interpolation, options_.antialias);
+  };
+  const auto ratio = [](int64_t to, int64_t from) {
+    return static_cast<double>(to) / static_cast<double>(std::max<int64_t>(1, from));
+  };
+  return {pixels, {ratio(width, in.width), 0, 0}, {0, ratio(height, in.height), 0}};
 }
 
 RandomResizedCrop::RandomResizedCrop(int64_t height, int64_t width, const RandomResizedCropOptions& options)
@@ -162,10 +168,16 @@ RandomResizedCrop::RandomResizedCrop(int64_t height, int64_t width, const Random
   detail::check_range(options.ratio, "ratio", "random_resized_crop");
 }
 
-Tensor RandomResizedCrop::operator()(const Tensor& image, Generator& rng) const {
+Move RandomResizedCrop::draw(const Tensor& image, Generator& rng) const {
   const Planes in(image, "random_resized_crop");
-  const auto finish = [&](int64_t top, int64_t left, int64_t h, int64_t w) {
-    return resize(detail::window(in, top, left, h, w), height_, width_, options_.interpolation, options_.antialias);
+  const auto finish = [this](int64_t top, int64_t left, int64_t h, int64_t w) -> Move {
+    const auto pixels = [=, this](const Tensor& t, bool is_mask) {
+      return resize(detail::window(Planes(t, "random_resized_crop"), top, left, h, w), height_, width_,
+                    is_mask ? Interpolation::nearest : options_.interpolation, options_.antialias);
+    };
+    const double across = static_cast<double>(width_) / static_cast<double>(w);
+    const double down = static_cast<double>(height_) / static_cast<double>(h);
+    return {pixels, {across, 0, -across * static_cast<double>(left)}, {0, down, -down * static_cast<double>(top)}};
   };
   const auto area = static_cast<double>(in.height * in.width);
   const auto& [low, high] = options_.ratio;
@@ -200,14 +212,27 @@ RandomRotation::RandomRotation(Range degrees, const RandomRotationOptions& optio
   }
 }
 
-Tensor RandomRotation::operator()(const Tensor& image, Generator& rng) const {
+Move RandomRotation::draw(const Tensor& image, Generator& rng) const {
   const Planes in(image, "random_rotation");
   const double angle = detail::uniform_in(degrees_, rng) * std::numbers::pi / 180;
   const double cosine = std::cos(angle), sine = std::sin(angle);
-  const auto fill = static_cast<float>(options_.fill);
   const double x0 = options_.center ? options_.center->first : static_cast<double>(in.width) / 2;
   const double y0 = options_.center ? options_.center->second : static_cast<double>(in.height) / 2;
-  const std::vector<float> from = floats_of(in, "random_rotation");
+  const detail::PixelMap back{{cosine, -sine, x0 - cosine * x0 + sine * y0},
+                              {sine, cosine, y0 - sine * x0 - cosine * y0}};
+  const auto pixels = [this, back](const Tensor& t, bool is_mask) {
+    if (!is_mask) return detail::warp(t, back, options_.interpolation, options_.fill, "random_rotation");
+    return detail::warp(t.to(kFloat32), back, Interpolation::nearest, 0, "random_rotation").to(t.dtype());
+  };
+  return {pixels, {cosine, sine, x0 - cosine * x0 - sine * y0}, {-sine, cosine, y0 + sine * x0 - cosine * y0}};
+}
+
+namespace detail {
+
+Tensor warp(const Tensor& image, const PixelMap& back, Interpolation interpolation, double fill_value, const char* op) {
+  const Planes in(image, op);
+  const auto fill = static_cast<float>(fill_value);
+  const std::vector<float> from = floats_of(in, op);
   std::vector<float> out(from.size());
   const int64_t plane = in.height * in.width;
   const auto pixel = [&](const float* p, double x, double y) {
@@ -215,13 +240,13 @@ Tensor RandomRotation::operator()(const Tensor& image, Generator& rng) const {
     return inside ? p[static_cast<int64_t>(y) * in.width + static_cast<int64_t>(x)] : fill;
   };
   for (int64_t i = 0; i < plane; ++i) {
-    // Rotates the centre of this pixel back to its source.
-    const double dx = static_cast<double>(i % in.width) + 0.5 - x0, dy = static_cast<double>(i / in.width) + 0.5 - y0;
-    const double x = dx * cosine - dy * sine + x0 - 0.5, y = dx * sine + dy * cosine + y0 - 0.5;
+    const double right = static_cast<double>(i % in.width) + 0.5, down = static_cast<double>(i / in.width) + 0.5;
+    const double x = back.x[0] * right + back.x[1] * down + back.x[2] - 0.5;
+    const double y = back.y[0] * right + back.y[1] * down + back.y[2] - 0.5;
     for (int64_t p = 0; p < in.count; ++p) {
       const float* source = from.data() + p * plane;
       float& value = out[static_cast<std::size_t>(p * plane + i)];
-      if (options_.interpolation == Interpolation::nearest) {
+      if (interpolation == Interpolation::nearest) {
         value = pixel(source, std::nearbyint(x), std::nearbyint(y));
         continue;
       }
@@ -236,5 +261,7 @@ Tensor RandomRotation::operator()(const Tensor& image, Generator& rng) const {
   store(out, result);
   return result;
 }
+
+}  // namespace detail
 
 }  // namespace levin::data

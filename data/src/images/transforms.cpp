@@ -60,4 +60,9 @@ Tensor Compose::operator()(const Tensor& image, Generator& rng) const {
 
 Compose::Compose(std::initializer_list<Transform> transforms) : transforms_(transforms) {}
 
+Tensor GeometricTransform::operator()(const Tensor& image, Generator& rng) const {
+  const detail::Move move = draw(image, rng);
+  return move.pixels ? move.pixels(image, false) : image;
+}
+
 }  // namespace levin::data

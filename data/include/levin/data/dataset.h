@@ -99,19 +99,20 @@ class StackDataset final : public Dataset {
   std::vector<DatasetPtr> datasets_;
 };
 
-/// Another dataset with `transform` applied to the first tensor of each sample.
+/// Another dataset with `transform` applied to each sample. A transform of images is applied to the first tensor
+/// ("image" in a dictionary); one that moves pixels moves boxes and masks as well, see GeometricTransform.
 class TransformedDataset final : public Dataset {
  public:
-  TransformedDataset(DatasetPtr dataset, Transform transform);
+  TransformedDataset(DatasetPtr dataset, SampleTransform transform);
   template <IsDataset D>
-  TransformedDataset(D&& dataset, Transform transform)
+  TransformedDataset(D&& dataset, SampleTransform transform)
       : TransformedDataset(share(std::forward<D>(dataset)), std::move(transform)) {}
   int64_t size() const override { return dataset_->size(); }
   Sample get(int64_t index, Generator& rng) const override;
 
  private:
   DatasetPtr dataset_;
-  Transform transform_;
+  SampleTransform transform_;
 };
 
 /// How ImageDataset converts bytes to numbers.

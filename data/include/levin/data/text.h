@@ -94,6 +94,34 @@ class TokenBlockDataset final : public Dataset {
   int64_t block_, stride_;
 };
 
+/// Integer type of the tokens in a file.
+enum class TokenType { uint16, uint32 };
+
+/// Writes tokens as raw little-endian integers without a header, as many language-model programs keep them. Throws
+/// ValueError for a token that the type cannot hold.
+void write_tokens(const std::filesystem::path& path, std::span<const int64_t> tokens,
+                  TokenType type = TokenType::uint16);
+
+/// The samples of TokenBlockDataset from such a file, which is mapped into memory: pages are read on first use, and
+/// processes share them. The file must not be shortened while the dataset lives.
+class TokenFileDataset final : public Dataset {
+ public:
+  /// `stride` 0 means block_size. Throws IoError for a file that is missing or holds a part of a token, ValueError when
+  /// it has block_size tokens or less.
+  TokenFileDataset(const std::filesystem::path& path, int64_t block_size, int64_t stride = 0,
+                   TokenType type = TokenType::uint16);
+  int64_t size() const override { return (tokens_ - block_ - 1) / stride_ + 1; }
+  Sample get(int64_t index, Generator& rng) const override;
+  /// Number of tokens in the file.
+  int64_t tokens() const { return tokens_; }
+
+ private:
+  std::span<const std::byte> bytes_;
+  std::shared_ptr<void> keeper_;
+  int64_t tokens_ = 0, block_, stride_;
+  TokenType type_;
+};
+
 /// Reads the lines of a text file, without line ends. Throws IoError.
 std::vector<std::string> read_lines(const std::filesystem::path& path);
 

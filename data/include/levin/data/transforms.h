@@ -1,18 +1,44 @@
 #pragma once
 // Transforms of one image, (C, H, W) or (H, W). Each is a function object; random ones draw from the generator of the
-// sample. Names and meanings are torchvision's.
+// sample. Names and meanings are torchvision's. Those that move pixels also take a whole sample and move its boxes and
+// masks with the image.
 
 #include <levin/core/generator.h>
 #include <levin/core/tensor.h>
+#include <levin/data/batch.h>
 
 #include <functional>
 #include <optional>
+#include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 namespace levin::data {
 
 using Transform = std::function<Tensor(const Tensor& image, Generator& rng)>;
+
+namespace detail {
+struct Move;
+}
+
+/// Base class of the transforms that move pixels.
+class GeometricTransform {
+ public:
+  virtual ~GeometricTransform() = default;
+  Tensor operator()(const Tensor& image, Generator& rng) const;
+  /// Moves the image of a sample (its first tensor, or "image" in a dictionary) and what belongs to it: "boxes" (N, 4)
+  /// of x1, y1, x2, y2 in pixels, which are cut at the edges of the image, and "masks" (N, H, W) or "mask" (H, W),
+  /// whose values are taken from the nearest pixel, and are 0 outside. Everything else stays. Throws ShapeError.
+  Sample operator()(const Sample& sample, Generator& rng) const;
+
+ protected:
+  GeometricTransform() = default;
+  GeometricTransform(const GeometricTransform&) = default;
+  GeometricTransform& operator=(const GeometricTransform&) = default;
+  /// Decides how the pixels of this image move.
+  virtual detail::Move draw(const Tensor& image, Generator& rng) const = 0;
+};
 
 /// Converts uint8 in [0, 255] to f32 in [0, 1]; floating images are only converted to f32.
 struct ToFloat {
@@ -36,7 +62,7 @@ enum class PaddingMode { constant, edge, reflect, symmetric };
 enum class Interpolation { nearest, bilinear };
 
 /// Adds pixels around the image; any type.
-class Pad {
+class Pad final : public GeometricTransform {
  public:
   explicit Pad(int64_t padding, double fill = 0, PaddingMode mode = PaddingMode::constant)
       : Pad(padding, padding, padding, padding, fill, mode) {}
@@ -44,10 +70,11 @@ class Pad {
   /// few pixels.
   Pad(int64_t left, int64_t top, int64_t right, int64_t bottom, double fill = 0,
       PaddingMode mode = PaddingMode::constant);
-  Tensor operator()(const Tensor& image, Generator& rng) const;
+  using GeometricTransform::operator();
   Tensor operator()(const Tensor& image) const;
 
  private:
+  detail::Move draw(const Tensor& image, Generator& rng) const override;
   int64_t left_, top_, right_, bottom_;
   double fill_;
   PaddingMode mode_;
@@ -60,46 +87,46 @@ struct RandomCropOptions {
 };
 
 /// Cuts out a random (height, width) window after adding `padding` pixels on every side; any type.
-class RandomCrop {
+class RandomCrop final : public GeometricTransform {
  public:
   explicit RandomCrop(int64_t size, int64_t padding = 0) : RandomCrop(size, size, padding) {}
   RandomCrop(int64_t height, int64_t width, int64_t padding, const RandomCropOptions& options = {});
-  Tensor operator()(const Tensor& image, Generator& rng) const;
 
  private:
-  Tensor padded(const Tensor& image) const;
+  detail::Move draw(const Tensor& image, Generator& rng) const override;
+  Tensor padded(const Tensor& image, double fill, PaddingMode mode) const;
   int64_t height_, width_, padding_;
   RandomCropOptions options_;
 };
 
 /// Cuts out the window in the middle; smaller images are padded with 0. Any type.
-class CenterCrop {
+class CenterCrop final : public GeometricTransform {
  public:
   explicit CenterCrop(int64_t size) : CenterCrop(size, size) {}
   CenterCrop(int64_t height, int64_t width);
-  Tensor operator()(const Tensor& image, Generator& rng) const;
 
  private:
+  detail::Move draw(const Tensor& image, Generator& rng) const override;
   int64_t height_, width_;
 };
 
 /// Mirrors left and right with probability `p`; any type.
-class RandomHorizontalFlip {
+class RandomHorizontalFlip final : public GeometricTransform {
  public:
   explicit RandomHorizontalFlip(double p = 0.5);
-  Tensor operator()(const Tensor& image, Generator& rng) const;
 
  private:
+  detail::Move draw(const Tensor& image, Generator& rng) const override;
   double p_;
 };
 
 /// Mirrors up and down with probability `p`; any type.
-class RandomVerticalFlip {
+class RandomVerticalFlip final : public GeometricTransform {
  public:
   explicit RandomVerticalFlip(double p = 0.5);
-  Tensor operator()(const Tensor& image, Generator& rng) const;
 
  private:
+  detail::Move draw(const Tensor& image, Generator& rng) const override;
   double p_;
 };
 
@@ -114,14 +141,14 @@ struct ResizeOptions {
   bool antialias = true;
 };
 
-class Resize {
+class Resize final : public GeometricTransform {
  public:
   /// Makes the shorter edge `size` and keeps the aspect ratio.
   explicit Resize(int64_t size, const ResizeOptions& options = {});
   Resize(int64_t height, int64_t width, const ResizeOptions& options = {});
-  Tensor operator()(const Tensor& image, Generator& rng) const;
 
  private:
+  detail::Move draw(const Tensor& image, Generator& rng) const override;
   int64_t height_, width_;  // if width_ is 0, height_ is the size of the shorter edge
   ResizeOptions options_;
 };
@@ -137,14 +164,14 @@ struct RandomResizedCropOptions {
 };
 
 /// Resizes a window of random area and aspect ratio.
-class RandomResizedCrop {
+class RandomResizedCrop final : public GeometricTransform {
  public:
   explicit RandomResizedCrop(int64_t size, const RandomResizedCropOptions& options = {})
       : RandomResizedCrop(size, size, options) {}
   RandomResizedCrop(int64_t height, int64_t width, const RandomResizedCropOptions& options = {});
-  Tensor operator()(const Tensor& image, Generator& rng) const;
 
  private:
+  detail::Move draw(const Tensor& image, Generator& rng) const override;
   int64_t height_, width_;
   RandomResizedCropOptions options_;
 };
@@ -156,13 +183,13 @@ struct RandomRotationOptions {
 };
 
 /// Rotates the image counter-clockwise by an angle from -degrees to degrees and keeps its size; uint8 or f32.
-class RandomRotation {
+class RandomRotation final : public GeometricTransform {
  public:
   explicit RandomRotation(double degrees, const RandomRotationOptions& options = {});
   RandomRotation(Range degrees, const RandomRotationOptions& options = {});
-  Tensor operator()(const Tensor& image, Generator& rng) const;
 
  private:
+  detail::Move draw(const Tensor& image, Generator& rng) const override;
   Range degrees_;
   RandomRotationOptions options_;
 };
@@ -196,7 +223,7 @@ class RandomErasing {
   RandomErasingOptions options_;
 };
 
-/// Applies transforms one after the other.
+/// Applies transforms of images one after the other.
 class Compose {
  public:
   Compose(std::initializer_list<Transform> transforms);
@@ -204,6 +231,47 @@ class Compose {
 
  private:
   std::vector<Transform> transforms_;
+};
+
+/// A transform of a whole sample. A function of an image changes the first tensor of a sample ("image" in a
+/// dictionary).
+class SampleTransform {
+ public:
+  using Function = std::function<Sample(const Sample& sample, Generator& rng)>;
+  template <class F>
+  requires(!std::is_same_v<std::remove_cvref_t<F>, SampleTransform>) SampleTransform(F&& transform) {  // NOLINT
+    if constexpr (std::is_invocable_r_v<Sample, F&, const Sample&, Generator&>)
+      apply_ = std::forward<F>(transform);
+    else
+      apply_ = of_image(std::forward<F>(transform));
+  }
+  Sample operator()(const Sample& sample, Generator& rng) const { return apply_(sample, rng); }
+
+ private:
+  static Function of_image(Transform transform);
+  Function apply_;
+};
+
+/// Applies transforms of samples and of images one after the other, so that boxes and masks move with the image.
+class ComposeSamples {
+ public:
+  ComposeSamples(std::initializer_list<SampleTransform> transforms);
+  Sample operator()(const Sample& sample, Generator& rng) const;
+
+ private:
+  std::vector<SampleTransform> transforms_;
+};
+
+/// Removes the boxes of a dictionary that are narrower or lower than `min_size` pixels, and their rows of the tensors
+/// under `keys` that it has.
+class SanitizeBoundingBoxes {
+ public:
+  explicit SanitizeBoundingBoxes(double min_size = 1, std::vector<std::string> keys = {"labels", "masks"});
+  Sample operator()(const Sample& sample, Generator& rng) const;
+
+ private:
+  double min_size_;
+  std::vector<std::string> keys_;
 };
 
 }  // namespace levin::data

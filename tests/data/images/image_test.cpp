@@ -3,7 +3,7 @@
 #include <levin/data/dataloader.h>
 #include <levin/data/image.h>
 
-#include "damage.h"
+#include "data/damage.h"
 #include "support/files.h"
 #include "support/paths.h"
 

@@ -1,7 +1,8 @@
 #include <levin/core/io.h>
 #include <levin/data/text.h>
 
-#include "check_index.h"
+#include "../datasets/check_index.h"
+#include "words.h"
 
 #include <fmt/format.h>
 
@@ -20,20 +21,6 @@ bool is_letter(char c) {
 bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-/// Number of bytes of the UTF-8 character at the front; 1 if there is none.
-std::size_t character_length(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text[0]);
-  const std::size_t length = first >= 0xf0 && first < 0xf8   ? 4
-                             : first >= 0xe0 && first < 0xf0 ? 3
-                             : first >= 0xc2 && first < 0xe0 ? 2
-                                                             : 1;
-  if (length > text.size()) return 1;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) return 1;
-  }
-  return length;
-}
 
 std::string escaped(const std::string& token) {
   std::string out;
@@ -72,7 +59,7 @@ std::string unescaped(std::string_view line, const std::string& where) {
 Tokens tokenize_characters(std::string_view text) {
   Tokens tokens;
   while (!text.empty()) {
-    const std::size_t length = character_length(text);
+    const std::size_t length = detail::character_length(text);
     tokens.emplace_back(text.substr(0, length));
     text.remove_prefix(length);
   }
@@ -198,27 +185,6 @@ Sample TextDataset::get(int64_t index, Generator&) const {
   Sample sample{from_data(own, {static_cast<int64_t>(own.size())})};
   if (!labels_.empty()) sample.tensors.push_back(from_data<int64_t>({labels_[i]}, {}));
   return sample;
-}
-
-TokenBlockDataset::TokenBlockDataset(Tensor tokens, int64_t block_size, int64_t stride)
-    : tokens_(std::move(tokens)), block_(block_size), stride_(stride == 0 ? block_size : stride) {
-  if (tokens_.dtype() != kInt64 || tokens_.dim() != 1) {
-    throw ShapeError(fmt::format("[token_blocks] tokens are int64 (N), not {} {}.", name_of(tokens_.dtype()),
-                                 to_string(tokens_.sizes())));
-  }
-  if (block_ < 1 || stride_ < 1 || tokens_.size(0) <= block_) {
-    throw ValueError(
-        fmt::format("[token_blocks] {} tokens make no block of {} and its successor (stride {}). Use shorter "
-                    "blocks.",
-                    tokens_.size(0), block_, stride_));
-  }
-  if (!tokens_.is_contiguous()) tokens_ = tokens_.contiguous();
-}
-
-Sample TokenBlockDataset::get(int64_t index, Generator&) const {
-  detail::check_index(index, size());
-  const int64_t begin = tokens_.storage_offset() + index * stride_;
-  return {alias(tokens_, {block_}, {1}, begin), alias(tokens_, {block_}, {1}, begin + 1)};
 }
 
 std::vector<std::string> read_lines(const std::filesystem::path& path) {

@@ -2,7 +2,7 @@
 #include <levin/data/dataloader.h>
 #include <levin/data/transforms.h>
 
-#include "damage.h"
+#include "data/damage.h"
 #include "support/comparison.h"
 
 #include <algorithm>

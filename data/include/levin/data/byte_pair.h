@@ -1,0 +1,63 @@
+#pragma once
+// Byte-pair encoding of text, with GPT-2's rules and files.
+
+#include <levin/data/text.h>
+
+#include <array>
+#include <span>
+#include <unordered_map>
+
+namespace levin::data {
+
+/// Options of BytePairTokenizer::train, with the names and defaults of Hugging Face's ByteLevelBPETokenizer.
+struct BytePairOptions {
+  int64_t vocab_size = 30000;  ///< special tokens and the 256 bytes included
+  int64_t min_frequency = 2;   ///< a pair that occurs less often is not merged
+  Tokens special_tokens{};     ///< numbered first
+};
+
+/// Splits text into words, and words into tokens of bytes, by joining the pair of neighbours that was learned first
+/// until no known pair is left (Sennrich et al., "Neural machine translation of rare words with subword units", 2016;
+/// on bytes as in Radford et al., "Language models are unsupervised multitask learners", 2019). Every text can be
+/// encoded and decodes to itself, invalid UTF-8 included.
+class BytePairTokenizer {
+ public:
+  /// Learns the merges from texts. Of pairs that are equally frequent, the one with the lower numbers is merged first.
+  /// Throws ValueError if vocab_size is less than the special tokens and 256.
+  static BytePairTokenizer train(std::span<const std::string> texts, const BytePairOptions& options = {});
+  /// Reads GPT-2's two files, which Hugging Face's tokenizers write as well. A token of vocab.json that is neither a
+  /// byte nor the result of a merge is special. Throws IoError for files that do not fit together.
+  static BytePairTokenizer load(const std::filesystem::path& vocab_json, const std::filesystem::path& merges_txt);
+  /// Writes vocab.json and merges.txt into a folder, which is created if necessary.
+  void save(const std::filesystem::path& folder) const;
+
+  /// Returns the numbers of a text's tokens. A special token that occurs in the text becomes its own number.
+  std::vector<int64_t> encode(std::string_view text) const;
+  /// The same, but special tokens are text like any other, as in texts of unknown origin.
+  std::vector<int64_t> encode_ordinary(std::string_view text) const;
+  /// Returns the bytes of tokens. Throws IndexError for a number that is not in use.
+  std::string decode(std::span<const int64_t> numbers) const;
+
+  int64_t vocab_size() const { return static_cast<int64_t>(tokens_.size()); }
+  /// The bytes of a token. Throws IndexError.
+  const std::string& token(int64_t number) const;
+  /// Returns the number of a special token. Throws ValueError.
+  int64_t special_token(std::string_view token) const;
+
+ private:
+  struct Merge {
+    int64_t rank, result;  // order of learning; number of the joined token
+  };
+  static std::uint64_t pair_of(int64_t left, int64_t right) {
+    return static_cast<std::uint64_t>(left) << 32 | static_cast<std::uint64_t>(right);
+  }
+  void encode_word(std::string_view word, std::vector<int64_t>& out) const;
+
+  std::vector<std::string> tokens_;  // the bytes of each token
+  std::array<int64_t, 256> byte_numbers_{};
+  std::unordered_map<std::uint64_t, Merge> merges_;
+  std::vector<std::pair<int64_t, int64_t>> merge_order_;
+  std::vector<int64_t> specials_;
+};
+
+}  // namespace levin::data
