@@ -57,6 +57,7 @@ Module::Module(Module&& other) noexcept
     : parameters_(std::move(other.parameters_)),
       buffers_(std::move(other.buffers_)),
       children_(std::move(other.children_)),
+      derivations_(std::move(other.derivations_)),
       factory_(std::move(other.factory_)),
       hooks_(std::move(other.hooks_)),
       training_(other.training_) {

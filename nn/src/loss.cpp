@@ -33,6 +33,7 @@ LEVIN_CONSTRUCTOR(PairwiseDistance)
 MSELoss::MSELoss(Reduction r) : reduction(r) {}
 L1Loss::L1Loss(Reduction r) : reduction(r) {}
 SoftMarginLoss::SoftMarginLoss(Reduction r) : reduction(r) {}
+MultiLabelMarginLoss::MultiLabelMarginLoss(Reduction r) : reduction(r) {}
 SmoothL1Loss::SmoothL1Loss(Reduction r, double b) : reduction(r), beta(b) {}
 HuberLoss::HuberLoss(Reduction r, double d) : reduction(r), delta(d) {}
 MarginRankingLoss::MarginRankingLoss(double m, Reduction r) : margin(m), reduction(r) {}

@@ -69,8 +69,23 @@ void Module::check_name(const std::string& name) const {
 Parameter& Module::register_parameter(const std::string& name, const Tensor& value) {
   check_name(name);
   if (value.defined()) value.requires_grad_();
-  parameters_.push_back({name, std::make_unique<Parameter>(name, value)});
+  parameters_.push_back({name, std::make_unique<Parameter>(name, value), {}});
   return *parameters_.back().parameter;
+}
+
+void Module::derive_parameter(const std::string& name, std::function<Tensor()> compute,
+                              std::function<void(Module& copy)> repeat) {
+  const auto entry = std::ranges::find(parameters_, name, &NamedParameter::name);
+  if (entry == parameters_.end() || !entry->parameter->defined() || entry->compute)
+    throw ValueError(fmt::format("[{}] has no parameter \"{}\" of its own that could be derived from others.",
+                                 type_name(), name));
+  Parameter& place = *entry->parameter;
+  entry->compute = compute;
+  derivations_.push_back(std::move(repeat));
+  place = Parameter(name, compute());
+  register_forward_pre_hook([&place, name, compute = std::move(compute)](Module&, const std::vector<Tensor>&) {
+    place = Parameter(name, compute());
+  });
 }
 
 Tensor Module::register_buffer(const std::string& name, const Tensor& value, bool persistent) {
@@ -120,8 +135,9 @@ std::vector<std::pair<std::string, Tensor>> Module::named_parameters(bool recurs
   std::unordered_set<const TensorImpl*> seen;
   visit("", [&](const std::string& prefix, const Module& m) {
     if (!recurse && &m != this) return;
-    for (const auto& [name, p] : m.parameters_)
-      if (p->defined() && (seen.insert(p->impl()).second || !remove_duplicate)) result.emplace_back(prefix + name, *p);
+    for (const auto& [name, p, compute] : m.parameters_)
+      if (p->defined() && !compute && (seen.insert(p->impl()).second || !remove_duplicate))
+        result.emplace_back(prefix + name, *p);
   });
   return result;
 }
@@ -242,8 +258,8 @@ void Module::zero_grad(bool set_to_none) {
 StateDict Module::state_dict() const {
   StateDict result;
   visit("", [&](const std::string& prefix, const Module& m) {
-    for (const auto& [name, p] : m.parameters_)
-      if (p->defined()) result.set(prefix + name, p->detach());
+    for (const auto& [name, p, compute] : m.parameters_)
+      if (p->defined() && !compute) result.set(prefix + name, p->detach());
     for (const Buffer& b : m.buffers_)
       if (b.persistent && b.tensor.defined()) result.set(prefix + b.name, b.tensor.detach());
   });
@@ -298,6 +314,8 @@ LoadReport Module::load_state_dict(const StateDict& given, const LoadOptions& op
 
 void Cloner::copy_state(const Module& from, Module& to) {
   const auto sources = from.named_modules();
+  for (const auto& [name, module] : sources)
+    for (const auto& derive : module->derivations_) derive(name.empty() ? to : to.get_submodule(name));
   const auto targets = to.named_modules();
   const auto differ = [&] {
     throw ValueError(
@@ -332,9 +350,12 @@ void Cloner::copy_state(const Module& from, Module& to) {
     if (a.parameters_.size() != b.parameters_.size() || a.buffers_.size() != b.buffers_.size()) differ();
     b.training_ = a.training_;
     for (std::size_t k = 0; k < a.parameters_.size(); ++k)
-      copy_parameter(*a.parameters_[k].parameter, *b.parameters_[k].parameter);
+      if (!a.parameters_[k].compute) copy_parameter(*a.parameters_[k].parameter, *b.parameters_[k].parameter);
     for (std::size_t k = 0; k < a.buffers_.size(); ++k) copy(a.buffers_[k].tensor, b.buffers_[k].tensor);
   }
+  for (const auto& [name, module] : targets)
+    for (const auto& [own, parameter, compute] : module->parameters_)
+      if (compute) *parameter = Parameter(own, compute());
 }
 
 }  // namespace levin::nn

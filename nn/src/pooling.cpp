@@ -41,6 +41,18 @@ std::string AdaptiveMaxPool1d::extra_repr() const { return "output_size=" + shor
 std::string AdaptiveMaxPool2d::extra_repr() const { return "output_size=" + short_text(output_size); }
 std::string AdaptiveMaxPool3d::extra_repr() const { return "output_size=" + short_text(output_size); }
 
+#define LEVIN_LP_POOL(Class, N)                                                                                 \
+  Class::Class(double p, Tuple<N> kernel, const Options& o) : norm_type(p), kernel_size(kernel), options(o) {}  \
+  std::string Class::extra_repr() const {                                                                       \
+    return fmt::format("norm_type={}, kernel_size={}, stride={}, ceil_mode={}", norm_type,                       \
+                       short_text(kernel_size), short_text(options.stride.value_or(kernel_size)),                \
+                       yes_no(options.ceil_mode));                                                               \
+  }
+LEVIN_LP_POOL(LPPool1d, 1)
+LEVIN_LP_POOL(LPPool2d, 2)
+LEVIN_LP_POOL(LPPool3d, 3)
+#undef LEVIN_LP_POOL
+
 #define LEVIN_CONSTRUCTOR(Class, N) \
   Class::Class(Tuple<N> kernel, const Options& o) : kernel_size(kernel), options(o) {}
 LEVIN_CONSTRUCTOR(MaxPool1d, 1)

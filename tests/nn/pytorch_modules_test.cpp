@@ -199,3 +199,35 @@ TEST_CASE("normalization layers and others with parameters equal PyTorch's") {
     return Tensors{m(tensor<int64_t>({0, 2, 3, 1, 4, 4}).reshape({2, 3}))};
   });
 }
+
+TEST_CASE("weights that are normalized by parametrizations equal PyTorch's") {
+  const auto with = [](auto layer, const auto& parametrize) {
+    parametrize(layer);
+    return layer;
+  };
+  const Tensor rows = input({2, 3}), lines = input({2, 2, 5});
+  check_module("weight_norm", with(nn::Linear(3, 4), [](nn::Module& m) { nn::weight_norm(m); }), {rows});
+  check_module("weight_norm_conv", with(nn::Conv1d(2, 3, 2), [](nn::Module& m) { nn::weight_norm(m, "weight", 1); }),
+               {lines});
+  const Tensor rows2 = input({2, 3}), lines2 = input({2, 2, 5});
+  // The vectors of make_values.py.
+  const auto known = [](nn::Module& m) {
+    int64_t salt = 1;
+    for (const auto& [name, vector] : m.named_buffers()) {
+      const Tensor values = formula(vector.numel(), salt++).to(kFloat64);
+      vector.copy_(values / sqrt(sum(square(values))));
+    }
+  };
+  const auto call = [&](const Tensor& x) {
+    return [&known, x](auto& m) {
+      known(m);
+      return Tensors{m(x)};
+    };
+  };
+  check_module("spectral_norm", with(nn::Linear(3, 4), [](nn::Module& m) { nn::spectral_norm(m); }), {rows2},
+               call(rows2));
+  const nn::SpectralNormOptions twice{.n_power_iterations = 2, .dim = 1};
+  check_module("spectral_norm_conv",
+               with(nn::ConvTranspose1d(2, 3, 2), [&](nn::Module& m) { nn::spectral_norm(m, "weight", twice); }),
+               {lines2}, call(lines2));
+}

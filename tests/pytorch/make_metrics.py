@@ -56,6 +56,7 @@ def binary(w):
         w.tm(f"precision/{name}", tm.Precision(**args), preds, target)
         w.tm(f"recall/{name}", tm.Recall(**args), preds, target)
         w.tm(f"f1/{name}", tm.F1Score(**args), preds, target)
+        w.tm(f"jaccard/{name}", tm.JaccardIndex(**args), preds, target)
         w.tm(f"confusion/{name}", tm.ConfusionMatrix(**args), preds, target)
         if name != "classes":
             w.tm(f"auroc/{name}", tm.AUROC(**args), preds, target)
@@ -85,6 +86,12 @@ def multiclass(w):
                 w.tm(f"precision/{name}/{average}/{k}", tm.Precision(**args), s, t)
                 w.tm(f"recall/{name}/{average}/{k}", tm.Recall(**args), s, t)
                 w.tm(f"f1/{name}/{average}/{k}", tm.F1Score(**args), s, t)
+        for average in ["micro", "macro", "weighted", "none"]:
+            jaccard = tm.JaccardIndex(task="multiclass", num_classes=C, average=average)
+            w.tm(f"jaccard/{name}/{average}", jaccard, s, t)
+            if average != "none":
+                jaccard = tm.JaccardIndex(task="multiclass", num_classes=C, average=average, ignore_index=2)
+                w.tm(f"jaccard/{name}/{average}/ignore", jaccard, s, t)
         for average in ["macro", "weighted", "none"]:
             args = dict(task="multiclass", num_classes=C, average=average)
             w.tm(f"auroc/{name}/{average}", tm.AUROC(**args), s, t)

@@ -19,6 +19,7 @@ import sys
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+from torch.nn.utils import parametrizations
 
 HERE = pathlib.Path(__file__).parent
 DTYPES = {"float64": torch.float64, "float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16,
@@ -183,7 +184,8 @@ def optimizers():
                         write_line(out, f"{name}/step{step}/param{i}", p)
             if "ax" in optimizer.state[params[1]]:
                 write_line(out, f"{name}/ax", optimizer.state[params[1]]["ax"])
-        for name, arguments in (("lbfgs", dict(lr=0.5, max_iter=4)), ("lbfgs_short", dict(history_size=2, max_eval=3))):
+        for name, arguments in (("lbfgs", dict(lr=0.5, max_iter=4)), ("lbfgs_short", dict(history_size=2, max_eval=3)),
+                                ("lbfgs_search", dict(max_iter=3, line_search_fn="strong_wolfe"))):
             params = [nn.Parameter(formula(n, salt).double()) for salt, n in ((1, 7), (2, 20))]
             optimizer = torch.optim.LBFGS(params, **arguments)
 
@@ -304,6 +306,14 @@ def modules():
     triangle = torch.triu(torch.ones(4, 4, dtype=torch.bool), 1)
     padding = torch.tensor([[False, False, True, True], [False, False, False, True]])
     layer = dict(dim_feedforward=8, dropout=0.0)
+
+    def known_vectors(net):
+        norm = net.parametrizations.weight[0]
+        for salt, vector in ((1, norm._u), (2, norm._v)):
+            values = formula(vector.numel(), salt).double()
+            vector.copy_(values / values.norm())
+        return net
+
     kinds = {
         "rnn": (nn.RNN(3, 4), [x(5, 2, 3)], None),
         "rnn_relu": (nn.RNN(3, 4, 2, "relu", bidirectional=True, batch_first=True), [x(2, 5, 3)], None),
@@ -348,6 +358,11 @@ def modules():
         "batch_norm3d": (nn.BatchNorm3d(2), [x(2, 2, 2, 2, 2)], None),
         "prelu": (nn.PReLU(3), [x(2, 3, 2)], None),
         "bilinear": (nn.Bilinear(3, 2, 4), [x(2, 3), x(2, 2, salt=2)], None),
+        "weight_norm": (parametrizations.weight_norm(nn.Linear(3, 4)), [x(2, 3)], None),
+        "weight_norm_conv": (parametrizations.weight_norm(nn.Conv1d(2, 3, 2), dim=1), [x(2, 2, 5)], None),
+        "spectral_norm": (parametrizations.spectral_norm(nn.Linear(3, 4)), [x(2, 3)], known_vectors),
+        "spectral_norm_conv": (parametrizations.spectral_norm(nn.ConvTranspose1d(2, 3, 2), n_power_iterations=2),
+                               [x(2, 2, 5)], known_vectors),
         "embedding_bag": (nn.EmbeddingBag(5, 3, mode="sum"), [],
                           lambda n: lambda: n(torch.tensor([0, 2, 2, 4, 1]), torch.tensor([0, 2, 2]))),
         "embedding_bag_mean": (nn.EmbeddingBag(5, 3, padding_idx=2), [],

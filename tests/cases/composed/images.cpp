@@ -74,6 +74,8 @@ OpCase pools() {
            call("F.lp_pool1d(x0, 2.0, 3)", {input({2, 2, 6}, uniform(0.5, 2))}, LEVIN_CALL(lp_pool1d(x0, 2.0, 3)), 3),
            call("F.lp_pool2d(x0, 3.0, 2, 1)", {input({1, 2, 3, 3}, uniform(0.5, 2))},
                 LEVIN_CALL(lp_pool2d(x0, 3.0, 2, {.stride = 1})), 4),
+           call("F.lp_pool3d(x0, 2.0, 2)", {input({1, 2, 2, 3, 4}, uniform(0.5, 2))},
+                LEVIN_CALL(lp_pool3d(x0, 2.0, 2)), 8),
            call("F.adaptive_avg_pool1d(x0, 3)", {input({2, 2, 7})}, LEVIN_CALL(adaptive_avg_pool1d(x0, 3)), 4),
            call("F.adaptive_avg_pool2d(x0, 1)", {input({2, 2, 3, 4})}, LEVIN_CALL(adaptive_avg_pool2d(x0, 1)), 12),
            call("F.adaptive_avg_pool2d(x0, (3, 2))", {input({1, 2, 5, 5})}, LEVIN_CALL(adaptive_avg_pool2d(x0, {3, 2})),

@@ -143,6 +143,24 @@ Tensor multilabel_soft_margin_loss(const Tensor& x, const Tensor& y, const Tenso
   return reduced(mean(weight.defined() ? mul(loss, weight) : loss, -1), reduction);
 }
 
+Tensor multilabel_margin_loss(const Tensor& x, const Tensor& y, Reduction reduction) {
+  check_floating("multilabel_margin_loss", x);
+  if (x.dim() != 1 && x.dim() != 2)
+    throw ShapeError(
+        fmt::format("[multilabel_margin_loss] x is {}, expected is (B, C) or (C,).", to_string(x.sizes())));
+  const Tensor labels = as_int64("multilabel_margin_loss", {"y", y});
+  if (labels.sizes() != x.sizes())
+    throw ShapeError(fmt::format("[multilabel_margin_loss] y is {}, and x is {}; they need the same sizes.",
+                                 to_string(y.sizes()), to_string(x.sizes())));
+  const Tensor listed = cumprod(ge(labels, 0).to(kInt64), -1);  // 1 up to the first -1
+  const Tensor at = mul(labels, listed);                        // 0 where nothing is listed
+  const Tensor is_target = scatter_add(zeros_like(labels), -1, at, listed);
+  // (..., C, C): each listed class against each class that is no target
+  const Tensor margins = positive_part(add(sub(unsqueeze(x, -2), unsqueeze(gather(x, -1, at), -1)), 1));
+  const Tensor counts = mul(unsqueeze(listed, -1), unsqueeze(eq(is_target, 0).to(kInt64), -2));
+  return reduced(div(sum(where(eq(counts, 0), 0.0, margins), {-2, -1}), x.size(-1)), reduction);
+}
+
 Tensor multi_margin_loss(const Tensor& x, const Tensor& y, const MultiMarginOptions& options) {
   check_floating("multi_margin_loss", x);
   if (options.p != 1 && options.p != 2)

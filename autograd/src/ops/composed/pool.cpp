@@ -154,6 +154,11 @@ Tensor lp_pool2d(const Tensor& x, double p, Tuple<2> kernel, const LpPool2dOptio
   return root_of(means, static_cast<double>(kernel[0] * kernel[1]), p);
 }
 
+Tensor lp_pool3d(const Tensor& x, double p, Tuple<3> kernel, const LpPool3dOptions& o) {
+  const Tensor means = avg_pool3d(pow(x, p), kernel, {.stride = o.stride, .ceil_mode = o.ceil_mode});
+  return root_of(means, static_cast<double>(kernel[0] * kernel[1] * kernel[2]), p);
+}
+
 // Adaptive pools
 
 namespace {

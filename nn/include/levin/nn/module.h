@@ -140,6 +140,11 @@ class Module {
   /// such references, as those of layers are; so does registering another module's parameter. State dicts then have it
   /// under both names.
   Parameter& register_parameter(const std::string& name, const Tensor& value);
+  /// Makes a registered parameter the result of `compute`, before each call of this module and now: it is no parameter
+  /// of the module any more and is not saved. `repeat` does the same to a copy of the module, for nn::clone. See
+  /// parametrize.h for the functions that use this. Throws ValueError for a name that is not a parameter's.
+  void derive_parameter(const std::string& name, std::function<Tensor()> compute,
+                        std::function<void(Module& copy)> repeat);
   /// Registers a tensor that is saved (if persistent) and moved with the module, but not trained.
   Tensor register_buffer(const std::string& name, const Tensor& value, bool persistent = true);
 
@@ -257,6 +262,7 @@ class Module {
   struct NamedParameter {
     std::string name;
     OwnedPtr<Parameter> parameter;
+    std::function<Tensor()> compute{};  // empty unless it is derived from others
   };
   struct Child {
     std::string name;
@@ -277,6 +283,7 @@ class Module {
   std::vector<NamedParameter> parameters_;
   std::vector<Buffer> buffers_;
   std::vector<Child> children_;
+  std::vector<std::function<void(Module&)>> derivations_;  // those that a copy repeats
   Factory factory_;
   OwnedPtr<Hooks> hooks_;
   bool training_ = true;

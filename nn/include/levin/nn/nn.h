@@ -9,5 +9,6 @@
 #include <levin/nn/layers.h>
 #include <levin/nn/loss.h>
 #include <levin/nn/module.h>
+#include <levin/nn/parametrize.h>
 #include <levin/nn/recurrent.h>
 #include <levin/nn/transformer.h>

@@ -59,6 +59,27 @@ LEVIN_POOL(AvgPool1d, avg_pool1d, 1)
 LEVIN_POOL(AvgPool3d, avg_pool3d, 3)
 #undef LEVIN_POOL
 
+// Pools by the p-norm, here called norm_type.
+#define LEVIN_LP_POOL(Class, Kind, function, N)                                                       \
+  class Class : public Layer<Class> {                                                                 \
+   public:                                                                                            \
+    using Options = levin::Kind##Options;                                                             \
+    Class(double p, Tuple<N> kernel, const Options& o = {});                                          \
+    Tensor forward(const Tensor& x) override { return function(x, norm_type, kernel_size, options); } \
+    std::string extra_repr() const override;                                                          \
+    template <class F>                                                                                \
+    auto with_arguments(F construct) const {                                                          \
+      return construct(norm_type, kernel_size, options);                                              \
+    }                                                                                                 \
+    const double norm_type;                                                                           \
+    const Tuple<N> kernel_size;                                                                       \
+    const Options options;                                                                            \
+  };
+LEVIN_LP_POOL(LPPool1d, LpPool1d, lp_pool1d, 1)
+LEVIN_LP_POOL(LPPool2d, LpPool2d, lp_pool2d, 2)
+LEVIN_LP_POOL(LPPool3d, LpPool3d, lp_pool3d, 3)
+#undef LEVIN_LP_POOL
+
 // Pools to a given size.
 #define LEVIN_ADAPTIVE_POOL(Class, function, N)                                   \
   class Class : public Layer<Class> {                                             \

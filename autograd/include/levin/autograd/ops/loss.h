@@ -97,6 +97,11 @@ Tensor soft_margin_loss(const Tensor& x, const Tensor& y, Reduction reduction = 
 Tensor multilabel_soft_margin_loss(const Tensor& x, const Tensor& y, const Tensor& weight = {},
                                    Reduction reduction = Reduction::mean);
 
+/// Sum over the classes c of a sample's targets and the classes i that are not among them of max(0, 1 - (x[c] - x[i])),
+/// over the number of classes. x is (B, C) or (C); y, of the same sizes, lists the target classes of each sample up to
+/// the first -1.
+Tensor multilabel_margin_loss(const Tensor& x, const Tensor& y, Reduction reduction = Reduction::mean);
+
 struct MultiMarginOptions {
   double p = 1.0;  ///< 1 or 2
   double margin = 1.0;

@@ -56,6 +56,11 @@ struct LpPool2dOptions {
   bool ceil_mode = false;
 };
 Tensor lp_pool2d(const Tensor& x, double p, Tuple<2> kernel, const LpPool2dOptions& options = {});
+struct LpPool3dOptions {
+  std::optional<Tuple<3>> stride{};
+  bool ceil_mode = false;
+};
+Tensor lp_pool3d(const Tensor& x, double p, Tuple<3> kernel, const LpPool3dOptions& options = {});
 
 // Pools to a given size: output o of n is over the inputs from floor(o size / n) to ceil((o + 1) size / n).
 Tensor adaptive_avg_pool1d(const Tensor& x, Tuple<1> output_size);
