@@ -127,7 +127,8 @@ struct Waves {
 TEST_CASE("steps of LBFGS match PyTorch's, and go on after a checkpoint as if they had not stopped") {
   const test::StoredValues stored = test::read_stored_values("optimizers.txt");
   const std::vector<std::pair<std::string, optim::LBFGSOptions>> runs = {
-      {"lbfgs", {.lr = 0.5, .max_iter = 4}}, {"lbfgs_short", {.max_eval = 3, .history_size = 2}}};
+      {"lbfgs", {.lr = 0.5, .max_iter = 4}}, {"lbfgs_short", {.max_eval = 3, .history_size = 2}},
+      {"lbfgs_search", {.max_iter = 3, .line_search_fn = optim::LineSearch::strong_wolfe}}};
   for (const auto& run : runs) {
     const std::string& name = run.first;
     const optim::LBFGSOptions& options = run.second;
@@ -156,4 +157,19 @@ TEST_CASE("LBFGS needs a closure and one group") {
   CHECK_THROWS_WITH_AS(lbfgs.add_param_group({.params = optim::named({ones({2}).requires_grad_()})}),
                        doctest::Contains("[LBFGS] its parameters are one group"), ValueError);
   CHECK_THROWS_WITH_AS((optim::LBFGS({w}, {.max_iter = 0})), doctest::Contains("[LBFGS] max_iter is 0"), ValueError);
+}
+
+TEST_CASE("LBFGS with a line search reaches the minimum of Rosenbrock's valley") {
+  const Tensor x = tensor({-1.2, 1.0}, {.dtype = kFloat64}).requires_grad_();
+  optim::LBFGS lbfgs(
+      {x},
+      {.max_iter = 100, .max_eval = 300, .tolerance_change = 0, .line_search_fn = optim::LineSearch::strong_wolfe});
+  lbfgs.step([&] {
+    lbfgs.zero_grad();
+    const Tensor a = x.select(0, 0), b = x.select(0, 1);
+    const Tensor loss = square(1 - a) + 100 * square(b - square(a));
+    loss.backward();
+    return loss;
+  });
+  for (const double value : x.detach().to_vector<double>()) CHECK(value == test::approx(1.0, {.relative = 1e-6}));
 }

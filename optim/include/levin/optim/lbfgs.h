@@ -4,6 +4,10 @@
 
 namespace levin::optim {
 
+/// How LBFGS finds the length of a step: `none` takes the rate `lr`, `strong_wolfe` searches one that lowers the loss
+/// and its slope enough (strong Wolfe conditions).
+enum class LineSearch { none, strong_wolfe };
+
 struct LBFGSOptions {
   double lr = 1.0;
   int64_t max_iter = 20;              ///< iterations of one step
@@ -11,10 +15,11 @@ struct LBFGSOptions {
   double tolerance_grad = 1e-7;       ///< ends a step when no gradient is larger
   double tolerance_change = 1e-9;     ///< ends a step when parameters or the loss change less
   int64_t history_size = 100;
+  LineSearch line_search_fn = LineSearch::none;
 };
 
-/// The limited-memory method of Broyden, Fletcher, Goldfarb and Shanno (Liu & Nocedal 1989), with the fixed rate `lr`
-/// as step length. A step calls its closure several times, so it needs one:
+/// The limited-memory method of Broyden, Fletcher, Goldfarb and Shanno (Liu & Nocedal 1989). A step calls its closure
+/// several times, so it needs one:
 ///
 ///   lbfgs.step([&] {
 ///     lbfgs.zero_grad();
@@ -39,9 +44,12 @@ class LBFGS : public Optimizer {
 
  private:
   struct Curvature;
+  struct Point;
 
   Tensor flat_gradient() const;
   void move_parameters(const Tensor& by, double rate) const;
+  Point search(const Closure& evaluate, const Tensor& direction, double rate, const Point& start,
+               int64_t& evaluations) const;
   Tensor flat_slot(std::size_t slot);
   void set_flat_slot(std::size_t slot, const Tensor& values);
   Curvature read_curvature();

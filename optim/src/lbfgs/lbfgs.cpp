@@ -1,5 +1,7 @@
 #include <levin/optim/lbfgs.h>
 
+#include "line_search.h"
+
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
@@ -67,6 +69,7 @@ LBFGS::LBFGS(std::vector<Parameter> params, const Options& o)
                  {"tolerance_grad", o.tolerance_grad},
                  {"tolerance_change", o.tolerance_change},
                  {"history_size", static_cast<double>(o.history_size)},
+                 {"strong_wolfe", o.line_search_fn == LineSearch::strong_wolfe ? 1.0 : 0.0},
                  {"capturable", 0.0}}) {
   add_param_groups(one_group(std::move(params)));
 }
@@ -135,44 +138,76 @@ void LBFGS::write_curvature(const Curvature& c) {
   }
 }
 
+/// A place along a direction: the step that leads there, and the loss and its gradient there.
+struct LBFGS::Point {
+  double rate, loss;
+  Tensor gradient;
+};
+
+LBFGS::Point LBFGS::search(const Closure& evaluate, const Tensor& direction, double rate, const Point& start,
+                           int64_t& evaluations) const {
+  std::vector<Tensor> before;
+  for (const Parameter& p : param_groups()[0].params) before.push_back(p.detach().clone());
+  std::vector<Tensor> gradients{start.gradient};
+  const auto probe = [&](double at) {
+    move_parameters(direction, at);
+    const double loss = evaluate().item<double>();
+    gradients.push_back(flat_gradient());
+    for (std::size_t i = 0; i < before.size(); ++i) param_groups()[0].params[i].detach().copy_(before[i]);
+    ++evaluations;
+    return detail::Probe{at, loss, product(gradients.back(), direction), gradients.size() - 1};
+  };
+  const detail::Probe found =
+      detail::strong_wolfe(probe, {0, start.loss, product(start.gradient, direction), 0}, rate,
+                           amax(abs(direction)).item<double>(), param_groups()[0]["tolerance_change"]);
+  return {found.rate, found.loss, gradients[found.number]};
+}
+
 Tensor LBFGS::step(const Closure& closure) {
-  const auto evaluate = [&] {
+  const Closure evaluate = [&] {
     enable_grad guard;
     return closure();
   };
   no_grad guard;
   const ParamGroup& group = param_groups()[0];
   const double lr = group["lr"], tolerance = group["tolerance_change"];
+  const bool searches = group["strong_wolfe"] != 0;
   const auto iterations = static_cast<int64_t>(group["max_iter"]), calls = static_cast<int64_t>(group["max_eval"]);
   const Tensor first = evaluate();
-  Tensor gradient = flat_gradient();
-  const auto is_flat = [&] { return amax(abs(gradient)).item<double>() <= group["tolerance_grad"]; };
+  Point now{0, first.item<double>(), flat_gradient()};
+  const auto is_flat = [&] { return amax(abs(now.gradient)).item<double>() <= group["tolerance_grad"]; };
   if (is_flat()) return first;
   Curvature c = read_curvature();
-  double loss = first.item<double>();
   int64_t evaluations = 1;
   for (int64_t i = 1; i <= iterations; ++i) {
     bool started = false;
     for (const Parameter& p : group.params) started = state_of(p).step++ > 0;
     if (c.last_step.defined()) {
-      const Tensor change = sub(gradient, c.last_gradient);
+      const Tensor change = sub(now.gradient, c.last_gradient);
       if (product(change, c.last_step) > 1e-10) {  // otherwise the curvature would not be positive
         if (c.pairs.size() == static_cast<std::size_t>(group["history_size"])) c.pairs.erase(c.pairs.begin());
         c.pairs.emplace_back(c.last_step, change);
       }
     }
-    const Tensor direction = c.direction(gradient);
-    c.last_gradient = gradient;
-    const double before = loss, slope = product(gradient, direction);
-    const double rate = started ? lr : std::min(1.0, 1.0 / sum(abs(gradient)).item<double>()) * lr;
-    c.last_step = mul(direction, rate);
+    const Tensor direction = c.direction(now.gradient);
+    c.last_gradient = now.gradient;
+    const double before = now.loss, slope = product(now.gradient, direction);
+    now.rate = started ? lr : std::min(1.0, 1.0 / sum(abs(now.gradient)).item<double>()) * lr;
+    c.last_step = mul(direction, now.rate);
     if (slope > -tolerance) break;
-    move_parameters(direction, rate);
+    if (searches) {
+      now = search(evaluate, direction, now.rate, now, evaluations);
+      c.last_step = mul(direction, now.rate);
+    }
+    move_parameters(direction, now.rate);
     if (i == iterations) break;
-    loss = evaluate().item<double>();
-    gradient = flat_gradient();
-    if (++evaluations >= calls || is_flat() || amax(abs(c.last_step)).item<double>() <= tolerance ||
-        std::abs(loss - before) < tolerance)
+    if (!searches) {
+      now.loss = evaluate().item<double>();
+      now.gradient = flat_gradient();
+      ++evaluations;
+    }
+    if (evaluations >= calls || is_flat() || amax(abs(c.last_step)).item<double>() <= tolerance ||
+        std::abs(now.loss - before) < tolerance)
       break;
   }
   write_curvature(c);
