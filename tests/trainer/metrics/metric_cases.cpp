@@ -40,6 +40,8 @@ void add_binary(Cases& cases) {
     cases.add<metrics::Precision>("precision/" + f.name, f.preds, f.target, o);
     cases.add<Recall>("recall/" + f.name, f.preds, f.target, o);
     cases.add<F1Score>("f1/" + f.name, f.preds, f.target, o);
+    cases.add<JaccardIndex>("jaccard/" + f.name, f.preds, f.target,
+                            JaccardIndexOptions{.task = Task::binary, .ignore_index = f.ignore});
     cases.add<ConfusionMatrix>("confusion/" + f.name, f.preds, f.target,
                                ConfusionMatrixOptions{.task = Task::binary, .ignore_index = f.ignore});
     if (f.name == "classes") continue;
@@ -73,6 +75,11 @@ void add_multiclass(Cases& cases) {
         cases.add<Recall>("recall" + tail, s, t, o);
         cases.add<F1Score>("f1" + tail, s, t, o);
       }
+      const std::string jaccard = "jaccard/" + data + "/" + average;
+      cases.add<JaccardIndex>(jaccard, s, t, JaccardIndexOptions{.num_classes = kC, .average = value});
+      if (value != Average::none)
+        cases.add<JaccardIndex>(jaccard + "/ignore", s, t,
+                                JaccardIndexOptions{.num_classes = kC, .average = value, .ignore_index = 2});
       if (value == Average::micro) continue;
       const RankingOptions o{.task = Task::multiclass, .num_classes = kC, .average = value};
       cases.add<AUROC>("auroc/" + data + "/" + average, s, t, o);

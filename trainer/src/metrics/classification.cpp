@@ -64,7 +64,11 @@ std::vector<StatScores::Counts> StatScores::counts() const {
 
 template <class F>
 Tensor StatScores::averaged(bool by_target, const F& score) const {
-  const auto classes = counts();
+  return average_of(counts(), by_target, score);
+}
+
+template <class F>
+Tensor StatScores::average_of(const std::vector<Counts>& classes, bool by_target, const F& score) const {
   if (options_.task == Task::binary) return tensor(score(classes[0]), {.dtype = kFloat64});
   if (options_.average == Average::micro) {
     Counts all;
@@ -109,6 +113,25 @@ Tensor Recall::result() const {
 Tensor F1Score::result() const {
   return averaged(false,
                   [&](const Counts& c) { return ratio(2 * c.tp, 2 * c.tp + c.fn + c.fp, options_.zero_division); });
+}
+
+JaccardIndex::JaccardIndex(const JaccardIndexOptions& o)
+    : StatScores("JaccardIndex", {.task = o.task,
+                                  .threshold = o.threshold,
+                                  .num_classes = o.num_classes,
+                                  .average = o.average,
+                                  .ignore_index = o.ignore_index,
+                                  .zero_division = o.zero_division}) {}
+
+Tensor JaccardIndex::result() const {
+  const auto score = [&](const Counts& c) { return ratio(c.tp, c.tp + c.fp + c.fn, options_.zero_division); };
+  if (options_.task == Task::binary || options_.average == Average::none || !options_.ignore_index)
+    return averaged(false, score);
+  // The ignored class may still be predicted, which counts as an error of the others only.
+  auto classes = counts();
+  if (const auto i = *options_.ignore_index; i >= 0 && i < options_.num_classes)
+    classes.erase(classes.begin() + static_cast<std::ptrdiff_t>(i));
+  return average_of(classes, false, score);
 }
 
 ConfusionMatrix::ConfusionMatrix(const ConfusionMatrixOptions& options) : Metric("ConfusionMatrix"), options_(options) {

@@ -25,5 +25,11 @@ class ModelSummary : public Callback {
 /// Returns a table with the name, type and number of parameters of the submodules down to `max_depth`, followed by
 /// totals.
 std::string summary(const nn::Module& module, int max_depth = 1);
+/// Runs the module on `inputs`, in evaluation mode and without a graph, and returns a table of the modules that it
+/// calls, down to `max_depth` (-1 for all): name, type, output shape, parameters, floating-point operations and bytes
+/// of memory that their kernels read and write, as the kernels' contracts count them. Modules take the tensors as in
+/// Module::call; a call of `forward` itself is counted in the module that makes it.
+std::string summary(nn::Module& module, const std::vector<Tensor>& inputs, int max_depth = 1);
+std::string summary(nn::Module& module, const Tensor& input, int max_depth = 1);
 
 }  // namespace levin

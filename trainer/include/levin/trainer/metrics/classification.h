@@ -42,6 +42,9 @@ class StatScores : public Metric {
   /// `by_target`) among the predictions.
   template <class F>
   Tensor averaged(bool by_target, const F& score) const;
+  /// The same of these classes.
+  template <class F>
+  Tensor average_of(const std::vector<Counts>& classes, bool by_target, const F& score) const;
   static double ratio(double a, double b, double empty) { return b == 0 ? empty : a / b; }
 
   StatScoresOptions options_;
@@ -78,6 +81,24 @@ class Recall : public StatScores {
 class F1Score : public StatScores {
  public:
   explicit F1Score(const StatScoresOptions& options) : StatScores("F1Score", options) {}
+
+ private:
+  Tensor result() const override;
+};
+
+struct JaccardIndexOptions {
+  Task task = Task::multiclass;
+  double threshold = 0.5;
+  std::int64_t num_classes = 0;
+  Average average = Average::macro;            ///< multiclass; macro is the mean IoU of semantic segmentation
+  std::optional<std::int64_t> ignore_index{};  ///< targets of this value are ignored, and so is the class
+  double zero_division = 0;
+};
+
+/// Intersection over union, TP / (TP + FP + FN).
+class JaccardIndex : public StatScores {
+ public:
+  explicit JaccardIndex(const JaccardIndexOptions& options);
 
  private:
   Tensor result() const override;
