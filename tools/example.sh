@@ -6,6 +6,7 @@ shift
 group="packages_${name//-/_}"
 need $packages_build ${!group:-}
 build release "$name"
+case $name in gpt | lstm) make_text ;; esac
 read -r LEVIN_STARTED _ </proc/uptime # the program reports its start-up time
 export LEVIN_STARTED
 exec "build/release/bin/$name" "$@"

@@ -12,9 +12,13 @@ packages_ddp_by_hand="dataset-fashion-mnist"
 packages_transfer="dataset-fashion-mnist"
 packages_model_parallel="dataset-fashion-mnist"
 packages_gan="dataset-fashion-mnist"
+packages_vae="dataset-fashion-mnist"
+packages_gpt="bible-kjv"
+packages_lstm="bible-kjv"
 packages_test="doctest-dev binutils pkgconf curl iproute2 dataset-fashion-mnist"
 packages_bench="doctest-dev libbenchmark-dev libopenblas-dev"
 packages_compare="doctest-dev libbenchmark-dev libopenblas-dev python3-venv"
+packages_models="bible-kjv dataset-fashion-mnist"
 packages_docs="chromium fonts-inter python3-venv bsdutils"
 packages_mutants="doctest-dev dataset-fashion-mnist python3"
 packages_clang="clang-16 libomp-16-dev libclang-rt-16-dev llvm-16" # llvm-16: symbols in the sanitizers' reports
@@ -46,6 +50,14 @@ need() {
     fail "apt-get could not install" $missing "(its last output is above). Check the network and the package sources."
   fi
   rm -f "$log"
+}
+
+# make_text: writes the text that language models learn, as Debian's bible-kjv prints it, to build/data/bible.txt.
+make_text() {
+  [ ! -f build/data/bible.txt ] || return 0
+  mkdir -p build/data
+  bible -f 'gen1:1-rev22:21' | sed 's/ *$//' >build/data/bible.txt.part
+  mv build/data/bible.txt.part build/data/bible.txt
 }
 
 # minutes_of SECONDS: formats 75 as 1:15 and 3700 as 1:01:40.

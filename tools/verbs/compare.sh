@@ -1,14 +1,29 @@
 # ./run compare [--json FILE] [--rounds N] [FILTER]: compares Levin with PyTorch on this machine, alternating between
 # the two; prints tables of ratios and rewrites the README's table.
+# ./run compare models [NAME...] [--update]: repeats the first steps of the sample programs in PyTorch and Lightning.
 set -euo pipefail
 . tools/lib.sh
 need $packages_build $packages_compare
-build release levin_compare_nets levin_compare_micro
+models=()
+if [ "${1:-}" = models ]; then
+  shift
+  need $packages_models
+  for twin in examples/*/*.py; do models+=("$(basename "$twin" .py)"); done
+  build release "${models[@]}"
+  make_text
+else
+  build release levin_compare_nets levin_compare_micro
+fi
 venv=build/peers/venv
 if [ ! -x "$venv/bin/python" ]; then
   command -v python3 >/dev/null || fail "python3 is missing; ./run setup compare installs it"
   say "installing PyTorch from PyPI into $venv"
   python3 -m venv "$venv"
   "$venv/bin/pip" install --quiet torch==2.11.* numpy safetensors
+fi
+if [ ${#models[@]} -gt 0 ]; then
+  "$venv/bin/python" -c 'import lightning, tokenizers, torchmetrics, torchvision' 2>/dev/null ||
+    "$venv/bin/pip" install --quiet lightning tokenizers torchmetrics torchvision
+  exec "$venv/bin/python" tools/compare_models.py "$@"
 fi
 exec "$venv/bin/python" tools/compare.py "$@"

@@ -96,6 +96,22 @@ TEST_CASE("a resumed epoch is measured from where it goes on") {
   CHECK_MESSAGE(contains(text, "took 0:00"), text);  // not since the machine's start
 }
 
+TEST_CASE("an epoch counts the batches that run before max_steps ends the fit") {
+  const TempDir f;
+  const auto file = f.path / "out";
+  auto config = quiet({.max_epochs = -1, .max_steps = 3, .accumulate_grad_batches = 2});
+  std::FILE* out = std::fopen(file.c_str(), "w");
+  auto options = on_terminal();
+  options.out = out;
+  config.callbacks = {ProgressBar(options)};
+  data::DataLoader train(toy_points(16), {.batch_size = 4});
+  ToyModule model;
+  Trainer(config).fit(model, train);
+  std::fclose(out);
+  const std::string text = io::read_text(file);
+  for (const char* counts : {" 1/4 ", " 3/4 ", " 1/2 ", " 2/2 "}) CHECK_MESSAGE(contains(text, counts), text);
+}
+
 TEST_CASE("on a terminal bars are drawn over: an epoch with its validation below, rate, time left, metrics") {
   std::vector<std::string> seen;
   Screen screen;
@@ -184,8 +200,10 @@ TEST_CASE("metrics.csv: a row each n steps, a row an epoch, a column a name") {
   const std::string text = io::read_text(f.path / "metrics.csv");
   std::vector<std::string> lines(1);
   for (const char c : text) {
-    if (c == '\n') lines.emplace_back();
-    else lines.back() += c;
+    if (c == '\n')
+      lines.emplace_back();
+    else
+      lines.back() += c;
   }
   REQUIRE(lines.size() == 10);  // header, 2 * (2 steps, validation, epoch), end
   CHECK(lines[0] == "epoch,step,train_loss_step,val_loss,val_acc,train_loss_epoch");

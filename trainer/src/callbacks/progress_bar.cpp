@@ -177,6 +177,19 @@ void ProgressBar::draw(const std::vector<Bar>& bars) {
   shown_ = Clock::now();
 }
 
+namespace {
+
+/// Batches of this epoch that will run, of which `done` have: max_steps may end the fit earlier than the loader.
+std::int64_t expected_batches(const RunContext& run, std::int64_t done) {
+  const TrainerConfig& c = run.config;
+  if (c.max_steps < 0) return run.train_batches;
+  const std::int64_t steps = std::max<std::int64_t>(0, c.max_steps - run.state.global_step);
+  const std::int64_t total = done + std::max<std::int64_t>(0, steps * c.accumulate_grad_batches - run.state.micro);
+  return run.train_batches < 0 ? total : std::min(run.train_batches, total);
+}
+
+}  // namespace
+
 // A resumed epoch has no on_train_epoch_start.
 void ProgressBar::on_train_start(RunContext& run) { on_train_epoch_start(run); }
 
@@ -186,11 +199,12 @@ void ProgressBar::on_train_epoch_start(RunContext& run) {
 }
 
 void ProgressBar::on_train_batch_end(RunContext& run, const StepOutput&, const Batch&, int index) {
-  if (due(index + 1, run.train_batches)) draw({bar(run, epoch_title(run), train_, index + 1, run.train_batches)});
+  const std::int64_t done = index + 1, total = expected_batches(run, done);
+  if (due(done, total)) draw({bar(run, epoch_title(run), train_, done, total)});
 }
 
 void ProgressBar::on_train_epoch_end(RunContext& run) {
-  Bar b = bar(run, epoch_title(run), train_, run.state.batch, run.train_batches);
+  Bar b = bar(run, epoch_title(run), train_, run.state.batch, expected_batches(run, run.state.batch));
   b.last = true;
   draw({b});
 }
@@ -198,7 +212,7 @@ void ProgressBar::on_train_epoch_end(RunContext& run) {
 void ProgressBar::on_validation_start(RunContext& run) {
   start(eval_, 0);
   if (run.stage == Stage::fit && !run.sanity_checking)
-    epoch_ = bar(run, epoch_title(run), train_, run.state.batch, run.train_batches);
+    epoch_ = bar(run, epoch_title(run), train_, run.state.batch, expected_batches(run, run.state.batch));
 }
 void ProgressBar::on_test_start(RunContext&) { start(eval_, 0); }
 void ProgressBar::on_predict_start(RunContext&) { start(eval_, 0); }

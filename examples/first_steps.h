@@ -1,0 +1,44 @@
+#pragma once
+// The first steps of a run as files, from which the same model in PyTorch repeats them: `./run compare models`.
+#include <levin/interop/safetensors.h>
+#include <levin/levin.h>
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+namespace levin {
+
+/// Writes weights.safetensors, the weights before training, and steps.safetensors: the tensors of each batch as
+/// "<step>/<i>", the losses as "losses", and the times in seconds at which the steps ended as "ends". Does nothing
+/// without a folder.
+class FirstSteps final : public Callback {
+ public:
+  explicit FirstSteps(std::filesystem::path folder) : folder_(std::move(folder)) {}
+
+  void on_train_start(RunContext& run) override {
+    if (folder_.empty()) return;
+    std::filesystem::create_directories(folder_);
+    interop::save_safetensors(folder_ / "weights.safetensors", run.module.state_dict());
+  }
+  void on_train_batch_end(RunContext&, const StepOutput& output, const Batch& batch, int) override {
+    if (folder_.empty()) return;
+    for (std::size_t i = 0; i < batch.tensors.size(); ++i)
+      tensors_.set(fmt::format("{}/{}", losses_.size(), i), batch.tensors[i].clone());
+    losses_.push_back(output.loss().item<double>());
+    ends_.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count());
+  }
+  void on_train_end(RunContext&) override {
+    if (folder_.empty()) return;
+    tensors_.set("losses", tensor(losses_));
+    tensors_.set("ends", tensor(ends_));
+    interop::save_safetensors(folder_ / "steps.safetensors", tensors_);
+  }
+
+ private:
+  std::filesystem::path folder_;
+  StateDict tensors_;
+  std::vector<double> losses_, ends_;
+};
+
+}  // namespace levin
