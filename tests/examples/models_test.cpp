@@ -23,6 +23,7 @@ struct Program {
 constexpr const char* kText = "in the beginning was the word, and the word was with god, and the word was god. ";
 
 const Program kPrograms[] = {
+    {"dqn", "--max-steps 40 --val-check-interval 20 --hidden 16", 0, "return", 5, 500},
     {"gpt", "--text text --width 32 --layers 1 --context 16 --sample 20 --max-steps 60 --val-check-interval 30", 0,
      "val_loss", 0.05, 1.5},
     {"gpt",
