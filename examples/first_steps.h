@@ -10,8 +10,8 @@
 namespace levin {
 
 /// Writes weights.safetensors, the weights before training, and steps.safetensors: the tensors of each batch as
-/// "<step>/<i>", the losses as "losses", and the times in seconds at which the steps ended as "ends". Does nothing
-/// without a folder.
+/// "<step>/<i>", the losses as "losses", the times in seconds at which the steps ended as "ends", and the number of
+/// steps that learning-rate schedules count on as "schedule". Stops the fit after 20 steps. Does nothing without a folder.
 class FirstSteps final : public Callback {
  public:
   explicit FirstSteps(std::filesystem::path folder) : folder_(std::move(folder)) {}
@@ -21,12 +21,14 @@ class FirstSteps final : public Callback {
     std::filesystem::create_directories(folder_);
     interop::save_safetensors(folder_ / "weights.safetensors", run.module.state_dict());
   }
-  void on_train_batch_end(RunContext&, const StepOutput& output, const Batch& batch, int) override {
+  void on_train_batch_end(RunContext& run, const StepOutput& output, const Batch& batch, int) override {
     if (folder_.empty()) return;
     for (std::size_t i = 0; i < batch.tensors.size(); ++i)
       tensors_.set(fmt::format("{}/{}", losses_.size(), i), batch.tensors[i].clone());
     losses_.push_back(output.loss().item<double>());
     ends_.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count());
+    tensors_.set("schedule", tensor(run.estimated_stepping_batches()));
+    if (losses_.size() == 20) run.stop.request("the first steps are recorded");
   }
   void on_train_end(RunContext&) override {
     if (folder_.empty()) return;

@@ -25,7 +25,8 @@ from torch.utils.data import DataLoader
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 STEPS = 20
-# Largest relative difference of a loss: 20 steps in float64, and the growth of float32's rounding over them.
+# Largest relative difference of a loss over 20 steps. Where float32's rounding grows faster than that, as with batch
+# normalization at high rates, Levin's losses have to be as near to those of float64 as PyTorch's.
 TOLERANCES = {"64-true": 1e-8, "32-true": 1e-4}
 
 
@@ -41,7 +42,7 @@ def code_lines(text, comment):
 
 
 def ours(name, precision, threads, folder, arguments):
-    command = [ROOT / "build/release/bin" / name, "--record", folder, "--precision", precision, "--max-steps", STEPS,
+    command = [ROOT / "build/release/bin" / name, "--record", folder, "--precision", precision,
                "--limit-val-batches", 0, "--limit-test-batches", 0, "--logger", "none", "--enable-checkpointing", "false",
                "--enable-progress-bar", "false", "--enable-model-summary", "false",
                "--default-root-dir", folder / "run", *arguments]
@@ -50,12 +51,12 @@ def ours(name, precision, threads, folder, arguments):
     if not (folder / "steps.safetensors").exists():
         sys.exit(f"error: {name} ended with {result.returncode}:\n{result.stdout[-2000:]}{result.stderr[-2000:]}")
     recorded = load_file(folder / "steps.safetensors")
-    losses, ends = recorded.pop("losses").tolist(), recorded.pop("ends").tolist()
+    losses, ends = recorded["losses"].tolist(), recorded["ends"].tolist()
     batches = []
     for step in range(len(losses)):
         parts = [recorded[f"{step}/{i}"] for i in range(len(recorded)) if f"{step}/{i}" in recorded]
         batches.append(parts)
-    return losses, ends, batches
+    return losses, ends, batches, int(recorded["schedule"])
 
 
 class Steps(L.Callback):
@@ -67,7 +68,7 @@ class Steps(L.Callback):
         self.ends.append(time.perf_counter())
 
 
-def theirs(name, precision, threads, weights, batches, arguments):
+def theirs(name, precision, threads, weights, batches, schedule, arguments):
     torch.set_num_threads(threads)
     steps = Steps()
 
@@ -77,6 +78,10 @@ def theirs(name, precision, threads, weights, batches, arguments):
             super().__init__(**kept, accelerator="cpu", precision=precision, max_epochs=-1, max_steps=STEPS, logger=False,
                              enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
                              limit_val_batches=0, num_sanity_val_steps=0, callbacks=[steps])
+
+        @property
+        def estimated_stepping_batches(self):
+            return schedule
 
         def fit(self, module, *data, **options):
             module.load_state_dict(weights)
@@ -101,19 +106,25 @@ def step_ms(ends):
     return 1000 * statistics.median(b - a for a, b in zip(ends[4:], ends[5:]))
 
 
+def distance(losses, others):
+    return max(abs(a - b) / abs(b) for a, b in zip(losses, others))
+
+
 def compare(name, threads, arguments=()):
     """Returns the row of a program: largest differences, milliseconds a step in float32, lines of code."""
     row = {"name": name}
     for precision in TOLERANCES:
         with tempfile.TemporaryDirectory() as temporary:
             folder = pathlib.Path(temporary)
-            losses, ends, batches = ours(name, precision, threads, folder, arguments)
+            losses, ends, batches, schedule = ours(name, precision, threads, folder, arguments)
             weights = load_file(folder / "weights.safetensors")
-            peer_losses, peer_ends = theirs(name, precision, threads, weights, batches, arguments)
+            peer_losses, peer_ends = theirs(name, precision, threads, weights, batches, schedule, arguments)
         if len(losses) != STEPS or len(peer_losses) != STEPS:
             sys.exit(f"error: {name}: {len(losses)} and {len(peer_losses)} steps instead of {STEPS}")
-        row[precision] = max(abs(a - b) / abs(b) for a, b in zip(losses, peer_losses))
-        if not row[precision] <= TOLERANCES[precision]:
+        row[precision] = distance(losses, peer_losses)
+        exact = losses if precision == "64-true" else exact
+        if not row[precision] <= TOLERANCES[precision] and not (
+                precision == "32-true" and distance(losses, exact) <= distance(peer_losses, exact)):
             sys.exit(f"error: {name} in {precision}: losses {losses} differ from PyTorch's {peer_losses}")
         row["levin_ms"], row["peer_ms"] = step_ms(ends), step_ms(peer_ends)
     folder = ROOT / "examples" / name

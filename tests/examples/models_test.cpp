@@ -35,6 +35,8 @@ const Program kPrograms[] = {
     {"lstm", "--task language --text text --points 4000 --hidden 32 --layers 1 --lr 0.02 --max-epochs 12", 12,
      "val_loss", 0.0, 2.5},
     {"recommender", "--users 6000 --items 20 --history 10 --held-out 500 --max-epochs 12", 12, "auc", 0.75, 1.0},
+    {"resnet", "--limit-train-batches 10 --batch-size 8 --limit-val-batches 1 --max-epochs 1", 1, "test_accuracy", 0.05,
+     1.0},
     {"translate", "--dates 600 --held-out 20 --width 16 --layers 1 --max-epochs 2", 2, "exact", 0.0, 1.0},
     {"vae", "--hidden 64 --latent 4 --limit-train-batches 60 --limit-val-batches 2 --max-epochs 1", 1, "test_loss", 200,
      400},
@@ -88,11 +90,12 @@ TEST_CASE("each program trains in bf16-mixed on two ranks") {
 
 TEST_CASE("the first steps of a program are recorded for the comparison with PyTorch") {
   const TempDir dir;
-  const Ended e = test::run_program(dir, "graph", "--nodes 300 --max-steps 3 --record steps --logger none");
+  const Ended e = test::run_program(dir, "graph", "--nodes 300 --record steps --logger none");
   REQUIRE_MESSAGE(e.status == 0, e.err);
   const auto weights = interop::load_safetensors(dir.path / "steps/weights.safetensors").tensors;
   CHECK(weights.at("conv1.linear.weight").sizes() == Shape{64, 64});
   const auto steps = interop::load_safetensors(dir.path / "steps/steps.safetensors").tensors;
-  CHECK(steps.at("losses").sizes() == Shape{3});
-  CHECK(steps.at("2/0").sizes() == Shape{120});
+  CHECK(steps.at("losses").sizes() == Shape{20});
+  CHECK(steps.at("19/0").sizes() == Shape{120});
+  CHECK(steps.at("schedule").item<std::int64_t>() == 200);
 }
