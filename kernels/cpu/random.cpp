@@ -1,6 +1,6 @@
 // Random numbers: one vector of Philox counters at a time.
-#include "kernels/cpu/targets.h"
 #include "kernels/cpu/random.h"
+#include "kernels/cpu/targets.h"
 #include "kernels/src/table.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -120,7 +120,8 @@ Sample random_attention(Draw& d) {
               v = with_lead(columns, values, heads);
   Shape mask{rows, columns};
   if (d.chance(30)) mask[0] = 1;
-  else if (d.chance(20)) mask[1] = 1;
+  else if (d.chance(20))
+    mask[1] = 1;
   return attention_sample(q, k, v, o, mask, kind);
 }
 

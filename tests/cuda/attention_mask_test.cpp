@@ -53,7 +53,8 @@ TEST_CASE("attention with masks and dropout on cuda matches the CPU") {
   for (const DType dtype : {DType::f64, DType::f32, DType::f16, DType::bf16})
     for (const int64_t columns : {7, 68}) {
       const auto numbers = [&](const Shape& sizes) { return rand(sizes).to(dtype); };
-      Heads h{numbers({2, 2, 5, 4}), numbers({2, 2, columns, 4}), numbers({2, 2, columns, 3}), numbers({2, 2, 5, 3}), {}};
+      Heads h{
+          numbers({2, 2, 5, 4}), numbers({2, 2, columns, 4}), numbers({2, 2, columns, 3}), numbers({2, 2, 5, 3}), {}};
       check_devices("dropout", h, {.dropout_p = 0.4});
       check_devices("causal dropout", h, {.dropout_p = 0.4, .is_causal = true});
       h.mask = rand({2, 1, 1, columns}) > 0.3;

@@ -176,8 +176,8 @@ TEST_CASE("a mask and dropout give the same bits on any number of threads") {
 }
 
 TEST_CASE("dropout of attention weights drops each with its probability and follows the seed") {
-  const Tensor half = dropout_factors({2, 3}, 50, 103, 0.5, kFloat, 52), other = dropout_factors({2, 3}, 50, 103, 0.5,
-                                                                                               kFloat, 53);
+  const Tensor half = dropout_factors({2, 3}, 50, 103, 0.5, kFloat, 52),
+               other = dropout_factors({2, 3}, 50, 103, 0.5, kFloat, 53);
   CHECK(half.to_vector<float>() == dropout_factors({2, 3}, 50, 103, 0.5, kFloat, 52).to_vector<float>());
   CHECK(half.to_vector<float>() != other.to_vector<float>());
   for (const double p : {0.1, 0.5, 0.9}) {

@@ -28,8 +28,8 @@ inline Tensor composed_attention(const Tensor& q, const Tensor& k, const Tensor&
 
 /// Returns y = attention(q, k, v, options) and the gradients of q, k, v and, if it is floating, of the mask.
 template <class F>
-std::vector<Tensor> attention_result(F&& attention, const Tensor& q, const Tensor& k, const Tensor& v, AttentionOptions o,
-                                 const Tensor& g) {
+std::vector<Tensor> attention_result(F&& attention, const Tensor& q, const Tensor& k, const Tensor& v,
+                                     AttentionOptions o, const Tensor& g) {
   std::vector<Tensor> leaves;
   for (const Tensor& x : {q, k, v}) leaves.push_back(x.detach().requires_grad_());
   if (o.attn_mask.defined() && o.attn_mask.is_floating()) {

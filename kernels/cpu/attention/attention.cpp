@@ -1,7 +1,7 @@
 // Attention by blocks: a task holds one block of scores at a time, and the order of each sum depends only on the shape.
 
-#include "mask.h"
 #include "kernels/src/table.h"
+#include "mask.h"
 
 #include "kernels/cpu/gemm/gemm.h"
 

@@ -44,8 +44,10 @@ class BlockMask {
       : columns_(columns), dropout_(m.dropout), seed_(m.random.seed), blocks_(attention_random_blocks(columns)) {
     counter_ = m.random.offset + static_cast<std::uint64_t>(n * rows) * blocks_;
     if (!m.has_scores()) return;
-    if (m.scores.dtype == DType::boolean) choice_ = matrix_at<const bool>(m.scores, n);
-    else added_ = matrix_at<const T>(m.scores, n);
+    if (m.scores.dtype == DType::boolean)
+      choice_ = matrix_at<const bool>(m.scores, n);
+    else
+      added_ = matrix_at<const T>(m.scores, n);
     column_step_ = m.scores.stride(m.scores.dim() - 1);
   }
 
@@ -76,7 +78,8 @@ class BlockMask {
     if (dropout_ == 0.0) return;
     words_ = scratch<std::uint32_t>(Slot::attention_words, kRowBlock * kColumnBlock);
     for (int64_t r = 0; r < rows; ++r)
-      random_words_of(seed_, counter_ + static_cast<std::uint64_t>(i0 + r) * blocks_ + static_cast<std::uint64_t>(j0 / 4),
+      random_words_of(seed_,
+                      counter_ + static_cast<std::uint64_t>(i0 + r) * blocks_ + static_cast<std::uint64_t>(j0 / 4),
                       (columns + 3) / 4, words_ + r * kColumnBlock);
   }
   /// Drops elements of a block of weights, or of gradients.
@@ -94,8 +97,7 @@ class BlockMask {
   const T* row(int64_t i, int64_t j, int64_t n, T* space) const {
     if (choice_.data) {
       const bool* chosen = choice_.data + i * choice_.step + j * column_step_;
-      for (int64_t c = 0; c < n; ++c)
-        space[c] = chosen[c * column_step_] ? T(0) : -std::numeric_limits<T>::infinity();
+      for (int64_t c = 0; c < n; ++c) space[c] = chosen[c * column_step_] ? T(0) : -std::numeric_limits<T>::infinity();
       return space;
     }
     const T* added = added_.data + i * added_.step + j * column_step_;

@@ -74,10 +74,10 @@ void shift(T* scores, const T* bias, int64_t n) {
   const auto hidden = hn::Set(d, -std::numeric_limits<T>::infinity());
   const auto shown = [&](auto s, auto b) HWY_ATTR { return hn::IfThenElse(hn::Eq(b, hidden), hidden, hn::Add(s, b)); };
   in_vectors<T>(
-      n, [&](int64_t i) HWY_ATTR { hn::StoreU(shown(hn::LoadU(d, scores + i), hn::LoadU(d, bias + i)), d, scores + i); },
-      [&](int64_t i, int64_t count) HWY_ATTR {
-        store_part(shown(load_part(scores + i, count), load_part(bias + i, count)), scores + i, count);
-      });
+      n,
+      [&](int64_t i) HWY_ATTR { hn::StoreU(shown(hn::LoadU(d, scores + i), hn::LoadU(d, bias + i)), d, scores + i); },
+      [&](int64_t i, int64_t count)
+          HWY_ATTR { store_part(shown(load_part(scores + i, count), load_part(bias + i, count)), scores + i, count); });
 }
 
 template <class T>

@@ -172,8 +172,8 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
                      .dropout = o.dropout_p};
   if (o.dropout_p > 0.0) {
     const auto rows = static_cast<std::uint64_t>(lead.numel() * q.size(-2));
-    plan.random = default_generator().reserve(rows * kernels::attention_random_blocks(k.size(-2)),
-                                              current_stream(q.device()));
+    plan.random =
+        default_generator().reserve(rows * kernels::attention_random_blocks(k.size(-2)), current_stream(q.device()));
   }
   return fused ? blockwise(x, plan) : composed_attention(x, plan);
 }

@@ -98,7 +98,7 @@ Grads composed_attention_gradients(const AttentionInputs& x, const Tensor& g, co
   if (is_16_bit(x.q)) {
     const AttentionInputs wide{widened(x.q), widened(x.k), widened(x.v), x.mask};
     Grads grads = composed_attention_gradients(wide, widened(g), plan, of_mask);
-    for (std::size_t i = 0; i < 3; ++i) grads[i] = to(grads[i], x.q.dtype());
+    for (int i = 0; i < 3; ++i) grads[i] = to(grads[i], x.q.dtype());
     return grads;
   }
   const Tensor p = masked_softmax(scores_of(x.q, x.k, plan), x.mask);

@@ -8,8 +8,8 @@
 namespace levin::kernels {
 
 /// Hides, shifts and drops weights. With r the number of a row of scores over the leading axes and L, weight (r, j) is
-/// dropped if u < dropout, with u of 24 bits from word j % 4 of Philox block r * ceil(S / 4) + j / 4 after `random`; the
-/// others are multiplied by 1 / (1 - dropout). Backward draws the same numbers, so nothing is stored.
+/// dropped if u < dropout, with u of 24 bits from word j % 4 of Philox block r * ceil(S / 4) + j / 4 after `random`;
+/// the others are multiplied by 1 / (1 - dropout). Backward draws the same numbers, so nothing is stored.
 struct AttentionMask {
   /// Empty, or (..., L, S) with the leading sizes of q and any strides, except that the last one is 0 or 1: bool (true:
   /// attend), or a number of lse's type that is added to the score, where -infinity hides. A row that is hidden
