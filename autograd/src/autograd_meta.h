@@ -2,6 +2,7 @@
 // The data that autograd attaches to a tensor.
 
 #include <levin/autograd/node.h>
+#include <levin/autograd/row_gradient.h>
 
 namespace levin {
 
@@ -27,6 +28,7 @@ struct AutogradMeta final : AutogradData, Pooled<AutogradMeta> {
   bool requires_grad = false;  ///< of a leaf
   bool retains_grad = false;
   std::unique_ptr<ViewInfo> view;
+  std::unique_ptr<RowGradient> rows;  ///< of a leaf, then `grad` is undefined; or of a carrier (row_gradients.h)
 };
 
 inline AutogradMeta* meta_or_null(const Tensor& t) {

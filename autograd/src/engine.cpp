@@ -3,6 +3,7 @@
 
 #include "autograd_meta.h"
 #include "ops/autocast.h"
+#include "row_gradients.h"
 
 #include <levin/autograd/engine.h>
 #include <levin/autograd/ops/creation.h>
@@ -189,6 +190,9 @@ class Pass {
     Tensor& sum = task.grads[output];
     if (!sum.defined()) {
       sum = grad;
+    } else if (carried_rows(sum) || carried_rows(grad)) {
+      sum = sum_with_rows(sum, grad);
+      task.owned[output] = true;
     } else if (task.owned[output] && !create_graph_) {
       sum.add_(grad);
     } else {
@@ -204,7 +208,7 @@ class Pass {
     if (node.hooks) run_output_hooks(node, grads);
     if (captures_)
       for (Capture& c : *captures_)
-        if (c.edge.node.get() == &node) c.grad = grads[static_cast<int>(c.edge.output)];
+        if (c.edge.node.get() == &node) c.grad = without_rows(grads[static_cast<int>(c.edge.output)]);
     if (!task.wanted) return pass_nothing(node);
     if (node.accumulates) {
       if (accumulate_) accumulate(node, grads[0]);
@@ -248,7 +252,10 @@ class Pass {
                                     "recorded, input of shape {}) has NaN.", i, node.name(), node.sequence(),
                                     i < node.inputs.size() ? to_string(node.inputs[i].sizes) : "?"));
   }
-  static bool any_nan(const Tensor& t) { return t.is_floating() && levin::any(isnan(t)).item<bool>(); }
+  static bool any_nan(const Tensor& t) {
+    if (const RowGradient* g = carried_rows(t)) return any_nan(g->rows);
+    return t.is_floating() && levin::any(isnan(t)).item<bool>();
+  }
 
   /// Undoes broadcasting and restores the type, once for all operations.
   static Tensor fit(const Node& node, int i, const Tensor& grad) {
@@ -259,6 +266,10 @@ class Pass {
   }
 
   static void run_output_hooks(Node& node, InlineVector<Tensor, 1>& grads) {
+    if (carried_rows(grads[0]) && !(node.hooks->tensor.empty() && node.hooks->before.empty()))
+      throw GradError(
+          "[register_hook] a hook cannot see the row-wise gradient of embedding() with sparse = true; register it by "
+          "register_post_accumulate_grad_hook and read row_grad(x), or use sparse = false.");
     for (std::size_t i = 0; i < node.hooks->tensor.size(); ++i) {
       const auto hook = node.hooks->tensor[i];
       Tensor& g = grads[static_cast<int>(hook.output)];
@@ -284,8 +295,11 @@ class Pass {
   void accumulate(Node& node, const Tensor& grad) {
     if (!grad.defined() || !node.leaf) return;
     const Tensor leaf{TensorImplPtr(node.leaf)};
-    Tensor& slot = make_meta(leaf).grad;
-    if (!slot.defined()) {
+    AutogradMeta& meta = make_meta(leaf);
+    Tensor& slot = meta.grad;
+    if (meta.rows || carried_rows(grad)) {
+      accumulate_rows(leaf, grad);
+    } else if (!slot.defined()) {
       // A gradient that is shared, or that is a view, is copied: grad() belongs to the leaf alone.
       const bool alone = grad.impl_ptr()->use_count() == 1 && grad.storage()->use_count() == 1 && grad.is_contiguous();
       slot = create_graph_ || alone ? grad : clone(grad);

@@ -208,6 +208,10 @@ bool Tensor::is_leaf() const {
 const Tensor& Tensor::grad() const {
   static const Tensor none;
   AutogradMeta* meta = meta_or_null(*this);
+  if (meta && meta->rows)
+    throw GradError(
+        "[grad] the gradient of this tensor is row-wise, as embedding() with sparse = true makes it. Read it by "
+        "row_grad(x), or call densify_grad(x) first.");
   return meta ? meta->grad : none;
 }
 
@@ -216,7 +220,9 @@ void Tensor::set_grad(const Tensor& g) const {
   if (g.defined() && (g.sizes() != sizes() || g.dtype() != dtype() || g.device() != device()))
     throw ShapeError(fmt::format("[set_grad] the gradient is {} {}, the tensor {} {}.", to_string(g.sizes()),
                                  name_of(g.dtype()), to_string(sizes()), name_of(dtype())));
-  make_meta(*this).grad = g;
+  AutogradMeta& meta = make_meta(*this);
+  meta.grad = g;
+  meta.rows.reset();
 }
 
 void Tensor::retain_grad() const {

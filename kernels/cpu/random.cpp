@@ -1,4 +1,5 @@
 // Random numbers: one vector of Philox counters at a time.
+#include "kernels/cpu/random.h"
 #include "kernels/cpu/targets.h"
 #include "kernels/src/table.h"
 
@@ -95,6 +96,10 @@ HWY_EXPORT(philox_words);
 HWY_EXPORT(dropout_f32);
 HWY_EXPORT(box_muller_f32);
 HWY_EXPORT(box_muller_f64);
+
+void random_words_of(std::uint64_t seed, std::uint64_t first, int64_t blocks, std::uint32_t* words) {
+  HWY_DYNAMIC_DISPATCH(philox_words)(seed, first, blocks, words);
+}
 
 namespace {
 
@@ -200,11 +205,10 @@ void bernoulli(const BernoulliArgs& a, Stream&) {
 }
 
 void dropout(const DropoutArgs& a, Stream&) {
-  // Decides u < p by integers: 24 random bits against p scaled likewise.
-  const auto limit = static_cast<std::uint32_t>(std::min(a.p * 0x1p24, 0x1p24));
+  const std::uint32_t limit = dropout_limit(a.p);
   dispatch_floating(a.out.dtype, "dropout", [&]<class T>() {
     using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
-    const C scale = a.p < 1.0 ? static_cast<C>(1.0 / (1.0 - a.p)) : C{0};
+    const C scale = static_cast<C>(dropout_factor(a.p));
     T* out = static_cast<T*>(a.out.pointer);
     const T* x = static_cast<const T*>(a.x.pointer);
     for_each_batch(a.out.numel(), 1, a.state, [&](int64_t at, int64_t n, const std::uint32_t* w) {

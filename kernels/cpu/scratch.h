@@ -25,6 +25,7 @@ enum class Slot {
   sort,
   index,
   attention,
+  attention_words,
   count
 };
 

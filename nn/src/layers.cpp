@@ -43,10 +43,12 @@ Tensor Dropout::forward(const Tensor& x) { return dropout(x, p, is_training()); 
 std::string Dropout::extra_repr() const { return fmt::format("p={}", p); }
 
 Embedding::Embedding(int64_t rows, int64_t columns, const Options& options)
-    : num_embeddings(rows), embedding_dim(columns),
+    : num_embeddings(rows),
+      embedding_dim(columns),
       padding_idx(options.padding_idx ? std::optional<int64_t>(*options.padding_idx < 0 ? *options.padding_idx + rows
                                                                                         : *options.padding_idx)
                                       : std::nullopt),
+      sparse(options.sparse),
       weight(register_parameter("weight", empty({rows, columns}))) {
   if (padding_idx && (*padding_idx < 0 || *padding_idx >= rows))
     throw IndexError(fmt::format("[Embedding] padding_idx {} is outside of {} rows.", *options.padding_idx, rows));
@@ -59,10 +61,10 @@ void Embedding::reset_parameters() {
   no_grad guard;
   weight.select(0, *padding_idx).zero_();
 }
-Tensor Embedding::forward(const Tensor& index) { return embedding(weight, index, padding_idx); }
+Tensor Embedding::forward(const Tensor& index) { return embedding(weight, index, padding_idx, sparse); }
 std::string Embedding::extra_repr() const {
   const std::string text = fmt::format("{}, {}", num_embeddings, embedding_dim);
-  return padding_idx ? fmt::format("{}, padding_idx={}", text, *padding_idx) : text;
+  return text + (padding_idx ? fmt::format(", padding_idx={}", *padding_idx) : "") + (sparse ? ", sparse=True" : "");
 }
 
 Bilinear::Bilinear(int64_t in1, int64_t in2, int64_t out, const Options& options)
@@ -117,7 +119,7 @@ Tensor EmbeddingBag::forward(const Tensor& index, const Tensor& offsets, const T
   const Tensor flat = ravel(index);
   const Tensor bag = index.dim() == 2 ? repeat_interleave(arange(bags), index.size(1)).to(index.device())
                                       : bags_of(flat, offsets);
-  Tensor rows = embedding(weight, flat, options.padding_idx);
+  Tensor rows = embedding(weight, flat, options.padding_idx, options.sparse);
   if (per_sample_weights.defined()) rows = mul(rows, unsqueeze(ravel(per_sample_weights), 1));
   Tensor taken = ones({flat.numel(), 1}, {.dtype = rows.dtype(), .device = rows.device()});
   if (options.padding_idx) taken = masked_fill(taken, unsqueeze(eq(flat, *options.padding_idx), 1), 0);
@@ -135,7 +137,8 @@ Tensor EmbeddingBag::forward(const Tensor& index, const Tensor& offsets, const T
 }
 std::string EmbeddingBag::extra_repr() const {
   const char* const modes[] = {"sum", "mean", "max"};
-  return fmt::format("{}, {}, mode={}", num_embeddings, embedding_dim, modes[static_cast<int>(options.mode)]);
+  return fmt::format("{}, {}, mode={}{}", num_embeddings, embedding_dim, modes[static_cast<int>(options.mode)],
+                     options.sparse ? ", sparse=True" : "");
 }
 
 FeatureDropout::FeatureDropout(double probability) : p(probability) {

@@ -3,6 +3,7 @@
 
 #include <levin/autograd/modes.h>
 #include <levin/autograd/node.h>
+#include <levin/autograd/row_gradient.h>
 
 #include <fmt/format.h>
 
@@ -32,10 +33,12 @@ void move_to(const Tensor& t, std::optional<Device> device, std::optional<DType>
   const Device where = device.value_or(t.device());
   const DType type = dtype && t.is_floating() ? *dtype : t.dtype();
   if (where == t.device() && type == t.dtype()) return;
-  const Tensor grad = t.grad();
+  const auto rows = row_grad(t);
+  const Tensor grad = rows ? Tensor() : t.grad();
   t.set_grad({});
   set_data(t, t.detach().to(where, type));
   if (grad.defined()) t.set_grad(grad.detach().to(where, type));
+  if (rows) set_row_grad(t, {rows->indices.to(where), rows->rows.to(where, type)});
 }
 
 }  // namespace
@@ -244,8 +247,8 @@ Module& Module::requires_grad_(bool on) {
 
 void Module::zero_grad(bool set_to_none) {
   for (const auto& [name, p] : named_parameters()) {
-    if (!p.grad().defined()) continue;
-    if (set_to_none) {
+    if (!gradient_values(p).defined()) continue;
+    if (set_to_none || row_grad(p)) {  // no rows: all zeros
       p.set_grad({});
     } else {
       no_grad guard;

@@ -2,6 +2,8 @@
 
 #include "fused_optimizer.h"
 
+#include <fmt/format.h>
+
 namespace levin::optim {
 
 Adagrad::Adagrad(std::vector<ParamGroup> groups, const Options& o)
@@ -13,6 +15,14 @@ Adagrad::Adagrad(std::vector<ParamGroup> groups, const Options& o)
                       {"eps", &StepArgs::eps, o.eps},
                       {"maximize", &StepArgs::maximize, o.maximize}}) {
   add_param_groups(std::move(groups));
+}
+
+void Adagrad::check_rows(const ParamGroup& group, const Parameter& p) const {
+  if (group["weight_decay"] != 0)
+    throw ValueError(
+        fmt::format("[Adagrad] weight_decay {} would change all rows of \"{}\", whose gradient is row-wise (sparse = "
+                    "true). Set weight_decay = 0, or sparse = false.",
+                    group["weight_decay"], p.name));
 }
 
 template class FusedOptimizer<kernels::AdagradStepArgs>;

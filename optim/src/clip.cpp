@@ -2,6 +2,7 @@
 
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
+#include <levin/autograd/row_gradient.h>
 
 #include <fmt/format.h>
 
@@ -15,7 +16,7 @@ template <class List>
 std::vector<Tensor> gradients(const List& parameters) {
   std::vector<Tensor> grads;
   for (const Tensor& p : parameters)
-    if (p.grad().defined()) grads.push_back(p.grad().detach());
+    if (const Tensor g = gradient_values(p); g.defined()) grads.push_back(g.detach());
   return grads;
 }
 

@@ -1,6 +1,8 @@
 #include <levin/optim/composed_optimizer.h>
 
 #include <levin/autograd/ops/elementwise.h>
+#include <levin/autograd/ops/indexing.h>
+#include <levin/autograd/row_gradient.h>
 
 #include <fmt/format.h>
 
@@ -40,6 +42,24 @@ void ComposedOptimizer::step_group(const ParamGroup& group, const std::vector<co
     store(p->detach(), values.param);
     for (std::size_t i = 0; i < slots_; ++i) store(state.slots[i], values.slots[i]);
   }
+}
+
+void ComposedOptimizer::step_rows(const ParamGroup& group, const Parameter& p, const RowGradient& gradient) {
+  const int64_t number = steps_done(p) + 1;
+  State& state = state_of(p);
+  ++state.step;
+  const DType computed = size_of(p.dtype()) == 2 ? kFloat32 : p.dtype();
+  const auto rows = [&](const Tensor& whole) { return to(index_select(whole, 0, gradient.indices), computed); };
+  Values values{rows(p.detach()), to(gradient.rows, computed), {}};
+  for (std::size_t i = 0; i < slots_; ++i) values.slots.push_back(rows(slot(state, i, p)));
+  if (group.has("maximize") && group["maximize"] != 0) values.grad = neg(values.grad);
+  update(group, number, values);
+  const auto store = [&](const Tensor& whole, const Tensor& value) {
+    const Tensor changed = found_inf().defined() ? where(found_inf().eq(0), value, rows(whole)) : value;
+    whole.index_put_({gradient.indices}, to(changed, whole.dtype()));
+  };
+  store(p.detach(), values.param);
+  for (std::size_t i = 0; i < slots_; ++i) store(state.slots[i], values.slots[i]);
 }
 
 }  // namespace levin::optim

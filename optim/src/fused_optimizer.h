@@ -1,6 +1,7 @@
 #pragma once
 // The definition of FusedOptimizer, for the source of each optimizer.
 
+#include <levin/autograd/row_gradient.h>
 #include <levin/optim/fused_optimizer.h>
 
 #include <utility>
@@ -27,6 +28,23 @@ class FusedStep {
 
   const std::vector<const Parameter*>& params_;
   std::vector<Tensor> values_, grads_;
+};
+
+/// Copies of the rows of a parameter and its slots, of which one fused step is made.
+class RowStep {
+ public:
+  /// `tensor` has the addresses of the slots, whose tensors are `slots`; here it gets those of their rows.
+  RowStep(const Parameter& parameter, const std::vector<Tensor>& slots, const RowGradient& gradient,
+          kernels::OptimTensor& tensor);
+  /// Writes the rows back.
+  void finish();
+
+ private:
+  struct Copy {
+    Tensor whole, rows;
+  };
+  Tensor indices_, gradient_;
+  std::vector<Copy> copies_;
 };
 
 template <class Args>
@@ -62,6 +80,21 @@ void FusedOptimizer<Args>::step_group(const ParamGroup& group, const std::vector
   args.guard = guard();
   args.lr_at = recorded_lr(group, *params[0]);
   step.run(kernel_, args);
+}
+
+template <class Args>
+void FusedOptimizer<Args>::step_rows(const ParamGroup& group, const Parameter& parameter, const RowGradient& gradient) {
+  Args args = fixed_args();
+  for (const Hyperparameter& h : hyperparameters_) h.write(group[h.name], args);
+  kernels::OptimTensor tensor;
+  prepare(group, parameter, args.slots(), initial_value(group), tensor);
+  if (gradient.indices.numel() == 0) return;
+  RowStep rows(parameter, state_of(parameter).slots, gradient, tensor);
+  args.tensors = {&tensor, 1};
+  args.guard = guard();
+  Stream stream = current_stream(parameter.device());
+  kernel_(args, stream);
+  rows.finish();
 }
 
 }  // namespace levin::optim

@@ -1,5 +1,6 @@
 #include "fused_optimizer.h"
 
+#include <levin/autograd/ops/indexing.h>
 #include <levin/autograd/record.h>
 
 namespace levin::optim {
@@ -25,6 +26,26 @@ void FusedStep::finish() {
       params_[i]->copy_(values_[i]);
     }
   }
+}
+
+RowStep::RowStep(const Parameter& parameter, const std::vector<Tensor>& slots, const RowGradient& gradient,
+                 kernels::OptimTensor& tensor)
+    : indices_(gradient.indices), gradient_(gradient.rows.contiguous()) {
+  const auto rows = [&](const Tensor& whole) {
+    copies_.push_back({whole, index_select(whole, 0, indices_)});
+    return copies_.back().rows.raw_data();
+  };
+  tensor.param = rows(parameter.detach());
+  tensor.grad = gradient_.raw_data();
+  void** const memory[kernels::kOptimSlots] = {&tensor.first, &tensor.second, &tensor.third};
+  for (std::size_t i = 0; i < slots.size(); ++i)
+    if (*memory[i]) *memory[i] = rows(slots[i]);
+  tensor.numel = gradient_.numel();
+  tensor.dtype = parameter.dtype();
+}
+
+void RowStep::finish() {
+  for (const Copy& c : copies_) c.whole.index_put_({indices_}, c.rows);
 }
 
 }  // namespace levin::optim

@@ -4,6 +4,7 @@
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/record.h>
+#include <levin/autograd/row_gradient.h>
 #include <levin/core/recording.h>
 #include <levin/kernels/amp.h>
 #include <levin/optim/grad_scaler.h>
@@ -32,8 +33,9 @@ Tensor number(double value, Device device) { return full({}, value, {.dtype = kF
 /// Returns the first parameter whose gradient is not finite, as `"fc.weight" (inf)`; empty if all gradients are finite.
 std::string first_not_finite(const std::vector<Parameter>& parameters) {
   for (const Parameter& p : parameters) {
-    if (!p.grad().defined()) continue;
-    for (const double v : p.grad().to(kCpu).to_vector<double>())
+    const Tensor g = gradient_values(p);
+    if (!g.defined()) continue;
+    for (const double v : g.to(kCpu).to_vector<double>())
       if (!std::isfinite(v)) return fmt::format("\"{}\" ({})", p.name, v);
   }
   return {};
@@ -83,20 +85,21 @@ void GradScaler::unscale(Seen& s) {
   std::vector<kernels::AmpTensor> tensors;
   Device device = kCpu;
   for (const Parameter& p : s.parameters) {
-    if (!p.grad().defined()) continue;
-    if (p.grad().dtype() == kHalf)
+    Tensor g = gradient_values(p);
+    if (!g.defined()) continue;
+    if (g.dtype() == kHalf)
       throw ValueError(
           fmt::format("[GradScaler] the gradient of \"{}\" is float16: unscaling would lose what scaling "
                       "saved. Keep the parameters in float32 and compute under autocast.",
                       p.name));
-    if (!p.grad().is_contiguous()) p.set_grad(p.grad().contiguous());
+    if (!g.is_contiguous()) p.set_grad(g = g.contiguous());
     if (!tensors.empty() && p.device() != device)
       throw DeviceError(
           fmt::format("[GradScaler] parameters are on {} and on {}. Give each device an optimizer of its "
                       "own.",
                       to_string(device), to_string(p.device())));
     device = p.device();
-    kept.push_back(p.grad().detach());
+    kept.push_back(g.detach());
     tensors.push_back({kept.back().raw_data(), kept.back().numel(), kept.back().dtype()});
   }
   if (tensors.empty()) return;

@@ -4,6 +4,7 @@
 
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops/creation.h>
+#include <levin/autograd/row_gradient.h>
 #include <levin/core/recording.h>
 
 #include <fmt/format.h>
@@ -72,12 +73,28 @@ std::vector<Parameter> Optimizer::parameters() const {
   return all;
 }
 
+void Optimizer::check_rows(const ParamGroup&, const Parameter& p) const {
+  throw ValueError(
+      fmt::format("[{}] the gradient of \"{}\" is row-wise (sparse = true), which {} cannot apply. Use SGD, Adagrad or "
+                  "SparseAdam for it, or sparse = false.",
+                  name_, p.name, name_));
+}
+void Optimizer::step_rows(const ParamGroup&, const Parameter&, const RowGradient&) {}
+
 void Optimizer::step() {
   no_grad guard;
+  for (const ParamGroup& g : *groups_)  // before anything changes
+    for (const Parameter& p : g.params)
+      if (row_grad(p)) check_rows(g, p);
   std::vector<const Parameter*> params;
   for (const ParamGroup& g : *groups_) {
     params.clear();
     for (const Parameter& p : g.params) {
+      if (const auto rows = row_grad(p)) {
+        require_capturable(g, p);
+        step_rows(g, p, *rows);
+        continue;
+      }
       const Tensor& grad = p.grad();
       if (!grad.defined()) continue;
       if (grad.dtype() != p.dtype())
@@ -125,8 +142,8 @@ void Optimizer::zero_grad(bool set_to_none) {
   no_grad guard;
   for (const ParamGroup& g : *groups_)
     for (const Parameter& p : g.params) {
-      if (!p.grad().defined()) continue;
-      if (set_to_none) {
+      if (!gradient_values(p).defined()) continue;
+      if (set_to_none || row_grad(p)) {  // no rows: all zeros
         p.set_grad({});
       } else {
         p.set_grad(p.grad().detach());

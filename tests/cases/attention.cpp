@@ -120,6 +120,8 @@ Sample random_attention(Draw& d) {
               v = with_lead(columns, values, heads);
   Shape mask{rows, columns};
   if (d.chance(30)) mask[0] = 1;
+  else if (d.chance(20))
+    mask[1] = 1;
   return attention_sample(q, k, v, o, mask, kind);
 }
 
@@ -142,6 +144,8 @@ std::vector<OpCase> attention_cases() {
                        attention_sample({2, 1, 3, 2}, {1, 2, 4, 2}, {2, 1, 4, 3}),
                        attention_sample({2, 3, 4}, {2, 5, 4}, {2, 5, 3}, {}, {3, 5}, Mask::choice),
                        attention_sample({2, 3, 4}, {2, 5, 4}, {2, 5, 3}, {}, {2, 3, 5}, Mask::added),
+                       attention_sample({2, 2, 1, 2}, {2, 1, 3, 2}, {2, 1, 3, 1}, {}, {2, 1, 1, 3}, Mask::choice),
+                       attention_sample({2, 2, 2}, {2, 3, 2}, {1, 3, 1}, {}, {3}, Mask::added),
                        attention_sample({0, 3, 4}, {0, 5, 4}, {0, 5, 3}),
                        attention_sample({2, 6, 3, 4}, {2, 2, 5, 4}, {2, 2, 5, 3}, {.enable_gqa = true}),
                        attention_sample({3, 4, 2}, {1, 4, 2}, {1, 4, 2}, {.is_causal = true, .enable_gqa = true}),
@@ -152,7 +156,9 @@ std::vector<OpCase> attention_cases() {
            .draw = random_attention,
            .large = {attention_sample({3, 2, 131, 33}, {3, 2, 131, 33}, {3, 2, 131, 33}, {.is_causal = true}),
                      attention_sample({17, 70, 16}, {17, 67, 16}, {17, 67, 16}),
-                     attention_sample({2, 300, 8}, {2, 530, 8}, {2, 530, 8}, {.is_causal = true})},
+                     attention_sample({2, 300, 8}, {2, 530, 8}, {2, 530, 8}, {.is_causal = true}),
+                     attention_sample({2, 2, 70, 8}, {2, 2, 300, 8}, {2, 2, 300, 5}, {}, {2, 1, 1, 300}, Mask::choice),
+                     attention_sample({17, 70, 8}, {17, 67, 8}, {17, 67, 5}, {}, {70, 67}, Mask::added)},
            // Blocks have 64 rows and 256 columns: exactly as many, and one more.
            .limits = {attention_sample({64, 8}, {256, 8}, {256, 5}), attention_sample({65, 8}, {257, 8}, {257, 5})},
            .dtypes = kFloatTypes,

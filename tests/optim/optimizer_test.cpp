@@ -62,7 +62,7 @@ MakeOptimizer make(const typename O::Options& options) {
 
 TEST_CASE("ten steps of each optimizer match PyTorch's") {
   const StoredValues stored = read_stored_values("optimizers.txt");
-  CHECK(stored.size() == 30 * 3 * 2 + 2 + 3 * 5 * 2);
+  CHECK(stored.size() == 30 * 3 * 2 + 2 + 3 * 5 * 2 + 5 * 6);
   check_against_pytorch("sgd", stored, make<optim::SGD>({.lr = 0.1}));
   check_against_pytorch("sgd_momentum", stored,
                         make<optim::SGD>({.lr = 0.1, .momentum = 0.9, .dampening = 0.1, .weight_decay = 0.05}));

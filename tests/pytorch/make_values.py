@@ -199,6 +199,23 @@ def optimizers():
                 optimizer.step(closure)
                 for i, p in enumerate(params):
                     write_line(out, f"{name}/step{step}/param{i}", p)
+        rows = {
+            "rows_sgd": (torch.optim.SGD, dict(lr=0.1)),
+            "rows_sgd_momentum": (torch.optim.SGD, dict(lr=0.1, momentum=0.9)),
+            "rows_adagrad": (torch.optim.Adagrad, dict(lr=0.1, lr_decay=0.2, initial_accumulator_value=0.1)),
+            "rows_sparse_adam": (torch.optim.SparseAdam, dict(lr=0.1, betas=(0.8, 0.95), eps=1e-3)),
+            "rows_sparse_adam_maximize": (torch.optim.SparseAdam, dict(lr=0.05, maximize=True)),
+        }
+        for name, (kind, arguments) in rows.items():
+            table = nn.Parameter(formula(36, 1).double().reshape(12, 3))
+            optimizer = kind([table], **arguments)
+            for step in range(6):
+                optimizer.zero_grad()
+                index = torch.tensor([[1, step * 5 % 11, 3], [(step * 7 + 2) % 11, 1, 0]])
+                y = F.embedding(index, table, padding_idx=0, sparse=True)
+                ((y * formula(18, 200 + step).double().reshape(2, 3, 3)).sum() + y.square().sum()).backward()
+                optimizer.step()
+                write_line(out, f"{name}/step{step}", table)
     torch.set_default_dtype(torch.float32)
 
 

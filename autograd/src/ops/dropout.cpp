@@ -1,3 +1,5 @@
+#include "dropout.h"
+
 #include "elementwise/common.h"
 
 #include <levin/autograd/ops/creation.h>
@@ -18,21 +20,22 @@ struct DropoutState {
   double p;
 };
 
+}  // namespace
+
 /// Computes x -> mask * x / (1 - p) for a mask that is a function of the state: the map is linear, so it is its own
 /// gradient.
-Tensor apply(const Tensor& x, const DropoutState& s) {
+Tensor ops::dropout_at(const Tensor& x, double p, const PhiloxState& state) {
   const Tensor source = contiguous(x);
   Tensor y = fresh(x.sizes(), x.dtype(), x.device());
   Stream stream = current_stream(y.device());
-  kernels::dropout({y.tensor_view(), source.tensor_view(), s.generator, s.p}, stream);
+  kernels::dropout({y.tensor_view(), source.tensor_view(), state, p}, stream);
   if (Context* c = record("dropout", y, {x}, [](Context& k, const Tensor& g) -> Grads {
-        return {apply(g, k.get<DropoutState>())};
+        const auto& s = k.get<DropoutState>();
+        return {dropout_at(g, s.p, s.generator)};
       }))
-    c->set(s);
+    c->set(DropoutState{state, p});
   return y;
 }
-
-}  // namespace
 
 Tensor dropout(const Tensor& x, double p, bool training, Generator* generator) {
   if (!(p >= 0.0 && p <= 1.0)) throw ValueError(fmt::format("[dropout] the probability {} is not in [0, 1].", p));
@@ -41,7 +44,7 @@ Tensor dropout(const Tensor& x, double p, bool training, Generator* generator) {
   }
   if (!training || p == 0.0) return x;
   Generator& g = generator ? *generator : default_generator();
-  return apply(x, {g.reserve(kernels::random_blocks(x.numel(), 1), current_stream(x.device())), p});
+  return dropout_at(x, p, g.reserve(kernels::random_blocks(x.numel(), 1), current_stream(x.device())));
 }
 
 }  // namespace levin

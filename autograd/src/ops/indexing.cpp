@@ -1,5 +1,6 @@
 // Indexing operations and their gradients: the transpose of a gather is a scatter-add and vice versa.
 
+#include "../row_gradients.h"
 #include "autocast.h"
 #include "elementwise/common.h"
 #include "values.h"
@@ -213,7 +214,23 @@ namespace {
 struct EmbeddingOptions {
   int64_t rows = 0;
   int64_t padding = -1;  ///< row without gradient; -1 for none
+  bool sparse = false;
 };
+
+/// Returns the gradient of the rows that were looked up, as a carrier.
+Tensor embedding_rows(const Tensor& g, const Tensor& index, const EmbeddingOptions& o) {
+  if (grad_enabled())
+    throw GradError(
+        "[embedding] the row-wise gradient of sparse = true cannot be differentiated again (create_graph); use "
+        "sparse = false.");
+  Tensor at = reshape(index, {-1}), rows = reshape(g, {at.numel(), g.sizes().back()});
+  if (o.padding >= 0) {
+    const Tensor kept = reshape(nonzero(ne(at, o.padding)), {-1});
+    at = index_select(at, 0, kept);
+    rows = index_select(rows, 0, kept);
+  }
+  return row_carrier(coalesced(at, rows), {o.rows, g.sizes().back()});
+}
 
 /// Computes the gradient of the weight (V, C): g (..., C) summed by index (...).
 Tensor embedding_gradient(const Tensor& g, const Tensor& index, const EmbeddingOptions& o) {
@@ -234,12 +251,16 @@ Tensor embedding_gradient(const Tensor& g, const Tensor& index, const EmbeddingO
 
 }  // namespace
 
-Tensor embedding(const Tensor& weight, const Tensor& index, std::optional<int64_t> padding_idx) {
+Tensor embedding(const Tensor& weight, const Tensor& index, std::optional<int64_t> padding_idx, bool sparse) {
   const Tensor at = checked_index("embedding", weight, index);
   if (weight.dim() != 2)
     throw ShapeError(fmt::format("[embedding] weight is {}; it needs two dimensions (rows, columns).",
                                  to_string(weight.sizes())));
-  EmbeddingOptions options{weight.sizes()[0], -1};
+  if (sparse && would_record({weight}) && !weight.is_leaf())
+    throw GradError(
+        "[embedding] the weight was computed from other tensors, which the row-wise gradient of sparse = true cannot "
+        "reach; use sparse = false.");
+  EmbeddingOptions options{weight.sizes()[0], -1, sparse};
   if (padding_idx) {
     if (*padding_idx < -options.rows || *padding_idx >= options.rows)
       throw IndexError(
@@ -250,7 +271,8 @@ Tensor embedding(const Tensor& weight, const Tensor& index, std::optional<int64_
   sizes.push_back(weight.sizes()[1]);
   Tensor y = select_slices("embedding", weight, 0, at, sizes);
   if (Context* c = record("embedding", y, {weight}, [](Context& k, const Tensor& g) -> Grads {
-        return {embedding_gradient(g, k.saved(0), k.get<EmbeddingOptions>())};
+        const auto& o = k.get<EmbeddingOptions>();
+        return {o.sparse ? embedding_rows(g, k.saved(0), o) : embedding_gradient(g, k.saved(0), o)};
       })) {
     c->save(at);
     c->set(options);

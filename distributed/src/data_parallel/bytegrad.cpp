@@ -1,5 +1,6 @@
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
+#include <levin/autograd/row_gradient.h>
 #include <levin/distributed/bagua.h>
 
 #include "src/data_parallel/exchange.h"
@@ -102,6 +103,7 @@ void exchange_gradients(ProcessGroup& group, const std::vector<Parameter>& param
   const no_grad guard;
   std::vector<Tensor> gradients;
   for (const Parameter& p : parameters) {
+    require_dense_grad("bytegrad", p);
     if (!p.grad().defined()) p.set_grad(zeros(p.sizes(), like(p)));
     gradients.push_back(p.grad());
   }

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
+#include <levin/autograd/row_gradient.h>
 #include <levin/distributed/horovod.h>
 
 #include <algorithm>
@@ -90,6 +91,7 @@ void FusedExchange::Impl::reset() {
 }
 
 void FusedExchange::Impl::gradient_ready(std::size_t p) {
+  require_dense_grad("horovod", parameters[p]);
   if (!sync) return;
   if (ready[p] != 0)
     throw GradError(

@@ -3,6 +3,7 @@
 #include <levin/autograd/engine.h>
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
+#include <levin/autograd/row_gradient.h>
 #include <levin/distributed/ddp.h>
 
 #include <algorithm>
@@ -152,6 +153,7 @@ void Reducer::Impl::gradient_ready(std::size_t p) {
     }
     throw GradError(fmt::format("[ddp] the gradient of {} became ready twice in one backward.", parameters[p].name));
   }
+  require_dense_grad("ddp", parameters[p]);
   order.push_back(p);
   const Slot& slot = slots[p];
   const Tensor grad = parameters[p].grad();

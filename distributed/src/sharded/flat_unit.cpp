@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
+#include <levin/autograd/row_gradient.h>
 #include <levin/distributed/fsdp.h>
 #include <levin/nn/set_data.h>
 #include <levin/optim/clip.h>
@@ -69,6 +70,7 @@ Tensor FlatUnit::piece_of(const Tensor& part, const UnitEntry& e) const {
 Tensor FlatUnit::take_gradients() const {
   const Tensor whole = zeros({part_ * size_}, options_);
   for (const UnitEntry& e : entries_) {
+    require_dense_grad("sharding", e.parameter);
     const Tensor grad = e.parameter.grad();
     if (!grad.defined()) continue;
     whole.narrow(0, e.begin, e.numel).view(e.sizes).copy_(grad.detach());

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
+#include <levin/autograd/row_gradient.h>
 #include <levin/distributed/fsdp.h>
 #include <levin/distributed/zero.h>
 #include <levin/optim/clip.h>
@@ -83,6 +84,7 @@ void ZeroRedundancyOptimizer::before_step() {
   const no_grad guard;
   for (const auto& unit : impl_->units)
     for (const UnitEntry& e : unit->entries()) {
+      require_dense_grad("ZeroRedundancyOptimizer", e.parameter);
       const Tensor grad = e.parameter.grad();
       e.piece.set_grad(grad.defined() ? grad.detach().contiguous().view({-1}).narrow(0, e.own_begin, e.piece.numel())
                                       : Tensor());

@@ -1,10 +1,9 @@
 // Attention by blocks: a task holds one block of scores at a time, and the order of each sum depends only on the shape.
 
-#include "rows.h"
 #include "kernels/src/table.h"
+#include "mask.h"
 
 #include "kernels/cpu/gemm/gemm.h"
-#include "kernels/cpu/scratch.h"
 
 #include <levin/core/parallel.h>
 #include <levin/kernels/attention.h>
@@ -16,28 +15,6 @@ namespace levin::kernels {
 namespace cpu {
 
 namespace {
-
-constexpr int64_t kRowBlock = 64, kColumnBlock = 256;
-
-/// One (rows, width) matrix of a tensor with leading axes, with unit stride along a row.
-template <class T>
-struct Matrix {
-  T* data;
-  int64_t step;
-  Matrix from_row(int64_t row) const { return {data + row * step, step}; }
-};
-
-/// Returns matrix number `n` over the leading axes.
-template <class T>
-Matrix<T> matrix_at(const TensorView& t, int64_t n) {
-  const int lead = t.dim() - 2;
-  T* p = static_cast<T*>(t.pointer);
-  for (int d = lead - 1; d >= 0; --d) {
-    p += n % t.size(d) * t.stride(d);
-    n /= t.size(d);
-  }
-  return {p, t.stride(lead)};
-}
 
 /// Computes c (m, n) = alpha a (m, k) b^T (n, k) + beta c.
 template <class T>
@@ -114,14 +91,21 @@ void forward_block(const AttentionArgs& a, const Sizes& s, int64_t n, int64_t i0
   T *peak = space + rows * kColumnBlock, *sum = peak + rows;
   const auto q = matrix_at<T>(a.q, n).from_row(i0), k = matrix_at<T>(a.k, n), v = matrix_at<T>(a.v, n);
   const Matrix<T> out{static_cast<T*>(a.out.pointer) + (n * s.rows + i0) * s.value_width, s.value_width};
+  BlockMask<T> mask(a.mask, n, s.rows, s.columns);
   for (int64_t j = 0; j < end; j += kColumnBlock) {
     const int64_t columns = std::min(kColumnBlock, end - j);
     const Matrix<T> scores{space, columns};
+    const ScoreBlock<T> block{space, rows, columns, columns, i0 + 1 - j, a.causal};
     times_transposed(rows, columns, s.width, static_cast<T>(a.scale), q, k.from_row(j), scores);
-    ops.advance({space, rows, columns, columns, i0 + 1 - j, a.causal}, peak, sum, out.data, s.value_width, j == 0);
+    mask.apply(block, i0, j);
+    ops.advance(block, peak, sum, out.data, s.value_width, j == 0);
+    mask.draw(i0, j, rows, columns);
+    mask.drop(space, rows, columns, columns);
     times(rows, s.value_width, columns, T(1), scores, v.from_row(j), out, j == 0);
   }
-  ops.finish(rows, peak, sum, out.data, s.value_width, static_cast<T*>(a.lse.pointer) + n * s.rows + i0);
+  T* lse = static_cast<T*>(a.lse.pointer) + n * s.rows + i0;
+  ops.finish(rows, peak, sum, out.data, s.value_width, lse);
+  mask.finish(i0, rows, peak, out.data, s.value_width, lse);
 }
 
 void attention(const AttentionArgs& a, Stream&) {
@@ -151,7 +135,8 @@ class Backward {
         dq_(dense(a.dq, n * s.rows, s.width)),
         dk_(dense(a.dk, n * s.columns, s.width)),
         dv_(dense(a.dv, n * s.columns, s.value_width)),
-        lse_(static_cast<T*>(a.lse.pointer) + n * s.rows) {
+        lse_(static_cast<T*>(a.lse.pointer) + n * s.rows),
+        mask_(a.mask, n, s.rows, s.columns) {
     scores_ = scratch<T>(Slot::attention, kRowBlock * (2 * kColumnBlock + 1));
     ds_ = scores_ + kRowBlock * kColumnBlock;
     delta_ = ds_ + kRowBlock * kColumnBlock;
@@ -169,7 +154,11 @@ class Backward {
     times_transposed(rows, columns, s_.width, scale_, q, k, scores);
     times_transposed(rows, columns, s_.value_width, T(1), g, v_.from_row(j0), ds);
     ops.dot(rows, s_.value_width, g.data, out_.from_row(i0).data, delta_);
+    mask_.apply({scores_, rows, columns, columns, i0 + 1 - j0, a_.causal}, i0, j0);
+    mask_.draw(i0, j0, rows, columns);
+    mask_.drop(ds_, rows, columns, columns);
     ops.differentiate({scores_, rows, columns, columns, i0 + 1 - j0, a_.causal}, ds_, lse_ + i0, delta_);
+    mask_.drop(scores_, rows, columns, columns);
     if (into_q) times(rows, s_.width, columns, scale_, ds, k, dq_.from_row(i0), j == 0);
     if (into_kv) {
       transposed_times(columns, s_.value_width, rows, T(1), scores, g, dv_.from_row(j0), false);
@@ -194,6 +183,7 @@ class Backward {
   T scale_;
   Matrix<T> q_, k_, v_, g_, out_, dq_, dk_, dv_;
   const T* lse_;
+  BlockMask<T> mask_;
   T *scores_, *ds_, *delta_;
 };
 

@@ -69,6 +69,34 @@ HWY_INLINE void scale_row(T* x, int64_t n, T factor) {
 }
 
 template <class T>
+void shift(T* scores, const T* bias, int64_t n) {
+  const Simd<T> d;
+  const auto hidden = hn::Set(d, -std::numeric_limits<T>::infinity());
+  const auto shown = [&](auto s, auto b) HWY_ATTR { return hn::IfThenElse(hn::Eq(b, hidden), hidden, hn::Add(s, b)); };
+  in_vectors<T>(
+      n,
+      [&](int64_t i) HWY_ATTR { hn::StoreU(shown(hn::LoadU(d, scores + i), hn::LoadU(d, bias + i)), d, scores + i); },
+      [&](int64_t i, int64_t count)
+          HWY_ATTR { store_part(shown(load_part(scores + i, count), load_part(bias + i, count)), scores + i, count); });
+}
+
+template <class T>
+void drop(T* x, const std::uint32_t* words, int64_t n, std::uint32_t limit, T factor) {
+  int64_t i = 0;
+  if constexpr (sizeof(T) == 4) {
+    const Simd<T> d;
+    const Simd<std::int32_t> bits;  // of 24 bits the signed comparison is exact
+    const auto bound = hn::Set(bits, static_cast<std::int32_t>(limit));
+    for (; i + kLanes<T> <= n; i += kLanes<T>) {
+      const auto drawn = hn::BitCast(bits, hn::ShiftRight<8>(hn::LoadU(Simd<std::uint32_t>(), words + i)));
+      const auto dropped = hn::RebindMask(d, hn::Lt(drawn, bound));
+      hn::StoreU(hn::IfThenZeroElse(dropped, hn::Mul(hn::LoadU(d, x + i), hn::Set(d, factor))), d, x + i);
+    }
+  }
+  for (; i < n; ++i) x[i] = (words[i] >> 8) < limit ? T(0) : x[i] * factor;
+}
+
+template <class T>
 void advance(const ScoreBlock<T>& b, T* peak, T* sum, T* out, int64_t width, bool first) {
   for (int64_t r = 0; r < b.rows; ++r) {
     T* row = b.scores + r * b.step;
@@ -79,6 +107,11 @@ void advance(const ScoreBlock<T>& b, T* peak, T* sum, T* out, int64_t width, boo
     }
     if (n > 0) {
       const T top = std::max(peak[r], largest(row, n));
+      const T hidden = -std::numeric_limits<T>::infinity();
+      if (top == hidden && std::all_of(row, row + n, [&](T s) { return s == hidden; })) {  // nothing to see so far
+        std::fill(row, row + b.columns, T(0));
+        continue;
+      }
       const T added = exponentials(row, n, top);
       if (first) {
         sum[r] = added;
@@ -140,7 +173,7 @@ void differentiate(const ScoreBlock<T>& b, T* dp, const T* lse, const T* delta) 
 }
 
 template <class T>
-inline constexpr AttentionRows<T> kAttentionRows{advance<T>, finish<T>, dot<T>, differentiate<T>};
+inline constexpr AttentionRows<T> kAttentionRows{shift<T>, drop<T>, advance<T>, finish<T>, dot<T>, differentiate<T>};
 
 const AttentionRows<float>* attention_rows_f32() { return &kAttentionRows<float>; }
 const AttentionRows<double>* attention_rows_f64() { return &kAttentionRows<double>; }

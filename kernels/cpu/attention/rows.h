@@ -24,6 +24,10 @@ struct ScoreBlock {
 
 template <class T>
 struct AttentionRows {
+  /// Adds `bias` to n scores; where it is -infinity, the score becomes -infinity, even if it was NaN.
+  void (*shift)(T* scores, const T* bias, int64_t n);
+  /// Sets elements whose word has 24 upper bits below `limit` to zero, and multiplies the others by `factor`.
+  void (*drop)(T* x, const std::uint32_t* words, int64_t n, std::uint32_t limit, T factor);
   /// Performs one step of the online softmax: scores become exp(score - peak), 0 where masked; peak and sum (rows) are
   /// updated, and the rows (width) of `out`, summed so far, are rescaled to the new peak unless this is the first
   /// block.

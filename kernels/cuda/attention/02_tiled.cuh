@@ -125,24 +125,30 @@ void column_product(const AttentionSizes& s, const C* weights, Operand<T> x, T* 
                  count, stream);
 }
 
-/// Turns scores into probabilities, 0 where masked; one warp per row.
+/// Turns scores into weights, 0 where masked; one warp per row.
 template <class T, class C = ComputeType<T>>
 __global__ void tiled_softmax(AttentionProblem<T> p, C* scores, std::int64_t first, std::int64_t rows) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   for (std::int64_t r = global_thread() / 32; r < rows; r += grid_threads() / 32) {
     const int n = p.visible(static_cast<int>(r % p.rows));
     C* row = scores + r * p.columns;
-    C peak = row[0], sum = 0;
-    for (int j = lane; j < n; j += 32) peak = Maximum{}(peak, row[j]);
-    peak = warp_reduce(peak, Maximum{});
-    __syncwarp();
+    const auto mask = p.mask.of(first + r / p.rows, static_cast<int>(r % p.rows), first * p.rows + r);
+    C peak = -INFINITY, sum = 0;
+    int attends = 0;
     for (int j = lane; j < n; j += 32) {
-      row[j] = exponential(row[j] - peak);
+      row[j] = mask.shown(row[j], j);
+      peak = Maximum{}(peak, row[j]);
+      if (!mask.hides(j)) attends = 1;
+    }
+    peak = warp_reduce(peak, Maximum{});
+    attends = warp_reduce(attends, Maximum{});
+    for (int j = lane; j < n; j += 32) {
+      row[j] = attends ? exponential(row[j] - peak) : C(0);
       sum += row[j];
     }
     sum = warp_reduce(sum, Plus{});
-    for (int j = lane; j < p.columns; j += 32) row[j] = j < n ? row[j] / sum : C(0);
-    if (lane == 0) p.lse[first * p.rows + r] = peak + logarithm(sum);
+    for (int j = lane; j < p.columns; j += 32) row[j] = j < n && attends ? mask.kept(row[j] / sum, j) : C(0);
+    if (lane == 0) p.lse[first * p.rows + r] = attends ? peak + logarithm(sum) : C(INFINITY);
   }
 }
 
@@ -171,11 +177,12 @@ __global__ void tiled_differentiate(AttentionGradients<T> p, C* scores, C* dp, s
       delta += convert<C>(p.g[row * p.values + e]) * convert<C>(p.out[row * p.values + e]);
     delta = warp_reduce(delta, Plus{});
     const C lse = p.lse[row];
+    const auto mask = p.mask.of(first + r / p.rows, static_cast<int>(r % p.rows), row);
     for (int j = lane; j < p.columns; j += 32) {
       const std::int64_t at = r * p.columns + j;
-      const C weight = j < n ? exponential(scores[at] - lse) : C(0);
-      scores[at] = weight;
-      dp[at] = j < n ? weight * (dp[at] - delta) : C(0);
+      const C weight = j < n ? exponential(mask.shown(scores[at], j) - lse) : C(0);
+      scores[at] = j < n ? mask.kept(weight, j) : C(0);
+      dp[at] = j < n ? weight * (mask.kept(dp[at], j) - delta) : C(0);
     }
   }
 }

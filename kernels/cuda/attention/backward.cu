@@ -12,7 +12,8 @@ bool can_attention_flash(const AttentionBackwardArgs& a) {
   detail::set_common(a, sizes);
   const std::size_t shared =
       is_narrow(sizes) ? kFlashBackwardFloatShared<64> : kFlashBackwardFloatShared<128>;  // the 16-bit floats need less
-  return a.q.dtype != DType::f64 && flash_fits(sizes, a.scale) && has_shared(Stream(a.q.device), shared);
+  return a.mask.empty() && a.q.dtype != DType::f64 && flash_fits(sizes, a.scale) &&
+         has_shared(Stream(a.q.device), shared);
 }
 
 void run_attention_tiled(const AttentionBackwardArgs& a, Stream& stream) {

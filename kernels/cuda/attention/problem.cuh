@@ -4,8 +4,10 @@
 
 #include "kernels/cuda/base/launch.h"
 #include "kernels/cuda/matmul/problem.cuh"
+#include "kernels/cuda/random/words.cuh"
 
 #include <levin/kernels/attention.h>
+#include <levin/kernels/dropout.h>
 
 namespace levin::kernels::cuda {
 
@@ -19,6 +21,56 @@ struct AttentionSizes {
   bool empty() const { return batch == 0 || rows == 0; }
 };
 
+/// AttentionMask on the device; C is the type of the scores.
+template <class C>
+struct ScoreMask {
+  Operand<bool> choice;
+  Operand<C> added;
+  PhiloxState random;
+  std::int64_t random_blocks = 0;  ///< of a row
+  std::uint32_t limit = 0;         ///< 0: no dropout
+  C factor = 1;                    ///< of the weights that stay
+
+  /// The mask of one row of scores.
+  struct Row {
+    const bool* choice;
+    const C* added;
+    std::int64_t step;
+    GeneratorState random;
+    std::uint32_t limit;
+    C factor;
+
+    __device__ bool hides(int j) const {
+      if (choice) return !choice[j * step];
+      return added && added[j * step] == C(-INFINITY);
+    }
+    __device__ C shown(C score, int j) const {
+      if (hides(j)) return C(-INFINITY);
+      return added ? score + added[j * step] : score;
+    }
+    /// Returns a weight, or its gradient, after dropout.
+    __device__ C kept(C x, int j) const {
+      if (limit == 0) return x;
+      return (random::draw(random, j / 4)[j % 4] >> 8) < limit ? C(0) : x * factor;
+    }
+  };
+
+  /// Returns row i of problem number `problem`; `row` is its number among all rows.
+  __device__ Row of(std::int64_t problem, int i, std::int64_t row) const {
+    GeneratorState from{};
+    if (limit > 0) {
+      from = random::begin_of(random);
+      from.offset += static_cast<std::uint64_t>(row * random_blocks);
+    }
+    return {choice.data ? choice.of(problem) + i * choice.line : nullptr,
+            added.data ? added.of(problem) + i * added.line : nullptr,
+            choice.data ? choice.step : added.step,
+            from,
+            limit,
+            factor};
+  }
+};
+
 template <class T>
 struct AttentionProblem : AttentionSizes {
   using C = ComputeType<T>;
@@ -26,6 +78,7 @@ struct AttentionProblem : AttentionSizes {
   T* out = nullptr;  // (batch, L, Ev)
   C* lse = nullptr;  // (batch, L)
   C scale = 1;
+  ScoreMask<C> mask;
 };
 
 template <class T>
@@ -36,17 +89,18 @@ struct AttentionGradients : AttentionSizes {
   const C* lse = nullptr;                         // (batch, L)
   T *dq = nullptr, *dk = nullptr, *dv = nullptr;  // (batch, L, E), (batch, S, E), (batch, S, Ev)
   C scale = 1;
+  ScoreMask<C> mask;
 };
 
 namespace detail {
 
-/// Returns matrices with a dense last axis; leading axes are merged if the strides allow.
+/// Returns the matrices of a tensor; leading axes are merged if the strides allow.
 template <class D>
-Operand<D> rows_of(const TensorView& t) {
+Operand<D> matrices_of(const TensorView& t) {
   const int lead = t.dim() - 2;
   Operand<D> x;
   x.data = static_cast<const D*>(t.pointer);
-  x.line = t.stride(lead), x.step = 1;
+  x.line = t.stride(lead), x.step = t.stride(lead + 1);
   BatchOffsets& batch = x.batch;
   for (int i = lead - 1; i >= 0; --i) {
     if (t.size(i) == 1) continue;
@@ -61,6 +115,26 @@ Operand<D> rows_of(const TensorView& t) {
   return x;
 }
 
+/// Returns matrices with a dense last axis.
+template <class D>
+Operand<D> rows_of(const TensorView& t) {
+  Operand<D> x = matrices_of<D>(t);
+  x.step = 1;
+  return x;
+}
+
+template <class C>
+ScoreMask<C> score_mask(const AttentionMask& m, std::int64_t columns) {
+  ScoreMask<C> x;
+  if (m.has_scores() && m.scores.dtype == DType::boolean) x.choice = matrices_of<bool>(m.scores);
+  else if (m.has_scores()) x.added = matrices_of<C>(m.scores);
+  x.random = m.random;
+  x.random_blocks = static_cast<std::int64_t>(attention_random_blocks(columns));
+  x.limit = dropout_limit(m.dropout);
+  x.factor = static_cast<C>(dropout_factor(m.dropout));
+  return x;
+}
+
 template <class D, class Args>
 void set_common(const Args& a, D& p) {
   const int lead = a.q.dim() - 2;
@@ -69,6 +143,7 @@ void set_common(const Args& a, D& p) {
   p.columns = static_cast<int>(a.k.size(lead)), p.values = static_cast<int>(a.v.size(lead + 1));
   p.causal = a.causal;
   p.scale = static_cast<typename D::C>(a.scale);
+  p.mask = score_mask<typename D::C>(a.mask, p.columns);
 }
 
 }  // namespace detail

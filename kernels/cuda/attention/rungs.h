@@ -5,12 +5,13 @@
 
 namespace levin::kernels::cuda {
 
-/// True if the flash kernels support the type, sizes and scale, and the device has the shared memory that they need.
+/// True if there is neither mask nor dropout, the flash kernels support the type, sizes and scale, and the device has
+/// the shared memory that they need.
 bool can_attention_flash(const AttentionArgs& a);
 bool can_attention_flash(const AttentionBackwardArgs& a);
 void run_attention_flash(const AttentionArgs& a, Stream& stream);
 void run_attention_flash(const AttentionBackwardArgs& a, Stream& stream);
-/// Any floating type.
+/// Any floating type, mask and dropout.
 void run_attention_tiled(const AttentionArgs& a, Stream& stream);
 void run_attention_tiled(const AttentionBackwardArgs& a, Stream& stream);
 

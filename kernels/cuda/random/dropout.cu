@@ -4,8 +4,6 @@
 
 #include <levin/kernels/dropout.h>
 
-#include <algorithm>
-
 namespace levin::kernels::cuda {
 
 void dropout(const DropoutArgs& a, Stream& stream);
@@ -35,14 +33,13 @@ __global__ void __launch_bounds__(256) dropout_blocks(T* out, const T* x, std::i
 void dropout(const DropoutArgs& a, Stream& stream) {
   const std::int64_t n = a.out.numel();
   if (n == 0) return;
-  // Decides u < p with integers: 24 random bits are compared with p scaled likewise.
-  const auto limit = static_cast<std::uint32_t>(std::min(a.p * 0x1p24, 0x1p24));
+  const std::uint32_t limit = dropout_limit(a.p);
   dispatch_floating(a.out.dtype, "dropout", [&]<class H>() {
     using T = DeviceType<H>;
     using C = ComputeType<T>;
     launch(random::dropout_blocks<T>, {.grid = blocks_for(ceil_div(n, 4)), .block = 256, .stream = stream},
            static_cast<T*>(a.out.pointer), static_cast<const T*>(a.x.pointer), n, a.state, limit,
-           a.p < 1.0 ? static_cast<C>(1.0 / (1.0 - a.p)) : C(0), random::aligned<T>(4, {a.out.pointer, a.x.pointer}));
+           static_cast<C>(dropout_factor(a.p)), random::aligned<T>(4, {a.out.pointer, a.x.pointer}));
   });
 }
 

@@ -9,6 +9,7 @@
 #include <levin/autograd/ops/products.h>
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/view.h>
+#include <levin/autograd/row_gradient.h>
 
 #include <fmt/format.h>
 
@@ -86,6 +87,7 @@ void LBFGS::step_group(const ParamGroup&, const std::vector<const Parameter*>&) 
 
 Tensor LBFGS::flat_gradient() const {
   std::vector<Tensor> parts;
+  for (const Parameter& p : param_groups()[0].params) require_dense_grad("LBFGS", p);
   for (const Parameter& p : param_groups()[0].params)
     parts.push_back(p.grad().defined() ? reshape(p.grad().detach(), {-1}) : zeros({p.numel()}, like(p)));
   return cat(parts);

@@ -2,6 +2,7 @@
 
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
+#include <levin/autograd/row_gradient.h>
 #include <levin/trainer/optimizers.h>
 #include <levin/trainer/strategies/sharded_optimizer.h>
 #include <levin/trainer/strategy.h>
@@ -40,7 +41,7 @@ void GradientNormMonitor::on_before_optimizer_step(RunContext& run) {
   bool shards = stages;
   for (std::size_t i = 0; i < run.optimizers->size(); ++i)
     for (const Parameter& p : run.optimizers->optimizer(i).parameters()) {
-      const Tensor grad = p.grad();
+      const Tensor grad = gradient_values(p);
       if (!grad.defined() && !(stages && p.requires_grad())) continue;
       names.push_back(p.name);
       list.push_back(grad.defined() && p.numel() > 0 ? norm(grad.to(kFloat32), options_.norm_type)

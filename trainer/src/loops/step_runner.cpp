@@ -2,6 +2,7 @@
 
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
+#include <levin/autograd/row_gradient.h>
 #include <levin/trainer/strategies/replicas.h>
 #include <levin/trainer/strategies/sharded_optimizer.h>
 
@@ -231,7 +232,7 @@ void StepRunner::settle(TrainState& state, bool wait) {
 void StepRunner::correct_gradients(double factor) {
   const no_grad guard;
   for (const auto& p : parameters_)
-    if (p.grad().defined()) p.grad().mul_(factor);
+    if (const Tensor g = gradient_values(p); g.defined()) g.mul_(factor);
 }
 
 void StepRunner::step_schedulers(Interval interval, std::int64_t count) {

@@ -12,4 +12,5 @@
 #include <levin/autograd/node.h>
 #include <levin/autograd/ops.h>
 #include <levin/autograd/record.h>
+#include <levin/autograd/row_gradient.h>
 #include <levin/autograd/saved_tensors.h>

@@ -2,20 +2,40 @@
 // Contract of scaled dot-product attention by blocks (Dao et al., "FlashAttention", NeurIPS 2022): the (L, S) scores
 // are computed in blocks that stay in the cache, and the backward recomputes them.
 
+#include <levin/core/generator.h>
 #include <levin/kernels/kernel.h>
 
 namespace levin::kernels {
 
+/// Hides, shifts and drops weights. With r the number of a row of scores over the leading axes and L, weight (r, j) is
+/// dropped if u < dropout, with u of 24 bits from word j % 4 of Philox block r * ceil(S / 4) + j / 4 after `random`;
+/// the others are multiplied by 1 / (1 - dropout). Backward draws the same numbers, so nothing is stored.
+struct AttentionMask {
+  /// Empty, or (..., L, S) with the leading sizes of q and any strides, except that the last one is 0 or 1: bool (true:
+  /// attend), or a number of lse's type that is added to the score, where -infinity hides. A row that is hidden
+  /// entirely has weights of 0 and an lse of +infinity.
+  TensorView scores{};
+  double dropout = 0.0;
+  PhiloxState random{};
+
+  bool has_scores() const { return scores.dim() > 0; }
+  bool empty() const { return !has_scores() && dropout == 0.0; }
+};
+
+/// Returns the number of Philox blocks of one row of `columns` weights.
+constexpr std::uint64_t attention_random_blocks(int64_t columns) { return static_cast<std::uint64_t>(columns + 3) / 4; }
+
 /// Computes, for every index of the leading axes, out = softmax(scale q k^T) v, and lse = log of the sum of exp of each
 /// row's scores. q (..., L, E), k (..., S, E) and v (..., S, Ev) have the same leading sizes and any strides, except
 /// that the stride along the last axis is 1. out (..., L, Ev) and lse (..., L) are contiguous. With `causal`, row i
-/// attends to columns 0 to i. All have one floating type, f32 or f64 on the CPU; with 16-bit floats lse is f32, and the
-/// weights are rounded to the 16-bit type before they are multiplied by v. S is at least 1. Bytes: q, k, v and out
-/// once; flops: 2 L S (E + Ev) per index, about half with `causal`.
+/// attends to columns 0 to i; `mask` hides, shifts and drops weights. All have one floating type, f32 or f64 on the
+/// CPU; with 16-bit floats lse is f32, and the weights may be rounded to the 16-bit type before they are multiplied by
+/// v. S is at least 1. Bytes: q, k, v and out once; flops: 2 L S (E + Ev) per index, about half with `causal`.
 struct AttentionArgs {
   TensorView out, lse, q, k, v;
   double scale = 1.0;
   bool causal = false;
+  AttentionMask mask{};
 
   /// Returns the minimum work of a call.
   Work work(std::string_view) const {
@@ -27,14 +47,15 @@ struct AttentionArgs {
 };
 extern constinit Kernel<void(const AttentionArgs&, Stream&)> attention;
 
-/// With P = exp(scale q k^T - lse) and dS = P (g v^T - sum of g out along the last axis), computes
-/// dq = scale dS k, dk = scale dS^T q and dv = P^T g. All three are contiguous; g and out are like out above. P and dS
-/// are rounded to the tensors' type before they are multiplied. Bytes: eight tensors once; flops: 2 L S (3 E + 2 Ev)
-/// per index, about half with `causal`.
+/// With P = exp(scale q k^T + mask - lse), D the factors of dropout (1 without) and
+/// dS = P (D g v^T - sum of g out along the last axis), computes dq = scale dS k, dk = scale dS^T q and dv = (D P)^T g.
+/// All three are contiguous; g and out are like out above. P and dS may be rounded to the tensors' type before they are
+/// multiplied. Bytes: eight tensors once; flops: 2 L S (3 E + 2 Ev) per index, about half with `causal`.
 struct AttentionBackwardArgs {
   TensorView dq, dk, dv, g, out, lse, q, k, v;
   double scale = 1.0;
   bool causal = false;
+  AttentionMask mask{};
 
   /// Returns the minimum work of a call.
   Work work(std::string_view) const {

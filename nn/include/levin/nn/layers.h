@@ -66,6 +66,7 @@ class Dropout : public Layer<Dropout> {
 
 struct EmbeddingOptions {
   std::optional<int64_t> padding_idx{};  ///< this row is initialized to zeros and gets no gradient
+  bool sparse = false;  ///< the weight gets a gradient of the rows in use alone, see autograd/row_gradient.h
 };
 /// Looks up rows of a table (num_embeddings, embedding_dim) by int64 or int32 index: (...) to (..., embedding_dim). The
 /// table is initialized from the standard normal distribution.
@@ -78,11 +79,12 @@ class Embedding : public Layer<Embedding> {
   std::string extra_repr() const override;
   template <class F>
   auto with_arguments(F construct) const {
-    return construct(num_embeddings, embedding_dim, Options{.padding_idx = padding_idx});
+    return construct(num_embeddings, embedding_dim, Options{.padding_idx = padding_idx, .sparse = sparse});
   }
 
   const int64_t num_embeddings, embedding_dim;
   const std::optional<int64_t> padding_idx;
+  const bool sparse;
   Parameter& weight;
 };
 struct BilinearOptions {
@@ -125,6 +127,7 @@ enum class BagMode { sum, mean, max };
 struct EmbeddingBagOptions {
   BagMode mode = BagMode::mean;
   std::optional<int64_t> padding_idx{};  ///< this row does not take part, and gets no gradient
+  bool sparse = false;                   ///< as for Embedding
 };
 /// Combines rows of a table (num_embeddings, embedding_dim) for each bag of indices: (B, n) to (B, embedding_dim), or a
 /// vector of indices with `offsets` (B), at which the bags begin. With mode sum, `per_sample_weights` of the index's

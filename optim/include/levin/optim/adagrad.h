@@ -15,7 +15,8 @@ struct AdagradOptions {
 };
 
 /// Adagrad: divides the gradient by the root of the sum of its squares so far (Duchi, Hazan & Singer 2011), with
-/// PyTorch's update rule.
+/// PyTorch's update rule. Of row-wise gradients (autograd/row_gradient.h), which exclude weight_decay, only the rows
+/// are read and written.
 class Adagrad : public FusedOptimizer<kernels::AdagradStepArgs> {
  public:
   using Options = AdagradOptions;
@@ -28,6 +29,7 @@ class Adagrad : public FusedOptimizer<kernels::AdagradStepArgs> {
   Adagrad(const std::vector<Tensor>& params, Rate lr) : Adagrad(params, Options{.lr = lr}) {}
 
  protected:
+  void check_rows(const ParamGroup& group, const Parameter& parameter) const override;
   double initial_value(const ParamGroup& group) const override { return group["initial_accumulator_value"]; }
 };
 

@@ -26,6 +26,8 @@ class ComposedOptimizer : public Optimizer {
 
   void check(const Settings& settings) const override;
   void step_group(const ParamGroup& group, const std::vector<const Parameter*>& params) override;
+  /// Calls update() with the rows of the parameter and of its slots.
+  void step_rows(const ParamGroup& group, const Parameter& parameter, const RowGradient& gradient) override;
 
  private:
   std::vector<Hyperparameter> hyperparameters_;

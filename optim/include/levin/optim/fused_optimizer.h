@@ -52,6 +52,8 @@ class FusedOptimizer : public Optimizer {
 
   void check(const Settings& settings) const override;
   void step_group(const ParamGroup& group, const std::vector<const Parameter*>& params) override;
+  /// Runs the kernel on the rows of the parameter and of its slots.
+  void step_rows(const ParamGroup& group, const Parameter& parameter, const RowGradient& gradient) override;
 
  private:
   const Kernel& kernel_;

@@ -23,3 +23,4 @@
 #include <levin/optim/rprop.h>
 #include <levin/optim/scheduler.h>
 #include <levin/optim/sgd.h>
+#include <levin/optim/sparse_adam.h>

@@ -10,6 +10,10 @@
 #include <optional>
 #include <unordered_map>
 
+namespace levin {
+struct RowGradient;
+}
+
 namespace levin::optim {
 
 /// Hyperparameters by PyTorch's names ("lr", "momentum", "weight_decay", ...); flags are 0 or 1. Betas are "beta1" and
@@ -90,6 +94,11 @@ class Optimizer {
   Optimizer(std::string name, std::vector<std::string> slots, Settings defaults);
   /// Updates `params`, the parameters of the group that have a gradient.
   virtual void step_group(const ParamGroup& group, const std::vector<const Parameter*>& params) = 0;
+  /// Throws ValueError if this optimizer cannot apply row-wise gradients with the group's settings, as most cannot. Is
+  /// called before a step changes anything.
+  virtual void check_rows(const ParamGroup& group, const Parameter& parameter) const;
+  /// Updates a parameter whose gradient is row-wise.
+  virtual void step_rows(const ParamGroup& group, const Parameter& parameter, const RowGradient& gradient);
   /// Checks the settings of a group; throws ValueError that names the invalid one.
   virtual void check(const Settings& settings) const;
   void add_param_groups(std::vector<ParamGroup> groups);

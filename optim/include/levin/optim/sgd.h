@@ -15,7 +15,8 @@ struct SGDOptions {
 };
 
 /// Stochastic gradient descent with momentum (Polyak 1964) or Nesterov momentum (Sutskever et al. 2013), with PyTorch's
-/// update rule.
+/// update rule. Of row-wise gradients (autograd/row_gradient.h) only the rows are read and written without momentum;
+/// with momentum, which moves every row that ever had a gradient, they are made dense. They exclude weight_decay.
 class SGD : public FusedOptimizer<kernels::SgdStepArgs> {
  public:
   using Options = SGDOptions;
@@ -29,6 +30,8 @@ class SGD : public FusedOptimizer<kernels::SgdStepArgs> {
 
  protected:
   void check(const Settings& settings) const override;
+  void check_rows(const ParamGroup& group, const Parameter& parameter) const override;
+  void step_rows(const ParamGroup& group, const Parameter& parameter, const RowGradient& gradient) override;
 };
 
 }  // namespace levin::optim

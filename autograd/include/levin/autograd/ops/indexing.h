@@ -34,8 +34,11 @@ Tensor masked_select(const Tensor& x, const Tensor& mask);
 /// Returns the indices of the nonzero elements, (n, dim) int64.
 Tensor nonzero(const Tensor& x);
 
-/// Looks up rows of weight (V, C) by index (...) and returns (..., C). The gradient of row padding_idx is zero.
-Tensor embedding(const Tensor& weight, const Tensor& index, std::optional<int64_t> padding_idx = std::nullopt);
+/// Looks up rows of weight (V, C) by index (...) and returns (..., C). The gradient of row padding_idx is zero. With
+/// `sparse` the weight, which has to be a leaf, gets a gradient of the rows that were looked up alone (row_grad() of
+/// row_gradient.h), in memory of their size; it cannot be differentiated again.
+Tensor embedding(const Tensor& weight, const Tensor& index, std::optional<int64_t> padding_idx = std::nullopt,
+                 bool sparse = false);
 
 /// Sorts along an axis. The sort is stable.
 ValuesIndices sort(const Tensor& x, int64_t axis = -1, bool descending = false);

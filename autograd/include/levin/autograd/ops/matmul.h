@@ -24,10 +24,11 @@ struct AttentionOptions {
   bool enable_gqa = false;        ///< axis -3 of k and v has fewer heads, each for as many successive heads of q
 };
 /// Computes softmax(q k^T * scale + mask) v with q (..., L, E), k (..., S, E), v (..., S, Ev) of one floating dtype,
-/// whose leading sizes broadcast; returns (..., L, Ev). Without mask and dropout it runs by blocks with an online
-/// softmax (Dao et al. 2022), so that the (L, S) scores are never stored. A row that is masked entirely gives zeros.
-/// Throws ShapeError, DTypeError and DeviceError for tensors that do not fit, and ValueError for a mask beside
-/// is_causal and for a dropout_p outside [0, 1].
+/// whose leading sizes broadcast; returns (..., L, Ev). It runs by blocks with an online softmax (Dao et al. 2022),
+/// also with a mask and dropout, so that the (L, S) scores are never stored: backward computes them again and drops the
+/// same weights, whose random numbers come from default_generator(). A row that is masked entirely gives zeros. A
+/// floating mask may require grad. Throws ShapeError, DTypeError and DeviceError for tensors that do not fit, and
+/// ValueError for a mask beside is_causal and for a dropout_p outside [0, 1].
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v,
                                     const AttentionOptions& options = {});
 

@@ -1,14 +1,12 @@
-// Scaled dot-product attention: by blocks where possible, otherwise composed of other operations. The composed form
-// also computes second derivatives, and the tests use it as a reference.
+// Scaled dot-product attention by blocks.
 
-#include "autocast.h"
-#include "values.h"
+#include "../autocast.h"
+#include "../values.h"
+#include "composed.h"
 
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
-#include <levin/autograd/ops/indexing.h>
 #include <levin/autograd/ops/matmul.h>
-#include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
 #include <levin/kernels/attention.h>
@@ -16,7 +14,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <limits>
 
 namespace levin {
 
@@ -24,30 +21,13 @@ using namespace ops;
 
 namespace {
 
-constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
-
 constexpr const char* kAttention = "scaled_dot_product_attention";
-
-struct Plan {
-  double scale;
-  bool causal;
-};
-
-Shape leading(const Tensor& x) { return Shape(x.sizes().begin(), x.sizes().end() - 2); }
 
 /// Returns the leading sizes of the result. With `gqa`, any number of heads of k and v fits those of q.
 Shape common_leading(const Tensor& q, const Tensor& k, const Tensor& v, bool gqa = false) {
   Shape of_k = leading(k), of_v = leading(v);
   if (gqa) of_k[of_k.size() - 1] = of_v[of_v.size() - 1] = 1;
   return broadcast_shapes(broadcast_shapes(leading(q), of_k, kAttention), of_v, kAttention);
-}
-
-/// Returns (lead, rows, columns).
-Shape with_matrix(const Shape& lead, int64_t rows, int64_t columns) {
-  Shape sizes = lead;
-  sizes.push_back(rows);
-  sizes.push_back(columns);
-  return sizes;
 }
 
 void check(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
@@ -112,46 +92,6 @@ Tensor grouped_query_attention(const Tensor& q, const Tensor& k, const Tensor& v
   return flatten(scaled_dot_product_attention(split(q), unsqueeze(k, -3), unsqueeze(v, -3), o), -4, -3);
 }
 
-/// True above the diagonal: the positions that a causal mask hides.
-Tensor future(const Tensor& q, const Tensor& k) {
-  return triu(ones({q.size(-2), k.size(-2)}, {.dtype = kBool, .device = q.device()}), 1);
-}
-
-Tensor scores_of(const Tensor& q, const Tensor& k, const Plan& plan) {
-  const Tensor scores = mul(matmul(q, transpose(k, -2, -1)), plan.scale);
-  return plan.causal ? masked_fill(scores, future(q, k), kMinusInfinity) : scores;
-}
-
-/// Computes softmax(scores + mask); a row that is masked entirely gives zeros.
-Tensor masked_softmax(const Tensor& scores, const Tensor& mask) {
-  if (!mask.defined()) return softmax(scores, -1);
-  const bool choice = mask.dtype() == kBool;
-  const Tensor hidden = choice ? logical_not(mask) : eq(detach(mask), kMinusInfinity);
-  const Tensor blind = all(hidden, {-1}, true);
-  const Tensor shown = choice ? scores : add(scores, to(masked_fill(mask, hidden, 0), scores.dtype()));
-  const Tensor seen = masked_fill(shown, logical_and(hidden, logical_not(blind)), kMinusInfinity);
-  return masked_fill(softmax(seen, -1), blind, 0);
-}
-
-Tensor composed(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o, const Plan& plan) {
-  Tensor p = masked_softmax(scores_of(q, k, plan), o.attn_mask);
-  if (o.dropout_p > 0.0) p = dropout(p, o.dropout_p);
-  return matmul(p, v);
-}
-
-/// Computes the gradients with public operations, which record; those of 16-bit floats are rounded once.
-Grads composed_gradients(const Tensor& g, const Tensor& q, const Tensor& k, const Tensor& v, const Plan& plan) {
-  if (is_16_bit(q)) {
-    Grads grads = composed_gradients(widened(g), widened(q), widened(k), widened(v), plan);
-    for (Tensor& x : grads) x = to(x, q.dtype());
-    return grads;
-  }
-  const Tensor p = softmax(scores_of(q, k, plan), -1);
-  const Tensor dp = matmul(g, transpose(v, -2, -1));
-  const Tensor ds = mul(mul(p, sub(dp, sum(mul(p, dp), {-1}, true))), plan.scale);
-  return {matmul(ds, k), matmul(transpose(ds, -2, -1), q), matmul(transpose(p, -2, -1), g)};
-}
-
 /// Returns x without history, with unit stride along the last axis.
 Tensor readable(const Tensor& x) {
   no_grad guard;
@@ -165,34 +105,47 @@ TensorView row_view(const Tensor& x) {
   return v;
 }
 
-Grads fused_gradients(Context& c, const Tensor& g) {
-  const auto& plan = c.get<Plan>();
-  const Tensor q = c.saved(0), k = c.saved(1), v = c.saved(2), y = c.saved(3), lse = c.saved(4);
-  if (grad_enabled()) return composed_gradients(g, q, k, v, plan);
-  const Tensor dy = contiguous(g), rq = readable(q), rk = readable(k), rv = readable(v);
-  const Tensor dq = empty(q.sizes(), like(q)), dk = empty(k.sizes(), like(k)), dv = empty(v.sizes(), like(v));
-  Stream stream = current_stream(q.device());
-  kernels::attention_backward({dq.tensor_view(), dk.tensor_view(), dv.tensor_view(), dy.tensor_view(), y.tensor_view(),
-                               lse.tensor_view(), row_view(rq), row_view(rk), row_view(rv), plan.scale, plan.causal},
-                              stream);
-  return {dq, dk, dv};
+/// Returns the kernels' mask for scores (lead, rows, columns).
+kernels::AttentionMask kernel_mask(const Tensor& prepared, const Shape& scores, const AttentionPlan& plan) {
+  no_grad guard;
+  kernels::AttentionMask m{.dropout = plan.dropout, .random = plan.random};
+  if (prepared.defined()) m.scores = expand(prepared, scores).tensor_view();
+  return m;
 }
 
-/// Runs the blockwise kernel; all three inputs have the same leading sizes.
-Tensor blockwise(const Tensor& q, const Tensor& k, const Tensor& v, const Plan& plan) {
-  Shape rows = leading(q);
-  rows.push_back(q.size(-2));
-  Shape sizes = rows;
-  sizes.push_back(v.size(-1));
-  Tensor y = empty(sizes, like(q)), lse = empty(rows, {.dtype = statistics_type(q), .device = q.device()});
-  const Tensor rq = readable(q), rk = readable(k), rv = readable(v);
+Grads fused_gradients(Context& c, const Tensor& g) {
+  const auto& plan = c.get<AttentionPlan>();
+  const AttentionInputs x{c.saved(0), c.saved(1), c.saved(2), c.saved(5)};
+  if (grad_enabled()) return composed_attention_gradients(x, g, plan, c.needs(3));
+  const Tensor y = c.saved(3), lse = c.saved(4);
+  const Tensor dy = contiguous(g), q = readable(x.q), k = readable(x.k), v = readable(x.v);
+  const Tensor dq = empty(q.sizes(), like(q)), dk = empty(k.sizes(), like(k)), dv = empty(v.sizes(), like(v));
+  const Tensor mask = x.mask.defined() ? prepared_mask(x.mask, q) : Tensor();
   Stream stream = current_stream(q.device());
-  kernels::attention(
-      {y.tensor_view(), lse.tensor_view(), row_view(rq), row_view(rk), row_view(rv), plan.scale, plan.causal}, stream);
-  if (Context* c = record(kAttention, y, {q, k, v}, fused_gradients)) {
-    c->save(q, k, v);
+  kernels::attention_backward({dq.tensor_view(), dk.tensor_view(), dv.tensor_view(), dy.tensor_view(), y.tensor_view(),
+                               lse.tensor_view(), row_view(q), row_view(k), row_view(v), plan.scale, plan.causal,
+                               kernel_mask(mask, with_matrix(leading(q), q.size(-2), k.size(-2)), plan)},
+                              stream);
+  return {dq, dk, dv, c.needs(3) ? attention_mask_gradient(x, dy, y, lse, plan) : Tensor()};
+}
+
+/// Runs the blockwise kernel.
+Tensor blockwise(const AttentionInputs& x, const AttentionPlan& plan) {
+  Shape rows = leading(x.q);
+  rows.push_back(x.q.size(-2));
+  Shape sizes = rows;
+  sizes.push_back(x.v.size(-1));
+  Tensor y = empty(sizes, like(x.q)), lse = empty(rows, {.dtype = statistics_type(x.q), .device = x.q.device()});
+  const Tensor q = readable(x.q), k = readable(x.k), v = readable(x.v);
+  const Tensor mask = x.mask.defined() ? prepared_mask(x.mask, q) : Tensor();
+  Stream stream = current_stream(q.device());
+  kernels::attention({y.tensor_view(), lse.tensor_view(), row_view(q), row_view(k), row_view(v), plan.scale,
+                      plan.causal, kernel_mask(mask, with_matrix(leading(q), q.size(-2), k.size(-2)), plan)},
+                     stream);
+  if (Context* c = record(kAttention, y, {x.q, x.k, x.v, x.mask}, fused_gradients)) {
+    c->save(x.q, x.k, x.v);
     c->save_output(y);
-    c->save(lse);
+    c->save(lse, x.mask);
     c->set(plan);
   }
   return y;
@@ -206,16 +159,23 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   if (o.enable_gqa) check_heads(q, k, v);
   check_mask(q, k, v, o);
   if (o.enable_gqa) return grouped_query_attention(q, k, v, o);
-  const bool fused = !o.attn_mask.defined() && o.dropout_p == 0.0 && v.size(-1) > 0;
+  const bool fused = v.size(-1) > 0;
   if (needs_float32(kernels::attention, q) || (is_16_bit(q) && !fused))  // the composed form would round at every step
     return to(scaled_dot_product_attention(widened(q), widened(k), widened(v), o), q.dtype());
-  const Plan plan{o.scale.value_or(1.0 / std::sqrt(static_cast<double>(q.size(-1)))), o.is_causal};
-  if (!fused) return composed(q, k, v, o, plan);
   const Shape lead = common_leading(q, k, v);
   const auto spread = [&](const Tensor& x) {
     return leading(x) == lead ? x : expand(x, with_matrix(lead, x.size(-2), x.size(-1)));
   };
-  return blockwise(spread(q), spread(k), spread(v), plan);
+  const AttentionInputs x{spread(q), spread(k), spread(v), o.attn_mask};
+  AttentionPlan plan{.scale = o.scale.value_or(1.0 / std::sqrt(static_cast<double>(q.size(-1)))),
+                     .causal = o.is_causal,
+                     .dropout = o.dropout_p};
+  if (o.dropout_p > 0.0) {
+    const auto rows = static_cast<std::uint64_t>(lead.numel() * q.size(-2));
+    plan.random =
+        default_generator().reserve(rows * kernels::attention_random_blocks(k.size(-2)), current_stream(q.device()));
+  }
+  return fused ? blockwise(x, plan) : composed_attention(x, plan);
 }
 
 }  // namespace levin
