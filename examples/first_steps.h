@@ -11,7 +11,8 @@ namespace levin {
 
 /// Writes weights.safetensors, the weights before training, and steps.safetensors: the tensors of each batch as
 /// "<step>/<i>", the losses as "losses", the times in seconds at which the steps ended as "ends", and the number of
-/// steps that learning-rate schedules count on as "schedule". Stops the fit after 20 steps. Does nothing without a folder.
+/// steps that learning-rate schedules count on as "schedule". Stops the fit after 20 steps. Does nothing without a
+/// folder.
 class FirstSteps final : public Callback {
  public:
   explicit FirstSteps(std::filesystem::path folder) : folder_(std::move(folder)) {}
