@@ -249,6 +249,56 @@ Tensor padded_positions(PadMode mode, int64_t size, int64_t before, int64_t afte
   return rsub(abs(rsub(folded, size - 1)), size - 1);
 }
 
+struct AxisPad {
+  PadMode mode;
+  int axis;
+  int64_t size, before, after;
+
+  /// Returns the slices of x that the first (last) pads repeat.
+  Tensor source_before(const Tensor& x) const {
+    if (mode == PadMode::reflect) return narrow(x, axis, 1, before);
+    return mode == PadMode::replicate ? narrow(x, axis, 0, 1) : narrow(x, axis, size - before, before);
+  }
+  Tensor source_after(const Tensor& x) const {
+    if (mode == PadMode::reflect) return narrow(x, axis, size - 1 - after, after);
+    return mode == PadMode::replicate ? narrow(x, axis, size - 1, 1) : narrow(x, axis, 0, after);
+  }
+  /// Returns the pads that these slices give; they broadcast.
+  Tensor repeated(const Tensor& slices) const { return mode == PadMode::reflect ? flip(slices, axis) : slices; }
+  /// Returns the gradient of the slices from that of the pads.
+  Tensor collected(const Tensor& g) const {
+    return mode == PadMode::replicate ? sum(g, axis, true) : repeated(g);
+  }
+};
+
+Grads gradient_of_padded(Context& k, const Tensor& g) {
+  const AxisPad& p = k.get<AxisPad>();
+  if (grad_enabled()) {
+    const Tensor none = zeros(k.input(0).sizes, like(g));
+    return {index_add(none, p.axis, padded_positions(p.mode, p.size, p.before, p.after).to(g.device()), g)};
+  }
+  const Tensor dx = narrow(g, p.axis, p.before, p.size).clone(), end = narrow(g, p.axis, p.before + p.size, p.after);
+  if (p.before > 0) p.source_before(dx).add_(p.collected(narrow(g, p.axis, 0, p.before)));
+  if (p.after > 0) p.source_after(dx).add_(p.collected(end));
+  return {dx};
+}
+
+/// Pads one axis by pads that are not negative.
+Tensor padded(const Tensor& x, const AxisPad& p) {
+  Shape sizes = x.sizes();
+  sizes[p.axis] += p.before + p.after;
+  const Tensor y = empty(sizes, like(x));
+  {
+    no_grad guard;
+    const Tensor source = x.detach();
+    narrow(y, p.axis, p.before, p.size).copy_(source);
+    if (p.before > 0) narrow(y, p.axis, 0, p.before).copy_(p.repeated(p.source_before(source)));
+    if (p.after > 0) narrow(y, p.axis, p.before + p.size, p.after).copy_(p.repeated(p.source_after(source)));
+  }
+  if (Context* c = record("pad_axis", y, {x}, gradient_of_padded)) c->set(p);
+  return y;
+}
+
 }  // namespace
 
 Tensor pad(const Tensor& x, const Shape& pads, PadMode mode, const Scalar& value) {
@@ -270,7 +320,11 @@ Tensor pad(const Tensor& x, const Shape& pads, PadMode mode, const Scalar& value
       throw ValueError(
           fmt::format("[pad] pads ({}, {}) of axis {} remove more than its size {}.", before, after, axis, size));
     if (before == 0 && after == 0) continue;
-    y = index_select(y, axis, padded_positions(mode, size, before, after).to(x.device()));
+    if (before >= 0 && after >= 0) {
+      y = padded(y, {mode, axis, size, before, after});
+    } else {
+      y = index_select(y, axis, padded_positions(mode, size, before, after).to(x.device()));
+    }
   }
   return y;
 }
