@@ -19,7 +19,7 @@ struct RecurrentInputs {
 };
 
 struct RecurrentSteps {
-  Tensor lengths{};      ///< (B) int64: sample b takes part in the steps before lengths[b] and keeps its state at others
+  Tensor lengths{};      ///< (B) int64: sample b keeps its state at the steps from lengths[b] on
   bool reverse = false;  ///< begins at the last step
 };
 
