@@ -1,5 +1,8 @@
-// Levin's side of the micro comparisons. The names are those of bench/peers/torch_micro.py.
+// Levin's side of the micro comparisons. The names are those of bench/peers/torch_micro.py and
+// torch_operations.py.
 // usage: levin_compare_micro [--threads N] [PART-OF-A-NAME...]        prints: name  figure  unit
+
+#include "operations.h"
 
 #include <levin/levin.h>
 
@@ -139,6 +142,7 @@ int main(int argc, char** argv) {
   convolutions();
   memory_bound();
   optimizers();
+  compare_operations(wanted);
   row("peak memory", "MB", [] {
     rusage usage{};
     getrusage(RUSAGE_SELF, &usage);

@@ -82,10 +82,36 @@ void argmin(const ArgReduceArgs& a, Stream&) {
   dispatch_all(a.x.dtype, "argmin", [&]<class T>() { arg_reduce<false, T>(a); });
 }
 
+/// Accumulates Lines contiguous lines of n elements side by side: a single running sum waits for its last addition.
+template <int Lines, class T, class Out>
+void accumulate_lines(const T* x, Out* out, int64_t n, bool reverse) {
+  using Acc = reduction::RunningSum<T>;
+  Acc sum[Lines] = {};
+  for (int64_t step = 0; step < n; ++step) {
+    const int64_t i = reverse ? n - 1 - step : step;
+    for (int64_t j = 0; j < Lines; ++j)
+      out[j * n + i] = static_cast<Out>(sum[j] += static_cast<Acc>(x[j * n + i]));
+  }
+}
+
 template <class T>
 void accumulate(const CumsumArgs& a) {
   using Out = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
   using Acc = reduction::RunningSum<T>;
+  if (a.inner == 1) {
+    constexpr int64_t together = 4;
+    const T* const x = a.x.data<T>();
+    Out* const out = a.out.data<Out>();
+    return parallel_for(0, (a.outer + together - 1) / together,
+                        std::max<int64_t>(1, kScanGrain / std::max<int64_t>(1, together * a.n)),
+                        [&](int64_t begin, int64_t end) {
+      int64_t line = begin * together;
+      const int64_t last = std::min(end * together, a.outer);
+      for (; line + together <= last; line += together)
+        accumulate_lines<together>(x + line * a.n, out + line * a.n, a.n, a.reverse);
+      for (; line < last; ++line) accumulate_lines<1>(x + line * a.n, out + line * a.n, a.n, a.reverse);
+    });
+  }
   for_tiles(a.outer, a.n, a.inner, [&](int64_t o, int64_t first, int64_t width) {
     Acc sum[kScanTile] = {};
     for (int64_t step = 0; step < a.n; ++step) {

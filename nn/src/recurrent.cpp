@@ -3,6 +3,7 @@
 #include "layer_checks.h"
 
 #include <levin/autograd/ops.h>
+#include <levin/autograd/ops/recurrent.h>
 #include <levin/nn/init.h>
 
 #include <algorithm>
@@ -14,49 +15,38 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-Tensors tanh_cell(const Tensors&, const Tensor& from_input, const Tensor& from_state) {
-  return {tanh(add(from_input, from_state))};
-}
-Tensors relu_cell(const Tensors&, const Tensor& from_input, const Tensor& from_state) {
-  return {relu(add(from_input, from_state))};
+RecurrentCell rnn_cell(RecurrentNonlinearity n) {
+  return n == RecurrentNonlinearity::tanh ? RecurrentCell::rnn_tanh : RecurrentCell::rnn_relu;
 }
 
-Tensors gru_cell(const Tensors& states, const Tensor& from_input, const Tensor& from_state) {
-  const Tensors x = chunk(from_input, 3, -1), h = chunk(from_state, 3, -1);
-  const Tensor reset = sigmoid(add(x[0], h[0])), update = sigmoid(add(x[1], h[1]));
-  const Tensor fresh = tanh(addcmul(x[2], reset, h[2]));
-  return {addcmul(fresh, update, sub(states[0], fresh))};
+std::size_t states_of(RecurrentCell cell) { return cell == RecurrentCell::lstm ? 2 : 1; }
+
+/// Returns the weights of a direction with the states {h} or {h, c}.
+RecurrentInputs inputs_of(const Tensors& states, const Tensor& weight_hh, const Tensor& bias_hh) {
+  return {states[0], states.size() > 1 ? states[1] : Tensor(), weight_hh, bias_hh};
 }
 
-Tensors lstm_cell(const Tensors& states, const Tensor& from_input, const Tensor& from_state) {
-  const Tensors gates = chunk(add(from_input, from_state), 4, -1);
-  const Tensor kept = mul(sigmoid(gates[1]), states[1]);
-  const Tensor c = addcmul(kept, sigmoid(gates[0]), tanh(gates[2]));
-  return {mul(sigmoid(gates[3]), tanh(c)), c};
-}
-
-detail::RecurrentCell rnn_cell(RecurrentNonlinearity n) {
-  return n == RecurrentNonlinearity::tanh ? tanh_cell : relu_cell;
-}
-
-std::size_t states_of(detail::RecurrentCell cell) { return cell == lstm_cell ? 2 : 1; }
-
-/// Returns (T, B, 1) of 1 where a sample has not ended, or an undefined tensor without lengths.
-Tensor active_steps(const std::vector<int64_t>& lengths, const Tensor& x) {
+/// Returns the lengths as a tensor (B) on x's device, undefined without lengths.
+Tensor checked_lengths(const std::vector<int64_t>& lengths, const Tensor& x) {
   if (lengths.empty()) return {};
   const int64_t steps = x.size(0), batch = x.size(1);
   if (static_cast<int64_t>(lengths.size()) != batch)
     throw ShapeError(fmt::format("[Recurrent] {} lengths for a batch of {}.", lengths.size(), batch));
   for (const int64_t n : lengths)
     if (n < 1 || n > steps) throw ValueError(fmt::format("[Recurrent] length {} is outside [1, {}].", n, steps));
-  const Tensor ends = from_data(lengths, {1, batch, 1});
-  return lt(reshape(arange(steps), {steps, 1, 1}), ends).to(x.device());
+  return from_data(lengths, {batch}).to(x.device());
+}
+
+/// Returns y (T, B, H) with zeros after the end of each sample.
+Tensor without_padding(const Tensor& y, const Tensor& lengths) {
+  const Tensor steps = arange(y.size(0), {.device = y.device()});
+  return masked_fill(y, unsqueeze(ge(unsqueeze(steps, 1), lengths), -1), 0);
 }
 
 }  // namespace
 
 Recurrent::Recurrent(int64_t inputs, int64_t hidden, const RecurrentOptions& o, int64_t gates,
-                     detail::RecurrentCell cell)
+                     RecurrentCell cell)
     : input_size(inputs), hidden_size(hidden), options(o), cell_(cell) {
   require_positive("Recurrent", "input_size", inputs);
   require_positive("Recurrent", "hidden_size", hidden);
@@ -112,23 +102,14 @@ Tensors Recurrent::initial_states(const Tensor& x, Tensors states, bool batched)
   return states;
 }
 
-Recurrent::Result Recurrent::run_direction(const Direction& w, const Tensor& x, Tensors states, const Tensor& active,
-                                           bool backwards) const {
-  const Tensors from_input = unbind(linear(x, *w.weight_ih, *w.bias_ih));  // all steps in one product
-  const auto steps = static_cast<int64_t>(from_input.size());
-  Tensors outputs(from_input.size());
-  for (int64_t i = 0; i < steps; ++i) {
-    const auto t = static_cast<std::size_t>(backwards ? steps - 1 - i : i);
-    Tensors next = cell_(states, from_input[t], linear(states[0], *w.weight_hh, *w.bias_hh));
-    outputs[t] = next[0];
-    if (active.defined()) {
-      const Tensor here = select(active, 0, static_cast<int64_t>(t));
-      for (std::size_t s = 0; s < next.size(); ++s) next[s] = where(here, next[s], states[s]);
-      outputs[t] = masked_fill(outputs[t], logical_not(here), 0);
-    }
-    states = std::move(next);
-  }
-  return {stack(outputs), states};
+Recurrent::Result Recurrent::run_direction(const Direction& w, const Tensor& x, const Tensors& states,
+                                           const Tensor& lengths, bool backwards) const {
+  const Tensor from_input = linear(x, *w.weight_ih, *w.bias_ih);  // all steps in one product
+  const auto [y, c] = recurrent_steps(cell_, from_input, inputs_of(states, *w.weight_hh, *w.bias_hh),
+                                      {.lengths = lengths, .reverse = backwards});
+  Tensors last{select(y, 0, backwards ? 0 : y.size(0) - 1)};
+  if (c.defined()) last.push_back(c);
+  return {lengths.defined() ? without_padding(y, lengths) : y, last};
 }
 
 Recurrent::Result Recurrent::run(const Tensor& input, Tensors states, const std::vector<int64_t>& lengths) {
@@ -140,7 +121,7 @@ Recurrent::Result Recurrent::run(const Tensor& input, Tensors states, const std:
   const bool batched = input.dim() == 3;
   Tensor x = !batched ? unsqueeze(input, 1) : options.batch_first ? transpose(input, 0, 1) : input;
   states = initial_states(x, std::move(states), batched);
-  const Tensor active = active_steps(lengths, x);
+  const Tensor ends = checked_lengths(lengths, x);
   const std::size_t directions = options.bidirectional ? 2 : 1;
   std::vector<Tensors> last(states.size());
   for (std::size_t layer = 0; layer * directions < directions_.size(); ++layer) {
@@ -150,7 +131,7 @@ Recurrent::Result Recurrent::run(const Tensor& input, Tensors states, const std:
       const std::size_t place = layer * directions + d;
       Tensors own;
       for (const Tensor& s : states) own.push_back(select(s, 0, static_cast<int64_t>(place)));
-      const Result r = run_direction(directions_[place], x, std::move(own), active, d == 1);
+      const Result r = run_direction(directions_[place], x, own, ends, d == 1);
       outputs.push_back(r.output);
       for (std::size_t s = 0; s < last.size(); ++s) last[s].push_back(r.states[s]);
     }
@@ -178,13 +159,13 @@ std::pair<Tensor, Tensor> RNN::forward(Tensor x, const Tensor& h0, const std::ve
   return {r.output, r.states[0]};
 }
 
-GRU::GRU(int64_t inputs, int64_t hidden, const Options& o) : Layer(inputs, hidden, o, 3, gru_cell) {}
+GRU::GRU(int64_t inputs, int64_t hidden, const Options& o) : Layer(inputs, hidden, o, 3, RecurrentCell::gru) {}
 std::pair<Tensor, Tensor> GRU::forward(Tensor x, const Tensor& h0, const std::vector<int64_t>& lengths) {
   const Result r = run(x, {h0}, lengths);
   return {r.output, r.states[0]};
 }
 
-LSTM::LSTM(int64_t inputs, int64_t hidden, const Options& o) : Layer(inputs, hidden, o, 4, lstm_cell) {}
+LSTM::LSTM(int64_t inputs, int64_t hidden, const Options& o) : Layer(inputs, hidden, o, 4, RecurrentCell::lstm) {}
 std::pair<Tensor, LSTMState> LSTM::forward(Tensor x, const LSTMState& state, const std::vector<int64_t>& lengths) {
   const Result r = run(x, {state.h, state.c}, lengths);
   return {r.output, {r.states[0], r.states[1]}};
@@ -206,7 +187,7 @@ RecurrentCellBase::RecurrentCellBase(int64_t inputs, int64_t hidden, bool bias, 
 
 std::string RecurrentCellBase::extra_repr() const { return fmt::format("{}, {}", input_size, hidden_size); }
 
-Tensors RecurrentCellBase::step(const Tensor& x, Tensors states, detail::RecurrentCell cell) const {
+Tensors RecurrentCellBase::step(const Tensor& x, Tensors states, RecurrentCell cell) const {
   Shape expected = x.sizes();
   if ((x.dim() != 1 && x.dim() != 2) || x.size(-1) != input_size)
     throw ShapeError(fmt::format("[{}] the input is {}, expected is (B, {}) or ({},).", type_name(),
@@ -219,16 +200,22 @@ Tensors RecurrentCellBase::step(const Tensor& x, Tensors states, detail::Recurre
       throw ShapeError(
           fmt::format("[{}] the state is {}, expected is {}.", type_name(), to_string(s.sizes()), to_string(expected)));
   }
-  return cell(states, linear(x, weight_ih, bias_ih), linear(states[0], weight_hh, bias_hh));
+  const auto with_batch = [&](const Tensor& t) { return t.dim() == 1 ? unsqueeze(t, 0) : t; };
+  for (Tensor& s : states) s = with_batch(s);
+  const Tensor from_input = unsqueeze(with_batch(linear(x, weight_ih, bias_ih)), 0);  // one step
+  const auto [y, c] = recurrent_steps(cell, from_input, inputs_of(states, weight_hh, bias_hh));
+  Tensors next{reshape(y, expected)};
+  if (c.defined()) next.push_back(reshape(c, expected));
+  return next;
 }
 
 RNNCell::RNNCell(int64_t inputs, int64_t hidden, const Options& o) : Layer(inputs, hidden, o.bias, 1), options(o) {}
 Tensor RNNCell::forward(Tensor x, const Tensor& h) { return step(x, {h}, rnn_cell(options.nonlinearity))[0]; }
 GRUCell::GRUCell(int64_t inputs, int64_t hidden, const Options& o) : Layer(inputs, hidden, o.bias, 3) {}
-Tensor GRUCell::forward(Tensor x, const Tensor& h) { return step(x, {h}, gru_cell)[0]; }
+Tensor GRUCell::forward(Tensor x, const Tensor& h) { return step(x, {h}, RecurrentCell::gru)[0]; }
 LSTMCell::LSTMCell(int64_t inputs, int64_t hidden, const Options& o) : Layer(inputs, hidden, o.bias, 4) {}
 LSTMState LSTMCell::forward(Tensor x, const LSTMState& state) {
-  const Tensors next = step(x, {state.h, state.c}, lstm_cell);
+  const Tensors next = step(x, {state.h, state.c}, RecurrentCell::lstm);
   return {next[0], next[1]};
 }
 

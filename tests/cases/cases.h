@@ -19,6 +19,7 @@ std::vector<OpCase> masking_cases();
 std::vector<OpCase> sort_cases();
 std::vector<OpCase> pool_cases();
 std::vector<OpCase> attention_cases();
+std::vector<OpCase> recurrent_cases();
 std::vector<OpCase> matmul_cases();
 std::vector<OpCase> conv_cases();
 std::vector<OpCase> view_cases();

@@ -9,7 +9,6 @@
 #include <levin/kernels/conv.h>
 #include <levin/kernels/copy.h>
 #include <levin/kernels/creation.h>
-#include <levin/kernels/dropout.h>
 #include <levin/kernels/elementwise.h>
 #include <levin/kernels/indexing.h>
 #include <levin/kernels/loss.h>

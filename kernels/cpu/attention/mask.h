@@ -6,7 +6,7 @@
 #include "kernels/cpu/scratch.h"
 
 #include <levin/kernels/attention.h>
-#include <levin/kernels/dropout.h>
+#include <levin/kernels/random.h>
 
 #include <algorithm>
 #include <array>

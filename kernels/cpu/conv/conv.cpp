@@ -1,7 +1,9 @@
-// Entry points of conv.h: edge cases, and the choice between the direct path, the column path and plain products.
+// Entry points of conv.h: edge cases, and the choice between the direct, the depthwise and the column path and
+// plain products.
 #include "kernels/cpu/conv/conv.h"
 
 #include "kernels/cpu/conv/columns.h"
+#include "kernels/cpu/conv/depthwise.h"
 #include "kernels/cpu/conv/direct.h"
 
 namespace levin::kernels::cpu {
@@ -36,6 +38,8 @@ void forward(const Conv2dShape& shape, const T* x, const T* w, const T* bias, T*
                             .c_rs = s.out_channels,
                             .bias_n = bias});
   }
+  if (s.group_out() < kDirectChannels && s.in_plane() > 0 && detail::is_depthwise(s))
+    return detail::depthwise_run(detail::forward_plan(s), s, x, w, bias, y);
   if (s.group_out() < kDirectChannels || s.in_plane() == 0) return detail::columns_forward(s, x, w, bias, y);
   detail::direct_run(detail::forward_plan(s), s.batch, s.groups, x, w, {s.taps(), s.kernel(), s.group_out() * s.taps()},
                      bias, y);
@@ -58,6 +62,8 @@ void backward_input(const Conv2dShape& shape, const T* dy, const T* w, T* dx) {
                             .c = dx,
                             .c_rs = s.taps()});
   }
+  if (detail::is_depthwise(s) && s.out_plane() > 0)
+    return detail::depthwise_run(detail::backward_plan(s), s, dy, w, static_cast<const T*>(nullptr), dx);
   if (s.group_in() < kDirectChannels || s.out_plane() == 0) return detail::columns_backward_input(s, dy, w, dx);
   detail::direct_run(detail::backward_plan(s), s.batch, s.groups, dy, w,
                      {s.kernel(), s.taps(), s.group_out() * s.taps()}, static_cast<const T*>(nullptr), dx);
@@ -85,6 +91,8 @@ void backward_weight(const Conv2dShape& shape, const T* x, const T* dy, T* dw) {
                             .c = dw,
                             .c_rs = s.taps()});
   }
+  if (s.group_out() < kDirectChannels && s.in_plane() > 0 && detail::is_depthwise(s))
+    return detail::depthwise_backward_weight(s, x, dy, dw);
   if (s.group_out() < kDirectChannels || s.in_plane() == 0) return detail::columns_backward_weight(s, x, dy, dw);
   detail::direct_backward_weight(s, x, dy, dw);
 }

@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/conv/conv_f32.cpp"
 #include <hwy/foreach_target.h>
 
+#include "kernels/cpu/conv/plane-inl.h"
 #include "kernels/cpu/conv/tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -15,7 +16,9 @@ ConvOps<float> conv_ops_f32() {
           &run_row<float>,
           &run_weight_tile<float>,
           &to_planes<float>,
-          &add_to<float>};
+          &add_to<float>,
+          &plane_result<float>,
+          &plane_weights<float>};
 }
 }  // namespace
 }  // namespace levin::kernels::cpu::HWY_NAMESPACE

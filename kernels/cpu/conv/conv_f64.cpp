@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/conv/conv_f64.cpp"
 #include <hwy/foreach_target.h>
 
+#include "kernels/cpu/conv/plane-inl.h"
 #include "kernels/cpu/conv/tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -15,7 +16,9 @@ ConvOps<double> conv_ops_f64() {
           &run_row<double>,
           &run_weight_tile<double>,
           &to_planes<double>,
-          &add_to<double>};
+          &add_to<double>,
+          &plane_result<double>,
+          &plane_weights<double>};
 }
 }  // namespace
 }  // namespace levin::kernels::cpu::HWY_NAMESPACE

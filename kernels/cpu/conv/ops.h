@@ -45,6 +45,29 @@ struct Planes {
   int64_t plane_step;
 };
 
+/// A plane whose lanes are neighbouring pixels, for one source channel or a few: out[r, c] = bias + sum over taps t of
+/// weights[t] * source[offsets[t] + r * source_step + c].
+template <class T>
+struct PlaneResult {
+  const T* source;
+  const int64_t* offsets;
+  const T* weights;
+  int64_t taps, rows, columns, source_step;
+  T bias;
+  T* out;
+  int64_t out_step;  // distance between rows
+};
+
+/// Overwrites sum[t] with the sum over r, c of gradient[r, c] * source[offsets[t] + r * source_step + c].
+template <class T>
+struct PlaneWeights {
+  const T* source;
+  const int64_t* offsets;
+  int64_t taps, rows, columns, source_step;
+  const T* gradient;  // (rows, columns)
+  T* sum;
+};
+
 template <class T>
 struct ConvOps {
   int lanes, max_height;  // two rows are computed together if their pixels fit max_height
@@ -53,6 +76,8 @@ struct ConvOps {
   void (*to_planes)(const Planes<T>&);
   /// Computes sum[i] += term[i].
   void (*add)(T* sum, const T* term, int64_t count);
+  void (*plane)(const PlaneResult<T>&);
+  void (*plane_weights)(const PlaneWeights<T>&);
 };
 
 template <class T>

@@ -7,7 +7,7 @@
 #include "kernels/cuda/random/words.cuh"
 
 #include <levin/kernels/attention.h>
-#include <levin/kernels/dropout.h>
+#include <levin/kernels/random.h>
 
 namespace levin::kernels::cuda {
 

@@ -9,6 +9,7 @@
 #include <levin/autograd/ops/rearrange.h>
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/view.h>
+#include <levin/autograd/record.h>
 
 #include <fmt/format.h>
 
@@ -52,18 +53,39 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Ten
   return reduced(weight.defined() ? mul(loss, weight) : loss, reduction);
 }
 
+namespace {
+
+/// d^2 / 2 up to |d| = delta, and delta (|d| - delta / 2) beyond: c (d - c / 2) with c = d clamped to [-delta, delta],
+/// which is also the derivative.
+Tensor huber_of(const Tensor& d, double delta) {
+  Tensor y;
+  {
+    no_grad guard;
+    const Tensor c = clamp(d, -delta, delta);
+    y = mul(c, sub(d, c, 0.5));
+  }
+  if (Context* k = record("huber", y, {d}, [](Context& c, const Tensor& g) -> Grads {
+        const double limit = c.get<double>();
+        return {mul(g, clamp(c.saved(0), -limit, limit))};
+      })) {
+    k->save(d);
+    k->set(delta);
+  }
+  return y;
+}
+
+}  // namespace
+
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduction, double beta) {
   if (!(beta >= 0)) throw ValueError(fmt::format("[smooth_l1_loss] beta is {}. Give 0 or more.", beta));
   if (beta == 0) return l1_loss(input, target, reduction);
-  const Tensor d = sub(input, target), size = abs(d);
-  const Tensor inner = mul(square(d), 0.5 / beta);
-  return reduced(where(lt(size, beta), inner, sub(size, 0.5 * beta)), reduction);
+  const Tensor loss = reduced(huber_of(sub(input, target), beta), reduction);
+  return beta == 1 ? loss : div(loss, beta);
 }
 
 Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction, double delta) {
   if (!(delta > 0)) throw ValueError(fmt::format("[huber_loss] delta is {}. Give a positive number.", delta));
-  const Tensor d = sub(input, target), size = abs(d);
-  return reduced(where(lt(size, delta), mul(square(d), 0.5), mul(sub(size, 0.5 * delta), delta)), reduction);
+  return reduced(huber_of(sub(input, target), delta), reduction);
 }
 
 Tensor kl_div(const Tensor& input, const Tensor& target, const KlDivOptions& options) {

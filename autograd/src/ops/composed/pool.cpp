@@ -213,11 +213,20 @@ Tensor adaptive(const char* op, const Tensor& x, Tuple<N> sizes,
   return y;
 }
 
+template <std::size_t N>
+Tensor adaptive_mean(const char* op, const Tensor& x, Tuple<N> sizes) {
+  if (sizes != Tuple<N>(1) || x.numel() == 0) return adaptive(op, x, sizes, mean_along);
+  require_spatial(op, x, static_cast<int>(N));
+  Axes all;
+  for (int i = x.dim() - static_cast<int>(N); i < x.dim(); ++i) all.push_back(i);
+  return mean(x, all, true);
+}
+
 }  // namespace
 
-Tensor adaptive_avg_pool1d(const Tensor& x, Tuple<1> n) { return adaptive("adaptive_avg_pool1d", x, n, mean_along); }
-Tensor adaptive_avg_pool2d(const Tensor& x, Tuple<2> n) { return adaptive("adaptive_avg_pool2d", x, n, mean_along); }
-Tensor adaptive_avg_pool3d(const Tensor& x, Tuple<3> n) { return adaptive("adaptive_avg_pool3d", x, n, mean_along); }
+Tensor adaptive_avg_pool1d(const Tensor& x, Tuple<1> n) { return adaptive_mean("adaptive_avg_pool1d", x, n); }
+Tensor adaptive_avg_pool2d(const Tensor& x, Tuple<2> n) { return adaptive_mean("adaptive_avg_pool2d", x, n); }
+Tensor adaptive_avg_pool3d(const Tensor& x, Tuple<3> n) { return adaptive_mean("adaptive_avg_pool3d", x, n); }
 Tensor adaptive_max_pool1d(const Tensor& x, Tuple<1> n) { return adaptive("adaptive_max_pool1d", x, n, max_along); }
 Tensor adaptive_max_pool2d(const Tensor& x, Tuple<2> n) { return adaptive("adaptive_max_pool2d", x, n, max_along); }
 Tensor adaptive_max_pool3d(const Tensor& x, Tuple<3> n) { return adaptive("adaptive_max_pool3d", x, n, max_along); }

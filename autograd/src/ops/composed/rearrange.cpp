@@ -8,6 +8,7 @@
 #include <levin/autograd/ops/rearrange.h>
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/view.h>
+#include <levin/autograd/record.h>
 
 #include <fmt/format.h>
 
@@ -228,6 +229,42 @@ Tensor atleast_1d(const Tensor& x) { return x.dim() == 0 ? reshape(x, {1}) : x; 
 Tensor atleast_2d(const Tensor& x) { return x.dim() == 0 ? reshape(x, {1, 1}) : x.dim() == 1 ? unsqueeze(x, 0) : x; }
 Tensor atleast_3d(const Tensor& x) { return x.dim() <= 2 ? unsqueeze(atleast_2d(x), 2) : x; }
 
+namespace {
+
+/// Copies x rolled by shifts along axes [i, n) to y: two parts for each axis, so every element is copied once.
+void copy_rolled(const Tensor& y, const Tensor& x, const Shape& shifts, const Axes& axes, int i) {
+  if (i == axes.size()) {
+    y.copy_(x);
+    return;
+  }
+  const int64_t axis = axes[i], size = x.size(axis), moved = (shifts[i] % size + size) % size, kept = size - moved;
+  copy_rolled(narrow(y, axis, moved, kept), narrow(x, axis, 0, kept), shifts, axes, i + 1);
+  if (moved > 0) copy_rolled(narrow(y, axis, 0, moved), narrow(x, axis, kept, moved), shifts, axes, i + 1);
+}
+
+struct Roll {
+  Shape shifts;
+  Axes axes;
+};
+
+/// Rolls along different axes.
+Tensor rolled(const Tensor& x, const Roll& r) {
+  Tensor y = empty(x.sizes(), like(x));
+  if (x.numel() > 0) {
+    no_grad guard;
+    copy_rolled(y, x.detach(), r.shifts, r.axes, 0);
+  }
+  if (Context* c = record("roll", y, {x}, [](Context& k, const Tensor& g) -> Grads {
+        Roll back = k.get<Roll>();
+        for (int64_t& shift : back.shifts) shift = -shift;
+        return {rolled(g, back)};
+      }))
+    c->set(r);
+  return y;
+}
+
+}  // namespace
+
 Tensor roll(const Tensor& x, const Shape& shifts, const Axes& axes) {
   if (axes.empty()) {
     if (shifts.size() != 1)
@@ -237,15 +274,18 @@ Tensor roll(const Tensor& x, const Shape& shifts, const Axes& axes) {
   }
   if (shifts.size() != axes.size())
     throw ValueError(fmt::format("[roll] {} shifts for {} axes; give one for each.", shifts.size(), axes.size()));
-  Tensor y = x;
+  Roll total;  // shifts along the same axis add up
   for (int i = 0; i < axes.size(); ++i) {
     const int along = wrap_axis(axes[i], x.dim(), "roll");
-    const int64_t size = x.size(along);
-    if (size == 0) continue;
-    const int64_t start = ((-shifts[i]) % size + size) % size;
-    if (start != 0) y = cat({narrow(y, along, start, size - start), narrow(y, along, 0, start)}, along);
+    const auto* const known = std::find(total.axes.begin(), total.axes.end(), along);
+    if (known != total.axes.end()) {
+      total.shifts[static_cast<int>(known - total.axes.begin())] += shifts[i];
+    } else {
+      total.axes.push_back(along);
+      total.shifts.push_back(shifts[i]);
+    }
   }
-  return y;
+  return rolled(x, total);
 }
 
 Tensor rot90(const Tensor& x, int64_t k, std::array<int64_t, 2> axes) {

@@ -8,6 +8,7 @@
 #include <levin/autograd/ops/rearrange.h>
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/view.h>
+#include <levin/autograd/record.h>
 
 #include <fmt/format.h>
 
@@ -147,41 +148,68 @@ Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source)
 
 namespace {
 
-/// Combines the values of each place by a masked reduction over all of the source's slices along the axis.
-Tensor reduced_by_place(const Tensor& x, int along, const Tensor& index, const Tensor& source, ScatterReduce reduce,
-                        bool include_self) {
-  const auto limits = [&](bool low) {
-    if (!x.is_floating()) return low ? amin(x) : amax(x);
-    const double infinity = std::numeric_limits<double>::infinity();
-    return full({}, low ? -infinity : infinity, like(x));
-  };
+/// Multiplies the values of each place by a masked product over all of the source's slices along the axis.
+Tensor products_by_place(const Tensor& x, int along, const Tensor& index, const Tensor& source, bool include_self) {
   const int64_t places = x.size(along);
-  Tensor result = x;
   std::vector<Tensor> slices;
   for (int64_t p = 0; p < places; ++p) {
     const Tensor here = eq(index, p), hit = any(here, along, true);
-    Tensor value = reduce == ScatterReduce::prod
-                       ? prod(where(here, source, 1), along, true)
-                       : (reduce == ScatterReduce::amax ? amax(where(here, source, limits(true)), along, true)
-                                                        : amin(where(here, source, limits(false)), along, true));
-    Tensor own = narrow(x, along, p, 1);
+    Tensor value = prod(where(here, source, 1), along, true), own = narrow(x, along, p, 1);
     for (int axis = 0; axis < x.dim(); ++axis)
       if (axis != along) own = narrow(own, axis, 0, index.size(axis));
-    if (include_self)
-      value = reduce == ScatterReduce::prod   ? mul(value, own)
-              : reduce == ScatterReduce::amax ? maximum(value, own)
-                                              : minimum(value, own);
+    if (include_self) value = mul(value, own);
     slices.push_back(where(hit, value, own));
   }
-  const Tensor places_index = expanded_index(
-      "scatter_reduce", arange(places).to(x.device()),
-      [&] {
-        Shape s = index.sizes();
-        s[along] = places;
-        return s;
-      }(),
-      along, places);
+  Shape sizes = index.sizes();
+  sizes[along] = places;
+  const Tensor places_index =
+      expanded_index("scatter_reduce", arange(places).to(x.device()), sizes, along, places);
   return slices.empty() ? clone(x) : scatter(x, along, places_index, cat(slices, along));
+}
+
+/// Returns x with the largest (smallest) value of each place: of values written in their order the last one stays.
+Tensor extremes_by_place(const Tensor& x, int along, const Tensor& index, const Tensor& source, bool largest,
+                         bool include_self) {
+  no_grad guard;
+  // The smallest of floats is the largest of their negatives, so that NaN is the last in order for both.
+  const bool negated = !largest && x.is_floating();
+  const ValuesIndices sorted = sort(negated ? neg(source) : source, along, !largest && !negated);
+  const Tensor last = scatter(negated ? neg(x) : x, along, gather(index, along, sorted.indices), sorted.values);
+  const Tensor value = negated ? neg(last) : last;
+  if (!include_self) return value;
+  return largest ? maximum(value, x) : minimum(value, x);
+}
+
+struct ExtremesByPlace {
+  int along;
+  bool include_self;
+};
+
+/// As PyTorch, all values that equal a place's extreme share its gradient.
+Grads gradients_of_extremes(Context& k, const Tensor& g) {
+  const Tensor x = k.saved(0), source = k.saved(1), index = k.saved(2), y = k.saved(3).detach();
+  const auto [along, include_self] = k.get<ExtremesByPlace>();
+  const auto equal_to = [](const Tensor& a, const Tensor& b) {
+    return to(logical_or(eq(a, b), logical_and(isnan(a), isnan(b))), b.dtype());
+  };
+  const Tensor chosen = equal_to(source.detach(), gather(y, along, index));
+  const Tensor hits = scatter_add(zeros_like(y), along, index, ones_like(chosen));
+  const Tensor untouched = to(eq(hits, 0), y.dtype());
+  const Tensor own = include_self ? equal_to(x.detach(), y) : untouched;
+  const Tensor share = div(g, clamp(scatter_add(own, along, index, chosen), 1));
+  return {k.needs(0) ? mul(share, own) : Tensor(), k.needs(1) ? mul(gather(share, along, index), chosen) : Tensor()};
+}
+
+Tensor extreme_by_place(const Tensor& x, int along, const Tensor& index, const Tensor& source, bool largest,
+                        bool include_self) {
+  const Tensor y = extremes_by_place(x, along, index, source, largest, include_self);
+  if (!x.is_floating()) return y;
+  if (Context* c = record("scatter_extreme", y, {x, source}, gradients_of_extremes)) {
+    c->save(x, source, index);
+    c->save_output(y);
+    c->set(ExtremesByPlace{along, include_self});
+  }
+  return y;
 }
 
 }  // namespace
@@ -196,8 +224,9 @@ Tensor scatter_reduce(const Tensor& x, int64_t axis, const Tensor& index, const 
   if (values.sizes() != places.sizes())
     throw ShapeError(fmt::format("[scatter_reduce] source {} does not cover index {}.", to_string(source.sizes()),
                                  to_string(index.sizes())));
-  if (reduce != ScatterReduce::sum && reduce != ScatterReduce::mean)
-    return reduced_by_place(x, along, places, values, reduce, include_self);
+  if (reduce == ScatterReduce::prod) return products_by_place(x, along, places, values, include_self);
+  if (reduce == ScatterReduce::amax || reduce == ScatterReduce::amin)
+    return extreme_by_place(x, along, places, values, reduce == ScatterReduce::amax, include_self);
   const Tensor ones_of_source = ones(places.sizes(), like(x));
   const Tensor hits = scatter_add(zeros(x.sizes(), like(x)), along, places, ones_of_source);
   const Tensor base = include_self ? x : where(gt(hits, 0), 0, x);
@@ -218,6 +247,56 @@ Tensor padded_positions(PadMode mode, int64_t size, int64_t before, int64_t afte
   if (mode == PadMode::circular) return remainder(i, size);
   const Tensor folded = abs(i);  // reflects at 0, then at size - 1
   return rsub(abs(rsub(folded, size - 1)), size - 1);
+}
+
+struct AxisPad {
+  PadMode mode;
+  int axis;
+  int64_t size, before, after;
+
+  /// Returns the slices of x that the first (last) pads repeat.
+  Tensor source_before(const Tensor& x) const {
+    if (mode == PadMode::reflect) return narrow(x, axis, 1, before);
+    return mode == PadMode::replicate ? narrow(x, axis, 0, 1) : narrow(x, axis, size - before, before);
+  }
+  Tensor source_after(const Tensor& x) const {
+    if (mode == PadMode::reflect) return narrow(x, axis, size - 1 - after, after);
+    return mode == PadMode::replicate ? narrow(x, axis, size - 1, 1) : narrow(x, axis, 0, after);
+  }
+  /// Returns the pads that these slices give; they broadcast.
+  Tensor repeated(const Tensor& slices) const { return mode == PadMode::reflect ? flip(slices, axis) : slices; }
+  /// Returns the gradient of the slices from that of the pads.
+  Tensor collected(const Tensor& g) const {
+    return mode == PadMode::replicate ? sum(g, axis, true) : repeated(g);
+  }
+};
+
+Grads gradient_of_padded(Context& k, const Tensor& g) {
+  const AxisPad& p = k.get<AxisPad>();
+  if (grad_enabled()) {
+    const Tensor none = zeros(k.input(0).sizes, like(g));
+    return {index_add(none, p.axis, padded_positions(p.mode, p.size, p.before, p.after).to(g.device()), g)};
+  }
+  const Tensor dx = narrow(g, p.axis, p.before, p.size).clone(), end = narrow(g, p.axis, p.before + p.size, p.after);
+  if (p.before > 0) p.source_before(dx).add_(p.collected(narrow(g, p.axis, 0, p.before)));
+  if (p.after > 0) p.source_after(dx).add_(p.collected(end));
+  return {dx};
+}
+
+/// Pads one axis by pads that are not negative.
+Tensor padded(const Tensor& x, const AxisPad& p) {
+  Shape sizes = x.sizes();
+  sizes[p.axis] += p.before + p.after;
+  const Tensor y = empty(sizes, like(x));
+  {
+    no_grad guard;
+    const Tensor source = x.detach();
+    narrow(y, p.axis, p.before, p.size).copy_(source);
+    if (p.before > 0) narrow(y, p.axis, 0, p.before).copy_(p.repeated(p.source_before(source)));
+    if (p.after > 0) narrow(y, p.axis, p.before + p.size, p.after).copy_(p.repeated(p.source_after(source)));
+  }
+  if (Context* c = record("pad_axis", y, {x}, gradient_of_padded)) c->set(p);
+  return y;
 }
 
 }  // namespace
@@ -241,7 +320,11 @@ Tensor pad(const Tensor& x, const Shape& pads, PadMode mode, const Scalar& value
       throw ValueError(
           fmt::format("[pad] pads ({}, {}) of axis {} remove more than its size {}.", before, after, axis, size));
     if (before == 0 && after == 0) continue;
-    y = index_select(y, axis, padded_positions(mode, size, before, after).to(x.device()));
+    if (before >= 0 && after >= 0) {
+      y = padded(y, {mode, axis, size, before, after});
+    } else {
+      y = index_select(y, axis, padded_positions(mode, size, before, after).to(x.device()));
+    }
   }
   return y;
 }

@@ -146,9 +146,9 @@ template <class F>
 Tensor scanned(const char* op, const Tensor& x, int64_t axis, const F& combine) {
   const int at = wrap_axis(axis, x.dim(), op);
   if (x.dim() == 0 || x.size(at) == 0) return clone(x);
-  std::vector<Tensor> results{select(x, at, 0)};
-  for (int64_t i = 1; i < x.size(at); ++i) results.push_back(combine(results.back(), select(x, at, i)));
-  return stack(results, at);
+  std::vector<Tensor> slices = unbind(x, at);  // one node, whose backward stacks the gradients once
+  for (std::size_t i = 1; i < slices.size(); ++i) slices[i] = combine(slices[i - 1], slices[i]);
+  return stack(slices, at);
 }
 
 /// Returns the index of the last element so far that is extreme, or NaN; `beats` compares with the running one.

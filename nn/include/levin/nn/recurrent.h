@@ -7,6 +7,10 @@
 #include <utility>
 #include <vector>
 
+namespace levin {
+enum class RecurrentCell;  // ops/recurrent.h
+}
+
 namespace levin::nn {
 
 struct RecurrentOptions {
@@ -24,14 +28,6 @@ struct LSTMState {
   auto fields() { return std::tie(h, c); }
 };
 
-namespace detail {
-
-/// Computes the next states {h} or {h, c} from those before, x W_ih^T + b_ih and h W_hh^T + b_hh, (B, gates * H) each.
-using RecurrentCell = std::vector<Tensor> (*)(const std::vector<Tensor>& states, const Tensor& from_input,
-                                              const Tensor& from_state);
-
-}  // namespace detail
-
 /// Base of the recurrent layers. x is (T, B, input_size), (B, T, input_size) with batch_first, or (T, input_size)
 /// without a batch; states are (layers * directions, B, hidden_size), zeros by default; the output has hidden_size *
 /// directions features. `lengths` (one for each sample, at most T) let a sample end earlier, as PyTorch's packed
@@ -46,7 +42,7 @@ class Recurrent : public Module {
 
  protected:
   Recurrent(int64_t input_size, int64_t hidden_size, const RecurrentOptions& options, int64_t gates,
-            detail::RecurrentCell cell);
+            RecurrentCell cell);
   struct Result {
     Tensor output;
     std::vector<Tensor> states;
@@ -58,11 +54,11 @@ class Recurrent : public Module {
   struct Direction {
     Parameter *weight_ih, *weight_hh, *bias_ih, *bias_hh;
   };
-  Result run_direction(const Direction& weights, const Tensor& x, std::vector<Tensor> states, const Tensor& active,
-                       bool backwards) const;
+  Result run_direction(const Direction& weights, const Tensor& x, const std::vector<Tensor>& states,
+                       const Tensor& lengths, bool backwards) const;
   std::vector<Tensor> initial_states(const Tensor& x, std::vector<Tensor> states, bool batched) const;
 
-  detail::RecurrentCell cell_;
+  RecurrentCell cell_;
   std::vector<Direction> directions_;  // layer 0 forwards, layer 0 backwards, layer 1 forwards, ...
 };
 
@@ -131,7 +127,7 @@ class RecurrentCellBase : public Module {
 
  protected:
   RecurrentCellBase(int64_t input_size, int64_t hidden_size, bool bias, int64_t gates);
-  std::vector<Tensor> step(const Tensor& x, std::vector<Tensor> states, detail::RecurrentCell cell) const;
+  std::vector<Tensor> step(const Tensor& x, std::vector<Tensor> states, RecurrentCell cell) const;
 };
 
 struct RNNCellOptions {

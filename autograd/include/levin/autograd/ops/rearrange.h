@@ -96,7 +96,7 @@ Tensor index_copy(const Tensor& x, int64_t axis, const Tensor& index, const Tens
 Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source);
 enum class ScatterReduce { sum, mean, prod, amax, amin };
 /// Combines the values of source at index along axis, with those of x if include_self. Its time grows with x.size(axis)
-/// for prod, amax and amin.
+/// for prod.
 Tensor scatter_reduce(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source, ScatterReduce reduce,
                       bool include_self = true);
 
