@@ -5,6 +5,7 @@
 #include "ops/autocast.h"
 
 #include <levin/autograd/engine.h>
+#include <levin/autograd/ops/complex.h>
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/ops/reduce.h>
@@ -248,7 +249,10 @@ class Pass {
                                     "recorded, input of shape {}) has NaN.", i, node.name(), node.sequence(),
                                     i < node.inputs.size() ? to_string(node.inputs[i].sizes) : "?"));
   }
-  static bool any_nan(const Tensor& t) { return t.is_floating() && levin::any(isnan(t)).item<bool>(); }
+  static bool any_nan(const Tensor& t) {
+    if (t.is_complex()) return any_nan(view_as_real(t));
+    return t.is_floating() && levin::any(isnan(t)).item<bool>();
+  }
 
   /// Undoes broadcasting and restores the type, once for all operations.
   static Tensor fit(const Node& node, int i, const Tensor& grad) {
@@ -324,6 +328,9 @@ std::vector<Tensor> starting_gradients(const char* op, std::span<const Tensor> o
         throw ShapeError(fmt::format("[{}] the output has shape {}, its gradient {}.", op, to_string(y.sizes()),
                                      to_string(given[i].sizes())));
       gradients.push_back(given[i].dtype() == y.dtype() ? given[i] : to(given[i], y.dtype()));
+    } else if (y.is_complex()) {
+      throw GradError(fmt::format("[{}] the output is {}; give its gradient, or make the output real, e.g. by abs.", op,
+                                  name_of(y.dtype())));
     } else if (y.numel() == 1) {
       gradients.push_back(ones(y.sizes(), like(y)));
     } else {
