@@ -27,9 +27,9 @@ DType promote_integers(DType a, DType b) {
 }  // namespace
 
 std::string_view name_of(DType t) {
-  constexpr std::string_view names[kDTypeCount] = {"float64", "float32", "float16", "bfloat16", "int64",
-                                                   "int32",   "int16",   "int8",    "uint8",    "bool",
-                                                   "complex64", "complex128"};
+  constexpr std::string_view names[kDTypeCount] = {"float64", "float32", "float16",   "bfloat16",
+                                                   "int64",   "int32",   "int16",     "int8",
+                                                   "uint8",   "bool",    "complex64", "complex128"};
   return names[static_cast<int>(t)];
 }
 
@@ -59,8 +59,8 @@ namespace detail {
 void refuse_dtype(const char* op, DType t, const char* accepted) {
   if (is_complex(t)) {
     throw DTypeError(fmt::format(
-        "[{}] {} is not accepted here, only {}. Take the parts with view_as_real(x), real(x) or imag(x), or abs(x).", op,
-        name_of(t), accepted));
+        "[{}] {} is not accepted here, only {}. Take the parts with view_as_real(x), real(x) or imag(x), or abs(x).",
+        op, name_of(t), accepted));
   }
   throw DTypeError(
       fmt::format("[{}] {} is not accepted here, only {}. Convert it with x.to(...).", op, name_of(t), accepted));

@@ -9,7 +9,6 @@
 #include "kernels/cpu/math-inl.h"
 
 #include <levin/core/parallel.h>
-#include <levin/kernels/dropout.h>
 #include <levin/kernels/random.h>
 
 #include <fmt/format.h>

@@ -9,8 +9,8 @@
 #include <levin/kernels/conv.h>
 #include <levin/kernels/copy.h>
 #include <levin/kernels/creation.h>
-#include <levin/kernels/dropout.h>
 #include <levin/kernels/elementwise.h>
+#include <levin/kernels/fft.h>
 #include <levin/kernels/indexing.h>
 #include <levin/kernels/loss.h>
 #include <levin/kernels/matmul.h>

@@ -4,7 +4,6 @@
 
 #include <levin/autograd/ops.h>
 #include <levin/kernels/creation.h>
-#include <levin/kernels/dropout.h>
 #include <levin/kernels/random.h>
 
 #include <doctest/doctest.h>

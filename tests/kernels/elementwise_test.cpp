@@ -7,7 +7,6 @@
 #include <levin/core/tensor.h>
 #include <levin/kernels/copy.h>
 #include <levin/kernels/creation.h>
-#include <levin/kernels/dropout.h>
 #include <levin/kernels/elementwise.h>
 #include <levin/kernels/random.h>
 

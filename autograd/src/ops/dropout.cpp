@@ -2,7 +2,6 @@
 
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
-#include <levin/kernels/dropout.h>
 #include <levin/kernels/random.h>
 
 #include <fmt/format.h>

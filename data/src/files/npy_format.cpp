@@ -116,8 +116,8 @@ class HeaderReader {
     std::string clean;
     for (const char c : word.substr(0, 20)) clean += c >= ' ' && c <= '~' ? c : '?';
     refuse(name_,
-           fmt::format("its type '{}' is none of bool, int8 to int64, uint8, float16 to float64, complex64, complex128. "
-                       "Convert it with astype before saving.",
+           fmt::format("its type '{}' is none of bool, int8 to int64, uint8, float16 to float64, complex64, "
+                       "complex128. Convert it with astype before saving.",
                        clean));
   }
 

@@ -2,7 +2,7 @@
 
 #include "kernels/cuda/random/words.cuh"
 
-#include <levin/kernels/dropout.h>
+#include <levin/kernels/random.h>
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 #pragma once
-// Fourier transforms of contiguous lines by cuFFT, which is opened at the first call. Its few functions that Levin calls
-// are declared here, so that no build needs the headers of cuFFT and no program links it. A test compares names and
-// numbers with cufft.h if the toolkit is installed. NVIDIA, cuFFT library user guide, version 13.0.
+// Fourier transforms of contiguous lines by cuFFT, which is opened at the first call. Its few functions that Levin
+// calls are declared here, so that no build needs the headers of cuFFT and no program links it. A test compares names
+// and numbers with cufft.h if the toolkit is installed. NVIDIA, cuFFT library user guide, version 13.0.
 
 #include <levin/core/device.h>
 

@@ -7,8 +7,8 @@
 
 namespace levin::ops {
 
-/// Returns PyTorch's result type of two tensors: a 0-dim tensor counts only if its category (bool, integer, floating, complex)
-/// is higher than that of the tensor with dimensions.
+/// Returns PyTorch's result type of two tensors: a 0-dim tensor counts only if its category (bool, integer, floating,
+/// complex) is higher than that of the tensor with dimensions.
 DType result_type(const Tensor& a, const Tensor& b);
 
 /// Returns the type itself if it is floating or complex, else default_dtype().

@@ -53,7 +53,7 @@ Tensor complex_lines(const Tensor& z, const Plan& p) {
   return y;
 }
 
-/// Scales the elements that stand for themselves and their conjugates; the first, and the last of an even n, stand alone.
+/// Scales the elements that stand for themselves and their conjugates: not the first, nor the last of an even n.
 Tensor weighted(const Tensor& z, int64_t n, double weight) {
   Tensor w;
   {
@@ -154,24 +154,22 @@ Tensor inverse_real_transform(const char* op, const Tensor& x, std::optional<int
 
 /// The axes of a transform and the lengths that were given for them.
 struct AxisLengths {
-  Shape axes;
-  std::optional<Shape> lengths;
+  Shape axes, lengths;
   std::optional<int64_t> length(int i) const {
-    return lengths && (*lengths)[i] != -1 ? std::optional((*lengths)[i]) : std::nullopt;
+    return lengths.empty() || lengths[i] == -1 ? std::nullopt : std::optional(lengths[i]);
   }
 };
 
-AxisLengths axes_of(const char* op, const Tensor& x, const std::optional<Shape>& s, const std::optional<Axes>& dim) {
+AxisLengths axes_of(const char* op, const Tensor& x, const Shape& s, const Axes& dim) {
   AxisLengths r{{}, s};
-  if (dim) {
-    r.axes = dim->empty() ? Shape{} : wrap_axes(*dim, x.dim(), op);  // wrap_axes takes none for all
+  if (!dim.empty()) {
+    r.axes = wrap_axes(dim, x.dim(), op);
   } else {
-    const int count = s ? s->size() : x.dim();
-    for (int i = std::max(0, x.dim() - count); i < x.dim(); ++i) r.axes.push_back(i);
+    for (int i = s.empty() ? 0 : std::max(0, x.dim() - s.size()); i < x.dim(); ++i) r.axes.push_back(i);
   }
-  if (s && s->size() != r.axes.size())
+  if (!s.empty() && s.size() != r.axes.size())
     throw ShapeError(fmt::format("[{}] {} lengths for {} axes of x, which is {}. Give one length for each axis.", op,
-                                 s->size(), r.axes.size(), to_string(x.sizes())));
+                                 s.size(), r.axes.size(), to_string(x.sizes())));
   return r;
 }
 
@@ -182,7 +180,7 @@ Tensor complex_transforms(const char* op, Tensor x, const AxisLengths& r, int co
 
 /// A real transform needs an axis of its own.
 int last_of(const char* op, const AxisLengths& r) {
-  if (r.axes.empty()) throw ShapeError(fmt::format("[{}] no axes are given; name one at least.", op));
+  if (r.axes.empty()) throw ShapeError(fmt::format("[{}] a 0-dim tensor has no axis to transform; reshape it.", op));
   return r.axes.size() - 1;
 }
 
@@ -207,37 +205,37 @@ Tensor ihfft(const Tensor& x, std::optional<int64_t> n, int64_t dim, Norm norm) 
   return conj(real_transform("ihfft", x, n, dim, norm, true));
 }
 
-Tensor fftn(const Tensor& x, const std::optional<Shape>& s, const std::optional<Axes>& dim, Norm norm) {
+Tensor fftn(const Tensor& x, const Shape& s, const Axes& dim, Norm norm) {
   const AxisLengths r = axes_of("fftn", x, s, dim);
   return complex_transforms("fftn", complex_accepted("fftn", x), r, r.axes.size(), norm, false);
 }
-Tensor ifftn(const Tensor& x, const std::optional<Shape>& s, const std::optional<Axes>& dim, Norm norm) {
+Tensor ifftn(const Tensor& x, const Shape& s, const Axes& dim, Norm norm) {
   const AxisLengths r = axes_of("ifftn", x, s, dim);
   return complex_transforms("ifftn", complex_accepted("ifftn", x), r, r.axes.size(), norm, true);
 }
-Tensor rfftn(const Tensor& x, const std::optional<Shape>& s, const std::optional<Axes>& dim, Norm norm) {
+Tensor rfftn(const Tensor& x, const Shape& s, const Axes& dim, Norm norm) {
   const AxisLengths r = axes_of("rfftn", x, s, dim);
   const int last = last_of("rfftn", r);
   const Tensor half = real_transform("rfftn", x, r.length(last), r.axes[last], norm, false);
   return complex_transforms("rfftn", half, r, last, norm, false);
 }
-Tensor irfftn(const Tensor& x, const std::optional<Shape>& s, const std::optional<Axes>& dim, Norm norm) {
+Tensor irfftn(const Tensor& x, const Shape& s, const Axes& dim, Norm norm) {
   const AxisLengths r = axes_of("irfftn", x, s, dim);
   const int last = last_of("irfftn", r);
   const Tensor half = complex_transforms("irfftn", complex_accepted("irfftn", x), r, last, norm, true);
   return inverse_real_transform("irfftn", half, r.length(last), r.axes[last], norm, true);
 }
 
-Tensor fft2(const Tensor& x, const std::optional<Shape>& s, const Axes& dim, Norm norm) {
+Tensor fft2(const Tensor& x, const Shape& s, const Axes& dim, Norm norm) {
   return fftn(x, s, dim, norm);
 }
-Tensor ifft2(const Tensor& x, const std::optional<Shape>& s, const Axes& dim, Norm norm) {
+Tensor ifft2(const Tensor& x, const Shape& s, const Axes& dim, Norm norm) {
   return ifftn(x, s, dim, norm);
 }
-Tensor rfft2(const Tensor& x, const std::optional<Shape>& s, const Axes& dim, Norm norm) {
+Tensor rfft2(const Tensor& x, const Shape& s, const Axes& dim, Norm norm) {
   return rfftn(x, s, dim, norm);
 }
-Tensor irfft2(const Tensor& x, const std::optional<Shape>& s, const Axes& dim, Norm norm) {
+Tensor irfft2(const Tensor& x, const Shape& s, const Axes& dim, Norm norm) {
   return irfftn(x, s, dim, norm);
 }
 

@@ -132,8 +132,8 @@ class Tensor {
   /// True if both share memory.
   bool shares_storage(const Tensor& o) const { return impl()->storage == o.impl()->storage; }
 
-  /// Returns memory, sizes and strides for a kernel. Throws DTypeError for a complex tensor: kernels read complex numbers
-  /// as a last axis of two real ones, view_as_real(x).
+  /// Returns memory, sizes and strides for a kernel. Throws DTypeError for a complex tensor: kernels read complex
+  /// numbers as a last axis of two real ones, view_as_real(x).
   TensorView tensor_view() const;
   /// Returns a pointer to the first element. Throws DTypeError unless T is the tensor's type, and DeviceError unless
   /// the tensor is on the CPU.
@@ -162,8 +162,8 @@ class Tensor {
     double real, imag;
   };
   ComplexItem item_complex() const;
-  /// Returns all elements in row-major order, converted to T, which may be std::complex. Throws DTypeError where complex
-  /// elements would lose a part.
+  /// Returns all elements in row-major order, converted to T, which may be std::complex. Throws DTypeError where
+  /// complex elements would lose a part.
   template <class T>
   std::vector<T> to_vector() const;
 

@@ -3,8 +3,9 @@
 // two, the real and the imaginary part. Its operations are compositions over that view, view_as_real(z); kernels see no
 // complex type. What is accepted:
 //
-//   - whatever only moves elements: views, indices, clone, contiguous, copy_, to, cat, stack, flip, roll and gather's kin
-//   - add, sub, mul, div, also with real tensors and numbers; neg, square, reciprocal, exp, abs, sum, mean, matmul
+//   - views, x(...), clone, contiguous, copy_, to, cat, stack, flip, roll, pad with zeros, index_select and index_add
+//   - add, sub, mul and div, also in place and with real tensors and numbers; neg, square, reciprocal, exp, abs, sum,
+//     mean, matmul, eq and ne
 //   - the functions below and those of spectral.h
 //
 // Everything else throws DTypeError. Gradients follow PyTorch's convention: the gradient of a real loss L with respect
@@ -16,9 +17,9 @@ namespace levin {
 
 /// Returns the real view of shape (..., 2) of a complex tensor; it shares the memory. Throws DTypeError for real ones.
 Tensor view_as_real(const Tensor& z);
-/// Returns the complex view of shape (...) of a float32 or float64 tensor of shape (..., 2); it shares the memory. Throws
-/// DTypeError for other types, and ShapeError unless the last axis has size 2 and stride 1, and the other strides and
-/// the offset are even.
+/// Returns the complex view of shape (...) of a float32 or float64 tensor of shape (..., 2); it shares the memory.
+/// Throws DTypeError for other types, and ShapeError unless the last axis has size 2 and stride 1, and the other strides
+/// and the offset are even.
 Tensor view_as_complex(const Tensor& x);
 
 /// Returns re + i im as complex64 for float32, as complex128 for float64. The shapes broadcast; the types are equal.

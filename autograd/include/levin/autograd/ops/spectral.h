@@ -15,39 +15,40 @@ enum class Norm {
   forward,   ///< the forward transform by 1/n
 };
 
-/// Returns y with y[k] = sum over j of x[j] exp(-2 pi i j k / n) along an axis, complex. `n` is the length, to which x is
-/// cut or filled with zeros; any length of 1 or more, primes included, takes O(n log n) for small factors and O(n^2)
-/// for large primes. Throws ValueError for a length below 1.
+/// Returns y with y[k] = sum over j of x[j] exp(-2 pi i j k / n) along an axis, complex. `n` is the length, to which x
+/// is cut or filled with zeros; any length of 1 or more, primes included. On the CPU the time is n times the sum of n's
+/// prime factors (Cooley and Tukey, 1965). Throws ValueError for a length below 1.
 Tensor fft(const Tensor& x, std::optional<int64_t> n = std::nullopt, int64_t dim = -1, Norm norm = Norm::backward);
 /// Returns the inverse, with exp(+2 pi i j k / n).
 Tensor ifft(const Tensor& x, std::optional<int64_t> n = std::nullopt, int64_t dim = -1, Norm norm = Norm::backward);
 /// Returns the first n / 2 + 1 elements of the transform of a real x; the others are their conjugates.
 Tensor rfft(const Tensor& x, std::optional<int64_t> n = std::nullopt, int64_t dim = -1, Norm norm = Norm::backward);
-/// Returns the inverse of rfft, real with n elements, 2 (size - 1) by default. The imaginary parts of the first element,
-/// and of the last of an even n, are not read.
+/// Returns the inverse of rfft, real with n elements, 2 (size - 1) by default. The imaginary parts of the first
+/// element, and of the last of an even n, are not read.
 Tensor irfft(const Tensor& x, std::optional<int64_t> n = std::nullopt, int64_t dim = -1, Norm norm = Norm::backward);
 /// Returns the real transform of a Hermitian x of which half is given: irfft of the conjugates, scaled as forward.
 Tensor hfft(const Tensor& x, std::optional<int64_t> n = std::nullopt, int64_t dim = -1, Norm norm = Norm::backward);
 /// Returns the inverse of hfft.
 Tensor ihfft(const Tensor& x, std::optional<int64_t> n = std::nullopt, int64_t dim = -1, Norm norm = Norm::backward);
 
-// Transforms along several axes. `s` are the lengths; without `dim` they belong to the last axes, and without both all
-// axes are transformed. rfftn and irfftn are real along the last of the axes.
-Tensor fftn(const Tensor& x, const std::optional<Shape>& s = std::nullopt,
-            const std::optional<Axes>& dim = std::nullopt, Norm norm = Norm::backward);
-Tensor ifftn(const Tensor& x, const std::optional<Shape>& s = std::nullopt,
-             const std::optional<Axes>& dim = std::nullopt, Norm norm = Norm::backward);
-Tensor rfftn(const Tensor& x, const std::optional<Shape>& s = std::nullopt,
-             const std::optional<Axes>& dim = std::nullopt, Norm norm = Norm::backward);
-Tensor irfftn(const Tensor& x, const std::optional<Shape>& s = std::nullopt,
-              const std::optional<Axes>& dim = std::nullopt, Norm norm = Norm::backward);
-Tensor fft2(const Tensor& x, const std::optional<Shape>& s = std::nullopt, const Axes& dim = {-2, -1},
+// Transforms along several axes. `s` are the lengths, -1 for an axis that keeps its own; without `dim` they belong to
+// the last axes, and without both all axes are transformed. rfftn and irfftn are real along the last of the axes. Throw
+// ShapeError if the numbers of lengths and axes differ.
+Tensor fftn(const Tensor& x, const Shape& s = {},
+            const Axes& dim = {}, Norm norm = Norm::backward);
+Tensor ifftn(const Tensor& x, const Shape& s = {},
+             const Axes& dim = {}, Norm norm = Norm::backward);
+Tensor rfftn(const Tensor& x, const Shape& s = {},
+             const Axes& dim = {}, Norm norm = Norm::backward);
+Tensor irfftn(const Tensor& x, const Shape& s = {},
+              const Axes& dim = {}, Norm norm = Norm::backward);
+Tensor fft2(const Tensor& x, const Shape& s = {}, const Axes& dim = {-2, -1},
             Norm norm = Norm::backward);
-Tensor ifft2(const Tensor& x, const std::optional<Shape>& s = std::nullopt, const Axes& dim = {-2, -1},
+Tensor ifft2(const Tensor& x, const Shape& s = {}, const Axes& dim = {-2, -1},
              Norm norm = Norm::backward);
-Tensor rfft2(const Tensor& x, const std::optional<Shape>& s = std::nullopt, const Axes& dim = {-2, -1},
+Tensor rfft2(const Tensor& x, const Shape& s = {}, const Axes& dim = {-2, -1},
              Norm norm = Norm::backward);
-Tensor irfft2(const Tensor& x, const std::optional<Shape>& s = std::nullopt, const Axes& dim = {-2, -1},
+Tensor irfft2(const Tensor& x, const Shape& s = {}, const Axes& dim = {-2, -1},
               Norm norm = Norm::backward);
 
 /// Returns the frequencies (0, 1, ..., -2, -1) / (n d) of fft's elements, for samples at distance d.
@@ -77,7 +78,7 @@ struct StftOptions {
   bool center = true;                   ///< pads n_fft / 2 on both sides, so that frame t is centred at t * hop_length
   PadMode pad_mode = PadMode::reflect;
   bool normalized = false;              ///< scales by 1 / sqrt(n_fft)
-  std::optional<bool> onesided{};       ///< only the first n_fft / 2 + 1 frequencies: true unless x or window is complex
+  std::optional<bool> onesided{};       ///< the first n_fft / 2 + 1 frequencies: true unless x or window is complex
   bool return_complex = true;           ///< otherwise the result is real, with a last axis of two
 };
 /// Returns the Fourier transforms of overlapping frames of x, (length) or (B, length), times a window: shape

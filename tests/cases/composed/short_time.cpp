@@ -36,7 +36,8 @@ OpCase short_time() {
                              .return_complex = false})),
             9),
        call(real_view("torch.stft(x0, 6, 2, 4, pad_mode='circular', return_complex=True)"), {input({1, 12})},
-            LEVIN_CALL(view_as_real(stft(x0, 6, {.hop_length = 2, .win_length = 4, .pad_mode = PadMode::circular}))), 6),
+            LEVIN_CALL(view_as_real(stft(x0, 6, {.hop_length = 2, .win_length = 4, .pad_mode = PadMode::circular}))),
+            6),
        call(real_view("torch.stft(x0, 6, 2, window=x1, return_complex=True)"), {input({12}), input({6})},
             LEVIN_CALL(view_as_real(stft(x0, 6, {.hop_length = 2, .window = x1}))), 6),
        call(real_view("torch.stft(torch.view_as_complex(x0.contiguous()), 4, 2, pad_mode='constant', "
@@ -155,7 +156,8 @@ std::vector<double> mel_filters(const Mel& m) {
 Sample filters_sample(const Mel& m) {
   Sample s{.inputs = {constant({1})}};
   s.torch = "-";
-  s.code = fmt::format("melscale_fbanks({}, {}, {}, {}, {}, ...)", m.n_freqs, m.f_min, m.f_max, m.n_mels, m.sample_rate);
+  s.code = fmt::format("melscale_fbanks({}, {}, {}, {}, {}, ...)", m.n_freqs, m.f_min, m.f_max, m.n_mels,
+                       m.sample_rate);
   s.op = [=](const Tensors& x) -> Tensors {
     return {melscale_fbanks(m.n_freqs, m.f_min, m.f_max, m.n_mels, m.sample_rate,
                             m.slaney_norm ? MelNorm::slaney : MelNorm::none,
