@@ -6,6 +6,7 @@
 #include "row_gradients.h"
 
 #include <levin/autograd/engine.h>
+#include <levin/autograd/ops/complex.h>
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/ops/reduce.h>
@@ -254,6 +255,7 @@ class Pass {
   }
   static bool any_nan(const Tensor& t) {
     if (const RowGradient* g = carried_rows(t)) return any_nan(g->rows);
+    if (t.is_complex()) return any_nan(view_as_real(t));
     return t.is_floating() && levin::any(isnan(t)).item<bool>();
   }
 
@@ -338,6 +340,9 @@ std::vector<Tensor> starting_gradients(const char* op, std::span<const Tensor> o
         throw ShapeError(fmt::format("[{}] the output has shape {}, its gradient {}.", op, to_string(y.sizes()),
                                      to_string(given[i].sizes())));
       gradients.push_back(given[i].dtype() == y.dtype() ? given[i] : to(given[i], y.dtype()));
+    } else if (y.is_complex()) {
+      throw GradError(fmt::format("[{}] the output is {}; give its gradient, or make the output real, e.g. by abs.", op,
+                                  name_of(y.dtype())));
     } else if (y.numel() == 1) {
       gradients.push_back(ones(y.sizes(), like(y)));
     } else {

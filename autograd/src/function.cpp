@@ -18,7 +18,7 @@ void attach_custom(const NodePtr& node, std::span<const Tensor> inputs, std::spa
   for (const Tensor& y : outputs) {
     const auto index = static_cast<std::uint32_t>(node->outputs.size());
     node->outputs.push_back({y.sizes(), y.dtype(), y.device()});
-    if (wanted && y.is_floating()) set_history(y, node, index);
+    if (wanted && is_differentiable(y.dtype())) set_history(y, node, index);
   }
 }
 

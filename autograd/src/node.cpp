@@ -185,10 +185,10 @@ bool Tensor::requires_grad() const {
 }
 
 const Tensor& Tensor::requires_grad_(bool on) const {
-  if (on && !is_floating())
+  if (on && !is_differentiable(dtype()))
     throw DTypeError(
-        fmt::format("[requires_grad_] only floating tensors have gradients; this one is {}. Convert it with "
-                    "x.to(kFloat32).",
+        fmt::format("[requires_grad_] only floating and complex tensors have gradients; this one is {}. Convert it "
+                    "with x.to(kFloat32).",
                     name_of(dtype())));
   if (on && is_inference())
     throw GradError("[requires_grad_] this tensor was made under inference_mode; clone it outside first.");

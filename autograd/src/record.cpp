@@ -1,6 +1,7 @@
 // Recording: adding operations, views and in-place operations to the graph.
 
 #include "autograd_meta.h"
+#include "ops/spectral/complex.h"
 #include "ops/region.h"
 
 #include <levin/autograd/ops/creation.h>
@@ -36,7 +37,7 @@ void add_input(Node& node, const Tensor& t) {
 void add_output(const NodePtr& node, const Tensor& t) {
   const int index = node->outputs.size();
   node->outputs.push_back({t.sizes(), t.dtype(), t.device()});
-  if (t.is_floating()) set_history(t, node, static_cast<std::uint32_t>(index));
+  if (is_differentiable(t.dtype())) set_history(t, node, static_cast<std::uint32_t>(index));
 }
 
 template <class Inputs, class Get>
@@ -52,7 +53,7 @@ constexpr auto of_tensor = [](const Tensor& t) -> const Tensor& { return t; };
 
 template <class Inputs, class Get>
 Node* record_node(const char* name, const Tensor& output, const Inputs& inputs, Get get, BackwardFn backward) {
-  if (!any_requires_grad(inputs, get) || !output.is_floating()) return nullptr;
+  if (!any_requires_grad(inputs, get) || !is_differentiable(output.dtype())) return nullptr;
   NodePtr node = make_node(name, inputs.size());
   for (const auto& i : inputs) add_input(*node, get(i));
   node->backward = backward;
@@ -69,7 +70,7 @@ Node* record_multi(const char* name, const Outputs& outputs, const Inputs& input
   Node* kept = nullptr;
   for (const auto& o : outputs) {
     add_output(node, get(o));
-    if (get(o).is_floating()) kept = node.get();
+    if (is_differentiable(get(o).dtype())) kept = node.get();
   }
   return kept;
 }
@@ -98,9 +99,10 @@ Context* record(const char* name, std::span<const Tensor> outputs, std::span<con
 
 // Views
 
-Tensor make_view(const Tensor& x, const Shape& sizes, const Shape& strides, int64_t offset) {
-  Tensor v = alias(x, sizes, strides, offset);
-  if (inference_enabled() || !x.is_floating() || x.is_inference()) return v;
+Tensor make_view(const Tensor& x, const Shape& sizes, const Shape& strides, int64_t offset,
+                 std::optional<DType> dtype) {
+  Tensor v = alias(x, sizes, strides, offset, dtype);
+  if (inference_enabled() || !is_differentiable(x.dtype()) || x.is_inference()) return v;
   AutogradMeta* meta = meta_or_null(x);
   if (!grad_enabled() && !x.requires_grad()) return v;
   auto info = std::make_unique<ViewInfo>();
@@ -112,6 +114,18 @@ Tensor make_view(const Tensor& x, const Shape& sizes, const Shape& strides, int6
   return v;
 }
 
+namespace {
+
+/// Returns a new view of the base where t lies. The types differ if one is a view of the other as real or as complex.
+Tensor renewed_view(const Tensor& base, const Tensor& t) {
+  if (base.dtype() == t.dtype()) return as_strided(base, t.sizes(), t.strides(), t.storage_offset());
+  const ops::Region r = ops::real_region_of(t);
+  const Tensor parts = as_strided(base.is_complex() ? view_as_real(base) : base, r.sizes, r.strides, r.offset);
+  return t.is_complex() ? view_as_complex(parts) : parts;
+}
+
+}  // namespace
+
 const NodePtr& current_grad_fn(const Tensor& t, AutogradMeta& meta) {
   if (!meta.view || !meta.view->recorded || meta.view->version == t.version()) return meta.grad_fn;
   // The base was modified through another view: this view now takes its history from the base.
@@ -119,7 +133,7 @@ const NodePtr& current_grad_fn(const Tensor& t, AutogradMeta& meta) {
   meta.view->version = t.version();
   if (!base.requires_grad()) return meta.grad_fn;
   enable_grad guard;
-  const Tensor fresh = as_strided(base, t.sizes(), t.strides(), t.storage_offset());
+  const Tensor fresh = renewed_view(base, t);
   meta.grad_fn = static_cast<AutogradMeta*>(fresh.impl()->autograd.get())->grad_fn;
   meta.output = 0;
   return meta.grad_fn;
@@ -172,7 +186,8 @@ Tensor laid_out(const Tensor& g, const ops::Region& region, int64_t span) {
 
 /// Computes the gradients of a base and of the result that was written into a part of it: the base gets the gradient
 /// outside of the part, the result the gradient inside.
-Grads copy_slices_gradient(Context& c, const Tensor& g) {
+Grads copy_slices_gradient(Context& c, const Tensor& gradient) {
+  const Tensor g = gradient.is_complex() ? view_as_real(gradient) : gradient;
   const auto& [whole, part] = c.get<std::pair<ops::Region, ops::Region>>();
   const int64_t span = std::max(whole.end(), part.end());
   Tensor outside, inside;
@@ -188,7 +203,10 @@ Grads copy_slices_gradient(Context& c, const Tensor& g) {
     const Tensor memory = laid_out(g, whole, span);
     inside = as_strided(memory, part.sizes, part.strides, memory.storage_offset() + part.offset);
   }
-  return {outside, inside};
+  const auto typed = [&](const Tensor& part_g, int i) {
+    return part_g.defined() && is_complex(c.input(i).dtype) ? ops::as_complex(part_g) : part_g;
+  };
+  return {typed(outside, 0), typed(inside, 1)};
 }
 
 /// Sets the base's new history after an in-place operation on a view: gradients outside the view pass through, those
@@ -205,7 +223,7 @@ void rebase_base(const char* name, const Tensor& view, const Tensor& result) {
   NodePtr node = make_node("copy_slices", 2);
   add_input(*node, base);
   add_input(*node, result);
-  node->set(ops::shared_memory(ops::region_of(base), ops::region_of(view)));
+  node->set(ops::shared_memory(ops::real_region_of(base), ops::real_region_of(view)));
   node->backward = copy_slices_gradient;
   node->outputs.push_back({base.sizes(), base.dtype(), base.device()});
   set_history(base, node, 0);

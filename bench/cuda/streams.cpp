@@ -6,7 +6,6 @@
 #include <levin/kernels/elementwise.h>
 #include <levin/kernels/optim.h>
 #include <levin/kernels/scan.h>
-#include <levin/kernels/sort.h>
 
 namespace levin::bench {
 namespace {

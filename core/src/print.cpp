@@ -16,12 +16,26 @@ namespace {
 
 constexpr int64_t kThreshold = 1000, kEdge = 3, kLineWidth = 80;
 
+/// The form of floating numbers that are printed with equal width.
+struct NumberFormat {
+  bool whole = true, scientific = false;
+  std::size_t width = 1;
+
+  std::string text(double v) const {
+    if (scientific) return fmt::format("{:.4e}", v);
+    if (!whole) return fmt::format("{:.4f}", v);
+    return fmt::format("{:.0f}", v) + (std::isfinite(v) ? "." : "");
+  }
+};
+
 /// Formats the elements of one tensor with equal width.
 class Printer {
  public:
   explicit Printer(const Tensor& t) : tensor_(t), host_(t), summarize_(t.numel() > kThreshold) {
-    if (t.is_floating()) {
-      choose_float_format();
+    if (t.is_floating() || t.is_complex()) {
+      choose_format(0);
+      if (t.is_complex()) choose_format(1);
+      width_ = formats_[0].width + (t.is_complex() ? formats_[1].width + 1 : 0);
     } else {
       visit(0, 0, [&](int64_t offset) { width_ = std::max(width_, integer_text(offset).size()); });
     }
@@ -76,9 +90,11 @@ class Printer {
     return out + "]";
   }
 
-  double floating(int64_t offset) const {
-    return dispatch_floating(tensor_.dtype(), "print", [&]<class T>() {
-      return static_cast<double>(static_cast<const T*>(host_.first())[offset]);
+  /// Returns the value of a floating element, or one part of a complex one.
+  double floating(int64_t offset, int part) const {
+    return dispatch_floating(real_type_of(tensor_.dtype()), "print", [&]<class T>() {
+      const int64_t at = tensor_.is_complex() ? 2 * offset + part : offset;
+      return static_cast<double>(static_cast<const T*>(host_.first())[at]);
     });
   }
 
@@ -93,38 +109,42 @@ class Printer {
     });
   }
 
-  std::string float_text(double v) const {
-    if (scientific_) return fmt::format("{:.4e}", v);
-    if (!whole_) return fmt::format("{:.4f}", v);
-    return fmt::format("{:.0f}", v) + (std::isfinite(v) ? "." : "");
+  /// As in PyTorch, only the real parts are padded.
+  std::string complex_text(int64_t offset) const {
+    const std::string imag = formats_[1].text(floating(offset, 1));
+    return fmt::format("{:>{}}{}{}j", formats_[0].text(floating(offset, 0)), formats_[0].width,
+                       imag.starts_with('-') ? "" : "+", imag);
   }
 
   std::string element(int64_t offset) const {
-    return fmt::format("{:>{}}", tensor_.is_floating() ? float_text(floating(offset)) : integer_text(offset), width_);
+    if (tensor_.is_complex()) return complex_text(offset);
+    return fmt::format("{:>{}}",
+                       tensor_.is_floating() ? formats_[0].text(floating(offset, 0)) : integer_text(offset), width_);
   }
 
-  void choose_float_format() {
+  void choose_format(int part) {
+    NumberFormat& format = formats_[part];
     double lowest = INFINITY, highest = 0;
     const auto counts = [](double v) { return std::isfinite(v) && v != 0; };
     visit(0, 0, [&](int64_t offset) {
-      const double v = floating(offset);
+      const double v = floating(offset, part);
       if (!counts(v)) return;
       lowest = std::min(lowest, std::abs(v));
       highest = std::max(highest, std::abs(v));
-      whole_ = whole_ && v == std::ceil(v);
+      format.whole = format.whole && v == std::ceil(v);
     });
     if (highest == 0) return;
-    scientific_ = highest / lowest > 1000.0 || highest > 1e8 || (!whole_ && lowest < 1e-4);
+    format.scientific = highest / lowest > 1000.0 || highest > 1e8 || (!format.whole && lowest < 1e-4);
     visit(0, 0, [&](int64_t offset) {
-      const double v = floating(offset);
-      if (counts(v)) width_ = std::max(width_, float_text(v).size());
+      const double v = floating(offset, part);
+      if (counts(v)) format.width = std::max(format.width, format.text(v).size());
     });
   }
 
   const Tensor& tensor_;
   detail::HostCopy host_;
   bool summarize_;
-  bool whole_ = true, scientific_ = false;
+  NumberFormat formats_[2];  ///< of floating numbers, or of real and imaginary parts
   std::size_t width_ = 1;
 };
 
@@ -132,7 +152,8 @@ std::vector<std::string> suffixes(const Tensor& t) {
   std::vector<std::string> list;
   if (t.device() != kCpu)
     list.push_back(fmt::format("device='{}:{}'", device_backend(t.device()).name(), t.device().index));
-  const bool usual = t.dtype() == default_dtype();
+  const bool usual =
+      t.dtype() == default_dtype() || (t.numel() > 0 && t.dtype() == complex_type_of(default_dtype()));
   if (t.numel() == 0) {
     if (t.dim() != 1) list.push_back("size=" + to_string(t.sizes()));
     if (!usual) list.push_back(fmt::format("dtype={}", name_of(t.dtype())));

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <complex>
 
 namespace levin {
 
@@ -35,12 +36,35 @@ Tensor make(StoragePtr storage, const Shape& sizes, const Shape& strides, DType 
 
 template <class To, class From>
 To convert(From x) {
-  if constexpr (std::is_same_v<To, bool>) {
+  if constexpr (detail::ComplexNumber<To> && detail::ComplexNumber<From>) {
+    return To(x);
+  } else if constexpr (detail::ComplexNumber<To>) {
+    return To(convert<typename To::value_type>(x));
+  } else if constexpr (detail::ComplexNumber<From>) {
+    return convert<To>(x.real());  // not reached: callers refuse to drop a part
+  } else if constexpr (std::is_same_v<To, bool>) {
     return static_cast<bool>(x != From{});
   } else if constexpr (std::is_same_v<To, Half> || std::is_same_v<To, BFloat16>) {
     return To(static_cast<float>(x));
   } else {
     return static_cast<To>(x);
+  }
+}
+
+/// As dispatch_all, with the complex types.
+template <class F>
+decltype(auto) dispatch_every(DType t, const char* op, F&& f) {
+  if (t == DType::c64) return f.template operator()<std::complex<float>>();
+  if (t == DType::c128) return f.template operator()<std::complex<double>>();
+  return dispatch_all(t, op, static_cast<F&&>(f));
+}
+
+/// Throws DTypeError where complex numbers would become real ones.
+template <class To>
+void refuse_loss(const char* op, DType from) {
+  if (is_complex(from) && !detail::ComplexNumber<To>) {
+    throw DTypeError(fmt::format("[{}] the tensor holds {}, whose imaginary part would be lost. Ask for "
+                                 "std::complex<double>, or take real(x), imag(x) or abs(x) first.", op, name_of(from)));
   }
 }
 
@@ -71,6 +95,7 @@ void Tensor::undefined() {
 
 TensorView Tensor::tensor_view() const {
   const TensorImpl* t = impl();
+  if (levin::is_complex(t->dtype)) [[unlikely]] detail::refuse_dtype("kernel", t->dtype, "real tensors");
   TensorView v;
   v.pointer = raw_data();
   v.sizes = t->sizes;
@@ -92,26 +117,49 @@ void* Tensor::checked_data(DType t) const {
   return raw_data();
 }
 
-Scalar Tensor::item_scalar() const {
-  if (numel() != 1) {
+namespace {
+
+/// Calls f with a pointer to the only element, on the host.
+template <class F>
+decltype(auto) with_element(const Tensor& x, F&& f) {
+  if (x.numel() != 1) {
     throw ShapeError(fmt::format("[item] a tensor of shape {} has {} elements, not 1. Reduce it or index it first.",
-                                 levin::to_string(sizes()), numel()));
+                                 levin::to_string(x.sizes()), x.numel()));
   }
-  alignas(8) std::byte bytes[8];
-  const void* p = raw_data();
-  if (device() != kCpu) {
-    Stream stream = current_stream(device());
-    device_backend(device()).copy(bytes, kCpu, p, device(), static_cast<std::size_t>(size_of(dtype())), stream);
+  alignas(16) std::byte bytes[16];
+  const void* p = x.raw_data();
+  if (x.device() != kCpu) {
+    Stream stream = current_stream(x.device());
+    device_backend(x.device()).copy(bytes, kCpu, p, x.device(), static_cast<std::size_t>(size_of(x.dtype())), stream);
     p = bytes;
   }
-  return dispatch_all(dtype(), "item", [&]<class T>() { return Scalar(*static_cast<const T*>(p)); });
+  return f(p);
+}
+
+}  // namespace
+
+Scalar Tensor::item_scalar() const {
+  refuse_loss<double>("item", dtype());
+  return with_element(*this, [&](const void* p) {
+    return dispatch_all(dtype(), "item", [&]<class T>() { return Scalar(*static_cast<const T*>(p)); });
+  });
+}
+
+Tensor::ComplexItem Tensor::item_complex() const {
+  return with_element(*this, [&](const void* p) {
+    return dispatch_every(dtype(), "item", [&]<class T>() {
+      const auto z = convert<std::complex<double>>(*static_cast<const T*>(p));
+      return ComplexItem{z.real(), z.imag()};
+    });
+  });
 }
 
 template <class T>
 std::vector<T> Tensor::to_vector() const {
+  refuse_loss<T>("to_vector", dtype());
   const detail::HostCopy host(*this);
   std::vector<T> result(static_cast<std::size_t>(numel()));
-  dispatch_all(dtype(), "to_vector", [&]<class From>() {
+  dispatch_every(dtype(), "to_vector", [&]<class From>() {
     const From* p = static_cast<const From*>(host.first());
     std::size_t i = 0;
     for_each_offset(sizes(), strides(), [&](int64_t offset) { result[i++] = convert<T>(p[offset]); });
@@ -145,9 +193,10 @@ Tensor from_blob(void* data, const Shape& sizes, const Shape& strides, const Ten
   return make(std::move(storage), sizes, strides, dtype, options.requires_grad);
 }
 
-Tensor alias(const Tensor& source, const Shape& sizes, const Shape& strides, int64_t offset) {
+Tensor alias(const Tensor& source, const Shape& sizes, const Shape& strides, int64_t offset,
+             std::optional<DType> dtype) {
   const TensorImpl* from = source.impl();
-  auto impl = make_intrusive<TensorImpl>(from->storage, offset, sizes, strides, from->dtype);
+  auto impl = make_intrusive<TensorImpl>(from->storage, offset, sizes, strides, dtype.value_or(from->dtype));
   impl->inference = from->inference;
   return Tensor(std::move(impl));
 }
@@ -156,12 +205,15 @@ template <class T>
 Tensor from_data(std::span<const T> values, const Shape& sizes, const TensorOptions& options) {
   const DType dtype = options.dtype.value_or(dtype_of<T>);
   checked_bytes(sizes, dtype, "from_data");
+  if constexpr (detail::ComplexNumber<T>) {
+    if (!is_complex(dtype)) refuse_loss<double>("from_data", dtype_of<T>);
+  }
   if (sizes.numel() != static_cast<int64_t>(values.size())) {
     throw ShapeError(fmt::format("[from_data] {} values do not fill shape {}, which has {} elements.", values.size(),
                                  to_string(sizes), sizes.numel()));
   }
   Tensor host = empty(sizes, {.dtype = dtype});
-  dispatch_all(dtype, "from_data", [&]<class To>() {
+  dispatch_every(dtype, "from_data", [&]<class To>() {
     std::transform(values.begin(), values.end(), static_cast<To*>(host.raw_data()), [](T v) { return convert<To>(v); });
   });
   const Device device = options.device.value_or(kCpu);
@@ -197,6 +249,12 @@ void flatten_into(std::vector<Scalar>& numbers, std::span<const NumberOrList> li
   }
 }
 
+std::vector<double> reals_of(const std::vector<Scalar>& numbers) {
+  std::vector<double> values;
+  for (const Scalar& n : numbers) values.push_back(n.to<double>());
+  return values;
+}
+
 }  // namespace
 
 Tensor tensor(std::initializer_list<NumberOrList> values, const TensorOptions& options) {
@@ -210,6 +268,7 @@ Tensor tensor(std::initializer_list<NumberOrList> values, const TensorOptions& o
   for (const Scalar& number : numbers) own = promote_types(own, type_of(number));
   TensorOptions chosen = options;
   chosen.dtype = options.dtype.value_or(own);
+  if (is_complex(*chosen.dtype)) return from_data(reals_of(numbers), sizes, chosen);
   return dispatch_all(*chosen.dtype, "tensor", [&]<class T>() {
     const auto converted = std::make_unique<T[]>(numbers.size());  // not std::vector<bool>
     std::transform(numbers.begin(), numbers.end(), converted.get(), [](const Scalar& n) { return n.to<T>(); });
@@ -218,6 +277,7 @@ Tensor tensor(std::initializer_list<NumberOrList> values, const TensorOptions& o
 }
 
 Tensor tensor(const Scalar& value, const TensorOptions& options) {
+  if (is_complex(options.dtype.value_or(kBool))) return from_data<double>({value.to<double>()}, {}, options);
   return dispatch_all(options.dtype.value_or(type_of(value)), "tensor", [&]<class T>() {
     const T v = value.to<T>();
     return from_data(std::span<const T>(&v, 1), {}, options);
@@ -238,6 +298,8 @@ LEVIN_INSTANTIATE(std::int16_t)
 LEVIN_INSTANTIATE(std::int8_t)
 LEVIN_INSTANTIATE(std::uint8_t)
 LEVIN_INSTANTIATE(bool)
+LEVIN_INSTANTIATE(std::complex<float>)
+LEVIN_INSTANTIATE(std::complex<double>)
 #undef LEVIN_INSTANTIATE
 
 HookHandle::HookHandle(std::function<void()> remove)

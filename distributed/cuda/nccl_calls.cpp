@@ -17,7 +17,8 @@ bool reduces(Kind kind) { return kind == Kind::all_reduce || kind == Kind::reduc
 
 nccl_api::Type type_of(DType dtype) {
   using T = nccl_api::Type;
-  constexpr T kTypes[kDTypeCount] = {T::kFloat64, T::kFloat32, T::kFloat16, T::kBFloat16, T::kInt64,
+  if (is_complex(dtype)) levin::detail::refuse_dtype("nccl", dtype, "real types");
+  constexpr T kTypes[kRealDTypeCount] = {T::kFloat64, T::kFloat32, T::kFloat16, T::kBFloat16, T::kInt64,
                                      T::kInt32,   T::kUint8,   T::kInt8,    T::kUint8,    T::kUint8};
   return kTypes[static_cast<int>(dtype)];
 }

@@ -8,7 +8,7 @@
 namespace levin::interop {
 namespace {
 
-constexpr std::array<const char*, kDTypeCount> kNames = {"F64", "F32", "F16", "BF16", "I64",
+constexpr std::array<const char*, kRealDTypeCount> kNames = {"F64", "F32", "F16", "BF16", "I64",
                                                          "I32", "I16", "I8",  "U8",   "BOOL"};
 
 /// Handles the parser's events one by one and accepts only the grammar of the format, so that no deep or wide document
@@ -111,7 +111,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
   DType dtype_named(const std::string& name) const {
-    for (int i = 0; i < kDTypeCount; ++i)
+    for (int i = 0; i < kRealDTypeCount; ++i)
       if (name == kNames[static_cast<std::size_t>(i)]) return static_cast<DType>(i);
     throw IoError("[safetensors] " + what_ + ": tensor \"" + tensor_ + "\" has the type " + name +
                   ", which is not one of F64, F32, F16, BF16, I64, I32, I16, I8, U8, BOOL. Convert it first.");
@@ -139,6 +139,11 @@ std::string write_header(const Header& header) {
   nlohmann::ordered_json root = nlohmann::ordered_json::object();
   if (!header.metadata.empty()) root["__metadata__"] = header.metadata;
   for (const auto& e : header.entries) {
+    if (is_complex(e.dtype)) {
+      throw DTypeError("[safetensors] tensor \"" + e.name + "\" is " + std::string(name_of(e.dtype)) +
+                       ", which the format does not have here. Store view_as_real(x), and read it with "
+                       "view_as_complex.");
+    }
     root[e.name] = {{"dtype", kNames[static_cast<std::size_t>(e.dtype)]},
                     {"shape", std::vector<int64_t>(e.sizes.begin(), e.sizes.end())},
                     {"data_offsets", {e.begin, e.end}}};

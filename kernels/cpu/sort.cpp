@@ -5,7 +5,7 @@
 #include "kernels/src/table.h"
 
 #include <levin/core/parallel.h>
-#include <levin/kernels/sort.h>
+#include <levin/kernels/scan.h>
 
 #include <algorithm>
 #include <bit>

@@ -31,6 +31,8 @@ std::vector<OpCase> composed_loss_cases();
 std::vector<OpCase> statistics_cases();
 std::vector<OpCase> composed_image_cases();
 std::vector<OpCase> linalg_cases();
+std::vector<OpCase> spectral_cases();
+std::vector<OpCase> short_time_cases();
 std::vector<OpCase> distribution_cases();
 std::vector<OpCase> optim_cases();
 std::vector<OpCase> amp_cases();

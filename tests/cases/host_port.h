@@ -10,6 +10,7 @@
 #include <levin/kernels/copy.h>
 #include <levin/kernels/creation.h>
 #include <levin/kernels/elementwise.h>
+#include <levin/kernels/fft.h>
 #include <levin/kernels/indexing.h>
 #include <levin/kernels/loss.h>
 #include <levin/kernels/matmul.h>
@@ -20,7 +21,6 @@
 #include <levin/kernels/reduce.h>
 #include <levin/kernels/scan.h>
 #include <levin/kernels/softmax.h>
-#include <levin/kernels/sort.h>
 
 #include <string>
 #include <type_traits>

@@ -9,15 +9,24 @@ using namespace levin;
 
 namespace {
 
-/// PyTorch's torch.promote_types over f64 f32 f16 bf16 i64 i32 i16 i8 u8 bool, in DType's order.
+/// PyTorch's torch.promote_types over f64 f32 f16 bf16 i64 i32 i16 i8 u8 bool c64 c128, in
+/// DType's order.
 constexpr DType f64 = DType::f64, f32 = DType::f32, f16 = DType::f16, b16 = DType::bf16, i64 = DType::i64,
                 i32 = DType::i32, i16 = DType::i16, i8 = DType::i8, u8 = DType::u8, boo = DType::boolean;
+constexpr DType c64 = DType::c64, cdb = DType::c128;
 constexpr DType kPromotion[kDTypeCount][kDTypeCount] = {
-    {f64, f64, f64, f64, f64, f64, f64, f64, f64, f64}, {f64, f32, f32, f32, f32, f32, f32, f32, f32, f32},
-    {f64, f32, f16, f32, f16, f16, f16, f16, f16, f16}, {f64, f32, f32, b16, b16, b16, b16, b16, b16, b16},
-    {f64, f32, f16, b16, i64, i64, i64, i64, i64, i64}, {f64, f32, f16, b16, i64, i32, i32, i32, i32, i32},
-    {f64, f32, f16, b16, i64, i32, i16, i16, i16, i16}, {f64, f32, f16, b16, i64, i32, i16, i8, i16, i8},
-    {f64, f32, f16, b16, i64, i32, i16, i16, u8, u8},   {f64, f32, f16, b16, i64, i32, i16, i8, u8, boo}};
+    {f64, f64, f64, f64, f64, f64, f64, f64, f64, f64, cdb, cdb},
+    {f64, f32, f32, f32, f32, f32, f32, f32, f32, f32, c64, cdb},
+    {f64, f32, f16, f32, f16, f16, f16, f16, f16, f16, c64, cdb},
+    {f64, f32, f32, b16, b16, b16, b16, b16, b16, b16, c64, cdb},
+    {f64, f32, f16, b16, i64, i64, i64, i64, i64, i64, c64, cdb},
+    {f64, f32, f16, b16, i64, i32, i32, i32, i32, i32, c64, cdb},
+    {f64, f32, f16, b16, i64, i32, i16, i16, i16, i16, c64, cdb},
+    {f64, f32, f16, b16, i64, i32, i16, i8, i16, i8, c64, cdb},
+    {f64, f32, f16, b16, i64, i32, i16, i16, u8, u8, c64, cdb},
+    {f64, f32, f16, b16, i64, i32, i16, i8, u8, boo, c64, cdb},
+    {cdb, c64, c64, c64, c64, c64, c64, c64, c64, c64, c64, cdb},
+    {cdb, cdb, cdb, cdb, cdb, cdb, cdb, cdb, cdb, cdb, cdb, cdb}};
 
 /// Finds the nearest 16-bit value by searching all, with ties to the even pattern: the definition of rounding.
 template <class T>

@@ -46,7 +46,7 @@ TEST_CASE_TEMPLATE("values convert on reads and writes", T, double, float, Half,
   CHECK(t.dtype() == dtype_of<T>);
   CHECK(t.to_vector<double>() == std::vector<double>{0, 1, 2, 100});
   CHECK(t.to_vector<bool>() == std::vector<bool>{false, true, true, true});
-  for (int d = 0; d < kDTypeCount; ++d) {
+  for (int d = 0; d < kRealDTypeCount; ++d) {
     const auto dtype = static_cast<DType>(d);
     const Tensor other = from_data<T>({T(0), T(1), T(100)}, {3}, {.dtype = dtype});
     CHECK(other.dtype() == dtype);

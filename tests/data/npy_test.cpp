@@ -6,6 +6,7 @@
 #include "support/files.h"
 #include "support/paths.h"
 
+#include <complex>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,21 @@ TEST_CASE("round trip of every type through NumPy's format") {
   CHECK_THROWS_AS(save_npy(file, empty({2}, {.dtype = kBFloat16})), DTypeError);
   save_npy(file, from_data<float>({1, 2, 3, 4}, {2, 2}).t());
   CHECK(load_npy(file).to_vector<int>() == std::vector<int>{1, 3, 2, 4});
+}
+
+TEST_CASE("complex numbers keep both parts, in either byte order") {
+  using Complex = std::complex<double>;
+  const TempDir dir;
+  const fs::path file = dir.path / "z.npy";
+  const std::vector<Complex> values{{1, -2}, {0.5, 3}, {0, 0}};
+  for (const DType t : {kComplex64, kComplex128}) {
+    save_npy(file, from_data(values, {3}, {.dtype = t}));
+    CHECK(load_npy(file).dtype() == t);
+    CHECK(load_npy(file).to_vector<Complex>() == values);
+  }
+  const std::string big_endian("\x3f\x80\0\0\xc0\0\0\0", 8);  // 1 - 2i in float32
+  io::write_file(file, npy("{'descr': '>c8', 'fortran_order': False, 'shape': (1,), }", big_endian));
+  CHECK(load_npy(file).item<Complex>() == Complex(1, -2));
 }
 
 TEST_CASE("the header matches NumPy's byte for byte") {

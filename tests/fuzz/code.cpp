@@ -41,6 +41,10 @@ std::string type_of(DType t) {
       return "kUInt8";
     case DType::boolean:
       return "kBool";
+    case DType::c64:
+      return "kComplex64";
+    case DType::c128:
+      return "kComplex128";
   }
   return {};
 }

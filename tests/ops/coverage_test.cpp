@@ -231,7 +231,7 @@ std::string support_page() {
     }
   for (const auto& [name, row] : rows) {
     page += fmt::format("| {}{} |", name, row.composed ? " c" : "");
-    for (int t = 0; t < kDTypeCount; ++t) page += row.types.contains(static_cast<DType>(t)) ? " x |" : "   |";
+    for (int t = 0; t < kRealDTypeCount; ++t) page += row.types.contains(static_cast<DType>(t)) ? " x |" : "   |";
     page += fmt::format(" x | x | {} | {} |\n", row.once ? "x" : " ", row.twice ? "x" : " ");
   }
   return page + fmt::format("\n{} operations.\n", rows.size());

@@ -1,5 +1,6 @@
 // Type and device conversion, copies, checks of types.
 
+#include "spectral/complex.h"
 #include "elementwise/common.h"
 #include "values.h"
 
@@ -14,11 +15,11 @@ using namespace ops;
 
 namespace {
 
-/// Returns the values of x in type t, contiguous, on x's device.
+/// Returns the values of x in type t, contiguous, on x's device; both types are real, or equal.
 Tensor converted(const Tensor& x, DType t) {
   Tensor y = fresh(x.sizes(), t, x.device());
   Stream stream = current_stream(x.device());
-  kernels::copy({y.tensor_view(), x.tensor_view()}, stream);
+  kernels::copy({parts_of(y), parts_of(x)}, stream);
   return y;
 }
 
@@ -28,6 +29,7 @@ Grads pass_on(Context&, const Tensor& g) { return {g}; }
 
 Tensor to(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype) return x;
+  if (x.is_complex() || is_complex(dtype)) [[unlikely]] return complex_to(x, dtype);
   Tensor y = converted(x, dtype);
   record("to", y, {x}, [](Context& k, const Tensor& g) -> Grads { return {to(g, k.input(0).dtype)}; });
   return y;

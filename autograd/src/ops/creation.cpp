@@ -1,5 +1,6 @@
 // Creation of tensors.
 
+#include "spectral/complex.h"
 #include "elementwise/common.h"
 
 #include <levin/autograd/ops/creation.h>
@@ -20,6 +21,10 @@ namespace {
 
 Tensor filled(const Shape& sizes, const Scalar& value, DType dtype, const TensorOptions& options) {
   Tensor t = empty(sizes, {.dtype = dtype, .device = options.device, .requires_grad = options.requires_grad});
+  if (is_complex(dtype)) {
+    complex_fill(t, value);
+    return t;
+  }
   Stream stream = current_stream(t.device());
   kernels::fill({t.tensor_view(), TensorView::number(value, dtype)}, stream);
   return t;

@@ -1,6 +1,7 @@
 // In-place operations. Without recording, the kernel writes straight into the tensor's memory; a recorded one computes
 // a new value with the public operation and moves it into the tensor.
 
+#include "spectral/complex.h"
 #include "elementwise/common.h"
 
 #include <levin/autograd/ops/creation.h>
@@ -32,7 +33,8 @@ const Tensor& edit(const char* name, const Tensor& x, std::initializer_list<Inpu
 
 void check_type(const char* name, const Tensor& x, DType result) {
   const DType t = x.dtype();
-  const bool fits = is_floating(t) || (!is_floating(result) && (t != DType::boolean || result == DType::boolean));
+  const bool fits = is_complex(t) || (is_floating(t) && !is_complex(result)) ||
+                    (!is_differentiable(result) && (t != DType::boolean || result == DType::boolean));
   if (!fits) [[unlikely]] {
     throw DTypeError(
         fmt::format("[{}] a result of type {} does not fit into a tensor of type {}; convert it first with "
@@ -56,6 +58,13 @@ Tensor operand_of(const char* name, const Tensor& x, const Tensor& other) {
   return clone(other);
 }
 
+/// Complex results are compositions, which are copied into x.
+template <class Recorded>
+const Tensor& edit_complex(const char* name, const Tensor& x, std::initializer_list<InputRef> others,
+                           Recorded&& recorded) {
+  return edit(name, x, others, [&](Stream&) { x.copy_(recorded(x)); }, recorded);
+}
+
 using BinaryOp = Tensor (*)(const Tensor&, const Tensor&);
 using NumberOp = Tensor (*)(const Tensor&, const Scalar&);
 
@@ -63,6 +72,7 @@ template <class Recorded>
 const Tensor& edit_binary(const char* name, const Tensor& x, const Tensor& other, const kernels::BinaryKernel& kernel,
                           DType compute, double p0, Recorded&& recorded) {
   check_type(name, x, compute);
+  if (is_complex(compute)) [[unlikely]] return edit_complex(name, x, {other}, recorded);
   return edit(name, x, {other}, [&](Stream& stream) {
     const Tensor safe = operand_of(name, x, other);
     kernel({x.tensor_view(), x.tensor_view(), safe.tensor_view(), compute, p0, 0.0}, stream);
@@ -73,6 +83,7 @@ template <class Recorded>
 const Tensor& edit_number(const char* name, const Tensor& x, const Scalar& value, const kernels::BinaryKernel& kernel,
                           DType compute, double p0, Recorded&& recorded) {
   check_type(name, x, compute);
+  if (is_complex(compute)) [[unlikely]] return edit_complex(name, x, {}, recorded);
   return edit(name, x, {}, [&](Stream& stream) {
     kernel({x.tensor_view(), x.tensor_view(), number(value, compute), compute, p0, 0.0}, stream);
   }, recorded);
@@ -84,6 +95,7 @@ const Tensor& edit_number(const char* name, const Tensor& x, const Scalar& value
 
 const Tensor& edit_unary(const char* name, const Tensor& x, Types types, const kernels::UnaryKernel& kernel,
                          Tensor (*op)(const Tensor&)) {
+  if (x.is_complex()) return edit_complex(name, x, {}, op);
   if (types == Types::floating) check_type(name, x, floating_type(x.dtype()));
   if (types == Types::numeric) refuse_bool(name, x.dtype(), "logical_not, or x.to(kUInt8)");
   if (types == Types::rounding && !x.is_floating()) return x;
@@ -194,13 +206,14 @@ const Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) cons
 }
 
 const Tensor& Tensor::copy_(const Tensor& source) const {
-  const Tensor here = levin::to(source, device());
+  Tensor here = levin::to(source, device());
+  if (is_complex() || here.is_complex()) here = levin::to(here, dtype());
   return edit(
       "copy_", *this, {here},
       [&](Stream& stream) {
         if (is_same(here)) return;
         const Tensor safe = operand_of("copy_", *this, here);
-        kernels::copy({tensor_view(), safe.tensor_view()}, stream);
+        kernels::copy({parts_of(*this), parts_of(safe)}, stream);
       },
       [&](const Tensor& x) {
         const Tensor y = empty(x.sizes(), {.dtype = x.dtype(), .device = x.device()});
@@ -217,6 +230,7 @@ const Tensor& Tensor::copy_(const Tensor& source) const {
 
 const Tensor& Tensor::fill_(const Scalar& value) const {
   return edit("fill_", *this, {}, [&](Stream& stream) {
+    if (is_complex()) return complex_fill(*this, value);
     kernels::fill({tensor_view(), TensorView::number(value, dtype())}, stream);
   }, [&](const Tensor& x) {
     Tensor y = full_like(x, value);

@@ -3,6 +3,7 @@
 #include "../row_gradients.h"
 #include "autocast.h"
 #include "elementwise/common.h"
+#include "spectral/complex.h"
 #include "values.h"
 
 #include <levin/autograd/ops/creation.h>
@@ -175,6 +176,7 @@ Tensor checked_list(const char* op, const Tensor& x, const Tensor& index) {
 Tensor index_select(const Tensor& x, int64_t axis, const Tensor& index) {
   const Tensor at = checked_list("index_select", x, index);
   const int a = wrap_axis(axis, x.dim(), "index_select");
+  if (x.is_complex()) return on_parts(x, [&](const Tensor& parts) { return index_select(parts, a, at); });
   Shape sizes = x.sizes();
   sizes[a] = index.numel();
   Tensor y = select_slices("index_select", x, a, at, sizes);
@@ -193,6 +195,8 @@ Tensor index_add(const Tensor& x, int64_t axis, const Tensor& index, const Tenso
   ops::refuse_bool("index_add", x.dtype(), "scatter");
   if (is_16_bit(x)) return to(index_add(to(x, kFloat32), axis, index, to(source, kFloat32)), x.dtype());
   const int a = wrap_axis(axis, x.dim(), "index_add");
+  if (x.is_complex())
+    return on_parts(x, [&](const Tensor& parts) { return index_add(parts, a, at, view_as_real(source)); });
   Shape sizes = x.sizes();
   sizes[a] = index.numel();
   if (source.sizes() != sizes)

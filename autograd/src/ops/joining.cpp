@@ -1,5 +1,6 @@
 // Concatenation, flipping, padding and triangles.
 
+#include "spectral/complex.h"
 #include "elementwise/common.h"
 #include "values.h"
 
@@ -69,10 +70,18 @@ void copy_parts(const Tensor& y, std::span<const Tensor> tensors, int axis) {
   }
 }
 
+Tensor cat_complex(std::span<const Tensor> tensors, const CatPlan& plan) {
+  std::vector<Tensor> parts;
+  for (const Tensor& t : tensors)
+    if (t.dim() == plan.sizes.size()) parts.push_back(view_as_real(to(t, plan.dtype)));
+  return as_complex(cat(parts, plan.axis));
+}
+
 }  // namespace
 
 Tensor cat(std::span<const Tensor> tensors, int64_t axis) {
   const CatPlan plan = plan_cat(tensors, axis);
+  if (is_complex(plan.dtype)) [[unlikely]] return cat_complex(tensors, plan);
   Tensor y = empty(plan.sizes, {.dtype = plan.dtype, .device = tensors[0].device()});
   bool slabs = true;
   for (const Tensor& t : tensors) slabs = slabs && t.is_contiguous() && t.dtype() == plan.dtype;
@@ -174,6 +183,7 @@ Tensor one_hot(const Tensor& index, int64_t num_classes) {
 
 Tensor flip(const Tensor& x, const Axes& axes) {
   const Shape wrapped = axes.empty() ? Shape{} : wrap_axes(axes, x.dim(), "flip");
+  if (x.is_complex()) return on_parts(x, [&](const Tensor& parts) { return flip(parts, wrapped); });
   Tensor y = empty(x.sizes(), like(x));
   TensorView mirrored = x.tensor_view();
   if (x.numel() > 0) {
@@ -238,6 +248,12 @@ Tensor pad(const Tensor& x, const Shape& pads, const Scalar& value) {
   const Tensor inside = cropped(x, pads);
   Shape added = pads;
   for (int64_t& p : added) p = std::max<int64_t>(0, p);
+  if (x.is_complex()) {
+    if (value.to<double>() != 0) levin::detail::refuse_dtype("pad", x.dtype(), "real types, or the value 0");
+    Shape with_parts{0, 0};
+    for (const int64_t p : added) with_parts.push_back(p);
+    return on_parts(inside, [&](const Tensor& parts) { return padded(parts, with_parts, 0); });
+  }
   return padded(inside, added, value);
 }
 

@@ -1,6 +1,7 @@
 // Matrix products and their gradients.
 
 #include "autocast.h"
+#include "spectral/complex.h"
 #include "values.h"
 
 #include <levin/autograd/ops/elementwise.h>
@@ -86,6 +87,7 @@ Tensor batched(const char* op, const Tensor& a, const Tensor& b) {
 }  // namespace
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
+  if (any_complex(a, b)) [[unlikely]] return complex_matmul(a, b, promote_types(a.dtype(), b.dtype()));
   LEVIN_AUTOCAST(lower, matmul, a, b);
   check_operands("matmul", {"a", a}, {"b", b});
   const int ad = a.dim(), bd = b.dim();

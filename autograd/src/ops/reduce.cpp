@@ -1,6 +1,7 @@
 // Reductions and their gradients.
 
 #include "autocast.h"
+#include "spectral/complex.h"
 #include "values.h"
 
 #include <levin/autograd/ops/creation.h>
@@ -31,6 +32,7 @@ struct Reduced {
 };
 
 Reduced prepare(const char* op, const Tensor& x, const Shape& axes, bool keepdim, DType dtype) {
+  if (x.is_complex()) [[unlikely]] levin::detail::refuse_dtype(op, x.dtype(), "real types");
   Reduced r;
   if (axes.empty()) {
     r.kept = Shape::filled(x.dim(), 1);
@@ -245,6 +247,7 @@ Tensor cumsum_towards(const Tensor& x, int axis, bool reverse) {
 
 Tensor sum(const Tensor& x, const Axes& axes, bool keepdim) {
   LEVIN_AUTOCAST(float32, sum, x, axes, keepdim);
+  if (x.is_complex()) [[unlikely]] return complex_sum(x, axes, keepdim, false);
   Reduced r = prepare("sum", x, axes, keepdim, sum_type(x.dtype()));
   Stream stream = current_stream(x.device());
   kernels::sum({r.view, x.tensor_view()}, stream);
@@ -263,6 +266,7 @@ Tensor sum(const Tensor& x, const Axes& axes, bool keepdim) {
 LEVIN_OF_DTYPE(sum)
 
 Tensor mean(const Tensor& x, const Axes& axes, bool keepdim) {
+  if (x.is_complex()) [[unlikely]] return complex_sum(x, axes, keepdim, true);
   check_floating("mean", x);
   Reduced r = prepare("mean", x, axes, keepdim, x.dtype());
   const int64_t outputs = r.out.numel();
@@ -287,6 +291,11 @@ Tensor sum_to_size(const Tensor& x, const Shape& sizes) {
   if (!fits)
     throw ShapeError(fmt::format("[sum_to_size] {} does not broadcast to {}; each size has to be 1 or x's.",
                                  to_string(sizes), to_string(x.sizes())));
+  if (x.is_complex()) {
+    Shape with_parts = sizes;
+    with_parts.push_back(2);
+    return on_parts(x, [&](const Tensor& parts) { return sum_to_size(parts, with_parts); });
+  }
   Shape kept = Shape::filled(lead, 1);
   for (const int64_t s : sizes) kept.push_back(s);
   Tensor y = empty(sizes, {.dtype = sum_type(x.dtype()), .device = x.device()});

@@ -42,6 +42,17 @@ struct Region {
 
 inline Region region_of(const Tensor& x) { return {x.sizes(), x.strides(), x.storage_offset()}; }
 
+/// Counts the parts of complex elements, as a last axis of two.
+inline Region real_region_of(const Tensor& x) {
+  Region r = region_of(x);
+  if (!x.is_complex()) return r;
+  for (int64_t& s : r.strides) s *= 2;
+  r.sizes.push_back(2);
+  r.strides.push_back(1);
+  r.offset *= 2;
+  return r;
+}
+
 /// Rebases both regions of one memory to the first element that either of them contains.
 inline std::pair<Region, Region> shared_memory(Region one, Region other) {
   const int64_t begin = std::min(one.offset, other.offset);

@@ -5,7 +5,7 @@
 #include <levin/autograd/ops/indexing.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
-#include <levin/kernels/sort.h>
+#include <levin/kernels/scan.h>
 
 #include <fmt/format.h>
 

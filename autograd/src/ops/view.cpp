@@ -57,7 +57,8 @@ Grads as_strided_gradient(Context& k, const Tensor& g) {
   const int64_t span = std::max(in.end(), out.end());
   Tensor memory = add_up(g, out, span);
   if (in.may_overlap()) {
-    const Tensor ones_of_x = ones(in.sizes, {.dtype = ops::statistics_type(g), .device = g.device()});
+    const DType t = real_type_of(ops::statistics_type(g));
+    const Tensor ones_of_x = ones(in.sizes, {.dtype = t, .device = g.device()});
     memory = div(memory, clamp(add_up(ones_of_x, in, span), 1.0));
   }
   return {as_strided(memory, in.sizes, in.strides, in.offset)};

@@ -23,7 +23,8 @@ struct Kind {
   DType dtype;
 };
 constexpr Kind kKinds[] = {{"b1", kBool},  {"i1", kInt8},    {"u1", kUInt8},   {"i2", kInt16},  {"i4", kInt32},
-                           {"i8", kInt64}, {"f2", kFloat16}, {"f4", kFloat32}, {"f8", kFloat64}};
+                           {"i8", kInt64}, {"f2", kFloat16}, {"f4", kFloat32}, {"f8", kFloat64},
+                           {"c8", kComplex64}, {"c16", kComplex128}};
 
 struct Header {
   DType dtype = kFloat32;
@@ -115,8 +116,8 @@ class HeaderReader {
     std::string clean;
     for (const char c : word.substr(0, 20)) clean += c >= ' ' && c <= '~' ? c : '?';
     refuse(name_,
-           fmt::format("its type '{}' is none of bool, int8 to int64, uint8, float16 to float64. Convert it with "
-                       "astype before saving.",
+           fmt::format("its type '{}' is none of bool, int8 to int64, uint8, float16 to float64, complex64, "
+                       "complex128. Convert it with astype before saving.",
                        clean));
   }
 
@@ -215,7 +216,10 @@ Tensor parse_npy(const FileBytes& file, const std::string& name) {
     return in_file_order(header, data, file.keeper);
   }
   auto copy = std::make_shared<std::vector<std::byte>>(data, data + expected);
-  if (header.swapped) swap_elements(copy->data(), static_cast<int64_t>(expected / width), width);
+  if (header.swapped) {
+    const auto number = static_cast<std::size_t>(size_of(real_type_of(header.dtype)));
+    swap_elements(copy->data(), static_cast<int64_t>(expected / number), number);
+  }
   return in_file_order(header, copy->data(), copy);
 }
 

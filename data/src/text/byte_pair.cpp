@@ -12,6 +12,7 @@
 #include <queue>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 
 namespace levin::data {
 
@@ -80,6 +81,20 @@ std::vector<std::string> read_vocabulary(const fs::path& path) {
 
 }  // namespace
 
+struct BytePairTokenizer::Merges : std::unordered_map<std::uint64_t, Merge> {};
+
+bool BytePairTokenizer::learn(int64_t left, int64_t right, int64_t result) {
+  if (!merges_) merges_ = std::make_shared<Merges>();
+  const Merge merge{static_cast<int64_t>(merge_order_.size()), result};
+  return merges_->emplace(pair_of(left, right), merge).second;
+}
+
+const BytePairTokenizer::Merge* BytePairTokenizer::merge_of(std::uint64_t pair) const {
+  if (!merges_) return nullptr;
+  const auto found = merges_->find(pair);
+  return found == merges_->end() ? nullptr : &found->second;
+}
+
 BytePairTokenizer BytePairTokenizer::load(const fs::path& vocab_json, const fs::path& merges_txt) {
   BytePairTokenizer out;
   const std::vector<std::string> vocabulary = read_vocabulary(vocab_json);
@@ -106,7 +121,7 @@ BytePairTokenizer BytePairTokenizer::load(const fs::path& vocab_json, const fs::
           fmt::format("[byte_pair] {}, line {}: \"{}\" is not two tokens.", merges_txt.string(), i + 1, line));
     const std::string left = line.substr(0, space), right = line.substr(space + 1);
     const int64_t l = number_of(left), r = number_of(right), result = number_of(left + right);
-    out.merges_.emplace(pair_of(l, r), Merge{static_cast<int64_t>(out.merge_order_.size()), result});
+    out.learn(l, r, result);
     out.merge_order_.emplace_back(l, r);
     ordinary[static_cast<std::size_t>(result)] = true;
   }
@@ -153,7 +168,7 @@ void BytePairTokenizer::encode_word(std::string_view word, std::vector<int64_t>&
   const auto consider = [&](std::size_t at) {
     if (at == end || parts[at].next == end) return;
     const std::uint64_t pair = pair_of(parts[at].token, parts[parts[at].next].token);
-    if (const auto found = merges_.find(pair); found != merges_.end()) candidates.push({found->second.rank, at, pair});
+    if (const Merge* merge = merge_of(pair)) candidates.push({merge->rank, at, pair});
   };
   constexpr int64_t joined = -1;  // the token of a part that was joined to the one before it
   for (std::size_t i = 0; i < end; ++i) consider(i);
@@ -162,7 +177,7 @@ void BytePairTokenizer::encode_word(std::string_view word, std::vector<int64_t>&
     candidates.pop();
     Part& left = parts[best.at];
     if (left.token == joined || left.next == end || pair_of(left.token, parts[left.next].token) != best.pair) continue;
-    left.token = merges_.find(best.pair)->second.result;
+    left.token = merge_of(best.pair)->result;
     Part& right = parts[left.next];
     right.token = joined;
     left.next = right.next;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <queue>
+#include <unordered_map>
 #include <unordered_set>
 
 namespace levin::data {
@@ -131,8 +132,7 @@ BytePairTokenizer BytePairTokenizer::train(std::span<const std::string> texts, c
     std::string bytes = out.token(left) + out.token(right);
     const int64_t result = joined.try_emplace(bytes, out.vocab_size()).first->second;
     if (result == out.vocab_size()) out.tokens_.push_back(std::move(bytes));
-    const Merge merge{static_cast<int64_t>(out.merge_order_.size()), result};
-    if (out.merges_.emplace(pair_of(left, right), merge).second) out.merge_order_.push_back(best.pair);
+    if (out.learn(left, right, result)) out.merge_order_.push_back(best.pair);
     for (const std::size_t w : pairs.take_words(best.pair)) {
       pairs.add(words[w], w, -1);
       join(words[w].tokens, best.pair, result);

@@ -87,6 +87,8 @@ void reduce_into(DType dtype, ReduceOp op, void* into, const void* from, std::si
     case DType::boolean:  // bytes of 0 and 1: "or" is their maximum, "and" their minimum
       return reduce_typed<std::uint8_t>(op == ReduceOp::min || op == ReduceOp::product ? ReduceOp::min : ReduceOp::max,
                                         into, from, count);
+    default:
+      levin::detail::refuse_dtype("all_reduce", dtype, "real types");
   }
 }
 

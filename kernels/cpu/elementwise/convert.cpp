@@ -50,16 +50,16 @@ void convert_row(void* out, int64_t out_stride, const void* in, int64_t in_strid
 }
 
 template <class To, std::size_t... I>
-constexpr std::array<ConvertFn, kDTypeCount> row_to(std::index_sequence<I...>) {
+constexpr std::array<ConvertFn, kRealDTypeCount> row_to(std::index_sequence<I...>) {
   return {convert_row<To, std::tuple_element_t<I, Types>>...};
 }
 
 template <std::size_t... I>
-constexpr std::array<std::array<ConvertFn, kDTypeCount>, kDTypeCount> table(std::index_sequence<I...> all) {
+constexpr std::array<std::array<ConvertFn, kRealDTypeCount>, kRealDTypeCount> table(std::index_sequence<I...> all) {
   return {row_to<std::tuple_element_t<I, Types>>(all)...};
 }
 
-constexpr auto kConvert = table(std::make_index_sequence<kDTypeCount>{});
+constexpr auto kConvert = table(std::make_index_sequence<kRealDTypeCount>{});
 
 }  // namespace
 

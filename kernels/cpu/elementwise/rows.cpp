@@ -200,6 +200,7 @@ RowFn row_for(const char* op, const Rows& floating, const Rows& other, DType com
     case DType::i8: fn = other.i8; break;
     case DType::u8: fn = other.u8; break;
     case DType::boolean: fn = other.boolean; break;
+    default: break;
   }
   if (!fn) {
     throw DTypeError(fmt::format("[{}] {} values are not accepted; convert them with x.to(kFloat32).", op,

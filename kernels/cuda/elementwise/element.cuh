@@ -56,6 +56,8 @@ __device__ __attribute__((noinline)) To load_any(const void* p, std::int64_t at,
       return element_cast<To>(static_cast<const std::uint8_t*>(p)[at]);
     case DType::boolean:
       return element_cast<To>(static_cast<const bool*>(p)[at]);
+    default:  // no kernel sees complex types
+      break;
   }
   return To{};
 }
@@ -92,6 +94,8 @@ __device__ __attribute__((noinline)) void store_any(void* p, std::int64_t at, DT
       break;
     case DType::boolean:
       static_cast<bool*>(p)[at] = element_cast<bool>(x);
+      break;
+    default:
       break;
   }
 }

@@ -3,7 +3,7 @@
 #include "kernels/cuda/sort/radix.cuh"
 #include "kernels/cuda/sort/short.cuh"
 
-#include <levin/kernels/sort.h>
+#include <levin/kernels/scan.h>
 
 #include <string>
 #include <utility>

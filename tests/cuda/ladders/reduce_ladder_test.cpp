@@ -9,7 +9,6 @@
 #include <levin/core/generator.h>
 #include <levin/kernels/reduce.h>
 #include <levin/kernels/scan.h>
-#include <levin/kernels/sort.h>
 
 #include <doctest/doctest.h>
 

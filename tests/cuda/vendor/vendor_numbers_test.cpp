@@ -1,7 +1,8 @@
-// Checks at compile time that Levin's own declarations of cuBLAS, cuDNN and NCCL match the toolkit's headers, if
+// Checks at compile time that Levin's own declarations of cuBLAS, cuDNN, cuFFT and NCCL match the toolkit's headers, if
 // present. In the emulator's builds NCCL's header is the emulator's.
 #include "kernels/cuda/vendor/cublas.h"
 #include "kernels/cuda/vendor/cudnn.h"
+#include "kernels/cuda/vendor/cufft.h"
 #include "kernels/cuda/vendor/nccl.h"
 
 #include <cstddef>
@@ -13,6 +14,9 @@
 #endif
 #if __has_include(<cudnn.h>)
 #include <cudnn.h>
+#endif
+#if __has_include(<cufft.h>)
+#include <cufft.h>
 #endif
 #endif
 #if __has_include(<nccl.h>)
@@ -120,6 +124,26 @@ constexpr bool laid_out_alike = sizeof(Algorithm) == sizeof(Theirs) &&
 static_assert(laid_out_alike<cudnnConvolutionFwdAlgoPerf_t> && laid_out_alike<cudnnConvolutionBwdDataAlgoPerf_t> &&
               laid_out_alike<cudnnConvolutionBwdFilterAlgoPerf_t>);
 }  // namespace levin::kernels::cuda::cudnn_api
+#endif
+
+#if defined(_CUFFT_H_)
+namespace levin::kernels::cuda::cufft_api {
+static_assert(kR2C == int{CUFFT_R2C} && kC2R == int{CUFFT_C2R} && kC2C == int{CUFFT_C2C} && kD2Z == int{CUFFT_D2Z} &&
+              kZ2D == int{CUFFT_Z2D} && kZ2Z == int{CUFFT_Z2Z});
+static_assert(kForward == CUFFT_FORWARD && kInverse == CUFFT_INVERSE && kSuccess == int{CUFFT_SUCCESS});
+LEVIN_SAME_CALL(create, cufftCreate);
+LEVIN_SAME_CALL(destroy, cufftDestroy);
+LEVIN_SAME_CALL(set_auto_allocation, cufftSetAutoAllocation);
+LEVIN_SAME_CALL(make_plan, cufftMakePlanMany64);
+LEVIN_SAME_CALL(set_stream, cufftSetStream);
+LEVIN_SAME_CALL(set_work_area, cufftSetWorkArea);
+LEVIN_SAME_CALL(c2c, cufftExecC2C);
+LEVIN_SAME_CALL(z2z, cufftExecZ2Z);
+LEVIN_SAME_CALL(r2c, cufftExecR2C);
+LEVIN_SAME_CALL(d2z, cufftExecD2Z);
+LEVIN_SAME_CALL(c2r, cufftExecC2R);
+LEVIN_SAME_CALL(z2d, cufftExecZ2D);
+}  // namespace levin::kernels::cuda::cufft_api
 #endif
 
 #if defined(NCCL_VERSION_CODE)

@@ -1,6 +1,7 @@
 #pragma once
 // All operations.
 
+#include <levin/autograd/ops/complex.h>
 #include <levin/autograd/ops/conv.h>
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
@@ -15,5 +16,6 @@
 #include <levin/autograd/ops/random.h>
 #include <levin/autograd/ops/rearrange.h>
 #include <levin/autograd/ops/reduce.h>
+#include <levin/autograd/ops/spectral.h>
 #include <levin/autograd/ops/statistics.h>
 #include <levin/autograd/ops/view.h>

@@ -23,7 +23,7 @@ struct InputRef {
   const Tensor* tensor;
 };
 
-/// Adds `output` (just computed, floating) to the graph. Returns null if recording is off or no input requires grad.
+/// Adds `output` (just computed, floating or complex) to the graph. Null if recording is off or no input requires grad.
 /// Undefined inputs are allowed and get no gradient.
 Context* record(const char* name, const Tensor& output, std::initializer_list<InputRef> inputs, BackwardFn backward);
 Context* record(const char* name, const Tensor& output, std::span<const Tensor> inputs, BackwardFn backward);
@@ -37,8 +37,10 @@ Context* record(const char* name, std::span<const Tensor> outputs, std::span<con
 bool would_record(std::initializer_list<InputRef> inputs);
 
 /// Returns a view of `x`'s memory that knows its base, so that in-place operations on the view reach the base's
-/// history. Follow it with record(), whose backward maps the view's gradient to x's.
-Tensor make_view(const Tensor& x, const Shape& sizes, const Shape& strides, int64_t offset);
+/// history. Follow it with record(), whose backward maps the view's gradient to x's. A `dtype` other than x's, for
+/// views of complex numbers as real ones and back, has strides and offset in its own elements.
+Tensor make_view(const Tensor& x, const Shape& sizes, const Shape& strides, int64_t offset,
+                 std::optional<DType> dtype = std::nullopt);
 
 /// Throws GradError if `x` must not be modified in place (a leaf that requires grad, a view of one, an expanded
 /// tensor). Returns true if the operation has to be recorded because x or one of `others` requires grad.

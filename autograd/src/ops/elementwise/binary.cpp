@@ -1,6 +1,7 @@
 // Arithmetic of two tensors, or of a tensor and a number.
 
 #include "../autocast.h"
+#include "../spectral/complex.h"
 #include "common.h"
 
 #include <levin/autograd/ops/creation.h>
@@ -19,6 +20,7 @@ namespace {
 /// Computes a + factor * b under the name of the calling operation.
 Tensor add_scaled(const char* op, const Tensor& a, const Tensor& b, double factor) {
   const DType t = result_type(a, b);
+  if (is_complex(t)) [[unlikely]] return complex_add(a, b, t, factor);
   Tensor y = binary(kernels::add, op, a, b, t, t, factor);
   if (Context* c = record(op, y, {a, b}, [](Context& k, const Tensor& g) -> Grads {
         const double f = k.get<double>();
@@ -29,6 +31,7 @@ Tensor add_scaled(const char* op, const Tensor& a, const Tensor& b, double facto
 }
 
 Tensor add_number(const char* op, const Tensor& a, const Scalar& b, double factor) {
+  if (a.is_complex()) [[unlikely]] return complex_add(a, factor == 1.0 ? b : Scalar(factor * b.to<double>()));
   const DType t = b.promote_with(a.dtype());
   Tensor y = binary(kernels::add, a, b, t, t, factor);
   record(op, y, {a}, [](Context&, const Tensor& g) -> Grads { return {g}; });
@@ -60,6 +63,7 @@ Tensor sub(const Tensor& a, const Scalar& b) {
 }
 
 Tensor rsub(const Tensor& a, const Scalar& b) {
+  if (a.is_complex()) [[unlikely]] return complex_add(neg(a), b);
   const DType t = b.promote_with(a.dtype());
   refuse_bool("rsub", t, "logical_not");
   Tensor y = binary(kernels::add, a, b, t, t, -1.0, true);
@@ -69,6 +73,7 @@ Tensor rsub(const Tensor& a, const Scalar& b) {
 
 Tensor mul(const Tensor& a, const Tensor& b) {
   const DType t = result_type(a, b);
+  if (is_complex(t)) [[unlikely]] return complex_mul(a, b, t);
   Tensor y = binary(kernels::mul, "mul", a, b, t, t);
   if (Context* c = record("mul", y, {a, b}, [](Context& k, const Tensor& g) -> Grads {
         return {k.needs(0) ? mul(g, k.saved(1)) : Tensor(), k.needs(1) ? mul(g, k.saved(0)) : Tensor()};
@@ -78,6 +83,7 @@ Tensor mul(const Tensor& a, const Tensor& b) {
 }
 
 Tensor mul(const Tensor& a, const Scalar& b) {
+  if (a.is_complex()) [[unlikely]] return on_parts(a, [&](const Tensor& parts) { return mul(parts, b); });
   const DType t = b.promote_with(a.dtype());
   Tensor y = binary(kernels::mul, a, b, t, t);
   if (Context* c =
@@ -88,6 +94,7 @@ Tensor mul(const Tensor& a, const Scalar& b) {
 
 Tensor div(const Tensor& a, const Tensor& b) {
   const DType t = floating_type(result_type(a, b));
+  if (is_complex(t)) [[unlikely]] return complex_div(a, b, t);
   Tensor y = binary(kernels::div, "div", a, b, t, t);
   if (Context* c = record("div", y, {a, b}, [](Context& k, const Tensor& g) -> Grads {
         const Tensor divisor = k.saved(1);
@@ -99,6 +106,7 @@ Tensor div(const Tensor& a, const Tensor& b) {
 }
 
 Tensor div(const Tensor& a, const Scalar& b) {
+  if (a.is_complex()) [[unlikely]] return on_parts(a, [&](const Tensor& parts) { return div(parts, b); });
   const DType t = floating_type(b.promote_with(a.dtype()));
   Tensor y = binary(kernels::div, a, b, t, t);
   if (Context* c =
@@ -108,6 +116,7 @@ Tensor div(const Tensor& a, const Scalar& b) {
 }
 
 Tensor rdiv(const Tensor& a, const Scalar& b) {
+  if (a.is_complex()) [[unlikely]] return complex_rdiv(a, b);
   LEVIN_AUTOCAST(float32, rdiv, a, b);
   const DType t = floating_type(b.promote_with(a.dtype()));
   Tensor y = binary(kernels::div, a, b, t, t, 1.0, true);

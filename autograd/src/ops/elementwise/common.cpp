@@ -9,7 +9,7 @@ namespace levin::ops {
 
 namespace {
 
-int category(DType t) { return t == DType::boolean ? 0 : is_floating(t) ? 2 : 1; }
+int category(DType t) { return t == DType::boolean ? 0 : is_complex(t) ? 3 : is_floating(t) ? 2 : 1; }
 
 /// Elementwise kernels read rows; a large tensor whose rows are columns in memory is faster if it is transposed first.
 Tensor readable(const Tensor& x) {
@@ -22,6 +22,10 @@ Tensor readable(const Tensor& x) {
   if (!columns || !unit) return x;
   no_grad guard;
   return contiguous(x);
+}
+
+void refuse_complex(const char* op, const Tensor& x) {
+  if (x.is_complex()) [[unlikely]] levin::detail::refuse_dtype(op, x.dtype(), "real types");
 }
 
 void run(const kernels::BinaryKernel& kernel, const Tensor& y, const TensorView& a, const TensorView& b, DType compute,
@@ -37,7 +41,8 @@ DType result_type(const Tensor& a, const Tensor& b) {
   if (ta == tb) return ta;
   if ((a.dim() == 0) == (b.dim() == 0)) return promote_types(ta, tb);
   const DType strong = a.dim() == 0 ? tb : ta, weak = a.dim() == 0 ? ta : tb;
-  return category(weak) > category(strong) ? promote_types(strong, weak) : strong;
+  if (category(weak) <= category(strong)) return strong;
+  return is_complex(weak) && is_floating(strong) ? complex_type_of(strong) : promote_types(strong, weak);
 }
 
 Device common_device(const char* op, const Tensor& a, const Tensor& b) {
@@ -62,14 +67,14 @@ DType bits_type(const char* op, DType t) {
 }
 
 bool is_exact_parameter(const Scalar& value, DType t) {
-  if (is_floating(t) || t == DType::boolean || value.is_floating()) return true;
+  if (is_differentiable(t) || t == DType::boolean || value.is_floating()) return true;
   constexpr int64_t most = int64_t{1} << 53;
   const int64_t v = value.to<int64_t>();
   return -most <= v && v <= most;
 }
 
 void check_factor(const char* op, const Scalar& factor, DType t) {
-  if (factor.is_floating() && !is_floating(t)) {
+  if (factor.is_floating() && !is_differentiable(t)) {
     throw DTypeError(fmt::format("[{}] a floating factor does not fit {} tensors; use an integer or x.to(kFloat32).",
                                  op, name_of(t)));
   }
@@ -82,6 +87,7 @@ Tensor fresh(const Shape& sizes, DType dtype, Device device) {
 }
 
 Tensor unary(const kernels::UnaryKernel& kernel, const Tensor& x, DType out, double p0, double p1) {
+  refuse_complex(kernel.name(), x);
   Tensor y = fresh(x.sizes(), out, x.device());
   Stream stream = current_stream(y.device());
   const Tensor source = readable(x);
@@ -91,6 +97,7 @@ Tensor unary(const kernels::UnaryKernel& kernel, const Tensor& x, DType out, dou
 
 Tensor binary(const kernels::BinaryKernel& kernel, const char* op, const Tensor& a, const Tensor& b, DType compute,
               DType out, double p0, double p1) {
+  for (const Tensor* x : {&a, &b}) refuse_complex(op, *x);
   const Device device = common_device(op, a, b);
   Tensor y = a.sizes() == b.sizes() ? fresh(a.sizes(), out, device)
                                     : fresh(broadcast_shapes(a.sizes(), b.sizes(), op), out, device);
@@ -101,6 +108,7 @@ Tensor binary(const kernels::BinaryKernel& kernel, const char* op, const Tensor&
 
 Tensor binary(const kernels::BinaryKernel& kernel, const Tensor& x, const Scalar& value, DType compute, DType out,
               double p0, bool swapped) {
+  refuse_complex(kernel.name(), x);
   Tensor y = fresh(x.sizes(), out, x.device());
   const TensorView n = number(value, compute), v = x.tensor_view();
   run(kernel, y, swapped ? n : v, swapped ? v : n, compute, p0, 0.0);
@@ -109,6 +117,7 @@ Tensor binary(const kernels::BinaryKernel& kernel, const Tensor& x, const Scalar
 
 Tensor ternary(const kernels::TernaryKernel& kernel, const char* op, const Tensor& a, const Tensor& b, const Tensor& c,
                DType compute, double p0) {
+  for (const Tensor* x : {&a, &b, &c}) refuse_complex(op, *x);
   const Device device = common_device(op, a, b);
   common_device(op, a, c);
   const Shape sizes = broadcast_shapes(broadcast_shapes(a.sizes(), b.sizes(), op), c.sizes(), op);

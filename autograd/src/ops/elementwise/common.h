@@ -7,12 +7,12 @@
 
 namespace levin::ops {
 
-/// Returns PyTorch's result type of two tensors: a 0-dim tensor counts only if its category (bool, integer, floating)
-/// is higher than that of the tensor with dimensions.
+/// Returns PyTorch's result type of two tensors: a 0-dim tensor counts only if its category (bool, integer, floating,
+/// complex) is higher than that of the tensor with dimensions.
 DType result_type(const Tensor& a, const Tensor& b);
 
-/// Returns the type itself if it is floating, else default_dtype().
-inline DType floating_type(DType t) { return is_floating(t) ? t : default_dtype(); }
+/// Returns the type itself if it is floating or complex, else default_dtype().
+inline DType floating_type(DType t) { return is_differentiable(t) ? t : default_dtype(); }
 
 /// Throws DeviceError unless both are on one device.
 Device common_device(const char* op, const Tensor& a, const Tensor& b);

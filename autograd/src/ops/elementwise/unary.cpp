@@ -1,6 +1,7 @@
 // The operations of one tensor that elementwise_rows.h lists.
 
 #include "../autocast.h"
+#include "../spectral/complex.h"
 #include "common.h"
 
 #include <levin/autograd/ops/creation.h>
@@ -18,6 +19,7 @@ namespace {
 /// returned unchanged if they would only be rounded.
 Tensor unary_operation(const kernels::UnaryKernel& kernel, Types types, Saved saved, const Tensor& x,
                        BackwardFn backward) {
+  if (x.is_complex()) [[unlikely]] return complex_unary(kernel, x);
   if (types == Types::numeric) refuse_bool(kernel.name(), x.dtype(), "logical_not, or x.to(kUInt8)");
   if (types == Types::rounding && !x.is_floating()) return clone(x);
   Tensor y = unary(kernel, x, types == Types::floating ? floating_type(x.dtype()) : x.dtype());

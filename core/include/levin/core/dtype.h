@@ -14,9 +14,10 @@ namespace levin {
 using std::int64_t;
 
 /// Element type of a tensor. Only tables and the predicates below depend on the order.
-enum class DType : std::uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean };
+enum class DType : std::uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean, c64, c128 };
 
-inline constexpr int kDTypeCount = 10;
+inline constexpr int kDTypeCount = 12;
+inline constexpr int kRealDTypeCount = 10;  ///< the types before c64, which are those of kernels and files
 inline constexpr DType kFloat64 = DType::f64, kDouble = DType::f64;
 inline constexpr DType kFloat32 = DType::f32, kFloat = DType::f32;
 inline constexpr DType kFloat16 = DType::f16, kHalf = DType::f16;
@@ -24,6 +25,7 @@ inline constexpr DType kBFloat16 = DType::bf16;
 inline constexpr DType kInt64 = DType::i64, kLong = DType::i64;
 inline constexpr DType kInt32 = DType::i32, kInt16 = DType::i16, kInt8 = DType::i8, kUInt8 = DType::u8;
 inline constexpr DType kBool = DType::boolean;
+inline constexpr DType kComplex64 = DType::c64, kComplex128 = DType::c128;  ///< two float32, two float64
 
 /// IEEE binary16 for storage; arithmetic is done in float. Conversion rounds to nearest even.
 struct Half {
@@ -104,7 +106,19 @@ constexpr BFloat16::BFloat16(float value) {
 }
 
 namespace detail {
+/// Complex numbers are recognized by their form: <complex> would be a quarter of the cost of the headers.
+template <class T>
+concept ComplexNumber = requires(const T& z) {
+  typename T::value_type;
+  z.real();
+  z.imag();
+};
 template <class T> struct DTypeOf;
+template <ComplexNumber T>
+struct DTypeOf<T> {
+  static constexpr DType value = std::is_same_v<typename T::value_type, double> ? DType::c128 : DType::c64;
+  static_assert(sizeof(T) == (value == DType::c128 ? 16 : 8), "use std::complex<float> or std::complex<double>");
+};
 template <> struct DTypeOf<double> { static constexpr DType value = DType::f64; };
 template <> struct DTypeOf<float> { static constexpr DType value = DType::f32; };
 template <> struct DTypeOf<Half> { static constexpr DType value = DType::f16; };
@@ -129,17 +143,27 @@ using AccumulateType = std::conditional_t<std::is_same_v<T, double>, double,
 
 /// Returns the number of bytes of one element.
 constexpr int64_t size_of(DType t) {
-  constexpr int64_t bytes[kDTypeCount] = {8, 4, 2, 2, 8, 4, 2, 1, 1, 1};
+  constexpr int64_t bytes[kDTypeCount] = {8, 4, 2, 2, 8, 4, 2, 1, 1, 1, 8, 16};
   return bytes[static_cast<int>(t)];
 }
 constexpr bool is_floating(DType t) { return t <= DType::bf16; }
 constexpr bool is_integral(DType t) { return t >= DType::i64 && t <= DType::u8; }  // bool is not
+constexpr bool is_complex(DType t) { return t >= DType::c64; }
+/// True for the types of tensors that may require grad.
+constexpr bool is_differentiable(DType t) { return is_floating(t) || is_complex(t); }
+/// Returns the type of the two parts of a complex type, and any other type itself.
+constexpr DType real_type_of(DType t) { return t == DType::c64 ? DType::f32 : t == DType::c128 ? DType::f64 : t; }
+/// Returns complex128 for float64 and complex128, else complex64.
+constexpr DType complex_type_of(DType t) {
+  return t == DType::f64 || t == DType::c128 ? DType::c128 : DType::c64;
+}
 
 /// Returns PyTorch's name: "float32", "int64", "bool", ...
 std::string_view name_of(DType t);
 
 /// Returns the result type of an operation on two tensors of at least one dimension each, by PyTorch's lattice
-/// bool < u8, i8, i16, i32, i64 < f16, bf16 < f32 < f64, where u8 with i8 gives i16 and f16 with bf16 gives f32.
+/// bool < u8, i8, i16, i32, i64 < f16, bf16 < f32 < f64, where u8 with i8 gives i16 and f16 with bf16 gives f32, and
+/// complex64 with float64 gives complex128.
 DType promote_types(DType a, DType b);
 
 /// Returns the type that creation functions use when none is given: float32 unless changed. It is thread-local.

@@ -33,7 +33,7 @@ class Scalar {
 
   /// Returns the result type of an operation between a tensor of type `tensor` and this number (PyTorch's rule).
   DType promote_with(DType tensor) const {
-    if (is_floating()) return levin::is_floating(tensor) ? tensor : default_dtype();
+    if (is_floating()) return is_differentiable(tensor) ? tensor : default_dtype();
     if (is_integral()) return tensor == DType::boolean ? DType::i64 : tensor;
     return tensor;
   }

@@ -122,6 +122,7 @@ class Tensor {
   Device device() const { return impl()->device; }
   bool is_contiguous() const { return impl()->contiguous; }
   bool is_floating() const { return levin::is_floating(dtype()); }
+  bool is_complex() const { return levin::is_complex(dtype()); }
   const StoragePtr& storage() const { return impl()->storage; }
   int64_t storage_offset() const { return impl()->offset; }
   std::uint32_t version() const { return impl()->storage->version(); }
@@ -131,7 +132,8 @@ class Tensor {
   /// True if both share memory.
   bool shares_storage(const Tensor& o) const { return impl()->storage == o.impl()->storage; }
 
-  /// Returns memory, sizes and strides for a kernel.
+  /// Returns memory, sizes and strides for a kernel. Throws DTypeError for a complex tensor: kernels read complex
+  /// numbers as a last axis of two real ones, view_as_real(x).
   TensorView tensor_view() const;
   /// Returns a pointer to the first element. Throws DTypeError unless T is the tensor's type, and DeviceError unless
   /// the tensor is on the CPU.
@@ -143,19 +145,31 @@ class Tensor {
   void* raw_data() const {
     return static_cast<std::byte*>(impl()->storage->data()) + impl()->offset * size_of(impl()->dtype);
   }
-  /// Returns the single element, converted to T; throws ShapeError unless numel() is 1. Waits for the device.
+  /// Returns the single element, converted to T; throws ShapeError unless numel() is 1, and DTypeError for a complex
+  /// element unless T is std::complex. Waits for the device.
   template <class T>
   T item() const {
-    return item_scalar().to<T>();
+    if constexpr (detail::ComplexNumber<T>) {
+      using Part = typename T::value_type;
+      const ComplexItem z = item_complex();
+      return T(static_cast<Part>(z.real), static_cast<Part>(z.imag));
+    } else {
+      return item_scalar().to<T>();
+    }
   }
   Scalar item_scalar() const;
-  /// Returns all elements in row-major order, converted to T.
+  struct ComplexItem {
+    double real, imag;
+  };
+  ComplexItem item_complex() const;
+  /// Returns all elements in row-major order, converted to T, which may be std::complex. Throws DTypeError where
+  /// complex elements would lose a part.
   template <class T>
   std::vector<T> to_vector() const;
 
   // autograd: the graph
   bool requires_grad() const;
-  /// Sets whether operations on this leaf are recorded (floating types only). Returns the same tensor.
+  /// Sets whether operations on this leaf are recorded (floating and complex types only). Returns the same tensor.
   const Tensor& requires_grad_(bool on = true) const;
   bool is_leaf() const;
   /// Returns the accumulated gradient of a leaf, or of a tensor with retain_grad; undefined when there is none.
@@ -355,8 +369,10 @@ Tensor from_blob(void* data, const Shape& sizes, const TensorOptions& options, s
 Tensor from_blob(void* data, const Shape& sizes, const Shape& strides, const TensorOptions& options,
                  std::function<void()> release = {});
 /// Returns a new tensor on `source`'s memory with other sizes, strides and offset, which autograd does not track.
-/// Other modules implement views with it.
-Tensor alias(const Tensor& source, const Shape& sizes, const Shape& strides, int64_t offset);
+/// Strides and offset count elements of `dtype`, which is the source's unless given. Other modules implement views with
+/// it.
+Tensor alias(const Tensor& source, const Shape& sizes, const Shape& strides, int64_t offset,
+             std::optional<DType> dtype = std::nullopt);
 
 /// Returns a tensor with a copy of the values; its dtype is that of T unless the options name another one.
 template <class T>

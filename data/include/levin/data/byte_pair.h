@@ -4,8 +4,8 @@
 #include <levin/data/text.h>
 
 #include <array>
+#include <memory>
 #include <span>
-#include <unordered_map>
 
 namespace levin::data {
 
@@ -45,17 +45,20 @@ class BytePairTokenizer {
   int64_t special_token(std::string_view token) const;
 
  private:
+  struct Merges;  // an unordered_map, of which one type costs the headers 2 MB of the compiler's memory
   struct Merge {
     int64_t rank, result;  // order of learning; number of the joined token
   };
   static std::uint64_t pair_of(int64_t left, int64_t right) {
     return static_cast<std::uint64_t>(left) << 32 | static_cast<std::uint64_t>(right);
   }
+  bool learn(int64_t left, int64_t right, int64_t result);  // false if the pair is known
+  const Merge* merge_of(std::uint64_t pair) const;          // null for a pair that is not merged
   void encode_word(std::string_view word, std::vector<int64_t>& out) const;
 
   std::vector<std::string> tokens_;  // the bytes of each token
   std::array<int64_t, 256> byte_numbers_{};
-  std::unordered_map<std::uint64_t, Merge> merges_;
+  std::shared_ptr<Merges> merges_;  // not changed once the tokenizer is complete
   std::vector<std::pair<int64_t, int64_t>> merge_order_;
   std::vector<int64_t> specials_;
 };

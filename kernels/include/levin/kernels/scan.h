@@ -1,6 +1,6 @@
 #pragma once
-// Contracts of operations that process one axis in order. All tensors are contiguous and treated as (outer, n, inner).
-// Bytes: every tensor once.
+// Contracts of operations that process one axis in order, and of sorting. All tensors are contiguous and treated as (outer, n, inner).
+// Bytes: every tensor once, unless stated.
 
 #include <levin/kernels/kernel.h>
 
@@ -31,5 +31,19 @@ struct CumsumArgs {
   Work work(std::string_view) const { return {bytes(out, x), count(x), x.dtype}; }
 };
 extern constinit Kernel<void(const CumsumArgs&, Stream&)> cumsum;
+
+/// Returns the first k elements of each line along n in ascending or descending order: values (outer, k, inner) of x's type and
+/// indices (outer, k, inner) int64, their positions in the line. Ties keep the order of x; NaN is larger than
+/// everything, and all NaNs are ties, as are both zeros. Any type. sort needs k = n. Bytes: x once, both outputs once;
+/// about 4 passes over 8 bytes of workspace per element.
+struct SortArgs {
+  TensorView values, indices, x;
+  int64_t outer = 1, n = 1, inner = 1, k = 1;
+  bool descending = false;
+
+  /// Returns the minimum work of a call.
+  Work work(std::string_view) const { return {bytes(x, values, indices), 0, x.dtype}; }
+};
+extern constinit Kernel<void(const SortArgs&, Stream&)> sort, topk;
 
 }  // namespace levin::kernels
