@@ -189,5 +189,8 @@ std::string to_string(const Tensor& t) {
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& t) { return out << to_string(t); }
+std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << to_string(shape); }
+std::ostream& operator<<(std::ostream& out, DType type) { return out << name_of(type); }
+std::ostream& operator<<(std::ostream& out, Device device) { return out << to_string(device); }
 
 }  // namespace levin

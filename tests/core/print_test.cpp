@@ -94,3 +94,10 @@ TEST_CASE("above 1000 elements only the edges show") {
   v[1000] = 1e9f;
   CHECK(to_string(from_data(v, {2000})) == "tensor([1., 1., 1.,  ..., 1., 1., 1.])");
 }
+
+TEST_CASE("sizes, dtypes and devices are written to streams") {
+  const Tensor x = zeros_of({2, 3});
+  std::ostringstream out;
+  out << x.sizes() << ' ' << x.dtype() << ' ' << x.device() << ' ' << Shape{5};
+  CHECK(out.str() == "(2, 3) float32 cpu (5,)");
+}

@@ -438,5 +438,9 @@ inline TensorOptions like(const Tensor& t) { return {.dtype = t.dtype(), .device
 /// Returns PyTorch's form: nested brackets, four digits, "..." in tensors above 1000 elements, then dtype and device.
 std::string to_string(const Tensor& t);
 std::ostream& operator<<(std::ostream& out, const Tensor& t);
+/// `std::cout << x.sizes() << x.dtype() << x.device()` writes (2, 3)float32cpu.
+std::ostream& operator<<(std::ostream& out, const Shape& shape);
+std::ostream& operator<<(std::ostream& out, DType type);
+std::ostream& operator<<(std::ostream& out, Device device);
 
 }  // namespace levin

@@ -1,6 +1,6 @@
 #pragma once
-// Contracts of operations that process one axis in order, and of sorting. All tensors are contiguous and treated as (outer, n, inner).
-// Bytes: every tensor once, unless stated.
+// Contracts of operations that process one axis in order, and of sorting. All tensors are contiguous and treated as
+// (outer, n, inner). Bytes: every tensor once, unless stated.
 
 #include <levin/kernels/kernel.h>
 
