@@ -51,9 +51,9 @@ struct BernoulliArgs {
 };
 extern constinit Kernel<void(const BernoulliArgs&, Stream&)> bernoulli;
 
-/// Dropout (Srivastava et al. 2014, inverted): out = x / (1 - p) where u >= p, else 0; u has 24 bits, w = 1. The mask is
-/// never stored: the same call on the gradient is the backward. Floating types; out and x are contiguous and may be the
-/// same memory. Bytes: x once, out once.
+/// Dropout (Srivastava et al. 2014, inverted): out = x / (1 - p) where u >= p, else 0; u has 24 bits, w = 1. The mask
+/// is never stored: the same call on the gradient is the backward. Floating types; out and x are contiguous and may be
+/// the same memory. Bytes: x once, out once.
 struct DropoutArgs {
   TensorView out, x;
   PhiloxState state;
