@@ -97,7 +97,7 @@ OpCase inverse_short_time() {
 
 /// Values without inputs: x0 gives the type.
 OpCase windows() {
-  const auto of = [](const std::string& torch, Call c) { return call(torch, {constant({1})}, std::move(c)); };
+  const auto of = [](const std::string& torch, Call c) { return call(torch, {constant({2})}, std::move(c)); };
   OpCase c = composition(
       "windows",
       {of("torch.hann_window(7, dtype=x0.dtype)", LEVIN_CALL(hann_window(7, true, like(x0)))),

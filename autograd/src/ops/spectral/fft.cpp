@@ -25,7 +25,7 @@ namespace {
 
 using FftKernel = kernels::Kernel<void(const kernels::FftArgs&, Stream&)>;
 
-/// What a transform of the last axis needs beside its input.
+/// Length, direction and scale of a transform of the last axis.
 struct Plan {
   int64_t n;
   bool inverse;

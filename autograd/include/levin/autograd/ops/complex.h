@@ -18,8 +18,8 @@ namespace levin {
 /// Returns the real view of shape (..., 2) of a complex tensor; it shares the memory. Throws DTypeError for real ones.
 Tensor view_as_real(const Tensor& z);
 /// Returns the complex view of shape (...) of a float32 or float64 tensor of shape (..., 2); it shares the memory.
-/// Throws DTypeError for other types, and ShapeError unless the last axis has size 2 and stride 1, and the other strides
-/// and the offset are even.
+/// Throws DTypeError for other types, and ShapeError unless the last axis has size 2 and stride 1, and the other
+/// strides and the offset are even.
 Tensor view_as_complex(const Tensor& x);
 
 /// Returns re + i im as complex64 for float32, as complex128 for float64. The shapes broadcast; the types are equal.
