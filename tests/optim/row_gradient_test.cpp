@@ -11,7 +11,9 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
 #include <limits>
+#include <memory>
 
 using namespace levin;
 using namespace levin::test;

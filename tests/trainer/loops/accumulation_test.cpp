@@ -47,6 +47,26 @@ TEST_CASE("gradients are corrected before they are clipped") {
   CHECK(train(29, 4, 3, 0.05) != train(29, 4, 3));
 }
 
+TEST_CASE("row-wise gradients are corrected and clipped as dense ones") {
+  struct Words : LevinModule {
+    explicit Words(bool sparse) : emb(add<nn::Embedding>("emb", 5, 6, nn::EmbeddingOptions{.sparse = sparse})) {}
+    nn::Embedding& emb;
+    StepOutput training_step(const Batch& b, int) override { return mean(square(emb(b[1]) - b[0])); }
+    Optimizers configure_optimizers() override { return optim::SGD(parameters(), {.lr = 0.5}); }
+  };
+  const auto trained = [](bool sparse) {
+    manual_seed(2);
+    Words model(sparse);
+    const std::vector<double> before = model.emb.weight.to_vector<double>();
+    data::DataLoader loader(toy_points(29), {.batch_size = 4});
+    Trainer(quiet({.max_epochs = 2, .accumulate_grad_batches = 3, .gradient_clip_val = 0.05, .precision = "64-true"}))
+        .fit(model, loader);
+    CHECK(model.emb.weight.to_vector<double>() != before);
+    return std::vector<std::vector<double>>{model.emb.weight.to_vector<double>()};
+  };
+  check_equal(trained(true), trained(false));
+}
+
 TEST_CASE("a loss may report its own weight") {
   // The loss sums over rows; weighted by its rows' number it must act as the mean over all.
   struct Weighted : ToyModule {
