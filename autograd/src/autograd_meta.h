@@ -40,6 +40,8 @@ AutogradMeta& make_meta(const Tensor& t);
 const NodePtr& current_grad_fn(const Tensor& t, AutogradMeta& meta);
 
 /// Makes `t` output number `output` of `node`.
+/// Gives x, whose memory has just taken result's values, the history of result; of a view, its base takes it.
+void adopt_history(const char* name, const Tensor& x, const Tensor& result);
 void set_history(const Tensor& t, const NodePtr& node, std::uint32_t output);
 
 /// Hooks that run around a node's computation, and the non-leaf tensors that retain their gradients.

@@ -4,7 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <set>
 #include <vector>
 
 namespace levin {
@@ -63,6 +65,45 @@ std::string graph_dot(const Tensor& y) {
     for (const std::size_t input : inputs) text += fmt::format("  n{} -> n{};\n", i, input);
   }
   return text + "}\n";
+}
+
+GraphMemory graph_memory(const Tensor& y) {
+  const std::vector<Line> lines = listed(y);
+  std::set<const Storage*> seen;
+  for (const Line& line : lines)
+    if (line.node->leaf) seen.insert(line.node->leaf->storage.get());
+  GraphMemory memory;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const Node& node = *lines[i].node;
+    OperationMemory row{i, label(node), node.outputs.empty() ? Shape{} : node.outputs[0].sizes, 0};
+    node.for_each_saved([&](const Tensor* t) {
+      if (t && seen.insert(t->impl()->storage.get()).second)
+        row.bytes += static_cast<int64_t>(t->impl()->storage->bytes());
+    });
+    memory.bytes += row.bytes;
+    if (row.bytes > 0) memory.rows.push_back(row);
+  }
+  std::ranges::stable_sort(memory.rows, std::greater(), &OperationMemory::bytes);
+  return memory;
+}
+
+std::string GraphMemory::text() const {
+  struct Sum {
+    std::string name;
+    std::size_t count = 0;
+    int64_t bytes = 0;
+  };
+  std::vector<Sum> sums;
+  for (const OperationMemory& row : rows) {
+    auto place = std::ranges::find(sums, row.name, &Sum::name);
+    if (place == sums.end()) place = sums.insert(sums.end(), {row.name});
+    ++place->count;
+    place->bytes += row.bytes;
+  }
+  std::ranges::stable_sort(sums, std::greater(), &Sum::bytes);
+  std::string text = fmt::format("{:<28} {:>6} {:>16}\n", "operation", "count", "saved bytes");
+  for (const Sum& s : sums) text += fmt::format("{:<28} {:>6} {:>16}\n", s.name, s.count, s.bytes);
+  return text + fmt::format("{:<28} {:>6} {:>16}\n", "all", rows.size(), bytes);
 }
 
 }  // namespace levin

@@ -105,6 +105,7 @@ void Context::save_one(const Tensor& t, bool is_output, int index) {
     s.is_output = is_output;
     s.output = static_cast<std::uint32_t>(index);
     const bool leaf_with_grad = !is_output && meta && meta->requires_grad && !meta->grad_fn;
+    s.is_leaf = leaf_with_grad;
     if (leaf_with_grad) {
       s.tensor = t;
     } else {
@@ -141,6 +142,27 @@ Tensor Context::saved(int i) const {
   Tensor t = alias(value, value.sizes(), value.strides(), value.storage_offset());
   set_history(t, history, s.output);
   return t;
+}
+
+void Context::mark_dirty(std::initializer_list<Tensor> inputs) {
+  if (!marks_) marks_ = std::make_unique<Marks>();
+  for (const Tensor& t : inputs) marks_->dirty.push_back(t);
+}
+
+void Context::mark_non_differentiable(std::initializer_list<Tensor> outputs) {
+  if (!marks_) marks_ = std::make_unique<Marks>();
+  for (const Tensor& t : outputs) marks_->constant.push_back(t);
+}
+
+void Context::set_materialize_grads(bool on) {
+  if (!marks_) marks_ = std::make_unique<Marks>();
+  marks_->materialize = on;
+}
+
+void Node::forget_marked() {
+  if (!marks_) return;
+  marks_->dirty.clear();
+  marks_->constant.clear();
 }
 
 void Context::release_saved() {

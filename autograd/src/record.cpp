@@ -232,6 +232,15 @@ void rebase_base(const char* name, const Tensor& view, const Tensor& result) {
 
 }  // namespace
 
+void adopt_history(const char* name, const Tensor& x, const Tensor& result) {
+  AutogradMeta& meta = make_meta(x);
+  if (meta.view) {
+    rebase_base(name, x, result);
+  } else if (const Edge edge = gradient_edge(result)) {
+    set_history(x, edge.node, edge.output);
+  }
+}
+
 const Tensor& replace_in_place(const char* name, const Tensor& x, const std::function<Tensor(const Tensor&)>& f) {
   // The old value moves to new memory and keeps the history, so that f may save it.
   Tensor old;
@@ -249,12 +258,7 @@ const Tensor& replace_in_place(const char* name, const Tensor& x, const std::fun
     no_grad guard;
     x.copy_(result);
   }
-  AutogradMeta& meta = make_meta(x);
-  if (meta.view) {
-    rebase_base(name, x, result);
-  } else if (const Edge edge = gradient_edge(result)) {
-    set_history(x, edge.node, edge.output);
-  }
+  adopt_history(name, x, result);
   return x;
 }
 

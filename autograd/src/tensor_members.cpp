@@ -21,6 +21,13 @@ Tensor Tensor::to(DType type) const { return levin::to(*this, type); }
 Tensor Tensor::to(Device where) const { return levin::to(*this, where); }
 Tensor Tensor::to(Device where, DType type) const { return levin::to(levin::to(*this, where), type); }
 
+Tensor Tensor::new_empty(const Shape& sizes) const { return empty(sizes, {.dtype = dtype(), .device = device()}); }
+Tensor Tensor::new_zeros(const Shape& sizes) const { return zeros(sizes, {.dtype = dtype(), .device = device()}); }
+Tensor Tensor::new_ones(const Shape& sizes) const { return ones(sizes, {.dtype = dtype(), .device = device()}); }
+Tensor Tensor::new_full(const Shape& sizes, const Scalar& value) const {
+  return full(sizes, value, {.dtype = dtype(), .device = device()});
+}
+
 Tensor Tensor::operator-() const { return levin::neg(*this); }
 
 }  // namespace levin

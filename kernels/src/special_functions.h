@@ -52,6 +52,7 @@ LEVIN_EVERYWHERE inline double hurwitz_zeta(double s, double x) {
 /// The n-th derivative of digamma, for a whole n >= 0.
 LEVIN_EVERYWHERE inline double polygamma(double n, double x) {
   if (n == 0) return digamma(x);
+  if (x == HUGE_VAL) return 0;
   double factorial = 1;
   for (double i = 2; i <= n; ++i) factorial *= i;
   return (::fmod(n, 2) == 0 ? -factorial : factorial) * hurwitz_zeta(n + 1, x);

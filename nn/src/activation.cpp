@@ -24,6 +24,7 @@ LEVIN_CONSTRUCTOR(Hardshrink, double, lambda)
 LEVIN_CONSTRUCTOR(GLU, int64_t, dim)
 LEVIN_CONSTRUCTOR(Softmax, int64_t, dim)
 LEVIN_CONSTRUCTOR(LogSoftmax, int64_t, dim)
+LEVIN_CONSTRUCTOR(Softmin, int64_t, dim)
 LEVIN_CONSTRUCTOR(GELU, Approximate, approximate)
 LEVIN_CONSTRUCTOR_OF_TWO(Softplus, beta, threshold)
 LEVIN_CONSTRUCTOR_OF_TWO(Hardtanh, min_val, max_val)
@@ -31,6 +32,13 @@ LEVIN_CONSTRUCTOR_OF_TWO(Threshold, threshold, value)
 LEVIN_CONSTRUCTOR_OF_TWO(RReLU, lower, upper)
 #undef LEVIN_CONSTRUCTOR
 #undef LEVIN_CONSTRUCTOR_OF_TWO
+
+Tensor Softmax2d::forward(const Tensor& x) {
+  if (x.dim() != 3 && x.dim() != 4)
+    throw ShapeError(
+        fmt::format("[Softmax2d] the input is {}, expected is (B, C, H, W) or (C, H, W).", to_string(x.sizes())));
+  return softmax(x, -3);
+}
 
 std::string GELU::extra_repr() const {
   return fmt::format("approximate='{}'", approximate == Approximate::none ? "none" : "tanh");

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace levin::nn {
 
 Module& Sequential::operator[](std::size_t i) const {
@@ -51,6 +53,33 @@ std::unique_ptr<Module> Sequential::fresh() const {
     if (!one) return nullptr;
     copy->append(std::move(one));
   }
+  return copy;
+}
+
+Lambda::Lambda(std::function<Tensor(const Tensor&)> f) : function_(std::move(f)) {
+  if (!function_) throw ValueError("[Lambda] the function is empty.");
+}
+
+Parameter& ParameterDict::append(const std::string& name, const Tensor& value) {
+  Parameter& place = register_parameter(name, value);
+  names_.push_back(name);
+  places_.push_back(&place);
+  return place;
+}
+
+bool ParameterDict::contains(const std::string& name) const { return std::ranges::count(names_, name) > 0; }
+
+Parameter& ParameterDict::operator[](const std::string& name) const {
+  for (std::size_t i = 0; i < size(); ++i)
+    if (names_[i] == name) return *places_[i];
+  throw ValueError(
+      fmt::format("[ParameterDict] there is no parameter \"{}\"; there are: {}.", name, fmt::join(names_, ", ")));
+}
+
+std::unique_ptr<Module> ParameterDict::fresh() const {
+  auto copy = std::make_unique<ParameterDict>();
+  for (std::size_t i = 0; i < size(); ++i)
+    copy->append(names_[i], places_[i]->defined() ? places_[i]->detach().clone() : Tensor());
   return copy;
 }
 

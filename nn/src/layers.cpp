@@ -42,16 +42,14 @@ Dropout::Dropout(double probability) : p(probability) {
 Tensor Dropout::forward(const Tensor& x) { return dropout(x, p, is_training()); }
 std::string Dropout::extra_repr() const { return fmt::format("p={}", p); }
 
-Embedding::Embedding(int64_t rows, int64_t columns, const Options& options)
+Embedding::Embedding(int64_t rows, int64_t columns, const Options& o)
     : num_embeddings(rows),
       embedding_dim(columns),
-      padding_idx(options.padding_idx ? std::optional<int64_t>(*options.padding_idx < 0 ? *options.padding_idx + rows
-                                                                                        : *options.padding_idx)
-                                      : std::nullopt),
-      sparse(options.sparse),
+      options(o),
+      padding_idx(o.padding_idx && *o.padding_idx < 0 ? std::optional(*o.padding_idx + rows) : o.padding_idx),
       weight(register_parameter("weight", empty({rows, columns}))) {
   if (padding_idx && (*padding_idx < 0 || *padding_idx >= rows))
-    throw IndexError(fmt::format("[Embedding] padding_idx {} is outside of {} rows.", *options.padding_idx, rows));
+    throw IndexError(fmt::format("[Embedding] padding_idx {} is outside of {} rows.", *o.padding_idx, rows));
   reset_parameters();
 }
 
@@ -61,10 +59,67 @@ void Embedding::reset_parameters() {
   no_grad guard;
   weight.select(0, *padding_idx).zero_();
 }
-Tensor Embedding::forward(const Tensor& index) { return embedding(weight, index, padding_idx, sparse); }
+Tensor Embedding::forward(const Tensor& index) {
+  if (options.max_norm) embedding_renorm_(weight, index, *options.max_norm, options.norm_type);
+  return embedding(weight, index, padding_idx, options.sparse);
+}
 std::string Embedding::extra_repr() const {
   const std::string text = fmt::format("{}, {}", num_embeddings, embedding_dim);
-  return text + (padding_idx ? fmt::format(", padding_idx={}", *padding_idx) : "") + (sparse ? ", sparse=True" : "");
+  return text + (padding_idx ? fmt::format(", padding_idx={}", *padding_idx) : "") + (options.sparse ? ", sparse=True" : "");
+}
+
+FeatureAlphaDropout::FeatureAlphaDropout(double probability) : p(probability) {
+  if (!(p >= 0 && p <= 1))
+    throw ValueError(fmt::format("[FeatureAlphaDropout] p is {}. Give a probability between 0 and 1.", p));
+}
+Tensor FeatureAlphaDropout::forward(const Tensor& x) { return feature_alpha_dropout(x, p, is_training()); }
+std::string FeatureAlphaDropout::extra_repr() const { return fmt::format("p={}", p); }
+
+L2Norm::L2Norm(int64_t channels, double factor)
+    : scale(factor), weight(register_parameter("weight", full({channels}, factor, {.dtype = default_dtype()}))) {
+  require_positive("L2Norm", "channels", channels);
+}
+Tensor L2Norm::forward(const Tensor& x) {
+  if (x.dim() < 2 || x.size(1) != weight.numel())
+    throw ShapeError(
+        fmt::format("[L2Norm] the input is {}, expected is (B, {}, ...).", to_string(x.sizes()), weight.numel()));
+  Shape sizes = Shape::filled(x.dim(), 1);
+  sizes[1] = weight.numel();
+  return mul(normalize(x, 2.0, 1, 1e-10), reshape(weight, sizes));
+}
+std::string L2Norm::extra_repr() const { return fmt::format("{}, scale={}", weight.numel(), scale); }
+
+namespace {
+
+Tensor sine_table(int64_t steps, int64_t columns) {
+  std::vector<double> values;
+  for (int64_t t = 0; t < steps; ++t)
+    for (int64_t i = 0; i < columns; ++i) {
+      const double angle =
+          static_cast<double>(t) * std::pow(10000.0, -static_cast<double>(i - i % 2) / static_cast<double>(columns));
+      values.push_back(i % 2 == 0 ? std::sin(angle) : std::cos(angle));
+    }
+  return from_data(values, {steps, 1, columns}, {.dtype = default_dtype()});
+}
+
+}  // namespace
+
+PositionalEncoding::PositionalEncoding(int64_t width, const Options& o)
+    : d_model(width), options(o), table_(register_buffer("pe", sine_table(o.max_len, width))) {
+  require_positive("PositionalEncoding", "d_model", width);
+}
+Tensor PositionalEncoding::forward(const Tensor& x) {
+  const int axis = options.batch_first ? 1 : 0;
+  if (x.dim() != 3 || x.size(2) != d_model || x.size(axis) > options.max_len)
+    throw ShapeError(
+        fmt::format("[PositionalEncoding] the input is {}, expected is {} with T up to {}.", to_string(x.sizes()),
+                    options.batch_first ? fmt::format("(B, T, {})", d_model) : fmt::format("(T, B, {})", d_model),
+                    options.max_len));
+  const Tensor rows = narrow(table_, 0, 0, x.size(axis));  // (T, 1, E)
+  return dropout(x + (options.batch_first ? transpose(rows, 0, 1) : rows), options.dropout, is_training());
+}
+std::string PositionalEncoding::extra_repr() const {
+  return fmt::format("{}, dropout={}, max_len={}", d_model, options.dropout, options.max_len);
 }
 
 Bilinear::Bilinear(int64_t in1, int64_t in2, int64_t out, const Options& options)
@@ -91,13 +146,28 @@ std::string Unflatten::extra_repr() const {
   return fmt::format("dim={}, unflattened_size={}", dim, to_string(sizes));
 }
 
+namespace {
+
+/// Counts padding_idx from the front.
+EmbeddingBag::Options from_front(EmbeddingBag::Options o, int64_t rows) {
+  if (!o.padding_idx) return o;
+  if (*o.padding_idx < -rows || *o.padding_idx >= rows)
+    throw IndexError(fmt::format("[EmbeddingBag] padding_idx {} is outside of {} rows.", *o.padding_idx, rows));
+  if (*o.padding_idx < 0) *o.padding_idx += rows;
+  return o;
+}
+
+}  // namespace
+
 EmbeddingBag::EmbeddingBag(int64_t rows, int64_t columns, const Options& o)
-    : num_embeddings(rows), embedding_dim(columns), options(o),
+    : num_embeddings(rows),
+      embedding_dim(columns),
+      options(from_front(o, rows)),
       weight(register_parameter("weight", empty({rows, columns}))) {
   init::normal_(weight);
-  if (!o.padding_idx) return;
+  if (!options.padding_idx) return;
   no_grad guard;
-  weight.select(0, *o.padding_idx).zero_();
+  weight.select(0, *options.padding_idx).zero_();
 }
 
 namespace {
@@ -109,7 +179,10 @@ Tensor bags_of(const Tensor& index, const Tensor& offsets) {
 
 }  // namespace
 
-Tensor EmbeddingBag::forward(const Tensor& index, const Tensor& offsets, const Tensor& per_sample_weights) {
+Tensor EmbeddingBag::forward(const Tensor& index, const Tensor& given_offsets, const Tensor& per_sample_weights) {
+  const bool last = options.include_last_offset && given_offsets.defined();
+  const Tensor offsets = last ? narrow(given_offsets, 0, 0, given_offsets.numel() - 1) : given_offsets;
+  if (options.max_norm) embedding_renorm_(weight, index, *options.max_norm, options.norm_type);
   if (index.dim() != 2 && !(index.dim() == 1 && offsets.defined()))
     throw ShapeError(fmt::format("[EmbeddingBag] the index is {}, expected is (B, n), or a vector with offsets.",
                                  to_string(index.sizes())));

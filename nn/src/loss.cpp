@@ -30,6 +30,13 @@ LEVIN_CONSTRUCTOR(CosineSimilarity)
 LEVIN_CONSTRUCTOR(PairwiseDistance)
 #undef LEVIN_CONSTRUCTOR
 
+TripletMarginWithDistanceLoss::TripletMarginWithDistanceLoss(Distance distance, const Options& o)
+    : options(o), distance_(std::move(distance)) {}
+Tensor TripletMarginWithDistanceLoss::forward(const Tensor& anchor, const Tensor& positive, const Tensor& negative) {
+  if (!distance_) return triplet_margin_loss(anchor, positive, negative, options);
+  return triplet_margin_with_distance_loss(anchor, positive, negative, distance_, options);
+}
+
 MSELoss::MSELoss(Reduction r) : reduction(r) {}
 L1Loss::L1Loss(Reduction r) : reduction(r) {}
 SoftMarginLoss::SoftMarginLoss(Reduction r) : reduction(r) {}

@@ -72,6 +72,21 @@ ChannelShuffle::ChannelShuffle(int64_t n) : groups(n) {}
 Upsample::Upsample(const Options& o) : options(o) {}
 Pad::Pad(const Shape& p, const Options& o) : pads(p), options(o) {}
 
+namespace {
+
+Upsample::Options with_mode(Upsample::Options o, ResizeMode mode, bool align_corners) {
+  o.mode = mode;
+  o.align_corners = align_corners;
+  return o;
+}
+
+}  // namespace
+
+UpsamplingNearest2d::UpsamplingNearest2d(const Options& o) : Upsample(with_mode(o, ResizeMode::nearest, false)) {}
+UpsamplingBilinear2d::UpsamplingBilinear2d(const Options& o) : Upsample(with_mode(o, ResizeMode::linear, true)) {}
+std::unique_ptr<Module> UpsamplingNearest2d::fresh() const { return std::make_unique<UpsamplingNearest2d>(options); }
+std::unique_ptr<Module> UpsamplingBilinear2d::fresh() const { return std::make_unique<UpsamplingBilinear2d>(options); }
+
 std::string Pad::extra_repr() const { return to_string(pads); }
 
 std::string Upsample::extra_repr() const {

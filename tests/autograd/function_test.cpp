@@ -92,3 +92,136 @@ TEST_CASE("gradcheck requires float64 and a differentiable input") {
   CHECK(gradcheck(one([](const Tensor& t) { return t * 2.0f; }), {ones({2}).requires_grad_()}) != "");
   CHECK(gradcheck(one([](const Tensor& t) { return t.detach(); }), {leaf({1})}) == "no output requires grad");
 }
+
+namespace {
+
+struct DoubleInPlace : Function<DoubleInPlace> {
+  static Tensor forward(Context& c, const Tensor& x) {
+    x.mul_(2);
+    c.mark_dirty({x});
+    return x;
+  }
+  static Tensor backward(Context&, const Tensor& g) { return g * 2.0; }
+};
+
+struct MarkedResult : Function<MarkedResult> {
+  static Tensor forward(Context& c, const Tensor& x) {
+    c.mark_dirty({x});
+    return x * 2.0;
+  }
+  static Tensor backward(Context&, const Tensor& g) { return g; }
+};
+
+struct MaxAndPlace : Function<MaxAndPlace> {
+  static std::vector<Tensor> forward(Context& c, const Tensor& x) {
+    const auto [value, place] = max(x, 0);
+    const Tensor position = place.to(kFloat64);
+    c.save(place);
+    c.set(x.size(0));
+    c.mark_non_differentiable({position});
+    return {value, position};
+  }
+  static Tensor backward(Context& c, const std::vector<Tensor>& g) {
+    CHECK(g.size() == 2);
+    return one_hot(c.saved(0), c.get<int64_t>()).to(kFloat64) * g[0];
+  }
+};
+
+struct Unchanged : Function<Unchanged> {
+  static Tensor forward(Context&, const Tensor& x) { return x; }
+  static Tensor backward(Context&, const Tensor& g) { return g * 3.0; }
+};
+
+struct OnceCube : Function<OnceCube> {
+  static constexpr bool once_differentiable = true;
+  static Tensor forward(Context& c, const Tensor& x) { return Cube::forward(c, x); }
+  static Tensor backward(Context& c, const Tensor& g) { return Cube::backward(c, g); }
+};
+
+struct Undefined : Function<Undefined> {
+  static std::vector<Tensor> forward(Context& c, const Tensor& x) {
+    c.set_materialize_grads(false);
+    return {x * 1.0, x * 2.0};
+  }
+  static Tensor backward(Context&, const std::vector<Tensor>& g) {
+    CHECK(!g[0].defined());
+    return g[1] * 2.0;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("an input that forward changes in place and marks takes the function's history") {
+  const Tensor x = leaf({1, 2}), y = x * 1.0;
+  CHECK(DoubleInPlace::apply(y).is_same(y));
+  CHECK(y.grad_fn() == "Function");
+  (y * y).sum().backward();
+  CHECK(x.grad().to_vector<double>() == std::vector<double>{8, 16});
+
+  const Tensor z = leaf({1, 2, 3}), base = z * 1.0, view = base.narrow(0, 1, 2);
+  DoubleInPlace::apply(view);
+  (base * tensor({1.0, 10.0, 100.0})).sum().backward();
+  CHECK(z.grad().to_vector<double>() == std::vector<double>{1, 20, 200});
+
+  CHECK_THROWS_WITH_AS(DoubleInPlace::apply(leaf({1})), doctest::Contains("[mark_dirty] a leaf that requires grad"),
+                       GradError);
+  CHECK_THROWS_WITH_AS(MarkedResult::apply(x * 1.0),
+                       doctest::Contains("[mark_dirty] the tensor of shape (2,) is no result of forward"), GradError);
+}
+
+TEST_CASE("a marked result has no gradient, and the other one keeps its own") {
+  const Tensor x = leaf({1, 5, 2});
+  const auto y = MaxAndPlace::apply(x);
+  CHECK(y[0].requires_grad());
+  CHECK(!y[1].requires_grad());
+  y[0].backward();
+  CHECK(x.grad().to_vector<double>() == std::vector<double>{0, 1, 0});
+}
+
+TEST_CASE("a custom function that returns its input leaves the input alone") {
+  const Tensor x = leaf({1, 2}), y = Unchanged::apply(x);
+  CHECK(x.is_leaf());
+  CHECK(!y.is_same(x));
+  y.sum().backward();
+  CHECK(x.grad().to_vector<double>() == std::vector<double>{3, 3});
+}
+
+TEST_CASE("a second backward through a function that is differentiable once throws") {
+  const Tensor x = leaf({2}), y = OnceCube::apply(x), g = ones({1}, kFloat64).requires_grad_();
+  const auto first =
+      grad(std::vector<Tensor>{y}, std::vector<Tensor>{x}, {.create_graph = true}, std::vector<Tensor>{g});
+  CHECK(first[0].item<double>() == 12);
+  CHECK_THROWS_WITH_AS(first[0].sum().backward(), doctest::Contains("once_differentiable"), GradError);
+}
+
+TEST_CASE("unused results of a function that asks for it have undefined gradients") {
+  const Tensor x = leaf({1, 2});
+  Undefined::apply(x)[1].sum().backward();
+  CHECK(x.grad().to_vector<double>() == std::vector<double>{2, 2});
+}
+
+TEST_CASE("no storage outlives a function with marks") {
+  const int64_t before = Storage::live_count();
+  {
+    const Tensor x = leaf({1, 2}), y = x * 1.0;
+    DoubleInPlace::apply(y);
+    MaxAndPlace::apply(x);
+  }
+  CHECK(Storage::live_count() == before);
+}
+
+TEST_CASE("the fast mode of gradcheck accepts right and finds wrong gradients, first and second") {
+  const GradcheckOptions fast{.fast_mode = true};
+  const std::vector<Tensor> x{leaf({0.5, -1.5, 2})};
+  CHECK(gradcheck(one([](const Tensor& t) { return Cube::apply(t); }), x, fast) == "");
+  CHECK(gradgradcheck(one([](const Tensor& t) { return Cube::apply(t); }), x, fast) == "");
+  const std::string wrong = gradcheck(one([](const Tensor& t) { return WrongCube::apply(t); }), x, fast);
+  CHECK(wrong.find("slope for input 0") != std::string::npos);
+  CHECK(gradcheck(one([](const Tensor& t) { return Nothing::apply(t); }), x, fast).find("proves nothing") !=
+        std::string::npos);
+  CHECK(gradcheck(
+            [](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+              return {matmul(in[0], in[1]), in[0]};
+            },
+            {rand({3, 4}, kFloat64).requires_grad_(), rand({4, 2}, kFloat64).requires_grad_()}, fast) == "");
+}

@@ -1,6 +1,10 @@
 #include <doctest/doctest.h>
 #include <levin/autograd/autograd.h>
 
+#include <cmath>
+#include <functional>
+#include <vector>
+
 using namespace levin;
 
 namespace {
@@ -211,4 +215,99 @@ TEST_CASE("an empty view of an expanded tensor has a gradient when its base is e
   base.mul_(2);
   const Tensor g = grad({base, empty_view}, {x}, {}, {ones({2}), ones({3, 0})})[0];
   CHECK(g.to_vector<float>() == std::vector<float>{2, 2});
+}
+
+namespace {
+
+/// An in-place member and the function whose result it writes.
+struct InPlace {
+  const char* name;
+  std::function<void(const Tensor& x, const Tensor& y)> edit;
+  std::function<Tensor(const Tensor& x, const Tensor& y)> function;
+  bool differentiable = true;
+};
+
+std::vector<InPlace> in_place_members() {
+  const Tensor rows = tensor<int64_t>({2, 0});
+  const Tensor places = tensor({{0, 1, 0}, {2, 2, 1}, {1, 0, 2}});
+#define LEVIN_PAIR(name, ...) \
+#name, [=](const Tensor& x, const Tensor& y) { (void)y; x.name##_(__VA_ARGS__); },                \
+      [=](const Tensor& x, const Tensor& y) { (void)y; return levin::name(x __VA_OPT__(, ) __VA_ARGS__); }
+  return {{LEVIN_PAIR(pow, y)},
+          {LEVIN_PAIR(pow, 2.5)},
+          {LEVIN_PAIR(remainder, 0.3)},
+          {LEVIN_PAIR(fmod, 0.3)},
+          {LEVIN_PAIR(floor_divide, 0.3), false},
+          {LEVIN_PAIR(clamp_min, 0.6)},
+          {LEVIN_PAIR(clamp_max, y)},
+          {LEVIN_PAIR(atan2, y)},
+          {LEVIN_PAIR(copysign, y)},
+          {LEVIN_PAIR(hypot, y)},
+          {LEVIN_PAIR(logical_and, y), false},
+          {LEVIN_PAIR(logical_not), false},
+          {LEVIN_PAIR(nan_to_num, 1.0)},
+          {LEVIN_PAIR(lerp, y, 0.3)},
+          {LEVIN_PAIR(lerp, y, y)},
+          {LEVIN_PAIR(addcmul, y, y, 0.5)},
+          {LEVIN_PAIR(addcdiv, y, y, 2)},
+          {LEVIN_PAIR(addmm, y, y, 0.5, 2)},
+          {LEVIN_PAIR(cumsum, 0)},
+          {LEVIN_PAIR(cumprod, 1)},
+          {LEVIN_PAIR(tril, -1)},
+          {LEVIN_PAIR(triu)},
+          {LEVIN_PAIR(scatter, 0, places, y)},
+          {LEVIN_PAIR(scatter, 1, places, 7)},
+          {LEVIN_PAIR(scatter_add, 1, places, y)},
+          {LEVIN_PAIR(scatter_reduce, 0, places, y, ScatterReduce::prod)},
+          {LEVIN_PAIR(index_add, 1, rows, y.narrow(1, 0, 2))},
+          {LEVIN_PAIR(index_copy, 0, rows, y.narrow(0, 1, 2))},
+          {LEVIN_PAIR(index_fill, 0, rows, -1)},
+          {LEVIN_PAIR(masked_scatter, places > 0, y)}};
+#undef LEVIN_PAIR
+}
+
+}  // namespace
+
+TEST_CASE("each in-place member writes its function's result, and has its gradients") {
+  for (const InPlace& m : in_place_members()) {
+    CAPTURE(m.name);
+    Generator g(3);
+    const Tensor start = rand({3, 3}, {.dtype = kFloat64, .generator = &g}) + 0.2,
+                 other = rand({3, 3}, {.dtype = kFloat64, .generator = &g}) + 0.5;
+    const Tensor expected = m.function(start, other);
+    const Tensor x = start.clone(), memory = zeros({3, 6}, kFloat64), strided = memory.slice(1, Slice(0, 6, 2));
+    m.edit(x, other);
+    CHECK(equal(x, expected.to(kFloat64)));
+    strided.copy_(start);
+    m.edit(strided, other);
+    CHECK(equal(strided, expected.to(kFloat64)));
+    CHECK(equal(memory.slice(1, Slice(1, 6, 2)), zeros({3, 3}, kFloat64)));
+    const auto in_place = [&](const std::vector<Tensor>& in) -> std::vector<Tensor> {
+      const Tensor y = in[0] * 1.0;
+      m.edit(y, in[1]);
+      return {y};
+    };
+    if (m.differentiable)
+      CHECK(gradcheck(in_place, {start.clone().requires_grad_(), other.clone().requires_grad_()}) == "");
+  }
+}
+
+TEST_CASE("random numbers in place") {
+  Generator a(4), b(4);
+  const Tensor x = zeros({1000});
+  CHECK(equal(zeros({1000}).exponential_(2.0, &a), exponential_(x, 2.0, &b)));
+  CHECK(std::abs(x.mean().item<double>() - 0.5) < 0.06);
+  zeros({1000}).copy_(x.bernoulli_(0.3));
+  CHECK(std::abs(x.mean().item<double>() - 0.3) < 0.06);
+  x.bernoulli_(ones({1000}));
+  CHECK(x.mean().item<double>() == 1);
+  const Tensor whole = zeros({500}, kInt32);
+  whole.random_(-2, 3);
+  CHECK(whole.min().item<int>() == -2);
+  CHECK(whole.max().item<int>() == 2);
+  CHECK(x.new_full({2, 3}, 4).sum().item<float>() == 24);
+  CHECK(whole.new_zeros({2}).dtype() == kInt32);
+  CHECK(whole.new_ones({2}).sum().item<int>() == 2);
+  CHECK(whole.new_empty({2, 0}).sizes() == Shape{2, 0});
+  CHECK(ones({2, 3, 4}).mT().sizes() == Shape{2, 4, 3});
 }

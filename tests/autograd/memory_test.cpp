@@ -3,6 +3,10 @@
 #include <levin/autograd/graph_watch.h>
 #include <levin/core/allocator.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+
 using namespace levin;
 
 TEST_CASE("no storage outlives its graph") {
@@ -103,4 +107,38 @@ TEST_CASE("autograd/graph_node_count_returns_to_zero") {
   CHECK(watch.live() < three);
   for (Tensor& loss : losses) loss = loss.detach();
   CHECK(watch.live() == 0);
+}
+
+TEST_CASE("graph_memory counts the bytes that backward frees, by operation") {
+  const Tensor w = randn({64, 64}).requires_grad_(), bias = randn({64}).requires_grad_();
+  Tensor loss;
+  {
+    Tensor x = randn({32, 64});
+    for (int i = 0; i < 3; ++i) x = gelu(tanh(linear(x, w, bias)));
+    loss = (exp(x) * sigmoid(x)).mean();
+  }
+  const GraphMemory memory = graph_memory(loss);
+  int64_t sum = 0;
+  for (const OperationMemory& row : memory.rows) {
+    CHECK(row.bytes > 0);
+    CHECK(graph_text(loss).find(std::to_string(row.number) + " " + row.name) != std::string::npos);
+    sum += row.bytes;
+  }
+  CHECK(sum == memory.bytes);
+  CHECK(memory.rows.size() > 6);
+  CHECK(std::ranges::is_sorted(memory.rows, std::greater(), &OperationMemory::bytes));
+  CHECK_MESSAGE(memory.text().find("gelu") != std::string::npos, memory.text());
+  const auto allocated = [] { return static_cast<int64_t>(cpu_allocator::stats().allocated); };
+  const int64_t before = allocated(), gradients = static_cast<int64_t>(sizeof(float)) * (64 * 64 + 64);
+  loss.backward();
+  const int64_t freed = before + gradients - allocated();
+  CHECK(std::abs(freed - memory.bytes) <= 64 * static_cast<int64_t>(memory.rows.size() + 2));  // rounded to lines
+  CHECK(graph_memory(loss).bytes == 0);
+}
+
+TEST_CASE("graph_memory counts memory that several operations saved once, and leaves not at all") {
+  const Tensor w = ones({100}).requires_grad_();
+  const Tensor x = w * 2.0;  // saves nothing
+  const Tensor y = x * x + sin(x) + w * x;
+  CHECK(graph_memory(y.sum()).bytes == static_cast<int64_t>(x.impl()->storage->bytes()));
 }

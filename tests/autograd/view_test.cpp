@@ -169,3 +169,9 @@ TEST_CASE("0-dim tensors") {
   CHECK(x.flatten().sizes() == Shape{1});
   CHECK_THROWS_AS(x[0], IndexError);
 }
+
+TEST_CASE("the diagonal of a leaf whose elements share memory has the gradient of each element") {
+  const Tensor x = numbers({3}).expand({3, 3}).detach().requires_grad_();
+  (x.diagonal() * tensor({1.0, 2.0, 3.0})).sum().backward();
+  CHECK(values(x.grad()) == std::vector<int>{1, 0, 0, 0, 2, 0, 0, 0, 3});
+}

@@ -24,6 +24,7 @@ std::vector<OpCase> matmul_cases();
 std::vector<OpCase> conv_cases();
 std::vector<OpCase> view_cases();
 std::vector<OpCase> rearrange_cases();
+std::vector<OpCase> further_composed_cases();
 std::vector<OpCase> product_cases();
 std::vector<OpCase> composed_function_cases();
 std::vector<OpCase> composed_norm_cases();

@@ -51,7 +51,7 @@ std::vector<double> draw_values(Draw& d, const test::InputSpec& spec, DType dtyp
   contiguous.rearrange = false;
   std::vector<double> values = test::make_base(contiguous, dtype, test::Layout::contiguous, g).to_vector<double>();
   const DType type = spec.dtype.value_or(dtype);
-  if (!free || !is_floating(type) || (spec.dtype && !spec.differentiable) || values.empty()) return values;
+  if (!free || spec.own || !is_floating(type) || (spec.dtype && !spec.differentiable) || values.empty()) return values;
   if (kind == plain)
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = 1.0 + static_cast<double>(i % 3);
   if (kind == wide)
@@ -115,7 +115,8 @@ Leaf draw_leaf(Draw& d, const test::InputSpec& spec, DType dtype, bool free) {
   leaf.differentiable = test::wants_gradient(spec, dtype);
   leaf.sizes = spec.sizes;
   const std::vector<double> values = draw_values(d, spec, dtype, free);
-  const Strided s = spec.rearrange ? draw_strides(d, spec.sizes, free) : Strided{contiguous_strides(spec.sizes), 0, 0};
+  const Strided s =
+      spec.rearrange ? draw_strides(d, spec.sizes, free && !spec.own) : Strided{contiguous_strides(spec.sizes), 0, 0};
   leaf.strides = s.strides;
   leaf.offset = s.offset;
   const double between = is_floating(leaf.dtype) ? std::numeric_limits<double>::quiet_NaN() : 1;

@@ -73,12 +73,13 @@ Product along(const Program& p, const Tensors& gradients, std::uint64_t directio
   return sum;
 }
 
-/// Returns the reference's outputs weighted by the cotangents. `places` says which outputs these belong to.
+/// Returns the outputs of the reference, or of the operations themselves without one, weighted by the cotangents.
+/// `places` says which outputs these belong to.
 double weighted_outputs(const Program& p, const std::vector<std::size_t>& places, Noise* noise) {
   const no_grad guard;
   Tensors leaves;
   for (const Leaf& leaf : p.leaves) leaves.push_back(leaf.exact());
-  const Tensors outputs = run(p, leaves, true, noise);
+  const Tensors outputs = run(p, leaves, has_reference(p), noise);
   Product sum;
   for (std::size_t i = 0; i < places.size(); ++i)
     sum.add(outputs[places[i]].to_vector<double>(), p.cotangents[i].exact().to_vector<double>());
@@ -169,11 +170,9 @@ std::string wrong_slopes(const Program& p, const Results& actual, const Results&
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < actual.outputs.size(); ++i)
     if (actual.outputs[i].requires_grad()) places.push_back(i);
-  if (has_reference(p)) {
-    const std::string wrong = differs_beside(
-        "gradients", p, false, [&](const Program& q, Noise* noise) { return weighted_outputs(q, places, noise); });
-    if (!wrong.empty()) return wrong;
-  }
+  const std::string wrong = differs_beside(
+      "gradients", p, false, [&](const Program& q, Noise* noise) { return weighted_outputs(q, places, noise); });
+  if (!wrong.empty()) return wrong;
   return exact.second.empty() ? std::string() : differs_beside("second gradients", p, true, weighted_gradients);
 }
 

@@ -231,3 +231,22 @@ TEST_CASE("weights that are normalized by parametrizations equal PyTorch's") {
                with(nn::ConvTranspose1d(2, 3, 2), [&](nn::Module& m) { nn::spectral_norm(m, "weight", twice); }),
                {lines2}, call(lines2));
 }
+
+TEST_CASE("the adaptive softmax and weighted bags equal PyTorch's") {
+  const Tensor x = input({5, 4}), weights = input({4});
+  const Tensor target = tensor<int64_t>({0, 9, 4, 2, 6});
+  check_module("adaptive_softmax", nn::AdaptiveLogSoftmaxWithLoss(4, 10, {3, 6}, {.div_value = 2.0, .head_bias = true}),
+               {x}, [&](auto& m) {
+                 const auto result = m(x, target);
+                 return Tensors{result.output, result.loss};
+               });
+  nn::AdaptiveLogSoftmaxWithLoss net(4, 10, {3, 6});
+  const Tensor some = randn({5, 4}), all = net.log_prob(some);
+  CHECK(all.sizes() == Shape{5, 10});
+  CHECK((exp(all).sum(1) - 1).abs().max().item<double>() < 1e-5);
+  CHECK(equal(net.predict(some), all.argmax(1)));
+  check_module("embedding_bag_weights", nn::EmbeddingBag(5, 3, {.mode = nn::BagMode::sum, .include_last_offset = true}),
+               {weights}, [&](auto& m) {
+                 return Tensors{m(tensor<int64_t>({0, 2, 2, 4}), tensor<int64_t>({0, 1, 4}), weights)};
+               });
+}

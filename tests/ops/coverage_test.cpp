@@ -182,6 +182,43 @@ TEST_CASE("every recorded operation is in the graph of some case") {
 
 namespace {
 
+/// Returns whether 40 draws have at least two different lists of sizes.
+bool draws_several_sizes(const OpCase& c) {
+  std::set<std::string> sizes;
+  for (std::uint64_t number = 0; number < 40; ++number) {
+    Draw d(7, number);
+    std::string text;
+    for (const InputSpec& i : c.draw(d).inputs) text += to_string(i.sizes);
+    sizes.insert(text);
+  }
+  return sizes.size() > 1;
+}
+
+}  // namespace
+
+TEST_CASE("random tests draw every case, but for those with a reason") {
+  std::map<std::string, std::string> reasons = {
+      {"softmax_of_one", "its only size is 1; softmax is drawn"},
+      {"log_softmax_of_one", "its only size is 1; log_softmax is drawn"},
+      {"max_pool2d_backward", "its indices come from a forward; the gradients of max_pool2d are drawn"},
+      {"addmm_cancelling", "its values cancel at one size; addmm is drawn"},
+      {"amp_update_scale", "its inputs are numbers"}};
+  for (const OpCase& c : creation_cases()) reasons[c.name] = "creation has no inputs to draw";
+  for (auto family : {edge_cases, edge_slope_cases, edge_infinity_cases})
+    for (const OpCase& c : family())
+      if (!c.draw) reasons[c.name] = "an edge is one point of an operation that is drawn in its own case";
+  for (const OpCase& c : all_cases()) {
+    if (!c.draw) {
+      CHECK_MESSAGE(reasons.contains(c.name), c.name, " has no draw; give one, or a reason here");
+      continue;
+    }
+    CHECK_MESSAGE(!reasons.contains(c.name), c.name, " has a draw; remove its reason");
+    CHECK_MESSAGE(draws_several_sizes(c), c.name, " draws the same sizes each time");
+  }
+}
+
+namespace {
+
 /// The functions that the headers of operations declare.
 std::set<std::string> declared_operations() {
   static const std::regex declaration(R"rx(^(?:inline )?(?:const Tensor&|[A-Za-z:<>]+) (\w+)\()rx");

@@ -4,6 +4,7 @@
 #include "elementwise/common.h"
 
 #include <levin/autograd/ops/creation.h>
+#include <levin/autograd/ops/elementwise.h>
 #include <levin/kernels/creation.h>
 #include <levin/kernels/random.h>
 
@@ -137,6 +138,14 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, const Ten
   Stream stream = current_stream(t.device());
   kernels::linspace({t.tensor_view(), start.to<double>(), end.to<double>()}, stream);
   return t;
+}
+
+Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double base, const TensorOptions& options) {
+  TensorOptions wide = options;
+  wide.dtype = kFloat64;
+  wide.requires_grad = false;
+  const Tensor y = to(pow(Scalar(base), linspace(start, end, steps, wide)), options.dtype.value_or(default_dtype()));
+  return options.requires_grad ? y.requires_grad_() : y;
 }
 
 Tensor eye(int64_t n, std::optional<int64_t> m, const TensorOptions& options) {

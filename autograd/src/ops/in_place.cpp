@@ -4,9 +4,7 @@
 #include "spectral/complex.h"
 #include "elementwise/common.h"
 
-#include <levin/autograd/ops/creation.h>
-#include <levin/autograd/ops/elementwise.h>
-#include <levin/autograd/ops/view.h>
+#include <levin/autograd/ops.h>
 #include <levin/kernels/copy.h>
 #include <levin/kernels/creation.h>
 
@@ -102,6 +100,27 @@ const Tensor& edit_unary(const char* name, const Tensor& x, Types types, const k
   return edit(name, x, {}, [&](Stream& stream) { kernel({x.tensor_view(), x.tensor_view()}, stream); }, op);
 }
 
+/// Replaces x's values by those of f(x), which are computed in new memory.
+template <class F>
+const Tensor& edit_by(const char* name, const Tensor& x, std::initializer_list<InputRef> others, const F& f) {
+  const auto checked = [&](const Tensor& old) {
+    const Tensor y = f(old);
+    check_type(name, x, y.dtype());
+    if (y.sizes() != x.sizes())
+      throw ShapeError(fmt::format("[{}] the result has shape {}, which does not fit into the tensor of shape {}.",
+                                   name, to_string(y.sizes()), to_string(x.sizes())));
+    return y;
+  };
+  return edit(
+      name, x, others,
+      [&](Stream& stream) {
+        no_grad guard;
+        const Tensor y = checked(x);
+        kernels::copy({x.tensor_view(), y.tensor_view()}, stream);
+      },
+      checked);
+}
+
 }  // namespace
 
 const Tensor& Tensor::add_(const Tensor& other, const Scalar& alpha) const {
@@ -165,6 +184,15 @@ const Tensor& Tensor::div_(const Scalar& other) const {
 #define LEVIN_IN_PLACE_METHOD(name)                                                                  \
   const Tensor& Tensor::name##_() const {                                                            \
     return edit_unary(#name "_", *this, name##_types, kernels::name, levin::name);                   \
+  }
+#include <levin/core/tensor_methods.h>
+
+#define LEVIN_INPUTS(...) \
+  { __VA_ARGS__ }
+#define LEVIN_EDIT(name, tensors, parameters, ...)                                              \
+  const Tensor& Tensor::name##_ parameters const {                                              \
+    return edit_by(#name "_", *this, LEVIN_INPUTS tensors,                                      \
+                   [&](const Tensor& x) { return levin::name(x __VA_OPT__(, ) __VA_ARGS__); }); \
   }
 #include <levin/core/tensor_methods.h>
 

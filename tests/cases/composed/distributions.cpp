@@ -25,7 +25,7 @@ InputSpec factor(const Shape& sizes) {
 OpCase densities() {
   const std::string d = "torch.distributions.";
   const InputSpec triangle = factor({2, 3, 3});
-  OpCase c = of_products(composition(
+  OpCase c = with_own_values(of_products(composition(
       "log_prob",
       {call(d + "Normal(x0, x1).log_prob(x2)", {input({2, 3}), input({3}, kRates), input({2, 3})},
             LEVIN_CALL(Normal(x0, x1).log_prob(x2))),
@@ -55,7 +55,7 @@ OpCase densities() {
        call(d + "MultivariateNormal(x0, scale_tril=x1.tril()).log_prob(x2)", {input({3}), triangle, input({2, 3})},
             LEVIN_CALL(MultivariateNormal(x0, {}, tril(x1)).log_prob(x2)), 9),
        call(d + "MultivariateNormal(x0, x1 @ x1.mT).log_prob(x2)", {input({3}), triangle, input({2, 3})},
-            LEVIN_CALL(MultivariateNormal(x0, matmul(x1, x1.transpose(-2, -1))).log_prob(x2)), 27)}));
+            LEVIN_CALL(MultivariateNormal(x0, matmul(x1, x1.transpose(-2, -1))).log_prob(x2)), 27)})));
   c.tolerance = {.ulps = 16, .scale = 64};
   c.grad_tolerance = {.ulps = 64, .scale = 128};
   return with_errors(c, {{"[Normal] scale must be positive", [] { Normal(ones({2}), zeros({2})); }},
@@ -71,10 +71,10 @@ OpCase densities() {
 
 OpCase entropies() {
   const std::string d = "torch.distributions.";
-  OpCase c = of_products(composition(
+  OpCase c = with_own_values(of_products(composition(
       "entropy",
-      {call("(lambda d: (d.entropy(), d.variance))(" + d + "Normal(x0, x1))", {input({2, 1}), input({3}, kRates)},
-            LEVIN_CALL(Tensors{Normal(x0, x1).entropy(), broadcast_to(Normal(x0, x1).variance(), {2, 3})})),
+      {fixed(call("(lambda d: (d.entropy(), d.variance))(" + d + "Normal(x0, x1))", {input({2, 1}), input({3}, kRates)},
+                  LEVIN_CALL(Tensors{Normal(x0, x1).entropy(), broadcast_to(Normal(x0, x1).variance(), {2, 3})}))),
        call("(lambda d: (d.entropy(), d.mean, d.variance))(" + d + "Uniform(x0, x1))",
             {input({3}, uniform(-2, -1)), input({3}, uniform(1, 2))},
             LEVIN_CALL(Tensors{Uniform(x0, x1).entropy(), Uniform(x0, x1).mean(), Uniform(x0, x1).variance()})),
@@ -95,7 +95,7 @@ OpCase entropies() {
             {input({2, 3}), factor({2, 3, 3})},
             LEVIN_CALL(Tensors{MultivariateNormal(x0, {}, tril(x1)).entropy(),
                                MultivariateNormal(x0, {}, tril(x1)).variance()}),
-            3)}));
+            3)})));
   c.tolerance = {.ulps = 16, .scale = 64};
   c.grad_tolerance = {.ulps = 64, .scale = 128};
   return c;
@@ -106,7 +106,7 @@ OpCase divergences() {
     return "torch.distributions.kl_divergence(torch.distributions." + p + ", torch.distributions." + q + ")";
   };
   const InputSpec rates = input({3}, kRates), shares = input({3}, kShares), any = input({3});
-  OpCase c = of_products(composition(
+  OpCase c = with_own_values(of_products(composition(
       "kl_divergence",
       {call(kl("Normal(x0, x1)", "Normal(x2, x3)"), {any, rates, any, rates},
             LEVIN_CALL(kl_divergence(Normal(x0, x1), Normal(x2, x3)))),
@@ -128,7 +128,7 @@ OpCase divergences() {
        call(kl("MultivariateNormal(x0, scale_tril=x1.tril())", "MultivariateNormal(x2, scale_tril=x3.tril())"),
             {input({2, 3}), factor({2, 3, 3}), input({2, 3}), factor({2, 3, 3})},
             LEVIN_CALL(kl_divergence(MultivariateNormal(x0, {}, tril(x1)), MultivariateNormal(x2, {}, tril(x3)))),
-            9)}));
+            9)})));
   c.tolerance = {.ulps = 16, .scale = 64};
   c.grad_tolerance = {.ulps = 64, .scale = 128};
   return c;

@@ -1,5 +1,7 @@
 #include "cases/cases.h"
-#include "cases/composed/composition.h"
+#include "cases/composed/draws.h"
+
+#include <cmath>
 
 namespace levin::test {
 
@@ -7,7 +9,7 @@ namespace {
 
 OpCase convolutions() {
   return with_errors(
-      of_products(composition(
+      with_fixed_sizes(of_products(composition(
           "composed_convolutions",
           {call("F.conv1d(x0, x1, x2)", {input({2, 3, 6}), input({4, 3, 3}), input({4})},
                 LEVIN_CALL(conv1d(x0, x1, x2)), 10),
@@ -34,7 +36,7 @@ OpCase convolutions() {
                 LEVIN_CALL(conv_transpose3d(
                     x0, x1, {},
                     {.stride = 2, .padding = {1, 0, 1}, .output_padding = {1, 0, 1}, .dilation = {2, 1, 1}})),
-                16)})),
+                16)}))),
       {{"[conv1d] x is (2,) and weight (2, 2, 2)", [] { conv1d(ones({2}), ones({2, 2, 2})); }},
        {"[conv3d] the kernel of depth 3 does not fit into x of (1, 1, 2, 4, 4) with padding 0",
         [] { conv3d(ones({1, 1, 2, 4, 4}), ones({1, 1, 3, 1, 1})); }},
@@ -47,7 +49,7 @@ OpCase convolutions() {
 OpCase pools() {
   const Values apart = distinct(0.3);
   return with_errors(
-      of_products(composition(
+      with_fixed_sizes(of_products(composition(
           "composed_pools",
           {call("F.max_pool1d(x0, 2)", {input({2, 2, 5}, apart)}, LEVIN_CALL(max_pool1d(x0, 2))),
            call("F.max_pool1d(x0, 3, 2, 1, 1, ceil_mode=True)", {input({2, 6}, apart)},
@@ -74,8 +76,8 @@ OpCase pools() {
            call("F.lp_pool1d(x0, 2.0, 3)", {input({2, 2, 6}, uniform(0.5, 2))}, LEVIN_CALL(lp_pool1d(x0, 2.0, 3)), 3),
            call("F.lp_pool2d(x0, 3.0, 2, 1)", {input({1, 2, 3, 3}, uniform(0.5, 2))},
                 LEVIN_CALL(lp_pool2d(x0, 3.0, 2, {.stride = 1})), 4),
-           call("F.lp_pool3d(x0, 2.0, 2)", {input({1, 2, 2, 3, 4}, uniform(0.5, 2))},
-                LEVIN_CALL(lp_pool3d(x0, 2.0, 2)), 8),
+           call("F.lp_pool3d(x0, 2.0, 2)", {input({1, 2, 2, 3, 4}, uniform(0.5, 2))}, LEVIN_CALL(lp_pool3d(x0, 2.0, 2)),
+                8),
            call("F.adaptive_avg_pool1d(x0, 3)", {input({2, 2, 7})}, LEVIN_CALL(adaptive_avg_pool1d(x0, 3)), 4),
            call("F.adaptive_avg_pool2d(x0, 1)", {input({2, 2, 3, 4})}, LEVIN_CALL(adaptive_avg_pool2d(x0, 1)), 12),
            call("F.adaptive_avg_pool2d(x0, (3, 2))", {input({1, 2, 5, 5})}, LEVIN_CALL(adaptive_avg_pool2d(x0, {3, 2})),
@@ -86,7 +88,7 @@ OpCase pools() {
            call("F.adaptive_max_pool2d(x0, (3, 1))", {input({1, 2, 5, 4}, apart)},
                 LEVIN_CALL(adaptive_max_pool2d(x0, {3, 1}))),
            call("F.adaptive_max_pool3d(x0, 2)", {input({1, 3, 3, 4}, apart)},
-                LEVIN_CALL(adaptive_max_pool3d(x0, 2)))})),
+                LEVIN_CALL(adaptive_max_pool3d(x0, 2)))}))),
       {{"[max_pool1d] x is (2,)", [] { max_pool1d(ones({2}), 2); }},
        {"[max_pool3d] x is (2, 2)", [] { max_pool3d(ones({2, 2}), 2); }},
        {"[adaptive_avg_pool2d] an axis of size 4 cannot be pooled to 0",
@@ -135,7 +137,7 @@ OpCase sampling() {
   // Points between pixels, some outside.
   const InputSpec image = input({1, 2, 4, 3}),
                   grid = input({1, 2, 4, 2}, cycle({-0.87, 0.31, 0.13, -0.59, 1.21, 0.77}));
-  OpCase c = of_products(composition(
+  OpCase c = with_fixed_sizes(of_products(composition(
       "sampling",
       {call("F.grid_sample(x0, x1, align_corners=False)", {image, grid}, LEVIN_CALL(grid_sample(x0, x1)), 4),
        call("F.grid_sample(x0, x1, padding_mode='border', align_corners=True)", {image, grid},
@@ -150,7 +152,7 @@ OpCase sampling() {
        call("F.affine_grid(x0, (2, 1, 2, 3), align_corners=False)", {input({2, 2, 3})},
             LEVIN_CALL(affine_grid(x0, {2, 1, 2, 3})), 3),
        call("F.affine_grid(x0, (1, 1, 3, 2), align_corners=True)", {input({1, 2, 3})},
-            LEVIN_CALL(affine_grid(x0, {1, 1, 3, 2}, true)), 3)}));
+            LEVIN_CALL(affine_grid(x0, {1, 1, 3, 2}, true)), 3)})));
   return with_errors(c, {{"[grid_sample] grid is (2, 2, 2, 2), expected is (1, H, W, 2)",
                           [] {
                             grid_sample(ones({1, 1, 2, 2}), ones({2, 2, 2, 2}));
@@ -164,16 +166,31 @@ OpCase sampling() {
                           }}});
 }
 
+OpCase sampling_beside_nan() {
+  return without_gradient(with_fixed_sizes(of_products(composition(
+      "sampling_beside_nan",
+      {call("F.grid_sample(x0, x1, mode='nearest', align_corners=False)",
+            {constant({1, 2, 4, 3}, cycle({INFINITY, 1, 2, NAN, 3})),
+             constant({1, 2, 4, 2}, cycle({-0.87, 0.31, NAN, 3, 0.2, INFINITY, -0.1}))},
+            LEVIN_CALL(grid_sample(x0, x1, {.mode = SampleMode::nearest}))),
+       call("F.grid_sample(x0, x1, padding_mode='border', align_corners=False)",
+            {constant({1, 2, 4, 3}), constant({1, 2, 4, 2}, cycle({-0.87, 0.31, NAN, 3, 0.2, INFINITY, -0.1}))},
+            LEVIN_CALL(grid_sample(x0, x1, {.padding_mode = SamplePadding::border})), 4),
+       call("F.grid_sample(x0, x1, padding_mode='reflection', align_corners=False)",
+            {constant({1, 2, 4, 3}), constant({1, 2, 4, 2}, cycle({-0.87, 0.31, NAN, 3, 0.2, INFINITY, -0.1}))},
+            LEVIN_CALL(grid_sample(x0, x1, {.padding_mode = SamplePadding::reflection})), 4)}))));
+}
+
 OpCase columns() {
   return with_errors(
-      of_products(composition(
+      with_fixed_sizes(of_products(composition(
           "image_columns",
           {call("F.unfold(x0, 2)", {input({1, 2, 3, 4})}, LEVIN_CALL(unfold(x0, 2))),
            call("F.unfold(x0, (2, 3), (1, 2), (1, 2), (2, 1))", {input({2, 1, 4, 5})},
                 LEVIN_CALL(unfold(x0, {2, 3}, {.dilation = {1, 2}, .padding = {1, 2}, .stride = {2, 1}}))),
            call("F.fold(x0, (3, 4), 2)", {input({1, 8, 6})}, LEVIN_CALL(fold(x0, {3, 4}, 2)), 4),
            call("F.fold(x0, (4, 5), (2, 3), (1, 2), (1, 2), (2, 1))", {input({2, 6, 15})},
-                LEVIN_CALL(fold(x0, {4, 5}, {2, 3}, {.dilation = {1, 2}, .padding = {1, 2}, .stride = {2, 1}})), 6)})),
+                LEVIN_CALL(fold(x0, {4, 5}, {2, 3}, {.dilation = {1, 2}, .padding = {1, 2}, .stride = {2, 1}})), 6)}))),
       {{"[unfold] a kernel of 5 with dilation 1 does not fit into 4 with padding 0",
         [] { unfold(ones({1, 1, 4, 4}), 5); }},
        {"[fold] x is (1, 3, 6), expected is (B, C * 4, 6)", [] {
@@ -197,31 +214,34 @@ OpCase boxes() {
       "(lambda a, b: (torch.max(a[:, None, 2:], b[:, 2:]) - torch.min(a[:, None, :2], b[:, "
       ":2])).clamp(min=0).prod(-1))";
   const std::string both = "(" + area + "(x0)[:, None] + " + area + "(x1) - " + inter + "(x0, x1))";
-  return with_errors(
-      of_products(composition("boxes", {call(area + "(x0)", {a}, LEVIN_CALL(box_area(x0)), 2),
-                                        call(inter + "(x0, x1) / " + both, {a, b}, LEVIN_CALL(box_iou(x0, x1)), 4),
-                                        call(inter + "(x0, x1) / " + both + " - (" + hull + "(x0, x1) - " + both +
-                                                 ") / " + hull + "(x0, x1)",
-                                             {a, b}, LEVIN_CALL(generalized_box_iou(x0, x1)), 8),
-                                        call("torch.cat([(x0[:, :2] + x0[:, 2:]) / 2, x0[:, 2:] - x0[:, :2]], 1)", {a},
-                                             LEVIN_CALL(box_convert(x0, BoxFormat::xyxy, BoxFormat::cxcywh)), 2),
-                                        call("torch.cat([x0[:, :2], x0[:, :2] + x0[:, 2:]], 1)", {a},
-                                             LEVIN_CALL(box_convert(x0, BoxFormat::xywh, BoxFormat::xyxy)), 2),
-                                        call("torch.cat([x0[:, :2] + x0[:, 2:] / 2, x0[:, 2:]], 1)", {a},
-                                             LEVIN_CALL(box_convert(x0, BoxFormat::xywh, BoxFormat::cxcywh)), 2)})),
-      {{"[box_iou] boxes are (4,), expected is (N, 4)",
-        [] {
-          box_iou(ones({4}), ones({1, 4}));
-        }},
-       {"[nms] scores is (2,), expected is (1,)", [] {
-          nms(ones({1, 4}), ones({2}), 0.5);
-        }}});
+  return with_errors(with_fixed_sizes(of_products(composition(
+                         "boxes", {call(area + "(x0)", {a}, LEVIN_CALL(box_area(x0)), 2),
+                                   call(inter + "(x0, x1) / " + both, {a, b}, LEVIN_CALL(box_iou(x0, x1)), 4),
+                                   call(inter + "(x0, x1) / " + both + " - (" + hull + "(x0, x1) - " + both + ") / " +
+                                            hull + "(x0, x1)",
+                                        {a, b}, LEVIN_CALL(generalized_box_iou(x0, x1)), 8),
+                                   call("torch.cat([(x0[:, :2] + x0[:, 2:]) / 2, x0[:, 2:] - x0[:, :2]], 1)", {a},
+                                        LEVIN_CALL(box_convert(x0, BoxFormat::xyxy, BoxFormat::cxcywh)), 2),
+                                   call("torch.cat([x0[:, :2], x0[:, :2] + x0[:, 2:]], 1)", {a},
+                                        LEVIN_CALL(box_convert(x0, BoxFormat::xywh, BoxFormat::xyxy)), 2),
+                                   call("torch.cat([x0[:, :2] + x0[:, 2:] / 2, x0[:, 2:]], 1)", {a},
+                                        LEVIN_CALL(box_convert(x0, BoxFormat::xywh, BoxFormat::cxcywh)), 2)}))),
+                     {{"[box_iou] boxes are (4,), expected is (N, 4)", [] { box_iou(ones({4}), ones({1, 4})); }},
+                      {"[nms] scores is (2,), expected is (1,)", [] {
+                         nms(ones({1, 4}), ones({2}), 0.5);
+                       }}});
 }
 
 }  // namespace
 
 std::vector<OpCase> composed_image_cases() {
-  return {convolutions(), pools(), resizing(), sampling(), columns(), boxes()};
+  return {with_draws(convolutions(), convolution_draws()),
+          with_draws(pools(), pool_draws()),
+          with_draws(resizing(), resizing_draws()),
+          with_draws(sampling(), sampling_draws()),
+          sampling_beside_nan(),
+          with_draws(columns(), column_draws()),
+          with_draws(boxes(), box_draws())};
 }
 
 }  // namespace levin::test

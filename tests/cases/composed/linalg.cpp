@@ -1,5 +1,5 @@
 #include "cases/cases.h"
-#include "cases/composed/composition.h"
+#include "cases/composed/draws.h"
 
 namespace levin::test {
 
@@ -19,7 +19,7 @@ Tensors parts(const linalg::LogDet& f) { return {f.sign, f.logabsdet}; }
 
 OpCase systems() {
   return with_errors(
-      of_products(composition(
+      with_own_values(with_fixed_sizes(of_products(composition(
           "linear_systems",
           {call("torch.linalg.solve(x0, x1)", {near_identity({3, 3}), input({3, 2})}, LEVIN_CALL(linalg::solve(x0, x1)),
                 9),
@@ -40,7 +40,7 @@ OpCase systems() {
            call("torch.linalg.lstsq(x0, x1).solution", {near_identity({4, 4}), input({4, 2})},
                 LEVIN_CALL(linalg::lstsq(x0, x1)), 16),
            call("torch.linalg.lstsq(x0, x1).solution", {input({5, 2}, distinct(0.7)), input({5, 1})},
-                LEVIN_CALL(linalg::lstsq(x0, x1)), 16)})),
+                LEVIN_CALL(linalg::lstsq(x0, x1)), 16)})))),
       {{"[solve] matrix 0 is singular", [] { linalg::solve(zeros({2, 2}), ones({2, 1})); }},
        {"[solve] A is (2, 2) and B (3, 1)", [] { linalg::solve(ones({2, 2}), ones({3, 1})); }},
        {"[inv] needs square matrices, one is (2, 3)", [] { linalg::inv(ones({2, 3})); }},
@@ -53,7 +53,7 @@ OpCase systems() {
 OpCase factorizations() {
   const std::string spd = "(x0 @ x0.mT + torch.eye(3, dtype=x0.dtype))";
 #define LEVIN_SPD (matmul(x0, x0.transpose(-2, -1)) + eye(3, like(x0)))
-  OpCase c = of_products(composition(
+  OpCase c = with_own_values(with_fixed_sizes(of_products(composition(
       "factorizations",
       {call("torch.linalg.cholesky(" + spd + ")", {near_identity({2, 3, 3})}, LEVIN_CALL(linalg::cholesky(LEVIN_SPD)),
             9),
@@ -70,7 +70,7 @@ OpCase factorizations() {
             9),
        call("(lambda f: (f[0], f[1] ** 2))(torch.linalg.eigh(" + spd + "))", {near_identity({3, 3})},
             LEVIN_CALL(Tensors{linalg::eigh(LEVIN_SPD).eigenvalues, square(linalg::eigh(LEVIN_SPD).eigenvectors)}), 27),
-       call("torch.linalg.pinv(x0)", {near_identity({4, 3})}, LEVIN_CALL(linalg::pinv(x0)), 16)}));
+       call("torch.linalg.pinv(x0)", {near_identity({4, 3})}, LEVIN_CALL(linalg::pinv(x0)), 16)}))));
 #undef LEVIN_SPD
   c.tolerance = {.ulps = 32, .scale = 32};
   c.grad_tolerance = {.ulps = 256, .scale = 128};
@@ -80,6 +80,8 @@ OpCase factorizations() {
 
 }  // namespace
 
-std::vector<OpCase> linalg_cases() { return {systems(), factorizations()}; }
+std::vector<OpCase> linalg_cases() {
+  return {with_draws(systems(), system_draws()), with_draws(factorizations(), factorization_draws())};
+}
 
 }  // namespace levin::test

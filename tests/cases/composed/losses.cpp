@@ -1,5 +1,5 @@
 #include "cases/cases.h"
-#include "cases/composed/composition.h"
+#include "cases/composed/draws.h"
 
 #include <string>
 
@@ -56,13 +56,14 @@ OpCase regression() {
            reductions("F.poisson_nll_loss(x0, x1, log_input=False, full=True, $)",
                       {input({2, 3}, kAboveZero), constant({2, 3}, cycle({0, 1, 2, 3.5, 0.5}))},
                       LEVIN_LOSS(poisson_nll_loss(x[0], x[1], {.log_input = false, .full = true, .reduction = r}))),
-           reductions("F.gaussian_nll_loss(x0, x1, x2, $)", {input({2, 3}), input({2, 3}), input({2, 3}, kAboveZero)},
+           reductions("F.gaussian_nll_loss(x0, x1, x2, $)",
+                      {input({2, 3}), input({2, 3}), own(input({2, 3}, kAboveZero))},
                       LEVIN_LOSS(gaussian_nll_loss(x[0], x[1], x[2], {.reduction = r}))),
            reductions("F.gaussian_nll_loss(x0, x1, x2, full=True, eps=0.1, $)",
-                      {input({2, 3}), input({2, 3}), input({2}, kAboveZero)},
+                      {input({2, 3}), input({2, 3}), own(input({2}, kAboveZero))},
                       LEVIN_LOSS(gaussian_nll_loss(x[0], x[1], x[2], {.full = true, .eps = 0.1, .reduction = r}))),
            reductions("F.gaussian_nll_loss(x0, x1, x2, eps=1.0, $)",
-                      {input({2, 3}), input({2, 3}), constant({2, 1}, uniform(0.1, 0.9))},
+                      {input({2, 3}), input({2, 3}), own(constant({2, 1}, uniform(0.1, 0.9)))},
                       LEVIN_LOSS(gaussian_nll_loss(x[0], x[1], x[2], {.eps = 1.0, .reduction = r})))}),
       {{"[smooth_l1_loss] beta is -1", [] { smooth_l1_loss(ones({2}), ones({2}), Reduction::mean, -1); }},
        {"[huber_loss] delta is 0", [] { huber_loss(ones({2}), ones({2}), Reduction::mean, 0); }},
@@ -78,10 +79,11 @@ OpCase classification() {
   return with_errors(
       loss_case("classification_losses",
                 {reductions("F.binary_cross_entropy(x0, x1, $)",
-                            {input({2, 3}, kProbability), constant({2, 3}, uniform(0, 1))},
+                            {own(input({2, 3}, kProbability)), own(constant({2, 3}, uniform(0, 1)))},
                             LEVIN_LOSS(binary_cross_entropy(x[0], x[1], {}, r))),
                  reductions("F.binary_cross_entropy(x0, x1, weight=x2, $)",
-                            {input({2, 3}, kProbability), constant({2, 3}, uniform(0, 1)), constant({3}, kAboveZero)},
+                            {own(input({2, 3}, kProbability)), own(constant({2, 3}, uniform(0, 1))),
+                             constant({3}, kAboveZero)},
                             LEVIN_LOSS(binary_cross_entropy(x[0], x[1], x[2], r))),
                  reductions("F.kl_div(x0, x1, $)", {input({2, 3}, uniform(-3, -0.1)), input({2, 3}, kProbability)},
                             LEVIN_LOSS(kl_div(x[0], x[1], {.reduction = r}))),
@@ -194,6 +196,8 @@ OpCase ctc() {
 
 }  // namespace
 
-std::vector<OpCase> composed_loss_cases() { return {regression(), classification(), ranking(), ctc()}; }
+std::vector<OpCase> composed_loss_cases() {
+  return {regression(), with_draws(classification(), margin_loss_draws()), ranking(), ctc()};
+}
 
 }  // namespace levin::test

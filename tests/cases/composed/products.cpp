@@ -1,5 +1,5 @@
 #include "cases/cases.h"
-#include "cases/composed/composition.h"
+#include "cases/composed/draws.h"
 
 namespace levin::test {
 
@@ -7,22 +7,22 @@ namespace {
 
 OpCase vector_products() {
   return with_errors(
-      of_products(
-          composition("vector_products",
-                      {call("torch.dot(x0, x1)", {input({5}), input({5})}, LEVIN_CALL(dot(x0, x1)), 5),
-                       call("torch.vdot(x0, x1)", {input({5}), input({5})}, LEVIN_CALL(vdot(x0, x1)), 5),
-                       call("torch.inner(x0, x1)", {input({2, 3}), input({4, 3})}, LEVIN_CALL(inner(x0, x1)), 3),
-                       call("torch.mv(x0, x1)", {input({3, 4}), input({4})}, LEVIN_CALL(mv(x0, x1)), 4),
-                       call("torch.outer(x0, x1)", {input({3}), input({4})}, LEVIN_CALL(outer(x0, x1))),
-                       call("torch.addmv(x0, x1, x2, beta=0.5, alpha=2)", {input({3}), input({3, 4}), input({4})},
-                            LEVIN_CALL(addmv(x0, x1, x2, 0.5, 2)), 5),
-                       call("torch.addr(x0, x1, x2, alpha=-1)", {input({3, 4}), input({3}), input({4})},
-                            LEVIN_CALL(addr(x0, x1, x2, 1, -1)), 2),
-                       call("torch.kron(x0, x1)", {input({2, 3}), input({3, 2})}, LEVIN_CALL(kron(x0, x1))),
-                       call("torch.kron(x0, x1)", {input({3}), input({2, 2})}, LEVIN_CALL(kron(x0, x1))),
-                       call("torch.linalg.cross(x0, x1)", {input({2, 3}), input({2, 3})}, LEVIN_CALL(cross(x0, x1)), 2),
-                       call("torch.linalg.cross(x0, x1, dim=0)", {input({3, 1}), input({3, 4})},
-                            LEVIN_CALL(cross(x0, x1, 0)), 2)})),
+      of_products(composition(
+          "vector_products",
+          {call("torch.dot(x0, x1)", {input({5}), input({5})}, LEVIN_CALL(dot(x0, x1)), 5),
+           call("torch.vdot(x0, x1)", {input({5}), input({5})}, LEVIN_CALL(vdot(x0, x1)), 5),
+           call("torch.inner(x0, x1)", {input({2, 3}), input({4, 3})}, LEVIN_CALL(inner(x0, x1)), 3),
+           call("torch.mv(x0, x1)", {input({3, 4}), input({4})}, LEVIN_CALL(mv(x0, x1)), 4),
+           call("torch.outer(x0, x1)", {input({3}), input({4})}, LEVIN_CALL(outer(x0, x1))),
+           call("torch.addmv(x0, x1, x2, beta=0.5, alpha=2)", {input({3}), input({3, 4}), input({4})},
+                LEVIN_CALL(addmv(x0, x1, x2, 0.5, 2)), 5),
+           call("torch.addr(x0, x1, x2, alpha=-1)", {input({3, 4}), input({3}), input({4})},
+                LEVIN_CALL(addr(x0, x1, x2, 1, -1)), 2),
+           call("torch.kron(x0, x1)", {input({2, 3}), input({3, 2})}, LEVIN_CALL(kron(x0, x1))),
+           call("torch.kron(x0, x1)", {input({3}), input({2, 2})}, LEVIN_CALL(kron(x0, x1))),
+           fixed(call("torch.linalg.cross(x0, x1)", {input({2, 3}), input({2, 3})}, LEVIN_CALL(cross(x0, x1)), 2)),
+           fixed(call("torch.linalg.cross(x0, x1, dim=0)", {input({3, 1}), input({3, 4})}, LEVIN_CALL(cross(x0, x1, 0)),
+                      2))})),
       {{"[dot] the vectors have 2 and 3 elements", [] { dot(ones({2}), ones({3})); }},
        {"[mv] b is (2, 2), expected is (K,)", [] { mv(ones({2, 2}), ones({2, 2})); }},
        {"[outer] a is (2, 2), expected is (M,)", [] { outer(ones({2, 2}), ones({2})); }},
@@ -107,19 +107,23 @@ OpCase rotary_case() {
   const std::string neighbours =
       "(lambda x, t: torch.stack([x[..., ::2] * t.cos() - x[..., 1::2] * t.sin(), "
       "x[..., ::2] * t.sin() + x[..., 1::2] * t.cos()], -1).flatten(-2))";
-  return with_errors(of_products(composition(
-                         "rotary_embedding",
-                         {call(halves + "(x0, " + angles + "(x0, 0, 10000.0).to(x0.dtype))", {input({2, 3, 4})},
-                               LEVIN_CALL(rotary_embedding(x0)), 2),
-                          call(neighbours + "(x0, " + angles + "(x0, 5, 100.0).to(x0.dtype))", {input({3, 6})},
-                               LEVIN_CALL(rotary_embedding(x0, {.base = 100, .offset = 5, .interleaved = true})), 2)})),
-                     {{"[rotary_embedding] needs (..., T, E) with an even E, x is (2, 3)", [] {
-                         rotary_embedding(ones({2, 3}));
-                       }}});
+  return with_errors(
+      of_products(composition(
+          "rotary_embedding",
+          {fixed(call(halves + "(x0, " + angles + "(x0, 0, 10000.0).to(x0.dtype))", {input({2, 3, 4})},
+                      LEVIN_CALL(rotary_embedding(x0)), 2)),
+           fixed(call(neighbours + "(x0, " + angles + "(x0, 5, 100.0).to(x0.dtype))", {input({3, 6})},
+                      LEVIN_CALL(rotary_embedding(x0, {.base = 100, .offset = 5, .interleaved = true})), 2))})),
+      {{"[rotary_embedding] needs (..., T, E) with an even E, x is (2, 3)", [] {
+          rotary_embedding(ones({2, 3}));
+        }}});
 }
 
 }  // namespace
 
-std::vector<OpCase> product_cases() { return {vector_products(), matrix_products(), einsum_case(), rotary_case()}; }
+std::vector<OpCase> product_cases() {
+  return {vector_products(), with_draws(matrix_products(), product_draws()), with_draws(einsum_case(), einsum_draws()),
+          rotary_case()};
+}
 
 }  // namespace levin::test

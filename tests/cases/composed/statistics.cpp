@@ -1,5 +1,5 @@
 #include "cases/cases.h"
-#include "cases/composed/composition.h"
+#include "cases/composed/draws.h"
 
 #include <cmath>
 
@@ -34,29 +34,27 @@ OpCase moments() {
 OpCase order_statistics() {
   const Values apart = distinct(0.3);
   return with_errors(
-      composition("order_statistics",
-                  {call("torch.kthvalue(x0, 2)", {input({3, 4}, apart)}, LEVIN_CALL(kthvalue(x0, 2))),
-                   call("torch.kthvalue(x0, 3, 0, True)", {input({3, 4}, apart)}, LEVIN_CALL(kthvalue(x0, 3, 0, true))),
-                   call("torch.median(x0)", {input({3, 4}, apart)}, LEVIN_CALL(median(x0))),
-                   call("torch.median(x0, 1)", {input({3, 4}, apart)}, LEVIN_CALL(median(x0, 1))),
-                   call("torch.median(x0, 0, True)", {input({3, 4}, apart)}, LEVIN_CALL(median(x0, 0, true))),
-                   call("torch.quantile(x0, 0.3)", {input({7}, apart)}, LEVIN_CALL(quantile(x0, 0.3)), 2),
-                   call("torch.quantile(x0, torch.tensor([0.1, 0.75], dtype=x0.dtype), dim=1)", {input({3, 5}, apart)},
-                        LEVIN_CALL(quantile(x0, tensor({0.1, 0.75}).to(x0.device()), 1)), 2),
-                   call("torch.quantile(x0, 0.6, dim=0, keepdim=True)", {input({4, 3}, apart)},
-                        LEVIN_CALL(quantile(x0, 0.6, 0, true)), 2),
-                   call("torch.quantile(x0, 0.4, interpolation='lower')", {input({4}, apart)},
-                        LEVIN_CALL(quantile(x0, 0.4, {}, false, QuantileMethod::lower))),
-                   call("torch.quantile(x0, 0.4, interpolation='higher')", {input({4}, apart)},
-                        LEVIN_CALL(quantile(x0, 0.4, {}, false, QuantileMethod::higher))),
-                   call("torch.quantile(x0, 0.4, interpolation='midpoint')", {input({4}, apart)},
-                        LEVIN_CALL(quantile(x0, 0.4, {}, false, QuantileMethod::midpoint))),
-                   call("torch.quantile(x0, 0.4, interpolation='nearest')", {input({4}, apart)},
-                        LEVIN_CALL(quantile(x0, 0.4, {}, false, QuantileMethod::nearest)))}),
-      {{"[kthvalue] k is 5, but axis -1 of (3, 4) has 4 elements",
-        [] {
-          kthvalue(ones({3, 4}), 5);
-        }},
+      composition(
+          "order_statistics",
+          {fixed(call("torch.kthvalue(x0, 2)", {input({3, 4}, apart)}, LEVIN_CALL(kthvalue(x0, 2)))),
+           fixed(call("torch.kthvalue(x0, 3, 0, True)", {input({3, 4}, apart)}, LEVIN_CALL(kthvalue(x0, 3, 0, true)))),
+           call("torch.median(x0)", {input({3, 4}, apart)}, LEVIN_CALL(median(x0))),
+           call("torch.median(x0, 1)", {input({3, 4}, apart)}, LEVIN_CALL(median(x0, 1))),
+           call("torch.median(x0, 0, True)", {input({3, 4}, apart)}, LEVIN_CALL(median(x0, 0, true))),
+           call("torch.quantile(x0, 0.3)", {input({7}, apart)}, LEVIN_CALL(quantile(x0, 0.3)), 2),
+           call("torch.quantile(x0, torch.tensor([0.1, 0.75], dtype=x0.dtype), dim=1)", {input({3, 5}, apart)},
+                LEVIN_CALL(quantile(x0, tensor({0.1, 0.75}).to(x0.device()), 1)), 2),
+           call("torch.quantile(x0, 0.6, dim=0, keepdim=True)", {input({4, 3}, apart)},
+                LEVIN_CALL(quantile(x0, 0.6, 0, true)), 2),
+           call("torch.quantile(x0, 0.4, interpolation='lower')", {input({4}, apart)},
+                LEVIN_CALL(quantile(x0, 0.4, {}, false, QuantileMethod::lower))),
+           call("torch.quantile(x0, 0.4, interpolation='higher')", {input({4}, apart)},
+                LEVIN_CALL(quantile(x0, 0.4, {}, false, QuantileMethod::higher))),
+           call("torch.quantile(x0, 0.4, interpolation='midpoint')", {input({4}, apart)},
+                LEVIN_CALL(quantile(x0, 0.4, {}, false, QuantileMethod::midpoint))),
+           call("torch.quantile(x0, 0.4, interpolation='nearest')", {input({4}, apart)},
+                LEVIN_CALL(quantile(x0, 0.4, {}, false, QuantileMethod::nearest)))}),
+      {{"[kthvalue] k is 5, but axis -1 of (3, 4) has 4 elements", [] { kthvalue(ones({3, 4}), 5); }},
        {"[median] axis 0 of (0,) is empty", [] { median(ones({0}), 0); }},
        {"[quantile] q has an element outside [0, 1]", [] { quantile(ones({3}), 1.5); }},
        {"[quantile] q is (1, 1)", [] {
@@ -86,6 +84,9 @@ OpCase ties() {
                    call("torch.cummin(x0, 0)", {constant({7}, few)}, LEVIN_CALL(cummin(x0, 0))),
                    call("torch.mode(x0)", {constant({7}, repeated)}, LEVIN_CALL(mode(x0))),
                    call("torch.mode(x0, 0, True)", {constant({5, 3}, repeated)}, LEVIN_CALL(mode(x0, 0, true))),
+                   call("torch.median(x0)", {constant({0})}, LEVIN_CALL(median(x0))),
+                   call("torch.mode(x0)", {constant({4}, cycle({NAN, 1, 1, NAN}))}, LEVIN_CALL(mode(x0))),
+                   call("torch.mode(x0)", {constant({2}, cycle({NAN}))}, LEVIN_CALL(mode(x0))),
                    call("torch.median(x0, 0)", {constant({7}, few)}, LEVIN_CALL(median(x0, 0))),
                    call("torch.nansum(x0)", {constant({7}, few)}, LEVIN_CALL(nansum(x0)), 7),
                    call("torch.nanmean(x0)", {constant({7}, few)}, LEVIN_CALL(nanmean(x0)), 7),
@@ -100,10 +101,10 @@ OpCase counts() {
           "counts",
           {call("torch.count_nonzero(x0)", {constant({3, 4}, repeated)}, LEVIN_CALL(count_nonzero(x0))),
            call("torch.count_nonzero(x0, 1)", {constant({3, 4}, repeated)}, LEVIN_CALL(count_nonzero(x0, 1))),
-           call("torch.bincount(x1)", {constant({1}), whole}, LEVIN_CALL(bincount(x1))),
-           call("torch.bincount(x1, x0, 8)", {constant({9}), whole}, LEVIN_CALL(bincount(x1, x0, 8)), 9),
-           call("torch.histc(x0, 5)", {constant({20})}, LEVIN_CALL(histc(x0, 5))),
-           call("torch.histc(x0, 4, -1.0, 1.0)", {constant({20})}, LEVIN_CALL(histc(x0, 4, -1.0, 1.0))),
+           fixed(call("torch.bincount(x1)", {constant({1}), whole}, LEVIN_CALL(bincount(x1)))),
+           fixed(call("torch.bincount(x1, x0, 8)", {constant({9}), whole}, LEVIN_CALL(bincount(x1, x0, 8)), 9)),
+           call("torch.histc(x0, 5)", {own(constant({20}))}, LEVIN_CALL(histc(x0, 5))),
+           call("torch.histc(x0, 4, -1.0, 1.0)", {own(constant({20}))}, LEVIN_CALL(histc(x0, 4, -1.0, 1.0))),
            call("torch.searchsorted(torch.tensor([0.5, 1, 2, 2, 3], dtype=x0.dtype), x0)", {constant({3, 3}, repeated)},
                 LEVIN_CALL(searchsorted(tensor({0.5, 1., 2., 2., 3.}).to(x0.device()), x0))),
            call("torch.searchsorted(torch.tensor([0.5, 1, 2, 2, 3], dtype=x0.dtype), x0, right=True)",
@@ -127,6 +128,9 @@ OpCase counts() {
 
 }  // namespace
 
-std::vector<OpCase> statistics_cases() { return {moments(), order_statistics(), scans(), ties(), counts()}; }
+std::vector<OpCase> statistics_cases() {
+  return {with_draws(moments(), moment_draws()), with_draws(order_statistics(), order_draws()),
+          with_draws(scans(), scan_draws()), ties(), with_draws(counts(), count_draws())};
+}
 
 }  // namespace levin::test

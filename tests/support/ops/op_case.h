@@ -59,6 +59,7 @@ struct InputSpec {
   bool differentiable = true;    ///< floating inputs only
   bool rearrange = true;         ///< false: contiguous in every layout
   bool finite = false;           ///< random tests draw no infinity or NaN; the case gives the reason
+  bool own = false;              ///< random tests draw `values` only, since the operation takes no others
 };
 
 /// int64 in [0, bound): labels, rows.
@@ -80,6 +81,7 @@ struct Sample {
   TensorFunction reference{};
   std::string torch{};
   std::string code{};     ///< the call in C++, of x0, x1, ...; empty: the case's name and all inputs
+  bool fixed = false;     ///< random tests keep the sizes, which the call's arguments depend on
 };
 
 /// dtype of an output as a function of the type under test.

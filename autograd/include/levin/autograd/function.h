@@ -7,7 +7,11 @@
 //   };
 //   Tensor y = Cube::apply(x);
 //
-// backward is recorded under create_graph, so gradients of gradients work when it uses public operations.
+// backward is recorded under create_graph, so gradients of gradients work when it uses public operations. Of one that
+// does not, `static constexpr bool once_differentiable = true;` in the struct lets a second backward throw GradError.
+//
+// forward may edit inputs in place and return them after c.mark_dirty({x}), and name results without a gradient by
+// c.mark_non_differentiable({indices}). An input that is returned unchanged is returned as a view.
 
 #include <levin/autograd/node.h>
 
@@ -17,9 +21,15 @@ namespace levin {
 
 namespace detail {
 /// Adds the outputs to the graph through `node`. Called after forward.
-void attach_custom(const NodePtr& node, std::span<const Tensor> inputs, std::span<const Tensor> outputs);
-/// Replaces undefined gradients by zeros, so that backward functions always get defined tensors.
+void attach_custom(const NodePtr& node, std::span<const Tensor> inputs, std::span<Tensor> outputs);
+/// Replaces undefined gradients by zeros, so that backward functions always get defined tensors, unless
+/// set_materialize_grads(false) was called.
 std::vector<Tensor> materialize(const Node& node, std::span<const Tensor> grads);
+
+/// Lets a second backward through these gradients, computed without recording, throw.
+void refuse_second(std::span<const Tensor> incoming, Grads& gradients);
+template <class Derived>
+concept OnceDifferentiable = requires { requires Derived::once_differentiable; };
 
 void append_tensors(std::vector<Tensor>& list, const Tensor& t);
 void append_tensors(std::vector<Tensor>& list, const std::vector<Tensor>& t);
@@ -52,16 +62,31 @@ class Function {
     node->multi_backward = [](Context& c, std::span<const Tensor> grads) -> Grads {
       const auto full = detail::materialize(static_cast<Node&>(c), grads);
       Grads list;
-      if constexpr (requires { Derived::backward(c, full); }) {
-        append(list, Derived::backward(c, full));
+      const auto run = [&] {
+        if constexpr (requires { Derived::backward(c, full); }) {
+          append(list, Derived::backward(c, full));
+        } else {
+          append(list, Derived::backward(c, full[0]));
+        }
+      };
+      if constexpr (detail::OnceDifferentiable<Derived>) {
+        {
+          no_grad guard;
+          run();
+        }
+        detail::refuse_second(full, list);
       } else {
-        append(list, Derived::backward(c, full[0]));
+        run();
       }
       return list;
     };
     std::vector<Tensor> outputs;
     detail::append_tensors(outputs, result);
     detail::attach_custom(node, inputs, outputs);
+    if constexpr (std::is_same_v<decltype(result), Tensor>)
+      result = outputs[0];
+    else
+      result = outputs;
     return result;
   }
 

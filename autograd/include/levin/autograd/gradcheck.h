@@ -15,6 +15,9 @@ struct GradcheckOptions {
   double eps = 1e-6;
   double atol = 1e-5;
   double rtol = 1e-3;
+  /// Compares the slope along one random direction of each input and one of the outputs, instead of every element of
+  /// the Jacobian: two evaluations and one backward for each input.
+  bool fast_mode = false;
 };
 
 /// Compares the full Jacobian of `f` (float64 inputs that require grad) computed by backward with the one computed by

@@ -1,9 +1,10 @@
 #pragma once
-// The gradient graph as text, for people.
+// The gradient graph as text, for people, and the memory that it holds.
 
 #include <levin/core/tensor.h>
 
 #include <string>
+#include <vector>
 
 namespace levin {
 
@@ -18,5 +19,23 @@ std::string graph_text(const Tensor& y);
 
 /// Returns the same graph in Graphviz's language: `dot -Tsvg graph.dot > graph.svg`.
 std::string graph_dot(const Tensor& y);
+
+/// The memory of the tensors that one recorded operation saved for backward.
+struct OperationMemory {
+  std::size_t number = 0;  ///< in graph_text
+  std::string name{};
+  Shape sizes{};  ///< of its result
+  int64_t bytes = 0;
+};
+struct GraphMemory {
+  std::vector<OperationMemory> rows{};  ///< operations that hold memory, the largest first
+  int64_t bytes = 0;                    ///< of all rows; backward frees them unless someone else holds the tensors
+  /// Returns a table of the sums of operations of one name, the largest first.
+  std::string text() const;
+};
+/// Returns the bytes that the graph below y holds for backward. Memory that several operations saved counts once, for
+/// the one next to y; memory of leaves (parameters) does not count, since it lives as long as they do; nor do the
+/// values that saved_tensors_hooks made of tensors.
+GraphMemory graph_memory(const Tensor& y);
 
 }  // namespace levin

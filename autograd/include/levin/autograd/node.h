@@ -51,6 +51,26 @@ class Context {
   Tensor saved(int i) const;
   int saved_count() const { return saved_.size(); }
 
+  /// For Function::forward: these inputs were changed in place and are among the results; these results have no
+  /// gradient; whether backward gets zeros for results that nothing used (it does by default), or undefined tensors.
+  void mark_dirty(std::initializer_list<Tensor> inputs);
+  void mark_non_differentiable(std::initializer_list<Tensor> outputs);
+  void set_materialize_grads(bool on);
+
+  /// Calls f with the memory of each saved tensor that is not a leaf; null for what saved_tensors_hooks packed.
+  template <class F>
+  void for_each_saved(const F& f) const {
+    for (const Saved& s : saved_) {
+      if (s.packed) f(static_cast<const Tensor*>(nullptr));
+      else if (s.tensor.defined() && !s.is_leaf) f(&s.tensor);
+    }
+  }
+
+  struct Marks {
+    InlineVector<Tensor, 3> dirty, constant;
+    bool materialize = true;
+  };
+
   /// Stores one plain value (sizes, options). This is cheap for trivially copyable types of up to 160 bytes.
   template <class T>
   void set(const T& value) {
@@ -85,6 +105,7 @@ class Context {
     std::uint32_t output = 0;
     std::uint32_t version = 0;
     bool is_output = false;
+    bool is_leaf = false;  ///< a leaf that requires grad, whose memory lives as long as it does
     OwnedPtr<PackedTensor> packed;  ///< instead of the tensor, under saved_tensors_hooks
   };
   void save_one(const Tensor& t, bool is_output, int index);
@@ -92,6 +113,7 @@ class Context {
   InlineVector<Saved, 3> saved_;
   bool released_ = false;
   bool saves_ = true;
+  OwnedPtr<Marks> marks_;
 
  private:
   alignas(16) std::byte inline_value_[160];
@@ -132,6 +154,10 @@ class Node final : public RefCounted, public Context, public Pooled<Node> {
   struct Hooks;
   OwnedPtr<Hooks> hooks;
   Hooks& make_hooks();
+  /// Returns the marks of a custom Function; null without any.
+  const Marks* marks() const { return marks_.get(); }
+  /// Releases the marked tensors, which would hold the node.
+  void forget_marked();
   void release() { release_saved(); }
   /// Lets save() do nothing.
   void save_nothing() { saves_ = false; }

@@ -66,7 +66,10 @@ Tensor xlogy(const Tensor& a, const Tensor& b) {
   return masked_fill(mul(a, log(where(zero, 1, b))), zero, 0);
 }
 
-Tensor ldexp(const Tensor& a, const Tensor& b) { return mul(a, pow(2.0, b)); }
+Tensor ldexp(const Tensor& a, const Tensor& b) {
+  const Tensor y = mul(a, pow(2.0, b));
+  return a.is_floating() && !b.is_floating() ? to(y, a.dtype()) : y;
+}
 
 Tensor heaviside(const Tensor& x, const Tensor& values) {
   const Tensor at = x.detach(), step = gt(at, 0).to(x.dtype());
@@ -92,14 +95,16 @@ Tensor bitwise_left_shift(const Tensor& a, const Tensor& count) {
   refuse_floating("bitwise_left_shift", t);
   const Tensor n = to(count, kInt64), half = clamp(floor_divide(n, 2), 0, 31), rest = clamp(sub(n, half), 0, 32);
   const Tensor shifted = mul(mul(to(a, kInt64), power_of_two(half)), power_of_two(rest));
-  return to(where(ge(n, bits_of(t)), 0, shifted), t);
+  // As in PyTorch, a shift by a negative number is one by too many.
+  return to(where(logical_or(lt(n, 0), ge(n, bits_of(t))), 0, shifted), t);
 }
 
 Tensor bitwise_right_shift(const Tensor& a, const Tensor& count) {
   const DType t = result_type(a, count);
   refuse_floating("bitwise_right_shift", t);
   const Tensor n = to(count, kInt64), half = clamp(floor_divide(n, 2), 0, 31), rest = clamp(sub(n, half), 0, 32);
-  return to(floor_divide(floor_divide(to(a, kInt64), power_of_two(half)), power_of_two(rest)), t);
+  const Tensor shifted = floor_divide(floor_divide(to(a, kInt64), power_of_two(half)), power_of_two(rest));
+  return to(where(lt(n, 0), neg(lt(a, 0).to(kInt64)), shifted), t);
 }
 
 // Properties
@@ -137,8 +142,8 @@ Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max) {
 }
 
 Tensor logit(const Tensor& x, std::optional<double> eps) {
-  check_floating("logit", x);
-  const Tensor p = eps ? clamp(x, *eps, 1.0 - *eps) : x;
+  const Tensor values = x.is_floating() ? x : x.to(kFloat32);
+  const Tensor p = eps ? clamp(values, *eps, 1.0 - *eps) : values;
   return log(div(p, rsub(p, 1)));
 }
 
@@ -173,14 +178,17 @@ Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> posinf, std
 
 Tensor celu(const Tensor& x, double alpha) {
   if (alpha == 0) throw ValueError("[celu] alpha is 0, and x is divided by it; give another number.");
-  return alpha == 1.0 ? elu(x) : mul(elu(div(x, alpha)), alpha);
+  if (alpha > 0) return alpha == 1.0 ? elu(x) : mul(elu(div(x, alpha)), alpha);
+  const Tensor above = gt(x, 0);
+  return where(above, x, mul(expm1(div(where(above, 0, x), alpha)), alpha));
 }
 Tensor relu6(const Tensor& x) { return hardtanh(x, 0.0, 6.0); }
 Tensor hardtanh(const Tensor& x, double min_val, double max_val) {
-  check_floating("hardtanh", x);
   if (!(min_val <= max_val))
     throw ValueError(fmt::format("[hardtanh] min_val {} is above max_val {}.", min_val, max_val));
-  return clamp(x, min_val, max_val);
+  // Whole bounds keep the type of whole numbers.
+  if (x.is_floating()) return clamp(x, min_val, max_val);
+  return to(clamp(x, min_val, max_val), x.dtype());
 }
 Tensor tanhshrink(const Tensor& x) { return sub(x, tanh(x)); }
 Tensor softshrink(const Tensor& x, double lambda) {
@@ -249,16 +257,51 @@ Tensor feature_dropout(const Tensor& x, double p, bool training, Generator* gene
   return mul(x, dropout(ones(sizes, like(x)), p, true, generator));
 }
 
-Tensor alpha_dropout(const Tensor& x, double p, bool training, Generator* generator) {
-  check_floating("alpha_dropout", x);
-  if (!(p >= 0 && p <= 1))
-    throw ValueError(fmt::format("[alpha_dropout] p is {}. Give a probability between 0 and 1.", p));
+namespace {
+
+Tensor dropout_of_axes(const char* op, const Tensor& x, int channels, double p, bool training, Generator* g) {
+  if (x.dim() == channels + 1) return feature_dropout(x, p, training, g);
+  if (x.dim() == channels) return squeeze(feature_dropout(unsqueeze(x, 0), p, training, g), 0);
+  throw ShapeError(fmt::format("[{}] the input is {}, expected are {} axes behind (B, C) or (C).", op,
+                               to_string(x.sizes()), channels - 1));
+}
+
+/// alpha_dropout of x whose kept elements are drawn in `sizes`.
+Tensor alpha_dropped(const char* op, const Tensor& x, const Shape& sizes, double p, bool training, Generator* g) {
+  check_floating(op, x);
+  if (!(p >= 0 && p <= 1)) throw ValueError(fmt::format("[{}] p is {}. Give a probability between 0 and 1.", op, p));
   if (!training || p == 0) return x;
   if (p == 1) return mul(x, 0.0);
   constexpr double alpha = 1.7580993408473766;  // the limit of SELU at minus infinity, with the other sign
   const double a = 1 / std::sqrt((alpha * alpha * p + 1) * (1 - p));
-  const Tensor kept = bernoulli(full_like(x.detach(), 1 - p), generator);
+  const Tensor kept = bernoulli(full(sizes, 1 - p, like(x)), g);
   return add(mul(mul(x, kept), a), add(mul(kept, alpha * a), alpha * a * (p - 1)));
+}
+
+}  // namespace
+
+Tensor dropout1d(const Tensor& x, double p, bool training, Generator* generator) {
+  return dropout_of_axes("dropout1d", x, 2, p, training, generator);
+}
+Tensor dropout2d(const Tensor& x, double p, bool training, Generator* generator) {
+  // PyTorch reads three axes as (B, C, L) here.
+  return x.dim() == 3 ? feature_dropout(x, p, training, generator)
+                      : dropout_of_axes("dropout2d", x, 3, p, training, generator);
+}
+Tensor dropout3d(const Tensor& x, double p, bool training, Generator* generator) {
+  return dropout_of_axes("dropout3d", x, 4, p, training, generator);
+}
+Tensor alpha_dropout(const Tensor& x, double p, bool training, Generator* generator) {
+  return alpha_dropped("alpha_dropout", x, x.sizes(), p, training, generator);
+}
+Tensor feature_alpha_dropout(const Tensor& x, double p, bool training, Generator* generator) {
+  if (x.dim() < 2)
+    throw ShapeError(
+        fmt::format("[feature_alpha_dropout] the input is {}, expected is (B, C, ...).", to_string(x.sizes())));
+  Shape sizes = Shape::filled(x.dim(), 1);
+  sizes[0] = x.size(0);
+  sizes[1] = x.size(1);
+  return alpha_dropped("feature_alpha_dropout", x, sizes, p, training, generator);
 }
 
 }  // namespace levin

@@ -148,16 +148,18 @@ Tensor pixels(const Tensor& at, int64_t size, const GridSampleOptions& o) {
   Tensor p = o.align_corners ? mul(add(at, 1.0), (n - 1) / 2) : sub(mul(add(at, 1.0), n / 2), 0.5);
   if (o.padding_mode == SamplePadding::reflection)
     p = o.align_corners ? reflected(p, 0.0, n - 1) : reflected(p, -0.5, n - 0.5);
-  return o.padding_mode == SamplePadding::zeros ? p : clamp(p, 0.0, n - 1);
+  // As in PyTorch, NaN is the first pixel.
+  return o.padding_mode == SamplePadding::zeros ? p : clamp(masked_fill(p, isnan(p), 0), 0.0, n - 1);
 }
 
 /// Reads x (B, C, H W) at whole pixels (B, n); those outside are zeros.
 Tensor read_pixels(const Tensor& x, const Tensor& row, const Tensor& column, int64_t h, int64_t w) {
   const auto inside = [](const Tensor& at, int64_t size) { return logical_and(ge(at, 0), lt(at, size)); };
   const Tensor valid = logical_and(inside(row, h), inside(column, w));
-  const Tensor place = to(add(mul(clamp(row, 0, h - 1), w), clamp(column, 0, w - 1)), kInt64);
+  // Places outside, which include NaN, read the first pixel and take nothing of it.
+  const Tensor place = clamp(to(where(valid, add(mul(row, w), column), 0), kInt64), 0, h * w - 1);
   const Tensor index = expand(unsqueeze(place, 1), {x.size(0), x.size(1), place.size(1)});
-  return mul(gather(x, 2, contiguous(index)), to(unsqueeze(valid, 1), x.dtype()));
+  return where(unsqueeze(valid, 1), gather(x, 2, contiguous(index)), 0);
 }
 
 /// Reads x (B, C, H, W) bilinearly at `at_y` and `at_x` (B, n).

@@ -219,9 +219,25 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
   const auto distance = [&](const Tensor& a, const Tensor& b) {
     return pairwise_distance(a, b, options.p, options.eps);
   };
-  Tensor far = distance(anchor, negative);
-  if (options.swap) far = minimum(far, distance(positive, negative));
-  return reduced(positive_part(add(sub(distance(anchor, positive), far), options.margin)), options.reduction);
+  return triplet_loss_of(distance(anchor, positive), distance(anchor, negative),
+                         options.swap ? distance(positive, negative) : Tensor(), options);
+}
+
+Tensor triplet_loss_of(const Tensor& near, const Tensor& far, const Tensor& between,
+                       const TripletMarginOptions& options) {
+  const Tensor least = between.defined() ? minimum(far, between) : far;
+  return reduced(positive_part(add(sub(near, least), options.margin)), options.reduction);
+}
+
+Tensor sigmoid_focal_loss(const Tensor& logits, const Tensor& target, const FocalOptions& options) {
+  check_floating("sigmoid_focal_loss", logits, "logits");
+  require_same_sizes("sigmoid_focal_loss", {"logits", logits}, {"target", target});
+  const Tensor t = target.to(logits.dtype()), p = sigmoid(logits);
+  // 1 - p of the target: p where the target is 0.
+  const Tensor missing = add(mul(p, rsub(t, 1.0)), mul(rsub(p, 1.0), t));
+  Tensor loss = mul(bce_with_logits(logits, t, {.reduction = Reduction::none}), pow(missing, options.gamma));
+  if (options.alpha >= 0) loss = mul(loss, add(mul(t, 2 * options.alpha - 1), 1 - options.alpha));
+  return reduced(loss, options.reduction);
 }
 
 // Connectionist temporal classification

@@ -95,45 +95,6 @@ Tensor avg_pool3d(const Tensor& x, Tuple<3> kernel, const AvgPool3dOptions& o) {
       });
 }
 
-ValuesIndices max_pool2d_with_indices(const Tensor& x, Tuple<2> kernel, const MaxPool2dOptions& o) {
-  const Tensor y = max_pool2d(x.detach(), kernel, o);  // checks the arguments
-  const Tuple<2> stride = o.stride.value_or(kernel);
-  // Positions of the windows' elements along each axis, in the padded image.
-  const auto positions = [&](std::size_t axis, int64_t windows) {
-    const Tensor starts = mul(arange(windows), stride[axis]), steps = mul(arange(kernel[axis]), o.dilation[axis]);
-    return add(unsqueeze(starts, 1), steps);
-  };
-  const int64_t oh = y.size(-2), ow = y.size(-1), h = x.size(-2), w = x.size(-1);
-  const Tensor rows = sub(positions(0, oh), o.padding[0]), columns = sub(positions(1, ow), o.padding[1]);
-  // (oh, ow, kh, kw)
-  const Tensor row = reshape(rows, {oh, 1, kernel[0], 1}), column = reshape(columns, {1, ow, 1, kernel[1]});
-  const auto inside = [](const Tensor& at, int64_t size) { return logical_and(ge(at, 0), lt(at, size)); };
-  const Tensor valid = logical_and(inside(row, h), inside(column, w)).to(x.device());
-  const Tensor place = add(mul(clamp(row, 0, h - 1), w), clamp(column, 0, w - 1)).to(x.device());
-  const int64_t outer = x.numel() / std::max<int64_t>(1, h * w), area = kernel[0] * kernel[1];
-  const Tensor flat = reshape(x, {outer, h * w});
-  const Tensor windows = reshape(index_select(flat.detach(), 1, ravel(place)), {outer, oh * ow, area});
-  const Tensor hidden = logical_not(reshape(valid, {oh * ow, area}));
-  const Tensor best = argmax(masked_fill(windows, hidden, -std::numeric_limits<double>::infinity()), 2, true);
-  const Tensor whole = expand(reshape(place, {1, oh * ow, area}), {outer, oh * ow, area});
-  const Tensor index = squeeze(gather(contiguous(whole), 2, best), 2);
-  return {reshape(gather(flat, 1, index), y.sizes()), reshape(index, y.sizes())};
-}
-
-Tensor max_unpool2d(const Tensor& x, const Tensor& indices, std::array<int64_t, 2> sizes) {
-  require_spatial("max_unpool2d", x, 2);
-  if (indices.sizes() != x.sizes())
-    throw ShapeError(
-        fmt::format("[max_unpool2d] indices is {}, and x is {}.", to_string(indices.sizes()), to_string(x.sizes())));
-  const int64_t outer = x.numel() / std::max<int64_t>(1, x.size(-2) * x.size(-1));
-  Shape result = x.sizes();
-  result[x.dim() - 2] = sizes[0];
-  result[x.dim() - 1] = sizes[1];
-  const Tensor places = reshape(as_int64("max_unpool2d", {"indices", indices}), {outer, -1});
-  const Tensor image = zeros({outer, sizes[0] * sizes[1]}, like(x));
-  return reshape(scatter(image, 1, places, reshape(x, {outer, -1})), result);
-}
-
 namespace {
 
 /// (mean of x^p times the window's area)^(1 / p), without NaN for a sum of 0.

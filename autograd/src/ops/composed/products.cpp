@@ -41,7 +41,9 @@ Tensor dot(const Tensor& a, const Tensor& b) {
   require_dims("dot", {"b", b}, 1, "(N,)");
   if (a.numel() != b.numel())
     throw ShapeError(fmt::format("[dot] the vectors have {} and {} elements.", a.numel(), b.numel()));
-  return a.is_floating() ? matmul(a, b) : sum(mul(a, b));
+  if (a.is_floating()) return matmul(a, b);
+  const Tensor products = mul(a, b);
+  return sum(products).to(products.dtype());
 }
 Tensor vdot(const Tensor& a, const Tensor& b) { return dot(a, b); }
 

@@ -143,6 +143,20 @@ const Tensor& log_normal_(const Tensor& t, double mean, double std, Generator* g
   return t;
 }
 
+const Tensor& bernoulli_(const Tensor& t, double p, Generator* generator) {
+  no_grad guard;
+  return t.copy_(bernoulli(full(t.sizes(), p, {.dtype = default_dtype(), .device = t.device()}), generator));
+}
+const Tensor& bernoulli_(const Tensor& t, const Tensor& p, Generator* generator) {
+  no_grad guard;
+  return t.copy_(bernoulli(expand(p, t.sizes()).contiguous(), generator));
+}
+const Tensor& random_(const Tensor& t, int64_t from, int64_t to, Generator* generator) {
+  no_grad guard;
+  if (from >= to) throw ValueError(fmt::format("[random_] from {} must be below to {}.", from, to));
+  return t.copy_(randint(from, to, t.sizes(), {.dtype = kInt64, .device = t.device(), .generator = generator}));
+}
+
 const Tensor& geometric_(const Tensor& t, double p, Generator* generator) {
   no_grad guard;
   if (!(p > 0 && p < 1)) throw ValueError(fmt::format("[geometric_] p is {}. Give a number between 0 and 1.", p));

@@ -106,7 +106,8 @@ Tensor combinations(const Tensor& x, int64_t r, bool with_replacement) {
     for (int64_t next = more ? chosen[static_cast<std::size_t>(i)] + 1 : 0; more && i < r; ++i, next += first_free)
       chosen[static_cast<std::size_t>(i)] = next;
   }
-  const auto count = r > 0 ? static_cast<int64_t>(rows.size()) / r : 0;
+  if (r == 0) return narrow(x, 0, 0, 0);
+  const auto count = static_cast<int64_t>(rows.size()) / r;
   return reshape(index_select(reshape(x, {n}), 0, from_data(rows, {count * r}).to(x.device())), {count, r});
 }
 
@@ -339,7 +340,28 @@ void check_image(const char* op, const Tensor& x, int64_t factor, bool divides) 
     throw ShapeError(fmt::format("[{}] {} does not fit the factor {}.", op, to_string(x.sizes()), factor));
 }
 
+/// Splits along the axis that the rows (1), columns (0) or layers (2) of x have.
+template <class Sections>
+std::vector<Tensor> split_along(const char* op, const Tensor& x, int axis, const Sections& sections) {
+  if (x.dim() <= axis) throw ShapeError(fmt::format("[{}] x is {}, more axes are needed.", op, to_string(x.sizes())));
+  if constexpr (std::is_same_v<Sections, int64_t>)
+    if (sections < 1 || x.size(axis) % sections != 0)
+      throw ValueError(fmt::format("[{}] axis {} of {} does not divide into {} sections.", op, axis,
+                                   to_string(x.sizes()), sections));
+  return tensor_split(x, sections, axis);
+}
+int rows_of(const Tensor& x) { return x.dim() == 1 ? 0 : 1; }
+
 }  // namespace
+
+std::vector<Tensor> hsplit(const Tensor& x, int64_t n) { return split_along("hsplit", x, rows_of(x), n); }
+std::vector<Tensor> hsplit(const Tensor& x, const std::vector<int64_t>& at) {
+  return split_along("hsplit", x, rows_of(x), at);
+}
+std::vector<Tensor> vsplit(const Tensor& x, int64_t n) { return split_along("vsplit", x, 0, n); }
+std::vector<Tensor> vsplit(const Tensor& x, const std::vector<int64_t>& at) { return split_along("vsplit", x, 0, at); }
+std::vector<Tensor> dsplit(const Tensor& x, int64_t n) { return split_along("dsplit", x, 2, n); }
+std::vector<Tensor> dsplit(const Tensor& x, const std::vector<int64_t>& at) { return split_along("dsplit", x, 2, at); }
 
 Tensor pixel_shuffle(const Tensor& x, int64_t r) {
   check_image("pixel_shuffle", x, r, x.dim() >= 3 && r > 0 && x.size(-3) % (r * r) == 0);

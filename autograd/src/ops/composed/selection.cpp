@@ -37,7 +37,15 @@ Tensor diagonal(const Tensor& x, int64_t offset, int64_t axis1, int64_t axis2) {
   sizes.push_back(length);
   strides.push_back(x.strides()[a] + x.strides()[b]);
   const int64_t start = length == 0 ? 0 : down * x.strides()[a] + right * x.strides()[b];
-  return as_strided(x, sizes, strides, x.storage_offset() + start);
+  const Tensor y = make_view(x, sizes, strides, x.storage_offset() + start);
+  // Not as_strided, which shares a gradient out among elements of x that share memory.
+  if (Context* c = record("diagonal", y, {x}, [](Context& k, const Tensor& g) -> Grads {
+        const auto& [by, first, second] = k.get<std::array<int64_t, 3>>();
+        const TensorOptions options{.dtype = g.dtype(), .device = g.device()};
+        return {diagonal_scatter(zeros(k.input(0).sizes, options), g, by, first, second)};
+      }))
+    c->set(std::array<int64_t, 3>{offset, a, b});
+  return y;
 }
 
 Tensor diag_embed(const Tensor& x, int64_t offset, int64_t axis1, int64_t axis2) {
@@ -70,6 +78,54 @@ Tensor tril_indices(int64_t rows, int64_t columns, int64_t offset) {
 }
 Tensor triu_indices(int64_t rows, int64_t columns, int64_t offset) {
   return transpose(nonzero(triu(ones({rows, columns}), offset)), 0, 1).contiguous();
+}
+
+namespace {
+
+/// Returns a copy of x, recorded, with `source` written to a part of it.
+template <class Part>
+Tensor with_part(const char* op, const Tensor& x, const Tensor& source, const Part& part) {
+  const Tensor y = clone(x), place = part(y);
+  if (place.sizes() != source.sizes())
+    throw ShapeError(fmt::format("[{}] source is {}, but the part of x has the sizes {}.", op,
+                                 to_string(source.sizes()), to_string(place.sizes())));
+  place.copy_(source);
+  return y;
+}
+
+}  // namespace
+
+Tensor select_scatter(const Tensor& x, const Tensor& source, int64_t axis, int64_t index) {
+  return with_part("select_scatter", x, source, [&](const Tensor& y) { return select(y, axis, index); });
+}
+Tensor slice_scatter(const Tensor& x, const Tensor& source, int64_t axis, const Slice& range) {
+  return with_part("slice_scatter", x, source, [&](const Tensor& y) { return slice(y, axis, range); });
+}
+Tensor diagonal_scatter(const Tensor& x, const Tensor& source, int64_t offset, int64_t axis1, int64_t axis2) {
+  return with_part("diagonal_scatter", x, source, [&](const Tensor& y) { return diagonal(y, offset, axis1, axis2); });
+}
+
+std::vector<Tensor> unravel_index(const Tensor& positions, const Shape& sizes) {
+  Tensor rest = as_int64("unravel_index", {"positions", positions});
+  if (rest.numel() > 0 && (amin(rest).item<int64_t>() < 0 || amax(rest).item<int64_t>() >= sizes.numel()))
+    throw IndexError(fmt::format("[unravel_index] a position is outside of {} elements.", sizes.numel()));
+  std::vector<Tensor> indices(static_cast<std::size_t>(sizes.size()));
+  for (int a = sizes.size() - 1; a >= 0; --a) {
+    indices[static_cast<std::size_t>(a)] = remainder(rest, sizes[a]);
+    rest = floor_divide(rest, sizes[a]);
+  }
+  return indices;
+}
+
+Tensor isin(const Tensor& x, const Tensor& test) { return any(eq(unsqueeze(x, -1), ravel(test)), -1); }
+
+Tensor vander(const Tensor& x, std::optional<int64_t> n, bool increasing) {
+  if (x.dim() != 1) throw ShapeError(fmt::format("[vander] needs a vector, x is {}.", to_string(x.sizes())));
+  const int64_t columns = n.value_or(x.size(0));
+  if (columns < 0) throw ValueError(fmt::format("[vander] n is {}. Give 0 or more.", columns));
+  const Tensor exponents = arange(columns, {.device = x.device()});
+  const Tensor powers = pow(unsqueeze(x, 1), increasing ? exponents : flip(exponents, 0));
+  return powers;
 }
 
 // Selecting and writing
@@ -213,6 +269,21 @@ Tensor extreme_by_place(const Tensor& x, int along, const Tensor& index, const T
 }
 
 }  // namespace
+
+const Tensor& embedding_renorm_(const Tensor& weight, const Tensor& index, double max_norm, double norm_type) {
+  if (!(max_norm > 0))
+    throw ValueError(fmt::format("[embedding_renorm_] max_norm is {}. Give a positive number.", max_norm));
+  no_grad guard;
+  const Tensor rows = ravel(as_int64("embedding_renorm_", {"index", index}));
+  const Tensor taken = index_select(weight, 0, rows), size = norm(taken, norm_type, 1, true);
+  const Tensor factor = where(gt(size, max_norm), rdiv(add(size, 1e-7), max_norm), 1.0);
+  // Equal rows get equal values.
+  return weight.copy_(index_put(weight, {rows}, mul(taken, factor)));
+}
+
+Tensor scatter(const Tensor& x, int64_t axis, const Tensor& index, const Scalar& value) {
+  return scatter(x, axis, index, full(index.sizes(), value, like(x)));
+}
 
 Tensor scatter_reduce(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source, ScatterReduce reduce,
                       bool include_self) {

@@ -9,8 +9,11 @@
 #include <levin/autograd/ops/statistics.h>
 #include <levin/autograd/ops/view.h>
 
+#include <levin/autograd/ops/matmul.h>
+
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace levin {
@@ -76,14 +79,18 @@ ValuesIndices median(const Tensor& x, int64_t axis, bool keepdim) {
   const Tensor index = where(any_missing, first, keepdim ? middle.indices : unsqueeze(middle.indices, at));
   return without_axis({gather(x, at, index), index}, at, keepdim);
 }
-Tensor median(const Tensor& x) { return x.dim() == 0 ? clone(x) : median(ravel(x), 0).values; }
+Tensor median(const Tensor& x) {
+  if (x.numel() == 0 && x.is_floating()) return full({}, NAN, like(x));
+  return x.dim() == 0 ? clone(x) : median(ravel(x), 0).values;
+}
 
 ValuesIndices mode(const Tensor& x, int64_t axis, bool keepdim) {
   const int at = wrap_axis(axis, x.dim(), "mode");
   if (x.dim() == 0) return {clone(x), zeros({}, {.dtype = kInt64, .device = x.device()})};
   const ValuesIndices sorted = sort(x.detach(), at);
   const Tensor last = movedim(sorted.values, at, -1), order = movedim(sorted.indices, at, -1);
-  const Tensor counts = sum(eq(unsqueeze(last, -1), unsqueeze(last, -2)), -1);
+  // NaN equals nothing, and counts once.
+  const Tensor counts = clamp(sum(eq(unsqueeze(last, -1), unsqueeze(last, -2)), -1), 1);
   // argmax finds the first of the most frequent values, which starts its run; the run's last element is its last
   // occurrence, because the sort is stable.
   const Tensor run = argmax(counts, -1, true), end = sub(add(run, gather(counts, -1, run)), 1);
@@ -135,6 +142,35 @@ Tensor quantile(const Tensor& x, const Tensor& q, std::optional<int64_t> axis, b
 
 Tensor quantile(const Tensor& x, double q, std::optional<int64_t> axis, bool keepdim, QuantileMethod interpolation) {
   return quantile(x, full({}, q, {.dtype = kFloat64, .device = x.device()}), axis, keepdim, interpolation);
+}
+
+ValuesIndices nanmedian(const Tensor& x, int64_t axis, bool keepdim) {
+  if (!x.is_floating() || x.dim() == 0) return median(x, axis, keepdim);
+  const int at = wrap_axis(axis, x.dim(), "nanmedian");
+  if (x.size(at) == 0) throw ShapeError(fmt::format("[nanmedian] axis {} of {} is empty.", axis, to_string(x.sizes())));
+  // NaN comes last in the order.
+  const Tensor order = argsort(x.detach(), at), count = sum(logical_not(isnan(x)), at, true);
+  const Tensor middle = clamp(floor_divide(sub(count, 1), 2), 0);
+  const Tensor index = gather(order, at, middle);
+  return without_axis({gather(x, at, index), index}, at, keepdim);
+}
+Tensor nanmedian(const Tensor& x) { return x.dim() == 0 ? clone(x) : nanmedian(ravel(x), 0).values; }
+
+Tensor cov(const Tensor& x, int64_t correction) {
+  if (x.dim() > 2)
+    throw ShapeError(fmt::format("[cov] x is {}, expected is (variables, observations).", to_string(x.sizes())));
+  const Tensor rows = x.dim() == 2 ? x : reshape(x, {1, -1});
+  const Tensor values = x.is_floating() ? rows : rows.to(kFloat32);
+  const Tensor centered = sub(values, mean(values, 1, true));
+  const auto freedom = static_cast<double>(std::max<int64_t>(0, values.size(1) - correction));
+  const Tensor c = div(matmul(centered, centered.t()), freedom);
+  return x.dim() == 2 ? c : reshape(c, {});
+}
+Tensor corrcoef(const Tensor& x) {
+  const Tensor c = cov(x);
+  if (x.dim() < 2) return div(c, c);
+  const Tensor deviation = sqrt(diagonal(c));
+  return clamp(div(div(c, unsqueeze(deviation, 1)), unsqueeze(deviation, 0)), -1, 1);
 }
 
 // Scans
@@ -214,6 +250,13 @@ Tensor trapezoid(const Tensor& y, const Tensor& x, int64_t axis) {
     widths = reshape(widths, sizes);
   }
   return mul(sum(mul(add(narrow(y, at, y.size(at) - n, n), narrow(y, at, 0, n)), widths), at), 0.5);
+}
+
+Tensor cumulative_trapezoid(const Tensor& y, double dx, int64_t axis) {
+  const int at = wrap_axis(axis, y.dim(), "cumulative_trapezoid");
+  const int64_t n = y.size(at);
+  if (n == 0) return clone(y);
+  return mul(cumsum(add(narrow(y, at, 1, n - 1), narrow(y, at, 0, n - 1)), at), dx / 2);
 }
 
 // Counts

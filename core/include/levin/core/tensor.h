@@ -85,6 +85,9 @@ template <class I>
 inline constexpr bool kSelectsView = (std::integral<I> && !std::same_as<I, bool>) || std::same_as<I, Slice> ||
                                      std::same_as<I, Nil> || std::same_as<I, EllipsisType>;
 
+/// How scatter_reduce combines values.
+enum class ScatterReduce { sum, mean, prod, amax, amin };
+
 /// Arguments of index_put.
 struct IndexPutOptions {
   bool accumulate = false;  ///< adds the values instead; positions that repeat are summed, in a fixed order
@@ -192,8 +195,16 @@ class Tensor {
 #define LEVIN_DEFAULT(value) = value
 #define LEVIN_METHOD(result, name, parameters, ...) result name parameters const;
 #define LEVIN_IN_PLACE_METHOD(name) const Tensor& name##_() const;
+#define LEVIN_EDIT(name, tensors, parameters, ...) const Tensor& name##_ parameters const;
 #include <levin/core/tensor_methods.h>
 
+  /// Exchanges the last two axes.
+  Tensor mT() const { return transpose(-2, -1); }
+  // Tensors of these sizes, of this one's dtype and device.
+  Tensor new_empty(const Shape& sizes) const;
+  Tensor new_zeros(const Shape& sizes) const;
+  Tensor new_ones(const Shape& sizes) const;
+  Tensor new_full(const Shape& sizes, const Scalar& value) const;
   Tensor view_as(const Tensor& other) const { return view(other.sizes()); }
   Tensor expand_as(const Tensor& other) const { return expand(other.sizes()); }
   /// Returns this tensor where the condition is true, else `other`.

@@ -5,6 +5,8 @@
 //   LEVIN_METHOD(result, name, parameters, arguments)   x.name(parameters) is name(x, arguments)
 //   LEVIN_DEFAULT(value)                                a default value, which only the declaration has
 //   LEVIN_IN_PLACE_METHOD(name)                         x.name_() replaces x's values by name(x)
+//   LEVIN_EDIT(name, tensors, parameters, arguments)    x.name_(parameters) replaces them by name(x, arguments), of
+//                                                       which `tensors`, in parentheses, may require grad
 
 #ifndef LEVIN_DEFAULT
 #define LEVIN_DEFAULT(value)
@@ -14,6 +16,9 @@
 #endif
 #ifndef LEVIN_IN_PLACE_METHOD
 #define LEVIN_IN_PLACE_METHOD(name)
+#endif
+#ifndef LEVIN_EDIT
+#define LEVIN_EDIT(name, tensors, parameters, ...)
 #endif
 
 #define LEVIN_METHOD_OF_ONE(name) LEVIN_METHOD(Tensor, name, ())
@@ -61,6 +66,11 @@ LEVIN_FUNCTION(sigmoid)
 LEVIN_FUNCTION(tanh)
 #undef LEVIN_FUNCTION
 LEVIN_METHOD_OF_ONE(digamma)
+LEVIN_METHOD(Tensor, clamp_min, (const Scalar& min), min)
+LEVIN_METHOD(Tensor, clamp_min, (const Tensor& min), min)
+LEVIN_METHOD(Tensor, clamp_max, (const Scalar& max), max)
+LEVIN_METHOD(Tensor, clamp_max, (const Tensor& max), max)
+LEVIN_METHOD_OF_BOTH(float_power)
 LEVIN_METHOD_OF_ONE(frac)
 LEVIN_METHOD_OF_ONE(sinc)
 LEVIN_METHOD_OF_ONE(deg2rad)
@@ -133,6 +143,57 @@ LEVIN_METHOD(const Tensor&, uniform_, (double low LEVIN_DEFAULT(0.0), double hig
                                        Generator* generator LEVIN_DEFAULT(nullptr)), low, high, generator)
 LEVIN_METHOD(const Tensor&, normal_, (double mean LEVIN_DEFAULT(0.0), double std LEVIN_DEFAULT(1.0),
                                       Generator* generator LEVIN_DEFAULT(nullptr)), mean, std, generator)
+LEVIN_METHOD(const Tensor&, exponential_, (double lambd LEVIN_DEFAULT(1.0),
+                                           Generator* generator LEVIN_DEFAULT(nullptr)), lambd, generator)
+LEVIN_METHOD(const Tensor&, bernoulli_, (double p LEVIN_DEFAULT(0.5), Generator* generator LEVIN_DEFAULT(nullptr)), p,
+             generator)
+LEVIN_METHOD(const Tensor&, bernoulli_, (const Tensor& p, Generator* generator LEVIN_DEFAULT(nullptr)), p, generator)
+LEVIN_METHOD(const Tensor&, random_, (int64_t from, int64_t to, Generator* generator LEVIN_DEFAULT(nullptr)), from, to,
+             generator)
+
+// In place.
+#define LEVIN_EDIT_BY_BOTH(name)                                                     \
+  LEVIN_EDIT(name, (other), (const Tensor& other), other)                            \
+  LEVIN_EDIT(name, (), (const Scalar& other), other)
+LEVIN_EDIT_BY_BOTH(pow)
+LEVIN_EDIT_BY_BOTH(remainder)
+LEVIN_EDIT_BY_BOTH(fmod)
+LEVIN_EDIT_BY_BOTH(floor_divide)
+LEVIN_EDIT_BY_BOTH(clamp_min)
+LEVIN_EDIT_BY_BOTH(clamp_max)
+#undef LEVIN_EDIT_BY_BOTH
+LEVIN_EDIT(atan2, (other), (const Tensor& other), other)
+LEVIN_EDIT(copysign, (other), (const Tensor& other), other)
+LEVIN_EDIT(hypot, (other), (const Tensor& other), other)
+LEVIN_EDIT(logical_and, (), (const Tensor& other), other)
+LEVIN_EDIT(logical_or, (), (const Tensor& other), other)
+LEVIN_EDIT(logical_xor, (), (const Tensor& other), other)
+LEVIN_EDIT(logical_not, (), ())
+LEVIN_EDIT(nan_to_num, (),
+           (double nan LEVIN_DEFAULT(0.0), std::optional<double> posinf LEVIN_DEFAULT(std::nullopt),
+            std::optional<double> neginf LEVIN_DEFAULT(std::nullopt)), nan, posinf, neginf)
+LEVIN_EDIT(lerp, (end, weight), (const Tensor& end, const Tensor& weight), end, weight)
+LEVIN_EDIT(lerp, (end), (const Tensor& end, const Scalar& weight), end, weight)
+LEVIN_EDIT(addcmul, (a, b), (const Tensor& a, const Tensor& b, const Scalar& value LEVIN_DEFAULT(1)), a, b, value)
+LEVIN_EDIT(addcdiv, (a, b), (const Tensor& a, const Tensor& b, const Scalar& value LEVIN_DEFAULT(1)), a, b, value)
+LEVIN_EDIT(addmm, (a, b), (const Tensor& a, const Tensor& b, const Scalar& beta LEVIN_DEFAULT(1),
+                           const Scalar& alpha LEVIN_DEFAULT(1)), a, b, beta, alpha)
+LEVIN_EDIT(baddbmm, (a, b), (const Tensor& a, const Tensor& b, const Scalar& beta LEVIN_DEFAULT(1),
+                             const Scalar& alpha LEVIN_DEFAULT(1)), a, b, beta, alpha)
+LEVIN_EDIT(cumsum, (), (int64_t axis), axis)
+LEVIN_EDIT(cumprod, (), (int64_t axis), axis)
+LEVIN_EDIT(tril, (), (int64_t diagonal LEVIN_DEFAULT(0)), diagonal)
+LEVIN_EDIT(triu, (), (int64_t diagonal LEVIN_DEFAULT(0)), diagonal)
+LEVIN_EDIT(scatter, (source), (int64_t axis, const Tensor& index, const Tensor& source), axis, index, source)
+LEVIN_EDIT(scatter, (), (int64_t axis, const Tensor& index, const Scalar& value), axis, index, value)
+LEVIN_EDIT(scatter_add, (source), (int64_t axis, const Tensor& index, const Tensor& source), axis, index, source)
+LEVIN_EDIT(scatter_reduce, (source),
+           (int64_t axis, const Tensor& index, const Tensor& source, ScatterReduce reduce,
+            bool include_self LEVIN_DEFAULT(true)), axis, index, source, reduce, include_self)
+LEVIN_EDIT(index_add, (source), (int64_t axis, const Tensor& index, const Tensor& source), axis, index, source)
+LEVIN_EDIT(index_copy, (source), (int64_t axis, const Tensor& index, const Tensor& source), axis, index, source)
+LEVIN_EDIT(index_fill, (), (int64_t axis, const Tensor& index, const Scalar& value), axis, index, value)
+LEVIN_EDIT(masked_scatter, (source), (const Tensor& mask, const Tensor& source), mask, source)
 
 // Matrix products.
 LEVIN_METHOD_OF_TWO(matmul)
@@ -304,6 +365,10 @@ LEVIN_METHOD(Tensor, take_along_dim,
              (const Tensor& index, std::optional<int64_t> axis LEVIN_DEFAULT(std::nullopt)), index, axis)
 LEVIN_METHOD(Tensor, index_fill, (int64_t axis, const Tensor& index, const Scalar& value), axis, index, value)
 LEVIN_METHOD(Tensor, index_copy, (int64_t axis, const Tensor& index, const Tensor& source), axis, index, source)
+LEVIN_METHOD(Tensor, scatter, (int64_t axis, const Tensor& index, const Scalar& value), axis, index, value)
+LEVIN_METHOD(Tensor, scatter_reduce,
+             (int64_t axis, const Tensor& index, const Tensor& source, ScatterReduce reduce,
+              bool include_self LEVIN_DEFAULT(true)), axis, index, source, reduce, include_self)
 LEVIN_METHOD(Tensor, masked_scatter, (const Tensor& mask, const Tensor& source), mask, source)
 
 #undef LEVIN_METHOD_OF_ONE
@@ -313,3 +378,4 @@ LEVIN_METHOD(Tensor, masked_scatter, (const Tensor& mask, const Tensor& source),
 #undef LEVIN_DEFAULT
 #undef LEVIN_METHOD
 #undef LEVIN_IN_PLACE_METHOD
+#undef LEVIN_EDIT

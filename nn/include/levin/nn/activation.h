@@ -65,6 +65,7 @@ LEVIN_ACTIVATION_OF(Hardshrink, hardshrink, double, lambda, 0.5)
 LEVIN_ACTIVATION_OF(GLU, glu, int64_t, dim, -1)
 LEVIN_ACTIVATION_OF(Softmax, softmax, int64_t, dim)
 LEVIN_ACTIVATION_OF(LogSoftmax, log_softmax, int64_t, dim)
+LEVIN_ACTIVATION_OF(Softmin, softmin, int64_t, dim)
 LEVIN_ACTIVATION_OF_TWO(Softplus, softplus, beta, = 1.0, threshold, = 20.0)
 LEVIN_ACTIVATION_OF_TWO(Hardtanh, hardtanh, min_val, = -1.0, max_val, = 1.0)
 LEVIN_ACTIVATION_OF_TWO(Threshold, levin::threshold, threshold, , value, )
@@ -83,6 +84,12 @@ class GELU : public Layer<GELU> {
   }
 
   const Approximate approximate;
+};
+
+/// softmax over the channels of (B, C, H, W) or (C, H, W).
+class Softmax2d : public Layer<Softmax2d> {
+ public:
+  Tensor forward(const Tensor& x) override;
 };
 
 struct PReLUOptions {

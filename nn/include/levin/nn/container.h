@@ -1,7 +1,7 @@
 #pragma once
 // Modules that contain lists of modules.
 
-#include <levin/nn/module.h>
+#include <levin/nn/layer.h>
 
 namespace levin::nn {
 
@@ -116,6 +116,37 @@ class ModuleDict : public Module {
     }
     return copy;
   }
+};
+
+/// Parameters by name; it has no forward.
+class ParameterDict : public Module {
+ public:
+  ParameterDict() = default;
+  /// Adds a parameter under a new name without dots.
+  Parameter& append(const std::string& name, const Tensor& value);
+  std::size_t size() const { return places_.size(); }
+  bool contains(const std::string& name) const;
+  /// Throws ValueError that lists the existing names.
+  Parameter& operator[](const std::string& name) const;
+  std::unique_ptr<Module> fresh() const override;
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<Parameter*> places_;
+};
+
+/// A function as a layer of a Sequential: nn::Lambda([](const Tensor& x) { return x.mean(1); }).
+class Lambda : public Layer<Lambda> {
+ public:
+  explicit Lambda(std::function<Tensor(const Tensor&)> f);
+  Tensor forward(const Tensor& x) override { return function_(x); }
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(function_);
+  }
+
+ private:
+  std::function<Tensor(const Tensor&)> function_;
 };
 
 /// Parameters named "0", "1", ...; it has no forward.

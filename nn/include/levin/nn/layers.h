@@ -6,6 +6,7 @@
 #include <levin/nn/layer.h>
 #include <levin/nn/normalization.h>
 #include <levin/nn/pooling.h>
+#include <levin/nn/windows.h>
 
 namespace levin::nn {
 
@@ -67,6 +68,8 @@ class Dropout : public Layer<Dropout> {
 struct EmbeddingOptions {
   std::optional<int64_t> padding_idx{};  ///< this row is initialized to zeros and gets no gradient
   bool sparse = false;  ///< the weight gets a gradient of the rows in use alone, see autograd/row_gradient.h
+  std::optional<double> max_norm{};      ///< rows that forward looks up are scaled down to this norm, in place
+  double norm_type = 2.0;
 };
 /// Looks up rows of a table (num_embeddings, embedding_dim) by int64 or int32 index: (...) to (..., embedding_dim). The
 /// table is initialized from the standard normal distribution.
@@ -79,12 +82,12 @@ class Embedding : public Layer<Embedding> {
   std::string extra_repr() const override;
   template <class F>
   auto with_arguments(F construct) const {
-    return construct(num_embeddings, embedding_dim, Options{.padding_idx = padding_idx, .sparse = sparse});
+    return construct(num_embeddings, embedding_dim, options);
   }
 
   const int64_t num_embeddings, embedding_dim;
+  const Options options;
   const std::optional<int64_t> padding_idx;
-  const bool sparse;
   Parameter& weight;
 };
 struct BilinearOptions {
@@ -128,6 +131,9 @@ struct EmbeddingBagOptions {
   BagMode mode = BagMode::mean;
   std::optional<int64_t> padding_idx{};  ///< this row does not take part, and gets no gradient
   bool sparse = false;                   ///< as for Embedding
+  std::optional<double> max_norm{};      ///< rows that forward looks up are scaled down to this norm, in place
+  double norm_type = 2.0;
+  bool include_last_offset = false;      ///< offsets has one more element, the number of indices
 };
 /// Combines rows of a table (num_embeddings, embedding_dim) for each bag of indices: (B, n) to (B, embedding_dim), or a
 /// vector of indices with `offsets` (B), at which the bags begin. With mode sum, `per_sample_weights` of the index's
@@ -165,6 +171,61 @@ class FeatureDropout : public Layer<FeatureDropout> {
 using Dropout1d = FeatureDropout;
 using Dropout2d = FeatureDropout;
 using Dropout3d = FeatureDropout;
+
+/// alpha_dropout of whole channels of (B, C, ...).
+class FeatureAlphaDropout : public Layer<FeatureAlphaDropout> {
+ public:
+  explicit FeatureAlphaDropout(double p = 0.5);
+  Tensor forward(const Tensor& x) override;
+  std::string extra_repr() const override;
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(p);
+  }
+
+  const double p;
+};
+
+/// Divides the channels of (B, C, ...) by their 2-norm and multiplies each by a learned factor, which begins as `scale`
+/// (Liu et al. 2016, "SSD").
+class L2Norm : public Layer<L2Norm> {
+ public:
+  explicit L2Norm(int64_t channels, double scale = 20.0);
+  Tensor forward(const Tensor& x) override;
+  std::string extra_repr() const override;
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(weight.numel(), scale);
+  }
+
+  const double scale;
+  Parameter& weight;  ///< (C)
+};
+
+struct PositionalEncodingOptions {
+  double dropout = 0.1;
+  int64_t max_len = 5000;
+  bool batch_first = false;  ///< x is (B, T, E) instead of (T, B, E)
+};
+/// Adds sin(t / 10000^(2i / E)) to the even and the cosine to the odd columns of step t, and drops elements (Vaswani et
+/// al. 2017). The table is the buffer "pe" (max_len, 1, E), as in PyTorch's tutorial.
+class PositionalEncoding : public Layer<PositionalEncoding> {
+ public:
+  using Options = PositionalEncodingOptions;
+  explicit PositionalEncoding(int64_t d_model, const Options& options = {});
+  Tensor forward(const Tensor& x) override;
+  std::string extra_repr() const override;
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(d_model, options);
+  }
+
+  const int64_t d_model;
+  const Options options;
+
+ private:
+  const Tensor table_;  // (max_len, 1, d_model)
+};
 
 /// See levin::alpha_dropout.
 class AlphaDropout : public Layer<AlphaDropout> {

@@ -2,7 +2,10 @@
 // Losses as modules: loss(input, target), with PyTorch's names and defaults. See the functions for the formulas.
 
 #include <levin/autograd/ops/loss.h>
-#include <levin/nn/layer.h>
+#include <levin/nn/container.h>
+#include <levin/nn/layers.h>
+
+#include <functional>
 
 namespace levin::nn {
 
@@ -164,6 +167,60 @@ class TripletMarginLoss : public Layer<TripletMarginLoss> {
   }
 
   const Options options;
+};
+
+/// TripletMarginLoss by a function of two tensors, which gives one number for each sample.
+class TripletMarginWithDistanceLoss : public Layer<TripletMarginWithDistanceLoss> {
+ public:
+  using Options = TripletMarginOptions;
+  using Distance = std::function<Tensor(const Tensor&, const Tensor&)>;
+  /// Without a function the distance is pairwise_distance.
+  explicit TripletMarginWithDistanceLoss(Distance distance = {}, const Options& o = {});
+  Tensor forward(const Tensor& anchor, const Tensor& positive, const Tensor& negative);
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(distance_, options);
+  }
+
+  const Options options;
+
+ private:
+  Distance distance_;
+};
+
+struct AdaptiveSoftmaxOptions {
+  double div_value = 4.0;  ///< each cluster's rows are projected to a size smaller by this factor
+  bool head_bias = false;
+};
+/// Softmax over many classes, sorted from frequent to rare and cut into clusters at `cutoffs` (Grave et al. 2017). The
+/// head has the classes below the first cutoff and one output for each cluster. Parameters have PyTorch's names.
+class AdaptiveLogSoftmaxWithLoss : public Layer<AdaptiveLogSoftmaxWithLoss> {
+ public:
+  using Options = AdaptiveSoftmaxOptions;
+  AdaptiveLogSoftmaxWithLoss(int64_t in_features, int64_t n_classes, const std::vector<int64_t>& cutoffs,
+                             const Options& o = {});
+  struct Result {
+    Tensor output;  ///< (B), the log-probability of each target
+    Tensor loss;    ///< its negative mean
+  };
+  /// x is (B, in_features) or (in_features), target (B) or () of int64 or int32.
+  Result forward(const Tensor& x, const Tensor& target);
+  /// Returns the log-probabilities of all classes, (B, n_classes).
+  Tensor log_prob(const Tensor& x);
+  /// Returns the most probable class of each row.
+  Tensor predict(const Tensor& x);
+  template <class F>
+  auto with_arguments(F construct) const {
+    return construct(in_features, n_classes, cutoffs, options);
+  }
+
+  const int64_t in_features, n_classes;
+  const std::vector<int64_t> cutoffs;
+  const Options options;
+
+ private:
+  Linear& head_;
+  ModuleList<Sequential>& tail_;
 };
 
 class CTCLoss : public Layer<CTCLoss> {

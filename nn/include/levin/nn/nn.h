@@ -12,3 +12,4 @@
 #include <levin/nn/parametrize.h>
 #include <levin/nn/recurrent.h>
 #include <levin/nn/transformer.h>
+#include <levin/nn/utils.h>

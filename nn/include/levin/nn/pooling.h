@@ -101,8 +101,7 @@ LEVIN_ADAPTIVE_POOL(AdaptiveMaxPool2d, adaptive_max_pool2d, 2)
 LEVIN_ADAPTIVE_POOL(AdaptiveMaxPool3d, adaptive_max_pool3d, 3)
 #undef LEVIN_ADAPTIVE_POOL
 
-/// Pads the last axes; pads are pairs (before, after) from the last axis backwards. PyTorch's ZeroPad2d,
-/// ReflectionPad2d, ... are this layer with a mode.
+/// Pads the last axes; pads are pairs (before, after) from the last axis backwards.
 struct PadOptions {
   PadMode mode = PadMode::constant;
   double value = 0.0;
@@ -135,6 +134,18 @@ class Upsample : public Layer<Upsample> {
   }
 
   const Options options;
+};
+
+/// Upsample of images to a size or by a factor, by the nearest pixel or bilinearly between the corners.
+class UpsamplingNearest2d : public Upsample {
+ public:
+  explicit UpsamplingNearest2d(const Options& o);
+  std::unique_ptr<Module> fresh() const override;
+};
+class UpsamplingBilinear2d : public Upsample {
+ public:
+  explicit UpsamplingBilinear2d(const Options& o);
+  std::unique_ptr<Module> fresh() const override;
 };
 
 // Layers of one number.

@@ -167,6 +167,21 @@ Tensor clamp(const Tensor& x, std::optional<Scalar> min, std::optional<Scalar> m
 /// Bounds per element, which broadcast; an undefined one is no bound.
 Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max = {});
 /// log(x / (1 - x)); with eps, x is first clamped to [eps, 1 - eps].
+Tensor clamp_min(const Tensor& x, const Scalar& min);
+Tensor clamp_min(const Tensor& x, const Tensor& min);
+Tensor clamp_max(const Tensor& x, const Scalar& max);
+Tensor clamp_max(const Tensor& x, const Tensor& max);
+/// base^exponent in float64, as in PyTorch.
+Tensor float_power(const Tensor& base, const Tensor& exponent);
+Tensor float_power(const Tensor& base, const Scalar& exponent);
+/// x log(1 + y); 0 where x is 0 and y is a number.
+Tensor xlog1py(const Tensor& x, const Tensor& y);
+/// -x log x; 0 at 0, -inf below.
+Tensor entr(const Tensor& x);
+/// The standard normal distribution: its cumulative function, the logarithm of that, and its inverse.
+Tensor ndtr(const Tensor& x);
+Tensor log_ndtr(const Tensor& x);
+Tensor ndtri(const Tensor& x);
 Tensor logit(const Tensor& x, std::optional<double> eps = std::nullopt);
 /// sin(pi x) / (pi x), and 1 at 0.
 Tensor sinc(const Tensor& x);
@@ -232,11 +247,16 @@ Tensor gumbel_softmax(const Tensor& logits, const GumbelSoftmaxOptions& options 
 
 /// Zeroes elements with probability p and scales the others by 1 / (1 - p) in training (Srivastava et al. 2014).
 Tensor dropout(const Tensor& x, double p = 0.5, bool training = true, Generator* generator = nullptr);
-/// Zeroes whole channels of x (B, C, ...), independently, as dropout does elements (Tompson et al. 2015). dropout2d and
-/// dropout3d are the same.
+/// Zeroes whole channels of x (B, C, ...), independently, as dropout does elements (Tompson et al. 2015).
 Tensor feature_dropout(const Tensor& x, double p = 0.5, bool training = true, Generator* generator = nullptr);
-/// Dropout for SELU networks, which keeps mean and variance (Klambauer et al. 2017).
+/// feature_dropout of (B, C, L) or (C, L), of (B, C, H, W) or (C, H, W), and of (B, C, D, H, W) or (C, D, H, W). As in
+/// PyTorch, 3 axes of dropout2d are (B, C, L).
+Tensor dropout1d(const Tensor& x, double p = 0.5, bool training = true, Generator* generator = nullptr);
+Tensor dropout2d(const Tensor& x, double p = 0.5, bool training = true, Generator* generator = nullptr);
+Tensor dropout3d(const Tensor& x, double p = 0.5, bool training = true, Generator* generator = nullptr);
+/// Dropout for SELU networks, which keeps mean and variance (Klambauer et al. 2017); of elements, or of whole channels.
 Tensor alpha_dropout(const Tensor& x, double p = 0.5, bool training = true, Generator* generator = nullptr);
+Tensor feature_alpha_dropout(const Tensor& x, double p = 0.5, bool training = true, Generator* generator = nullptr);
 
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
 inline Tensor operator+(const Tensor& a, const Scalar& b) { return add(a, b); }

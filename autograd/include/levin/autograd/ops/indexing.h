@@ -8,6 +8,8 @@ namespace levin {
 
 Tensor cat(std::span<const Tensor> tensors, int64_t axis = 0);
 Tensor cat(std::initializer_list<Tensor> tensors, int64_t axis = 0);
+inline Tensor concat(std::span<const Tensor> tensors, int64_t axis = 0) { return cat(tensors, axis); }
+inline Tensor concat(std::initializer_list<Tensor> tensors, int64_t axis = 0) { return cat(tensors, axis); }
 Tensor stack(std::span<const Tensor> tensors, int64_t axis = 0);
 Tensor stack(std::initializer_list<Tensor> tensors, int64_t axis = 0);
 /// Computes out[i][j] = x[index[i][j]][j] for axis 0, and so on; index is at most as large as x along the other axes.
@@ -16,6 +18,7 @@ Tensor gather(const Tensor& x, int64_t axis, const Tensor& index);
 Tensor scatter_add(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source);
 /// Returns a copy of x with source's values written at index along axis; at a repeated position the last write wins.
 Tensor scatter(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source);
+Tensor scatter(const Tensor& x, int64_t axis, const Tensor& index, const Scalar& value);
 /// Returns the slices along axis selected by a one-dimensional index, in its order.
 Tensor index_select(const Tensor& x, int64_t axis, const Tensor& index);
 /// Returns a copy of x in which slice i of source is added to slice index[i] along axis, in a fixed order.
@@ -34,6 +37,8 @@ Tensor masked_select(const Tensor& x, const Tensor& mask);
 /// Returns the indices of the nonzero elements, (n, dim) int64.
 Tensor nonzero(const Tensor& x);
 
+/// Scales the rows of `weight` at `index` whose p-norm is above max_norm down to it, in place and without recording.
+const Tensor& embedding_renorm_(const Tensor& weight, const Tensor& index, double max_norm, double norm_type = 2.0);
 /// Looks up rows of weight (V, C) by index (...) and returns (..., C). The gradient of row padding_idx is zero. With
 /// `sparse` the weight, which has to be a leaf, gets a gradient of the rows that were looked up alone (row_grad() of
 /// row_gradient.h), in memory of their size; it cannot be differentiated again.

@@ -54,6 +54,19 @@ Tensor lstsq(const Tensor& a, const Tensor& b);
 /// Moore-Penrose inverse; singular values up to rtol times the largest count as 0 (default: max(M, N) times the type's
 /// spacing at 1).
 Tensor pinv(const Tensor& a, std::optional<double> rtol = std::nullopt);
+/// The p-norm of all elements, or along axes.
+Tensor vector_norm(const Tensor& x, double p = 2.0, const Axes& axes = {}, bool keepdim = false);
+enum class MatrixNorm { frobenius, nuclear };
+/// A norm of the matrices (..., M, N). As a number: 1 is the largest sum of a column's magnitudes, infinity that of a
+/// row, 2 the largest singular value; negative: the smallest. Throws ValueError for another number.
+Tensor matrix_norm(const Tensor& a, MatrixNorm ord = MatrixNorm::frobenius, bool keepdim = false);
+Tensor matrix_norm(const Tensor& a, double ord, bool keepdim = false);
+/// The largest singular value over the smallest one.
+Tensor cond(const Tensor& a);
+/// The sum of products along an axis.
+Tensor vecdot(const Tensor& a, const Tensor& b, int64_t axis = -1);
+/// The exponential series of square matrices, by scaling and squaring.
+Tensor matrix_exp(const Tensor& a);
 Tensor matrix_rank(const Tensor& a, std::optional<double> rtol = std::nullopt);
 
 }  // namespace levin::linalg

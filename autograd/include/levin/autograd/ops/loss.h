@@ -118,9 +118,30 @@ struct TripletMarginOptions {
   bool swap = false;  ///< uses the distance of positive and negative if it is smaller (Balntas et al. 2016)
   Reduction reduction = Reduction::mean;
 };
+/// The loss of triplets from their distances: max(0, near - far + margin), where far is at most `between` if that is
+/// defined.
+Tensor triplet_loss_of(const Tensor& near, const Tensor& far, const Tensor& between,
+                       const TripletMarginOptions& options);
 /// max(0, d(anchor, positive) - d(anchor, negative) + margin), d is pairwise_distance; all are (B, D) or (D).
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                            const TripletMarginOptions& options = {});
+
+/// triplet_margin_loss by another distance of two tensors, which gives one number for each sample.
+template <class Distance>
+Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
+                                         const Distance& distance, const TripletMarginOptions& options = {}) {
+  return triplet_loss_of(distance(anchor, positive), distance(anchor, negative),
+                         options.swap ? distance(positive, negative) : Tensor(), options);
+}
+
+struct FocalOptions {
+  double alpha = 0.25;  ///< weight of positive targets, 1 - alpha of others; negative: no weights
+  double gamma = 2.0;
+  Reduction reduction = Reduction::none;
+};
+/// bce_with_logits times (1 - p)^gamma, where p is the probability of the target (Lin et al. 2017), as in torchvision.
+/// logits and target (0 or 1) have the same sizes; throws ShapeError otherwise.
+Tensor sigmoid_focal_loss(const Tensor& logits, const Tensor& target, const FocalOptions& options = {});
 
 struct CtcOptions {
   int64_t blank = 0;

@@ -26,9 +26,15 @@ Tensor max_pool3d(const Tensor& x, Tuple<3> kernel, const MaxPool3dOptions& opti
 
 /// As max_pool2d, and the positions of the maxima in their image, h * W + w, for max_unpool2d.
 ValuesIndices max_pool2d_with_indices(const Tensor& x, Tuple<2> kernel, const MaxPool2dOptions& options = {});
+ValuesIndices max_pool1d_with_indices(const Tensor& x, Tuple<1> kernel, const MaxPool1dOptions& options = {});
+/// Positions are (d * H + h) * W + w.
+ValuesIndices max_pool3d_with_indices(const Tensor& x, Tuple<3> kernel, const MaxPool3dOptions& options = {});
 /// Returns an image of `sizes` {H, W} with x at `indices` and zeros elsewhere; of several values for one place the last
 /// one stays.
 Tensor max_unpool2d(const Tensor& x, const Tensor& indices, std::array<int64_t, 2> sizes);
+/// Returns a line of `size` elements, or a volume of `sizes` {D, H, W}.
+Tensor max_unpool1d(const Tensor& x, const Tensor& indices, int64_t size);
+Tensor max_unpool3d(const Tensor& x, const Tensor& indices, std::array<int64_t, 3> sizes);
 
 struct AvgPool1dOptions {
   std::optional<Tuple<1>> stride{};
@@ -69,5 +75,9 @@ Tensor adaptive_avg_pool3d(const Tensor& x, Tuple<3> output_size);
 Tensor adaptive_max_pool1d(const Tensor& x, Tuple<1> output_size);
 Tensor adaptive_max_pool2d(const Tensor& x, Tuple<2> output_size);
 Tensor adaptive_max_pool3d(const Tensor& x, Tuple<3> output_size);
+// The same, with the positions of the maxima.
+ValuesIndices adaptive_max_pool1d_with_indices(const Tensor& x, Tuple<1> output_size);
+ValuesIndices adaptive_max_pool2d_with_indices(const Tensor& x, Tuple<2> output_size);
+ValuesIndices adaptive_max_pool3d_with_indices(const Tensor& x, Tuple<3> output_size);
 
 }  // namespace levin

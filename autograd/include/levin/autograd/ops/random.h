@@ -23,6 +23,10 @@ Tensor poisson(const Tensor& rate, Generator* generator = nullptr);
 const Tensor& exponential_(const Tensor& t, double lambd = 1.0, Generator* generator = nullptr);
 const Tensor& cauchy_(const Tensor& t, double median = 0.0, double sigma = 1.0, Generator* generator = nullptr);
 const Tensor& log_normal_(const Tensor& t, double mean = 1.0, double std = 2.0, Generator* generator = nullptr);
+const Tensor& bernoulli_(const Tensor& t, double p = 0.5, Generator* generator = nullptr);
+const Tensor& bernoulli_(const Tensor& t, const Tensor& p, Generator* generator = nullptr);
+/// Whole numbers in [from, to).
+const Tensor& random_(const Tensor& t, int64_t from, int64_t to, Generator* generator = nullptr);
 const Tensor& geometric_(const Tensor& t, double p, Generator* generator = nullptr);
 
 }  // namespace levin

@@ -64,6 +64,13 @@ Tensor flipud(const Tensor& x);
 std::vector<Tensor> tensor_split(const Tensor& x, int64_t sections, int64_t axis = 0);
 std::vector<Tensor> tensor_split(const Tensor& x, const std::vector<int64_t>& positions, int64_t axis = 0);
 /// Rearranges (*, C r^2, H, W) to (*, C, H r, W r), and back. Shi et al. 2016.
+/// tensor_split along axis 1 (0 of a vector), 0 and 2.
+std::vector<Tensor> hsplit(const Tensor& x, int64_t sections);
+std::vector<Tensor> hsplit(const Tensor& x, const std::vector<int64_t>& positions);
+std::vector<Tensor> vsplit(const Tensor& x, int64_t sections);
+std::vector<Tensor> vsplit(const Tensor& x, const std::vector<int64_t>& positions);
+std::vector<Tensor> dsplit(const Tensor& x, int64_t sections);
+std::vector<Tensor> dsplit(const Tensor& x, const std::vector<int64_t>& positions);
 Tensor pixel_shuffle(const Tensor& x, int64_t upscale_factor);
 Tensor pixel_unshuffle(const Tensor& x, int64_t downscale_factor);
 /// Exchanges groups of channels of (B, C, ...). Zhang et al. 2018.
@@ -85,6 +92,18 @@ Tensor triu_indices(int64_t rows, int64_t columns, int64_t offset = 0);
 
 // Selecting and writing.
 /// Reads x as a vector at positions of any shape.
+/// Returns x with `source` in place of x.select(axis, index), x.slice(axis, range) or x.diagonal(...).
+Tensor select_scatter(const Tensor& x, const Tensor& source, int64_t axis, int64_t index);
+Tensor slice_scatter(const Tensor& x, const Tensor& source, int64_t axis, const Slice& range);
+Tensor diagonal_scatter(const Tensor& x, const Tensor& source, int64_t offset = 0, int64_t axis1 = 0,
+                        int64_t axis2 = 1);
+/// Returns the index along each axis of an array of these sizes, of positions in its row-major order.
+std::vector<Tensor> unravel_index(const Tensor& positions, const Shape& sizes);
+/// Returns whether each element of x is among those of `test`.
+Tensor isin(const Tensor& x, const Tensor& test);
+/// Rows of powers x^(n-1) ... x^0 of a vector, or in the other order.
+Tensor vander(const Tensor& x, std::optional<int64_t> n = std::nullopt, bool increasing = false);
+
 Tensor take(const Tensor& x, const Tensor& index);
 /// As gather, but index and x are broadcast along the other axes. Without an axis x is flattened.
 Tensor take_along_dim(const Tensor& x, const Tensor& index, std::optional<int64_t> axis = std::nullopt);
@@ -94,7 +113,6 @@ Tensor index_fill(const Tensor& x, int64_t axis, const Tensor& index, const Scal
 Tensor index_copy(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source);
 /// Returns a copy of x whose elements with a true mask are source's first elements, in order.
 Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source);
-enum class ScatterReduce { sum, mean, prod, amax, amin };
 /// Combines the values of source at index along axis, with those of x if include_self. Its time grows with x.size(axis)
 /// for prod.
 Tensor scatter_reduce(const Tensor& x, int64_t axis, const Tensor& index, const Tensor& source, ScatterReduce reduce,

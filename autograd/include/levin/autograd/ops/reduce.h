@@ -54,6 +54,8 @@ Tensor sum_to_size(const Tensor& x, const Shape& sizes);
 Tensor softmax(const Tensor& x, int64_t axis);
 Tensor softmax(const Tensor& x, int64_t axis, const DTypeOptions& options);
 Tensor log_softmax(const Tensor& x, int64_t axis);
+/// softmax(-x)
+Tensor softmin(const Tensor& x, int64_t axis);
 Tensor log_softmax(const Tensor& x, int64_t axis, const DTypeOptions& options);
 
 }  // namespace levin

@@ -43,6 +43,13 @@ Tensor quantile(const Tensor& x, const Tensor& q, std::optional<int64_t> axis = 
                 QuantileMethod interpolation = QuantileMethod::linear);
 
 // Scans along an axis. At a tie, cummax and cummin return the last index.
+/// The median of the elements that are not NaN; NaN if there are none.
+Tensor nanmedian(const Tensor& x);
+ValuesIndices nanmedian(const Tensor& x, int64_t axis, bool keepdim = false);
+/// Covariances and correlations of the rows of x (variables, observations), or of one variable (observations).
+Tensor cov(const Tensor& x, int64_t correction = 1);
+Tensor corrcoef(const Tensor& x);
+
 Tensor cumprod(const Tensor& x, int64_t axis);
 ValuesIndices cummax(const Tensor& x, int64_t axis);
 ValuesIndices cummin(const Tensor& x, int64_t axis);
@@ -52,6 +59,8 @@ Tensor diff(const Tensor& x, int64_t n = 1, int64_t axis = -1);
 /// Integral by the trapezoidal rule, with samples dx apart or at x.
 Tensor trapezoid(const Tensor& y, double dx = 1.0, int64_t axis = -1);
 Tensor trapezoid(const Tensor& y, const Tensor& x, int64_t axis = -1);
+/// The integrals up to each point but the first.
+Tensor cumulative_trapezoid(const Tensor& y, double dx = 1.0, int64_t axis = -1);
 
 /// Counts each number from 0 to the largest in the vector x of integers, or sums their weights.
 Tensor bincount(const Tensor& x, const Tensor& weights = {}, int64_t minlength = 0);

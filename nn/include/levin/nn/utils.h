@@ -1,0 +1,36 @@
+#pragma once
+// Parameters as one vector, and batch normalization folded into the layer before it.
+
+#include <levin/nn/convolution.h>
+#include <levin/nn/layers.h>
+#include <levin/nn/normalization.h>
+
+namespace levin::nn {
+
+/// Returns the elements of all parameters, one after the other, recorded.
+Tensor parameters_to_vector(std::span<const Tensor> parameters);
+/// Copies the elements of such a vector into the parameters; throws ShapeError for another number of them.
+void vector_to_parameters(const Tensor& vector, std::span<const Tensor> parameters);
+
+struct FusedWeights {
+  Tensor weight, bias;
+};
+/// Returns the weight (O, ...) and bias of a layer that computes `norm` of the given layer's outputs in evaluation;
+/// `transposed`: the weight is (I, O, ...). Throws ValueError for a norm without running statistics.
+FusedWeights fuse_conv_bn_weights(const Tensor& weight, const Tensor& bias, const BatchNorm& norm,
+                                  bool transposed = false);
+/// Returns the convolution that computes norm(conv(x)) in evaluation.
+template <class C>
+C fuse_conv_bn_eval(const C& conv, const BatchNorm& norm) {
+  auto options = conv.options;
+  options.bias = true;
+  C fused(conv.in_channels, conv.out_channels, conv.kernel_size, options);
+  const auto [weight, bias] = fuse_conv_bn_weights(conv.weight, conv.bias, norm);
+  no_grad guard;
+  fused.weight.copy_(weight);
+  fused.bias.copy_(bias);
+  fused.eval();
+  return fused;
+}
+
+}  // namespace levin::nn
