@@ -65,7 +65,8 @@ Tensor Embedding::forward(const Tensor& index) {
 }
 std::string Embedding::extra_repr() const {
   const std::string text = fmt::format("{}, {}", num_embeddings, embedding_dim);
-  return text + (padding_idx ? fmt::format(", padding_idx={}", *padding_idx) : "") + (options.sparse ? ", sparse=True" : "");
+  const char* sparse = options.sparse ? ", sparse=True" : "";
+  return text + (padding_idx ? fmt::format(", padding_idx={}", *padding_idx) : "") + sparse;
 }
 
 FeatureAlphaDropout::FeatureAlphaDropout(double probability) : p(probability) {

@@ -67,9 +67,9 @@ class Dropout : public Layer<Dropout> {
 
 struct EmbeddingOptions {
   std::optional<int64_t> padding_idx{};  ///< this row is initialized to zeros and gets no gradient
-  bool sparse = false;  ///< the weight gets a gradient of the rows in use alone, see autograd/row_gradient.h
   std::optional<double> max_norm{};      ///< rows that forward looks up are scaled down to this norm, in place
   double norm_type = 2.0;
+  bool sparse = false;  ///< the weight gets a gradient of the rows in use alone, see autograd/row_gradient.h
 };
 /// Looks up rows of a table (num_embeddings, embedding_dim) by int64 or int32 index: (...) to (..., embedding_dim). The
 /// table is initialized from the standard normal distribution.
@@ -130,9 +130,9 @@ enum class BagMode { sum, mean, max };
 struct EmbeddingBagOptions {
   BagMode mode = BagMode::mean;
   std::optional<int64_t> padding_idx{};  ///< this row does not take part, and gets no gradient
-  bool sparse = false;                   ///< as for Embedding
   std::optional<double> max_norm{};      ///< rows that forward looks up are scaled down to this norm, in place
   double norm_type = 2.0;
+  bool sparse = false;                   ///< as for Embedding
   bool include_last_offset = false;      ///< offsets has one more element, the number of indices
 };
 /// Combines rows of a table (num_embeddings, embedding_dim) for each bag of indices: (B, n) to (B, embedding_dim), or a
