@@ -40,6 +40,12 @@ AutogradMeta& make_meta(const Tensor& t);
 const NodePtr& current_grad_fn(const Tensor& t, AutogradMeta& meta);
 
 /// Makes `t` output number `output` of `node`.
+/// The tensors that the forward of a custom Function marked.
+struct Context::Marks {
+  std::vector<Tensor> dirty, constant;
+  bool materialize = true;
+};
+
 /// Gives x, whose memory has just taken result's values, the history of result; of a view, its base takes it.
 void adopt_history(const char* name, const Tensor& x, const Tensor& result);
 void set_history(const Tensor& t, const NodePtr& node, std::uint32_t output);

@@ -35,7 +35,7 @@ void check_dirty(const Tensor& t, std::span<const Tensor> inputs, std::span<cons
 }  // namespace
 
 void attach_custom(const NodePtr& node, std::span<const Tensor> inputs, std::span<Tensor> outputs) {
-  const Context::Marks none, &marks = node->marks() ? *node->marks() : none;
+  const Context::Marks none{}, &marks = node->marks() ? *node->marks() : none;
   bool wanted = false;
   for (const Edge& e : node->edges) wanted = wanted || e;
   for (const Tensor& t : inputs)

@@ -124,3 +124,8 @@ TEST_CASE("nll_loss of ignored samples alone has zero gradients, those of the cl
   CHECK(all(eq(grads[0], 0)).item<bool>());
   CHECK(all(eq(grads[1], 0)).item<bool>());
 }
+
+TEST_CASE("the soft margin loss of a far wrong sign does not overflow") {
+  CHECK(soft_margin_loss(tensor<float>({-200, 300}), tensor<float>({1, -1}), Reduction::none).to_vector<float>() ==
+        std::vector<float>{200, 300});
+}

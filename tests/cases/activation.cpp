@@ -89,7 +89,7 @@ std::vector<OpCase> activation_cases() {
                      alive(away_from(uniform(-5, 5), {-3, 3}), 1.5)),
                  "F.hardsigmoid(x0)"),
       with_torch(unary_case(
-                     "hardswish", hardswish, [](double x) { return x * std::min(std::max(x + 3, 0.0), 6.0) / 6; },
+                     "hardswish", hardswish, [](double x) { return x * (std::min(std::max(x + 3, 0.0), 6.0) / 6); },
                      alive(away_from(uniform(-5, 5), {-3, 3}), 1.5)),
                  "F.hardswish(x0)"),
       with_torch(unary_case(

@@ -239,7 +239,7 @@ std::vector<OpCase> composed_image_cases() {
           with_draws(pools(), pool_draws()),
           with_draws(resizing(), resizing_draws()),
           with_draws(sampling(), sampling_draws()),
-          sampling_beside_nan(),
+          with_draws(sampling_beside_nan(), sampling_draws()),
           with_draws(columns(), column_draws()),
           with_draws(boxes(), box_draws())};
 }

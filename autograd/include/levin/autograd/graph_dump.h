@@ -28,7 +28,7 @@ struct OperationMemory {
   int64_t bytes = 0;
 };
 struct GraphMemory {
-  std::vector<OperationMemory> rows{};  ///< operations that hold memory, the largest first
+  std::vector<OperationMemory> rows;  ///< operations that hold memory, the largest first
   int64_t bytes = 0;                    ///< of all rows; backward frees them unless someone else holds the tensors
   /// Returns a table of the sums of operations of one name, the largest first.
   std::string text() const;

@@ -66,10 +66,7 @@ class Context {
     }
   }
 
-  struct Marks {
-    InlineVector<Tensor, 3> dirty, constant;
-    bool materialize = true;
-  };
+  struct Marks;
 
   /// Stores one plain value (sizes, options). This is cheap for trivially copyable types of up to 160 bytes.
   template <class T>

@@ -157,7 +157,8 @@ Tensor cosine_embedding_loss(const Tensor& x1, const Tensor& x2, const Tensor& y
 }
 
 Tensor soft_margin_loss(const Tensor& x, const Tensor& y, Reduction reduction) {
-  return reduced(softplus(mul(neg(y), x), 1.0, std::numeric_limits<double>::infinity()), reduction);
+  // Not log1p(exp(-y x)), which overflows.
+  return reduced(neg(logsigmoid(mul(y, x))), reduction);
 }
 
 Tensor multilabel_soft_margin_loss(const Tensor& x, const Tensor& y, const Tensor& weight, Reduction reduction) {
