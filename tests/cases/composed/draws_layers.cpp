@@ -81,13 +81,13 @@ Draws convolution_draws() {
   return {
       [](Draw& d) {
         const Window w = window(d, false);
-        const int64_t groups = d.between(1, 2), in = d.between(1, 2), out = groups * d.between(1, 2);
+        const int64_t groups = d.between(1, 2), inputs = d.between(1, 2), out = groups * d.between(1, 2);
         return call(
             fmt::format("F.conv1d(x0, x1, x2, {}, {}, {}, {})", w.stride, w.padding, w.dilation, groups),
-            {input({d.between(1, 2), groups * in, w.size}), input({out, in, w.kernel}), input({out})},
+            {input({d.between(1, 2), groups * inputs, w.size}), input({out, inputs, w.kernel}), input({out})},
             LEVIN_DRAWN(conv1d(x0, x1, x2,
                                {.stride = w.stride, .padding = w.padding, .dilation = w.dilation, .groups = groups})),
-            in * w.kernel + 1);
+            inputs * w.kernel + 1);
       },
       [](Draw& d) {
         const Window z = window(d, false), y = window(d, false);

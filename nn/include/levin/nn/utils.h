@@ -1,6 +1,7 @@
 #pragma once
 // Parameters as one vector, and batch normalization folded into the layer before it.
 
+#include <levin/autograd/modes.h>
 #include <levin/nn/convolution.h>
 #include <levin/nn/layers.h>
 #include <levin/nn/normalization.h>
