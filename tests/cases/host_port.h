@@ -18,6 +18,7 @@
 #include <levin/kernels/optim.h>
 #include <levin/kernels/pool.h>
 #include <levin/kernels/random.h>
+#include <levin/kernels/recurrent.h>
 #include <levin/kernels/reduce.h>
 #include <levin/kernels/scan.h>
 #include <levin/kernels/softmax.h>

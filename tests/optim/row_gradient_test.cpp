@@ -228,7 +228,7 @@ TEST_CASE("Embedding and EmbeddingBag pass sparse on, and a module's conversion 
   nn::Embedding embedding(10, 3, {.padding_idx = 2, .sparse = true});
   CHECK(embedding.extra_repr() == "10, 3, padding_idx=2, sparse=True");
   const nn::Embedding copy = nn::clone(embedding);
-  CHECK(copy.sparse);
+  CHECK(copy.options.sparse);
   const Tensor index = tensor<int64_t>({1, 2, 7, 1});
   sum(square(embedding(index))).backward();
   REQUIRE(row_grad(embedding.weight));
