@@ -104,9 +104,9 @@ def micro(args):
 
     best = ({}, {})
     for _ in range(max(1, args.rounds - 1)):
-        for side, command in enumerate(([BIN / "levin_compare_micro", "--threads", args.threads],
-                                        [sys.executable, "bench/peers/torch_micro.py", "--threads", args.threads])):
-            for name, (value, unit) in table(run(command)).items():
+        for side, command in ((0, [BIN / "levin_compare_micro"]), (1, [sys.executable, "bench/peers/torch_micro.py"]),
+                              (1, [sys.executable, "bench/peers/torch_operations.py"])):
+            for name, (value, unit) in table(run([*command, "--threads", args.threads])).items():
                 better = min if unit in ("us", "us/op", "s", "ms", "MB") else max
                 old = best[side].get(name)
                 best[side][name] = (value if old is None else better(old[0], value), unit)

@@ -202,7 +202,8 @@ TEST_CASE("random tests draw every case, but for those with a reason") {
       {"log_softmax_of_one", "its only size is 1; log_softmax is drawn"},
       {"max_pool2d_backward", "its indices come from a forward; the gradients of max_pool2d are drawn"},
       {"addmm_cancelling", "its values cancel at one size; addmm is drawn"},
-      {"amp_update_scale", "its inputs are numbers"}};
+      {"amp_update_scale", "its inputs are numbers"},
+      {"melscale_fbanks", "its inputs are numbers"}};
   for (const OpCase& c : creation_cases()) reasons[c.name] = "creation has no inputs to draw";
   for (auto family : {edge_cases, edge_slope_cases, edge_infinity_cases})
     for (const OpCase& c : family())

@@ -35,8 +35,8 @@ fresh_copy
 sed -i 's/Bound:/Limit:/' "$work/kernels/cuda/reduce/02_sequential.cuh"
 expect_red "a rung without its bound" "does not give its idea and its bound"
 fresh_copy
-mkdir "$work/kernels/cuda/fft"
-cp "$work/kernels/cuda/sgemm/01_naive.cuh" "$work/kernels/cuda/fft/"
+mkdir "$work/kernels/cuda/unknown"
+cp "$work/kernels/cuda/sgemm/01_naive.cuh" "$work/kernels/cuda/unknown/"
 expect_red "a ladder without a table" "does not know"
 
 # ---- a report fills the cells of its rungs, and the newest one counts

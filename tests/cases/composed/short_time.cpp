@@ -246,7 +246,11 @@ OpCase mel_spectrograms() {
 }  // namespace
 
 std::vector<OpCase> short_time_cases() {
-  return {short_time(), inverse_short_time(), windows(), mel_banks(), mel_spectrograms()};
+  std::vector<OpCase> cases = {short_time(), inverse_short_time(), mel_spectrograms()};
+  for (OpCase& c : cases) c = with_own_values(with_fixed_sizes(std::move(c)));  // frames have to fit into the signal
+  cases.push_back(windows());
+  cases.push_back(mel_banks());
+  return cases;
 }
 
 }  // namespace levin::test

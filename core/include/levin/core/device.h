@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <iosfwd>
 #include <string>
 
 namespace levin {
@@ -26,6 +27,7 @@ constexpr Device cuda(int index = 0) { return {DeviceType::cuda, static_cast<std
 
 /// Returns "cpu", "cuda:0", ...
 std::string to_string(Device device);
+std::ostream& operator<<(std::ostream& out, Device device);
 /// Parses "cpu", "cuda", "cuda:1"; throws DeviceError.
 Device parse_device(std::string_view text);
 

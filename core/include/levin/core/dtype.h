@@ -5,6 +5,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -160,6 +161,7 @@ constexpr DType complex_type_of(DType t) {
 
 /// Returns PyTorch's name: "float32", "int64", "bool", ...
 std::string_view name_of(DType t);
+std::ostream& operator<<(std::ostream& out, DType t);
 
 /// Returns the result type of an operation on two tensors of at least one dimension each, by PyTorch's lattice
 /// bool < u8, i8, i16, i32, i64 < f16, bf16 < f32 < f64, where u8 with i8 gives i16 and f16 with bf16 gives f32, and

@@ -4,6 +4,7 @@
 #include <levin/core/dtype.h>
 
 #include <initializer_list>
+#include <iosfwd>
 #include <iterator>
 #include <span>
 
@@ -77,6 +78,7 @@ class Shape {
 
 /// Returns "(64, 784)", "(3,)", "()", as PyTorch and NumPy print shapes.
 std::string to_string(const Shape& shape);
+std::ostream& operator<<(std::ostream& out, const Shape& shape);
 
 /// Returns row-major strides, in elements; a size of 0 counts as 1.
 Shape contiguous_strides(const Shape& sizes);

@@ -161,9 +161,7 @@ class Tensor {
     }
   }
   Scalar item_scalar() const;
-  struct ComplexItem {
-    double real, imag;
-  };
+  struct ComplexItem { double real, imag; };
   ComplexItem item_complex() const;
   /// Returns all elements in row-major order, converted to T, which may be std::complex. Throws DTypeError where
   /// complex elements would lose a part.
@@ -380,8 +378,7 @@ Tensor from_blob(void* data, const Shape& sizes, const TensorOptions& options, s
 Tensor from_blob(void* data, const Shape& sizes, const Shape& strides, const TensorOptions& options,
                  std::function<void()> release = {});
 /// Returns a new tensor on `source`'s memory with other sizes, strides and offset, which autograd does not track.
-/// Strides and offset count elements of `dtype`, which is the source's unless given. Other modules implement views with
-/// it.
+/// Strides and offset count elements of `dtype`, by default the source's. Other modules implement views with it.
 Tensor alias(const Tensor& source, const Shape& sizes, const Shape& strides, int64_t offset,
              std::optional<DType> dtype = std::nullopt);
 
@@ -449,9 +446,5 @@ inline TensorOptions like(const Tensor& t) { return {.dtype = t.dtype(), .device
 /// Returns PyTorch's form: nested brackets, four digits, "..." in tensors above 1000 elements, then dtype and device.
 std::string to_string(const Tensor& t);
 std::ostream& operator<<(std::ostream& out, const Tensor& t);
-/// `std::cout << x.sizes() << x.dtype() << x.device()` writes (2, 3)float32cpu.
-std::ostream& operator<<(std::ostream& out, const Shape& shape);
-std::ostream& operator<<(std::ostream& out, DType type);
-std::ostream& operator<<(std::ostream& out, Device device);
 
 }  // namespace levin

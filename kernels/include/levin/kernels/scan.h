@@ -32,8 +32,8 @@ struct CumsumArgs {
 };
 extern constinit Kernel<void(const CumsumArgs&, Stream&)> cumsum;
 
-/// Returns the first k elements of each line along n in ascending or descending order: values (outer, k, inner) of x's type and
-/// indices (outer, k, inner) int64, their positions in the line. Ties keep the order of x; NaN is larger than
+/// Returns the first k elements of each line along n in ascending or descending order: values (outer, k, inner) of x's
+/// type and indices (outer, k, inner) int64, their positions in the line. Ties keep the order of x; NaN is larger than
 /// everything, and all NaNs are ties, as are both zeros. Any type. sort needs k = n. Bytes: x once, both outputs once;
 /// about 4 passes over 8 bytes of workspace per element.
 struct SortArgs {
