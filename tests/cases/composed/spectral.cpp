@@ -14,14 +14,20 @@ namespace {
 using Complex = std::complex<double>;
 using Line = std::vector<Complex>;
 
+/// Returns exp(2 pi i k / n), exact at quarter turns.
+Complex root(std::size_t k, std::size_t n) {
+  static const Complex quarters[] = {1, {0, 1}, -1, {0, -1}};
+  if (4 * k % n == 0) return quarters[4 * k / n];
+  return std::polar(1.0, 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n));
+}
+
 /// Returns the sums over j of x[j] exp(2 pi i sign j k / n), for k < n.
 Line dft(const Line& x, double sign) {
   const std::size_t n = x.size();
   Line y(n);
   for (std::size_t k = 0; k < n; ++k)
     for (std::size_t j = 0; j < n; ++j)
-      y[k] += x[j] * std::polar(1.0, sign * 2 * std::numbers::pi * static_cast<double>(j * k % n) /
-                                         static_cast<double>(n));
+      y[k] += x[j] * (sign > 0 ? root(j * k % n, n) : std::conj(root(j * k % n, n)));
   return y;
 }
 
@@ -52,6 +58,7 @@ Tensor as_complex(const Tensor& x) { return view_as_complex(x.contiguous()); }
 /// The complex transform of the last axis but one of x (..., n, 2).
 Sample complex_sample(const Shape& sizes, bool inverse) {
   Sample s = sample({sizes});
+  s.inputs[0].own = true;  // sums of numbers of different sizes cancel
   s.terms = sizes[sizes.size() - 2];
   const char* name = inverse ? "ifft" : "fft";
   s.torch = fmt::format("torch.view_as_real(torch.fft.{}(torch.view_as_complex(x0.contiguous())))", name);
@@ -71,6 +78,7 @@ Sample complex_sample(const Shape& sizes, bool inverse) {
 /// The half of the transform of real lines.
 Sample half_sample(const Shape& sizes) {
   Sample s = sample({sizes});
+  s.inputs[0].own = true;  // sums of numbers of different sizes cancel
   s.terms = sizes.back();
   s.torch = "torch.view_as_real(torch.fft.rfft(x0))";
   s.code = "view_as_real(fft::rfft(x0))";
@@ -92,6 +100,7 @@ Sample real_sample(const Shape& lead, int64_t n) {
   sizes.push_back(n / 2 + 1);
   sizes.push_back(2);
   Sample s = sample({sizes});
+  s.inputs[0].own = true;  // sums of numbers of different sizes cancel
   s.terms = n;
   s.torch = fmt::format("torch.fft.irfft(torch.view_as_complex(x0.contiguous()), {})", n);
   s.code = fmt::format("fft::irfft(view_as_complex(x0.contiguous()), {})", n);
