@@ -53,7 +53,7 @@ void append(std::vector<double>& y, const Line& line, std::size_t count, double 
   }
 }
 
-Tensor as_complex(const Tensor& x) { return view_as_complex(x.contiguous()); }
+Tensor as_complex(const Tensor& x) { return view_as_complex(x.clone()); }
 
 /// The complex transform of the last axis but one of x (..., n, 2).
 Sample complex_sample(const Shape& sizes, bool inverse) {
@@ -198,7 +198,7 @@ std::string torch_parts(const std::string& expression) {
 
 OpCase lengths_and_axes() {
   using fft::Norm;
-  constexpr auto none = std::nullopt;
+  static constexpr auto none = std::nullopt;
   return composition(
       "fft_arguments",
       {call(torch_parts("torch.fft.fft(z0, 7, 0, 'ortho')"), {input({5, 3, 2})},

@@ -8,6 +8,7 @@
 #include <levin/autograd/ops/loss.h>
 #include <levin/autograd/ops/rearrange.h>
 #include <levin/autograd/ops/reduce.h>
+#include <levin/autograd/ops/statistics.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
 

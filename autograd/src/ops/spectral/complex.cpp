@@ -100,7 +100,7 @@ Tensor view_as_complex(const Tensor& x) {
                                  "(..., 2).", to_string(x.sizes())));
   if (!has_pairs(x))
     throw ShapeError(fmt::format("[view_as_complex] x has strides {} and offset {}; the two parts have to lie side by "
-                                 "side at even places. Use x.contiguous().", to_string(x.strides()),
+                                 "side at even places. Use x.clone().", to_string(x.strides()),
                                  x.storage_offset()));
   const Shape sizes(x.sizes().begin(), x.sizes().end() - 1);
   return recorded(
