@@ -44,7 +44,7 @@ OpCase short_time() {
                       "return_complex=True)"),
             {input({9, 2})},
             LEVIN_CALL(view_as_real(
-                stft(view_as_complex(x0.contiguous()), 4, {.hop_length = 2, .pad_mode = PadMode::constant}))),
+                stft(view_as_complex(x0.clone()), 4, {.hop_length = 2, .pad_mode = PadMode::constant}))),
             4)});
   return with_errors(
       c, {{"[stft] x is (2, 3, 4); (length) or (B, length) is needed", [] { stft(ones({2, 3, 4}), 2); }},
@@ -61,19 +61,19 @@ OpCase inverse_short_time() {
   OpCase c = composition(
       "istft",
       {call("torch.istft(" + z + ", 8, 2, window=torch.hann_window(8, dtype=x0.dtype))", {input({2, 5, 6, 2})},
-            LEVIN_CALL(istft(view_as_complex(x0.contiguous()), 8,
+            LEVIN_CALL(istft(view_as_complex(x0.clone()), 8,
                              {.hop_length = 2, .window = hann_window(8, true, like(x0))})),
             8),
        call("torch.istft(" + z + ", 6, 3, normalized=True, onesided=False, length=14)", {input({6, 5, 2})},
-            LEVIN_CALL(istft(view_as_complex(x0.contiguous()), 6,
+            LEVIN_CALL(istft(view_as_complex(x0.clone()), 6,
                              {.hop_length = 3, .normalized = true, .onesided = false, .length = 14})),
             6),
        call("torch.istft(" + z + ", 6, 2, center=False, length=10)", {input({4, 4, 2})},
             LEVIN_CALL(
-                istft(view_as_complex(x0.contiguous()), 6, {.hop_length = 2, .center = false, .length = 10})),
+                istft(view_as_complex(x0.clone()), 6, {.hop_length = 2, .center = false, .length = 10})),
             6),
        call(real_view("torch.istft(" + z + ", 4, 2, onesided=False, return_complex=True)"), {input({4, 5, 2})},
-            LEVIN_CALL(view_as_real(istft(view_as_complex(x0.contiguous()), 4,
+            LEVIN_CALL(view_as_real(istft(view_as_complex(x0.clone()), 4,
                                           {.hop_length = 2, .onesided = false, .return_complex = true}))),
             4),
        call("torch.istft(torch.stft(x0, 8, 2, window=torch.hann_window(8, dtype=x0.dtype), return_complex=True), 8, 2, "
