@@ -36,7 +36,7 @@ TEST_CASE("argument checks of modules name the values") {
          d.append("a", x);
          d["b"];
        }},
-      {"[Sequential] index 1 is outside of 1 modules", [] { nn::Sequential(nn::ReLU())[1]; }},
+      {"[Sequential] index 1 is outside of 1 modules", [] { nn::Sequential(nn::ReLU{})[1]; }},
       {"[Conv1d] same keeps the size for stride 1 only, and stride is",
        [] { nn::Conv1d(1, 1, 3, {.stride = 2, .same = true}); }},
       {"[eye_] the tensor is (2,), a matrix is needed", [] { nn::init::eye_(ones({2})); }},
