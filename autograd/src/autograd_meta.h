@@ -39,7 +39,6 @@ AutogradMeta& make_meta(const Tensor& t);
 /// Returns the node of a non-leaf, rebuilt first if the view's base was modified in place since.
 const NodePtr& current_grad_fn(const Tensor& t, AutogradMeta& meta);
 
-/// Makes `t` output number `output` of `node`.
 /// The tensors that the forward of a custom Function marked.
 struct Context::Marks {
   std::vector<Tensor> dirty, constant;
@@ -48,6 +47,7 @@ struct Context::Marks {
 
 /// Gives x, whose memory has just taken result's values, the history of result; of a view, its base takes it.
 void adopt_history(const char* name, const Tensor& x, const Tensor& result);
+/// Makes `t` output number `output` of `node`.
 void set_history(const Tensor& t, const NodePtr& node, std::uint32_t output);
 
 /// Hooks that run around a node's computation, and the non-leaf tensors that retain their gradients.

@@ -7,8 +7,9 @@
 //   };
 //   Tensor y = Cube::apply(x);
 //
-// backward is recorded under create_graph, so gradients of gradients work when it uses public operations. Of one that
-// does not, `static constexpr bool once_differentiable = true;` in the struct lets a second backward throw GradError.
+// backward is recorded under create_graph, so gradients of gradients work when it uses public operations. If it does
+// not, declare `static constexpr bool once_differentiable = true;` in the struct, and a second backward throws
+// GradError.
 //
 // forward may edit inputs in place and return them after c.mark_dirty({x}), and name results without a gradient by
 // c.mark_non_differentiable({indices}). An input that is returned unchanged is returned as a view.

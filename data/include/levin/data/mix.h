@@ -14,9 +14,8 @@ struct MixOptions {
 
 /// Adds to each sample of a batch the one before it: part * x + (1 - part) * roll(x), and likewise the labels (Zhang et
 /// al., "mixup: Beyond empirical risk minimization", 2017). The first tensor of the batch holds the inputs, floating
-/// (B,
-/// ...), the second the labels: classes int64 (B), which become f32 (B, num_classes), or probabilities (B, classes).
-/// Losses such as cross_entropy accept probabilities.
+/// (B, ...), the second the labels: classes int64 (B), which become f32 (B, num_classes), or probabilities
+/// (B, classes). Losses such as cross_entropy accept probabilities.
 class MixUp {
  public:
   /// Throws ValueError for an alpha that is not above 0.

@@ -17,10 +17,10 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step = 1, co
 Tensor arange(const Scalar& start, const Scalar& end, const TensorOptions& options);
 /// Returns `steps` evenly spaced numbers from start to end, both included.
 Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, const TensorOptions& options = {});
-/// Returns (n, m), m = n by default, with ones on the diagonal.
-/// base to the powers linspace(start, end, steps).
+/// Returns base to the powers linspace(start, end, steps).
 Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double base = 10.0,
                 const TensorOptions& options = {});
+/// Returns (n, m), m = n by default, with ones on the diagonal.
 Tensor eye(int64_t n, std::optional<int64_t> m = std::nullopt, const TensorOptions& options = {});
 Tensor eye(int64_t n, const TensorOptions& options);
 

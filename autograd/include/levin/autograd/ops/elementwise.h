@@ -166,7 +166,6 @@ Tensor frac(const Tensor& x);
 Tensor clamp(const Tensor& x, std::optional<Scalar> min, std::optional<Scalar> max = std::nullopt);
 /// Bounds per element, which broadcast; an undefined one is no bound.
 Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max = {});
-/// log(x / (1 - x)); with eps, x is first clamped to [eps, 1 - eps].
 Tensor clamp_min(const Tensor& x, const Scalar& min);
 Tensor clamp_min(const Tensor& x, const Tensor& min);
 Tensor clamp_max(const Tensor& x, const Scalar& max);
@@ -182,6 +181,7 @@ Tensor entr(const Tensor& x);
 Tensor ndtr(const Tensor& x);
 Tensor log_ndtr(const Tensor& x);
 Tensor ndtri(const Tensor& x);
+/// log(x / (1 - x)); with eps, x is first clamped to [eps, 1 - eps].
 Tensor logit(const Tensor& x, std::optional<double> eps = std::nullopt);
 /// sin(pi x) / (pi x), and 1 at 0.
 Tensor sinc(const Tensor& x);

@@ -63,7 +63,6 @@ Tensor flipud(const Tensor& x);
 /// Splits into `sections` parts, whose sizes differ by one at most, or at positions.
 std::vector<Tensor> tensor_split(const Tensor& x, int64_t sections, int64_t axis = 0);
 std::vector<Tensor> tensor_split(const Tensor& x, const std::vector<int64_t>& positions, int64_t axis = 0);
-/// Rearranges (*, C r^2, H, W) to (*, C, H r, W r), and back. Shi et al. 2016.
 /// tensor_split along axis 1 (0 of a vector), 0 and 2.
 std::vector<Tensor> hsplit(const Tensor& x, int64_t sections);
 std::vector<Tensor> hsplit(const Tensor& x, const std::vector<int64_t>& positions);
@@ -71,6 +70,7 @@ std::vector<Tensor> vsplit(const Tensor& x, int64_t sections);
 std::vector<Tensor> vsplit(const Tensor& x, const std::vector<int64_t>& positions);
 std::vector<Tensor> dsplit(const Tensor& x, int64_t sections);
 std::vector<Tensor> dsplit(const Tensor& x, const std::vector<int64_t>& positions);
+/// Rearranges (*, C r^2, H, W) to (*, C, H r, W r), and back. Shi et al. 2016.
 Tensor pixel_shuffle(const Tensor& x, int64_t upscale_factor);
 Tensor pixel_unshuffle(const Tensor& x, int64_t downscale_factor);
 /// Exchanges groups of channels of (B, C, ...). Zhang et al. 2018.
@@ -91,19 +91,19 @@ Tensor tril_indices(int64_t rows, int64_t columns, int64_t offset = 0);
 Tensor triu_indices(int64_t rows, int64_t columns, int64_t offset = 0);
 
 // Selecting and writing.
-/// Reads x as a vector at positions of any shape.
 /// Returns x with `source` in place of x.select(axis, index), x.slice(axis, range) or x.diagonal(...).
 Tensor select_scatter(const Tensor& x, const Tensor& source, int64_t axis, int64_t index);
 Tensor slice_scatter(const Tensor& x, const Tensor& source, int64_t axis, const Slice& range);
 Tensor diagonal_scatter(const Tensor& x, const Tensor& source, int64_t offset = 0, int64_t axis1 = 0,
                         int64_t axis2 = 1);
-/// Returns the index along each axis of an array of these sizes, of positions in its row-major order.
+/// Converts positions in the row-major order of an array of these sizes to its indices, one tensor for each axis.
 std::vector<Tensor> unravel_index(const Tensor& positions, const Shape& sizes);
 /// Returns whether each element of x is among those of `test`.
 Tensor isin(const Tensor& x, const Tensor& test);
-/// Rows of powers x^(n-1) ... x^0 of a vector, or in the other order.
+/// Returns a row of the powers x^(n-1) ... x^0 for each element of a vector; x^0 comes first if `increasing`.
 Tensor vander(const Tensor& x, std::optional<int64_t> n = std::nullopt, bool increasing = false);
 
+/// Reads x as a vector at positions of any shape.
 Tensor take(const Tensor& x, const Tensor& index);
 /// As gather, but index and x are broadcast along the other axes. Without an axis x is flattened.
 Tensor take_along_dim(const Tensor& x, const Tensor& index, std::optional<int64_t> axis = std::nullopt);
