@@ -15,6 +15,10 @@ namespace levin {
 /// folder.
 class FirstSteps final : public Callback {
  public:
+  /// Adds the option --record, which names the folder.
+  static void add_option(CommandLine& line, std::filesystem::path& folder) {
+    line.add("record", folder, "Folder for the first steps, which `./run compare models` repeats in PyTorch");
+  }
   explicit FirstSteps(std::filesystem::path folder) : folder_(std::move(folder)) {}
 
   void on_train_start(RunContext& run) override {

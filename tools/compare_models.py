@@ -9,7 +9,6 @@ import importlib.util
 import logging
 import os
 import pathlib
-import platform
 import re
 import statistics
 import subprocess
@@ -20,10 +19,10 @@ import warnings
 
 import lightning as L
 import torch
+from compare import BIN, ROOT, machine
 from safetensors.torch import load_file
 from torch.utils.data import DataLoader
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
 STEPS = 20
 # Largest relative difference of a loss over 20 steps. Where float32's rounding grows faster than that, as with batch
 # normalization at high rates, Levin's losses have to be as near to those of float64 as PyTorch's.
@@ -41,11 +40,11 @@ def code_lines(text, comment):
     return sum(1 for line in text.splitlines() if not skipped.match(line))
 
 
-def ours(name, precision, threads, folder, arguments):
-    command = [ROOT / "build/release/bin" / name, "--record", folder, "--precision", precision,
+def ours(name, precision, threads, folder):
+    command = [BIN / name, "--record", folder, "--precision", precision,
                "--limit-val-batches", 0, "--limit-test-batches", 0, "--logger", "none", "--enable-checkpointing", "false",
                "--enable-progress-bar", "false", "--enable-model-summary", "false",
-               "--default-root-dir", folder / "run", *arguments]
+               "--default-root-dir", folder / "run"]
     environment = {**os.environ, "LEVIN_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
     result = subprocess.run([str(c) for c in command], capture_output=True, text=True, cwd=ROOT, env=environment)
     if not (folder / "steps.safetensors").exists():
@@ -68,7 +67,7 @@ class Steps(L.Callback):
         self.ends.append(time.perf_counter())
 
 
-def theirs(name, precision, threads, weights, batches, schedule, arguments):
+def theirs(name, precision, threads, weights, batches, schedule):
     torch.set_num_threads(threads)
     steps = Steps()
 
@@ -91,7 +90,7 @@ def theirs(name, precision, threads, weights, batches, schedule, arguments):
     path = ROOT / "examples" / name / f"{name}.py"
     spec = importlib.util.spec_from_file_location(f"levin_peer_{name}", path)
     program = importlib.util.module_from_spec(spec)
-    trainer, L.Trainer, sys.argv = L.Trainer, RecordedTrainer, [str(path), *arguments]
+    trainer, L.Trainer, sys.argv = L.Trainer, RecordedTrainer, [str(path)]
     try:
         spec.loader.exec_module(program)
         program.main()
@@ -110,15 +109,15 @@ def distance(losses, others):
     return max(abs(a - b) / abs(b) for a, b in zip(losses, others))
 
 
-def compare(name, threads, arguments=()):
+def compare(name, threads):
     """Returns the row of a program: largest differences, milliseconds a step in float32, lines of code."""
     row = {"name": name}
     for precision in TOLERANCES:
         with tempfile.TemporaryDirectory() as temporary:
             folder = pathlib.Path(temporary)
-            losses, ends, batches, schedule = ours(name, precision, threads, folder, arguments)
+            losses, ends, batches, schedule = ours(name, precision, threads, folder)
             weights = load_file(folder / "weights.safetensors")
-            peer_losses, peer_ends = theirs(name, precision, threads, weights, batches, schedule, arguments)
+            peer_losses, peer_ends = theirs(name, precision, threads, weights, batches, schedule)
         if len(losses) != STEPS or len(peer_losses) != STEPS:
             sys.exit(f"error: {name}: {len(losses)} and {len(peer_losses)} steps instead of {STEPS}")
         row[precision] = distance(losses, peer_losses)
@@ -134,8 +133,7 @@ def compare(name, threads, arguments=()):
 
 
 def table(rows, threads):
-    lines = [f"{platform.processor() or platform.machine()}, {threads} threads, PyTorch {torch.__version__}, "
-             f"{datetime.date.today()}.", "",
+    lines = [f"{datetime.date.today()}, {machine()}; {threads} threads, PyTorch {torch.__version__}.", "",
              "| program | difference of 20 losses, float64 | float32 | ms a step | PyTorch | ratio | lines | Python |",
              "|---|---|---|---|---|---|---|---|"]
     for r in rows:

@@ -40,7 +40,7 @@ bool parse(int argc, char** argv, Options& o) {
   line.add("sync", o.sync, "Batches after which the target network is updated", 1);
   line.add("lr", o.lr, "Learning rate");
   line.add("gamma", o.gamma, "Discount of future rewards");
-  line.add("record", o.record, "Folder for the first steps, which `./run compare models` repeats in PyTorch");
+  FirstSteps::add_option(line, o.record);
   line.add_trainer(o.trainer);
   return line.parse(argc, argv);
 }

@@ -40,7 +40,7 @@ bool parse(int argc, char** argv, Options& o) {
   line.add("lr", o.lr, "Highest learning rate");
   line.add("sample", o.sample, "Tokens to write at the end");
   line.add("temperature", o.temperature, "Divides the logits of the sample");
-  line.add("record", o.record, "Folder for the first steps, which `./run compare models` repeats in PyTorch");
+  FirstSteps::add_option(line, o.record);
   line.add_trainer(o.trainer);
   return line.parse(argc, argv);
 }

@@ -34,7 +34,7 @@ bool parse(int argc, char** argv, Options& o) {
   line.add("homophily", o.homophily, "Share of edges that join nodes of one class");
   line.add("noise", o.noise, "Standard deviation of the features around their class's mean");
   line.add("lr", o.lr, "Learning rate");
-  line.add("record", o.record, "Folder for the first steps, which `./run compare models` repeats in PyTorch");
+  FirstSteps::add_option(line, o.record);
   line.add_trainer(o.trainer);
   return line.parse(argc, argv);
 }

@@ -36,7 +36,7 @@ bool parse(int argc, char** argv, Options& o) {
   line.add("length", o.length, "Steps of a sequence", 1);
   line.add("batch-size", o.batch_size, "Sequences per batch", 1);
   line.add("lr", o.lr, "Learning rate");
-  line.add("record", o.record, "Folder for the first steps, which `./run compare models` repeats in PyTorch");
+  FirstSteps::add_option(line, o.record);
   line.add_trainer(o.trainer);
   return line.parse(argc, argv);
 }

@@ -28,7 +28,7 @@ bool parse(int argc, char** argv, Options& o) {
   line.add("data", o.data, "Folder of the IDX files, plain or .gz");
   line.add("batch-size", o.batch_size, "Images per batch", 1);
   line.add("lr", o.lr, "Highest learning rate");
-  line.add("record", o.record, "Folder for the first steps, which `./run compare models` repeats in PyTorch");
+  FirstSteps::add_option(line, o.record);
   line.add_trainer(o.trainer);
   return line.parse(argc, argv);
 }

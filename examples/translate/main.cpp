@@ -37,7 +37,7 @@ bool parse(int argc, char** argv, Options& o) {
   line.add("layers", o.layers, "Layers of the encoder and of the decoder", 1);
   line.add("batch-size", o.batch_size, "Dates per batch", 1);
   line.add("lr", o.lr, "Highest learning rate");
-  line.add("record", o.record, "Folder for the first steps, which `./run compare models` repeats in PyTorch");
+  FirstSteps::add_option(line, o.record);
   line.add_trainer(o.trainer);
   return line.parse(argc, argv);
 }

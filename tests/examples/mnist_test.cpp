@@ -11,11 +11,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "support/files.h"
-#include "support/paths.h"
+#include "examples/program.h"
 
 using namespace levin;
 using levin::test::TempDir;
+using levin::test::column;
 namespace fs = std::filesystem;
 
 namespace {
@@ -74,24 +74,6 @@ const std::vector<std::string> kShort = {"--limit-train-batches",
 std::vector<std::string> with(std::vector<std::string> base, const std::vector<std::string>& more) {
   base.insert(base.end(), more.begin(), more.end());
   return base;
-}
-
-/// Returns the non-empty cells of one column of metrics.csv.
-std::vector<std::string> column(const fs::path& file, const std::string& name) {
-  std::vector<std::string> out;
-  std::istringstream in(io::read_text(file));
-  std::ptrdiff_t wanted = -1;
-  for (std::string line; std::getline(in, line);) {
-    std::vector<std::string> cells(1);
-    for (const char c : line) c == ',' ? cells.emplace_back() : cells.back() += std::string(1, c);
-    if (wanted < 0) {
-      wanted = std::find(cells.begin(), cells.end(), name) - cells.begin();
-      continue;
-    }
-    const auto& cell = cells.at(static_cast<std::size_t>(wanted));
-    if (!cell.empty()) out.push_back(cell);
-  }
-  return out;
 }
 
 bool one_line(const std::string& text) { return !text.empty() && text.find('\n') == text.size() - 1; }

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include <sys/wait.h>
 
@@ -37,6 +39,24 @@ inline Ended run_program(const TempDir& dir, const std::string& program, const s
   const int status = std::system(command.c_str());
   return {WIFEXITED(status) ? WEXITSTATUS(status) : 128, io::read_text(dir.path / "out"),
           io::read_text(dir.path / "err")};
+}
+
+/// Returns the non-empty cells of one column of metrics.csv.
+inline std::vector<std::string> column(const std::filesystem::path& file, const std::string& name) {
+  std::vector<std::string> out;
+  std::istringstream in(io::read_text(file));
+  std::ptrdiff_t wanted = -1;
+  for (std::string line; std::getline(in, line);) {
+    std::vector<std::string> cells(1);
+    for (const char c : line) c == ',' ? cells.emplace_back() : cells.back() += std::string(1, c);
+    if (wanted < 0) {
+      wanted = std::find(cells.begin(), cells.end(), name) - cells.begin();
+      continue;
+    }
+    const auto& cell = cells.at(static_cast<std::size_t>(wanted));
+    if (!cell.empty()) out.push_back(cell);
+  }
+  return out;
 }
 
 }  // namespace levin::test
