@@ -216,4 +216,5 @@ def main():
     print(f"{len(rows)} rows, {len(rows) - len(slow)} in Levin's favour" + (f"; behind: {', '.join(slow)}" if slow else ""))
 
 
-main()
+if __name__ == "__main__":
+    main()
