@@ -119,6 +119,11 @@ std::vector<OpCase> arithmetic() {
       binary_case(
           "copysign", copysign, [](double a, double b) { return std::copysign(a, b); }, not_zero, not_zero, 0),
       kFloatTypes));
+  list.back().draw = [draw = list.back().draw](Draw& d) {
+    Sample s = draw(d);
+    s.inputs[1].sign = true;
+    return s;
+  };
   list[2].tolerance = list[0].tolerance = {.ulps = 1};
   list[1].tolerance = {.ulps = 1, .scale = 6};
   for (OpCase& c : list)

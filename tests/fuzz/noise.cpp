@@ -2,6 +2,7 @@
 
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/kernels/elementwise.h>
+#include <levin/kernels/loss.h>
 #include <levin/kernels/matmul.h>
 #include <levin/kernels/reduce.h>
 #include <levin/kernels/scan.h>
@@ -50,7 +51,18 @@ TensorView rounded_output(const std::type_info& type, const void* args) {
   if (type == typeid(CumsumArgs)) return static_cast<const CumsumArgs*>(args)->out;
   if (type == typeid(NormArgs) && !std::isinf(static_cast<const NormArgs*>(args)->p))
     return static_cast<const NormArgs*>(args)->out;
+  if (type == typeid(CrossEntropyArgs)) return static_cast<const CrossEntropyArgs*>(args)->dx;
   return {};
+}
+
+/// Returns the largest magnitude by which cross-entropy's backward multiplies a difference of probabilities.
+double cross_entropy_factor(const kernels::CrossEntropyArgs& a) {
+  double most = 0;
+  for (int64_t i = 0; i < a.g.numel(); ++i) {
+    const double g = std::abs(a.g.data<double>()[place_of(a.g, i)]);
+    if (std::isfinite(g)) most = std::max(most, g);
+  }
+  return a.reduction == kernels::LossReduction::mean ? most / *a.norm.data<double>() : most;
 }
 
 }  // namespace
@@ -59,14 +71,17 @@ void Noise::returned(const char* kernel, const std::type_info& type, const void*
                      const Stream&) {
   const TensorView out = rounded_output(type, args);
   if (!out.pointer || out.dtype != DType::f64 || is_exact(kernel) || rounds_) return;
-  // Gradients of activations are 1 minus something, so their errors are absolute, relative to the incoming gradient.
+  // Gradients of activations and of cross-entropy are differences; their errors are relative to the incoming gradient.
   const bool activation = type == typeid(kernels::BinaryArgs) && std::string(kernel).ends_with("_backward");
   const TensorView incoming = activation ? static_cast<const kernels::BinaryArgs*>(args)->a : TensorView();
   const bool same = incoming.pointer && incoming.dtype == DType::f64 && incoming.sizes == out.sizes;
+  const double factor = type == typeid(kernels::CrossEntropyArgs)
+                            ? cross_entropy_factor(*static_cast<const kernels::CrossEntropyArgs*>(args))
+                            : 0;
   for (int64_t i = 0; i < out.numel(); ++i) {
     double& y = out.data<double>()[place_of(out, i)];
     const double error =
-        std::abs(y) + (same ? kActivation * std::abs(incoming.data<double>()[place_of(incoming, i)]) : 0);
+        std::abs(y) + kActivation * (same ? std::abs(incoming.data<double>()[place_of(incoming, i)]) : factor);
     if (std::isfinite(error)) y += unit_ * error * (2 * generator_.uniform() - 1);
   }
 }

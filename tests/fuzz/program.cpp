@@ -64,8 +64,9 @@ std::optional<std::size_t> draw_value(Draw& d, const Tensors& values, const test
                     place = last - static_cast<std::size_t>(d.below(static_cast<int64_t>(last) + 1));
   const Tensor& known = values[place];
   if (known.dtype() != DType::f64 || (known.numel() == 0 && spec.sizes.numel() > 0)) return std::nullopt;
-  if (spec.finite && !std::ranges::all_of(known.to_vector<double>(), [](double v) { return std::isfinite(v); }))
-    return std::nullopt;
+  const std::vector<double> numbers = known.to_vector<double>();
+  if (spec.finite && !std::ranges::all_of(numbers, [](double v) { return std::isfinite(v); })) return std::nullopt;
+  if (spec.sign && std::ranges::any_of(numbers, [](double v) { return std::isnan(v); })) return std::nullopt;
   return place;
 }
 

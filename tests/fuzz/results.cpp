@@ -62,7 +62,8 @@ void draw_cotangents(Draw& d, Program& p) {
   if (!compares_gradients(p)) return;
   try {
     const bool finite = std::ranges::any_of(p.steps, [](const Step& s) {
-      return std::ranges::any_of(s.sample.inputs, [](const test::InputSpec& i) { return i.finite && !i.dtype; });
+      return std::ranges::any_of(s.sample.inputs,
+                                 [](const test::InputSpec& i) { return (i.finite || i.own) && !i.dtype; });
     });
     Tensors wanted;
     for (const Tensor& y : differentiable(run(p, as_leaves(p, tensors_of(p.leaves, true), wanted), false)))

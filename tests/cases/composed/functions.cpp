@@ -50,7 +50,8 @@ OpCase arithmetic() {
        call("torch.polygamma(1, x0)", {input({2, 3}, uniform(0.3, 15))}, LEVIN_CALL(polygamma(1, x0))),
        call("torch.polygamma(2, x0)", {input({2, 3}, uniform(0.5, 15))}, LEVIN_CALL(polygamma(2, x0))),
        call("torch.deg2rad(x0)", {input({3})}, LEVIN_CALL(deg2rad(x0))),
-       call("torch.rad2deg(x0)", {input({3})}, LEVIN_CALL(rad2deg(x0)))});
+       call("torch.rad2deg(x0)", {input({3})}, LEVIN_CALL(rad2deg(x0))),
+       call("torch.fmod(x0, 1.7)", {input({4}, cycle({0.0, -0.5, 2.5, -0.0}))}, LEVIN_CALL(fmod(x0, 1.7)))});
   c.tolerance = {.ulps = 4, .scale = 4};
   return with_errors(c, {{"[clamp] neither min nor max is given", [] { clamp(ones({2}), Tensor(), Tensor()); }}});
 }

@@ -83,6 +83,7 @@ OpCase inverse_short_time() {
                              {.hop_length = 2, .window = hann_window(8, true, like(x0)), .length = 15})),
             8)});
   const auto half = [](int64_t frequencies) { return ones({frequencies, 3}, kComplex64); };
+  c = with_own_values(std::move(c));  // sums of numbers of different sizes cancel
   return with_errors(
       c, {{"[istft] z is float32 (5, 3); complex (N, T) or (B, N, T) is needed", [] { istft(ones({5, 3}), 8); }},
           {"[istft] z has 4 frequencies; n_fft = 8 needs 5", [=] { istft(half(4), 8); }},

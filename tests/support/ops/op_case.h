@@ -59,6 +59,7 @@ struct InputSpec {
   bool differentiable = true;    ///< floating inputs only
   bool rearrange = true;         ///< false: contiguous in every layout
   bool finite = false;           ///< random tests draw no infinity or NaN; the case gives the reason
+  bool sign = false;             ///< the operation reads the sign, which is undefined for a computed NaN
   bool own = false;              ///< random tests draw `values` only, since the operation takes no others
 };
 

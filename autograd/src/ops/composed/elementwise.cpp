@@ -35,8 +35,9 @@ Tensor div(const Tensor& a, const Scalar& b, RoundingMode rounding_mode) {
 
 Tensor fmod(const Tensor& a, const Tensor& b) {
   if (!is_floating(result_type(a, b))) return sub(a, mul(div(a, b, RoundingMode::trunc), b));
-  // The remainder of magnitudes is exact; a - quotient * b would round its product.
-  const Tensor rest = remainder(abs(a), abs(b).detach()), y = where(lt(a, 0), neg(rest), rest);
+  // The remainder of magnitudes is exact; a - quotient * b would round its product. abs(a) has no slope at 0.
+  const Tensor sign = copysign(ones({}, like(b)), a.detach());
+  const Tensor y = mul(remainder(mul(a, sign), abs(b).detach()), sign);
   if (!b.requires_grad()) return y;
   const Tensor quotient = round(div(sub(a, y), b)).detach();
   return sub(y, mul(masked_fill(sub(b, b.detach()), isinf(b), 0), quotient));
