@@ -115,4 +115,7 @@ function(levin_library library)
     endif()
   endforeach()
   set_property(GLOBAL PROPERTY ${target}_header_sets "${header_sets}")
+  if(LEVIN_CUDA STREQUAL "ON" AND all_sources) # the part of the library that other flavours do not compile
+    add_custom_target(${target}_cuda DEPENDS "$<FILTER:$<TARGET_OBJECTS:${target}>,INCLUDE,kernels/cuda/|_cuda_[0-9]>")
+  endif()
 endfunction()

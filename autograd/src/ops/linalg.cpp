@@ -31,6 +31,9 @@ namespace {
 
 template <class T>
 using Matrix = ::Eigen::Matrix<T, ::Eigen::Dynamic, ::Eigen::Dynamic, ::Eigen::RowMajor>;
+/// Eigen's factors stand in columns: one order of elements halves what the compiler has to instantiate.
+template <class T>
+using Columns = ::Eigen::Matrix<T, ::Eigen::Dynamic, ::Eigen::Dynamic>;
 
 void require_matrices(const char* op, const Tensor& a, bool square) {
   if (a.dtype() != kFloat32 && a.dtype() != kFloat64)
@@ -85,7 +88,7 @@ TensorOptions cpu_like(const Tensor& a) { return {.dtype = a.dtype()}; }
 Tensor cholesky_value(const Tensor& a) {
   const Tensor x = on_cpu(a), l = empty(x.sizes(), cpu_like(x));
   for_each_matrix(x, [&]<class T>(T, int64_t i) {
-    const ::Eigen::LLT<Matrix<T>> factor(matrix<T>(x, i));
+    const ::Eigen::LLT<Columns<T>> factor(matrix<T>(x, i));
     if (factor.info() != ::Eigen::Success) refuse("cholesky", i, "is not positive definite");
     result<T>(l, i, x.size(-2), x.size(-1)) = factor.matrixL();
   });
@@ -97,9 +100,9 @@ QR qr_value(const Tensor& a) {
   const int64_t m = x.size(-2), n = x.size(-1), k = std::min(m, n);
   const Tensor q = empty(joined(batch_of(x), {m, k}), cpu_like(x)), r = empty(joined(batch_of(x), {k, n}), cpu_like(x));
   for_each_matrix(x, [&]<class T>(T, int64_t i) {
-    const ::Eigen::HouseholderQR<Matrix<T>> factor(matrix<T>(x, i));
-    result<T>(q, i, m, k) = factor.householderQ() * Matrix<T>::Identity(m, k);
-    result<T>(r, i, k, n) = Matrix<T>(factor.matrixQR().topRows(k).template triangularView<::Eigen::Upper>());
+    const ::Eigen::HouseholderQR<Columns<T>> factor(matrix<T>(x, i));
+    result<T>(q, i, m, k) = factor.householderQ() * Columns<T>::Identity(m, k);
+    result<T>(r, i, k, n) = Columns<T>(factor.matrixQR().topRows(k).template triangularView<::Eigen::Upper>());
   });
   return {q.to(a.device()), r.to(a.device())};
 }
@@ -110,8 +113,7 @@ SVD svd_value(const Tensor& a) {
   const Tensor u = empty(joined(batch_of(x), {m, k}), cpu_like(x)), s = empty(joined(batch_of(x), {k}), cpu_like(x)),
                vh = empty(joined(batch_of(x), {k, n}), cpu_like(x));
   for_each_matrix(x, [&]<class T>(T, int64_t i) {
-    const ::Eigen::JacobiSVD<::Eigen::Matrix<T, ::Eigen::Dynamic, ::Eigen::Dynamic>> factor(
-        matrix<T>(x, i), ::Eigen::ComputeThinU | ::Eigen::ComputeThinV);
+    const ::Eigen::JacobiSVD<Columns<T>> factor(matrix<T>(x, i), ::Eigen::ComputeThinU | ::Eigen::ComputeThinV);
     result<T>(u, i, m, k) = factor.matrixU();
     result<T>(s, i, k, 1) = factor.singularValues();
     result<T>(vh, i, k, n) = factor.matrixV().transpose();
@@ -124,7 +126,7 @@ Eigh eigh_value(const Tensor& a) {
   const int64_t n = x.size(-1);
   const Tensor w = empty(joined(batch_of(x), {n}), cpu_like(x)), v = empty(x.sizes(), cpu_like(x));
   for_each_matrix(x, [&]<class T>(T, int64_t i) {
-    const ::Eigen::SelfAdjointEigenSolver<Matrix<T>> solver(matrix<T>(x, i));
+    const ::Eigen::SelfAdjointEigenSolver<Columns<T>> solver(matrix<T>(x, i));
     if (solver.info() != ::Eigen::Success) refuse("eigh", i, "has no eigenvalues within the limit of iterations");
     result<T>(w, i, n, 1) = solver.eigenvalues();
     result<T>(v, i, n, n) = solver.eigenvectors();
@@ -135,17 +137,19 @@ Eigh eigh_value(const Tensor& a) {
 Tensor solve_value(const Tensor& a, const Tensor& b) {
   const Tensor x = on_cpu(a), y = on_cpu(b), out = empty(y.sizes(), cpu_like(y));
   for_each_matrix(x, [&]<class T>(T, int64_t i) {
-    const ::Eigen::PartialPivLU<Matrix<T>> lu(matrix<T>(x, i));
+    const ::Eigen::PartialPivLU<Columns<T>> lu(matrix<T>(x, i));
     const auto pivots = lu.matrixLU().diagonal();
     if (pivots.size() > 0 && pivots.cwiseAbs().minCoeff() == T(0)) refuse("solve", i, "is singular");
-    result<T>(out, i, y.size(-2), y.size(-1)) = lu.solve(matrix<T>(y, i));
+    result<T>(out, i, y.size(-2), y.size(-1)) = lu.solve(Columns<T>(matrix<T>(y, i)));
   });
   return out.to(a.device());
 }
 
 template <unsigned mode, class T>
 void solve_triangle(const Tensor& a, const Tensor& b, const Tensor& out, int64_t i) {
-  result<T>(out, i, b.size(-2), b.size(-1)) = matrix<T>(a, i).template triangularView<mode>().solve(matrix<T>(b, i));
+  Columns<T> x = matrix<T>(b, i);
+  Columns<T>(matrix<T>(a, i)).template triangularView<mode>().solveInPlace(x);
+  result<T>(out, i, b.size(-2), b.size(-1)) = x;
 }
 
 Tensor triangular_value(const Tensor& a, const Tensor& b, const TriangularOptions& o) {
@@ -166,7 +170,7 @@ Tensor triangular_value(const Tensor& a, const Tensor& b, const TriangularOption
 LogDet slogdet_value(const Tensor& a) {
   const Tensor x = on_cpu(a), sign = empty(batch_of(x), cpu_like(x)), log = empty(batch_of(x), cpu_like(x));
   for_each_matrix(x, [&]<class T>(T, int64_t i) {
-    const ::Eigen::PartialPivLU<Matrix<T>> lu(matrix<T>(x, i));
+    const ::Eigen::PartialPivLU<Columns<T>> lu(matrix<T>(x, i));
     T s = x.size(-1) > 0 ? static_cast<T>(lu.permutationP().determinant()) : T(1), sum = 0;
     for (int64_t k = 0; k < x.size(-1); ++k) {
       const T pivot = lu.matrixLU()(k, k);
