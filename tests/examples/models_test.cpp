@@ -23,6 +23,9 @@ struct Program {
 constexpr const char* kText = "in the beginning was the word, and the word was with god, and the word was god. ";
 
 const Program kPrograms[] = {
+    {"ddpm",
+     "--width 16 --timesteps 20 --drawn 1 --decay 0.9 --limit-train-batches 60 --limit-val-batches 2 --max-epochs 1", 1,
+     "val_loss", 0.05, 0.5},  // a network that predicts no noise has 1
     {"dqn", "--max-steps 40 --val-check-interval 20 --hidden 16", 0, "return", 5, 500},
     {"gpt", "--text text --width 32 --layers 1 --context 16 --sample 20 --max-steps 60 --val-check-interval 30", 0,
      "val_loss", 0.05, 1.5},
@@ -41,6 +44,10 @@ const Program kPrograms[] = {
      0.0, 1.0},
     {"vae", "--hidden 64 --latent 4 --limit-train-batches 60 --limit-val-batches 2 --max-epochs 1", 1, "test_loss", 200,
      400},
+    {"vit",
+     "--patch 7 --width 32 --heads 2 --layers 2 --batch-size 64 --lr 3e-3 --limit-train-batches 100 "
+     "--limit-val-batches 2 --max-epochs 1",
+     1, "test_accuracy", 0.45, 1.0},
 };
 
 std::string repeated_text() {
