@@ -22,7 +22,7 @@ bool parse(int argc, char** argv, Options& o) {
   CommandLine line("Trains a U-Net to remove noise from Fashion-MNIST's images, and draws new images.");
   line.add("data", o.data, "Folder of the IDX files, plain or .gz");
   line.add("width", o.width, "Channels at 14 x 14 pixels, a multiple of 8", 8);
-  line.add("timesteps", o.timesteps, "Steps from an image to noise", 2);
+  line.add("timesteps", o.timesteps, "Steps from an image to noise", 50);
   line.add("batch-size", o.batch_size, "Images per batch", 1);
   line.add("drawn", o.drawn, "Images of each class to draw after an epoch", 1);
   line.add("lr", o.lr, "Learning rate");
