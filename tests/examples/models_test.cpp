@@ -23,6 +23,9 @@ struct Program {
 constexpr const char* kText = "in the beginning was the word, and the word was with god, and the word was god. ";
 
 const Program kPrograms[] = {
+    {"ddpm",
+     "--width 16 --timesteps 50 --drawn 1 --decay 0.9 --limit-train-batches 60 --limit-val-batches 2 --max-epochs 1", 1,
+     "val_loss", 0.05, 0.5},  // a network that predicts no noise has 1
     {"dqn", "--max-steps 40 --val-check-interval 20 --hidden 16", 0, "return", 5, 500},
     {"gpt", "--text text --width 32 --layers 1 --context 16 --sample 20 --max-steps 60 --val-check-interval 30", 0,
      "val_loss", 0.05, 1.5},
@@ -41,6 +44,10 @@ const Program kPrograms[] = {
      0.0, 1.0},
     {"vae", "--hidden 64 --latent 4 --limit-train-batches 60 --limit-val-batches 2 --max-epochs 1", 1, "test_loss", 200,
      400},
+    {"vit",
+     "--patch 7 --width 32 --heads 2 --layers 2 --batch-size 64 --lr 3e-3 --limit-train-batches 100 "
+     "--limit-val-batches 2 --max-epochs 1",
+     1, "test_accuracy", 0.55, 1.0},
 };
 
 std::string repeated_text() {
@@ -66,6 +73,8 @@ TEST_CASE("each program learns, writes a report, and continues from its last che
     CHECK(e.number(p.result) <= p.most);
     const auto root = dir.path / "runs" / p.name / (std::string(p.name) == "graph" ? "edges" : "");
     CHECK(io::read_text(root / "report.html").size() > 10000);
+    if (std::string(p.name) == "vae" || std::string(p.name) == "ddpm")  // NaN would be black
+      CHECK(data::read_image(root / "drawn.png").to(kFloat32).mean().item<double>() > 10);
     if (std::string(p.result) == "exact") {  // so short a training translates no date, but its loss falls
       const auto losses = test::column(root / "metrics.csv", "train_loss");
       REQUIRE(losses.size() > 10);
