@@ -323,8 +323,9 @@ void Cloner::copy_state(const Module& from, Module& to) {
   const auto targets = to.named_modules();
   const auto differ = [&] {
     throw ValueError(
-        "[clone] building a " + from.type_name() +
-        " again gave another structure. Pass its constructor's arguments: nn::clone(module, arguments...).");
+        fmt::format("[clone] building a {} again gave another structure. Pass its constructor's arguments: "
+                    "nn::clone(module, arguments...).",
+                    from.type_name()));
   };
   if (sources.size() != targets.size()) differ();
   no_grad guard;

@@ -2,6 +2,7 @@
 // of all operations, and training on it, show that this suffices.
 #include "cases/cases.h"
 #include "cases/host_port.h"
+#include "support/sentences.h"
 
 #include <levin/autograd/autograd.h>
 #include <levin/nn/nn.h>
@@ -45,6 +46,33 @@ TEST_CASE("device/values_reach_a_device_in_their_own_type") {
   CHECK(from_data<int64_t>({1, 2}, {2}, there).dtype() == kInt64);
   CHECK(tensor({1, 2}, there).cpu().to_vector<int64_t>() == std::vector<int64_t>{1, 2});
   CHECK(tensor(3, there).dtype() == kInt64);
+}
+
+TEST_CASE("device/operands_on_two_devices_are_refused_with_both_names") {
+  port_kernels();
+  const Device device = other_host();
+  const Tensor x = ones({2, 2}), there = x.to(device), index = zeros({2}, kInt64), far = index.to(device);
+  const Tensor image = ones({1, 1, 2, 2});
+  check_sentences({
+      {"[matmul] a is on cpu, b on custom0:0. Move one with x.to(device)", [&] { matmul(x, there); }},
+      {"[addmm] the bias is on custom0:0, a on cpu. Move one with x.to(device)", [&] { addmm(there, x, x); }},
+      {"[cat] tensor 1 is on custom0:0, tensor 0 on cpu. Move one with x.to(device)",
+       [&] {
+         cat({x, there});
+       }},
+      {"[index_select] x is on cpu, the index on custom0:0. Move one with x.to(device)",
+       [&] { index_select(x, 0, far); }},
+      {"[index_add] x is on cpu, source on custom0:0. Move one with x.to(device)",
+       [&] { index_add(x, 0, index, there); }},
+      {"[index] x is on cpu, the index on custom0:0. Move it with index.to(x.device())",
+       [&] { index_put(x, {far}, x); }},
+      {"[index_put] x is on cpu, values on custom0:0. Move one with x.to(device)",
+       [&] { index_put(x, {index}, there); }},
+      {"[conv2d] x is on cpu, weight on custom0:0. Move one with x.to(device)",
+       [&] { conv2d(image, image.to(device)); }},
+      {"[scaled_dot_product_attention] q is on cpu, k on cpu, v on custom0:0. Move them with x.to(device)",
+       [&] { scaled_dot_product_attention(x, x, there); }},
+  });
 }
 
 namespace {

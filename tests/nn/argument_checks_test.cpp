@@ -1,27 +1,26 @@
 // The sentences of argument checks of modules that no other test asks for.
+#include "support/sentences.h"
+
 #include <levin/autograd/autograd.h>
 #include <levin/nn/nn.h>
 
 #include <doctest/doctest.h>
 
-#include <functional>
-#include <string>
 #include <vector>
 
 using namespace levin;
+using levin::test::check_sentences;
 
 namespace {
 
-struct Check {
-  const char* sentence;
-  std::function<void()> run;
-};
+/// A module whose constructor does not make what was added later.
+struct Grown : nn::Module {};
 
 }  // namespace
 
 TEST_CASE("argument checks of modules name the values") {
   const Tensor x = ones({2, 3}), index = zeros({2}, kInt64);
-  const std::vector<Check> checks = {
+  check_sentences({
       {"[Softmax2d] the input is (2, 3), expected is (B, C, H, W) or (C, H, W)", [&] { nn::Softmax2d()(x); }},
       {"[AdaptiveLogSoftmaxWithLoss] cutoffs 5, 3 must increase between 1 and 9",
        [] {
@@ -90,14 +89,26 @@ TEST_CASE("argument checks of modules name the values") {
        [&] {
          nn::MaxUnpool1d(2)(ones({1, 3}), zeros({1, 3}, kInt64), 9);
        }},
-  };
-  for (const Check& c : checks) {
-    std::string message = "nothing is thrown";
-    try {
-      c.run();
-    } catch (const Error& e) {
-      message = e.what();
-    }
-    CHECK_MESSAGE(message.find(c.sentence) != std::string::npos, c.sentence, " is not in: ", message);
-  }
+      {"[Conv2d] 3 input and 4 output channels do not divide into 2 groups",
+       [] { nn::Conv2d(3, 4, 1, {.groups = 2}); }},
+      {"[Dropout] p is 2. Give a probability between 0 and 1", [] { nn::Dropout(2); }},
+      {"[Recurrent] 2 lengths for a batch of 1",
+       [] {
+         nn::LSTM(3, 4)(ones({2, 1, 3}), {}, {1, 1});
+       }},
+      {"[init] fans need two dimensions or more, the tensor is (2,). Use uniform_ or normal_",
+       [] { nn::init::calculate_fans(ones({2})); }},
+      {"[Substitution] 1 places, but 0 tensors to stand there", [&] { nn::Substitution({x}, {}); }},
+      {"[Substitution] number 0 is undefined; leave it out", [&] { nn::Substitution({x}, {Tensor()}); }},
+      {"[Grown] \"a.b\" is no name: it must not be empty and must have no dots",
+       [&] { Grown().register_buffer("a.b", x); }},
+      {"[Linear] has no parameter \"scale\" of its own that could be derived from others",
+       [] { nn::Linear(2, 2).derive_parameter("scale", {}, {}); }},
+      {"[clone] building a Grown again gave another structure. Pass its constructor's arguments",
+       [] {
+         Grown grown;
+         grown.add<nn::ReLU>("more");
+         nn::clone(grown);
+       }},
+  });
 }

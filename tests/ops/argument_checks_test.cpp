@@ -1,36 +1,16 @@
 // The sentences of argument checks that no case and no other test asks for.
+#include "support/sentences.h"
+
 #include <levin/autograd/autograd.h>
 #include <levin/autograd/distributions.h>
 
 #include <doctest/doctest.h>
 
-#include <functional>
 #include <limits>
-#include <string>
 #include <vector>
 
 using namespace levin;
-
-namespace {
-
-struct Check {
-  const char* sentence;
-  std::function<void()> run;
-};
-
-void check_sentences(const std::vector<Check>& checks) {
-  for (const Check& c : checks) {
-    std::string message = "nothing is thrown";
-    try {
-      c.run();
-    } catch (const Error& e) {
-      message = e.what();
-    }
-    CHECK_MESSAGE(message.find(c.sentence) != std::string::npos, c.sentence, " is not in: ", message);
-  }
-}
-
-}  // namespace
+using levin::test::check_sentences;
 
 TEST_CASE("argument checks of compositions name the values") {
   const Tensor x = ones({2, 3}), y = ones({4});

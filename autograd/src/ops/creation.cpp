@@ -52,8 +52,8 @@ void require_floating(const char* op, DType t) {
 using RandomKernel = kernels::Kernel<void(const kernels::RandomArgs&, Stream&)>;
 
 /// Draws random numbers into memory of any layout.
-void draw(const RandomKernel& kernel, const Tensor& t, double p0, double p1, Generator* generator) {
-  require_floating(kernel.name(), t.dtype());
+void draw(const char* op, const RandomKernel& kernel, const Tensor& t, double p0, double p1, Generator* generator) {
+  require_floating(op, t.dtype());
   no_grad guard;
   const Tensor target = t.is_contiguous() ? t : fresh(t.sizes(), t.dtype(), t.device());
   const int64_t even = t.numel() + t.numel() % 2;  // normal numbers come in pairs
@@ -66,22 +66,22 @@ void draw(const RandomKernel& kernel, const Tensor& t, double p0, double p1, Gen
 const Tensor& draw_in_place(const char* name, const RandomKernel& kernel, const Tensor& t, double p0, double p1,
                             Generator* generator) {
   if (!begin_in_place(name, t)) {
-    draw(kernel, t, p0, p1, generator);
+    draw(name, kernel, t, p0, p1, generator);
     end_in_place(t);
     return t;
   }
   return replace_in_place(name, t, [&](const Tensor& x) {
     const Tensor y = fresh(x.sizes(), x.dtype(), x.device());
-    draw(kernel, y, p0, p1, generator);
+    draw(name, kernel, y, p0, p1, generator);
     record(name, y, {x}, zero_gradient);
     return y;
   });
 }
 
-Tensor drawn(const RandomKernel& kernel, const Shape& sizes, const TensorOptions& options) {
-  require_floating(kernel.name(), options.dtype.value_or(default_dtype()));
+Tensor drawn(const char* op, const RandomKernel& kernel, const Shape& sizes, const TensorOptions& options) {
+  require_floating(op, options.dtype.value_or(default_dtype()));
   Tensor t = empty(sizes, options);
-  draw(kernel, t, 0.0, 1.0, options.generator);
+  draw(op, kernel, t, 0.0, 1.0, options.generator);
   return t;
 }
 
@@ -161,8 +161,12 @@ Tensor eye(int64_t n, std::optional<int64_t> m, const TensorOptions& options) {
 
 Tensor eye(int64_t n, const TensorOptions& options) { return eye(n, n, options); }
 
-Tensor rand(const Shape& sizes, const TensorOptions& options) { return drawn(kernels::uniform, sizes, options); }
-Tensor randn(const Shape& sizes, const TensorOptions& options) { return drawn(kernels::normal, sizes, options); }
+Tensor rand(const Shape& sizes, const TensorOptions& options) {
+  return drawn("rand", kernels::uniform, sizes, options);
+}
+Tensor randn(const Shape& sizes, const TensorOptions& options) {
+  return drawn("randn", kernels::normal, sizes, options);
+}
 
 Tensor randint(int64_t low, int64_t high, const Shape& sizes, const TensorOptions& options) {
   if (low >= high)

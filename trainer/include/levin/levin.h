@@ -4,9 +4,11 @@
 #include <levin/autograd/autograd.h>
 #include <levin/core/io.h>
 #include <levin/core/parallel.h>
+#include <levin/core/warning.h>
 #include <levin/data/data.h>
 #include <levin/distributed/distributed.h>
 #include <levin/interop/safetensors.h>
+#include <levin/kernels/cuda.h>
 #include <levin/nn/nn.h>
 #include <levin/optim/optim.h>
 #include <levin/trainer/callbacks/early_stopping.h>

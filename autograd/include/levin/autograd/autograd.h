@@ -1,6 +1,7 @@
 #pragma once
-// Includes all of autograd: operations, modes, the engine, custom functions and gradient checks.
+// Includes all of autograd: operations, modes, autocast, the engine, custom functions and gradient checks.
 
+#include <levin/autograd/autocast.h>
 #include <levin/autograd/checkpoint.h>
 #include <levin/autograd/distributions.h>
 #include <levin/autograd/engine.h>
