@@ -103,7 +103,7 @@ Problem adamw(int64_t n, int64_t count) {
 
 Problem scan(int64_t n) {
   const Tensor x = normal({n}, kFloat32), out = empty_like(x);
-  const kernels::CumsumArgs args{out.tensor_view(), x.tensor_view(), 1, n, 1, false};
+  const kernels::CumulativeArgs args{out.tensor_view(), x.tensor_view(), 1, n, 1, false};
   Problem p = problem_of("scan", kFloat32, n, bytes_of({x, out}), {out});
   p.flops = static_cast<double>(n);
   p.exact = [=](int64_t first, int64_t count) {

@@ -1,6 +1,7 @@
-// Copies with conversion: whole blocks, transposed tiles, and rows for everything else.
+// Copies with conversion: whole blocks, transposed tiles, short rows, and the driver of rows for everything else.
 
 #include "elementwise/rows.h"
+#include "indexing/index.h"
 #include "transpose.h"
 #include "kernels/src/table.h"
 
@@ -81,6 +82,72 @@ bool try_transposed(const Walk& w, const CopyArgs& a) {
   return true;
 }
 
+constexpr int64_t kShortRow = 4096;  // bytes
+
+/// Copies a few bytes by overlapping words: a call of memcpy takes longer.
+inline void copy_short(std::byte* to, const std::byte* from, int64_t bytes) {
+  const auto word = [&]<int64_t size>(int64_t at) { std::memcpy(to + at, from + at, size); };
+  if (bytes >= 16) {
+    for (int64_t i = 0; i + 16 < bytes; i += 16) word.template operator()<16>(i);
+    word.template operator()<16>(bytes - 16);
+  } else if (bytes >= 8) {
+    word.template operator()<8>(0);
+    word.template operator()<8>(bytes - 8);
+  } else {
+    for (int64_t i = 0; i < bytes; ++i) to[i] = from[i];
+  }
+}
+
+/// Calls row(to, from) with the addresses of each row, where `to` has the type of an element.
+template <class T, class F>
+void for_short_rows(const Walk& w, const CopyArgs& a, F&& row) {
+  const int last = w.dims - 1;
+  int64_t rows = 1;
+  for (int d = 0; d < last; ++d) rows *= w.sizes[d];
+  parallel_for(0, rows, std::max<int64_t>(1, kGrain / w.sizes[last]), [&](int64_t begin, int64_t end) {
+    int64_t index[kMaxDims], to = 0, from = 0, rest = begin;
+    for (int d = last - 1; d >= 0; --d) {
+      index[d] = rest % w.sizes[d];
+      rest /= w.sizes[d];
+      to += index[d] * w.out[d];
+      from += index[d] * w.in[d];
+    }
+    for (int64_t r = begin; r < end; ++r) {
+      row(a.out.data<T>() + to, a.x.data<T>() + from);
+      for (int d = last - 1; d >= 0; --d) {
+        to += w.out[d];
+        from += w.in[d];
+        if (++index[d] < w.sizes[d]) break;
+        to -= index[d] * w.out[d];
+        from -= index[d] * w.in[d];
+        index[d] = 0;
+      }
+    }
+  });
+}
+
+/// Copies many short rows, which are in memory order in out; returns false if the geometry is different.
+bool try_short_rows(const Walk& w, const CopyArgs& a) {
+  const int last = w.dims - 1;
+  if (w.dims < 2 || w.sizes[last] * size_of(a.out.dtype) > kShortRow) return false;
+  for (int d = 0; d < last; ++d)
+    if (w.out[d] < w.out[d + 1]) return false;
+  dispatch_size(a.out.dtype, [&]<class T>() {
+    const int64_t n = w.sizes[last], out = w.out[last], in = w.in[last];
+    if (out == 1 && in == 1) {
+      const int64_t bytes = n * static_cast<int64_t>(sizeof(T));
+      for_short_rows<T>(w, a, [bytes](T* to, const T* from) {
+        copy_short(reinterpret_cast<std::byte*>(to), reinterpret_cast<const std::byte*>(from), bytes);
+      });
+    } else {
+      for_short_rows<T>(w, a, [=](T* to, const T* from) {
+        for (int64_t i = 0; i < n; ++i) to[i * out] = from[i * in];
+      });
+    }
+  });
+  return true;
+}
+
 template <class T>
 void copy_row(const Row& r) {
   T* out = static_cast<T*>(r.out);
@@ -107,7 +174,8 @@ void copy(const CopyArgs& a, Stream&) {
   if (a.out.dtype == a.x.dtype && !a.x.is_number() && a.out.dim() > 1 &&
       !(a.out.is_contiguous() && a.x.is_contiguous() && a.out.sizes == a.x.sizes)) {
     if (a.out.numel() == 0) return;
-    if (try_transposed(make_walk(a), a)) return;
+    const Walk walk = make_walk(a);
+    if (try_transposed(walk, a) || try_short_rows(walk, a)) return;
   }
   // Copies rows of the target's type; if the types differ, the driver converts.
   run_rows(a.out, a.out.dtype, {{&a.x, a.out.dtype}}, copy_row_for(a.out.dtype));

@@ -1,4 +1,4 @@
-// Operations that process one axis in order: arguments of extrema, cumulative sums.
+// Operations that process one axis in order: arguments of extrema, cumulative sums, products and extrema, recurrences.
 #include "kernels/cpu/reduce/reduce.h"
 #include "kernels/src/table.h"
 
@@ -82,49 +82,111 @@ void argmin(const ArgReduceArgs& a, Stream&) {
   dispatch_all(a.x.dtype, "argmin", [&]<class T>() { arg_reduce<false, T>(a); });
 }
 
-/// Accumulates Lines contiguous lines of n elements side by side: a single running sum waits for its last addition.
-template <int Lines, class T, class Out>
-void accumulate_lines(const T* x, Out* out, int64_t n, bool reverse) {
-  using Acc = reduction::RunningSum<T>;
-  Acc sum[Lines] = {};
-  for (int64_t step = 0; step < n; ++step) {
-    const int64_t i = reverse ? n - 1 - step : step;
-    for (int64_t j = 0; j < Lines; ++j)
-      out[j * n + i] = static_cast<Out>(sum[j] += static_cast<Acc>(x[j * n + i]));
+/// Lines (outer, n, inner) along n, which are processed from the end if `reverse`.
+struct Lines {
+  int64_t outer, n, inner;
+  bool reverse;
+  int64_t place(int64_t step) const { return reverse ? n - 1 - step : step; }
+};
+
+/// Calls step(state, element, i) for Together contiguous lines side by side, the first at line `first`: a single line
+/// waits for its last result.
+template <int Together, class State, class F>
+void step_contiguous(const Lines& lines, int64_t first, F&& step) {
+  State states[Together] = {};
+  for (int64_t s = 0; s < lines.n; ++s) {
+    const int64_t i = lines.place(s);
+    for (int64_t j = 0; j < Together; ++j) step(states[j], (first + j) * lines.n + i, i);
   }
 }
 
-template <class T>
-void accumulate(const CumsumArgs& a) {
-  using Out = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
-  using Acc = reduction::RunningSum<T>;
-  if (a.inner == 1) {
+/// Calls step(state, element, i) for every element in the order of its line, where i is its place in the line; each
+/// line starts with State().
+template <class State, class F>
+void step_lines(const Lines& lines, F&& step) {
+  if (lines.inner == 1) {
     constexpr int64_t together = 4;
-    const T* const x = a.x.data<T>();
-    Out* const out = a.out.data<Out>();
-    return parallel_for(0, (a.outer + together - 1) / together,
-                        std::max<int64_t>(1, kScanGrain / std::max<int64_t>(1, together * a.n)),
+    return parallel_for(0, (lines.outer + together - 1) / together,
+                        std::max<int64_t>(1, kScanGrain / std::max<int64_t>(1, together * lines.n)),
                         [&](int64_t begin, int64_t end) {
       int64_t line = begin * together;
-      const int64_t last = std::min(end * together, a.outer);
-      for (; line + together <= last; line += together)
-        accumulate_lines<together>(x + line * a.n, out + line * a.n, a.n, a.reverse);
-      for (; line < last; ++line) accumulate_lines<1>(x + line * a.n, out + line * a.n, a.n, a.reverse);
+      const int64_t last = std::min(end * together, lines.outer);
+      for (; line + together <= last; line += together) step_contiguous<together, State>(lines, line, step);
+      for (; line < last; ++line) step_contiguous<1, State>(lines, line, step);
     });
   }
-  for_tiles(a.outer, a.n, a.inner, [&](int64_t o, int64_t first, int64_t width) {
-    Acc sum[kScanTile] = {};
-    for (int64_t step = 0; step < a.n; ++step) {
-      const int64_t i = a.reverse ? a.n - 1 - step : step, at = (o * a.n + i) * a.inner + first;
-      const T* const x = a.x.data<T>() + at;
-      Out* const out = a.out.data<Out>() + at;
-      for (int64_t j = 0; j < width; ++j) out[j] = static_cast<Out>(sum[j] += static_cast<Acc>(x[j]));
+  for_tiles(lines.outer, lines.n, lines.inner, [&](int64_t o, int64_t first, int64_t width) {
+    State states[kScanTile] = {};
+    for (int64_t s = 0; s < lines.n; ++s) {
+      const int64_t i = lines.place(s), at = (o * lines.n + i) * lines.inner + first;
+      for (int64_t j = 0; j < width; ++j) step(states[j], at + j, i);
     }
   });
 }
 
-void cumsum(const CumsumArgs& a, Stream&) {
-  dispatch_all(a.x.dtype, "cumsum", [&]<class T>() { accumulate<T>(a); });
+template <class Op, class T>
+void accumulate(const CumulativeArgs& a) {
+  using Out = std::conditional_t<std::is_integral_v<T>, int64_t, T>;
+  using Acc = reduction::Running<T>;
+  struct State {
+    Acc total = Op::template neutral<Acc>();
+  };
+  const T* const x = a.x.data<T>();
+  Out* const out = a.out.data<Out>();
+  step_lines<State>({a.outer, a.n, a.inner, a.reverse}, [=](State& state, int64_t at, int64_t) {
+    state.total = Op::combine(state.total, static_cast<Acc>(x[at]));
+    out[at] = static_cast<Out>(state.total);
+  });
+}
+
+void cumsum(const CumulativeArgs& a, Stream&) {
+  dispatch_all(a.x.dtype, "cumsum", [&]<class T>() { accumulate<reduction::Sum, T>(a); });
+}
+void cumprod(const CumulativeArgs& a, Stream&) {
+  dispatch_all(a.x.dtype, "cumprod", [&]<class T>() { accumulate<reduction::Prod, T>(a); });
+}
+
+template <bool Largest, class T>
+void accumulate_extrema(const CumulativeExtremumArgs& a) {
+  struct State {
+    T best{};
+    int64_t place = 0;
+  };
+  const T* const x = a.x.data<T>();
+  T* const values = a.values.data<T>();
+  int64_t* const indices = a.indices.data<int64_t>();
+  step_lines<State>({a.outer, a.n, a.inner, false}, [=](State& state, int64_t at, int64_t i) {
+    const T next = x[at];
+    const bool better = i == 0 || reduction::follows<Largest>(next, state.best);
+    values[at] = state.best = better ? next : state.best;
+    indices[at] = state.place = better ? i : state.place;
+  });
+}
+
+void cummax(const CumulativeExtremumArgs& a, Stream&) {
+  dispatch_all(a.x.dtype, "cummax", [&]<class T>() { accumulate_extrema<true, T>(a); });
+}
+void cummin(const CumulativeExtremumArgs& a, Stream&) {
+  dispatch_all(a.x.dtype, "cummin", [&]<class T>() { accumulate_extrema<false, T>(a); });
+}
+
+template <class T>
+void solve_recurrence(const RecurrenceArgs& r) {
+  struct State {
+    double last = 0;
+  };
+  const T *const a = r.a.data<T>(), *const b = r.b.data<T>();
+  T* const out = r.out.data<T>();
+  const int64_t first = r.reverse ? r.n - 1 : 0, shift = r.reverse ? r.inner : 0;
+  step_lines<State>({r.outer, r.n, r.inner, r.reverse}, [=](State& state, int64_t at, int64_t i) {
+    const auto start = static_cast<double>(b[at]);
+    state.last = i == first ? start : start + static_cast<double>(a[at + shift]) * state.last;
+    out[at] = static_cast<T>(state.last);
+  });
+}
+
+void recurrence(const RecurrenceArgs& a, Stream&) {
+  dispatch_floating(a.out.dtype, "recurrence", [&]<class T>() { solve_recurrence<T>(a); });
 }
 
 }  // namespace
@@ -133,6 +195,10 @@ void cumsum(const CumsumArgs& a, Stream&) {
 
 LEVIN_KERNEL(ArgReduceArgs, argmax, cpu::argmax);
 LEVIN_KERNEL(ArgReduceArgs, argmin, cpu::argmin);
-LEVIN_KERNEL(CumsumArgs, cumsum, cpu::cumsum);
+LEVIN_KERNEL(CumulativeArgs, cumsum, cpu::cumsum);
+LEVIN_KERNEL(CumulativeArgs, cumprod, cpu::cumprod);
+LEVIN_KERNEL(CumulativeExtremumArgs, cummax, cpu::cummax);
+LEVIN_KERNEL(CumulativeExtremumArgs, cummin, cpu::cummin);
+LEVIN_KERNEL(RecurrenceArgs, recurrence, cpu::recurrence);
 
 }  // namespace levin::kernels

@@ -1,5 +1,5 @@
 // Sorting: every element becomes an unsigned key in the requested order, next to its position, so that plain comparison
-// is stable. Long lines use a radix sort with 11-bit digits, short ones the standard library.
+// is stable. Lines use a radix sort, the short ones the standard library.
 
 #include "scratch.h"
 #include "kernels/src/table.h"
@@ -62,9 +62,9 @@ std::uint64_t key_of(T x) {
 }
 
 /// Sorts by key, stably. Returns the result, which is in `entries` or in `other`.
-template <class Entry>
+template <int digit, class Entry>
 Entry* radix_sort(Entry* entries, Entry* other, int64_t n) {
-  constexpr int digit = 11, passes = (Entry::kKeyBits + digit - 1) / digit;
+  constexpr int passes = (Entry::kKeyBits + digit - 1) / digit;
   constexpr std::uint64_t mask = (std::uint64_t{1} << digit) - 1;
   int64_t counts[passes][std::size_t{1} << digit] = {};
   for (int64_t i = 0; i < n; ++i)
@@ -82,8 +82,9 @@ Entry* radix_sort(Entry* entries, Entry* other, int64_t n) {
 
 template <class Entry>
 Entry* sorted(Entry* entries, Entry* other, int64_t n, int64_t k) {
-  constexpr int64_t radix_from = 2048;
-  if (k == n && n >= radix_from) return radix_sort(entries, other, n);
+  constexpr int64_t radix_from = 128, wide_from = 2048;  // counts of wide digits cost more than a short line
+  if (k == n && n >= wide_from) return radix_sort<11>(entries, other, n);
+  if (k == n && n >= radix_from) return radix_sort<8>(entries, other, n);
   if (k < n) std::nth_element(entries, entries + k, entries + n);
   std::sort(entries, entries + k);
   return entries;

@@ -174,9 +174,9 @@ struct Finish {
   LEVIN_EVERYWHERE std::int64_t operator()(std::int64_t x) const { return x; }
 };
 
-/// The type of cumulative sums of T, in which `+` wraps for integers.
+/// The type of cumulative sums and products of T, which wrap for integers.
 template <class T>
-using RunningSum = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
+using Running = std::conditional_t<std::is_integral_v<T>, std::uint64_t, double>;
 
 template <class T>
 LEVIN_EVERYWHERE inline bool is_nan(T x) {
@@ -185,6 +185,12 @@ LEVIN_EVERYWHERE inline bool is_nan(T x) {
   } else {
     return x != x;
   }
+}
+
+/// True if x replaces the extremum of the elements before it: it is not smaller (larger), or NaN.
+template <bool largest, class T>
+LEVIN_EVERYWHERE inline bool follows(T x, T best) {
+  return (largest ? x >= best : x <= best) || is_nan(x);
 }
 
 /// True if x replaces an earlier extremum: it is larger (smaller), or the first NaN.

@@ -56,6 +56,7 @@ const std::vector<Row>& single_ops() {
       {"reciprocal", [](const Tensor& x) { return reciprocal(x); }},
       {"rsqrt", [](const Tensor& x) { return rsqrt(x); }},
       {"cumsum", [](const Tensor& x) { return cumsum(x, 0); }},
+      {"cumprod", [](const Tensor& x) { return cumprod(x, 0); }},
       {"prod", [](const Tensor& x) { return prod(x); }},
       {"sum", [](const Tensor& x) { return sum(x); }},
       {"norm", [](const Tensor& x) { return norm(x); }},

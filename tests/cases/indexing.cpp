@@ -340,7 +340,8 @@ OpCase index_add_case() {
               },
           .large = {index_add_sample({65, 192}, 500, 0), index_add_sample({129, 65}, 200, 1)},
           // A parallel task has 16,384 elements.
-          .limits = {index_add_sample({64, 256}, 300, 0), index_add_sample({65, 256}, 300, 0)},
+          .limits = {index_add_sample({64, 256}, 300, 0), index_add_sample({65, 256}, 300, 0),
+                     index_add_sample({64, 50}, 256, 1), index_add_sample({65, 50}, 256, 1)},
           .dtypes = kNumericTypes,
           .tolerance = {.ulps = 2, .scale = 2},
           .grad_tolerance = {.ulps = 2, .scale = 2},

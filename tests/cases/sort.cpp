@@ -62,14 +62,17 @@ OpCase sort_case() {
   return {.name = "sort",
           .samples = {sort_sample({}, 0, false), sort_sample({1}, 0, true), sort_sample({31}, 0, false),
                       sort_sample({33}, 0, true), sort_sample({7, 13}, 0, false), sort_sample({2, 3, 5}, 1, true),
-                      sort_sample({4, 0, 3}, 1, false)},
+                      sort_sample({4, 0, 3}, 1, false),
+                      // From 128 elements on, lines are sorted by the digits of their keys.
+                      sort_sample({127}, 0, false), sort_sample({128}, 0, true)},
           .draw =
               [](Draw& d) {
                 const Shape sizes = d.shape();
                 const int axis = static_cast<int>(d.below(sizes.size()));
                 return sort_sample(sizes, axis, d.chance(50));
               },
-          .large = {sort_sample({9000}, 0, false), sort_sample({41, 530}, 1, true)},
+          .large = {sort_sample({9000}, 0, false), sort_sample({41, 530}, 1, true), sort_sample({2047}, 0, true),
+                    sort_sample({2048}, 0, false)},
           .limits = {sort_sample({8, 256}, 1, false), sort_sample({9, 256}, 1, false)},  // a task has 2,048 elements
           .dtypes = kAllTypes,
           .outputs = {Output::same, Output::index},

@@ -48,7 +48,7 @@ TensorView rounded_output(const std::type_info& type, const void* args) {
   if (type == typeid(ReduceArgs)) return static_cast<const ReduceArgs*>(args)->out;
   if (type == typeid(MatmulArgs)) return static_cast<const MatmulArgs*>(args)->out;
   if (type == typeid(SoftmaxArgs)) return static_cast<const SoftmaxArgs*>(args)->out;
-  if (type == typeid(CumsumArgs)) return static_cast<const CumsumArgs*>(args)->out;
+  if (type == typeid(CumulativeArgs)) return static_cast<const CumulativeArgs*>(args)->out;
   if (type == typeid(NormArgs) && !std::isinf(static_cast<const NormArgs*>(args)->p))
     return static_cast<const NormArgs*>(args)->out;
   if (type == typeid(CrossEntropyArgs)) return static_cast<const CrossEntropyArgs*>(args)->dx;

@@ -101,6 +101,31 @@ std::vector<double> sweep(double low, double high, int64_t n) {
 
 }  // namespace
 
+TEST_CASE("short rows of every length and type are copied, into and out of parts of tensors") {
+  for (const DType t : {DType::u8, DType::f16, DType::f32, DType::f64})
+    for (const int64_t n :
+         {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 511, 512, 513, 1023, 1024, 1025, 2048, 2049, 4095, 4096, 4097})
+      for (const int64_t step : {1, 2}) {  // elements between neighbours of a row
+        CAPTURE(name_of(t));
+        CAPTURE(n);
+        CAPTURE(step);
+        const int64_t width = n * step + 3;
+        std::vector<double> v;
+        for (int64_t i = 0; i < 2 * 3 * width; ++i) v.push_back(static_cast<double>(i * 37 % 101));
+        const Tensor x = from_data(v, {2, 3, width}, {.dtype = t}), y = zeros({2, 4, width}, like(x));
+        const Shape sizes{2, 3, n}, from{3 * width, width, step}, to{4 * width, width, step};
+        kernels::copy({alias(y, sizes, to, width + 1).tensor_view(), alias(x, sizes, from, 2).tensor_view()}, stream());
+        const std::vector<double> result = y.to_vector<double>();
+        std::vector<double> expected(result.size(), 0.0);
+        for (int64_t a = 0; a < 2; ++a)
+          for (int64_t b = 0; b < 3; ++b)
+            for (int64_t i = 0; i < n; ++i)
+              expected[static_cast<std::size_t>((4 * a + b + 1) * width + 1 + i * step)] =
+                  v[static_cast<std::size_t>((3 * a + b) * width + 2 + i * step)];
+        CHECK(result == expected);
+      }
+}
+
 TEST_CASE("functions are within their units in the last place on every instruction set") {
   on_every_target([] {
     for (const DType t : {DType::f32, DType::f64})

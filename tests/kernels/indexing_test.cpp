@@ -59,10 +59,10 @@ TEST_CASE("sort: ties keep their order, NaN comes last, both zeros are equal") {
   CHECK(top.indices.to_vector<int64_t>() == std::vector<int64_t>{1, 7, 3, 0});
 }
 
-TEST_CASE_TEMPLATE("sort: rows of all lengths around the radix sort's threshold", T, double, float, int64_t, int32_t,
+TEST_CASE_TEMPLATE("sort: rows of all lengths around the radix sorts' thresholds", T, double, float, int64_t, int32_t,
                    int16_t, std::int8_t, std::uint8_t) {
   manual_seed(11);
-  for (const int64_t n : {1, 31, 33, 1021, 2047, 2048, 5003}) {
+  for (const int64_t n : {1, 31, 33, 127, 128, 1021, 2047, 2048, 5003}) {
     const Tensor x = randint(is_floating(dtype_of<T>) ? -500 : 0, 100, {n}, {.dtype = dtype_of<T>});
     const auto values = x.to_vector<T>();
     for (const bool descending : {false, true}) {
@@ -106,6 +106,9 @@ TEST_CASE("scatter_add and index_add sum in the order of the index, for any numb
     for (std::size_t j = 0; j < 33; ++j) expected[static_cast<std::size_t>(at[i]) * 33 + j] += values[i * 33 + j];
   CHECK(index_add(zeros({13, 33}), 0, index, rows).to_vector<float>() == expected);
   CHECK(scatter_add(zeros({13, 33}), 0, wide, rows).to_vector<float>() == expected);
+  // Single elements are added without lists of each place's sources.
+  const Tensor first = rows.select(1, 0).contiguous(), sums = index_add(zeros({13}), 0, index, first);
+  for (std::size_t place = 0; place < 13; ++place) CHECK(sums.to_vector<float>()[place] == expected[place * 33]);
 }
 
 TEST_CASE("sums of 16-bit floats are rounded once") {
@@ -123,6 +126,9 @@ TEST_CASE("embedding: the row of padding_idx has no gradient, also not a second 
     const Tensor g = grad({y}, {weight}, {}, {ones_like(y)})[0];
     CHECK(g.to_vector<double>() == std::vector<double>{1, 1, 1, 1, 0, 0});
   }
+  const Tensor column = from_data<double>({1, 2, 3}, {3, 1}, {.requires_grad = true});
+  const Tensor of_column = grad({embedding(column, index, 2).sum()}, {column})[0];
+  CHECK(of_column.to_vector<double>() == std::vector<double>{1, 1, 0});
   const Tensor seed = ones({2, 2, 2}, {.dtype = kDouble, .requires_grad = true});
   const Tensor g = grad({embedding(weight, index, 2)}, {weight}, {.create_graph = true}, {seed})[0];
   const Tensor back = grad({g}, {seed}, {}, {from_data<double>({1, 2, 3, 4, 5, 6}, {3, 2})})[0];
@@ -152,6 +158,15 @@ TEST_CASE("masked_select's gradient is reduced over broadcasting") {
   CHECK(y.to_vector<double>() == std::vector<double>{1, 3, 1, 2});
   y.sum().backward();
   CHECK(x.grad().to_vector<double>() == std::vector<double>{2, 1, 1});
+}
+
+TEST_CASE("sampling an image at no point gives it a gradient of zeros") {
+  const Tensor x = ones({1, 2, 3, 3}).requires_grad_(), grid = ones({1, 0, 4, 2}).requires_grad_();
+  const Tensor y = grid_sample(x, grid);
+  CHECK(y.sizes() == Shape{1, 2, 0, 4});
+  const std::vector<Tensor> g = grad({y}, {x, grid}, {}, {y});
+  CHECK(g[0].to_vector<float>() == std::vector<float>(18, 0.0f));
+  CHECK(g[1].sizes() == grid.sizes());
 }
 
 TEST_CASE("nonzero finds every position over many chunks") {

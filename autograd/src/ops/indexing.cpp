@@ -173,6 +173,24 @@ Tensor checked_list(const char* op, const Tensor& x, const Tensor& index) {
 
 }  // namespace
 
+namespace {
+
+/// Adds g's slices to zeros: the gradient of the tensor from which index_select took them.
+Tensor added_to_zeros(const Tensor& g, const Shape& sizes, int axis, const Tensor& index) {
+  if (is_16_bit(g)) return to(added_to_zeros(to(g, kFloat32), sizes, axis, index), g.dtype());
+  const Tensor dx = zeros(sizes, like(g));
+  add_slices("index_select", dx, axis, index, g, -1);
+  if (Context* c = record("index_select_backward", dx, {g}, [](Context& k, const Tensor& gg) -> Grads {
+        return {index_select(gg, k.get<int>(), k.saved(0))};
+      })) {
+    c->save(index);
+    c->set(axis);
+  }
+  return dx;
+}
+
+}  // namespace
+
 Tensor index_select(const Tensor& x, int64_t axis, const Tensor& index) {
   const Tensor at = checked_list("index_select", x, index);
   const int a = wrap_axis(axis, x.dim(), "index_select");
@@ -181,7 +199,7 @@ Tensor index_select(const Tensor& x, int64_t axis, const Tensor& index) {
   sizes[a] = index.numel();
   Tensor y = select_slices("index_select", x, a, at, sizes);
   if (Context* c = record("index_select", y, {x}, [](Context& k, const Tensor& g) -> Grads {
-        return {index_add(zeros(k.input(0).sizes, like(g)), k.get<int>(), k.saved(0), g)};
+        return {added_to_zeros(g, k.input(0).sizes, k.get<int>(), k.saved(0))};
       })) {
     c->save(at);
     c->set(a);

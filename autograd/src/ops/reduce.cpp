@@ -54,8 +54,6 @@ Tensor keep_axes(const Tensor& g, const Shape& kept) { return g.sizes() == kept 
 /// Expands g, which has the reduced sizes, to the input's sizes.
 Tensor spread(Context& k, const Tensor& g) { return expand(keep_axes(g, k.get<Shape>()), k.input(0).sizes); }
 
-DType sum_type(DType t) { return is_floating(t) ? t : DType::i64; }
-
 void refuse_empty(const char* op, const Tensor& x, int64_t outputs) {
   if (x.numel() == 0 && outputs != 0)
     throw ShapeError(fmt::format("[{}] x is {}: no elements, so there is none to choose. Check the size of x before.",
@@ -94,19 +92,6 @@ Tensor extremum(const char* op, const kernels::ReduceKernel& kernel, const Tenso
   return r.out;
 }
 
-/// The shape of x as (outer, n, inner) around an axis.
-struct Around {
-  int64_t outer = 1, n = 1, inner = 1;
-};
-Around around(const Tensor& x, int axis) {
-  Around a;
-  if (x.dim() == 0) return a;
-  for (int i = 0; i < axis; ++i) a.outer *= x.sizes()[i];
-  a.n = x.sizes()[axis];
-  for (int i = axis + 1; i < x.dim(); ++i) a.inner *= x.sizes()[i];
-  return a;
-}
-
 using ArgKernel = kernels::Kernel<void(const kernels::ArgReduceArgs&, Stream&)>;
 
 /// Returns the values (undefined unless `with_values`) and indices along an axis, recorded.
@@ -115,7 +100,7 @@ ValuesIndices arg_extremum(const char* op, const ArgKernel& kernel, const Tensor
   const int wrapped = wrap_axis(axis, x.dim(), op);
   const Shape kept = x.dim() == 0 ? Shape{} : reduced_sizes(x.sizes(), {wrapped}, true);
   const Shape sizes = keepdim || x.dim() == 0 ? kept : reduced_sizes(x.sizes(), {wrapped}, false);
-  const Around a = around(x, wrapped);
+  const Around a = around(x.sizes(), wrapped);
   refuse_empty(op, x, a.outer * a.inner);
   ValuesIndices result{with_values ? empty(sizes, like(x)) : Tensor(),
                        empty(sizes, {.dtype = kInt64, .device = x.device()})};
@@ -226,20 +211,6 @@ Tensor log_sum_exp(const Tensor& z, const Shape& axes) {
     c->save(z);
     c->save_output(y);
   }
-  return y;
-}
-
-Tensor cumsum_towards(const Tensor& x, int axis, bool reverse) {
-  const Tensor source = contiguous(x.detach());
-  Tensor y = empty(x.sizes(), {.dtype = sum_type(x.dtype()), .device = x.device()});
-  const Around a = around(x, axis);
-  Stream stream = current_stream(x.device());
-  kernels::cumsum({y.tensor_view(), source.tensor_view(), a.outer, a.n, a.inner, reverse}, stream);
-  if (Context* c = record("cumsum", y, {x}, [](Context& k, const Tensor& g) -> Grads {
-        const auto& [along, reversed] = k.get<std::pair<int, bool>>();
-        return {cumsum_towards(g, along, !reversed)};
-      }))
-    c->set(std::pair<int, bool>(axis, reverse));
   return y;
 }
 
@@ -403,16 +374,6 @@ Tensor logsumexp(const Tensor& x, const Axes& axes, bool keepdim) {
   if (shift.defined()) y = add(y, shift);
   if (keepdim) return y;
   return reshape(y, axes.empty() ? Shape{} : reduced_sizes(x.sizes(), wrap_axes(axes, x.dim(), "logsumexp"), false));
-}
-
-Tensor cumsum(const Tensor& x, int64_t axis) {
-  LEVIN_AUTOCAST(float32, cumsum, x, axis);
-  return cumsum_towards(x, wrap_axis(axis, x.dim(), "cumsum"), false);
-}
-
-Tensor cumsum(const Tensor& x, int64_t axis, const DTypeOptions& options) {
-  const DType t = options.dtype.value;
-  return to(cumsum(to(x, t), axis), t);
 }
 
 }  // namespace levin

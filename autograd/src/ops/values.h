@@ -54,6 +54,22 @@ inline Tensor dense(const Tensor& t) {
   return contiguous(detach(t));
 }
 
+/// Returns the type of sums and products: integers and bool give int64.
+inline DType sum_type(DType t) { return is_floating(t) ? t : DType::i64; }
+
+/// Sizes seen as (outer, n, inner) around an axis; a number has one line of one element.
+struct Around {
+  int64_t outer = 1, n = 1, inner = 1;
+};
+inline Around around(const Shape& sizes, int axis) {
+  Around a;
+  if (sizes.empty()) return a;
+  for (int i = 0; i < axis; ++i) a.outer *= sizes[i];
+  a.n = sizes[axis];
+  for (int i = axis + 1; i < sizes.size(); ++i) a.inner *= sizes[i];
+  return a;
+}
+
 /// Returns a kernel's argument; an undefined tensor gives an empty view.
 inline TensorView view_of(const Tensor& t) { return t.defined() ? t.tensor_view() : TensorView{}; }
 

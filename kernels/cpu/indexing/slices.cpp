@@ -99,11 +99,27 @@ Buckets make_buckets(const IndexAddArgs& a) {
   return {start, order};
 }
 
+/// Adds single elements in their order: lists of each place's sources would cost more than the sums.
+template <class T>
+void add_elements(const IndexAddArgs& a) {
+  const int64_t k = a.index.numel();
+  const int64_t* index = static_cast<const int64_t*>(a.index.pointer);
+  parallel_for(0, a.outer, index_grain(k), [&](int64_t b, int64_t e) {
+    for (int64_t o = b; o < e; ++o) {
+      T* to = static_cast<T*>(a.out.pointer) + o * a.n;
+      const T* from = static_cast<const T*>(a.source.pointer) + o * k;
+      for (int64_t i = 0; i < k; ++i)
+        if (index[i] != a.skip) to[index[i]] = static_cast<T>(to[index[i]] + from[i]);
+    }
+  });
+}
+
 /// One task sums all sources of some rows, so a row is processed by one thread and stays in its cache.
 template <class T>
 void add_slices(const IndexAddArgs& a) {
   const int64_t k = a.index.numel();
   if (a.outer * k * a.inner == 0) return;
+  if (a.inner == 1) return add_elements<T>(a);
   const Buckets buckets = make_buckets(a);
   T* out = static_cast<T*>(a.out.pointer);
   const T* source = static_cast<const T*>(a.source.pointer);

@@ -3,7 +3,7 @@
 // adds up the counts of the tiles before, and moves every entry to its position in the order of the tile. The sort is
 // therefore stable, and no step depends on the order of the blocks.
 
-#include "kernels/cuda/scan/cumsum.cuh"
+#include "kernels/cuda/scan/cumulative.cuh"
 #include "kernels/cuda/sort/keys.cuh"
 
 namespace levin::kernels::cuda {
@@ -74,7 +74,7 @@ __global__ void radix_offsets(RadixPass p, std::int64_t digits) {
     for (int k = 0; k < kItems; ++k) own[k] = first + 32 * k < p.tiles ? counts[first + 32 * k] : 0u;
     LEVIN_PRAGMA_UNROLL
     for (int k = 0; k < kItems; ++k) {
-      const std::uint32_t sum = scan_warp(own[k]);
+      const std::uint32_t sum = scan_warp<reduction::Sum>(own[k]);
       if (first + 32 * k < p.tiles) counts[first + 32 * k] = before + sum - own[k];
       before += __shfl_sync(0xffffffffu, sum, 31);
     }
@@ -86,7 +86,7 @@ __global__ void radix_offsets(RadixPass p, std::int64_t digits) {
 __device__ inline std::uint32_t sum_before(std::uint32_t own) {
   LEVIN_SHARED(std::uint32_t, warps, kSortWarps);
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
-  const std::uint32_t sum = scan_warp(own);
+  const std::uint32_t sum = scan_warp<reduction::Sum>(own);
   if (lane == 31) warps[warp] = sum;
   __syncthreads();
   std::uint32_t before = sum - own;

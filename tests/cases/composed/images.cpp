@@ -1,6 +1,7 @@
 #include "cases/cases.h"
 #include "cases/composed/draws.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace levin::test {
@@ -166,6 +167,52 @@ OpCase sampling() {
                           }}});
 }
 
+/// Bilinear sampling with zeros outside, by the definition.
+Tensors sampled(const Tensors& in) {
+  const std::vector<double> x = in[0].to_vector<double>(), grid = in[1].to_vector<double>();
+  const int64_t channels = in[0].size(1), h = in[0].size(2), w = in[0].size(3);
+  const int64_t points = in[1].size(1) * in[1].size(2), batch = in[0].size(0);
+  std::vector<double> y;
+  for (int64_t b = 0; b < batch; ++b)
+    for (int64_t c = 0; c < channels; ++c)
+      for (int64_t p = 0; p < points; ++p) {
+        const double* const at = &grid[static_cast<std::size_t>(2 * (b * points + p))];
+        const double column = ((at[0] + 1) * static_cast<double>(w) - 1) / 2;
+        const double row = ((at[1] + 1) * static_cast<double>(h) - 1) / 2;
+        double sum = 0;
+        for (int64_t i = 0; i < h; ++i)
+          for (int64_t j = 0; j < w; ++j)
+            sum += std::max(0.0, 1 - std::abs(row - static_cast<double>(i))) *
+                   std::max(0.0, 1 - std::abs(column - static_cast<double>(j))) *
+                   x[static_cast<std::size_t>(((b * channels + c) * h + i) * w + j)];
+        y.push_back(sum);
+      }
+  return {from_data(y, {batch, channels, in[1].size(1), in[1].size(2)})};
+}
+
+/// grid_sample with sizes at the limits of its parallel tasks.
+OpCase many_samples() {
+  const auto make = [](int64_t batch, int64_t channels, int64_t points, int64_t size = 8) {
+    // Positions are at least 0.2 pixels away from a pixel, and up to two pixels outside.
+    const Values between = [pixels = static_cast<double>(size)](int64_t, int64_t, Generator& g) {
+      const double pixel = std::floor(g.uniform() * (pixels + 3)) - 2 + 0.2 + 0.6 * g.uniform();
+      return (2 * pixel + 1) / pixels - 1;
+    };
+    Sample s = call("-", {input({batch, channels, size, size}), own(input({batch, 1, points, 2}, between))},
+                    LEVIN_CALL(grid_sample(x0, x1)), 4);
+    s.grad_terms = 8 * channels + points / 16;
+    return s;
+  };
+  OpCase c = of_products(composition("grid_sample", {make(1, 2, 6, 4), make(2, 3, 5)}));
+  c = with_fixed_sizes(std::move(c));
+  c.torch = "";
+  c.reference = sampled;
+  c.large = {make(3, 5, 700)};
+  // A task has 16 tiles of 128 points here; the gradient of x is computed for 8 channels together.
+  c.limits = {make(1, 8, 2048), make(1, 8, 2049), make(1, 9, 128), make(2, 9, 1025)};
+  return c;
+}
+
 OpCase sampling_beside_nan() {
   return without_gradient(with_fixed_sizes(of_products(composition(
       "sampling_beside_nan",
@@ -240,6 +287,7 @@ std::vector<OpCase> composed_image_cases() {
           with_draws(resizing(), resizing_draws()),
           with_draws(sampling(), sampling_draws()),
           with_draws(sampling_beside_nan(), sampling_draws()),
+          many_samples(),
           with_draws(columns(), column_draws()),
           with_draws(boxes(), box_draws())};
 }

@@ -213,7 +213,15 @@ Tensor prelu(const Tensor& x, const Tensor& weight) {
   } else {
     slopes = reshape(weight, {});
   }
-  return where(gt(x, 0), x, mul(x, slopes));
+  const DType t = floating_type(result_type(x, slopes));
+  const Tensor y = binary(kernels::prelu, "prelu", x, slopes, t, t);
+  if (Context* c = record("prelu", y, {x, slopes}, [](Context& k, const Tensor& g) -> Grads {
+        const Tensor input = k.saved(0), positive = gt(input, 0);
+        return {k.needs(0) ? where(positive, g, mul(g, k.saved(1))) : Tensor(),
+                k.needs(1) ? masked_fill(mul(g, input), positive, 0) : Tensor()};
+      }))
+    c->save(x, slopes);
+  return y;
 }
 
 Tensor rrelu(const Tensor& x, double lower, double upper, bool training, Generator* generator) {

@@ -11,12 +11,15 @@
 #include <levin/autograd/ops/rearrange.h>
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/view.h>
+#include <levin/autograd/record.h>
+#include <levin/kernels/indexing.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <vector>
 
 namespace levin {
 
@@ -152,26 +155,83 @@ Tensor pixels(const Tensor& at, int64_t size, const GridSampleOptions& o) {
   return o.padding_mode == SamplePadding::zeros ? p : clamp(masked_fill(p, isnan(p), 0), 0.0, n - 1);
 }
 
-/// Reads x (B, C, H W) at whole pixels (B, n); those outside are zeros.
-Tensor read_pixels(const Tensor& x, const Tensor& row, const Tensor& column, int64_t h, int64_t w) {
-  const auto inside = [](const Tensor& at, int64_t size) { return logical_and(ge(at, 0), lt(at, size)); };
-  const Tensor valid = logical_and(inside(row, h), inside(column, w));
-  // Places outside, which include NaN, read the first pixel and take nothing of it.
-  const Tensor place = clamp(to(where(valid, add(mul(row, w), column), 0), kInt64), 0, h * w - 1);
-  const Tensor index = expand(unsqueeze(place, 1), {x.size(0), x.size(1), place.size(1)});
-  return where(unsqueeze(valid, 1), gather(x, 2, contiguous(index)), 0);
+/// Whole pixels (B, n) of images of h x w.
+struct Pixels {
+  Tensor index;  ///< (B, 1, n) int64, in an image seen as a line
+  Tensor valid;  ///< (B, 1, n); the others are outside, or NaN, and have the index 0
+
+  Pixels(const Tensor& row, const Tensor& column, int64_t h, int64_t w) {
+    const auto inside = [](const Tensor& at, int64_t size) { return logical_and(ge(at, 0), lt(at, size)); };
+    valid = unsqueeze(logical_and(inside(row, h), inside(column, w)), 1);
+    index = clamp(to(where(valid, unsqueeze(add(mul(row, w), column), 1), 0), kInt64), 0, h * w - 1);
+  }
+  Tensor index_of(const Tensor& x) const { return contiguous(expand(index, {x.size(0), x.size(1), index.size(2)})); }
+  /// Reads x (B, C, H W); pixels outside are zeros.
+  Tensor read(const Tensor& x) const { return where(valid, gather(x, 2, index_of(x)), 0); }
+  /// Adds values (B, C, n) to sum (B, C, H W).
+  Tensor add_to(const Tensor& sum, const Tensor& values) const {
+    return scatter_add(sum, 2, index_of(sum), where(valid, values, 0));
+  }
+};
+
+/// The four pixels around positions (B, n), and how far these lie from the first one, (B, 1, n).
+struct Corners {
+  std::vector<Pixels> pixels;
+  Tensor down, right;
+
+  Corners(const Tensor& at_y, const Tensor& at_x, int64_t h, int64_t w) {
+    const Tensor top = floor(at_y.detach()), left = floor(at_x.detach());
+    down = unsqueeze(sub(at_y, top), 1);
+    right = unsqueeze(sub(at_x, left), 1);
+    for (const int k : {0, 1, 2, 3}) pixels.emplace_back(add(top, k / 2), add(left, k % 2), h, w);
+  }
+};
+
+/// Interpolates between two values.
+Tensor mixed(const Tensor& a, const Tensor& b, const Tensor& weight_of_b) {
+  return add(mul(a, rsub(weight_of_b, 1)), mul(b, weight_of_b));
 }
 
-/// Reads x (B, C, H, W) bilinearly at `at_y` and `at_x` (B, n).
+/// The gradients of x (B, C, H W), at_y and at_x, composed of public operations.
+Grads composed_gradients(const Tensor& x, const Tensor& at_y, const Tensor& at_x, const Tensor& g) {
+  const Corners corners(at_y, at_x, x.size(2), x.size(3));
+  const Tensor flat = reshape(x, {x.size(0), x.size(1), x.size(2) * x.size(3)});
+  const Tensor &down = corners.down, &right = corners.right;
+  std::vector<Tensor> values;
+  for (const Pixels& p : corners.pixels) values.push_back(p.read(flat));
+  Tensor dx = zeros(flat.sizes(), like(g));
+  for (std::size_t k = 0; k < 4; ++k) {
+    const Tensor weight = mul(k / 2 == 1 ? down : rsub(down, 1), k % 2 == 1 ? right : rsub(right, 1));
+    dx = corners.pixels[k].add_to(dx, mul(g, weight));
+  }
+  const Tensor down_slope = mixed(sub(values[2], values[0]), sub(values[3], values[1]), right);
+  const Tensor right_slope = mixed(sub(values[1], values[0]), sub(values[3], values[2]), down);
+  return {reshape(dx, x.sizes()), sum(mul(g, down_slope), 1), sum(mul(g, right_slope), 1)};
+}
+
+Grads bilinear_gradients(Context& k, const Tensor& g) {
+  const Tensor x = k.saved(0), at_y = k.saved(1), at_x = k.saved(2);
+  if (grad_enabled() || !kernels::bilinear_backward.has(g.device().type)) return composed_gradients(x, at_y, at_x, g);
+  const Tensor image = dense(x), row = dense(at_y), column = dense(at_x), incoming = dense(g);
+  const Tensor dx = empty(x.sizes(), like(x));
+  const Tensor drow = empty(row.sizes(), like(x)), dcolumn = empty(row.sizes(), like(x));
+  Stream stream = current_stream(x.device());
+  kernels::bilinear_backward({dx.tensor_view(), drow.tensor_view(), dcolumn.tensor_view(), incoming.tensor_view(),
+                              image.tensor_view(), row.tensor_view(), column.tensor_view()},
+                             stream);
+  return {dx, drow, dcolumn};
+}
+
+/// Reads x (B, C, H, W) bilinearly at `at_y` and `at_x` (B, n) of its type.
 Tensor bilinear_sample(const Tensor& x, const Tensor& at_y, const Tensor& at_x) {
-  const int64_t h = x.size(2), w = x.size(3);
-  const Tensor flat = reshape(x, {x.size(0), x.size(1), h * w});
-  const Tensor top = floor(at_y.detach()), left = floor(at_x.detach());
-  const Tensor down = unsqueeze(sub(at_y, top), 1), right = unsqueeze(sub(at_x, left), 1);
-  const auto corner = [&](double dy, double dx) { return read_pixels(flat, add(top, dy), add(left, dx), h, w); };
-  const Tensor above = add(mul(corner(0, 0), rsub(right, 1)), mul(corner(0, 1), right));
-  const Tensor below = add(mul(corner(1, 0), rsub(right, 1)), mul(corner(1, 1), right));
-  return add(mul(above, rsub(down, 1)), mul(below, down));
+  if (needs_float32(kernels::bilinear, x))
+    return to(bilinear_sample(to(x, kFloat32), to(at_y, kFloat32), to(at_x, kFloat32)), x.dtype());
+  const Tensor image = dense(x), row = dense(at_y), column = dense(at_x);
+  const Tensor y = empty({x.size(0), x.size(1), row.size(1)}, like(x));
+  Stream stream = current_stream(x.device());
+  kernels::bilinear({y.tensor_view(), image.tensor_view(), row.tensor_view(), column.tensor_view()}, stream);
+  if (Context* c = record("bilinear", y, {x, at_y, at_x}, bilinear_gradients)) c->save(x, at_y, at_x);
+  return y;
 }
 
 }  // namespace
@@ -185,9 +245,10 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions&
   const int64_t h = x.size(2), w = x.size(3), points = grid.size(1) * grid.size(2);
   const Tensor at_x = pixels(reshape(select(grid, 3, 0), {x.size(0), points}), w, o);
   const Tensor at_y = pixels(reshape(select(grid, 3, 1), {x.size(0), points}), h, o);
-  const Tensor y = o.mode == SampleMode::bilinear ? bilinear_sample(x, at_y, at_x)
-                                                  : read_pixels(reshape(x, {x.size(0), x.size(1), h * w}),
-                                                                round(at_y.detach()), round(at_x.detach()), h, w);
+  const Tensor y =
+      o.mode == SampleMode::bilinear
+          ? bilinear_sample(x, at_y, at_x)
+          : Pixels(round(at_y.detach()), round(at_x.detach()), h, w).read(reshape(x, {x.size(0), x.size(1), h * w}));
   return reshape(y, {x.size(0), x.size(1), grid.size(1), grid.size(2)});
 }
 
@@ -284,7 +345,8 @@ Tensor roi_align(const Tensor& x, const Tensor& boxes, Tuple<2> output_size, con
   const auto kept = [](const Tensor& at, int64_t size) { return clamp(at, 0.0, static_cast<double>(size - 1)); };
   const Tensor valid = logical_and(near(at_y, x.size(2)), near(at_x, x.size(3)));
   const Tensor y =
-      mul(bilinear_sample(images, kept(at_y, x.size(2)), kept(at_x, x.size(3))), to(unsqueeze(valid, 1), x.dtype()));
+      mul(bilinear_sample(images, to(kept(at_y, x.size(2)), x.dtype()), to(kept(at_x, x.size(3)), x.dtype())),
+          to(unsqueeze(valid, 1), x.dtype()));
   return mean(reshape(y, {n, x.size(1), output_size[0], s, output_size[1], s}), Axes{3, 5});
 }
 

@@ -1,5 +1,6 @@
 // Losses that are compositions of elementwise operations and reductions.
 
+#include "../elementwise/common.h"
 #include "../values.h"
 
 #include <levin/autograd/ops/creation.h>
@@ -56,20 +57,17 @@ Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Ten
 
 namespace {
 
-/// d^2 / 2 up to |d| = delta, and delta (|d| - delta / 2) beyond: c (d - c / 2) with c = d clamped to [-delta, delta],
-/// which is also the derivative.
-Tensor huber_of(const Tensor& d, double delta) {
-  Tensor y;
-  {
-    no_grad guard;
-    const Tensor c = clamp(d, -delta, delta);
-    y = mul(c, sub(d, c, 0.5));
-  }
-  if (Context* k = record("huber", y, {d}, [](Context& c, const Tensor& g) -> Grads {
+/// d^2 / 2 up to |d| = delta, and delta (|d| - delta / 2) beyond, with d = input - target; the derivative is d clamped
+/// to [-delta, delta].
+Tensor huber_of(const Tensor& input, const Tensor& target, double delta) {
+  const DType t = floating_type(result_type(input, target));
+  const Tensor y = binary(kernels::huber, "huber", input, target, t, t, delta);
+  if (Context* k = record("huber", y, {input, target}, [](Context& c, const Tensor& g) -> Grads {
         const double limit = c.get<double>();
-        return {mul(g, clamp(c.saved(0), -limit, limit))};
+        const Tensor d = mul(g, clamp(sub(c.saved(0), c.saved(1)), -limit, limit));
+        return {d, c.needs(1) ? neg(d) : Tensor()};
       })) {
-    k->save(d);
+    k->save(input, target);
     k->set(delta);
   }
   return y;
@@ -80,13 +78,13 @@ Tensor huber_of(const Tensor& d, double delta) {
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduction, double beta) {
   if (!(beta >= 0)) throw ValueError(fmt::format("[smooth_l1_loss] beta is {}. Give 0 or more.", beta));
   if (beta == 0) return l1_loss(input, target, reduction);
-  const Tensor loss = reduced(huber_of(sub(input, target), beta), reduction);
+  const Tensor loss = reduced(huber_of(input, target, beta), reduction);
   return beta == 1 ? loss : div(loss, beta);
 }
 
 Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction, double delta) {
   if (!(delta > 0)) throw ValueError(fmt::format("[huber_loss] delta is {}. Give a positive number.", delta));
-  return reduced(huber_of(sub(input, target), delta), reduction);
+  return reduced(huber_of(input, target, delta), reduction);
 }
 
 Tensor kl_div(const Tensor& input, const Tensor& target, const KlDivOptions& options) {
@@ -319,20 +317,26 @@ Tensor ctc_loss(const Tensor& log_probabilities, const Tensor& targets, const st
   constexpr double never = -1e30;  // finite, so that no gradient is NaN; such paths add exp(-1e30) = 0
   const int64_t states = 2 * p.longest + 1;
   const Tensor zero_states = zeros({p.batch, states}, like(log_probabilities));
-  const auto emitted = [&](int64_t t) { return gather(select(log_probabilities, 0, t), 1, p.classes_of_states); };
-  const auto shifted = [&](const Tensor& alpha, int64_t by) {
-    const int64_t kept = std::max<int64_t>(0, states - by);
-    return pad(narrow(alpha, 1, 0, kept), {states - kept, 0}, never);
-  };
-  const Tensor first_two = lt(arange(states), 2).to(device),
-               lengths = from_data(input_lengths, {p.batch, 1}).to(device);
+  const Tensor first_two = lt(arange(states), 2).to(device), no_skip = logical_not(p.may_skip);
+  // (T, B, S) log-probabilities of the states' classes; -inf becomes finite, so that no gradient is NaN.
+  const std::vector<Tensor> emitted =
+      unbind(clamp(gather(log_probabilities, 2, contiguous(expand(p.classes_of_states, {p.steps, p.batch, states}))),
+                   2 * never),
+             0);
+  const int64_t shortest = input_lengths.empty() ? 0 : *std::ranges::min_element(input_lengths);
+  const Tensor lengths = from_data(input_lengths, {p.batch, 1}).to(device);
   // Before the first step only the state before all labels is reached.
   Tensor alpha = where(eq(arange(states), 0).to(device), zero_states, never);
   for (int64_t t = 0; t < p.steps; ++t) {
-    const Tensor skipped = masked_fill(shifted(alpha, 2), logical_not(p.may_skip), never);
-    Tensor next = t == 0 ? where(first_two, zero_states, never) : log_sum(alpha, shifted(alpha, 1), skipped);
-    next = clamp(add(next, emitted(t)), 2 * never);
-    alpha = where(lt(full({}, t, kInt64).to(device), lengths), next, alpha);
+    Tensor next;
+    if (t == 0) {
+      next = where(first_two, zero_states, never);
+    } else {
+      const Tensor shifted = pad(alpha, {2, 0}, never);  // by two states; the second view by one
+      next = log_sum(alpha, narrow(shifted, 1, 1, states), masked_fill(narrow(shifted, 1, 0, states), no_skip, never));
+    }
+    next = add(next, emitted[static_cast<std::size_t>(t)]);
+    alpha = t < shortest ? next : where(gt(lengths, t), next, alpha);
   }
   // A path ends at the last label or at the blank after it.
   const Tensor ends = from_data(target_lengths, {p.batch, 1}).to(device), last = mul(ends, 2);

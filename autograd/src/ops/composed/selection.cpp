@@ -342,31 +342,57 @@ struct AxisPad {
   }
 };
 
-Grads gradient_of_padded(Context& k, const Tensor& g) {
-  const AxisPad& p = k.get<AxisPad>();
-  if (grad_enabled()) {
-    const Tensor none = zeros(k.input(0).sizes, like(g));
-    return {index_add(none, p.axis, padded_positions(p.mode, p.size, p.before, p.after).to(g.device()), g)};
-  }
-  const Tensor dx = narrow(g, p.axis, p.before, p.size).clone(), end = narrow(g, p.axis, p.before + p.size, p.after);
-  if (p.before > 0) p.source_before(dx).add_(p.collected(narrow(g, p.axis, 0, p.before)));
-  if (p.after > 0) p.source_after(dx).add_(p.collected(end));
-  return {dx};
+using AxisPads = std::vector<AxisPad>;
+
+/// Returns the part of y (whose axes are all padded) in which axis i is padded: without the pads of later axes.
+Tensor stage(const Tensor& y, const AxisPads& pads, std::size_t i) {
+  Tensor part = y;
+  for (std::size_t later = i + 1; later < pads.size(); ++later)
+    part = narrow(part, pads[later].axis, pads[later].before, pads[later].size);
+  return part;
 }
 
-/// Pads one axis by pads that are not negative.
-Tensor padded(const Tensor& x, const AxisPad& p) {
+Grads gradient_of_padded(Context& k, const Tensor& g) {
+  const auto& pads = k.get<AxisPads>();
+  if (grad_enabled()) {
+    Tensor dx = g;
+    for (std::size_t i = pads.size(); i-- > 0;) {
+      const AxisPad& p = pads[i];
+      Shape sizes = dx.sizes();
+      sizes[p.axis] = p.size;
+      const Tensor places = padded_positions(p.mode, p.size, p.before, p.after).to(g.device());
+      dx = index_add(zeros(sizes, like(g)), p.axis, places, dx);
+    }
+    return {dx};
+  }
+  const Tensor all = clone(g);
+  for (std::size_t i = pads.size(); i-- > 0;) {
+    const AxisPad& p = pads[i];
+    const Tensor part = stage(all, pads, i), dx = narrow(part, p.axis, p.before, p.size);
+    if (p.before > 0) p.source_before(dx).add_(p.collected(narrow(part, p.axis, 0, p.before)));
+    if (p.after > 0) p.source_after(dx).add_(p.collected(narrow(part, p.axis, p.before + p.size, p.after)));
+  }
+  return {clone(narrow(stage(all, pads, 0), pads[0].axis, pads[0].before, pads[0].size))};
+}
+
+/// Pads axes, in their order, by pads that are not negative. Everything is written to its place in the result.
+Tensor padded(const Tensor& x, const AxisPads& pads) {
+  if (pads.empty()) return x;
   Shape sizes = x.sizes();
-  sizes[p.axis] += p.before + p.after;
+  for (const AxisPad& p : pads) sizes[p.axis] += p.before + p.after;
   const Tensor y = empty(sizes, like(x));
   {
     no_grad guard;
-    const Tensor source = x.detach();
-    narrow(y, p.axis, p.before, p.size).copy_(source);
-    if (p.before > 0) narrow(y, p.axis, 0, p.before).copy_(p.repeated(p.source_before(source)));
-    if (p.after > 0) narrow(y, p.axis, p.before + p.size, p.after).copy_(p.repeated(p.source_after(source)));
+    const AxisPad& first = pads[0];
+    narrow(stage(y, pads, 0), first.axis, first.before, first.size).copy_(x.detach());
+    for (std::size_t i = 0; i < pads.size(); ++i) {
+      const AxisPad& p = pads[i];
+      const Tensor part = stage(y, pads, i), source = narrow(part, p.axis, p.before, p.size);
+      if (p.before > 0) narrow(part, p.axis, 0, p.before).copy_(p.repeated(p.source_before(source)));
+      if (p.after > 0) narrow(part, p.axis, p.before + p.size, p.after).copy_(p.repeated(p.source_after(source)));
+    }
   }
-  if (Context* c = record("pad_axis", y, {x}, gradient_of_padded)) c->set(p);
+  if (Context* c = record("pad_axes", y, {x}, gradient_of_padded)) c->set(pads);
   return y;
 }
 
@@ -378,6 +404,7 @@ Tensor pad(const Tensor& x, const Shape& pads, PadMode mode, const Scalar& value
     throw ValueError(fmt::format("[pad] {} numbers for x of {}; give a pair for each of the last axes.", pads.size(),
                                  to_string(x.sizes())));
   Tensor y = x;
+  AxisPads together;
   for (int pair = 0; 2 * pair < pads.size(); ++pair) {
     const int axis = x.dim() - 1 - pair;
     const int64_t size = x.size(axis), before = pads[2 * pair], after = pads[2 * pair + 1];
@@ -392,12 +419,12 @@ Tensor pad(const Tensor& x, const Shape& pads, PadMode mode, const Scalar& value
           fmt::format("[pad] pads ({}, {}) of axis {} remove more than its size {}.", before, after, axis, size));
     if (before == 0 && after == 0) continue;
     if (before >= 0 && after >= 0) {
-      y = padded(y, {mode, axis, size, before, after});
+      together.push_back({mode, axis, size, before, after});
     } else {
       y = index_select(y, axis, padded_positions(mode, size, before, after).to(x.device()));
     }
   }
-  return y;
+  return padded(y, together);
 }
 
 }  // namespace levin

@@ -187,39 +187,11 @@ Tensor scanned(const char* op, const Tensor& x, int64_t axis, const F& combine) 
   return stack(slices, at);
 }
 
-/// Returns the index of the last element so far that is extreme, or NaN; `beats` compares with the running one.
-ValuesIndices extremes(const char* op, const Tensor& x, int64_t axis, Tensor (*beats)(const Tensor&, const Tensor&)) {
-  const int at = wrap_axis(axis, x.dim(), op);
-  if (x.dim() == 0) return {clone(x), zeros({}, {.dtype = kInt64, .device = x.device()})};
-  if (x.size(at) == 0) return {clone(x), zeros(x.sizes(), {.dtype = kInt64, .device = x.device()})};
-  const Tensor values = x.detach();
-  Tensor best = select(values, at, 0), where_best = zeros(best.sizes(), {.dtype = kInt64, .device = x.device()});
-  std::vector<Tensor> indices{where_best};
-  for (int64_t i = 1; i < x.size(at); ++i) {
-    const Tensor next = select(values, at, i), better = logical_or(beats(next, best), isnan(next));
-    best = where(better, next, best);
-    where_best = where(better, i, where_best);
-    indices.push_back(where_best);
-  }
-  const Tensor index = stack(indices, at);
-  return {gather(x, at, index), index};
-}
-
 }  // namespace
 
-Tensor cumprod(const Tensor& x, int64_t axis) {
-  const Tensor source = x.is_floating() ? x : to(x, kInt64);
-  return scanned("cumprod", source, axis, [](const Tensor& a, const Tensor& b) { return mul(a, b); });
-}
 Tensor logcumsumexp(const Tensor& x, int64_t axis) {
   check_floating("logcumsumexp", x);
   return scanned("logcumsumexp", x, axis, [](const Tensor& a, const Tensor& b) { return logaddexp(a, b); });
-}
-ValuesIndices cummax(const Tensor& x, int64_t axis) {
-  return extremes("cummax", x, axis, [](const Tensor& a, const Tensor& b) { return ge(a, b); });
-}
-ValuesIndices cummin(const Tensor& x, int64_t axis) {
-  return extremes("cummin", x, axis, [](const Tensor& a, const Tensor& b) { return le(a, b); });
 }
 
 Tensor diff(const Tensor& x, int64_t n, int64_t axis) {

@@ -113,6 +113,8 @@ LEVIN_BINARY_ROW(minimum, all, 1, math::keep_nan(a, math::where(a < b, a, b)))
 LEVIN_BINARY_ROW(floor_divide, division, 1, floored_quotient(a, b))
 LEVIN_BINARY_ROW(remainder, division, 1, floored_remainder(a, b))
 LEVIN_BINARY_ROW(copysign, floating, 1, math::copysign(a, b))
+LEVIN_BINARY_ROW(prelu, floating, 1, math::where(a > C(0), a, a * b))
+LEVIN_BINARY_ROW(huber, floating, 5, huber_of(a - b, p0))
 #undef LEVIN_BINARY_ROW
 
 // Operations on the bits of two tensors of integers, and the same on bool.

@@ -1,9 +1,9 @@
 #pragma once
-// Contracts of operations that move elements by position. Indices are int64; an index outside [0, size) throws
-// IndexError, tagged `op`, with its value, position and the size. On CUDA the error is thrown when the host next waits
-// for the device; until then, such an index reads zeros and writes nothing. All tensors are contiguous and outputs
-// overlap no input. Elements are moved by their size, so every type is accepted, except where sums are stated. Bytes:
-// data that is read and written, once each.
+// Contracts of operations that move elements by position, or read between positions. Indices are int64; an index
+// outside [0, size) throws IndexError, tagged `op`, with its value, position and the size. On CUDA the error is thrown
+// when the host next waits for the device; until then, such an index reads zeros and writes nothing. All tensors are
+// contiguous and outputs overlap no input. Elements are moved by their size, so every type is accepted, except where
+// sums are stated. Bytes: data that is read and written, once each.
 
 #include <levin/kernels/kernel.h>
 
@@ -124,5 +124,29 @@ struct OneHotArgs {
   Work work(std::string_view) const { return {bytes(out, index), 0, out.dtype}; }
 };
 extern constinit Kernel<void(const OneHotArgs&, Stream&)> one_hot;
+
+/// Computes out (batch, channels, points) = x (batch, channels, h, w) at the row `row` and the column `column` (batch,
+/// points), counted in pixels, interpolated bilinearly between the four pixels around it. Pixels outside of the image
+/// are 0, and so are all four of a position that is NaN, but the weights stay NaN. Floating types. Flops: 8 per element
+/// of out.
+struct BilinearArgs {
+  TensorView out, x, row, column;
+
+  /// Returns the minimum work of a call.
+  Work work(std::string_view) const { return {2 * bytes(out) + bytes(row, column), 8 * count(out), out.dtype}; }
+};
+extern constinit Kernel<void(const BilinearArgs&, Stream&)> bilinear;
+
+/// Computes the gradients of a BilinearArgs call from that of its out, g: dx, drow and dcolumn. Sums over points and
+/// channels run in their order. float32 and float64. Flops: 24 per element of g.
+struct BilinearBackwardArgs {
+  TensorView dx, drow, dcolumn, g, x, row, column;
+
+  /// Returns the minimum work of a call.
+  Work work(std::string_view) const {
+    return {bytes(dx, drow, dcolumn) + bytes(g, x, row) + bytes(column), 24 * count(g), g.dtype};
+  }
+};
+extern constinit Kernel<void(const BilinearBackwardArgs&, Stream&)> bilinear_backward;
 
 }  // namespace levin::kernels

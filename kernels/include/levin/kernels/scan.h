@@ -20,9 +20,10 @@ struct ArgReduceArgs {
 };
 extern constinit Kernel<void(const ArgReduceArgs&, Stream&)> argmax, argmin;
 
-/// Computes out[o, i, j] = sum over k <= i of x[o, k, j], or over k >= i if `reverse`. x is of a floating type with out
-/// of the same type (accumulated in double), or of an integer type or bool with out int64. out may be x.
-struct CumsumArgs {
+/// Computes out[o, i, j] = the sum (cumsum) or product (cumprod) over k <= i of x[o, k, j], or over k >= i if
+/// `reverse`. x is of a floating type with out of the same type (accumulated in double), or of an integer type or bool
+/// with out int64. out may be x.
+struct CumulativeArgs {
   TensorView out, x;
   int64_t outer = 1, n = 1, inner = 1;
   bool reverse = false;
@@ -30,7 +31,31 @@ struct CumsumArgs {
   /// Returns the minimum work of a call.
   Work work(std::string_view) const { return {bytes(out, x), count(x), x.dtype}; }
 };
-extern constinit Kernel<void(const CumsumArgs&, Stream&)> cumsum;
+extern constinit Kernel<void(const CumulativeArgs&, Stream&)> cumsum, cumprod;
+
+/// Computes values[o, i, j] = the largest (smallest) of x[o, k, j] over k <= i and indices[o, i, j] int64 = its
+/// position along n: the last one of equal elements, and the last NaN if there is one. Any type.
+struct CumulativeExtremumArgs {
+  TensorView values, indices, x;
+  int64_t outer = 1, n = 1, inner = 1;
+
+  /// Returns the minimum work of a call.
+  Work work(std::string_view) const { return {bytes(values, indices, x), count(x), x.dtype}; }
+};
+extern constinit Kernel<void(const CumulativeExtremumArgs&, Stream&)> cummax, cummin;
+
+/// Solves a linear recurrence along n: out[i] = b[i] + a[i] out[i - 1] with out[0] = b[0], or if `reverse` from the end
+/// out[i] = b[i] + a[i + 1] out[i + 1] with out[n - 1] = b[n - 1]; a[0] has no effect. As maps of b, the two directions
+/// are each other's transpose. Floating types, accumulated in double.
+struct RecurrenceArgs {
+  TensorView out, a, b;
+  int64_t outer = 1, n = 1, inner = 1;
+  bool reverse = false;
+
+  /// Returns the minimum work of a call.
+  Work work(std::string_view) const { return {bytes(out, a, b), 2 * count(out), out.dtype}; }
+};
+extern constinit Kernel<void(const RecurrenceArgs&, Stream&)> recurrence;
 
 /// Returns the first k elements of each line along n in ascending or descending order: values (outer, k, inner) of x's
 /// type and indices (outer, k, inner) int64, their positions in the line. Ties keep the order of x; NaN is larger than
