@@ -213,11 +213,13 @@ Tensor mel_spectrogram(const Tensor& waveform, const MelOptions& o) {
   const TensorOptions options = like(waveform);
   const Tensor z = stft(reshape(waveform, {-1, waveform.size(-1)}), o.n_fft,
                         {.hop_length = hop, .win_length = win, .window = hann_window(win, true, options)});
-  const Tensor power = o.power == 2 ? sum(square(view_as_real(z)), -1) : pow(abs(z), o.power);  // (B, n_freqs, T)
+  const Tensor spectra = transpose(z, 1, 2), parts = view_as_real(spectra);  // contiguous (B, T, n_freqs)
+  const Tensor power = o.power == 2 ? add(square(select(parts, -1, 0)), square(select(parts, -1, 1)))
+                                    : pow(abs(spectra), o.power);
   const double f_max = o.f_max.value_or(static_cast<double>(o.sample_rate / 2));
   const Tensor filters =
       melscale_fbanks(o.n_fft / 2 + 1, o.f_min, f_max, o.n_mels, o.sample_rate, o.norm, o.scale, options);
-  const Tensor bands = transpose(matmul(transpose(power, 1, 2), filters), 1, 2);
+  const Tensor bands = transpose(matmul(power, filters), 1, 2);
   Shape sizes(waveform.sizes().begin(), waveform.sizes().end() - 1);
   sizes.push_back(o.n_mels);
   sizes.push_back(bands.size(2));
