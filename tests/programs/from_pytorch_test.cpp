@@ -250,7 +250,7 @@ TEST_CASE("from_pytorch.md: the scheduler sets the rates of its formula") {
   std::vector<double> rates;
   auto config = quiet({.max_epochs = 1});
   config.callbacks = {LambdaCallback({.on_train_batch_start = [&](RunContext& run, const Batch&, int) {
-    rates.push_back(run.optimizers->optimizer().param_groups()[0]["lr"]);
+    rates.push_back(run.learning_rates.at(0));
   }})};
   Trainer(config).fit(model, train);
   REQUIRE(rates.size() == 10);

@@ -121,7 +121,7 @@ bool EpochLoop::train_batch(const Batch& batch, bool last) {
   if (last) parts_.runner.step_epoch_schedulers(s.epoch);
   const bool logs = stepped && s.global_step % run_.config.log_every_n_steps == 0;
   if (logs || last) parts_.runner.settle(s);
-  if (stepped) update_rates();
+  if (stepped) update_rates(run_, parts_);
   run_.call(&Callback::on_train_batch_end, &LevinModule::on_train_batch_end, out, batch, index);
   run_.metrics.set_scope(Scope::closed, Split::train);
   const MetricStore::Values values = logs ? run_.metrics.step_values() : MetricStore::Values();
@@ -131,11 +131,11 @@ bool EpochLoop::train_batch(const Batch& batch, bool last) {
   return true;
 }
 
-void EpochLoop::update_rates() {
-  auto& rates = run_.learning_rates;
+void update_rates(Run& run, const FitParts& parts) {
+  auto& rates = run.learning_rates;
   rates.clear();
-  for (std::size_t i = 0; i < parts_.optimizers.size(); ++i)
-    for (const auto& group : parts_.optimizers.optimizer(i).param_groups()) rates.push_back(group["lr"]);
+  for (std::size_t i = 0; i < parts.optimizers.size(); ++i)
+    for (const auto& group : parts.optimizers.optimizer(i).param_groups()) rates.push_back(group["lr"]);
 }
 
 void EpochLoop::requeue() {
@@ -199,7 +199,7 @@ void EpochLoop::step_plateaus() {
     const auto metric = run_.metrics.find(config.monitor);
     if (!metric && config.strict) throw UsageError(unknown_monitor("scheduler", config.monitor, run_.metrics));
     if (metric) parts_.runner.step_plateau_scheduler(k, run_.state.epoch, *metric);
-    update_rates();
+    update_rates(run_, parts_);
   }
 }
 

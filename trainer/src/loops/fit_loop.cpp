@@ -139,6 +139,7 @@ void FitLoop::run(bool resumed) {
   run_.eval_batches = val_.total();
   run_.last_validation = std::chrono::steady_clock::now();
   run_.metrics.set_scope(Scope::epoch, Split::train);
+  update_rates(run_, parts_);
   run_.call(&Callback::on_train_start, &LevinModule::on_train_start);
   run_.agree();
   // A resumed epoch continues in the middle unless all of it, including its hooks, was finished.

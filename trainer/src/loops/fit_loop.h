@@ -22,6 +22,9 @@ struct FitParts {
 /// Requests the training loader from its source unless it is present, and counts its batches.
 void load_train(Run& run, DataModule& data, const DataSource& source);
 
+/// Copies the learning rates of all parameter groups to run.learning_rates.
+void update_rates(Run& run, const FitParts& parts);
+
 /// Runs the batches of one epoch and the validations between them.
 class EpochLoop {
  public:
@@ -44,7 +47,6 @@ class EpochLoop {
   void interrupt_if_asked();
   void requeue();
   bool max_steps_reached() const;
-  void update_rates();
 
   Run& run_;
   FitParts& parts_;
