@@ -118,7 +118,7 @@ struct Ddpm : LevinModule {
   }
 };
 
-/// Logs images that are drawn from the same noise after each epoch, by the averaged weights.
+/// Logs images that are drawn out of the same noise after each epoch, by the averaged weights.
 struct Grid : Callback {
   explicit Grid(const Tensor& n) : noise(n) {}
   Tensor noise;
