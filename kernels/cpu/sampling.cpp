@@ -8,6 +8,7 @@
 #include <levin/kernels/indexing.h>
 
 #include <algorithm>
+#include <type_traits>
 
 namespace levin::kernels {
 
@@ -42,14 +43,29 @@ struct Sampling {
   }
 };
 
-/// The corners of a tile of points.
+/// The corners of a tile of points: first those of points whose four pixels are in the image, then the others.
 template <class T>
 struct Tile {
   Corners<T> corners[kPointTile];
+  int64_t point[kPointTile];
+  int64_t count, inside = 0;
 
-  Tile(const Sampling& s, const TensorView& row, const TensorView& column, int64_t at, int64_t count) {
-    for (int64_t p = 0; p < count; ++p)
-      corners[p] = Corners<T>(row.data<T>()[at + p], column.data<T>()[at + p], s.h, s.w);
+  Tile(const Sampling& s, const TensorView& row, const TensorView& column, int64_t at, int64_t points) : count(points) {
+    int64_t outside = points;
+    for (int64_t p = 0; p < points; ++p) {
+      const Corners<T> q(row.data<T>()[at + p], column.data<T>()[at + p], s.h, s.w);
+      const bool all = q.place[0] >= 0 && q.place[3] >= 0;
+      const int64_t to = all ? inside++ : --outside;
+      corners[to] = q;
+      point[to] = p;
+    }
+  }
+
+  /// Calls f(point, corners, whether all pixels are in the image) for each point, with a constant as the last one.
+  template <class F>
+  void each(F&& f) const {
+    for (int64_t i = 0; i < inside; ++i) f(point[i], corners[i], std::true_type());
+    for (int64_t i = inside; i < count; ++i) f(point[i], corners[i], std::false_type());
   }
 };
 
@@ -61,8 +77,10 @@ void sample(const BilinearArgs& a) {
     for (int64_t c = b * s.channels; c < (b + 1) * s.channels; ++c) {
       const T* const image = a.x.data<T>() + c * s.h * s.w;
       T* const out = a.out.data<T>() + c * s.points + first;
-      for (int64_t p = 0; p < count; ++p)
-        out[p] = tile.corners[p].value([image](int64_t place) { return image[place]; });
+      const auto read = [image](int64_t place) { return image[place]; };
+      tile.each([&]<bool whole>(int64_t p, const Corners<T>& q, std::bool_constant<whole>) {
+        out[p] = q.template value<whole>(read);
+      });
     }
   });
 }
@@ -72,7 +90,7 @@ void bilinear(const BilinearArgs& a, Stream&) {
   dispatch_wide(a.out.dtype, "bilinear", [&]<class T>() { sample<T>(a); });
 }
 
-/// Each task adds the gradients of all points, in their order, to some channels of an image.
+/// Each task adds the gradients of all points, tile by tile, to some channels of an image.
 template <class T>
 void image_gradient(const BilinearBackwardArgs& a, const Sampling& s) {
   const int64_t blocks = (s.channels + kChannelBlock - 1) / kChannelBlock;
@@ -89,10 +107,10 @@ void image_gradient(const BilinearBackwardArgs& a, const Sampling& s) {
         for (int64_t c = 0; c < count; ++c) {
           const T* const g = a.g.data<T>() + (plane + c) * s.points + first;
           T* const image = dx + c * s.h * s.w;
-          for (int64_t p = 0; p < points; ++p)
+          tile.each([&]<bool whole>(int64_t p, const Corners<T>& q, std::bool_constant<whole>) {
             for (int k = 0; k < 4; ++k)
-              if (const int64_t place = tile.corners[p].place[k]; place >= 0)
-                image[place] += g[p] * tile.corners[p].weight(k);
+              if (whole || q.place[k] >= 0) image[q.place[k]] += g[p] * q.weight(k);
+          });
         }
       }
     }
@@ -110,12 +128,12 @@ void position_gradients(const BilinearBackwardArgs& a, const Sampling& s) {
     for (int64_t c = b * s.channels; c < (b + 1) * s.channels; ++c) {
       const T *const image = a.x.data<T>() + c * s.h * s.w, *const g = a.g.data<T>() + c * s.points + first;
       const auto read = [image](int64_t place) { return image[place]; };
-      for (int64_t p = 0; p < count; ++p) {
-        const Corners<T>& q = tile.corners[p];
-        const T x0 = q.pixel(0, read), x1 = q.pixel(1, read), x2 = q.pixel(2, read), x3 = q.pixel(3, read);
+      tile.each([&]<bool whole>(int64_t p, const Corners<T>& q, std::bool_constant<whole>) {
+        const auto pixel = [&](int k) { return q.template pixel<whole>(k, read); };
+        const T x0 = pixel(0), x1 = pixel(1), x2 = pixel(2), x3 = pixel(3);
         down[p] += g[p] * ((x2 - x0) * (T(1) - q.right) + (x3 - x1) * q.right);
         right[p] += g[p] * ((x1 - x0) * (T(1) - q.down) + (x3 - x2) * q.down);
-      }
+      });
     }
   });
 }

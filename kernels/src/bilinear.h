@@ -38,15 +38,15 @@ struct Corners {
     }
   }
 
-  /// Returns pixel k, where read(place) reads a pixel of the image.
-  template <class Read>
+  /// Returns pixel k, where read(place) reads a pixel of the image; `whole` states that all four are in the image.
+  template <bool whole = false, class Read>
   LEVIN_EVERYWHERE C pixel(int k, const Read& read) const {
-    return place[k] < 0 ? C(0) : read(place[k]);
+    return !whole && place[k] < 0 ? C(0) : read(place[k]);
   }
-  template <class Read>
+  template <bool whole = false, class Read>
   LEVIN_EVERYWHERE C value(const Read& read) const {
-    const C above = pixel(0, read) * (C(1) - right) + pixel(1, read) * right;
-    const C below = pixel(2, read) * (C(1) - right) + pixel(3, read) * right;
+    const C above = pixel<whole>(0, read) * (C(1) - right) + pixel<whole>(1, read) * right;
+    const C below = pixel<whole>(2, read) * (C(1) - right) + pixel<whole>(3, read) * right;
     return above * (C(1) - down) + below * down;
   }
   LEVIN_EVERYWHERE C weight(int k) const {

@@ -138,7 +138,7 @@ struct BilinearArgs {
 extern constinit Kernel<void(const BilinearArgs&, Stream&)> bilinear;
 
 /// Computes the gradients of a BilinearArgs call from that of its out, g: dx, drow and dcolumn. Sums over points and
-/// channels run in their order. float32 and float64. Flops: 24 per element of g.
+/// channels run in a fixed order. float32 and float64. Flops: 24 per element of g.
 struct BilinearBackwardArgs {
   TensorView dx, drow, dcolumn, g, x, row, column;
 
