@@ -76,9 +76,8 @@ GraphMemory graph_memory(const Tensor& y) {
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const Node& node = *lines[i].node;
     OperationMemory row{i, label(node), node.outputs.empty() ? Shape{} : node.outputs[0].sizes, 0};
-    node.for_each_saved([&](const Tensor* t) {
-      if (t && seen.insert(t->impl()->storage.get()).second)
-        row.bytes += static_cast<int64_t>(t->impl()->storage->bytes());
+    node.for_each_saved([&](const Tensor& t) {
+      if (seen.insert(t.impl()->storage.get()).second) row.bytes += static_cast<int64_t>(t.impl()->storage->bytes());
     });
     memory.bytes += row.bytes;
     if (row.bytes > 0) memory.rows.push_back(row);

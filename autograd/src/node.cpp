@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <iterator>
+#include <memory>
 
 #include "live_nodes.h"
 #include "saved_tensors.h"
@@ -144,20 +146,20 @@ Tensor Context::saved(int i) const {
   return t;
 }
 
-void Context::mark_dirty(std::initializer_list<Tensor> inputs) {
+Context::Marks& Context::own_marks() {
   if (!marks_) marks_ = std::make_unique<Marks>();
-  for (const Tensor& t : inputs) marks_->dirty.push_back(t);
+  return *marks_;
+}
+
+void Context::mark_dirty(std::initializer_list<Tensor> inputs) {
+  std::ranges::copy(inputs, std::back_inserter(own_marks().dirty));
 }
 
 void Context::mark_non_differentiable(std::initializer_list<Tensor> outputs) {
-  if (!marks_) marks_ = std::make_unique<Marks>();
-  for (const Tensor& t : outputs) marks_->constant.push_back(t);
+  std::ranges::copy(outputs, std::back_inserter(own_marks().constant));
 }
 
-void Context::set_materialize_grads(bool on) {
-  if (!marks_) marks_ = std::make_unique<Marks>();
-  marks_->materialize = on;
-}
+void Context::set_materialize_grads(bool on) { own_marks().materialize = on; }
 
 void Node::forget_marked() {
   if (!marks_) return;

@@ -57,13 +57,11 @@ class Context {
   void mark_non_differentiable(std::initializer_list<Tensor> outputs);
   void set_materialize_grads(bool on);
 
-  /// Calls f with the memory of each saved tensor that is not a leaf; null for what saved_tensors_hooks packed.
+  /// Calls f with each saved tensor that is not a leaf; saved_tensors_hooks hold what they packed.
   template <class F>
   void for_each_saved(const F& f) const {
-    for (const Saved& s : saved_) {
-      if (s.packed) f(static_cast<const Tensor*>(nullptr));
-      else if (s.tensor.defined() && !s.is_leaf) f(&s.tensor);
-    }
+    for (const Saved& s : saved_)
+      if (s.tensor.defined() && !s.is_leaf) f(s.tensor);
   }
 
   struct Marks;
@@ -106,6 +104,7 @@ class Context {
     OwnedPtr<PackedTensor> packed;  ///< instead of the tensor, under saved_tensors_hooks
   };
   void save_one(const Tensor& t, bool is_output, int index);
+  Marks& own_marks();
 
   InlineVector<Saved, 3> saved_;
   bool released_ = false;
