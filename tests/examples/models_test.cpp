@@ -4,6 +4,8 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "examples/program.h"
 
 using namespace levin;
@@ -23,7 +25,7 @@ struct Program {
 constexpr const char* kText = "in the beginning was the word, and the word was with god, and the word was god. ";
 
 const Program kPrograms[] = {
-    {"detect", "--width 8 --scenes 640 --held-out 50 --batch-size 16 --max-epochs 3", 3, "map", 0.15, 1.0},
+    {"detect", "--width 8 --scenes 640 --held-out 50 --batch-size 16 --max-epochs 3", 3, "map", 0.25, 1.0},
     {"dqn", "--max-steps 40 --val-check-interval 20 --hidden 16", 0, "return", 5, 500},
     {"gpt", "--text text --width 32 --layers 1 --context 16 --sample 20 --max-steps 60 --val-check-interval 30", 0,
      "val_loss", 0.05, 1.5},
@@ -40,7 +42,7 @@ const Program kPrograms[] = {
      1.0},
     {"speech",
      "--speakers 60 --takes 5 --held-out 10 --width 32 --bands 20 --batch-size 8 --lr 0.004 --max-epochs 10", 10,
-     "accuracy", 0.4, 1.0},
+     "accuracy", 0.65, 1.0},
     {"translate", "--dates 600 --held-out 20 --width 16 --layers 1 --log-every-n-steps 1 --max-epochs 2", 2, "exact",
      0.0, 1.0},
     {"vae", "--hidden 64 --latent 4 --limit-train-batches 60 --limit-val-batches 2 --max-epochs 1", 1, "test_loss", 200,
