@@ -26,7 +26,7 @@ def parse():
     line.add_argument("--width", type=int, default=32)
     line.add_argument("--batch-size", type=int, default=32)
     line.add_argument("--lr", type=float, default=0.02)
-    line.add_argument("--max-epochs", type=int, default=12)
+    line.add_argument("--max-epochs", type=int, default=10)
     return line.parse_args()
 
 

@@ -18,7 +18,7 @@ struct Options {
   std::int64_t scenes = 20000, held_out = 1000, width = 32, batch_size = 32;
   double lr = 0.02;
   TrainerConfig trainer{
-      .max_epochs = 12, .num_sanity_val_steps = 0, .default_root_dir = "runs/detect", .logger = "csv,html", .seed = 1};
+      .max_epochs = 10, .num_sanity_val_steps = 0, .default_root_dir = "runs/detect", .logger = "csv,html", .seed = 1};
 };
 
 bool parse(int argc, char** argv, Options& o) {

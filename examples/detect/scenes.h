@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <string>
 
 namespace levin {
 
-constexpr std::int64_t kSide = 64, kMostItems = 3, kNames = 11;  // class 0 is the background
+inline constexpr std::int64_t kSide = 64, kMostItems = 3, kNames = 11;  // class 0 is the background
 
 /// One to three items of Fashion-MNIST on a noisy ground: a sample is the image (1, 64, 64), the boxes (3, 4) of
 /// x1, y1, x2, y2 as shares of the side, and the classes (3) from 1 on, where 0 fills up. The scenes of the training

@@ -2,11 +2,13 @@
 // Words as a formant synthesizer speaks them: Klatt, "Software for a cascade/parallel formant synthesizer", 1980.
 #include <levin/levin.h>
 
-#include <string_view>
+#include <map>
+#include <string>
+#include <vector>
 
 namespace levin {
 
-constexpr std::int64_t kRate = 8000, kLength = 24576;  // samples per second, and of a recording
+inline constexpr std::int64_t kRate = 8000, kLength = 24576;  // samples per second, and of a recording
 
 /// The digits in English, one letter for each twentieth of a second.
 inline const std::vector<std::string> kDigits{"zziirrouu", "wwaAAnn",  "_ttuuuuu",  "TTrriiii", "ffooorr",

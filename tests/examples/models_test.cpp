@@ -28,7 +28,7 @@ const Program kPrograms[] = {
     {"ddpm",
      "--width 16 --timesteps 50 --drawn 1 --decay 0.9 --limit-train-batches 60 --limit-val-batches 2 --max-epochs 1", 1,
      "val_loss", 0.05, 0.5},  // a network that predicts no noise has 1
-    {"detect", "--width 8 --scenes 640 --held-out 50 --batch-size 16 --max-epochs 3", 3, "map", 0.15, 1.0},
+    {"detect", "--width 8 --scenes 640 --held-out 50 --batch-size 16 --max-epochs 3", 3, "map", 0.25, 1.0},
     {"dqn", "--max-steps 40 --val-check-interval 20 --hidden 16", 0, "return", 5, 500},
     {"gpt", "--text text --width 32 --layers 1 --context 16 --sample 20 --max-steps 60 --val-check-interval 30", 0,
      "val_loss", 0.05, 1.5},
@@ -45,7 +45,7 @@ const Program kPrograms[] = {
      1.0},
     {"speech",
      "--speakers 60 --takes 5 --held-out 10 --width 32 --bands 20 --batch-size 8 --lr 0.004 --max-epochs 10", 10,
-     "accuracy", 0.4, 1.0},
+     "accuracy", 0.65, 1.0},
     {"translate", "--dates 600 --held-out 20 --width 16 --layers 1 --log-every-n-steps 1 --max-epochs 2", 2, "exact",
      0.0, 1.0},
     {"vae", "--hidden 64 --latent 4 --limit-train-batches 60 --limit-val-batches 2 --max-epochs 1", 1, "test_loss", 200,
