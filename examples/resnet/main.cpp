@@ -18,7 +18,7 @@ struct Options {
   std::int64_t batch_size = 128;
   double lr = 0.1;
   TrainerConfig trainer{
-      .max_epochs = 8, .num_sanity_val_steps = 0, .default_root_dir = "runs/resnet", .logger = "csv,html", .seed = 1};
+      .max_epochs = 9, .num_sanity_val_steps = 0, .default_root_dir = "runs/resnet", .logger = "csv,html", .seed = 1};
 };
 
 bool parse(int argc, char** argv, Options& o) {

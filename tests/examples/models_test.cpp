@@ -41,7 +41,7 @@ const Program kPrograms[] = {
     {"lstm", "--task language --text text --points 4000 --hidden 32 --layers 1 --lr 0.02 --max-epochs 12", 12,
      "val_loss", 0.0, 2.5},
     {"recommender", "--users 6000 --items 20 --history 10 --held-out 500 --max-epochs 12", 12, "auc", 0.75, 1.0},
-    {"resnet", "--limit-train-batches 10 --batch-size 8 --limit-val-batches 1 --max-epochs 1", 1, "test_accuracy", 0.05,
+    {"resnet", "--limit-train-batches 60 --batch-size 32 --limit-val-batches 1 --max-epochs 1", 1, "test_accuracy", 0.4,
      1.0},
     {"speech",
      "--speakers 60 --takes 5 --held-out 10 --width 32 --bands 20 --batch-size 8 --lr 0.004 --max-epochs 10", 10,

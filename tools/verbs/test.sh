@@ -71,7 +71,7 @@ if [ "$full" = 1 ]; then # runs every preset, then checks the headers, the sampl
   say "every public header compiles alone"
   if (build release all_verify_interface_header_sets); then passed=$((passed + 1)); else failed=$((failed + 1)); fi
   say "sample programs, to the end of their training"
-  if bash tests/scripts/full/models.sh; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+  if python3 tools/train_models.py; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
   say "mutants"
   if bash tools/verbs/mutants.sh; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
 elif [ -z "$preset" ]; then
