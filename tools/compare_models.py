@@ -24,6 +24,7 @@ from safetensors.torch import load_file
 from torch.utils.data import DataLoader
 
 STEPS = 20
+VARIANTS = {"resnet18": ("resnet", ["--model", "resnet18"])}  # rows besides the programs with their defaults
 # Largest relative difference of a loss over 20 steps. Where float32's rounding grows faster than that, as with batch
 # normalization at high rates, Levin's losses have to be as near to those of float64 as PyTorch's.
 TOLERANCES = {"64-true": 1e-8, "32-true": 1e-4}
@@ -40,8 +41,8 @@ def code_lines(text, comment):
     return sum(1 for line in text.splitlines() if not skipped.match(line))
 
 
-def ours(name, precision, threads, folder):
-    command = [BIN / name, "--record", folder, "--precision", precision,
+def ours(name, options, precision, threads, folder):
+    command = [BIN / name, *options, "--record", folder, "--precision", precision,
                "--limit-val-batches", 0, "--limit-test-batches", 0, "--logger", "none", "--enable-checkpointing", "false",
                "--enable-progress-bar", "false", "--enable-model-summary", "false",
                "--default-root-dir", folder / "run"]
@@ -67,7 +68,7 @@ class Steps(L.Callback):
         self.ends.append(time.perf_counter())
 
 
-def theirs(name, precision, threads, weights, batches, schedule):
+def theirs(name, options, precision, threads, weights, batches, schedule):
     torch.set_num_threads(threads)
     steps = Steps()
 
@@ -90,7 +91,7 @@ def theirs(name, precision, threads, weights, batches, schedule):
     path = ROOT / "examples" / name / f"{name}.py"
     spec = importlib.util.spec_from_file_location(f"levin_peer_{name}", path)
     program = importlib.util.module_from_spec(spec)
-    trainer, L.Trainer, sys.argv = L.Trainer, RecordedTrainer, [str(path)]
+    trainer, L.Trainer, sys.argv = L.Trainer, RecordedTrainer, [str(path), *options]
     try:
         spec.loader.exec_module(program)
         program.main()
@@ -112,12 +113,13 @@ def distance(losses, others):
 def compare(name, threads):
     """Returns the row of a program: largest differences, milliseconds a step in float32, lines of code."""
     row = {"name": name}
+    name, options = VARIANTS.get(name, (name, []))
     for precision in TOLERANCES:
         with tempfile.TemporaryDirectory() as temporary:
             folder = pathlib.Path(temporary)
-            losses, ends, batches, schedule = ours(name, precision, threads, folder)
+            losses, ends, batches, schedule = ours(name, options, precision, threads, folder)
             weights = load_file(folder / "weights.safetensors")
-            peer_losses, peer_ends = theirs(name, precision, threads, weights, batches, schedule)
+            peer_losses, peer_ends = theirs(name, options, precision, threads, weights, batches, schedule)
         if len(losses) != STEPS or len(peer_losses) != STEPS:
             sys.exit(f"error: {name}: {len(losses)} and {len(peer_losses)} steps instead of {STEPS}")
         row[precision] = distance(losses, peer_losses)
@@ -143,7 +145,7 @@ def table(rows, threads):
 
 
 def main():
-    names = sorted(p.stem for p in ROOT.glob("examples/*/*.py") if p.stem == p.parent.name)
+    names = sorted([*(p.stem for p in ROOT.glob("examples/*/*.py") if p.stem == p.parent.name), *VARIANTS])
     line = argparse.ArgumentParser(prog="run compare models", description=__doc__.splitlines()[0])
     line.add_argument("names", nargs="*", help=f"programs to compare, of {', '.join(names)}; all by default")
     line.add_argument("--threads", type=int, default=2)
