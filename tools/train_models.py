@@ -1,6 +1,6 @@
 """Trains sample programs to their end and checks their results.
 
-./run test --full calls this. On two cores all of them take about an hour.
+./run test --full calls this. docs/models.md shows how long each program takes.
 """
 import argparse
 import datetime

@@ -171,10 +171,6 @@ Tensor checked_list(const char* op, const Tensor& x, const Tensor& index) {
   return checked_index(op, x, index);
 }
 
-}  // namespace
-
-namespace {
-
 /// Adds g's slices to zeros: the gradient of the tensor from which index_select took them.
 Tensor added_to_zeros(const Tensor& g, const Shape& sizes, int axis, const Tensor& index) {
   if (is_16_bit(g)) return to(added_to_zeros(to(g, kFloat32), sizes, axis, index), g.dtype());

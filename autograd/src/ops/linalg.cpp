@@ -31,7 +31,7 @@ namespace {
 
 template <class T>
 using Matrix = ::Eigen::Matrix<T, ::Eigen::Dynamic, ::Eigen::Dynamic, ::Eigen::RowMajor>;
-/// Eigen's factors stand in columns: one order of elements halves what the compiler has to instantiate.
+/// The matrices of Eigen's factorizations, all column-major, so that their kernels are instantiated for one order.
 template <class T>
 using Columns = ::Eigen::Matrix<T, ::Eigen::Dynamic, ::Eigen::Dynamic>;
 

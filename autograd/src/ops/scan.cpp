@@ -138,14 +138,12 @@ ValuesIndices first_of(const char* op, const kernels::Kernel<void(const kernels:
   Shape sizes = x.sizes();
   if (!sizes.empty()) sizes[line.axis] = line.k;
   Tensor values = empty(sizes, like(x)), indices = empty(sizes, {.dtype = kInt64, .device = x.device()});
-  const auto from = [&] {
-    no_grad guard;
-    return contiguous(detach(x));
-  }();
-  kernels::SortArgs args{values.tensor_view(), indices.tensor_view(), from.tensor_view()};
-  for (int d = 0; d < line.axis; ++d) args.outer *= sizes[d];
-  for (int d = line.axis + 1; d < sizes.size(); ++d) args.inner *= sizes[d];
-  args.n = x.dim() == 0 ? 1 : x.sizes()[line.axis];
+  const Tensor source = dense(x);
+  const Around a = around(x.sizes(), line.axis);
+  kernels::SortArgs args{values.tensor_view(), indices.tensor_view(), source.tensor_view()};
+  args.outer = a.outer;
+  args.n = a.n;
+  args.inner = a.inner;
   args.k = line.k;
   args.descending = line.descending;
   Stream stream = current_stream(x.device());
