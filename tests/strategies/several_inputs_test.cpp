@@ -61,12 +61,12 @@ std::vector<std::vector<float>> fit(Module& model, const std::string& strategy, 
 struct Halves : nn::Layer<Halves> {
   nn::Linear& left = add<nn::Linear>("left", 12, 5);
   nn::Linear& right = add<nn::Linear>("right", 12, 5);
-  std::pair<Tensor, Tensor> forward(Tensor x) { return {left(x), right(x)}; }
+  std::tuple<Tensor, Tensor, Tensor> forward(Tensor x) { return {left(x), right(x), gt(x.mean(1, true), 0)}; }
 };
 struct Product : nn::Layer<Product> {
-  Tensor forward(const Tensor& a, const Tensor& b) { return a * tanh(b); }
+  Tensor forward(const Tensor& a, const Tensor& b, const Tensor& mask) { return where(mask, a * tanh(b), a); }
 };
-/// Two tensors pass from its third layer to the fourth.
+/// Three tensors pass from its third layer to the fourth, of which one is a mask.
 struct Staged : LogsInEveryWay {
   explicit Staged(const StagedOptions& = {}) {}
   nn::Sequential& net =
@@ -138,16 +138,31 @@ TEST_CASE("a checkpoint has a shared weight under both names, and resumes with t
   });
 }
 
-TEST_CASE("strategy pipeline: several tensors pass between the layers of a stage, and are refused between stages") {
-  pass_on(2, [] {
+TEST_CASE("strategy pipeline: several tensors pass between the layers of a stage, and from a stage to the next") {
+  const auto equals_one_rank = [](const char* balance) {
+    CAPTURE(balance);
     TrainerConfig config;
-    config.pipeline.balance = "4,1";
+    config.pipeline.balance = balance;
     equals(staged_fit<Staged>("single", config), staged_fit<Staged>("pipeline", config));
-    config.pipeline.balance = "3,2";
-    const auto message = message_of<Error>([&] { staged_fit<Staged>("pipeline", config); });
-    CHECK(contains(message,
-                   "[pipeline] \"net.2\" (Halves) returns 2 tensors, and one tensor passes from a stage to the next. "
-                   "Divide the network elsewhere (--pipeline-balance), or use --strategy ddp."));
+  };
+  const auto two = [&] {
+    equals_one_rank("4,1");
+    equals_one_rank("3,2");
+  };
+  in_turn({{2, two}, {3, [&] { equals_one_rank("3,1,1"); }}});
+}
+
+TEST_CASE("strategy pipeline: a last layer that returns several tensors is refused") {
+  struct Open : Staged {
+    using Staged::Staged;
+    nn::Sequential& open = add<nn::Sequential>("open", nn::Sequential(nn::Linear(6, 12), Halves()));
+    nn::Sequential* pipeline_module() override { return &open; }
+    Tensor forward(const Tensor& x) override { return open(x); }
+  };
+  pass_on(2, [] {
+    const auto message = message_of<Error>([] { staged_fit<Open>("pipeline", {}); });
+    CHECK(contains(message, "[pipeline] the last layer, \"open.1\" (Halves), returns 3 tensors, and a Sequential "
+                            "returns one. Append a module that selects or combines them."));
   });
 }
 

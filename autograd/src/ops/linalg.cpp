@@ -53,27 +53,38 @@ Shape joined(Shape sizes, std::initializer_list<int64_t> more) {
 /// The matrix with this diagonal.
 Tensor diagonal_matrix(const Tensor& values) { return diag_embed(values); }
 
-/// Matrix i of contiguous memory of the CPU.
+/// Returns matrix i, of type T, of contiguous memory of the CPU.
 template <class T>
-::Eigen::Map<const Matrix<T>> matrix(const Tensor& a, int64_t i) {
+Columns<T> load(const Tensor& a, int64_t i) {
   const int64_t rows = a.size(-2), columns = a.size(-1);
-  return {static_cast<const T*>(a.raw_data()) + i * rows * columns, rows, columns};
+  return ::Eigen::Map<const Matrix<T>>(static_cast<const T*>(a.raw_data()) + i * rows * columns, rows, columns);
 }
+/// Writes matrix i of contiguous memory of the CPU.
 template <class T>
-::Eigen::Map<Matrix<T>> result(const Tensor& a, int64_t i, int64_t rows, int64_t columns) {
-  return {static_cast<T*>(a.raw_data()) + i * rows * columns, rows, columns};
+void store(const Columns<T>& values, const Tensor& a, int64_t i) {
+  ::Eigen::Map<Matrix<T>>(static_cast<T*>(a.raw_data()) + i * values.size(), values.rows(), values.cols()) = values;
 }
 
-/// Calls f(T(), i) for each matrix of `a`, of its type T.
+/// Eigenvalues, SVD and QR are computed in double for float32 too: results are rounded once, and Eigen's templates, which
+/// take long to compile, have one instance.
+using Wide = Columns<double>;
+Wide load_wide(const Tensor& a, int64_t i) {
+  return a.dtype() == kFloat64 ? load<double>(a, i) : Wide(load<float>(a, i).cast<double>());
+}
+void store_wide(const Wide& values, const Tensor& a, int64_t i) {
+  a.dtype() == kFloat64 ? store<double>(values, a, i) : store<float>(values.cast<float>(), a, i);
+}
+
+/// Calls f(i) for each matrix of `a`.
 template <class F>
 void for_each_matrix(const Tensor& a, const F& f) {
   const int64_t n = batch_of(a).numel();
-  for (int64_t i = 0; i < n; ++i) {
-    if (a.dtype() == kFloat64)
-      f(double(), i);
-    else
-      f(float(), i);
-  }
+  for (int64_t i = 0; i < n; ++i) f(i);
+}
+/// Calls f(T(), i) for each matrix of `a`, of its type T.
+template <class F>
+void for_each_of_type(const Tensor& a, const F& f) {
+  for_each_matrix(a, [&](int64_t i) { a.dtype() == kFloat64 ? f(double(), i) : f(float(), i); });
 }
 
 Tensor on_cpu(const Tensor& a) { return dense(a).to(kCpu); }
@@ -87,10 +98,10 @@ TensorOptions cpu_like(const Tensor& a) { return {.dtype = a.dtype()}; }
 
 Tensor cholesky_value(const Tensor& a) {
   const Tensor x = on_cpu(a), l = empty(x.sizes(), cpu_like(x));
-  for_each_matrix(x, [&]<class T>(T, int64_t i) {
-    const ::Eigen::LLT<Columns<T>> factor(matrix<T>(x, i));
+  for_each_of_type(x, [&]<class T>(T, int64_t i) {
+    const ::Eigen::LLT<Columns<T>> factor(load<T>(x, i));
     if (factor.info() != ::Eigen::Success) refuse("cholesky", i, "is not positive definite");
-    result<T>(l, i, x.size(-2), x.size(-1)) = factor.matrixL();
+    store<T>(factor.matrixL(), l, i);
   });
   return l.to(a.device());
 }
@@ -99,10 +110,10 @@ QR qr_value(const Tensor& a) {
   const Tensor x = on_cpu(a);
   const int64_t m = x.size(-2), n = x.size(-1), k = std::min(m, n);
   const Tensor q = empty(joined(batch_of(x), {m, k}), cpu_like(x)), r = empty(joined(batch_of(x), {k, n}), cpu_like(x));
-  for_each_matrix(x, [&]<class T>(T, int64_t i) {
-    const ::Eigen::HouseholderQR<Columns<T>> factor(matrix<T>(x, i));
-    result<T>(q, i, m, k) = factor.householderQ() * Columns<T>::Identity(m, k);
-    result<T>(r, i, k, n) = Columns<T>(factor.matrixQR().topRows(k).template triangularView<::Eigen::Upper>());
+  for_each_matrix(x, [&](int64_t i) {
+    const ::Eigen::HouseholderQR<Wide> factor(load_wide(x, i));
+    store_wide(factor.householderQ() * Wide::Identity(m, k), q, i);
+    store_wide(factor.matrixQR().topRows(k).triangularView<::Eigen::Upper>(), r, i);
   });
   return {q.to(a.device()), r.to(a.device())};
 }
@@ -112,65 +123,56 @@ SVD svd_value(const Tensor& a) {
   const int64_t m = x.size(-2), n = x.size(-1), k = std::min(m, n);
   const Tensor u = empty(joined(batch_of(x), {m, k}), cpu_like(x)), s = empty(joined(batch_of(x), {k}), cpu_like(x)),
                vh = empty(joined(batch_of(x), {k, n}), cpu_like(x));
-  for_each_matrix(x, [&]<class T>(T, int64_t i) {
-    const ::Eigen::JacobiSVD<Columns<T>> factor(matrix<T>(x, i), ::Eigen::ComputeThinU | ::Eigen::ComputeThinV);
-    result<T>(u, i, m, k) = factor.matrixU();
-    result<T>(s, i, k, 1) = factor.singularValues();
-    result<T>(vh, i, k, n) = factor.matrixV().transpose();
+  for_each_matrix(x, [&](int64_t i) {
+    const ::Eigen::JacobiSVD<Wide> factor(load_wide(x, i), ::Eigen::ComputeThinU | ::Eigen::ComputeThinV);
+    store_wide(factor.matrixU(), u, i);
+    store_wide(factor.singularValues(), s, i);
+    store_wide(factor.matrixV().transpose(), vh, i);
   });
   return {u.to(a.device()), s.to(a.device()), vh.to(a.device())};
 }
 
 Eigh eigh_value(const Tensor& a) {
   const Tensor x = on_cpu(a);
-  const int64_t n = x.size(-1);
-  const Tensor w = empty(joined(batch_of(x), {n}), cpu_like(x)), v = empty(x.sizes(), cpu_like(x));
-  for_each_matrix(x, [&]<class T>(T, int64_t i) {
-    const ::Eigen::SelfAdjointEigenSolver<Columns<T>> solver(matrix<T>(x, i));
+  const Tensor w = empty(joined(batch_of(x), {x.size(-1)}), cpu_like(x)), v = empty(x.sizes(), cpu_like(x));
+  for_each_matrix(x, [&](int64_t i) {
+    const ::Eigen::SelfAdjointEigenSolver<Wide> solver(load_wide(x, i));
     if (solver.info() != ::Eigen::Success) refuse("eigh", i, "has no eigenvalues within the limit of iterations");
-    result<T>(w, i, n, 1) = solver.eigenvalues();
-    result<T>(v, i, n, n) = solver.eigenvectors();
+    store_wide(solver.eigenvalues(), w, i);
+    store_wide(solver.eigenvectors(), v, i);
   });
   return {w.to(a.device()), v.to(a.device())};
 }
 
 Tensor solve_value(const Tensor& a, const Tensor& b) {
   const Tensor x = on_cpu(a), y = on_cpu(b), out = empty(y.sizes(), cpu_like(y));
-  for_each_matrix(x, [&]<class T>(T, int64_t i) {
-    const ::Eigen::PartialPivLU<Columns<T>> lu(matrix<T>(x, i));
+  for_each_of_type(x, [&]<class T>(T, int64_t i) {
+    const ::Eigen::PartialPivLU<Columns<T>> lu(load<T>(x, i));
     const auto pivots = lu.matrixLU().diagonal();
     if (pivots.size() > 0 && pivots.cwiseAbs().minCoeff() == T(0)) refuse("solve", i, "is singular");
-    result<T>(out, i, y.size(-2), y.size(-1)) = lu.solve(Columns<T>(matrix<T>(y, i)));
+    store<T>(lu.solve(load<T>(y, i)), out, i);
   });
   return out.to(a.device());
 }
 
-template <unsigned mode, class T>
-void solve_triangle(const Tensor& a, const Tensor& b, const Tensor& out, int64_t i) {
-  Columns<T> x = matrix<T>(b, i);
-  Columns<T>(matrix<T>(a, i)).template triangularView<mode>().solveInPlace(x);
-  result<T>(out, i, b.size(-2), b.size(-1)) = x;
-}
-
 Tensor triangular_value(const Tensor& a, const Tensor& b, const TriangularOptions& o) {
   const Tensor x = on_cpu(a), y = on_cpu(b), out = empty(y.sizes(), cpu_like(y));
-  for_each_matrix(x, [&]<class T>(T, int64_t i) {
-    if (o.upper && o.unitriangular)
-      solve_triangle<::Eigen::UnitUpper, T>(x, y, out, i);
-    else if (o.upper)
-      solve_triangle<::Eigen::Upper, T>(x, y, out, i);
-    else if (o.unitriangular)
-      solve_triangle<::Eigen::UnitLower, T>(x, y, out, i);
+  for_each_of_type(x, [&]<class T>(T, int64_t i) {
+    Columns<T> triangle = load<T>(x, i), solution = load<T>(y, i);
+    if (o.unitriangular) triangle.diagonal().setOnes();
+    if (o.upper)
+      triangle.template triangularView<::Eigen::Upper>().solveInPlace(solution);
     else
-      solve_triangle<::Eigen::Lower, T>(x, y, out, i);
+      triangle.template triangularView<::Eigen::Lower>().solveInPlace(solution);
+    store<T>(solution, out, i);
   });
   return out.to(a.device());
 }
 
 LogDet slogdet_value(const Tensor& a) {
   const Tensor x = on_cpu(a), sign = empty(batch_of(x), cpu_like(x)), log = empty(batch_of(x), cpu_like(x));
-  for_each_matrix(x, [&]<class T>(T, int64_t i) {
-    const ::Eigen::PartialPivLU<Columns<T>> lu(matrix<T>(x, i));
+  for_each_of_type(x, [&]<class T>(T, int64_t i) {
+    const ::Eigen::PartialPivLU<Columns<T>> lu(load<T>(x, i));
     T s = x.size(-1) > 0 ? static_cast<T>(lu.permutationP().determinant()) : T(1), sum = 0;
     for (int64_t k = 0; k < x.size(-1); ++k) {
       const T pivot = lu.matrixLU()(k, k);

@@ -1,3 +1,4 @@
+#include <levin/autograd/engine.h>
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
 #include <levin/distributed/data_parallel.h>
@@ -15,23 +16,66 @@ namespace levin::distributed {
 
 namespace {
 
-constexpr int kLongest = 8;  // maximum number of dimensions of a message
+constexpr int kHeadSize = kMaxDims + 3;  // numbers in a header
 constexpr int kActivation = 0, kGradient = 1;
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-/// Returns the header that is sent before a tensor: its type, its number of dimensions and its sizes.
-Tensor head_of(const Tensor& t) {
-  if (t.dim() > kLongest || !t.is_floating())
-    throw ShapeError(fmt::format("[Pipeline] a stage gave {} of {}. Give floating numbers of up to {} dimensions.",
-                                 to_string(t.sizes()), name_of(t.dtype()), kLongest));
-  std::vector<int64_t> head = {static_cast<int64_t>(t.dtype()), t.dim()};
+/// Returns the header that is sent before a tensor: the number of tensors of the list that follow it, its type, its
+/// number of dimensions and its sizes.
+Tensor head_of(const Tensor& t, std::size_t following) {
+  std::vector<int64_t> head = {static_cast<int64_t>(following), static_cast<int64_t>(t.dtype()), t.dim()};
   head.insert(head.end(), t.sizes().begin(), t.sizes().end());
-  head.resize(kLongest + 2);
-  return from_data(head, {kLongest + 2});
+  head.resize(kHeadSize);
+  return from_data(head, {kHeadSize});
+}
+
+/// Throws ShapeError if a stage's outputs cannot be sent.
+void check_outputs(const std::vector<Tensor>& outputs) {
+  if (outputs.empty()) throw ShapeError("[Pipeline] a stage returned no tensor. Return at least one.");
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    if (!outputs[i].defined())
+      throw ShapeError(fmt::format("[Pipeline] tensor {} of {} that a stage returned is undefined. Return a tensor, "
+                                   "such as one without elements.",
+                                   i, outputs.size()));
+}
+
+/// Returns the only output of the last stage.
+Tensor only_output(const std::vector<Tensor>& outputs) {
+  if (outputs.size() == 1) return outputs[0];
+  throw ShapeError(fmt::format("[Pipeline] the last stage returned {} tensors. Return one, from which the loss is "
+                               "computed.",
+                               outputs.size()));
+}
+
+/// The tensors whose gradients the next stage sends back.
+std::vector<Tensor> floating(const std::vector<Tensor>& tensors) {
+  std::vector<Tensor> kept;
+  for (const Tensor& t : tensors)
+    if (t.is_floating() || t.is_complex()) kept.push_back(t);
+  return kept;
+}
+
+void backward_of_list(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients) {
+  if (gradients.empty()) return outputs[0].backward();
+  std::vector<Tensor> recorded, incoming;
+  const auto differentiable = floating(outputs);
+  for (std::size_t i = 0; i < differentiable.size(); ++i) {
+    if (!differentiable[i].requires_grad()) continue;
+    recorded.push_back(differentiable[i]);
+    incoming.push_back(gradients[i].to(differentiable[i].device()));
+  }
+  levin::backward(recorded, incoming);
 }
 
 }  // namespace
+
+const Tensor& PipelineStage::only(const std::vector<Tensor>& inputs) {
+  if (inputs.size() == 1) return inputs[0];
+  throw ShapeError(fmt::format("[Pipeline] the stage before sent {} tensors to a stage that takes one. Give this stage "
+                               "a function of std::vector<Tensor>.",
+                               inputs.size()));
+}
 
 std::string to_string(const PipelineAction& action) {
   return (action.forward ? "F" : "B") + std::to_string(action.micro_batch);
@@ -86,11 +130,12 @@ std::vector<int64_t> balanced_stages(const std::vector<int64_t>& parameters, int
 
 /// The tensors of a micro-batch that its backward needs.
 struct Pipeline::Kept {
-  Tensor input, output;  // the last stage's output is its share of the loss
+  std::vector<Tensor> inputs, outputs;  // the last stage's output is its share of the loss
 };
 
 Pipeline::Pipeline(nn::Module& stage, std::shared_ptr<ProcessGroup> group, const PipelineOptions& options)
-    : Pipeline(Stage([&stage](const Tensor& x) { return stage(x); }), std::move(group), options) {}
+    : Pipeline(Stage([&stage](const std::vector<Tensor>& inputs) { return stage.call(inputs); }), std::move(group),
+               options) {}
 
 Pipeline::Pipeline(Stage stage, std::shared_ptr<ProcessGroup> group, const PipelineOptions& options)
     : stage_(std::move(stage)), group_(std::move(group)), options_(options) {
@@ -106,10 +151,12 @@ std::vector<int64_t> Pipeline::part_sizes(const Tensor& x) {
   return DataParallel::part_sizes(rows.item<int64_t>(), static_cast<std::size_t>(options_.micro_batches));
 }
 
-void Pipeline::send(const Tensor& t, int to, bool gradient) {
-  const Tensor values = t.detach().contiguous();
-  for (const Tensor& message : {head_of(values), values})
-    sends_.emplace_back(group_->send(message, to, gradient ? kGradient : kActivation), message);
+void Pipeline::send(const std::vector<Tensor>& tensors, int to, bool gradient) {
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor values = tensors[i].detach().contiguous();
+    for (const Tensor& message : {head_of(values, tensors.size() - 1 - i), values})
+      sends_.emplace_back(group_->send(message, to, gradient ? kGradient : kActivation), message);
+  }
   std::erase_if(sends_, [](const auto& s) { return s.first.is_completed() && !s.first.exception(); });
 }
 
@@ -117,24 +164,28 @@ namespace {
 
 Tensor for_message(const Tensor& head, Device device) {
   const auto numbers = head.to_vector<int64_t>();
-  const std::span<const int64_t> sizes(numbers.data() + 2, static_cast<std::size_t>(numbers[1]));
-  return empty(Shape{sizes}, {.dtype = static_cast<DType>(numbers[0]), .device = device});
+  const std::span<const int64_t> sizes(numbers.data() + 3, static_cast<std::size_t>(numbers[2]));
+  return empty(Shape{sizes}, {.dtype = static_cast<DType>(numbers[1]), .device = device});
 }
 
 }  // namespace
 
-Tensor Pipeline::receive(int from, bool gradient) const {
+std::vector<Tensor> Pipeline::receive(int from, bool gradient) const {
   const int tag = gradient ? kGradient : kActivation;
-  const Tensor head = empty({kLongest + 2}, {.dtype = kInt64});
-  group_->recv(head, from, tag).wait();
-  const Tensor t = for_message(head, options_.device);
-  group_->recv(t, from, tag).wait();
-  return t;
+  std::vector<Tensor> tensors;
+  for (int64_t following = 1; following > 0;) {
+    const Tensor head = empty({kHeadSize}, {.dtype = kInt64});
+    group_->recv(head, from, tag).wait();
+    following = head.to_vector<int64_t>()[0];
+    const Tensor t = tensors.emplace_back(for_message(head, options_.device));
+    group_->recv(t, from, tag).wait();
+  }
+  return tensors;
 }
 
 Tensor Pipeline::from_last(const Tensor& t) const {
   const int last = group_->size() - 1;
-  const Tensor head = is_last() ? head_of(t) : empty({kLongest + 2}, {.dtype = kInt64});
+  const Tensor head = is_last() ? head_of(t, 0) : empty({kHeadSize}, {.dtype = kInt64});
   group_->broadcast(head, last).wait();
   const Tensor values = is_last() ? t.contiguous() : for_message(head, options_.device);
   group_->broadcast(values, last).wait();
@@ -163,18 +214,17 @@ Tensor Pipeline::step(const Tensor& x, const Tensor& target, const Loss& loss) {
                                  target.defined() ? to_string(target.sizes()) : "none"));
   const Tensor total = zeros({}, {.dtype = kFloat64});
   int64_t row = 0;  // first row of the next forward
-  const auto forward = [&](int number, const Tensor& from_before) {
+  const auto forward = [&](int number, const std::vector<Tensor>& from_before) -> std::vector<Tensor> {
     const int64_t size = sizes[static_cast<std::size_t>(number)], at = std::exchange(row, row + size);
-    const Tensor y = stage_(is_first() ? x.narrow(0, at, size) : from_before);
-    if (!is_last()) return y;
+    auto outputs = stage_(is_first() ? std::vector{x.narrow(0, at, size)} : from_before);
+    if (!is_last()) return outputs;
     const double share = static_cast<double>(size) / static_cast<double>(rows);
-    const Tensor part = loss(y, target.narrow(0, at, size)) * share;
+    const Tensor part = loss(only_output(outputs), target.narrow(0, at, size)) * share;
     const no_grad guard;
     total.add_(part.detach().cpu().to(kFloat64).reshape({}));
-    return part;
+    return {part};
   };
-  const auto backward = [](const Tensor& output, const Tensor& gradient) { output.backward(gradient); };
-  run(static_cast<int>(sizes.size()), {forward, backward});
+  run(static_cast<int>(sizes.size()), {.forward = forward});
   group_->broadcast(total, group_->size() - 1).wait();
   return total;
 }
@@ -186,23 +236,31 @@ void Pipeline::run(int micro_batches, const PipelineSteps& steps) {
   std::deque<Kept> kept;
   const auto forward = [&](int number) {
     Kept k;
-    if (!is_first()) k.input = receive(before, false).requires_grad_();
-    k.output = timed([&] { return steps.forward(number, k.input); });
-    if (!is_last()) send(k.output, behind, false);
+    if (!is_first()) k.inputs = receive(before, false);
+    for (const Tensor& t : floating(k.inputs)) t.requires_grad_();
+    k.outputs = timed([&] { return steps.forward(number, k.inputs); });
+    if (!is_last()) {
+      check_outputs(k.outputs);
+      send(k.outputs, behind, false);
+    }
     kept.push_back(std::move(k));
     most_alive_ = std::max(most_alive_, static_cast<int>(kept.size()));
   };
   const auto backward = [&] {
     const Kept k = std::move(kept.front());
     kept.pop_front();
-    const Tensor gradient = is_last() ? Tensor() : receive(behind, true).to(k.output.device());
-    const Tensor input_gradient = timed([&] {
-      const bool records = k.output.defined() && k.output.requires_grad();
-      if (records) steps.backward(k.output, gradient);  // skipped where the first stage is frozen
-      return is_first() ? Tensor() : k.input.grad();
+    const bool expects = !is_last() && !floating(k.outputs).empty();
+    const auto gradients = expects ? receive(behind, true) : std::vector<Tensor>();
+    const auto input_gradients = timed([&] {
+      const auto records = [](const Tensor& t) { return t.defined() && t.requires_grad(); };
+      const bool all_frozen = std::ranges::none_of(k.outputs, records);
+      if (!all_frozen) (steps.backward ? steps.backward : backward_of_list)(k.outputs, gradients);
+      std::vector<Tensor> list;
+      for (const Tensor& t : floating(k.inputs))
+        list.push_back(t.grad().defined() ? t.grad() : zeros(t.sizes(), like(t)));
+      return list;
     });
-    if (is_first()) return;
-    send(input_gradient.defined() ? input_gradient : zeros(k.input.sizes(), like(k.input)), before, true);
+    send(input_gradients, before, true);
   };
   for (const PipelineAction& action : schedule_) {
     if (action.forward)
@@ -221,12 +279,14 @@ Tensor Pipeline::forward(const Tensor& x, bool on_all) {
   auto sizes = part_sizes(x);
   if (sizes.empty()) sizes.push_back(0);
   for (const int64_t size : sizes) {
-    const Tensor y = stage_(is_first() ? x.narrow(0, row, size) : receive(group_->rank() - 1, false));
+    const auto list = stage_(is_first() ? std::vector{x.narrow(0, row, size)} : receive(group_->rank() - 1, false));
     row += size;
-    if (is_last())
-      outputs.push_back(y);
-    else
-      send(y, group_->rank() + 1, false);
+    if (is_last()) {
+      outputs.push_back(only_output(list));
+    } else {
+      check_outputs(list);
+      send(list, group_->rank() + 1, false);
+    }
   }
   finish_sends();
   const Tensor joined = outputs.empty() ? Tensor() : outputs.size() == 1 ? outputs[0] : cat(outputs, 0);

@@ -55,9 +55,10 @@ HWY_INLINE void for_vectors(int64_t n, F&& body) {
          [&](SimdVec<T> v, T* p) HWY_ATTR { store_part(v, p + i, n - i); });
 }
 
-/// Updates a range. `Used` is the set of slots in use, a template parameter so that the inner loop has no branches.
+/// Updates a range. `Used` is the set of slots in use, a template parameter so that the inner loop has no branches. Not
+/// inlined, so that 16-bit types and float32 share one copy.
 template <unsigned Used, class T, class Args>
-HWY_INLINE void update_chunk(const OptimChunk<T>& c, const UpdateOf<T, Args>& update) {
+HWY_NOINLINE void update_chunk(const OptimChunk<T>& c, const UpdateOf<T, Args>& update) {
   using C = Number<Simd<T>>;
   for_vectors<T>(c.n, [&](auto load, auto store) HWY_ATTR {
     C p(load(c.param)), slots[kOptimSlots] = {C(0.0), C(0.0), C(0.0)};
@@ -72,26 +73,29 @@ HWY_INLINE void update_chunk(const OptimChunk<T>& c, const UpdateOf<T, Args>& up
   });
 }
 
+template <class T>
+HWY_NOINLINE void widen(const T* from, float* to, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(from[i]);
+}
+template <class T>
+HWY_NOINLINE void narrow(const float* from, T* to, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] = T(from[i]);
+}
+
 /// Updates 16-bit values: pieces are widened, updated in f32 and rounded once.
 template <unsigned Used, class T, class Args>
 HWY_INLINE void update_narrow_chunk(const OptimChunk<T>& c, const UpdateOf<float, Args>& update) {
   float param[kPiece], grad[kPiece], slots[kOptimSlots][kPiece];
   for (int64_t begin = 0; begin < c.n; begin += kPiece) {
     const int64_t n = std::min(kPiece, c.n - begin);
-    const auto widen = [&](const T* from, float* to) {
-      for (int64_t i = 0; i < n; ++i) to[i] = static_cast<float>(from[begin + i]);
-    };
-    const auto narrow = [&](const float* from, T* to) {
-      for (int64_t i = 0; i < n; ++i) to[begin + i] = T(from[i]);
-    };
-    widen(c.param, param);
-    widen(c.grad, grad);
+    widen(c.param + begin, param, n);
+    widen(c.grad + begin, grad, n);
     for (int i = 0; i < kOptimSlots; ++i)
-      if (Used >> i & 1u) widen(c.slots[i], slots[i]);
+      if (Used >> i & 1u) widen(c.slots[i] + begin, slots[i], n);
     update_chunk<Used, float, Args>({param, grad, {slots[0], slots[1], slots[2]}, n}, update);
-    narrow(param, c.param);
+    narrow(param, c.param + begin, n);
     for (int i = 0; i < kOptimSlots; ++i)
-      if (Used >> i & 1u) narrow(slots[i], c.slots[i]);
+      if (Used >> i & 1u) narrow(slots[i], c.slots[i] + begin, n);
   }
 }
 

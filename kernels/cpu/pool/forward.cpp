@@ -88,7 +88,8 @@ HWY_INLINE void store_codes(SimdVec<T> codes, I* p, int64_t count) {
 }
 
 template <class T, class I>
-void max_one(const PoolGeometry& g, const T* plane, const WindowRange& rows, int64_t i, int64_t j, T* y, I* indices) {
+HWY_NOINLINE void max_one(const PoolGeometry& g, const T* plane, const WindowRange& rows, int64_t i, int64_t j, T* y,
+                          I* indices) {
   const int64_t top = i * g.stride_h - g.padding_h, left = j * g.stride_w - g.padding_w;
   const WindowRange columns(left, g.kernel_w, g.dilation_w, g.w);
   T best = -std::numeric_limits<T>::infinity();
@@ -150,8 +151,10 @@ void max_rows(const MaxPool2dArgs& a) {
 template <class T, class I>
 void max_typed(const MaxPool2dArgs& a) {
   const PoolGeometry& g = a.geometry;
-  if (g.stride_w == 2 && g.kernel_w == 2 && g.dilation_w == 1) return max_rows<2, 2, T, I>(a);
-  if (g.stride_w == 2 && g.kernel_w == 3 && g.dilation_w == 1) return max_rows<2, 3, T, I>(a);
+  if constexpr (sizeof(I) == 1) {  // other windows have over 256 elements
+    if (g.stride_w == 2 && g.kernel_w == 2 && g.dilation_w == 1) return max_rows<2, 2, T, I>(a);
+    if (g.stride_w == 2 && g.kernel_w == 3 && g.dilation_w == 1) return max_rows<2, 3, T, I>(a);
+  }
   if (g.stride_w == 2) return max_rows<2, 0, T, I>(a);
   if (g.stride_w == 1) return max_rows<1, 0, T, I>(a);
   max_rows<0, 0, T, I>(a);
@@ -164,8 +167,8 @@ void max_pool(const MaxPool2dArgs& a) {
 }
 
 template <class T>
-T average_one(const PoolGeometry& g, const T* plane, const WindowRange& rows, int64_t top, int64_t j, int64_t height,
-              bool count_padding) {
+HWY_NOINLINE T average_one(const PoolGeometry& g, const T* plane, const WindowRange& rows, int64_t top, int64_t j,
+                           int64_t height, bool count_padding) {
   const int64_t left = j * g.stride_w - g.padding_w;
   const WindowRange columns(left, g.kernel_w, 1, g.w);
   T sum = 0;

@@ -185,6 +185,38 @@ TEST_CASE("pipeline: training on three stages matches one process, also with bat
   });
 }
 
+TEST_CASE("pipeline: stages pass several tensors, of any type and also such as do not influence the loss") {
+  Generator numbers(5);
+  const Tensor x = randn({7, 4}, {.dtype = kFloat64, .generator = &numbers});
+  const Tensor y = randn({7, 4}, {.dtype = kFloat64, .generator = &numbers});
+  const Tensor weight = randn({4, 4}, {.dtype = kFloat64, .generator = &numbers});
+  using List = std::vector<Tensor>;
+  /// Three stages; the last one does not use the first tensor of the second one.
+  const auto stage = [](int rank, const Tensor& w, const List& in) -> List {
+    if (rank == 0) return {matmul(in[0], w), in[0].gt(0), tanh(matmul(in[0], w.t())), ones({3}, {.dtype = kInt64})};
+    if (rank == 1) return {w * 2.0, in[0], in[1], in[2] * in[0] + sum(w), in[3] + 1};
+    return {where(in[2], in[1] * in[3], matmul(in[3], w)) / in[4].sum().to(kFloat64)};
+  };
+  const auto loss = [](const Tensor& out, const Tensor& target) { return mse_loss(out, target); };
+  List weights;
+  for (int i = 0; i < 3; ++i) weights.push_back(weight.clone().requires_grad_());
+  List all{x};
+  for (int i = 0; i < 3; ++i) all = stage(i, weights[static_cast<std::size_t>(i)], all);
+  const Tensor expected = loss(all[0], y);
+  expected.backward();
+  std::mutex doctest;
+  in_group(3, [&](ProcessGroup& g) {
+    const Tensor w = weight.clone().requires_grad_();
+    Pipeline pipeline([&](const List& in) { return stage(g.rank(), w, in); }, {&g, [](ProcessGroup*) {}},
+                      {.micro_batches = 4});
+    const Tensor got = pipeline.step(x, y, loss), out = pipeline.forward(x, /*on_all=*/true);
+    const std::lock_guard lock(doctest);
+    CHECK(largest_difference(got, expected) <= 1e-14);
+    CHECK(largest_difference(out, all[0]) <= 1e-14);
+    CHECK(largest_difference(w.grad(), weights[static_cast<std::size_t>(g.rank())].grad()) <= 1e-13);
+  });
+}
+
 TEST_CASE("pipeline: more micro-batches make the bubble smaller") {
   const int stages = 3;
   const auto bubble = [&](int micro) {
@@ -215,7 +247,31 @@ TEST_CASE("pipeline: every rank reports the error") {
     CHECK_THROWS_WITH_AS(Pipeline(same, group).step(ones({4, 2}), ones({3, 2}), loss),
                          "[Pipeline] the batch has 4 rows, the target (3, 2). Give one for each.", ShapeError);
     CHECK_THROWS_AS(Pipeline(same, group).step(Tensor(), ones({3, 2}), loss), ShapeError);
+    const auto two = [](const std::vector<Tensor>& in) { return std::vector<Tensor>{in[0], in[0]}; };
+    CHECK_THROWS_WITH_AS(Pipeline(two, group).forward(ones({4, 2})),
+                         "[Pipeline] the last stage returned 2 tensors. Return one, from which the loss is computed.",
+                         ShapeError);
   });
+  using List = std::vector<Tensor>;
+  const auto first_returns = [](const List& outputs) {
+    return errors_in_group(2, [&](ProcessGroup& g) {
+      try {
+        if (g.rank() == 0)
+          Pipeline([&](const List&) { return outputs; }, {&g, [](ProcessGroup*) {}}).forward(ones({4, 2}));
+        else
+          Pipeline([](const Tensor& x) { return x; }, {&g, [](ProcessGroup*) {}}).forward({});
+      } catch (const Error& e) {
+        g.abort(e.what());
+        throw;
+      }
+    });
+  };
+  CHECK(first_returns({ones({4}), ones({4})})[1] ==
+        "[Pipeline] the stage before sent 2 tensors to a stage that takes one. Give this stage a function of "
+        "std::vector<Tensor>.");
+  CHECK(first_returns({})[0] == "[Pipeline] a stage returned no tensor. Return at least one.");
+  CHECK(first_returns({ones({4}), {}})[0] ==
+        "[Pipeline] tensor 1 of 2 that a stage returned is undefined. Return a tensor, such as one without elements.");
   const auto errors = errors_in_group(2, [&](ProcessGroup& g) {
     Pipeline pipeline(
         [&](const Tensor& x) {

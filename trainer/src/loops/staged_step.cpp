@@ -46,7 +46,7 @@ void StagedStep::begin(const Batch& part) {
   });
 }
 
-Tensor StagedStep::compute(const std::function<Tensor()>& layers) {
+std::vector<Tensor> StagedStep::compute(const std::function<std::vector<Tensor>()>& layers) {
   const auto scope = precision_.step_scope();
   return layers();
 }

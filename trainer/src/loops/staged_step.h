@@ -25,7 +25,7 @@ class StagedStep final : public BatchParts {
   Tensor forward(std::size_t number, const Batch& part) override;
   void backward(const Tensor& share) override;
   void begin(const Batch& part) override;
-  Tensor compute(const std::function<Tensor()>& layers) override;
+  std::vector<Tensor> compute(const std::function<std::vector<Tensor>()>& layers) override;
 
   struct Result {
     StepOutput output;  ///< the batch's loss; extras on rank zero only

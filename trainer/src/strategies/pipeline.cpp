@@ -25,6 +25,7 @@ namespace levin {
 namespace {
 
 using distributed::Pipeline;
+using distributed::PipelineSteps;
 
 constexpr std::int64_t kMostMicroBatches = 1024;
 
@@ -76,7 +77,7 @@ class PipelineStrategy final : public RankStrategy, public Stages, public Sharde
     std::vector<Batch> pieces;
     RandomStreams random{};
     int piece = 0;
-    Tensor input{};  // input of this rank's layers
+    std::vector<Tensor> inputs{};  // of this rank's layers
     int calls = 0;   // calls of the network in this micro-batch's training_step
   };
 
@@ -85,9 +86,9 @@ class PipelineStrategy final : public RankStrategy, public Stages, public Sharde
   std::vector<Batch> split(const Batch& batch) const;
   void check_same(const Batch& batch) const;
   void called(const Tensor& x);
-  Tensor loss_of(Step& step, int piece, const Tensor& input) const;
+  Tensor loss_of(Step& step, int piece, const std::vector<Tensor>& inputs) const;
   Tensor input_of(Step& step, int piece) const;
-  Tensor layers(RandomStreams& random, int piece, const Tensor& x) const;
+  std::vector<Tensor> layers(RandomStreams& random, int piece, const std::vector<Tensor>& inputs) const;
   Tensor evaluate(const Tensor& x);
   [[noreturn]] void never_called() const;
   /// Random streams of a micro-batch: training_step, then each stage.
@@ -190,53 +191,51 @@ void PipelineStrategy::run_batch(const Batch& batch, BatchParts& parts) {
     ~Open() { current = nullptr; }
   } const open{step_};
   step_ = &step;
-  const auto forward = [&](int piece, const Tensor& received) {
-    if (staged_->is_last()) return loss_of(step, piece, received);
-    const Tensor x = staged_->is_first() ? input_of(step, piece) : received;
-    return parts.compute([&] { return layers(step.random, piece, x); });
+  const auto forward = [&](int piece, const std::vector<Tensor>& received) -> std::vector<Tensor> {
+    if (staged_->is_last()) return {loss_of(step, piece, received)};
+    const auto inputs = staged_->is_first() ? std::vector{input_of(step, piece)} : received;
+    return parts.compute([&] { return layers(step.random, piece, inputs); });
   };
-  const auto backward = [&](const Tensor& output, const Tensor& gradient) {
-    if (staged_->is_last())
-      parts.backward(output);
-    else
-      output.backward(gradient);
-  };
+  PipelineSteps steps{.forward = forward};
+  if (staged_->is_last())
+    steps.backward = [&](const std::vector<Tensor>& loss, const std::vector<Tensor>&) { parts.backward(loss[0]); };
   Pipeline pipeline([](const Tensor& x) { return x; }, in_order_,
                     {.micro_batches = micro_batches_, .device = device()});
-  pipeline.run(static_cast<int>(step.pieces.size()), {forward, backward});
+  pipeline.run(static_cast<int>(step.pieces.size()), steps);
   step.random.agree(group());
 }
 
-Tensor PipelineStrategy::loss_of(Step& step, int piece, const Tensor& input) const {
+Tensor PipelineStrategy::loss_of(Step& step, int piece, const std::vector<Tensor>& inputs) const {
   Tensor share;
   step.piece = piece;
-  step.input = input;
+  step.inputs = inputs;
   step.calls = 0;
   step.random.run(stream(piece, -1), [&] {
     const auto number = static_cast<std::size_t>(piece);
     share = step.parts.forward(number, step.pieces[number]);
   });
-  step.input = Tensor();
+  step.inputs.clear();
   if (step.calls == 0) never_called();
   return share;
 }
 
 Tensor PipelineStrategy::input_of(Step& step, int piece) const {
-  step.input = Tensor();
+  step.inputs.clear();
   step.random.run(stream(piece, -1), [&] {
     try {
       step.parts.begin(step.pieces[static_cast<std::size_t>(piece)]);
     } catch (const Reached&) {
     }
   });
-  if (!step.input.defined()) never_called();
-  return std::exchange(step.input, Tensor());
+  if (step.inputs.empty()) never_called();
+  return std::exchange(step.inputs, {})[0];
 }
 
-Tensor PipelineStrategy::layers(RandomStreams& random, int piece, const Tensor& x) const {
-  Tensor y;
-  random.run(stream(piece, staged_->own()), [&] { y = staged_->forward(x); });
-  return y;
+std::vector<Tensor> PipelineStrategy::layers(RandomStreams& random, int piece,
+                                             const std::vector<Tensor>& inputs) const {
+  std::vector<Tensor> outputs;
+  random.run(stream(piece, staged_->own()), [&] { outputs = staged_->forward(inputs); });
+  return outputs;
 }
 
 /// Runs in place of the network's forward and always throws: ForwardResult to return a value, or Reached.
@@ -248,7 +247,7 @@ void PipelineStrategy::called(const Tensor& x) {
                     "trainable parameters before it. Move their layers into the Sequential, or freeze them.",
                     staged_->name()));
   if (staged_->is_first()) {
-    step_->input = x;
+    step_->inputs = {x};
     throw Reached{};
   }
   if (++step_->calls > 1)
@@ -256,7 +255,7 @@ void PipelineStrategy::called(const Tensor& x) {
         fmt::format("[pipeline] training_step of {} calls \"{}\" more than once, and the pipeline runs once for a "
                     "micro-batch. Call it once, with all samples, or use --strategy ddp.",
                     module_type_, staged_->name()));
-  throw nn::ForwardResult{{layers(step_->random, step_->piece, step_->input)}};
+  throw nn::ForwardResult{layers(step_->random, step_->piece, step_->inputs)};
 }
 
 void PipelineStrategy::never_called() const {
@@ -275,8 +274,8 @@ Tensor PipelineStrategy::evaluate(const Tensor& x) {
                     staged_->name()));
   RandomStreams random;
   int piece = 0;
-  Pipeline pipeline([&](const Tensor& part) { return layers(random, piece++, part); }, in_order_,
-                    {.micro_batches = micro_batches_, .device = device()});
+  const auto stage = [&](const std::vector<Tensor>& inputs) { return layers(random, piece++, inputs); };
+  Pipeline pipeline(stage, in_order_, {.micro_batches = micro_batches_, .device = device()});
   const Tensor output = pipeline.forward(x, /*on_all=*/true);
   random.agree(group());
   return output;

@@ -66,19 +66,19 @@ void PipelineModule::add_others() {
   }
 }
 
-Tensor PipelineModule::forward(const Tensor& x) const {
+std::vector<Tensor> PipelineModule::forward(const std::vector<Tensor>& inputs) const {
   std::vector<Tensor> outputs;
   try {
-    outputs = cut_->call_range(begin_, end_, {x});
+    outputs = cut_->call_range(begin_, end_, inputs);
   } catch (Error& e) {
     if (e.origin()) nn::add_origin(e, *module_);
     throw;
   }
-  if (outputs.size() == 1) return outputs[0];
-  throw UsageError(fmt::format(
-      "[pipeline] \"{}.{}\" ({}) returns {} tensors, and one tensor passes from a stage to the next. Divide "
-      "the network elsewhere (--pipeline-balance), or use --strategy ddp.",
-      name_, end_ - 1, (*cut_)[end_ - 1].type_name(), outputs.size()));
+  if (!is_last() || outputs.size() == 1) return outputs;
+  throw UsageError(
+      fmt::format("[pipeline] the last layer, \"{}.{}\" ({}), returns {} tensors, and a Sequential returns one. Append "
+                  "a module that selects or combines them.",
+                  name_, end_ - 1, (*cut_)[end_ - 1].type_name(), outputs.size()));
 }
 
 int PipelineModule::owner(const Tensor& parameter) const {

@@ -26,8 +26,8 @@ class PipelineModule {
   int own() const { return count() - 1 - group_->rank(); }  ///< this rank's stage
   bool is_first() const { return own() == 0; }
   bool is_last() const { return own() == count() - 1; }
-  /// Runs this rank's layers. Throws UsageError if the last of them returns several tensors.
-  Tensor forward(const Tensor& x) const;
+  /// Runs this rank's layers. Throws UsageError if the last layer of the network returns several tensors.
+  std::vector<Tensor> forward(const std::vector<Tensor>& inputs) const;
 
   /// Returns the rank that computes with a tensor of the module.
   int owner(const Tensor& parameter) const;

@@ -9,6 +9,7 @@
 #include <levin/nn/module.h>
 
 #include <functional>
+#include <type_traits>
 
 namespace levin::distributed {
 
@@ -38,11 +39,30 @@ struct PipelineOptions {
 
 /// The computation of a stage in a user-defined step.
 struct PipelineSteps {
-  /// Returns the stage's output for a micro-batch. `x` comes from the previous stage, and is undefined on the first
-  /// one. Backward begins with the output of the last stage.
-  std::function<Tensor(int micro_batch, const Tensor& x)> forward;
-  /// Runs backward from an output with the gradient that the next stage sent, which is undefined on the last stage.
-  std::function<void(const Tensor& output, const Tensor& gradient)> backward;
+  /// Returns the stage's outputs for a micro-batch. `inputs` come from the previous stage; the first one gets none.
+  /// Backward begins with the only output of the last stage.
+  std::function<std::vector<Tensor>(int micro_batch, const std::vector<Tensor>& inputs)> forward;
+  /// Runs backward from the outputs; by default with levin::backward. `gradients` are those of the outputs of floating
+  /// or complex types, as the next stage sent them; there are none on the last stage.
+  std::function<void(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients)> backward{};
+};
+
+/// The layers of a stage: a function of one tensor that returns one, or of a std::vector<Tensor> that returns one.
+class PipelineStage : public std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)> {
+ public:
+  template <class F>
+  requires std::is_invocable_r_v<std::vector<Tensor>, F&, const std::vector<Tensor>&>
+  PipelineStage(F f)  // NOLINT: implicit
+      : function(std::move(f)) {}
+  template <class F>
+  requires std::is_invocable_r_v<Tensor, F&, const Tensor&>
+  PipelineStage(F f)  // NOLINT: implicit
+      : function([f = std::move(f)](const std::vector<Tensor>& inputs) mutable -> std::vector<Tensor> {
+          return {f(only(inputs))};
+        }) {}
+
+ private:
+  static const Tensor& only(const std::vector<Tensor>& inputs);  // throws ShapeError for several
 };
 
 /// Time that a rank has spent in its steps so far, in seconds.
@@ -61,24 +81,25 @@ struct PipelineTimes {
 ///   optimizer.step();                                  // each rank steps its own parameters
 ///
 /// Gradients are those of the mean loss of the whole batch, accumulated over the micro-batches. Each stage sends one
-/// floating tensor to the next, with the samples along its first dimension; its sizes may differ each time. Batch norm
-/// normalises by the micro-batch. Each rank steps and clips its own parameters: the norm over all stages is the root of
-/// the group's sum of squares.
+/// or several tensors to the next, whose sizes may differ each time; gradients return for those of floating and complex
+/// types. The last stage returns one tensor with the samples along its first dimension. Batch norm normalises by the
+/// micro-batch. Each rank steps and clips its own parameters: the norm over all stages is the root of the group's sum
+/// of squares.
 class Pipeline {
  public:
-  using Stage = std::function<Tensor(const Tensor& x)>;
+  using Stage = PipelineStage;
   /// Returns the mean loss of some samples.
   using Loss = std::function<Tensor(const Tensor& output, const Tensor& target)>;
 
-  /// Throws ValueError for fewer than one micro-batch.
+  /// `stage` may be a function of one tensor. Throws ValueError for fewer than one micro-batch.
   Pipeline(Stage stage, std::shared_ptr<ProcessGroup> group, const PipelineOptions& options = {});
   /// The module must outlive this object.
   Pipeline(nn::Module& stage, std::shared_ptr<ProcessGroup> group, const PipelineOptions& options = {});
 
   /// Forward and backward of a batch. `x` (B, ...) is read on the first rank and `target` (B, ...) on the last, which
   /// computes the loss; both may be undefined elsewhere. Returns the batch's loss, float64, on every rank. Throws
-  /// ShapeError, on the last rank, where x and target differ in rows, and what the group throws. Must be called on all
-  /// ranks.
+  /// ShapeError, on the last rank, where x and target differ in rows or the stage returns several tensors, and what the
+  /// group throws. Must be called on all ranks.
   Tensor step(const Tensor& x, const Tensor& target, const Loss& loss);
   /// Forward only, in micro-batches and without recording. Returns the concatenated outputs on the last rank, and an
   /// undefined tensor on the others; with `on_all` the outputs on every rank.
@@ -98,9 +119,9 @@ class Pipeline {
   bool is_last() const { return group_->rank() == group_->size() - 1; }
   /// Numbers of rows of the first rank's micro-batches, on all ranks.
   std::vector<int64_t> part_sizes(const Tensor& x);
-  Tensor receive(int from, bool gradient) const;
+  std::vector<Tensor> receive(int from, bool gradient) const;
   Tensor from_last(const Tensor& t) const;
-  void send(const Tensor& t, int to, bool gradient);
+  void send(const std::vector<Tensor>& tensors, int to, bool gradient);
   void finish_sends();
   template <class F>
   auto timed(const F& f);

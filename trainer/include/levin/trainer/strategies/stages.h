@@ -18,7 +18,7 @@ class BatchParts {
   /// Runs training_step on a rank that needs only its beginning and ends it by an exception; logged values are dropped.
   virtual void begin(const Batch& part) = 0;
   /// Runs layers in the precision's types.
-  virtual Tensor compute(const std::function<Tensor()>& layers) = 0;
+  virtual std::vector<Tensor> compute(const std::function<std::vector<Tensor>()>& layers) = 0;
 };
 
 /// Each rank computes with the layers of its stage; all ranks read the same batches.
