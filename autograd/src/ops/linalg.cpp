@@ -65,26 +65,11 @@ void store(const Columns<T>& values, const Tensor& a, int64_t i) {
   ::Eigen::Map<Matrix<T>>(static_cast<T*>(a.raw_data()) + i * values.size(), values.rows(), values.cols()) = values;
 }
 
-/// Eigenvalues, SVD and QR are computed in double for float32 too: results are rounded once, and Eigen's templates, which
-/// take long to compile, have one instance.
-using Wide = Columns<double>;
-Wide load_wide(const Tensor& a, int64_t i) {
-  return a.dtype() == kFloat64 ? load<double>(a, i) : Wide(load<float>(a, i).cast<double>());
-}
-void store_wide(const Wide& values, const Tensor& a, int64_t i) {
-  a.dtype() == kFloat64 ? store<double>(values, a, i) : store<float>(values.cast<float>(), a, i);
-}
-
-/// Calls f(i) for each matrix of `a`.
+/// Calls f(T(), i) for each matrix of `a`, of its type T.
 template <class F>
 void for_each_matrix(const Tensor& a, const F& f) {
   const int64_t n = batch_of(a).numel();
-  for (int64_t i = 0; i < n; ++i) f(i);
-}
-/// Calls f(T(), i) for each matrix of `a`, of its type T.
-template <class F>
-void for_each_of_type(const Tensor& a, const F& f) {
-  for_each_matrix(a, [&](int64_t i) { a.dtype() == kFloat64 ? f(double(), i) : f(float(), i); });
+  for (int64_t i = 0; i < n; ++i) a.dtype() == kFloat64 ? f(double(), i) : f(float(), i);
 }
 
 Tensor on_cpu(const Tensor& a) { return dense(a).to(kCpu); }
@@ -98,7 +83,7 @@ TensorOptions cpu_like(const Tensor& a) { return {.dtype = a.dtype()}; }
 
 Tensor cholesky_value(const Tensor& a) {
   const Tensor x = on_cpu(a), l = empty(x.sizes(), cpu_like(x));
-  for_each_of_type(x, [&]<class T>(T, int64_t i) {
+  for_each_matrix(x, [&]<class T>(T, int64_t i) {
     const ::Eigen::LLT<Columns<T>> factor(load<T>(x, i));
     if (factor.info() != ::Eigen::Success) refuse("cholesky", i, "is not positive definite");
     store<T>(factor.matrixL(), l, i);
@@ -110,10 +95,10 @@ QR qr_value(const Tensor& a) {
   const Tensor x = on_cpu(a);
   const int64_t m = x.size(-2), n = x.size(-1), k = std::min(m, n);
   const Tensor q = empty(joined(batch_of(x), {m, k}), cpu_like(x)), r = empty(joined(batch_of(x), {k, n}), cpu_like(x));
-  for_each_matrix(x, [&](int64_t i) {
-    const ::Eigen::HouseholderQR<Wide> factor(load_wide(x, i));
-    store_wide(factor.householderQ() * Wide::Identity(m, k), q, i);
-    store_wide(factor.matrixQR().topRows(k).triangularView<::Eigen::Upper>(), r, i);
+  for_each_matrix(x, [&]<class T>(T, int64_t i) {
+    const ::Eigen::HouseholderQR<Columns<T>> factor(load<T>(x, i));
+    store<T>(factor.householderQ() * Columns<T>::Identity(m, k), q, i);
+    store<T>(factor.matrixQR().topRows(k).template triangularView<::Eigen::Upper>(), r, i);
   });
   return {q.to(a.device()), r.to(a.device())};
 }
@@ -123,11 +108,21 @@ SVD svd_value(const Tensor& a) {
   const int64_t m = x.size(-2), n = x.size(-1), k = std::min(m, n);
   const Tensor u = empty(joined(batch_of(x), {m, k}), cpu_like(x)), s = empty(joined(batch_of(x), {k}), cpu_like(x)),
                vh = empty(joined(batch_of(x), {k, n}), cpu_like(x));
-  for_each_matrix(x, [&](int64_t i) {
-    const ::Eigen::JacobiSVD<Wide> factor(load_wide(x, i), ::Eigen::ComputeThinU | ::Eigen::ComputeThinV);
-    store_wide(factor.matrixU(), u, i);
-    store_wide(factor.singularValues(), s, i);
-    store_wide(factor.matrixV().transpose(), vh, i);
+  if (k == 0) return {u.to(a.device()), s.to(a.device()), vh.to(a.device())};
+  for_each_matrix(x, [&]<class T>(T, int64_t i) {
+    const bool is_tall = m >= n;
+    const Columns<T> tall = is_tall ? load<T>(x, i) : Columns<T>(load<T>(x, i).transpose());
+    const ::Eigen::HouseholderQR<Columns<T>> qr(tall);  // Jacobi's rotations then process R, which is square
+    const Columns<T> r = qr.matrixQR().topRows(k).template triangularView<::Eigen::Upper>();
+    const ::Eigen::JacobiSVD<Columns<T>, ::Eigen::NoQRPreconditioner> svd(r, ::Eigen::ComputeFullU |
+                                                                                ::Eigen::ComputeFullV);
+    Columns<T> left = Columns<T>::Zero(tall.rows(), k), right = svd.matrixV();
+    left.topRows(k) = svd.matrixU();
+    left.applyOnTheLeft(qr.householderQ());
+    if (!is_tall) left.swap(right);
+    store<T>(left, u, i);
+    store<T>(svd.singularValues(), s, i);
+    store<T>(right.transpose(), vh, i);
   });
   return {u.to(a.device()), s.to(a.device()), vh.to(a.device())};
 }
@@ -135,18 +130,18 @@ SVD svd_value(const Tensor& a) {
 Eigh eigh_value(const Tensor& a) {
   const Tensor x = on_cpu(a);
   const Tensor w = empty(joined(batch_of(x), {x.size(-1)}), cpu_like(x)), v = empty(x.sizes(), cpu_like(x));
-  for_each_matrix(x, [&](int64_t i) {
-    const ::Eigen::SelfAdjointEigenSolver<Wide> solver(load_wide(x, i));
+  for_each_matrix(x, [&]<class T>(T, int64_t i) {
+    const ::Eigen::SelfAdjointEigenSolver<Columns<T>> solver(load<T>(x, i));
     if (solver.info() != ::Eigen::Success) refuse("eigh", i, "has no eigenvalues within the limit of iterations");
-    store_wide(solver.eigenvalues(), w, i);
-    store_wide(solver.eigenvectors(), v, i);
+    store<T>(solver.eigenvalues(), w, i);
+    store<T>(solver.eigenvectors(), v, i);
   });
   return {w.to(a.device()), v.to(a.device())};
 }
 
 Tensor solve_value(const Tensor& a, const Tensor& b) {
   const Tensor x = on_cpu(a), y = on_cpu(b), out = empty(y.sizes(), cpu_like(y));
-  for_each_of_type(x, [&]<class T>(T, int64_t i) {
+  for_each_matrix(x, [&]<class T>(T, int64_t i) {
     const ::Eigen::PartialPivLU<Columns<T>> lu(load<T>(x, i));
     const auto pivots = lu.matrixLU().diagonal();
     if (pivots.size() > 0 && pivots.cwiseAbs().minCoeff() == T(0)) refuse("solve", i, "is singular");
@@ -157,7 +152,7 @@ Tensor solve_value(const Tensor& a, const Tensor& b) {
 
 Tensor triangular_value(const Tensor& a, const Tensor& b, const TriangularOptions& o) {
   const Tensor x = on_cpu(a), y = on_cpu(b), out = empty(y.sizes(), cpu_like(y));
-  for_each_of_type(x, [&]<class T>(T, int64_t i) {
+  for_each_matrix(x, [&]<class T>(T, int64_t i) {
     Columns<T> triangle = load<T>(x, i), solution = load<T>(y, i);
     if (o.unitriangular) triangle.diagonal().setOnes();
     if (o.upper)
@@ -171,7 +166,7 @@ Tensor triangular_value(const Tensor& a, const Tensor& b, const TriangularOption
 
 LogDet slogdet_value(const Tensor& a) {
   const Tensor x = on_cpu(a), sign = empty(batch_of(x), cpu_like(x)), log = empty(batch_of(x), cpu_like(x));
-  for_each_of_type(x, [&]<class T>(T, int64_t i) {
+  for_each_matrix(x, [&]<class T>(T, int64_t i) {
     const ::Eigen::PartialPivLU<Columns<T>> lu(load<T>(x, i));
     T s = x.size(-1) > 0 ? static_cast<T>(lu.permutationP().determinant()) : T(1), sum = 0;
     for (int64_t k = 0; k < x.size(-1); ++k) {

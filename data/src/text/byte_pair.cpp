@@ -139,12 +139,16 @@ void BytePairTokenizer::save(const fs::path& folder) const {
     const std::string& bytes = tokens_[static_cast<std::size_t>(n)];
     return special.contains(n) ? bytes : written(bytes);
   };
-  auto vocabulary = nlohmann::ordered_json::object();
-  for (int64_t n = 0; n < vocab_size(); ++n) vocabulary[as_written(n)] = n;
+  std::string vocabulary;  // in the order of numbers, which a JSON object does not keep
+  for (int64_t n = 0; n < vocab_size(); ++n) {
+    const nlohmann::json token = as_written(n);
+    vocabulary += n == 0 ? "{" : ",";
+    vocabulary += token.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + ":" + std::to_string(n);
+  }
   std::string merges = "#version: 0.2\n";
   for (const auto& [left, right] : merge_order_) merges += as_written(left) + " " + as_written(right) + "\n";
   fs::create_directories(folder);
-  io::write_file(folder / "vocab.json", vocabulary.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  io::write_file(folder / "vocab.json", vocabulary + "}");
   io::write_file(folder / "merges.txt", merges);
 }
 
