@@ -45,7 +45,9 @@ def row(name, levin, peer, unit):
     return {"name": name, "levin": levin, "peer": peer, "ratio": ratio, "unit": unit}
 
 
-def compare_net(net, args, variant=()):
+def compare_net(net, args, variant=(), eager_loss=None):
+    """Returns the row of a net. Levin's loss has to be that of PyTorch; for a compiled variant, which rounds otherwise than
+    PyTorch itself, that of the eager net is enough, and a line says so."""
     peer_args = [sys.executable, "bench/peers/torch_train.py", net, "--threads", args.threads, "--steps", args.steps, *variant]
     weights = PEERS / f"{net}.safetensors"
     ours, theirs, losses = [], [], []
@@ -58,8 +60,14 @@ def compare_net(net, args, variant=()):
         losses.append((loss, peer_loss))
     loss, peer_loss = losses[-1]
     name = row_name(net) + ("/compiled" if variant else "")
-    if not abs(loss - peer_loss) <= LOSS_TOLERANCE * abs(peer_loss):
-        sys.exit(f"error: {name}: the losses differ by more than 2 %: {loss} here, {peer_loss} there")
+
+    def agrees_with(other):
+        return other is not None and abs(loss - other) <= LOSS_TOLERANCE * abs(other)
+
+    if not agrees_with(peer_loss):
+        if not agrees_with(eager_loss):
+            sys.exit(f"error: {name}: the losses differ by more than 2 %: {loss} here, {peer_loss} there")
+        print(f"{name}: the last loss is {peer_loss} compiled and {eager_loss} eager in PyTorch, {loss} here")
     unit = "tokens/s" if net == "gpt" else "images/s"
     return {**row(name, statistics.median(ours), statistics.median(theirs), unit), "loss": loss, "peer_loss": peer_loss}
 
@@ -189,7 +197,7 @@ def main():
         if args.filter in row_name(net):
             show(compare_net(net, args))
             if not args.no_compile:
-                show(compare_net(net, args, ("--compile",)))
+                show(compare_net(net, args, ("--compile",), eager_loss=rows[-1]["peer_loss"]))
     if args.filter in "mlp/libtorch" or args.filter in "micro/libtorch":
         if (cpp := libtorch_mlp(args)) is not None:
             rate, _ = train_line(run([BIN / "levin_compare_nets", "mlp", "--threads", args.threads, "--steps", args.steps]))

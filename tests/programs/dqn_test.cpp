@@ -20,12 +20,8 @@ struct DQN : LevinModule {
     auto [optimizer] = optimizers();
     if (global_step() % sync_every == 0) target.load_state_dict(q.state_dict());
     auto values = q(state).gather(1, action.unsqueeze(1)).squeeze(1);
-    Tensor goal;
-    {
-      no_grad guard;
-      auto best = q(next).argmax(1, true);  // double DQN
-      goal = reward + gamma * target(next).gather(1, best).squeeze(1) * ~done;
-    }
+    auto best = q(next).argmax(1, true);  // double DQN; no gradient passes argmax, and the target is frozen
+    auto goal = reward + gamma * target(next).gather(1, best).squeeze(1) * ~done;
     auto loss = mse_loss(values, goal);
     optimizer.zero_grad();
     manual_backward(loss);

@@ -61,20 +61,15 @@ struct LanguageModel : LevinModule {
     return loss;
   }
   Optimizers configure_optimizers() override {
+    auto warmup = [](int64_t step) { return std::min(1.0, 0.125 * double(step + 1)); };
     return Optimizers(optim::AdamW(parameters(), {.lr = 3e-3, .betas = {0.9, 0.95}, .weight_decay = 0.1}))
-        .schedule(
-            [](auto& o) { return optim::LambdaLR(o, [](int64_t i) { return std::min(1.0, 0.125 * double(i + 1)); }); },
-            {.interval = Interval::step});
+        .schedule([=](auto& o) { return optim::LambdaLR(o, warmup); }, {.interval = Interval::step});
   }
 };
 
 void run(TrainerConfig config) {
-  std::string text;
-  for (int i = 0; i < 4; ++i)
-    text +=
-        "the quick brown fox jumps over the lazy dog; pack my box with "
-        "five dozen liquor jugs. ";
-  Characters data(text, 16);
+  std::string text = "the quick brown fox jumps over the lazy dog; pack my box with five dozen liquor jugs. ";
+  Characters data(text + text + text + text, 16);
   data::DataLoader loader(data, {.batch_size = 4});
   LanguageModel model(data.symbols, 16);
   config.max_steps = 20;

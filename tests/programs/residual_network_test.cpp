@@ -8,9 +8,8 @@ namespace {
 struct Block : nn::Module {
   int64_t in, out, stride;
   Block(int64_t i, int64_t o, int64_t s) : in(i), out(o), stride(s) {
-    if (stride == 1 && in == out) return;
-    shortcut.push_back(nn::Conv2d(in, out, 1, {.stride = stride, .bias = false}));
-    shortcut.push_back(nn::BatchNorm2d(out));
+    if (stride != 1 || in != out)
+      shortcut.push_back(nn::Conv2d(in, out, 1, {.stride = stride, .bias = false})).push_back(nn::BatchNorm2d(out));
   }
   nn::Conv2d& conv1 = add<nn::Conv2d>("conv1", in, out, 3, {.stride = stride, .padding = 1, .bias = false});
   nn::BatchNorm2d& bn1 = add<nn::BatchNorm2d>("bn1", out);
@@ -41,10 +40,9 @@ struct ResNet : LevinModule {
     log("val_accuracy", accuracy(forward(x), y));
   }
   Optimizers configure_optimizers() override {
+    const optim::OneCycleOptions one_cycle{.max_lr = 0.1, .total_steps = estimated_stepping_batches()};
     return Optimizers(optim::SGD(parameters(), {.lr = 0.05, .momentum = 0.9, .weight_decay = 5e-4, .nesterov = true}))
-        .schedule(
-            [&](auto& o) { return optim::OneCycleLR(o, {.max_lr = 0.1, .total_steps = estimated_stepping_batches()}); },
-            {.interval = Interval::step});
+        .schedule([&](auto& o) { return optim::OneCycleLR(o, one_cycle); }, {.interval = Interval::step});
   }
 };
 

@@ -28,8 +28,7 @@ struct VAE : LevinModule {
     auto [x, noise] = batch;
     auto [mean, logvar] = encoder(x);
     auto z = mean + noise * exp(0.5 * logvar);
-    auto sum = binary_cross_entropy_with_logits(decoder(z), x, {.reduction = Reduction::sum});
-    auto reconstruction = sum / batch.size();
+    auto reconstruction = bce_with_logits(decoder(z), x, {.reduction = Reduction::sum}) / batch.size();
     auto kl = -0.5 * (1 + logvar - square(mean) - exp(logvar)).sum(1).mean();
     log_dict({{"reconstruction", reconstruction}, {"kl", kl}});
     return reconstruction + kl;
@@ -46,8 +45,7 @@ void run(TrainerConfig config) {
   config.callbacks = {Losses("vae")};
   Trainer trainer(config);
   trainer.fit(vae, loader);
-  auto images = cat(trainer.predict(vae, loader)[0]);
-  levin::test::check_result("vae/predicted", images.mean().item<double>());
+  levin::test::check_result("vae/predicted", cat(trainer.predict(vae, loader)[0]).mean().item<double>());
 }
 
 }  // namespace

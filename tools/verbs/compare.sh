@@ -19,7 +19,7 @@ if [ ! -x "$venv/bin/python" ]; then
   command -v python3 >/dev/null || fail "python3 is missing; ./run setup compare installs it"
   say "installing PyTorch from PyPI into $venv"
   python3 -m venv "$venv"
-  "$venv/bin/pip" install --quiet torch==2.11.* numpy safetensors
+  "$venv/bin/pip" install --quiet torch numpy safetensors
 fi
 if [ ${#models[@]} -gt 0 ]; then
   "$venv/bin/python" -c 'import lightning, tokenizers, torchmetrics, torchvision' 2>/dev/null ||
