@@ -79,7 +79,7 @@ def libtorch_mlp(args):
     if torch is None or not (torch / "include/torch/csrc/api/include").is_dir():
         return None
     if not binary.exists():
-        run(["g++", "-O2", "-std=c++17", source, f"-I{torch}/include", f"-I{torch}/include/torch/csrc/api/include",
+        run(["g++", "-O2", "-std=c++20", source, f"-I{torch}/include", f"-I{torch}/include/torch/csrc/api/include",
              f"-L{torch}/lib", f"-Wl,-rpath,{torch}/lib", "-ltorch", "-ltorch_cpu", "-lc10", "-o", binary])
     output = run([binary])
     add = min(float(x) for x in re.findall(r"recorded ([\d.]+) us", output))

@@ -10,7 +10,7 @@
 #include "support/comparison.h"
 
 using namespace levin;
-using levin::test::approx;
+using levin::test::approx, levin::test::largest_difference;
 
 namespace {
 
@@ -58,6 +58,27 @@ TEST_CASE("logsumexp and softmax stay finite for large numbers") {
   const Tensor x = leaf({1e4, 1e4});
   CHECK(logsumexp(x, {0}).item<double>() == approx(1e4 + std::log(2.0), {.relative = 1e-15}));
   CHECK(gradient(logsumexp(x, {0}), x) == Line{0.5, 0.5});
+}
+
+TEST_CASE("logcumsumexp is stable for numbers far apart, infinities and NaN") {
+  constexpr double inf = INFINITY;
+  const auto values = [](const Line& v) { return logcumsumexp(leaf(v), 0).to_vector<double>(); };
+  const auto slopes = [](const Line& v) {
+    const Tensor x = leaf(v);
+    return gradient(logcumsumexp(x, 0).sum(), x);
+  };
+  const double e = std::exp(-1.0), both = 2 + std::log1p(e);
+  CHECK(values({-inf, -inf, 1, 2}) == Line{-inf, -inf, 1, both});
+  CHECK(values({-800, -inf, 3, 3}) == Line{-800, -800, 3, 3 + std::log(2.0)});
+  CHECK(values({-inf, -900, -inf}) == Line{-inf, -900, -900});
+  CHECK(values({700, -700, 710}) == Line{700, 700, 710 + std::log1p(std::exp(-10.0))});
+  CHECK(values({1, inf, 2}) == Line{1, inf, inf});
+  const Line broken = values({1, NAN, 2});
+  CHECK((broken[0] == 1 && std::isnan(broken[1]) && std::isnan(broken[2])));
+  CHECK(largest_difference(slopes({-inf, -inf, 1, 2}), Line{0, 0, 1 + e / (1 + e), 1 / (1 + e)}) <= 1e-15);
+  CHECK(slopes({-800, -inf, 3}) == Line{2, 0, 1});
+  const Line infinite = slopes({1, inf, 2});
+  CHECK((infinite[0] == 1 && infinite[2] == 0));
 }
 
 TEST_CASE("binary cross-entropy is stable for large logits") {

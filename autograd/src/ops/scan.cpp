@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <utility>
 
 namespace levin {
@@ -122,6 +123,19 @@ Tensor cumprod(const Tensor& x, int64_t axis) {
 
 ValuesIndices cummax(const Tensor& x, int64_t axis) { return cumulative_extremum("cummax", kernels::cummax, x, axis); }
 ValuesIndices cummin(const Tensor& x, int64_t axis) { return cumulative_extremum("cummin", kernels::cummin, x, axis); }
+
+// With m[i] the largest element so far, s[i] = exp(x[i] - m[i]) + exp(m[i - 1] - m[i]) s[i - 1] stays between 1 and
+// i + 1. The result m + log(s) is the same for any m, so that no gradient passes m.
+Tensor logcumsumexp(const Tensor& x, int64_t axis) {
+  check_floating("logcumsumexp", x);
+  if (size_of(x.dtype()) < 4) return to(logcumsumexp(to(x, kFloat32), axis), x.dtype());
+  const int along = wrap_axis(axis, x.dim(), "logcumsumexp");
+  const Tensor largest = cummax(x.detach(), along).values, m = masked_fill(largest, isinf(largest), 0);
+  const Tensor factors = clamp_max(exp(sub(before(m, along, 0), m)), 1);
+  const Tensor s = recurrence(factors, exp(sub(x, m)), along, false);
+  const Tensor none = eq(s, 0);  // -inf alone so far
+  return masked_fill(add(log(masked_fill(s, none, 1)), m), none, -INFINITY);
+}
 
 // Sorting
 

@@ -173,26 +173,7 @@ Tensor corrcoef(const Tensor& x) {
   return clamp(div(div(c, unsqueeze(deviation, 1)), unsqueeze(deviation, 0)), -1, 1);
 }
 
-// Scans
-
-namespace {
-
-/// Combines each slice along the axis with the result of the slice before it.
-template <class F>
-Tensor scanned(const char* op, const Tensor& x, int64_t axis, const F& combine) {
-  const int at = wrap_axis(axis, x.dim(), op);
-  if (x.dim() == 0 || x.size(at) == 0) return clone(x);
-  std::vector<Tensor> slices = unbind(x, at);  // one node, whose backward stacks the gradients once
-  for (std::size_t i = 1; i < slices.size(); ++i) slices[i] = combine(slices[i - 1], slices[i]);
-  return stack(slices, at);
-}
-
-}  // namespace
-
-Tensor logcumsumexp(const Tensor& x, int64_t axis) {
-  check_floating("logcumsumexp", x);
-  return scanned("logcumsumexp", x, axis, [](const Tensor& a, const Tensor& b) { return logaddexp(a, b); });
-}
+// Differences
 
 Tensor diff(const Tensor& x, int64_t n, int64_t axis) {
   const int at = wrap_axis(axis, x.dim(), "diff");
