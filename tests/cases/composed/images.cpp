@@ -181,10 +181,12 @@ Tensors sampled(const Tensors& in) {
         const double row = ((at[1] + 1) * static_cast<double>(h) - 1) / 2;
         double sum = 0;
         for (int64_t i = 0; i < h; ++i)
-          for (int64_t j = 0; j < w; ++j)
-            sum += std::max(0.0, 1 - std::abs(row - static_cast<double>(i))) *
-                   std::max(0.0, 1 - std::abs(column - static_cast<double>(j))) *
-                   x[static_cast<std::size_t>(((b * channels + c) * h + i) * w + j)];
+          for (int64_t j = 0; j < w; ++j) {
+            const double down = std::abs(row - static_cast<double>(i));
+            const double right = std::abs(column - static_cast<double>(j));
+            if (down < 1 && right < 1)  // pixels further away do not count, infinite ones neither
+              sum += (1 - down) * (1 - right) * x[static_cast<std::size_t>(((b * channels + c) * h + i) * w + j)];
+          }
         y.push_back(sum);
       }
   return {from_data(y, {batch, channels, in[1].size(1), in[1].size(2)})};
