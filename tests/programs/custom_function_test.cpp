@@ -1,7 +1,7 @@
 #include "programs/programs.h"
 
 using namespace levin;
-using levin::test::Losses, levin::test::numbers;
+using levin::test::Losses, levin::test::numbers, levin::test::with_options;
 
 namespace {
 
@@ -46,14 +46,12 @@ struct Fit : LevinModule {
   Optimizers configure_optimizers() override { return optim::SGD(parameters(), {.lr = 0.02, .momentum = 0.9}); }
 };
 
-void run(TrainerConfig config) {
+void run() {
   auto x = numbers({64, 2}, 4);
   data::TensorDataset data({x, x(Slice(), 0) * x(Slice(), 1)});
   data::DataLoader loader(data, {.batch_size = 16});
   Fit model;
-  config.max_epochs = 5;
-  config.callbacks = {Losses("custom_function"), HalveRate()};
-  Trainer trainer(config);
+  Trainer trainer(with_options({.max_epochs = 5, .callbacks = {Losses("custom_function"), HalveRate()}}));
   trainer.fit(model, loader, loader);
   levin::test::check_result("custom_function/max_error", trainer.callback_metrics().at("max_error"));
 }

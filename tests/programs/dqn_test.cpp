@@ -1,7 +1,7 @@
 #include "programs/programs.h"
 
 using namespace levin;
-using levin::test::Losses, levin::test::numbers;
+using levin::test::Losses, levin::test::numbers, levin::test::with_options;
 
 namespace {
 
@@ -33,14 +33,12 @@ struct DQN : LevinModule {
   Optimizers configure_optimizers() override { return optim::RMSprop(q.parameters(), 1e-3); }
 };
 
-void run(TrainerConfig config) {
+void run() {
   auto state = numbers({64, 4}, 1), next = numbers({64, 4}, 2);
   data::TensorDataset data({state, (state(Slice(), 0) > 0).to(kInt64), numbers({64}, 3), next, next(Slice(), 2) > 0.9});
   data::DataLoader loader(data, {.batch_size = 16});
   DQN model;
-  config.max_epochs = 5;
-  config.callbacks = {Losses("dqn")};
-  Trainer trainer(config);
+  Trainer trainer(with_options({.max_epochs = 5, .callbacks = {Losses("dqn")}}));
   trainer.fit(model, loader);
   levin::test::check_result("dqn/loss", trainer.callback_metrics().at("loss"));
 }

@@ -3,20 +3,19 @@
 #include <set>
 
 using namespace levin;
-using levin::test::Losses;
+using levin::test::Losses, levin::test::with_options;
 
 namespace {
 
 struct Characters : data::Dataset {
+  std::set<char> alphabet;
   Tensor codes;
-  int64_t length, symbols;
+  int64_t length;
 
-  Characters(const std::string& text, int64_t length_) : length(length_) {
-    const std::set<char> alphabet(text.begin(), text.end());
+  Characters(const std::string& text, int64_t n) : alphabet(text.begin(), text.end()), length(n) {
     std::vector<int64_t> positions;
     for (char c : text) positions.push_back(std::distance(alphabet.begin(), alphabet.find(c)));
     codes = tensor(positions);
-    symbols = std::ssize(alphabet);
   }
   int64_t size() const override { return (codes.size(0) - 1) / length; }
   data::Sample get(int64_t i, Generator&) const override {
@@ -26,20 +25,19 @@ struct Characters : data::Dataset {
 };
 
 struct Block : nn::Module {
-  int64_t width, heads;
-  Block(int64_t w, int64_t h) : width(w), heads(h) {}
-  nn::LayerNorm& norm1 = add<nn::LayerNorm>("norm1", width);
-  nn::Linear& qkv = add<nn::Linear>("qkv", width, 3 * width);
-  nn::Linear& out = add<nn::Linear>("out", width, width);
-  nn::LayerNorm& norm2 = add<nn::LayerNorm>("norm2", width);
-  nn::Sequential& mlp =
-      add<nn::Sequential>("mlp", nn::Linear(width, 4 * width), nn::GELU(), nn::Linear(4 * width, width));
+  int64_t w, heads;
+  Block(int64_t width, int64_t h) : w(width), heads(h) {}
+  nn::LayerNorm& norm1 = add<nn::LayerNorm>("norm1", w);
+  nn::Linear& qkv = add<nn::Linear>("qkv", w, 3 * w);
+  nn::Linear& out = add<nn::Linear>("out", w, w);
+  nn::LayerNorm& norm2 = add<nn::LayerNorm>("norm2", w);
+  nn::Sequential& mlp = add<nn::Sequential>("mlp", nn::Linear(w, 4 * w), nn::GELU(), nn::Linear(4 * w, w));
 
   Tensor forward(const Tensor& input) override {
     const int64_t b = input.size(0), t = input.size(1);
-    auto parts = qkv(norm1(input)).view({b, t, 3, heads, width / heads}).permute({2, 0, 3, 1, 4});
+    auto parts = qkv(norm1(input)).view({b, t, 3, heads, w / heads}).permute({2, 0, 3, 1, 4});
     auto y = scaled_dot_product_attention(parts[0], parts[1], parts[2], {.is_causal = true});
-    auto x = input + out(y.transpose(1, 2).reshape({b, t, width}));
+    auto x = input + out(y.transpose(1, 2).reshape({b, t, w}));
     return x + mlp(norm2(x));
   }
 };
@@ -67,15 +65,13 @@ struct LanguageModel : LevinModule {
   }
 };
 
-void run(TrainerConfig config) {
+void run() {
   std::string text = "the quick brown fox jumps over the lazy dog; pack my box with five dozen liquor jugs. ";
   Characters data(text + text + text + text, 16);
   data::DataLoader loader(data, {.batch_size = 4});
-  LanguageModel model(data.symbols, 16);
-  config.max_steps = 20;
-  config.gradient_clip_val = 1.0;
-  config.callbacks = {Losses("language_model")};
-  Trainer(config).fit(model, loader);
+  LanguageModel model(std::ssize(data.alphabet), 16);
+  Trainer trainer(with_options({.max_steps = 20, .gradient_clip_val = 1.0, .callbacks = {Losses("language_model")}}));
+  trainer.fit(model, loader);
 }
 
 }  // namespace

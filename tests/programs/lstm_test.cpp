@@ -1,7 +1,7 @@
 #include "programs/programs.h"
 
 using namespace levin;
-using levin::test::Losses, levin::test::numbers;
+using levin::test::Losses, levin::test::numbers, levin::test::with_options;
 
 namespace {
 
@@ -39,16 +39,14 @@ struct Forecast : LevinModule {
   Optimizers configure_optimizers() override { return optim::Adam(parameters(), 1e-2); }
 };
 
-void run(TrainerConfig config) {
+void run() {
   auto x = numbers({64, 9, 2}, 3);
   data::TensorDataset data({x, x(Slice(), 0, 0) * x(Slice(), -1, 1)});
   data::DataLoader loader(data, {.batch_size = 16});
   Forecast model;
-  config.max_epochs = 5;
-  config.gradient_clip_val = 0.5;
-  config.gradient_clip_algorithm = "value";
-  config.callbacks = {Losses("lstm")};
-  Trainer(config).fit(model, loader);
+  Trainer trainer(with_options({.max_epochs = 5, .gradient_clip_val = 0.5, .gradient_clip_algorithm = "value",
+                                .callbacks = {Losses("lstm")}}));
+  trainer.fit(model, loader);
 }
 
 }  // namespace

@@ -9,8 +9,11 @@ namespace levin::test {
 
 namespace {
 
-/// Relative difference that is allowed in the precision of this run: float32 rounds each of 20 steps.
-double allowed = 0;
+struct Run {
+  const char* precision;
+  double allowed;  // relative difference; float32 rounds each of 20 steps
+};
+Run current{};
 
 void set_weights(nn::Module& module) {
   const no_grad guard;
@@ -46,30 +49,33 @@ void Losses::on_train_end(RunContext&) {
   CHECK(losses_.size() == 20);
   for (std::size_t i = 0; i < losses_.size(); ++i) {
     const double error = std::abs(losses_[i] - expected_[i]);
-    CHECK_MESSAGE(error <= allowed * std::abs(expected_[i]), program_, " step ", i, ": ", losses_[i], ", PyTorch's is ",
-                  expected_[i]);
+    CHECK_MESSAGE(error <= current.allowed * std::abs(expected_[i]), program_, " step ", i, ": ", losses_[i],
+                  ", PyTorch's is ", expected_[i]);
   }
 }
 
 void check_result(const std::string& name, double value) {
   const double expected = stored().at(name).item<double>();
-  CHECK_MESSAGE(std::abs(value - expected) <= allowed * std::abs(expected), name, ": ", value, ", PyTorch's is ",
-                expected);
+  CHECK_MESSAGE(std::abs(value - expected) <= current.allowed * std::abs(expected), name, ": ", value,
+                ", PyTorch's is ", expected);
 }
 
-void in_both_precisions(void (*program)(TrainerConfig config)) {
-  for (const auto& [precision, tolerance] : {std::pair("64-true", 1e-10), std::pair("32-true", 1e-5)}) {
-    INFO(precision);
-    allowed = tolerance;
-    TrainerConfig config;
-    config.precision = precision;
-    config.logger = false;
-    config.enable_checkpointing = false;
-    config.enable_progress_bar = false;
-    config.enable_model_summary = false;
-    config.num_sanity_val_steps = 0;
-    program(config);
+void in_both_precisions(void (*program)()) {
+  for (const Run& run : {Run{"64-true", 1e-10}, Run{"32-true", 1e-5}}) {
+    INFO(run.precision);
+    current = run;
+    program();
   }
+}
+
+TrainerConfig with_options(TrainerConfig config) {
+  config.precision = current.precision;
+  config.logger = false;
+  config.enable_checkpointing = false;
+  config.enable_progress_bar = false;
+  config.enable_model_summary = false;
+  config.num_sanity_val_steps = 0;
+  return config;
 }
 
 }  // namespace levin::test

@@ -32,6 +32,9 @@ class Losses final : public Callback {
 void check_result(const std::string& name, double value);
 
 /// Runs a program in float64, in which it agrees with PyTorch to ten digits, and in float32.
-void in_both_precisions(void (*program)(TrainerConfig config));
+void in_both_precisions(void (*program)());
+
+/// Adds the options of the current run, as `**options` in the PyTorch programs: its precision, and no output.
+TrainerConfig with_options(TrainerConfig config);
 
 }  // namespace levin::test

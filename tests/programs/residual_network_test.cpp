@@ -1,7 +1,7 @@
 #include "programs/programs.h"
 
 using namespace levin;
-using levin::test::Losses, levin::test::numbers;
+using levin::test::Losses, levin::test::numbers, levin::test::with_options;
 
 namespace {
 
@@ -46,13 +46,11 @@ struct ResNet : LevinModule {
   }
 };
 
-void run(TrainerConfig config) {
-  config.callbacks = {Losses("residual_network")};
+void run() {
   data::TensorDataset data({numbers({64, 3, 12, 12}, 7), (numbers({64}, 8).abs() * 10).to(kInt64)});
   data::DataLoader train(data, {.batch_size = 16}), val(data, {.batch_size = 32});
   ResNet model;
-  config.max_epochs = 5;
-  Trainer trainer(config);
+  Trainer trainer(with_options({.max_epochs = 5, .callbacks = {Losses("residual_network")}}));
   trainer.fit(model, train, val);
   levin::test::check_result("residual_network/val_accuracy", trainer.callback_metrics().at("val_accuracy"));
 }

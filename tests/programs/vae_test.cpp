@@ -1,7 +1,7 @@
 #include "programs/programs.h"
 
 using namespace levin;
-using levin::test::Losses, levin::test::numbers;
+using levin::test::Losses, levin::test::numbers, levin::test::with_options;
 
 namespace {
 
@@ -37,13 +37,11 @@ struct VAE : LevinModule {
   Optimizers configure_optimizers() override { return optim::Adam(parameters(), 3e-3); }
 };
 
-void run(TrainerConfig config) {
+void run() {
   data::TensorDataset data({(numbers({64, 49}, 5) > 0).to(kFloat32), numbers({64, 4}, 6)});
   data::DataLoader loader(data, {.batch_size = 16});
   VAE vae(49, 4);
-  config.max_epochs = 5;
-  config.callbacks = {Losses("vae")};
-  Trainer trainer(config);
+  Trainer trainer(with_options({.max_epochs = 5, .callbacks = {Losses("vae")}}));
   trainer.fit(vae, loader);
   levin::test::check_result("vae/predicted", cat(trainer.predict(vae, loader)[0]).mean().item<double>());
 }
