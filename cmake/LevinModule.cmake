@@ -9,7 +9,7 @@ include(LevinCuda)
 
 # levin_batches(<target> <name> <size> <source>...) compiles sources in batches (unity builds) of `size` files, so that
 # headers are read once a batch. Highway's files include themselves once for every instruction set and stay alone, and so
-# does what the kernels for the emulator replace.
+# do Eigen's factorizations, which take as long as a batch, and what the kernels for the emulator replace.
 # LEVIN_UNITY=OFF compiles every file by itself. The sources belong to the folder of the CMakeLists.txt that calls.
 function(levin_batches target name size)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${LEVIN_UNITY} UNITY_BUILD_MODE GROUP)
@@ -18,7 +18,7 @@ function(levin_batches target name size)
   endif()
   set(count 0)
   foreach(source IN LISTS ARGN)
-    file(STRINGS "${source}" alone REGEX "foreach_target\\.h" LIMIT_COUNT 1)
+    file(STRINGS "${source}" alone REGEX "foreach_target\\.h|<Eigen/SVD>" LIMIT_COUNT 1)
     if(NOT alone AND source MATCHES "\\.cpp$" AND NOT source MATCHES "/cuda_absent\\.cpp$")
       math(EXPR batch "${count} / ${size} + 1")
       math(EXPR count "${count} + 1")
@@ -78,7 +78,11 @@ function(levin_library library)
       set(cuda ${sources}) # batches of their own, as for the emulator
       list(FILTER cuda INCLUDE REGEX "/${module}/cuda/")
       list(FILTER sources EXCLUDE REGEX "/${module}/cuda/")
-      levin_batches(${target} ${module} 24 ${sources})
+      set(size 24)
+      if(module STREQUAL "kernels") # their loops take longer than reading headers
+        set(size 12)
+      endif()
+      levin_batches(${target} ${module} ${size} ${sources})
       levin_batches(${target} ${module}_cuda 24 ${cuda})
     endforeach()
   else()
