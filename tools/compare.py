@@ -46,8 +46,8 @@ def row(name, levin, peer, unit):
 
 
 def compare_net(net, args, variant=(), eager_loss=None):
-    """Returns the row of a net. Levin's loss has to be that of PyTorch; for a compiled variant, which rounds otherwise than
-    PyTorch itself, that of the eager net is enough, and a line says so."""
+    """Returns the row of a net. Levin's loss has to agree with PyTorch's. torch.compile rounds differently, so the loss of a
+    compiled net may agree with that of the eager one instead; the output then says so."""
     peer_args = [sys.executable, "bench/peers/torch_train.py", net, "--threads", args.threads, "--steps", args.steps, *variant]
     weights = PEERS / f"{net}.safetensors"
     ours, theirs, losses = [], [], []

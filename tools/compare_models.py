@@ -122,11 +122,6 @@ def perturbed(weights, seed):
     return {name: change(w) for name, w in weights.items()}
 
 
-def rounds_as_well(distance_of_levin, peer_runs):
-    """True if one of PyTorch's runs is as far from float64's losses as Levin's run."""
-    return any(distance_of_levin <= peer for peer in peer_runs)
-
-
 def compare(name, threads):
     """Returns the row of a program: largest differences, milliseconds a step in float32, lines of code."""
     row = {"name": name}
@@ -142,14 +137,14 @@ def compare(name, threads):
         row[precision] = distance(losses, peer_losses)
         exact = losses if precision == "64-true" else exact
 
-        def peer_runs():
+        def distances_of_peer():
             yield distance(peer_losses, exact)
             for seed in range(PERTURBED_RUNS):
                 changed = theirs(name, options, precision, threads, perturbed(weights, seed), batches, schedule)[0]
                 yield distance(changed, exact)
 
         if not row[precision] <= TOLERANCES[precision] and not (
-                precision == "32-true" and rounds_as_well(distance(losses, exact), peer_runs())):
+                precision == "32-true" and any(distance(losses, exact) <= d for d in distances_of_peer())):
             sys.exit(f"error: {row['name']} in {precision}: losses {losses} differ from PyTorch's {peer_losses}")
         row["levin_ms"], row["peer_ms"] = step_ms(ends), step_ms(peer_ends)
     folder = ROOT / "examples" / name

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string>
+#include <vector>
 
 using namespace levin;
 using Clock = std::chrono::steady_clock;
@@ -137,7 +138,7 @@ int main(int argc, char** argv) {
     }
   }
   const Tensor first = ones({4}) + ones({4});
-  if (filters == std::vector<std::string>{"first operation only"}) return 0;
+  if (filters == std::vector<std::string>{"first operation only"}) return 0;  // compare.py measures start-up with it
   overhead();
   products();
   convolutions();

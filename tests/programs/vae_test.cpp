@@ -28,7 +28,8 @@ struct VAE : LevinModule {
     auto [x, noise] = batch;
     auto [mean, logvar] = encoder(x);
     auto z = mean + noise * exp(0.5 * logvar);
-    auto reconstruction = bce_with_logits(decoder(z), x, {.reduction = Reduction::sum}) / batch.size();
+    auto sum = binary_cross_entropy_with_logits(decoder(z), x, {.reduction = Reduction::sum});
+    auto reconstruction = sum / batch.size();
     auto kl = -0.5 * (1 + logvar - square(mean) - exp(logvar)).sum(1).mean();
     log_dict({{"reconstruction", reconstruction}, {"kl", kl}});
     return reconstruction + kl;

@@ -53,13 +53,13 @@ Shape joined(Shape sizes, std::initializer_list<int64_t> more) {
 /// The matrix with this diagonal.
 Tensor diagonal_matrix(const Tensor& values) { return diag_embed(values); }
 
-/// Returns matrix i, of type T, of contiguous memory of the CPU.
+/// Copies matrix i out of a contiguous batch on the CPU.
 template <class T>
 Columns<T> load(const Tensor& a, int64_t i) {
   const int64_t rows = a.size(-2), columns = a.size(-1);
   return ::Eigen::Map<const Matrix<T>>(static_cast<const T*>(a.raw_data()) + i * rows * columns, rows, columns);
 }
-/// Writes matrix i of contiguous memory of the CPU.
+/// Copies values into matrix i of a contiguous batch on the CPU.
 template <class T>
 void store(const Columns<T>& values, const Tensor& a, int64_t i) {
   ::Eigen::Map<Matrix<T>>(static_cast<T*>(a.raw_data()) + i * values.size(), values.rows(), values.cols()) = values;

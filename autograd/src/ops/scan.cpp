@@ -125,7 +125,7 @@ ValuesIndices cummax(const Tensor& x, int64_t axis) { return cumulative_extremum
 ValuesIndices cummin(const Tensor& x, int64_t axis) { return cumulative_extremum("cummin", kernels::cummin, x, axis); }
 
 // With m[i] the largest element so far, s[i] = exp(x[i] - m[i]) + exp(m[i - 1] - m[i]) s[i - 1] stays between 1 and
-// i + 1. The result m + log(s) is the same for any m, so that no gradient passes m.
+// i + 1. The result m + log(s) is the same for any m, so m is detached.
 Tensor logcumsumexp(const Tensor& x, int64_t axis) {
   check_floating("logcumsumexp", x);
   if (size_of(x.dtype()) < 4) return to(logcumsumexp(to(x, kFloat32), axis), x.dtype());

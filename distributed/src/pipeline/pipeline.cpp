@@ -49,17 +49,17 @@ Tensor only_output(const std::vector<Tensor>& outputs) {
 }
 
 /// The tensors whose gradients the next stage sends back.
-std::vector<Tensor> floating(const std::vector<Tensor>& tensors) {
+std::vector<Tensor> differentiable_of(const std::vector<Tensor>& tensors) {
   std::vector<Tensor> kept;
   for (const Tensor& t : tensors)
-    if (t.is_floating() || t.is_complex()) kept.push_back(t);
+    if (is_differentiable(t.dtype())) kept.push_back(t);
   return kept;
 }
 
 void backward_of_list(const std::vector<Tensor>& outputs, const std::vector<Tensor>& gradients) {
   if (gradients.empty()) return outputs[0].backward();
   std::vector<Tensor> recorded, incoming;
-  const auto differentiable = floating(outputs);
+  const auto differentiable = differentiable_of(outputs);
   for (std::size_t i = 0; i < differentiable.size(); ++i) {
     if (!differentiable[i].requires_grad()) continue;
     recorded.push_back(differentiable[i]);
@@ -237,7 +237,7 @@ void Pipeline::run(int micro_batches, const PipelineSteps& steps) {
   const auto forward = [&](int number) {
     Kept k;
     if (!is_first()) k.inputs = receive(before, false);
-    for (const Tensor& t : floating(k.inputs)) t.requires_grad_();
+    for (const Tensor& t : differentiable_of(k.inputs)) t.requires_grad_();
     k.outputs = timed([&] { return steps.forward(number, k.inputs); });
     if (!is_last()) {
       check_outputs(k.outputs);
@@ -249,14 +249,14 @@ void Pipeline::run(int micro_batches, const PipelineSteps& steps) {
   const auto backward = [&] {
     const Kept k = std::move(kept.front());
     kept.pop_front();
-    const bool expects = !is_last() && !floating(k.outputs).empty();
+    const bool expects = !is_last() && !differentiable_of(k.outputs).empty();
     const auto gradients = expects ? receive(behind, true) : std::vector<Tensor>();
     const auto input_gradients = timed([&] {
       const auto records = [](const Tensor& t) { return t.defined() && t.requires_grad(); };
       const bool all_frozen = std::ranges::none_of(k.outputs, records);
       if (!all_frozen) (steps.backward ? steps.backward : backward_of_list)(k.outputs, gradients);
       std::vector<Tensor> list;
-      for (const Tensor& t : floating(k.inputs))
+      for (const Tensor& t : differentiable_of(k.inputs))
         list.push_back(t.grad().defined() ? t.grad() : zeros(t.sizes(), like(t)));
       return list;
     });

@@ -55,8 +55,8 @@ HWY_INLINE void for_vectors(int64_t n, F&& body) {
          [&](SimdVec<T> v, T* p) HWY_ATTR { store_part(v, p + i, n - i); });
 }
 
-/// Updates a range. `Used` is the set of slots in use, a template parameter so that the inner loop has no branches. Not
-/// inlined, so that 16-bit types and float32 share one copy.
+/// Updates a range. `Used` is the set of slots in use, a template parameter so that the inner loop has no branches. The
+/// function is not inlined, so that 16-bit types and float32 share one copy.
 template <unsigned Used, class T, class Args>
 HWY_NOINLINE void update_chunk(const OptimChunk<T>& c, const UpdateOf<T, Args>& update) {
   using C = Number<Simd<T>>;

@@ -151,7 +151,7 @@ void max_rows(const MaxPool2dArgs& a) {
 template <class T, class I>
 void max_typed(const MaxPool2dArgs& a) {
   const PoolGeometry& g = a.geometry;
-  if constexpr (sizeof(I) == 1) {  // other windows have over 256 elements
+  if constexpr (sizeof(I) == 1) {  // int32 indices are for windows of more than 256 elements
     if (g.stride_w == 2 && g.kernel_w == 2 && g.dilation_w == 1) return max_rows<2, 2, T, I>(a);
     if (g.stride_w == 2 && g.kernel_w == 3 && g.dilation_w == 1) return max_rows<2, 3, T, I>(a);
   }

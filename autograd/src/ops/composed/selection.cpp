@@ -335,9 +335,7 @@ struct AxisPad {
     return mode == PadMode::replicate ? narrow(x, axis, size - 1, 1) : narrow(x, axis, 0, after);
   }
   /// Returns the pads that these slices give; they broadcast.
-  Tensor repeated(const Tensor& slices) const {
-    return mode == PadMode::reflect && slices.size(axis) > 1 ? flip(slices, axis) : slices;
-  }
+  Tensor repeated(const Tensor& slices) const { return mode == PadMode::reflect ? flip(slices, axis) : slices; }
   /// Returns the gradient of the slices from that of the pads.
   Tensor collected(const Tensor& g) const {
     return mode == PadMode::replicate ? sum(g, axis, true) : repeated(g);

@@ -80,11 +80,11 @@ struct PipelineTimes {
 ///   Tensor loss = pipeline.step(x, y, cross_entropy);  // x is read on the first rank, y on the last
 ///   optimizer.step();                                  // each rank steps its own parameters
 ///
-/// Gradients are those of the mean loss of the whole batch, accumulated over the micro-batches. Each stage sends one
-/// or several tensors to the next, whose sizes may differ each time; gradients return for those of floating and complex
-/// types. The last stage returns one tensor with the samples along its first dimension. Batch norm normalises by the
-/// micro-batch. Each rank steps and clips its own parameters: the norm over all stages is the root of the group's sum
-/// of squares.
+/// Gradients are those of the mean loss of the whole batch, accumulated over the micro-batches. A stage sends one or
+/// several tensors to the next one, which sends back the gradients of those of floating and complex types. Sizes may
+/// differ between micro-batches. The last stage returns one tensor with the samples along its first dimension. Batch
+/// norm normalises by the micro-batch. Each rank steps and clips its own parameters: the norm over all stages is the
+/// root of the group's sum of squares.
 class Pipeline {
  public:
   using Stage = PipelineStage;
