@@ -2,10 +2,13 @@
 
 Prints `caught  NAME  by PROGRAM: TEST CASE` or `ALIVE   NAME`, and closes with `N caught, N alive, N flaky`. A failure
 counts only when it repeats: a test case that fails in the whole program and passes in one of four runs alone is flaky.
-It is printed as `FLAKY`, the mutant is tried without it, and the run fails.
+It is printed as `FLAKY`, the mutant is tried without it, and the run fails. --update keeps what was caught, when and by
+which test, in tools/mutants/caught.tsv; --new tries only the mutants that are not in it or have changed since.
 """
 import argparse
 import dataclasses
+import datetime
+import hashlib
 import os
 import pathlib
 import queue
@@ -37,6 +40,10 @@ class Mutant:
     new: str
     tests: list[str]
     preset: str
+
+    def edit(self) -> str:
+        """Returns a short hash of the edit: a mutant that was changed is a new one."""
+        return hashlib.sha256("\n".join((self.file, self.old, self.new)).encode()).hexdigest()[:8]
 
     def apply(self, root: pathlib.Path) -> str:
         """Returns the mutated text. Raises ValueError if the edit no longer applies."""
@@ -76,6 +83,23 @@ def read_table(path: pathlib.Path) -> list[Mutant]:
             sys.exit(f"error: {path}: `{fields['name']}` names the tests {foreign}, which preset {preset} does not run")
         mutants.append(Mutant(fields["name"], fields["file"], fields["old"], fields["new"], tests, preset))
     return mutants
+
+
+class Record:
+    """The table of mutants that were caught: name, hash of the edit, date, and the test that caught it."""
+
+    def __init__(self, path: pathlib.Path, mutants: list[Mutant]):
+        self.path = path
+        edits = {m.name: m.edit() for m in mutants}
+        lines = path.read_text().splitlines() if path.is_file() else []
+        rows = [line.split("\t") for line in lines]
+        self.rows = {row[0]: row[1:] for row in rows if edits.get(row[0]) == row[1]}
+
+    def add(self, mutant: Mutant, by: str) -> None:
+        self.rows[mutant.name] = [mutant.edit(), str(datetime.date.today()), " ".join(by.split())[:160]]
+        temporary = self.path.with_suffix(".tmp")
+        temporary.write_text("".join("\t".join([name, *self.rows[name]]) + "\n" for name in sorted(self.rows)))
+        temporary.replace(self.path)
 
 
 def tracked_files(root: pathlib.Path) -> list[str]:
@@ -220,7 +244,7 @@ def try_mutant(place: Workplace, mutant: Mutant, programs: list[str], limits: di
         path.write_text(original)
 
 
-def work(place, todo, choose, limits, results, lock, deadline, flaky):
+def work(place, todo, choose, limits, results, lock, deadline, flaky, record):
     while time.monotonic() < deadline:
         try:
             mutant = todo.get_nowait()
@@ -229,12 +253,14 @@ def work(place, todo, choose, limits, results, lock, deadline, flaky):
         verdict, by = try_mutant(place, mutant, choose(place, mutant), limits, flaky)
         with lock:
             results[mutant.name] = (verdict, by)
+            if verdict == "caught" and record:
+                record.add(mutant, by)
             if verdict != "alive":
                 print(f"{verdict:6}  {mutant.name}  by {by}" if verdict == "caught" else
                       f"ERROR   {mutant.name}  {mutant.file}  {by}", flush=True)
 
 
-def try_on(places, mutants, choose, limits, deadline, flaky) -> tuple[dict[str, tuple[str, str]], list[Mutant]]:
+def try_on(places, mutants, choose, limits, deadline, flaky, record) -> tuple[dict[str, tuple[str, str]], list[Mutant]]:
     """Runs the programs that choose(place, mutant) returns. Returns the verdicts by name and the live mutants."""
     needed = {program for mutant in mutants for program in choose(places[0], mutant)}
     fresh = [p for p in places[0].programs if p in needed and p not in limits]
@@ -245,7 +271,7 @@ def try_on(places, mutants, choose, limits, deadline, flaky) -> tuple[dict[str, 
     todo, lock, results = queue.Queue(), threading.Lock(), {}
     for mutant in mutants:
         todo.put(mutant)
-    threads = [threading.Thread(target=work, args=(p, todo, choose, limits, results, lock, deadline, flaky))
+    threads = [threading.Thread(target=work, args=(p, todo, choose, limits, results, lock, deadline, flaky, record))
                for p in places]
     for thread in threads:
         thread.start()
@@ -254,18 +280,18 @@ def try_on(places, mutants, choose, limits, deadline, flaky) -> tuple[dict[str, 
     return results, [m for m in mutants if results.get(m.name, ("", ""))[0] == "alive"]
 
 
-def try_all(root, preset, mutants, args, results, deadline, flaky) -> int:
+def try_all(root, preset, mutants, args, results, deadline, flaky, record) -> int:
     """Tries the mutants of one preset. Returns how many were not tried for lack of time. First come the
     programs that a mutant names; if it survives or names none, all others, which are built only if needed."""
     places = [Workplace(root, i, args.tests, preset) for i in range(max(1, min(args.jobs, len(mutants))))]
     limits: dict[str, float] = {}
-    found, survivors = try_on(places, mutants, Workplace.named, limits, deadline, flaky)
+    found, survivors = try_on(places, mutants, Workplace.named, limits, deadline, flaky, record)
     left = len(mutants) - len(found)
     results += [verdict for verdict, _ in found.values() if verdict != "alive"]
     if not survivors or time.monotonic() >= deadline:
         return left + len(survivors)
     left += len(survivors)
-    found, survivors = try_on(places, survivors, Workplace.others, limits, deadline, flaky)
+    found, survivors = try_on(places, survivors, Workplace.others, limits, deadline, flaky, record)
     for mutant in survivors:
         print(f"ALIVE   {mutant.name}  {mutant.file}", flush=True)
     results += [verdict for verdict, _ in found.values()]
@@ -276,6 +302,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="./run mutants", description=__doc__)
     parser.add_argument("names", nargs="*", help="only mutants whose names contain one of these")
     parser.add_argument("--check", action="store_true", help="only check that every edit applies")
+    parser.add_argument("--new", action="store_true", help="only mutants that caught.tsv does not list")
+    parser.add_argument("--update", action="store_true", help="write what was caught into caught.tsv")
     parser.add_argument("--jobs", type=int, default=min(4, os.cpu_count() or 1), help="copies that run in parallel")
     parser.add_argument("--tests", nargs="+", default=[], metavar="PROGRAM", help="only these programs: core, ops, ...")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start no mutant after this time")
@@ -286,6 +314,12 @@ def main() -> int:
     mutants = [m for table in sorted((root / "tools/mutants").glob("*.txt")) for m in read_table(table)]
     names = [m.name for m in mutants]
     errors = [f"{name}: the name is used twice" for name in set(names) if names.count(name) > 1]
+    record = Record(root / "tools/mutants/caught.tsv", mutants)
+    known = len(record.rows)
+    mutants = [m for m in mutants if not args.new or m.name not in record.rows]
+    if not mutants and not args.names:
+        print(f"all {known} mutants have been caught")
+        return 0
     mutants = [m for m in mutants if not args.names or any(part in m.name for part in args.names)]
     if not mutants:
         errors.append("no mutant has that name")
@@ -297,14 +331,14 @@ def main() -> int:
     if errors:
         sys.exit("error: " + "\nerror: ".join(errors))
     if args.check:
-        print(f"{len(mutants)} mutants apply")
+        print(f"{len(mutants)} mutants apply; caught.tsv lists {known}")
         return 0
 
     results, left, flaky = [], 0, FlakyTests()
     for preset in PROGRAMS:
         of_preset = [m for m in mutants if m.preset == preset]
         if of_preset:
-            left += try_all(root, preset, of_preset, args, results, deadline, flaky)
+            left += try_all(root, preset, of_preset, args, results, deadline, flaky, record if args.update else None)
 
     if left:
         print(f"{left} not tried: the time was used up")

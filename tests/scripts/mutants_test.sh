@@ -1,4 +1,5 @@
-# ./run mutants counts a failure only when it repeats: a test case that passes when it is run again is reported as flaky.
+# ./run mutants counts a failure only when it repeats: a test case that passes when it is run again is reported as flaky. The
+# records of what was caught and of the parts of a full run are kept.
 . tests/scripts/lib.sh
 python3 - <<'PYTHON'
 import pathlib
@@ -43,4 +44,37 @@ for cases, wanted, reports in [("", None, 0), ("steady", "steady", 0), ("flaky",
         found = FakePlace(folder, cases).test("fake", 60, seen.append)
         if (found, len(seen)) != (wanted, reports):
             sys.exit(f"FAILED: of the cases [{cases}] the tool found {found} and reported {seen}")
+
+# The table of caught mutants keeps the others' rows, and forgets a mutant whose edit has changed.
+with tempfile.TemporaryDirectory() as folder:
+    table = pathlib.Path(folder) / "caught.tsv"
+    first, second = (mutants.Mutant(name, "a.cpp", "x", "y", [], "release") for name in ("first", "second"))
+    mutants.Record(table, [first, second]).add(first, "levin_core_tests: a case")
+    mutants.Record(table, [first, second]).add(second, "levin_nn_tests: another")
+    if list(mutants.Record(table, [first, second]).rows) != ["first", "second"]:
+        sys.exit(f"FAILED: the table of caught mutants has {table.read_text()!r}")
+    second.new = "z"
+    if list(mutants.Record(table, [first, second]).rows) != ["first"]:
+        sys.exit("FAILED: a mutant whose edit has changed still counts as caught")
 PYTHON
+
+# ./run test --full keeps the result of a part and does not repeat one that passed on the same tree.
+work=$build/full_test
+rm -rf "$work"
+mkdir -p "$work/tools/verbs" "$work/docs"
+cp tools/full_test.py "$work/tools/"
+printf '<!-- full_test: start -->\n<!-- full_test: end -->\n' >"$work/docs/testing.md"
+printf '%s\n' 'echo run >>build/runs' 'echo "3 passed, ${FAILURES:-0} failed"' >"$work/tools/verbs/test.sh"
+git -C "$work" init -q
+printf 'build/\n' >"$work/.gitignore"
+git -C "$work" add -A
+git -C "$work" -c user.name=test -c user.email=test@localhost commit -qm "a tree"
+full() { (cd "$work" && mkdir -p build && python3 tools/full_test.py --part release --part debug "$@" | tail -n 1) || true; }
+[ "$(FAILURES=2 full)" = "6 passed, 4 failed" ] || fail "failures were not counted"
+[ "$(full)" = "6 passed, 0 failed" ] && [ "$(full)" = "6 passed, 0 failed" ] || fail "passes were not counted"
+[ "$(wc -l <"$work/build/runs")" = 4 ] || fail "parts that failed, or parts that passed before, ran wrongly"
+[ "$(full --again --update)" = "6 passed, 0 failed" ] || fail "--again changed the result"
+[ "$(wc -l <"$work/build/runs")" = 6 ] || fail "--again did not repeat the parts"
+grep -q '^| `debug` | 20.* | 3 passed, 0 failed | 0 |$' "$work/docs/testing.md" || fail "--update wrote no row"
+grep -q '^| `tsan` | - | - | not yet run | - |$' "$work/docs/testing.md" || fail "--update lost the parts without a result"
+rm -rf "$work"

@@ -1,15 +1,18 @@
-# ./run test [--preset P] [--full] [FILTER...]: builds and runs the tests; FILTER is part of a test program's name. Without
-# a preset: release, whose tests of the CUDA kernels run them on the CPU, in the emulator.
+# ./run test [--preset P] [FILTER...]: builds and runs the tests; FILTER is part of a test program's name. Without a preset:
+# release, whose tests of the CUDA kernels run them on the CPU, in the emulator. ./run test --full is tools/full_test.py.
 # The closing line is `N passed, N failed`, counted in test cases.
 set -euo pipefail
 . tools/lib.sh
-preset= full=0 filters=()
+preset= filters=()
+if [[ " $* " == *" --full "* ]]; then # everything, in parts
+  need python3
+  exec python3 tools/full_test.py "$@"
+fi
 known="release, debug, tsan, clang, emulate, emulate-asan, emulate-msan, emulate-tsan or cuda"
 while [ $# -gt 0 ]; do
   case $1 in
     --preset) [ $# -gt 1 ] || usage_error "--preset needs a name: $known"; preset=$2; shift ;;
     --preset=*) preset=${1#*=} ;;
-    --full) full=1 ;;
     -h | --help) echo "usage: ./run test [--preset P] [--full] [FILTER...], where P is $known"; exit 0 ;;
     -*) usage_error "$1 is not an option of test; the options are --preset P and --full" ;;
     *) filters+=("$1") ;;
@@ -42,39 +45,7 @@ programs_of() {
   done
 }
 
-# sum_presets PRESET...: runs each and adds up their closing lines.
-passed=0 failed=0
-sum_presets() {
-  local p line p_passed p_failed part
-  part=$(mktemp)
-  for p in "$@"; do
-    [ -n "$(programs_of "$p")" ] || [ "$p" = release ] || continue
-    say "preset $p"
-    LEVIN_PART=1 bash "$0" --preset "$p" "${filters[@]}" | tee "$part" || true
-    line=$(tail -n 1 "$part")
-    read -r p_passed _ p_failed _ <<<"$line"
-    if [[ $line != *" passed, "*" failed" ]]; then p_passed=0 p_failed=1; fi
-    passed=$((passed + p_passed)) failed=$((failed + p_failed))
-  done
-  rm -f "$part"
-}
-
-if [ "$full" = 1 ]; then # runs every preset, then checks the headers, the sample programs and all mutants
-  presets=(release debug tsan clang emulate-asan emulate-msan emulate-tsan)
-  export LEVIN_FULL=1 # more random tests
-  if PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin command -v nvcc >/dev/null; then
-    presets+=(cuda)
-  else
-    say "preset cuda skipped: $(sed -n 's/^nvcc: //p' tests/skips.txt)"
-  fi
-  sum_presets "${presets[@]}"
-  say "every public header compiles alone"
-  if (build release all_verify_interface_header_sets); then passed=$((passed + 1)); else failed=$((failed + 1)); fi
-  say "sample programs, to the end of their training"
-  if python3 tools/train_models.py; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
-  say "mutants"
-  if bash tools/verbs/mutants.sh; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
-elif [ -z "$preset" ]; then
+if [ -z "$preset" ]; then
   known=$(programs_of release)
   for script in tests/scripts/*_test.sh; do
     if wanted "$(basename "$script")"; then known+=$script; fi
@@ -82,12 +53,6 @@ elif [ -z "$preset" ]; then
   [ -n "$known" ] || usage_error "no test program's name contains \"${filters[*]}\""
   preset=release
 fi
-if [ -z "$preset" ]; then
-  echo "$passed passed, $failed failed"
-  [ "$failed" = 0 ]
-  exit
-fi
-
 need $packages_build $packages_test
 case $preset in clang | emulate-msan) need $packages_clang ;; esac
 scripts=() # the preset's scripts
