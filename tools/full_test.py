@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""./run test --full [--part PART]... [--again] [--update] [FILTER...]: everything that the table of docs/testing.md lists
-in its last column, in parts. It takes many hours on two cores, so each part's result is kept in build/full_test.json and
-a part that passed on the same tree is not repeated, unless --again is given. A run that was interrupted continues so.
---update writes the last result of every part into docs/testing.md. With a FILTER only the test programs whose names
-contain it are run in the parts that are presets, and nothing is kept.
+"""./run test --full [--part PART]... [--again] [--update] [FILTER...]: runs all that docs/testing.md lists, in parts.
+
+It takes many hours on two cores, so each part's result is kept in build/full_test.json, and a part that passed on the
+same tree is not repeated unless --again is given: a run that was interrupted continues. --update writes the last result
+of every part into docs/testing.md. With a FILTER only the test programs whose names contain it are run, in the parts
+that are presets, and nothing is kept.
 """
 import argparse
 import datetime
@@ -39,8 +40,8 @@ def git(*arguments):
 
 
 def tree():
-    """Returns a hash of the files that are tested, without those in which results are kept; `None` if some changed since
-    the commit."""
+    """Returns a hash of the files that are tested, without those in which results are kept; None if some of them
+    changed since the commit."""
     kept = ("docs/testing.md", "tools/mutants/caught.tsv")
     if git("status", "--porcelain", "--", ".", *(f":!{path}" for path in kept)):
         return None
@@ -138,8 +139,8 @@ def main():
         ok, bad, closing = run_part(part, arguments.filters)
         passed, failed = passed + ok, failed + bad
         if not arguments.filters:
-            keep(part, {"date": str(datetime.date.today()), "commit": commit, "tree": tested, "passed": ok, "failed": bad,
-                        "closing": closing, "seconds": round(time.monotonic() - start)})
+            keep(part, {"date": str(datetime.date.today()), "commit": commit, "tree": tested, "passed": ok,
+                        "failed": bad, "closing": closing, "seconds": round(time.monotonic() - start)})
             if arguments.update:
                 update_page()
     print(f"{passed} passed, {failed} failed")

@@ -1,5 +1,5 @@
-# ./run mutants counts a failure only when it repeats: a test case that passes when it is run again is reported as flaky. The
-# records of what was caught and of the parts of a full run are kept.
+# ./run mutants counts a failure only when it repeats: a test case that passes when it is run again is reported as flaky.
+# What was caught is kept, and so are the results of the parts of a full run.
 . tests/scripts/lib.sh
 python3 - <<'PYTHON'
 import pathlib
@@ -69,12 +69,15 @@ git -C "$work" init -q
 printf 'build/\n' >"$work/.gitignore"
 git -C "$work" add -A
 git -C "$work" -c user.name=test -c user.email=test@localhost commit -qm "a tree"
-full() { (cd "$work" && mkdir -p build && python3 tools/full_test.py --part release --part debug "$@" | tail -n 1) || true; }
+full() {
+  (cd "$work" && mkdir -p build && python3 tools/full_test.py --part release --part debug "$@" | tail -n 1) || true
+}
 [ "$(FAILURES=2 full)" = "6 passed, 4 failed" ] || fail "failures were not counted"
 [ "$(full)" = "6 passed, 0 failed" ] && [ "$(full)" = "6 passed, 0 failed" ] || fail "passes were not counted"
 [ "$(wc -l <"$work/build/runs")" = 4 ] || fail "parts that failed, or parts that passed before, ran wrongly"
 [ "$(full --again --update)" = "6 passed, 0 failed" ] || fail "--again changed the result"
 [ "$(wc -l <"$work/build/runs")" = 6 ] || fail "--again did not repeat the parts"
 grep -q '^| `debug` | 20.* | 3 passed, 0 failed | 0 |$' "$work/docs/testing.md" || fail "--update wrote no row"
-grep -q '^| `tsan` | - | - | not yet run | - |$' "$work/docs/testing.md" || fail "--update lost the parts without a result"
+grep -q '^| `tsan` | - | - | not yet run | - |$' "$work/docs/testing.md" ||
+  fail "--update lost the parts without a result"
 rm -rf "$work"
