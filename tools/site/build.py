@@ -148,7 +148,7 @@ def check_links():
         return parsed[path]
 
     for page in sorted(SITE.rglob("*.html")):
-        if page.is_relative_to(SITE / "api") or page.is_relative_to(SITE / "tree") or page.name == "genindex.html":
+        if page.is_relative_to(SITE / "api" / "html") or page.is_relative_to(SITE / "tree") or page.name == "genindex.html":
             continue
         for link in parse(page).links:
             parts = urllib.parse.urlsplit(link)
