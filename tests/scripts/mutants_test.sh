@@ -1,5 +1,5 @@
 # ./run mutants counts a failure only when it repeats: a test case that passes when it is run again is reported as flaky.
-# What was caught is kept, and so are the results of the parts of a full run.
+# It keeps a table of what was caught; ./run test --full keeps the results of its parts.
 . tests/scripts/lib.sh
 python3 - <<'PYTHON'
 import pathlib

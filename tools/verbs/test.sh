@@ -127,7 +127,7 @@ run_script() { # a script test: 0 passed, anything else failed
 export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
 jobs=${LEVIN_TEST_JOBS:-2}
 [[ $preset != emulate-* ]] || jobs=1
-running=0
+passed=0 failed=0 running=0
 in_turn() { # in_turn FUNCTION ARGUMENT
   if [ "$running" -ge "$jobs" ]; then
     wait -n || true
