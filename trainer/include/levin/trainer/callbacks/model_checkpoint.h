@@ -41,7 +41,7 @@ class ModelCheckpoint : public CheckpointPolicy {
   std::filesystem::path best_model_path() const { return find("best"); }
   /// Newest checkpoint, if the plan keeps one as `last`; empty before the first save.
   std::filesystem::path last_model_path() const { return find("last"); }
-  /// Monitored value of the best checkpoint, and of the latest save; empty without a monitor.
+  /// Monitored value of the best checkpoint, and when a rule was last due; empty without a monitor.
   std::optional<double> best_model_score() const;
   std::optional<double> current_score() const { return current_score_; }
   /// Checkpoints that this rule keeps and their monitored values, the best first.

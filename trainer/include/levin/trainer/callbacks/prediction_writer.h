@@ -1,5 +1,5 @@
 #pragma once
-// Writes predictions to files, so that a long predict does not have to hold all of them in memory.
+// Writes predictions to files. Trainer::predict returns them as well.
 
 #include <levin/trainer/callback.h>
 
@@ -11,7 +11,7 @@ enum class WriteInterval { batch, epoch, batch_and_epoch };
 /// Base class of prediction writers. Derived classes write after each batch, at the end, or both.
 class BasePredictionWriter : public Callback {
  public:
-  /// Only with `batch` are predictions not kept in memory until the end.
+  /// For `epoch` and `batch_and_epoch` the writer holds all predictions until the end.
   explicit BasePredictionWriter(WriteInterval interval = WriteInterval::batch) : interval_(interval) {}
   /// Called after each batch that has a prediction, with the index of the batch among those of its loader.
   virtual void write_on_batch_end(RunContext&, const Tensor& /*prediction*/, const Batch&, int /*index*/) {}
