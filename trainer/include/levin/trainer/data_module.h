@@ -71,7 +71,7 @@ class LevinDataModule {
   virtual void prepare_data() {}
   /// Called in every process, before the callbacks' and the module's own setup.
   virtual void setup(Stage) {}
-  /// Create the loaders, when a run requests them; again with reload_dataloaders_every_n_epochs.
+  /// Creates the loaders when a run requests them; again with reload_dataloaders_every_n_epochs.
   virtual LoaderPtr train_dataloader() { return {}; }
   virtual Loaders val_dataloader() { return {}; }
   virtual Loaders test_dataloader() { return {}; }

@@ -71,8 +71,8 @@ class LevinModule : public nn::Module {
   /// ddp2) the replicas' extras are concatenated along dimension 0 with their gradients, so that a loss may use the
   /// whole batch; a scalar of each replica becomes a row. The loss, if the replicas returned any, is that of the batch.
   virtual StepOutput training_step_end(const StepOutput& whole);
-  /// Evaluate a batch in evaluation mode and without recording, and log values; `index` counts the batches of a loader.
-  /// A fit without validation_step does not validate; validate and test throw UsageError without their steps.
+  /// Evaluates a batch in evaluation mode and without recording, and logs values; `index` counts the batches of a
+  /// loader. A fit without validation_step does not validate; validate and test throw UsageError without their steps.
   virtual void validation_step(const Batch&, int) {}
   virtual void test_step(const Batch&, int) {}
   /// Returns the prediction of a batch; by default the network's output for batch[0].
@@ -156,7 +156,8 @@ class LevinModule : public nn::Module {
   /// Lightning's hook, called before the sanity check and before an evaluation.
   virtual void zero_grad(bool set_to_none = true) { nn::Module::zero_grad(set_to_none); }
 
-  /// Parts of the training step; override them to change it.
+  /// Parts of the training step, which may be overridden: clearing the gradients at the first batch of a window, and
+  /// backward.
   virtual void optimizer_zero_grad(optim::Optimizer& optimizer);
   virtual void backward(const Tensor& loss);
   /// Clips by the Trainer's arguments, with the strategy's norm over all ranks; an override may call the base or clip

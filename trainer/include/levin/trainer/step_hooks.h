@@ -18,10 +18,12 @@ struct StepHooks {
   virtual void on_before_backward(const Tensor&) {}
   /// Runs backward.
   virtual void backward(const Tensor& loss) { loss.backward(); }
+  /// Called after each backward; the gradients may still be scaled and this rank's own.
   virtual void on_after_backward() {}
   /// Called when the gradients of a window are reduced and unscaled. `skipped` becomes nonzero if they are not finite,
   /// so that the window is not stepped.
   virtual void on_unscaled(const HostRead& /*skipped*/) {}
+  /// Called before clipping and the optimizer's step, in windows that will be skipped too.
   virtual void on_before_optimizer_step(optim::Optimizer&) {}
 };
 

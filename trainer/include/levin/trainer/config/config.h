@@ -65,6 +65,7 @@ class LoggerChoice {
   bool has(const std::string& name) const;
   /// Returns for example "csv,html", or "none".
   std::string text() const;
+  /// True if there is a logger.
   operator bool() const;  // NOLINT: implicit, for `a = b = config.logger = false`
 
  private:

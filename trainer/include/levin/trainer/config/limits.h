@@ -23,7 +23,7 @@ class BatchLimit {
   /// Parses "0.25" or "1.0" as a fraction, "20" as a count; throws UsageError that names `option`.
   static BatchLimit parse(std::string_view text, const std::string& option);
 
-  /// Says which of the two it is; fraction() and count() are meaningful only then.
+  /// True for a count; then count() has a meaning, else fraction().
   bool is_count() const { return is_count_; }
   double fraction() const { return fraction_; }
   std::int64_t count() const { return count_; }
@@ -98,7 +98,7 @@ class DeviceList {
   /// Parses a text in one of these forms; throws UsageError that names `option` otherwise.
   static DeviceList parse(std::string_view text, const std::string& option = "--devices");
 
-  /// The selection as it was given, or as a text of the same meaning.
+  /// The selection as it was given, or as a text of the same meaning; and whether it is "auto".
   const std::string& text() const { return text_; }
   bool is_auto() const { return text_ == "auto"; }
   /// Resolves the selection to indices, given `available` devices of a kind ("auto" takes the first). Throws UsageError
