@@ -35,6 +35,7 @@ CommStages bytegrad_hook(ProcessGroup& group, const GradBucket& bucket);
 struct ByteGradByMachine {
   std::shared_ptr<ProcessGroup> machine{};
   std::shared_ptr<ProcessGroup> leaders{};
+  /// The communication hook: see CommHook.
   CommStages operator()(ProcessGroup& group, const GradBucket& bucket) const;
 };
 
@@ -52,6 +53,7 @@ StateDict consensus(ProcessGroup& group, const StateDict& replica);
 
 // --- decentralised training
 
+/// The ranks whose weights PeerAverage averages in a step.
 enum class Peers : std::uint8_t {
   all,       ///< averages over all ranks
   shift_one  ///< averages pairs: a rank of the lower half with one of the upper half, the next one in every step
@@ -62,7 +64,8 @@ enum class Peers : std::uint8_t {
 /// "Can Decentralized Algorithms Outperform Centralized Algorithms?", NeurIPS 2017). Replicas differ.
 class PeerAverage {
  public:
-  /// All ranks pass the same `peers`. Throws ValueError for shift_one with an odd number of ranks above 1.
+  /// Must be called on all ranks, with the same `peers`. Throws ValueError for shift_one with an odd number of ranks
+  /// above 1.
   explicit PeerAverage(std::shared_ptr<ProcessGroup> group, Peers peers = Peers::all);
   ~PeerAverage();
   PeerAverage(const PeerAverage&) = delete;
@@ -98,6 +101,7 @@ class PeerAverage {
 /// DCD-PSGD). Replicas differ.
 class RingDifferences {
  public:
+  /// Makes a group of the same ranks for the exchanges, so it must be called on all ranks.
   explicit RingDifferences(std::shared_ptr<ProcessGroup> group);
   /// Sends the current weights to the neighbours. Called on all ranks before the first step; later calls do nothing.
   void meet(const std::vector<Parameter>& weights);
@@ -119,7 +123,8 @@ class RingDifferences {
 /// that were sent. Results depend on timing.
 class AsyncAverage {
  public:
-  /// Two averages begin at least `interval` apart.
+  /// Two averages begin at least `interval` apart. Makes a group of the same ranks for the averages, so it must be
+  /// called on all ranks.
   AsyncAverage(std::shared_ptr<ProcessGroup> group, std::chrono::duration<double, std::milli> interval);
   ~AsyncAverage();
   AsyncAverage(const AsyncAverage&) = delete;
@@ -129,6 +134,7 @@ class AsyncAverage {
   /// Called on all ranks after the last step or before a pause: every rank takes part in as many averages as the rank
   /// that began most, and all of them are applied.
   void settle(const std::vector<Parameter>& weights);
+  /// Number of averages that this rank has begun.
   int64_t averages() const { return begun_; }
 
  private:

@@ -31,6 +31,7 @@ CommStages allreduce_hook(ProcessGroup& group, const GradBucket& bucket);
 CommStages fp16_compress_hook(ProcessGroup& group, const GradBucket& bucket);
 CommStages bf16_compress_hook(ProcessGroup& group, const GradBucket& bucket);
 
+/// Options of PowerSgd, with the defaults of PyTorch's PowerSGDState; the same on all ranks.
 struct PowerSgdOptions {
   int64_t rank = 1;            ///< number of columns of the factors
   int64_t start_step = 1000;   ///< number of initial exchanges that are plain averages, as gradients change fast then
@@ -56,12 +57,15 @@ class PowerSgd {
  public:
   /// Throws ValueError for a rank below 1, a negative step or a min_compression that is not above 0.
   explicit PowerSgd(const PowerSgdOptions& options = {});
+  /// The communication hook: see CommHook.
   CommStages operator()(ProcessGroup& group, const GradBucket& bucket) const;
 
+  /// Numbers of elements that this rank has communicated since the exchanges began to factor matrices.
   struct Traffic {
     int64_t elements = 0;  ///< number of gradient elements in factored exchanges
     int64_t sent = 0;      ///< number of elements that were sent in their place, vectors included
   };
+  /// Returns the counts of all exchanges so far.
   Traffic traffic() const;
 
   /// This rank's state for a checkpoint: factors, errors, the number of exchanges and the position of the random number

@@ -44,6 +44,7 @@ class DataParallel {
                        }
                        return std::unique_ptr<nn::Module>(new M(nn::clone(module, args...)));
                      })) {}
+  /// As above, for a module whose class is not known at compile time.
   DataParallel(nn::Module& module, std::vector<Device> devices);
   /// For modules that cannot be cloned: the module serves as every replica in turn, on the calling thread, with the
   /// replica's parameters and buffers in place of its own. Devices that run asynchronously still overlap. Other members
@@ -67,6 +68,7 @@ class DataParallel {
       std::function<std::vector<Tensor>(std::size_t number, nn::Module& replica, const std::vector<Tensor>& parts)>;
   std::vector<Tensor> run(const std::vector<Tensor>& inputs, const NumberedForward& forward);
 
+  /// The wrapped module, and the devices of its replicas.
   nn::Module& module() const;
   const std::vector<Device>& devices() const;
   /// Bytes copied between devices so far, in calls and in their backward.

@@ -8,6 +8,7 @@
 
 namespace levin::distributed {
 
+/// Options of DistributedDataParallel and Reducer, with PyTorch's defaults.
 struct DistributedDataParallelOptions {
   double bucket_cap_mb = 25;   ///< size of the buckets in which gradients are reduced (MiB)
   double first_bucket_mb = 1;  ///< size of the bucket that is ready first; a small one lets communication begin early
@@ -32,7 +33,7 @@ class Reducer {
 
   /// While off, backward only accumulates this rank's gradients; the next exchange reduces the sum.
   void set_sync(bool on);
-  bool sync() const;
+  bool sync() const;  ///< initially true
   /// Uses this hook for buckets from the next backward on. All ranks register the same one. Throws ValueError for a
   /// second hook.
   void register_comm_hook(CommHook hook);
@@ -59,6 +60,7 @@ class Reducer {
   std::shared_ptr<Impl> impl_;
 };
 
+/// Options of DistributedDataParallel::join.
 struct JoinOptions {
   /// Averages are over all ranks, with zeros for those without batches; else over the ranks that still have batches.
   bool divide_by_initial_world_size = true;
@@ -84,11 +86,15 @@ class DistributedDataParallel {
   DistributedDataParallel(nn::Module& module, std::shared_ptr<ProcessGroup> group,
                           const DistributedDataParallelOptions& options = {});
 
+  /// Calls before_forward() and then the module.
   Tensor operator()(const Tensor& x);
+  /// The wrapped module, and the reducer of its gradients.
   nn::Module& module() { return module_; }
   Reducer& reducer() { return reducer_; }
-  /// The part of operator() before forward, for modules whose forward takes other arguments.
+  /// The part of operator() before forward, for modules whose forward takes other arguments: broadcasts the buffers if
+  /// that is due.
   void before_forward();
+  /// As Reducer::register_comm_hook.
   void register_comm_hook(CommHook hook) { reducer_.register_comm_hook(std::move(hook)); }
 
   /// Trains with different numbers of batches on the ranks: `body` is this rank's loop, in which each forward in
@@ -103,6 +109,7 @@ class DistributedDataParallel {
   /// Suppresses the exchange of gradients while the object lives.
   class NoSync {
    public:
+    /// The reducer must outlive this object; the destructor restores its state.
     explicit NoSync(Reducer& reducer) : reducer_(reducer), old_(reducer.sync()) { reducer.set_sync(false); }
     ~NoSync() { reducer_.set_sync(old_); }
     NoSync(const NoSync&) = delete;
@@ -112,6 +119,8 @@ class DistributedDataParallel {
     Reducer& reducer_;
     bool old_;
   };
+  /// Returns an object that suppresses the exchange of gradients while it lives: backward then accumulates this rank's
+  /// gradients, and the next exchange averages the sums.
   [[nodiscard]] NoSync no_sync() { return NoSync(reducer_); }
 
  private:

@@ -38,6 +38,7 @@ class CollectiveMismatch : public DistributedError {
 /// Another rank died, failed or left, which ends the group.
 class RankLost : public DistributedError {
  public:
+  /// `rank` is the world rank of the lost rank.
   RankLost(int rank, const std::string& text) : DistributedError(text), rank_(rank) {}
   int rank() const { return rank_; }  ///< world rank of the lost rank
 

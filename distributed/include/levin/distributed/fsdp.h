@@ -7,6 +7,7 @@
 
 namespace levin::distributed {
 
+/// Options of FullyShardedDataParallel; the same on all ranks.
 struct FullyShardedOptions {
   /// A module becomes a unit, which is gathered as one, if it has at least this many elements outside the units within
   /// it. All other parameters belong to the root unit.
@@ -41,7 +42,9 @@ class FullyShardedDataParallel {
   FullyShardedDataParallel(const FullyShardedDataParallel&) = delete;
   FullyShardedDataParallel& operator=(const FullyShardedDataParallel&) = delete;
 
+  /// Calls the module.
   Tensor operator()(const Tensor& x) { return module()(x); }
+  /// The wrapped module.
   nn::Module& module() const;
   /// This rank's pieces, named as the parameters; some may be empty.
   std::vector<Parameter> parameters() const;
@@ -50,12 +53,14 @@ class FullyShardedDataParallel {
   void take(optim::Optimizer& optimizer) const;
   /// Returns the module's parameters that the pieces belong to.
   std::vector<Parameter> full_parameters(std::vector<Parameter> pieces) const;
+  /// True for a parameter that is one of this rank's pieces.
   bool has(const Parameter& piece) const;
 
   /// While off, backward only accumulates this rank's full gradients; the next exchange reduces the sum.
   void set_sync(bool on);
   /// Reduces the gradients that were accumulated for the units of these pieces. Must be called on all ranks.
   void reduce(const std::vector<Parameter>& pieces);
+  /// Removes the gradients of the pieces, and those that were accumulated for the units.
   void zero_grad();
   /// As optim::clip_grad_norm_, by the norm of the full gradient. Must be called on all ranks.
   Tensor clip_grad_norm_(double max_norm, double norm_type = 2.0);

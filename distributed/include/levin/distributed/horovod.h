@@ -15,10 +15,11 @@ namespace levin::distributed {
 /// where fp16 is subnormal. Beyond 65504 a gradient is infinite.
 enum class Compression : std::uint8_t { none, fp16 };
 
+/// Options of FusedExchange and DistributedOptimizer, with Horovod's names; the same on all ranks.
 struct HorovodOptions {
   int64_t fusion_threshold = int64_t{64} << 20;  ///< most bytes in one message; 0: each tensor by itself
   double cycle_time = 5;                         ///< least milliseconds between two negotiations
-  Compression compression = Compression::none;
+  Compression compression = Compression::none;   ///< type of the messages
   int backward_passes_per_step = 1;  ///< number of backward passes whose gradients are accumulated before an exchange
 };
 
@@ -76,8 +77,9 @@ class DistributedOptimizer {
   void step();
   /// Waits for the averages, for work before the step such as clipping.
   void synchronize();
-  /// Throws GradError while gradients are being exchanged.
+  /// As Optimizer::zero_grad. Throws GradError while gradients are being exchanged.
   void zero_grad(bool set_to_none = true);
+  /// The exchange that averages the gradients.
   FusedExchange& exchange() { return exchange_; }
 
  private:

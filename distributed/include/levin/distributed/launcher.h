@@ -6,6 +6,8 @@
 
 namespace levin::distributed {
 
+/// The local ranks of a job and how they are started. With several machines (`num_nodes`) each of them starts its own
+/// ranks, with its index as `node_rank` and the address of machine 0 as `master_addr`.
 struct LaunchOptions {
   int processes = 1;  ///< number of processes on this machine
   int num_nodes = 1;
@@ -18,6 +20,7 @@ struct LaunchOptions {
   Milliseconds grace = std::chrono::seconds(5);  ///< time for the others to end after one rank has failed
 };
 
+/// How the local ranks of a launch ended.
 struct LaunchResult {
   std::vector<int> statuses;  ///< of each local rank: its exit status, or 128 + the signal that ended it
   int first_failed = -1;      ///< the local rank that failed first, or -1
@@ -30,8 +33,9 @@ bool is_launched();
 
 /// Executes the program once for each rank (it does not fork the running process) and waits for all of them. When one
 /// fails, the others have `grace` to end by themselves, then get SIGTERM, then SIGKILL. SIGTERM and SIGUSR1 to this
-/// process are passed on. The ranks die with this process, so none is left behind. Throws ValueError for a number of
-/// processes below 1, and DistributedError when the program cannot be started.
+/// process are passed on. The ranks die with this process, so none is left behind. Throws ValueError for numbers of
+/// processes or nodes out of range and for several nodes without a master_port, and DistributedError when the program
+/// cannot be started.
 LaunchResult launch(const LaunchOptions& options);
 
 /// The other local ranks of a job in which this process is local rank 0. They die with this process. The destructor
@@ -58,6 +62,7 @@ class HeldPort {
   ~HeldPort();
   HeldPort(const HeldPort&) = delete;
   HeldPort& operator=(const HeldPort&) = delete;
+  /// The port.
   int number() const;
 
  private:

@@ -15,6 +15,7 @@ namespace levin::distributed {
 /// parameters in the same order; those of one dtype and device share a message.
 void average_parameters(ProcessGroup& group, const std::vector<Parameter>& parameters);
 
+/// Options of PeriodicModelAverager.
 struct PeriodicModelAveragerOptions {
   int64_t period = 0;        ///< number of steps between two averages; must be given, 1 or more
   int64_t warmup_steps = 0;  ///< number of steps before the first average; gradients should be averaged in them instead
@@ -35,7 +36,7 @@ class PeriodicModelAverager {
  public:
   /// Throws ValueError for a period below 1 or negative warmup_steps.
   PeriodicModelAverager(std::shared_ptr<ProcessGroup> group, const PeriodicModelAveragerOptions& options);
-  /// Must be called after each optimizer step, on all ranks.
+  /// Counts a step and averages the parameters if that is due. Must be called after each optimizer step, on all ranks.
   void average_parameters(const std::vector<Parameter>& parameters);
 
   /// Number of steps so far; a resumed run restores it.
@@ -48,6 +49,7 @@ class PeriodicModelAverager {
   int64_t step_ = 0;
 };
 
+/// Options of PostLocalSgd, with the names of PyTorch's PostLocalSGDState.
 struct PostLocalSgdOptions {
   int64_t start_local_sgd_iter = 0;  ///< number of initial exchanges that average over all ranks
   /// Later gradients are averaged over `subgroup`, e.g. the ranks of one machine, or if false not at all.
@@ -63,6 +65,7 @@ class PostLocalSgd {
   /// Throws ValueError for a negative start_local_sgd_iter, and where gradients are to be averaged over a subgroup but
   /// none is given.
   explicit PostLocalSgd(const PostLocalSgdOptions& options);
+  /// The communication hook: see CommHook.
   CommStages operator()(ProcessGroup& group, const GradBucket& bucket) const;
 
   /// Number of exchanges so far; a resumed run restores it.

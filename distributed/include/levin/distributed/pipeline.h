@@ -13,7 +13,7 @@
 
 namespace levin::distributed {
 
-/// One action of a stage: forward or backward of one micro-batch.
+/// One action of a stage: forward or backward of the micro-batch with the index `micro_batch`.
 struct PipelineAction {
   bool forward = true;
   int micro_batch = 0;
@@ -30,6 +30,7 @@ std::vector<PipelineAction> one_f_one_b(int stage, int stages, int micro_batches
 /// layer. Throws ValueError for fewer layers than stages.
 std::vector<int64_t> balanced_stages(const std::vector<int64_t>& parameters, int stages);
 
+/// Options of Pipeline; micro_batches are the same on all ranks.
 struct PipelineOptions {
   /// A batch is split into parts of ceil(rows / micro_batches) rows, the last one smaller. With m of them and s equal
   /// stages, ranks idle for (s - 1) / (m + s - 1) of a step.
@@ -50,6 +51,7 @@ struct PipelineSteps {
 /// The layers of a stage: a function of one tensor that returns one, or of a std::vector<Tensor> that returns one.
 class PipelineStage : public std::function<std::vector<Tensor>(const std::vector<Tensor>& inputs)> {
  public:
+  /// Takes a function of either kind. That of one tensor throws ShapeError when the stage before sends several.
   template <class F>
   requires std::is_invocable_r_v<std::vector<Tensor>, F&, const std::vector<Tensor>&>
   PipelineStage(F f)  // NOLINT: implicit
@@ -68,7 +70,7 @@ class PipelineStage : public std::function<std::vector<Tensor>(const std::vector
 /// Time that a rank has spent in its steps so far, in seconds.
 struct PipelineTimes {
   double computing = 0;  ///< in forward and backward of its stage
-  double whole = 0;
+  double whole = 0;      ///< in Pipeline::step and run, with waiting
   /// Fraction of the time in which the rank waited for other stages.
   double bubble() const { return whole > 0 ? 1.0 - computing / whole : 0.0; }
 };
@@ -87,6 +89,7 @@ struct PipelineTimes {
 /// root of the group's sum of squares.
 class Pipeline {
  public:
+  /// The layers of a rank.
   using Stage = PipelineStage;
   /// Returns the mean loss of some samples.
   using Loss = std::function<Tensor(const Tensor& output, const Tensor& target)>;
@@ -111,6 +114,7 @@ class Pipeline {
   const std::vector<PipelineAction>& schedule() const { return schedule_; }
   /// The maximum number of micro-batches whose activations this rank kept at a time.
   int most_alive() const { return most_alive_; }
+  /// How long this rank has computed and waited so far.
   const PipelineTimes& times() const { return times_; }
 
  private:

@@ -21,8 +21,10 @@ class Work {
  public:
   struct State;
   Work() = default;  ///< a completed operation
+  /// For implementations of ProcessGroup, which complete the operation through its state.
   explicit Work(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
+  /// True after success and after an error; does not wait.
   bool is_completed() const;
   /// Returns when the operation is done. Throws its error, or CollectiveTimeout if `timeout` expires first (the
   /// operation goes on). With "nccl" and no timeout the host does not wait; instead, work that this thread later queues
@@ -35,8 +37,9 @@ class Work {
   std::shared_ptr<State> state_;
 };
 
-/// A collective operation with checked arguments.
+/// A collective operation with checked arguments, as implementations of ProcessGroup get it.
 struct Collective {
+  /// The operations, which the methods of ProcessGroup describe.
   enum class Kind : std::uint8_t {
     all_reduce,
     reduce,
@@ -50,28 +53,34 @@ struct Collective {
     send,
     recv
   };
-  Kind kind{};
-  Tensor output{};  ///< written; also read by all_reduce, reduce and broadcast
-  Tensor input{};
-  ReduceOp op = ReduceOp::sum;
-  int root = 0;  ///< of send and recv: the peer
-  int tag = 0;
-  std::vector<int64_t> output_splits{}, input_splits{};  ///< of all_to_all, in elements
+  Kind kind{};                  ///< the operation
+  Tensor output{};              ///< written; also read by all_reduce, reduce and broadcast
+  Tensor input{};               ///< read; undefined where output is read instead
+  ReduceOp op = ReduceOp::sum;  ///< of all_reduce, reduce and reduce_scatter
+  int root = 0;                 ///< rank in the group; of send and recv: the peer
+  int tag = 0;                  ///< of send and recv
+  /// Of all_to_all, by rank: numbers of elements to receive, and to send.
+  std::vector<int64_t> output_splits{}, input_splits{};
 };
+/// Returns the name of the method: "all_reduce".
 std::string to_string(Collective::Kind kind);
 
-/// Number of elements that all_to_all sends to and receives from each rank. Empty: equal parts.
+/// Numbers of elements that all_to_all receives from each rank (`output_splits`) and sends to each rank
+/// (`input_splits`). Empty: equal parts.
 struct AllToAllOptions {
   std::vector<int64_t> output_splits{};
   std::vector<int64_t> input_splits{};
 };
 
+/// Some ranks of a job that communicate with each other; make_process_group() makes the group of all.
+///
 /// Ranks are those within the group. Tensors are contiguous and of any dtype; only their numbers of elements matter,
 /// not their shapes. Invalid arguments throw ShapeError, DTypeError or ValueError at the call.
 class ProcessGroup {
  public:
   virtual ~ProcessGroup() = default;
   virtual std::string name() const = 0;  ///< "gloo", "nccl", "cpu:gloo,cuda:nccl", "single"
+  /// This process's rank in the group, and the number of ranks.
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(ranks_.size()); }
   /// The members' ranks in the world.
@@ -93,7 +102,8 @@ class ProcessGroup {
   [[nodiscard]] Work gather(const Tensor& output, const Tensor& input, int root);
   /// Sends part r of the root's input to rank r; other ranks pass an undefined input.
   [[nodiscard]] Work scatter(const Tensor& output, const Tensor& input, int root);
-  /// Sends a message to one rank. Messages between two ranks with the same tag arrive in the order of their calls.
+  /// Sends a message to one rank, and receives one. Messages between two ranks with the same tag arrive in the order of
+  /// their calls.
   [[nodiscard]] Work send(const Tensor& t, int to, int tag = 0);
   [[nodiscard]] Work recv(const Tensor& t, int from, int tag = 0);
   /// Completes when all ranks have called it.
@@ -120,9 +130,10 @@ class ProcessGroup {
   void set_timeout(Milliseconds timeout) { timeout_ = timeout; }
 
  protected:
+  /// `ranks` are the members' ranks in the world, of which this process is number `rank`.
   ProcessGroup(int rank, std::vector<int> ranks, Milliseconds timeout)
       : rank_(rank), ranks_(std::move(ranks)), timeout_(timeout) {}
-  /// Begins a checked operation.
+  /// Begins a checked operation, in this group or in another one to which it is passed on.
   virtual Work begin(Collective collective) = 0;
   static Work begin_on(ProcessGroup& other, Collective collective) { return other.begin(std::move(collective)); }
   /// Throws ValueError for ranks that do not exist or appear twice.
@@ -156,9 +167,9 @@ class NoCollectives {
 
 /// Arguments of make_process_group. All ranks must have called join() on the store.
 struct GroupOptions {
-  std::shared_ptr<Store> store{};  ///< not needed for a single rank
-  int rank = 0;
-  int world_size = 1;
+  std::shared_ptr<Store> store{};          ///< not needed for a single rank
+  int rank = 0;                            ///< of this process, in the world
+  int world_size = 1;                      ///< number of ranks
   Milliseconds timeout = kDefaultTimeout;  ///< of one operation
   /// Transport of "gloo": "auto" (shared memory where all ranks of a group are on one host, else TCP), "tcp" or
   /// "shared". Empty: the variable LEVIN_TRANSPORT, or auto. Where ranks differ, all use TCP.

@@ -7,6 +7,7 @@
 
 namespace levin::distributed {
 
+/// Environment variables: their values by their names.
 using Environment = std::map<std::string, std::string>;
 
 /// Returns the variables of this process.
@@ -14,12 +15,12 @@ Environment environment();
 
 /// The place of a process in its job.
 struct RankInfo {
-  int rank = 0;
-  int world_size = 1;
+  int rank = 0;              ///< in the job, from 0
+  int world_size = 1;        ///< processes of the job
   int local_rank = 0;        ///< among the processes of this machine; selects the device
   int local_world_size = 1;  ///< processes on this machine
-  int node_rank = 0;
-  std::string master_addr = "127.0.0.1";
+  int node_rank = 0;         ///< index of this machine
+  std::string master_addr = "127.0.0.1";  ///< host of rank 0
   int master_port = 29500;  ///< as the launcher gave it
   int store_port = 29500;   ///< port of our store; differs from master_port where a launcher uses that one itself
   std::string source = "single process";  ///< the variables that were used, for messages
@@ -27,14 +28,15 @@ struct RankInfo {
 
 /// Settings from the command line: --num-nodes, --devices, --node-rank.
 struct RankOptions {
-  int num_nodes = 1;
+  int num_nodes = 1;   ///< machines of the job
   int devices = 1;     ///< processes on each machine
   int node_rank = -1;  ///< -1: NODE_RANK or GROUP_RANK
 };
 
 /// Reads the place of this process from the first of these that is set:
 /// - RANK and WORLD_SIZE (env://, torchrun), with LOCAL_RANK, LOCAL_WORLD_SIZE, NODE_RANK or GROUP_RANK;
-/// - num_nodes or devices above 1 with LOCAL_RANK or a node's rank: rank = node's rank x devices + LOCAL_RANK;
+/// - num_nodes above 1 (then MASTER_ADDR is needed), or devices above 1 with LOCAL_RANK: the rank is the node's rank
+///   times devices plus LOCAL_RANK;
 /// - OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK, _LOCAL_SIZE and _NODE_RANK (mpirun);
 /// - SLURM_PROCID, SLURM_NTASKS, SLURM_LOCALID, SLURM_NODEID and the first host of the node list (srun);
 /// - none of these: a single process.

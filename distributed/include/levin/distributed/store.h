@@ -15,28 +15,31 @@
 namespace levin::distributed {
 
 using std::int64_t;
+/// The unit of all time limits of this module.
 using Milliseconds = std::chrono::milliseconds;
 
 /// Default time limit of every operation between ranks.
 inline constexpr Milliseconds kDefaultTimeout = std::chrono::seconds(300);
 
-/// All methods are thread-safe and throw StoreError.
+/// A table of strings by keys that all ranks share. All methods are thread-safe and throw StoreError.
 class Store {
  public:
   virtual ~Store() = default;
+  /// Sets a key or replaces its value.
   virtual void set(const std::string& key, const std::string& value) = 0;
-  /// Waits up to timeout() for the key.
+  /// Waits up to timeout() for the key and returns its value.
   std::string get(const std::string& key);
+  /// Returns the value of a key, or nothing if it is absent; does not wait.
   virtual std::optional<std::string> try_get(const std::string& key) = 0;
   /// Adds to a decimal number, or to 0 if the key is absent; returns the sum.
   virtual int64_t add(const std::string& key, int64_t amount) = 0;
   /// Sets `desired` if the key holds `expected`, or is absent and `expected` is empty; returns the value afterwards.
   virtual std::string compare_set(const std::string& key, const std::string& expected, const std::string& desired) = 0;
-  /// Waits until all keys are present; the error names those that are missing.
+  /// Waits until all keys are present, up to `timeout` or else timeout(); the error names those that are missing.
   void wait(const std::vector<std::string>& keys, std::optional<Milliseconds> timeout = std::nullopt);
   /// Waits until all keys are present or the timeout expires; returns the missing ones.
   virtual std::vector<std::string> wait_missing(const std::vector<std::string>& keys, Milliseconds timeout) = 0;
-  /// Returns whether the key existed.
+  /// Removes a key and returns whether it existed.
   virtual bool remove(const std::string& key) = 0;
   /// Returns all keys that begin with `prefix`, sorted.
   virtual std::vector<std::string> keys(const std::string& prefix = {}) = 0;
@@ -45,6 +48,7 @@ class Store {
   /// Returns the address of this machine as other machines see it; empty where the store cannot tell.
   virtual std::string local_address() const { return {}; }
 
+  /// Time limit of get() and wait().
   Milliseconds timeout() const { return timeout_; }
   void set_timeout(Milliseconds timeout) { timeout_ = timeout; }
 
@@ -52,6 +56,7 @@ class Store {
   Milliseconds timeout_ = kDefaultTimeout;
 };
 
+/// Options of TcpStore.
 struct TcpStoreOptions {
   bool server = false;                     ///< this process holds the table (rank 0)
   Milliseconds timeout = kDefaultTimeout;  ///< of connecting and of waits
@@ -69,7 +74,9 @@ class TcpStore final : public Store {
   TcpStore(const TcpStore&) = delete;
   TcpStore& operator=(const TcpStore&) = delete;
 
+  /// The port that was given, or that was found for port 0.
   int port() const { return port_; }
+
   void set(const std::string& key, const std::string& value) override;
   std::optional<std::string> try_get(const std::string& key) override;
   int64_t add(const std::string& key, int64_t amount) override;
@@ -93,6 +100,7 @@ class TcpStore final : public Store {
 /// The table is a locked file that all ranks share. The first store creates it, and the last one to close removes it.
 class FileStore final : public Store {
  public:
+  /// Opens the file, which is created if absent; `timeout` is that of waits. Throws StoreError if it cannot be written.
   explicit FileStore(std::filesystem::path path, Milliseconds timeout = kDefaultTimeout);
   ~FileStore() override;
   FileStore(const FileStore&) = delete;
@@ -115,6 +123,7 @@ class FileStore final : public Store {
 /// Prepends "<prefix>/" to all keys of another store, so that the keys of different users do not collide.
 class PrefixStore final : public Store {
  public:
+  /// Takes the time limit of `base`.
   PrefixStore(std::string prefix, std::shared_ptr<Store> base);
 
   void set(const std::string& key, const std::string& value) override { base_->set(prefix_ + key, value); }

@@ -18,12 +18,14 @@ Tensor sync_batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor
                        const std::shared_ptr<ProcessGroup>& group);
 
 /// Normalises each channel of (B, C, ...) by the statistics of all ranks' batches in training, else by the running
-/// statistics. Evaluates as nn::BatchNorm.
+/// statistics. Evaluates as nn::BatchNorm. Throws ShapeError for other inputs.
 class SyncBatchNorm : public nn::Layer<SyncBatchNorm, nn::BatchNorm> {
  public:
+  /// Takes C and the group; `options` are those of nn::BatchNorm.
   SyncBatchNorm(int64_t num_features, std::shared_ptr<ProcessGroup> group, const Options& options = {});
   Tensor forward(const Tensor& x) override;
   std::string extra_repr() const override;
+  /// Calls `construct` with this module's constructor arguments, for nn::clone.
   template <class F>
   auto with_arguments(F construct) const {
     return construct(num_features, group_, options);

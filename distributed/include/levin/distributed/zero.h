@@ -10,6 +10,7 @@
 
 namespace levin::distributed {
 
+/// Options of ZeroRedundancyOptimizer; the same on all ranks.
 struct ZeroOptions {
   /// 1: each rank keeps the optimizer state of its part of every parameter, and steps that part. 2: it also keeps the
   /// gradients of that part only.
@@ -20,7 +21,7 @@ struct ZeroOptions {
   bool find_unused_parameters = false;
 };
 
-/// Number of bytes that one rank holds.
+/// Number of bytes that one rank holds of parameters, of gradients, and of optimizer state.
 struct HeldBytes {
   int64_t parameters = 0, gradients = 0, state = 0;
 };
@@ -51,6 +52,7 @@ class ZeroRedundancyOptimizer {
   void step();
   /// As Optimizer::step_unless; found_inf must be the same on all ranks.
   void step_unless(const Tensor& found_inf);
+  /// As Optimizer::zero_grad; with stage 2 it removes the full gradients too.
   void zero_grad(bool set_to_none = true);
   /// As optim::clip_grad_norm_, by the norm of the full gradient.
   Tensor clip_grad_norm_(double max_norm, double norm_type = 2.0);
@@ -73,8 +75,11 @@ class ZeroRedundancyOptimizer {
   void after_step();   ///< gives it full parameters again, with the updates of all ranks
   /// Returns the parameters that the pieces belong to.
   std::vector<Parameter> full_parameters(std::vector<Parameter> pieces) const;
+  /// True for a parameter that is sharded here, and for a piece of one.
   bool steps(const Parameter& parameter_or_piece) const;
+  /// Returns the bytes that this rank holds now.
   HeldBytes held_bytes() const;
+  /// 1 or 2, as in ZeroOptions.
   int stage() const;
   /// Number of exchanges so far that began while backward was running.
   int64_t overlapped() const;

@@ -4,22 +4,25 @@
 
 namespace levin::optim {
 
+/// Options of Adagrad, with PyTorch's defaults.
 struct AdagradOptions {
-  double lr = 1e-2;
-  double lr_decay = 0.0;      ///< the rate at step t is lr / (1 + (t - 1) * lr_decay)
-  double weight_decay = 0.0;  ///< added to the gradient (L2)
-  double initial_accumulator_value = 0.0;
-  double eps = 1e-10;
-  bool maximize = false;
-  bool capturable = false;  ///< see Settings
+  double lr = 1e-2;                        ///< learning rate of the first step
+  double lr_decay = 0.0;                   ///< the rate at step t is lr / (1 + (t - 1) * lr_decay)
+  double weight_decay = 0.0;               ///< added to the gradient (L2)
+  double initial_accumulator_value = 0.0;  ///< first value of the sums of squares
+  double eps = 1e-10;                      ///< added to the denominator, the root of the sum
+  bool maximize = false;                   ///< steps along the gradient instead of against it
+  bool capturable = false;                 ///< see Settings
 };
 
 /// Adagrad: divides the gradient by the root of the sum of its squares so far (Duchi, Hazan & Singer 2011), with
-/// PyTorch's update rule. Of row-wise gradients (autograd/row_gradient.h), which exclude weight_decay, only the rows
-/// are read and written.
+/// PyTorch's update rule (kernels::AdagradStepArgs states it). Of row-wise gradients (autograd/row_gradient.h) only the
+/// rows are read and written; with weight_decay, which would change all rows, a step throws ValueError.
 class Adagrad : public FusedOptimizer<kernels::AdagradStepArgs> {
  public:
   using Options = AdagradOptions;
+  /// Takes groups, or parameters that become one group; options, or the learning rate alone. Throws ValueError as
+  /// add_param_group() does.
   explicit Adagrad(std::vector<ParamGroup> groups, const Options& options = {});
   explicit Adagrad(std::vector<Parameter> params, const Options& o = {}) : Adagrad(one_group(std::move(params)), o) {}
   explicit Adagrad(const std::vector<Tensor>& params, const Options& o = {}) : Adagrad(named(params), o) {}

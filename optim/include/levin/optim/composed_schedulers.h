@@ -8,7 +8,8 @@
 
 namespace levin::optim {
 
-/// A scheduler that owns others of the same optimizer; its state contains theirs as "schedulers.<k>.<name>".
+/// A scheduler that takes ownership of others of the same optimizer; its state contains theirs as
+/// "schedulers.<k>.<name>".
 class SchedulerList : public Scheduler {
  public:
   void scale_base_lrs(double factor) override;
@@ -16,12 +17,14 @@ class SchedulerList : public Scheduler {
   void load_state_dict(const StateDict& state) override;
 
  protected:
+  /// Moves the schedulers into the list.
   template <class... S>
   requires((std::derived_from<S, Scheduler> && ...) && sizeof...(S) > 0) explicit SchedulerList(Optimizer& optimizer,
                                                                                                 S&&... schedulers)
       : Scheduler(optimizer) {
     (schedulers_.push_back(std::make_unique<S>(std::move(schedulers))), ...);
   }
+  /// Number of schedulers; the k-th of them, and its own rate for a group at its current step.
   std::size_t count() const { return schedulers_.size(); }
   Scheduler& scheduler(std::size_t k) const { return *schedulers_[k]; }
   double lr_of(std::size_t k, std::size_t group) const { return schedulers_[k]->lr(group); }
@@ -32,11 +35,12 @@ class SchedulerList : public Scheduler {
   std::vector<std::unique_ptr<Scheduler>> schedulers_;
 };
 
-/// Runs one scheduler after the other: the next one starts, at its step 0, at each milestone.
+/// Runs one scheduler after the other: scheduler k + 1 starts, at its own step 0, when milestones[k] steps are done.
 ///
 ///   optim::SequentialLR(opt, {5}, optim::LinearLR(opt, {.start_factor = 0.1}), optim::CosineAnnealingLR(opt, 95));
 ///
-/// Throws ValueError unless there is a milestone between each two schedulers, in order.
+/// Takes ownership of `schedulers`, which must be given as temporaries or by std::move. Throws ValueError unless there
+/// is one milestone less than schedulers, in order.
 class SequentialLR : public SchedulerList {
  public:
   template <class... S>
@@ -56,7 +60,8 @@ class SequentialLR : public SchedulerList {
   std::vector<int64_t> milestones_;
 };
 
-/// Steps several schedulers at once: each multiplies the rate by the change of its own.
+/// Steps several schedulers at once: each multiplies the rate by the change of its own. Takes ownership of
+/// `schedulers`, as SequentialLR does.
 ///
 ///   optim::ChainedScheduler(opt, optim::ConstantLR(opt, {.factor = 0.1}), optim::ExponentialLR(opt, 0.9));
 class ChainedScheduler : public SchedulerList {

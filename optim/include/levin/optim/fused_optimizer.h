@@ -11,23 +11,27 @@ namespace levin::optim {
 struct HyperparameterRange {
   double low = 0.0, high = std::numeric_limits<double>::infinity();
 };
+/// Any number, also a negative one; the default range starts at 0.
 inline constexpr HyperparameterRange kAnyNumber{.low = -std::numeric_limits<double>::infinity()};
 
-/// An optimizer that updates each element by a kernel of kernels/optim.h; Args are the arguments of that kernel. The
-/// members are defined in optim/src/fused_optimizer.h and instantiated beside each optimizer.
+/// An optimizer that updates each element by a kernel of kernels/optim.h; Args are the arguments of that kernel, and
+/// their comment states the formula. The members are defined in optim/src/fused_optimizer.h and instantiated beside
+/// each optimizer.
 template <class Args>
 class FusedOptimizer : public Optimizer {
  public:
   bool is_elementwise() const override { return true; }
 
  protected:
-  /// One setting of the groups: its name, default and range, and the member of Args that takes it (or nullptr).
+  /// One setting of the groups: its name, default `value` and range, and the member of Args that takes it.
   class Hyperparameter {
    public:
+    /// A setting that the kernel does not take, a number, and a flag (0 is false).
     Hyperparameter(const char* n, std::nullptr_t, double v, HyperparameterRange r = {}) : name(n), value(v), range(r) {}
     Hyperparameter(const char* n, double Args::*member, double v, HyperparameterRange r = {})
         : name(n), value(v), range(r), number_(member) {}
     Hyperparameter(const char* n, bool Args::*member, bool v) : name(n), value(v), range(kAnyNumber), flag_(member) {}
+    /// Writes a group's setting to the member of `args`.
     void write(double setting, Args& args) const;
 
     const char* name;
@@ -38,10 +42,13 @@ class FusedOptimizer : public Optimizer {
     double Args::*number_ = nullptr;
     bool Args::*flag_ = nullptr;
   };
+  /// The kernel's arguments, for the tables in derived classes.
   using StepArgs = Args;
+  /// The type of the kernel's table.
   using Kernel = kernels::Kernel<void(const Args&, Stream&)>;
 
-  /// `slots` are PyTorch's names of the kernel's slots, in its order. A derived class adds the groups.
+  /// `slots` are PyTorch's names of the kernel's slots, in its order; `capturable` is the default of that setting. A
+  /// derived class adds the groups.
   FusedOptimizer(const char* name, const Kernel& kernel, std::vector<std::string> slots, bool capturable,
                  std::vector<Hyperparameter> hyperparameters);
 

@@ -4,18 +4,19 @@
 
 namespace levin::optim {
 
-/// How LBFGS finds the length of a step: `none` takes the rate `lr`, `strong_wolfe` searches one that lowers the loss
-/// and its slope enough (strong Wolfe conditions).
+/// How LBFGS finds the length of an iteration along its direction: `none` takes the rate `lr`, `strong_wolfe` searches
+/// one that lowers the loss and its slope enough (strong Wolfe conditions; Nocedal & Wright, algorithms 3.5 and 3.6).
 enum class LineSearch { none, strong_wolfe };
 
+/// Options of LBFGS, with PyTorch's defaults.
 struct LBFGSOptions {
-  double lr = 1.0;
-  int64_t max_iter = 20;              ///< iterations of one step
-  std::optional<int64_t> max_eval{};  ///< calls of the closure in one step; default: 1.25 max_iter
-  double tolerance_grad = 1e-7;       ///< ends a step when no gradient is larger
-  double tolerance_change = 1e-9;     ///< ends a step when parameters or the loss change less
-  int64_t history_size = 100;
-  LineSearch line_search_fn = LineSearch::none;
+  double lr = 1.0;                               ///< length of an iteration, or the first that the line search tries
+  int64_t max_iter = 20;                         ///< iterations of one step
+  std::optional<int64_t> max_eval{};             ///< calls of the closure in one step; default: 1.25 max_iter
+  double tolerance_grad = 1e-7;                  ///< ends a step when no element of the gradient is larger
+  double tolerance_change = 1e-9;                ///< ends a step when the parameters or the loss change by less
+  int64_t history_size = 100;                    ///< iterations remembered, each with two tensors per parameter
+  LineSearch line_search_fn = LineSearch::none;  ///< how the length of an iteration is found
 };
 
 /// The limited-memory method of Broyden, Fletcher, Goldfarb and Shanno (Liu & Nocedal 1989). A step calls its closure
@@ -28,14 +29,15 @@ struct LBFGSOptions {
 ///     return loss;
 ///   });
 ///
-/// All parameters are one group. step() without a closure throws StateError.
+/// All parameters are one group; a second one throws ValueError. step() without a closure throws StateError, a row-wise
+/// gradient GradError. The host waits for the device in every iteration.
 class LBFGS : public Optimizer {
  public:
   using Options = LBFGSOptions;
   using Optimizer::step;
   explicit LBFGS(std::vector<Parameter> params, const Options& options = {});
   explicit LBFGS(const std::vector<Tensor>& params, const Options& o = {}) : LBFGS(named(params), o) {}
-  /// Returns the loss before the step.
+  /// Runs up to max_iter iterations and returns the loss before them.
   Tensor step(const Closure& closure) override;
 
  protected:

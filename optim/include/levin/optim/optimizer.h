@@ -24,13 +24,15 @@ namespace levin::optim {
 /// replay after one of them changed throws ValueError. On the CPU it has no effect.
 using Settings = std::map<std::string, double>;
 
-/// Parameters that share settings: `opt.param_groups()[0]["lr"] = 1e-4;`
+/// Parameters (`params`) that share settings: `opt.param_groups()[0]["lr"] = 1e-4;`
 struct ParamGroup {
   std::vector<Parameter> params{};
   Settings settings{};  ///< a missing setting takes the value of the optimizer's options
   /// Set by the first scheduler: the rate before any scheduler changed it, from which all of them compute theirs.
   std::optional<double> initial_lr{};
 
+  /// Returns a setting by name; throws std::out_of_range for an unknown one, which has() tells. The optimizer checks
+  /// values when a group is added, not later assignments.
   double& operator[](const std::string& name);
   double operator[](const std::string& name) const;
   bool has(const std::string& name) const;
@@ -38,11 +40,14 @@ struct ParamGroup {
 
 /// Names tensors "0", "1", ... as PyTorch numbers them. The parameters of modules have names: net.parameters().
 std::vector<Parameter> named(const std::vector<Tensor>& tensors);
-/// Returns one group with the optimizer's own settings.
+/// Returns one group, which takes all its settings from the optimizer's options.
 std::vector<ParamGroup> one_group(std::vector<Parameter> params);
 
+/// Base class of the optimizers: parameter groups, the state of each parameter, and steps. The parameters are shared
+/// handles; the state is made at a parameter's first step, on its device and of its dtype.
 class Optimizer {
  public:
+  /// Computes the loss and, by backward(), the gradients.
   using Closure = std::function<Tensor()>;
 
   virtual ~Optimizer();
@@ -52,7 +57,8 @@ class Optimizer {
   Optimizer& operator=(Optimizer&&) = delete;
 
   /// Updates every parameter that has a gradient, without recording for autograd. While a graph is captured it throws
-  /// StateError unless the groups are capturable and an earlier step has created the state.
+  /// StateError unless the groups are capturable and an earlier step has created the state. Throws DTypeError if a
+  /// gradient's dtype is not the parameter's, and ValueError for a row-wise gradient that the optimizer cannot apply.
   void step();
   /// Steps only if `found_inf` (one number on the parameters' device, of any shape with one element) is 0. The device
   /// decides, and the host does not wait; skipped steps are not counted. GradScaler calls this. Throws ShapeError for
@@ -60,12 +66,13 @@ class Optimizer {
   void step_unless(const Tensor& found_inf);
   /// Calls `closure` with gradients enabled to compute the loss and its gradients, then steps; returns the loss.
   virtual Tensor step(const Closure& closure);
-  /// Removes the gradients, or fills them with zeros.
+  /// Removes the gradients of all parameters, or fills them with zeros; row-wise ones are always removed.
   void zero_grad(bool set_to_none = true);
 
-  /// Adds a group; throws ValueError for an unknown setting, a value out of range, or a parameter that is already in a
-  /// group.
+  /// Adds a group. Throws ValueError for an empty group, an unknown setting, a value out of range, a parameter that is
+  /// no floating leaf, or one that is already in a group (itself or by name).
   void add_param_group(ParamGroup group);
+  /// Returns the groups, whose settings may be changed between steps.
   std::vector<ParamGroup>& param_groups() { return *groups_; }
   const std::vector<ParamGroup>& param_groups() const { return *groups_; }
   /// Returns all parameters of all groups, in order.
@@ -84,13 +91,15 @@ class Optimizer {
   void load_state_dict(const StateDict& state);
 
  protected:
-  /// State of one parameter: its number of steps and one tensor per slot, undefined until used.
+  /// State of one parameter: its number of steps and its slots, one tensor for each name, undefined until used.
   struct State {
     int64_t step = 0;  ///< number of steps, including those that step_unless skipped
     Tensor count;      ///< if capturable, replaces `step`: one float64 on the device, without skipped steps
     std::vector<Tensor> slots;
   };
 
+  /// Takes PyTorch's names of the class and of the state's tensors, and all settings (at least "lr" and "capturable")
+  /// with their defaults. A derived class adds the groups.
   Optimizer(std::string name, std::vector<std::string> slots, Settings defaults);
   /// Updates `params`, the parameters of the group that have a gradient.
   virtual void step_group(const ParamGroup& group, const std::vector<const Parameter*>& params) = 0;
@@ -101,7 +110,9 @@ class Optimizer {
   virtual void step_rows(const ParamGroup& group, const Parameter& parameter, const RowGradient& gradient);
   /// Checks the settings of a group; throws ValueError that names the invalid one.
   virtual void check(const Settings& settings) const;
+  /// Calls add_param_group() with each group; for constructors.
   void add_param_groups(std::vector<ParamGroup> groups);
+  /// Returns the state of a parameter, which is created if absent.
   State& state_of(const Parameter& parameter);
   /// Returns the slot's tensor, which is created (contiguous, of the parameter's shape, filled with `initial`) if
   /// absent.
@@ -119,6 +130,7 @@ class Optimizer {
   int64_t steps_done(const Parameter& parameter) const;
   /// Returns the device address of the learning rate for a captured step of the group; null when not capturing.
   const double* recorded_lr(const ParamGroup& group, const Parameter& parameter) const;
+  /// Throws ValueError unless low <= the setting < high.
   void require_range(const Settings& settings, const char* setting, double low, double high) const;
 
  private:

@@ -5,12 +5,13 @@
 
 namespace levin::optim {
 
+/// Options of QAdam, with Bagua's defaults.
 struct QAdamOptions {
-  double lr = 1e-3;
-  int64_t warmup_steps = 100;  ///< number of plain Adam steps, after which the second moment is frozen
-  Betas betas{};
-  double eps = 1e-8;
-  double weight_decay = 0.0;  ///< added to the gradient (L2)
+  double lr = 1e-3;            ///< learning rate
+  int64_t warmup_steps = 100;  ///< number of plain Adam steps (1 or more) before the second moment is frozen
+  Betas betas{};               ///< decay rates of both moments
+  double eps = 1e-8;           ///< added to the denominator, the root of the second moment
+  double weight_decay = 0.0;   ///< added to the gradient (L2)
 };
 
 /// Adam in two phases, for ranks that exchange quantized momentum (H. Tang et al., "1-bit Adam: Communication Efficient
@@ -27,6 +28,7 @@ struct QAdamOptions {
 class QAdam : public FusedOptimizer<kernels::AdamStepArgs> {
  public:
   using Options = QAdamOptions;
+  /// Takes groups, or parameters that become one group. Throws ValueError as add_param_group() does.
   explicit QAdam(std::vector<ParamGroup> groups, const Options& options = {});
   explicit QAdam(std::vector<Parameter> params, const Options& o = {}) : QAdam(one_group(std::move(params)), o) {}
   explicit QAdam(const std::vector<Tensor>& params, const Options& o = {}) : QAdam(named(params), o) {}

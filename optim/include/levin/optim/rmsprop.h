@@ -4,22 +4,25 @@
 
 namespace levin::optim {
 
+/// Options of RMSprop, with PyTorch's defaults.
 struct RMSpropOptions {
-  double lr = 1e-2;
-  double alpha = 0.99;  ///< decay of the averages
-  double eps = 1e-8;
+  double lr = 1e-2;           ///< learning rate
+  double alpha = 0.99;        ///< decay rate of the averages
+  double eps = 1e-8;          ///< added to the denominator, outside the root
   double weight_decay = 0.0;  ///< added to the gradient (L2)
-  double momentum = 0.0;
-  bool centered = false;  ///< divide by the standard deviation of the gradients (Graves 2013)
-  bool maximize = false;
-  bool capturable = false;  ///< see Settings
+  double momentum = 0.0;      ///< of the divided gradients; 0 keeps no buffer
+  bool centered = false;      ///< divides by the standard deviation of the gradients (Graves 2013)
+  bool maximize = false;      ///< steps along the gradient instead of against it
+  bool capturable = false;    ///< see Settings
 };
 
 /// RMSprop: divides the gradient by a running average of its magnitude (Tieleman & Hinton 2012), with PyTorch's update
-/// rule.
+/// rule (kernels::RmspropStepArgs states it).
 class RMSprop : public FusedOptimizer<kernels::RmspropStepArgs> {
  public:
   using Options = RMSpropOptions;
+  /// Takes groups, or parameters that become one group; options, or the learning rate alone. Throws ValueError as
+  /// add_param_group() does.
   explicit RMSprop(std::vector<ParamGroup> groups, const Options& options = {});
   explicit RMSprop(std::vector<Parameter> params, const Options& o = {}) : RMSprop(one_group(std::move(params)), o) {}
   explicit RMSprop(const std::vector<Tensor>& params, const Options& o = {}) : RMSprop(named(params), o) {}

@@ -29,25 +29,25 @@ using Predictions = std::vector<std::vector<Tensor>>;
 /// Passed to every callback hook: the state of the run, the options that a hook may change, and the token that stops
 /// the run. A pointer is null where it does not apply; `optimizers` and `step_options` are set during fit only.
 struct RunContext {
-  const TrainerConfig& config;
-  const TrainState& state;
-  MetricStore& metrics;
-  LevinModule& module;
-  StopToken& stop;
+  const TrainerConfig& config;           ///< that of the Trainer
+  const TrainState& state;               ///< position of the run
+  MetricStore& metrics;                  ///< the logged values
+  LevinModule& module;                   ///< the module that runs, on its device
+  StopToken& stop;                       ///< a request ends a fit after the current step
   Optimizers* optimizers = nullptr;      ///< with their schedulers; set from on_fit_start on
   StepOptions* step_options = nullptr;   ///< a change of accumulate_grad_batches takes effect with the next window
   ManualOptimization* manual = nullptr;  ///< set during a fit with manual optimization
   /// Returns the optimizer steps of this fit, -1 if unlimited; empty outside of fit.
   std::function<std::int64_t()> estimated_stepping_batches{};
-  const DataModule* data = nullptr;  ///< the loaders that this run has requested so far
-  Strategy* strategy = nullptr;
-  PrecisionPlugin* precision = nullptr;
-  std::span<const std::shared_ptr<Logger>> loggers{};
-  Stage stage = Stage::fit;
-  bool sanity_checking = false;
-  bool is_last_batch = false;            ///< true while training processes the last batch of its epoch
-  bool resumed = false;                  ///< true if this fit resumed from a checkpoint
-  std::int64_t train_batches = 0;        ///< batches per training epoch; -1 if unknown
+  const DataModule* data = nullptr;                    ///< the loaders that this run has requested so far
+  Strategy* strategy = nullptr;                        ///< processes and devices of the run
+  PrecisionPlugin* precision = nullptr;                ///< its types and loss scaling
+  std::span<const std::shared_ptr<Logger>> loggers{};  ///< on rank zero; empty on other ranks
+  Stage stage = Stage::fit;                            ///< fit also during its validations
+  bool sanity_checking = false;                        ///< true during the validation before training
+  bool is_last_batch = false;                          ///< true while training processes the last batch of its epoch
+  bool resumed = false;                                ///< true if this fit resumed from a checkpoint
+  std::int64_t train_batches = 0;                      ///< batches per training epoch; -1 if unknown
   std::int64_t eval_batches = 0;         ///< batches of the current evaluation over all its loaders; -1 if unknown
   std::int64_t eval_batches_done = 0;    ///< those of them that are finished; in on_*_batch_end including this one
   std::int64_t max_epochs = 0;           ///< -1 for no limit
@@ -74,6 +74,7 @@ class Callback {
 
   /// Key of this callback's state in checkpoints. Equal keys are told apart by the order of the callbacks.
   virtual std::string state_key() const { return {}; }
+  /// Numbers and texts that checkpoints store; load_state() receives them when a fit resumes.
   virtual StateMap state() const { return {}; }
   virtual void load_state(const StateMap&) {}
   /// Tensors that checkpoints store beside state(), under names that the callback chooses. A resumed fit restores both
@@ -98,8 +99,9 @@ class Callback {
 
 /// One action on checkpoints that a policy requests. Paths are relative to its directory.
 struct CheckpointAction {
+  /// Writes a checkpoint folder, sets a pointer to one, or removes a folder or a pointer.
   enum class Kind { save, point, remove };
-  Kind kind = Kind::save;
+  Kind kind = Kind::save;        ///< the action
   std::filesystem::path path{};  ///< the folder, or the pointer's own name for `point`
   std::string target{};          ///< the folder that the pointer names, for `point`
   bool weights_only = false;     ///< for `save`: leaves out the state of training

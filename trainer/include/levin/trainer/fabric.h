@@ -17,6 +17,7 @@ namespace levin {
 
 /// Devices, strategy and precision of a Fabric; names and defaults are TrainerConfig's.
 struct FabricConfig {
+  /// As in TrainerConfig.
   std::string accelerator = "auto";
   DeviceList devices = "auto";
   std::string strategy = "auto";
@@ -30,21 +31,25 @@ struct FabricConfig {
   BaguaConfig bagua{};
   FsdpConfig fsdp{};
   PipelineConfig pipeline{};
-  std::vector<std::shared_ptr<Logger>> loggers{};
-  std::vector<CallbackPtr> callbacks{};  ///< used by call()
+  std::vector<std::shared_ptr<Logger>> loggers{};  ///< receive the values of log() and log_dict()
+  std::vector<CallbackPtr> callbacks{};            ///< used by call()
 };
 
 /// This rank's share of a loader, with batches on the device in the precision's types. With one rank it refers to the
 /// loader itself, which must outlive it.
 class FabricLoader {
  public:
+  /// Made by Fabric::setup_dataloaders(). The strategy and the precision must outlive it.
   FabricLoader(std::shared_ptr<data::DataLoader> loader, const Strategy& strategy, const PrecisionPlugin& precision)
       : loader_(std::move(loader)), strategy_(&strategy), precision_(&precision) {}
 
+  /// An input iterator over the batches of one epoch.
   class Iterator {
    public:
+    /// The types that an input iterator must name.
     using value_type = Batch;
     using difference_type = std::ptrdiff_t;
+    /// Wraps an iterator of the loader of `owner`, which must outlive it.
     Iterator(data::DataLoader::Iterator it, const FabricLoader& owner) : it_(std::move(it)), owner_(&owner) {}
     Batch operator*() { return owner_->precision_->convert(owner_->strategy_->to_device(*it_)); }
     Iterator& operator++() {
@@ -60,6 +65,7 @@ class FabricLoader {
   };
   Iterator begin() const { return {loader_->begin(), *this}; }
   static std::default_sentinel_t end() { return {}; }
+  /// The loader of this rank's share, for set_epoch() and the like.
   data::DataLoader& loader() const { return *loader_; }
 
  private:
@@ -114,15 +120,18 @@ class Fabric {
   /// With `use_distributed_sampler` every rank receives its share of each epoch.
   FabricLoader setup_dataloaders(data::DataLoader& loader, bool use_distributed_sampler = true) const;
 
-  /// Scales the loss as the precision requires and runs backward. Under ddp with one optimizer, gradients are averaged
-  /// over the ranks during backward; otherwise the optimizer's step (or clipping) averages them.
+  /// Scales the loss, a tensor of one element, as the precision requires and runs backward; ShapeError for other sizes.
+  /// Under ddp with one optimizer, gradients are averaged over the ranks during backward; otherwise the optimizer's
+  /// step (or clipping) averages them.
   void backward(const Tensor& loss);
-  /// Clips the unscaled gradients by "norm" or "value"; call it before the step.
+  /// Clips the unscaled gradients by "norm" or "value"; call it before the step. Throws UsageError for other
+  /// algorithms.
   void clip_gradients(const OptimizerHandle& optimizer, double value, const std::string& algorithm = "norm") const {
     optimizer.clip_gradients(value, algorithm);
   }
   /// Returns a scope within which operations compute in the precision's types. May be null.
   std::unique_ptr<PrecisionPlugin::Scope> autocast() const;
+  /// Calls f within such a scope and returns its result.
   template <class F>
   auto autocast(const F& f) const {
     const OwnedPtr<PrecisionPlugin::Scope> scope = step_scope();
@@ -133,6 +142,7 @@ class Fabric {
   /// Lightning.
   class NoSync {
    public:
+    /// Made by no_backward_sync(). If `enabled`, clears `averages` until it is destroyed.
     NoSync(bool& averages, bool enabled) : averages_(averages), old_(std::exchange(averages, averages && !enabled)) {}
     ~NoSync() { averages_ = old_; }
     NoSync(const NoSync&) = delete;
@@ -142,12 +152,16 @@ class Fabric {
     bool& averages_;
     bool old_;
   };
+  /// Returns an object that keeps backward from reducing gradients while it lives: see NoSync.
   [[nodiscard]] NoSync no_backward_sync(bool enabled = true) { return {averages_in_backward_, enabled}; }
 
+  /// Returns the batch or tensor on this process's device.
   Batch to_device(Batch batch) const { return strategy_->to_device(std::move(batch)); }
   Tensor to_device(const Tensor& t) const { return t.to(device()); }
-  /// Reduces over all ranks, asynchronously to the host.
+  /// Returns the reduction of all ranks' tensors, of equal sizes and types, asynchronously to the host. Is not
+  /// differentiable.
   Tensor all_reduce(const Tensor& value, ReduceOp op = ReduceOp::avg) { return strategy_->reduce(value, op); }
+  /// Returns when all ranks have called it.
   void barrier() { strategy_->barrier(); }
   /// Returns the value of rank `src` on every rank. Throws ValueError if there is no such rank.
   Tensor broadcast(const Tensor& value, int src = 0);
@@ -187,12 +201,16 @@ class Fabric {
   /// module's. Throws IoError if the file cannot be read and StateError if the weights do not fit.
   nn::LoadReport load_raw(const std::filesystem::path& file, nn::Module& module, bool strict = true);
 
+  /// Device of this process.
   Device device() const { return strategy_->device(); }
+  /// Rank of this process among all, and among those of its machine; index of the machine; number of processes.
   int global_rank() const { return strategy_->rank(); }
   int local_rank() const { return strategy_->local_rank(); }
   int node_rank() const { return strategy_->node_rank(); }
   int world_size() const { return strategy_->world_size(); }
+  /// True on rank zero, which alone should write.
   bool is_global_zero() const { return strategy_->is_global_zero(); }
+  /// The parts of this Fabric, which live as long as it does.
   Strategy& strategy() const { return *strategy_; }
   PrecisionPlugin& precision() const { return *precision_; }
   const FabricConfig& config() const { return config_; }

@@ -4,6 +4,8 @@
 #ifndef LEVIN_CALLBACK_HOOK
 #define LEVIN_CALLBACK_HOOK(name, parameters, arguments)
 #endif
+// Of every run, except that on_fit_* and on_sanity_check_* belong to fit. teardown is called after an exception too.
+// on_save_checkpoint fills `state`, which on_load_checkpoint gets when a fit resumes.
 LEVIN_CALLBACK_HOOK(setup, (RunContext& run), (run))
 LEVIN_CALLBACK_HOOK(teardown, (RunContext& run), (run))
 LEVIN_CALLBACK_HOOK(on_fit_start, (RunContext& run), (run))
@@ -14,6 +16,7 @@ LEVIN_CALLBACK_HOOK(on_exception, (RunContext& run, const std::exception& error)
 LEVIN_CALLBACK_HOOK(on_save_checkpoint, (RunContext& run, StateMap& state), (run, state))
 LEVIN_CALLBACK_HOOK(on_load_checkpoint, (RunContext& run, const StateMap& state), (run, state))
 
+// Of training; `index` counts the batches of an epoch.
 LEVIN_CALLBACK_HOOK(on_train_start, (RunContext& run), (run))
 LEVIN_CALLBACK_HOOK(on_train_end, (RunContext& run), (run))
 LEVIN_CALLBACK_HOOK(on_train_epoch_start, (RunContext& run), (run))
@@ -26,6 +29,7 @@ LEVIN_CALLBACK_HOOK(on_before_backward, (RunContext& run, const Tensor& loss), (
 LEVIN_CALLBACK_HOOK(on_after_backward, (RunContext& run), (run))
 LEVIN_CALLBACK_HOOK(on_before_optimizer_step, (RunContext& run), (run))
 
+// Of validations, in fit (also its sanity check) and by Trainer::validate; `index` counts the batches of a loader.
 LEVIN_CALLBACK_HOOK(on_validation_start, (RunContext& run), (run))
 LEVIN_CALLBACK_HOOK(on_validation_end, (RunContext& run), (run))
 LEVIN_CALLBACK_HOOK(on_validation_epoch_start, (RunContext& run), (run))
@@ -33,6 +37,7 @@ LEVIN_CALLBACK_HOOK(on_validation_epoch_end, (RunContext& run), (run))
 LEVIN_CALLBACK_HOOK(on_validation_batch_start, (RunContext& run, const Batch& batch, int index), (run, batch, index))
 LEVIN_CALLBACK_HOOK(on_validation_batch_end, (RunContext& run, const Batch& batch, int index), (run, batch, index))
 
+// Of Trainer::test.
 LEVIN_CALLBACK_HOOK(on_test_start, (RunContext& run), (run))
 LEVIN_CALLBACK_HOOK(on_test_end, (RunContext& run), (run))
 LEVIN_CALLBACK_HOOK(on_test_epoch_start, (RunContext& run), (run))
@@ -40,6 +45,7 @@ LEVIN_CALLBACK_HOOK(on_test_epoch_end, (RunContext& run), (run))
 LEVIN_CALLBACK_HOOK(on_test_batch_start, (RunContext& run, const Batch& batch, int index), (run, batch, index))
 LEVIN_CALLBACK_HOOK(on_test_batch_end, (RunContext& run, const Batch& batch, int index), (run, batch, index))
 
+// Of Trainer::predict.
 LEVIN_CALLBACK_HOOK(on_predict_start, (RunContext& run), (run))
 LEVIN_CALLBACK_HOOK(on_predict_end, (RunContext& run), (run))
 LEVIN_CALLBACK_HOOK(on_predict_epoch_start, (RunContext& run), (run))

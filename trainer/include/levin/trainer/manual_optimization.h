@@ -39,8 +39,10 @@ class Toggled {
 /// Handle of one of a run's optimizers: `auto [g_opt, d_opt] = optimizers<2>();`
 class OptimizerHandle {
  public:
+  /// Refers to optimizer `index` of `owner`, which must outlive the handle.
   OptimizerHandle(ManualOptimization& owner, std::size_t index) : owner_(&owner), index_(index) {}
 
+  /// As Optimizer::zero_grad, also for gradients that the precision or the strategy keep elsewhere.
   void zero_grad(bool set_to_none = true) const;
   /// Steps with the gradients accumulated by manual_backward: unscales them first and skips the step if they are not
   /// finite.
@@ -54,9 +56,12 @@ class OptimizerHandle {
   /// if the strategy shards the optimizer's state, whose steps need all ranks.
   [[nodiscard]] Toggled toggle_model(bool sync_grad = true) const;
   [[nodiscard]] Toggled toggle_optimizer(bool sync_grad = true) const { return toggle_model(sync_grad); }
-  /// Unscales these gradients and clips them by "norm" or "value"; step() then uses them as they are.
+  /// Unscales these gradients and clips them by "norm" or "value"; step() then uses them as they are. Throws UsageError
+  /// for another algorithm.
   void clip_gradients(double value, const std::string& algorithm = "norm") const;
 
+  /// The optimizer, its parameter groups, and its index in configure_optimizers. Step through the handle, not through
+  /// the optimizer.
   optim::Optimizer& optimizer() const;
   std::vector<optim::ParamGroup>& param_groups() const { return optimizer().param_groups(); }
   std::size_t index() const { return index_; }
@@ -69,9 +74,11 @@ class OptimizerHandle {
 /// Handle of a scheduler, which training_step or an epoch hook steps.
 class SchedulerHandle {
  public:
+  /// Refers to scheduler `index` of `optimizers`, which must outlive the handle.
   SchedulerHandle(Optimizers& optimizers, std::size_t index) : optimizers_(&optimizers), index_(index) {}
-  /// `metric` is for plateau schedulers; throws UsageError if one gets none.
+  /// Steps the scheduler. `metric` is for plateau schedulers; throws UsageError if one gets none.
   void step(std::optional<double> metric = {}) const { optimizers_->step_scheduler(metric, index_); }
+  /// The configuration with which it was added; the Trainer does not obey it in manual mode.
   const SchedulerConfig& config() const { return optimizers_->config(index_); }
   /// Index among all schedulers of configure_optimizers.
   std::size_t index() const { return index_; }
@@ -91,12 +98,15 @@ class ManualOptimization {
   ManualOptimization(Optimizers& optimizers, Strategy& strategy, PrecisionPlugin& precision, StepHooks& hooks,
                      ScaleMoves moves = ScaleMoves::with_batch);
 
+  /// Scales the loss, calls the hooks and runs backward, for LevinModule::manual_backward(). Throws ShapeError unless
+  /// the loss has one element.
   void backward(const Tensor& loss);
   /// With a single optimizer: runs backward on a scaled loss. With `average`, gradients are averaged during backward if
   /// the strategy supports it.
   void backward_of_only(const Tensor& scaled, bool average);
   /// Must be called before any other backward.
   void gradients_are_added();
+  /// The functions of the handle of optimizer i.
   void zero_grad(std::size_t i, bool set_to_none);
   Tensor step(std::size_t i, const optim::Optimizer::Closure& closure);
   void clip_gradients(std::size_t i, double value, const std::string& algorithm);
@@ -107,6 +117,7 @@ class ManualOptimization {
   /// Counts the optimizer steps that were made: those already known or, with `wait`, all.
   void settle(TrainState& state, bool wait);
 
+  /// The optimizers that the handles refer to.
   Optimizers& optimizers() const { return optimizers_; }
 
  private:

@@ -31,6 +31,7 @@ class MasterWeights {
   MasterWeights(MasterWeights&&) noexcept;
   MasterWeights& operator=(const MasterWeights&);
   MasterWeights& operator=(MasterWeights&&) noexcept;
+  /// Calls setup(); the default constructor leaves that to the caller.
   explicit MasterWeights(nn::Module& module);
 
   /// Converts the module. The masters are initialized from its float32 values; existing masters that match the module

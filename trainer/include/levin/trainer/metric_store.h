@@ -20,11 +20,11 @@ enum class Reduce { mean, sum, min, max };
 /// Arguments of LevinModule::log. Unset options depend on the hook: in training_step a value is logged per step, in
 /// evaluation and in epoch hooks per epoch. With both, a value is available as NAME_step and NAME_epoch.
 struct LogOptions {
-  bool prog_bar = false;  ///< show beside the progress bar
-  bool logger = true;     ///< send to the loggers
-  std::optional<bool> on_step{};
-  std::optional<bool> on_epoch{};
-  Reduce reduce = Reduce::mean;
+  bool prog_bar = false;                     ///< show beside the progress bar
+  bool logger = true;                        ///< send to the loggers
+  std::optional<bool> on_step{};             ///< make the value of each step available
+  std::optional<bool> on_epoch{};            ///< make the value of an epoch available
+  Reduce reduce = Reduce::mean;              ///< how an epoch's values become one
   std::optional<std::int64_t> batch_size{};  ///< weight of this value; by default the current batch's size
   bool add_dataloader_idx = true;            ///< with several evaluation loaders: log as NAME/dataloader_idx_k
   /// Reduces the value over all ranks by `reduce`: a step's immediately, an epoch's at its end (a mean is then weighted
@@ -33,17 +33,20 @@ struct LogOptions {
   bool rank_zero_only = false;  ///< log on rank zero only; cannot be monitored, since other ranks lack the value
 };
 
+/// The part of a program's data from which a value comes.
 enum class Split { train, validation, test, predict };
 
 /// Values logged by the step of one replica, while other replicas process the other parts of the batch.
 class LogPart {
  public:
+  /// `samples` weigh the values of this part in means.
   explicit LogPart(std::int64_t samples);
   ~LogPart();
   LogPart(const LogPart&);
   LogPart(LogPart&&) noexcept;
   LogPart& operator=(const LogPart&);
   LogPart& operator=(LogPart&&) noexcept;
+  /// Records a value (a tensor of one element, or a number), for MetricStore::log.
   void add(std::string_view name, const Tensor& value, const LogOptions& options);
   void add(std::string_view name, double value, const LogOptions& options);
   /// Records the value of the replica's own metric under the metric of the original module.
@@ -63,10 +66,14 @@ class LogPart {
   std::vector<Entry> entries_;
 };
 
+/// Every value that a run logs. Callbacks, loggers and schedulers read it; values of tensors are read back from the
+/// device when they are needed. Not thread-safe.
 class MetricStore {
  public:
   /// Where values come from; the loops set it.
   enum class Scope { closed, step, eval_step, epoch };
+  /// Sets the place and split of the following values, the weight of a step's values, and the index of the evaluation
+  /// loader; -1 if there is one only.
   void set_scope(Scope scope, Split split, std::int64_t batch_size = 1, int dataloader = -1);
 
   /// Sets the ranks with which values are shared; must outlive this store. Without it, values are local to this
@@ -80,6 +87,7 @@ class MetricStore {
   /// Records a tensor of one element, whose transfer to the host may be pending: reading values waits for it.
   void log(std::string_view name, const Tensor& value, const LogOptions& options = {}) { arrive(name, value, options); }
 
+  /// Metrics by the names of their states.
   using Objects = std::vector<std::pair<std::string, metrics::Metric*>>;
   /// Registers metrics that can be logged, under the names of their states in checkpoints. They must outlive this store
   /// or be replaced by the next attach.
@@ -102,6 +110,7 @@ class MetricStore {
   void start_epoch(Split split);  ///< discards the values of the previous epoch
   /// Computes the epoch's values. All ranks must call it, including one that had no batch in an evaluation.
   void finish_epoch(Split split);
+  /// Forgets all values and resets the attached metrics.
   void clear();
 
   /// Returns the latest value of `name` ("loss", "loss_step", "loss_epoch"), excluding step values of evaluation and
@@ -112,7 +121,9 @@ class MetricStore {
   /// True if `name` was logged with rank_zero_only.
   bool only_on_rank_zero(std::string_view name) const;
 
-  using Values = std::vector<std::pair<std::string, double>>;  // in order of first log
+  /// Values by name, in the order in which the names were first logged.
+  using Values = std::vector<std::pair<std::string, double>>;
+  /// Returns the latest values with prog_bar, of all splits or of one.
   Values progress_bar_values(std::optional<Split> only = {}) const;
   Values step_values() const;              ///< for loggers: this step's training values
   Values epoch_values(Split split) const;  ///< for loggers: a finished epoch
@@ -125,6 +136,7 @@ class MetricStore {
   /// Changes with every recorded value.
   std::uint64_t stamp() const { return stamp_; }
 
+  /// All values and the states of attached metrics, for checkpoints. load_state() throws StateError for a damaged one.
   StateMap state() const;
   void load_state(const StateMap& state);
 

@@ -32,7 +32,9 @@ class StepOutput {
     return *this;
   }
 
+  /// True without a loss: the batch is skipped.
   bool empty() const { return !loss_.defined(); }
+  /// The loss (one element; undefined if empty), the extras by name, and the weight if weight(double) set one.
   const Tensor& loss() const { return loss_; }
   const std::map<std::string, Tensor>& extras() const { return extras_; }
   const std::optional<double>& weight() const { return weight_; }
@@ -54,25 +56,33 @@ struct ModuleLink {
   MetricStore* metrics() const;
 };
 
+/// A network together with its training logic. A program derives from it, writes training_step and
+/// configure_optimizers and, where it needs them, the other steps and hooks. Names and meanings are Lightning's.
 class LevinModule : public nn::Module {
  public:
   /// False: training_step does everything itself, by optimizers(), manual_backward and their step(). The Trainer then
   /// does not clip, accumulate or step schedulers.
   bool automatic_optimization = true;
 
-  // Methods that a program implements
+  /// Computes the loss of a batch, whose `index` counts from 0 in each epoch. The Trainer runs backward and steps the
+  /// optimizer. Throws UsageError if it is not overridden.
   virtual StepOutput training_step(const Batch& batch, int index);
   /// Receives the result of training_step and returns the loss. With several devices per process (strategies dp and
   /// ddp2) the replicas' extras are concatenated along dimension 0 with their gradients, so that a loss may use the
   /// whole batch; a scalar of each replica becomes a row. The loss, if the replicas returned any, is that of the batch.
   virtual StepOutput training_step_end(const StepOutput& whole);
+  /// Evaluates a batch in evaluation mode and without recording, and logs values; `index` counts the batches of a
+  /// loader. A fit without validation_step does not validate; validate and test throw UsageError without their steps.
   virtual void validation_step(const Batch&, int) {}
   virtual void test_step(const Batch&, int) {}
+  /// Returns the prediction of a batch; by default the network's output for batch[0].
   virtual Tensor predict_step(const Batch& batch, int index);
-  // Override these instead for several loaders; hooks read batch.dataloader_idx.
+  /// Override these instead for several loaders; hooks read batch.dataloader_idx.
   virtual void validation_step(const Batch& batch, int index, int /*dataloader_idx*/) { validation_step(batch, index); }
   virtual void test_step(const Batch& batch, int index, int /*dataloader_idx*/) { test_step(batch, index); }
   virtual Tensor predict_step(const Batch& batch, int index, int dataloader_idx);
+  /// Creates the optimizers and their schedulers when a fit begins; the module is on its device then. Throws UsageError
+  /// if it is not overridden.
   virtual Optimizers configure_optimizers();
 
   /// Records a value (a tensor of one element, or a number) under a name. Does nothing outside a Trainer's run.
@@ -102,10 +112,12 @@ class LevinModule : public nn::Module {
   /// Records the constructor arguments of this network: checkpoints store them, load_from_checkpoint uses them to
   /// construct the same network, and the summary prints them. Called from a constructor, once or several times.
   void save_hyperparameters(const StateMap& values);
+  /// The hyper-parameters that were recorded so far, by name.
   const StateMap& hparams() const { return hparams_; }
   /// If false, the Trainer accepts checkpoints with missing or additional weights and lists both in a warning.
   bool strict_loading = true;
 
+  /// The epoch (from 0) and the completed accumulation windows of the run; 0 outside of one.
   std::int64_t current_epoch() const;
   std::int64_t global_step() const;
   /// Optimizer steps of the whole fit, for schedulers; 0 outside of fit, -1 if unlimited.
@@ -144,7 +156,8 @@ class LevinModule : public nn::Module {
   /// Lightning's hook, called before the sanity check and before an evaluation.
   virtual void zero_grad(bool set_to_none = true) { nn::Module::zero_grad(set_to_none); }
 
-  // Parts of the training step; override them to change it
+  /// Parts of the training step, which may be overridden: clearing the gradients at the first batch of a window, and
+  /// backward.
   virtual void optimizer_zero_grad(optim::Optimizer& optimizer);
   virtual void backward(const Tensor& loss);
   /// Clips by the Trainer's arguments, with the strategy's norm over all ranks; an override may call the base or clip
@@ -158,12 +171,12 @@ class LevinModule : public nn::Module {
   /// Called for every scheduler that is due; `metric` is the monitored value of a plateau scheduler.
   virtual void lr_scheduler_step(const SchedulerHandle& scheduler, std::optional<double> metric);
 
-  // Data loaders, for runs without data arguments
+  /// Data loaders, for runs without data arguments.
   virtual LoaderPtr train_dataloader() { return {}; }
   virtual Loaders val_dataloader() { return {}; }
   virtual Loaders test_dataloader() { return {}; }
   virtual Loaders predict_dataloader() { return {}; }
-  // Transfer of a batch to the device, in this order, before the batch-start hooks
+  /// Transfer of a batch to the device, in this order, before the batch-start hooks.
   virtual Batch on_before_batch_transfer(Batch batch) { return batch; }
   virtual Batch transfer_batch_to_device(Batch batch, Device device) { return batch.to(device); }
   virtual Batch on_after_batch_transfer(Batch batch) { return batch; }
@@ -176,9 +189,11 @@ class LevinModule : public nn::Module {
   /// is a Sequential; of several, the one with the most parameters; null if there is none.
   virtual nn::Sequential* pipeline_module();
 
-  // Hooks, in the order of a run; each is called after the callbacks' hook of the same name
-  virtual void prepare_data() {}
-  virtual void setup(Stage) {}
+  /// Hooks of fit, in their order; each is called after the callbacks' hook of the same name, except
+  /// on_load_checkpoint, which is called before it and gets what on_save_checkpoint stored. The first two and teardown
+  /// also belong to the other runs.
+  virtual void prepare_data() {}  ///< on one process of each machine, such as a download
+  virtual void setup(Stage) {}    ///< on all processes, before weights are loaded and moved
   virtual void on_load_checkpoint(const StateMap&) {}
   virtual void on_fit_start() {}
   virtual void on_train_start() {}
@@ -194,10 +209,11 @@ class LevinModule : public nn::Module {
   virtual void on_save_checkpoint(StateMap&) {}
   virtual void on_train_end() {}
   virtual void on_fit_end() {}
-  virtual void teardown(Stage) {}
+  virtual void teardown(Stage) {}  ///< also after an exception
 
   /// Called before a validation that does not interrupt an accumulation window.
   virtual void on_validation_model_zero_grad() { nn::Module::zero_grad(); }
+  /// Hooks of a validation, in their order, except that on_validation_model_train() is the last.
   virtual void on_validation_model_eval() { eval(); }
   virtual void on_validation_model_train() {}  ///< the mode of every submodule is already restored
   virtual void on_validation_start() {}
@@ -207,6 +223,7 @@ class LevinModule : public nn::Module {
   virtual void on_validation_epoch_end() {}
   virtual void on_validation_end() {}
 
+  /// The same hooks for Trainer::test.
   virtual void on_test_model_eval() { eval(); }
   virtual void on_test_model_train() {}
   virtual void on_test_start() {}
@@ -216,6 +233,7 @@ class LevinModule : public nn::Module {
   virtual void on_test_epoch_end() {}
   virtual void on_test_end() {}
 
+  /// The same hooks for Trainer::predict.
   virtual void on_predict_model_eval() { eval(); }
   virtual void on_predict_model_train() {}
   virtual void on_predict_start() {}

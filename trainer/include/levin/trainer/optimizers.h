@@ -15,12 +15,13 @@ namespace levin {
 /// How often a scheduler is stepped.
 enum class Interval { epoch, step };
 
+/// When a scheduler is stepped, and by which metric.
 struct SchedulerConfig {
-  Interval interval = Interval::epoch;
-  std::int64_t frequency = 1;  ///< step every this many epochs or steps
-  std::string monitor{};       ///< logged value that a plateau scheduler monitors
-  bool strict = true;          ///< throw if the monitor was never logged
-  std::string name{};          ///< name under which LearningRateMonitor logs the rate, in place of lr-<optimizer>
+  Interval interval = Interval::epoch;  ///< whether epochs or optimizer steps count
+  std::int64_t frequency = 1;           ///< step every this many epochs or steps
+  std::string monitor{};                ///< logged value that a plateau scheduler monitors
+  bool strict = true;                   ///< throw if the monitor was never logged
+  std::string name{};  ///< name under which LearningRateMonitor logs the rate, in place of lr-<optimizer>
 };
 
 /// Constructed from an optimizer, optionally followed by schedule():
@@ -38,6 +39,7 @@ struct SchedulerConfig {
 ///     return Optimizers(optim::Adam(g.parameters())).add(optim::Adam(d.parameters()));
 class Optimizers {
  public:
+  /// Holds no optimizer, or takes one.
   Optimizers();
   template <class O>
   requires std::derived_from<O, optim::Optimizer> Optimizers(O optimizer)  // NOLINT: implicit
@@ -49,11 +51,13 @@ class Optimizers {
   Optimizers(Optimizers&&) noexcept;
   Optimizers& operator=(Optimizers&&) noexcept;
 
+  /// Adds an optimizer.
   template <class O>
   requires std::derived_from<O, optim::Optimizer> Optimizers && add(O optimizer) && {
     append(new O(std::move(optimizer)));
     return std::move(*this);
   }
+  /// Adds the scheduler that `make` returns for the last optimizer. Throws UsageError for an invalid configuration.
   template <class F>
   Optimizers&& schedule(F make, SchedulerConfig config = {}) && {
     add_scheduler(size() - 1, std::move(make), std::move(config));
@@ -71,12 +75,14 @@ class Optimizers {
     add_scheduler(i, std::move(make), std::move(config));
   }
 
+  /// Number of optimizers, and optimizer i; std::out_of_range if there is none.
   bool empty() const { return size() == 0; }
   std::size_t size() const;
   optim::Optimizer& optimizer(std::size_t i = 0) const;
 
+  /// Number of schedulers of all optimizers.
   std::size_t num_schedulers() const;
-  // The following take the index of a scheduler: by optimizer, and in the order in which they were added to one.
+  /// The configuration of scheduler k. Schedulers are ordered by optimizer, and those of one as they were added.
   const SchedulerConfig& config(std::size_t k = 0) const;
   /// Index of the optimizer whose rates scheduler k changes.
   std::size_t optimizer_of(std::size_t k) const;
@@ -84,11 +90,12 @@ class Optimizers {
   bool is_plateau(std::size_t k = 0) const;
   /// Null if it is a plateau scheduler.
   optim::Scheduler* scheduler(std::size_t k = 0) const;
-  /// `metric` is for plateau schedulers; throws UsageError if one gets none.
+  /// Steps scheduler k. `metric` is for plateau schedulers; throws UsageError if one gets none.
   void step_scheduler(std::optional<double> metric = {}, std::size_t k = 0);
 
   /// State of all optimizers: the first under plain names, the others under "<i>.".
   StateDict optimizer_state() const;
+  /// Loads such a state. Throws StateError as Optimizer::load_state_dict does.
   void load_optimizer_state(const StateDict& state);
   /// Combines separate optimizer states, one per optimizer, into one, and splits it again.
   static StateDict joined(const std::vector<StateDict>& states);
@@ -98,7 +105,7 @@ class Optimizers {
   /// State of all schedulers, under the prefixes of their optimizers; the further ones of an optimizer under
   /// "scheduler<n>.", from 1.
   StateDict scheduler_state() const;
-  /// Throws StateError if the state of a scheduler is missing.
+  /// Loads such a state. Throws StateError if the state of a scheduler is missing.
   void load_scheduler_state(const StateDict& state);
 
  private:

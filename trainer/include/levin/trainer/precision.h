@@ -11,9 +11,11 @@
 
 namespace levin {
 
+/// The types in which a run computes, and the scaling of its losses. make_precision() makes those that exist.
 class PrecisionPlugin {
  public:
   virtual ~PrecisionPlugin() = default;
+  /// The full name, such as "16-mixed".
   virtual std::string name() const = 0;
 
   /// Converts the module's parameters and buffers; called before the optimizers are created.
@@ -24,10 +26,11 @@ class PrecisionPlugin {
   virtual bool has_own_weights() const { return false; }
   /// Converts a batch's floating-point tensors.
   virtual Batch convert(Batch batch) const = 0;
-  /// Alive during the user's step: autocast, default type. May be null.
+  /// Alive during the user's step: autocast, default type.
   struct Scope {
     virtual ~Scope() = default;
   };
+  /// Begins such a scope on this thread; null if none is needed.
   virtual std::unique_ptr<Scope> step_scope() const = 0;
   /// Called in addition to the optimizer's own zero_grad.
   virtual void zero_grad() {}
@@ -43,9 +46,11 @@ class PrecisionPlugin {
   /// windows in a row.
   virtual void update(const Tensor& found_inf) = 0;
 
-  /// Returns or loads the weights in the form that checkpoints store.
+  /// Returns or loads the weights in the form that checkpoints store. Throws StateError as Module::load_state_dict
+  /// does.
   virtual StateDict weights(const nn::Module& module) const { return module.state_dict(); }
   virtual void load_weights(nn::Module& module, const StateDict& weights) { module.load_state_dict(weights); }
+  /// The state of loss scaling, for checkpoints; load_state() throws StateError if a value is missing.
   virtual StateMap state() const = 0;
   virtual void load_state(const StateMap& state) = 0;
 };

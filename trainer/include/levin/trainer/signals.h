@@ -10,8 +10,9 @@ namespace levin {
 /// for SIGINT, 143 for SIGTERM, 138 for SIGUSR1 (levin::run_main does this).
 class Interrupted : public Error {
  public:
+  /// `signal` is its number, such as SIGINT.
   Interrupted(int signal, const std::string& text) : Error(text), signal_(signal) {}
-  int signal() const { return signal_; }
+  int signal() const { return signal_; }  ///< number of the signal
 
  private:
   int signal_;
@@ -21,6 +22,7 @@ class Interrupted : public Error {
 /// destructor restores the previous handlers.
 class SignalGuard {
  public:
+  /// With `on` = false the object has no effect.
   explicit SignalGuard(bool on = true);
   ~SignalGuard();
   SignalGuard(const SignalGuard&) = delete;
@@ -30,6 +32,7 @@ class SignalGuard {
   static int received();
   /// True if SIGUSR1 arrived since take_requeue was last called.
   static bool requeue_asked();
+  /// Returns requeue_asked() and clears the flag.
   static bool take_requeue();
 
  private:

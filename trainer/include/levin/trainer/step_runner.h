@@ -9,10 +9,11 @@
 
 namespace levin {
 
+/// Options of a step, as in TrainerConfig.
 struct StepOptions {
-  std::int64_t accumulate_grad_batches = 1;
-  std::optional<double> gradient_clip_val{};
-  std::string gradient_clip_algorithm = "norm";
+  std::int64_t accumulate_grad_batches = 1;      ///< batches of a window
+  std::optional<double> gradient_clip_val{};     ///< limit of the norm or of each element; empty: no clipping
+  std::string gradient_clip_algorithm = "norm";  ///< "norm" or "value"
 };
 
 /// A window is `accumulate_grad_batches` batches, fewer at the end of an epoch. For each batch: forward, zero_grad
@@ -35,10 +36,13 @@ struct StepOptions {
 /// A module with automatic_optimization off steps by itself (see ManualOptimization); the runner then only counts.
 class StepRunner {
  public:
+  /// All arguments must outlive the runner. Throws UsageError for several optimizers with automatic optimization, and
+  /// for combinations of module, strategy and precision that do not work together.
   StepRunner(LevinModule& module, Optimizers& optimizers, Strategy& strategy, PrecisionPlugin& precision,
              StepHooks& hooks, StepOptions options);
 
   /// Runs one batch, which is on the device, and closes the window after its last batch, or after `last` of the epoch.
+  /// Counts in `state` and returns the detached result of training_step.
   StepOutput run(const Batch& batch, int index, bool last, TrainState& state);
 
   /// Steps the schedulers of epochs after epoch `epoch` (from 0), without the plateau schedulers.
@@ -57,6 +61,7 @@ class StepRunner {
   void take_parameters();
   /// Null unless the module uses manual optimization.
   ManualOptimization* manual() const { return manual_.get(); }
+  /// The parameters that the optimizer steps; empty with manual optimization.
   const std::vector<Parameter>& parameters() const { return parameters_; }
 
  private:

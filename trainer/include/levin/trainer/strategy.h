@@ -39,13 +39,14 @@ class Strategy {
   Strategy(const Strategy&) = delete;
   Strategy& operator=(const Strategy&) = delete;
 
+  /// Name of the strategy, such as "ddp".
   virtual std::string name() const = 0;
-  Device device() const { return device_; }  ///< device of this process
-  int rank() const { return rank_; }
-  int world_size() const { return world_size_; }
-  int local_rank() const { return local_rank_; }  ///< rank among the processes of this machine
-  int node_rank() const { return node_rank_; }    ///< index of this machine
-  bool is_global_zero() const { return rank_ == 0; }
+  Device device() const { return device_; }           ///< device of this process
+  int rank() const { return rank_; }                  ///< rank among all processes
+  int world_size() const { return world_size_; }      ///< number of processes
+  int local_rank() const { return local_rank_; }      ///< rank among the processes of this machine
+  int node_rank() const { return node_rank_; }        ///< index of this machine
+  bool is_global_zero() const { return rank_ == 0; }  ///< true on the rank that writes
   /// Group of all ranks, for custom collectives; null for a strategy of one process.
   distributed::ProcessGroup* process_group() const { return group_.get(); }
   /// Number of ranks that share the data. If 1, all ranks read the same batches and log the same values.
@@ -92,11 +93,13 @@ class Strategy {
   virtual ShardedWeights* sharded_weights() { return nullptr; }      ///< each rank has a shard of the weights
   virtual DivergentWeights* divergent_weights() { return nullptr; }  ///< each rank has weights of its own
 
+  /// Returns the batch on this process's device.
   Batch to_device(Batch batch) const;
   /// Makes batch norm use the statistics of all ranks.
   void sync_batchnorm(nn::Module& module) const;
 
-  // Collectives over the process group; with one process they return their argument.
+  /// Returns the reduction of all ranks' values. This and the following are collectives over the process group; with
+  /// one process they return their argument.
   double reduce(double value, ReduceOp op) const;
   /// The same for a tensor, on its device; asynchronous to the host.
   Tensor reduce(const Tensor& value, ReduceOp op) const;
@@ -106,6 +109,7 @@ class Strategy {
   /// Returns the tensors of all ranks, (world_size, ...) with several ranks; with one rank its tensor unchanged, as in
   /// Lightning. With `sync_grads` gradients flow back to each rank's tensor.
   Tensor all_gather(const Tensor& value, bool sync_grads) const;
+  /// Returns when all ranks have called it.
   void barrier() const;
   /// Returns the maps of all ranks, by rank.
   std::vector<StateMap> gather(const StateMap& own) const;
@@ -146,6 +150,7 @@ class Strategy {
   explicit Strategy(Device device) : device_(device) {}
   /// One of the processes of a group.
   Strategy(Device device, const distributed::RankInfo& info, std::shared_ptr<distributed::ProcessGroup> group);
+  /// The group of all ranks, to share; null with one process.
   const std::shared_ptr<distributed::ProcessGroup>& shared_group() const { return group_; }
 
  private:
@@ -166,6 +171,7 @@ class Strategy {
 
 /// Processes and devices of a run; names, defaults and meanings are TrainerConfig's.
 struct StrategyOptions {
+  /// As in TrainerConfig.
   std::string strategy = "auto";
   std::string accelerator = "auto";
   DeviceList devices = "auto";
@@ -191,6 +197,7 @@ std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options);
 std::unique_ptr<Strategy> make_strategy(const std::string& name, Device device = kCpu);
 
 struct TrainerConfig;
+/// Returns the fields of the configuration that a strategy needs.
 StrategyOptions strategy_options(const TrainerConfig& config);
 
 /// Throws UsageError for options that no strategy supports; starts nothing.

@@ -8,12 +8,14 @@
 
 namespace levin {
 
+/// The kind of a run.
 enum class Stage { fit, validate, test, predict };
 
 /// Points at which a checkpoint may be written: all hooks of that point have run, so a resumed run repeats and skips
 /// nothing.
 enum class SavePoint { train_batch_end, validation_end, train_epoch_end, validation_batch_end };
 
+/// Position of a run and its counts.
 struct TrainState {
   std::int64_t epoch = 0;            ///< current epoch, from 0
   std::int64_t batch = 0;            ///< finished batches of this epoch
@@ -22,15 +24,16 @@ struct TrainState {
   /// Actual steps of each optimizer, as far as known (see StepRunner): windows that overflowed or had no loss make
   /// none.
   std::vector<std::int64_t> optimizer_steps{};
-  std::int64_t samples = 0;          ///< images, sentences, ... trained on so far
-  std::int64_t micro = 0;            ///< finished batches of the open accumulation window
-  double window_nominal = 0;         ///< weight of a full window; 0 before its first loss
-  double window_weight = 0;          ///< weight of the losses in the open window
-  std::int64_t eval_loader = 0;      ///< index of the current loader of a running validation
-  std::int64_t eval_batch = 0;       ///< its finished batches
-  SavePoint point = SavePoint::train_batch_end;
-  bool epoch_complete = false;       ///< no batch of this epoch is left
+  std::int64_t samples = 0;                      ///< images, sentences, ... trained on so far
+  std::int64_t micro = 0;                        ///< finished batches of the open accumulation window
+  double window_nominal = 0;                     ///< weight of a full window; 0 before its first loss
+  double window_weight = 0;                      ///< weight of the losses in the open window
+  std::int64_t eval_loader = 0;                  ///< index of the current loader of a running validation
+  std::int64_t eval_batch = 0;                   ///< its finished batches
+  SavePoint point = SavePoint::train_batch_end;  ///< the latest save point that was reached
+  bool epoch_complete = false;                   ///< no batch of this epoch is left
 
+  /// Converts to the form that checkpoints store, and back. from_map() throws StateError for missing values.
   StateMap to_map() const;
   static TrainState from_map(const StateMap& map);
 };
@@ -38,15 +41,19 @@ struct TrainState {
 /// Lets callbacks, signals and user code end a run early. Thread-safe.
 class StopToken {
  public:
+  /// Asks the run to end; of several requests the first reason counts.
   void request(const std::string& reason) {
     const std::lock_guard lock(mutex_);
     if (!requested_.exchange(true)) reason_ = reason;
   }
+  /// True once a request was made.
   bool requested() const { return requested_.load(std::memory_order_relaxed); }
+  /// Reason of the request; empty without one.
   std::string reason() const {
     const std::lock_guard lock(mutex_);
     return reason_;
   }
+  /// Withdraws the request, as the Trainer does when a run begins.
   void clear() {
     const std::lock_guard lock(mutex_);
     requested_ = false;

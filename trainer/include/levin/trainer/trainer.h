@@ -13,6 +13,11 @@
 
 namespace levin {
 
+/// Trains, validates, tests and predicts. One Trainer makes one run at a time; it keeps the state of the last one. With
+/// several ranks each process makes the same calls.
+///
+///     Trainer trainer({.max_epochs = 5, .precision = "bf16-mixed"});
+///     trainer.fit(module, train_loader, val_loader);
 class Trainer {
  public:
   /// Throws UsageError for an invalid configuration or one that requires parts that are not built.
@@ -27,6 +32,7 @@ class Trainer {
   void fit(LevinModule& module, const DataModule& data, const std::string& ckpt_path = {});
   /// Takes the data from a data module or, for DataModule{}, from the module's own hooks.
   void fit(LevinModule& module, LevinDataModule& data, const std::string& ckpt_path = {});
+  /// Takes loaders that the caller owns.
   void fit(LevinModule& module, data::DataLoader& train, const Loaders& val = {}, const std::string& ckpt_path = {});
 
   /// Metrics by name, one map for each loader. With several loaders the names end in "/dataloader_idx_N"; values logged
@@ -42,12 +48,15 @@ class Trainer {
   Results validate(LevinModule& module, L&& val, const std::string& ckpt_path = {}) {
     return validate(module, DataModule{.val = Loaders(std::forward<L>(val))}, ckpt_path);
   }
+  /// The same with test_step and the loaders for test.
   Results test(LevinModule& module, const DataModule& data = {}, const std::string& ckpt_path = {});
   Results test(LevinModule& module, LevinDataModule& data, const std::string& ckpt_path = {});
   template <GivesLoaders L>
   Results test(LevinModule& module, L&& loaders, const std::string& ckpt_path = {}) {
     return test(module, DataModule{.test = Loaders(std::forward<L>(loaders))}, ckpt_path);
   }
+  /// Returns what predict_step returned, by loader and batch; takes its arguments as validate does. The tensors stay on
+  /// their device.
   Predictions predict(LevinModule& module, const DataModule& data = {}, const std::string& ckpt_path = {});
   Predictions predict(LevinModule& module, LevinDataModule& data, const std::string& ckpt_path = {});
   template <GivesLoaders L>
@@ -59,10 +68,13 @@ class Trainer {
   /// any fit, and IoError.
   void save_checkpoint(const std::filesystem::path& path, bool weights_only = false);
 
+  /// The configuration, in which barebones has already switched off what it excludes.
   const TrainerConfig& config() const;
+  /// Position of this or the last fit, and two of its counts.
   const TrainState& state() const;
   std::int64_t current_epoch() const { return state().epoch; }
   std::int64_t global_step() const { return state().global_step; }
+  /// The values that this or the last run logged.
   const MetricStore& metrics() const;
   std::map<std::string, double> callback_metrics() const;      ///< latest values that can be monitored
   std::map<std::string, double> logged_metrics() const;        ///< latest values sent to loggers
@@ -78,13 +90,14 @@ class Trainer {
   /// Optimizer steps of this or the last fit from first to last: epochs x accumulation windows, at most max_steps; -1
   /// if unlimited. Takes a GradientAccumulationScheduler into account. Throws UsageError before any fit.
   std::int64_t estimated_stepping_batches() const;
-  bool should_stop() const;
+  bool should_stop() const;       ///< a stop was requested in this or the last run
   bool interrupted() const;       ///< a signal ended the last run
   bool received_sigterm() const;  ///< in this run, or the last one
   /// Outcome of the last run; `interrupted` while one is in progress.
   RunStatus status() const;
   /// The Fabric (device, strategy, precision) that the Trainer uses.
   Fabric& fabric();
+  /// As in Fabric.
   int world_size() const;
   int global_rank() const;
   int local_rank() const;

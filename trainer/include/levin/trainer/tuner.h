@@ -7,23 +7,26 @@
 
 namespace levin {
 
+/// Options of the search for a batch size, with Lightning's names.
 struct BatchSizeOptions {
-  std::string mode = "power";  ///< "power": double until it no longer fits; "binsearch": then bisect
-  std::int64_t steps_per_trial = 3;
-  std::int64_t init_val = 2;
-  std::int64_t max_trials = 25;
-  double margin = 0.05;  ///< binsearch: fraction of the result left free
-  std::int64_t max_val = 8192;
+  std::string mode = "power";        ///< "power": double until it no longer fits; "binsearch": then bisect
+  std::int64_t steps_per_trial = 3;  ///< optimizer steps that a size must survive
+  std::int64_t init_val = 2;         ///< first size
+  std::int64_t max_trials = 25;      ///< sizes that are tried at most
+  double margin = 0.05;              ///< binsearch: fraction of the result left free
+  std::int64_t max_val = 8192;       ///< largest size
 };
 
+/// Options of the search for a learning rate, which grows from `min_lr` to `max_lr`, with Lightning's names.
 struct LearningRateOptions {
   double min_lr = 1e-8, max_lr = 1;
-  std::int64_t num_training_steps = 100;
+  std::int64_t num_training_steps = 100;             ///< steps, each with the next rate; 2 or more
   std::string mode = "exponential";                  ///< "exponential" or "linear"
   std::optional<double> early_stop_threshold = 4.0;  ///< stop once the smoothed loss exceeds this times the best
 };
 
-/// Losses by learning rate, smoothed by an exponential moving average of factor 0.98.
+/// Losses by learning rate (`lr` and `loss` have equal sizes), smoothed by an exponential moving average of factor 0.98
+/// with bias correction.
 struct LearningRateResults {
   std::vector<double> lr{}, loss{};
   /// Returns the rate at which the loss falls fastest (by index, i.e. on a logarithmic scale for the exponential mode),
@@ -33,11 +36,12 @@ struct LearningRateResults {
   LogCurve curve() const;
 };
 
-/// Trials use the Trainer's device, precision, accumulation and clipping, but none of its callbacks, loggers and
-/// limits. Afterwards the module (weights, buffers, gradients, modes), the generator and the loader's position are
-/// restored, even if a trial throws.
+/// Trials use the Trainer's device, precision, accumulation (lr_find steps after every batch) and clipping, but none of
+/// its callbacks, loggers and limits. Afterwards the module (weights, buffers, gradients, modes), the generator and the
+/// loader's position are restored, even if a trial throws.
 class Tuner {
  public:
+  /// Takes the configuration of a Trainer, or one.
   explicit Tuner(const Trainer& trainer);
   explicit Tuner(TrainerConfig config);
 
@@ -56,9 +60,10 @@ class Tuner {
   TrainerConfig config_;
 };
 
-/// Runs scale_batch_size on the training loader before a fit begins.
+/// Runs scale_batch_size on the training loader before a fit begins. `update`, if given, receives the size.
 class BatchSizeFinder : public Callback {
  public:
+  /// Throws UsageError for invalid options.
   explicit BatchSizeFinder(BatchSizeOptions options = {}, std::function<void(std::int64_t)> update = {});
   /// Empty before a fit.
   const std::optional<std::int64_t>& optimal_batch_size() const { return result_; }
@@ -75,6 +80,7 @@ class BatchSizeFinder : public Callback {
 /// HtmlReport.
 class LearningRateFinder : public Callback {
  public:
+  /// Throws UsageError for invalid options.
   explicit LearningRateFinder(LearningRateOptions options = {}, std::function<void(double)> update = {});
   /// Empty before a fit.
   const LearningRateResults& results() const { return results_; }

@@ -15,8 +15,10 @@ class BaseFinetuning : public Callback {
   /// Disables gradients for all parameters. BatchNorm layers keep training with train_bn; without it they are frozen
   /// too, including their running statistics.
   static void freeze(nn::Module& module, bool train_bn = true);
+  /// Enables gradients for all parameters, and lets BatchNorm layers train.
   static void make_trainable(nn::Module& module);
-  /// Returns the parameters that require gradients; without those of BatchNorm if train_bn is false.
+  /// Returns the parameters of `part` that require gradients, under their names in `root`; without those of BatchNorm
+  /// if train_bn is false.
   static std::vector<Parameter> trainable_parameters(const nn::Module& root, nn::Module& part, bool train_bn = true);
   /// Makes `part` of `root` trainable and adds its parameters that are not in the optimizer yet as a group with
   /// learning rate `lr`, by default that of the first group divided by initial_denom_lr.
@@ -26,6 +28,7 @@ class BaseFinetuning : public Callback {
 
   /// Called in setup, before the optimizers are created.
   virtual void freeze_before_training(LevinModule& module) = 0;
+  /// Called at the start of each training epoch (from 0), for each optimizer.
   virtual void finetune(LevinModule& module, std::int64_t epoch, optim::Optimizer& optimizer) = 0;
 
   std::string state_key() const override { return "BaseFinetuning"; }
@@ -47,23 +50,26 @@ class BaseFinetuning : public Callback {
   Parts parts_;
 };
 
+/// Options of BackboneFinetuning, with Lightning's defaults.
 struct BackboneFinetuningOptions {
-  std::string backbone = "backbone";  ///< name of the submodule that is frozen at first
-  std::int64_t unfreeze_backbone_at_epoch = 10;
-  std::function<double(std::int64_t)> lambda_func{};  ///< factor on the backbone's rate for an epoch; 2 if empty
-  double backbone_initial_ratio_lr = 0.1;             ///< initial rate of the backbone over the first group's
-  std::optional<double> backbone_initial_lr{};        ///< overrides backbone_initial_ratio_lr
-  bool should_align = true;                           ///< the backbone's rate never exceeds the first group's
-  double initial_denom_lr = 10.0;
-  bool train_bn = true;
-  bool verbose = false;  ///< print both rates at every epoch
-  int rounding = 12;     ///< digits of the printed rates
+  std::string backbone = "backbone";             ///< name of the submodule that is frozen at first
+  std::int64_t unfreeze_backbone_at_epoch = 10;  ///< epoch, from 0, in which the backbone begins to train
+  /// Factor on the backbone's rate for an epoch, given its number from 1; 2 if empty.
+  std::function<double(std::int64_t)> lambda_func{};
+  double backbone_initial_ratio_lr = 0.1;       ///< initial rate of the backbone over the first group's
+  std::optional<double> backbone_initial_lr{};  ///< overrides backbone_initial_ratio_lr
+  bool should_align = true;                     ///< the backbone's rate never exceeds the first group's
+  double initial_denom_lr = 10.0;               ///< no effect, since the backbone's rate is given; above 0
+  bool train_bn = true;                         ///< BatchNorm layers of the backbone always train; if false, never
+  bool verbose = false;                         ///< print both rates at every epoch
+  int rounding = 12;                            ///< digits of the printed rates
 };
 
 /// Freezes the backbone and trains it too from a given epoch on, with a lower rate that is multiplied by lambda_func
 /// each epoch. Create the optimizer with the parameters that require gradients, e.g. head.parameters().
 class BackboneFinetuning : public BaseFinetuning {
  public:
+  /// Throws UsageError for rates that are not above 0 and for a negative epoch.
   explicit BackboneFinetuning(BackboneFinetuningOptions options = {});
 
   void freeze_before_training(LevinModule& module) override;

@@ -13,7 +13,9 @@ class GradientAccumulationScheduler : public Callback {
  public:
   /// Throws UsageError if `scheduling` is empty, an epoch is below 0 or a number is below 1.
   explicit GradientAccumulationScheduler(std::map<std::int64_t, std::int64_t> scheduling);
+  /// Returns the number of batches per step in an epoch; 1 before the first epoch listed.
   std::int64_t accumulate_at(std::int64_t epoch) const;
+  /// Batches per step, by the epoch from which on they apply.
   const std::map<std::int64_t, std::int64_t>& scheduling() const { return scheduling_; }
 
   void setup(RunContext& run) override;

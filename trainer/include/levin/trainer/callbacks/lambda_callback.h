@@ -14,9 +14,10 @@ struct LambdaHooks {
 #include <levin/trainer/hooks.h>
 };
 
-/// Usage: `config.callbacks = {LambdaCallback({.on_train_end = [](RunContext& run) { ... }})};`
+/// Calls a function in each hook: `config.callbacks = {LambdaCallback({.on_train_end = [](RunContext& run) { ... }})};`
 class LambdaCallback : public Callback {
  public:
+  /// Takes the functions; they must not refer to what may be destroyed before the run ends.
   explicit LambdaCallback(LambdaHooks hooks);
 
 #define LEVIN_CALLBACK_HOOK(name, parameters, arguments) void name parameters override;

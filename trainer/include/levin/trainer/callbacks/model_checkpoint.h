@@ -7,20 +7,21 @@
 
 namespace levin {
 
+/// Options of ModelCheckpoint, with Lightning's names.
 struct ModelCheckpointOptions {
-  std::filesystem::path dirpath{};          ///< <default_root_dir>/checkpoints when empty
-  std::string filename = "{epoch}-{step}";  ///< e.g. "{epoch:02d}-{val_loss:.2f}"; an unknown metric counts as 0
-  std::string monitor{};                    ///< if empty, the newest checkpoints count as the best
-  Mode mode = Mode::min;                    ///< NaN is the worst value in either mode
-  std::int64_t save_top_k = 1;              ///< -1 for all, 0 for none; more than 1 needs a monitor
-  bool save_last = true;                    ///< also keep the newest checkpoint and a pointer `last` to it
-  bool save_weights_only = false;           ///< training cannot resume from such a checkpoint
-  bool save_on_exception = false;           ///< also save when an exception ends the run
-  bool auto_insert_metric_name = true;      ///< "val_loss=0.32" instead of "0.32"
-  bool enable_version_counter = true;       ///< append "-v1" to a taken name; if false, replace that checkpoint
-  std::int64_t every_n_epochs = 0;          ///< at most one of these three; every epoch if none is given
-  std::int64_t every_n_train_steps = 0;     ///< counts global_step
-  std::optional<Duration> train_time_interval{};
+  std::filesystem::path dirpath{};                ///< <default_root_dir>/checkpoints when empty
+  std::string filename = "{epoch}-{step}";        ///< e.g. "{epoch:02d}-{val_loss:.2f}"; an unknown metric counts as 0
+  std::string monitor{};                          ///< if empty, the newest checkpoints count as the best
+  Mode mode = Mode::min;                          ///< NaN is the worst value in either mode
+  std::int64_t save_top_k = 1;                    ///< -1 for all, 0 for none; more than 1 needs a monitor
+  bool save_last = true;                          ///< also keep the newest checkpoint and a pointer `last` to it
+  bool save_weights_only = false;                 ///< training cannot resume from such a checkpoint
+  bool save_on_exception = false;                 ///< also save when an exception ends the run
+  bool auto_insert_metric_name = true;            ///< "val_loss=0.32" instead of "0.32"
+  bool enable_version_counter = true;             ///< append "-v1" to a taken name; if false, replace that checkpoint
+  std::int64_t every_n_epochs = 0;                ///< at most one of these three; every epoch if none is given
+  std::int64_t every_n_train_steps = 0;           ///< counts global_step
+  std::optional<Duration> train_time_interval{};  ///< saves after the batch in which this much time has passed
   std::optional<bool> save_on_train_epoch_end{};  ///< if unset: see When
   bool continue_on_error = false;                 ///< if a checkpoint cannot be written, warn and continue training
   bool verbose = false;                           ///< log the plan at the start, and each checkpoint
@@ -31,20 +32,23 @@ struct ModelCheckpointOptions {
 /// monitored value is not known yet at the step or time of a rule, the rule saves after the next validation instead.
 class ModelCheckpoint : public CheckpointPolicy {
  public:
+  /// Throws UsageError for options that contradict each other, and for a file name that names no folder.
   explicit ModelCheckpoint(const ModelCheckpointOptions& options = {});
   /// Saves according to custom rules. UsageError is thrown for `options` that also say when to save or what to keep.
   explicit ModelCheckpoint(CheckpointPlan plan, const ModelCheckpointOptions& options = {});
 
-  /// Best checkpoint of the first rule; empty before the first save.
+  /// Best checkpoint of the first rule with a monitor, or else of the first rule; empty before the first save.
   std::filesystem::path best_model_path() const { return find("best"); }
+  /// Newest checkpoint, if the plan keeps one as `last`; empty before the first save.
   std::filesystem::path last_model_path() const { return find("last"); }
+  /// Monitored value of the best checkpoint, and when a rule was last due; empty without a monitor.
   std::optional<double> best_model_score() const;
   std::optional<double> current_score() const { return current_score_; }
-  /// Checkpoints that the first rule keeps, the best first.
+  /// Checkpoints that this rule keeps and their monitored values, the best first.
   std::vector<std::pair<std::filesystem::path, double>> best_k_models() const;
   /// Checkpoint that will be removed next; empty while fewer than k are kept.
   std::filesystem::path kth_best_model_path() const;
-  std::optional<double> kth_value() const;
+  std::optional<double> kth_value() const;  ///< its monitored value
 
   /// Describes the plan in plain sentences.
   std::string explain() const;

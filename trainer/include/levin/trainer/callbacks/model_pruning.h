@@ -14,8 +14,9 @@ namespace levin {
 /// random.
 enum class PruningFn { l1_unstructured, random_unstructured, ln_structured, random_structured };
 
+/// Options of ModelPruning, with Lightning's names and defaults.
 struct ModelPruningOptions {
-  PruningFn pruning_fn = PruningFn::l1_unstructured;
+  PruningFn pruning_fn = PruningFn::l1_unstructured;      ///< how weights are chosen
   std::vector<std::string> parameters_to_prune{};         ///< parameter names such as "fc1.weight"
   std::vector<std::string> parameter_names = {"weight"};  ///< these parameters of every layer, if no names are listed
   bool use_global_unstructured = true;                    ///< rank all parameters together; for unstructured functions
@@ -35,6 +36,7 @@ struct ModelPruningOptions {
 /// saved.
 class ModelPruning : public Callback {
  public:
+  /// Throws UsageError for an amount out of range.
   explicit ModelPruning(ModelPruningOptions options = {});
 
   /// Fraction of masked weights of one parameter, or of all pruned parameters.

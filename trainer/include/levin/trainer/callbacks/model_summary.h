@@ -8,13 +8,16 @@
 
 namespace levin {
 
+/// Options of ModelSummary.
 struct ModelSummaryOptions {
-  int max_depth = 1;  ///< levels of submodules; -1 for all
-  std::FILE* out = stdout;
+  int max_depth = 1;        ///< levels of submodules; -1 for all
+  std::FILE* out = stdout;  ///< receives the text; must stay open
 };
 
+/// Prints the module's type, summary() and hyper-parameters when a fit begins, on rank zero.
 class ModelSummary : public Callback {
  public:
+  /// Takes the depth of the table and the stream.
   explicit ModelSummary(ModelSummaryOptions options = {}) : options_(options) {}
   void on_fit_start(RunContext& run) override;
 

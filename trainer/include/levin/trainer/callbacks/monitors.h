@@ -10,11 +10,12 @@
 
 namespace levin {
 
+/// Options of LearningRateMonitor, with Lightning's names and defaults.
 struct LearningRateMonitorOptions {
   std::optional<Interval> logging_interval{};  ///< by default that of each optimizer's scheduler, else step
   bool log_momentum = false;                   ///< log momentum or beta1 as <name>-momentum
   bool log_weight_decay = false;               ///< log as <name>-weight_decay
-  std::string log_key_prefix{};
+  std::string log_key_prefix{};                ///< prepended to each name
 };
 
 /// Logs the learning rate of every parameter group, as used by the current step or epoch. The name is the scheduler's,
@@ -30,6 +31,7 @@ class LearningRateMonitor : public Callback {
   LearningRateMonitorOptions options_;
 };
 
+/// Options of GradientNormMonitor.
 struct GradientNormMonitorOptions {
   double norm_type = 2.0;      ///< infinity for the maximum norm
   bool per_parameter = false;  ///< also log the norm of each parameter, as grad_2.0_norm/<parameter>
@@ -46,6 +48,7 @@ class GradientNormMonitor : public Callback {
   GradientNormMonitorOptions options_;
 };
 
+/// Options of ThroughputMonitor.
 struct ThroughputMonitorOptions {
   std::function<std::int64_t(const Batch&)> batch_size_fn{};  ///< samples of a batch; Batch::size if empty
   std::function<std::int64_t(const Batch&)> length_fn{};      ///< items of a batch, such as tokens
@@ -60,6 +63,7 @@ struct ThroughputMonitorOptions {
 /// is read when the host has queued the step; averaged over a window this also holds for a CUDA device.
 class ThroughputMonitor : public Callback {
  public:
+  /// Throws UsageError for a window below 1 and for negative available_flops.
   explicit ThroughputMonitor(ThroughputMonitorOptions options = {});
   std::string state_key() const override { return "ThroughputMonitor"; }
   StateMap state() const override;
@@ -83,6 +87,7 @@ class ThroughputMonitor : public Callback {
   double paused_ = 0;
 };
 
+/// Options of DeviceStatsMonitor.
 struct DeviceStatsMonitorOptions {
   std::optional<bool> cpu_stats{};         ///< by default true if training runs on the CPU
   std::vector<std::string> filter_keys{};  ///< log only names that contain one of these; all if empty

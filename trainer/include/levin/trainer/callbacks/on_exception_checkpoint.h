@@ -12,6 +12,7 @@ class OnExceptionCheckpoint : public CheckpointPolicy {
   /// `dirpath` defaults to <default_root_dir>/checkpoints. Throws UsageError if `filename` is not a valid folder name.
   explicit OnExceptionCheckpoint(std::filesystem::path dirpath = {}, std::string filename = "on_exception");
 
+  /// Folder of the checkpoint; its directory is known after setup.
   std::filesystem::path path() const { return dir_ / filename_; }
   std::string state_key() const override { return "OnExceptionCheckpoint"; }
   void setup(RunContext& run) override;

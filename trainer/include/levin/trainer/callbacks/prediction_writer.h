@@ -1,18 +1,21 @@
 #pragma once
-// Writes predictions to files, so that a long predict does not have to hold all of them in memory.
+// Writes predictions to files. Trainer::predict returns them as well.
 
 #include <levin/trainer/callback.h>
 
 namespace levin {
 
+/// When predictions are written: after each batch, at the end of predict, or both.
 enum class WriteInterval { batch, epoch, batch_and_epoch };
 
 /// Base class of prediction writers. Derived classes write after each batch, at the end, or both.
 class BasePredictionWriter : public Callback {
  public:
+  /// For `epoch` and `batch_and_epoch` the writer holds all predictions until the end.
   explicit BasePredictionWriter(WriteInterval interval = WriteInterval::batch) : interval_(interval) {}
+  /// Called after each batch that has a prediction, with the index of the batch among those of its loader.
   virtual void write_on_batch_end(RunContext&, const Tensor& /*prediction*/, const Batch&, int /*index*/) {}
-  /// `predictions` are those of each loader, by batch.
+  /// Called at the end; `predictions` are those of each loader, by batch.
   virtual void write_on_epoch_end(RunContext&, const Predictions& /*predictions*/) {}
 
   void on_predict_epoch_start(RunContext& run) override;
@@ -29,7 +32,7 @@ class BasePredictionWriter : public Callback {
 /// predictions_rank0_dataloader1_batch000012.npy.
 class PredictionWriter : public BasePredictionWriter {
  public:
-  /// Throws UsageError if `output_dir` is empty. Creates the folder.
+  /// Throws UsageError if `output_dir` is empty. The folder is created when predict begins; IoError if that fails.
   explicit PredictionWriter(std::filesystem::path output_dir, WriteInterval interval = WriteInterval::batch);
   void setup(RunContext& run) override;
   void write_on_batch_end(RunContext& run, const Tensor& prediction, const Batch& batch, int index) override;

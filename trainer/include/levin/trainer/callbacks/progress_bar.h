@@ -8,8 +8,9 @@
 
 namespace levin {
 
+/// Options of ProgressBar.
 struct ProgressBarOptions {
-  std::FILE* out = stdout;
+  std::FILE* out = stdout;         ///< receives the text; must stay open
   std::optional<bool> terminal{};  ///< redraw lines in place; by default detected (false if TERM=dumb)
   std::optional<bool> color{};     ///< by default true on a terminal unless NO_COLOR is set
   std::optional<bool> unicode{};   ///< draw bars with block characters; by default if the locale is UTF-8
@@ -20,12 +21,13 @@ struct ProgressBarOptions {
   double plain_interval = 10.0;    ///< seconds between lines on other outputs; every epoch ends with one
 };
 
-/// Format on a terminal, with a validation inside the epoch as a second line:
+/// Shows the progress of a run on rank zero. Format on a terminal, with a validation inside the epoch as a second line:
 ///   epoch 2/5 [==========>         ] 210/430  31.2 batches/s  left 0:07  train_loss 0.2871  val_acc 0.8930
 ///     validation [=====>              ] 12/40  85.0 batches/s  left 0:00
 /// Other outputs get plain lines at intervals. The rate and the time left of an epoch exclude its validations.
 class ProgressBar : public Callback {
  public:
+  /// Detects here what the options leave open.
   explicit ProgressBar(ProgressBarOptions options = {});
 
   void on_train_start(RunContext& run) override;

@@ -10,7 +10,9 @@ namespace levin {
 /// Thrown when the loss spiked or is not finite. skip_batches.json lists the batches concerned.
 class TrainingSpike : public Error {
  public:
+  /// `epoch` and `batch` are those of the loss, from 0.
   TrainingSpike(std::int64_t epoch, int batch, const std::string& what) : Error(what), epoch_(epoch), batch_(batch) {}
+  /// The epoch and its batch whose loss spiked, from 0.
   std::int64_t epoch() const { return epoch_; }
   int batch() const { return batch_; }
 
@@ -19,6 +21,7 @@ class TrainingSpike : public Error {
   int batch_;
 };
 
+/// Options of SpikeDetection.
 struct SpikeDetectionOptions {
   Mode mode = Mode::min;                         ///< max: larger losses are better
   std::int64_t window = 10;                      ///< number of batches whose losses are averaged
@@ -34,6 +37,7 @@ struct SpikeDetectionOptions {
 /// list in the file, extending an existing list, and throws TrainingSpike. Every step waits for its loss.
 class SpikeDetection : public Callback {
  public:
+  /// Throws UsageError for a window below 1 and for a negative warmup.
   explicit SpikeDetection(SpikeDetectionOptions options = {});
   /// Indices of the batches detected so far.
   const std::vector<std::int64_t>& bad_batches() const { return bad_batches_; }

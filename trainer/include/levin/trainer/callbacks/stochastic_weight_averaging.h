@@ -25,14 +25,15 @@ class SWALR : public optim::Scheduler {
   optim::Anneal strategy_;
 };
 
+/// Options of StochasticWeightAveraging, with Lightning's names and defaults.
 struct StochasticWeightAveragingOptions {
-  std::vector<double> swa_lrs{};  ///< one rate, or one per parameter group
+  std::vector<double> swa_lrs{};  ///< rate after annealing: one, or one per parameter group
   /// A fraction of max_epochs, or an epoch number.
   std::variant<double, std::int64_t> swa_epoch_start{std::in_place_index<0>, 0.8};
-  std::int64_t annealing_epochs = 10;
-  optim::Anneal annealing_strategy = optim::Anneal::cos;
-  AveragedWeights::Average avg_fn{};    ///< the arithmetic mean if empty
-  std::optional<Device> device = kCpu;  ///< device of the average; the weights' own if empty
+  std::int64_t annealing_epochs = 10;                     ///< epochs in which the rate changes to swa_lrs
+  optim::Anneal annealing_strategy = optim::Anneal::cos;  ///< shape of that change
+  AveragedWeights::Average avg_fn{};                      ///< the arithmetic mean if empty
+  std::optional<Device> device = kCpu;                    ///< device of the average; the weights' own if empty
 };
 
 /// From swa_epoch_start on (epochs count from 1 here) SWALR replaces the optimizer's scheduler, and the weights at the
@@ -41,8 +42,10 @@ struct StochasticWeightAveragingOptions {
 /// max_epochs, one optimizer and automatic optimization.
 class StochasticWeightAveraging : public Callback {
  public:
+  /// Throws UsageError without positive rates and for an invalid start.
   explicit StochasticWeightAveraging(StochasticWeightAveragingOptions options);
 
+  /// Averages under the module's parameter names; empty before the first update.
   const StateDict& average() const { return average_.values(); }
   std::string state_key() const override { return "StochasticWeightAveraging"; }
   StateMap state() const override;

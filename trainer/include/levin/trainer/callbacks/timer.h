@@ -9,6 +9,7 @@
 
 namespace levin {
 
+/// Options of Timer.
 struct TimerOptions {
   std::optional<Duration> duration{};  ///< "DD:HH:MM:SS" or a std::chrono duration; if absent, the timer only measures
   Interval interval = Interval::step;  ///< check after every batch, or after every epoch
@@ -20,6 +21,7 @@ struct TimerOptions {
 /// still reached. Checkpoints store the elapsed time, so a resumed run gets the remainder.
 class Timer : public Callback {
  public:
+  /// Throws UsageError for a negative duration.
   explicit Timer(TimerOptions options = {});
   explicit Timer(Duration duration) : Timer(TimerOptions{.duration = duration}) {}
 

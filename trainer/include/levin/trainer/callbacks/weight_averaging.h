@@ -22,8 +22,11 @@ class AveragedWeights {
   /// The first call copies the values. Buffers are averaged too; without use_buffers, or if they hold integers, they
   /// are copied.
   void update(RunContext& run, const Average& average);
+  /// Number of updates so far.
   std::int64_t count() const { return count_; }
+  /// The averages by name; empty before the first update.
   const StateDict& values() const { return values_; }
+  /// Replaces the averages and their number of updates, or discards them.
   void load(const StateDict& values, std::int64_t count);
   void clear() { load({}, 0); }
   /// Writes the averages into the module; does nothing before the first update.
@@ -36,6 +39,7 @@ class AveragedWeights {
   std::int64_t count_ = 0;
 };
 
+/// Options of WeightAveraging.
 struct WeightAveragingOptions {
   std::optional<Device> device{};     ///< device of the average; the weights' own if empty
   bool use_buffers = true;            ///< average running statistics too; if false, copy them
@@ -47,9 +51,11 @@ struct WeightAveragingOptions {
 /// weights beside them, with which a resumed fit continues. Before the first update the weights are used as they are.
 class WeightAveraging : public Callback {
  public:
+  /// Starts without averages in every fit that does not resume.
   explicit WeightAveraging(WeightAveragingOptions options = {});
 
-  /// Called with the number of each optimizer step (from 0), and with the number of each epoch at its end.
+  /// Called with the number of each optimizer step (from 0), and with the number of each epoch at its end. By default
+  /// true for every step.
   virtual bool should_update(std::optional<std::int64_t> step, std::optional<std::int64_t> epoch) const;
   /// Averages under the module's parameter names; empty before the first update.
   const StateDict& average() const { return average_.values(); }
@@ -78,18 +84,21 @@ class WeightAveraging : public Callback {
   StateDict trained_;  // the trained weights while the average replaces them
 };
 
+/// Options of EMAWeightAveraging, with Lightning's defaults.
 struct EMAWeightAveragingOptions {
-  std::optional<Device> device{};
-  bool use_buffers = true;
-  double decay = 0.999;  ///< average = decay * average + (1 - decay) * weights
-  std::int64_t update_every_n_steps = 1;
-  std::optional<std::int64_t> update_starting_at_step{};
-  std::optional<std::int64_t> update_starting_at_epoch{};  ///< update at the end of this epoch and of all later ones
+  std::optional<Device> device{};         ///< device of the average; the weights' own if empty
+  bool use_buffers = true;                ///< average running statistics too; if false, copy them
+  double decay = 0.999;                   ///< average = decay * average + (1 - decay) * weights
+  std::int64_t update_every_n_steps = 1;  ///< updates after steps whose number (from 0) is a multiple; 1 or more
+  std::optional<std::int64_t> update_starting_at_step{};   ///< first step, from 0, after which to update; 0 if empty
+  std::optional<std::int64_t> update_starting_at_epoch{};  ///< updates at the ends of epochs too, from this one on
 };
 
-/// Exponential moving average (Polyak & Juditsky 1992). With a starting step or epoch the average begins there.
+/// Exponential moving average of the weights. The first update copies them. A starting epoch adds updates at the ends
+/// of epochs and does not delay those of steps, as in Lightning: give a large starting step too for epochs only.
 class EMAWeightAveraging : public WeightAveraging {
  public:
+  /// Throws UsageError for a decay outside [0, 1] and for update_every_n_steps below 1.
   explicit EMAWeightAveraging(EMAWeightAveragingOptions options = {});
   bool should_update(std::optional<std::int64_t> step, std::optional<std::int64_t> epoch) const override;
   std::string state_key() const override { return "EMAWeightAveraging"; }
@@ -97,6 +106,7 @@ class EMAWeightAveraging : public WeightAveraging {
  private:
   EMAWeightAveragingOptions options_;
 };
+/// A short name.
 using EMA = EMAWeightAveraging;
 
 }  // namespace levin

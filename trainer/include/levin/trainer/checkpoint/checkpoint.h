@@ -15,10 +15,11 @@
 
 namespace levin {
 
+/// The contents of a checkpoint.
 struct Checkpoint {
-  StateDict model;
-  StateDict tensors;
-  StateMap values;
+  StateDict model;    ///< parameters and buffers under PyTorch's names; of 16-o2 the float32 masters
+  StateDict tensors;  ///< state of optimizers, schedulers and callbacks, and gradients of an open accumulation window
+  StateMap values;    ///< numbers and texts: position, random generators, states of callbacks, hyper-parameters
   /// This rank's part of a sharded checkpoint, named "model.<name>" or as in `tensors`. Empty after reading, which
   /// merges all shards into `model` and `tensors`.
   std::vector<distributed::Shard> shards{};
@@ -32,11 +33,13 @@ struct Checkpoint {
 /// Version that is written. Older versions can be read; their missing values are filled in.
 inline constexpr int kCheckpointVersion = 2;
 
-/// Encoded contents of the files. A copy of all values, so training may continue while it is written.
+/// Encoded contents of the files: `model` and `tensors` in the format of safetensors, `values` as JSON. A copy of all
+/// values, so training may continue while it is written.
 struct EncodedCheckpoint {
   io::Bytes model, tensors;
-  std::string values;  // JSON
+  std::string values;
 };
+/// Copies tensors to the host and encodes everything.
 EncodedCheckpoint encode_checkpoint(const Checkpoint& checkpoint);
 
 /// Writes the folder atomically: after a failure (IoError with the folder and its size) the previous folder of that

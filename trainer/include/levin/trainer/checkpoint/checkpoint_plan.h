@@ -15,7 +15,8 @@ struct When {
   std::optional<bool> on_train_epoch_end{};
 };
 
-/// Independent rules: a checkpoint is written once and kept as long as at least one rule needs it.
+/// Independent rules: a checkpoint is written once and kept as long as at least one rule needs it. The functions that
+/// add rules throw UsageError for values out of range.
 ///
 ///     CheckpointPlan().every({.steps = 1000}).best(3, "val_acc", Mode::max).last().on_exception()
 struct CheckpointPlan {
@@ -32,15 +33,16 @@ struct CheckpointPlan {
   /// Describes when checkpoints are saved and which are kept, one sentence per line.
   std::string explain() const;
 
+  /// One rule, as best() and every() add it.
   struct Rule {
-    When when;
-    std::int64_t k = 1;      // -1 for all
-    std::string monitor{};   // if empty, the newest is the best
-    Mode mode = Mode::min;
+    When when;              ///< when it saves
+    std::int64_t k = 1;     ///< number of checkpoints that it keeps; -1 for all
+    std::string monitor{};  ///< logged value by which it compares; if empty, the newest is the best
+    Mode mode = Mode::min;  ///< whether smaller or larger values are better
   };
-  std::vector<Rule> rules{};
-  std::optional<When> last_when{};
-  bool saves_on_exception = false;
+  std::vector<Rule> rules{};        ///< in the order in which they were added
+  std::optional<When> last_when{};  ///< set by last()
+  bool saves_on_exception = false;  ///< set by on_exception()
 };
 
 }  // namespace levin

@@ -44,6 +44,7 @@ std::unique_ptr<Net> load_from_checkpoint(const std::filesystem::path& folder, c
   return net;
 }
 
+/// As above, with the default LoadOptions.
 template <std::derived_from<nn::Module> Net, class... A>
   requires(!std::same_as<std::remove_cvref_t<A>, nn::LoadOptions> && ...)
 std::unique_ptr<Net> load_from_checkpoint(const std::filesystem::path& folder, A&&... arguments) {

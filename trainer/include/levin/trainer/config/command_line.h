@@ -17,11 +17,14 @@ namespace levin {
 /// allowed.
 class CommandLine {
  public:
+  /// The description begins the text of --help.
   explicit CommandLine(const std::string& description);
   ~CommandLine();
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
+  /// Adds the option --<name>, whose text parse() converts to `value`; its present value is the default. `value` must
+  /// outlive this object. Integers below `min` are refused.
   CommandLine& add(const std::string& name, std::string& value, const std::string& help);
   CommandLine& add(const std::string& name, std::filesystem::path& value, const std::string& help);
   CommandLine& add(const std::string& name, std::int64_t& value, const std::string& help, std::int64_t min = 0);
@@ -46,6 +49,7 @@ class CommandLine {
         name, &value, texts, numbers, help, [](void* to, std::int64_t v) { *static_cast<Enum*>(to) = Enum(v); },
         [](const void* from) { return static_cast<std::int64_t>(*static_cast<const Enum*>(from)); });
   }
+  /// As above for the types of TrainerConfig, in the forms that they accept as text, and for values that may be absent.
   CommandLine& add(const std::string& name, BatchLimit& value, const std::string& help);
   CommandLine& add(const std::string& name, CheckInterval& value, const std::string& help);
   CommandLine& add(const std::string& name, DeviceList& value, const std::string& help);
@@ -55,6 +59,7 @@ class CommandLine {
   CommandLine& add(const std::string& name, std::optional<std::int64_t>& value, const std::string& help,
                    std::int64_t min = 0);
   CommandLine& add(const std::string& name, std::optional<double>& value, const std::string& help);
+  /// Adds a truth value: the bare flag and "true", "1", "yes" and "on" mean true; "false", "0", "no" and "off" false.
   CommandLine& add_flag(const std::string& name, bool& value, const std::string& help);
   CommandLine& add_flag(const std::string& name, std::optional<bool>& value, const std::string& help);
   /// Adds a number for which the bare flag and "true" mean 1, "false" means 0.
@@ -66,12 +71,13 @@ class CommandLine {
   /// `except`, which the program uses itself or does not need.
   CommandLine& add_trainer(TrainerConfig& config, const std::vector<std::string>& except = {});
 
-  /// Reads the arguments, the environment and the --config file. Returns false if --help or --print-config was printed
-  /// to standard output, after which the program should exit.
+  /// Reads the arguments, the environment and the --config file into the values. Returns false if --help or
+  /// --print-config was printed to standard output, after which the program should exit.
   bool parse(int argc, const char* const* argv);
 
   /// Names (such as max-epochs) of the options that were set explicitly.
   std::vector<std::string> given() const;
+  /// True for an option that add_trainer() added.
   bool is_of_trainer(const std::string& name) const;
 
   /// Returns all options with their current values, in the format of --config files.

@@ -17,14 +17,17 @@ namespace levin {
 /// Part of an epoch's batches: a fraction (a floating-point number) or a count (an integer).
 class BatchLimit {
  public:
+  /// Takes a fraction, or a count.
   BatchLimit(std::floating_point auto fraction) : fraction_(static_cast<double>(fraction)) {}  // NOLINT: implicit
   BatchLimit(std::integral auto count) : count_(static_cast<std::int64_t>(count)), is_count_(true) {}  // NOLINT
   /// Parses "0.25" or "1.0" as a fraction, "20" as a count; throws UsageError that names `option`.
   static BatchLimit parse(std::string_view text, const std::string& option);
 
+  /// True for a count; then count() has a meaning, else fraction().
   bool is_count() const { return is_count_; }
   double fraction() const { return fraction_; }
   std::int64_t count() const { return count_; }
+  /// True for a count or a fraction of 0.
   bool is_zero() const { return is_count_ ? count_ == 0 : fraction_ == 0; }
   /// Returns the number of batches out of `total`, at most all. Throws UsageError if a fraction lies outside [0, 1] or
   /// leaves no batch of a nonempty total.
@@ -41,6 +44,7 @@ class BatchLimit {
 /// A time span: a std::chrono duration, or "DD:HH:MM:SS" (days, hours, minutes, seconds; two days are "02:00:00:00").
 class Duration {
  public:
+  /// Converts to nanoseconds.
   template <class R, class P>
   Duration(std::chrono::duration<R, P> value)  // NOLINT: implicit
       : value_(std::chrono::duration_cast<std::chrono::nanoseconds>(value)) {}
@@ -50,6 +54,7 @@ class Duration {
   /// Parses strictly four numbers, hours below 24, minutes and seconds below 60; the UsageError names `option`.
   static Duration parse(std::string_view text, const std::string& option);
 
+  /// The span as a std::chrono duration, and in seconds.
   std::chrono::nanoseconds value() const { return value_; }
   double seconds() const;
   /// Returns "DD:HH:MM:SS", without fractions of a second.
@@ -62,6 +67,7 @@ class Duration {
 /// Interval of validation within an epoch: a fraction of it, a number of batches, or a duration.
 class CheckInterval {
  public:
+  /// Takes a fraction or a count as BatchLimit does, or a time as Duration does.
   CheckInterval(std::floating_point auto fraction) : batches_(fraction) {}  // NOLINT: implicit
   CheckInterval(std::integral auto count) : batches_(count) {}              // NOLINT
   CheckInterval(BatchLimit batches) : batches_(batches) {}                  // NOLINT
@@ -72,8 +78,8 @@ class CheckInterval {
   /// Parses "0.25", "100" or "00:00:10:00"; throws UsageError that names `option`.
   static CheckInterval parse(std::string_view text, const std::string& option);
 
-  const BatchLimit& batches() const { return batches_; }  ///< meaningless if a time is set
-  const std::optional<Duration>& time() const { return time_; }
+  const BatchLimit& batches() const { return batches_; }         ///< meaningless if a time is set
+  const std::optional<Duration>& time() const { return time_; }  ///< empty for a fraction or a count
 
  private:
   BatchLimit batches_ = 1.0;
@@ -84,6 +90,7 @@ class CheckInterval {
 /// Indices count the visible devices from 0; CUDA_VISIBLE_DEVICES decides which these are.
 class DeviceList {
  public:
+  /// Takes one of these forms, which indices() checks.
   DeviceList(std::integral auto count) : text_(std::to_string(count)) {}  // NOLINT: implicit
   DeviceList(const char* text) : text_(text) {}                           // NOLINT
   DeviceList(std::string text) : text_(std::move(text)) {}                // NOLINT
@@ -91,6 +98,7 @@ class DeviceList {
   /// Parses a text in one of these forms; throws UsageError that names `option` otherwise.
   static DeviceList parse(std::string_view text, const std::string& option = "--devices");
 
+  /// The selection as it was given, or as a text of the same meaning; and whether it is "auto".
   const std::string& text() const { return text_; }
   bool is_auto() const { return text_ == "auto"; }
   /// Resolves the selection to indices, given `available` devices of a kind ("auto" takes the first). Throws UsageError

@@ -7,21 +7,23 @@
 
 namespace levin {
 
+/// Options of HtmlReport.
 struct HtmlReportOptions {
-  std::filesystem::path file = "report.html";
-  std::string title = "Training run";
-  double interval = 10;           ///< seconds between two writes while values arrive
-  std::size_t max_points = 4000;  ///< per curve; beyond it, neighbours are merged into their extremes
-  std::size_t max_images = 24;    ///< per name; beyond it, every second image is dropped
-  std::size_t max_matrices = 12;  ///< per name; beyond it, every second matrix is dropped
-  bool throughput = true;         ///< plot steps per second, from the times of the records
-  data::GridOptions grid{};       ///< layout for log_image
+  std::filesystem::path file = "report.html";  ///< the page
+  std::string title = "Training run";          ///< its heading
+  double interval = 10;                        ///< seconds between two writes while values arrive
+  std::size_t max_points = 4000;               ///< per curve; beyond it, neighbours are merged into their extremes
+  std::size_t max_images = 24;                 ///< per name; beyond it, every second image is dropped
+  std::size_t max_matrices = 12;               ///< per name; beyond it, every second matrix is dropped
+  bool throughput = true;                      ///< plot steps per second, from the times of the records
+  data::GridOptions grid{};                    ///< layout for log_image
 };
 
 /// Writes one self-contained HTML file, completely rewritten at each save and every `interval` seconds, so it can be
 /// viewed in a browser at any time. A resumed run continues the same file.
 class HtmlReport : public Logger {
  public:
+  /// The file is first written when a value arrives or at the first save.
   explicit HtmlReport(HtmlReportOptions options = {});
   ~HtmlReport() override;
 

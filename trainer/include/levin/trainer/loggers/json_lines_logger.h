@@ -10,7 +10,9 @@ namespace levin {
 /// "-Infinity". Lines are appended at each save, so a reader may follow; resume drops a line that a crash truncated.
 class JsonLinesLogger : public Logger {
  public:
+  /// Takes the path of the file, whose contents of an earlier run are replaced unless the run resumes.
   explicit JsonLinesLogger(std::filesystem::path file) : file_(std::move(file)) {}
+  /// The file.
   const std::filesystem::path& path() const { return file_; }
 
   void log_metrics(const LogRecord& record) override;

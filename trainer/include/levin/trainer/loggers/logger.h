@@ -12,11 +12,12 @@ namespace levin {
 
 /// Values logged at one step.
 struct LogRecord {
-  std::int64_t epoch = 0;
-  std::int64_t step = 0;  ///< global_step
-  MetricStore::Values values{};
+  std::int64_t epoch = 0;        ///< from 0
+  std::int64_t step = 0;         ///< global_step
+  MetricStore::Values values{};  ///< by name
 };
 
+/// One value of a hyper-parameter, and all of them by name.
 using Hyperparameter = std::variant<bool, std::int64_t, double, std::string>;
 using Hyperparameters = std::vector<std::pair<std::string, Hyperparameter>>;
 /// Returns "true", "128", "0.001", or the text itself.
@@ -24,9 +25,10 @@ std::string to_string(const Hyperparameter& value);
 
 /// A curve with its own x axis instead of steps, e.g. the loss by learning rate of a search.
 struct LogCurve {
+  /// Title of the plot and labels of its axes, and the coordinates of the points in the order of the line.
   std::string name, x_label, y_label;
   std::vector<double> x{}, y{};
-  bool log_x = false;
+  bool log_x = false;            ///< draws the x axis logarithmically
   std::optional<double> mark{};  ///< an x value to highlight
 };
 
@@ -39,17 +41,19 @@ class Logger {
  public:
   virtual ~Logger() = default;
 
-  virtual void log_metrics(const LogRecord& record) = 0;
-  virtual void log_hyperparams(const Hyperparameters&) {}
-  virtual void log_model(const nn::Module&) {}  ///< a table of its modules
-  virtual void log_graph(const ModelGraph&) {}  ///< its operations: see trace_graph
+  virtual void log_metrics(const LogRecord& record) = 0;   ///< the values of a step or an epoch
+  virtual void log_hyperparams(const Hyperparameters&) {}  ///< those of the module, when a fit begins
+  virtual void log_model(const nn::Module&) {}             ///< a table of its modules
+  virtual void log_graph(const ModelGraph&) {}             ///< its operations: see trace_graph
   /// Images in make_grid's format: (N, C, H, W), (C, H, W) or (H, W), floating-point in [0, 1] or u8.
   virtual void log_image(const std::string& /*name*/, const Tensor& /*images*/, std::int64_t /*step*/) {}
+  /// Numbers whose distribution matters (of any sizes), and a text.
   virtual void log_histogram(const std::string& /*name*/, const Tensor& /*values*/, std::int64_t /*step*/) {}
   virtual void log_text(const std::string& /*name*/, const std::string& /*text*/, std::int64_t /*step*/) {}
   /// counts (C, C), rows are true classes, columns predicted ones; labels are the class names, or empty.
   virtual void log_confusion_matrix(const std::string& /*name*/, const Tensor& /*counts*/,
                                     const std::vector<std::string>& /*labels*/, std::int64_t /*step*/) {}
+  /// A curve, such as that of lr_find.
   virtual void log_curve(const LogCurve&) {}
 
   /// Continues a run after `step`: discards later records.
@@ -59,13 +63,14 @@ class Logger {
   /// Called when the run is over; saves.
   virtual void finalize(RunStatus) { save(); }
 
+  /// Names of the experiment and of the run, as Lightning's loggers have them; empty if a logger has none.
   virtual std::string name() const { return {}; }
   virtual std::string version() const { return {}; }
   /// Folder of the log files.
   virtual std::filesystem::path log_dir() const = 0;
 };
 
-/// Lightning's layout save_dir/name/version_k: k is the given version, or the first unused number.
+/// Lightning's layout `save_dir`/`name`/version_k: k is the given `version`, or the number after the largest in use.
 struct LogFolder {
   std::filesystem::path save_dir{};
   std::string name = "levin_logs";
@@ -78,7 +83,9 @@ struct LogFolder {
 /// Writes one table, metrics.csv: epoch, step, then a column per name in the order of first appearance.
 class CSVLogger : public Logger {
  public:
+  /// Takes the path of the file, which each save rewrites.
   explicit CSVLogger(std::filesystem::path file);
+  /// The file.
   const std::filesystem::path& path() const { return file_; }
   void log_metrics(const LogRecord& record) override;
   void resume(std::int64_t step) override;

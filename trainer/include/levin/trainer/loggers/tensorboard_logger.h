@@ -7,8 +7,9 @@
 
 namespace levin {
 
+/// Options of TensorBoardLogger.
 struct TensorBoardOptions {
-  LogFolder folder{};
+  LogFolder folder{};             ///< where the event files are placed
   std::string prefix{};           ///< prepended to each name, as "prefix-name"
   bool default_hp_metric = true;  ///< log "hp_metric" -1 if the run logs none, to list it in HParams
   data::GridOptions grid{};       ///< layout for log_image
@@ -19,6 +20,7 @@ struct TensorBoardOptions {
 /// readers to discard everything after its checkpoint.
 class TensorBoardLogger : public Logger {
  public:
+  /// The version of the folder is fixed with the first record, or by log_dir().
   explicit TensorBoardLogger(TensorBoardOptions options);
   ~TensorBoardLogger() override;
 

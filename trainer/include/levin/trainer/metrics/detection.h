@@ -8,6 +8,7 @@
 
 namespace levin::metrics {
 
+/// Options of MeanAveragePrecision.
 struct MeanAveragePrecisionOptions {
   std::vector<double> iou_thresholds{};  ///< empty: 0.50, 0.55, ..., 0.95
   std::int64_t max_detections = 100;     ///< per image and class; those with the highest scores count

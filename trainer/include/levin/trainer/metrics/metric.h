@@ -20,7 +20,8 @@ class Metric {
  public:
   virtual ~Metric();
 
-  /// Adds one batch. Throws ShapeError, DTypeError, ValueError.
+  /// Adds one batch, of the sizes and types that the class describes; ShapeError, DTypeError, IndexError or ValueError
+  /// for others. The states move to the device of `preds`.
   void update(const Tensor& preds, const Tensor& target);
   /// Returns the value of all batches so far, float64 on the CPU (a confusion matrix: int64). May be called at any
   /// time, and more batches may follow. Before the first update it warns and returns the definition's value for no
@@ -32,18 +33,21 @@ class Metric {
   Tensor operator()(const Tensor& preds, const Tensor& target);
   /// Value of the last batch given to operator(); undefined if there was none since reset.
   const Tensor& last() const { return last_; }
+  /// Returns to the state before the first update.
   void reset();
 
   /// Adds the states of another metric of the same class and options. Throws StateError if they differ.
   void merge(const Metric& other);
-  /// Adds the states of a state_dict, e.g. of another rank.
+  /// Adds the states of a state_dict, e.g. of another rank. Throws StateError if they do not fit.
   void merge_state_dict(const StateDict& state);
 
   /// Returns all states by name, for checkpoints and other ranks; load_state_dict throws StateError if they do not fit.
   StateDict state_dict() const;
   void load_state_dict(const StateDict& state);
 
+  /// Number of batches so far, with those of merged metrics.
   std::int64_t update_count() const { return updates_; }
+  /// Prefix of error messages, such as "AUROC".
   const char* name() const { return name_; }
 
  protected:
@@ -52,7 +56,9 @@ class Metric {
   Metric(const Metric&);
   Metric& operator=(const Metric&);
 
+  /// Adds one batch to the states, by gather(); called without recording and without autocast.
   virtual void add(const Tensor& preds, const Tensor& target) = 0;
+  /// Computes the value from the states.
   virtual Tensor result() const = 0;
 
   /// Declares a state; call it in the constructor. For a cat state `initial` gives only the type.

@@ -5,9 +5,10 @@
 
 namespace levin::metrics {
 
+/// Options of AUROC and AveragePrecision, with torchmetrics' names.
 struct RankingOptions {
-  Task task = Task::binary;
-  std::int64_t num_classes = 0;                ///< multiclass: required
+  Task task = Task::binary;                    ///< kind of the inputs
+  std::int64_t num_classes = 0;                ///< multiclass: required, 2 or more
   Average average = Average::macro;            ///< multiclass: macro (over all classes), weighted or none
   std::optional<double> max_fpr{};             ///< AUROC, binary: partial area up to this false-positive rate (McClish)
   std::optional<std::int64_t> ignore_index{};  ///< targets of this value are ignored
@@ -15,18 +16,21 @@ struct RankingOptions {
 
 /// Binary: preds (...) floating-point and target (...) int64 of 0 and 1. Multiclass: preds (N, C, ...), target (N,
 /// ...), one class against the rest; if any score lies outside [0, 1] all are treated as logits and go through softmax
-/// first.
+/// first. compute() throws ValueError without samples and for NaN scores.
 class Ranking : public Metric {
  protected:
+  /// `name` is the prefix of error messages. Throws ValueError for options out of range and for the average micro.
   Ranking(const char* name, const RankingOptions& options);
 
-  /// For each distinct score, in descending order: the number of positive and negative samples with at least that
-  /// score.
+  /// For each distinct score, in descending order: the number of positive (tp) and negative samples (fp) with at least
+  /// that score.
   struct Curve {
     std::vector<std::int64_t> tp, fp;
+    /// Number of all positive, or of all negative, samples.
     std::int64_t positives() const { return tp.empty() ? 0 : tp.back(); }
     std::int64_t negatives() const { return fp.empty() ? 0 : fp.back(); }
   };
+  /// Returns the value of one class.
   virtual double area(const Curve& curve) const = 0;
 
   RankingOptions options_;
@@ -41,6 +45,7 @@ class Ranking : public Metric {
 /// without positives or without negatives, as in torchmetrics.
 class AUROC : public Ranking {
  public:
+  /// Also throws ValueError for max_fpr outside (0, 1] or in multiclass.
   explicit AUROC(const RankingOptions& options = {});
 
  private:

@@ -14,9 +14,10 @@ enum class NanStrategy { warn, ignore, error, disable };
 /// Weighted mean of all values, of any sizes. (torchmetrics.MeanMetric)
 class MeanMetric : public Metric {
  public:
+  /// Takes the handling of NaN values.
   explicit MeanMetric(NanStrategy nan_strategy = NanStrategy::warn);
   using Metric::update;
-  /// `weight` has the sizes of `value`, or is a scalar.
+  /// Adds values with weight 1; update(value, weight) with a weight that has their sizes or is 0-dim.
   void update(const Tensor& value) { Metric::update(value, {}); }
   void update(double value, double weight = 1);
 
@@ -26,6 +27,7 @@ class MeanMetric : public Metric {
   NanStrategy nan_strategy_;
 };
 
+/// Options of MeanSquaredError and MeanAbsoluteError.
 struct ErrorOptions {
   std::int64_t num_outputs = 1;  ///< 1: one mean over all elements; else one per column of (N, num_outputs)
 };
@@ -33,6 +35,7 @@ struct ErrorOptions {
 /// Mean of (preds - target)^2, or its square root. Both have the same sizes.
 class MeanSquaredError : public Metric {
  public:
+  /// With `squared` = false the value is the root. Throws ValueError for num_outputs below 1.
   explicit MeanSquaredError(bool squared = true, const ErrorOptions& options = {});
 
  private:
@@ -45,6 +48,7 @@ class MeanSquaredError : public Metric {
 /// Mean of |preds - target|. Both have the same sizes.
 class MeanAbsoluteError : public Metric {
  public:
+  /// Throws ValueError for num_outputs below 1.
   explicit MeanAbsoluteError(const ErrorOptions& options = {});
 
  private:
@@ -53,11 +57,13 @@ class MeanAbsoluteError : public Metric {
   ErrorOptions options_;
 };
 
+/// The scores of several outputs: their mean, all of them, or their mean weighted by the variances of the targets.
 enum class Multioutput { uniform_average, raw_values, variance_weighted };
 
+/// Options of R2Score, with torchmetrics' names.
 struct R2Options {
-  std::int64_t adjusted = 0;  ///< number of independent regressors, for the adjusted score
-  Multioutput multioutput = Multioutput::uniform_average;
+  std::int64_t adjusted = 0;                               ///< number of independent regressors, for the adjusted score
+  Multioutput multioutput = Multioutput::uniform_average;  ///< how several outputs are combined
 };
 
 /// 1 - (sum of squared errors) / (sum of squared deviations of the targets from their mean); preds and target (N) or
@@ -65,6 +71,7 @@ struct R2Options {
 /// throws ValueError for fewer than two samples.
 class R2Score : public Metric {
  public:
+  /// Throws ValueError for negative `adjusted`.
   explicit R2Score(const R2Options& options = {});
 
  private:
@@ -73,9 +80,11 @@ class R2Score : public Metric {
   R2Options options_;
 };
 
-/// exp of the mean negative log-likelihood: preds (B, T, V) token scores, target (B, T) int64.
+/// exp of the mean negative log-likelihood: preds (B, T, V) floating-point token scores, to which log_softmax is
+/// applied, and target (B, T) int64.
 class Perplexity : public Metric {
  public:
+  /// Targets of the value `ignore_index` are left out.
   explicit Perplexity(std::optional<std::int64_t> ignore_index = std::nullopt);
 
  private:

@@ -9,6 +9,7 @@
 
 namespace levin::metrics {
 
+/// Options of BLEUScore, with torchmetrics' names.
 struct BLEUScoreOptions {
   std::int64_t n_gram = 4;        ///< longest sequence of words that is compared
   bool smooth = false;            ///< add 1 to the counts of sequences of two or more (Lin and Och, 2004)
@@ -42,6 +43,7 @@ class EditRate : public Metric {
   void update(const std::string& pred, const std::string& target);
 
  protected:
+  /// `name` is the prefix of error messages.
   explicit EditRate(const char* name);
 
  private:

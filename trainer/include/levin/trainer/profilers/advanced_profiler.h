@@ -20,10 +20,11 @@ struct Roof {
 /// best of a few runs.
 Roof measure_roof(Device device, DType dtype);
 
+/// Options of AdvancedProfiler.
 struct AdvancedProfilerOptions {
-  SimpleProfilerOptions table{};
-  std::size_t rows = 30;  ///< number of operations in the report, the most expensive first
-  std::function<Roof(Device, DType)> roof = measure_roof;
+  SimpleProfilerOptions table{};  ///< where the report goes
+  std::size_t rows = 30;          ///< number of operations in the report, the most expensive first
+  std::function<Roof(Device, DType)> roof = measure_roof;  ///< returns the limits of a device and type
 };
 
 /// Adds a table of operations to SimpleProfiler's: calls, time, bytes, flops and the fraction of the roofline, i.e. the
@@ -32,22 +33,28 @@ struct AdvancedProfilerOptions {
 /// measure its own time, so such a run is slower.
 class AdvancedProfiler : public SimpleProfiler {
  public:
+  /// The limits are measured when the report is made.
   explicit AdvancedProfiler(AdvancedProfilerOptions options = {});
   ~AdvancedProfiler() override;
 
+  /// Sums over all calls of an operation: their number (calls), their time (seconds), and the `bytes` and `flops` of
+  /// their contracts.
   struct Operation {
     std::int64_t calls = 0;
     double seconds = 0, bytes = 0, flops = 0;
     /// Fraction of the roofline, where 1 is the peak.
     double share(const Roof& roof) const;
   };
+  /// Names an operation by its `kernel`, and the dtype and kind of device that it computed with.
   struct Key {
     std::string kernel;
     DType dtype;
     DeviceType device;
     friend bool operator==(const Key& a, const Key& b);
+    /// Orders by kernel, dtype and device.
     friend std::strong_ordering operator<=>(const Key& a, const Key& b);
   };
+  /// Returns the sums of the current or last run; thread-safe.
   std::map<Key, Operation> operations() const;
 
   void setup(Stage stage, const std::filesystem::path& root) override;
@@ -62,16 +69,18 @@ class AdvancedProfiler : public SimpleProfiler {
   OwnedPtr<Watch> watch_;
 };
 
+/// Options of TraceProfiler.
 struct TraceProfilerOptions {
   std::string filename = "trace.json";  ///< below the run's root
   std::size_t max_events = 1'000'000;   ///< later events are dropped and counted
   bool operations = true;               ///< record kernels in addition to actions
-  ProfilerClock clock = profiler_now;
+  ProfilerClock clock = profiler_now;   ///< source of the times
 };
 
 /// Writes a time line in Chrome's trace format, for chrome://tracing or https://ui.perfetto.dev.
 class TraceProfiler : public Profiler {
  public:
+  /// The file is written when the run is over.
   explicit TraceProfiler(TraceProfilerOptions options = {});
   ~TraceProfiler() override;
 

@@ -14,6 +14,7 @@ namespace levin {
 
 /// Category of an action. The phases' own times add up to the whole run.
 enum class Phase { loop, data, transfer, forward, backward, optimizer, evaluation, checkpoint, logging, hooks };
+/// Returns the name: "forward".
 const char* name_of(Phase phase);
 
 /// Receives the start and end of actions, which nest. Handles one run at a time, in the thread of the run.
@@ -43,25 +44,30 @@ using ProfilerClock = std::function<double()>;  ///< seconds from an arbitrary o
 /// Seconds of the steady clock.
 double profiler_now();
 
+/// Options of SimpleProfiler.
 struct SimpleProfilerOptions {
-  std::string filename{};  ///< report file below the run's root; if empty, the report goes to `out`
-  std::FILE* out = stdout;
-  ProfilerClock clock = profiler_now;
+  std::string filename{};              ///< report file below the run's root; if empty, the report goes to `out`
+  std::FILE* out = stdout;             ///< receives the report if there is no file; must stay open
+  ProfilerClock clock = profiler_now;  ///< source of the times
 };
 
 /// Prints a table of every hook and phase: calls, mean, total, share of the run, and the share without nested actions;
 /// then the phases, which add up to the run's time.
 class SimpleProfiler : public Profiler {
  public:
+  /// Each run starts with an empty table.
   explicit SimpleProfiler(SimpleProfilerOptions options = {});
 
+  /// The times of one action.
   struct Record {
-    Phase phase = Phase::loop;
-    std::int64_t calls = 0;
-    double total = 0;  ///< seconds
-    double own = 0;    ///< without nested actions
+    Phase phase = Phase::loop;  ///< category of the action
+    std::int64_t calls = 0;     ///< number of times that it ended
+    double total = 0;           ///< seconds
+    double own = 0;             ///< without nested actions
+    /// Seconds of a call.
     double mean() const { return calls > 0 ? total / static_cast<double>(calls) : 0; }
   };
+  /// The times by the names of actions.
   const std::map<std::string, Record>& records() const { return records_; }
   /// Own times by phase; their sum is wall().
   std::map<Phase, double> phases() const;
@@ -75,6 +81,7 @@ class SimpleProfiler : public Profiler {
   void teardown(Stage stage) override;
 
  protected:
+  /// Seconds of the clock, and the run's root.
   double now() const { return options_.clock(); }
   const std::filesystem::path& root() const { return root_; }
   /// Called for every finished action; derived classes may override it.
@@ -131,6 +138,7 @@ inline Profiler* current_profiler() { return detail::current_profiler; }
 ///     const ProfileScope scope("augmentation", Phase::data);
 class ProfileScope {
  public:
+  /// Begins the action if this thread's run has a profiler; otherwise nothing is measured.
   explicit ProfileScope(const char* action, Phase phase = Phase::loop) : profiler_(current_profiler()) {
     if (profiler_) begin(action, phase);
   }
@@ -156,6 +164,7 @@ class ProfileScope {
 /// previous one.
 class ProfilerGuard {
  public:
+  /// The arguments are those of Profiler::setup. An exception of teardown becomes a warning.
   ProfilerGuard(Profiler* profiler, Stage stage, const std::filesystem::path& root);
   ~ProfilerGuard();
   ProfilerGuard(const ProfilerGuard&) = delete;

@@ -14,6 +14,7 @@ class LevinModule;
 class Replicas {
  public:
   virtual ~Replicas() = default;
+  /// Number of replicas, with the module itself.
   virtual std::size_t size() const = 0;
   /// Step of the module or a replica on its part of a batch; `number` is below size().
   using Step = std::function<std::vector<Tensor>(std::size_t number, LevinModule& replica, const Batch& part)>;

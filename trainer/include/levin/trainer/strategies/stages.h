@@ -14,6 +14,7 @@ class BatchParts {
   virtual ~BatchParts() = default;
   /// Runs training_step on part `number` and returns its share of the batch's loss, for backward().
   virtual Tensor forward(std::size_t number, const Batch& part) = 0;
+  /// Runs backward from such a share.
   virtual void backward(const Tensor& share) = 0;
   /// Runs training_step on a rank that needs only its beginning and ends it by an exception; logged values are dropped.
   virtual void begin(const Batch& part) = 0;
