@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the pictures of docs/tour: tools/tour_pictures.py [--trace FILE]. The windows and the graph come from what the
+"""Draws the figures of docs/tour: tools/tour_figures.py [--trace FILE]. The windows and the graph come from what the
 pages' programs print; the time line comes from FILE, which `levin_bench_overlap --layers 4 --trace FILE` writes."""
 import argparse
 import json
@@ -23,7 +23,7 @@ text { font: 13px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #1f293
 </style>"""
 
 
-class Picture:
+class Drawing:
     def __init__(self, width, height, title):
         self.size, self.title, self.parts = (width, height), title, []
 
@@ -55,24 +55,24 @@ def strides():
     page = (ROOT / "docs/tour/1_storage.md").read_text()
     windows = re.findall(r"^(\w+): offset (\d+), sizes (\(.*?\)), strides (\(.*?\)), shares 1$", page, re.MULTILINE)
     count, cell, left = 12, 36, 150
-    picture = Picture(left + count * cell + 190, 40 + len(windows) * 48, "Windows on one storage")
+    drawing = Drawing(left + count * cell + 190, 40 + len(windows) * 48, "Windows on one storage")
     for i in range(count):
-        picture.text(left + (i + 0.5) * cell, 22, i, "small mid mono")
-    picture.text(left - 12, 22, "position in the storage", "small end")
+        drawing.text(left + (i + 0.5) * cell, 22, i, "small mid mono")
+    drawing.text(left - 12, 22, "position in the storage", "small end")
     for row, (name, offset, sizes, steps) in enumerate(windows):
         y = 34 + row * 48
         elements = [int(offset)]
         for size, step in zip(numbers(sizes), numbers(steps)):
             elements = [e + k * step for e in elements for k in range(size)]
-        picture.text(left - 12, y + 22, name, "mono end")
+        drawing.text(left - 12, y + 22, name, "mono end")
         for i in range(count):
             read = i in elements
-            picture.rect(left + i * cell + 1, y, cell - 2, cell - 4, "on" if read else "cell")
+            drawing.rect(left + i * cell + 1, y, cell - 2, cell - 4, "on" if read else "cell")
             if read:
-                picture.text(left + (i + 0.5) * cell, y + 21, elements.index(i), "white mid mono")
-        picture.text(left + count * cell + 14, y + 14, f"sizes {sizes}", "small mono")
-        picture.text(left + count * cell + 14, y + 29, f"strides {steps}, offset {offset}", "small mono")
-    picture.save("strides.svg")
+                drawing.text(left + (i + 0.5) * cell, y + 21, elements.index(i), "white mid mono")
+        drawing.text(left + count * cell + 14, y + 14, f"sizes {sizes}", "small mono")
+        drawing.text(left + count * cell + 14, y + 29, f"strides {steps}, offset {offset}", "small mono")
+    drawing.save("strides.svg")
 
 
 def graph():
@@ -81,46 +81,46 @@ def graph():
     nodes = re.findall(r"^(\d+) (\w+) (\(.*?\))(?: <- ([\d, ]+))?$", page, re.MULTILINE)
     width, gap = 104, 40
     order = list(reversed(nodes))
-    picture = Picture(len(order) * (width + gap) + 20, 124, "The graph of the loss")
+    drawing = Drawing(len(order) * (width + gap) + 20, 124, "The graph of the loss")
     place = {}
     for k, (number, name, shape, _) in enumerate(order):
         x = 20 + k * (width + gap)
         place[number] = x
-        picture.rect(x, 38, width, 46, "soft2" if name == "leaf" else "soft", 8)
-        picture.text(x + width / 2, 58, "w (leaf)" if name == "leaf" else name, "mid mono")
-        picture.text(x + width / 2, 75, shape, "small mid mono")
+        drawing.rect(x, 38, width, 46, "soft2" if name == "leaf" else "soft", 8)
+        drawing.text(x + width / 2, 58, "w (leaf)" if name == "leaf" else name, "mid mono")
+        drawing.text(x + width / 2, 75, shape, "small mid mono")
     for number, _, _, targets in nodes:
         for target in numbers(targets or ""):
-            picture.arrow(place[number] - 4, 61, place[str(target)] + width + 4, 61)
+            drawing.arrow(place[number] - 4, 61, place[str(target)] + width + 4, 61)
     first, last = place[order[0][0]], place[order[-1][0]] + width
-    picture.arrow(first + width / 2, 22, last - width / 2, 22)
-    picture.text((first + last) / 2, 14, "the forward records", "small mid")
-    picture.arrow(last - width / 2, 102, first + width / 2, 102)
-    picture.text((first + last) / 2, 118, "backward sends gradients", "small mid")
-    picture.save("graph.svg")
+    drawing.arrow(first + width / 2, 22, last - width / 2, 22)
+    drawing.text((first + last) / 2, 14, "the forward records", "small mid")
+    drawing.arrow(last - width / 2, 102, first + width / 2, 102)
+    drawing.text((first + last) / 2, 118, "backward sends gradients", "small mid")
+    drawing.save("graph.svg")
 
 
 def gemm_tile():
     """Draws the register tile of the AVX-512 product: 14 rows, 2 vectors of 16 columns."""
     rows, columns, cell = 14, 32, 11
     left, top = 210, 84
-    picture = Picture(left + columns * cell + 60, top + rows * cell + 66, "The register tile of the matrix product")
+    drawing = Drawing(left + columns * cell + 60, top + rows * cell + 66, "The register tile of the matrix product")
     for k in range(4):
-        picture.rect(left - 96 + k * 22, top, 20, rows * cell, "on2" if k == 3 else "soft2", 1)
-        picture.rect(left, top - 60 + k * 12, columns * cell, 10, "on" if k == 3 else "soft", 1)
+        drawing.rect(left - 96 + k * 22, top, 20, rows * cell, "on2" if k == 3 else "soft2", 1)
+        drawing.rect(left, top - 60 + k * 12, columns * cell, 10, "on" if k == 3 else "soft", 1)
     for r in range(rows):
         for v in range(2):
-            picture.rect(left + v * 16 * cell, top + r * cell, 16 * cell - 1, cell - 1, "cell", 1)
-    picture.text(left + columns * cell / 2, 16, "packed B: 256 columns of it stay in L2; each step reads 2 vectors", "small mid")
-    picture.text(left - 108, top + 60, "packed A: 192", "small end")
-    picture.text(left - 108, top + 75, "rows stay in L2;", "small end")
-    picture.text(left - 108, top + 90, "each step reads", "small end")
-    picture.text(left - 108, top + 105, "14 numbers", "small end")
-    picture.text(left + columns * cell / 2, top + rows * cell + 22, "C: 14 x 2 vectors of 16, in 28 of 32 registers over the whole of k",
+            drawing.rect(left + v * 16 * cell, top + r * cell, 16 * cell - 1, cell - 1, "cell", 1)
+    drawing.text(left + columns * cell / 2, 16, "packed B: 256 columns of it stay in L2; each step reads 2 vectors", "small mid")
+    drawing.text(left - 108, top + 60, "packed A: 192", "small end")
+    drawing.text(left - 108, top + 75, "rows stay in L2;", "small end")
+    drawing.text(left - 108, top + 90, "each step reads", "small end")
+    drawing.text(left - 108, top + 105, "14 numbers", "small end")
+    drawing.text(left + columns * cell / 2, top + rows * cell + 22, "C: 14 x 2 vectors of 16, in 28 of 32 registers over the whole of k",
                  "small mid")
-    picture.text(left + columns * cell / 2, top + rows * cell + 40,
+    drawing.text(left + columns * cell / 2, top + rows * cell + 40,
                  "one step of k: 448 multiply-adds for 46 numbers read", "small mid")
-    picture.save("gemm_tile.svg")
+    drawing.save("gemm_tile.svg")
 
 
 def overlap(trace):
@@ -131,7 +131,7 @@ def overlap(trace):
     left, width = 96, 660
     rows = sorted({e["tid"] for e in events})
     buckets = [e for e in events if e["tid"] != rows[0]]
-    picture = Picture(left + width + 30, 82 + 26 * len(buckets), "A training step whose gradients are exchanged during backward")
+    drawing = Drawing(left + width + 30, 82 + 26 * len(buckets), "A training step whose gradients are exchanged during backward")
 
     def place(t):
         return left + (t - begin) / (end - begin) * width
@@ -139,17 +139,17 @@ def overlap(trace):
     for e in events:
         if e["tid"] == rows[0]:
             x, w = place(e["ts"]), e["dur"] / (end - begin) * width
-            picture.rect(x, 14, max(w - 1, 1), 28, "soft")
-            picture.text(x + w / 2, 33, e["name"], "mid")
-    picture.text(left - 10, 33, "compute", "end")
+            drawing.rect(x, 14, max(w - 1, 1), 28, "soft")
+            drawing.text(x + w / 2, 33, e["name"], "mid")
+    drawing.text(left - 10, 33, "compute", "end")
     for k, e in enumerate(sorted(buckets, key=lambda e: e["ts"])):
         x, w = place(e["ts"]), e["dur"] / (end - begin) * width
-        picture.rect(x, 54 + 26 * k, max(w - 1, 1), 20, "on2")
-        picture.text(left - 10, 69 + 26 * k, e["name"], "end small")
+        drawing.rect(x, 54 + 26 * k, max(w - 1, 1), 20, "on2")
+        drawing.text(left - 10, 69 + 26 * k, e["name"], "end small")
     y = 62 + 26 * len(buckets)
-    picture.arrow(left, y, left + width, y)
-    picture.text(left + width, y + 15, f"{(end - begin) / 1000:.1f} ms", "end small")
-    picture.save("overlap.svg")
+    drawing.arrow(left, y, left + width, y)
+    drawing.text(left + width, y + 15, f"{(end - begin) / 1000:.1f} ms", "end small")
+    drawing.save("overlap.svg")
 
 
 def main():
