@@ -18,7 +18,7 @@ FUNCTION = re.compile(r"(?:inline )?[A-Za-z_][\w:<>, ]*[ &]([a-z_]\w*)\(")
 
 
 def comment_above(lines, index):
-    """Returns the text of the comment that ends above a line, or above its template line."""
+    """Returns the first paragraph of the comment that ends above a line, or above its template line."""
     index -= 1
     while index >= 0 and lines[index].startswith(("template", "  requires", "requires")):
         index -= 1
@@ -26,12 +26,12 @@ def comment_above(lines, index):
     while index >= 0 and lines[index].startswith("//"):
         text.insert(0, lines[index].lstrip("/ "))
         index -= 1
-    return " ".join(text)
+    return " ".join(text[:text.index("")] if "" in text else text)
 
 
 def first_sentence(text):
-    """Returns the first sentence, without the code examples that follow a colon."""
-    match = re.match(r"(.+?[.:])(?= [A-Z]|$| {2})", text)
+    """Returns the first sentence, without its full stop."""
+    match = re.match(r"(.+?[a-z0-9)`\"]\.)(?= [A-Z]|$)", text)
     return (match[1] if match else text).rstrip(":.").replace("|", r"\|")
 
 
