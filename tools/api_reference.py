@@ -5,7 +5,9 @@
 
 A symbol is documented by a comment above or beside it, or above a group of declarations without empty lines between
 them. A field also counts if the comment of its struct names it, a constructor if the comment of its class names its
-parameters, and `forward` of a documented class. Overrides, copies, moves, iterators and comparisons need no comment.
+parameters, and `forward` of a documented class. For a class that a macro defines, the comment above the macro's use is
+the comment of the class. Overrides, inherited constructors, copies, moves, iterators, comparisons, `with_arguments`
+(described by nn::Layer) and a class's `options` (those of the constructor) need no comment.
 """
 import argparse
 import pathlib
@@ -19,7 +21,28 @@ import doxygen_groups
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WARNING = re.compile(r"(?P<file>[^:\n]+):(?P<line>\d+): warning: (?:Member (?P<member>.+) \((?P<kind>[^()]+)\) of .*?"
                      r"(?P<owner>[\w:<>, *&]+)|Compound (?P<compound>.+)) is not documented\.")
-STANDARD = re.compile(r"(begin|end|cbegin|cend|swap|operator(==|!=|\+\+|--|\*|->|\(\)|\[\]|bool|=))\s*\(")
+STANDARD = re.compile(r"(begin|end|cbegin|cend|swap|with_arguments|"
+                      r"operator(==|!=|\+\+|--|\*|->|\(\)|\[\]|bool|=))\s*\(")
+MACRO = re.compile(r"LEVIN_\w+\((\w+)")
+
+# Doxygen checks the functions and types of a namespace only if the namespace is documented.
+NAMESPACES = {
+    "levin": "Tensors, autograd and operations, and the Trainer with its parts.",
+    "levin::cpu_allocator": "The caching allocator of memory on the CPU.",
+    "levin::data": "Datasets, samplers, transforms, loaders and file formats.",
+    "levin::distributed": "Process groups and training over several processes.",
+    "levin::distributions": "Probability distributions.",
+    "levin::fft": "Fourier transforms, with the names of torch.fft.",
+    "levin::interop": "Files and objects that are exchanged with other programs.",
+    "levin::io": "Files that are written atomically and read with checks.",
+    "levin::kernels": "Contracts of the kernels: one typed table for each operation.",
+    "levin::kernels::cpu": "The instruction set of the CPU kernels.",
+    "levin::linalg": "Linear algebra, with the names of torch.linalg.",
+    "levin::metrics": "Metrics that accumulate over batches and ranks.",
+    "levin::nn": "Modules, layers, containers and losses.",
+    "levin::nn::init": "Initialization of parameters, with the names of torch.nn.init.",
+    "levin::optim": "Optimizers, schedulers and gradient clipping.",
+}
 
 
 def comment_above(lines, index):
@@ -34,6 +57,8 @@ def comment_above(lines, index):
 
 def owner_of(lines, index):
     """Returns the index of the line that opens the class around a line: the nearest one above with less indentation."""
+    if MACRO.match(lines[index]):
+        return index
     depth = len(lines[index]) - len(lines[index].lstrip())
     for i in range(index - 1, -1, -1):
         if lines[i].strip() and len(lines[i]) - len(lines[i].lstrip()) < depth and \
@@ -62,9 +87,9 @@ def needs_comment(match, lines):
     name = re.split(r"[\s(=]", member)[0]
     if "override" in text or "= delete" in text or name.startswith("~") or name.endswith("_"):
         return "override" not in text and name.endswith("_") and "(" in member
-    if STANDARD.match(member) or re.match(r"operator ?bool", member):
+    if STANDARD.match(member) or re.match(r"operator ?bool", member) or re.match(r"\s*using (\w+)::\1;", text):
         return False
-    if match["kind"] == "typedef" and name == "Options":
+    if (match["kind"], name) in (("typedef", "Options"), ("variable", "options")):
         return False
     owner = owner_of(lines, index)
     if owner is None:
@@ -74,7 +99,7 @@ def needs_comment(match, lines):
         return not re.search(rf"\b{re.escape(name)}\b", about)
     if match["kind"] != "function":
         return True
-    constructor = re.search(rf"\b(struct|class)\s+{re.escape(name)}\b", lines[owner])
+    constructor = re.search(rf"(\b(struct|class)\s+|^LEVIN_\w+\(){re.escape(name)}\b", lines[owner])
     if constructor:
         names = parameters(member)
         if not names or re.match(rf"{re.escape(name)}\s*\((const )?{re.escape(name)}\b", member):
@@ -99,15 +124,16 @@ def run_doxygen(copies, output):
 
 
 def undocumented(warnings, copies):
-    """Returns names by places, `path:line`, of the symbols that need a comment and have none."""
-    found, files = {}, {}
+    """Returns pairs of a place, (path, line), and a name: the symbols that need a comment and have none."""
+    found, files = set(), {}
     for line in warnings.splitlines():
         match = WARNING.fullmatch(line)
         if match:
             path = pathlib.Path(match["file"]).relative_to(copies)
             lines = files.setdefault(path, (ROOT / path).read_text().splitlines())
             if needs_comment(match, lines):
-                found[f"{path}:{match['line']}"] = match["compound"] or f"{match['owner']}: {match['member']}"
+                name = match["compound"] or f"{match['owner']}: {match['member']}"
+                found.add(((str(path), int(match["line"])), name))
         elif "is not documented" in line:
             sys.exit(f"error: a warning of Doxygen was not understood: {line}")
     return found
@@ -126,10 +152,13 @@ def main():
             copy = copies / header.relative_to(ROOT)
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_text("\n".join(doxygen_groups.grouped(header.read_text().split("\n"))))
+        namespaces = (f"/// {text}\nnamespace {name} {{}}\n" for name, text in NAMESPACES.items())
+        (copies / "core/include/namespaces.h").write_text("".join(namespaces))
         found = undocumented(run_doxygen(copies, arguments.output), copies)
-    shown = {place: name for place, name in found.items()
-             if not arguments.paths or any(part in place for part in arguments.paths)}
-    for place, name in sorted(shown.items(), key=lambda item: (item[0].split(":")[0], int(item[0].split(":")[1]))):
+    shown = [(f"{path}:{line}", name) for (path, line), name in sorted(found)]
+    shown = [(place, name) for place, name in shown
+             if not arguments.paths or any(part in place for part in arguments.paths)]
+    for place, name in shown:
         print(f"{place}: {name} is not documented")
     print(f"{len(shown)} public symbols are not documented")
     return 1 if shown else 0

@@ -1,14 +1,30 @@
-"""Prepares headers for Doxygen. In Levin's headers a comment above several declarations without empty lines between them
-describes all of them; Doxygen wants such declarations in a group. Line numbers stay the same.
+"""Prepares headers for Doxygen. In Levin's headers a comment above several declarations without empty lines between
+them describes all of them; Doxygen wants such declarations in a group. Line numbers stay the same.
 
     /// Number of elements, and of dimensions.      ->   /** @{ */ /// Number ...
     int64_t numel() const;
     int dim() const;
                                                     ->   /** @} */
+
+A comment beside a declaration of several variables describes all of them, too:
+
+    double lower, upper;  ///< Bounds.              ->   double lower; /**< Bounds. */ double upper; /**< Bounds. */
 """
 import re
 
 COMPOUND = re.compile(r"\s*(template\s*<.*>\s*)?(class|struct|union|enum|namespace)\b(?!.*\)\s*(const)?\s*;)")
+
+VARIABLE = r"[&*]?\w+(?:\{\}| = [-\w.]+)?"
+BESIDE_SEVERAL = re.compile(rf"(\s*)((?:const )?[\w:]+(?:<[\w:<> ]*>)?) ((?:{VARIABLE}, )+{VARIABLE});\s*///<(.*)")
+
+
+def one_each(line):
+    """Returns a declaration of several variables with a comment beside it as one declaration for each."""
+    match = BESIDE_SEVERAL.fullmatch(line)
+    if not match:
+        return line
+    space, type_name, names, comment = match.groups()
+    return space + " ".join(f"{type_name} {name}; /**<{comment} */" for name in names.split(", "))
 
 
 def indent(line):
@@ -34,7 +50,8 @@ def run_end(lines, start, depth):
 
 
 def grouped(lines):
-    """Returns the lines of a header with groups, as shown above."""
+    """Returns the lines of a header in the form that Doxygen wants, as shown above."""
+    lines = [one_each(line) for line in lines]
     out = list(lines)
     i = 0
     while i < len(lines):
