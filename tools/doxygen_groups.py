@@ -37,11 +37,13 @@ def is_comment(line):
 
 def run_end(lines, start, depth):
     """Returns the line after the declarations that follow a comment: up to an empty line, a comment of the same
-    indentation, or the end of the enclosing block."""
+    indentation, an override (which has the comment of the base class), or the end of the enclosing block."""
     i = start
     while i < len(lines):
         line = lines[i]
         if i > start and indent(line) <= depth and is_comment(line):
+            return i
+        if i > start and " override" in line and " override" not in lines[start]:
             return i
         if not line.strip() or indent(line) < depth or line.lstrip().startswith("#"):
             return i
