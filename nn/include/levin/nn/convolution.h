@@ -84,8 +84,8 @@ using ConvTranspose2dOptions = ConvTransposeOptions<2>;
 using ConvTranspose3dOptions = ConvTransposeOptions<3>;
 
 /// Base of the gradients of convolutions with respect to their inputs, as layers: (B, C, ...) to (B, O, ...), or
-/// (C, ...) to (O, ...), of one floating dtype. An axis of size n becomes
-/// (n - 1) stride - 2 padding + dilation (k - 1) + output_padding + 1. in_channels is C, out_channels is O, and kernel_size has one number k for each spatial axis.
+/// (C, ...) to (O, ...), of one floating dtype. An axis of size n becomes (n - 1) stride - 2 padding + dilation (k - 1)
+/// + output_padding + 1. in_channels is C, out_channels is O, and kernel_size has one number k for each spatial axis.
 /// forward throws ShapeError for an input that does not fit.
 template <class Derived, std::size_t N>
 class ConvTranspose : public Layer<Derived> {

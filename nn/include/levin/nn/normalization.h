@@ -10,7 +10,7 @@ namespace levin::nn {
 /// Options of BatchNorm.
 struct BatchNormOptions {
   double eps = 1e-5;                     ///< added to the variance
-  std::optional<double> momentum = 0.1;  ///< weight of a new batch in the running statistics; nullopt: their plain average
+  std::optional<double> momentum = 0.1;  ///< weight of a batch in the running statistics; nullopt: their average
   bool affine = true;                    ///< multiplies by a learned weight and adds a bias, one each per channel
   bool track_running_stats = true;       ///< without them, evaluation uses the statistics of its batch too
 };
