@@ -35,17 +35,38 @@ def is_comment(line):
     return line.lstrip().startswith("//") and not line.lstrip().startswith("///<")
 
 
+PREFIX = re.compile(r"\s*(template\s*<|requires\b)")
+CONSTRUCTOR = re.compile(r"\s*(?:requires.*\) |explicit |constexpr )*(\w+)\(")
+
+
+def declaration(lines, start):
+    """Returns the first line behind `start` that is not a template's head."""
+    while start + 1 < len(lines) and PREFIX.match(lines[start]) and not CONSTRUCTOR.match(lines[start]):
+        start += 1
+    return lines[start]
+
+
+def described_elsewhere(first, line):
+    """Tells whether a declaration has another comment than the one above `first`: an override, which has that of the
+    base class, a destructor, with_arguments (see nn::Layer), and behind constructors all that is none."""
+    if " override" in line and " override" not in first or "~" in line.split("(")[0] or " with_arguments(" in line:
+        return True
+    name, other = CONSTRUCTOR.match(first), CONSTRUCTOR.match(line)
+    return bool(name) and not (other and other[1] == name[1])
+
+
 def run_end(lines, start, depth):
     """Returns the line after the declarations that follow a comment: up to an empty line, a comment of the same
-    indentation, an override (which has the comment of the base class), or the end of the enclosing block."""
+    indentation, a declaration that is described elsewhere, or the end of the enclosing block."""
     i = start
     while i < len(lines):
         line = lines[i]
         if i > start and indent(line) <= depth and is_comment(line):
             return i
-        if i > start and " override" in line and " override" not in lines[start]:
-            return i
         if not line.strip() or indent(line) < depth or line.lstrip().startswith("#"):
+            return i
+        starts = indent(line) == depth and line.lstrip()[0] not in "}:" and not PREFIX.match(lines[i - 1])
+        if i > start and starts and described_elsewhere(declaration(lines, start), declaration(lines, i)):
             return i
         i += 1
     return i
@@ -70,7 +91,8 @@ def grouped(lines):
         end = run_end(lines, i, depth)
         if COMPOUND.match(lines[i]) or re.match(r"\s*(public|private|protected):", lines[i]):
             continue
-        out[begin] = f"{' ' * depth}/** @{{ */ {out[begin].lstrip()}"
+        closed, comment = re.fullmatch(r"\s*(/\*\* @} \*/ )?\s*(.*)", out[begin]).groups()
+        out[begin] = f"{' ' * depth}{closed or ''}/** @{{ */ {comment}"
         out[end - 1] = f"{out[end - 1]} /** @}} */" if "//" not in out[end - 1] else out[end - 1]
         if "//" in out[end - 1] and not out[end - 1].endswith("*/"):  # a trailing comment would swallow it
             if end < len(out) and not out[end].strip():
