@@ -1,10 +1,10 @@
 """Prepares headers for Doxygen. In Levin's headers a comment above several declarations without empty lines between
 them describes all of them; Doxygen wants such declarations in a group. Line numbers stay the same.
 
-    /// Number of elements, and of dimensions.      ->   /** @{ */ /// Number ...
+                                                    ->   /** @{ */
+    /// Number of elements, and of dimensions.
     int64_t numel() const;
-    int dim() const;
-                                                    ->   /** @} */
+    int dim() const;                                ->   int dim() const; /** @} */
 
 A comment beside a declaration of several variables describes all of them, too:
 
@@ -72,9 +72,15 @@ def run_end(lines, start, depth):
     return i
 
 
+def marked_up(line):
+    """Returns a comment line in Doxygen's markup: a period inside of a sentence is no end, and an indented line is code."""
+    line = re.sub(r"\b(et al|e\.g)\.( |$)", r"\1.\\ ", line)
+    return re.sub(r"^(\s*///) {2,}(?=\S)", r"\1      ", line) if is_comment(line) else line
+
+
 def grouped(lines):
     """Returns the lines of a header in the form that Doxygen wants, as shown above."""
-    lines = [one_each(line) for line in lines]
+    lines = [marked_up(one_each(line)) for line in lines]
     out = list(lines)
     i = 0
     while i < len(lines):
@@ -86,13 +92,16 @@ def grouped(lines):
             i += 1
         if i == len(lines) or not lines[i].strip() or indent(lines[i]) != depth or lines[i].lstrip()[0] in "#}":
             continue
-        for k in range(begin, i):
-            out[k] = re.sub(r"^(\s*)//(?!/)", r"\1///", out[k])
+        if not any(line.lstrip().startswith("///") for line in lines[begin:i]):
+            for k in range(begin, i):
+                out[k] = re.sub(r"^(\s*)//", r"\1///", out[k])
         end = run_end(lines, i, depth)
         if COMPOUND.match(lines[i]) or re.match(r"\s*(public|private|protected):", lines[i]):
             continue
-        closed, comment = re.fullmatch(r"\s*(/\*\* @} \*/ )?\s*(.*)", out[begin]).groups()
-        out[begin] = f"{' ' * depth}{closed or ''}/** @{{ */ {comment}"
+        if "//" in out[begin - 1] or out[begin - 1].startswith("#"):
+            out[begin] = re.sub(r"^(/\*\* @} \*/ )?\s*", r"\g<0>/** @{ */ ", out[begin])
+        else:
+            out[begin - 1] += " /** @{ */"
         out[end - 1] = f"{out[end - 1]} /** @}} */" if "//" not in out[end - 1] else out[end - 1]
         if "//" in out[end - 1] and not out[end - 1].endswith("*/"):  # a trailing comment would swallow it
             if end < len(out) and not out[end].strip():
