@@ -63,7 +63,7 @@ def run_end(lines, start, depth):
         line = lines[i]
         if i > start and indent(line) <= depth and is_comment(line):
             return i
-        if not line.strip() or indent(line) < depth or line.lstrip().startswith("#"):
+        if not line.strip() or indent(line) < depth or re.match(r"\s*(#|}\s*// namespace)", line):
             return i
         starts = indent(line) == depth and line.lstrip()[0] not in "}:" and not PREFIX.match(lines[i - 1])
         if i > start and starts and described_elsewhere(declaration(lines, start), declaration(lines, i)):
@@ -73,7 +73,8 @@ def run_end(lines, start, depth):
 
 
 def marked_up(line):
-    """Returns a comment line in Doxygen's markup: a period inside of a sentence is no end, and an indented line is code."""
+    """Returns a line whose comment is in Doxygen's markup: a period inside of a sentence does not end it, and an
+    indented line is code."""
     line = re.sub(r"\b(et al|e\.g)\.( |$)", r"\1.\\ ", line)
     return re.sub(r"^(\s*///) {2,}(?=\S)", r"\1      ", line) if is_comment(line) else line
 

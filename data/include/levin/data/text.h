@@ -53,7 +53,7 @@ class Vocabulary {
   /// Returns the tokens of numbers.
   Tokens decode(std::span<const int64_t> numbers) const;
 
-  /// Writes one token per line, atomically; line ends and backslashes in tokens are written as \n, \r and \\.
+  /// Writes one token per line, atomically; line ends and backslashes in tokens are written as `\n`, `\r` and `\\`.
   void save(const std::filesystem::path& path) const;
   /// Reads a file that save() wrote. Throws IoError if it is missing, or has a repeated token or an unknown escape.
   static Vocabulary load(const std::filesystem::path& path);

@@ -155,9 +155,10 @@ class Module {
   /// undefined tensor stands for an absent buffer.
   Tensor register_buffer(const std::string& name, const Tensor& value, bool persistent = true);
 
-  // Inspection. Names are PyTorch's: "block.0.weight". A tensor that has two names appears once, under the first.
+  // Inspection
   /// Returns the parameters of this module and, with `recurse`, of its descendants, in the order of registration,
-  /// parents first. Absent and derived parameters are left out.
+  /// parents first. Names are PyTorch's: "block.0.weight". A tensor that has two names appears once, under the first.
+  /// Absent and derived parameters are left out.
   std::vector<Parameter> parameters(bool recurse = true) const;
   /// Returns the same with their names. With `remove_duplicate` off, a shared parameter appears under each of its
   /// names.

@@ -34,11 +34,11 @@ struct LSTMState {
 /// Base of the recurrent layers. x is (T, B, input_size), (B, T, input_size) with batch_first, or (T, input_size)
 /// without a batch; states are (layers * directions, B, hidden_size), zeros by default; the output has hidden_size *
 /// directions features. `lengths` (one for each sample, at most T) let a sample end earlier, as PyTorch's packed
-/// sequences do: its state is that of its last step, and its outputs after that are zeros. Parameters are
-/// weight_ih_l<k>, weight_hh_l<k>, bias_ih_l<k> and bias_hh_l<k> of layer k, with _reverse at the end for the second
-/// direction. forward throws ShapeError for other shapes and another number of lengths, and ValueError for a length
-/// outside of [1, T]; the constructors throw ValueError for input_size, hidden_size or num_layers below 1 and a dropout
-/// outside of [0, 1].
+/// sequences do: its state is that of its last step, and its outputs after that are zeros. Parameters are weight_ih_l0,
+/// weight_hh_l0, bias_ih_l0 and bias_hh_l0 of the first layer, with _l1 of the second and so on, and with _reverse at
+/// the end for the second direction. forward throws ShapeError for other shapes and another number of lengths, and
+/// ValueError for a length outside of [1, T]; the constructors throw ValueError for input_size, hidden_size or
+/// num_layers below 1 and for a dropout outside of [0, 1].
 class Recurrent : public Module {
  public:
   std::string extra_repr() const override;
