@@ -38,7 +38,7 @@ struct BatchValue {
 /// A dictionary is read by key, and `batch.part("meta")["id"]` reads one inside of another.
 struct Batch {
   Batch() = default;
-  /// `Sample{image, label}`: a list of tensors.
+  /// `Sample{image, label}`: a list of tensors. `groups` are its entries, see below.
   Batch(std::initializer_list<Tensor> list) : tensors(list) {}          // NOLINT: implicit, as is the next
   Batch(std::vector<Tensor> list, std::vector<BatchEntry> groups = {})  // NOLINT
       : tensors(std::move(list)), entries(std::move(groups)) {}

@@ -88,6 +88,7 @@ class DataLoader {
   /// Begins an epoch at a batch. The batches before it are not loaded, except by iterable datasets and combined
   /// loaders. Throws IndexError for a batch that the epoch does not have.
   Iterator begin_at(int64_t batch);
+  /// The end of every epoch.
   static std::default_sentinel_t end() { return {}; }
 
   /// True if the length of an epoch is known in advance; that of an iterable dataset is not.

@@ -277,8 +277,11 @@ class Module {
   /// Runs forward, without hooks, with tensors as arguments; null for modules whose forward takes one tensor.
   using ListForward = std::vector<Tensor> (*)(Module&, const std::vector<Tensor>& inputs);
   virtual ListForward list_forward() const { return nullptr; }
+  /// Takes over a child under this name. Throws ValueError as add().
   void adopt(const std::string& name, std::unique_ptr<Module> child);
+  /// Returns child i, counted from 0 in the order of their addition; the index is not checked.
   Module& child(std::size_t i) const;
+  /// Number of direct children.
   std::size_t child_count() const;
 
  private:
