@@ -126,7 +126,7 @@ LEVIN_ADAPTIVE_POOL(AdaptiveMaxPool3d, adaptive_max_pool3d, 3)
 
 /// Options of Pad.
 struct PadOptions {
-  PadMode mode = PadMode::constant;  ///< what the new elements hold, see Pad
+  PadMode mode = PadMode::constant;  ///< source of the new elements, see Pad
   double value = 0.0;                ///< for `constant`
 };
 /// Pads the last axes; pads are pairs (before, after) from the last axis backwards, and negative ones cut. The new
