@@ -133,7 +133,8 @@ struct GroupNormOptions {
   bool affine = true;  ///< multiplies by a learned weight and adds a bias, one each per channel
 };
 /// Normalizes num_groups groups of the num_channels channels of each sample of (B, C, ...) (Wu & He 2018). weight and
-/// bias are (C) or undefined. forward throws ShapeError for other channels.
+/// bias are (C) or undefined. forward throws ShapeError for another C than theirs, and ValueError if the groups do not
+/// divide it.
 class GroupNorm : public Layer<GroupNorm> {
  public:
   using Options = GroupNormOptions;

@@ -1,8 +1,7 @@
 #pragma once
-// Pooling, padding and resizing layers. Names and defaults are PyTorch's. A pooled axis of size n becomes floor((n + 2
-// padding - dilation (k - 1) - 1) / stride) + 1 for a kernel of k, rounded up instead with ceil_mode; the stride
-// defaults to the kernel's size. Pools throw ShapeError for an input or a window that does not fit, DTypeError for an
-// input that is not floating, and ValueError for a padding of more than half of the kernel.
+// Pooling, padding and resizing layers. Names and defaults are PyTorch's. Pools throw ShapeError for an input or a
+// window that does not fit, DTypeError for an input that is not floating, and ValueError for a padding of more than
+// half of the kernel.
 
 #include <levin/autograd/ops/image.h>
 #include <levin/autograd/ops/pool.h>
@@ -12,7 +11,9 @@
 namespace levin::nn {
 
 /// The maximum of each window of kernel_size {height, width} of (B, C, H, W) or (C, H, W); padding counts as minus
-/// infinity.
+/// infinity. An axis of size n becomes floor((n + 2 padding - dilation (k - 1) - 1) / stride) + 1 for a kernel of k;
+/// with ceil_mode the quotient is rounded up, if the last window begins inside the input or the padding before it. The
+/// stride defaults to kernel_size.
 class MaxPool2d : public Layer<MaxPool2d> {
  public:
   using Options = levin::MaxPool2dOptions;
@@ -29,7 +30,7 @@ class MaxPool2d : public Layer<MaxPool2d> {
 };
 
 /// The mean of each window of kernel_size {height, width} of (B, C, H, W) or (C, H, W); padding counts as zeros, or not
-/// at all if options.count_include_pad is false.
+/// at all if options.count_include_pad is false. Sizes are as of MaxPool2d.
 class AvgPool2d : public Layer<AvgPool2d> {
  public:
   using Options = levin::AvgPool2dOptions;
@@ -96,7 +97,7 @@ LEVIN_LP_POOL(LPPool2d, LpPool2d, lp_pool2d, 2)
 LEVIN_LP_POOL(LPPool3d, LpPool3d, lp_pool3d, 3)
 #undef LEVIN_LP_POOL
 
-// Pools to a given size: output o of n is over the inputs from floor(o size / n) to ceil((o + 1) size / n).
+// Pools to a given size.
 #define LEVIN_ADAPTIVE_POOL(Class, function, N)                                   \
   class Class : public Layer<Class> {                                             \
    public:                                                                        \
@@ -110,17 +111,20 @@ LEVIN_LP_POOL(LPPool3d, LpPool3d, lp_pool3d, 3)
     }                                                                             \
     const Tuple<N> output_size;                                                   \
   };
-/// Means of nearly equal parts of (B, C, L) or (C, L), so that the spatial axes get output_size.
+/// Means of nearly equal parts of (B, C, L) or (C, L), so that L becomes output_size: output o of n is the mean of the
+/// inputs from floor(o L / n) to ceil((o + 1) L / n), the last one excluded.
 LEVIN_ADAPTIVE_POOL(AdaptiveAvgPool1d, adaptive_avg_pool1d, 1)
-/// Means of nearly equal parts of (B, C, H, W) or (C, H, W), so that the spatial axes get output_size.
+/// Means of nearly equal parts of (B, C, H, W) or (C, H, W), see AdaptiveAvgPool1d: the spatial axes get output_size.
 LEVIN_ADAPTIVE_POOL(AdaptiveAvgPool2d, adaptive_avg_pool2d, 2)
-/// Means of nearly equal parts of (B, C, D, H, W) or (C, D, H, W), so that the spatial axes get output_size.
+/// Means of nearly equal parts of (B, C, D, H, W) or (C, D, H, W), see AdaptiveAvgPool1d: the spatial axes get
+/// output_size.
 LEVIN_ADAPTIVE_POOL(AdaptiveAvgPool3d, adaptive_avg_pool3d, 3)
-/// Maxima of nearly equal parts of (B, C, L) or (C, L), so that the spatial axes get output_size.
+/// Maxima of nearly equal parts of (B, C, L) or (C, L), see AdaptiveAvgPool1d: the spatial axes get output_size.
 LEVIN_ADAPTIVE_POOL(AdaptiveMaxPool1d, adaptive_max_pool1d, 1)
-/// Maxima of nearly equal parts of (B, C, H, W) or (C, H, W), so that the spatial axes get output_size.
+/// Maxima of nearly equal parts of (B, C, H, W) or (C, H, W), see AdaptiveAvgPool1d: the spatial axes get output_size.
 LEVIN_ADAPTIVE_POOL(AdaptiveMaxPool2d, adaptive_max_pool2d, 2)
-/// Maxima of nearly equal parts of (B, C, D, H, W) or (C, D, H, W), so that the spatial axes get output_size.
+/// Maxima of nearly equal parts of (B, C, D, H, W) or (C, D, H, W), see AdaptiveAvgPool1d: the spatial axes get
+/// output_size.
 LEVIN_ADAPTIVE_POOL(AdaptiveMaxPool3d, adaptive_max_pool3d, 3)
 #undef LEVIN_ADAPTIVE_POOL
 
