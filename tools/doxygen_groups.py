@@ -9,10 +9,15 @@ them describes all of them; Doxygen wants such declarations in a group. Line num
 A comment beside a declaration of several variables describes all of them, too:
 
     double lower, upper;  ///< Bounds.              ->   double lower; /**< Bounds. */ double upper; /**< Bounds. */
+
+A kernel's table that has no comment gets that of its arguments, which is the contract:
+
+    extern constinit Kernel<void(const SortArgs&, Stream&)> sort, topk;    ->   /** @{ @copydoc SortArgs */ extern ...
 """
 import re
 
 COMPOUND = re.compile(r"\s*(template\s*<.*>\s*)?(class|struct|union|enum|namespace)\b(?!.*\)\s*(const)?\s*;)")
+TABLE = re.compile(r"extern constinit Kernel<void\(const (\w+)&, Stream&\)>")
 
 VARIABLE = r"[&*]?\w+(?:\{\}| = [-\w.]+)?"
 BESIDE_SEVERAL = re.compile(rf"(\s*)((?:const )?[\w:]+(?:<[\w:<> ]*>)?) ((?:{VARIABLE}, )+{VARIABLE});\s*///<(.*)")
@@ -83,6 +88,11 @@ def grouped(lines):
     """Returns the lines of a header in the form that Doxygen wants, as shown above."""
     lines = [marked_up(one_each(line)) for line in lines]
     out = list(lines)
+    for i in range(2, len(lines)):
+        if (table := TABLE.match(lines[i])) and "};" in (lines[i - 1], lines[i - 2]):
+            end = next(k for k in range(i, len(lines)) if lines[k].endswith(";"))
+            out[i] = f"/** @{{ */ /** @copydoc {table[1]} */ {lines[i]}"
+            out[end] += " /** @} */"
     i = 0
     while i < len(lines):
         if not is_comment(lines[i]):
