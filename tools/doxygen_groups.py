@@ -41,7 +41,7 @@ def is_comment(line):
 
 
 PREFIX = re.compile(r"\s*(template\s*<|requires\b)")
-CONSTRUCTOR = re.compile(r"\s*(?:requires.*\) |explicit |constexpr )*(\w+)\(")
+CONSTRUCTOR = re.compile(r"\s*(?:requires.*\) |explicit |constexpr )*(?!requires\b)(\w+)\(")
 
 
 def declaration(lines, start):
@@ -54,7 +54,7 @@ def declaration(lines, start):
 def described_elsewhere(first, line):
     """Tells whether a declaration has another comment than the one above `first`: an override, which has that of the
     base class, a destructor, with_arguments (see nn::Layer), and behind constructors all that is none."""
-    if " override" in line and " override" not in first or "~" in line.split("(")[0] or " with_arguments(" in line:
+    if " override" in line and " override" not in first or re.search(r"\s~\w+\(", line) or " with_arguments(" in line:
         return True
     name, other = CONSTRUCTOR.match(first), CONSTRUCTOR.match(line)
     return bool(name) and not (other and other[1] == name[1])
