@@ -10,6 +10,9 @@ A comment beside a declaration of several variables describes all of them, too:
 
     double lower, upper;  ///< Bounds.              ->   double lower; /**< Bounds. */ double upper; /**< Bounds. */
 
+Lines of a comment that are indented further, such as formulas and code, keep their form: Markdown wants four spaces
+more.
+
 A kernel's table that has no comment gets that of its arguments, which is the contract:
 
     extern constinit Kernel<void(const SortArgs&, Stream&)> sort, topk;    ->   /** @{ @copydoc SortArgs */ extern ...
@@ -81,7 +84,7 @@ def marked_up(line):
     """Returns a line whose comment is in Doxygen's markup: a period inside of a sentence does not end it, and an
     indented line is code."""
     line = re.sub(r"\b(et al|e\.g)\.( |$)", r"\1.\\ ", line)
-    return re.sub(r"^(\s*///) {2,}(?=\S)", r"\1      ", line) if is_comment(line) else line
+    return re.sub(r"^(\s*///?)(?=   \s*[^\s-])", r"\1    ", line)
 
 
 def grouped(lines):
