@@ -10,6 +10,7 @@
 
 namespace levin::interop {
 
+/// The content of a file.
 struct Safetensors {
   StateDict tensors;                            ///< in the order of the file's data
   std::map<std::string, std::string> metadata;  ///< free text
@@ -24,9 +25,10 @@ io::Bytes encode_safetensors(const StateDict& tensors, const std::map<std::strin
 /// offsets that do not cover the data exactly once.
 Safetensors decode_safetensors(std::span<const std::byte> data, const std::string& what);
 
-/// Writes the file atomically (io::write_file).
+/// Writes the file atomically (io::write_file). Throws as encode_safetensors, and IoError if it cannot be written.
 void save_safetensors(const std::filesystem::path& path, const StateDict& tensors,
                       const std::map<std::string, std::string>& metadata = {});
+/// Reads a file. Throws IoError for a missing or malformed one, see decode_safetensors.
 Safetensors load_safetensors(const std::filesystem::path& path);
 
 }  // namespace levin::interop
