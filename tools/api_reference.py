@@ -19,6 +19,22 @@ import doxygen_groups
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WARNING = re.compile(r"(?P<file>[^:\n]+):(?P<line>\d+): warning: (?:Member (?P<member>.+) \((?P<kind>[^()]+)\) of .*?"
                      r"(?P<owner>[\w:<>, *&]+)|Compound (?P<compound>.+)) is not documented\.")
+NAMESPACES = {
+    "levin": "Tensors, differentiable operations on them, and the Trainer.",
+    "levin::data": "Datasets, samplers, transforms, the DataLoader, and readers of file formats.",
+    "levin::distributed": "Process groups, data-parallel and sharded training.",
+    "levin::distributions": "Probability distributions, as torch.distributions.",
+    "levin::fft": "Discrete Fourier transforms, as torch.fft.",
+    "levin::interop": "Formats of other libraries.",
+    "levin::io": "Atomic files and checked reads.",
+    "levin::kernels": "The kernels' contracts: arguments and tables of the functions that compute on each device.",
+    "levin::kernels::cpu": "The CPU's kernels.",
+    "levin::linalg": "Linear algebra, as torch.linalg.",
+    "levin::metrics": "Metrics that accumulate over batches and ranks.",
+    "levin::nn": "Modules: layers, containers and losses, as torch.nn.",
+    "levin::nn::init": "Initializers, as torch.nn.init.",
+    "levin::optim": "Optimizers, schedulers and what belongs to a step, as torch.optim.",
+}
 STANDARD = re.compile(r"(begin|end|cbegin|cend|swap|operator(==|!=|\+\+|--|\*|->|\(\)|\[\]|bool|=))\s*\(")
 
 
@@ -98,6 +114,18 @@ def run_doxygen(copies, output):
     return done.stderr
 
 
+def describe_namespaces(copies):
+    """Documents the namespaces: Doxygen does not check the members of an undocumented one."""
+    names = set()
+    for header in copies.rglob("*.h"):
+        for name in re.findall(r"^namespace ([\w:]+) \{", header.read_text(), re.MULTILINE):
+            names.add(name if name.startswith("levin") else f"levin::{name}")
+    if unknown := names - NAMESPACES.keys() - {"levin::detail", "levin::cpu_allocator"}:  # private; has a comment
+        sys.exit(f"error: describe the namespace {min(unknown)} in NAMESPACES of tools/api_reference.py")
+    text = [f"/// {about}\nnamespace {name} {{}}\n" for name, about in NAMESPACES.items()]
+    (copies / "core/include/levin/core/namespaces.h").write_text("".join(text))
+
+
 def undocumented(warnings, copies):
     """Returns names by places, `path:line`, of the symbols that need a comment and have none."""
     found, files = {}, {}
@@ -126,6 +154,7 @@ def main():
             copy = copies / header.relative_to(ROOT)
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_text("\n".join(doxygen_groups.grouped(header.read_text().split("\n"))))
+        describe_namespaces(copies)
         found = undocumented(run_doxygen(copies, arguments.output), copies)
     shown = {place: name for place, name in found.items()
              if not arguments.paths or any(part in place for part in arguments.paths)}

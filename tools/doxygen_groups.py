@@ -5,10 +5,15 @@ describes all of them; Doxygen wants such declarations in a group. Line numbers 
     int64_t numel() const;
     int dim() const;
                                                     ->   /** @} */
+
+A kernel's table that has no comment gets that of its arguments, which is the contract:
+
+    extern constinit Kernel<void(const SortArgs&, Stream&)> sort, topk;    ->   /** @{ @copydoc SortArgs */ extern ...
 """
 import re
 
 COMPOUND = re.compile(r"\s*(template\s*<.*>\s*)?(class|struct|union|enum|namespace)\b(?!.*\)\s*(const)?\s*;)")
+TABLE = re.compile(r"extern constinit Kernel<void\(const (\w+)&, Stream&\)>")
 
 
 def indent(line):
@@ -36,6 +41,11 @@ def run_end(lines, start, depth):
 def grouped(lines):
     """Returns the lines of a header with groups, as shown above."""
     out = list(lines)
+    for i in range(2, len(lines)):
+        if (table := TABLE.match(lines[i])) and "};" in (lines[i - 1], lines[i - 2]):
+            end = next(k for k in range(i, len(lines)) if lines[k].endswith(";"))
+            out[i] = f"/** @{{ */ /** @copydoc {table[1]} */ {lines[i]}"
+            out[end] += " /** @} */"
     i = 0
     while i < len(lines):
         if not is_comment(lines[i]):
