@@ -32,7 +32,7 @@ def run_end(lines, start, depth):
         line = lines[i]
         if i > start and indent(line) <= depth and is_comment(line):
             return i
-        if not line.strip() or indent(line) < depth or line.lstrip().startswith("#"):
+        if not line.strip() or indent(line) < depth or line.lstrip().startswith(("#", "}  // namespace")):
             return i
         i += 1
     return i
