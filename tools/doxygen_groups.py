@@ -40,7 +40,7 @@ def run_end(lines, start, depth):
 
 def grouped(lines):
     """Returns the lines of a header with groups, as shown above."""
-    out = list(lines)
+    out, closed = list(lines), set()
     for i in range(2, len(lines)):
         if (table := TABLE.match(lines[i])) and "};" in (lines[i - 1], lines[i - 2]):
             end = next(k for k in range(i, len(lines)) if lines[k].endswith(";"))
@@ -67,6 +67,6 @@ def grouped(lines):
             if end < len(out) and not out[end].strip():
                 out[end] = "/** @} */"
             else:
-                out[end] = f"/** @}} */ {out[end]}"
+                closed.add(end)
         i = end
-    return out
+    return [f"/** @}} */ {line}" if i in closed else line for i, line in enumerate(out)]
