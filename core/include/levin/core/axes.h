@@ -11,6 +11,7 @@ namespace levin {
 /// Axes of an operation, negative ones counted from the end. A single one needs no braces: sum(x, 1), sum(x, {0, 2}).
 class Axes : public Shape {
  public:
+  /// Takes the arguments of a Shape, another list of axes, or a single axis. The range is checked where they are used.
   using Shape::Shape;
   constexpr Axes() = default;
   constexpr Axes(const Shape& axes) : Shape(axes) {}  // NOLINT: implicit
@@ -27,7 +28,8 @@ struct ReduceOptions {
 
 /// A dtype that must be named, so that `sum(x, {})` means no axes rather than no options.
 struct RequiredDType {
-  DType value;
+  DType value;  ///< the dtype
+  /// Converts from a dtype.
   constexpr RequiredDType(DType t) : value(t) {}  // NOLINT: implicit
 };
 /// The dtype of a result: sum(x, {.dtype = kFloat64}). x is converted to it first.
@@ -38,7 +40,7 @@ struct DTypeOptions {
 /// Arguments of var and std beside the axes.
 struct VarOptions {
   double correction = 1.0;  ///< Bessel's; the sum is divided by n - correction
-  bool keepdim = false;
+  bool keepdim = false;     ///< reduced axes stay, with size 1
 };
 
 }  // namespace levin
