@@ -219,7 +219,8 @@ class Tensor {
   const Tensor& bitwise_xor_(const Tensor& other) const;
   const Tensor& bitwise_xor_(const Scalar& other) const;
   const Tensor& bitwise_not_() const;
-  /// Replaces values below min by min and above max by max; one of the two may be absent. Throws ValueError without both.
+  /// Replaces values below min by min and above max by max. One of the two may be absent; throws ValueError without
+  /// both.
   const Tensor& clamp_(std::optional<Scalar> min, std::optional<Scalar> max = std::nullopt) const;
   /// Writes `value` where the bool mask, which broadcasts, is true.
   const Tensor& masked_fill_(const Tensor& mask, const Scalar& value) const;
