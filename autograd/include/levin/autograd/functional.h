@@ -33,7 +33,7 @@ Tensor hessian(const TensorMap& f, const Tensor& x, const DerivativeOptions& opt
 /// A function's value and the product that vjp, jvp and hvp compute.
 struct ValueAndProduct {
   Tensor value;    ///< f(x)
-  Tensor product;  ///< as the function states
+  Tensor product;  ///< v^T J of vjp, J v of jvp, and the Hessian times v of hvp
 };
 /// v^T J with the Jacobian J of f at x, of x's sizes, with v of the sizes of f(x).
 ValueAndProduct vjp(const TensorMap& f, const Tensor& x, const Tensor& v, const DerivativeOptions& options = {});

@@ -25,7 +25,7 @@ struct OperationMemory {
   std::size_t number = 0;  ///< number of the operation in graph_text
   std::string name{};      ///< "mul", ...
   Shape sizes{};           ///< sizes of its result
-  int64_t bytes = 0;       ///< memory that it holds and no operation before it in graph_text
+  int64_t bytes = 0;       ///< bytes that it saved, less those that operations above it in graph_text saved too
 };
 /// The memory that a graph holds for backward.
 struct GraphMemory {

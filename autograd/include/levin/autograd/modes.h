@@ -14,8 +14,9 @@ struct AutogradModes {
 inline constinit thread_local AutogradModes autograd_modes{};
 }  // namespace detail
 
-/// True if the calling thread records operations, is under inference_mode, or under detect_anomaly.
+/// True if the calling thread records operations.
 inline bool grad_enabled() { return detail::autograd_modes.grad; }
+/// True if the calling thread is under inference_mode, or under detect_anomaly.
 inline bool inference_enabled() { return detail::autograd_modes.inference; }
 inline bool anomaly_enabled() { return detail::autograd_modes.anomaly; }
 
@@ -66,7 +67,7 @@ struct inference_mode : ModeGuard {
 
 /// Makes backward check every gradient for NaN; it throws GradError that names the forward operation that produced it.
 struct detect_anomaly : ModeGuard {
-  /// Begins the scope, which has to hold the call of backward; `on` = false turns the check off.
+  /// Begins the scope, which has to enclose the call of backward(); `on` = false turns the check off.
   explicit detect_anomaly(bool on = true) : ModeGuard({current().grad, current().inference, on}) {}
 };
 

@@ -18,7 +18,7 @@ namespace levin {
 /// objects the innermost one counts.
 class saved_tensors_hooks {
  public:
-  /// Makes of a tensor what is saved, and the tensor of that.
+  /// Pack returns what is saved in place of a tensor, and Unpack returns the tensor for it.
   using Pack = std::function<std::any(const Tensor&)>;
   using Unpack = std::function<Tensor(const std::any&)>;
   /// Begins the scope with these functions, pack and unpack; backward may call `unpack` from another thread.

@@ -72,7 +72,7 @@ Tensor addcmul(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& 
 /// a + value * b / c
 Tensor addcdiv(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value = 1);
 
-// Comparisons and logical operations; the results are bool tensors.
+/// Comparisons ==, !=, <, <=, > and >= of elements; the results are bool tensors, without a gradient.
 Tensor eq(const Tensor& a, const Tensor& b);
 Tensor eq(const Tensor& a, const Scalar& b);
 Tensor ne(const Tensor& a, const Tensor& b);
@@ -85,13 +85,14 @@ Tensor gt(const Tensor& a, const Tensor& b);
 Tensor gt(const Tensor& a, const Scalar& b);
 Tensor ge(const Tensor& a, const Tensor& b);
 Tensor ge(const Tensor& a, const Scalar& b);
+/// Logical operations, for which every element but 0 is true; the results are bool tensors.
 Tensor logical_and(const Tensor& a, const Tensor& b);
 Tensor logical_or(const Tensor& a, const Tensor& b);
 Tensor logical_xor(const Tensor& a, const Tensor& b);
 Tensor logical_not(const Tensor& x);
 
-// Operations on the bits of integers; on bool they are logical. They are the operators & | ^ ~ too; as in Python,
-// (x == 0) | (y == 0) needs its brackets. Floating types throw DTypeError.
+/// Operations on the bits of integers; on bool they are logical. They are the operators & | ^ ~ too; as in Python,
+/// (x == 0) | (y == 0) needs its brackets. Floating types throw DTypeError.
 Tensor bitwise_and(const Tensor& a, const Tensor& b);
 Tensor bitwise_and(const Tensor& a, const Scalar& b);
 Tensor bitwise_or(const Tensor& a, const Tensor& b);
@@ -100,7 +101,7 @@ Tensor bitwise_xor(const Tensor& a, const Tensor& b);
 Tensor bitwise_xor(const Tensor& a, const Scalar& b);
 Tensor bitwise_not(const Tensor& x);
 
-// Properties; the results are bool tensors.
+/// Whether elements are NaN, infinite of either sign, neither, +infinity or -infinity; the results are bool tensors.
 Tensor isnan(const Tensor& x);
 Tensor isinf(const Tensor& x);
 Tensor isfinite(const Tensor& x);
@@ -156,7 +157,7 @@ Tensor tan(const Tensor& x);
 Tensor tanh(const Tensor& x);
 /// 1 / (1 + e^-x)
 Tensor sigmoid(const Tensor& x);
-/// The error function, 1 less it without cancellation, and its inverse.
+/// The error function erf(x), 1 - erf(x) without cancellation, and the inverse function of erf.
 Tensor erf(const Tensor& x);
 Tensor erfc(const Tensor& x);
 Tensor erfinv(const Tensor& x);

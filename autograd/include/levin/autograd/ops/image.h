@@ -29,7 +29,7 @@ Tensor interpolate(const Tensor& x, const InterpolateOptions& options);
 
 /// How grid_sample reads between pixels: interpolated between four pixels, or the nearest one.
 enum class SampleMode { bilinear, nearest };
-/// What grid_sample reads outside of the image: 0, the nearest pixel of the border, or the mirrored image.
+/// Values that grid_sample reads outside of the image: 0, the nearest pixel of the border, or the mirrored image.
 enum class SamplePadding { zeros, border, reflection };
 /// Arguments of grid_sample.
 struct GridSampleOptions {

@@ -5,7 +5,7 @@
 
 namespace levin {
 
-/// What a loss returns: all losses, or their mean or sum as ().
+/// How a loss is reduced: not at all, or to the mean or the sum, which have shape ().
 enum class Reduction { none, mean, sum };
 
 /// Arguments of cross_entropy.
@@ -127,7 +127,7 @@ Tensor multi_margin_loss(const Tensor& x, const Tensor& y, const MultiMarginOpti
 /// Arguments of triplet_margin_loss.
 struct TripletMarginOptions {
   double margin = 1.0;                    ///< by which the negative is to be farther away than the positive
-  double p = 2.0;                         ///< of the p-norm
+  double p = 2.0;                         ///< exponent of the distance's norm
   double eps = 1e-6;                      ///< added to the differences, as in pairwise_distance
   bool swap = false;  ///< uses the distance of positive and negative if it is smaller (Balntas et al. 2016)
   Reduction reduction = Reduction::mean;  ///< over the samples

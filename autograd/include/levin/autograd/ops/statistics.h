@@ -41,8 +41,7 @@ Tensor median(const Tensor& x);
 ValuesIndices median(const Tensor& x, int64_t axis, bool keepdim = false);
 /// The most frequent element along an axis, the smallest of several; the index of its last occurrence.
 ValuesIndices mode(const Tensor& x, int64_t axis = -1, bool keepdim = false);
-/// What quantile returns between two elements: an interpolation, the lower or the higher one, their mean, or the
-/// nearest.
+/// Result of quantile between two elements: an interpolation, the lower or the higher one, their mean, or the nearest.
 enum class QuantileMethod { linear, lower, higher, midpoint, nearest };
 /// Quantiles q in [0, 1] (a number, or a vector whose axis becomes the first) along an axis, or of all elements.
 Tensor quantile(const Tensor& x, double q, std::optional<int64_t> axis = std::nullopt, bool keepdim = false,
@@ -80,8 +79,8 @@ Tensor bincount(const Tensor& x, const Tensor& weights = {}, int64_t minlength =
 /// the range of x. Elements outside do not count.
 Tensor histc(const Tensor& x, int64_t bins = 100, double min = 0.0, double max = 0.0);
 /// Index at which each value would be inserted into the sorted last axis, int64; `right` inserts after equal elements.
-/// sorted_sequence is a vector, or has the leading sizes of `values`; so have boundaries, for bucketize, which are a
-/// vector. Each value is compared with all elements.
+/// sorted_sequence is a vector, or its leading sizes are those of `values`; the boundaries of bucketize are a vector.
+/// The time grows with the product of both sizes.
 Tensor searchsorted(const Tensor& sorted_sequence, const Tensor& values, bool right = false);
 Tensor bucketize(const Tensor& x, const Tensor& boundaries, bool right = false);
 
