@@ -22,7 +22,7 @@ class Distribution {
   /// Returns the logarithm of the density or probability of `value`, (..., batch, event), differentiable by value and
   /// parameters; the shape is (..., batch).
   virtual Tensor log_prob(const Tensor& value) const = 0;
-  /// Returns the differential (discrete: Shannon's) entropy in nats.
+  /// Returns the entropy in nats, the differential one of continuous distributions.
   virtual Tensor entropy() const = 0;
   /// Return the mean, the variance, and its square root, of sizes that broadcast to batch + event.
   virtual Tensor mean() const = 0;

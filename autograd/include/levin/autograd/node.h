@@ -141,6 +141,7 @@ class Node final : public RefCounted, public Context, public Pooled<Node> {
   const char* name() const { return name_; }
   /// Returns the number of nodes that the process made before this one.
   std::uint64_t sequence() const { return sequence_; }
+
   bool needs(int i) const override { return i < edges.size() && static_cast<bool>(edges[i]); }
 
   /// Registers a hook that is called with the gradients of the outputs before the node computes; it may replace them in

@@ -1,12 +1,15 @@
 #pragma once
-// Axes and options of reductions and scans.
+// Axes of reductions and scans, and options of operations.
 
+#include <levin/core/device.h>
 #include <levin/core/shape.h>
 
 #include <concepts>
 #include <optional>
 
 namespace levin {
+
+class Generator;
 
 /// Axes of an operation, negative ones counted from the end. A single one needs no braces: sum(x, 1), sum(x, {0, 2}).
 class Axes : public Shape {
@@ -41,6 +44,28 @@ struct DTypeOptions {
 struct VarOptions {
   double correction = 1.0;  ///< Bessel's; the sum is divided by n - correction
   bool keepdim = false;     ///< reduced axes stay, with size 1
+};
+
+/// Options of creation functions; absent fields have default values.
+struct TensorOptions {
+  std::optional<DType> dtype{};    ///< default_dtype(), or the data's own type; of x in zeros_like(x) and the others
+  std::optional<Device> device{};  ///< the CPU; x's device in zeros_like(x) and the others
+  bool requires_grad = false;      ///< the new tensor is a leaf for which gradients are computed
+  Generator* generator = nullptr;  ///< default_generator(); random functions only
+};
+
+/// Arguments of Tensor::backward and levin::backward.
+struct BackwardOptions {
+  bool retain_graph = false;  ///< keeps what the graph saved, so that backward can run again; implied by create_graph
+  bool create_graph = false;  ///< records the backward itself, for gradients of gradients
+};
+
+/// How scatter_reduce combines values.
+enum class ScatterReduce { sum, mean, prod, amax, amin };
+
+/// Arguments of index_put.
+struct IndexPutOptions {
+  bool accumulate = false;  ///< adds the values instead; positions that repeat are summed, in a fixed order
 };
 
 }  // namespace levin

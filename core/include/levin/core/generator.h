@@ -84,6 +84,7 @@ class Generator {
  public:
   /// Begins at offset 0 of the seed's stream.
   explicit Generator(std::uint64_t seed = 0) : own_{seed, 0} {}
+
   Generator(const Generator& other) : own_(other.state()) {}
   Generator(Generator&& other) noexcept {
     const std::lock_guard lock(other.lock_);

@@ -29,8 +29,13 @@ struct Slice {
   /// Selects start, start + step, ... below stop.
   Slice(Bound start_, Bound stop_, Bound step_ = nil)
       : start(start_.value), stop(stop_.value), step(step_.value.value_or(1)) {}
-  std::optional<std::int64_t> start, stop;
-  std::int64_t step = 1;
+  std::optional<std::int64_t> start, stop;  ///< empty: from the first element, to the last one
+  std::int64_t step = 1;                    ///< distance of the elements
 };
+
+/// An index of this type selects without copying: the result is a view.
+template <class I>
+inline constexpr bool kSelectsView = (std::integral<I> && !std::same_as<I, bool>) || std::same_as<I, Slice> ||
+                                     std::same_as<I, Nil> || std::same_as<I, EllipsisType>;
 
 }  // namespace levin

@@ -22,6 +22,7 @@ class InlineVector {
     reserve(static_cast<int>(values.size()));
     for (const T& v : values) data()[size_++] = v;
   }
+
   InlineVector(InlineVector&& o) noexcept { take(o); }
   InlineVector& operator=(InlineVector&& o) noexcept {
     if (this != &o) {
@@ -46,6 +47,7 @@ class InlineVector {
   /// Returns the first of the elements, which are contiguous; valid until the vector grows or is moved.
   T* data() { return heap_ ? heap_ : inline_; }
   const T* data() const { return heap_ ? heap_ : inline_; }
+
   T& operator[](int i) { return data()[i]; }
   const T& operator[](int i) const { return data()[i]; }
   T* begin() { return data(); }

@@ -34,6 +34,7 @@ class IntrusivePtr {
   IntrusivePtr(std::nullptr_t) {}  // NOLINT: implicit
   /// Takes a share of a new object, or of one that other IntrusivePtrs own.
   explicit IntrusivePtr(T* p) : p_(p) { retain(); }
+
   IntrusivePtr(const IntrusivePtr& o) : p_(o.p_) { retain(); }
   IntrusivePtr(IntrusivePtr&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
   IntrusivePtr& operator=(const IntrusivePtr& o) {
@@ -51,6 +52,7 @@ class IntrusivePtr {
   void reset() { IntrusivePtr().swap(*this); }
   /// Returns the pointer, null if there is none.
   T* get() const { return p_; }
+
   T* operator->() const { return p_; }
   T& operator*() const { return *p_; }
   explicit operator bool() const { return p_ != nullptr; }

@@ -19,6 +19,7 @@ class OwnedPtr {
   /// Owns the object of a std::unique_ptr.
   template <class U>
   OwnedPtr(std::unique_ptr<U> p) : p_(p.release()) {}  // NOLINT: implicit
+
   OwnedPtr(OwnedPtr&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
   OwnedPtr& operator=(OwnedPtr&& o) noexcept {
     reset(std::exchange(o.p_, nullptr));
@@ -33,6 +34,7 @@ class OwnedPtr {
   }
   /// Returns the pointer, null if there is none.
   T* get() const { return p_; }
+
   T* operator->() const { return p_; }
   T& operator*() const { return *p_; }
   explicit operator bool() const { return p_ != nullptr; }

@@ -42,6 +42,7 @@ class Shape {
   constexpr int64_t operator[](int i) const { return values_[i]; }
   /// Returns the last value; the list must not be empty.
   constexpr int64_t back() const { return values_[size_ - 1]; }
+
   constexpr const int64_t* begin() const { return values_; }
   constexpr const int64_t* end() const { return values_ + size_; }
   constexpr int64_t* begin() { return values_; }
@@ -71,6 +72,7 @@ class Shape {
     for (int i = 0; i < size_; ++i) n *= values_[i];
     return n;
   }
+
   friend constexpr bool operator==(const Shape& a, const Shape& b) {
     if (a.size_ != b.size_) return false;
     for (int i = 0; i < a.size_; ++i)

@@ -35,6 +35,7 @@ class StateDict {
   /// Number of entries, and whether there are none.
   std::size_t size() const { return entries_.size(); }
   bool empty() const { return entries_.empty(); }
+
   auto begin() const { return entries_.begin(); }
   auto end() const { return entries_.end(); }
 

@@ -59,6 +59,7 @@ class StateMap {
 
   /// Returns all values by their keys, in alphabetical order.
   const std::map<std::string, StateValue>& values() const { return values_; }
+
   friend bool operator==(const StateMap& a, const StateMap& b);
 
  private:

@@ -5,12 +5,12 @@
 
 #include <levin/core/axes.h>
 #include <levin/core/index.h>
-#include <levin/core/tensor_impl.h>
-#include <levin/core/tensor_options.h>
+#include <levin/core/storage.h>
 #include <levin/core/tensor_view.h>
 
 #include <functional>
 #include <iosfwd>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -21,10 +21,18 @@ class Tensor;
 struct Index;
 struct ValuesIndices;
 
-/// An index of this type selects without copying: the result is a view.
-template <class I>
-inline constexpr bool kSelectsView = (std::integral<I> && !std::same_as<I, bool>) || std::same_as<I, Slice> ||
-                                     std::same_as<I, Nil> || std::same_as<I, EllipsisType>;
+/// Removes a hook. Copies refer to the same hook; an empty handle does nothing.
+class HookHandle {
+ public:
+  HookHandle() = default;
+  /// Calls the function `remove` on the first remove(). A handle that ends removes nothing.
+  explicit HookHandle(std::function<void()> remove);
+  /// Removes the hook; further calls do nothing.
+  void remove();
+
+ private:
+  std::shared_ptr<std::function<void()>> remove_;
+};
 
 /// A handle to a tensor: memory with sizes, strides, dtype and device, and optionally a place in the gradient graph.
 /// Copies of a handle refer to the same tensor, so members that change it are const. A default-constructed handle is
@@ -35,6 +43,7 @@ class Tensor {
   Tensor() = default;
   /// Makes a handle of what another part of Levin made; null gives an undefined one.
   explicit Tensor(TensorImplPtr impl) : impl_(std::move(impl)) {}
+
   Tensor(const Tensor&) = default;
   Tensor(Tensor&&) noexcept = default;
   ~Tensor() = default;
@@ -277,6 +286,7 @@ struct Index {
   Index(EllipsisType) : kind(Kind::ellipsis) {}             // NOLINT
   Index(Nil) : kind(Kind::new_axis) {}                      // NOLINT
   Index(const Tensor& t) : kind(Kind::tensor), tensor(t) {}  // NOLINT
+
   Kind kind;
   std::int64_t integer = 0;
   Slice slice;
@@ -290,6 +300,7 @@ class IndexedTensor : public Tensor {
  public:
   /// Reads x[indices]; throws what Tensor::index throws.
   IndexedTensor(const Tensor& x, std::span<const Index> indices);
+
   IndexedTensor(const IndexedTensor&) = default;
   IndexedTensor(IndexedTensor&&) noexcept = default;
   IndexedTensor& operator=(const IndexedTensor&) & = default;

@@ -16,7 +16,7 @@ struct Conv2dArgs {
   int64_t stride_h = 1, stride_w = 1;
   int64_t padding_h = 0, padding_w = 0;
   int64_t dilation_h = 1, dilation_w = 1;
-  int64_t groups = 1;
+  int64_t groups = 1;  ///< divides both numbers of channels
 
   /// Returns the minimum work of a call.
   Work work(std::string_view) const {

@@ -21,7 +21,7 @@ struct OptimTensor {
   /// The optimizer's slots 0, 1 and 2, in the contract's order.
   void *first = nullptr, *second = nullptr, *third = nullptr;
   int64_t numel = 0;           ///< number of elements of each
-  DType dtype = DType::f32;
+  DType dtype = DType::f32;    ///< type of all of them
   double step = 2.0;        ///< number of this step, starting at 1
   double* count = nullptr;  ///< on the stream's device: number of steps so far; replaces `step`, and the step adds 1
   bool fresh = false;       ///< the slots are not initialised yet

@@ -31,7 +31,7 @@ struct Conv2dOptions {
   Tuple<2> stride = 1;    ///< distance of the windows, 1 or more
   Tuple<2> padding = 0;   ///< number of zeros before and after each axis of x
   Tuple<2> dilation = 1;  ///< distance of the elements that the kernel reads, 1 or more
-  int64_t groups = 1;     ///< divides both channels; group i of the outputs reads group i of the inputs only
+  int64_t groups = 1;     ///< divides both numbers of channels; group i of the outputs reads group i of the inputs only
 };
 /// Computes the cross-correlation: x (B, C, H, W) or (C, H, W), weight (O, C / groups, kh, kw), bias (O) or undefined,
 /// all of one floating dtype. Returns (B, O, H', W') or (O, H', W') with
