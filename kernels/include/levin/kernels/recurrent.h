@@ -15,9 +15,9 @@ namespace levin::kernels {
 ///
 /// x and s are (B, G H); h, h' = h_next, c and c' = c_next (of lstm_cell only) are (B, H), and h' may be h, c' may be
 /// c. gates (B, 4 H) receives i, f, g, o or r, z, n, s_n for the backward; it may be absent (null pointer), as it is
-/// for the other two cells. If lengths (B, int64) is present, a sample with lengths[b] <= step has ended: it keeps h and
-/// c, and its gates are not written. All tensors are contiguous and of one floating type, f32 or f64 on the CPU. Bytes:
-/// every tensor once; about 25 flops per gate.
+/// for the other two cells. If lengths (B, int64) is present, a sample with lengths[b] <= step has ended: it keeps h
+/// and c, and its gates are not written. All tensors are contiguous and of one floating type, f32 or f64 on the CPU.
+/// Bytes: every tensor once; about 25 flops per gate.
 struct RecurrentCellArgs {
   TensorView h_next, c_next, gates, x, s, h, c, lengths;
   int64_t step = 0;
