@@ -6,6 +6,9 @@ describes all of them; Doxygen wants such declarations in a group. Line numbers 
     int dim() const;
                                                     ->   /** @} */
 
+Lines of a comment that are indented further, such as formulas and code, keep their form: Markdown wants four spaces
+more.
+
 A kernel's table that has no comment gets that of its arguments, which is the contract:
 
     extern constinit Kernel<void(const SortArgs&, Stream&)> sort, topk;    ->   /** @{ @copydoc SortArgs */ extern ...
@@ -58,6 +61,7 @@ def grouped(lines):
             continue
         for k in range(begin, i):
             out[k] = re.sub(r"^(\s*)//(?!/)", r"\1///", out[k])
+            out[k] = re.sub(r"^(\s*///)(?=   \s*[^\s-])", r"\1    ", out[k])
         end = run_end(lines, i, depth)
         if COMPOUND.match(lines[i]) or re.match(r"\s*(public|private|protected):", lines[i]):
             continue
