@@ -413,7 +413,10 @@ Tensor pad(const Tensor& x, const Shape& pads, PadMode mode, const Scalar& value
                                                       : std::numeric_limits<int64_t>::max();
     if (before > limit || after > limit || size == 0)
       throw ValueError(fmt::format("[pad] pads ({}, {}) of axis {} do not fit its size {} in {} mode.", before, after,
-                                   axis, size, mode == PadMode::reflect ? "reflect" : "circular"));
+                                   axis, size,
+                                   mode == PadMode::reflect    ? "reflect"
+                                   : mode == PadMode::circular ? "circular"
+                                                               : "replicate"));
     if (before + size + after < 0)
       throw ValueError(
           fmt::format("[pad] pads ({}, {}) of axis {} remove more than its size {}.", before, after, axis, size));

@@ -172,8 +172,8 @@ class EmbeddingBag : public Layer<EmbeddingBag> {
 };
 
 /// Zeroes whole channels of (B, C, ...) with probability p while training and scales the others by 1 / (1 - p)
-/// (Tompson et al. 2015). Serves (B, C, L), (B, C, H, W) and (B, C, D, H, W), which PyTorch has three classes for; the
-/// batch axis is required. forward throws ShapeError for fewer than two axes.
+/// (Tompson et al. 2015). x has any number of axes, but the batch axis is required: forward throws ShapeError for fewer
+/// than two axes.
 class FeatureDropout : public Layer<FeatureDropout> {
  public:
   /// Throws ValueError for a p outside of [0, 1].
@@ -187,10 +187,28 @@ class FeatureDropout : public Layer<FeatureDropout> {
 
   const double p;
 };
-/// PyTorch's names of FeatureDropout.
-using Dropout1d = FeatureDropout;
-using Dropout2d = FeatureDropout;
-using Dropout3d = FeatureDropout;
+/// FeatureDropout of (B, C, L) or (C, L). forward throws ShapeError for other numbers of axes.
+class Dropout1d : public Layer<Dropout1d, FeatureDropout> {
+ public:
+  /// Throws ValueError for a p outside of [0, 1].
+  explicit Dropout1d(double p = 0.5);
+  Tensor forward(const Tensor& x) override;
+};
+/// FeatureDropout of (B, C, H, W); as in PyTorch three axes are (B, C, L). forward throws ShapeError for other numbers
+/// of axes.
+class Dropout2d : public Layer<Dropout2d, FeatureDropout> {
+ public:
+  /// Throws ValueError for a p outside of [0, 1].
+  explicit Dropout2d(double p = 0.5);
+  Tensor forward(const Tensor& x) override;
+};
+/// FeatureDropout of (B, C, D, H, W) or (C, D, H, W). forward throws ShapeError for other numbers of axes.
+class Dropout3d : public Layer<Dropout3d, FeatureDropout> {
+ public:
+  /// Throws ValueError for a p outside of [0, 1].
+  explicit Dropout3d(double p = 0.5);
+  Tensor forward(const Tensor& x) override;
+};
 
 /// AlphaDropout of whole channels of (B, C, ...) with probability p. forward throws ShapeError for fewer than two axes.
 class FeatureAlphaDropout : public Layer<FeatureAlphaDropout> {
