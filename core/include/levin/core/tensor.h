@@ -60,7 +60,9 @@ class Tensor {
 
   /// False for a default-constructed handle.
   bool defined() const { return static_cast<bool>(impl_); }
+
   explicit operator bool() const = delete;  // use defined() or item<bool>()
+
   /// The sizes of the axes, which PyTorch also calls shape, and the distances of neighbours along them, in elements.
   const Shape& sizes() const { return impl()->sizes; }
   const Shape& shape() const { return impl()->sizes; }

@@ -260,7 +260,7 @@ struct cuda {
     void replay();
     /// Waits for the last replay and discards the recording; its pool's memory returns to the cache.
     void reset();
-    /// Returns the pool of the recording, 0 before the first one.
+    /// Returns the pool of the recording, 0 without one.
     MempoolId pool() const;
 
    private:

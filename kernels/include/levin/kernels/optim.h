@@ -50,10 +50,13 @@ inline Work optimizer_work(std::span<const OptimTensor> tensors, unsigned slots,
 // Each contract states the formula, the hyperparameters and the slots: bit i of slots() is set if the step uses slot i;
 // other slots may be null. kSlotSets lists the values of slots().
 
-/// g = grad (-grad to maximize) + weight_decay * param
-/// buffer = fresh or step is 1 ? g : momentum * buffer + (1 - dampening) * g
-/// g = nesterov ? g + momentum * buffer : buffer
-/// param -= lr * g
+/// Stochastic gradient descent, with momentum and Nesterov's form of it (Sutskever et al. 2013):
+///
+///   g = grad (-grad to maximize) + weight_decay * param
+///   buffer = fresh or step is 1 ? g : momentum * buffer + (1 - dampening) * g
+///   g = nesterov ? g + momentum * buffer : buffer
+///   param -= lr * g
+///
 /// Slots: momentum_buffer, with momentum.
 struct SgdStepArgs {
   /// The group's parameters, the hyperparameters of the formula, and the state of loss scaling.
@@ -70,10 +73,12 @@ struct SgdStepArgs {
 };
 extern constinit Kernel<void(const SgdStepArgs&, Stream&)> sgd_step;
 
-/// g = grad (-grad to maximize); decoupled: param *= 1 - lr * weight_decay, else g += weight_decay * param
-/// m += (1 - beta1) (g - m);   v = beta2 v + (1 - beta2) g^2;   w = amsgrad ? max(most, v) : v
-/// param -= lr / (1 - beta1^step) * m / (sqrt(w / (1 - beta2^step)) + eps)
-/// Kingma & Ba 2015; decoupled decay by Loshchilov & Hutter 2019, amsgrad by Reddi et al. 2018.
+/// Adam (Kingma & Ba 2015), AdamW with `decoupled` (Loshchilov & Hutter 2019), and AMSGrad (Reddi et al. 2018):
+///
+///   g = grad (-grad to maximize); decoupled: param *= 1 - lr * weight_decay, else g += weight_decay * param
+///   m += (1 - beta1) (g - m);   v = beta2 v + (1 - beta2) g^2;   w = amsgrad ? max(most, v) : v
+///   param -= lr / (1 - beta1^step) * m / (sqrt(w / (1 - beta2^step)) + eps)
+///
 /// Slots: m = exp_avg, v = exp_avg_sq, and with amsgrad max_exp_avg_sq.
 struct AdamStepArgs {
   /// The group's parameters, the hyperparameters of the formula, and the state of loss scaling.
@@ -90,12 +95,15 @@ struct AdamStepArgs {
 };
 extern constinit Kernel<void(const AdamStepArgs&, Stream&)> adam_step;
 
-/// g = grad (-grad to maximize) + weight_decay * param
-/// v = alpha v + (1 - alpha) g^2;   centered: m += (1 - alpha) (g - m), w = v - m^2, else w = v
-/// d = g / (sqrt(w) + eps);   with momentum: buffer = momentum * buffer + d, d = buffer
-/// param -= lr * d
-/// Tieleman & Hinton 2012; centered by Graves 2013. w is clamped at 0, because rounding can make it negative.
-/// Slots: v = square_avg, with momentum momentum_buffer, centered m = grad_avg.
+/// RMSprop (Tieleman & Hinton 2012), centered by Graves 2013:
+///
+///   g = grad (-grad to maximize) + weight_decay * param
+///   v = alpha v + (1 - alpha) g^2;   centered: m += (1 - alpha) (g - m), w = v - m^2, else w = v
+///   d = g / (sqrt(w) + eps);   with momentum: buffer = momentum * buffer + d, d = buffer
+///   param -= lr * d
+///
+/// w is clamped at 0, because rounding can make it negative. Slots: v = square_avg, with momentum momentum_buffer,
+/// centered m = grad_avg.
 struct RmspropStepArgs {
   /// The group's parameters, the hyperparameters of the formula, and the state of loss scaling.
   std::span<const OptimTensor> tensors;
@@ -111,10 +119,13 @@ struct RmspropStepArgs {
 };
 extern constinit Kernel<void(const RmspropStepArgs&, Stream&)> rmsprop_step;
 
-/// g = grad (-grad to maximize) + weight_decay * param
-/// sum += g^2
-/// param -= lr / (1 + (step - 1) * lr_decay) * g / (sqrt(sum) + eps)
-/// Duchi, Hazan & Singer 2011. Slots: sum.
+/// Adagrad (Duchi, Hazan & Singer 2011):
+///
+///   g = grad (-grad to maximize) + weight_decay * param
+///   sum += g^2
+///   param -= lr / (1 + (step - 1) * lr_decay) * g / (sqrt(sum) + eps)
+///
+/// Slots: sum.
 struct AdagradStepArgs {
   /// The group's parameters, the hyperparameters of the formula, and the state of loss scaling.
   std::span<const OptimTensor> tensors;
@@ -130,10 +141,13 @@ struct AdagradStepArgs {
 };
 extern constinit Kernel<void(const AdagradStepArgs&, Stream&)> adagrad_step;
 
-/// g = grad (-grad to maximize) + weight_decay * param
-/// v = rho v + (1 - rho) g^2;   d = sqrt(u + eps) / sqrt(v + eps) * g;   u = rho u + (1 - rho) d^2
-/// param -= lr * d
-/// Zeiler 2012. Slots: v = square_avg, u = acc_delta.
+/// Adadelta (Zeiler 2012):
+///
+///   g = grad (-grad to maximize) + weight_decay * param
+///   v = rho v + (1 - rho) g^2;   d = sqrt(u + eps) / sqrt(v + eps) * g;   u = rho u + (1 - rho) d^2
+///   param -= lr * d
+///
+/// Slots: v = square_avg, u = acc_delta.
 struct AdadeltaStepArgs {
   /// The group's parameters, the hyperparameters of the formula, and the state of loss scaling.
   std::span<const OptimTensor> tensors;
@@ -149,10 +163,13 @@ struct AdadeltaStepArgs {
 };
 extern constinit Kernel<void(const AdadeltaStepArgs&, Stream&)> adadelta_step;
 
-/// g = grad (-grad to maximize) + weight_decay * param
-/// m += (1 - beta1) (g - m);   u = max(beta2 u, |g| + eps)
-/// param -= lr / (1 - beta1^step) * m / u
-/// Kingma & Ba 2015, section 7.1. Slots: m = exp_avg, u = exp_inf.
+/// Adamax (Kingma & Ba 2015, section 7.1):
+///
+///   g = grad (-grad to maximize) + weight_decay * param
+///   m += (1 - beta1) (g - m);   u = max(beta2 u, |g| + eps)
+///   param -= lr / (1 - beta1^step) * m / u
+///
+/// Slots: m = exp_avg, u = exp_inf.
 struct AdamaxStepArgs {
   /// The group's parameters, the hyperparameters of the formula, and the state of loss scaling.
   std::span<const OptimTensor> tensors;
@@ -168,11 +185,14 @@ struct AdamaxStepArgs {
 };
 extern constinit Kernel<void(const AdamaxStepArgs&, Stream&)> adamax_step;
 
-/// g, m and v as in AdamStepArgs;   r = 2 / (1 - beta2) - 1;   r_t = r - 2 step beta2^step / (1 - beta2^step)
-/// r_t > 5: param -= lr sqrt((r_t - 4) (r_t - 2) r / ((r - 4) (r - 2) r_t)) * m / (1 - beta1^step)
-///                   * sqrt(1 - beta2^step) / (sqrt(v) + eps)
-/// else: param -= lr * m / (1 - beta1^step)
-/// Liu et al. 2020. Slots: m = exp_avg, v = exp_avg_sq.
+/// RAdam (Liu et al. 2020):
+///
+///   g, m and v as in AdamStepArgs;   r = 2 / (1 - beta2) - 1;   r_t = r - 2 step beta2^step / (1 - beta2^step)
+///   r_t > 5: param -= lr sqrt((r_t - 4) (r_t - 2) r / ((r - 4) (r - 2) r_t)) * m / (1 - beta1^step)
+///                     * sqrt(1 - beta2^step) / (sqrt(v) + eps)
+///   else: param -= lr * m / (1 - beta1^step)
+///
+/// Slots: m = exp_avg, v = exp_avg_sq.
 struct RadamStepArgs {
   /// The group's parameters, the hyperparameters of the formula, and the state of loss scaling.
   std::span<const OptimTensor> tensors;
@@ -188,10 +208,13 @@ struct RadamStepArgs {
 };
 extern constinit Kernel<void(const RadamStepArgs&, Stream&)> radam_step;
 
-/// g = grad (-grad to maximize);   s = g * last > 0 ? eta_plus : g * last < 0 ? eta_minus : 1
-/// size = clamp((fresh or step is 1 ? lr : size) * s, size_min, size_max);   g = s is eta_minus ? 0 : g
-/// param -= sign(g) * size;   last = g
-/// Riedmiller & Braun 1993. Slots: last = prev, size = step_size.
+/// Rprop (Riedmiller & Braun 1993):
+///
+///   g = grad (-grad to maximize);   s = g * last > 0 ? eta_plus : g * last < 0 ? eta_minus : 1
+///   size = clamp((fresh or step is 1 ? lr : size) * s, size_min, size_max);   g = s is eta_minus ? 0 : g
+///   param -= sign(g) * size;   last = g
+///
+/// Slots: last = prev, size = step_size.
 struct RpropStepArgs {
   /// The group's parameters, the hyperparameters of the formula, and the state of loss scaling.
   std::span<const OptimTensor> tensors;
@@ -207,10 +230,13 @@ struct RpropStepArgs {
 };
 extern constinit Kernel<void(const RpropStepArgs&, Stream&)> rprop_step;
 
-/// g = grad (-grad to maximize) + weight_decay * param;   eta = lr / (1 + lambd lr (step - 1))^alpha
-/// param = (1 - lambd eta) param - eta g
-/// average += (param - average) / max(1, step - 1 - t0), which is param until step t0 + 2
-/// Polyak & Juditsky 1992. Slots: average = ax.
+/// Averaged stochastic gradient descent (Polyak & Juditsky 1992):
+///
+///   g = grad (-grad to maximize) + weight_decay * param;   eta = lr / (1 + lambd lr (step - 1))^alpha
+///   param = (1 - lambd eta) param - eta g
+///   average += (param - average) / max(1, step - 1 - t0), which is param until step t0 + 2
+///
+/// Slots: average = ax.
 struct AsgdStepArgs {
   /// The group's parameters, the hyperparameters of the formula, and the state of loss scaling.
   std::span<const OptimTensor> tensors;
@@ -226,9 +252,12 @@ struct AsgdStepArgs {
 };
 extern constinit Kernel<void(const AsgdStepArgs&, Stream&)> asgd_step;
 
-/// g = grad (-grad to maximize);   param *= 1 - lr * weight_decay
-/// param -= lr * sign(beta1 m + (1 - beta1) g);   m = beta2 m + (1 - beta2) g
-/// Chen et al. 2023. Slots: m = exp_avg.
+/// Lion (Chen et al. 2023):
+///
+///   g = grad (-grad to maximize);   param *= 1 - lr * weight_decay
+///   param -= lr * sign(beta1 m + (1 - beta1) g);   m = beta2 m + (1 - beta2) g
+///
+/// Slots: m = exp_avg.
 struct LionStepArgs {
   /// The group's parameters, the hyperparameters of the formula, and the state of loss scaling.
   std::span<const OptimTensor> tensors;
