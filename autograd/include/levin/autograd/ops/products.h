@@ -7,7 +7,7 @@
 
 namespace levin {
 
-/// Multiplies two vectors of n elements; the result is (). Neither conjugates complex elements, unlike PyTorch's vdot.
+/// Multiplies two vectors of n elements; the result is (). vdot takes the conjugates of a's complex elements.
 Tensor dot(const Tensor& a, const Tensor& b);
 Tensor vdot(const Tensor& a, const Tensor& b);
 /// Multiplies along the last axes: (..., K) x (..., K) to (..., ...).
