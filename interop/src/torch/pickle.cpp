@@ -15,10 +15,18 @@ void refuse_file(const std::string& what, const std::string& how) {
   throw IoError(fmt::format("[load_torch] {} {}", what, how));
 }
 
-std::string printable(std::string_view text) {
+std::string printable(std::string_view text, std::size_t most) {
   std::string out;
-  for (const char c : text.substr(0, 100)) out += static_cast<unsigned char>(c) < ' ' || c == '\x7f' ? '?' : c;
-  return text.size() > 100 ? out + "..." : out;
+  while (!text.empty() && out.size() < most) {
+    const auto first = static_cast<unsigned char>(text.front());
+    std::size_t length = first < 0x80 ? 1 : first >> 5 == 6 ? 2 : first >> 4 == 14 ? 3 : first >> 3 == 30 ? 4 : 0;
+    bool valid = first >= ' ' && first != 0x7f && length > 0 && length <= text.size();
+    for (std::size_t i = 1; i < length && valid; ++i) valid = (static_cast<unsigned char>(text[i]) & 0xc0U) == 0x80;
+    if (!valid) length = 1;
+    out += valid ? text.substr(0, length) : "?";
+    text.remove_prefix(length);
+  }
+  return text.empty() ? out : out + "...";
 }
 
 void refuse_damage(const std::string& what, const std::string& how) {

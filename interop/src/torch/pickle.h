@@ -47,8 +47,8 @@ struct PickleDocument {
 
 /// Returns the text by which a dictionary's key is known: "fc.weight", "0", "None"; nothing for what is no key.
 std::optional<std::string> key_text(const Node& key);
-/// Returns the text for an error: its first 100 bytes, without control characters.
-std::string printable(std::string_view text);
+/// Returns the text for an error: its first bytes, with ? for control characters and for bytes that are no UTF-8.
+std::string printable(std::string_view text, std::size_t most = 100);
 /// Checks what others rely on. Throws IoError for a nesting of more than 100, a value that contains itself, values that
 /// are shared so often that walking them would not end, keys that are lists or occur twice, and storages by themselves.
 void check_values(const PickleDocument& document);

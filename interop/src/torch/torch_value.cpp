@@ -204,7 +204,7 @@ std::string to_string(const TorchValue& value) {
         text += (i == 0 ? "" : ", ") + scalar_text(document.nodes[list->items[i]]);
       text += list->items.size() > kShown ? fmt::format(", ... {} items]", list->items.size()) : "]";
     }
-    out += path.empty() ? text + '\n' : fmt::format("{}: {}\n", detail::printable(path), text);
+    out += path.empty() ? text + '\n' : fmt::format("{}: {}\n", detail::printable(path, kLongestName), text);
   });
   return out;
 }
