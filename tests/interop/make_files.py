@@ -107,6 +107,9 @@ def main():
     torch.save({"a": shared, "b": shared, "frozen": torch.nn.Parameter(torch.ones(2), requires_grad=False)},
                "parameters.pt")
     torch.save(torch.arange(3), "tensor.pt")
+    torch.serialization.set_crc32_options(False)
+    torch.save(torch.arange(3), "no_checksums.pt")
+    torch.serialization.set_crc32_options(True)
     lightning_checkpoint("lightning.ckpt")
     # Refused files, each for a reason of its own.
     torch.save({"x": torch.ones(2)}, "legacy.pt", _use_new_zipfile_serialization=False)

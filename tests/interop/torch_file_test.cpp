@@ -186,7 +186,9 @@ TEST_CASE("parameters require grad as saved, and a tied one is one memory") {
   CHECK(state.at("a").is_leaf());
 }
 
-TEST_CASE("a file may hold one tensor") {
+TEST_CASE("a file may hold one tensor, and no checksums") {
+  CHECK(load_torch(torch_file("no_checksums.pt")).tensor().to_vector<std::int64_t>() ==
+        std::vector<std::int64_t>{0, 1, 2});
   const TorchValue file = load_torch(torch_file("tensor.pt"));
   CHECK(file.kind() == Kind::tensor);
   CHECK(file.tensor().to_vector<std::int64_t>() == std::vector<std::int64_t>{0, 1, 2});

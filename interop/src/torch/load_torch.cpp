@@ -61,7 +61,7 @@ Archive open_archive(std::span<const std::byte> file, const std::string& what) {
 void check_byte_order(const io::FileBytes& file, const Archive& archive, const std::string& what) {
   const io::ZipMember* record = archive.find("byteorder");  // since PyTorch 2.1
   if (!record) return;
-  const io::FileBytes content = io::zip_content(file, *record, what, false);
+  const io::FileBytes content = detail::record_content(file, *record, what, false);
   const std::string_view order(reinterpret_cast<const char*>(content.data.data()), content.data.size());
   if (order != "little")
     refuse_file(what, fmt::format("has the byte order \"{}\". Save it again on a little-endian machine.",
@@ -79,7 +79,7 @@ TorchValue load_torch(const std::filesystem::path& path, const LoadTorchOptions&
   const io::ZipMember& record = *archive.find(std::string(kPickle));
   if (record.size > kMostPickleBytes)
     refuse_file(what, fmt::format("has a pickle of {} bytes; 256 MiB are read. Save tensors, not lists.", record.size));
-  const io::FileBytes pickle = io::zip_content(file, record, what, false);
+  const io::FileBytes pickle = detail::record_content(file, record, what, false);
   detail::TorchObjects objects(file, archive.members, archive.folder, what, options);
   auto document = std::make_shared<const detail::PickleDocument>(detail::read_pickle(pickle.data, what, objects));
   const detail::NodeId root = document->root;

@@ -182,6 +182,11 @@ Node ordered_dict(const Arguments& arguments, const PickleDocument& document) {
 
 }  // namespace
 
+io::FileBytes record_content(const io::FileBytes& file, const io::ZipMember& member, const std::string& what,
+                             bool lazily) {
+  return io::zip_content(file, member, what, lazily || member.crc == 0);
+}
+
 std::string_view storage_class_of(DType dtype) {
   for (const NamedType& t : kTypes)
     if (t.dtype == dtype) return t.storage;
@@ -274,7 +279,7 @@ const Tensor& TorchObjects::storage_bytes(const std::string& key) {
 Tensor TorchObjects::read_storage(const std::string& key) const {
   const auto record = records_.find(key);
   if (record == records_.end()) refuse_damage(what_, fmt::format("storage \"{}\" is missing", printable(key)));
-  const io::FileBytes content = io::zip_content(file_, *record->second, what_, options_.mmap);
+  const io::FileBytes content = record_content(file_, *record->second, what_, options_.mmap);
   const auto size = static_cast<std::int64_t>(content.data.size());
   constexpr std::uintptr_t kMostAligned = 8;  // of complex numbers, each part
   if (options_.mmap && size > 0 && reinterpret_cast<std::uintptr_t>(content.data.data()) % kMostAligned == 0)

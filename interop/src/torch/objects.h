@@ -12,6 +12,11 @@
 
 namespace levin::interop::detail {
 
+/// Returns a member's content. With `lazily` the checksum of a stored one is not verified, and neither is one of 0, which
+/// torch.serialization.set_crc32_options(False) writes.
+io::FileBytes record_content(const io::FileBytes& file, const io::ZipMember& member, const std::string& what,
+                             bool lazily);
+
 /// PyTorch's storage class of a type, without "torch.": "FloatStorage".
 std::string_view storage_class_of(DType dtype);
 
