@@ -1,6 +1,6 @@
 #include <levin/core/error.h>
 #include <levin/core/io.h>
-#include <levin/core/zip.h>
+#include <levin/core/io/zip.h>
 
 #include <fmt/format.h>
 #include <zlib.h>

@@ -1,4 +1,4 @@
-#include <levin/core/bytes.h>
+#include <levin/core/io/bytes.h>
 #include <levin/interop/safetensors.h>
 
 #include "safetensors_header.h"

@@ -46,7 +46,10 @@ void release(Tensor* t) { delete t; }
 int64_t live() { return Storage::live_count(); }
 const char* error() { return last_error.c_str(); }
 double item(Tensor* t, int64_t i) {
-  return guarded([&] { return t->is_complex() ? t->flatten()[i].item_complex().real : t->flatten()[i].item<double>(); });
+  return guarded([&] {
+    const Tensor element = t->flatten()[i];
+    return t->is_complex() ? element.item_complex().real : element.item<double>();
+  });
 }
 void fill(Tensor* t, double value) { t->fill_(value); }
 int dtype(Tensor* t) { return static_cast<int>(t->dtype()); }
@@ -92,7 +95,8 @@ int main(int argc, char** argv) {
   const std::map<std::string, std::uintptr_t> functions = {
       {"make", address_of(make)}, {"transposed", address_of(transposed)}, {"row", address_of(row)},
       {"requires_grad", address_of(requires_grad)}, {"release", address_of(release)}, {"live", address_of(live)},
-      {"error", address_of(error)}, {"item", address_of(item)}, {"fill", address_of(fill)}, {"dtype", address_of(dtype)},
+      {"error", address_of(error)}, {"item", address_of(item)}, {"fill", address_of(fill)},
+      {"dtype", address_of(dtype)},
       {"size", address_of(size)}, {"address", address_of(address)}, {"export_plain", address_of(export_plain)},
       {"export_versioned", address_of(export_versioned)}, {"import_plain", address_of(import_plain)},
       {"import_versioned", address_of(import_versioned)}, {"delete_plain", address_of(delete_plain)},

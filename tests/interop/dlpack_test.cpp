@@ -237,7 +237,8 @@ TEST_CASE("what cannot be shared is refused by name, and stays the caller's") {
   });
   t = good;
   f.shape[0] = -2;
-  check_sentences({{"[from_dlpack] the shape (-2, 3) is negative or has more bytes than memory.", [&] { refused(f); }}});
+  check_sentences({{"[from_dlpack] the shape (-2, 3) is negative or has more bytes than memory.",
+                    [&] { refused(f); }}});
   f.shape[0] = std::int64_t{1} << 61;
   check_sentences({{"is negative or has more bytes than memory.", [&] { refused(f); }}});
   f.shape[0] = 2;

@@ -1,7 +1,7 @@
 // Pickles that no program of good will writes: they end in one sentence, in little time and memory.
 #include <levin/core/allocator.h>
 #include <levin/core/io.h>
-#include <levin/core/zip.h>
+#include <levin/core/io/zip.h>
 #include <levin/interop/torch_file.h>
 
 #include <doctest/doctest.h>

@@ -1,6 +1,6 @@
 // Files that PyTorch and Lightning wrote (make_files.py): values, memory that is shared, and refusals.
 #include <levin/core/io.h>
-#include <levin/core/zip.h>
+#include <levin/core/io/zip.h>
 #include <levin/interop/torch_file.h>
 #include <levin/nn/nn.h>
 
@@ -155,7 +155,7 @@ TEST_CASE("views keep their strides and share their memory, as in PyTorch") {
     CHECK(v.at("base").shares_storage(v.at("transposed")));
     CHECK_FALSE(v.at("base").shares_storage(v.at("alone")));
   }
-  // What was written above is private to the process.
+  // The values written above are private to the process.
   CHECK(load_torch(torch_file("views.pt"), {.mmap = true})["row"].tensor().to_vector<float>()[0] == 12.f);
 }
 
@@ -176,6 +176,17 @@ TEST_CASE("a checkpoint of Lightning: weights, optimizer, loops and hyperparamet
   CHECK(file["hyper_parameters"]["width"].get<int>() == 8);
   CHECK(file["optimizer_states"][0].state_dict().at("state.0.momentum_buffer").sizes() == Shape{3, 4});
   CHECK(file["lr_schedulers"][0]["last_epoch"].get<int>() == 2);
+}
+
+TEST_CASE("a changed value is found by its checksum, which a mapped file's tensors do without") {
+  const TempDir dir;
+  const auto path = dir.path / "x.pt";
+  io::Bytes bytes = io::read_file(torch_file("tensor.pt"));
+  for (const auto& m : io::zip_members(bytes, "tensor.pt"))
+    if (m.name == "tensor/data/0") bytes[static_cast<std::size_t>(m.begin) + 8] = std::byte{7};
+  io::write_file(path, bytes);
+  CHECK_THROWS_WITH_AS(load_torch(path), doctest::Contains("does not match its checksum. It is damaged."), IoError);
+  CHECK(load_torch(path, {.mmap = true}).tensor().to_vector<std::int64_t>() == std::vector<std::int64_t>{0, 7, 2});
 }
 
 TEST_CASE("parameters require grad as saved, and a tied one is one memory") {
@@ -224,8 +235,8 @@ TEST_CASE("files that cannot be read say why, and what to do") {
   const std::vector<std::pair<const char*, const char*>> refused = {
       {"legacy.pt", "has the format of torch.save before PyTorch 1.6. Convert it in Python: "},
       {"module.pt", "names torch.nn.modules.container.Sequential, which is none of the classes"},
-      {"namespace.pt", "names argparse.Namespace, which is none of the classes of tensors and plain values, and nothing "
-                       "is executed. Save state_dict() and plain values, or read it with any_class."},
+      {"namespace.pt", "names argparse.Namespace, which is none of the classes of tensors and plain values, and "
+                       "nothing is executed. Save state_dict() and plain values, or read it with any_class."},
       {"numpy_scalar.pt", "names numpy._core.multiarray.scalar, "},
       {"sparse.pt", "names torch._utils._rebuild_sparse_tensor, "},
       {"float8.pt", "holds a tensor of torch.float8_e4m3fn, which is not read. Convert it in Python first."},
@@ -259,8 +270,8 @@ TEST_CASE("any_class reads objects as dictionaries of their attributes") {
 TEST_CASE("access to a value says which one is not as expected") {
   const TorchValue file = load_torch(torch_file("checkpoint.pt"));
   check_sentences({
-      {"checkpoint.pt has no key \"modle\". Its keys: \"model\", \"optimizer\", \"epoch\", \"best\", \"done\", \"name\", "
-       "\"note\", \"history\", \"steps\", \"large\" and 12 more.",
+      {"checkpoint.pt has no key \"modle\". Its keys: \"model\", \"optimizer\", \"epoch\", \"best\", \"done\", "
+       "\"name\", \"note\", \"history\", \"steps\", \"large\" and 12 more.",
        [&] { file["modle"]; }},
       {"checkpoint.pt: \"name\" is a text, not an integer.", [&] { file["name"].get<int>(); }},
       {"\"name\" is a text, not a number.", [&] { file["name"].get<double>(); }},

@@ -1,5 +1,5 @@
 #include <levin/core/io.h>
-#include <levin/core/zip.h>
+#include <levin/core/io/zip.h>
 #include <levin/data/npy.h>
 
 #include "npy_format.h"

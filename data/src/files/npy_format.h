@@ -1,7 +1,7 @@
 #pragma once
 // The .npy format: magic, version, header text, elements.
 
-#include <levin/core/bytes.h>
+#include <levin/core/io/bytes.h>
 #include <levin/core/tensor.h>
 
 namespace levin::data::detail {

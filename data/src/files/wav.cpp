@@ -1,6 +1,6 @@
 // WAV: RIFF chunks "fmt " and "data" (Microsoft, "Multimedia Programming Interface and Data Specifications 1.0", 1991).
 
-#include <levin/core/bytes.h>
+#include <levin/core/io/bytes.h>
 #include <levin/core/io.h>
 #include <levin/data/audio.h>
 

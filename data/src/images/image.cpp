@@ -1,4 +1,4 @@
-#include <levin/core/bytes.h>
+#include <levin/core/io/bytes.h>
 #include <levin/core/io.h>
 #include <levin/data/image.h>
 

@@ -1,6 +1,6 @@
 // Datasets of long token sequences, cut into blocks.
 
-#include <levin/core/bytes.h>
+#include <levin/core/io/bytes.h>
 #include <levin/core/io.h>
 #include <levin/data/text.h>
 

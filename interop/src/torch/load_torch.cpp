@@ -54,7 +54,8 @@ Archive open_archive(std::span<const std::byte> file, const std::string& what) {
     archive.folder = m.name.substr(0, slash + 1);
   }
   if (archive.folder.empty()) refuse_file(what, "is an archive without a data.pkl, so torch.save did not write it.");
-  if (archive.find("constants.pkl")) refuse_file(what, "is a TorchScript archive, which holds code. Save its state_dict() in Python.");
+  if (archive.find("constants.pkl"))
+    refuse_file(what, "is a TorchScript archive, which holds code. Save its state_dict() in Python.");
   return archive;
 }
 

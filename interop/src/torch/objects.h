@@ -3,8 +3,8 @@
 
 #include "pickle.h"
 
-#include <levin/core/bytes.h>
-#include <levin/core/zip.h>
+#include <levin/core/io/bytes.h>
+#include <levin/core/io/zip.h>
 #include <levin/interop/torch_file.h>
 
 #include <unordered_map>
@@ -12,8 +12,8 @@
 
 namespace levin::interop::detail {
 
-/// Returns a member's content. With `lazily` the checksum of a stored one is not verified, and neither is one of 0, which
-/// torch.serialization.set_crc32_options(False) writes.
+/// Returns a member's content. With `lazily` the checksum of a stored one is not verified, and neither is one of 0,
+/// which torch.serialization.set_crc32_options(False) writes.
 io::FileBytes record_content(const io::FileBytes& file, const io::ZipMember& member, const std::string& what,
                              bool lazily);
 

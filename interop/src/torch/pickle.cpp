@@ -1,6 +1,6 @@
 #include "pickle.h"
 
-#include <levin/core/bytes.h>
+#include <levin/core/io/bytes.h>
 #include <levin/core/error.h>
 
 #include <fmt/format.h>

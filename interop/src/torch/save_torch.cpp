@@ -2,7 +2,7 @@
 
 #include <levin/core/error.h>
 #include <levin/core/io.h>
-#include <levin/core/zip.h>
+#include <levin/core/io/zip.h>
 #include <levin/interop/torch_file.h>
 
 #include "objects.h"

@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kLongestName = 1000;  // bytes of a tensor's dotted name
 constexpr std::size_t kShown = 10;          // keys in an error, items of a list in to_string
 
-struct Overloads {
+struct KindOf {
   TorchValue::Kind operator()(std::monostate) const { return TorchValue::Kind::none; }
   TorchValue::Kind operator()(bool) const { return TorchValue::Kind::boolean; }
   TorchValue::Kind operator()(std::int64_t) const { return TorchValue::Kind::integer; }
@@ -36,7 +36,7 @@ struct Overloads {
   TorchValue::Kind operator()(const Other&) const { return TorchValue::Kind::none; }  // check_values refuses them
 };
 
-TorchValue::Kind kind_of(const Node& node) { return std::visit(Overloads(), node); }
+TorchValue::Kind kind_of(const Node& node) { return std::visit(KindOf(), node); }
 
 constexpr const char* kKindNames[] = {"None", "a bool", "an integer", "a float", "a text", "a tensor", "a list",
                                       "a dictionary"};
@@ -84,7 +84,8 @@ std::string TorchValue::place() const {
 }
 
 void TorchValue::refuse(const char* wanted) const {
-  throw StateError(fmt::format("[load_torch] {} is {}, not {}.", place(), kKindNames[static_cast<int>(kind())], wanted));
+  const char* found = kKindNames[static_cast<int>(kind())];
+  throw StateError(fmt::format("[load_torch] {} is {}, not {}.", place(), found, wanted));
 }
 
 const Tensor& TorchValue::tensor() const {
@@ -102,8 +103,8 @@ StateDict TorchValue::state_dict() const {
     const Tensor* t = std::get_if<Tensor>(&node);
     if (!t) return;
     if (name.size() > kLongestName)
-      throw StateError(fmt::format("[load_torch] {} has a tensor's name of {} bytes; {} are read.", place(), name.size(),
-                                   kLongestName));
+      throw StateError(fmt::format("[load_torch] {} has a tensor's name of {} bytes; {} are read.", place(),
+                                   name.size(), kLongestName));
     if (!names.insert(name).second)
       throw StateError(fmt::format("[load_torch] {} has two tensors \"{}\". Read its parts one by one.", place(),
                                    detail::printable(name)));

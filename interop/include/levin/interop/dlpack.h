@@ -14,8 +14,8 @@ struct ToDlpackOptions {
   bool copy = false;       ///< shares a copy of the values
 };
 
-/// Returns a handle to the tensor's memory, which lives until the consumer has called the handle's deleter. In Python it
-/// is the content of a capsule named "dltensor". Waits for the device's work. Throws ValueError for a tensor that
+/// Returns a handle to the tensor's memory, which lives until the consumer has called the handle's deleter. In Python
+/// it is the content of a capsule named "dltensor". Waits for the device's work. Throws ValueError for a tensor that
 /// requires grad (share x.detach()), and DeviceError for one that is neither on the CPU nor on CUDA.
 DLManagedTensor* to_dlpack(const Tensor& tensor);
 /// The same for DLPack 1: the content of a capsule named "dltensor_versioned".
@@ -32,8 +32,8 @@ struct FromDlpackOptions {
 /// Returns a tensor on the memory of another library and takes over the handle: its deleter is called once, with the
 /// last tensor on this memory, or at once if the values were copied. If it throws, the handle still belongs to the
 /// caller, who calls the deleter. Throws ValueError for a handle of another major version or one whose fields
-/// contradict each other, DTypeError for types that Levin lacks, DeviceError for other devices, ShapeError for more than
-/// 8 dimensions.
+/// contradict each other, DTypeError for types that Levin lacks, DeviceError for other devices, ShapeError for more
+/// than 8 dimensions.
 Tensor from_dlpack(DLManagedTensor* handle, const FromDlpackOptions& options = {});
 Tensor from_dlpack(DLManagedTensorVersioned* handle, const FromDlpackOptions& options = {});
 

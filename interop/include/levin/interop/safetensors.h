@@ -18,8 +18,8 @@ struct Safetensors {
 struct SafetensorsOptions {
   /// Maps the file into memory instead of reading it: opening takes no longer for more data, pages are read on first
   /// use, and processes share them. Writes to such a tensor are private to the process. The file must not be shortened
-  /// while a tensor lives; save_safetensors replaces it, which is harmless. Tensors of type BOOL are read at once, since
-  /// their values are checked, and so are those that are not aligned.
+  /// while a tensor lives; save_safetensors replaces it, which is harmless. Tensors of type BOOL are read at once,
+  /// since their values are checked, and so are those that are not aligned.
   bool mmap = false;
 };
 

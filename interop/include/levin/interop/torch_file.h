@@ -115,9 +115,9 @@ struct LoadTorchOptions {
 /// which it names.
 TorchValue load_torch(const std::filesystem::path& path, const LoadTorchOptions& options = {});
 
-/// Writes a file that torch.load(path, weights_only=True) reads as a dictionary, atomically. Contiguous entries that have
-/// the same elements, as tied weights do, share memory there too. Throws ValueError for an undefined tensor, a name that
-/// occurs twice, and more than 4 GiB.
+/// Writes a file that torch.load(path, weights_only=True) reads as a dictionary, atomically. Contiguous entries that
+/// have the same elements, as tied weights do, share memory there too. Throws ValueError for an undefined tensor, a
+/// name that occurs twice, and more than 4 GiB.
 void save_torch(const std::filesystem::path& path, const StateDict& tensors);
 
 }  // namespace levin::interop

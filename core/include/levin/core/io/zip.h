@@ -1,7 +1,7 @@
 #pragma once
 // Zip archives (PKWARE's APPNOTE 6.3.10): stored and deflated members, zip64; neither encryption nor several volumes.
 
-#include <levin/core/bytes.h>
+#include <levin/core/io/bytes.h>
 
 #include <vector>
 
