@@ -47,7 +47,7 @@ programs_of() {
 
 if [ -z "$preset" ]; then
   known=$(programs_of release)
-  for script in tests/scripts/*_test.sh; do
+  for script in tests/scripts/*_test.sh tests/scripts/full/*_test.sh; do
     if wanted "$(basename "$script")"; then known+=$script; fi
   done
   [ -n "$known" ] || usage_error "no test program's name contains \"${filters[*]}\""
@@ -57,7 +57,10 @@ need $packages_build $packages_test
 case $preset in clang | emulate-msan) need $packages_clang ;; esac
 scripts=() # the preset's scripts
 case $preset in
-  release) scripts=(tests/scripts/*_test.sh) ;;
+  release)
+    scripts=(tests/scripts/*_test.sh)
+    # The long ones run with --full, or by name.
+    if [ -n "${LEVIN_FULL:-}" ] || [ ${#filters[@]} -gt 0 ]; then scripts+=(tests/scripts/full/*_test.sh); fi ;;
   cuda)
     scripts=(tests/scripts/cuda/*_test.sh)
     need python3-venv

@@ -16,6 +16,14 @@ struct Safetensors {
   std::map<std::string, std::string> metadata;  ///< free text
 };
 
+struct SafetensorsOptions {
+  /// Maps the file into memory instead of reading it: opening takes no longer for more data, pages are read on first
+  /// use, and processes share them. Writes to such a tensor are private to the process. The file must not be shortened
+  /// while a tensor lives; save_safetensors replaces it, which is harmless. Tensors of type BOOL are read at once,
+  /// since their values are checked, and so are those that are not aligned.
+  bool mmap = false;
+};
+
 /// Returns the bytes of the file. Tensors are ordered by decreasing element size, then by name, so that all data is
 /// aligned. Throws ValueError for duplicate names and for an undefined tensor.
 io::Bytes encode_safetensors(const StateDict& tensors, const std::map<std::string, std::string>& metadata = {});
@@ -29,6 +37,6 @@ Safetensors decode_safetensors(std::span<const std::byte> data, const std::strin
 void save_safetensors(const std::filesystem::path& path, const StateDict& tensors,
                       const std::map<std::string, std::string>& metadata = {});
 /// Reads a file. Throws IoError for a missing or malformed one, see decode_safetensors.
-Safetensors load_safetensors(const std::filesystem::path& path);
+Safetensors load_safetensors(const std::filesystem::path& path, const SafetensorsOptions& options = {});
 
 }  // namespace levin::interop

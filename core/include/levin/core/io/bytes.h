@@ -1,5 +1,5 @@
 #pragma once
-// Files in memory, and little-endian numbers in them.
+// Files in memory, read or mapped, and little-endian numbers in them.
 
 #include <cstddef>
 #include <cstdint>
@@ -8,9 +8,9 @@
 #include <span>
 #include <string>
 
-namespace levin::data::detail {
+namespace levin::io {
 
-/// The bytes of a file, valid as long as a copy of `keeper` lives.
+/// The bytes of a file, which may be written without changing it; valid as long as a copy of `keeper` lives.
 struct FileBytes {
   std::span<std::byte> data;
   std::shared_ptr<void> keeper;
@@ -18,7 +18,8 @@ struct FileBytes {
 
 /// Reads the whole file. Throws IoError.
 FileBytes read_bytes(const std::filesystem::path& path);
-/// Maps the file privately, so that writes stay in this process. Throws IoError.
+/// Maps the file: its pages are read on first use and shared between processes, and written ones become private copies.
+/// The file must not be shortened while it is mapped. Throws IoError.
 FileBytes map_bytes(const std::filesystem::path& path);
 
 /// Reads an unsigned little-endian number of T's width; the caller has checked the bounds.
@@ -36,4 +37,4 @@ void put_little_endian(std::string& out, T value) {
   }
 }
 
-}  // namespace levin::data::detail
+}  // namespace levin::io

@@ -1,5 +1,4 @@
-#include "bytes.h"
-
+#include <levin/core/io/bytes.h>
 #include <levin/core/error.h>
 #include <levin/core/io.h>
 
@@ -12,10 +11,10 @@
 #include <cerrno>
 #include <cstring>
 
-namespace levin::data::detail {
+namespace levin::io {
 
 FileBytes read_bytes(const std::filesystem::path& path) {
-  auto bytes = std::make_shared<io::Bytes>(io::read_file(path));
+  auto bytes = std::make_shared<Bytes>(read_file(path));
   return {*bytes, bytes};
 }
 
@@ -42,4 +41,4 @@ FileBytes map_bytes(const std::filesystem::path& path) {
   return {{static_cast<std::byte*>(p), size}, std::shared_ptr<void>(p, [size](void* mapped) { munmap(mapped, size); })};
 }
 
-}  // namespace levin::data::detail
+}  // namespace levin::io

@@ -1,11 +1,11 @@
 #pragma once
 // Zip archives (PKWARE's APPNOTE 6.3.10): stored and deflated members, zip64; neither encryption nor several volumes.
 
-#include "bytes.h"
+#include <levin/core/io/bytes.h>
 
 #include <vector>
 
-namespace levin::data::detail {
+namespace levin::io {
 
 struct ZipMember {
   std::string name;
@@ -24,7 +24,7 @@ FileBytes zip_content(const FileBytes& file, const ZipMember& member, const std:
 /// Builds an archive of stored members, up to 4 GiB.
 class ZipWriter {
  public:
-  void add(const std::string& name, const std::string& content);
+  void add(const std::string& name, std::string_view content);
   /// Returns the whole file. Throws ValueError if it is too long.
   std::string finish();
 
@@ -33,4 +33,4 @@ class ZipWriter {
   std::uint16_t count_ = 0;
 };
 
-}  // namespace levin::data::detail
+}  // namespace levin::io

@@ -1,7 +1,6 @@
-#include "zip.h"
-
 #include <levin/core/error.h>
 #include <levin/core/io.h>
+#include <levin/core/io/zip.h>
 
 #include <fmt/format.h>
 #include <zlib.h>
@@ -9,11 +8,11 @@
 #include <algorithm>
 #include <limits>
 
-namespace levin::data::detail {
+namespace levin::io {
 
 namespace {
 
-using Bytes = std::span<const std::byte>;
+using View = std::span<const std::byte>;
 
 constexpr std::uint32_t kLocal = 0x04034b50, kCentral = 0x02014b50, kEnd = 0x06054b50, kEnd64 = 0x06064b50,
                         kLocator64 = 0x07064b50;
@@ -30,7 +29,7 @@ struct Directory {
 };
 
 /// Finds the end record, which only a comment of up to 65535 bytes may follow.
-std::size_t find_end(Bytes file, const std::string& name) {
+std::size_t find_end(View file, const std::string& name) {
   if (file.size() >= kEndSize) {
     const std::size_t last = file.size() - kEndSize, first = last > 65535 ? last - 65535 : 0;
     for (std::size_t at = last + 1; at-- > first;) {
@@ -42,7 +41,7 @@ std::size_t find_end(Bytes file, const std::string& name) {
                          file.size()));
 }
 
-Directory find_directory(Bytes file, const std::string& name) {
+Directory find_directory(View file, const std::string& name) {
   const std::size_t end = find_end(file, name);
   Directory d{little_endian<std::uint32_t>(file, end + 16), little_endian<std::uint32_t>(file, end + 12),
               little_endian<std::uint16_t>(file, end + 10)};
@@ -63,11 +62,11 @@ Directory find_directory(Bytes file, const std::string& name) {
 }
 
 /// Reads the numbers that did not fit 32 bits, in the order of `wanted`.
-void read_zip64(Bytes extra, std::initializer_list<std::uint64_t*> wanted, const std::string& name) {
+void read_zip64(View extra, std::initializer_list<std::uint64_t*> wanted, const std::string& name) {
   while (extra.size() >= 4) {
     const auto id = little_endian<std::uint16_t>(extra), size = little_endian<std::uint16_t>(extra, 2);
     if (size > extra.size() - 4) break;
-    Bytes field = extra.subspan(4, size);
+    View field = extra.subspan(4, size);
     extra = extra.subspan(4 + static_cast<std::size_t>(size));
     if (id != 1) continue;
     for (std::uint64_t* number : wanted) {
@@ -81,7 +80,7 @@ void read_zip64(Bytes extra, std::initializer_list<std::uint64_t*> wanted, const
 }
 
 /// Finds a member's content after its local header, and checks that both lie within the file.
-void locate(Bytes file, std::uint64_t local, ZipMember& m, const std::string& name) {
+void locate(View file, std::uint64_t local, ZipMember& m, const std::string& name) {
   if (local > file.size() || file.size() - local < kLocalSize || little_endian<std::uint32_t>(file, local) != kLocal) {
     refuse_zip(name, fmt::format("member \"{}\" is not at byte {}. It is damaged.", m.name, local));
   }
@@ -98,7 +97,7 @@ void locate(Bytes file, std::uint64_t local, ZipMember& m, const std::string& na
 }
 
 /// Reads one entry of the directory and removes it from `rest`.
-ZipMember read_entry(Bytes file, Bytes& rest, const std::string& name) {
+ZipMember read_entry(View file, View& rest, const std::string& name) {
   if (rest.size() < kCentralSize || little_endian<std::uint32_t>(rest) != kCentral) {
     refuse_zip(name, "its directory is damaged.");
   }
@@ -128,8 +127,8 @@ ZipMember read_entry(Bytes file, Bytes& rest, const std::string& name) {
   return m;
 }
 
-std::shared_ptr<io::Bytes> inflate_member(Bytes packed, std::uint64_t size, const std::string& name) {
-  auto out = std::make_shared<io::Bytes>(static_cast<std::size_t>(size));
+std::shared_ptr<Bytes> inflate_member(View packed, std::uint64_t size, const std::string& name) {
+  auto out = std::make_shared<Bytes>(static_cast<std::size_t>(size));
   z_stream z{};
   if (inflateInit2(&z, -15) != Z_OK) refuse_zip(name, "zlib did not start.");
   std::size_t read = 0, written = 0;
@@ -155,9 +154,9 @@ std::shared_ptr<io::Bytes> inflate_member(Bytes packed, std::uint64_t size, cons
 
 }  // namespace
 
-std::vector<ZipMember> zip_members(Bytes file, const std::string& name) {
+std::vector<ZipMember> zip_members(View file, const std::string& name) {
   const Directory d = find_directory(file, name);
-  Bytes rest = file.subspan(static_cast<std::size_t>(d.begin), static_cast<std::size_t>(d.size));
+  View rest = file.subspan(static_cast<std::size_t>(d.begin), static_cast<std::size_t>(d.size));
   std::vector<ZipMember> members;
   std::uint64_t packed = 0;
   for (std::uint64_t i = 0; i < d.count; ++i) {
@@ -177,12 +176,12 @@ FileBytes zip_content(const FileBytes& file, const ZipMember& m, const std::stri
   } else if (lazily) {
     return content;
   }
-  if (io::crc32(content.data) != m.crc) refuse_zip(name, "its content does not match its checksum. It is damaged.");
+  if (crc32(content.data) != m.crc) refuse_zip(name, "its content does not match its checksum. It is damaged.");
   return content;
 }
 
-void ZipWriter::add(const std::string& name, const std::string& content) {
-  const std::uint32_t crc = io::crc32(std::as_bytes(std::span(content)));
+void ZipWriter::add(const std::string& name, std::string_view content) {
+  const std::uint32_t crc = crc32(std::as_bytes(std::span(content)));
   const auto local = static_cast<std::uint32_t>(out_.size());
   // Pads the local header so that the content begins at a multiple of 64, where a tensor can be mapped.
   const std::size_t begin = out_.size() + kLocalSize + name.size();
@@ -233,4 +232,4 @@ std::string ZipWriter::finish() {
   return all;
 }
 
-}  // namespace levin::data::detail
+}  // namespace levin::io
