@@ -1,7 +1,7 @@
 // Convolution. Its two gradients are operations too; the three are closed under differentiation.
 
 #include "autocast.h"
-#include "trace_attributes.h"
+#include "../trace_attributes.h"
 #include "values.h"
 
 #include <levin/autograd/ops/conv.h>

@@ -1,6 +1,6 @@
 // Pooling. The gradient of max pooling and the selection of elements by index are each other's derivative.
 
-#include "trace_attributes.h"
+#include "../trace_attributes.h"
 #include "values.h"
 
 #include <levin/autograd/ops/conv.h>

@@ -49,6 +49,7 @@ ProtoMessage node_message(const Node& n) {
   for (const std::string& o : n.outputs) m.bytes(2, o);
   m.bytes(3, n.name).bytes(4, n.op);
   for (const Attribute& a : n.attributes) m.message(5, attribute_message(a));
+  if (!n.domain.empty()) m.bytes(7, n.domain);
   return m;
 }
 

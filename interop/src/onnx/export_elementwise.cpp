@@ -33,8 +33,7 @@ struct Operands {
     if (l.step().inputs.size() > 1) {
       b = l.in_as(1, type);
     } else {
-      b = l.number(l.real("value"), type);
-      if (!is_floating(type) && type != kBool) b = l.constant(tensor(l.integer("value"), {.dtype = type}));
+      b = l.scalar("value", type);
       if (l.integer("swapped") != 0) std::swap(a, b);
     }
   }
@@ -104,8 +103,7 @@ void bitwise(L& l, const char* of_bool, const char* of_integers) {
 void where(L& l) {
   const DType t = l.result().dtype;
   const auto choice = [&](std::size_t i, const char* name) {
-    return l.has(i) ? l.in_as(i, t)
-                    : l.constant(tensor(l.real(name), {.dtype = kFloat64}).to(t));
+    return l.has(i) ? l.in_as(i, t) : l.scalar(name, t);
   };
   l.set(l.add("Where", {l.in(0), choice(1, "a"), choice(2, "b")}));
 }
@@ -195,11 +193,15 @@ const ExportRow kRows[] = {
     LEVIN_EXPORT_UNARY(sqrt, "Sqrt"), LEVIN_EXPORT_UNARY(exp, "Exp"), LEVIN_EXPORT_UNARY(log, "Log"), LEVIN_EXPORT_UNARY(sin, "Sin"),
     LEVIN_EXPORT_UNARY(cos, "Cos"), LEVIN_EXPORT_UNARY(tan, "Tan"), LEVIN_EXPORT_UNARY(asin, "Asin"), LEVIN_EXPORT_UNARY(acos, "Acos"),
     LEVIN_EXPORT_UNARY(atan, "Atan"), LEVIN_EXPORT_UNARY(sinh, "Sinh"), LEVIN_EXPORT_UNARY(cosh, "Cosh"), LEVIN_EXPORT_UNARY(asinh, "Asinh"),
-    LEVIN_EXPORT_UNARY(acosh, "Acosh"), LEVIN_EXPORT_UNARY(atanh, "Atanh"), LEVIN_EXPORT_UNARY(erf, "Erf"), LEVIN_EXPORT_UNARY(relu, "Relu"),
+    LEVIN_EXPORT_UNARY(acosh, "Acosh"), LEVIN_EXPORT_UNARY(atanh, "Atanh"), LEVIN_EXPORT_UNARY(erf, "Erf"),
     LEVIN_EXPORT_UNARY(sigmoid, "Sigmoid"), LEVIN_EXPORT_UNARY(tanh, "Tanh"), LEVIN_EXPORT_UNARY(hardswish, "HardSwish"),
     LEVIN_EXPORT_UNARY(softsign, "Softsign"),
     {"square", [](L& l) { const std::string x = x_of(l); l.set(l.binary("Mul", x, x)); }},
     {"trunc", trunc},
+    {"relu", [](L& l) {  // onnxruntime has none of integers
+       const std::string x = x_of(l);
+       l.set(is_floating(l.result().dtype) ? l.add("Relu", {x}) : l.binary("Max", x, number(l, 0)));
+     }},
     {"rsqrt", [](L& l) { l.set(l.add("Reciprocal", {l.add("Sqrt", {x_of(l)})})); }},
     {"expm1", [](L& l) { l.set(l.binary("Sub", l.add("Exp", {x_of(l)}), number(l, 1))); }},
     {"log2", [](L& l) { l.set(l.binary("Div", l.add("Log", {x_of(l)}), number(l, std::numbers::ln2))); }},

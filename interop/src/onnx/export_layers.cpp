@@ -9,6 +9,8 @@
 #include <levin/autograd/ops/view.h>
 
 #include <algorithm>
+#include <cmath>
+#include <numbers>
 
 namespace levin::interop::onnx {
 
@@ -133,6 +135,28 @@ bool has_odd_window(const TracedOperation& o) {
   return std::get<int64_t>(o.attributes[0].value) % 2 == 1 && o.inputs[0].dim() == 4;
 }
 
+/// The transforms of the frames are a convolution with the windowed cosines and sines.
+void power_spectrum(L& l) {
+  const auto n = static_cast<std::size_t>(l.integer("n_fft")), frequencies = n / 2 + 1;
+  if (l.value(1).origin != Origin::constant) l.refuse("its window is not constant");
+  const std::vector<double> window = l.value(1).tensor.to_vector<double>();
+  const std::size_t first = (n - window.size()) / 2;  // a shorter window lies in the middle
+  std::vector<double> waves(2 * frequencies * n);
+  for (std::size_t k = 0; k < frequencies; ++k)
+    for (std::size_t i = 0; i < window.size(); ++i) {
+      const double angle = 2 * std::numbers::pi * static_cast<double>(k * (first + i) % n) / static_cast<double>(n);
+      waves[k * n + first + i] = window[i] * std::cos(angle);
+      waves[(frequencies + k) * n + first + i] = window[i] * std::sin(angle);
+    }
+  const auto half = static_cast<int64_t>(n / 2), count = static_cast<int64_t>(frequencies);
+  const Tensor kernels = from_data(waves, {2 * count, 1, static_cast<int64_t>(n)}, {.dtype = l.result().dtype});
+  const std::string padded = l.add("Pad", {l.in(), l.list({0, half, 0, half})}, {{"mode", "reflect"}});
+  const std::string y = l.add("Conv", {l.add("Unsqueeze", {padded, l.list({1})}), l.constant(kernels)},
+                              {{"strides", std::vector<int64_t>{l.integer("hop")}}});  // (B, 2 frequencies, T)
+  const auto parts = l.add_many("Split", {l.binary("Mul", y, y), l.list({count, count})}, 2, {{"axis", 1}});
+  l.set(l.permute(l.binary("Add", parts[0], parts[1]), {0, 2, 1}));
+}
+
 // Recurrent layers
 
 struct Gates {
@@ -203,7 +227,7 @@ const ExportRow kRows[] = {
     {"avg_pool2d", avg_pool, has_batch<2>}, {"avg_pool3d", avg_pool, has_batch<3>},
     {"batch_norm", batch_norm}, {"layer_norm", layer_norm}, {"group_norm", group_norm},
     {"instance_norm", instance_norm}, {"local_response_norm", local_response_norm, has_odd_window},
-    {"recurrent", recurrent},
+    {"power_spectrum", power_spectrum}, {"recurrent", recurrent},
 };
 
 }  // namespace

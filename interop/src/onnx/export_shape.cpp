@@ -4,7 +4,7 @@
 
 #include <levin/autograd/ops/rearrange.h>
 
-#include <algorithm>
+#include <cstdint>
 
 namespace levin::interop::onnx {
 
@@ -133,22 +133,32 @@ std::string pads_of(L& l) {
 
 void pad(L& l) {
   if (l.value(0).sizes == l.result().sizes) return l.set(l.in());
-  l.set(l.add("Pad", {l.in(), pads_of(l), l.number(l.real("value"), l.result().dtype)}));
+  l.set(l.add("Pad", {l.in(), pads_of(l), l.scalar("value", l.result().dtype)}));
 }
 
-const TraceAttribute& attribute(const TracedOperation& o, std::string_view name) {
-  return *std::ranges::find_if(o.attributes, [&](const TraceAttribute& a) { return a.name == name; });
-}
-
-bool pads_without_wrap(const TracedOperation& o) {
-  const auto& pads = std::get<std::vector<int64_t>>(attribute(o, "pads").value);
-  return std::get<int64_t>(attribute(o, "mode").value) != static_cast<int64_t>(PadMode::circular) &&
-         std::ranges::none_of(pads, [](int64_t p) { return p < 0; });
+/// ONNX has no padding that continues at the other end before opset 19.
+void pad_around(L& l) {
+  const std::vector<int64_t> pads = l.integers("pads");
+  std::string y = l.in();
+  for (std::size_t pair = 0; 2 * pair < pads.size(); ++pair) {
+    const int64_t axis = l.rank() - 1 - static_cast<int64_t>(pair), before = pads[2 * pair], after = pads[2 * pair + 1];
+    std::vector<std::string> parts{y};
+    const auto part = [&](int64_t start, int64_t end) {
+      return l.add("Slice", {y, l.list({start}), l.list({end}), l.list({axis})});
+    };
+    if (before > 0) parts.insert(parts.begin(), part(-before, INT64_MAX));
+    if (after > 0) parts.push_back(part(0, after));
+    if (parts.size() > 1) y = l.add("Concat", parts, {{"axis", axis}});
+  }
+  l.set(y);
 }
 
 void pad_mode(L& l) {
-  const bool reflects = l.integer("mode") == static_cast<int64_t>(PadMode::reflect);
-  l.set(l.add("Pad", {l.in(), pads_of(l)}, {{"mode", reflects ? "reflect" : "edge"}}));
+  const auto mode = static_cast<PadMode>(l.integer("mode"));
+  for (const int64_t p : l.integers("pads"))
+    if (p < 0) l.refuse("a padding is negative");
+  if (mode == PadMode::circular) return pad_around(l);
+  l.set(l.add("Pad", {l.in(), pads_of(l)}, {{"mode", mode == PadMode::reflect ? "reflect" : "edge"}}));
 }
 
 void triangle(L& l) {
@@ -163,14 +173,7 @@ void full(L& l) {
 
 /// Only ranges whose end depends on the batch size are steps.
 void arange(L& l) {
-  const auto number = [&](const char* name) {
-    const auto& value = l.step().attributes.at(name);
-    if (std::holds_alternative<double>(value)) return l.number(l.real(name), l.result().dtype);
-    const Extent e = l.extents(name)[0];
-    const std::string n = e.fixed() ? l.constant(tensor(e.offset, {.dtype = kInt64}))
-                                    : l.add("Squeeze", {l.sizes({e}), l.list({0})});
-    return l.result().dtype == kInt64 ? n : l.cast(n, l.result().dtype);
-  };
+  const auto number = [&](const char* name) { return l.scalar(name, l.result().dtype); };
   l.set(l.add("Range", {number("start"), number("end"), number("step")}));
 }
 
@@ -184,7 +187,7 @@ const ExportRow kRows[] = {
      }},
     {"unsqueeze", [](L& l) { l.set(l.add("Unsqueeze", {l.in(), l.list({l.integer("axis")})})); }},
     {"slice", slice}, {"split", split}, {"unfold", unfold}, {"cat", cat}, {"flip", flip}, {"roll", roll},
-    {"pad", pad}, {"pad_mode", pad_mode, pads_without_wrap}, {"triangle", triangle}, {"full", full},
+    {"pad", pad}, {"pad_mode", pad_mode}, {"triangle", triangle}, {"full", full},
     {"arange", arange},
 };
 

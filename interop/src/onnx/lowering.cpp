@@ -114,17 +114,28 @@ std::string Lowering::initializer(std::string name, const Tensor& t) {
 
 std::string Lowering::number(double v, DType type) { return constant(full({}, v, {.dtype = type})); }
 
+std::string Lowering::scalar(const char* name, DType type) {
+  const auto& value = step_->attributes.at(name);
+  if (const double* real = std::get_if<double>(&value)) return constant(tensor(*real, {.dtype = type}));
+  const Extent e = std::get<Extents>(value)[0];
+  if (e.fixed()) return constant(tensor(e.offset, {.dtype = type}));
+  const std::string n = add("Squeeze", {size(e), list({0})});
+  return type == kInt64 ? n : cast(n, type);
+}
+
 std::string Lowering::list(const std::vector<int64_t>& values) {
   return constant(from_data(values, {static_cast<int64_t>(values.size())}));
 }
 
 std::string Lowering::size(const Extent& e) {
-  std::string& name = sizes_[fmt::format("{} {}", e.slope, e.offset)];
-  if (!name.empty()) return name;
+  const std::string key = fmt::format("{} {}", e.slope, e.offset);
+  if (const auto known = sizes_.find(key); known != sizes_.end()) return known->second;
+  if (batch_.empty())
+    batch_ = add("Gather", {add("Shape", {batch_source_.first}), list({batch_source_.second})}, {{"axis", 0}});
   std::string n = batch_;
   if (e.slope != 1) n = add("Mul", {n, list({e.slope})});
   if (e.offset != 0) n = add("Add", {n, list({e.offset})});
-  return name = n;
+  return sizes_[key] = n;
 }
 
 std::string Lowering::sizes(const Extents& values) {
@@ -246,11 +257,8 @@ Graph Lowering::run(const std::vector<std::string>& input_names, const std::vect
     names_[program_.inputs[i]] = input_names[i];
   }
   const std::vector<bool> live = needed_steps();
-  const auto dynamic = std::ranges::find_if(batch_axes, [](int a) { return a >= 0; });
-  if (dynamic != batch_axes.end()) {
-    const auto i = static_cast<std::size_t>(dynamic - batch_axes.begin());
-    batch_ = add("Gather", {add("Shape", {input_names[i]}), list({*dynamic})}, {{"axis", 0}});
-  }
+  if (const auto i = std::ranges::find_if(batch_axes, [](int a) { return a >= 0; }); i != batch_axes.end())
+    batch_source_ = {input_names[static_cast<std::size_t>(i - batch_axes.begin())], *i};
   for (std::size_t i = 0; i < program_.steps.size(); ++i) {
     if (!live[i]) continue;
     step_ = &program_.steps[i];

@@ -49,6 +49,8 @@ class Lowering {
   std::string constant(const Tensor& t);
   std::string initializer(std::string name, const Tensor& t);
   std::string number(double v, DType type);
+  /// A number that is an attribute; it may depend on the batch size.
+  std::string scalar(const char* attribute, DType type);
   std::string list(const std::vector<int64_t>& values);
   /// A list of sizes; those that depend on the batch size are computed.
   std::string sizes(const Extents& values);
@@ -78,7 +80,8 @@ class Lowering {
   std::unordered_map<std::string, std::string> constants_;  // by type, sizes and bytes
   std::unordered_map<std::string, std::string> sizes_;      // by slope and offset
   std::unordered_map<std::string, int> counts_;
-  std::string batch_;  // a list of one: the batch size
+  std::pair<std::string, int> batch_source_;  // an input and its axis
+  std::string batch_;                         // a list of one: the batch size, once it was needed
 };
 
 struct ExportRow {

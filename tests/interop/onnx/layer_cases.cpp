@@ -45,9 +45,12 @@ std::vector<OnnxCase> all_cases() {
     cases.push_back({name, [make] { return trained(make()); }, std::move(inputs)});
     return cases.back();
   };
-#define LAYER(inputs, Class, ...) \
-  add(#Class, []() -> std::unique_ptr<nn::Module> { return std::unique_ptr<nn::Module>(new nn::Class(__VA_ARGS__)); }, inputs)
-#define LAYER_OF(Class, ...) []() -> std::unique_ptr<nn::Module> { return std::unique_ptr<nn::Module>(new nn::Class(__VA_ARGS__)); }
+#define LAYER(inputs, Class, ...)                                                                                      \
+  add(                                                                                                                 \
+      #Class, []() -> std::unique_ptr<nn::Module> { return std::unique_ptr<nn::Module>(new nn::Class(__VA_ARGS__)); }, \
+      inputs)
+#define LAYER_OF(Class, ...) \
+  []() -> std::unique_ptr<nn::Module> { return std::unique_ptr<nn::Module>(new nn::Class(__VA_ARGS__)); }
   LAYER(normal({6}), Linear, 6, 4);
   add("Linear of sequences", LAYER_OF(Linear, 6, 4), normal({3, 6}));
   add("Linear without bias", LAYER_OF(Linear, 6, 4, nn::LinearOptions{.bias = false}), normal({6}));
@@ -59,12 +62,15 @@ std::vector<OnnxCase> all_cases() {
   LAYER(normal({5, 2}), FeatureAlphaDropout);
   LAYER(whole(7, {3}), Embedding, 7, 4);
   LAYER(whole(7, {3}), EmbeddingBag, 7, 4);
-  add("EmbeddingBag with padding", LAYER_OF(EmbeddingBag, 7, 4, nn::EmbeddingBagOptions{.mode = nn::BagMode::sum, .padding_idx = 0}),
-      whole(7, {3}));
+  add("EmbeddingBag with padding",
+      LAYER_OF(EmbeddingBag, 7, 4, nn::EmbeddingBagOptions{.mode = nn::BagMode::sum, .padding_idx = 0}), whole(7, {3}));
   LAYER(normal({12}), Unflatten, 1, Shape{3, 4});
-  add("Bilinear", LAYER_OF(Bilinear, 3, 4, 5), [](int64_t b) -> std::vector<Tensor> { return {randn({b, 3}), randn({b, 4})}; });
+  add("Bilinear", LAYER_OF(Bilinear, 3, 4, 5), [](int64_t b) -> std::vector<Tensor> {
+    return {randn({b, 3}), randn({b, 4})};
+  });
   LAYER(normal({4, 3}), L2Norm, 4);
-  add("PositionalEncoding", LAYER_OF(PositionalEncoding, 6, nn::PositionalEncodingOptions{.max_len = 9, .batch_first = true}),
+  add("PositionalEncoding",
+      LAYER_OF(PositionalEncoding, 6, nn::PositionalEncodingOptions{.max_len = 9, .batch_first = true}),
       normal({5, 6}));
 
   // Activations
@@ -104,7 +110,8 @@ std::vector<OnnxCase> all_cases() {
   add("Conv2d same", LAYER_OF(Conv2d, 3, 4, 4, nn::Conv2dOptions{.padding_mode = PadMode::reflect, .same = true}),
       normal({3, 8, 7}));
   LAYER(normal({2, 4, 5, 6}), Conv3d, 2, 3, 2, nn::Conv3dOptions{.padding = 1});
-  LAYER(normal({4, 5}), ConvTranspose1d, 4, 6, 3, nn::ConvTranspose1dOptions{.stride = 2, .padding = 1, .output_padding = 1});
+  LAYER(normal({4, 5}), ConvTranspose1d, 4, 6, 3,
+        nn::ConvTranspose1dOptions{.stride = 2, .padding = 1, .output_padding = 1});
   LAYER(normal({4, 5, 4}), ConvTranspose2d, 4, 6, {3, 2}, nn::ConvTranspose2dOptions{.stride = 2, .groups = 2});
   LAYER(normal({2, 3, 4, 3}), ConvTranspose3d, 2, 3, 2, nn::ConvTranspose3dOptions{.stride = 2});
   LAYER(normal({3, 9}), MaxPool1d, 2);
@@ -129,7 +136,8 @@ std::vector<OnnxCase> all_cases() {
   add("BatchNorm2d", LAYER_OF(BatchNorm2d, 4, nn::BatchNormOptions{.affine = false}), normal({4, 3, 2}));
   LAYER(normal({4, 3, 2, 2}), BatchNorm3d, 4);
   LAYER(normal({3, 6}), LayerNorm, 6);
-  add("LayerNorm of two axes", LAYER_OF(LayerNorm, Shape{3, 6}, nn::LayerNormOptions{.elementwise_affine = false}), normal({3, 6}));
+  add("LayerNorm of two axes", LAYER_OF(LayerNorm, Shape{3, 6}, nn::LayerNormOptions{.elementwise_affine = false}),
+      normal({3, 6}));
   LAYER(normal({3, 6}), RMSNorm, 6);
   LAYER(normal({6, 5}), GroupNorm, 3, 6);
   LAYER(normal({4, 9}), InstanceNorm, 4);
@@ -156,10 +164,13 @@ std::vector<OnnxCase> all_cases() {
   LAYER(normal({2, 5}), Pad, Shape{1, -2});
   add("Upsample nearest", LAYER_OF(Upsample, InterpolateOptions{.size = {7, 9}}), normal({2, 5, 4}));
   add("Upsample by a factor", LAYER_OF(Upsample, InterpolateOptions{.scale_factor = {2.0}}), normal({2, 5, 4}));
-  add("Upsample linear", LAYER_OF(Upsample, InterpolateOptions{.size = {12}, .mode = ResizeMode::linear}), normal({2, 5}));
+  add("Upsample linear", LAYER_OF(Upsample, InterpolateOptions{.size = {12}, .mode = ResizeMode::linear}),
+      normal({2, 5}));
   add("Upsample bicubic", LAYER_OF(Upsample, InterpolateOptions{.size = {7, 6}, .mode = ResizeMode::bicubic}),
-      normal({2, 5, 4})).tolerance = 32;
-  add("UpsamplingNearest2d", LAYER_OF(UpsamplingNearest2d, InterpolateOptions{.scale_factor = {2.0}}), normal({2, 3, 4}));
+      normal({2, 5, 4}))
+      .tolerance = 32;
+  add("UpsamplingNearest2d", LAYER_OF(UpsamplingNearest2d, InterpolateOptions{.scale_factor = {2.0}}),
+      normal({2, 3, 4}));
   add("UpsamplingBilinear2d", LAYER_OF(UpsamplingBilinear2d, InterpolateOptions{.size = {6, 8}}), normal({2, 3, 4}));
   LAYER(normal({8, 2, 3}), PixelShuffle, 2);
   LAYER(normal({2, 4, 6}), PixelUnshuffle, 2);
@@ -169,27 +180,46 @@ std::vector<OnnxCase> all_cases() {
 
   // Recurrent layers and attention
   const auto sequences = [](int64_t b) -> std::vector<Tensor> { return {randn({b, 4, 3})}; };
-  add("RNN", LAYER_OF(RNN, 3, 5, nn::RNNOptions{.nonlinearity = nn::RecurrentNonlinearity::relu, .batch_first = true}), sequences);
+  add("RNN", LAYER_OF(RNN, 3, 5, nn::RNNOptions{.nonlinearity = nn::RecurrentNonlinearity::relu, .batch_first = true}),
+      sequences);
   add("GRU", LAYER_OF(GRU, 3, 5, nn::RecurrentOptions{.num_layers = 2, .batch_first = true}), sequences);
-  add("LSTM", LAYER_OF(LSTM, 3, 5, nn::RecurrentOptions{.num_layers = 2, .batch_first = true, .bidirectional = true}), sequences);
+  add("LSTM", LAYER_OF(LSTM, 3, 5, nn::RecurrentOptions{.num_layers = 2, .batch_first = true, .bidirectional = true}),
+      sequences);
   add("LSTM in time order", LAYER_OF(LSTM, 3, 5, nn::RecurrentOptions{.bias = false}),
-      [](int64_t b) -> std::vector<Tensor> { return {randn({4, b, 3})}; }).batch_axes = {1};
+      [](int64_t b) -> std::vector<Tensor> {
+        return {randn({4, b, 3})};
+      })
+      .batch_axes = {1};
   LAYER(normal({3}), RNNCell, 3, 5);
   LAYER(normal({3}), GRUCell, 3, 5);
   LAYER(normal({3}), LSTMCell, 3, 5);
   add("MultiheadAttention", LAYER_OF(MultiheadAttention, 8, 2, nn::MultiheadAttentionOptions{.batch_first = true}),
-      [](int64_t b) -> std::vector<Tensor> { return {randn({b, 3, 8}), randn({b, 4, 8}), randn({b, 4, 8})}; });
+      [](int64_t b) -> std::vector<Tensor> {
+        return {randn({b, 3, 8}), randn({b, 4, 8}), randn({b, 4, 8})};
+      });
   const nn::TransformerLayerOptions small{.dim_feedforward = 12, .batch_first = true};
-  add("TransformerEncoderLayer", [small] { return std::make_unique<nn::TransformerEncoderLayer>(8, 2, small); }, normal({3, 8}));
-  add("TransformerDecoderLayer", [small] { return std::make_unique<nn::TransformerDecoderLayer>(8, 2, small); },
-      [](int64_t b) -> std::vector<Tensor> { return {randn({b, 3, 8}), randn({b, 4, 8})}; });
-  add("TransformerEncoder", [small] { return std::make_unique<nn::TransformerEncoder>(8, 2, 2, small, true); }, normal({3, 8})).tolerance = 32;
-  add("Transformer",
+  add(
+      "TransformerEncoderLayer", [small] { return std::make_unique<nn::TransformerEncoderLayer>(8, 2, small); },
+      normal({3, 8}));
+  add(
+      "TransformerDecoderLayer", [small] { return std::make_unique<nn::TransformerDecoderLayer>(8, 2, small); },
+      [](int64_t b) -> std::vector<Tensor> {
+        return {randn({b, 3, 8}), randn({b, 4, 8})};
+      });
+  add(
+      "TransformerEncoder", [small] { return std::make_unique<nn::TransformerEncoder>(8, 2, 2, small, true); },
+      normal({3, 8}))
+      .tolerance = 32;
+  add(
+      "Transformer",
       [small] {
         return std::make_unique<nn::Transformer>(nn::TransformerOptions{
             .d_model = 8, .nhead = 2, .num_encoder_layers = 1, .num_decoder_layers = 1, .layer = small});
       },
-      [](int64_t b) -> std::vector<Tensor> { return {randn({b, 3, 8}), randn({b, 4, 8})}; }).tolerance = 32;
+      [](int64_t b) -> std::vector<Tensor> {
+        return {randn({b, 3, 8}), randn({b, 4, 8})};
+      })
+      .tolerance = 32;
 #undef LAYER
 #undef LAYER_OF
   return cases;

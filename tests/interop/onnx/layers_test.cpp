@@ -19,9 +19,12 @@ using namespace levin::test;
 
 namespace {
 
+/// Letters and digits of the case's name, after a number.
 std::string file_name(std::string name) {
-  std::ranges::replace(name, ' ', '_');
-  return name;
+  static int count = 0;
+  for (char& c : name)
+    if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+  return std::to_string(++count) + "_" + name;
 }
 
 /// Tensors that are not undefined: absent results have no place in a file.
@@ -44,8 +47,9 @@ void write_for_clients(const std::filesystem::path& folder, const OnnxCase& c, c
   StateDict tensors;
   for (std::size_t i = 0; i < inputs.size(); ++i) tensors.merge("", {{"input." + std::to_string(i), inputs[i]}});
   for (std::size_t i = 0; i < outputs.size(); ++i) tensors.merge("", {{"output." + std::to_string(i), outputs[i]}});
-  io::write_file(folder / (file_name(c.name) + ".onnx"), bytes);
-  interop::save_safetensors(folder / (file_name(c.name) + ".safetensors"), tensors);
+  const std::string name = file_name(c.name);
+  io::write_file(folder / (name + ".onnx"), bytes);
+  interop::save_safetensors(folder / (name + ".safetensors"), tensors);
 }
 
 void check_round_trip(const OnnxCase& c, DType type) {
@@ -59,8 +63,7 @@ void check_round_trip(const OnnxCase& c, DType type) {
     return tensors;
   };
   const auto forward = [&](const std::vector<Tensor>& x) { return module->call(x); };
-  const io::Bytes bytes =
-      interop::encode_onnx(*module, forward, typed(c.inputs(2)), {.batch_axes = c.batch_axes});
+  const io::Bytes bytes = interop::encode_onnx(*module, forward, typed(c.inputs(2)), {.batch_axes = c.batch_axes});
   interop::OnnxModel imported(bytes, c.name);
   module->eval();
   no_grad guard;
@@ -85,4 +88,9 @@ TEST_CASE("every layer gives the same results after export and import, in float3
 
 TEST_CASE("every layer gives the same results after export and import, in float64") {
   for (const OnnxCase& c : onnx_layer_cases()) check_round_trip(c, kFloat64);
+}
+
+TEST_CASE("every function gives the same results after export and import") {
+  for (const OnnxCase& c : onnx_function_cases()) check_round_trip(c, kFloat32);
+  for (const OnnxCase& c : onnx_function_cases()) check_round_trip(c, kFloat64);
 }

@@ -1,6 +1,6 @@
 // Convolution over lines and volumes, composed of convolutions over images.
 
-#include "../trace_attributes.h"
+#include "../../trace_attributes.h"
 #include "../values.h"
 
 #include <levin/autograd/ops/conv.h>

@@ -1,6 +1,6 @@
 // Pools composed of pools over images, matrix products and windows.
 
-#include "../trace_attributes.h"
+#include "../../trace_attributes.h"
 #include "../values.h"
 
 #include <levin/autograd/ops/creation.h>
