@@ -1,10 +1,13 @@
-"""Checks exported ONNX files with onnx.checker and compares onnxruntime's outputs with Levin's.
+"""ONNX files of Levin are accepted by onnx.checker, and give Levin's results in onnxruntime.
 
-Usage: onnx_files.py FOLDER. Each NAME.onnx has a NAME.safetensors beside it, with tensors input.0, input.1, ... and the
-outputs that Levin computed, output.0, output.1, ...
+The test programs write them: for each NAME.onnx a NAME.safetensors with tensors input.0, input.1, ... and the outputs
+that Levin computed, output.0, output.1, ...
 """
+import os
 import pathlib
+import subprocess
 import sys
+import tempfile
 
 import numpy
 import onnx
@@ -42,8 +45,20 @@ def check(path):
     return None
 
 
-def main():
-    files = sorted(pathlib.Path(sys.argv[1]).glob("*.onnx"))
+def write_files(folder):
+    """Runs the tests that export; those of the examples if they are built."""
+    programs = pathlib.Path(sys.argv[1])
+    for name, cases in [("levin_interop_tests", "*export and import*"), ("levin_examples_tests", "*are exported")]:
+        if name == "levin_examples_tests" and not (programs / name).exists():
+            continue
+        done = subprocess.run([(programs / name).resolve(), f"--test-case={cases}"], capture_output=True, text=True,
+                              env=os.environ | {"LEVIN_ONNX_FILES": folder})
+        assert done.returncode == 0, done.stdout
+
+
+def main(folder):
+    write_files(folder)
+    files = sorted(pathlib.Path(folder).glob("*.onnx"))
     failed = 0
     for path in files:
         try:
@@ -55,8 +70,9 @@ def main():
             print(f"{path.name}: {wrong}")
     print(f"{len(files) - failed} passed, {failed} failed (onnx {onnx.__version__}, "
           f"onnxruntime {onnxruntime.__version__})")
-    return 1 if failed or not files else 0
+    assert failed == 0 and len(files) > 200
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with tempfile.TemporaryDirectory() as directory:
+        main(directory)
