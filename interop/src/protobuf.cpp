@@ -41,9 +41,15 @@ bool ProtoReader::next(ProtoField& field) {
   field.kind_ = static_cast<unsigned>(tag & 7);
   field.what_ = what_;
   switch (field.kind_) {
-    case 0: field.value_ = varint(); break;
-    case 1: field.value_ = fixed(8); break;
-    case 5: field.value_ = fixed(4); break;
+    case 0:
+      field.value_ = varint();
+      break;
+    case 1:
+      field.value_ = fixed(8);
+      break;
+    case 5:
+      field.value_ = fixed(4);
+      break;
     case 2: {
       const std::uint64_t length = varint();
       if (length > data_.size() - at_)
@@ -53,7 +59,8 @@ bool ProtoReader::next(ProtoField& field) {
       at_ += length;
       break;
     }
-    default: damaged("field " + std::to_string(field.number) + " has the wire type " + std::to_string(field.kind_));
+    default:
+      damaged("field " + std::to_string(field.number) + " has the wire type " + std::to_string(field.kind_));
   }
   return true;
 }

@@ -248,7 +248,10 @@ const Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) cons
 const Tensor& Tensor::copy_(const Tensor& source) const {
   Tensor here = levin::to(source, device());
   if (is_complex() || here.is_complex()) here = levin::to(here, dtype());
-  if (tracing()) [[unlikely]] return write_traced(*this, levin::to(here, dtype()).expand(sizes()));
+  if (tracing()) [[unlikely]] {
+    const Tensor value = levin::to(here, dtype());
+    return write_traced(*this, value.sizes() == sizes() ? value : value.expand(sizes()));
+  }
   return edit(
       "copy_", *this, {here},
       [&](Stream& stream) {

@@ -83,11 +83,13 @@ struct IndexPlan {
       : in_sizes(x.sizes()),
         in_strides(x.strides()),
         dense(contiguous_strides(x.sizes())),
-        offset(x.storage_offset()) {}
+        offset(x.storage_offset()) {
+    if (tracing()) [[unlikely]] taken = std::make_unique<std::vector<int64_t>>();
+  }
 
   void keep(int axis) { take(axis, 0, in_sizes[axis], 1); }
   void take(int axis, int64_t start, int64_t length, int64_t step) {
-    if (tracing()) [[unlikely]] taken.insert(taken.end(), {start, length, step, 0});
+    if (taken) [[unlikely]] taken->insert(taken->end(), {start, length, step, 0});
     sizes.push_back(length);
     strides.push_back(in_strides[axis] * step);
     offset += start * in_strides[axis];
@@ -95,7 +97,7 @@ struct IndexPlan {
     region_offset += start * dense[axis];
   }
   void pick(int axis, int64_t i) {
-    if (tracing()) [[unlikely]] taken.insert(taken.end(), {i, 1, 1, 1});
+    if (taken) [[unlikely]] taken->insert(taken->end(), {i, 1, 1, 1});
     offset += i * in_strides[axis];
     region_offset += i * dense[axis];
   }
@@ -106,14 +108,15 @@ struct IndexPlan {
   }
   Tensor apply(const char* name, const Tensor& x) const {
     Tensor y = take_region(name, x, sizes, strides, offset, {sizes, region_strides, region_offset});
-    LEVIN_TRACE("slice", {x}, {y}, {{"taken", std::span(taken)}});
+    if (taken) [[unlikely]] trace_operation("slice", {x}, {y}, {{"taken", std::span<const int64_t>(*taken)}});
     return y;
   }
 
   Shape in_sizes, in_strides, dense;
   Shape sizes, strides, region_strides;
   int64_t offset, region_offset = 0;
-  std::vector<int64_t> taken;  ///< while tracing: start, length, step of each axis of x, and 1 if it was picked, else 0
+  /// While tracing: start, length and step of each axis of x, and 1 if it was picked, else 0.
+  std::unique_ptr<std::vector<int64_t>> taken;
 };
 
 int64_t wrap_index(int64_t i, int64_t size, int axis, const char* op) {
@@ -413,31 +416,6 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
         return {cat(whole, k.get<int>())};
       }))
     c->set(a);
-  return parts;
-}
-
-std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t axis) {
-  if (size <= 0) throw ValueError(fmt::format("[split] size {} is not positive.", size));
-  const int a = wrap_axis(axis, x.dim(), "split");
-  if (x.dim() == 0) throw ShapeError("[split] a 0-dim tensor has no axis to split.");
-  std::vector<int64_t> sizes;
-  for (int64_t at = 0; at < x.sizes()[a] || at == 0; at += size) sizes.push_back(std::min(size, x.sizes()[a] - at));
-  return split(x, sizes, a);
-}
-
-std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t axis) {
-  if (chunks <= 0) throw ValueError(fmt::format("[chunk] {} chunks; use 1 or more.", chunks));
-  const int64_t length = x.size(axis);
-  if (length == 0) return split(x, std::vector<int64_t>(static_cast<std::size_t>(chunks), 0), axis);
-  return split(x, std::max<int64_t>(1, (length + chunks - 1) / chunks), axis);
-}
-
-std::vector<Tensor> unbind(const Tensor& x, int64_t axis) {
-  const int a = wrap_axis(axis, x.dim(), "unbind");
-  std::vector<Tensor> parts;
-  if (x.dim() == 0) throw ShapeError("[unbind] a 0-dim tensor has no axis.");
-  if (x.sizes()[a] == 0) return parts;
-  for (const Tensor& part : split(x, 1, a)) parts.push_back(squeeze(part, a));
   return parts;
 }
 

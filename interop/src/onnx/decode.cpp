@@ -61,18 +61,29 @@ class Decoder {
     Graph g;
     each(data, [&](const ProtoField& f) {
       switch (f.number) {
-        case 1: g.nodes.push_back(node(f.bytes())); break;
-        case 2: g.name = f.text(); break;
+        case 1:
+          g.nodes.push_back(node(f.bytes()));
+          break;
+        case 2:
+          g.name = f.text();
+          break;
         case 5: {
           std::string name;
           const Tensor t = tensor(f.bytes(), name);
           g.initializers.emplace_back(name, t);
           break;
         }
-        case 11: g.inputs.push_back(value(f.bytes())); break;
-        case 12: g.outputs.push_back(value(f.bytes())); break;
-        case 15: refuse("it has sparse tensors"); break;
-        default: break;
+        case 11:
+          g.inputs.push_back(value(f.bytes()));
+          break;
+        case 12:
+          g.outputs.push_back(value(f.bytes()));
+          break;
+        case 15:
+          refuse("it has sparse tensors");
+          break;
+        default:
+          break;
       }
     });
     return g;
@@ -82,13 +93,26 @@ class Decoder {
     Node n;
     each(data, [&](const ProtoField& f) {
       switch (f.number) {
-        case 1: n.inputs.emplace_back(f.text()); break;
-        case 2: n.outputs.emplace_back(f.text()); break;
-        case 3: n.name = f.text(); break;
-        case 4: n.op = f.text(); break;
-        case 5: n.attributes.push_back(attribute(f.bytes())); break;
-        case 7: n.domain = f.text(); break;
-        default: break;
+        case 1:
+          n.inputs.emplace_back(f.text());
+          break;
+        case 2:
+          n.outputs.emplace_back(f.text());
+          break;
+        case 3:
+          n.name = f.text();
+          break;
+        case 4:
+          n.op = f.text();
+          break;
+        case 5:
+          n.attributes.push_back(attribute(f.bytes()));
+          break;
+        case 7:
+          n.domain = f.text();
+          break;
+        default:
+          break;
       }
     });
     return n;
@@ -98,22 +122,37 @@ class Decoder {
     Attribute a;
     each(data, [&](const ProtoField& f) {
       switch (f.number) {
-        case 1: a.name = f.text(); break;
-        case 2: a.real = f.real(); break;
-        case 3: a.integer = f.integer(); break;
-        case 4: a.text = f.text(); break;
+        case 1:
+          a.name = f.text();
+          break;
+        case 2:
+          a.real = f.real();
+          break;
+        case 3:
+          a.integer = f.integer();
+          break;
+        case 4:
+          a.text = f.text();
+          break;
         case 5: {
           std::string name;
           a.tensor = tensor(f.bytes(), name);
           break;
         }
-        case 7: f.append_to(a.reals); break;
-        case 8: f.append_to(a.integers); break;
-        case 9: a.texts.emplace_back(f.text()); break;
+        case 7:
+          f.append_to(a.reals);
+          break;
+        case 8:
+          f.append_to(a.integers);
+          break;
+        case 9:
+          a.texts.emplace_back(f.text());
+          break;
         case 20:
           if (const std::int64_t t = f.integer(); t >= 0 && t <= 8) a.type = static_cast<Attribute::Type>(t);
           break;
-        default: break;
+        default:
+          break;
       }
     });
     return a;
@@ -169,19 +208,34 @@ class Decoder {
     TensorFields t;
     each(data, [&](const ProtoField& f) {
       switch (f.number) {
-        case 1: f.append_to(t.dims); break;
-        case 2: t.type = f.integer(); break;
-        case 4: f.append_to(t.reals); break;
+        case 1:
+          f.append_to(t.dims);
+          break;
+        case 2:
+          t.type = f.integer();
+          break;
+        case 4:
+          f.append_to(t.reals);
+          break;
         case 5:
         case 7:
-        case 11: f.append_to(t.integers); break;
-        case 8: name = f.text(); break;
-        case 9: t.raw = f.bytes(), t.has_raw = true; break;
-        case 10: f.append_to(t.reals64); break;
+        case 11:
+          f.append_to(t.integers);
+          break;
+        case 8:
+          name = f.text();
+          break;
+        case 9:
+          t.raw = f.bytes(), t.has_raw = true;
+          break;
+        case 10:
+          f.append_to(t.reals64);
+          break;
         case 14:
           if (f.integer() != 0) refuse(fmt::format("tensor \"{}\" is in another file", name));
           break;
-        default: break;
+        default:
+          break;
       }
     });
     return filled(t, name);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <charconv>
 
 namespace levin::interop::onnx {
 
@@ -28,17 +29,26 @@ ProtoMessage attribute_message(const Attribute& a) {
   ProtoMessage m;
   m.bytes(1, a.name);
   switch (a.type) {
-    case Attribute::Type::real: m.fixed32(2, a.real); break;
-    case Attribute::Type::integer: m.integer(3, a.integer); break;
-    case Attribute::Type::text: m.bytes(4, a.text); break;
-    case Attribute::Type::tensor: m.message(5, tensor_message("", a.tensor)); break;
+    case Attribute::Type::real:
+      m.fixed32(2, a.real);
+      break;
+    case Attribute::Type::integer:
+      m.integer(3, a.integer);
+      break;
+    case Attribute::Type::text:
+      m.bytes(4, a.text);
+      break;
+    case Attribute::Type::tensor:
+      m.message(5, tensor_message("", a.tensor));
+      break;
     case Attribute::Type::integers:
       for (const std::int64_t i : a.integers) m.integer(8, i);
       break;
     case Attribute::Type::texts:
       for (const std::string& t : a.texts) m.bytes(9, t);
       break;
-    default: break;  // others are read only
+    default:
+      break;  // others are read only
   }
   return m.integer(20, static_cast<int>(a.type));
 }
@@ -81,6 +91,14 @@ ProtoMessage graph_message(const Graph& g) {
 
 }  // namespace
 
+double decimal_of(float v) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, v).ptr;
+  double number = 0;
+  std::from_chars(text, end, number);
+  return number;
+}
+
 int type_number(DType t) {
   if (is_complex(t))
     throw DTypeError(fmt::format("[onnx] {} tensors cannot be exported. Use view_as_real(x).", name_of(t)));
@@ -92,9 +110,10 @@ std::string encode(const Model& model) {
   std::int64_t bytes = 0;
   for (const auto& [name, t] : model.graph.initializers) bytes += t.numel() * size_of(t.dtype());
   if (bytes >= most - (1 << 24))
-    throw ValueError(fmt::format("[onnx] the parameters have {} bytes, but an ONNX file holds less than 2 GiB. Export "
-                                 "the network in parts, or in 16-bit floats.",
-                                 bytes));
+    throw ValueError(
+        fmt::format("[onnx] the parameters have {} bytes, but an ONNX file holds less than 2 GiB. Export "
+                    "the network in parts, or in 16-bit floats.",
+                    bytes));
   ProtoMessage m, opset;
   opset.bytes(1, "").integer(2, model.opset);
   m.integer(1, model.ir_version).bytes(2, model.producer).message(7, graph_message(model.graph)).message(8, opset);
@@ -114,15 +133,22 @@ std::string type_text(const Value& v) {
 
 std::string attribute_text(const Attribute& a) {
   switch (a.type) {
-    case Attribute::Type::real: return fmt::format("{}={}", a.name, a.real);
-    case Attribute::Type::integer: return fmt::format("{}={}", a.name, a.integer);
-    case Attribute::Type::text: return fmt::format("{}=\"{}\"", a.name, a.text);
-    case Attribute::Type::integers: return fmt::format("{}=[{}]", a.name, fmt::join(a.integers, ", "));
-    case Attribute::Type::texts: return fmt::format("{}=[{}]", a.name, fmt::join(a.texts, ", "));
-    case Attribute::Type::reals: return fmt::format("{}=[{}]", a.name, fmt::join(a.reals, ", "));
+    case Attribute::Type::real:
+      return fmt::format("{}={}", a.name, a.real);
+    case Attribute::Type::integer:
+      return fmt::format("{}={}", a.name, a.integer);
+    case Attribute::Type::text:
+      return fmt::format("{}=\"{}\"", a.name, a.text);
+    case Attribute::Type::integers:
+      return fmt::format("{}=[{}]", a.name, fmt::join(a.integers, ", "));
+    case Attribute::Type::texts:
+      return fmt::format("{}=[{}]", a.name, fmt::join(a.texts, ", "));
+    case Attribute::Type::reals:
+      return fmt::format("{}=[{}]", a.name, fmt::join(a.reals, ", "));
     case Attribute::Type::tensor:
       return fmt::format("{}={}{}", a.name, name_of(a.tensor.dtype()), to_string(a.tensor.sizes()));
-    default: return a.name;
+    default:
+      return a.name;
   }
 }
 
@@ -135,8 +161,8 @@ std::string to_text(const Model& model) {
     for (const Value& v : list) text += fmt::format("{}{} {}", text.empty() ? "" : ", ", type_text(v), v.name);
     return text;
   };
-  std::string text = fmt::format("{} (opset {}): ({}) => ({})\n", g.name, model.opset, values(g.inputs),
-                                 values(g.outputs));
+  std::string text =
+      fmt::format("{} (opset {}): ({}) => ({})\n", g.name, model.opset, values(g.inputs), values(g.outputs));
   for (const auto& [name, t] : g.initializers)
     text += fmt::format("  {} {} {}\n", name_of(t.dtype()), to_string(t.sizes()), name);
   for (const Node& n : g.nodes) {

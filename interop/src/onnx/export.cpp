@@ -34,15 +34,15 @@ class Evaluation {
 
 std::vector<std::string> names_of(const char* kind, std::vector<std::string> names, std::size_t count) {
   if (names.empty())
-    for (std::size_t i = 0; i < count; ++i)
-      names.push_back(i == 0 ? kind : fmt::format("{}_{}", kind, i + 1));
+    for (std::size_t i = 0; i < count; ++i) names.push_back(i == 0 ? kind : fmt::format("{}_{}", kind, i + 1));
   std::vector<std::string> sorted = names;
   std::ranges::sort(sorted);
   const bool distinct = std::ranges::adjacent_find(sorted) == sorted.end() && std::ranges::count(sorted, "") == 0;
   if (names.size() != count || !distinct)
-    throw ValueError(fmt::format("[export_onnx] the network has {} {}s, but the names given are \"{}\". Give each one "
-                                 "a name of its own.",
-                                 count, kind, fmt::join(names, "\", \"")));
+    throw ValueError(
+        fmt::format("[export_onnx] the network has {} {}s, but the names given are \"{}\". Give each one "
+                    "a name of its own.",
+                    count, kind, fmt::join(names, "\", \"")));
   return names;
 }
 
@@ -54,10 +54,10 @@ std::vector<int> batch_axes_of(const std::vector<Tensor>& inputs, const OnnxExpo
   for (std::size_t i = 0; fits && i < axes.size(); ++i)
     fits = axes[i] == -1 || (axes[i] >= 0 && axes[i] < inputs[i].dim() && inputs[i].sizes()[axes[i]] > 0);
   if (!fits)
-    throw ValueError(fmt::format("[export_onnx] the batch axes {} do not fit {} inputs. Give one axis that has "
-                                 "elements, or -1, for each.",
-                                 to_string(Shape(axes.begin(), axes.begin() + std::min<std::ptrdiff_t>(8, std::ssize(axes)))),
-                                 inputs.size()));
+    throw ValueError(fmt::format(
+        "[export_onnx] the batch axes {} do not fit {} inputs. Give one axis that has "
+        "elements, or -1, for each.",
+        to_string(Shape(axes.begin(), axes.begin() + std::min<std::ptrdiff_t>(8, std::ssize(axes)))), inputs.size()));
   return axes;
 }
 
@@ -113,8 +113,8 @@ void export_onnx(nn::Module& module, const OnnxForward& forward, const std::vect
 
 void export_onnx(nn::Module& module, const std::vector<Tensor>& example_inputs, const std::filesystem::path& path,
                  const OnnxExportOptions& options) {
-  export_onnx(module, [&](const std::vector<Tensor>& inputs) { return module.call(inputs); }, example_inputs, path,
-              options);
+  export_onnx(
+      module, [&](const std::vector<Tensor>& inputs) { return module.call(inputs); }, example_inputs, path, options);
 }
 
 }  // namespace levin::interop

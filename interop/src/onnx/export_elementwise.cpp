@@ -4,11 +4,9 @@
 
 #include <levin/autograd/ops/elementwise.h>
 
-#include <fmt/format.h>
-
 #include <cmath>
-#include <string>
 #include <numbers>
+#include <string>
 
 namespace levin::interop::onnx {
 
@@ -22,7 +20,10 @@ std::string x_of(L& l) { return l.in_as(0, l.result().dtype); }
 
 void unary(L& l, const char* op) { l.set(l.add(op, {x_of(l)})); }
 
-#define LEVIN_EXPORT_UNARY(name, op) {#name, [](L& l) { unary(l, op); }}
+#define LEVIN_EXPORT_UNARY(name, op)   \
+  {                                    \
+#name, [](L & l) { unary(l, op); } \
+  }
 
 std::string number(L& l, double v) { return l.number(v, l.result().dtype); }
 
@@ -102,9 +103,7 @@ void bitwise(L& l, const char* of_bool, const char* of_integers) {
 
 void where(L& l) {
   const DType t = l.result().dtype;
-  const auto choice = [&](std::size_t i, const char* name) {
-    return l.has(i) ? l.in_as(i, t) : l.scalar(name, t);
-  };
+  const auto choice = [&](std::size_t i, const char* name) { return l.has(i) ? l.in_as(i, t) : l.scalar(name, t); };
   l.set(l.add("Where", {l.in(0), choice(1, "a"), choice(2, "b")}));
 }
 
@@ -122,7 +121,7 @@ void trunc(L& l) {
 
 /// Attributes are float32. True where an importer that reads the shortest decimal gets this number.
 bool is_exact_attribute(L& l, double v) {
-  return l.result().dtype != kFloat64 || std::stod(fmt::format("{}", static_cast<float>(v))) == v;
+  return l.result().dtype != kFloat64 || decimal_of(static_cast<float>(v)) == v;
 }
 
 void leaky_relu(L& l) {
@@ -133,8 +132,7 @@ void leaky_relu(L& l) {
 
 void hardsigmoid(L& l) {
   const std::string x = x_of(l);
-  if (l.result().dtype != kFloat64)
-    return l.set(l.add("HardSigmoid", {x}, {{"alpha", 1.0 / 6}, {"beta", 0.5}}));
+  if (l.result().dtype != kFloat64) return l.set(l.add("HardSigmoid", {x}, {{"alpha", 1.0 / 6}, {"beta", 0.5}}));
   const std::string y = l.binary("Add", l.binary("Div", x, number(l, 6)), number(l, 0.5));
   l.set(l.add("Clip", {y, number(l, 0), number(l, 1)}));
 }
@@ -188,17 +186,40 @@ void lerp(L& l) {  // a + c (b - a)
 }
 
 const ExportRow kRows[] = {
-    LEVIN_EXPORT_UNARY(neg, "Neg"), LEVIN_EXPORT_UNARY(abs, "Abs"), LEVIN_EXPORT_UNARY(sign, "Sign"), LEVIN_EXPORT_UNARY(floor, "Floor"),
-    LEVIN_EXPORT_UNARY(ceil, "Ceil"), LEVIN_EXPORT_UNARY(round, "Round"), LEVIN_EXPORT_UNARY(reciprocal, "Reciprocal"),
-    LEVIN_EXPORT_UNARY(sqrt, "Sqrt"), LEVIN_EXPORT_UNARY(exp, "Exp"), LEVIN_EXPORT_UNARY(log, "Log"), LEVIN_EXPORT_UNARY(sin, "Sin"),
-    LEVIN_EXPORT_UNARY(cos, "Cos"), LEVIN_EXPORT_UNARY(tan, "Tan"), LEVIN_EXPORT_UNARY(asin, "Asin"), LEVIN_EXPORT_UNARY(acos, "Acos"),
-    LEVIN_EXPORT_UNARY(atan, "Atan"), LEVIN_EXPORT_UNARY(sinh, "Sinh"), LEVIN_EXPORT_UNARY(cosh, "Cosh"), LEVIN_EXPORT_UNARY(asinh, "Asinh"),
-    LEVIN_EXPORT_UNARY(acosh, "Acosh"), LEVIN_EXPORT_UNARY(atanh, "Atanh"), LEVIN_EXPORT_UNARY(erf, "Erf"),
-    LEVIN_EXPORT_UNARY(sigmoid, "Sigmoid"), LEVIN_EXPORT_UNARY(tanh, "Tanh"), LEVIN_EXPORT_UNARY(hardswish, "HardSwish"),
+    LEVIN_EXPORT_UNARY(neg, "Neg"),
+    LEVIN_EXPORT_UNARY(abs, "Abs"),
+    LEVIN_EXPORT_UNARY(sign, "Sign"),
+    LEVIN_EXPORT_UNARY(floor, "Floor"),
+    LEVIN_EXPORT_UNARY(ceil, "Ceil"),
+    LEVIN_EXPORT_UNARY(round, "Round"),
+    LEVIN_EXPORT_UNARY(reciprocal, "Reciprocal"),
+    LEVIN_EXPORT_UNARY(sqrt, "Sqrt"),
+    LEVIN_EXPORT_UNARY(exp, "Exp"),
+    LEVIN_EXPORT_UNARY(log, "Log"),
+    LEVIN_EXPORT_UNARY(sin, "Sin"),
+    LEVIN_EXPORT_UNARY(cos, "Cos"),
+    LEVIN_EXPORT_UNARY(tan, "Tan"),
+    LEVIN_EXPORT_UNARY(asin, "Asin"),
+    LEVIN_EXPORT_UNARY(acos, "Acos"),
+    LEVIN_EXPORT_UNARY(atan, "Atan"),
+    LEVIN_EXPORT_UNARY(sinh, "Sinh"),
+    LEVIN_EXPORT_UNARY(cosh, "Cosh"),
+    LEVIN_EXPORT_UNARY(asinh, "Asinh"),
+    LEVIN_EXPORT_UNARY(acosh, "Acosh"),
+    LEVIN_EXPORT_UNARY(atanh, "Atanh"),
+    LEVIN_EXPORT_UNARY(erf, "Erf"),
+    LEVIN_EXPORT_UNARY(sigmoid, "Sigmoid"),
+    LEVIN_EXPORT_UNARY(tanh, "Tanh"),
+    LEVIN_EXPORT_UNARY(hardswish, "HardSwish"),
     LEVIN_EXPORT_UNARY(softsign, "Softsign"),
-    {"square", [](L& l) { const std::string x = x_of(l); l.set(l.binary("Mul", x, x)); }},
+    {"square",
+     [](L& l) {
+       const std::string x = x_of(l);
+       l.set(l.binary("Mul", x, x));
+     }},
     {"trunc", trunc},
-    {"relu", [](L& l) {  // onnxruntime has none of integers
+    {"relu",
+     [](L& l) {  // onnxruntime has none of integers
        const std::string x = x_of(l);
        l.set(is_floating(l.result().dtype) ? l.add("Relu", {x}) : l.binary("Max", x, number(l, 0)));
      }},
@@ -211,39 +232,65 @@ const ExportRow kRows[] = {
     {"erfc", [](L& l) { l.set(l.binary("Sub", number(l, 1), l.add("Erf", {x_of(l)}))); }},
     {"clamp", clamp},
     {"leaky_relu", leaky_relu},
-    {"elu", [](L& l) { l.set(l.add("Elu", {x_of(l)}, {{"alpha", l.real("p0")}})); }},
-    {"selu", [](L& l) {
+    {"elu",
+     [](L& l) {
+       l.set(l.add("Elu", {x_of(l)}, {{"alpha", l.real("p0")}}));
+     }},
+    {"selu",
+     [](L& l) {
        l.set(l.add("Selu", {x_of(l)}, {{"alpha", 1.6732632423543772}, {"gamma", 1.0507009873554805}}));
      }},
     {"hardsigmoid", hardsigmoid},
-    {"mish", [](L& l) {
+    {"mish",
+     [](L& l) {
        const std::string x = x_of(l);
        l.set(l.binary("Mul", x, l.add("Tanh", {l.add("Softplus", {x})})));
      }},
-    {"gelu", gelu}, {"gelu_tanh", gelu_tanh}, {"softplus", softplus},
-    {"silu", [](L& l) { const std::string x = x_of(l); l.set(l.binary("Mul", x, l.add("Sigmoid", {x}))); }},
+    {"gelu", gelu},
+    {"gelu_tanh", gelu_tanh},
+    {"softplus", softplus},
+    {"silu",
+     [](L& l) {
+       const std::string x = x_of(l);
+       l.set(l.binary("Mul", x, l.add("Sigmoid", {x})));
+     }},
     {"logsigmoid", [](L& l) { l.set(l.add("Neg", {l.add("Softplus", {l.add("Neg", {x_of(l)})})})); }},
-    {"add", add}, {"mul", mul}, {"div", [](L& l) { binary(l, "Div"); }}, {"pow", [](L& l) { binary(l, "Pow"); }},
-    {"maximum", extremum<true>}, {"minimum", extremum<false>}, {"floor_divide", floor_divide},
-    {"remainder", remainder}, {"copysign", copysign}, {"prelu", prelu},
-    {"hypot", [](L& l) {
+    {"add", add},
+    {"mul", mul},
+    {"div", [](L& l) { binary(l, "Div"); }},
+    {"pow", [](L& l) { binary(l, "Pow"); }},
+    {"maximum", extremum<true>},
+    {"minimum", extremum<false>},
+    {"floor_divide", floor_divide},
+    {"remainder", remainder},
+    {"copysign", copysign},
+    {"prelu", prelu},
+    {"hypot",
+     [](L& l) {
        const Operands o(l);
        l.set(l.add("Sqrt", {l.binary("Add", l.binary("Mul", o.a, o.a), l.binary("Mul", o.b, o.b))}));
      }},
     {"bitwise_and", [](L& l) { bitwise(l, "And", "BitwiseAnd"); }},
     {"bitwise_or", [](L& l) { bitwise(l, "Or", "BitwiseOr"); }},
     {"bitwise_xor", [](L& l) { bitwise(l, "Xor", "BitwiseXor"); }},
-    {"eq", [](L& l) { compare(l, "Equal"); }}, {"ne", [](L& l) { compare(l, "Equal", true); }},
-    {"lt", [](L& l) { compare(l, "Less"); }}, {"le", [](L& l) { compare(l, "LessOrEqual"); }},
-    {"gt", [](L& l) { compare(l, "Greater"); }}, {"ge", [](L& l) { compare(l, "GreaterOrEqual"); }},
-    {"logical_and", [](L& l) { logical(l, "And"); }}, {"logical_or", [](L& l) { logical(l, "Or"); }},
+    {"eq", [](L& l) { compare(l, "Equal"); }},
+    {"ne", [](L& l) { compare(l, "Equal", true); }},
+    {"lt", [](L& l) { compare(l, "Less"); }},
+    {"le", [](L& l) { compare(l, "LessOrEqual"); }},
+    {"gt", [](L& l) { compare(l, "Greater"); }},
+    {"ge", [](L& l) { compare(l, "GreaterOrEqual"); }},
+    {"logical_and", [](L& l) { logical(l, "And"); }},
+    {"logical_or", [](L& l) { logical(l, "Or"); }},
     {"logical_xor", [](L& l) { logical(l, "Xor"); }},
     {"logical_not", [](L& l) { l.set(l.add("Not", {l.in_as(0, kBool)})); }},
-    {"isnan", [](L& l) { l.set(l.add("IsNaN", {l.in()})); }}, {"isinf", [](L& l) { l.set(l.add("IsInf", {l.in()})); }},
-    {"isfinite", [](L& l) {
-       l.set(l.add("Not", {l.binary("Or", l.add("IsNaN", {l.in()}), l.add("IsInf", {l.in()}))}));
-     }},
-    {"where", where}, {"lerp", lerp}, {"addcmul", addc<false>}, {"addcdiv", addc<true>},
+    {"isnan", [](L& l) { l.set(l.add("IsNaN", {l.in()})); }},
+    {"isinf", [](L& l) { l.set(l.add("IsInf", {l.in()})); }},
+    {"isfinite",
+     [](L& l) { l.set(l.add("Not", {l.binary("Or", l.add("IsNaN", {l.in()}), l.add("IsInf", {l.in()}))})); }},
+    {"where", where},
+    {"lerp", lerp},
+    {"addcmul", addc<false>},
+    {"addcdiv", addc<true>},
     {"to", [](L& l) { l.set(l.cast(l.in(), l.result().dtype)); }},
     {"identity", [](L& l) { l.set(l.in()); }},
     {"copy_", [](L& l) { l.set(x_of(l)); }},

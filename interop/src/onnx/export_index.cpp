@@ -50,9 +50,12 @@ void interpolate(L& l) {
   const auto mode = static_cast<ResizeMode>(l.integer("mode"));
   const bool aligned = l.integer("align_corners") != 0, nearest = mode == ResizeMode::nearest;
   const Extents& to = l.result().sizes;
-  std::vector<Attribute> attributes{
-      {"mode", nearest ? "nearest" : mode == ResizeMode::linear ? "linear" : "cubic"},
-      {"coordinate_transformation_mode", nearest ? "asymmetric" : aligned ? "align_corners" : "half_pixel"}};
+  std::vector<Attribute> attributes{{"mode", nearest                      ? "nearest"
+                                             : mode == ResizeMode::linear ? "linear"
+                                                                          : "cubic"},
+                                    {"coordinate_transformation_mode", nearest   ? "asymmetric"
+                                                                       : aligned ? "align_corners"
+                                                                                 : "half_pixel"}};
   if (nearest) attributes.emplace_back("nearest_mode", "floor");
   if (mode == ResizeMode::bicubic) attributes.emplace_back("cubic_coeff_a", -0.75);
   l.set(l.add("Resize", {l.in(), "", "", l.sizes(to)}, attributes));
@@ -84,8 +87,14 @@ void grid_sample(L& l) {
 
 const ExportRow kRows[] = {
     {"index_select", index_select},
-    {"embedding", [](L& l) { l.set(l.add("Gather", {l.in(0), l.in(1)}, {{"axis", 0}})); }},
-    {"gather", [](L& l) { l.set(l.add("GatherElements", {l.in(0), l.in(1)}, {{"axis", l.axis()}})); }},
+    {"embedding",
+     [](L& l) {
+       l.set(l.add("Gather", {l.in(0), l.in(1)}, {{"axis", 0}}));
+     }},
+    {"gather",
+     [](L& l) {
+       l.set(l.add("GatherElements", {l.in(0), l.in(1)}, {{"axis", l.axis()}}));
+     }},
     {"index_add", index_add},
     {"scatter", [](L& l) { scatter(l, false); }},
     {"scatter_add", [](L& l) { scatter(l, true); }},

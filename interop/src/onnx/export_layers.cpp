@@ -113,21 +113,22 @@ void group_norm(L& l) {
   const Extents& sizes = l.value(0).sizes;
   const DType t = l.value(0).dtype;
   const std::string flat = l.add("Reshape", {l.in(), l.list({0, groups, -1})});
-  const std::string y = l.add("InstanceNormalization",
-                              {flat, l.constant(levin::full({groups}, 1, {.dtype = t})),
-                               l.constant(levin::full({groups}, 0, {.dtype = t}))},
-                              {{"epsilon", l.real("eps")}});
+  const std::string y = l.add(
+      "InstanceNormalization",
+      {flat, l.constant(levin::full({groups}, 1, {.dtype = t})), l.constant(levin::full({groups}, 0, {.dtype = t}))},
+      {{"epsilon", l.real("eps")}});
   l.set(scaled(l, l.reshape(y, {sizes[0], {0, groups}, {0, -1}}, sizes), 1, 2));
 }
 
 void instance_norm(L& l) {
-  l.set(l.add("InstanceNormalization", {l.in(0), or_number(l, 1, 1), or_number(l, 2, 0)},
-              {{"epsilon", l.real("eps")}}));
+  l.set(
+      l.add("InstanceNormalization", {l.in(0), or_number(l, 1, 1), or_number(l, 2, 0)}, {{"epsilon", l.real("eps")}}));
 }
 
 void local_response_norm(L& l) {
-  l.set(l.add("LRN", {l.in()}, {{"alpha", l.real("alpha")}, {"beta", l.real("beta")}, {"bias", l.real("k")},
-                                {"size", l.integer("size")}}));
+  l.set(l.add(
+      "LRN", {l.in()},
+      {{"alpha", l.real("alpha")}, {"beta", l.real("beta")}, {"bias", l.real("k")}, {"size", l.integer("size")}}));
 }
 
 /// LRN centers even windows differently, and onnxruntime takes images only.
@@ -166,9 +167,12 @@ struct Gates {
 
 Gates gates_of(RecurrentCell cell) {
   switch (cell) {
-    case RecurrentCell::gru: return {"GRU", {1, 0, 2}};       // update, reset, new
-    case RecurrentCell::lstm: return {"LSTM", {0, 3, 1, 2}};  // input, output, forget, cell
-    default: return {"RNN", {0}};
+    case RecurrentCell::gru:
+      return {"GRU", {1, 0, 2}};  // update, reset, new
+    case RecurrentCell::lstm:
+      return {"LSTM", {0, 3, 1, 2}};  // input, output, forget, cell
+    default:
+      return {"RNN", {0}};
   }
 }
 
@@ -194,9 +198,9 @@ void recurrent(L& l) {
   std::string bias;
   if (l.has(3)) {
     const no_grad guard;
-    bias = l.initializer(l.value(3).name + "_onnx", levin::cat({reordered(l.value(3).tensor, gates.order),
-                                                                reordered(l.value(4).tensor, gates.order)},
-                                                               1));
+    bias = l.initializer(
+        l.value(3).name + "_onnx",
+        levin::cat({reordered(l.value(3).tensor, gates.order), reordered(l.value(4).tensor, gates.order)}, 1));
   }
   const auto state = [&](std::size_t i) {
     return l.has(i) ? l.add("Unsqueeze", {l.in(i), l.list({0})}) : std::string();
@@ -219,15 +223,25 @@ void recurrent(L& l) {
 }
 
 const ExportRow kRows[] = {
-    {"conv1d", conv, has_batch<1>}, {"conv2d", conv, has_batch<2>}, {"conv3d", conv, has_batch<3>},
-    {"conv_transpose1d", conv_transpose, has_batch<1>}, {"conv_transpose2d", conv_transpose, has_batch<2>},
+    {"conv1d", conv, has_batch<1>},
+    {"conv2d", conv, has_batch<2>},
+    {"conv3d", conv, has_batch<3>},
+    {"conv_transpose1d", conv_transpose, has_batch<1>},
+    {"conv_transpose2d", conv_transpose, has_batch<2>},
     {"conv_transpose3d", conv_transpose, has_batch<3>},
-    {"max_pool1d", max_pool, has_batch<1>}, {"max_pool2d", max_pool, has_batch<2>},
-    {"max_pool3d", max_pool, has_batch<3>}, {"avg_pool1d", avg_pool, has_batch<1>},
-    {"avg_pool2d", avg_pool, has_batch<2>}, {"avg_pool3d", avg_pool, has_batch<3>},
-    {"batch_norm", batch_norm}, {"layer_norm", layer_norm}, {"group_norm", group_norm},
-    {"instance_norm", instance_norm}, {"local_response_norm", local_response_norm, has_odd_window},
-    {"power_spectrum", power_spectrum}, {"recurrent", recurrent},
+    {"max_pool1d", max_pool, has_batch<1>},
+    {"max_pool2d", max_pool, has_batch<2>},
+    {"max_pool3d", max_pool, has_batch<3>},
+    {"avg_pool1d", avg_pool, has_batch<1>},
+    {"avg_pool2d", avg_pool, has_batch<2>},
+    {"avg_pool3d", avg_pool, has_batch<3>},
+    {"batch_norm", batch_norm},
+    {"layer_norm", layer_norm},
+    {"group_norm", group_norm},
+    {"instance_norm", instance_norm},
+    {"local_response_norm", local_response_norm, has_odd_window},
+    {"power_spectrum", power_spectrum},
+    {"recurrent", recurrent},
 };
 
 }  // namespace

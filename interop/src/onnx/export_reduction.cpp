@@ -91,14 +91,24 @@ void topk(L& l) {
 }
 
 const ExportRow kRows[] = {
-    {"sum", [](L& l) { reduction(l, "ReduceSum"); }}, {"mean", [](L& l) { reduction(l, "ReduceMean"); }},
-    {"prod", [](L& l) { reduction(l, "ReduceProd"); }}, {"amax", [](L& l) { reduction(l, "ReduceMax"); }},
-    {"amin", [](L& l) { reduction(l, "ReduceMin"); }}, {"any", [](L& l) { logical(l, "ReduceMax"); }},
-    {"all", [](L& l) { logical(l, "ReduceMin"); }}, {"norm", norm}, {"sum_to_size", sum_to_size},
+    {"sum", [](L& l) { reduction(l, "ReduceSum"); }},
+    {"mean", [](L& l) { reduction(l, "ReduceMean"); }},
+    {"prod", [](L& l) { reduction(l, "ReduceProd"); }},
+    {"amax", [](L& l) { reduction(l, "ReduceMax"); }},
+    {"amin", [](L& l) { reduction(l, "ReduceMin"); }},
+    {"any", [](L& l) { logical(l, "ReduceMax"); }},
+    {"all", [](L& l) { logical(l, "ReduceMin"); }},
+    {"norm", norm},
+    {"sum_to_size", sum_to_size},
     {"argmax", [](L& l) { arg_extremum(l, "ArgMax", "ReduceMax"); }},
     {"argmin", [](L& l) { arg_extremum(l, "ArgMin", "ReduceMin"); }},
-    {"matmul", matmul}, {"linear", linear}, {"addmm", addmm}, {"cumsum", cumsum}, {"topk", topk},
-    {"softmax", [](L& l) { softmax(l, "Softmax"); }}, {"log_softmax", [](L& l) { softmax(l, "LogSoftmax"); }},
+    {"matmul", matmul},
+    {"linear", linear},
+    {"addmm", addmm},
+    {"cumsum", cumsum},
+    {"topk", topk},
+    {"softmax", [](L& l) { softmax(l, "Softmax"); }},
+    {"log_softmax", [](L& l) { softmax(l, "LogSoftmax"); }},
 };
 
 }  // namespace

@@ -24,7 +24,7 @@ void expand(L& l) {
   l.set(l.add("Expand", {l.in(), l.sizes(to)}));
 }
 
-/// What a basic index takes of an axis: length elements from start on, one at each step.
+/// The elements that a basic index takes of an axis: `length` of them from `start` on, one at each step.
 struct Taken {
   Extent start, length, step, picked;
 };
@@ -32,7 +32,8 @@ struct Taken {
 std::vector<Taken> taken_of(L& l) {
   const Extents& list = l.extents("taken");
   std::vector<Taken> taken;
-  for (std::size_t i = 0; i + 3 < list.size(); i += 4) taken.push_back({list[i], list[i + 1], list[i + 2], list[i + 3]});
+  for (std::size_t i = 0; i + 3 < list.size(); i += 4)
+    taken.push_back({list[i], list[i + 1], list[i + 2], list[i + 3]});
   return taken;
 }
 
@@ -45,8 +46,10 @@ void slice(L& l) {
     const Taken& t = taken[i];
     const int64_t step = t.step.offset;
     kept.push_back(t.length);
-    if (t.picked.offset != 0) picked.push_back(static_cast<int64_t>(i));
-    else left.push_back(t.length);
+    if (t.picked.offset != 0)
+      picked.push_back(static_cast<int64_t>(i));
+    else
+      left.push_back(t.length);
     if (t.start == Extent{} && t.length == from[i]) continue;
     axes.push_back(static_cast<int64_t>(i));
     steps.push_back(step);
@@ -181,13 +184,25 @@ const ExportRow kRows[] = {
     {"reshape", reshape},
     {"permute", [](L& l) { l.set(l.permute(l.in(), l.integers("axes"))); }},
     {"expand", expand},
-    {"squeeze", [](L& l) {
+    {"squeeze",
+     [](L& l) {
        const bool same = l.result().sizes.size() == l.value(0).sizes.size();
        l.set(same ? l.in() : l.add("Squeeze", {l.in(), l.list({l.integer("axis")})}));
      }},
-    {"unsqueeze", [](L& l) { l.set(l.add("Unsqueeze", {l.in(), l.list({l.integer("axis")})})); }},
-    {"slice", slice}, {"split", split}, {"unfold", unfold}, {"cat", cat}, {"flip", flip}, {"roll", roll},
-    {"pad", pad}, {"pad_mode", pad_mode}, {"triangle", triangle}, {"full", full},
+    {"unsqueeze",
+     [](L& l) {
+       l.set(l.add("Unsqueeze", {l.in(), l.list({l.integer("axis")})}));
+     }},
+    {"slice", slice},
+    {"split", split},
+    {"unfold", unfold},
+    {"cat", cat},
+    {"flip", flip},
+    {"roll", roll},
+    {"pad", pad},
+    {"pad_mode", pad_mode},
+    {"triangle", triangle},
+    {"full", full},
     {"arange", arange},
 };
 

@@ -85,9 +85,10 @@ class Loader {
         missing.insert(fmt::format("{} with {}", n.op, reason));
     }
     if (!missing.empty())
-      throw IoError(fmt::format("[load_onnx] {} needs operators that are not supported: {}. Export the network without "
-                                "them.",
-                                what_, fmt::join(missing, ", ")));
+      throw IoError(
+          fmt::format("[load_onnx] {} needs operators that are not supported: {}. Export the network without "
+                      "them.",
+                      what_, fmt::join(missing, ", ")));
   }
 
   Tensor registered(const std::string& name, const Tensor& t, bool statistic) {

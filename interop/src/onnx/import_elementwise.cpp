@@ -12,8 +12,14 @@ namespace levin::interop::onnx {
 namespace import_elementwise {
 namespace {
 
-#define LEVIN_IMPORT_UNARY(op, function) {#op, 1, [](const Call& c) -> Tensors { return {function(c[0])}; }}
-#define LEVIN_IMPORT_BINARY(op, function) {#op, 7, [](const Call& c) -> Tensors { return {function(c[0], c[1])}; }}
+#define LEVIN_IMPORT_UNARY(op, function)                              \
+  {                                                                   \
+#op, 1, [](const Call& c) -> Tensors { return {function(c[0])}; } \
+  }
+#define LEVIN_IMPORT_BINARY(op, function)                                   \
+  {                                                                         \
+#op, 7, [](const Call& c) -> Tensors { return {function(c[0], c[1])}; } \
+  }
 
 /// Integers are divided towards zero.
 Tensor quotient(const Tensor& a, const Tensor& b) {
@@ -83,19 +89,53 @@ Tensors selu(const Call& c) {
 }
 
 const ImportRow kRows[] = {
-    LEVIN_IMPORT_BINARY(Add, add), LEVIN_IMPORT_BINARY(Sub, sub), LEVIN_IMPORT_BINARY(Mul, mul), LEVIN_IMPORT_BINARY(Div, quotient),
-    LEVIN_IMPORT_BINARY(Pow, power), LEVIN_IMPORT_BINARY(Equal, eq), LEVIN_IMPORT_BINARY(Less, lt), LEVIN_IMPORT_BINARY(LessOrEqual, le),
-    LEVIN_IMPORT_BINARY(Greater, gt), LEVIN_IMPORT_BINARY(GreaterOrEqual, ge), LEVIN_IMPORT_BINARY(And, logical_and),
-    LEVIN_IMPORT_BINARY(Or, logical_or), LEVIN_IMPORT_BINARY(Xor, logical_xor), LEVIN_IMPORT_BINARY(BitwiseAnd, bitwise_and),
-    LEVIN_IMPORT_BINARY(BitwiseOr, bitwise_or), LEVIN_IMPORT_BINARY(BitwiseXor, bitwise_xor),
-    LEVIN_IMPORT_UNARY(BitwiseNot, bitwise_not), LEVIN_IMPORT_UNARY(Not, logical_not), LEVIN_IMPORT_UNARY(Neg, neg), LEVIN_IMPORT_UNARY(Abs, abs),
-    LEVIN_IMPORT_UNARY(Sign, sign), LEVIN_IMPORT_UNARY(Floor, floor), LEVIN_IMPORT_UNARY(Ceil, ceil), LEVIN_IMPORT_UNARY(Round, round),
-    LEVIN_IMPORT_UNARY(Reciprocal, reciprocal), LEVIN_IMPORT_UNARY(Sqrt, sqrt), LEVIN_IMPORT_UNARY(Exp, exp), LEVIN_IMPORT_UNARY(Log, log),
-    LEVIN_IMPORT_UNARY(Sin, sin), LEVIN_IMPORT_UNARY(Cos, cos), LEVIN_IMPORT_UNARY(Tan, tan), LEVIN_IMPORT_UNARY(Asin, asin),
-    LEVIN_IMPORT_UNARY(Acos, acos), LEVIN_IMPORT_UNARY(Atan, atan), LEVIN_IMPORT_UNARY(Sinh, sinh), LEVIN_IMPORT_UNARY(Cosh, cosh),
-    LEVIN_IMPORT_UNARY(Asinh, asinh), LEVIN_IMPORT_UNARY(Acosh, acosh), LEVIN_IMPORT_UNARY(Atanh, atanh), LEVIN_IMPORT_UNARY(Erf, erf),
-    LEVIN_IMPORT_UNARY(Relu, relu), LEVIN_IMPORT_UNARY(Sigmoid, sigmoid), LEVIN_IMPORT_UNARY(Tanh, tanh), LEVIN_IMPORT_UNARY(Mish, mish),
-    LEVIN_IMPORT_UNARY(HardSwish, hardswish), LEVIN_IMPORT_UNARY(Softsign, softsign), LEVIN_IMPORT_UNARY(IsNaN, isnan),
+    LEVIN_IMPORT_BINARY(Add, add),
+    LEVIN_IMPORT_BINARY(Sub, sub),
+    LEVIN_IMPORT_BINARY(Mul, mul),
+    LEVIN_IMPORT_BINARY(Div, quotient),
+    LEVIN_IMPORT_BINARY(Pow, power),
+    LEVIN_IMPORT_BINARY(Equal, eq),
+    LEVIN_IMPORT_BINARY(Less, lt),
+    LEVIN_IMPORT_BINARY(LessOrEqual, le),
+    LEVIN_IMPORT_BINARY(Greater, gt),
+    LEVIN_IMPORT_BINARY(GreaterOrEqual, ge),
+    LEVIN_IMPORT_BINARY(And, logical_and),
+    LEVIN_IMPORT_BINARY(Or, logical_or),
+    LEVIN_IMPORT_BINARY(Xor, logical_xor),
+    LEVIN_IMPORT_BINARY(BitwiseAnd, bitwise_and),
+    LEVIN_IMPORT_BINARY(BitwiseOr, bitwise_or),
+    LEVIN_IMPORT_BINARY(BitwiseXor, bitwise_xor),
+    LEVIN_IMPORT_UNARY(BitwiseNot, bitwise_not),
+    LEVIN_IMPORT_UNARY(Not, logical_not),
+    LEVIN_IMPORT_UNARY(Neg, neg),
+    LEVIN_IMPORT_UNARY(Abs, abs),
+    LEVIN_IMPORT_UNARY(Sign, sign),
+    LEVIN_IMPORT_UNARY(Floor, floor),
+    LEVIN_IMPORT_UNARY(Ceil, ceil),
+    LEVIN_IMPORT_UNARY(Round, round),
+    LEVIN_IMPORT_UNARY(Reciprocal, reciprocal),
+    LEVIN_IMPORT_UNARY(Sqrt, sqrt),
+    LEVIN_IMPORT_UNARY(Exp, exp),
+    LEVIN_IMPORT_UNARY(Log, log),
+    LEVIN_IMPORT_UNARY(Sin, sin),
+    LEVIN_IMPORT_UNARY(Cos, cos),
+    LEVIN_IMPORT_UNARY(Tan, tan),
+    LEVIN_IMPORT_UNARY(Asin, asin),
+    LEVIN_IMPORT_UNARY(Acos, acos),
+    LEVIN_IMPORT_UNARY(Atan, atan),
+    LEVIN_IMPORT_UNARY(Sinh, sinh),
+    LEVIN_IMPORT_UNARY(Cosh, cosh),
+    LEVIN_IMPORT_UNARY(Asinh, asinh),
+    LEVIN_IMPORT_UNARY(Acosh, acosh),
+    LEVIN_IMPORT_UNARY(Atanh, atanh),
+    LEVIN_IMPORT_UNARY(Erf, erf),
+    LEVIN_IMPORT_UNARY(Relu, relu),
+    LEVIN_IMPORT_UNARY(Sigmoid, sigmoid),
+    LEVIN_IMPORT_UNARY(Tanh, tanh),
+    LEVIN_IMPORT_UNARY(Mish, mish),
+    LEVIN_IMPORT_UNARY(HardSwish, hardswish),
+    LEVIN_IMPORT_UNARY(Softsign, softsign),
+    LEVIN_IMPORT_UNARY(IsNaN, isnan),
     LEVIN_IMPORT_UNARY(Identity, Tensor),
     // Computed without softplus's threshold, beyond which it is the identity to within a rounding.
     {"Softplus", 1, [](const Call& c) -> Tensors { return {softplus(c[0])}; }},
@@ -116,10 +156,12 @@ const ImportRow kRows[] = {
     {"ThresholdedRelu", 10, [](const Call& c) -> Tensors { return {threshold(c[0], c.real("alpha", 1), 0)}; }},
     {"HardSigmoid", 6, hard_sigmoid},
     {"Shrink", 9, shrink},
-    {"Gelu", 20, [](const Call& c) -> Tensors {
+    {"Gelu", 20,
+     [](const Call& c) -> Tensors {
        return {gelu(c[0], c.text("approximate", "none") == "tanh" ? Approximate::tanh : Approximate::none)};
      }},
-    {"PRelu", 7, [](const Call& c) -> Tensors {
+    {"PRelu", 7,
+     [](const Call& c) -> Tensors {
        const Tensor x = c[0];
        return {where(gt(x, 0), x, mul(x, c[1]))};
      }},

@@ -21,7 +21,7 @@ std::string_view text_of(const Node& n, std::string_view name, std::string_view 
   return otherwise;
 }
 
-/// What interpolate() computes: nearest from the left, linear and cubic from centers of pixels or of corners.
+/// interpolate() computes nearest from the left, and linear and cubic from centers of pixels or of corners.
 const char* refuses_resize(const Node& n) {
   const std::string_view mode = text_of(n, "mode", "nearest"),
                          transform = text_of(n, "coordinate_transformation_mode", "half_pixel"),
@@ -51,7 +51,8 @@ Tensors resize(const Call& c) {
   } else {
     for (const double f : c[2].to_vector<double>()) {
       if (static_cast<int>(sizes.size()) >= x.dim()) c.refuse("it has more scales than axes");
-      sizes.push_back(static_cast<std::int64_t>(std::floor(static_cast<double>(x.size(static_cast<int>(sizes.size()))) * f)));
+      sizes.push_back(
+          static_cast<std::int64_t>(std::floor(static_cast<double>(x.size(static_cast<int>(sizes.size()))) * f)));
     }
   }
   if (static_cast<int>(sizes.size()) != x.dim() || x.dim() < 3 || sizes[0] != x.size(0) || sizes[1] != x.size(1))

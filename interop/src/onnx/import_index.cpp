@@ -130,9 +130,10 @@ Tensors reverse_sequence(const Call& c) {
 }
 
 const ImportRow kRows[] = {
-    {"Gather", 1, gather_node}, {"GatherElements", 11, gather_elements}, {"GatherND", 11, gather_nd},
-    {"ScatterElements", 11, scatter_elements}, {"ScatterND", 11, scatter_nd}, {"OneHot", 9, one_hot_node},
-    {"NonZero", 9, non_zero}, {"ReverseSequence", 10, reverse_sequence},
+    {"Gather", 1, gather_node},    {"GatherElements", 11, gather_elements},
+    {"GatherND", 11, gather_nd},   {"ScatterElements", 11, scatter_elements},
+    {"ScatterND", 11, scatter_nd}, {"OneHot", 9, one_hot_node},
+    {"NonZero", 9, non_zero},      {"ReverseSequence", 10, reverse_sequence},
 };
 
 }  // namespace

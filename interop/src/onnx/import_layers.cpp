@@ -44,7 +44,8 @@ Window window_of(const Call& c, const Tensor& x, const List& kernel, double padd
     for (std::size_t i = 0; i < n; ++i) {
       const std::int64_t size = x.sizes()[static_cast<int>(i) + 2], step = std::max<std::int64_t>(w.stride[i], 1);
       const std::int64_t out = (size + step - 1) / step;
-      const std::int64_t total = std::max<std::int64_t>((out - 1) * step + (kernel[i] - 1) * w.dilation[i] + 1 - size, 0);
+      const std::int64_t total =
+          std::max<std::int64_t>((out - 1) * step + (kernel[i] - 1) * w.dilation[i] + 1 - size, 0);
       pads[i] = automatic == "SAME_LOWER" ? total - total / 2 : total / 2;
       pads[n + i] = total - pads[i];
     }
@@ -73,20 +74,25 @@ Tuple<1> one(const List& l) { return {l[0]}; }
 Tuple<2> two(const List& l) { return {l[0], l[1]}; }
 Tuple<3> three(const List& l) { return {l[0], l[1], l[2]}; }
 
-List kernel_of(const Tensor& weight) { return {weight.sizes().begin() + std::min(2, weight.dim()), weight.sizes().end()}; }
+List kernel_of(const Tensor& weight) {
+  return {weight.sizes().begin() + std::min(2, weight.dim()), weight.sizes().end()};
+}
 
 Tensors conv(const Call& c) {
   const Tensor weight = c[1], bias = c.or_none(2);
   const Window w = window_of(c, c[0], kernel_of(weight), 0);
   const std::int64_t groups = c.integer("group", 1);
   if (w.axes == 1)
-    return {conv1d(w.x, weight, bias,
-                   {.stride = one(w.stride), .padding = one(w.padding), .dilation = one(w.dilation), .groups = groups})};
+    return {
+        conv1d(w.x, weight, bias,
+               {.stride = one(w.stride), .padding = one(w.padding), .dilation = one(w.dilation), .groups = groups})};
   if (w.axes == 2)
-    return {conv2d(w.x, weight, bias,
-                   {.stride = two(w.stride), .padding = two(w.padding), .dilation = two(w.dilation), .groups = groups})};
-  return {conv3d(w.x, weight, bias, {.stride = three(w.stride), .padding = three(w.padding),
-                                     .dilation = three(w.dilation), .groups = groups})};
+    return {
+        conv2d(w.x, weight, bias,
+               {.stride = two(w.stride), .padding = two(w.padding), .dilation = two(w.dilation), .groups = groups})};
+  return {conv3d(
+      w.x, weight, bias,
+      {.stride = three(w.stride), .padding = three(w.padding), .dilation = three(w.dilation), .groups = groups})};
 }
 
 Tensors conv_transpose(const Call& c) {
@@ -103,15 +109,26 @@ Tensors conv_transpose(const Call& c) {
   const List padding = equal ? List(pads.begin(), pads.begin() + static_cast<std::ptrdiff_t>(n)) : zero;
   Tensor y;
   if (n == 1)
-    y = conv_transpose1d(x, weight, bias, {.stride = one(stride), .padding = one(padding),
-                                           .output_padding = one(extra), .groups = groups, .dilation = one(dilation)});
+    y = conv_transpose1d(x, weight, bias,
+                         {.stride = one(stride),
+                          .padding = one(padding),
+                          .output_padding = one(extra),
+                          .groups = groups,
+                          .dilation = one(dilation)});
   else if (n == 2)
-    y = conv_transpose2d(x, weight, bias, {.stride = two(stride), .padding = two(padding),
-                                           .output_padding = two(extra), .groups = groups, .dilation = two(dilation)});
+    y = conv_transpose2d(x, weight, bias,
+                         {.stride = two(stride),
+                          .padding = two(padding),
+                          .output_padding = two(extra),
+                          .groups = groups,
+                          .dilation = two(dilation)});
   else
     y = conv_transpose3d(x, weight, bias,
-                         {.stride = three(stride), .padding = three(padding), .output_padding = three(extra),
-                          .groups = groups, .dilation = three(dilation)});
+                         {.stride = three(stride),
+                          .padding = three(padding),
+                          .output_padding = three(extra),
+                          .groups = groups,
+                          .dilation = three(dilation)});
   if (!equal)
     for (std::size_t i = 0; i < n; ++i) {
       const int axis = static_cast<int>(i) + 2;
@@ -132,13 +149,16 @@ Tensors max_pool(const Call& c) {
   const Window w = window_of(c, c[0], c.integers("kernel_shape"), -std::numeric_limits<double>::infinity());
   const bool ceil = c.integer("ceil_mode", 0) != 0;
   if (w.axes == 1)
-    return {max_pool1d(w.x, one(w.kernel), {.stride = one(w.stride), .padding = one(w.padding),
-                                            .dilation = one(w.dilation), .ceil_mode = ceil})};
+    return {max_pool1d(
+        w.x, one(w.kernel),
+        {.stride = one(w.stride), .padding = one(w.padding), .dilation = one(w.dilation), .ceil_mode = ceil})};
   if (w.axes == 2)
-    return {max_pool2d(w.x, two(w.kernel), {.stride = two(w.stride), .padding = two(w.padding),
-                                            .dilation = two(w.dilation), .ceil_mode = ceil})};
-  return {max_pool3d(w.x, three(w.kernel), {.stride = three(w.stride), .padding = three(w.padding),
-                                            .dilation = three(w.dilation), .ceil_mode = ceil})};
+    return {max_pool2d(
+        w.x, two(w.kernel),
+        {.stride = two(w.stride), .padding = two(w.padding), .dilation = two(w.dilation), .ceil_mode = ceil})};
+  return {max_pool3d(
+      w.x, three(w.kernel),
+      {.stride = three(w.stride), .padding = three(w.padding), .dilation = three(w.dilation), .ceil_mode = ceil})};
 }
 
 const char* refuses_indices(const Node& n) {
@@ -147,13 +167,16 @@ const char* refuses_indices(const Node& n) {
 
 Tensor averaged(const Window& w, bool ceil, bool include) {
   if (w.axes == 1)
-    return avg_pool1d(w.x, one(w.kernel), {.stride = one(w.stride), .padding = one(w.padding), .ceil_mode = ceil,
-                                           .count_include_pad = include});
+    return avg_pool1d(
+        w.x, one(w.kernel),
+        {.stride = one(w.stride), .padding = one(w.padding), .ceil_mode = ceil, .count_include_pad = include});
   if (w.axes == 2)
-    return avg_pool2d(w.x, two(w.kernel), {.stride = two(w.stride), .padding = two(w.padding), .ceil_mode = ceil,
-                                           .count_include_pad = include});
-  return avg_pool3d(w.x, three(w.kernel), {.stride = three(w.stride), .padding = three(w.padding), .ceil_mode = ceil,
-                                           .count_include_pad = include});
+    return avg_pool2d(
+        w.x, two(w.kernel),
+        {.stride = two(w.stride), .padding = two(w.padding), .ceil_mode = ceil, .count_include_pad = include});
+  return avg_pool3d(
+      w.x, three(w.kernel),
+      {.stride = three(w.stride), .padding = three(w.padding), .ceil_mode = ceil, .count_include_pad = include});
 }
 
 Tensors average_pool(const Call& c) {
@@ -233,19 +256,18 @@ Tensors recurrent(const Call& c, RecurrentCell cell, const List& order) {
       if (!b.defined()) return Tensor();
       return reordered(narrow(select(b, 0, d), 0, half * gates * hidden, gates * hidden), order);
     };
-    const auto state = [&](std::size_t i) {
-      return c.has(i) ? select(c[i], 0, d) : zeros({batch, hidden}, like(x));
-    };
+    const auto state = [&](std::size_t i) { return c.has(i) ? select(c[i], 0, d) : zeros({batch, hidden}, like(x)); };
     const Tensor from_input = linear(x, reordered(select(w, 0, d), order), bias(0));
     const Tensor lengths = c.has(4) ? to(c[4], kInt64) : Tensor();
-    const auto [y, cell_state] =
-        recurrent_steps(cell, from_input, {state(5), lstm ? state(6) : Tensor(), reordered(select(r, 0, d), order), bias(1)},
-                        {.lengths = lengths, .reverse = reverse});
+    const auto [y, cell_state] = recurrent_steps(
+        cell, from_input, {state(5), lstm ? state(6) : Tensor(), reordered(select(r, 0, d), order), bias(1)},
+        {.lengths = lengths, .reverse = reverse});
     hs.push_back(select(y, 0, reverse ? 0 : y.size(0) - 1));
     if (lstm) cs.push_back(cell_state);
-    ys.push_back(!lengths.defined() ? y
-                                    : masked_fill(y, unsqueeze(ge(unsqueeze(arange(y.size(0), {.device = y.device()}), 1),
-                                                                  lengths), -1), 0));
+    ys.push_back(
+        !lengths.defined()
+            ? y
+            : masked_fill(y, unsqueeze(ge(unsqueeze(arange(y.size(0), {.device = y.device()}), 1), lengths), -1), 0));
   }
   Tensors result{stack(ys, 1), stack(hs, 0)};
   if (lstm) result.push_back(stack(cs, 0));
@@ -293,9 +315,15 @@ const ImportRow kRows[] = {
     {"InstanceNormalization", 6, instance_norm_node},
     {"GroupNormalization", 18, group_norm_node},
     {"LRN", 1, lrn},
-    {"LSTM", 7, [](const Call& c) -> Tensors { return recurrent(c, RecurrentCell::lstm, {0, 2, 3, 1}); },
+    {"LSTM", 7,
+     [](const Call& c) -> Tensors {
+       return recurrent(c, RecurrentCell::lstm, {0, 2, 3, 1});
+     },
      refuses_recurrent},
-    {"GRU", 7, [](const Call& c) -> Tensors { return recurrent(c, RecurrentCell::gru, {1, 0, 2}); },
+    {"GRU", 7,
+     [](const Call& c) -> Tensors {
+       return recurrent(c, RecurrentCell::gru, {1, 0, 2});
+     },
      refuses_recurrent},
     {"RNN", 7, rnn, refuses_recurrent},
 };

@@ -25,9 +25,9 @@ Tensors reduced(const Call& c, const F& f) {
   return {to(f(x, Axes(Shape(list.begin(), list.end())), c.integer("keepdims", 1) != 0), x.dtype())};
 }
 
-#define LEVIN_REDUCTION(op, ...)                                                                      \
-  {#op, 1, [](const Call& c) -> Tensors {                                                             \
-     return reduced(c, [](const Tensor& x, const Axes& axes, bool keep) { return __VA_ARGS__; });     \
+#define LEVIN_REDUCTION_NODE(op, ...)                                                          \
+  {#op, 1, [](const Call& c) -> Tensors {                                                      \
+     return reduced(c, [](const Tensor& x, const Axes& axes, bool keep) { return __VA_ARGS__; }); \
    }}
 
 Tensors arg(const Call& c, bool largest) {
@@ -90,16 +90,16 @@ Tensors lp_normalization(const Call& c) {
 }
 
 const ImportRow kRows[] = {
-    LEVIN_REDUCTION(ReduceSum, sum(x, axes, keep)),
-    LEVIN_REDUCTION(ReduceMean, mean(x.is_floating() ? x : to(x, kFloat64), axes, keep)),
-    LEVIN_REDUCTION(ReduceProd, prod(x, axes, keep)),
-    LEVIN_REDUCTION(ReduceMax, amax(x, axes, keep)),
-    LEVIN_REDUCTION(ReduceMin, amin(x, axes, keep)),
-    LEVIN_REDUCTION(ReduceL1, sum(abs(x), axes, keep)),
-    LEVIN_REDUCTION(ReduceL2, norm(x, 2.0, axes, keep)),
-    LEVIN_REDUCTION(ReduceSumSquare, sum(square(x), axes, keep)),
-    LEVIN_REDUCTION(ReduceLogSum, log(sum(x, axes, keep))),
-    LEVIN_REDUCTION(ReduceLogSumExp, logsumexp(x, axes, keep)),
+    LEVIN_REDUCTION_NODE(ReduceSum, sum(x, axes, keep)),
+    LEVIN_REDUCTION_NODE(ReduceMean, mean(x.is_floating() ? x : to(x, kFloat64), axes, keep)),
+    LEVIN_REDUCTION_NODE(ReduceProd, prod(x, axes, keep)),
+    LEVIN_REDUCTION_NODE(ReduceMax, amax(x, axes, keep)),
+    LEVIN_REDUCTION_NODE(ReduceMin, amin(x, axes, keep)),
+    LEVIN_REDUCTION_NODE(ReduceL1, sum(abs(x), axes, keep)),
+    LEVIN_REDUCTION_NODE(ReduceL2, norm(x, 2.0, axes, keep)),
+    LEVIN_REDUCTION_NODE(ReduceSumSquare, sum(square(x), axes, keep)),
+    LEVIN_REDUCTION_NODE(ReduceLogSum, log(sum(x, axes, keep))),
+    LEVIN_REDUCTION_NODE(ReduceLogSumExp, logsumexp(x, axes, keep)),
     {"ArgMax", 1, [](const Call& c) -> Tensors { return arg(c, true); }},
     {"ArgMin", 1, [](const Call& c) -> Tensors { return arg(c, false); }},
     {"MatMul", 1, [](const Call& c) -> Tensors { return {matmul(c[0], c[1])}; }},

@@ -224,7 +224,8 @@ Tensors depth_to_space(const Call& c) {
 Tensors space_to_depth(const Call& c) {
   const Tensor x = c[0];
   const std::int64_t r = c.integer("blocksize", 0);
-  if (x.dim() != 4 || r < 1 || x.size(2) % r != 0 || x.size(3) % r != 0) c.refuse("the image does not divide into blocks");
+  if (x.dim() != 4 || r < 1 || x.size(2) % r != 0 || x.size(3) % r != 0)
+    c.refuse("the image does not divide into blocks");
   const std::int64_t n = x.size(0), depth = x.size(1), h = x.size(2) / r, w = x.size(3) / r;
   return {reshape(permute(reshape(x, {n, depth, h, r, w, r}), {0, 3, 5, 1, 2, 4}), {n, depth * r * r, h, w})};
 }
@@ -238,12 +239,25 @@ Tensors dropout_node(const Call& c) {
 const ImportRow kRows[] = {
     {"Shape", 1, shape},
     {"Size", 1, [](const Call& c) -> Tensors { return {tensor(c[0].numel(), {.dtype = kInt64})}; }},
-    {"Reshape", 5, reshape_node}, {"Flatten", 1, flatten_node}, {"Squeeze", 1, squeeze_node},
-    {"Unsqueeze", 1, unsqueeze_node}, {"Transpose", 1, transpose_node}, {"Expand", 8, expand_node},
-    {"Tile", 6, tile_node}, {"Concat", 4, concat}, {"Split", 2, split_node}, {"Slice", 1, slice_node},
-    {"Pad", 2, pad_node}, {"Constant", 1, constant}, {"ConstantOfShape", 9, constant_of_shape}, {"Range", 11, range},
-    {"Trilu", 14, trilu}, {"EyeLike", 9, eye_like}, {"DepthToSpace", 1, depth_to_space},
-    {"SpaceToDepth", 1, space_to_depth}, {"Dropout", 7, dropout_node},
+    {"Reshape", 5, reshape_node},
+    {"Flatten", 1, flatten_node},
+    {"Squeeze", 1, squeeze_node},
+    {"Unsqueeze", 1, unsqueeze_node},
+    {"Transpose", 1, transpose_node},
+    {"Expand", 8, expand_node},
+    {"Tile", 6, tile_node},
+    {"Concat", 4, concat},
+    {"Split", 2, split_node},
+    {"Slice", 1, slice_node},
+    {"Pad", 2, pad_node},
+    {"Constant", 1, constant},
+    {"ConstantOfShape", 9, constant_of_shape},
+    {"Range", 11, range},
+    {"Trilu", 14, trilu},
+    {"EyeLike", 9, eye_like},
+    {"DepthToSpace", 1, depth_to_space},
+    {"SpaceToDepth", 1, space_to_depth},
+    {"Dropout", 7, dropout_node},
 };
 
 }  // namespace

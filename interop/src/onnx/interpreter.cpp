@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-#include <string>
 #include <unordered_map>
 
 namespace levin::interop::onnx {
@@ -65,7 +63,7 @@ double Call::real(std::string_view name, double otherwise) const {
   const Attribute* a = find(name);
   if (!a) return otherwise;
   // Attributes are float32. The shortest decimal is the number that was meant, which float64 networks need.
-  return std::isfinite(a->real) ? std::stod(fmt::format("{}", a->real)) : static_cast<double>(a->real);
+  return decimal_of(a->real);
 }
 
 std::string_view Call::text(std::string_view name, std::string_view otherwise) const {

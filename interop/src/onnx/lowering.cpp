@@ -207,20 +207,27 @@ std::vector<bool> Lowering::needed_steps() const {
   return live;
 }
 
+namespace {
+
+/// "batch", "2*batch", "batch-1"
+std::string size_name(const Extent& e) {
+  const std::string multiple = e.slope == 1 ? "batch" : fmt::format("{}*batch", e.slope);
+  return e.offset == 0 ? multiple : fmt::format("{}{:+}", multiple, e.offset);
+}
+
+}  // namespace
+
 void Lowering::name_outputs(const std::vector<std::string>& names) {
   std::unordered_map<std::string, std::string> renamed;
   for (std::size_t i = 0; i < program_.outputs.size(); ++i) {
     const ProgramValue& value = value_of(program_.outputs[i]);
     std::string name = name_of_value(program_.outputs[i]);
-    const bool computed = std::ranges::any_of(graph_.nodes, [&](const Node& n) {
-      return std::ranges::find(n.outputs, name) != n.outputs.end();
-    });
+    const bool computed = std::ranges::any_of(
+        graph_.nodes, [&](const Node& n) { return std::ranges::find(n.outputs, name) != n.outputs.end(); });
     if (!computed || renamed.contains(name)) name = add("Identity", {renamed.contains(name) ? renamed[name] : name});
     renamed[name] = names[i];
     Value v{names[i], value.dtype, {}};
-    for (const Extent& e : value.sizes)
-      v.sizes.push_back(e.fixed() ? Dim{e.offset}
-                                  : Dim{-1, e == Extent{1, 0} ? "batch" : fmt::format("{}*batch+{}", e.slope, e.offset)});
+    for (const Extent& e : value.sizes) v.sizes.push_back(e.fixed() ? Dim{e.offset} : Dim{-1, size_name(e)});
     graph_.outputs.push_back(v);
   }
   for (Node& n : graph_.nodes) {

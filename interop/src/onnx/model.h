@@ -12,7 +12,17 @@
 namespace levin::interop::onnx {
 
 struct Attribute {
-  enum class Type { none = 0, real = 1, integer = 2, text = 3, tensor = 4, graph = 5, reals = 6, integers = 7, texts = 8 };
+  enum class Type {
+    none = 0,
+    real = 1,
+    integer = 2,
+    text = 3,
+    tensor = 4,
+    graph = 5,
+    reals = 6,
+    integers = 7,
+    texts = 8
+  };
 
   Attribute() = default;
   Attribute(std::string n, double v) : name(std::move(n)), type(Type::real), real(static_cast<float>(v)) {}
@@ -66,6 +76,9 @@ struct Model {
   std::string producer;
   Graph graph;
 };
+
+/// Returns the number whose shortest decimal is that of v: 0.1 for 0.1f.
+double decimal_of(float v);
 
 /// Numbers of ONNX's TensorProto.DataType.
 int type_number(DType t);

@@ -51,10 +51,11 @@ class Recorder : public Tracer {
     const auto known = places_.find(t.impl());
     if (known == places_.end()) return add_outside(t, op);
     if (versions_[static_cast<std::size_t>(known->second)] != t.version())
-      throw ValueError(fmt::format("[export_onnx] {} reads a tensor of shape {} that was edited in place through "
-                                   "another view of its memory, which ONNX cannot express. Use an operation that "
-                                   "returns a new tensor.",
-                                   op, to_string(t.sizes())));
+      throw ValueError(
+          fmt::format("[export_onnx] {} reads a tensor of shape {} that was edited in place through "
+                      "another view of its memory, which ONNX cannot express. Use an operation that "
+                      "returns a new tensor.",
+                      op, to_string(t.sizes())));
     return known->second;
   }
 
@@ -75,9 +76,10 @@ class Recorder : public Tracer {
       return add(t, Origin::parameter, named->second);
     const std::string made_by = t.grad_fn();
     if (!made_by.empty() || computed_.contains(t.storage().get()))
-      throw ValueError(fmt::format("[export_onnx] {} reads the result of {}, which is not traced. Replace it by "
-                                   "operations that ONNX has.",
-                                   op, made_by.empty() ? "an operation" : made_by));
+      throw ValueError(
+          fmt::format("[export_onnx] {} reads the result of {}, which is not traced. Replace it by "
+                      "operations that ONNX has.",
+                      op, made_by.empty() ? "an operation" : made_by));
     return add(t, Origin::constant);
   }
 
@@ -153,15 +155,16 @@ class Joiner {
 
  private:
   [[noreturn]] static void refuse(std::size_t step, const std::string& difference) {
-    throw ValueError(fmt::format("[export_onnx] with batches of {} and {}, and other values, forward {} as operation "
-                                 "{}. Export with .dynamic_batch = false, or let forward not depend on sizes and "
-                                 "values.",
-                                 kTracedBatches[0], kTracedBatches[1], difference, step + 1));
+    throw ValueError(
+        fmt::format("[export_onnx] with batches of {} and {}, and other values, forward {} as operation "
+                    "{}. Export with .dynamic_batch = false, or let forward not depend on sizes and "
+                    "values.",
+                    kTracedBatches[0], kTracedBatches[1], difference, step + 1));
   }
 
   static bool same_call(const Recorder::Call& a, const Recorder::Call& b) {
-    bool same = std::strcmp(a.operation.name, b.operation.name) == 0 && a.inputs == b.inputs && a.outputs == b.outputs &&
-                a.operation.attributes.size() == b.operation.attributes.size();
+    bool same = std::strcmp(a.operation.name, b.operation.name) == 0 && a.inputs == b.inputs &&
+                a.outputs == b.outputs && a.operation.attributes.size() == b.operation.attributes.size();
     for (std::size_t i = 0; same && i < a.operation.attributes.size(); ++i) {
       const auto &x = a.operation.attributes[i].value, &y = b.operation.attributes[i].value;
       same = x.index() == y.index();
@@ -180,15 +183,17 @@ class Joiner {
     ProgramValue value = a_.recorder.values[v];
     const Tensor &x = value.tensor, &y = b_.recorder.values[v].tensor;
     if (value.origin != b_.recorder.values[v].origin || x.dim() != y.dim() || x.dtype() != y.dtype())
-      throw ValueError(fmt::format("[export_onnx] a tensor is {} {} with a batch of {}, and {} {} with one of {}. Export "
-                                   "with .dynamic_batch = false.",
-                                   name_of(x.dtype()), to_string(x.sizes()), kTracedBatches[0], name_of(y.dtype()),
-                                   to_string(y.sizes()), kTracedBatches[1]));
+      throw ValueError(
+          fmt::format("[export_onnx] a tensor is {} {} with a batch of {}, and {} {} with one of {}. Export "
+                      "with .dynamic_batch = false.",
+                      name_of(x.dtype()), to_string(x.sizes()), kTracedBatches[0], name_of(y.dtype()),
+                      to_string(y.sizes()), kTracedBatches[1]));
     for (int d = 0; d < x.dim(); ++d) value.sizes.push_back(join(x.sizes()[d], y.sizes()[d]));
     if (value.origin == Origin::constant && !same_bits(x, y))
-      throw ValueError(fmt::format("[export_onnx] a tensor of shape {} depends on the inputs, but no operation that is "
-                                   "traced computed it. Compute it by operations on tensors.",
-                                   to_string(x.sizes())));
+      throw ValueError(
+          fmt::format("[export_onnx] a tensor of shape {} depends on the inputs, but no operation that is "
+                      "traced computed it. Compute it by operations on tensors.",
+                      to_string(x.sizes())));
     program_.values.push_back(std::move(value));
   }
 

@@ -27,7 +27,7 @@ enum class Origin { input, parameter, constant, step };
 
 struct ProgramValue {
   Origin origin = Origin::step;
-  Tensor tensor{};      ///< of parameters and constants; while tracing, of all values
+  Tensor tensor{};  ///< of parameters and constants; while tracing, of all values
   Extents sizes{};
   DType dtype = DType::f32;
   std::string name{};  ///< of parameters

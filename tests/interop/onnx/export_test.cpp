@@ -6,6 +6,7 @@
 
 #include <levin/autograd/ops.h>
 #include <levin/interop/onnx.h>
+#include <levin/nn/parametrize.h>
 #include <levin/optim/optim.h>
 
 #include <doctest/doctest.h>
@@ -111,6 +112,27 @@ TEST_CASE("parameters of the imported network have the exported names, and can b
     adam.step();
   }
   CHECK(last < 0.1 * first);
+}
+
+TEST_CASE("networks in 16-bit floats, and weights that are computed from others") {
+  for (const DType type : {kHalf, kBFloat16}) {
+    nn::Sequential net(nn::Linear(4, 8), nn::GELU(), nn::LayerNorm(8), nn::Linear(8, 2));
+    net.to(type);
+    const Tensor x = randn({3, 4}).to(type);
+    interop::OnnxModel model(exported(net, {x}), "net.onnx");
+    const Tensor y = model({x})[0];
+    CHECK(y.dtype() == type);
+    // Operators round after each part of the activation.
+    CHECK(test::largest_difference(y.to(kFloat32), net(x).to(kFloat32)) <= (type == kHalf ? 0.01 : 0.08));
+  }
+  nn::Linear layer(4, 3);
+  nn::weight_norm(layer);
+  interop::OnnxModel model(exported(layer, {randn({1, 4})}), "layer.onnx");
+  std::vector<std::string> names;
+  for (const auto& [name, p] : model.named_parameters()) names.push_back(name);
+  CHECK(names.size() == 3);  // the bias, the lengths and the directions
+  const Tensor x = randn({3, 4});
+  CHECK(test::largest_difference(model({x})[0], layer(x)) <= 1e-6);
 }
 
 TEST_CASE("shared parameters and outputs that are inputs or constants") {

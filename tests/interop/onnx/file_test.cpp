@@ -152,6 +152,8 @@ TEST_CASE("tensors that are not what they say are refused") {
   const auto refused = [](const ProtoMessage& t) { return refusal_of_model(with_tensor(t)); };
   CHECK(refused(ProtoMessage().integer(1, 3).integer(2, 1).bytes(8, "w").bytes(9, "12345678")) ==
         "[load_onnx] x.onnx is damaged: tensor \"w\" of shape (3,) has 2 values. Use another copy of the file.");
+  CHECK(refused(ProtoMessage().integer(1, 1).integer(2, 1).bytes(8, "w").bytes(9, "12345678"))
+            .find("tensor \"w\" of shape (1,) has 2 values") != std::string::npos);
   CHECK(refused(ProtoMessage().integer(1, 2).integer(2, 1).bytes(8, "w").bytes(9, "123456789")).find("has 2 values") !=
         std::string::npos);
   CHECK(refused(ProtoMessage().integer(1, -1).integer(2, 1).bytes(8, "w")).find("the sizes of tensor \"w\" overflow") !=

@@ -161,6 +161,9 @@ std::vector<OnnxCase> all_cases() {
   LAYER(normal({2, 5}), ReplicationPad1d, 2);
   LAYER(normal({2, 5, 4}), ReplicationPad2d, 1);
   LAYER(normal({2, 5, 4, 3}), ReplicationPad3d, 1);
+  LAYER(normal({2, 5}), CircularPad1d, 2);
+  LAYER(normal({2, 5, 4}), CircularPad2d, 1);
+  LAYER(normal({2, 5, 4, 3}), CircularPad3d, 1);
   LAYER(normal({2, 5}), Pad, Shape{1, -2});
   add("Upsample nearest", LAYER_OF(Upsample, InterpolateOptions{.size = {7, 9}}), normal({2, 5, 4}));
   add("Upsample by a factor", LAYER_OF(Upsample, InterpolateOptions{.scale_factor = {2.0}}), normal({2, 5, 4}));
@@ -209,6 +212,13 @@ std::vector<OnnxCase> all_cases() {
   add(
       "TransformerEncoder", [small] { return std::make_unique<nn::TransformerEncoder>(8, 2, 2, small, true); },
       normal({3, 8}))
+      .tolerance = 32;
+  add(
+      "TransformerDecoder",
+      [small] { return std::make_unique<nn::TransformerDecoder>(8, 2, 1, small, true); },
+      [](int64_t b) -> std::vector<Tensor> {
+        return {randn({b, 3, 8}), randn({b, 4, 8})};
+      })
       .tolerance = 32;
   add(
       "Transformer",

@@ -19,7 +19,7 @@ using namespace levin::test;
 
 namespace {
 
-/// Letters and digits of the case's name, after a number.
+/// A number, and the letters and digits of the name.
 std::string file_name(std::string name) {
   static int count = 0;
   for (char& c : name)
@@ -37,8 +37,8 @@ std::vector<Tensor> defined(std::vector<Tensor> tensors) {
 std::string difference(const Tensor& actual, const Tensor& expected, double ulps) {
   if (actual.dtype() != expected.dtype()) return "the types differ";
   if (!expected.is_floating()) return compare(actual, expected, {.ulps = 0});
-  double largest = 0;
-  for (const double v : expected.to_vector<double>()) largest = std::max(largest, std::abs(v));
+  const double largest = largest_difference(expected, zeros(expected.sizes()));
+  if (!std::isfinite(largest)) return "an expected value is not finite";
   return compare(actual, expected, {.ulps = ulps, .scale = largest * ulps / 4});
 }
 

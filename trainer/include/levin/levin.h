@@ -7,6 +7,7 @@
 #include <levin/core/warning.h>
 #include <levin/data/data.h>
 #include <levin/distributed/distributed.h>
+#include <levin/interop/onnx.h>
 #include <levin/interop/safetensors.h>
 #include <levin/kernels/cuda.h>
 #include <levin/nn/nn.h>

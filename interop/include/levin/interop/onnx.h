@@ -61,8 +61,8 @@ class OnnxModel : public nn::Layer<OnnxModel> {
   OwnedPtr<State> state_;
 };
 
-/// Reads an ONNX file. Throws IoError with one sentence for a file that is damaged, that has its data in other files, or
-/// whose operators are not supported: all of them are named.
+/// Reads an ONNX file. Throws IoError with one sentence for a file that is damaged or has its data in other files, and
+/// for one with operators that are not supported, all of which are named.
 OnnxModel load_onnx(const std::filesystem::path& path);
 
 }  // namespace levin::interop
