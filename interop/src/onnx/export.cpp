@@ -11,9 +11,8 @@
 
 namespace levin::interop {
 
+namespace onnx {
 namespace {
-
-using namespace onnx;
 
 /// Evaluation for a scope; each module gets its own mode back.
 class Evaluation {
@@ -75,9 +74,11 @@ Tensor resized(const Tensor& example, int axis, int64_t batch, int64_t first) {
 }
 
 }  // namespace
+}  // namespace onnx
 
 io::Bytes encode_onnx(nn::Module& module, const OnnxForward& forward, const std::vector<Tensor>& example_inputs,
                       const OnnxExportOptions& options) {
+  using namespace onnx;
   if (options.opset < 17 || options.opset > 20)
     throw ValueError(fmt::format("[export_onnx] opset {} is not supported; give 17 to 20.", options.opset));
   for (const Tensor& t : example_inputs)

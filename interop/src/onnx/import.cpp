@@ -12,8 +12,7 @@
 
 namespace levin::interop {
 
-using namespace onnx;
-
+namespace onnx {
 namespace {
 
 /// Holds the parameters below one part of a dotted name.
@@ -30,15 +29,17 @@ struct Instruction {
 };
 
 }  // namespace
+}  // namespace onnx
 
 struct OnnxModel::State {
-  Model model;
+  onnx::Model model;
   std::vector<Tensor> values;  // constants and parameters; empty places are computed
-  std::vector<Instruction> instructions;
+  std::vector<onnx::Instruction> instructions;
   std::vector<int> inputs, outputs;
   std::vector<std::string> input_names, output_names;
 };
 
+namespace onnx {
 namespace {
 
 /// Finds rows and places, and checks that every node reads what was computed before.
@@ -166,10 +167,11 @@ class Loader {
 };
 
 }  // namespace
+}  // namespace onnx
 
 OnnxModel::OnnxModel(std::span<const std::byte> data, const std::string& what) : state_(std::make_unique<State>()) {
-  state_->model = decode(data, what);
-  Loader(*state_, *this, what).load();
+  state_->model = onnx::decode(data, what);
+  onnx::Loader(*state_, *this, what).load();
   eval();
 }
 
@@ -177,6 +179,7 @@ OnnxModel::~OnnxModel() = default;
 OnnxModel::OnnxModel(OnnxModel&&) noexcept = default;
 
 std::vector<Tensor> OnnxModel::forward(const std::vector<Tensor>& inputs) {
+  using namespace onnx;
   const State& s = *state_;
   if (inputs.size() != s.inputs.size())
     throw ValueError(fmt::format("[OnnxModel] {} inputs are given, but the network takes {}: {}.", inputs.size(),
