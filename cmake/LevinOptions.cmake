@@ -75,6 +75,9 @@ function(levin_flags target)
   elseif(CMAKE_CXX_COMPILER_ID MATCHES "Clang") # which is also given options that silence g++ alone
     target_compile_options(${target} PRIVATE -Wno-unknown-warning-option)
   endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64") # notes about GCC 10.1
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-psabi>)
+  endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # collect garbage above 512 MB: compiles a tenth faster, in 100 MB more
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=524288>)
   endif()

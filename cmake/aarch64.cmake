@@ -8,6 +8,7 @@ set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -L /usr/aarch64-linux-gnu)
 
 # The compiler brings its own C and C++ libraries; all others come from the sysroot alone.
 get_filename_component(CMAKE_FIND_ROOT_PATH "${CMAKE_CURRENT_LIST_DIR}/../build/aarch64-sysroot" ABSOLUTE)
+set(CMAKE_CXX_STANDARD_INCLUDE_DIRECTORIES "${CMAKE_FIND_ROOT_PATH}/usr/include/aarch64-linux-gnu") # jconfig.h
 set(CMAKE_FIND_ROOT_PATH_MODE_PROGRAM NEVER)
 set(CMAKE_FIND_ROOT_PATH_MODE_LIBRARY ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)

@@ -25,6 +25,7 @@ packages_compare="doctest-dev libbenchmark-dev libopenblas-dev python3-venv"
 packages_models="bible-kjv dataset-fashion-mnist"
 packages_docs="chromium fonts-inter python3-venv bsdutils"
 packages_mutants="doctest-dev dataset-fashion-mnist python3"
+packages_aarch64="g++-aarch64-linux-gnu qemu-user"
 packages_clang="clang-16 libomp-16-dev libclang-rt-16-dev llvm-16" # llvm-16: symbols in the sanitizers' reports
 
 # need PACKAGE...: installs missing packages. If none is missing it needs neither network nor root.

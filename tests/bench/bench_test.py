@@ -183,7 +183,9 @@ class Roofline(unittest.TestCase):
         for seconds, traffic, flops, share, limit, bound in (
                 (0.0125, 1e9, 1e9, 0.8, "memory", "memory"), (0.04, 1e9, 10e9, 0.5, "arithmetic", "arithmetic"),
                 (0.041, 1e9, 10e9, 20 / 41, "arithmetic", "other"), (0.005, 1e9, 0.0, 2.0, "memory", "cache"),
-                (0.1, 1e9, 0.0, 0.1, "memory", "other")):
+                (0.1, 1e9, 0.0, 0.1, "memory", "other"),
+                (2.1e-6, 1e5, 0.0, 1 / 2.1, "memory", "other"), (1e-6, 9e4, 0.0, 0.9, "memory", "memory"),
+                (2.1e-6, 9e4, 0.0, 0.9 / 2.1, "memory", "call")):
             row = self.row(seconds, traffic, flops)
             self.assertAlmostEqual(row["share"], share)
             self.assertEqual((row["limit"], row["bound"]), (limit, bound))
@@ -222,7 +224,7 @@ class Charts(unittest.TestCase):
         return boxes
 
     def rooflines_run(self, count):
-        made = [rows.finish({"name": f"operation_{i}/({i},7)", "bytes": 1e6, "flops": 1e6 * (0.05 + 0.4 * (i % 13)),
+        made = [rows.finish({"name": f"operation_{i}/({i},7)", "bytes": 1e6, "flops": 1e6 * (0.06 + 0.4 * (i % 13)),
                              "samples": [1e-5 * (1 + i * 7 % 31)] * 3}, {"GFLOP/s": 500.0, "GB/s": 100.0})
                 for i in range(count)]
         return {"rows": made, "peaks": {"GFLOP/s": 500.0, "GB/s": 100.0}, "date": "2026-01-01T00:00:00",

@@ -116,6 +116,31 @@ class Statistics(unittest.TestCase):
         for n, critical in ((5, 0), (9, 11), (10, 16)):
             self.assertEqual(verdict._pairs_cut(n, n, 0.99), critical + 1)
 
+    def test_interval_of_five_samples_is_the_whole_range(self):
+        old, new = [1.0, 1.25, 2.0, 2.5, 4.0], [8.0, 10.0, 12.5, 16.0, 20.0]
+        self.assertEqual(verdict.interval(old, new), (2.0, 6.4, 20.0))
+
+    def test_interval_leaves_out_the_same_number_at_both_ends(self):
+        old, new = [1.0] * 9, [float(v) for v in range(1, 10)]  # the ratios are 1 ... 9, nine times each
+        self.assertEqual(verdict.interval(old, new), (2.0, 5.0, 8.0))  # the 12th of 81 from either end
+
+    def test_a_significant_ratio_within_the_band_is_not_slower(self):
+        old = [1 + 0.001 * i for i in range(9)]
+        self.assertEqual(verdict.judge(old, [1.03 * s for s in old])[0], "same")
+        self.assertEqual(verdict.judge(old, [1.06 * s for s in old])[0], "slower")
+        self.assertEqual(verdict.judge([1.06 * s for s in old], old)[0], "faster")
+
+    def test_a_significant_ratio_within_the_noise_is_unsure(self):
+        noisy = [1 + 0.5 * (i / 29 - 0.5) for i in range(30)]  # a noise of 19 %
+        self.assertGreater(verdict.interval(noisy, [1.15 * s for s in noisy])[0], 1)
+        self.assertEqual(verdict.judge(noisy, [1.15 * s for s in noisy])[0], "unsure")
+        self.assertEqual(verdict.judge(noisy, [1.25 * s for s in noisy])[0], "slower")
+
+    def test_same_needs_both_ends_within_the_band(self):
+        steady, wide = [1.0] * 9, [0.88 + 0.02 * i for i in range(9)]
+        self.assertEqual(verdict.judge(steady, wide)[0], "unsure")
+        self.assertEqual(verdict.judge(wide, steady)[0], "unsure")
+
     def test_too_few_samples_decide_nothing(self):
         low, estimate, high = verdict.interval([1.0, 1.1, 1.2], [2.0, 2.1, 2.2])
         self.assertEqual((low, high), (0.0, math.inf))

@@ -47,7 +47,7 @@ def table(head, align, lines):
 
 def shares_chart(found, run):
     """Bars of the rows that stay farthest below their roofs; the line at 1 is the roof."""
-    farthest = sorted(found, key=lambda row: row["share"])[:FARTHEST]
+    farthest = sorted((row for row in found if row["bound"] != "call"), key=lambda row: row["share"])[:FARTHEST]
     entries = [(plots.short_name(row), row["share"], f"{row['share']:.0%}, {rows.duration(row['median'])}")
                for row in farthest]
     return plots.bars("The kernels farthest below their roofs",
@@ -62,18 +62,19 @@ def kernel_line(row):
 def kernels_part(run, roofline, shares):
     machine, peaks = run["machine"], run["peaks"]
     found = [row for row in run["rows"] if plots.ships(row)]
-    count = {bound: sum(row["bound"] == bound for row in found) for bound in plots.COLOURS}
+    count = {bound: sum(row["bound"] == bound for row in found) for bound in rows.BOUNDS}
     spread = statistics.median(row["spread"] for row in found)
     head = ["kernel", "median", "spread", "GB/s", "GFLOP/s", "share", "bound"]
     align = ["---", "---:", "---:", "---:", "---:", "---:", "---"]
     by_share = sorted(run["rows"], key=lambda row: row["share"])
     return f"""{run['date'][:10]}, commit {run['commit']}: {machine['cpu']}, {machine['cores']} cores, \
-{machine['threads']} threads, {machine['instruction_set']}; {run['compiler']}, `{run['flags']}`. Measured peaks: \
+{rows.threads(run)}, {machine['instruction_set']}; {run['compiler']}, `{run['flags']}`. Measured peaks: \
 {peaks['GFLOP/s']:.0f} GFLOP/s of float32 multiply-adds, {peaks['GB/s']:.0f} GB/s of a copy. {run['repetitions']} samples \
 of each row; the median spread is {spread:.0%}.
 
 Of {len(found)} rows, {count['memory']} are bound by memory, {count['arithmetic']} by arithmetic, and {count['cache']} are \
-faster than memory, because their data stay in a cache. {count['other']} stay below half of their roof; these come first:
+faster than memory, because their data stay in a cache. {count['call']} need less than a microsecond at the roof and \
+measure what a call costs. {count['other']} stay below half of their roof; these come first:
 
 ![Bars: the share of the roofline of the rows that are farthest below it]({shares})
 

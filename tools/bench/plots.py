@@ -2,6 +2,7 @@
 import math
 import re
 
+import rows
 import svg
 
 COLOURS = {"arithmetic": "purple", "memory": "blue", "cache": "green", "other": "orange"}
@@ -90,17 +91,30 @@ def powers_of_ten(low, high):
     return [10.0 ** e for e in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)]
 
 
+def kin(row):
+    """`norm_1` and `norm_2` are kin, as are matrix products of different sizes: one label stands for all."""
+    return re.split(r"[ _]", short_name(row))[0]
+
+
 def label_order(found):
-    """The rows to label: the farthest below and the nearest to their roofs in turn, one of each operation."""
+    """The rows to label: the farthest below and the nearest to their roofs in turn, one of each kin."""
     by_share = sorted(found, key=lambda row: row["share"])
     order, seen = [], set()
     for low, high in zip(by_share, reversed(by_share)):
         for row in (low, high):
-            if short_name(row).split(" ")[0] not in seen or short_name(row).startswith("gemm"):
-                if short_name(row) not in seen:
-                    order.append(row)
-                seen.update((short_name(row), short_name(row).split(" ")[0]))
+            if kin(row) not in seen:
+                order.append(row)
+            seen.add(kin(row))
     return order
+
+
+def computes(row):
+    """False for copies, lookups and sorts, which the roofline of arithmetic cannot show."""
+    return row["bytes"] > 0 and row["flops"] >= 0.01 * row["bytes"]
+
+
+def in_picture(row):
+    return ships(row) and computes(row) and row["bound"] != "call"
 
 
 def overlaps(a, b):
@@ -137,19 +151,47 @@ def place_labels(points, area, most):
     return placed
 
 
+def slanted_words(drawing, start, end, words, points):
+    """Writes words along and above the roof where they cover the fewest points; returns boxes that cover both."""
+    length = math.hypot(end[0] - start[0], end[1] - start[1])
+    along = ((end[0] - start[0]) / length, (end[1] - start[1]) / length)
+    upward = (along[1], -along[0])  # to the upper left of a line that rises to the right
+    half = svg.text_width(words, 11.5) / 2 / length
+
+    def place(t, above=7.0):
+        return (start[0] + t * (end[0] - start[0]) + above * upward[0],
+                start[1] + t * (end[1] - start[1]) + above * upward[1])
+
+    def boxes(t):
+        return [(x - 8, y - 9, x + 8, y + 9) for x, y in (place(t + half * (step / 6 - 1), 11.0) for step in range(13))]
+
+    def covered(t):
+        return sum(any(overlaps(box, (x - 4, y - 4, x + 4, y + 4)) for box in boxes(t)) for x, y, _ in points)
+
+    tries = [half + 0.03 + (0.94 - 2 * half) * i / 40 for i in range(41)] if half < 0.45 else [0.5]
+    best = min(tries, key=covered)
+    x, y = place(best)
+    drawing.text(0, 0, words, "small", "middle", transform=f"translate({svg.number(x)} {svg.number(y)}) "
+                 f"rotate({svg.number(math.degrees(math.atan2(along[1], along[0])))})")
+    line = [place(i / 59, 0.0) for i in range(60)]
+    return boxes(best) + [(x - 3, y - 3, x + 3, y + 3) for x, y in line]
+
+
 def roofline(run, most_labels=30):
     """GFLOP/s by intensity of the rows that compute, below the roofs of this machine."""
     peaks = run["peaks"]
-    found = [row for row in run["rows"] if row["flops"] > 0 and row["bytes"] > 0 and ships(row)]
+    found = [row for row in run["rows"] if in_picture(row)]
     drawing = svg.Drawing(560, "Kernels below the roofline", "GFLOP/s by flops per byte: " + "; ".join(
         f"{short_name(row)}: {row['GFLOP/s']:.3g} GFLOP/s, {row['share']:.0%}" for row in found))
     m = run["machine"]
-    left_out = sum(1 for row in run["rows"] if not (row["flops"] > 0 and row["bytes"] > 0) and ships(row))
-    top = drawing.heading([f"{m['cpu']}, {m['threads']} threads, {m['instruction_set']}, float32, {run['date'][:10]}.",
-                           f"{len(found)} rows; {left_out} that only move data are not in the picture."]) + 30
+    small = sum(1 for row in run["rows"] if ships(row) and row["bound"] == "call")
+    moving = sum(1 for row in run["rows"] if ships(row) and not computes(row) and row["bound"] != "call")
+    top = drawing.heading([f"{m['cpu']}, {rows.threads(run)}, {m['instruction_set']}, float32, {run['date'][:10]}.",
+                           f"{len(found)} rows; left out are {moving} that compute next to nothing and {small} of less than a microsecond "
+                           "at the roof."]) + 30
     left, right, bottom = 64.0, svg.WIDTH - 24.0, drawing.height - 56.0
     ridge = peaks["GFLOP/s"] / peaks["GB/s"]
-    x_low = min([0.1, *(row["intensity"] for row in found)]) * 0.7
+    x_low = min([0.1, *(row["intensity"] for row in found)]) * 0.25  # room for the words along the roof
     x_high = max([ridge * 4, *(row["intensity"] for row in found)]) * 1.5
     y_low = min([peaks["GFLOP/s"] / 1e3, *(row["GFLOP/s"] for row in found)]) * 0.6
     y_high = max([peaks["GFLOP/s"], *(row["GFLOP/s"] for row in found)]) * 2.2
@@ -178,19 +220,12 @@ def roofline(run, most_labels=30):
     start = (x_of(x_start), y_of(x_start * peaks["GB/s"]))
     drawing.add("polyline", class_="roof", points=" ".join(
         f"{svg.number(x)},{svg.number(y)}" for x, y in (start, corner, (right, corner[1]))))
-    angle = math.degrees(math.atan2(corner[1] - start[1], corner[0] - start[0]))
+    order = {id(row): i for i, row in enumerate(label_order(found))}
+    found.sort(key=lambda row: order.get(id(row), len(order)))
+    points = [(x_of(row["intensity"]), y_of(row["GFLOP/s"]), short_name(row) if id(row) in order else None)
+              for row in found]
     taken = [(corner[0] - 3, corner[1] - 22, right, corner[1] + 3)]
-    for step in range(60):  # boxes along the slanted roof and the words above it
-        t = step / 59
-        x, y = start[0] + t * (corner[0] - start[0]), start[1] + t * (corner[1] - start[1])
-        taken.append((x - 3, y - 3, x + 3, y + 3))
-        if t < 0.62:
-            taken.append((x - 8, y - 22, x + 8, y - 4))
-    words = f"copy: {peaks['GB/s']:.0f} GB/s"
-    along = 0.3
-    drawing.text(0, 0, words, "small", "middle", transform="translate({} {}) rotate({})".format(
-        svg.number(start[0] + along * (corner[0] - start[0]) - 5), svg.number(start[1] + along * (corner[1] - start[1]) - 7),
-        svg.number(angle)))
+    taken += slanted_words(drawing, start, corner, f"copy: {peaks['GB/s']:.0f} GB/s", points)
     drawing.text(right - 4, corner[1] - 7, f"multiply-adds: {peaks['GFLOP/s']:.0f} GFLOP/s", "small", "end")
 
     legend_x = left
@@ -198,12 +233,11 @@ def roofline(run, most_labels=30):
         drawing.add("circle", cx=legend_x + 90, cy=float(top - 16), r=4, class_=colour)
         drawing.text(legend_x + 98, top - 12, MEANING[kind], "small")
         legend_x += 24 + svg.text_width(MEANING[kind], 11.5)
-    order = {id(row): i for i, row in enumerate(label_order(found))}
-    found.sort(key=lambda row: order.get(id(row), len(order)))
-    points = [(x_of(row["intensity"]), y_of(row["GFLOP/s"]), short_name(row) if id(row) in order else None)
-              for row in found]
     area = {"left": left + 2, "right": right, "top": top, "bottom": bottom - 2, "taken": taken}
     labels = place_labels(points, area, most_labels)
+    for x, y, anchor, _, point_x, point_y in labels:  # a leader where the label stands off its point
+        if abs(y - point_y) > 18.5:
+            drawing.line(point_x, point_y, x, y + (3 if y < point_y else -9), "axis")
     for row, (x, y, _) in zip(found, points):
         drawing.add("circle", cx=x, cy=y, r=4, class_=f"dot {COLOURS[row['bound']]}")
     for x, y, anchor, label, _, _ in labels:

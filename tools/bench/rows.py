@@ -13,8 +13,9 @@ A run is a dictionary, which --json writes:
 says which of the two, and `share` how much of it was reached.
 
 `bound` is `limit` for a row that reaches half of its roof. It is `cache` if a row is faster than the memory: its data
-stay in a cache. It is `other` below half of the roof: the row is bound by something that the roofline does not model,
-such as instructions, latency or the cost of a call.
+stay in a cache. Below half of the roof the row is bound by something that the roofline does not model: `call` if the work
+takes less than a microsecond at the roof, since a call costs about that much (checks, dispatch, memory for the result);
+else `other`, such as instructions or latency.
 """
 import re
 import statistics
@@ -33,10 +34,15 @@ def percentile(values, p):
     return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
 
 
-def bound_of(limit, share):
+BOUNDS = ("arithmetic", "memory", "cache", "other", "call")
+
+
+def bound_of(limit, share, seconds_at_roof):
     if share > 1 and limit == "memory":
         return "cache"
-    return limit if share >= 0.5 else "other"
+    if share >= 0.5:
+        return limit
+    return "call" if seconds_at_roof < 1e-6 else "other"
 
 
 def finish(row, peaks):
@@ -50,7 +56,7 @@ def finish(row, peaks):
             "spread": (percentile(row["samples"], 90) - percentile(row["samples"], 10)) / median,
             "GB/s": row["bytes"] / median / 1e9, "GFLOP/s": row["flops"] / median / 1e9,
             "intensity": row["flops"] / row["bytes"] if row["bytes"] else 0.0,
-            "share": share, "limit": limit, "bound": bound_of(limit, share)}
+            "share": share, "limit": limit, "bound": bound_of(limit, share, max(memory, arithmetic))}
 
 
 def rows_of(reports):
@@ -59,8 +65,6 @@ def rows_of(reports):
     rows = {}
     for report in reports:
         for b in report["benchmarks"]:
-            if b.get("run_type") == "aggregate" or b.get("error_occurred"):
-                continue
             name = re.sub(r"/(real_time|min_time:[0-9.]+)", "", b["name"])
             row = rows.setdefault(name, {"name": name, "bytes": b["bytes"], "flops": b["flops"], "samples": [],
                                          "speeds": {unit: [] for unit in peaks}})
@@ -91,7 +95,7 @@ def problem_of(run):
         if any(isinstance(v, bool) or not isinstance(v, (int, float)) or not 0 < v < float("inf")
                for values in lists for v in values):
             return f"row {name} has a sample that is not a positive number"
-        if row.get("bound") not in ("memory", "arithmetic", "cache", "other"):
+        if row.get("bound") not in BOUNDS:
             return f"row {name} has no \"bound\""
     return None
 
@@ -101,6 +105,11 @@ def duration(seconds):
         if seconds >= scale:
             return f"{seconds / scale:.3g} {unit}" if seconds / scale < 1000 else f"{seconds / scale:.0f} {unit}"
     return f"{seconds * 1e9:.3g} ns"
+
+
+def threads(run):
+    count = run["machine"]["threads"]
+    return f"{count} thread{'s' if count > 1 else ''}"
 
 
 def csv_of(run):

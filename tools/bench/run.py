@@ -145,7 +145,7 @@ def run_of(reports, args):
 def print_rows(run):
     peaks = run["peaks"]
     print(f"measured peaks: {peaks['GFLOP/s']:.0f} GFLOP/s float32, {peaks['GB/s']:.1f} GB/s copy; "
-          f"{run['machine']['threads']} threads, {run['machine']['instruction_set']}\n")
+          f"{rows.threads(run)}, {run['machine']['instruction_set']}\n")
     openblas = rows.openblas_ratios(run["rows"])
     width = max(20, *(min(len(row["name"]), 60) for row in run["rows"]))
     print(f"{'':{width}s} {'median':>10s} {'spread':>7s} {'GB/s':>8s} {'GFLOP/s':>8s} {'share':>6s}  bound")

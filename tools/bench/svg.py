@@ -51,6 +51,15 @@ def shorten(text, width, size=13.0):
     return text.rstrip() + "…"
 
 
+def wrap(text, width, size=13.0):
+    lines = [""]
+    for word in text.split():
+        if lines[-1] and text_width(f"{lines[-1]} {word}", size) > width:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}".strip()
+    return lines
+
+
 def number(value):
     return f"{value:.1f}".removesuffix(".0")
 
@@ -77,6 +86,7 @@ class Drawing:
     def heading(self, subtitle_lines):
         """Writes the title and the lines below it; returns the first free y."""
         self.text(20, 32, self.title, "title")
+        subtitle_lines = [line for words in subtitle_lines for line in wrap(words, WIDTH - 40, 12)]
         for i, line in enumerate(subtitle_lines):
             self.text(20, 53 + 17 * i, line, "muted")
         return 53 + 17 * len(subtitle_lines)

@@ -4,7 +4,7 @@
 set -euo pipefail
 . tools/lib.sh
 preset= full=0 filters=()
-known="release, debug, tsan, clang, emulate, emulate-asan, emulate-msan, emulate-tsan or cuda"
+known="release, debug, tsan, clang, emulate, emulate-asan, emulate-msan, emulate-tsan, cuda or aarch64"
 while [ $# -gt 0 ]; do
   case $1 in
     --preset) [ $# -gt 1 ] || usage_error "--preset needs a name: $known"; preset=$2; shift ;;
@@ -28,7 +28,7 @@ wanted() { # wanted NAME: true if it contains one of the filters, or if there is
 }
 
 # The test programs of a preset that match a filter: all in release; the presets of the emulator and of nvcc are about
-# CUDA kernels, the others about the rest.
+# CUDA kernels, aarch64 is about the CPU kernels and what computes with them, the others about the rest.
 programs_of() {
   local dir name
   for dir in tests/*/; do
@@ -36,7 +36,8 @@ programs_of() {
     [ -n "$(find "$dir" -name '*_test.cpp' -print -quit)" ] && wanted "$name" || continue
     case $1:$name in
       release:* | emulate:nccl | emulate*:emulator | emulate*:cuda | emulate*:ops | cuda:cuda | cuda:ops) echo "$name" ;;
-      emulate*:* | cuda:* | *:emulator | *:cuda | *:nccl) ;;
+      aarch64:core | aarch64:kernels | aarch64:autograd | aarch64:nn | aarch64:optim | aarch64:ops) echo "$name" ;;
+      emulate*:* | cuda:* | aarch64:* | *:emulator | *:cuda | *:nccl) ;;
       *) echo "$name" ;;
     esac
   done
@@ -60,7 +61,7 @@ sum_presets() {
 }
 
 if [ "$full" = 1 ]; then # runs every preset, then checks the headers, the sample programs and all mutants
-  presets=(release debug tsan clang emulate-asan emulate-msan emulate-tsan)
+  presets=(release debug tsan clang emulate-asan emulate-msan emulate-tsan aarch64)
   export LEVIN_FULL=1 # more random tests
   if PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin command -v nvcc >/dev/null; then
     presets+=(cuda)
@@ -90,6 +91,12 @@ fi
 
 need $packages_build $packages_test
 case $preset in clang | emulate-msan) need $packages_clang ;; esac
+launcher=() # what runs a test program
+if [ "$preset" = aarch64 ]; then # on a processor that is emulated
+  need $packages_aarch64
+  bash tools/aarch64_sysroot.sh
+  launcher=(qemu-aarch64 -L /usr/aarch64-linux-gnu)
+fi
 scripts=() # the preset's scripts
 case $preset in
   release) scripts=(tests/scripts/*_test.sh) ;;
@@ -99,7 +106,7 @@ case $preset in
     export PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin ;;
 esac
 targets=(levin_tests levin_examples)
-if [ ${#filters[@]} -gt 0 ] || [[ $preset == emulate* || $preset == cuda ]]; then
+if [ ${#filters[@]} -gt 0 ] || [[ $preset == emulate* || $preset == cuda || $preset == aarch64 ]]; then
   targets=()
   for name in $(programs_of "$preset"); do targets+=("levin_${name}_tests"); done
 fi
@@ -139,7 +146,7 @@ run_program() { # a doctest program
   case $preset:$name in # the operations on devices: the host's code is not watched
     emulate-?san:levin_ops_tests) only="operations on cuda*" ;;
   esac
-  timeout -k 5 "$limit" "build/$preset/bin/$name" --no-colors=true ${only:+-tc="$only"} >"$log" 2>&1 || status=$?
+  timeout -k 5 "$limit" "${launcher[@]}" "build/$preset/bin/$name" --no-colors=true ${only:+-tc="$only"} >"$log" 2>&1 || status=$?
   summary=$(grep -a '^\[doctest\] test cases:' "$log" | tail -n 1 | tr -cd '0-9|') || summary= # a program that died wrote none
   IFS='|' read -r _ ok bad skip <<<"${summary:-|0|0|0}"
   [ -z "$only" ] || skip=0
