@@ -57,6 +57,7 @@ int main(int argc, char** argv) {
     }
   }
   bench::add_operations(filters);
+  bench::add_compared_operations(filters);
   bench::add_gemm_ladder(filters);
   char list_tests[] = "--benchmark_list_tests";
   std::vector<char*> arguments(argv, argv + kept);

@@ -1,10 +1,10 @@
 // Benchmarks every operation case that has inputs for benchmarks.
 
 #include "bench/benchmarks.h"
+#include "bench/kernel_work.h"
 #include "cases/cases.h"
 
 #include <levin/autograd/modes.h>
-#include <levin/kernels/kernel.h>
 
 #include <algorithm>
 
@@ -28,25 +28,6 @@ struct Prepared {
   const Sample* sample = nullptr;
   test::Tensors inputs{};
   test::Work work{};
-};
-
-/// Adds up the work of the kernels that run while it lives, by their contracts.
-class KernelWork final : public kernels::KernelObserver {
- public:
-  KernelWork() : previous_(kernels::set_observer(this)) {}
-  ~KernelWork() override { kernels::set_observer(previous_); }
-  KernelWork(const KernelWork&) = delete;
-  KernelWork& operator=(const KernelWork&) = delete;
-  void called(const char*, Device) override { ++calls; }
-  void returned(const char*, const std::type_info&, const void*, const kernels::Work& work, const Stream&) override {
-    bytes += work.bytes;
-    flops += work.flops;
-  }
-  int calls = 0;
-  double bytes = 0, flops = 0;
-
- private:
-  kernels::KernelObserver* previous_;
 };
 
 /// The least work of a call: the case's own formula; else the contract of the kernel, if one kernel does all; else the

@@ -49,7 +49,7 @@ if(PROJECT_IS_TOP_LEVEL)
       CCACHE_SLOPPINESS=pch_defines,time_macros "${LEVIN_CCACHE}") # required by ccache for precompiled headers
   endif()
   find_program(LEVIN_MOLD mold)
-  if(LEVIN_MOLD)
+  if(LEVIN_MOLD AND NOT CMAKE_CROSSCOMPILING) # a cross compiler looks for a linker of its own prefix
     add_link_options(-fuse-ld=mold)
   endif()
 endif()

@@ -5,7 +5,7 @@ set -euo pipefail
 sysroot=build/aarch64-sysroot
 packages="libhwy-dev libeigen3-dev libfmt-dev zlib1g-dev libpng-dev libjpeg62-turbo-dev libcli11-dev nlohmann-json3-dev
   libspdlog-dev libgloo-dev doctest-dev"
-[ ! -d "$sysroot" ] || exit 0
+[ "$(cat "$sysroot/packages" 2>/dev/null)" != "$packages" ] || exit 0
 command -v apt-get >/dev/null || fail "preset aarch64 takes its libraries from Debian's archive, and apt-get is missing"
 
 work=$PWD/$sysroot.part
@@ -32,5 +32,7 @@ if [ -z "$libraries" ] || ! (cd "$work/debs" && apt-get -q download $packages $l
   fail "the arm64 packages could not be downloaded (apt's last output is above). Check the network and the package sources."
 fi
 for deb in "$work"/debs/*.deb; do dpkg-deb --extract "$deb" "$work/root"; done
+echo "$packages" >"$work/root/packages"
+rm -rf "$sysroot"
 mv "$work/root" "$sysroot"
 rm -rf "$work"

@@ -81,7 +81,7 @@ class Arguments(InFolder):
 
     def test_list_and_filters(self):
         self.assertEqual(bench("--list", "relu", "(256,256)").stdout, "relu/(4096,1024)\nmatmul/(256,256)/(256,256)\n")
-        self.assertEqual(len(bench("--list").stdout.splitlines()), 8)
+        self.assertEqual(len(bench("--list").stdout.splitlines()), 9)
         # A filter is literal text, and may stand before and behind options.
         _, made, _ = self.run_to("a.json", "relu", "--repetitions", "2", "exp")
         self.assertEqual([row["name"] for row in made["rows"]], ["relu/(4096,1024)", "exp/(4096,1024)"])
@@ -104,7 +104,7 @@ class Files(InFolder):
         self.assertEqual((made["compiler"], made["flags"], made["peaks"]), ("GNU 12.2.0", "-O3", {"GFLOP/s": 570, "GB/s": 160}))
         self.assertRegex(made["date"], r"^\d{4}-\d\d-\d\dT")
         self.assertRegex(made["commit"], r"^[0-9a-f]{12}|^unknown")
-        self.assertEqual(len(made["rows"]), 8)
+        self.assertEqual(len(made["rows"]), 9)
         for row in made["rows"]:
             self.assertEqual({len(row["samples"]), *(len(rates) for rates in row["speeds"].values())}, {5})
             self.assertAlmostEqual(row["GB/s"], row["bytes"] / row["median"] / 1e9)
@@ -287,7 +287,8 @@ class Page(InFolder):
             self.assertIn(f"| `{row['name']}` |", part)
         self.assertEqual(page.replace_part(after, "kernels", ""), page.replace_part(
             page.replace_part(before, "ratios", page.part_of(after, "ratios")), "kernels", ""))
-        self.assertEqual(page.bounds_on(part)["sort"].split(",")[0], "other")
+        self.assertRegex(page.bounds_on(part)["sort/(256,1024)"], r"^other, \d%$")
+        self.assertRegex(page.part_of(after, "ratios"), r"\n\| pad reflect fwd \|.*\| cache, \d+% \|\n")
         for name in re.findall(r"\((images/[^)]+)\)", after):
             self.assertTrue((self.folder / "docs" / name).is_file(), name)
 

@@ -100,17 +100,11 @@ def write_kernels(root, run):
 
 OPERATION = re.compile(r"micro/(?!start-up|peak memory|libtorch)")
 
+
 def bounds_on(page_text):
-    """What the table of kernels on the page says of each operation: its largest row's share and bound."""
-    found = {}
-    for name, share, bound in re.findall(r"^\| `([^`]+)` \|(?:[^|]+\|){4} (\d+%) \| (\w+) \|$", page_text, flags=re.M):
-        found.setdefault(name.split("/")[0], f"{bound}, {share}")
-    return found
-
-
-def kernel_of(row_name):
-    """The name of the operation in the rows of ./run bench: `micro/silu fwd` is about `silu`."""
-    return re.sub(r"\(.*", "", row_name.removeprefix("micro/").split(" ")[0])
+    """Returns the bound and the share of each row in the table of kernels on the page."""
+    return {name: f"{bound}, {share}" for name, share, bound in
+            re.findall(r"^\| `([^`]+)` \|(?:[^|]+\|){4} (\d+%) \| (\w+) \|$", page_text, flags=re.M)}
 
 
 def ratios_part(note, found, images, bounds):
@@ -119,7 +113,7 @@ def ratios_part(note, found, images, bounds):
     behind = sorted((r for r in pieces if r["ratio"] < 1), key=lambda r: r["ratio"])
     mean = math.exp(statistics.fmean(math.log(r["ratio"]) for r in pieces))
     lines = [[r["name"].removeprefix("micro/"), compare.number(r["levin"]), compare.number(r["peer"]), r["unit"],
-              f"{r['ratio']:.2f}", bounds.get(kernel_of(r["name"]), "")] for r in behind]
+              f"{r['ratio']:.2f}", bounds.get(r["name"].replace("micro/", "compare/"), "")] for r in behind]
     slowest_net = min(nets, key=lambda r: r["ratio"])
     return f"""{note}
 
@@ -128,8 +122,8 @@ the geometric mean of the ratios is {mean:.2f}.
 
 ![Bars: the operations with the smallest ratios]({images['operations']})
 
-The rows that are behind, with the bound and the share of the roof that the kernel of this name has in the table of \
-kernels below:
+The rows that are behind, with the bound and the share of the roof that `./run bench compare/` measured (empty where \
+it has no such row):
 
 {table(["operation", "Levin", "PyTorch", "unit", "ratio", "bound"], ["---", "---:", "---:", "---", "---:", "---"], lines)}
 **Networks.** The smallest ratio is {slowest_net['ratio']:.2f} ({slowest_net['name']}).

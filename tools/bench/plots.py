@@ -81,6 +81,8 @@ def short_name(row):
     parts = row["name"].split("/")
     if parts[0] == "gemm_ladder":
         return f"gemm {parts[1]}"
+    if parts[0] == "compare":
+        return row["name"].removeprefix("compare/").removesuffix(" fwd")
     if parts[0] in ("matmul", "linear", "conv2d") and len(parts) > 2:
         sizes = re.findall(r"\d+", parts[1])
         return parts[0] + " " + "×".join(sizes)
@@ -113,7 +115,7 @@ def computes(row):
     return row["bytes"] > 0 and row["flops"] >= 0.01 * row["bytes"]
 
 
-def in_picture(row):
+def in_roofline(row):
     return ships(row) and computes(row) and row["bound"] != "call"
 
 
@@ -180,7 +182,7 @@ def slanted_words(drawing, start, end, words, points):
 def roofline(run, most_labels=30):
     """GFLOP/s by intensity of the rows that compute, below the roofs of this machine."""
     peaks = run["peaks"]
-    found = [row for row in run["rows"] if in_picture(row)]
+    found = [row for row in run["rows"] if in_roofline(row)]
     drawing = svg.Drawing(560, "Kernels below the roofline", "GFLOP/s by flops per byte: " + "; ".join(
         f"{short_name(row)}: {row['GFLOP/s']:.3g} GFLOP/s, {row['share']:.0%}" for row in found))
     m = run["machine"]

@@ -1,6 +1,6 @@
 """Writes SVG text: a card that is as readable on a dark page as on a light one, in one file.
 
-A picture on GitHub cannot know the page's background, so the card brings its own; its colours follow the reader's system.
+An image on GitHub cannot know the page's background, so the card brings its own; its colours follow the reader's system.
 Widths of texts are estimated from the font size, a little generously, so that labels can be placed without overlaps.
 """
 import html

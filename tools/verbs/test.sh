@@ -91,7 +91,7 @@ fi
 
 need $packages_build $packages_test
 case $preset in clang | emulate-msan) need $packages_clang ;; esac
-launcher=() # what runs a test program
+launcher=() # the command that runs a test program
 if [ "$preset" = aarch64 ]; then # on a processor that is emulated
   need $packages_aarch64
   bash tools/aarch64_sysroot.sh
