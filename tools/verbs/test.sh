@@ -117,7 +117,9 @@ fi
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1} TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1}
 TSAN_OPTIONS+=:suppressions=$PWD/tests/tsan_suppressions.txt
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
-limit=${LEVIN_TEST_TIMEOUT:-900}
+limit=900
+[ "$preset" != aarch64 ] || limit=3600 # an emulated processor takes ten times as long
+limit=${LEVIN_TEST_TIMEOUT:-$limit}
 [ "$preset" != cuda ] || export CUDA_MODULE_LOADING=EAGER # tests block streams while kernels are launched
 if [ "$preset" = release ]; then # for preset cuda's look at what nvcc made of the kernels that were launched
   export LEVIN_EMULATOR_LAUNCHES=$PWD/build/launches.tsv
@@ -125,7 +127,7 @@ if [ "$preset" = release ]; then # for preset cuda's look at what nvcc made of t
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-case $preset in emulate-?san) export LEVIN_SMALL_CASES=${LEVIN_SMALL_CASES:-1} ;; esac
+case $preset in emulate-?san | aarch64) export LEVIN_SMALL_CASES=${LEVIN_SMALL_CASES:-1} ;; esac
 # report NAME PASSED FAILED SECONDS: the line of a test, and of one that failed the end of its output, in one piece, since
 # several tests run at once.
 report() {
