@@ -48,7 +48,7 @@ def table(head, align, lines):
 def shares_chart(found, run):
     """Bars of the rows that stay farthest below their roofs; the line at 1 is the roof."""
     farthest = sorted((row for row in found if row["bound"] != "call"), key=lambda row: row["share"])[:FARTHEST]
-    entries = [(row["name"].removeprefix("compare/").replace("/", " "), row["share"], f"{row['share']:.0%}, {rows.duration(row['median'])}")
+    entries = [(plots.sized_name(row), row["share"], f"{row['share']:.0%}, {rows.duration(row['median'])}")
                for row in farthest]
     return plots.bars("The kernels farthest below their roofs",
                       [f"Share of the roofline, {run['date'][:10]}. The line at 1 is the roof. Logarithmic axis."], entries)

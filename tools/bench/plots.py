@@ -77,6 +77,11 @@ def ships(row):
     return not row["name"].startswith("gemm_ladder/") or row["name"].endswith("/05_threads")
 
 
+def sized_name(row):
+    """The name with the sizes of the first input."""
+    return " ".join(row["name"].removeprefix("compare/").split("/")[:2])
+
+
 def short_name(row):
     parts = row["name"].split("/")
     if parts[0] == "gemm_ladder":

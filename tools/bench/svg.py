@@ -40,7 +40,7 @@ text { fill: #1f2328; }
 def text_width(text, size=13.0):
     """An estimate in pixels, from the widths of letters in common sans-serif fonts."""
     narrow, wide = set("iljtfrI.,:;'|()[]/ -"), set("mwMW%@")
-    return sum(0.36 if c in narrow else 0.9 if c in wide else 0.66 if c.isupper() else 0.59 for c in text) * size
+    return sum(0.36 if c in narrow else 0.9 if c in wide else 0.66 if c.isupper() or c.isdigit() else 0.6 for c in text) * size
 
 
 def shorten(text, width, size=13.0):
