@@ -49,7 +49,7 @@ if(PROJECT_IS_TOP_LEVEL)
       CCACHE_SLOPPINESS=pch_defines,time_macros "${LEVIN_CCACHE}") # required by ccache for precompiled headers
   endif()
   find_program(LEVIN_MOLD mold)
-  if(LEVIN_MOLD)
+  if(LEVIN_MOLD AND NOT CMAKE_CROSSCOMPILING) # a cross compiler looks for a linker of its own prefix
     add_link_options(-fuse-ld=mold)
   endif()
 endif()
@@ -74,6 +74,9 @@ function(levin_flags target)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
   elseif(CMAKE_CXX_COMPILER_ID MATCHES "Clang") # which is also given options that silence g++ alone
     target_compile_options(${target} PRIVATE -Wno-unknown-warning-option)
+  endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64") # notes about GCC 10.1
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-psabi>)
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # collect garbage above 512 MB: compiles a tenth faster, in 100 MB more
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=524288>)

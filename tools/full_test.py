@@ -23,7 +23,7 @@ RESULTS = ROOT / "build/full_test.json"
 PAGE = ROOT / "docs/testing.md"
 START, END = "<!-- full_test: start -->", "<!-- full_test: end -->"
 
-PRESETS = ("release", "debug", "tsan", "clang", "emulate-asan", "emulate-msan", "emulate-tsan", "cuda")
+PRESETS = ("release", "debug", "tsan", "clang", "emulate-asan", "emulate-msan", "emulate-tsan", "cuda", "aarch64")
 # Other parts: what the table calls them, and their command, which passed if it ends with status 0.
 COMMANDS = {
     "headers": ("every public header compiles alone",

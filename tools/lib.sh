@@ -26,6 +26,7 @@ packages_models="bible-kjv dataset-fashion-mnist"
 packages_clients="doctest-dev libdlpack-dev python3-venv libpython3-dev"
 packages_docs="chromium fonts-inter python3-venv bsdutils"
 packages_mutants="doctest-dev dataset-fashion-mnist python3"
+packages_aarch64="g++-aarch64-linux-gnu qemu-user"
 packages_clang="clang-16 libomp-16-dev libclang-rt-16-dev llvm-16" # llvm-16: symbols in the sanitizers' reports
 
 # need PACKAGE...: installs missing packages. If none is missing it needs neither network nor root.
