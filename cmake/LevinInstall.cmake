@@ -92,6 +92,7 @@ if(LEVIN_CUDA STREQUAL "ON")
   string(APPEND pc_libs " -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -ldl -lrt")
 endif()
 list(JOIN LEVIN_LINK_OPTIONS " " pc_options)
+string(REPLACE "LINKER:" "-Wl," pc_options "${pc_options}")
 file(RELATIVE_PATH pc_prefix "/prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig" /prefix) # the package may be moved
 configure_file(cmake/levin.pc.in "${PROJECT_BINARY_DIR}/levin.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/levin.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
