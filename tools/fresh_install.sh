@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# tools/fresh_install.sh [--ccache DIR]: follows docs/install.md word by word in a minimal Debian root: its commands and files
-# are run and compiled as the page shows them, as a user with sudo. Afterwards checks that the static program loads libc alone
-# and that nothing is left of what was uninstalled. --ccache lends the root a compiler cache, which saves most of the half
-# hour on two cores. Prints the log and PASS. Needs root, mmdebstrap, and about 5 GiB under TMPDIR.
+# tools/fresh_install.sh [--ccache DIR]: follows docs/install.md word by word in a minimal Debian root. Its commands and
+# files are run and compiled as the page shows them, as a user with sudo. Afterwards checks that the static program loads
+# libc alone and that nothing is left of what was uninstalled. --ccache lends the root a compiler cache, which saves much
+# of the half hour on two cores. Prints the log and PASS. Needs root, mmdebstrap, and about 5 GiB under TMPDIR.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 . tools/lib.sh
@@ -35,8 +35,12 @@ if ! enter "$dir/root" dev levin-tree "${variables[@]}" bash /home/dev/page.sh >
   fail "a command of docs/install.md failed, see above"
 fi
 grep -E '^(\$|###)|levin|\.so' "$log"
-loads=$(sed -n '/^\$ ldd /,/^\(\$\|###\)/ s/^\s*\(\S*\.so\S*\).*/\1/p' "$log" | grep -vE '^(linux-vdso\.so\.1|lib[cm]\.so\.6|/lib64/ld-linux-x86-64\.so\.2)$' || true)
+libc='^(linux-vdso\.so\.1|lib[cm]\.so\.6|/lib64/ld-linux-x86-64\.so\.2)$'
+loads=$(sed -n '/^\$ ldd /,/^###/ s/^\s*\(\S*\.so\S*\).*/\1/p' "$log")
+grep -q '^libc\.so' <<<"$loads" || fail "the page does not show what the static program loads"
+loads=$(grep -vE "$libc" <<<"$loads" || true)
 [ -z "$loads" ] || fail "the static program loads" $loads
-left=$(find "$dir"/root/home/dev/levin "$dir"/root/home/dev/levin-static "$dir"/root/usr -name '*levin*' 2>/dev/null || true)
+left=$(find "$dir"/root/home/dev/levin "$dir"/root/home/dev/levin-static "$dir"/root/usr -name '*levin*' \
+  2>/dev/null || true)
 [ -z "$left" ] || fail "after uninstalling there is still" $left
 echo PASS

@@ -1,9 +1,9 @@
 """Turns a page into a shell script: page_script.py PAGE.
 
-Blocks marked `sh` become commands, and blocks marked with a language and a path, such as `cpp ~/app/main.cpp`, the file of
-that path. Each section (##) runs in a subshell of its own that begins in the current folder and stops at the first command
-that fails. A block without a language that follows "It prints" is the output that the page promises of the program
-~/app/main.cpp: the script ends with an error if a command that is one of PROGRAMS prints something else."""
+Blocks marked `sh` become commands, and blocks marked with a language and a path, such as `cpp ~/app/main.cpp`, the file
+of that path. Each section (##) runs in a subshell of its own that begins in the current folder and stops at the first
+command that fails. A block without a language that follows "It prints" is the output that the page promises of the
+program ~/app/main.cpp: the script ends with an error if a command that is one of PROGRAMS prints something else."""
 
 import pathlib
 import re

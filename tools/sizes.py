@@ -2,8 +2,8 @@
 
 Usage: sizes.py [--update] SHARED_PREFIX STATIC_PREFIX [VENV]
 The prefixes are installations of Levin; VENV is a Python environment with PyTorch. --update writes the table into
-docs/install.md. All programs are compiled by g++ -O2; sizes are those of stripped programs, and what they load besides libc
-and libm is counted separately."""
+docs/install.md. All programs are compiled by g++ -O2; sizes are those of stripped programs, and what they load besides
+libc and libm is counted separately."""
 
 import os
 import pathlib

@@ -1,7 +1,7 @@
-# ./run install [--prefix DIR] [--static] [--uninstall | --deb]: builds the libraries and installs them with their headers,
-# for find_package(levin) and pkg-config. The default prefix is /usr/local for root and $HOME/.local for other users.
-# --static: the libraries of LEVIN_STATIC. --uninstall: removes what was installed there. --deb: makes a Debian package
-# instead.
+# ./run install [--prefix DIR] [--static] [--uninstall | --deb]: builds the libraries and installs them with their
+# headers, for find_package(levin) and pkg-config. The default prefix is /usr/local for root and $HOME/.local for other
+# users. --static: the libraries of LEVIN_STATIC. --uninstall: removes what was installed there. --deb: makes a Debian
+# package instead.
 set -euo pipefail
 . tools/lib.sh
 preset=install prefix= deb=0 uninstall=0
@@ -46,17 +46,22 @@ export LEVIN_CMAKE_ARGS="${LEVIN_CMAKE_ARGS:-} -DCMAKE_INSTALL_PREFIX=${prefix//
 build $preset levin_libraries
 if [ "$deb" = 1 ]; then
   rm -f "build/$preset"/*.deb
-  (cd "build/$preset" && cpack -G DEB >cpack.log 2>&1) || { tail -n 20 "build/$preset/cpack.log" >&2; fail "cpack failed"; }
+  if ! (cd "build/$preset" && cpack -G DEB >cpack.log 2>&1); then
+    tail -n 20 "build/$preset/cpack.log" >&2
+    fail "cpack failed; its output is in build/$preset/cpack.log"
+  fi
   package=$(ls "build/$preset"/*.deb)
   echo "made $package ($(du -h "$package" | cut -f 1)); install it by: apt-get install ./$package"
   exit
 fi
-cmake --install "build/$preset" >"build/$preset-install.log" || fail "the installation failed, see build/$preset-install.log"
+log=build/$preset-install.log
+cmake --install "build/$preset" >"$log" || fail "the installation failed; its output is in $log"
 mkdir -p "${manifest%/*}"
 { sed "s|^$prefix/||" "build/$preset/install_manifest.txt"; echo; echo "share/levin/installed.txt"; } >"$manifest"
 config=$(dirname "$(grep -m 1 'levin-config.cmake$' "$manifest")")
 pkgconfig=$prefix/$(dirname "$(grep -m 1 'levin.pc$' "$manifest")")
-echo "installed Levin in $prefix: $config, $(cd "$prefix" && grep '\.a$' "$manifest" | xargs du -ch | tail -n 1 | cut -f 1) of libraries"
+size=$(cd "$prefix" && grep '\.a$' "$manifest" | xargs du -ch | tail -n 1 | cut -f 1)
+echo "installed Levin in $prefix: $config, $size of libraries"
 case $prefix in
   /usr | /usr/local) ;;
   *) echo "tell programs where: cmake -DCMAKE_PREFIX_PATH=$prefix, and PKG_CONFIG_PATH=$pkgconfig for pkg-config" ;;

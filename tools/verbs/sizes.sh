@@ -1,5 +1,5 @@
-# ./run sizes [--no-libtorch]: measures the sizes, compile times and start times of programs that use Levin, shared and static,
-# beside LibTorch from PyPI's torch, and rewrites the table in docs/install.md.
+# ./run sizes [--no-libtorch]: measures the sizes, compile times and start times of programs that use Levin, shared and
+# static, beside LibTorch from PyPI's torch, and rewrites the table in docs/install.md.
 set -euo pipefail
 . tools/lib.sh
 libtorch=1
