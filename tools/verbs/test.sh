@@ -59,7 +59,7 @@ sum_presets() {
   rm -f "$part"
 }
 
-if [ "$full" = 1 ]; then # runs every preset, then checks the headers, the sample programs and all mutants
+if [ "$full" = 1 ]; then # runs every preset, then checks headers, sample programs, docs/install.md and all mutants
   presets=(release debug tsan clang emulate-asan emulate-msan emulate-tsan)
   export LEVIN_FULL=1 # more random tests
   if PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin command -v nvcc >/dev/null; then
@@ -72,6 +72,8 @@ if [ "$full" = 1 ]; then # runs every preset, then checks the headers, the sampl
   if (build release all_verify_interface_header_sets); then passed=$((passed + 1)); else failed=$((failed + 1)); fi
   say "sample programs, to the end of their training"
   if python3 tools/train_models.py; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+  say "docs/install.md, followed in a fresh Debian root"
+  if bash tools/fresh_install.sh; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
   say "mutants"
   if bash tools/verbs/mutants.sh; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
 elif [ -z "$preset" ]; then
