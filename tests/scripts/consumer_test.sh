@@ -42,7 +42,7 @@ for way in FetchContent add_subdirectory; do
     check "$way" "$dir/consumer"
   else
     ninja -C "$dir" CMakeFiles/consumer.dir/main.cpp.o >>"$dir.log"
-    ninja -C "$dir" -n consumer | grep -q 'liblevin_tensor.a' || fail "$way does not build the library"
+    ninja -C "$dir" -t commands consumer | grep 'liblevin_tensor.a' >/dev/null || fail "$way does not build the library"
     echo "$way: compiled the project's own file"
   fi
   grep -m 1 -q '^  FLAGS = .*-O3.*-ffp-contract=off' "$dir/build.ninja" || fail "$way compiles Levin without optimisation"

@@ -7,4 +7,4 @@ for part in "Machine and build" "SIMD target" "Threads" "GPU" "Features" "severa
   "Speed in one second" "GFLOP/s" "GB/s" "images/s"; do
   grep -qF "$part" <<<"$text" || fail "levin-doctor does not print \"$part\""
 done
-! grep -E ' (0\.0|inf|nan|-)' <<<"$text" || fail "levin-doctor printed a speed that cannot be"
+! grep -E ' (0\.0|inf|nan|-[0-9]\S*) ' <<<"$text" || fail "levin-doctor printed a speed that cannot be"
