@@ -24,8 +24,8 @@ git -c safe.directory="$PWD" clone --quiet --no-hardlinks . "$dir/root/home/dev/
 variables=()
 if [ -n "$cache" ]; then
   mkdir "$dir/root/ccache"
-  mount --bind "$cache" "$dir/root/ccache"
-  variables=(CCACHE_DIR=/ccache)
+  mount --bind -o ro "$cache" "$dir/root/ccache"
+  variables=(CCACHE_DIR=/ccache CCACHE_READONLY=1 CCACHE_TEMPDIR=/tmp/ccache)
 fi
 python3 tools/page_script.py docs/install.md >"$dir/root/home/dev/page.sh"
 chroot "$dir/root" chown -R dev:dev /home/dev

@@ -1,5 +1,5 @@
-// Learns which of two interleaved spirals a point belongs to, and saves the weights: starter [FILE]. Replace the data and
-// the network by your own.
+// Learns which of two interleaved spirals a point belongs to, and saves the weights: starter [FILE]. Replace the data
+// and the network by your own.
 #include <levin/levin.h>
 
 #include <cmath>

@@ -30,8 +30,9 @@ std::uint64_t saved_states(const Leaf& features) {
   return (static_cast<std::uint64_t>(high) << 32) | low;
 }
 
-/// Returns a bit for each target all of whose instructions can be used here (Intel's Software Developer's Manual, volume
-/// 1, chapters 14.1.1 and 15.2 to 15.4). The lists are those of Highway's HWY_TARGET_STR_*.
+/// Returns a bit for each target all of whose instructions can be used here (Intel's Software Developer's Manual,
+/// volume 1, chapters 14 and 15, on the detection of AVX2 and of AVX-512). The lists are those of Highway's
+/// HWY_TARGET_STR_*.
 std::int64_t detect() {
   constexpr std::uint64_t kAvxStates = 0x6, kAvx512States = 0xe6;  // xmm and ymm; then opmask and zmm as well
   const Leaf features(1), extended(7), amd(0x80000001);

@@ -1,5 +1,5 @@
-// Checkpoints of all released versions, kept in versions/<version>, load and continue. With LEVIN_WRITE_CHECKPOINT set, the
-// test writes that of the present version first: do so once, when a version is tagged.
+// Checkpoints of all released versions, kept in versions/<version>, load and continue. With LEVIN_WRITE_CHECKPOINT set,
+// the test writes that of the present version first: do so once, when a version is tagged.
 #include <levin/core/config.h>
 #include <levin/trainer/checkpoint/checkpoint.h>
 
@@ -54,7 +54,7 @@ std::vector<std::vector<float>> train(int epochs, const fs::path& from, const fs
 TEST_CASE("a checkpoint of every released version loads and continues") {
   const fs::path versions = source_dir() / "tests/trainer/checkpoint/versions";
   if (std::getenv("LEVIN_WRITE_CHECKPOINT")) train(2, {}, versions / LEVIN_VERSION);
-  REQUIRE_MESSAGE(fs::exists(versions / LEVIN_VERSION), "write the checkpoint of this version: see this file's comment");
+  REQUIRE_MESSAGE(fs::exists(versions / LEVIN_VERSION), "write this version's checkpoint: see the comment above");
 
   const auto whole = train(4, {});
   int count = 0;
