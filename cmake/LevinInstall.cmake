@@ -101,6 +101,7 @@ install(FILES LICENSE THIRD_PARTY.md CHANGELOG.md DESTINATION "${CMAKE_INSTALL_D
 install(FILES cmake/copyright DESTINATION "${CMAKE_INSTALL_DATADIR}/doc/levin-dev")
 
 # A Debian package: ./run install --deb, or cpack -G DEB in the build folder.
+set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON) # of tests and examples, which are not packed
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME levin-dev)
 set(CPACK_PACKAGE_CONTACT "Levin maintainers <maintainers@levin.invalid>")

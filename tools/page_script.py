@@ -1,4 +1,4 @@
-"""Turns a page into a shell script: page_script.py PAGE.
+"""Turns a page into a shell script: page_script.py PAGE [PATTERN], of the sections whose titles match the pattern.
 
 Blocks marked `sh` become commands, and blocks marked with a language and a path, such as `cpp ~/app/main.cpp`, the file
 of that path. Each section (##) runs in a subshell of its own that begins in the current folder and stops at the first
@@ -33,6 +33,7 @@ def blocks_of(page):
 
 def main():
     page = pathlib.Path(sys.argv[1]).read_text()
+    pattern = sys.argv[2] if len(sys.argv) > 2 else ""
     script, section_open, current = ["set -euo pipefail", "start=$PWD"], False, None
     promised = ""
     for section, fence, text, before in blocks_of(page):
@@ -43,7 +44,7 @@ def main():
             promised = text
             continue
         language, _, path = fence.partition(" ")
-        if language != "sh" and not path:
+        if (language != "sh" and not path) or not re.search(pattern, section):
             continue
         if not section_open:
             script += ["(", 'cd "$start"', f"echo '### {section}'"]

@@ -4,7 +4,7 @@
 # package instead.
 set -euo pipefail
 . tools/lib.sh
-preset=install prefix= deb=0 uninstall=0
+preset=release prefix= deb=0 uninstall=0
 while [ $# -gt 0 ]; do
   case $1 in
     --prefix) [ $# -gt 1 ] || usage_error "--prefix needs a folder"; prefix=$2; shift ;;
@@ -20,9 +20,7 @@ while [ $# -gt 0 ]; do
   shift
 done
 [ "$deb" = 0 ] || [ -z "$prefix" ] || usage_error "--deb takes no --prefix: a Debian package installs in /usr"
-if [ "$deb" = 1 ]; then
-  prefix=/usr
-elif [ -z "$prefix" ]; then
+if [ -z "$prefix" ]; then
   prefix=/usr/local
   [ "$(id -u)" = 0 ] || prefix=$HOME/.local
 fi
@@ -31,8 +29,10 @@ manifest=$prefix/share/levin/installed.txt
 
 if [ "$uninstall" = 1 ]; then
   [ -f "$manifest" ] || fail "$manifest does not exist, so nothing was installed in $prefix by ./run install"
-  (cd "$prefix" && xargs -d '\n' rm -f -- <"$manifest" && sed 's|/[^/]*$||' "$manifest" | sort -ru |
-    while IFS= read -r dir; do rmdir -p --ignore-fail-on-non-empty -- "$dir" 2>/dev/null || true; done)
+  cd "$prefix"
+  mapfile -t folders < <(sed 's|/[^/]*$||' "$manifest" | grep levin | sort -ru) # the deepest first
+  xargs -d '\n' rm -f -- <"$manifest"
+  rmdir --ignore-fail-on-non-empty -- "${folders[@]}" 2>/dev/null || true
   echo "removed Levin from $prefix"
   exit
 fi
@@ -42,7 +42,6 @@ if [ "$deb" = 0 ]; then
     fail "the folder $prefix cannot be written; choose another by --prefix, or run as root"
 fi
 need $packages_build
-export LEVIN_CMAKE_ARGS="${LEVIN_CMAKE_ARGS:-} -DCMAKE_INSTALL_PREFIX=${prefix// /\\ }"
 build $preset levin_libraries
 if [ "$deb" = 1 ]; then
   rm -f "build/$preset"/*.deb
@@ -55,7 +54,7 @@ if [ "$deb" = 1 ]; then
   exit
 fi
 log=build/$preset-install.log
-cmake --install "build/$preset" >"$log" || fail "the installation failed; its output is in $log"
+cmake --install "build/$preset" --prefix "$prefix" >"$log" || fail "the installation failed; its output is in $log"
 mkdir -p "${manifest%/*}"
 { sed "s|^$prefix/||" "build/$preset/install_manifest.txt"; echo; echo "share/levin/installed.txt"; } >"$manifest"
 config=$(dirname "$(grep -m 1 'levin-config.cmake$' "$manifest")")

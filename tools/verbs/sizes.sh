@@ -11,7 +11,7 @@ for argument in "$@"; do
   esac
 done
 need $packages_build $packages_compare dataset-fashion-mnist pkgconf binutils
-for preset in install static; do
+for preset in release static; do
   build $preset levin_libraries
   cmake --install "build/$preset" --prefix "build/sizes/prefix_$preset" >/dev/null
 done
@@ -22,6 +22,6 @@ if [ "$libtorch" = 1 ] && [ ! -x "$venv/bin/python" ]; then
   "$venv/bin/pip" install --quiet torch numpy safetensors
 fi
 if [ "$libtorch" = 0 ]; then
-  exec python3 tools/sizes.py build/sizes/prefix_install build/sizes/prefix_static
+  exec python3 tools/sizes.py build/sizes/prefix_release build/sizes/prefix_static
 fi
-exec python3 tools/sizes.py --update build/sizes/prefix_install build/sizes/prefix_static "$venv"
+exec python3 tools/sizes.py --update build/sizes/prefix_release build/sizes/prefix_static "$venv"
