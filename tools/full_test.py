@@ -30,6 +30,7 @@ COMMANDS = {
                 "bash -c '. tools/lib.sh; need $packages_build $packages_test; "
                 "build release all_verify_interface_header_sets'"),
     "programs": ("sample programs, to the end of their training", "python3 tools/train_models.py"),
+    "install": ("docs/install.md, followed in a fresh Debian root", "bash tools/fresh_install.sh"),
     "mutants": ("every mutant", "bash tools/verbs/mutants.sh"),
 }
 PARTS = (*PRESETS, *COMMANDS)

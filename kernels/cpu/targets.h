@@ -27,3 +27,8 @@
 #define HWY_DISABLED_TARGETS HWY_SSSE3
 #endif
 #endif
+
+// Programs need Highway's headers but not its library, whose two functions for the choice at run time are defined in
+// targets.cpp. They have names of their own, so that a program may link the library as well.
+#define SupportedTargets levin_supported_targets
+#define GetChosenTarget levin_chosen_target
