@@ -25,8 +25,10 @@ namespace levin {
 /// A named argument of an operation that is no tensor: whole numbers (also bool, enumerators and DType), real numbers,
 /// or a list of whole numbers.
 struct TraceAttribute {
+  /// What an attribute holds.
   using Value = std::variant<int64_t, double, std::vector<int64_t>>;
 
+  /// Takes a whole number, a bool, an enumerator or a DType, a real number, a Scalar of either kind, or a list.
   template <class T>
     requires(std::is_integral_v<T> || std::is_enum_v<T>)
   TraceAttribute(const char* name_, T v) : name(name_), value(static_cast<int64_t>(v)) {}
@@ -39,16 +41,18 @@ struct TraceAttribute {
     for (std::size_t i = 0; i < N; ++i) std::get<2>(value).push_back(v[i]);
   }
 
-  const char* name;
-  Value value;
+  const char* name;  ///< as the operation's argument: "axis"
+  Value value;       ///< a Scalar is a whole or a real number, as it was given
 };
 
+/// An operation that announces itself.
 struct TracedOperation {
-  const char* name;
-  std::vector<Tensor> inputs;  ///< absent ones are undefined
-  std::vector<TraceAttribute> attributes;
+  const char* name;                        ///< that of the public function: "conv2d"
+  std::vector<Tensor> inputs;              ///< absent ones are undefined
+  std::vector<TraceAttribute> attributes;  ///< arguments that are no tensors
 };
 
+/// Base class of what listens to operations, such as an exporter.
 class Tracer {
  public:
   virtual ~Tracer() = default;

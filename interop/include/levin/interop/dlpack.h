@@ -9,6 +9,7 @@ struct DLManagedTensorVersioned;
 
 namespace levin::interop {
 
+/// Arguments of to_dlpack_versioned.
 struct ToDlpackOptions {
   bool read_only = false;  ///< asks the consumer not to write; only DLManagedTensorVersioned can say so
   bool copy = false;       ///< shares a copy of the values
@@ -21,6 +22,7 @@ DLManagedTensor* to_dlpack(const Tensor& tensor);
 /// The same for DLPack 1: the content of a capsule named "dltensor_versioned".
 DLManagedTensorVersioned* to_dlpack_versioned(const Tensor& tensor, const ToDlpackOptions& options = {});
 
+/// Arguments of from_dlpack.
 struct FromDlpackOptions {
   /// The device of the result; by default the memory stays where it is.
   std::optional<Device> device{};

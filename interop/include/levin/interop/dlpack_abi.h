@@ -8,6 +8,7 @@
 #ifndef DLPACK_DLPACK_H_
 #define DLPACK_DLPACK_H_
 
+/// Kinds of devices.
 enum DLDeviceType : std::int32_t {
   kDLCPU = 1,
   kDLCUDA = 2,
@@ -22,11 +23,13 @@ enum DLDeviceType : std::int32_t {
   kDLCUDAManaged = 13,
 };
 
+/// Where a tensor's memory is.
 struct DLDevice {
-  DLDeviceType device_type;
-  std::int32_t device_id;
+  DLDeviceType device_type;  ///< kind of the device
+  std::int32_t device_id;    ///< number of the device of that type; 0 for the host
 };
 
+/// Kinds of elements.
 enum DLDataTypeCode {
   kDLInt = 0,
   kDLUInt = 1,
@@ -37,25 +40,28 @@ enum DLDataTypeCode {
   kDLBool = 6,
 };
 
+/// Type of the elements.
 struct DLDataType {
-  std::uint8_t code;  ///< DLDataTypeCode
-  std::uint8_t bits;  ///< of one lane
-  std::uint16_t lanes;
+  std::uint8_t code;    ///< DLDataTypeCode
+  std::uint8_t bits;    ///< of one lane
+  std::uint16_t lanes;  ///< numbers in an element; 1 except for vector types
 };
 
+/// A tensor that does not own its memory.
 struct DLTensor {
-  void* data;
-  DLDevice device;
-  std::int32_t ndim;
-  DLDataType dtype;
+  void* data;             ///< start of the memory, byte_offset bytes before the first element
+  DLDevice device;        ///< where data points to
+  std::int32_t ndim;      ///< number of axes
+  DLDataType dtype;       ///< of the elements
   std::int64_t* shape;    ///< (ndim)
   std::int64_t* strides;  ///< (ndim), in elements; null for a row-major tensor
-  std::uint64_t byte_offset;
+  std::uint64_t byte_offset;  ///< of the first element from data
 };
 
+/// A tensor that its producer lends until the deleter is called.
 struct DLManagedTensor {
-  DLTensor dl_tensor;
-  void* manager_ctx;
+  DLTensor dl_tensor;                      ///< the tensor
+  void* manager_ctx;                       ///< the producer's own
   void (*deleter)(DLManagedTensor* self);  ///< called once by the consumer; may be null
 };
 #endif
@@ -66,15 +72,17 @@ struct DLManagedTensor {
 #define DLPACK_FLAG_BITMASK_READ_ONLY (1UL << 0UL)
 #define DLPACK_FLAG_BITMASK_IS_COPIED (1UL << 1UL)
 
+/// Version of the structures: another major one has other fields.
 struct DLPackVersion {
-  std::uint32_t major, minor;
+  std::uint32_t major, minor;  ///< 1 and 0 here
 };
 
+/// The lent tensor of DLPack 1.
 struct DLManagedTensorVersioned {
-  DLPackVersion version;  ///< other fields mean the same in every minor version
-  void* manager_ctx;
-  void (*deleter)(DLManagedTensorVersioned* self);
-  std::uint64_t flags;
-  DLTensor dl_tensor;
+  DLPackVersion version;                            ///< other fields mean the same in every minor version
+  void* manager_ctx;                                ///< the producer's own
+  void (*deleter)(DLManagedTensorVersioned* self);  ///< called once by the consumer; may be null
+  std::uint64_t flags;                              ///< DLPACK_FLAG_BITMASK_ bits
+  DLTensor dl_tensor;                               ///< the tensor
 };
 #endif

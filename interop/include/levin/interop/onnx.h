@@ -14,6 +14,7 @@
 
 namespace levin::interop {
 
+/// Arguments of export_onnx.
 struct OnnxExportOptions {
   std::vector<std::string> input_names{};   ///< "input", "input_2", ... by default
   std::vector<std::string> output_names{};  ///< "output", "output_2", ... by default
@@ -50,6 +51,7 @@ class OnnxModel : public nn::Layer<OnnxModel> {
   std::vector<Tensor> forward(const std::vector<Tensor>& inputs);
   std::string extra_repr() const override;
 
+  /// Names of the file's inputs and outputs, in the order of forward's lists.
   const std::vector<std::string>& input_names() const;
   const std::vector<std::string>& output_names() const;
   /// Returns the graph as text, one line for each node.

@@ -12,36 +12,45 @@
 
 namespace levin::interop {
 
+/// A message that is written field by field; each function appends one field and returns the message.
 class ProtoMessage {
  public:
+  /// A whole number (uint64, bool, enumerators).
   ProtoMessage& varint(int field, std::uint64_t v) {
     tag(field, 0);
     raw_varint(v);
     return *this;
   }
+  /// A whole number with a sign, as int64 and int32 fields are written.
   ProtoMessage& integer(int field, std::int64_t v) { return varint(field, static_cast<std::uint64_t>(v)); }
+  /// A double.
   ProtoMessage& fixed64(int field, double v) {
     tag(field, 1);
     raw(std::bit_cast<std::uint64_t>(v));
     return *this;
   }
+  /// A float.
   ProtoMessage& fixed32(int field, float v) {
     tag(field, 5);
     raw(std::bit_cast<std::uint32_t>(v));
     return *this;
   }
+  /// Text or bytes.
   ProtoMessage& bytes(int field, std::string_view v) {
     tag(field, 2);
     raw_varint(v.size());
     text_ += v;
     return *this;
   }
+  /// A message within this one.
   ProtoMessage& message(int field, const ProtoMessage& m) { return bytes(field, m.text_); }
+  /// A packed list of doubles.
   ProtoMessage& packed(int field, const std::vector<double>& values) {
     ProtoMessage list;
     for (const double v : values) list.raw(std::bit_cast<std::uint64_t>(v));
     return message(field, list);
   }
+  /// Returns the encoded message.
   const std::string& text() const { return text_; }
 
  private:
@@ -60,14 +69,15 @@ class ProtoMessage {
 /// A field of a message. Lists of numbers may be packed into one field or be spread over several.
 class ProtoField {
  public:
-  int number = 0;
+  int number = 0;  ///< of the field, which its message's definition gives a meaning
 
-  // Throw IoError if the field has another wire type.
+  /// Returns the value. Throws IoError if the field has another wire type.
   std::int64_t integer() const;
   float real() const;
   double real64() const;
   std::string_view text() const;
   std::span<const std::byte> bytes() const;
+  /// Appends the number, or all numbers of a packed list. Throws IoError if the field has another wire type.
   void append_to(std::vector<std::int64_t>& list) const;
   void append_to(std::vector<float>& list) const;
   void append_to(std::vector<double>& list) const;
@@ -85,6 +95,7 @@ class ProtoField {
 /// Reads a message that is not trusted; `what` names it in errors and has to live as long as the reader.
 class ProtoReader {
  public:
+  /// Reads the message that these bytes encode.
   ProtoReader(std::span<const std::byte> data, const std::string& what) : data_(data), what_(&what) {}
   /// Returns false at the end. Throws IoError for a field that is cut off or of an unknown wire type.
   bool next(ProtoField& field);

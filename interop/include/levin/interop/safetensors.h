@@ -16,6 +16,7 @@ struct Safetensors {
   std::map<std::string, std::string> metadata;  ///< free text
 };
 
+/// Arguments of load_safetensors.
 struct SafetensorsOptions {
   /// Maps the file into memory instead of reading it: opening takes no longer for more data, pages are read on first
   /// use, and processes share them. Writes to such a tensor are private to the process. The file must not be shortened

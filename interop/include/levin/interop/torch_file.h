@@ -34,7 +34,9 @@ class TorchValue {
   /// Tuples, sets and torch.Size are lists; bytes, dtypes, devices and integers beyond 64 bits ("0x1f...") are texts.
   enum class Kind : std::uint8_t { none, boolean, integer, floating, text, tensor, list, dict };
 
+  /// Returns what this value is.
   Kind kind() const;
+  /// True for None.
   bool is_none() const { return kind() == Kind::none; }
 
   /// Returns the tensor. Throws StateError for another value.
@@ -96,6 +98,7 @@ class TorchValue {
 std::string to_string(const TorchValue& value);
 std::ostream& operator<<(std::ostream& out, const TorchValue& value);
 
+/// Arguments of load_torch.
 struct LoadTorchOptions {
   /// Maps the file into memory instead of reading it: pages are read on first use, and processes share them. Writes to
   /// such a tensor are private to the process, and checksums are not verified. The file must not be shortened while a

@@ -12,8 +12,8 @@ namespace levin::io {
 
 /// The bytes of a file, which may be written without changing it; valid as long as a copy of `keeper` lives.
 struct FileBytes {
-  std::span<std::byte> data;
-  std::shared_ptr<void> keeper;
+  std::span<std::byte> data;     ///< the whole file
+  std::shared_ptr<void> keeper;  ///< owns the memory
 };
 
 /// Reads the whole file. Throws IoError.
@@ -30,6 +30,7 @@ T little_endian(std::span<const std::byte> from, std::size_t at = 0) {
   return static_cast<T>(value);
 }
 
+/// Appends a number's bytes, the lowest first.
 template <class T>
 void put_little_endian(std::string& out, T value) {
   for (std::size_t i = 0; i < sizeof(T); ++i) {

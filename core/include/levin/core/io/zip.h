@@ -7,10 +7,11 @@
 
 namespace levin::io {
 
+/// An entry of an archive.
 struct ZipMember {
-  std::string name;
-  bool deflated = false;
-  std::uint32_t crc = 0;
+  std::string name;                    ///< its path in the archive, with "/" between folders
+  bool deflated = false;               ///< false: stored as it is
+  std::uint32_t crc = 0;               ///< CRC-32 of its content
   std::uint64_t packed = 0, size = 0;  ///< bytes
   std::uint64_t begin = 0;             ///< offset of its content in the file
 };
@@ -24,6 +25,7 @@ FileBytes zip_content(const FileBytes& file, const ZipMember& member, const std:
 /// Builds an archive of stored members, up to 4 GiB.
 class ZipWriter {
  public:
+  /// Appends a stored member.
   void add(const std::string& name, std::string_view content);
   /// Returns the whole file. Throws ValueError if it is too long.
   std::string finish();
