@@ -56,15 +56,12 @@ def checkpoint():
         p.grad = torch.full_like(p, 0.5)
     optimizer.step()
     return {"model": net().state_dict(), "optimizer": optimizer.state_dict(), "epoch": 3, "best": 0.75, "done": False,
-            "name": "run \N{GREEK SMALL LETTER ALPHA}", "note": None, "history": [1.5, 0.5, -2.0], "steps": (1, 300, 70000, -5),
+            "name": "run \N{GREEK SMALL LETTER ALPHA}", "note": None, "history": [1.5, 0.5, -2.0],
+            "steps": (1, 300, 70000, -5),
             "large": 2**40, "huge": 2**70, "minus_huge": -(2**70), "size": torch.Size([2, 3]), "dtype": torch.bfloat16,
             "device": torch.device("cuda", 1), "layout": torch.strided, "bytes": b"\x00\xff\n", "set": {5},
             "complex": complex(1, -2), "nested": [{"a": [torch.tensor([1, 2])]}, []],
             "counts": collections.Counter("aab"), 7: "seven"}
-
-
-class Lit:
-    """Stands for a class of the program that saved the file."""
 
 
 def lightning_checkpoint(path):

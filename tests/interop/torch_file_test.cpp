@@ -310,6 +310,7 @@ TEST_CASE("save_torch writes what load_torch reads: types, layouts, shared memor
   state.set("tied", tied);
   state.set("again", tied);
   state.set("flat", tied.view({6}));
+  state.set("start", tied.view({6})(Slice(0, 2)));
   state.set("transposed", tied.t());
   state.set("scalar", tensor(2.5));
   state.set("empty", empty({0, 3}));
@@ -325,6 +326,7 @@ TEST_CASE("save_torch writes what load_torch reads: types, layouts, shared memor
   CHECK(back.at("tied").shares_storage(back.at("again")));
   CHECK(back.at("tied").shares_storage(back.at("flat")));
   CHECK_FALSE(back.at("tied").shares_storage(back.at("transposed")));
+  CHECK(back.at("start").to_vector<float>() == std::vector<float>{1, 2});
   CHECK(back.at("flat").sizes() == Shape{6});
   CHECK(back.at("transposed").to_vector<float>() == std::vector<float>{1, 4, 2, 5, 3, 6});
   CHECK(back.at("scalar").sizes() == Shape{});
