@@ -14,7 +14,8 @@ bool wanted(const std::string& name, const Filters& filters);
 
 /// Registers the operation cases that have inputs for benchmarks.
 void add_operations(const Filters& filters);
-/// Registers the operations that ./run compare measures beside PyTorch, as `compare/NAME fwd` and `compare/NAME fwd+bwd`.
+/// Registers the operations that ./run compare measures beside PyTorch, as `compare/NAME fwd` and
+/// `compare/NAME fwd+bwd`.
 void add_compared_operations(const Filters& filters);
 /// Registers the rungs of the GEMM ladder, and OpenBLAS where it is installed.
 void add_gemm_ladder(const Filters& filters);

@@ -4,6 +4,9 @@
 #include "bench/compare/operations.h"
 #include "bench/kernel_work.h"
 
+#include <functional>
+#include <memory>
+
 namespace levin::bench {
 namespace {
 

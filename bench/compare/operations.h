@@ -3,7 +3,7 @@
 #include <functional>
 #include <string>
 
-/// What is done with the operations of operations.cpp.
+/// Receives the operations of operations.cpp.
 struct OperationVisitor {
   /// Whether the row of this name is visited.
   std::function<bool(const std::string& name)> wanted;
