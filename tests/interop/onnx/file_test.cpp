@@ -1,7 +1,9 @@
 // Bytes of ONNX files and of protocol-buffer messages, also damaged ones.
+#include <levin/autograd/autograd.h>
 #include <levin/autograd/ops.h>
 #include <levin/interop/onnx.h>
 #include <levin/interop/protobuf.h>
+#include <levin/nn/nn.h>
 
 #include <doctest/doctest.h>
 
@@ -85,7 +87,7 @@ TEST_CASE("damaged messages are refused with one sentence") {
   CHECK(refusal_of_message(std::string("\x0d\x01", 2), nothing).find("it ends inside a number") != std::string::npos);
   CHECK(refusal_of_message("\x08" + std::string(10, '\xff'), nothing).find("a number has more than ten bytes") !=
         std::string::npos);
-  CHECK(refusal_of_message("\x12\x09ten", nothing).find("field 2 has 9 bytes, but 3 are left") != std::string::npos);
+  CHECK(refusal_of_message("\x12\x04ten", nothing).find("field 2 has 4 bytes, but 3 are left") != std::string::npos);
   CHECK(refusal_of_message("\x0b", nothing).find("field 1 has the wire type 3") != std::string::npos);
   CHECK(refusal_of_message(std::string(1, '\0'), nothing).find("field 0 is no field number") != std::string::npos);
   const std::string number = ProtoMessage().integer(1, 1).text(), words = ProtoMessage().bytes(1, "a").text();
