@@ -8,7 +8,7 @@ clients=(tests/clients/*.py)
 (. tools/lib.sh; build "$preset" levin_clients) || fail "the build of the programs"
 remove=true # a venv that is not complete is removed, since ./run compare uses it too
 if [ -x "$venv/bin/python" ]; then remove=; else python3 -m venv "$venv"; fi
-modules="numpy, onnx, onnxruntime, safetensors, torch"
+modules="numpy, onnx, onnxruntime, onnxscript, safetensors, torch"
 if ! "$venv/bin/python" -c "import $modules" 2>/dev/null && ! "$venv/bin/pip" install --quiet ${modules//,/}; then
   [ -z "$remove" ] || rm -rf "$venv"
   echo "SKIP: network"
