@@ -10,6 +10,7 @@
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
+#include <levin/autograd/trace.h>
 
 #include <fmt/format.h>
 
@@ -86,6 +87,7 @@ struct IndexPlan {
 
   void keep(int axis) { take(axis, 0, in_sizes[axis], 1); }
   void take(int axis, int64_t start, int64_t length, int64_t step) {
+    if (tracing()) [[unlikely]] taken.insert(taken.end(), {start, length, step, 0});
     sizes.push_back(length);
     strides.push_back(in_strides[axis] * step);
     offset += start * in_strides[axis];
@@ -93,6 +95,7 @@ struct IndexPlan {
     region_offset += start * dense[axis];
   }
   void pick(int axis, int64_t i) {
+    if (tracing()) [[unlikely]] taken.insert(taken.end(), {i, 1, 1, 1});
     offset += i * in_strides[axis];
     region_offset += i * dense[axis];
   }
@@ -102,12 +105,15 @@ struct IndexPlan {
     region_strides.push_back(1);
   }
   Tensor apply(const char* name, const Tensor& x) const {
-    return take_region(name, x, sizes, strides, offset, {sizes, region_strides, region_offset});
+    Tensor y = take_region(name, x, sizes, strides, offset, {sizes, region_strides, region_offset});
+    LEVIN_TRACE("slice", {x}, {y}, {{"taken", std::span(taken)}});
+    return y;
   }
 
   Shape in_sizes, in_strides, dense;
   Shape sizes, strides, region_strides;
   int64_t offset, region_offset = 0;
+  std::vector<int64_t> taken;  ///< while tracing: start, length, step of each axis of x, and 1 if it was picked, else 0
 };
 
 int64_t wrap_index(int64_t i, int64_t size, int axis, const char* op) {
@@ -136,6 +142,7 @@ Tensor view(const Tensor& x, const Shape& sizes) {
     throw ShapeError(fmt::format("[view] a tensor of shape {} and strides {} cannot be seen as {} without a copy; use "
                                  "reshape().", to_string(x.sizes()), to_string(x.strides()), to_string(target)));
   Tensor y = make_view(x, target, strides, x.storage_offset());
+  LEVIN_TRACE("reshape", {x}, {y});
   record("view", y, {x}, back_to_input_shape);
   return y;
 }
@@ -146,6 +153,7 @@ Tensor reshape(const Tensor& x, const Shape& sizes) {
   Shape strides;
   if (!view_strides(x.sizes(), x.strides(), target, strides)) return view(contiguous(x), target);
   Tensor y = make_view(x, target, strides, x.storage_offset());
+  LEVIN_TRACE("reshape", {x}, {y});
   record("reshape", y, {x}, back_to_input_shape);
   return y;
 }
@@ -178,6 +186,7 @@ Tensor permute(const Tensor& x, const Shape& axes) {
     strides.push_back(x.strides()[static_cast<int>(a)]);
   }
   Tensor y = make_view(x, sizes, strides, x.storage_offset());
+  LEVIN_TRACE("permute", {x}, {y}, {{"axes", order}});
   if (Context* c = record("permute", y, {x}, [](Context& k, const Tensor& g) -> Grads {
         const auto& forward = k.get<Shape>();
         Shape inverse = forward;
@@ -271,6 +280,7 @@ Tensor expand(const Tensor& x, const Shape& sizes) {
       target[i] = x.sizes()[i - added];
     }
   Tensor y = make_view(x, target, broadcast_strides(x.sizes(), x.strides(), target, "expand"), x.storage_offset());
+  LEVIN_TRACE("expand", {x}, {y});
   record("expand", y, {x}, [](Context&, const Tensor& g) -> Grads { return {g}; });  // the engine sums the gradient
   return y;
 }
@@ -283,6 +293,7 @@ Tensor squeeze(const Tensor& x) {
       strides.push_back(x.strides()[i]);
     }
   Tensor y = make_view(x, sizes, strides, x.storage_offset());
+  LEVIN_TRACE("reshape", {x}, {y});
   record("squeeze", y, {x}, back_to_input_shape);
   return y;
 }
@@ -295,6 +306,7 @@ Tensor squeeze(const Tensor& x, int64_t axis) {
     strides.erase(a);
   }
   Tensor y = make_view(x, sizes, strides, x.storage_offset());
+  LEVIN_TRACE("squeeze", {x}, {y}, {{"axis", a}});
   record("squeeze", y, {x}, back_to_input_shape);
   return y;
 }
@@ -306,6 +318,7 @@ Tensor unsqueeze(const Tensor& x, int64_t axis) {
   sizes.insert(a, 1);
   strides.insert(a, stride);
   Tensor y = make_view(x, sizes, strides, x.storage_offset());
+  LEVIN_TRACE("unsqueeze", {x}, {y}, {{"axis", a}});
   record("unsqueeze", y, {x}, back_to_input_shape);
   return y;
 }
@@ -324,6 +337,7 @@ Tensor as_strided(const Tensor& x, const Shape& sizes, const Shape& strides, std
         fmt::format("[as_strided] sizes {}, strides {} and offset {} reach outside the storage of {} bytes.",
                     to_string(sizes), to_string(strides), first, x.storage()->bytes()));
   Tensor y = make_view(x, sizes, strides, first);
+  LEVIN_TRACE("as_strided", {x}, {y});
   if (Context* c = record("as_strided", y, {x}, as_strided_gradient))
     c->set(ops::shared_memory(ops::region_of(x), {sizes, strides, first}));
   return y;
@@ -367,6 +381,7 @@ Tensor unfold(const Tensor& x, int64_t axis, int64_t size, int64_t step) {
   sizes.push_back(size);
   strides.push_back(stride);
   Tensor y = make_view(x, sizes, strides, x.storage_offset());
+  LEVIN_TRACE("unfold", {x}, {y}, {{"axis", a}, {"size", size}, {"step", step}});
   if (Context* c = record("unfold", y, {x}, unfold_gradient)) c->set(std::pair<int, int64_t>(a, step));
   return y;
 }
@@ -387,6 +402,7 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
     parts.push_back(make_view(x, part, x.strides(), x.storage_offset() + start * x.strides()[a]));
     start += s;
   }
+  LEVIN_TRACE("split", {&x, 1}, parts, {{"axis", a}, {"sizes", std::span(sizes)}});
   if (Context* c = record("split", parts, {&x, 1}, [](Context& k, std::span<const Tensor> gs) -> Grads {
         const auto& node = static_cast<const Node&>(k);
         std::vector<Tensor> whole;
@@ -428,6 +444,7 @@ std::vector<Tensor> unbind(const Tensor& x, int64_t axis) {
 Tensor detach(const Tensor& x) {
   Tensor y = alias(x, x.sizes(), x.strides(), x.storage_offset());
   y.impl()->inference = x.is_inference();
+  LEVIN_TRACE("identity", {x}, {y});
   return y;
 }
 

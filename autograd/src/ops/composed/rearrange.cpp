@@ -9,6 +9,7 @@
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
+#include <levin/autograd/trace.h>
 
 #include <fmt/format.h>
 
@@ -273,6 +274,7 @@ Tensor roll(const Tensor& x, const Shape& shifts, const Axes& axes) {
           fmt::format("[roll] {} shifts without axes; give one shift, or an axis for each.", shifts.size()));
     return reshape(roll(ravel(x), shifts, 0), x.sizes());
   }
+  LEVIN_TRACE_CALL(roll(x, shifts, axes), "roll", {x}, {{"shifts", shifts}, {"axes", axes}});
   if (shifts.size() != axes.size())
     throw ValueError(fmt::format("[roll] {} shifts for {} axes; give one for each.", shifts.size(), axes.size()));
   Roll total;  // shifts along the same axis add up

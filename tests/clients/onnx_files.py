@@ -1,0 +1,62 @@
+"""Checks exported ONNX files with onnx.checker and compares onnxruntime's outputs with Levin's.
+
+Usage: onnx_files.py FOLDER. Each NAME.onnx has a NAME.safetensors beside it, with tensors input.0, input.1, ... and the
+outputs that Levin computed, output.0, output.1, ...
+"""
+import pathlib
+import sys
+
+import numpy
+import onnx
+import onnxruntime
+from safetensors.numpy import load_file
+
+
+def tensors(stored, kind):
+    return [stored[f"{kind}.{i}"] for i in range(sum(name.startswith(kind + ".") for name in stored))]
+
+
+def check(path):
+    """Returns what is wrong with a file, or None."""
+    model = onnx.load(path)
+    onnx.checker.check_model(model, full_check=True)
+    stored = load_file(path.with_suffix(".safetensors"))
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(path.read_bytes(), options, providers=["CPUExecutionProvider"])
+    names = [i.name for i in session.get_inputs()]
+    given = dict(zip([i.name for i in model.graph.input], tensors(stored, "input")))
+    actual = session.run(None, {name: given[name] for name in names})
+    expected = tensors(stored, "output")
+    if not expected or len(actual) != len(expected):
+        return f"{len(actual)} outputs instead of {len(expected)}"
+    for i, (a, e) in enumerate(zip(actual, expected)):
+        if a.shape != e.shape or a.dtype != e.dtype:
+            return f"output {i} is {a.dtype} {a.shape} instead of {e.dtype} {e.shape}"
+        if not numpy.isfinite(a).all():
+            return f"output {i} has values that are not finite"
+        allowed = 2e-5 * max(1.0, float(numpy.abs(e).max())) if e.dtype.kind == "f" else 0
+        worst = float(numpy.abs(a.astype(numpy.float64) - e.astype(numpy.float64)).max())
+        if worst > allowed:
+            return f"output {i} differs by {worst:.3g}, allowed are {allowed:.3g}"
+    return None
+
+
+def main():
+    files = sorted(pathlib.Path(sys.argv[1]).glob("*.onnx"))
+    failed = 0
+    for path in files:
+        try:
+            wrong = check(path)
+        except Exception as e:  # a client's refusal is a failure of the file
+            wrong = f"{type(e).__name__}: {e}"
+        if wrong:
+            failed += 1
+            print(f"{path.name}: {wrong}")
+    print(f"{len(files) - failed} passed, {failed} failed (onnx {onnx.__version__}, "
+          f"onnxruntime {onnxruntime.__version__})")
+    return 1 if failed or not files else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
