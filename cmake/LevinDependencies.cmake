@@ -49,7 +49,7 @@ function(levin_link_dependencies)
       target_link_libraries(levin_tensor PUBLIC CUDA::cudart_static)
     endif()
   endif()
-  foreach(library IN ITEMS interop distributed train)
+  foreach(library IN ITEMS interop distributed train c)
     get_target_property(type levin_${library} TYPE)
     if(type STREQUAL "STATIC_LIBRARY")
       target_link_libraries(levin_${library} PRIVATE fmt::fmt ZLIB::ZLIB Threads::Threads

@@ -3,7 +3,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/levin")
-foreach(library IN ITEMS tensor interop distributed train)
+foreach(library IN ITEMS tensor interop distributed train c)
   get_property(header_sets GLOBAL PROPERTY levin_${library}_header_sets)
   set(file_sets "")
   foreach(set IN LISTS header_sets)
@@ -12,6 +12,8 @@ foreach(library IN ITEMS tensor interop distributed train)
   install(TARGETS levin_${library} EXPORT levin-targets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" ${file_sets})
 endforeach()
 install(TARGETS levin EXPORT levin-targets)
+install(TARGETS levin_c_shared EXPORT levin-targets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+  INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(EXPORT levin-targets NAMESPACE levin:: DESTINATION "${package_dir}")
 
 configure_package_config_file(cmake/levin-config.cmake.in "${PROJECT_BINARY_DIR}/levin-config.cmake"
