@@ -14,7 +14,8 @@ namespace {
 
 /// Calls the function of the operation for N axes with its options.
 Tensor convolve(const Tensor& x, const Conv1d& layer, const ConvOptions<1>& o, Tuple<1> padding) {
-  return conv1d(x, layer.weight, layer.bias, {.stride = o.stride, .padding = padding, .dilation = o.dilation, .groups = o.groups});
+  return conv1d(x, layer.weight, layer.bias,
+                {.stride = o.stride, .padding = padding, .dilation = o.dilation, .groups = o.groups});
 }
 Tensor convolve(const Tensor& x, const Conv2d& layer, const ConvOptions<2>& o, Tuple<2> padding) {
   const Tensor &weight = layer.weight, &bias = layer.bias;
@@ -27,7 +28,8 @@ Tensor convolve(const Tensor& x, const Conv2d& layer, const ConvOptions<2>& o, T
   return conv2d(x, weight, bias, {.stride = o.stride, .padding = padding, .dilation = o.dilation, .groups = o.groups});
 }
 Tensor convolve(const Tensor& x, const Conv3d& layer, const ConvOptions<3>& o, Tuple<3> padding) {
-  return conv3d(x, layer.weight, layer.bias, {.stride = o.stride, .padding = padding, .dilation = o.dilation, .groups = o.groups});
+  return conv3d(x, layer.weight, layer.bias,
+                {.stride = o.stride, .padding = padding, .dilation = o.dilation, .groups = o.groups});
 }
 
 #define LEVIN_TRANSPOSED_OPTIONS                                                                      \

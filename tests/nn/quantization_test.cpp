@@ -29,7 +29,8 @@ double relative_error(const Tensor& y, const Tensor& expected) {
 
 std::vector<std::string> types_of(const nn::Module& module) {
   std::vector<std::string> types;
-  for (const auto& [name, value] : module.state_dict()) types.push_back(name + " " + std::string(name_of(value.dtype())));
+  for (const auto& [name, value] : module.state_dict())
+    types.push_back(name + " " + std::string(name_of(value.dtype())));
   return types;
 }
 
@@ -64,9 +65,10 @@ TEST_CASE("quantized layers compute nearly the same, and say so") {
     CHECK(error > 1e-5);  // it is quantized
     CHECK(to_string(net).find("bias=True, " + nn::to_string(mode)) != std::string::npos);
     CHECK(to_string(net).find("padding=(1, 1), " + nn::to_string(mode)) != std::string::npos);
-    CHECK(types_of(net) == std::vector<std::string>{"conv.weight int8", "conv.bias float32", "conv.weight_scale float32",
-                                                    "fc1.weight int8", "fc1.bias float32", "fc1.weight_scale float32",
-                                                    "fc2.weight int8", "fc2.weight_scale float32"});
+    CHECK(types_of(net) ==
+          std::vector<std::string>{"conv.weight int8", "conv.bias float32", "conv.weight_scale float32",
+                                   "fc1.weight int8", "fc1.bias float32", "fc1.weight_scale float32",
+                                   "fc2.weight int8", "fc2.weight_scale float32"});
   }
 }
 
@@ -114,6 +116,21 @@ TEST_CASE("quantized state goes into another quantized module, and into a clone"
   CHECK(equal(second(x), y));
   copy.fc1.weight.fill_(0);
   CHECK(equal(net(x), y));
+}
+
+TEST_CASE("a Transformer's outputs stay near those in float32") {
+  manual_seed(6);
+  nn::TransformerEncoderLayer layer(64, 4, {.dim_feedforward = 128, .dropout = 0.0, .batch_first = true});
+  layer.eval();
+  const no_grad guard;
+  const Tensor x = randn({3, 10, 64}), expected = layer(x);
+  for (const QuantizeMode mode : kModes) {
+    nn::TransformerEncoderLayer copy = nn::clone(layer);
+    CHECK(nn::quantize_(copy, {.mode = mode}) == std::vector<std::string>{"self_attn.out_proj", "linear1", "linear2"});
+    const double error = relative_error(copy(x), expected);
+    CHECK(error < 0.01);
+    CHECK(error > 1e-5);
+  }
 }
 
 TEST_CASE("a weight that another layer shares stays as it is there") {

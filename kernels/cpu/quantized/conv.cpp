@@ -6,7 +6,7 @@
 #include "kernels/src/table.h"
 
 #include <levin/core/parallel.h>
-#include <levin/kernels/quantized.h>
+#include <levin/kernels/quantized/int8.h>
 
 #include <algorithm>
 #include <cstring>

@@ -5,7 +5,7 @@
 #include "kernels/src/table.h"
 
 #include <levin/core/parallel.h>
-#include <levin/kernels/quantized.h>
+#include <levin/kernels/quantized/int8.h>
 
 #include <algorithm>
 #include <cfloat>
@@ -135,7 +135,8 @@ void dynamic(const LinearInt8Args& a, Stream&) {
   auto* q = scratch<std::uint8_t>(Slot::int8_values, (l.m + 1) * l.k);
   auto* steps = scratch<Int8Steps>(Slot::int8_steps, l.m);
   if (l.k > 0) std::memset(q, 1, static_cast<std::size_t>(l.k));
-  parallel_for(0, l.m, std::max<int64_t>(kTaskBytes / 4 / std::max<int64_t>(l.k, 1), 1), [&](int64_t begin, int64_t end) {
+  const int64_t grain = std::max<int64_t>(kTaskBytes / 4 / std::max<int64_t>(l.k, 1), 1);
+  parallel_for(0, l.m, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) steps[i] = quantize_int8(ops, l.x + i * l.k, l.k, q + (i + 1) * l.k);
   });
   l.q = q;

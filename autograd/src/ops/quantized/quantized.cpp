@@ -9,7 +9,7 @@
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
-#include <levin/kernels/quantized.h>
+#include <levin/kernels/quantized/int8.h>
 
 #include <fmt/format.h>
 
@@ -68,6 +68,11 @@ Tensor round_to_steps(const Tensor& x, const Axes& axes) {
 }
 
 Tensor in_float32(const Tensor& t) { return t.defined() && t.dtype() != kFloat32 ? to(t, kFloat32) : t; }
+
+Tensor dequantized(const Tensor& values, const Tensor& scale, DType dtype) {
+  no_grad guard;
+  return mul(to(values, dtype), to(scale, dtype));
+}
 
 /// Runs a kernel of linear layers on rows (M, K) of float32.
 Tensor linear_rows(const kernels::Kernel<void(const kernels::LinearInt8Args&, Stream&)>& kernel, const Tensor& x,
@@ -173,8 +178,7 @@ QuantizedWeight quantize_weight_int8(const Tensor& weight) {
 }
 
 Tensor dequantize_weight_int8(const Tensor& values, const Tensor& scale) {
-  no_grad guard;
-  return mul(to(values, kFloat32), in_float32(scale));
+  return dequantized(values, scale, kFloat32);
 }
 
 Tensor linear_int8_weight_only(const Tensor& x, const Tensor& weight, const Tensor& scale, const Tensor& bias) {
@@ -182,9 +186,11 @@ Tensor linear_int8_weight_only(const Tensor& x, const Tensor& weight, const Tens
   check_weight(op, x, weight, scale, bias, 2);
   if (x.dtype() == kFloat64) {
     check_columns(op, x, weight);
-    return linear(x, to(dequantize_weight_int8(weight, scale), kFloat64), rounded(bias, kFloat64));
+    return linear(x, dequantized(weight, scale, kFloat64), rounded(bias, kFloat64));
   }
-  return by_rows(op, x, weight, [&](const Tensor& rows) { return weight_only_rows(rows, weight, in_float32(scale), in_float32(bias)); });
+  return by_rows(op, x, weight, [&](const Tensor& rows) {
+    return weight_only_rows(rows, weight, in_float32(scale), in_float32(bias));
+  });
 }
 
 Tensor linear_int8_dynamic(const Tensor& x, const Tensor& weight, const Tensor& scale, const Tensor& bias) {
@@ -201,7 +207,7 @@ Tensor conv2d_int8_weight_only(const Tensor& x, const Tensor& weight, const Tens
                                const Conv2dOptions& options) {
   check_weight("conv2d_int8_weight_only", x, weight, scale, bias, 4);
   if (x.dtype() == kFloat64)
-    return conv2d(x, to(dequantize_weight_int8(weight, scale), kFloat64), rounded(bias, kFloat64), options);
+    return conv2d(x, dequantized(weight, scale, kFloat64), rounded(bias, kFloat64), options);
   const Tensor wide = in_float32(x);
   return to(conv2d(wide, dequantize_weight_int8(weight, scale), in_float32(bias), options), x.dtype());
 }

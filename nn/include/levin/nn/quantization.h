@@ -21,7 +21,7 @@ std::string to_string(QuantizeMode mode);
 /// Returns the mode of that name; throws ValueError for other names.
 QuantizeMode quantize_mode(const std::string& name);
 
-/// What quantize_ adds to a layer.
+/// The state of a layer with an int8 weight.
 struct Int8Weight {
   QuantizeMode mode = QuantizeMode::dynamic_int8;
   Tensor scale{};  ///< (O, 1, ...) float32, the layer's buffer "weight_scale"; undefined while the layer is in float

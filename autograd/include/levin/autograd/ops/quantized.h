@@ -28,8 +28,9 @@ Tensor linear_int8_weight_only(const Tensor& x, const Tensor& weight, const Tens
 /// value that is not finite gives NaN. It has no derivative: backward throws GradError.
 Tensor linear_int8_dynamic(const Tensor& x, const Tensor& weight, const Tensor& scale, const Tensor& bias = {});
 
-/// Computes conv2d(x, scale * weight, bias) from x (B, C, H, W) or (C, H, W), weight (O, C / groups, kh, kw) int8, scale
-/// (O, 1, 1, 1) and bias (O), which may be undefined; it multiplies in float32. x and bias have gradients.
+/// Computes conv2d(x, scale * weight, bias) from x (B, C, H, W) or (C, H, W), weight (O, C / groups, kh, kw) int8,
+/// scale (O, 1, 1, 1) and bias (O), which may be undefined. It computes in float32, or in float64 for such an x. x and
+/// bias have gradients.
 Tensor conv2d_int8_weight_only(const Tensor& x, const Tensor& weight, const Tensor& scale, const Tensor& bias = {},
                                const Conv2dOptions& options = {});
 /// The same with each image quantized to uint8, as a row is in linear_int8_dynamic; C / groups * kh * kw is at most
