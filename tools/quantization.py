@@ -1,7 +1,7 @@
 """Measures int8 weights beside float32 and beside PyTorch, and writes the tables of docs/deploy.md.
 
-Usage: tools/quantization.py [--threads N]; build deploy, classifier and levin_bench_quantized first, and train with
-./run mnist. PyTorch is the one of ./run compare; without it its columns are empty.
+Usage: tools/quantization.py; build deploy, classifier and levin_bench_quantized first, and train with ./run mnist.
+PyTorch is the one of ./run compare; without it its columns are empty.
 """
 import argparse
 import datetime
@@ -18,7 +18,7 @@ PAGE = ROOT / "docs/deploy.md"
 
 
 def run(*command):
-    environment = {**os.environ, "OMP_NUM_THREADS": str(args.threads)}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.run([str(c) for c in command], cwd=ROOT, env=environment, check=True, capture_output=True,
                           text=True).stdout
 
@@ -37,10 +37,10 @@ def replace(page, name, text):
 
 def layers():
     """The table of single layers: Levin and PyTorch measured one after the other."""
-    ours = [line.split("\t") for line in run(BIN / "levin_bench_quantized", args.threads).splitlines()]
+    ours = [line.split("\t") for line in run(BIN / "levin_bench_quantized").splitlines()]
     theirs = {}
     if args.python.exists():
-        for line in run(args.python, "bench/peers/torch_quantized.py", args.threads).splitlines():
+        for line in run(args.python, "bench/peers/torch_quantized.py").splitlines():
             name, batch, *times = line.split("\t")
             theirs[name, batch] = times
     rows = ["| layer | batch | float32, us | weight-only | dynamic | PyTorch float32, us | PyTorch dynamic |",
@@ -64,10 +64,9 @@ def network():
 
 
 parser = argparse.ArgumentParser()
-parser.add_argument("--threads", type=int, default=1)
 parser.add_argument("--python", type=pathlib.Path, default=PYTHON, help="interpreter that has PyTorch")
 args = parser.parse_args()
-where = f"{processor()}, {args.threads} thread{'s' if args.threads > 1 else ''}, {datetime.date.today()}."
+where = f"{processor()}, one thread, {datetime.date.today()}."
 text = PAGE.read_text()
 text = replace(text, "network", f"{network()}\n\n{where}")
 text = replace(text, "layers", f"{layers()}\n\n{where}")

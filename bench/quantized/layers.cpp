@@ -1,13 +1,13 @@
-// Times layers with float32 and int8 weights, alternating; tools/quantization.py writes the table of docs/deploy.md of
-// it. Prints a line for each: name, batch, and the median microseconds of float32, weight-only and dynamic.
+// Times layers with float32 and int8 weights, alternating, in one thread; tools/quantization.py writes the table of
+// docs/deploy.md of it. Prints a line for each: name, batch, and the median microseconds of float32, weight-only and
+// dynamic. The times are those of the processor for this thread, which other programs disturb less.
 #include <levin/autograd/autograd.h>
 #include <levin/core/parallel.h>
 #include <levin/nn/nn.h>
 
 #include <fmt/format.h>
 
-#include <chrono>
-#include <cstdlib>
+#include <ctime>
 #include <functional>
 #include <memory>
 
@@ -16,6 +16,12 @@
 using namespace levin;
 
 namespace {
+
+double now() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) * 1e6 + static_cast<double>(t.tv_nsec) * 1e-3;
+}
 
 template <class L>
 void measure(const std::string& name, const std::function<std::unique_ptr<L>()>& make, const Shape& sizes,
@@ -28,10 +34,9 @@ void measure(const std::string& name, const std::function<std::unique_ptr<L>()>&
   std::vector<double> times[3];
   for (int round = 0; round < 15; ++round)
     for (std::size_t i = 0; i < 3; ++i) {
-      const auto start = std::chrono::steady_clock::now();
+      const double start = now();
       for (int64_t c = 0; c < calls; ++c) layers[i]->forward(x);
-      const std::chrono::duration<double, std::micro> passed = std::chrono::steady_clock::now() - start;
-      if (round > 0) times[i].push_back(passed.count() / static_cast<double>(calls));
+      if (round > 0) times[i].push_back((now() - start) / static_cast<double>(calls));
     }
   fmt::print("{}\t{}\t{:.1f}\t{:.1f}\t{:.1f}\n", name, sizes[0], bench::median(times[0]), bench::median(times[1]),
              bench::median(times[2]));
@@ -39,9 +44,8 @@ void measure(const std::string& name, const std::function<std::unique_ptr<L>()>&
 
 }  // namespace
 
-/// Arguments: the number of threads.
-int main(int argc, char** argv) {
-  set_num_threads(argc > 1 ? std::atoi(argv[1]) : 1);
+int main() {
+  set_num_threads(1);
   const no_grad guard;
   for (const int64_t width : {1024, 4096})
     for (const int64_t batch : {1, 64})
