@@ -124,6 +124,18 @@ TEST_CASE("every element type goes in and comes out with its values and shape") 
   CHECK(says("[levin_model_forward] element 2 of input 0 is 2; a LEVIN_BOOL is 0 or 1"));
 }
 
+TEST_CASE("sizes that no array has are refused before its memory is read") {
+  levin_model model = model_of<Types>();
+  levin_outputs* outputs = nullptr;
+  float value = 1;
+  constexpr int64_t most = std::numeric_limits<int64_t>::max();
+  for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{most, 2}, {most / 2, 4}, {0, most, 3}, {-1}}) {
+    const levin_array x{&value, LEVIN_FLOAT32, static_cast<std::int32_t>(sizes.size()), sizes.data()};
+    CHECK(levin_model_forward(&model, &x, 1, &outputs) == LEVIN_INVALID_ARGUMENT);
+    CHECK(says("which no array has"));
+  }
+}
+
 TEST_CASE("outputs in 16 bits come out as float32, and complex ones are refused") {
   const Tensor x = from_data<float>({1.0f, 0.333333f}, {1, 2});
   const int64_t shape[] = {1, 2};

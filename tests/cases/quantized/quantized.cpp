@@ -51,6 +51,7 @@ Tensors linear_reference(const Tensors& in, bool dynamic) {
   auto x = in[0].to_vector<double>();
   const auto weight = in[1].to_vector<std::int8_t>();
   const auto scale = in[2].to_vector<float>();
+  const auto bias = in.size() > 3 ? in[3].to_vector<double>() : std::vector<double>();
   std::vector<double> y;
   for (int64_t i = 0; i < m; ++i) {
     double* row = x.data() + i * k;
@@ -58,8 +59,8 @@ Tensors linear_reference(const Tensors& in, bool dynamic) {
     for (int64_t j = 0; j < n; ++j) {
       double sum = 0;
       for (int64_t p = 0; p < k; ++p) sum += row[p] * weight[static_cast<std::size_t>(j * k + p)];
-      const double bias = in.size() > 3 ? in[3].to_vector<double>()[static_cast<std::size_t>(j)] : 0.0;
-      y.push_back(sum * static_cast<double>(scale[static_cast<std::size_t>(j)]) + bias);
+      const auto at = static_cast<std::size_t>(j);
+      y.push_back(sum * static_cast<double>(scale[at]) + (bias.empty() ? 0.0 : bias[at]));
     }
   }
   Shape sizes = in[0].sizes();
@@ -85,7 +86,8 @@ OpCase linear_case(bool dynamic) {
                linear_sample({5, 65}, 7),  linear_sample({8, 33}, 6, false),  linear_sample({9, 33}, 6),
                linear_sample({33, 17}, 3), linear_sample({2, 3, 128}, 9),     linear_sample({40}, 2),
                linear_sample({0, 4}, 3),   linear_sample({1, 200}, 13, false)};
-  c.large = {linear_sample({3, 1031}, 301), linear_sample({37, 515}, 401)};
+  // The second one is of several blocks of floats, in weight-only.
+  c.large = {linear_sample({3, 1031}, 301), linear_sample({10, 701}, 801)};
   c.draw = [](Draw& d) {
     Shape sizes = d.shape(1);
     sizes[sizes.size() - 1] = d.between(1, 150);
