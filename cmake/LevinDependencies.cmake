@@ -91,7 +91,7 @@ function(levin_link_dependencies)
   if(LEVIN_CUDA STREQUAL "ON")
     target_link_libraries(levin_tensor PUBLIC CUDA::cudart_static)
   endif()
-  foreach(library IN ITEMS interop distributed train)
+  foreach(library IN ITEMS interop distributed train c)
     target_link_libraries(levin_${library} PRIVATE ${LEVIN_FMT} ZLIB::ZLIB Threads::Threads
       $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
   endforeach()

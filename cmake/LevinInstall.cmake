@@ -4,7 +4,7 @@ include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/levin")
 set(archives "")
-foreach(library IN ITEMS tensor interop distributed train)
+foreach(library IN ITEMS tensor interop distributed train c)
   get_property(header_sets GLOBAL PROPERTY levin_${library}_header_sets)
   set(file_sets "")
   foreach(set IN LISTS header_sets)
@@ -14,10 +14,10 @@ foreach(library IN ITEMS tensor interop distributed train)
   list(APPEND archives "liblevin_${library}.a")
 endforeach()
 
-# liblevin.a has the objects of all four libraries, so that a program links one and need not know their order. It is what
-# the installed levin::levin links; in this tree levin::levin links the four.
+# liblevin.a has the objects of all libraries, so that a program links one and need not know their order. It is what
+# the installed levin::levin links; in this tree levin::levin links the others.
 add_library(levin_archive STATIC $<TARGET_OBJECTS:levin_tensor> $<TARGET_OBJECTS:levin_interop>
-  $<TARGET_OBJECTS:levin_distributed> $<TARGET_OBJECTS:levin_train>)
+  $<TARGET_OBJECTS:levin_distributed> $<TARGET_OBJECTS:levin_train> $<TARGET_OBJECTS:levin_c>)
 set_target_properties(levin_archive PROPERTIES OUTPUT_NAME levin EXPORT_NAME archive LINKER_LANGUAGE CXX
   CUDA_ARCHITECTURES OFF)
 target_include_directories(levin_archive INTERFACE "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
@@ -36,6 +36,8 @@ target_link_libraries(levin INTERFACE "$<INSTALL_INTERFACE:levin::archive>")
 add_dependencies(levin_libraries levin_archive)
 install(TARGETS levin levin_archive EXPORT levin-targets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 list(APPEND archives liblevin.a)
+install(TARGETS levin_c_shared EXPORT levin-targets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+  INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(EXPORT levin-targets NAMESPACE levin:: DESTINATION "${package_dir}")
 
 # levin-doctor says what Levin finds on a machine.

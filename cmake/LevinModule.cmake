@@ -77,6 +77,9 @@ function(levin_library library)
     levin_flags(${target})
     # A section for each function and object, so that a program's linker leaves out what the program does not use.
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-ffunction-sections -fdata-sections>)
+    # The shared library of the C interface contains these archives.
+    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-semantic-interposition>)
     if(LEVIN_UNITY)
       target_precompile_headers(${target} PRIVATE ${arg_PRECOMPILED})
     endif()

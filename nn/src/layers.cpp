@@ -27,9 +27,15 @@ Linear::Linear(int64_t in, int64_t out, const Options& options)
 }
 
 void Linear::reset_parameters() { reset_weight_and_bias(weight, bias); }
-Tensor Linear::forward(const Tensor& x) { return linear(x, weight, bias); }
+Tensor Linear::forward(const Tensor& x) {
+  if (!int8) return linear(x, weight, bias);
+  return int8.mode == QuantizeMode::dynamic_int8 ? linear_int8_dynamic(x, weight, int8.scale, bias)
+                                                 : linear_int8_weight_only(x, weight, int8.scale, bias);
+}
 std::string Linear::extra_repr() const {
-  return fmt::format("in_features={}, out_features={}, bias={}", in_features, out_features, yes_no(bias.defined()));
+  const std::string mode = int8 ? ", " + to_string(int8.mode) : std::string();
+  return fmt::format("in_features={}, out_features={}, bias={}{}", in_features, out_features, yes_no(bias.defined()),
+                     mode);
 }
 
 Flatten::Flatten(int64_t start, int64_t end) : start_dim(start), end_dim(end) {}

@@ -4,6 +4,7 @@
 #include <levin/autograd/ops/conv.h>
 #include <levin/autograd/ops/rearrange.h>
 #include <levin/nn/layer.h>
+#include <levin/nn/quantization.h>
 
 namespace levin::nn {
 
@@ -60,6 +61,9 @@ class Conv1d : public Conv<Conv1d, 1> {
 class Conv2d : public Conv<Conv2d, 2> {
  public:
   using Conv::Conv;
+  std::string extra_repr() const override;
+
+  Int8Weight int8{};  ///< set by quantize_
 };
 /// Convolution of volumes, (B, C, D, H, W) or (C, D, H, W).
 class Conv3d : public Conv<Conv3d, 3> {

@@ -6,6 +6,7 @@
 #include <levin/nn/layer.h>
 #include <levin/nn/normalization.h>
 #include <levin/nn/pooling.h>
+#include <levin/nn/quantization.h>
 #include <levin/nn/windows.h>
 
 namespace levin::nn {
@@ -32,6 +33,7 @@ class Linear : public Layer<Linear> {
   const int64_t in_features, out_features;
   Parameter& weight;  ///< (out_features, in_features)
   Parameter& bias;    ///< (out_features) or undefined
+  Int8Weight int8{};  ///< set by quantize_
 };
 
 /// Flattens the axes start_dim..end_dim (included; negative ones count from the end) into one: by default (B, ...) to

@@ -151,6 +151,9 @@ class Module {
   /// parametrize.h for the functions that use this. Throws ValueError for a name that is not a parameter's.
   void derive_parameter(const std::string& name, std::function<Tensor()> compute,
                         std::function<void(Module& copy)> repeat);
+  /// Makes nn::clone call `change` on the copy of this module, before it copies values, so that the copy gets the same
+  /// parameters and buffers.
+  void repeat_in_copies(std::function<void(Module& copy)> change);
   /// Registers a tensor that is saved (if persistent) and moved with the module, but not trained, and returns it. An
   /// undefined tensor stands for an absent buffer.
   Tensor register_buffer(const std::string& name, const Tensor& value, bool persistent = true);
