@@ -13,23 +13,26 @@
 
 namespace levin::nn {
 
+/// How a layer with an int8 weight computes.
 enum class QuantizeMode {
   dynamic_int8,     ///< inputs are quantized as they come, products are of integers
   weight_only_int8  ///< products are in float32
 };
+/// Returns the mode's name: "dynamic_int8".
 std::string to_string(QuantizeMode mode);
 /// Returns the mode of that name; throws ValueError for other names.
 QuantizeMode quantize_mode(const std::string& name);
 
 /// The state of a layer with an int8 weight.
 struct Int8Weight {
-  QuantizeMode mode = QuantizeMode::dynamic_int8;
+  QuantizeMode mode = QuantizeMode::dynamic_int8;  ///< the products of this layer
   Tensor scale{};  ///< (O, 1, ...) float32, the layer's buffer "weight_scale"; undefined while the layer is in float
   explicit operator bool() const { return scale.defined(); }
 };
 
+/// Arguments of quantize_.
 struct QuantizeOptions {
-  QuantizeMode mode = QuantizeMode::dynamic_int8;
+  QuantizeMode mode = QuantizeMode::dynamic_int8;  ///< of all layers that are quantized
   /// Returns whether the layer of that name is to be quantized; empty: each one is.
   std::function<bool(const std::string& name, const Module& layer)> filter{};
 };

@@ -7,6 +7,7 @@
 
 namespace levin {
 
+/// A weight (O, ...) rounded to int8: scale * values.
 struct QuantizedWeight {
   Tensor values;  ///< int8 in [-127, 127], of the weight's shape
   Tensor scale;   ///< (O, 1, ...) float32: the greatest magnitude of each channel / 127

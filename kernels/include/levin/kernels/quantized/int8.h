@@ -32,7 +32,10 @@ extern constinit Kernel<void(const LinearInt8Args&, Stream&)> linear_int8_dynami
 /// input. Bytes: one pass over all; flops: 2 an output element and term.
 struct Conv2dInt8Args {
   TensorView out, x, weight, scale, bias;
-  int64_t stride_h = 1, stride_w = 1, pad_h = 0, pad_w = 0, dilation_h = 1, dilation_w = 1, groups = 1;
+  int64_t stride_h = 1, stride_w = 1;      ///< 1 or more
+  int64_t pad_h = 0, pad_w = 0;            ///< zeros on both sides of an axis
+  int64_t dilation_h = 1, dilation_w = 1;  ///< distance between the weight's taps
+  int64_t groups = 1;                      ///< divides C and O
 
   /// Returns the minimum work of a call.
   Work work(std::string_view) const {
