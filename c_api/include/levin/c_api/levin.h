@@ -25,14 +25,14 @@ extern "C" {
 
 typedef enum levin_status {
   LEVIN_OK = 0,
-  LEVIN_INVALID_ARGUMENT = 1, /* a null pointer, an unknown name, a number out of range */
-  LEVIN_SHAPE_ERROR = 2,      /* sizes do not fit the operation that the message names */
-  LEVIN_DTYPE_ERROR = 3,      /* an element type does not fit */
-  LEVIN_IO_ERROR = 4,         /* a file is missing, damaged or cannot be written */
-  LEVIN_STATE_ERROR = 5,      /* weights are not those of the model */
-  LEVIN_GRADIENT_ERROR = 6,   /* a part of the model has no derivative */
+  LEVIN_INVALID_ARGUMENT = 1, /**< a null pointer, an unknown name, a number out of range */
+  LEVIN_SHAPE_ERROR = 2,      /**< sizes do not fit the operation that the message names */
+  LEVIN_DTYPE_ERROR = 3,      /**< an element type does not fit */
+  LEVIN_IO_ERROR = 4,         /**< a file is missing, damaged or cannot be written */
+  LEVIN_STATE_ERROR = 5,      /**< weights are not those of the model */
+  LEVIN_GRADIENT_ERROR = 6,   /**< a part of the model has no derivative */
   LEVIN_OUT_OF_MEMORY = 7,
-  LEVIN_INTERNAL_ERROR = 8 /* any other */
+  LEVIN_INTERNAL_ERROR = 8 /**< any other */
 } levin_status;
 
 typedef enum levin_dtype {
@@ -42,58 +42,58 @@ typedef enum levin_dtype {
   LEVIN_INT32 = 3,
   LEVIN_INT8 = 4,
   LEVIN_UINT8 = 5,
-  LEVIN_BOOL = 6 /* one byte, 0 or 1 */
+  LEVIN_BOOL = 6 /**< one byte, 0 or 1 */
 } levin_dtype;
 
-/* Values in row-major order without gaps: the sizes are shape[0..ndim), at most eight. The library reads arrays that it
- * is given during the call only. */
+/** Values in row-major order without gaps: the sizes are shape[0..ndim), at most eight. The library reads arrays that
+ * it is given during the call only. */
 typedef struct levin_array {
-  void* data;
-  levin_dtype dtype;
-  int32_t ndim;
-  const int64_t* shape;
+  void* data;           /**< the first value */
+  levin_dtype dtype;    /**< type of the values */
+  int32_t ndim;         /**< number of sizes; 0 for a single value */
+  const int64_t* shape; /**< (ndim) sizes */
 } levin_array;
 
 typedef struct levin_model levin_model;
 typedef struct levin_outputs levin_outputs;
 typedef struct levin_trainer levin_trainer;
 
-/* Returns the library's version, such as "0.1.0". */
+/** Returns the library's version, such as "0.1.0". */
 LEVIN_API const char* levin_version(void);
-/* Returns the sentence of this thread's last error, empty if there was none; valid until its next error. */
+/** Returns the sentence of this thread's last error, empty if there was none; valid until its next error. */
 LEVIN_API const char* levin_last_error(void);
-/* Sets the number of threads of this process that compute, 1 or more; the default is one a core, or OMP_NUM_THREADS. */
+/** Sets the number of threads that compute in this process, 1 or more; by default one a core, or OMP_NUM_THREADS. */
 LEVIN_API levin_status levin_set_num_threads(int32_t threads);
 LEVIN_API int32_t levin_num_threads(void);
-/* Seeds random numbers, such as those of dropout. */
+/** Seeds random numbers, such as those of dropout. */
 LEVIN_API levin_status levin_manual_seed(uint64_t seed);
 
-/* Loads an ONNX file. */
+/** Loads an ONNX file. */
 LEVIN_API levin_status levin_model_load(const char* path, levin_model** model);
 LEVIN_API void levin_model_free(levin_model* model);
-/* Writes the parameters and buffers as a safetensors file, or reads them from one. Names, shapes and types must be
+/** Writes the parameters and buffers as a safetensors file, or reads them from one. Names, shapes and types must be
  * those of the model; else nothing is changed. */
 LEVIN_API levin_status levin_model_save_weights(const levin_model* model, const char* path);
 LEVIN_API levin_status levin_model_load_weights(levin_model* model, const char* path);
-/* Returns the number of elements of all parameters; 0 for null. */
+/** Returns the number of elements of all parameters; 0 for null. */
 LEVIN_API int64_t levin_model_parameter_count(const levin_model* model);
-/* Computes the outputs in evaluation mode, without gradients. */
+/** Computes the outputs in evaluation mode, without gradients. */
 LEVIN_API levin_status levin_model_forward(levin_model* model, const levin_array* inputs, size_t input_count,
                                            levin_outputs** outputs);
 
-/* Returns the number of outputs; 0 for null. */
+/** Returns the number of outputs; 0 for null. */
 LEVIN_API size_t levin_outputs_count(const levin_outputs* outputs);
-/* Describes an output. Its data and shape stay valid until the outputs are freed. */
+/** Describes an output. Its data and shape stay valid until the outputs are freed. */
 LEVIN_API levin_status levin_outputs_get(const levin_outputs* outputs, size_t index, levin_array* array);
 LEVIN_API void levin_outputs_free(levin_outputs* outputs);
 
-/* Prepares training of a model with one output. The loss is "cross_entropy" (logits (B, C, ...) and int64 classes
+/** Prepares training of a model with one output. The loss is "cross_entropy" (logits (B, C, ...) and int64 classes
  * (B, ...)), "mse", "l1" or "bce_with_logits" (targets of the output's shape), averaged over all elements; the
  * optimizer is "sgd", "adam" or "adamw", with PyTorch's defaults and this learning rate. The trainer keeps the model
  * alive. */
 LEVIN_API levin_status levin_trainer_create(levin_model* model, const char* loss, const char* optimizer,
                                             double learning_rate, levin_trainer** trainer);
-/* Runs forward, backward and one step of the optimizer in training mode; `loss` gets the loss before the step, and may
+/** Runs forward, backward and one step of the optimizer in training mode; `loss` gets the loss before the step, and may
  * be null. If it fails, the parameters are unchanged. */
 LEVIN_API levin_status levin_trainer_step(levin_trainer* trainer, const levin_array* inputs, size_t input_count,
                                           const levin_array* target, double* loss);
