@@ -9,7 +9,7 @@ int main() {
   auto w = torch::zeros({3, 1}, torch::requires_grad());
   for (int step = 0; step < 100; ++step) {
     const auto loss = (torch::matmul(x, w) - y).square().mean();
-    w.mutable_grad() = {};
+    w.mutable_grad().reset();
     loss.backward();
     torch::NoGradGuard guard;
     w -= w.grad() * 0.1;

@@ -59,3 +59,14 @@ for package in fmt spdlog Gloo; do
     fail "without $package find_package says: $(cat "$work/error")"
   rm -rf "$work/missing"
 done
+
+# The project to copy configures against the installed package as a copy, and learns.
+cp -r examples/starter "$work/starter"
+cmake -S "$work/starter" -B "$work/starter/build" -G Ninja -DCMAKE_PREFIX_PATH="$stage" >"$work/starter.log"
+if cmake -S "$work/starter" -B "$work/missing" -G Ninja -DCMAKE_DISABLE_FIND_PACKAGE_levin=ON >/dev/null 2>"$work/error"; then
+  fail "the starter configures without Levin"
+fi
+grep -q 'DLEVIN_REPOSITORY' "$work/error" || fail "without Levin the starter says: $(cat "$work/error")"
+ninja -C "$build" starter >/dev/null
+"$build/bin/starter" "$work/spirals.safetensors" | grep '^result: test_accuracy=' || fail "the starter does not learn"
+[ -s "$work/spirals.safetensors" ] || fail "the starter did not save its weights"
