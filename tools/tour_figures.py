@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
-"""Draws the figures of docs/tour: tools/tour_figures.py [--trace FILE]. The windows and the graph come from what the
-pages' programs print; the time line comes from FILE, which `levin_bench_overlap --layers 4 --trace FILE` writes."""
+"""Draws the figures of docs/tour: tools/tour_figures.py [--trace FILE] [--gemm FILE]. The windows and the graph come from
+what the pages' programs print, the time line from FILE, which `levin_bench_overlap --layers 4 --trace FILE` writes, and
+the table of the CPU's matrix products from what `levin_bench --benchmark_filter=gemm_ladder/` prints as JSON."""
 import argparse
+import datetime
 import json
 import pathlib
 import re
+
+from machine import machine
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs/images"
@@ -152,15 +156,40 @@ def overlap(trace):
     drawing.save("overlap.svg")
 
 
+def gemm_table(results):
+    """Writes the speed of each rung, and of OpenBLAS, into the fourth chapter."""
+    report = json.loads(pathlib.Path(results).read_text())
+    peak = float(report["context"]["peak GFLOP/s"])
+    speed = {}
+    for row in report["benchmarks"]:
+        _, size, rung = row["name"].split("/")[:3]
+        if size.isdigit():
+            speed.setdefault(rung, {})[int(size)] = row["GFLOP/s"]
+    sizes = sorted(next(iter(speed.values())))
+    lines = [f"{datetime.date.today()}, {machine()}; GFLOP/s in float32, and the share of the {peak:.0f} GFLOP/s that this "
+             "machine reaches with multiply-adds alone.", "",
+             "| rung | " + " | ".join(f"n = {n}" for n in sizes) + " |", "|---|" + "---:|" * len(sizes)]
+    for rung in sorted(speed):
+        cells = [f"{speed[rung][n]:,.0f} ({speed[rung][n] / peak:.2f})" for n in sizes]
+        lines.append(f"| {'OpenBLAS' if rung == 'openblas' else rung} | " + " | ".join(cells) + " |")
+    page = ROOT / "docs/tour/4_gemm.md"
+    begin, end = "<!-- gemm_ladder: begin -->", "<!-- gemm_ladder: end -->"
+    before, rest = page.read_text().split(begin)
+    page.write_text(before + begin + "\n" + "\n".join(lines) + "\n" + end + rest.split(end)[1])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trace")
+    parser.add_argument("--gemm")
     arguments = parser.parse_args()
     strides()
     graph()
     gemm_tile()
     if arguments.trace:
         overlap(arguments.trace)
+    if arguments.gemm:
+        gemm_table(arguments.gemm)
 
 
 if __name__ == "__main__":

@@ -56,9 +56,10 @@ site() {
 
 figures() {
   need $packages_build $packages_bench
-  build release levin_bench_overlap
+  build release levin_bench levin_bench_overlap
   build/release/bin/levin_bench_overlap --layers 4 --latency-ms 8 --trace build/overlap.json
-  python3 tools/tour_figures.py --trace build/overlap.json
+  build/release/bin/levin_bench --benchmark_filter=gemm_ladder/ --benchmark_format=json >build/gemm_ladder.json
+  python3 tools/tour_figures.py --trace build/overlap.json --gemm build/gemm_ladder.json
 }
 
 case ${1:-} in
