@@ -5,6 +5,7 @@
 #include "tsan.h"
 
 #include <levin/emulator/execution.h>
+#include <levin/emulator/observer.h>
 
 #include <memory>
 #include <string>
@@ -187,6 +188,9 @@ class Team {
 
 /// The team whose kernel code this host thread runs; null in host code.
 extern constinit thread_local Team* running_team;
+
+/// Set by observe().
+extern constinit Observer* observer;
 
 inline constexpr std::size_t kSharedBytes = 256 * 1024;  ///< per block, including gaps between its arrays
 

@@ -39,7 +39,7 @@ programs_of() {
     [ -n "$(find "$dir" -name '*_test.cpp' -print -quit)" ] && wanted "$name" || continue
     case $1:$name in
       release:* | emulate:nccl | emulate*:emulator | emulate*:cuda | emulate*:ops | cuda:cuda | cuda:ops) echo "$name" ;;
-      emulate*:* | cuda:* | *:emulator | *:cuda | *:nccl) ;;
+      emulate*:* | cuda:* | *:emulator | *:cuda | *:nccl | *:film) ;;
       *) echo "$name" ;;
     esac
   done
