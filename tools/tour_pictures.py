@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
-"""Draws the pictures of docs/tour: tools/tour_pictures.py [--trace FILE]. The windows and the graph come from what the
-pages' programs print; the time line comes from FILE, which `levin_bench_overlap --layers 4 --trace FILE` writes."""
+"""Draws the pictures of docs/tour: tools/tour_pictures.py [--trace FILE] [--film PAGE]. The windows and the graph come from what the
+pages' programs print; the time line comes from FILE, which `levin_bench_overlap --layers 4 --trace FILE` writes. With
+--film PAGE the still of a film is taken, which `levin_film transpose/02_shared_tile PAGE` writes."""
 import argparse
 import json
 import pathlib
 import re
+
+from browser import Browser
+from small_png import shrink
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs/images"
@@ -152,15 +156,26 @@ def overlap(trace):
     picture.save("overlap.svg")
 
 
+def film_still(page):
+    """Takes the step of the film in which all warps read a column of the tile, each from one bank."""
+    with Browser() as browser:
+        still = browser.open(pathlib.Path(page).resolve().as_uri() + "#28", 1280, height=800)
+        still.screenshot(IMAGES / "film.png", whole=False)
+    shrink(IMAGES / "film.png")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trace")
+    parser.add_argument("--film")
     arguments = parser.parse_args()
     strides()
     graph()
     gemm_tile()
     if arguments.trace:
         overlap(arguments.trace)
+    if arguments.film:
+        film_still(arguments.film)
 
 
 if __name__ == "__main__":

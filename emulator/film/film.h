@@ -37,7 +37,7 @@ struct Array {
 
 enum class Memory { none, shared, global };
 
-/// What an access of a warp costs, for each lane that makes it.
+/// An access of a warp's lanes, and its cost.
 struct Access {
   Memory memory = Memory::none;
   bool write = false;
@@ -45,15 +45,15 @@ struct Access {
   unsigned bytes = 0;     ///< of one lane
   std::array<std::uint32_t, kLanes> offsets{};  ///< in bytes from the array's start
   std::array<std::uint64_t, kLanes> bits{};     ///< read or written
-  /// Shared memory: passes that the banks need, and that they would need without conflicts. Global memory: sectors of 32
-  /// bytes that are moved, and that would hold the bytes if they were neighbours.
+  /// Shared memory: passes that the banks need, and that they would need without conflicts. Global memory: sectors of
+  /// 32 bytes that are moved, and that would hold the bytes if they were neighbours.
   int cost = 0, least = 0;
   /// Words of shared memory that another thread uses in the same interval between barriers, where one of the two
   /// writes.
   std::vector<std::uint32_t> races;
 };
 
-/// What the lanes of a warp do together on one line of the source.
+/// A step that lanes of a warp do together on one line of the source.
 struct Step {
   enum class Kind { run, barrier, warp_function };
   Kind kind = Kind::run;

@@ -99,8 +99,8 @@ const std::map<std::string, Shoot>& all() {
          return sum_a_block({.title = "A block adds up 64 numbers without barriers",
                              .kernel = "tour::block_sums<false>",
                              .caption = "Threads read words that others may not have written yet. Words in a race are "
-                                        "outlined in red. The values are those of the emulator's run, in which thread 0 "
-                                        "ran to its end before thread 1 started.",
+                                        "outlined in red. The values are those of the emulator's run, in which thread "
+                                        "0 ran to its end before thread 1 started.",
                              .root = root,
                              .sources = {kPage}},
                             block_sums_without_barriers, true);
@@ -149,8 +149,8 @@ const std::map<std::string, Shoot>& all() {
        [](const Path& root) {
          return transpose({.title = "A transposition, rung 2: a tile in shared memory",
                            .kernel = "transpose_shared_tile",
-                           .caption = "Global memory is read and written by whole rows. But a column of the tile lies in "
-                                      "one bank, which gives its 32 words one after the other.",
+                           .caption = "Global memory is read and written by whole rows. But a column of the tile lies "
+                                      "in one bank, which gives its 32 words one after the other.",
                            .shared_columns = 32,
                            .root = root,
                            .sources = {kTranspose + "02_shared_tile.cuh"}},

@@ -55,10 +55,11 @@ site() {
 }
 
 pictures() {
-  need $packages_build $packages_bench
-  build release levin_bench_overlap
+  need $packages_build $packages_bench $packages_docs
+  build release levin_bench_overlap levin_film
   build/release/bin/levin_bench_overlap --layers 4 --latency-ms 8 --trace build/overlap.json
-  python3 tools/tour_pictures.py --trace build/overlap.json
+  build/release/bin/levin_film transpose/02_shared_tile build/film.html
+  python3 tools/tour_pictures.py --trace build/overlap.json --film build/film.html
 }
 
 case ${1:-} in

@@ -248,7 +248,9 @@ const showGlobal = (states) => buffers.forEach((box, number) => {
   let sectors = 0, needed = 0, requests = 0, out = false;
   states.forEach(({ step, acts }, w) => {
     if (!acts || !step.a || step.a.g !== number || (chosen >= 0 && chosen !== w)) return;
-    step.a.o.forEach((offset) => { const s = Math.floor(offset / 32); share[s] = Math.min(1, share[s] + step.a.b / 32); });
+    const own = new Array(share.length).fill(0);
+    step.a.o.forEach((offset) => { own[Math.floor(offset / 32)] += step.a.b / 32; });
+    own.forEach((part, s) => { share[s] = Math.max(share[s], Math.min(1, part)); });
     sectors += step.a.c;
     needed += step.a.n;
     requests++;
