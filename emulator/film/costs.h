@@ -9,8 +9,8 @@
 namespace levin::emulator::film {
 
 /// Sets cost and least of an access of the lanes in `active`. A bank gives one word of 4 bytes in a pass, to any number
-/// of lanes. Accesses of 8 and 16 bytes go through shared memory by half and quarter warps. Source: CUDA C++ Programming
-/// Guide, "Compute Capabilities", shared memory and global memory.
+/// of lanes. Accesses of 8 and 16 bytes go through shared memory by half and quarter warps. Source: CUDA C++
+/// Programming Guide, "Compute Capabilities", shared memory and global memory.
 void find_cost(Access& access, std::uint32_t active);
 
 /// Finds accesses of different threads to one word of shared memory between two barriers, one of which is a write.

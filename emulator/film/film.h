@@ -22,7 +22,7 @@ enum class Element { f32, u32 };
 
 /// A tensor in global memory, aligned to 32 bytes.
 struct Buffer {
-  std::string name;
+  std::string name{};
   const void* data = nullptr;
   std::size_t bytes = 0;
   std::size_t columns = 0;  ///< elements of a row
@@ -30,7 +30,7 @@ struct Buffer {
 
 /// A declaration in shared memory. Its first element lies in bank 0.
 struct Array {
-  std::string name;
+  std::string name{};
   std::size_t bytes = 0;
   std::size_t columns = 0;  ///< elements of a row as declared; 0: one dimension
 };
@@ -50,7 +50,7 @@ struct Access {
   int cost = 0, least = 0;
   /// Words of shared memory that another thread uses in the same interval between barriers, where one of the two
   /// writes.
-  std::vector<std::uint32_t> races;
+  std::vector<std::uint32_t> races{};
 };
 
 /// A step that lanes of a warp do together on one line of the source.
@@ -60,7 +60,7 @@ struct Step {
   int frame = 0;                            ///< when it takes place
   int line = -1;                            ///< index in Film::lines
   std::uint32_t active = 0, ended = 0;      ///< masks of lanes; all others wait
-  Access access;
+  Access access{};
 };
 
 struct Line {
@@ -70,13 +70,13 @@ struct Line {
 };
 
 struct Film {
-  std::string title, kernel, caption;
+  std::string title{}, kernel{}, caption{};
   Element element = Element::f32;
   int threads = 0, frames = 0;
-  std::vector<Array> arrays;
-  std::vector<Buffer> buffers;
-  std::vector<Line> lines;               ///< the functions that ran, in the order of the sources
-  std::vector<std::vector<Step>> warps;  ///< a warp's steps; it waits in frames without one
+  std::vector<Array> arrays{};
+  std::vector<Buffer> buffers{};
+  std::vector<Line> lines{};               ///< the functions that ran, in the order of the sources
+  std::vector<std::vector<Step>> warps{};  ///< a warp's steps; it waits in frames without one
 };
 
 /// Sums over all steps.
@@ -94,13 +94,13 @@ Totals totals(const Film& film);
 
 /// A kernel to film.
 struct Scene {
-  std::string title, kernel, caption;
+  std::string title{}, kernel{}, caption{};
   Element element = Element::f32;
-  Launch launch;  ///< block (0, 0, 0) is filmed
-  std::vector<Buffer> buffers;
-  std::size_t shared_columns = 0;    ///< elements of a row of the shared arrays; 0: one dimension
-  std::filesystem::path root;        ///< of the source tree
-  std::vector<std::string> sources;  ///< files to show, relative to the root
+  Launch launch{};  ///< block (0, 0, 0) is filmed
+  std::vector<Buffer> buffers{};
+  std::size_t shared_columns = 0;  ///< elements of a row of the shared arrays; 0: one dimension
+  std::filesystem::path root{};    ///< of the source tree
+  std::vector<std::string> sources{};  ///< files to show, relative to the root
 };
 
 /// Runs the launch and films its first block. Throws std::runtime_error if the kernel fails or was compiled without

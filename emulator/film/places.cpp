@@ -103,6 +103,12 @@ Lines find_lines(const Recording& recording, const Scene& scene) {
   std::map<std::string, std::set<int>> ran;
   for (std::size_t i = 0; i < where.size(); ++i) {
     const Place& place = recording.places[i];
+    if (const auto site = recording.sites.find(static_cast<int>(i)); site != recording.sites.end()) {
+      if (const auto source = source_of(site->second.first); source != scene.sources.end()) {
+        where[i] = {*source, site->second.second};
+        ran[*source].insert(site->second.second);
+      }
+    }
     for (auto pc = place.rbegin(); pc != place.rend() && where[i].second == 0; ++pc) {
       if (*pc == 0) continue;
       for (const auto& [path, line] : frames.at(*pc)) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
+#include <tuple>
 
 namespace levin::emulator::film {
 
@@ -14,7 +15,7 @@ namespace {
 class Recorder : public Observer {
  public:
   explicit Recorder(std::size_t threads)
-      : paths_(threads, 0), inside_(threads, kNowhere), exits_(threads, 0), unfinished_(threads, false) {
+      : paths_(threads, 0), exits_(threads, 0), unfinished_(threads, false) {
     recording.threads.resize(threads);
     parents_.push_back({});
   }
@@ -27,7 +28,6 @@ class Recorder : public Observer {
   }
   void leave(std::uintptr_t pc) {
     int& path = path_of_thread();
-    if (inside_[thread()] == path) inside_[thread()] = kNowhere;
     path = parents_[static_cast<std::size_t>(path)].first;
     exits_[thread()] = pc;
   }
@@ -38,14 +38,17 @@ class Recorder : public Observer {
   }
 
   void add(Event e, std::uintptr_t pc) {
-    if (inside_[thread()] != kNowhere) return;
+    if (common_work_) return;
     finish_write();
-    const int path = path_of_thread();
-    const auto [at, added] = places_.try_emplace({path, pc}, static_cast<int>(recording.places.size()));
-    if (added) recording.places.push_back(place_of(path, pc));
-    e.place = at->second;
+    e.place = number_of({path_of_thread(), pc, 0});
     events().push_back(e);
     unfinished_[thread()] = e.kind == Event::Kind::write;
+  }
+  void add(Event e, const Site& site) {
+    finish_write();
+    e.place = number_of({path_of_thread(), 0, static_cast<int>(site.line())});
+    recording.sites[e.place] = {site.file_name(), static_cast<int>(site.line())};
+    events().push_back(e);
   }
   void access(Event::Kind kind, void* p, std::size_t bytes, std::uintptr_t pc) {
     Event e{.kind = kind, .bytes = static_cast<unsigned>(bytes), .address = reinterpret_cast<std::uintptr_t>(p)};
@@ -56,10 +59,8 @@ class Recorder : public Observer {
   void on_array(const void* array, std::size_t bytes, Site site) override;
   void on_barrier(const char* name, Site site) override;
   void on_warp_function(const char* name, std::uint32_t mask, Site site) override;
+  void on_common_work(bool begins) override;
   void on_end() override;
-
-  /// Ignores what the thread does until the running function returns.
-  void ignore_function() { inside_[thread()] = path_of_thread(); }
 
   Recording recording;
 
@@ -75,6 +76,12 @@ class Recorder : public Observer {
     std::memcpy(&e.bits, reinterpret_cast<const void*>(e.address), std::min<std::size_t>(e.bytes, sizeof e.bits));
     unfinished_[thread()] = false;
   }
+  /// Returns the index of a place: path, own return address, line of its site.
+  int number_of(const std::tuple<int, std::uintptr_t, int>& key) {
+    const auto [at, added] = places_.try_emplace(key, static_cast<int>(recording.places.size()));
+    if (added) recording.places.push_back(place_of(std::get<0>(key), std::get<1>(key)));
+    return at->second;
+  }
   Place place_of(int path, std::uintptr_t pc) const {
     Place place{pc};
     for (; path != 0; path = parents_[static_cast<std::size_t>(path)].first) {
@@ -84,16 +91,16 @@ class Recorder : public Observer {
     return place;
   }
 
-  static constexpr int kNowhere = -1;
   /// A function may have one more block after its exit, a call behind it, which belongs to the function.
   static constexpr std::uintptr_t kCallBytes = 16;
 
   std::vector<int> paths_;              ///< each thread's calls: an index in parents_
-  std::vector<int> inside_;             ///< the calls whose events are ignored, or kNowhere
   std::vector<std::uintptr_t> exits_;   ///< return address of each thread's last exit, or 0
   std::vector<bool> unfinished_;
+  bool common_work_ = false;  ///< it is no work of the thread that does it
   std::vector<std::pair<int, std::uintptr_t>> parents_;
-  std::map<std::pair<int, std::uintptr_t>, int> children_, places_;
+  std::map<std::pair<int, std::uintptr_t>, int> children_;
+  std::map<std::tuple<int, std::uintptr_t, int>, int> places_;
 };
 
 Recorder* recorder = nullptr;
@@ -121,17 +128,15 @@ void Recorder::on_array(const void* array, std::size_t bytes, Site site) {
     recording.arrays.push_back({reinterpret_cast<std::uintptr_t>(array), bytes, site.file_name(), site.line()});
   }
 }
-void Recorder::on_barrier(const char*, Site) {
-  if (const Turn turn; turn) add({.kind = Event::Kind::barrier}, 0);
+void Recorder::on_barrier(const char*, Site site) {
+  if (const Turn turn; turn) add({.kind = Event::Kind::barrier}, site);
 }
-void Recorder::on_warp_function(const char*, std::uint32_t mask, Site) {
-  if (const Turn turn; turn) {
-    add({.kind = Event::Kind::warp_function, .mask = mask}, 0);
-    ignore_function();  // the last lane to arrive does the work of all
-  }
+void Recorder::on_warp_function(const char*, std::uint32_t mask, Site site) {
+  if (const Turn turn; turn) add({.kind = Event::Kind::warp_function, .mask = mask}, site);
 }
+void Recorder::on_common_work(bool begins) { common_work_ = begins; }
 void Recorder::on_end() {
-  if (const Turn turn; turn) add({.kind = Event::Kind::end}, 0);
+  if (const Turn turn; turn) add({.kind = Event::Kind::end}, std::uintptr_t{0});
 }
 
 }  // namespace

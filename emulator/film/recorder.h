@@ -21,7 +21,7 @@ struct Event {
   std::uint32_t mask = 0;    ///< of a warp function
 };
 
-/// The return addresses of the calls that lead to an event, the outermost first, and its own.
+/// The return addresses of the calls that lead to an event, the outermost first, and its own, or 0 if it has a site.
 using Place = std::vector<std::uintptr_t>;
 
 struct RecordedArray {
@@ -34,6 +34,7 @@ struct RecordedArray {
 struct Recording {
   std::vector<std::vector<Event>> threads;
   std::vector<Place> places;
+  std::map<int, std::pair<std::string, int>> sites;  ///< file and line of the places of barriers and warp functions
   std::vector<RecordedArray> arrays;
 };
 

@@ -53,7 +53,7 @@ void Team::wait_at_barrier(const char* name, int id, int count, void* operands, 
     if (work) {
       operands_.clear();
       for (const Thread* other : barrier.come) operands_.push_back(other->operands);
-      work(operands_.data(), static_cast<int>(operands_.size()));
+      do_for_all([&] { work(operands_.data(), static_cast<int>(operands_.size())); });
     }
     for (Thread* other : barrier.come) {
       if (other != &t) wake(*other);
@@ -125,7 +125,7 @@ void Team::meet_in_warp(const char* name, std::uint32_t mask, void* operands, Wa
     t.state = Thread::State::waiting;
     suspend();
   } else {
-    if (work) work(meeting.operands, mask);
+    if (work) do_for_all([&] { work(meeting.operands, mask); });
     for (std::uint32_t others = mask & ~(1u << own); others != 0; others &= others - 1) {
       wake(warp.first[std::countr_zero(others)]);
     }

@@ -192,6 +192,14 @@ extern constinit thread_local Team* running_team;
 /// Set by observe().
 extern constinit Observer* observer;
 
+/// Does the common work of a barrier or warp function.
+template <class Work>
+void do_for_all(Work work) {
+  if (observer) observer->on_common_work(true);
+  work();
+  if (observer) observer->on_common_work(false);
+}
+
 inline constexpr std::size_t kSharedBytes = 256 * 1024;  ///< per block, including gaps between its arrays
 
 /// Rounds the bytes of the arrays up to 1024, the alignment that nvcc gives the dynamic memory after them.

@@ -19,6 +19,8 @@ class Observer {
   virtual void on_barrier(const char* name, Site site) = 0;
   /// The thread's lane has arrived at a function of the lanes in `mask`, which exist.
   virtual void on_warp_function(const char* name, std::uint32_t mask, Site site) = 0;
+  /// Called around the common work of a barrier or warp function, which the last thread to arrive does for all.
+  virtual void on_common_work(bool begins) = 0;
   virtual void on_end() = 0;
 };
 
