@@ -21,6 +21,7 @@ class Observer {
   virtual void on_warp_function(const char* name, std::uint32_t mask, Site site) = 0;
   /// Called around the common work of a barrier or warp function, which the last thread to arrive does for all.
   virtual void on_common_work(bool begins) = 0;
+  /// The thread has ended.
   virtual void on_end() = 0;
 };
 
