@@ -1,9 +1,8 @@
 // Benchmarks all rungs of the GEMM ladder, and OpenBLAS where it is installed.
 
-#include "bench/peaks.h"
+#include "bench/benchmarks.h"
 #include "kernels/cpu/gemm/ladder.h"
 
-#include <benchmark/benchmark.h>
 #include <levin/core/parallel.h>
 
 #include <functional>
@@ -57,13 +56,14 @@ void measure(benchmark::State& state, const Shape& s, const std::function<void(c
                              .b_cs = s.transpose_b ? s.k : 1,
                              .c = c.data(),
                              .c_rs = s.n};
+  const Speed speed = speed_now();
   for (auto _ : state) {
     run(args);
     benchmark::DoNotOptimize(c.data());
   }
-  const double flops = 2.0 * static_cast<double>(s.m * s.n * s.k) * static_cast<double>(state.iterations());
-  state.counters["GFLOP/s"] = benchmark::Counter(flops / 1e9, benchmark::Counter::kIsRate);
-  state.counters["share"] = benchmark::Counter(flops / peak_flops(), benchmark::Counter::kIsRate);
+  const auto elements = [](int64_t rows, int64_t columns) { return static_cast<double>(rows * columns); };
+  const double bytes = 4.0 * (elements(s.m, s.k) + elements(s.k, s.n) + elements(s.m, s.n));
+  set_counters(state, bytes, 2.0 * elements(s.m, s.n) * static_cast<double>(s.k), speed);
 }
 
 #if defined(LEVIN_BENCH_OPENBLAS)
@@ -76,21 +76,21 @@ void openblas(const GemmArgs<float>& g) {
 }
 #endif
 
-[[maybe_unused]] const bool registered = [] {
+}  // namespace
+
+void add_gemm_ladder(const Filters& filters) {
   for (const Shape& s : kShapes) {
-    const auto add = [&s](const char* name, auto run) {
+    const auto add = [&](const char* name, auto run) {
       const std::string label = std::string("gemm_ladder/") + s.name + "/" + name;
+      if (!wanted(label, filters)) return;
       benchmark::RegisterBenchmark(label.c_str(), [&s, run](benchmark::State& state) { measure(state, s, run); })
-          ->UseRealTime()
-          ->MinTime(0.2);
+          ->UseRealTime();
     };
     for (const auto& rung : kernels::cpu::gemm_rungs()) add(rung.name, rung.run);
 #if defined(LEVIN_BENCH_OPENBLAS)
     add("openblas", openblas);
 #endif
   }
-  return true;
-}();
+}
 
-}  // namespace
 }  // namespace levin::bench

@@ -7,6 +7,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "bench/benchmarks.h"
 #include "bench/peaks.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -47,6 +48,8 @@ HWY_AFTER_NAMESPACE();
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
+#include <vector>
 
 namespace levin::bench {
 
@@ -54,11 +57,12 @@ HWY_EXPORT(multiply_adds);
 
 namespace {
 
-/// Returns the best rate of the calls that fit into one second, because clocks ramp up and the machine's load varies.
+/// Returns the least time of the calls that fit into `budget` seconds, because clocks ramp up and the machine's load
+/// varies; at least three.
 template <class F>
-double least_seconds(F&& f) {
-  double least = 1e30;
-  for (double all = 0; all < 1.0;) {
+double least_seconds(double budget, F&& f) {
+  double least = 1e30, all = 0;
+  for (int call = 0; call < 3 || all < budget; ++call) {
     const auto start = std::chrono::steady_clock::now();
     f();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -68,34 +72,52 @@ double least_seconds(F&& f) {
   return least;
 }
 
+/// Returns the rate of multiply-adds in all threads.
+double rate_of_flops(double budget, std::int64_t rounds) {
+  const int threads = num_threads();
+  std::vector<double> done(static_cast<std::size_t>(threads));
+  const double seconds = least_seconds(budget, [&] {
+    parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t)
+        done[static_cast<std::size_t>(t)] = HWY_DYNAMIC_DISPATCH(multiply_adds)(rounds);
+    });
+  });
+  return std::accumulate(done.begin(), done.end(), 0.0) / seconds;
+}
+
+Tensor filled(int64_t numel) {
+  Tensor x = empty({numel});
+  x.fill_(1.0f);
+  return x;
+}
+
+/// Returns the rate of a copy of `from` to `to`, in bytes read and written.
+double rate_of_bytes(double budget, const Tensor& from, const Tensor& to) {
+  const double seconds = least_seconds(budget, [&] { to.copy_(from); });
+  return 2.0 * 4.0 * static_cast<double>(from.numel()) / seconds;
+}
+
 }  // namespace
 
 double peak_flops() {
-  static const double peak = [] {
-    constexpr std::int64_t rounds = 1'000'000;
-    const int threads = num_threads();
-    std::vector<double> done(static_cast<std::size_t>(threads));
-    const double seconds = least_seconds([&] {
-      parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
-        for (int64_t t = begin; t < end; ++t)
-          done[static_cast<std::size_t>(t)] = HWY_DYNAMIC_DISPATCH(multiply_adds)(rounds);
-      });
-    });
-    double flops = 0;
-    for (const double d : done) flops += d;
-    return flops / seconds;
-  }();
+  static const double peak = rate_of_flops(0.3, 1'000'000);
   return peak;
 }
 
 double peak_bytes() {
-  static const double peak = [] {
-    const Tensor from = empty({16 << 20}), to = empty({16 << 20});
-    from.fill_(1.0f);
-    const double seconds = least_seconds([&] { to.copy_(from); });
-    return 2.0 * 4.0 * static_cast<double>(from.numel()) / seconds;
-  }();
+  static const double peak = rate_of_bytes(0.3, filled(16 << 20), empty({16 << 20}));
   return peak;
+}
+
+Speed speed_now() {
+  static const Tensor from = filled(4 << 20), to = empty({4 << 20});
+  return {.flops = rate_of_flops(0.0, 200'000), .bytes = rate_of_bytes(0.0, from, to)};
+}
+
+std::string instruction_set() {
+  for (std::int64_t targets = hwy::SupportedTargets() & HWY_TARGETS, bit = 1; targets != 0; bit *= 2)
+    if ((targets & bit) != 0) return hwy::TargetName(bit);  // the best target is the lowest bit
+  return "none";
 }
 
 }  // namespace levin::bench

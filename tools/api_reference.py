@@ -5,7 +5,9 @@
 
 A symbol is documented by a comment above or beside it, or above a group of declarations without empty lines between
 them. A field also counts if the comment of its struct names it, a constructor if the comment of its class names its
-parameters, and `forward` of a documented class. Overrides, copies, moves, iterators and comparisons need no comment.
+parameters, and `forward` of a documented class. For a class that a macro defines, the comment above the macro's use is
+the comment of the class. Overrides, inherited constructors, copies, moves, iterators, comparisons, `with_arguments`
+(described by nn::Layer) and a class's `options` (those of the constructor) need no comment.
 """
 import argparse
 import pathlib
@@ -19,7 +21,25 @@ import doxygen_groups
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WARNING = re.compile(r"(?P<file>[^:\n]+):(?P<line>\d+): warning: (?:Member (?P<member>.+) \((?P<kind>[^()]+)\) of .*?"
                      r"(?P<owner>[\w:<>, *&]+)|Compound (?P<compound>.+)) is not documented\.")
-STANDARD = re.compile(r"(begin|end|cbegin|cend|swap|operator(==|!=|\+\+|--|\*|->|\(\)|\[\]|bool|=))\s*\(")
+NAMESPACES = {
+    "levin": "Tensors, differentiable operations on them, and the Trainer.",
+    "levin::data": "Datasets, samplers, transforms, the DataLoader, and readers of file formats.",
+    "levin::distributed": "Process groups, data-parallel and sharded training.",
+    "levin::distributions": "Probability distributions, as torch.distributions.",
+    "levin::fft": "Discrete Fourier transforms, as torch.fft.",
+    "levin::interop": "Formats of other libraries.",
+    "levin::io": "Atomic files and checked reads.",
+    "levin::kernels": "The kernels' contracts: arguments and tables of the functions that compute on each device.",
+    "levin::kernels::cpu": "The CPU's kernels.",
+    "levin::linalg": "Linear algebra, as torch.linalg.",
+    "levin::metrics": "Metrics that accumulate over batches and ranks.",
+    "levin::nn": "Modules: layers, containers and losses, as torch.nn.",
+    "levin::nn::init": "Initializers, as torch.nn.init.",
+    "levin::optim": "Optimizers, schedulers and what belongs to a step, as torch.optim.",
+}
+STANDARD = re.compile(r"(begin|end|cbegin|cend|swap|with_arguments|"
+                      r"operator(==|!=|\+\+|--|\*|->|\(\)|\[\]|bool|=))\s*\(")
+MACRO = re.compile(r"LEVIN_\w+\((\w+)")
 
 
 def comment_above(lines, index):
@@ -34,6 +54,8 @@ def comment_above(lines, index):
 
 def owner_of(lines, index):
     """Returns the index of the line that opens the class around a line: the nearest one above with less indentation."""
+    if MACRO.match(lines[index]):
+        return index
     depth = len(lines[index]) - len(lines[index].lstrip())
     for i in range(index - 1, -1, -1):
         if lines[i].strip() and len(lines[i]) - len(lines[i].lstrip()) < depth and \
@@ -62,9 +84,9 @@ def needs_comment(match, lines):
     name = re.split(r"[\s(=]", member)[0]
     if "override" in text or "= delete" in text or name.startswith("~") or name.endswith("_"):
         return "override" not in text and name.endswith("_") and "(" in member
-    if STANDARD.match(member) or re.match(r"operator ?bool", member):
+    if STANDARD.match(member) or re.match(r"operator ?bool", member) or re.match(r"\s*using (\w+)::\1;", text):
         return False
-    if match["kind"] == "typedef" and name == "Options":
+    if (match["kind"], name) in (("typedef", "Options"), ("variable", "options")):
         return False
     owner = owner_of(lines, index)
     if owner is None:
@@ -74,7 +96,7 @@ def needs_comment(match, lines):
         return not re.search(rf"\b{re.escape(name)}\b", about)
     if match["kind"] != "function":
         return True
-    constructor = re.search(rf"\b(struct|class)\s+{re.escape(name)}\b", lines[owner])
+    constructor = re.search(rf"(\b(struct|class)\s+|^LEVIN_\w+\(){re.escape(name)}\b", lines[owner])
     if constructor:
         names = parameters(member)
         if not names or re.match(rf"{re.escape(name)}\s*\((const )?{re.escape(name)}\b", member):
@@ -98,16 +120,29 @@ def run_doxygen(copies, output):
     return done.stderr
 
 
+def describe_namespaces(copies):
+    """Documents the namespaces: Doxygen does not check the members of an undocumented one."""
+    names = set()
+    for header in copies.rglob("*.h"):
+        for name in re.findall(r"^namespace ([\w:]+) \{", header.read_text(), re.MULTILINE):
+            names.add(name if name.startswith("levin") else f"levin::{name}")
+    if unknown := names - NAMESPACES.keys() - {"levin::detail", "levin::cpu_allocator"}:  # private; has a comment
+        sys.exit(f"error: describe the namespace {min(unknown)} in NAMESPACES of tools/api_reference.py")
+    text = [f"/// {about}\nnamespace {name} {{}}\n" for name, about in NAMESPACES.items()]
+    (copies / "core/include/levin/core/namespaces.h").write_text("".join(text))
+
+
 def undocumented(warnings, copies):
-    """Returns names by places, `path:line`, of the symbols that need a comment and have none."""
-    found, files = {}, {}
+    """Returns pairs of a place, (path, line), and a name: the symbols that need a comment and have none."""
+    found, files = set(), {}
     for line in warnings.splitlines():
         match = WARNING.fullmatch(line)
         if match:
             path = pathlib.Path(match["file"]).relative_to(copies)
             lines = files.setdefault(path, (ROOT / path).read_text().splitlines())
             if needs_comment(match, lines):
-                found[f"{path}:{match['line']}"] = match["compound"] or f"{match['owner']}: {match['member']}"
+                name = match["compound"] or f"{match['owner']}: {match['member']}"
+                found.add(((str(path), int(match["line"])), name))
         elif "is not documented" in line:
             sys.exit(f"error: a warning of Doxygen was not understood: {line}")
     return found
@@ -126,10 +161,12 @@ def main():
             copy = copies / header.relative_to(ROOT)
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_text("\n".join(doxygen_groups.grouped(header.read_text().split("\n"))))
+        describe_namespaces(copies)
         found = undocumented(run_doxygen(copies, arguments.output), copies)
-    shown = {place: name for place, name in found.items()
-             if not arguments.paths or any(part in place for part in arguments.paths)}
-    for place, name in sorted(shown.items(), key=lambda item: (item[0].split(":")[0], int(item[0].split(":")[1]))):
+    shown = [(f"{path}:{line}", name) for (path, line), name in sorted(found)]
+    shown = [(place, name) for place, name in shown
+             if not arguments.paths or any(part in place for part in arguments.paths)]
+    for place, name in shown:
         print(f"{place}: {name} is not documented")
     print(f"{len(shown)} public symbols are not documented")
     return 1 if shown else 0

@@ -21,8 +21,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "building.md"
-MODULES = ("core", "kernels", "autograd", "nn", "optim", "data", "interop", "distributed", "trainer", "emulator", "tests",
-           "examples")
+MODULES = ("core", "kernels", "autograd", "nn", "optim", "data", "interop", "distributed", "trainer", "c_api",
+           "emulator", "tests", "examples")
 
 
 def cpu_seconds():

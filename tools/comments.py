@@ -10,7 +10,7 @@ import re
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODULES = ["emulator", "core", "kernels", "autograd", "nn", "optim", "data", "interop", "distributed", "trainer",
-           "examples", "tests", "bench"]
+           "c_api", "examples", "tests", "bench"]
 
 
 def comments(module):

@@ -7,12 +7,13 @@ import datetime
 import json
 import os
 import pathlib
-import platform
 import re
 import statistics
 import subprocess
 import sys
 import time
+
+import machine
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BIN = ROOT / "build/release/bin"
@@ -126,13 +127,6 @@ def micro(args):
     return rows
 
 
-def machine():
-    model = next((l.split(":", 1)[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), platform.machine())
-    flags = next((l for l in open("/proc/cpuinfo") if l.startswith("flags")), "")
-    simd = "AVX-512" if " avx512f" in flags else "AVX2" if " avx2" in flags else "SSE4"
-    return f"{model}, {os.cpu_count()} cores, {simd}"
-
-
 def number(x):
     return f"{x:,.0f}" if x >= 1000 else f"{x:.4g}"
 
@@ -169,8 +163,12 @@ def rewrite(path, rows, note):
 
 
 def write_tables(rows, note):
-    """Writes all rows to docs/compare.md, and the nets, start-up, memory and the cost of an operation to the README."""
+    """Writes all rows to docs/compare.md, the charts and the rows that are behind to docs/performance.md, and the nets,
+    start-up, memory and the cost of an operation to the README."""
     rewrite(ROOT / "docs/compare.md", rows, note)
+    sys.path.insert(0, str(ROOT / "tools/bench"))
+    import page  # which imports this module
+    page.write_ratios(ROOT)
     short = [r for r in rows if not r["name"].startswith("micro/") or re.search("start-up|memory|add", r["name"])]
     if short:
         rewrite(ROOT / "README.md", short, note)
@@ -217,7 +215,7 @@ def main():
     if args.json:
         pathlib.Path(args.json).write_text(json.dumps(rows, indent=1) + "\n")
     import torch
-    note = (f"{datetime.date.today():%Y-%m-%d}, {machine()}; {args.threads} threads, float32, PyTorch {torch.__version__}; "
+    note = (f"{datetime.date.today():%Y-%m-%d}, {machine.machine()}; {args.threads} threads, float32, PyTorch {torch.__version__}; "
             f"nets: median of {args.steps} steps, {args.rounds} alternating rounds.")
     write_tables(rows, note)
     slow = [r["name"] for r in rows if r["ratio"] < 1]

@@ -18,29 +18,7 @@ fi
 dir=$(mktemp -d "${TMPDIR:-/tmp}/levin-root.XXXXXX")
 trap 'umount -R "$dir"/*/proc "$dir"/*/dev 2>/dev/null || true; rm -rf --one-file-system "$dir"' EXIT
 
-make_root() {
-  local sources=() file
-  for file in /etc/apt/sources.list.d/debian.sources /etc/apt/sources.list; do
-    if [ -s "$file" ]; then sources=("$file"); break; fi
-  done
-  mmdebstrap --quiet --variant=minbase --include=git,sudo,ca-certificates bookworm "$dir/base" "${sources[@]}"
-  cp -L /etc/resolv.conf /etc/hosts "$dir/base/etc/"
-  apt-config dump | { grep -i '^Acquire::.*proxy' || true; } >"$dir/base/etc/apt/apt.conf.d/99proxy"
-  chroot "$dir/base" useradd --create-home --shell /bin/bash dev
-  echo 'dev ALL=(ALL) NOPASSWD: ALL' >"$dir/base/etc/sudoers.d/dev"
-}
-
-# enter ROOT USER COMMAND...: runs a command in that root; OFFLINE=1 disables the network.
-enter() {
-  local root=$1 user=$2 home=/root cut=()
-  shift 2
-  if [ "$user" != root ]; then home=/home/$user; fi
-  if [ -n "${OFFLINE:-}" ]; then cut=(unshare --net); fi
-  "${cut[@]}" chroot --userspec="$user:$user" "$root" /usr/bin/env -i HOME="$home" USER="$user" \
-    PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 \
-    ${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} \
-    bash -c 'cd && cd "$0" && exec "$@"' "$@"
-}
+. tools/fresh_root_lib.sh
 
 # timed WHAT COMMAND...: prints the time until the program's own first line, the total time, and the last line.
 timed() {
@@ -80,7 +58,7 @@ try_as() {
 }
 
 say "making a minimal root"
-make_root
+make_root "$dir/base"
 try_as root "$@"
 try_as dev "$@"
 echo PASS

@@ -23,13 +23,14 @@ RESULTS = ROOT / "build/full_test.json"
 PAGE = ROOT / "docs/testing.md"
 START, END = "<!-- full_test: start -->", "<!-- full_test: end -->"
 
-PRESETS = ("release", "debug", "tsan", "clang", "emulate-asan", "emulate-msan", "emulate-tsan", "cuda")
+PRESETS = ("release", "debug", "tsan", "clang", "emulate-asan", "emulate-msan", "emulate-tsan", "cuda", "aarch64")
 # Other parts: what the table calls them, and their command, which passed if it ends with status 0.
 COMMANDS = {
     "headers": ("every public header compiles alone",
                 "bash -c '. tools/lib.sh; need $packages_build $packages_test; "
                 "build release all_verify_interface_header_sets'"),
     "programs": ("sample programs, to the end of their training", "python3 tools/train_models.py"),
+    "install": ("docs/install.md, followed in a fresh Debian root", "bash tools/fresh_install.sh"),
     "mutants": ("every mutant", "bash tools/verbs/mutants.sh"),
 }
 PARTS = (*PRESETS, *COMMANDS)

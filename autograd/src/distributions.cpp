@@ -60,7 +60,10 @@ Tensor Distribution::stddev() const { return sqrt(variance()); }
 
 // Normal
 
-Normal::Normal(const Tensor& l, const Tensor& s) : Distribution("Normal", common("Normal", l, s)), loc(l), scale(s) {
+Normal::Normal(const Tensor& l, const Tensor& s)
+    : Distribution("Normal", common("Normal", l, s)),
+      loc(broadcast_to(l, batch_sizes)),
+      scale(broadcast_to(s, batch_sizes)) {
   require_positive("Normal", "scale", s);
 }
 Tensor Normal::rsample(const Shape& sample_sizes, Generator* generator) const {
@@ -85,7 +88,10 @@ Tensor Normal::icdf(const Tensor& probability) const {
 
 // Uniform
 
-Uniform::Uniform(const Tensor& l, const Tensor& h) : Distribution("Uniform", common("Uniform", l, h)), low(l), high(h) {
+Uniform::Uniform(const Tensor& l, const Tensor& h)
+    : Distribution("Uniform", common("Uniform", l, h)),
+      low(broadcast_to(l, batch_sizes)),
+      high(broadcast_to(h, batch_sizes)) {
   require("Uniform", "low", lt(l.detach(), h.detach()), "below high");
 }
 Tensor Uniform::rsample(const Shape& sample_sizes, Generator* generator) const {
@@ -182,7 +188,9 @@ Tensor Categorical::variance() const { throw ValueError("[Categorical] classes h
 // Gamma, Beta, Dirichlet
 
 Gamma::Gamma(const Tensor& c, const Tensor& r)
-    : Distribution("Gamma", common("Gamma", c, r)), concentration(c), rate(r) {
+    : Distribution("Gamma", common("Gamma", c, r)),
+      concentration(broadcast_to(c, batch_sizes)),
+      rate(broadcast_to(r, batch_sizes)) {
   require_positive("Gamma", "concentration", c);
   require_positive("Gamma", "rate", r);
 }
@@ -222,7 +230,9 @@ Tensor both(const Beta& b) {
 }  // namespace
 
 Beta::Beta(const Tensor& a, const Tensor& b)
-    : Distribution("Beta", common("Beta", a, b)), concentration1(a), concentration0(b) {
+    : Distribution("Beta", common("Beta", a, b)),
+      concentration1(broadcast_to(a, batch_sizes)),
+      concentration0(broadcast_to(b, batch_sizes)) {
   require_positive("Beta", "concentration1", a);
   require_positive("Beta", "concentration0", b);
 }

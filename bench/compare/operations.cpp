@@ -1,72 +1,65 @@
-// Operations that people train with, in microseconds per call: forward alone, and forward with the gradients of all
-// floating inputs. The names, shapes and order are those of bench/peers/torch_operations.py.
+// Operations that people train with: forward alone, and forward with the gradients of all floating inputs. The names,
+// shapes and order are those of bench/peers/torch_operations.py.
 
 #include "operations.h"
 
-#include <levin/levin.h>
+#include <levin/autograd/autograd.h>
+#include <levin/autograd/ops.h>
+#include <levin/nn/nn.h>
 
-#include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <functional>
+#include <memory>
 
 using namespace levin;
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using Tensors = std::vector<Tensor>;
 using Call = std::function<Tensor(const Tensors&)>;
 
-/// Returns the microseconds of a call: the least mean of windows of about a millisecond.
-double least(const std::function<void()>& f) {
-  const auto seconds = [&](int n) {
-    const auto start = Clock::now();
-    for (int i = 0; i < n; ++i) f();
-    return std::chrono::duration<double>(Clock::now() - start).count();
-  };
-  f();
-  const int n = std::clamp(static_cast<int>(1e-3 / seconds(1)), 1, 1000);
-  double best = 1e30;
-  const auto end = Clock::now() + std::chrono::milliseconds(300);
-  for (int round = 0; round < 5 || Clock::now() < end; ++round) best = std::min(best, seconds(n) / n);
-  return best * 1e6;
-}
-
 enum class Rows { forward, both };
 
-/// Measures f with and, for Rows::both, without gradients.
+double bytes_of(const Tensors& tensors) {
+  double bytes = 0;
+  for (const Tensor& t : tensors) bytes += static_cast<double>(t.numel() * size_of(t.dtype()));
+  return bytes;
+}
+
+/// Gives f to the visitor with and, for Rows::both, without gradients.
 class Comparison {
  public:
-  explicit Comparison(std::function<bool(const std::string&)> wanted) : wanted_(std::move(wanted)) {}
+  explicit Comparison(const OperationVisitor& visitor) : visitor_(visitor) {}
 
   void operator()(const std::string& name, const Tensors& inputs, const Call& f, Rows rows = Rows::both) const {
-    if (wanted_(name + " fwd")) {
-      no_grad guard;
-      print(name + " fwd", least([&] { f(inputs); }));
+    const std::string forward = name + " fwd";
+    if (visitor_.wanted(forward)) {
+      const auto run = [=] {
+        no_grad guard;
+        return f(inputs);
+      };
+      visitor_.visit(forward, [=] { return bytes_of(inputs) + bytes_of({run()}); }, [=] { run(); });
     }
-    if (rows == Rows::forward || !wanted_(name + " fwd+bwd")) return;
+    if (rows == Rows::forward) return;
     Tensors leaves;
     for (const Tensor& x : inputs)
       if (x.is_floating()) leaves.push_back(x.requires_grad_());
-    measure_gradients(name, leaves, [&] { return f(inputs); });
+    gradients(name, leaves, [=] { return f(inputs); });
   }
 
-  void measure_gradients(const std::string& name, const Tensors& leaves, const std::function<Tensor()>& f) const {
-    if (!wanted_(name + " fwd+bwd")) return;
+  void gradients(const std::string& name, const Tensors& leaves, const std::function<Tensor()>& f) const {
+    const std::string both = name + " fwd+bwd";
+    if (!visitor_.wanted(both)) return;
     const Tensors g{randn(f().sizes())};
-    print(name + " fwd+bwd", least([&] {
-            const Tensors y{f()};
-            grad(y, leaves, {}, g);
-          }));
+    // The values and the gradients of inputs and output, once each.
+    visitor_.visit(both, [=] { return 2 * (bytes_of(leaves) + bytes_of(g)); },
+                   [=] {
+                     const Tensors y{f()};
+                     grad(y, leaves, {}, g);
+                   });
   }
 
  private:
-  static void print(const std::string& name, double microseconds) {
-    std::printf("%-32s %12.3f us\n", name.c_str(), microseconds);
-    std::fflush(stdout);
-  }
-  std::function<bool(const std::string&)> wanted_;
+  const OperationVisitor& visitor_;
 };
 
 Tensor image() { return randn({16, 64, 32, 32}); }
@@ -75,10 +68,11 @@ Tensor integers(int64_t bound, const Shape& sizes) { return randint(0, bound, si
 
 template <class Module>
 void layer(const Comparison& compare, const std::string& name, Module module, int64_t steps, int64_t batch) {
-  const Tensor x = randn({steps, batch, module.input_size});
+  const auto owned = std::make_shared<Module>(std::move(module));
+  const Tensor x = randn({steps, batch, owned->input_size});
   Tensors leaves;
-  for (const Parameter& p : module.parameters()) leaves.push_back(p);
-  compare.measure_gradients(name, leaves, [&] { return module(x).first; });
+  for (const Parameter& p : owned->parameters()) leaves.push_back(p);
+  compare.gradients(name, leaves, [=] { return (*owned)(x).first; });
 }
 
 void recurrent(const Comparison& compare) {
@@ -129,7 +123,7 @@ void activations(const Comparison& compare) {
 
 void losses(const Comparison& compare) {
   const auto pair = [&](const std::string& name, const Tensor& x, const Tensor& y, auto loss) {
-    compare(name, {x}, [&](const Tensors& in) { return loss(in[0], y); });
+    compare(name, {x}, [=](const Tensors& in) { return loss(in[0], y); });
   };
   const auto values = [] { return randn({256, 4096}); };
   pair("smooth_l1_loss", values(), values(), [](auto& x, auto& y) { return smooth_l1_loss(x, y); });
@@ -142,7 +136,7 @@ void losses(const Comparison& compare) {
        [](auto& x, auto& y) { return cross_entropy(x, y); });
   const std::vector<int64_t> lengths(16, 64), labels(16, 16);
   pair("ctc_loss T64 B16 C32", log_softmax(randn({64, 16, 32}), 2), integers(31, {16, 16}) + 1,
-       [&](auto& x, auto& y) { return ctc_loss(x, y, lengths, labels); });
+       [=](auto& x, auto& y) { return ctc_loss(x, y, lengths, labels); });
 }
 
 void images(const Comparison& compare) {
@@ -185,27 +179,27 @@ void products(const Comparison& compare) {
 }
 
 void indexing(const Comparison& compare) {
-  nn::EmbeddingBag bag(10'000, 64);
+  const auto bag = std::make_shared<nn::EmbeddingBag>(10'000, 64);
   const Tensor words = integers(10'000, {256, 16});
-  compare.measure_gradients("embedding_bag 256x16", {bag.weight}, [&] { return bag(words); });
+  compare.gradients("embedding_bag 256x16", {bag->weight}, [=] { return (*bag)(words); });
   const Tensor table = randn({1000, 64}), rows = integers(1000, {4096}), columns = integers(64, {4096});
   const Tensor wide_rows = integers(1000, {4096, 1}).expand({4096, 64}).contiguous();
-  compare("index x[i, j]", {table}, [&](const Tensors& x) { return index(x[0], std::vector<Index>{rows, columns}); });
-  compare("index x[i]", {table}, [&](const Tensors& x) { return index(x[0], std::vector<Index>{rows}); });
+  compare("index x[i, j]", {table}, [=](const Tensors& x) { return index(x[0], std::vector<Index>{rows, columns}); });
+  compare("index x[i]", {table}, [=](const Tensors& x) { return index(x[0], std::vector<Index>{rows}); });
   compare("index_put", {table, randn({4096, 64})},
-          [&](const Tensors& x) { return index_put(x[0], {Index(rows)}, x[1], {.accumulate = true}); });
+          [=](const Tensors& x) { return index_put(x[0], {Index(rows)}, x[1], {.accumulate = true}); });
   compare("scatter_reduce sum", {table, randn({4096, 64})},
-          [&](const Tensors& x) { return scatter_reduce(x[0], 0, wide_rows, x[1], ScatterReduce::sum); });
+          [=](const Tensors& x) { return scatter_reduce(x[0], 0, wide_rows, x[1], ScatterReduce::sum); });
   compare("scatter_reduce amax", {table, randn({4096, 64})},
-          [&](const Tensors& x) { return scatter_reduce(x[0], 0, wide_rows, x[1], ScatterReduce::amax); });
+          [=](const Tensors& x) { return scatter_reduce(x[0], 0, wide_rows, x[1], ScatterReduce::amax); });
   compare("repeat_interleave", {randn({1024, 256})}, [](const Tensors& x) { return repeat_interleave(x[0], 4, 0); });
   compare("roll", {image()}, [](const Tensors& x) { return roll(x[0], {3, 5}, {2, 3}); });
 }
 
 }  // namespace
 
-void compare_operations(std::function<bool(const std::string&)> wanted) {
-  const Comparison compare(std::move(wanted));
+void for_each_operation(const OperationVisitor& visitor) {
+  const Comparison compare(visitor);
   recurrent(compare);
   convolutions(compare);
   norms(compare);

@@ -3,5 +3,15 @@
 #include <functional>
 #include <string>
 
-/// Measures the operations whose rows `wanted` names and prints a line for each.
-void compare_operations(std::function<bool(const std::string&)> wanted);
+/// Receives the operations of operations.cpp.
+struct OperationVisitor {
+  /// Whether the row of this name is visited.
+  std::function<bool(const std::string& name)> wanted;
+  /// `bytes` returns the least traffic of a call: inputs and outputs once, and with gradients those too. `run` is one
+  /// call; it owns its inputs.
+  std::function<void(const std::string& name, const std::function<double()>& bytes, const std::function<void()>& run)>
+      visit;
+};
+
+/// Visits the wanted rows in order, `NAME fwd` and `NAME fwd+bwd`.
+void for_each_operation(const OperationVisitor& visitor);

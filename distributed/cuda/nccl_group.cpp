@@ -13,7 +13,7 @@
 
 #include "src/groups/backends.h"
 #include "src/groups/task_queue.h"
-#include "src/transports/gloo_transport.h"
+#include "src/transports/sigpipe.h"
 
 namespace levin::distributed {
 

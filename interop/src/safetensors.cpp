@@ -1,3 +1,4 @@
+#include <levin/core/io/bytes.h>
 #include <levin/interop/safetensors.h>
 
 #include "safetensors_header.h"
@@ -96,7 +97,22 @@ io::Bytes encode_safetensors(const StateDict& tensors, const std::map<std::strin
   return out;
 }
 
-Safetensors decode_safetensors(std::span<const std::byte> data, const std::string& what) {
+namespace {
+
+bool is_aligned(const void* p, DType dtype) {
+  return reinterpret_cast<std::uintptr_t>(p) % static_cast<std::uintptr_t>(size_of(dtype)) == 0;
+}
+
+/// Returns a tensor on the mapped bytes where `keeper` holds the mapping, else one with a copy of them.
+Tensor tensor_of(const TensorEntry& e, const std::byte* bytes, const std::shared_ptr<void>& keeper) {
+  if (keeper && e.end > e.begin && is_aligned(bytes, e.dtype))
+    return from_blob(const_cast<std::byte*>(bytes), e.sizes, e.dtype, [keeper] {});
+  Tensor t = empty(e.sizes, {.dtype = e.dtype});
+  if (e.end > e.begin) std::memcpy(t.raw_data(), bytes, e.end - e.begin);
+  return t;
+}
+
+Safetensors decode(std::span<const std::byte> data, const std::shared_ptr<void>& keeper, const std::string& what) {
   if (data.size() < kLengthBytes)
     damaged(what, "it has " + std::to_string(data.size()) + " bytes, too few for the header's length");
   const std::uint64_t length = read_length(data);
@@ -114,8 +130,7 @@ Safetensors decode_safetensors(std::span<const std::byte> data, const std::strin
 
   Safetensors out{{}, std::move(header.metadata)};
   for (const auto& e : header.entries) {
-    Tensor t = empty(e.sizes, {.dtype = e.dtype});
-    if (e.end > e.begin) std::memcpy(t.raw_data(), body.data() + e.begin, e.end - e.begin);
+    const Tensor t = tensor_of(e, body.data() + e.begin, keeper);
     if (e.dtype == DType::boolean) {
       const auto* p = static_cast<const std::uint8_t*>(t.raw_data());
       if (std::any_of(p, p + t.numel(), [](std::uint8_t v) { return v > 1; }))
@@ -126,13 +141,21 @@ Safetensors decode_safetensors(std::span<const std::byte> data, const std::strin
   return out;
 }
 
+}  // namespace
+
+Safetensors decode_safetensors(std::span<const std::byte> data, const std::string& what) {
+  return decode(data, nullptr, what);
+}
+
 void save_safetensors(const std::filesystem::path& path, const StateDict& tensors,
                       const std::map<std::string, std::string>& metadata) {
   io::write_file(path, encode_safetensors(tensors, metadata));
 }
 
-Safetensors load_safetensors(const std::filesystem::path& path) {
-  return decode_safetensors(io::read_file(path), path.string());
+Safetensors load_safetensors(const std::filesystem::path& path, const SafetensorsOptions& options) {
+  if (!options.mmap) return decode_safetensors(io::read_file(path), path.string());
+  const io::FileBytes file = io::map_bytes(path);
+  return decode(file.data, file.keeper, path.string());
 }
 
 }  // namespace levin::interop

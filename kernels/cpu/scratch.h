@@ -26,6 +26,12 @@ enum class Slot {
   index,
   attention,
   attention_words,
+  int8_weight,
+  int8_values,
+  int8_steps,
+  int8_sums,
+  int8_images,
+  int8_windows,
   count
 };
 

@@ -4,6 +4,7 @@
 
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/indexing.h>
+#include <levin/autograd/ops/quantized.h>
 
 #include <array>
 
@@ -12,14 +13,23 @@ namespace levin::nn {
 namespace {
 
 /// Calls the function of the operation for N axes with its options.
-Tensor convolve(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions<1>& o, Tuple<1> padding) {
-  return conv1d(x, weight, bias, {.stride = o.stride, .padding = padding, .dilation = o.dilation, .groups = o.groups});
+Tensor convolve(const Tensor& x, const Conv1d& layer, const ConvOptions<1>& o, Tuple<1> padding) {
+  return conv1d(x, layer.weight, layer.bias,
+                {.stride = o.stride, .padding = padding, .dilation = o.dilation, .groups = o.groups});
 }
-Tensor convolve(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions<2>& o, Tuple<2> padding) {
+Tensor convolve(const Tensor& x, const Conv2d& layer, const ConvOptions<2>& o, Tuple<2> padding) {
+  const Tensor &weight = layer.weight, &bias = layer.bias;
+  if (layer.int8) {
+    const levin::Conv2dOptions options{o.stride, padding, o.dilation, o.groups};
+    return layer.int8.mode == QuantizeMode::dynamic_int8
+               ? conv2d_int8_dynamic(x, weight, layer.int8.scale, bias, options)
+               : conv2d_int8_weight_only(x, weight, layer.int8.scale, bias, options);
+  }
   return conv2d(x, weight, bias, {.stride = o.stride, .padding = padding, .dilation = o.dilation, .groups = o.groups});
 }
-Tensor convolve(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions<3>& o, Tuple<3> padding) {
-  return conv3d(x, weight, bias, {.stride = o.stride, .padding = padding, .dilation = o.dilation, .groups = o.groups});
+Tensor convolve(const Tensor& x, const Conv3d& layer, const ConvOptions<3>& o, Tuple<3> padding) {
+  return conv3d(x, layer.weight, layer.bias,
+                {.stride = o.stride, .padding = padding, .dilation = o.dilation, .groups = o.groups});
 }
 
 #define LEVIN_TRANSPOSED_OPTIONS                                                                      \
@@ -102,12 +112,12 @@ void Conv<Derived, N>::reset_parameters() {
 template <class Derived, std::size_t N>
 Tensor Conv<Derived, N>::forward(const Tensor& x) {
   if (!options.same && options.padding_mode == PadMode::constant)
-    return convolve(x, weight, bias, options, options.padding);
+    return convolve(x, static_cast<const Derived&>(*this), options, options.padding);
   Shape pads;
   for (std::size_t i = N; i-- > 0;)
     for (int side = 0; side < 2; ++side) pads.push_back(options.padding[i]);
   if (options.same) pads = same_padding(kernel_size, options.dilation);
-  return convolve(pad(x, pads, options.padding_mode), weight, bias, options, 0);
+  return convolve(pad(x, pads, options.padding_mode), static_cast<const Derived&>(*this), options, 0);
 }
 
 template <class Derived, std::size_t N>
@@ -117,6 +127,10 @@ std::string Conv<Derived, N>::extra_repr() const {
   if (options.padding_mode != PadMode::constant)
     text += fmt::format(", padding_mode={}", mode_name(options.padding_mode));
   return text;
+}
+
+std::string Conv2d::extra_repr() const {
+  return Conv::extra_repr() + (int8 ? ", " + to_string(int8.mode) : std::string());
 }
 
 template <class Derived, std::size_t N>

@@ -27,9 +27,15 @@ Linear::Linear(int64_t in, int64_t out, const Options& options)
 }
 
 void Linear::reset_parameters() { reset_weight_and_bias(weight, bias); }
-Tensor Linear::forward(const Tensor& x) { return linear(x, weight, bias); }
+Tensor Linear::forward(const Tensor& x) {
+  if (!int8) return linear(x, weight, bias);
+  return int8.mode == QuantizeMode::dynamic_int8 ? linear_int8_dynamic(x, weight, int8.scale, bias)
+                                                 : linear_int8_weight_only(x, weight, int8.scale, bias);
+}
 std::string Linear::extra_repr() const {
-  return fmt::format("in_features={}, out_features={}, bias={}", in_features, out_features, yes_no(bias.defined()));
+  const std::string mode = int8 ? ", " + to_string(int8.mode) : std::string();
+  return fmt::format("in_features={}, out_features={}, bias={}{}", in_features, out_features, yes_no(bias.defined()),
+                     mode);
 }
 
 Flatten::Flatten(int64_t start, int64_t end) : start_dim(start), end_dim(end) {}
@@ -189,6 +195,9 @@ Tensor EmbeddingBag::forward(const Tensor& index, const Tensor& given_offsets, c
                                  to_string(index.sizes())));
   if (per_sample_weights.defined() && (options.mode != BagMode::sum || per_sample_weights.sizes() != index.sizes()))
     throw ValueError("[EmbeddingBag] per_sample_weights need mode sum and the sizes of the index.");
+  if (index.dim() == 1 && offsets.numel() > 0 && offsets[0].item<int64_t>() != 0)
+    throw ValueError(fmt::format("[EmbeddingBag] the first offset is {}; the first bag must begin at 0.",
+                                 offsets[0].item<int64_t>()));
   const int64_t bags = index.dim() == 2 ? index.size(0) : offsets.numel();
   const Tensor flat = ravel(index);
   const Tensor bag = index.dim() == 2 ? repeat_interleave(arange(bags), index.size(1)).to(index.device())
@@ -220,6 +229,12 @@ FeatureDropout::FeatureDropout(double probability) : p(probability) {
     throw ValueError(fmt::format("[FeatureDropout] p is {}. Give a probability between 0 and 1.", p));
 }
 Tensor FeatureDropout::forward(const Tensor& x) { return feature_dropout(x, p, is_training()); }
+Dropout1d::Dropout1d(double probability) : Layer(probability) {}
+Tensor Dropout1d::forward(const Tensor& x) { return dropout1d(x, p, is_training()); }
+Dropout2d::Dropout2d(double probability) : Layer(probability) {}
+Tensor Dropout2d::forward(const Tensor& x) { return dropout2d(x, p, is_training()); }
+Dropout3d::Dropout3d(double probability) : Layer(probability) {}
+Tensor Dropout3d::forward(const Tensor& x) { return dropout3d(x, p, is_training()); }
 std::string FeatureDropout::extra_repr() const { return fmt::format("p={}", p); }
 
 AlphaDropout::AlphaDropout(double probability) : p(probability) {

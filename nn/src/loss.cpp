@@ -4,6 +4,16 @@ namespace levin::nn {
 
 namespace {
 
+Tensor copy_of(const Tensor& t) { return t.defined() ? t.detach().clone() : t; }
+
+/// Returns the options with tensors of the module's own: moving a loss or loading its state changes no other's.
+template <class O>
+O with_own_tensors(O options) {
+  if constexpr (requires { options.weight; }) options.weight = copy_of(options.weight);
+  if constexpr (requires { options.pos_weight; }) options.pos_weight = copy_of(options.pos_weight);
+  return options;
+}
+
 /// Keeps the tensors among a loss's options as buffers, which move with the module.
 template <class O>
 void register_weights(Module& module, const O& options) {
@@ -14,7 +24,7 @@ void register_weights(Module& module, const O& options) {
 }  // namespace
 
 #define LEVIN_CONSTRUCTOR(Class) \
-  Class::Class(const Options& o) : options(o) { register_weights(*this, o); }
+  Class::Class(const Options& o) : options(with_own_tensors(o)) { register_weights(*this, options); }
 LEVIN_CONSTRUCTOR(CrossEntropyLoss)
 LEVIN_CONSTRUCTOR(NLLLoss)
 LEVIN_CONSTRUCTOR(BCEWithLogitsLoss)

@@ -85,12 +85,14 @@ void Module::derive_parameter(const std::string& name, std::function<Tensor()> c
                                  type_name(), name));
   Parameter& place = *entry->parameter;
   entry->compute = compute;
-  derivations_.push_back(std::move(repeat));
+  repeat_in_copies(std::move(repeat));
   place = Parameter(name, compute());
   register_forward_pre_hook([&place, name, compute = std::move(compute)](Module&, const std::vector<Tensor>&) {
     place = Parameter(name, compute());
   });
 }
+
+void Module::repeat_in_copies(std::function<void(Module&)> change) { derivations_.push_back(std::move(change)); }
 
 Tensor Module::register_buffer(const std::string& name, const Tensor& value, bool persistent) {
   check_name(name);

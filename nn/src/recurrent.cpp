@@ -4,6 +4,7 @@
 
 #include <levin/autograd/ops.h>
 #include <levin/autograd/ops/recurrent.h>
+#include <levin/autograd/trace.h>
 #include <levin/nn/init.h>
 
 #include <algorithm>
@@ -41,6 +42,29 @@ Tensor checked_lengths(const std::vector<int64_t>& lengths, const Tensor& x) {
 Tensor without_padding(const Tensor& y, const Tensor& lengths) {
   const Tensor steps = arange(y.size(0), {.device = y.device()});
   return masked_fill(y, unsqueeze(ge(unsqueeze(steps, 1), lengths), -1), 0);
+}
+
+/// All steps of a direction.
+struct Steps {
+  RecurrentCell cell;
+  bool backwards;
+  const Tensor &x, &weight_ih, &bias_ih;
+  const RecurrentInputs& inputs;
+  const Tensor& lengths;
+};
+
+/// Returns the states of all steps and the last states.
+Tensors steps_of(const Steps& s) {
+  const RecurrentInputs& in = s.inputs;
+  LEVIN_TRACE_CALL(steps_of(s), "recurrent",
+                   {s.x, s.weight_ih, in.weight_hh, s.bias_ih, in.bias_hh, in.h, in.c, s.lengths},
+                   {{"cell", s.cell}, {"reverse", s.backwards}});
+  const Tensor from_input = linear(s.x, s.weight_ih, s.bias_ih);  // all steps in one product
+  const auto [y, c] = recurrent_steps(s.cell, from_input, in, {.lengths = s.lengths, .reverse = s.backwards});
+  Tensors result{s.lengths.defined() ? without_padding(y, s.lengths) : y,
+                 select(y, 0, s.backwards ? 0 : y.size(0) - 1)};
+  if (c.defined()) result.push_back(c);
+  return result;
 }
 
 }  // namespace
@@ -104,12 +128,10 @@ Tensors Recurrent::initial_states(const Tensor& x, Tensors states, bool batched)
 
 Recurrent::Result Recurrent::run_direction(const Direction& w, const Tensor& x, const Tensors& states,
                                            const Tensor& lengths, bool backwards) const {
-  const Tensor from_input = linear(x, *w.weight_ih, *w.bias_ih);  // all steps in one product
-  const auto [y, c] = recurrent_steps(cell_, from_input, inputs_of(states, *w.weight_hh, *w.bias_hh),
-                                      {.lengths = lengths, .reverse = backwards});
-  Tensors last{select(y, 0, backwards ? 0 : y.size(0) - 1)};
-  if (c.defined()) last.push_back(c);
-  return {lengths.defined() ? without_padding(y, lengths) : y, last};
+  const RecurrentInputs inputs = inputs_of(states, *w.weight_hh, *w.bias_hh);
+  Tensors all = steps_of({cell_, backwards, x, *w.weight_ih, *w.bias_ih, inputs, lengths});
+  const Tensor y = all[0];
+  return {y, Tensors(all.begin() + 1, all.end())};
 }
 
 Recurrent::Result Recurrent::run(const Tensor& input, Tensors states, const std::vector<int64_t>& lengths) {

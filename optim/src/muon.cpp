@@ -52,6 +52,9 @@ void Muon::require_matrices(const std::vector<ParamGroup>& groups) const {
 }
 
 void Muon::update(const ParamGroup& group, int64_t, Values& v) const {
+  if (v.param.dim() != 2)  // of a group that was added later
+    throw ValueError(fmt::format("[Muon] a parameter is {}, and Muon updates matrices only. Give it to AdamW.",
+                                 to_string(v.param.sizes())));
   const double lr = group["lr"], momentum = group["momentum"];
   v.slots[0] = lerp(v.slots[0], v.grad, 1 - momentum);
   const Tensor direction = group["nesterov"] != 0 ? lerp(v.grad, v.slots[0], momentum) : v.slots[0];

@@ -286,8 +286,11 @@ ReduceLROnPlateau::ReduceLROnPlateau(Optimizer& optimizer, const Options& option
       options_(options),
       best_(options.mode == PlateauMode::min ? std::numeric_limits<double>::infinity()
                                              : -std::numeric_limits<double>::infinity()) {
-  if (!(options.factor < 1.0))
+  if (!(options.factor < 1.0 && options.factor >= 0.0))
     throw ValueError(fmt::format("[ReduceLROnPlateau] factor is {}. Give a value below 1.", options.factor));
+  if (options.patience < 0 || options.cooldown < 0)
+    throw ValueError(fmt::format("[ReduceLROnPlateau] patience {} and cooldown {} must be 0 or more.", options.patience,
+                                 options.cooldown));
 }
 
 bool ReduceLROnPlateau::is_better(double metric) const {

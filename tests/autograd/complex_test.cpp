@@ -184,3 +184,9 @@ TEST_CASE("a band without a frequency is named in a warning") {
   set_warning_handler(former);
   CHECK(warning.starts_with("[melscale_fbanks] a band of 40 holds none of the 5 frequencies"));
 }
+
+TEST_CASE("vdot takes the conjugates of its first argument, dot does not") {
+  const Tensor z = complex(tensor({1.0, 2.0}), tensor({3.0, -1.0}));  // 1 + 3i, 2 - i
+  CHECK(vdot(z, z).item<std::complex<double>>() == std::complex<double>(15, 0));
+  CHECK(dot(z, z).item<std::complex<double>>() == std::complex<double>(-5, 2));
+}

@@ -52,6 +52,17 @@ TEST_CASE("samples of distributions have their means and variances") {
   CHECK(std::abs(covariance - 0.5) < 0.1);
 }
 
+TEST_CASE("parameters of distributions broadcast, and so do means and variances") {
+  const Tensor three = tensor({1.0, 2.0, 3.0}), one = tensor(2.0);
+  for (const Shape& sizes : {distributions::Normal(three, one).variance().sizes(),
+                             distributions::Normal(one, three).mean().sizes(),
+                             distributions::Normal(one, three).stddev().sizes(),
+                             distributions::Uniform(tensor(0.0), three).low.sizes(),
+                             distributions::Gamma(one, three).concentration.sizes(),
+                             distributions::Beta(three, one).concentration0.sizes()})
+    CHECK(sizes == Shape{3});
+}
+
 TEST_CASE("rsample is differentiable, sample is not") {
   manual_seed(3);
   const Tensor loc = tensor({0.5, 2.0}).requires_grad_(), scale = tensor({1.5, 0.7}).requires_grad_();

@@ -17,7 +17,7 @@ std::vector<OpCase> all_cases() {
         edge_cases,        edge_slope_cases, edge_infinity_cases, index_expression_cases,
         rearrange_cases,   product_cases,    composed_function_cases, composed_norm_cases, composed_loss_cases,
          statistics_cases,  composed_image_cases, linalg_cases, spectral_cases, short_time_cases,
-         distribution_cases, further_composed_cases}) {
+         distribution_cases, further_composed_cases, quantized_cases}) {
     for (OpCase& c : family()) all.push_back(std::move(c));
   }
   return all;

@@ -22,6 +22,7 @@ std::vector<OpCase> attention_cases();
 std::vector<OpCase> recurrent_cases();
 std::vector<OpCase> matmul_cases();
 std::vector<OpCase> conv_cases();
+std::vector<OpCase> quantized_cases();
 std::vector<OpCase> view_cases();
 std::vector<OpCase> rearrange_cases();
 std::vector<OpCase> further_composed_cases();

@@ -3,6 +3,7 @@
 #include <levin/levin.h>
 
 #include <iostream>
+#include <string>
 
 using namespace levin;
 
@@ -14,9 +15,24 @@ struct Line : LevinModule {
   Optimizers configure_optimizers() override { return optim::SGD(fc.parameters(), {.lr = 0.1}); }
 };
 
+/// An exception that is thrown in the library is caught here by its type, and has its text.
+bool catches_errors() {
+  try {
+    matmul(ones({2, 3}), ones({4, 5}));
+  } catch (const ShapeError& e) {
+    return std::string(e.what()).find("[matmul] inner sizes differ") == 0;
+  } catch (...) {
+  }
+  return false;
+}
+
 }  // namespace
 
 int main() {
+  if (!catches_errors()) {
+    std::cout << "the error of matmul was not caught\n";
+    return 1;
+  }
   manual_seed(7);
   const auto x = randn({64, 2});                //  (64, 2)
   const auto y = matmul(x, full({2, 1}, 3.0));  // (64, 1)

@@ -33,8 +33,9 @@ const std::map<std::string, Modules> kMayInclude = {
     {"interop", with(kTensor, {"nn"})},
     {"distributed", with(kTensor, {"nn", "optim"})},
     {"trainer", with(kTensor, {"nn", "optim", "data", "interop", "distributed"})},
+    {"c_api", with(kTensor, {"nn", "optim", "interop"})},
     {"examples", kAll},
-    {"tests", with(kAll, {"emulator"})},
+    {"tests", with(kAll, {"emulator", "c_api"})},
     {"bench", kAll},
 };
 

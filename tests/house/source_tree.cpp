@@ -11,8 +11,9 @@ namespace levin::test {
 
 namespace {
 
-const std::vector<std::string> kFolders = {"emulator", "core",        "kernels", "autograd", "nn",    "optim", "data",
-                                           "interop",  "distributed", "trainer", "examples", "tests", "bench"};
+const std::vector<std::string> kFolders = {"emulator", "core",    "kernels",     "autograd", "nn",
+                                           "optim",    "data",    "interop",     "distributed", "trainer",
+                                           "c_api",    "examples", "tests",      "bench"};
 const std::vector<std::string> kExtensions = {".h", ".cpp", ".cu", ".cuh"};
 
 SourceFile read_file(const std::filesystem::path& path, const std::filesystem::path& root) {

@@ -1,6 +1,7 @@
 // Elementwise kernels: accuracy and special values on every instruction set, rounding of the 16-bit floats, transposed
 // copies, random numbers.
 
+#include "kernels/cpu/targets.h"
 #include "support/tolerance.h"
 
 #include <levin/core/generator.h>
@@ -38,16 +39,14 @@ void on_every_target(F&& body) {
   const std::int64_t all = hwy::SupportedTargets();
   std::int64_t enabled = all;
   while (true) {
-    hwy::SetSupportedTargetsForTest(enabled);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    hwy::GetChosenTarget().Update(enabled);
     INFO("instruction sets ", enabled);
     body();
     const std::int64_t best = enabled & -enabled;  // better sets have lower bits
     if (enabled == best) break;
     enabled &= ~best;
   }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  hwy::GetChosenTarget().Update(all);
 }
 
 Tensor run(const kernels::UnaryKernel& kernel, const Tensor& x, double p0 = 0, double p1 = 0) {

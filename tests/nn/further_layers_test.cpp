@@ -148,6 +148,13 @@ TEST_CASE("parameters as one vector, and a norm folded into the convolution befo
   norm.eval();
   const Tensor x = randn({2, 3, 5, 5});
   CHECK((nn::fuse_conv_bn_eval(conv, norm)(x) - norm(conv(x))).abs().max().item<double>() < 1e-5);
+  nn::ConvTranspose2d transposed(conv.in_channels, conv.out_channels, 3);
+  transposed.to(kFloat64);
+  norm.to(kFloat64);
+  const Tensor wide = x.to(kFloat64);
+  const auto fused = nn::fuse_conv_bn_eval(transposed, norm);
+  CHECK(fused.weight.dtype() == kFloat64);
+  CHECK((nn::fuse_conv_bn_eval(transposed, norm)(wide) - norm(transposed(wide))).abs().max().item<double>() < 1e-12);
 }
 
 TEST_CASE("the distance of a triplet loss is a function") {

@@ -246,3 +246,29 @@ TEST_CASE("an embedding layer and its clone give the padding row no gradient") {
     CHECK(layer->weight.grad().to_vector<float>() == std::vector<float>{1, 1, 0, 0, 0, 0, 0, 0, 1, 1});
   }
 }
+
+TEST_CASE("losses: a clone has weights of its own, and so has a loss beside the tensor that it was given") {
+  const Tensor given = tensor({1.0, 2.0});
+  nn::CrossEntropyLoss loss({.weight = given});
+  auto copy = nn::clone(loss);
+  copy.to(kFloat64);
+  CHECK(loss.options.weight.dtype() == kFloat32);
+  CHECK(given.dtype() == kFloat32);
+  given.fill_(7);
+  CHECK(loss.options.weight.to_vector<float>() == std::vector<float>{1, 2});
+  CHECK(loss.state_dict().at("weight").to_vector<float>() == std::vector<float>{1, 2});
+}
+
+TEST_CASE("dropout1d to 3d drop whole channels, also of inputs without a batch") {
+  manual_seed(2);
+  nn::Dropout1d one(0.5);
+  nn::Dropout3d three(0.5);
+  for (const Tensor& y : {one(ones({64, 5})), three(ones({64, 2, 2, 3})).flatten(1)}) {
+    const Tensor per_channel = (y != 0).to(kInt64).sum(1);  // (64)
+    CHECK(((per_channel == 0) | (per_channel == y.size(1))).all().item<bool>());
+    const auto kept = (per_channel != 0).sum().item<std::int64_t>();
+    CHECK(kept > 10);
+    CHECK(kept < 54);
+  }
+  CHECK(nn::clone(one)->p == 0.5);
+}

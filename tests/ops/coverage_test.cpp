@@ -147,11 +147,14 @@ TEST_CASE("kernel declarations are found in contract headers") {
 
 TEST_CASE("every kernel table is exercised by some case") {
   std::size_t declared = 0;
-  for (const auto& file : std::filesystem::directory_iterator(source_dir() / "kernels/include/levin/kernels"))
+  const auto contracts = source_dir() / "kernels/include/levin/kernels";
+  for (const auto& file : std::filesystem::recursive_directory_iterator(contracts)) {
+    if (file.is_directory()) continue;
     for (const std::string& name : declared_kernels(io::read_text(file.path()))) {
       ++declared;
       CHECK_MESSAGE(coverage().kernels.count(name) == 1, file.path().filename().string(), ": ", name, " has no case");
     }
+  }
   CHECK(declared > 50);
 }
 

@@ -1,4 +1,4 @@
-// The code of the guides and of the tour (docs/guides, docs/tour): tools/page_snippets.py writes a test case for each page.
+// The code of the guides and of the tour: tools/page_snippets.py writes a test case for each of their pages.
 #include "support/page.h"
 
 #include <levin/levin.h>

@@ -281,7 +281,7 @@ reads+=" $(grep -rohE --include='*_test.cpp' '"(docs|tests)/[^"]+"' tests/cuda |
 for file in on_device.sh cases.py report.py peer_torch.py commit data/train-images-idx3-ubyte.gz source/tests/pytorch $reads; do
   [ -e "$package/$file" ] || fail "the package lacks $file"
 done
-ls "$package"/lib/libhwy.so.* >/dev/null || fail "the package lacks libhwy"
+ls "$package"/lib/libfmt.so.* >/dev/null || fail "the package lacks libfmt"
 for runtime in libc.so libstdc++.so; do
   if compgen -G "$package/lib/$runtime.*" >/dev/null; then fail "the package brings its own $runtime"; fi
 done

@@ -1,7 +1,6 @@
-# ./run bench [--json FILE] [FILTER]: benchmarks kernels from the test cases and the GEMM ladder, and compares them with
-# this machine's measured peaks.
+# ./run bench [FILTER...] [OPTIONS]: measures kernels beside this machine's roofline, and compares with an earlier run;
+# --help lists the options.
 set -euo pipefail
 . tools/lib.sh
-need $packages_build $packages_bench python3
-build release levin_bench
-exec python3 tools/bench.py "$@"
+need python3
+exec python3 tools/bench/run.py "$@"

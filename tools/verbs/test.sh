@@ -8,7 +8,7 @@ if [[ " $* " == *" --full "* ]]; then # everything, in parts
   need python3
   exec python3 tools/full_test.py "$@"
 fi
-known="release, debug, tsan, clang, emulate, emulate-asan, emulate-msan, emulate-tsan or cuda"
+known="release, debug, tsan, clang, emulate, emulate-asan, emulate-msan, emulate-tsan, cuda or aarch64"
 while [ $# -gt 0 ]; do
   case $1 in
     --preset) [ $# -gt 1 ] || usage_error "--preset needs a name: $known"; preset=$2; shift ;;
@@ -31,7 +31,7 @@ wanted() { # wanted NAME: true if it contains one of the filters, or if there is
 }
 
 # The test programs of a preset that match a filter: all in release; the presets of the emulator and of nvcc are about
-# CUDA kernels, the others about the rest.
+# CUDA kernels, aarch64 is about the CPU kernels and what computes with them, the others about the rest.
 programs_of() {
   local dir name
   for dir in tests/*/; do
@@ -39,7 +39,8 @@ programs_of() {
     [ -n "$(find "$dir" -name '*_test.cpp' -print -quit)" ] && wanted "$name" || continue
     case $1:$name in
       release:* | emulate:nccl | emulate*:emulator | emulate*:cuda | emulate*:ops | cuda:cuda | cuda:ops) echo "$name" ;;
-      emulate*:* | cuda:* | *:emulator | *:cuda | *:nccl | *:film) ;;
+      aarch64:core | aarch64:kernels | aarch64:autograd | aarch64:nn | aarch64:optim | aarch64:ops) echo "$name" ;;
+      emulate*:* | cuda:* | aarch64:* | *:emulator | *:cuda | *:nccl | *:film) ;;
       *) echo "$name" ;;
     esac
   done
@@ -47,7 +48,7 @@ programs_of() {
 
 if [ -z "$preset" ]; then
   known=$(programs_of release)
-  for script in tests/scripts/*_test.sh; do
+  for script in tests/scripts/*_test.sh tests/scripts/full/*_test.sh; do
     if wanted "$(basename "$script")"; then known+=$script; fi
   done
   [ -n "$known" ] || usage_error "no test program's name contains \"${filters[*]}\""
@@ -55,16 +56,25 @@ if [ -z "$preset" ]; then
 fi
 need $packages_build $packages_test
 case $preset in clang | emulate-msan) need $packages_clang ;; esac
+launcher=() # the command that runs a test program
+if [ "$preset" = aarch64 ]; then # on a processor that is emulated
+  need $packages_aarch64
+  bash tools/aarch64_sysroot.sh
+  launcher=(qemu-aarch64 -L /usr/aarch64-linux-gnu)
+fi
 scripts=() # the preset's scripts
 case $preset in
-  release) scripts=(tests/scripts/*_test.sh) ;;
+  release)
+    scripts=(tests/scripts/*_test.sh)
+    # The long ones run with --full, or by name.
+    if [ -n "${LEVIN_FULL:-}" ] || [ ${#filters[@]} -gt 0 ]; then scripts+=(tests/scripts/full/*_test.sh); fi ;;
   cuda)
     scripts=(tests/scripts/cuda/*_test.sh)
     need python3-venv
     export PATH=$PATH:${CUDA_HOME:-/usr/local/cuda}/bin ;;
 esac
 targets=(levin_tests levin_examples)
-if [ ${#filters[@]} -gt 0 ] || [[ $preset == emulate* || $preset == cuda ]]; then
+if [ ${#filters[@]} -gt 0 ] || [[ $preset == emulate* || $preset == cuda || $preset == aarch64 ]]; then
   targets=()
   for name in $(programs_of "$preset"); do targets+=("levin_${name}_tests"); done
 fi
@@ -75,7 +85,9 @@ fi
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1} TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1}
 TSAN_OPTIONS+=:suppressions=$PWD/tests/tsan_suppressions.txt
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
-limit=${LEVIN_TEST_TIMEOUT:-900}
+limit=900
+[ "$preset" != aarch64 ] || limit=3600 # an emulated processor takes ten times as long
+limit=${LEVIN_TEST_TIMEOUT:-$limit}
 [ "$preset" != cuda ] || export CUDA_MODULE_LOADING=EAGER # tests block streams while kernels are launched
 if [ "$preset" = release ]; then # for preset cuda's look at what nvcc made of the kernels that were launched
   export LEVIN_EMULATOR_LAUNCHES=$PWD/build/launches.tsv
@@ -83,7 +95,7 @@ if [ "$preset" = release ]; then # for preset cuda's look at what nvcc made of t
 fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-case $preset in emulate-?san) export LEVIN_SMALL_CASES=${LEVIN_SMALL_CASES:-1} ;; esac
+case $preset in emulate-?san | aarch64) export LEVIN_SMALL_CASES=${LEVIN_SMALL_CASES:-1} ;; esac
 # report NAME PASSED FAILED SECONDS: the line of a test, and of one that failed the end of its output, in one piece, since
 # several tests run at once.
 report() {
@@ -104,7 +116,7 @@ run_program() { # a doctest program
   case $preset:$name in # the operations on devices: the host's code is not watched
     emulate-?san:levin_ops_tests) only="operations on cuda*" ;;
   esac
-  timeout -k 5 "$limit" "build/$preset/bin/$name" --no-colors=true ${only:+-tc="$only"} >"$log" 2>&1 || status=$?
+  timeout -k 5 "$limit" "${launcher[@]}" "build/$preset/bin/$name" --no-colors=true ${only:+-tc="$only"} >"$log" 2>&1 || status=$?
   summary=$(grep -a '^\[doctest\] test cases:' "$log" | tail -n 1 | tr -cd '0-9|') || summary= # a program that died wrote none
   IFS='|' read -r _ ok bad skip <<<"${summary:-|0|0|0}"
   [ -z "$only" ] || skip=0

@@ -5,6 +5,7 @@
 #include "values.h"
 
 #include <levin/autograd/ops/elementwise.h>
+#include <levin/autograd/trace.h>
 #include <levin/kernels/copy.h>
 
 #include <fmt/format.h>
@@ -31,6 +32,7 @@ Tensor to(const Tensor& x, DType dtype) {
   if (x.dtype() == dtype) return x;
   if (x.is_complex() || is_complex(dtype)) [[unlikely]] return complex_to(x, dtype);
   Tensor y = converted(x, dtype);
+  LEVIN_TRACE("to", {x}, {y});
   record("to", y, {x}, [](Context& k, const Tensor& g) -> Grads { return {to(g, k.input(0).dtype)}; });
   return y;
 }
@@ -70,12 +72,14 @@ Tensor to(const Tensor& x, Device device) {
   const Device mover = device.type == DeviceType::cpu ? x.device() : device;
   Stream stream = current_stream(mover);
   device_backend(mover).copy(y.raw_data(), device, source.raw_data(), source.device(), y.storage()->bytes(), stream);
+  LEVIN_TRACE("identity", {x}, {y});
   record("to_device", y, {x}, [](Context& k, const Tensor& g) -> Grads { return {to(g, k.input(0).device)}; });
   return y;
 }
 
 Tensor clone(const Tensor& x) {
   Tensor y = converted(x, x.dtype());
+  LEVIN_TRACE("identity", {x}, {y});
   record("clone", y, {x}, pass_on);
   return y;
 }
@@ -83,6 +87,7 @@ Tensor clone(const Tensor& x) {
 Tensor contiguous(const Tensor& x) {
   if (x.is_contiguous()) return x;
   Tensor y = converted(x, x.dtype());
+  LEVIN_TRACE("identity", {x}, {y});
   record("contiguous", y, {x}, pass_on);
   return y;
 }

@@ -1,6 +1,7 @@
 // Convolution. Its two gradients are operations too; the three are closed under differentiation.
 
 #include "autocast.h"
+#include "../trace_attributes.h"
 #include "values.h"
 
 #include <levin/autograd/ops/conv.h>
@@ -111,6 +112,7 @@ void check(const char* op, const Tensor& x, const Tensor& weight, const Tensor& 
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv2dOptions& o) {
   LEVIN_AUTOCAST(lower, conv2d, x, weight, bias, o);
+  LEVIN_TRACE_CALL(conv2d(x, weight, bias, o), "conv2d", {x, weight, bias}, LEVIN_CONV_ATTRIBUTES(o));
   if (x.dim() == 3) return squeeze(conv2d(unsqueeze(x, 0), weight, bias, o), 0);
   check("conv2d", x, weight, bias, weight.dim() == 4 ? weight.sizes()[0] : 0, o.stride, o.dilation, o.groups);
   if (needs_float32(kernels::conv2d, x)) return to(conv2d(widened(x), widened(weight), widened(bias), o), x.dtype());
@@ -128,6 +130,8 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
 
 Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvTranspose2dOptions& o) {
   LEVIN_AUTOCAST(lower, conv_transpose2d, x, weight, bias, o);
+  LEVIN_TRACE_CALL(conv_transpose2d(x, weight, bias, o), "conv_transpose2d", {x, weight, bias},
+                   LEVIN_CONV_TRANSPOSE_ATTRIBUTES(o));
   if (x.dim() == 3) return squeeze(conv_transpose2d(unsqueeze(x, 0), weight, bias, o), 0);
   check("conv_transpose2d", x, weight, bias, weight.dim() == 4 ? weight.sizes()[1] * o.groups : 0, o.stride, o.dilation,
         o.groups);

@@ -5,6 +5,7 @@
 
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
+#include <levin/autograd/trace.h>
 #include <levin/kernels/creation.h>
 #include <levin/kernels/random.h>
 
@@ -28,6 +29,7 @@ Tensor filled(const Shape& sizes, const Scalar& value, DType dtype, const Tensor
   }
   Stream stream = current_stream(t.device());
   kernels::fill({t.tensor_view(), TensorView::number(value, dtype)}, stream);
+  LEVIN_TRACE("full", {}, {t}, {{"value", value}});
   return t;
 }
 
@@ -60,6 +62,7 @@ void draw(const char* op, const RandomKernel& kernel, const Tensor& t, double p0
   Stream stream = current_stream(t.device());
   kernel({target.tensor_view(), reserve(generator, even, kernels::random_words(t.dtype()), stream), p0, p1}, stream);
   if (!t.is_contiguous()) t.copy_(target);
+  LEVIN_TRACE(op, {}, {t});
 }
 
 /// Replaces t's values by random ones, which do not depend on its previous history.
@@ -124,6 +127,7 @@ Tensor arange(const Scalar& start, const Scalar& end, const Scalar& step, const 
   Stream stream = current_stream(t.device());
   kernels::arange({t.tensor_view(), start.to<int64_t>(), step.to<int64_t>(), start.to<double>(), step.to<double>()},
                   stream);
+  LEVIN_TRACE("arange", {}, {t}, {{"start", start}, {"end", end}, {"step", step}});
   return t;
 }
 

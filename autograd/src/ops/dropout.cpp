@@ -4,6 +4,7 @@
 
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
+#include <levin/autograd/trace.h>
 #include <levin/kernels/random.h>
 
 #include <fmt/format.h>
@@ -28,6 +29,7 @@ Tensor ops::dropout_at(const Tensor& x, double p, const PhiloxState& state) {
   Tensor y = fresh(x.sizes(), x.dtype(), x.device());
   Stream stream = current_stream(y.device());
   kernels::dropout({y.tensor_view(), source.tensor_view(), state, p}, stream);
+  LEVIN_TRACE("dropout", {x}, {y}, {{"p", p}});
   if (Context* c = record("dropout", y, {x}, [](Context& k, const Tensor& g) -> Grads {
         const auto& s = k.get<DropoutState>();
         return {dropout_at(g, s.p, s.generator)};

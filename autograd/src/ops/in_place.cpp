@@ -5,6 +5,7 @@
 #include "elementwise/common.h"
 
 #include <levin/autograd/ops.h>
+#include <levin/autograd/trace.h>
 #include <levin/kernels/copy.h>
 #include <levin/kernels/creation.h>
 
@@ -18,10 +19,21 @@ using namespace ops;
 
 namespace {
 
+/// Copies a value that announced operations computed.
+const Tensor& write_traced(const Tensor& x, const Tensor& value) {
+  {
+    const TraceGuard off(nullptr);
+    x.copy_(value);
+  }
+  LEVIN_TRACE("copy_", {value}, {x});
+  return x;
+}
+
 /// Runs `direct` on x's memory, or `recorded` if the operation has to be added to the graph.
 template <class Direct, class Recorded>
 const Tensor& edit(const char* name, const Tensor& x, std::initializer_list<InputRef> others, Direct&& direct,
                    Recorded&& recorded) {
+  if (tracing()) [[unlikely]] return write_traced(x, recorded(x));
   if (begin_in_place(name, x, others)) return replace_in_place(name, x, recorded);
   Stream stream = current_stream(x.device());
   direct(stream);
@@ -236,6 +248,10 @@ const Tensor& Tensor::masked_fill_(const Tensor& mask, const Scalar& value) cons
 const Tensor& Tensor::copy_(const Tensor& source) const {
   Tensor here = levin::to(source, device());
   if (is_complex() || here.is_complex()) here = levin::to(here, dtype());
+  if (tracing()) [[unlikely]] {
+    const Tensor value = levin::to(here, dtype());
+    return write_traced(*this, value.sizes() == sizes() ? value : value.expand(sizes()));
+  }
   return edit(
       "copy_", *this, {here},
       [&](Stream& stream) {

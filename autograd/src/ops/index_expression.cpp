@@ -11,6 +11,7 @@
 #include <levin/autograd/ops/indexing.h>
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/record.h>
+#include <levin/autograd/trace.h>
 #include <levin/kernels/indexing.h>
 
 #include <algorithm>
@@ -249,6 +250,10 @@ void put(const Selection& s, const Tensor& values, const IndexPutOptions& option
   }
   const Places p = places_of(s);
   const Tensor rows = reshape(fitted("index_put_", values, p.sizes), p.rows());
+  if (tracing()) [[unlikely]] {
+    s.part.copy_(written(s.part, p, rows, options));
+    return;
+  }
   if (begin_in_place("index_put_", s.part, {rows})) {
     replace_in_place("index_put_", s.part, [&](const Tensor& old) { return written(old, p, rows, options); });
   } else if (rows.numel() > 0) {

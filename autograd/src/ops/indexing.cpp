@@ -11,6 +11,7 @@
 #include <levin/autograd/ops/indexing.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
+#include <levin/autograd/trace.h>
 #include <levin/kernels/copy.h>
 #include <levin/kernels/indexing.h>
 
@@ -81,6 +82,7 @@ Tensor gather(const Tensor& x, int64_t axis, const Tensor& index) {
   const Tensor from = dense(x), positions = dense(at);
   Stream stream = current_stream(x.device());
   kernels::gather({y.tensor_view(), from.tensor_view(), positions.tensor_view(), a}, stream);
+  LEVIN_TRACE("gather", {x, at}, {y}, {{"axis", a}});
   if (Context* c = record("gather", y, {x}, [](Context& k, const Tensor& g) -> Grads {
         return {scatter_add(zeros(k.input(0).sizes, like(g)), k.get<int>(), k.saved(0), g)};
       })) {
@@ -104,6 +106,7 @@ Tensor scatter_add(const Tensor& x, int64_t axis, const Tensor& index, const Ten
   const Tensor from = dense(source), positions = dense(at);
   Stream stream = current_stream(x.device());
   kernels::scatter_add({y.tensor_view(), from.tensor_view(), positions.tensor_view(), a}, stream);
+  LEVIN_TRACE("scatter_add", {x, at, source}, {y}, {{"axis", a}});
   if (Context* c = record("scatter_add", y, {x, source}, [](Context& k, const Tensor& g) -> Grads {
         return {g, k.needs(1) ? to_source_size(gather(g, k.get<int>(), k.saved(0)), k.input(1).sizes) : Tensor()};
       })) {
@@ -123,6 +126,7 @@ Tensor scatter(const Tensor& x, int64_t axis, const Tensor& index, const Tensor&
   const Tensor from = dense(source), positions = dense(at);
   Stream stream = current_stream(x.device());
   kernels::scatter({y.tensor_view(), from.tensor_view(), positions.tensor_view(), a}, stream);
+  LEVIN_TRACE("scatter", {x, at, source}, {y}, {{"axis", a}});
   if (Context* c = record("scatter", y, {x, source}, [](Context& k, const Tensor& g) -> Grads {
         const Tensor where_to = k.saved(0);
         const int along = k.get<int>();
@@ -194,6 +198,7 @@ Tensor index_select(const Tensor& x, int64_t axis, const Tensor& index) {
   Shape sizes = x.sizes();
   sizes[a] = index.numel();
   Tensor y = select_slices("index_select", x, a, at, sizes);
+  LEVIN_TRACE("index_select", {x, at}, {y}, {{"axis", a}});
   if (Context* c = record("index_select", y, {x}, [](Context& k, const Tensor& g) -> Grads {
         return {added_to_zeros(g, k.input(0).sizes, k.get<int>(), k.saved(0))};
       })) {
@@ -218,6 +223,7 @@ Tensor index_add(const Tensor& x, int64_t axis, const Tensor& index, const Tenso
                                  to_string(source.sizes()), index.numel(), a, to_string(x.sizes()), to_string(sizes)));
   Tensor y = copy_of(x);
   add_slices("index_add", y, a, at, source, -1);
+  LEVIN_TRACE("index_add", {x, at, source}, {y}, {{"axis", a}});
   if (Context* c = record("index_add", y, {x, source}, [](Context& k, const Tensor& g) -> Grads {
         return {g, k.needs(1) ? index_select(g, k.get<int>(), k.saved(0)) : Tensor()};
       })) {
@@ -288,6 +294,7 @@ Tensor embedding(const Tensor& weight, const Tensor& index, std::optional<int64_
   Shape sizes = index.sizes();
   sizes.push_back(weight.sizes()[1]);
   Tensor y = select_slices("embedding", weight, 0, at, sizes);
+  LEVIN_TRACE("embedding", {weight, at}, {y});
   if (Context* c = record("embedding", y, {weight}, [](Context& k, const Tensor& g) -> Grads {
         const auto& o = k.get<EmbeddingOptions>();
         return {o.sparse ? embedding_rows(g, k.saved(0), o) : embedding_gradient(g, k.saved(0), o)};
@@ -310,6 +317,7 @@ Tensor nonzero_of(const Tensor& dense_x) {
   for (const int64_t n : counts.to_vector<int64_t>()) total += n;
   Tensor y = empty({total, dense_x.dim()}, int64s);
   kernels::nonzero({y.tensor_view(), dense_x.tensor_view(), counts.tensor_view()}, stream);
+  LEVIN_TRACE("nonzero", {dense_x}, {y});
   return y;
 }
 

@@ -10,6 +10,7 @@
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
+#include <levin/autograd/trace.h>
 #include <levin/kernels/copy.h>
 #include <levin/kernels/creation.h>
 #include <levin/kernels/indexing.h>
@@ -95,6 +96,7 @@ Tensor cat(std::span<const Tensor> tensors, int64_t axis) {
   } else {
     copy_parts(y, tensors, plan.axis);
   }
+  LEVIN_TRACE("cat", tensors, std::span(&y, 1), {{"axis", plan.axis}});
   if (Context* c = record("cat", std::span(&y, 1), tensors, [](Context& k, std::span<const Tensor> gs) -> Grads {
         const auto& [along, dims, count] = k.get<std::array<int, 3>>();
         Grads parts;
@@ -152,6 +154,7 @@ Tensor triangle(const Tensor& x, const TriangleOptions& o) {
     kernels::triangle(
         {y.tensor_view(), from.tensor_view(), x.numel() / (rows * columns), rows, columns, o.diagonal, o.upper},
         stream);
+  LEVIN_TRACE("triangle", {x}, {y}, {{"diagonal", o.diagonal}, {"upper", o.upper}});
   if (Context* c = record(op, y, {x}, [](Context& k, const Tensor& g) -> Grads {
         return {triangle(g, k.get<TriangleOptions>())};
       }))
@@ -178,6 +181,7 @@ Tensor one_hot(const Tensor& index, int64_t num_classes) {
   const Tensor at = dense(index);
   Stream stream = current_stream(index.device());
   kernels::one_hot({y.tensor_view(), at.tensor_view(), sizes.back()}, stream);
+  LEVIN_TRACE("one_hot", {index}, {y}, {{"classes", sizes.back()}});
   return y;
 }
 
@@ -197,6 +201,7 @@ Tensor flip(const Tensor& x, const Axes& axes) {
     Stream stream = current_stream(x.device());
     kernels::copy({y.tensor_view(), mirrored}, stream);
   }
+  LEVIN_TRACE("flip", {x}, {y}, {{"axes", wrapped}});
   if (Context* c =
           record("flip", y, {x}, [](Context& k, const Tensor& g) -> Grads { return {flip(g, k.get<Shape>())}; }))
     c->set(wrapped);
@@ -230,6 +235,7 @@ Tensor padded(const Tensor& x, const Shape& pads, const Scalar& value) {
     Stream stream = current_stream(x.device());
     kernels::copy({alias(y, x.sizes(), y.strides(), first).tensor_view(), x.tensor_view()}, stream);
   }
+  LEVIN_TRACE("pad", {x}, {y}, {{"pads", pads}, {"value", value}});
   if (Context* c = record("pad", y, {x}, [](Context& k, const Tensor& g) -> Grads {
         Shape opposite = k.get<Shape>();
         for (int64_t& p : opposite) p = -p;

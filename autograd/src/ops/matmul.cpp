@@ -9,6 +9,7 @@
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
+#include <levin/autograd/trace.h>
 #include <levin/kernels/copy.h>
 #include <levin/kernels/matmul.h>
 
@@ -76,6 +77,7 @@ Tensor batched(const char* op, const Tensor& a, const Tensor& b) {
                          : broadcast_shapes(Shape(a.sizes().begin(), a.sizes().end() - 2),
                                             Shape(b.sizes().begin(), b.sizes().end() - 2), op);
   Tensor y = compute(a, b, {}, lead);
+  LEVIN_TRACE("matmul", {a, b}, {y});
   if (Context* c = record("matmul", y, {a, b}, [](Context& k, const Tensor& g) -> Grads {
         return {k.needs(0) ? matmul(g, k.saved(1).transpose(-2, -1)) : Tensor(),
                 k.needs(1) ? matmul(k.saved(0).transpose(-2, -1), g) : Tensor()};
@@ -89,6 +91,7 @@ Tensor batched(const char* op, const Tensor& a, const Tensor& b) {
 Tensor matmul(const Tensor& a, const Tensor& b) {
   if (any_complex(a, b)) [[unlikely]] return complex_matmul(a, b, promote_types(a.dtype(), b.dtype()));
   LEVIN_AUTOCAST(lower, matmul, a, b);
+  LEVIN_TRACE_CALL(matmul(a, b), "matmul", {a, b});
   check_operands("matmul", {"a", a}, {"b", b});
   const int ad = a.dim(), bd = b.dim();
   if (ad == 0 || bd == 0)
@@ -145,6 +148,7 @@ Tensor fused_addmm(const Tensor& bias, const Tensor& a, const Tensor& b, const A
     if (f.beta != 0.0) kernels::copy({y.tensor_view(), bias.tensor_view()}, stream);
     kernels::matmul({y.tensor_view(), a.tensor_view(), b.tensor_view(), {}, f.alpha, f.beta}, stream);
   }
+  LEVIN_TRACE("addmm", {bias, a, b}, {y}, {{"beta", f.beta}, {"alpha", f.alpha}});
   if (Context* c = record("addmm", y, {bias, a, b}, [](Context& k, const Tensor& g) -> Grads {
         const AddmmFactors& factors = k.get<AddmmFactors>();
         return {k.needs(0) ? scaled_by(g, factors.beta) : Tensor(),
@@ -181,6 +185,7 @@ Tensor addmm(const Tensor& bias, const Tensor& a, const Tensor& b, const Scalar&
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   LEVIN_AUTOCAST(lower, linear, x, weight, bias);
+  LEVIN_TRACE_CALL(linear(x, weight, bias), "linear", {x, weight, bias});
   check_operands("linear", {"x", x}, {"weight", weight});
   if (weight.dim() != 2 || x.dim() == 0 || x.sizes().back() != weight.sizes()[1])
     throw ShapeError(fmt::format("[linear] x is {}, weight is {}: the last size of x must be the weight's second.",

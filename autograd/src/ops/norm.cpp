@@ -9,6 +9,7 @@
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
+#include <levin/autograd/trace.h>
 #include <levin/kernels/norm.h>
 
 #include <fmt/format.h>
@@ -221,6 +222,9 @@ Grads training_gradients(Context& k, const Tensor& g) {
 
 Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
                   const Tensor& bias, const BatchNormOptions& options) {
+  LEVIN_TRACE_CALL(batch_norm(x, running_mean, running_var, weight, bias, options), "batch_norm",
+                   {x, running_mean, running_var, weight, bias},
+                   {{"training", options.training}, {"eps", options.eps}});
   check_batch_norm(x, running_mean, running_var, weight, bias, options);
   if (needs_float32(kernels::batch_norm, x)) {
     const Tensor mean_now = widened(running_mean), var_now = widened(running_var);
@@ -250,6 +254,8 @@ Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& run
 Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight, const Tensor& bias,
                   double eps) {
   LEVIN_AUTOCAST(float32, layer_norm, x, normalized_shape, weight, bias, eps);
+  LEVIN_TRACE_CALL(layer_norm(x, normalized_shape, weight, bias, eps), "layer_norm", {x, weight, bias},
+                   {{"axes", normalized_shape.size()}, {"eps", eps}});
   if (needs_float32(kernels::layer_norm, x))
     return to(layer_norm(widened(x), normalized_shape, widened(weight), widened(bias), eps), x.dtype());
   check_floating("layer_norm", x);

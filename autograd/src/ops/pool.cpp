@@ -1,5 +1,6 @@
 // Pooling. The gradient of max pooling and the selection of elements by index are each other's derivative.
 
+#include "../trace_attributes.h"
 #include "values.h"
 
 #include <levin/autograd/ops/conv.h>
@@ -127,6 +128,7 @@ Tensor pick(const Tensor& x, const Tensor& indices, const PoolGeometry& g) {
 }  // namespace
 
 Tensor max_pool2d(const Tensor& x, Tuple<2> kernel, const MaxPool2dOptions& o) {
+  LEVIN_TRACE_CALL(max_pool2d(x, kernel, o), "max_pool2d", {x}, LEVIN_MAXIMUM_ATTRIBUTES(kernel, o));
   const PoolGeometry g =
       geometry_of("max_pool2d", x, {kernel, o.stride.value_or(kernel), o.padding, o.dilation, o.ceil_mode});
   if (needs_float32(kernels::max_pool2d, x)) return to(max_pool2d(to(x, kFloat32), kernel, o), x.dtype());
@@ -188,6 +190,7 @@ Tensor average(const Tensor& x, const AvgPlan& plan) {
 }  // namespace
 
 Tensor avg_pool2d(const Tensor& x, Tuple<2> kernel, const AvgPool2dOptions& o) {
+  LEVIN_TRACE_CALL(avg_pool2d(x, kernel, o), "avg_pool2d", {x}, LEVIN_AVERAGE_ATTRIBUTES(kernel, o));
   const PoolGeometry g = geometry_of("avg_pool2d", x, {kernel, o.stride.value_or(kernel), o.padding, 1, o.ceil_mode});
   if (needs_float32(kernels::avg_pool2d, x)) return to(avg_pool2d(to(x, kFloat32), kernel, o), x.dtype());
   return average(x, {g, o.count_include_pad});

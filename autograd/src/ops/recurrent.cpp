@@ -13,6 +13,7 @@
 #include <levin/autograd/ops/matmul.h>
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/record.h>
+#include <levin/autograd/trace.h>
 #include <levin/kernels/matmul.h>
 #include <levin/kernels/recurrent.h>
 
@@ -237,6 +238,7 @@ std::pair<Tensor, Tensor> recurrent_steps(RecurrentCell cell, const Tensor& from
     return {to(y, from_input.dtype()), rounded(c, from_input.dtype())};
   }
   const auto& [h, c, weight, bias] = inputs;
+  if (tracing()) [[unlikely]] return composed(p, from_input, inputs, steps.lengths);
   const bool recorded = would_record({from_input, h, c, weight, bias});
   const Tensor lengths = dense(steps.lengths);
   States s;

@@ -10,6 +10,7 @@
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
+#include <levin/autograd/trace.h>
 #include <levin/kernels/reduce.h>
 #include <levin/kernels/scan.h>
 
@@ -29,6 +30,7 @@ struct Reduced {
   Tensor out;
   Shape kept;
   TensorView view;
+  Shape axes;  ///< wrapped; empty for all
 };
 
 Reduced prepare(const char* op, const Tensor& x, const Shape& axes, bool keepdim, DType dtype) {
@@ -38,7 +40,7 @@ Reduced prepare(const char* op, const Tensor& x, const Shape& axes, bool keepdim
     r.kept = Shape::filled(x.dim(), 1);
     r.out = empty(keepdim ? r.kept : Shape{}, {.dtype = dtype, .device = x.device()});
   } else {
-    const Shape wrapped = wrap_axes(axes, x.dim(), op);
+    const Shape wrapped = r.axes = wrap_axes(axes, x.dim(), op);
     r.kept = reduced_sizes(x.sizes(), wrapped, true);
     r.out = empty(keepdim ? r.kept : reduced_sizes(x.sizes(), wrapped, false), {.dtype = dtype, .device = x.device()});
   }
@@ -47,6 +49,9 @@ Reduced prepare(const char* op, const Tensor& x, const Shape& axes, bool keepdim
   r.view.strides = contiguous_strides(r.kept);
   return r;
 }
+
+#define LEVIN_TRACE_REDUCTION(op, ...) \
+  LEVIN_TRACE(op, {x}, {r.out}, {{"axes", r.axes}, {"keepdim", keepdim} __VA_OPT__(, ) __VA_ARGS__})
 
 /// Reshapes g so that the reduced axes have size 1.
 Tensor keep_axes(const Tensor& g, const Shape& kept) { return g.sizes() == kept ? g : reshape(g, kept); }
@@ -84,6 +89,7 @@ Tensor extremum(const char* op, const kernels::ReduceKernel& kernel, const Tenso
   refuse_empty(op, x, r.out.numel());
   Stream stream = current_stream(x.device());
   kernel({r.view, x.tensor_view()}, stream);
+  LEVIN_TRACE_REDUCTION(kernel.name());
   if (Context* c = record(op, r.out, {x}, backward)) {
     c->save(x);
     c->save_output(r.out);
@@ -108,6 +114,7 @@ ValuesIndices arg_extremum(const char* op, const ArgKernel& kernel, const Tensor
   Stream stream = current_stream(x.device());
   kernel({with_values ? result.values.tensor_view() : TensorView(), result.indices.tensor_view(), source.tensor_view(),
           a.outer, a.n, a.inner}, stream);
+  LEVIN_TRACE(kernel.name(), {x}, {result.indices, result.values}, {{"axis", wrapped}, {"keepdim", keepdim}});
   if (!with_values) return result;
   if (Context* c = record(op, result.values, {x}, [](Context& k, const Tensor& g) -> Grads {
         const TensorMeta& in = k.input(0);
@@ -132,6 +139,7 @@ Tensor logical(const char* op, const kernels::ReduceKernel& kernel, const Tensor
   Reduced r = prepare(op, x, axes, keepdim, kBool);
   Stream stream = current_stream(x.device());
   kernel({r.view, x.tensor_view()}, stream);
+  LEVIN_TRACE_REDUCTION(op);
   return r.out;
 }
 
@@ -222,6 +230,7 @@ Tensor sum(const Tensor& x, const Axes& axes, bool keepdim) {
   Reduced r = prepare("sum", x, axes, keepdim, sum_type(x.dtype()));
   Stream stream = current_stream(x.device());
   kernels::sum({r.view, x.tensor_view()}, stream);
+  LEVIN_TRACE_REDUCTION("sum");
   if (Context* c = record("sum", r.out, {x}, [](Context& k, const Tensor& g) -> Grads { return {spread(k, g)}; }))
     c->set(r.kept);
   return r.out;
@@ -244,6 +253,7 @@ Tensor mean(const Tensor& x, const Axes& axes, bool keepdim) {
   const double count = outputs == 0 ? 1.0 : static_cast<double>(x.numel() / outputs);
   Stream stream = current_stream(x.device());
   kernels::sum({r.view, x.tensor_view(), count}, stream);
+  LEVIN_TRACE_REDUCTION("mean");
   if (Context* c = record("mean", r.out, {x}, [](Context& k, const Tensor& g) -> Grads {
         const Shape& kept = k.get<Shape>();
         const int64_t n = kept.numel() == 0 ? 1 : k.input(0).sizes.numel() / kept.numel();
@@ -275,6 +285,7 @@ Tensor sum_to_size(const Tensor& x, const Shape& sizes) {
   view.strides = contiguous_strides(kept);
   Stream stream = current_stream(x.device());
   kernels::sum({view, x.tensor_view()}, stream);
+  LEVIN_TRACE("sum_to_size", {x}, {y});
   record("sum_to_size", y, {x}, [](Context& k, const Tensor& g) -> Grads { return {expand(g, k.input(0).sizes)}; });
   return y;
 }
@@ -284,6 +295,7 @@ Tensor prod(const Tensor& x, const Axes& axes, bool keepdim) {
   Reduced r = prepare("prod", x, axes, keepdim, sum_type(x.dtype()));
   Stream stream = current_stream(x.device());
   kernels::prod({r.view, x.tensor_view()}, stream);
+  LEVIN_TRACE_REDUCTION("prod");
   if (Context* c = record("prod", r.out, {x}, [](Context& k, const Tensor& g) -> Grads {
         return {mul(product_of_others(k.saved(0), k.get<Shape>()), keep_axes(g, k.get<Shape>()))};
       })) {
@@ -353,6 +365,7 @@ Tensor norm(const Tensor& x, double p, const Axes& axes, bool keepdim) {
   if (std::isinf(p)) refuse_empty("norm", x, r.out.numel());
   Stream stream = current_stream(x.device());
   kernels::norm({r.view, x.tensor_view(), p}, stream);
+  LEVIN_TRACE_REDUCTION("norm", {"p", p});
   if (Context* c =
           record("norm", r.out, {x}, [](Context& k, const Tensor& g) -> Grads { return {norm_gradient(k, g)}; })) {
     c->save(x);

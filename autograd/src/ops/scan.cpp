@@ -11,6 +11,7 @@
 #include <levin/autograd/ops/statistics.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
+#include <levin/autograd/trace.h>
 #include <levin/kernels/scan.h>
 
 #include <fmt/format.h>
@@ -30,6 +31,7 @@ Tensor cumsum_towards(const Tensor& x, int axis, bool reverse) {
   const Around a = around(x.sizes(), axis);
   Stream stream = current_stream(x.device());
   kernels::cumsum({y.tensor_view(), source.tensor_view(), a.outer, a.n, a.inner, reverse}, stream);
+  LEVIN_TRACE("cumsum", {x}, {y}, {{"axis", axis}, {"reverse", reverse}});
   if (Context* c = record("cumsum", y, {x}, [](Context& k, const Tensor& g) -> Grads {
         const auto& [along, reversed] = k.get<std::pair<int, bool>>();
         return {cumsum_towards(g, along, !reversed)};
@@ -162,6 +164,7 @@ ValuesIndices first_of(const char* op, const kernels::Kernel<void(const kernels:
   args.descending = line.descending;
   Stream stream = current_stream(x.device());
   kernel(args, stream);
+  LEVIN_TRACE("topk", {x}, {values, indices}, {{"axis", line.axis}, {"k", line.k}, {"largest", line.descending}});
   if (Context* c = record(op, values, {x}, [](Context& k, const Tensor& g) -> Grads {
         return {scatter(zeros(k.input(0).sizes, like(g)), k.get<int>(), k.saved(0), g)};
       })) {

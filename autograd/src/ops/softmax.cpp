@@ -6,6 +6,7 @@
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/record.h>
+#include <levin/autograd/trace.h>
 #include <levin/kernels/softmax.h>
 
 #include <fmt/format.h>
@@ -83,6 +84,7 @@ Tensor forward(const char* op, const ForwardKernel& kernel, const Tensor& x, int
 
 Tensor softmax(const Tensor& x, int64_t axis) {
   LEVIN_AUTOCAST(float32, softmax, x, axis);
+  LEVIN_TRACE_CALL(softmax(x, axis), "softmax", {x}, {{"axis", axis}});
   check_floating("softmax", x);
   if (size_of(x.dtype()) == 2) return to(softmax(to(x, kFloat32), axis), x.dtype());
   return forward("softmax", kernels::softmax, x, wrap_axis(axis, x.dim(), "softmax"),
@@ -91,6 +93,7 @@ Tensor softmax(const Tensor& x, int64_t axis) {
 
 Tensor log_softmax(const Tensor& x, int64_t axis) {
   LEVIN_AUTOCAST(float32, log_softmax, x, axis);
+  LEVIN_TRACE_CALL(log_softmax(x, axis), "log_softmax", {x}, {{"axis", axis}});
   check_floating("log_softmax", x);
   if (size_of(x.dtype()) == 2) return to(log_softmax(to(x, kFloat32), axis), x.dtype());
   return forward(

@@ -10,6 +10,7 @@
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
+#include <levin/autograd/trace.h>
 
 #include <fmt/format.h>
 
@@ -82,10 +83,13 @@ struct IndexPlan {
       : in_sizes(x.sizes()),
         in_strides(x.strides()),
         dense(contiguous_strides(x.sizes())),
-        offset(x.storage_offset()) {}
+        offset(x.storage_offset()) {
+    if (tracing()) [[unlikely]] taken = std::make_unique<std::vector<int64_t>>();
+  }
 
   void keep(int axis) { take(axis, 0, in_sizes[axis], 1); }
   void take(int axis, int64_t start, int64_t length, int64_t step) {
+    if (taken) [[unlikely]] taken->insert(taken->end(), {start, length, step, 0});
     sizes.push_back(length);
     strides.push_back(in_strides[axis] * step);
     offset += start * in_strides[axis];
@@ -93,6 +97,7 @@ struct IndexPlan {
     region_offset += start * dense[axis];
   }
   void pick(int axis, int64_t i) {
+    if (taken) [[unlikely]] taken->insert(taken->end(), {i, 1, 1, 1});
     offset += i * in_strides[axis];
     region_offset += i * dense[axis];
   }
@@ -102,12 +107,16 @@ struct IndexPlan {
     region_strides.push_back(1);
   }
   Tensor apply(const char* name, const Tensor& x) const {
-    return take_region(name, x, sizes, strides, offset, {sizes, region_strides, region_offset});
+    Tensor y = take_region(name, x, sizes, strides, offset, {sizes, region_strides, region_offset});
+    if (taken) [[unlikely]] trace_operation("slice", {x}, {y}, {{"taken", std::span<const int64_t>(*taken)}});
+    return y;
   }
 
   Shape in_sizes, in_strides, dense;
   Shape sizes, strides, region_strides;
   int64_t offset, region_offset = 0;
+  /// While tracing: start, length and step of each axis of x, and 1 if it was picked, else 0.
+  std::unique_ptr<std::vector<int64_t>> taken;
 };
 
 int64_t wrap_index(int64_t i, int64_t size, int axis, const char* op) {
@@ -136,6 +145,7 @@ Tensor view(const Tensor& x, const Shape& sizes) {
     throw ShapeError(fmt::format("[view] a tensor of shape {} and strides {} cannot be seen as {} without a copy; use "
                                  "reshape().", to_string(x.sizes()), to_string(x.strides()), to_string(target)));
   Tensor y = make_view(x, target, strides, x.storage_offset());
+  LEVIN_TRACE("reshape", {x}, {y});
   record("view", y, {x}, back_to_input_shape);
   return y;
 }
@@ -146,6 +156,7 @@ Tensor reshape(const Tensor& x, const Shape& sizes) {
   Shape strides;
   if (!view_strides(x.sizes(), x.strides(), target, strides)) return view(contiguous(x), target);
   Tensor y = make_view(x, target, strides, x.storage_offset());
+  LEVIN_TRACE("reshape", {x}, {y});
   record("reshape", y, {x}, back_to_input_shape);
   return y;
 }
@@ -178,6 +189,7 @@ Tensor permute(const Tensor& x, const Shape& axes) {
     strides.push_back(x.strides()[static_cast<int>(a)]);
   }
   Tensor y = make_view(x, sizes, strides, x.storage_offset());
+  LEVIN_TRACE("permute", {x}, {y}, {{"axes", order}});
   if (Context* c = record("permute", y, {x}, [](Context& k, const Tensor& g) -> Grads {
         const auto& forward = k.get<Shape>();
         Shape inverse = forward;
@@ -271,6 +283,7 @@ Tensor expand(const Tensor& x, const Shape& sizes) {
       target[i] = x.sizes()[i - added];
     }
   Tensor y = make_view(x, target, broadcast_strides(x.sizes(), x.strides(), target, "expand"), x.storage_offset());
+  LEVIN_TRACE("expand", {x}, {y});
   record("expand", y, {x}, [](Context&, const Tensor& g) -> Grads { return {g}; });  // the engine sums the gradient
   return y;
 }
@@ -283,6 +296,7 @@ Tensor squeeze(const Tensor& x) {
       strides.push_back(x.strides()[i]);
     }
   Tensor y = make_view(x, sizes, strides, x.storage_offset());
+  LEVIN_TRACE("reshape", {x}, {y});
   record("squeeze", y, {x}, back_to_input_shape);
   return y;
 }
@@ -295,6 +309,7 @@ Tensor squeeze(const Tensor& x, int64_t axis) {
     strides.erase(a);
   }
   Tensor y = make_view(x, sizes, strides, x.storage_offset());
+  LEVIN_TRACE("squeeze", {x}, {y}, {{"axis", a}});
   record("squeeze", y, {x}, back_to_input_shape);
   return y;
 }
@@ -306,6 +321,7 @@ Tensor unsqueeze(const Tensor& x, int64_t axis) {
   sizes.insert(a, 1);
   strides.insert(a, stride);
   Tensor y = make_view(x, sizes, strides, x.storage_offset());
+  LEVIN_TRACE("unsqueeze", {x}, {y}, {{"axis", a}});
   record("unsqueeze", y, {x}, back_to_input_shape);
   return y;
 }
@@ -324,6 +340,7 @@ Tensor as_strided(const Tensor& x, const Shape& sizes, const Shape& strides, std
         fmt::format("[as_strided] sizes {}, strides {} and offset {} reach outside the storage of {} bytes.",
                     to_string(sizes), to_string(strides), first, x.storage()->bytes()));
   Tensor y = make_view(x, sizes, strides, first);
+  LEVIN_TRACE("as_strided", {x}, {y});
   if (Context* c = record("as_strided", y, {x}, as_strided_gradient))
     c->set(ops::shared_memory(ops::region_of(x), {sizes, strides, first}));
   return y;
@@ -367,6 +384,7 @@ Tensor unfold(const Tensor& x, int64_t axis, int64_t size, int64_t step) {
   sizes.push_back(size);
   strides.push_back(stride);
   Tensor y = make_view(x, sizes, strides, x.storage_offset());
+  LEVIN_TRACE("unfold", {x}, {y}, {{"axis", a}, {"size", size}, {"step", step}});
   if (Context* c = record("unfold", y, {x}, unfold_gradient)) c->set(std::pair<int, int64_t>(a, step));
   return y;
 }
@@ -387,6 +405,7 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
     parts.push_back(make_view(x, part, x.strides(), x.storage_offset() + start * x.strides()[a]));
     start += s;
   }
+  LEVIN_TRACE("split", {&x, 1}, parts, {{"axis", a}, {"sizes", std::span(sizes)}});
   if (Context* c = record("split", parts, {&x, 1}, [](Context& k, std::span<const Tensor> gs) -> Grads {
         const auto& node = static_cast<const Node&>(k);
         std::vector<Tensor> whole;
@@ -400,34 +419,10 @@ std::vector<Tensor> split(const Tensor& x, const std::vector<int64_t>& sizes, in
   return parts;
 }
 
-std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t axis) {
-  if (size <= 0) throw ValueError(fmt::format("[split] size {} is not positive.", size));
-  const int a = wrap_axis(axis, x.dim(), "split");
-  if (x.dim() == 0) throw ShapeError("[split] a 0-dim tensor has no axis to split.");
-  std::vector<int64_t> sizes;
-  for (int64_t at = 0; at < x.sizes()[a] || at == 0; at += size) sizes.push_back(std::min(size, x.sizes()[a] - at));
-  return split(x, sizes, a);
-}
-
-std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t axis) {
-  if (chunks <= 0) throw ValueError(fmt::format("[chunk] {} chunks; use 1 or more.", chunks));
-  const int64_t length = x.size(axis);
-  if (length == 0) return split(x, std::vector<int64_t>(static_cast<std::size_t>(chunks), 0), axis);
-  return split(x, std::max<int64_t>(1, (length + chunks - 1) / chunks), axis);
-}
-
-std::vector<Tensor> unbind(const Tensor& x, int64_t axis) {
-  const int a = wrap_axis(axis, x.dim(), "unbind");
-  std::vector<Tensor> parts;
-  if (x.dim() == 0) throw ShapeError("[unbind] a 0-dim tensor has no axis.");
-  if (x.sizes()[a] == 0) return parts;
-  for (const Tensor& part : split(x, 1, a)) parts.push_back(squeeze(part, a));
-  return parts;
-}
-
 Tensor detach(const Tensor& x) {
   Tensor y = alias(x, x.sizes(), x.strides(), x.storage_offset());
   y.impl()->inference = x.is_inference();
+  LEVIN_TRACE("identity", {x}, {y});
   return y;
 }
 

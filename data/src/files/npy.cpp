@@ -1,8 +1,8 @@
 #include <levin/core/io.h>
+#include <levin/core/io/zip.h>
 #include <levin/data/npy.h>
 
 #include "npy_format.h"
-#include "zip.h"
 
 #include <fmt/format.h>
 
@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::string_view kSuffix = ".npy";
 
-detail::FileBytes open_file(const fs::path& path, const NpyOptions& options) {
-  return options.mmap ? detail::map_bytes(path) : detail::read_bytes(path);
+io::FileBytes open_file(const fs::path& path, const NpyOptions& options) {
+  return options.mmap ? io::map_bytes(path) : io::read_bytes(path);
 }
 
 std::string npy_bytes(const Tensor& tensor) {
@@ -38,11 +38,11 @@ Tensor load_npy(const fs::path& path, const NpyOptions& options) {
 void save_npy(const fs::path& path, const Tensor& tensor) { io::write_file(path, npy_bytes(tensor)); }
 
 StateDict load_npz(const fs::path& path, const NpyOptions& options) {
-  const detail::FileBytes file = open_file(path, options);
+  const io::FileBytes file = open_file(path, options);
   StateDict arrays;
-  for (const detail::ZipMember& member : detail::zip_members(file.data, path.string())) {
+  for (const io::ZipMember& member : io::zip_members(file.data, path.string())) {
     const std::string where = fmt::format("{}, {}", path.string(), member.name);
-    const detail::FileBytes content = detail::zip_content(file, member, where, options.mmap);
+    const io::FileBytes content = io::zip_content(file, member, where, options.mmap);
     std::string name = member.name;
     if (name.ends_with(kSuffix)) name.resize(name.size() - kSuffix.size());
     if (arrays.contains(name))
@@ -53,7 +53,7 @@ StateDict load_npz(const fs::path& path, const NpyOptions& options) {
 }
 
 void save_npz(const fs::path& path, const StateDict& arrays) {
-  detail::ZipWriter zip;
+  io::ZipWriter zip;
   for (const auto& [name, tensor] : arrays) {
     if (name.empty() || name.ends_with(kSuffix) || name.size() > std::numeric_limits<std::uint16_t>::max() / 2) {
       throw ValueError(fmt::format("[npz] \"{}\" cannot name an array: give a word that does not end in .npy.", name));

@@ -156,7 +156,8 @@ std::pair<std::size_t, std::string_view> split(std::span<const std::byte> file, 
   if (major < 1 || major > 3) refuse(name, fmt::format("it has version {}; versions 1 to 3 are read.", major));
   const std::size_t begin = major == 1 ? 10 : 12;
   if (file.size() < begin) refuse(name, fmt::format("it is truncated after {} bytes.", file.size()));
-  const std::size_t length = major == 1 ? little_endian<std::uint16_t>(file, 8) : little_endian<std::uint32_t>(file, 8);
+  const std::size_t length =
+      major == 1 ? io::little_endian<std::uint16_t>(file, 8) : io::little_endian<std::uint32_t>(file, 8);
   if (length > file.size() - begin) {
     refuse(name,
            fmt::format("it is truncated: its header needs {} bytes, the file has {}.", begin + length, file.size()));
@@ -197,7 +198,7 @@ Tensor in_file_order(const Header& header, std::byte* data, std::shared_ptr<void
 
 }  // namespace
 
-Tensor parse_npy(const FileBytes& file, const std::string& name) {
+Tensor parse_npy(const io::FileBytes& file, const std::string& name) {
   const auto [begin, text] = split(file.data, name);
   const Header header = HeaderReader(text, name).read();
   const std::size_t expected = promised_bytes(header, name), actual = file.data.size() - begin;
@@ -241,7 +242,7 @@ std::string npy_header(const Tensor& tensor) {
   std::string out(kMagic);
   out += '\1';
   out += '\0';
-  put_little_endian(out, static_cast<std::uint16_t>(text.size()));
+  io::put_little_endian(out, static_cast<std::uint16_t>(text.size()));
   return out + text;
 }
 

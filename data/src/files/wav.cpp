@@ -1,9 +1,8 @@
 // WAV: RIFF chunks "fmt " and "data" (Microsoft, "Multimedia Programming Interface and Data Specifications 1.0", 1991).
 
+#include <levin/core/io/bytes.h>
 #include <levin/core/io.h>
 #include <levin/data/audio.h>
-
-#include "bytes.h"
 
 #include <fmt/format.h>
 
@@ -34,9 +33,9 @@ std::string_view chunk_name(Bytes file, std::size_t at) { return {reinterpret_ca
 
 WavFormat read_format(Bytes chunk, const std::string& name) {
   if (chunk.size() < 16) refuse_wav(name, fmt::format("its format takes {} bytes instead of 16.", chunk.size()));
-  WavFormat f{detail::little_endian<std::uint16_t>(chunk), detail::little_endian<std::uint16_t>(chunk, 2),
-              detail::little_endian<std::uint16_t>(chunk, 14), detail::little_endian<std::uint32_t>(chunk, 4)};
-  if (f.encoding == kExtensible && chunk.size() >= 26) f.encoding = detail::little_endian<std::uint16_t>(chunk, 24);
+  WavFormat f{io::little_endian<std::uint16_t>(chunk), io::little_endian<std::uint16_t>(chunk, 2),
+              io::little_endian<std::uint16_t>(chunk, 14), io::little_endian<std::uint32_t>(chunk, 4)};
+  if (f.encoding == kExtensible && chunk.size() >= 26) f.encoding = io::little_endian<std::uint16_t>(chunk, 24);
   const bool integers = f.encoding == kInteger && (f.bits == 8 || f.bits == 16 || f.bits == 24 || f.bits == 32);
   const bool floats = f.encoding == kFloatingPoint && (f.bits == 32 || f.bits == 64);
   if (!integers && !floats)
@@ -51,9 +50,9 @@ WavFormat read_format(Bytes chunk, const std::string& name) {
 /// Returns one sample; integers of b bits divided by 2^(b-1).
 float sample_at(Bytes data, std::size_t at, const WavFormat& f) {
   if (f.encoding == kFloatingPoint && f.bits == 32)
-    return std::bit_cast<float>(detail::little_endian<std::uint32_t>(data, at));
+    return std::bit_cast<float>(io::little_endian<std::uint32_t>(data, at));
   if (f.encoding == kFloatingPoint)
-    return static_cast<float>(std::bit_cast<double>(detail::little_endian<std::uint64_t>(data, at)));
+    return static_cast<float>(std::bit_cast<double>(io::little_endian<std::uint64_t>(data, at)));
   if (f.bits == 8) return (static_cast<float>(data[at]) - 128.f) / 128.f;
   std::uint32_t high = 0;  // the sample in the upper bits
   for (int i = 0; i < f.bits / 8; ++i)
@@ -66,7 +65,7 @@ int bits_of(WavEncoding encoding) {
 }
 
 void put_sample(std::string& out, float value, WavEncoding encoding) {
-  if (encoding == WavEncoding::float32) return detail::put_little_endian(out, std::bit_cast<std::uint32_t>(value));
+  if (encoding == WavEncoding::float32) return io::put_little_endian(out, std::bit_cast<std::uint32_t>(value));
   const int bits = bits_of(encoding);
   const double bound = std::ldexp(1.0, bits - 1);
   const double scaled = std::clamp(std::nearbyint(static_cast<double>(value) * bound), -bound, bound - 1);
@@ -78,14 +77,14 @@ void put_sample(std::string& out, float value, WavEncoding encoding) {
 
 Audio read_wav(const std::filesystem::path& path) {
   const std::string name = path.string();
-  const detail::FileBytes contents = detail::read_bytes(path);
+  const io::FileBytes contents = io::read_bytes(path);
   const Bytes file = contents.data;
   if (file.size() < 12 || chunk_name(file, 0) != "RIFF" || chunk_name(file, 8) != "WAVE")
     refuse_wav(name, "it is not a WAV file.");
   std::optional<WavFormat> format;
   for (std::size_t at = 12; at + 8 <= file.size();) {
     const std::string_view kind = chunk_name(file, at);
-    const std::size_t length = detail::little_endian<std::uint32_t>(file, at + 4);
+    const std::size_t length = io::little_endian<std::uint32_t>(file, at + 4);
     const std::size_t rest = file.size() - at - 8;
     // A program that was stopped while it recorded leaves the length of the data at 0xffffffff.
     if (length > rest && !(kind == "data" && length == 0xffffffff))
@@ -123,18 +122,18 @@ void write_wav(const std::filesystem::path& path, const Tensor& samples, int64_t
     throw ValueError(fmt::format("[write_wav] {} channels of {} frames do not fit a WAV file, which has 4 GiB at most.",
                                  channels, frames));
   std::string out = "RIFF";
-  detail::put_little_endian(out, static_cast<std::uint32_t>(36 + bytes + bytes % 2));
+  io::put_little_endian(out, static_cast<std::uint32_t>(36 + bytes + bytes % 2));
   out += "WAVEfmt ";
-  detail::put_little_endian(out, std::uint32_t{16});
-  detail::put_little_endian(out,
+  io::put_little_endian(out, std::uint32_t{16});
+  io::put_little_endian(out,
                             static_cast<std::uint16_t>(encoding == WavEncoding::float32 ? kFloatingPoint : kInteger));
-  detail::put_little_endian(out, static_cast<std::uint16_t>(channels));
-  detail::put_little_endian(out, static_cast<std::uint32_t>(sample_rate));
-  detail::put_little_endian(out, static_cast<std::uint32_t>(sample_rate * channels * width));
-  detail::put_little_endian(out, static_cast<std::uint16_t>(channels * width));
-  detail::put_little_endian(out, static_cast<std::uint16_t>(8 * width));
+  io::put_little_endian(out, static_cast<std::uint16_t>(channels));
+  io::put_little_endian(out, static_cast<std::uint32_t>(sample_rate));
+  io::put_little_endian(out, static_cast<std::uint32_t>(sample_rate * channels * width));
+  io::put_little_endian(out, static_cast<std::uint16_t>(channels * width));
+  io::put_little_endian(out, static_cast<std::uint16_t>(8 * width));
   out += "data";
-  detail::put_little_endian(out, static_cast<std::uint32_t>(bytes));
+  io::put_little_endian(out, static_cast<std::uint32_t>(bytes));
   for (int64_t i = 0; i < frames; ++i)
     for (int64_t c = 0; c < channels; ++c) put_sample(out, values.data<float>()[c * frames + i], encoding);
   if (bytes % 2) out += '\0';

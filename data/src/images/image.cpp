@@ -1,7 +1,7 @@
+#include <levin/core/io/bytes.h>
 #include <levin/core/io.h>
 #include <levin/data/image.h>
 
-#include "../files/bytes.h"
 #include "pixels.h"
 
 #include <fmt/format.h>
@@ -115,7 +115,7 @@ Tensor decode_image(std::span<const std::byte> bytes, ImageReadMode mode, const 
 }
 
 Tensor read_image(const fs::path& path, ImageReadMode mode) {
-  return decode_image(detail::read_bytes(path).data, mode, path.string());
+  return decode_image(io::read_bytes(path).data, mode, path.string());
 }
 
 std::string encode_png(const Tensor& image, int compression_level) {

@@ -1,10 +1,10 @@
 // Datasets of long token sequences, cut into blocks.
 
+#include <levin/core/io/bytes.h>
 #include <levin/core/io.h>
 #include <levin/data/text.h>
 
 #include "../datasets/check_index.h"
-#include "../files/bytes.h"
 
 #include <fmt/format.h>
 
@@ -26,7 +26,7 @@ int64_t bytes_of(TokenType type) { return type == TokenType::uint16 ? 2 : 4; }
 template <class T>
 void copy_tokens(std::span<const std::byte> from, int64_t begin, int64_t* to, int64_t count) {
   for (int64_t i = 0; i < count; ++i)
-    to[i] = detail::little_endian<T>(from, static_cast<std::size_t>(begin + i) * sizeof(T));
+    to[i] = io::little_endian<T>(from, static_cast<std::size_t>(begin + i) * sizeof(T));
 }
 
 }  // namespace
@@ -57,9 +57,9 @@ void write_tokens(const std::filesystem::path& path, std::span<const int64_t> to
       throw ValueError(fmt::format("[write_tokens] token {} does not fit: the type holds 0 to {}.{}", token, most,
                                    type == TokenType::uint16 ? " Use TokenType::uint32." : ""));
     if (type == TokenType::uint16)
-      detail::put_little_endian(out, static_cast<std::uint16_t>(token));
+      io::put_little_endian(out, static_cast<std::uint16_t>(token));
     else
-      detail::put_little_endian(out, static_cast<std::uint32_t>(token));
+      io::put_little_endian(out, static_cast<std::uint32_t>(token));
   }
   io::write_file(path, out);
 }
@@ -67,7 +67,7 @@ void write_tokens(const std::filesystem::path& path, std::span<const int64_t> to
 TokenFileDataset::TokenFileDataset(const std::filesystem::path& path, int64_t block_size, int64_t stride,
                                    TokenType type)
     : block_(block_size), stride_(stride == 0 ? block_size : stride), type_(type) {
-  const detail::FileBytes file = detail::map_bytes(path);
+  const io::FileBytes file = io::map_bytes(path);
   const auto bytes = static_cast<int64_t>(file.data.size());
   if (bytes % bytes_of(type) != 0)
     throw IoError(fmt::format("[token_file] {} has {} bytes, which do not divide into tokens of {} bytes.",

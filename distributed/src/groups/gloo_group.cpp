@@ -7,7 +7,7 @@
 #include "src/groups/monitored_group.h"
 #include "src/groups/task_queue.h"
 #include "src/groups/work.h"
-#include "src/transports/gloo_transport.h"
+#include "src/transports/sigpipe.h"
 
 namespace levin::distributed {
 

@@ -5,12 +5,13 @@
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/store.h>
 #include <gloo/transport/tcp/device.h>
-#include <signal.h>
 
 #include <array>
 #include <condition_variable>
 #include <set>
 #include <vector>
+
+#include "src/transports/sigpipe.h"
 
 namespace levin::distributed {
 
@@ -36,32 +37,6 @@ class GlooStore final : public gloo::rendezvous::Store {
  private:
   distributed::Store& store_;
 };
-
-}  // namespace
-
-struct WithoutSigpipe::Mask {
-  sigset_t set{}, pipe_only{};
-  bool pending = false;  // whether SIGPIPE was pending before
-};
-
-WithoutSigpipe::WithoutSigpipe() : old_(std::make_unique<Mask>()) {
-  sigemptyset(&old_->pipe_only);
-  sigaddset(&old_->pipe_only, SIGPIPE);
-  sigset_t pending{};
-  sigpending(&pending);
-  old_->pending = sigismember(&pending, SIGPIPE) == 1;
-  pthread_sigmask(SIG_BLOCK, &old_->pipe_only, &old_->set);
-}
-
-// Consumes a signal that arrived meanwhile; it would end the process once unblocked.
-WithoutSigpipe::~WithoutSigpipe() {
-  const timespec at_once{};
-  while (!old_->pending && sigtimedwait(&old_->pipe_only, nullptr, &at_once) < 0 && errno == EINTR) {
-  }
-  pthread_sigmask(SIG_SETMASK, &old_->set, nullptr);
-}
-
-namespace {
 
 using gloo::transport::UnboundBuffer;
 

@@ -5,19 +5,6 @@
 
 namespace levin::distributed {
 
-/// Blocks SIGPIPE: writing to a closed socket must be an error in Gloo and not end the process.
-class WithoutSigpipe {
- public:
-  WithoutSigpipe();
-  ~WithoutSigpipe();
-  WithoutSigpipe(const WithoutSigpipe&) = delete;
-  WithoutSigpipe& operator=(const WithoutSigpipe&) = delete;
-
- private:
-  struct Mask;
-  std::unique_ptr<Mask> old_;
-};
-
 class GlooTransport final : public Transport {
  public:
   /// Connects all members through `store`, which only this group uses. Throws StoreError.

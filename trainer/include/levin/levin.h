@@ -7,7 +7,10 @@
 #include <levin/core/warning.h>
 #include <levin/data/data.h>
 #include <levin/distributed/distributed.h>
+#include <levin/interop/dlpack.h>
+#include <levin/interop/onnx.h>
 #include <levin/interop/safetensors.h>
+#include <levin/interop/torch_file.h>
 #include <levin/kernels/cuda.h>
 #include <levin/nn/nn.h>
 #include <levin/optim/optim.h>

@@ -15,6 +15,7 @@ struct AutocastState {
 inline constinit thread_local AutocastState autocast_state{};
 }  // namespace detail
 
+/// True if the calling thread is in a scope of autocast whose innermost one is enabled.
 inline bool autocast_enabled() { return detail::autocast_state.enabled; }
 /// Returns the type of the operations that autocast runs in lower precision, in the innermost scope.
 inline DType autocast_dtype() { return detail::autocast_state.dtype; }
@@ -30,6 +31,7 @@ inline DType autocast_dtype() { return detail::autocast_state.dtype; }
 /// recorded are not cached. Throws DTypeError unless dtype is float16 or bfloat16.
 class autocast {
  public:
+  /// Begins a scope; cache_enabled = false casts a weight each time that it is used.
   explicit autocast(DType dtype = kHalf, bool enabled = true, bool cache_enabled = true);
   ~autocast();
   autocast(const autocast&) = delete;

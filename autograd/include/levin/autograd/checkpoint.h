@@ -28,6 +28,7 @@ class CheckpointedCall {
 
 }  // namespace detail
 
+/// Arguments of checkpoint.
 struct CheckpointOptions {
   bool preserve_rng_state = true;  ///< the second run draws the numbers of the first one, for dropout
 };

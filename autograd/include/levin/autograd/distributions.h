@@ -9,24 +9,31 @@
 namespace levin::distributions {
 
 /// A batch of distributions. The batch has the sizes to which the parameters broadcast; an event of the multivariate
-/// ones has one more axis. Methods that a distribution lacks throw ValueError.
+/// ones has one more axis. The parameters have one floating dtype and device, which are those of samples and results.
+/// Constructors throw ValueError for parameters outside of their range and ShapeError for sizes that do not broadcast;
+/// methods that a distribution lacks throw ValueError. A generator defaults to default_generator().
 class Distribution {
  public:
   virtual ~Distribution() = default;
   /// Draws numbers of sizes `sample_sizes` + batch + event, without a gradient.
   Tensor sample(const Shape& sample_sizes = {}, Generator* generator = nullptr) const;
-  /// Draws numbers that are differentiable by the parameters.
+  /// Draws numbers of the same sizes that are differentiable by the parameters (reparameterization).
   virtual Tensor rsample(const Shape& sample_sizes = {}, Generator* generator = nullptr) const;
-  /// The logarithm of the density or probability of `value`, differentiable.
+  /// Returns the logarithm of the density or probability of `value`, (..., batch, event), differentiable by value and
+  /// parameters; the shape is (..., batch).
   virtual Tensor log_prob(const Tensor& value) const = 0;
+  /// Returns the entropy in nats, the differential one of continuous distributions.
   virtual Tensor entropy() const = 0;
+  /// Return the mean, the variance, and its square root, of sizes that broadcast to batch + event.
   virtual Tensor mean() const = 0;
   virtual Tensor variance() const = 0;
   Tensor stddev() const;
 
+  /// Sizes of the batch and of one event; the latter are () unless events are vectors.
   const Shape batch_sizes, event_sizes;
 
  protected:
+  /// `name` begins messages; `batch` and `event` become batch_sizes and event_sizes.
   Distribution(const char* name, const Shape& batch, const Shape& event = {});
   /// Draws without recording.
   virtual Tensor draw(const Shape& sizes, Generator* generator) const = 0;
@@ -36,6 +43,7 @@ class Distribution {
   const char* const name_;
 };
 
+/// The normal distribution with mean `loc` and standard deviation `scale` > 0.
 class Normal : public Distribution {
  public:
   Normal(const Tensor& loc, const Tensor& scale);
@@ -44,6 +52,7 @@ class Normal : public Distribution {
   Tensor entropy() const override;
   Tensor mean() const override { return loc; }
   Tensor variance() const override;
+  /// Return the probability of a smaller number than `value`, and the number below which lies this probability.
   Tensor cdf(const Tensor& value) const;
   Tensor icdf(const Tensor& probability) const;
 
@@ -53,6 +62,7 @@ class Normal : public Distribution {
   Tensor draw(const Shape& sizes, Generator* generator) const override;
 };
 
+/// The uniform distribution on [low, high), with low < high.
 class Uniform : public Distribution {
  public:
   Uniform(const Tensor& low, const Tensor& high);
@@ -68,6 +78,7 @@ class Uniform : public Distribution {
   Tensor draw(const Shape& sizes, Generator* generator) const override;
 };
 
+/// The exponential distribution with density rate exp(-rate x) for x >= 0, and rate > 0.
 class Exponential : public Distribution {
  public:
   explicit Exponential(const Tensor& rate);
@@ -83,7 +94,8 @@ class Exponential : public Distribution {
   Tensor draw(const Shape& sizes, Generator* generator) const override;
 };
 
-/// Of the probabilities or of their logits; the other tensor is computed.
+/// 1 with probability `probs`, else 0. Exactly one of probs, in [0, 1], and logits = log(probs / (1 - probs)) is given;
+/// the other is computed.
 class Bernoulli : public Distribution {
  public:
   explicit Bernoulli(const Tensor& probs, const Tensor& logits = {});
@@ -98,7 +110,8 @@ class Bernoulli : public Distribution {
   Tensor draw(const Shape& sizes, Generator* generator) const override;
 };
 
-/// Of weights (..., C), which are normalized, or of logits; samples are int64.
+/// A class 0 to C - 1, int64. Exactly one of `probs`, weights (..., C) of 0 or more that need not add up to 1, and
+/// `logits`, logarithms (..., C) of such weights, is given. It has no mean and no variance.
 class Categorical : public Distribution {
  public:
   explicit Categorical(const Tensor& probs, const Tensor& logits = {});
@@ -108,13 +121,14 @@ class Categorical : public Distribution {
   Tensor variance() const override;
 
   const Tensor logits;  ///< normalized: log-probabilities
-  const Tensor probs;
+  const Tensor probs;   ///< normalized: probabilities
 
  protected:
   Tensor draw(const Shape& sizes, Generator* generator) const override;
 };
 
-/// Samples of Gamma, Beta and Dirichlet have no gradient.
+/// The gamma distribution with density proportional to x^(concentration - 1) exp(-rate x); both parameters are
+/// positive. Samples of Gamma, Beta and Dirichlet have no gradient.
 class Gamma : public Distribution {
  public:
   Gamma(const Tensor& concentration, const Tensor& rate);
@@ -129,6 +143,8 @@ class Gamma : public Distribution {
   Tensor draw(const Shape& sizes, Generator* generator) const override;
 };
 
+/// The beta distribution on (0, 1) with density proportional to x^(concentration1 - 1) (1 - x)^(concentration0 - 1);
+/// both parameters are positive.
 class Beta : public Distribution {
  public:
   Beta(const Tensor& concentration1, const Tensor& concentration0);
@@ -143,7 +159,7 @@ class Beta : public Distribution {
   Tensor draw(const Shape& sizes, Generator* generator) const override;
 };
 
-/// Of concentrations (..., K); an event is K probabilities.
+/// The Dirichlet distribution of a positive `concentration` (..., K); an event is K probabilities that add up to 1.
 class Dirichlet : public Distribution {
  public:
   explicit Dirichlet(const Tensor& concentration);
@@ -158,7 +174,8 @@ class Dirichlet : public Distribution {
   Tensor draw(const Shape& sizes, Generator* generator) const override;
 };
 
-/// Of means (..., K) and covariances (..., K, K), or of their Cholesky factor.
+/// The normal distribution of vectors with mean `loc` (..., K). Exactly one of covariance_matrix (..., K, K), symmetric
+/// and positive definite, and its Cholesky factor `scale_tril` is given.
 class MultivariateNormal : public Distribution {
  public:
   explicit MultivariateNormal(const Tensor& loc, const Tensor& covariance_matrix, const Tensor& scale_tril = {});
@@ -174,7 +191,8 @@ class MultivariateNormal : public Distribution {
   Tensor draw(const Shape& sizes, Generator* generator) const override;
 };
 
-// The divergence of q from p, in closed form.
+/// Return the Kullback-Leibler divergence, the mean of log p(x) - log q(x) for x of p, in closed form; of the shape to
+/// which the batches broadcast. Infinite where q excludes what p allows.
 Tensor kl_divergence(const Normal& p, const Normal& q);
 Tensor kl_divergence(const Uniform& p, const Uniform& q);
 Tensor kl_divergence(const Exponential& p, const Exponential& q);

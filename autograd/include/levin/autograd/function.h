@@ -44,6 +44,8 @@ void append_tensors(std::vector<Tensor>&, const T&) {}
 template <class Derived>
 class Function {
  public:
+  /// Runs forward without recording, adds the operation to the graph if one of the input tensors requires grad, and
+  /// returns forward's result.
   template <class... Args>
   static auto apply(const Args&... args) {
     auto node = make_intrusive<Node>("Function");

@@ -12,9 +12,11 @@
 
 namespace levin {
 
+/// A function of one tensor, or of several with several results.
 using TensorMap = std::function<Tensor(const Tensor&)>;
 using TensorListMap = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
+/// Arguments of the functions below.
 struct DerivativeOptions {
   bool create_graph = false;  ///< the result can be differentiated again
 };
@@ -25,14 +27,15 @@ Tensor jacobian(const TensorMap& f, const Tensor& x, const DerivativeOptions& op
 /// Returns the Jacobian of output i with respect to input j at [i][j].
 std::vector<std::vector<Tensor>> jacobian(const TensorListMap& f, const std::vector<Tensor>& inputs,
                                           const DerivativeOptions& options = {});
-/// Returns the second derivatives of f, whose result has one element: the sizes of x twice.
+/// Returns the second derivatives of f, whose result has one element (else ShapeError): the sizes of x twice.
 Tensor hessian(const TensorMap& f, const Tensor& x, const DerivativeOptions& options = {});
 
+/// A function's value and the product that vjp, jvp and hvp compute.
 struct ValueAndProduct {
-  Tensor value;  ///< f(x)
-  Tensor product;
+  Tensor value;    ///< f(x)
+  Tensor product;  ///< v^T J of vjp, J v of jvp, and the Hessian times v of hvp
 };
-/// v^T J, of x's sizes, with v of the sizes of f(x).
+/// v^T J with the Jacobian J of f at x, of x's sizes, with v of the sizes of f(x).
 ValueAndProduct vjp(const TensorMap& f, const Tensor& x, const Tensor& v, const DerivativeOptions& options = {});
 /// J v, of the sizes of f(x), with v of x's sizes; computed by two backward passes.
 ValueAndProduct jvp(const TensorMap& f, const Tensor& x, const Tensor& v, const DerivativeOptions& options = {});

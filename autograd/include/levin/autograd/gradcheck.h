@@ -8,13 +8,14 @@
 
 namespace levin {
 
+/// A function of a list of tensors.
 using TensorFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
 
 /// Tolerances and step size of gradcheck, with PyTorch's defaults.
 struct GradcheckOptions {
-  double eps = 1e-6;
-  double atol = 1e-5;
-  double rtol = 1e-3;
+  double eps = 1e-6;   ///< step of the central differences
+  double atol = 1e-5;  ///< allowed difference, absolute
+  double rtol = 1e-3;  ///< allowed difference in addition, relative to the finite difference
   /// Compares the slope along one random direction of each input and one of the outputs, instead of every element of
   /// the Jacobian: two evaluations and one backward for each input.
   bool fast_mode = false;

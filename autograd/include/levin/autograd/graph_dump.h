@@ -22,11 +22,12 @@ std::string graph_dot(const Tensor& y);
 
 /// The memory of the tensors that one recorded operation saved for backward.
 struct OperationMemory {
-  std::size_t number = 0;  ///< in graph_text
-  std::string name{};
-  Shape sizes{};  ///< of its result
-  int64_t bytes = 0;
+  std::size_t number = 0;  ///< number of the operation in graph_text
+  std::string name{};      ///< "mul", ...
+  Shape sizes{};           ///< sizes of its result
+  int64_t bytes = 0;       ///< bytes that it saved, less those that operations above it in graph_text saved too
 };
+/// The memory that a graph holds for backward.
 struct GraphMemory {
   std::vector<OperationMemory> rows;  ///< operations that hold memory, the largest first
   int64_t bytes = 0;                    ///< of all rows; backward frees them unless someone else holds the tensors

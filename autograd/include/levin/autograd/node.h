@@ -16,12 +16,13 @@ namespace levin {
 
 class Node;
 struct PackedTensor;
+/// A share of a node; tensors and later nodes keep it alive.
 using NodePtr = IntrusivePtr<Node>;
 
 /// Gradients with respect to the inputs of an operation, in their order; an undefined tensor means none.
 using Grads = InlineVector<Tensor, 3>;
 
-/// Shape, type and device of a tensor that took part in an operation; its gradient must match them.
+/// The `sizes`, `dtype` and `device` of a tensor that took part in an operation; its gradient must match them.
 struct TensorMeta {
   Shape sizes;
   DType dtype = DType::f32;
@@ -49,12 +50,15 @@ class Context {
   /// Returns the i-th saved tensor with its place in the graph, so that gradients of gradients work. Throws GradError
   /// if it was changed in place, or was already released by an earlier backward.
   Tensor saved(int i) const;
+  /// Returns the number of saved tensors.
   int saved_count() const { return saved_.size(); }
 
-  /// For Function::forward: these inputs were changed in place and are among the results; these results have no
-  /// gradient; whether backward gets zeros for results that nothing used (it does by default), or undefined tensors.
+  /// For Function::forward: these inputs were changed in place and are among the results.
   void mark_dirty(std::initializer_list<Tensor> inputs);
+  /// For Function::forward: these results have no gradient.
   void mark_non_differentiable(std::initializer_list<Tensor> outputs);
+  /// For Function::forward: whether backward gets zeros for results that nothing used (it does by default), or
+  /// undefined tensors.
   void set_materialize_grads(bool on);
 
   /// Calls f with each saved tensor that is not a leaf; saved_tensors_hooks hold what they packed.
@@ -75,6 +79,7 @@ class Context {
       heap_value_ = std::make_shared<T>(value);
     }
   }
+  /// Returns the value of set(); T must be its type, which is not checked.
   template <class T>
   const T& get() const {
     if constexpr (std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(inline_value_)) {
@@ -92,18 +97,22 @@ class Context {
  protected:
   Context() = default;
   ~Context() = default;
+  /// Frees what was saved, after which saved() throws.
   void release_saved();
 
+  /// A saved tensor.
   struct Saved {
-    Tensor tensor;         ///< the leaf itself, or a detached alias
-    NodePtr grad_fn;       ///< set if the saved tensor is an input that is not a leaf
-    std::uint32_t output = 0;
-    std::uint32_t version = 0;
-    bool is_output = false;
-    bool is_leaf = false;  ///< a leaf that requires grad, whose memory lives as long as it does
+    Tensor tensor;               ///< the leaf itself, or a detached alias
+    NodePtr grad_fn;             ///< set if the saved tensor is an input that is not a leaf
+    std::uint32_t output = 0;    ///< its number among the outputs of grad_fn, or of this operation
+    std::uint32_t version = 0;   ///< Tensor::version() at the time of saving
+    bool is_output = false;      ///< an output of this operation
+    bool is_leaf = false;        ///< a leaf that requires grad, whose memory lives as long as it does
     OwnedPtr<PackedTensor> packed;  ///< instead of the tensor, under saved_tensors_hooks
   };
+  /// Saves one tensor; `index` is its number among the outputs if is_output.
   void save_one(const Tensor& t, bool is_output, int index);
+  /// Returns the marks, which are made at the first call.
   Marks& own_marks();
 
   InlineVector<Saved, 3> saved_;
@@ -121,13 +130,18 @@ class Context {
 using BackwardFn = Grads (*)(Context&, const Tensor& grad);
 using MultiBackwardFn = Grads (*)(Context&, std::span<const Tensor> grads);
 
+/// A recorded operation, or the accumulator of a leaf's gradient.
 class Node final : public RefCounted, public Context, public Pooled<Node> {
  public:
+  /// `name` is that of the operation and has to stay valid, as a string literal does.
   explicit Node(const char* name);
   ~Node();
 
+  /// Returns the operation's name: "mul".
   const char* name() const { return name_; }
+  /// Returns the number of nodes that the process made before this one.
   std::uint64_t sequence() const { return sequence_; }
+
   bool needs(int i) const override { return i < edges.size() && static_cast<bool>(edges[i]); }
 
   /// Registers a hook that is called with the gradients of the outputs before the node computes; it may replace them in
@@ -141,19 +155,21 @@ class Node final : public RefCounted, public Context, public Pooled<Node> {
   // Used by the engine and by record().
   InlineVector<Edge, 3> edges;         ///< one per input
   InlineVector<TensorMeta, 3> inputs;  ///< one per input
-  InlineVector<TensorMeta, 1> outputs;
-  BackwardFn backward = nullptr;
-  MultiBackwardFn multi_backward = nullptr;
+  InlineVector<TensorMeta, 1> outputs;  ///< one per output
+  BackwardFn backward = nullptr;        ///< for one output; either this or the next is set
+  MultiBackwardFn multi_backward = nullptr;  ///< for several outputs
   bool accumulates = false;            ///< adds to a leaf's grad() instead of computing gradients
   TensorImpl* leaf = nullptr;          ///< the leaf of an accumulator, null once it is destroyed
 
   struct Hooks;
-  OwnedPtr<Hooks> hooks;
+  OwnedPtr<Hooks> hooks;  ///< null without any
+  /// Returns the hooks, which are made at the first call.
   Hooks& make_hooks();
   /// Returns the marks of a custom Function; null without any.
   const Marks* marks() const { return marks_.get(); }
   /// Releases the marked tensors, which would hold the node.
   void forget_marked();
+  /// Frees what was saved, after which saved() throws.
   void release() { release_saved(); }
   /// Lets save() do nothing.
   void save_nothing() { saves_ = false; }

@@ -13,6 +13,7 @@
 #include <levin/autograd/ops/norm.h>
 #include <levin/autograd/ops/pool.h>
 #include <levin/autograd/ops/products.h>
+#include <levin/autograd/ops/quantized.h>
 #include <levin/autograd/ops/random.h>
 #include <levin/autograd/ops/rearrange.h>
 #include <levin/autograd/ops/reduce.h>

@@ -19,8 +19,9 @@ namespace levin {
 
 /// A tensor argument that is passed without a copy.
 struct InputRef {
+  /// Refers to t, which must outlive the call.
   InputRef(const Tensor& t) : tensor(&t) {}  // NOLINT: implicit
-  const Tensor* tensor;
+  const Tensor* tensor;  ///< never null
 };
 
 /// Adds `output` (just computed, floating or complex) to the graph. Null if recording is off or no input requires grad.

@@ -18,8 +18,10 @@ namespace levin {
 /// objects the innermost one counts.
 class saved_tensors_hooks {
  public:
+  /// Pack returns what is saved in place of a tensor, and Unpack returns the tensor for it.
   using Pack = std::function<std::any(const Tensor&)>;
   using Unpack = std::function<Tensor(const std::any&)>;
+  /// Begins the scope with these functions, pack and unpack; backward may call `unpack` from another thread.
   saved_tensors_hooks(Pack pack, Unpack unpack);
   ~saved_tensors_hooks();
   saved_tensors_hooks(const saved_tensors_hooks&) = delete;
@@ -33,6 +35,7 @@ class saved_tensors_hooks {
 
 /// Keeps what operations save in the CPU's memory and returns it to its device for backward.
 struct save_on_cpu : saved_tensors_hooks {
+  /// Begins the scope.
   save_on_cpu();
 };
 

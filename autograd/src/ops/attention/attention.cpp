@@ -9,6 +9,7 @@
 #include <levin/autograd/ops/matmul.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
+#include <levin/autograd/trace.h>
 #include <levin/kernels/attention.h>
 
 #include <fmt/format.h>
@@ -155,6 +156,8 @@ Tensor blockwise(const AttentionInputs& x, const AttentionPlan& plan) {
 
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o) {
   LEVIN_AUTOCAST(lower, scaled_dot_product_attention, q, k, v, o);
+  LEVIN_TRACE_CALL(scaled_dot_product_attention(q, k, v, o), kAttention, {q, k, v, o.attn_mask},
+                   {{"causal", o.is_causal}, {"dropout", o.dropout_p}});
   check(q, k, v, o);
   if (o.enable_gqa) check_heads(q, k, v);
   check_mask(q, k, v, o);
@@ -175,7 +178,7 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
     plan.random =
         default_generator().reserve(rows * kernels::attention_random_blocks(k.size(-2)), current_stream(q.device()));
   }
-  return fused ? blockwise(x, plan) : composed_attention(x, plan);
+  return fused && !tracing() ? blockwise(x, plan) : composed_attention(x, plan);
 }
 
 }  // namespace levin

@@ -1,5 +1,6 @@
 // Convolution over lines and volumes, composed of convolutions over images.
 
+#include "../../trace_attributes.h"
 #include "../values.h"
 
 #include <levin/autograd/ops/conv.h>
@@ -49,6 +50,7 @@ Tensor with_bias(const Tensor& y, const Tensor& bias) {
 }  // namespace
 
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv1dOptions& o) {
+  LEVIN_TRACE_CALL(conv1d(x, weight, bias, o), "conv1d", {x, weight, bias}, LEVIN_CONV_ATTRIBUTES(o));
   require_line("conv1d", x, weight);
   const Tensor y = conv2d(
       unsqueeze(x, -2), unsqueeze(weight, 2), bias,
@@ -57,6 +59,8 @@ Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
 }
 
 Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvTranspose1dOptions& o) {
+  LEVIN_TRACE_CALL(conv_transpose1d(x, weight, bias, o), "conv_transpose1d", {x, weight, bias},
+                   LEVIN_CONV_TRANSPOSE_ATTRIBUTES(o));
   require_line("conv_transpose1d", x, weight);
   const Tensor y = conv_transpose2d(unsqueeze(x, -2), unsqueeze(weight, 2), bias,
                                     {.stride = {1, o.stride[0]},
@@ -68,6 +72,7 @@ Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bia
 }
 
 Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const Conv3dOptions& o) {
+  LEVIN_TRACE_CALL(conv3d(x, weight, bias, o), "conv3d", {x, weight, bias}, LEVIN_CONV_ATTRIBUTES(o));
   require_volume("conv3d", x, weight);
   if (x.dim() == 4) return squeeze(conv3d(unsqueeze(x, 0), weight, bias, o), 0);
   const int64_t stride = o.stride[0], dilation = o.dilation[0], kernel = weight.size(2);
@@ -91,6 +96,8 @@ Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
 }
 
 Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvTranspose3dOptions& o) {
+  LEVIN_TRACE_CALL(conv_transpose3d(x, weight, bias, o), "conv_transpose3d", {x, weight, bias},
+                   LEVIN_CONV_TRANSPOSE_ATTRIBUTES(o));
   require_volume("conv_transpose3d", x, weight);
   if (x.dim() == 4) return squeeze(conv_transpose3d(unsqueeze(x, 0), weight, bias, o), 0);
   const int64_t stride = o.stride[0], dilation = o.dilation[0], kernel = weight.size(2), depth = x.size(2);

@@ -12,6 +12,7 @@
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
+#include <levin/autograd/trace.h>
 #include <levin/kernels/indexing.h>
 
 #include <fmt/format.h>
@@ -116,6 +117,8 @@ Tensor resized_area(const Tensor& x, const std::vector<Axis>& axes) {
 }  // namespace
 
 Tensor interpolate(const Tensor& x, const InterpolateOptions& o) {
+  LEVIN_TRACE_CALL(interpolate(x, o), "interpolate", {x},
+                   {{"mode", o.mode}, {"align_corners", o.align_corners}, {"by_size", o.scale_factor.empty()}});
   check_floating("interpolate", x);
   const std::vector<Axis> axes = resized_axes(x, o);
   const bool smooth = o.mode == ResizeMode::linear || o.mode == ResizeMode::bicubic;
@@ -237,6 +240,8 @@ Tensor bilinear_sample(const Tensor& x, const Tensor& at_y, const Tensor& at_x) 
 }  // namespace
 
 Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions& o) {
+  LEVIN_TRACE_CALL(grid_sample(x, grid, o), "grid_sample", {x, grid},
+                   {{"mode", o.mode}, {"padding_mode", o.padding_mode}, {"align_corners", o.align_corners}});
   require_images("grid_sample", x);
   check_same_dtype("grid_sample", {{"x", x}, {"grid", grid}});
   if (grid.dim() != 4 || grid.size(0) != x.size(0) || grid.size(3) != 2)

@@ -12,6 +12,7 @@
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
+#include <levin/autograd/trace.h>
 #include <levin/kernels/norm.h>
 
 #include <fmt/format.h>
@@ -136,6 +137,8 @@ Tensor fused_group_norm(const Tensor& x, const Tensor& weight, const Tensor& bia
 
 Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight, const Tensor& bias, double eps) {
   LEVIN_AUTOCAST(float32, group_norm, x, num_groups, weight, bias, eps);
+  LEVIN_TRACE_CALL(group_norm(x, num_groups, weight, bias, eps), "group_norm", {x, weight, bias},
+                   {{"groups", num_groups}, {"eps", eps}});
   check_floating("group_norm", x);
   if (x.dim() < 2)
     throw ShapeError(fmt::format("[group_norm] the input is {}, expected is (B, C, ...).", to_string(x.sizes())));
@@ -149,6 +152,7 @@ Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight, con
 }
 
 Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
+  LEVIN_TRACE_CALL(instance_norm(x, weight, bias, eps), "instance_norm", {x, weight, bias}, {{"eps", eps}});
   check_floating("instance_norm", x);
   if (x.dim() < 3)
     throw ShapeError(
@@ -182,6 +186,8 @@ Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& we
 }
 
 Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double beta, double k) {
+  LEVIN_TRACE_CALL(local_response_norm(x, size, alpha, beta, k), "local_response_norm", {x},
+                   {{"size", size}, {"alpha", alpha}, {"beta", beta}, {"k", k}});
   check_floating("local_response_norm", x);
   if (x.dim() < 3)
     throw ShapeError(

@@ -1,5 +1,6 @@
 // Pools composed of pools over images, matrix products and windows.
 
+#include "../../trace_attributes.h"
 #include "../values.h"
 
 #include <levin/autograd/ops/creation.h>
@@ -58,6 +59,7 @@ Tensor pool_volume(const char* op, const Tensor& x, Tuple<N> kernel, Tuple<N> st
 }  // namespace
 
 Tensor max_pool1d(const Tensor& x, Tuple<1> kernel, const MaxPool1dOptions& o) {
+  LEVIN_TRACE_CALL(max_pool1d(x, kernel, o), "max_pool1d", {x}, LEVIN_MAXIMUM_ATTRIBUTES(kernel, o));
   require_spatial("max_pool1d", x, 1);
   return squeeze(max_pool2d(unsqueeze(x, -2), {1, kernel[0]},
                             {.stride = in_line(o.stride ? o.stride : std::optional(kernel)),
@@ -68,6 +70,7 @@ Tensor max_pool1d(const Tensor& x, Tuple<1> kernel, const MaxPool1dOptions& o) {
 }
 
 Tensor avg_pool1d(const Tensor& x, Tuple<1> kernel, const AvgPool1dOptions& o) {
+  LEVIN_TRACE_CALL(avg_pool1d(x, kernel, o), "avg_pool1d", {x}, LEVIN_AVERAGE_ATTRIBUTES(kernel, o));
   require_spatial("avg_pool1d", x, 1);
   return squeeze(avg_pool2d(unsqueeze(x, -2), {1, kernel[0]},
                             {.stride = in_line(o.stride ? o.stride : std::optional(kernel)),
@@ -78,6 +81,7 @@ Tensor avg_pool1d(const Tensor& x, Tuple<1> kernel, const AvgPool1dOptions& o) {
 }
 
 Tensor max_pool3d(const Tensor& x, Tuple<3> kernel, const MaxPool3dOptions& o) {
+  LEVIN_TRACE_CALL(max_pool3d(x, kernel, o), "max_pool3d", {x}, LEVIN_MAXIMUM_ATTRIBUTES(kernel, o));
   return pool_volume(
       "max_pool3d", x, kernel, o.stride.value_or(kernel), o.padding, o.dilation,
       [&](const Tensor& t, Tuple<2> k, Tuple<2> stride, Tuple<2> padding, Tuple<2> dilation) {
@@ -86,6 +90,7 @@ Tensor max_pool3d(const Tensor& x, Tuple<3> kernel, const MaxPool3dOptions& o) {
 }
 
 Tensor avg_pool3d(const Tensor& x, Tuple<3> kernel, const AvgPool3dOptions& o) {
+  LEVIN_TRACE_CALL(avg_pool3d(x, kernel, o), "avg_pool3d", {x}, LEVIN_AVERAGE_ATTRIBUTES(kernel, o));
   return pool_volume(
       "avg_pool3d", x, kernel, o.stride.value_or(kernel), o.padding, Tuple<3>(1),
       [&](const Tensor& t, Tuple<2> k, Tuple<2> stride, Tuple<2> padding, Tuple<2>) {

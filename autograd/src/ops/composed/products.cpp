@@ -2,6 +2,7 @@
 
 #include "../values.h"
 
+#include <levin/autograd/ops/complex.h>
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/ops/indexing.h>
@@ -45,7 +46,7 @@ Tensor dot(const Tensor& a, const Tensor& b) {
   const Tensor products = mul(a, b);
   return sum(products).to(products.dtype());
 }
-Tensor vdot(const Tensor& a, const Tensor& b) { return dot(a, b); }
+Tensor vdot(const Tensor& a, const Tensor& b) { return dot(is_complex(a.dtype()) ? conj(a) : a, b); }
 
 Tensor inner(const Tensor& a, const Tensor& b) {
   if (a.dim() == 0 || b.dim() == 0) return mul(a, b);

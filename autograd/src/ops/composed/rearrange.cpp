@@ -9,6 +9,7 @@
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
+#include <levin/autograd/trace.h>
 
 #include <fmt/format.h>
 
@@ -273,6 +274,7 @@ Tensor roll(const Tensor& x, const Shape& shifts, const Axes& axes) {
           fmt::format("[roll] {} shifts without axes; give one shift, or an axis for each.", shifts.size()));
     return reshape(roll(ravel(x), shifts, 0), x.sizes());
   }
+  LEVIN_TRACE_CALL(roll(x, shifts, axes), "roll", {x}, {{"shifts", shifts}, {"axes", axes}});
   if (shifts.size() != axes.size())
     throw ValueError(fmt::format("[roll] {} shifts for {} axes; give one for each.", shifts.size(), axes.size()));
   Roll total;  // shifts along the same axis add up
@@ -305,6 +307,31 @@ Tensor rot90(const Tensor& x, int64_t k, std::array<int64_t, 2> axes) {
 }
 Tensor fliplr(const Tensor& x) { return flip(x, 1); }
 Tensor flipud(const Tensor& x) { return flip(x, 0); }
+
+std::vector<Tensor> split(const Tensor& x, int64_t size, int64_t axis) {
+  if (size <= 0) throw ValueError(fmt::format("[split] size {} is not positive.", size));
+  const int a = wrap_axis(axis, x.dim(), "split");
+  if (x.dim() == 0) throw ShapeError("[split] a 0-dim tensor has no axis to split.");
+  std::vector<int64_t> sizes;
+  for (int64_t at = 0; at < x.sizes()[a] || at == 0; at += size) sizes.push_back(std::min(size, x.sizes()[a] - at));
+  return split(x, sizes, a);
+}
+
+std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int64_t axis) {
+  if (chunks <= 0) throw ValueError(fmt::format("[chunk] {} chunks; use 1 or more.", chunks));
+  const int64_t length = x.size(axis);
+  if (length == 0) return split(x, std::vector<int64_t>(static_cast<std::size_t>(chunks), 0), axis);
+  return split(x, std::max<int64_t>(1, (length + chunks - 1) / chunks), axis);
+}
+
+std::vector<Tensor> unbind(const Tensor& x, int64_t axis) {
+  const int a = wrap_axis(axis, x.dim(), "unbind");
+  std::vector<Tensor> parts;
+  if (x.dim() == 0) throw ShapeError("[unbind] a 0-dim tensor has no axis.");
+  if (x.sizes()[a] == 0) return parts;
+  for (const Tensor& part : split(x, 1, a)) parts.push_back(squeeze(part, a));
+  return parts;
+}
 
 std::vector<Tensor> tensor_split(const Tensor& x, int64_t sections, int64_t axis) {
   if (sections < 1) throw ValueError(fmt::format("[tensor_split] {} sections. Give 1 or more.", sections));

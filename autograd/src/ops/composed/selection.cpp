@@ -9,6 +9,7 @@
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
+#include <levin/autograd/trace.h>
 
 #include <fmt/format.h>
 
@@ -400,6 +401,7 @@ Tensor padded(const Tensor& x, const AxisPads& pads) {
 
 Tensor pad(const Tensor& x, const Shape& pads, PadMode mode, const Scalar& value) {
   if (mode == PadMode::constant) return pad(x, pads, value);
+  LEVIN_TRACE_CALL(pad(x, pads, mode, value), "pad_mode", {x}, {{"pads", pads}, {"mode", mode}});
   if (pads.size() % 2 != 0 || pads.size() > 2 * x.dim())
     throw ValueError(fmt::format("[pad] {} numbers for x of {}; give a pair for each of the last axes.", pads.size(),
                                  to_string(x.sizes())));
@@ -413,7 +415,10 @@ Tensor pad(const Tensor& x, const Shape& pads, PadMode mode, const Scalar& value
                                                       : std::numeric_limits<int64_t>::max();
     if (before > limit || after > limit || size == 0)
       throw ValueError(fmt::format("[pad] pads ({}, {}) of axis {} do not fit its size {} in {} mode.", before, after,
-                                   axis, size, mode == PadMode::reflect ? "reflect" : "circular"));
+                                   axis, size,
+                                   mode == PadMode::reflect    ? "reflect"
+                                   : mode == PadMode::circular ? "circular"
+                                                               : "replicate"));
     if (before + size + after < 0)
       throw ValueError(
           fmt::format("[pad] pads ({}, {}) of axis {} remove more than its size {}.", before, after, axis, size));

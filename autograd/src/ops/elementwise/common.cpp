@@ -2,6 +2,7 @@
 
 #include <levin/autograd/ops/creation.h>
 #include <levin/autograd/ops/elementwise.h>
+#include <levin/autograd/trace.h>
 
 #include <fmt/format.h>
 
@@ -92,6 +93,7 @@ Tensor unary(const kernels::UnaryKernel& kernel, const Tensor& x, DType out, dou
   Stream stream = current_stream(y.device());
   const Tensor source = readable(x);
   kernel({y.tensor_view(), source.tensor_view(), p0, p1}, stream);
+  LEVIN_TRACE(kernel.name(), {x}, {y}, {{"p0", p0}, {"p1", p1}});
   return y;
 }
 
@@ -103,6 +105,7 @@ Tensor binary(const kernels::BinaryKernel& kernel, const char* op, const Tensor&
                                     : fresh(broadcast_shapes(a.sizes(), b.sizes(), op), out, device);
   const Tensor left = readable(a), right = readable(b);
   run(kernel, y, left.tensor_view(), right.tensor_view(), compute, p0, p1);
+  LEVIN_TRACE(kernel.name(), {a, b}, {y}, {{"compute", compute}, {"p0", p0}, {"p1", p1}});
   return y;
 }
 
@@ -112,6 +115,8 @@ Tensor binary(const kernels::BinaryKernel& kernel, const Tensor& x, const Scalar
   Tensor y = fresh(x.sizes(), out, x.device());
   const TensorView n = number(value, compute), v = x.tensor_view();
   run(kernel, y, swapped ? n : v, swapped ? v : n, compute, p0, 0.0);
+  LEVIN_TRACE(kernel.name(), {x}, {y},
+              {{"compute", compute}, {"p0", p0}, {"value", value}, {"swapped", swapped}});
   return y;
 }
 
@@ -124,6 +129,7 @@ Tensor ternary(const kernels::TernaryKernel& kernel, const char* op, const Tenso
   Tensor y = fresh(sizes, compute, device);
   Stream stream = current_stream(device);
   kernel({y.tensor_view(), a.tensor_view(), b.tensor_view(), c.tensor_view(), compute, p0}, stream);
+  LEVIN_TRACE(kernel.name(), {a, b, c}, {y}, {{"compute", compute}, {"p0", p0}});
   return y;
 }
 

@@ -4,6 +4,7 @@
 #include "common.h"
 
 #include <levin/autograd/ops/elementwise.h>
+#include <levin/autograd/trace.h>
 
 #include <fmt/format.h>
 
@@ -22,7 +23,7 @@ void check_condition(const char* op, const Tensor& condition) {
 
 /// Either choice may be a number: then its tensor is undefined.
 Tensor choose(const Tensor& condition, const Tensor& a, const Tensor& b, const TensorView& va, const TensorView& vb,
-              DType t) {
+              DType t, const Scalar& a_number = 0, const Scalar& b_number = 0) {
   check_condition("where", condition);
   Shape sizes = condition.sizes();
   for (const Tensor* x : {&a, &b}) {
@@ -33,6 +34,7 @@ Tensor choose(const Tensor& condition, const Tensor& a, const Tensor& b, const T
   Tensor y = fresh(sizes, t, condition.device());
   Stream stream = current_stream(y.device());
   kernels::where({y.tensor_view(), condition.tensor_view(), va, vb, t}, stream);
+  LEVIN_TRACE("where", {condition, a, b}, {y}, {{"a", a_number}, {"b", b_number}});
   if (Context* c = record("where", y, {a, b}, [](Context& k, const Tensor& g) -> Grads {
         return {k.needs(0) ? where(k.saved(0), g, 0) : Tensor(), k.needs(1) ? where(k.saved(0), 0, g) : Tensor()};
       }))
@@ -53,18 +55,18 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
 
 Tensor where(const Tensor& condition, const Tensor& a, const Scalar& b) {
   const DType t = b.promote_with(a.dtype());
-  return choose(condition, a, {}, a.tensor_view(), TensorView::number(b, t), t);
+  return choose(condition, a, {}, a.tensor_view(), TensorView::number(b, t), t, 0, b);
 }
 
 Tensor where(const Tensor& condition, const Scalar& a, const Tensor& b) {
   const DType t = a.promote_with(b.dtype());
-  return choose(condition, {}, b, TensorView::number(a, t), b.tensor_view(), t);
+  return choose(condition, {}, b, TensorView::number(a, t), b.tensor_view(), t, a);
 }
 
 Tensor where(const Tensor& condition, const Scalar& a, const Scalar& b) {
   const bool integers = a.promote_with(DType::i64) == DType::i64 && b.promote_with(DType::i64) == DType::i64;
   const DType t = integers ? DType::i64 : default_dtype();
-  return choose(condition, {}, {}, TensorView::number(a, t), TensorView::number(b, t), t);
+  return choose(condition, {}, {}, TensorView::number(a, t), TensorView::number(b, t), t, a, b);
 }
 
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value) {
@@ -74,6 +76,7 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value) {
   Stream stream = current_stream(device);
   kernels::where(
       {y.tensor_view(), mask.tensor_view(), TensorView::number(value, x.dtype()), x.tensor_view(), x.dtype()}, stream);
+  LEVIN_TRACE("where", {mask, Tensor(), x}, {y}, {{"a", value}, {"b", 0}});
   if (Context* c = record("masked_fill", y, {x}, [](Context& k, const Tensor& g) -> Grads {
         return {masked_fill(g, k.saved(0), 0)};
       }))

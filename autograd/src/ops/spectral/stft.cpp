@@ -13,6 +13,7 @@
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/spectral.h>
 #include <levin/autograd/ops/view.h>
+#include <levin/autograd/trace.h>
 #include <levin/core/warning.h>
 
 #include <fmt/format.h>
@@ -206,16 +207,35 @@ Tensor melscale_fbanks(int64_t n_freqs, double f_min, double f_max, int64_t n_me
   return from_data(filters, {n_freqs, n_mels}, chosen);
 }
 
+namespace {
+
+struct WindowedFrames {
+  int64_t n_fft, hop;
+  Tensor window;
+
+  /// The transforms of x (B, length), (B, T, n_fft / 2 + 1).
+  Tensor spectra(const Tensor& x) const {
+    return transpose(stft(x, n_fft, {.hop_length = hop, .win_length = window.size(0), .window = window}), 1, 2);
+  }
+};
+
+/// Returns the squared magnitudes of the transforms.
+Tensor power_spectrum(const Tensor& x, const WindowedFrames& f) {
+  LEVIN_TRACE_CALL(power_spectrum(x, f), "power_spectrum", {x, f.window}, {{"n_fft", f.n_fft}, {"hop", f.hop}});
+  const Tensor spectra = f.spectra(x), parts = view_as_real(spectra);
+  return add(square(select(parts, -1, 0)), square(select(parts, -1, 1)));
+}
+
+}  // namespace
+
 Tensor mel_spectrogram(const Tensor& waveform, const MelOptions& o) {
   check_floating("mel_spectrogram", waveform, "waveform");
   if (waveform.dim() == 0) throw ShapeError("[mel_spectrogram] the waveform has no axis of samples; reshape it.");
   const int64_t win = o.win_length.value_or(o.n_fft), hop = o.hop_length.value_or(win / 2);
   const TensorOptions options = like(waveform);
-  const Tensor z = stft(reshape(waveform, {-1, waveform.size(-1)}), o.n_fft,
-                        {.hop_length = hop, .win_length = win, .window = hann_window(win, true, options)});
-  const Tensor spectra = transpose(z, 1, 2), parts = view_as_real(spectra);  // contiguous (B, T, n_freqs)
-  const Tensor power = o.power == 2 ? add(square(select(parts, -1, 0)), square(select(parts, -1, 1)))
-                                    : pow(abs(spectra), o.power);
+  const WindowedFrames frames{o.n_fft, hop, hann_window(win, true, options)};
+  const Tensor x = reshape(waveform, {-1, waveform.size(-1)});
+  const Tensor power = o.power == 2 ? power_spectrum(x, frames) : pow(abs(frames.spectra(x)), o.power);
   const double f_max = o.f_max.value_or(static_cast<double>(o.sample_rate / 2));
   const Tensor filters =
       melscale_fbanks(o.n_fft / 2 + 1, o.f_min, f_max, o.n_mels, o.sample_rate, o.norm, o.scale, options);

@@ -6,19 +6,25 @@
 
 namespace levin {
 
-/// Control of the CPU allocator. All functions may be called from any thread.
+/// Control of the CPU allocator. All functions act on the whole process and may be called from any thread.
 namespace cpu_allocator {
 
-void* allocate(std::size_t bytes);                      ///< throws OutOfMemory; 0 bytes return a valid pointer
-void free(void* p, std::size_t bytes) noexcept;         ///< `bytes` as passed to allocate()
+/// Returns uninitialized memory, 64-byte aligned; 0 bytes return a valid pointer. Throws OutOfMemory.
+void* allocate(std::size_t bytes);
+/// Returns a block to the cache; `bytes` as passed to allocate(). A null pointer is allowed.
+void free(void* p, std::size_t bytes) noexcept;
+/// Returns the counters; `allocated` and its peak include the rounding of blocks up to their bins' sizes.
 MemoryStats stats();
+/// Sets the peak to the memory that is allocated now.
 void reset_peak();
+/// Returns cached blocks to the system, those of other threads' caches excepted.
 void empty_cache();
-/// Sets the maximum of `allocated`; 0 removes the cap. An allocation beyond it throws OutOfMemory.
+/// Sets the maximum of `allocated`, in bytes; 0 removes the cap. An allocation beyond it throws OutOfMemory.
 void set_cap(std::size_t bytes);
 /// Turns guards on or off, for tests. With guards on, every new block lies between two zones of a known pattern, and
 /// freeing a block whose zones were overwritten increments `guard_violations`.
 void set_guards(bool on);
+/// Returns the number of freed blocks whose zones had been overwritten.
 std::size_t guard_violations();
 
 }  // namespace cpu_allocator

@@ -17,8 +17,9 @@ using std::int64_t;
 /// Element type of a tensor. Only tables and the predicates below depend on the order.
 enum class DType : std::uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u8, boolean, c64, c128 };
 
-inline constexpr int kDTypeCount = 12;
+inline constexpr int kDTypeCount = 12;      ///< number of types
 inline constexpr int kRealDTypeCount = 10;  ///< the types before c64, which are those of kernels and files
+/// PyTorch's names of the types; kComplex64 and kComplex128 are pairs of float32 and of float64.
 inline constexpr DType kFloat64 = DType::f64, kDouble = DType::f64;
 inline constexpr DType kFloat32 = DType::f32, kFloat = DType::f32;
 inline constexpr DType kFloat16 = DType::f16, kHalf = DType::f16;
@@ -26,18 +27,22 @@ inline constexpr DType kBFloat16 = DType::bf16;
 inline constexpr DType kInt64 = DType::i64, kLong = DType::i64;
 inline constexpr DType kInt32 = DType::i32, kInt16 = DType::i16, kInt8 = DType::i8, kUInt8 = DType::u8;
 inline constexpr DType kBool = DType::boolean;
-inline constexpr DType kComplex64 = DType::c64, kComplex128 = DType::c128;  ///< two float32, two float64
+inline constexpr DType kComplex64 = DType::c64, kComplex128 = DType::c128;
 
 /// IEEE binary16 for storage; arithmetic is done in float. Conversion rounds to nearest even.
 struct Half {
-  std::uint16_t bits = 0;
+  std::uint16_t bits = 0;  ///< sign (1 bit), exponent (5), mantissa (10)
   constexpr Half() = default;
+  /// Rounds a number; above 65504 and its rounding range the result is infinite. Doubles and integers are rounded to
+  /// float first.
   constexpr explicit Half(float value);
   constexpr explicit Half(double value) : Half(static_cast<float>(value)) {}
   template <class I>
     requires std::is_integral_v<I>
   constexpr explicit Half(I value) : Half(static_cast<float>(value)) {}
+  /// Widens without rounding.
   constexpr operator float() const;  // NOLINT: implicit by design, so that arithmetic widens
+  /// Returns the number with this bit pattern.
   static constexpr Half from_bits(std::uint16_t b) {
     Half h;
     h.bits = b;
@@ -47,14 +52,17 @@ struct Half {
 
 /// bfloat16 (the upper half of a float) for storage; arithmetic is done in float. Conversion rounds to nearest even.
 struct BFloat16 {
-  std::uint16_t bits = 0;
+  std::uint16_t bits = 0;  ///< sign (1 bit), exponent (8), mantissa (7)
   constexpr BFloat16() = default;
+  /// Rounds a number. Doubles and integers are rounded to float first.
   constexpr explicit BFloat16(float value);
   constexpr explicit BFloat16(double value) : BFloat16(static_cast<float>(value)) {}
   template <class I>
     requires std::is_integral_v<I>
   constexpr explicit BFloat16(I value) : BFloat16(static_cast<float>(value)) {}
+  /// Widens without rounding.
   constexpr operator float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+  /// Returns the number with this bit pattern.
   static constexpr BFloat16 from_bits(std::uint16_t b) {
     BFloat16 h;
     h.bits = b;
@@ -147,6 +155,7 @@ constexpr int64_t size_of(DType t) {
   constexpr int64_t bytes[kDTypeCount] = {8, 4, 2, 2, 8, 4, 2, 1, 1, 1, 8, 16};
   return bytes[static_cast<int>(t)];
 }
+/// True for the real floating types, the integer types, and the complex types.
 constexpr bool is_floating(DType t) { return t <= DType::bf16; }
 constexpr bool is_integral(DType t) { return t >= DType::i64 && t <= DType::u8; }  // bool is not
 constexpr bool is_complex(DType t) { return t >= DType::c64; }
@@ -170,13 +179,15 @@ DType promote_types(DType a, DType b);
 
 /// Returns the type that creation functions use when none is given: float32 unless changed. It is thread-local.
 DType default_dtype();
+/// Sets it for the calling thread; throws DTypeError unless t is a real floating type.
 void set_default_dtype(DType t);
 
 namespace detail {
 [[noreturn]] void refuse_dtype(const char* op, DType t, const char* accepted);
 }
 
-/// Calls `f.template operator()<T>()` with the C++ type of `t`; throws DTypeError for types outside the family.
+/// Calls `f.template operator()<T>()` with the C++ type of `t`, a real floating type, and returns its result. Throws
+/// DTypeError that names `op` for other types.
 template <class F>
 decltype(auto) dispatch_floating(DType t, const char* op, F&& f) {
   switch (t) {
@@ -188,6 +199,7 @@ decltype(auto) dispatch_floating(DType t, const char* op, F&& f) {
   }
 }
 
+/// As dispatch_floating, for integer types too.
 template <class F>
 decltype(auto) dispatch_numeric(DType t, const char* op, F&& f) {
   switch (t) {
@@ -201,12 +213,14 @@ decltype(auto) dispatch_numeric(DType t, const char* op, F&& f) {
   }
 }
 
+/// As dispatch_floating, for integer types and bool too; complex types throw.
 template <class F>
 decltype(auto) dispatch_all(DType t, const char* op, F&& f) {
   if (t == DType::boolean) return f.template operator()<bool>();
   return dispatch_numeric(t, op, static_cast<F&&>(f));
 }
 
+/// As dispatch_floating, but for integer types alone.
 template <class F>
 decltype(auto) dispatch_integral(DType t, const char* op, F&& f) {
   switch (t) {

@@ -57,8 +57,8 @@ class SpinLock {
 
 /// The state of a generator as a checkpoint stores it.
 struct GeneratorState {
-  std::uint64_t seed = 0;
-  std::uint64_t offset = 0;
+  std::uint64_t seed = 0;    ///< selects the Philox stream
+  std::uint64_t offset = 0;  ///< number of the next counter, of four 32-bit words
   friend bool operator==(const GeneratorState&, const GeneratorState&) = default;
 };
 
@@ -69,6 +69,7 @@ struct PhiloxState {
   std::uint64_t offset = 0;
   const GeneratorState* base = nullptr;  ///< its seed is used instead of `seed`
   constexpr PhiloxState() = default;
+  /// Sets the fields `seed`, `offset` and `base`, or takes the first two from a state.
   constexpr PhiloxState(std::uint64_t s, std::uint64_t o, const GeneratorState* b = nullptr)
       : seed(s), offset(o), base(b) {}
   constexpr PhiloxState(const GeneratorState& s) : seed(s.seed), offset(s.offset) {}
@@ -81,7 +82,9 @@ struct PhiloxState {
 /// state that is assigned to it, and may outlive it.
 class Generator {
  public:
+  /// Begins at offset 0 of the seed's stream.
   explicit Generator(std::uint64_t seed = 0) : own_{seed, 0} {}
+
   Generator(const Generator& other) : own_(other.state()) {}
   Generator(Generator&& other) noexcept {
     const std::lock_guard lock(other.lock_);
@@ -93,16 +96,19 @@ class Generator {
     return *this;
   }
 
+  /// Returns the seed alone, or seed and offset.
   std::uint64_t seed() const { return state().seed; }
   GeneratorState state() const {
     const std::lock_guard lock(lock_);
     return shared_ ? shared_->state() : own_;
   }
+  /// Continues from this state, as state() returned it.
   void set_state(const GeneratorState& s) {
     const std::lock_guard lock(lock_);
     if (shared_) return shared_->set_state(s);
     own_ = s;
   }
+  /// Begins anew at offset 0 of the seed's stream.
   void manual_seed(std::uint64_t seed) { set_state({seed, 0}); }
 
   /// Reserves `blocks` counters (four 32-bit words each) and returns the state at the first of them.
@@ -155,9 +161,10 @@ class Generator {
   std::shared_ptr<Generator> shared_;  ///< replaces own_ once a graph draws from this generator
 };
 
-/// Returns the generator that random operations use when none is given. There is one per process; manual_seed seeds it.
+/// Returns the generator that random operations use when none is given: that of a DefaultGeneratorGuard of the calling
+/// thread, else the one of the process, whose seed is 67280421310721, as in PyTorch, until manual_seed sets another.
 Generator& default_generator();
-/// Seeds the default generator.
+/// Seeds default_generator().
 void manual_seed(std::uint64_t seed);
 
 }  // namespace levin

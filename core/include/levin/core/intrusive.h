@@ -13,6 +13,7 @@ class RefCounted {
   RefCounted() = default;
   RefCounted(const RefCounted&) = delete;
   RefCounted& operator=(const RefCounted&) = delete;
+  /// Returns the number of IntrusivePtrs to this object; another thread may change it at any time.
   std::uint32_t use_count() const { return count_.load(std::memory_order_acquire); }
 
  protected:
@@ -23,12 +24,17 @@ class RefCounted {
   std::atomic<std::uint32_t> count_{0};
 };
 
+/// Shared ownership of a RefCounted object, as std::shared_ptr: copying and destroying different pointers to one object
+/// is thread-safe, changing one pointer from two threads is not.
 template <class T>
 class IntrusivePtr {
  public:
   IntrusivePtr() = default;
+  /// Owns nothing.
   IntrusivePtr(std::nullptr_t) {}  // NOLINT: implicit
+  /// Takes a share of a new object, or of one that other IntrusivePtrs own.
   explicit IntrusivePtr(T* p) : p_(p) { retain(); }
+
   IntrusivePtr(const IntrusivePtr& o) : p_(o.p_) { retain(); }
   IntrusivePtr(IntrusivePtr&& o) noexcept : p_(std::exchange(o.p_, nullptr)) {}
   IntrusivePtr& operator=(const IntrusivePtr& o) {
@@ -42,8 +48,11 @@ class IntrusivePtr {
   ~IntrusivePtr() { drop(); }
 
   void swap(IntrusivePtr& o) noexcept { std::swap(p_, o.p_); }
+  /// Gives up the share and becomes null.
   void reset() { IntrusivePtr().swap(*this); }
+  /// Returns the pointer, null if there is none.
   T* get() const { return p_; }
+
   T* operator->() const { return p_; }
   T& operator*() const { return *p_; }
   explicit operator bool() const { return p_ != nullptr; }
@@ -67,16 +76,18 @@ class IntrusivePtr {
   T* p_ = nullptr;
 };
 
+/// Returns the owner of a new T(a...).
 template <class T, class... A>
 IntrusivePtr<T> make_intrusive(A&&... a) {
   return IntrusivePtr<T>(new T(std::forward<A>(a)...));
 }
 
-/// Gives a class its own thread-local free list, since tensors and graph nodes are allocated and freed millions of
-/// times.
+/// Gives a class its own thread-local free list, of at most 4096 objects, since tensors and graph nodes are allocated
+/// and freed millions of times.
 template <class T>
 class Pooled {
  public:
+  /// Takes memory from the calling thread's list, or else allocates it.
   static void* operator new(std::size_t bytes) {
     auto& list = free_list();
     if (bytes == sizeof(T) && list.head) {
@@ -87,6 +98,7 @@ class Pooled {
     }
     return ::operator new(bytes);
   }
+  /// Puts memory on the calling thread's list, or frees it if the list is full.
   static void operator delete(void* p, std::size_t bytes) {
     auto& list = free_list();
     if (bytes == sizeof(T) && list.count < kKeep) {

@@ -11,6 +11,7 @@
 
 namespace levin::io {
 
+/// Contents of a file.
 using Bytes = std::vector<std::byte>;
 
 /// Writes to a temporary name beside `path`, syncs, renames over it, and syncs the folder. On failure (a full disk, no

@@ -5,8 +5,10 @@
 
 namespace levin {
 
+/// A bool, an integer (held as int64) or a floating-point number (held as double).
 class Scalar {
  public:
+  /// Convert from a number; the category is that of its C++ type.
   Scalar(bool v) : integer_(v), kind_(Kind::boolean) {}  // NOLINT: implicit, so that literals work in expressions
   template <class T>
     requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
@@ -15,11 +17,12 @@ class Scalar {
     requires(std::is_floating_point_v<T> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>)
   Scalar(T v) : floating_(static_cast<double>(v)), kind_(Kind::floating) {}  // NOLINT
 
+  /// True for the category in the name; bool is not integral.
   bool is_floating() const { return kind_ == Kind::floating; }
   bool is_integral() const { return kind_ == Kind::integer; }
   bool is_bool() const { return kind_ == Kind::boolean; }
 
-  /// Returns the value as T; a floating value is truncated towards zero for integer T.
+  /// Returns the value as T; a floating value is truncated towards zero for integer T, and compared with zero for bool.
   template <class T>
   T to() const {
     if constexpr (std::is_same_v<T, bool>) {

@@ -12,6 +12,7 @@ void limit_thread(int threads);
 /// Replaces the calling thread's default_generator() while the object lives.
 class DefaultGeneratorGuard {
  public:
+  /// The generator must outlive the guard. Guards end in the reverse order in which they began.
   explicit DefaultGeneratorGuard(Generator& generator);
   ~DefaultGeneratorGuard();
   DefaultGeneratorGuard(const DefaultGeneratorGuard&) = delete;

@@ -13,9 +13,11 @@
 
 namespace levin {
 
+/// A value of a StateMap: a number, a text, or a list of either. bool and other integers are stored as int64.
 using StateValue = std::variant<std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>,
                                 std::vector<std::string>>;
 
+/// An ordered map from names to plain values.
 class StateMap {
  public:
   StateMap();
@@ -27,8 +29,11 @@ class StateMap {
   /// Constructs from pairs: `StateMap{{"hidden", 64}, {"lr", 1e-3}, {"name", "cnn"}}`.
   StateMap(std::initializer_list<std::pair<const std::string, StateValue>> values);
 
+  /// Adds or replaces a value.
   void set(const std::string& key, StateValue value);
+  /// True if the key has a value.
   bool has(const std::string& key) const;
+  /// True if there are no values.
   bool empty() const { return values_.empty(); }
 
   /// Returns the value of `key`. Numbers are stored as int64 and double; get<int> and get<float> convert them.
@@ -52,7 +57,9 @@ class StateMap {
   void put(const std::string& prefix, const StateMap& other);
   StateMap part(const std::string& prefix) const;
 
+  /// Returns all values by their keys, in alphabetical order.
   const std::map<std::string, StateValue>& values() const { return values_; }
+
   friend bool operator==(const StateMap& a, const StateMap& b);
 
  private:

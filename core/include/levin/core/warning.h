@@ -6,6 +6,7 @@
 
 namespace levin {
 
+/// Receives each warning, in the thread that gave it; several threads may call it at the same time.
 using WarningHandler = std::function<void(const std::string& text)>;
 
 /// Sets the function that receives warnings and returns the previous one. By default "warning: ..." is written to

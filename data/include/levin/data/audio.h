@@ -7,9 +7,9 @@
 
 namespace levin::data {
 
-/// Sound as f32 (channels, frames), usually from -1 to 1.
+/// A recording.
 struct Audio {
-  Tensor samples;
+  Tensor samples;           ///< f32 (channels, frames), usually from -1 to 1
   int64_t sample_rate = 0;  ///< frames per second
 };
 
@@ -18,10 +18,12 @@ struct Audio {
 /// damaged file and for other encodings.
 Audio read_wav(const std::filesystem::path& path);
 
+/// Encoding of the samples in a WAV file: signed integers of 16, 24 or 32 bits, or 32-bit floating-point numbers.
 enum class WavEncoding { pcm16, pcm24, pcm32, float32 };
 
 /// Writes samples (channels, frames) or (frames) of floating type. Integers are rounded, and values outside of [-1, 1]
-/// are clipped. Throws ShapeError, DTypeError, and ValueError for a sample rate that is not above 0.
+/// are clipped. The file is replaced atomically. Throws ShapeError, DTypeError, and ValueError for a sample rate that
+/// is not above 0.
 void write_wav(const std::filesystem::path& path, const Tensor& samples, int64_t sample_rate,
                WavEncoding encoding = WavEncoding::pcm16);
 

@@ -27,17 +27,19 @@ enum class Augmentation {
 /// or, from outside of the image, are `fill`. Throws DTypeError and ShapeError for other images.
 Tensor augment(const Tensor& image, Augmentation change, double magnitude, double fill = 0);
 
+/// Options of RandAugment, with torchvision's names and defaults.
 struct RandAugmentOptions {
-  int64_t num_ops = 2;    ///< number of changes
-  int64_t magnitude = 9;  ///< from 0 to num_magnitude_bins - 1
-  int64_t num_magnitude_bins = 31;
-  double fill = 0;
+  int64_t num_ops = 2;              ///< number of changes
+  int64_t magnitude = 9;            ///< strength, from 0 to num_magnitude_bins - 1
+  int64_t num_magnitude_bins = 31;  ///< number of strengths; the last is the strongest
+  double fill = 0;                  ///< value of pixels from outside of the image
 };
 
 /// Applies random changes of one strength, each in a random direction (Cubuk et al., "RandAugment: Practical automated
 /// data augmentation with a reduced search space", 2019). Takes the images of augment.
 class RandAugment {
  public:
+  /// Throws ValueError for a negative num_ops and for a magnitude that does not exist.
   explicit RandAugment(const RandAugmentOptions& options = {});
   Tensor operator()(const Tensor& image, Generator& rng) const;
 

@@ -30,15 +30,15 @@ struct BatchValue {
   BatchValue(Tensor tensor);                          // NOLINT: implicit, like the others
   BatchValue(std::initializer_list<Tensor> tensors);  // NOLINT
   BatchValue(const Batch& batch);                     // NOLINT
-  std::vector<Tensor> tensors;
-  BatchEntry entry;
+  std::vector<Tensor> tensors;                        ///< its tensors, depth first
+  BatchEntry entry;                                   ///< how they are grouped; `key` and `end` are not set
 };
 
 /// The tensors of one batch, each with the samples along axis 0. Two unpack by `auto& [x, y] = batch`, more by as<N>().
 /// A dictionary is read by key, and `batch.part("meta")["id"]` reads one inside of another.
 struct Batch {
   Batch() = default;
-  /// `Sample{image, label}`: a list of tensors.
+  /// `Sample{image, label}`: a list of tensors. `groups` are its entries, see below.
   Batch(std::initializer_list<Tensor> list) : tensors(list) {}          // NOLINT: implicit, as is the next
   Batch(std::vector<Tensor> list, std::vector<BatchEntry> groups = {})  // NOLINT
       : tensors(std::move(list)), entries(std::move(groups)) {}
@@ -61,6 +61,7 @@ struct Batch {
   /// the key's value is not one tensor.
   const Tensor& operator[](std::string_view key) const;
   Tensor& operator[](std::string_view key);
+  /// True for a dictionary with this key.
   bool contains(std::string_view key) const;
   /// Keys of a dictionary, in the order in which they were given; empty for a list.
   std::vector<std::string> keys() const;
@@ -96,6 +97,8 @@ struct Batch {
 /// One sample: the tensors of a batch without their axis 0.
 using Sample = Batch;
 
+/// Returns tensor I of a batch of two, for structured bindings. Throws ValueError for other numbers of tensors and for
+/// a dictionary.
 template <std::size_t I>
 const Tensor& get(const Batch& b) {
   b.check_unpacks(2);
@@ -123,9 +126,11 @@ Batch default_collate(std::span<const Sample> samples);
 
 }  // namespace levin
 
+/// A batch of two tensors unpacks by `auto& [x, y] = batch`.
 template <>
 struct std::tuple_size<levin::Batch> : std::integral_constant<std::size_t, 2> {};
+/// Both parts are tensors.
 template <std::size_t I>
 struct std::tuple_element<I, levin::Batch> {
-  using type = levin::Tensor;
+  using type = levin::Tensor;  ///< of part I
 };

@@ -38,10 +38,11 @@ class BytePairTokenizer {
   /// Returns the bytes of tokens. Throws IndexError for a number that is not in use.
   std::string decode(std::span<const int64_t> numbers) const;
 
+  /// Number of tokens, special ones included.
   int64_t vocab_size() const { return static_cast<int64_t>(tokens_.size()); }
-  /// The bytes of a token. Throws IndexError.
+  /// Returns the bytes of a token. Throws IndexError for a number that is not in use.
   const std::string& token(int64_t number) const;
-  /// Returns the number of a special token. Throws ValueError.
+  /// Returns the number of a special token. Throws ValueError for a text that is none.
   int64_t special_token(std::string_view token) const;
 
  private:

@@ -13,12 +13,13 @@
 
 namespace levin::data {
 
+/// Makes a batch from samples; several workers call it at the same time.
 using Collate = std::function<Batch(std::span<const Sample>)>;
 
 /// Arguments of torch.utils.data.DataLoader, in its order.
 struct DataLoaderOptions {
-  int64_t batch_size = 1;
-  bool shuffle = false;
+  int64_t batch_size = 1;                        ///< samples in a batch
+  bool shuffle = false;                          ///< a new random order in each epoch
   std::shared_ptr<const Sampler> sampler{};      ///< instead of shuffle
   std::shared_ptr<const BatchSampler> batch_sampler{};  ///< instead of batch_size, shuffle, sampler and drop_last
   int num_workers = 0;                           ///< threads that load ahead; 0 loads in the caller
@@ -41,17 +42,17 @@ struct DataLoaderOptions {
 
 /// The worker that runs the calling code; for worker_init, datasets and collate functions.
 struct WorkerInfo {
-  int id = 0;
-  int num_workers = 0;
+  int id = 0;           ///< index of the worker, from 0
+  int num_workers = 0;  ///< workers of its loader
 };
-/// Returns nothing outside of a DataLoader's workers.
+/// Returns the worker that runs the calling code, and nothing outside of a DataLoader's workers.
 std::optional<WorkerInfo> get_worker_info();
 
 /// The time of one pass over a loader, and how much of it was spent waiting for batches.
 struct LoaderTimes {
-  double wait = 0;   ///< seconds
-  double total = 0;  ///< seconds from the beginning of the pass to its end, or to now
-  int64_t batches = 0;
+  double wait = 0;      ///< seconds
+  double total = 0;     ///< seconds from the beginning of the pass to its end, or to now
+  int64_t batches = 0;  ///< batches returned
   /// Share of the time spent waiting, from 0 to 1; 0 before the first batch.
   double share() const { return total > 0 ? wait / total : 0; }
 };
@@ -84,20 +85,24 @@ class DataLoader {
   class Iterator;
   /// Begins an epoch, the one set by set_epoch or load_state, else the next, and loads its first batch.
   Iterator begin();
-  /// Begins at a batch. The batches before it are not loaded, except by iterable datasets and combined loaders.
+  /// Begins an epoch at a batch. The batches before it are not loaded, except by iterable datasets and combined
+  /// loaders. Throws IndexError for a batch that the epoch does not have.
   Iterator begin_at(int64_t batch);
+  /// The end of every epoch.
   static std::default_sentinel_t end() { return {}; }
 
   /// True if the length of an epoch is known in advance; that of an iterable dataset is not.
   bool has_size() const;
   /// Number of batches in an epoch; throws UsageError if it is unknown.
   int64_t size() const;
-  /// Null when the batches come from an iterable dataset or from several loaders.
+  /// Returns the dataset; null when the batches come from an iterable dataset or from several loaders.
   const DatasetPtr& dataset() const;
+  /// Returns the options, of which those that do nothing on this machine (pin_memory) are off.
   const DataLoaderOptions& options() const;
   /// Number of the running epoch; between two epochs, of the next.
   int64_t epoch() const;
-  /// Sets the next epoch, which begins with its first batch; a loaded state of the same epoch keeps its place.
+  /// Sets the next epoch, which begins with its first batch; a loaded state of the same epoch keeps its place. Throws
+  /// ValueError for a negative epoch.
   void set_epoch(int64_t epoch);
   /// Returns a loader of one rank's share of the same data in the same order; it begins with this loader's epoch. This
   /// loader does not change. Throws ValueError for a rank that does not exist.
@@ -118,16 +123,21 @@ class DataLoader {
 
  protected:
   struct Impl;
+  /// For loaders that are made of others.
   explicit DataLoader(std::unique_ptr<Impl> impl);
+  /// Returns the implementation of another loader.
   static Impl& impl_of(DataLoader& loader) { return *loader.impl_; }
   OwnedPtr<Impl> impl_;
 };
 
-/// The position in an epoch. Move-only.
+/// The position in an epoch, an input iterator; move-only. Throws Error if it goes on after another iteration over the
+/// loader has begun.
 class DataLoader::Iterator {
  public:
+  /// For std::input_iterator.
   using value_type = Batch;
   using difference_type = std::ptrdiff_t;
+  /// The batch belongs to the iterator and may be changed or moved from.
   Batch& operator*() { return batch_; }
   Batch* operator->() { return &batch_; }
   /// Releases the batch and loads the next.

@@ -17,9 +17,10 @@ namespace levin::data {
 class Dataset {
  public:
   virtual ~Dataset() = default;
+  /// Number of samples.
   virtual int64_t size() const = 0;
-  /// Returns sample `index`. `rng` belongs to this sample in this epoch, so that augmentations depend neither on the
-  /// number of workers nor on the order of the batches.
+  /// Returns sample `index`; throws IndexError outside of [0, size()). `rng` belongs to this sample in this epoch, so
+  /// that augmentations depend neither on the number of workers nor on the order of the batches.
   virtual Sample get(int64_t index, Generator& rng) const = 0;
   /// Returns these samples as one batch. `epoch_rng.fork(index)` is a sample's generator. Override it if a gather is
   /// faster than stacking.
@@ -28,6 +29,7 @@ class Dataset {
   Batch all() const;
 };
 
+/// A dataset that several loaders and datasets may hold.
 using DatasetPtr = std::shared_ptr<const Dataset>;
 
 template <class D>
@@ -42,11 +44,12 @@ DatasetPtr share(D&& dataset) {
 /// Tensors with the same number of rows; sample i is row i of each.
 class TensorDataset final : public Dataset {
  public:
-  /// Throws ValueError without tensors, ShapeError when the rows differ.
+  /// Tensors of one dimension or more. Throws ValueError without tensors, ShapeError when the rows differ.
   explicit TensorDataset(std::vector<Tensor> tensors);
   int64_t size() const override { return tensors_[0].size(0); }
   Sample get(int64_t index, Generator& rng) const override;
   Batch get_batch(std::span<const int64_t> indices, const Generator& epoch_rng) const override;
+  /// Returns the tensors, contiguous.
   const std::vector<Tensor>& tensors() const { return tensors_; }
 
  private:
@@ -61,6 +64,7 @@ class Subset final : public Dataset {
   int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
   Sample get(int64_t index, Generator& rng) const override;
   Batch get_batch(std::span<const int64_t> indices, const Generator& epoch_rng) const override;
+  /// Returns the indices of its samples in the other dataset.
   const std::vector<int64_t>& indices() const { return indices_; }
 
  private:
@@ -84,7 +88,7 @@ class ConcatDataset final : public Dataset {
   std::vector<int64_t> ends_;  // where each dataset ends
 };
 
-/// Datasets of the same size side by side: a sample has the tensors of all, in order.
+/// Datasets of the same size side by side: a sample is a list of the tensors of all, in order.
 class StackDataset final : public Dataset {
  public:
   /// Throws ValueError without datasets, and when their sizes differ.
@@ -103,6 +107,7 @@ class StackDataset final : public Dataset {
 /// ("image" in a dictionary); one that moves pixels moves boxes and masks as well, see GeometricTransform.
 class TransformedDataset final : public Dataset {
  public:
+  /// The transform runs in the thread that loads the sample, with the sample's generator.
   TransformedDataset(DatasetPtr dataset, SampleTransform transform);
   template <IsDataset D>
   TransformedDataset(D&& dataset, SampleTransform transform)
@@ -125,7 +130,8 @@ struct ImageOptions {
 /// Images stored as bytes and returned as f32 (B, C, H, W) with (byte / 255 - mean) / std, with labels int64 (B).
 class ImageDataset : public Dataset {
  public:
-  /// `images` is uint8 (N, H, W) or (N, C, H, W), `labels` int64 (N).
+  /// `images` is uint8 (N, H, W) or (N, C, H, W), `labels` int64 (N). Throws ShapeError for others, and ValueError for
+  /// means and stds that do not fit.
   ImageDataset(Tensor images, Tensor labels, ImageOptions options = {});
   int64_t size() const override { return images_.size(0); }
   Sample get(int64_t index, Generator& rng) const override;

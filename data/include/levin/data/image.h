@@ -21,7 +21,7 @@ enum class ImageReadMode { unchanged, gray, gray_alpha, rgb, rgb_alpha };
 /// formats.
 Tensor decode_image(std::span<const std::byte> bytes, ImageReadMode mode = ImageReadMode::unchanged,
                     const std::string& name = "the image");
-/// Reads and decodes an image file.
+/// Reads and decodes an image file. Throws IoError for a missing file, and as decode_image.
 Tensor read_image(const std::filesystem::path& path, ImageReadMode mode = ImageReadMode::unchanged);
 
 /// Encodes uint8 (C, H, W) with 1 to 4 channels (gray, gray with alpha, RGB, RGB with alpha) as PNG. Throws ShapeError,
@@ -37,7 +37,7 @@ struct GridOptions {
   bool normalize = false;                                  ///< shift and scale to [0, 1] by value_range
   std::optional<std::pair<double, double>> value_range{};  ///< the smallest and the largest value if absent
   bool scale_each = false;                                 ///< a range for each image instead of one for all
-  double pad_value = 0;
+  double pad_value = 0;                                    ///< value of the pixels between them
 };
 
 /// Arranges images (B, C, H, W), (C, H, W) or (H, W), of floating type or uint8 with 1 or 3 channels, in one image
@@ -62,7 +62,9 @@ class ImageFolder final : public Dataset {
                        ImageReadMode mode = ImageReadMode::rgb);
   int64_t size() const override { return static_cast<int64_t>(files_.size()); }
   Sample get(int64_t index, Generator& rng) const override;
+  /// Names of the classes, in the order of their numbers.
   const std::vector<std::string>& classes() const { return classes_; }
+  /// Paths of the images, and their labels, in the order of the samples.
   const std::vector<std::filesystem::path>& files() const { return files_; }
   const std::vector<int64_t>& targets() const { return targets_; }
 

@@ -25,6 +25,7 @@ class SampleStream {
 class IterableDataset {
  public:
   virtual ~IterableDataset() = default;
+  /// Number of shards, 1 or more.
   virtual int64_t shards() const { return 1; }
   /// Opens a shard at its beginning; several threads call it at the same time. `rng` belongs to this shard and epoch.
   virtual std::unique_ptr<SampleStream> open(int64_t shard, Generator rng) const = 0;
@@ -33,11 +34,13 @@ class IterableDataset {
   virtual Sample prepare(Sample sample, Generator& /*rng*/) const { return sample; }
 };
 
+/// A dataset that several loaders may hold.
 using IterablePtr = std::shared_ptr<const IterableDataset>;
 
 template <class D>
 concept IsIterable = std::derived_from<std::remove_cvref_t<D>, IterableDataset>;
 
+/// Moves or copies a dataset into a shared pointer.
 template <IsIterable D>
 IterablePtr share(D&& dataset) {
   return std::make_shared<const std::remove_cvref_t<D>>(std::forward<D>(dataset));

@@ -18,7 +18,8 @@ struct MixOptions {
 /// (B, classes). Losses such as cross_entropy accept probabilities.
 class MixUp {
  public:
-  /// Throws ValueError for an alpha that is not above 0.
+  /// Throws ValueError for an alpha that is not above 0. A call throws ShapeError for a batch that does not fit, and
+  /// ValueError for classes without num_classes.
   explicit MixUp(const MixOptions& options = {});
   Batch operator()(const Batch& batch, Generator& rng) const;
 
@@ -31,6 +32,7 @@ class MixUp {
 /// batches as MixUp does.
 class CutMix {
  public:
+  /// Throws as MixUp.
   explicit CutMix(const MixOptions& options = {});
   Batch operator()(const Batch& batch, Generator& rng) const;
 

@@ -14,7 +14,7 @@ namespace levin::data {
 /// The folder of Debian's package dataset-fashion-mnist.
 inline constexpr const char* kFashionMnistDir = "/usr/share/datasets/fashion-mnist";
 
-/// f32 (B, 1, 28, 28) with (byte / 255 - 0.2860) / 0.3530, labels int64 (B).
+/// Clothes: images f32 (B, 1, 28, 28) with (byte / 255 - 0.2860) / 0.3530, labels int64 (B) from 0 to 9.
 class FashionMnist final : public ImageDataset {
  public:
   /// `split` is "train" or "test"; `augment` changes the (1, 28, 28) bytes, e.g. Compose{RandomCrop(28, 2),
@@ -26,9 +26,10 @@ class FashionMnist final : public ImageDataset {
   static const std::vector<std::string>& classes();
 };
 
-/// Handwritten digits, from files of the same names, as (byte / 255 - 0.1307) / 0.3081.
+/// Handwritten digits: images f32 (B, 1, 28, 28) with (byte / 255 - 0.1307) / 0.3081, labels int64 (B) from 0 to 9.
 class Mnist final : public ImageDataset {
  public:
+  /// `dir` holds files of the same names as Fashion-MNIST's. `split`, `augment` and errors are as of FashionMnist.
   Mnist(std::string_view split, const std::filesystem::path& dir, Transform augment = {});
 };
 

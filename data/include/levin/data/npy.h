@@ -7,6 +7,7 @@
 
 namespace levin::data {
 
+/// Options of load_npy and load_npz.
 struct NpyOptions {
   /// Maps the file into memory instead of reading it: pages are read on first use, and processes share them. Writes to
   /// such a tensor are private to the process. The file must not be shortened while the tensor lives.

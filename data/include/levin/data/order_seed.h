@@ -16,11 +16,13 @@ class OrderSeed {
  public:
   /// A seed that is drawn (see draw_seed) when it is first asked for.
   OrderSeed();
+  /// A seed that is given, which assign() does not replace.
   OrderSeed(std::uint64_t seed);  // NOLINT: implicit
   /// The seed of the default generator when it is first asked for, which draws nothing. For loaders without an order of
   /// their own, so that they leave all other random numbers as they are.
   static OrderSeed of_default_generator();
 
+  /// Returns the seed, which is drawn at the first call. Threads may call it at the same time.
   std::uint64_t value() const;
   /// Replaces a seed that was not given to the constructor: by that of a checkpoint, or of rank zero.
   void assign(std::uint64_t seed) const;

@@ -13,6 +13,7 @@ namespace levin::data {
 
 using std::int64_t;
 
+/// An order of indices for each epoch. Derive from it to define another order.
 class Sampler {
  public:
   virtual ~Sampler() = default;
@@ -28,7 +29,7 @@ class Sampler {
 /// Batches of indices: those of a sampler, `batch_size` at a time. Derive from it to form batches otherwise.
 class BatchSampler {
  public:
-  /// Throws ValueError for a batch_size below 1.
+  /// With `drop_last`, a last batch that is not full is left out. Throws ValueError for a batch_size below 1.
   BatchSampler(std::shared_ptr<const Sampler> sampler, int64_t batch_size, bool drop_last);
   virtual ~BatchSampler() = default;
   /// Number of batches in one epoch.
@@ -50,7 +51,7 @@ class BatchSampler {
 /// Returns 0 to n - 1 in random order (Fisher-Yates shuffle).
 std::vector<int64_t> permutation(int64_t n, Generator& rng);
 
-/// The order 0, 1, 2, ...
+/// The order 0, 1, 2, ..., n - 1.
 class SequentialSampler final : public Sampler {
  public:
   explicit SequentialSampler(int64_t n) : n_(n) {}
@@ -61,6 +62,7 @@ class SequentialSampler final : public Sampler {
   int64_t n_;
 };
 
+/// Options of RandomSampler.
 struct RandomSamplerOptions {
   bool replacement = false;   ///< draw each index independently
   int64_t num_samples = -1;   ///< -1 means n; beyond n without replacement, further permutations follow
@@ -69,6 +71,7 @@ struct RandomSamplerOptions {
 /// A new random order in each epoch.
 class RandomSampler final : public Sampler {
  public:
+  /// Chooses from the indices 0 to n - 1. Throws ValueError for an n below 1.
   explicit RandomSampler(int64_t n, OrderSeed seed = {}, const RandomSamplerOptions& options = {});
   int64_t size() const override { return num_samples_; }
   std::vector<int64_t> indices(int64_t epoch) const override;
@@ -84,6 +87,7 @@ class RandomSampler final : public Sampler {
 /// The given indices only, in their order or shuffled in each epoch.
 class SubsetSampler : public Sampler {
  public:
+  /// The seed has no effect unless `shuffle`.
   explicit SubsetSampler(std::vector<int64_t> indices, bool shuffle = false, OrderSeed seed = {})
       : indices_(std::move(indices)), shuffle_(shuffle), seed_(std::move(seed)) {}
   int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
@@ -99,16 +103,18 @@ class SubsetSampler : public Sampler {
 /// The given indices only, in a new random order in each epoch.
 class SubsetRandomSampler final : public SubsetSampler {
  public:
+  /// The seed defines the orders of all epochs.
   explicit SubsetRandomSampler(std::vector<int64_t> indices, OrderSeed seed = {})
       : SubsetSampler(std::move(indices), true, std::move(seed)) {}
 };
 
+/// Options of WeightedRandomSampler.
 struct WeightedRandomSamplerOptions {
-  bool replacement = true;
+  bool replacement = true;  ///< draws each index independently; otherwise an index comes once at most
 };
 
-/// Draws indices with probabilities proportional to `weights`; without replacement by the method of Efraimidis and
-/// Spirakis, "Weighted random sampling with a reservoir" (2006).
+/// Draws num_samples indices with probabilities proportional to `weights`, one weight for each index; without
+/// replacement by the method of Efraimidis and Spirakis, "Weighted random sampling with a reservoir" (2006).
 class WeightedRandomSampler final : public Sampler {
  public:
   /// Throws ValueError for weights that are negative, not finite or all zero, or too few for the samples.
@@ -144,6 +150,7 @@ class ShareSampler final : public Sampler {
 /// Every num_replicas-th batch of another batch sampler, as ShareSampler.
 class ShareBatchSampler final : public BatchSampler {
  public:
+  /// Throws ValueError for a rank outside of [0, num_replicas).
   ShareBatchSampler(std::shared_ptr<const BatchSampler> all, int num_replicas, int rank, bool pad);
   int64_t size() const override;
   std::vector<std::vector<int64_t>> batches(int64_t epoch) const override;
@@ -155,15 +162,16 @@ class ShareBatchSampler final : public BatchSampler {
   bool pad_;
 };
 
+/// Options of DistributedSampler.
 struct DistributedSamplerOptions {
-  bool shuffle = true;
+  bool shuffle = true;      ///< a new random order in each epoch; otherwise 0, 1, 2, ...
   std::uint64_t seed = 0;   ///< the same on all ranks; as in PyTorch it is never drawn
   bool drop_last = false;   ///< drop the tail that does not divide evenly
   /// Repeats indices so that all ranks get equally many; use false for evaluation, where no sample may count twice.
   bool pad = true;
 };
 
-/// Every num_replicas-th index of one common order, beginning with `rank`.
+/// Every num_replicas-th index of one common order of 0 to n - 1, beginning with `rank`.
 class DistributedSampler final : public Sampler {
  public:
   /// Throws ValueError for a rank outside of [0, num_replicas).

@@ -12,7 +12,9 @@
 
 namespace levin::data {
 
+/// Tokens of a text, in order.
 using Tokens = std::vector<std::string>;
+/// Splits a text into tokens.
 using Tokenizer = std::function<Tokens(std::string_view)>;
 
 /// Splits text into UTF-8 characters. A byte outside of a valid character is a token of its own.
@@ -25,7 +27,7 @@ Tokens tokenize_bytes(std::string_view text);
 
 /// Options of build_vocab, with torchtext's names and defaults.
 struct VocabularyOptions {
-  int64_t min_freq = 1;
+  int64_t min_freq = 1;                                 ///< a token that occurs less often is left out
   Tokens specials{"<pad>", "<unk>", "<bos>", "<eos>"};  ///< numbered first, whether they occur or not
   int64_t max_tokens = -1;                              ///< specials included; -1: no limit
 };
@@ -36,19 +38,24 @@ class Vocabulary {
   Vocabulary() = default;
   /// Numbers the tokens in this order. Throws ValueError if one occurs twice.
   explicit Vocabulary(Tokens tokens);
+  /// Number of tokens.
   int64_t size() const { return static_cast<int64_t>(tokens_.size()); }
+  /// True if the token has a number.
   bool contains(std::string_view token) const;
   /// Returns the number of a token, or that of "<unk>" if it is unknown. Throws ValueError if there is no "<unk>".
   int64_t operator[](std::string_view token) const;
-  /// Throws IndexError for a number that is not in use.
+  /// Returns the token of a number. Throws IndexError for one that is not in use, as does decode().
   const std::string& token(int64_t number) const;
+  /// Returns all tokens in the order of their numbers.
   const Tokens& tokens() const { return tokens_; }
+  /// Returns the numbers of tokens, as operator[].
   std::vector<int64_t> encode(const Tokens& tokens) const;
+  /// Returns the tokens of numbers.
   Tokens decode(std::span<const int64_t> numbers) const;
 
-  /// Writes one token per line; line ends and backslashes in tokens are written as \n, \r and \\.
+  /// Writes one token per line, atomically; line ends and backslashes in tokens are written as `\n`, `\r` and `\\`.
   void save(const std::filesystem::path& path) const;
-  /// Throws IoError for a file with a repeated token or an unknown escape.
+  /// Reads a file that save() wrote. Throws IoError if it is missing, or has a repeated token or an unknown escape.
   static Vocabulary load(const std::filesystem::path& path);
 
  private:
@@ -56,10 +63,12 @@ class Vocabulary {
   std::unordered_map<std::string, int64_t> numbers_;
 };
 
-/// Returns the tokens of all texts, the most frequent first, equally frequent ones in alphabetic order.
+/// Returns the special tokens, then the tokens of all texts, the most frequent first, equally frequent ones in the
+/// order of their bytes.
 Vocabulary build_vocab(std::span<const std::string> texts, const Tokenizer& tokenizer,
                        const VocabularyOptions& options = {});
 
+/// Options of TextDataset.
 struct TextOptions {
   bool add_bos = false;     ///< begin each text with "<bos>"
   bool add_eos = false;     ///< and end it with "<eos>"
@@ -84,7 +93,8 @@ class TextDataset final : public Dataset {
 /// target is the same shifted by one. Both are int64 (block_size).
 class TokenBlockDataset final : public Dataset {
  public:
-  /// `tokens` is int64 (N), possibly mapped; stride 0 means block_size. Throws ValueError when N is block_size or less.
+  /// `tokens` is int64 (N), possibly mapped; stride 0 means block_size. Throws ShapeError for another tensor, and
+  /// ValueError when N is block_size or less.
   TokenBlockDataset(Tensor tokens, int64_t block_size, int64_t stride = 0);
   int64_t size() const override { return (tokens_.size(0) - block_ - 1) / stride_ + 1; }
   Sample get(int64_t index, Generator& rng) const override;

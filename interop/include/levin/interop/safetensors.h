@@ -10,9 +10,19 @@
 
 namespace levin::interop {
 
+/// The content of a file.
 struct Safetensors {
   StateDict tensors;                            ///< in the order of the file's data
   std::map<std::string, std::string> metadata;  ///< free text
+};
+
+/// Arguments of load_safetensors.
+struct SafetensorsOptions {
+  /// Maps the file into memory instead of reading it: opening takes no longer for more data, pages are read on first
+  /// use, and processes share them. Writes to such a tensor are private to the process. The file must not be shortened
+  /// while a tensor lives; save_safetensors replaces it, which is harmless. Tensors of type BOOL are read at once,
+  /// since their values are checked, and so are those that are not aligned.
+  bool mmap = false;
 };
 
 /// Returns the bytes of the file. Tensors are ordered by decreasing element size, then by name, so that all data is
@@ -24,9 +34,10 @@ io::Bytes encode_safetensors(const StateDict& tensors, const std::map<std::strin
 /// offsets that do not cover the data exactly once.
 Safetensors decode_safetensors(std::span<const std::byte> data, const std::string& what);
 
-/// Writes the file atomically (io::write_file).
+/// Writes the file atomically (io::write_file). Throws as encode_safetensors, and IoError if it cannot be written.
 void save_safetensors(const std::filesystem::path& path, const StateDict& tensors,
                       const std::map<std::string, std::string>& metadata = {});
-Safetensors load_safetensors(const std::filesystem::path& path);
+/// Reads a file. Throws IoError for a missing or malformed one, see decode_safetensors.
+Safetensors load_safetensors(const std::filesystem::path& path, const SafetensorsOptions& options = {});
 
 }  // namespace levin::interop

@@ -7,16 +7,16 @@
 
 namespace levin::kernels {
 
-/// Values of one gradient, contiguous, of a floating dtype.
+/// The gradient of one tensor: `numel` contiguous `values` of a real floating dtype, on the stream's device.
 struct AmpTensor {
   void* values = nullptr;
   int64_t numel = 0;
   DType dtype = DType::f32;
 };
 
-/// Multiplies values by 1 / scale, where the reciprocal is computed in double and rounded to float; sets found_inf to 1
-/// if a value is infinite or NaN before or after. `scale` and `found_inf` are one float each on the device. Bytes:
-/// values twice.
+/// Multiplies the values of all `tensors` by 1 / scale, where the reciprocal is computed in double and rounded to
+/// float; sets found_inf to 1 if a value is infinite or NaN before or after. `scale` and `found_inf` are one float each
+/// on the device. Bytes: values twice.
 struct UnscaleArgs {
   std::span<const AmpTensor> tensors;
   const float* scale = nullptr;

@@ -15,9 +15,10 @@ struct AttentionMask {
   /// attend), or a number of lse's type that is added to the score, where -infinity hides. A row that is hidden
   /// entirely has weights of 0 and an lse of +infinity.
   TensorView scores{};
-  double dropout = 0.0;
-  PhiloxState random{};
+  double dropout = 0.0;  ///< probability to drop a weight, in [0, 1]
+  PhiloxState random{};  ///< position of dropout's random numbers
 
+  /// True if `scores` are given; empty() if neither they nor dropout change a weight.
   bool has_scores() const { return scores.dim() > 0; }
   bool empty() const { return !has_scores() && dropout == 0.0; }
 };

@@ -12,10 +12,11 @@ namespace levin::kernels {
 /// kw), bias (O) or absent, y (B, O, OH, OW). Flops: 2 B O OH OW (C / groups) kh kw for each of the three.
 struct Conv2dArgs {
   TensorView x, weight, bias, y;
+  /// Geometry of the formula, for rows (h) and columns (w), in pixels.
   int64_t stride_h = 1, stride_w = 1;
   int64_t padding_h = 0, padding_w = 0;
   int64_t dilation_h = 1, dilation_w = 1;
-  int64_t groups = 1;
+  int64_t groups = 1;  ///< divides both numbers of channels
 
   /// Returns the minimum work of a call.
   Work work(std::string_view) const {

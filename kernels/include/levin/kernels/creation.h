@@ -14,7 +14,8 @@ struct FillArgs {
 };
 extern constinit Kernel<void(const FillArgs&, Stream&)> fill;
 
-/// Writes out[i] = start + i * step; out (n) is contiguous and of any type but bool. Integer types use the first pair.
+/// Writes out[i] = start + i * step; out (n) is contiguous and of any type but bool. Integer types use integer_start
+/// and integer_step, floating types start and step.
 struct RangeArgs {
   TensorView out;
   int64_t integer_start = 0, integer_step = 1;

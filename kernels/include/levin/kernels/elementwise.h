@@ -11,7 +11,9 @@
 
 namespace levin::kernels {
 
-/// Computes out = f(x) in out's type, or in x's type if out is bool. Integers are accepted where stated.
+/// Computes out = f(x) in out's type, or in x's type if out is bool. Integers are accepted where stated. p0 and p1 are
+/// parameters of f, such as the slope of leaky_relu and the bounds of clamp; the formulas of elementwise_rows.h use
+/// them.
 struct UnaryArgs {
   TensorView out, x;
   double p0 = 0.0, p1 = 0.0;
@@ -19,17 +21,18 @@ struct UnaryArgs {
   /// Returns the minimum work of a call.
   Work work(std::string_view kernel) const;
 };
+/// Table of an operation on one tensor.
 using UnaryKernel = Kernel<void(const UnaryArgs&, Stream&)>;
 
 // Functions of one tensor, activations, and properties, whose out is bool; elementwise_rows.h gives their formulas and
-// types.
-// Functions of 20 flops are accurate to 4 units in the last place. relu and clamp propagate NaN.
+// types. Functions of 20 flops are accurate to 4 units in the last place. relu and clamp propagate NaN.
 #define LEVIN_UNARY_ROW(name, ...) extern constinit UnaryKernel name;
 #define LEVIN_ACTIVATION_ROW(name, ...) extern constinit UnaryKernel name;
 #define LEVIN_PROPERTY_ROW(name, ...) extern constinit UnaryKernel name;
 #include <levin/kernels/elementwise_rows.h>
 
-/// Computes out = f(a, b) in type `compute`.
+/// Computes out = f(a, b) in type `compute`, to which a and b are converted. p0 and p1 are parameters of f: p0 is the
+/// alpha of add (a + alpha b) and the delta of huber, and the gradient of an activation has those of the activation.
 struct BinaryArgs {
   TensorView out, a, b;
   DType compute = DType::f32;
@@ -40,6 +43,7 @@ struct BinaryArgs {
   /// Returns the minimum work of a call.
   Work work(std::string_view kernel) const;
 };
+/// Table of an operation on two tensors.
 using BinaryKernel = Kernel<void(const BinaryArgs&, Stream&)>;
 
 // Operations of elementwise_rows.h, which gives their formulas and types. For bool, add is "or" and mul is "and"; NaN
@@ -57,7 +61,7 @@ using BinaryKernel = Kernel<void(const BinaryArgs&, Stream&)>;
 #define LEVIN_LOGICAL_ROW(name, ...) extern constinit BinaryKernel name;
 #include <levin/kernels/elementwise_rows.h>
 
-/// Computes out = f(a, b, c) in type `compute`.
+/// Computes out = f(a, b, c) in type `compute`. p0 is the factor `value` of addcmul and addcdiv.
 struct TernaryArgs {
   TensorView out, a, b, c;
   DType compute = DType::f32;
@@ -66,9 +70,10 @@ struct TernaryArgs {
   /// Returns the minimum work of a call.
   Work work(std::string_view kernel) const;
 };
+/// Table of an operation on three tensors.
 using TernaryKernel = Kernel<void(const TernaryArgs&, Stream&)>;
 
-/// Returns b where a is true, else c. a is bool, the others have any type; no flops.
+/// Computes out = b where a is true, else c. a is bool, the others have any type; no flops.
 extern constinit TernaryKernel where;
 #define LEVIN_TERNARY_ROW(name, ...) extern constinit TernaryKernel name;
 #include <levin/kernels/elementwise_rows.h>

@@ -12,6 +12,7 @@ namespace levin {
 /// read.
 class HostRead {
  public:
+  /// Holds a number that is known already.
   explicit HostRead(double value) : value_(value) {}
   /// Queues the copy on the current stream. Throws ShapeError unless the tensor has one element. Must not be used
   /// during capture.
@@ -25,7 +26,7 @@ class HostRead {
   /// The device's part of a read.
   struct Pending {
     virtual ~Pending() = default;
-    virtual bool ready() = 0;
+    virtual bool ready() = 0;                               ///< never waits
     virtual void copy_to(void* to, std::size_t bytes) = 0;  ///< waits unless ready
   };
 

@@ -24,7 +24,8 @@ struct CatArgs {
 };
 extern constinit Kernel<void(const CatArgs&, Stream&)> cat;
 
-/// Selects k slices of an axis of size n: out (outer, k, inner) = x (outer, n, inner)[:, index, :].
+/// Selects k slices of an axis of size n: out (outer, k, inner) = x (outer, n, inner)[:, index, :], with index (k).
+/// Errors name the operation `op`.
 struct IndexSelectArgs {
   TensorView out, x, index;
   int64_t outer = 1, n = 1, inner = 1;
@@ -38,7 +39,8 @@ struct IndexSelectArgs {
 extern constinit Kernel<void(const IndexSelectArgs&, Stream&)> index_select;
 
 /// Computes out (outer, n, inner)[:, index[i], :] += source (outer, k, inner)[:, i, :] for i = 0, 1, ... in this order,
-/// except where index[i] == skip. Numeric types; the sum is computed in out's type. Flops: one per element of source.
+/// except where index[i] == skip, with index (k). Numeric types; the sum is computed in out's type. Errors name the
+/// operation `op`. Flops: one per element of source.
 struct IndexAddArgs {
   TensorView out, source, index;
   int64_t outer = 1, n = 1, inner = 1;
@@ -137,8 +139,8 @@ struct BilinearArgs {
 };
 extern constinit Kernel<void(const BilinearArgs&, Stream&)> bilinear;
 
-/// Computes the gradients of a BilinearArgs call from that of its out, g: dx, drow and dcolumn. Sums over points and
-/// channels run in a fixed order. float32 and float64. Flops: 24 per element of g.
+/// Computes the gradients dx, drow and dcolumn of x, row and column of a BilinearArgs call from that of its out, g.
+/// Sums over points and channels run in a fixed order. float32 and float64. Flops: 24 per element of g.
 struct BilinearBackwardArgs {
   TensorView dx, drow, dcolumn, g, x, row, column;
 

@@ -22,11 +22,15 @@ namespace levin::kernels {
 /// A set of element types.
 class DTypes {
  public:
+  /// Holds these types.
   constexpr DTypes(std::initializer_list<DType> types) {
     for (const DType t : types) bits_ |= 1u << static_cast<int>(t);
   }
+  /// True if the set holds t.
   constexpr bool has(DType t) const { return (bits_ >> static_cast<int>(t) & 1u) != 0; }
+  /// Returns the set less the others.
   constexpr DTypes without(const DTypes& others) const { return DTypes(bits_ & ~others.bits_); }
+  /// Returns the set of all types.
   static constexpr DTypes every() { return DTypes(~0u); }
 
  private:
@@ -49,7 +53,7 @@ class KernelObserver {
                         const Work& /*work*/, const Stream&) {}
 };
 
-/// Sets the process's observer, null for none; returns the previous one.
+/// Sets the process's observer, null for none; returns the previous one. The observer must outlive its last call.
 KernelObserver* set_observer(KernelObserver* observer);
 
 namespace detail {
@@ -60,10 +64,11 @@ extern std::atomic<KernelObserver*> observer;
 template <class Signature>
 class Kernel;
 
+/// The table of an operation: one function for each type of device, or none.
 template <class Args>
 class Kernel<void(const Args&, Stream&)> {
  public:
-  using Function = void (*)(const Args&, Stream&);
+  using Function = void (*)(const Args&, Stream&);  ///< queues the work on the stream, whose device holds all tensors
 
   /// The cuda column takes every type of the contract; the cpu column and the free columns take those in cpu_types.
   constexpr Kernel(const char* name, Function cpu, Function cuda = nullptr, DTypes cpu_types = DTypes::every())
@@ -86,9 +91,11 @@ class Kernel<void(const Args&, Stream&)> {
     set(type, f);
     types_[static_cast<int>(type)] = types;
   }
+  /// True if the column has a function.
   bool has(DeviceType type) const { return columns_[static_cast<int>(type)] != nullptr; }
   /// True if the column's function takes tensors of type t, which must be a type that the contract names.
   bool takes(DeviceType type, DType t) const { return types_[static_cast<int>(type)].has(t); }
+  /// Returns the operation's name, with which messages begin.
   const char* name() const { return name_; }
 
  private:

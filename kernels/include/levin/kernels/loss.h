@@ -6,8 +6,8 @@
 
 namespace levin::kernels {
 
-/// Throws IndexError, tagged `op`, if a label (int64, any size) is neither in [0, classes) nor ignore_index; on CUDA
-/// when the host next waits for the device.
+/// Throws IndexError, tagged `op`, if one of the `labels` (int64, any size) is neither in [0, classes) nor
+/// ignore_index; on CUDA when the host next waits for the device.
 struct CheckLabelsArgs {
   TensorView labels;
   int64_t classes = 0, ignore_index = -100;
@@ -32,11 +32,13 @@ struct CrossEntropyArgs {
                      ///< differences of large logits need; written by the forward
   TensorView norm;   ///< () f64, the divisor of `mean`: the sum of the labels' weights, or B S; written by the forward
   TensorView out;    ///< forward: (B, S) for `none`, else ()
-  TensorView g, dx;  ///< backward: the gradient of out, and of x (B, C, S)
+  TensorView g;      ///< backward: the gradient of out
+  TensorView dx;     ///< backward: the gradient of x, (B, C, S)
+  /// B, C and S.
   int64_t batch = 1, classes = 1, spatial = 1;
-  int64_t ignore_index = -100;
-  double smoothing = 0.0;
-  LossReduction reduction = LossReduction::mean;
+  int64_t ignore_index = -100;                    ///< samples with this label have no loss
+  double smoothing = 0.0;                         ///< label smoothing, in [0, 1]
+  LossReduction reduction = LossReduction::mean;  ///< decides the shape of out
 
   /// Returns the minimum work of a call.
   Work work(std::string_view kernel) const {
@@ -52,8 +54,8 @@ extern constinit Kernel<void(const CrossEntropyArgs&, Stream&)> cross_entropy_ba
 
 /// Binary cross-entropy of sigmoid(x) against t: |x| (x > 0 ? 1 - t : t) + log(1 + exp(-|x|)), which stays infinite at
 /// an infinite x. target has x's size, or is a TensorView::number, of f32 with 16-bit floats. Forward: out has x's size
-/// for `none`, else (). Backward: dx = g (sigmoid(x) - t), divided by the number of elements for `mean`. Bytes: x and
-/// target once, dx once; about 40 flops per element.
+/// with reduction `none`, else (). Backward: dx = g (sigmoid(x) - t), divided by the number of elements for `mean`.
+/// Bytes: x and target once, dx once; about 40 flops per element.
 struct BceArgs {
   TensorView x, target, out, g, dx;
   LossReduction reduction = LossReduction::mean;

@@ -7,10 +7,11 @@
 
 namespace levin::kernels {
 
-/// Computes y = (x - mean) * rstd * weight + bias, rstd = 1 / sqrt(var + eps). x and y are (B, C, S), all others (C);
-/// weight, bias and the running statistics may be absent (null pointer). With `training`, mean and var (biased) are
-/// those of the batch, which are written to mean and rstd, and running += momentum * (batch - running), with the
-/// unbiased variance. Otherwise the running statistics are used, and written to mean and rstd unless these are absent.
+/// Computes y = (x - mean) * rstd * weight + bias, rstd = 1 / sqrt(var + eps). x and y are (batch, channels, spatial),
+/// all others (channels); weight, bias and the running statistics may be absent (null pointer). With `training`, mean
+/// and var (biased) are those of the batch, which are written to mean and rstd, and running_mean and running_var become
+/// running + momentum * (batch - running), with the unbiased variance. Otherwise the running statistics are used, and
+/// written to mean and rstd unless these are absent.
 /// weight, bias and the running statistics may be f32 with a 16-bit x, as under autocast. Bytes: x and y once; about 8
 /// flops per element.
 struct BatchNormArgs {
@@ -24,7 +25,8 @@ struct BatchNormArgs {
 };
 extern constinit Kernel<void(const BatchNormArgs&, Stream&)> batch_norm;
 
-/// Gradients of batch_norm in training, with xh = (x - mean) rstd and averages over (B, S):
+/// Gradients of batch_norm in training, of the same (batch, channels, spatial), with xh = (x - mean) rstd and averages
+/// over all but the channels:
 /// dx = weight rstd (g - mean(g) - xh mean(g xh)), dweight = sum g xh, dbias = sum g; each may be absent. dweight and
 /// dbias are of weight's type. Bytes: x and g once, dx once; about 10 flops per element.
 struct BatchNormBackwardArgs {
@@ -38,8 +40,9 @@ struct BatchNormBackwardArgs {
 };
 extern constinit Kernel<void(const BatchNormBackwardArgs&, Stream&)> batch_norm_backward;
 
-/// Computes y = (x - mean) * rstd * weight + bias with the statistics of each row. x, y (M, N), weight and bias (N) or
-/// absent; mean and rstd (M) are written unless absent. Bytes: x and y once; about 8 flops per element.
+/// Computes y = (x - mean) * rstd * weight + bias with the statistics of each row, rstd = 1 / sqrt(var + eps) with the
+/// biased variance. x, y (rows, columns), weight and bias (columns) or absent; mean and rstd (rows) are written unless
+/// absent. Bytes: x and y once; about 8 flops per element.
 struct LayerNormArgs {
   TensorView y, x, weight, bias, mean, rstd;
   int64_t rows = 1, columns = 1;
@@ -52,7 +55,8 @@ extern constinit Kernel<void(const LayerNormArgs&, Stream&)> layer_norm;
 
 /// With h = g weight, computes
 /// dx = rstd (h - mean(h) - xh mean(h xh)) over each row, dweight = sum over rows of g xh, dbias = sum over rows of g;
-/// each may be absent. Bytes: x and g once, dx once; about 12 flops per element.
+/// each may be absent. Shapes are those of layer_norm with the same rows and columns. Bytes: x and g once, dx once;
+/// about 12 flops per element.
 struct LayerNormBackwardArgs {
   TensorView dx, dweight, dbias, g, x, weight, mean, rstd;
   int64_t rows = 1, columns = 1;

@@ -8,6 +8,9 @@
 
 namespace levin::kernels {
 
+/// Sizes of pooling: x has `planes` of (h, w), y as many of (oh, ow). kernel_h, stride_h, padding_h and dilation_h
+/// place the windows along the rows, and kernel_w, stride_w, padding_w and dilation_w along the columns; all are in
+/// pixels.
 struct PoolGeometry {
   int64_t planes = 1, h = 1, w = 1, oh = 1, ow = 1;
   int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, padding_h = 0, padding_w = 0;
@@ -32,7 +35,8 @@ struct MaxPool2dArgs {
 };
 extern constinit Kernel<void(const MaxPool2dArgs&, Stream&)> max_pool2d;
 
-/// Computes dx = sum of dy over the outputs whose value came from there. Bytes: dy, indices and dx once.
+/// Computes dx = sum of dy over the outputs whose value came from there, with the indices of max_pool2d and its
+/// `geometry`. Bytes: dy, indices and dx once.
 struct MaxPool2dBackwardArgs {
   TensorView dx, dy, indices;
   PoolGeometry geometry;
@@ -48,9 +52,9 @@ extern constinit Kernel<void(const MaxPool2dBackwardArgs&, Stream&)> max_pool2d_
 /// twice.
 extern constinit Kernel<void(const MaxPool2dArgs&, Stream&)> max_pool2d_pick;
 
-/// Computes y = sum of the window / divisor. The divisor is the number of elements of the window inside the plane or,
-/// with count_include_pad, inside the padded plane. The backward reads y, the gradient of the output, and writes x.
-/// Bytes: x and y once; kernel_h kernel_w flops per output.
+/// Computes y = sum of the window of `geometry` / divisor. The divisor is the number of elements of the window inside
+/// the plane or, with count_include_pad, inside the padded plane. The backward reads y, the gradient of the output, and
+/// writes x. Bytes: x and y once; kernel_h kernel_w flops per output.
 struct AvgPool2dArgs {
   TensorView y, x;
   PoolGeometry geometry;

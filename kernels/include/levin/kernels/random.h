@@ -18,6 +18,7 @@ constexpr std::uint64_t random_blocks(int64_t numel, int words) {
 /// Returns the number of words per element of a floating type: two for f64, else one.
 constexpr int random_words(DType t) { return t == DType::f64 ? 2 : 1; }
 
+/// Fill out with random numbers from `state` on.
 /// uniform: p0 + u * (p1 - p0) with u in [0, 1) of 53 (f64), 24 (f32), 11 (f16) or 8 (bf16) bits.
 /// normal: mean p0 and standard deviation p1, by Box-Muller from the pair of elements (2k, 2k + 1).
 /// Floating types; w = random_words(dtype). normal rounds numel up to an even number of elements.
@@ -31,8 +32,8 @@ struct RandomArgs {
 };
 extern constinit Kernel<void(const RandomArgs&, Stream&)> uniform, normal;
 
-/// Computes low + floor(u * (high - low)) with u of 64 bits, w = 2; the bias is below (high - low) / 2^64. Any type but
-/// bool.
+/// Computes out = low + floor(u * (high - low)) with u of 64 bits from `state` on, w = 2; the bias is below
+/// (high - low) / 2^64. Any type but bool.
 struct RandintArgs {
   TensorView out;
   PhiloxState state;
@@ -43,7 +44,8 @@ struct RandintArgs {
 };
 extern constinit Kernel<void(const RandintArgs&, Stream&)> randint;
 
-/// Computes out = 1 where u < p (of out's sizes, contiguous, the same floating type), else 0; u has 24 bits, w = 1.
+/// Computes out = 1 where u < p (of out's sizes, contiguous, the same floating type), else 0; u has 24 bits from
+/// `state` on, w = 1.
 struct BernoulliArgs {
   TensorView out, p;
   PhiloxState state;

@@ -13,11 +13,11 @@ namespace levin::kernels {
 ///   gru_cell       G = 3  r, z = sigmoid(x_r + s_r), sigmoid(x_z + s_z);  n = tanh(x_n + r s_n);  h' = n + z (h - n)
 ///   lstm_cell      G = 4  i, f, o = sigmoid, g = tanh of x + s;  c' = f c + i g;  h' = o tanh(c')
 ///
-/// x and s are (B, G H); h, h', c and c' (c of lstm_cell only) are (B, H), and h' may be h, c' may be c. gates (B, 4 H)
-/// receives i, f, g, o or r, z, n, s_n for the backward; it may be absent (null pointer), and is for the other two
-/// cells. If lengths (B, int64) is present, a sample with lengths[b] <= step has ended: h' = h, c' = c, and its gates
-/// are not written. All tensors are contiguous and of one floating type, f32 or f64 on the CPU. Bytes: every tensor
-/// once; about 25 flops per gate.
+/// x and s are (B, G H); h, h' = h_next, c and c' = c_next (of lstm_cell only) are (B, H), and h' may be h, c' may be
+/// c. gates (B, 4 H) receives i, f, g, o or r, z, n, s_n for the backward; it may be absent (null pointer), as it is
+/// for the other two cells. If lengths (B, int64) is present, a sample with lengths[b] <= step has ended: it keeps h
+/// and c, and its gates are not written. All tensors are contiguous and of one floating type, f32 or f64 on the CPU.
+/// Bytes: every tensor once; about 25 flops per gate.
 struct RecurrentCellArgs {
   TensorView h_next, c_next, gates, x, s, h, c, lengths;
   int64_t step = 0;
@@ -33,8 +33,8 @@ extern constinit Kernel<void(const RecurrentCellArgs&, Stream&)> rnn_tanh_cell, 
 /// to dx and of s to ds (B, G H); ds is absent for all but gru_cell, where both are the same. dh receives the part of
 /// h's gradient that does not pass through s: z times that of h' for gru_cell, all of it for a sample that has ended,
 /// else 0. dc receives the gradient of c. h_next and c_next are the results of the step, h and c the states before it;
-/// rnn_tanh_cell and rnn_relu_cell read h_next, gru_cell h, lstm_cell c and c_next. Bytes: every tensor once; about 8
-/// flops per gate.
+/// rnn_tanh_cell and rnn_relu_cell read h_next, gru_cell h, lstm_cell c and c_next. gates, lengths and step are those
+/// of the step. Bytes: every tensor once; about 8 flops per gate.
 struct RecurrentCellBackwardArgs {
   TensorView dx, ds, dh, dc, g, gates, h_next, c_next, h, c, lengths;
   int64_t step = 0;

@@ -22,12 +22,14 @@ struct SumArgs {
 };
 extern constinit Kernel<void(const SumArgs&, Stream&)> sum;
 
+/// Reduces x to out, by the operation of the table.
 struct ReduceArgs {
   TensorView out, x;
 
   /// Returns the minimum work of a call.
   Work work(std::string_view) const { return {bytes(out, x), count(x), x.dtype}; }
 };
+/// Table of a reduction without parameters.
 using ReduceKernel = Kernel<void(const ReduceArgs&, Stream&)>;
 
 // prod: the types of x and out are as for sum. amax and amin: the largest and the smallest element; NaN propagates, and

@@ -1,6 +1,7 @@
 #pragma once
 // Contracts of operations that process one axis in order, and of sorting. All tensors are contiguous and treated as
-// (outer, n, inner). Bytes: every tensor once, unless stated.
+// (outer, n, inner): `outer` is the product of the sizes before the axis, and `inner` of those after it. Bytes: every
+// tensor once, unless stated.
 
 #include <levin/kernels/kernel.h>
 
@@ -20,9 +21,9 @@ struct ArgReduceArgs {
 };
 extern constinit Kernel<void(const ArgReduceArgs&, Stream&)> argmax, argmin;
 
-/// Computes out[o, i, j] = the sum (cumsum) or product (cumprod) over k <= i of x[o, k, j], or over k >= i if
-/// `reverse`. x is of a floating type with out of the same type (accumulated in double), or of an integer type or bool
-/// with out int64. out may be x.
+/// Computes, in tensors (outer, n, inner), out[o, i, j] = the sum (cumsum) or product (cumprod) over k <= i of
+/// x[o, k, j], or over k >= i if `reverse`. x is of a floating type with out of the same type (accumulated in double),
+/// or of an integer type or bool with out int64. out may be x.
 struct CumulativeArgs {
   TensorView out, x;
   int64_t outer = 1, n = 1, inner = 1;
@@ -33,8 +34,9 @@ struct CumulativeArgs {
 };
 extern constinit Kernel<void(const CumulativeArgs&, Stream&)> cumsum, cumprod;
 
-/// Computes values[o, i, j] = the largest (smallest) of x[o, k, j] over k <= i and indices[o, i, j] int64 = its
-/// position along n: the last one of equal elements, and the last NaN if there is one. Any type.
+/// Computes, in tensors (outer, n, inner), values[o, i, j] = the largest (smallest) of x[o, k, j] over k <= i and
+/// indices[o, i, j] int64 = its position along n: the last one of equal elements, and the last NaN if there is one. Any
+/// type.
 struct CumulativeExtremumArgs {
   TensorView values, indices, x;
   int64_t outer = 1, n = 1, inner = 1;
@@ -44,7 +46,8 @@ struct CumulativeExtremumArgs {
 };
 extern constinit Kernel<void(const CumulativeExtremumArgs&, Stream&)> cummax, cummin;
 
-/// Solves a linear recurrence along n: out[i] = b[i] + a[i] out[i - 1] with out[0] = b[0], or if `reverse` from the end
+/// Solves a linear recurrence along n of tensors (outer, n, inner):
+/// out[i] = b[i] + a[i] out[i - 1] with out[0] = b[0], or if `reverse` from the end
 /// out[i] = b[i] + a[i + 1] out[i + 1] with out[n - 1] = b[n - 1]; a[0] has no effect. As maps of b, the two directions
 /// are each other's transpose. Floating types, accumulated in double.
 struct RecurrenceArgs {

@@ -8,12 +8,14 @@
 
 namespace levin::kernels {
 
+/// The least that a call must move and compute.
 struct Work {
   double bytes = 0;  ///< read and written in memory; broadcast elements count once
-  double flops = 0;
+  double flops = 0;  ///< number of arithmetic operations
   DType dtype = DType::f32;  ///< type in which it computes
 };
 
+/// Returns the number of elements.
 inline double count(const TensorView& t) { return static_cast<double>(t.numel()); }
 
 /// Returns the bytes of the operands' memory; 0 for an operand that is absent or a number.

@@ -14,6 +14,7 @@ namespace levin::nn {
 class Sequential : public Module {
  public:
   Sequential() = default;
+  /// Takes over modules of any classes, which are temporaries or moved; they keep their parameters' identity.
   template <class... M>
   requires(sizeof...(M) > 0 && (std::derived_from<M, Module> && ...) &&
            !(sizeof...(M) == 1 && (std::same_as<M, Sequential> && ...))) explicit Sequential(M&&... modules) {
@@ -21,16 +22,19 @@ class Sequential : public Module {
   }
   Sequential(Sequential&&) = default;
 
-  /// Appends a temporary.
+  /// Appends a temporary or moved module.
   template <std::derived_from<Module> M>
   Sequential& push_back(M&& module) {
     append(own(std::move(module)));
     return *this;
   }
+  /// Number of children.
   std::size_t size() const { return child_count(); }
+  /// Throws IndexError for an index of size() or more.
   Module& operator[](std::size_t i) const;
   Tensor forward(const Tensor& x) override;
-  /// Passes tensors through the children first..last - 1 and returns those that the last of them returned.
+  /// Passes tensors through the children first..last - 1 and returns those that the last of them returned. Throws
+  /// ValueError where a child takes another number of tensors.
   std::vector<Tensor> call_range(std::size_t first, std::size_t last, std::vector<Tensor> tensors) const;
   std::unique_ptr<Module> fresh() const override;
 
@@ -53,11 +57,15 @@ class ModuleList : public Module {
   M& append(Args&&... args) {
     return add<M>(std::to_string(size()), std::forward<Args>(args)...);
   }
+  /// Number of children.
   std::size_t size() const { return child_count(); }
+  /// The caller must pass an index below size(); it is not checked.
   M& operator[](std::size_t i) const { return static_cast<M&>(child(i)); }
 
+  /// A forward iterator over the children; appending a child invalidates none.
   class Iterator {
    public:
+    /// Points to child i of `list`, which must outlive it.
     Iterator(const ModuleList& list, std::size_t i) : list_(&list), i_(i) {}
     M& operator*() const { return (*list_)[i_]; }
     Iterator& operator++() {
@@ -93,18 +101,21 @@ template <std::derived_from<Module> M>
 class ModuleDict : public Module {
  public:
   ModuleDict() = default;
-  /// Constructs a child from these arguments under this name, which must be new and without dots.
+  /// Constructs a child from these arguments under this name. Throws ValueError for a name that is empty, is taken or
+  /// contains a dot.
   template <class... Args>
   M& append(const std::string& name, Args&&... args) {
     return add<M>(name, std::forward<Args>(args)...);
   }
+  /// Number of children.
   std::size_t size() const { return child_count(); }
+  /// True if there is a child of this name.
   bool contains(const std::string& name) const {
     for (const auto& [key, child] : named_children())
       if (key == name) return true;
     return false;
   }
-  /// Throws ValueError that lists the existing names.
+  /// Returns the child of this name; throws ValueError, which lists the existing names, if there is none.
   M& operator[](const std::string& name) { return static_cast<M&>(get_submodule(name)); }
 
   std::unique_ptr<Module> fresh() const override {
@@ -122,11 +133,14 @@ class ModuleDict : public Module {
 class ParameterDict : public Module {
  public:
   ParameterDict() = default;
-  /// Adds a parameter under a new name without dots.
+  /// Adds a parameter, see Module::register_parameter, and returns its place. Throws ValueError for a name that is
+  /// empty, is taken or contains a dot.
   Parameter& append(const std::string& name, const Tensor& value);
+  /// Number of parameters.
   std::size_t size() const { return places_.size(); }
+  /// True if there is a parameter of this name.
   bool contains(const std::string& name) const;
-  /// Throws ValueError that lists the existing names.
+  /// Returns the parameter of this name; throws ValueError, which lists the existing names, if there is none.
   Parameter& operator[](const std::string& name) const;
   std::unique_ptr<Module> fresh() const override;
 
@@ -138,6 +152,7 @@ class ParameterDict : public Module {
 /// A function as a layer of a Sequential: nn::Lambda([](const Tensor& x) { return x.mean(1); }).
 class Lambda : public Layer<Lambda> {
  public:
+  /// Throws ValueError for an empty function. Clones of the layer hold copies of the function.
   explicit Lambda(std::function<Tensor(const Tensor&)> f);
   Tensor forward(const Tensor& x) override { return function_(x); }
   template <class F>
@@ -153,9 +168,13 @@ class Lambda : public Layer<Lambda> {
 class ParameterList : public Module {
  public:
   ParameterList() = default;
+  /// Appends each of the values.
   explicit ParameterList(const std::vector<Tensor>& values);
+  /// Adds a parameter at the end, see Module::register_parameter, and returns its place.
   Parameter& append(const Tensor& value);
+  /// Number of parameters.
   std::size_t size() const { return places_.size(); }
+  /// Throws IndexError for an index of size() or more.
   Parameter& operator[](std::size_t i) const;
   std::unique_ptr<Module> fresh() const override;
 

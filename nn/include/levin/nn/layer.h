@@ -118,6 +118,8 @@ class Layer : public Base {
   using Base::Base;
   using Base::forward;
 
+  /// Calls forward with its arguments, between the hooks if there are any. An Error that leaves it says in which
+  /// descendant it arose.
   template <class D = Derived>
   requires detail::OneTensor<D> Tensor operator()(const Tensor& x) { return Module::operator()(x); }
   // One operator per number of arguments, with the types of forward's parameters, so that arguments may be in braces.

@@ -40,11 +40,12 @@
 
 namespace levin::nn {
 
+/// Options of load_state_dict.
 struct LoadOptions {
   bool strict = true;  ///< missing and unexpected names are errors
 };
 
-/// The names that load_state_dict did not find, or whose values it converted.
+/// The result of load_state_dict: names that it did not find, or whose values it converted.
 struct LoadReport {
   std::vector<std::string> missing{};     ///< names that only the module has; empty with strict
   std::vector<std::string> unexpected{};  ///< names that only the state has; empty with strict
@@ -64,6 +65,7 @@ void add_origin(Error& error, const Module& module);
 template <class... Lists>
 class ModuleHook : public std::function<std::vector<Tensor>(Module&, const Lists&...)> {
  public:
+  /// Takes a function (module, lists...) that returns nothing, a Tensor or a std::vector<Tensor>.
   template <std::invocable<Module&, const Lists&...> F>
   ModuleHook(F f)  // NOLINT: implicit
       : std::function<std::vector<Tensor>(Module&, const Lists&...)>(
@@ -77,6 +79,9 @@ class ModuleHook : public std::function<std::vector<Tensor>(Module&, const Lists
             }) {}
 };
 
+/// The base class of layers and networks: a tree of modules, each with named parameters (trained), buffers
+/// (moved and saved, but not trained) and children. A module can be moved, but neither copied (see nn::clone) nor
+/// assigned; children and parameters keep their addresses.
 class Module {
  public:
   using PreHook = ModuleHook<std::vector<Tensor>>;                            ///< (module, inputs)
@@ -92,7 +97,8 @@ class Module {
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverloaded-virtual"  // the forward of a Layer hides it by intent
-  /// Computes the module's output. Call the module itself, which also calls the hooks.
+  /// Computes the module's output. Call the module itself, which also calls the hooks. Throws ValueError in a module
+  /// that does not override it, or whose own forward does not return one tensor for one.
   virtual Tensor forward(const Tensor& x);  // to return something else, derive from Layer and take `Tensor x`
 #pragma GCC diagnostic pop
   /// Calls forward and the hooks. An Error that leaves them says in which descendant it arose.
@@ -109,8 +115,8 @@ class Module {
   std::vector<Tensor> call(const std::vector<Tensor>& inputs);
 
   // Construction
-  /// Creates a child and returns it; the child lives as long as this module. Names must be unique, not empty, and
-  /// without dots.
+  /// Creates a child and returns it; the child lives as long as this module. Throws ValueError for a name that is
+  /// empty, is taken or contains a dot, as do register_parameter and register_buffer.
   template <std::derived_from<Module> M, class... Args>
   M& add(const std::string& name, Args&&... args) {
     auto child = make<M>(std::forward<Args>(args)...);
@@ -145,23 +151,37 @@ class Module {
   /// parametrize.h for the functions that use this. Throws ValueError for a name that is not a parameter's.
   void derive_parameter(const std::string& name, std::function<Tensor()> compute,
                         std::function<void(Module& copy)> repeat);
-  /// Registers a tensor that is saved (if persistent) and moved with the module, but not trained.
+  /// Makes nn::clone call `change` on the copy of this module, before it copies values, so that the copy gets the same
+  /// parameters and buffers.
+  void repeat_in_copies(std::function<void(Module& copy)> change);
+  /// Registers a tensor that is saved (if persistent) and moved with the module, but not trained, and returns it. An
+  /// undefined tensor stands for an absent buffer.
   Tensor register_buffer(const std::string& name, const Tensor& value, bool persistent = true);
 
-  // Inspection. Names are PyTorch's: "block.0.weight". A tensor that has two names appears once, under the first.
+  // Inspection
+  /// Returns the parameters of this module and, with `recurse`, of its descendants, in the order of registration,
+  /// parents first. Names are PyTorch's: "block.0.weight". A tensor that has two names appears once, under the first.
+  /// Absent and derived parameters are left out.
   std::vector<Parameter> parameters(bool recurse = true) const;
-  /// With `remove_duplicate` off, a shared parameter appears under each of its names.
+  /// Returns the same with their names. With `remove_duplicate` off, a shared parameter appears under each of its
+  /// names.
   std::vector<std::pair<std::string, Tensor>> named_parameters(bool recurse = true, bool remove_duplicate = true) const;
+  /// Returns the buffers, persistent or not, of this module and, with `recurse`, of its descendants.
   std::vector<std::pair<std::string, Tensor>> named_buffers(bool recurse = true) const;
+  /// Returns the direct children; they belong to this module.
   std::vector<std::pair<std::string, Module*>> named_children() const;
   /// Returns this module (named "") and all its descendants, parents first.
   std::vector<std::pair<std::string, Module*>> named_modules();
   std::vector<std::pair<std::string, const Module*>> named_modules() const;
-  /// Returns the descendant of that name; throws ValueError that lists the existing names.
+  /// Returns the descendant of that name ("block.0"), or this module for ""; throws ValueError, which lists the
+  /// existing names, if there is none.
   Module& get_submodule(const std::string& name);
+  /// Number of elements of all parameters.
   int64_t parameter_count() const;
   /// Returns the device of the first parameter, or else of the first buffer; the CPU when there is neither.
   Device device() const;
+  /// True for a new module and after train(), false after eval(). Layers such as dropout and batch normalization
+  /// compute something else in evaluation.
   bool is_training() const { return training_; }
   /// True if forward takes one tensor and returns one, so that the module can be called through Module&.
   bool takes_one_tensor() const { return list_forward() == nullptr; }
@@ -171,28 +191,37 @@ class Module {
   virtual std::string extra_repr() const { return {}; }
 
   // Modification
+  /// Switches this module and its descendants to training or to evaluation; returns this module.
   Module& train(bool on = true);
   Module& eval() { return train(false); }
-  /// Moves and converts parameters, gradients and buffers in place, so that other handles to them see the change. Only
-  /// floating-point tensors change their dtype.
+  /// Moves and converts parameters, gradients and buffers in place, so that other handles to them see the change;
+  /// returns this module. Only floating-point tensors change their dtype. Throws DTypeError for a dtype that is not
+  /// floating, and DeviceError for a device that this machine or build lacks.
   Module& to(Device device);
   Module& to(DType dtype);
   Module& to(Device device, DType dtype);
-  /// Calls f on every module, children before parents.
+  /// Calls f on every module, children before parents; returns this module.
   Module& apply(const std::function<void(Module&)>& f);
+  /// Lets all parameters, or none, get gradients; returns this module.
   Module& requires_grad_(bool on = true);
+  /// Removes the gradients of all parameters, or sets them to zeros where `set_to_none` is false.
   void zero_grad(bool set_to_none = true);
 
   // Hooks get the tensors among the inputs and outputs, in order, and may replace the inputs, the outputs, or the
   // gradients of the inputs. A gradient is undefined where its tensor requires none or does not influence the result.
+  // Hooks run in the order of their registration until their handle removes them. They throw ValueError if they return
+  // another number of tensors than they replace.
   HookHandle register_forward_pre_hook(PreHook hook);
   HookHandle register_forward_hook(ForwardHook hook);
   HookHandle register_full_backward_hook(BackwardHook hook);
 
+  /// True once a hook was registered, also after its removal.
   bool has_hooks() const { return static_cast<bool>(hooks_); }
-  /// Runs the hooks around one forward.
+  /// Runs the hooks around one forward of a module that has hooks: fill `inputs`, call before(), compute `outputs` from
+  /// `inputs` unless it returned false, and call after().
   class HookedCall {
    public:
+    /// The module must outlive the object, and has_hooks() must be true.
     explicit HookedCall(Module& module);
     ~HookedCall();
     /// Calls the pre-hooks, which may replace inputs. False if one of them provided the outputs.
@@ -200,7 +229,7 @@ class Module {
     /// Calls the forward hooks, which may replace outputs.
     void after();
 
-    std::vector<Tensor> inputs, outputs;
+    std::vector<Tensor> inputs, outputs;  ///< the tensors among the arguments and results of forward
 
    private:
     struct State;
@@ -251,8 +280,11 @@ class Module {
   /// Runs forward, without hooks, with tensors as arguments; null for modules whose forward takes one tensor.
   using ListForward = std::vector<Tensor> (*)(Module&, const std::vector<Tensor>& inputs);
   virtual ListForward list_forward() const { return nullptr; }
+  /// Takes over a child under this name. Throws ValueError as add().
   void adopt(const std::string& name, std::unique_ptr<Module> child);
+  /// Returns child i, counted from 0 in the order of their addition; the index is not checked.
   Module& child(std::size_t i) const;
+  /// Number of direct children.
   std::size_t child_count() const;
 
  private:
@@ -298,12 +330,14 @@ namespace detail {
 /// tensors once.
 StateDict with_shared_parameters(const Module& module, StateDict state);
 
-/// Constructs modules and copies their state for nn::clone.
+/// Copies the state of modules for nn::clone, and keeps random numbers from being used up by the construction of
+/// copies.
 class Cloner {
  public:
   /// While the object lives, this thread draws from a copy of its default generator.
   Cloner() = default;
-  /// Copies values, requires_grad, training flags, devices and dtypes; throws ValueError if the trees differ.
+  /// Copies values, requires_grad, training flags, devices and dtypes from one tree to another, with memory of their
+  /// own; throws ValueError if the trees differ.
   static void copy_state(const Module& from, Module& to);
 
  private:
@@ -335,7 +369,7 @@ M clone(const M& module, const Args&... args) {
                    " needs its constructor's arguments: nn::clone(module, arguments...).");
 }
 
-/// Returns PyTorch's printed tree, with the number of parameters after every module that has some.
+/// Returns or writes PyTorch's printed tree, with the number of parameters after every module that has some.
 std::string to_string(const Module& module);
 std::ostream& operator<<(std::ostream& out, const Module& module);
 

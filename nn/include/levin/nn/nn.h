@@ -10,6 +10,7 @@
 #include <levin/nn/loss.h>
 #include <levin/nn/module.h>
 #include <levin/nn/parametrize.h>
+#include <levin/nn/quantization.h>
 #include <levin/nn/recurrent.h>
 #include <levin/nn/transformer.h>
 #include <levin/nn/utils.h>

@@ -6,6 +6,7 @@
 
 namespace levin {
 
+/// Return tensors of these sizes that are filled with 0 or 1.
 Tensor zeros(const Shape& sizes, const TensorOptions& options = {});
 Tensor ones(const Shape& sizes, const TensorOptions& options = {});
 /// Fills a new tensor with `value`. The default type is that of the value (int64 for integers).
@@ -20,7 +21,7 @@ Tensor linspace(const Scalar& start, const Scalar& end, int64_t steps, const Ten
 /// Returns base to the powers linspace(start, end, steps).
 Tensor logspace(const Scalar& start, const Scalar& end, int64_t steps, double base = 10.0,
                 const TensorOptions& options = {});
-/// Returns (n, m), m = n by default, with ones on the diagonal.
+/// Returns a matrix (n, m), m = n by default, with ones on the diagonal and zeros elsewhere.
 Tensor eye(int64_t n, std::optional<int64_t> m = std::nullopt, const TensorOptions& options = {});
 Tensor eye(int64_t n, const TensorOptions& options);
 
@@ -35,7 +36,8 @@ Tensor randperm(int64_t n, const TensorOptions& options = {});
 /// Returns 1 with probability p (elementwise), else 0, in the type of p.
 Tensor bernoulli(const Tensor& p, Generator* generator = nullptr);
 
-// The dtype and the device are those of t unless the options name others; requires_grad is not taken over.
+/// As the functions without _like, of t's sizes. The dtype and the device are those of t unless the options name
+/// others; requires_grad is not taken over.
 Tensor empty_like(const Tensor& t, const TensorOptions& options = {});
 Tensor zeros_like(const Tensor& t, const TensorOptions& options = {});
 Tensor ones_like(const Tensor& t, const TensorOptions& options = {});
@@ -80,6 +82,7 @@ inline Tensor randint_like(const Tensor& t, int64_t low, int64_t high, std::same
   return randint_like(t, low, high, {.dtype = dtype});
 }
 
+/// As the functions of tensor.h, with a dtype alone.
 template <class T>
 Tensor from_data(std::span<const T> values, const Shape& sizes, std::same_as<DType> auto dtype) {
   return from_data(values, sizes, {.dtype = dtype});

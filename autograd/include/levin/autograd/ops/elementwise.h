@@ -1,11 +1,13 @@
 #pragma once
-// Elementwise operations, with PyTorch's broadcasting and type promotion.
+// Elementwise operations, with PyTorch's broadcasting and type promotion. They throw ShapeError for sizes that do not
+// broadcast, DTypeError for types that an operation does not take, and DeviceError for tensors on different devices.
 
 #include <levin/core/tensor.h>
 
 namespace levin {
 
 // Operations on two tensors, or on a tensor and a number.
+
 /// a + alpha * b
 Tensor add(const Tensor& a, const Tensor& b, const Scalar& alpha = 1);
 Tensor add(const Tensor& a, const Scalar& b);
@@ -14,6 +16,7 @@ Tensor sub(const Tensor& a, const Tensor& b, const Scalar& alpha = 1);
 Tensor sub(const Tensor& a, const Scalar& b);
 /// b - a
 Tensor rsub(const Tensor& a, const Scalar& b);
+/// a * b
 Tensor mul(const Tensor& a, const Tensor& b);
 Tensor mul(const Tensor& a, const Scalar& b);
 /// True division; integers give default_dtype().
@@ -21,15 +24,18 @@ Tensor div(const Tensor& a, const Tensor& b);
 Tensor div(const Tensor& a, const Scalar& b);
 /// b / a
 Tensor rdiv(const Tensor& a, const Scalar& b);
-/// Rounds towards minus infinity; no gradient.
+/// a / b rounded towards minus infinity; no gradient. Throws ValueError if an integer is divided by 0 (on CUDA only if
+/// b is a number).
 Tensor floor_divide(const Tensor& a, const Tensor& b);
 Tensor floor_divide(const Tensor& a, const Scalar& b);
-/// The result has the sign of b (Python's %).
+/// The remainder of floor_divide, which has the sign of b (Python's %).
 Tensor remainder(const Tensor& a, const Tensor& b);
 Tensor remainder(const Tensor& a, const Scalar& b);
+/// base^exponent
 Tensor pow(const Tensor& base, const Tensor& exponent);
 Tensor pow(const Tensor& base, const Scalar& exponent);
 Tensor pow(const Scalar& base, const Tensor& exponent);
+/// Rounding of div: towards zero, or towards minus infinity.
 enum class RoundingMode { trunc, floor };
 /// Divides and rounds towards zero or minus infinity; the type is that of a and b, and the gradient is zero.
 Tensor div(const Tensor& a, const Tensor& b, RoundingMode rounding_mode);
@@ -53,9 +59,10 @@ Tensor heaviside(const Tensor& x, const Tensor& values);
 /// Shifts of integers; a count as large as the type's width shifts all bits out.
 Tensor bitwise_left_shift(const Tensor& a, const Tensor& count);
 Tensor bitwise_right_shift(const Tensor& a, const Tensor& count);
-/// At a tie each operand gets half of the gradient.
+/// The larger (smaller) of a and b, NaN if one is NaN. At a tie each operand gets half of the gradient.
 Tensor maximum(const Tensor& a, const Tensor& b);
 Tensor minimum(const Tensor& a, const Tensor& b);
+/// The angle of the point (x, y) in radians, from -pi to pi.
 Tensor atan2(const Tensor& y, const Tensor& x);
 /// start + weight * (end - start)
 Tensor lerp(const Tensor& start, const Tensor& end, const Tensor& weight);
@@ -65,7 +72,7 @@ Tensor addcmul(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& 
 /// a + value * b / c
 Tensor addcdiv(const Tensor& a, const Tensor& b, const Tensor& c, const Scalar& value = 1);
 
-// Comparisons and logical operations; the results are bool tensors.
+/// Comparisons ==, !=, <, <=, > and >= of elements; the results are bool tensors, without a gradient.
 Tensor eq(const Tensor& a, const Tensor& b);
 Tensor eq(const Tensor& a, const Scalar& b);
 Tensor ne(const Tensor& a, const Tensor& b);
@@ -78,13 +85,14 @@ Tensor gt(const Tensor& a, const Tensor& b);
 Tensor gt(const Tensor& a, const Scalar& b);
 Tensor ge(const Tensor& a, const Tensor& b);
 Tensor ge(const Tensor& a, const Scalar& b);
+/// Logical operations, for which every element but 0 is true; the results are bool tensors.
 Tensor logical_and(const Tensor& a, const Tensor& b);
 Tensor logical_or(const Tensor& a, const Tensor& b);
 Tensor logical_xor(const Tensor& a, const Tensor& b);
 Tensor logical_not(const Tensor& x);
 
-// Operations on the bits of integers; on bool they are logical. They are the operators & | ^ ~ too; as in Python,
-// (x == 0) | (y == 0) needs its brackets. Floating types throw DTypeError.
+/// Operations on the bits of integers; on bool they are logical. They are the operators & | ^ ~ too; as in Python,
+/// (x == 0) | (y == 0) needs its brackets. Floating types throw DTypeError.
 Tensor bitwise_and(const Tensor& a, const Tensor& b);
 Tensor bitwise_and(const Tensor& a, const Scalar& b);
 Tensor bitwise_or(const Tensor& a, const Tensor& b);
@@ -93,7 +101,7 @@ Tensor bitwise_xor(const Tensor& a, const Tensor& b);
 Tensor bitwise_xor(const Tensor& a, const Scalar& b);
 Tensor bitwise_not(const Tensor& x);
 
-// Properties; the results are bool tensors.
+/// Whether elements are NaN, infinite of either sign, neither, +infinity or -infinity; the results are bool tensors.
 Tensor isnan(const Tensor& x);
 Tensor isinf(const Tensor& x);
 Tensor isfinite(const Tensor& x);
@@ -102,10 +110,11 @@ Tensor isneginf(const Tensor& x);
 /// True for negative values and for -0.0.
 Tensor signbit(const Tensor& x);
 
+/// Arguments of isclose and allclose.
 struct CloseOptions {
-  double rtol = 1e-5;
-  double atol = 1e-8;
-  bool equal_nan = false;
+  double rtol = 1e-5;      ///< allowed difference relative to |b|
+  double atol = 1e-8;      ///< allowed difference in addition
+  bool equal_nan = false;  ///< NaN counts as equal to NaN
 };
 /// |a - b| <= atol + rtol * |b|, elementwise and for all elements.
 Tensor isclose(const Tensor& a, const Tensor& b, const CloseOptions& options = {});
@@ -113,7 +122,7 @@ bool allclose(const Tensor& a, const Tensor& b, const CloseOptions& options = {}
 /// True if the sizes and all values are equal.
 bool equal(const Tensor& a, const Tensor& b);
 
-/// Returns a where the condition is true, else b.
+/// Returns a where the bool condition is true, else b; all broadcast.
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
 Tensor where(const Tensor& condition, const Tensor& a, const Scalar& b);
 Tensor where(const Tensor& condition, const Scalar& a, const Tensor& b);
@@ -123,24 +132,32 @@ Tensor where(const Tensor& condition, const Scalar& a, const Scalar& b);
 Tensor masked_fill(const Tensor& x, const Tensor& mask, const Scalar& value);
 
 // Operations on one tensor. Integers are converted to default_dtype() if the result is not an integer.
+
+/// -x, |x|, and the sign of x: -1, 0 or 1, and 0 for NaN.
 Tensor neg(const Tensor& x);
 Tensor abs(const Tensor& x);
 Tensor sign(const Tensor& x);
+/// e^x, and e^x - 1 without cancellation.
 Tensor exp(const Tensor& x);
 Tensor expm1(const Tensor& x);
+/// Logarithms of base e, 2 and 10, and log(1 + x) without cancellation.
 Tensor log(const Tensor& x);
 Tensor log2(const Tensor& x);
 Tensor log10(const Tensor& x);
 Tensor log1p(const Tensor& x);
+/// The root of x, 1 / sqrt(x), x^2 and 1 / x.
 Tensor sqrt(const Tensor& x);
 Tensor rsqrt(const Tensor& x);
 Tensor square(const Tensor& x);
 Tensor reciprocal(const Tensor& x);
+/// Trigonometric functions of radians, and the hyperbolic tangent.
 Tensor sin(const Tensor& x);
 Tensor cos(const Tensor& x);
 Tensor tan(const Tensor& x);
 Tensor tanh(const Tensor& x);
+/// 1 / (1 + e^-x)
 Tensor sigmoid(const Tensor& x);
+/// The error function erf(x), 1 - erf(x) without cancellation, and the inverse function of erf.
 Tensor erf(const Tensor& x);
 Tensor erfc(const Tensor& x);
 Tensor erfinv(const Tensor& x);
@@ -148,7 +165,9 @@ Tensor erfinv(const Tensor& x);
 Tensor lgamma(const Tensor& x);
 Tensor digamma(const Tensor& x);
 Tensor polygamma(int64_t n, const Tensor& x);
+/// 2^x
 Tensor exp2(const Tensor& x);
+/// Inverse trigonometric functions, hyperbolic functions and their inverses.
 Tensor asin(const Tensor& x);
 Tensor acos(const Tensor& x);
 Tensor atan(const Tensor& x);
@@ -157,15 +176,18 @@ Tensor cosh(const Tensor& x);
 Tensor asinh(const Tensor& x);
 Tensor acosh(const Tensor& x);
 Tensor atanh(const Tensor& x);
+/// Round down, up, to nearest (half to even), and towards zero. Integers stay as they are.
 Tensor floor(const Tensor& x);
 Tensor ceil(const Tensor& x);
-Tensor round(const Tensor& x);  ///< rounds half to even
+Tensor round(const Tensor& x);
 Tensor trunc(const Tensor& x);
 /// x - trunc(x)
 Tensor frac(const Tensor& x);
+/// min(max(x, min), max); one of the bounds may be absent, and NaN stays. Throws ValueError without both.
 Tensor clamp(const Tensor& x, std::optional<Scalar> min, std::optional<Scalar> max = std::nullopt);
 /// Bounds per element, which broadcast; an undefined one is no bound.
 Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max = {});
+/// clamp with one bound.
 Tensor clamp_min(const Tensor& x, const Scalar& min);
 Tensor clamp_min(const Tensor& x, const Tensor& min);
 Tensor clamp_max(const Tensor& x, const Scalar& max);
@@ -185,6 +207,7 @@ Tensor ndtri(const Tensor& x);
 Tensor logit(const Tensor& x, std::optional<double> eps = std::nullopt);
 /// sin(pi x) / (pi x), and 1 at 0.
 Tensor sinc(const Tensor& x);
+/// Convert degrees to radians, and back.
 Tensor deg2rad(const Tensor& x);
 Tensor rad2deg(const Tensor& x);
 /// Replaces NaN and the infinities, by default by 0 and the type's largest and smallest finite numbers.
@@ -192,21 +215,30 @@ Tensor nan_to_num(const Tensor& x, double nan = 0.0, std::optional<double> posin
                   std::optional<double> neginf = std::nullopt);
 
 // Activations.
+
+/// max(0, x)
 Tensor relu(const Tensor& x);
+/// x where positive, else negative_slope x. Maas et al. 2013.
 Tensor leaky_relu(const Tensor& x, double negative_slope = 0.01);
+/// x where positive, else alpha (exp(x) - 1). Clevert et al. 2016.
 Tensor elu(const Tensor& x, double alpha = 1.0);
+/// How gelu computes the normal distribution's cumulative function Phi.
 enum class Approximate { none, tanh };
 /// Computes x * Phi(x) (Hendrycks & Gimpel 2016), exactly with erf or approximately with tanh.
 Tensor gelu(const Tensor& x, Approximate approximate = Approximate::none);
+/// x sigmoid(x). Elfwing et al. 2018.
 Tensor silu(const Tensor& x);
+/// log(1 + exp(beta x)) / beta, and x where beta x is above the threshold.
 Tensor softplus(const Tensor& x, double beta = 1.0, double threshold = 20.0);
+/// log(sigmoid(x)) without overflow.
 Tensor logsigmoid(const Tensor& x);
-/// Klambauer et al. 2017.
+/// 1.0507 x where positive, else 1.0507 * 1.6733 (exp(x) - 1). Klambauer et al. 2017.
 Tensor selu(const Tensor& x);
 /// max(0, x) + min(0, alpha (exp(x / alpha) - 1)). Barron 2017.
 Tensor celu(const Tensor& x, double alpha = 1.0);
 /// min(max(0, x), 6)
 Tensor relu6(const Tensor& x);
+/// min(max(min_val, x), max_val)
 Tensor hardtanh(const Tensor& x, double min_val = -1.0, double max_val = 1.0);
 /// min(max(0, x + 3), 6) / 6, and x times that (Howard et al. 2019).
 Tensor hardsigmoid(const Tensor& x);
@@ -230,22 +262,28 @@ Tensor rrelu(const Tensor& x, double lower = 1.0 / 8, double upper = 1.0 / 3, bo
 Tensor glu(const Tensor& x, int64_t axis = -1);
 
 // Conversion of type and device, copies.
+
 /// Converts x to another type; returns x itself if it already has that type. The gradient has x's type.
 Tensor to(const Tensor& x, DType dtype);
+/// Copies x to a device; returns x itself if it is there already. The gradient is on x's device.
 Tensor to(const Tensor& x, Device device);
+/// Returns a copy in memory of its own.
 Tensor clone(const Tensor& x);
+/// Returns a row-major copy, or x itself if it is row-major.
 Tensor contiguous(const Tensor& x);
 
+/// Arguments of gumbel_softmax.
 struct GumbelSoftmaxOptions {
-  double tau = 1.0;   ///< temperature
-  bool hard = false;  ///< one-hot results with the gradient of the soft ones
-  int64_t axis = -1;
-  Generator* generator = nullptr;
+  double tau = 1.0;                ///< temperature
+  bool hard = false;               ///< one-hot results with the gradient of the soft ones
+  int64_t axis = -1;               ///< axis of the classes
+  Generator* generator = nullptr;  ///< default_generator()
 };
 /// Draws from the relaxed categorical distribution of these logits. Jang et al. 2017.
 Tensor gumbel_softmax(const Tensor& logits, const GumbelSoftmaxOptions& options = {});
 
-/// Zeroes elements with probability p and scales the others by 1 / (1 - p) in training (Srivastava et al. 2014).
+/// Zeroes elements with probability p and scales the others by 1 / (1 - p) in training (Srivastava et al. 2014), else
+/// returns x. Throws ValueError for p outside of [0, 1].
 Tensor dropout(const Tensor& x, double p = 0.5, bool training = true, Generator* generator = nullptr);
 /// Zeroes whole channels of x (B, C, ...), independently, as dropout does elements (Tompson et al. 2015).
 Tensor feature_dropout(const Tensor& x, double p = 0.5, bool training = true, Generator* generator = nullptr);
@@ -258,6 +296,7 @@ Tensor dropout3d(const Tensor& x, double p = 0.5, bool training = true, Generato
 Tensor alpha_dropout(const Tensor& x, double p = 0.5, bool training = true, Generator* generator = nullptr);
 Tensor feature_alpha_dropout(const Tensor& x, double p = 0.5, bool training = true, Generator* generator = nullptr);
 
+/// The operators are the functions above; a number may stand on either side. Comparisons give bool tensors.
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
 inline Tensor operator+(const Tensor& a, const Scalar& b) { return add(a, b); }
 inline Tensor operator+(const Scalar& a, const Tensor& b) { return add(b, a); }

@@ -6,10 +6,13 @@
 
 namespace levin {
 
+/// Joins tensors along an axis; all other sizes are equal, and the result has their promoted type. concat is the same.
+/// Throws ValueError for no tensors, ShapeError, and DeviceError.
 Tensor cat(std::span<const Tensor> tensors, int64_t axis = 0);
 Tensor cat(std::initializer_list<Tensor> tensors, int64_t axis = 0);
 inline Tensor concat(std::span<const Tensor> tensors, int64_t axis = 0) { return cat(tensors, axis); }
 inline Tensor concat(std::initializer_list<Tensor> tensors, int64_t axis = 0) { return cat(tensors, axis); }
+/// Joins tensors of equal sizes along a new axis.
 Tensor stack(std::span<const Tensor> tensors, int64_t axis = 0);
 Tensor stack(std::initializer_list<Tensor> tensors, int64_t axis = 0);
 /// Computes out[i][j] = x[index[i][j]][j] for axis 0, and so on; index is at most as large as x along the other axes.
@@ -45,17 +48,20 @@ const Tensor& embedding_renorm_(const Tensor& weight, const Tensor& index, doubl
 Tensor embedding(const Tensor& weight, const Tensor& index, std::optional<int64_t> padding_idx = std::nullopt,
                  bool sparse = false);
 
-/// Sorts along an axis. The sort is stable.
+/// Sorts along an axis. The sort is stable, and NaN is the largest.
 ValuesIndices sort(const Tensor& x, int64_t axis = -1, bool descending = false);
+/// Returns the indices of sort.
 Tensor argsort(const Tensor& x, int64_t axis = -1, bool descending = false);
 /// Returns the k largest (or smallest) elements along an axis, in order; ties are ordered by index.
 ValuesIndices topk(const Tensor& x, int64_t k, int64_t axis = -1, bool largest = true);
 
-/// Return the lower (upper) triangle of the last two axes; `diagonal` as in NumPy.
+/// Return the lower (upper) triangle of the last two axes, with zeros elsewhere. The triangle ends at the diagonal of
+/// this number, which is included: 0 is the main one, and larger ones lie above it.
 Tensor tril(const Tensor& x, int64_t diagonal = 0);
 Tensor triu(const Tensor& x, int64_t diagonal = 0);
 /// Returns (..., num_classes) int64; num_classes = -1 means the largest class plus one.
 Tensor one_hot(const Tensor& index, int64_t num_classes = -1);
+/// Reverses the order along axes.
 Tensor flip(const Tensor& x, const Axes& axes);
 /// Pads with zeros (or `value`); pads are pairs (before, after) from the last axis backwards, as in PyTorch's F.pad.
 Tensor pad(const Tensor& x, const Shape& pads, const Scalar& value = 0);

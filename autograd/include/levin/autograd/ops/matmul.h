@@ -5,17 +5,20 @@
 
 namespace levin {
 
-/// Follows PyTorch's rules: vectors, matrices, and batches that broadcast. Transposed operands are read without a copy.
+/// Multiplies along a's last and b's second-to-last axis by PyTorch's rules: (..., M, K) x (..., K, N) to (..., M, N),
+/// where the leading axes broadcast; of a vector (K), the axis that it lacks is missing in the result too. Transposed
+/// operands are read without a copy. Throws ShapeError, and DTypeError for different types.
 Tensor matmul(const Tensor& a, const Tensor& b);
 /// Multiplies (M, K) x (K, N).
 Tensor mm(const Tensor& a, const Tensor& b);
 /// Multiplies (B, M, K) x (B, K, N).
 Tensor bmm(const Tensor& a, const Tensor& b);
-/// Computes beta * bias + alpha * a b.
+/// Computes beta * bias + alpha * a b: a (M, K), b (K, N), and bias that broadcasts to (M, N).
 Tensor addmm(const Tensor& bias, const Tensor& a, const Tensor& b, const Scalar& beta = 1, const Scalar& alpha = 1);
 /// Computes x weight^T + bias: x (..., I), weight (O, I), bias (O) or undefined; returns (..., O).
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {});
 
+/// Arguments of scaled_dot_product_attention.
 struct AttentionOptions {
   Tensor attn_mask{};             ///< bool (true: attend) or float (added to the scores); broadcasts to (..., L, S)
   double dropout_p = 0.0;         ///< probability to drop a weight, in evaluation too: pass 0 there

@@ -5,10 +5,11 @@
 
 namespace levin {
 
+/// Arguments of batch_norm.
 struct BatchNormOptions {
-  bool training = false;
-  double momentum = 0.1;
-  double eps = 1e-5;
+  bool training = false;  ///< uses the batch's statistics and updates the running ones
+  double momentum = 0.1;  ///< weight of the batch in running = (1 - momentum) running + momentum batch
+  double eps = 1e-5;      ///< added to the variance
 };
 
 /// Computes (x - mean) / sqrt(var + eps) * weight + bias per channel; x is (B, C, ...), the others are (C) or
@@ -19,17 +20,18 @@ struct BatchNormOptions {
 Tensor batch_norm(const Tensor& x, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight = {},
                   const Tensor& bias = {}, const BatchNormOptions& options = {});
 
-/// Normalises over the last dimensions, whose sizes are `normalized_shape`; weight and bias have that shape or are
-/// undefined. Ba et al. 2016.
+/// Computes (x - mean) / sqrt(var + eps) * weight + bias over the last dimensions, whose sizes are `normalized_shape`,
+/// with the biased variance; weight and bias have that shape or are undefined. Ba et al. 2016.
 Tensor layer_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& weight = {}, const Tensor& bias = {},
                   double eps = 1e-5);
 
-/// Normalises groups of C / num_groups channels of each sample of x (B, C, ...); weight and bias are (C) or undefined.
-/// Wu & He 2018.
+/// As layer_norm, over groups of C / num_groups channels of each sample of x (B, C, ...); weight and bias are (C) or
+/// undefined. Wu & He 2018.
 Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight = {}, const Tensor& bias = {},
                   double eps = 1e-5);
 
-/// Normalises each channel of each sample of x (B, C, ...); weight and bias are (C) or undefined. Ulyanov et al. 2016.
+/// As layer_norm, over each channel of each sample of x (B, C, ...); weight and bias are (C) or undefined. Ulyanov et
+/// al. 2016.
 Tensor instance_norm(const Tensor& x, const Tensor& weight = {}, const Tensor& bias = {}, double eps = 1e-5);
 
 /// Divides by the root of the mean square over the last dimensions, whose sizes are normalized_shape; weight has that
@@ -41,7 +43,7 @@ Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& we
 /// Krizhevsky et al. 2012.
 Tensor local_response_norm(const Tensor& x, int64_t size, double alpha = 1e-4, double beta = 0.75, double k = 1.0);
 
-/// Divides by max(p-norm along axis, eps).
+/// Divides x by max(p-norm along axis, eps).
 Tensor normalize(const Tensor& x, double p = 2.0, int64_t axis = 1, double eps = 1e-12);
 
 }  // namespace levin

@@ -7,7 +7,7 @@
 
 namespace levin {
 
-/// Multiplies two vectors of n elements; the result is ().
+/// Multiplies two vectors of n elements; the result is (). vdot takes the conjugates of a's complex elements.
 Tensor dot(const Tensor& a, const Tensor& b);
 Tensor vdot(const Tensor& a, const Tensor& b);
 /// Multiplies along the last axes: (..., K) x (..., K) to (..., ...).
@@ -48,13 +48,14 @@ Tensor cdist(const Tensor& a, const Tensor& b, double p = 2.0);
 Tensor einsum(std::string_view equation, std::span<const Tensor> operands);
 Tensor einsum(std::string_view equation, std::initializer_list<Tensor> operands);
 
-/// Rotates pairs of channels of x (..., T, E) by angles that grow with the position: pair i of E / 2 at position t by
-/// (t + offset) * base^(-2 i / E). The halves of E form the pairs, or neighbours if `interleaved`. Su et al. 2021.
+/// Arguments of rotary_embedding.
 struct RotaryOptions {
-  double base = 10000.0;
-  int64_t offset = 0;
-  bool interleaved = false;
+  double base = 10000.0;     ///< decides how slowly the last pairs rotate
+  int64_t offset = 0;        ///< position of the first element of the axis T
+  bool interleaved = false;  ///< neighbouring channels form the pairs, else channels i and i + E / 2
 };
+/// Rotates pairs of channels of x (..., T, E) by angles that grow with the position: pair i of E / 2 at position t by
+/// (t + offset) * base^(-2 i / E) radians. Su et al. 2021.
 Tensor rotary_embedding(const Tensor& x, const RotaryOptions& options = {});
 
 }  // namespace levin

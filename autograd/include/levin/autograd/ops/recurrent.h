@@ -18,6 +18,7 @@ struct RecurrentInputs {
   Tensor bias_hh;    ///< (gates * H), or undefined
 };
 
+/// Arguments of recurrent_steps.
 struct RecurrentSteps {
   Tensor lengths{};      ///< (B) int64: sample b keeps its state at the steps from lengths[b] on
   bool reverse = false;  ///< begins at the last step

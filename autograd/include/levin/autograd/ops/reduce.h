@@ -14,6 +14,7 @@ Tensor sum(const Tensor& x, const DTypeOptions& options);
 Tensor mean(const Tensor& x, const Axes& axes = {}, bool keepdim = false);
 Tensor mean(const Tensor& x, const Axes& axes, const ReduceOptions& options);
 Tensor mean(const Tensor& x, const DTypeOptions& options);
+/// Products; the types are as for sum.
 Tensor prod(const Tensor& x, const Axes& axes = {}, bool keepdim = false);
 Tensor prod(const Tensor& x, const Axes& axes, const ReduceOptions& options);
 Tensor prod(const Tensor& x, const DTypeOptions& options);
@@ -30,32 +31,37 @@ Tensor amin(const Tensor& x, const Axes& axes = {}, bool keepdim = false);
 Tensor max(const Tensor& x);
 Tensor min(const Tensor& x);
 
+/// Elements and where they were found.
 struct ValuesIndices {
-  Tensor values;
-  Tensor indices;  ///< int64
+  Tensor values;   ///< elements, of x's dtype
+  Tensor indices;  ///< their positions along the axis, int64
 };
 /// Reduce along one axis. At a tie, the first index is returned, and it alone receives the gradient.
 ValuesIndices max(const Tensor& x, int64_t axis, bool keepdim = false);
 ValuesIndices min(const Tensor& x, int64_t axis, bool keepdim = false);
+/// Return the positions of the first largest (smallest) element along an axis, or in x as a line; int64.
 Tensor argmax(const Tensor& x, std::optional<int64_t> axis = std::nullopt, bool keepdim = false);
 Tensor argmin(const Tensor& x, std::optional<int64_t> axis = std::nullopt, bool keepdim = false);
+/// Return whether any element, or all of them, are not zero, as NaN is; bool.
 Tensor any(const Tensor& x, const Axes& axes = {}, bool keepdim = false);
 Tensor all(const Tensor& x, const Axes& axes = {}, bool keepdim = false);
-/// Computes the p-norm, (sum |x|^p)^(1/p); p may be infinity.
+/// Computes the p-norm, (sum |x|^p)^(1/p); p may be infinity, -infinity and 0, the number of nonzero elements.
 Tensor norm(const Tensor& x, double p = 2.0, const Axes& axes = {}, bool keepdim = false);
+/// Computes log(sum of exp(x)) without overflow.
 Tensor logsumexp(const Tensor& x, const Axes& axes, bool keepdim = false);
-/// The type is that of sum.
+/// Running sums along an axis; the type is that of sum.
 Tensor cumsum(const Tensor& x, int64_t axis);
 Tensor cumsum(const Tensor& x, int64_t axis, const DTypeOptions& options);
 /// Sums over the axes along which `sizes` was broadcast to x's shape.
 Tensor sum_to_size(const Tensor& x, const Shape& sizes);
 
-/// With a dtype, x is converted to it first, and the result has it.
+/// exp(x) / sum of exp(x) along an axis, and its logarithm, both without overflow. With a dtype, x is converted to it
+/// first, and the result has it. Throw DTypeError for integers.
 Tensor softmax(const Tensor& x, int64_t axis);
 Tensor softmax(const Tensor& x, int64_t axis, const DTypeOptions& options);
 Tensor log_softmax(const Tensor& x, int64_t axis);
+Tensor log_softmax(const Tensor& x, int64_t axis, const DTypeOptions& options);
 /// softmax(-x)
 Tensor softmin(const Tensor& x, int64_t axis);
-Tensor log_softmax(const Tensor& x, int64_t axis, const DTypeOptions& options);
 
 }  // namespace levin

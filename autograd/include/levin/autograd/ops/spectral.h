@@ -62,8 +62,9 @@ Tensor ifftshift(const Tensor& x, const Axes& dim = {});
 
 }  // namespace fft
 
-// Windows of n elements; a periodic one is the symmetric one of n + 1 elements without its last. Throw ValueError for a
-// negative n.
+/// Windows of n elements: with t from 0 to 1, 0.5 - 0.5 cos(2 pi t), alpha - beta cos(2 pi t),
+/// 0.42 - 0.5 cos(2 pi t) + 0.08 cos(4 pi t), and 1 - |2 t - 1|. A periodic one is the symmetric one of n + 1 elements
+/// without its last. Throw ValueError for a negative n.
 Tensor hann_window(int64_t n, bool periodic = true, const TensorOptions& options = {});
 Tensor hamming_window(int64_t n, bool periodic = true, double alpha = 0.54, double beta = 0.46,
                       const TensorOptions& options = {});
@@ -76,7 +77,7 @@ struct StftOptions {
   std::optional<int64_t> win_length{};  ///< n_fft by default; a shorter window is filled with zeros on both sides
   Tensor window{};                      ///< (win_length); ones by default
   bool center = true;                   ///< pads n_fft / 2 on both sides, so that frame t is centred at t * hop_length
-  PadMode pad_mode = PadMode::reflect;
+  PadMode pad_mode = PadMode::reflect;  ///< values of that padding
   bool normalized = false;              ///< scales by 1 / sqrt(n_fft)
   std::optional<bool> onesided{};       ///< the first n_fft / 2 + 1 frequencies: true unless x or window is complex
   bool return_complex = true;           ///< otherwise the result is real, with a last axis of two
@@ -87,18 +88,21 @@ Tensor stft(const Tensor& x, int64_t n_fft, const StftOptions& options = {});
 
 /// Arguments of istft beside n_fft, as torch.istft's.
 struct IstftOptions {
+  /// As those of the stft that is inverted.
   std::optional<int64_t> hop_length{}, win_length{};
   Tensor window{};
   bool center = true, normalized = false;
   std::optional<bool> onesided{};   ///< by default true if the number of frequencies is not n_fft
-  std::optional<int64_t> length{};  ///< of the result, which is cut or filled with zeros
-  bool return_complex = false;
+  std::optional<int64_t> length{};  ///< length of the result, which is cut or filled with zeros
+  bool return_complex = false;      ///< the signal is complex; needs all frequencies (onesided = false)
 };
 /// Returns the signal whose stft is nearest to z, (N, T) or (B, N, T) complex, in the least-squares sense (Griffin and
 /// Lim, 1984). Throws ValueError where the windows leave a gap.
 Tensor istft(const Tensor& z, int64_t n_fft, const IstftOptions& options = {});
 
+/// The mel scales of the programs HTK and Auditory Toolbox (Slaney).
 enum class MelScale { htk, slaney };
+/// Normalization of mel filters: none, or a division by the width of each band.
 enum class MelNorm { none, slaney };
 /// Returns torchaudio's triangular filters on the mel scale, (n_freqs, n_mels): mul(spectrogram^T, filters) sums the
 /// power at n_freqs frequencies from 0 to sample_rate / 2 in n_mels bands from f_min to f_max. `htk` is
@@ -108,14 +112,16 @@ Tensor melscale_fbanks(int64_t n_freqs, double f_min, double f_max, int64_t n_me
 
 /// Arguments of mel_spectrogram, as those of torchaudio's MelSpectrogram.
 struct MelOptions {
-  int64_t sample_rate = 16000, n_fft = 400;
-  std::optional<int64_t> win_length{}, hop_length{};  ///< n_fft, and half of win_length
-  double f_min = 0.0;
-  std::optional<double> f_max{};                      ///< half of sample_rate
-  int64_t n_mels = 128;
-  double power = 2.0;                                 ///< of the magnitudes
-  MelNorm norm = MelNorm::none;
-  MelScale scale = MelScale::htk;
+  int64_t sample_rate = 16000;          ///< samples per second
+  int64_t n_fft = 400;                  ///< samples of a transform
+  std::optional<int64_t> win_length{};  ///< samples of the window; n_fft by default
+  std::optional<int64_t> hop_length{};  ///< samples between frames; half of win_length by default
+  double f_min = 0.0;                   ///< lower end of the lowest band, in Hz
+  std::optional<double> f_max{};        ///< upper end of the highest band, in Hz; half of sample_rate by default
+  int64_t n_mels = 128;                 ///< number of bands
+  double power = 2.0;                   ///< exponent of the magnitudes
+  MelNorm norm = MelNorm::none;         ///< as in melscale_fbanks
+  MelScale scale = MelScale::htk;       ///< as in melscale_fbanks
 };
 /// Returns the mel spectrogram (..., n_mels, frames) of waveforms (..., length), with a periodic Hann window and
 /// centred frames.

@@ -1,0 +1,77 @@
+// Finds out which of Highway's targets this processor runs.
+#include "kernels/cpu/targets.h"
+
+#include <hwy/targets.h>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include <cstdint>
+
+namespace {
+
+#if defined(__x86_64__)
+
+/// The registers that one leaf of CPUID returns; all zero if the processor does not have the leaf.
+struct Leaf {
+  explicit Leaf(unsigned number) { __get_cpuid_count(number, 0, &eax, &ebx, &ecx, &edx); }
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+};
+
+constexpr bool all_of(unsigned word, unsigned bits) { return (word & bits) == bits; }
+
+/// Returns the register states that the operating system saves (XCR0), 0 if it does not use XSAVE. Without the state of
+/// a register file its instructions fault, whatever CPUID says.
+std::uint64_t saved_states(const Leaf& features) {
+  if (!all_of(features.ecx, bit_OSXSAVE)) return 0;
+  std::uint32_t low = 0, high = 0;
+  asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (static_cast<std::uint64_t>(high) << 32) | low;
+}
+
+/// Returns a bit for each target all of whose instructions can be used here (Intel's Software Developer's Manual,
+/// volume 1, chapters 14 and 15, on the detection of AVX2 and of AVX-512). The lists are those of Highway's
+/// HWY_TARGET_STR_*.
+std::int64_t detect() {
+  constexpr std::uint64_t kAvxStates = 0x6, kAvx512States = 0xe6;  // xmm and ymm; then opmask and zmm as well
+  const Leaf features(1), extended(7), amd(0x80000001);
+  const std::uint64_t states = saved_states(features);
+  std::int64_t targets = HWY_EMU128 | HWY_SCALAR;
+  if (!all_of(features.ecx, bit_SSSE3)) return targets;
+  targets |= HWY_SSSE3;
+  if (!all_of(features.ecx, bit_SSE4_1 | bit_SSE4_2 | bit_PCLMUL | bit_AES)) return targets;
+  targets |= HWY_SSE4;
+  if (!all_of(features.ecx, bit_AVX | bit_FMA | bit_F16C) || !all_of(extended.ebx, bit_AVX2 | bit_BMI | bit_BMI2) ||
+      !all_of(amd.ecx, bit_LZCNT) || (states & kAvxStates) != kAvxStates) {
+    return targets;
+  }
+  targets |= HWY_AVX2;
+  if (!all_of(extended.ebx, bit_AVX512F | bit_AVX512VL | bit_AVX512DQ | bit_AVX512BW) ||
+      (states & kAvx512States) != kAvx512States) {
+    return targets;
+  }
+  return targets | HWY_AVX3;
+}
+
+#else
+
+std::int64_t detect() { return HWY_ENABLED_BASELINE | HWY_EMU128 | HWY_SCALAR; }
+
+#endif
+
+}  // namespace
+
+namespace hwy {
+
+std::int64_t SupportedTargets() {
+  static const std::int64_t targets = detect();
+  return targets;
+}
+
+ChosenTarget& GetChosenTarget() {
+  static ChosenTarget chosen;
+  return chosen;
+}
+
+}  // namespace hwy
