@@ -22,7 +22,7 @@ import time
 # The test programs of each preset, in the order in which they are tried.
 PROGRAMS = {
     "release": ["core", "kernels", "autograd", "ops", "nn", "optim", "data", "interop", "distributed", "trainer",
-                "strategies", "c_api"],
+                "strategies", "c_api", "film"],
     "emulate": ["emulator", "cuda", "nccl", "ops"],
     "emulate-asan": ["emulator", "cuda", "ops"],
     "emulate-msan": ["emulator", "cuda", "ops"],

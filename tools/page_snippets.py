@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Turns the C++ of pages into test cases: tools/page_snippets.py OUT PAGE... writes one test case a page.
+tools/page_snippets.py --kernels OUT PAGE... writes the pages' CUDA kernels alone, each in its page's namespace.
 
 The ```cpp blocks of a page are one program, in their order. A block that begins with a declaration (#include, using,
 struct, class, template, enum, or a function's head) stands at namespace scope; the others are statements, and share one
@@ -61,15 +62,35 @@ def test_case(page, name, includes):
                       f'  levin::test::Page page("{page.parent.name}/{page.name}");', f"  {name}::run(page);", "  page.close();", "}", ""])
 
 
+def kernels(page):
+    """Returns the functions of a page that are marked __global__."""
+    out = []
+    for language, start, block in blocks(page):
+        names = [line.split()[1] for line in block if line.startswith("namespace ")]
+        for at, line in enumerate(block):
+            if language != "cpp" or not line.startswith("__global__"):
+                continue
+            first = at - 1 if block[at - 1].startswith("template") else at
+            code = block[first:block.index("}", at) + 1]
+            out += [f"namespace {names[0]} {{", f'#line {start + first} "{page}"', *code, "}"]
+    return "\n".join([*out, ""])
+
+
+def write(out, text):
+    if not out.is_file() or out.read_text() != text:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(text)
+
+
 def main():
+    if sys.argv[1] == "--kernels":
+        write(pathlib.Path(sys.argv[2]), "".join(kernels(pathlib.Path(page)) for page in sys.argv[3:]))
+        return
     out, includes, cases = pathlib.Path(sys.argv[1]), set(), []
     for path in sys.argv[2:]:
         page = pathlib.Path(path)
         cases.append(test_case(page, "page_" + re.sub(r"\W", "_", f"{page.parent.name}_{page.stem}"), includes))
-    text = "\n".join([*sorted(includes), "", *cases])
-    if not out.is_file() or out.read_text() != text:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(text)
+    write(out, "\n".join([*sorted(includes), "", *cases]))
 
 
 if __name__ == "__main__":

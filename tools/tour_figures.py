@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""Draws the figures of docs/tour: tools/tour_figures.py [--trace FILE] [--gemm FILE]. The windows and the graph come from
-what the pages' programs print, the time line from FILE, which `levin_bench_overlap --layers 4 --trace FILE` writes, and
-the table of the CPU's matrix products from what `levin_bench --benchmark_filter=gemm_ladder/` prints as JSON."""
+"""Draws the figures of docs/tour: tools/tour_figures.py [--trace FILE] [--gemm FILE] [--film PAGE]. The windows and the
+graph come from the output of the pages' programs, the time line from FILE, which `levin_bench_overlap --layers 4 --trace
+FILE` writes, the table of the CPU's matrix products from what `levin_bench --benchmark_filter=gemm_ladder/` prints as
+JSON, and the still of a film from PAGE, which `levin_film transpose/02_shared_tile PAGE` writes."""
 import argparse
 import datetime
 import json
 import pathlib
 import re
 
+from browser import Browser
 from machine import machine
+from small_png import shrink
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs/images"
@@ -178,10 +181,19 @@ def gemm_table(results):
     page.write_text(before + begin + "\n" + "\n".join(lines) + "\n" + end + rest.split(end)[1])
 
 
+def film_still(page):
+    """Takes the step of the film in which all warps read a column of the tile, each from one bank."""
+    with Browser() as browser:
+        still = browser.open(pathlib.Path(page).resolve().as_uri() + "#28", 1280, height=800)
+        still.screenshot(IMAGES / "film.png", whole=False)
+    shrink(IMAGES / "film.png")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trace")
     parser.add_argument("--gemm")
+    parser.add_argument("--film")
     arguments = parser.parse_args()
     strides()
     graph()
@@ -190,6 +202,8 @@ def main():
         overlap(arguments.trace)
     if arguments.gemm:
         gemm_table(arguments.gemm)
+    if arguments.film:
+        film_still(arguments.film)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ void Team::wait_at_barrier(const char* name, int id, int count, void* operands, 
   Thread& t = *current_;
   Block& b = *t.block;
   if (id < 0 || id > 15) fail(std::string(name) + ": barrier " + std::to_string(id) + " does not exist: 0 to 15", site);
+  if (observer) observer->on_barrier(name, site);
   Barrier& barrier = b.barriers[id];
   const bool whole = count == 0;
   if (barrier.come.empty()) {
@@ -52,7 +53,7 @@ void Team::wait_at_barrier(const char* name, int id, int count, void* operands, 
     if (work) {
       operands_.clear();
       for (const Thread* other : barrier.come) operands_.push_back(other->operands);
-      work(operands_.data(), static_cast<int>(operands_.size()));
+      do_for_all([&] { work(operands_.data(), static_cast<int>(operands_.size())); });
     }
     for (Thread* other : barrier.come) {
       if (other != &t) wake(*other);
@@ -112,6 +113,7 @@ void Team::meet_in_warp(const char* name, std::uint32_t mask, void* operands, Wa
   if ((mask & ~warp.live) != 0) {
     fail(std::string(name) + ": the mask holds lanes that have ended", site);
   }
+  if (observer) observer->on_warp_function(name, mask, site);
   WarpMeeting& meeting = join_meeting(warp, name, mask, site);
   meeting.come |= 1u << own;
   meeting.operands[own] = operands;
@@ -123,7 +125,7 @@ void Team::meet_in_warp(const char* name, std::uint32_t mask, void* operands, Wa
     t.state = Thread::State::waiting;
     suspend();
   } else {
-    if (work) work(meeting.operands, mask);
+    if (work) do_for_all([&] { work(meeting.operands, mask); });
     for (std::uint32_t others = mask & ~(1u << own); others != 0; others &= others - 1) {
       wake(warp.first[std::countr_zero(others)]);
     }
@@ -187,6 +189,7 @@ void* Team::find_array(const void* key, std::size_t bytes, std::size_t alignment
   mark_unwritten(b.shared + offset, bytes, origin_of("the array in shared memory", &site));
   b.arrays.push_back({key, offset, bytes});
   b.shared_used = offset + bytes;
+  if (observer) observer->on_array(b.shared + offset, bytes, site);
   return b.shared + offset;
 }
 

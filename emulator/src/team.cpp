@@ -19,6 +19,9 @@ constinit thread_local dim3 blockDim{}, gridDim{};
 namespace levin::emulator {
 
 constinit thread_local Team* running_team = nullptr;
+constinit Observer* observer = nullptr;
+
+void observe(Observer* wanted) { observer = wanted; }
 
 namespace {
 
@@ -345,6 +348,7 @@ void Team::run_threads() {
 }
 
 void Team::end_thread(Thread& t) {
+  if (observer) observer->on_end();
   t.state = Thread::State::ended;
   Block& b = *t.block;
   Warp& warp = *t.warp;

@@ -5,6 +5,7 @@
 #include "tsan.h"
 
 #include <levin/emulator/execution.h>
+#include <levin/emulator/observer.h>
 
 #include <memory>
 #include <string>
@@ -187,6 +188,17 @@ class Team {
 
 /// The team whose kernel code this host thread runs; null in host code.
 extern constinit thread_local Team* running_team;
+
+/// Set by observe().
+extern constinit Observer* observer;
+
+/// Does the common work of a barrier or warp function.
+template <class Work>
+void do_for_all(Work work) {
+  if (observer) observer->on_common_work(true);
+  work();
+  if (observer) observer->on_common_work(false);
+}
 
 inline constexpr std::size_t kSharedBytes = 256 * 1024;  ///< per block, including gaps between its arrays
 

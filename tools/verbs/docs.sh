@@ -55,11 +55,12 @@ site() {
 }
 
 figures() {
-  need $packages_build $packages_bench
-  build release levin_bench levin_bench_overlap
+  need $packages_build $packages_bench $packages_docs
+  build release levin_bench levin_bench_overlap levin_film
   build/release/bin/levin_bench_overlap --layers 4 --latency-ms 8 --trace build/overlap.json
   build/release/bin/levin_bench --benchmark_filter=gemm_ladder/ --benchmark_format=json >build/gemm_ladder.json
-  python3 tools/tour_figures.py --trace build/overlap.json --gemm build/gemm_ladder.json
+  build/release/bin/levin_film transpose/02_shared_tile build/film.html
+  python3 tools/tour_figures.py --trace build/overlap.json --gemm build/gemm_ladder.json --film build/film.html
 }
 
 case ${1:-} in

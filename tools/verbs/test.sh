@@ -40,7 +40,7 @@ programs_of() {
     case $1:$name in
       release:* | emulate:nccl | emulate*:emulator | emulate*:cuda | emulate*:ops | cuda:cuda | cuda:ops) echo "$name" ;;
       aarch64:core | aarch64:kernels | aarch64:autograd | aarch64:nn | aarch64:optim | aarch64:ops) echo "$name" ;;
-      emulate*:* | cuda:* | aarch64:* | *:emulator | *:cuda | *:nccl) ;;
+      emulate*:* | cuda:* | aarch64:* | *:emulator | *:cuda | *:nccl | *:film) ;;
       *) echo "$name" ;;
     esac
   done
