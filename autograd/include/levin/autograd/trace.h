@@ -25,7 +25,7 @@ namespace levin {
 /// A named argument of an operation that is no tensor: whole numbers (also bool, enumerators and DType), real numbers,
 /// or a list of whole numbers.
 struct TraceAttribute {
-  /// What an attribute holds.
+  /// The value of an attribute.
   using Value = std::variant<int64_t, double, std::vector<int64_t>>;
 
   /// Takes a whole number, a bool, an enumerator or a DType, a real number, a Scalar of either kind, or a list.
