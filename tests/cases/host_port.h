@@ -17,6 +17,7 @@
 #include <levin/kernels/norm.h>
 #include <levin/kernels/optim.h>
 #include <levin/kernels/pool.h>
+#include <levin/kernels/quantized/int8.h>
 #include <levin/kernels/random.h>
 #include <levin/kernels/recurrent.h>
 #include <levin/kernels/reduce.h>
