@@ -20,18 +20,17 @@ namespace {
 /// Runs `body` with all of the machine's instruction sets, then without the best one, and so on down to the baseline.
 template <class F>
 void on_all_targets(F&& body) {
-  std::int64_t enabled = hwy::SupportedTargets();
+  const std::int64_t all = hwy::SupportedTargets();
+  std::int64_t enabled = all;
   while (true) {
-    hwy::SetSupportedTargetsForTest(enabled);
-    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    hwy::GetChosenTarget().Update(enabled);
     INFO("instruction sets ", enabled);
     body();
     const std::int64_t best = enabled & -enabled;  // better sets have lower bits
     if (enabled == best) break;
     enabled &= ~best;
   }
-  hwy::SetSupportedTargetsForTest(0);
-  hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+  hwy::GetChosenTarget().Update(all);
 }
 
 template <class T>

@@ -270,5 +270,5 @@ TEST_CASE("dropout1d to 3d drop whole channels, also of inputs without a batch")
     CHECK(kept > 10);
     CHECK(kept < 54);
   }
-  CHECK(nn::clone(one)->p == 0.5);
+  CHECK(nn::clone(one).p == 0.5);
 }
