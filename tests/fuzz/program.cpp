@@ -85,6 +85,7 @@ Program draw_program(Draw& d, const std::vector<OpCase>& cases, Family family) {
   struct Place {
     bool leaf;
     std::size_t number;
+    bool typed;  ///< of the type under test, as the inputs of other operations have to be
   };
   Tensors values;             // leaves and results in order, in f64, as the reference sees them
   std::vector<Place> places;  // of each value
@@ -94,16 +95,16 @@ Program draw_program(Draw& d, const std::vector<OpCase>& cases, Family family) {
     Step step{.op_case = &c, .sample = c.draw ? c.draw(d) : d.of(c.samples)};
     for (const test::InputSpec& spec : step.sample.inputs) {
       std::optional<std::size_t> source = graph ? draw_value(d, values, spec) : std::nullopt;
-      if (!source) {
+      if (!source || !places[*source].typed) {
         p.leaves.push_back(draw_leaf(d, spec, p.dtype, c.draw != nullptr));
         values.push_back(p.leaves.back().exact());
-        places.push_back({true, p.leaves.size() - 1});
+        places.push_back({true, p.leaves.size() - 1, !spec.dtype});
         source = values.size() - 1;
       }
       step.sources.push_back(*source);
     }
     values.push_back(step_outputs(p, step, values, step.sample.reference || c.reference, nullptr)[0]);
-    places.push_back({false, p.steps.size()});
+    places.push_back({false, p.steps.size(), true});
     p.steps.push_back(std::move(step));
     d.at_hand.clear();
     for (const Tensor& v : values) d.at_hand.push_back(v.sizes());

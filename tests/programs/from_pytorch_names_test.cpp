@@ -187,6 +187,9 @@ struct Named {};
   const Tensor x = ones({2});
   DLManagedTensor* handle = interop::to_dlpack(x);
   interop::from_dlpack(handle);
+  interop::export_onnx(net, {x}, f);
+  nn::quantize_(net, {.mode = nn::QuantizeMode::weight_only_int8});
+  nn::quantize_(net);
   net.load_state_dict(s, {.strict = false});
   load_from_checkpoint<Lit>(f);
 }

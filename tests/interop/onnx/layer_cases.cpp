@@ -58,6 +58,9 @@ std::vector<OnnxCase> all_cases() {
   LAYER(normal({5}), Identity);
   LAYER(normal({5}), Dropout);
   LAYER(normal({5, 2}), FeatureDropout);
+  LAYER(normal({5, 2}), Dropout1d);
+  LAYER(normal({5, 2, 3}), Dropout2d);
+  LAYER(normal({5, 2, 3, 2}), Dropout3d);
   LAYER(normal({5}), AlphaDropout);
   LAYER(normal({5, 2}), FeatureAlphaDropout);
   LAYER(whole(7, {3}), Embedding, 7, 4);
