@@ -30,6 +30,7 @@ COMMANDS = {
                 "bash -c '. tools/lib.sh; need $packages_build $packages_test; "
                 "build release all_verify_interface_header_sets'"),
     "programs": ("sample programs, to the end of their training", "python3 tools/train_models.py"),
+    "site": ("the site, with every link, and a comment on every public symbol", "bash tools/verbs/docs.sh"),
     "install": ("docs/install.md, followed in a fresh Debian root", "bash tools/fresh_install.sh"),
     "mutants": ("every mutant", "bash tools/verbs/mutants.sh"),
 }
