@@ -80,7 +80,7 @@ void weight_only_rows(const Int8Ops& ops, const Linear& l, int64_t j) {
 
 /// For many rows: writes blocks of the weight as floats, and multiplies as usual.
 void weight_only_product(const Int8Ops& ops, const Linear& l) {
-  const int64_t block = std::clamp<int64_t>((int64_t{1} << 18) / l.k, 16, l.n);  // 1 MiB of floats
+  const int64_t block = std::min(std::max<int64_t>((int64_t{1} << 18) / l.k, 16), l.n);  // 1 MiB of floats
   float* w = scratch<float>(Slot::int8_weight, block * l.k);
   for (int64_t j = 0; j < l.n; j += block) {
     const int64_t columns = std::min(block, l.n - j);
