@@ -167,7 +167,7 @@ def gemm_table(results):
     for row in report["benchmarks"]:
         _, size, rung = row["name"].split("/")[:3]
         if size.isdigit():
-            speed.setdefault(rung, {})[int(size)] = row["GFLOP/s"]
+            speed.setdefault(rung, {})[int(size)] = row["flops"] / row["real_time"]
     sizes = sorted(next(iter(speed.values())))
     lines = [f"{datetime.date.today()}, {machine()}; GFLOP/s in float32, and the share of the {peak:.0f} GFLOP/s that this "
              "machine reaches with multiply-adds alone.", "",
