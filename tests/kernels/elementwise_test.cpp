@@ -1,7 +1,7 @@
 // Elementwise kernels: accuracy and special values on every instruction set, rounding of the 16-bit floats, transposed
 // copies, random numbers.
 
-#include "kernels/cpu/targets.h"
+#include "kernels/on_every_target.h"
 #include "support/tolerance.h"
 
 #include <levin/core/generator.h>
@@ -31,22 +31,6 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 Stream& stream() {
   static Stream s(kCpu);
   return s;
-}
-
-/// Runs `body` with all of the machine's instruction sets, then without the best one, and so on down to the baseline.
-template <class F>
-void on_every_target(F&& body) {
-  const std::int64_t all = hwy::SupportedTargets();
-  std::int64_t enabled = all;
-  while (true) {
-    hwy::GetChosenTarget().Update(enabled);
-    INFO("instruction sets ", enabled);
-    body();
-    const std::int64_t best = enabled & -enabled;  // better sets have lower bits
-    if (enabled == best) break;
-    enabled &= ~best;
-  }
-  hwy::GetChosenTarget().Update(all);
 }
 
 Tensor run(const kernels::UnaryKernel& kernel, const Tensor& x, double p0 = 0, double p1 = 0) {

@@ -1,5 +1,6 @@
 // Sums of int8 products on every instruction set: exact, so those of all sets and of a plain loop are equal.
 #include "kernels/cpu/quantized/products.h"
+#include "kernels/on_every_target.h"
 #include "support/comparison.h"
 
 #include <levin/autograd/ops.h>
@@ -16,22 +17,6 @@ using namespace levin;
 namespace cpu = levin::kernels::cpu;
 
 namespace {
-
-/// Runs `body` with all of the machine's instruction sets, then without the best one, and so on down to the baseline.
-template <class F>
-void on_all_targets(F&& body) {
-  const std::int64_t all = hwy::SupportedTargets();
-  std::int64_t enabled = all;
-  while (true) {
-    hwy::GetChosenTarget().Update(enabled);
-    INFO("instruction sets ", enabled);
-    body();
-    const std::int64_t best = enabled & -enabled;  // better sets have lower bits
-    if (enabled == best) break;
-    enabled &= ~best;
-  }
-  hwy::GetChosenTarget().Update(all);
-}
 
 template <class T>
 std::vector<T> bytes(std::size_t n, int low, int high, unsigned seed) {
@@ -67,7 +52,7 @@ void check_tiles(const cpu::Int8Ops& ops, int64_t k, const std::vector<Row>& row
 }  // namespace
 
 TEST_CASE("tiles of int8 products are exact with every instruction set") {
-  on_all_targets([] {
+  test::on_every_target([] {
     for (const bool dot_instructions : {true, false}) {
       const cpu::Int8Ops ops = cpu::int8_ops(dot_instructions);
       for (const int64_t k : {1, 15, 16, 17, 31, 33, 63, 64, 65, 127, 130, 256, 1000}) {
@@ -86,7 +71,7 @@ TEST_CASE("tiles of int8 products are exact with every instruction set") {
 TEST_CASE("values are quantized alike with every instruction set, and values that are not finite make the step NaN") {
   std::vector<float> x(77);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i)) * 3 + 1;
-  on_all_targets([&] {
+  test::on_every_target([&] {
     const cpu::Int8Ops ops = cpu::int8_ops();
     for (const std::size_t n : {std::size_t{1}, std::size_t{5}, std::size_t{16}, std::size_t{77}}) {
       std::vector<std::uint8_t> q(n + 1, 99);
