@@ -36,8 +36,10 @@ target_link_libraries(levin INTERFACE "$<INSTALL_INTERFACE:levin::archive>")
 add_dependencies(levin_libraries levin_archive)
 install(TARGETS levin levin_archive EXPORT levin-targets ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 list(APPEND archives liblevin.a)
-install(TARGETS levin_c_shared EXPORT levin-targets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
-  INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+if(TARGET levin_c_shared)
+  install(TARGETS levin_c_shared EXPORT levin-targets LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+    INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+endif()
 install(EXPORT levin-targets NAMESPACE levin:: DESTINATION "${package_dir}")
 
 # levin-doctor says what Levin finds on a machine.

@@ -25,8 +25,8 @@ struct Rotation {
   __device__ Rotation(std::int64_t m, std::int64_t n, double sign) {
     constexpr double two_pi = 6.283185307179586;
     const double angle = sign * two_pi * static_cast<double>(m) / static_cast<double>(n);
-    c = cos(angle);
-    s = sin(angle);
+    c = ::cos(angle);
+    s = ::sin(angle);
   }
 };
 

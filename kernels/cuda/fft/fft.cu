@@ -12,7 +12,7 @@ namespace {
 
 using fft_direct::Kind;
 
-constexpr int kThreads = 256;
+constexpr int kFftThreads = 256;
 
 template <class T>
 fft_direct::Lines<T> lines_of(const FftArgs& a, Kind kind) {
@@ -24,7 +24,8 @@ fft_direct::Lines<T> lines_of(const FftArgs& a, Kind kind) {
 
 template <class Kernel, class... Args>
 void launch_over(Kernel kernel, std::int64_t n, Stream& stream, Args... args) {
-  launch(kernel, {.grid = static_cast<unsigned>(ceil_div(n, kThreads)), .block = kThreads, .stream = stream}, args...);
+  const auto blocks = static_cast<unsigned>(ceil_div(n, kFftThreads));
+  launch(kernel, {.grid = blocks, .block = kFftThreads, .stream = stream}, args...);
 }
 
 template <Kind kind, class T>

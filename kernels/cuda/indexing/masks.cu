@@ -7,7 +7,7 @@ namespace levin::kernels::cuda {
 
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kMaskThreads = 256;
 
 template <class T>
 __device__ bool is_nonzero(T x) {
@@ -47,7 +47,7 @@ template <class T>
 __global__ void count_chunk(const T* x, std::int64_t count, std::int64_t* counts) {
   const NonzeroChunk chunk(count);
   int own = 0;
-  for (std::int64_t i = chunk.begin + threadIdx.x; i < chunk.end; i += kThreads) own += is_nonzero(x[i]) ? 1 : 0;
+  for (std::int64_t i = chunk.begin + threadIdx.x; i < chunk.end; i += kMaskThreads) own += is_nonzero(x[i]) ? 1 : 0;
   own = block_reduce(own, Plus{}, 0);
   if (threadIdx.x == 0) counts[blockIdx.x] = own;
 }
@@ -57,7 +57,7 @@ void count_nonzero(const CountNonzeroArgs& a, Stream& stream) {
   dispatch_all(a.x.dtype, "nonzero", [&]<class Element>() {
     using T = DeviceType<Element>;
     launch(count_chunk<T>,
-           {.grid = static_cast<unsigned>(ceil_div(count, kNonzeroChunk)), .block = kThreads, .stream = stream},
+           {.grid = static_cast<unsigned>(ceil_div(count, kNonzeroChunk)), .block = kMaskThreads, .stream = stream},
            static_cast<const T*>(a.x.pointer), count, static_cast<std::int64_t*>(a.counts.pointer));
   });
 }
@@ -66,20 +66,20 @@ void count_nonzero(const CountNonzeroArgs& a, Stream& stream) {
 template <class T>
 __global__ void write_nonzero(std::int64_t* out, const T* x, std::int64_t count, const std::int64_t* counts,
                               NonzeroPlaces coordinates) {
-  LEVIN_SHARED(int, in_warp, kThreads / 32);
+  LEVIN_SHARED(int, in_warp, kMaskThreads / 32);
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
   std::int64_t first = 0;
-  for (std::int64_t c = thread; c < blockIdx.x; c += kThreads) first += counts[c];
+  for (std::int64_t c = thread; c < blockIdx.x; c += kMaskThreads) first += counts[c];
   first = block_reduce(first, Plus{}, std::int64_t{0});
   const NonzeroChunk chunk(count);
-  for (std::int64_t at = chunk.begin; at < chunk.end; at += kThreads) {
+  for (std::int64_t at = chunk.begin; at < chunk.end; at += kMaskThreads) {
     const std::int64_t i = at + thread;
     const bool chosen = i < chunk.end && is_nonzero(x[i]);
     const unsigned lanes = __ballot_sync(0xffffffffu, chosen);
     if (lane == 0) in_warp[warp] = __popc(lanes);
     __syncthreads();
     std::int64_t before = first + __popc(lanes & ((1u << lane) - 1u));
-    for (int w = 0; w < kThreads / 32; ++w) {
+    for (int w = 0; w < kMaskThreads / 32; ++w) {
       if (w < warp) before += in_warp[w];
       first += in_warp[w];
     }
@@ -93,7 +93,7 @@ void nonzero(const NonzeroArgs& a, Stream& stream) {
   dispatch_all(a.x.dtype, "nonzero", [&]<class Element>() {
     using T = DeviceType<Element>;
     launch(write_nonzero<T>,
-           {.grid = static_cast<unsigned>(ceil_div(count, kNonzeroChunk)), .block = kThreads, .stream = stream},
+           {.grid = static_cast<unsigned>(ceil_div(count, kNonzeroChunk)), .block = kMaskThreads, .stream = stream},
            static_cast<std::int64_t*>(a.out.pointer), static_cast<const T*>(a.x.pointer), count,
            static_cast<const std::int64_t*>(a.counts.pointer), NonzeroPlaces(a.x.sizes));
   });
@@ -113,7 +113,7 @@ void triangle(const TriangleArgs& a, Stream& stream) {
   const std::int64_t count = a.batch * a.rows * a.columns;
   if (count == 0) return;
   with_element(size_of(a.out.dtype), [&]<class T>() {
-    launch(keep_triangle<T>, {.grid = blocks_for(count), .block = kThreads, .stream = stream},
+    launch(keep_triangle<T>, {.grid = blocks_for(count), .block = kMaskThreads, .stream = stream},
            static_cast<T*>(a.out.pointer), static_cast<const T*>(a.x.pointer), count, a.rows, a.columns, a.diagonal,
            a.upper);
   });
@@ -132,7 +132,7 @@ void one_hot(const OneHotArgs& a, Stream& stream) {
   const IndexGuard guard = index_guard("one_hot", a.index.sizes, a.classes, stream);
   const std::int64_t count = a.index.numel() * a.classes;
   if (count == 0) return check_values(a.index, guard, stream);
-  launch(write_one_hot, {.grid = blocks_for(count), .block = kThreads, .stream = stream},
+  launch(write_one_hot, {.grid = blocks_for(count), .block = kMaskThreads, .stream = stream},
          static_cast<std::int64_t*>(a.out.pointer), static_cast<const std::int64_t*>(a.index.pointer), count, guard);
 }
 

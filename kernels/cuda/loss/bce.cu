@@ -5,9 +5,9 @@
 namespace levin::kernels::cuda {
 
 __device__ inline float soft_part(float x) { return log1pf(expf(-fabsf(x))); }
-__device__ inline double soft_part(double x) { return log1p(exp(-fabs(x))); }
+__device__ inline double soft_part(double x) { return ::log1p(::exp(-::fabs(x))); }
 __device__ inline float exp_of_minus(float x) { return expf(-x); }
-__device__ inline double exp_of_minus(double x) { return exp(-x); }
+__device__ inline double exp_of_minus(double x) { return ::exp(-x); }
 
 /// Computes 1 / (1 + exp(-x)) with the exponential that cannot overflow.
 template <class T>

@@ -67,7 +67,7 @@ struct FinishForward {
       average = convert<double>(running_mean[c]);
       var = convert<double>(running_var[c]);
     }
-    const double r = 1.0 / sqrt(var + eps);
+    const double r = 1.0 / ::sqrt(var + eps);
     if (mean) mean[c] = static_cast<C>(average);
     if (rstd) rstd[c] = static_cast<C>(r);
     used_mean[c] = static_cast<C>(average);

@@ -30,7 +30,7 @@ struct LayerRows {
         n(a.columns),
         eps(a.eps) {}
 
-  __device__ double rstd_of(double squares) const { return 1.0 / sqrt(squares / static_cast<double>(n) + eps); }
+  __device__ double rstd_of(double squares) const { return 1.0 / ::sqrt(squares / static_cast<double>(n) + eps); }
   /// Called by one thread of the row.
   __device__ void store_statistics(std::int64_t row, double average, double r) const {
     if (mean) mean[row] = static_cast<C>(average);

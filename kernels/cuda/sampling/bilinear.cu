@@ -8,7 +8,7 @@ namespace levin::kernels::cuda {
 
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kBilinearThreads = 256;
 
 template <class T>
 struct Images {
@@ -37,7 +37,7 @@ void bilinear(const BilinearArgs& a, Stream& stream) {
     using D = DeviceType<T>;
     const auto in = [](const TensorView& v) { return reinterpret_cast<const D*>(v.data<T>()); };
     launch(sample_elements<D>,
-           {.grid = blocks_for(elements, kThreads), .block = kThreads, .stream = stream},
+           {.grid = blocks_for(elements, kBilinearThreads), .block = kBilinearThreads, .stream = stream},
            Images<D>{in(a.x), in(a.row), in(a.column), reinterpret_cast<D*>(a.out.data<T>()), elements, a.x.sizes[1],
                      a.x.sizes[2], a.x.sizes[3], a.row.sizes[1]});
   });

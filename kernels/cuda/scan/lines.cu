@@ -8,7 +8,7 @@ namespace levin::kernels::cuda {
 
 namespace {
 
-constexpr int kThreads = 128;
+constexpr int kLineThreads = 128;
 
 template <bool largest, class T>
 __global__ void extrema_of_lines(const T* x, T* values, std::int64_t* indices, std::int64_t lines, std::int64_t n,
@@ -35,7 +35,7 @@ void extrema(const char* op, const CumulativeExtremumArgs& a, Stream& stream) {
   dispatch_all(a.x.dtype, op, [&]<class T>() {
     using D = DeviceType<T>;
     launch(extrema_of_lines<largest, D>,
-           {.grid = static_cast<unsigned>(ceil_div(lines, kThreads)), .block = kThreads, .stream = stream},
+           {.grid = static_cast<unsigned>(ceil_div(lines, kLineThreads)), .block = kLineThreads, .stream = stream},
            reinterpret_cast<const D*>(a.x.data<T>()), reinterpret_cast<D*>(a.values.data<T>()),
            a.indices.data<std::int64_t>(), lines, a.n, a.inner);
   });
@@ -67,7 +67,7 @@ void recurrence(const RecurrenceArgs& r, Stream& stream) {
   dispatch_floating(r.out.dtype, "recurrence", [&]<class T>() {
     using D = DeviceType<T>;
     launch(recurrence_of_lines<D>,
-           {.grid = static_cast<unsigned>(ceil_div(lines, kThreads)), .block = kThreads, .stream = stream},
+           {.grid = static_cast<unsigned>(ceil_div(lines, kLineThreads)), .block = kLineThreads, .stream = stream},
            reinterpret_cast<const D*>(r.a.data<T>()), reinterpret_cast<const D*>(r.b.data<T>()),
            reinterpret_cast<D*>(r.out.data<T>()), lines, r.n, r.inner, r.reverse);
   });

@@ -17,9 +17,9 @@ template <class C>
 inline constexpr C kNoMaximum = -std::numeric_limits<C>::infinity();
 
 __device__ inline float exp_of(float x) { return expf(x); }
-__device__ inline double exp_of(double x) { return exp(x); }
+__device__ inline double exp_of(double x) { return ::exp(x); }
 __device__ inline float log_of(float x) { return logf(x); }
-__device__ inline double log_of(double x) { return log(x); }
+__device__ inline double log_of(double x) { return ::log(x); }
 
 /// x and out (rows, n), in the device types. out may be x.
 template <class T>
