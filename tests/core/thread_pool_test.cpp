@@ -5,6 +5,7 @@
 #include <levin/core/config.h>
 #include <levin/core/error.h>
 #include <levin/core/parallel.h>
+#include <levin/core/side_by_side.h>
 
 #include <pthread.h>
 #include <sched.h>
@@ -181,6 +182,24 @@ TEST_CASE("a loop computes without the workers that other callers hold, and gets
     }
   });
   CHECK(both);
+}
+
+TEST_CASE("callers with a limit have workers of their own as long as the process's number of threads allows it") {
+  if (!kPool) return;
+  CHECK(child_status([] {  // which has no workers yet
+          const Threads scope(3);
+          Meeting meeting(4);
+          std::atomic<int> met{0};
+          std::vector<std::thread> callers;
+          for (int t = 0; t < 2; ++t) {
+            callers.emplace_back([&] {
+              limit_thread(2);
+              parallel_for(0, 2, 1, [&](int64_t, int64_t) { met += meeting.join(); });
+            });
+          }
+          for (std::thread& t : callers) t.join();
+          return met == 4 ? 0 : 1;
+        }) == 0);
 }
 
 TEST_CASE("many callers with many loops: no chunk is lost or computed twice") {

@@ -25,7 +25,8 @@ host openmp g++
 host libomp clang++-16
 [[ "$(loaded libomp)" != *gomp* ]] || fail "the program loads $(loaded libomp)"
 
-# What LEVIN_THREADS=openmp compiles. Whose omp_get_num_threads() the program calls depends on the order of the libraries.
+# LEVIN_THREADS=openmp compiles this file so. Which omp_get_num_threads() the program calls depends on the order of the
+# libraries.
 g++ -O1 -std=c++20 -fopenmp -DLEVIN_OPENMP=1 -Icore/include -I"$build/generated/include" -c core/src/parallel.cpp \
   -o "$work/parallel.o"
 host two_runtimes clang++-16 "$work/parallel.o" -Wl,-z,muldefs -lgomp
