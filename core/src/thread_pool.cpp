@@ -180,10 +180,12 @@ bool start_thread(Worker& worker) {
   return started;
 }
 
-void start_workers(int wanted) {
+/// Starts `more` workers, unless there are `most` then.
+void start_workers(int more, int most) {
   const std::lock_guard lock(pool.starting);
   if (pool.closed) return;
-  for (int w = pool.started.load(std::memory_order_relaxed); w < wanted; ++w) {
+  const int started = pool.started.load(std::memory_order_relaxed);
+  for (int w = started; w < std::min(started + more, most); ++w) {
     Worker& worker = pool.workers[w];
     worker.state.store(idle, std::memory_order_relaxed);
     if (!start_thread(worker)) return pool.most.store(w, std::memory_order_relaxed);
@@ -198,9 +200,8 @@ Crew::Crew(Task task, void* loop, int wanted, int usable)
     : task_(task), loop_(loop), wanted_(wanted), usable_(std::min(usable, pool.most.load(std::memory_order_relaxed))) {
   forks_ = pool.forks.load(std::memory_order_relaxed);
   recruit();
-  const int started = pool.started.load(std::memory_order_relaxed);
-  if (short_handed() && started < usable_) [[unlikely]] {
-    start_workers(std::min(usable_, started + wanted_ - members_));
+  if (short_handed() && pool.started.load(std::memory_order_relaxed) < usable_) [[unlikely]] {
+    start_workers(wanted_ - members_, usable_);
     recruit();
   }
 }
