@@ -44,7 +44,7 @@ if(LEVIN_CUDA STREQUAL "EMULATE" AND NOT LEVIN_EMULATE_SANITIZER STREQUAL "none"
   else()
     set(sanitizers -fsanitize=thread)
     set(LEVIN_WATCHED ${sanitizers})
-    # The thread sanitizer cannot see how OpenMP's threads wait for each other.
+    # The thread sanitizer cannot see how threads of code that it does not watch wait for each other.
     set_source_files_properties("${PROJECT_SOURCE_DIR}/core/src/parallel.cpp" DIRECTORY "${PROJECT_SOURCE_DIR}"
       PROPERTIES COMPILE_DEFINITIONS LEVIN_SERIAL=1)
   endif()
@@ -156,9 +156,6 @@ function(levin_ladders)
   target_include_directories(levin_ladders PRIVATE "${PROJECT_SOURCE_DIR}")
   target_compile_definitions(levin_ladders PRIVATE EIGEN_MPL2_ONLY EIGEN_DONT_PARALLELIZE)
   target_link_libraries(levin_ladders PUBLIC levin_tensor PRIVATE levin_hwy ${LEVIN_FMT} Eigen3::Eigen)
-  if(LEVIN_THREADS STREQUAL "openmp")
-    target_link_libraries(levin_ladders PRIVATE OpenMP::OpenMP_CXX)
-  endif()
   if(LEVIN_CUDA STREQUAL "ON") # without the library that they link
     add_custom_target(levin_ladders_cuda DEPENDS "$<FILTER:$<TARGET_OBJECTS:levin_ladders>,INCLUDE,/cuda/|_cuda_[0-9]>")
   endif()

@@ -50,24 +50,24 @@ else()
   levin_need(Gloo CONFIG)
 endif()
 
-# The OpenMP library that programs link. Objects of g++ need libgomp whatever compiles the program: clang++ finds it too,
-# but its own -fopenmp would ask for libomp.
-set(LEVIN_OPENMP $<LINK_ONLY:OpenMP::OpenMP_CXX>)
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  set(LEVIN_OPENMP gomp)
-  if(LEVIN_STATIC)
-    set(LEVIN_OPENMP -l:libgomp.a)
+# The OpenMP library that programs link, if threads are OpenMP's. Objects of g++ need libgomp whatever compiles the
+# program: clang++ finds it too, but its own -fopenmp would ask for libomp.
+set(LEVIN_OPENMP "")
+if(LEVIN_THREADS STREQUAL "openmp")
+  set(LEVIN_OPENMP $<LINK_ONLY:OpenMP::OpenMP_CXX>)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    set(LEVIN_OPENMP gomp)
+    if(LEVIN_STATIC)
+      set(LEVIN_OPENMP -l:libgomp.a)
+    endif()
+  elseif(LEVIN_STATIC)
+    message(FATAL_ERROR "LEVIN_STATIC=ON with ${CMAKE_CXX_COMPILER_ID}: there is no static OpenMP library. Configure "
+      "with -DCMAKE_CXX_COMPILER=g++, or without -DLEVIN_THREADS=openmp.")
   endif()
-elseif(LEVIN_STATIC AND LEVIN_THREADS STREQUAL "openmp")
-  message(FATAL_ERROR "LEVIN_STATIC=ON with ${CMAKE_CXX_COMPILER_ID}: there is no static OpenMP library. Configure "
-    "with -DCMAKE_CXX_COMPILER=g++, or with -DLEVIN_THREADS=serial.")
 endif()
 
 # The packages whose libraries programs link.
-set(LEVIN_TENSOR_LINKS ${LEVIN_FMT} PNG::PNG JPEG::JPEG ZLIB::ZLIB Threads::Threads)
-if(LEVIN_THREADS STREQUAL "openmp")
-  list(APPEND LEVIN_TENSOR_LINKS ${LEVIN_OPENMP})
-endif()
+set(LEVIN_TENSOR_LINKS ${LEVIN_FMT} PNG::PNG JPEG::JPEG ZLIB::ZLIB Threads::Threads ${LEVIN_OPENMP})
 set(LEVIN_DISTRIBUTED_LINKS "")
 if(NOT LEVIN_STATIC)
   set(LEVIN_DISTRIBUTED_LINKS gloo)
@@ -84,9 +84,12 @@ function(levin_link_dependencies)
   target_compile_definitions(levin_tensor PRIVATE EIGEN_MPL2_ONLY EIGEN_DONT_PARALLELIZE)
   target_link_options(levin_tensor INTERFACE ${LEVIN_LINK_OPTIONS})
   if(LEVIN_THREADS STREQUAL "openmp")
-    target_compile_options(levin_tensor PRIVATE ${OpenMP_CXX_FLAGS})
-  else()
-    target_compile_definitions(levin_tensor PUBLIC LEVIN_SERIAL=1)
+    set_source_files_properties("${PROJECT_SOURCE_DIR}/core/src/parallel.cpp" DIRECTORY "${PROJECT_SOURCE_DIR}"
+      PROPERTIES COMPILE_OPTIONS "${OpenMP_CXX_FLAGS}" COMPILE_DEFINITIONS LEVIN_OPENMP=1
+      SKIP_PRECOMPILE_HEADERS ON) # which have other options
+  elseif(LEVIN_THREADS STREQUAL "serial")
+    set_source_files_properties("${PROJECT_SOURCE_DIR}/core/src/parallel.cpp" DIRECTORY "${PROJECT_SOURCE_DIR}"
+      PROPERTIES COMPILE_DEFINITIONS LEVIN_SERIAL=1)
   endif()
   if(LEVIN_CUDA STREQUAL "ON")
     target_link_libraries(levin_tensor PUBLIC CUDA::cudart_static)

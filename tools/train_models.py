@@ -4,7 +4,6 @@
 """
 import argparse
 import datetime
-import os
 import pathlib
 import re
 import subprocess
@@ -40,8 +39,7 @@ def train(name, options):
     with tempfile.TemporaryDirectory() as folder:
         command = ["./run", name, *options.split(), "--default-root-dir", folder, "--enable-progress-bar", "false"]
         begin = time.monotonic()
-        run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True,
-                             env={**os.environ, "OMP_WAIT_POLICY": "active"})
+        run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         seconds = time.monotonic() - begin
     results = re.findall(r"^result: (.*)", run.stdout, re.M)
     if run.returncode != 0 or len(results) != 1:

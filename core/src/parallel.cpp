@@ -12,10 +12,13 @@
 #include <fstream>
 #include <limits>
 
-#if !defined(LEVIN_SERIAL)
-#include <omp.h>
-#else
 #include <sched.h>
+#include <unistd.h>
+
+#if defined(LEVIN_OPENMP)
+#include <omp.h>
+#elif !defined(LEVIN_SERIAL)
+#include "thread_pool.h"
 #endif
 
 namespace levin {
@@ -34,15 +37,23 @@ int quota_cores() {
   return static_cast<int>(std::min(std::ceil(quota / period), 1e6));
 }
 
-int default_threads() {
-#if defined(LEVIN_SERIAL)
+/// Returns the number of cores to which the process's first thread is bound.
+int bound_cores() {
   cpu_set_t set;
-  const int cores = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-#else
-  const int cores = omp_get_max_threads();
-  if (std::getenv("OMP_NUM_THREADS")) return cores;
-#endif
-  return std::min(cores, quota_cores());
+  if (sched_getaffinity(getpid(), sizeof set, &set) == 0) return CPU_COUNT(&set);
+  return static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));  // more than cpu_set_t has room for
+}
+
+/// Returns the first number of OMP_NUM_THREADS, which may be a list ("4,2"); 0 if it is no number of threads.
+int wanted_threads() {
+  const char* text = std::getenv("OMP_NUM_THREADS");
+  const long wanted = text ? std::strtol(text, nullptr, 10) : 0;
+  return static_cast<int>(std::clamp(wanted, 0L, 1'000'000L));
+}
+
+int default_threads() {
+  if (const int wanted = wanted_threads(); wanted > 0) return wanted;
+  return std::min(bound_cores(), quota_cores());
 }
 
 std::atomic<int>& thread_setting() {
@@ -95,7 +106,9 @@ struct Job {
   std::atomic<bool> failed{false};
   std::exception_ptr error;
 
-  void run(int thread) {
+  /// Computes chunks until none is left. Calls between() after each chunk of the thread's own share.
+  template <class Between>
+  void run(int thread, const Between& between) {
     t_in_parallel = true;
     for (int k = 0; k < shares; ++k) {
       Share& s = share[(thread + k) % shares];
@@ -106,11 +119,29 @@ struct Job {
         } catch (...) {
           if (!failed.exchange(true)) error = std::current_exception();
         }
+        between();
       }
     }
     t_in_parallel = false;
   }
 };
+
+/// Lets up to `threads` threads run the job, of which the calling thread is number 0.
+void run_team(Job& job, int threads, [[maybe_unused]] int64_t chunks) {
+#if defined(LEVIN_OPENMP)
+  // The team always has all threads: libgomp ends those that a smaller team does not need, and must start them again.
+#pragma omp parallel num_threads(threads)
+  job.run(omp_get_thread_num(), [] {});
+#else
+  const int wanted = static_cast<int>(std::min<int64_t>(threads, chunks)) - 1;
+  const int usable = thread_setting().load(std::memory_order_relaxed) - 1;
+  Crew crew([](void* loop, int member) { static_cast<Job*>(loop)->run(member, [] {}); }, &job, wanted, usable);
+  job.run(0, [&] {
+    if (crew.short_handed()) crew.recruit();
+  });
+  crew.finish();
+#endif
+}
 
 #endif
 
@@ -135,15 +166,13 @@ void parallel_chunks(int64_t begin, int64_t end, int64_t grain, ChunkFn fn, cons
   // Neighbouring chunks begin on the same thread, which keeps its caches warm from one operation to the next.
   static thread_local Share shares[kShares];
   const int64_t chunks = (end - begin - 1) / grain + 1;
-  const int used = std::min(threads, kShares);
+  const int used = static_cast<int>(std::min<int64_t>({threads, kShares, chunks}));
   for (int s = 0; s < used; ++s) {
     shares[s].next.store(chunks * s / used, std::memory_order_relaxed);
     shares[s].end = chunks * (s + 1) / used;
   }
   Job job{begin, end, grain, fn, body, used, shares, {}, {}};
-  // The team always has all threads: libgomp ends those that a smaller team does not need, and must start them again.
-#pragma omp parallel num_threads(threads)
-  job.run(omp_get_thread_num());
+  run_team(job, threads, chunks);
   if (job.error) std::rethrow_exception(job.error);
 #endif
 }

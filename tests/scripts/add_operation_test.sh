@@ -53,5 +53,5 @@ compile -x c++ -Iemulator/include -Iemulator/toolkit -DLEVIN_EMULATED=1 -Wno-unk
 compile "$work/main.cpp" "$work"/*.o -Wl,-z,muldefs \
   -Wl,--whole-archive "$build/liblevin_kernels_emulated.a" -Wl,--no-whole-archive \
   "$build/liblevin_tensor.a" "$build/emulator/liblevin_emulator.a" "$build/liblevin_tensor.a" \
-  -lfmt -lz -lgomp -o "$work/cbrt"
+  -lfmt -lz -o "$work/cbrt"
 "$work/cbrt"

@@ -3,7 +3,7 @@
 install_to_stage
 text=$("$stage/bin/levin-doctor")
 echo "$text"
-for part in "Machine and build" "SIMD target" "Threads" "GPU" "Features" "several processes" "Fashion-MNIST" \
+for part in "Machine and build" "SIMD target" " cores, LEVIN_THREADS=" "GPU" "Features" "several processes" "Fashion-MNIST" \
   "Speed in one second" "GFLOP/s" "GB/s" "images/s"; do
   grep -qF "$part" <<<"$text" || fail "levin-doctor does not print \"$part\""
 done

@@ -23,7 +23,7 @@ Find out what grew (nm --size-sort -C), or raise the limit in size_limits.txt an
 needed() { readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'; }
 
 libc='libc\.so\.6|libm\.so\.6|ld-linux-x86-64\.so\.2'
-few="$libc|libstdc\+\+\.so\.6|libgcc_s\.so\.1|libgomp\.so\.1|libfmt\.so\.9"
+few="$libc|libstdc\+\+\.so\.6|libgcc_s\.so\.1|libfmt\.so\.9"
 measure minimal examples/minimal/main.cpp "$few"
 measure lenet tests/consumer/lenet.cpp "$few"
 measure inference tests/consumer/inference.cpp "$few"

@@ -83,7 +83,7 @@ fi
 
 # Leaks are errors in the debug preset, the first race ends a program; a stall is one everywhere.
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_leaks=1} TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1}
-TSAN_OPTIONS+=:suppressions=$PWD/tests/tsan_suppressions.txt
+TSAN_OPTIONS+=:die_after_fork=0:suppressions=$PWD/tests/tsan_suppressions.txt # children start workers of their own
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 limit=900
 [ "$preset" != aarch64 ] || limit=3600 # an emulated processor takes ten times as long
@@ -134,9 +134,8 @@ run_script() { # a script test: 0 passed, anything else failed
   report "$name" $((1 - status)) $status $((SECONDS - start))
 }
 
-# Two tests run at once, as one waits for files, sleeps and other processes half of its time; threads that wait for
-# others leave their core to the other test. Under a sanitizer of the emulator one alone has all the memory.
-export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
+# Two tests run at once, as one waits for files, sleeps and other processes half of its time. Under a sanitizer of the
+# emulator one alone has all the memory.
 jobs=${LEVIN_TEST_JOBS:-2}
 [[ $preset != emulate-* ]] || jobs=1
 passed=0 failed=0 running=0

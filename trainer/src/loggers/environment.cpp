@@ -46,7 +46,8 @@ std::vector<std::pair<std::string, std::string>> environment_rows() {
 #endif
   if (const auto cpu = value_in("/proc/cpuinfo", "model name"); !cpu.empty()) rows.emplace_back("Processor", cpu);
   rows.emplace_back("SIMD target", kernels::cpu::simd_target());
-  rows.emplace_back("Threads", fmt::format("{} of {} cores", num_threads(), std::thread::hardware_concurrency()));
+  rows.emplace_back("Threads", fmt::format("{} of {} cores, LEVIN_THREADS={}", num_threads(),
+                                           std::thread::hardware_concurrency(), LEVIN_THREADS));
   const auto pages = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGE_SIZE));
   rows.emplace_back("Memory", fmt::format("{:.1f} GiB", pages / (1 << 30)));
   utsname system{};

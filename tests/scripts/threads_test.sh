@@ -1,0 +1,33 @@
+# A shared object that contains Levin can be unloaded after it has computed, and a program with OpenMP threads of its own
+# calls Levin. With LEVIN_FULL: the same with clang++'s OpenMP, beside Levin's threads and beside g++'s OpenMP.
+. tests/scripts/lib.sh
+install_to_stage
+work=$build/threads
+mkdir -p "$work"
+
+g++ -O0 -fPIC -shared $(pkg-config --cflags levin) tests/consumer/plugin.cpp $(pkg-config --libs levin) \
+  -Wl,--exclude-libs,ALL -o "$work/plugin.so"
+g++ -O0 -Wall -Wextra tests/consumer/plugin_host.cpp -o "$work/plugin_host"
+"$work/plugin_host" "$work/plugin.so" || fail "a plugin could not be unloaded"
+
+host() { # host NAME COMPILER [ARGUMENT...]
+  local program=$work/$1 compiler=$2
+  shift 2
+  "$compiler" -O1 -fopenmp $(pkg-config --cflags levin) tests/consumer/openmp_host.cpp "$@" $(pkg-config --libs levin) \
+    -o "$program"
+  "$program" >"$program.txt" 2>&1 || fail "$program: $(tail -n 3 "$program.txt")"
+  grep '^openmp: ok, ' "$program.txt" || fail "$program: $(tail -n 3 "$program.txt")"
+}
+loaded() { readelf -d "$work/$1" | grep -o 'lib[gi]*omp[0-9]*\.so[.0-9]*' | sort | tr '\n' ' '; }
+host openmp g++
+[ "$(loaded openmp)" = "libgomp.so.1 " ] || fail "the program loads $(loaded openmp)"
+[ -n "${LEVIN_FULL:-}" ] || exit 0
+host libomp clang++-16
+[[ "$(loaded libomp)" != *gomp* ]] || fail "the program loads $(loaded libomp)"
+
+# LEVIN_THREADS=openmp compiles this file so. Which omp_get_num_threads() the program calls depends on the order of the
+# libraries.
+g++ -O1 -std=c++20 -fopenmp -DLEVIN_OPENMP=1 -Icore/include -I"$build/generated/include" -c core/src/parallel.cpp \
+  -o "$work/parallel.o"
+host two_runtimes clang++-16 "$work/parallel.o" -Wl,-z,muldefs -lgomp
+[[ "$(loaded two_runtimes)" == *gomp*libomp* ]] || fail "the program loads $(loaded two_runtimes)"
