@@ -1,5 +1,5 @@
 #pragma once
-// Rung 5, the shipped one: tasks for threads, and no packing that does not pay off.
+// Rung 5: tasks for threads, and no packing that does not pay off.
 // Idea: split C into a grid of tasks by shape alone. Data that several tasks read are packed once, by all threads
 // together; data that only one task reads are packed by that task, next to their use. Operands that the register tile
 // can read in place and that are read once or twice are not packed at all. In batches of small products, each product
@@ -161,12 +161,9 @@ GemmArgs<T> batch_item(const GemmArgs<T>& g, int64_t i) {
   return one;
 }
 
-}  // namespace detail
-
-/// Requires m, n, k >= 1.
+/// Calls run for each product of the batch: small ones in parallel, large ones one after the other.
 template <class T>
-void gemm_threads(const GemmArgs<T>& args) {
-  GemmArgs<T> g = args;
+void each_product(GemmArgs<T> g, void (*run)(const GemmArgs<T>&)) {
   if (g.batch > 1 && g.b_bs == 0 && g.a_bs == g.m * g.a_rs && g.c_bs == g.m * g.c_rs) {
     g.m *= g.batch;  // all share one B: the batch only adds rows
     g.batch = 1;
@@ -175,12 +172,20 @@ void gemm_threads(const GemmArgs<T>& args) {
   const double work = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
   if (g.batch > 1 && work < small_product) {
     const auto grain = static_cast<int64_t>(std::max(1.0, task_work / work));
-    parallel_for(0, g.batch, grain, [&g](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) detail::run_product(detail::batch_item(g, i));
+    parallel_for(0, g.batch, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) run(batch_item(g, i));
     });
   } else {
-    for (int64_t i = 0; i < g.batch; ++i) detail::run_product(detail::batch_item(g, i));
+    for (int64_t i = 0; i < g.batch; ++i) run(batch_item(g, i));
   }
+}
+
+}  // namespace detail
+
+/// Requires m, n, k >= 1.
+template <class T>
+void gemm_threads(const GemmArgs<T>& args) {
+  detail::each_product(args, &detail::run_product<T>);
 }
 
 }  // namespace levin::kernels::cpu
