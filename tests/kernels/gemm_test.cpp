@@ -253,6 +253,7 @@ TEST_CASE("gemm: every rung of the ladder") {
                              Problem{.m = 33, .n = 64, .k = 900, .transpose_a = true, .beta = 0.5},
                              Problem{.m = 15, .n = 130, .k = 5, .batch = 3, .transpose_b = true, .alpha = -1},
                              Problem{.m = 3, .n = 77, .k = 50, .transpose_b = true, .beta = 2, .bias = true},
+                             Problem{.m = 100, .n = 150, .k = 70},
                              Problem{.m = 4, .n = 4, .k = 0, .beta = 1, .bias = true}}) {
       Product<float> product(p);
       rung.run(product.args);
@@ -310,6 +311,19 @@ TEST_CASE_TEMPLATE("gemm: one column, with contiguous and other rows of A and C"
       check<T>({.m = m, .n = 1, .k = 64, .transpose_a = ta, .gap = 1});
     }
   }
+}
+
+TEST_CASE_TEMPLATE("gemm: rows just less and just more than a page apart, ragged panels", T, float, double) {
+  constexpr int64_t page = 4096 / sizeof(T);
+  for (const int64_t step : {page - 1, page, page + 1}) {
+    for (const bool transpose : {false, true}) {
+      check<T>({.m = 45, .n = step, .k = 19, .transpose_b = transpose, .beta = 1, .bias = true});
+      check<T>({.m = 45, .n = 70, .k = step, .transpose_b = transpose});
+      check<T>({.m = step, .n = 70, .k = 19, .transpose_a = transpose, .transpose_b = !transpose});
+    }
+  }
+  check<T>({.m = 200, .n = 301, .k = 100, .bias = true});
+  check<T>({.m = 200, .n = 301, .k = 100, .batch = 3, .transpose_a = true, .transpose_b = true});
 }
 
 TEST_CASE("gemm: few rows of a B that starts or steps off the cache's lines") {
