@@ -242,7 +242,8 @@ OpCase linear_case() {
             x[x.size() - 1] = std::max<int64_t>(1, x.back());
             return d.chance(50) ? shapes({x, {outputs, x.back()}, {outputs}}) : shapes({x, {outputs, x.back()}});
           },
-      .large = {shapes({{128, 300}, {140, 300}, {140}})},
+      .large = {shapes({{128, 300}, {140, 300}, {140}}), shapes({{300}, {140, 300}, {140}}),
+                shapes({{4, 1000}, {1, 1000}}), shapes({{8, 130}, {300, 130}, {300}}), shapes({{9, 130}, {300, 130}})},
       .dtypes = kFloatTypes,
       .tolerance = {.ulps = 2, .scale = 4},
       .grad_tolerance = {.ulps = 16, .scale = 4},

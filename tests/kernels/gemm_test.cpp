@@ -1,5 +1,6 @@
 // GEMM on raw pointers compared with simple loops in double precision (for integers in wrapping 64-bit arithmetic).
 #include "kernels/cpu/gemm/ladder.h"
+#include "kernels/on_every_target.h"
 #include "support/comparison.h"
 
 #include <levin/core/parallel.h>
@@ -32,6 +33,7 @@ struct Problem {
   double alpha = 1, beta = 0;
   bool bias = false;
   int64_t spread = 1;  // factor of all strides of A and B; with 2 there is no unit stride
+  int64_t gap = 3;     // elements between the rows of C
 };
 
 std::string describe(const Problem& p) {
@@ -64,7 +66,7 @@ struct Product {
     const auto fill = [&random](std::vector<T>& v, int64_t size) {
       for (int64_t i = 0; i < size; ++i) v.push_back(value<T>(random));
     };
-    const int64_t a_size = p.m * p.k * p.spread, b_size = p.k * p.n * p.spread, c_rs = p.n + 3;
+    const int64_t a_size = p.m * p.k * p.spread, b_size = p.k * p.n * p.spread, c_rs = p.n + p.gap;
     fill(a, a_size * p.batch);
     fill(b, b_size * p.batch);
     fill(c, p.batch * p.m * c_rs + 2 * guard);
@@ -245,11 +247,13 @@ TEST_CASE_TEMPLATE("gemm: integers wrap", T, std::int64_t, std::int32_t, std::in
 }
 
 TEST_CASE("gemm: every rung of the ladder") {
-  REQUIRE(gemm_rungs().size() == 5);
+  REQUIRE(gemm_rungs().size() == 6);
   for (const GemmRung& rung : gemm_rungs()) {
     for (const Problem& p : {Problem{.m = 61, .n = 75, .k = 43, .bias = true},
                              Problem{.m = 33, .n = 64, .k = 900, .transpose_a = true, .beta = 0.5},
                              Problem{.m = 15, .n = 130, .k = 5, .batch = 3, .transpose_b = true, .alpha = -1},
+                             Problem{.m = 3, .n = 77, .k = 50, .transpose_b = true, .beta = 2, .bias = true},
+                             Problem{.m = 100, .n = 150, .k = 70},
                              Problem{.m = 4, .n = 4, .k = 0, .beta = 1, .bias = true}}) {
       Product<float> product(p);
       rung.run(product.args);
@@ -262,7 +266,8 @@ TEST_CASE("gemm: the same bits with any number of threads") {
   const ThreadsGuard guard;
   for (const Problem& p :
        {Problem{.m = 257, .n = 263, .k = 1000}, Problem{.m = 128, .n = 512, .k = 784, .transpose_b = true},
-        Problem{.m = 31, .n = 32, .k = 33, .batch = 48}, Problem{.m = 1, .n = 2000, .k = 700}}) {
+        Problem{.m = 31, .n = 32, .k = 33, .batch = 48}, Problem{.m = 1, .n = 2000, .k = 700},
+        Problem{.m = 3, .n = 1500, .k = 801, .transpose_b = true}, Problem{.m = 3000, .n = 1, .k = 900, .gap = 0}}) {
     set_num_threads(1);
     Product<float> first(p);
     gemm(first.args);
@@ -273,6 +278,97 @@ TEST_CASE("gemm: the same bits with any number of threads") {
       CHECK(std::memcmp(first.c.data(), again.c.data(), first.c.size() * sizeof(float)) == 0);
     }
   }
+}
+
+TEST_CASE_TEMPLATE("gemm: few rows, on both sides of the heights and widths of their tiles", T, float, double) {
+  test::on_every_target([] {
+    for (int64_t m = 1; m <= 9; ++m) {
+      for (const int64_t n : {1, 3, 16, 17, 32, 33, 49, 127, 129, 265}) {
+        for (const int64_t k : {1, 7, 16, 17, 47, 70}) {
+          const bool ta = (m + n + k) % 2 == 0;
+          check<T>({.m = m, .n = n, .k = k, .transpose_a = ta, .transpose_b = true, .gap = (n + k) % 3});
+          check<T>({.m = m, .n = n, .k = k, .transpose_a = ta, .alpha = -2, .beta = 0.5, .bias = n % 2 == 0, .gap = 0});
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE_TEMPLATE("gemm: few rows over several chunks of k, and a B beyond the caches", T, float, double) {
+  for (const bool tb : {false, true}) {
+    check<T>({.m = 1, .n = 1100, .k = 2049, .transpose_b = tb, .beta = 2, .bias = true});
+    check<T>({.m = 4, .n = 70, .k = 1601, .transpose_a = true, .transpose_b = tb, .bias = true});
+    check<T>({.m = 3, .n = 33, .k = 900, .batch = 5, .transpose_b = tb, .beta = 1});
+  }
+}
+
+TEST_CASE_TEMPLATE("gemm: one column, with contiguous and other rows of A and C", T, float, double) {
+  for (const int64_t m : {1, 2, 9, 100, 515}) {
+    for (const bool ta : {false, true}) {
+      check<T>({.m = m, .n = 1, .k = 801, .transpose_a = ta, .gap = 0});
+      check<T>({.m = m, .n = 1, .k = 33, .transpose_a = ta, .alpha = 3, .beta = -1, .bias = true, .gap = 0});
+      check<T>({.m = m, .n = 1, .k = 17, .batch = 3, .transpose_a = ta, .beta = 2, .spread = 2, .gap = 0});
+      check<T>({.m = m, .n = 1, .k = 64, .transpose_a = ta, .gap = 1});
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("gemm: rows just less and just more than a page apart, ragged panels", T, float, double) {
+  constexpr int64_t page = 4096 / sizeof(T);
+  for (const int64_t step : {page - 1, page, page + 1}) {
+    for (const bool transpose : {false, true}) {
+      check<T>({.m = 45, .n = step, .k = 19, .transpose_b = transpose, .beta = 1, .bias = true});
+      check<T>({.m = 45, .n = 70, .k = step, .transpose_b = transpose});
+      check<T>({.m = step, .n = 70, .k = 19, .transpose_a = transpose, .transpose_b = !transpose});
+    }
+  }
+  check<T>({.m = 200, .n = 301, .k = 100, .bias = true});
+  check<T>({.m = 200, .n = 301, .k = 100, .batch = 3, .transpose_a = true, .transpose_b = true});
+}
+
+TEST_CASE("gemm: few rows of a B that starts or steps off the cache's lines") {
+  for (const int64_t step : {1024, 1000, 1029}) {
+    Product<float> product({.m = 1, .n = 65, .k = 1029, .transpose_b = true});
+    product.p.k = product.args.k = step - 8;
+    product.args.b += 3;
+    product.args.b_cs = step;
+    gemm(product.args);
+    CHECK_MESSAGE(product.worst() <= 1.0, "columns ", step, " apart");
+  }
+}
+
+TEST_CASE_TEMPLATE("gemm: a row has the same bits alone and among others, in either layout of B", T, float, double) {
+  test::on_every_target([] {
+    constexpr int64_t rows = 33, n = 50, k = 1013;
+    Product<T> whole({.m = rows, .n = n, .k = k, .gap = 0});
+    std::vector<T> turned(static_cast<std::size_t>(n * k));  // B^T (n, k)
+    gemm(whole.args);
+    for (int64_t p = 0; p < k; ++p) {
+      for (int64_t j = 0; j < n; ++j) turned[static_cast<std::size_t>(j * k + p)] = whole.args.b[p * n + j];
+    }
+    for (const bool by_column : {false, true}) {
+      for (int64_t m = 1; m <= 17; ++m) {
+        std::vector<T> c(static_cast<std::size_t>(m * n));
+        GemmArgs<T> g = whole.args;
+        g.m = m;
+        g.a += 5 * k;
+        g.c = c.data();
+        if (by_column) g.b = turned.data(), g.b_rs = 1, g.b_cs = k;
+        gemm(g);
+        CHECK_MESSAGE(std::memcmp(c.data(), whole.args.c + 5 * n, c.size() * sizeof(T)) == 0, m, " rows");
+      }
+    }
+    std::vector<T> column(static_cast<std::size_t>(rows));
+    GemmArgs<T> g = whole.args;
+    g.n = 1;
+    g.b += 20;
+    g.c = column.data();
+    g.c_rs = 1;
+    gemm(g);
+    for (int64_t i = 0; i < rows; ++i) {
+      CHECK(std::memcmp(&column[static_cast<std::size_t>(i)], whole.args.c + i * n + 20, sizeof(T)) == 0);
+    }
+  });
 }
 
 TEST_CASE("gemm: not-a-number and infinity pass through") {

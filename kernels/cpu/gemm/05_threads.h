@@ -1,5 +1,5 @@
 #pragma once
-// Rung 5, the shipped one: tasks for threads, and no packing that does not pay off.
+// Rung 5: tasks for threads, and no packing that does not pay off.
 // Idea: split C into a grid of tasks by shape alone. Data that several tasks read are packed once, by all threads
 // together; data that only one task reads are packed by that task, next to their use. Operands that the register tile
 // can read in place and that are read once or twice are not packed at all. In batches of small products, each product
@@ -24,7 +24,8 @@ struct GemmPlan {
   int64_t panels, row_tasks, column_tasks;
   bool a_in_place, b_in_place, share_a, share_b;
 
-  explicit GemmPlan(const GemmArgs<T>& g)
+  /// Operands that are read once or twice are not packed; if `near_in_place`, nor are those whose rows are near.
+  GemmPlan(const GemmArgs<T>& g, bool near_in_place)
       : blocks(g.m, ops.max_height), chunks(g.k), panels((g.n + ops.panel_width - 1) / ops.panel_width) {
     constexpr double task_work = 1 << 20, most_tasks = 16;
     constexpr int64_t max_rows = 192, max_panels = 8;
@@ -33,11 +34,14 @@ struct GemmPlan {
     row_tasks = divide_up(g.m, max_rows);
     column_tasks = std::max(divide_up(panels, max_panels), std::min(panels, divide_up(wanted, row_tasks)));
     row_tasks = std::min(blocks.count, std::max(row_tasks, divide_up(wanted, column_tasks)));
-    a_in_place = panels <= 2 && ((g.a_rs == 1 && g.a_cs != 0) || (g.a_cs == 1 && g.a_rs != 0));
-    b_in_place = g.b_cs == 1 && g.b_rs != 0 && blocks.count <= 2 && g.n % ops.panel_width == 0;
+    const int64_t a_step = g.a_rs == 1 ? g.a_cs : g.a_cs == 1 ? g.a_rs : 0, b_step = g.b_cs == 1 ? g.b_rs : 0;
+    a_in_place = a_step != 0 && (panels <= 2 || (near_in_place && near(a_step)));
+    b_in_place = b_step != 0 && g.n >= ops.panel_width && (blocks.count <= 2 || (near_in_place && near(b_step)));
     share_a = column_tasks > 1 && !a_in_place;
     share_b = row_tasks > 1 && !b_in_place;
   }
+  /// True if rows this many elements apart share pages, so that a tile's walk across them stays in the first TLB.
+  static bool near(int64_t step) { return step * static_cast<int64_t>(sizeof(T)) < 4096; }
   static int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
   int64_t tasks() const { return row_tasks * column_tasks; }
   int64_t block_begin(int64_t row_task) const { return blocks.count * row_task / row_tasks; }
@@ -89,13 +93,23 @@ void run_task(const GemmArgs<T>& g, const GemmPlan<T>& plan, const KRange<T>& ra
       block.a = own;
     }
     if (plan.b_in_place) {
-      block.b = g.b + p0 * g.b_rs + j0;
-      block.b_step = g.b_rs;
-    } else if (plan.share_b) {
+      const int64_t whole = std::min(j1, g.n / width * width);  // the tile reads whole panels
+      if (j0 < whole) {
+        block.n_end = whole;
+        block.b = g.b + p0 * g.b_rs + j0;
+        block.b_step = g.b_rs;
+        plan.ops.block(block);
+      }
+      if (whole == j1) continue;
+      block.n_begin = whole;
+      block.n_end = j1;
+      block.b_step = 0;
+    }
+    if (plan.share_b) {
       block.b = shared_b(plan, range, chunk) + j0 * length;
     } else {
-      T* own = scratch<T>(Slot::gemm_b, packed_b_size<T>(j1 - j0, plan.chunks.longest()));
-      pack_b(g, j0, j1, p0, length, own);
+      T* own = scratch<T>(Slot::gemm_b, packed_b_size<T>(j1 - block.n_begin, plan.chunks.longest()));
+      pack_b(g, block.n_begin, j1, p0, length, own);
       block.b = own;
     }
     plan.ops.block(block);
@@ -130,9 +144,8 @@ void pack_shared(const GemmArgs<T>& g, const GemmPlan<T>& plan, const KRange<T>&
 /// Computes one product. Shared packing processes as many chunks of k at once as fit into 8 MiB, so that small products
 /// need two parallel regions and large ones little memory.
 template <class T>
-void run_product(const GemmArgs<T>& g) {
+void run_product(const GemmArgs<T>& g, const GemmPlan<T>& plan) {
   constexpr int64_t shared_bytes = int64_t{8} << 20;
-  const GemmPlan<T> plan(g);
   const int64_t longest = plan.chunks.longest();
   const int64_t a_size = plan.share_a ? packed_a_size(plan.blocks, longest) : 0;
   const int64_t b_size = plan.share_b ? packed_b_size<T>(g.n, longest) : 0;
@@ -161,12 +174,9 @@ GemmArgs<T> batch_item(const GemmArgs<T>& g, int64_t i) {
   return one;
 }
 
-}  // namespace detail
-
-/// Requires m, n, k >= 1.
+/// Calls run for each product of the batch: small ones in parallel, large ones one after the other.
 template <class T>
-void gemm_threads(const GemmArgs<T>& args) {
-  GemmArgs<T> g = args;
+void each_product(GemmArgs<T> g, void (*run)(const GemmArgs<T>&)) {
   if (g.batch > 1 && g.b_bs == 0 && g.a_bs == g.m * g.a_rs && g.c_bs == g.m * g.c_rs) {
     g.m *= g.batch;  // all share one B: the batch only adds rows
     g.batch = 1;
@@ -175,12 +185,20 @@ void gemm_threads(const GemmArgs<T>& args) {
   const double work = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
   if (g.batch > 1 && work < small_product) {
     const auto grain = static_cast<int64_t>(std::max(1.0, task_work / work));
-    parallel_for(0, g.batch, grain, [&g](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) detail::run_product(detail::batch_item(g, i));
+    parallel_for(0, g.batch, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) run(batch_item(g, i));
     });
   } else {
-    for (int64_t i = 0; i < g.batch; ++i) detail::run_product(detail::batch_item(g, i));
+    for (int64_t i = 0; i < g.batch; ++i) run(batch_item(g, i));
   }
+}
+
+}  // namespace detail
+
+/// Requires m, n, k >= 1.
+template <class T>
+void gemm_threads(const GemmArgs<T>& args) {
+  detail::each_product<T>(args, [](const GemmArgs<T>& g) { detail::run_product(g, detail::GemmPlan<T>(g, false)); });
 }
 
 }  // namespace levin::kernels::cpu

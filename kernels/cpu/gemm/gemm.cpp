@@ -2,7 +2,7 @@
 #include "kernels/cpu/gemm/gemm.h"
 
 #include "kernels/cpu/gemm/02_blocked.h"
-#include "kernels/cpu/gemm/05_threads.h"
+#include "kernels/cpu/gemm/06_in_place.h"
 
 namespace levin::kernels::cpu {
 
@@ -80,7 +80,7 @@ void gemm_widened(const GemmArgs<T>& g) {
 
 template <class T>
 void gemm_floating(const GemmArgs<T>& g) {
-  if (!degenerate(g)) gemm_threads(g);
+  if (!degenerate(g)) gemm_in_place(g);
 }
 
 }  // namespace

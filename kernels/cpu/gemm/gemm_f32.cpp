@@ -5,14 +5,22 @@
 #include <hwy/foreach_target.h>
 
 #include "kernels/cpu/gemm/gemm.h"
+#include "kernels/cpu/gemm/few_rows-inl.h"
 #include "kernels/cpu/gemm/pack-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace levin::kernels::cpu::HWY_NAMESPACE {
 namespace {
-GemmOps<float> ops_f32() {
-  return {static_cast<int>(kLanes<float>), kTileHeight, static_cast<int>(kTileVectors * kLanes<float>), &pack<float>,
-          &run_block<float>};
+const GemmOps<float>& ops_f32() {
+  static constexpr GemmOps<float> ops{.lanes = static_cast<int>(kLanes<float>),
+                                     .max_height = kTileHeight,
+                                     .panel_width = static_cast<int>(kTileVectors * kLanes<float>),
+                                     .wide_height = kWideHeight,
+                                     .columns_height = kColumnsHeight,
+                                     .pack = &pack<float>,
+                                     .block = &run_block<float>,
+                                     .few_rows = &run_few_rows<float>};
+  return ops;
 }
 }  // namespace
 }  // namespace levin::kernels::cpu::HWY_NAMESPACE
@@ -24,8 +32,7 @@ HWY_EXPORT(ops_f32);
 
 template <>
 const GemmOps<float>& gemm_ops<float>() {
-  static const GemmOps<float> ops = HWY_DYNAMIC_DISPATCH(ops_f32)();
-  return ops;
+  return HWY_DYNAMIC_DISPATCH(ops_f32)();
 }
 
 const char* simd_target() {

@@ -4,7 +4,7 @@
 #include "kernels/cpu/gemm/01_eigen.h"
 #include "kernels/cpu/gemm/02_blocked.h"
 #include "kernels/cpu/gemm/03_registers.h"
-#include "kernels/cpu/gemm/05_threads.h"
+#include "kernels/cpu/gemm/06_in_place.h"
 
 namespace levin::kernels::cpu {
 
@@ -23,6 +23,7 @@ constexpr GemmRung kRungs[] = {
     {"03_registers", "a tile of C in registers", &run<gemm_registers<float>>},
     {"04_packed", "packed operands, blocked for the caches", &run<gemm_packed<float>>},
     {"05_threads", "tasks for threads, no packing that is not repaid", &run<gemm_threads<float>>},
+    {"06_in_place", "operands in place, also for few rows", &run<gemm_in_place<float>>},
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 #pragma once
-// The interface between an instruction set and the drivers: tile sizes and three functions. Drivers are plain C++ and
+// The interface between an instruction set and the drivers: tile sizes and functions. Drivers are plain C++ and
 // compiled once; only these functions are compiled for each target.
 
 #include <cstdint>
@@ -45,17 +45,35 @@ struct BlockArgs {
   const T* bias;  // (n) or null
 };
 
+/// Computes C (+)= A B over one range of k for few rows, with B in place.
+template <class T>
+struct FewRowsArgs {
+  int64_t m = 0, n = 0, k = 0;  // m <= GemmOps::wide_height, or columns_height if by_column
+  const T* a = nullptr;         // (k, m), a_step apart along k
+  int64_t a_step = 0;
+  const T* b = nullptr;    // (k, n), rows b_step apart with adjacent elements; columns so if by_column
+  int64_t b_step = 0;
+  bool by_column = false;
+  bool far = false;  // B comes from memory rather than from a cache
+  T* c = nullptr;    // (m, n)
+  int64_t c_rs = 0;
+  T alpha = T(1), beta = T(0);
+  const T* bias = nullptr;  // (n) or null
+};
+
 template <class T>
 struct GemmOps {
   int lanes;        // vector width
   int max_height;   // rows of the register tile
   int panel_width;  // columns of the register tile: two vectors (the last panel may be one vector wide)
+  int wide_height, columns_height;  // rows that few_rows takes at most
 
   /// Copies dst[p * step + i] = src[i * i_stride + p * p_stride] for i < count, p < k. May write up to kPackSlack
   /// elements past the end when count == step; lanes in [count, step) get zero or arbitrary values of src, finite or
   /// not.
   void (*pack)(const T* src, int64_t i_stride, int64_t p_stride, int64_t count, int64_t k, int64_t step, T* dst);
   void (*block)(const BlockArgs<T>& args);
+  void (*few_rows)(const FewRowsArgs<T>& args);
 };
 
 template <class T>

@@ -60,7 +60,7 @@ HWY_INLINE void store_tile(SimdVec<T> (&acc)[MR][NV], const TileOut<T>& out) {
     HWY_ALIGN T tile[MR * NV * lanes];
     HWY_UNROLL(16)
     for (int i = 0; i < MR; ++i) {
-      HWY_UNROLL(2)
+      HWY_UNROLL(8)
       for (int v = 0; v < NV; ++v) hn::Store(acc[i][v], d, tile + (i * NV + v) * lanes);
     }
     store_rows(tile, MR, NV, out);
@@ -72,21 +72,21 @@ HWY_INLINE void store_tile(SimdVec<T> (&acc)[MR][NV], const TileOut<T>& out) {
   const bool update = out.beta != T(0);
   HWY_UNROLL(16)
   for (int i = 0; i < MR; ++i) {
-    HWY_UNROLL(2)
+    HWY_UNROLL(8)
     for (int v = 0; v < NV; ++v) acc[i][v] = hn::Mul(alpha, acc[i][v]);
   }
   if (update) {
     HWY_UNROLL(16)
     for (int i = 0; i < MR; ++i) {
       const T* c = out.c + i * out.c_rs;
-      HWY_UNROLL(2)
+      HWY_UNROLL(8)
       for (int v = 0; v < NV; ++v) acc[i][v] = hn::MulAdd(beta, hn::LoadU(d, c + v * lanes), acc[i][v]);
     }
   }
   HWY_UNROLL(16)
   for (int i = 0; i < MR; ++i) {
     T* c = out.c + i * out.c_rs;
-    HWY_UNROLL(2)
+    HWY_UNROLL(8)
     for (int v = 0; v < NV; ++v) hn::StoreU(acc[i][v], d, c + v * lanes);
   }
 }
@@ -99,7 +99,7 @@ HWY_NOINLINE void gemm_tile(int64_t k, const T* HWY_RESTRICT a, int64_t a_step, 
   SimdVec<T> acc[MR][NV];
   HWY_UNROLL(16)
   for (int i = 0; i < MR; ++i) {
-    HWY_UNROLL(2)
+    HWY_UNROLL(8)
     for (int v = 0; v < NV; ++v) acc[i][v] = hn::Zero(d);
   }
   // C is needed when the loop ends; prefetch it.
@@ -111,12 +111,12 @@ HWY_NOINLINE void gemm_tile(int64_t k, const T* HWY_RESTRICT a, int64_t a_step, 
   for (int64_t p = 0; p < k; ++p) {
     hwy::Prefetch(a + 16 * a_step);  // A comes from L2, in streams too short for the hardware prefetcher
     SimdVec<T> row[NV];
-    HWY_UNROLL(2)
+    HWY_UNROLL(8)
     for (int v = 0; v < NV; ++v) row[v] = hn::LoadU(d, b + v * kLanes<T>);
     HWY_UNROLL(16)
     for (int i = 0; i < MR; ++i) {
       const auto x = hn::Set(d, a[i]);
-      HWY_UNROLL(2)
+      HWY_UNROLL(8)
       for (int v = 0; v < NV; ++v) acc[i][v] = hn::MulAdd(x, row[v], acc[i][v]);
     }
     a += a_step;
