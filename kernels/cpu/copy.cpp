@@ -84,20 +84,6 @@ bool try_transposed(const Walk& w, const CopyArgs& a) {
 
 constexpr int64_t kShortRow = 4096;  // bytes
 
-/// Copies a few bytes by overlapping words: a call of memcpy takes longer.
-inline void copy_short(std::byte* to, const std::byte* from, int64_t bytes) {
-  const auto word = [&]<int64_t size>(int64_t at) { std::memcpy(to + at, from + at, size); };
-  if (bytes >= 16) {
-    for (int64_t i = 0; i + 16 < bytes; i += 16) word.template operator()<16>(i);
-    word.template operator()<16>(bytes - 16);
-  } else if (bytes >= 8) {
-    word.template operator()<8>(0);
-    word.template operator()<8>(bytes - 8);
-  } else {
-    for (int64_t i = 0; i < bytes; ++i) to[i] = from[i];
-  }
-}
-
 /// Calls row(to, from) with the addresses of each row, where `to` has the type of an element.
 template <class T, class F>
 void for_short_rows(const Walk& w, const CopyArgs& a, F&& row) {

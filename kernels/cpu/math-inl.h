@@ -51,16 +51,94 @@ HWY_INLINE V lanewise(D d, hn::TFromD<D> (*f)(hn::TFromD<D>, hn::TFromD<D>), V x
   return hn::Load(d, lanes);
 }
 
+/// Returns x within [low, high]; NaN stays NaN.
+template <class D, class V>
+HWY_INLINE V bounded(D d, V x, double low, double high) {
+  const V y = hn::Min(constant(d, high), hn::Max(constant(d, low), x));
+#if HWY_ARCH_X86  // whose instructions return the second operand if one is NaN
+  return y;
+#else
+  return keep_nan(x, y);
+#endif
+}
+
+template <class D, class V>
+HWY_INLINE V polynomial(D, V, V sum) {
+  return sum;
+}
+/// Evaluates a polynomial by Horner's rule, highest coefficient first.
+template <class D, class V, class... C>
+HWY_INLINE V polynomial(D d, V x, V sum, double next, C... rest) {
+  return polynomial(d, x, hn::MulAdd(sum, x, constant(d, next)), rest...);
+}
+template <class D, class V, class... C>
+HWY_INLINE V polynomial(D d, V x, double highest, C... rest) {
+  return polynomial(d, x, constant(d, highest), rest...);
+}
+
+// f32 exponentials: exp(x) = 2^n (1 + q) with a whole n and q = exp(r) - 1 for r = x - n log(2), |r| <= log(2) / 2, as
+// r + r^2 P(r); P is a minimax fit with a relative error of 2e-8.
+
+template <class V>
+struct ExpParts {
+  V n, q;
+};
+
+template <class D, class V>
+HWY_INLINE V exp_minus_one_near_zero(D d, V r) {
+  const V p = polynomial(d, r, 0.001394655555486679, 0.008366644382476807, 0.04166628047823906, 0.16666541993618011,
+                         0.5);
+  return hn::MulAdd(hn::Mul(r, r), p, r);
+}
+
+template <class D, class V>
+HWY_INLINE ExpParts<V> exp_parts(D d, V x) {
+  const V n = hn::Round(hn::Mul(x, constant(d, 1.4426950408889634)));
+  // log(2) in two parts, of which the first is short, so that its product with n is exact.
+  const V r = hn::NegMulAdd(n, constant(d, 1.42860682030941723212e-6),
+                            hn::NegMulAdd(n, constant(d, 0.693145751953125), x));
+  return {n, exp_minus_one_near_zero(d, r)};
+}
+
+/// Computes y * 2^n for |n| < 250; rounded once where the result is subnormal.
+template <class D, class V>
+HWY_INLINE V times_power(D d, V y, V n) {
+#if HWY_TARGET <= HWY_AVX3
+  if constexpr (sizeof(V) == 64) return V{_mm512_scalef_ps(y.raw, n.raw)};
+#endif
+  const hn::RebindToSigned<D> di;
+  const auto whole = hn::ConvertTo(di, n), half = hn::ShiftRight<1>(whole), bias = hn::Set(di, 127);
+  const auto power = [&](auto k) HWY_ATTR { return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(k, bias))); };
+  return hn::Mul(hn::Mul(y, power(half)), power(hn::Sub(whole, half)));
+}
+
 template <class D, class V>
 HWY_INLINE V exp_v(D d, V x) {
-  constexpr double top = sizeof(hn::TFromD<D>) == 4 ? 104.0 : 1000.0;
-  return keep_nan(x, hn::Exp(d, hn::Min(x, constant(d, top))));
+  if constexpr (sizeof(hn::TFromD<D>) == 8) {
+    return keep_nan(x, hn::Exp(d, hn::Min(x, constant(d, 1000.0))));
+  } else {
+    const ExpParts<V> e = exp_parts(d, bounded(d, x, -110.0, 104.0));
+    return times_power(d, hn::Add(e.q, constant(d, 1.0)), e.n);
+  }
+}
+
+/// f32, for -25 < x < 90 or NaN: 2^n q + (2^n - 1), computed from half the power, since 2^128 is infinite.
+template <class D, class V>
+HWY_INLINE V exp_minus_one(D d, V x) {
+  const ExpParts<V> e = exp_parts(d, x);
+  const hn::RebindToSigned<D> di;
+  const V half = hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(di, e.n), hn::Set(di, 126))));
+  const V y = hn::MulAdd(half, e.q, hn::Sub(half, constant(d, 0.5)));
+  return hn::Add(y, y);
 }
 
 template <class D, class V>
 HWY_INLINE V expm1_v(D d, V x) {
-  constexpr double top = sizeof(hn::TFromD<D>) == 4 ? 104.0 : 1000.0;
-  return keep_nan_and_zero(d, x, hn::Expm1(d, hn::Min(x, constant(d, top))));
+  if constexpr (sizeof(hn::TFromD<D>) == 8) {
+    return keep_nan_and_zero(d, x, hn::Expm1(d, hn::Min(x, constant(d, 1000.0))));
+  } else {
+    return hn::CopySign(exp_minus_one(d, bounded(d, x, -25.0, 89.0)), x);
+  }
 }
 
 /// Corrects a logarithm `y` of `x` that is right for 0 < x < infinity.
@@ -78,12 +156,32 @@ HWY_INLINE V log_v(D d, V x) {
   return log_ends(d, x, hn::Log(d, x));
 }
 
+/// f32: 1 + x = 2^k (1 + f) with 0.75 <= 1 + f < 1.5 and log(1 + f) = f + f^2 P(f), a minimax fit with a relative
+/// error of 2e-8. f64, and where 2^k is too large: Highway's function.
+template <class D, class V>
+HWY_INLINE V log1p_inside(D d, V x) {
+  if constexpr (sizeof(hn::TFromD<D>) == 4) {
+    if (hn::AllTrue(d, hn::Lt(x, constant(d, 1e38)))) {
+      const hn::RebindToSigned<D> di;
+      const V one = constant(d, 1.0);
+      const auto above = hn::Sub(hn::BitCast(di, hn::Add(x, one)), hn::BitCast(di, constant(d, 0.75)));
+      const auto k = hn::And(above, hn::Set(di, static_cast<int32_t>(0xff800000u)));  // in the place of an exponent
+      const V scale = hn::BitCast(d, hn::Sub(hn::BitCast(di, one), k));
+      const V f = hn::MulAdd(x, scale, hn::Sub(scale, one));
+      const V p = polynomial(d, f, -0.044909652322530746, 0.10448335856199265, -0.1316223293542862, 0.14482061564922333,
+                             -0.16647766530513763, 0.19990605115890503, -0.250000536441803, 0.3333345651626587, -0.5);
+      const V y = hn::MulAdd(hn::Mul(f, f), p, f);
+      return hn::MulAdd(hn::ConvertTo(d, k), constant(d, 0.69314718055994531 / 8388608), y);
+    }
+  }
+  return hn::Log1p(d, x);
+}
+
 template <class D, class V>
 HWY_INLINE V log1p_v(D d, V x) {
-  const V one = constant(d, 1.0);
-  const V inner = hn::Log1p(d, x);
-  // Where 1 + x is 1, the result of Log1p is x; everything else depends on 1 + x.
-  return hn::IfThenElse(hn::Eq(hn::Add(x, one), one), x, log_ends(d, hn::Add(x, one), inner));
+  const V one = constant(d, 1.0), above = hn::Add(x, one);
+  // Where 1 + x is 1, the result is x; everything else depends on 1 + x.
+  return hn::IfThenElse(hn::Eq(above, one), x, log_ends(d, above, log1p_inside(d, x)));
 }
 
 /// Arguments beyond the range of the vector reduction use the standard library.
@@ -99,19 +197,15 @@ HWY_INLINE V cos_v(D d, V x) {
   return lanewise(d, +[](hn::TFromD<D> v) { return std::cos(v); }, x);
 }
 
-template <class D, class V>
-HWY_INLINE V polynomial(D, V, V sum) {
-  return sum;
-}
-/// Evaluates a polynomial by Horner's rule, highest coefficient first.
-template <class D, class V, class... C>
-HWY_INLINE V polynomial(D d, V x, V sum, double next, C... rest) {
-  return polynomial(d, x, hn::MulAdd(sum, x, constant(d, next)), rest...);
-}
-
+/// f32: t / (t + 2) with t = exp(2 |x|) - 1.
 template <class D, class V>
 HWY_INLINE V tanh_v(D d, V x) {
-  return keep_nan(x, hn::Tanh(d, x));
+  if constexpr (sizeof(hn::TFromD<D>) == 8) {
+    return keep_nan(x, hn::Tanh(d, x));
+  } else {
+    const V a = hn::Abs(x), t = exp_minus_one(d, bounded(d, hn::Add(a, a), 0.0, 20.0));
+    return hn::CopySignToAbs(hn::Div(t, hn::Add(t, constant(d, 2.0))), x);
+  }
 }
 
 /// Approximates tanh well enough for gelu, in half the time. f32: x P(x^2) / Q(x^2), a minimax fit up to |x| = 8.9 and
@@ -142,12 +236,12 @@ HWY_INLINE V erf_v(D d, V x) {
   } else {
     const V t = hn::Min(hn::Abs(x), constant(d, 4.0));  // erf is 1 from there on
     const V s = hn::Mul(x, x);
-    const V p = polynomial(d, s, constant(d, -0.0005919355899095535), 0.004979116376489401, -0.026757024228572845,
+    const V p = polynomial(d, s, -0.0005919355899095535, 0.004979116376489401, -0.026757024228572845,
                            0.11281552165746689, -0.37612468004226685, 0.12837915122509003);
     const V small = hn::MulAdd(p, x, x);
     const V q = polynomial(d, t, constant(d, 1.2155308468209114e-05), -0.0003320347750559449, 0.0036799139343202114,
                            -0.02384110540151596, 0.10632843524217606, 0.6350960731506348, 0.12866206467151642);
-    const V large = hn::Sub(constant(d, 1.0), hn::Exp(d, hn::Neg(hn::MulAdd(q, t, t))));
+    const V large = hn::Neg(exp_minus_one(d, hn::Neg(hn::MulAdd(q, t, t))));
     return keep_nan(x, hn::IfThenElse(hn::Lt(t, constant(d, 0.9375)), small, hn::CopySign(large, x)));
   }
 }

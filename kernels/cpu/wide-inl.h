@@ -71,6 +71,41 @@ HWY_INLINE double total(SimdVec<double> v) {
   return hn::GetLane(hn::SumOfLanes(Simd<double>(), v));
 }
 
+/// Calls f(load, store) for each vector of a row of n elements: load(p) and store(v, p) access the vector's elements
+/// p[i..] that exist, whole vectors without a test.
+template <class T, class F>
+HWY_INLINE void for_vectors(int64_t n, F&& f) {
+  const Simd<T> d;
+  int64_t i = 0;
+  for (; i + kLanes<T> <= n; i += kLanes<T>)
+    f([&](const T* p) HWY_ATTR { return hn::LoadU(d, p + i); },
+      [&](SimdVec<T> v, T* p) HWY_ATTR { hn::StoreU(v, d, p + i); });
+  if (i < n)
+    f([&](const T* p) HWY_ATTR { return load_part(p + i, n - i); },
+      [&](SimdVec<T> v, T* p) HWY_ATTR { store_part(v, p + i, n - i); });
+}
+
+/// Returns the sum in double of f(load) over the vectors of a row of n elements; lanes beyond the end do not count. Two
+/// sums take turns, so that an addition need not wait for the one before.
+template <class T, class F>
+HWY_INLINE double wide_sum(int64_t n, F&& f) {
+  const Simd<T> d;
+  constexpr int64_t lanes = kLanes<T>;
+  const auto whole = [&](int64_t i) HWY_ATTR { return f([&](const T* p) HWY_ATTR { return hn::LoadU(d, p + i); }); };
+  auto sum = hn::Zero(Simd<double>()), other = sum;
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    sum = add_wide(sum, whole(i));
+    other = add_wide(other, whole(i + lanes));
+  }
+  if (i + lanes <= n) sum = add_wide(sum, whole(i)), i += lanes;
+  if (i < n) {
+    const auto part = f([&](const T* p) HWY_ATTR { return load_part(p + i, n - i); });
+    other = add_wide(other, hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(n - i)), part));
+  }
+  return total(hn::Add(sum, other));
+}
+
 }  // namespace levin::kernels::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 

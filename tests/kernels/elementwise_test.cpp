@@ -2,6 +2,7 @@
 // copies, random numbers.
 
 #include "kernels/on_every_target.h"
+#include "kernels/src/special_functions.h"
 #include "support/tolerance.h"
 
 #include <levin/core/generator.h>
@@ -73,6 +74,29 @@ const MathFunction kFunctions[] = {
     {kernels::erf, std::erf, -5, 5},
     {kernels::erf, std::erf, -1e-3, 1e-3},
     {kernels::silu, [](double x) { return x / (1 + std::exp(-x)); }, -30, 30},
+    {kernels::exp, std::exp, -104, -80},
+    {kernels::exp, std::exp, 80, 90},
+    {kernels::exp2, std::exp2, -150, 130},
+    {kernels::expm1, std::expm1, -90, 90},
+    {kernels::log1p, std::log1p, 1e3, 1e6},
+    {kernels::tan, std::tan, -3e4, 3e4},
+    {kernels::sinh, std::sinh, -2, 2},
+    {kernels::sinh, std::sinh, -90, 90},
+    {kernels::cosh, std::cosh, -90, 90},
+    {kernels::asinh, std::asinh, -1e-2, 1e-2},
+    {kernels::asinh, std::asinh, -100, 100},
+    {kernels::acosh, std::acosh, 1, 1.1},
+    {kernels::acosh, std::acosh, 1, 1000},
+    {kernels::atanh, std::atanh, -1, 1},
+    {kernels::atanh, std::atanh, -1e-3, 1e-3},
+    {kernels::asin, std::asin, -1, 1},
+    {kernels::acos, std::acos, -1, 1},
+    {kernels::atan, std::atan, -20, 20},
+    {kernels::atan, std::atan, -1, 1},
+    {kernels::erfc, std::erfc, -4, 4},
+    {kernels::erfc, std::erfc, 4, 10.1},
+    {kernels::erfinv, kernels::special::erfinv, -1, 1},
+    {kernels::erfinv, kernels::special::erfinv, 0.999, 1},
 };
 
 std::vector<double> sweep(double low, double high, int64_t n) {
@@ -141,6 +165,18 @@ TEST_CASE("functions are correct at zero, infinity and NaN") {
       {kernels::cos, {kInf, kNan, 1e6, 0}, {kNan, kNan, std::cos(1e6), 1}},
       {kernels::tanh, {kInf, -kInf, kNan, 0, 100}, {1, -1, kNan, 0, 1}},
       {kernels::sigmoid, {kInf, -kInf, kNan, 0}, {1, 0, kNan, 0.5}},
+      {kernels::exp2, {kInf, -kInf, kNan, 0, 10, -2000, 2000}, {kInf, 0, kNan, 1, 1024, 0, kInf}},
+      {kernels::tan, {kInf, kNan, 1e6, 0}, {kNan, kNan, std::tan(1e6), 0}},
+      {kernels::sinh, {kInf, -kInf, kNan, 0, 1000}, {kInf, -kInf, kNan, 0, kInf}},
+      {kernels::cosh, {kInf, -kInf, kNan, 0, 1000}, {kInf, kInf, kNan, 1, kInf}},
+      {kernels::asinh, {kInf, -kInf, kNan, 0, -1e30}, {kInf, -kInf, kNan, 0, std::asinh(-1e30)}},
+      {kernels::acosh, {kInf, -kInf, kNan, 1, 0.5, -3, 1e30}, {kInf, kNan, kNan, 0, kNan, kNan, std::acosh(1e30)}},
+      {kernels::atanh, {1, -1, kNan, 0, 1.5, kInf}, {kInf, -kInf, kNan, 0, kNan, kNan}},
+      {kernels::asin, {1, -1, kNan, 0, 1.5}, {std::asin(1), std::asin(-1), kNan, 0, kNan}},
+      {kernels::acos, {1, -1, kNan, 0, -1.5}, {0, std::acos(-1), kNan, std::acos(0), kNan}},
+      {kernels::atan, {kInf, -kInf, kNan, 0}, {std::atan(kInf), std::atan(-kInf), kNan, 0}},
+      {kernels::erfc, {kInf, -kInf, kNan, 0, 40, -40}, {0, 2, kNan, 1, 0, 2}},
+      {kernels::erfinv, {1, -1, kNan, 0, 1.5, -kInf}, {kInf, -kInf, kNan, 0, kNan, kNan}},
       {kernels::erf, {kInf, -kInf, kNan, 0, 10}, {1, -1, kNan, 0, 1}},
       {kernels::relu, {kInf, -kInf, kNan, 0, -1}, {kInf, 0, kNan, 0, 0}},
       {kernels::gelu, {kInf, kNan, 0, 50, -50}, {kInf, kNan, 0, 50, 0}},
@@ -158,6 +194,59 @@ TEST_CASE("functions are correct at zero, infinity and NaN") {
         const std::string wrong = compare(run(s.kernel, x), s.y, {.ulps = 4});
         CHECK_MESSAGE(wrong.empty(), fmt::format("{} {}: {}", s.kernel.name(), name_of(t), wrong));
       }
+  });
+}
+
+TEST_CASE("functions keep the sign of zero on every instruction set") {
+  on_every_target([&] {
+    for (const DType t : {DType::f32, DType::f64})
+      for (const kernels::UnaryKernel* f : {&kernels::expm1, &kernels::log1p, &kernels::sin, &kernels::tan,
+                                            &kernels::sinh, &kernels::asinh, &kernels::atanh, &kernels::asin,
+                                            &kernels::atan, &kernels::tanh, &kernels::erf, &kernels::erfinv}) {
+        CAPTURE(f->name());
+        const auto y = run(*f, tensor<double>({0.0, -0.0}).to(t)).to_vector<double>();
+        CHECK(y[0] == 0);
+        CHECK(y[1] == 0);
+        CHECK_FALSE(std::signbit(y[0]));
+        CHECK(std::signbit(y[1]));
+      }
+  });
+}
+
+TEST_CASE("functions of two values: magnitudes, special values and exact remainders on every instruction set") {
+  const double values[] = {0.0, -0.0, 1.0, -1.0, 0.3, -7.5, 1e-30, -1e30, 3.0, 1e-39, 16777217.0, kInf, -kInf, kNan};
+  std::vector<double> a, b;
+  for (const double u : values)
+    for (const double v : values) a.push_back(u), b.push_back(v);
+  for (const double v : sweep(-30, 30, 2000)) a.push_back(v), b.push_back(a[a.size() / 2 - 1] * 0.37 + 0.01);
+  for (int i = 1; i < 200; ++i) a.push_back(0.1 * i), b.push_back(0.1);  // quotients that round to whole numbers
+  struct Pair {
+    const kernels::BinaryKernel& kernel;
+    double (*reference)(double, double);
+    double ulps;
+  };
+  const auto remainder = [](double x, double y) {
+    const double m = std::fmod(x, y);
+    return m != 0 && (m < 0) != (y < 0) ? m + y : m;
+  };
+  const Pair table[] = {{kernels::atan2, std::atan2, 4}, {kernels::hypot, std::hypot, 4},
+                        {kernels::remainder, remainder, 0.51}};
+  on_every_target([&] {
+    for (const DType t : {DType::f32, DType::f64}) {
+      const auto n = static_cast<int64_t>(a.size());
+      const Tensor x = from_data(a, {n}, {.dtype = t}), y = from_data(b, {n}, {.dtype = t});
+      const auto u = x.to_vector<double>(), v = y.to_vector<double>();
+      for (const Pair& p : table) {
+        Tensor z = empty({n}, {.dtype = t});
+        p.kernel({z.tensor_view(), x.tensor_view(), y.tensor_view(), t}, stream());
+        std::vector<double> expected;
+        for (std::size_t i = 0; i < u.size(); ++i) expected.push_back(p.reference(u[i], v[i]));
+        const std::string wrong = compare(z, expected, {.ulps = p.ulps});
+        CHECK_MESSAGE(wrong.empty(), fmt::format("{} {}: {}", p.kernel.name(), name_of(t), wrong));
+        for (std::size_t i = 0; i < u.size(); ++i)
+          if (expected[i] == 0) CHECK(std::signbit(z.to_vector<double>()[i]) == std::signbit(expected[i]));
+      }
+    }
   });
 }
 

@@ -231,3 +231,50 @@ TEST_CASE("gather and scatter_add reach every column of rows wider than a block"
   CHECK(gather(x, 0, index).to_vector<float>() == picked);
   CHECK(scatter_add(zeros({5, 700}), 0, index, source).to_vector<float>() == sums);
 }
+
+TEST_CASE("padding: every mode across tasks, of rows, of whole slices and of outer axes alone") {
+  manual_seed(5);
+  const Tensor whole = randint(-50, 50, {2, 3, 40, 33, 29}, {.dtype = kFloat32});
+  const auto place = [](PadMode mode, int64_t i, int64_t n) {
+    if (mode == PadMode::replicate) return std::clamp<int64_t>(i, 0, n - 1);
+    if (mode == PadMode::circular) return (i + n) % n;
+    return i < 0 ? -i : i >= n ? 2 * (n - 1) - i : i;
+  };
+  for (const DType t : {DType::f32, DType::f64, DType::i8, DType::bf16})
+    for (const PadMode mode : {PadMode::reflect, PadMode::replicate, PadMode::circular})
+      for (const Shape& pads : {Shape{3, 2}, Shape{0, 0, 2, 3}, Shape{0, 0, 0, 0, 1, 2}, Shape{1, 0, 0, 4, 2, 1}}) {
+        CAPTURE(name_of(t));
+        CAPTURE(pads);
+        const Tensor x = whole.to(t);
+        Tensor expected = x;
+        for (int pair = 0; 2 * pair < pads.size(); ++pair) {
+          const int axis = x.dim() - 1 - pair;
+          std::vector<int64_t> positions;
+          for (int64_t i = -pads[2 * pair]; i < x.size(axis) + pads[2 * pair + 1]; ++i)
+            positions.push_back(place(mode, i, x.size(axis)));
+          expected = index_select(expected, axis, tensor<int64_t>(positions));
+        }
+        CHECK(test::compare(pad(x, pads, mode), expected, {.ulps = 0}).empty());
+        if (t != DType::f32 && t != DType::f64) continue;
+        const Tensor leaf = clone(x).requires_grad_(), g = randint(-50, 50, expected.sizes(), {.dtype = t});
+        // A gradient that is recorded is composed of index_add.
+        const Tensor composed = grad({pad(leaf, pads, mode)}, {leaf}, {.create_graph = true}, {g})[0];
+        check_threads([&] { return grad({pad(leaf, pads, mode)}, {leaf}, {}, {g})[0]; });
+        CHECK(test::compare(grad({pad(leaf, pads, mode)}, {leaf}, {}, {g})[0], detach(composed), {.ulps = 0}).empty());
+      }
+}
+
+TEST_CASE("index: lists of positions across tasks, from the end, and out of range in the last") {
+  manual_seed(6);
+  const int64_t n = 50'000;
+  const Tensor x = arange(30 * 40).reshape({30, 40}), rows = randint(-30, 30, {n}), columns = randint(-40, 40, {n});
+  const auto r = rows.to_vector<int64_t>(), c = columns.to_vector<int64_t>();
+  const auto read = index(x, std::vector<Index>{rows, columns}).to_vector<int64_t>();
+  for (std::size_t i = 0; i < read.size(); ++i)
+    REQUIRE(read[i] == (r[i] < 0 ? r[i] + 30 : r[i]) * 40 + (c[i] < 0 ? c[i] + 40 : c[i]));
+  for (const int64_t wrong : {int64_t{30}, int64_t{-31}, INT64_MAX, INT64_MIN}) {
+    const Tensor outside = clone(rows);
+    outside(n - 1) = wrong;
+    CHECK_THROWS_AS(index(x, std::vector<Index>{outside, columns}), IndexError);
+  }
+}

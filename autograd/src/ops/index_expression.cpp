@@ -137,12 +137,33 @@ Tensor wrapped(const Selector& s, int64_t size, int64_t outside) {
   return outside < 0 ? where(inside, from_start, i) : where(inside, from_start, outside);
 }
 
+/// Combines lists of positions of the same sizes in one pass; returns an undefined tensor where that is not possible,
+/// or if a position is out of range.
+Tensor combined_at_once(const Selection& s, int64_t step) {
+  const Tensor& first = s.selectors[0].tensor;
+  if (!kernels::index_positions.has(first.device().type) || tracing()) return {};
+  std::vector<kernels::IndexPositionsArgs::Part> parts;
+  for (const Selector& selector : s.selectors) {
+    const Tensor& index = selector.tensor;
+    if (selector.is_mask() || index.sizes() != first.sizes() || !index.is_contiguous()) return {};
+    const int64_t size = s.part.sizes()[selector.axis];
+    step = size == 0 ? 1 : step / size;
+    parts.push_back({index.tensor_view(), size, step});
+  }
+  Tensor all = empty(first.sizes(), like(first));
+  bool inside = false;
+  Stream stream = current_stream(first.device());
+  kernels::index_positions({all.tensor_view(), parts, &inside}, stream);
+  return inside ? all : Tensor();
+}
+
 /// Returns the positions that the selectors choose together, counted over all of their axes.
 Tensor combined(const Selection& s) {
   int64_t step = 1;
   for (const Selector& selector : s.selectors)
     for (int d = 0; d < selector.axes; ++d) step *= s.part.sizes()[selector.axis + d];
   const int64_t outside = s.selectors.size() == 1 ? -1 : std::max<int64_t>(1, step);
+  if (Tensor positions = combined_at_once(s, step); positions.defined()) return positions;
   Tensor all;
   for (const Selector& selector : s.selectors) {
     const auto first = s.part.sizes().begin() + selector.axis;

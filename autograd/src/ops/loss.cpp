@@ -10,7 +10,6 @@
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
-#include <levin/core/warning.h>
 #include <levin/kernels/loss.h>
 
 #include <fmt/format.h>
@@ -338,29 +337,6 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& target, const Nll
   if (options.reduction != Reduction::mean) return reduced(loss, options.reduction);
   // Without a sample the mean is NaN, as in PyTorch, but all gradients are 0; the division by 0 would make them NaN.
   return masked_fill(div(sum(loss), sum(weights)), all(ignored), std::numeric_limits<double>::quiet_NaN());
-}
-
-namespace {
-
-/// A target (N) beside an input (N, 1) would give N * N differences: PyTorch warns too.
-void warn_of_broadcast(const char* op, const Tensor& input, const Tensor& target) {
-  if (input.sizes() == target.sizes()) return;
-  warn_once(fmt::format("[{}] input is {}, target is {}: they are broadcast. Give them one size if that is not meant.",
-                        op, to_string(input.sizes()), to_string(target.sizes())));
-}
-
-}  // namespace
-
-Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
-  LEVIN_AUTOCAST(float32, mse_loss, input, target, reduction);
-  warn_of_broadcast("mse_loss", input, target);
-  return reduced(square(sub(input, target)), reduction);
-}
-
-Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
-  LEVIN_AUTOCAST(float32, l1_loss, input, target, reduction);
-  warn_of_broadcast("l1_loss", input, target);
-  return reduced(abs(sub(input, target)), reduction);
 }
 
 Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const BceOptions& options) {

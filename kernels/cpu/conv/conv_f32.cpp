@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/conv/conv_f32.cpp"
 #include <hwy/foreach_target.h>
 
+#include "kernels/cpu/conv/pad-inl.h"
 #include "kernels/cpu/conv/plane-inl.h"
 #include "kernels/cpu/conv/tile-inl.h"
 
@@ -18,7 +19,8 @@ ConvOps<float> conv_ops_f32() {
           &to_planes<float>,
           &add_to<float>,
           &plane_result<float>,
-          &plane_weights<float>};
+          &plane_weights<float>,
+          &pad_lines<float>};
 }
 }  // namespace
 }  // namespace levin::kernels::cpu::HWY_NAMESPACE

@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "kernels/cpu/conv/conv_f64.cpp"
 #include <hwy/foreach_target.h>
 
+#include "kernels/cpu/conv/pad-inl.h"
 #include "kernels/cpu/conv/plane-inl.h"
 #include "kernels/cpu/conv/tile-inl.h"
 
@@ -18,7 +19,8 @@ ConvOps<double> conv_ops_f64() {
           &to_planes<double>,
           &add_to<double>,
           &plane_result<double>,
-          &plane_weights<double>};
+          &plane_weights<double>,
+          &pad_lines<double>};
 }
 }  // namespace
 }  // namespace levin::kernels::cpu::HWY_NAMESPACE

@@ -68,6 +68,16 @@ struct PlaneWeights {
   T* sum;
 };
 
+/// One row phase of a padded plane: out (phases, lines, extent), zero but for first <= line < last, where element c of
+/// phase p is element c * phases + p + origin of source line (line - first), if that is in [0, size).
+template <class T>
+struct PadLines {
+  const T* source;
+  int64_t phases, row_step, size, origin, extent;
+  int64_t first, last, lines;
+  T* out;
+};
+
 template <class T>
 struct ConvOps {
   int lanes, max_height;  // two rows are computed together if their pixels fit max_height
@@ -78,6 +88,7 @@ struct ConvOps {
   void (*add)(T* sum, const T* term, int64_t count);
   void (*plane)(const PlaneResult<T>&);
   void (*plane_weights)(const PlaneWeights<T>&);
+  void (*pad)(const PadLines<T>&);
 };
 
 template <class T>

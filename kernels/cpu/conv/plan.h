@@ -75,38 +75,16 @@ inline AxisPlan backward_axis(const Axis& a) {
   return plan;
 }
 
-/// Copies every `step`-th element of a line for the columns [low, high) that exist; the others are padding.
-template <class T>
-void pad_line(const T* line, int64_t step, int64_t low, int64_t high, int64_t extent, T* out) {
-  for (int64_t c = 0; c < low; ++c) out[c] = T(0);
-  if (step == 1) {
-    for (int64_t c = low; c < high; ++c) out[c] = line[c];
-  } else if (step == 2) {
-    for (int64_t c = low; c < high; ++c) out[c] = line[2 * c];
-  } else {
-    for (int64_t c = low; c < high; ++c) out[c] = line[c * step];
-  }
-  for (int64_t c = high; c < extent; ++c) out[c] = T(0);
-}
-
 /// Copies one channel's plane into its padded phases: (row phase, column phase, row, column).
 template <class T>
 void pad_plane(const T* plane, const AxisPlan& rows, const AxisPlan& columns, T* out) {
-  const int64_t step = columns.phases, extent = columns.extent;
-  for (int64_t pr = 0; pr < rows.phases; ++pr) {
-    for (int64_t pc = 0; pc < step; ++pc) {
-      const int64_t start = pc + columns.origin;
-      const int64_t low = std::min(start < 0 ? (-start + step - 1) / step : 0, extent);
-      const int64_t high = std::clamp(start < columns.size ? (columns.size - 1 - start) / step + 1 : 0, low, extent);
-      for (int64_t r = 0; r < rows.extent; ++r, out += extent) {
-        const int64_t y = r * rows.phases + pr + rows.origin;
-        if (y >= 0 && y < rows.size) {
-          pad_line(plane + y * columns.size + start, step, low, high, extent, out);
-        } else {
-          std::fill_n(out, extent, T(0));
-        }
-      }
-    }
+  const int64_t step = rows.phases;
+  for (int64_t phase = 0; phase < step; ++phase, out += columns.phases * rows.extent * columns.extent) {
+    const int64_t start = phase + rows.origin;  // the source's row in line 0
+    const int64_t first = std::min(start < 0 ? (-start + step - 1) / step : 0, rows.extent);
+    const int64_t last = std::clamp(start < rows.size ? (rows.size - 1 - start) / step + 1 : 0, first, rows.extent);
+    conv_ops<T>().pad({plane + (start + first * step) * columns.size, columns.phases, step * columns.size, columns.size,
+                       columns.origin, columns.extent, first, last, rows.extent, out});
   }
 }
 

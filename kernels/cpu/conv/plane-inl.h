@@ -18,7 +18,7 @@ HWY_INLINE void plane_tile(const PlaneResult<T>& p, const T* source, T* out, int
   static_assert(V == 1 || !partial);
   const Simd<T> d;
   SimdVec<T> acc[R][V];
-  HWY_UNROLL(4)
+  HWY_UNROLL(8)
   for (int i = 0; i < R; ++i) {
     HWY_UNROLL(4)
     for (int v = 0; v < V; ++v) acc[i][v] = hn::Set(d, p.bias);
@@ -26,7 +26,7 @@ HWY_INLINE void plane_tile(const PlaneResult<T>& p, const T* source, T* out, int
   for (int64_t t = 0; t < p.taps; ++t) {
     const auto weight = hn::Set(d, p.weights[t]);
     const T* x = source + p.offsets[t];
-    HWY_UNROLL(4)
+    HWY_UNROLL(8)
     for (int i = 0; i < R; ++i, x += p.source_step) {
       HWY_UNROLL(4)
       for (int v = 0; v < V; ++v) {
@@ -35,7 +35,7 @@ HWY_INLINE void plane_tile(const PlaneResult<T>& p, const T* source, T* out, int
       }
     }
   }
-  HWY_UNROLL(4)
+  HWY_UNROLL(8)
   for (int i = 0; i < R; ++i, out += p.out_step) {
     HWY_UNROLL(4)
     for (int v = 0; v < V; ++v) {
@@ -63,6 +63,8 @@ HWY_NOINLINE void plane_rows(const PlaneResult<T>& p, int64_t row) {
 template <class T>
 void plane_result(const PlaneResult<T>& p) {
   int64_t row = 0;
+  if (p.columns < 2 * kLanes<T>)
+    for (; row + 8 <= p.rows; row += 8) plane_rows<8, 1>(p, row);
   for (; row + 4 <= p.rows; row += 4) plane_rows<4, 2>(p, row);
   for (; row < p.rows; ++row) plane_rows<1, 4>(p, row);
 }

@@ -1,6 +1,6 @@
 // Vectors that read like numbers, so that the formulas of elementwise_rows.h serve Highway and CUDA; compiled once for
 // each target.
-#include "kernels/cpu/math-inl.h"
+#include "kernels/cpu/functions-inl.h"
 #include "kernels/src/special_functions.h"
 
 #include <numbers>
@@ -55,6 +55,13 @@ namespace math {
     const hn::Vec<D> x = n.v;                 \
     return Number<D>(expression);             \
   }
+// For f32 a vector function, for f64 a plain one.
+#define LEVIN_MATH_OF_F32(name, plain)                                                             \
+  template <class D>                                                                               \
+  HWY_INLINE Number<D> name(Number<D> x) {                                                         \
+    if constexpr (sizeof(hn::TFromD<D>) == 4) return Number<D>(name##_f32(D(), x.v));              \
+    else return Number<D>(lanewise(D(), +[](hn::TFromD<D> v) { return plain(v); }, x.v));          \
+  }
 LEVIN_MATH(neg, hn::Neg(x))
 LEVIN_MATH(abs, hn::Abs(x))
 LEVIN_MATH(floor, hn::Floor(x))
@@ -70,31 +77,42 @@ LEVIN_MATH(log10, log_ends(d, x, hn::Log10(d, x)))
 LEVIN_MATH(log1p, log1p_v(d, x))
 LEVIN_MATH(sin, sin_v(d, x))
 LEVIN_MATH(cos, cos_v(d, x))
-LEVIN_MATH(tan, lanewise(d, +[](hn::TFromD<D> v) { return std::tan(v); }, x))
-LEVIN_MATH(asin, lanewise(d, +[](hn::TFromD<D> v) { return std::asin(v); }, x))
-LEVIN_MATH(acos, lanewise(d, +[](hn::TFromD<D> v) { return std::acos(v); }, x))
-LEVIN_MATH(atan, lanewise(d, +[](hn::TFromD<D> v) { return std::atan(v); }, x))
-LEVIN_MATH(sinh, lanewise(d, +[](hn::TFromD<D> v) { return std::sinh(v); }, x))
-LEVIN_MATH(cosh, lanewise(d, +[](hn::TFromD<D> v) { return std::cosh(v); }, x))
-LEVIN_MATH(asinh, lanewise(d, +[](hn::TFromD<D> v) { return std::asinh(v); }, x))
-LEVIN_MATH(acosh, lanewise(d, +[](hn::TFromD<D> v) { return std::acosh(v); }, x))
-LEVIN_MATH(atanh, lanewise(d, +[](hn::TFromD<D> v) { return std::atanh(v); }, x))
-LEVIN_MATH(erfc, lanewise(d, +[](hn::TFromD<D> v) { return std::erfc(v); }, x))
-LEVIN_MATH(exp2, lanewise(d, +[](hn::TFromD<D> v) { return std::exp2(v); }, x))
 LEVIN_MATH(lgamma, lanewise(d, +[](hn::TFromD<D> v) { return special::log_gamma(v); }, x))
-LEVIN_MATH(erfinv, lanewise(d, +[](hn::TFromD<D> v) { return static_cast<hn::TFromD<D>>(special::erfinv(v)); }, x))
+LEVIN_MATH_OF_F32(tan, std::tan)
+LEVIN_MATH_OF_F32(asin, std::asin)
+LEVIN_MATH_OF_F32(acos, std::acos)
+LEVIN_MATH_OF_F32(atan, std::atan)
+LEVIN_MATH_OF_F32(sinh, std::sinh)
+LEVIN_MATH_OF_F32(cosh, std::cosh)
+LEVIN_MATH_OF_F32(asinh, std::asinh)
+LEVIN_MATH_OF_F32(acosh, std::acosh)
+LEVIN_MATH_OF_F32(atanh, std::atanh)
+LEVIN_MATH_OF_F32(erfc, std::erfc)
+LEVIN_MATH_OF_F32(exp2, std::exp2)
+LEVIN_MATH_OF_F32(erfinv, special::erfinv)
 LEVIN_MATH(tanh, tanh_v(d, x))
 LEVIN_MATH(quick_tanh, quick_tanh_v(d, x))
 LEVIN_MATH(sigmoid, sigmoid_v(d, x))
 LEVIN_MATH(erf, erf_v(d, x))
 LEVIN_MATH(quick_erf, quick_erf_v(d, x))
+#undef LEVIN_MATH_OF_F32
 #undef LEVIN_MATH
 
 template <class D>
 HWY_INLINE Number<D> fmod(Number<D> x, Number<D> y) {
-  using T = hn::TFromD<D>;
-  return Number<D>(lanewise(D(), +[](T a, T b) { return std::fmod(a, b); }, x.v, y.v));
+  return Number<D>(fmod_v(D(), x.v, y.v));
 }
+
+#define LEVIN_MATH_OF_F32(name)                                                                              \
+  template <class D>                                                                                         \
+  HWY_INLINE Number<D> name(Number<D> x, Number<D> y) {                                                      \
+    using T = hn::TFromD<D>;                                                                                 \
+    if constexpr (sizeof(T) == 4) return Number<D>(name##_f32(D(), x.v, y.v));                               \
+    else return Number<D>(lanewise(D(), +[](T a, T b) { return std::name(a, b); }, x.v, y.v));               \
+  }
+LEVIN_MATH_OF_F32(atan2)
+LEVIN_MATH_OF_F32(hypot)
+#undef LEVIN_MATH_OF_F32
 
 /// Returns x with the sign of y.
 template <class D>

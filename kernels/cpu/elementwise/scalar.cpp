@@ -16,8 +16,6 @@ namespace {
 namespace math {
 using namespace integer_math;
 using integer_math::pow;
-using std::atan2;
-using std::hypot;
 using std::pow;
 
 template <class C>

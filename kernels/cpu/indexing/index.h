@@ -7,7 +7,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace levin::kernels::cpu {
 
@@ -44,6 +46,22 @@ void dispatch_size(DType t, F&& f) {
 
 inline bool is_index(int64_t value, int64_t size) {
   return static_cast<std::uint64_t>(value) < static_cast<std::uint64_t>(size);
+}
+
+/// Copies a few bytes by overlapping words: a call of memcpy takes longer.
+inline void copy_short(std::byte* to, const std::byte* from, int64_t bytes) {
+  const auto word = [&]<int64_t size>(int64_t at) { std::memcpy(to + at, from + at, size); };
+  if (bytes >= 16) {
+    int64_t i = 0;
+    for (; i + 64 < bytes; i += 64) word.template operator()<64>(i);
+    for (; i + 16 < bytes; i += 16) word.template operator()<16>(i);
+    word.template operator()<16>(bytes - 16);
+  } else if (bytes >= 8) {
+    word.template operator()<8>(0);
+    word.template operator()<8>(bytes - 8);
+  } else {
+    for (int64_t i = 0; i < bytes; ++i) to[i] = from[i];
+  }
 }
 
 }  // namespace levin::kernels::cpu

@@ -9,6 +9,7 @@
 #include <levin/kernels/indexing.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 namespace levin::kernels {
@@ -141,6 +142,25 @@ void index_add(const IndexAddArgs& a, Stream&) {
   dispatch_numeric(a.out.dtype, "index_add", [&]<class T>() { add_slices<T>(a); });
 }
 
+void index_positions(const IndexPositionsArgs& a, Stream&) {
+  std::atomic<bool> inside = true;
+  parallel_for(0, a.out.numel(), kIndexGrain, [&](int64_t b, int64_t e) {
+    std::uint64_t* const out = a.out.data<std::uint64_t>();
+    std::uint64_t outside = 0;  // the highest bit, if an index was
+    for (std::size_t k = 0; k < a.parts.size(); ++k) {
+      const int64_t* const index = a.parts[k].index.data<int64_t>();
+      const auto size = static_cast<std::uint64_t>(a.parts[k].size), step = static_cast<std::uint64_t>(a.parts[k].step);
+      for (int64_t i = b; i < e; ++i) {
+        const std::uint64_t place = static_cast<std::uint64_t>(index[i]) + (index[i] < 0 ? size : 0);
+        outside |= place | (size - 1 - place);
+        out[i] = (k == 0 ? 0 : out[i]) + place * step;
+      }
+    }
+    if (static_cast<int64_t>(outside) < 0) inside.store(false, std::memory_order_relaxed);
+  });
+  *a.inside = inside.load(std::memory_order_relaxed);
+}
+
 }  // namespace
 
 }  // namespace cpu
@@ -148,5 +168,7 @@ void index_add(const IndexAddArgs& a, Stream&) {
 LEVIN_KERNEL(CatArgs, cat, cpu::cat);
 LEVIN_KERNEL(IndexSelectArgs, index_select, cpu::index_select);
 LEVIN_KERNEL(IndexAddArgs, index_add, cpu::index_add);
+LEVIN_HOST_ONLY(IndexPositionsArgs, index_positions, cpu::index_positions,
+                "on CUDA positions are composed, because the host would have to wait for the check");
 
 }  // namespace levin::kernels

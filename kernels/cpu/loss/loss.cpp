@@ -162,20 +162,38 @@ void cross_entropy_backward(const CrossEntropyArgs& a, Stream&) {
   dispatch_wide(a.x.dtype, "cross_entropy_backward", [&]<class T>() { CrossEntropy<T>(a).backward(); });
 }
 
+/// Calls sum(begin, end) for chunks of n elements and returns the sum of all, in their order.
+template <class F>
+double sum_of_chunks(int64_t n, F&& sum) {
+  const int64_t chunks = (n + kLossGrain - 1) / kLossGrain;
+  double* const partial = scratch<double>(Slot::loss, std::max<int64_t>(1, chunks));
+  parallel_for(0, n, kLossGrain, [&](int64_t b, int64_t e) { partial[b / kLossGrain] = sum(b, e); });
+  double all = 0.0;
+  for (int64_t k = 0; k < chunks; ++k) all += partial[k];
+  return all;
+}
+
+void huber_sum(const HuberSumArgs& a, Stream&) {
+  dispatch_wide(a.x.dtype, "huber_sum", [&]<class T>() {
+    const T *const x = a.x.data<T>(), *const target = a.target.data<T>();
+    const double sum = sum_of_chunks(a.x.numel(), [&](int64_t b, int64_t e) {
+      return loss_rows(T()).huber(x + b, target + b, static_cast<T>(a.limit), e - b);
+    });
+    *a.out.data<T>() = static_cast<T>(a.scale * sum);
+  });
+}
+
 void bce_with_logits(const BceArgs& a, Stream&) {
   dispatch_wide(a.x.dtype, "bce_with_logits", [&]<class T>() {
     const LossRows<T>& rows = loss_rows(T());
     const T *const x = a.x.data<T>(), *const target = a.target.data<T>();
-    const int64_t n = a.x.numel(), step = a.target.is_number() ? 0 : 1, chunks = (n + kLossGrain - 1) / kLossGrain;
+    const int64_t n = a.x.numel(), step = a.target.is_number() ? 0 : 1;
     const bool none = a.reduction == LossReduction::none;
     T* const out = none ? a.out.data<T>() : nullptr;
-    double* const partial = scratch<double>(Slot::loss, std::max<int64_t>(1, chunks));
-    parallel_for(0, n, kLossGrain, [&](int64_t b, int64_t e) {
-      partial[b / kLossGrain] = rows.bce(x + b, target + b * step, step, out ? out + b : nullptr, e - b);
+    const double sum = sum_of_chunks(n, [&](int64_t b, int64_t e) {
+      return rows.bce(x + b, target + b * step, step, out ? out + b : nullptr, e - b);
     });
     if (none) return;
-    double sum = 0.0;
-    for (int64_t k = 0; k < chunks; ++k) sum += partial[k];
     *a.out.data<T>() = static_cast<T>(a.reduction == LossReduction::mean ? sum / static_cast<double>(n) : sum);
   });
 }
@@ -203,5 +221,6 @@ LEVIN_KERNEL_OF(CrossEntropyArgs, cross_entropy, cpu::cross_entropy, kNot16BitFl
 LEVIN_KERNEL_OF(CrossEntropyArgs, cross_entropy_backward, cpu::cross_entropy_backward, kNot16BitFloats);
 LEVIN_KERNEL_OF(BceArgs, bce_with_logits, cpu::bce_with_logits, kNot16BitFloats);
 LEVIN_KERNEL_OF(BceArgs, bce_with_logits_backward, cpu::bce_with_logits_backward, kNot16BitFloats);
+LEVIN_HOST_ONLY(HuberSumArgs, huber_sum, cpu::huber_sum, "on CUDA these losses are composed of a row and a sum");
 
 }  // namespace levin::kernels

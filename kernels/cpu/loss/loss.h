@@ -26,6 +26,8 @@ struct LossRows {
   /// Computes dx = scale * g * (sigmoid(x) - target); g advances by `g_step`, 0 or 1.
   void (*bce_backward)(const T* x, const T* target, std::int64_t target_step, const T* g, std::int64_t g_step, T scale,
                        T* dx, std::int64_t n);
+  /// Returns the sum of the terms of HuberSumArgs.
+  double (*huber)(const T* x, const T* target, T limit, std::int64_t n);
 };
 
 /// Throws IndexError for label number `at`.

@@ -30,8 +30,9 @@ void scaled_softmax(const T* x, ExactSum lse, T scale, T* dx, int64_t n) {
   const auto high = hn::Set(d, head),
              low = hn::Set(d, static_cast<T>((lse.value - static_cast<double>(head)) + lse.rest));
   const auto factor = hn::Set(d, scale);
-  for (int64_t i = 0; i < n; i += kLanes<T>)
-    store_row(hn::Mul(factor, exp_v(d, hn::Sub(hn::Sub(load_row(x, i, n), high), low))), dx, i, n);
+  for_vectors<T>(n, [&](const auto& load, const auto& store) HWY_ATTR {
+    store(hn::Mul(factor, exp_v(d, hn::Sub(hn::Sub(load(x), high), low))), dx);
+  });
 }
 
 template <class T>
@@ -67,8 +68,37 @@ void bce_backward(const T* x, const T* target, int64_t target_step, const T* g, 
   }
 }
 
+/// Sums c (d - c / 2) with d clamped to c, or without bounds d^2 / 2, in two sums.
+template <bool bounds, class T>
+double huber_terms(const T* x, const T* target, T limit, int64_t n) {
+  const Simd<T> d;
+  const auto half = hn::Set(d, T(0.5)), high = hn::Set(d, limit), low = hn::Neg(high);
+  const auto term = [&](SimdVec<T> a, SimdVec<T> b) HWY_ATTR {
+    const auto difference = hn::Sub(a, b);
+    if constexpr (!bounds) return hn::Mul(hn::Mul(difference, difference), half);
+    const auto clamped = hn::Min(high, hn::Max(low, difference));
+    return keep_nan(difference, hn::Mul(clamped, hn::NegMulAdd(clamped, half, difference)));
+  };
+  const auto whole = [&](int64_t i) HWY_ATTR { return term(hn::LoadU(d, x + i), hn::LoadU(d, target + i)); };
+  auto sum = hn::Zero(Simd<double>()), other = sum;
+  constexpr int64_t lanes = kLanes<T>;
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    sum = add_wide(sum, whole(i));
+    other = add_wide(other, whole(i + lanes));
+  }
+  for (; i < n; i += lanes) sum = add_wide(sum, term(load_row(x, i, n), load_row(target, i, n)));
+  return total(hn::Add(sum, other));
+}
+
 template <class T>
-inline constexpr LossRows<T> kLossRows{log_sum_exp<T>, scaled_softmax<T>, bce<T>, bce_backward<T>};
+double huber(const T* x, const T* target, T limit, int64_t n) {
+  return limit < std::numeric_limits<T>::infinity() ? huber_terms<true>(x, target, limit, n)
+                                                    : huber_terms<false>(x, target, limit, n);
+}
+
+template <class T>
+inline constexpr LossRows<T> kLossRows{log_sum_exp<T>, scaled_softmax<T>, bce<T>, bce_backward<T>, huber<T>};
 
 const LossRows<float>* loss_rows_f32() { return &kLossRows<float>; }
 const LossRows<double>* loss_rows_f64() { return &kLossRows<double>; }

@@ -209,31 +209,137 @@ void add_chunks(const T* partial, int64_t chunks, int64_t step, T* out, int64_t 
   });
 }
 
+/// Calls row(r, dw, db) for each row; dw and db, which sum over rows, are null if neither dweight nor dbias is wanted.
+template <class T, class F>
+void for_rows_with_sums(int64_t rows, int64_t n, T* dweight, T* dbias, F&& row) {
+  const int64_t most = 64;  // chunks, so that partial sums stay small
+  const int64_t each = std::max({int64_t{1}, 4 * kNormGrain / n, (rows + most - 1) / most}),
+                chunks = (rows + each - 1) / each;
+  T* const partial = dweight || dbias ? scratch<T>(Slot::norm, 2 * n * std::max<int64_t>(1, chunks)) : nullptr;
+  parallel_for(0, rows, each, [&](int64_t b, int64_t e) {  // partial is (chunks, 2, n)
+    T *dw = nullptr, *db = nullptr;
+    if (partial) {
+      dw = partial + b / each * 2 * n;
+      db = dw + n;
+      std::fill(dw, dw + 2 * n, T(0));
+    }
+    for (int64_t r = b; r < e; ++r) row(r, dw, db);
+  });
+  if (dweight) add_chunks(partial, chunks, 2 * n, dweight, n);
+  if (dbias) add_chunks(partial + n, chunks, 2 * n, dbias, n);
+}
+
 void layer_norm_backward(const LayerNormBackwardArgs& a, Stream&) {
   dispatch_wide(a.x.dtype, "layer_norm_backward", [&]<class T>() {
-    const NormRows<T>& rows = norm_rows(T());
     const T *const x = a.x.data<T>(), *const g = a.g.data<T>(), *const weight = pointer_or_null<T>(a.weight);
     const T *const mean = a.mean.data<T>(), *const rstd = a.rstd.data<T>();
-    T *const dx = pointer_or_null<T>(a.dx), *const dweight = pointer_or_null<T>(a.dweight);
-    T* const dbias = pointer_or_null<T>(a.dbias);
+    T* const dx = pointer_or_null<T>(a.dx);
     const int64_t n = a.columns;
     if (n == 0) return;
-    const int64_t most = 64;  // chunks, so that partial sums stay small
-    const int64_t each = std::max({int64_t{1}, 4 * kNormGrain / n, (a.rows + most - 1) / most}),
-                  chunks = (a.rows + each - 1) / each;
-    T* const partial = dweight || dbias ? scratch<T>(Slot::norm, 2 * n * std::max<int64_t>(1, chunks)) : nullptr;
-    parallel_for(0, a.rows, each, [&](int64_t b, int64_t e) {  // partial is (chunks, 2, n)
-      T *dw = nullptr, *db = nullptr;
-      if (partial) {
-        dw = partial + b / each * 2 * n;
-        db = dw + n;
-        std::fill(dw, dw + 2 * n, T(0));
-      }
-      for (int64_t r = b; r < e; ++r)
-        rows.layer_backward(g + r * n, x + r * n, weight, mean[r], rstd[r], dx ? dx + r * n : nullptr, dw, db, n);
+    for_rows_with_sums(a.rows, n, pointer_or_null<T>(a.dweight), pointer_or_null<T>(a.dbias),
+                       [&](int64_t r, T* dw, T* db) {
+      norm_rows(T()).layer_backward(g + r * n, x + r * n, weight, mean[r], rstd[r], dx ? dx + r * n : nullptr, dw, db,
+                                    n);
     });
-    if (dweight) add_chunks(partial, chunks, 2 * n, dweight, n);
-    if (dbias) add_chunks(partial + n, chunks, 2 * n, dbias, n);
+  });
+}
+
+void rms_norm(const RmsNormArgs& a, Stream&) {
+  dispatch_wide(a.x.dtype, "rms_norm", [&]<class T>() {
+    const T *const x = a.x.data<T>(), *const weight = pointer_or_null<T>(a.weight);
+    T *const y = a.y.data<T>(), *const rstd = pointer_or_null<T>(a.rstd);
+    const int64_t n = a.columns;
+    if (n == 0) return;
+    parallel_for(0, a.rows, std::max<int64_t>(1, kNormGrain / n), [&](int64_t b, int64_t e) {
+      for (int64_t r = b; r < e; ++r)
+        norm_rows(T()).rms(x + r * n, weight, y + r * n, n, a.eps, rstd ? rstd + r : nullptr);
+    });
+  });
+}
+
+void rms_norm_backward(const RmsNormBackwardArgs& a, Stream&) {
+  dispatch_wide(a.x.dtype, "rms_norm_backward", [&]<class T>() {
+    const T *const x = a.x.data<T>(), *const g = a.g.data<T>(), *const weight = pointer_or_null<T>(a.weight);
+    const T* const rstd = a.rstd.data<T>();
+    T* const dx = pointer_or_null<T>(a.dx);
+    const int64_t n = a.columns;
+    if (n == 0) return;
+    for_rows_with_sums<T>(a.rows, n, pointer_or_null<T>(a.dweight), nullptr, [&](int64_t r, T* dw, T*) {
+      norm_rows(T()).rms_backward(g + r * n, x + r * n, weight, T(0), rstd[r], dx ? dx + r * n : nullptr, dw, nullptr,
+                                  n);
+    });
+  });
+}
+
+/// Calls f(sample * groups + group) for all groups of all samples.
+template <class Args, class F>
+void for_groups(const Args& a, F&& f) {
+  const int64_t n = a.channels * a.spatial;
+  if (n == 0) return;
+  parallel_for(0, a.batch * a.groups, std::max<int64_t>(1, kNormGrain / n), [&](int64_t b, int64_t e) {
+    for (int64_t r = b; r < e; ++r) f(r);
+  });
+}
+
+void group_norm(const GroupNormArgs& a, Stream&) {
+  dispatch_wide(a.x.dtype, "group_norm", [&]<class T>() {
+    const NormRows<T>& rows = norm_rows(T());
+    const T *const weight = pointer_or_null<T>(a.weight), *const bias = pointer_or_null<T>(a.bias);
+    T *const mean_out = pointer_or_null<T>(a.mean), *const rstd_out = pointer_or_null<T>(a.rstd);
+    const int64_t n = a.channels * a.spatial;
+    for_groups(a, [&](int64_t r) {
+      const T* const x = a.x.data<T>() + r * n;
+      const double origin = static_cast<double>(origin_at(x[0])), count = static_cast<double>(n);
+      double sums[2];
+      rows.moments(x, {1, 0, n}, origin, sums);
+      double var = (sums[1] - sums[0] * sums[0] / count) / count;
+      if (var < 0.0) var = 0.0;
+      const double rstd = 1.0 / std::sqrt(var + a.eps);
+      const T mean = static_cast<T>(origin + sums[0] / count);
+      if (mean_out) mean_out[r] = mean;
+      if (rstd_out) rstd_out[r] = static_cast<T>(rstd);
+      for (int64_t c = 0; c < a.channels; ++c) {
+        const int64_t at = r % a.groups * a.channels + c;
+        const T scale = static_cast<T>(weight ? rstd * static_cast<double>(weight[at]) : rstd);
+        rows.affine(x + c * a.spatial, a.y.data<T>() + r * n + c * a.spatial, {1, 0, a.spatial},
+                    {mean, scale, bias ? bias[at] : T(0), T(0), T(0)});
+      }
+    });
+  });
+}
+
+/// dx is linear in g and x: a factor of g per channel, and a factor of x and a number per group (Wu & He 2018).
+void group_norm_backward(const GroupNormBackwardArgs& a, Stream&) {
+  dispatch_wide(a.x.dtype, "group_norm_backward", [&]<class T>() {
+    const NormRows<T>& rows = norm_rows(T());
+    const T* const weight = pointer_or_null<T>(a.weight);
+    T* const dx = pointer_or_null<T>(a.dx);
+    const int64_t n = a.channels * a.spatial;
+    for_groups(a, [&](int64_t r) {
+      const T *const x = a.x.data<T>() + r * n, *const g = a.g.data<T>() + r * n;
+      const T* const w = weight ? weight + r % a.groups * a.channels : nullptr;
+      const T mean = a.mean.data<T>()[r];
+      const double rstd = static_cast<double>(a.rstd.data<T>()[r]), count = static_cast<double>(n);
+      double g_mean = 0.0, gxh_mean = 0.0;  // of g weight
+      for (int64_t c = 0; c < a.channels; ++c) {
+        double sums[2];
+        rows.gradient_sums(g + c * a.spatial, x + c * a.spatial, {1, 0, a.spatial}, {mean, T(0), T(0), T(0), T(0)},
+                           sums);
+        a.dbias.data<T>()[r * a.channels + c] = static_cast<T>(sums[0]);
+        a.dweight.data<T>()[r * a.channels + c] = static_cast<T>(sums[1] * rstd);
+        const double factor = (w ? static_cast<double>(w[c]) : 1.0) / count;
+        g_mean += factor * sums[0];
+        gxh_mean += factor * sums[1] * rstd;
+      }
+      if (!dx) return;
+      const double slope = -rstd * rstd * gxh_mean, shift = -rstd * g_mean - slope * static_cast<double>(mean);
+      for (int64_t c = 0; c < a.channels; ++c) {
+        const int64_t at = c * a.spatial;
+        rows.combined(g + at, x + at, dx + r * n + at, a.spatial,
+                      static_cast<T>(w ? rstd * static_cast<double>(w[c]) : rstd), static_cast<T>(slope),
+                      static_cast<T>(shift));
+      }
+    });
   });
 }
 
@@ -245,5 +351,10 @@ LEVIN_KERNEL_OF(BatchNormArgs, batch_norm, cpu::batch_norm, kNot16BitFloats);
 LEVIN_KERNEL_OF(BatchNormBackwardArgs, batch_norm_backward, cpu::batch_norm_backward, kNot16BitFloats);
 LEVIN_KERNEL_OF(LayerNormArgs, layer_norm, cpu::layer_norm, kNot16BitFloats);
 LEVIN_KERNEL_OF(LayerNormBackwardArgs, layer_norm_backward, cpu::layer_norm_backward, kNot16BitFloats);
+LEVIN_HOST_ONLY(GroupNormArgs, group_norm, cpu::group_norm, "on CUDA it is layer norm and a multiply-add");
+LEVIN_HOST_ONLY(GroupNormBackwardArgs, group_norm_backward, cpu::group_norm_backward,
+                "on CUDA it is composed of the sums of batch norm and two multiply-adds");
+LEVIN_HOST_ONLY(RmsNormArgs, rms_norm, cpu::rms_norm, "on CUDA it is composed");
+LEVIN_HOST_ONLY(RmsNormBackwardArgs, rms_norm_backward, cpu::rms_norm_backward, "on CUDA it is composed");
 
 }  // namespace levin::kernels

@@ -37,6 +37,9 @@ struct NormRows {
   void (*gradient_sums)(const T* g, const T* x, Lines l, const Channel<T>& c, double* sums);  ///< of g and g (x - mean)
   void (*input_gradient)(const T* g, const T* x, T* dx, Lines l, const Channel<T>& c);
 
+  /// Computes dx = a g + b x + c.
+  void (*combined)(const T* g, const T* x, T* dx, std::int64_t n, T a, T b, T c);
+
   // A channel is a column; sums are (2, n), about origin_at() of each column's first element.
   void (*moments_columns)(const T* x, Lines l, double* sums);
   void (*affine_columns)(const T* x, T* y, Lines l, const Channels<T>& c);
@@ -48,6 +51,10 @@ struct NormRows {
   /// Computes dx, unless it is null; adds g xh and g to dweight and dbias, unless those are null.
   void (*layer_backward)(const T* g, const T* x, const T* weight, T mean, T rstd, T* dx, T* dweight, T* dbias,
                          std::int64_t n);
+  // The same without a mean.
+  void (*rms)(const T* x, const T* weight, T* y, std::int64_t n, double eps, T* rstd);
+  void (*rms_backward)(const T* g, const T* x, const T* weight, T mean, T rstd, T* dx, T* dweight, T* dbias,
+                       std::int64_t n);
 };
 
 const NormRows<float>& norm_rows(float);

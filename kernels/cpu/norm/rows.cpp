@@ -47,8 +47,9 @@ void affine(const T* x, T* y, Lines l, const Channel<T>& c) {
   const Simd<T> d;
   const auto mean = hn::Set(d, c.mean), scale = hn::Set(d, c.scale), shift = hn::Set(d, c.shift);
   for (int64_t r = 0; r < l.rows; ++r, x += l.step, y += l.step)
-    for (int64_t i = 0; i < l.n; i += kLanes<T>)
-      store_row(hn::MulAdd(hn::Sub(load_row(x, i, l.n), mean), scale, shift), y, i, l.n);
+    for_vectors<T>(l.n, [&](const auto& load, const auto& store) HWY_ATTR {
+      store(hn::MulAdd(hn::Sub(load(x), mean), scale, shift), y);
+    });
 }
 
 template <class T>
@@ -84,10 +85,18 @@ void input_gradient(const T* g, const T* x, T* dx, Lines l, const Channel<T>& c)
   const auto mean = hn::Set(d, c.mean), scale = hn::Set(d, c.scale), g_mean = hn::Set(d, c.g_mean);
   const auto slope = hn::Set(d, c.slope);
   for (int64_t r = 0; r < l.rows; ++r, x += l.step, g += l.step, dx += l.step)
-    for (int64_t i = 0; i < l.n; i += kLanes<T>) {
-      const auto centred = hn::Sub(load_row(x, i, l.n), mean);
-      store_row(hn::Mul(scale, hn::NegMulAdd(centred, slope, hn::Sub(load_row(g, i, l.n), g_mean))), dx, i, l.n);
-    }
+    for_vectors<T>(l.n, [&](const auto& load, const auto& store) HWY_ATTR {
+      store(hn::Mul(scale, hn::NegMulAdd(hn::Sub(load(x), mean), slope, hn::Sub(load(g), g_mean))), dx);
+    });
+}
+
+template <class T>
+void combined(const T* g, const T* x, T* dx, int64_t n, T a, T b, T c) {
+  const Simd<T> d;
+  const auto of_g = hn::Set(d, a), of_x = hn::Set(d, b), shift = hn::Set(d, c);
+  for_vectors<T>(n, [&](const auto& load, const auto& store) HWY_ATTR {
+    store(hn::MulAdd(load(x), of_x, hn::MulAdd(load(g), of_g, shift)), dx);
+  });
 }
 
 template <class T>
@@ -153,57 +162,75 @@ void input_gradient_columns(const T* g, const T* x, T* dx, Lines l, const Channe
 template <class T>
 void layer(const T* x, const T* weight, const T* bias, T* y, int64_t n, double eps, T* mean_out, T* rstd_out) {
   const Simd<T> d;
-  Wide sum = hn::Zero(Simd<double>()), squares = sum;
-  for (int64_t i = 0; i < n; i += kLanes<T>) sum = add_wide(sum, load_row(x, i, n));
-  const double average = total(sum) / static_cast<double>(n);
+  const double average = wide_sum<T>(n, [&](const auto& load) HWY_ATTR { return load(x); }) / static_cast<double>(n);
   const auto mean = hn::Set(d, static_cast<T>(average));
-  for (int64_t i = 0; i < n; i += kLanes<T>) {
-    auto centred = hn::Sub(load_row(x, i, n), mean);
-    if (n - i < kLanes<T>) centred = hn::IfThenElseZero(hn::FirstN(d, static_cast<size_t>(n - i)), centred);
-    squares = add_wide(squares, hn::Mul(centred, centred));
-  }
-  const double rstd = 1.0 / std::sqrt(total(squares) / static_cast<double>(n) + eps);
+  const double squares = wide_sum<T>(n, [&](const auto& load) HWY_ATTR {
+    const auto centred = hn::Sub(load(x), mean);
+    return hn::Mul(centred, centred);
+  });
+  const double rstd = 1.0 / std::sqrt(squares / static_cast<double>(n) + eps);
   const auto scale = hn::Set(d, static_cast<T>(rstd));
-  for (int64_t i = 0; i < n; i += kLanes<T>) {
-    auto v = hn::Mul(hn::Sub(load_row(x, i, n), mean), scale);
-    if (weight) v = hn::Mul(v, load_row(weight, i, n));
-    if (bias) v = hn::Add(v, load_row(bias, i, n));
-    store_row(v, y, i, n);
-  }
+  for_vectors<T>(n, [&](const auto& load, const auto& store) HWY_ATTR {
+    auto v = hn::Mul(hn::Sub(load(x), mean), scale);
+    if (weight) v = hn::Mul(v, load(weight));
+    if (bias) v = hn::Add(v, load(bias));
+    store(v, y);
+  });
   if (mean_out) *mean_out = static_cast<T>(average);
   if (rstd_out) *rstd_out = static_cast<T>(rstd);
 }
 
 template <class T>
+void rms(const T* x, const T* weight, T* y, int64_t n, double eps, T* rstd_out) {
+  const Simd<T> d;
+  const double squares = wide_sum<T>(n, [&](const auto& load) HWY_ATTR { return hn::Mul(load(x), load(x)); });
+  const double rstd = 1.0 / std::sqrt(squares / static_cast<double>(n) + eps);
+  const auto scale = hn::Set(d, static_cast<T>(rstd));
+  for_vectors<T>(n, [&](const auto& load, const auto& store) HWY_ATTR {
+    const auto v = hn::Mul(load(x), scale);
+    store(weight ? hn::Mul(v, load(weight)) : v, y);
+  });
+  if (rstd_out) *rstd_out = static_cast<T>(rstd);
+}
+
+/// The gradient of layer norm, or of RMS norm if rows are not centred.
+template <bool centred, class T>
 void layer_backward(const T* g, const T* x, const T* weight, T mean_value, T rstd_value, T* dx, T* dweight, T* dbias,
                     int64_t n) {
   const Simd<T> d;
   const auto mean = hn::Set(d, mean_value), rstd = hn::Set(d, rstd_value);
   Wide h_sum = hn::Zero(Simd<double>()), hx_sum = h_sum;
-  for (int64_t i = 0; i < n; i += kLanes<T>) {
-    const auto gi = load_row(g, i, n), xh = hn::Mul(hn::Sub(load_row(x, i, n), mean), rstd);
-    const auto h = weight ? hn::Mul(gi, load_row(weight, i, n)) : gi;
-    h_sum = add_wide(h_sum, h);  // h is zero in the lanes beyond the end
+  for_vectors<T>(n, [&](const auto& load, const auto& store) HWY_ATTR {
+    const auto gi = load(g), xh = hn::Mul(hn::Sub(load(x), mean), rstd), h = weight ? hn::Mul(gi, load(weight)) : gi;
+    if constexpr (centred) h_sum = add_wide(h_sum, h);  // h is zero in the lanes beyond the end
     hx_sum = add_wide(hx_sum, hn::Mul(h, xh));
-    if (dweight) store_row(hn::MulAdd(gi, xh, load_row(dweight, i, n)), dweight, i, n);
-    if (dbias) store_row(hn::Add(gi, load_row(dbias, i, n)), dbias, i, n);
-  }
+    if (dweight) store(hn::MulAdd(gi, xh, load(dweight)), dweight);
+    if (dbias) store(hn::Add(gi, load(dbias)), dbias);
+  });
   if (!dx) return;
   const double count = static_cast<double>(n);
   const auto h_mean = hn::Set(d, static_cast<T>(total(h_sum) / count)),
              slope = hn::Set(d, static_cast<T>(total(hx_sum) / count));
-  for (int64_t i = 0; i < n; i += kLanes<T>) {
-    const auto gi = load_row(g, i, n), xh = hn::Mul(hn::Sub(load_row(x, i, n), mean), rstd);
-    const auto h = weight ? hn::Mul(gi, load_row(weight, i, n)) : gi;
-    store_row(hn::Mul(rstd, hn::NegMulAdd(xh, slope, hn::Sub(h, h_mean))), dx, i, n);
-  }
+  for_vectors<T>(n, [&](const auto& load, const auto& store) HWY_ATTR {
+    const auto gi = load(g), xh = hn::Mul(hn::Sub(load(x), mean), rstd), h = weight ? hn::Mul(gi, load(weight)) : gi;
+    store(hn::Mul(rstd, hn::NegMulAdd(xh, slope, centred ? hn::Sub(h, h_mean) : h)), dx);
+  });
 }
 
 template <class T>
-inline constexpr NormRows<T> kNormRows{moments<T>,         affine<T>,           gradient_sums<T>,
-                                       input_gradient<T>,  moments_columns<T>,  affine_columns<T>,
-                                       gradient_sums_columns<T>, input_gradient_columns<T>, layer<T>,
-                                       layer_backward<T>};
+inline constexpr NormRows<T> kNormRows{moments<T>,
+                                       affine<T>,
+                                       gradient_sums<T>,
+                                       input_gradient<T>,
+                                       combined<T>,
+                                       moments_columns<T>,
+                                       affine_columns<T>,
+                                       gradient_sums_columns<T>,
+                                       input_gradient_columns<T>,
+                                       layer<T>,
+                                       layer_backward<true, T>,
+                                       rms<T>,
+                                       layer_backward<false, T>};
 
 const NormRows<float>* norm_rows_f32() { return &kNormRows<float>; }
 const NormRows<double>* norm_rows_f64() { return &kNormRows<double>; }

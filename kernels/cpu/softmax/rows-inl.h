@@ -28,19 +28,25 @@ HWY_INLINE T max_of_row(const T* x, int64_t n) {
   return hn::GetLane(hn::MaxOfLanes(d, hn::Max(m0, m1)));
 }
 
-/// Returns the sum of exp(x - m) and writes the exponentials to `out` unless it is null. NaN anywhere makes the sum
-/// NaN.
+/// Returns the sum of exp(x - m), where m is at least x, and writes the exponentials to `out` unless it is null. NaN
+/// anywhere makes the sum NaN. Four vectors are added before they are widened: exponentials are at most 1.
 template <class T>
 HWY_INLINE double sum_exp_row(const T* x, T m, T* out, int64_t n) {
   const Simd<T> d;
+  constexpr int64_t lanes = kLanes<T>;
   const auto top = hn::Set(d, m);
-  auto sum = hn::Zero(Simd<double>());
-  int64_t i = 0;
-  for (; i + kLanes<T> <= n; i += kLanes<T>) {
+  const auto whole = [&](int64_t i) HWY_ATTR {
     const auto e = exp_v(d, hn::Sub(hn::LoadU(d, x + i), top));
     if (out) hn::StoreU(e, d, out + i);
-    sum = add_wide(sum, e);
+    return e;
+  };
+  auto sum = hn::Zero(Simd<double>());
+  int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    const auto low = hn::Add(whole(i), whole(i + lanes));
+    sum = add_wide(sum, hn::Add(low, hn::Add(whole(i + 2 * lanes), whole(i + 3 * lanes))));
   }
+  for (; i + lanes <= n; i += lanes) sum = add_wide(sum, whole(i));
   if (i < n) {
     const auto e = exp_v(d, hn::Sub(load_part(x + i, n - i), top));
     if (out) store_part(e, out + i, n - i);

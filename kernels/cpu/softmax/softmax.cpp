@@ -15,7 +15,7 @@ template <class T>
 void softmax_row(const T* x, T* out, int64_t n) {
   const Simd<T> d;
   const auto scale = hn::Set(d, static_cast<T>(1.0 / sum_exp_row(x, max_of_row(x, n), out, n)));
-  for (int64_t i = 0; i < n; i += kLanes<T>) store_row(hn::Mul(load_row(out, i, n), scale), out, i, n);
+  for_vectors<T>(n, [&](const auto& load, const auto& store) HWY_ATTR { store(hn::Mul(load(out), scale), out); });
 }
 
 template <class T>
@@ -23,28 +23,28 @@ void log_softmax_row(const T* x, T* out, int64_t n) {
   const Simd<T> d;
   const T m = max_of_row(x, n);
   const auto top = hn::Set(d, m), log_sum = hn::Set(d, static_cast<T>(std::log(sum_exp_row<T>(x, m, nullptr, n))));
-  for (int64_t i = 0; i < n; i += kLanes<T>)
-    store_row(hn::Sub(hn::Sub(load_row(x, i, n), top), log_sum), out, i, n);
+  for_vectors<T>(n, [&](const auto& load, const auto& store) HWY_ATTR {
+    store(hn::Sub(hn::Sub(load(x), top), log_sum), out);
+  });
 }
 
 template <class T>
 void softmax_backward_row(const T* g, const T* y, T* dx, int64_t n) {
   const Simd<T> d;
-  auto sum = hn::Zero(Simd<double>());
-  for (int64_t i = 0; i < n; i += kLanes<T>) sum = add_wide(sum, hn::Mul(load_row(g, i, n), load_row(y, i, n)));
-  const auto s = hn::Set(d, static_cast<T>(total(sum)));
-  for (int64_t i = 0; i < n; i += kLanes<T>)
-    store_row(hn::Mul(load_row(y, i, n), hn::Sub(load_row(g, i, n), s)), dx, i, n);
+  const double sum = wide_sum<T>(n, [&](const auto& load) HWY_ATTR { return hn::Mul(load(g), load(y)); });
+  const auto s = hn::Set(d, static_cast<T>(sum));
+  for_vectors<T>(n, [&](const auto& load, const auto& store) HWY_ATTR {
+    store(hn::Mul(load(y), hn::Sub(load(g), s)), dx);
+  });
 }
 
 template <class T>
 void log_softmax_backward_row(const T* g, const T* y, T* dx, int64_t n) {
   const Simd<T> d;
-  auto sum = hn::Zero(Simd<double>());
-  for (int64_t i = 0; i < n; i += kLanes<T>) sum = add_wide(sum, load_row(g, i, n));
-  const auto s = hn::Set(d, static_cast<T>(total(sum)));
-  for (int64_t i = 0; i < n; i += kLanes<T>)
-    store_row(hn::NegMulAdd(exp_v(d, load_row(y, i, n)), s, load_row(g, i, n)), dx, i, n);
+  const auto s = hn::Set(d, static_cast<T>(wide_sum<T>(n, [&](const auto& load) HWY_ATTR { return load(g); })));
+  for_vectors<T>(n, [&](const auto& load, const auto& store) HWY_ATTR {
+    store(hn::NegMulAdd(exp_v(d, load(y)), s, load(g)), dx);
+  });
 }
 
 // Along an axis that is not the last, lines of `width` neighbours are read one after the other; the state of each

@@ -7,6 +7,7 @@
 #include <levin/autograd/ops/elementwise.h>
 #include <levin/autograd/ops/indexing.h>
 #include <levin/autograd/ops/reduce.h>
+#include <levin/autograd/trace.h>
 
 #include <fmt/format.h>
 
@@ -232,12 +233,48 @@ Tensor rrelu(const Tensor& x, double lower, double upper, bool training, Generat
   return where(gt(x, 0), x, mul(x, slopes));
 }
 
+namespace {
+
+struct Halves {
+  int axis;
+  int64_t size;
+  Tensor first(const Tensor& x) const { return narrow(x, axis, 0, size); }
+  Tensor second(const Tensor& x) const { return narrow(x, axis, size, size); }
+};
+
+/// With s = sigmoid(b), the gradients of a s are g s, written to its half of x's gradient, and g a s (1 - s).
+Grads gradient_of_glu(Context& k, const Tensor& g) {
+  const auto& halves = k.get<Halves>();
+  const Tensor x = k.saved(0), a = halves.first(x), b = halves.second(x);
+  if (grad_enabled()) {
+    const Tensor s = sigmoid(b);
+    return {cat({mul(g, s), mul(mul(g, a), mul(s, rsub(s, 1)))}, halves.axis)};
+  }
+  const Tensor dx = empty(x.sizes(), like(x));
+  const TensorView da = halves.first(dx).tensor_view(), db = halves.second(dx).tensor_view();
+  const TensorView incoming = g.tensor_view(), second = b.tensor_view();
+  Stream stream = current_stream(x.device());
+  kernels::glu({da, incoming, second, x.dtype()}, stream);
+  kernels::glu_slope({db, a.tensor_view(), second, incoming, x.dtype()}, stream);
+  return {dx};
+}
+
+}  // namespace
+
 Tensor glu(const Tensor& x, int64_t axis) {
   const int along = wrap_axis(axis, x.dim(), "glu");
   if (x.dim() == 0 || x.size(along) % 2 != 0)
     throw ShapeError(fmt::format("[glu] axis {} of {} does not split into two halves.", axis, to_string(x.sizes())));
-  const int64_t half = x.size(along) / 2;
-  return mul(narrow(x, along, 0, half), sigmoid(narrow(x, along, half, half)));
+  const Halves halves{along, x.size(along) / 2};
+  if (!x.is_floating() || tracing()) return mul(halves.first(x), sigmoid(halves.second(x)));
+  const Tensor from = x.detach();
+  const Tensor y =
+      binary(kernels::glu, "glu", halves.first(from), halves.second(from), x.dtype(), x.dtype());
+  if (Context* k = record("glu", y, {x}, gradient_of_glu)) {
+    k->save(x);
+    k->set(halves);
+  }
+  return y;
 }
 
 Tensor gumbel_softmax(const Tensor& logits, const GumbelSoftmaxOptions& options) {

@@ -1,5 +1,6 @@
 // Losses that are compositions of elementwise operations and reductions.
 
+#include "../autocast.h"
 #include "../elementwise/common.h"
 #include "../values.h"
 
@@ -12,6 +13,9 @@
 #include <levin/autograd/ops/statistics.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
+#include <levin/autograd/trace.h>
+#include <levin/core/warning.h>
+#include <levin/kernels/loss.h>
 
 #include <fmt/format.h>
 
@@ -73,18 +77,76 @@ Tensor huber_of(const Tensor& input, const Tensor& target, double delta) {
   return y;
 }
 
+struct HuberSum {
+  double limit, scale;
+};
+
+Grads gradients_of_huber_sum(Context& k, const Tensor& g) {
+  const auto& [limit, scale] = k.get<HuberSum>();
+  const Tensor x = k.saved(0), target = k.saved(1), c = mul(g, scale);
+  Tensor d;
+  if (grad_enabled()) {
+    d = sub(x, target);
+    d = mul(limit < std::numeric_limits<double>::infinity() ? clamp(d, -limit, limit) : d, c);
+  } else {
+    d = ternary(kernels::huber_slope, "huber", x, target, c, x.dtype(), limit);
+  }
+  return {d, k.needs(1) ? neg(d) : Tensor()};
+}
+
+/// Returns factor times the sum or mean of the losses of huber_of, in one pass over memory; undefined where only the
+/// composition can do it.
+Tensor huber_sum(const Tensor& input, const Tensor& target, Reduction reduction, double limit, double factor) {
+  const bool wide = input.dtype() == kFloat32 || input.dtype() == kFloat64;
+  if (reduction == Reduction::none || !wide || tracing() || !kernels::huber_sum.has(input.device().type) ||
+      target.sizes() != input.sizes() || target.dtype() != input.dtype() || target.device() != input.device())
+    return {};
+  const double scale = reduction == Reduction::mean ? factor / static_cast<double>(input.numel()) : factor;
+  const Tensor x = dense(input), t = dense(target);
+  Tensor loss = empty({}, like(input));
+  Stream stream = current_stream(input.device());
+  kernels::huber_sum({loss.tensor_view(), x.tensor_view(), t.tensor_view(), limit, scale}, stream);
+  if (Context* k = record("huber_sum", loss, {input, target}, gradients_of_huber_sum)) {
+    k->save(input, target);
+    k->set(HuberSum{limit, scale});
+  }
+  return loss;
+}
+
+/// A target (N) beside an input (N, 1) would give N * N differences: PyTorch warns too.
+void warn_of_broadcast(const char* op, const Tensor& input, const Tensor& target) {
+  if (input.sizes() == target.sizes()) return;
+  warn_once(fmt::format("[{}] input is {}, target is {}: they are broadcast. Give them one size if that is not meant.",
+                        op, to_string(input.sizes()), to_string(target.sizes())));
+}
+
 }  // namespace
+
+Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
+  LEVIN_AUTOCAST(float32, mse_loss, input, target, reduction);
+  warn_of_broadcast("mse_loss", input, target);
+  const Tensor loss = huber_sum(input, target, reduction, std::numeric_limits<double>::infinity(), 2);
+  return loss.defined() ? loss : reduced(square(sub(input, target)), reduction);
+}
+
+Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
+  LEVIN_AUTOCAST(float32, l1_loss, input, target, reduction);
+  warn_of_broadcast("l1_loss", input, target);
+  return reduced(abs(sub(input, target)), reduction);
+}
 
 Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduction, double beta) {
   if (!(beta >= 0)) throw ValueError(fmt::format("[smooth_l1_loss] beta is {}. Give 0 or more.", beta));
   if (beta == 0) return l1_loss(input, target, reduction);
+  if (Tensor loss = huber_sum(input, target, reduction, beta, 1 / beta); loss.defined()) return loss;
   const Tensor loss = reduced(huber_of(input, target, beta), reduction);
   return beta == 1 ? loss : div(loss, beta);
 }
 
 Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction, double delta) {
   if (!(delta > 0)) throw ValueError(fmt::format("[huber_loss] delta is {}. Give a positive number.", delta));
-  return reduced(huber_of(input, target, delta), reduction);
+  const Tensor loss = huber_sum(input, target, reduction, delta, 1);
+  return loss.defined() ? loss : reduced(huber_of(input, target, delta), reduction);
 }
 
 Tensor kl_div(const Tensor& input, const Tensor& target, const KlDivOptions& options) {

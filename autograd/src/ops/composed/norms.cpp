@@ -25,14 +25,18 @@ using namespace ops;
 
 namespace {
 
-/// x * weight + bias per channel (axis 1).
-Tensor scaled_per_channel(const char* op, Tensor y, const Tensor& weight, const Tensor& bias) {
+void check_per_channel(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias) {
   for (const Argument& a : {Argument{"weight", weight}, Argument{"bias", bias}}) {
     if (!a.tensor.defined()) continue;
-    if (a.tensor.sizes() != Shape{y.size(1)})
+    if (a.tensor.sizes() != Shape{x.size(1)})
       throw ShapeError(fmt::format("[{}] {} is {}, but {} channels need ({},).", op, a.name,
-                                   to_string(a.tensor.sizes()), y.size(1), y.size(1)));
+                                   to_string(a.tensor.sizes()), x.size(1), x.size(1)));
   }
+}
+
+/// x * weight + bias per channel (axis 1).
+Tensor scaled_per_channel(const char* op, Tensor y, const Tensor& weight, const Tensor& bias) {
+  check_per_channel(op, y, weight, bias);
   Shape sizes = Shape::filled(y.dim(), 1);
   sizes[1] = y.size(1);
   if (weight.defined() && bias.defined()) return addcmul(reshape(bias, sizes), y, reshape(weight, sizes));
@@ -47,9 +51,32 @@ Tensor normalized_groups(const Tensor& x, int64_t groups, double eps) {
   return reshape(layer_norm(reshape(x, {x.size(0) * groups, size}), {size}, {}, {}, eps), x.sizes());
 }
 
-}  // namespace
+/// True if a kernel of x's device takes x and the parameters as they are.
+template <class Kernel>
+bool fits(const Kernel& kernel, const Tensor& x, const Tensor& weight, const Tensor& bias = {}) {
+  const auto agrees = [&](const Tensor& t) {
+    return !t.defined() || (t.dtype() == x.dtype() && t.device() == x.device());
+  };
+  return kernel.has(x.device().type) && (x.dtype() == kFloat32 || x.dtype() == kFloat64) && x.numel() > 0 &&
+         agrees(weight) && agrees(bias);
+}
 
-namespace {
+/// Differentiates a composed form of the saved inputs 0, 1, ..., whose graph gives further derivatives.
+template <class F>
+Grads composed_gradients(const Context& k, const Tensor& g, int count, F&& composed) {
+  std::vector<Tensor> inputs, wanted;
+  for (int i = 0; i < count; ++i) {
+    const Tensor t = k.saved(i);
+    inputs.push_back(t.defined() ? view(t, t.sizes()) : t);
+    if (k.needs(i)) wanted.push_back(inputs.back());
+  }
+  const std::vector<Tensor> y{composed(inputs)}, seeds{g};
+  const std::vector<Tensor> found = grad(y, wanted, {.create_graph = true, .allow_unused = true}, seeds);
+  Grads grads(count);
+  for (int i = 0, next = 0; i < count; ++i)
+    if (k.needs(i)) grads[i] = found[static_cast<std::size_t>(next++)];
+  return grads;
+}
 
 struct GroupNorm {
   int64_t groups;
@@ -60,28 +87,28 @@ Tensor composed_group_norm(const Tensor& x, const Tensor& weight, const Tensor& 
   return scaled_per_channel("group_norm", normalized_groups(x, n.groups, n.eps), weight, bias);
 }
 
-/// Differentiates the composed form, whose graph gives further derivatives.
-Grads composed_gradients(const Context& k, const Tensor& g) {
-  std::vector<Tensor> inputs, wanted;
-  for (int i = 0; i < 3; ++i) {
-    const Tensor t = k.saved(i);
-    inputs.push_back(t.defined() ? view(t, t.sizes()) : t);
-    if (k.needs(i)) wanted.push_back(inputs.back());
-  }
-  const std::vector<Tensor> y{composed_group_norm(inputs[0], inputs[1], inputs[2], k.get<GroupNorm>())}, seeds{g};
-  const std::vector<Tensor> found = grad(y, wanted, {.create_graph = true, .allow_unused = true}, seeds);
-  Grads grads(3);
-  for (int i = 0, next = 0; i < 3; ++i)
-    if (k.needs(i)) grads[i] = found[static_cast<std::size_t>(next++)];
-  return grads;
+Grads fused_gradients(const Context& k, const Tensor& g, const Tensor& x, const Tensor& weight) {
+  const int64_t batch = x.size(0), channels = x.size(1), groups = k.get<GroupNorm>().groups;
+  const Tensor dx = k.needs(0) ? empty(x.sizes(), like(x)) : Tensor();
+  const Tensor dweight = empty({batch, channels}, like(x)), dbias = empty_like(dweight);
+  Stream stream = current_stream(x.device());
+  kernels::group_norm_backward({view_of(dx), dweight.tensor_view(), dbias.tensor_view(), g.tensor_view(),
+                                x.tensor_view(), view_of(weight), k.saved(3).tensor_view(), k.saved(4).tensor_view(),
+                                batch, groups, channels / groups, x.numel() / (batch * channels)},
+                               stream);
+  return {dx, k.needs(1) ? sum(dweight, {0}) : Tensor(), k.needs(2) ? sum(dbias, {0}) : Tensor()};
 }
 
 /// With xh = (x - mean) rstd and the averages over a group, dx = rstd (g w - mean(g w) - xh mean(g w xh)). The sums of
 /// g and g xh over each channel of each sample give these averages and the gradients of weight and bias, so dx is
 /// scale g + slope x + shift with one scale, slope and shift per channel (Wu & He 2018).
 Grads group_norm_gradients(Context& k, const Tensor& g) {
-  if (grad_enabled()) return composed_gradients(k, g);
+  if (grad_enabled())
+    return composed_gradients(k, g, 3, [&](const std::vector<Tensor>& inputs) {
+      return composed_group_norm(inputs[0], inputs[1], inputs[2], k.get<GroupNorm>());
+    });
   const Tensor x = dense(k.saved(0)), weight = k.saved(1), upstream = dense(g);
+  if (fits(kernels::group_norm_backward, x, weight)) return fused_gradients(k, upstream, x, dense(weight));
   const int64_t batch = x.size(0), channels = x.size(1), groups = k.get<GroupNorm>().groups, per = channels / groups;
   const int64_t spatial = x.numel() / (batch * channels);
   const Tensor mean = reshape(k.saved(3), {batch, groups, 1}), rstd = reshape(k.saved(4), {batch, groups, 1});
@@ -111,23 +138,75 @@ Grads group_norm_gradients(Context& k, const Tensor& g) {
   return grads;
 }
 
-/// Normalises and scales by the fused kernel of layer norm, whose statistics backward needs.
-Tensor fused_group_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, const GroupNorm& n) {
-  const int64_t rows = x.size(0) * n.groups;
+/// Normalises and scales in one kernel or two, whose statistics backward needs.
+Tensor fused_group_norm(const char* op, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                        const GroupNorm& n) {
+  const int64_t rows = x.size(0) * n.groups, size = x.numel() / rows, channels = x.size(1) / n.groups;
   const TensorOptions kept{.dtype = statistics_type(x), .device = x.device()};
-  const Tensor mean = empty({rows}, kept), rstd = empty({rows}, kept);
+  const bool records = would_record({x, weight, bias});
+  const Tensor mean = records ? empty({rows}, kept) : Tensor(), rstd = records ? empty({rows}, kept) : Tensor();
+  check_per_channel(op, x, weight, bias);
   Tensor y;
   {
     no_grad guard;
-    const Tensor source = dense(x), normalized = empty(x.sizes(), like(x));
+    const Tensor source = dense(x), normalized = empty(x.sizes(), like(x)), w = dense(weight), b = dense(bias);
     Stream stream = current_stream(x.device());
-    kernels::layer_norm({normalized.tensor_view(), source.tensor_view(), {}, {}, mean.tensor_view(),
-                         rstd.tensor_view(), rows, x.numel() / rows, n.eps},
-                        stream);
-    y = to(scaled_per_channel("group_norm", normalized, weight, bias), x.dtype());
+    if (fits(kernels::group_norm, x, weight, bias)) {
+      kernels::group_norm({normalized.tensor_view(), source.tensor_view(), view_of(w), view_of(b), view_of(mean),
+                           view_of(rstd), x.size(0), n.groups, channels, size / channels, n.eps},
+                          stream);
+      y = normalized;
+    } else {
+      kernels::layer_norm({normalized.tensor_view(), source.tensor_view(), {}, {}, view_of(mean), view_of(rstd), rows,
+                           size, n.eps},
+                          stream);
+      y = to(scaled_per_channel(op, normalized, weight, bias), x.dtype());
+    }
   }
   if (Context* c = record("group_norm", y, {x, weight, bias}, group_norm_gradients)) {
     c->save(x, weight, bias, mean, rstd);
+    c->set(n);
+  }
+  return y;
+}
+
+Tensor composed_rms_norm(const Tensor& x, const Axes& axes, const Tensor& weight, double eps) {
+  const Tensor wide = widened(x);
+  const Tensor y = to(mul(wide, rsqrt(add(mean(square(wide), axes, true), eps))), x.dtype());
+  return weight.defined() ? mul(y, weight) : y;
+}
+
+struct RmsNorm {
+  Axes axes;
+  int64_t columns;
+  double eps;
+};
+
+Grads rms_norm_gradients(Context& k, const Tensor& g) {
+  const auto& n = k.get<RmsNorm>();
+  if (grad_enabled())
+    return composed_gradients(k, g, 2, [&](const std::vector<Tensor>& inputs) {
+      return composed_rms_norm(inputs[0], n.axes, inputs[1], n.eps);
+    });
+  const Tensor x = dense(k.saved(0)), weight = dense(k.saved(1)), upstream = dense(g), rstd = k.saved(2);
+  const Tensor dx = k.needs(0) ? empty(x.sizes(), like(x)) : Tensor();
+  const Tensor dweight = k.needs(1) ? empty(weight.sizes(), like(x)) : Tensor();
+  Stream stream = current_stream(x.device());
+  kernels::rms_norm_backward({view_of(dx), view_of(dweight), upstream.tensor_view(), x.tensor_view(), view_of(weight),
+                              rstd.tensor_view(), rstd.numel(), n.columns},
+                             stream);
+  return {dx, dweight};
+}
+
+Tensor fused_rms_norm(const Tensor& x, const Tensor& weight, const RmsNorm& n) {
+  const int64_t rows = x.numel() / n.columns;
+  const Tensor source = dense(x), w = dense(weight);
+  const Tensor rstd = would_record({x, weight}) ? empty({rows}, like(x)) : Tensor();
+  Tensor y = empty(x.sizes(), like(x));
+  Stream stream = current_stream(x.device());
+  kernels::rms_norm({y.tensor_view(), source.tensor_view(), view_of(w), view_of(rstd), rows, n.columns, n.eps}, stream);
+  if (Context* c = record("rms_norm", y, {x, weight}, rms_norm_gradients)) {
+    c->save(x, weight, rstd);
     c->set(n);
   }
   return y;
@@ -147,8 +226,8 @@ Tensor group_norm(const Tensor& x, int64_t num_groups, const Tensor& weight, con
   if (needs_float32(kernels::layer_norm, x))
     return to(group_norm(widened(x), num_groups, widened(weight), widened(bias), eps), x.dtype());
   const GroupNorm n{num_groups, eps};
-  const bool fused = x.numel() > 0 && would_record({x, weight, bias});
-  return fused ? fused_group_norm(x, weight, bias, n) : composed_group_norm(x, weight, bias, n);
+  const bool fused = x.numel() > 0 && (would_record({x, weight, bias}) || fits(kernels::group_norm, x, weight, bias));
+  return fused ? fused_group_norm("group_norm", x, weight, bias, n) : composed_group_norm(x, weight, bias, n);
 }
 
 Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
@@ -162,6 +241,8 @@ Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, 
   if (x.numel() == x.size(0) * x.size(1) && x.numel() > 0)
     throw ValueError(fmt::format("[instance_norm] the input {} has one value per channel, whose variance is 0.",
                                  to_string(x.sizes())));
+  if (fits(kernels::group_norm, x, weight, bias))
+    return fused_group_norm("instance_norm", x, weight, bias, {x.size(1), eps});
   return scaled_per_channel("instance_norm", normalized_groups(x, x.size(1), eps), weight, bias);
 }
 
@@ -180,9 +261,9 @@ Tensor rms_norm(const Tensor& x, const Shape& normalized_shape, const Tensor& we
                                  to_string(normalized_shape)));
   const double spacing = statistics_type(x) == kFloat64 ? std::numeric_limits<double>::epsilon()
                                                         : static_cast<double>(std::numeric_limits<float>::epsilon());
-  const Tensor wide = widened(x);
-  const Tensor y = to(mul(wide, rsqrt(add(mean(square(wide), axes, true), eps.value_or(spacing)))), x.dtype());
-  return weight.defined() ? mul(y, weight) : y;
+  if (fits(kernels::rms_norm, x, weight) && !axes.empty() && !tracing())
+    return fused_rms_norm(x, weight, {axes, normalized_shape.numel(), eps.value_or(spacing)});
+  return composed_rms_norm(x, axes, weight, eps.value_or(spacing));
 }
 
 Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double beta, double k) {

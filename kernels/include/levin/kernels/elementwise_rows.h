@@ -115,6 +115,9 @@ LEVIN_BINARY_ROW(remainder, division, 1, floored_remainder(a, b))
 LEVIN_BINARY_ROW(copysign, floating, 1, math::copysign(a, b))
 LEVIN_BINARY_ROW(prelu, floating, 1, math::where(a > C(0), a, a * b))
 LEVIN_BINARY_ROW(huber, floating, 5, huber_of(a - b, p0))
+LEVIN_BINARY_ROW(glu, floating, 20, a / (C(1) + math::exp(-b)))
+LEVIN_BINARY_ROW(atan2, floating, 20, math::atan2(a, b))
+LEVIN_BINARY_ROW(hypot, floating, 20, math::hypot(a, b))
 #undef LEVIN_BINARY_ROW
 
 // Operations on the bits of two tensors of integers, and the same on bool.
@@ -131,9 +134,7 @@ LEVIN_BITWISE_ROW(bitwise_xor, a ^ b)
 #define LEVIN_SCALAR_ROW(name, types, flops, formula)
 #endif
 LEVIN_SCALAR_ROW(pow, numeric, 40, math::pow(a, b))
-LEVIN_SCALAR_ROW(atan2, floating, 20, math::atan2(a, b))
 LEVIN_SCALAR_ROW(polygamma, floating, 100, math::polygamma(a, b))
-LEVIN_SCALAR_ROW(hypot, floating, 20, math::hypot(a, b))
 #undef LEVIN_SCALAR_ROW
 
 #ifndef LEVIN_TERNARY_ROW
@@ -144,6 +145,9 @@ LEVIN_TERNARY_ROW(lerp, floating, 3,
                   math::where(math::abs(c) < C(0.5), math::fma(c, b - a, a), math::fma(-(C(1) - c), b - a, b)))
 LEVIN_TERNARY_ROW(addcmul, numeric, 3, math::fma(math::mul(p0, b), c, a))
 LEVIN_TERNARY_ROW(addcdiv, floating, 3, a + p0 * b / c)
+// Gradients, times c, of glu(a, b) by b and of huber(a, b) by a; the second of half the square with an infinite limit.
+LEVIN_TERNARY_ROW(glu_slope, floating, 20, c * a * sigmoid_slope(b))
+LEVIN_TERNARY_ROW(huber_slope, floating, 4, c * math::clamp(a - b, -p0, p0))
 #undef LEVIN_TERNARY_ROW
 
 // Conditions: the result is bool, the operands are of any type. The CPU compiles these formulas over single values, in

@@ -127,6 +127,54 @@ struct OneHotArgs {
 };
 extern constinit Kernel<void(const OneHotArgs&, Stream&)> one_hot;
 
+/// The list of positions along one axis: place i of the padded axis repeats place positions[i] of an axis of n places.
+/// Places [before, before + n) are these n in order.
+struct PaddedAxis {
+  int axis = 0;
+  int64_t before = 0;
+  std::span<const int64_t> positions;
+};
+
+/// Computes out[i0, i1, ...] = x[p0[i0], p1[i1], ...], where p is the list of positions of an axis in `axes` (rising,
+/// at least one), and p[i] = i for the others.
+struct PadArgs {
+  TensorView out, x;
+  std::span<const PaddedAxis> axes;
+
+  /// Returns the minimum work of a call.
+  Work work(std::string_view) const { return {bytes(out, x), 0, out.dtype}; }
+};
+extern constinit Kernel<void(const PadArgs&, Stream&)> pad;
+
+/// Computes dx[j0, j1, ...] = the sum of g[i0, i1, ...] over all places with p0[i0] = j0, p1[i1] = j1, ..., in the
+/// order of the places. float32 and float64. Flops: one per element of g.
+struct PadBackwardArgs {
+  TensorView dx, g;
+  std::span<const PaddedAxis> axes;
+
+  /// Returns the minimum work of a call.
+  Work work(std::string_view) const { return {bytes(dx, g), count(g), g.dtype}; }
+};
+extern constinit Kernel<void(const PadBackwardArgs&, Stream&)> pad_backward;
+
+/// Combines the parts' indices, which have out's sizes: out = the sum of their positions times `step`, where a negative
+/// index counts from the end of `size`. *inside tells whether all are in [-size, size); else out has no meaning.
+struct IndexPositionsArgs {
+  struct Part {
+    TensorView index;
+    int64_t size = 1, step = 1;
+  };
+  TensorView out;
+  std::span<const Part> parts;
+  bool* inside = nullptr;
+
+  /// Returns the minimum work of a call.
+  Work work(std::string_view) const {
+    return {bytes(out) * static_cast<double>(1 + parts.size()), 0, out.dtype};
+  }
+};
+extern constinit Kernel<void(const IndexPositionsArgs&, Stream&)> index_positions;
+
 /// Computes out (batch, channels, points) = x (batch, channels, h, w) at the row `row` and the column `column` (batch,
 /// points), counted in pixels, interpolated bilinearly between the four pixels around it. Pixels outside of the image
 /// are 0, and so are all four of a position that is NaN, but the weights stay NaN. Floating types. Flops: 8 per element

@@ -68,4 +68,16 @@ struct BceArgs {
 };
 extern constinit Kernel<void(const BceArgs&, Stream&)> bce_with_logits, bce_with_logits_backward;
 
+/// Computes out () = scale times the sum, in double, of d^2 / 2 where |d| <= limit and of limit (|d| - limit / 2)
+/// elsewhere, with d = x - target; for an infinite limit it is d^2 / 2. x and target are contiguous and have the same
+/// sizes; float32 and float64. Flops: 6 per element.
+struct HuberSumArgs {
+  TensorView out, x, target;
+  double limit = 1.0, scale = 1.0;
+
+  /// Returns the minimum work of a call.
+  Work work(std::string_view) const { return {bytes(x, target), 6 * count(x), x.dtype}; }
+};
+extern constinit Kernel<void(const HuberSumArgs&, Stream&)> huber_sum;
+
 }  // namespace levin::kernels

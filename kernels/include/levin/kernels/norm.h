@@ -68,4 +68,52 @@ struct LayerNormBackwardArgs {
 };
 extern constinit Kernel<void(const LayerNormBackwardArgs&, Stream&)> layer_norm_backward;
 
+/// Computes y = (x - mean) * rstd * weight + bias with the statistics of each group, rstd = 1 / sqrt(var + eps) with
+/// the biased variance. x and y are (batch, groups, channels, spatial), weight and bias (groups, channels) or absent;
+/// mean and rstd (batch, groups) are written unless absent. Bytes: x and y once; about 8 flops per element.
+struct GroupNormArgs {
+  TensorView y, x, weight, bias, mean, rstd;
+  int64_t batch = 1, groups = 1, channels = 1, spatial = 1;
+  double eps = 1e-5;
+
+  /// Returns the minimum work of a call.
+  Work work(std::string_view) const { return {bytes(x, y), 8 * count(x), x.dtype}; }
+};
+extern constinit Kernel<void(const GroupNormArgs&, Stream&)> group_norm;
+
+/// With h = g weight, xh = (x - mean) rstd and averages over a group, computes dx = rstd (h - mean(h) - xh mean(h xh)),
+/// and over each channel of each sample dweight = sum g xh and dbias = sum g, both (batch, groups, channels). dx may be
+/// absent. Shapes are those of group_norm. Bytes: x and g once, dx once; about 10 flops per element.
+struct GroupNormBackwardArgs {
+  TensorView dx, dweight, dbias, g, x, weight, mean, rstd;
+  int64_t batch = 1, groups = 1, channels = 1, spatial = 1;
+
+  /// Returns the minimum work of a call.
+  Work work(std::string_view) const { return {bytes(x, g, dx), 10 * count(x), x.dtype}; }
+};
+extern constinit Kernel<void(const GroupNormBackwardArgs&, Stream&)> group_norm_backward;
+
+/// Computes y = x * rstd * weight with rstd = 1 / sqrt(mean(x^2) + eps) over each row. x, y (rows, columns), weight
+/// (columns) or absent; rstd (rows) is written unless absent. Bytes: x and y once; about 5 flops per element.
+struct RmsNormArgs {
+  TensorView y, x, weight, rstd;
+  int64_t rows = 1, columns = 1;
+  double eps = 1e-5;
+
+  /// Returns the minimum work of a call.
+  Work work(std::string_view) const { return {bytes(x, y), 5 * count(x), x.dtype}; }
+};
+extern constinit Kernel<void(const RmsNormArgs&, Stream&)> rms_norm;
+
+/// With h = g weight and xh = x rstd, computes dx = rstd (h - xh mean(h xh)) over each row and dweight = sum over rows
+/// of g xh; each may be absent. Bytes: x and g once, dx once; about 9 flops per element.
+struct RmsNormBackwardArgs {
+  TensorView dx, dweight, g, x, weight, rstd;
+  int64_t rows = 1, columns = 1;
+
+  /// Returns the minimum work of a call.
+  Work work(std::string_view) const { return {bytes(x, g, dx), 9 * count(x), x.dtype}; }
+};
+extern constinit Kernel<void(const RmsNormBackwardArgs&, Stream&)> rms_norm_backward;
+
 }  // namespace levin::kernels
