@@ -220,13 +220,20 @@ const double* Optimizer::recorded_lr(const ParamGroup& group, const Parameter& p
   const auto index = static_cast<std::size_t>(&group - groups_->data());
   return recorded->variable([groups = groups_, state = state_, index, then = group.settings, name = name_] {
     const ParamGroup& now = (*groups)[index];
-    for (const auto& [key, value] : then)
-      if (key != "lr" && now[key] != value)
+    double lr = 0;
+    auto setting = now.settings.begin();  // a search for each key would take longer than a small network's step
+    for (const auto& [key, value] : then) {
+      while (setting != now.settings.end() && setting->first != key) ++setting;  // over keys added by the program
+      const double current = setting == now.settings.end() ? now[key] : setting->second;
+      if (key == "lr")
+        lr = current;
+      else if (current != value)
         throw ValueError(
             fmt::format("[{}] {} is {} now and was {} at the capture, of which only lr may change. Set it back, or "
                         "capture again.",
-                        name, key, now[key], value));
-    return now["lr"];
+                        name, key, current, value));
+    }
+    return lr;
   });
 }
 
