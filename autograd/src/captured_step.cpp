@@ -10,6 +10,8 @@
 namespace levin {
 
 struct CapturedStep::Impl {
+  explicit Impl(const Impl* before) : host(before ? &before->host : nullptr) {}
+
   HostRecording host;
   std::optional<cuda::Graph> graph;  ///< of the CUDA device, if the program uses one
 };
@@ -30,12 +32,12 @@ void CapturedStep::replay() {
 std::size_t CapturedStep::kernels() const { return impl_->host.calls(); }
 std::size_t CapturedStep::memory() const { return impl_->host.memory(); }
 
-CapturedStep capture(const std::function<void()>& work) {
+CapturedStep capture(const std::function<void()>& work, const CapturedStep* before) {
   detail::require_not_captured("capture", "no other capture can begin now. End this one first");
-  auto impl = std::make_unique<CapturedStep::Impl>();
+  auto impl = std::make_unique<CapturedStep::Impl>(before ? before->impl_.get() : nullptr);
   if (cuda::is_available() && cuda::memory_reserved() > 0) {
     impl->graph.emplace();
-    impl->graph->capture(work);
+    impl->graph->capture(work, before && before->impl_->graph ? before->impl_->graph->pool() : 0);
   } else {
     work();
   }

@@ -16,7 +16,9 @@ const bool recordings_registered =
 
 }  // namespace
 
-HostRecording::HostRecording() {
+HostRecording::HostRecording(const HostRecording* before)
+    : memory_(before ? before->memory_ : std::make_shared<ReplayMemory>()) {
+  memory_->plan(true);
   detail::host_capture = this;
   t_recording = this;
 }
@@ -27,7 +29,7 @@ void HostRecording::end() {
   if (t_recording != this) return;
   detail::host_capture = nullptr;
   t_recording = nullptr;
-  memory_->close();
+  memory_->plan(false);
 }
 
 PhiloxState HostRecording::draw(const std::shared_ptr<Generator>& generator, std::uint64_t blocks) {

@@ -17,7 +17,8 @@ namespace levin {
 /// The kernel calls of a captured step with everything that they refer to.
 class HostRecording final : public Recording, public detail::HostCapture {
  public:
-  HostRecording();
+  /// Begins to capture this thread's work, with the memory of `before` unless that is null.
+  explicit HostRecording(const HostRecording* before);
   ~HostRecording() override;
 
   PhiloxState draw(const std::shared_ptr<Generator>& generator, std::uint64_t blocks) override;
@@ -48,7 +49,7 @@ class HostRecording final : public Recording, public detail::HostCapture {
     GeneratorState at{};
   };
 
-  std::shared_ptr<ReplayMemory> memory_ = std::make_shared<ReplayMemory>();
+  std::shared_ptr<ReplayMemory> memory_;
   std::vector<detail::CapturedCall> calls_;
   std::vector<std::unique_ptr<std::byte[]>> arguments_;
   std::byte* next_ = nullptr;  ///< free memory of the last of them

@@ -39,7 +39,7 @@ void* ReplayMemory::allocate(std::size_t bytes) {
 
 void ReplayMemory::free(void* p) noexcept {
   const std::lock_guard lock(mutex_);
-  if (closed_) return;
+  if (!planning_) return;
   auto node = used_.extract(static_cast<std::byte*>(p));  // moved between the maps, so nothing is allocated
   auto [range, done, rest] = free_.insert(std::move(node));
   const auto starts_segment = [this](const std::byte* at) {
@@ -57,9 +57,9 @@ void ReplayMemory::free(void* p) noexcept {
   }
 }
 
-void ReplayMemory::close() {
+void ReplayMemory::plan(bool on) {
   const std::lock_guard lock(mutex_);
-  closed_ = true;
+  planning_ = on;
 }
 
 bool ReplayMemory::owns(const void* p) const {

@@ -9,8 +9,8 @@
 namespace levin {
 
 /// Plans the memory of one captured step while it is recorded: a tensor takes the smallest free range that holds it, and
-/// its range is free for later tensors once it dies. Replays run in the same order, so the addresses stay valid. After
-/// close() nothing becomes free any more, since replays write to all addresses. Thread-safe.
+/// its range is free for later tensors once it dies. Replays run in the same order, so the addresses stay valid. Outside
+/// of captures nothing becomes free, since replays write to all addresses. Thread-safe.
 class ReplayMemory {
  public:
   ReplayMemory() = default;
@@ -22,8 +22,8 @@ class ReplayMemory {
   void* allocate(std::size_t bytes);
   /// Ends the life of a tensor.
   void free(void* p) noexcept;
-  /// Ends the plan.
-  void close();
+  /// Called when a capture begins, and when it ends.
+  void plan(bool on);
   /// True if the address is in this memory.
   bool owns(const void* p) const;
   /// Returns the bytes taken from the CPU's allocator.
@@ -38,7 +38,7 @@ class ReplayMemory {
   mutable std::mutex mutex_;
   std::vector<Segment> segments_;
   std::map<std::byte*, std::size_t> free_, used_;  ///< ranges by address
-  bool closed_ = false;
+  bool planning_ = false;
 };
 
 }  // namespace levin

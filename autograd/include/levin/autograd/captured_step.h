@@ -28,7 +28,7 @@ class CapturedStep {
   std::size_t memory() const;
 
  private:
-  friend CapturedStep capture(const std::function<void()>& work);
+  friend CapturedStep capture(const std::function<void()>& work, const CapturedStep* before);
   struct Impl;
   explicit CapturedStep(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
@@ -39,6 +39,9 @@ class CapturedStep {
 /// Tensors that `work` makes and that are kept (a loss, gradients) have new values after each replay. Before, run the
 /// step once as usual, with optimizers whose `capturable` is set. Throws StateError, whose message begins with the
 /// operation's name, for what cannot be captured, such as item(); an exception of `work` ends the capture.
-[[nodiscard]] CapturedStep capture(const std::function<void()>& work);
+///
+/// `before` is a captured step that is replayed before each replay of this one, such as the forward of a backward: they
+/// share their memory, and `work` may free tensors of `before` for its own.
+[[nodiscard]] CapturedStep capture(const std::function<void()>& work, const CapturedStep* before = nullptr);
 
 }  // namespace levin
