@@ -77,6 +77,33 @@ void overhead() {
   });
 }
 
+/// A network of 1,072 parameters with one sample: no arithmetic to speak of, only what surrounds it.
+void tiny_net() {
+  nn::Sequential net(nn::Linear(16, 32), nn::Tanh(), nn::Linear(32, 16));
+  const Tensor x = randn({1, 16}), target = randn({1, 16});
+  optim::Adam optimizer(net.parameters(), {.capturable = true});
+  Tensor y;
+  const auto forward = [&] {
+    const no_grad guard;
+    y = net(x);
+  };
+  const auto train = [&] {
+    optimizer.zero_grad();
+    mse_loss(net(x), target).backward();
+    optimizer.step();
+  };
+  const auto rows = [](const std::string& name, const std::function<void()>& work) {
+    row(name, "us", [&] { return best(work, 20000) * 1e6; });
+    row(name + ", captured", "us", [&] {
+      work();
+      CapturedStep step = capture(work);
+      return best(step, 20000) * 1e6;
+    });
+  };
+  rows("tiny net forward", forward);
+  rows("tiny net training", train);
+}
+
 void products() {
   for (const int n : {128, 256, 512, 1024, 2048}) {
     row("gemm " + std::to_string(n), "GFLOP/s", [&] {
@@ -156,6 +183,7 @@ int main(int argc, char** argv) {
   const Tensor first = ones({4}) + ones({4});
   if (filters == std::vector<std::string>{"first operation only"}) return 0;  // compare.py measures start-up with it
   overhead();
+  tiny_net();
   products();
   convolutions();
   memory_bound();

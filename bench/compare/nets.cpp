@@ -1,6 +1,7 @@
 // Levin's side of the training comparison. Nets, inputs and output match bench/peers/torch_train.py.
-// usage: levin_compare_nets mlp|lenet|cnn|dcgan|gpt [--threads N] [--steps N] [--init FILE]
-// --init names the safetensors file with initial weights and inputs that the other side wrote.
+// usage: levin_compare_nets mlp|lenet|cnn|dcgan|gpt [--threads N] [--steps N] [--init FILE] [--capture]
+// --init names the safetensors file with initial weights and inputs that the other side wrote. With --capture
+// the steps from the fifth on are replays of a captured step, and the memory that it planned is printed too.
 
 #include <levin/levin.h>
 
@@ -10,6 +11,7 @@
 #include <cstring>
 #include <functional>
 #include <numeric>
+#include <optional>
 
 #include "classifiers.h"
 
@@ -23,6 +25,7 @@ struct Options {
   std::string net = "mlp";
   int steps = 60;
   std::string init;
+  bool capture = false;
 };
 
 /// Provides the weights and inputs that the other side wrote, or without a file random ones of the same shapes.
@@ -43,20 +46,32 @@ class Start {
   StateDict tensors_;
 };
 
-void report(const Options& o, double items, const std::function<Tensor(int)>& step) {
+/// Trains; `load` prepares the inputs of a step, which a captured one then reads.
+void report(const Options& o, double items, const std::function<Tensor()>& step,
+            const std::function<void(int)>& load = [](int) {}) {
   using Clock = std::chrono::steady_clock;
   std::vector<double> seconds, losses;
+  std::optional<CapturedStep> captured;
+  Tensor loss;
   for (int i = 0; i < kWarmUp + o.steps; ++i) {
+    if (o.capture && i == 4) captured.emplace(capture([&] { loss = step(); }));
     const auto start = Clock::now();
-    const Tensor loss = step(i);
+    load(i);
+    if (captured)
+      captured->replay();
+    else
+      loss = step();
     seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
     losses.push_back(loss.item<double>());
   }
   std::vector<double> timed(seconds.begin() + kWarmUp, seconds.end());
   std::ranges::sort(timed);
   const double median = (timed[timed.size() / 2] + timed[(timed.size() - 1) / 2]) / 2;
-  const double loss = std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
-  std::printf("%-6s %12.0f items/s %9.3f ms/step  loss %.6f\n", o.net.c_str(), items / median, median * 1e3, loss);
+  const double mean = std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
+  std::printf("%-6s %12.0f items/s %9.3f ms/step  loss %.6f\n", o.net.c_str(), items / median, median * 1e3, mean);
+  if (captured)
+    std::printf("       %zu kernels, %.1f MiB of memory\n", captured->kernels(),
+                static_cast<double>(captured->memory()) / 1048576);
 }
 
 void train_classifier(const Options& o, nn::Module& net) {
@@ -64,8 +79,8 @@ void train_classifier(const Options& o, nn::Module& net) {
   start.fill(net);
   const Tensor x = start.input("x", [] { return randn({128, 1, 28, 28}); });  // (128, 1, 28, 28)
   const Tensor y = start.input("y", [] { return randint(0, 10, {128}); });    // (128)
-  optim::Adam optimizer(net.parameters(), {.lr = 1e-3});
-  report(o, 128, [&](int) {
+  optim::Adam optimizer(net.parameters(), {.lr = 1e-3, .capturable = o.capture});
+  report(o, 128, [&] {
     optimizer.zero_grad();
     const Tensor loss = cross_entropy(net(x), y);
     loss.backward();
@@ -103,10 +118,11 @@ void dcgan(const Options& o) {
   const Tensor z = start.input("z", [&] {
     return randn({kWarmUp + o.steps, 64, 100, 1, 1});
   });  // (steps, 64, 100, 1, 1)
-  optim::Adam g_optimizer(g.parameters(), {.lr = 2e-4, .betas = {0.5, 0.999}});
-  optim::Adam d_optimizer(d.parameters(), {.lr = 2e-4, .betas = {0.5, 0.999}});
-  report(o, 64, [&](int i) {
-    const Tensor fake = g(z[i]);
+  optim::Adam g_optimizer(g.parameters(), {.lr = 2e-4, .betas = {0.5, 0.999}, .capturable = o.capture});
+  optim::Adam d_optimizer(d.parameters(), {.lr = 2e-4, .betas = {0.5, 0.999}, .capturable = o.capture});
+  const Tensor noise = empty({64, 100, 1, 1});
+  const auto step = [&] {
+    const Tensor fake = g(noise);
     d_optimizer.zero_grad();
     const Tensor d_loss = bce_with_logits(d(real), 1.0f) + bce_with_logits(d(fake.detach()), 0.0f);
     d_loss.backward();
@@ -118,7 +134,8 @@ void dcgan(const Options& o) {
     g_optimizer.step();
     d.requires_grad_(true);
     return (d_loss + g_loss).detach();
-  });
+  };
+  report(o, 64, step, [&](int i) { noise.copy_(z[i]); });
 }
 
 struct Block : nn::Module {
@@ -157,8 +174,8 @@ void gpt(const Options& o) {
   start.fill(net);
   const Tensor x = start.input("x", [] { return randint(0, 256, {8, 128}); });  // (8, 128)
   const Tensor y = start.input("y", [] { return randint(0, 256, {8, 128}); });  // (8, 128)
-  optim::AdamW optimizer(net.parameters(), {.lr = 3e-4});
-  report(o, 8 * 128, [&](int) {
+  optim::AdamW optimizer(net.parameters(), {.lr = 3e-4, .capturable = o.capture});
+  report(o, 8 * 128, [&] {
     optimizer.zero_grad();
     const Tensor loss = cross_entropy(net(x).view({-1, 256}), y.view({-1}));
     loss.backward();
@@ -179,6 +196,8 @@ int main(int argc, char** argv) {
       o.steps = std::atoi(argv[++i]);
     } else if (argument == "--init" && i + 1 < argc) {
       o.init = argv[++i];
+    } else if (argument == "--capture") {
+      o.capture = true;
     } else {
       o.net = argument;
     }

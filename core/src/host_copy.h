@@ -1,6 +1,7 @@
 #pragma once
 // Access of the host to the elements of a tensor on any device.
 
+#include <levin/core/host_capture.h>
 #include <levin/core/tensor.h>
 
 #include <vector>
@@ -11,7 +12,10 @@ namespace levin::detail {
 class HostCopy {
  public:
   explicit HostCopy(const Tensor& t) : first_(t.raw_data()) {
-    if (t.device() == kCpu) return;
+    if (t.device() == kCpu) {
+      require_not_captured("to_vector", "no values can be read or printed now. Read them after a replay");
+      return;
+    }
     const Storage& storage = *t.storage();
     bytes_.resize(storage.bytes());
     Stream stream = current_stream(t.device());

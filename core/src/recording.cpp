@@ -1,4 +1,8 @@
+#include <levin/core/error.h>
+#include <levin/core/host_capture.h>
 #include <levin/core/recording.h>
+
+#include <fmt/format.h>
 
 #include <atomic>
 
@@ -22,6 +26,10 @@ Recording* recording(const Stream& stream) {
 
 void register_recordings(DeviceType type, Recording* (*find)(const Stream&)) {
   finder(type).store(find, std::memory_order_release);
+}
+
+void detail::refuse_captured(const char* op, const char* what) {
+  throw StateError(fmt::format("[{}] a captured step computes only when it is replayed, so {}.", op, what));
 }
 
 }  // namespace levin

@@ -1,4 +1,5 @@
 #include <levin/core/allocator.h>
+#include <levin/core/host_capture.h>
 #include <levin/core/storage.h>
 
 #include <atomic>
@@ -18,7 +19,14 @@ void* allocate_on(Device device, std::size_t bytes) {
 
 }  // namespace
 
-Storage::Storage(std::size_t bytes, Device device) : data_(allocate_on(device, bytes)), bytes_(bytes), device_(device) {
+Storage::Storage(std::size_t bytes, Device device) : bytes_(bytes), device_(device) {
+  if (detail::host_capture && device == kCpu) [[unlikely]] {
+    std::function<void()> release;
+    data_ = detail::host_capture->allocate(bytes, release);
+    release_ = new std::function<void()>(std::move(release));
+  } else {
+    data_ = allocate_on(device, bytes);
+  }
   live_storages.fetch_add(1, std::memory_order_relaxed);
 }
 

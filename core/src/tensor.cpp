@@ -2,6 +2,8 @@
 
 #include "host_copy.h"
 
+#include <levin/core/host_capture.h>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -97,6 +99,7 @@ TensorView Tensor::tensor_view() const {
   const TensorImpl* t = impl();
   if (levin::is_complex(t->dtype)) [[unlikely]] detail::refuse_dtype("kernel", t->dtype, "real tensors");
   TensorView v;
+  if (detail::host_capture && t->device == kCpu) [[unlikely]] detail::host_capture->keep(t->storage);
   v.pointer = raw_data();
   v.sizes = t->sizes;
   v.strides = t->strides;
@@ -114,6 +117,7 @@ void* Tensor::checked_data(DType t) const {
     throw DTypeError(fmt::format("[data] the tensor holds {}, but {} was asked for. Convert it with x.to(...).",
                                  name_of(dtype()), name_of(t)));
   }
+  detail::require_not_captured("data", "its values cannot be read or written by the host now. Do it between replays");
   return raw_data();
 }
 
@@ -128,7 +132,9 @@ decltype(auto) with_element(const Tensor& x, F&& f) {
   }
   alignas(16) std::byte bytes[16];
   const void* p = x.raw_data();
-  if (x.device() != kCpu) {
+  if (x.device() == kCpu) {
+    detail::require_not_captured("item", "no number can be read now. Read it after a replay");
+  } else {
     Stream stream = current_stream(x.device());
     device_backend(x.device()).copy(bytes, kCpu, p, x.device(), static_cast<std::size_t>(size_of(x.dtype())), stream);
     p = bytes;
@@ -212,6 +218,8 @@ Tensor from_data(std::span<const T> values, const Shape& sizes, const TensorOpti
     throw ShapeError(fmt::format("[from_data] {} values do not fill shape {}, which has {} elements.", values.size(),
                                  to_string(sizes), sizes.numel()));
   }
+  detail::require_not_captured(
+      "from_data", "the host's values would be lost. Create the tensor before the capture, or fill it by full()");
   Tensor host = empty(sizes, {.dtype = dtype});
   dispatch_every(dtype, "from_data", [&]<class To>() {
     std::transform(values.begin(), values.end(), static_cast<To*>(host.raw_data()), [](T v) { return convert<To>(v); });

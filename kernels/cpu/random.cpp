@@ -108,13 +108,14 @@ constexpr int64_t kChunk = 16384;   // words of a parallel task
 /// Calls f(element, count, words) for ranges of elements that use `per` words each.
 template <class F>
 void for_each_batch(int64_t numel, int per, const PhiloxState& state, F&& f) {
+  const GeneratorState now = state.now();
   const int64_t chunk = kChunk / per, batch = kBatch / per;
   parallel_for(0, numel, chunk, [&](int64_t begin, int64_t end) {
     alignas(64) std::uint32_t words[kBatch];
     for (int64_t i = begin; i < end; i += batch) {
       const int64_t count = std::min(batch, end - i);
-      const auto first = state.offset + static_cast<std::uint64_t>(i * per / 4);
-      HWY_DYNAMIC_DISPATCH(philox_words)(state.seed, first, (count * per + 3) / 4, words);
+      const auto first = now.offset + static_cast<std::uint64_t>(i * per / 4);
+      HWY_DYNAMIC_DISPATCH(philox_words)(now.seed, first, (count * per + 3) / 4, words);
       f(i, count, words);
     }
   });

@@ -32,6 +32,7 @@ enum class Slot {
   int8_sums,
   int8_images,
   int8_windows,
+  optim,
   count
 };
 

@@ -10,8 +10,8 @@ FusedStep::FusedStep(const std::vector<const Parameter*>& params) : params_(para
     values_.push_back(p->is_contiguous() ? static_cast<const Tensor&>(*p) : p->detach().contiguous());
     grads_.push_back(p->grad().detach().contiguous());
     kernels::OptimTensor t;
-    t.param = values_.back().raw_data();
-    t.grad = grads_.back().raw_data();
+    t.param = values_.back().tensor_view().pointer;
+    t.grad = grads_.back().tensor_view().pointer;
     t.numel = p->numel();
     t.dtype = p->dtype();
     tensors.push_back(t);
@@ -33,10 +33,10 @@ RowStep::RowStep(const Parameter& parameter, const std::vector<Tensor>& slots, c
     : indices_(gradient.indices), gradient_(gradient.rows.contiguous()) {
   const auto rows = [&](const Tensor& whole) {
     copies_.push_back({whole, index_select(whole, 0, indices_)});
-    return copies_.back().rows.raw_data();
+    return copies_.back().rows.tensor_view().pointer;
   };
   tensor.param = rows(parameter.detach());
-  tensor.grad = gradient_.raw_data();
+  tensor.grad = gradient_.tensor_view().pointer;
   void** const memory[kernels::kOptimSlots] = {&tensor.first, &tensor.second, &tensor.third};
   for (std::size_t i = 0; i < slots.size(); ++i)
     if (*memory[i]) *memory[i] = rows(slots[i]);

@@ -19,7 +19,7 @@ namespace levin {
 namespace {
 
 /// Returns the address of one float32 on any device.
-float* floats(const Tensor& t) { return static_cast<float*>(t.raw_data()); }
+float* floats(const Tensor& t) { return static_cast<float*>(t.tensor_view().pointer); }
 
 Tensor number(double value, Device device) { return full({}, value, {.dtype = kFloat32, .device = device}); }
 
@@ -100,7 +100,7 @@ void GradScaler::unscale(Seen& s) {
                       to_string(device), to_string(p.device())));
     device = p.device();
     kept.push_back(g.detach());
-    tensors.push_back({kept.back().raw_data(), kept.back().numel(), kept.back().dtype()});
+    tensors.push_back({kept.back().tensor_view().pointer, kept.back().numel(), kept.back().dtype()});
   }
   if (tensors.empty()) return;
   move_to(device);

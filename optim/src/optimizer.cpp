@@ -125,7 +125,7 @@ void Optimizer::step_unless(const Tensor& given) {
 }
 
 kernels::StepGuard Optimizer::guard() const {
-  const auto pointer = [](const Tensor& t) { return t.defined() ? static_cast<const float*>(t.raw_data()) : nullptr; };
+  const auto pointer = [](const Tensor& t) { return t.defined() ? static_cast<const float*>(t.tensor_view().pointer) : nullptr; };
   return {pointer(found_inf_), pointer(skipped_)};
 }
 
@@ -174,7 +174,7 @@ void Optimizer::count_step(State& s, const ParamGroup& group, const Parameter& p
     require_not_recorded(p);
     s.count = full({}, static_cast<double>(steps_of(s)), {.dtype = kFloat64, .device = p.device()});
   }
-  t.count = static_cast<double*>(s.count.raw_data());
+  t.count = static_cast<double*>(s.count.tensor_view().pointer);
 }
 
 const Tensor& Optimizer::slot(State& state, std::size_t index, const Parameter& parameter, double initial) {
@@ -194,7 +194,7 @@ void Optimizer::prepare(const ParamGroup& group, const Parameter& parameter, uns
   for (std::size_t i = 0; i < slots_.size(); ++i) {
     if (!(slots >> i & 1u)) continue;
     tensor.fresh = tensor.fresh || !s.slots[i].defined();
-    *memory[i] = slot(s, i, parameter, initial).raw_data();
+    *memory[i] = slot(s, i, parameter, initial).tensor_view().pointer;
   }
 }
 
@@ -220,13 +220,20 @@ const double* Optimizer::recorded_lr(const ParamGroup& group, const Parameter& p
   const auto index = static_cast<std::size_t>(&group - groups_->data());
   return recorded->variable([groups = groups_, state = state_, index, then = group.settings, name = name_] {
     const ParamGroup& now = (*groups)[index];
-    for (const auto& [key, value] : then)
-      if (key != "lr" && now[key] != value)
+    double lr = 0;
+    auto setting = now.settings.begin();  // a search for each key would take longer than a small network's step
+    for (const auto& [key, value] : then) {
+      while (setting != now.settings.end() && setting->first != key) ++setting;  // over keys added by the program
+      const double current = setting == now.settings.end() ? now[key] : setting->second;
+      if (key == "lr")
+        lr = current;
+      else if (current != value)
         throw ValueError(
             fmt::format("[{}] {} is {} now and was {} at the capture, of which only lr may change. Set it back, or "
                         "capture again.",
-                        name, key, now[key], value));
-    return now["lr"];
+                        name, key, current, value));
+    }
+    return lr;
   });
 }
 

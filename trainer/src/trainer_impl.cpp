@@ -367,7 +367,8 @@ void Trainer::Impl::fit_here(LevinModule& module, const DataSource& from, const 
     StepRunner runner(module, optimizers, fabric.strategy(), *precision, hooks,
                       {.accumulate_grad_batches = config.accumulate_grad_batches,
                        .gradient_clip_val = config.gradient_clip_val,
-                       .gradient_clip_algorithm = config.gradient_clip_algorithm});
+                       .gradient_clip_algorithm = config.gradient_clip_algorithm,
+                       .capture = config.capture});
     run.manual = runner.manual();
     CheckpointKeeper keeper(run, optimizers, runner, data);
     const KeeperLoan keeper_loan(*this, keeper);

@@ -11,6 +11,7 @@
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
+#include <levin/core/host_capture.h>
 
 #include <fmt/format.h>
 #include <Eigen/Cholesky>
@@ -72,7 +73,10 @@ void for_each_matrix(const Tensor& a, const F& f) {
   for (int64_t i = 0; i < n; ++i) a.dtype() == kFloat64 ? f(double(), i) : f(float(), i);
 }
 
-Tensor on_cpu(const Tensor& a) { return dense(a).to(kCpu); }
+Tensor on_cpu(const Tensor& a) {
+  levin::detail::require_not_captured("linalg", "a factorization, which the host computes, cannot be part of it");
+  return dense(a).to(kCpu);
+}
 TensorOptions cpu_like(const Tensor& a) { return {.dtype = a.dtype()}; }
 
 [[noreturn]] void refuse(const char* op, int64_t i, const char* reason) {

@@ -41,8 +41,8 @@ template <class T>
 class BlockMask {
  public:
   BlockMask(const AttentionMask& m, int64_t n, int64_t rows, int64_t columns)
-      : columns_(columns), dropout_(m.dropout), seed_(m.random.seed), blocks_(attention_random_blocks(columns)) {
-    counter_ = m.random.offset + static_cast<std::uint64_t>(n * rows) * blocks_;
+      : columns_(columns), dropout_(m.dropout), seed_(m.random.now().seed), blocks_(attention_random_blocks(columns)) {
+    counter_ = m.random.now().offset + static_cast<std::uint64_t>(n * rows) * blocks_;
     if (!m.has_scores()) return;
     if (m.scores.dtype == DType::boolean)
       choice_ = matrix_at<const bool>(m.scores, n);

@@ -1,4 +1,5 @@
 // Optimizer steps: all tensors are split into chunks, which are the tasks of one parallel_for. Memory-bound.
+#include "kernels/cpu/scratch.h"
 #include "kernels/cpu/targets.h"
 #include "kernels/src/optim_rows.h"
 #include "kernels/src/table.h"
@@ -12,7 +13,6 @@
 #include <levin/core/parallel.h>
 
 #include <algorithm>
-#include <vector>
 
 #ifndef LEVIN_KERNELS_CPU_OPTIM_CHUNK
 #define LEVIN_KERNELS_CPU_OPTIM_CHUNK
@@ -26,6 +26,19 @@ struct OptimChunk {
   T* slots[kOptimSlots];
   int64_t n;
 };
+
+/// A range of one tensor with the numbers of its step.
+struct OptimTask {
+  const OptimTensor* tensor;
+  StepNumbers now;
+  int64_t begin, n;
+};
+
+/// True if two tasks have the same constants.
+inline bool like(const OptimTask& a, const OptimTask& b) {
+  return a.tensor->dtype == b.tensor->dtype && a.now.lr == b.now.lr && a.now.number == b.now.number &&
+         a.now.fresh == b.now.fresh;
+}
 
 constexpr int64_t kPiece = 512;  // 16-bit elements converted at a time
 
@@ -99,29 +112,41 @@ HWY_INLINE void update_narrow_chunk(const OptimChunk<T>& c, const UpdateOf<float
   }
 }
 
-/// Updates n elements of a tensor, beginning at `begin`.
-template <class Args>
-HWY_INLINE void update_range(const char* op, const Args& a, const OptimTensor& t, const StepNumbers& now, int64_t begin,
-                             int64_t n) {
-  dispatch_floating(t.dtype, op, [&]<class T>() HWY_ATTR {
-    const auto at = [begin](void* slot) { return slot ? static_cast<T*>(slot) + begin : nullptr; };
+/// Runs tasks of one type, step number and rate.
+template <unsigned Used, class T, class Args>
+HWY_INLINE void update_like(const Args& a, const OptimTask* task, const OptimTask* end) {
+  using Computed = std::conditional_t<sizeof(T) >= 4, T, float>;
+  const auto update = UpdateOf<Computed, Args>::at(a, task->now);
+  for (; task != end; ++task) {
+    const auto at = [task](void* slot) { return slot ? static_cast<T*>(slot) + task->begin : nullptr; };
+    const OptimTensor& t = *task->tensor;
     const OptimChunk<T> c{
-        at(t.param), static_cast<const T*>(t.grad) + begin, {at(t.first), at(t.second), at(t.third)}, n};
-    unrolled<std::size(Args::kSlotSets)>([&](auto i) HWY_ATTR {
-      constexpr unsigned used = Args::kSlotSets[i];
-      if (a.slots() != used) return;
-      if constexpr (sizeof(T) >= 4) {
-        update_chunk<used, T, Args>(c, UpdateOf<T, Args>::at(a, now));
-      } else {
-        update_narrow_chunk<used, T, Args>(c, UpdateOf<float, Args>::at(a, now));
-      }
-    });
-  });
+        at(t.param), static_cast<const T*>(t.grad) + task->begin, {at(t.first), at(t.second), at(t.third)}, task->n};
+    if constexpr (sizeof(T) >= 4) {
+      update_chunk<Used, T, Args>(c, update);
+    } else {
+      update_narrow_chunk<Used, T, Args>(c, update);
+    }
+  }
 }
 
-#define LEVIN_OPTIMIZER_ON_TARGET(name, Args)                                                             \
-  void name##_range(const Args& a, const OptimTensor& t, const StepNumbers& now, int64_t at, int64_t n) { \
-    update_range(#name, a, t, now, at, n);                                                                \
+/// Runs tasks. Those with equal numbers share the constants of a step, whose powers cost more than a small tensor.
+template <class Args>
+HWY_INLINE void update_tasks(const char* op, const Args& a, const OptimTask* task, const OptimTask* end) {
+  for (const OptimTask* next = task; task != end; task = next) {
+    while (next != end && like(*task, *next)) ++next;
+    dispatch_floating(task->tensor->dtype, op, [&]<class T>() HWY_ATTR {
+      unrolled<std::size(Args::kSlotSets)>([&](auto i) HWY_ATTR {
+        constexpr unsigned used = Args::kSlotSets[i];
+        if (a.slots() == used) update_like<used, T, Args>(a, task, next);
+      });
+    });
+  }
+}
+
+#define LEVIN_OPTIMIZER_ON_TARGET(name, Args)                                            \
+  void name##_tasks(const Args& a, const OptimTask* begin, const OptimTask* end) {       \
+    update_tasks(#name, a, begin, end);                                                  \
   }
 LEVIN_OPTIMIZER_ROWS(LEVIN_OPTIMIZER_ON_TARGET)
 #undef LEVIN_OPTIMIZER_ON_TARGET
@@ -138,35 +163,27 @@ namespace {
 constexpr int64_t kChunk = 16384;  // elements of a task
 
 template <class Args>
-using UpdateRange = void (*)(const Args&, const OptimTensor&, const StepNumbers&, int64_t begin, int64_t n);
+using UpdateTasks = void (*)(const Args&, const OptimTask* begin, const OptimTask* end);
 
 template <class Args>
-void step(UpdateRange<Args> update_range, const Args& a) {
+void step(UpdateTasks<Args> update_tasks, const Args& a) {
   if (a.guard.found_inf && *a.guard.found_inf != 0.0f) return;
   const double skipped = a.guard.skipped ? static_cast<double>(*a.guard.skipped) : 0.0;
-  struct Task {
-    const OptimTensor* tensor;
-    StepNumbers now;
-    int64_t begin;
-  };
-  std::vector<Task> tasks;
+  int64_t count = 0, total = 0;
+  for (const OptimTensor& t : a.tensors) {
+    count += (t.numel + kChunk - 1) / kChunk;
+    total += t.numel;
+  }
+  OptimTask* const tasks = scratch<OptimTask>(Slot::optim, count);
+  OptimTask* next = tasks;
   for (const OptimTensor& t : a.tensors) {
     const StepNumbers now{a.lr_at ? *a.lr_at : a.lr, t.count ? ++*t.count : t.step - skipped, t.fresh};
-    for (int64_t begin = 0; begin < t.numel; begin += kChunk) tasks.push_back({&t, now, begin});
+    for (int64_t begin = 0; begin < t.numel; begin += kChunk)
+      *next++ = {&t, now, begin, std::min(kChunk, t.numel - begin)};
   }
-  const auto run_tasks = [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i) {
-      const Task& task = tasks[static_cast<std::size_t>(i)];
-      const int64_t n = std::min(kChunk, task.tensor->numel - task.begin);
-      update_range(a, *task.tensor, task.now, task.begin, n);
-    }
-  };
-  int64_t total = 0;
-  for (const OptimTensor& t : a.tensors) total += t.numel;
   // Small networks have many small tensors: a chunk's worth of tasks is grouped together.
-  const auto count = static_cast<int64_t>(tasks.size());
   const int64_t grain = total > 0 ? std::max<int64_t>(1, count * kChunk / std::max(total, kChunk)) : 1;
-  parallel_for(0, count, grain, run_tasks);
+  parallel_for(0, count, grain, [&](int64_t first, int64_t last) { update_tasks(a, tasks + first, tasks + last); });
 }
 
 }  // namespace
@@ -174,8 +191,8 @@ void step(UpdateRange<Args> update_range, const Args& a) {
 
 #define LEVIN_OPTIMIZER_TABLE(name, Args)                                                          \
   namespace cpu {                                                                                  \
-  HWY_EXPORT(name##_range);                                                                        \
-  static void name(const Args& a, Stream&) { step<Args>(&HWY_DYNAMIC_DISPATCH(name##_range), a); } \
+  HWY_EXPORT(name##_tasks);                                                                        \
+  static void name(const Args& a, Stream&) { step<Args>(&HWY_DYNAMIC_DISPATCH(name##_tasks), a); } \
   }                                                                                                \
   LEVIN_KERNEL(Args, name, cpu::name);
 LEVIN_OPTIMIZER_ROWS(LEVIN_OPTIMIZER_TABLE)

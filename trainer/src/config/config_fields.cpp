@@ -30,6 +30,7 @@ const std::vector<ConfigField>& config_fields() {
       {"gradient_clip_val", &C::gradient_clip_val, "Clip gradients to this"},
       {"gradient_clip_algorithm", &C::gradient_clip_algorithm, "Clip by norm or by value", 0, {"norm", "value"}},
       {"precision", &C::precision, "32-true, 64-true, 16-mixed, bf16-mixed, 16-true, bf16-true or 16-o2"},
+      {"capture", &C::capture, "Record the steps of each shape once per epoch and replay them"},
       {"accelerator", &C::accelerator, "auto, cpu or cuda (gpu means cuda)"},
       {"devices", &C::devices, "auto, -1 for all, a count, or indices such as 0,2 or [1]"},
       {"num_nodes", &C::num_nodes, "Machines", 1},

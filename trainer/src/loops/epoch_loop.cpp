@@ -48,6 +48,7 @@ void EpochLoop::run(bool resumed) {
   batches_ = run_.train_batches;
   val_every_ = batches_between_validations(run_.config, batches_);
   TrainState& s = run_.state;
+  parts_.runner.begin_epoch();
   if (!resumed) {
     run_.metrics.start_epoch(Split::train);
     run_.metrics.set_scope(Scope::epoch, Split::train);

@@ -12,6 +12,7 @@
 
 #include "src/loops/replica_run.h"
 #include "src/loops/staged_step.h"
+#include "src/loops/step_capture.h"
 #include "src/profilers/actions.h"
 
 namespace levin {
@@ -24,6 +25,11 @@ StepRunner::StepRunner(LevinModule& module, Optimizers& optimizers, Strategy& st
       precision_(precision),
       hooks_(hooks),
       options_(std::move(options)) {
+  if (options_.capture) {
+    StepCapture::check(module, strategy, precision);
+    capture_ = std::make_unique<StepCapture>();
+    capture_->begin_epoch(optimizers_);
+  }
   if (!module_.automatic_optimization) {
     if (strategy_.replicas())
       throw UsageError(
@@ -47,6 +53,12 @@ StepRunner::StepRunner(LevinModule& module, Optimizers& optimizers, Strategy& st
   take_parameters();
 }
 
+StepRunner::~StepRunner() = default;
+
+void StepRunner::begin_epoch() {
+  if (capture_) capture_->begin_epoch(optimizers_);
+}
+
 void StepRunner::take_parameters() {
   if (manual_) return;
   std::size_t count = 0;
@@ -64,15 +76,20 @@ StepOutput StepRunner::run(const Batch& given, int index, bool last, TrainState&
   const std::int64_t samples = batch.size();
   const bool closes = last || state.micro + 1 == options_.accumulate_grad_batches;
   if (manual_) return run_manual(batch, index, state);
+  if (capture_ && capture_pass(batch, index, state)) return run_captured(batch, samples, closes, state);
   Stages* const stages = strategy_.stages();
   const StepOutput out = stages ? run_stages(*stages, batch, index, state) : forward(batch, index, state);
   if (!out.empty()) hooks_.on_loss(out.loss());
   if (!stages && !out.empty()) backward(out, samples, closes, state);
   if (out.empty() && strategy_.world_size() > 1) refuse_no_loss();
+  end_batch(samples, closes, state);
+  return out.detached();
+}
+
+void StepRunner::end_batch(std::int64_t samples, bool closes, TrainState& state) {
   state.samples += samples;
   ++state.micro;
   if (closes) close_window(state);
-  return out.detached();
 }
 
 void StepRunner::refuse_no_loss() const {
@@ -103,8 +120,15 @@ void StepRunner::backward(const StepOutput& out, std::int64_t samples, bool clos
   check_loss(out.loss());
   const double weight = out.weight().value_or(static_cast<double>(samples));
   if (!(weight > 0)) return strategy_.world_size() > 1 ? refuse_no_loss() : void();
+  if (state.window_nominal == 0) zero_grad();
+  weigh(out, weight, state);
+  const Tensor loss = share_of(out, weight, state.window_nominal);
+  backward(loss, closes, [&] { module_.backward(loss); });
+}
+
+/// Counts the weight of a loss, which may begin a window.
+void StepRunner::weigh(const StepOutput& out, double weight, TrainState& state) {
   if (state.window_nominal == 0) {
-    zero_grad();
     // The weights of all ranks share one scale, their average. A window of one batch counts as its mean, as in any data
     // parallelism.
     weighs_ = options_.accumulate_grad_batches > 1 || out.weight();
@@ -113,8 +137,14 @@ void StepRunner::backward(const StepOutput& out, std::int64_t samples, bool clos
     state.window_weight = 0;
   }
   state.window_weight += weight;
-  const double share = weight / state.window_nominal;
-  const Tensor loss = precision_.scale(share == 1.0 ? out.loss() : out.loss() * share);
+}
+
+Tensor StepRunner::share_of(const StepOutput& out, double weight, double nominal) {
+  const double share = weight / nominal;
+  return precision_.scale(share == 1.0 ? out.loss() : out.loss() * share);
+}
+
+void StepRunner::backward(const Tensor& loss, bool closes, const std::function<void()>& run) {
   if (closes) {
     take_parameters();
     strategy_.reduce_in_backward(parameters_);
@@ -122,13 +152,86 @@ void StepRunner::backward(const StepOutput& out, std::int64_t samples, bool clos
   hooks_.on_before_backward(loss);
   {
     const ProfileScope profile([&] { return fmt::format("[Strategy]{}.backward", strategy_.name()); }, Phase::backward);
-    module_.backward(loss);
+    run();
   }
   hooks_.on_after_backward();
 }
 
+/// Makes sure that a captured pass can be replayed for the batch. Returns false if its step is to run as usual.
+bool StepRunner::capture_pass(const Batch& batch, int index, const TrainState& state) {
+  if (capture_->find(batch, state.window_nominal)) return true;
+  CapturedPass* const pass = capture_->begin(batch, state.window_nominal);
+  if (!pass) return false;
+  const std::vector<Parameter> all = module_.parameters();
+  const Gradients before(all);
+  ReplicaRun logs(module_);
+  try {
+    pass->forward.emplace(capture([&] {
+      const auto step = [&](std::size_t, LevinModule&, const Batch& inputs) {
+        pass->output = forward(inputs, index, state);
+        return std::vector<Tensor>();
+      };
+      logs.step(0, module_, pass->batch, step);
+      pass->weight = pass->output.weight().value_or(static_cast<double>(batch.size()));
+      if (pass->output.empty() || !(pass->weight > 0)) return;
+      check_loss(pass->output.loss());
+      const double window = static_cast<double>(options_.accumulate_grad_batches);
+      const double nominal = state.window_nominal > 0 ? state.window_nominal : pass->weight * window;
+      pass->loss = share_of(pass->output, pass->weight, nominal);
+    }));
+    if (!pass->loss.defined()) {
+      capture_->drop_last();
+      return false;
+    }
+    const auto backward = [&] {
+      if (state.window_nominal == 0) clear_gradients();
+      module_.backward(pass->loss);
+    };
+    pass->backward.emplace(capture(backward, &*pass->forward));
+    for (const Parameter& p : all)
+      if (row_grad(p))
+        throw UsageError(fmt::format("[fit] --capture cannot replay the row-wise gradient of \"{}\" (sparse = true). Use "
+                                     "sparse = false, or leave --capture out.",
+                                     p.name));
+  } catch (...) {
+    capture_->drop_last();
+    before.set();
+    throw;
+  }
+  pass->logged = logs.logged();
+  pass->made = Gradients(all);
+  pass->added_to = before;
+  pass->added_to.keep_equal(pass->made);
+  before.set();  // until the replay
+  return true;
+}
+
+StepOutput StepRunner::run_captured(const Batch& batch, std::int64_t samples, bool closes, TrainState& state) {
+  CapturedPass& pass = *capture_->find(batch, state.window_nominal);
+  {
+    const ProfileScope profile(action_of(module_, "training_step"), Phase::forward);
+    pass.load(batch);
+    pass.forward->replay();
+  }
+  if (MetricStore* metrics = module_.link_.metrics()) metrics->log(pass.logged);
+  hooks_.on_loss(pass.output.loss());
+  if (state.window_nominal == 0) hooks_.on_before_zero_grad();
+  weigh(pass.output, pass.weight, state);
+  backward(pass.loss, closes, [&] {
+    pass.backward->replay();
+    pass.made.set();
+  });
+  const StepOutput out = pass.output.copied();
+  end_batch(samples, closes, state);
+  return out;
+}
+
 void StepRunner::zero_grad() {
   hooks_.on_before_zero_grad();
+  clear_gradients();
+}
+
+void StepRunner::clear_gradients() {
   const ProfileScope profile(action_of(module_, "optimizer_zero_grad"), Phase::optimizer);
   module_.optimizer_zero_grad(optimizers_.optimizer());
   precision_.zero_grad();
@@ -179,10 +282,13 @@ void StepRunner::close_window(TrainState& state) {
     const double weight = weighs_ ? strategy_.reduce(state.window_weight, ReduceOp::avg) : state.window_weight;
     if (weight != state.window_nominal) correct_gradients(state.window_nominal / weight);
     hooks_.on_before_optimizer_step(optimizers_.optimizer());
-    module_.configure_gradient_clipping(optimizers_.optimizer(), options_.gradient_clip_val,
-                                        options_.gradient_clip_algorithm, strategy_);
-    strategy_.before_step(parameters_);
-    step_window(open_.back(), found_inf);
+    const auto clip_and_step = [&] {
+      module_.configure_gradient_clipping(optimizers_.optimizer(), options_.gradient_clip_val,
+                                          options_.gradient_clip_algorithm, strategy_);
+      strategy_.before_step(parameters_);
+      step_window(open_.back(), found_inf);
+    };
+    capture_ && !found_inf.defined() ? capture_->run_step(parameters_, clip_and_step) : clip_and_step();
     strategy_.after_step(parameters_);
     precision_.after_step();
     precision_.update(found_inf);

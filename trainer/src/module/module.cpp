@@ -2,6 +2,7 @@
 
 #include <levin/autograd/modes.h>
 #include <levin/autograd/ops.h>
+#include <levin/core/host_capture.h>
 #include <levin/nn/container.h>
 #include <levin/optim/clip.h>
 #include <levin/trainer/callback.h>
@@ -24,6 +25,14 @@ StepOutput StepOutput::detached() const {
   return out;
 }
 
+StepOutput StepOutput::copied() const {
+  const no_grad guard;
+  StepOutput out = *this;
+  if (!empty()) out.loss_ = loss_.clone();
+  for (auto& [name, t] : out.extras_) t = t.clone();
+  return out;
+}
+
 StepOutput LevinModule::training_step(const Batch&, int) {
   throw UsageError(fmt::format("[fit] {} has no training_step. Write one.", type_name()));
 }
@@ -41,11 +50,13 @@ void LevinModule::log(std::string_view name, const Tensor& value, const LogOptio
 }
 
 void LevinModule::log(std::string_view name, double value, const LogOptions& options) {
+  detail::require_not_captured("log", "a number of the host would be logged again by each replay. Log a tensor");
   if (link_.part) return link_.part->add(name, value, options);
   if (MetricStore* store = link_.metrics()) store->log(name, value, options);
 }
 
 void LevinModule::log(std::string_view name, metrics::Metric& metric, const LogOptions& options) {
+  detail::require_not_captured("log", "a metric would not be updated by replays. Log a tensor, such as accuracy()");
   if (link_.part) return link_.part->add(name, metric, of_run(metric), options);
   if (MetricStore* store = link_.metrics()) store->log(name, metric, options);
 }

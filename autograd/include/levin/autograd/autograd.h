@@ -2,6 +2,7 @@
 // Includes all of autograd: operations, modes, autocast, the engine, custom functions and gradient checks.
 
 #include <levin/autograd/autocast.h>
+#include <levin/autograd/captured_step.h>
 #include <levin/autograd/checkpoint.h>
 #include <levin/autograd/distributions.h>
 #include <levin/autograd/engine.h>

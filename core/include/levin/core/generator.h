@@ -73,6 +73,10 @@ struct PhiloxState {
   constexpr PhiloxState(std::uint64_t s, std::uint64_t o, const GeneratorState* b = nullptr)
       : seed(s), offset(o), base(b) {}
   constexpr PhiloxState(const GeneratorState& s) : seed(s.seed), offset(s.offset) {}
+  /// Returns seed and offset as they are now; for kernels of the CPU, which can read `base`.
+  constexpr GeneratorState now() const {
+    return base ? GeneratorState{base->seed, base->offset + offset} : GeneratorState{seed, offset};
+  }
 };
 
 /// A position in one Philox stream. Operations reserve a range of counters and read them by element index.

@@ -32,6 +32,8 @@ struct UnscaleArgs {
     }
     return w;
   }
+  /// Copies the list for a capture.
+  void own_lists() { own_list(tensors); }
 };
 extern constinit Kernel<void(const UnscaleArgs&, Stream&)> amp_unscale;
 

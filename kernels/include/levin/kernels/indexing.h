@@ -21,6 +21,8 @@ struct CatArgs {
     for (const auto& part : parts) w.bytes += bytes(part);
     return w;
   }
+  /// Copies the list for a capture.
+  void own_lists() { own_list(parts); }
 };
 extern constinit Kernel<void(const CatArgs&, Stream&)> cat;
 

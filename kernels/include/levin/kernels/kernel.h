@@ -9,12 +9,17 @@
 // A table also states which element types a column takes if these are fewer than the contract names. Operations query
 // it, and go through float32 if a column does not take 16-bit floats.
 
+#include <levin/core/host_capture.h>
 #include <levin/core/tensor_view.h>
 #include <levin/kernels/work.h>
 
 #include <atomic>
+#include <cstring>
 #include <initializer_list>
+#include <new>
+#include <span>
 #include <string_view>
+#include <type_traits>
 #include <typeinfo>
 
 namespace levin::kernels {
@@ -61,6 +66,15 @@ extern std::atomic<KernelObserver*> observer;
 [[noreturn]] void missing(const char* kernel, Device device);
 }  // namespace detail
 
+/// Copies the list that an argument refers to into the memory of a capture.
+template <class T>
+void own_list(std::span<const T>& list) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  if (list.empty()) return;
+  void* const memory = levin::detail::host_capture->argument_memory(list.size_bytes(), alignof(T));
+  list = {static_cast<const T*>(std::memcpy(memory, list.data(), list.size_bytes())), list.size()};
+}
+
 template <class Signature>
 class Kernel;
 
@@ -78,6 +92,7 @@ class Kernel<void(const Args&, Stream&)> {
   void operator()(const Args& args, Stream& stream) const {
     const Function f = columns_[static_cast<int>(stream.device().type)];
     if (!f) detail::missing(name_, stream.device());
+    if (levin::detail::host_capture && stream.device().type == DeviceType::cpu) [[unlikely]] return capture(f, args);
     KernelObserver* const o = detail::observer.load(std::memory_order_acquire);
     if (o) o->called(name_, stream.device());
     f(args, stream);
@@ -99,6 +114,29 @@ class Kernel<void(const Args&, Stream&)> {
   const char* name() const { return name_; }
 
  private:
+  struct Captured {
+    const Kernel* kernel;
+    Function function;
+    Args args;
+  };
+
+  /// Keeps the call instead of running it. Arguments that refer to lists of the caller copy them in own_lists().
+  void capture(Function f, const Args& args) const {
+    static_assert(std::is_trivially_copyable_v<Args>);
+    levin::detail::HostCapture& to = *levin::detail::host_capture;
+    auto* call = new (to.argument_memory(sizeof(Captured), alignof(Captured))) Captured{this, f, args};
+    if constexpr (requires { call->args.own_lists(); }) call->args.own_lists();
+    to.add({[](const void* data, Stream& stream) {
+              const auto& c = *static_cast<const Captured*>(data);
+              c.function(c.args, stream);
+            },
+            [](const void* data, Stream& stream) {
+              const auto& c = *static_cast<const Captured*>(data);
+              (*c.kernel)(c.args, stream);
+            },
+            call});
+  }
+
   Work work_of(const Args& args) const {
     if constexpr (requires { args.work(name_); }) {
       return args.work(name_);

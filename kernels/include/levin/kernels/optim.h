@@ -70,6 +70,8 @@ struct SgdStepArgs {
   static constexpr unsigned kSlotSets[] = {0b0, 0b1};
   unsigned slots() const { return kSlotSets[momentum != 0]; }
   Work work(std::string_view) const { return optimizer_work(tensors, slots(), momentum != 0 ? 6 : 4); }
+  /// Copies the list for a capture.
+  void own_lists() { own_list(tensors); }
 };
 extern constinit Kernel<void(const SgdStepArgs&, Stream&)> sgd_step;
 
@@ -92,6 +94,8 @@ struct AdamStepArgs {
   static constexpr unsigned kSlotSets[] = {0b011, 0b111};
   unsigned slots() const { return kSlotSets[amsgrad]; }
   Work work(std::string_view) const { return optimizer_work(tensors, slots(), 15); }
+  /// Copies the list for a capture.
+  void own_lists() { own_list(tensors); }
 };
 extern constinit Kernel<void(const AdamStepArgs&, Stream&)> adam_step;
 
@@ -116,6 +120,8 @@ struct RmspropStepArgs {
   static constexpr unsigned kSlotSets[] = {0b001, 0b011, 0b101, 0b111};
   unsigned slots() const { return 0b001u | (momentum != 0 ? 0b010u : 0u) | (centered ? 0b100u : 0u); }
   Work work(std::string_view) const { return optimizer_work(tensors, slots(), 8 + (momentum != 0) * 2 + centered * 5); }
+  /// Copies the list for a capture.
+  void own_lists() { own_list(tensors); }
 };
 extern constinit Kernel<void(const RmspropStepArgs&, Stream&)> rmsprop_step;
 
@@ -138,6 +144,8 @@ struct AdagradStepArgs {
   static constexpr unsigned kSlotSets[] = {0b1};
   unsigned slots() const { return 0b1; }
   Work work(std::string_view) const { return optimizer_work(tensors, slots(), 7); }
+  /// Copies the list for a capture.
+  void own_lists() { own_list(tensors); }
 };
 extern constinit Kernel<void(const AdagradStepArgs&, Stream&)> adagrad_step;
 
@@ -160,6 +168,8 @@ struct AdadeltaStepArgs {
   static constexpr unsigned kSlotSets[] = {0b11};
   unsigned slots() const { return 0b11; }
   Work work(std::string_view) const { return optimizer_work(tensors, slots(), 14); }
+  /// Copies the list for a capture.
+  void own_lists() { own_list(tensors); }
 };
 extern constinit Kernel<void(const AdadeltaStepArgs&, Stream&)> adadelta_step;
 
@@ -182,6 +192,8 @@ struct AdamaxStepArgs {
   static constexpr unsigned kSlotSets[] = {0b11};
   unsigned slots() const { return 0b11; }
   Work work(std::string_view) const { return optimizer_work(tensors, slots(), 10); }
+  /// Copies the list for a capture.
+  void own_lists() { own_list(tensors); }
 };
 extern constinit Kernel<void(const AdamaxStepArgs&, Stream&)> adamax_step;
 
@@ -205,6 +217,8 @@ struct RadamStepArgs {
   static constexpr unsigned kSlotSets[] = {0b11};
   unsigned slots() const { return 0b11; }
   Work work(std::string_view) const { return optimizer_work(tensors, slots(), 13); }
+  /// Copies the list for a capture.
+  void own_lists() { own_list(tensors); }
 };
 extern constinit Kernel<void(const RadamStepArgs&, Stream&)> radam_step;
 
@@ -227,6 +241,8 @@ struct RpropStepArgs {
   static constexpr unsigned kSlotSets[] = {0b11};
   unsigned slots() const { return 0b11; }
   Work work(std::string_view) const { return optimizer_work(tensors, slots(), 9); }
+  /// Copies the list for a capture.
+  void own_lists() { own_list(tensors); }
 };
 extern constinit Kernel<void(const RpropStepArgs&, Stream&)> rprop_step;
 
@@ -249,6 +265,8 @@ struct AsgdStepArgs {
   static constexpr unsigned kSlotSets[] = {0b1};
   unsigned slots() const { return 0b1; }
   Work work(std::string_view) const { return optimizer_work(tensors, slots(), 8); }
+  /// Copies the list for a capture.
+  void own_lists() { own_list(tensors); }
 };
 extern constinit Kernel<void(const AsgdStepArgs&, Stream&)> asgd_step;
 
@@ -270,6 +288,8 @@ struct LionStepArgs {
   static constexpr unsigned kSlotSets[] = {0b1};
   unsigned slots() const { return 0b1; }
   Work work(std::string_view) const { return optimizer_work(tensors, slots(), 8); }
+  /// Copies the list for a capture.
+  void own_lists() { own_list(tensors); }
 };
 extern constinit Kernel<void(const LionStepArgs&, Stream&)> lion_step;
 

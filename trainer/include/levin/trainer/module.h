@@ -40,6 +40,8 @@ class StepOutput {
   const std::optional<double>& weight() const { return weight_; }
   /// Returns a copy detached from the graph, which hooks may keep.
   StepOutput detached() const;
+  /// Returns the same with copies of the tensors, which a replay of a captured step does not change.
+  StepOutput copied() const;
 
  private:
   Tensor loss_;

@@ -14,7 +14,13 @@ struct StepOptions {
   std::int64_t accumulate_grad_batches = 1;      ///< batches of a window
   std::optional<double> gradient_clip_val{};     ///< limit of the norm or of each element; empty: no clipping
   std::string gradient_clip_algorithm = "norm";  ///< "norm" or "value"
+  /// Replay forward, backward and the optimizer's step: the second batch of each shape in an epoch is captured (see
+  /// capture()), further ones replay it, with the bits of steps that are not captured. Hooks run as usual, but the host
+  /// code of training_step and what it logs by tensors is that of the capture.
+  bool capture = false;
 };
+
+class StepCapture;
 
 /// A window is `accumulate_grad_batches` batches, fewer at the end of an epoch. For each batch: forward, zero_grad
 /// (first batch only), backward; then the before-step hook, clipping, the optimizer's step, and the per-step scheduler.
@@ -40,6 +46,7 @@ class StepRunner {
   /// for combinations of module, strategy and precision that do not work together.
   StepRunner(LevinModule& module, Optimizers& optimizers, Strategy& strategy, PrecisionPlugin& precision,
              StepHooks& hooks, StepOptions options);
+  ~StepRunner();
 
   /// Runs one batch, which is on the device, and closes the window after its last batch, or after `last` of the epoch.
   /// Counts in `state` and returns the detached result of training_step.
@@ -55,6 +62,9 @@ class StepRunner {
   /// Waits until it is known for every window whether it was skipped; optimizer_steps and rates are exact afterwards.
   void settle(TrainState& state) { settle(state, /*wait=*/true); }
 
+  /// Called before the first batch of an epoch: forgets what is captured, so that host code of the new epoch counts.
+  void begin_epoch();
+
   /// Options that may change between windows.
   StepOptions& options() { return options_; }
   /// Picks up parameter groups added to the optimizer; also called before each step.
@@ -65,17 +75,24 @@ class StepRunner {
   const std::vector<Parameter>& parameters() const { return parameters_; }
 
  private:
+  struct Window {
+    HostRead skipped;
+    std::int64_t number;  ///< from 1
+  };
+
   StepOutput forward(const Batch& batch, int index, const TrainState& state);
   StepOutput run_stages(Stages& stages, const Batch& batch, int index, TrainState& state);
   void zero_grad();
   void refuse_no_loss() const;
   StepOutput run_manual(const Batch& batch, int index, TrainState& state);
   void backward(const StepOutput& out, std::int64_t samples, bool closes, TrainState& state);
-  struct Window {
-    HostRead skipped;
-    std::int64_t number;  ///< from 1
-  };
-
+  void backward(const Tensor& loss, bool closes, const std::function<void()>& run);
+  void weigh(const StepOutput& out, double weight, TrainState& state);
+  Tensor share_of(const StepOutput& out, double weight, double nominal);
+  bool capture_pass(const Batch& batch, int index, const TrainState& state);
+  StepOutput run_captured(const Batch& batch, std::int64_t samples, bool closes, TrainState& state);
+  void end_batch(std::int64_t samples, bool closes, TrainState& state);
+  void clear_gradients();
   void close_window(TrainState& state);
   void step_window(const Window& window, const Tensor& found_inf);
   void settle(TrainState& state, bool wait);
@@ -92,6 +109,7 @@ class StepRunner {
   StepHooks& hooks_;
   StepOptions options_;
   std::unique_ptr<ManualOptimization> manual_;
+  std::unique_ptr<StepCapture> capture_;  // null unless options_.capture
   std::vector<Parameter> parameters_;  // of the optimizer
   std::deque<Window> open_;            // windows not yet known to be skipped or not
   bool weighs_ = true;                 // the open window's losses have weights that ranks compare

@@ -101,6 +101,7 @@ struct TrainerConfig {
   std::optional<double> gradient_clip_val{};     ///< limit of the norm or of each element; empty: no clipping
   std::string gradient_clip_algorithm = "norm";  ///< "norm" (global L2) or "value"
   std::string precision = "32-true";             ///< a name of make_precision()
+  bool capture = false;  ///< replay steps of equal shapes without the work around their kernels (StepOptions)
 
   // Devices and strategy
   std::string accelerator = "auto";     ///< "cpu", "cuda" (or "gpu"), or "auto": a GPU if there is one
