@@ -6,6 +6,7 @@
 #include <levin/core/parallel.h>
 #include <levin/kernels/indexing.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace levin::kernels {
@@ -65,12 +66,13 @@ struct Run {
 /// Calls body(run) for the whole index; a line is processed in order by one thread.
 template <class F>
 void for_runs(const Shape& index, int axis, F&& body) {
-  constexpr int64_t block = 256;
   int64_t outer = 1, inner = 1;
   const int64_t n = index[axis];
   for (int d = 0; d < axis; ++d) outer *= index[d];
   for (int d = axis + 1; d < index.size(); ++d) inner *= index[d];
   if (outer * inner * n == 0) return;
+  // Columns of one task: whole cache lines, and few enough that several threads share long lines.
+  const int64_t block = std::clamp<int64_t>((inner / 4 + 15) / 16 * 16, 16, 256);
   const int64_t blocks = (inner + block - 1) / block;
   parallel_for(0, outer * blocks, index_grain(n * std::min(inner, block)), [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
@@ -159,10 +161,21 @@ void scatter_add(const ScatterArgs& a, Stream&) {
   });
 }
 
+template <bool largest>
+void scatter_extreme(const ScatterArgs& a, Stream&) {
+  dispatch_numeric(a.out.dtype, largest ? "scatter_max" : "scatter_min", [&]<class T>() {
+    scatter_with<T>(a, largest ? "scatter_max" : "scatter_min", [](T& to, T value) {
+      if ((largest ? value > to : value < to) || value != value) to = value;
+    });
+  });
+}
+
 }  // namespace
 
 }  // namespace cpu
 
+LEVIN_HOST_ONLY(ScatterArgs, scatter_max, cpu::scatter_extreme<true>, "on CUDA extremes are found by a sort");
+LEVIN_HOST_ONLY(ScatterArgs, scatter_min, cpu::scatter_extreme<false>, "on CUDA extremes are found by a sort");
 LEVIN_KERNEL(GatherArgs, gather, cpu::gather);
 LEVIN_KERNEL(ScatterArgs, scatter, cpu::scatter);
 LEVIN_KERNEL(ScatterArgs, scatter_add, cpu::scatter_add);
