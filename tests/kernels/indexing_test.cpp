@@ -278,3 +278,30 @@ TEST_CASE("index: lists of positions across tasks, from the end, and out of rang
     CHECK_THROWS_AS(index(x, std::vector<Index>{outside, columns}), IndexError);
   }
 }
+
+TEST_CASE("scatter_reduce: extremes of many columns in any number of threads, NaN in a source") {
+  manual_seed(7);
+  Tensor x = randn({50, 200}), source = randn({3000, 170});
+  source(17, 5) = kNaN;
+  const Tensor places = randint(0, 50, {3000, 170});
+  const auto from = source.to_vector<double>(), base = x.to_vector<double>();
+  const auto at = places.to_vector<int64_t>();
+  for (const bool largest : {true, false})
+    for (const bool include_self : {true, false}) {
+      std::vector<double> expected = base;
+      std::vector<bool> touched(expected.size(), include_self);
+      for (std::size_t i = 0; i < from.size(); ++i) {
+        const std::size_t to = static_cast<std::size_t>(at[i]) * 200 + i % 170;
+        const double value = from[i], old = expected[to];
+        if (!touched[to] || value != value || (largest ? value > old : value < old)) expected[to] = value;
+        touched[to] = true;
+      }
+      const auto run = [&] {
+        return scatter_reduce(x, 0, places, source, largest ? ScatterReduce::amax : ScatterReduce::amin, include_self);
+      };
+      CHECK(test::compare(run(), expected, {.ulps = 0}).empty());
+      CHECK(isnan(run()).sum().item<int64_t>() == 1);
+    }
+  CHECK_THROWS_AS(scatter_reduce(x, 0, full({3, 2}, 50, {.dtype = kInt64}), source, ScatterReduce::amax), IndexError);
+  CHECK_THROWS_AS(scatter_reduce(ones({50, 3}), 0, places, source, ScatterReduce::amax), ShapeError);
+}

@@ -6,6 +6,7 @@
 #include <levin/core/parallel.h>
 #include <levin/kernels/indexing.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace levin::kernels {
@@ -65,12 +66,13 @@ struct Run {
 /// Calls body(run) for the whole index; a line is processed in order by one thread.
 template <class F>
 void for_runs(const Shape& index, int axis, F&& body) {
-  constexpr int64_t block = 256;
   int64_t outer = 1, inner = 1;
   const int64_t n = index[axis];
   for (int d = 0; d < axis; ++d) outer *= index[d];
   for (int d = axis + 1; d < index.size(); ++d) inner *= index[d];
   if (outer * inner * n == 0) return;
+  // Columns of one task: whole cache lines, and few enough that several threads share long lines.
+  const int64_t block = std::clamp<int64_t>((inner / 4 + 15) / 16 * 16, 16, 256);
   const int64_t blocks = (inner + block - 1) / block;
   parallel_for(0, outer * blocks, index_grain(n * std::min(inner, block)), [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
@@ -129,12 +131,41 @@ void gather(const GatherArgs& a, Stream&) {
   });
 }
 
+/// The same where the columns of out and source are those of the index: no offsets, and one check for a whole row.
+template <class T, class Put>
+void scatter_columns(const ScatterArgs& a, const Shape& index, const Placement& to, const Placement& from, int64_t size,
+                     const char* op, Put put) {
+  int64_t outer = 1, inner = 1;
+  const int64_t n = index[a.axis];
+  for (int d = 0; d < a.axis; ++d) outer *= index[d];
+  for (int d = a.axis + 1; d < index.size(); ++d) inner *= index[d];
+  const int64_t block = std::clamp<int64_t>((inner / 2 + 15) / 16 * 16, 16, 256), blocks = (inner + block - 1) / block;
+  parallel_for(0, outer * blocks, index_grain(n * std::min(inner, block)), [&](int64_t begin, int64_t end) {
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t o = task / blocks, first = task % blocks * block, count = std::min(block, inner - first);
+      T* const out = a.out.data<T>() + to.outer(o) + first;
+      const T* source = a.source.data<T>() + from.outer(o) + first;
+      for (int64_t i = 0; i < n; ++i, source += from.step) {
+        const int64_t at = (o * n + i) * inner + first;
+        const int64_t* const row = a.index.data<int64_t>() + at;
+        int64_t outside = 0;
+        for (int64_t e = 0; e < count; ++e) outside |= is_index(row[e], size) ? 0 : 1;
+        for (int64_t e = 0; outside && e < count; ++e)
+          if (!is_index(row[e], size)) index_out_of_range(op, row[e], a.index.sizes, at + e, size);
+        for (int64_t e = 0; e < count; ++e) put(out[row[e] * to.step + e], source[e]);
+      }
+    }
+  });
+}
+
 /// Calls put(place, value) for every element of the index.
 template <class T, class Put>
 void scatter_with(const ScatterArgs& a, const char* op, Put put) {
   const Shape index_sizes = with_axis(a.index.sizes), out_sizes = with_axis(a.out.sizes);
   const Placement to(index_sizes, out_sizes, a.axis), from(index_sizes, with_axis(a.source.sizes), a.axis);
   const int64_t size = out_sizes[a.axis];
+  if (a.axis + 1 < index_sizes.size() && to.offsets.empty() && from.offsets.empty())
+    return scatter_columns<T>(a, index_sizes, to, from, size, op, put);
   for_runs(index_sizes, a.axis, [&](const Run& run) {
     const Side<T> out(static_cast<T*>(a.out.pointer), to, run);
     Side<const T> source(static_cast<const T*>(a.source.pointer), from, run);
@@ -159,10 +190,21 @@ void scatter_add(const ScatterArgs& a, Stream&) {
   });
 }
 
+template <bool largest>
+void scatter_extreme(const ScatterArgs& a, Stream&) {
+  dispatch_numeric(a.out.dtype, largest ? "scatter_max" : "scatter_min", [&]<class T>() {
+    scatter_with<T>(a, largest ? "scatter_max" : "scatter_min", [](T& to, T value) {
+      to = (largest ? value > to : value < to) | (value != value) ? value : to;  // without a branch
+    });
+  });
+}
+
 }  // namespace
 
 }  // namespace cpu
 
+LEVIN_HOST_ONLY(ScatterArgs, scatter_max, cpu::scatter_extreme<true>, "on CUDA extremes are found by a sort");
+LEVIN_HOST_ONLY(ScatterArgs, scatter_min, cpu::scatter_extreme<false>, "on CUDA extremes are found by a sort");
 LEVIN_KERNEL(GatherArgs, gather, cpu::gather);
 LEVIN_KERNEL(ScatterArgs, scatter, cpu::scatter);
 LEVIN_KERNEL(ScatterArgs, scatter_add, cpu::scatter_add);

@@ -23,6 +23,12 @@ T* pointer_or_null(const TensorView& v) {
   return v.pointer ? v.data<T>() : nullptr;
 }
 
+/// Returns the biased variance from the sums of differences from an origin and of their squares. A NaN is kept.
+double variance_of(double sum, double squares, double count) {
+  const double var = (squares - sum * sum / count) / count;
+  return var < 0.0 ? 0.0 : var;
+}
+
 /// Computes the statistics of channel c from its sums about an origin, and the values that depend on them.
 template <class T>
 struct BatchStatistics {
@@ -39,8 +45,7 @@ struct BatchStatistics {
   /// Computes the statistics from sums about the channel's first element. A NaN in the variance is kept.
   Channel<T> from_sums(int64_t c, T first, double sum, double squares) const {
     const double average = static_cast<double>(origin_at(first)) + sum / count;
-    double var = (squares - sum * sum / count) / count;
-    if (var < 0.0) var = 0.0;
+    const double var = variance_of(sum, squares, count);
     if (running_mean) running_mean[c] = moved(running_mean[c], average);
     if (running_var) running_var[c] = moved(running_var[c], var * count / (count - 1.0));
     return finish(c, average, var);
@@ -292,9 +297,7 @@ void group_norm(const GroupNormArgs& a, Stream&) {
       const double origin = static_cast<double>(origin_at(x[0])), count = static_cast<double>(n);
       double sums[2];
       rows.moments(x, {1, 0, n}, origin, sums);
-      double var = (sums[1] - sums[0] * sums[0] / count) / count;
-      if (var < 0.0) var = 0.0;
-      const double rstd = 1.0 / std::sqrt(var + a.eps);
+      const double rstd = 1.0 / std::sqrt(variance_of(sums[0], sums[1], count) + a.eps);
       const T mean = static_cast<T>(origin + sums[0] / count);
       if (mean_out) mean_out[r] = mean;
       if (rstd_out) rstd_out[r] = static_cast<T>(rstd);

@@ -10,6 +10,7 @@
 #include <levin/autograd/ops/view.h>
 #include <levin/autograd/record.h>
 #include <levin/autograd/trace.h>
+#include <levin/kernels/indexing.h>
 
 #include <fmt/format.h>
 
@@ -228,6 +229,17 @@ Tensor products_by_place(const Tensor& x, int along, const Tensor& index, const 
 Tensor extremes_by_place(const Tensor& x, int along, const Tensor& index, const Tensor& source, bool largest,
                          bool include_self) {
   no_grad guard;
+  const auto& kernel = largest ? kernels::scatter_max : kernels::scatter_min;
+  bool inside = index.dim() == x.dim() && source.dtype() == x.dtype() && source.device() == x.device();
+  for (int axis = 0; inside && axis < x.dim(); ++axis) inside = axis == along || index.size(axis) <= x.size(axis);
+  if (inside && kernel.has(x.device().type) && x.dtype() != kBool && !x.is_complex() && !tracing()) {
+    // Without x itself any value of a place is the first one there.
+    const Tensor y = dense(include_self ? clone(x) : scatter(x, along, index, source));
+    const Tensor values = dense(source), at = dense(index);
+    Stream stream = current_stream(x.device());
+    kernel({y.tensor_view(), values.tensor_view(), at.tensor_view(), along}, stream);
+    return y;
+  }
   // The smallest of floats is the largest of their negatives, so that NaN is the last in order for both.
   const bool negated = !largest && x.is_floating();
   const ValuesIndices sorted = sort(negated ? neg(source) : source, along, !largest && !negated);
@@ -299,6 +311,7 @@ Tensor scatter_reduce(const Tensor& x, int64_t axis, const Tensor& index, const 
   if (reduce == ScatterReduce::prod) return products_by_place(x, along, places, values, include_self);
   if (reduce == ScatterReduce::amax || reduce == ScatterReduce::amin)
     return extreme_by_place(x, along, places, values, reduce == ScatterReduce::amax, include_self);
+  if (reduce == ScatterReduce::sum && include_self) return scatter_add(x, along, places, values);
   const Tensor ones_of_source = ones(places.sizes(), like(x));
   const Tensor hits = scatter_add(zeros(x.sizes(), like(x)), along, places, ones_of_source);
   const Tensor base = include_self ? x : where(gt(hits, 0), 0, x);

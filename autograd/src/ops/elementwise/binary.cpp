@@ -211,7 +211,9 @@ Tensor pow(const Tensor& base, const Scalar& exponent) {
   Tensor y = same && e == 2.0    ? unary(kernels::square, base, t)
              : same && e == 0.5  ? unary(kernels::sqrt, base, t)
              : same && e == -1.0 ? unary(kernels::reciprocal, base, t)
-                                 : binary(kernels::pow, base, exponent, t, t);
+             : same && e == 3.0 && (t == kFloat32 || t == kFloat64)
+                 ? binary(kernels::mul, "pow", base, unary(kernels::square, base, t), t, t)
+                 : binary(kernels::pow, base, exponent, t, t);
   if (Context* c = record("pow", y, {base}, [](Context& k, const Tensor& g) -> Grads {
         const double n = k.get<double>();
         const Tensor b = k.saved(0);

@@ -68,8 +68,8 @@ struct GatherArgs {
 extern constinit Kernel<void(const GatherArgs&, Stream&)> gather;
 
 /// Computes out[..., index[..., i, ...], ...] = (scatter) or += (scatter_add) source[..., i, ...] for i = 0, 1, ... in
-/// this order. index's sizes are at most source's, and at most out's except along `axis`. scatter_add takes numeric
-/// types.
+/// this order, or keeps the larger (scatter_max) or smaller (scatter_min) of both, NaN if one is. index's sizes are at
+/// most source's, and at most out's except along `axis`. All but scatter take numeric types.
 struct ScatterArgs {
   TensorView out, source, index;
   int axis = 0;
@@ -77,11 +77,11 @@ struct ScatterArgs {
   /// Returns the minimum work of a call.
   Work work(std::string_view kernel) const {
     const double moved = count(index) * static_cast<double>(size_of(out.dtype));
-    const bool adds = kernel == "scatter_add";
+    const bool adds = kernel != "scatter";
     return {moved * (adds ? 3 : 2) + bytes(index), adds ? count(index) : 0, out.dtype};
   }
 };
-extern constinit Kernel<void(const ScatterArgs&, Stream&)> scatter, scatter_add;
+extern constinit Kernel<void(const ScatterArgs&, Stream&)> scatter, scatter_add, scatter_max, scatter_min;
 
 /// Number of elements of x that count_nonzero counts together.
 inline constexpr int64_t kNonzeroChunk = 1 << 14;
