@@ -6,8 +6,8 @@
 // contiguous columns (the weight of a linear layer) are transposed in registers between the load and the multiply-adds.
 // A product with one column is one with one row, transposed. Changes: small products need no packing and one parallel
 // region instead of two; for few rows B is read once and not written. Bound: the multipliers; for few rows the rate at
-// which a cache or the memory delivers B. Gained over rung 5 on one core: 1.08 times at 256, 2.5 times for one row by a
-// weight (1024, 1024).
+// which a cache or the memory delivers B. Gained over rung 5 on two cores: 1.3 times at 128, 1.1 at 256, 2.2 times for
+// one row by a weight (1024, 1024); nothing from 1024 on, where rows are a page apart.
 
 #include "kernels/cpu/gemm/05_threads.h"
 
