@@ -27,7 +27,8 @@ struct Shape {
   bool transpose_a, transpose_b;
 };
 
-// Squares, and the products of one training step of the mlp (batch 128) and of the gpt (1024 tokens).
+// Squares, the products of one training step of the mlp (batch 128) and of the gpt (1024 tokens), and one row by a
+// weight.
 constexpr Shape kShapes[] = {
     {"256", 256, 256, 256, false, false},
     {"1024", 1024, 1024, 1024, false, false},
@@ -37,6 +38,7 @@ constexpr Shape kShapes[] = {
     {"mlp_weight_gradient", 512, 784, 128, true, false},
     {"gpt_qkv", 1024, 576, 192, false, true},
     {"gpt_mlp", 1024, 192, 768, false, true},
+    {"one_row", 1, 1024, 1024, false, true},
 };
 
 void measure(benchmark::State& state, const Shape& s, const std::function<void(const GemmArgs<float>&)>& run) {

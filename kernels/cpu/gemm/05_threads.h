@@ -40,7 +40,8 @@ struct GemmPlan {
     share_a = column_tasks > 1 && !a_in_place;
     share_b = row_tasks > 1 && !b_in_place;
   }
-  /// True if rows this many elements apart share pages, so that a tile's walk across them stays in the first TLB.
+  /// True if rows this many elements apart are less than a page apart. In place, those are as fast as packed ones, and
+  /// packing is saved; farther ones fall into few sets of the caches and many pages, and are slower.
   static bool near(int64_t step) { return step * static_cast<int64_t>(sizeof(T)) < 4096; }
   static int64_t divide_up(int64_t x, int64_t y) { return (x + y - 1) / y; }
   int64_t tasks() const { return row_tasks * column_tasks; }

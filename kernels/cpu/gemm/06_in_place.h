@@ -6,8 +6,8 @@
 // contiguous columns (the weight of a linear layer) are transposed in registers between the load and the multiply-adds.
 // A product with one column is one with one row, transposed. Changes: small products need no packing and one parallel
 // region instead of two; for few rows B is read once and not written. Bound: the multipliers; for few rows the rate at
-// which a cache or the memory delivers B. Gained over rung 5 on one core: 1.08 times at 256, 2.5 times for one row by a
-// weight (1024, 1024).
+// which a cache or the memory delivers B. Gained over rung 5 on two cores: 1.3 times at 128, 1.1 at 256, 2.2 times for
+// one row by a weight (1024, 1024); nothing from 1024 on, where rows are a page apart.
 
 #include "kernels/cpu/gemm/05_threads.h"
 
@@ -19,8 +19,7 @@ namespace detail {
 template <class T>
 bool has_few_rows(const GemmArgs<T>& g) {
   const GemmOps<T>& ops = gemm_ops<T>();
-  return (g.b_cs == 1 && g.b_rs != 0 && g.m <= ops.wide_height) ||
-         (g.b_rs == 1 && g.b_cs != 0 && g.m <= ops.columns_height);
+  return (g.b_cs == 1 && g.m <= ops.wide_height) || (g.b_rs == 1 && g.m <= ops.columns_height);
 }
 
 /// Computes columns [begin, end) of C.
@@ -30,7 +29,7 @@ void few_rows_task(const GemmArgs<T>& g, int64_t begin, int64_t end) {
   const GemmOps<T>& ops = gemm_ops<T>();
   const RowBlocks rows(g.m, g.m);
   const KChunks<T> chunks(g.k);
-  const bool by_column = !(g.b_cs == 1 && g.b_rs != 0 && g.m <= ops.wide_height);
+  const bool by_column = g.b_cs != 1 || g.m > ops.wide_height;
   FewRowsArgs<T> few{.m = g.m,
                      .n = end - begin,
                      .b_step = by_column ? g.b_cs : g.b_rs,
@@ -65,7 +64,7 @@ void run_few_rows(const GemmArgs<T>& g) {
   constexpr double task_work = 1 << 20, reading = 8, most_tasks = 16;
   const double work = (static_cast<double>(g.m) + reading) * static_cast<double>(g.n) * static_cast<double>(g.k);
   const auto tasks = static_cast<int64_t>(std::clamp(work / task_work, 1.0, most_tasks));
-  const int64_t unit = 4 * gemm_ops<T>().panel_width;  // of columns: a whole number of tiles of any width
+  const int64_t unit = 4 * gemm_ops<T>().panel_width;  // of columns: eight vectors, the widest tile
   const int64_t grain = (g.n + tasks * unit - 1) / (tasks * unit) * unit;
   parallel_for(0, g.n, grain, [&](int64_t begin, int64_t end) { few_rows_task(g, begin, end); });
 }
