@@ -21,6 +21,15 @@ host() { # host NAME COMPILER [ARGUMENT...]
 }
 loaded() { readelf -d "$work/$1" | grep -o 'lib[gi]*omp[0-9]*\.so[.0-9]*' | sort | tr '\n' ' '; }
 host openmp g++
+first_core=$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')
+default() { "$@" "$work/openmp" | sed -n 's/^threads: //p'; }
+[ "$(default taskset -c "$first_core" env -u OMP_NUM_THREADS)" = 1 ] || fail "on one core it has $(default taskset -c 0) threads"
+for wanted in 5 5,2; do
+  [ "$(default env OMP_NUM_THREADS=$wanted)" = 5 ] || fail "OMP_NUM_THREADS=$wanted gives other than 5 threads"
+done
+for nonsense in 0 many; do
+  [ "$(default taskset -c "$first_core" env OMP_NUM_THREADS=$nonsense)" = 1 ] || fail "OMP_NUM_THREADS=$nonsense is not ignored"
+done
 [ "$(loaded openmp)" = "libgomp.so.1 " ] || fail "the program loads $(loaded openmp)"
 
 # The other kinds of threads, by the tests that hold for all.
