@@ -50,6 +50,15 @@ struct Pool {
 };
 constinit Pool pool;
 
+template <class Call>
+void for_each_worker(const WorkerSet& set, const Call& call) {
+  for (std::size_t w = 0; w < set.size(); ++w) {
+    for (std::uint64_t rest = set[w]; rest != 0; rest &= rest - 1) {
+      call(pool.workers[64 * w + static_cast<std::size_t>(std::countr_zero(rest))]);
+    }
+  }
+}
+
 /// Longer than most work between two loops of a training step.
 constexpr std::chrono::microseconds kSpin{50};
 
@@ -126,7 +135,7 @@ void* work(void* argument) {
     if (worker.state.compare_exchange_strong(expected, running, std::memory_order_acq_rel)) {
       set_float_control(worker.float_control);
       worker.task(worker.loop, worker.member);
-      if (worker.state.exchange(idle, std::memory_order_acq_rel) == awaited) worker.state.notify_one();
+      if (worker.state.exchange(idle) == awaited) worker.state.notify_one();
     } else if (expected == stopped) {
       return nullptr;
     }
@@ -134,7 +143,7 @@ void* work(void* argument) {
 }
 
 void post(Worker& worker, WorkerState state) {
-  if (worker.state.exchange(state, std::memory_order_acq_rel) == asleep) worker.state.notify_one();
+  if (worker.state.exchange(state) == asleep) worker.state.notify_one();
 }
 
 /// The child of a fork has none of the workers; it starts its own when it needs them.
@@ -151,20 +160,14 @@ void forget_workers() {
 struct Lifetime {
   Lifetime() { pthread_atfork([] { pool.starting.lock(); }, [] { pool.starting.unlock(); }, forget_workers); }
   ~Lifetime() {
-    const std::lock_guard lock(pool.starting);
-    pool.closed = true;
-    std::uint64_t taken[kMostWorkers / 64];
-    const auto each_taken = [&](auto&& call) {
-      for (std::size_t w = 0; w < std::size(taken); ++w) {
-        for (std::uint64_t rest = taken[w]; rest != 0; rest &= rest - 1) {
-          call(pool.workers[64 * w + static_cast<std::size_t>(std::countr_zero(rest))]);
-        }
-      }
-    };
-    for (std::size_t w = 0; w < std::size(taken); ++w)
-      taken[w] = pool.unclaimed[w].exchange(0, std::memory_order_acquire);
-    each_taken([](Worker& worker) { post(worker, stopped); });
-    each_taken([](Worker& worker) { pthread_join(worker.thread, nullptr); });
+    {
+      const std::lock_guard lock(pool.starting);
+      pool.closed = true;
+    }
+    WorkerSet taken{};
+    for (std::size_t w = 0; w < taken.size(); ++w) taken[w] = pool.unclaimed[w].exchange(0, std::memory_order_acquire);
+    for_each_worker(taken, [](Worker& worker) { post(worker, stopped); });
+    for_each_worker(taken, [](Worker& worker) { pthread_join(worker.thread, nullptr); });
   }
 } const lifetime;
 
@@ -229,18 +232,11 @@ void Crew::finish() {
   if (members_ == 0) return;
   const bool forked = forks_ != pool.forks.load(std::memory_order_relaxed);
   bool lost = false;
-  const auto each = [&](auto&& call) {
-    for (std::size_t w = 0; w < claimed_.size(); ++w) {
-      for (std::uint64_t rest = claimed_[w]; rest != 0; rest &= rest - 1) {
-        call(pool.workers[64 * w + static_cast<std::size_t>(std::countr_zero(rest))]);
-      }
-    }
-  };
-  each([](Worker& worker) {
+  for_each_worker(claimed_, [](Worker& worker) {
     std::uint32_t expected = posted;
     worker.state.compare_exchange_strong(expected, idle, std::memory_order_acq_rel);
   });
-  each([&](Worker& worker) {
+  for_each_worker(claimed_, [&](Worker& worker) {
     const auto done = [&] { return worker.state.load(std::memory_order_acquire) <= asleep; };
     if (done()) return;
     if (forked) {
@@ -252,7 +248,7 @@ void Crew::finish() {
     worker.state.compare_exchange_strong(expected, awaited, std::memory_order_acq_rel);
     while (!done()) worker.state.wait(awaited, std::memory_order_acquire);
   });
-  if (forked && lost)
+  if (lost)
     throw StateError("[parallel_for] this process was forked inside a loop, whose other threads are missing here. "
                      "Fork outside of parallel_for.");
   if (forked) return;

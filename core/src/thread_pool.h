@@ -10,6 +10,7 @@
 namespace levin::detail {
 
 constexpr std::size_t kMostWorkers = 512;
+using WorkerSet = std::array<std::uint64_t, kMostWorkers / 64>;  // a bit for each worker
 
 /// The workers that help one calling thread with one task. A task is a function that takes chunks of a loop until none
 /// is left; it must not throw. Any subset of the workers may run it: none need come, and each comes once.
@@ -38,7 +39,7 @@ class Crew {
   void* loop_;
   int wanted_, usable_, members_ = 0;
   unsigned forks_;
-  std::array<std::uint64_t, kMostWorkers / 64> claimed_{};
+  WorkerSet claimed_{};
 };
 
 }  // namespace levin::detail

@@ -9,6 +9,7 @@
 
 int main() {
   constexpr int n = 100'000, rounds = 50;
+  std::printf("threads: %d\n", levin::num_threads());
   omp_set_num_threads(3);
   levin::set_num_threads(3);
   std::vector<int> values(n);

@@ -13,7 +13,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <fstream>
 #include <functional>
+#include <string>
 #include <string_view>
 #include <thread>
 
@@ -44,19 +46,25 @@ struct Threads {
   int before;
 };
 
+/// Waits until condition(), at most 20 s; returns whether it holds.
+template <class Condition>
+bool within_20_s(const Condition& condition) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
 /// A meeting of n threads.
 class Meeting {
  public:
   explicit Meeting(int n) : wanted_(n) {}
-  /// Waits until all have joined, at most 20 s; returns whether they have.
+  /// Waits until all have joined; returns whether they have within 20 s.
   bool join() {
     ++here_;
-    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (here_ < wanted_) {
-      if (std::chrono::steady_clock::now() > end) return false;
-      std::this_thread::yield();
-    }
-    return true;
+    return within_20_s([&] { return here_ >= wanted_; });
   }
 
  private:
@@ -88,6 +96,15 @@ inline void on_worker(const std::function<void()>& f) {
     meeting.join();
     if (std::this_thread::get_id() != caller) f();
   });
+}
+
+/// True if a thread of this process sleeps rather than runs or waits for a core.
+inline bool sleeps(pid_t thread) {
+  std::ifstream file("/proc/self/task/" + std::to_string(thread) + "/stat");
+  std::string stat;
+  std::getline(file, stat);
+  const std::size_t name_end = stat.rfind(')');  // "TID (NAME) S ..."
+  return name_end != std::string::npos && stat.compare(name_end + 1, 2, " S") == 0;
 }
 
 inline pthread_t worker_of_two() {

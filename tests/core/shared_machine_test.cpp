@@ -85,7 +85,7 @@ struct TwoCores {
 }  // namespace
 
 TEST_CASE("two programs on two cores each reach 0.8 of the speed of one core") {
-  if (kOpenMp || kSanitized) return;
+  if (kOpenMp) return;
   const TwoCores cores;
   double one = 0;
   std::array<double, 2> two{};

@@ -18,7 +18,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <functional>
-#include <set>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -152,7 +151,7 @@ TEST_CASE("a process may end in any state of its threads") {
 TEST_CASE("a loop computes without the workers that other callers hold, and gets them when they are free") {
   if (!kPool) return;
   const Threads scope(2);  // which is one worker for all callers
-  std::atomic<bool> held{false}, release{false}, both{false};
+  std::atomic<bool> held{false}, release{false};
   std::thread other([&] {
     Meeting meeting(2);
     parallel_for(0, 2, 1, [&](int64_t, int64_t) {
@@ -162,26 +161,30 @@ TEST_CASE("a loop computes without the workers that other callers hold, and gets
     });
   });
   while (!held) std::this_thread::yield();
-  std::atomic<int> chunks{0};
   const std::thread::id caller = std::this_thread::get_id();
-  bool alone = true;
-  parallel_for(0, 100, 1, [&](int64_t, int64_t) {
-    alone = alone && std::this_thread::get_id() == caller;
+  std::atomic<int> chunks{0}, elsewhere{0};
+  parallel_for(0, 20, 1, [&](int64_t, int64_t) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));  // in which another worker could come
     ++chunks;
+    if (std::this_thread::get_id() != caller) ++elsewhere;
   });
-  CHECK(alone);
-  CHECK(chunks == 100);
+  CHECK(chunks == 20);
+  CHECK(elsewhere == 0);
 
-  Meeting meeting(2);
+  std::atomic<bool> came{false};
+  bool waited = false;
   parallel_for(0, 64, 1, [&](int64_t b, int64_t) {
-    if (b == 0) {  // of the caller's own share
+    if (std::this_thread::get_id() != caller) {
+      came = true;
+    } else if (b == 0) {
       release = true;
       other.join();
-    } else if (!both) {
-      both = meeting.join();
+    } else if (!waited) {
+      waited = true;
+      within_20_s([&] { return came.load(); });
     }
   });
-  CHECK(both);
+  CHECK(came);
 }
 
 TEST_CASE("callers with a limit have workers of their own as long as the process's number of threads allows it") {
@@ -240,35 +243,18 @@ TEST_CASE("a worker that does not come is not waited for") {
 TEST_CASE("idle workers sleep") {
   if (kSerial) return;
   const Threads scope(2);
-  const pthread_t worker = worker_of_two();
-  clockid_t clock{};
-  REQUIRE(pthread_getcpuclockid(worker, &clock) == 0);
-  const auto used = [&] {
-    timespec t{};
-    clock_gettime(clock, &t);
-    return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
-  };
-  const auto before = used();
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  CHECK(used() - before < std::chrono::milliseconds(20));
+  pid_t worker = 0;
+  on_worker([&] { worker = gettid(); });
+  CHECK(within_20_s([&] { return sleeps(worker); }));
 }
 
 TEST_CASE("a caller that waits for a long chunk sleeps") {
   if (!kPool) return;
   const Threads scope(2);
-  const std::thread::id caller = std::this_thread::get_id();
-  const auto used = [] {
-    timespec t{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
-  };
-  const auto before = used();
-  Meeting meeting(2);
-  parallel_for(0, 2, 1, [&](int64_t, int64_t) {
-    meeting.join();
-    if (std::this_thread::get_id() != caller) std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  });
-  CHECK(used() - before < std::chrono::milliseconds(50));
+  const pid_t caller = gettid();
+  bool slept = false;
+  on_worker([&] { slept = within_20_s([&] { return sleeps(caller); }); });
+  CHECK(slept);
 }
 
 TEST_CASE("signals of the process are handled by threads of the program, those of faults by workers too") {

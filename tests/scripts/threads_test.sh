@@ -1,5 +1,6 @@
 # A shared object that contains Levin can be unloaded after it has computed, and a program with OpenMP threads of its own
-# calls Levin. With LEVIN_FULL: the same with clang++'s OpenMP, beside Levin's threads and beside g++'s OpenMP.
+# calls Levin; the other kinds of threads work. With LEVIN_FULL: programs with clang++'s OpenMP, beside Levin's threads and
+# beside g++'s OpenMP.
 . tests/scripts/lib.sh
 install_to_stage
 work=$build/threads
@@ -20,14 +21,33 @@ host() { # host NAME COMPILER [ARGUMENT...]
 }
 loaded() { readelf -d "$work/$1" | grep -o 'lib[gi]*omp[0-9]*\.so[.0-9]*' | sort | tr '\n' ' '; }
 host openmp g++
+first_core=$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')
+default() { "$@" "$work/openmp" | sed -n 's/^threads: //p'; }
+[ "$(default taskset -c "$first_core" env -u OMP_NUM_THREADS)" = 1 ] || fail "on one core it has $(default taskset -c 0) threads"
+for wanted in 5 5,2; do
+  [ "$(default env OMP_NUM_THREADS=$wanted)" = 5 ] || fail "OMP_NUM_THREADS=$wanted gives other than 5 threads"
+done
+for nonsense in 0 many; do
+  [ "$(default taskset -c "$first_core" env OMP_NUM_THREADS=$nonsense)" = 1 ] || fail "OMP_NUM_THREADS=$nonsense is not ignored"
+done
 [ "$(loaded openmp)" = "libgomp.so.1 " ] || fail "the program loads $(loaded openmp)"
+
+# The other kinds of threads, by the tests that hold for all.
+ninja -C "$build" levin_test_support levin_test_main >/dev/null
+for kind in SERIAL OPENMP; do
+  for source in core/src/parallel.cpp tests/core/parallel_test.cpp; do
+    g++ -O0 -std=c++20 -fopenmp -DLEVIN_$kind=1 -Icore/include -I"$build/generated/include" -c "$source" \
+      -o "$work/$(basename "$source" .cpp)_$kind.o"
+  done
+  g++ -fopenmp "$work"/parallel_{,test_}$kind.o "$build/tests/CMakeFiles/levin_test_main.dir/support/main.cpp.o" \
+    "$build/tests/liblevin_test_support.a" $(pkg-config --libs levin) -Wl,-z,muldefs -o "$work/parallel_$kind"
+  "$work/parallel_$kind" >"$work/$kind.txt" || fail "LEVIN_THREADS=${kind,,}: $(tail -n 20 "$work/$kind.txt")"
+  tail -n 3 "$work/$kind.txt"
+done
 [ -n "${LEVIN_FULL:-}" ] || exit 0
 host libomp clang++-16
 [[ "$(loaded libomp)" != *gomp* ]] || fail "the program loads $(loaded libomp)"
 
-# LEVIN_THREADS=openmp compiles this file so. Which omp_get_num_threads() the program calls depends on the order of the
-# libraries.
-g++ -O1 -std=c++20 -fopenmp -DLEVIN_OPENMP=1 -Icore/include -I"$build/generated/include" -c core/src/parallel.cpp \
-  -o "$work/parallel.o"
-host two_runtimes clang++-16 "$work/parallel.o" -Wl,-z,muldefs -lgomp
+# Which omp_get_num_threads() this program calls depends on the order of the libraries.
+host two_runtimes clang++-16 "$work/parallel_OPENMP.o" -Wl,-z,muldefs -lgomp
 [[ "$(loaded two_runtimes)" == *gomp*libomp* ]] || fail "the program loads $(loaded two_runtimes)"

@@ -9,8 +9,8 @@ namespace levin {
 
 using std::int64_t;
 
-/// Returns the number of threads that parallel_for uses: by default OMP_NUM_THREADS, or the number of cores that this
-/// process may run on (affinity, quota).
+/// Returns the number of threads that parallel_for uses, the caller included: by default OMP_NUM_THREADS, or the number
+/// of cores that this process may run on (affinity, quota).
 int num_threads();
 /// Sets the number of threads (1 or more); throws ValueError.
 void set_num_threads(int threads);
@@ -25,7 +25,9 @@ void parallel_chunks(int64_t begin, int64_t end, int64_t grain, ChunkFn fn, cons
 }  // namespace detail
 
 /// Calls body(b, e) for the chunks [begin + i * grain, min(begin + (i + 1) * grain, end)), in any order and from
-/// several threads, and rethrows the first exception. A range of one chunk runs directly in the calling thread.
+/// several threads, and rethrows the first exception. A range of one chunk runs directly in the calling thread. Several
+/// threads may call at once; they share the same workers. Throws StateError in a child process that was forked inside
+/// body if chunks are missing there.
 template <class F>
 void parallel_for(int64_t begin, int64_t end, int64_t grain, F&& body) {
   if (end <= begin) return;
