@@ -79,7 +79,7 @@ void check_equal(TrainerConfig config, const ToyOptions& options = {}) {
   CHECK(captured.seen == plain.seen);
   CHECK(plain.seen.size() > 50);
   CHECK(plain.steps == 18);
-  CHECK(captured.steps < plain.steps);
+  CHECK(captured.steps <= plain.steps);
 }
 
 }  // namespace
@@ -91,8 +91,10 @@ TEST_CASE("capture: a fit with momentum and clipping has the bits of one without
   check_equal({.gradient_clip_val = 0.01, .gradient_clip_algorithm = "value"}, {.use_sgd = true});
 }
 
+// With 3 batches in a window, the third adds to gradients that the next window replaces, and is captured anew.
 TEST_CASE("capture: accumulation has the bits of a fit without, also with a short last window") {
   check_equal({.accumulate_grad_batches = 2});
+  check_equal({.accumulate_grad_batches = 3});
   check_equal({.accumulate_grad_batches = 4});
 }
 
@@ -104,6 +106,7 @@ TEST_CASE("capture: mixed precision has the bits of a fit without") {
 TEST_CASE("capture: training_step runs twice in an epoch for the batches of one shape, and once for a single one") {
   CHECK(fitted({.capture = true}, {}).steps == 3 * (2 + 1));
   CHECK(fitted({.accumulate_grad_batches = 2, .capture = true}, {}).steps < 18);
+  CHECK(fitted({.gradient_clip_val = 0.1, .precision = "16-mixed", .capture = true}, {}).steps == 3 * (2 + 1));
 }
 
 TEST_CASE("capture: a resumed fit has the bits of an uninterrupted one, with and without a capture") {
