@@ -8,9 +8,9 @@
 
 namespace levin {
 
-/// Plans the memory of one captured step while it is recorded: a tensor takes the smallest free range that holds it, and
-/// its range is free for later tensors once it dies. Replays run in the same order, so the addresses stay valid. Outside
-/// of captures nothing becomes free, since replays write to all addresses. Thread-safe.
+/// Plans the memory of a captured step while it is recorded: a tensor takes the smallest free range that holds it, and
+/// later tensors may take the range once the tensor is destroyed. Replays run in the same order, so the addresses stay
+/// valid. Outside of captures nothing becomes free, since replays write to all addresses. Thread-safe.
 class ReplayMemory {
  public:
   ReplayMemory() = default;

@@ -125,7 +125,9 @@ void Optimizer::step_unless(const Tensor& given) {
 }
 
 kernels::StepGuard Optimizer::guard() const {
-  const auto pointer = [](const Tensor& t) { return t.defined() ? static_cast<const float*>(t.tensor_view().pointer) : nullptr; };
+  const auto pointer = [](const Tensor& t) {
+    return t.defined() ? static_cast<const float*>(t.tensor_view().pointer) : nullptr;
+  };
   return {pointer(found_inf_), pointer(skipped_)};
 }
 

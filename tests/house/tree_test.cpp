@@ -101,3 +101,26 @@ TEST_CASE("the Trainer empties no cache") {
   }
   CHECK(files > 50);
 }
+
+TEST_CASE("arguments of kernels that refer to lists copy them for a capture") {
+  int lists = 0;
+  for (const auto& file : read_sources({"kernels"})) {
+    if (file.path.generic_string().find("kernels/include/levin/kernels/") != 0) continue;
+    std::string arguments, open;  // the struct that is read, and its list that is not copied yet
+    for (const auto& line : file.lines) {
+      if (line.rfind("struct ", 0) == 0) arguments = line.find("Args {") != std::string::npos ? line : "";
+      const auto list = line.find("  std::span<const ");
+      if (!arguments.empty() && list == 0 && line.back() == ';') {
+        open = line.substr(line.rfind(' ') + 1);
+        open.pop_back();
+        ++lists;
+      }
+      if (line.find("own_list(" + open + ")") != std::string::npos) open.clear();
+      if (line == "};" && !open.empty()) {
+        FAIL_CHECK(file.path.string() << ": " << arguments << " lacks own_lists() for " << open);
+        open.clear();
+      }
+    }
+  }
+  CHECK(lists >= 12);
+}

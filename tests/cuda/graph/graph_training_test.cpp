@@ -3,6 +3,7 @@
 #include "cuda/gate.h"
 #include "cuda/graph/graph_run.h"
 
+#include <levin/autograd/captured_step.h>
 #include <levin/autograd/ops.h>
 
 #include <doctest/doctest.h>
@@ -231,4 +232,26 @@ TEST_CASE("graph: the next replay continues from a loaded state") {
   r.optimizer->load_state_dict(state);
   default_generator().set_state(here);
   CHECK(replay_twice() == expected);
+}
+
+TEST_CASE("graph: capture() records a step on the device by a graph, and one on the CPU beside it") {
+  const Recipe recipe{.net = make<Mlp>, .optimizer = adam};
+  TrainingRun eager(recipe), run(recipe);
+  std::optional<CapturedStep> step;
+  for (TrainingRun* r : {&eager, &run}) {
+    manual_seed(7);
+    for (int i = 0; i < 7; ++i) {
+      r->load(i);
+      if (r == &run && i == 3) step.emplace(capture([&] { run.step(); }));
+      r == &run && i >= 3 ? step->replay() : r->step();
+    }
+  }
+  CHECK(run.weights() == eager.weights());
+  CHECK(bits(run.loss) == bits(eager.loss));
+  CHECK(step->kernels() == 0);  // on the CPU
+  const Tensor x = ones({3});
+  CapturedStep host = capture([&] { x.add_(1); });
+  CHECK(x.sum().item<float>() == 3);
+  host();
+  CHECK(x.sum().item<float>() == 6);
 }

@@ -22,7 +22,7 @@ struct CapturedToy : ToyModule {
 };
 
 /// Records everything that hooks and loggers see.
-struct Watch : Callback {
+struct Recorder : Callback {
   std::vector<double> seen;
   std::vector<StepOutput> outputs;
   void on_before_backward(RunContext&, const Tensor& loss) override { seen.push_back(loss.item<double>()); }
@@ -51,8 +51,8 @@ struct Result {
 Result fitted(TrainerConfig config, const ToyOptions& options) {
   manual_seed(3);
   CapturedToy model(options);
-  const auto watch = std::make_shared<Watch>();
-  config.callbacks.emplace_back(watch);
+  const auto recorder = std::make_shared<Recorder>();
+  config.callbacks.emplace_back(recorder);
   config.max_epochs = config.max_epochs.value_or(3);
   Trainer trainer(quiet(std::move(config)));
   Result r;
@@ -60,8 +60,8 @@ Result fitted(TrainerConfig config, const ToyOptions& options) {
   data::DataLoader val(toy_points(20, 6), {.batch_size = 8});
   trainer.fit(model, train, val);
   r.weights = values_of(model);
-  r.seen = watch->seen;
-  for (const StepOutput& out : watch->outputs) {  // kept until the end, so replays must not change them
+  r.seen = recorder->seen;
+  for (const StepOutput& out : recorder->outputs) {  // kept until the end, so replays must not change them
     r.seen.push_back(out.loss().item<double>());
     r.seen.push_back(out.extras().at("logits").sum().item<double>());
   }
@@ -79,7 +79,7 @@ void check_equal(TrainerConfig config, const ToyOptions& options = {}) {
   CHECK(captured.seen == plain.seen);
   CHECK(plain.seen.size() > 50);
   CHECK(plain.steps == 18);
-  CHECK(captured.steps < plain.steps);
+  CHECK(captured.steps <= plain.steps);
 }
 
 }  // namespace
@@ -91,8 +91,10 @@ TEST_CASE("capture: a fit with momentum and clipping has the bits of one without
   check_equal({.gradient_clip_val = 0.01, .gradient_clip_algorithm = "value"}, {.use_sgd = true});
 }
 
+// With 3 batches in a window, the third adds to gradients that the next window replaces, and is captured anew.
 TEST_CASE("capture: accumulation has the bits of a fit without, also with a short last window") {
   check_equal({.accumulate_grad_batches = 2});
+  check_equal({.accumulate_grad_batches = 3});
   check_equal({.accumulate_grad_batches = 4});
 }
 
@@ -104,6 +106,7 @@ TEST_CASE("capture: mixed precision has the bits of a fit without") {
 TEST_CASE("capture: training_step runs twice in an epoch for the batches of one shape, and once for a single one") {
   CHECK(fitted({.capture = true}, {}).steps == 3 * (2 + 1));
   CHECK(fitted({.accumulate_grad_batches = 2, .capture = true}, {}).steps < 18);
+  CHECK(fitted({.gradient_clip_val = 0.1, .precision = "16-mixed", .capture = true}, {}).steps == 3 * (2 + 1));
 }
 
 TEST_CASE("capture: a resumed fit has the bits of an uninterrupted one, with and without a capture") {
@@ -123,7 +126,7 @@ TEST_CASE("capture: a resumed fit has the bits of an uninterrupted one, with and
     for (const bool second : {false, true}) {
       CAPTURE(first);
       CAPTURE(second);
-      const std::string folder = (dir.path / (std::string("half") + (first ? "1" : "0") + (second ? "1" : "0"))).string();
+      const std::string folder = (dir.path / (std::to_string(first) + std::to_string(second))).string();
       run(first, 2, "", folder);
       CHECK(run(second, 4, folder, "") == whole);
     }
@@ -145,8 +148,8 @@ TEST_CASE("capture: what a step cannot do is refused by its name") {
     }
   } logs;
   CHECK(contains(refused(logs),
-                 "[log] a captured step computes only when it is replayed, so a number of the host would be logged again "
-                 "by each replay. Log a tensor."));
+                 "[log] a captured step computes only when it is replayed, so a number of the host would be logged "
+                 "again by each replay. Log a tensor."));
   struct Measures : CapturedToy {
     metrics::Accuracy& acc = add_metric<metrics::Accuracy>("acc", metrics::StatScoresOptions{.num_classes = 3});
     StepOutput training_step(const Batch& b, int i) override {
@@ -157,8 +160,15 @@ TEST_CASE("capture: what a step cannot do is refused by its name") {
   CHECK(contains(refused(measures), "so a metric would not be updated by replays. Log a tensor, such as accuracy()."));
   CapturedToy manual;
   manual.automatic_optimization = false;
-  CHECK(contains(refused(manual), "uses manual optimization, whose steps --capture does not know. Leave it out, or call "
-                                  "levin::capture() in training_step."));
+  CHECK(contains(refused(manual), "uses manual optimization, whose steps --capture does not know. Leave it out, or "
+                                  "call levin::capture() in training_step."));
+  struct Words : LevinModule {
+    nn::Embedding& emb = add<nn::Embedding>("emb", 5, 6, nn::EmbeddingOptions{.sparse = true});
+    StepOutput training_step(const Batch& b, int) override { return mean(square(emb(b[1]) - b[0])); }
+    Optimizers configure_optimizers() override { return optim::SGD(parameters(), {.lr = 0.5}); }
+  } words;
+  CHECK(contains(refused(words), "[fit] --capture cannot replay the row-wise gradient of \"emb.weight\" (sparse = "
+                                 "true). Use sparse = false, or leave --capture out."));
   CapturedToy toy;
   CHECK(contains(refused(toy, {.precision = "16-o2"}),
                  "[fit] --capture cannot replay --precision 16-o2, which steps on its own copy of the weights. Use "

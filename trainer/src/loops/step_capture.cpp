@@ -1,6 +1,7 @@
 #include "src/loops/step_capture.h"
 
 #include <levin/autograd/modes.h>
+#include <levin/autograd/row_gradient.h>
 #include <levin/trainer/precision.h>
 #include <levin/trainer/strategy.h>
 
@@ -66,6 +67,15 @@ void StepCapture::check(const LevinModule& module, Strategy& strategy, const Pre
         fmt::format("[fit] --capture cannot replay --precision {}, which steps on its own copy of the weights. Use "
                     "16-mixed or bf16-mixed.",
                     precision.name()));
+}
+
+void StepCapture::refuse_rows(const std::vector<Parameter>& parameters) {
+  for (const Parameter& p : parameters)
+    if (row_grad(p))
+      throw UsageError(
+          fmt::format("[fit] --capture cannot replay the row-wise gradient of \"{}\" (sparse = true). Use sparse = "
+                      "false, or leave --capture out.",
+                      p.name));
 }
 
 void StepCapture::begin_epoch(Optimizers& optimizers) {

@@ -54,12 +54,14 @@ struct CapturedPass {
   void load(const Batch& other);
 };
 
-/// What StepRunner has captured in an epoch. The second batch of a shape and place is captured: the first one creates
-/// what only a first step creates.
+/// The captured work of one epoch. The second batch of a shape and place is captured: the first one runs as usual, and
+/// creates state that only a first step creates.
 class StepCapture {
  public:
   /// Throws UsageError for modules, strategies and precisions whose steps cannot be captured.
   static void check(const LevinModule& module, Strategy& strategy, const PrecisionPlugin& precision);
+  /// Throws UsageError if a parameter has a row-wise gradient.
+  static void refuse_rows(const std::vector<Parameter>& parameters);
 
   void begin_epoch(Optimizers& optimizers);
   /// Returns the pass that can be replayed for the batch now; null if there is none.

@@ -163,6 +163,7 @@ bool StepRunner::capture_pass(const Batch& batch, int index, const TrainState& s
   CapturedPass* const pass = capture_->begin(batch, state.window_nominal);
   if (!pass) return false;
   const std::vector<Parameter> all = module_.parameters();
+  StepCapture::refuse_rows(all);
   const Gradients before(all);
   ReplicaRun logs(module_);
   try {
@@ -188,11 +189,7 @@ bool StepRunner::capture_pass(const Batch& batch, int index, const TrainState& s
       module_.backward(pass->loss);
     };
     pass->backward.emplace(capture(backward, &*pass->forward));
-    for (const Parameter& p : all)
-      if (row_grad(p))
-        throw UsageError(fmt::format("[fit] --capture cannot replay the row-wise gradient of \"{}\" (sparse = true). Use "
-                                     "sparse = false, or leave --capture out.",
-                                     p.name));
+    StepCapture::refuse_rows(all);
   } catch (...) {
     capture_->drop_last();
     before.set();

@@ -1,6 +1,6 @@
 #pragma once
-// What tensors and kernels do while this thread captures work of the CPU (levin/kernels/captured_step.h): kernel calls
-// are kept instead of run, and the memory of new tensors comes from the capture's own pool.
+// While a thread captures work of the CPU (levin/autograd/captured_step.h), kernel calls are kept instead of run, and
+// the memory of new tensors comes from the capture's own pool.
 
 #include <levin/core/device.h>
 #include <levin/core/intrusive.h>
@@ -42,7 +42,7 @@ inline constinit thread_local HostCapture* host_capture = nullptr;
 
 [[noreturn]] void refuse_captured(const char* op, const char* what);
 
-/// Throws StateError while the calling thread captures: `what` cannot be part of a captured step, and how to do without.
+/// Throws StateError while the calling thread captures; `what` says what is not possible, and the remedy.
 inline void require_not_captured(const char* op, const char* what) {
   if (host_capture) [[unlikely]] refuse_captured(op, what);
 }
