@@ -1,6 +1,7 @@
 // Levin's side of the training comparison. Nets, inputs and output match bench/peers/torch_train.py.
-// usage: levin_compare_nets mlp|lenet|cnn|dcgan|gpt [--threads N] [--steps N] [--init FILE]
-// --init names the safetensors file with initial weights and inputs that the other side wrote.
+// usage: levin_compare_nets mlp|lenet|cnn|dcgan|gpt [--threads N] [--steps N] [--init FILE] [--mean]
+// --init names the safetensors file with initial weights and inputs that the other side wrote. --mean reports the mean
+// step instead of the median, which leaves out the time that other programs take.
 
 #include <levin/levin.h>
 
@@ -23,6 +24,7 @@ struct Options {
   std::string net = "mlp";
   int steps = 60;
   std::string init;
+  bool mean = false;
 };
 
 /// Provides the weights and inputs that the other side wrote, or without a file random ones of the same shapes.
@@ -55,8 +57,10 @@ void report(const Options& o, double items, const std::function<Tensor(int)>& st
   std::vector<double> timed(seconds.begin() + kWarmUp, seconds.end());
   std::ranges::sort(timed);
   const double median = (timed[timed.size() / 2] + timed[(timed.size() - 1) / 2]) / 2;
+  const double mean = std::accumulate(timed.begin(), timed.end(), 0.0) / static_cast<double>(timed.size());
+  const double step_time = o.mean ? mean : median;
   const double loss = std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
-  std::printf("%-6s %12.0f items/s %9.3f ms/step  loss %.6f\n", o.net.c_str(), items / median, median * 1e3, loss);
+  std::printf("%-6s %12.0f items/s %9.3f ms/step  loss %.6f\n", o.net.c_str(), items / step_time, step_time * 1e3, loss);
 }
 
 void train_classifier(const Options& o, nn::Module& net) {
@@ -179,6 +183,8 @@ int main(int argc, char** argv) {
       o.steps = std::atoi(argv[++i]);
     } else if (argument == "--init" && i + 1 < argc) {
       o.init = argv[++i];
+    } else if (argument == "--mean") {
+      o.mean = true;
     } else {
       o.net = argument;
     }
