@@ -45,7 +45,8 @@ def main():
             sys.exit(f"error: {path} is missing; build the target levin_compare_nets")
 
     cores = len(os.sched_getaffinity(0))
-    text = [f"{datetime.date.today()}, {machine()}; items per second over all steps, medians of {args.rounds} alternating rounds.", "",
+    text = [f"{datetime.date.today()}, {machine()}; items per second over all steps, medians of {args.rounds} "
+            "alternating rounds.", "",
             "| net | threads | alone | two at once, each | of half of the speed alone |", "|---|---|---:|---:|---:|"]
     for net in args.nets:
         alone, pairs = {name: [] for name in programs}, {name: [] for name in programs}

@@ -60,7 +60,8 @@ void report(const Options& o, double items, const std::function<Tensor(int)>& st
   const double mean = std::accumulate(timed.begin(), timed.end(), 0.0) / static_cast<double>(timed.size());
   const double step_time = o.mean ? mean : median;
   const double loss = std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
-  std::printf("%-6s %12.0f items/s %9.3f ms/step  loss %.6f\n", o.net.c_str(), items / step_time, step_time * 1e3, loss);
+  std::printf("%-6s %12.0f items/s %9.3f ms/step  loss %.6f\n", o.net.c_str(), items / step_time, step_time * 1e3,
+              loss);
 }
 
 void train_classifier(const Options& o, nn::Module& net) {
