@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Measures training on a machine that two programs share: training steps of one program alone and of two at
-once, each with one thread per core. Prints medians over the rounds as a table, and with --update writes it to
+once, each with one thread per core. A program's figure is the mean over its
+steps. Prints medians over the rounds as a table, and with --update writes it to
 docs/guides/threads.md. With --other NAME=PROGRAM another build of levin_compare_nets takes turns, such as one with
 LEVIN_THREADS=openmp. Build first: cmake --build --preset release --target levin_compare_nets.
 """
@@ -17,12 +18,12 @@ from machine import machine
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/guides/threads.md"
 BEGIN, END = "<!-- shared machine: begin -->", "<!-- shared machine: end -->"
-NETS = {"mlp": 400, "lenet": 100, "cnn": 20, "dcgan": 10, "gpt": 20}  # steps, about a second on two cores
+NETS = {"mlp": 400, "lenet": 100, "cnn": 20, "dcgan": 10, "gpt": 10}  # steps, a second or less on two cores
 
 
 def items_per_second(program, net, steps, threads, at_once):
     """Runs `at_once` processes side by side and returns the rate of each."""
-    command = [str(program), net, "--threads", str(threads), "--steps", str(steps)]
+    command = [str(program), net, "--mean", "--threads", str(threads), "--steps", str(steps)]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) for _ in range(at_once)]
     lines = [process.communicate()[0] for process in running]
     if any(process.returncode != 0 for process in running):
@@ -44,7 +45,8 @@ def main():
             sys.exit(f"error: {path} is missing; build the target levin_compare_nets")
 
     cores = len(os.sched_getaffinity(0))
-    text = [f"{datetime.date.today()}, {machine()}; items per second, medians of {args.rounds} alternating rounds.", "",
+    text = [f"{datetime.date.today()}, {machine()}; items per second over all steps, medians of {args.rounds} "
+            "alternating rounds.", "",
             "| net | threads | alone | two at once, each | of half of the speed alone |", "|---|---|---:|---:|---:|"]
     for net in args.nets:
         alone, pairs = {name: [] for name in programs}, {name: [] for name in programs}

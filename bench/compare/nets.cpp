@@ -1,7 +1,8 @@
 // Levin's side of the training comparison. Nets, inputs and output match bench/peers/torch_train.py.
-// usage: levin_compare_nets mlp|lenet|cnn|dcgan|gpt [--threads N] [--steps N] [--init FILE] [--capture]
+// usage: levin_compare_nets mlp|lenet|cnn|dcgan|gpt [--threads N] [--steps N] [--init FILE] [--capture] [--mean]
 // --init names the safetensors file with initial weights and inputs that the other side wrote. With --capture
-// the steps from the fifth on are replays of a captured step, and the memory that it planned is printed too.
+// the steps from the fifth on are replays of a captured step, and the memory that it planned is printed too. --mean
+// reports the mean step instead of the median, which leaves out the time that other programs take.
 
 #include <levin/levin.h>
 
@@ -26,6 +27,7 @@ struct Options {
   int steps = 60;
   std::string init;
   bool capture = false;
+  bool mean = false;
 };
 
 /// Provides the weights and inputs that the other side wrote, or without a file random ones of the same shapes.
@@ -67,8 +69,11 @@ void report(const Options& o, double items, const std::function<Tensor()>& step,
   std::vector<double> timed(seconds.begin() + kWarmUp, seconds.end());
   std::ranges::sort(timed);
   const double median = (timed[timed.size() / 2] + timed[(timed.size() - 1) / 2]) / 2;
-  const double mean = std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
-  std::printf("%-6s %12.0f items/s %9.3f ms/step  loss %.6f\n", o.net.c_str(), items / median, median * 1e3, mean);
+  const double mean = std::accumulate(timed.begin(), timed.end(), 0.0) / static_cast<double>(timed.size());
+  const double step_time = o.mean ? mean : median;
+  const double mean_loss = std::accumulate(losses.begin(), losses.end(), 0.0) / static_cast<double>(losses.size());
+  std::printf("%-6s %12.0f items/s %9.3f ms/step  loss %.6f\n", o.net.c_str(), items / step_time, step_time * 1e3,
+              mean_loss);
   if (captured)
     std::printf("       %zu kernels, %.1f MiB of memory\n", captured->kernels(),
                 static_cast<double>(captured->memory()) / 1048576);
@@ -198,6 +203,8 @@ int main(int argc, char** argv) {
       o.init = argv[++i];
     } else if (argument == "--capture") {
       o.capture = true;
+    } else if (argument == "--mean") {
+      o.mean = true;
     } else {
       o.net = argument;
     }

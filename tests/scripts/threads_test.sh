@@ -1,6 +1,6 @@
-# A shared object that contains Levin can be unloaded after it has computed, and a program with OpenMP threads of its own
-# calls Levin; the other kinds of threads work. With LEVIN_FULL: programs with clang++'s OpenMP, beside Levin's threads and
-# beside g++'s OpenMP.
+# A shared object that contains Levin can be unloaded after it has computed, a program with OpenMP threads of its own
+# calls Levin, and the other kinds of threads work. With LEVIN_FULL: programs with clang++'s OpenMP, beside Levin's
+# threads and beside g++'s OpenMP.
 . tests/scripts/lib.sh
 install_to_stage
 work=$build/threads
@@ -21,15 +21,19 @@ host() { # host NAME COMPILER [ARGUMENT...]
 }
 loaded() { readelf -d "$work/$1" | grep -o 'lib[gi]*omp[0-9]*\.so[.0-9]*' | sort | tr '\n' ' '; }
 host openmp g++
+
+# The number of threads on one core, by default and with OMP_NUM_THREADS.
 first_core=$(taskset -cp $$ | sed 's/.*: //; s/[-,].*//')
-default() { "$@" "$work/openmp" | sed -n 's/^threads: //p'; }
-[ "$(default taskset -c "$first_core" env -u OMP_NUM_THREADS)" = 1 ] || fail "on one core it has $(default taskset -c 0) threads"
-for wanted in 5 5,2; do
-  [ "$(default env OMP_NUM_THREADS=$wanted)" = 5 ] || fail "OMP_NUM_THREADS=$wanted gives other than 5 threads"
-done
-for nonsense in 0 many; do
-  [ "$(default taskset -c "$first_core" env OMP_NUM_THREADS=$nonsense)" = 1 ] || fail "OMP_NUM_THREADS=$nonsense is not ignored"
-done
+number() { taskset -c "$first_core" env -u OMP_NUM_THREADS "$@" "$work/openmp" | sed -n 's/^threads: //p'; }
+while read -r setting wanted; do
+  [ "$(number "$setting")" = "$wanted" ] || fail "with $setting there are $(number "$setting") threads instead of $wanted"
+done <<'TABLE'
+NOTHING= 1
+OMP_NUM_THREADS=5 5
+OMP_NUM_THREADS=5,2 5
+OMP_NUM_THREADS=0 1
+OMP_NUM_THREADS=many 1
+TABLE
 [ "$(loaded openmp)" = "libgomp.so.1 " ] || fail "the program loads $(loaded openmp)"
 
 # The other kinds of threads, by the tests that hold for all.
