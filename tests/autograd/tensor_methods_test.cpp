@@ -12,10 +12,12 @@ namespace {
 // Every row of the families is a member, and every function of one tensor has its in-place form.
 #define LEVIN_UNARY_ROW(name, ...) static_assert(requires(const Tensor x) { x.name(), x.name##_(); });
 #define LEVIN_PROPERTY_ROW(name, ...) static_assert(requires(const Tensor x) { x.name(); });
-// huber is the kernel of huber_loss and smooth_l1_loss, which are no methods.
-#define LEVIN_BINARY_ROW(name, ...)                                      \
-  template <class T>                                                     \
-  concept Has_##name = std::string_view(#name) == "huber" || requires(const T x) { x.name(x); }; \
+// huber is the kernel of huber_loss and smooth_l1_loss, and glu has one tensor as its operand; neither they nor the rows of
+// their gradients are methods.
+constexpr bool is_method(std::string_view row) { return row != "huber" && row != "glu" && !row.ends_with("_slope"); }
+#define LEVIN_BINARY_ROW(name, ...)                                             \
+  template <class T>                                                            \
+  concept Has_##name = !is_method(#name) || requires(const T x) { x.name(x); }; \
   static_assert(Has_##name<Tensor>);
 // polygamma has its number first, and is therefore no member.
 #define LEVIN_SCALAR_ROW(name, ...)                                                                              \
@@ -23,7 +25,10 @@ namespace {
   concept Has_##name = requires(const T x) { x.name(x); } || requires(const T x) { levin::name(int64_t{1}, x); }; \
   static_assert(Has_##name<Tensor>);
 #define LEVIN_LOGICAL_ROW(name, ...) static_assert(requires(const Tensor x) { x.name(x); });
-#define LEVIN_TERNARY_ROW(name, ...) static_assert(requires(const Tensor x) { x.name(x, x); });
+#define LEVIN_TERNARY_ROW(name, ...)                                               \
+  template <class T>                                                               \
+  concept Has_##name = !is_method(#name) || requires(const T x) { x.name(x, x); }; \
+  static_assert(Has_##name<Tensor>);
 #define LEVIN_BITWISE_ROW(name, ...) static_assert(requires(const Tensor x) { x.name(x), x.name(1), x.name##_(x); });
 #define LEVIN_COMPARISON_ROW(name, ...) static_assert(requires(const Tensor x) { x.name(x), x.name(1); });
 #define LEVIN_EXCHANGED_ROW(name, ...) static_assert(requires(const Tensor x) { x.name(x), x.name(1); });

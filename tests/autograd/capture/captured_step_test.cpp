@@ -53,6 +53,10 @@ TEST_CASE("captured step: a GPT block with AdamW and a scheduler gives the bits 
   check_replays_are_eager({.net = make<Block>, .optimizer = adamw, .scheduled = true});
 }
 
+TEST_CASE("captured step: row-wise gradients with SGD and a scheduler give the bits of ordinary steps") {
+  check_replays_are_eager({.net = make<Places>, .optimizer = plain_sgd, .scheduled = true});
+}
+
 TEST_CASE("captured step: nothing is computed by the capture, and each replay computes with the inputs of its time") {
   const Tensor x = full({3}, 2.0), sum = zeros({3});
   Tensor y;

@@ -65,6 +65,12 @@ struct Block : nn::Module {
   }
 };
 
+/// An embedding, whose gradient is that of the rows in the batch, of the place of the largest value.
+struct Places : nn::Module {
+  nn::Embedding& rows = add<nn::Embedding>("rows", 12, 5, nn::EmbeddingOptions{.sparse = true});
+  Tensor forward(const Tensor& x) override { return rows(argmax(flatten(x, 1), 1)); }
+};
+
 template <class Net>
 std::unique_ptr<nn::Module> make() {
   return std::make_unique<Net>();
@@ -79,6 +85,9 @@ inline std::unique_ptr<optim::Optimizer> adamw(const Parameters& p) {
 inline std::unique_ptr<optim::Optimizer> sgd(const Parameters& p) {
   return std::make_unique<optim::SGD>(
       p, optim::SGDOptions{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .capturable = true});
+}
+inline std::unique_ptr<optim::Optimizer> plain_sgd(const Parameters& p) {
+  return std::make_unique<optim::SGD>(p, optim::SGDOptions{.lr = 0.1, .capturable = true});
 }
 
 struct Recipe {
