@@ -96,14 +96,15 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 case $preset in emulate-?san | aarch64) export LEVIN_SMALL_CASES=${LEVIN_SMALL_CASES:-1} ;; esac
-# report NAME PASSED FAILED SECONDS: the line of a test, and of one that failed the end of its output, in one piece, since
-# several tests run at once.
+# report NAME PASSED FAILED SECONDS: the line of a test, and of one that failed its errors and the end of its output, in one
+# piece, since several tests run at once.
 report() {
   {
     printf '%-28s %5d passed  %d failed  %4d s\n' "$1" "$2" "$3" "$4"
     if [ "$3" != 0 ]; then
-      echo "--- the last lines of $1:"
-      tail -n 60 "$work/$1.log"
+      echo "--- what failed in $1, and its last lines:"
+      grep -a -B 6 -A 4 ' ERROR: ' "$work/$1.log" | head -n 60 || true
+      tail -n 40 "$work/$1.log"
       echo "---"
     fi
   } >"$work/$1.report"

@@ -35,7 +35,8 @@ struct Stored : LevinModule {
   }
 };
 
-/// Trains until `epochs` epochs are done, from a checkpoint if one is given, and returns the parameters.
+/// Trains until `epochs` epochs are done, from a checkpoint if one is given, and returns the parameters, without fc1's bias:
+/// its gradient before the normalization is 0 but for rounding, which AdamW turns into steps of full size.
 std::vector<std::vector<float>> train(int epochs, const fs::path& from, const fs::path& save_to = {}) {
   manual_seed(from.empty() ? 11 : 12);  // another network and order, which the checkpoint has to replace
   Stored model;
@@ -45,7 +46,8 @@ std::vector<std::vector<float>> train(int epochs, const fs::path& from, const fs
   CHECK(trainer.global_step() == 6 * epochs);
   if (!save_to.empty()) trainer.save_checkpoint(save_to);
   std::vector<std::vector<float>> out;
-  for (const auto& p : model.parameters()) out.push_back(p.detach().to_vector<float>());
+  for (const auto& p : model.parameters())
+    if (p.name != "fc1.bias") out.push_back(p.detach().to_vector<float>());
   return out;
 }
 
@@ -63,6 +65,7 @@ TEST_CASE("a checkpoint of every released version loads and continues") {
     ++count;
     const auto resumed = train(4, entry.path());
     REQUIRE(resumed.size() == whole.size());
+    REQUIRE(whole.size() == 5);
     for (std::size_t i = 0; i < whole.size(); ++i) CHECK(largest_difference(resumed[i], whole[i]) <= 1e-4);
   }
   CHECK(count >= 1);
