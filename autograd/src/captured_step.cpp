@@ -5,6 +5,7 @@
 #include <levin/core/error.h>
 #include <levin/kernels/cuda.h>
 
+#include <memory>
 #include <optional>
 
 namespace levin {
@@ -16,7 +17,7 @@ struct CapturedStep::Impl {
   std::optional<cuda::Graph> graph;  ///< of the CUDA device, if the program uses one
 };
 
-CapturedStep::CapturedStep(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+CapturedStep::CapturedStep(OwnedPtr<Impl> impl) : impl_(std::move(impl)) {}
 CapturedStep::CapturedStep(CapturedStep&&) noexcept = default;
 CapturedStep& CapturedStep::operator=(CapturedStep&&) noexcept = default;
 CapturedStep::~CapturedStep() = default;

@@ -92,7 +92,6 @@ void FusedOptimizer<Args>::step_rows(const ParamGroup& group, const Parameter& p
   RowStep rows(parameter, state_of(parameter).slots, gradient, tensor);
   args.tensors = {&tensor, 1};
   args.guard = guard();
-  args.lr_at = recorded_lr(group, parameter);
   Stream stream = current_stream(parameter.device());
   kernel_(args, stream);
   rows.finish();

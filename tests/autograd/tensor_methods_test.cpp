@@ -12,8 +12,8 @@ namespace {
 // Every row of the families is a member, and every function of one tensor has its in-place form.
 #define LEVIN_UNARY_ROW(name, ...) static_assert(requires(const Tensor x) { x.name(), x.name##_(); });
 #define LEVIN_PROPERTY_ROW(name, ...) static_assert(requires(const Tensor x) { x.name(); });
-// huber is the kernel of huber_loss and smooth_l1_loss, and glu has one tensor as its operand; neither they nor the rows of
-// their gradients are methods.
+// huber is the kernel of huber_loss and smooth_l1_loss, and glu has one tensor as its operand. They and the rows of
+// their gradients are no methods.
 constexpr bool is_method(std::string_view row) { return row != "huber" && row != "glu" && !row.ends_with("_slope"); }
 #define LEVIN_BINARY_ROW(name, ...)                                             \
   template <class T>                                                            \

@@ -12,6 +12,7 @@
 #include <levin/autograd/ops/reduce.h>
 #include <levin/autograd/record.h>
 #include <levin/autograd/trace.h>
+#include <levin/core/host_capture.h>
 #include <levin/kernels/indexing.h>
 
 #include <algorithm>
@@ -141,7 +142,7 @@ Tensor wrapped(const Selector& s, int64_t size, int64_t outside) {
 /// or if a position is out of range.
 Tensor combined_at_once(const Selection& s, int64_t step) {
   const Tensor& first = s.selectors[0].tensor;
-  if (!kernels::index_positions.has(first.device().type) || tracing()) return {};
+  if (!kernels::index_positions.has(first.device().type) || tracing() || detail::host_capture) return {};
   std::vector<kernels::IndexPositionsArgs::Part> parts;
   for (const Selector& selector : s.selectors) {
     const Tensor& index = selector.tensor;

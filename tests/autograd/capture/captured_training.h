@@ -65,10 +65,14 @@ struct Block : nn::Module {
   }
 };
 
-/// An embedding, whose gradient is that of the rows in the batch, of the place of the largest value.
-struct Places : nn::Module {
-  nn::Embedding& rows = add<nn::Embedding>("rows", 12, 5, nn::EmbeddingOptions{.sparse = true});
-  Tensor forward(const Tensor& x) override { return rows(argmax(flatten(x, 1), 1)); }
+/// Padded places, whose lists a capture has to copy, and an index expression.
+struct Padded : nn::Module {
+  nn::Conv2d& conv = add<nn::Conv2d>("conv", 1, 5, 3);
+  Tensor rows = tensor({0, 1, -1}), columns = tensor({1, 0, 2});
+  Tensor forward(const Tensor& given) override {
+    const Tensor h = conv(pad(given, {1, 1, 1, 1}, PadMode::reflect));  // (B, 5, 4, 3)
+    return sum(Tensor(h(Slice(), Slice(), rows, columns)), {2});  // (B, 5)
+  }
 };
 
 template <class Net>
@@ -86,10 +90,6 @@ inline std::unique_ptr<optim::Optimizer> sgd(const Parameters& p) {
   return std::make_unique<optim::SGD>(
       p, optim::SGDOptions{.lr = 0.1, .momentum = 0.9, .weight_decay = 0.01, .capturable = true});
 }
-inline std::unique_ptr<optim::Optimizer> plain_sgd(const Parameters& p) {
-  return std::make_unique<optim::SGD>(p, optim::SGDOptions{.lr = 0.1, .capturable = true});
-}
-
 struct Recipe {
   std::function<std::unique_ptr<nn::Module>()> net;
   std::function<std::unique_ptr<optim::Optimizer>(const Parameters&)> optimizer;

@@ -35,8 +35,8 @@ struct Stored : LevinModule {
   }
 };
 
-/// Trains until `epochs` epochs are done, from a checkpoint if one is given, and returns the parameters, without fc1's bias:
-/// its gradient before the normalization is 0 but for rounding, which AdamW turns into steps of full size.
+/// Trains until `epochs` epochs are done, from a checkpoint if one is given, and returns the parameters, but not fc1's
+/// bias: its gradient before the normalization is 0 but for rounding, which AdamW turns into steps of full size.
 std::vector<std::vector<float>> train(int epochs, const fs::path& from, const fs::path& save_to = {}) {
   manual_seed(from.empty() ? 11 : 12);  // another network and order, which the checkpoint has to replace
   Stored model;

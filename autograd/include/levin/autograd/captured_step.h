@@ -2,9 +2,10 @@
 // A training step that is recorded once and replayed without the work around its kernels: no operators, no graph, no
 // allocation. docs/captured_steps.md says what can be captured.
 
+#include <levin/core/owned_ptr.h>
+
 #include <cstddef>
 #include <functional>
-#include <memory>
 
 namespace levin {
 
@@ -30,8 +31,8 @@ class CapturedStep {
  private:
   friend CapturedStep capture(const std::function<void()>& work, const CapturedStep* before);
   struct Impl;
-  explicit CapturedStep(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  explicit CapturedStep(OwnedPtr<Impl> impl);
+  OwnedPtr<Impl> impl_;
 };
 
 /// Records what `work` computes with tensors of the CPU and of the current CUDA device, by operations that this thread

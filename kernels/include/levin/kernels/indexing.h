@@ -137,6 +137,11 @@ struct PaddedAxis {
   std::span<const int64_t> positions;
 };
 
+/// For a capture: copies the positions of a list of axes that is copied already.
+inline void own_positions(std::span<const PaddedAxis> axes) {
+  for (const PaddedAxis& axis : axes) own_list(const_cast<PaddedAxis&>(axis).positions);  // the copy is not constant
+}
+
 /// Computes out[i0, i1, ...] = x[p0[i0], p1[i1], ...], where p is the list of positions of an axis in `axes` (rising,
 /// at least one), and p[i] = i for the others.
 struct PadArgs {
@@ -145,23 +150,29 @@ struct PadArgs {
 
   /// Returns the minimum work of a call.
   Work work(std::string_view) const { return {bytes(out, x), 0, out.dtype}; }
+  /// Copies the lists for a capture.
+  void own_lists() { own_list(axes), own_positions(axes); }
 };
 extern constinit Kernel<void(const PadArgs&, Stream&)> pad;
 
 /// Computes dx[j0, j1, ...] = the sum of g[i0, i1, ...] over all places with p0[i0] = j0, p1[i1] = j1, ..., in the
-/// order of the places. float32 and float64. Flops: one per element of g.
+/// order of the places; `axes` is that of pad. float32 and float64. Flops: one per element of g.
 struct PadBackwardArgs {
   TensorView dx, g;
   std::span<const PaddedAxis> axes;
 
   /// Returns the minimum work of a call.
   Work work(std::string_view) const { return {bytes(dx, g), count(g), g.dtype}; }
+  /// Copies the lists for a capture.
+  void own_lists() { own_list(axes), own_positions(axes); }
 };
 extern constinit Kernel<void(const PadBackwardArgs&, Stream&)> pad_backward;
 
 /// Combines the parts' indices, which have out's sizes: out = the sum of their positions times `step`, where a negative
-/// index counts from the end of `size`. *inside tells whether all are in [-size, size); else out has no meaning.
+/// index counts from the end of `size`. *inside tells whether all are in [-size, size); else out has no meaning. As the
+/// caller needs it at once, no capture contains this kernel.
 struct IndexPositionsArgs {
+  /// Positions `index` in an axis of `size` places, which are `step` elements apart.
   struct Part {
     TensorView index;
     int64_t size = 1, step = 1;
@@ -174,6 +185,8 @@ struct IndexPositionsArgs {
   Work work(std::string_view) const {
     return {bytes(out) * static_cast<double>(1 + parts.size()), 0, out.dtype};
   }
+  /// Copies the list for a capture.
+  void own_lists() { own_list(parts); }
 };
 extern constinit Kernel<void(const IndexPositionsArgs&, Stream&)> index_positions;
 

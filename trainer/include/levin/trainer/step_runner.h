@@ -1,6 +1,7 @@
 #pragma once
 // Runs one training step: the only place that defines its order. Works without a Trainer.
 
+#include <levin/core/owned_ptr.h>
 #include <levin/kernels/host_read.h>
 #include <levin/trainer/manual_optimization.h>
 #include <levin/trainer/module.h>
@@ -109,7 +110,7 @@ class StepRunner {
   StepHooks& hooks_;
   StepOptions options_;
   std::unique_ptr<ManualOptimization> manual_;
-  std::unique_ptr<StepCapture> capture_;  // null unless options_.capture
+  OwnedPtr<StepCapture> capture_;  // null unless options_.capture
   std::vector<Parameter> parameters_;  // of the optimizer
   std::deque<Window> open_;            // windows not yet known to be skipped or not
   bool weighs_ = true;                 // the open window's losses have weights that ranks compare
