@@ -124,12 +124,13 @@ struct Places {
   Shape rows() const { return {lines[0], positions.numel(), lines[2]}; }
 };
 
-/// Returns positions of 0 or more. On the CPU those out of range are refused here; on other devices, where the host
-/// would have to wait, they become `outside`, or stay what they are if that is negative, for the kernel to report.
+/// Returns positions of 0 or more. On the CPU those out of range are refused here; on other devices and in a capture,
+/// where the host cannot see them, they become `outside`, or stay what they are if that is negative, for the kernel to
+/// report.
 Tensor wrapped(const Selector& s, int64_t size, int64_t outside) {
   const Tensor& i = s.tensor;
   if (i.numel() == 0) return i;
-  if (i.device() == kCpu) {
+  if (i.device() == kCpu && !detail::host_capture) {
     const auto low = i.min().item<int64_t>(), high = i.max().item<int64_t>();
     if (low < -size || high >= size) index_out_of_range("index", low < -size ? low : high, s.x_axis, size);
     return low < 0 ? where(lt(i, 0), add(i, size), i) : i;

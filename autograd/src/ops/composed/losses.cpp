@@ -98,8 +98,9 @@ Grads gradients_of_huber_sum(Context& k, const Tensor& g) {
 /// composition can do it.
 Tensor huber_sum(const Tensor& input, const Tensor& target, Reduction reduction, double limit, double factor) {
   const bool wide = input.dtype() == kFloat32 || input.dtype() == kFloat64;
-  if (reduction == Reduction::none || !wide || input.numel() == 0 || tracing() || !kernels::huber_sum.has(input.device().type) ||
-      target.sizes() != input.sizes() || target.dtype() != input.dtype() || target.device() != input.device())
+  if (reduction == Reduction::none || !wide || input.numel() == 0 || tracing() ||
+      !kernels::huber_sum.has(input.device().type) || target.sizes() != input.sizes() ||
+      target.dtype() != input.dtype() || target.device() != input.device())
     return {};
   const double scale = reduction == Reduction::mean ? factor / static_cast<double>(input.numel()) : factor;
   const Tensor x = dense(input), t = dense(target);

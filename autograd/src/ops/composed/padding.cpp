@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <vector>
 
@@ -31,6 +32,17 @@ Tensor padded_positions(PadMode mode, int64_t size, int64_t before, int64_t afte
   if (mode == PadMode::circular) return remainder(i, size);
   const Tensor folded = abs(i);  // reflects at 0, then at size - 1
   return rsub(abs(rsub(folded, size - 1)), size - 1);
+}
+
+/// Returns the same on the host, where a capture needs them at once.
+std::vector<int64_t> positions_on_host(PadMode mode, int64_t size, int64_t before, int64_t after) {
+  std::vector<int64_t> positions;
+  for (int64_t i = -before; i < size + after; ++i) {
+    positions.push_back(mode == PadMode::replicate  ? std::clamp<int64_t>(i, 0, size - 1)
+                        : mode == PadMode::circular ? (i + size) % size
+                                                    : size - 1 - std::abs(size - 1 - std::abs(i)));
+  }
+  return positions;
 }
 
 struct AxisPad {
@@ -62,12 +74,10 @@ template <class F>
 void with_positions(const AxisPads& pads, F&& f) {
   AxisPads rising = pads;
   std::ranges::sort(rising, {}, &AxisPad::axis);
-  std::vector<Tensor> lists;
+  std::vector<std::vector<int64_t>> lists;
   std::vector<kernels::PaddedAxis> axes;
-  for (const AxisPad& p : rising) {
-    const Tensor& list = lists.emplace_back(padded_positions(p.mode, p.size, p.before, p.after));
-    axes.push_back({p.axis, p.before, {list.tensor_view().data<int64_t>(), static_cast<std::size_t>(list.numel())}});
-  }
+  for (const AxisPad& p : rising) lists.push_back(positions_on_host(p.mode, p.size, p.before, p.after));
+  for (std::size_t i = 0; i < rising.size(); ++i) axes.push_back({rising[i].axis, rising[i].before, lists[i]});
   f(axes);
 }
 

@@ -83,7 +83,8 @@ extern constinit Kernel<void(const GroupNormArgs&, Stream&)> group_norm;
 
 /// With h = g weight, xh = (x - mean) rstd and averages over a group, computes dx = rstd (h - mean(h) - xh mean(h xh)),
 /// and over each channel of each sample dweight = sum g xh and dbias = sum g, both (batch, groups, channels). dx may be
-/// absent. Shapes are those of group_norm, with `spatial` elements of a channel. Bytes: x and g once, dx once; about 10 flops per element.
+/// absent. Shapes are those of group_norm, with `spatial` elements of a channel. Bytes: x and g once, dx once; about 10
+/// flops per element.
 struct GroupNormBackwardArgs {
   TensorView dx, dweight, dbias, g, x, weight, mean, rstd;
   int64_t batch = 1, groups = 1, channels = 1, spatial = 1;
@@ -106,7 +107,8 @@ struct RmsNormArgs {
 extern constinit Kernel<void(const RmsNormArgs&, Stream&)> rms_norm;
 
 /// With h = g weight and xh = x rstd, computes dx = rstd (h - xh mean(h xh)) over each row and dweight = sum over rows
-/// of g xh; each may be absent. Tensors are (rows, columns), weight and dweight (columns), rstd (rows). Bytes: x and g once, dx once; about 9 flops per element.
+/// of g xh; each may be absent. Tensors are (rows, columns), weight and dweight (columns), rstd (rows). Bytes: x and g
+/// once, dx once; about 9 flops per element.
 struct RmsNormBackwardArgs {
   TensorView dx, dweight, g, x, weight, rstd;
   int64_t rows = 1, columns = 1;
