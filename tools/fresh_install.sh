@@ -44,7 +44,6 @@ loads=$(sed -n '/^\$ ldd /,/^###/ s/^\s*\(\S*\.so\S*\).*/\1/p' "$log")
 [ -n "${1:-}" ] || grep -q '^libc\.so' <<<"$loads" || fail "the page does not show what the static program loads"
 loads=$(grep -vE "$libc" <<<"$loads" || true)
 [ -z "$loads" ] || fail "the static program loads" $loads
-left=$(find "$dir"/root/home/dev/levin "$dir"/root/home/dev/levin-static "$dir"/root/usr -name '*levin*' \
-  2>/dev/null || true)
+left=$(find "$dir"/root/home/dev/levin{,-static} ! -type d; find "$dir/root/usr" -name '*levin*') # folders may stay
 [ -z "$left" ] || fail "after uninstalling there is still" $left
 echo PASS

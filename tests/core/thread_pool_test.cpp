@@ -74,7 +74,7 @@ TEST_CASE("a thread may fork while others compute") {
       for (; !stop; ++loops[t]) parallel_for(0, 16, 1, [](int64_t, int64_t) {});
     });
   }
-  // Threads that start allocate, and the address sanitizer's allocator stays locked in a child that is forked meanwhile.
+  // Threads that start allocate, and a child that is forked meanwhile inherits the sanitizer's locked allocator.
   if (kAddressSanitizer) CHECK(within_20_s([&] { return loops[0] > 1000 && loops[1] > 1000; }));
   int failed = 0;
   for (int i = 0; i < 20; ++i) failed += child_status([] { return kSerial || threads_that_meet(2) == 2 ? 0 : 1; }) != 0;
