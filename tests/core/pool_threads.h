@@ -39,6 +39,9 @@ inline constexpr bool kSanitized = false;
 inline constexpr bool kSanitized = false;
 #endif
 
+/// Cases whose forked children start threads, which qemu's emulation of a processor does not survive.
+const doctest::test_suite kChildren("children");
+
 #if defined(__SANITIZE_ADDRESS__)
 constexpr bool kAddressSanitizer = true;
 #elif defined(__has_feature)

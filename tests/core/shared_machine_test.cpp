@@ -84,7 +84,7 @@ struct TwoCores {
 
 }  // namespace
 
-TEST_CASE("two programs on two cores each reach 0.8 of the speed of one core") {
+TEST_CASE("two programs on two cores each reach 0.8 of the speed of one core" * kChildren) {
   if (kOpenMp) return;
   const TwoCores cores;
   double one = 0;

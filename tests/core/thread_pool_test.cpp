@@ -53,7 +53,7 @@ TEST_CASE("an exception on a worker reaches the caller with its type") {
   CHECK(threads_that_meet(2) == 2);
 }
 
-TEST_CASE("a child of a fork has workers of its own, and so has its child") {
+TEST_CASE("a child of a fork has workers of its own, and so has its child" * kChildren) {
   if (kOpenMp) return;
   threads_that_meet(3);  // the parent has workers
   CHECK(child_status([] {
@@ -63,7 +63,7 @@ TEST_CASE("a child of a fork has workers of its own, and so has its child") {
   CHECK((kSerial || threads_that_meet(3) == 3));
 }
 
-TEST_CASE("a thread may fork while others compute") {
+TEST_CASE("a thread may fork while others compute" * kChildren) {
   if (kOpenMp) return;
   const Threads scope(2);
   std::atomic<bool> stop{false};
@@ -83,7 +83,7 @@ TEST_CASE("a thread may fork while others compute") {
   CHECK(failed == 0);
 }
 
-TEST_CASE("a child that was forked inside a loop is told that its other threads are missing") {
+TEST_CASE("a child that was forked inside a loop is told that its other threads are missing" * kChildren) {
   if (!kPool) return;
   const Threads scope(2);
   const pid_t parent = getpid();
@@ -119,7 +119,7 @@ TEST_CASE("a child that was forked inside a loop is told that its other threads 
   CHECK(status == 0);
 }
 
-TEST_CASE("a process may end in any state of its threads") {
+TEST_CASE("a process may end in any state of its threads" * kChildren) {
   if (kOpenMp) return;
   const auto ends = [](const std::function<void()>& how) {
     return child_status([&] {
@@ -190,7 +190,7 @@ TEST_CASE("a loop computes without the workers that other callers hold, and gets
   CHECK(came);
 }
 
-TEST_CASE("callers with a limit have workers of their own as long as the process's number of threads allows it") {
+TEST_CASE("callers with a limit have workers of their own as long as the number of threads allows it" * kChildren) {
   if (!kPool) return;
   CHECK(child_status([] {  // which has no workers yet
           const Threads scope(3);
@@ -272,7 +272,7 @@ TEST_CASE("signals of the process are handled by threads of the program, those o
   CHECK(sigismember(&own, SIGINT) == 0);
 }
 
-TEST_CASE("workers use the cores of the process, also if a bound thread starts them") {
+TEST_CASE("workers use the cores of the process, also if a bound thread starts them" * kChildren) {
   if (!kPool) return;
   cpu_set_t process{};
   REQUIRE(sched_getaffinity(getpid(), sizeof process, &process) == 0);
@@ -311,7 +311,7 @@ TEST_CASE("workers treat denormal numbers and round as the caller does") {
 }
 #endif
 
-TEST_CASE("if the system refuses a thread, the loop is computed without it") {
+TEST_CASE("if the system refuses a thread, the loop is computed without it" * kChildren) {
   if (!kPool || kSanitized) return;  // sanitizers need memory of their own
   CHECK(child_status([] {  // which has no workers yet
           const rlimit none{1, RLIM_INFINITY};
