@@ -12,23 +12,13 @@ import re
 import subprocess
 import sys
 
+from page_snippets import blocks
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/tour/5_cuda.md"
 PROMPT = "(gdb) "
 SHOWN = re.compile(r"\$\d+ = |\d+\t")     # a value, or a line of source; the rest of gdb's output is not on the page
 CUT = "--levin-command--"
-
-
-def fences(lines):
-    """Yields the first and last index (exclusive) of what stands inside each fence of the page."""
-    start = None
-    for i, line in enumerate(lines):
-        if line.startswith("```"):
-            if start is None:
-                start = i + 1
-            else:
-                yield start, i
-                start = None
 
 
 def mask(line):
@@ -55,14 +45,14 @@ def main():
     arguments = parser.parse_args()
     lines = PAGE.read_text().splitlines()
     program, commands, shown = None, [], []       # shown: for each command, the indices of the page's lines below it
-    for start, end in fences(lines):
-        for i in range(start, end):
-            if lines[i].startswith(PROMPT):
-                commands.append(lines[i][len(PROMPT):])
+    for _, start, block in blocks(PAGE):
+        for i, line in enumerate(block, start - 1):
+            if line.startswith(PROMPT):
+                commands.append(line[len(PROMPT):])
                 shown.append([])
-            elif lines[i].startswith("gdb --args "):
-                program = lines[i]
-            elif lines[start].startswith((PROMPT, "gdb --args ")):
+            elif line.startswith("gdb --args "):
+                program = line
+            elif block[0].startswith((PROMPT, "gdb --args ")):
                 shown[-1].append(i)
     if not program or not commands:
         sys.exit(f"error: {PAGE.name} shows no session of gdb")

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Measures training on a machine that two programs share: training steps of one program alone and of two at
-once, each with one thread per core. A program's figure is the mean over its
-steps. Prints medians over the rounds as a table, and with --update writes it to
-docs/guides/threads.md. With --other NAME=PROGRAM another build of levin_compare_nets takes turns, such as one with
-LEVIN_THREADS=openmp. Build first: cmake --build --preset release --target levin_compare_nets.
+"""Measures training on a machine that two programs share: training steps of one program alone and of two at once, each
+with one thread per core. A program's figure is the mean over its steps. Prints medians over the rounds as a table, and
+with --update writes it to docs/guides/threads.md. With --other NAME=PROGRAM another build of levin_compare_nets takes
+turns, such as one with LEVIN_THREADS=openmp. Build first: ninja -C build/release levin_compare_nets.
 """
 import argparse
 import datetime

@@ -8,11 +8,11 @@ namespace levin {
 
 namespace {
 
-/// Set together with detail::host_capture, which is the same object.
-constinit thread_local HostRecording* t_recording = nullptr;
+/// The calling thread's capture; HostRecording is the only kind.
+HostRecording* current() { return static_cast<HostRecording*>(detail::host_capture); }
 
 const bool recordings_registered =
-    (register_recordings(DeviceType::cpu, [](const Stream&) -> Recording* { return t_recording; }), true);
+    (register_recordings(DeviceType::cpu, [](const Stream&) -> Recording* { return current(); }), true);
 
 }  // namespace
 
@@ -20,15 +20,13 @@ HostRecording::HostRecording(const HostRecording* before)
     : memory_(before ? before->memory_ : std::make_shared<ReplayMemory>()) {
   memory_->plan(true);
   detail::host_capture = this;
-  t_recording = this;
 }
 
 HostRecording::~HostRecording() { end(); }
 
 void HostRecording::end() {
-  if (t_recording != this) return;
+  if (current() != this) return;
   detail::host_capture = nullptr;
-  t_recording = nullptr;
   memory_->plan(false);
 }
 

@@ -91,6 +91,20 @@ HWY_INLINE hn::Vec<D> gather_blocks(D d, const T* const* rows, int64_t column) {
   }
 }
 
+/// Transposes the squares of 2 doubles or 4 floats that the 128-bit blocks of the rows form.
+template <class D, class V>
+HWY_INLINE void transpose_in_blocks(D d, V r0, V r1, V* out) {
+  out[0] = hn::InterleaveLower(d, r0, r1);
+  out[1] = hn::InterleaveUpper(d, r0, r1);
+}
+template <class D, class V>
+HWY_INLINE void transpose_in_blocks(D d, V r0, V r1, V r2, V r3, V* out) {
+  const V low02 = hn::InterleaveLower(d, r0, r2), low13 = hn::InterleaveLower(d, r1, r3);
+  const V high02 = hn::InterleaveUpper(d, r0, r2), high13 = hn::InterleaveUpper(d, r1, r3);
+  transpose_in_blocks(d, low02, low13, out);
+  transpose_in_blocks(d, high02, high13, out + 2);
+}
+
 /// Transposes a tile: out[c] lane r = rows[r][column + c] for r < lanes, c < kBlockLanes (4 floats or 2 doubles). Reads
 /// 128-bit blocks, one from each row, and transposes inside the blocks, so no lane crosses a block.
 template <class T>
@@ -98,16 +112,9 @@ HWY_INLINE void transpose_piece(const T* const* rows, int64_t column, SimdVec<T>
   const Simd<T> d;
   const auto r0 = gather_blocks(d, rows, column), r1 = gather_blocks(d, rows + 1, column);
   if constexpr (sizeof(T) == 8) {
-    out[0] = hn::InterleaveLower(d, r0, r1);
-    out[1] = hn::InterleaveUpper(d, r0, r1);
+    transpose_in_blocks(d, r0, r1, out);
   } else {
-    const auto r2 = gather_blocks(d, rows + 2, column), r3 = gather_blocks(d, rows + 3, column);
-    const auto low02 = hn::InterleaveLower(d, r0, r2), low13 = hn::InterleaveLower(d, r1, r3);
-    const auto high02 = hn::InterleaveUpper(d, r0, r2), high13 = hn::InterleaveUpper(d, r1, r3);
-    out[0] = hn::InterleaveLower(d, low02, low13);
-    out[1] = hn::InterleaveUpper(d, low02, low13);
-    out[2] = hn::InterleaveLower(d, high02, high13);
-    out[3] = hn::InterleaveUpper(d, high02, high13);
+    transpose_in_blocks(d, r0, r1, gather_blocks(d, rows + 2, column), gather_blocks(d, rows + 3, column), out);
   }
 }
 

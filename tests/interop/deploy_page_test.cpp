@@ -1,5 +1,5 @@
 // docs/deploy.md shows a program; here it is compiled and run.
-#include "support/paths.h"
+#include "support/files.h"
 
 #include <levin/autograd/ops.h>
 #include <levin/interop/safetensors.h>
@@ -34,14 +34,9 @@ Tensor classify(const Tensor& images, const std::filesystem::path& file) {
 // clang-format on
 
 TEST_CASE("the program on the page about deployment compiles and works as described") {
-  const auto between = [](const std::string& text, const std::string& begin, const std::string& end) {
-    const std::size_t from = text.find(begin) + begin.size();
-    return text.substr(from, text.find(end, from) - from);
-  };
-  const std::string shown = between(io::read_text(test::source_dir() / "docs/deploy.md"), "```cpp\n", "```");
+  const std::string shown = test::program_of_page("docs/deploy.md");
   CHECK(shown.size() > 600);
-  CHECK(shown == between(io::read_text(test::source_dir() / "tests/interop/deploy_page_test.cpp"),
-                         "// begin of the page's program\n", "// end of the page's program"));
+  CHECK(shown == test::marked_program("tests/interop/deploy_page_test.cpp"));
 
   manual_seed(5);
   nn::Sequential net(nn::Conv2d(1, 8, 3), nn::ReLU(), nn::Flatten(), nn::Linear(8 * 36, 10));

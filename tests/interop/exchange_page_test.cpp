@@ -1,8 +1,6 @@
 // docs/exchange.md shows a program; here it is run.
 #include "interop/exchange_page.h"
 
-#include <levin/core/io.h>
-
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -15,14 +13,9 @@ using namespace levin;
 using namespace levin::test;
 
 TEST_CASE("the program on the page about exchange compiles and works as described") {
-  const auto between = [](const std::string& text, const std::string& begin, const std::string& end) {
-    const std::size_t from = text.find(begin) + begin.size();
-    return text.substr(from, text.find(end, from) - from);
-  };
-  const std::string shown = between(io::read_text(source_dir() / "docs/exchange.md"), "```cpp\n", "```");
+  const std::string shown = program_of_page("docs/exchange.md");
   CHECK(shown.size() > 800);
-  CHECK(shown == between(io::read_text(source_dir() / "tests/interop/exchange_page.h"),
-                         "// begin of the page's program\n", "// end of the page's program"));
+  CHECK(shown == marked_program("tests/interop/exchange_page.h"));
 
   const TempDir dir;
   std::filesystem::copy_file(source_dir() / "tests/interop/files/checkpoint.pt", dir.path / "checkpoint.pt");

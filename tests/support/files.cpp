@@ -1,5 +1,9 @@
 #include "support/files.h"
 
+#include "support/paths.h"
+
+#include <levin/core/io.h>
+
 #include <zlib.h>
 
 #include <cstdlib>
@@ -28,6 +32,22 @@ std::string gzip(const std::string& text) {
   out.resize(z.total_out);
   deflateEnd(&z);
   return out;
+}
+
+std::string between(const std::string& text, const std::string& begin, const std::string& end) {
+  const std::size_t at = text.find(begin);
+  if (at == std::string::npos) return "";
+  const std::size_t from = at + begin.size();
+  return text.substr(from, text.find(end, from) - from);
+}
+
+std::string program_of_page(const std::string& page) {
+  return between(io::read_text(source_dir() / page), "```cpp\n", "```");
+}
+
+std::string marked_program(const std::string& file) {
+  return between(io::read_text(source_dir() / file), "// begin of the page's program\n",
+                 "// end of the page's program");
 }
 
 }  // namespace levin::test

@@ -55,16 +55,9 @@ HWY_INLINE void transpose_square(const T* const* lines, int64_t p, SimdVec<T>* o
     SimdVec<T>* to = part + q * block;
     const auto r0 = hn::LoadU(d, line[0] + p), r1 = hn::LoadU(d, line[1] + p);
     if constexpr (block == 2) {
-      to[0] = hn::InterleaveLower(d, r0, r1);
-      to[1] = hn::InterleaveUpper(d, r0, r1);
+      transpose_in_blocks(d, r0, r1, to);
     } else {
-      const auto r2 = hn::LoadU(d, line[2] + p), r3 = hn::LoadU(d, line[3] + p);
-      const auto low02 = hn::InterleaveLower(d, r0, r2), low13 = hn::InterleaveLower(d, r1, r3);
-      const auto high02 = hn::InterleaveUpper(d, r0, r2), high13 = hn::InterleaveUpper(d, r1, r3);
-      to[0] = hn::InterleaveLower(d, low02, low13);
-      to[1] = hn::InterleaveUpper(d, low02, low13);
-      to[2] = hn::InterleaveLower(d, high02, high13);
-      to[3] = hn::InterleaveUpper(d, high02, high13);
+      transpose_in_blocks(d, r0, r1, hn::LoadU(d, line[2] + p), hn::LoadU(d, line[3] + p), to);
     }
   }
   HWY_UNROLL(4)

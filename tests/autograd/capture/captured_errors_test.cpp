@@ -1,12 +1,10 @@
 // Work that cannot be captured or replayed is refused by its name, and everything stays usable.
 
 #include "autograd/capture/captured_training.h"
-#include "support/paths.h"
-
-#include <fstream>
-#include <sstream>
+#include "support/files.h"
 
 using namespace levin;
+using namespace levin::test;
 using namespace levin::test::capturing;
 
 namespace {
@@ -147,19 +145,8 @@ float train(int steps, Device device) {
 // clang-format on
 
 TEST_CASE("captured step: the program on the page about captured steps compiles and learns") {
-  const auto read = [](const char* file) {
-    std::ifstream in(test::source_dir() / file);
-    std::ostringstream text;
-    text << in.rdbuf();
-    return text.str();
-  };
-  const auto between = [](const std::string& text, const std::string& begin, const std::string& end) {
-    const std::size_t from = text.find(begin) + begin.size();
-    return text.substr(from, text.find(end, from) - from);
-  };
-  const std::string shown = between(read("docs/captured_steps.md"), "```cpp\n", "```");
+  const std::string shown = test::program_of_page("docs/captured_steps.md");
   CHECK(shown.size() > 500);
-  CHECK(shown == between(read("tests/autograd/capture/captured_errors_test.cpp"), "// begin of the page's program\n",
-                         "// end of the page's program"));
+  CHECK(shown == test::marked_program("tests/autograd/capture/captured_errors_test.cpp"));
   CHECK(page::train(40, kCpu) < 1.0f);
 }

@@ -6,6 +6,7 @@
 #include <levin/core/allocator.h>
 
 using namespace levin;
+using namespace levin::test;
 using namespace levin::test::capturing;
 
 namespace {

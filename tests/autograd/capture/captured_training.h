@@ -1,13 +1,14 @@
 #pragma once
 // Short trainings on the CPU whose steps can be captured.
 
+#include "support/replayed.h"
+
 #include <levin/autograd/autograd.h>
 #include <levin/nn/nn.h>
 #include <levin/optim/optim.h>
 
 #include <doctest/doctest.h>
 
-#include <bit>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,32 +17,6 @@
 #include <vector>
 
 namespace levin::test::capturing {
-
-using Bits = std::vector<std::uint64_t>;
-
-inline Bits bits(const Tensor& t) {
-  Bits result;
-  for (const double v : t.detach().to_vector<double>()) result.push_back(std::bit_cast<std::uint64_t>(v));
-  return result;
-}
-
-struct Mlp : nn::Module {
-  nn::Linear& fc1 = add<nn::Linear>("fc1", 12, 24);
-  nn::Linear& fc2 = add<nn::Linear>("fc2", 24, 5);
-  Tensor forward(const Tensor& x) override { return fc2(dropout(relu(fc1(flatten(x, 1))), 0.4, is_training())); }
-};
-
-struct Cnn : nn::Module {
-  nn::Conv2d& conv1 = add<nn::Conv2d>("conv1", 1, 4, 3, nn::Conv2d::Options{.padding = 1});
-  nn::BatchNorm2d& norm = add<nn::BatchNorm2d>("norm", 4);
-  nn::Conv2d& conv2 = add<nn::Conv2d>("conv2", 4, 6, 2);
-  nn::Linear& fc = add<nn::Linear>("fc", 12, 5);
-  Tensor forward(const Tensor& x) override {
-    const Tensor h = relu(norm(conv1(x)));                        // (B, 4, 4, 3)
-    const Tensor k = max_pool2d(relu(conv2(h)), Tuple<2>{2, 1});  // (B, 6, 1, 2)
-    return fc(flatten(k, 1));
-  }
-};
 
 /// One block of GPT over the 12 values as 4 positions of 3 features.
 struct Block : nn::Module {
@@ -75,10 +50,6 @@ struct Padded : nn::Module {
   }
 };
 
-template <class Net>
-std::unique_ptr<nn::Module> make() {
-  return std::make_unique<Net>();
-}
 using Parameters = std::vector<Parameter>;
 inline std::unique_ptr<optim::Optimizer> adam(const Parameters& p) {
   return std::make_unique<optim::Adam>(p, optim::AdamOptions{.lr = 0.02, .weight_decay = 0.01, .capturable = true});
@@ -122,20 +93,8 @@ class Training {
     forward_backward();
     optimizer->step();
   }
-  Bits weights() const {
-    Bits all;
-    for (const Parameter& p : net->parameters()) {
-      const Bits one = bits(p);
-      all.insert(all.end(), one.begin(), one.end());
-    }
-    return all;
-  }
-  std::map<std::string, Bits> state() const {
-    std::map<std::string, Bits> all;
-    for (const auto& [name, t] : net->state_dict()) all[name] = bits(t);
-    for (const auto& [name, t] : optimizer->state_dict()) all[name] = bits(t);
-    return all;
-  }
+  Bits weights() const { return bits_of_weights(*net); }
+  std::map<std::string, Bits> state() const { return bits_of_state(*net, *optimizer); }
 
  private:
   Recipe recipe_;

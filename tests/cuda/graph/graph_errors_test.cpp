@@ -1,10 +1,7 @@
 // Operations that cannot be captured or replayed: one sentence, the capture ends, and the process continues.
 
 #include "cuda/graph/graph_run.h"
-#include "support/paths.h"
-
-#include <fstream>
-#include <sstream>
+#include "support/files.h"
 
 using namespace levin;
 using namespace levin::test;
@@ -208,19 +205,8 @@ float train(int steps) {
 // clang-format on
 
 TEST_CASE("graph: the program on the page about graphs compiles and learns") {
-  const auto read = [](const char* file) {
-    std::ifstream in(source_dir() / file);
-    std::ostringstream text;
-    text << in.rdbuf();
-    return text.str();
-  };
-  const auto between = [](const std::string& text, const std::string& begin, const std::string& end) {
-    const std::size_t from = text.find(begin) + begin.size();
-    return text.substr(from, text.find(end, from) - from);
-  };
-  const std::string shown = between(read("docs/cuda_graphs.md"), "```cpp\n", "```");
+  const std::string shown = program_of_page("docs/cuda_graphs.md");
   CHECK(shown.size() > 500);
-  CHECK(shown == between(read("tests/cuda/graph/graph_errors_test.cpp"), "// begin of the page's program\n",
-                         "// end of the page's program"));
+  CHECK(shown == marked_program("tests/cuda/graph/graph_errors_test.cpp"));
   CHECK(page::train(40) < 0.7f);
 }

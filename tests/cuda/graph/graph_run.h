@@ -1,6 +1,8 @@
 #pragma once
 // Short training runs, eager or with a captured step, that record all bits.
 
+#include "support/replayed.h"
+
 #include <levin/autograd/autocast.h>
 #include <levin/autograd/autograd.h>
 #include <levin/autograd/ops.h>
@@ -10,7 +12,6 @@
 
 #include <doctest/doctest.h>
 
-#include <bit>
 #include <functional>
 #include <map>
 #include <memory>
@@ -18,14 +19,6 @@
 #include <vector>
 
 namespace levin::test {
-
-using Bits = std::vector<std::uint64_t>;
-
-inline Bits bits(const Tensor& t) {
-  Bits result;
-  for (const double v : t.detach().to_vector<double>()) result.push_back(std::bit_cast<std::uint64_t>(v));
-  return result;
-}
 
 /// The results that must agree between two runs.
 struct Outcome {
@@ -75,14 +68,7 @@ class TrainingRun {
     scaler.step(*optimizer);
     scaler.update();
   }
-  Bits weights() const {
-    Bits all;
-    for (const Parameter& p : net->parameters()) {
-      const Bits one = bits(p);
-      all.insert(all.end(), one.begin(), one.end());
-    }
-    return all;
-  }
+  Bits weights() const { return bits_of_weights(*net); }
   /// Runs all steps. With `recorded`, the first steps and the last are eager.
   Outcome go(bool recorded) {
     Outcome o;
@@ -100,8 +86,7 @@ class TrainingRun {
       o.weights.push_back(weights());
       o.scales.push_back(scaler.get_scale());
     }
-    for (const auto& [name, t] : net->state_dict()) o.state[name] = bits(t);
-    for (const auto& [name, t] : optimizer->state_dict()) o.state[name] = bits(t);
+    o.state = bits_of_state(*net, *optimizer);
     return o;
   }
 

@@ -16,29 +16,6 @@ using namespace levin::test;
 
 namespace {
 
-struct Mlp : nn::Module {
-  nn::Linear& fc1 = add<nn::Linear>("fc1", 12, 24);
-  nn::Linear& fc2 = add<nn::Linear>("fc2", 24, 5);
-  Tensor forward(const Tensor& x) override { return fc2(dropout(relu(fc1(flatten(x, 1))), 0.4, is_training())); }
-};
-
-struct Cnn : nn::Module {
-  nn::Conv2d& conv1 = add<nn::Conv2d>("conv1", 1, 4, 3, nn::Conv2d::Options{.padding = 1});
-  nn::BatchNorm2d& norm = add<nn::BatchNorm2d>("norm", 4);
-  nn::Conv2d& conv2 = add<nn::Conv2d>("conv2", 4, 6, 2);
-  nn::Linear& fc = add<nn::Linear>("fc", 12, 5);
-  Tensor forward(const Tensor& x) override {
-    const Tensor h = relu(norm(conv1(x)));                    // (B, 4, 4, 3)
-    const Tensor k = max_pool2d(relu(conv2(h)), Tuple<2>{2, 1});  // (B, 6, 1, 2)
-    return fc(dropout(flatten(k, 1), 0.2, is_training()));
-  }
-};
-
-template <class Net>
-std::unique_ptr<nn::Module> make() {
-  return std::make_unique<Net>();
-}
-
 std::unique_ptr<optim::Optimizer> adam(const std::vector<Parameter>& p) {
   return std::make_unique<optim::Adam>(p, optim::AdamOptions{.lr = 0.02, .weight_decay = 0.01, .capturable = true});
 }

@@ -52,15 +52,10 @@ double train(data::DataLoader& points, data::DataLoader& val, const std::filesys
 // clang-format on
 
 TEST_CASE("the program on the page about checkpoints compiles and works as described") {
-  const auto between = [](const std::string& text, const std::string& begin, const std::string& end) {
-    const std::size_t from = text.find(begin) + begin.size();
-    return text.substr(from, text.find(end, from) - from);
-  };
   const std::string page = io::read_text(source_dir() / "docs/checkpoints.md");
-  const std::string shown = between(page, "```cpp\n", "```");
+  const std::string shown = program_of_page("docs/checkpoints.md");
   CHECK(shown.size() > 1000);
-  CHECK(shown == between(io::read_text(source_dir() / "tests/trainer/checkpoint/checkpoint_page_test.cpp"),
-                         "// begin of the page's program\n", "// end of the page's program"));
+  CHECK(shown == marked_program("tests/trainer/checkpoint/checkpoint_page_test.cpp"));
   CHECK(contains(page, "the version of the format (" + std::to_string(kCheckpointVersion) + ")"));
 
   const TempDir f;

@@ -17,7 +17,8 @@ Gradients::Gradients(const std::vector<Parameter>& parameters) {
 }
 
 bool Gradients::are_set() const {
-  return std::ranges::all_of(of_, [](const One& one) { return one.parameter.grad().is_same(one.gradient); });
+  return std::ranges::all_of(of_,
+                             [](const One& one) { return !one.kept || one.parameter.grad().is_same(one.gradient); });
 }
 
 void Gradients::set() const {
@@ -28,11 +29,6 @@ void Gradients::set() const {
 void Gradients::keep_equal(const Gradients& other) {
   for (std::size_t i = 0; i < of_.size(); ++i)
     of_[i].kept = of_[i].gradient.defined() && of_[i].gradient.is_same(other.of_[i].gradient);
-}
-
-bool Gradients::are_set_where_kept() const {
-  return std::ranges::all_of(of_,
-                             [](const One& one) { return !one.kept || one.parameter.grad().is_same(one.gradient); });
 }
 
 CapturedPass::CapturedPass(const Batch& like, double window_nominal) : batch(like), nominal(window_nominal) {}
@@ -90,7 +86,7 @@ void StepCapture::begin_epoch(Optimizers& optimizers) {
 
 CapturedPass* StepCapture::find(const Batch& batch, double nominal) {
   for (CapturedPass& pass : passes_)
-    if (pass.fits(batch, nominal) && pass.added_to.are_set_where_kept()) return &pass;
+    if (pass.fits(batch, nominal) && pass.added_to.are_set()) return &pass;
   return nullptr;
 }
 

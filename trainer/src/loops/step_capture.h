@@ -15,14 +15,12 @@ class Gradients {
  public:
   Gradients() = default;
   explicit Gradients(const std::vector<Parameter>& parameters);
-  /// True if the parameters have these very tensors now.
+  /// True if the parameters have these very tensors now, but for forgotten ones.
   bool are_set() const;
   /// Gives them to the parameters again.
   void set() const;
   /// Forgets those that differ from the other's, which has the same parameters.
   void keep_equal(const Gradients& other);
-  /// True if every one that is not forgotten is set now.
-  bool are_set_where_kept() const;
   bool empty() const { return of_.empty(); }
 
  private:

@@ -20,7 +20,7 @@ class CapturedStep {
   /// Runs the kernels in their order. Throws what a kernel throws (a label out of range), ValueError if a setting of an
   /// optimizer that is part of the recording has changed, and StateError during a capture. One thread at a time.
   void replay();
-  /// The same.
+  /// Does what replay() does.
   void operator()() { replay(); }
 
   /// Returns the number of kernel calls on the CPU.
