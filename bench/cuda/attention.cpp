@@ -14,7 +14,7 @@ namespace {
 using kernels::AttentionArgs;
 using kernels::AttentionBackwardArgs;
 
-struct Size {
+struct AttentionSize {
   int64_t heads, length, width;
   bool causal;
 };
@@ -23,7 +23,7 @@ struct Size {
 struct Tensors {
   Tensor q, k, v, g, out, lse;
 
-  AttentionArgs forward(const Size& s) const {
+  AttentionArgs forward(const AttentionSize& s) const {
     return {.out = out.tensor_view(),
             .lse = lse.tensor_view(),
             .q = q.tensor_view(),
@@ -32,7 +32,7 @@ struct Tensors {
             .scale = 1 / std::sqrt(static_cast<double>(s.width)),
             .causal = s.causal};
   }
-  AttentionBackwardArgs backward(const Size& s, const Tensor& dq, const Tensor& dk, const Tensor& dv) const {
+  AttentionBackwardArgs backward(const AttentionSize& s, const Tensor& dq, const Tensor& dk, const Tensor& dv) const {
     return {.dq = dq.tensor_view(),
             .dk = dk.tensor_view(),
             .dv = dv.tensor_view(),
@@ -47,7 +47,7 @@ struct Tensors {
   }
 };
 
-Tensors make_tensors(const Size& s, DType dtype) {
+Tensors make_tensors(const AttentionSize& s, DType dtype) {
   const Shape sizes{s.heads, s.length, s.width};
   return {.q = normal(sizes, dtype),
           .k = normal(sizes, dtype),
@@ -58,7 +58,7 @@ Tensors make_tensors(const Size& s, DType dtype) {
 }
 
 /// Copies some heads to the CPU and computes the forward pass there.
-Tensors exact_forward(const Tensors& t, const Size& s, int64_t first, int64_t count) {
+Tensors exact_forward(const Tensors& t, const AttentionSize& s, int64_t first, int64_t count) {
   const auto rows = [&](const Tensor& x) { return rows_of(x, first, count); };
   Tensors e{.q = rows(t.q),
             .k = rows(t.k),
@@ -71,7 +71,7 @@ Tensors exact_forward(const Tensors& t, const Size& s, int64_t first, int64_t co
   return e;
 }
 
-Problem problem_of(const char* family, const Size& s, DType dtype, double flops_a_pair) {
+Problem problem_of(const char* family, const AttentionSize& s, DType dtype, double flops_a_pair) {
   const double pairs = static_cast<double>(s.heads * s.length * s.length) * (s.causal ? 0.5 : 1.0);
   return {.family = family,
           .dtype = std::string(name_of(dtype)),
@@ -94,7 +94,7 @@ void add_rungs(Problem& p, std::span<const RungType> rungs, const Args& args, co
   set_levels(p);
 }
 
-Problem forward(const Size& s, DType dtype) {
+Problem forward(const AttentionSize& s, DType dtype) {
   const Tensors t = make_tensors(s, dtype);
   Problem p = problem_of("attention", s, dtype, 4);
   p.bytes = bytes_of({t.q, t.k, t.v, t.out, t.lse});
@@ -107,7 +107,7 @@ Problem forward(const Size& s, DType dtype) {
   return p;
 }
 
-Problem backward(const Size& s, DType dtype) {
+Problem backward(const AttentionSize& s, DType dtype) {
   const Tensors t = make_tensors(s, dtype);
   Stream stream = current_stream(cuda(0));
   kernels::attention(t.forward(s), stream);
@@ -129,7 +129,7 @@ Problem backward(const Size& s, DType dtype) {
 }  // namespace
 
 void add_attention(std::vector<Entry>& list, Scale scale) {
-  const auto add = [&](DType dtype, const Size& s) {
+  const auto add = [&](DType dtype, const AttentionSize& s) {
     list.push_back({"attention", [=] { return forward(s, dtype); }});
     list.push_back({"attention_backward", [=] { return backward(s, dtype); }});
   };

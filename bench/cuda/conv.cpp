@@ -12,7 +12,7 @@ using kernels::Conv2dArgs;
 using kernels::cuda::ConvRung;
 
 /// Images (batch, in, side, side) convolved with weights (out, in, 3, 3) at padding 1.
-struct Size {
+struct ConvSize {
   int64_t batch, in, side, out;
 };
 
@@ -68,7 +68,7 @@ std::vector<Tensor> exact(ConvPass pass, const Tensor& x, const Tensor& weight, 
   return {to};
 }
 
-Problem convolution(ConvPass pass, DType dtype, const Size& s) {
+Problem convolution(ConvPass pass, DType dtype, const ConvSize& s) {
   const Tensor x = normal({s.batch, s.in, s.side, s.side}, dtype), weight = normal({s.out, s.in, 3, 3}, dtype);
   const Tensor y = normal({s.batch, s.out, s.side, s.side}, dtype);
   const Conv2dArgs args = args_of(x, weight, y);
@@ -96,7 +96,7 @@ Problem convolution(ConvPass pass, DType dtype, const Size& s) {
 }  // namespace
 
 void add_conv(std::vector<Entry>& list, Scale scale) {
-  const auto add = [&](DType dtype, const Size& s) {
+  const auto add = [&](DType dtype, const ConvSize& s) {
     for (const ConvPass pass : {ConvPass::forward, ConvPass::backward_input, ConvPass::backward_weight})
       list.push_back({family_of(pass), [=] { return convolution(pass, dtype, s); }});
   };

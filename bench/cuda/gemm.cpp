@@ -12,7 +12,7 @@ namespace {
 using kernels::MatmulArgs;
 using kernels::cuda::MatmulRung;
 
-struct Size {
+struct GemmSize {
   int64_t m, n, k;
 };
 
@@ -23,7 +23,7 @@ TensorView as_batch_of_one(const Tensor& t) {
   return v;
 }
 
-Problem product(const std::string& family, DType dtype, const Size& s, std::span<const MatmulRung> rungs) {
+Problem product(const std::string& family, DType dtype, const GemmSize& s, std::span<const MatmulRung> rungs) {
   const Tensor a = normal({s.m, s.k}, dtype), b = normal({s.k, s.n}, dtype), c = on_device({s.m, s.n}, dtype);
   Problem p{.family = family,
             .dtype = std::string(name_of(dtype)),
@@ -54,7 +54,7 @@ Problem product(const std::string& family, DType dtype, const Size& s, std::span
 }  // namespace
 
 void add_gemm(std::vector<Entry>& list, Scale scale) {
-  const auto add = [&](const std::string& family, DType dtype, const Size& s, std::span<const MatmulRung> rungs) {
+  const auto add = [&](const std::string& family, DType dtype, const GemmSize& s, std::span<const MatmulRung> rungs) {
     list.push_back({family, [=] { return product(family, dtype, s, rungs); }});
   };
   const auto sgemm = kernels::cuda::sgemm_rungs(), hgemm = kernels::cuda::hgemm_rungs();

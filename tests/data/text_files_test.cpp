@@ -6,6 +6,7 @@
 
 #include "damage.h"
 #include "support/files.h"
+#include "support/small_cases.h"
 
 #include <string>
 #include <vector>
@@ -74,8 +75,8 @@ TEST_CASE("special tokens are one number each, or ordinary text") {
 
 TEST_CASE("a word of a million bytes is encoded in reasonable time") {
   const BytePairTokenizer t = trained();
-  const std::string text(1'000'000, 'a');
-  CHECK(t.encode(text).size() == 500'000);
+  const std::string text(small_cases() ? 100'000 : 1'000'000, 'a');
+  CHECK(t.encode(text).size() == text.size() / 2);
 }
 
 TEST_CASE("wrong options and files of a byte-pair tokenizer are refused") {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "support/small_cases.h"
 #include "trainer/toy.h"
 
 using namespace levin;
@@ -31,7 +32,7 @@ TEST_CASE("trainer/hundred_runs_no_leak") {
   fit_once(f.path);
   const auto storages = Storage::live_count();
   const auto before = cpu_allocator::stats();
-  for (int i = 0; i < 100; ++i) fit_once(f.path);
+  for (int i = 0; i < (small_cases() ? 20 : 100); ++i) fit_once(f.path);
   const auto after = cpu_allocator::stats();
   CHECK(Storage::live_count() == storages);
   CHECK(after.allocated == before.allocated);

@@ -86,6 +86,12 @@ class ZeroCount {
   bool proved_ = false;
 };
 
+/// The layouts of a case's sample i for finite differences; with small_cases() the samples share them out.
+std::vector<Layout> layouts_of(const OpCase& c, std::size_t i) {
+  if (!small_cases()) return c.layouts;
+  return {c.layouts[i % c.layouts.size()]};
+}
+
 bool has_type(const OpCase& c, DType t) { return std::find(c.dtypes.begin(), c.dtypes.end(), t) != c.dtypes.end(); }
 
 std::string zero_gradients(const OpCase& c, const Sample& s) {
@@ -138,8 +144,9 @@ std::string check_gradients(const OpCase& c) {
     return fmt::format("{} is differentiable but has no sample of 1 to {} differentiable elements", c.name,
                        kJacobianElements);
   ZeroCount zeros;
-  for (const Sample* s : samples)
-    for (const Layout layout : c.layouts) {
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const Sample* const s = samples[i];
+    for (const Layout layout : layouts_of(c, i)) {
       const std::string wrong = zeros.sift(guarded([&]() -> std::string {
         if (c.zero_gradient) return zero_gradients(c, *s);
         const Differentiable d = differentiable(c, *s, layout);
@@ -147,6 +154,7 @@ std::string check_gradients(const OpCase& c) {
       }));
       if (!wrong.empty()) return describe(c, *s, DType::f64, layout) + ": " + wrong;
     }
+  }
   if (std::string wrong = zeros.verdict(c); !wrong.empty()) return wrong;
   if (c.zero_gradient) return {};
   for (const DType dtype : c.grad_dtypes) {
@@ -167,6 +175,7 @@ std::string check_second_gradients(const OpCase& c) {
       return gradgradcheck(d.f, d.inputs);
     }));
     if (!wrong.empty()) return describe(c, *s, DType::f64, Layout::contiguous) + ", second derivative: " + wrong;
+    if (small_cases() && zeros.verdict(c).empty()) break;
   }
   return zeros.verdict(c);
 }
@@ -180,7 +189,7 @@ std::string check_thread_counts(const OpCase& c) {
     wrong = guarded([&]() -> std::string {
       const Tensors inputs = make_inputs(c, s, dtype);
       std::uint64_t first = 0;
-      for (const int threads : {1, 2, 3, 7}) {
+      for (const int threads : small_cases() ? std::vector{1, 3} : std::vector{1, 2, 3, 7}) {
         set_num_threads(threads);
         manual_seed(1);
         Tensors all = [&] {
