@@ -82,6 +82,9 @@ function(levin_library library)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-semantic-interposition>)
     if(LEVIN_UNITY)
       target_precompile_headers(${target} PRIVATE ${arg_PRECOMPILED})
+    elseif(LEVIN_STANDARD_HEADERS) # half of what a file reads
+      target_precompile_headers(${target} PRIVATE <algorithm> <array> <atomic> <cmath> <filesystem> <functional> <map>
+        <memory> <mutex> <optional> <set> <sstream> <string> <thread> <unordered_map> <variant> <vector>)
     endif()
     foreach(module IN LISTS modules)
       get_property(sources GLOBAL PROPERTY levin_${module}_sources)
