@@ -13,8 +13,9 @@ namespace {
 
 constexpr std::int64_t kAtOnce = 500;  // images in one forward pass
 
-/// Builds the one of the three networks that these weights belong to.
+/// Builds the one of the four networks that these weights belong to.
 nn::Sequential net_of(const StateDict& weights) {
+  if (weights.find("net.2.running_mean") != nullptr) return make_net("fast");
   const Tensor* first = weights.find("net.0.weight");
   const bool mlp = weights.find("net.1.weight") != nullptr && first == nullptr;
   return make_net(mlp ? "mlp" : first != nullptr && first->size(0) == 32 ? "cnn" : "lenet");

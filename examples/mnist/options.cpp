@@ -17,7 +17,7 @@ constexpr std::array<std::string_view, 6> kRaw = {"max-epochs",         "limit-t
 
 bool parse(int argc, char** argv, Options& o) {
   CommandLine line("Trains a small network on Fashion-MNIST: images of clothes in ten classes.");
-  line.add_choice("model", o.model, {"mlp", "lenet", "cnn"}, "Network to train");
+  line.add_choice("model", o.model, {"mlp", "lenet", "cnn", "fast"}, "Network to train");
   line.add("batch-size", o.batch_size, "Images per step", 1);
   line.add("lr", o.lr, "Highest learning rate of the one-cycle schedule");
   line.add("seed", o.seed, "Seed of the weights, the order and the held-out images");

@@ -100,17 +100,18 @@ TEST_CASE("a short training learns, and leaves a checkpoint, a log and a summary
   CHECK(fs::exists(f.path / "runs/mnist/summary.txt"));
 }
 
-TEST_CASE("the three networks have PyTorch's parameter names") {
+TEST_CASE("the networks have PyTorch's parameter names") {
   const std::map<std::string, std::vector<std::string>> names = {
       {"lenet", {"net.0.weight", "net.3.weight", "net.7.weight", "net.9.weight"}},
-      {"cnn", {"net.0.weight", "net.2.weight", "net.6.weight", "net.8.weight"}}};
+      {"cnn", {"net.0.weight", "net.2.weight", "net.6.weight", "net.8.weight"}},
+      {"fast", {"net.0.weight", "net.2.running_mean", "net.4.weight", "net.10.weight", "net.12.bias"}}};
   for (const auto& [model, expected] : names) {
     const TempDir f;
     const Ended e = mnist(f.path, {"--model", model, "--limit-train-batches", "2", "--limit-val-batches", "1",
                                    "--limit-test-batches", "1", "--max-epochs", "1", "--batch-size", "8"});
     REQUIRE_MESSAGE(e.status == 0, e.err);
     const auto weights = interop::load_safetensors(f.path / "runs/mnist/best/model.safetensors").tensors;
-    CHECK(weights.size() == 8);
+    CHECK(weights.size() == (model == "fast" ? 20 : 8));
     for (const auto& name : expected) CHECK_MESSAGE(weights.contains(name), name);
   }
 }
@@ -198,7 +199,7 @@ TEST_CASE("misuse ends with status 2, failure with 1, each with one sentence") {
       {{"--max-epochs", "0"}, 2, "--max-epochs 0"},
       {{"--max-epoch", "3"}, 2, "--max-epoch: this option is unknown. Did you mean --max-epochs?"},
       {{"--devices", "[0]", "--accelerator", "cpu"}, 2, "--devices [0]: the CPU is one device, which has no index."},
-      {{"--model", "resnet"}, 2, "choose one of mlp|lenet|cnn"},
+      {{"--model", "resnet"}, 2, "choose one of mlp|lenet|cnn|fast"},
       {{"--lr", "0"}, 2, "give a number above 0"},
       {{"--dataset", "mnist"}, 2, "give its folder with --data"},
       {{"--raw", "--resume", "last"}, 2, "--raw cannot --resume"},
@@ -244,7 +245,7 @@ TEST_CASE("--fast-dev-run writes nothing, --help lists every option") {
   const Ended help = mnist(f.path, {"--help"});
   CHECK(help.status == 0);
   for (const char* option :
-       {"model mlp|lenet|cnn", "max-epochs", "batch-size", "lr", "seed", "threads", "data", "dataset", "checkpoint",
-        "resume", "limit-train-batches", "limit-val-batches", "limit-test-batches", "fast-dev-run", "raw"})
+       {"model mlp|lenet|cnn|fast", "max-epochs", "batch-size", "lr", "seed", "threads", "data", "dataset",
+        "checkpoint", "resume", "limit-train-batches", "limit-val-batches", "limit-test-batches", "fast-dev-run", "raw"})
     CHECK_MESSAGE(help.out.find(std::string("--") + option) != std::string::npos, option);
 }

@@ -105,7 +105,7 @@ Tensors images(int64_t batch) { return {randn({batch, 1, 28, 28})}; }
 
 TEST_CASE("the networks of mnist, gan and dqn are exported") {
   manual_seed(1);
-  for (const std::string name : {"mlp", "cnn", "lenet"}) {
+  for (const std::string name : {"mlp", "cnn", "lenet", "fast"}) {
     nn::Sequential net = make_net(name);
     check(("mnist_" + name).c_str(), net, images);
   }
