@@ -1,0 +1,185 @@
+// Transforms of Winograd's convolution F(4 x 4, 3 x 3); channels are the lanes. Compiled once for each target.
+#include "kernels/cpu/conv/ops.h"
+#include "kernels/cpu/simd-inl.h"
+
+#if defined(LEVIN_KERNELS_CPU_CONV_WINOGRAD_INL_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef LEVIN_KERNELS_CPU_CONV_WINOGRAD_INL_H
+#undef LEVIN_KERNELS_CPU_CONV_WINOGRAD_INL_H
+#else
+#define LEVIN_KERNELS_CPU_CONV_WINOGRAD_INL_H
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace levin::kernels::cpu::HWY_NAMESPACE {
+
+// The points of interpolation are 0, a, -a, b, -b and infinity with a = sqrt(1/2) and b = sqrt(2): a² + b² = 5/2,
+// a² b² = 1.
+inline constexpr double kPointA = 0.70710678118654752440, kPointB = 1.41421356237309504880;
+
+/// One direction of the input's transform, B^T: the products of the other five factors of the polynomial
+/// x (x² - a²) (x² - b²) for each point.
+struct InputLine {
+  static constexpr int in = 6, out = 6;
+  template <class V>
+  static HWY_INLINE void apply(const V* x, V* y) {
+    using T = hn::TFromV<V>;
+    const hn::DFromV<V> d;
+    const auto a = hn::Set(d, T(kPointA)), b = hn::Set(d, T(kPointB));
+    const auto two = hn::Set(d, T(2)), half = hn::Set(d, T(0.5)), both = hn::Set(d, T(2.5));
+    y[0] = hn::NegMulAdd(both, x[2], hn::Add(x[0], x[4]));
+    const auto even_a = hn::NegMulAdd(two, x[2], x[4]), odd_a = hn::NegMulAdd(two, x[1], x[3]);
+    y[1] = hn::MulAdd(a, odd_a, even_a);
+    y[2] = hn::NegMulAdd(a, odd_a, even_a);
+    const auto even_b = hn::NegMulAdd(half, x[2], x[4]), odd_b = hn::NegMulAdd(half, x[1], x[3]);
+    y[3] = hn::MulAdd(b, odd_b, even_b);
+    y[4] = hn::NegMulAdd(b, odd_b, even_b);
+    y[5] = hn::NegMulAdd(both, x[3], hn::Add(x[1], x[5]));
+  }
+};
+
+/// One direction of the output's transform, A^T: row k has the k-th powers of the points.
+struct OutputLine {
+  static constexpr int in = 6, out = 4;
+  template <class V>
+  static HWY_INLINE void apply(const V* x, V* y) {
+    using T = hn::TFromV<V>;
+    const hn::DFromV<V> d;
+    const auto sum_a = hn::Add(x[1], x[2]), sum_b = hn::Add(x[3], x[4]);
+    const auto a = hn::Mul(hn::Set(d, T(kPointA)), hn::Sub(x[1], x[2]));
+    const auto b = hn::Mul(hn::Set(d, T(kPointB)), hn::Sub(x[3], x[4]));
+    const auto two = hn::Set(d, T(2)), half = hn::Set(d, T(0.5));
+    y[0] = hn::Add(x[0], hn::Add(sum_a, sum_b));
+    y[1] = hn::Add(a, b);
+    y[2] = hn::MulAdd(two, sum_b, hn::Mul(half, sum_a));
+    y[3] = hn::MulAdd(two, b, hn::MulAdd(half, a, x[5]));
+  }
+};
+
+/// The transpose of OutputLine, A, for the gradient of the output.
+struct GradientLine {
+  static constexpr int in = 4, out = 6;
+  template <class V>
+  static HWY_INLINE void apply(const V* x, V* y) {
+    using T = hn::TFromV<V>;
+    const hn::DFromV<V> d;
+    const auto a = hn::Set(d, T(kPointA)), b = hn::Set(d, T(kPointB));
+    const auto two = hn::Set(d, T(2)), half = hn::Set(d, T(0.5));
+    y[0] = x[0];
+    const auto even_a = hn::MulAdd(half, x[2], x[0]), odd_a = hn::MulAdd(half, x[3], x[1]);
+    y[1] = hn::MulAdd(a, odd_a, even_a);
+    y[2] = hn::NegMulAdd(a, odd_a, even_a);
+    const auto even_b = hn::MulAdd(two, x[2], x[0]), odd_b = hn::MulAdd(two, x[3], x[1]);
+    y[3] = hn::MulAdd(b, odd_b, even_b);
+    y[4] = hn::NegMulAdd(b, odd_b, even_b);
+    y[5] = x[3];
+  }
+};
+
+// G divides by the products of the differences of the points: 1 at 0, 2 a² (a² - b²) = -3/2 at a and -a,
+// 2 b² (b² - a²) = 6 at b and -b.
+inline constexpr double kShareA = -2.0 / 3.0, kShareB = 1.0 / 6.0;
+
+/// One direction of the weight's transform, G.
+struct WeightLine {
+  static constexpr int in = 3, out = 6;
+  template <class V>
+  static HWY_INLINE void apply(const V* x, V* y) {
+    using T = hn::TFromV<V>;
+    const hn::DFromV<V> d;
+    const auto share_a = hn::Set(d, T(kShareA)), share_b = hn::Set(d, T(kShareB));
+    y[0] = x[0];
+    const auto even_a = hn::Mul(share_a, hn::MulAdd(hn::Set(d, T(0.5)), x[2], x[0]));
+    const auto odd_a = hn::Mul(hn::Set(d, T(kShareA * kPointA)), x[1]);
+    y[1] = hn::Add(even_a, odd_a);
+    y[2] = hn::Sub(even_a, odd_a);
+    const auto even_b = hn::Mul(share_b, hn::MulAdd(hn::Set(d, T(2)), x[2], x[0]));
+    const auto odd_b = hn::Mul(hn::Set(d, T(kShareB * kPointB)), x[1]);
+    y[3] = hn::Add(even_b, odd_b);
+    y[4] = hn::Sub(even_b, odd_b);
+    y[5] = x[2];
+  }
+};
+
+/// The transpose of WeightLine, G^T, for the gradient of the weight.
+struct WeightGradientLine {
+  static constexpr int in = 6, out = 3;
+  template <class V>
+  static HWY_INLINE void apply(const V* x, V* y) {
+    using T = hn::TFromV<V>;
+    const hn::DFromV<V> d;
+    const auto a = hn::Mul(hn::Set(d, T(kShareA)), hn::Add(x[1], x[2]));
+    const auto b = hn::Mul(hn::Set(d, T(kShareB)), hn::Add(x[3], x[4]));
+    y[0] = hn::Add(x[0], hn::Add(a, b));
+    y[1] = hn::MulAdd(hn::Set(d, T(kShareA * kPointA)), hn::Sub(x[1], x[2]),
+                      hn::Mul(hn::Set(d, T(kShareB * kPointB)), hn::Sub(x[3], x[4])));
+    y[2] = hn::MulAdd(hn::Set(d, T(2)), b, hn::MulAdd(hn::Set(d, T(0.5)), a, x[5]));
+  }
+};
+
+/// Applies Line to the rows, then to the columns of a square: load(i, j) gives its elements, store(i, j, v) takes the
+/// result's.
+template <class Line, class T, class Load, class Store>
+HWY_INLINE void transform_square(const Load& load, const Store& store) {
+  SimdVec<T> rows[Line::in][Line::out];
+  HWY_UNROLL(6)
+  for (int i = 0; i < Line::in; ++i) {
+    SimdVec<T> x[Line::in];
+    HWY_UNROLL(6)
+    for (int j = 0; j < Line::in; ++j) x[j] = load(i, j);
+    Line::apply(x, rows[i]);
+  }
+  HWY_UNROLL(6)
+  for (int j = 0; j < Line::out; ++j) {
+    SimdVec<T> x[Line::in], y[Line::out];
+    HWY_UNROLL(6)
+    for (int i = 0; i < Line::in; ++i) x[i] = rows[i][j];
+    Line::apply(x, y);
+    HWY_UNROLL(6)
+    for (int i = 0; i < Line::out; ++i) store(i, j, y[i]);
+  }
+}
+
+/// From pixels to the domain of the transform: the input (6 x 6) and the gradient of the output (4 x 4).
+template <class Line, class T>
+void winograd_forth(const WinogradTiles<T>& g) {
+  const Simd<T> d;
+  const int64_t row_step = g.row_step, pixel_step = g.pixel_step, point_step = g.point_step;
+  for (int64_t t = 0; t < g.tiles; ++t) {
+    for (int64_t c = 0; c < g.channels; c += kLanes<T>) {
+      const T* HWY_RESTRICT from = g.pixels + t * g.pixels_step + c;
+      T* HWY_RESTRICT to = g.points + t * g.points_step + c;
+      transform_square<Line, T>(
+          [=](int i, int j) HWY_ATTR { return hn::LoadU(d, from + i * row_step + j * pixel_step); },
+          [=](int i, int j, SimdVec<T> v) HWY_ATTR { hn::StoreU(v, d, to + (i * Line::out + j) * point_step); });
+    }
+  }
+}
+
+/// From the domain of the transform to pixels: the output (4 x 4) and the gradient of the weight (3 x 3). Returns
+/// whether all of them are finite.
+template <class Line, class T>
+bool winograd_back(const WinogradTiles<T>& g) {
+  const Simd<T> d;
+  const int64_t row_step = g.row_step, pixel_step = g.pixel_step, point_step = g.point_step;
+  auto zeros = hn::Zero(d);  // 0 times each result: NaN if one is not finite
+  for (int64_t t = 0; t < g.tiles; ++t) {
+    for (int64_t c = 0; c < g.channels; c += kLanes<T>) {
+      const T* HWY_RESTRICT from = g.points + t * g.points_step + c;
+      T* HWY_RESTRICT to = g.pixels + t * g.pixels_step + c;
+      auto sum = hn::Zero(d);
+      transform_square<Line, T>(
+          [=](int i, int j) HWY_ATTR { return hn::LoadU(d, from + (i * Line::in + j) * point_step); },
+          [&](int i, int j, SimdVec<T> v) HWY_ATTR {
+            hn::StoreU(v, d, to + i * row_step + j * pixel_step);
+            sum = hn::Add(sum, v);
+          });
+      zeros = hn::MulAdd(sum, hn::Zero(d), zeros);
+    }
+  }
+  return hn::AllTrue(d, hn::Eq(zeros, hn::Zero(d)));
+}
+
+}  // namespace levin::kernels::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#endif
